@@ -9,18 +9,18 @@ import (
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
-// A batcher takes the stripes in order, a buffer of them at a time, and cuts what they make into batches. Without a shuffle
-// every stripe is a buffer, of one run.
+// A batcher takes the stripes in order, a buffer of them at a time, and cuts what they make into batches. Without a
+// shuffle every stripe is a buffer, of one run.
 //
 //	buffer    stripe 4   stripe 7   stripe 9
 //	runs      [4: 0-3] [4: 3-9] ... [9: 96-100]         its sessions or rows, or all of a stripe
 //	permuted  [7: 12-40] [4: 3-9] [9: 0-17] | [4: ...]  cut where a batch is full
-//	pieces    [4: 3-9] [7: 12-40] [9: 0-17]             in the order of stripes and rows, neighbours joined; rows that are not
-//	                                                    selected cut them
+//	pieces    [4: 3-9] [7: 12-40] [9: 0-17]             in the order of stripes and rows, neighbours joined;
+//	                                                    rows that are not selected cut them
 //
-// Within a batch the order of rows does not matter to training; ascending pieces are cheaper to assemble, and rows that share
-// a slot stay together. A batch that takes from two buffers has the pieces of the first one first. No stripe is in two
-// buffers: all pieces of a stripe are next to each other.
+// Within a batch the order of rows does not matter to training; ascending pieces are cheaper to assemble, and rows that
+// share a slot stay together. A batch that takes from two buffers has the pieces of the first one first. No stripe is
+// in two buffers: all pieces of a stripe are next to each other.
 type batcher struct {
 	r      *run
 	b      *batch.Draft // being cut, or nil
@@ -104,15 +104,16 @@ func (c *batcher) cutBuffer() bool {
 	c.takePart()
 	r.cut.Add(int64(len(c.buffer)))
 	for i, s := range c.buffer {
-		r.s.releaseStripe(s)
+		r.s.x.ReleaseStripe(s)
 		c.buffer[i] = nil
 	}
 	c.buffer = c.buffer[:0]
-	r.s.budget.Poke()
+	r.s.x.Budget.Poke()
 	return true
 }
 
-// next begins the batch at c.row, which is made if it is one that the scanner gives. It returns false when the run is stopped.
+// next begins the batch at c.row, which is made if it is one that the scanner gives. It returns false when the run is
+// stopped.
 func (c *batcher) next() bool {
 	r := c.r
 	if (c.index-r.batch)%r.s.stride == 0 {
@@ -168,8 +169,8 @@ func (c *batcher) takePart() {
 	last := int32(-1)
 	for _, p := range c.part {
 		s := c.buffer[p.Stripe]
-		for place := int(p.Lo); place < int(p.Hi); {
-			lo, hi := s.RunAt(place, int(p.Hi))
+		for position := int(p.Lo); position < int(p.Hi); {
+			lo, hi := s.RunAt(position, int(p.Hi))
 			switch k := len(b.Pieces) - 1; {
 			case p.Stripe != last:
 				s.Users.Add(1)
@@ -181,7 +182,7 @@ func (c *batcher) takePart() {
 				b.Pieces[k].Hi = hi
 			}
 			at += hi - lo
-			place += hi - lo
+			position += hi - lo
 		}
 	}
 	c.part = c.part[:0]

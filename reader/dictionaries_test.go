@@ -21,7 +21,8 @@ import (
 func sharedTable(t *testing.T, stripes, rows int) (*testTable, [][]int64) {
 	t.Helper()
 	types := []vector.Type{
-		{Kind: vector.Sparse, Elem: vector.Int64}, {Kind: vector.Dense, Elem: vector.Int64}, {Kind: vector.Sparse, Elem: vector.Int64},
+		{Kind: vector.Sparse, Elem: vector.Int64}, {Kind: vector.Dense, Elem: vector.Int64}, {Kind: vector.Sparse,
+			Elem: vector.Int64},
 	}
 	table := &testTable{
 		blobs:    &memoryBlobs{objects: map[string][]byte{}},
@@ -66,7 +67,8 @@ func sharedTable(t *testing.T, stripes, rows int) (*testTable, [][]int64) {
 		if meta.Dictionary.Length == 0 {
 			t.Fatalf("feature %s: no dictionary", f.Name)
 		}
-		index.entries[f.ID] = &storage.FeatureEntry{Object: "pack", Offset: uint64(offset), Length: uint64(size), Meta: meta}
+		index.entries[f.ID] = &storage.FeatureEntry{Object: "pack", Offset: uint64(offset), Length: uint64(size),
+			Meta: meta}
 	}
 	for _, e := range index.entries {
 		e.ObjectSize = uint64(object.Len())
@@ -121,8 +123,9 @@ func TestDictionariesAreReadOnce(t *testing.T) {
 			}
 		}
 		s.stop()
-		if s.budget.Available() != opts.MemoryBudget {
-			t.Errorf("from batch %d: %d bytes of memory of %d at the end", first, s.budget.Available(), opts.MemoryBudget)
+		if s.x.Budget.Available() != opts.MemoryBudget {
+			t.Errorf("from batch %d: %d bytes of memory of %d at the end", first, s.x.Budget.Available(),
+				opts.MemoryBudget)
 		}
 	}
 }
@@ -143,7 +146,8 @@ func TestShuffledDictionariesGiveMemoryBack(t *testing.T) {
 		counts[v] += segments
 	}
 	features := []int{0, 1, 2}
-	l := table.layoutOf(features, Plan{Table: "t", Snapshot: 1, BatchSize: batch, Output: OutputColumns, Shuffle: Shuffle{Unit: UnitRow, BufferStripes: 4}})
+	l := table.layoutOf(features, Plan{Table: "t", Snapshot: 1, BatchSize: batch, Output: OutputColumns,
+		Shuffle: Shuffle{Unit: UnitRow, BufferStripes: 4}})
 	opts := Options{Workers: 2, MemoryBudget: 1 << 16, RequestBytes: 1 << 20} // a segment and a half are kept
 	s := open(t, l, opts)
 	defer s.Close()
@@ -180,8 +184,9 @@ func TestShuffledDictionariesGiveMemoryBack(t *testing.T) {
 			t.Fatal("no segment was forgotten")
 		}
 		s.stop()
-		if s.budget.Available() != opts.MemoryBudget {
-			t.Errorf("from batch %d: %d bytes of memory of %d at the end", first, s.budget.Available(), opts.MemoryBudget)
+		if s.x.Budget.Available() != opts.MemoryBudget {
+			t.Errorf("from batch %d: %d bytes of memory of %d at the end", first, s.x.Budget.Available(),
+				opts.MemoryBudget)
 		}
 	}
 }
@@ -189,7 +194,8 @@ func TestShuffledDictionariesGiveMemoryBack(t *testing.T) {
 // Buffers that begin at EndBatch or after it are not read.
 func TestShuffleEndsAtEndBatch(t *testing.T) {
 	table, _ := sharedTable(t, 12, 500)
-	l := table.layoutOf([]int{0, 1, 2}, Plan{Table: "t", Snapshot: 1, BatchSize: 500, Output: OutputColumns, Shuffle: Shuffle{Unit: UnitRow, BufferStripes: 1}})
+	l := table.layoutOf([]int{0, 1, 2}, Plan{Table: "t", Snapshot: 1, BatchSize: 500, Output: OutputColumns,
+		Shuffle: Shuffle{Unit: UnitRow, BufferStripes: 1}})
 	s := open(t, l, Options{EndBatch: 2})
 	defer s.Close()
 	for i := range 3 {
@@ -226,7 +232,8 @@ func TestStripesWaitForDictionaries(t *testing.T) {
 		}
 		return nil
 	}
-	s := open(t, table.layout([]int{0}, 500, OutputColumns), Options{Workers: 1, Requests: 8, MemoryBudget: 1 << 17, RequestBytes: 1 << 20})
+	s := open(t, table.layout([]int{0}, 500, OutputColumns),
+		Options{Workers: 1, Requests: 8, MemoryBudget: 1 << 17, RequestBytes: 1 << 20})
 	defer s.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -253,7 +260,8 @@ func TestDamagedDictionary(t *testing.T) {
 	defer s.Close()
 	_, err := s.Next(t.Context())
 	var c *format.CorruptError
-	if !errors.As(err, &c) || c.Stream != "dictionary" || c.Feature != "b" || c.Object != "pack" || c.Offset != int64(e.Offset+at) {
+	if !errors.As(err, &c) || c.Stream != "dictionary" || c.Feature != "b" || c.Object != "pack" ||
+		c.Offset != int64(e.Offset+at) {
 		t.Fatal(err)
 	}
 }

@@ -10,44 +10,58 @@
 //	                                            ^              │
 //	                                            └───── pool <──┘
 //
-// Which rows those are, where the plan has a filter, is known before: filter.go finds them, selection.go says what follows.
+// The rows of a plan with a filter are found when the layout is made: filter.go finds them, selection.go restricts the
+// layout to them.
 //
-// A scanner runs its stages side by side. Arrows are channels; everything is handed on in the canonical order of rows,
-// except inside the two boxes marked with *, where requests and tasks finish as they may:
+// A scanner runs its stages side by side. Arrows are channels. Everything is passed on in the row order of the plan,
+// except inside the two stages marked with *, where requests and tasks finish in any order:
 //
-//	segments ──> units ──> requests* ──> tasks* ──────────┐
-//	(indexes     (stripes,  (ranged       (checksum, decode,│
-//	 looked up,   ranges     reads)        widen, transform │
-//	 4 ahead)     joined;                  a stripe of a    │
-//	              wait for                 feature)         v
-//	              memory) ────────> stripes in order ──> batches cut ──> assembled* ──> Next
-//	                                                     (wait for a     (kjt: one copy a row;
-//	                                                      free batch)     ikjt, partial: one a slot)
+//	segments ──> I/O tasks ─> requests* ──> tasks* ─────────┐
+//	(indexes     (stripes,    (ranged       (checksum,      │
+//	 looked up,   ranges       reads)        decode, widen, │
+//	 4 ahead)     joined;                    transform a    │
+//	              wait for                   stripe of a    │
+//	              memory)                    feature)       v
+//	                 └────────────────> stripes in order ──> batches cut ──> assembled* ──> Next
+//	                                                         (wait for a     (kjt: one copy for each row;
+//	                                                          free batch)     ikjt, partial: one for each slot)
 //
-// Without a shuffle stripes come in the order of rows, and each is cut by itself. With one they come in shuffle buffers: see package order
-// for the order, shufflebuffer.go for the chunks of segments that it makes, and batcher.go for what becomes of a buffer's sessions.
+// Without a shuffle stripes come in row order. With one they come in shuffle buffers: package order has the order,
+// shufflebuffer.go reads it in chunks of segments, and batcher.go interleaves the sessions of a buffer.
 //
-// A Taker (take.go) returns rows by position in a plan's own order. A filter (filter.go) reads the features that it is about. Both
-// fetch and decode as a scanner does, by one executor (executor.go).
+// A Taker (take.go) returns rows by their positions in a plan's own order. A filter (filter.go) reads the features that
+// its expression names. Both fetch and decode as a scanner does, with package execution.
+//
+// Memory, all of it from Options.MemoryBudget, a share for each use:
+//
+//	what                       bound                       owner, and rule
+//	stripes, stored, decoded   the budget                  memory.Budget; taken in row order
+//	batches                    MaxBatches                  batch.Pool and Quota
+//	idle buffers               half the budget             memory.BytePool; idle values in memory.FreeList
+//	of closed readers          the budget, for a minute    execution.Pools; Options.Reuse
+//	segments of a shuffle      a quarter                   LRU (shufflebuffer.go)
+//	segments of a Taker        a quarter                   LRU (takecache.go)
+//	decoded stripes of a Taker half                        LRU with an admission rule (takecache.go)
+//	selections of filters      64 MiB for the process      LRU (package cache)
+//
+// Segments of a shuffle and of a Taker are two caches. A shuffle knows the size of a segment before it is loaded, loads
+// ahead, and gives up dictionaries in row order; a Taker forgets a segment with its stripes. Selections belong to the
+// process, because they serve every plan with the same filter.
 //
 // Invariants:
 //   - What a scanner gives depends on the plan, the snapshot and the position alone: not on threads, memory or timing.
 //     That includes errors: of several damaged stripes the first in order is reported, after every batch before it.
 //   - A stripe of a feature is fetched, verified and decoded once, however many batches it is cut into.
-//   - Memory of stripes, stored and decoded, is taken from a budget in the order of rows, and overdrawn only where the
-//     batch being cut needs another stripe, or the rest of a shuffle buffer, and nothing else holds any. Memory of batches is bounded by their number.
+//   - The budget is overdrawn only where the batch being cut needs another stripe, or the rest of a shuffle buffer, and
+//     nothing else holds memory.
 //   - A partition key is a column that no stripe holds: its value comes with the segment's partition.
-//   - Overlays are put over segments when these are looked up (overlays.go, segment_load.go), and blended when stripes are decoded (blend.go):
-//     what comes after does not know of them.
-//   - Decoded stripes keep slots and inverse (format/vector), also those of which rows are left out (load/selected.go, gather.go). With
-//     Plan.Dedup DedupKJT rows are expanded when a batch is assembled, not before; else the batch has slots and inverse too. Nothing is
-//     hashed and no values are compared: which features share an inverse is known from the segment, which slots a batch
-//     uses from the inverse: see package batch.
-//   - Transforms see slots, each value once, and leave Slots and Inverse as they are.
-//   - With Plan.Dedup DedupIKJT or DedupPartial a batch holds a slot once, however many pieces of its stripe use it.
-//     Features lie in the order of the plan in every batch, whatever their groups are there.
+//   - Overlays are looked up with the segments (overlays.go, segment_load.go) and merged when stripes are decoded:
+//     later stages do not see them.
+//   - Decoded stripes keep slots and inverse (format/vector), with or without row selection. With DedupKJT rows are
+//     expanded when a batch is assembled. Nothing is hashed and no values are compared.
+//   - Transforms see each slot once, and leave Slots and Inverse as they are.
+//   - With DedupIKJT or DedupPartial a batch holds a slot once. Features have the order of the plan in every batch.
 //   - In a steady state no stage allocates for a row, a list, a stripe or a batch; a new segment costs its look-ups.
 //
-// Ownership: a Batch is owned by whoever received it until Release. Plans, layouts and splits are values that nobody
-// changes.
+// Ownership: a Batch is owned by its receiver until Release. Plans, layouts and splits are immutable.
 package reader

@@ -36,7 +36,8 @@ func TestDownsample(t *testing.T) {
 	}
 	for _, output := range []Output{OutputColumns, OutputTensors} {
 		for _, dedup := range []Dedup{DedupKJT, DedupIKJT, DedupPartial} {
-			plan, err := NewPlan(ctx, snap, PlanOptions{Features: []string{"n"}, Downsample: text, Output: output, Dedup: dedup})
+			plan, err := NewPlan(ctx, snap, PlanOptions{Features: []string{"n"}, Downsample: text, Output: output,
+				Dedup: dedup})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -45,7 +46,8 @@ func TestDownsample(t *testing.T) {
 				t.Fatal(err)
 			}
 			travelled := new(Plan)
-			if err := json.Unmarshal(encoded, travelled); err != nil || travelled.Downsample != text || travelled.Hash() != plan.Hash() {
+			if err := json.Unmarshal(encoded, travelled); err != nil || travelled.Downsample != text ||
+				travelled.Hash() != plan.Hash() {
 				t.Fatalf("%s: %v", encoded, err)
 			}
 			s, err := OpenPlan(ctx, store, travelled, Options{})
@@ -63,10 +65,12 @@ func TestDownsample(t *testing.T) {
 						t.Errorf("%v: row %d is %v, want %d", dedup, i, values[i], n)
 					}
 				}
-				if !slices.Equal(b.Tensors.Labels.Values, weights) || !slices.Equal(b.Tensors.Labels.Features, []int32{1}) {
+				if !slices.Equal(b.Tensors.Labels.Values, weights) ||
+					!slices.Equal(b.Tensors.Labels.Features, []int32{1}) {
 					t.Errorf("%v: labels %v, want %v", dedup, b.Tensors.Labels, weights)
 				}
-			} else if c := b.Columns[1]; !slices.Equal(b.Columns[0].Ints, want) || !slices.Equal(c.Floats, weights) || c.Present != nil || c.Inverse != nil {
+			} else if c := b.Columns[1]; !slices.Equal(b.Columns[0].Ints, want) || !slices.Equal(c.Floats, weights) ||
+				c.Present != nil || c.Inverse != nil {
 				t.Errorf("%v: %v %v, want %v %v", dedup, b.Columns[0].Ints, c.Floats, want, weights)
 			}
 			b.Release()
@@ -82,7 +86,8 @@ func TestDownsample(t *testing.T) {
 		"n = AND":                                   "column 5",
 	} {
 		var place *expr.Error
-		if _, err := NewPlan(ctx, snap, PlanOptions{Features: []string{"n"}, Downsample: text}); !errors.As(err, &place) || !strings.Contains(err.Error(), says) {
+		if _, err := NewPlan(ctx, snap, PlanOptions{Features: []string{"n"}, Downsample: text}); !errors.As(err,
+			&place) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", text, err, says)
 		}
 	}

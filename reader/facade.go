@@ -5,8 +5,10 @@ import (
 
 	"github.com/dsistore/dsistore/reader/batch"
 	"github.com/dsistore/dsistore/reader/cache"
+	"github.com/dsistore/dsistore/reader/execution"
 	"github.com/dsistore/dsistore/reader/lease"
 	"github.com/dsistore/dsistore/reader/memory"
+	"github.com/dsistore/dsistore/reader/metering"
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
 )
@@ -51,6 +53,16 @@ func NewSelections(maxBytes int64) *Selections { return cache.NewSelections(maxB
 // Reused returns what was reused so far, of all readers of the process.
 func Reused() ReuseStats { return cache.Reused() }
 
+// Stats are what a reader has done so far.
+type Stats = metering.Stats
+
+// ReleaseReused frees what closed readers with Options.Reuse left, without waiting for its minute to pass, and gives
+// back their leases.
+func ReleaseReused() {
+	execution.ReleaseReused()
+	lease.ReleaseKept()
+}
+
 // LeaseOptions say how a reader that is open keeps what it reads from gc.
 type LeaseOptions = lease.Options
 
@@ -70,7 +82,8 @@ const (
 	MaxBufferStripes = plan.MaxBufferStripes
 )
 
-// ErrSelection is matched when an entry of PlanOptions.Features is nothing that selects features, whatever the table has.
+// ErrSelection is matched when an entry of PlanOptions.Features is nothing that selects features, whatever the table
+// has.
 var ErrSelection = plan.ErrSelection
 
 // NewPlan makes a plan over a snapshot: see plan.New.

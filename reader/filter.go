@@ -11,16 +11,19 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/cache"
+	"github.com/dsistore/dsistore/reader/execution"
 	"github.com/dsistore/dsistore/reader/expr"
 	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/memory"
+	"github.com/dsistore/dsistore/reader/metering"
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
 )
 
 // A Pruning is what a filter took: what was known without reading, and what was read to know the rest.
 type Pruning struct {
-	// Segments that the plan's partitions have, those of them ruled out without a stripe of the filter's features read, and those
-	// selected whole in the same way.
+	// Segments that the plan's partitions have, those of them ruled out without a stripe of the filter's features read,
+	// and those selected whole in the same way.
 	Segments, SegmentsNever, SegmentsAlways uint64
 	// Stripes of the segments that are left: ruled out by their statistics, selected whole by them, and evaluated.
 	StripesNever, StripesAlways, StripesEvaluated uint64
@@ -33,38 +36,44 @@ type Pruning struct {
 	Seconds                              float64
 }
 
-// A filterExecutor finds the rows of segments for which a filter is true: partition values and statistics rule out what they can, the filter's
-// features of the stripes that are left are read and decoded, and the filter is evaluated on their slots.
+// A filterExecutor finds the rows of segments for which a filter is true: partition values and statistics rule out what
+// they can, the filter's features of the stripes that are left are read and decoded, and the filter is evaluated on
+// their slots.
 type filterExecutor struct {
 	filter *expr.Filter
-	base   *Layout       // of every row, with the filter's features; nil: it has none
-	x      *executor     // of base
-	room   chan struct{} // holds a token for each unit that is read or evaluated
+	base   *Layout             // of every row, with the filter's features; nil: it has none
+	x      *execution.Executor // of base
+	room   chan struct{}       // holds a token for each I/O task that is read or evaluated
 	kept   *Selections
 	key    string // of the filter, among Selections
 
 	mu      sync.Mutex
-	pruning Pruning           // guarded by mu
-	idle    []*expr.Evaluator // guarded by mu
+	pruning Pruning // guarded by mu
+
+	evaluators memory.FreeList[expr.Evaluator]
 }
 
-// filterTasks bounds the units under way; all of them together take what Options.MemoryBudget says: see Options.sizes.
+// filterTasks bounds the I/O tasks under way; all of them together take what Options.MemoryBudget says: see
+// Options.sizes.
 const filterTasks = 64
 
 // newFilterExecutor returns a filter executor for segments of a layout; close it.
-func (l *Layout) newFilterExecutor(filter *expr.Filter, features []storage.Feature, opts Options, kept *Selections) (*filterExecutor, error) {
+func (l *Layout) newFilterExecutor(filter *expr.Filter, features []storage.Feature, opts Options,
+	kept *Selections) (*filterExecutor, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	v := &filterExecutor{filter: filter, kept: kept, room: make(chan struct{}, min(2*opts.Workers, filterTasks)), key: l.blobs.URI() + "\n" + filter.String()}
+	v := &filterExecutor{filter: filter, kept: kept, room: make(chan struct{}, min(2*opts.Workers, filterTasks)),
+		key: l.blobs.URI() + "\n" + filter.String()}
 	for _, f := range features {
 		v.key += fmt.Sprintf("\n%016x %v %s", uint64(f.ID), f.Type, f.Logical)
 	}
 	if len(features) == 0 {
 		return v, nil
 	}
-	plan := &plan.Plan{Table: l.plan.Table, Snapshot: l.plan.Snapshot, Features: features, BatchSize: 1, Output: plan.OutputColumns}
+	plan := &plan.Plan{Table: l.plan.Table, Snapshot: l.plan.Snapshot, Features: features, BatchSize: 1,
+		Output: plan.OutputColumns}
 	if v.base, err = newLayout(plan, l.blobs, l.segments, l.open); err != nil {
 		return nil, err
 	}
@@ -72,22 +81,22 @@ func (l *Layout) newFilterExecutor(filter *expr.Filter, features []storage.Featu
 		v.base.lay(l.overlays, l.layers, l.covered)
 		v.key += v.base.chainKey()
 	}
-	units := Options{
-		MemoryBudget: max(opts.MemoryBudget*8/filterTasks, 1), Workers: opts.Workers, Requests: opts.Requests, GapBytes: opts.GapBytes, RequestBytes: opts.RequestBytes,
+	tasks := Options{
+		MemoryBudget: max(opts.MemoryBudget*8/filterTasks, 1), Workers: opts.Workers, Requests: opts.Requests,
+		GapBytes: opts.GapBytes, RequestBytes: opts.RequestBytes,
 		Limits: opts.Limits,
 	}
-	if units, err = units.withDefaults(); err != nil {
+	if tasks, err = tasks.withDefaults(); err != nil {
 		return nil, err
 	}
-	x := v.base.newExecutor(&units, v.base.newPools(&units), new(counters))
-	v.x = &x
-	x.stats.meter.begin(len(v.base.features)) // whether the layout is recorded is known later
+	v.x = execution.New(v.base.source(), tasks.execution(v.base), v.base.newPools(&tasks), new(metering.Counters))
+	v.x.Stats.Meter.Begin(len(v.base.features)) // whether the layout is recorded is known later
 	return v, nil
 }
 
 func (v *filterExecutor) close() {
 	if v.x != nil {
-		v.x.pools.close()
+		v.x.Pools.Close()
 	}
 }
 
@@ -95,7 +104,7 @@ func (v *filterExecutor) close() {
 func (v *filterExecutor) all(ctx context.Context, segments []storage.SegmentDescriptor) ([]*roaring.Bitmap, error) {
 	start := time.Now()
 	out := make([]*roaring.Bitmap, len(segments))
-	err := ofSegments(len(segments), func(i int) (err error) {
+	err := execution.Parallel(len(segments), segmentsAtOnce, func(i int) (err error) {
 		out[i], err = v.segment(ctx, i, segments[i])
 		return err
 	})
@@ -113,7 +122,7 @@ func (v *filterExecutor) all(ctx context.Context, segments []storage.SegmentDesc
 		}
 	}
 	if v.x != nil {
-		s := v.x.stats.stats()
+		s := v.x.Stats.Stats()
 		p.BytesNeeded, p.BytesUnneeded, p.Requests = s.BytesNeeded, s.BytesUnneeded, s.Requests
 	}
 	p.Seconds = time.Since(start).Seconds()
@@ -172,10 +181,12 @@ func (v *filterExecutor) evaluate(ctx context.Context, i int, d storage.SegmentD
 	if err := selectable(d); err != nil {
 		return nil, err
 	}
-	x := &sifted{selected: roaring.New()}
+	x := &foundRows{selected: roaring.New()}
 	verdicts := make([]expr.Verdict, g.Stripes())
 	for k := range verdicts {
-		verdicts[k] = v.filter.Prune(d.Partition, func(feature int) expr.FieldStats { return g.StripeStatsOf(feature, k) })
+		verdicts[k] = v.filter.Prune(d.Partition, func(feature int) expr.FieldStats {
+			return g.StripeStatsOf(feature, k)
+		})
 		if verdicts[k] == expr.Always {
 			x.selected.AddRange(g.First[k], g.First[k+1])
 		}
@@ -202,8 +213,8 @@ func (v *filterExecutor) evaluate(ctx context.Context, i int, d storage.SegmentD
 	return x.selected, nil
 }
 
-// sifted are the rows of a segment that were found so far.
-type sifted struct {
+// foundRows are the rows of a segment that were found so far.
+type foundRows struct {
 	mu       sync.Mutex
 	selected *roaring.Bitmap // guarded by mu
 	err      error           // of the first stripe in order that has one; guarded by mu
@@ -211,7 +222,8 @@ type sifted struct {
 }
 
 // evaluateStripes adds the rows of those stripes that the verdicts do not decide.
-func (v *filterExecutor) evaluateStripes(ctx context.Context, g *load.Segment, verdicts []expr.Verdict, x *sifted) error {
+func (v *filterExecutor) evaluateStripes(ctx context.Context, g *load.Segment, verdicts []expr.Verdict,
+	x *foundRows) error {
 	var wg sync.WaitGroup
 	for from := 0; from < len(verdicts); {
 		if verdicts[from] != expr.Some {
@@ -222,19 +234,19 @@ func (v *filterExecutor) evaluateStripes(ctx context.Context, g *load.Segment, v
 		for to < len(verdicts) && verdicts[to] == expr.Some {
 			to++
 		}
-		u := v.x.planUnit(g, from, to)
+		u := v.x.PlanTask(g, from, to)
 		from = u.To
 		select {
 		case v.room <- struct{}{}:
 		case <-ctx.Done():
-			v.x.putUnit(u)
+			v.x.PutTask(u)
 			wg.Wait()
 			return ctx.Err()
 		}
 		work := func() {
-			defer func() { v.x.putUnit(u); <-v.room }()
+			defer func() { v.x.PutTask(u); <-v.room }()
 			at := u.From
-			if err := v.evaluateUnit(ctx, u, x); err != nil {
+			if err := v.evaluateTask(ctx, u, x); err != nil {
 				x.mu.Lock()
 				defer x.mu.Unlock()
 				if x.err == nil || at < x.errAt {
@@ -255,21 +267,19 @@ func (v *filterExecutor) evaluateStripes(ctx context.Context, g *load.Segment, v
 	return x.failed()
 }
 
-func (x *sifted) failed() error {
+func (x *foundRows) failed() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.err
 }
 
-// evaluateUnit reads a unit's stripes and adds their rows.
-func (v *filterExecutor) evaluateUnit(ctx context.Context, u *load.IOTask, x *sifted) error {
-	if err := v.x.load(ctx, u); err != nil {
+// evaluateTask reads the stripes of an I/O task and adds their rows.
+func (v *filterExecutor) evaluateTask(ctx context.Context, u *load.IOTask, x *foundRows) error {
+	if err := v.x.Load(ctx, u); err != nil {
 		return err
 	}
-	d := v.x.decoder()
-	defer v.x.decoders.put(d)
-	e := v.evaluator()
-	defer v.putEvaluator(e)
+	e := v.evaluators.Get()
+	defer v.evaluators.Put(e)
 	columns := make([]*vector.Column, len(v.base.features))
 	var rows []uint32
 	var mask vector.Bitmap
@@ -277,8 +287,8 @@ func (v *filterExecutor) evaluateUnit(ctx context.Context, u *load.IOTask, x *si
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		s := v.x.stripe(u, k)
-		_, err := v.x.decode(d, decodeTask{s, 0, len(u.Segment.Items)})
+		s := v.x.Stripe(u, k)
+		_, err := v.x.Decode(execution.DecodeTask{Stripe: s, Hi: len(u.Segment.Items)})
 		if err == nil {
 			for i, c := range s.Columns {
 				columns[i] = nil
@@ -290,7 +300,7 @@ func (v *filterExecutor) evaluateUnit(ctx context.Context, u *load.IOTask, x *si
 			e.Select(mask, v.filter, s.Stored, u.Segment.Partition, columns)
 			rows = appendRows(rows, mask, uint32(u.Segment.First[k]))
 		}
-		v.x.releaseStripe(s)
+		v.x.ReleaseStripe(s)
 		if err != nil {
 			return err
 		}
@@ -301,7 +311,7 @@ func (v *filterExecutor) evaluateUnit(ctx context.Context, u *load.IOTask, x *si
 	return nil
 }
 
-// appendRows appends the places of the bits that are set, counted from first.
+// appendRows appends the positions of the bits that are set, counted from first.
 func appendRows(rows []uint32, mask vector.Bitmap, first uint32) []uint32 {
 	for i, word := range mask {
 		for ; word != 0; word &= word - 1 {
@@ -309,21 +319,4 @@ func appendRows(rows []uint32, mask vector.Bitmap, first uint32) []uint32 {
 		}
 	}
 	return rows
-}
-
-func (v *filterExecutor) evaluator() *expr.Evaluator {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if k := len(v.idle) - 1; k >= 0 {
-		e := v.idle[k]
-		v.idle = v.idle[:k]
-		return e
-	}
-	return new(expr.Evaluator)
-}
-
-func (v *filterExecutor) putEvaluator(e *expr.Evaluator) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.idle = append(v.idle, e)
 }

@@ -99,9 +99,11 @@ func drawFilter(t *rapid.T, table *testTable) drawnFilter {
 		a, b := out, drawCondition(t, table)
 		switch rapid.IntRange(0, 2).Draw(t, "joined by") {
 		case 0:
-			out = drawnFilter{"(" + a.text + ") AND " + b.text, func(row []value) int { return min(a.holds(row), b.holds(row)) }}
+			out = drawnFilter{"(" + a.text + ") AND " + b.text,
+				func(row []value) int { return min(a.holds(row), b.holds(row)) }}
 		case 1:
-			out = drawnFilter{"(" + a.text + ") OR " + b.text, func(row []value) int { return max(a.holds(row), b.holds(row)) }}
+			out = drawnFilter{"(" + a.text + ") OR " + b.text,
+				func(row []value) int { return max(a.holds(row), b.holds(row)) }}
 		case 2:
 			out = drawnFilter{"NOT (" + a.text + ")", func(row []value) int { return -a.holds(row) }}
 		}
@@ -132,7 +134,8 @@ func (table *testTable) parse(t interface{ Fatal(...any) }, text string) (*expr.
 	return f, features
 }
 
-// A filtered scan gives the rows that the model selects, and reads no stripe that has none; a second one gives the same out of what was kept.
+// A filtered scan gives the rows that the model selects, and reads no stripe that has none; a second one gives the same
+// out of what was kept.
 func TestFilterEqualsModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shape := smallShape
@@ -149,14 +152,16 @@ func TestFilterEqualsModel(t *testing.T) {
 		f, filterFeatures := table.parse(t, filter.text)
 		kept := NewSelections(rapid.SampledFrom([]int64{0, 1 << 20}).Draw(t, "kept bytes"))
 		for range 2 {
-			l := table.dedupLayout(features, drawBatchSize(t), rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output"), drawDedup(t))
+			l := table.dedupLayout(features, drawBatchSize(t),
+				rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output"), drawDedup(t))
 			l.sparseRows, l.gatheredRun = drawSparseRows(t)
 			opts := drawOptions(t)
 			err := l.filter(context.Background(), f, filterFeatures, LayoutOptions{Read: opts, Selections: kept})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p := l.Pruning(); l.Rows() != uint64(len(want)) || p.RowsSelected != l.Rows() || p.Rows != uint64(len(table.rows)) {
+			if p := l.Pruning(); l.Rows() != uint64(len(want)) || p.RowsSelected != l.Rows() ||
+				p.Rows != uint64(len(table.rows)) {
 				t.Fatalf("%s: %d rows, want %d: %+v", filter.text, l.Rows(), len(want), p)
 			}
 			s := open(t, l, opts)
@@ -192,7 +197,8 @@ func TestFilterPrunes(t *testing.T) {
 	}
 	// Stripes of ten rows, three a segment: 30 to 39 is the first of the second one, whole, and 40 to 49 has five.
 	p := *l.Pruning()
-	if p.SegmentsNever != 3 || p.StripesAlways != 1 || p.StripesEvaluated != 1 || p.StripesNever != 1 || p.RowsSelected != 15 {
+	if p.SegmentsNever != 3 || p.StripesAlways != 1 || p.StripesEvaluated != 1 || p.StripesNever != 1 ||
+		p.RowsSelected != 15 {
 		t.Fatalf("%+v", p)
 	}
 	if n := len(table.blobs.reads) - reads; n != 1 || p.Requests != 1 {
@@ -241,9 +247,10 @@ func sessionsOfStripes(t *testing.T) *testTable {
 		table.blobs.objects[name] = []byte(file.String())
 		d := storage.SegmentDescriptor{ID: name, Rows: 30, Index: name + "/index", Objects: 1}
 		table.segments = append(table.segments, d)
-		table.indexes[name] = &testIndex{stripeRows: []uint32{10, 10, 10}, entries: map[storage.FeatureID]*storage.FeatureEntry{
-			1: {Object: name, Length: uint64(file.Len()), ObjectSize: uint64(file.Len()), Meta: meta},
-		}}
+		table.indexes[name] = &testIndex{stripeRows: []uint32{10, 10, 10},
+			entries: map[storage.FeatureID]*storage.FeatureEntry{
+				1: {Object: name, Length: uint64(file.Len()), ObjectSize: uint64(file.Len()), Meta: meta},
+			}}
 	}
 	return table
 }
@@ -266,13 +273,14 @@ func TestFilterFails(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := l.filter(ctx, f, features, LayoutOptions{Selections: NewSelections(0)}); !errors.Is(err, context.Canceled) {
+	if err := l.filter(ctx, f, features, LayoutOptions{Selections: NewSelections(0)}); !errors.Is(err,
+		context.Canceled) {
 		t.Fatalf("after its ctx has ended: %v", err)
 	}
 }
 
-// A segment may have more rows than can be selected from: what partitions and statistics rule out is left out, and the rest is an error. The
-// rows of the segment are of one stripe of 0 and 256 of 1, of 2^24 rows each.
+// A segment may have more rows than can be selected from: what partitions and statistics rule out is left out, and the
+// rest is an error. The rows of the segment are of one stripe of 0 and 256 of 1, of 2^24 rows each.
 func TestFilterOfTooManyRows(t *testing.T) {
 	const stripes, rows = 257, 1 << 24
 	table := &testTable{blobs: &memoryBlobs{objects: map[string][]byte{}}, indexes: map[string]*testIndex{}}
@@ -299,9 +307,10 @@ func TestFilterOfTooManyRows(t *testing.T) {
 		meta.Stripes[k].Rows = rows
 	}
 	table.segments = []storage.SegmentDescriptor{{ID: "s", Rows: stripes * rows, Index: "s/index", Objects: 1}}
-	table.indexes["s"] = &testIndex{stripeRows: slices.Repeat([]uint32{rows}, stripes), entries: map[storage.FeatureID]*storage.FeatureEntry{
-		1: {Object: "s", Length: uint64(file.Len()), ObjectSize: uint64(file.Len()), Meta: meta},
-	}}
+	table.indexes["s"] = &testIndex{stripeRows: slices.Repeat([]uint32{rows}, stripes),
+		entries: map[storage.FeatureID]*storage.FeatureEntry{
+			1: {Object: "s", Length: uint64(file.Len()), ObjectSize: uint64(file.Len()), Meta: meta},
+		}}
 	for text, want := range map[string]struct {
 		rows uint64
 		err  string

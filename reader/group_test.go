@@ -24,7 +24,8 @@ import (
 // listsOf returns the lists of ids, of ids with weights, and of numbers.
 func listsOf(x *Tensors) [3]*Jagged { return [3]*Jagged{&x.Sparse, &x.Weighted, &x.Floats} }
 
-// checkLayout checks that the features of a batch lie as those of every batch of the plan do, and that its inverses follow one another.
+// checkLayout checks that the features of a batch lie as those of every batch of the plan do, and that its inverses
+// follow one another.
 func checkLayout(t *rapid.T, b *Batch) {
 	x, p := b.Tensors, b.Plan()
 	var of [3][]int32 // places of the features that are lists, by kind
@@ -156,7 +157,8 @@ func checkGroups(t *rapid.T, table *testTable, features []int, b *Batch, rows []
 				same = same && table.slots[r][features[place]].inverse == table.slots[r][features[other]].inverse
 			}
 			if groupOf[other] > 0 && same != (groupOf[place] == groupOf[other]) {
-				t.Fatalf("features %d and %d share inverses: %v, groups %d and %d", place, other, same, groupOf[place], groupOf[other])
+				t.Fatalf("features %d and %d share inverses: %v, groups %d and %d", place, other, same, groupOf[place],
+					groupOf[other])
 			}
 		}
 	}
@@ -169,7 +171,8 @@ func checkMonotone(t *rapid.T, inverse []int32, slots int, monotone bool) {
 	if !monotone {
 		return
 	}
-	c := vector.Column{Type: vector.Type{Kind: vector.Inverse}, Rows: len(inverse), Slots: slots, Inverse: inverse, Monotone: true}
+	c := vector.Column{Type: vector.Type{Kind: vector.Inverse}, Rows: len(inverse), Slots: slots, Inverse: inverse,
+		Monotone: true}
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +194,8 @@ func checkExpanded(t *rapid.T, b, kjt *Batch) {
 			}
 			lo, hi := out.Lists(i)
 			wlo, whi := want.Lists(w)
-			if hi-lo != b.Rows || !slices.Equal(out.Lengths[lo:hi], want.Lengths[wlo:whi]) || !slices.Equal(out.PresentOf(i), want.PresentOf(w)) {
+			if hi-lo != b.Rows || !slices.Equal(out.Lengths[lo:hi], want.Lengths[wlo:whi]) ||
+				!slices.Equal(out.PresentOf(i), want.PresentOf(w)) {
 				t.Fatalf("feature %d: lengths or presence differ", place)
 			}
 			from, to, wfrom, wto := out.Offsets[lo], out.Offsets[hi], want.Offsets[wlo], want.Offsets[whi]
@@ -200,7 +204,8 @@ func checkExpanded(t *rapid.T, b, kjt *Batch) {
 			case 2:
 				ok = slices.EqualFunc(out.FloatValues[from:to], want.FloatValues[wfrom:wto], same)
 			case 1:
-				ok = slices.Equal(out.Values[from:to], want.Values[wfrom:wto]) && slices.EqualFunc(out.Weights[from:to], want.Weights[wfrom:wto], same)
+				ok = slices.Equal(out.Values[from:to], want.Values[wfrom:wto]) &&
+					slices.EqualFunc(out.Weights[from:to], want.Weights[wfrom:wto], same)
 			case 0:
 				ok = slices.Equal(out.Values[from:to], want.Values[wfrom:wto])
 			}
@@ -274,7 +279,7 @@ func TestGroups(t *testing.T) {
 
 // decodeAll decodes every stripe of a scanner's layout, by hand.
 func decodeAll(t *rapid.T, s *Scanner) []*load.Stripe {
-	s.budget = memory.NewBudget(1 << 40)
+	s.x.Budget = memory.NewBudget(1 << 40)
 	ctx := context.Background()
 	var out []*load.Stripe
 	for i := range s.layout.segments {
@@ -283,12 +288,12 @@ func decodeAll(t *rapid.T, s *Scanner) []*load.Stripe {
 			t.Fatal(err)
 		}
 		for k := range g.Stripes() {
-			u := s.planUnit(g, k, k+1)
-			if err := s.load(ctx, u); err != nil {
+			u := s.x.PlanTask(g, k, k+1)
+			if err := s.x.Load(ctx, u); err != nil {
 				t.Fatal(err)
 			}
-			st := s.stripe(u, k)
-			if err := s.decodeStripes(ctx, []*load.Stripe{st}, 1); err != nil {
+			st := s.x.Stripe(u, k)
+			if err := s.x.DecodeStripes(ctx, []*load.Stripe{st}, 1); err != nil {
 				t.Fatal(err)
 			}
 			out = append(out, st)
@@ -297,8 +302,8 @@ func decodeAll(t *rapid.T, s *Scanner) []*load.Stripe {
 	return out
 }
 
-// A batch of many small pieces, of some stripes in any order, holds the same as one of few: each slot once, however many
-// pieces use it.
+// A batch of many small pieces, of some stripes in any order, holds the same as one of few: each slot once, however
+// many pieces use it.
 func TestGroupsOfManyPieces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shape := smallShape
@@ -397,14 +402,16 @@ func TestAdversarialLists(t *testing.T) {
 		"a weight":        {weighted, [][]value{{scored(1), scored(2)}}, [][]int32{{0, 1, 0, 1}}},
 		"NaN bits":        {doubles, [][]value{{floats(math.NaN()), floats(otherNaN)}}, [][]int32{{0, 1, 1, 0}}},
 		"the sign of a 0": {doubles, [][]value{{floats(0), floats(math.Copysign(0, -1))}}, [][]int32{{0, 1, 1, 0}}},
-		"a weight's sign": {weighted, [][]value{{scored(0), scored(math.Copysign(0, -1)), scored(otherNaN)}}, [][]int32{{0, 1, 2, 1, 0}}},
+		"a weight's sign": {weighted, [][]value{{scored(0), scored(math.Copysign(0, -1)), scored(otherNaN)}},
+			[][]int32{{0, 1, 2, 1, 0}}},
 	} {
 		table := writtenTable(t, c.typ, c.stripes, c.inverse)
 		for _, output := range []Output{OutputColumns, OutputTensors} {
 			for _, dedup := range []Dedup{DedupKJT, DedupIKJT, DedupPartial} {
 				for _, size := range []int{1, 2, 3, 100} {
 					t.Run(fmt.Sprintf("%s/%v/%v/%d", name, output, dedup, size), func(t *testing.T) {
-						s := open(t, table.dedupLayout([]int{0}, size, output, dedup), Options{Presence: true, Allocator: dirtyAllocator{}})
+						s := open(t, table.dedupLayout([]int{0}, size, output, dedup),
+							Options{Presence: true, Allocator: dirtyAllocator{}})
 						defer s.Close()
 						for row := 0; row < len(table.rows); {
 							b, err := s.Next(context.Background())

@@ -12,9 +12,10 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// drawFiles draws the files of features for the rows from base on, and the index that has them, and tells what they hold. Features may be of two
-// groups.
-func (table *testTable) drawFiles(t *rapid.T, d storage.SegmentDescriptor, stripeRows []uint32, features []int, base int,
+// drawFiles draws the files of features for the rows from base on, and the index that has them, and tells what they
+// hold. Features may be of two groups.
+func (table *testTable) drawFiles(t *rapid.T, d storage.SegmentDescriptor, stripeRows []uint32, features []int,
+	base int,
 	put func(row, f int, v value, x storedSlot)) storage.SegmentDescriptor {
 	source := len(table.indexes)
 	index := &testIndex{stripeRows: stripeRows, entries: map[storage.FeatureID]*storage.FeatureEntry{}}
@@ -38,7 +39,8 @@ func (table *testTable) drawFiles(t *rapid.T, d storage.SegmentDescriptor, strip
 	place := func(id storage.FeatureID, file []byte, meta *format.FileMeta) {
 		packed.Write(make([]byte, rapid.SampledFrom([]int{0, 0, 10, 300}).Draw(t, "gap")))
 		name := fmt.Sprintf("%s%d", pack, d.Objects)
-		index.entries[id] = &storage.FeatureEntry{Object: name, Offset: uint64(packed.Len()), Length: uint64(len(file)), Meta: meta}
+		index.entries[id] = &storage.FeatureEntry{Object: name, Offset: uint64(packed.Len()), Length: uint64(len(file)),
+			Meta: meta}
 		packed.Write(file)
 		if rapid.IntRange(0, 5).Draw(t, "new object") == 0 {
 			flush()
@@ -59,7 +61,7 @@ func (table *testTable) drawFiles(t *rapid.T, d storage.SegmentDescriptor, strip
 		opts := format.WriterOptions{Feature: uint64(table.features[f].ID), Name: table.features[f].Name}
 		var group *testGroup
 		most := 5
-		if table.overlays.defined != nil { // for groups that are blended with groups
+		if table.overlays.defined != nil { // for groups that are merged with groups
 			most = 2
 		}
 		if k := rapid.IntRange(0, most).Draw(t, "grouped"); k < len(groups) && !rowNumber {
@@ -90,7 +92,8 @@ func (table *testTable) drawFiles(t *rapid.T, d storage.SegmentDescriptor, strip
 			}
 			slotValues := make([]value, slots)
 			var c *vector.Column
-			if (have.Kind == vector.Sparse || have.Kind == vector.Weighted) && rapid.IntRange(0, 2).Draw(t, "partial") == 0 {
+			if (have.Kind == vector.Sparse || have.Kind == vector.Weighted) &&
+				rapid.IntRange(0, 2).Draw(t, "partial") == 0 {
 				c = drawPartial(t, have, slotValues)
 				if inverse != nil {
 					c.Inverse, c.Rows, c.Monotone = inverse, len(inverse), monotone
@@ -119,7 +122,8 @@ func (table *testTable) drawFiles(t *rapid.T, d storage.SegmentDescriptor, strip
 				if inverse != nil {
 					s = int(inverse[j])
 				}
-				x := storedSlot{segment: d.Index, stripe: i, slot: s, stripeInverse: inverse != nil && !isIdentity(inverse)}
+				x := storedSlot{segment: d.Index, stripe: i, slot: s,
+					stripeInverse: inverse != nil && !isIdentity(inverse)}
 				if x.inverse = fmt.Sprint(source, " ", f); group != nil {
 					x.group = fmt.Sprint(source, " group ", group.id)
 					x.inverse = x.group
@@ -146,13 +150,15 @@ func (table *testTable) drawFiles(t *rapid.T, d storage.SegmentDescriptor, strip
 			continue
 		}
 		var file bytes.Buffer
-		w, err := format.NewWriter(&file, vector.Type{Kind: vector.Inverse}, format.WriterOptions{Feature: group.id, Name: "group"})
+		w, err := format.NewWriter(&file, vector.Type{Kind: vector.Inverse},
+			format.WriterOptions{Feature: group.id, Name: "group"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i, r := range stripeRows {
 			c := &vector.Column{
-				Type: vector.Type{Kind: vector.Inverse}, Rows: int(r), Slots: group.slots[i], Inverse: group.inverse[i], Monotone: group.monotone,
+				Type: vector.Type{Kind: vector.Inverse}, Rows: int(r), Slots: group.slots[i], Inverse: group.inverse[i],
+				Monotone: group.monotone,
 			}
 			if err := w.WriteStripe(c); err != nil {
 				t.Fatal(err)

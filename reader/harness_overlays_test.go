@@ -13,8 +13,8 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// testOverlays are overlays over a testTable, whose model has what they make of it: each is put over the rows when it is drawn, from the lowest
-// up, row by row.
+// testOverlays are overlays over a testTable, whose model has what they make of it: each is put over the rows when it
+// is drawn, from the lowest up, row by row.
 type testOverlays struct {
 	defined []storage.Overlay // the lowest first; nil: none
 	places  [][]int           // their features, in the table
@@ -25,7 +25,8 @@ type testOverlays struct {
 
 // lay puts the overlays over a layout.
 func (o *testOverlays) lay(l *Layout) {
-	l.lay(o.defined, o.layers, func(ctx context.Context, x *storage.OverlaySegment) (*roaring.Bitmap, error) {
+	l.lay(o.defined, o.layers, func(ctx context.Context, x *storage.OverlaySegment) (*roaring.Bitmap,
+		error) {
 		return o.covers[x], ctx.Err()
 	})
 }
@@ -46,7 +47,8 @@ func (o *testOverlays) draw(t *rapid.T, features []storage.Feature) {
 	policies := []storage.MissingPolicy{storage.FallThrough, storage.FallThrough, storage.Null}
 	for k := range rapid.SampledFrom([]int{1, 1, 2, 3, 10}).Draw(t, "overlays") {
 		x := storage.Overlay{
-			Name: fmt.Sprint("o", k), Number: uint32(k), MissingRows: rapid.SampledFrom(policies).Draw(t, "missing rows"),
+			Name: fmt.Sprint("o", k), Number: uint32(k), MissingRows: rapid.SampledFrom(policies).Draw(t,
+				"missing rows"),
 			MissingLayers: rapid.SampledFrom(policies).Draw(t, "missing layers"),
 		}
 		places := rapid.Permutation(may).Draw(t, "overlay's features")
@@ -79,7 +81,8 @@ func (o *testOverlays) drawLayers(t *rapid.T, table *testTable) {
 	for k, x := range o.defined {
 		null := func(row, f int, segment string) {
 			table.rows[row][f] = value{null: true}
-			table.slots[row][f] = storedSlot{segment: segment, stripe: stripeOf[row-base], inverse: missingInverse, stripeInverse: true}
+			table.slots[row][f] = storedSlot{segment: segment, stripe: stripeOf[row-base], inverse: missingInverse,
+				stripeInverse: true}
 		}
 		if rapid.IntRange(0, 3).Draw(t, "no layer") == 0 {
 			for r := range stripeOf {
@@ -91,7 +94,8 @@ func (o *testOverlays) drawLayers(t *rapid.T, table *testTable) {
 			}
 			continue
 		}
-		data := storage.SegmentDescriptor{ID: fmt.Sprint(d.ID, " ", k), Rows: d.Rows, Index: fmt.Sprint(d.Index, " ", k)}
+		data := storage.SegmentDescriptor{ID: fmt.Sprint(d.ID, " ", k), Rows: d.Rows,
+			Index: fmt.Sprint(d.Index, " ", k)}
 		var stored []int
 		for _, f := range o.places[k] {
 			if rapid.IntRange(0, 5).Draw(t, "in the layer") > 0 {
@@ -103,7 +107,8 @@ func (o *testOverlays) drawLayers(t *rapid.T, table *testTable) {
 			x storedSlot
 		}
 		cells := map[[2]int]cell{}
-		data = table.drawFiles(t, data, stripeRows, stored, base, func(row, f int, v value, x storedSlot) { cells[[2]int{row, f}] = cell{v, x} })
+		data = table.drawFiles(t, data, stripeRows, stored, base,
+			func(row, f int, v value, x storedSlot) { cells[[2]int{row, f}] = cell{v, x} })
 		share := rapid.SampledFrom([]int{0, 1, 5, 5, 9, 10, 11}).Draw(t, "coverage")
 		covered := roaring.New()
 		stripe, whole := -1, false
@@ -143,9 +148,9 @@ func (o *testOverlays) drawLayers(t *rapid.T, table *testTable) {
 	}
 }
 
-// shareSlots says which slots the rows from base on, of one segment, have of a feature after all layers are put over it. Where it has parts of
-// several origins, so has its inverse; features share one where all parts of both are of the same groups. What is blended of numbers without
-// an inverse has none.
+// shareSlots says which slots the rows from base on, of one segment, have of a feature after all layers are put over
+// it. Where it has parts of several origins, so has its inverse; features share one where all parts of both are of the
+// same groups. What is merged of numbers without an inverse has none.
 func shareSlots(table *testTable, f, base int, stripeOf []int) {
 	var origins, parts []string
 	all, grouped := true, true // missing; of groups
@@ -168,9 +173,9 @@ func shareSlots(table *testTable, f, base int, stripeOf []int) {
 	if all || len(origins) == 1 {
 		return
 	}
-	inverse := fmt.Sprint("blend of ", f)
+	inverse := fmt.Sprint("merge of ", f)
 	if grouped {
-		inverse = "blend of groups " + strings.Join(parts, " ")
+		inverse = "merge of groups " + strings.Join(parts, " ")
 	}
 	width := table.features[f].Type.Kind == vector.Dense || table.features[f].Type.Kind == vector.Embedding
 	for from := 0; from < len(stripeOf); {
@@ -193,7 +198,7 @@ func shareSlots(table *testTable, f, base int, stripeOf []int) {
 				x.segment, x.nothing = fmt.Sprint("missing in ", base), true
 			case len(here) == 1:
 			case width && !grouped && !some:
-				*x = storedSlot{segment: fmt.Sprint("blend in ", base), stripe: x.stripe, inverse: inverse, slot: r}
+				*x = storedSlot{segment: fmt.Sprint("merge in ", base), stripe: x.stripe, inverse: inverse, slot: r}
 			default:
 				x.stripeInverse = true
 			}

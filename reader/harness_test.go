@@ -121,10 +121,12 @@ func (table *testTable) newLayout(p *Plan) (*Layout, error) {
 
 // drawSparseRows draws Layout.sparseRows and gatheredRun: stripes of which rows are selected are decoded in all ways.
 func drawSparseRows(t *rapid.T) (sparseRows, gatheredRun int) {
-	return rapid.SampledFrom([]int{0, 2, 100}).Draw(t, "sparse rows"), rapid.SampledFrom([]int{0, 2, 100}).Draw(t, "gathered run")
+	return rapid.SampledFrom([]int{0, 2, 100}).Draw(t, "sparse rows"), rapid.SampledFrom([]int{0, 2, 100}).Draw(t,
+		"gathered run")
 }
 
-// drawSelection leaves, of a table that is not to be whole, only some rows selected: the model has those alone, and so do layouts.
+// drawSelection leaves, of a table that is not to be whole, only some rows selected: the model has those alone, and so
+// do layouts.
 func (table *testTable) drawSelection(t *rapid.T, whole bool) {
 	for row := range table.rows {
 		table.places = append(table.places, row)
@@ -251,11 +253,13 @@ func drawNarrower(t *rapid.T, want vector.Type) vector.Type {
 // Numbers in which bits count: zeros with a sign, two NaNs.
 var (
 	someFloats = []float32{
-		0, 1.5, -2.25, 3e30, 1e-40, 7, float32(math.Copysign(0, -1)), float32(math.NaN()), math.Float32frombits(0xffc00123),
+		0, 1.5, -2.25, 3e30, 1e-40, 7, float32(math.Copysign(0,
+			-1)), float32(math.NaN()), math.Float32frombits(0xffc00123),
 		float32(math.Inf(-1)), -1, 0.1,
 	}
 	someDoubles = []float64{
-		0, 1.1, -2.2, 3e300, 1e-310, math.Inf(1), math.Copysign(0, -1), math.NaN(), math.Float64frombits(0xfff8abcd00000001),
+		0, 1.1, -2.2, 3e300, 1e-310, math.Inf(1), math.Copysign(0,
+			-1), math.NaN(), math.Float64frombits(0xfff8abcd00000001),
 		-1, 0.1, 1 << 63, -1e19,
 	}
 )
@@ -379,10 +383,12 @@ func drawTable(t *rapid.T, shape tableShape) *testTable {
 		out.features = append(out.features, f)
 	}
 	if shape.sessions {
-		key := rapid.SampledFrom([]vector.Type{{Kind: vector.Dense, Elem: vector.Int64}, {Kind: vector.String}}).Draw(t, "key type")
+		key := rapid.SampledFrom([]vector.Type{{Kind: vector.Dense, Elem: vector.Int64}, {Kind: vector.String}}).Draw(t,
+			"key type")
 		out.features = append(out.features,
 			storage.Feature{ID: 1 << 30, Name: "session", Role: storage.RoleSessionKey, Type: key},
-			storage.Feature{ID: 1<<30 + 1, Name: "row", Role: storage.RoleRequestKey, Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}})
+			storage.Feature{ID: 1<<30 + 1, Name: "row", Role: storage.RoleRequestKey,
+				Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}})
 	}
 	for _, key := range []string{"ds", "hr"}[:rapid.IntRange(0, 2).Draw(t, "partition keys")] {
 		out.features = append(out.features, plan.PartitionColumn(key))
@@ -407,7 +413,8 @@ func (table *testTable) drawSegment(t *rapid.T, shape tableShape) {
 		stripeRows = append(stripeRows, uint32(r))
 		total += r
 	}
-	d := storage.SegmentDescriptor{ID: fmt.Sprintf("%032x", number), Rows: uint64(total), Index: fmt.Sprintf("seg%d/index.sst", number)}
+	d := storage.SegmentDescriptor{ID: fmt.Sprintf("%032x", number), Rows: uint64(total),
+		Index: fmt.Sprintf("seg%d/index.sst", number)}
 	base := len(table.rows)
 	for range total {
 		row := make([]value, len(table.features))
@@ -420,7 +427,8 @@ func (table *testTable) drawSegment(t *rapid.T, shape tableShape) {
 	for i, row := 0, base; i < len(stripeRows); i++ {
 		for range stripeRows[i] {
 			for f := range table.features {
-				table.slots[row][f] = storedSlot{segment: d.Index, stripe: i, inverse: missingInverse, stripeInverse: true}
+				table.slots[row][f] = storedSlot{segment: d.Index, stripe: i, inverse: missingInverse,
+					stripeInverse: true}
 			}
 			row++
 		}
@@ -441,7 +449,8 @@ func (table *testTable) drawSegment(t *rapid.T, shape tableShape) {
 		}
 		stored = append(stored, f)
 	}
-	table.segments = append(table.segments, table.drawFiles(t, d, stripeRows, stored, base, func(row, f int, v value, x storedSlot) {
+	table.segments = append(table.segments, table.drawFiles(t, d, stripeRows, stored, base, func(row, f int, v value,
+		x storedSlot) {
 		table.rows[row][f], table.slots[row][f] = v, x
 	}))
 }
@@ -450,7 +459,8 @@ func drawPartitionValue(t *rapid.T, key string) storage.PartitionValue {
 	if rapid.IntRange(0, 3).Draw(t, "null partition") == 0 {
 		return storage.PartitionValue{Key: key, Null: true}
 	}
-	return storage.PartitionValue{Key: key, Value: rapid.SampledFrom([]string{"", "3", "2026-11-01", "über"}).Draw(t, "partition")}
+	return storage.PartitionValue{Key: key, Value: rapid.SampledFrom([]string{"", "3", "2026-11-01", "über"}).Draw(t,
+		"partition")}
 }
 
 // drawRuns draws a monotone inverse.
@@ -525,7 +535,8 @@ func equalValues(a, b value, t vector.Type) bool {
 		return false
 	}
 	for i := range a.numbers {
-		if t.Elem.IsInteger() && a.numbers[i].i != b.numbers[i].i || !t.Elem.IsInteger() && !same(a.numbers[i].f, b.numbers[i].f) {
+		if t.Elem.IsInteger() && a.numbers[i].i != b.numbers[i].i || !t.Elem.IsInteger() &&
+			!same(a.numbers[i].f, b.numbers[i].f) {
 			return false
 		}
 	}

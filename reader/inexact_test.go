@@ -28,8 +28,8 @@ func modelHolds(v int64, e vector.Elem) bool {
 	return f.Cmp(big.NewFloat(float64(single))) == 0
 }
 
-// A batch is the model's, and each integer in its matrices exact, or it is an InexactError of every feature that has an integer that float32
-// does not hold, and of no other.
+// A batch is the model's, and each integer in its matrices exact, or it is an InexactError of every feature that has an
+// integer that float32 does not hold, and of no other.
 func TestInexactIntegers(t *testing.T) {
 	found, held := 0, 0
 	check := func(t *rapid.T) {
@@ -40,7 +40,8 @@ func TestInexactIntegers(t *testing.T) {
 		size := drawBatchSize(t)
 		p := Plan{Table: "t", Snapshot: 1, BatchSize: size, Output: OutputTensors, Dedup: drawDedup(t)}
 		for i, f := range features {
-			if typ := table.features[f].Type; typ.Kind == vector.Dense && typ.Elem.IsInteger() && rapid.IntRange(0, 4).Draw(t, "exact") == 0 {
+			if typ := table.features[f].Type; typ.Kind == vector.Dense && typ.Elem.IsInteger() &&
+				rapid.IntRange(0, 4).Draw(t, "exact") == 0 {
 				if p.Exact == nil {
 					p.Exact = make([]bool, len(features))
 				}
@@ -79,7 +80,8 @@ func TestInexactIntegers(t *testing.T) {
 					t.Fatalf("batch of row %d: %v, want %v", first, err, want)
 				}
 				for _, x := range inexact.Integers {
-					if x != want[x.Feature] || !strings.Contains(err.Error(), fmt.Sprintf("%q has %s (row %d)", x.Feature, x.Value, x.Row)) {
+					if x != want[x.Feature] || !strings.Contains(err.Error(), fmt.Sprintf("%q has %s (row %d)",
+						x.Feature, x.Value, x.Row)) {
 						t.Fatalf("%+v in %v, want %+v", x, err, want[x.Feature])
 					}
 				}
@@ -111,7 +113,8 @@ func TestExactFeaturesOfPlans(t *testing.T) {
 		return storage.Feature{ID: storage.FeatureID(id), Name: fmt.Sprintf("f%d", id), Type: t}
 	}
 	p := &Plan{Table: "t", Snapshot: 1, BatchSize: 3, Output: OutputTensors, Features: []storage.Feature{
-		feature(1, vector.Type{Kind: vector.Dense, Elem: vector.Int64}), feature(2, vector.Type{Kind: vector.Sparse, Elem: vector.Int64}),
+		feature(1, vector.Type{Kind: vector.Dense, Elem: vector.Int64}), feature(2,
+			vector.Type{Kind: vector.Sparse, Elem: vector.Int64}),
 		feature(3, vector.Type{Kind: vector.Dense, Elem: vector.Float32}), plan.PartitionColumn("ds"),
 	}}
 	plain := p.Hash()
@@ -126,18 +129,21 @@ func TestExactFeaturesOfPlans(t *testing.T) {
 	if err := json.Unmarshal(text, &again); err != nil || !again.IsExact(0) || again.Hash() != p.Hash() {
 		t.Errorf("%s: %v", text, err)
 	}
-	for name, want := range map[string]string{"f2": "int64 anyway", "f3": "dense integer", "ds": "dense integer", "f4": "not among"} {
+	for name, want := range map[string]string{"f2": "int64 anyway", "f3": "dense integer", "ds": "dense integer",
+		"f4": "not among"} {
 		if err := p.ExactBy([]string{name}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}
-	for _, exact := range [][]bool{{true}, {false, false, false, false}, {false, true, false, false}, {false, false, false, true}} {
+	for _, exact := range [][]bool{{true}, {false, false, false, false}, {false, true, false, false},
+		{false, false, false, true}} {
 		p.Exact = exact
 		if err := p.Validate(); err == nil {
 			t.Errorf("%v is taken", exact)
 		}
 	}
-	if err := json.Unmarshal([]byte(strings.Replace(string(text), `"kind":"dense","elem":"float32"`, `"kind":"dense","elem":"float32","exact":true`, 1)), &again); err == nil {
+	if err := json.Unmarshal([]byte(strings.Replace(string(text), `"kind":"dense","elem":"float32"`,
+		`"kind":"dense","elem":"float32","exact":true`, 1)), &again); err == nil {
 		t.Error("a float is exact")
 	}
 }
@@ -147,7 +153,8 @@ func TestNames(t *testing.T) {
 		entry, name string
 		want        bool
 	}{
-		{"a", "a", true}, {"a", "b", false}, {"a*", "ab", false}, {"a*", "a*", true}, {`a\*`, "a*", true}, {`\@all`, "@all", true}, {"@all", "all", false},
+		{"a", "a", true}, {"a", "b", false}, {"a*", "ab", false}, {"a*", "a*", true}, {`a\*`, "a*", true}, {`\@all`,
+			"@all", true}, {"@all", "all", false},
 		{`a\`, `a\`, true}, {"?", "a", false}, {`a\b`, "ab", true},
 	} {
 		if Names(c.entry, c.name) != c.want {

@@ -7,18 +7,21 @@ import (
 
 	"github.com/dsistore/dsistore/reader/batch"
 	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/metering"
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
-// inlineBytes bounds what is read inline, stored and decoded: so little that to hand it to other goroutines takes longer.
+// inlineBytes bounds what is read inline, stored and decoded: so little that to hand it to other goroutines takes
+// longer.
 const inlineBytes = 1 << 20
 
-// inline gives the only batch that is left where little is to be read for it, from one segment, without a run, and io.EOF
-// where none is left. The batch is the one that a run would make. It returns nil where a run is needed.
+// inline gives the only batch that is left where little is to be read for it, from one segment, without a run, and
+// io.EOF where none is left. The batch is the one that a run would make. It returns nil where a run is needed.
 func (s *Scanner) inline(ctx context.Context) (*batch.Draft, error) {
 	l := s.layout
 	first := min(s.first+s.next.Batch*uint64(l.plan.BatchSize), s.end)
-	if s.tried || s.shared || s.sessions || l.plan.Shuffle.Unit != plan.UnitNone || s.end-first > uint64(l.plan.BatchSize) {
+	if s.tried || s.shared || s.x.Sessions || l.plan.Shuffle.Unit != plan.UnitNone ||
+		s.end-first > uint64(l.plan.BatchSize) {
 		return nil, nil
 	}
 	if first == s.end {
@@ -30,8 +33,7 @@ func (s *Scanner) inline(ctx context.Context) (*batch.Draft, error) {
 	}
 	// Once only: a caller who waits for a slow store in many short steps needs a run, which goes on between them.
 	s.tried = true
-	start := time.Now()
-	defer func() { s.stats.stall.Add(int64(time.Since(start))) }()
+	defer metering.Since(time.Now(), &s.x.Stats.Stall)
 	g, err := l.loadSegment(ctx, index)
 	if err != nil {
 		return nil, err
@@ -55,27 +57,27 @@ func (s *Scanner) inline(ctx context.Context) (*batch.Draft, error) {
 	return d, nil
 }
 
-// readInline makes the batch of d out of stripes [from, to) of a segment, which fit one unit.
+// readInline makes the batch of d out of stripes [from, to) of a segment, which fit one I/O task.
 func (s *Scanner) readInline(ctx context.Context, d *batch.Draft, g *load.Segment, from, to int) error {
 	g.Dictionaries.Expect(to - from)
-	u := s.planUnit(g, from, to)
-	g.Dictionaries.Emitted(to-from, s.budget)
-	defer s.putUnit(u)
-	if err := s.load(ctx, u); err != nil {
+	u := s.x.PlanTask(g, from, to)
+	g.Dictionaries.Emitted(to-from, s.x.Budget)
+	defer s.x.PutTask(u)
+	if err := s.x.Load(ctx, u); err != nil {
 		return err
 	}
 	stripes := make([]*load.Stripe, 0, to-from)
 	end := d.FirstRow + uint64(d.Rows)
 	for i := from; i < to; i++ {
-		stripes = append(stripes, s.stripe(u, i)) // the batch's
+		stripes = append(stripes, s.x.Stripe(u, i)) // the batch's
 		lo, hi := max(d.FirstRow, g.Starts[i]), min(end, g.Starts[i+1])
 		d.Pieces = append(d.Pieces, batch.Piece{
 			Stripe: stripes[i-from], Lo: int(lo - g.Starts[i]), Hi: int(hi - g.Starts[i]), At: int(lo - d.FirstRow),
 		})
 	}
-	if err := s.decodeStripes(ctx, stripes, 1); err != nil {
+	if err := s.x.DecodeStripes(ctx, stripes, 1); err != nil {
 		for _, x := range stripes {
-			s.releaseStripe(x)
+			s.x.ReleaseStripe(x)
 		}
 		return err
 	}

@@ -21,12 +21,15 @@ func TestInline(t *testing.T) {
 		opts   Options
 		inline bool
 	}{
-		{"a small table", plainShape{dense: 2, sparse: 1, segments: 1, stripes: 3, stripeRows: 10}, 30, 0, Options{}, true},
-		{"the rest of one", plainShape{dense: 2, sparse: 1, segments: 1, stripes: 3, stripeRows: 10}, 20, 1, Options{}, true},
+		{"a small table", plainShape{dense: 2, sparse: 1, segments: 1, stripes: 3, stripeRows: 10}, 30, 0, Options{},
+			true},
+		{"the rest of one", plainShape{dense: 2, sparse: 1, segments: 1, stripes: 3, stripeRows: 10}, 20, 1, Options{},
+			true},
 		{"two batches", plainShape{dense: 2, segments: 1, stripes: 3, stripeRows: 10}, 29, 0, Options{}, false},
 		{"two segments", plainShape{dense: 2, segments: 2, stripes: 3, stripeRows: 10}, 100, 0, Options{}, false},
 		{"much to read", plainShape{sparse: 4, segments: 1, stripes: 4, stripeRows: 2000}, 10000, 0, Options{}, false},
-		{"little memory", plainShape{dense: 2, segments: 1, stripes: 3, stripeRows: 10}, 30, 0, Options{MemoryBudget: 1}, false},
+		{"little memory", plainShape{dense: 2, segments: 1, stripes: 3, stripeRows: 10}, 30, 0,
+			Options{MemoryBudget: 1}, false},
 	} {
 		table := plainTable(t, c.shape)
 		l := table.layout(indices(len(table.features)), c.batch, OutputColumns)

@@ -13,8 +13,8 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// With KeepBatches a caller holds every batch of a scan, whatever MaxBatches is; what the pool does not need again is freed,
-// and after Close and the last Release nothing is left.
+// With KeepBatches a caller holds every batch of a scan, whatever MaxBatches is; what the pool does not need again is
+// freed, and after Close and the last Release nothing is left.
 func TestKeepBatches(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		table := drawTable(t, smallShape)
@@ -47,7 +47,7 @@ func TestKeepBatches(t *testing.T) {
 			for _, b := range batches {
 				b.Release()
 			}
-			if n := s.stock.Counts(); n.Made > n.Max || n.Idle != n.Made {
+			if n := s.x.Pools.Batches.Counts(); n.Made > n.Max || n.Idle != n.Made {
 				t.Fatalf("%d batches made and %d idle, at most %d wanted", n.Made, n.Idle, n.Max)
 			}
 			if err := s.Seek(Position{}); err != nil {
@@ -71,8 +71,8 @@ func TestKeepBatches(t *testing.T) {
 	})
 }
 
-// Every mode gives the same rows under one order, transformed or not, and a batch that is kept stays what it was while others
-// are made and, from any goroutine, released.
+// Every mode gives the same rows under one order, transformed or not, and a batch that is kept stays what it was while
+// others are made and, from any goroutine, released.
 func TestKeepBatchesOfAllModes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := drawShuffled(t, rapid.SampledFrom([]tableShape{

@@ -10,8 +10,8 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A batch whose lists have more values than offsets count is an error that says so, before memory is taken for them; what is
-// small as slots, or as partial duplicates, is given.
+// A batch whose lists have more values than offsets count is an error that says so, before memory is taken for them;
+// what is small as slots, or as partial duplicates, is given.
 func TestListsTooLarge(t *testing.T) {
 	const values = 100_000
 	const rows = 3 * vector.MaxElements / 2 / values // in two stripes, each below the limit
@@ -29,7 +29,8 @@ func TestListsTooLarge(t *testing.T) {
 				for range 2 {
 					b, err := s.Next(t.Context())
 					if !c.ok {
-						if err == nil || !strings.Contains(err.Error(), `feature "f"`) || !strings.Contains(err.Error(), "is too large") {
+						if err == nil || !strings.Contains(err.Error(), `feature "f"`) ||
+							!strings.Contains(err.Error(), "is too large") {
 							t.Fatal(err)
 						}
 						continue // the same again
@@ -44,7 +45,8 @@ func TestListsTooLarge(t *testing.T) {
 						t.Errorf("%d slots", b.Slots)
 					}
 					if output == OutputTensors {
-						if err := b.Tensors.Expand(new(Jagged), &b.Tensors.Sparse); err == nil || !strings.Contains(err.Error(), "more than") {
+						if err := b.Tensors.Expand(new(Jagged), &b.Tensors.Sparse); err == nil ||
+							!strings.Contains(err.Error(), "more than") {
 							t.Error(err)
 						}
 					}

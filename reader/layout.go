@@ -11,6 +11,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/reader/cache"
+	"github.com/dsistore/dsistore/reader/execution"
 	"github.com/dsistore/dsistore/reader/expr"
 	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/order"
@@ -34,16 +35,17 @@ type Layout struct {
 	// weighted are the rows of each segment that have weight, where others have 1; nil: the plan has no weights.
 	weighted []*roaring.Bitmap
 	weight   float32
-	// features are what is read, of the types that are stored: the plan's, and after them the session key where it is not among
-	// those.
+	// features are what is read, of the types that are stored: the plan's, and after them the session key where it is
+	// not among those.
 	features   []storage.Feature
-	sessionKey int32 // its place in features, or -1
+	sessionKey int32 // its position in features, or -1
 	open       func(ctx context.Context, d storage.SegmentDescriptor) (segmentIndex, error)
 	snapshots  []*storage.Snapshot // that the plan is of, to be kept while it is read
 	table      *storage.Table      // nil: nobody records what is read
 	filters    filterReads         // what they took
 	counted    countedFeatures     // in usage records
-	// overlays have some of the features, or of those that the filter reads: overlays.go says how they lie, the lowest first.
+	// overlays have some of the features, or of those that the filter reads: overlays.go says how they lie, the lowest
+	// first.
 	overlays []storage.Overlay
 	layers   [][]*storage.OverlaySegment // of each segment an entry an overlay, nil where it has none
 	covered  coverage
@@ -61,21 +63,25 @@ type segmentIndex interface {
 	Close() error
 }
 
-// LayoutOptions say how a layout finds the rows that its plan's filter selects. They do not change which they are. The zero value works.
+// LayoutOptions say how a layout finds the rows that its plan's filter selects. They do not change which they are. The
+// zero value works.
 type LayoutOptions struct {
-	// Read are the memory, workers and requests to do it with, and of Matching what usage records say of it; its other fields have no place here.
+	// Read are the memory, workers and requests to do it with, and of Matching what usage records say of it; its other
+	// fields are not used here.
 	Read Options
-	// Selections keep what filters select for the layouts to come. Default: 64 MiB that all layouts of the process share.
+	// Selections keep what filters select for the layouts to come. Default: 64 MiB that all layouts of the process
+	// share.
 	Selections *Selections
 	// View is what the plan was made of: snapshots that it has open are not opened again. Default: they are.
 	View *storage.View
-	// Within restricts what is read of segments, named by their ids, to these rows. Default: nil, and of segments that are not in it, all that the plan selects.
-	// Borrowed.
+	// Within restricts what is read of segments, named by their ids, to these rows. Default: nil, and of segments that
+	// are not in it, all that the plan selects. Borrowed.
 	Within map[string]*roaring.Bitmap
 }
 
-// NewLayout lists the segments that the plan selects. Without a filter it opens none of them; with one it reads, of those that the filter may
-// select something of, the features that the filter is about. The snapshot must be the plan's.
+// NewLayout lists the segments that the plan selects. Without a filter it opens none of them; with one it reads, of
+// those that the filter may select something of, the features that the filter is about. The snapshot must be the
+// plan's.
 func NewLayout(ctx context.Context, snap *storage.Snapshot, p *plan.Plan) (*Layout, error) {
 	return NewLayoutWith(ctx, snap, p, LayoutOptions{})
 }
@@ -110,16 +116,16 @@ func layoutOf(ctx context.Context, snap *storage.Snapshot, p *plan.Plan, opts La
 			return nil, err
 		}
 	}
-	var thin *plan.Thinning
+	var sample *plan.Downsampling
 	if p.Downsample != "" {
 		schema, err := plan.OverlaySchema(ctx, snap, named)
 		if err != nil {
 			return nil, err
 		}
-		if thin, err = plan.ParseThinning(ctx, schema, p.Downsample); err != nil {
+		if sample, err = plan.BindDownsample(ctx, schema, p.Downsample); err != nil {
 			return nil, err
 		}
-		filtered = append(slices.Clone(filtered), thin.Features...)
+		filtered = append(slices.Clone(filtered), sample.Features...)
 	}
 	match, err := p.PartitionMatch(ctx, snap)
 	if err != nil {
@@ -168,8 +174,8 @@ func layoutOf(ctx context.Context, snap *storage.Snapshot, p *plan.Plan, opts La
 			return nil, err
 		}
 	}
-	if thin != nil {
-		if err := l.thin(ctx, thin, opts); err != nil {
+	if sample != nil {
+		if err := l.downsample(ctx, sample, opts); err != nil {
 			return nil, err
 		}
 	}
@@ -177,7 +183,8 @@ func layoutOf(ctx context.Context, snap *storage.Snapshot, p *plan.Plan, opts La
 }
 
 // filter leaves the rows for which a filter, which reads the features, is true.
-func (l *Layout) filter(ctx context.Context, filter *expr.Filter, features []storage.Feature, opts LayoutOptions) error {
+func (l *Layout) filter(ctx context.Context, filter *expr.Filter, features []storage.Feature,
+	opts LayoutOptions) error {
 	selected, pruning, err := l.evaluate(ctx, filter, features, opts)
 	if err != nil {
 		return err
@@ -194,7 +201,8 @@ func (l *Layout) filter(ctx context.Context, filter *expr.Filter, features []sto
 }
 
 // evaluate returns the rows of each segment for which a filter, which reads the features, is true; nil: every row.
-func (l *Layout) evaluate(ctx context.Context, filter *expr.Filter, features []storage.Feature, opts LayoutOptions) ([]*roaring.Bitmap, Pruning, error) {
+func (l *Layout) evaluate(ctx context.Context, filter *expr.Filter, features []storage.Feature,
+	opts LayoutOptions) ([]*roaring.Bitmap, Pruning, error) {
 	if opts.Selections == nil {
 		opts.Selections = cache.Shared
 	}
@@ -216,7 +224,8 @@ func (l *Layout) Pruning() *Pruning { return l.pruning }
 
 func newLayout(p *plan.Plan, blobs object.Store, segments []storage.SegmentDescriptor,
 	open func(context.Context, storage.SegmentDescriptor) (segmentIndex, error)) (*Layout, error) {
-	l := &Layout{plan: p, blobs: blobs, segments: segments, open: open, sparseRows: sparseRows, gatheredRun: gatheredRun}
+	l := &Layout{plan: p, blobs: blobs, segments: segments, open: open, sparseRows: execution.DefaultSparseRows,
+		gatheredRun: execution.DefaultGatheredRun}
 	var err error
 	if l.transformers, err = p.Transformers(); err != nil {
 		return nil, err
@@ -225,7 +234,8 @@ func newLayout(p *plan.Plan, blobs object.Store, segments []storage.SegmentDescr
 	for i, f := range p.Features {
 		f.Type = p.StoredType(i)
 		l.features = append(l.features, f)
-		if f.Role == storage.RoleSessionKey && !plan.IsPartitionKey(f) && (p.Shuffle.Key.ID == 0 || p.Shuffle.Key.ID == f.ID) {
+		if f.Role == storage.RoleSessionKey && !plan.IsPartitionKey(f) &&
+			(p.Shuffle.Key.ID == 0 || p.Shuffle.Key.ID == f.ID) {
 			l.sessionKey = int32(i)
 		}
 	}
@@ -268,8 +278,8 @@ func (l *Layout) segmentAt(row uint64) int {
 }
 
 // Splits cuts the plan into at most n parts of about equal rows, at stripe boundaries, so that no two parts read one
-// stripe. Together they cover each row once, in order. A plan that shuffles has none: what a split gives does not depend on an
-// epoch. It opens the segments that a cut falls into, at most n-1.
+// stripe. Together they cover each row once, in order. A plan that shuffles has none: what a split gives does not
+// depend on an epoch. It opens the segments that a cut falls into, at most n-1.
 func (l *Layout) Splits(ctx context.Context, n int) ([]plan.Split, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("splits: %d: want at least 1", n)
@@ -343,8 +353,8 @@ type Cost struct {
 	BytesNeeded, BytesUnneeded uint64
 }
 
-// Cost opens every segment and adds up what a Scanner with the same options would read; of a plan that shuffles, in epoch 0,
-// which reads the same stripes as every other.
+// Cost opens every segment and adds up what a Scanner with the same options would read; of a plan that shuffles, in
+// epoch 0, which reads the same stripes as every other.
 func (l *Layout) Cost(ctx context.Context, opts Options) (Cost, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {

@@ -189,7 +189,7 @@ func TestEndedLeasesStayEnded(t *testing.T) {
 	}
 }
 
-// A reader that comes after a lease was ended takes one, whoever goes on without, and gives it back.
+// A reader that comes after a lease was ended takes one, though the others go on without, and gives it back.
 func TestLeasesAfterAnEndedOne(t *testing.T) {
 	blobs, snap, l := leasedLayout(t)
 	opts := Options{Reuse: true, Lease: LeaseOptions{After: 1, For: time.Hour}}
@@ -216,7 +216,8 @@ func TestLeasesAfterAnEndedOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	renewed := make(chan struct{})
-	go func() { first.Renew(); close(renewed) }() // as its timer does; it finds that the lease was ended when the new one is there
+	// as its timer does; it finds that the lease was ended when the new one is there
+	go func() { first.Renew(); close(renewed) }()
 	<-blobs.put
 	<-renewed
 	second := open()
@@ -258,7 +259,8 @@ func TestBranchesAreLeasedAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-blobs.put
-	if all := leased(t, snap.Table()); len(all) != 1 || all[0].Snapshot != 2 || !strings.HasPrefix(all[0].Owner, "reader of ") {
+	if all := leased(t, snap.Table()); len(all) != 1 || all[0].Snapshot != 2 ||
+		!strings.HasPrefix(all[0].Owner, "reader of ") {
 		t.Errorf("leases %+v", all)
 	}
 	if err := s.Close(); err != nil {

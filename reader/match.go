@@ -32,13 +32,15 @@ func (r SegmentRows) Count() uint64 {
 	return r.Rows.GetCardinality()
 }
 
-// Matching returns the rows that a plan with these options would read: those of the partitions that are in the sample list, for which
-// the filter is true under the overlays, and that are not deleted. What else the options say is not looked at. It reads the filter's features where
-// statistics do not decide, and no others. What it reads is recorded as a reader's is (LayoutOptions.Read.Usage).
+// Matching returns the rows that a plan with these options would read: those of the partitions that are in the sample
+// list, for which the filter is true under the overlays, and that are not deleted. What else the options say is not
+// looked at. It reads the filter's features where statistics do not decide, and no others. What it reads is recorded as
+// a reader's is (LayoutOptions.Read.Usage).
 func Matching(ctx context.Context, snap *storage.Snapshot, opts plan.Options, how LayoutOptions) (*Match, error) {
 	p := &plan.Plan{
-		Table: snap.Table().Name(), Snapshot: snap.Info().Number, Partition: opts.Partition, Filter: opts.Filter, SampleList: opts.SampleList,
-		BatchSize: plan.DefaultBatchSize, Output: plan.OutputColumns,
+		Table: snap.Table().Name(), Snapshot: snap.Info().Number, Partition: opts.Partition, Filter: opts.Filter,
+		SampleList: opts.SampleList,
+		BatchSize:  plan.DefaultBatchSize, Output: plan.OutputColumns,
 	}
 	if err := p.ValidateSelection(); err != nil {
 		return nil, err
@@ -60,7 +62,7 @@ func Matching(ctx context.Context, snap *storage.Snapshot, opts plan.Options, ho
 	return &Match{Segments: l.Matched(), Rows: l.Rows(), Pruning: l.pruning}, nil
 }
 
-// Matched returns the rows that the layout reads, by segment: place i of the layout's own order is the i-th of them.
+// Matched returns the rows that the layout reads, by segment: position i of the layout's own order is the i-th of them.
 func (l *Layout) Matched() []SegmentRows {
 	out := make([]SegmentRows, 0, len(l.segments))
 	for i, d := range l.segments {

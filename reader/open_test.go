@@ -32,12 +32,14 @@ func realStore(t *testing.T) (*storage.Store, *storage.Snapshot) {
 	}
 	feature := func(name string, e vector.Elem) storage.Feature {
 		return storage.Feature{
-			ID: storage.NewFeatureID(name, 1), Name: name, Generation: 1, Type: vector.Type{Kind: vector.Dense, Elem: e},
+			ID: storage.NewFeatureID(name, 1), Name: name, Generation: 1, Type: vector.Type{Kind: vector.Dense,
+				Elem: e},
 		}
 	}
 	var snap *storage.Snapshot
 	for day, lateElem := range []vector.Elem{vector.NoElem, vector.Int8, vector.Float64} {
-		w, err := table.NewSegment(ctx, storage.Partition{{Key: "ds", Value: string(rune('1' + day))}}, []uint32{2, 1}, storage.SegmentOptions{})
+		w, err := table.NewSegment(ctx, storage.Partition{{Key: "ds", Value: string(rune('1' + day))}}, []uint32{2, 1},
+			storage.SegmentOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +84,8 @@ func realStore(t *testing.T) (*storage.Store, *storage.Snapshot) {
 func TestStoreToBatches(t *testing.T) {
 	ctx := context.Background()
 	store, snap := realStore(t)
-	plan, err := NewPlan(ctx, snap, PlanOptions{Features: []string{"n", "l*"}, Partition: "ds >= 2 OR ds = '1'", BatchSize: 4})
+	plan, err := NewPlan(ctx, snap, PlanOptions{Features: []string{"n", "l*"}, Partition: "ds >= 2 OR ds = '1'",
+		BatchSize: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +134,8 @@ func TestPartitionKeys(t *testing.T) {
 	ctx := context.Background()
 	_, snap := realStore(t)
 	for _, output := range []Output{OutputColumns, OutputTensors} {
-		plan, err := NewPlan(ctx, snap, PlanOptions{Features: []string{"@partitions"}, Partition: "ds <> 2", BatchSize: 4, Output: output})
+		plan, err := NewPlan(ctx, snap, PlanOptions{Features: []string{"@partitions"}, Partition: "ds <> 2",
+			BatchSize: 4, Output: output})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -219,7 +223,8 @@ func TestSplitsOfPredicate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(ctx, snap, plan, Options{Split: &splits[0]}); err == nil || !strings.Contains(err.Error(), "it is of plan") {
+	if _, err := Open(ctx, snap, plan, Options{Split: &splits[0]}); err == nil ||
+		!strings.Contains(err.Error(), "it is of plan") {
 		t.Error(err)
 	}
 }
@@ -274,7 +279,8 @@ func TestPartitionPredicateOfEmptied(t *testing.T) {
 	if l, err := NewLayout(ctx, emptied, plan); err != nil || l.Rows() != 0 {
 		t.Fatal(err)
 	}
-	if _, err := NewPlan(ctx, emptied, PlanOptions{Features: []string{"n"}, Partition: "hr = 1"}); err == nil || !strings.Contains(err.Error(), "the keys are ds") {
+	if _, err := NewPlan(ctx, emptied, PlanOptions{Features: []string{"n"}, Partition: "hr = 1"}); err == nil ||
+		!strings.Contains(err.Error(), "the keys are ds") {
 		t.Error(err)
 	}
 }

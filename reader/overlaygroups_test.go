@@ -13,8 +13,10 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// groupedFiles writes one stripe of two lists that share an inverse as a segment of the table: slot s of feature f is the list [base+10*f+s].
-func groupedFiles(t *testing.T, table *testTable, name string, base int64, inverse []int32, slots int) storage.SegmentDescriptor {
+// groupedFiles writes one stripe of two lists that share an inverse as a segment of the table: slot s of feature f is
+// the list [base+10*f+s].
+func groupedFiles(t *testing.T, table *testTable, name string, base int64, inverse []int32,
+	slots int) storage.SegmentDescriptor {
 	t.Helper()
 	const group = 1 << 40
 	rows := len(inverse)
@@ -54,15 +56,18 @@ func groupedFiles(t *testing.T, table *testTable, name string, base int64, inver
 	return d
 }
 
-// blendedGroup returns a table of a segment and a layer over rows 1, 2 and 5 of its 6, with two features of the types that share an inverse in both.
-func blendedGroup(t *testing.T, below, over []int32, types ...vector.Type) *testTable {
+// mergedGroup returns a table of a segment and a layer over rows 1, 2 and 5 of its 6, with two features of the types
+// that share an inverse in both.
+func mergedGroup(t *testing.T, below, over []int32, types ...vector.Type) *testTable {
 	t.Helper()
 	table := &testTable{blobs: &memoryBlobs{objects: map[string][]byte{}}, indexes: map[string]*testIndex{}}
 	for f, typ := range types {
-		table.features = append(table.features, storage.Feature{ID: storage.FeatureID(f + 1), Name: fmt.Sprint("f", f), Type: typ})
+		table.features = append(table.features, storage.Feature{ID: storage.FeatureID(f + 1), Name: fmt.Sprint("f", f),
+			Type: typ})
 	}
 	table.segments = []storage.SegmentDescriptor{groupedFiles(t, table, "segment", 100, below, int(below[5])+1)}
-	layer := &storage.OverlaySegment{Overlay: "o", Segment: "segment", Data: groupedFiles(t, table, "layer", 200, over, int(over[5])+1),
+	layer := &storage.OverlaySegment{Overlay: "o", Segment: "segment",
+		Data:    groupedFiles(t, table, "layer", 200, over, int(over[5])+1),
 		Covered: storage.RowBitmap{Count: 3}}
 	o := &table.overlays
 	o.defined = []storage.Overlay{{Name: "o", Features: table.features}}
@@ -71,10 +76,12 @@ func blendedGroup(t *testing.T, below, over []int32, types ...vector.Type) *test
 	return table
 }
 
-// Features that share an inverse in the segment and in a layer over some of its rows share one where they are blended, and what either stores once
-// is there once; numbers too, which else, where each row is its own slot, are copied row by row.
-func TestBlendedGroups(t *testing.T) {
-	list, number := vector.Type{Kind: vector.Sparse, Elem: vector.Int64}, vector.Type{Kind: vector.Dense, Elem: vector.Int64}
+// Features that share an inverse in the segment and in a layer over some of its rows share one where they are merged,
+// and what either stores once is there once; numbers too, which else, where each row is its own slot, are copied row by
+// row.
+func TestMergedGroups(t *testing.T) {
+	list, number := vector.Type{Kind: vector.Sparse, Elem: vector.Int64}, vector.Type{Kind: vector.Dense,
+		Elem: vector.Int64}
 	// Rows:           0 of the segment, 1 and 2 of the layer, 3 and 4 of the segment, 5 of the layer.
 	inverse := []int32{0, 1, 1, 2, 3, 4}
 	values := [][]int64{{100, 200, 101, 102, 201}, {110, 210, 111, 112, 211}}
@@ -87,7 +94,7 @@ func TestBlendedGroups(t *testing.T) {
 		}
 		return b
 	}
-	b := next(blendedGroup(t, []int32{0, 0, 1, 1, 2, 2}, []int32{0, 0, 0, 1, 1, 1}, list, list), OutputTensors)
+	b := next(mergedGroup(t, []int32{0, 0, 1, 1, 2, 2}, []int32{0, 0, 0, 1, 1, 1}, list, list), OutputTensors)
 	defer b.Release()
 	if len(b.Tensors.Groups) != 1 {
 		t.Fatalf("%d groups, want one", len(b.Tensors.Groups))
@@ -101,7 +108,7 @@ func TestBlendedGroups(t *testing.T) {
 	}
 	each := []int32{0, 1, 2, 3, 4, 5}
 	values = [][]int64{{100, 201, 202, 103, 104, 205}, {110, 211, 212, 113, 114, 215}}
-	c := next(blendedGroup(t, each, each, number, list), OutputColumns)
+	c := next(mergedGroup(t, each, each, number, list), OutputColumns)
 	defer c.Release()
 	for f, column := range c.Columns {
 		if !slices.Equal(column.Inverse, each) || !slices.Equal(column.Ints, values[f]) {

@@ -21,7 +21,8 @@ func define(t *testing.T, snap *storage.Snapshot, overlays ...storage.Overlay) *
 	for i := range overlays {
 		slices.SortFunc(overlays[i].Features, func(a, b storage.Feature) int { return compareID(a, b.ID) })
 	}
-	after, err := snap.Table().Commit(t.Context(), storage.Change{Operation: "overlay", Base: snap.Info().Number, Overlays: overlays})
+	after, err := snap.Table().Commit(t.Context(), storage.Change{Operation: "overlay", Base: snap.Info().Number,
+		Overlays: overlays})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,10 +30,12 @@ func define(t *testing.T, snap *storage.Snapshot, overlays ...storage.Overlay) *
 }
 
 func denseFeature(name string, e vector.Elem) storage.Feature {
-	return storage.Feature{ID: storage.NewFeatureID(name, 0), Name: name, Type: vector.Type{Kind: vector.Dense, Elem: e}}
+	return storage.Feature{ID: storage.NewFeatureID(name, 0), Name: name,
+		Type: vector.Type{Kind: vector.Dense, Elem: e}}
 }
 
-// What a plan has under overlays: their features by name, by glob and as keys, with types that hold what lies below too.
+// What a plan has under overlays: their features by name, by glob and as keys, with types that hold what lies below
+// too.
 func TestOverlayFeatures(t *testing.T) {
 	ctx := t.Context()
 	_, snap := realStore(t)
@@ -96,7 +99,8 @@ func TestOverlayFeatures(t *testing.T) {
 		{[]string{"a"}, "latel", `did you mean "late" or "lately"?`},
 		{nil, "lately", `did you mean "late"?`},
 	} {
-		if _, err := NewPlan(ctx, snap, PlanOptions{Features: []string{c.feature}, Overlays: c.overlays}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := NewPlan(ctx, snap, PlanOptions{Features: []string{c.feature}, Overlays: c.overlays}); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s under %v: %v, want %s", c.feature, c.overlays, err, c.want)
 		}
 	}
@@ -116,7 +120,8 @@ func TestOverlayOfRenamedFeatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	n[0].Type.Elem = vector.Uint8
-	snap = define(t, snap, storage.Overlay{Name: "o", Features: n}, storage.Overlay{Name: "x", Features: []storage.Feature{denseFeature("x", vector.Int8)}})
+	snap = define(t, snap, storage.Overlay{Name: "o", Features: n},
+		storage.Overlay{Name: "x", Features: []storage.Feature{denseFeature("x", vector.Int8)}})
 	change := func(changes ...storage.FeatureChange) {
 		var err error
 		snap, err = snap.Table().Commit(ctx, storage.Change{Operation: "rename", FeatureChanges: changes})
@@ -149,8 +154,9 @@ func TestOverlayOfRenamedFeatures(t *testing.T) {
 	}
 }
 
-// stripesUnder returns the table of sessionsOfStripes with one overlay over its feature: over segment 0 a layer with all rows, over segment 1 one with those
-// of which covers says so, over segment 2 a layer that covers none, and none over segment 3. What it holds is the number of the row, below 0.
+// stripesUnder returns the table of sessionsOfStripes with one overlay over its feature: over segment 0 a layer with
+// all rows, over segment 1 one with those of which covers says so, over segment 2 a layer that covers none, and none
+// over segment 3. What it holds is the number of the row, below 0.
 func stripesUnder(t *testing.T, covers func(row uint32) bool) *testTable {
 	table := sessionsOfStripes(t)
 	o := &table.overlays
@@ -182,10 +188,12 @@ func stripesUnder(t *testing.T, covers func(row uint32) bool) *testTable {
 			t.Fatal(err)
 		}
 		table.blobs.objects[name] = []byte(file.String())
-		l := &storage.OverlaySegment{Overlay: "o", Segment: table.segments[i].ID, Data: storage.SegmentDescriptor{ID: name, Rows: 30, Index: name + "/index"}, All: i == 0}
-		table.indexes[name] = &testIndex{stripeRows: []uint32{10, 10, 10}, entries: map[storage.FeatureID]*storage.FeatureEntry{
-			1: {Object: name, Length: uint64(file.Len()), ObjectSize: uint64(file.Len()), Meta: meta},
-		}}
+		l := &storage.OverlaySegment{Overlay: "o", Segment: table.segments[i].ID,
+			Data: storage.SegmentDescriptor{ID: name, Rows: 30, Index: name + "/index"}, All: i == 0}
+		table.indexes[name] = &testIndex{stripeRows: []uint32{10, 10, 10},
+			entries: map[storage.FeatureID]*storage.FeatureEntry{
+				1: {Object: name, Length: uint64(file.Len()), ObjectSize: uint64(file.Len()), Meta: meta},
+			}}
 		covered := roaring.New()
 		for r := range uint32(30) {
 			if i == 1 && covers(r) {
@@ -212,15 +220,16 @@ func (m *memoryBlobs) objectsRead(since int) []string {
 	return slices.Compact(out)
 }
 
-// Of what is hidden nothing is read: not the segment under a layer with all rows, not a layer without a row of a stripe, nor what lies under one that
-// has the whole stripe.
+// Of what is hidden nothing is read: not the segment under a layer with all rows, not a layer without a row of a
+// stripe, nor what lies under one that has the whole stripe.
 func TestOverlaysReadWhatIsSeen(t *testing.T) {
 	ctx := t.Context()
 	for name, c := range map[string]struct {
 		covers func(uint32) bool
 		want   []string
 	}{
-		"a part":        {func(r uint32) bool { return r%2 == 0 }, []string{"layer0", "layer1", "seg1", "seg2", "seg3"}},
+		"a part": {func(r uint32) bool { return r%2 == 0 },
+			[]string{"layer0", "layer1", "seg1", "seg2", "seg3"}},
 		"none":          {func(uint32) bool { return false }, []string{"layer0", "seg1", "seg2", "seg3"}},
 		"all":           {func(uint32) bool { return true }, []string{"layer0", "layer1", "seg2", "seg3"}},
 		"whole stripes": {func(r uint32) bool { return r < 10 }, []string{"layer0", "layer1", "seg1", "seg2", "seg3"}},
@@ -245,7 +254,8 @@ func TestOverlaysReadWhatIsSeen(t *testing.T) {
 		stats := s.Stats()
 		s.Close()
 		cost, err := l.Cost(ctx, Options{})
-		if err != nil || cost.BytesNeeded != stats.BytesNeeded || cost.BytesUnneeded != stats.BytesUnneeded || cost.Requests != stats.Requests {
+		if err != nil || cost.BytesNeeded != stats.BytesNeeded || cost.BytesUnneeded != stats.BytesUnneeded ||
+			cost.Requests != stats.Requests {
 			t.Errorf("%s: cost %+v of %+v: %v", name, cost, stats, err)
 		}
 		if name == "whole stripes" { // a stripe of the layer, two of the segment under it
@@ -278,11 +288,14 @@ func TestOverlaysPrune(t *testing.T) {
 	for text, want := range map[string]Pruning{
 		// Segment 0 is below 0 or 0, 1 is mixed, 2 and 3 are above.
 		"row < -100": {Segments: 4, SegmentsNever: 4, Rows: 120},
-		"row < 30":   {Segments: 4, SegmentsNever: 2, SegmentsAlways: 1, StripesEvaluated: 1, StripesAlways: 0, StripesNever: 2, Rows: 120, RowsSelected: 35, Requests: 2},
-		// Of segment 1 only the first stripe is blended.
-		"row < -31":             {Segments: 4, SegmentsNever: 3, StripesEvaluated: 1, StripesNever: 2, Rows: 120, RowsSelected: 4, Requests: 2},
-		"row IS NOT NULL":       {Segments: 4, SegmentsAlways: 4, Rows: 120, RowsSelected: 120},
-		"row BETWEEN 40 AND 49": {Segments: 4, SegmentsNever: 3, StripesAlways: 1, StripesNever: 2, Rows: 120, RowsSelected: 10},
+		"row < 30": {Segments: 4, SegmentsNever: 2, SegmentsAlways: 1, StripesEvaluated: 1, StripesAlways: 0,
+			StripesNever: 2, Rows: 120, RowsSelected: 35, Requests: 2},
+		// Of segment 1 only the first stripe is merged.
+		"row < -31": {Segments: 4, SegmentsNever: 3, StripesEvaluated: 1, StripesNever: 2, Rows: 120,
+			RowsSelected: 4, Requests: 2},
+		"row IS NOT NULL": {Segments: 4, SegmentsAlways: 4, Rows: 120, RowsSelected: 120},
+		"row BETWEEN 40 AND 49": {Segments: 4, SegmentsNever: 3, StripesAlways: 1, StripesNever: 2, Rows: 120,
+			RowsSelected: 10},
 	} {
 		table := stripesUnder(t, func(r uint32) bool { return r < 10 && r%2 == 0 })
 		f, features := table.parse(t, text)
@@ -338,7 +351,8 @@ func TestLayerOfOtherStripes(t *testing.T) {
 		}
 	}
 	var corrupt *format.CorruptError
-	if !errors.As(err, &corrupt) || corrupt.Object != "layer1/index" || !strings.Contains(corrupt.Reason, "the stripes of a layer of overlay o are not those of segment seg1") {
+	if !errors.As(err, &corrupt) || corrupt.Object != "layer1/index" ||
+		!strings.Contains(corrupt.Reason, "the stripes of a layer of overlay o are not those of segment seg1") {
 		t.Errorf("%v", err)
 	}
 }

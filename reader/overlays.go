@@ -12,14 +12,16 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// What a feature is in a segment follows from a chain: overlays that have it, the highest first, and the segment itself below them.
+// What a feature is in a segment follows from a chain: overlays that have it, the highest first, and the segment itself
+// below them.
 //
 //	overlay b   [layer over all rows]      the feature is b's: nothing below is looked up or read
 //	overlay a   [layer over some rows]     its rows are a's; the others fall through, or are null
 //	overlay m   no layer                   falls through, is null, or is refused
 //	segment     the feature, or nothing: null
 //
-// Merged overlays lie lowest, in the order of merging; then those of a branch, then those that a plan names, in the order that they have there.
+// Merged overlays lie lowest, in the order of merging; then those of a branch, then those that a plan names, in the
+// order that they have there.
 
 // snapshots returns a snapshot of a plan's table by its number.
 type snapshots func(ctx context.Context, number uint64) (*storage.Snapshot, error)
@@ -67,8 +69,10 @@ func snapshotsIn(ctx context.Context, p *plan.Plan, at snapshots) ([]*storage.Sn
 	return out, nil
 }
 
-// overlaysOf returns the overlays that are part of the table, and those that a plan names. They cost nothing where the snapshot has none.
-func overlaysOf(ctx context.Context, snap *storage.Snapshot, p *plan.Plan, at snapshots) (merged, named []storage.ViewOverlay, err error) {
+// overlaysOf returns the overlays that are part of the table, and those that a plan names. They cost nothing where the
+// snapshot has none.
+func overlaysOf(ctx context.Context, snap *storage.Snapshot, p *plan.Plan, at snapshots) (
+	merged, named []storage.ViewOverlay, err error) {
 	own, err := snap.Overlays(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -84,7 +88,8 @@ func overlaysOf(ctx context.Context, snap *storage.Snapshot, p *plan.Plan, at sn
 			return nil, nil, fmt.Errorf("overlay %s: %w", pin.Name, err)
 		}
 		var o storage.Overlay
-		if k := slices.IndexFunc(own, func(o storage.Overlay) bool { return o.Name == pin.Name }); in == snap && k >= 0 {
+		k := slices.IndexFunc(own, func(o storage.Overlay) bool { return o.Name == pin.Name })
+		if in == snap && k >= 0 {
 			o = own[k]
 		} else if o, err = in.Overlay(ctx, pin.Name); err != nil {
 			return nil, nil, err
@@ -128,8 +133,9 @@ func (l *Layout) layOver(ctx context.Context, overlays []storage.ViewOverlay, ot
 	return nil
 }
 
-// layersOf returns what overlays have over segments, as Snapshot.Layers does.
-func layersOf(ctx context.Context, overlays []storage.ViewOverlay, segments []storage.SegmentDescriptor) ([][]*storage.OverlaySegment, error) {
+// layersOf returns what overlays have over segments, as Snapshot.OverlaySegments does.
+func layersOf(ctx context.Context, overlays []storage.ViewOverlay,
+	segments []storage.SegmentDescriptor) ([][]*storage.OverlaySegment, error) {
 	out := make([][]*storage.OverlaySegment, len(segments))
 	for i := range out {
 		out[i] = make([]*storage.OverlaySegment, len(overlays))
@@ -196,7 +202,8 @@ func compareID(f storage.Feature, id storage.FeatureID) int {
 	return 0
 }
 
-// ends reports whether what lies below overlay k over segment i is not seen, in rows that a layer does not cover neither.
+// ends reports whether what lies below overlay k over segment i is not seen, in rows that a layer does not cover
+// neither.
 func (l *Layout) ends(k int32, i int) bool {
 	x := l.layers[i][k]
 	if x == nil {
@@ -207,7 +214,9 @@ func (l *Layout) ends(k int32, i int) bool {
 
 // hasLayers reports whether what is read of segment i is anything else than the segment has.
 func (l *Layout) hasLayers(i int) bool {
-	return slices.ContainsFunc(l.read, func(k int32) bool { return l.layers[i][k] != nil || l.overlays[k].MissingLayers != storage.FallThrough })
+	return slices.ContainsFunc(l.read, func(k int32) bool {
+		return l.layers[i][k] != nil || l.overlays[k].MissingLayers != storage.FallThrough
+	})
 }
 
 func coversAll(x *storage.OverlaySegment) bool { return x.All || x.Covered.Count == x.Data.Rows }
@@ -229,7 +238,8 @@ func (l *Layout) refused() error {
 			}
 		}
 		if segments > 0 {
-			return l.refusal(int32(k), first, fmt.Sprintf("%d segments of %d, with %d rows", segments, len(l.segments), rows))
+			return l.refusal(int32(k), first, fmt.Sprintf("%d segments of %d, with %d rows", segments, len(l.segments),
+				rows))
 		}
 	}
 	return nil
@@ -254,7 +264,8 @@ func (l *Layout) refusedIn(k int32, i int) bool {
 }
 
 func (l *Layout) refusal(k int32, first int, where string) error {
-	return fmt.Errorf("overlay %s has no layer over %s, the first of partition %q, and refuses to be read there: add rows to it, "+
+	return fmt.Errorf("overlay %s has no layer over %s, the first of partition %q, and refuses to be read there: add "+
+		"rows to it, "+
 		"leave those partitions out, or read without it", l.overlays[k].Name, where, l.segments[first].Partition)
 }
 

@@ -73,7 +73,8 @@ func newWorld(t *rapid.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, store: store, now: worldState{deleted: map[int]bool{}, branches: map[string]worldBranch{}, lists: map[string]map[int]bool{}}}
+	w := &world{t: t, store: store, now: worldState{deleted: map[int]bool{}, branches: map[string]worldBranch{},
+		lists: map[string]map[int]bool{}}}
 	if w.table, err = store.NewTable(ctx, "t"); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,8 @@ func newWorld(t *rapid.T) *world {
 }
 
 // write adds the files of features to a segment and finishes it. Some of what repeats is stored once.
-func (w *world) write(s *storage.SegmentWriter, stripes []uint32, features []int, rows [][]value) storage.SegmentDescriptor {
+func (w *world) write(s *storage.SegmentWriter, stripes []uint32, features []int,
+	rows [][]value) storage.SegmentDescriptor {
 	ctx := context.Background()
 	for i, f := range features {
 		err := s.AddFeature(ctx, i, w.features[f], func(to *format.Writer) error {
@@ -157,7 +159,8 @@ func (w *world) commit(c storage.Change) {
 	}
 	w.now.snap = snap
 	kept := w.now
-	kept.overlays, kept.deleted, kept.branches = slices.Clone(kept.overlays), maps.Clone(kept.deleted), maps.Clone(kept.branches)
+	kept.overlays, kept.deleted = slices.Clone(kept.overlays), maps.Clone(kept.deleted)
+	kept.branches = maps.Clone(kept.branches)
 	kept.lists = maps.Clone(kept.lists)
 	for i := range kept.overlays {
 		kept.overlays[i].layers = maps.Clone(kept.overlays[i].layers)
@@ -193,7 +196,8 @@ func (w *world) ingest() {
 		w.t.Fatal(err)
 	}
 	d := w.write(s, stripes, features, rows)
-	w.segments = append(w.segments, worldSegment{d: d, first: first, rows: rows, gone: make([]bool, total), stripe: stripes})
+	w.segments = append(w.segments, worldSegment{d: d, first: first, rows: rows, gone: make([]bool, total),
+		stripe: stripes})
 	w.now.segments++
 	c := storage.Change{Add: []storage.SegmentDescriptor{d}}
 	for _, f := range features {
@@ -224,7 +228,8 @@ func (w *world) layer(o *worldOverlay, i int) storage.OverlaySegment {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	out := storage.OverlaySegment{Overlay: o.Name, Segment: g.d.ID, Data: w.write(s, g.stripe, features, rows), All: share == 10 && rapid.Bool().Draw(w.t, "all")}
+	out := storage.OverlaySegment{Overlay: o.Name, Segment: g.d.ID, Data: w.write(s, g.stripe, features, rows),
+		All: share == 10 && rapid.Bool().Draw(w.t, "all")}
 	if !out.All {
 		if out.Covered, err = w.store.PutRowBitmap(ctx, g.d, set); err != nil {
 			w.t.Fatal(err)
@@ -267,7 +272,8 @@ func (w *world) step() {
 			return
 		}
 		o := &w.now.overlays[rapid.IntRange(0, len(w.now.overlays)-1).Draw(w.t, "overlay")]
-		c := storage.Change{Layers: []storage.OverlaySegment{w.layer(o, rapid.IntRange(0, w.now.segments-1).Draw(w.t, "segment"))}}
+		c := storage.Change{Layers: []storage.OverlaySegment{w.layer(o,
+			rapid.IntRange(0, w.now.segments-1).Draw(w.t, "segment"))}}
 		w.commit(c)
 	case 5:
 		for i := range w.now.overlays {
@@ -342,8 +348,10 @@ func (w *world) drawNames(s worldState) []string {
 // errRefused: an overlay refuses to be read somewhere.
 var errRefused = errors.New("refused")
 
-// rows returns what there is to be read of the features, row by row with "n" first, under overlays given from the lowest up.
-func (w *world) rows(s worldState, features []int, stack []worldOverlay, list map[int]bool, keep func(row []value) bool) ([][]value, error) {
+// rows returns what there is to be read of the features, row by row with "n" first, under overlays given from the
+// lowest up.
+func (w *world) rows(s worldState, features []int, stack []worldOverlay, list map[int]bool,
+	keep func(row []value) bool) ([][]value, error) {
 	var out [][]value
 	for i := range s.segments {
 		g := &w.segments[i]
@@ -383,7 +391,8 @@ func (w *world) rows(s worldState, features []int, stack []worldOverlay, list ma
 				if !ok && o.MissingLayers == storage.Refuse {
 					return nil, errRefused
 				}
-				if !ok && o.MissingLayers == storage.Null || ok && (o.MissingRows == storage.Null || !slices.Contains(l.covered, false)) {
+				if !ok && o.MissingLayers == storage.Null || ok &&
+					(o.MissingRows == storage.Null || !slices.Contains(l.covered, false)) {
 					break
 				}
 			}
@@ -451,7 +460,8 @@ func (w *world) read() {
 	for f := 1; f < len(w.features); f++ {
 		known := f == 1 || f == 4 && added
 		for i := range s.segments {
-			known = known || f < 4 && slices.ContainsFunc(w.segments[i].rows, func(r []value) bool { return !r[f].null })
+			known = known || f < 4 && slices.ContainsFunc(w.segments[i].rows,
+				func(r []value) bool { return !r[f].null })
 		}
 		if known && rapid.IntRange(0, 2).Draw(t, "projected") > 0 {
 			features = append(features, f)
@@ -461,7 +471,8 @@ func (w *world) read() {
 		opts.Features = append(opts.Features, w.features[f].Name)
 	}
 	var keep func([]value) bool
-	if _, err := w.rows(s, features, stack, list, nil); err == nil && slices.Contains(features, 1) && rapid.Bool().Draw(t, "filtered") {
+	if _, err := w.rows(s, features, stack, list, nil); err == nil && slices.Contains(features, 1) &&
+		rapid.Bool().Draw(t, "filtered") {
 		opts.Filter = rapid.SampledFrom([]string{"label > 0", "label IS NULL", "NOT label > 0"}).Draw(t, "filter")
 		keep = func(row []value) bool {
 			v := row[1]
@@ -475,7 +486,8 @@ func (w *world) read() {
 		}
 	}
 	want, wantErr := w.rows(s, features, stack, list, keep)
-	what := fmt.Sprintf("%s snapshot %d, overlays %v, features %v, filter %q, list %q", ref, at+1, pins, opts.Features, opts.Filter, opts.SampleList)
+	what := fmt.Sprintf("%s snapshot %d, overlays %v, features %v, filter %q, list %q", ref, at+1, pins, opts.Features,
+		opts.Filter, opts.SampleList)
 	plan, err := NewViewPlan(ctx, view, opts)
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
@@ -554,8 +566,8 @@ func (w *world) read() {
 	}
 }
 
-// What is read of a table under overlays is what a model has that puts them over the rows one by one: whichever overlays are named, merged or a
-// branch's, whatever they cover, and with segments that came after them.
+// What is read of a table under overlays is what a model has that puts them over the rows one by one: whichever
+// overlays are named, merged or a branch's, whatever they cover, and with segments that came after them.
 func TestOverlaysInAStore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)

@@ -40,7 +40,8 @@ func plainTable(tb testing.TB, shape plainShape) *testTable {
 	add(shape.weighted, "weighted", vector.Type{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32})
 	for g := range shape.segments {
 		d := storage.SegmentDescriptor{
-			ID: fmt.Sprintf("%032x", g), Rows: uint64(shape.stripes * shape.stripeRows), Index: fmt.Sprintf("%d/index.sst", g),
+			ID: fmt.Sprintf("%032x", g), Rows: uint64(shape.stripes * shape.stripeRows),
+			Index: fmt.Sprintf("%d/index.sst", g),
 		}
 		index := &testIndex{entries: map[storage.FeatureID]*storage.FeatureEntry{}}
 		for range shape.stripes {
@@ -63,7 +64,8 @@ func plainTable(tb testing.TB, shape plainShape) *testTable {
 			if err != nil {
 				tb.Fatal(err)
 			}
-			index.entries[f.ID] = &storage.FeatureEntry{Object: name, Offset: uint64(at), Length: uint64(size), Meta: meta}
+			index.entries[f.ID] = &storage.FeatureEntry{Object: name, Offset: uint64(at), Length: uint64(size),
+				Meta: meta}
 		}
 		out.blobs.objects[name] = pack.Bytes()
 		out.names = append(out.names, name)
@@ -185,7 +187,8 @@ func BenchmarkScan(b *testing.B) {
 	for _, x := range []struct {
 		output Output
 		dedup  Dedup
-	}{{OutputTensors, DedupKJT}, {OutputTensors, DedupIKJT}, {OutputTensors, DedupPartial}, {OutputColumns, DedupKJT}, {OutputColumns, DedupIKJT}} {
+	}{{OutputTensors, DedupKJT}, {OutputTensors, DedupIKJT}, {OutputTensors, DedupPartial}, {OutputColumns, DedupKJT},
+		{OutputColumns, DedupIKJT}} {
 		for _, workers := range []int{1, 2} {
 			b.Run(fmt.Sprintf("%v/%v/workers=%d", x.output, x.dedup, workers), func(b *testing.B) {
 				l := table.dedupLayout(indices(len(table.features)), 4096, x.output, x.dedup)

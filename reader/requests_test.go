@@ -30,10 +30,12 @@ func manySegments(t *testing.T, segments int) *object.Memory {
 	}
 	change := storage.Change{Operation: "ingest"}
 	for _, name := range []string{"m", "n"} {
-		change.Features = append(change.Features, storage.Feature{ID: storage.NewFeatureID(name, 0), Name: name, Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}})
+		change.Features = append(change.Features, storage.Feature{ID: storage.NewFeatureID(name, 0), Name: name,
+			Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}})
 	}
 	for i := range segments {
-		w, err := table.NewSegment(ctx, storage.Partition{{Key: "ds", Value: fmt.Sprint(i % 30)}}, []uint32{4, 4}, storage.SegmentOptions{})
+		w, err := table.NewSegment(ctx, storage.Partition{{Key: "ds", Value: fmt.Sprint(i % 30)}}, []uint32{4, 4},
+			storage.SegmentOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +68,8 @@ func manySegments(t *testing.T, segments int) *object.Memory {
 	return mem
 }
 
-// TestRequests counts the requests and the round trips from opening a store to the first batch and to the last, by the formulas of PROTOCOL.md.
+// TestRequests counts the requests and the round trips from opening a store to the first batch and to the last, by the
+// formulas of PROTOCOL.md.
 func TestRequests(t *testing.T) {
 	for _, segments := range []int{1, 10, 100} {
 		mem := manySegments(t, segments)
@@ -116,15 +119,16 @@ func TestRequests(t *testing.T) {
 				return err
 			})
 			s.Close()
-			measure("plan of a known snapshot, to the first batch", 3+2*min(n, 10), 4, func(ctx context.Context) (err error) {
-				if store, err = storage.Open(ctx, counted, storage.Options{}); err != nil {
-					return err
-				}
-				if s, err = OpenPlan(ctx, store, plan, opts); err != nil {
-					return err
-				}
-				return next(ctx)
-			})
+			measure("plan of a known snapshot, to the first batch", 3+2*min(n, 10), 4,
+				func(ctx context.Context) (err error) {
+					if store, err = storage.Open(ctx, counted, storage.Options{}); err != nil {
+						return err
+					}
+					if s, err = OpenPlan(ctx, store, plan, opts); err != nil {
+						return err
+					}
+					return next(ctx)
+				})
 			s.Close()
 		})
 	}

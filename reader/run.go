@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dsistore/dsistore/reader/batch"
+	"github.com/dsistore/dsistore/reader/execution"
 	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/plan"
 )
@@ -24,8 +25,8 @@ type run struct {
 	wg     sync.WaitGroup
 
 	chunks   chan chunk // in order
-	requests chan fetchJob
-	decode   chan decodeTask
+	requests chan execution.Request
+	decode   chan execution.DecodeTask
 	stripes  chan *load.Stripe // in order
 	assemble chan *batch.Draft
 	out      chan result // in order; closed after the last
@@ -37,7 +38,7 @@ type run struct {
 	assembling atomic.Int64 // batches cut and not yet made
 }
 
-// A result is a batch, perhaps still in the making, or what went wrong in its place.
+// A result is a batch, perhaps still in the making, or what went wrong instead.
 type result struct {
 	draft *batch.Draft
 	err   error
@@ -49,10 +50,11 @@ const segmentsAhead = 4
 func (s *Scanner) start(epoch, first, end, firstBatch uint64) *run {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &run{
-		s: s, epoch: epoch, first: first, end: end, batch: firstBatch, loaded: s.loaded, cancel: cancel, done: ctx.Done(),
+		s: s, epoch: epoch, first: first, end: end, batch: firstBatch, loaded: s.loaded, cancel: cancel,
+		done:     ctx.Done(),
 		chunks:   make(chan chunk, segmentsAhead-1+s.layout.plan.Shuffle.BufferStripes),
-		requests: make(chan fetchJob),
-		decode:   make(chan decodeTask, 4*s.opts.Workers),
+		requests: make(chan execution.Request),
+		decode:   make(chan execution.DecodeTask, 4*s.opts.Workers),
 		stripes:  make(chan *load.Stripe, 64),
 		assemble: make(chan *batch.Draft, s.opts.MaxBatches),
 		out:      make(chan result, s.opts.MaxBatches+1),
@@ -121,7 +123,7 @@ func (r *run) openSegments(ctx context.Context) {
 	}
 }
 
-// emitStripes cuts chunks into units, waits for their memory, and hands their requests and then their stripes on.
+// emitStripes cuts chunks into I/O tasks, waits for their memory, and hands their requests and then their stripes on.
 func (r *run) emitStripes(ctx context.Context) {
 	defer close(r.stripes)
 	for c := range r.chunks {
@@ -139,7 +141,7 @@ func (r *run) emitStripes(ctx context.Context) {
 			return
 		}
 		for _, x := range c.dropped { // earlier chunks waited for them
-			x.segment.Dictionaries.Drop(r.s.budget)
+			x.segment.Dictionaries.Drop(r.s.x.Budget)
 		}
 		g := c.load.segment
 		from, to := c.from, c.to
@@ -153,20 +155,20 @@ func (r *run) emitStripes(ctx context.Context) {
 			if lo == to {
 				break
 			}
-			u := r.s.planUnit(g, lo, hi)
+			u := r.s.x.PlanTask(g, lo, hi)
 			from = u.To
 			n := u.To - u.From
-			if !r.emitUnit(ctx, u, &c, c.last && from == to) {
+			if !r.emitTask(ctx, u, &c, c.last && from == to) {
 				return
 			}
-			g.Dictionaries.Emitted(n, r.s.budget)
+			g.Dictionaries.Emitted(n, r.s.x.Budget)
 		}
 	}
 }
 
 // emitError hands on a stripe that stands for an error.
 func (r *run) emitError(err error) {
-	s := r.s.stripe(nil, 0)
+	s := r.s.x.Stripe(nil, 0)
 	s.Err = err
 	s.Ready <- struct{}{}
 	select {
@@ -175,8 +177,8 @@ func (r *run) emitError(err error) {
 	}
 }
 
-// emitUnit hands on a unit of a chunk; last: it ends the buffer.
-func (r *run) emitUnit(ctx context.Context, u *load.IOTask, c *chunk, last bool) bool {
+// emitTask hands on an I/O task of a chunk; last: it ends the buffer.
+func (r *run) emitTask(ctx context.Context, u *load.IOTask, c *chunk, last bool) bool {
 	total := int64(u.Stored)
 	for _, n := range u.Decoded {
 		total += n
@@ -185,7 +187,7 @@ func (r *run) emitUnit(ctx context.Context, u *load.IOTask, c *chunk, last bool)
 	if u.Leads {
 		total += g.Dictionaries.Bytes
 	}
-	if !r.s.budget.Take(r.done, total, r.starved) {
+	if !r.s.x.Budget.Take(r.done, total, r.starved) {
 		return false
 	}
 	if u.Leads {
@@ -196,14 +198,10 @@ func (r *run) emitUnit(ctx context.Context, u *load.IOTask, c *chunk, last bool)
 	tasks := (len(g.Items) + perTask - 1) / perTask
 	u.Stripes = u.Stripes[:0]
 	for i := u.From; i < u.To; i++ {
-		s := r.s.stripe(u, i)
-		if s.Rows = int(g.Starts[i+1] - g.Starts[i]); s.Rows < s.Stored {
-			s.Selection = g.AppendSelected(s.Selection[:0], i)
-			s.Picked, s.Sparse = s.Selection, r.s.decodesRows(s.Rows, s.Stored)
-			s.Gathered = s.Sparse || r.s.layout.gathers(s.Picked)
-		}
+		s := r.s.x.Stripe(u, i)
+		r.s.x.Select(s)
 		s.Buffer, s.EndsBuffer = c.buffer, last && i == u.To-1
-		if r.s.sessions && g.FeatureFile[r.s.layout.sessionKey] < 0 {
+		if r.s.x.Sessions && g.FeatureFile[r.s.layout.sessionKey] < 0 {
 			s.FindSessions(nil)
 		}
 		s.Taken = u.Decoded[i-u.From]
@@ -213,19 +211,19 @@ func (r *run) emitUnit(ctx context.Context, u *load.IOTask, c *chunk, last bool)
 	u.Undecoded.Store(int32(tasks * len(u.Stripes)))
 	u.Unread.Store(int32(len(u.Requests)))
 	u.Err = nil
-	r.s.stats.count(u)
+	r.s.x.Stats.CountTask(u)
 	r.emitted += len(u.Stripes)
 	if c.buffer == nil || last {
 		r.before = r.emitted
 	}
-	// The unit is its tasks' once the last request is handed on, so what comes after is taken out of it first.
+	// The I/O task is its tasks' once the last request is handed on, so what comes after is taken out of it first.
 	stripes := append(r.s.emitted[:0], u.Stripes...)
 	r.s.emitted = stripes
 	if len(u.Requests) == 0 {
 		r.arrived(u)
 	} else {
 		for i := range u.Requests {
-			if !r.ask(ctx, fetchJob{u, i}) {
+			if !r.ask(ctx, execution.Request{Task: u, Index: i}) {
 				return false
 			}
 		}
@@ -241,7 +239,7 @@ func (r *run) emitUnit(ctx context.Context, u *load.IOTask, c *chunk, last bool)
 }
 
 // ask hands a request to a goroutine that reads, a new one where all are at it and more may be.
-func (r *run) ask(ctx context.Context, j fetchJob) bool {
+func (r *run) ask(ctx context.Context, j execution.Request) bool {
 	select {
 	case r.requests <- j:
 		return true
@@ -259,8 +257,8 @@ func (r *run) ask(ctx context.Context, j fetchJob) bool {
 	}
 }
 
-// starved reports whether all memory that is taken belongs to the buffer that the next stripe is of, and to the batch being
-// cut, which needs that buffer to become whole: waiting for memory would be for ever.
+// starved reports whether all memory that is taken belongs to the buffer that the next stripe is of, and to the batch
+// being cut, which needs that buffer to become whole: waiting for memory would be for ever.
 func (r *run) starved() bool {
 	return r.cut.Load() == int64(r.before) && r.assembling.Load() == 0
 }
@@ -273,21 +271,21 @@ func (r *run) itemsPerTask(items int) int {
 // fetch reads requests.
 func (r *run) fetch(ctx context.Context) {
 	for {
-		var j fetchJob
+		var j execution.Request
 		select {
 		case j = <-r.requests:
 		case <-r.done:
 			return
 		}
-		u := j.unit
-		u.Fail(j.index, r.s.readRequests(ctx, u.Ranges[u.Requests[j.index].Range].Object, j))
+		u := j.Task
+		u.Fail(j.Index, r.s.x.ReadRequests(ctx, u.Ranges[u.Requests[j.Index].Range].Object, j))
 		if u.Unread.Add(-1) == 0 {
 			r.arrived(u)
 		}
 	}
 }
 
-// arrived takes a unit whose bytes are there to the workers, through the line for its segment's dictionaries.
+// arrived takes an I/O task whose bytes are there to the workers, through the line for its segment's dictionaries.
 func (r *run) arrived(u *load.IOTask) {
 	d := u.Segment.Dictionaries
 	switch {
@@ -303,11 +301,9 @@ func (r *run) arrived(u *load.IOTask) {
 	}
 	err := u.Err
 	if err == nil {
-		decoder := r.s.decoder()
-		if err = u.DecodeDictionaries(decoder); err != nil {
+		if err = r.s.x.DecodeDictionaries(u); err != nil {
 			u.Fail(0, err)
 		}
-		r.s.decoders.put(decoder)
 	}
 	line := d.Finish(err)
 	r.dispatch(u)
@@ -317,7 +313,7 @@ func (r *run) arrived(u *load.IOTask) {
 	}
 }
 
-// dispatch hands the tasks of a unit whose bytes and dictionaries are there to the workers.
+// dispatch hands the tasks of an I/O task whose bytes and dictionaries are there to the workers.
 func (r *run) dispatch(u *load.IOTask) {
 	stripes, items := u.Stripes, len(u.Segment.Items)
 	if u.Err != nil || items == 0 {
@@ -327,7 +323,7 @@ func (r *run) dispatch(u *load.IOTask) {
 			}
 			s.Ready <- struct{}{}
 		}
-		r.s.putUnit(u)
+		r.s.x.PutTask(u)
 		return
 	}
 	per := r.itemsPerTask(items)
@@ -335,22 +331,22 @@ func (r *run) dispatch(u *load.IOTask) {
 		last := i == len(stripes)-1
 		s := stripes[i]
 		for lo := 0; lo < items; lo += per {
-			t := decodeTask{stripe: s, lo: lo, hi: min(lo+per, items)}
+			t := execution.DecodeTask{Stripe: s, Lo: lo, Hi: min(lo+per, items)}
 			select {
 			case r.decode <- t:
 			case <-r.done:
 				return
 			}
-			if last && t.hi == items {
+			if last && t.Hi == items {
 				return // u may be in use for other stripes by now
 			}
 		}
 	}
 }
 
-// work decodes and assembles. Batches come first: they free stripes. After each task whoever waits for what it made goes first,
-// where there are fewer processors than goroutines: a batch that is taken and released at once leaves its memory, still in the
-// caches, to the next one, and a stripe is cut before another is decoded.
+// work decodes and assembles. Batches come first: they free stripes. After each task the goroutine that waits for its
+// result goes first, where there are fewer processors than goroutines: a batch that is taken and released at once
+// leaves its memory, still in the caches, to the next one, and a stripe is cut before another is decoded.
 func (r *run) work() {
 	for {
 		select {
@@ -372,26 +368,24 @@ func (r *run) work() {
 
 // task runs f, which waits for nothing, beside as many tasks of other scanners as the pools allow.
 func (r *run) task(f func()) {
-	r.s.tasks <- struct{}{}
-	defer func() { <-r.s.tasks }()
+	r.s.x.Tokens <- struct{}{}
+	defer func() { <-r.s.x.Tokens }()
 	f()
 }
 
 // decodeTask does a task, and hands its stripe on after the last one.
-func (r *run) decodeTask(t decodeTask) {
-	s, u := t.stripe, t.stripe.Task
-	d := r.s.decoder()
-	if i, err := r.s.decode(d, t); err != nil {
+func (r *run) decodeTask(t execution.DecodeTask) {
+	s, u := t.Stripe, t.Stripe.Task
+	if i, err := r.s.x.Decode(t); err != nil {
 		s.Fail(i, err)
 	}
-	r.s.decoders.put(d)
-	// The stripe may be used up, and the unit read anew, as soon as their last task is counted.
-	unitDone := u.Undecoded.Add(-1) == 0
+	// The stripe may be used up, and the I/O task read anew, as soon as their last task is counted.
+	taskDone := u.Undecoded.Add(-1) == 0
 	if s.Undecoded.Add(-1) == 0 {
 		s.Ready <- struct{}{}
 	}
-	if unitDone {
-		r.s.putUnit(u)
+	if taskDone {
+		r.s.x.PutTask(u)
 	}
 }
 
@@ -399,6 +393,6 @@ func (r *run) decodeTask(t decodeTask) {
 func (r *run) assembleBatch(d *batch.Draft) {
 	r.s.makeBatch(d)
 	r.assembling.Add(-1)
-	r.s.budget.Poke()
+	r.s.x.Budget.Poke()
 	d.Done <- struct{}{}
 }

@@ -11,9 +11,11 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/reader/batch"
+	"github.com/dsistore/dsistore/reader/execution"
 	"github.com/dsistore/dsistore/reader/lease"
 	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/memory"
+	"github.com/dsistore/dsistore/reader/metering"
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/usage"
@@ -21,19 +23,19 @@ import (
 
 // Options say how to read. They do not change what is read. The zero value works.
 type Options struct {
-	// MemoryBudget bounds the bytes of stripes fetched and decoded. The stripes that one batch needs, or one buffer of a
-	// shuffle, are always let through; a buffer is read ahead where two fit. Default 256 MiB.
+	// MemoryBudget bounds the bytes of stripes fetched and decoded. The stripes that one batch needs, or one buffer of
+	// a shuffle, are always let through; a buffer is read ahead where two fit. Default 256 MiB.
 	MemoryBudget int64
 	// MaxBatches bounds the batches that are made and not yet released; Next waits for a Release beyond it. Default 4
 	// more than Workers.
 	MaxBatches int
-	// KeepBatches: the batches that Next gave do not count among MaxBatches, so that a caller who holds many, as one whose
-	// garbage collector releases them does, never waits for itself. Default: they count.
+	// KeepBatches: the batches that Next gave do not count among MaxBatches, so that a caller who holds many, as one
+	// whose garbage collector releases them does, never waits for itself. Default: they count.
 	KeepBatches bool
 	// Workers decode and assemble. Default GOMAXPROCS.
 	Workers int
-	// Requests bounds the reads in flight, beside MemoryBudget, which bounds their bytes. There are as many as the store's latency
-	// asks for: one more begins when a read waits and none is done. Default 64.
+	// Requests bounds the reads in flight, beside MemoryBudget, which bounds their bytes. There are as many as the
+	// store's latency asks for: one more begins when a read waits and none is done. Default 64.
 	Requests int
 	// GapBytes: ranges of an object that lie no further apart are read as one. Below 0: only those that touch. Default
 	// 64 KiB.
@@ -42,8 +44,8 @@ type Options struct {
 	RequestBytes int64
 	// Presence asks for the presence bitmaps of tensors.
 	Presence bool
-	// RoundIntegers: an integer of a matrix that float32 does not hold becomes the nearest number, as where nobody looks at the values.
-	// Default: the batch is an InexactError.
+	// RoundIntegers: an integer of a matrix that float32 does not hold becomes the nearest number, as where nobody
+	// looks at the values. Default: the batch is an InexactError.
 	RoundIntegers bool
 	// Info asks for the Info of batches.
 	Info bool
@@ -51,8 +53,8 @@ type Options struct {
 	Split *plan.Split
 	// EndBatch, when it is not 0, is the batch before which the scanner ends: what only later ones need is not read.
 	EndBatch uint64
-	// Reuse keeps memory of a closed scanner for a minute, less than MemoryBudget: the next one with the same features and
-	// options goes on with it, as a job does that opens a table for every epoch. Allocators are told apart by ==.
+	// Reuse keeps memory of a closed scanner for a minute, less than MemoryBudget: the next one with the same features
+	// and options goes on with it, as a job does that opens a table for every epoch. Allocators are told apart by ==.
 	Reuse bool
 	// Allocator provides the memory of batches. Default: Go's heap.
 	Allocator memory.Allocator
@@ -109,9 +111,35 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// sizes says how what a scanner reads is fetched. A unit is small enough that several are under way.
+// execution returns the options of executors of l. An I/O task is small enough that several are under way.
+func (o *Options) execution(l *Layout) execution.Options {
+	return execution.Options{
+		MemoryBudget: o.MemoryBudget, Workers: o.Workers, Requests: o.Requests, Sizes: o.sizes(), Limits: o.Limits,
+		Reuse: o.Reuse,
+		Batches: batch.Options{
+			Allocator: o.Allocator, Presence: o.Presence, Round: o.RoundIntegers, Info: o.Info,
+			Sessions: o.Info && l.sessionKey >= 0, Batches: o.MaxBatches, Keep: o.KeepBatches,
+		},
+	}
+}
+
 func (o *Options) sizes() load.FetchSizes {
 	return load.FetchSizes{Gap: o.GapBytes, Request: o.RequestBytes, Task: min(o.MemoryBudget/8, 32<<20)}
+}
+
+// source returns what executors of l read.
+func (l *Layout) source() *execution.Source {
+	return &execution.Source{
+		Plan: l.plan, Blobs: l.blobs, Features: l.features, Transforms: l.transformers, SessionKey: l.sessionKey,
+		Weight:     l.weight,
+		SparseRows: l.sparseRows, GatheredRun: l.gatheredRun,
+	}
+}
+
+// newPools returns pools for readers that have the options' memory, batches and workers in sum.
+func (l *Layout) newPools(opts *Options) *execution.Pools {
+	o := opts.execution(l)
+	return execution.NewPools(l.source(), &o)
 }
 
 // rowRange returns the rows of an epoch's order to read.
@@ -169,9 +197,9 @@ func (l *Layout) Open(opts Options) (*Scanner, error) {
 	if size := uint64(l.plan.BatchSize); opts.EndBatch != 0 && opts.EndBatch < batchCount(end-first, l.plan.BatchSize) {
 		end = first + opts.EndBatch*size
 	}
-	s := l.newScanner(&opts, l.newPools(&opts), new(counters), first, end)
+	s := l.newScanner(&opts, l.newPools(&opts), new(metering.Counters), first, end)
 	s.hold = l.keep(&opts)
-	s.session = l.record(&opts.Usage, s.stats)
+	s.session = l.record(&opts.Usage, s.x.Stats)
 	return s, nil
 }
 
@@ -181,18 +209,22 @@ func (l *Layout) keep(opts *Options) *lease.Hold {
 }
 
 // newScanner returns a Scanner of rows [first, end) of an epoch's order, with all their batches.
-func (l *Layout) newScanner(opts *Options, p *pools, stats *counters, first, end uint64) *Scanner {
+func (l *Layout) newScanner(opts *Options, p *execution.Pools, stats *metering.Counters, first, end uint64) *Scanner {
 	s := &Scanner{
-		executor: l.newExecutor(opts, p, stats), first: first, end: end, stride: 1, batches: batch.NewPool(p.stock, opts.MaxBatches),
+		layout: l, opts: *opts, x: execution.New(l.source(), opts.execution(l), p,
+			stats), first: first, end: end, stride: 1,
+		batches: batch.NewQuota(p.Batches, opts.MaxBatches),
 	}
-	s.sessions = l.plan.Shuffle.Unit == plan.UnitSession || p.stock.HasSessions()
+	s.x.Sessions = l.plan.Shuffle.Unit == plan.UnitSession || p.Batches.HasSessions()
 	return s
 }
 
 // A Scanner gives the batches of a plan, or of one split of it. Next, Seek, Position and Close are called from one
 // goroutine; Batch.Release and Stats from any.
 type Scanner struct {
-	executor
+	layout     *Layout
+	opts       Options
+	x          *execution.Executor
 	first, end uint64      // rows of an epoch's order
 	stride     uint64      // from one batch to the next: those between are not made
 	shared     bool        // its pools are a RankScanner's
@@ -205,7 +237,7 @@ type Scanner struct {
 	loaded     *segmentLoad // by inline, for the run; or nil
 	err        error        // what every Next returns
 
-	batches *batch.Pool
+	batches *batch.Quota
 	emitted []*load.Stripe // scratch of the run's emitStripes
 	ready   atomic.Int64   // of the stats' those that are of this scanner
 }
@@ -243,21 +275,20 @@ func (s *Scanner) Next(ctx context.Context) (*Batch, error) {
 	b := s.batches.Give(d)
 	s.prefetched(-1)
 	s.next.Batch += s.stride
-	s.stats.countBatch(b)
+	s.x.Stats.CountBatch(b)
 	return b, nil
 }
 
 // begin starts a run at the position.
 func (s *Scanner) begin() {
 	first := min(s.first+s.next.Batch*uint64(s.layout.plan.BatchSize), s.end)
-	s.budget = memory.NewBudget(s.opts.MemoryBudget)
+	s.x.Budget = memory.NewBudget(s.opts.MemoryBudget)
 	s.run = s.start(s.next.Epoch, first, s.end, s.next.Batch)
 }
 
 // receive waits for the next batch of the run, which is made.
 func (s *Scanner) receive(ctx context.Context) (*batch.Draft, error) {
-	start := time.Now()
-	defer func() { s.stats.stall.Add(int64(time.Since(start))) }()
+	defer metering.Since(time.Now(), &s.x.Stats.Stall)
 	if s.pending == nil {
 		select {
 		case x, ok := <-s.run.out:
@@ -302,7 +333,7 @@ func (s *Scanner) stop() {
 // prefetched counts n batches more that are made and not yet given.
 func (s *Scanner) prefetched(n int64) {
 	s.ready.Add(n)
-	s.stats.ready.Add(n)
+	s.x.Stats.Ready.Add(n)
 }
 
 // Rows returns how many rows the scanner gives in an epoch.
@@ -317,9 +348,9 @@ func (s *Scanner) Plan() *plan.Plan { return s.layout.plan }
 // Position returns the position of the batch that Next gives.
 func (s *Scanner) Position() plan.Position { return s.next }
 
-// Seek makes p the position, without reading what comes before it. Without a shuffle an epoch has the order of every other;
-// with one, the shuffle buffer that p lies in is read whole, after the indexes of its group of segments: see package order. Batches
-// given stay valid; an error that Next returned is forgotten.
+// Seek makes p the position, without reading what comes before it. Without a shuffle an epoch has the order of every
+// other; with one, the shuffle buffer that p lies in is read whole, after the indexes of its group of segments: see
+// package order. Batches given stay valid; an error that Next returned is forgotten.
 func (s *Scanner) Seek(p plan.Position) error {
 	if errors.Is(s.err, errClosed) {
 		return s.err
@@ -336,7 +367,7 @@ func (s *Scanner) Seek(p plan.Position) error {
 func (s *Scanner) Close() error {
 	s.stop()
 	if !s.shared && !errors.Is(s.err, errClosed) {
-		s.pools.close()
+		s.x.Pools.Close()
 	}
 	s.err = errClosed
 	s.session.End()
@@ -345,21 +376,20 @@ func (s *Scanner) Close() error {
 }
 
 // Stats may be called at any time, also after Close.
-func (s *Scanner) Stats() Stats { return s.stats.stats() }
+func (s *Scanner) Stats() Stats { return s.x.Stats.Stats() }
 
 // makeBatch makes the batch of a draft.
 func (s *Scanner) makeBatch(d *batch.Draft) {
-	start := time.Now()
+	defer metering.Since(time.Now(), &s.x.Stats.Assemble)
 	s.batches.Make(d)
 	for i := range d.Pieces {
 		// The pieces of a stripe are next to each other.
 		if x := d.Pieces[i].Stripe; i == len(d.Pieces)-1 || d.Pieces[i+1].Stripe != x {
-			s.releaseStripe(x)
+			s.x.ReleaseStripe(x)
 		}
 	}
 	clear(d.Pieces)
 	d.Pieces = d.Pieces[:0]
-	s.stats.assemble.Add(int64(time.Since(start)))
 	if d.Err == nil {
 		s.prefetched(1)
 	}

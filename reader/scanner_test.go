@@ -107,8 +107,10 @@ func checkRows(t interface{ Fatalf(string, ...any) }, table *testTable, features
 		if err := c.Validate(); err != nil {
 			t.Fatalf("feature %s: %v", table.features[features[place]].Name, err)
 		}
-		if c.Rows != b.Rows || (b.Tensors != nil || b.Plan().Dedup == DedupKJT) && (c.Inverse != nil || c.Lengths != nil) {
-			t.Fatalf("feature %s: %d rows in a batch of %d, or not plain", table.features[features[place]].Name, c.Rows, b.Rows)
+		if c.Rows != b.Rows || (b.Tensors != nil || b.Plan().Dedup == DedupKJT) &&
+			(c.Inverse != nil || c.Lengths != nil) {
+			t.Fatalf("feature %s: %d rows in a batch of %d, or not plain", table.features[features[place]].Name, c.Rows,
+				b.Rows)
 		}
 		for r := range b.Rows {
 			check(place, r, columnValue(c, r), "columns")
@@ -138,7 +140,8 @@ func checkRows(t interface{ Fatalf(string, ...any) }, table *testTable, features
 						v = asFloat32(want.numbers[k], typ.Elem)
 					}
 					if got := m.Values[r*m.Width+i+k]; math.Float32bits(got) != math.Float32bits(v) {
-						t.Fatalf("%s: row %d of %s (%v): got %v, want %v", what, r, table.features[features[place]].Name, typ, got, v)
+						t.Fatalf("%s: row %d of %s (%v): got %v, want %v", what, r,
+							table.features[features[place]].Name, typ, got, v)
 					}
 				}
 			}
@@ -280,7 +283,8 @@ func TestScanEqualsModel(t *testing.T) {
 func checkStats(t *rapid.T, s *Scanner, table *testTable) {
 	st := s.Stats()
 	if st.Rows != uint64(len(table.rows)) || st.Batches != s.Batches() {
-		t.Fatalf("stats count %d rows and %d batches, want %d and %d", st.Rows, st.Batches, len(table.rows), s.Batches())
+		t.Fatalf("stats count %d rows and %d batches, want %d and %d", st.Rows, st.Batches, len(table.rows),
+			s.Batches())
 	}
 	cost, err := s.layout.Cost(context.Background(), s.opts)
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/execution"
 	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
@@ -19,7 +19,7 @@ import (
 
 // A segmentLoader looks up in the indexes of a segment, and of the layers over it, what a layout reads:
 //
-//	chains of overlays ──mixOf──> parts: which rows come from where   (a feature that no overlay has: all from the segment)
+//	chains of overlays ──mixOf──> parts: which rows come from where (without an overlay all from the segment)
 //	                     lookUp   feature files of each part
 //	                 addFeatures  files and items of the segment
 //	                   addGroups  the inverses of their groups
@@ -29,7 +29,7 @@ type segmentLoader struct {
 	g *load.Segment
 	// sources are the segment and the layers that are read.
 	sources []*source
-	byLayer map[int32]int32           // of overlays, places in sources
+	byLayer map[int32]int32           // of overlays, positions in sources
 	mixes   []*mix                    // of l.chains, as far as they are made
 	parts   [][]mixPart               // of each feature; nil: it has no files
 	entries [][]*storage.FeatureEntry // of the parts; nil: their rows are null
@@ -47,7 +47,8 @@ type source struct {
 	to      []**storage.FeatureEntry // where the entries go
 }
 
-// A mix says where the rows of the features of one chain come from in a segment. Its parts have different rows, and together all.
+// A mix says where the rows of the features of one chain come from in a segment. Its parts have different rows, and
+// together all.
 type mix struct {
 	parts []mixPart // the highest first
 }
@@ -79,7 +80,8 @@ type groupUse struct {
 	file    int32 // in the segment's files
 }
 
-// loadSegment opens the index of segment i of the layout, and those of the layers over it, looks the projection up and closes them again.
+// loadSegment opens the index of segment i of the layout, and those of the layers over it, looks the projection up and
+// closes them again.
 func (l *Layout) loadSegment(ctx context.Context, i int) (_ *load.Segment, err error) {
 	d := l.segments[i]
 	index, err := l.open(ctx, d)
@@ -120,7 +122,8 @@ func (l *Layout) newSegment(i int, stripeRows []uint32) (*load.Segment, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &load.Segment{ID: d.ID, First: first, Selected: l.selectionOf(i), FeatureFile: make([]int32, len(l.features)), Partition: d.Partition}
+	g := &load.Segment{ID: d.ID, First: first, Selected: l.selectionOf(i), FeatureFile: make([]int32, len(l.features)),
+		Partition: d.Partition}
 	for j := range g.FeatureFile {
 		g.FeatureFile[j] = -1
 	}
@@ -205,7 +208,7 @@ func (x *segmentLoader) mixOf(ctx context.Context, chain []int32) (*mix, error) 
 	return m, nil
 }
 
-// source returns the place in sources of overlay k's layer.
+// source returns the position in sources of overlay k's layer.
 func (x *segmentLoader) source(k int32) int32 {
 	at, ok := x.byLayer[k]
 	if !ok {
@@ -255,25 +258,13 @@ func (x *segmentLoader) lookUp(ctx context.Context) error {
 			}
 		}
 	}
-	base := x.sources[baseSource]
-	if len(x.sources) == 1 {
-		return base.lookUp(ctx)
-	}
-	errs := make([]error, len(x.sources))
-	var g errgroup.Group
-	g.SetLimit(layersAtOnce)
-	for i, s := range x.sources {
-		if i == baseSource || len(s.ids) == 0 {
-			continue
+	return execution.Parallel(len(x.sources), layersAtOnce, func(i int) error {
+		s := x.sources[i]
+		if i != baseSource && len(s.ids) > 0 {
+			return x.openLayer(ctx, s)
 		}
-		g.Go(func() error {
-			errs[i] = x.openLayer(ctx, s)
-			return nil
-		})
-	}
-	errs[baseSource] = base.lookUp(ctx)
-	_ = g.Wait()
-	return firstError(errs)
+		return s.lookUp(ctx)
+	})
 }
 
 // openLayer opens the index of a layer, whose stripes must be those of the segment, and looks its features up.
@@ -285,7 +276,8 @@ func (x *segmentLoader) openLayer(ctx context.Context, s *source) (err error) {
 	if !slices.Equal(s.index.StripeRows(), x.sources[baseSource].index.StripeRows()) {
 		return &format.CorruptError{
 			Object: s.d.Index, Stripe: -1, Offset: -1,
-			Reason: fmt.Sprintf("the stripes of a layer of overlay %s are not those of segment %s under it", s.layer.Overlay, x.l.segments[x.i].ID),
+			Reason: fmt.Sprintf("the stripes of a layer of overlay %s are not those of segment %s under it",
+				s.layer.Overlay, x.l.segments[x.i].ID),
 		}
 	}
 	return s.lookUp(ctx)
@@ -373,7 +365,8 @@ func (x *segmentLoader) newItem(j int, grouped bool) load.Item {
 	parts := x.parts[j]
 	for p, e := range x.entries[j] {
 		if e != nil && e.Meta.Group != 0 {
-			x.useGroup(groupRef{parts[p].source, storage.FeatureID(e.Meta.Group)}, x.l.features[j].Name, parts[p].stripes)
+			x.useGroup(groupRef{parts[p].source, storage.FeatureID(e.Meta.Group)}, x.l.features[j].Name,
+				parts[p].stripes)
 		}
 	}
 	if len(parts) == 1 {
@@ -383,7 +376,7 @@ func (x *segmentLoader) newItem(j int, grouped bool) load.Item {
 	for _, p := range parts {
 		it.Parts = append(it.Parts, load.ItemPart{Rows: p.rows, Stripes: p.stripes, Inverse: -1})
 	}
-	x.g.Blends = append(x.g.Blends, int32(len(x.g.Items)))
+	x.g.Merged = append(x.g.Merged, int32(len(x.g.Items)))
 	return it
 }
 

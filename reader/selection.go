@@ -1,27 +1,32 @@
 package reader
 
 import (
+	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/dsistore/dsistore/reader/execution"
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
 )
 
-// Which rows of a segment a plan reads is one bitmap, made before order and batches: what comes after counts selected rows alone. Rows have
-// two numbers then:
+// Which rows of a segment a plan reads is one bitmap, made before order and batches: what comes after counts selected
+// rows alone. Rows have two numbers then:
 //
 //	row of the stripe    0 1 2 3 4 5 6 7 8 9        as they are stored; pieces of batches have these
 //	selected             x . . x x x . . . x
-//	place                0     1 2 3       4        in the plan's order, from the stripe's first; runs, sessions and batches are cut in these
+//	position             0     1 2 3       4        in the plan's order, from the stripe's first; runs, sessions and
+//	                                                batches are cut in these
 //
-// A stripe that has no selected row is not fetched. One of which few are selected is decoded for those rows alone, as a Taker does;
-// then its columns have a row a place. They have so, too, where rows here and there are selected of a stripe that is decoded whole: see gather.go.
+// A stripe that has no selected row is not fetched. One of which few are selected is decoded for those rows alone, as a
+// Taker does; then its columns have a row a position. They have so, too, where rows here and there are selected of a
+// stripe that is decoded whole: see gather.go.
 
-// restrict makes the layout one of the rows that are in the bitmaps, an entry a segment; nil: every row. Segments without any are left out. The
-// bitmaps are not written to afterwards.
+// restrict makes the layout one of the rows that are in the bitmaps, an entry a segment; nil: every row. Segments
+// without any are left out. The bitmaps are not written to afterwards.
 func (l *Layout) restrict(selected []*roaring.Bitmap) error {
 	segments, layers := l.segments[:0:0], l.layers[:0:0]
 	l.selected = nil
@@ -70,12 +75,134 @@ func (l *Layout) selectionOf(seg int) *roaring.Bitmap {
 	return l.selected[seg]
 }
 
-// sparseRows is Layout.sparseRows unless a test says otherwise: the share of a stripe's rows, one in so many, below which they are decoded
-// alone. A whole stripe is decoded in runs that the processor foresees. Both take as long at about one row in 30 (go run ./bench/filter --select 0.03).
-const sparseRows = 32
+// storedSets returns the rows of each of the layout's segments that the plan's sample lists have, without those that
+// are deleted; an entry is nil where that is every row, and there are no entries where it is so in each segment.
+func (l *Layout) storedSets(ctx context.Context, snap *storage.Snapshot, at snapshots) (sets []*roaring.Bitmap,
+	err error) {
+	deleted, err := snap.DeletionVectors(ctx, l.segments...)
+	if err != nil {
+		return nil, err
+	}
+	var listed [][]storage.RowBitmap // of each list, by segment
+	for _, list := range l.plan.Lists() {
+		in, err := at(ctx, list.Snapshot)
+		if err != nil {
+			return nil, fmt.Errorf("sample list %s: %w", list.Name, err)
+		}
+		if _, err := in.SampleList(ctx, list.Name); err != nil {
+			return nil, err
+		}
+		rows, err := in.ListedRows(ctx, list.Name, l.segments...)
+		if err != nil {
+			return nil, err
+		}
+		listed = append(listed, rows)
+	}
+	sets = make([]*roaring.Bitmap, len(l.segments))
+	store := snap.Table().Store()
+	err = execution.Parallel(len(l.segments), segmentsAtOnce, func(i int) (err error) {
+		var first *storage.RowBitmap
+		if len(listed) > 0 {
+			first = &listed[0][i]
+		}
+		if sets[i], err = storedSet(ctx, store, l.segments[i], first, deleted[i]); err != nil || len(listed) < 2 {
+			return err
+		}
+		second, err := store.ReadRowBitmap(ctx, listed[1][i])
+		if err == nil {
+			sets[i].And(second)
+		}
+		return err
+	})
+	if err != nil || !slices.ContainsFunc(sets, func(b *roaring.Bitmap) bool { return b != nil }) {
+		return nil, err
+	}
+	return sets, nil
+}
 
-// decodesRows reports whether so many selected rows of a stripe are decoded alone. What repeats among them is then given row by row, so that
-// what asks for slots has the whole stripe decoded.
-func (x *executor) decodesRows(selected, stored int) bool {
-	return selected*x.layout.sparseRows < stored && x.layout.plan.Dedup == plan.DedupKJT && !x.opts.Info
+// storedSet returns the rows of a segment that are listed, nil: all, and not deleted; nil: every row.
+func storedSet(ctx context.Context, store *storage.Store, d storage.SegmentDescriptor, listed *storage.RowBitmap,
+	deleted storage.RowBitmap) (
+	set *roaring.Bitmap, err error) {
+	if listed != nil {
+		if set, err = store.ReadRowBitmap(ctx, *listed); err != nil {
+			return nil, err
+		}
+	}
+	if deleted.IsEmpty() {
+		return set, nil
+	}
+	gone, err := store.ReadRowBitmap(ctx, deleted)
+	if err != nil {
+		return nil, err
+	}
+	if set == nil {
+		if err := selectable(d); err != nil {
+			return nil, err
+		}
+		set = roaring.New()
+		set.AddRange(0, d.Rows)
+	}
+	set.AndNot(gone)
+	return set, nil
+}
+
+// segmentsAtOnce is how many segments are looked at side by side to find out which rows are read.
+const segmentsAtOnce = 16
+
+// intersect returns the rows that are in both of two entries a segment; nil: every row. Neither is written to.
+func intersect(a, b []*roaring.Bitmap) []*roaring.Bitmap {
+	out := make([]*roaring.Bitmap, len(a))
+	for i := range a {
+		switch {
+		case a[i] == nil:
+			out[i] = b[i]
+		case b[i] == nil:
+			out[i] = a[i]
+		default:
+			out[i] = roaring.And(a[i], b[i])
+		}
+	}
+	return out
+}
+
+// downsample leaves rows of the class out, and says which rows have the weight.
+func (l *Layout) downsample(ctx context.Context, t *plan.Downsampling, opts LayoutOptions) error {
+	class, _, err := l.evaluate(ctx, t.OfClass, t.Filtered(t.OfClass), opts)
+	if err != nil {
+		return err
+	}
+	stays, _, err := l.evaluate(ctx, t.OfStays, t.Filtered(t.OfStays), opts)
+	if err != nil {
+		return err
+	}
+	l.weight = t.Weight
+	weighted := make(map[string]*roaring.Bitmap, len(l.segments))
+	selected := make([]*roaring.Bitmap, len(l.segments))
+	for i, d := range l.segments {
+		all := l.selectionOf(i)
+		if all == nil {
+			if err := selectable(d); err != nil {
+				return err
+			}
+			all = roaring.New()
+			all.AddRange(0, d.Rows)
+		}
+		in := func(b *roaring.Bitmap) *roaring.Bitmap {
+			if b == nil { // every row
+				return all
+			}
+			return roaring.And(all, b)
+		}
+		weighted[d.ID] = in(stays[i])
+		selected[i] = roaring.AndNot(all, roaring.AndNot(in(class[i]), weighted[d.ID]))
+	}
+	if err := l.restrict(selected); err != nil {
+		return err
+	}
+	l.weighted = make([]*roaring.Bitmap, len(l.segments))
+	for i, d := range l.segments {
+		l.weighted[i] = weighted[d.ID]
+	}
+	return nil
 }

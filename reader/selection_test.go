@@ -57,8 +57,8 @@ func TestSelectRows(t *testing.T) {
 	}
 }
 
-// BenchmarkSelectRows finds some rows of a stripe of 16384 in a segment of 2^20, of whose rows half are selected here and there, one in 20,
-// and 20 of 37.
+// BenchmarkSelectRows finds some rows of a stripe of 16384 in a segment of 2^20, of whose rows half are selected here
+// and there, one in 20, and 20 of 37.
 func BenchmarkSelectRows(b *testing.B) {
 	const stripe = 16384
 	r := rand.New(rand.NewPCG(1, 2))

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/dsistore/dsistore/reader/execution"
 	"github.com/dsistore/dsistore/reader/lease"
+	"github.com/dsistore/dsistore/reader/metering"
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/usage"
 )
@@ -18,8 +20,9 @@ import (
 //	global order     0 3 6   1 4 7   2 5
 //	rank 0 of 2      0   6     4     2          rank r of W takes each W-th
 //
-// The global order depends on the plan, the epoch and Count: not on the number of ranks. Where that divides Count, each rank
-// reads shards of its own, and so no bytes twice but those of the stripes, or shuffle buffers, that a shard's end cuts.
+// The global order depends on the plan, the epoch and Count: not on the number of ranks. Where that divides Count, each
+// rank reads shards of its own, and so no bytes twice but those of the stripes, or shuffle buffers, that a shard's end
+// cuts.
 type Shards struct {
 	Batches uint64
 	Count   int // at least 1
@@ -37,15 +40,15 @@ func (s Shards) Block(shard int) (first, end uint64) {
 	return first, end
 }
 
-// At returns the shard of a batch of the global order, and its place in the plan's order. j is less than Batches.
+// At returns the shard of a batch of the global order, and its position in the plan's order. j is less than Batches.
 func (s Shards) At(j uint64) (shard int, batch uint64) {
 	shard = int(j % uint64(s.Count))
 	first, _ := s.Block(shard)
 	return shard, first + j/uint64(s.Count)
 }
 
-// Ranks say which batches of the global order a RankScanner gives. World ranks take turns, from the batch on at which they took
-// up the epoch; a rank may deal its batches to Workers of its own, which take turns in the same way:
+// Ranks say which batches of the global order a RankScanner gives. World ranks take turns, from the batch on at which
+// they took up the epoch; a rank may deal its batches to Workers of its own, which take turns in the same way:
 //
 //	taken up at 4, World 2    rank 0: 4 6 8 10    rank 1: 5 7 9 11
 //	Workers 2                 of rank 0, worker 0: 4 8    worker 1: 6 10
@@ -53,18 +56,19 @@ type Ranks struct {
 	Rank, World     int
 	Worker, Workers int // Workers 0: 1
 	Shards          int // Shards.Count
-	// DropLast: an epoch has no batch that is short, and ends before a round that has no batch for each rank, so that all ranks
-	// give as many. Without it each row is given once, and ranks differ by one batch at the most.
+	// DropLast: an epoch has no batch that is short, and ends before a round that has no batch for each rank, so that
+	// all ranks give as many. Without it each row is given once, and ranks differ by one batch at the most.
 	DropLast bool
 }
 
-// firstTurn returns the batch of the global order that the RankScanner gives first in an epoch taken up at begin, and how many
-// further each next one is.
+// firstTurn returns the batch of the global order that the RankScanner gives first in an epoch taken up at begin, and
+// how many further each next one is.
 func (r Ranks) firstTurn(begin uint64) (first, step uint64) {
 	return begin + uint64(r.Rank+r.World*r.Worker), uint64(r.World * max(r.Workers, 1))
 }
 
-// end returns the batch of the global order before which an epoch of so many batches, taken up at begin, ends for all ranks.
+// end returns the batch of the global order before which an epoch of so many batches, taken up at begin, ends for all
+// ranks.
 func (r Ranks) end(begin, batches uint64) uint64 {
 	if !r.DropLast {
 		return batches
@@ -95,9 +99,9 @@ const (
 	MaxTurns  = 1 << 20
 )
 
-// A RankScanner gives the batches of one rank in the global order. It has a Scanner for each shard that it reads of, which
-// share pools. Batches are made in turns of the global order, at most MaxBatches ahead of Next, so that what is ready
-// is what is asked for soonest, and a shard is begun when its first batch comes into that reach:
+// A RankScanner gives the batches of one rank in the global order. It has a Scanner for each shard that it reads of,
+// which share pools. Batches are made in turns of the global order, at most MaxBatches ahead of Next, so that what is
+// ready is what is asked for soonest, and a shard is begun when its first batch comes into that reach:
 //
 //	shard 0   [0]   .    .   [3]   .    .          given up to turn 1, MaxBatches 3:
 //	shard 1    .   [1]   .    .   (4)   .          (turn) is made or being made, the others' scanners
@@ -106,7 +110,7 @@ const (
 // It is used from one goroutine, as a Scanner is.
 type RankScanner struct {
 	layout   *Layout
-	pools    *pools
+	pools    *execution.Pools
 	opts     Options // of each scanner
 	ranks    Ranks
 	shards   Shards
@@ -118,12 +122,12 @@ type RankScanner struct {
 	end      uint64 // batch of the global order before which the epoch ends
 	closed   bool
 	hold     *lease.Hold
-	stats    *counters // of all scanners
+	stats    *metering.Counters // of all scanners
 	session  *usage.Session
 }
 
-// OpenRank returns a RankScanner at the start of epoch 0. The options are what all its scanners have in sum, but that each has
-// what it needs at least. KeepBatches is always set; Split and EndBatch have no place here.
+// OpenRank returns a RankScanner at the start of epoch 0. The options are what all its scanners have in sum, but that
+// each has what it needs at least. KeepBatches is always set; Split and EndBatch are not used here.
 func (l *Layout) OpenRank(opts Options, ranks Ranks) (*RankScanner, error) {
 	if err := ranks.Validate(); err != nil {
 		return nil, err
@@ -136,7 +140,8 @@ func (l *Layout) OpenRank(opts Options, ranks Ranks) (*RankScanner, error) {
 		return nil, err
 	}
 	opts.KeepBatches = true
-	s := &RankScanner{layout: l, pools: l.newPools(&opts), opts: opts, ranks: ranks, scanners: map[int]*Scanner{}, stats: new(counters)}
+	s := &RankScanner{layout: l, pools: l.newPools(&opts), opts: opts, ranks: ranks, scanners: map[int]*Scanner{},
+		stats: new(metering.Counters)}
 	s.shards = Shards{Batches: l.Batches(), Count: ranks.Shards}
 	if ranks.DropLast {
 		s.shards.Batches = l.Rows() / uint64(l.plan.BatchSize)
@@ -162,15 +167,15 @@ func gcd(a, b int) int {
 // Batches returns how many batches the global order has.
 func (s *RankScanner) Batches() uint64 { return s.shards.Batches }
 
-// End returns the batch of the global order before which the epoch ends for all ranks: that of Batches, or with DropLast that
-// before which the last full round ends.
+// End returns the batch of the global order before which the epoch ends for all ranks: that of Batches, or with
+// DropLast that before which the last full round ends.
 func (s *RankScanner) End() uint64 { return s.end }
 
 // Position returns the epoch, and the batch of the global order that Next gives.
 func (s *RankScanner) Position() plan.Position { return plan.Position{Epoch: s.epoch, Batch: s.next} }
 
-// Seek makes the first batch that is this rank's from p.Batch on the next, in an epoch that the ranks took up at begin, which
-// is p.Batch or before.
+// Seek makes the first batch that is this rank's from p.Batch on the next, in an epoch that the ranks took up at begin,
+// which is p.Batch or before.
 func (s *RankScanner) Seek(p plan.Position, begin uint64) error {
 	switch {
 	case s.closed:
@@ -195,8 +200,8 @@ func (s *RankScanner) Seek(p plan.Position, begin uint64) error {
 	return nil
 }
 
-// Next returns the rank's next batch and its place in the global order, or io.EOF after the epoch's last; its Index is its
-// place in the plan's order. Errors and ctx are as in Scanner.Next.
+// Next returns the rank's next batch and its position in the global order, or io.EOF after the epoch's last; its Index
+// is its position in the plan's order. Errors and ctx are as in Scanner.Next.
 func (s *RankScanner) Next(ctx context.Context) (*Batch, uint64, error) {
 	if s.closed {
 		return nil, 0, errClosed
@@ -254,7 +259,7 @@ func (s *RankScanner) open(shard int) *Scanner {
 }
 
 // Stats adds up what the scanners have done. It may be called at any time, also after Close.
-func (s *RankScanner) Stats() Stats { return s.stats.stats() }
+func (s *RankScanner) Stats() Stats { return s.stats.Stats() }
 
 // Close stops all work and waits for it. Batches given stay valid until their Release.
 func (s *RankScanner) Close() error {
@@ -266,7 +271,7 @@ func (s *RankScanner) Close() error {
 	for _, x := range s.scanners {
 		errs = append(errs, x.Close())
 	}
-	s.pools.close()
+	s.pools.Close()
 	s.session.End()
 	s.hold.End()
 	return errors.Join(errs...)

@@ -15,7 +15,8 @@ import (
 // The global order has each batch once, a shard's batches in the plan's order, and no shard is more than one behind.
 func TestShardsAreABijection(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := Shards{Batches: rapid.Uint64Range(0, 200).Draw(t, "batches"), Count: rapid.IntRange(1, 40).Draw(t, "shards")}
+		s := Shards{Batches: rapid.Uint64Range(0, 200).Draw(t, "batches"),
+			Count: rapid.IntRange(1, 40).Draw(t, "shards")}
 		end := uint64(0)
 		for c := range s.Count {
 			first, last := s.Block(c)
@@ -42,7 +43,8 @@ func TestShardsAreABijection(t *testing.T) {
 }
 
 // ranked reads what one rank gets from a position on: places in the global order and the rows of each batch.
-func (x *shuffled) ranked(t *rapid.T, s *RankScanner, p Position, begin uint64, stop int) (at []uint64, batches [][]int) {
+func (x *shuffled) ranked(t *rapid.T, s *RankScanner, p Position, begin uint64, stop int) (at []uint64,
+	batches [][]int) {
 	x.info = s.opts.Info
 	if err := s.Seek(p, begin); err != nil {
 		t.Fatal(err)
@@ -62,13 +64,14 @@ func (x *shuffled) ranked(t *rapid.T, s *RankScanner, p Position, begin uint64, 
 	return at, batches
 }
 
-// Whatever the number of ranks, and wherever they are restarted with another, together they give the global order: that of
-// one rank, each row once an epoch.
+// Whatever the number of ranks, and wherever they are restarted with another, together they give the global order: that
+// of one rank, each row once an epoch.
 func TestRanksGiveTheGlobalOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := drawShuffled(t, shuffledShape)
 		epoch := rapid.Uint64Range(0, 2).Draw(t, "epoch")
-		ranks := Ranks{World: 1, Shards: rapid.IntRange(1, 9).Draw(t, "shards"), DropLast: rapid.Bool().Draw(t, "drop last")}
+		ranks := Ranks{World: 1, Shards: rapid.IntRange(1, 9).Draw(t, "shards"),
+			DropLast: rapid.Bool().Draw(t, "drop last")}
 		rank := func(r Ranks) *RankScanner {
 			s, err := x.layout.OpenRank(drawOptions(t), r)
 			if err != nil {
@@ -114,12 +117,14 @@ func TestRanksGiveTheGlobalOrder(t *testing.T) {
 						last -= (last - from) % ranks.World
 					}
 					if s.End() != uint64(last) {
-						t.Fatalf("%d ranks from %d of %d batches end at %d, want %d", ranks.World, from, len(want), s.End(), last)
+						t.Fatalf("%d ranks from %d of %d batches end at %d, want %d", ranks.World, from, len(want),
+							s.End(), last)
 					}
 					turns := 0
 					for j := from + r + w*ranks.World; j < last; j += ranks.World * max(ranks.Workers, 1) {
 						if turns >= len(at) || at[turns] != uint64(j) || !slices.Equal(got[turns], want[j]) {
-							t.Fatalf("rank %d of %d, worker %d: batches %v, want %d in place %d", r, ranks.World, w, at, j, turns)
+							t.Fatalf("rank %d of %d, worker %d: batches %v, want %d in place %d", r, ranks.World, w, at,
+								j, turns)
 						}
 						if j < end {
 							given[j] = true
@@ -158,7 +163,8 @@ func TestRanksReadTheirOwnBytes(t *testing.T) {
 		}
 		stripes, read := uint64(0), uint64(0)
 		for r := range world {
-			s, err := x.layout.OpenRank(Options{GapBytes: -1, Presence: true, RoundIntegers: true}, Ranks{Rank: r, World: world, Shards: shards})
+			s, err := x.layout.OpenRank(Options{GapBytes: -1, Presence: true, RoundIntegers: true},
+				Ranks{Rank: r, World: world, Shards: shards})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -185,14 +191,16 @@ func TestRanksReadTheirOwnBytes(t *testing.T) {
 	})
 }
 
-// However many shards a rank reads of, no more batches are made than MaxBatches and those that come back, and all are freed.
+// However many shards a rank reads of, no more batches are made than MaxBatches and those that come back, and all are
+// freed.
 func TestRanksMakeMaxBatchesInSum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := drawShuffled(t, shuffledShape)
 		opts := drawOptions(t)
 		alloc := &countingAllocator{live: map[*byte]int{}}
 		opts.Allocator, opts.Reuse = alloc, false
-		s, err := x.layout.OpenRank(opts, Ranks{World: rapid.IntRange(1, 3).Draw(t, "world"), Shards: rapid.IntRange(1, 9).Draw(t, "shards")})
+		s, err := x.layout.OpenRank(opts, Ranks{World: rapid.IntRange(1, 3).Draw(t, "world"), Shards: rapid.IntRange(1,
+			9).Draw(t, "shards")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +213,7 @@ func TestRanksMakeMaxBatchesInSum(t *testing.T) {
 				t.Fatal(err)
 			}
 			b.Release()
-			made := s.pools.stock.Counts().Made
+			made := s.pools.Batches.Counts().Made
 			if made > s.opts.MaxBatches+batch.KeptIdle {
 				t.Fatalf("%d batches made, at most %d wanted", made, s.opts.MaxBatches+batch.KeptIdle)
 			}

@@ -103,7 +103,8 @@ func (x *shuffled) checkInfo(t *rapid.T, b *Batch, rows []int) {
 	if b.Info.Sessions != len(sessions) {
 		t.Fatalf("batch %d of rows %v: %d sessions, want %d", b.Index, rows, b.Info.Sessions, len(sessions))
 	}
-	if b.Info.SlotRows != b.SlotRows || x.layout.plan.Dedup != DedupKJT && b.Info.Slots != b.Slots || b.Info.Slots > b.SlotRows {
+	if b.Info.SlotRows != b.SlotRows || x.layout.plan.Dedup != DedupKJT && b.Info.Slots != b.Slots ||
+		b.Info.Slots > b.SlotRows {
 		t.Fatalf("%+v, %d slots for %d rows", b.Info, b.Slots, b.SlotRows)
 	}
 	var want []LabelMean
@@ -233,8 +234,8 @@ func checkStatsOnce(t *rapid.T, s *Scanner, epoch uint64) {
 	}
 }
 
-// checkWhole checks that a session's rows are next to each other in the order of the epoch: in one batch, or in batches that
-// follow each other and that only it reaches over.
+// checkWhole checks that a session's rows are next to each other in the order of the epoch: in one batch, or in batches
+// that follow each other and that only it reaches over.
 func (x *shuffled) checkWhole(t *rapid.T, batches [][]int) {
 	seen := make([]int, len(x.sizes))
 	cut := -1 // the session that the batch before cut
@@ -298,7 +299,8 @@ func TestShuffleBufferBounds(t *testing.T) {
 				}
 			}
 			if n > x.layout.plan.Shuffle.BufferStripes {
-				t.Fatalf("batch %d: %d stripes are in use before and after, in buffers of %d", i, n, x.layout.plan.Shuffle.BufferStripes)
+				t.Fatalf("batch %d: %d stripes are in use before and after, in buffers of %d", i, n,
+					x.layout.plan.Shuffle.BufferStripes)
 			}
 		}
 	})
@@ -352,7 +354,8 @@ func TestShuffleOrdersDiffer(t *testing.T) {
 func TestShuffleSeekReadsItsBuffer(t *testing.T) {
 	const segments = 3 * order.GroupSegments
 	table := plainTable(t, plainShape{dense: 1, segments: segments, stripes: 2, stripeRows: 50})
-	plan := Plan{Table: "t", Snapshot: 1, BatchSize: 50, Output: OutputColumns, Shuffle: Shuffle{Unit: UnitRow, BufferStripes: 4}}
+	plan := Plan{Table: "t", Snapshot: 1, BatchSize: 50, Output: OutputColumns,
+		Shuffle: Shuffle{Unit: UnitRow, BufferStripes: 4}}
 	l := table.layoutOf([]int{0}, plan)
 	s := open(t, l, Options{Workers: 1, GapBytes: -1})
 	defer s.Close()
@@ -385,8 +388,8 @@ func TestShuffleDamage(t *testing.T) {
 		var first string
 		info := rapid.Bool().Draw(t, "info")
 		for i := range 3 {
-			// With Info all of a stripe is decoded, without only the parts of a blend that win a row: what is damaged elsewhere is
-			// nobody's.
+			// With Info all of a stripe is decoded, without only the parts of a merge that win a row: what is damaged
+			// elsewhere is nobody's.
 			opts := drawOptions(t)
 			opts.Info = info
 			s := open(t, x.layout, opts)
@@ -420,7 +423,8 @@ func TestShuffleIndexChanges(t *testing.T) {
 	for _, rows := range [][]uint32{{50}, {50, 50, 50}, {49, 51}, {25, 25, 25, 25}} {
 		table := plainTable(t, plainShape{dense: 1, segments: 1, stripes: 2, stripeRows: 50})
 		l := table.layoutOf([]int{0}, Plan{
-			Table: "t", Snapshot: 1, BatchSize: 50, Output: OutputColumns, Shuffle: Shuffle{Unit: UnitRow, BufferStripes: 1},
+			Table: "t", Snapshot: 1, BatchSize: 50, Output: OutputColumns, Shuffle: Shuffle{Unit: UnitRow,
+				BufferStripes: 1},
 		})
 		index := table.indexes[table.segments[0].ID]
 		l.open = func(context.Context, storage.SegmentDescriptor) (segmentIndex, error) {
@@ -443,7 +447,8 @@ func TestShuffleIndexChanges(t *testing.T) {
 func TestShuffleRefusesSplits(t *testing.T) {
 	table := plainTable(t, plainShape{dense: 1, segments: 1, stripes: 2, stripeRows: 50})
 	l := table.layoutOf([]int{0}, Plan{
-		Table: "t", Snapshot: 1, BatchSize: 50, Output: OutputColumns, Shuffle: Shuffle{Unit: UnitRow, BufferStripes: 1},
+		Table: "t", Snapshot: 1, BatchSize: 50, Output: OutputColumns, Shuffle: Shuffle{Unit: UnitRow,
+			BufferStripes: 1},
 	})
 	if _, err := l.Splits(context.Background(), 2); !errors.Is(err, plan.ErrSplitShuffled) {
 		t.Error(err)

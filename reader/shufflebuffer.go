@@ -5,10 +5,10 @@ import (
 	"errors"
 	"slices"
 	"sort"
-	"sync"
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/internal/lru"
+	"github.com/dsistore/dsistore/reader/execution"
 	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/order"
 )
@@ -26,8 +26,8 @@ type chunk struct {
 	dropped []*segmentLoad
 }
 
-// check reports whether the segment still has the stripes that the buffer was made of: its index was read once for that,
-// and again for the features.
+// check reports whether the segment still has the stripes that the buffer was made of: its index was read once for
+// that, and again for the features.
 func (c *chunk) check(l *Layout) error {
 	g := c.load.segment
 	same := g.Stripes() == len(c.rows)
@@ -55,7 +55,8 @@ const indexReaders = 16
 
 // walkBuffers calls yield for the chunks of the buffers of an epoch, beginning with the buffer that holds a row of its
 // order, until yield returns false. load is not set. It reads the index of each segment of a group for its stripes.
-func (l *Layout) walkBuffers(ctx context.Context, o *order.Epoch, first uint64, yield func(segment int, c chunk) bool) error {
+func (l *Layout) walkBuffers(ctx context.Context, o *order.Epoch, first uint64,
+	yield func(segment int, c chunk) bool) error {
 	for group := o.GroupAt(first); group < o.Groups(); group++ {
 		segments := o.Group(group)
 		stripeRows, err := l.stripeRowsOf(ctx, segments)
@@ -75,7 +76,8 @@ func (l *Layout) walkBuffers(ctx context.Context, o *order.Epoch, first uint64, 
 			for at := 0; at < len(w.Stripes); {
 				ref := w.Stripes[at]
 				n := 1
-				for at+n < len(w.Stripes) && w.Stripes[at+n] == (order.StripeRef{Segment: ref.Segment, Stripe: ref.Stripe + int32(n)}) {
+				for at+n < len(w.Stripes) && w.Stripes[at+n] == (order.StripeRef{Segment: ref.Segment,
+					Stripe: ref.Stripe + int32(n)}) {
 					n++
 				}
 				at += n
@@ -93,27 +95,15 @@ func (l *Layout) walkBuffers(ctx context.Context, o *order.Epoch, first uint64, 
 	return nil
 }
 
-// stripeRowsOf returns the rows of the stripes of segments, reading their indexes side by side. Of several errors it returns
-// the first in order.
+// stripeRowsOf returns the rows of the stripes of segments, reading their indexes side by side. Of several errors it
+// returns the first in order.
 func (l *Layout) stripeRowsOf(ctx context.Context, segments []int32) ([][]uint32, error) {
 	out := make([][]uint32, len(segments))
-	errs := make([]error, len(segments))
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, indexReaders)
-	for i, seg := range segments {
-		slots <- struct{}{}
-		wg.Go(func() {
-			out[i], errs[i] = l.stripeRows(ctx, int(seg))
-			<-slots
-		})
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+	err := execution.Parallel(len(segments), indexReaders, func(i int) (err error) {
+		out[i], err = l.stripeRows(ctx, int(segments[i]))
+		return err
+	})
+	return out, err
 }
 
 // stripeRows returns how many rows are selected of each stripe of a segment.

@@ -5,35 +5,39 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/dsistore/dsistore/reader/batch"
+	"github.com/dsistore/dsistore/reader/execution"
 	"github.com/dsistore/dsistore/reader/lease"
 	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/metering"
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/usage"
 )
 
-// A Taker gives rows at places of a plan's own order: those of the segments that it selects one after the other, which is the
-// order of the table where it selects all. It reads the stripes that the rows are in, of the plan's features alone, and decodes
-// of them what the rows need (format.StripeDecoder.DecodeRows):
+// A Taker gives rows at positions of a plan's own order: those of the segments that it selects one after the other,
+// which is the order of the table where it selects all. It reads the stripes that the rows are in, of the plan's
+// features alone, and decodes of them what the rows need (format.StripeDecoder.DecodeRows):
 //
 //	rows     7 120034 7 16501 ...
 //	sorted   7 16501 120034 ...              each once, so that each stripe is read once
 //	stripes  [7] [16501] ... | [120034]      of some segments; their ranges joined and read together
 //	batch    7 120034 7 16501 ...            as asked for
 //
-// Stripes that are asked for again and again are decoded whole and kept: takekeep.go says which. Of Options.MemoryBudget they
-// have half; what was looked up of segments, with their dictionaries, has a quarter, and so have the bytes that are read and
-// not yet decoded, or one I/O task (package load). A Taker is safe for concurrent use; takes wait for each other.
+// Stripes that are asked for often are decoded whole and kept: see takeCache. They have half of Options.MemoryBudget.
+// Segments that were looked up, with their dictionaries, have a quarter; so have the bytes that are read and not yet
+// decoded, or one I/O task. A Taker is safe for concurrent use; takes wait for each other.
 type Taker struct {
-	executor
+	layout *Layout
+	opts   Options
+	x      *execution.Executor
 
-	// lock holds a token while somebody takes or closes, and guards what follows: unlike a mutex, whoever waits for it can give up.
+	// lock holds a token while somebody takes or closes, and guards what follows: unlike a mutex, its waiters can give
+	// up.
 	lock    chan struct{}
-	batches *batch.Pool
-	kept    *keptSegments
-	views   takeViews
+	batches *batch.Quota
+	cache   *takeCache
+	gather  execution.PieceGatherer
 	closed  bool
 
 	hold    *lease.Hold // of what it reads
@@ -48,9 +52,9 @@ type takenStripe struct {
 	whole bool
 }
 
-// Taker returns a Taker of the layout's rows. Options.Split, EndBatch and Info have no place here, and KeepBatches is always
-// set; MaxBatches is how many batches' memory is kept, default 1. The plan's Dedup must be DedupKJT, its Shuffle and BatchSize
-// do not matter.
+// Taker returns a Taker of the layout's rows. Options.Split, EndBatch and Info are not used here, and KeepBatches is
+// always set; MaxBatches is how many batches' memory is kept, default 1. The plan's Dedup must be DedupKJT, its Shuffle
+// and BatchSize do not matter.
 func (l *Layout) Taker(opts Options) (*Taker, error) {
 	switch {
 	case opts.Split != nil || opts.EndBatch != 0 || opts.Info:
@@ -68,16 +72,17 @@ func (l *Layout) Taker(opts Options) (*Taker, error) {
 	}
 	p := l.newPools(&opts)
 	t := &Taker{
-		executor: l.newExecutor(&opts, p, new(counters)), batches: batch.NewPool(p.stock, opts.MaxBatches), lock: make(chan struct{}, 1), hold: l.keep(&opts),
+		layout: l, opts: opts, x: execution.New(l.source(), opts.execution(l), p, new(metering.Counters)),
+		batches: batch.NewQuota(p.Batches, opts.MaxBatches), lock: make(chan struct{}, 1), hold: l.keep(&opts),
 	}
-	t.session = l.record(&opts.Usage, t.stats)
-	t.kept = newKeptSegments(opts.MemoryBudget/4, opts.MemoryBudget/2, t.releaseStripe)
+	t.session = l.record(&opts.Usage, t.x.Stats)
+	t.cache = newTakeCache(opts.MemoryBudget/4, opts.MemoryBudget/2, t.x.ReleaseStripe)
 	return t, nil
 }
 
-// Take returns a Batch with the rows at the given places, in the order given; the same place may be given again. Its Index and
-// FirstRow are 0. The error of a place that the plan does not have names it. It returns ctx.Err() when ctx ends first, also while
-// it waits for another take.
+// Take returns a Batch with the rows at the given positions, in the order given; the same position may be given again.
+// Its Index and FirstRow are 0. The error of a position that the plan does not have names it. It returns ctx.Err() when
+// ctx ends first, also while it waits for another take.
 func (t *Taker) Take(ctx context.Context, rows []uint64) (*Batch, error) {
 	if len(rows) > plan.MaxBatchSize {
 		return nil, fmt.Errorf("take: %d rows: want at most %d at a time", len(rows), plan.MaxBatchSize)
@@ -106,7 +111,7 @@ func (t *Taker) Take(ctx context.Context, rows []uint64) (*Batch, error) {
 	stripes, err := t.read(ctx, sorted)
 	defer func() {
 		for i := range stripes {
-			t.releaseStripe(stripes[i].stripe)
+			t.x.ReleaseStripe(stripes[i].stripe)
 		}
 	}()
 	if err != nil {
@@ -117,14 +122,14 @@ func (t *Taker) Take(ctx context.Context, rows []uint64) (*Batch, error) {
 		return nil, ctx.Err()
 	}
 	d.Index, d.FirstRow, d.Rows = 0, 0, len(rows)
-	d.Pieces = t.views.gather(appendPieces(d.Pieces[:0], stripes, rows, sorted), stripes)
+	d.Pieces = t.gather.Gather(appendPieces(d.Pieces[:0], stripes, rows, sorted), len(stripes))
 	t.batches.Make(d)
-	t.views.release()
+	t.gather.Release()
 	if err := d.Err; err != nil {
 		t.batches.Drop(d)
 		return nil, err
 	}
-	t.stats.countBatch(d.Batch)
+	t.x.Stats.CountBatch(d.Batch)
 	return t.batches.Give(d), nil
 }
 
@@ -136,8 +141,8 @@ func (t *Taker) Close() error {
 		return nil
 	}
 	t.closed = true
-	t.kept.segments.Clear()
-	t.pools.close()
+	t.cache.segments.Clear()
+	t.x.Pools.Close()
 	t.session.End()
 	t.hold.End()
 	return nil
@@ -207,8 +212,12 @@ func (t *Taker) read(ctx context.Context, sorted []uint64) (out []takenStripe, e
 	}
 	var wave takeWave
 	defer func() {
-		for _, g := range wave.segments { // of units that were not read, as those that others' dictionaries come with
-			t.kept.drop(g)
+		// of I/O tasks that were not read: the dictionaries of others may come with them
+		for _, g := range wave.segments {
+			t.cache.drop(g)
+		}
+		for _, x := range wave.whole {
+			t.cache.keep(x.segment, x.stripe, err)
 		}
 		t.drop(&wave)
 	}()
@@ -220,12 +229,10 @@ func (t *Taker) read(ctx context.Context, sorted []uint64) (out []takenStripe, e
 		for i, part := range some {
 			g := segments[i]
 			for rows := sorted[part.from:part.to]; len(rows) > 0; {
-				// Stripes next to each other are a unit, as far as its memory goes.
+				// Neighbouring stripes are one I/O task, as far as its memory goes.
 				from, _ := g.StripesOf(rows[0], rows[0]+1)
-				if s := g.stripes[from]; s != nil {
-					t.stats.keptHits.Add(1)
-					g.touched[from]++
-					s.Users.Add(1)
+				if s := t.cache.get(g, from); s != nil {
+					t.x.Stats.StripeHits.Add(1)
 					x := takenStripe{stripe: s, whole: true}
 					x.rows, rows = rowsOf(rows, g.Starts[from], g.Starts[from+1])
 					out = append(out, x)
@@ -235,20 +242,21 @@ func (t *Taker) read(ctx context.Context, sorted []uint64) (out []takenStripe, e
 				limit, last := from+1, 0
 				for last < len(rows) {
 					if rows[last] >= g.Starts[limit] {
-						if limit == g.Segment.Stripes() || rows[last] >= g.Starts[limit+1] || g.stripes[limit] != nil {
+						if limit == g.Stripes() || rows[last] >= g.Starts[limit+1] ||
+							t.cache.stripes.Has(g.key(limit)) {
 							break
 						}
 						limit++
 					}
 					last++
 				}
-				u := t.planUnit(g.Segment, from, limit)
-				wave.units = append(wave.units, u)
+				u := t.x.PlanTask(g.Segment, from, limit)
+				wave.tasks = append(wave.tasks, u)
 				wave.segments = append(wave.segments, g)
 				wave.bytes += int64(u.Stored)
-				t.stats.keptMisses.Add(uint64(u.To - u.From))
+				t.x.Stats.StripeMisses.Add(uint64(u.To - u.From))
 				for k := u.From; k < u.To; k++ {
-					x := takenStripe{stripe: t.stripe(u, k), whole: t.kept.admit(g, k)}
+					x := takenStripe{stripe: t.x.Stripe(u, k), whole: t.cache.admit(g, k)}
 					x.rows, rows = rowsOf(rows, g.Starts[k], g.Starts[k+1])
 					u.Asked[k-u.From] = uint64(len(x.rows))
 					if x.whole {
@@ -271,8 +279,8 @@ func (t *Taker) read(ctx context.Context, sorted []uint64) (out []takenStripe, e
 	return out, t.flush(ctx, &wave)
 }
 
-// rowsOf returns those of ascending rows that lie in a stripe, [start, end) of the plan's order, as rows of the stripe, and
-// the rest.
+// rowsOf returns those of ascending rows that lie in a stripe, [start, end) of the plan's order, as rows of the stripe,
+// and the rest.
 func rowsOf(rows []uint64, start, end uint64) (of []int32, rest []uint64) {
 	n, _ := slices.BinarySearch(rows, end)
 	of = make([]int32, n)
@@ -284,76 +292,66 @@ func rowsOf(rows []uint64, start, end uint64) (of []int32, rest []uint64) {
 
 // A takeWave is what is read together.
 type takeWave struct {
-	units    []*load.IOTask
-	segments []*keptSegment // of each unit
+	tasks    []*load.IOTask
+	segments []*takeSegment // of each task
 	stripes  []*load.Stripe
 	whole    []wholeStripe // of stripes, to be kept
-	bytes    int64         // of the units, as they are stored
+	bytes    int64         // of the tasks, as they are stored
 }
 
 type wholeStripe struct {
-	segment *keptSegment
+	segment *takeSegment
 	stripe  *load.Stripe
 }
 
 // flush reads and decodes the wave, and empties it.
 func (t *Taker) flush(ctx context.Context, w *takeWave) error {
-	err := t.load(ctx, w.units...)
+	err := t.x.Load(ctx, w.tasks...)
 	if err == nil {
-		err = t.decodeStripes(ctx, w.stripes, t.opts.Workers)
+		err = t.x.DecodeStripes(ctx, w.stripes, t.opts.Workers)
 	} else { // dictionaries may be missing: they are looked up anew
 		for _, g := range w.segments {
-			t.kept.drop(g)
+			t.cache.drop(g)
 		}
 	}
 	for _, x := range w.whole {
-		if err != nil {
-			t.kept.dropStripe(x.segment, x.stripe.Index)
-			continue
-		}
-		x.stripe.Users.Add(1)
-		t.kept.keep(x.segment, x.stripe)
+		t.cache.keep(x.segment, x.stripe, err)
 	}
 	t.drop(w)
 	return err
 }
 
-// drop gives the units of the wave back.
+// drop gives the I/O tasks of the wave back.
 func (t *Taker) drop(w *takeWave) {
-	for _, u := range w.units {
-		t.putUnit(u)
+	for _, u := range w.tasks {
+		t.x.PutTask(u)
 	}
-	*w = takeWave{units: w.units[:0], segments: w.segments[:0], stripes: w.stripes[:0], whole: w.whole[:0]}
+	*w = takeWave{tasks: w.tasks[:0], segments: w.segments[:0], stripes: w.stripes[:0], whole: w.whole[:0]}
 }
 
 // open returns the segments of parts, looking up those that are not kept side by side.
-func (t *Taker) open(ctx context.Context, parts []segmentRows) ([]*keptSegment, error) {
-	out := make([]*keptSegment, len(parts))
-	found := make([]*load.Segment, len(parts))
-	errs := make([]error, len(parts))
-	var wg sync.WaitGroup
+func (t *Taker) open(ctx context.Context, parts []segmentRows) ([]*takeSegment, error) {
+	out := make([]*takeSegment, len(parts))
+	var missing []int
 	for i, part := range parts {
-		if out[i], _ = t.kept.segments.Get(part.segment); out[i] == nil {
-			load := func() { found[i], errs[i] = t.layout.loadSegment(ctx, part.segment) }
-			if len(parts) == 1 {
-				load()
-				continue
-			}
-			wg.Go(load)
+		if out[i], _ = t.cache.segments.Get(part.segment); out[i] == nil {
+			missing = append(missing, i)
 		}
 	}
-	wg.Wait()
-	if err := firstError(errs); err != nil {
+	err := execution.Parallel(len(missing), indexReaders, func(k int) error {
+		at := parts[missing[k]].segment
+		g, err := t.layout.loadSegment(ctx, at)
+		out[missing[k]] = &takeSegment{g, at}
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
-	for i, part := range parts {
-		if out[i] == nil {
-			out[i] = newKeptSegment(part.segment, found[i])
-			t.kept.segments.Put(part.segment, out[i], out[i].bytes())
-		}
+	for _, i := range missing {
+		t.cache.put(out[i])
 	}
 	return out, nil
 }
 
 // Stats says what the Taker has read so far. It may be called at any time, also after Close.
-func (t *Taker) Stats() Stats { return t.stats.stats() }
+func (t *Taker) Stats() Stats { return t.x.Stats.Stats() }

@@ -3,6 +3,7 @@ package reader
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/reader/batch"
 	"github.com/dsistore/dsistore/reader/load"
 )
 
@@ -46,12 +46,14 @@ func ints(rows []uint64) []int {
 	return out
 }
 
-// Every take of every plan equals the model, also with transforms, in memory used before, and in pieces where memory is short.
+// Every take of every plan equals the model, also with transforms, in memory used before, and in pieces where memory is
+// short.
 func TestTakeEqualsModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		table := drawTable(t, smallShape)
 		features := drawProjection(t, table)
-		p := &Plan{Table: "t", Snapshot: 1, BatchSize: 1, Output: rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output")}
+		p := &Plan{Table: "t", Snapshot: 1, BatchSize: 1,
+			Output: rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output")}
 		want := table
 		if rapid.Bool().Draw(t, "transformed") {
 			want, p = drawTransformed(t, table, features, *p, 0)
@@ -88,24 +90,23 @@ func TestTakeEqualsModel(t *testing.T) {
 	})
 }
 
-// checkKept holds what a Taker keeps to what it says, and to its bounds.
+// checkKept holds what a Taker keeps to its bounds: stripes of kept segments, which nobody else uses.
 func checkKept(t *rapid.T, taker *Taker) {
-	k := taker.kept
-	var size, stripes int64
-	segments := 0
-	for _, g := range k.segments.All() {
-		segments++
-		size += g.bytes()
-		for i, s := range g.stripes {
-			if (s == nil) != (g.sizes[i] == 0) || s != nil && s.Users.Load() != 1 {
-				t.Fatalf("segment %d, stripe %d: kept %v, %d bytes, in use", g.index, i, s != nil, g.sizes[i])
-			}
-			stripes += g.sizes[i]
+	c := taker.cache
+	var stripes int64
+	for key, s := range c.stripes.All() {
+		g, ok := c.segments.Get(key.segment)
+		if !ok || s.Users.Load() != 1 || s.Index != key.stripe {
+			t.Fatalf("stripe %v of a segment that is kept, %v, has %d users", key, ok, s.Users.Load())
 		}
+		stripes += int64(g.DecodedBytes(key.stripe))
 	}
-	if size != k.segments.Size() || stripes != k.stripes || stripes > k.maxStripes || size > k.segments.Max() && segments > 1 {
-		t.Fatalf("%d bytes of %d segments, said to be %d, at most %d; %d bytes of stripes, said to be %d, at most %d",
-			size, segments, k.segments.Size(), k.segments.Max(), stripes, k.stripes, k.maxStripes)
+	segments := len(maps.Collect(c.segments.All()))
+	if stripes != c.stripes.Size() || stripes > c.stripes.Max() || c.admitted != 0 ||
+		c.segments.Size() > c.segments.Max() && segments > 1 {
+		t.Fatalf("%d bytes of %d segments, at most %d; %d bytes of stripes, said to be %d, at most %d; %d bytes are "+
+			"admitted",
+			c.segments.Size(), segments, c.segments.Max(), stripes, c.stripes.Size(), c.stripes.Max(), c.admitted)
 	}
 }
 
@@ -179,15 +180,17 @@ func TestTakeReadsInWaves(t *testing.T) {
 		rows = append(rows, uint64(500*i))
 	}
 	takeRows(t, taker, rows).Release()
-	// Buffers that are read into at once are idle afterwards: those of a wave, which a unit more than a quarter of the budget ends.
-	if idle := taker.buffers.Held(); idle == 0 || idle > 10*stored {
+	// Buffers that are read into at once are idle afterwards: those of a wave, which an I/O task more than a quarter of
+	// the budget ends.
+	if idle := taker.x.Pools.Held().BufferBytes; idle == 0 || idle > 10*stored {
 		t.Errorf("%d bytes were read at once, with a memory of %d", idle, stripes*stored)
 	}
 }
 
 // Takes of stripes of many rows, from few of them to all, equal a scan.
 func TestTakeEqualsScan(t *testing.T) {
-	table := plainTable(t, plainShape{dense: 2, sparse: 2, weighted: 1, segments: 2, stripes: 3, stripeRows: 3000, session: 8})
+	table := plainTable(t, plainShape{dense: 2, sparse: 2, weighted: 1, segments: 2, stripes: 3, stripeRows: 3000,
+		session: 8})
 	l := table.layout(indices(len(table.features)), 18_000, OutputColumns)
 	s := open(t, l, Options{})
 	defer s.Close()
@@ -252,7 +255,8 @@ func TestTakeRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := taker.Take(t.Context(), []uint64{3, 10}); err == nil || !strings.Contains(err.Error(), "row 10: there are 10") {
+	if _, err := taker.Take(t.Context(), []uint64{3, 10}); err == nil ||
+		!strings.Contains(err.Error(), "row 10: there are 10") {
 		t.Errorf("a row too many: %v", err)
 	}
 	if _, err := taker.Take(t.Context(), make([]uint64, MaxBatchSize+1)); err == nil {
@@ -340,21 +344,21 @@ func TestTakeForgetsDamage(t *testing.T) {
 		if _, err := taker.Take(t.Context(), []uint64{7}); !errors.Is(err, format.ErrCorrupt) {
 			t.Fatalf("cleared: %v", err)
 		}
-		if taker.kept.stripes != 0 {
-			t.Fatalf("%d bytes of stripes are kept, and none is there", taker.kept.stripes)
+		if n := taker.cache.stripes.Size() + taker.cache.admitted; n != 0 {
+			t.Fatalf("%d bytes of stripes are kept, and none is there", n)
 		}
 	}
 	for name, data := range good {
 		copy(table.blobs.objects[name], data)
 	}
 	takeRows(t, taker, []uint64{7}).Release()
-	if taker.kept.stripes == 0 {
+	if taker.cache.stripes.Size() == 0 {
 		t.Error("a stripe that decodes again is not kept")
 	}
 }
 
-// Takes from many goroutines, of rows of several segments in any order, are each right, and so are those that go on beside one
-// that is given up.
+// Takes from many goroutines, of rows of several segments in any order, are each right, and so are those that go on
+// beside one that is given up.
 func TestTakeFromManyGoroutines(t *testing.T) {
 	table := plainTable(t, plainShape{dense: 1, sparse: 2, segments: 5, stripes: 3, stripeRows: 60, session: 4})
 	l := table.layout(indices(3), 900, OutputColumns)
@@ -450,49 +454,20 @@ func TestTakeGivesUpWaiting(t *testing.T) {
 	}
 }
 
-// Rows of a stripe that is kept are few pieces, in any order, and the memory that they are gathered in is used again.
-func TestTakeGathersPieces(t *testing.T) {
-	a, b := &load.Stripe{Columns: make([]*load.Decoded, 1)}, &load.Stripe{Columns: make([]*load.Decoded, 1)}
-	a.Columns[0] = &load.Decoded{Column: &vector.Column{Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}, Rows: 9, Slots: 2,
-		Inverse: []int32{0, 0, 1, 1, 1, 0, 0, 0, 1}, Monotone: true, Ints: []int64{7, 8}}}
-	var x takeViews
-	for range 2 {
-		var pieces []batch.Piece
-		for i, r := range []int{8, 1, 2, 3, 0} {
-			pieces = append(pieces, batch.Piece{Stripe: a, Lo: r, Hi: r + 1, At: i})
-		}
-		pieces = append(pieces, batch.Piece{Stripe: b, Lo: 4, Hi: 6, At: 5}, batch.Piece{Stripe: a, Lo: 5, Hi: 6, At: 7})
-		got := x.gather(pieces, make([]takenStripe, 2))
-		if len(got) != 3 || got[0].Lo != 0 || got[0].Hi != 5 || got[1].At != 5 || got[1].Hi != 2 || got[2].Lo != 5 || got[2].At != 7 {
-			t.Fatalf("%+v", got)
-		}
-		c := got[0].Column(0)
-		if !slices.Equal(c.Inverse, []int32{1, 0, 1, 1, 0, 0}) || c.Rows != 6 || c.Monotone || got[1].Column(0) != nil {
-			t.Fatalf("%+v", c)
-		}
-		if a.Columns[0].Column.Rows != 9 {
-			t.Fatal("the stripe is changed")
-		}
-		x.release()
-		if x.used != 0 || len(x.all) != 2 || x.all[0].columns[0].Column != nil {
-			t.Fatalf("%+v", x)
-		}
+// Counts of uses are halved after a while, and those of stripes that were used once are dropped.
+func TestUsesAge(t *testing.T) {
+	c := newTakeCache(1, -1, nil)
+	g := &takeSegment{Segment: &load.Segment{Starts: []uint64{0, 1, 2}}}
+	c.put(g)
+	c.uses[g.key(0)] = 1000
+	for range agingPeriod - 1 {
+		c.admit(g, 1)
 	}
-}
-
-// How often stripes were asked for counts half after a while.
-func TestTouchesCountHalf(t *testing.T) {
-	g := newKeptSegment(0, &load.Segment{Starts: []uint64{0, 1, 2}})
-	k := newKeptSegments(1, -1, nil)
-	k.segments.Put(0, g, 1)
-	g.touched[0] = 1000
-	for range halveAfter - 1 {
-		k.admit(g, 1)
+	if c.uses[g.key(0)] != 1000 || c.uses[g.key(1)] != agingPeriod-1 {
+		t.Fatalf("uses %v", c.uses)
 	}
-	if g.touched[0] != 1000 || g.touched[1] != halveAfter-1 {
-		t.Fatalf("touches %v", g.touched)
-	}
-	if k.admit(g, 1) || g.touched[0] != 500 || k.stripes != 0 || k.touches != 0 {
-		t.Fatalf("touches %v, then %+v", g.touched, k)
+	c.uses[stripeKey{7, 7}] = 1
+	if c.admit(g, 1) || c.uses[g.key(0)] != 500 || len(c.uses) != 2 || c.admitted != 0 || c.counted != 0 {
+		t.Fatalf("%+v", c)
 	}
 }

@@ -26,7 +26,8 @@ func TestTransformReferences(t *testing.T) {
 		{"sigrid_hash(1000003, salt=7)", []int64{-1}, []int64{470679}},
 		{"sigrid_hash(1000000000000, salt=-5)", []int64{math.MaxInt64}, []int64{712998835063}},
 		{"bucketize(2, 5, 10)", ids, []int64{0, 0, 1, 1, 2, 2, 3}},
-		{"bucketize(2, 5, 10)", []float32{1, 2, 2.5, 5, 8, 10, 11, float32(nan), float32(inf)}, []int64{0, 0, 1, 1, 2, 2, 3, 3, 3}},
+		{"bucketize(2, 5, 10)", []float32{1, 2, 2.5, 5, 8, 10, 11, float32(nan), float32(inf)},
+			[]int64{0, 0, 1, 1, 2, 2, 3, 3, 3}},
 		{"bucketize(0.1)", []float32{0.1}, []int64{0}},
 		// xxhash.xxh64_intdigest((1).to_bytes(8, "little")) and so on; Spark's xxhash64(1L) has the seed 42.
 		{"hash(9223372036854775808)", []int64{0}, []int64{3803688792395291579}},
@@ -34,8 +35,10 @@ func TestTransformReferences(t *testing.T) {
 		{"mod(3)", []int64{-4, -3, -1, 0, 1, math.MinInt64}, []int64{2, 0, 2, 0, 1, 1}},
 		{"mod(4)", []int64{-4, -3, -1, 0, 1, math.MinInt64}, []int64{0, 1, 3, 0, 1, 0}},
 		{"cast(int8)", []float64{-0.9, 0.9, 1.9, -1.9, 300, -300, nan, inf}, []int64{0, 0, 1, -1, 127, -128, 0, 127}},
-		{"cast(int64)", []float64{9.3e18, -9.3e18, 9007199254740993}, []int64{math.MaxInt64, math.MinInt64, 9007199254740992}},
-		{"cast(uint64)", []float64{1.8446744073709552e19, -1, 9.3e18}, []int64{-1, 0, 9300000000000000000 - 1<<63 + math.MinInt64}},
+		{"cast(int64)", []float64{9.3e18, -9.3e18, 9007199254740993},
+			[]int64{math.MaxInt64, math.MinInt64, 9007199254740992}},
+		{"cast(uint64)", []float64{1.8446744073709552e19, -1, 9.3e18},
+			[]int64{-1, 0, 9300000000000000000 - 1<<63 + math.MinInt64}},
 		{"cast(bool)", []float64{0, negativeZero, nan, 0.1}, []int64{0, 0, 1, 1}},
 		{"cast(float32)", []int64{16777217, -3}, []float32{16777216, -3}},
 		{"cast(float32)", []float64{1e300, 0.1}, []float32{float32(inf), 0.1}},
@@ -71,12 +74,14 @@ func TestTransformReferences(t *testing.T) {
 		case []int64:
 			equal = slices.Equal(d.Column.Ints, want)
 		case []float32:
-			equal = slices.EqualFunc(d.Column.Floats, want, func(a, b float32) bool { return same(float64(a), float64(b)) })
+			equal = slices.EqualFunc(d.Column.Floats, want,
+				func(a, b float32) bool { return same(float64(a), float64(b)) })
 		case []float64:
 			equal = slices.EqualFunc(d.Column.Doubles, want, same)
 		}
 		if !equal {
-			t.Errorf("%s of %v: %v %v %v, want %v", c.chain, c.in, d.Column.Ints, d.Column.Floats, d.Column.Doubles, c.want)
+			t.Errorf("%s of %v: %v %v %v, want %v", c.chain, c.in, d.Column.Ints, d.Column.Floats, d.Column.Doubles,
+				c.want)
 		}
 	}
 }
@@ -87,7 +92,8 @@ func TestTransformPartialDuplicates(t *testing.T) {
 	inverse := []int32{0, 1, 2, 2, 3}
 	d := new(load.Decoded)
 	d.Stored = vector.Column{
-		Type: ids, Rows: 5, Slots: 4, Inverse: inverse, Monotone: true, InverseBorrowed: true, Present: vector.Bitmap{0b1011},
+		Type: ids, Rows: 5, Slots: 4, Inverse: inverse, Monotone: true, InverseBorrowed: true,
+		Present: vector.Bitmap{0b1011},
 		Offsets: []int32{0, 1, 0, 4}, Lengths: []int32{4, 4, 0, 1}, Ints: []int64{10, 11, 12, 13, 14},
 	}
 	d.Column = &d.Stored
@@ -111,7 +117,8 @@ func TestTransformPartialDuplicates(t *testing.T) {
 			t.Fatal(err)
 		}
 		column := d.Column
-		if column.Lengths == nil || &column.Inverse[0] != &inverse[0] || column.Slots != 4 || !column.Monotone || !column.InverseBorrowed {
+		if column.Lengths == nil || &column.Inverse[0] != &inverse[0] || column.Slots != 4 || !column.Monotone ||
+			!column.InverseBorrowed {
 			t.Errorf("%s: the layout changed: %+v", c.chain, column)
 		}
 		for s, want := range c.want {

@@ -14,7 +14,8 @@ import (
 )
 
 // transformedLayout is table.layout with transforms by rules.
-func transformedLayout(tb testing.TB, table *testTable, batch int, output Output, dedup Dedup, rules ...string) *Layout {
+func transformedLayout(tb testing.TB, table *testTable, batch int, output Output, dedup Dedup,
+	rules ...string) *Layout {
 	tb.Helper()
 	p := &Plan{
 		Table: "t", Snapshot: 1, BatchSize: batch, Output: output, Dedup: dedup, Features: slices.Clone(table.features),
@@ -54,7 +55,8 @@ func TestTransformAllocations(t *testing.T) {
 		l := transformedLayout(t, table, 32, OutputTensors, dedup,
 			"dense0=log1p|bucketize(1, 2, 5)|list", "dense1=fill(1)|cast(int8)|cast(float64)", "dense2=clamp(0, 10)",
 			"sparse0=first(5)|hash(1000003, seed=7)", "sparse1=fill(1, 2)|mod(10)", "sparse2=log1p|cast(int32)|fill(3)",
-			"sparse3=sigrid_hash(1000003)", "weighted0=first(3)|scores.cast(float64)|scores.log1p", "weighted1=fill|mod(7)")
+			"sparse3=sigrid_hash(1000003)", "weighted0=first(3)|scores.cast(float64)|scores.log1p",
+			"weighted1=fill|mod(7)")
 		s := open(t, l, Options{Workers: 1, Requests: 1, Presence: true, MemoryBudget: 4 << 20})
 		scan := func() {
 			table.blobs.reads = table.blobs.reads[:0]
@@ -97,15 +99,19 @@ func BenchmarkTransform(b *testing.B) {
 		elem  vector.Elem
 		chain string
 	}{
-		{vector.Int64, "first(10)"}, {vector.Int64, "mod(1048576)"}, {vector.Int64, "mod(1000003)"}, {vector.Uint64, "mod(1000003)"},
+		{vector.Int64, "first(10)"}, {vector.Int64, "mod(1048576)"}, {vector.Int64, "mod(1000003)"}, {vector.Uint64,
+			"mod(1000003)"},
 		{vector.Int64, "hash(1000003)"}, {vector.Int64, "sigrid_hash(1000003)"}, {vector.Int64, "clamp(0, 1000)"},
 		{vector.Float32, "clamp(0, 1)"}, {vector.Float32, "log1p"}, {vector.Float32, "bucketize(0.1, 0.5, 1, 2)"},
-		{vector.Float32, "bucketize(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 2, 3, 4, 5)"},
-		{vector.Int64, "bucketize(1e18, 2e18, 4e18, 8e18)"}, {vector.Float32, "cast(int32)"}, {vector.Int64, "cast(int32)"}, {vector.Int64, "cast(float32)"},
+		{vector.Float32, "bucketize(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, " +
+			"1.7, 1.8, 2, 3, 4, 5)"},
+		{vector.Int64, "bucketize(1e18, 2e18, 4e18, 8e18)"}, {vector.Float32, "cast(int32)"}, {vector.Int64,
+			"cast(int32)"}, {vector.Int64, "cast(float32)"},
 		{vector.Int64, "first(10)|hash(1000003)"},
 	} {
 		b.Run(fmt.Sprintf("%v/%.40s", c.elem, c.chain), func(b *testing.B) {
-			f := transform.Bound{Chain: mustParseChain(b, c.chain), StoredType: vector.Type{Kind: vector.Sparse, Elem: c.elem}}
+			f := transform.Bound{Chain: mustParseChain(b, c.chain),
+				StoredType: vector.Type{Kind: vector.Sparse, Elem: c.elem}}
 			x, err := f.Compile()
 			if err != nil {
 				b.Fatal(err)

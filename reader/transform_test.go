@@ -365,9 +365,11 @@ func modelSigrid(v int64, salt, n string) int64 {
 }
 
 var (
-	modelIntegers = []string{"-9223372036854775808", "-1000", "-129", "-128", "-2", "-1", "0", "1", "2", "5", "127", "128", "255", "1000",
+	modelIntegers = []string{"-9223372036854775808", "-1000", "-129", "-128", "-2", "-1", "0", "1", "2", "5", "127",
+		"128", "255", "1000",
 		"2147483648", "9007199254740993", "9223372036854775807", "9223372036854775808", "18446744073709551615"}
-	modelFloats = []string{"-inf", "-1e300", "-2.25", "-0.0", "0", "1e-310", "0.1", "1.1", "1.5", "7", "1000", "3e30", "1e300", "inf"}
+	modelFloats = []string{"-inf", "-1e300", "-2.25", "-0.0", "0", "1e-310", "0.1", "1.1", "1.5", "7", "1000", "3e30",
+		"1e300", "inf"}
 )
 
 // drawAscending draws n entries of an ascending list.
@@ -403,7 +405,8 @@ func drawTransform(t *rapid.T, in vector.Type) modelTransform {
 		case vector.Sparse:
 			names = append(names, "first", "first", "first")
 		case vector.Weighted:
-			names = []string{"first", "first", "clamp", "mod", "hash", "bucketize", "cast", "fill", "scores.clamp", "scores.log1p", "scores.cast"}
+			names = []string{"first", "first", "clamp", "mod", "hash", "bucketize", "cast", "fill", "scores.clamp",
+				"scores.log1p", "scores.cast"}
 		}
 		m.name = rapid.SampledFrom(names).Draw(t, "transform")
 		m.name, m.scores = strings.CutPrefix(m.name, "scores.")
@@ -478,9 +481,10 @@ func drawChain(t *rapid.T, in vector.Type) ([]modelTransform, transform.Chain, v
 		out, _, err := f.Output()
 		if err != nil {
 			// Not every constant is one of every type.
-			if !slices.ContainsFunc([]string{"lies between", "is no ", "beyond int64", "are one float32"}, func(s string) bool {
-				return strings.Contains(err.Error(), s)
-			}) {
+			if !slices.ContainsFunc([]string{"lies between", "is no ", "beyond int64", "are one float32"},
+				func(s string) bool {
+					return strings.Contains(err.Error(), s)
+				}) {
 				t.Fatalf("%v of %v: %v", m, in, err)
 			}
 			continue
@@ -499,8 +503,9 @@ func drawTransformed(t *rapid.T, table *testTable, features []int, plan Plan, pl
 	p := &plan
 	p.Features, p.Transforms = nil, make([]transform.Bound, len(features))
 	out := &testTable{
-		model: model{features: slices.Clone(table.features)}, slots: table.slots, segments: table.segments, indexes: table.indexes,
-		places: table.places, stripeRows: table.stripeRows,
+		model: model{features: slices.Clone(table.features)}, slots: table.slots, segments: table.segments,
+		indexes: table.indexes,
+		places:  table.places, stripeRows: table.stripeRows,
 	}
 	for _, row := range table.rows {
 		out.rows = append(out.rows, slices.Clone(row))

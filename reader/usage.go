@@ -5,27 +5,28 @@ import (
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
-	"time"
 
+	"github.com/dsistore/dsistore/reader/metering"
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/usage"
 )
 
-// UsageOptions say how it is recorded what a reader reads: package usage says what is kept of it, and that no read waits for it. The zero value
-// works.
+// UsageOptions say how it is recorded what a reader reads: package usage says what is kept of it, and that no read
+// waits for it. The zero value works.
 type UsageOptions struct {
-	// Off records nothing: for reads that are no job's, as those of a rewrite are. Where DSISTORE_USAGE is off, nothing is recorded unless
-	// there is a Writer.
+	// Off records nothing: for reads that are no job's, as those of a rewrite are. Where DSISTORE_USAGE is off, nothing
+	// is recorded unless there is a Writer.
 	Off bool
 	// Job is what the reader is for. Default: DSISTORE_JOB, else the program's name.
 	Job string
 	// Program is what opens the reader. Default "go".
 	Program string
-	// Purpose is what is read for, one of usage.PurposeRead and so on. Default: that, and of Matching usage.PurposeCount.
+	// Purpose is what is read for, one of usage.PurposeRead and so on. Default: that, and of Matching
+	// usage.PurposeCount.
 	Purpose string
-	// Writer records. Default: one that all readers of the table share in this process, until its store is closed. A program that ends
-	// closes its stores, or calls usage.FlushAll.
+	// Writer records. Default: one that all readers of the table share in this process, until its store is closed. A
+	// program that ends closes its stores, or calls usage.FlushAll.
 	Writer *usage.Writer
 }
 
@@ -40,8 +41,9 @@ func filterHash(p *plan.Plan) uint64 {
 	return max(1, maphash.String(filterSeed, p.Filter+"\n"+p.Downsample))
 }
 
-// record returns the session of a reader that is opened now, and makes its meter count; nil: it is not recorded. It makes no request.
-func (l *Layout) record(o *UsageOptions, stats *counters) *usage.Session {
+// record returns the session of a reader that is opened now, and makes its meter count; nil: it is not recorded. It
+// makes no request.
+func (l *Layout) record(o *UsageOptions, stats *metering.Counters) *usage.Session {
 	if l.table == nil || o.Off || o.Writer == nil && usage.Off() {
 		return nil
 	}
@@ -52,7 +54,7 @@ func (l *Layout) record(o *UsageOptions, stats *counters) *usage.Session {
 	if key.Job == "" {
 		key.Job = usage.Job()
 	}
-	stats.meter.begin(len(l.features))
+	stats.Meter.Begin(len(l.features))
 	x := &usageSource{layout: l, stats: stats, filters: !l.filters.taken.Swap(true)}
 	if o.Writer != nil {
 		return o.Writer.Begin(key, l.plan.Snapshot, x)
@@ -60,19 +62,20 @@ func (l *Layout) record(o *UsageOptions, stats *counters) *usage.Session {
 	return usage.Begin(l.table, key, l.plan.Snapshot, x)
 }
 
-// recordFilters records what the filters of a layout read whose rows nobody reads: how many they are, and where, is all that was asked for.
+// recordFilters records what the filters of a layout read whose rows nobody reads: how many they are, and where, is all
+// that was asked for.
 func (l *Layout) recordFilters(o UsageOptions) {
 	if !l.filters.read() {
 		return
 	}
 	o.Purpose = cmp.Or(o.Purpose, usage.PurposeCount)
-	l.record(&o, new(counters)).End()
+	l.record(&o, new(metering.Counters)).End()
 }
 
 // A usageSource is a usage.Source: a reader, and what of it was recorded.
 type usageSource struct {
 	layout  *Layout
-	stats   *counters
+	stats   *metering.Counters
 	filters bool           // what the layout's filters read counts as this reader's, and was not counted yet
 	before  usage.Counters // that were recorded, without those of the filters
 }
@@ -80,59 +83,37 @@ type usageSource struct {
 func (x *usageSource) Features() []usage.Feature { return x.layout.counted.features(x.layout) }
 
 func (x *usageSource) Counters() (usage.Counters, bool) {
-	s, before := x.stats, x.before
-	now := usage.Counters{
-		Rows: s.rows.Load(), Batches: s.batches.Load(), Requests: s.requests.Load(),
-		BytesNeeded: s.needed.Load(), BytesUnneeded: s.unneeded.Load(),
-		Stall: time.Duration(s.stall.Load()), Decode: time.Duration(s.decode.Load()), Assemble: time.Duration(s.assemble.Load()), Read: time.Duration(s.read.Load()),
-		StoredRows: s.decodedRows.Load(), StoredSlots: s.decodedSlots.Load(), EmittedRows: s.slotRows.Load(), EmittedSlots: s.slots.Load(),
-	}
+	now := x.stats.Usage()
+	out := now.Since(&x.before)
 	filters := x.filters && x.layout.filters.read()
-	if !filters && now.Rows == before.Rows && now.Batches == before.Batches && now.Requests == before.Requests &&
-		now.BytesNeeded == before.BytesNeeded && now.BytesUnneeded == before.BytesUnneeded {
+	if !filters && out.Rows|out.Batches|out.Requests|out.BytesRead() == 0 {
 		return usage.Counters{}, false
 	}
 	x.before = now
-	out := usage.Counters{
-		Rows: now.Rows - before.Rows, Batches: now.Batches - before.Batches, Requests: now.Requests - before.Requests,
-		BytesNeeded: now.BytesNeeded - before.BytesNeeded, BytesUnneeded: now.BytesUnneeded - before.BytesUnneeded,
-		Stall: now.Stall - before.Stall, Decode: now.Decode - before.Decode, Assemble: now.Assemble - before.Assemble, Read: now.Read - before.Read,
-		StoredRows: now.StoredRows - before.StoredRows, StoredSlots: now.StoredSlots - before.StoredSlots,
-		EmittedRows: now.EmittedRows - before.EmittedRows, EmittedSlots: now.EmittedSlots - before.EmittedSlots,
-	}
 	if filters {
 		f := &x.layout.filters
-		out.Requests += f.requests
-		out.BytesNeeded += f.needed
-		out.BytesUnneeded += f.unneeded
-		out.Read += f.took
+		out.Requests += f.reads.Requests
+		out.BytesNeeded += f.reads.BytesNeeded
+		out.BytesUnneeded += f.reads.BytesUnneeded
+		out.Read += f.reads.Read
 	}
 	return out, true
 }
 
-// Uses adds what the meter has counted, which begins anew, and once what the filters did.
+// Uses adds what the Meter has counted since the last call, and once what the filters did.
 func (x *usageSource) Uses(to *usage.Uses) {
-	m := &x.stats.meter
-	m.mu.Lock()
-	for i := range m.features {
-		m.features[i].addTo(to, i)
-	}
-	clear(m.features)
-	m.mu.Unlock()
+	add := func(i int, r *metering.FeatureReads) { to.Add(i, r.Stripes, r.Rows, r.Needed, r.Unneeded) }
+	x.stats.Meter.Take(add)
 	if x.filters {
 		x.filters = false
 		for i := range x.layout.filters.meters {
-			x.layout.filters.meters[i].addTo(to, len(x.layout.features)+i)
+			add(len(x.layout.features)+i, &x.layout.filters.meters[i])
 		}
 	}
 }
 
-func (m *featureMeter) addTo(to *usage.Uses, i int) {
-	to.Add(i, m.stripes, m.rows, m.needed, m.unneeded)
-}
-
-// countedFeatures are the features of a layout as a Source has them: the layout's, and then those that its filters read. They are made when they are
-// first asked for.
+// countedFeatures are the features of a layout as a Source has them: the layout's, and then those that its filters
+// read. They are made when they are first asked for.
 type countedFeatures struct {
 	once sync.Once
 	list []usage.Feature
@@ -157,30 +138,29 @@ func (c *countedFeatures) features(l *Layout) []usage.Feature {
 
 // filterReads are what the filters of a layout read while it was made. The first reader of the layout takes them over.
 type filterReads struct {
-	features                   []storage.Feature
-	meters                     []featureMeter // of features
-	requests, needed, unneeded uint64
-	took                       time.Duration
-	taken                      atomic.Bool
+	features []storage.Feature
+	meters   []metering.FeatureReads // of features
+	reads    usage.Counters
+	taken    atomic.Bool
 }
 
 // read reports whether they read anything.
-func (f *filterReads) read() bool { return f.requests|f.needed|f.unneeded != 0 }
+func (f *filterReads) read() bool { return f.reads.Requests|f.reads.BytesRead() != 0 }
 
 // add adds what a filter executor has read.
 func (f *filterReads) add(v *filterExecutor) {
 	if v.x == nil {
 		return
 	}
-	s := v.x.stats
-	counted := s.meter.features
+	counted := v.x.Stats.Meter.Features
 	if counted == nil { // nothing was read
-		counted = make([]featureMeter, len(v.base.features))
+		counted = make([]metering.FeatureReads, len(v.base.features))
 	}
 	f.features = append(f.features, v.base.features...)
 	f.meters = append(f.meters, counted...)
-	f.requests += s.requests.Load()
-	f.needed += s.needed.Load()
-	f.unneeded += s.unneeded.Load()
-	f.took += time.Duration(s.read.Load())
+	reads := v.x.Stats.Usage()
+	f.reads.Requests += reads.Requests
+	f.reads.BytesNeeded += reads.BytesNeeded
+	f.reads.BytesUnneeded += reads.BytesUnneeded
+	f.reads.Read += reads.Read
 }

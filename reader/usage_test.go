@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/metering"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/usage"
 )
@@ -85,7 +86,8 @@ func TestUsageRecordsEqualModel(t *testing.T) {
 		}
 		ctx := context.Background()
 		now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-		recorder, err := usage.NewWriter(w.table, usage.Options{Interval: -1, User: "ann", Now: func() time.Time { return now }})
+		recorder, err := usage.NewWriter(w.table, usage.Options{Interval: -1, User: "ann",
+			Now: func() time.Time { return now }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +96,8 @@ func TestUsageRecordsEqualModel(t *testing.T) {
 		var filtered uint64 // bytes that filters needed
 		for range rapid.IntRange(1, 4).Draw(t, "readers") {
 			features := []int{1}
-			opts := PlanOptions{Features: []string{"label"}, BatchSize: rapid.SampledFrom([]int{1, 4, 100}).Draw(t, "batch size")}
+			opts := PlanOptions{Features: []string{"label"},
+				BatchSize: rapid.SampledFrom([]int{1, 4, 100}).Draw(t, "batch size")}
 			for f := 2; f < 4; f++ {
 				if found, err := w.now.snap.Find(ctx, w.features[f].Name); err != nil {
 					t.Fatal(err)
@@ -125,7 +128,8 @@ func TestUsageRecordsEqualModel(t *testing.T) {
 			}
 			ropts := drawOptions(t)
 			ropts.Info, ropts.Lease.Off = false, true
-			ropts.Usage = UsageOptions{Writer: recorder, Job: rapid.SampledFrom([]string{"train", "eval"}).Draw(t, "job")}
+			ropts.Usage = UsageOptions{Writer: recorder, Job: rapid.SampledFrom([]string{"train", "eval"}).Draw(t,
+				"job")}
 			passes := 1
 			switch rapid.IntRange(0, 2).Draw(t, "how") {
 			case 0:
@@ -252,7 +256,8 @@ func TestAccessOff(t *testing.T) {
 	})
 }
 
-// TestFilterHash: of what a filter says there is nothing in a record but that another is another; not even what trying all values would find.
+// TestFilterHash: of what a filter says there is nothing in a record but that another is another; not even what trying
+// all values would find.
 func TestFilterHash(t *testing.T) {
 	hash := func(filter, downsample string) uint64 {
 		return filterHash(&Plan{Filter: filter, Downsample: downsample})
@@ -271,8 +276,8 @@ func TestFilterHash(t *testing.T) {
 	}
 }
 
-// TestThousandReadersAtOnce: readers of one process, all open and reading at once, and closed in any order, are recorded each once, with nothing of
-// another's.
+// TestThousandReadersAtOnce: readers of one process, all open and reading at once, and closed in any order, are
+// recorded each once, with nothing of another's.
 func TestThousandReadersAtOnce(t *testing.T) {
 	const readers = 1000
 	checkOnce(t, func(t *rapid.T) {
@@ -304,7 +309,8 @@ func TestThousandReadersAtOnce(t *testing.T) {
 		for i := range readers {
 			m.reader([]int{i % 2}, 0, 1)
 			wg.Go(func() {
-				s, err := layouts[i%2].Open(Options{Workers: 1, Lease: LeaseOptions{Off: true}, Usage: UsageOptions{Writer: recorder, Job: fmt.Sprint("job ", i%3)}})
+				s, err := layouts[i%2].Open(Options{Workers: 1, Lease: LeaseOptions{Off: true},
+					Usage: UsageOptions{Writer: recorder, Job: fmt.Sprint("job ", i%3)}})
 				open.Done()
 				if errs[i] = err; err != nil {
 					return
@@ -332,7 +338,8 @@ func TestThousandReadersAtOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Total.Readers != m.total.Readers || s.Total.Rows != m.total.Rows || len(s.Jobs) != 3 || len(s.Features) != 2 {
+		if s.Total.Readers != m.total.Readers || s.Total.Rows != m.total.Rows || len(s.Jobs) != 3 ||
+			len(s.Features) != 2 {
 			t.Fatalf("recorded %+v of %d jobs, want %+v", s.Total, len(s.Jobs), m.total)
 		}
 		for i := range s.Features {
@@ -345,8 +352,8 @@ func TestThousandReadersAtOnce(t *testing.T) {
 	})
 }
 
-// TestWhatOpenReadersHold: of a wide table a reader that has read nothing holds nothing for records, one that reads 32 bytes for each feature that it
-// projects; and what all of them share is there once.
+// TestWhatOpenReadersHold: of a wide table a reader that has read nothing holds nothing for records, one that reads 32
+// bytes for each feature that it projects; and what all of them share is there once.
 func TestWhatOpenReadersHold(t *testing.T) {
 	const features, readers = 20_000, 100
 	checkOnce(t, func(t *rapid.T) {
@@ -368,10 +375,10 @@ func TestWhatOpenReadersHold(t *testing.T) {
 		}
 		before := heap()
 		held := func() uint64 { now := heap(); return now - min(now, before) }
-		var stats []*counters
+		var stats []*metering.Counters
 		var sessions []*usage.Session
 		for range readers {
-			c := new(counters)
+			c := new(metering.Counters)
 			stats = append(stats, c)
 			sessions = append(sessions, l.record(&UsageOptions{Writer: recorder}, c))
 		}
@@ -386,15 +393,15 @@ func TestWhatOpenReadersHold(t *testing.T) {
 		g.SetOwners()
 		u := &load.IOTask{Segment: g, To: 1, Asked: []uint64{1}}
 		for _, c := range stats {
-			c.needed.Add(1)
-			c.count(u)
-			c.meter.files, c.meter.ranges = nil, nil // scratch
+			c.Needed.Add(1)
+			c.CountTask(u)
 		}
 		if err := recorder.Flush(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		const own = 32 * features * readers
-		if got := held(); got < own || got > own+own/8+(16<<20) { // of all together: the sum that was written, and the layout
+		// of all together: the sum that was written, and the layout
+		if got := held(); got < own || got > own+own/8+(16<<20) {
 			t.Fatalf("%d readers hold %d bytes: want about %d", readers, got, own)
 		}
 		for _, s := range sessions {

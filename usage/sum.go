@@ -59,6 +59,19 @@ func (c *Counters) add(o *Counters) {
 	}
 }
 
+// Since returns what was counted after before, which are the same counters at an earlier time.
+func (c Counters) Since(before *Counters) Counters {
+	numbers, less := c.numbers(), before.numbers()
+	for i, n := range numbers {
+		*n -= *less[i]
+	}
+	durations, shorter := c.durations(), before.durations()
+	for i, d := range durations {
+		*d -= *shorter[i]
+	}
+	return c
+}
+
 // add adds what another record says of the same feature.
 func (u *FeatureUse) add(o *FeatureUse) {
 	if o.Last.After(u.Last) {

@@ -52,6 +52,18 @@ func (c *Cache[K, V]) Put(key K, value V, size int64) {
 	}
 }
 
+// Has reports whether there is a value of a key, without using it.
+func (c *Cache[K, V]) Has(key K) bool { return c.byKey[key] != nil }
+
+// Oldest returns the key of the value that was used longest ago; false: there is none.
+func (c *Cache[K, V]) Oldest() (key K, ok bool) {
+	e := c.used.Back()
+	if e == nil {
+		return key, false
+	}
+	return e.Value.(*entry[K, V]).key, true
+}
+
 // Remove evicts the value of a key, where there is one.
 func (c *Cache[K, V]) Remove(key K) {
 	if e := c.byKey[key]; e != nil {

@@ -21,6 +21,9 @@ func TestCache(t *testing.T) {
 	if v, ok := c.Get("a"); !ok || v != 1 {
 		t.Fatalf("a: %d, %v", v, ok)
 	}
+	if key, ok := c.Oldest(); !ok || key != "b" {
+		t.Fatalf("the oldest is %q, %v", key, ok)
+	}
 	c.Put("c", 3, 4) // b was used longest ago
 	if got := keys(); got != "ca" || c.Size() != 8 {
 		t.Fatalf("kept %q of %d bytes: want ca, 8", got, c.Size())
@@ -36,6 +39,9 @@ func TestCache(t *testing.T) {
 	c.Remove("d")
 	c.Put("e", 5, 1)
 	c.Clear()
+	if key, ok := c.Oldest(); ok {
+		t.Fatalf("%q is the oldest of none", key)
+	}
 	if got := maps.Collect(c.All()); len(got) != 0 || c.Size() != 0 {
 		t.Fatalf("kept %v of %d bytes", got, c.Size())
 	}

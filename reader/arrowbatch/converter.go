@@ -17,8 +17,9 @@ type Options struct {
 	// Plain gives a value a row whatever the plan's Dedup is; rows that share a slot are copied. Default: lists are
 	// dictionaries of lists with reader.DedupIKJT and list views with reader.DedupPartial; what is folded is plain.
 	Plain bool
-	// Dictionaries makes dictionaries of dense features, embeddings, bytes and strings too, where the plan's Dedup is not
-	// reader.DedupKJT, but for those of an extension type (uuid, json). One stored without an inverse has an entry a row.
+	// Dictionaries makes dictionaries of dense features, embeddings, bytes and strings too, where the plan's Dedup is
+	// not reader.DedupKJT, but for those of an extension type (uuid, json). One stored without an inverse has an entry
+	// a row.
 	Dictionaries bool
 }
 
@@ -94,8 +95,8 @@ func (c *Converter) Record(b *reader.Batch) (arrow.RecordBatch, error) {
 // A featureColumn is a feature by itself.
 type featureColumn struct {
 	leaf
-	place int // in the plan
-	form  form
+	position int // in the plan
+	form     form
 }
 
 func (f *featureColumn) arrowType() arrow.DataType { return f.form.arrowTypeOf(&f.leaf) }
@@ -103,9 +104,9 @@ func (f *featureColumn) arrowType() arrow.DataType { return f.form.arrowTypeOf(&
 func (f *featureColumn) data(b *reader.Batch) (arrow.ArrayData, error) {
 	switch f.form {
 	case dictionaryForm:
-		return f.dictionaryData(b.Columns[f.place])
+		return f.dictionaryData(b.Columns[f.position])
 	case viewForm:
-		return f.viewData(b.Columns[f.place])
+		return f.viewData(b.Columns[f.position])
 	}
-	return f.leaf.data(rowColumn(b, f.place))
+	return f.leaf.data(rowColumn(b, f.position))
 }

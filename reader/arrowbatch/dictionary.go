@@ -19,9 +19,9 @@ func (c *Converter) dictionary() (name string, ok bool) {
 
 // A dictionaryWriter writes a stream of records with dictionaries, each record's its own.
 //
-// arrow-go's writer leaves a dictionary out when it is as long as the one that it wrote last for the column and its values
-// are about the same: floats up to 1e-5, and the last one's memory may be a batch's that holds other rows by now. So that it
-// never looks, a dictionary as long as the last one gets one entry more, a null that no row has.
+// arrow-go's writer leaves a dictionary out when it is as long as the one that it wrote last for the column and its
+// values are about the same: floats up to 1e-5, and the last one's memory may be a batch's that holds other rows by
+// now. So that it never looks, a dictionary as long as the last one gets one entry more, a null that no row has.
 type dictionaryWriter struct {
 	w    *ipc.Writer
 	last []int // by column, the length of the dictionary written last

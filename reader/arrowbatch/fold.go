@@ -26,8 +26,8 @@ import (
 //	counts.7                        ──>
 //	counts.12
 //
-// Features whose marker is not in the plan stay by themselves, and so does the marker of a struct of which the plan has no
-// member: Parquet has no struct without any. A map of which the plan has no key is a map of empty rows.
+// Features whose marker is not in the plan stay by themselves, and so does the marker of a struct of which the plan has
+// no member: Parquet has no struct without any. A map of which the plan has no key is a map of empty rows.
 const structMarker = "struct"
 
 // mapKeyType returns the type of a map's keys, which a map's marker has in its Logical.
@@ -60,13 +60,13 @@ func (g *group) lone() bool { return !g.isMap && len(g.members) == 0 }
 
 // A member is a feature, or a group inside a struct.
 type member struct {
-	name  string // of the struct's member, or the map's key
-	place int    // in the plan; -1 for a group
-	group *group
+	name     string // of the struct's member, or the map's key
+	position int    // in the plan; -1 for a group
+	group    *group
 }
 
-// columnsOf returns the columns of a plan's records and their names, in the order of the plan's features; what is folded
-// stands where its first feature does.
+// columnsOf returns the columns of a plan's records and their names, in the order of the plan's features; what is
+// folded stands where its first feature does.
 func columnsOf(p *reader.Plan, opts Options) (names []string, columns []column, err error) {
 	groups := map[string]*group{}
 	if opts.Fold {
@@ -78,17 +78,17 @@ func columnsOf(p *reader.Plan, opts Options) (names []string, columns []column, 
 		f := &p.Features[i]
 		g := groups[f.OriginColumn]
 		if f.OriginColumn == "" || g == nil {
-			top = append(top, member{name: f.Name, place: i})
+			top = append(top, member{name: f.Name, position: i})
 			continue
 		}
 		if i != g.marker {
-			g.members = append(g.members, member{name: f.OriginKey, place: i})
+			g.members = append(g.members, member{name: f.OriginKey, position: i})
 		}
 		// Put the group into the one around it, up to the outermost.
 		for !placed[g] {
 			placed[g] = true
 			outer, name := enclosing(groups, g.path)
-			m := member{name: name, place: -1, group: g}
+			m := member{name: name, position: -1, group: g}
 			if outer == nil {
 				top = append(top, m)
 				break
@@ -140,13 +140,13 @@ func enclosing(groups map[string]*group, path string) (*group, string) {
 }
 
 func (m *member) column(p *reader.Plan) (column, error) {
-	place := m.place
+	position := m.position
 	if m.group != nil && m.group.lone() {
-		place = m.group.marker
+		position = m.group.marker
 	}
-	if place >= 0 {
-		f := &p.Features[place]
-		return &featureColumn{leaf: newLeaf(f.Type, f.Logical), place: place}, nil
+	if position >= 0 {
+		f := &p.Features[position]
+		return &featureColumn{leaf: newLeaf(f.Type, f.Logical), position: position}, nil
 	}
 	if m.group.isMap {
 		return newMapColumn(p, m.group)
@@ -168,7 +168,7 @@ func (m *member) column(p *reader.Plan) (column, error) {
 // A structColumn is the members of a struct.
 type structColumn struct {
 	arrow   *arrow.StructType
-	marker  int // place in the plan
+	marker  int // position in the plan
 	members []column
 }
 
@@ -194,12 +194,12 @@ func (s *structColumn) data(b *reader.Batch) (arrow.ArrayData, error) {
 
 // A mapColumn is the keys of a map. A row has the entries whose features are not null, in the order of the plan.
 type mapColumn struct {
-	arrow  *arrow.MapType
-	marker int // place in the plan
-	places []int
-	keys   *vector.Column // row i is the key of places[i]
-	key    leaf
-	value  leaf
+	arrow     *arrow.MapType
+	marker    int // position in the plan
+	positions []int
+	keys      *vector.Column // row i is the key of positions[i]
+	key       leaf
+	value     leaf
 }
 
 func newMapColumn(p *reader.Plan, g *group) (*mapColumn, error) {
@@ -208,11 +208,11 @@ func newMapColumn(p *reader.Plan, g *group) (*mapColumn, error) {
 	// A map that never had a key has no values either; their type is lost.
 	value := vector.Type{Kind: vector.Dense, Elem: vector.Float64}
 	for _, x := range g.members {
-		f := &p.Features[x.place]
+		f := &p.Features[x.position]
 		if err := appendKey(m.keys, x.name); err != nil {
 			return nil, fmt.Errorf("arrow: map %q: %w", g.path, err)
 		}
-		m.places = append(m.places, x.place)
+		m.positions = append(m.positions, x.position)
 		if first == nil {
 			first, value = f, f.Type
 			continue
@@ -265,8 +265,8 @@ func appendKey(c *vector.Column, text string) error {
 func (m *mapColumn) arrowType() arrow.DataType { return m.arrow }
 
 func (m *mapColumn) data(b *reader.Batch) (arrow.ArrayData, error) {
-	sources := make([]*vector.Column, len(m.places))
-	for i, p := range m.places {
+	sources := make([]*vector.Column, len(m.positions))
+	for i, p := range m.positions {
 		var err error
 		if sources[i], err = vector.Convert(b.Columns[p], m.value.typ); err != nil {
 			return nil, err
@@ -320,7 +320,8 @@ func (m *mapColumn) check(rows int, marker *vector.Column, sources []*vector.Col
 		}
 	}
 	if max(entries, keys, values) > vector.MaxElements {
-		return fmt.Errorf("the map's %d entries in %d rows have %d bytes of keys and %d values: want at most %d of each: use smaller batches",
+		return fmt.Errorf("the map's %d entries in %d rows have %d bytes of keys and %d values: want at most %d of "+
+			"each: use smaller batches",
 			entries, rows, keys, values, vector.MaxElements)
 	}
 	return nil

@@ -35,7 +35,8 @@ func newLeaf(t vector.Type, logical string) leaf {
 			break
 		}
 		l.arrow = arrow.ListOf(arrow.StructOf(
-			arrow.Field{Name: id, Type: l.elem, Nullable: true}, arrow.Field{Name: score, Type: plainTypes[t.Score], Nullable: true},
+			arrow.Field{Name: id, Type: l.elem, Nullable: true}, arrow.Field{Name: score, Type: plainTypes[t.Score],
+				Nullable: true},
 		))
 	case vector.Sparse:
 		l.elem = numberType(t.Elem, logical)

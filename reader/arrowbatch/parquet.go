@@ -20,8 +20,8 @@ const rowGroupBytes = 64 << 20
 // A parquetWriter gathers records in row groups.
 //
 // Parquet has neither durations nor lists of fixed size, and arrow-go writes neither (of the latter, none with a null):
-// durations go in as the integers that they are, lists of fixed size as lists. The Arrow schema that readers find beside the
-// data says what they were, as pyarrow does it.
+// durations go in as the integers that they are, lists of fixed size as lists. The Arrow schema that readers find
+// beside the data says what they were, as pyarrow does it.
 type parquetWriter struct {
 	w      *pqarrow.FileWriter
 	schema *arrow.Schema // with what Parquet has
@@ -47,8 +47,8 @@ func newParquetWriter(w io.Writer, schema *arrow.Schema) (*parquetWriter, error)
 	return p, p.w.AppendKeyValueMetadata("ARROW:schema", base64.StdEncoding.EncodeToString(full))
 }
 
-// parquetProperties leaves floats without dictionaries: arrow-go makes one entry of all NaNs there, and so one sign and one
-// payload.
+// parquetProperties leaves floats without dictionaries: arrow-go makes one entry of all NaNs there, and so one sign and
+// one payload.
 func parquetProperties(schema *arrow.Schema) (*parquet.WriterProperties, error) {
 	options := []parquet.WriterProperty{parquet.WithCompression(compress.Codecs.Zstd)}
 	s, err := pqarrow.ToParquet(schema, parquet.NewWriterProperties(), pqarrow.DefaultWriterProps())
@@ -169,7 +169,8 @@ func variableLists(d arrow.ArrayData, t *arrow.ListType) (arrow.ArrayData, error
 		return nil, err
 	}
 	defer child.Release()
-	buffers := []*memory.Buffer{memory.NewBufferBytes(present), memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(offsets))}
+	buffers := []*memory.Buffer{memory.NewBufferBytes(present),
+		memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(offsets))}
 	return array.NewData(t, fixed.Len(), buffers, []arrow.ArrayData{child}, fixed.NullN(), 0), nil
 }
 

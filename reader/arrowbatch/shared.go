@@ -49,7 +49,7 @@ func (f form) arrowTypeOf(l *leaf) arrow.DataType {
 }
 
 // rowColumn returns the column of a feature with a value a row: b's, or a copy.
-func rowColumn(b *reader.Batch, place int) *vector.Column { return b.Columns[place].Expanded() }
+func rowColumn(b *reader.Batch, position int) *vector.Column { return b.Columns[position].Expanded() }
 
 // slotColumn returns the slots of c as rows. It shares c's memory, but for partial duplicates.
 func slotColumn(c *vector.Column) *vector.Column {
@@ -74,7 +74,8 @@ func (l *leaf) dictionaryData(c *vector.Column) (arrow.ArrayData, error) {
 	}
 	valid, nulls := rowValidity(c)
 	buffers := []*memory.Buffer{valid, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(inverse))}
-	return array.NewDataWithDictionary(dictionaryForm.arrowTypeOf(l), c.Rows, buffers, nulls, 0, slots.(*array.Data)), nil
+	return array.NewDataWithDictionary(dictionaryForm.arrowTypeOf(l), c.Rows, buffers, nulls, 0,
+		slots.(*array.Data)), nil
 }
 
 // viewData returns c, of lists, as views of its values.
@@ -91,7 +92,8 @@ func (l *leaf) viewData(c *vector.Column) (arrow.ArrayData, error) {
 	}
 	valid, nulls := rowValidity(c)
 	buffers := []*memory.Buffer{
-		valid, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(starts)), memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(lengths)),
+		valid, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(starts)),
+		memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(lengths)),
 	}
 	return array.NewData(viewForm.arrowTypeOf(l), c.Rows, buffers, []arrow.ArrayData{child}, nulls, 0), nil
 }

@@ -21,7 +21,8 @@ import (
 func sharedType(f testFeature, dedup reader.Dedup, opts Options) string {
 	list := f.typ.Kind == vector.Sparse || f.typ.Kind == vector.Weighted
 	switch {
-	case dedup == reader.DedupKJT || opts.Plain || !list && (!opts.Dictionaries || strings.HasPrefix(f.arrow, "extension")):
+	case dedup == reader.DedupKJT || opts.Plain || !list &&
+		(!opts.Dictionaries || strings.HasPrefix(f.arrow, "extension")):
 		return f.arrow
 	case !list || dedup == reader.DedupIKJT:
 		return fmt.Sprintf("dictionary<values=%s, indices=int32, ordered=false>", f.arrow)
@@ -39,7 +40,8 @@ func TestSharedRows(t *testing.T) {
 			for _, batch := range []int{1, 2, 3, 100} {
 				var buf bytes.Buffer
 				s := scanRows(t, testFeatures, inverse, reader.PlanOptions{BatchSize: batch, Dedup: dedup})
-				if rows, err := Write(context.Background(), &buf, IPCStream, s, opts); err != nil || rows != uint64(len(inverse)+1) {
+				if rows, err := Write(context.Background(), &buf, IPCStream, s, opts); err != nil ||
+					rows != uint64(len(inverse)+1) {
 					t.Fatalf("%d rows, %v", rows, err)
 				}
 				r, err := ipc.NewReader(&buf)
@@ -168,14 +170,16 @@ func TestSharedFoldAndFormats(t *testing.T) {
 		}
 		var buf bytes.Buffer
 		s := scanRows(t, testFeatures, inverse, reader.PlanOptions{BatchSize: 4, Dedup: dedup})
-		if rows, err := Write(context.Background(), &buf, Parquet, s, Options{Dictionaries: true}); err != nil || rows != 7 {
+		if rows, err := Write(context.Background(), &buf, Parquet, s, Options{Dictionaries: true}); err != nil ||
+			rows != 7 {
 			t.Errorf("%v: %d rows, %v", dedup, rows, err)
 		} else if pf, err := file.NewParquetReader(bytes.NewReader(buf.Bytes())); err != nil || pf.NumRows() != 7 {
 			t.Errorf("%v: %v", dedup, err)
 		}
 		s = scanRows(t, testFeatures, inverse, reader.PlanOptions{BatchSize: 4, Dedup: dedup})
 		_, err := Write(context.Background(), &buf, IPCFile, s, Options{})
-		if dedup == reader.DedupIKJT && (err == nil || !strings.Contains(err.Error(), `column "ids" would be a dictionary`)) {
+		if dedup == reader.DedupIKJT && (err == nil || !strings.Contains(err.Error(),
+			`column "ids" would be a dictionary`)) {
 			t.Errorf("%v: %v", dedup, err)
 		}
 		if dedup == reader.DedupPartial && err != nil {

@@ -49,7 +49,8 @@ func ParseFormat(name string) (Format, error) {
 	if name == "-" {
 		return IPCStream, nil
 	}
-	return 0, fmt.Errorf("file %q: want a name that ends in .parquet, .arrow or .arrows, or - for an Arrow stream", name)
+	return 0, fmt.Errorf("file %q: want a name that ends in .parquet, .arrow or .arrows, or - for an Arrow stream",
+		name)
 }
 
 // recordWriter is what Write needs of a format's writer.
@@ -104,7 +105,8 @@ func newWriter(w io.Writer, f Format, c *Converter) (recordWriter, error) {
 		return newParquetWriter(w, c.Schema())
 	case IPCFile:
 		if name, ok := c.dictionary(); ok {
-			return nil, fmt.Errorf("arrow: column %q would be a dictionary, another in every batch, which an IPC file cannot hold: "+
+			return nil, fmt.Errorf("arrow: column %q would be a dictionary, another in every batch, which an IPC "+
+				"file cannot hold: "+
 				"write a stream (.arrows), or partial", name)
 		}
 		return ipc.NewFileWriter(w, ipc.WithSchema(c.Schema()))

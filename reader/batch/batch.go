@@ -9,34 +9,35 @@ import (
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
-// A Batch holds consecutive rows of the order of an epoch. The caller owns it from the Next that returned it until Release;
-// after Release none of its slices may be read. It may cross goroutines, one at a time.
+// A Batch holds consecutive rows of the order of an epoch. The caller owns it from the Next that returned it until
+// Release; after Release none of its slices may be read. It may cross goroutines, one at a time.
 type Batch struct {
-	// Index is the batch's place in the order of the plan, or of the split that is read.
+	// Index is the batch's position in the order of the plan, or of the split that is read.
 	Index uint64
-	// FirstRow is the place of the batch's first row in the order of the epoch, in which the rows of a batch follow each
-	// other. Where the plan shuffles, those that come from one shuffle buffer are put in the order of the table.
+	// FirstRow is the position of the batch's first row in the order of the epoch, in which the rows of a batch follow
+	// each other. Where the plan shuffles, those that come from one shuffle buffer are put in the order of the table.
 	FirstRow uint64
 	Rows     int
-	// Columns has an entry a feature of the plan: columns of the plan's types. With OutputTensors, entries are nil for the
-	// features that Tensors holds, and the others are plain. With OutputColumns they are plain where the plan's Dedup is
-	// DedupKJT; else those that have an inverse in a stripe of the batch hold the slots that the batch uses, and features
-	// that share an inverse in each of those stripes have one Inverse here; with DedupPartial lists may be slices of one another. The
-	// caller must not write to them.
+	// Columns has an entry a feature of the plan: columns of the plan's types. With OutputTensors, entries are nil for
+	// the features that Tensors holds, and the others are plain. With OutputColumns they are plain where the plan's
+	// Dedup is DedupKJT; else those that have an inverse in a stripe of the batch hold the slots that the batch uses,
+	// and features that share an inverse in each of those stripes have one Inverse here; with DedupPartial lists may be
+	// slices of one another. The caller must not write to them.
 	Columns []*vector.Column
 	// Tensors is nil unless the plan's Output is OutputTensors.
 	Tensors *Tensors
-	// SlotRows are the rows of the features that may share slots, added up, and Slots the slots that they have here: all
-	// features but partition keys with OutputColumns, the lists of Tensors with OutputTensors.
+	// SlotRows are the rows of the features that may share slots, added up, and Slots the slots that they have here:
+	// all features but partition keys with OutputColumns, the lists of Tensors with OutputTensors.
 	SlotRows, Slots uint64
 	// Info is empty without Options.Info.
 	Info Info
 
-	pool  *Pool
+	quota *Quota
 	held  atomic.Bool // by the caller
-	kept  bool        // it does not count among those that the pool made
+	kept  bool        // it does not count among those that the quota made
 	exact []exactColumn
-	// pieces are the draft's while the batch is made: next to each other for a stripe, they ascend in its rows and do not touch.
+	// pieces are the draft's while the batch is made: next to each other for a stripe, they ascend in its rows and do
+	// not touch.
 	pieces []Piece
 	maker  groupMaker
 	memory []memory.AnyBuffer // all that the allocator gives memory to
@@ -54,11 +55,11 @@ func (b *Batch) Release() {
 	if !b.held.Swap(false) {
 		panic("reader: a batch is released twice") // which one is not known: it may be in the making again
 	}
-	b.pool.put(b)
+	b.quota.put(b)
 }
 
 // Plan returns the plan that the batch is of. Borrowed: do not write.
-func (b *Batch) Plan() *plan.Plan { return b.pool.stock.layout.plan }
+func (b *Batch) Plan() *plan.Plan { return b.quota.pool.layout.plan }
 
 // make fills b from its pieces.
 func (b *Batch) make(l *batchLayout) error {
@@ -73,17 +74,10 @@ func (b *Batch) make(l *batchLayout) error {
 	}
 	if l.plan.Dedup != plan.DedupKJT {
 		b.Slots = b.maker.slots(b)
-		if b.Tensors == nil {
-			return b.maker.fillColumns(b, l)
-		}
 	}
-	for i := range b.exact {
-		if err := b.exact[i].fill(b, l); err != nil {
-			return err
-		}
-	}
-	if b.Tensors == nil {
-		return nil
+	b.maker.filler.b, b.maker.filler.l, b.maker.filler.partial = b, l, l.plan.Dedup == plan.DedupPartial
+	if err := b.maker.fillColumns(b, l); err != nil || b.Tensors == nil {
+		return err
 	}
 	if err := b.Tensors.fillMatrices(b, l); err != nil {
 		return err
@@ -91,10 +85,10 @@ func (b *Batch) make(l *batchLayout) error {
 	return b.maker.fillTensors(b.Tensors, b, l)
 }
 
-// newBatch returns an empty batch with a place for everything.
-func (l *batchLayout) newBatch(pool *Pool) *Batch {
+// newBatch returns an empty batch with all its columns.
+func (l *batchLayout) newBatch(quota *Quota) *Batch {
 	b := &Batch{
-		pool:    pool,
+		quota:   quota,
 		Columns: make([]*vector.Column, len(l.plan.Features)), exact: make([]exactColumn, len(l.exact)),
 	}
 	for i, f := range l.exact {

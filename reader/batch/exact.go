@@ -10,7 +10,7 @@ import (
 
 // An exactColumn is the memory of one exact column of a batch.
 type exactColumn struct {
-	feature int32 // its place in the plan
+	feature int32 // its position in the plan
 	column  vector.Column
 	// partitionKey: the column is of that partition key and of no feature, unless it is empty.
 	partitionKey string
@@ -27,81 +27,97 @@ type exactColumn struct {
 	scoreDoubles memory.Buffer[float64]
 }
 
-// fill makes the plain column of b's pieces.
-func (e *exactColumn) fill(b *Batch, l *batchLayout) error {
-	c := &e.column
-	c.Rows, c.Slots = b.Rows, b.Rows
-	c.Inverse, c.Monotone, c.InverseBorrowed, c.Lengths = nil, false, false, nil
-	if e.partitionKey != "" {
-		return e.fillPartition(b, l)
+// fill makes the column of b's pieces: of the slots of a group, else with a value for each row.
+func (e *exactColumn) fill(g *Group, x *listFiller) error {
+	c, a := &e.column, x.l.allocator
+	c.Rows, c.Slots, c.Lengths = x.b.Rows, x.b.Rows, nil
+	c.Inverse, c.Monotone, c.InverseBorrowed = nil, false, false
+	if g != nil {
+		c.Slots, c.Inverse = g.Slots, g.Inverse
+		c.InverseBorrowed, c.Monotone = g.Inverse != nil, g.Inverse != nil && g.Monotone
 	}
-	e.fillPresence(b, l)
-	n := b.Rows * c.Type.Width()
+	if e.partitionKey != "" {
+		return e.fillPartition(x.b, x.l)
+	}
+	e.fillPresence(g, x)
+	n := c.Slots * c.Type.Width()
 	if c.Type.IsList() {
 		var err error
-		if n, err = e.fillOffsets(b, l); err != nil {
+		if n, err = e.fillRanges(g, x); err != nil {
 			return err
 		}
 	}
 	switch c.Type.Physical() {
 	case vector.Int64Values:
-		c.Ints = e.ints.Resize(l.allocator, n)
-		fillValues(c.Ints, e, b, func(s *vector.Column) []int64 { return s.Ints })
+		c.Ints = e.ints.Resize(a, n)
+		fillValues(c.Ints, e, g, x, func(s *vector.Column) []int64 { return s.Ints })
 	case vector.Float32Values:
-		c.Floats = e.floats.Resize(l.allocator, n)
-		fillValues(c.Floats, e, b, func(s *vector.Column) []float32 { return s.Floats })
+		c.Floats = e.floats.Resize(a, n)
+		fillValues(c.Floats, e, g, x, func(s *vector.Column) []float32 { return s.Floats })
 	case vector.Float64Values:
-		c.Doubles = e.doubles.Resize(l.allocator, n)
-		fillValues(c.Doubles, e, b, func(s *vector.Column) []float64 { return s.Doubles })
+		c.Doubles = e.doubles.Resize(a, n)
+		fillValues(c.Doubles, e, g, x, func(s *vector.Column) []float64 { return s.Doubles })
 	case vector.ByteValues:
-		c.Data = e.data.Resize(l.allocator, n)
-		fillValues(c.Data, e, b, func(s *vector.Column) []byte { return s.Data })
+		c.Data = e.data.Resize(a, n)
+		fillValues(c.Data, e, g, x, func(s *vector.Column) []byte { return s.Data })
 	}
 	switch c.Type.Score {
 	case vector.Float32:
-		c.ScoreFloats = e.scoreFloats.Resize(l.allocator, n)
-		fillValues(c.ScoreFloats, e, b, func(s *vector.Column) []float32 { return s.ScoreFloats })
+		c.ScoreFloats = e.scoreFloats.Resize(a, n)
+		fillValues(c.ScoreFloats, e, g, x, func(s *vector.Column) []float32 { return s.ScoreFloats })
 	case vector.Float64:
-		c.ScoreDoubles = e.scoreDoubles.Resize(l.allocator, n)
-		fillValues(c.ScoreDoubles, e, b, func(s *vector.Column) []float64 { return s.ScoreDoubles })
+		c.ScoreDoubles = e.scoreDoubles.Resize(a, n)
+		fillValues(c.ScoreDoubles, e, g, x, func(s *vector.Column) []float64 { return s.ScoreDoubles })
 	}
 	return nil
 }
 
-// fillPresence sets the column's Present, nil when no row is null.
-func (e *exactColumn) fillPresence(b *Batch, l *batchLayout) {
+// fillPresence sets the column's Present, nil when no slot is null.
+func (e *exactColumn) fillPresence(g *Group, x *listFiller) {
 	e.column.Present = nil
-	for i := range b.pieces {
-		if s := b.pieces[i].Column(e.feature); s == nil || s.Present != nil {
-			p := vector.Bitmap(e.present.Resize(l.allocator, vector.BitmapWords(b.Rows)))
-			clear(p)
-			fillPresence(p, b, e.feature)
-			if !expand.AllSet(p, b.Rows) {
-				e.column.Present = p
-			}
-			return
-		}
+	if !x.some(g, e.feature, func(c *vector.Column) bool { return c == nil || c.Present != nil }) {
+		return
+	}
+	p := vector.Bitmap(e.present.Resize(x.l.allocator, vector.BitmapWords(e.column.Slots)))
+	clear(p)
+	x.putPresence(p, g, e.feature)
+	if !expand.AllSet(p, e.column.Slots) {
+		e.column.Present = p
 	}
 }
 
-// fillOffsets sets the column's Offsets and returns the number of values.
-func (e *exactColumn) fillOffsets(b *Batch, l *batchLayout) (int, error) {
-	offsets := e.offsets.Resize(l.allocator, b.Rows+1)
-	offsets[0] = 0
-	fillLengths(offsets[1:], b, e.feature)
-	n, ok := expand.Accumulate(offsets[1:], 0)
-	if !ok {
-		return 0, tooLarge(b, l, e.feature)
+// fillRanges sets the column's Offsets, and its Lengths where it has partial duplicates, and returns the number of
+// values.
+func (e *exactColumn) fillRanges(g *Group, x *listFiller) (n int, err error) {
+	c := &e.column
+	x.copies = x.copies[:0]
+	ok := true
+	isPartial := func(c *vector.Column) bool { return c != nil && c.Lengths != nil }
+	if x.partial && g != nil && x.some(g, e.feature, isPartial) {
+		c.Offsets = e.offsets.Resize(x.l.allocator, c.Slots)
+		c.Lengths = e.lengths.Resize(x.l.allocator, c.Slots)
+		n, ok = x.placeFeature(c.Offsets, c.Lengths, g, e.feature, 0)
+	} else {
+		c.Offsets = e.offsets.Resize(x.l.allocator, c.Slots+1)
+		c.Offsets[0] = 0
+		x.putLengths(c.Offsets[1:], g, e.feature)
+		n, ok = expand.Accumulate(c.Offsets[1:], 0)
 	}
-	e.column.Offsets = offsets
+	if !ok {
+		return 0, tooLarge(x.b, x.l, e.feature)
+	}
 	return n, nil
 }
 
-// fillValues copies the values of every piece; values says which slice of a column they are.
-func fillValues[T any](dst []T, e *exactColumn, b *Batch, values func(*vector.Column) []T) {
+// fillValues copies the values of a group's slots, else of all rows; values says which slice of a column they are.
+func fillValues[T any](dst []T, e *exactColumn, g *Group, x *listFiller, values func(*vector.Column) []T) {
+	if g != nil {
+		fillSlotValues(dst, e, g, x, values)
+		return
+	}
 	width := e.column.Type.Width()
-	for i := range b.pieces {
-		p := &b.pieces[i]
+	for i := range x.b.pieces {
+		p := &x.b.pieces[i]
 		s := p.Column(e.feature)
 		switch {
 		case width > 0 && s == nil:
@@ -114,8 +130,41 @@ func fillValues[T any](dst []T, e *exactColumn, b *Batch, values func(*vector.Co
 	}
 }
 
+// fillSlotValues copies the values of every span; values says which slice of a column they are.
+func fillSlotValues[T any](dst []T, e *exactColumn, g *Group, x *listFiller, values func(*vector.Column) []T) {
+	if e.column.Lengths != nil {
+		for i := range x.copies {
+			v := &x.copies[i]
+			copy(dst[v.at:], values(v.column)[v.from:v.to])
+		}
+		return
+	}
+	width := e.column.Type.Width()
+	at := 0
+	for _, s := range x.spans(g) {
+		c := x.column(s, e.feature)
+		n := int(s.hi-s.lo) * width
+		switch {
+		case width > 0 && c == nil:
+			clear(dst[at : at+n])
+		case width > 0 && s.listed:
+			v := x.listed(s, c)
+			expand.PutFixed(dst[at:at+n], values(c), &v, width, 0, v.Rows)
+		case c != nil && s.listed:
+			v := x.listed(s, c)
+			n = expand.PutLists(dst[at:], values(c), &v, 0, v.Rows, false)
+		case width > 0:
+			n = copy(dst[at:at+n], values(c)[int(s.lo)*width:int(s.hi)*width])
+		case c != nil:
+			n = expand.PutSlotLists(dst[at:], values(c), c, int(s.lo), int(s.hi))
+		}
+		at += n
+	}
+}
+
 func (e *exactColumn) buffers() []memory.AnyBuffer {
-	return []memory.AnyBuffer{&e.present, &e.offsets, &e.lengths, &e.ints, &e.floats, &e.doubles, &e.data, &e.scoreFloats, &e.scoreDoubles}
+	return []memory.AnyBuffer{&e.present, &e.offsets, &e.lengths, &e.ints, &e.floats, &e.doubles, &e.data,
+		&e.scoreFloats, &e.scoreDoubles}
 }
 
 // Column returns the decoded column of a feature; nil: every row is null.
@@ -137,8 +186,8 @@ func fillPresence(dst vector.Bitmap, b *Batch, feature int32) {
 	}
 }
 
-// fillRanges writes the length of each row's list, and where each ends when the first begins at base. It returns the last end; false when
-// it does not fit an int32.
+// fillRanges writes the length of each row's list, and where each ends when the first begins at base. It returns the
+// last end; false when it does not fit an int32.
 func fillRanges(lengths, ends []int32, b *Batch, feature int32, base int) (int, bool) {
 	sum := int64(base)
 	for i := range b.pieces { // each begins at the row where the one before it ends
@@ -147,18 +196,6 @@ func fillRanges(lengths, ends []int32, b *Batch, feature int32, base int) (int, 
 		sum = expand.PutRanges(lengths[p.At:p.At+n], ends[p.At:p.At+n], p.Column(feature), p.Lo, p.Hi, sum)
 	}
 	return int(sum), sum <= vector.MaxElements
-}
-
-// fillLengths writes the length of each row's list.
-func fillLengths(dst []int32, b *Batch, feature int32) {
-	for i := range b.pieces {
-		p := &b.pieces[i]
-		if s := p.Column(feature); s != nil {
-			expand.PutLengths(dst[p.At:], s, p.Lo, p.Hi)
-		} else {
-			clear(dst[p.At : p.At+p.Hi-p.Lo])
-		}
-	}
 }
 
 func tooLarge(b *Batch, l *batchLayout, feature int32) error {

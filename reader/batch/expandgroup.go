@@ -7,9 +7,9 @@ import (
 	"github.com/dsistore/dsistore/reader/expand"
 )
 
-// Expand makes dst the KJT of lists of t's, one of Sparse, Weighted and Floats: a list a row and feature, in order. It is one copy a row
-// and nothing else. dst's memory is used again where it is large enough and dst held the same kind; what it held is lost. dst owns its
-// slices, except Features, and shares none with t.
+// Expand makes dst the KJT of lists of t's, one of Sparse, Weighted and Floats: a list a row and feature, in order. It
+// is one copy a row and nothing else. dst's memory is used again where it is large enough and dst held the same kind;
+// what it held is lost. dst owns its slices, except Features, and shares none with t.
 func (t *Tensors) Expand(dst, lists *Jagged) error {
 	features := len(lists.Features)
 	dst.Features, dst.Groups, dst.First, dst.Starts = lists.Features, nil, nil, nil
@@ -25,7 +25,8 @@ func (t *Tensors) Expand(dst, lists *Jagged) error {
 			rows = to - from
 		}
 		if k == 0 {
-			dst.Lengths, dst.Offsets = vector.Resize(dst.Lengths, features*rows), vector.Resize(dst.Offsets, features*rows+1)
+			dst.Lengths = vector.Resize(dst.Lengths, features*rows)
+			dst.Offsets = vector.Resize(dst.Offsets, features*rows+1)
 		}
 		expanded := dst.Lengths[k*rows : (k+1)*rows]
 		if inverse == nil {
@@ -39,7 +40,8 @@ func (t *Tensors) Expand(dst, lists *Jagged) error {
 	dst.Offsets[0] = 0
 	copy(dst.Offsets[1:], dst.Lengths)
 	if _, ok := expand.Accumulate(dst.Offsets[1:], 0); !ok {
-		return fmt.Errorf("expanded lists: %d rows of %d features have more than %d values", rows, features, vector.MaxElements)
+		return fmt.Errorf("expanded lists: %d rows of %d features have more than %d values", rows, features,
+			vector.MaxElements)
 	}
 	dst.Values = expandValues(t, dst, lists, dst.Values, lists.Values)
 	dst.FloatValues = expandValues(t, dst, lists, dst.FloatValues, lists.FloatValues)

@@ -24,7 +24,8 @@ func exactHolds(v int64, e vector.Elem) bool {
 }
 
 func TestFloat32Holds(t *testing.T) {
-	for _, v := range []int64{0, 1, -1, 1 << 24, -1 << 24, 1<<24 + 1, -1<<24 - 1, 1<<24 + 2, math.MinInt64, math.MaxInt64, math.MinInt64 + 1} {
+	for _, v := range []int64{0, 1, -1, 1 << 24, -1 << 24, 1<<24 + 1, -1<<24 - 1, 1<<24 + 2, math.MinInt64,
+		math.MaxInt64, math.MinInt64 + 1} {
 		for _, e := range []vector.Elem{vector.Int64, vector.Uint64} {
 			if got := float32Holds(v, e); got != exactHolds(v, e) {
 				t.Errorf("%d as %v: %v", v, e, got)
@@ -33,7 +34,8 @@ func TestFloat32Holds(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		v := rapid.Int64().Draw(t, "v") &^ (1<<rapid.IntRange(0, 63).Draw(t, "zeros") - 1)
-		if e := rapid.SampledFrom([]vector.Elem{vector.Int32, vector.Int64, vector.Uint64}).Draw(t, "elem"); float32Holds(v, e) != exactHolds(v, e) {
+		if e := rapid.SampledFrom([]vector.Elem{vector.Int32, vector.Int64, vector.Uint64}).Draw(t,
+			"elem"); float32Holds(v, e) != exactHolds(v, e) {
 			t.Fatalf("%d as %v: want %v", v, e, exactHolds(v, e))
 		}
 	})
@@ -44,7 +46,8 @@ func TestInexactErrorNamesSome(t *testing.T) {
 	for i := range namedInexact + 7 {
 		e.Integers = append(e.Integers, InexactInteger{Feature: fmt.Sprintf("f%d", i), Value: "16777217"})
 	}
-	if text := e.Error(); !strings.Contains(text, fmt.Sprintf(`"f%d"`, namedInexact-1)) || strings.Contains(text, fmt.Sprintf(`"f%d"`, namedInexact)) ||
+	if text := e.Error(); !strings.Contains(text, fmt.Sprintf(`"f%d"`, namedInexact-1)) ||
+		strings.Contains(text, fmt.Sprintf(`"f%d"`, namedInexact)) ||
 		!strings.Contains(text, "and 7 features more") {
 		t.Error(text)
 	}

@@ -17,7 +17,7 @@ import (
 //	Inverse   0 0 1 1 1 2                     the slot of each row
 //	lists     f0: s0 s1 s2   f1: s0 s1 s2     Slots lists a feature, each stored, read and emitted once
 type Group struct {
-	Features []int32 // places in Plan.Features, ascending, of all kinds of lists
+	Features []int32 // positions in Plan.Features, ascending, of all kinds of lists
 	Slots    int
 	Inverse  []int32 // [B]: the slot of each row, 0 to Slots-1; each slot is some row's
 	// Monotone: Inverse starts at 0 and each row has its predecessor's slot or the next one.
@@ -31,7 +31,7 @@ type groupMaker struct {
 	picker  slotPicker
 	filler  listFiller
 	groups  []Group
-	groupOf []int32              // by place in the plan, the place in groups; their number: none
+	groupOf []int32              // by position in the plan, the position in groups; their number: none
 	alone   []int32              // the features in no group, ascending
 	inverse memory.Buffer[int32] // of all groups
 }
@@ -77,8 +77,8 @@ func (x *groupMaker) slots(b *Batch) uint64 {
 	return n
 }
 
-// pickAlone returns the features that are in no group as if they were a group without an inverse: their rows are slots. Those that the plan
-// expands may have an inverse, and are no part of it.
+// pickAlone returns the features that are in no group as if they were a group without an inverse: their rows are slots.
+// Those that the plan expands may have an inverse, and are no part of it.
 func (x *groupMaker) pickAlone(b *Batch) Group {
 	g := Group{Features: x.alone, Slots: b.Rows, from: len(x.picker.spans)}
 	x.picker.pickRows(b.pieces)
@@ -86,10 +86,45 @@ func (x *groupMaker) pickAlone(b *Batch) Group {
 	return g
 }
 
+// fillColumns makes the exact columns of b. Without tensors those of a group have its slots and inverse; else a column
+// has a value for each row.
+func (x *groupMaker) fillColumns(b *Batch, l *batchLayout) error {
+	f := &x.filler
+	grouped := l.plan.Dedup != plan.DedupKJT && b.Tensors == nil
+	for i := range b.exact {
+		if e := &b.exact[i]; e.alone || !grouped {
+			if err := e.fill(nil, f); err != nil {
+				return err
+			}
+		}
+	}
+	if !grouped {
+		return nil
+	}
+	for i := range x.groups {
+		for _, feature := range x.groups[i].Features {
+			if err := b.exact[l.exactOf[feature]].fill(&x.groups[i], f); err != nil {
+				return err
+			}
+		}
+	}
+	alone := x.pickAlone(b)
+	for _, feature := range x.alone {
+		e, g := &b.exact[l.exactOf[feature]], &alone
+		if !f.partial || !e.column.Type.IsList() || l.plan.Expands(feature) {
+			g = nil
+		}
+		if err := e.fill(g, f); err != nil {
+			return err
+		}
+	}
+	clear(f.copies)
+	return nil
+}
+
 // fillTensors makes the lists of t.
 func (x *groupMaker) fillTensors(t *Tensors, b *Batch, l *batchLayout) error {
 	f := &x.filler
-	f.b, f.l, f.partial = b, l, l.plan.Dedup == plan.DedupPartial
 	f.groups, f.groupOf = nil, nil
 	if l.plan.Dedup != plan.DedupKJT {
 		f.groups, f.groupOf = x.groups, x.groupOf

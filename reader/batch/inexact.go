@@ -37,7 +37,8 @@ func (e *InexactError) Error() string {
 			fmt.Fprintf(&b, "feature %q has %s (row %d)", x.Feature, x.Value, x.Row)
 		}
 	}
-	b.WriteString(". float32 holds every integer up to 2^24. Ask for the feature among integers, which come as int64; or make lists of it, " +
+	b.WriteString(". float32 holds every integer up to 2^24. Ask for the feature among integers, which come as " +
+		"int64; or make lists of it, " +
 		"as for an embedding table, with the transform list; or round it with the transform cast(float32)")
 	return b.String()
 }
@@ -45,9 +46,10 @@ func (e *InexactError) Error() string {
 // maxInexact is the largest OR of integers, as expand.ScatterInts returns it, of which float32 holds all.
 const maxInexact = 1<<24 - 1
 
-// appendInexact appends the first integer among rows [lo, hi) of c that float32 does not hold, unless there is one of the feature already.
-// Row 0 of c is row first of the epoch.
-func appendInexact(to []InexactInteger, feature string, c *vector.Column, width, lo, hi int, first uint64) []InexactInteger {
+// appendInexact appends the first integer among rows [lo, hi) of c that float32 does not hold, unless there is one of
+// the feature already. Row 0 of c is row first of the epoch.
+func appendInexact(to []InexactInteger, feature string, c *vector.Column, width, lo, hi int,
+	first uint64) []InexactInteger {
 	if slices.ContainsFunc(to, func(x InexactInteger) bool { return x.Feature == feature }) {
 		return to
 	}
@@ -67,8 +69,8 @@ func appendInexact(to []InexactInteger, feature string, c *vector.Column, width,
 	return to
 }
 
-// float32Holds reports whether a float32 is equal to an integer: its bits from the first that is set to the last are no more than the 24 of
-// a mantissa.
+// float32Holds reports whether a float32 is equal to an integer: its bits from the first that is set to the last are no
+// more than the 24 of a mantissa.
 func float32Holds(v int64, e vector.Elem) bool {
 	size := uint64(v)
 	if e != vector.Uint64 && v < 0 {

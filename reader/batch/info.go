@@ -7,13 +7,14 @@ import (
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
-// An Info says what rows a batch was made of: what a shuffle trades. The more sessions a batch has rows of, the less its rows
-// share and the more it is like the whole table.
+// An Info says what rows a batch was made of: what a shuffle trades. The more sessions a batch has rows of, the less
+// its rows share and the more it is like the whole table.
 type Info struct {
-	// Sessions are those that the batch has rows of; 0 where the session key is not read: neither the projection nor the
-	// shuffle has one.
+	// Sessions are those that the batch has rows of; 0 where the session key is not read: neither the projection nor
+	// the shuffle has one.
 	Sessions int
-	// SlotRows and Slots are the batch's own where the plan's Dedup is not DedupKJT, else what they would be with DedupIKJT.
+	// SlotRows and Slots are the batch's own where the plan's Dedup is not DedupKJT, else what they would be with
+	// DedupIKJT.
 	SlotRows, Slots uint64
 	// Labels has an entry for each dense label of the plan, in its order.
 	Labels []LabelMean
@@ -21,7 +22,7 @@ type Info struct {
 
 // A LabelMean is the mean of a label over the rows of a batch where it is not null.
 type LabelMean struct {
-	Feature int32 // its place in Plan.Features
+	Feature int32 // its position in Plan.Features
 	Rows    int   // that are not null
 	Sum     float64
 }
@@ -37,7 +38,7 @@ func (i *Info) DedupeFactor() float64 {
 	return float64(i.SlotRows) / float64(i.Slots)
 }
 
-// fillInfo says what b was made of; its slots are picked.
+// fillInfo says what b was made of; its slots are known.
 func (b *Batch) fillInfo(l *batchLayout) {
 	x := &b.Info
 	x.SlotRows, x.Slots = b.SlotRows, b.maker.slots(b)

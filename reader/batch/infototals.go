@@ -32,7 +32,7 @@ type InfoSummary struct {
 
 // A LabelSummary is a label over all batches.
 type LabelSummary struct {
-	Feature int32   // its place in Plan.Features
+	Feature int32   // its position in Plan.Features
 	Mean    float64 // over all rows where it is not null; 0 without any
 	// Deviation is the standard deviation of the batches' means: the less, the more each batch is like the whole table.
 	Deviation float64

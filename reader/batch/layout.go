@@ -26,7 +26,7 @@ type batchLayout struct {
 	info      bool // batches have an Info
 	sessions  bool // and it counts sessions
 
-	exact      []int32 // places of the features that become exact columns
+	exact      []int32 // positions of the features that become exact columns
 	dense      []int32
 	labels     []int32
 	embeddings []int32
@@ -34,12 +34,13 @@ type batchLayout struct {
 	weighted   []int32
 	floats     []int32
 
-	exactOf   []int32 // by place in the plan, the place in exact
+	exactOf   []int32 // by position in the plan, the position in exact
 	groupings *groupings
 }
 
 func newBatchLayout(p *plan.Plan, o *Options) *batchLayout {
-	l := &batchLayout{plan: p, allocator: o.Allocator, presence: o.Presence, round: o.Round, info: o.Info, sessions: o.Sessions}
+	l := &batchLayout{plan: p, allocator: o.Allocator, presence: o.Presence, round: o.Round, info: o.Info,
+		sessions: o.Sessions}
 	for i := range p.Features {
 		f := &p.Features[i]
 		to := &l.exact
@@ -63,8 +64,8 @@ func newBatchLayout(p *plan.Plan, o *Options) *batchLayout {
 		}
 		*to = append(*to, int32(i))
 	}
-	for _, places := range []*[]int32{&l.sparse, &l.weighted, &l.floats} {
-		*places = p.ExpandedLast(*places)
+	for _, positions := range []*[]int32{&l.sparse, &l.weighted, &l.floats} {
+		*positions = p.ExpandedLast(*positions)
 	}
 	l.exactOf = make([]int32, len(p.Features))
 	for i, f := range l.exact {

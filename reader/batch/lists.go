@@ -1,6 +1,8 @@
 package batch
 
 import (
+	"slices"
+
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/expand"
 	"github.com/dsistore/dsistore/reader/memory"
@@ -44,7 +46,7 @@ type listFiller struct {
 	l       *batchLayout
 	partial bool
 	groups  []Group
-	groupOf []int32 // by place in the plan, the place in groups; nil: no feature is in one
+	groupOf []int32 // by position in the plan, the position in groups; nil: no feature is in one
 	alone   Group   // where partial: what the features in no group are as slots
 	copies  []valueCopy
 }
@@ -110,11 +112,7 @@ func (x *listFiller) fillPresence(j *Jagged, m *listMemory) {
 	for k, f := range j.Features {
 		var bits []uint64
 		bits, left = cut(left, vector.BitmapWords(j.First[k+1]-j.First[k]))
-		if g := x.group(f); g != nil {
-			x.putPresence(bits, g, f)
-		} else {
-			fillPresence(bits, x.b, f)
-		}
+		x.putPresence(bits, x.group(f), f)
 	}
 }
 
@@ -128,8 +126,8 @@ func (x *listFiller) column(s slotSpan, feature int32) *vector.Column {
 	return x.b.pieces[s.piece].Column(feature)
 }
 
-// place makes the lengths, and the offsets or starts, of j's lists, appends the copies of values that partial ones need, and returns how many
-// values there are.
+// place makes the lengths, and the offsets or starts, of j's lists, appends the copies of values that partial ones
+// need, and returns how many values there are.
 func (x *listFiller) place(j *Jagged, m *listMemory) (n int, err error) {
 	lists := j.First[len(j.Features)]
 	j.Lengths = m.lengths.Resize(x.l.allocator, lists)
@@ -164,8 +162,8 @@ func (x *listFiller) place(j *Jagged, m *listMemory) (n int, err error) {
 	return n, nil
 }
 
-// placeLists fills the lengths of a feature's lists, the values of which begin at n, and where each ends. It returns the last end; false: it is
-// past what an int32 holds. nil: a list a row.
+// placeLists fills the lengths of a feature's lists, the values of which begin at n, and where each ends. It returns
+// the last end; false: it is past what an int32 holds. nil: a list a row.
 func (x *listFiller) placeLists(ends, lengths []int32, g *Group, feature int32, n int) (int, bool) {
 	if g == nil {
 		return fillRanges(lengths, ends, x.b, feature, n)
@@ -175,8 +173,27 @@ func (x *listFiller) placeLists(ends, lengths []int32, g *Group, feature int32, 
 	return expand.Accumulate(ends, n)
 }
 
-// putLengths writes the lengths of a feature's slots.
+// some reports whether a column of a feature, nil where it is missing, is such in any stripe of the batch.
+func (x *listFiller) some(g *Group, feature int32, is func(*vector.Column) bool) bool {
+	if g == nil {
+		return slices.ContainsFunc(x.b.pieces, func(p Piece) bool { return is(p.Column(feature)) })
+	}
+	return slices.ContainsFunc(x.spans(g), func(s slotSpan) bool { return is(x.column(s, feature)) })
+}
+
+// putLengths writes the lengths of a feature's slots, without a group those of its rows.
 func (x *listFiller) putLengths(dst []int32, g *Group, feature int32) {
+	if g == nil {
+		for i := range x.b.pieces {
+			p := &x.b.pieces[i]
+			if c := p.Column(feature); c != nil {
+				expand.PutLengths(dst[p.At:], c, p.Lo, p.Hi)
+			} else {
+				clear(dst[p.At : p.At+p.Hi-p.Lo])
+			}
+		}
+		return
+	}
 	for _, s := range x.spans(g) {
 		n := s.hi - s.lo
 		switch c := x.column(s, feature); {
@@ -192,8 +209,12 @@ func (x *listFiller) putLengths(dst []int32, g *Group, feature int32) {
 	}
 }
 
-// putPresence sets the bits of a feature's slots that are not null; dst was cleared.
+// putPresence sets the bits of a feature's slots, without a group of its rows, that are not null; dst was cleared.
 func (x *listFiller) putPresence(dst vector.Bitmap, g *Group, feature int32) {
+	if g == nil {
+		fillPresence(dst, x.b, feature)
+		return
+	}
 	at := 0
 	for _, s := range x.spans(g) {
 		switch c := x.column(s, feature); {
@@ -216,8 +237,8 @@ func (x *listFiller) listed(s slotSpan, c *vector.Column) vector.Column {
 	return v
 }
 
-// placeFeature fills the starts and lengths of a feature's slots, whose values begin at n, and appends the copies of values that they need. It
-// returns where they end; false: past what an int32 holds.
+// placeFeature fills the starts and lengths of a feature's slots, whose values begin at n, and appends the copies of
+// values that they need. It returns where they end; false: past what an int32 holds.
 func (x *listFiller) placeFeature(starts, lengths []int32, g *Group, feature int32, n int) (int, bool) {
 	for _, s := range x.spans(g) {
 		c := x.column(s, feature)
@@ -267,8 +288,8 @@ func (x *listFiller) placeSlots(starts, lengths []int32, c *vector.Column, lo, n
 	return n
 }
 
-// placeRuns places partial slots from lo on. Slots one after the other whose values overlap or touch, at either end, are a
-// run, whose values are copied once; so never more is copied than the lists are long in sum.
+// placeRuns positions partial slots from lo on. Slots one after the other whose values overlap or touch, at either end,
+// are a run, whose values are copied once; so never more is copied than the lists are long in sum.
 //
 //	column   . . a b c d e . . f g h .
 //	slot 0         [b c d e]
@@ -309,7 +330,7 @@ func (x *listFiller) placeRuns(starts, lengths []int32, c *vector.Column, lo, n 
 	return n
 }
 
-// copy appends a copy of values to place n on, and returns where it ends.
+// copy appends a copy of values to position n on, and returns where it ends.
 func (x *listFiller) copy(c *vector.Column, from, to int32, n int) int {
 	if from == to {
 		return n
@@ -390,7 +411,7 @@ func copyFloats(dst, floats []float32, doubles []float64, from, to int32) {
 	}
 }
 
-// putSpan copies the lists of slots [lo, hi) one after the other to place at of j's values.
+// putSpan copies the lists of slots [lo, hi) one after the other to position at of j's values.
 func putSpan(j *Jagged, kind listKind, at int, c *vector.Column, lo, hi int) {
 	if kind == floatLists {
 		putSlotFloats(j.FloatValues[at:], c.Floats, c.Doubles, c, lo, hi)
@@ -402,7 +423,7 @@ func putSpan(j *Jagged, kind listKind, at int, c *vector.Column, lo, hi int) {
 	}
 }
 
-// putRows copies the lists of rows [lo, hi) one after the other to place at of j's values; past: past the caches.
+// putRows copies the lists of rows [lo, hi) one after the other to position at of j's values; past: past the caches.
 func putRows(j *Jagged, kind listKind, at int, c *vector.Column, lo, hi int, past bool) {
 	if kind == floatLists {
 		putFloats(j.FloatValues[at:], c.Floats, c.Doubles, c, lo, hi, past)

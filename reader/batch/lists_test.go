@@ -31,7 +31,8 @@ func drawParts(t *rapid.T, slots int) *vector.Column {
 	return c
 }
 
-// Partial duplicates are given as they are: the values that lists share are there once, and never are there more than the lists have.
+// Partial duplicates are given as they are: the values that lists share are there once, and never are there more than
+// the lists have.
 func TestPartialDuplicatesShareValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawParts(t, rapid.IntRange(1, 40).Draw(t, "slots"))
@@ -47,7 +48,8 @@ func TestPartialDuplicatesShareValues(t *testing.T) {
 		sum, runs, lo, hi := 0, 0, int32(0), int32(0)
 		for s := range c.Slots {
 			sum += int(c.Lengths[s])
-			if lengths[s] != c.Lengths[s] || !slices.Equal(out[starts[s]:starts[s]+lengths[s]], c.Ints[c.Offsets[s]:c.Offsets[s]+c.Lengths[s]]) {
+			if lengths[s] != c.Lengths[s] || !slices.Equal(out[starts[s]:starts[s]+lengths[s]],
+				c.Ints[c.Offsets[s]:c.Offsets[s]+c.Lengths[s]]) {
 				t.Fatalf("slot %d is not the list that it was", s)
 			}
 			if lengths[s] == 0 {

@@ -8,8 +8,9 @@ import (
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
-// A Draft says what a batch takes, from when it is cut until Next gives it. It has no memory of a batch before a worker makes
-// it: batches that wait for their turn share that of those which come and go, what was released last being used first.
+// A Draft says what a batch takes, from when it is cut until Next gives it. It has no memory of a batch before a worker
+// makes it: batches that wait for their turn share that of those which come and go, what was released last being used
+// first.
 type Draft struct {
 	Index, FirstRow uint64
 	Rows            int
@@ -19,8 +20,8 @@ type Draft struct {
 	Done            chan struct{} // holds one token once batch or err is set
 }
 
-// A Stock holds the batches of scanners that share their memory: made when first needed, and kept for the next use.
-type Stock struct {
+// A Pool holds the batches of scanners that share their memory: made when first needed, and kept for the next use.
+type Pool struct {
 	layout *batchLayout
 	memory *memory.Counted // the layout's
 	max    int             // of made: what comes back beyond it is freed
@@ -33,14 +34,14 @@ type Stock struct {
 	closed bool     // guarded by mu: what is put is freed
 }
 
-// KeptIdle is how many batches that the caller kept are taken back beyond those that may be made: as many as one usually holds,
-// so that their memory is used again when others were made meanwhile.
+// KeptIdle is how many batches that the caller kept are taken back beyond those that may be made: as many as one
+// usually holds, so that their memory is used again when others were made meanwhile.
 const KeptIdle = 2
 
-// NewStock returns a stock of the batches of a plan.
-func NewStock(p *plan.Plan, o Options) *Stock {
+// NewPool returns a pool of the batches of a plan.
+func NewPool(p *plan.Plan, o Options) *Pool {
 	l := newBatchLayout(p, &o)
-	s := &Stock{layout: l, memory: &memory.Counted{Allocator: l.allocator}, max: o.Batches, keep: o.Keep}
+	s := &Pool{layout: l, memory: &memory.Counted{Allocator: l.allocator}, max: o.Batches, keep: o.Keep}
 	l.allocator = s.memory
 	if s.keep {
 		s.max += KeptIdle
@@ -49,7 +50,7 @@ func NewStock(p *plan.Plan, o Options) *Stock {
 }
 
 // Close frees the idle batches now and the others when they are put.
-func (s *Stock) Close() {
+func (s *Pool) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
@@ -60,7 +61,7 @@ func (s *Stock) Close() {
 }
 
 // Trim frees idle batches, the first of them first, until all have at most so many bytes.
-func (s *Stock) Trim(most int64) {
+func (s *Pool) Trim(most int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.idle) > 0 && s.memory.InUse() > most {
@@ -71,55 +72,55 @@ func (s *Stock) Trim(most int64) {
 }
 
 // Plan returns the plan whose batches these are. Borrowed.
-func (s *Stock) Plan() *plan.Plan { return s.layout.plan }
+func (s *Pool) Plan() *plan.Plan { return s.layout.plan }
 
 // HasSessions reports whether the Info of batches counts sessions.
-func (s *Stock) HasSessions() bool { return s.layout.sessions }
+func (s *Pool) HasSessions() bool { return s.layout.sessions }
 
-// Counts say what a stock holds.
+// Counts say what a pool holds.
 type Counts struct {
 	Made, Idle, Max int
 	Bytes           int64 // of all that are made
 	Closed          bool
 }
 
-// Counts returns what the stock holds now.
-func (s *Stock) Counts() Counts {
+// Counts returns what the pool holds now.
+func (s *Pool) Counts() Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return Counts{Made: s.made, Idle: len(s.idle), Max: s.max, Bytes: s.memory.InUse(), Closed: s.closed}
 }
 
-// A Pool says how many batches of the stock one Scanner has. One goroutine drafts, any take and put.
-type Pool struct {
-	stock *Stock
+// A Quota says how many batches of the pool one Scanner has. One goroutine drafts, any take and put.
+type Quota struct {
+	pool  *Pool
 	wake  chan struct{} // holds one token after may was raised
 	gated bool          // may is raised by Grant alone
 
-	may int // batches may yet be drafted; guarded by stock.mu
+	may int // batches may yet be drafted; guarded by pool.mu
 }
 
-// NewPool returns a pool that has at most n batches of the stock.
-func NewPool(s *Stock, n int) *Pool {
-	return &Pool{stock: s, may: n, wake: make(chan struct{}, 1)}
+// NewQuota returns a quota that has at most n batches of the pool.
+func NewQuota(s *Pool, n int) *Quota {
+	return &Quota{pool: s, may: n, wake: make(chan struct{}, 1)}
 }
 
 // Gate makes p wait for a grant before each batch.
-func (p *Pool) Gate() {
-	p.stock.mu.Lock()
-	defer p.stock.mu.Unlock()
+func (p *Quota) Gate() {
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
 	p.gated, p.may = true, 0
 }
 
 // Grant lets p have one batch more.
-func (p *Pool) Grant() {
-	p.stock.mu.Lock()
-	defer p.stock.mu.Unlock()
+func (p *Quota) Grant() {
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
 	p.raise()
 }
 
-// raise is Grant under stock.mu.
-func (p *Pool) raise() {
+// raise is Grant under pool.mu.
+func (p *Quota) raise() {
 	p.may++
 	select {
 	case p.wake <- struct{}{}:
@@ -127,8 +128,8 @@ func (p *Pool) raise() {
 	}
 }
 
-// Draft waits until the pool may have a batch. It returns nil when done closes first.
-func (p *Pool) Draft(done <-chan struct{}) *Draft {
+// Draft waits until the quota may have a batch. It returns nil when done closes first.
+func (p *Quota) Draft(done <-chan struct{}) *Draft {
 	for {
 		if d := p.TryDraft(); d != nil {
 			return d
@@ -141,9 +142,9 @@ func (p *Pool) Draft(done <-chan struct{}) *Draft {
 	}
 }
 
-// TryDraft is Draft, but returns nil where the pool would wait.
-func (p *Pool) TryDraft() *Draft {
-	s := p.stock
+// TryDraft is Draft, but returns nil where the quota would wait.
+func (p *Quota) TryDraft() *Draft {
+	s := p.pool
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.may == 0 {
@@ -159,14 +160,14 @@ func (p *Pool) TryDraft() *Draft {
 }
 
 // take returns the batch that a draft becomes.
-func (p *Pool) take() *Batch {
-	s := p.stock
+func (p *Quota) take() *Batch {
+	s := p.pool
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if k := len(s.idle) - 1; k >= 0 {
 		b := s.idle[k]
 		s.idle = s.idle[:k]
-		b.pool = p
+		b.quota = p
 		return b
 	}
 	s.made++
@@ -174,20 +175,20 @@ func (p *Pool) take() *Batch {
 }
 
 // Make makes the batch of a draft, whose pieces stay; d.err says why it could not be.
-func (p *Pool) Make(d *Draft) {
+func (p *Quota) Make(d *Draft) {
 	b := p.take()
 	b.Index, b.FirstRow, b.Rows = d.Index, d.FirstRow, d.Rows
 	b.pieces = d.Pieces
-	d.Err = b.make(p.stock.layout)
+	d.Err = b.make(p.pool.layout)
 	b.pieces = nil
 	d.Batch = b
 }
 
 // Give marks the batch of a draft as the caller's, and returns it.
-func (p *Pool) Give(d *Draft) *Batch {
+func (p *Quota) Give(d *Draft) *Batch {
 	b := d.Batch
 	b.held.Store(true)
-	s := p.stock
+	s := p.pool
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.keepDraft(d)
@@ -202,7 +203,7 @@ func (p *Pool) Give(d *Draft) *Batch {
 }
 
 // keepDraft keeps a draft for its next use; mu is held.
-func (s *Stock) keepDraft(d *Draft) {
+func (s *Pool) keepDraft(d *Draft) {
 	clear(d.Pieces)
 	d.Pieces, d.Batch, d.Err, d.Rows = d.Pieces[:0], nil, nil, 0
 	select {
@@ -213,9 +214,9 @@ func (s *Stock) keepDraft(d *Draft) {
 }
 
 // Drop takes back a draft that nobody will ask for, and what was made of it.
-func (p *Pool) Drop(d *Draft) {
+func (p *Quota) Drop(d *Draft) {
 	b := d.Batch
-	s := p.stock
+	s := p.pool
 	s.mu.Lock()
 	s.keepDraft(d)
 	if b == nil && !p.gated {
@@ -228,12 +229,12 @@ func (p *Pool) Drop(d *Draft) {
 }
 
 // put takes back a batch that take returned.
-func (p *Pool) put(b *Batch) {
+func (p *Quota) put(b *Batch) {
 	if memory.Invariants {
 		b.poison()
 	}
 	b.Rows = 0
-	s := p.stock
+	s := p.pool
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	kept := b.kept

@@ -24,9 +24,9 @@ var sharings atomic.Uint64 // the last id given
 
 // A grouping is the features of a scan cut into those that share inverses in each of some segments. It is immutable.
 type grouping struct {
-	// alone have no inverse in any of the segments, or are expanded. Places in the plan, ascending.
+	// alone have no inverse in any of the segments, or are expanded. Positions in the plan, ascending.
 	alone []int32
-	// groups are in the order of their first features, each of places in the plan, ascending.
+	// groups are in the order of their first features, each of positions in the plan, ascending.
 	groups [][]int32
 }
 
@@ -46,11 +46,11 @@ const maxGroupings = 256
 
 func newGroupings(l *batchLayout) *groupings {
 	s := &groupings{sharings: map[string]*load.Sharing{}, known: map[string]*grouping{}}
-	places := l.exact
+	positions := l.exact
 	if l.plan.Output == plan.OutputTensors {
-		places = slices.Concat(l.sparse, l.weighted, l.floats)
+		positions = slices.Concat(l.sparse, l.weighted, l.floats)
 	}
-	for _, f := range places {
+	for _, f := range positions {
 		if x := l.plan.Features[f]; !plan.IsPartitionKey(x) && !plan.IsWeight(x) {
 			s.features = append(s.features, f)
 		}
@@ -151,16 +151,16 @@ func (s *groupings) group(segments []*load.Sharing) *grouping {
 		}
 	}
 	out := new(grouping)
-	places := map[int32]int{} // in out.groups
+	positions := map[int32]int{} // in out.groups
 	for i, f := range s.features {
 		if !inverse[i] || s.expanded[i] {
 			out.alone = append(out.alone, f)
 			continue
 		}
-		at, ok := places[groups[i]]
+		at, ok := positions[groups[i]]
 		if !ok {
 			at = len(out.groups)
-			places[groups[i]] = at
+			positions[groups[i]] = at
 			out.groups = append(out.groups, nil)
 		}
 		out.groups[at] = append(out.groups[at], f)

@@ -9,24 +9,26 @@ import (
 	"github.com/dsistore/dsistore/reader/load"
 )
 
-// A slotSpan is slots of the columns that one stripe has of a group's features: [lo, hi), or those that the picker has listed there.
+// A slotSpan is slots of the columns that one stripe has of a group's features: [lo, hi), or those that the picker has
+// listed there.
 type slotSpan struct {
 	piece  int32 // of the batch, one of that stripe
 	lo, hi int32
 	listed bool
 }
 
-// A slotPicker finds which slots a batch uses, and numbers them, by arithmetic on the inverses of its stripes. Slots are
-// numbered stripe by stripe, however the pieces of the stripes are mixed in the batch, so that a slot which several
+// A slotPicker finds which slots a batch uses, and numbers them, by arithmetic on the inverses of its stripes. Slots
+// are numbered stripe by stripe, however the pieces of the stripes are mixed in the batch, so that a slot which several
 // pieces use is emitted once and neighbouring slots are copied together:
 //
 //	batch     | s0 [0,3) | s1 [5,8) | s0 [7,9) |            pieces: rows of stripes
 //	order     | s0 [0,3)   s0 [7,9) | s1 [5,8) |
 //	spans       s0 slots [0,2) [4,6)  s1 slots [3,4)
 //
-// Where an inverse is monotone, which the format says, a piece's slots are a range from its first row's to its last's, and
-// only the first can be one of the piece before. Else slots are looked up in a table of the stripe's. Of a stripe that is gathered slots are
-// listed, because they are next to each other here and there only. A slotPicker is scratch memory of one batch.
+// Where an inverse is monotone, which the format says, a piece's slots are a range from its first row's to its last's,
+// and only the first can be one of the piece before. Else slots are looked up in a table of the stripe's. Of a stripe
+// that is gathered slots are listed, because they are next to each other here and there only. A slotPicker is scratch
+// memory of one batch.
 type slotPicker struct {
 	order   []int32 // the pieces, those of a stripe together, in the order of their rows
 	stripes []stripePieces
@@ -84,7 +86,8 @@ func (x *slotPicker) grouping(s *groupings) *grouping {
 		}
 		last = g
 		y := s.sharingOf(g)
-		at, found := slices.BinarySearchFunc(x.sharings, y.ID, func(z *load.Sharing, id uint64) int { return cmp.Compare(z.ID, id) })
+		at, found := slices.BinarySearchFunc(x.sharings, y.ID,
+			func(z *load.Sharing, id uint64) int { return cmp.Compare(z.ID, id) })
 		if !found {
 			x.sharings = slices.Insert(x.sharings, at, y)
 		}
@@ -111,7 +114,7 @@ func (x *slotPicker) pickRows(pieces []Piece) {
 		p := &pieces[i]
 		if p.Stripe.Gathered {
 			first := len(x.listed)
-			x.listed = append(x.listed, p.Stripe.Picked[p.Lo:p.Hi]...)
+			x.listed = append(x.listed, p.Stripe.Selected[p.Lo:p.Hi]...)
 			x.addListed(first, int32(i))
 			continue
 		}
@@ -126,12 +129,13 @@ func (x *slotPicker) addListed(first int, piece int32) {
 	}
 }
 
-// pick appends the spans of a group that has the feature, fills inverse, an entry a row of the batch, and returns how many
-// slots there are and whether the inverse is monotone.
+// pick appends the spans of a group that has the feature, fills inverse, an entry a row of the batch, and returns how
+// many slots there are and whether the inverse is monotone.
 func (x *slotPicker) pick(pieces []Piece, feature int32, inverse []int32) (slots int, monotone bool) {
 	monotone = x.inOrder
-	n := int32(0)     // slots so far
-	null := int32(-1) // of them, that of the rows of stripes without the features: to be the same, null needs no comparison
+	n := int32(0) // slots so far
+	// of them, that of the rows of stripes without the features: to be the same, null needs no comparison
+	null := int32(-1)
 	for i := range x.stripes {
 		s := &x.stripes[i]
 		order := x.order[s.from:s.to]
@@ -183,7 +187,7 @@ func (x *slotPicker) add(first int, piece, lo, hi int32) {
 	x.spans = append(x.spans, slotSpan{piece: piece, lo: lo, hi: hi})
 }
 
-// pickMonotone picks a stripe whose inverse is monotone; n slots are picked already. It returns how many are then.
+// pickMonotone picks a stripe whose inverse is monotone; n slots are numbered already. It returns how many are then.
 func (x *slotPicker) pickMonotone(pieces []Piece, order []int32, c *vector.Column, inverse []int32, n int32) int32 {
 	first, last := len(x.spans), int32(-1)
 	for _, k := range order {
@@ -212,8 +216,10 @@ func (x *slotPicker) pickMonotone(pieces []Piece, order []int32, c *vector.Colum
 	return n
 }
 
-// pickGathered is pickMonotone for a stripe that is gathered, and lists the slots. ascends: no row has a slot before that of the row before.
-func (x *slotPicker) pickGathered(pieces []Piece, order []int32, c *vector.Column, inverse []int32, n int32, ascends bool) int32 {
+// pickGathered is pickMonotone for a stripe that is gathered, and lists the slots. ascends: no row has a slot before
+// that of the row before.
+func (x *slotPicker) pickGathered(pieces []Piece, order []int32, c *vector.Column, inverse []int32, n int32,
+	ascends bool) int32 {
 	first := len(x.listed)
 	if ascends {
 		last := int32(-1)
@@ -250,7 +256,8 @@ func (x *slotPicker) growNumbers(slots int) {
 }
 
 // pickCodes is pickMonotone for an inverse in any order. It adds spans, or lists the slots, for who adds them.
-func (x *slotPicker) pickCodes(pieces []Piece, order []int32, c *vector.Column, inverse []int32, n int32, list bool) int32 {
+func (x *slotPicker) pickCodes(pieces []Piece, order []int32, c *vector.Column, inverse []int32, n int32,
+	list bool) int32 {
 	x.growNumbers(c.Slots)
 	first, numbers, floor := len(x.spans), x.numbers, x.floor
 	next, by := floor, n-floor

@@ -14,8 +14,8 @@ type Tensors struct {
 	Sparse     Jagged   // id lists: Values
 	Weighted   Jagged   // id lists with scores: Values and Weights
 	Floats     Jagged   // lists of float numbers: FloatValues
-	// Groups, where the plan's Dedup is not DedupKJT, are the inverses that lists of Sparse, Weighted and Floats have: those of the
-	// rows of this batch, whatever those of others are.
+	// Groups, where the plan's Dedup is not DedupKJT, are the inverses that lists of Sparse, Weighted and Floats have:
+	// those of the rows of this batch, whatever those of others are.
 	Groups []Group
 	// Inverses are those of Groups one after the other: [len(Groups) * B].
 	Inverses []int32
@@ -30,16 +30,17 @@ func (t *Tensors) list(k listKind) *Jagged {
 
 // A Matrix is [B, Width] float32, row-major. Null is 0.
 //
-// A float64 is rounded to the nearest float32, and is infinite beyond its range. An integer is exact: one that float32 does not
-// hold is an InexactError, unless Options.RoundIntegers asks for the nearest. uint64 is unsigned, bool is 0 or 1, NaN and -0 stay
-// what they are. A feature with a Logical gives the number that is stored: days of a date, microseconds since 1970 of a
-// timestamp[us], ticks of a duration, the unscaled digits of a decimal. Batch.Columns has the exact values of keys, of
-// PlanOptions.Integers, and with OutputColumns of all features.
+// A float64 is rounded to the nearest float32, and is infinite beyond its range. An integer is exact: one that float32
+// does not hold is an InexactError, unless Options.RoundIntegers asks for the nearest. uint64 is unsigned, bool is 0 or
+// 1, NaN and -0 stay what they are. A feature with a Logical gives the number that is stored: days of a date,
+// microseconds since 1970 of a timestamp[us], ticks of a duration, the unscaled digits of a decimal. Batch.Columns has
+// the exact values of keys, of PlanOptions.Integers, and with OutputColumns of all features.
 type Matrix struct {
-	Features []int32 // places in Plan.Features: one a column, or one in all for an embedding
+	Features []int32 // positions in Plan.Features: one a column, or one in all for an embedding
 	Width    int
 	Values   []float32 // [B * Width]
-	// Present, when Options.Presence asks for it, has a bitmap of B bits a feature, each beginning a word: see PresentOf.
+	// Present, when Options.Presence asks for it, has a bitmap of B bits a feature, each beginning a word: see
+	// PresentOf.
 	Present []uint64
 
 	values  memory.Buffer[float32]
@@ -49,31 +50,36 @@ type Matrix struct {
 // PresentOf returns the presence of the i-th of m's features: a bit a row. It is nil without Options.Presence.
 func (m *Matrix) PresentOf(i int) vector.Bitmap { return presentOf(m.Present, i, len(m.Features)) }
 
-// A Jagged is the parts of a keyed jagged tensor: the lists of each feature in turn, a list a slot where the feature is in a group,
-// else a list a row. Features have the same order in every batch of a plan, whatever their groups are.
+// A Jagged is the parts of a keyed jagged tensor: the lists of each feature in turn, a list a slot where the feature is
+// in a group, else a list a row. Features have the same order in every batch of a plan, whatever their groups are.
 //
 //	group of  f0: 0     f1: none  f2: 0     f3: 1
 //	lists     s0 s1     r0 r1 r2  s0 s1     s0 s1 s2     First 0 2 5 7 10
 type Jagged struct {
-	Features []int32 // places in Plan.Features, ascending, but that those which the plan expands come last
-	// Dedup is how many of Features, the first, may be in groups: all but those that the plan expands, and none with DedupKJT.
+	Features []int32 // positions in Plan.Features, ascending, but that those which the plan expands come last
+	// Dedup is how many of Features, the first, may be in groups: all but those that the plan expands, and none with
+	// DedupKJT.
 	Dedup int
-	// Groups has for each feature the place of its group in Tensors.Groups; their number: it is in none. nil with DedupKJT.
+	// Groups has for each feature the position of its group in Tensors.Groups; their number: it is in none. nil with
+	// DedupKJT.
 	Groups []int32
-	// First is the place of each feature's first list, and after the last the number of lists. nil: each feature has as many.
+	// First is the position of each feature's first list, and after the last the number of lists. nil: each feature has
+	// as many.
 	First   []int
 	Lengths []int32 // of each list; 0 for null and for empty
-	// Offsets, one more than there are lists, from 0: list i is [Offsets[i], Offsets[i+1]) of the values. nil where Starts is not.
+	// Offsets, one more than there are lists, from 0: list i is [Offsets[i], Offsets[i+1]) of the values. nil where
+	// Starts is not.
 	Offsets []int32
-	// Starts, of a plan with DedupPartial only: list i is Lengths[i] values from Starts[i] on, and lists of one feature may overlap.
+	// Starts, of a plan with DedupPartial only: list i is Lengths[i] values from Starts[i] on, and lists of one feature
+	// may overlap.
 	Starts []int32
-	// Values are the ids of Sparse and Weighted, uint64 bit for bit; FloatValues are the numbers of Floats, float64 rounded as
-	// in a Matrix, and so are Weights.
+	// Values are the ids of Sparse and Weighted, uint64 bit for bit; FloatValues are the numbers of Floats, float64
+	// rounded as in a Matrix, and so are Weights.
 	Values      []int64
 	FloatValues []float32
 	Weights     []float32 // Weighted only: one a value
-	// Present, when Options.Presence asks for it, tells null from empty: a bitmap a feature, of a bit a list, each beginning a
-	// word. See PresentOf.
+	// Present, when Options.Presence asks for it, tells null from empty: a bitmap a feature, of a bit a list, each
+	// beginning a word. See PresentOf.
 	Present []uint64
 }
 
@@ -152,7 +158,8 @@ func (m *Matrix) fill(b *Batch, l *batchLayout, inexact []InexactInteger) []Inex
 			row := m.Values[(p.At+lo-p.Lo)*m.Width:]
 			for k, f := range m.Features {
 				if c := p.Column(f); scatterColumn(row[k:], m.Width, c, width, lo, hi) > maxInexact && !l.round {
-					inexact = appendInexact(inexact, l.plan.Features[f].Name, c, width, lo, hi, b.FirstRow+uint64(p.At-p.Lo))
+					inexact = appendInexact(inexact, l.plan.Features[f].Name, c, width, lo, hi,
+						b.FirstRow+uint64(p.At-p.Lo))
 				}
 			}
 		}
@@ -164,8 +171,8 @@ func (m *Matrix) fill(b *Batch, l *batchLayout, inexact []InexactInteger) []Inex
 	return inexact
 }
 
-// scatterColumn writes rows [lo, hi) of c, zeros when it is nil, to the rows of dst, which are stride apart. It returns what
-// scatterInts does of integers, else 0.
+// scatterColumn writes rows [lo, hi) of c, zeros when it is nil, to the rows of dst, which are stride apart. It returns
+// what scatterInts does of integers, else 0.
 func scatterColumn(dst []float32, stride int, c *vector.Column, width, lo, hi int) (seen uint64) {
 	switch {
 	case c == nil:

@@ -2,11 +2,14 @@ package cache
 
 import "sync/atomic"
 
-// ReuseStats say how often what this process keeps in memory for readers to come served one of them. Counters only grow.
+// ReuseStats say how often what this process keeps in memory for readers to come served one of them. Counters only
+// grow.
 type ReuseStats struct {
-	// SelectionHits are segments of which it was known what a filter selects, SelectionMisses those of which it had to be found out (Selections).
+	// SelectionHits are segments of which it was known what a filter selects, SelectionMisses those of which it had to
+	// be found out (Selections).
 	SelectionHits, SelectionMisses uint64
-	// MemoryHits are readers with Options.Reuse that went on with the memory of one before, MemoryMisses those for which there was none that fits.
+	// MemoryHits are readers with Options.Reuse that went on with the memory of one before, MemoryMisses those for
+	// which there was none that fits.
 	MemoryHits, MemoryMisses uint64
 }
 

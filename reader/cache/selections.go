@@ -8,8 +8,8 @@ import (
 	"github.com/dsistore/dsistore/internal/lru"
 )
 
-// Selections keep which rows of segments filters select, those that were used last, within a bound on bytes. Segments are immutable, and so
-// is what a filter selects of one: nothing that is kept ever gets old. Safe for concurrent use.
+// Selections keep which rows of segments filters select, those that were used last, within a bound on bytes. Segments
+// are immutable, and so is what a filter selects of one: nothing that is kept ever gets old. Safe for concurrent use.
 type Selections struct {
 	max int64
 
@@ -17,7 +17,8 @@ type Selections struct {
 	kept *lru.Cache[Key, *roaring.Bitmap] // nil bitmap: every row; guarded by mu
 }
 
-// A Key names a segment, a filter with the features that it reads, and the layers over the segment that these come from.
+// A Key names a segment, a filter with the features that it reads, and the layers over the segment that these come
+// from.
 type Key struct{ Segment, Index, Filter, Layers string }
 
 // NewSelections returns Selections that keep about so many bytes.

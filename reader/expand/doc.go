@@ -6,8 +6,9 @@
 //
 // Invariants:
 //   - No function makes an interface call or allocates.
-//   - Each vector kernel (expand_simd.go and the .s files) does a first part of the work of a fallback in plain Go, which
-//     does the rest; a test holds both equal. A kernel checks slots and ranges, and never reads or writes outside.
+//   - Each vector kernel (expand_simd.go and the .s files) does a first part of the work of a fallback in plain Go,
+//     which does the rest; a test holds both equal. A kernel checks slots and ranges, and never reads or writes
+//     outside.
 //
 // All functions are safe for concurrent use on different destinations.
 package expand

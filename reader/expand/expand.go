@@ -39,8 +39,8 @@ func PutLengths(dst []int32, c *vector.Column, lo, hi int) {
 	}
 }
 
-// PutRanges writes the length of each row's list to lengths, 0 for null and where c is nil, and where each ends to ends, the first beginning
-// at sum; it returns the last end. What does not fit an int32 is cut off.
+// PutRanges writes the length of each row's list to lengths, 0 for null and where c is nil, and where each ends to
+// ends, the first beginning at sum; it returns the last end. What does not fit an int32 is cut off.
 func PutRanges(lengths, ends []int32, c *vector.Column, lo, hi int, sum int64) int64 {
 	switch {
 	case c == nil:
@@ -72,8 +72,8 @@ func putRangesPlain(lengths, ends []int32, c *vector.Column, inverse []int32, su
 	return sum
 }
 
-// PutSlotLists copies the lists of slots [lo, hi) one after the other to dst, from values of c, and returns the number of
-// values.
+// PutSlotLists copies the lists of slots [lo, hi) one after the other to dst, from values of c, and returns the number
+// of values.
 func PutSlotLists[T any](dst, values []T, c *vector.Column, lo, hi int) int {
 	n := 0
 	switch {
@@ -91,13 +91,13 @@ func PutSlotLists[T any](dst, values []T, c *vector.Column, lo, hi int) int {
 	return n
 }
 
-// streamed is from how many bytes on the values of a batch's lists are written past the caches. They would leave the nearest ones
-// before the batch is whole, and push out the slots that they come from and the code of who takes them; and for each line that is
-// written whole its old content would be fetched first.
+// streamed is from how many bytes on the values of a batch's lists are written past the caches. They would leave the
+// nearest ones before the batch is whole, and push out the slots that they come from and the code of who takes them;
+// and for each line that is written whole its old content would be fetched first.
 const streamed = 2 << 20
 
-// streamedRows is from how many rows on a piece is written past the caches: each call begins and ends with a line that is not whole, and waits
-// for all that it wrote.
+// streamedRows is from how many rows on a piece is written past the caches: each call begins and ends with a line that
+// is not whole, and waits for all that it wrote.
 const streamedRows = 32
 
 // GoesPast reports whether a piece of so many rows, of lists with so many bytes in all, is written past the caches.
@@ -196,8 +196,8 @@ func Scatter[T float32 | float64](dst []float32, stride int, values []T, c *vect
 	}
 }
 
-// ScatterInts is Scatter for integers. It returns the OR of their sizes: v, or -1-v where v is negative. What is less than 2^24 says that
-// float32 holds them all.
+// ScatterInts is Scatter for integers. It returns the OR of their sizes: v, or -1-v where v is negative. What is less
+// than 2^24 says that float32 holds them all.
 func ScatterInts(dst []float32, stride int, values []int64, c *vector.Column, width, lo, hi int) (seen uint64) {
 	if width > 1 {
 		for r := lo; r < hi; r++ {
@@ -275,7 +275,8 @@ func PutPresence(dst vector.Bitmap, at int, c *vector.Column, lo, hi int) {
 	}
 }
 
-// putPresencePlain sets the bits of dst from at on, a row each. putPresenceWords does so where the processor has vectors.
+// putPresencePlain sets the bits of dst from at on, a row each. putPresenceWords does so where the processor has
+// vectors.
 func putPresencePlain(dst vector.Bitmap, at int, present vector.Bitmap, inverse []int32) {
 	for len(inverse) > 0 {
 		// The rows up to the next word boundary of dst, whose bits are gathered in a register.

@@ -75,15 +75,17 @@ done:                               \
 	MOVQ DX, n+88(FP)               \
 	RET
 
-// func copyLists64AVX512(dst *byte, dstLen int, values *byte, valuesLen int, starts, sizes *int32, minus int, slots int, inverse *int32, rows int) (row, n int)
+// func copyLists64AVX512(dst *byte, dstLen int, values *byte, valuesLen int, starts, sizes *int32, minus int,
+//	slots int, inverse *int32, rows int) (row, n int)
 //
-// Copies the list of each row, one after the other: sizes[s] - starts[s]&minus values of 8 bytes from starts[s] on, s being the
-// row's slot. The last vector of a list is masked, so that nothing beside a list is read or written. It stops before a row
-// whose slot or list is out of bounds. It returns how many rows and values are copied.
+// Copies the list of each row, one after the other: sizes[s] - starts[s]&minus values of 8 bytes from starts[s] on, s
+// being the row's slot. The last vector of a list is masked, so that nothing beside a list is read or written. It stops
+// before a row whose slot or list is out of bounds. It returns how many rows and values are copied.
 TEXT ·copyLists64AVX512(SB), NOSPLIT, $0-96
 	COPYLISTS(3, 8, VMOVDQU64, KMOVB)
 
-// func copyLists32AVX512(dst *byte, dstLen int, values *byte, valuesLen int, starts, sizes *int32, minus int, slots int, inverse *int32, rows int) (row, n int)
+// func copyLists32AVX512(dst *byte, dstLen int, values *byte, valuesLen int, starts, sizes *int32, minus int,
+//	slots int, inverse *int32, rows int) (row, n int)
 //
 // The same for values of 4 bytes.
 TEXT ·copyLists32AVX512(SB), NOSPLIT, $0-96
@@ -91,7 +93,8 @@ TEXT ·copyLists32AVX512(SB), NOSPLIT, $0-96
 
 // func presenceAVX2(dst *byte, n int, present *uint64, last uint32, inverse *int32)
 //
-// Sets bit i of dst to bit inverse[i] of present, for n rows, a multiple of 8 and not 0. Slots beyond the last are taken for it.
+// Sets bit i of dst to bit inverse[i] of present, for n rows, a multiple of 8 and not 0. Slots beyond the last are
+// taken for it.
 TEXT ·presenceAVX2(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), DI
 	MOVQ n+8(FP), CX

@@ -7,12 +7,13 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// BenchmarkExpand measures the loops that make batches, on a stripe of which four rows in five repeat the one before, lists of 26
-// ids in 45 of 100 slots. DSISTORE_SIMD=off measures the plain loops.
+// BenchmarkExpand measures the loops that make batches, on a stripe of which four rows in five repeat the one before,
+// lists of 26 ids in 45 of 100 slots. DSISTORE_SIMD=off measures the plain loops.
 func BenchmarkExpand(b *testing.B) {
 	const rows = 16384
 	r := rand.New(rand.NewPCG(1, 1))
-	c := &vector.Column{Type: vector.Type{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32}, Rows: rows, Offsets: []int32{0}}
+	c := &vector.Column{Type: vector.Type{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32}, Rows: rows,
+		Offsets: []int32{0}}
 	for row := range rows {
 		if row == 0 || r.IntN(5) == 0 {
 			n := 0

@@ -15,7 +15,8 @@ import (
 // wrongNumbers are what damage may leave where a slot, a start or a length stands.
 var wrongNumbers = []int32{-1, -8, 1 << 16, 1 << 29, 1 << 30, 1<<31 - 1, -1 << 31}
 
-// copyRows reads and writes nothing beside its slices, whatever slots and lists say, and stops before the first that is not there.
+// copyRows reads and writes nothing beside its slices, whatever slots and lists say, and stops before the first that is
+// not there.
 func TestCopyRowsStaysInBounds(t *testing.T) {
 	var fences [5]*simdtest.Fence
 	for i := range fences {
@@ -65,7 +66,8 @@ func TestCopyRowsStaysInBounds(t *testing.T) {
 		bad.Inverse = simdtest.Place(fences[2], inverse, low)
 		got := simdtest.Place(fences[4], make([]int64, room), low)
 		done, n := copyRows(got, simdtest.Place(fences[3], c.Ints, low), &bad, bad.Inverse, past)
-		if done > rows || done == rows && n != len(want) || done > 0 && n > 0 && done < rows || !slices.Equal(got[:n], want[:n]) {
+		if done > rows || done == rows && n != len(want) || done > 0 && n > 0 && done < rows ||
+			!slices.Equal(got[:n], want[:n]) {
 			t.Fatalf("%d rows with %d values, want %d with %d, or others", done, n, rows, len(want))
 		}
 		narrow := make([]float32, len(c.Ints))
@@ -85,7 +87,8 @@ func TestCopyRowsStaysInBounds(t *testing.T) {
 	}
 }
 
-// putPresenceWords and scatterFloats read and write nothing beside their slices, for every number of rows and any slots.
+// putPresenceWords and scatterFloats read and write nothing beside their slices, for every number of rows and any
+// slots.
 func TestScatterStaysInBounds(t *testing.T) {
 	const most = 200
 	var fences [3]*simdtest.Fence
@@ -113,7 +116,8 @@ func TestScatterStaysInBounds(t *testing.T) {
 				inverse[wrong] = append(wrongNumbers, int32(slots))[r.IntN(len(wrongNumbers)+1)]
 			}
 			placed := simdtest.Place(fences[0], inverse, low)
-			c := &vector.Column{Slots: slots, Rows: rows, Inverse: placed, Present: simdtest.Place(fences[1], present, low)}
+			c := &vector.Column{Slots: slots, Rows: rows, Inverse: placed,
+				Present: simdtest.Place(fences[1], present, low)}
 			bits := vector.Bitmap(simdtest.Place(fences[2], make(vector.Bitmap, vector.BitmapWords(rows)), low))
 			for i := range putPresenceWords(bits, c, placed) {
 				if s := inverse[i]; i != wrong && bits.Get(i) != present.Get(int(s)) {
@@ -135,7 +139,8 @@ func TestScatterStaysInBounds(t *testing.T) {
 	}
 }
 
-// putRangesOf stops before eight rows of which one has a slot that is not there, and reads and writes nothing beside its slices.
+// putRangesOf stops before eight rows of which one has a slot that is not there, and reads and writes nothing beside
+// its slices.
 func TestPutRangesStaysInBounds(t *testing.T) {
 	if !simd.AVX512 {
 		t.Skip("no AVX-512")

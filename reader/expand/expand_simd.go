@@ -10,16 +10,20 @@ import (
 )
 
 //go:noescape
-func copyLists64AVX512(dst *byte, dstLen int, values *byte, valuesLen int, starts, sizes *int32, minus, slots int, inverse *int32, rows int) (row, n int)
+func copyLists64AVX512(dst *byte, dstLen int, values *byte, valuesLen int, starts, sizes *int32, minus, slots int,
+	inverse *int32, rows int) (row, n int)
 
 //go:noescape
-func copyLists32AVX512(dst *byte, dstLen int, values *byte, valuesLen int, starts, sizes *int32, minus, slots int, inverse *int32, rows int) (row, n int)
+func copyLists32AVX512(dst *byte, dstLen int, values *byte, valuesLen int, starts, sizes *int32, minus, slots int,
+	inverse *int32, rows int) (row, n int)
 
 //go:noescape
-func streamLists64AVX512(dst *byte, dstLen int, values *byte, valuesLen int, starts, sizes *int32, minus, slots int, inverse *int32, rows int) (row, n int)
+func streamLists64AVX512(dst *byte, dstLen int, values *byte, valuesLen int, starts, sizes *int32, minus, slots int,
+	inverse *int32, rows int) (row, n int)
 
 //go:noescape
-func streamLists32AVX512(dst *byte, dstLen int, values *byte, valuesLen int, starts, sizes *int32, minus, slots int, inverse *int32, rows int) (row, n int)
+func streamLists32AVX512(dst *byte, dstLen int, values *byte, valuesLen int, starts, sizes *int32, minus, slots int,
+	inverse *int32, rows int) (row, n int)
 
 //go:noescape
 func presenceAVX2(dst *byte, n int, present *uint64, last uint32, inverse *int32)
@@ -45,7 +49,8 @@ var identity = func() (v [1024]int32) {
 	return v
 }()
 
-// copySlots copies the lists of the first of the slots [lo, hi) of a partial column; it returns of how many, and their values.
+// copySlots copies the lists of the first of the slots [lo, hi) of a partial column; it returns of how many, and their
+// values.
 func copySlots[T any](dst, values []T, c *vector.Column, lo, hi int) (slots, n int) {
 	for lo < hi {
 		k := min(hi-lo, len(identity))
@@ -59,7 +64,8 @@ func copySlots[T any](dst, values []T, c *vector.Column, lo, hi int) (slots, n i
 	return slots, n
 }
 
-// copyLists copies the lists of the first rows, sizes[s] - starts[s]&minus values from starts[s] on; past: past the caches.
+// copyLists copies the lists of the first rows, sizes[s] - starts[s]&minus values from starts[s] on; past: past the
+// caches.
 func copyLists[T any](dst, values []T, starts, sizes []int32, minus int, inverse []int32, past bool) (rows, n int) {
 	size := unsafe.Sizeof(*new(T))
 	if !simd.AVX512 || size != 4 && size != 8 || len(dst) == 0 || len(values) == 0 || len(inverse) == 0 {
@@ -92,7 +98,8 @@ func putPresenceWords(dst vector.Bitmap, c *vector.Column, inverse []int32) (row
 //go:noescape
 func rangesAVX512(lengths, ends, offsets *int32, slots int, inverse *int32, rows int, sum int64) (done int, last int64)
 
-// putRangesOf is PutRanges of the first rows of a column with an inverse and without Lengths; it returns for how many, and the last end.
+// putRangesOf is PutRanges of the first rows of a column with an inverse and without Lengths; it returns for how many,
+// and the last end.
 func putRangesOf(lengths, ends []int32, c *vector.Column, inverse []int32, sum int64) (rows int, last int64) {
 	if !simd.AVX512 || len(inverse) < 8 || c.Slots == 0 {
 		return 0, sum
@@ -105,7 +112,8 @@ func putRangesOf(lengths, ends []int32, c *vector.Column, inverse []int32, sum i
 //go:noescape
 func scatter32(dst *float32, stride int, values *float32, slots int, inverse *int32, rows int) (done int)
 
-// scatterFloats is Scatter of one float32 a row, which needs no conversion, for the first rows; it returns for how many.
+// scatterFloats is Scatter of one float32 a row, which needs no conversion, for the first rows; it returns for how
+// many.
 func scatterFloats(dst []float32, stride int, values []float32, inverse []int32) (rows int) {
 	if !simd.AVX2 || len(inverse) < 4 || len(values) == 0 {
 		return 0

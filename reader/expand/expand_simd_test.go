@@ -13,7 +13,8 @@ import (
 
 // randomLists returns a column of lists with an inverse, partial or not, and how many values its rows have.
 func randomLists(r *rand.Rand) (c *vector.Column, total int) {
-	c = &vector.Column{Type: vector.Type{Kind: vector.Sparse, Elem: vector.Int64}, Slots: 1 + r.IntN(20), Rows: r.IntN(90)}
+	c = &vector.Column{Type: vector.Type{Kind: vector.Sparse, Elem: vector.Int64}, Slots: 1 + r.IntN(20),
+		Rows: r.IntN(90)}
 	values := r.IntN(200)
 	for range values {
 		c.Ints = append(c.Ints, int64(r.Uint64()))
@@ -64,7 +65,7 @@ func sameCopies[T comparable](t *testing.T, values []T, c *vector.Column, total,
 	}
 }
 
-func TestCopyRowsIsItsTwin(t *testing.T) {
+func TestCopyRowsEqualsFallback(t *testing.T) {
 	if !simd.AVX512 {
 		t.Skip("no AVX-512")
 	}
@@ -82,7 +83,7 @@ func TestCopyRowsIsItsTwin(t *testing.T) {
 	}
 }
 
-func TestCopySlotsIsItsTwin(t *testing.T) {
+func TestCopySlotsEqualsFallback(t *testing.T) {
 	if !simd.AVX512 {
 		t.Skip("no AVX-512")
 	}
@@ -103,7 +104,8 @@ func TestCopySlotsIsItsTwin(t *testing.T) {
 			want = append(want, c.Ints[from:to]...)
 		}
 		all := append(make([]int64, len(want)), -7)
-		if n := PutSlotLists(all[:len(want):len(want)], c.Ints, c, lo, hi); n != len(want) || !slices.Equal(all[:n], want) || all[n] != -7 {
+		if n := PutSlotLists(all[:len(want):len(want)], c.Ints, c, lo, hi); n != len(want) ||
+			!slices.Equal(all[:n], want) || all[n] != -7 {
 			t.Fatalf("slots %d to %d of %d: %d values, want %d, or others", lo, hi, c.Slots, n, len(want))
 		}
 	}
@@ -115,7 +117,8 @@ func TestCopyRowsStops(t *testing.T) {
 		t.Skip("no AVX-512")
 	}
 	column := func() *vector.Column {
-		return &vector.Column{Slots: 3, Offsets: []int32{0, 2, 3, 6}, Ints: []int64{1, 2, 3, 4, 5, 6}, Inverse: []int32{0, 1, 2, 2}}
+		return &vector.Column{Slots: 3, Offsets: []int32{0, 2, 3, 6}, Ints: []int64{1, 2, 3, 4, 5, 6},
+			Inverse: []int32{0, 1, 2, 2}}
 	}
 	for name, x := range map[string]struct {
 		spoil func(*vector.Column)
@@ -142,7 +145,7 @@ func TestCopyRowsStops(t *testing.T) {
 	}
 }
 
-func TestPutPresenceIsItsTwin(t *testing.T) {
+func TestPutPresenceEqualsFallback(t *testing.T) {
 	if !simd.AVX2 {
 		t.Skip("no AVX2")
 	}
@@ -159,7 +162,8 @@ func TestPutPresenceIsItsTwin(t *testing.T) {
 			c.Inverse = append(c.Inverse, int32(r.IntN(c.Slots)))
 		}
 		at := r.IntN(130)
-		got, want := make(vector.Bitmap, vector.BitmapWords(at+c.Rows)+1), make(vector.Bitmap, vector.BitmapWords(at+c.Rows)+1)
+		got, want := make(vector.Bitmap, vector.BitmapWords(at+c.Rows)+1), make(vector.Bitmap,
+			vector.BitmapWords(at+c.Rows)+1)
 		if at > 0 {
 			got.Set(at - 1)
 			want.Set(at - 1)
@@ -172,7 +176,7 @@ func TestPutPresenceIsItsTwin(t *testing.T) {
 	}
 }
 
-func TestScatterFloatsIsItsTwin(t *testing.T) {
+func TestScatterFloatsEqualsFallback(t *testing.T) {
 	if !simd.AVX2 {
 		t.Skip("no AVX2")
 	}
@@ -210,7 +214,8 @@ func TestGoesPast(t *testing.T) {
 	for _, x := range []struct {
 		bytes, rows int
 		want        bool
-	}{{streamed, 4096, true}, {streamed - 1, 4096, false}, {streamed, 1, false}, {64 * streamed, streamedRows - 1, false}, {streamed, streamedRows, true}} {
+	}{{streamed, 4096, true}, {streamed - 1, 4096, false}, {streamed, 1, false},
+		{64 * streamed, streamedRows - 1, false}, {streamed, streamedRows, true}} {
 		if got := GoesPast(x.bytes, x.rows); got != x.want {
 			t.Errorf("%d rows of %d bytes: %v", x.rows, x.bytes, got)
 		}
@@ -218,7 +223,7 @@ func TestGoesPast(t *testing.T) {
 }
 
 // What PutRanges writes are the lengths, and their sums, also past what an int32 holds, and nothing beside.
-func TestPutRangesIsItsTwin(t *testing.T) {
+func TestPutRangesEqualsFallback(t *testing.T) {
 	if !simd.AVX512 {
 		t.Skip("no AVX-512")
 	}

@@ -2,12 +2,13 @@
 
 #include "textflag.h"
 
-// func rangesAVX512(lengths, ends, offsets *int32, slots int, inverse *int32, rows int, sum int64) (done int, last int64)
+// func rangesAVX512(lengths, ends, offsets *int32, slots int, inverse *int32, rows int, sum int64) (done int,
+//	last int64)
 //
-// Writes offsets[s+1] - offsets[s] to lengths, s being the row's slot, and to ends what those sum up to from sum on, cut off to 32 bits, eight
-// rows at a time. It stops before eight of which one has a slot that is not there, and before the last rows%8. It returns for how
-// many rows, and the sum. Both offsets of a slot are one load; within eight, sums are made in three steps (Hillis and Steele, Data parallel
-// algorithms, 1986).
+// Writes offsets[s+1] - offsets[s] to lengths, s being the row's slot, and to ends what those sum up to from sum on,
+// cut off to 32 bits, eight rows at a time. It stops before eight of which one has a slot that is not there, and before
+// the last rows%8. It returns for how many rows, and the sum. Both offsets of a slot are one load; within eight, sums
+// are made in three steps (Hillis and Steele, Data parallel algorithms, 1986).
 TEXT ·rangesAVX512(SB), NOSPLIT, $0-72
 	MOVQ lengths+0(FP), DI
 	MOVQ ends+8(FP), DX

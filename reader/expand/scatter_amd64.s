@@ -4,8 +4,8 @@
 
 // func scatter32(dst *float32, stride int, values *float32, slots int, inverse *int32, rows int) (done int)
 //
-// Writes the value of each row's slot to dst, whose rows are stride apart, four rows at a time. It stops before four of which one
-// has a slot that is not there, and before the last rows%4.
+// Writes the value of each row's slot to dst, whose rows are stride apart, four rows at a time. It stops before four of
+// which one has a slot that is not there, and before the last rows%4.
 TEXT ·scatter32(SB), NOSPLIT, $0-56
 	MOVQ dst+0(FP), DI
 	MOVQ stride+8(FP), DX

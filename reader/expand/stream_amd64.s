@@ -2,8 +2,8 @@
 
 #include "textflag.h"
 
-// STREAMLISTS is the body of the two functions below: the lists of COPYLISTS (expand_amd64.s), in whole lines of 64 bytes that go
-// past the caches. What a list leaves of a line waits in Z1 for the next one:
+// STREAMLISTS is the body of the two functions below: the lists of COPYLISTS (expand_amd64.s), in whole lines of 64
+// bytes that go past the caches. What a list leaves of a line waits in Z1 for the next one:
 //
 //	line    | Z1: 0 .. CX-1 | the list's first values |   masked load from CX values before the list
 //	line    | the list's next values                  |
@@ -11,7 +11,8 @@
 //
 //	AX row     BX inverse   CX values in Z1   SI values    DI the line
 //	R8 starts  R9 sizes     R12 slots    R13 minus    R14 values' length   R15 room left in dst
-//	R10 the slot, then the length, then the values from the line's begin to the list's end      R11 what goes to the line's begin
+//	R10 the slot, then the length, then the values from the line's begin to the list's end
+//	R11 what goes to the line's begin
 //	K2 lanes of the first line that are dst's
 #define STREAMLISTS(SHIFT, LANES, MOVE, MASK) \
 	MOVQ dst+0(FP), DI              \
@@ -113,13 +114,15 @@ last:                               \
 	MOVQ DX, n+88(FP)               \
 	RET
 
-// func streamLists64AVX512(dst *byte, dstLen int, values *byte, valuesLen int, starts, sizes *int32, minus int, slots int, inverse *int32, rows int) (row, n int)
+// func streamLists64AVX512(dst *byte, dstLen int, values *byte, valuesLen int, starts, sizes *int32, minus int,
+//	slots int, inverse *int32, rows int) (row, n int)
 //
 // Does what copyLists64AVX512 does, past the caches. dst is aligned to 8.
 TEXT ·streamLists64AVX512(SB), NOSPLIT, $0-96
 	STREAMLISTS(3, 8, VMOVDQU64, KMOVB)
 
-// func streamLists32AVX512(dst *byte, dstLen int, values *byte, valuesLen int, starts, sizes *int32, minus int, slots int, inverse *int32, rows int) (row, n int)
+// func streamLists32AVX512(dst *byte, dstLen int, values *byte, valuesLen int, starts, sizes *int32, minus int,
+//	slots int, inverse *int32, rows int) (row, n int)
 //
 // The same for values of 4 bytes. dst is aligned to 4.
 TEXT ·streamLists32AVX512(SB), NOSPLIT, $0-96

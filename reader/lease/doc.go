@@ -1,8 +1,8 @@
 // Package lease keeps the snapshots of open readers from gc.
 //
-// A Hold belongs to one open reader. It has a Renewer for each snapshot; readers of one process share them. A Renewer takes
-// a lease in the background once a reader is open for long enough, renews it at half of its time, and gives it back after
-// the last reader.
+// A Hold belongs to one open reader. It has a Renewer for each snapshot; readers of one process share them. A Renewer
+// takes a lease in the background once a reader is open for long enough, renews it at half of its time, and gives it
+// back after the last reader.
 //
 // Invariants:
 //   - New makes no request and does not wait. An error of a lease is never one of the reader.

@@ -16,11 +16,13 @@ import (
 
 // Options say how a reader that is open keeps what it reads from gc. The zero value works.
 //
-// A snapshot that expires stays for gc's grace period, a day unless gc is told otherwise: so most readers need nothing. One that
-// stays open takes a lease in the background on each snapshot that its plan is of, renews it, and gives it back when it is closed; readers of
-// one process share it, and with reader.Options.Reuse it waits a minute for the next. What a branch reads may have expired long ago: leases on that
-// are taken at once. A process that dies keeps the snapshots until its leases have run out, or somebody ends them (Table.EndLease). An error of a
-// lease is none of the reader: it is tried again, but not after somebody ended it. Readers that are opened after that was found out take leases of their own.
+// A snapshot that expires stays for gc's grace period, a day unless gc is told otherwise: so most readers need nothing.
+// One that stays open takes a lease in the background on each snapshot that its plan is of, renews it, and gives it
+// back when it is closed; readers of one process share it, and with reader.Options.Reuse it waits a minute for the
+// next. What a branch reads may have expired long ago: leases on that are taken at once. A process that dies keeps the
+// snapshots until its leases have run out, or somebody ends them (Table.EndLease). An error of a lease is none of the
+// reader: it is tried again, but not after somebody ended it. Readers that are opened after that was found out take
+// leases of their own.
 type Options struct {
 	// Off takes none: where the store may not be written to, or where somebody else has one.
 	Off bool
@@ -77,8 +79,8 @@ var renewers struct {
 const (
 	// releaseWithin bounds how long closing a reader waits for a lease to be given back. One that is not runs out.
 	releaseWithin = 10 * time.Second
-	// leasesLinger is how long the leases of a closed reader with reader.Options.Reuse stay for the next one, as that of a job's next epoch: as long
-	// as the reader is parked. They are in the way of erasing rows.
+	// leasesLinger is how long the leases of a closed reader with reader.Options.Reuse stay for the next one, as that
+	// of a job's next epoch: as long as its pools are kept. They are in the way of erasing rows.
 	leasesLinger = time.Minute
 )
 
@@ -88,8 +90,8 @@ type Hold struct {
 	reuse    bool
 }
 
-// New returns the hold of a reader that is opened now; nil: there is nothing to keep. It makes no request. atOnce: leases are taken
-// whatever o.After says; reuse: they stay a while for the next reader.
+// New returns the hold of a reader that is opened now; nil: there is nothing to keep. It makes no request. atOnce:
+// leases are taken whatever o.After says; reuse: they stay a while for the next reader.
 func New(snapshots []*storage.Snapshot, o *Options, atOnce, reuse bool) *Hold {
 	if o.Off || len(snapshots) == 0 {
 		return nil
@@ -192,7 +194,8 @@ func (h *Hold) End() {
 	h.Renewers = nil
 }
 
-// leave says that a reader is closed. After the last the lease is given back: at once, or where another reader is to come, when none does.
+// leave says that a reader is closed. After the last the lease is given back: at once, or where another reader is to
+// come, when none does.
 func (k *Renewer) leave(reuse bool) {
 	renewers.mu.Lock()
 	k.readers--

@@ -40,8 +40,8 @@ func (d *Decoded) Transform(p *transform.Program) (err error) {
 	return err
 }
 
-// Missing makes d.Column the column of a feature that a segment does not have, after p, which fills null: one slot for all
-// rows, whose inverse is zeros, borrowed.
+// Missing makes d.Column the column of a feature that a segment does not have, after p, which fills null: one slot for
+// all rows, whose inverse is zeros, borrowed.
 func (d *Decoded) Missing(p *transform.Program, zeros []int32) (err error) {
 	d.Ascends, d.Absent = true, true
 	d.Column, err = d.state().Null(p, zeros)
@@ -79,16 +79,18 @@ func (d *Decoded) Gather(inverse []int32) {
 	d.Column = c
 }
 
-// Weigh makes d.Column the weights of rows of a stripe that begins at row first of its segment: of those of picked, nil: of all.
-func (d *Decoded) Weigh(weighted *roaring.Bitmap, weight float32, first uint64, rows int, picked []int32) {
-	d.Stored = vector.Column{Type: plan.WeightColumn().Type, Rows: rows, Slots: rows, Floats: vector.Resize(d.Stored.Floats, rows)}
+// Weigh makes d.Column the weights of rows of a stripe that begins at row first of its segment: of those the selected
+// ones, nil: of all.
+func (d *Decoded) Weigh(weighted *roaring.Bitmap, weight float32, first uint64, rows int, selected []int32) {
+	d.Stored = vector.Column{Type: plan.WeightColumn().Type, Rows: rows, Slots: rows,
+		Floats: vector.Resize(d.Stored.Floats, rows)}
 	d.Column = &d.Stored
 	out := d.Stored.Floats
 	for i := range out {
 		out[i] = 1
 	}
-	if picked != nil {
-		for i, r := range picked {
+	if selected != nil {
+		for i, r := range selected {
 			if weighted.Contains(uint32(first) + uint32(r)) {
 				out[i] = weight
 			}

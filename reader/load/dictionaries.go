@@ -8,14 +8,14 @@ import (
 	"github.com/dsistore/dsistore/reader/memory"
 )
 
-// Dictionaries are those of a segment's files. The I/O task planned first leads: it fetches them with its stripes and decodes
-// them. I/O tasks whose bytes are there before wait for it in line, and hold no goroutine.
+// Dictionaries are those of a segment's files. The I/O task planned first leads: it fetches them with its stripes and
+// decodes them. I/O tasks whose bytes are there before wait for it in line, and hold no goroutine.
 //
 //	task 0 (leads)   fetch ──────────> decode dictionaries ──> stripes
 //	task 1           fetch ───> in line ···················──> stripes
 //
-// Their memory is the budget's from the leading I/O task to the last of the segment's I/O tasks, or to the last before the segment
-// is looked up anew.
+// Their memory is the budget's from the leading I/O task to the last of the segment's I/O tasks, or to the last before
+// the segment is looked up anew.
 type Dictionaries struct {
 	files []format.Dictionary // one a file of the segment; empty where it has none
 	Bytes int64               // of memory, decoded
@@ -129,7 +129,8 @@ func (u *IOTask) DecodeDictionaries(d *format.StripeDecoder) error {
 		n := &u.Needs[i]
 		f := &g.Files[n.File]
 		r := &u.Ranges[n.Range]
-		if err := d.DecodeDictionary(&g.Dictionaries.files[n.File], f.Entry.Meta, r.Bytes[n.from-r.From:n.to-r.From]); err != nil {
+		if err := d.DecodeDictionary(&g.Dictionaries.files[n.File], f.Entry.Meta,
+			r.Bytes[n.from-r.From:n.to-r.From]); err != nil {
 			return f.Locate(err, n.from)
 		}
 	}

@@ -9,11 +9,13 @@
 // Who runs them is package reader: it owns the goroutines, the budget and the pools. Nothing here reads or waits.
 //
 // Invariants:
-//   - A Segment does not change once it is made, but for its Dictionaries, and the Sharing that is found when first asked for.
+//   - A Segment does not change once it is made, but for its Dictionaries, and the Sharing that is found when first
+//     asked for.
 //   - A Segment's offsets were checked: each file lies in its object, and its stripes lie in it one after the other.
-//   - Rows of a stripe have two numbers, the row as it is stored and the place among the selected rows: see selected.go.
+//   - Rows of a stripe have two numbers, the row as it is stored and the position among the selected rows: see
+//     selected.go.
 //   - Decoded stripes keep slots and inverse; selecting rows gathers the inverse and leaves the slots where they are.
 //
-// A Segment is safe for concurrent use. A Stripe and an IOTask belong to their run; what their tasks share is atomic, or
-// guarded by Mu.
+// A Segment is safe for concurrent use. A Stripe and an IOTask belong to their run; what their tasks share is atomic,
+// or guarded by Mu.
 package load

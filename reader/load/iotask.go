@@ -10,7 +10,7 @@ import (
 // An IOTask is what is fetched together: consecutive stripes of one segment, all feature files of the projection.
 //
 //	            stripe from .. to-1
-//	file 0      [======================]  need: one range of one object, and one of its dictionary if the I/O task leads
+//	file 0      [======================]  need: one range of one object, and one of its dictionary if it leads
 //	file 1      [=====================]
 //	...
 //	sorted by object and offset, ranges with small gaps joined:
@@ -89,7 +89,7 @@ func (u *IOTask) Plan(g *Segment, from, limit int, sizes FetchSizes) {
 				decoded += f.decodedBytes(i)
 			}
 		}
-		decoded += g.blendedBytes(i) + g.GatheredBytes(i)
+		decoded += g.mergedBytes(i) + g.GatheredBytes(i)
 		size += stored + decoded
 		if i > from && size > uint64(sizes.Task) {
 			break
@@ -131,7 +131,8 @@ func (u *IOTask) Coalesce(sizes FetchSizes) {
 	for j := range files {
 		e := files[j].Entry
 		if at, length := e.Meta.Dictionary.Range(); u.Leads && length > 0 {
-			u.Needs = append(u.Needs, Need{File: int32(j), from: e.Offset + at, to: e.Offset + at + length, Bytes: length})
+			u.Needs = append(u.Needs, Need{File: int32(j), from: e.Offset + at, to: e.Offset + at + length,
+				Bytes: length})
 			u.Needed += length
 		}
 	}

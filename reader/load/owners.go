@@ -1,7 +1,7 @@
 package load
 
-// SetOwners says of each file of the segment, once they and the items are there, whose bytes it has: the place of a feature, or, where it is
-// the inverse of several, ^i for shared[i].
+// SetOwners says of each file of the segment, once they and the items are there, whose bytes it has: the position of a
+// feature, or, where it is the inverse of several, ^i for shared[i].
 func (g *Segment) SetOwners() {
 	g.Owners = make([]int32, len(g.Files))
 	inverse := func(file int32, features []int32) {

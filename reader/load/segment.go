@@ -27,10 +27,11 @@ type Segment struct {
 	Files []File
 	// items are the units of decoding in a stripe. An item's inverse, when it has one, is decoded before its features.
 	Items []Item
-	// featureFile is the place in files of each feature that the layout reads, or -1: null in every row, or a partition key.
+	// featureFile is the position in files of each feature that the layout reads, or -1: null in every row, or a
+	// partition key.
 	FeatureFile []int32
-	// blends are the items that have parts.
-	Blends []int32
+	// Merged are the items that have parts.
+	Merged []int32
 	// owners and shared say whose bytes the files have: see setOwners.
 	Owners []int32
 	Shared [][]int32
@@ -54,12 +55,12 @@ type File struct {
 	Transforms *transform.Program
 }
 
-// An Item is a feature without a group, or a group with all its features that are read, or a feature that the segment does
-// not have and whose transforms fill null.
+// An Item is a feature without a group, or a group with all its features that are read, or a feature that the segment
+// does not have and whose transforms fill null.
 type Item struct {
 	Inverse  int32   // in files, or -1
-	Features []int32 // places in Layout.features
-	// parts are where the rows come from when that is more than one place: see blend.go. They have the inverses then.
+	Features []int32 // positions in Layout.features
+	// parts are where the rows come from when that is more than one source: see merge.go. They have the inverses then.
 	Parts []ItemPart
 	// grouped: all parts with files are of groups, and so are the features, which then share an inverse.
 	Grouped bool
@@ -149,10 +150,11 @@ func (g *Segment) DecodedBytes(i int) uint64 {
 			n += f.decodedBytes(i)
 		}
 	}
-	return n + g.blendedBytes(i)
+	return n + g.mergedBytes(i)
 }
 
-// GatheredBytes estimates the memory of the inverses of the selected rows of stripe i, which gathering gathers: one for each inverse.
+// GatheredBytes estimates the memory of the inverses of the selected rows of stripe i, which gathering gathers: one for
+// each inverse.
 func (g *Segment) GatheredBytes(i int) uint64 {
 	rows := g.Starts[i+1] - g.Starts[i]
 	if rows == uint64(g.StoredRows(i)) {
@@ -230,7 +232,7 @@ func (g *Segment) ReadBytes(from, to int) uint64 {
 	return n
 }
 
-// HasInverse reports whether an item has an inverse in any stripe; of what is blended it may.
+// HasInverse reports whether an item has an inverse in any stripe; of what is merged it may.
 func (g *Segment) HasInverse(it *Item) bool {
 	if it.Parts != nil {
 		return true

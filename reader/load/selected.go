@@ -22,7 +22,7 @@ func SelectedRows(stripeRows []uint32, selected *roaring.Bitmap) []uint32 {
 	return out
 }
 
-// StartsOf returns the places at which stripes of so many rows start when the first starts at base, and the end.
+// StartsOf returns the positions at which stripes of so many rows start when the first starts at base, and the end.
 func StartsOf(base uint64, rows []uint32) []uint64 {
 	starts := make([]uint64, 1, len(rows)+1)
 	starts[0] = base
@@ -39,7 +39,8 @@ func (g *Segment) StoredRows(i int) int { return int(g.First[i+1] - g.First[i]) 
 // hasRows reports whether a row of stripe i is selected.
 func (g *Segment) hasRows(i int) bool { return g.Starts[i+1] > g.Starts[i] }
 
-// NextRun returns the first stripes [lo, hi) of [from, to) next to each other that have selected rows; lo is to without any.
+// NextRun returns the first stripes [lo, hi) of [from, to) next to each other that have selected rows; lo is to without
+// any.
 func (g *Segment) NextRun(from, to int) (lo, hi int) {
 	for lo = from; lo < to && !g.hasRows(lo); lo++ {
 	}
@@ -77,24 +78,25 @@ func (g *Segment) AppendSelected(dst []int32, i int) []int32 {
 	return dst
 }
 
-// selectBlock is how many rows are counted at once on the way to a place; fewer are gone through one by one.
+// selectBlock is how many rows are counted at once on the way to a position; fewer are gone through one by one.
 const selectBlock = 128
 
-// SelectRows turns places in stripe i, which ascend, into rows of the stripe. Bitmap.Select would begin at the segment's first row for each, and
-// in a container of runs add all of them up.
-func (g *Segment) SelectRows(i int, places []int32) {
+// SelectRows turns positions in stripe i, which ascend, into rows of the stripe. Bitmap.Select would begin at the
+// segment's first row for each, and in a container of runs add all of them up.
+func (g *Segment) SelectRows(i int, positions []int32) {
 	if g.Selected == nil {
 		return
 	}
 	first, end := g.First[i], g.First[i+1]
 	it := g.Selected.Iterator()
-	// The block from lo on has the places [from, to); it gives that at next.
+	// The block from lo on has the positions [from, to); it gives that at next.
 	lo, from, to, at := first, 0, int(g.Selected.CardinalityInRange(first, min(first+selectBlock, end))), 0
 	it.AdvanceIfNeeded(uint32(first))
-	for k, p := range places {
+	for k, p := range positions {
 		for int(p) >= to {
 			if lo += selectBlock; lo >= end {
-				panic(fmt.Sprintf("reader: stripe %d of segment %s has no place %d", i, g.ID, p)) // starts says that it is there
+				// starts says that it is there
+				panic(fmt.Sprintf("reader: stripe %d of segment %s has no position %d", i, g.ID, p))
 			}
 			from, to = to, to+int(g.Selected.CardinalityInRange(lo, min(lo+selectBlock, end)))
 		}
@@ -105,51 +107,52 @@ func (g *Segment) SelectRows(i int, places []int32) {
 		for ; at < int(p); at++ {
 			it.Next()
 		}
-		places[k] = int32(uint64(it.Next()) - first)
+		positions[k] = int32(uint64(it.Next()) - first)
 		at++
 	}
 }
 
-// At returns the row of s's columns at a place.
-func (s *Stripe) At(place int) int {
-	if s.Picked == nil || s.Gathered {
-		return place
+// At returns the row of s's columns at a position.
+func (s *Stripe) At(position int) int {
+	if s.Selected == nil || s.Gathered {
+		return position
 	}
-	return int(s.Picked[place])
+	return int(s.Selected[position])
 }
 
-// DecodedAt returns the row of s's columns at a place as they are decoded, before they are gathered.
-func (s *Stripe) DecodedAt(place int) int {
-	if s.Picked == nil || s.Sparse {
-		return place
+// DecodedAt returns the row of s's columns at a position as they are decoded, before they are gathered.
+func (s *Stripe) DecodedAt(position int) int {
+	if s.Selected == nil || s.Sparse {
+		return position
 	}
-	return int(s.Picked[place])
+	return int(s.Selected[position])
 }
 
 // RowsAlone returns the rows that s is decoded for; nil: all.
 func (s *Stripe) RowsAlone() []int32 {
 	if s.Sparse {
-		return s.Picked
+		return s.Selected
 	}
 	return nil
 }
 
 // DecodeAlone makes s's columns have these of its rows alone. Borrowed.
 func (s *Stripe) DecodeAlone(rows []int32) {
-	s.Rows, s.Picked, s.Sparse, s.Gathered = len(rows), rows, true, true
+	s.Rows, s.Selected, s.Sparse, s.Gathered = len(rows), rows, true, true
 }
 
-// RunAt returns the rows of s's columns from a place on, as far as they are next to each other and before the place end.
-func (s *Stripe) RunAt(place, end int) (lo, hi int) {
-	if s.Picked == nil || s.Gathered {
-		return place, end
+// RunAt returns the rows of s's columns from a position on, as far as they are next to each other and before the
+// position end.
+func (s *Stripe) RunAt(position, end int) (lo, hi int) {
+	if s.Selected == nil || s.Gathered {
+		return position, end
 	}
-	picked := s.Picked[place:end]
+	selected := s.Selected[position:end]
 	n := 1
-	for n < len(picked) && picked[n] == picked[0]+int32(n) {
+	for n < len(selected) && selected[n] == selected[0]+int32(n) {
 		n++
 	}
-	return int(picked[0]), int(picked[0]) + n
+	return int(selected[0]), int(selected[0]) + n
 }
 
 // ColumnRows returns how many rows s's columns have.

@@ -16,18 +16,18 @@ type Stripe struct {
 	FirstRow uint64 // in the plan's own order
 	Rows     int    // that are selected
 	Stored   int    // rows, selected or not
-	// picked are the rows of the stripe that are selected; nil: all.
-	Picked    []int32
-	Selection []int32 // the memory of picked
+	// Selected are the rows of the stripe that are selected; nil: all.
+	Selected  []int32
+	Selection []int32 // the memory of Selected
 	// sparse: the selected rows alone are decoded.
 	Sparse bool
 	// gathered: the columns have the selected rows alone. Those of a stripe that is not sparse were decoded whole.
 	Gathered bool
-	// buffer is what the stripe is a part of when the plan shuffles. It is read whole, and endsBuffer says that this is its
-	// last stripe.
+	// buffer is what the stripe is a part of when the plan shuffles. It is read whole, and endsBuffer says that this is
+	// its last stripe.
 	Buffer     *order.Buffer
 	EndsBuffer bool
-	// sessions are the places at which sessions start, and the end, where they are asked for.
+	// sessions are the positions at which sessions start, and the end, where they are asked for.
 	Sessions []int32
 	Taken    int64 // from the budget, for the decoded columns
 
@@ -60,13 +60,13 @@ func (s *Stripe) KeepInverse(inverse *Decoded) {
 	s.Inverses = append(s.Inverses, inverse)
 }
 
-// FindSessions sets the places where the sessions of the stripe start, and its end: wherever the session key, nil if the segment
-// has none, differs from that of the selected row before or is null.
+// FindSessions sets the positions where the sessions of the stripe start, and its end: wherever the session key, nil if
+// the segment has none, differs from that of the selected row before or is null.
 func (s *Stripe) FindSessions(key *vector.Column) {
 	s.Sessions = append(s.Sessions[:0], 0)
 	before := s.DecodedAt(0)
-	for place := 1; place < s.Rows; place++ {
-		row := s.DecodedAt(place)
+	for position := 1; position < s.Rows; position++ {
+		row := s.DecodedAt(position)
 		differs := true
 		switch {
 		case key == nil || key.IsNull(row):
@@ -76,7 +76,7 @@ func (s *Stripe) FindSessions(key *vector.Column) {
 			differs = false
 		}
 		if before = row; differs {
-			s.Sessions = append(s.Sessions, int32(place))
+			s.Sessions = append(s.Sessions, int32(position))
 		}
 	}
 	s.Sessions = append(s.Sessions, int32(s.Rows))
@@ -84,5 +84,6 @@ func (s *Stripe) FindSessions(key *vector.Column) {
 
 // RowsAreSlots reports whether each row of a column of s is a slot of its own.
 func (s *Stripe) RowsAreSlots(c *vector.Column) bool {
-	return c.Inverse == nil || s.Gathered && len(s.Picked) > 0 && len(c.Inverse) > 0 && &c.Inverse[0] == &s.Picked[0]
+	return c.Inverse == nil || s.Gathered && len(s.Selected) > 0 && len(c.Inverse) > 0 &&
+		&c.Inverse[0] == &s.Selected[0]
 }

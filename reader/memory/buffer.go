@@ -35,7 +35,7 @@ func (b *Buffer[T]) Free(a Allocator) {
 	b.raw, b.view = nil, nil
 }
 
-// Poison overwrites released memory in builds with the tag invariants, so that whoever still reads it notices.
+// Poison overwrites released memory in builds with the tag invariants, so that a read after the release shows.
 func (b *Buffer[T]) Poison() {
 	if Invariants {
 		for i := range b.raw {

@@ -8,30 +8,31 @@ import (
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
-// An Epoch is the order in which one epoch of a shuffled plan gives rows. It is a pure function of the rows of the plan's
-// segments, the shuffle and the epoch; the rows of stripes and sessions are asked for where they are needed:
+// An Epoch is the order in which one epoch of a shuffled plan gives rows. It is a pure function of the rows of the
+// plan's segments, the shuffle and the epoch; the rows of stripes and sessions are asked for where they are needed:
 //
 //	segments   permuted, and cut into groups of max(64, BufferStripes)        costs a number a segment, opens none
 //	  group    the stripes of its segments permuted, cut into buffers  opens the indexes of its segments
 //	    buffer its stripes' sessions, or rows, permuted                 decodes its stripes
 //	      batch  rows [j*B, (j+1)*B) of what that makes
 //
-// Rows are whole in the order of an epoch: buffers and groups follow each other without loss, so the batch that holds a row is
-// found by searching the cumulative rows of groups, then of the buffers of one group, then by skipping runs of one buffer.
+// Rows are whole in the order of an epoch: buffers and groups follow each other without loss, so the batch that holds a
+// row is found by searching the cumulative rows of groups, then of the buffers of one group, then by skipping runs of
+// one buffer.
 //
-// Each permutation draws from a generator of its own, keyed by the seed, the epoch, what is permuted and its number: what
-// one buffer does depends on no other. The numbers below are part of OrderVersion and never change meaning.
+// Each permutation draws from a generator of its own, keyed by the seed, the epoch, what is permuted and its number:
+// what one buffer does depends on no other. The numbers below are part of OrderVersion and never change meaning.
 type Epoch struct {
 	shuffle plan.Shuffle
 	epoch   uint64
 
-	segments []int32  // places in the layout, permuted; those without rows left out
+	segments []int32  // positions in the layout, permuted; those without rows left out
 	firstRow []uint64 // in the epoch's order, of each group, and the total at the end
 }
 
-// GroupSegments is how many segments a group has, or the stripes of a buffer where those are more, so that a group always
-// has a buffer's stripes. Each of them may be any stripe of some 64 segments, which are 64 million rows of a table
-// ingested with the defaults.
+// GroupSegments is how many segments a group has, or the stripes of a buffer where those are more, so that a group
+// always has a buffer's stripes. Each of them may be any stripe of some 64 segments, which are 64 million rows of a
+// table ingested with the defaults.
 const GroupSegments = 64
 
 // What is permuted, in the keys of generators.
@@ -79,7 +80,7 @@ func (o *Epoch) Group(i int) []int32 {
 
 // A StripeRef is one stripe of a group.
 type StripeRef struct {
-	Segment int32 // its place in the group
+	Segment int32 // its position in the group
 	Stripe  int32
 }
 
@@ -90,9 +91,9 @@ type Buffer struct {
 	Stripes       []StripeRef
 }
 
-// Buffers returns the shuffle buffers of a group whose segments have stripes of the given rows. They are as equal in stripes as may
-// be. Their stripes are in the order of the table, for it does not matter to what is made of them, and neighbours are read
-// together.
+// Buffers returns the shuffle buffers of a group whose segments have stripes of the given rows. They are as equal in
+// stripes as may be. Their stripes are in the order of the table, for it does not matter to what is made of them, and
+// neighbours are read together.
 func (o *Epoch) Buffers(group int, stripeRows [][]uint32) []Buffer {
 	var all []StripeRef
 	for i, stripes := range stripeRows {
@@ -126,7 +127,7 @@ func (o *Epoch) Buffers(group int, stripeRows [][]uint32) []Buffer {
 
 // A Run is consecutive rows of a stripe of a buffer: a session, a row or a part of one.
 type Run struct {
-	Stripe int32 // its place in the buffer
+	Stripe int32 // its position in the buffer
 	Lo, Hi int32
 }
 

@@ -13,7 +13,8 @@ import (
 // drawOrder draws segments with stripes, and an order over them.
 func drawOrder(t *rapid.T) (*Epoch, [][]uint32, uint64) {
 	s := plan.Shuffle{
-		Unit: plan.UnitSession, BufferStripes: rapid.SampledFrom([]int{1, 2, 3, 16, 70}).Draw(t, "buffer_stripes"), Seed: rapid.Uint64().Draw(t, "seed"),
+		Unit: plan.UnitSession, BufferStripes: rapid.SampledFrom([]int{1, 2, 3, 16, 70}).Draw(t,
+			"buffer_stripes"), Seed: rapid.Uint64().Draw(t, "seed"),
 	}
 	var stripes [][]uint32
 	firstRow := []uint64{0}
@@ -43,7 +44,8 @@ func TestOrderHasEachStripeOnce(t *testing.T) {
 				rows = append(rows, stripes[i])
 			}
 			for i, w := range o.Buffers(g, rows) {
-				if len(w.Stripes) == 0 || len(w.Stripes) > o.shuffle.BufferStripes || w.FirstRow != row || w.Number != i || w.Group != g {
+				if len(w.Stripes) == 0 || len(w.Stripes) > o.shuffle.BufferStripes || w.FirstRow != row ||
+					w.Number != i || w.Group != g {
 					t.Fatalf("buffer %d of group %d: %+v at row %d", i, g, w, row)
 				}
 				for _, r := range w.Stripes {
@@ -111,7 +113,8 @@ func TestOrderIsUniform(t *testing.T) {
 	const epochs = 24000
 	counts := map[string]int{}
 	for epoch := range uint64(epochs) {
-		counts[fmt.Sprint(New([]uint64{0, 1, 2, 3, 4}, plan.Shuffle{Unit: plan.UnitRow, BufferStripes: 1, Seed: 1}, epoch).segments)]++
+		counts[fmt.Sprint(New([]uint64{0, 1, 2, 3, 4}, plan.Shuffle{Unit: plan.UnitRow, BufferStripes: 1, Seed: 1},
+			epoch).segments)]++
 	}
 	if len(counts) != 24 {
 		t.Fatalf("%d orders of 24", len(counts))

@@ -16,18 +16,20 @@ import (
 // WeightFeature is the name that the weights of Options.Downsample have in a plan.
 const WeightFeature = "sample_weight"
 
-// weightID is the id of the weights. No feature of a table has it: ids are hashes, and Validate refuses the one in 2^64.
+// weightID is the id of the weights. No feature of a table has it: ids are hashes, and Validate refuses the one in
+// 2^64.
 const weightID storage.FeatureID = math.MaxUint64
 
 func WeightColumn() storage.Feature {
-	return storage.Feature{ID: weightID, Name: WeightFeature, Type: vector.Type{Kind: vector.Dense, Elem: vector.Float32}, Role: storage.RoleLabel}
+	return storage.Feature{ID: weightID, Name: WeightFeature,
+		Type: vector.Type{Kind: vector.Dense, Elem: vector.Float32}, Role: storage.RoleLabel}
 }
 
 func IsWeight(f storage.Feature) bool { return f.ID == weightID }
 
 // addWeights makes text the downsampling of a plan whose features are there.
 func (p *Plan) addWeights(ctx context.Context, snap schema, text string) error {
-	if _, err := ParseThinning(ctx, snap, text); err != nil {
+	if _, err := BindDownsample(ctx, snap, text); err != nil {
 		return err
 	}
 	p.Downsample = text
@@ -59,14 +61,15 @@ func (p *Plan) validateWeights() error {
 	return err
 }
 
-// A downsample is Options.Downsample, read: of the rows of a class a sample stays, and stands for the rest by its weight.
+// A downsample is Options.Downsample, read: of the rows of a class a sample stays, and stands for the rest by its
+// weight.
 //
 //	click = 0 AND sample(0.1, key=request_id, seed=7)
 //	\_______/     \___ what stays of the class ____/     weight 1/0.1 = 10; of all other rows 1
 //	 the class
 //
-// A row whose key is null can be in no sample: it is of no class, and stays with weight 1, so that weighted sums stay unbiased. Both
-// parts are filters, so that what they select of a segment is kept as for any other (Selections).
+// A row whose key is null can be in no sample: it is of no class, and stays with weight 1, so that weighted sums stay
+// unbiased. Both parts are filters, so that what they select of a segment is kept as for any other (Selections).
 type downsample struct {
 	class  string // rows that may be left out
 	stays  string // those of them that are not
@@ -98,9 +101,11 @@ func parseDownsample(text string) (*downsample, error) {
 	}
 	switch {
 	case sample == nil:
-		return nil, badDownsample(text, len(text), "want what is sampled and how, as in click = 0 AND sample(0.1, key=request_id, seed=7)")
+		return nil, badDownsample(text, len(text),
+			"want what is sampled and how, as in click = 0 AND sample(0.1, key=request_id, seed=7)")
 	case !(sample.Fraction > 0) || math.IsInf(float64(float32(1/sample.Fraction)), 0):
-		return nil, badDownsample(text, sample.Offset, "of a sample of %g nothing stays to stand for the rest: leave the rows out with a filter", sample.Fraction)
+		return nil, badDownsample(text, sample.Offset,
+			"of a sample of %g nothing stays to stand for the rest: leave the rows out with a filter", sample.Fraction)
 	}
 	// In SQL's logic this is true exactly of rows for which the class is true and the key is there.
 	class = append(class, &expr.IsNull{X: sample.Key, Negated: true})
@@ -115,19 +120,19 @@ func badDownsample(text string, offset int, reason string, args ...any) error {
 	return fmt.Errorf("downsample: %w", &expr.Error{Text: text, Offset: offset, Reason: fmt.Sprintf(reason, args...)})
 }
 
-// A thinning is a downsample against a schema.
-type Thinning struct {
+// A Downsampling is a downsample against a schema.
+type Downsampling struct {
 	downsample
 	OfClass, OfStays *expr.Filter
 	Features         []storage.Feature // that both read
 }
 
-func ParseThinning(ctx context.Context, snap schema, text string) (*Thinning, error) {
+func BindDownsample(ctx context.Context, snap schema, text string) (*Downsampling, error) {
 	d, err := parseDownsample(text)
 	if err != nil {
 		return nil, err
 	}
-	t := &Thinning{downsample: *d}
+	t := &Downsampling{downsample: *d}
 	// The user's own text first, so that an error points into it. Its features are those of the class, too.
 	if t.OfStays, t.Features, err = ParseFilter(ctx, snap, text); err != nil {
 		return nil, fmt.Errorf("downsample: %w", err)
@@ -137,10 +142,11 @@ func ParseThinning(ctx context.Context, snap schema, text string) (*Thinning, er
 }
 
 // filtered returns the features that one of the filters reads, in its order.
-func (t *Thinning) Filtered(filter *expr.Filter) []storage.Feature {
+func (t *Downsampling) Filtered(filter *expr.Filter) []storage.Feature {
 	var out []storage.Feature
 	for _, name := range filter.Features() {
-		out = append(out, t.Features[slices.IndexFunc(t.Features, func(f storage.Feature) bool { return f.Name == name })])
+		out = append(out, t.Features[slices.IndexFunc(t.Features,
+			func(f storage.Feature) bool { return f.Name == name })])
 	}
 	return out
 }

@@ -12,12 +12,12 @@ import (
 // expands reports whether a feature's lists come a row each, whatever is stored.
 func (p *Plan) Expands(feature int32) bool { return p.Expanded != nil && p.Expanded[feature] }
 
-// expandedLast returns places with those of the features that p expands after the others, each in their order.
-func (p *Plan) ExpandedLast(places []int32) []int32 {
+// expandedLast returns positions with those of the features that p expands after the others, each in their order.
+func (p *Plan) ExpandedLast(positions []int32) []int32 {
 	if p.Expanded == nil {
-		return places
+		return positions
 	}
-	slices.SortStableFunc(places, func(a, b int32) int {
+	slices.SortStableFunc(positions, func(a, b int32) int {
 		switch {
 		case p.Expanded[a] == p.Expanded[b]:
 			return 0
@@ -26,7 +26,7 @@ func (p *Plan) ExpandedLast(places []int32) []int32 {
 		}
 		return 1
 	})
-	return places
+	return positions
 }
 
 // expand sets Expanded to the features that entries, names, globs and sets, select.
@@ -58,7 +58,8 @@ func (p *Plan) expand(entries []string) error {
 			for i, f := range p.Features {
 				names[i] = f.Name
 			}
-			return fmt.Errorf("expand: %q: %w among the features of the plan%s", e, storage.ErrNotFound, suggest.Hint(e, names))
+			return fmt.Errorf("expand: %q: %w among the features of the plan%s", e, storage.ErrNotFound,
+				suggest.Hint(e, names))
 		}
 	}
 	return nil

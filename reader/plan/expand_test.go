@@ -14,18 +14,22 @@ import (
 func TestPlanExpand(t *testing.T) {
 	list := vector.Type{Kind: vector.Sparse, Elem: vector.Int64}
 	plan := func() *Plan {
-		return &Plan{Table: "ads", Snapshot: 1, BatchSize: 1, Output: OutputTensors, Dedup: DedupIKJT, Features: []storage.Feature{
-			{ID: 1, Name: "item_a", Type: list}, {ID: 2, Name: "user", Type: list}, {ID: 3, Name: "item_b", Type: list},
-			{ID: 4, Name: "key", Role: storage.RoleUserKey, Type: list},
-		}}
+		return &Plan{Table: "ads", Snapshot: 1, BatchSize: 1, Output: OutputTensors, Dedup: DedupIKJT,
+			Features: []storage.Feature{
+				{ID: 1, Name: "item_a", Type: list}, {ID: 2, Name: "user", Type: list}, {ID: 3, Name: "item_b",
+					Type: list},
+				{ID: 4, Name: "key", Role: storage.RoleUserKey, Type: list},
+			}}
 	}
 	hashes := map[uint64]bool{plan().Hash(): true}
 	for _, c := range []struct {
 		entries []string
 		want    []bool
 	}{
-		{[]string{"item_*"}, []bool{true, false, true, false}}, {[]string{"user", "@keys"}, []bool{false, true, false, true}},
-		{[]string{"@all"}, []bool{true, true, true, true}}, {[]string{"item_b", "item_b"}, []bool{false, false, true, false}},
+		{[]string{"item_*"}, []bool{true, false, true, false}}, {[]string{"user", "@keys"},
+			[]bool{false, true, false, true}},
+		{[]string{"@all"}, []bool{true, true, true, true}}, {[]string{"item_b", "item_b"},
+			[]bool{false, false, true, false}},
 	} {
 		p := plan()
 		if err := p.expand(c.entries); err != nil || !slices.Equal(p.Expanded, c.want) {
@@ -40,10 +44,12 @@ func TestPlanExpand(t *testing.T) {
 		}
 		hashes[p.Hash()] = true
 	}
-	for entry, want := range map[string]string{"usr": `did you mean "user"`, "x*": `"x*"`, "": "empty", "@nil": `set "@nil"`} {
+	for entry, want := range map[string]string{"usr": `did you mean "user"`, "x*": `"x*"`, "": "empty",
+		"@nil": `set "@nil"`} {
 		p := plan()
 		err := p.expand([]string{"user", entry})
-		if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, storage.ErrNotFound) != (entry == "usr" || entry == "x*") {
+		if err == nil || !strings.Contains(err.Error(), want) ||
+			errors.Is(err, storage.ErrNotFound) != (entry == "usr" || entry == "x*") {
 			t.Errorf("%q: %v, want %q", entry, err, want)
 		}
 	}

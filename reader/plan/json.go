@@ -62,7 +62,8 @@ type featureWire struct {
 	Expanded   bool   `json:"expanded,omitempty"`
 }
 
-// OrderVersion is the version of the way in which a shuffle orders rows; see package order. It is part of plans that shuffle.
+// OrderVersion is the version of the way in which a shuffle orders rows; see package order. It is part of plans that
+// shuffle.
 const OrderVersion = 1
 
 // shuffleWire is the encoding of a Shuffle; there is none for UnitNone.
@@ -149,9 +150,10 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 	return append(b, "]}"...), nil
 }
 
-// appendFeature appends the encoding, a featureWire's, of a feature with its stored type, the text of its transforms, and whether it is exact
-// and expanded.
-func appendFeature(b []byte, f *storage.Feature, t vector.Type, logical, transforms string, exact, expanded bool) []byte {
+// appendFeature appends the encoding, a featureWire's, of a feature with its stored type, the text of its transforms,
+// and whether it is exact and expanded.
+func appendFeature(b []byte, f *storage.Feature, t vector.Type, logical, transforms string, exact,
+	expanded bool) []byte {
 	b = append(b, '{')
 	if IsPartitionKey(*f) {
 		b = jsontext.AppendText(b, "name", f.Name)
@@ -242,7 +244,8 @@ func (p *Plan) UnmarshalJSON(data []byte) error {
 		}
 	}
 	out := Plan{
-		Table: w.Table, Snapshot: w.Snapshot, Partition: w.Partition, Filter: w.Filter, Downsample: w.Downsample, SampleList: w.SampleList, BatchSize: w.BatchSize, Output: output, Dedup: dedup,
+		Table: w.Table, Snapshot: w.Snapshot, Partition: w.Partition, Filter: w.Filter, Downsample: w.Downsample,
+		SampleList: w.SampleList, BatchSize: w.BatchSize, Output: output, Dedup: dedup,
 		Branch: w.Branch, Features: make([]storage.Feature, len(w.Features)),
 	}
 	if w.BranchList != nil {
@@ -313,7 +316,8 @@ func (w *featureWire) feature() (f storage.Feature, err error) {
 		return f, err
 	}
 	f = storage.Feature{
-		Name: w.Name, Generation: w.Generation, Logical: w.Logical, OriginColumn: w.OriginColumn, OriginKey: w.OriginKey,
+		Name: w.Name, Generation: w.Generation, Logical: w.Logical, OriginColumn: w.OriginColumn,
+		OriginKey: w.OriginKey,
 	}
 	id, err := parseHex64(w.ID)
 	if err == nil && id == 0 {

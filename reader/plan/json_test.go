@@ -25,7 +25,8 @@ func wirePlan(p *Plan) planWire {
 	w.Shuffle = wireShuffle(&p.Shuffle)
 	for i, f := range p.Features {
 		if IsPartitionKey(f) {
-			w.Features[i] = featureWire{Name: f.Name, Role: partitionRole, Kind: f.Type.Kind.String(), Expanded: p.Expands(int32(i))}
+			w.Features[i] = featureWire{Name: f.Name, Role: partitionRole, Kind: f.Type.Kind.String(),
+				Expanded: p.Expands(int32(i))}
 			continue
 		}
 		x := transform.Bound{StoredType: f.Type, StoredLogical: f.Logical}
@@ -60,8 +61,8 @@ func wireShuffle(s *Shuffle) *shuffleWire {
 	return w
 }
 
-// TestPlanIsWrittenAsItsWire: the text that is written by hand is the one that encoding/json makes of the types that a plan is
-// read into, and reads back as the same plan.
+// TestPlanIsWrittenAsItsWire: the text that is written by hand is the one that encoding/json makes of the types that a
+// plan is read into, and reads back as the same plan.
 func TestPlanIsWrittenAsItsWire(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	texts := []string{"", "a", "user_<x>&", "q\"uote\\", "\u2028 ä 日本", "tab\tnul\x00"}
@@ -69,11 +70,13 @@ func TestPlanIsWrittenAsItsWire(t *testing.T) {
 	name := func() string { return "n" + text() }
 	types := []vector.Type{
 		{Kind: vector.Dense, Elem: vector.Int64}, {Kind: vector.Sparse, Elem: vector.Uint32}, {Kind: vector.String},
-		{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32}, {Kind: vector.Embedding, Elem: vector.Float32, Dim: 16},
+		{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32}, {Kind: vector.Embedding,
+			Elem: vector.Float32, Dim: 16},
 	}
 	written, transformed, shuffled := 0, 0, 0
 	for i := range 500 {
-		p := &Plan{Table: name(), Snapshot: 1 + rng.Uint64()>>1, Partition: text(), BatchSize: 1 + rng.IntN(9999), Output: OutputColumns}
+		p := &Plan{Table: name(), Snapshot: 1 + rng.Uint64()>>1, Partition: text(), BatchSize: 1 + rng.IntN(9999),
+			Output: OutputColumns}
 		if rng.IntN(2) == 0 {
 			p.Output, p.Dedup = OutputTensors, Dedup(rng.IntN(3))
 		}
@@ -83,9 +86,11 @@ func TestPlanIsWrittenAsItsWire(t *testing.T) {
 				continue
 			}
 			p.Features = append(p.Features, storage.Feature{
-				ID: storage.FeatureID(rng.Uint64N(1000)*10 + uint64(j) + 1), Name: fmt.Sprint(name(), j), Generation: uint32(rng.IntN(2)),
-				Role: storage.Role(rng.IntN(len(roleNames))), Type: types[rng.IntN(len(types))], Logical: text(), OriginColumn: text(),
-				OriginKey: text(),
+				ID: storage.FeatureID(rng.Uint64N(1000)*10 + uint64(j) + 1), Name: fmt.Sprint(name(),
+					j), Generation: uint32(rng.IntN(2)),
+				Role: storage.Role(rng.IntN(len(roleNames))), Type: types[rng.IntN(len(types))], Logical: text(),
+				OriginColumn: text(),
+				OriginKey:    text(),
 			})
 		}
 		if rng.IntN(2) == 0 {

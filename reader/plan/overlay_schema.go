@@ -11,9 +11,9 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// An overlaidSchema is a table's schema under overlays that a plan names: it has what they add, and for what they replace a type that
-// holds the values of both. Features are told by their ids: one that was renamed since is replaced under its new name, one that was
-// dropped stays so. Overlays that are merged are in the table's own schema.
+// An overlaidSchema is a table's schema under overlays that a plan names: it has what they add, and for what they
+// replace a type that holds the values of both. Features are told by their ids: one that was renamed since is replaced
+// under its new name, one that was dropped stays so. Overlays that are merged are in the table's own schema.
 type overlaidSchema struct {
 	schema
 	table   string
@@ -23,13 +23,15 @@ type overlaidSchema struct {
 	dropped map[storage.FeatureID]bool
 }
 
-// overlay returns the schema of a snapshot under overlays, the snapshot's own where there are none. Its cost is three look-ups.
+// overlay returns the schema of a snapshot under overlays, the snapshot's own where there are none. Its cost is three
+// look-ups.
 func OverlaySchema(ctx context.Context, snap *storage.Snapshot, overlays []storage.ViewOverlay) (schema, error) {
 	if len(overlays) == 0 {
 		return snap, nil
 	}
 	s := &overlaidSchema{
-		schema: snap, table: snap.Table().Name(), byName: map[string]storage.Feature{}, byID: map[storage.FeatureID]storage.Feature{},
+		schema: snap, table: snap.Table().Name(), byName: map[string]storage.Feature{},
+		byID:    map[storage.FeatureID]storage.Feature{},
 		dropped: map[storage.FeatureID]bool{},
 	}
 	var ids []storage.FeatureID
@@ -74,7 +76,9 @@ func OverlaySchema(ctx context.Context, snap *storage.Snapshot, overlays []stora
 	for id := range of {
 		s.added = append(s.added, s.byID[id])
 	}
-	slices.SortFunc(s.added, func(a, b storage.Feature) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(s.added, func(a, b storage.Feature) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
 	for _, f := range s.added {
 		names = append(names, f.Name)
 	}
@@ -84,12 +88,14 @@ func OverlaySchema(ctx context.Context, snap *storage.Snapshot, overlays []stora
 	}
 	for i, f := range s.added {
 		if other := taken[i]; other != nil {
-			return nil, fmt.Errorf("overlay %s adds feature %s, and the table has another of that name", of[f.ID], f.Name)
+			return nil, fmt.Errorf("overlay %s adds feature %s, and the table has another of that name", of[f.ID],
+				f.Name)
 		}
 	}
 	for _, f := range s.byID {
 		if other, ok := s.byName[f.Name]; ok {
-			return nil, fmt.Errorf("overlays %s and %s have two features of the name %s", of[other.ID], of[f.ID], f.Name)
+			return nil, fmt.Errorf("overlays %s and %s have two features of the name %s", of[other.ID], of[f.ID],
+				f.Name)
 		}
 		s.byName[f.Name] = f
 	}
@@ -103,7 +109,8 @@ func under(below, f storage.Feature) (storage.Feature, error) {
 	case err != nil:
 		return below, fmt.Errorf("feature %s is %v below it and %v in it: %w", below.Name, below.Type, f.Type, err)
 	case below.Logical != f.Logical:
-		return below, fmt.Errorf("feature %s is of logical type %q below it and %q in it", below.Name, below.Logical, f.Logical)
+		return below, fmt.Errorf("feature %s is of logical type %q below it and %q in it", below.Name, below.Logical,
+			f.Logical)
 	}
 	below.Type = t
 	return below, nil
@@ -154,7 +161,8 @@ func (s *overlaidSchema) Lookup(ctx context.Context, names ...string) ([]storage
 		for _, f := range all {
 			among = append(among, f.Name)
 		}
-		return nil, fmt.Errorf("table %s: feature %.100q: %w%s", s.table, names[i], storage.ErrNotFound, suggest.Hint(names[i], among))
+		return nil, fmt.Errorf("table %s: feature %.100q: %w%s", s.table, names[i], storage.ErrNotFound,
+			suggest.Hint(names[i], among))
 	}
 	return out, nil
 }

@@ -53,22 +53,25 @@ const (
 
 // Options say what to read. The zero value reads nothing: Features is needed.
 type Options struct {
-	// Features are names, globs (* and ?, \ escapes) or the sets @all, @labels, @keys and @partitions, in the order wanted.
-	// A feature that several entries select is read once, at its first place. Partition keys are selected as features are:
-	// by name, by glob and by @all, which has them last; where a feature has the name of a partition key, it is the feature.
+	// Features are names, globs (* and ?, \ escapes) or the sets @all, @labels, @keys and @partitions, in the order
+	// wanted. A feature that several entries select is read once, at its first position. Partition keys are selected as
+	// features are: by name, by glob and by @all, which has them last; where a feature has the name of a partition key,
+	// it is the feature.
 	Features []string
 	// Partition is a predicate over partition values in the words of reader/expr. Default: every partition.
 	Partition string
-	// Filter is a predicate over features and partition keys in the words of reader/expr: only rows for which it is true are read. It sees
-	// values as they are stored, before Transforms. Default: every row.
+	// Filter is a predicate over features and partition keys in the words of reader/expr: only rows for which it is
+	// true are read. It sees values as they are stored, before Transforms. Default: every row.
 	Filter string
-	// Downsample leaves rows of a class out, but for a sample of them, whose weight stands for the rest: in click = 0 AND sample(0.1,
-	// key=request_id, seed=7) a tenth of the rows with click = 0 stay, with weight 10; all others have weight 1. The weight is one more feature,
-	// the last, WeightFeature: a float32 label. Like a filter it sees stored values, and the same rows stay for ever. Default: all stay.
+	// Downsample leaves rows of a class out, but for a sample of them, whose weight stands for the rest: in click = 0
+	// AND sample(0.1, key=request_id, seed=7) a tenth of the rows with click = 0 stay, with weight 10; all others have
+	// weight 1. The weight is one more feature, the last, WeightFeature: a float32 label. Like a filter it sees stored
+	// values, and the same rows stay for ever. Default: all stay.
 	Downsample string
 	// SampleList is the name of a list of rows of the table: only they are read. Default: every row.
 	SampleList string
-	// Overlays are names of overlays to read over the table, the lowest first, and over those of the branch that is read. Default: none.
+	// Overlays are names of overlays to read over the table, the lowest first, and over those of the branch that is
+	// read. Default: none.
 	Overlays []string
 	// BatchSize is the number of rows of every batch but the last. Default 4096.
 	BatchSize int
@@ -76,14 +79,14 @@ type Options struct {
 	Output Output
 	// Dedup says how batches hold what rows share. Default DedupKJT: expanded.
 	Dedup Dedup
-	// Integers are names among the features read, of dense integers: with OutputTensors they come as exact columns, as keys do, and not in a
-	// matrix of float32. Default: none.
+	// Integers are names among the features read, of dense integers: with OutputTensors they come as exact columns, as
+	// keys do, and not in a matrix of float32. Default: none.
 	Integers []string
-	// Expand are names, globs and sets among Features whose lists come a row each though Dedup is not DedupKJT: those that rows hardly ever
-	// share, for a model that takes them as an ordinary KJT. Default: none.
+	// Expand are names, globs and sets among Features whose lists come a row each though Dedup is not DedupKJT: those
+	// that rows hardly ever share, for a model that takes them as an ordinary KJT. Default: none.
 	Expand []string
-	// Transforms choose what is done to the values of features. A rule by name goes before rules by glob or set; two globs
-	// that select one feature are an error. Default: nothing.
+	// Transforms choose what is done to the values of features. A rule by name goes before rules by glob or set; two
+	// globs that select one feature are an error. Default: nothing.
 	Transforms []transform.Rule
 	// Shuffle says in which order an epoch gives rows; its Key is left empty. Default: the plan's own order.
 	Shuffle Shuffle
@@ -95,9 +98,9 @@ type Plan struct {
 	Table    string
 	Snapshot uint64
 	// Features are in the order requested. Their types, and Logicals, are those of batches: what Transforms make of the
-	// schema's, which a segment's own may be narrower than. An
-	// entry without an ID stands for the partition key of its name: a string column that has, in every row, the value of
-	// the row's partition. It is null where that is Hive's default partition or has no such key.
+	// schema's, which a segment's own may be narrower than. An entry without an ID stands for the partition key of its
+	// name: a string column that has, in every row, the value of the row's partition. It is null where that is Hive's
+	// default partition or has no such key.
 	Features  []storage.Feature
 	Partition string
 	Filter    string // empty: none
@@ -105,11 +108,14 @@ type Plan struct {
 	Downsample string
 	// SampleList is empty for none.
 	SampleList string
-	// Branch is the name of the branch that the plan was made of, for people: what it is of is in Snapshot, Overlays and BranchList.
+	// Branch is the name of the branch that the plan was made of, for people: what it is of is in Snapshot, Overlays
+	// and BranchList.
 	Branch string
-	// Overlays lie over the rows, the lowest first, and over what is part of the table. Each is meant as it was in its snapshot.
+	// Overlays lie over the rows, the lowest first, and over what is part of the table. Each is meant as it was in its
+	// snapshot.
 	Overlays []storage.Pin
-	// BranchList is the branch's sample list: only rows in it are read, and of these those in SampleList. Without a name: every row.
+	// BranchList is the branch's sample list: only rows in it are read, and of these those in SampleList. Without a
+	// name: every row.
 	BranchList storage.Pin
 	BatchSize  int
 	Output     Output
@@ -118,22 +124,23 @@ type Plan struct {
 	Expanded []bool
 	// Transforms has an entry a feature, a zero one where nothing is done. nil: nothing is done to any.
 	Transforms []transform.Bound
-	// Exact has an entry a feature: whether it is a dense integer that comes as an exact column with OutputTensors. nil: none is.
+	// Exact has an entry a feature: whether it is a dense integer that comes as an exact column with OutputTensors.
+	// nil: none is.
 	Exact   []bool
 	Shuffle Shuffle
 }
 
-// Labels returns the places in Features of the labels.
+// Labels returns the positions in Features of the labels.
 func (p *Plan) Labels() []int {
-	return p.places(func(f storage.Feature) bool { return IsLabel(f.Role) })
+	return p.positions(func(f storage.Feature) bool { return IsLabel(f.Role) })
 }
 
-// Keys returns the places in Features of the keys.
+// Keys returns the positions in Features of the keys.
 func (p *Plan) Keys() []int {
-	return p.places(func(f storage.Feature) bool { return f.Role.IsKey() })
+	return p.positions(func(f storage.Feature) bool { return f.Role.IsKey() })
 }
 
-func (p *Plan) places(want func(storage.Feature) bool) []int {
+func (p *Plan) positions(want func(storage.Feature) bool) []int {
 	var out []int
 	for i, f := range p.Features {
 		if want(f) {
@@ -168,14 +175,15 @@ func (p *Plan) Lists() []storage.Pin {
 	return out
 }
 
-// New makes a plan over a snapshot. Names cost their look-ups only, a partition key one more; globs, and sets other than @keys and @partitions, read the
-// schema. An unknown name
-// gives storage.ErrNotFound with the nearest names; a glob or set that selects nothing is an error.
+// New makes a plan over a snapshot. Names cost their look-ups only, a partition key one more; globs, and sets other
+// than @keys and @partitions, read the schema. An unknown name gives storage.ErrNotFound with the nearest names; a glob
+// or set that selects nothing is an error.
 func New(ctx context.Context, snap *storage.Snapshot, opts Options) (*Plan, error) {
 	return NewOfView(ctx, &storage.View{Snapshot: snap}, opts)
 }
 
-// NewOfView makes a plan over what a branch reads, as New does over a snapshot: features are those of the table under its overlays.
+// NewOfView makes a plan over what a branch reads, as New does over a snapshot: features are those of the table under
+// its overlays.
 func NewOfView(ctx context.Context, v *storage.View, opts Options) (*Plan, error) {
 	snap := v.Snapshot
 	overlays, err := NamedOverlays(ctx, v, opts.Overlays)
@@ -196,7 +204,8 @@ func NewOfView(ctx context.Context, v *storage.View, opts Options) (*Plan, error
 	}
 	p := &Plan{
 		Table: snap.Table().Name(), Snapshot: snap.Info().Number, Features: features,
-		Partition: opts.Partition, Filter: opts.Filter, SampleList: opts.SampleList, BatchSize: opts.BatchSize, Output: opts.Output, Dedup: opts.Dedup, Shuffle: shuffle,
+		Partition: opts.Partition, Filter: opts.Filter, SampleList: opts.SampleList, BatchSize: opts.BatchSize,
+		Output: opts.Output, Dedup: opts.Dedup, Shuffle: shuffle,
 	}
 	p.Pin(v, overlays)
 	if p.BatchSize == 0 {
@@ -262,7 +271,8 @@ func (p *Plan) Validate() error {
 	for _, f := range p.Features {
 		if IsPartitionKey(f) {
 			if f != PartitionColumn(f.Name) || f.Name == "" || !utf8.ValidString(f.Name) || keys[f.Name] {
-				return fmt.Errorf("plan: feature %q: it has no id, and is no partition key or one that is taken", f.Name)
+				return fmt.Errorf("plan: feature %q: it has no id, and is no partition key or one that is taken",
+					f.Name)
 			}
 			keys[f.Name] = true
 			continue
@@ -311,7 +321,8 @@ func (p *Plan) validateView() error {
 	seen := make(map[string]bool, len(p.Overlays))
 	for _, o := range p.Overlays {
 		if o.Name == "" || !utf8.ValidString(o.Name) || o.Snapshot == 0 || seen[o.Name] {
-			return fmt.Errorf("plan: overlay %q of snapshot %d: want each once, by its name and snapshot", o.Name, o.Snapshot)
+			return fmt.Errorf("plan: overlay %q of snapshot %d: want each once, by its name and snapshot", o.Name,
+				o.Snapshot)
 		}
 		seen[o.Name] = true
 	}
@@ -380,8 +391,9 @@ func (p *Plan) String() string {
 	if p.Shuffle.Unit != UnitNone {
 		fmt.Fprintf(&b, "shuffle    %v\n", &p.Shuffle)
 	}
-	partitions := p.places(IsPartitionKey)
-	fmt.Fprintf(&b, "features   %d (%d labels, %d keys)\n", len(p.Features)-len(partitions), len(p.Labels()), len(p.Keys()))
+	partitions := p.positions(IsPartitionKey)
+	fmt.Fprintf(&b, "features   %d (%d labels, %d keys)\n", len(p.Features)-len(partitions), len(p.Labels()),
+		len(p.Keys()))
 	for i, f := range p.Features {
 		if IsPartitionKey(f) {
 			fmt.Fprintf(&b, "  %16s  %-20v  %s (%s)\n", "", f.Type, f.Name, partitionRole)

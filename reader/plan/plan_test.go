@@ -28,18 +28,21 @@ func drawPlan(t *rapid.T) *Plan {
 	}
 	if rapid.Bool().Draw(t, "branch") {
 		p.Branch = rapid.StringN(1, 10, -1).Draw(t, "name")
-		p.BranchList = storage.Pin{Name: rapid.StringN(1, 10, -1).Draw(t, "list"), Snapshot: rapid.Uint64Min(1).Draw(t, "of")}
+		p.BranchList = storage.Pin{Name: rapid.StringN(1, 10, -1).Draw(t, "list"),
+			Snapshot: rapid.Uint64Min(1).Draw(t, "of")}
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "overlays") {
-		p.Overlays = append(p.Overlays, storage.Pin{Name: fmt.Sprint(i, `"<é`), Snapshot: rapid.Uint64Min(1).Draw(t, "of")})
+		p.Overlays = append(p.Overlays, storage.Pin{Name: fmt.Sprint(i, `"<é`),
+			Snapshot: rapid.Uint64Min(1).Draw(t, "of")})
 	}
 	for i := range rapid.IntRange(1, 5).Draw(t, "features") {
 		p.Features = append(p.Features, storage.Feature{
-			ID:           storage.FeatureID(rapid.Uint64Range(1, 1<<60).Draw(t, "id")<<3 | uint64(i)),
-			Name:         rapid.StringN(1, 10, -1).Draw(t, "name"),
-			Generation:   rapid.Uint32().Draw(t, "generation"),
-			Type:         vectortest.DrawType(t),
-			Role:         rapid.SampledFrom([]storage.Role{storage.RoleFeature, storage.RoleLabel, storage.RoleTimeKey}).Draw(t, "role"),
+			ID:         storage.FeatureID(rapid.Uint64Range(1, 1<<60).Draw(t, "id")<<3 | uint64(i)),
+			Name:       rapid.StringN(1, 10, -1).Draw(t, "name"),
+			Generation: rapid.Uint32().Draw(t, "generation"),
+			Type:       vectortest.DrawType(t),
+			Role: rapid.SampledFrom([]storage.Role{storage.RoleFeature, storage.RoleLabel,
+				storage.RoleTimeKey}).Draw(t, "role"),
 			Logical:      rapid.SampledFrom([]string{"", "timestamp[us, tz=UTC]", "struct<a, b>"}).Draw(t, "logical"),
 			OriginColumn: rapid.String().Draw(t, "origin column"),
 			OriginKey:    rapid.String().Draw(t, "origin key"),
@@ -50,10 +53,12 @@ func drawPlan(t *rapid.T) *Plan {
 	}
 	if unit := rapid.SampledFrom([]Unit{UnitNone, UnitSession, UnitRow}).Draw(t, "unit"); unit != UnitNone {
 		p.Shuffle = Shuffle{
-			Unit: unit, BufferStripes: rapid.IntRange(1, MaxBufferStripes).Draw(t, "buffer_stripes"), Seed: rapid.Uint64().Draw(t, "seed"),
+			Unit: unit, BufferStripes: rapid.IntRange(1, MaxBufferStripes).Draw(t,
+				"buffer_stripes"), Seed: rapid.Uint64().Draw(t, "seed"),
 		}
 		if unit == UnitSession || rapid.Bool().Draw(t, "key") {
-			p.Shuffle.Key = storage.Feature{ID: 7, Name: "s", Role: storage.RoleSessionKey, Type: vectortest.DrawType(t)}
+			p.Shuffle.Key = storage.Feature{ID: 7, Name: "s", Role: storage.RoleSessionKey,
+				Type: vectortest.DrawType(t)}
 		}
 	}
 	if rapid.Bool().Draw(t, "expands") {
@@ -85,7 +90,8 @@ func TestPlanRoundTrip(t *testing.T) {
 }
 
 // The encoding of version 1 stays readable for ever.
-const goldenPlan = `{"version":1,"table":"ads","snapshot":7,"partition":"ds > '2026-11-01'","batch_size":512,"output":"tensors",` +
+const goldenPlan = `{"version":1,"table":"ads","snapshot":7,"partition":"ds > '2026-11-01'",` +
+	`"batch_size":512,"output":"tensors",` +
 	`"features":[{"id":"00000000000000ff","name":"user_ids","role":"feature","kind":"sparse","elem":"int64"},` +
 	`{"id":"0000000000000100","name":"click","generation":2,"role":"label","kind":"dense","elem":"bool"},` +
 	`{"id":"0000000000000101","name":"m.7","role":"feature","kind":"embedding","elem":"float32","dim":16,` +
@@ -99,7 +105,8 @@ func goldenPlanValue() *Plan {
 		Table: "ads", Snapshot: 7, Partition: "ds > '2026-11-01'", BatchSize: 512, Output: OutputTensors,
 		Features: []storage.Feature{
 			{ID: 255, Name: "user_ids", Type: vector.Type{Kind: vector.Sparse, Elem: vector.Int64}},
-			{ID: 256, Name: "click", Generation: 2, Role: storage.RoleLabel, Type: vector.Type{Kind: vector.Dense, Elem: vector.Bool}},
+			{ID: 256, Name: "click", Generation: 2, Role: storage.RoleLabel,
+				Type: vector.Type{Kind: vector.Dense, Elem: vector.Bool}},
 			{
 				ID: 257, Name: "m.7", Type: vector.Type{Kind: vector.Embedding, Elem: vector.Float32, Dim: 16},
 				Logical: "float16", OriginColumn: "m", OriginKey: "7",
@@ -157,7 +164,8 @@ func TestPlanGoldenPartitionKey(t *testing.T) {
 		{`]}`, goldenPartitionKey, "taken"},
 	} {
 		var p Plan
-		err := p.UnmarshalJSON([]byte(golden[:len(goldenPlan)-2] + strings.Replace(golden[len(goldenPlan)-2:], c.old, c.new, 1)))
+		err := p.UnmarshalJSON([]byte(golden[:len(goldenPlan)-2] +
+			strings.Replace(golden[len(goldenPlan)-2:], c.old, c.new, 1)))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.new, err, c.want)
 		}
@@ -166,7 +174,8 @@ func TestPlanGoldenPartitionKey(t *testing.T) {
 
 // Dedup is a part of the encoding, of the hash and of what is printed; kjt is none, as in plans from before it.
 func TestPlanGoldenDedup(t *testing.T) {
-	for dedup, hash := range map[Dedup]uint64{DedupKJT: 0xeead2e6027ac9443, DedupIKJT: 0x0529b5f47ac7feb9, DedupPartial: 0x7f7f7be68202dc2b} {
+	for dedup, hash := range map[Dedup]uint64{DedupKJT: 0xeead2e6027ac9443, DedupIKJT: 0x0529b5f47ac7feb9,
+		DedupPartial: 0x7f7f7be68202dc2b} {
 		p := goldenPlanValue()
 		p.Dedup = dedup
 		golden, line := goldenPlan, "batch      512 rows, tensors\n"
@@ -371,7 +380,8 @@ func TestSelectFeatures(t *testing.T) {
 		}
 	}
 	all.keys = nil
-	if _, err := selectFeatures(context.Background(), all, []string{"@partitions"}); !errors.Is(err, storage.ErrNotFound) {
+	if _, err := selectFeatures(context.Background(), all, []string{"@partitions"}); !errors.Is(err,
+		storage.ErrNotFound) {
 		t.Error(err)
 	}
 	if _, err := selectFeatures(context.Background(), all, []string{"z*"}); !errors.Is(err, storage.ErrNotFound) {

@@ -31,8 +31,8 @@ func badSelection(format string, args ...any) error {
 
 const selectWants = "want names, globs, @all, @labels, @keys or @partitions"
 
-// selectFeatures resolves names, globs and sets in order. It reads the whole schema only when there is a glob, or a set other
-// than @keys and @partitions, and the partition keys when there is one of these, or a name that is no feature.
+// selectFeatures resolves names, globs and sets in order. It reads the whole schema only when there is a glob, or a set
+// other than @keys and @partitions, and the partition keys when there is one of these, or a name that is no feature.
 func selectFeatures(ctx context.Context, snap schema, entries []string) ([]storage.Feature, error) {
 	if len(entries) == 0 {
 		return nil, badSelection("none asked for: %s", selectWants)
@@ -51,7 +51,9 @@ func selectFeatures(ctx context.Context, snap schema, entries []string) ([]stora
 		return nil, err
 	}
 	var all []storage.Feature
-	switch whole := slices.ContainsFunc(entries, func(e string) bool { return isPattern(e) && e != "@keys" && e != "@partitions" }); {
+	switch whole := slices.ContainsFunc(entries, func(e string) bool {
+		return isPattern(e) && e != "@keys" && e != "@partitions"
+	}); {
 	case whole:
 		all, err = everything(ctx, snap)
 	case len(names) < len(entries):
@@ -132,7 +134,8 @@ func findNames(ctx context.Context, snap schema, names []string) ([]storage.Feat
 	return out, nil
 }
 
-// keysOnly returns the part of everything that is keys, of sessions and the like and of partitions, at the cost of look-ups.
+// keysOnly returns the part of everything that is keys, of sessions and the like and of partitions, at the cost of
+// look-ups.
 func keysOnly(ctx context.Context, snap schema) ([]storage.Feature, error) {
 	all, err := snap.KeyFeatures(ctx)
 	if err != nil {
@@ -179,14 +182,15 @@ func PartitionColumn(key string) storage.Feature {
 	return storage.Feature{Name: key, Type: vector.Type{Kind: vector.String}}
 }
 
-// IsPartitionKey reports whether an entry of Plan.Features is no feature of the schema but a partition key of the table:
-// those have no ID.
+// IsPartitionKey reports whether an entry of Plan.Features is no feature of the schema but a partition key of the
+// table: those have no ID.
 func IsPartitionKey(f storage.Feature) bool { return f.ID == 0 }
 
 // isPattern reports whether an entry is a glob or a set and not a plain name.
 func isPattern(e string) bool { return e[0] == '@' || strings.ContainsAny(e, `*?\`) }
 
-// Names reports whether an entry of Options.Features is a feature's name, as it is or with \ before characters of a glob.
+// Names reports whether an entry of Options.Features is a feature's name, as it is or with \ before characters of a
+// glob.
 func Names(entry, name string) bool {
 	if entry == name {
 		return true

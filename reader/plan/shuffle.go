@@ -15,8 +15,8 @@ type Unit uint8
 const (
 	// UnitNone leaves rows in the plan's own order.
 	UnitNone Unit = 0
-	// UnitSession moves sessions: runs of rows of one stripe whose session keys are equal. A row whose session key is null is
-	// a session by itself.
+	// UnitSession moves sessions: runs of rows of one stripe whose session keys are equal. A row whose session key is
+	// null is a session by itself.
 	UnitSession Unit = 1
 	// UnitRow moves single rows.
 	UnitRow Unit = 2
@@ -51,25 +51,27 @@ const (
 	MaxBufferStripes = 1 << 12
 )
 
-// A Shuffle says in which order an epoch gives rows. The zero value leaves them in the plan's own. Otherwise the stripes of
-// all segments are permuted, BufferStripes of them at a time are held in memory, and the sessions or rows of those are
-// interleaved at random. The order follows from the plan, the snapshot and the epoch alone; order.go says how.
+// A Shuffle says in which order an epoch gives rows. The zero value leaves them in the plan's own. Otherwise the
+// stripes of all segments are permuted, BufferStripes of them at a time are held in memory, and the sessions or rows of
+// those are interleaved at random. The order follows from the plan, the snapshot and the epoch alone; order.go says
+// how.
 //
 // A batch boundary may cut a session, which then goes on in the next batch.
 type Shuffle struct {
 	Unit Unit
-	// BufferStripes is how many stripes are interleaved. The more, the more sessions a batch has rows of, and the more memory is
-	// needed: a buffer of decoded stripes, two to read ahead. Default 16.
+	// BufferStripes is how many stripes are interleaved. The more, the more sessions a batch has rows of, and the more
+	// memory is needed: a buffer of decoded stripes, two to read ahead. Default 16.
 	BufferStripes int
 	// Seed selects one of the orders.
 	Seed uint64
-	// Key is the session key that tells sessions apart, as it is stored, before transforms; New finds it. It is read also where it is not projected. With
-	// UnitRow it serves to count a batch's sessions, and is left out when the table has none.
+	// Key is the session key that tells sessions apart, as it is stored, before transforms; New finds it. It is read
+	// also where it is not projected. With UnitRow it serves to count a batch's sessions, and is left out when the
+	// table has none.
 	Key storage.Feature
 }
 
-// find completes a shuffle as it was asked for: it sets the defaults and the session key, which is the one among the features
-// of the plan or of the table.
+// find completes a shuffle as it was asked for: it sets the defaults and the session key, which is the one among the
+// features of the plan or of the table.
 func (s Shuffle) find(ctx context.Context, snap schema, features []storage.Feature) (Shuffle, error) {
 	if s.Key != (storage.Feature{}) {
 		return s, errors.New("shuffle: the session key is found by its role: leave Key empty")

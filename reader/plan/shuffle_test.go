@@ -28,7 +28,8 @@ func TestShuffleValidate(t *testing.T) {
 		{Shuffle{Unit: UnitSession, BufferStripes: MaxBufferStripes, Seed: math.MaxUint64, Key: key}, true},
 		{Shuffle{Unit: UnitSession, BufferStripes: 1}, false},
 		{Shuffle{Unit: UnitSession, BufferStripes: 1, Key: storage.Feature{ID: 9, Name: "s", Type: key.Type}}, false},
-		{Shuffle{Unit: UnitSession, BufferStripes: 1, Key: storage.Feature{ID: 255, Name: "s", Role: key.Role, Type: key.Type}}, false},
+		{Shuffle{Unit: UnitSession, BufferStripes: 1, Key: storage.Feature{ID: 255, Name: "s", Role: key.Role,
+			Type: key.Type}}, false},
 	} {
 		p := goldenPlanValue()
 		p.Shuffle = c.s
@@ -69,13 +70,15 @@ func TestPlanGoldenShuffle(t *testing.T) {
 		{`"session key","kind":"string"`, `"session key","kind":"strings"`, "strings"},
 	} {
 		var p Plan
-		if err := p.UnmarshalJSON([]byte(strings.Replace(golden, c.old, c.new, 1))); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := p.UnmarshalJSON([]byte(strings.Replace(golden, c.old, c.new, 1))); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.new, err, c.want)
 		}
 	}
 }
 
-// The session key is the projection's, or the table's, which reads the schema; a table without one can be shuffled by row.
+// The session key is the projection's, or the table's, which reads the schema; a table without one can be shuffled by
+// row.
 func TestShuffleFindsKey(t *testing.T) {
 	key := storage.Feature{ID: 9, Name: "s", Role: storage.RoleSessionKey, Type: vector.Type{Kind: vector.String}}
 	plain := storage.Feature{ID: 1, Name: "a"}
@@ -93,7 +96,8 @@ func TestShuffleFindsKey(t *testing.T) {
 			want: Shuffle{Unit: UnitSession, BufferStripes: DefaultBufferStripes, Key: key}, keyFinds: 1,
 		},
 		{
-			s: Shuffle{Unit: UnitSession, BufferStripes: 3, Seed: 4}, schema: []storage.Feature{plain, key}, projected: []storage.Feature{plain, key},
+			s: Shuffle{Unit: UnitSession, BufferStripes: 3, Seed: 4}, schema: []storage.Feature{plain,
+				key}, projected: []storage.Feature{plain, key},
 			want: Shuffle{Unit: UnitSession, BufferStripes: 3, Seed: 4, Key: key},
 		},
 		{
@@ -116,7 +120,8 @@ func TestShuffleFindsKey(t *testing.T) {
 			t.Errorf("%+v: %+v, %v, want %+v", c.s, got, err, c.want)
 		}
 		if schema.whole != 0 || schema.keyFinds != c.keyFinds {
-			t.Errorf("%+v: the schema is read %d times, want 0, its keys %d times, want %d", c.s, schema.whole, schema.keyFinds, c.keyFinds)
+			t.Errorf("%+v: the schema is read %d times, want 0, its keys %d times, want %d", c.s, schema.whole,
+				schema.keyFinds, c.keyFinds)
 		}
 	}
 }

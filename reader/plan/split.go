@@ -9,8 +9,8 @@ type Position struct {
 	Batch uint64 `json:"batch"` // the next batch to give, from 0
 }
 
-// A Split is an independently readable part of a plan that does not shuffle: consecutive rows of its order. Its encoding is JSON of less than
-// 1 KiB.
+// A Split is an independently readable part of a plan that does not shuffle: consecutive rows of its order. Its
+// encoding is JSON of less than 1 KiB.
 type Split struct {
 	Plan     uint64 // Plan.Hash of the plan that it is a part of
 	FirstRow uint64 // in the plan's order
@@ -18,4 +18,5 @@ type Split struct {
 }
 
 // errSplitShuffled says why a plan that shuffles has no splits.
-var ErrSplitShuffled = errors.New("split: the plan shuffles, and a split is rows of the plan's own order: make splits of a plan without shuffle")
+var ErrSplitShuffled = errors.New("split: the plan shuffles, and a split is rows of the plan's own order: make " +
+	"splits of a plan without shuffle")

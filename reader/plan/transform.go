@@ -55,7 +55,8 @@ func (p *Plan) TransformBy(rules []transform.Rule) error {
 	return nil
 }
 
-// setTransform makes chain the transforms of the i-th feature, which has its stored type yet. Transforms has its place.
+// setTransform makes chain the transforms of the i-th feature, which has its stored type yet. Transforms has its
+// position.
 func (p *Plan) SetTransform(i int, chain transform.Chain) error {
 	f := &p.Features[i]
 	if IsPartitionKey(*f) {
@@ -126,9 +127,10 @@ func (p *Plan) Transformers() ([]*transform.Program, error) {
 	return out, nil
 }
 
-// chainsOf returns the chain of each name by rules: that of the rule with the name, else that of the one glob or set that
-// selects it.
-func chainsOf(names []string, match func(pattern string) (func(i int) bool, error), rules []transform.Rule) ([]transform.Chain, error) {
+// chainsOf returns the chain of each name by rules: that of the rule with the name, else that of the one glob or set
+// that selects it.
+func chainsOf(names []string, match func(pattern string) (func(i int) bool, error),
+	rules []transform.Rule) ([]transform.Chain, error) {
 	out := make([]transform.Chain, len(names))
 	by := make([]*transform.Rule, len(names))
 	for k := range rules {
@@ -149,7 +151,8 @@ func chainsOf(names []string, match func(pattern string) (func(i int) bool, erro
 				return nil, err
 			}
 		} else if !slices.Contains(names, r.Features) {
-			return nil, fmt.Errorf("transforms of %q: %w among the features of the plan%s", r.Features, storage.ErrNotFound, suggest.Hint(r.Features, names))
+			return nil, fmt.Errorf("transforms of %q: %w among the features of the plan%s", r.Features,
+				storage.ErrNotFound, suggest.Hint(r.Features, names))
 		}
 		found := false
 		for i := range names {
@@ -161,12 +164,14 @@ func chainsOf(names []string, match func(pattern string) (func(i int) bool, erro
 			case before == nil || isPattern(before.Features) && !isPattern(r.Features):
 				by[i], out[i] = r, r.Chain
 			case isPattern(before.Features) == isPattern(r.Features):
-				return nil, fmt.Errorf("transforms of %q: both %q and %q select it: write one by name, which goes before globs",
+				return nil, fmt.Errorf("transforms of %q: both %q and %q select it: write one by name, which goes "+
+					"before globs",
 					names[i], before.Features, r.Features)
 			}
 		}
 		if !found {
-			return nil, fmt.Errorf("transforms of %q: %w among the features of the plan", r.Features, storage.ErrNotFound)
+			return nil, fmt.Errorf("transforms of %q: %w among the features of the plan", r.Features,
+				storage.ErrNotFound)
 		}
 	}
 	return out, nil

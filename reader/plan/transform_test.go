@@ -52,7 +52,8 @@ func TestPlanGoldenTransforms(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", &p, want)
 	}
 	if p.StoredType(1) != (vector.Type{Kind: vector.Dense, Elem: vector.Int8}) || p.Features[1].Logical != "" ||
-		p.Features[1].Type != (vector.Type{Kind: vector.Sparse, Elem: vector.Int32}) || p.StoredType(2) != p.Features[2].Type {
+		p.Features[1].Type != (vector.Type{Kind: vector.Sparse, Elem: vector.Int32}) ||
+		p.StoredType(2) != p.Features[2].Type {
 		t.Errorf("%+v", p)
 	}
 	for _, c := range []struct{ old, new, want string }{
@@ -76,7 +77,8 @@ func TestPlanGoldenTransforms(t *testing.T) {
 
 func TestPlanRoundTripTransforms(t *testing.T) {
 	chains := []string{
-		"first(3)", "mod(10)", "hash(1000000, seed=7)", "sigrid_hash(100, salt=3)", "clamp(0, 5)", "log1p", "bucketize(1, 5.5)", "cast(float32)",
+		"first(3)", "mod(10)", "hash(1000000, seed=7)", "sigrid_hash(100, salt=3)", "clamp(0, 5)", "log1p",
+		"bucketize(1, 5.5)", "cast(float32)",
 		"cast(int64)", "fill(0)", "fill", "list", "scores.clamp(0, 1)", "scores.log1p",
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -88,7 +90,8 @@ func TestPlanRoundTripTransforms(t *testing.T) {
 				continue
 			}
 			// What does not fit the type is an error, and is left out.
-			if text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(chains), 0, 4).Draw(t, "chain of "+f.Type.String()), "|"); text != "" {
+			if text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(chains), 0, 4).Draw(t,
+				"chain of "+f.Type.String()), "|"); text != "" {
 				if err := p.SetTransform(i, mustChain(t, text)); err != nil {
 					p.Transforms[i] = transform.Bound{}
 				} else {
@@ -144,8 +147,14 @@ func TestPlanValidateTransforms(t *testing.T) {
 		"unknown transform 77":            func(p *Plan) { p.Transforms[0].Chain = transform.Chain{{Op: 77}} },
 		"not UTF-8":                       func(p *Plan) { p.Transforms[0].StoredLogical = "\xff" },
 		"partition key, which has none":   func(p *Plan) { p.Features[0] = PartitionColumn("ds") },
-		"it is given what it does not":    func(p *Plan) { p.Transforms[0].Chain = transform.Chain{{Op: transform.First, N: 3, Seed: 1}} },
-		"scores have clamp":               func(p *Plan) { p.Transforms[0].Chain = transform.Chain{{Op: transform.First, N: 3, Scores: true}} },
+		"it is given what it does not": func(p *Plan) {
+			p.Transforms[0].Chain = transform.Chain{{Op: transform.First,
+				N: 3, Seed: 1}}
+		},
+		"scores have clamp": func(p *Plan) {
+			p.Transforms[0].Chain = transform.Chain{{Op: transform.First,
+				N: 3, Scores: true}}
+		},
 		"a value is no Number": func(p *Plan) {
 			p.Transforms[0].Chain = transform.Chain{{Op: transform.Fill, Values: make([]transform.Number, 1)}}
 		},
@@ -232,7 +241,8 @@ func TestTransformRules(t *testing.T) {
 		{`user\_a=first(1)`, "first(1);;;"},
 		{"user_*=first(3);*_b=mod(7)", `!transforms of "user_b": both "user_*" and "*_b" select it`},
 		{"user_b=first(3);user_b=mod(7)", `!both "user_b" and "user_b"`},
-		{"user_c=first(3)", `!transforms of "user_c": not found among the features of the plan; did you mean "user_a" or "user_b"?`},
+		{"user_c=first(3)", `!transforms of "user_c": not found among the features of the plan; ` +
+			`did you mean "user_a" or "user_b"?`},
 		{"item_*=first(3)", `!transforms of "item_*": not found among the features of the plan`},
 		{"@all=first(3)", `!transforms of "click": first of float32: it takes lists`},
 		{"ds=hash(3)", `!transforms of "ds": it is a partition key`},

@@ -23,7 +23,7 @@ import (
 
 // An index that lies, though its checksums are right, gives a CorruptError or batches: never a panic, a hang or a large
 // allocation.
-func TestHostileIndex(t *testing.T) {
+func TestUntrustedIndex(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		table := drawTable(t, smallShape)
 		if len(table.segments) == 0 {
@@ -33,7 +33,8 @@ func TestHostileIndex(t *testing.T) {
 		index := table.indexes[d.ID]
 		number := func(old uint64) uint64 {
 			return rapid.SampledFrom([]uint64{
-				0, 1, old + 1, old - 1, old / 2, old * 2, 1 << 20, 1<<31 - 1, 1 << 31, 1<<32 - 1, math.MaxInt64, 1 << 63, math.MaxUint64,
+				0, 1, old + 1, old - 1, old / 2, old * 2, 1 << 20, 1<<31 - 1, 1 << 31, 1<<32 - 1, math.MaxInt64,
+				1 << 63, math.MaxUint64,
 			}).Draw(t, "number")
 		}
 		number32 := func(old uint32) uint32 { return uint32(number(uint64(old))) }
@@ -105,7 +106,7 @@ func TestHostileIndex(t *testing.T) {
 		}
 		output := rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output")
 		features := drawProjection(t, table)
-		takeHostile(t, table.layout(features, 1, output))
+		takeUntrusted(t, table.layout(features, 1, output))
 		s := open(t, table.dedupLayout(features, drawBatchSize(t), output, drawDedup(t)), drawOptions(t))
 		defer s.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -131,8 +132,8 @@ func TestHostileIndex(t *testing.T) {
 	})
 }
 
-// takeHostile takes some rows: a CorruptError, or a batch that is sound.
-func takeHostile(t *rapid.T, l *Layout) {
+// takeUntrusted takes some rows: a CorruptError, or a batch that is sound.
+func takeUntrusted(t *rapid.T, l *Layout) {
 	taker, err := l.Taker(Options{RoundIntegers: true})
 	if err != nil {
 		t.Fatal(err)
@@ -212,7 +213,8 @@ func (f failure) Fatalf(format string, args ...any) {
 	f.text.CompareAndSwap(nil, &text)
 }
 
-// What a tensor makes of numbers that a float32 does not hold: the nearest, infinity beyond, and NaN and -0 as they are.
+// What a tensor makes of numbers that a float32 does not hold: the nearest, infinity beyond, and NaN and -0 as they
+// are.
 func TestTensorsRound(t *testing.T) {
 	negativeZero := math.Copysign(0, -1)
 	for _, c := range []struct {
@@ -275,7 +277,9 @@ func singleTable(t *testing.T, f storage.Feature, c *vector.Column) *testTable {
 		f.ID: {Object: "file", ObjectSize: n, Length: n, Meta: meta},
 	}}
 	return &testTable{
-		model: model{features: []storage.Feature{f}}, blobs: &memoryBlobs{objects: map[string][]byte{"file": file.Bytes()}},
-		segments: []storage.SegmentDescriptor{{ID: "s", Rows: uint64(c.Rows)}}, indexes: map[string]*testIndex{"s": index},
+		model: model{features: []storage.Feature{f}},
+		blobs: &memoryBlobs{objects: map[string][]byte{"file": file.Bytes()}},
+		segments: []storage.SegmentDescriptor{{ID: "s",
+			Rows: uint64(c.Rows)}}, indexes: map[string]*testIndex{"s": index},
 	}
 }

@@ -1,4 +1,4 @@
-package reader
+package execution
 
 import (
 	"slices"
@@ -8,40 +8,40 @@ import (
 	"github.com/dsistore/dsistore/reader/load"
 )
 
-// A takeView is the rows that a take wants of a stripe, in the order in which it wants them: the stripe's columns, each with an
-// inverse that has those rows alone. What would be a piece a row is one piece, or few, which batches are filled with by loops, and
-// kernels, over many rows.
+// A gatheredStripe is some rows of a stripe, in the order in which they are asked for: the stripe's columns, each with
+// an inverse of those rows alone.
 //
-//	stripe    rows 0 .. 16383         pieces [5,6) [870,871) [9001,9002) ...
-//	view      rows 5 870 9001 ...     piece [0,143)
-type takeView struct {
+//	stripe            rows 0 .. 16383         pieces [5,6) [870,871) [9001,9002) ...
+//	gathered stripe   rows 5 870 9001 ...     piece [0,143)
+type gatheredStripe struct {
 	of       *load.Stripe
 	stripe   load.Stripe
 	rows     []int32 // of the stripe
 	columns  []load.Decoded
-	inverses []viewInverse // of the columns, which those of a group share
+	inverses []gatheredInverse // of the columns, which those of a group share
 }
 
-// viewInverse is what a view makes of an inverse, which begins at of.
-type viewInverse struct {
+// gatheredInverse are the slots of the rows in an inverse, which begins at of.
+type gatheredInverse struct {
 	of   *int32
 	rows []int32
 }
 
-// takeViews are the views of a take; their memory is used again.
-type takeViews struct {
-	all      []*takeView
+// A PieceGatherer gathers the pieces of one batch at a time; its memory is used again. One goroutine uses it.
+type PieceGatherer struct {
+	all      []*gatheredStripe
 	used     int
-	byStripe map[*load.Stripe]*takeView // of those used
+	byStripe map[*load.Stripe]*gatheredStripe // of those used
 }
 
-// gather makes the pieces of a batch pieces of views, unless they are few. The views are good until release.
-func (x *takeViews) gather(pieces []batch.Piece, stripes []takenStripe) []batch.Piece {
-	if len(pieces) < 2*len(stripes) {
+// Gather makes pieces, which are of so many stripes, pieces of gathered stripes, unless they are few. The result is
+// valid until Release.
+func (x *PieceGatherer) Gather(pieces []batch.Piece, stripes int) []batch.Piece {
+	if len(pieces) < 2*stripes {
 		return pieces
 	}
 	out := pieces[:0]
-	var v *takeView
+	var v *gatheredStripe
 	for _, p := range pieces {
 		if v == nil || v.of != p.Stripe {
 			v = x.of(p.Stripe)
@@ -63,26 +63,26 @@ func (x *takeViews) gather(pieces []batch.Piece, stripes []takenStripe) []batch.
 	return out
 }
 
-// of returns the view of a stripe, a new one of no rows if there is none. There are as many as a take has stripes.
-func (x *takeViews) of(s *load.Stripe) *takeView {
+// of returns the gathered stripe of a stripe, a new one without rows if there is none.
+func (x *PieceGatherer) of(s *load.Stripe) *gatheredStripe {
 	if v := x.byStripe[s]; v != nil {
 		return v
 	}
 	if x.used == len(x.all) {
-		x.all = append(x.all, new(takeView))
+		x.all = append(x.all, new(gatheredStripe))
 	}
 	v := x.all[x.used]
 	x.used++
 	v.of = s
 	if x.byStripe == nil {
-		x.byStripe = map[*load.Stripe]*takeView{}
+		x.byStripe = map[*load.Stripe]*gatheredStripe{}
 	}
 	x.byStripe[s] = v
 	return v
 }
 
-// release lets the stripes go.
-func (x *takeViews) release() {
+// Release lets the stripes go.
+func (x *PieceGatherer) Release() {
 	for _, v := range x.all[:x.used] {
 		v.of, v.stripe.Segment, v.rows = nil, nil, v.rows[:0]
 		clear(v.columns)
@@ -94,8 +94,8 @@ func (x *takeViews) release() {
 	clear(x.byStripe)
 }
 
-// fill makes the columns of the view's rows.
-func (v *takeView) fill() {
+// fill makes the columns of the rows.
+func (v *gatheredStripe) fill() {
 	s := &v.stripe
 	s.Segment, s.Index, s.FirstRow, s.Rows = v.of.Segment, v.of.Index, v.of.FirstRow, len(v.rows)
 	if len(v.columns) < len(v.of.Columns) {
@@ -114,19 +114,19 @@ func (v *takeView) fill() {
 	}
 }
 
-// inverse returns the slots of the view's rows. Borrowed until release.
-func (v *takeView) inverse(c *vector.Column) []int32 {
+// inverse returns the slots of the rows. Borrowed until Release.
+func (v *gatheredStripe) inverse(c *vector.Column) []int32 {
 	if len(c.Inverse) == 0 {
 		return v.rows
 	}
 	of := &c.Inverse[0]
-	at := slices.IndexFunc(v.inverses, func(i viewInverse) bool { return i.of == of })
+	at := slices.IndexFunc(v.inverses, func(i gatheredInverse) bool { return i.of == of })
 	if at >= 0 {
 		return v.inverses[at].rows
 	}
-	if at = slices.IndexFunc(v.inverses, func(i viewInverse) bool { return i.of == nil }); at < 0 {
+	if at = slices.IndexFunc(v.inverses, func(i gatheredInverse) bool { return i.of == nil }); at < 0 {
 		at = len(v.inverses)
-		v.inverses = append(v.inverses, viewInverse{})
+		v.inverses = append(v.inverses, gatheredInverse{})
 	}
 	to := &v.inverses[at]
 	to.of, to.rows = of, to.rows[:0]

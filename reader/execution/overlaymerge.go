@@ -1,8 +1,7 @@
-package reader
+package execution
 
 import (
 	"fmt"
-	"sync"
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
@@ -10,19 +9,21 @@ import (
 	"github.com/dsistore/dsistore/reader/load"
 )
 
-// A blend makes the stripe of features whose rows come from several parts: layers of overlays, the segment, or nothing.
+// An overlay merge makes the stripe of features whose rows come from several parts: layers of overlays, the segment, or
+// nothing.
 //
 //	rows        0 1 2 3 4 5 6 7
 //	which       b b o o b - - b           b: the segment, o: a layer, -: null
 //
 //	dense       b b o o b 0 0 b           copied row by row
-//	lists       slots of o, then of b, then one that is null; the inverse says which a row has: what a part has once is there once
+//	lists       slots of o, then of b, then one that is null; the inverse has the slot of each row,
+//	                                      so that a distinct value of a part is there once
 //
-// A stripe whose rows are all of one part is that part's, decoded as if there were no other; parts without a row of a stripe are not
-// fetched for it. A part with few rows of a stripe is decoded for those alone, where stripes with few selected rows are. The zero blend is
-// scratch memory, which blends keep.
-type blend struct {
-	parts []blendPart
+// A stripe whose rows are all of one part is that part's, decoded as if there were no other. Parts without a row of a
+// stripe are not fetched for it. A part with few rows of a stripe is decoded for those alone, as stripes with few
+// selected rows are. A merge is scratch memory.
+type merge struct {
+	parts []mergePart
 	files []load.File // of the segment
 	which []uint16    // of each row, its part
 	rows  int
@@ -33,8 +34,8 @@ type blend struct {
 	next  []int32   // and the next of its rows, where it is decoded for them alone; else -1
 }
 
-// A blendPart is a part in one stripe.
-type blendPart struct {
+// A mergePart is a part in one stripe.
+type mergePart struct {
 	of    *load.ItemPart
 	count int     // of the rows wanted
 	rows  []int32 // of the stripe, where the part is decoded for them alone; else nil
@@ -45,20 +46,15 @@ type blendPart struct {
 	lent      bool             // the inverse is the stripe's
 	decoded   *load.Decoded
 	column    *vector.Column // nil: null
-	own       vector.Column  // has the memory of decoded's values, while borrows says that they are in the blend's
+	own       vector.Column  // has the memory of decoded's values, while borrows says that they are in the merge's
 	borrows   bool
 }
 
-var blends = sync.Pool{New: func() any { return new(blend) }}
-
-// decodeBlended decodes the features of an item that has parts: of the whole stripe, or of rows, which are the stripe's and ascend. It returns
-// how many slots they have.
-func (x *executor) decodeBlended(d *format.StripeDecoder, st *load.Stripe, it *load.Item, rows []int32) (slots uint64, err error) {
-	b := blends.Get().(*blend)
-	defer func() {
-		b.release(x)
-		blends.Put(b)
-	}()
+// decodeMerged decodes the features of an item that has parts: of the whole stripe, or of rows of it, which ascend. It
+// returns how many slots they have.
+func (x *Executor) decodeMerged(w *scratch, st *load.Stripe, it *load.Item, rows []int32) (slots uint64, err error) {
+	b, d := &w.merge, w.decoder
+	defer b.release(x)
 	b.find(x, st, it, rows)
 	for p := range b.parts {
 		if err := b.decodeGroup(d, st, p, x); err != nil {
@@ -71,14 +67,14 @@ func (x *executor) decodeBlended(d *format.StripeDecoder, st *load.Stripe, it *l
 		if err != nil {
 			return 0, err
 		}
-		if x.sessions && f == x.layout.sessionKey {
+		if x.Sessions && f == x.src.SessionKey {
 			var key *vector.Column
 			if c != nil {
 				key = c.Column
 			}
 			st.FindSessions(key)
 		}
-		switch t := x.layout.transformers[f]; {
+		switch t := x.src.Transforms[f]; {
 		case c != nil:
 			slots += uint64(min(c.Column.Slots, b.rows)) // of some parts there may be slots that no row has
 			if t != nil {
@@ -90,14 +86,14 @@ func (x *executor) decodeBlended(d *format.StripeDecoder, st *load.Stripe, it *l
 			err = c.Missing(t, x.zeros.Get(b.rows))
 		}
 		if err != nil {
-			return 0, fmt.Errorf("feature %q: %w", x.layout.features[f].Name, err)
+			return 0, fmt.Errorf("feature %q: %w", x.src.Features[f].Name, err)
 		}
 	}
 	return slots, nil
 }
 
 // find finds the parts of the rows that are wanted.
-func (b *blend) find(x *executor, st *load.Stripe, it *load.Item, rows []int32) {
+func (b *merge) find(x *Executor, st *load.Stripe, it *load.Item, rows []int32) {
 	g, k := st.Segment, st.Index
 	first, stored := g.First[k], g.StoredRows(k)
 	b.files, b.whole, b.rows, b.parts = g.Files, rows == nil, len(rows), b.parts[:0]
@@ -170,18 +166,18 @@ func (b *blend) find(x *executor, st *load.Stripe, it *load.Item, rows []int32) 
 	}
 }
 
-func (b *blend) addPart(of *load.ItemPart) {
+func (b *merge) addPart(of *load.ItemPart) {
 	if n := len(b.parts); n < cap(b.parts) {
 		b.parts = b.parts[:n+1]
 	} else {
-		b.parts = append(b.parts, blendPart{})
+		b.parts = append(b.parts, mergePart{})
 	}
 	p := &b.parts[len(b.parts)-1]
 	p.of, p.count, p.rows, p.inverse, p.lent, p.decoded, p.column = of, 0, nil, nil, false, nil, nil
 }
 
 // decodeGroup decodes the inverse of a part's group, or finds the rows in it.
-func (b *blend) decodeGroup(d *format.StripeDecoder, st *load.Stripe, p int, x *executor) error {
+func (b *merge) decodeGroup(d *format.StripeDecoder, st *load.Stripe, p int, x *Executor) error {
 	part := &b.parts[p]
 	file := part.of.Inverse
 	if file < 0 || part.count == 0 {
@@ -203,7 +199,8 @@ func (b *blend) decodeGroup(d *format.StripeDecoder, st *load.Stripe, p int, x *
 }
 
 // decode makes the i-th feature of the item: a column of st's, or nil where every row is null.
-func (b *blend) decode(d *format.StripeDecoder, st *load.Stripe, it *load.Item, i int, x *executor, shared **load.Decoded) (*load.Decoded, error) {
+func (b *merge) decode(d *format.StripeDecoder, st *load.Stripe, it *load.Item, i int, x *Executor,
+	shared **load.Decoded) (*load.Decoded, error) {
 	f := it.Features[i]
 	var c *load.Decoded
 	if len(b.parts) > 1 {
@@ -220,7 +217,7 @@ func (b *blend) decode(d *format.StripeDecoder, st *load.Stripe, it *load.Item, 
 		}
 		some = true
 		part.decoded = x.column(f)
-		if c != nil && x.layout.features[f].Type.IsList() {
+		if c != nil && x.src.Features[f].Type.IsList() {
 			b.lend(&c.Stored, p, &b.files[file], st.Index, i, at)
 		}
 		var inverse *vector.Column
@@ -236,7 +233,7 @@ func (b *blend) decode(d *format.StripeDecoder, st *load.Stripe, it *load.Item, 
 	if !some {
 		if c != nil {
 			st.Columns[f] = nil
-			x.columns[f].put(c)
+			x.columns[f].Put(c)
 		}
 		return nil, nil
 	}
@@ -250,15 +247,15 @@ func (b *blend) decode(d *format.StripeDecoder, st *load.Stripe, it *load.Item, 
 		*shared = x.inverse()
 		st.KeepInverse(*shared)
 	}
-	if err := b.make(&c.Stored, x.layout.features[f].Type, *shared, i == 0); err != nil {
-		return nil, fmt.Errorf("feature %q: %w", x.layout.features[f].Name, err)
+	if err := b.make(&c.Stored, x.src.Features[f].Type, *shared, i == 0); err != nil {
+		return nil, fmt.Errorf("feature %q: %w", x.src.Features[f].Name, err)
 	}
 	c.Column = &c.Stored
 	for p := range b.parts {
 		part := &b.parts[p]
 		if part.decoded != nil {
 			part.takeBack()
-			x.columns[f].put(part.decoded)
+			x.columns[f].Put(part.decoded)
 			part.decoded = nil
 		}
 	}
@@ -266,12 +263,12 @@ func (b *blend) decode(d *format.StripeDecoder, st *load.Stripe, it *load.Item, 
 }
 
 // release gives back what an error left, and lets go of the item.
-func (b *blend) release(x *executor) {
+func (b *merge) release(x *Executor) {
 	all := b.parts[:cap(b.parts)]
 	for p := range all {
 		part := &all[p]
 		if part.inverse != nil && !part.lent {
-			x.inverses.put(part.inverse)
+			x.inverses.Put(part.inverse)
 		}
 		part.of, part.inverse, part.decoded, part.column = nil, nil, nil, nil
 		part.own, part.borrows = vector.Column{}, false
@@ -280,9 +277,9 @@ func (b *blend) release(x *executor) {
 	clear(b.invs[:cap(b.invs)])
 }
 
-// make makes to, whose memory is used again, of the parts' columns. shared is the inverse of an item with groups, made with its first feature;
-// nil: to has its own, or none.
-func (b *blend) make(to *vector.Column, t vector.Type, shared *load.Decoded, first bool) error {
+// make makes to, whose memory is used again, of the parts' columns. shared is the inverse of an item with groups, made
+// with its first feature; nil: to has its own, or none.
+func (b *merge) make(to *vector.Column, t vector.Type, shared *load.Decoded, first bool) error {
 	if to.InverseBorrowed {
 		to.Inverse, to.InverseBorrowed = nil, false
 	}
@@ -310,7 +307,7 @@ func (b *blend) make(to *vector.Column, t vector.Type, shared *load.Decoded, fir
 }
 
 // plain reports whether no part has an inverse.
-func (b *blend) plain() bool {
+func (b *merge) plain() bool {
 	for p := range b.parts {
 		if c := b.parts[p].column; c != nil && c.Inverse != nil {
 			return false
@@ -320,7 +317,7 @@ func (b *blend) plain() bool {
 }
 
 // start sets what is asked for of each row's part.
-func (b *blend) start() {
+func (b *merge) start() {
 	b.next, b.invs = b.next[:0], b.invs[:0]
 	for p := range b.parts {
 		part := &b.parts[p]
@@ -335,8 +332,8 @@ func (b *blend) start() {
 	}
 }
 
-// row returns the row that row r of the blend is in the column of its part.
-func (b *blend) row(p uint16, r int) int {
+// row returns the row that row r of the merge is in the column of its part.
+func (b *merge) row(p uint16, r int) int {
 	if next := b.next[p]; next >= 0 {
 		b.next[p]++
 		return int(next)
@@ -345,7 +342,7 @@ func (b *blend) row(p uint16, r int) int {
 }
 
 // copyRows makes to out of values of fixed width, row by row.
-func (b *blend) copyRows(to *vector.Column) {
+func (b *merge) copyRows(to *vector.Column) {
 	to.Slots, to.Inverse, to.Lengths = b.rows, nil, nil
 	b.start()
 	nulls := false
@@ -370,18 +367,18 @@ func (b *blend) copyRows(to *vector.Column) {
 	switch to.Type.Physical() {
 	case vector.Int64Values:
 		to.Ints = vector.Resize(to.Ints, n)
-		blendRows(b, to.Ints, width, func(c *vector.Column) []int64 { return c.Ints })
+		mergeRows(b, to.Ints, width, func(c *vector.Column) []int64 { return c.Ints })
 	case vector.Float32Values:
 		to.Floats = vector.Resize(to.Floats, n)
-		blendRows(b, to.Floats, width, func(c *vector.Column) []float32 { return c.Floats })
+		mergeRows(b, to.Floats, width, func(c *vector.Column) []float32 { return c.Floats })
 	case vector.Float64Values:
 		to.Doubles = vector.Resize(to.Doubles, n)
-		blendRows(b, to.Doubles, width, func(c *vector.Column) []float64 { return c.Doubles })
+		mergeRows(b, to.Doubles, width, func(c *vector.Column) []float64 { return c.Doubles })
 	}
 }
 
-// blendRows copies the value of each row, zeros for null; values says which slice of a column they are.
-func blendRows[T any](b *blend, dst []T, width int, values func(*vector.Column) []T) {
+// mergeRows copies the value of each row, zeros for null; values says which slice of a column they are.
+func mergeRows[T any](b *merge, dst []T, width int, values func(*vector.Column) []T) {
 	var few [4][]T
 	from := few[:0]
 	for p := range b.parts {
@@ -405,7 +402,7 @@ func blendRows[T any](b *blend, dst []T, width int, values func(*vector.Column) 
 }
 
 // invert writes the slot of each row.
-func (b *blend) invert(dst []int32) {
+func (b *merge) invert(dst []int32) {
 	b.start()
 	for r, p := range b.which {
 		slot := 0
@@ -420,7 +417,7 @@ func (b *blend) invert(dst []int32) {
 }
 
 // joinSlots makes to of the slots of all parts, one after the other, and one for null.
-func (b *blend) joinSlots(to *vector.Column) error {
+func (b *merge) joinSlots(to *vector.Column) error {
 	width := to.Type.Width()
 	slots, values := 0, 0
 	nulls, partial := false, false
@@ -484,22 +481,27 @@ func (b *blend) joinSlots(to *vector.Column) error {
 	case vector.Int64Values:
 		to.Ints = joinValues(b, vector.Resize(to.Ints, values), width, func(c *vector.Column) []int64 { return c.Ints })
 	case vector.Float32Values:
-		to.Floats = joinValues(b, vector.Resize(to.Floats, values), width, func(c *vector.Column) []float32 { return c.Floats })
+		to.Floats = joinValues(b, vector.Resize(to.Floats, values), width,
+			func(c *vector.Column) []float32 { return c.Floats })
 	case vector.Float64Values:
-		to.Doubles = joinValues(b, vector.Resize(to.Doubles, values), width, func(c *vector.Column) []float64 { return c.Doubles })
+		to.Doubles = joinValues(b, vector.Resize(to.Doubles, values), width,
+			func(c *vector.Column) []float64 { return c.Doubles })
 	case vector.ByteValues:
 		to.Data = joinValues(b, vector.Resize(to.Data, values), width, func(c *vector.Column) []byte { return c.Data })
 	}
 	switch to.Type.Score {
 	case vector.Float32:
-		to.ScoreFloats = joinValues(b, vector.Resize(to.ScoreFloats, values), width, func(c *vector.Column) []float32 { return c.ScoreFloats })
+		to.ScoreFloats = joinValues(b, vector.Resize(to.ScoreFloats, values), width,
+			func(c *vector.Column) []float32 { return c.ScoreFloats })
 	case vector.Float64:
-		to.ScoreDoubles = joinValues(b, vector.Resize(to.ScoreDoubles, values), width, func(c *vector.Column) []float64 { return c.ScoreDoubles })
+		to.ScoreDoubles = joinValues(b, vector.Resize(to.ScoreDoubles, values), width,
+			func(c *vector.Column) []float64 { return c.ScoreDoubles })
 	}
 	return nil
 }
 
-// joinRanges writes the ranges of c's slots, nil: of a null one, to the slots of to from base on. Their values come after at others.
+// joinRanges writes the ranges of c's slots, nil: of a null one, to the slots of to from base on. Their values come
+// after at others.
 func joinRanges(to, c *vector.Column, base, at int32) {
 	if to.Lengths == nil {
 		ends := to.Offsets[base+1:]
@@ -524,7 +526,7 @@ func joinRanges(to, c *vector.Column, base, at int32) {
 }
 
 // joinValues copies the values of all parts to dst, but those that are there, zeros for the slot that is null.
-func joinValues[T any](b *blend, dst []T, width int, values func(*vector.Column) []T) []T {
+func joinValues[T any](b *merge, dst []T, width int, values func(*vector.Column) []T) []T {
 	at := 0
 	for p := range b.parts {
 		part := &b.parts[p]

@@ -1,4 +1,4 @@
-package reader
+package execution
 
 import (
 	"github.com/dsistore/dsistore/format"
@@ -6,17 +6,20 @@ import (
 	"github.com/dsistore/dsistore/reader/load"
 )
 
-// The slots of a blend's parts come one after the other, and so do their values: a part that is decoded whole is decoded to where its values go.
+// The slots of a merge's parts come one after the other, and so do their values. A part that is decoded whole is
+// decoded to where its values go.
 //
-//	values of the blend   | part 0 | part 1     | part 2 ...
-//	                        ^        ^ lent to part 1's column, whose own memory is kept aside meanwhile
+//	values of the merge   | part 0 | part 1     | part 2 ...
+//	                        ^        ^ lent to part 1's column, whose own memory is kept meanwhile
 //	                        of rows alone: decoded elsewhere, and copied
 
-// maxLent is for how many values room is made before a stripe's checksums are looked at: what a damaged directory says is not believed further.
+// maxLent is for how many values room is made before a stripe's checksums are looked at: what a damaged directory says
+// is not believed further.
 const maxLent = 1 << 24
 
-// lend makes the values of part p, of a list, go to place at of to's, where the part is decoded whole as the type that is wanted. f is its file.
-func (b *blend) lend(to *vector.Column, p int, f *load.File, stripe, feature, at int) {
+// lend makes the values of part p, of a list, go to position at of to's, where the part is decoded whole as the type
+// that is wanted. f is its file.
+func (b *merge) lend(to *vector.Column, p int, f *load.File, stripe, feature, at int) {
 	part := &b.parts[p]
 	n := wholeElements(part, f.Entry.Meta, stripe)
 	if n < 0 || f.Entry.Meta.Type != f.Want {
@@ -52,7 +55,7 @@ func (b *blend) lend(to *vector.Column, p int, f *load.File, stripe, feature, at
 }
 
 // wholeElements returns how many values a part has that is decoded whole, else -1.
-func wholeElements(part *blendPart, m *format.FileMeta, stripe int) int {
+func wholeElements(part *mergePart, m *format.FileMeta, stripe int) int {
 	if part.rows != nil {
 		return -1
 	}
@@ -71,7 +74,7 @@ func lendValues[T any](to, of *[]T, at, n, room int) {
 }
 
 // takeBack gives a part's column its own memory again.
-func (x *blendPart) takeBack() {
+func (x *mergePart) takeBack() {
 	if !x.borrows {
 		return
 	}

@@ -1,0 +1,85 @@
+package execution
+
+import (
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/reader/batch"
+	"github.com/dsistore/dsistore/reader/cache"
+	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/memory"
+)
+
+// Pools keep the memory of the readers of one plan for its next use, and bound their work. Safe for concurrent use.
+type Pools struct {
+	Batches *batch.Pool
+	Tokens  chan struct{} // holds a token for each task that a worker is at
+
+	columns   []memory.FreeList[load.Decoded] // of each feature
+	inverses  memory.FreeList[load.Decoded]
+	zeros     load.ZeroInverse
+	buffers   memory.BytePool
+	tasks     memory.FreeList[load.IOTask]
+	stripes   memory.FreeList[load.Stripe]
+	scratches memory.FreeList[scratch]
+
+	key   poolsKey
+	reuse bool // they are kept for the next reader in the end
+}
+
+// scratch is what one goroutine decodes with.
+type scratch struct {
+	decoder *format.StripeDecoder
+	group   format.Selection // the rows in the group of an item, where rows are decoded alone
+	merge   merge
+}
+
+// NewPools returns pools for readers of src that have the options' memory, batches and workers in sum: those of a
+// closed reader, where they fit.
+func NewPools(src *Source, opts *Options) *Pools {
+	key := poolsKey{
+		batches: opts.Batches, workers: opts.Workers, memory: opts.MemoryBudget, limits: opts.Limits,
+		columns: len(src.Features),
+	}
+	reuse := opts.Reuse && isComparable(opts.Batches.Allocator)
+	if reuse {
+		p := reused.take(&key, src.Plan)
+		cache.CountMemory(p != nil)
+		if p != nil {
+			return p
+		}
+	}
+	p := &Pools{
+		Batches: batch.NewPool(src.Plan, key.batches),
+		Tokens:  make(chan struct{}, opts.Workers),
+		columns: make([]memory.FreeList[load.Decoded], len(src.Features)),
+		buffers: memory.BytePool{Max: opts.MemoryBudget / 2},
+		key:     key,
+		reuse:   reuse,
+	}
+	p.stripes.New = func() *load.Stripe {
+		return &load.Stripe{Columns: make([]*load.Decoded, len(p.columns)), Ready: make(chan struct{}, 1)}
+	}
+	p.scratches.New = func() *scratch { return &scratch{decoder: format.NewStripeDecoder(key.limits)} }
+	return p
+}
+
+// Close frees what is idle now and the rest when it comes back, or keeps both for the next reader. Nobody uses the
+// pools any more.
+func (p *Pools) Close() {
+	if p.reuse {
+		reused.put(p)
+	} else {
+		p.Batches.Close()
+	}
+}
+
+// column returns memory for a stripe of a feature.
+func (p *Pools) column(feature int32) *load.Decoded { return decoded(&p.columns[feature]) }
+
+// inverse returns memory for an inverse.
+func (p *Pools) inverse() *load.Decoded { return decoded(&p.inverses) }
+
+func decoded(l *memory.FreeList[load.Decoded]) *load.Decoded {
+	d := l.Get()
+	d.Absent = false
+	return d
+}

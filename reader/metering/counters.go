@@ -1,0 +1,91 @@
+package metering
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/dsistore/dsistore/reader/batch"
+	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/usage"
+)
+
+// Stats are what a reader has done so far.
+type Stats struct {
+	Rows, Batches   uint64
+	BytesNeeded     uint64 // of the projected stripes
+	BytesUnneeded   uint64 // of the gaps between them that were read too
+	Requests        uint64
+	DecodeSeconds   float64 // over all workers: checksum, decode, widen
+	AssembleSeconds float64 // over all workers: making batches of stripes
+	ReadSeconds     float64 // over all requests: until the bytes were there
+	StallSeconds    float64 // Next waited
+	// DecodedRows and DecodedSlots are the rows and slots of the decoded feature stripes, added up. DedupeFactor is
+	// their quotient; 1 without duplicates.
+	DecodedRows, DecodedSlots uint64
+	DedupeFactor              float64
+	// SlotRows and Slots are those of the batches, added up. EmittedFactor is their quotient: 1 where the plan's Dedup
+	// is DedupKJT.
+	SlotRows, Slots uint64
+	EmittedFactor   float64
+	// Prefetched is the number of batches that are made and not yet given.
+	Prefetched int64
+	// StripeHits and StripeMisses are stripes that a Taker found decoded, and that it had to read.
+	StripeHits, StripeMisses uint64
+}
+
+// Counters count the work of one scanner, or of several that are one reader. Times are in nanoseconds.
+type Counters struct {
+	Rows, Batches                 atomic.Uint64
+	SlotRows, Slots               atomic.Uint64
+	Needed, Unneeded              atomic.Uint64
+	Requests                      atomic.Uint64
+	DecodedRows, DecodedSlots     atomic.Uint64
+	Decode, Assemble, Stall, Read atomic.Int64
+	Ready                         atomic.Int64  // batches made and not yet given
+	StripeHits, StripeMisses      atomic.Uint64 // of a Taker
+	Meter                         Meter
+}
+
+// CountTask counts an I/O task that is to be read.
+func (c *Counters) CountTask(u *load.IOTask) {
+	c.Needed.Add(u.Needed)
+	c.Unneeded.Add(u.Unneeded)
+	c.Meter.count(u)
+}
+
+// CountBatch counts a batch that is given.
+func (c *Counters) CountBatch(b *batch.Batch) {
+	c.Batches.Add(1)
+	c.Rows.Add(uint64(b.Rows))
+	c.SlotRows.Add(b.SlotRows)
+	c.Slots.Add(b.Slots)
+}
+
+// Since adds the time since start to one of the times.
+func Since(start time.Time, to *atomic.Int64) { to.Add(int64(time.Since(start))) }
+
+// Usage returns the counters as usage records have them.
+func (c *Counters) Usage() usage.Counters {
+	return usage.Counters{
+		Rows: c.Rows.Load(), Batches: c.Batches.Load(), Requests: c.Requests.Load(),
+		BytesNeeded: c.Needed.Load(), BytesUnneeded: c.Unneeded.Load(),
+		Stall: time.Duration(c.Stall.Load()), Decode: time.Duration(c.Decode.Load()),
+		Assemble: time.Duration(c.Assemble.Load()), Read: time.Duration(c.Read.Load()),
+		StoredRows: c.DecodedRows.Load(), StoredSlots: c.DecodedSlots.Load(),
+		EmittedRows: c.SlotRows.Load(), EmittedSlots: c.Slots.Load(),
+	}
+}
+
+// Stats returns the values of the counters.
+func (c *Counters) Stats() Stats {
+	u := c.Usage()
+	return Stats{
+		Rows: u.Rows, Batches: u.Batches, BytesNeeded: u.BytesNeeded, BytesUnneeded: u.BytesUnneeded,
+		Requests:      u.Requests,
+		DecodeSeconds: u.Decode.Seconds(), AssembleSeconds: u.Assemble.Seconds(),
+		ReadSeconds: u.Read.Seconds(), StallSeconds: u.Stall.Seconds(),
+		DecodedRows: u.StoredRows, DecodedSlots: u.StoredSlots, DedupeFactor: u.StoredFactor(),
+		SlotRows: u.EmittedRows, Slots: u.EmittedSlots, EmittedFactor: u.EmittedFactor(),
+		Prefetched: c.Ready.Load(), StripeHits: c.StripeHits.Load(), StripeMisses: c.StripeMisses.Load(),
+	}
+}

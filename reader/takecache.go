@@ -1,0 +1,123 @@
+package reader
+
+import (
+	"github.com/dsistore/dsistore/internal/lru"
+	"github.com/dsistore/dsistore/reader/load"
+)
+
+// A takeCache keeps the segments that a Taker used last, and decoded stripes of them that are asked for often.
+//
+//	used once       decoded for the rows asked for: nothing is kept
+//	used again      decoded whole and kept, while the budget allows
+//	budget is full  kept in place of the stripe used longest ago, if it was used twice as often as that one
+//
+// To decode a whole stripe costs several times more than to decode some rows. The admission rule, that of TinyLFU,
+// keeps uniform random takes of a table larger than the budget from replacing stripes again and again.
+type takeCache struct {
+	segments *lru.Cache[int, *takeSegment] // by index in the layout
+	stripes  *lru.Cache[stripeKey, *load.Stripe]
+	admitted int64 // bytes of stripes that are admitted and not yet there
+	// uses of stripes, halved after each agingPeriod uses.
+	uses    map[stripeKey]int
+	counted int // uses since then
+}
+
+// A takeSegment is a segment of a layout.
+type takeSegment struct {
+	*load.Segment
+	index int // in the layout
+}
+
+type stripeKey struct{ segment, stripe int }
+
+func (g *takeSegment) key(stripe int) stripeKey { return stripeKey{g.index, stripe} }
+
+// agingPeriod is the number of uses after which all counts of uses are halved.
+const agingPeriod = 1 << 12
+
+// newTakeCache returns an empty cache of about so many bytes of segments and of stripes. release takes a stripe back.
+func newTakeCache(segments, stripes int64, release func(*load.Stripe)) *takeCache {
+	c := &takeCache{uses: map[stripeKey]int{}}
+	c.stripes = lru.New(stripes, func(_ stripeKey, s *load.Stripe) { release(s) })
+	c.segments = lru.New(segments, func(_ int, g *takeSegment) {
+		for i := range g.Stripes() {
+			c.stripes.Remove(g.key(i))
+		}
+	})
+	return c
+}
+
+// put keeps a segment.
+func (c *takeCache) put(g *takeSegment) {
+	size := int64(g.Stripes()) * int64(len(g.Files)+1) * bytesPerStripe
+	if g.Dictionaries != nil {
+		size += g.Dictionaries.Bytes
+	}
+	c.segments.Put(g.index, g, size)
+}
+
+// has reports whether a segment is kept.
+func (c *takeCache) has(g *takeSegment) bool {
+	kept, _ := c.segments.Get(g.index)
+	return kept == g
+}
+
+// drop forgets a segment with its stripes.
+func (c *takeCache) drop(g *takeSegment) {
+	if c.has(g) {
+		c.segments.Remove(g.index)
+	}
+}
+
+// use counts a use of a stripe, and returns how many there were.
+func (c *takeCache) use(key stripeKey) int {
+	if c.counted++; c.counted >= agingPeriod {
+		c.counted = 0
+		for k, n := range c.uses {
+			if c.uses[k] = n / 2; n < 2 {
+				delete(c.uses, k)
+			}
+		}
+	}
+	c.uses[key]++
+	return c.uses[key]
+}
+
+// get returns a stripe that is kept, for one more user, or nil. It counts a use.
+func (c *takeCache) get(g *takeSegment, i int) *load.Stripe {
+	s, ok := c.stripes.Get(g.key(i))
+	if !ok {
+		return nil
+	}
+	c.use(g.key(i))
+	s.Users.Add(1)
+	return s
+}
+
+// admit counts a use of a stripe that is not kept, and reports whether it is to be decoded whole. If so it makes room,
+// and keep follows.
+func (c *takeCache) admit(g *takeSegment, i int) bool {
+	uses, size := c.use(g.key(i)), int64(g.DecodedBytes(i))
+	if uses < 2 || size > c.stripes.Max() || !c.has(g) {
+		return false
+	}
+	for c.stripes.Size()+c.admitted+size > c.stripes.Max() {
+		oldest, ok := c.stripes.Oldest()
+		if !ok || uses < 2*c.uses[oldest] {
+			return false
+		}
+		c.stripes.Remove(oldest)
+	}
+	c.admitted += size
+	return true
+}
+
+// keep takes over a stripe that was admitted, unless it did not decode.
+func (c *takeCache) keep(g *takeSegment, s *load.Stripe, err error) {
+	size := int64(g.DecodedBytes(s.Index))
+	c.admitted -= size
+	if err == nil && c.has(g) {
+		s.Users.Add(1)
+		c.stripes.Put(g.key(s.Index), s, size)
+	}
+}
