@@ -75,7 +75,8 @@ func (b *Batch) make(l *batchLayout) error {
 	if l.plan.Dedup != plan.DedupKJT {
 		b.Slots = b.maker.slots(b)
 	}
-	b.maker.filler.b, b.maker.filler.l, b.maker.filler.partial = b, l, l.plan.Dedup == plan.DedupPartial
+	f := &b.maker.filler
+	f.b, f.l, f.partial, f.viewOf = b, l, l.plan.Dedup == plan.DedupPartial, nil
 	if err := b.maker.fillColumns(b, l); err != nil || b.Tensors == nil {
 		return err
 	}

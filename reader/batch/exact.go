@@ -111,27 +111,6 @@ func (e *exactColumn) fillRanges(g *Group, x *listFiller) (n int, err error) {
 
 // fillValues copies the values of a group's slots, else of all rows; values says which slice of a column they are.
 func fillValues[T any](dst []T, e *exactColumn, g *Group, x *listFiller, values func(*vector.Column) []T) {
-	if g != nil {
-		fillSlotValues(dst, e, g, x, values)
-		return
-	}
-	width := e.column.Type.Width()
-	for i := range x.b.pieces {
-		p := &x.b.pieces[i]
-		s := p.Column(e.feature)
-		switch {
-		case width > 0 && s == nil:
-			clear(dst[p.At*width : (p.At+p.Hi-p.Lo)*width])
-		case width > 0:
-			expand.PutFixed(dst[p.At*width:], values(s), s, width, p.Lo, p.Hi)
-		case s != nil:
-			expand.PutLists(dst[e.column.Offsets[p.At]:], values(s), s, p.Lo, p.Hi, false)
-		}
-	}
-}
-
-// fillSlotValues copies the values of every span; values says which slice of a column they are.
-func fillSlotValues[T any](dst []T, e *exactColumn, g *Group, x *listFiller, values func(*vector.Column) []T) {
 	if e.column.Lengths != nil {
 		for i := range x.copies {
 			v := &x.copies[i]
@@ -140,25 +119,18 @@ func fillSlotValues[T any](dst []T, e *exactColumn, g *Group, x *listFiller, val
 		return
 	}
 	width := e.column.Type.Width()
-	at := 0
-	for _, s := range x.spans(g) {
-		c := x.column(s, e.feature)
-		n := int(s.hi-s.lo) * width
+	for i := range x.sources(g) {
+		c, lo, hi := x.source(g, i, e.feature)
+		n := (hi - lo) * width
 		switch {
 		case width > 0 && c == nil:
-			clear(dst[at : at+n])
-		case width > 0 && s.listed:
-			v := x.listed(s, c)
-			expand.PutFixed(dst[at:at+n], values(c), &v, width, 0, v.Rows)
-		case c != nil && s.listed:
-			v := x.listed(s, c)
-			n = expand.PutLists(dst[at:], values(c), &v, 0, v.Rows, false)
+			clear(dst[:n])
 		case width > 0:
-			n = copy(dst[at:at+n], values(c)[int(s.lo)*width:int(s.hi)*width])
+			expand.PutFixed(dst[:n], values(c), c, width, lo, hi)
 		case c != nil:
-			n = expand.PutSlotLists(dst[at:], values(c), c, int(s.lo), int(s.hi))
+			n = expand.PutLists(dst, values(c), c, lo, hi, false)
 		}
-		at += n
+		dst = dst[n:]
 	}
 }
 
@@ -174,16 +146,6 @@ func (p *Piece) Column(feature int32) *vector.Column {
 		return nil
 	}
 	return d.Column
-}
-
-// fillPresence sets a bit a row that is not null; dst was cleared.
-func fillPresence(dst vector.Bitmap, b *Batch, feature int32) {
-	for i := range b.pieces {
-		p := &b.pieces[i]
-		if s := p.Column(feature); s != nil {
-			expand.PutPresence(dst, p.At, s, p.Lo, p.Hi)
-		}
-	}
 }
 
 // fillRanges writes the length of each row's list, and where each ends when the first begins at base. It returns the

@@ -1,8 +1,6 @@
 package batch
 
 import (
-	"slices"
-
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/expand"
 	"github.com/dsistore/dsistore/reader/memory"
@@ -49,6 +47,9 @@ type listFiller struct {
 	groupOf []int32 // by position in the plan, the position in groups; nil: no feature is in one
 	alone   Group   // where partial: what the features in no group are as slots
 	copies  []valueCopy
+
+	view   vector.Column  // what source returns
+	viewOf *vector.Column // what view has the slots of; nil: of nothing that is asked for again
 }
 
 // group returns the group that says which slots a feature has; nil: each row has its list.
@@ -173,68 +174,73 @@ func (x *listFiller) placeLists(ends, lengths []int32, g *Group, feature int32, 
 	return expand.Accumulate(ends, n)
 }
 
+// sources returns how many stretches of rows a group's slots come from, without a group all rows: see source.
+func (x *listFiller) sources(g *Group) int {
+	if g == nil {
+		return len(x.b.pieces)
+	}
+	return g.to - g.from
+}
+
+// source returns the i-th stretch of a feature's values: rows [lo, hi) of a column, nil where they are null. They are
+// as many as the slots, or the rows, that they fill, one stretch after the other. Borrowed until the next call.
+func (x *listFiller) source(g *Group, i int, feature int32) (c *vector.Column, lo, hi int) {
+	if g == nil {
+		p := &x.b.pieces[i]
+		return p.Column(feature), p.Lo, p.Hi
+	}
+	s := x.spans(g)[i]
+	c, lo, hi = x.column(s, feature), int(s.lo), int(s.hi)
+	switch {
+	case c == nil:
+	case s.listed: // the slots that the span lists, as rows
+		x.view, x.viewOf = *c, nil
+		x.view.Inverse = x.b.maker.picker.listed[lo:hi]
+		x.view.Rows, x.view.Monotone, x.view.InverseBorrowed = hi-lo, false, true
+		return &x.view, 0, hi - lo
+	case c.Inverse != nil: // its slots as rows
+		if x.viewOf != c {
+			x.view, x.viewOf = *c, c
+			x.view.Rows, x.view.Inverse = c.Slots, nil
+		}
+		return &x.view, lo, hi
+	}
+	return c, lo, hi
+}
+
 // some reports whether a column of a feature, nil where it is missing, is such in any stripe of the batch.
 func (x *listFiller) some(g *Group, feature int32, is func(*vector.Column) bool) bool {
-	if g == nil {
-		return slices.ContainsFunc(x.b.pieces, func(p Piece) bool { return is(p.Column(feature)) })
+	for i := range x.sources(g) {
+		if c, _, _ := x.source(g, i, feature); is(c) {
+			return true
+		}
 	}
-	return slices.ContainsFunc(x.spans(g), func(s slotSpan) bool { return is(x.column(s, feature)) })
+	return false
 }
 
 // putLengths writes the lengths of a feature's slots, without a group those of its rows.
 func (x *listFiller) putLengths(dst []int32, g *Group, feature int32) {
-	if g == nil {
-		for i := range x.b.pieces {
-			p := &x.b.pieces[i]
-			if c := p.Column(feature); c != nil {
-				expand.PutLengths(dst[p.At:], c, p.Lo, p.Hi)
-			} else {
-				clear(dst[p.At : p.At+p.Hi-p.Lo])
-			}
+	for i := range x.sources(g) {
+		c, lo, hi := x.source(g, i, feature)
+		if c != nil {
+			expand.PutLengths(dst, c, lo, hi)
+		} else {
+			clear(dst[:hi-lo])
 		}
-		return
-	}
-	for _, s := range x.spans(g) {
-		n := s.hi - s.lo
-		switch c := x.column(s, feature); {
-		case c == nil:
-			clear(dst[:n])
-		case s.listed:
-			v := x.listed(s, c)
-			expand.PutLengths(dst, &v, 0, v.Rows)
-		default:
-			expand.PutSlotLengths(dst, c, int(s.lo), int(s.hi))
-		}
-		dst = dst[n:]
+		dst = dst[hi-lo:]
 	}
 }
 
 // putPresence sets the bits of a feature's slots, without a group of its rows, that are not null; dst was cleared.
 func (x *listFiller) putPresence(dst vector.Bitmap, g *Group, feature int32) {
-	if g == nil {
-		fillPresence(dst, x.b, feature)
-		return
-	}
 	at := 0
-	for _, s := range x.spans(g) {
-		switch c := x.column(s, feature); {
-		case c == nil:
-		case s.listed:
-			v := x.listed(s, c)
-			expand.PutPresence(dst, at, &v, 0, v.Rows)
-		default:
-			expand.PutSlotPresence(dst, at, c, int(s.lo), int(s.hi))
+	for i := range x.sources(g) {
+		c, lo, hi := x.source(g, i, feature)
+		if c != nil {
+			expand.PutPresence(dst, at, c, lo, hi)
 		}
-		at += int(s.hi - s.lo)
+		at += hi - lo
 	}
-}
-
-// listed returns c with the slots that a span lists as rows. Its slices are borrowed.
-func (x *listFiller) listed(s slotSpan, c *vector.Column) vector.Column {
-	v := *c
-	v.Inverse = x.b.maker.picker.listed[s.lo:s.hi]
-	v.Rows, v.Monotone, v.InverseBorrowed = len(v.Inverse), false, true
-	return v
 }
 
 // placeFeature fills the starts and lengths of a feature's slots, whose values begin at n, and appends the copies of
@@ -359,30 +365,16 @@ func (x *listFiller) copyValues(j *Jagged, kind listKind, m *listMemory, total i
 	}
 	bytes := 8*len(j.Values) + 4*len(j.FloatValues)
 	for k, f := range j.Features {
-		at := j.First[k]
-		g := x.group(f)
-		if g == nil {
-			for i := range x.b.pieces {
-				p := &x.b.pieces[i]
-				if c := p.Column(f); c != nil {
-					putRows(j, kind, int(begins[at+p.At]), c, p.Lo, p.Hi, expand.GoesPast(bytes, p.Hi-p.Lo))
-				}
-			}
-			continue
-		}
-		if x.partial {
+		at, g := j.First[k], x.group(f)
+		if g != nil && x.partial {
 			continue // copies has them
 		}
-		for _, s := range x.spans(g) {
-			switch c := x.column(s, f); {
-			case c == nil:
-			case s.listed:
-				v := x.listed(s, c)
-				putRows(j, kind, int(begins[at]), &v, 0, v.Rows, false)
-			default:
-				putSpan(j, kind, int(begins[at]), c, int(s.lo), int(s.hi))
+		for i := range x.sources(g) {
+			c, lo, hi := x.source(g, i, f)
+			if c != nil {
+				putRows(j, kind, int(begins[at]), c, lo, hi, g == nil && expand.GoesPast(bytes, hi-lo))
 			}
-			at += int(s.hi - s.lo)
+			at += hi - lo
 		}
 	}
 }
@@ -411,18 +403,6 @@ func copyFloats(dst, floats []float32, doubles []float64, from, to int32) {
 	}
 }
 
-// putSpan copies the lists of slots [lo, hi) one after the other to position at of j's values.
-func putSpan(j *Jagged, kind listKind, at int, c *vector.Column, lo, hi int) {
-	if kind == floatLists {
-		putSlotFloats(j.FloatValues[at:], c.Floats, c.Doubles, c, lo, hi)
-	} else {
-		expand.PutSlotLists(j.Values[at:], c.Ints, c, lo, hi)
-	}
-	if kind == weightedLists {
-		putSlotFloats(j.Weights[at:], c.ScoreFloats, c.ScoreDoubles, c, lo, hi)
-	}
-}
-
 // putRows copies the lists of rows [lo, hi) one after the other to position at of j's values; past: past the caches.
 func putRows(j *Jagged, kind listKind, at int, c *vector.Column, lo, hi int, past bool) {
 	if kind == floatLists {
@@ -432,22 +412,5 @@ func putRows(j *Jagged, kind listKind, at int, c *vector.Column, lo, hi int, pas
 	}
 	if kind == weightedLists {
 		putFloats(j.Weights[at:], c.ScoreFloats, c.ScoreDoubles, c, lo, hi, past)
-	}
-}
-
-// putSlotFloats is putFloats for slots.
-func putSlotFloats(dst, floats []float32, doubles []float64, c *vector.Column, lo, hi int) {
-	switch {
-	case lo == hi:
-	case c.Lengths == nil:
-		copyFloats(dst, floats, doubles, c.Offsets[lo], c.Offsets[hi])
-	case len(doubles) == 0:
-		expand.PutSlotLists(dst, floats, c, lo, hi)
-	default:
-		for s := lo; s < hi; s++ {
-			from, to := c.SlotRange(s)
-			copyFloats(dst, floats, doubles, int32(from), int32(to))
-			dst = dst[to-from:]
-		}
 	}
 }

@@ -195,7 +195,7 @@ func presenceOf(buf *memory.Buffer[uint64], features []int32, b *Batch, l *batch
 	all := buf.Resize(l.allocator, words*len(features))
 	clear(all)
 	for k, f := range features {
-		fillPresence(vector.Bitmap(all[k*words:(k+1)*words]), b, f)
+		b.maker.filler.putPresence(vector.Bitmap(all[k*words:(k+1)*words]), nil, f)
 	}
 	return all
 }

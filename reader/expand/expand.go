@@ -137,6 +137,9 @@ func PutConvertedLists[To, From int64 | float32 | float64](dst []To, values []Fr
 	n := 0
 	for r := lo; r < hi; r++ {
 		from, to := c.RowRange(r)
+		if c.Inverse == nil && c.Lengths == nil { // all of them are one run
+			to, r = int(c.Offsets[hi]), hi
+		}
 		in := values[from:to]
 		out := dst[n : n+len(in)]
 		for i, v := range in {
