@@ -122,7 +122,7 @@ func cut[T any](s []T, n int) (head, tail []T) { return s[:n:n], s[n:] }
 
 func (x *listFiller) spans(g *Group) []slotSpan { return x.b.maker.picker.spans[g.from:g.to] }
 
-// Column returns the column that a span is of.
+// column returns the column that a span is of.
 func (x *listFiller) column(s slotSpan, feature int32) *vector.Column {
 	return x.b.pieces[s.piece].Column(feature)
 }

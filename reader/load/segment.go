@@ -21,23 +21,23 @@ type Segment struct {
 	ID     string
 	Starts []uint64 // row of the plan's own order at which each stripe starts, and the end
 	First  []uint64 // row of the segment at which each stripe starts, and the end
-	// selected are the rows of the segment that the plan reads; nil: all. Those without any are in no I/O task.
+	// Selected are the rows of the segment that the plan reads; nil: all. Those without any are in no I/O task.
 	Selected *roaring.Bitmap
-	// files are what is read: those of the layout's features that the segment has, then the inverses of their groups.
+	// Files are what is read: those of the layout's features that the segment has, then the inverses of their groups.
 	Files []File
-	// items are the units of decoding in a stripe. An item's inverse, when it has one, is decoded before its features.
+	// Items are the units of decoding in a stripe. An item's inverse, when it has one, is decoded before its features.
 	Items []Item
-	// featureFile is the position in files of each feature that the layout reads, or -1: null in every row, or a
+	// FeatureFile is the position in files of each feature that the layout reads, or -1: null in every row, or a
 	// partition key.
 	FeatureFile []int32
 	// Merged are the items that have parts.
 	Merged []int32
-	// owners and shared say whose bytes the files have: see setOwners.
+	// Owners and Shared say whose bytes the files have: see SetOwners.
 	Owners []int32
 	Shared [][]int32
-	// weighted are the rows with the layout's weight; nil: the plan has no weights.
+	// Weighted are the rows with the layout's weight; nil: the plan has no weights.
 	Weighted *roaring.Bitmap
-	// dictionaries are those of files, nil when none has one.
+	// Dictionaries are those of files, nil when none has one.
 	Dictionaries *Dictionaries
 	Partition    storage.Partition
 	Sharing      atomic.Pointer[Sharing] // found when first asked for
@@ -48,10 +48,10 @@ type File struct {
 	Entry   *storage.FeatureEntry
 	Feature string // its name for messages
 	Want    vector.Type
-	// stripes are those that it is needed in; nil: all.
+	// Stripes are those that it is needed in; nil: all.
 	Stripes vector.Bitmap
 	gaps    bool // there is something between its stripes
-	// transforms come after want; nil: none.
+	// Transforms come after want; nil: none.
 	Transforms *transform.Program
 }
 
@@ -60,9 +60,9 @@ type File struct {
 type Item struct {
 	Inverse  int32   // in files, or -1
 	Features []int32 // positions in Layout.features
-	// parts are where the rows come from when that is more than one source: see merge.go. They have the inverses then.
+	// Parts are where the rows come from when that is more than one source: see package execution. They have the inverses then.
 	Parts []ItemPart
-	// grouped: all parts with files are of groups, and so are the features, which then share an inverse.
+	// Grouped: all parts with files are of groups, and so are the features, which then share an inverse.
 	Grouped bool
 }
 
@@ -271,6 +271,6 @@ func (f *File) Locate(err error, at uint64) error {
 // immutable.
 type Sharing struct {
 	ID uint64 // no other sharing has it
-	// numbers has an inverse's number for each of groupings.features; from inverseItem on, in the order of first use.
+	// Numbers has an inverse's number for each of groupings.features; from inverseItem on, in the order of first use.
 	Numbers []int32
 }

@@ -19,15 +19,15 @@ type Stripe struct {
 	// Selected are the rows of the stripe that are selected; nil: all.
 	Selected  []int32
 	Selection []int32 // the memory of Selected
-	// sparse: the selected rows alone are decoded.
+	// Sparse: the selected rows alone are decoded.
 	Sparse bool
-	// gathered: the columns have the selected rows alone. Those of a stripe that is not sparse were decoded whole.
+	// Gathered: the columns have the selected rows alone. Those of a stripe that is not sparse were decoded whole.
 	Gathered bool
-	// buffer is what the stripe is a part of when the plan shuffles. It is read whole, and endsBuffer says that this is
+	// Buffer is what the stripe is a part of when the plan shuffles. It is read whole, and EndsBuffer says that this is
 	// its last stripe.
 	Buffer     *order.Buffer
 	EndsBuffer bool
-	// sessions are the positions at which sessions start, and the end, where they are asked for.
+	// Sessions are the positions at which sessions start, and the end, where they are asked for.
 	Sessions []int32
 	Taken    int64 // from the budget, for the decoded columns
 

@@ -1,7 +1,5 @@
 package plan
 
-import "fmt"
-
 // Dedup says how a Batch holds what rows share. The names are written into plans; the numbers never change meaning.
 //
 //	rows  0 1 2 3 4      lists   [a b] [a b] [b c] [b c] [b c]
@@ -22,22 +20,9 @@ const (
 	DedupPartial Dedup = 2
 )
 
-// dedupNames are written into plans.
-var dedupNames = [...]string{DedupKJT: "kjt", DedupIKJT: "ikjt", DedupPartial: "partial"}
+var dedupNames = []string{DedupKJT: "kjt", DedupIKJT: "ikjt", DedupPartial: "partial"}
 
-func (d Dedup) String() string {
-	if int(d) < len(dedupNames) {
-		return dedupNames[d]
-	}
-	return fmt.Sprintf("dedup(%d)", uint8(d))
-}
+func (d Dedup) String() string { return nameOf("dedup", dedupNames, d) }
 
 // ParseDedup returns the Dedup that String prints as s.
-func ParseDedup(s string) (Dedup, error) {
-	for d, name := range dedupNames {
-		if s == name {
-			return Dedup(d), nil
-		}
-	}
-	return 0, fmt.Errorf("dedup %q: want kjt, ikjt or partial", s)
-}
+func ParseDedup(s string) (Dedup, error) { return parseName[Dedup]("dedup", dedupNames, s) }

@@ -141,7 +141,7 @@ func BindDownsample(ctx context.Context, snap schema, text string) (*Downsamplin
 	return t, err
 }
 
-// filtered returns the features that one of the filters reads, in its order.
+// Filtered returns the features that one of the filters reads, in its order.
 func (t *Downsampling) Filtered(filter *expr.Filter) []storage.Feature {
 	var out []storage.Feature
 	for _, name := range filter.Features() {

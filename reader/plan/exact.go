@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -9,7 +8,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// isExact reports whether the i-th of p's features comes as an exact column because Options.Integers has it.
+// IsExact reports whether the i-th of p's features comes as an exact column because Options.Integers has it.
 func (p *Plan) IsExact(i int) bool { return p.Exact != nil && p.Exact[i] }
 
 func (p *Plan) setExact(i int) {
@@ -19,7 +18,7 @@ func (p *Plan) setExact(i int) {
 	p.Exact[i] = true
 }
 
-// exactBy marks the features of names, which are of the types that transforms give.
+// ExactBy marks the features of names, which are of the types that transforms give.
 func (p *Plan) ExactBy(names []string) error {
 	for _, name := range names {
 		i := slices.IndexFunc(p.Features, func(f storage.Feature) bool { return f.Name == name })
@@ -46,13 +45,8 @@ func mayBeExact(f storage.Feature) error {
 
 // validateExact is Validate for Exact.
 func (p *Plan) validateExact() error {
-	switch {
-	case p.Exact == nil:
-		return nil
-	case len(p.Exact) != len(p.Features):
-		return fmt.Errorf("exact: of %d features, there are %d", len(p.Exact), len(p.Features))
-	case !slices.Contains(p.Exact, true):
-		return errors.New("exact: no feature is")
+	if err := p.validateFlags("exact", p.Exact); err != nil {
+		return err
 	}
 	for i, exact := range p.Exact {
 		if exact {
@@ -60,6 +54,19 @@ func (p *Plan) validateExact() error {
 				return fmt.Errorf("exact: %w", err)
 			}
 		}
+	}
+	return nil
+}
+
+// validateFlags checks a flag for each feature, of which one at least is set. nil is valid.
+func (p *Plan) validateFlags(what string, flags []bool) error {
+	switch {
+	case flags == nil:
+		return nil
+	case len(flags) != len(p.Features):
+		return fmt.Errorf("%s: of %d features, there are %d", what, len(flags), len(p.Features))
+	case !slices.Contains(flags, true):
+		return fmt.Errorf("%s: no feature is", what)
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// parseFilter types a filter against a snapshot, and returns the features that it reads, in its order.
+// ParseFilter types a filter against a snapshot, and returns the features that it reads, in its order.
 func ParseFilter(ctx context.Context, snap schema, text string) (*expr.Filter, []storage.Feature, error) {
 	known := map[string]storage.Feature{}
 	f, err := expr.ParseFilter(text, func(names []string) ([]expr.Field, error) {

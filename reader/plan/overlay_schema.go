@@ -204,7 +204,7 @@ func (s *overlaidSchema) replaced(features []storage.Feature) []storage.Feature 
 	return out
 }
 
-// namedOverlays returns the overlays of a view and, over them, those of the names.
+// NamedOverlays returns the overlays of a view and, over them, those of the names.
 func NamedOverlays(ctx context.Context, v *storage.View, names []string) ([]storage.ViewOverlay, error) {
 	out := slices.Clone(v.Overlays)
 	for _, name := range names {

@@ -23,26 +23,12 @@ const (
 	OutputTensors Output = 2
 )
 
-func (o Output) String() string {
-	switch o {
-	case OutputColumns:
-		return "columns"
-	case OutputTensors:
-		return "tensors"
-	}
-	return fmt.Sprintf("output(%d)", uint8(o))
-}
+var outputNames = []string{OutputColumns: "columns", OutputTensors: "tensors"}
+
+func (o Output) String() string { return nameOf("output", outputNames, o) }
 
 // ParseOutput returns the Output that String prints as s.
-func ParseOutput(s string) (Output, error) {
-	switch s {
-	case "columns":
-		return OutputColumns, nil
-	case "tensors":
-		return OutputTensors, nil
-	}
-	return 0, fmt.Errorf("output %q: want columns or tensors", s)
-}
+func ParseOutput(s string) (Output, error) { return parseName[Output]("output", outputNames, s) }
 
 const (
 	// DefaultBatchSize is the batch size of a plan that does not say.
@@ -152,7 +138,7 @@ func (p *Plan) positions(want func(storage.Feature) bool) []int {
 
 func IsLabel(r storage.Role) bool { return r == storage.RoleLabel }
 
-// pin makes p of what a view has, and of the overlays that lie over it.
+// Pin makes p of what a view has, and of the overlays that lie over it.
 func (p *Plan) Pin(v *storage.View, overlays []storage.ViewOverlay) {
 	p.Branch = v.Branch
 	for _, o := range overlays {
@@ -163,7 +149,7 @@ func (p *Plan) Pin(v *storage.View, overlays []storage.ViewOverlay) {
 	}
 }
 
-// lists returns the plan's sample lists.
+// Lists returns the plan's sample lists.
 func (p *Plan) Lists() []storage.Pin {
 	var out []storage.Pin
 	if p.SampleList != "" {
@@ -256,9 +242,9 @@ func (p *Plan) Validate() error {
 	case p.BatchSize < 1 || p.BatchSize > MaxBatchSize:
 		return fmt.Errorf("plan: batch size %d: want 1 to %d", p.BatchSize, MaxBatchSize)
 	case p.Output != OutputColumns && p.Output != OutputTensors:
-		return fmt.Errorf("plan: %v: want columns or tensors", p.Output)
+		return fmt.Errorf("plan: %v: want %s", p.Output, oneOf(outputNames))
 	case p.Dedup > DedupPartial:
-		return fmt.Errorf("plan: %v: want kjt, ikjt or partial", p.Dedup)
+		return fmt.Errorf("plan: %v: want %s", p.Dedup, oneOf(dedupNames))
 	}
 	if err := p.ValidateSelection(); err != nil {
 		return err
@@ -291,13 +277,13 @@ func (p *Plan) Validate() error {
 	if err := p.validateTransforms(); err != nil {
 		return fmt.Errorf("plan: %w", err)
 	}
-	if err := errors.Join(p.validateExact(), p.validateExpanded()); err != nil {
+	if err := errors.Join(p.validateExact(), p.validateFlags("expanded", p.Expanded)); err != nil {
 		return fmt.Errorf("plan: %w", err)
 	}
 	return p.validateShuffle()
 }
 
-// validateSelection is Validate for what says which rows are read.
+// ValidateSelection is Validate for what says which rows are read.
 func (p *Plan) ValidateSelection() error {
 	switch {
 	case !utf8.ValidString(p.Partition):
@@ -435,7 +421,7 @@ var roleNames = [...]string{
 	storage.RoleRequestKey: "request key", storage.RoleUserKey: "user key", storage.RoleTimeKey: "time key",
 }
 
-// partitionMatch returns the predicate over partitions; nil selects all.
+// PartitionMatch returns the predicate over partitions; nil selects all.
 func (p *Plan) PartitionMatch(ctx context.Context, snap *storage.Snapshot) (func(storage.Partition) bool, error) {
 	if p.Partition == "" {
 		return nil, nil

@@ -177,7 +177,7 @@ func everything(ctx context.Context, snap schema) ([]storage.Feature, error) {
 	return all, nil
 }
 
-// partitionColumn is the entry of Plan.Features that stands for a partition key.
+// PartitionColumn is the entry of Plan.Features that stands for a partition key.
 func PartitionColumn(key string) storage.Feature {
 	return storage.Feature{Name: key, Type: vector.Type{Kind: vector.String}}
 }

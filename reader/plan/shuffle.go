@@ -22,27 +22,12 @@ const (
 	UnitRow Unit = 2
 )
 
-func (u Unit) String() string {
-	switch u {
-	case UnitNone:
-		return "none"
-	case UnitSession:
-		return "session"
-	case UnitRow:
-		return "row"
-	}
-	return fmt.Sprintf("unit(%d)", uint8(u))
-}
+var unitNames = []string{UnitNone: "none", UnitSession: "session", UnitRow: "row"}
+
+func (u Unit) String() string { return nameOf("unit", unitNames, u) }
 
 // ParseUnit returns the Unit that String prints as s.
-func ParseUnit(s string) (Unit, error) {
-	for _, u := range []Unit{UnitNone, UnitSession, UnitRow} {
-		if u.String() == s {
-			return u, nil
-		}
-	}
-	return 0, fmt.Errorf("shuffle %q: want none, session or row", s)
-}
+func ParseUnit(s string) (Unit, error) { return parseName[Unit]("shuffle", unitNames, s) }
 
 const (
 	// DefaultBufferStripes is the buffer of a shuffle that does not say.
@@ -126,7 +111,7 @@ func (s *Shuffle) validate() error {
 	}
 	switch {
 	case s.Unit > UnitRow:
-		return fmt.Errorf("plan: shuffle %v: want none, session or row", s.Unit)
+		return fmt.Errorf("plan: shuffle %v: want %s", s.Unit, oneOf(unitNames))
 	case s.BufferStripes < 1 || s.BufferStripes > MaxBufferStripes:
 		return fmt.Errorf("plan: shuffle buffer of %d stripes: want 1 to %d", s.BufferStripes, MaxBufferStripes)
 	case s.Key == (storage.Feature{}):

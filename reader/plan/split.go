@@ -17,6 +17,6 @@ type Split struct {
 	Rows     uint64
 }
 
-// errSplitShuffled says why a plan that shuffles has no splits.
+// ErrSplitShuffled says why a plan that shuffles has no splits.
 var ErrSplitShuffled = errors.New("split: the plan shuffles, and a split is rows of the plan's own order: make " +
 	"splits of a plan without shuffle")

@@ -27,7 +27,7 @@ func (p *Plan) transform(i int) *transform.Bound {
 	return &p.Transforms[i]
 }
 
-// transformBy makes the transforms that rules choose for the features of p, which are the schema's yet.
+// TransformBy makes the transforms that rules choose for the features of p, which are the schema's yet.
 func (p *Plan) TransformBy(rules []transform.Rule) error {
 	if len(rules) == 0 {
 		return nil
@@ -55,7 +55,7 @@ func (p *Plan) TransformBy(rules []transform.Rule) error {
 	return nil
 }
 
-// setTransform makes chain the transforms of the i-th feature, which has its stored type yet. Transforms has its
+// SetTransform makes chain the transforms of the i-th feature, which has its stored type yet. Transforms has its
 // position.
 func (p *Plan) SetTransform(i int, chain transform.Chain) error {
 	f := &p.Features[i]
@@ -113,7 +113,7 @@ func (p *Plan) validateTransforms() error {
 	return nil
 }
 
-// transformers returns the transforms of p's features made ready, nil where there are none.
+// Transformers returns the transforms of p's features made ready, nil where there are none.
 func (p *Plan) Transformers() ([]*transform.Program, error) {
 	out := make([]*transform.Program, len(p.Features))
 	for i, f := range p.Features {
