@@ -23,7 +23,7 @@ import (
 //
 // A stripe that has no selected row is not fetched. One of which few are selected is decoded for those rows alone, as a
 // Taker does; then its columns have a row a position. They have so, too, where rows here and there are selected of a
-// stripe that is decoded whole: see gather.go.
+// stripe that is decoded whole: see package execution.
 
 // restrict makes the layout one of the rows that are in the bitmaps, an entry a segment; nil: every row. Segments
 // without any are left out. The bitmaps are not written to afterwards.
