@@ -154,7 +154,7 @@ func TestFilterEqualsModel(t *testing.T) {
 		for range 2 {
 			l := table.dedupLayout(features, drawBatchSize(t),
 				rapid.SampledFrom([]Output{OutputColumns, OutputTensors}).Draw(t, "output"), drawDedup(t))
-			l.sparseRows, l.gatheredRun = drawSparseRows(t)
+			l.rowSelectRatio, l.gatheredRun = drawRowSelectRatio(t)
 			opts := drawOptions(t)
 			err := l.filter(context.Background(), f, filterFeatures, LayoutOptions{Read: opts, Selections: kept})
 			if err != nil {

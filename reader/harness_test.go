@@ -51,12 +51,12 @@ type testTable struct {
 	opens    atomic.Int64
 	slots    [][]storedSlot // [row][feature]
 	// selected are the rows of each segment that model has and layouts give; nil: all.
-	selected    []*roaring.Bitmap
-	sparseRows  int
-	gatheredRun int
-	places      []int      // in rows, of each row that is stored, or -1
-	stripeRows  [][]uint32 // of each segment's stripes, that are selected
-	overlays    testOverlays
+	selected       []*roaring.Bitmap
+	rowSelectRatio int
+	gatheredRun    int
+	places         []int      // in rows, of each row that is stored, or -1
+	stripeRows     [][]uint32 // of each segment's stripes, that are selected
+	overlays       testOverlays
 }
 
 type testIndex struct {
@@ -113,14 +113,14 @@ func (table *testTable) newLayout(p *Plan) (*Layout, error) {
 		table.overlays.lay(l)
 	}
 	if err == nil && table.selected != nil {
-		l.sparseRows, l.gatheredRun = table.sparseRows, table.gatheredRun
+		l.rowSelectRatio, l.gatheredRun = table.rowSelectRatio, table.gatheredRun
 		err = l.restrict(table.selected)
 	}
 	return l, err
 }
 
-// drawSparseRows draws Layout.sparseRows and gatheredRun: stripes of which rows are selected are decoded in all ways.
-func drawSparseRows(t *rapid.T) (sparseRows, gatheredRun int) {
+// drawRowSelectRatio draws Layout.rowSelectRatio and gatheredRun: stripes of which rows are selected are decoded in all ways.
+func drawRowSelectRatio(t *rapid.T) (rowSelectRatio, gatheredRun int) {
 	return rapid.SampledFrom([]int{0, 2, 100}).Draw(t, "sparse rows"), rapid.SampledFrom([]int{0, 2, 100}).Draw(t,
 		"gathered run")
 }
@@ -137,7 +137,7 @@ func (table *testTable) drawSelection(t *rapid.T, whole bool) {
 	if whole || rapid.IntRange(0, 2).Draw(t, "selection") > 0 {
 		return
 	}
-	table.sparseRows, table.gatheredRun = drawSparseRows(t)
+	table.rowSelectRatio, table.gatheredRun = drawRowSelectRatio(t)
 	all, slots := table.rows, table.slots
 	table.rows, table.slots, table.stripeRows = nil, nil, nil
 	row := 0

@@ -28,10 +28,10 @@ type Layout struct {
 	segments []storage.SegmentDescriptor
 	firstRow []uint64 // of each segment in the plan's own order, and the total at the end
 	// selected are the rows that are read of each segment, nil where it is every row; nil: that of all.
-	selected    []*roaring.Bitmap
-	sparseRows  int
-	gatheredRun int
-	pruning     *Pruning // nil: no filter
+	selected       []*roaring.Bitmap
+	rowSelectRatio int
+	gatheredRun    int
+	pruning        *Pruning // nil: no filter
 	// weighted are the rows of each segment that have weight, where others have 1; nil: the plan has no weights.
 	weighted []*roaring.Bitmap
 	weight   float32
@@ -224,7 +224,7 @@ func (l *Layout) Pruning() *Pruning { return l.pruning }
 
 func newLayout(p *plan.Plan, blobs object.Store, segments []storage.SegmentDescriptor,
 	open func(context.Context, storage.SegmentDescriptor) (segmentIndex, error)) (*Layout, error) {
-	l := &Layout{plan: p, blobs: blobs, segments: segments, open: open, sparseRows: execution.DefaultSparseRows,
+	l := &Layout{plan: p, blobs: blobs, segments: segments, open: open, rowSelectRatio: execution.DefaultRowSelectRatio,
 		gatheredRun: execution.DefaultGatheredRun}
 	var err error
 	if l.transformers, err = p.Transformers(); err != nil {

@@ -131,8 +131,8 @@ func (o *Options) sizes() load.FetchSizes {
 func (l *Layout) source() *execution.Source {
 	return &execution.Source{
 		Plan: l.plan, Blobs: l.blobs, Features: l.features, Transforms: l.transformers, SessionKey: l.sessionKey,
-		Weight:     l.weight,
-		SparseRows: l.sparseRows, GatheredRun: l.gatheredRun,
+		Weight:         l.weight,
+		RowSelectRatio: l.rowSelectRatio, GatheredRun: l.gatheredRun,
 	}
 }
 

@@ -65,7 +65,7 @@ func (x *Executor) Decode(t DecodeTask) (i int, err error) {
 // decodeItem decodes the features of an item, transforms and gathers them, and returns how many slots they have.
 func (x *Executor) decodeItem(w *scratch, s *load.Stripe, it *load.Item) (slots uint64, err error) {
 	g := s.Segment
-	gathers := s.Gathered && !s.Sparse
+	gathers := s.Gathered && !s.RowSelected
 	var gather gatherer
 	if it.Parts != nil {
 		slots, err := x.decodeMerged(w, s, it, s.RowsAlone())
@@ -81,7 +81,7 @@ func (x *Executor) decodeItem(w *scratch, s *load.Stripe, it *load.Item) (slots 
 	}
 	var inverse *vector.Column
 	switch {
-	case it.Inverse >= 0 && s.Sparse:
+	case it.Inverse >= 0 && s.RowSelected:
 		f := &g.Files[it.Inverse]
 		src, at := s.Task.Bytes(it.Inverse, s.Index)
 		if err := w.decoder.SelectRows(&w.group, f.Entry.Meta, s.Index, src, s.Selected); err != nil {

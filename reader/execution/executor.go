@@ -22,8 +22,8 @@ type Source struct {
 	Transforms []*transform.Program
 	SessionKey int32   // its position in Features, or -1
 	Weight     float32 // of weighted rows
-	// SparseRows: a stripe of which fewer than one in so many rows are selected is decoded for those alone.
-	SparseRows int
+	// RowSelectRatio: a stripe of which fewer than one in so many rows are selected is decoded for those alone.
+	RowSelectRatio int
 	// GatheredRun: selected rows that come in runs of so many on average are not gathered.
 	GatheredRun int
 }
@@ -31,8 +31,8 @@ type Source struct {
 // Default values of Source. A whole stripe is decoded in runs that the processor predicts. Both ways take as long at
 // about one row in 30 (go run ./bench/filter --select 0.03). Runs of rows are copied faster than they are gathered.
 const (
-	DefaultSparseRows  = 32
-	DefaultGatheredRun = 32
+	DefaultRowSelectRatio = 32
+	DefaultGatheredRun    = 32
 )
 
 // Options say how to read.
@@ -71,7 +71,7 @@ func New(src *Source, opts Options, p *Pools, stats *metering.Counters) *Executo
 func (x *Executor) Stripe(u *load.IOTask, i int) *load.Stripe {
 	s := x.stripes.Get()
 	s.Users.Store(1)
-	s.Selected, s.Sparse, s.Gathered = nil, false, false
+	s.Selected, s.RowSelected, s.Gathered = nil, false, false
 	if u == nil {
 		s.Rows = 0
 		return s
@@ -89,14 +89,14 @@ func (x *Executor) Select(s *load.Stripe) {
 		return
 	}
 	s.Selection = g.AppendSelected(s.Selection[:0], i)
-	s.Selected, s.Sparse = s.Selection, x.decodesRows(s.Rows, s.Stored)
-	s.Gathered = s.Sparse || x.src.gathers(s.Selected)
+	s.Selected, s.RowSelected = s.Selection, x.decodesRows(s.Rows, s.Stored)
+	s.Gathered = s.RowSelected || x.src.gathers(s.Selected)
 }
 
 // decodesRows reports whether so many selected rows of a stripe are decoded alone. Slots that such rows share are given
 // once for each row, so the stripe is decoded whole where slots are asked for.
 func (x *Executor) decodesRows(selected, stored int) bool {
-	return selected*x.src.SparseRows < stored && x.src.Plan.Dedup == plan.DedupKJT && !x.opts.Batches.Info
+	return selected*x.src.RowSelectRatio < stored && x.src.Plan.Dedup == plan.DedupKJT && !x.opts.Batches.Info
 }
 
 // ReleaseStripe is called by each user of a stripe when it is done with it. The last one gives the stripe back.

@@ -122,7 +122,7 @@ func (s *Stripe) At(position int) int {
 
 // DecodedAt returns the row of s's columns at a position as they are decoded, before they are gathered.
 func (s *Stripe) DecodedAt(position int) int {
-	if s.Selected == nil || s.Sparse {
+	if s.Selected == nil || s.RowSelected {
 		return position
 	}
 	return int(s.Selected[position])
@@ -130,7 +130,7 @@ func (s *Stripe) DecodedAt(position int) int {
 
 // RowsAlone returns the rows that s is decoded for; nil: all.
 func (s *Stripe) RowsAlone() []int32 {
-	if s.Sparse {
+	if s.RowSelected {
 		return s.Selected
 	}
 	return nil
@@ -138,7 +138,7 @@ func (s *Stripe) RowsAlone() []int32 {
 
 // DecodeAlone makes s's columns have these of its rows alone. Borrowed.
 func (s *Stripe) DecodeAlone(rows []int32) {
-	s.Rows, s.Selected, s.Sparse, s.Gathered = len(rows), rows, true, true
+	s.Rows, s.Selected, s.RowSelected, s.Gathered = len(rows), rows, true, true
 }
 
 // RunAt returns the rows of s's columns from a position on, as far as they are next to each other and before the
@@ -165,7 +165,7 @@ func (s *Stripe) ColumnRows() int {
 
 // DecodedRows returns how many rows s's columns have as they are decoded.
 func (s *Stripe) DecodedRows() int {
-	if s.Sparse {
+	if s.RowSelected {
 		return s.Rows
 	}
 	return s.Stored

@@ -19,9 +19,9 @@ type Stripe struct {
 	// Selected are the rows of the stripe that are selected; nil: all.
 	Selected  []int32
 	Selection []int32 // the memory of Selected
-	// Sparse: the selected rows alone are decoded.
-	Sparse bool
-	// Gathered: the columns have the selected rows alone. Those of a stripe that is not sparse were decoded whole.
+	// RowSelected: the selected rows alone are decoded.
+	RowSelected bool
+	// Gathered: the columns have the selected rows alone. Those of a stripe that is not row-selected were decoded whole.
 	Gathered bool
 	// Buffer is what the stripe is a part of when the plan shuffles. It is read whole, and EndsBuffer says that this is
 	// its last stripe.
