@@ -119,7 +119,8 @@ func (table *testTable) newLayout(p *Plan) (*Layout, error) {
 	return l, err
 }
 
-// drawRowSelectRatio draws Layout.rowSelectRatio and gatheredRun: stripes of which rows are selected are decoded in all ways.
+// drawRowSelectRatio draws Layout.rowSelectRatio and gatheredRun: stripes of which rows are selected are decoded in all
+// ways.
 func drawRowSelectRatio(t *rapid.T) (rowSelectRatio, gatheredRun int) {
 	return rapid.SampledFrom([]int{0, 2, 100}).Draw(t, "sparse rows"), rapid.SampledFrom([]int{0, 2, 100}).Draw(t,
 		"gathered run")

@@ -60,7 +60,8 @@ type File struct {
 type Item struct {
 	Inverse  int32   // in files, or -1
 	Features []int32 // positions in Layout.features
-	// Parts are where the rows come from when that is more than one source: see package execution. They have the inverses then.
+	// Parts are where the rows come from when that is more than one source: see package execution. They have the
+	// inverses then.
 	Parts []ItemPart
 	// Grouped: all parts with files are of groups, and so are the features, which then share an inverse.
 	Grouped bool

@@ -21,7 +21,8 @@ type Stripe struct {
 	Selection []int32 // the memory of Selected
 	// RowSelected: the selected rows alone are decoded.
 	RowSelected bool
-	// Gathered: the columns have the selected rows alone. Those of a stripe that is not row-selected were decoded whole.
+	// Gathered: the columns have the selected rows alone. Those of a stripe that is not row-selected were decoded
+	// whole.
 	Gathered bool
 	// Buffer is what the stripe is a part of when the plan shuffles. It is read whole, and EndsBuffer says that this is
 	// its last stripe.

@@ -38,8 +38,8 @@ const (
 
 // A Shuffle says in which order an epoch gives rows. The zero value leaves them in the plan's own. Otherwise the
 // stripes of all segments are permuted, BufferStripes of them at a time are held in memory, and the sessions or rows of
-// those are interleaved at random. The order follows from the plan, the snapshot and the epoch alone; package order says
-// how.
+// those are interleaved at random. The order follows from the plan, the snapshot and the epoch alone; package order
+// says how.
 //
 // A batch boundary may cut a session, which then goes on in the next batch.
 type Shuffle struct {
