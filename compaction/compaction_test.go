@@ -107,8 +107,8 @@ func TestPlan(t *testing.T) {
 	plan(func(o *Options) { o.DeletedShare = 0.9 }, 0, "")
 	plan(func(o *Options) { o.DeletedShare = 0.001 }, 3, "are deleted")
 	dropped := storage.FeatureDropped
-	x.commit(x.latest(), storage.Change{FeatureChanges: []storage.FeatureChange{{Feature: "history",
-		Status: &dropped}}})
+	x.commit(x.latest(), storage.Change{Ops: []storage.Operation{storage.ChangeFeatures{{Feature: "history",
+		Status: &dropped}}}})
 	plan(func(o *Options) { o.DroppedShare, o.DeletedShare = 0.001, 0.9 }, 3, "that were dropped")
 	// Large segments with the same sessions.
 	large := func(o *Options) { o.SegmentRows, o.DeletedShare, o.DroppedShare = 30, 0.9, 0.9 }
@@ -294,26 +294,38 @@ func TestMeanwhile(t *testing.T) {
 			x.overlay("o", storage.Null, storage.FallThrough, func(int) bool { return true })
 		}, do: func(x *tester) { x.merge("o") }, attempts: 2, commits: 2},
 		{name: "taken back", before: func(x *tester) {
-			x.commit(x.latest(), storage.Change{FeatureChanges: []storage.FeatureChange{{Feature: "name",
-				Status: &dropped}}})
+			x.commit(x.latest(), storage.Change{Ops: []storage.Operation{
+				storage.ChangeFeatures{{Feature: "name",
+					Status: &dropped}},
+			}})
 		}, do: func(x *tester) {
-			x.commit(x.latest(), storage.Change{FeatureChanges: []storage.FeatureChange{{Feature: "name",
-				Status: &active}}})
+			x.commit(x.latest(), storage.Change{Ops: []storage.Operation{
+				storage.ChangeFeatures{{Feature: "name",
+					Status: &active}},
+			}})
 		}, attempts: 2, commits: 2},
 		{name: "taken back, of a merged overlay", before: func(x *tester) {
 			x.overlay("o", storage.FallThrough, storage.FallThrough, func(int) bool { return true })
 			x.merge("o")
-			x.commit(x.latest(), storage.Change{FeatureChanges: []storage.FeatureChange{{Feature: "label",
-				Status: &dropped}}})
+			x.commit(x.latest(), storage.Change{Ops: []storage.Operation{
+				storage.ChangeFeatures{{Feature: "label",
+					Status: &dropped}},
+			}})
 		}, do: func(x *tester) {
-			x.commit(x.latest(), storage.Change{FeatureChanges: []storage.FeatureChange{{Feature: "label",
-				Status: &active}}})
+			x.commit(x.latest(), storage.Change{Ops: []storage.Operation{
+				storage.ChangeFeatures{{Feature: "label",
+					Status: &active}},
+			}})
 		}, attempts: 2, commits: 2},
 		{name: "renamed", do: func(x *tester) {
-			x.commit(x.latest(), storage.Change{FeatureChanges: []storage.FeatureChange{{Feature: "name",
-				Rename: "called"}}})
-			x.commit(x.latest(), storage.Change{FeatureChanges: []storage.FeatureChange{{Feature: "called",
-				Rename: "name"}}})
+			x.commit(x.latest(), storage.Change{Ops: []storage.Operation{
+				storage.ChangeFeatures{{Feature: "name",
+					Rename: "called"}},
+			}})
+			x.commit(x.latest(), storage.Change{Ops: []storage.Operation{
+				storage.ChangeFeatures{{Feature: "called",
+					Rename: "name"}},
+			}})
 		}, attempts: 1, commits: 1},
 		{name: "compaction", do: func(x *tester) {
 			o := x.options()
@@ -474,7 +486,7 @@ func TestOrderKept(t *testing.T) {
 	}
 	d, err := w.Finish(ctx)
 	x.check(err)
-	x.commit(s, storage.Change{Add: []storage.SegmentDescriptor{d}, Features: features})
+	x.commit(s, storage.Change{Ops: []storage.Operation{storage.AddSegments{d}, storage.AddFeatures(features)}})
 	for _, r := range rows {
 		x.rows[r.ID] = r
 	}

@@ -409,7 +409,7 @@ func (e *eraser) collect(ctx context.Context, deleted []storage.RowBitmap) error
 
 // delete deletes the rows, and drops the branches.
 func (e *eraser) delete(ctx context.Context, branches []string) error {
-	c := storage.Change{Operation: eraseOperation, Base: e.snap.Info().Number, DropBranches: branches}
+	var deletes storage.DeleteRows
 	for _, d := range e.all {
 		if e.live[d.ID] == nil {
 			continue
@@ -418,14 +418,16 @@ func (e *eraser) delete(ctx context.Context, branches []string) error {
 		if err != nil {
 			return err
 		}
-		c.Deletes = append(c.Deletes, storage.DeletionVector{Segment: d.ID, Rows: set})
+		deletes = append(deletes, storage.DeletionVector{Segment: d.ID, Rows: set})
 	}
-	if len(c.Deletes) == 0 && len(branches) == 0 {
+	if len(deletes) == 0 && len(branches) == 0 {
 		return nil
 	}
-	s, err := e.table.Commit(ctx, c)
+	s, err := e.table.Commit(ctx, storage.Change{
+		Operation: eraseOperation, Base: e.snap.Info().Number, Ops: []storage.Operation{storage.DropBranches(branches), deletes},
+	})
 	if errors.Is(err, storage.ErrConflict) {
-		for _, d := range c.Deletes {
+		for _, d := range deletes {
 			_ = e.store.DiscardRowBitmap(context.WithoutCancel(ctx), d.Rows)
 		}
 	}
@@ -537,7 +539,7 @@ func (e *eraser) expire(ctx context.Context) error {
 func (e *eraser) endHistory(ctx context.Context, newest *storage.Snapshot) (*storage.Snapshot, error) {
 	// Whatever others committed since is theirs to keep: a compaction of theirs wrote none of the deleted rows either.
 	s, err := e.table.Commit(ctx, storage.Change{Operation: "expire", Base: newest.Info().Number,
-		Oldest: newest.Info().Number})
+		Ops: []storage.Operation{storage.ExpireBelow(newest.Info().Number)}})
 	if err != nil {
 		return nil, err
 	}

@@ -109,7 +109,7 @@ func TestEraseAbsent(t *testing.T) {
 	x := erasable(t, object.NewMemory(), 2)
 	x.compact(Options{Full: true, Write: x.options().Write})
 	s := x.latest()
-	x.commit(s, storage.Change{Branches: []storage.Branch{{Name: "b", Snapshot: 1}}})
+	x.commit(s, storage.Change{Ops: []storage.Operation{storage.SetBranches{{Name: "b", Snapshot: 1}}}})
 	before := x.latest().Info().Number
 	r, err := Erase(t.Context(), x.table, Erasure{Keys: sessionKeys(x, "person-9999"), Compact: x.options()})
 	x.check(err)
@@ -158,7 +158,9 @@ func TestEraseHeldMeanwhile(t *testing.T) {
 					other, err := x.store.NewTable(ctx, "ads")
 					x.check(err)
 					_, err = other.Commit(ctx, storage.Change{Operation: "branch", Base: s.Info().Number,
-						Branches: []storage.Branch{{Name: "b", Snapshot: s.Info().Number}}})
+						Ops: []storage.Operation{
+							storage.SetBranches{{Name: "b", Snapshot: s.Info().Number}},
+						}})
 					x.check(err)
 				}
 				if _, err := Erase(ctx, x.table, what); !errors.Is(err, ErrHeld) ||

@@ -86,7 +86,7 @@ func (e *eraser) endNewHolds(ctx context.Context, newest *storage.Snapshot) erro
 			return heldBy(branches)
 		}
 		s, err := e.table.Commit(ctx, storage.Change{Operation: eraseOperation, Base: newest.Info().Number,
-			DropBranches: branches})
+			Ops: []storage.Operation{storage.DropBranches(branches)}})
 		switch {
 		case err == nil:
 			newest = s

@@ -216,13 +216,15 @@ func TestEraseSaysWhatIsLeft(t *testing.T) {
 	if r.Unnamed == 0 || r.UnnamedBytes == 0 {
 		t.Fatalf("%+v", r)
 	}
-	x.commit(x.latest(), storage.Change{Lists: []storage.SampleList{{Name: "other", Definition: "time = 17"},
-		{Name: "people", Definition: "id IN (16,17)"}}})
+	x.commit(x.latest(), storage.Change{Ops: []storage.Operation{
+		storage.DefineLists{{Name: "other", Definition: "time = 17"},
+			{Name: "people", Definition: "id IN (16,17)"}},
+	}})
 	r, err = Erase(ctx, x.table, Erasure{Keys: keys, Compact: x.options()})
 	if !errors.Is(err, ErrFound) || !strings.Contains(err.Error(), "sample list people") || len(r.Search.Found) != 1 {
 		t.Fatalf("%v %+v", err, r.Search)
 	}
-	x.commit(x.latest(), storage.Change{DropLists: []string{"people"}})
+	x.commit(x.latest(), storage.Change{Ops: []storage.Operation{storage.DropLists{"people"}}})
 	_, err = Erase(ctx, x.table, Erasure{Keys: keys, Compact: x.options()})
 	x.check(err)
 	if _, err = storage.GC(ctx, x.store, storage.GCOptions{NoWait: true}); err != nil {
@@ -239,7 +241,7 @@ func TestEraseHeld(t *testing.T) {
 	ctx := t.Context()
 	x := erasable(t, object.NewMemory(), 3)
 	s := x.latest()
-	x.commit(s, storage.Change{Branches: []storage.Branch{{Name: "b", Snapshot: s.Info().Number}}})
+	x.commit(s, storage.Change{Ops: []storage.Operation{storage.SetBranches{{Name: "b", Snapshot: s.Info().Number}}}})
 	before := x.latest().Info().Number
 	erase := func(what Erasure) (*EraseReport, error) {
 		what.Keys, what.Compact = sessionKeys(x, "person-0001"), x.options()
@@ -274,7 +276,7 @@ func TestEraseHeld(t *testing.T) {
 	x.ingest([]testRow{clean})
 	x.ingest([]testRow{{Day: "d0", Session: "person-0099", Time: 1, ID: 5001}})
 	s = x.latest()
-	x.commit(s, storage.Change{Branches: []storage.Branch{{Name: "c", Snapshot: s.Info().Number - 1}}})
+	x.commit(s, storage.Change{Ops: []storage.Operation{storage.SetBranches{{Name: "c", Snapshot: s.Info().Number - 1}}}})
 	r, err = Erase(ctx, x.table, Erasure{Keys: sessionKeys(x, "person-0099"), Compact: x.options()})
 	x.check(err)
 	if r.Segments != 1 || len(r.Branches) > 0 {
@@ -417,7 +419,7 @@ func TestEraseBesideNewBranch(t *testing.T) {
 				other, err := s.Table(ctx, "ads")
 				x.check(err)
 				_, err = other.Commit(ctx, storage.Change{Operation: "branch", Base: pinned,
-					Branches: []storage.Branch{{Name: "b", Snapshot: pinned}}})
+					Ops: []storage.Operation{storage.SetBranches{{Name: "b", Snapshot: pinned}}}})
 				x.check(err)
 			}
 			erase := func() (*EraseReport, error) {
@@ -435,7 +437,7 @@ func TestEraseBesideNewBranch(t *testing.T) {
 				t.Errorf("before commit %d: the rows are in branch b (%v), and erase says %v", commit, open, err)
 			}
 			if !drop && errors.Is(err, ErrHeld) {
-				x.commit(x.latest(), storage.Change{DropBranches: []string{"b"}})
+				x.commit(x.latest(), storage.Change{Ops: []storage.Operation{storage.DropBranches{"b"}}})
 				if r, err = erase(); err != nil {
 					t.Errorf("before commit %d, again: %v", commit, err)
 				}

@@ -456,7 +456,7 @@ func (x *tester) delete(ids []int64) {
 	var c storage.Change
 	for _, d := range x.segments(s) {
 		if sets[d.ID] != nil {
-			c.Deletes = append(c.Deletes, storage.DeletionVector{Segment: d.ID, Rows: x.put(d, sets[d.ID])})
+			c.Set(append(storage.Op[storage.DeleteRows](&c), storage.DeletionVector{Segment: d.ID, Rows: x.put(d, sets[d.ID])}))
 		}
 	}
 	x.commit(s, c)
@@ -476,10 +476,10 @@ func (x *tester) list(name string, ids []int64) {
 	x.Helper()
 	s := x.latest()
 	sets := bySegment(ids, x.where(s))
-	c := storage.Change{Lists: []storage.SampleList{{Name: name}}}
+	c := storage.Change{Ops: []storage.Operation{storage.DefineLists{{Name: name}}}}
 	for _, d := range x.segments(s) {
 		if sets[d.ID] != nil {
-			c.ListRows = append(c.ListRows, storage.ListRows{List: name, Segment: d.ID, Rows: x.put(d, sets[d.ID])})
+			c.Set(append(storage.Op[storage.SetListRows](&c), storage.ListRows{List: name, Segment: d.ID, Rows: x.put(d, sets[d.ID])}))
 		}
 	}
 	x.commit(s, c)
@@ -498,8 +498,10 @@ func (x *tester) overlay(name string, missingRows, missingLayers storage.Missing
 	s := x.latest()
 	label, err := s.NewFeatures(ctx, storage.Feature{Name: "label", Type: int64Type, Role: storage.RoleLabel})
 	x.check(err)
-	c := storage.Change{Overlays: []storage.Overlay{{Name: name, Features: label, MissingRows: missingRows,
-		MissingLayers: missingLayers}}}
+	c := storage.Change{Ops: []storage.Operation{
+		storage.DefineOverlays{{Name: name, Features: label, MissingRows: missingRows,
+			MissingLayers: missingLayers}},
+	}}
 	x.overlays[name], x.layered[name] = map[int64]int64{}, map[int64]bool{}
 	for i, d := range x.segments(s) {
 		if !pick(i) {
@@ -547,7 +549,7 @@ func (x *tester) overlay(name string, missingRows, missingLayers storage.Missing
 		}))
 		l.Data, err = w.Finish(ctx)
 		x.check(err)
-		c.Layers = append(c.Layers, l)
+		c.Set(append(storage.Op[storage.SetOverlaySegments](&c), l))
 	}
 	x.commit(s, c)
 }
@@ -574,7 +576,7 @@ func (x *tester) merge(name string) {
 		x.labels[id] = v
 	}
 	delete(x.overlays, name)
-	x.commit(s, storage.Change{MergeOverlays: []string{name}})
+	x.commit(s, storage.Change{Ops: []storage.Operation{storage.MergeOverlays{name}}})
 }
 
 func (x *tester) options() Options {

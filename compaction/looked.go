@@ -74,7 +74,7 @@ func (r *runner) note(ctx context.Context, looked string) (uint64, error) {
 		return 0, nil
 	}
 	made, err := r.table.Commit(ctx, storage.Change{Operation: r.opts.Operation,
-		Properties: map[string]string{lookedProperty: looked}})
+		Ops: []storage.Operation{storage.SetProperties{lookedProperty: looked}}})
 	if errors.Is(err, storage.ErrConflict) {
 		return 0, nil // the next one looks again
 	}

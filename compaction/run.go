@@ -293,12 +293,13 @@ func (r *runner) rewrite(ctx context.Context, b *base, out *JobReport) (*rewritt
 			w.overlays = append(w.overlays, o)
 		}
 	}
+	var remove storage.RemoveSegments
 	for _, in := range inputs {
 		w.layers = append(w.layers, in.separate)
-		change.Remove = append(change.Remove, in.d.ID)
+		remove = append(remove, in.d.ID)
 	}
 	x := &job{runner: r, base: b, rewritten: w, fetch: newFetcher(store.Blobs(), memoryOf(&r.opts)/8, len(inputs))}
-	change.Features, change.Without = x.prepare()
+	features, omitted := x.prepare()
 	opts := r.opts.Write
 	if opts.Profile == "" {
 		if opts.Profile, err = b.snap.Property(ctx, storage.ProfileProperty); err != nil {
@@ -318,9 +319,11 @@ func (r *runner) rewrite(ctx context.Context, b *base, out *JobReport) (*rewritt
 	if err != nil {
 		return nil, change, err
 	}
+	var add storage.AddSegments
 	for _, s := range w.result.Segments {
-		change.Add = append(change.Add, s.Data)
+		add = append(add, s.Data)
 	}
+	change.Ops = []storage.Operation{storage.AddFeatures(features), storage.OmitFeatures(omitted), remove, add}
 	return w, change, nil
 }
 
@@ -500,7 +503,9 @@ func (r *runner) commit(ctx context.Context, b *base, w *rewritten, change stora
 			return nil, nil, err
 		}
 		change.Base = b.snap.Info().Number
-		change.Deletes, change.Layers, change.ListRows = c.deletes, c.layers, c.lists
+		for _, o := range []storage.Operation{storage.DeleteRows(c.deletes), storage.SetOverlaySegments(c.layers), storage.SetListRows(c.lists)} {
+			change.Set(o)
+		}
 		made, err := r.table.Commit(ctx, change)
 		if err == nil {
 			return made, c, nil
@@ -513,7 +518,7 @@ func (r *runner) commit(ctx context.Context, b *base, w *rewritten, change stora
 		if lerr != nil {
 			return nil, nil, errors.Join(err, lerr)
 		}
-		now, lerr := r.base(ctx, newest, change.Remove)
+		now, lerr := r.base(ctx, newest, storage.Op[storage.RemoveSegments](&change))
 		if lerr != nil {
 			return nil, nil, lerr
 		}
@@ -555,7 +560,7 @@ func (r *runner) dropMerged(ctx context.Context) (uint64, error) {
 		return 0, nil
 	}
 	made, err := r.table.Commit(ctx, storage.Change{Operation: r.opts.Operation, Base: snap.Info().Number,
-		DropOverlays: drop})
+		Ops: []storage.Operation{storage.DropOverlays(drop)}})
 	if errors.Is(err, storage.ErrConflict) {
 		return 0, nil // the next compaction tries again
 	}

@@ -43,11 +43,11 @@ func realStore(t *testing.T) (*storage.Store, *storage.Snapshot) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		change := storage.Change{Operation: "ingest", Features: []storage.Feature{feature("n", vector.Int64)}}
+		change := storage.Change{Operation: "ingest", Ops: []storage.Operation{storage.AddFeatures{feature("n", vector.Int64)}}}
 		if lateElem != vector.NoElem {
-			change.Features = append(change.Features, feature("late", lateElem))
+			change.Set(append(storage.Op[storage.AddFeatures](&change), feature("late", lateElem)))
 		}
-		for i, f := range change.Features {
+		for i, f := range storage.Op[storage.AddFeatures](&change) {
 			err := w.AddFeature(ctx, i, f, func(w *format.Writer) error {
 				for _, rows := range [][]int{{0, 1}, {2}} {
 					c := vector.NewColumn(f.Type)
@@ -73,7 +73,7 @@ func realStore(t *testing.T) (*storage.Store, *storage.Snapshot) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		change.Add = []storage.SegmentDescriptor{d}
+		change.Set(storage.AddSegments{d})
 		if snap, err = table.Commit(ctx, change); err != nil {
 			t.Fatal(err)
 		}
@@ -266,7 +266,7 @@ func TestPartitionPredicateOfEmptied(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, d := range segments {
-		remove.Remove = append(remove.Remove, d.ID)
+		remove.Set(append(storage.Op[storage.RemoveSegments](&remove), d.ID))
 	}
 	emptied, err := snap.Table().Commit(ctx, remove)
 	if err != nil {

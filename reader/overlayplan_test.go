@@ -22,7 +22,7 @@ func define(t *testing.T, snap *storage.Snapshot, overlays ...storage.Overlay) *
 		slices.SortFunc(overlays[i].Features, func(a, b storage.Feature) int { return compareID(a, b.ID) })
 	}
 	after, err := snap.Table().Commit(t.Context(), storage.Change{Operation: "overlay", Base: snap.Info().Number,
-		Overlays: overlays})
+		Ops: []storage.Operation{storage.DefineOverlays(overlays)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestOverlayOfRenamedFeatures(t *testing.T) {
 		storage.Overlay{Name: "x", Features: []storage.Feature{denseFeature("x", vector.Int8)}})
 	change := func(changes ...storage.FeatureChange) {
 		var err error
-		snap, err = snap.Table().Commit(ctx, storage.Change{Operation: "rename", FeatureChanges: changes})
+		snap, err = snap.Table().Commit(ctx, storage.Change{Operation: "rename", Ops: []storage.Operation{storage.ChangeFeatures(changes)}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -199,9 +199,9 @@ func (w *world) ingest() {
 	w.segments = append(w.segments, worldSegment{d: d, first: first, rows: rows, gone: make([]bool, total),
 		stripe: stripes})
 	w.now.segments++
-	c := storage.Change{Add: []storage.SegmentDescriptor{d}}
+	c := storage.Change{Ops: []storage.Operation{storage.AddSegments{d}}}
 	for _, f := range features {
-		c.Features = append(c.Features, w.features[f])
+		c.Set(append(storage.Op[storage.AddFeatures](&c), w.features[f]))
 	}
 	w.commit(c)
 }
@@ -249,10 +249,10 @@ func (w *world) addOverlay() {
 	slices.SortFunc(o.Features, func(a, b storage.Feature) int { return compareID(a, b.ID) })
 	o.MissingRows = storage.MissingPolicy(rapid.IntRange(0, 1).Draw(w.t, "missing rows"))
 	o.MissingLayers = storage.MissingPolicy(rapid.IntRange(0, 2).Draw(w.t, "missing"))
-	c := storage.Change{Overlays: []storage.Overlay{o.Overlay}}
+	c := storage.Change{Ops: []storage.Operation{storage.DefineOverlays{o.Overlay}}}
 	for i := range w.now.segments {
 		if rapid.IntRange(0, 3).Draw(w.t, "layer") > 0 {
-			c.Layers = append(c.Layers, w.layer(&o, i))
+			c.Set(append(storage.Op[storage.SetOverlaySegments](&c), w.layer(&o, i)))
 		}
 	}
 	w.now.overlays = append(w.now.overlays, o)
@@ -272,14 +272,14 @@ func (w *world) step() {
 			return
 		}
 		o := &w.now.overlays[rapid.IntRange(0, len(w.now.overlays)-1).Draw(w.t, "overlay")]
-		c := storage.Change{Layers: []storage.OverlaySegment{w.layer(o,
-			rapid.IntRange(0, w.now.segments-1).Draw(w.t, "segment"))}}
+		c := storage.Change{Ops: []storage.Operation{storage.SetOverlaySegments{w.layer(o,
+			rapid.IntRange(0, w.now.segments-1).Draw(w.t, "segment"))}}}
 		w.commit(c)
 	case 5:
 		for i := range w.now.overlays {
 			if o := &w.now.overlays[i]; !o.merged && o.MissingLayers == storage.FallThrough {
 				o.merged = true
-				w.commit(storage.Change{MergeOverlays: []string{o.Name}})
+				w.commit(storage.Change{Ops: []storage.Operation{storage.MergeOverlays{o.Name}}})
 				return
 			}
 		}
@@ -291,7 +291,7 @@ func (w *world) step() {
 			w.t.Fatal(err)
 		}
 		w.now.deleted[w.segments[i].first+r] = true
-		w.commit(storage.Change{Deletes: []storage.DeletionVector{{Segment: w.segments[i].d.ID, Rows: set}}})
+		w.commit(storage.Change{Ops: []storage.Operation{storage.DeleteRows{{Segment: w.segments[i].d.ID, Rows: set}}}})
 	case 7:
 		w.branch()
 	}
@@ -310,7 +310,7 @@ func (w *world) branch() {
 	c := storage.Change{}
 	if rapid.Bool().Draw(w.t, "list") {
 		b.list = map[int]bool{}
-		c.Lists = []storage.SampleList{{Name: "l" + name}}
+		c.Set(storage.DefineLists{{Name: "l" + name}})
 		for i := range w.states[at].segments {
 			set := roaring.New()
 			for r := range w.segments[i].rows {
@@ -323,12 +323,12 @@ func (w *world) branch() {
 			if err != nil {
 				w.t.Fatal(err)
 			}
-			c.ListRows = append(c.ListRows, storage.ListRows{List: "l" + name, Segment: w.segments[i].d.ID, Rows: rows})
+			c.Set(append(storage.Op[storage.SetListRows](&c), storage.ListRows{List: "l" + name, Segment: w.segments[i].d.ID, Rows: rows}))
 		}
 		of.List = storage.Pin{Name: "l" + name}
 		w.now.lists["l"+name] = b.list
 	}
-	c.Branches = []storage.Branch{of}
+	c.Set(storage.SetBranches{of})
 	w.now.branches[name] = b
 	w.commit(c)
 }

@@ -39,7 +39,7 @@ func manySegments(t *testing.T, segments int) *object.Memory {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for k, f := range change.Features {
+		for k, f := range storage.Op[storage.AddFeatures](&change) {
 			if err := w.AddFeature(ctx, k, f, func(w *format.Writer) error {
 				for stripe := range 2 {
 					c := vector.NewColumn(f.Type)
@@ -60,7 +60,7 @@ func manySegments(t *testing.T, segments int) *object.Memory {
 		if err != nil {
 			t.Fatal(err)
 		}
-		change.Add = append(change.Add, d)
+		change.Set(append(storage.Op[storage.AddSegments](&change), d))
 	}
 	if _, err := table.Commit(ctx, change); err != nil {
 		t.Fatal(err)

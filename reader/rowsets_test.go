@@ -35,14 +35,14 @@ func TestDeletesAndSampleLists(t *testing.T) {
 		}
 		return s
 	}
-	snap, err = snap.Table().Commit(ctx, storage.Change{
-		Operation: "delete", Base: before.Info().Number,
-		Deletes: []storage.DeletionVector{{Segment: segments[0].ID, Rows: set(0, 0, 1, 2)},
-			{Segment: segments[1].ID, Rows: set(1, 1)}},
-		Lists: []storage.SampleList{{Name: "mine", Definition: "by hand"}},
-		ListRows: []storage.ListRows{{List: "mine", Segment: segments[0].ID, Rows: set(0, 0)},
-			{List: "mine", Segment: segments[1].ID, Rows: set(1, 0, 1)}},
-	})
+	snap, err = snap.Table().Commit(ctx, storage.Change{Operation: "delete", Base: before.Info().Number,
+		Ops: []storage.Operation{
+			storage.DeleteRows{{Segment: segments[0].ID, Rows: set(0, 0, 1, 2)},
+				{Segment: segments[1].ID, Rows: set(1, 1)}},
+			storage.DefineLists{{Name: "mine", Definition: "by hand"}},
+			storage.SetListRows{{List: "mine", Segment: segments[0].ID, Rows: set(0, 0)},
+				{List: "mine", Segment: segments[1].ID, Rows: set(1, 0, 1)}},
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestSetsAreReadTogether(t *testing.T) {
 	}
 	feature := storage.Feature{ID: storage.NewFeatureID("n", 1), Name: "n", Generation: 1,
 		Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}}
-	change := storage.Change{Operation: "ingest", Features: []storage.Feature{feature}}
+	change := storage.Change{Operation: "ingest", Ops: []storage.Operation{storage.AddFeatures{feature}}}
 	for range 4 {
 		w, err := table.NewSegment(ctx, nil, []uint32{rows}, storage.SegmentOptions{})
 		if err != nil {
@@ -178,14 +178,14 @@ func TestSetsAreReadTogether(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		change.Add = append(change.Add, d)
+		change.Set(append(storage.Op[storage.AddSegments](&change), d))
 	}
 	snap, err := table.Commit(ctx, change)
 	if err != nil {
 		t.Fatal(err)
 	}
 	deletes := storage.Change{Operation: "delete", Base: snap.Info().Number}
-	for _, d := range change.Add {
+	for _, d := range storage.Op[storage.AddSegments](&change) {
 		gone := roaring.New()
 		for r := uint32(0); r < rows; r += 3 + r%13 { // too many for the snapshot: the set is an object
 			gone.Add(r)
@@ -194,7 +194,7 @@ func TestSetsAreReadTogether(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		deletes.Deletes = append(deletes.Deletes, storage.DeletionVector{Segment: d.ID, Rows: set})
+		deletes.Set(append(storage.Op[storage.DeleteRows](&deletes), storage.DeletionVector{Segment: d.ID, Rows: set}))
 	}
 	if snap, err = table.Commit(ctx, deletes); err != nil {
 		t.Fatal(err)
@@ -203,12 +203,12 @@ func TestSetsAreReadTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blobs.wanted = len(change.Add)
+	blobs.wanted = len(storage.Op[storage.AddSegments](&change))
 	l, err := NewLayout(ctx, snap, plan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if blobs.came != len(change.Add) || l.Rows() >= 4*rows || l.Segments() != 4 {
+	if blobs.came != len(storage.Op[storage.AddSegments](&change)) || l.Rows() >= 4*rows || l.Segments() != 4 {
 		t.Errorf("%d sets are read; %d rows are left", blobs.came, l.Rows())
 	}
 }

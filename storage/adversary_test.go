@@ -16,7 +16,7 @@ func TestNewerSnapshot(t *testing.T) {
 	ctx := t.Context()
 	l := localStore(t)
 	tab := newTable(t, l)
-	if _, err := tab.Commit(ctx, Change{Operation: "ingest", Features: features("a")}); err != nil {
+	if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a"))}}); err != nil {
 		t.Fatal(err)
 	}
 	name := snapshotName("ads", 1)

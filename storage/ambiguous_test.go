@@ -41,7 +41,7 @@ func TestLatePut(t *testing.T) {
 	for i := range 3 {
 		d := segment(t, tab, nil, []uint32{10}, int64(i), SegmentOptions{}, "a")
 		late.armed = i == 2
-		_, err := tab.Commit(ctx, Change{Operation: "ingest", Features: features("a"), Add: []SegmentDescriptor{d}})
+		_, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a")), AddSegments{d}}})
 		if (err != nil) != (i == 2) || err != nil && !errors.Is(err, object.ErrInjected) {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestCommitIsDurable(t *testing.T) {
 			t.Fatal(err)
 		}
 		left.Store(failures)
-		s, err := tab.Commit(ctx, Change{Operation: "second", Features: features("a")})
+		s, err := tab.Commit(ctx, Change{Operation: "second", Ops: []Operation{AddFeatures(features("a"))}})
 		if err != nil && !errors.Is(err, syscall.EIO) {
 			t.Fatal(err)
 		}

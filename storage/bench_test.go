@@ -29,7 +29,7 @@ func BenchmarkOpenLookup(b *testing.B) {
 				stripes[i] = 20
 			}
 			d := segment(b, tab, partition("ds", "1"), stripes, 1, SegmentOptions{}, names...)
-			if _, err := tab.Commit(ctx, Change{Operation: "ingest", Features: features(names...), Add: []SegmentDescriptor{d}}); err != nil {
+			if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features(names...)), AddSegments{d}}}); err != nil {
 				b.Fatal(err)
 			}
 			var ask []string
@@ -96,7 +96,7 @@ func BenchmarkCommit(b *testing.B) {
 				}
 				add = append(add, d)
 			}
-			if _, err := tab.Commit(ctx, Change{Operation: "ingest", Add: add}); err != nil {
+			if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddSegments(add)}}); err != nil {
 				b.Fatal(err)
 			}
 			before := counted.Counts()
@@ -105,7 +105,7 @@ func BenchmarkCommit(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if _, err := tab.Commit(ctx, Change{Operation: "ingest", Add: []SegmentDescriptor{d}}); err != nil {
+				if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddSegments{d}}}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -132,7 +132,7 @@ func BenchmarkOpenPartition(b *testing.B) {
 				}
 				add = append(add, d)
 			}
-			if _, err := tab.Commit(ctx, Change{Operation: "ingest", Add: add}); err != nil {
+			if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddSegments(add)}}); err != nil {
 				b.Fatal(err)
 			}
 			counted := object.NewCounted(mem)

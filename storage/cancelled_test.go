@@ -69,12 +69,12 @@ func TestCancelledMidway(t *testing.T) {
 		tab := newTable(t, mem)
 		tab.s.memtableBytes, tab.s.inlineBitmapBytes = 200, 0 // several runs, and every set an object
 		segs := replaceAll(t, tab, 3)
-		mustCommit(t, tab, Change{Base: 3, Branches: []Branch{{Name: "b", Snapshot: 2}}})
+		mustCommit(t, tab, Change{Base: 3, Ops: []Operation{SetBranches{{Name: "b", Snapshot: 2}}}})
 		for i := range 8 {
 			d := segment(t, tab, partition("k", fmt.Sprint(i)), []uint32{10}, int64(i), SegmentOptions{}, "x")
-			mustCommit(t, tab, Change{Features: features("x", fmt.Sprint("y", i)), Add: []SegmentDescriptor{d}})
+			mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x", fmt.Sprint("y", i))), AddSegments{d}}})
 		}
-		mustCommit(t, tab, Change{Base: 12, Deletes: []DeletionVector{{segs[2].ID, rowSet(t, tab.s, segs[2], 1)}}})
+		mustCommit(t, tab, Change{Base: 12, Ops: []Operation{DeleteRows{{segs[2].ID, rowSet(t, tab.s, segs[2], 1)}}}})
 		for i := range uint64(2) {
 			s, err := tab.At(t.Context(), 5+i)
 			if err != nil {

@@ -9,29 +9,30 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// Commit makes the next snapshot, durably. It rebases over concurrent commits that commute: appends, new features, wider
-// types, removals of other segments; an append commutes with an overwrite of its partition, which comes first then. Else
-// it returns
+// Commit makes the next snapshot, durably. If another commit came first, it applies the change to that one's snapshot, as long
+// as the two commute: appends, new features, wider types, deleted rows, removals of other segments. An append commutes with an
+// overwrite of its partition, which then counts as the earlier one. Nothing is changed if Commit returns an error, but that an
+// error of the object store in the last step may leave the commit made. Commit again then gives ErrConflict or
+// ErrDuplicateSource.
 //
-//   - ErrConflict, when a segment to remove is gone, or a partition to overwrite got segments after Base;
+// ErrConflict:
 //
-//   - ErrConflict, when a segment that deletes, layers or rows of lists are of is gone, a segment to remove got some after Base
-//     (a compaction must carry them), or what the change sets was set after Base by another: a layer, rows of a list, a
-//     branch, an overlay or list of the name. Deletes commute with deletes, and all with appends;
+//   - A segment to remove, or one that deleted rows, overlay segments or rows of lists are of, is gone.
+//   - A partition to overwrite got segments after Base.
+//   - A segment to remove got deleted rows, overlay segments or rows of lists after Base: its compaction must rewrite them.
+//   - Another commit set, after Base, what the change sets: an overlay segment, rows of a list, a branch, an overlay or list of
+//     the name.
+//   - An overlay whose segments are set was merged after Base, or a feature of OmitFeatures is no longer dropped.
+//   - gc has condemned a segment or row bitmap of the change, or they were written for another table.
+//   - The table was removed since the handle first read it, and another made of its name.
 //
-//   - ErrConflict, when an overlay that layers are of was merged after Base, or a feature of Without was taken back;
+// Other errors:
 //
-//   - ErrExists, when the name of a new overlay, list or branch is taken;
+//   - ErrExists: the name of a new overlay, list or branch is taken.
+//   - ErrDuplicateSource: the table holds a source already. A change with OverwritePartitions may repeat sources that Base held.
+//   - An error that names feature and types: a type has no common wider one, or roles or logical types differ.
 //
-//   - ErrDuplicateSource, when the table holds a source already; an Overwrite may repeat sources that Base held;
-//
-//   - an error naming feature and types, when a type has no common wider one, or roles or logical types differ.
-//
-//   - ErrConflict, when gc has condemned a segment, layer or set of rows of the change, or they were written for another table; or when the
-//     table was removed since the handle first read it, and another made of its name.
-//
-// The objects of the added segments, and of layers and sets of rows, must exist. After an error nothing is changed, except that an error of the object
-// store in the last step may leave the commit made; running it again then gives ErrConflict or ErrDuplicateSource.
+// The objects of the segments and row bitmaps that the change adds must exist.
 func (t *Table) Commit(ctx context.Context, c Change) (*Snapshot, error) {
 	s, err := t.commit(ctx, c)
 	if err != nil {
@@ -105,7 +106,7 @@ var errLostRace = errors.New("lost the race for a snapshot number")
 
 // attempt tries to make the snapshot after base.
 func (t *Table) attempt(ctx context.Context, base *Snapshot, table tableID, c Change) (_ *Snapshot, err error) {
-	e := edit{base: base, table: table, m: base.m, info: base.m.info}
+	e := edit{change: &c, base: base, table: table, m: base.m, info: base.m.info}
 	if e.info.Number++; e.info.Number > maxSnapshot {
 		return nil, fmt.Errorf("the table has %d snapshots: no more are possible", uint64(maxSnapshot))
 	}
@@ -130,12 +131,8 @@ func (t *Table) attempt(ctx context.Context, base *Snapshot, table tableID, c Ch
 	if err := t.s.openRuns(ctx, base.m.listing, base.m.schema); err != nil {
 		return nil, err
 	}
-	for i := range operations {
-		if o := &operations[i]; o.asked == nil || o.asked(&c) {
-			if err := o.apply(&e, ctx, &c); err != nil {
-				return nil, err
-			}
-		}
+	if err := e.apply(ctx); err != nil {
+		return nil, err
 	}
 	m := e.m
 	m.info, m.commit, m.parent, m.table = e.info, randomID(), base.m.commit, table

@@ -31,7 +31,7 @@ func TestConflictsAreCounted(t *testing.T) {
 	add := func(tab *Table, ds string) {
 		t.Helper()
 		d := segment(t, tab, partition("ds", ds), []uint32{3}, 1, SegmentOptions{})
-		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Add: []SegmentDescriptor{d}}); err != nil {
+		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddSegments{d}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -47,7 +47,7 @@ func TestConflictsAreCounted(t *testing.T) {
 		t.Fatalf("overtaken by a commit that commutes: %+v, want 1 retried", got)
 	}
 	gone := randomID().String()
-	if _, err := tab.Commit(ctx, Change{Operation: "compact", Remove: []string{gone}, Base: 1}); !errors.Is(err, ErrConflict) {
+	if _, err := tab.Commit(ctx, Change{Operation: "compact", Base: 1, Ops: []Operation{RemoveSegments{gone}}}); !errors.Is(err, ErrConflict) {
 		t.Fatal(err)
 	}
 	if got := tab.Store().Conflicts(); got != (Conflicts{Retried: 1, Refused: 1}) {

@@ -67,7 +67,7 @@ func layeredScenario(ctx context.Context, t *testing.T, blobs object.Store) (don
 	if werr != nil {
 		return done, werr
 	}
-	if err := commit(Change{Features: features("x"), Add: []SegmentDescriptor{a}}); err != nil {
+	if err := commit(Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{a}}}); err != nil {
 		return done, err
 	}
 	w, werr = tab.NewOverlaySegment(ctx, a, SegmentOptions{})
@@ -77,16 +77,16 @@ func layeredScenario(ctx context.Context, t *testing.T, blobs object.Store) (don
 	}
 	changes := []func() Change{
 		func() Change {
-			return Change{Overlays: []Overlay{overlay("o", "y")}, Layers: []OverlaySegment{{Overlay: "o", Segment: a.ID, Data: data, Covered: set(a, 1, 2)}}}
+			return Change{Ops: []Operation{DefineOverlays{overlay("o", "y")}, SetOverlaySegments{{Overlay: "o", Segment: a.ID, Data: data, Covered: set(a, 1, 2)}}}}
 		},
 		func() Change {
-			return Change{Lists: []SampleList{{Name: "l"}}, ListRows: []ListRows{{"l", a.ID, set(a, 5)}}, Branches: []Branch{{Name: "b", Snapshot: 1}}}
+			return Change{Ops: []Operation{DefineLists{{Name: "l"}}, SetListRows{{"l", a.ID, set(a, 5)}}, SetBranches{{Name: "b", Snapshot: 1}}}}
 		},
-		func() Change { return Change{Deletes: []DeletionVector{{a.ID, set(a, 1)}}} },
+		func() Change { return Change{Ops: []Operation{DeleteRows{{a.ID, set(a, 1)}}}} },
 		func() Change {
-			return Change{Deletes: []DeletionVector{{a.ID, set(a, 1, 7)}}, MergeOverlays: []string{"o"}}
+			return Change{Ops: []Operation{DeleteRows{{a.ID, set(a, 1, 7)}}, MergeOverlays{"o"}}}
 		},
-		func() Change { return Change{Oldest: 4} },
+		func() Change { return Change{Ops: []Operation{ExpireBelow(4)}} },
 	}
 	for _, c := range changes {
 		if err := commit(c()); err != nil {
@@ -219,10 +219,10 @@ func TestLateDeletes(t *testing.T) {
 	tab := newTable(t, late)
 	tab.s.memtableBytes, tab.s.inlineBitmapBytes = 1, 0
 	a := segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{}, "x")
-	mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{a}})
-	mustCommit(t, tab, Change{Deletes: []DeletionVector{{a.ID, rowSet(t, tab.s, a, 1)}}})
+	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{a}}})
+	mustCommit(t, tab, Change{Ops: []Operation{DeleteRows{{a.ID, rowSet(t, tab.s, a, 1)}}}})
 	late.armed = true
-	if _, err := tab.Commit(ctx, Change{Operation: "x", Deletes: []DeletionVector{{a.ID, rowSet(t, tab.s, a, 2)}}}); !errors.Is(err, object.ErrInjected) {
+	if _, err := tab.Commit(ctx, Change{Operation: "x", Ops: []Operation{DeleteRows{{a.ID, rowSet(t, tab.s, a, 2)}}}}); !errors.Is(err, object.ErrInjected) {
 		t.Fatal(err)
 	}
 	if err := late.land(); err != nil {
@@ -241,8 +241,8 @@ func TestLayersConcurrent(t *testing.T) {
 	l := localStore(t)
 	tab := newTable(t, l)
 	a := segment(t, tab, nil, []uint32{1000}, 1, SegmentOptions{}, "x")
-	mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{a}})
-	mustCommit(t, tab, Change{Overlays: []Overlay{overlay("o", "y")}, Base: 1})
+	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{a}}})
+	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DefineOverlays{overlay("o", "y")}}})
 	var wg sync.WaitGroup
 	const writers, each = 4, 6
 	var won, lost atomic.Int64
@@ -251,13 +251,13 @@ func TestLayersConcurrent(t *testing.T) {
 		h.s.inlineBitmapBytes = w % 2 * maxInlineBitmap
 		wg.Go(func() {
 			for k := range each {
-				c := Change{Operation: "delete", Deletes: []DeletionVector{{a.ID, rowSet(t, h.s, a, uint32(w*100+k), uint32(k))}}}
+				c := Change{Operation: "delete", Ops: []Operation{DeleteRows{{a.ID, rowSet(t, h.s, a, uint32(w*100+k), uint32(k))}}}}
 				if _, err := h.Commit(ctx, c); err != nil {
 					t.Error(err)
 				}
 			}
 			y := layer(t, h, "o", a, int64(w), "y")
-			switch _, err := h.Commit(ctx, Change{Operation: "layer", Base: 2, Layers: []OverlaySegment{y}}); {
+			switch _, err := h.Commit(ctx, Change{Operation: "layer", Base: 2, Ops: []Operation{SetOverlaySegments{y}}}); {
 			case err == nil:
 				won.Add(1)
 			case errors.Is(err, ErrConflict):
@@ -322,7 +322,7 @@ func TestLayersProcesses(t *testing.T) {
 				t.Fatal(err)
 			}
 			// Every process deletes rows of its own; a row keeps its number in the one segment that there is.
-			c := Change{Operation: "delete", Base: s.Info().Number, Deletes: []DeletionVector{{segs[0].ID, rowSet(t, tab.s, segs[0], uint32(who*each+k))}}}
+			c := Change{Operation: "delete", Base: s.Info().Number, Ops: []Operation{DeleteRows{{segs[0].ID, rowSet(t, tab.s, segs[0], uint32(who*each+k))}}}}
 			if k%3 == 2 {
 				d := segment(t, tab, nil, []uint32{rows}, 1, SegmentOptions{}, "x")
 				deleted, err := s.DeletionVectors(ctx, segs[0])
@@ -338,8 +338,7 @@ func TestLayersProcesses(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				c = Change{Operation: "compact", Base: s.Info().Number, Features: features("x"), Add: []SegmentDescriptor{d}, Remove: []string{segs[0].ID},
-					Deletes: []DeletionVector{{d.ID, set}}}
+				c = Change{Operation: "compact", Base: s.Info().Number, Ops: []Operation{AddFeatures(features("x")), AddSegments{d}, RemoveSegments{segs[0].ID}, DeleteRows{{d.ID, set}}}}
 			}
 			switch _, err := tab.Commit(ctx, c); {
 			case err == nil:
@@ -352,7 +351,7 @@ func TestLayersProcesses(t *testing.T) {
 	}
 	l := localStore(t)
 	tab := newTable(t, l)
-	mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{segment(t, tab, nil, []uint32{rows}, 1, SegmentOptions{}, "x")}})
+	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{segment(t, tab, nil, []uint32{rows}, 1, SegmentOptions{}, "x")}}})
 	var wg sync.WaitGroup
 	for who := range 3 {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestLayersProcesses$", "-test.count=1")

@@ -32,12 +32,12 @@ func scenario(ctx context.Context, blobs object.Store) (done int, err error) {
 		return 0, err
 	}
 	for n := range 3 {
-		c := Change{Operation: "ingest", Features: features("a", "b"), Base: uint64(n)}
+		c := Change{Operation: "ingest", Base: uint64(n), Ops: []Operation{AddFeatures(features("a", "b"))}}
 		w, err := tab.NewSegment(ctx, partition("ds", fmt.Sprint(n%2)), []uint32{20, 5}, SegmentOptions{StandAloneBytes: 150})
 		if err != nil {
 			return done, err
 		}
-		for i, f := range c.Features {
+		for i, f := range Op[AddFeatures](&c) {
 			if err := w.AddFeature(ctx, i, f, denseRows([]uint32{20, 5}, int64(n+i)<<40)); err != nil {
 				w.Abort()
 				return done, err
@@ -48,9 +48,9 @@ func scenario(ctx context.Context, blobs object.Store) (done int, err error) {
 			w.Abort()
 			return done, err
 		}
-		c.Add = []SegmentDescriptor{d}
+		c.Set(AddSegments{d})
 		if n == 2 {
-			c.Overwrite = []Partition{d.Partition}
+			c.Set(OverwritePartitions{d.Partition})
 		}
 		if _, err := tab.Commit(ctx, c); err != nil {
 			return done, err
@@ -179,8 +179,7 @@ func TestProcesses(t *testing.T) {
 		tab := newTable(t, l)
 		for k := range each {
 			d := segment(t, tab, partition("k", fmt.Sprint(k)), []uint32{10}, int64(k), SegmentOptions{}, "a")
-			if _, err := tab.Commit(t.Context(), Change{Operation: "ingest", Features: features("a"), Add: []SegmentDescriptor{d},
-				Sources: []Source{{fmt.Sprint(os.Getpid(), "-", k), "x"}}}); err != nil {
+			if _, err := tab.Commit(t.Context(), Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a")), AddSegments{d}, AddSources{{fmt.Sprint(os.Getpid(), "-", k), "x"}}}}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -86,8 +86,7 @@ func TestReadDamage(t *testing.T) {
 	for n := range 2 {
 		tab.s.memtableBytes = uint64(n * defaultMemtableBytes) // the first makes runs, the second a tail
 		d := segment(t, tab, partition("ds", fmt.Sprint(n)), []uint32{3, 2}, 1, SegmentOptions{StandAloneBytes: 170}, names[:8]...)
-		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Features: features(names...), Add: []SegmentDescriptor{d},
-			Sources: []Source{{fmt.Sprint(n), "x"}}}); err != nil {
+		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features(names...)), AddSegments{d}, AddSources{{fmt.Sprint(n), "x"}}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -159,7 +158,7 @@ func FuzzSnapshot(f *testing.F) {
 	tab := newTable(f, mem)
 	for n := range 3 {
 		d := segment(f, tab, partition("ds", fmt.Sprint(n)), []uint32{3}, 1, SegmentOptions{}, "a")
-		if _, err := tab.Commit(f.Context(), Change{Operation: "ingest", Features: features("a"), Add: []SegmentDescriptor{d}}); err != nil {
+		if _, err := tab.Commit(f.Context(), Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a")), AddSegments{d}}}); err != nil {
 			f.Fatal(err)
 		}
 		s, err := tab.Latest(f.Context())

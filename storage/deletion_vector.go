@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Deletes are rows that a Change deletes of a segment. No reader of its snapshot, or of a later one, sees them.
+// A DeletionVector has rows of a segment that a commit deletes. Readers of its snapshot, and of later ones, do not see them.
 type DeletionVector struct {
 	Segment string    // id
 	Rows    RowBitmap // of Store.PutRowBitmap

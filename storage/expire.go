@@ -86,7 +86,7 @@ func (t *Table) Expire(ctx context.Context, opts ExpireOptions) (*ExpireReport, 
 		r.Expired = append(r.Expired, n)
 	}
 	if len(r.Expired) > 0 && !opts.DryRun {
-		s, err := t.Commit(ctx, Change{Operation: expireOperation, Base: last, Oldest: oldest})
+		s, err := t.Commit(ctx, Change{Operation: expireOperation, Base: last, Ops: []Operation{ExpireBelow(oldest)}})
 		if err != nil {
 			return nil, err
 		}

@@ -24,7 +24,7 @@ func replaceAll(t testing.TB, tab *Table, n int) (segs []SegmentDescriptor) {
 	}
 	for i := range n {
 		d := segment(t, tab, nil, []uint32{10}, int64(i), SegmentOptions{}, "x")
-		s := mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{d}, Overwrite: []Partition{nil}, Base: base})
+		s := mustCommit(t, tab, Change{Base: base, Ops: []Operation{AddFeatures(features("x")), AddSegments{d}, OverwritePartitions{nil}}})
 		base = s.Info().Number
 		segs = append(segs, d)
 	}
@@ -45,7 +45,7 @@ func TestExpire(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
 	segs := replaceAll(t, tab, 9)
-	s := mustCommit(t, tab, Change{Base: 9, Branches: []Branch{{Name: "exp", Snapshot: 3}}}) // 10
+	s := mustCommit(t, tab, Change{Base: 9, Ops: []Operation{SetBranches{{Name: "exp", Snapshot: 3}}}}) // 10
 	stale, asleep := newTable(t, mem), newTable(t, mem)
 	for _, h := range []*Table{stale, asleep} {
 		if _, err := h.Latest(ctx); err != nil {
@@ -73,7 +73,7 @@ func TestExpire(t *testing.T) {
 		t.Fatal(r.Held)
 	}
 	// An expired snapshot that nobody holds may go at any moment: no branch is made of it, though it is there yet.
-	if _, err := tab.Commit(ctx, Change{Operation: "x", Base: 14, Branches: []Branch{{Name: "late", Snapshot: 4}}}); !errors.Is(err, ErrNotFound) {
+	if _, err := tab.Commit(ctx, Change{Operation: "x", Base: 14, Ops: []Operation{SetBranches{{Name: "late", Snapshot: 4}}}}); !errors.Is(err, ErrNotFound) {
 		t.Fatal(err)
 	}
 	// Within the grace period everything stays.
@@ -148,7 +148,7 @@ func TestExpire(t *testing.T) {
 	if err := errors.Join(lease.Release(ctx), lease.Release(ctx)); err != nil {
 		t.Fatal(err)
 	}
-	mustCommit(t, tab, Change{Base: 16, DropBranches: []string{"exp"}})
+	mustCommit(t, tab, Change{Base: 16, Ops: []Operation{DropBranches{"exp"}}})
 	if _, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -346,7 +346,7 @@ func TestReadOfMoved(t *testing.T) {
 	meanwhile := &hookedStore{Store: object.NewMemory()}
 	tab := newTable(t, meanwhile)
 	replaceAll(t, tab, 4)
-	mustCommit(t, tab, Change{Base: 4, Branches: []Branch{{Name: "exp", Snapshot: 2}}})
+	mustCommit(t, tab, Change{Base: 4, Ops: []Operation{SetBranches{{Name: "exp", Snapshot: 2}}}})
 	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -517,8 +517,8 @@ func TestTwoGCs(t *testing.T) {
 	meanwhile := &hookedStore{Store: object.NewMemory()}
 	tab := newTable(t, meanwhile)
 	segs := replaceAll(t, tab, 9)
-	mustCommit(t, tab, Change{Base: 9, Branches: []Branch{{Name: "exp", Snapshot: 5}}}) // 10
-	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 8}); err != nil {              // 3 is the oldest
+	mustCommit(t, tab, Change{Base: 9, Ops: []Operation{SetBranches{{Name: "exp", Snapshot: 5}}}}) // 10
+	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 8}); err != nil {                         // 3 is the oldest
 		t.Fatal(err)
 	}
 	other := false
@@ -548,7 +548,7 @@ func TestTwoGCs(t *testing.T) {
 		t.Fatal(v, err)
 	}
 	// A later one takes them when nobody holds them.
-	mustCommit(t, tab, Change{Base: 12, DropBranches: []string{"exp"}})
+	mustCommit(t, tab, Change{Base: 12, Ops: []Operation{DropBranches{"exp"}}})
 	if _, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil {
 		t.Fatal(err)
 	}

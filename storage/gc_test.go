@@ -19,7 +19,7 @@ func TestGCBranchWithoutCopy(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
 	segs := replaceAll(t, tab, 3)
-	mustCommit(t, tab, Change{Base: 3, Branches: []Branch{{Name: "b", Snapshot: 1}}})
+	mustCommit(t, tab, Change{Base: 3, Ops: []Operation{SetBranches{{Name: "b", Snapshot: 1}}}})
 	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestGCBranchWithoutCopy(t *testing.T) {
 	if !segmentThere(t, tab.s, segs[0]) {
 		t.Error("gc took what a branch reads")
 	}
-	mustCommit(t, tab, Change{Base: 5, DropBranches: []string{"b"}})
+	mustCommit(t, tab, Change{Base: 5, Ops: []Operation{DropBranches{"b"}}})
 	if r, err := GC(ctx, newTable(t, mem).s, GCOptions{NoWait: true}); err != nil || len(r.Skipped) != 0 || segmentThere(t, tab.s, segs[0]) {
 		t.Errorf("%+v %v", r, err)
 	}

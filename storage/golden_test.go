@@ -45,23 +45,21 @@ func makeGolden(t *testing.T, dir string) {
 	schema := features("x", "y", "k")
 	schema[2].Role = RoleSessionKey
 	a := segmentWith(t, tab, partition("ds", "1"), []uint32{50, 20}, 1, SegmentOptions{}, schema...)
-	mustCommit(t, tab, Change{Operation: "ingest", Features: schema, Add: []SegmentDescriptor{a}, Sources: []Source{{"f1", "a.parquet"}}, Properties: map[string]string{"profile": "size"}})
+	mustCommit(t, tab, Change{Operation: "ingest", Ops: []Operation{AddFeatures(schema), AddSegments{a}, AddSources{{"f1", "a.parquet"}}, SetProperties{"profile": "size"}}})
 	b := segment(t, tab, partition("ds", "2"), []uint32{40}, 2, SegmentOptions{}, "x")
-	mustCommit(t, tab, Change{Operation: "ingest", Features: features("x"), Add: []SegmentDescriptor{b}, Sources: []Source{{"f2", "b.parquet"}}})
-	mustCommit(t, tab, Change{Operation: "delete", Deletes: []DeletionVector{{a.ID, rowSet(t, s, a, 0, 7, 69)}, {b.ID, everySecond(t, s, b, 1)}}})
+	mustCommit(t, tab, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("x")), AddSegments{b}, AddSources{{"f2", "b.parquet"}}}})
+	mustCommit(t, tab, Change{Operation: "delete", Ops: []Operation{DeleteRows{{a.ID, rowSet(t, s, a, 0, 7, 69)}, {b.ID, everySecond(t, s, b, 1)}}}})
 	some := layer(t, tab, "label", a, 5, "y", "z")
 	some.All, some.Covered = false, rowSet(t, s, a, 1, 2, 3)
 	label := overlay("label", "y", "z")
 	label.MissingRows, label.MissingLayers = Null, Refuse
-	mustCommit(t, tab, Change{Operation: "overlay", Base: 3, Overlays: []Overlay{label, overlay("fill", "x")},
-		Layers: []OverlaySegment{some, layer(t, tab, "fill", b, 6, "x")}})
-	mustCommit(t, tab, Change{Operation: "samples", Base: 4, Lists: []SampleList{{Name: "clicks", Definition: "click = 1"}},
-		ListRows: []ListRows{{"clicks", a.ID, rowSet(t, s, a, 5, 6)}, {"clicks", b.ID, everySecond(t, s, b, 0)}}})
-	mustCommit(t, tab, Change{Operation: "branch", Base: 5, Branches: []Branch{
-		{Name: "exp", Snapshot: 5, Overlays: []Pin{{"label", 4}}, List: Pin{"clicks", 5}, Owner: "ann"}, {Name: "old", Snapshot: 1}}})
+	mustCommit(t, tab, Change{Operation: "overlay", Base: 3, Ops: []Operation{DefineOverlays{label, overlay("fill", "x")}, SetOverlaySegments{some, layer(t, tab, "fill", b, 6, "x")}}})
+	mustCommit(t, tab, Change{Operation: "samples", Base: 4, Ops: []Operation{DefineLists{{Name: "clicks", Definition: "click = 1"}}, SetListRows{{"clicks", a.ID, rowSet(t, s, a, 5, 6)}, {"clicks", b.ID, everySecond(t, s, b, 0)}}}})
+	mustCommit(t, tab, Change{Operation: "branch", Base: 5, Ops: []Operation{SetBranches{
+		{Name: "exp", Snapshot: 5, Overlays: []Pin{{"label", 4}}, List: Pin{"clicks", 5}, Owner: "ann"}, {Name: "old", Snapshot: 1}}}})
 	dropped, deprecated := FeatureDropped, FeatureDeprecated
-	mustCommit(t, tab, Change{Operation: "features", Base: 6, MergeOverlays: []string{"fill"}, FeatureChanges: []FeatureChange{
-		{Feature: "k", Rename: "key"}, {Feature: "y", Status: &dropped}, {Feature: "x", Status: &deprecated}}})
+	mustCommit(t, tab, Change{Operation: "features", Base: 6, Ops: []Operation{MergeOverlays{"fill"}, ChangeFeatures{
+		{Feature: "k", Rename: "key"}, {Feature: "y", Status: &dropped}, {Feature: "x", Status: &deprecated}}}})
 	// A lease that lasts: no method gives one for so long.
 	forever := leaseName{snapshot: 2, lease: "00000000000000aa", lasts: 100 * 365 * 24 * time.Hour}
 	if err := l.PutIfAbsent(ctx, forever.object("ads/é"), appendLease(nil, "trainer")); err != nil {

@@ -37,7 +37,7 @@ func TestGrowth(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := tab.Commit(ctx, Change{Operation: "ingest", Add: []SegmentDescriptor{d}}); err != nil {
+			if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddSegments{d}}}); err != nil {
 				t.Fatal(err)
 			}
 			if i == n/2 {

@@ -109,11 +109,8 @@ func (s *Snapshot) KeyFeatures(ctx context.Context) ([]Feature, error) {
 // A renamed feature, in either of its names.
 type renamed struct{ from, to string }
 
-// noteKeys follows from what becomes of features.
-var noteKeys = operation{apply: (*edit).keys}
-
 // keys brings the entry up to date with the features that the change adds, drops and renames.
-func (e *edit) keys(ctx context.Context, _ *Change) error {
+func (e *edit) keys(ctx context.Context) error {
 	before, after := e.base.m.info.Features, e.info.Features
 	if len(e.added) == 0 && len(e.renamed) == 0 && before == after {
 		return nil

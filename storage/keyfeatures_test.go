@@ -17,7 +17,7 @@ func commitFeatures(t *testing.T, tab *Table, features ...Feature) *Snapshot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := tab.Commit(t.Context(), Change{Operation: "ingest", Features: features, Add: []SegmentDescriptor{d}})
+	s, err := tab.Commit(t.Context(), Change{Operation: "ingest", Ops: []Operation{AddFeatures(features), AddSegments{d}}})
 	if err != nil {
 		t.Fatal(err)
 	}

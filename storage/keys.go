@@ -11,9 +11,6 @@ import (
 //	'p' partition 00 | place: place.go    segment descriptor: by partition, then in the canonical order
 //	's' segment id (16)                   the rest of its 'p' key
 //	'f' fingerprint                       number (8 BE) | name: a source, and the snapshot that added it
-//
-// from snapshot version 2 on also
-//
 //	'd' segment id (16)                   deleted rows of the segment: deletes.go
 //	'v' name                              an overlay: overlay.go
 //	'V' overlay number (4 BE) | segment id (16)    its layer over the segment: layer.go

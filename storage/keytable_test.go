@@ -257,8 +257,7 @@ func TestKeyTableDamage(t *testing.T) {
 	tab := newTable(t, mem)
 	tab.s.minKeyTableRows = 1
 	k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{30, 20}, 1<<40)
-	mustCommit(t, tab, Change{Operation: "ingest", Features: []Feature{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)},
-		Add: []SegmentDescriptor{k.d}})
+	mustCommit(t, tab, Change{Operation: "ingest", Ops: []Operation{AddFeatures{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, AddSegments{k.d}}})
 	verifyClean(t, tab.s)
 	segment, err := parseID(k.d.ID)
 	if err != nil {
@@ -397,8 +396,7 @@ func TestKeyRowsUnderOverlay(t *testing.T) {
 	tab := newTable(t, object.NewMemory())
 	tab.s.minKeyTableRows = 1
 	k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{30, 20}, 1<<40)
-	mustCommit(t, tab, Change{Operation: "ingest", Features: []Feature{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)},
-		Add: []SegmentDescriptor{k.d}})
+	mustCommit(t, tab, Change{Operation: "ingest", Ops: []Operation{AddFeatures{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, AddSegments{k.d}}})
 	look := func() bool {
 		snap, err := tab.Latest(t.Context())
 		if err != nil {
@@ -411,11 +409,11 @@ func TestKeyRowsUnderOverlay(t *testing.T) {
 		return rows[0] != nil
 	}
 	o := Overlay{Name: "o", Features: []Feature{keyNumber}}
-	mustCommit(t, tab, Change{Operation: "overlay", Base: 1, Overlays: []Overlay{o}})
+	mustCommit(t, tab, Change{Operation: "overlay", Base: 1, Ops: []Operation{DefineOverlays{o}}})
 	if !look() {
 		t.Error("an overlay that nobody names counts")
 	}
-	mustCommit(t, tab, Change{Operation: "merge", Base: 2, MergeOverlays: []string{"o"}})
+	mustCommit(t, tab, Change{Operation: "merge", Base: 2, Ops: []Operation{MergeOverlays{"o"}}})
 	if look() {
 		t.Error("the overlay that is part of the table does not count")
 	}
@@ -431,7 +429,7 @@ func TestKeyRowsRequests(t *testing.T) {
 		for i := range segments {
 			add = append(add, makeKeyed(t, tab, rand.New(rand.NewPCG(1, uint64(i))), []uint32{40, 40}, 1<<50).d)
 		}
-		mustCommit(t, tab, Change{Features: []Feature{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, Add: add})
+		mustCommit(t, tab, Change{Ops: []Operation{AddFeatures{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, AddSegments(add)}})
 		synctest.Test(t, func(t *testing.T) {
 			counted := objecttest.NewMeter(mem)
 			s, err := Open(t.Context(), counted, Options{})
@@ -458,7 +456,7 @@ func TestLargeKeyRowsRequests(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
 	k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{70000, 70000, 70000}, 1<<50)
-	mustCommit(t, tab, Change{Features: []Feature{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, Add: []SegmentDescriptor{k.d}})
+	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, AddSegments{k.d}}})
 	if k.d.KeysSize < 1<<20 {
 		t.Fatal(k.d.KeysSize)
 	}

@@ -58,8 +58,7 @@ func TestKeyTableSwapped(t *testing.T) {
 	for b == nil || b.d.KeysSize != a.d.KeysSize {
 		b = makeKeyed(t, tab, rng, []uint32{30, 20}, 1<<40)
 	}
-	mustCommit(t, tab, Change{Operation: "ingest", Features: []Feature{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)},
-		Add: []SegmentDescriptor{a.d, b.d}})
+	mustCommit(t, tab, Change{Operation: "ingest", Ops: []Operation{AddFeatures{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, AddSegments{a.d, b.d}}})
 	ia, _ := parseID(a.d.ID)
 	ib, _ := parseID(b.d.ID)
 	data := make([]byte, b.d.KeysSize)

@@ -19,18 +19,19 @@ func TestLayersGrowth(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.Add = append(c.Add, d)
+			c.Set(append(Op[AddSegments](&c), d))
 		}
 		mustCommit(t, tab, c)
-		over := Change{Base: 1, Overlays: []Overlay{overlay("o", "y")}, Lists: []SampleList{{Name: "l"}}}
-		for i, d := range c.Add {
-			over.Deletes = append(over.Deletes, DeletionVector{d.ID, rowSet(t, tab.s, d, uint32(i%50))})
-			over.ListRows = append(over.ListRows, ListRows{"l", d.ID, rowSet(t, tab.s, d, uint32(i%50))})
+		over := Change{Base: 1, Ops: []Operation{DefineOverlays{overlay("o", "y")}, DefineLists{{Name: "l"}}}}
+		all := Op[AddSegments](&c)
+		for i, d := range all {
+			over.Set(append(Op[DeleteRows](&over), DeletionVector{d.ID, rowSet(t, tab.s, d, uint32(i%50))}))
+			over.Set(append(Op[SetListRows](&over), ListRows{"l", d.ID, rowSet(t, tab.s, d, uint32(i%50))}))
 			data, err := fakeSegment(ctx, tab, nil, 50)
 			if err != nil {
 				t.Fatal(err)
 			}
-			over.Layers = append(over.Layers, OverlaySegment{Overlay: "o", Segment: d.ID, Data: data, All: true})
+			over.Set(append(Op[SetOverlaySegments](&over), OverlaySegment{Overlay: "o", Segment: d.ID, Data: data, All: true}))
 		}
 		mustCommit(t, tab, over)
 		counted := object.NewCounted(mem)
@@ -39,7 +40,7 @@ func TestLayersGrowth(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		few := []SegmentDescriptor{c.Add[0], c.Add[n/3], c.Add[n/2], c.Add[n-1]}
+		few := []SegmentDescriptor{all[0], all[n/3], all[n/2], all[n-1]}
 		start := counted.Counts()
 		deleted, err := s.DeletionVectors(ctx, few...)
 		if err != nil {
@@ -64,7 +65,7 @@ func TestLayersGrowth(t *testing.T) {
 		}
 		read := counted.Counts().Sub(start)
 		start = counted.Counts()
-		mustCommit(t, h, Change{Deletes: []DeletionVector{{few[1].ID, rowSet(t, h.s, few[1], 49, 48)}}})
+		mustCommit(t, h, Change{Ops: []Operation{DeleteRows{{few[1].ID, rowSet(t, h.s, few[1], 49, 48)}}}})
 		commit := counted.Counts().Sub(start)
 		cost[n] = [3]int64{read.Requests(), read.BytesRead, commit.Requests()}
 		t.Logf("%d segments: reading what lies over 4 takes %d requests, %d bytes; a commit of deletes %d requests, %d bytes read",

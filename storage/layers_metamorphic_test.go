@@ -147,7 +147,7 @@ func (r *layeredRun) rules(c Change, base int) (layeredTable, want) {
 	n := len(r.snapshots) + 1
 	next := l.clone()
 	gone := func(id string) bool { return next.find(id) == nil }
-	for _, id := range c.Remove {
+	for _, id := range Op[RemoveSegments](&c) {
 		s := next.find(id)
 		if s == nil || s.deleted.since > base {
 			return l, ErrConflict
@@ -163,16 +163,16 @@ func (r *layeredRun) rules(c Change, base int) (layeredTable, want) {
 			}
 		}
 	}
-	removed := func(s layeredSegment) bool { return slices.Contains(c.Remove, s.id) }
+	removed := func(s layeredSegment) bool { return slices.Contains(Op[RemoveSegments](&c), s.id) }
 	at := slices.IndexFunc(next.segments, removed) // all are of one partition
 	next.segments = slices.DeleteFunc(next.segments, removed)
 	if at < 0 {
 		at = len(next.segments)
 	}
-	for i, d := range c.Add {
+	for i, d := range Op[AddSegments](&c) {
 		next.segments = slices.Insert(next.segments, at+i, layeredSegment{id: d.ID, rows: uint32(d.Rows), layers: map[string]modelLayer{}, listed: map[string]modelSet{}})
 	}
-	for _, name := range c.DropOverlays {
+	for _, name := range Op[DropOverlays](&c) {
 		o, ok := l.overlays[name]
 		switch {
 		case !ok:
@@ -188,14 +188,14 @@ func (r *layeredRun) rules(c Change, base int) (layeredTable, want) {
 		}
 		delete(next.overlays, name)
 	}
-	for _, o := range c.Overlays {
+	for _, o := range Op[DefineOverlays](&c) {
 		if _, ok := next.overlays[o.Name]; ok {
 			return l, ErrExists
 		}
 		next.overlays[o.Name] = modelOverlay{number: next.overlaid, added: n}
 		next.overlaid++
 	}
-	for _, name := range c.MergeOverlays {
+	for _, name := range Op[MergeOverlays](&c) {
 		o, ok := next.overlays[name]
 		switch {
 		case !ok || o.added > base:
@@ -206,7 +206,7 @@ func (r *layeredRun) rules(c Change, base int) (layeredTable, want) {
 		o.merged = n
 		next.overlays[name] = o
 	}
-	for _, name := range c.DropLists {
+	for _, name := range Op[DropLists](&c) {
 		added, ok := l.lists[name]
 		switch {
 		case !ok:
@@ -219,13 +219,13 @@ func (r *layeredRun) rules(c Change, base int) (layeredTable, want) {
 		}
 		delete(next.lists, name)
 	}
-	for _, y := range c.Lists {
+	for _, y := range Op[DefineLists](&c) {
 		if _, ok := next.lists[y.Name]; ok {
 			return l, ErrExists
 		}
 		next.lists[y.Name] = n
 	}
-	for _, name := range c.DropBranches {
+	for _, name := range Op[DropBranches](&c) {
 		b, ok := l.branches[name]
 		switch {
 		case !ok:
@@ -235,7 +235,7 @@ func (r *layeredRun) rules(c Change, base int) (layeredTable, want) {
 		}
 		delete(next.branches, name)
 	}
-	for _, d := range c.Deletes {
+	for _, d := range Op[DeleteRows](&c) {
 		if gone(d.Segment) {
 			return l, ErrConflict
 		}
@@ -244,7 +244,7 @@ func (r *layeredRun) rules(c Change, base int) (layeredTable, want) {
 			s.deleted = modelSet{u, n}
 		}
 	}
-	for _, y := range c.Layers {
+	for _, y := range Op[SetOverlaySegments](&c) {
 		o, ok := next.overlays[y.Overlay]
 		if !ok || o.added > base && o.added < n || o.merged > base && o.merged < n || gone(y.Segment) {
 			return l, ErrConflict
@@ -255,7 +255,7 @@ func (r *layeredRun) rules(c Change, base int) (layeredTable, want) {
 		}
 		s.layers[y.Overlay] = modelLayer{y.Data.ID, y.All, modelSet{r.rowsOf(y.Covered), n}, n}
 	}
-	for _, y := range c.ListRows {
+	for _, y := range Op[SetListRows](&c) {
 		added, ok := next.lists[y.List]
 		if !ok || added > base && added < n || gone(y.Segment) {
 			return l, ErrConflict
@@ -266,7 +266,7 @@ func (r *layeredRun) rules(c Change, base int) (layeredTable, want) {
 		}
 		s.listed[y.List] = modelSet{r.rowsOf(y.Rows), n}
 	}
-	for _, b := range c.Branches {
+	for _, b := range Op[SetBranches](&c) {
 		if _, ok := next.branches[b.Name]; ok {
 			return l, ErrExists
 		}
@@ -279,7 +279,7 @@ func (r *layeredRun) rules(c Change, base int) (layeredTable, want) {
 		}
 		next.branches[b.Name] = m
 	}
-	next.oldest = max(next.oldest, int(c.Oldest))
+	next.oldest = max(next.oldest, int(Op[ExpireBelow](&c)))
 	return next, nil
 }
 
@@ -379,12 +379,12 @@ func (r *layeredRun) compaction(t *rapid.T, view layeredTable) (c Change) {
 		rows += s.rows
 	}
 	out := r.segment(t, rows)
-	c.Add = []SegmentDescriptor{out}
+	c.Set(AddSegments{out})
 	deleted := map[uint32]bool{}
 	cover, listed := map[string]map[uint32]bool{}, map[string]map[uint32]bool{}
 	at := uint32(0)
 	for _, s := range inputs {
-		c.Remove = append(c.Remove, s.id)
+		c.Set(append(Op[RemoveSegments](&c), s.id))
 		for row := range s.deleted.rows {
 			deleted[at+row] = true
 		}
@@ -409,18 +409,18 @@ func (r *layeredRun) compaction(t *rapid.T, view layeredTable) (c Change) {
 		at += s.rows
 	}
 	if len(deleted) > 0 {
-		c.Deletes = []DeletionVector{{out.ID, r.set(t, out.ID, deleted)}}
+		c.Set(DeleteRows{{out.ID, r.set(t, out.ID, deleted)}})
 	}
 	for _, name := range slices.Sorted(maps.Keys(cover)) {
 		y := OverlaySegment{Overlay: name, Segment: out.ID, Data: r.segment(t, rows), All: len(cover[name]) == int(rows)}
 		if !y.All {
 			y.Covered = r.set(t, out.ID, cover[name])
 		}
-		c.Layers = append(c.Layers, y)
+		c.Set(append(Op[SetOverlaySegments](&c), y))
 	}
 	for _, name := range slices.Sorted(maps.Keys(listed)) {
 		if len(listed[name]) > 0 {
-			c.ListRows = append(c.ListRows, ListRows{name, out.ID, r.set(t, out.ID, listed[name])})
+			c.Set(append(Op[SetListRows](&c), ListRows{name, out.ID, r.set(t, out.ID, listed[name])}))
 		}
 	}
 	return c
@@ -437,53 +437,54 @@ func (r *layeredRun) draw(t *rapid.T, view layeredTable) (c Change) {
 			if !y.All {
 				y.Covered = r.set(t, s.id, drawRows(t, s.rows))
 			}
-			c.Layers = append(c.Layers, y)
+			c.Set(append(Op[SetOverlaySegments](&c), y))
 		}
 	}
 	listRows := func() {
 		for _, s := range pick(t, view) {
-			c.ListRows = append(c.ListRows, ListRows{list, s.id, r.set(t, s.id, drawRows(t, s.rows))})
+			c.Set(append(Op[SetListRows](&c), ListRows{list, s.id, r.set(t, s.id, drawRows(t, s.rows))}))
 		}
 	}
 	kind := rapid.SampledFrom([]string{"append", "append", "delete", "delete", "overlay", "layers", "merge", "drop overlay", "list", "list rows",
 		"replace list", "drop list", "branch", "drop branch", "compact", "compact", "expire"}).Draw(t, "kind")
 	switch c.Operation = kind; kind {
 	case "append":
-		c.Add = []SegmentDescriptor{r.segment(t, rapid.Uint32Range(1, 400).Draw(t, "rows"))}
+		c.Set(AddSegments{r.segment(t, rapid.Uint32Range(1, 400).Draw(t, "rows"))})
 	case "delete":
 		for _, s := range pick(t, view) {
-			c.Deletes = append(c.Deletes, DeletionVector{s.id, r.set(t, s.id, drawRows(t, s.rows))})
+			c.Set(append(Op[DeleteRows](&c), DeletionVector{s.id, r.set(t, s.id, drawRows(t, s.rows))}))
 		}
 	case "overlay":
-		c.Overlays = []Overlay{{Name: overlay, Features: features("f-" + overlay)}}
+		c.Set(DefineOverlays{{Name: overlay, Features: features("f-" + overlay)}})
 		layers()
 	case "layers":
 		layers()
 	case "merge":
-		c.MergeOverlays = []string{overlay}
+		c.Set(MergeOverlays{overlay})
 	case "drop overlay":
-		c.DropOverlays = []string{overlay}
+		c.Set(DropOverlays{overlay})
 	case "list":
-		c.Lists = []SampleList{{Name: list}}
+		c.Set(DefineLists{{Name: list}})
 		listRows()
 	case "list rows":
 		listRows()
 	case "replace list":
-		c.DropLists, c.Lists = []string{list}, []SampleList{{Name: list}}
+		c.Set(DropLists{list})
+		c.Set(DefineLists{{Name: list}})
 		listRows()
 	case "drop list":
-		c.DropLists = []string{list}
+		c.Set(DropLists{list})
 	case "branch":
 		b := Branch{Name: branch, Snapshot: c.Base}
-		c.Branches = []Branch{b}
+		c.Set(SetBranches{b})
 	case "drop branch":
-		c.DropBranches = []string{branch}
+		c.Set(DropBranches{branch})
 	case "compact":
 		if len(view.segments) > 0 {
 			c = r.compaction(t, view)
 		}
 	case "expire":
-		c.Oldest = uint64(max(1, len(r.snapshots)-rapid.IntRange(0, 5).Draw(t, "keep")))
+		c.Set(ExpireBelow(uint64(max(1, len(r.snapshots)-rapid.IntRange(0, 5).Draw(t, "keep")))))
 	}
 	c.Operation = kind
 	return c
@@ -560,7 +561,7 @@ func TestMetamorphicLayers(t *testing.T) {
 		}
 		r.handles = []*Table{open(), open(), open()}
 		first := r.segment(t, 100)
-		if _, err := r.handles[0].Commit(ctx, Change{Operation: "test", Add: []SegmentDescriptor{first}}); err != nil {
+		if _, err := r.handles[0].Commit(ctx, Change{Operation: "test", Ops: []Operation{AddSegments{first}}}); err != nil {
 			t.Fatal(err)
 		}
 		r.snapshots = []layeredTable{{
@@ -575,17 +576,18 @@ func TestMetamorphicLayers(t *testing.T) {
 				view := r.snapshots[base-1]
 				c := r.draw(t, view)
 				c.Base = uint64(base)
-				for i := range c.Branches {
-					c.Branches[i].Snapshot = uint64(base)
+				branches := Op[SetBranches](&c)
+				for i := range branches {
+					branches[i].Snapshot = uint64(base)
 					for _, name := range slices.Sorted(maps.Keys(view.overlays)) {
-						c.Branches[i].Overlays = append(c.Branches[i].Overlays, Pin{name, uint64(base)})
+						branches[i].Overlays = append(branches[i].Overlays, Pin{name, uint64(base)})
 					}
 					for _, name := range slices.Sorted(maps.Keys(view.lists)) {
-						c.Branches[i].List = Pin{name, uint64(base)}
+						branches[i].List = Pin{name, uint64(base)}
 					}
 				}
-				if c.Oldest >= uint64(len(r.snapshots)+1) {
-					c.Oldest = uint64(len(r.snapshots))
+				if Op[ExpireBelow](&c) >= ExpireBelow(len(r.snapshots)+1) {
+					c.Set(ExpireBelow(len(r.snapshots)))
 				}
 				next, wanted := r.rules(c, base)
 				s, err := handle().Commit(ctx, c)

@@ -85,13 +85,13 @@ func TestDeletes(t *testing.T) {
 	tab := newTable(t, object.NewMemory())
 	a := segment(t, tab, partition("p", "a"), []uint32{100, 50_000}, 1, SegmentOptions{}, "x")
 	b := segment(t, tab, partition("p", "b"), []uint32{10}, 1, SegmentOptions{}, "x")
-	s1 := mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{a, b}})
+	s1 := mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{a, b}}})
 	// Deletes made against one snapshot unite, in whichever order they come; so do appends between.
-	mustCommit(t, tab, Change{Deletes: []DeletionVector{{a.ID, rowSet(t, tab.s, a, 0, 1, 2)}, {b.ID, rowSet(t, tab.s, b, 9)}}})
+	mustCommit(t, tab, Change{Ops: []Operation{DeleteRows{{a.ID, rowSet(t, tab.s, a, 0, 1, 2)}, {b.ID, rowSet(t, tab.s, b, 9)}}}})
 	c := segment(t, tab, partition("p", "a"), []uint32{10}, 1, SegmentOptions{}, "x")
-	mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{c}, Base: 1})
-	mustCommit(t, tab, Change{Deletes: []DeletionVector{{a.ID, everySecond(t, tab.s, a, 0)}}, Base: 1})
-	s := mustCommit(t, tab, Change{Deletes: []DeletionVector{{a.ID, rowSet(t, tab.s, a, 1, 3)}}, Base: 1})
+	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{AddFeatures(features("x")), AddSegments{c}}})
+	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DeleteRows{{a.ID, everySecond(t, tab.s, a, 0)}}}})
+	s := mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DeleteRows{{a.ID, rowSet(t, tab.s, a, 1, 3)}}}})
 	got, err := s.DeletionVectors(ctx, c, b, a)
 	if err != nil || !got[0].IsEmpty() || got[1].Since != 2 || got[2].Since != 5 {
 		t.Fatal(got, err)
@@ -110,7 +110,7 @@ func TestDeletes(t *testing.T) {
 		t.Fatalf("%+v", i)
 	}
 	// What is deleted already changes nothing, and keeps the version that caches go by.
-	s = mustCommit(t, tab, Change{Deletes: []DeletionVector{{b.ID, rowSet(t, tab.s, b, 9)}}})
+	s = mustCommit(t, tab, Change{Ops: []Operation{DeleteRows{{b.ID, rowSet(t, tab.s, b, 9)}}}})
 	if got, err := s.DeletionVectors(ctx, b); err != nil || got[0].Since != 2 {
 		t.Fatal(got, err)
 	}
@@ -121,17 +121,17 @@ func TestDeletes(t *testing.T) {
 	verifyClean(t, tab.s)
 	// A compaction that has not seen the last deletes would bring rows back.
 	merged := segment(t, tab, partition("p", "a"), []uint32{10}, 1, SegmentOptions{}, "x")
-	compaction := Change{Features: features("x"), Remove: []string{a.ID, c.ID}, Add: []SegmentDescriptor{merged}, Base: 4}
+	compaction := Change{Base: 4, Ops: []Operation{AddFeatures(features("x")), RemoveSegments{a.ID, c.ID}, AddSegments{merged}}}
 	wantConflict(t, tab, compaction, "compaction of what got deletes")
 	compaction.Base = 6
-	compaction.Deletes = []DeletionVector{{merged.ID, rowSet(t, tab.s, merged, 5)}}
+	compaction.Set(DeleteRows{{merged.ID, rowSet(t, tab.s, merged, 5)}})
 	s = mustCommit(t, tab, compaction)
 	if got, err := s.DeletionVectors(ctx, merged, b); err != nil || got[0].Count != 1 || got[1].Count != 1 || s.Info().DeletedRows != 2 {
 		t.Fatal(got, err, s.Info())
 	}
-	wantConflict(t, tab, Change{Deletes: []DeletionVector{{a.ID, rowSet(t, tab.s, a, 7)}}}, "deletes of a segment that is gone")
+	wantConflict(t, tab, Change{Ops: []Operation{DeleteRows{{a.ID, rowSet(t, tab.s, a, 7)}}}}, "deletes of a segment that is gone")
 	// An overwrite takes what was deleted away with the rows.
-	s = mustCommit(t, tab, Change{Overwrite: []Partition{a.Partition}, Base: 7})
+	s = mustCommit(t, tab, Change{Base: 7, Ops: []Operation{OverwritePartitions{a.Partition}}})
 	if i := s.Info(); i.DeletedRows != 1 || i.Rows != 10 {
 		t.Fatalf("%+v", i)
 	}
@@ -154,7 +154,7 @@ func TestDeletes(t *testing.T) {
 			t.Errorf("a set of a segment of %d: %+v %s", rows, r, reason)
 		}
 	}
-	if _, err := tab.Commit(ctx, Change{Operation: "x", Deletes: []DeletionVector{{b.ID, rowSet(t, tab.s, a, 7)}}}); err == nil || errors.Is(err, ErrConflict) {
+	if _, err := tab.Commit(ctx, Change{Operation: "x", Ops: []Operation{DeleteRows{{b.ID, rowSet(t, tab.s, a, 7)}}}}); err == nil || errors.Is(err, ErrConflict) {
 		t.Errorf("rows of another segment: %v", err)
 	}
 }
@@ -195,11 +195,10 @@ func TestOverlays(t *testing.T) {
 	tab := newTable(t, localStore(t))
 	a := segment(t, tab, partition("p", "a"), []uint32{100, 20}, 1, SegmentOptions{}, "x", "y")
 	b := segment(t, tab, partition("p", "b"), []uint32{10}, 1, SegmentOptions{}, "x")
-	mustCommit(t, tab, Change{Features: features("x", "y"), Add: []SegmentDescriptor{a, b}})
+	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x", "y")), AddSegments{a, b}}})
 	over := layer(t, tab, "low", b, 1, "y", "z")
 	over.All, over.Covered = false, rowSet(t, tab.s, b, 1, 4)
-	s := mustCommit(t, tab, Change{Overlays: []Overlay{overlay("low", "y", "z"), overlay("high", "y")}, Base: 1,
-		Layers: []OverlaySegment{layer(t, tab, "low", a, 2, "y", "z"), over, layer(t, tab, "high", b, 3, "y")}})
+	s := mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DefineOverlays{overlay("low", "y", "z"), overlay("high", "y")}, SetOverlaySegments{layer(t, tab, "low", a, 2, "y", "z"), over, layer(t, tab, "high", b, 3, "y")}}})
 	all, err := s.Overlays(ctx)
 	if err != nil || len(all) != 2 || all[0].Name != "low" || all[1].Name != "high" || all[0].Number >= all[1].Number || all[0].Added != 2 {
 		t.Fatal(all, err)
@@ -233,54 +232,54 @@ func TestOverlays(t *testing.T) {
 		t.Fatal(err, r.Removed)
 	}
 	// Two that set one layer: the later has not seen the first.
-	wantConflict(t, tab, Change{Layers: []OverlaySegment{layer(t, tab, "low", a, 9, "y", "z")}, Base: 1}, "a layer set since")
-	mustCommit(t, tab, Change{Layers: []OverlaySegment{layer(t, tab, "low", a, 9, "y", "z")}, Base: 2})
-	wantConflict(t, tab, Change{Layers: []OverlaySegment{layer(t, tab, "low", a, 9, "y", "z")}, Base: 2}, "a layer set since")
+	wantConflict(t, tab, Change{Base: 1, Ops: []Operation{SetOverlaySegments{layer(t, tab, "low", a, 9, "y", "z")}}}, "a layer set since")
+	mustCommit(t, tab, Change{Base: 2, Ops: []Operation{SetOverlaySegments{layer(t, tab, "low", a, 9, "y", "z")}}})
+	wantConflict(t, tab, Change{Base: 2, Ops: []Operation{SetOverlaySegments{layer(t, tab, "low", a, 9, "y", "z")}}}, "a layer set since")
 	// Names are taken.
-	if _, err := tab.Commit(ctx, Change{Operation: "x", Overlays: []Overlay{overlay("low", "q")}, Base: 3}); !errors.Is(err, ErrExists) || errors.Is(err, ErrConflict) {
+	if _, err := tab.Commit(ctx, Change{Operation: "x", Base: 3, Ops: []Operation{DefineOverlays{overlay("low", "q")}}}); !errors.Is(err, ErrExists) || errors.Is(err, ErrConflict) {
 		t.Fatal(err)
 	}
-	wantConflict(t, tab, Change{Overlays: []Overlay{overlay("low", "q")}, Base: 1}, "a name taken since")
+	wantConflict(t, tab, Change{Base: 1, Ops: []Operation{DefineOverlays{overlay("low", "q")}}}, "a name taken since")
 	// A compaction carries the layers, or does not take place.
 	c := segment(t, tab, partition("p", "a"), []uint32{60}, 1, SegmentOptions{}, "x")
-	compaction := Change{Features: features("x"), Remove: []string{a.ID}, Add: []SegmentDescriptor{c}, Base: 2, Layers: []OverlaySegment{layer(t, tab, "low", c, 2, "y", "z")}}
+	compaction := Change{Base: 2, Ops: []Operation{AddFeatures(features("x")), RemoveSegments{a.ID}, AddSegments{c}, SetOverlaySegments{layer(t, tab, "low", c, 2, "y", "z")}}}
 	wantConflict(t, tab, compaction, "compaction under a new layer")
 	compaction.Base = 3
 	s = mustCommit(t, tab, compaction)
 	if layers, err = s.OverlaySegments(ctx, all, c, a); err != nil || layers[0][0] == nil || layers[1][0] != nil {
 		t.Fatal(layers, err)
 	}
-	wantConflict(t, tab, Change{Layers: []OverlaySegment{layer(t, tab, "high", a, 9, "y")}, Base: 4}, "a layer over a segment that is gone")
+	wantConflict(t, tab, Change{Base: 4, Ops: []Operation{SetOverlaySegments{layer(t, tab, "high", a, 9, "y")}}}, "a layer over a segment that is gone")
 	// Merged, its features are the table's.
-	s = mustCommit(t, tab, Change{MergeOverlays: []string{"low"}, Base: 4})
+	s = mustCommit(t, tab, Change{Base: 4, Ops: []Operation{MergeOverlays{"low"}}})
 	if f, err := s.Lookup(ctx, "z"); err != nil || f[0].ID != NewFeatureID("z", 0) || s.Info().Features != 3 {
 		t.Fatal(f, err, s.Info())
 	}
 	if o, err := s.Overlay(ctx, "low"); err != nil || o.Merged != 5 {
 		t.Fatal(o, err)
 	}
-	wantConflict(t, tab, Change{Layers: []OverlaySegment{layer(t, tab, "low", c, 9, "y", "z")}, Base: 4}, "a layer of an overlay merged since")
-	if _, err := tab.Commit(ctx, Change{Operation: "x", DropOverlays: []string{"low"}, Base: 5}); err == nil {
+	wantConflict(t, tab, Change{Base: 4, Ops: []Operation{SetOverlaySegments{layer(t, tab, "low", c, 9, "y", "z")}}}, "a layer of an overlay merged since")
+	if _, err := tab.Commit(ctx, Change{Operation: "x", Base: 5, Ops: []Operation{DropOverlays{"low"}}}); err == nil {
 		t.Fatal("a merged overlay with layers was dropped")
 	}
-	s = mustCommit(t, tab, Change{DropOverlays: []string{"high"}, Base: 5})
+	s = mustCommit(t, tab, Change{Base: 5, Ops: []Operation{DropOverlays{"high"}}})
 	if left, err := s.Overlays(ctx); err != nil || len(left) != 1 {
 		t.Fatal(left, err)
 	}
 	// Its number is not given again.
-	s = mustCommit(t, tab, Change{Overlays: []Overlay{overlay("high", "y")}, Base: 6})
+	s = mustCommit(t, tab, Change{Base: 6, Ops: []Operation{DefineOverlays{overlay("high", "y")}}})
 	if o, err := s.Overlay(ctx, "high"); err != nil || o.Number != 2 {
 		t.Fatal(o, err)
 	}
 	if layers, err = s.OverlaySegments(ctx, []Overlay{{Name: "high", Number: 2}}, b); err != nil || layers[0][0] != nil {
 		t.Fatal("a new overlay has the layers of one dropped", layers, err)
 	}
-	wantConflict(t, tab, Change{Layers: []OverlaySegment{layer(t, tab, "high", b, 9, "y")}, Base: 6}, "a layer of an overlay dropped and defined anew")
+	wantConflict(t, tab, Change{Base: 6, Ops: []Operation{SetOverlaySegments{layer(t, tab, "high", b, 9, "y")}}}, "a layer of an overlay dropped and defined anew")
 	// One that says something else than what lies below of segments that it has no layer of cannot become part of the table.
 	for _, m := range []MissingPolicy{Null, Refuse} {
 		o := overlay("strict", "y")
 		o.MissingLayers = m
-		if _, err := tab.Commit(ctx, Change{Operation: "x", Overlays: []Overlay{o}, MergeOverlays: []string{"strict"}, Base: 7}); err == nil || !strings.Contains(err.Error(), m.String()) {
+		if _, err := tab.Commit(ctx, Change{Operation: "x", Base: 7, Ops: []Operation{DefineOverlays{o}, MergeOverlays{"strict"}}}); err == nil || !strings.Contains(err.Error(), m.String()) {
 			t.Errorf("an overlay with %v of segments without a layer was merged: %v", m, err)
 		}
 	}
@@ -290,13 +289,13 @@ func TestOverlays(t *testing.T) {
 	other := overlay("w", "y")
 	other.Features[0].ID++
 	for _, o := range []Overlay{wrong, other, overlay("a@b", "y"), overlay("n")} {
-		if _, err := tab.Commit(ctx, Change{Operation: "x", Overlays: []Overlay{o}, Base: 7}); err == nil {
+		if _, err := tab.Commit(ctx, Change{Operation: "x", Base: 7, Ops: []Operation{DefineOverlays{o}}}); err == nil {
 			t.Errorf("%+v is accepted", o)
 		}
 	}
 	short := layer(t, tab, "high", b, 9, "y")
 	short.Data.Rows--
-	if _, err := tab.Commit(ctx, Change{Operation: "x", Layers: []OverlaySegment{short}, Base: 7}); err == nil {
+	if _, err := tab.Commit(ctx, Change{Operation: "x", Base: 7, Ops: []Operation{SetOverlaySegments{short}}}); err == nil {
 		t.Error("a layer of other rows is accepted")
 	}
 	verifyClean(t, tab.s)
@@ -307,9 +306,9 @@ func TestLayerOfOtherStripes(t *testing.T) {
 	ctx := t.Context()
 	tab := newTable(t, object.NewMemory())
 	a := segment(t, tab, nil, []uint32{7, 3}, 1, SegmentOptions{}, "x")
-	mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{a}})
+	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{a}}})
 	other := segment(t, tab, nil, []uint32{3, 7}, 1, SegmentOptions{}, "y")
-	mustCommit(t, tab, Change{Base: 1, Overlays: []Overlay{overlay("o", "y")}, Layers: []OverlaySegment{{Overlay: "o", Segment: a.ID, Data: other, All: true}}})
+	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DefineOverlays{overlay("o", "y")}, SetOverlaySegments{{Overlay: "o", Segment: a.ID, Data: other, All: true}}}})
 	for _, deep := range []bool{false, true} {
 		if r, err := Verify(ctx, tab.s, "", deep, nil); err != nil || (r.DamageCount == 1) != deep {
 			t.Errorf("deep %v: %+v %v", deep, r, err)
@@ -322,9 +321,8 @@ func TestSampleLists(t *testing.T) {
 	tab := newTable(t, object.NewMemory())
 	a := segment(t, tab, nil, []uint32{50_000}, 1, SegmentOptions{}, "x")
 	b := segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{}, "x")
-	mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{a, b}})
-	s := mustCommit(t, tab, Change{Lists: []SampleList{{Name: "clicks", Definition: "click = 1"}, {Name: "clicks2"}}, Base: 1,
-		ListRows: []ListRows{{"clicks", a.ID, everySecond(t, tab.s, a, 1)}, {"clicks", b.ID, rowSet(t, tab.s, b, 3)}, {"clicks2", b.ID, rowSet(t, tab.s, b, 4)}}})
+	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{a, b}}})
+	s := mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DefineLists{{Name: "clicks", Definition: "click = 1"}, {Name: "clicks2"}}, SetListRows{{"clicks", a.ID, everySecond(t, tab.s, a, 1)}, {"clicks", b.ID, rowSet(t, tab.s, b, 3)}, {"clicks2", b.ID, rowSet(t, tab.s, b, 4)}}}})
 	got, err := s.ListedRows(ctx, "clicks", b, a)
 	if err != nil || got[1].Count != 25_000 || fmt.Sprint(readRows(t, s, got[0])) != "[3]" || readRows(t, s, got[1])[100] != 201 {
 		t.Fatal(got, err)
@@ -332,13 +330,12 @@ func TestSampleLists(t *testing.T) {
 	if got, err := s.ListedRows(ctx, "clicks2", b, a); err != nil || fmt.Sprint(readRows(t, s, got[0])) != "[4]" || !got[1].IsEmpty() {
 		t.Fatal(got, err)
 	}
-	wantConflict(t, tab, Change{ListRows: []ListRows{{"clicks", b.ID, rowSet(t, tab.s, b, 5)}}, Base: 1}, "rows of a list defined since")
-	late := Change{ListRows: []ListRows{{"clicks2", b.ID, rowSet(t, tab.s, b, 4, 5)}}, Base: 2}
+	wantConflict(t, tab, Change{Base: 1, Ops: []Operation{SetListRows{{"clicks", b.ID, rowSet(t, tab.s, b, 5)}}}}, "rows of a list defined since")
+	late := Change{Base: 2, Ops: []Operation{SetListRows{{"clicks2", b.ID, rowSet(t, tab.s, b, 4, 5)}}}}
 	mustCommit(t, tab, late)
 	wantConflict(t, tab, late, "rows of a list set since")
-	mustCommit(t, tab, Change{ListRows: []ListRows{{"clicks2", a.ID, rowSet(t, tab.s, a, 4, 5)}}, Base: 2}) // of another segment
-	s = mustCommit(t, tab, Change{DropLists: []string{"clicks"}, Lists: []SampleList{{Name: "clicks"}}, Base: 2,
-		ListRows: []ListRows{{"clicks", b.ID, rowSet(t, tab.s, b, 5)}}})
+	mustCommit(t, tab, Change{Base: 2, Ops: []Operation{SetListRows{{"clicks2", a.ID, rowSet(t, tab.s, a, 4, 5)}}}}) // of another segment
+	s = mustCommit(t, tab, Change{Base: 2, Ops: []Operation{DropLists{"clicks"}, DefineLists{{Name: "clicks"}}, SetListRows{{"clicks", b.ID, rowSet(t, tab.s, b, 5)}}}})
 	if got, err := s.ListedRows(ctx, "clicks", b, a); err != nil || fmt.Sprint(readRows(t, s, got[0])) != "[5]" || !got[1].IsEmpty() {
 		t.Fatal(got, err)
 	}
@@ -347,23 +344,21 @@ func TestSampleLists(t *testing.T) {
 	}
 	// A compaction that carries a list which was replaced meanwhile would bring the old rows back.
 	c := segment(t, tab, nil, []uint32{60}, 1, SegmentOptions{}, "x")
-	compaction := Change{Features: features("x"), Remove: []string{a.ID}, Add: []SegmentDescriptor{c}, Base: 4,
-		ListRows: []ListRows{{"clicks", c.ID, rowSet(t, tab.s, c, 7)}}}
+	compaction := Change{Base: 4, Ops: []Operation{AddFeatures(features("x")), RemoveSegments{a.ID}, AddSegments{c}, SetListRows{{"clicks", c.ID, rowSet(t, tab.s, c, 7)}}}}
 	wantConflict(t, tab, compaction, "compaction and a list replaced")
 	compaction.Base = 5
 	mustCommit(t, tab, compaction)
-	s = mustCommit(t, tab, Change{ListRows: []ListRows{{"clicks", b.ID, RowBitmap{}}}, Base: 6})
+	s = mustCommit(t, tab, Change{Base: 6, Ops: []Operation{SetListRows{{"clicks", b.ID, RowBitmap{}}}}})
 	if got, err := s.ListedRows(ctx, "clicks", c, b); err != nil || got[0].Count != 1 || !got[1].IsEmpty() {
 		t.Fatal(got, err)
 	}
 	// A compaction that has not seen that they were taken out would bring them back.
 	d := segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{}, "x")
-	compaction = Change{Features: features("x"), Remove: []string{b.ID}, Add: []SegmentDescriptor{d}, Base: 6,
-		ListRows: []ListRows{{"clicks", d.ID, rowSet(t, tab.s, d, 5)}, {"clicks2", d.ID, rowSet(t, tab.s, d, 4, 5)}}}
+	compaction = Change{Base: 6, Ops: []Operation{AddFeatures(features("x")), RemoveSegments{b.ID}, AddSegments{d}, SetListRows{{"clicks", d.ID, rowSet(t, tab.s, d, 5)}, {"clicks2", d.ID, rowSet(t, tab.s, d, 4, 5)}}}}
 	wantConflict(t, tab, compaction, "compaction and rows taken out of a list")
-	late = Change{ListRows: []ListRows{{"clicks", b.ID, rowSet(t, tab.s, b, 5)}}, Base: 6}
+	late = Change{Base: 6, Ops: []Operation{SetListRows{{"clicks", b.ID, rowSet(t, tab.s, b, 5)}}}}
 	wantConflict(t, tab, late, "rows of a list, taken out since")
-	s = mustCommit(t, tab, Change{DropLists: []string{"clicks"}, Base: 7})
+	s = mustCommit(t, tab, Change{Base: 7, Ops: []Operation{DropLists{"clicks"}}})
 	if l, err := s.SampleLists(ctx); err != nil || len(l) != 1 || l[0].Name != "clicks2" {
 		t.Fatal(l, err)
 	}
@@ -374,18 +369,16 @@ func TestBranches(t *testing.T) {
 	ctx := t.Context()
 	tab := newTable(t, object.NewMemory())
 	a := segment(t, tab, nil, []uint32{100}, 1, SegmentOptions{}, "x", "y")
-	mustCommit(t, tab, Change{Features: features("x", "y"), Add: []SegmentDescriptor{a}})
+	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x", "y")), AddSegments{a}}})
 	// A branch, its overlay and its list in one commit.
-	s := mustCommit(t, tab, Change{Base: 1, Overlays: []Overlay{overlay("lbl", "y")}, Layers: []OverlaySegment{layer(t, tab, "lbl", a, 7, "y")},
-		Lists: []SampleList{{Name: "some"}}, ListRows: []ListRows{{"some", a.ID, rowSet(t, tab.s, a, 1)}},
-		Branches: []Branch{{Name: "exp", Overlays: []Pin{{Name: "lbl"}}, List: Pin{Name: "some"}, Owner: "me"}}})
+	s := mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DefineOverlays{overlay("lbl", "y")}, SetOverlaySegments{layer(t, tab, "lbl", a, 7, "y")}, DefineLists{{Name: "some"}}, SetListRows{{"some", a.ID, rowSet(t, tab.s, a, 1)}}, SetBranches{{Name: "exp", Overlays: []Pin{{Name: "lbl"}}, List: Pin{Name: "some"}, Owner: "me"}}}})
 	b, err := s.Branch(ctx, "exp")
 	if err != nil || b.Snapshot != 2 || b.Overlays[0].Snapshot != 2 || b.List.Snapshot != 2 || b.Added != 2 || b.Owner != "me" || !b.Created.Equal(s.Info().Time) {
 		t.Fatal(b, err)
 	}
 	// The table goes on without the segment, the overlay and the list: the branch stays as it was.
 	c := segment(t, tab, nil, []uint32{50}, 1, SegmentOptions{}, "x")
-	mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{c}, Remove: []string{a.ID}, DropOverlays: []string{"lbl"}, DropLists: []string{"some"}, Base: 2})
+	mustCommit(t, tab, Change{Base: 2, Ops: []Operation{AddFeatures(features("x")), AddSegments{c}, RemoveSegments{a.ID}, DropOverlays{"lbl"}, DropLists{"some"}}})
 	read := func() *View {
 		t.Helper()
 		v, err := tab.s.Open(ctx, "ads@exp")
@@ -411,7 +404,7 @@ func TestBranches(t *testing.T) {
 	onBranch := overlay("more", "x")
 	onBranch.Branch = "exp"
 	b.Overlays = append(b.Overlays, Pin{Name: "more"})
-	mustCommit(t, tab, Change{Base: 3, Overlays: []Overlay{onBranch}, Layers: []OverlaySegment{layer(t, tab, "more", a, 8, "x")}, Branches: []Branch{b}})
+	mustCommit(t, tab, Change{Base: 3, Ops: []Operation{DefineOverlays{onBranch}, SetOverlaySegments{layer(t, tab, "more", a, 8, "x")}, SetBranches{b}}})
 	v := read()
 	if len(v.Overlays) != 2 || v.Overlays[1].In.Info().Number != 4 {
 		t.Fatal(v.Overlays)
@@ -420,11 +413,11 @@ func TestBranches(t *testing.T) {
 	if err != nil || layers[0][0] == nil {
 		t.Fatal(layers, err)
 	}
-	wantConflict(t, tab, Change{Base: 4, Branches: []Branch{b}}, "a branch set since")
-	wantConflict(t, tab, Change{Base: 1, Branches: []Branch{{Name: "exp"}}}, "a name taken since")
+	wantConflict(t, tab, Change{Base: 4, Ops: []Operation{SetBranches{b}}}, "a branch set since")
+	wantConflict(t, tab, Change{Base: 1, Ops: []Operation{SetBranches{{Name: "exp"}}}}, "a name taken since")
 	for _, bad := range []Branch{{Name: "x", Snapshot: 9}, {Name: "x", Overlays: []Pin{{Name: "none"}}}, {Name: "x", List: Pin{Name: "some"}},
 		{Name: "x", Snapshot: 2, Overlays: []Pin{{Name: "none", Snapshot: 2}}}, {Name: ""}, {Name: "x@y"}} {
-		if _, err := tab.Commit(ctx, Change{Operation: "x", Base: 4, Branches: []Branch{bad}}); err == nil {
+		if _, err := tab.Commit(ctx, Change{Operation: "x", Base: 4, Ops: []Operation{SetBranches{bad}}}); err == nil {
 			t.Errorf("%+v is accepted", bad)
 		} else {
 			t.Log(err)
@@ -435,7 +428,7 @@ func TestBranches(t *testing.T) {
 	}
 	verifyClean(t, tab.s)
 	// With the branch goes the overlay that was made on it.
-	s = mustCommit(t, tab, Change{Base: 4, DropBranches: []string{"exp"}})
+	s = mustCommit(t, tab, Change{Base: 4, Ops: []Operation{DropBranches{"exp"}}})
 	if o, err := s.Overlays(ctx); err != nil || len(o) > 0 || s.m.branches != 0 || s.m.overlays != 0 {
 		t.Fatal(o, err)
 	}
@@ -456,7 +449,7 @@ func TestOpenRef(t *testing.T) {
 	tab := newTable(t, counted)
 	long := strings.Repeat("é", maxReferenceName/2) // which no file name can be
 	mustCommit(t, tab, Change{})
-	mustCommit(t, tab, Change{Base: 1, Branches: []Branch{{Name: long, Snapshot: 1}, {Name: "b", Snapshot: 1}}})
+	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{SetBranches{{Name: long, Snapshot: 1}, {Name: "b", Snapshot: 1}}}})
 	cost := func() int64 {
 		t.Helper()
 		start := counted.Counts()
@@ -500,12 +493,10 @@ func TestOverlaysOnBranches(t *testing.T) {
 	}
 	a := segment(t, tab, nil, []uint32{100}, 1, SegmentOptions{}, "x")
 	c := segment(t, tab, nil, []uint32{50}, 1, SegmentOptions{}, "x")
-	mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{a}})
-	mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{c}, Remove: []string{a.ID}, Base: 1})
+	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{a}}})
+	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{AddFeatures(features("x")), AddSegments{c}, RemoveSegments{a.ID}}})
 	// Branches and overlays on them in one commit, of a snapshot before and of the one that is made.
-	s := mustCommit(t, tab, Change{Base: 2, Overlays: []Overlay{on("o", "old"), on("n", "now")},
-		Layers:   []OverlaySegment{layer(t, tab, "o", a, 7, "x"), layer(t, tab, "n", c, 8, "x")},
-		Branches: []Branch{{Name: "old", Snapshot: 1, Overlays: []Pin{{Name: "o"}}}, {Name: "now", Overlays: []Pin{{Name: "n"}}}}})
+	s := mustCommit(t, tab, Change{Base: 2, Ops: []Operation{DefineOverlays{on("o", "old"), on("n", "now")}, SetOverlaySegments{layer(t, tab, "o", a, 7, "x"), layer(t, tab, "n", c, 8, "x")}, SetBranches{{Name: "old", Snapshot: 1, Overlays: []Pin{{Name: "o"}}}, {Name: "now", Overlays: []Pin{{Name: "n"}}}}}})
 	for branch, base := range map[string]SegmentDescriptor{"old": a, "now": c} {
 		v, err := tab.OpenBranch(ctx, branch)
 		if err != nil || len(v.Overlays) != 1 {
@@ -525,9 +516,9 @@ func TestOverlaysOnBranches(t *testing.T) {
 	}
 	b.Owner = "else"
 	b.Overlays = []Pin{{Name: "o"}}
-	s = mustCommit(t, tab, Change{Base: 3, Branches: []Branch{b}}) // 4
-	wantConflict(t, tab, Change{Base: 3, Layers: []OverlaySegment{layer(t, tab, "o", a, 9, "x")}}, "a layer on a branch set since")
-	wantConflict(t, tab, Change{Base: 4, Layers: []OverlaySegment{layer(t, tab, "o", c, 9, "x")}}, "a layer over a segment that the branch has not")
+	s = mustCommit(t, tab, Change{Base: 3, Ops: []Operation{SetBranches{b}}}) // 4
+	wantConflict(t, tab, Change{Base: 3, Ops: []Operation{SetOverlaySegments{layer(t, tab, "o", a, 9, "x")}}}, "a layer on a branch set since")
+	wantConflict(t, tab, Change{Base: 4, Ops: []Operation{SetOverlaySegments{layer(t, tab, "o", c, 9, "x")}}}, "a layer over a segment that the branch has not")
 	if b, err = s.Branch(ctx, "old"); err != nil {
 		t.Fatal(err)
 	}
@@ -536,11 +527,11 @@ func TestOverlaysOnBranches(t *testing.T) {
 		c    Change
 		says string
 	}{
-		{Change{Overlays: []Overlay{on("p", "odl")}}, "old"},
-		{Change{Overlays: []Overlay{on("p", "old")}, DropBranches: []string{"old"}}, "gone"},
-		{Change{Branches: []Branch{{Name: "third", Snapshot: 1, Overlays: []Pin{{"o", 4}}}}}, "branch old"},
-		{Change{Branches: []Branch{{Name: "third", Overlays: []Pin{{Name: "o"}}}}}, "branch old"},
-		{Change{Branches: []Branch{b}}, "overlay o was made"},
+		{Change{Ops: []Operation{DefineOverlays{on("p", "odl")}}}, "old"},
+		{Change{Ops: []Operation{DefineOverlays{on("p", "old")}, DropBranches{"old"}}}, "gone"},
+		{Change{Ops: []Operation{SetBranches{{Name: "third", Snapshot: 1, Overlays: []Pin{{"o", 4}}}}}}, "branch old"},
+		{Change{Ops: []Operation{SetBranches{{Name: "third", Overlays: []Pin{{Name: "o"}}}}}}, "branch old"},
+		{Change{Ops: []Operation{SetBranches{b}}}, "overlay o was made"},
 	} {
 		bad.c.Base, bad.c.Operation = 4, "test"
 		if _, err := tab.Commit(ctx, bad.c); err == nil || !strings.Contains(err.Error(), bad.says) {
@@ -548,8 +539,7 @@ func TestOverlaysOnBranches(t *testing.T) {
 		}
 	}
 	// Without the overlay the branch goes to another snapshot, and another one lies over that one's segments.
-	mustCommit(t, tab, Change{Base: 4, DropOverlays: []string{"o"}, Overlays: []Overlay{on("o2", "old")},
-		Layers: []OverlaySegment{layer(t, tab, "o2", c, 9, "x")}, Branches: []Branch{b}})
+	mustCommit(t, tab, Change{Base: 4, Ops: []Operation{DropOverlays{"o"}, DefineOverlays{on("o2", "old")}, SetOverlaySegments{layer(t, tab, "o2", c, 9, "x")}, SetBranches{b}}})
 	verifyClean(t, tab.s)
 }
 
@@ -559,9 +549,9 @@ func TestFeatureChanges(t *testing.T) {
 	fs := features("x", "y", "k")
 	fs[2].Role = RoleSessionKey
 	a := segment(t, tab, nil, []uint32{100}, 1, SegmentOptions{}, "x", "y", "k")
-	mustCommit(t, tab, Change{Features: fs, Add: []SegmentDescriptor{a}})
+	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(fs), AddSegments{a}}})
 	status := func(s FeatureStatus) *FeatureStatus { return &s }
-	s := mustCommit(t, tab, Change{FeatureChanges: []FeatureChange{{Feature: "x", Rename: "x2"}, {Feature: "k", Rename: "key"}, {Feature: "y", Status: status(FeatureDeprecated)}}})
+	s := mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "x", Rename: "x2"}, {Feature: "k", Rename: "key"}, {Feature: "y", Status: status(FeatureDeprecated)}}}})
 	if f, err := s.Lookup(ctx, "x2", "y", "key"); err != nil || f[0].ID != fs[0].ID || f[1].Status != FeatureDeprecated || f[2].ID != fs[2].ID {
 		t.Fatal(f, err)
 	}
@@ -573,31 +563,31 @@ func TestFeatureChanges(t *testing.T) {
 	}
 	// A column of the old name, from a writer that has not heard, is not taken for the feature, nor for another.
 	d := segment(t, tab, nil, []uint32{100}, 1, SegmentOptions{}, "x")
-	wantConflict(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{d}, Base: 1}, "a feature renamed since")
+	wantConflict(t, tab, Change{Base: 1, Ops: []Operation{AddFeatures(features("x")), AddSegments{d}}}, "a feature renamed since")
 	next, err := s.NewFeatures(ctx, feature("x", int64Type), feature("y", int64Type), feature("new", int64Type))
 	if err != nil || next[0].Generation != 1 || next[0].ID != NewFeatureID("x", 1) || next[1].ID != fs[1].ID || next[2].Generation != 0 {
 		t.Fatal(next, err)
 	}
-	s = mustCommit(t, tab, Change{FeatureChanges: []FeatureChange{{Feature: "y", Status: status(FeatureDropped)}}})
+	s = mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "y", Status: status(FeatureDropped)}}}})
 	if all, err := s.Features(ctx); err != nil || len(all) != 2 || s.Info().Features != 2 {
 		t.Fatal(all, err, s.Info())
 	}
 	if all, err := s.AllFeatures(ctx); err != nil || len(all) != 3 {
 		t.Fatal(all, err)
 	}
-	wantConflict(t, tab, Change{Features: features("y"), Base: 2}, "a feature dropped since")
+	wantConflict(t, tab, Change{Base: 2, Ops: []Operation{AddFeatures(features("y"))}}, "a feature dropped since")
 	verifyClean(t, tab.s)
 	// Taken back.
-	s = mustCommit(t, tab, Change{FeatureChanges: []FeatureChange{{Feature: "y", Status: status(FeatureActive)}}})
+	s = mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "y", Status: status(FeatureActive)}}}})
 	if f, err := s.Lookup(ctx, "y"); err != nil || f[0] != fs[1] || s.Info().Features != 3 {
 		t.Fatal(f, err)
 	}
 	// Dropped, and another of the name added.
-	s = mustCommit(t, tab, Change{FeatureChanges: []FeatureChange{{Feature: "y", Status: status(FeatureDropped)}}})
+	s = mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "y", Status: status(FeatureDropped)}}}})
 	if next, err = s.NewFeatures(ctx, feature("y", vector.Type{Kind: vector.String})); err != nil || next[0].Generation != 1 {
 		t.Fatal(next, err)
 	}
-	s = mustCommit(t, tab, Change{Features: next})
+	s = mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(next)}})
 	if f, err := s.Lookup(ctx, "y"); err != nil || f[0].ID != NewFeatureID("y", 1) || f[0].Type.Kind != vector.String || s.Info().Features != 3 {
 		t.Fatal(f, err)
 	}
@@ -605,7 +595,7 @@ func TestFeatureChanges(t *testing.T) {
 		t.Fatal("the keys' entry does not hold", k, err)
 	}
 	for _, bad := range []FeatureChange{{Feature: "none", Rename: "z"}, {Feature: "x2", Rename: "key"}, {Feature: "key", Status: status(FeatureDropped)}, {Feature: "x2"}} {
-		if _, err := tab.Commit(ctx, Change{Operation: "x", FeatureChanges: []FeatureChange{bad}}); err == nil {
+		if _, err := tab.Commit(ctx, Change{Operation: "x", Ops: []Operation{ChangeFeatures{bad}}}); err == nil {
 			t.Errorf("%+v is accepted", bad)
 		} else {
 			t.Log(err)
@@ -619,10 +609,10 @@ func TestFeaturesByID(t *testing.T) {
 	ctx := t.Context()
 	tab := newTable(t, object.NewMemory())
 	a := segment(t, tab, nil, []uint32{100}, 1, SegmentOptions{}, "x", "y")
-	mustCommit(t, tab, Change{Features: features("x", "y"), Add: []SegmentDescriptor{a}})
-	mustCommit(t, tab, Change{Base: 1, Overlays: []Overlay{overlay("o", "x", "z")}, Layers: []OverlaySegment{layer(t, tab, "o", a, 3, "x", "z")}})
-	mustCommit(t, tab, Change{FeatureChanges: []FeatureChange{{Feature: "x", Rename: "x2"}}})
-	s := mustCommit(t, tab, Change{Base: 3, MergeOverlays: []string{"o"}})
+	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x", "y")), AddSegments{a}}})
+	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DefineOverlays{overlay("o", "x", "z")}, SetOverlaySegments{layer(t, tab, "o", a, 3, "x", "z")}}})
+	mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "x", Rename: "x2"}}}})
+	s := mustCommit(t, tab, Change{Base: 3, Ops: []Operation{MergeOverlays{"o"}}})
 	if f, err := s.Lookup(ctx, "x2", "z"); err != nil || f[0].ID != NewFeatureID("x", 0) || f[1].ID != NewFeatureID("z", 0) || s.Info().Features != 3 {
 		t.Fatal(f, err, s.Info())
 	}
@@ -636,11 +626,11 @@ func TestFeaturesByID(t *testing.T) {
 	verifyClean(t, tab.s)
 	// A dropped feature does not come back, also when another has had its name since.
 	dropped := FeatureDropped
-	mustCommit(t, tab, Change{FeatureChanges: []FeatureChange{{Feature: "y", Status: &dropped}}})
+	mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "y", Status: &dropped}}}})
 	late := func(what string) {
 		t.Helper()
-		wantConflict(t, tab, Change{Features: features("y"), Base: 1}, what)
-		c := Change{Operation: "test", Base: 5, Overlays: []Overlay{overlay("p", "y")}}
+		wantConflict(t, tab, Change{Base: 1, Ops: []Operation{AddFeatures(features("y"))}}, what)
+		c := Change{Operation: "test", Base: 5, Ops: []Operation{DefineOverlays{overlay("p", "y")}}}
 		if _, err := tab.Commit(ctx, c); err == nil || strings.Contains(err.Error(), "same id") {
 			t.Errorf("%s: an overlay of it: %v", what, err)
 		}
@@ -663,10 +653,10 @@ func TestFeaturesByID(t *testing.T) {
 		}
 	}
 	byID("dropped", "x2 active", "y dropped", "z active")
-	mustCommit(t, tab, Change{FeatureChanges: []FeatureChange{{Feature: "x2", Rename: "y"}}})
+	mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "x2", Rename: "y"}}}})
 	late("a feature dropped since, whose name another has")
 	byID("its name is another's", "y active", "y dropped", "z active")
-	mustCommit(t, tab, Change{FeatureChanges: []FeatureChange{{Feature: "y", Rename: "w"}}})
+	mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "y", Rename: "w"}}}})
 	late("a feature dropped since, whose name another had")
 	byID("its name was another's", "w active", "y dropped", "z active")
 	if next, err := s.NewFeatures(ctx, feature("y", int64Type)); err != nil || next[0].ID != NewFeatureID("y", 0) {
@@ -679,17 +669,17 @@ func TestFeaturesByID(t *testing.T) {
 	if err != nil || next[0].Generation != 1 {
 		t.Fatal(next, err)
 	}
-	mustCommit(t, tab, Change{Features: next})
+	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(next)}})
 }
 
 // TestMergeOfDropped: an overlay with a feature that the table has dropped does not become part of it, however often that is tried.
 func TestMergeOfDropped(t *testing.T) {
 	tab := newTable(t, localStore(t))
-	mustCommit(t, tab, Change{Features: features("x", "y"), Add: []SegmentDescriptor{segment(t, tab, partition("p", "a"), []uint32{10}, 1, SegmentOptions{}, "x", "y")}})
-	mustCommit(t, tab, Change{Base: 1, Overlays: []Overlay{overlay("o", "y")}})
+	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x", "y")), AddSegments{segment(t, tab, partition("p", "a"), []uint32{10}, 1, SegmentOptions{}, "x", "y")}}})
+	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DefineOverlays{overlay("o", "y")}}})
 	dropped := FeatureDropped
-	mustCommit(t, tab, Change{FeatureChanges: []FeatureChange{{Feature: "y", Status: &dropped}}})
-	_, err := tab.Commit(t.Context(), Change{Operation: "test", Base: 3, MergeOverlays: []string{"o"}})
+	mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "y", Status: &dropped}}}})
+	_, err := tab.Commit(t.Context(), Change{Operation: "test", Base: 3, Ops: []Operation{MergeOverlays{"o"}}})
 	if err == nil || errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), "feature y, which was dropped") {
 		t.Fatal(err)
 	}

@@ -27,17 +27,15 @@ func populate(t testing.TB, blobs object.Store) *Table {
 		if i == 0 {
 			first = d
 		}
-		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Features: features("a", "b", "c", "d", fmt.Sprint("e", i)),
-			Add: []SegmentDescriptor{d}, Sources: []Source{{fmt.Sprint("print", i), "file"}}}); err != nil {
+		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a", "b", "c", "d", fmt.Sprint("e", i))), AddSegments{d}, AddSources{{fmt.Sprint("print", i), "file"}}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := tab.Commit(ctx, Change{Operation: "delete", Remove: []string{first.ID}, Base: 4}); err != nil {
+	if _, err := tab.Commit(ctx, Change{Operation: "delete", Base: 4, Ops: []Operation{RemoveSegments{first.ID}}}); err != nil {
 		t.Fatal(err)
 	}
 	d := segment(t, tab, partition("ds", "1"), []uint32{10}, 1, SegmentOptions{}, "a")
-	if _, err := tab.Commit(ctx, Change{Operation: "overwrite", Features: features("a"), Add: []SegmentDescriptor{d},
-		Overwrite: []Partition{partition("ds", "1")}, Base: 5}); err != nil {
+	if _, err := tab.Commit(ctx, Change{Operation: "overwrite", Base: 5, Ops: []Operation{AddFeatures(features("a")), AddSegments{d}, OverwritePartitions{partition("ds", "1")}}}); err != nil {
 		t.Fatal(err)
 	}
 	return tab
@@ -187,7 +185,7 @@ func TestGC(t *testing.T) {
 		t.Fatal(segs, err)
 	}
 	// A segment that gc took cannot be committed.
-	if _, err := tab.Commit(ctx, Change{Operation: "late", Add: []SegmentDescriptor{orphan}}); !errors.Is(err, object.ErrNotFound) {
+	if _, err := tab.Commit(ctx, Change{Operation: "late", Ops: []Operation{AddSegments{orphan}}}); !errors.Is(err, object.ErrNotFound) {
 		t.Fatal(err)
 	}
 	// A table with a damaged snapshot is left alone.
@@ -215,7 +213,7 @@ func TestFeatureTotals(t *testing.T) {
 	for range totalsAtOnce + 3 {
 		add = append(add, segment(t, tab, nil, []uint32{20}, 1, SegmentOptions{}, "a", "new"))
 	}
-	if snap, err = tab.Commit(ctx, Change{Operation: "ingest", Add: add, Features: features("a", "new")}); err != nil {
+	if snap, err = tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddSegments(add), AddFeatures(features("a", "new"))}}); err != nil {
 		t.Fatal(err)
 	}
 	after, err := snap.FeatureTotals(ctx)

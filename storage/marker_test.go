@@ -24,7 +24,7 @@ func TestCreateMeanwhile(t *testing.T) {
 		}
 		tab, err := other.NewTable(ctx, "ads")
 		if err == nil {
-			_, err = tab.Commit(ctx, Change{Operation: "ingest", Features: features("a")})
+			_, err = tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a"))}})
 		}
 		if err != nil {
 			t.Error(err)
@@ -55,7 +55,7 @@ func TestCreateBesideDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tab.Commit(ctx, Change{Operation: "ingest", Features: features("a")}); err == nil {
+	if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a"))}}); err == nil {
 		t.Fatal("committed to a store that does not open")
 	} else if !strings.Contains(err.Error(), "marker") {
 		t.Fatal(err)

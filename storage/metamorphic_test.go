@@ -51,7 +51,7 @@ func (m *model) commit(c Change, now time.Time) error {
 	if now.Before(l.time) {
 		next.time = l.time
 	}
-	for _, f := range c.Features {
+	for _, f := range Op[AddFeatures](&c) {
 		t := f.Type
 		if known, ok := next.features[f.Name]; ok {
 			var err error
@@ -61,14 +61,14 @@ func (m *model) commit(c Change, now time.Time) error {
 		}
 		next.features[f.Name] = t
 	}
-	for _, s := range c.Sources {
-		if at, ok := next.sources[s.Fingerprint]; ok && (len(c.Overwrite) == 0 || at > int(c.Base)) {
+	for _, s := range Op[AddSources](&c) {
+		if at, ok := next.sources[s.Fingerprint]; ok && (len(Op[OverwritePartitions](&c)) == 0 || at > int(c.Base)) {
 			return ErrDuplicateSource
 		}
 		next.sources[s.Fingerprint] = n
 	}
 	gone := map[string]bool{}
-	for _, p := range c.Overwrite {
+	for _, p := range Op[OverwritePartitions](&c) {
 		for _, s := range l.segments {
 			if s.partition == p.String() {
 				if s.added > int(c.Base) {
@@ -78,7 +78,7 @@ func (m *model) commit(c Change, now time.Time) error {
 			}
 		}
 	}
-	for _, r := range c.Remove {
+	for _, r := range Op[RemoveSegments](&c) {
 		if !slices.ContainsFunc(l.segments, func(s modelSegment) bool { return s.id == r }) {
 			return ErrConflict
 		}
@@ -86,7 +86,7 @@ func (m *model) commit(c Change, now time.Time) error {
 	}
 	placed := map[string]bool{} // partitions
 	add := func(only string) {
-		for _, d := range c.Add {
+		for _, d := range Op[AddSegments](&c) {
 			if p := d.Partition.String(); !placed[p] && (only == "all" || p == only) {
 				next.segments = append(next.segments, modelSegment{d.ID, p, d.Rows, n})
 			}
@@ -94,7 +94,7 @@ func (m *model) commit(c Change, now time.Time) error {
 		placed[only] = true
 	}
 	for _, s := range l.segments {
-		if slices.Contains(c.Remove, s.id) {
+		if slices.Contains(Op[RemoveSegments](&c), s.id) {
 			add(s.partition)
 		}
 		if !gone[s.id] {
@@ -102,7 +102,7 @@ func (m *model) commit(c Change, now time.Time) error {
 		}
 	}
 	add("all")
-	for _, d := range c.Add {
+	for _, d := range Op[AddSegments](&c) {
 		if slices.ContainsFunc(l.segments, func(s modelSegment) bool { return s.id == d.ID }) {
 			return ErrConflict
 		}
@@ -225,40 +225,40 @@ func TestMetamorphic(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					c.Add = append(c.Add, d)
+					c.Set(append(Op[AddSegments](&c), d))
 				}
 				names := map[string]bool{}
 				for range rapid.IntRange(0, 3).Draw(t, "features") {
 					name := fmt.Sprint("f", rapid.IntRange(0, 40).Draw(t, "feature"))
 					if !names[name] {
 						names[name] = true
-						c.Features = append(c.Features, feature(name, rapid.SampledFrom(types).Draw(t, "type")))
+						c.Set(append(Op[AddFeatures](&c), feature(name, rapid.SampledFrom(types).Draw(t, "type"))))
 					}
 				}
 				l := m.latest()
 				switch rapid.SampledFrom([]string{"", "", "", "overwrite", "remove", "both", "gone", "again"}).Draw(t, "kind") {
 				case "overwrite":
-					c.Overwrite = []Partition{drawPartition(), drawPartition()}
+					c.Set(OverwritePartitions{drawPartition(), drawPartition()})
 				case "remove":
 					if len(l.segments) > 0 {
 						for range rapid.IntRange(1, 3).Draw(t, "removes") {
-							c.Remove = append(c.Remove, rapid.SampledFrom(l.segments).Draw(t, "segment").id)
+							c.Set(append(Op[RemoveSegments](&c), rapid.SampledFrom(l.segments).Draw(t, "segment").id))
 						}
 					}
 				case "both":
-					c.Overwrite = []Partition{drawPartition()}
+					c.Set(OverwritePartitions{drawPartition()})
 					if len(l.segments) > 0 {
-						c.Remove = []string{rapid.SampledFrom(l.segments).Draw(t, "segment").id}
+						c.Set(RemoveSegments{rapid.SampledFrom(l.segments).Draw(t, "segment").id})
 					}
 				case "gone":
-					c.Remove = []string{randomID().String()}
+					c.Set(RemoveSegments{randomID().String()})
 				case "again":
 					if len(lost) > 0 {
-						c.Add = append(c.Add, rapid.SampledFrom(lost).Draw(t, "lost"))
+						c.Set(append(Op[AddSegments](&c), rapid.SampledFrom(lost).Draw(t, "lost")))
 					}
 				}
 				for _, k := range rapid.SliceOfNDistinct(rapid.IntRange(0, 11), 0, 2, rapid.ID).Draw(t, "sources") {
-					c.Sources = append(c.Sources, Source{fmt.Sprint("p", k), "name"})
+					c.Set(append(Op[AddSources](&c), Source{fmt.Sprint("p", k), "name"}))
 				}
 				want := m.commit(c, now)
 				s, err := handle().Commit(ctx, c)
@@ -276,7 +276,7 @@ func TestMetamorphic(t *testing.T) {
 				case errors.Is(want, ErrConflict) != errors.Is(err, ErrConflict) || errors.Is(want, ErrDuplicateSource) != errors.Is(err, ErrDuplicateSource):
 					t.Fatalf("commit %+v: %v, want %v", c, err, want)
 				default:
-					lost = append(lost, c.Add...)
+					lost = append(lost, Op[AddSegments](&c)...)
 				}
 			},
 			"latest": func(t *rapid.T) {
@@ -347,8 +347,7 @@ func TestConcurrentCommits(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if _, err := tab.Commit(ctx, Change{Operation: "ingest", Add: []SegmentDescriptor{d}, Features: features(fmt.Sprint("f", w, "-", k)),
-					Sources: []Source{{fmt.Sprint(w, k), "x"}}}); err != nil {
+				if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddSegments{d}, AddFeatures(features(fmt.Sprint("f", w, "-", k))), AddSources{{fmt.Sprint(w, k), "x"}}}}); err != nil {
 					t.Error(err)
 				}
 				s, err := tab.Latest(ctx)
@@ -373,7 +372,7 @@ func TestConcurrentCommits(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			_, outcome[i] = tab.Commit(ctx, Change{Operation: "ingest", Add: []SegmentDescriptor{d}, Sources: []Source{{"same", "x"}}})
+			_, outcome[i] = tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddSegments{d}, AddSources{{"same", "x"}}}})
 		})
 	}
 	wg.Wait()

@@ -46,7 +46,7 @@ func TestUsageRecordsMakeNoTable(t *testing.T) {
 				t.Fatal(err)
 			}
 			if name != "a" {
-				if _, err := tab.Commit(t.Context(), Change{Operation: "test", Features: []Feature{{ID: 1, Name: "f", Type: vector.Type{Kind: vector.String}}}}); err != nil {
+				if _, err := tab.Commit(t.Context(), Change{Operation: "test", Ops: []Operation{AddFeatures{{ID: 1, Name: "f", Type: vector.Type{Kind: vector.String}}}}}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -170,7 +170,7 @@ func TestAwkwardPartitions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Add: []SegmentDescriptor{d}}); err != nil {
+		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddSegments{d}}}); err != nil {
 			t.Fatalf("%q: %v", p, err)
 		}
 		byID[d.ID] = p
@@ -233,9 +233,9 @@ func TestAwkwardFeatures(t *testing.T) {
 			continue
 		}
 		names = append(names, name)
-		c.Features = append(c.Features, f)
+		c.Set(append(Op[AddFeatures](&c), f))
 	}
-	c.Add = []SegmentDescriptor{segment(t, tab, nil, []uint32{3}, 1, SegmentOptions{}, names...)}
+	c.Set(AddSegments{segment(t, tab, nil, []uint32{3}, 1, SegmentOptions{}, names...)})
 	if _, err := tab.Commit(ctx, c); err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestAwkwardFeatures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := s.OpenSegment(ctx, c.Add[0])
+	g, err := s.OpenSegment(ctx, Op[AddSegments](&c)[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,9 +296,9 @@ func TestNamesRefused(t *testing.T) {
 		_, err := s.NewTable(ctx, name)
 		for what, err := range map[string]error{
 			"table":       err,
-			"overlay":     Change{Operation: "x", Base: 1, Overlays: []Overlay{overlay(name, "x")}}.Validate(),
-			"sample list": Change{Operation: "x", Base: 1, Lists: []SampleList{{Name: name}}}.Validate(),
-			"branch":      Change{Operation: "x", Base: 1, Branches: []Branch{{Name: name, Snapshot: 1}}}.Validate(),
+			"overlay":     Change{Operation: "x", Base: 1, Ops: []Operation{DefineOverlays{overlay(name, "x")}}}.Validate(),
+			"sample list": Change{Operation: "x", Base: 1, Ops: []Operation{DefineLists{{Name: name}}}}.Validate(),
+			"branch":      Change{Operation: "x", Base: 1, Ops: []Operation{SetBranches{{Name: name, Snapshot: 1}}}}.Validate(),
 		} {
 			if !errors.Is(err, ErrName) || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), what) {
 				t.Errorf("%s %q: %v: want %q", what, name, err, why)
@@ -309,7 +309,7 @@ func TestNamesRefused(t *testing.T) {
 		if err := ValidateTable(name); err != nil {
 			t.Error(err)
 		}
-		if err := (Change{Operation: "x", Base: 1, Branches: []Branch{{Name: name, Snapshot: 1}}}).Validate(); err != nil {
+		if err := (Change{Operation: "x", Base: 1, Ops: []Operation{SetBranches{{Name: name, Snapshot: 1}}}}).Validate(); err != nil {
 			t.Error(err)
 		}
 	}

@@ -130,7 +130,7 @@ func TestTableVanishes(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(l.Root(), "tables")); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := tab.Commit(ctx, Change{Operation: "ingest", Features: features("a"), Add: []SegmentDescriptor{d}}); !errors.Is(err, ErrConflict) {
+	if s, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a")), AddSegments{d}}}); !errors.Is(err, ErrConflict) {
 		t.Fatal(s, err)
 	}
 	if _, err := newTable(t, l).Latest(ctx); !errors.Is(err, ErrNotFound) {
@@ -149,7 +149,7 @@ func TestTableMadeAnew(t *testing.T) {
 				tab := newTable(t, mem)
 				for i := range n {
 					d := segment(t, tab, nil, []uint32{10}, from+int64(i), SegmentOptions{}, "a")
-					mustCommit(t, tab, Change{Features: features("a"), Add: []SegmentDescriptor{d}})
+					mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("a")), AddSegments{d}}})
 				}
 				return tab
 			}
@@ -169,7 +169,7 @@ func TestTableMadeAnew(t *testing.T) {
 			fill(snapshots, 50)
 			what := fmt.Sprintf("%d snapshots, root removed %v", snapshots, whole)
 			// With the root left, it is the same table with other snapshots: what is built on one that is there no more conflicts.
-			s, err := old.Commit(ctx, Change{Operation: "late", Features: features("a"), Add: []SegmentDescriptor{late}, Base: 3})
+			s, err := old.Commit(ctx, Change{Operation: "late", Base: 3, Ops: []Operation{AddFeatures(features("a")), AddSegments{late}}})
 			if whole && !errors.Is(err, ErrConflict) || !whole && snapshots == 3 && !errors.Is(err, ErrConflict) {
 				t.Errorf("%s: committed: %v %v", what, s, err)
 			}
@@ -336,7 +336,7 @@ func TestTableMadeAnewWithinATick(t *testing.T) {
 	fill := func(seed int64) (*Table, SegmentDescriptor) {
 		tab := newTable(t, mem)
 		d := segment(t, tab, nil, []uint32{4}, seed, SegmentOptions{}, "x")
-		mustCommit(t, tab, Change{Operation: "append", Features: features("x"), Add: []SegmentDescriptor{d}})
+		mustCommit(t, tab, Change{Operation: "append", Ops: []Operation{AddFeatures(features("x")), AddSegments{d}}})
 		return tab, d
 	}
 	fill(1)
@@ -356,7 +356,7 @@ func TestTableMadeAnewWithinATick(t *testing.T) {
 	if n, err := anew.newest(ctx); err != nil || n.Info != old.at {
 		t.Fatalf("the snapshots can be told apart: %+v and %+v, %v", n.Info, old.at, err)
 	}
-	if _, err := old.Commit(ctx, Change{Operation: "append", Properties: map[string]string{"a": "b"}}); !errors.Is(err, ErrConflict) {
+	if _, err := old.Commit(ctx, Change{Operation: "append", Ops: []Operation{SetProperties{"a": "b"}}}); !errors.Is(err, ErrConflict) {
 		t.Errorf("a commit by the handle of the table that was removed: %v", err)
 	}
 	s, err := newTable(t, mem).Latest(ctx)

@@ -6,21 +6,19 @@ import (
 	"math"
 )
 
-// Segments that come.
+// AddSegments adds segments. Those of a partition of which the change removes segments replace them: they take the place of the first.
+type AddSegments []SegmentDescriptor
 
-var addSegments = operation{
-	asked:    func(c *Change) bool { return len(c.Add) > 0 },
-	validate: (*Change).validateAdd,
-	adds:     func(c *Change) ([]SegmentDescriptor, []RowBitmap) { return c.Add, nil },
-	apply:    (*edit).add,
-}
+func (AddSegments) phase() phase { return phaseAdd }
 
-func (c *Change) validateAdd() error {
-	if uint64(len(c.Add)) > math.MaxUint32 {
-		return fmt.Errorf("%d segments", len(c.Add))
+func (a AddSegments) adds() ([]SegmentDescriptor, []RowBitmap) { return a, nil }
+
+func (a AddSegments) validate(*Change) error {
+	if uint64(len(a)) > math.MaxUint32 {
+		return fmt.Errorf("%d segments", len(a))
 	}
-	segments := make(map[string]bool, len(c.Add))
-	for _, d := range c.Add {
+	segments := make(map[string]bool, len(a))
+	for _, d := range a {
 		if err := d.Validate(); err != nil {
 			return err
 		}
@@ -32,10 +30,9 @@ func (c *Change) validateAdd() error {
 	return nil
 }
 
-// add puts the new segments into the listing.
-func (e *edit) add(ctx context.Context, c *Change) error {
-	keys := make([][]byte, len(c.Add))
-	for i, d := range c.Add {
+func (a AddSegments) apply(ctx context.Context, e *edit) error {
+	keys := make([][]byte, len(a))
+	for i, d := range a {
 		segment, err := parseID(d.ID)
 		if err != nil {
 			return err
@@ -46,11 +43,11 @@ func (e *edit) add(ctx context.Context, c *Change) error {
 	if err != nil {
 		return err
 	}
-	places, err := e.places(ctx, c.Add)
+	places, err := e.places(ctx, a)
 	if err != nil {
 		return err
 	}
-	for i, d := range c.Add {
+	for i, d := range a {
 		if there[i] != nil {
 			return fmt.Errorf("segment %s is in the table already: %w", d.ID, ErrConflict)
 		}
@@ -64,10 +61,10 @@ func (e *edit) add(ctx context.Context, c *Change) error {
 	return nil
 }
 
-// under returns the segments of the ids as the change leaves them; one that is gone is a conflict.
-func (e *edit) under(ctx context.Context, c *Change, ids []string) (map[string]SegmentDescriptor, error) {
+// under returns the segments of the ids as the change leaves them. A removed segment is a conflict.
+func (e *edit) under(ctx context.Context, ids []string) (map[string]SegmentDescriptor, error) {
 	out := make(map[string]SegmentDescriptor, len(ids))
-	for _, d := range c.Add {
+	for _, d := range Op[AddSegments](e.change) {
 		out[d.ID] = d
 	}
 	var ask []string

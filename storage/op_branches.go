@@ -7,28 +7,37 @@ import (
 	"slices"
 )
 
-// Branches that are dropped or set.
+// DropBranches drops branches, and the overlays made on them.
+type DropBranches []string
 
-var changeBranches = operation{
-	of:        "branches",
-	asked:     func(c *Change) bool { return len(c.Branches)+len(c.DropBranches) > 0 },
-	needsBase: true,
-	validate: func(c *Change) error {
-		var once checkOnce
-		for _, b := range c.Branches {
-			once.check(b.resolved(1).Validate(), "branch", b.Name)
+func (DropBranches) phase() phase { return phaseDropOverlays }
+
+func (d DropBranches) validate(c *Change) error {
+	for _, b := range Op[SetBranches](c) {
+		if slices.Contains(d, b.Name) {
+			return fmt.Errorf("branch %.150q is dropped and set", b.Name)
 		}
-		for _, b := range c.DropBranches {
-			once.check(checkName("branch", b), "branch", b)
-		}
-		return once.err
-	},
-	apply: (*edit).branches,
+	}
+	return cmp.Or(c.needBase(len(d), "branches"), checkNames("branch", "branch", d))
 }
 
-// branches drops and sets branches.
-func (e *edit) branches(ctx context.Context, c *Change) error {
-	for _, name := range c.DropBranches {
+func (d DropBranches) apply(ctx context.Context, e *edit) error {
+	c := e.change
+	if len(d) == 0 {
+		return nil
+	}
+	overlays, err := e.base.Overlays(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range overlays {
+		if slices.Contains(d, o.Branch) && !slices.Contains(Op[DropOverlays](c), o.Name) {
+			if err := e.dropOverlay(ctx, o.Name); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range d {
 		b, err := e.base.Branch(ctx, name)
 		if err != nil {
 			return err
@@ -39,7 +48,27 @@ func (e *edit) branches(ctx context.Context, c *Change) error {
 		e.listing = append(e.listing, entry{branchKey(name), nil})
 		e.m.branches--
 	}
-	if len(c.Branches) == 0 {
+	return nil
+}
+
+// SetBranches sets branches: a new one if Added is 0, else in place of the one that was set in snapshot Added. Snapshot 0, of
+// the branch or of a pin, is the snapshot that the commit makes. A branch with overlays made on it keeps its snapshot, unless
+// the change drops those.
+type SetBranches []Branch
+
+func (SetBranches) phase() phase { return phaseBranches }
+
+func (s SetBranches) validate(c *Change) error {
+	var once checkOnce
+	for _, b := range s {
+		once.check(b.resolved(1).Validate(), "branch", b.Name)
+	}
+	return cmp.Or(c.needBase(len(s), "branches"), once.err)
+}
+
+func (s SetBranches) apply(ctx context.Context, e *edit) error {
+	c := e.change
+	if len(s) == 0 {
 		return nil
 	}
 	all, err := e.base.Branches(ctx)
@@ -52,7 +81,7 @@ func (e *edit) branches(ctx context.Context, c *Change) error {
 			pinned[n] = true
 		}
 	}
-	for _, b := range c.Branches {
+	for _, b := range s {
 		there, err := e.base.findBranch(ctx, b.Name)
 		if err != nil {
 			return err
@@ -88,14 +117,14 @@ func (e *edit) branches(ctx context.Context, c *Change) error {
 	return nil
 }
 
-// branch returns a branch as the change leaves it, nil where there is none then. A snapshot of 0 is the one that the commit makes.
-func (e *edit) branch(ctx context.Context, c *Change, name string) (*Branch, error) {
-	for _, b := range c.Branches {
+// branch returns a branch as the change leaves it, nil if there is none. Snapshot 0 is the one that the commit makes.
+func (e *edit) branch(ctx context.Context, name string) (*Branch, error) {
+	for _, b := range Op[SetBranches](e.change) {
 		if b.Name == name {
 			return &b, nil
 		}
 	}
-	if slices.Contains(c.DropBranches, name) {
+	if slices.Contains(Op[DropBranches](e.change), name) {
 		return nil, nil
 	}
 	return e.base.findBranch(ctx, name)

@@ -5,46 +5,42 @@ import (
 	"fmt"
 )
 
-// Rows that are deleted.
+// DeleteRows adds rows to the deletion vectors of segments.
+type DeleteRows []DeletionVector
 
-var deleteRows = operation{
-	asked: func(c *Change) bool { return len(c.Deletes) > 0 },
-	validate: func(c *Change) error {
-		var once checkOnce
-		for _, d := range c.Deletes {
-			_, err := parseID(d.Segment)
-			once.check(err, "deletes of segment", d.Segment)
-		}
-		return once.err
-	},
-	adds: func(c *Change) (_ []SegmentDescriptor, rows []RowBitmap) {
-		for _, d := range c.Deletes {
-			rows = append(rows, d.Rows)
-		}
-		return nil, rows
-	},
-	apply: (*edit).deletes,
+func (DeleteRows) phase() phase { return phaseRows }
+
+func (v DeleteRows) validate(*Change) error {
+	var once checkOnce
+	for _, d := range v {
+		_, err := parseID(d.Segment)
+		once.check(err, "deletes of segment", d.Segment)
+	}
+	return once.err
 }
 
-// deletes unites the change's deletes with those that there are.
-func (e *edit) deletes(ctx context.Context, c *Change) error {
+func (v DeleteRows) adds() (_ []SegmentDescriptor, rows []RowBitmap) {
+	for _, d := range v {
+		rows = append(rows, d.Rows)
+	}
+	return nil, rows
+}
+
+func (v DeleteRows) apply(ctx context.Context, e *edit) error {
 	var ids []string
-	for _, d := range c.Deletes {
+	for _, d := range v {
 		ids = append(ids, d.Segment)
 	}
-	under, err := e.under(ctx, c, ids)
+	under, err := e.under(ctx, ids)
 	if err != nil {
 		return fmt.Errorf("deletes: %w", err)
 	}
-	var segments []SegmentDescriptor
-	for _, i := range ids {
-		segments = append(segments, under[i])
-	}
+	segments := inOrderOf(ids, under)
 	before, err := e.base.DeletionVectors(ctx, segments...)
 	if err != nil {
 		return err
 	}
-	for i, d := range c.Deletes {
+	for i, d := range v {
 		if err := d.Rows.fits(d.Segment, segments[i].Rows); err != nil {
 			return fmt.Errorf("deletes: %w", err)
 		}

@@ -5,18 +5,16 @@ import (
 	"fmt"
 )
 
-// Snapshots that expire.
+// ExpireBelow makes the snapshots below a number expire. 0: none.
+type ExpireBelow uint64
 
-var expireSnapshots = operation{
-	asked: func(c *Change) bool { return c.Oldest > 0 },
-	apply: (*edit).oldest,
-}
+func (ExpireBelow) phase() phase           { return phaseBranches }
+func (ExpireBelow) validate(*Change) error { return nil }
 
-// oldest says which snapshots have expired.
-func (e *edit) oldest(_ context.Context, c *Change) error {
-	if c.Oldest > e.base.m.info.Number {
-		return fmt.Errorf("oldest snapshot %d: the newest is %d", c.Oldest, e.base.m.info.Number)
+func (x ExpireBelow) apply(_ context.Context, e *edit) error {
+	if uint64(x) > e.base.m.info.Number {
+		return fmt.Errorf("oldest snapshot %d: the newest is %d", x, e.base.m.info.Number)
 	}
-	e.info.Oldest = max(e.info.Oldest, c.Oldest)
+	e.info.Oldest = max(e.info.Oldest, uint64(x))
 	return nil
 }

@@ -30,35 +30,36 @@ func (f FeatureChange) validate() error {
 	return nil
 }
 
-var changeFeatures = operation{
-	asked: func(c *Change) bool { return len(c.FeatureChanges) > 0 },
-	validate: func(c *Change) error {
-		var once checkOnce
-		for _, f := range c.FeatureChanges {
-			once.check(f.validate(), "feature changed:", f.Feature)
-			if f.Rename != "" {
-				once.check(nil, "feature renamed to", f.Rename)
-			}
-			if slices.ContainsFunc(c.Features, func(g Feature) bool { return g.Name == f.Feature || g.Name == f.Rename }) {
-				once.check(errors.New("changed, and of the added segments"), "feature", f.Feature)
-			}
+// ChangeFeatures renames features, or sets their status.
+type ChangeFeatures []FeatureChange
+
+func (ChangeFeatures) phase() phase { return phaseChangeFeatures }
+
+func (s ChangeFeatures) validate(c *Change) error {
+	var once checkOnce
+	added := Op[AddFeatures](c)
+	for _, f := range s {
+		once.check(f.validate(), "feature changed:", f.Feature)
+		if f.Rename != "" {
+			once.check(nil, "feature renamed to", f.Rename)
 		}
-		return once.err
-	},
-	apply: (*edit).featureChanges,
+		if slices.ContainsFunc(added, func(g Feature) bool { return g.Name == f.Feature || g.Name == f.Rename }) {
+			once.check(errors.New("changed, and of the added segments"), "feature", f.Feature)
+		}
+	}
+	return once.err
 }
 
-// featureChanges renames, deprecates, drops and takes back.
-func (e *edit) featureChanges(ctx context.Context, c *Change) error {
+func (s ChangeFeatures) apply(ctx context.Context, e *edit) error {
 	var names []string
-	for _, f := range c.FeatureChanges {
+	for _, f := range s {
 		names = append(names, f.Feature, cmp.Or(f.Rename, f.Feature))
 	}
 	found, err := e.base.find(ctx, names...)
 	if err != nil {
 		return err
 	}
-	for i, change := range c.FeatureChanges {
+	for i, change := range s {
 		known, taken := found[2*i], found[2*i+1]
 		if known == nil {
 			return e.noFeature(ctx, change.Feature)

@@ -8,18 +8,15 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// What a commit does to the schema for the segments that it adds.
+// AddFeatures are the features of the added segments. New ones are added to the schema, and the types of known ones widened.
+type AddFeatures []Feature
 
-var addFeatures = operation{
-	asked:    func(c *Change) bool { return len(c.Features)+len(c.MergeOverlays) > 0 },
-	validate: (*Change).validateFeatures,
-	apply:    (*edit).features,
-}
+func (AddFeatures) phase() phase { return phaseAddFeatures }
 
-func (c *Change) validateFeatures() error {
-	names := make(map[string]bool, len(c.Features))
-	ids := make(map[FeatureID]string, len(c.Features))
-	for _, f := range c.Features {
+func (a AddFeatures) validate(*Change) error {
+	names := make(map[string]bool, len(a))
+	ids := make(map[FeatureID]string, len(a))
+	for _, f := range a {
 		if err := f.Validate(); err != nil {
 			return err
 		}
@@ -34,10 +31,13 @@ func (c *Change) validateFeatures() error {
 	return nil
 }
 
-// features merges the change's features into the schema.
-func (e *edit) features(ctx context.Context, c *Change) error {
-	features, err := c.allFeatures(e.merging)
-	if err != nil {
+// apply does nothing: features adds them, together with those of merged overlays.
+func (AddFeatures) apply(context.Context, *edit) error { return nil }
+
+// features merges the added features, and those of merged overlays, into the schema.
+func (e *edit) features(ctx context.Context) error {
+	features, err := Op[AddFeatures](e.change).with(e.merging)
+	if err != nil || len(features) == 0 {
 		return err
 	}
 	names := make([]string, len(features))
@@ -124,12 +124,12 @@ func idCollision(f FeatureID, a, b string) error {
 	return fmt.Errorf("features %q and %q have the same id %016x: rename one", a, b, uint64(f))
 }
 
-// allFeatures returns the change's features and those of overlays that are merged, each once.
-func (c *Change) allFeatures(merging []Feature) ([]Feature, error) {
+// with returns the features and those of merged overlays, each once.
+func (a AddFeatures) with(merging []Feature) ([]Feature, error) {
 	if len(merging) == 0 {
-		return c.Features, nil
+		return a, nil
 	}
-	out := slices.Clone(c.Features)
+	out := slices.Clone([]Feature(a))
 	at := map[string]int{}
 	for i, f := range out {
 		at[f.Name] = i
@@ -147,37 +147,4 @@ func (c *Change) allFeatures(merging []Feature) ([]Feature, error) {
 		}
 	}
 	return out, nil
-}
-
-// leaveOut is about features that the added segments do not have any more.
-var leaveOut = operation{
-	asked: func(c *Change) bool { return len(c.Without) > 0 },
-	apply: (*edit).without,
-}
-
-// without makes sure that features which the added segments leave out are dropped: else their values would be lost.
-func (e *edit) without(ctx context.Context, c *Change) error {
-	keys := make([][]byte, len(c.Without))
-	for i, f := range c.Without {
-		keys[i] = featureIDKey(f)
-	}
-	owners, err := e.store().get(ctx, e.base.m.schema, keys...)
-	if err != nil {
-		return err
-	}
-	var names []string
-	for _, o := range owners {
-		names = append(names, string(o))
-	}
-	found, err := e.base.find(ctx, names...)
-	if err != nil {
-		return err
-	}
-	for i, f := range found {
-		// Another feature may have taken the name since.
-		if f != nil && f.ID == c.Without[i] && f.Status != FeatureDropped {
-			return fmt.Errorf("feature %s, which the added segments leave out, is not dropped any more: %w", f.Name, ErrConflict)
-		}
-	}
-	return nil
 }

@@ -1,40 +1,12 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 )
-
-// Sample lists, and their rows.
-
-var changeLists = operation{
-	of:        "sample lists",
-	asked:     func(c *Change) bool { return len(c.Lists)+len(c.DropLists)+len(c.ListRows) > 0 },
-	needsBase: true,
-	validate: func(c *Change) error {
-		var once checkOnce
-		for _, l := range c.Lists {
-			once.check(l.Validate(), "sample list", l.Name)
-		}
-		for _, l := range c.DropLists {
-			once.check(checkName("sample list", l), "sample list dropped:", l)
-		}
-		for _, l := range c.ListRows {
-			_, err := parseID(l.Segment)
-			once.check(errors.Join(checkName("sample list", l.List), err), "rows of a sample list:", l.List+"\x00"+l.Segment)
-		}
-		return once.err
-	},
-	adds: func(c *Change) (_ []SegmentDescriptor, rows []RowBitmap) {
-		for _, l := range c.ListRows {
-			rows = append(rows, l.Rows)
-		}
-		return nil, rows
-	},
-	apply: (*edit).lists,
-}
 
 // list returns a sample list as the change leaves it, nil where there is none then.
 func (e *edit) list(ctx context.Context, name string) (*SampleList, error) {
@@ -44,16 +16,23 @@ func (e *edit) list(ctx context.Context, name string) (*SampleList, error) {
 	return e.base.findList(ctx, name)
 }
 
-// lists drops and defines sample lists, and sets their rows.
-func (e *edit) lists(ctx context.Context, c *Change) error {
-	e.listed = map[string]*SampleList{}
-	for _, name := range c.DropLists {
+// DropLists drops sample lists. A list that is dropped and defined is replaced.
+type DropLists []string
+
+func (DropLists) phase() phase { return phaseDropLists }
+
+func (d DropLists) validate(c *Change) error {
+	return cmp.Or(c.needBase(len(d), "sample lists"), checkNames("sample list", "sample list dropped:", d))
+}
+
+func (d DropLists) apply(ctx context.Context, e *edit) error {
+	for _, name := range d {
 		l, err := e.base.SampleList(ctx, name)
 		if err != nil {
 			return err
 		}
-		if l.Added > c.Base {
-			return later("sample list", name, l.Added, c.Base)
+		if l.Added > e.change.Base {
+			return later("sample list", name, l.Added, e.change.Base)
 		}
 		prefix := listRowsPrefix(name)
 		err = e.base.between(ctx, prefix, prefixEnd(prefix), func(key, _ []byte) string {
@@ -64,39 +43,83 @@ func (e *edit) lists(ctx context.Context, c *Change) error {
 			return err
 		}
 		e.listing = append(e.listing, entry{listKey(name), nil})
-		e.listed[name] = nil
+		e.setList(name, nil)
 		e.m.lists--
 	}
-	for _, l := range c.Lists {
+	return nil
+}
+
+// DefineLists defines sample lists.
+type DefineLists []SampleList
+
+func (DefineLists) phase() phase { return phaseDefineLists }
+
+func (d DefineLists) validate(c *Change) error {
+	var once checkOnce
+	for _, l := range d {
+		once.check(l.Validate(), "sample list", l.Name)
+	}
+	return cmp.Or(c.needBase(len(d), "sample lists"), once.err)
+}
+
+func (d DefineLists) apply(ctx context.Context, e *edit) error {
+	for _, l := range d {
 		there, err := e.list(ctx, l.Name)
 		if err != nil {
 			return err
 		}
 		if there != nil {
-			return taken("sample list", l.Name, there.Added, c.Base)
+			return taken("sample list", l.Name, there.Added, e.change.Base)
 		}
 		l.Added = e.info.Number
-		e.listed[l.Name] = &l
+		e.setList(l.Name, &l)
 		e.m.lists++
 		e.listing = append(e.listing, entry{listKey(l.Name), appendList(nil, l)})
 	}
-	byList := map[string][]ListRows{}
-	var names []string
-	for _, r := range c.ListRows {
-		if byList[r.List] == nil {
-			names = append(names, r.List)
-		}
-		byList[r.List] = append(byList[r.List], r)
+	return nil
+}
+
+func (e *edit) setList(name string, l *SampleList) {
+	if e.listed == nil {
+		e.listed = map[string]*SampleList{}
 	}
+	e.listed[name] = l
+}
+
+// SetListRows sets the rows of sample lists in segments. The rows of other segments stay.
+type SetListRows []ListRows
+
+func (SetListRows) phase() phase { return phaseListRows }
+
+func (s SetListRows) validate(c *Change) error {
+	var once checkOnce
+	for _, l := range s {
+		_, err := parseID(l.Segment)
+		once.check(errors.Join(checkName("sample list", l.List), err), "rows of a sample list:", l.List+"\x00"+l.Segment)
+	}
+	return cmp.Or(c.needBase(len(s), "sample lists"), once.err)
+}
+
+func (s SetListRows) adds() (_ []SegmentDescriptor, rows []RowBitmap) {
+	for _, l := range s {
+		rows = append(rows, l.Rows)
+	}
+	return nil, rows
+}
+
+func (s SetListRows) apply(ctx context.Context, e *edit) error {
+	names, byList := grouped(s, func(r ListRows) string { return r.List })
 	for _, name := range names {
-		if err := e.listRows(ctx, c, name, byList[name]); err != nil {
+		if err := e.listRows(ctx, name, byList[name]); err != nil {
 			return fmt.Errorf("sample list %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-func (e *edit) listRows(ctx context.Context, c *Change, name string, sets []ListRows) error {
+// listRows sets the rows of one sample list.
+func (e *edit) listRows(ctx context.Context, name string, sets []ListRows) error {
+	base := e.change.Base
 	l, err := e.list(ctx, name)
 	if err != nil {
 		return err
@@ -105,21 +128,18 @@ func (e *edit) listRows(ctx context.Context, c *Change, name string, sets []List
 		return fmt.Errorf("it is gone: %w", ErrConflict)
 	}
 	fresh := l.Added == e.info.Number
-	if l.Added > c.Base && !fresh {
-		return later("its definition", "", l.Added, c.Base)
+	if l.Added > base && !fresh {
+		return later("its definition", "", l.Added, base)
 	}
 	var ids []string
 	for _, r := range sets {
 		ids = append(ids, r.Segment)
 	}
-	under, err := e.under(ctx, c, ids)
+	under, err := e.under(ctx, ids)
 	if err != nil {
 		return err
 	}
-	var segments []SegmentDescriptor
-	for _, i := range ids {
-		segments = append(segments, under[i])
-	}
+	segments := inOrderOf(ids, under)
 	before := make([]RowBitmap, len(segments))
 	if !fresh {
 		if before, err = e.base.ListedRows(ctx, name, segments...); err != nil {
@@ -127,8 +147,8 @@ func (e *edit) listRows(ctx context.Context, c *Change, name string, sets []List
 		}
 	}
 	for i, r := range sets {
-		if before[i].Since > c.Base {
-			return later("rows of segment", r.Segment, before[i].Since, c.Base)
+		if before[i].Since > base {
+			return later("rows of segment", r.Segment, before[i].Since, base)
 		}
 		if err := r.Rows.fits(r.Segment, segments[i].Rows); err != nil {
 			return err

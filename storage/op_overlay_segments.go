@@ -1,50 +1,42 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 )
 
-// Layers of overlays.
+// SetOverlaySegments sets overlay segments, in place of those that there are.
+type SetOverlaySegments []OverlaySegment
 
-var setOverlaySegments = operation{
-	of:        "layers of overlays",
-	asked:     func(c *Change) bool { return len(c.Layers) > 0 },
-	needsBase: true,
-	validate: func(c *Change) error {
-		var once checkOnce
-		for _, l := range c.Layers {
-			once.check(errors.Join(checkName("overlay", l.Overlay), l.Data.Validate()), "layer:", l.Overlay+"\x00"+l.Segment)
-			once.check(nil, "segment of a layer:", l.Data.ID)
-			if _, err := parseID(l.Segment); err != nil {
-				once.check(err, "layer of overlay", l.Overlay)
-			}
-			if l.All && !l.Covered.IsEmpty() {
-				once.check(errors.New("covers all rows, and some"), "layer over segment", l.Segment)
-			}
+func (SetOverlaySegments) phase() phase { return phaseRows }
+
+func (s SetOverlaySegments) validate(c *Change) error {
+	var once checkOnce
+	for _, l := range s {
+		once.check(errors.Join(checkName("overlay", l.Overlay), l.Data.Validate()), "layer:", l.Overlay+"\x00"+l.Segment)
+		once.check(nil, "segment of a layer:", l.Data.ID)
+		if _, err := parseID(l.Segment); err != nil {
+			once.check(err, "layer of overlay", l.Overlay)
 		}
-		return once.err
-	},
-	adds: func(c *Change) (segments []SegmentDescriptor, rows []RowBitmap) {
-		for _, l := range c.Layers {
-			segments, rows = append(segments, l.Data), append(rows, l.Covered)
+		if l.All && !l.Covered.IsEmpty() {
+			once.check(errors.New("covers all rows, and some"), "layer over segment", l.Segment)
 		}
-		return segments, rows
-	},
-	apply: (*edit).overlaySegments,
+	}
+	return cmp.Or(c.needBase(len(s), "layers of overlays"), once.err)
 }
 
-// layers sets the change's layers.
-func (e *edit) overlaySegments(ctx context.Context, c *Change) error {
-	byOverlay := map[string][]OverlaySegment{}
-	var names []string
-	for _, l := range c.Layers {
-		if byOverlay[l.Overlay] == nil {
-			names = append(names, l.Overlay)
-		}
-		byOverlay[l.Overlay] = append(byOverlay[l.Overlay], l)
+func (s SetOverlaySegments) adds() (segments []SegmentDescriptor, rows []RowBitmap) {
+	for _, l := range s {
+		segments, rows = append(segments, l.Data), append(rows, l.Covered)
 	}
+	return segments, rows
+}
+
+func (s SetOverlaySegments) apply(ctx context.Context, e *edit) error {
+	base := e.change.Base
+	names, byOverlay := grouped(s, func(l OverlaySegment) string { return l.Overlay })
 	for _, name := range names {
 		o, err := e.overlay(ctx, name)
 		if err != nil {
@@ -53,41 +45,62 @@ func (e *edit) overlaySegments(ctx context.Context, c *Change) error {
 		if o == nil {
 			return fmt.Errorf("overlay %s is gone: %w", name, ErrConflict)
 		}
-		if o.Added > c.Base && o.Added != e.info.Number {
-			return later("overlay", name, o.Added, c.Base)
+		if o.Added > base && o.Added != e.info.Number {
+			return later("overlay", name, o.Added, base)
 		}
-		// What was to be seen by those who name the overlay would be seen by everybody.
-		if o.Merged > c.Base && o.Merged != e.info.Number {
+		// Only those who name the overlay were to see these values. Now everybody would.
+		if o.Merged > base && o.Merged != e.info.Number {
 			return fmt.Errorf("overlay %s became part of the table in snapshot %d, after snapshot %d that the change was made against: %w",
-				name, o.Merged, c.Base, ErrConflict)
+				name, o.Merged, base, ErrConflict)
 		}
-		if err := e.overlaySegmentsOf(ctx, c, *o, byOverlay[name]); err != nil {
+		if err := e.setOverlaySegments(ctx, *o, byOverlay[name]); err != nil {
 			return fmt.Errorf("overlay %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-func (e *edit) overlaySegmentsOf(ctx context.Context, c *Change, o Overlay, layers []OverlaySegment) error {
+// grouped groups elements by a key, and returns the keys in the order in which they come first.
+func grouped[E any](all []E, key func(E) string) (keys []string, groups map[string][]E) {
+	groups = map[string][]E{}
+	for _, x := range all {
+		k := key(x)
+		if groups[k] == nil {
+			keys = append(keys, k)
+		}
+		groups[k] = append(groups[k], x)
+	}
+	return keys, groups
+}
+
+// inOrderOf returns the segments of the ids as the change leaves them, in order.
+func inOrderOf(ids []string, byID map[string]SegmentDescriptor) []SegmentDescriptor {
+	out := make([]SegmentDescriptor, len(ids))
+	for i, s := range ids {
+		out[i] = byID[s]
+	}
+	return out
+}
+
+// setOverlaySegments sets the segments of one overlay.
+func (e *edit) setOverlaySegments(ctx context.Context, o Overlay, layers []OverlaySegment) error {
+	base := e.change.Base
 	var ids []string
 	for _, l := range layers {
 		ids = append(ids, l.Segment)
 	}
-	under, err := e.underOverlay(ctx, c, o, ids)
+	under, err := e.underOverlay(ctx, o, ids)
 	if err != nil {
 		return err
 	}
-	var segments []SegmentDescriptor
-	for _, i := range ids {
-		segments = append(segments, under[i])
-	}
+	segments := inOrderOf(ids, under)
 	before, err := e.base.OverlaySegments(ctx, []Overlay{o}, segments...)
 	if err != nil {
 		return err
 	}
 	for i, l := range layers {
-		if b := before[i][0]; b != nil && b.Since > c.Base {
-			return later("layer over segment", l.Segment, b.Since, c.Base)
+		if b := before[i][0]; b != nil && b.Since > base {
+			return later("layer over segment", l.Segment, b.Since, base)
 		}
 		if reason := l.mismatch(segments[i]); reason != "" {
 			return errors.New(reason)
@@ -106,21 +119,21 @@ func (e *edit) overlaySegmentsOf(ctx context.Context, c *Change, o Overlay, laye
 }
 
 // underOverlay returns the segments that layers of an overlay lie over: the table's, or those of the overlay's branch.
-func (e *edit) underOverlay(ctx context.Context, c *Change, o Overlay, ids []string) (map[string]SegmentDescriptor, error) {
+func (e *edit) underOverlay(ctx context.Context, o Overlay, ids []string) (map[string]SegmentDescriptor, error) {
 	if o.Branch == "" {
-		return e.under(ctx, c, ids)
+		return e.under(ctx, ids)
 	}
-	b, err := e.branch(ctx, c, o.Branch)
+	b, err := e.branch(ctx, o.Branch)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case b == nil:
 		return nil, fmt.Errorf("branch %s is gone: %w", o.Branch, ErrConflict)
-	case b.Added > c.Base:
-		return nil, later("branch", o.Branch, b.Added, c.Base)
+	case b.Added > e.change.Base:
+		return nil, later("branch", o.Branch, b.Added, e.change.Base)
 	case b.Snapshot == 0:
-		return e.under(ctx, c, ids) // of the snapshot that the commit makes
+		return e.under(ctx, ids) // of the snapshot that the commit makes
 	}
 	s, err := e.base.t.At(ctx, b.Snapshot)
 	if err != nil {

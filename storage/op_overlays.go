@@ -10,31 +10,6 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// Overlays that are dropped, defined or made part of the table.
-
-var changeOverlays = operation{
-	of: "overlays",
-	asked: func(c *Change) bool {
-		return len(c.Overlays)+len(c.DropOverlays)+len(c.MergeOverlays)+len(c.DropBranches) > 0
-	},
-	needsBase: true,
-	validate: func(c *Change) error {
-		var once checkOnce
-		for _, o := range c.Overlays {
-			o.Merged = 0
-			once.check(o.Validate(), "overlay", o.Name)
-		}
-		for _, o := range c.DropOverlays {
-			once.check(checkName("overlay", o), "overlay dropped:", o)
-		}
-		for _, o := range c.MergeOverlays {
-			once.check(checkName("overlay", o), "overlay merged:", o)
-		}
-		return once.err
-	},
-	apply: (*edit).overlays,
-}
-
 // overlay returns an overlay as the change leaves it, nil where there is none then.
 func (e *edit) overlay(ctx context.Context, name string) (*Overlay, error) {
 	if o, ok := e.defined[name]; ok {
@@ -43,33 +18,46 @@ func (e *edit) overlay(ctx context.Context, name string) (*Overlay, error) {
 	return e.base.findOverlay(ctx, name)
 }
 
-// overlays drops, defines and merges overlays.
-func (e *edit) overlays(ctx context.Context, c *Change) error {
-	e.defined = map[string]*Overlay{}
-	drop := slices.Clone(c.DropOverlays)
-	if len(c.DropBranches) > 0 {
-		all, err := e.base.Overlays(ctx)
-		if err != nil {
-			return err
-		}
-		for _, o := range all {
-			if slices.Contains(c.DropBranches, o.Branch) && !slices.Contains(drop, o.Name) {
-				drop = append(drop, o.Name)
-			}
-		}
-	}
-	for _, name := range drop {
-		if err := e.dropOverlay(ctx, c, name); err != nil {
+// DropOverlays drops overlays, with their segments.
+type DropOverlays []string
+
+func (DropOverlays) phase() phase { return phaseDropOverlays }
+
+func (d DropOverlays) validate(c *Change) error {
+	return cmp.Or(c.needBase(len(d), "overlays"), checkNames("overlay", "overlay dropped:", d))
+}
+
+func (d DropOverlays) apply(ctx context.Context, e *edit) error {
+	for _, name := range d {
+		if err := e.dropOverlay(ctx, name); err != nil {
 			return err
 		}
 	}
-	for _, o := range c.Overlays {
+	return nil
+}
+
+// DefineOverlays defines overlays over those that there are, the lowest first. Number, Added and Merged are set by the commit.
+type DefineOverlays []Overlay
+
+func (DefineOverlays) phase() phase { return phaseDefineOverlays }
+
+func (d DefineOverlays) validate(c *Change) error {
+	var once checkOnce
+	for _, o := range d {
+		o.Merged = 0
+		once.check(o.Validate(), "overlay", o.Name)
+	}
+	return cmp.Or(c.needBase(len(d), "overlays"), once.err)
+}
+
+func (d DefineOverlays) apply(ctx context.Context, e *edit) error {
+	for _, o := range d {
 		there, err := e.overlay(ctx, o.Name)
 		if err != nil {
 			return err
 		}
 		if there != nil {
-			return taken("overlay", o.Name, there.Added, c.Base)
+			return taken("overlay", o.Name, there.Added, e.change.Base)
 		}
 		if e.m.nextOverlay > 1<<32-1 {
 			return errors.New("the table has had 2^32 overlays")
@@ -83,7 +71,7 @@ func (e *edit) overlays(ctx context.Context, c *Change) error {
 		}
 		under := e.base // whose schema it lies over
 		if o.Branch != "" {
-			b, err := e.branch(ctx, c, o.Branch)
+			b, err := e.branch(ctx, o.Branch)
 			if err != nil {
 				return err
 			}
@@ -102,7 +90,20 @@ func (e *edit) overlays(ctx context.Context, c *Change) error {
 		}
 		e.setOverlay(o)
 	}
-	for _, name := range c.MergeOverlays {
+	return nil
+}
+
+// MergeOverlays makes overlays part of the table, and their features part of its schema.
+type MergeOverlays []string
+
+func (MergeOverlays) phase() phase { return phaseAddFeatures }
+
+func (m MergeOverlays) validate(c *Change) error {
+	return cmp.Or(c.needBase(len(m), "overlays"), checkNames("overlay", "overlay merged:", m))
+}
+
+func (m MergeOverlays) apply(ctx context.Context, e *edit) error {
+	for _, name := range m {
 		there, err := e.overlay(ctx, name)
 		if err != nil {
 			return err
@@ -110,8 +111,8 @@ func (e *edit) overlays(ctx context.Context, c *Change) error {
 		switch {
 		case there == nil:
 			return fmt.Errorf("overlay %s to merge is gone: %w", name, ErrConflict)
-		case there.Added > c.Base && there.Added != e.info.Number:
-			return later("overlay", name, there.Added, c.Base)
+		case there.Added > e.change.Base && there.Added != e.info.Number:
+			return later("overlay", name, there.Added, e.change.Base)
 		case there.Branch != "":
 			return fmt.Errorf("overlay %s is of branch %s: it cannot become part of the table", name, there.Branch)
 		case there.Merged != 0:
@@ -171,8 +172,16 @@ func (e *edit) renamedFeatures(ctx context.Context, features []Feature) ([]Featu
 	return out, nil
 }
 
+// define notes what becomes of an overlay; nil: the change drops it.
+func (e *edit) define(name string, o *Overlay) {
+	if e.defined == nil {
+		e.defined = map[string]*Overlay{}
+	}
+	e.defined[name] = o
+}
+
 func (e *edit) setOverlay(o Overlay) {
-	e.defined[o.Name] = &o
+	e.define(o.Name, &o)
 	e.listing = append(e.listing, entry{overlayKey(o.Name), appendOverlay(nil, o)})
 }
 
@@ -207,7 +216,7 @@ func (e *edit) fitsSchema(ctx context.Context, o Overlay, under *Snapshot) error
 }
 
 // dropOverlay takes an overlay and its layers away.
-func (e *edit) dropOverlay(ctx context.Context, c *Change, name string) error {
+func (e *edit) dropOverlay(ctx context.Context, name string) error {
 	o, err := e.overlay(ctx, name)
 	if err != nil {
 		return err
@@ -216,11 +225,11 @@ func (e *edit) dropOverlay(ctx context.Context, c *Change, name string) error {
 		_, err := e.base.Overlay(ctx, name)
 		return err
 	}
-	if o.Added > c.Base {
-		return later("overlay", name, o.Added, c.Base)
+	if o.Added > e.change.Base {
+		return later("overlay", name, o.Added, e.change.Base)
 	}
 	err = e.base.EachOverlaySegment(ctx, *o, func(l OverlaySegment) error {
-		if o.Merged != 0 && !slices.Contains(c.Remove, l.Segment) {
+		if o.Merged != 0 && !slices.Contains(Op[RemoveSegments](e.change), l.Segment) {
 			return fmt.Errorf("overlay %s is part of the table since snapshot %d, and lies over segment %s: compaction makes it part of the segments",
 				name, o.Merged, l.Segment)
 		}
@@ -235,7 +244,7 @@ func (e *edit) dropOverlay(ctx context.Context, c *Change, name string) error {
 		return err
 	}
 	e.listing = append(e.listing, entry{overlayKey(name), nil})
-	e.defined[name] = nil
+	e.define(name, nil)
 	e.m.overlays--
 	return nil
 }

@@ -7,48 +7,28 @@ import (
 	"slices"
 )
 
-// Segments that go, by their partition or by name, and what lies over them.
+// OverwritePartitions removes all segments of partitions. A segment added to one after the base is a conflict.
+type OverwritePartitions []Partition
 
-var overwritePartitions = operation{
-	asked: func(c *Change) bool { return len(c.Overwrite) > 0 },
-	validate: func(c *Change) error {
-		for _, p := range c.Overwrite {
-			if err := p.Validate(); err != nil {
-				return fmt.Errorf("overwrite: %w", err)
-			}
+func (OverwritePartitions) phase() phase { return phaseOverwrite }
+
+func (o OverwritePartitions) validate(*Change) error {
+	for _, p := range o {
+		if err := p.Validate(); err != nil {
+			return fmt.Errorf("overwrite: %w", err)
 		}
-		return nil
-	},
-	apply: (*edit).overwrite,
+	}
+	return nil
 }
 
-var removeSegments = operation{
-	asked: func(c *Change) bool { return len(c.Remove) > 0 },
-	validate: func(c *Change) error {
-		for _, r := range c.Remove {
-			if _, err := parseID(r); err != nil {
-				return fmt.Errorf("remove segment %w", err)
-			}
-			if slices.ContainsFunc(c.Add, func(d SegmentDescriptor) bool { return d.ID == r }) {
-				return fmt.Errorf("segment %s added and removed", r)
-			}
-		}
-		return nil
-	},
-	apply: (*edit).remove,
-}
-
-// stripRemoved follows from both.
-var stripRemoved = operation{apply: (*edit).strip}
-
-// overwrite removes all segments of the partitions to overwrite.
-func (e *edit) overwrite(ctx context.Context, c *Change) error {
+func (o OverwritePartitions) apply(ctx context.Context, e *edit) error {
+	c := e.change
 	seen := map[string]bool{}
-	removed := make(map[string]bool, len(c.Remove)) // those that remove takes care of
-	for _, r := range c.Remove {
+	removed := map[string]bool{} // those that RemoveSegments removes
+	for _, r := range Op[RemoveSegments](c) {
 		removed[r] = true
 	}
-	for _, p := range c.Overwrite {
+	for _, p := range o {
 		canonical := p.String()
 		if seen[canonical] {
 			continue
@@ -78,9 +58,30 @@ func (e *edit) overwrite(ctx context.Context, c *Change) error {
 	return nil
 }
 
-// remove removes the segments named.
-func (e *edit) remove(ctx context.Context, c *Change) error {
-	removed := slices.Compact(slices.Sorted(slices.Values(c.Remove)))
+// RemoveSegments removes the segments of the ids, which must still be there. The change must have been made against all that
+// was set for them: their deletion vectors, overlay segments and rows of sample lists.
+type RemoveSegments []string
+
+func (RemoveSegments) phase() phase { return phaseRemove }
+
+func (r RemoveSegments) validate(c *Change) error {
+	added := map[string]bool{}
+	for _, d := range Op[AddSegments](c) {
+		added[d.ID] = true
+	}
+	for _, segment := range r {
+		if _, err := parseID(segment); err != nil {
+			return fmt.Errorf("remove segment %w", err)
+		}
+		if added[segment] {
+			return fmt.Errorf("segment %s added and removed", segment)
+		}
+	}
+	return nil
+}
+
+func (r RemoveSegments) apply(ctx context.Context, e *edit) error {
+	removed := slices.Compact(slices.Sorted(slices.Values(r)))
 	keys := make([][]byte, len(removed))
 	for i, s := range removed {
 		segment, _ := parseID(s)
@@ -136,7 +137,7 @@ func (e *edit) drop(key []byte, d SegmentDescriptor, replaced bool) error {
 }
 
 // strip takes away what lies over the segments that the change takes away.
-func (e *edit) strip(ctx context.Context, c *Change) error {
+func (e *edit) strip(ctx context.Context) error {
 	if len(e.removed) == 0 {
 		return nil
 	}
@@ -158,8 +159,8 @@ func (e *edit) strip(ctx context.Context, c *Change) error {
 			if reason != "" {
 				return corrupt(e.base.treeName(e.base.m.listing), reason)
 			}
-			if since > c.Base && e.replaced[gone[i].ID] {
-				return later(what+" of segment", gone[i].ID, since, c.Base)
+			if since > e.change.Base && e.replaced[gone[i].ID] {
+				return later(what+" of segment", gone[i].ID, since, e.change.Base)
 			}
 			segment, err := parseID(gone[i].ID)
 			if err != nil {

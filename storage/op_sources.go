@@ -5,17 +5,15 @@ import (
 	"fmt"
 )
 
-// The ledger of sources: what was ingested is not ingested again.
+// AddSources notes what was ingested. A source that was ingested before is ErrDuplicateSource, unless the change overwrites
+// partitions and was made against a snapshot that held it.
+type AddSources []Source
 
-var addSources = operation{
-	asked:    func(c *Change) bool { return len(c.Sources) > 0 },
-	validate: (*Change).validateSources,
-	apply:    (*edit).sources,
-}
+func (AddSources) phase() phase { return phaseTable }
 
-func (c *Change) validateSources() error {
-	prints := make(map[string]bool, len(c.Sources))
-	for _, s := range c.Sources {
+func (a AddSources) validate(*Change) error {
+	prints := make(map[string]bool, len(a))
+	for _, s := range a {
 		if err := s.Validate(); err != nil {
 			return err
 		}
@@ -27,23 +25,23 @@ func (c *Change) validateSources() error {
 	return nil
 }
 
-// sources refuses what was ingested before and adds the rest to the ledger.
-func (e *edit) sources(ctx context.Context, c *Change) error {
-	keys := make([][]byte, len(c.Sources))
-	for i, s := range c.Sources {
+func (a AddSources) apply(ctx context.Context, e *edit) error {
+	overwrites := len(Op[OverwritePartitions](e.change)) > 0
+	keys := make([][]byte, len(a))
+	for i, s := range a {
 		keys[i] = sourceKey(s.Fingerprint)
 	}
 	values, err := e.store().get(ctx, e.base.m.listing, keys...)
 	if err != nil {
 		return err
 	}
-	for i, s := range c.Sources {
+	for i, s := range a {
 		if values[i] != nil {
 			number, name, ok := parseSource(values[i])
 			if !ok {
 				return corrupt(e.base.treeName(e.base.m.listing), "source is malformed")
 			}
-			if len(c.Overwrite) == 0 || number > c.Base {
+			if !overwrites || number > e.change.Base {
 				return fmt.Errorf("source %s (as %s, in snapshot %d): %w", s.Name, name, number, ErrDuplicateSource)
 			}
 		}

@@ -2,33 +2,126 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 )
 
-// An operation is one thing that a Change may do: its part of the change, checked by itself and then against the table, into which it goes if
-// nobody stands in the way. To add one: its fields in Change, its file, its line in operations.
-type operation struct {
-	of string // what it is about, for messages
-	// asked reports whether a change has it; nil: it follows from what others did, and has nothing of its own in Change.
-	asked func(c *Change) bool
-	// needsBase: it may meet what another has set, so that the change must say what it has seen.
-	needsBase bool
-	// validate checks it by itself; nil: there is nothing to check.
-	validate func(c *Change) error
-	// adds returns the segments and sets of rows that it adds: they must be there, and of the table.
-	adds func(c *Change) ([]SegmentDescriptor, []RowBitmap)
-	// apply puts it into the edit, or returns why it cannot be: an error that matches ErrConflict where another commit, after Base, is the reason.
-	apply func(e *edit, ctx context.Context, c *Change) error
+// An Operation is one thing that a commit does, such as AddSegments. To add an operation, write a type with these methods in
+// a file of its own. If it adds segments or row bitmaps, it is an adder too.
+type Operation interface {
+	// phase says when the operation is applied.
+	phase() phase
+	// validate checks the operation by itself and against the other operations of its change.
+	validate(c *Change) error
+	// apply puts the operation into the edit. The error matches ErrConflict if a commit after the change's base is the reason.
+	apply(ctx context.Context, e *edit) error
 }
 
-// operations are applied in this order: what is defined before what names it, what goes before what takes its place.
-var operations = [...]operation{
-	changeOverlays, addFeatures, leaveOut, changeFeatures, noteKeys, setProperties, addSources, overwritePartitions, removeSegments,
-	addSegments, noteEmptied, stripRemoved, deleteRows, setOverlaySegments, changeLists, changeBranches, expireSnapshots,
+// An adder is an Operation whose segments or row bitmaps must exist and belong to the table.
+type adder interface {
+	adds() ([]SegmentDescriptor, []RowBitmap)
 }
 
-// An edit collects what one attempt changes.
+// A phase orders the operations of a change. What is defined comes before what names it, and what is removed before what
+// replaces it. Operations of one phase are applied in the order of the change.
+type phase uint8
+
+const (
+	phaseDropOverlays phase = iota
+	phaseDefineOverlays
+	phaseAddFeatures
+	phaseChangeFeatures
+	phaseTable
+	phaseOverwrite
+	phaseRemove
+	phaseAdd
+	phaseRows
+	phaseDropLists
+	phaseDefineLists
+	phaseListRows
+	phaseBranches
+	phases // the number of phases
+)
+
+// afterPhase lists what follows from the operations up to a phase.
+var afterPhase = [phases][]func(*edit, context.Context) error{
+	phaseAddFeatures:    {(*edit).features},
+	phaseChangeFeatures: {(*edit).keys},
+	phaseAdd:            {(*edit).emptied, (*edit).strip},
+}
+
+// A Change is what one commit does.
+type Change struct {
+	Operation string // what made it, for `dsi snapshots`: 1 to 31 bytes
+	Base      uint64 // the snapshot that the change was made against; 0: none
+	// Ops are the operations, at most one of each type. One without elements does nothing.
+	Ops []Operation
+}
+
+// Op returns the operation of type T of a change, the zero value if there is none.
+func Op[T Operation](c *Change) T {
+	for _, o := range c.Ops {
+		if t, ok := o.(T); ok {
+			return t
+		}
+	}
+	return *new(T)
+}
+
+// Set adds an operation, in place of the one of its type.
+func (c *Change) Set(o Operation) {
+	same := func(x Operation) bool { return reflect.TypeOf(x) == reflect.TypeOf(o) }
+	c.Ops = append(slices.DeleteFunc(slices.Clone(c.Ops), same), o)
+}
+
+// Validate returns an error that names the first invalid part.
+func (c Change) Validate() error {
+	if c.Operation == "" || len(c.Operation) > maxOperation {
+		return fmt.Errorf("change: operation %q of %d bytes: want 1 to %d", c.Operation, len(c.Operation), maxOperation)
+	}
+	seen := map[reflect.Type]bool{}
+	for _, o := range c.inOrder() {
+		kind := reflect.TypeOf(o)
+		if seen[kind] {
+			return fmt.Errorf("change: %v twice", kind)
+		}
+		seen[kind] = true
+		if err := o.validate(&c); err != nil {
+			return fmt.Errorf("change: %w", err)
+		}
+	}
+	return nil
+}
+
+// inOrder returns the operations in the order in which they are applied.
+func (c *Change) inOrder() []Operation {
+	return slices.SortedStableFunc(slices.Values(c.Ops), func(a, b Operation) int { return int(a.phase()) - int(b.phase()) })
+}
+
+// needBase returns an error if n elements of an operation need a base and the change has none.
+func (c *Change) needBase(n int, what string) error {
+	if n > 0 && c.Base == 0 {
+		return fmt.Errorf("base of 0: %s are changed against a snapshot", what)
+	}
+	return nil
+}
+
+// adds returns all segments and row bitmaps that the change adds.
+func (c *Change) adds() (segments []SegmentDescriptor, rows []RowBitmap) {
+	for _, o := range c.inOrder() {
+		if a, ok := o.(adder); ok {
+			s, r := a.adds()
+			segments, rows = append(segments, s...), append(rows, r...)
+		}
+	}
+	return segments, rows
+}
+
+// An edit collects what one attempt to commit changes.
 type edit struct {
+	change          *Change
 	base            *Snapshot
 	table           tableID
 	m               manifest // the next one; its trees and info are put together last
@@ -37,18 +130,36 @@ type edit struct {
 	made            []string // objects that the attempt made
 
 	added    []Feature                    // to the schema
-	merging  []Feature                    // of overlays that become part of the table
-	removed  map[string]SegmentDescriptor // segments that the change takes away
-	vacated  map[string]place             // by partition: the first place of those that it names; what it adds there stands in it
-	replaced map[string]bool              // those of them whose deletes, layers and listed rows the change must have seen
-	defined  map[string]*Overlay          // overlays that the change defines or alters; nil: that it takes away
-	listed   map[string]*SampleList
+	merging  []Feature                    // of overlays that are merged into the table
+	removed  map[string]SegmentDescriptor // segments that the change removes
+	vacated  map[string]place             // by partition: the first place of its removed segments; its added segments take it
+	replaced map[string]bool              // removed segments whose deletion vectors, overlay segments and list rows the change must have seen
+	defined  map[string]*Overlay          // overlays that the change defines or alters; nil: it drops the overlay
+	listed   map[string]*SampleList       // the same for sample lists
 	renamed  []renamed
 }
 
 func (e *edit) store() *Store { return e.base.t.s }
 
-// taken says that a name is in use: a conflict when it was not so at the base.
+// apply applies the operations of the change.
+func (e *edit) apply(ctx context.Context) error {
+	ops := e.change.inOrder()
+	for p := range phases {
+		for ; len(ops) > 0 && ops[0].phase() == p; ops = ops[1:] {
+			if err := ops[0].apply(ctx, e); err != nil {
+				return err
+			}
+		}
+		for _, f := range afterPhase[p] {
+			if err := f(e, ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// taken says that a name is in use. It is a conflict if the name was free at the base.
 func taken(what, name string, since, base uint64) error {
 	err := fmt.Errorf("%s %s: %w since snapshot %d", what, name, ErrExists, since)
 	if since > base {
@@ -57,7 +168,36 @@ func taken(what, name string, since, base uint64) error {
 	return err
 }
 
-// later says that another set something after the change's base.
+// later says that another commit set something after the change's base.
 func later(what, name string, since, base uint64) error {
 	return fmt.Errorf("%s %s was set in snapshot %d, after snapshot %d that the change was made against: %w", what, name, since, base, ErrConflict)
+}
+
+// A checkOnce keeps the first error. A name that comes twice is an error.
+type checkOnce struct {
+	seen map[string]bool
+	err  error
+}
+
+func (o *checkOnce) check(err error, what, name string) {
+	if o.seen == nil {
+		o.seen = map[string]bool{}
+	}
+	key := what + "\x00" + name
+	if err == nil && o.seen[key] {
+		err = errors.New("twice")
+	}
+	o.seen[key] = true
+	if o.err == nil && err != nil {
+		o.err = fmt.Errorf("%s %.150q: %w", what, name, err)
+	}
+}
+
+// checkNames checks names that must come once.
+func checkNames(kind, what string, names []string) error {
+	var once checkOnce
+	for _, name := range names {
+		once.check(checkName(kind, name), what, name)
+	}
+	return once.err
 }

@@ -12,15 +12,15 @@ import (
 func TestPinsOfLaterOverlays(t *testing.T) {
 	tab := newTable(t, object.NewMemory())
 	a := segment(t, tab, nil, []uint32{100}, 1, SegmentOptions{}, "x")
-	mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{a}})
-	mustCommit(t, tab, Change{Base: 1, Deletes: []DeletionVector{{a.ID, rowSet(t, tab.s, a, 1)}}})
-	mustCommit(t, tab, Change{Base: 2, Overlays: []Overlay{overlay("o", "x")}, Layers: []OverlaySegment{layer(t, tab, "o", a, 7, "x")}}) // 3
+	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{a}}})
+	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DeleteRows{{a.ID, rowSet(t, tab.s, a, 1)}}}})
+	mustCommit(t, tab, Change{Base: 2, Ops: []Operation{DefineOverlays{overlay("o", "x")}, SetOverlaySegments{layer(t, tab, "o", a, 7, "x")}}}) // 3
 	pins := func(snapshot, in uint64) Change {
-		return Change{Operation: "branch", Base: 3, Branches: []Branch{{Name: "b", Snapshot: snapshot, Overlays: []Pin{{Name: "o", Snapshot: in}}}}}
+		return Change{Operation: "branch", Base: 3, Ops: []Operation{SetBranches{{Name: "b", Snapshot: snapshot, Overlays: []Pin{{Name: "o", Snapshot: in}}}}}}
 	}
 	for _, c := range []Change{pins(1, 3), pins(2, 3), pins(1, 0)} {
 		if _, err := tab.Commit(t.Context(), c); err == nil || !strings.Contains(err.Error(), "overlay o was made in snapshot 3, after snapshot") {
-			t.Errorf("%+v: %v", c.Branches, err)
+			t.Errorf("%+v: %v", Op[SetBranches](&c), err)
 		}
 	}
 	mustCommit(t, tab, pins(3, 3))

@@ -68,26 +68,26 @@ func TestOrder(t *testing.T) {
 		for step := range 60 {
 			ds := []string{"1", "2"}[rnd.IntN(2)]
 			have := model[ds]
-			c := Change{Operation: "test", Features: features("a"), Base: uint64(step)}
+			c := Change{Operation: "test", Base: uint64(step), Ops: []Operation{AddFeatures(features("a"))}}
 			if len(have) == 0 || rnd.IntN(3) == 0 {
-				c.Add = add(ds, 1+rnd.IntN(3))
-				model[ds] = append(have, ids(c.Add)...)
+				c.Set(AddSegments(add(ds, 1+rnd.IntN(3))))
+				model[ds] = append(have, ids(Op[AddSegments](&c))...)
 			} else {
 				// Neighbours, and now and then one that is none: that is put in place of the first, too.
 				from := rnd.IntN(len(have))
 				to := min(from+1+rnd.IntN(3), len(have))
-				c.Remove = slices.Clone(have[from:to])
-				c.Add = add(ds, rnd.IntN(4))
+				c.Set(RemoveSegments(slices.Clone(have[from:to])))
+				c.Set(AddSegments(add(ds, rnd.IntN(4))))
 				rest := slices.Clone(have[to:])
 				if len(rest) > 1 && rnd.IntN(5) == 0 {
-					c.Remove = append(c.Remove, rest[1])
+					c.Set(append(Op[RemoveSegments](&c), rest[1]))
 					rest = slices.Delete(rest, 1, 2)
 				}
-				model[ds] = slices.Concat(have[:from], ids(c.Add), rest)
+				model[ds] = slices.Concat(have[:from], ids(Op[AddSegments](&c)), rest)
 				if rnd.IntN(2) == 0 {
 					// An append overtakes it.
 					late := add(ds, 1)
-					mustCommit(t, tab, Change{Operation: "test", Features: features("a"), Add: late})
+					mustCommit(t, tab, Change{Operation: "test", Ops: []Operation{AddFeatures(features("a")), AddSegments(late)}})
 					model[ds] = append(model[ds], ids(late)...)
 				}
 			}
@@ -96,8 +96,8 @@ func TestOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 			holdOrder(t, fmt.Sprintf("seed %d, step %d", seed, step), s, model)
-			if len(c.Add) > 0 {
-				if numbers, err := s.AddedIn(ctx, c.Add...); err != nil || slices.Max(numbers) != s.Info().Number || slices.Min(numbers) != s.Info().Number {
+			if len(Op[AddSegments](&c)) > 0 {
+				if numbers, err := s.AddedIn(ctx, Op[AddSegments](&c)...); err != nil || slices.Max(numbers) != s.Info().Number || slices.Min(numbers) != s.Info().Number {
 					t.Fatal(numbers, err)
 				}
 			}
@@ -142,9 +142,9 @@ func TestOverwriteOfReplaced(t *testing.T) {
 		return segment(t, tab, partition("ds", "1"), []uint32{1}, first, SegmentOptions{}, "a")
 	}
 	a, b, c := make(1), make(2), make(3)
-	mustCommit(t, tab, Change{Operation: "ingest", Features: features("a"), Add: []SegmentDescriptor{a}})
-	mustCommit(t, tab, Change{Operation: "compact", Features: features("a"), Remove: []string{a.ID}, Add: []SegmentDescriptor{b}, Base: 1})
-	over := Change{Operation: "ingest", Features: features("a"), Overwrite: []Partition{partition("ds", "1")}, Add: []SegmentDescriptor{c}, Base: 1}
+	mustCommit(t, tab, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a")), AddSegments{a}}})
+	mustCommit(t, tab, Change{Operation: "compact", Base: 1, Ops: []Operation{AddFeatures(features("a")), RemoveSegments{a.ID}, AddSegments{b}}})
+	over := Change{Operation: "ingest", Base: 1, Ops: []Operation{AddFeatures(features("a")), OverwritePartitions{partition("ds", "1")}, AddSegments{c}}}
 	if _, err := tab.Commit(ctx, over); !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), b.ID) {
 		t.Fatal(err)
 	}
@@ -162,10 +162,10 @@ func TestNoRoomInOrder(t *testing.T) {
 	}
 	first := make()
 	order := []string{first.ID}
-	s := mustCommit(t, tab, Change{Operation: "ingest", Features: features("a"), Add: []SegmentDescriptor{first}})
+	s := mustCommit(t, tab, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a")), AddSegments{first}}})
 	for n := range 100 {
 		a, b := make(), make()
-		next, err := tab.Commit(ctx, Change{Operation: "compact", Features: features("a"), Remove: order[:1], Add: []SegmentDescriptor{a, b}, Base: s.Info().Number})
+		next, err := tab.Commit(ctx, Change{Operation: "compact", Base: s.Info().Number, Ops: []Operation{AddFeatures(features("a")), RemoveSegments(order[:1]), AddSegments{a, b}}})
 		if err == nil {
 			s, order = next, slices.Concat([]string{a.ID, b.ID}, order[1:])
 			continue
@@ -174,7 +174,7 @@ func TestNoRoomInOrder(t *testing.T) {
 			t.Fatal(n, err)
 		}
 		holdOrder(t, "no room", s, map[string][]string{"1": order})
-		s = mustCommit(t, tab, Change{Operation: "compact", Features: features("a"), Remove: order[:8], Add: []SegmentDescriptor{a, b}, Base: s.Info().Number})
+		s = mustCommit(t, tab, Change{Operation: "compact", Base: s.Info().Number, Ops: []Operation{AddFeatures(features("a")), RemoveSegments(order[:8]), AddSegments{a, b}}})
 		holdOrder(t, "replaced together", s, map[string][]string{"1": slices.Concat([]string{a.ID, b.ID}, order[8:])})
 		return
 	}

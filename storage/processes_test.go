@@ -59,16 +59,16 @@ func mix(t *testing.T, root string, who int, n int) {
 		// Everybody adds one feature of his own and one that all share, which gets wider and wider.
 		own := feature(fmt.Sprintf("own-%d-%d", who, k%5), int64Type)
 		shared := feature("shared", vector.Type{Kind: vector.Dense, Elem: []vector.Elem{vector.Int8, vector.Int32, vector.Int64}[min(k/4, 2)]})
-		c := Change{Operation: done.Op, Features: []Feature{own, shared}, Base: base, Sources: []Source{{fmt.Sprintf("%d-%d", who, k), "x"}}}
+		c := Change{Operation: done.Op, Base: base, Ops: []Operation{AddFeatures{own, shared}, AddSources{{fmt.Sprintf("%d-%d", who, k), "x"}}}}
 		p := partition("k", done.Partition)
 		d := segment(t, tab, p, []uint32{10}, int64(k), SegmentOptions{}, own.Name)
 		done.Segment = d.ID
-		c.Add = []SegmentDescriptor{d}
+		c.Set(AddSegments{d})
 		switch done.Op {
 		case "overwrite":
-			c.Overwrite = []Partition{p}
+			c.Set(OverwritePartitions{p})
 		case "source":
-			c.Sources[0].Fingerprint = fmt.Sprint("same-", k)
+			Op[AddSources](&c)[0].Fingerprint = fmt.Sprint("same-", k)
 		}
 		s, err := tab.Commit(ctx, c)
 		if err == nil {

@@ -3,7 +3,6 @@ package storage
 import (
 	"context"
 	"fmt"
-	"slices"
 	"unicode/utf8"
 )
 
@@ -39,10 +38,8 @@ func (s *Snapshot) lastPartitionKeys(ctx context.Context) ([]string, error) {
 	return keys, nil
 }
 
-var noteEmptied = operation{apply: (*edit).emptied}
-
 // emptied notes the partition keys of a table that the change leaves without segments.
-func (e *edit) emptied(ctx context.Context, _ *Change) error {
+func (e *edit) emptied(ctx context.Context) error {
 	if e.info.Segments > 0 || e.base.m.info.Segments == 0 {
 		return nil
 	}
@@ -86,42 +83,4 @@ func (s *Snapshot) Property(ctx context.Context, name string) (string, error) {
 		return "", corrupt(s.treeName(s.m.schema), err.Error())
 	}
 	return string(values[0]), nil
-}
-
-var setProperties = operation{
-	asked: func(c *Change) bool { return len(c.Properties) > 0 },
-	validate: func(c *Change) error {
-		if len(c.Properties) > maxProperties {
-			return fmt.Errorf("%d properties: want at most %d", len(c.Properties), maxProperties)
-		}
-		for name, value := range c.Properties {
-			if err := checkProperty(name, value); err != nil {
-				return err
-			}
-			if name == partitionKeysProperty {
-				return fmt.Errorf("property %s is set by commits that empty a table", name)
-			}
-		}
-		return nil
-	},
-	apply: (*edit).properties,
-}
-
-// properties sets those of the change that differ.
-func (e *edit) properties(ctx context.Context, c *Change) error {
-	names := make([]string, 0, len(c.Properties))
-	for name := range c.Properties {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		old, err := e.base.Property(ctx, name)
-		if err != nil {
-			return err
-		}
-		if value := c.Properties[name]; value != old {
-			e.schema = append(e.schema, entry{propertyKey(name), []byte(value)})
-		}
-	}
-	return nil
 }

@@ -20,7 +20,7 @@ func TestProperties(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tab.Commit(t.Context(), Change{Operation: "ingest", Add: []SegmentDescriptor{d}, Properties: set}); err != nil {
+		if _, err := tab.Commit(t.Context(), Change{Operation: "ingest", Ops: []Operation{AddSegments{d}, SetProperties(set)}}); err != nil {
 			t.Fatal(err)
 		}
 		for n := range i + 1 {
@@ -36,7 +36,7 @@ func TestProperties(t *testing.T) {
 		}
 	}
 	for _, set := range []map[string]string{{"": "x"}, {strings.Repeat("x", 65): "x"}, {"x": "\xff"}, {"x": strings.Repeat("x", 1025)}, {"partition_keys": "ds="}} {
-		if _, err := tab.Commit(t.Context(), Change{Operation: "ingest", Properties: set}); err == nil {
+		if _, err := tab.Commit(t.Context(), Change{Operation: "ingest", Ops: []Operation{SetProperties(set)}}); err == nil {
 			t.Errorf("properties %.20q are taken", set)
 		}
 	}
@@ -61,14 +61,14 @@ func TestPartitionKeysStay(t *testing.T) {
 		t.Helper()
 		c := Change{Operation: "test"}
 		if remove != "" {
-			c.Remove = []string{remove}
+			c.Set(RemoveSegments{remove})
 		}
 		if p != nil {
 			d, err := fakeSegment(ctx, tab, p, 10)
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.Add = []SegmentDescriptor{d}
+			c.Set(AddSegments{d})
 			remove = d.ID
 		}
 		if _, err := tab.Commit(ctx, c); err != nil {

@@ -15,8 +15,7 @@ func TestPurge(t *testing.T) {
 	tab := newTable(t, mem)
 	tab.s.inlineBitmapBytes = 0 // every set is an object
 	segs := replaceAll(t, tab, 4)
-	over := mustCommit(t, tab, Change{Base: 4, Overlays: []Overlay{overlay("o", "y")}, Layers: []OverlaySegment{layer(t, tab, "o", segs[3], 7, "y")},
-		Deletes: []DeletionVector{{segs[3].ID, rowSet(t, tab.s, segs[3], 1)}}}) // 5
+	over := mustCommit(t, tab, Change{Base: 4, Ops: []Operation{DefineOverlays{overlay("o", "y")}, SetOverlaySegments{layer(t, tab, "o", segs[3], 7, "y")}, DeleteRows{{segs[3].ID, rowSet(t, tab.s, segs[3], 1)}}}}) // 5
 	layers, err := over.OverlaySegments(ctx, []Overlay{{Name: "o", Number: 0}}, segs[3])
 	if err != nil || layers[0][0] == nil {
 		t.Fatal(layers, err)
@@ -25,7 +24,7 @@ func TestPurge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustCommit(t, tab, Change{Base: 5, Branches: []Branch{{Name: "b", Snapshot: 2}}}) // 6
+	mustCommit(t, tab, Change{Base: 5, Ops: []Operation{SetBranches{{Name: "b", Snapshot: 2}}}}) // 6
 	three, err := tab.At(ctx, 3)
 	if err != nil {
 		t.Fatal(err)
@@ -160,15 +159,15 @@ func TestPurgeBesideGC(t *testing.T) {
 func TestWithout(t *testing.T) {
 	tab := newTable(t, object.NewMemory())
 	a := segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{}, "x", "y")
-	mustCommit(t, tab, Change{Features: features("x", "y"), Add: []SegmentDescriptor{a}})
+	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x", "y")), AddSegments{a}}})
 	dropped, active := FeatureDropped, FeatureActive
-	mustCommit(t, tab, Change{Base: 1, FeatureChanges: []FeatureChange{{Feature: "y", Status: &dropped}}})
+	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{ChangeFeatures{{Feature: "y", Status: &dropped}}}})
 	b := segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{}, "x")
-	c := Change{Base: 2, Features: features("x"), Add: []SegmentDescriptor{b}, Remove: []string{a.ID}, Without: []FeatureID{features("y")[0].ID}}
-	mustCommit(t, tab, Change{Base: 2, FeatureChanges: []FeatureChange{{Feature: "y", Status: &active}}})
+	c := Change{Base: 2, Ops: []Operation{AddFeatures(features("x")), AddSegments{b}, RemoveSegments{a.ID}, OmitFeatures{features("y")[0].ID}}}
+	mustCommit(t, tab, Change{Base: 2, Ops: []Operation{ChangeFeatures{{Feature: "y", Status: &active}}}})
 	wantConflict(t, tab, c, "it is not dropped any more")
 	// Dropped again, and its name taken by another: it is gone for good.
-	mustCommit(t, tab, Change{Base: 3, FeatureChanges: []FeatureChange{{Feature: "y", Status: &dropped}}})
+	mustCommit(t, tab, Change{Base: 3, Ops: []Operation{ChangeFeatures{{Feature: "y", Status: &dropped}}}})
 	fresh, err := tab.Latest(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +176,7 @@ func TestWithout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustCommit(t, tab, Change{Base: 4, Features: y})
+	mustCommit(t, tab, Change{Base: 4, Ops: []Operation{AddFeatures(y)}})
 	c.Base = 5
 	mustCommit(t, tab, c)
 	verifyClean(t, tab.s)

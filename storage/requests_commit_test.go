@@ -46,13 +46,13 @@ func TestCommitRequests(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				c.Features = append(c.Features, features(names[i])...)
-				c.Add = append(c.Add, d)
-				c.Sources = append(c.Sources, source(i))
+				c.Set(append(Op[AddFeatures](&c), features(names[i])...))
+				c.Set(append(Op[AddSegments](&c), d))
+				c.Set(append(Op[AddSources](&c), source(i)))
 				i++
 			}
 			x.newest = mustCommit(t, x.tab, c)
-			x.added = append(x.added, c.Add...)
+			x.added = append(x.added, Op[AddSegments](&c)...)
 		}
 		tables = append(tables, x)
 	}
@@ -67,11 +67,11 @@ func TestCommitRequests(t *testing.T) {
 				checks int64 // of objects that the change adds: a round trip
 				steps  int64 // look-ups one after another
 			}{
-				{"append", Change{Features: features(names[3:9]...), Add: []SegmentDescriptor{late}, Sources: []Source{source(len(names))}}, 1, 4},
-				{"overlay", Change{Overlays: []Overlay{overlay("labels", "label")}, Layers: []OverlaySegment{layer(t, x.tab, "labels", x.added[0], 3, "label")}, Base: base}, 1, 4},
-				{"compaction", Change{Features: features(names[0]), Remove: []string{x.added[1].ID}, Add: []SegmentDescriptor{compacted}, Base: base}, 1, 9},
-				{"deletes", Change{Deletes: []DeletionVector{{Segment: x.added[2].ID, Rows: rowSet(t, x.tab.s, x.added[2], 1, 5)}}}, 0, 4},
-				{"overwrite", Change{Overwrite: []Partition{partition("ds", "005")}, Base: base}, 0, 7},
+				{"append", Change{Ops: []Operation{AddFeatures(features(names[3:9]...)), AddSegments{late}, AddSources{source(len(names))}}}, 1, 4},
+				{"overlay", Change{Base: base, Ops: []Operation{DefineOverlays{overlay("labels", "label")}, SetOverlaySegments{layer(t, x.tab, "labels", x.added[0], 3, "label")}}}, 1, 4},
+				{"compaction", Change{Base: base, Ops: []Operation{AddFeatures(features(names[0])), RemoveSegments{x.added[1].ID}, AddSegments{compacted}}}, 1, 9},
+				{"deletes", Change{Ops: []Operation{DeleteRows{{Segment: x.added[2].ID, Rows: rowSet(t, x.tab.s, x.added[2], 1, 5)}}}}, 0, 4},
+				{"overwrite", Change{Base: base, Ops: []Operation{OverwritePartitions{partition("ds", "005")}}}, 0, 7},
 			} {
 				counted := objecttest.NewMeter(x.mem)
 				far, err := Open(t.Context(), counted, Options{})

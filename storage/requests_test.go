@@ -20,7 +20,7 @@ func TestRequests(t *testing.T) {
 			tab := newTable(t, mem)
 			for i := range size.commits {
 				d := segment(t, tab, nil, []uint32{10}, i, SegmentOptions{}, "x")
-				mustCommit(t, tab, Change{Features: features("x"), Add: []SegmentDescriptor{d}, Overwrite: []Partition{nil}, Base: uint64(i)})
+				mustCommit(t, tab, Change{Base: uint64(i), Ops: []Operation{AddFeatures(features("x")), AddSegments{d}, OverwritePartitions{nil}}})
 			}
 			counted := objecttest.NewMeter(mem)
 			var s *Store
@@ -42,7 +42,7 @@ func TestRequests(t *testing.T) {
 			measure("a given snapshot", 2, 2, func(ctx context.Context) error { _, err := far.At(ctx, 2); return err })
 			late := segment(t, tab, partition("ds", "1"), []uint32{10}, 99, SegmentOptions{}, "x")
 			measure("append", 4, 3, func(ctx context.Context) error {
-				_, err := far.Commit(ctx, Change{Operation: "append", Features: features("x"), Add: []SegmentDescriptor{late}})
+				_, err := far.Commit(ctx, Change{Operation: "append", Ops: []Operation{AddFeatures(features("x")), AddSegments{late}}})
 				return err
 			})
 			var lease *Lease

@@ -80,7 +80,7 @@ func TestSegmentGroups(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		snap, err := tab.Commit(t.Context(), Change{Operation: "x", Add: []SegmentDescriptor{d}})
+		snap, err := tab.Commit(t.Context(), Change{Operation: "x", Ops: []Operation{AddSegments{d}}})
 		if err != nil {
 			t.Fatal(err)
 		}

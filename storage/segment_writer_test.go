@@ -132,7 +132,7 @@ func TestSegmentBytes(t *testing.T) {
 				t.Fatalf("round %d: %s differs", round, name)
 			}
 		}
-		if _, err := tab.Commit(t.Context(), Change{Operation: "x", Add: []SegmentDescriptor{d}}); err != nil {
+		if _, err := tab.Commit(t.Context(), Change{Operation: "x", Ops: []Operation{AddSegments{d}}}); err != nil {
 			t.Fatal(err)
 		}
 		if r, err := Verify(t.Context(), tab.Store(), "", true, nil); err != nil || r.DamageCount > 0 || r.Features != 34 {
@@ -233,13 +233,13 @@ func TestSchemaConflicts(t *testing.T) {
 	tab := newTable(t, object.NewMemory())
 	base := feature("x", int64Type)
 	base.Role = RoleLabel
-	if _, err := tab.Commit(ctx, Change{Operation: "ingest", Features: []Feature{base}}); err != nil {
+	if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures{base}}}); err != nil {
 		t.Fatal(err)
 	}
 	change := func(edit func(*Feature)) error {
 		f := base
 		edit(&f)
-		_, err := tab.Commit(ctx, Change{Operation: "ingest", Features: []Feature{f}, Base: 1})
+		_, err := tab.Commit(ctx, Change{Operation: "ingest", Base: 1, Ops: []Operation{AddFeatures{f}}})
 		return err
 	}
 	for want, edit := range map[string]func(*Feature){
@@ -297,7 +297,7 @@ func TestContextsOfSegment(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%+v: %v", opts, err)
 		}
-		mustCommit(t, tab, Change{Operation: "ingest", Add: []SegmentDescriptor{d}, Features: features("f0", "f1", "f2")})
+		mustCommit(t, tab, Change{Operation: "ingest", Ops: []Operation{AddSegments{d}, AddFeatures(features("f0", "f1", "f2"))}})
 		of, end := context.WithCancel(t.Context())
 		if w, err = tab.NewSegment(of, nil, stripes, opts); err == nil {
 			err = add(w)

@@ -30,7 +30,7 @@ func TestGCInterrupted(t *testing.T) {
 			if _, err = GC(ctx, s, GCOptions{NoWait: true}); err != nil && !errors.Is(err, object.ErrInjected) {
 				t.Fatalf("operation %d: %v", at, err)
 			}
-			_, err = tab.Commit(ctx, Change{Operation: "late", Features: features("a", "b", "c"), Add: []SegmentDescriptor{late}})
+			_, err = tab.Commit(ctx, Change{Operation: "late", Ops: []Operation{AddFeatures(features("a", "b", "c")), AddSegments{late}}})
 			if err == nil {
 				whole++
 			} else {
@@ -81,7 +81,7 @@ func TestGCTakesFromSlowWriter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if snap, err := tab.Commit(ctx, Change{Operation: "late", Features: features("a", "b"), Add: []SegmentDescriptor{d}}); err == nil {
+	if snap, err := tab.Commit(ctx, Change{Operation: "late", Ops: []Operation{AddFeatures(features("a", "b")), AddSegments{d}}}); err == nil {
 		t.Fatalf("snapshot %d has a segment without an object", snap.Info().Number)
 	} else {
 		t.Log(err)

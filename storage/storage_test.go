@@ -113,8 +113,7 @@ func TestCommitAndRead(t *testing.T) {
 	p := partition("ds", "2026-11-01")
 	stripes := []uint32{100, 50}
 	d := segment(t, tab, p, stripes, 7, SegmentOptions{StandAloneBytes: 100}, "a", "b", "c")
-	s, err := tab.Commit(ctx, Change{Operation: "ingest", Features: features("a", "b", "c"), Add: []SegmentDescriptor{d},
-		Sources: []Source{{Fingerprint: "f1", Name: "x.parquet"}}})
+	s, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a", "b", "c")), AddSegments{d}, AddSources{{Fingerprint: "f1", Name: "x.parquet"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +169,7 @@ func TestCommitAndRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Log(objects)
-	_, err = tab.Commit(ctx, Change{Operation: "ingest", Sources: []Source{{Fingerprint: "f1", Name: "y"}}, Base: 1})
+	_, err = tab.Commit(ctx, Change{Operation: "ingest", Base: 1, Ops: []Operation{AddSources{{Fingerprint: "f1", Name: "y"}}}})
 	if !errors.Is(err, ErrDuplicateSource) {
 		t.Fatal(err)
 	}
@@ -188,7 +187,7 @@ func TestManyCommits(t *testing.T) {
 	for i := range n {
 		p := partition("ds", fmt.Sprint(i%7))
 		d := segment(t, tab, p, []uint32{uint32(i + 1)}, 1, SegmentOptions{})
-		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Add: []SegmentDescriptor{d}, Features: features(fmt.Sprint("f", i))}); err != nil {
+		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddSegments{d}, AddFeatures(features(fmt.Sprint("f", i)))}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -252,7 +251,7 @@ func TestPartitionKeysCost(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.Add = append(c.Add, d)
+			c.Set(append(Op[AddSegments](&c), d))
 		}
 		if _, err := tab.Commit(ctx, c); err != nil {
 			t.Fatal(err)

@@ -91,7 +91,7 @@ func TestDiskErrors(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				c := Change{Operation: "ingest", Features: features("a", "b"), Add: []SegmentDescriptor{d}, Sources: []Source{{fmt.Sprint(i), "x"}}}
+				c := Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a", "b")), AddSegments{d}, AddSources{{fmt.Sprint(i), "x"}}}}
 				_, err = tab.Commit(ctx, c)
 				if errors.Is(err, ErrDuplicateSource) {
 					t.Fatalf("%s: the commit before was made, and returned an error", what)

@@ -18,7 +18,7 @@ func TestVerifyEveryPart(t *testing.T) {
 	mem := object.NewMemory()
 	tab := populate(t, mem)
 	tab.s.memtableBytes = 1 // the last snapshot has runs
-	if _, err := tab.Commit(ctx, Change{Operation: "last", Features: features("z")}); err != nil {
+	if _, err := tab.Commit(ctx, Change{Operation: "last", Ops: []Operation{AddFeatures(features("z"))}}); err != nil {
 		t.Fatal(err)
 	}
 	var infos []object.Info

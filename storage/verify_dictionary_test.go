@@ -48,7 +48,7 @@ func TestVerifyDictionary(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Features: features("a", "b"), Add: []SegmentDescriptor{d}}); err != nil {
+		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a", "b")), AddSegments{d}}}); err != nil {
 			t.Fatal(err)
 		}
 		g, err := tab.Store().OpenSegment(ctx, d)

@@ -259,7 +259,7 @@ func layOver(ctx context.Context, t *storage.Table) error {
 	if err != nil {
 		return err
 	}
-	c := storage.Change{Operation: "overlay", Base: snap.Info().Number, Overlays: []storage.Overlay{{Name: overlayName, Features: features}}}
+	c := storage.Change{Operation: "overlay", Base: snap.Info().Number, Ops: []storage.Operation{storage.DefineOverlays{{Name: overlayName, Features: features}}}}
 	for _, d := range segments {
 		g, err := snap.OpenSegment(ctx, d)
 		if err != nil {
@@ -290,7 +290,7 @@ func layOver(ctx context.Context, t *storage.Table) error {
 		if l.Data, err = w.Finish(ctx); err != nil {
 			return err
 		}
-		c.Layers = append(c.Layers, l)
+		c.Set(append(storage.Op[storage.SetOverlaySegments](&c), l))
 	}
 	_, err = t.Commit(ctx, c)
 	return err
@@ -307,7 +307,7 @@ func (f *flags) checkOverlay(ctx context.Context, dir string, rows int64) error 
 		if err != nil {
 			return err
 		}
-		if _, err := t.Commit(ctx, storage.Change{Operation: "merge", Base: snap.Info().Number, MergeOverlays: []string{overlayName}}); err != nil {
+		if _, err := t.Commit(ctx, storage.Change{Operation: "merge", Base: snap.Info().Number, Ops: []storage.Operation{storage.MergeOverlays{overlayName}}}); err != nil {
 			return err
 		}
 		if err := compact(ctx, t, compaction.Options{Repack: true}); err != nil {

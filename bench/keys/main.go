@@ -234,23 +234,25 @@ func (f *flags) make(ctx context.Context, blobs object.Store) error {
 	if err != nil {
 		return err
 	}
-	change := storage.Change{Operation: "ingest", Features: []storage.Feature{sessionKey, requestKey, userKey, price}, Add: make([]storage.SegmentDescriptor, f.Segments)}
+	segments := make(storage.AddSegments, f.Segments)
 	// The first gives the table its identity.
-	if change.Add[0], err = f.segment(ctx, t, 0); err != nil {
+	if segments[0], err = f.segment(ctx, t, 0); err != nil {
 		return err
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(2)
 	for i := 1; i < f.Segments; i++ {
 		g.Go(func() (err error) {
-			change.Add[i], err = f.segment(gctx, t, i)
+			segments[i], err = f.segment(gctx, t, i)
 			return err
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	_, err = t.Commit(ctx, change)
+	_, err = t.Commit(ctx, storage.Change{Operation: "ingest", Ops: []storage.Operation{
+		storage.AddFeatures{sessionKey, requestKey, userKey, price}, segments,
+	}})
 	return err
 }
 

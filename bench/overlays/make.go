@@ -63,7 +63,7 @@ func makeOverlays(ctx context.Context, table *storage.Table, names []string, n i
 	for _, half := range []bool{false, true} {
 		for i := range n {
 			o := storage.Overlay{Name: overlayName(half, i), Features: byID}
-			change.Overlays = append(change.Overlays, o)
+			change.Set(append(storage.Op[storage.DefineOverlays](&change), o))
 			first := 0
 			for _, d := range segments {
 				l := storage.OverlaySegment{Overlay: o.Name, Segment: d.ID, All: !half}
@@ -81,7 +81,7 @@ func makeOverlays(ctx context.Context, table *storage.Table, names []string, n i
 						return nil, nil, err
 					}
 				}
-				change.Layers = append(change.Layers, l)
+				change.Set(append(storage.Op[storage.SetOverlaySegments](&change), l))
 				first += int(d.Rows)
 			}
 		}

@@ -156,7 +156,7 @@ func TestDeleteCompactionOverlay(t *testing.T) {
 			}
 		},
 		"merge": func(l *landed) {
-			if _, err := l.table.Commit(l.t.Context(), storage.Change{Operation: "overlay", Base: l.latest().Info().Number, MergeOverlays: []string{"o"}}); err != nil {
+			if _, err := l.table.Commit(l.t.Context(), storage.Change{Operation: "overlay", Base: l.latest().Info().Number, Ops: []storage.Operation{storage.MergeOverlays{"o"}}}); err != nil {
 				l.t.Fatal(err)
 			}
 		},
@@ -284,7 +284,7 @@ func TestBackFillIsSeenWhole(t *testing.T) {
 		t.Errorf("%v %v, want %v", got, err, want)
 	}
 	// Merged by mistake it would be seen by all: one that is to be refused where it is missing is not merged.
-	if _, err := l.table.Commit(t.Context(), storage.Change{Operation: "overlay", Base: l.latest().Info().Number, MergeOverlays: []string{"o"}}); err == nil {
+	if _, err := l.table.Commit(t.Context(), storage.Change{Operation: "overlay", Base: l.latest().Info().Number, Ops: []storage.Operation{storage.MergeOverlays{"o"}}}); err == nil {
 		t.Error("merged")
 	}
 	// What comes later has not been filled, and says so.

@@ -259,7 +259,7 @@ func TestGCUnderARunningReader(t *testing.T) {
 		}
 		c := storage.Change{Operation: "test", Base: snap.Info().Number}
 		for _, d := range segments {
-			c.Remove = append(c.Remove, d.ID)
+			c.Set(append(storage.Op[storage.RemoveSegments](&c), d.ID))
 		}
 		if _, err := l.table.Commit(ctx, c); err != nil {
 			t.Fatal(err)

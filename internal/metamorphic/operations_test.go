@@ -263,7 +263,7 @@ func renameFeature(w *world) error {
 	if next.features[to] != nil || len(to) > 20 {
 		return errSkip
 	}
-	made, err := w.table().Commit(w.ctx, storage.Change{Operation: "features", FeatureChanges: []storage.FeatureChange{{Feature: from, Rename: to}}})
+	made, err := w.table().Commit(w.ctx, storage.Change{Operation: "features", Ops: []storage.Operation{storage.ChangeFeatures{{Feature: from, Rename: to}}}})
 	if err != nil {
 		return err
 	}
@@ -280,7 +280,7 @@ func dropFeature(w *world) error {
 		return errSkip
 	}
 	name, dropped := w.draw(names), storage.FeatureDropped
-	made, err := w.table().Commit(w.ctx, storage.Change{Operation: "features", FeatureChanges: []storage.FeatureChange{{Feature: name, Status: &dropped}}})
+	made, err := w.table().Commit(w.ctx, storage.Change{Operation: "features", Ops: []storage.Operation{storage.ChangeFeatures{{Feature: name, Status: &dropped}}}})
 	if err != nil {
 		return err
 	}

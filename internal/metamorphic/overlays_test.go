@@ -185,7 +185,7 @@ func mergeOverlay(w *world) error {
 		return errSkip
 	}
 	w.note("%s", o.name)
-	made, err := w.table().Commit(w.ctx, storage.Change{Operation: "overlay", Base: w.newest, MergeOverlays: []string{o.name}})
+	made, err := w.table().Commit(w.ctx, storage.Change{Operation: "overlay", Base: w.newest, Ops: []storage.Operation{storage.MergeOverlays{o.name}}})
 	if err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func dropOverlay(w *world) error {
 	}
 	o := next.overlays[w.rnd.IntN(len(next.overlays))]
 	w.note("%s", o.name)
-	made, err := w.table().Commit(w.ctx, storage.Change{Operation: "overlay", Base: w.newest, DropOverlays: []string{o.name}})
+	made, err := w.table().Commit(w.ctx, storage.Change{Operation: "overlay", Base: w.newest, Ops: []storage.Operation{storage.DropOverlays{o.name}}})
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func createBranch(w *world) error {
 		}
 	}
 	w.note("%s: %+v", name, b)
-	snap, err := w.table().Commit(w.ctx, storage.Change{Operation: "branch", Base: w.newest, Branches: []storage.Branch{made}})
+	snap, err := w.table().Commit(w.ctx, storage.Change{Operation: "branch", Base: w.newest, Ops: []storage.Operation{storage.SetBranches{made}}})
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func dropBranch(w *world) error {
 	}
 	name := w.draw(slices.Sorted(maps.Keys(next.branches)))
 	w.note("%s", name)
-	snap, err := w.table().Commit(w.ctx, storage.Change{Operation: "branch", Base: w.newest, DropBranches: []string{name}})
+	snap, err := w.table().Commit(w.ctx, storage.Change{Operation: "branch", Base: w.newest, Ops: []storage.Operation{storage.DropBranches{name}}})
 	if err != nil {
 		return err
 	}

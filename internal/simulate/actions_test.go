@@ -100,9 +100,7 @@ func appendRows(table, part string, n int) func(m *machine) {
 			if err != nil {
 				return err
 			}
-			_, err = m.commit(ctx, t, "append", storage.Change{
-				Features: []storage.Feature{feature(rowFeature)}, Add: []storage.SegmentDescriptor{d},
-			}, addRows(p, rows))
+			_, err = m.commit(ctx, t, "append", storage.Change{Ops: []storage.Operation{storage.AddFeatures{feature(rowFeature)}, storage.AddSegments{d}}}, addRows(p, rows))
 			return err
 		})
 	}
@@ -129,9 +127,7 @@ func overwritePartition(table, part string, n int) func(m *machine) {
 				return err
 			}
 			add := addRows(p, rows)
-			_, err = m.commit(ctx, t, "overwrite", storage.Change{
-				Features: []storage.Feature{feature(rowFeature)}, Add: []storage.SegmentDescriptor{d}, Overwrite: []storage.Partition{p}, Base: base,
-			}, func(s *state, number uint64) {
+			_, err = m.commit(ctx, t, "overwrite", storage.Change{Base: base, Ops: []storage.Operation{storage.AddFeatures{feature(rowFeature)}, storage.AddSegments{d}, storage.OverwritePartitions{p}}}, func(s *state, number uint64) {
 				s.emptyPartition(p)
 				add(s, number)
 			})
@@ -177,9 +173,7 @@ func deleteRow(table string) func(m *machine) {
 			if err != nil {
 				return err
 			}
-			_, err = m.commit(ctx, t, "delete", storage.Change{
-				Base: s.Info().Number, Deletes: []storage.DeletionVector{{Segment: d.ID, Rows: set}},
-			}, func(s *state, _ uint64) { delete(s.rows, rows[at].n) })
+			_, err = m.commit(ctx, t, "delete", storage.Change{Base: s.Info().Number, Ops: []storage.Operation{storage.DeleteRows{{Segment: d.ID, Rows: set}}}}, func(s *state, _ uint64) { delete(s.rows, rows[at].n) })
 			return err
 		})
 	}
@@ -202,15 +196,15 @@ func rewriteSegments(table, part string) func(m *machine) {
 			if err != nil {
 				return err
 			}
-			c := storage.Change{Base: s.Info().Number, Features: []storage.Feature{feature(rowFeature)}}
+			c := storage.Change{Base: s.Info().Number, Ops: []storage.Operation{storage.AddFeatures{feature(rowFeature)}}}
 			rows, err := m.liveRows(ctx, s, old)
 			if err != nil {
 				return err
 			}
 			for _, d := range old {
-				c.Remove = append(c.Remove, d.ID)
+				c.Set(append(storage.Op[storage.RemoveSegments](&c), d.ID))
 			}
-			if len(c.Remove) == 0 {
+			if len(storage.Op[storage.RemoveSegments](&c)) == 0 {
 				return nil
 			}
 			if len(rows) > 0 {
@@ -218,12 +212,12 @@ func rewriteSegments(table, part string) func(m *machine) {
 				if err != nil {
 					return err
 				}
-				c.Add = []storage.SegmentDescriptor{d}
+				c.Set(storage.AddSegments{d})
 			}
 			_, err = m.commit(ctx, t, "rewrite", c, func(s *state, _ uint64) { s.bare(rows) })
-			if err != nil && !excused(err) && len(c.Add) > 0 {
+			if err != nil && !excused(err) && len(storage.Op[storage.AddSegments](&c)) > 0 {
 				// Refused for certain.
-				return errors.Join(err, m.store.Discard(ctx, c.Add[0]))
+				return errors.Join(err, m.store.Discard(ctx, storage.Op[storage.AddSegments](&c)[0]))
 			}
 			return err
 		})
@@ -289,9 +283,7 @@ func shareSegment(from, to string) func(m *machine) {
 			for _, row := range rows {
 				numbers = append(numbers, row.n)
 			}
-			_, err = m.commit(ctx, b, "share", storage.Change{
-				Features: []storage.Feature{feature(rowFeature)}, Add: []storage.SegmentDescriptor{d},
-			}, addRows(d.Partition, numbers))
+			_, err = m.commit(ctx, b, "share", storage.Change{Ops: []storage.Operation{storage.AddFeatures{feature(rowFeature)}, storage.AddSegments{d}}}, addRows(d.Partition, numbers))
 			return err
 		})
 	}

@@ -41,7 +41,7 @@ func setLayer(table, name string) func(m *machine) {
 			c := storage.Change{Base: s.Info().Number}
 			switch o, err := s.Overlay(ctx, name); {
 			case errors.Is(err, storage.ErrNotFound):
-				c.Overlays = []storage.Overlay{{Name: name, Features: []storage.Feature{feature(labelFeature)}}}
+				c.Set(storage.DefineOverlays{{Name: name, Features: []storage.Feature{feature(labelFeature)}}})
 			case err != nil:
 				return err
 			case o.Merged != 0:
@@ -67,7 +67,7 @@ func setLayer(table, name string) func(m *machine) {
 					return err
 				}
 			}
-			c.Layers = []storage.OverlaySegment{l}
+			c.Set(storage.SetOverlaySegments{l})
 			_, err = m.commit(ctx, t, "layer", c, func(s *state, _ uint64) {
 				over := map[int64]int64{}
 				for row, label := range s.overlays[name] {
@@ -87,7 +87,7 @@ func setLayer(table, name string) func(m *machine) {
 
 // mergeOverlay makes an overlay part of the table.
 func mergeOverlay(table, name string) func(m *machine) {
-	return changeOverlay("merge", table, name, func(c *storage.Change) { c.MergeOverlays = []string{name} }, func(s *state) {
+	return changeOverlay("merge", table, name, func(c *storage.Change) { c.Set(storage.MergeOverlays{name}) }, func(s *state) {
 		for row, label := range s.overlays[name] {
 			if r, ok := s.rows[row]; ok {
 				r.label = value{label, true}
@@ -100,7 +100,7 @@ func mergeOverlay(table, name string) func(m *machine) {
 
 // dropOverlay takes an overlay away.
 func dropOverlay(table, name string) func(m *machine) {
-	return changeOverlay("drop", table, name, func(c *storage.Change) { c.DropOverlays = []string{name} }, func(s *state) { delete(s.overlays, name) })
+	return changeOverlay("drop", table, name, func(c *storage.Change) { c.Set(storage.DropOverlays{name}) }, func(s *state) { delete(s.overlays, name) })
 }
 
 // changeOverlay does something to an overlay that is there and is not part of the table.
@@ -144,7 +144,7 @@ func listRows(table, name string) func(m *machine) {
 			}
 			c := storage.Change{Base: s.Info().Number}
 			if _, err := s.SampleList(ctx, name); errors.Is(err, storage.ErrNotFound) {
-				c.Lists = []storage.SampleList{{Name: name, Definition: "drawn"}}
+				c.Set(storage.DefineLists{{Name: name, Definition: "drawn"}})
 			} else if err != nil {
 				return err
 			}
@@ -156,7 +156,7 @@ func listRows(table, name string) func(m *machine) {
 			if err != nil {
 				return err
 			}
-			c.ListRows = []storage.ListRows{{List: name, Segment: d.ID, Rows: set}}
+			c.Set(storage.SetListRows{{List: name, Segment: d.ID, Rows: set}})
 			_, err = m.commit(ctx, t, "list", c, func(s *state, _ uint64) {
 				listed := map[int64]bool{}
 				for row := range s.lists[name] {

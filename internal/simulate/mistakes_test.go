@@ -189,7 +189,7 @@ var mutations = []mutation{
 	},
 	{
 		name: "a commit does not look whether its sources are in the table", file: "storage/op_sources.go",
-		edits: []edit{{"if len(c.Overwrite) == 0 || number > c.Base {", "if false {"}},
+		edits: []edit{{"if !overwrites || number > e.change.Base {", "if overwrites && false {"}},
 	},
 	{
 		name: "an ingest discards its segments when it does not know what became of its commit", file: fileIngest,

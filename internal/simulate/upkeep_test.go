@@ -195,7 +195,7 @@ func createBranch(table, name string) func(m *machine) {
 				return err
 			}
 			number := s.Info().Number
-			_, err = m.commit(ctx, t, "branch", storage.Change{Base: number, Branches: []storage.Branch{{Name: name, Snapshot: number}}},
+			_, err = m.commit(ctx, t, "branch", storage.Change{Base: number, Ops: []storage.Operation{storage.SetBranches{{Name: name, Snapshot: number}}}},
 				func(s *state, _ uint64) { s.branches[name] = number })
 			return err
 		})
@@ -214,7 +214,7 @@ func dropBranch(table, name string) func(m *machine) {
 			if err != nil {
 				return err
 			}
-			_, err = m.commit(ctx, t, "unbranch", storage.Change{Base: s.Info().Number, DropBranches: []string{name}},
+			_, err = m.commit(ctx, t, "unbranch", storage.Change{Base: s.Info().Number, Ops: []storage.Operation{storage.DropBranches{name}}},
 				func(s *state, _ uint64) { delete(s.branches, name) })
 			return err
 		})

@@ -48,8 +48,7 @@ func overlaid(t *testing.T, at map[string]any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := storage.Change{Operation: "overlay", Base: snap.Info().Number,
-		Overlays: []storage.Overlay{{Name: "o", Features: features}}}
+	c := storage.Change{Operation: "overlay", Base: snap.Info().Number, Ops: []storage.Operation{storage.DefineOverlays{{Name: "o", Features: features}}}}
 	for _, d := range segments {
 		g, err := snap.OpenSegment(ctx, d)
 		if err != nil {
@@ -87,19 +86,18 @@ func overlaid(t *testing.T, at map[string]any) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Layers = append(c.Layers, storage.OverlaySegment{Overlay: "o", Segment: d.ID, Data: data, All: true})
+		c.Set(append(storage.Op[storage.SetOverlaySegments](&c), storage.OverlaySegment{Overlay: "o", Segment: d.ID, Data: data, All: true}))
 	}
 	if snap, err = table.Commit(ctx, c); err != nil {
 		t.Fatal(err)
 	}
 	number := snap.Info().Number
-	if snap, err = table.Commit(ctx, storage.Change{Operation: "branch", Base: number, Branches: []storage.Branch{
+	if snap, err = table.Commit(ctx, storage.Change{Operation: "branch", Base: number, Ops: []storage.Operation{storage.SetBranches{
 		{Name: "exp", Snapshot: number, Overlays: []storage.Pin{{Name: "o", Snapshot: number}}},
-	}}); err != nil {
+	}}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = table.Commit(ctx, storage.Change{Operation: "drop", Base: snap.Info().Number,
-		DropOverlays: []string{"o"}}); err != nil {
+	if _, err = table.Commit(ctx, storage.Change{Operation: "drop", Base: snap.Info().Number, Ops: []storage.Operation{storage.DropOverlays{"o"}}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -201,9 +199,9 @@ func TestRowsOfABranch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := table.Commit(ctx, storage.Change{Operation: "branch", Base: 4, Branches: []storage.Branch{
+	if _, err := table.Commit(ctx, storage.Change{Operation: "branch", Base: 4, Ops: []storage.Operation{storage.SetBranches{
 		{Name: "exp", Snapshot: 4, List: storage.Pin{Name: "some", Snapshot: 3}}, {Name: "all", Snapshot: 1},
-	}}); err != nil {
+	}}}); err != nil {
 		t.Fatal(err)
 	}
 	want := must[planAnswer](t, e, "plan", with(at, "snapshot", 4, "features", []string{"click"}, "filter",

@@ -341,7 +341,7 @@ func TestPartitionKeys(t *testing.T) {
 		ID: storage.NewFeatureID("n", 1), Name: "n", Generation: 1, Type: vector.Type{Kind: vector.Dense,
 			Elem: vector.Int64},
 	}
-	change := storage.Change{Operation: "ingest", Features: []storage.Feature{f}}
+	change := storage.Change{Operation: "ingest", Ops: []storage.Operation{storage.AddFeatures{f}}}
 	for i, directory := range []string{"ds=2026-11-01/hr=00", "ds=2026-11-01/hr=__HIVE_DEFAULT_PARTITION__",
 		"ds=a b%2Fc/hr=", "ds=z"} {
 		p, err := storage.ParsePartition(directory)
@@ -364,7 +364,7 @@ func TestPartitionKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		change.Add = append(change.Add, d)
+		change.Set(append(storage.Op[storage.AddSegments](&change), d))
 	}
 	snap, err := table.Commit(ctx, change)
 	if err != nil {

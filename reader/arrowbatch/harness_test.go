@@ -203,7 +203,7 @@ func scanRows(t *testing.T, features []testFeature, inverse []int32, opts reader
 		})
 		names = append(names, f.name)
 	}
-	change := storage.Change{Operation: "ingest", Features: schema}
+	change := storage.Change{Operation: "ingest", Ops: []storage.Operation{storage.AddFeatures(schema)}}
 	for seg, rows := range []uint32{first, 1} {
 		w, err := table.NewSegment(ctx, storage.Partition{{Key: "ds", Value: fmt.Sprint(seg)}}, []uint32{rows},
 			storage.SegmentOptions{})

@@ -146,17 +146,17 @@ func (t *fakeTable) commit(_ context.Context, c storage.Change) (uint64, error) 
 		return 0, err
 	}
 	t.segments = slices.DeleteFunc(t.segments, func(s *fakeSegment) bool {
-		return slices.ContainsFunc(c.Overwrite, func(p storage.Partition) bool { return p.String() == s.part.String() })
+		return slices.ContainsFunc(storage.Op[storage.OverwritePartitions](&c), func(p storage.Partition) bool { return p.String() == s.part.String() })
 	})
-	for _, d := range c.Add {
+	for _, d := range storage.Op[storage.AddSegments](&c) {
 		t.segments = append(t.segments, t.written[d.ID])
 		delete(t.written, d.ID)
 		t.state.partition = d.Partition
 	}
-	for _, s := range c.Sources {
+	for _, s := range storage.Op[storage.AddSources](&c) {
 		t.sources[s.Fingerprint] = true
 	}
-	for _, f := range c.Features {
+	for _, f := range storage.Op[storage.AddFeatures](&c) {
 		i := slices.IndexFunc(t.state.features, func(g storage.Feature) bool { return g.Name == f.Name })
 		if i < 0 {
 			t.state.features = append(t.state.features, f)

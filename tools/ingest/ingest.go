@@ -313,10 +313,16 @@ func (e *engine) read(ctx context.Context) error {
 // commit makes the segments visible.
 func (e *engine) commit(ctx context.Context, segments []storage.SegmentDescriptor) error {
 	e.progress.start(PhaseCommit, 0)
-	c := storage.Change{Operation: "ingest", Add: segments, Base: e.state.number}
+	operation := "ingest"
+	properties := storage.SetProperties{}
 	if e.opts.Profile != "" {
-		c.Properties = map[string]string{storage.ProfileProperty: e.opts.Profile}
+		properties[storage.ProfileProperty] = e.opts.Profile
 	}
+	var (
+		features  storage.AddFeatures
+		overwrite storage.OverwritePartitions
+		sources   storage.AddSources
+	)
 	for _, f := range e.schema.list {
 		if !f.seen {
 			continue
@@ -325,7 +331,7 @@ func (e *engine) commit(ctx context.Context, segments []storage.SegmentDescripto
 		if err != nil {
 			return err
 		}
-		c.Features = append(c.Features, stored)
+		features = append(features, stored)
 		e.report.Features++
 		if f.known == nil {
 			e.report.Added = append(e.report.Added, f.name)
@@ -342,22 +348,25 @@ func (e *engine) commit(ctx context.Context, segments []storage.SegmentDescripto
 			seen[name] = true
 			e.report.Partitions++
 			if e.opts.Overwrite {
-				c.Overwrite = append(c.Overwrite, s.Partition)
+				overwrite = append(overwrite, s.Partition)
 			}
 		}
 		e.report.BytesOut += int64(s.Bytes)
 	}
 	e.report.Segments = len(segments)
 	if e.opts.Overwrite {
-		c.Operation = "overwrite"
-		e.report.Replaced = len(c.Overwrite)
+		operation = "overwrite"
+		e.report.Replaced = len(overwrite)
 	}
 	for i, f := range e.files {
 		if state := e.fileOf[i]; !state.dropped && state.rows > 0 {
-			c.Sources = append(c.Sources, storage.Source{Fingerprint: e.prints[i], Name: f.Path})
+			sources = append(sources, storage.Source{Fingerprint: e.prints[i], Name: f.Path})
 		}
 	}
-	number, err := e.target.commit(ctx, c)
+	number, err := e.target.commit(ctx, storage.Change{
+		Operation: operation, Base: e.state.number,
+		Ops: []storage.Operation{features, properties, sources, overwrite, storage.AddSegments(segments)},
+	})
 	if err != nil {
 		return err
 	}

@@ -130,7 +130,7 @@ func work(t *testing.T) *worked {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = table.Commit(ctx, storage.Change{Operation: "compact", Remove: []string{strings.Repeat("ab", 16)}, Base: 1})
+	_, err = table.Commit(ctx, storage.Change{Operation: "compact", Base: 1, Ops: []storage.Operation{storage.RemoveSegments{strings.Repeat("ab", 16)}}})
 	if !errors.Is(err, storage.ErrConflict) {
 		t.Fatal(err)
 	}

@@ -395,7 +395,7 @@ func (m *maker) commit(ctx context.Context, v *view) error {
 	}
 	c := storage.Change{Operation: "overlay", Base: v.newest.Info().Number}
 	if m.extends == nil {
-		c.Overlays = []storage.Overlay{m.overlay}
+		c.Set(storage.DefineOverlays{m.overlay})
 	}
 	if m.opts.Replace {
 		all, err := v.newest.Overlays(ctx)
@@ -403,15 +403,17 @@ func (m *maker) commit(ctx context.Context, v *view) error {
 			return err
 		}
 		if slices.ContainsFunc(all, func(o storage.Overlay) bool { return o.Name == m.overlay.Name }) {
-			c.DropOverlays = []string{m.overlay.Name}
+			c.Set(storage.DropOverlays{m.overlay.Name})
 		}
 	}
+	var segments storage.SetOverlaySegments
 	for _, s := range v.segments {
 		if l := m.layers[s.ID]; l != nil {
-			c.Layers = append(c.Layers, *l)
+			segments = append(segments, *l)
 		}
 	}
-	if m.extends != nil && len(c.Layers) == 0 {
+	c.Set(segments)
+	if m.extends != nil && len(segments) == 0 {
 		m.report.Snapshot = c.Base // there is nothing to cover
 		return nil
 	}
@@ -419,7 +421,7 @@ func (m *maker) commit(ctx context.Context, v *view) error {
 		set := *b
 		set.Overlays = slices.DeleteFunc(slices.Clone(b.Overlays), func(p storage.Pin) bool { return p.Name == m.overlay.Name })
 		set.Overlays = append(set.Overlays, storage.Pin{Name: m.overlay.Name}) // as of the snapshot that the commit makes
-		c.Branches = []storage.Branch{set}
+		c.Set(storage.SetBranches{set})
 	}
 	made, err := m.table.Commit(ctx, c)
 	if err != nil {

@@ -28,11 +28,7 @@ func setBranch(t *testing.T, s *storage.Store, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := storage.Change{
-		Operation: "branch", Base: snap.Info().Number, Lists: []storage.SampleList{{Name: "few"}},
-		ListRows: []storage.ListRows{{List: "few", Segment: segments[0].ID, Rows: set}},
-		Branches: []storage.Branch{{Name: name, Snapshot: snap.Info().Number, List: storage.Pin{Name: "few"}}},
-	}
+	c := storage.Change{Operation: "branch", Base: snap.Info().Number, Ops: []storage.Operation{storage.DefineLists{{Name: "few"}}, storage.SetListRows{{List: "few", Segment: segments[0].ID, Rows: set}}, storage.SetBranches{{Name: name, Snapshot: snap.Info().Number, List: storage.Pin{Name: "few"}}}}}
 	if _, err := snap.Table().Commit(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +146,7 @@ func TestBranchSchema(t *testing.T) {
 	}
 	change := func(from, to string) {
 		t.Helper()
-		c := storage.Change{Operation: "features", FeatureChanges: []storage.FeatureChange{{Feature: from, Rename: to}}}
+		c := storage.Change{Operation: "features", Ops: []storage.Operation{storage.ChangeFeatures{{Feature: from, Rename: to}}}}
 		if _, err := latest(t, s).Table().Commit(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +183,7 @@ func TestMergedInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []string{"[1]", "[0]"} {
-		c := storage.Change{Operation: "overlay", Base: latest(t, s).Info().Number, MergeOverlays: []string{overlays[1-i].Name}}
+		c := storage.Change{Operation: "overlay", Base: latest(t, s).Info().Number, Ops: []storage.Operation{storage.MergeOverlays{overlays[1-i].Name}}}
 		if _, err := latest(t, s).Table().Commit(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}

@@ -75,9 +75,7 @@ func TestConflicts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := snap.Table().Commit(t.Context(), storage.Change{
-				Operation: "delete", Base: snap.Info().Number, Deletes: []storage.DeletionVector{{Segment: segments[0].ID, Rows: rows}},
-			}); err != nil {
+			if _, err := snap.Table().Commit(t.Context(), storage.Change{Operation: "delete", Base: snap.Info().Number, Ops: []storage.Operation{storage.DeleteRows{{Segment: segments[0].ID, Rows: rows}}}}); err != nil {
 				t.Fatal(err)
 			}
 		}, 1},
@@ -208,9 +206,7 @@ func TestBranch(t *testing.T) {
 	s := newStore(t, object.NewMemory())
 	ingestRows(t, s, partitionedFields, partitioned("a", 0, 1000), nil)
 	snap := latest(t, s)
-	if _, err := snap.Table().Commit(t.Context(), storage.Change{
-		Operation: "branch", Base: snap.Info().Number, Branches: []storage.Branch{{Name: "b", Snapshot: snap.Info().Number}},
-	}); err != nil {
+	if _, err := snap.Table().Commit(t.Context(), storage.Change{Operation: "branch", Base: snap.Info().Number, Ops: []storage.Operation{storage.SetBranches{{Name: "b", Snapshot: snap.Info().Number}}}}); err != nil {
 		t.Fatal(err)
 	}
 	ingestRows(t, s, partitionedFields, partitioned("a", 5000, 700), func(o *ingest.Options) { o.Overwrite = true })

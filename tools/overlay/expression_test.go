@@ -158,8 +158,8 @@ func TestExpressionUnderOverlays(t *testing.T) {
 	}
 	add("ads", "merged", nil, "click = click = 0") // the other way round
 	add("ads", "named", nil, "low = id < 300")
-	change(storage.Change{MergeOverlays: []string{"merged"}})
-	change(storage.Change{Branches: []storage.Branch{{Name: "b", Overlays: []storage.Pin{{Name: "named"}}}}})
+	change(storage.Change{Ops: []storage.Operation{storage.MergeOverlays{"merged"}}})
+	change(storage.Change{Ops: []storage.Operation{storage.SetBranches{{Name: "b", Overlays: []storage.Pin{{Name: "named"}}}}}})
 	add("ads", "a", []string{"named"}, "y = click = 1 AND low = 1")
 	add("ads@b", "b", nil, "z = click = 1 AND low = 1")
 	if _, err := Add(t.Context(), s, "ads", "c", Options{Exprs: []string{"y = low = 1"}}); err == nil || !strings.Contains(err.Error(), "low") {

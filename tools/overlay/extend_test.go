@@ -211,7 +211,7 @@ func TestExtendRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	change(storage.Change{MergeOverlays: []string{"merged"}})
+	change(storage.Change{Ops: []storage.Operation{storage.MergeOverlays{"merged"}}})
 	setBranch(t, s, "b")
 	if _, err := Add(ctx, s, "ads@b", "onbranch", Options{Exprs: []string{"z = id"}}); err != nil {
 		t.Fatal(err)
@@ -344,12 +344,12 @@ func commitNow(t *testing.T, s *storage.Store, c storage.Change) {
 
 func dropNow(t *testing.T, s *storage.Store, name string) {
 	t.Helper()
-	commitNow(t, s, storage.Change{DropOverlays: []string{name}})
+	commitNow(t, s, storage.Change{Ops: []storage.Operation{storage.DropOverlays{name}}})
 }
 
 func mergeNow(t *testing.T, s *storage.Store, name string) {
 	t.Helper()
-	commitNow(t, s, storage.Change{MergeOverlays: []string{name}})
+	commitNow(t, s, storage.Change{Ops: []storage.Operation{storage.MergeOverlays{name}}})
 }
 
 func replaceNow(t *testing.T, s *storage.Store) {

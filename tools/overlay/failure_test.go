@@ -58,7 +58,7 @@ func TestInterrupted(t *testing.T) {
 		if i := snap.Info(); i.Number <= number || i.Operation != "overlay" { // those of gc lie between
 			t.Fatalf("snapshot %d by %s after %d", i.Number, i.Operation, number)
 		}
-		if _, err := snap.Table().Commit(t.Context(), storage.Change{Operation: "drop", Base: snap.Info().Number, DropOverlays: []string{"o"}}); err != nil {
+		if _, err := snap.Table().Commit(t.Context(), storage.Change{Operation: "drop", Base: snap.Info().Number, Ops: []storage.Operation{storage.DropOverlays{"o"}}}); err != nil {
 			t.Fatal(err)
 		}
 	}

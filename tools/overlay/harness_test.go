@@ -278,7 +278,7 @@ func readOverlay(t testing.TB, snap *storage.Snapshot, name string) map[string]r
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := scratch.Commit(ctx, storage.Change{Operation: "scratch", Add: add, Features: o.Features})
+	made, err := scratch.Commit(ctx, storage.Change{Operation: "scratch", Ops: []storage.Operation{storage.AddSegments(add), storage.AddFeatures(o.Features)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -379,7 +379,7 @@ func deleteRows(t testing.TB, s *storage.Store, r *rand.Rand) {
 			t.Fatal(err)
 		}
 		if !rows.IsEmpty() {
-			c.Deletes = append(c.Deletes, storage.DeletionVector{Segment: d.ID, Rows: rows})
+			c.Set(append(storage.Op[storage.DeleteRows](&c), storage.DeletionVector{Segment: d.ID, Rows: rows}))
 		}
 	}
 	if _, err := snap.Table().Commit(ctx, c); err != nil {

@@ -126,7 +126,7 @@ func TestLabelBytes(t *testing.T) {
 		first += n
 		return c
 	})
-	if _, err := table.Commit(t.Context(), storage.Change{Operation: "test", Add: []storage.SegmentDescriptor{w}, Features: []storage.Feature{id}}); err != nil {
+	if _, err := table.Commit(t.Context(), storage.Change{Operation: "test", Ops: []storage.Operation{storage.AddSegments{w}, storage.AddFeatures{id}}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range []float64{0.5, 0.2, 0.03, 0.001} {

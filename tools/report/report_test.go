@@ -86,7 +86,7 @@ func small(t *testing.T) (*storage.Store, *storage.Table, *usage.Summary) {
 	s := openStore(t)
 	table := jsonRows(t, s, smallRows(), ingest.Options{PartitionBy: "day", Options: writer.Options{StripeRows: 4}})
 	first := latest(t, table)
-	change := storage.Change{Operation: "branch", Base: 1, Branches: []storage.Branch{{Name: "b", Snapshot: 1, Owner: "ann", Created: testNow}}}
+	change := storage.Change{Operation: "branch", Base: 1, Ops: []storage.Operation{storage.SetBranches{{Name: "b", Snapshot: 1, Owner: "ann", Created: testNow}}}}
 	if _, err := table.Commit(ctx, change); err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +298,7 @@ func TestHoldings(t *testing.T) {
 	if a, b := h.Holding[0], h.Holding[1]; a.Snapshot != 2 || a.Bytes != bytesOf(two) || b.Snapshot != 1 || b.Bytes != bytesOf(one) || a.Next != "overwrite" {
 		t.Errorf("%+v", h.Holding)
 	}
-	change := storage.Change{Operation: "branch", Base: 3, Branches: []storage.Branch{{Name: "b", Snapshot: 1, Created: testNow}}}
+	change := storage.Change{Operation: "branch", Base: 3, Ops: []storage.Operation{storage.SetBranches{{Name: "b", Snapshot: 1, Created: testNow}}}}
 	if _, err := table.Commit(ctx, change); err != nil {
 		t.Fatal(err)
 	}

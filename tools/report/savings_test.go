@@ -104,7 +104,7 @@ func TestSavingsLayered(t *testing.T) {
 		t.Fatal(err)
 	}
 	dropped := storage.FeatureDropped
-	change := storage.Change{Operation: "features", FeatureChanges: []storage.FeatureChange{{Feature: "user_history_00000", Status: &dropped}}}
+	change := storage.Change{Operation: "features", Ops: []storage.Operation{storage.ChangeFeatures{{Feature: "user_history_00000", Status: &dropped}}}}
 	if _, err := table.Commit(ctx, change); err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func Delete(ctx context.Context, table *storage.Table, q *Query, opts Options) (
 		}
 		c := storage.Change{Operation: "delete", Base: snap.Info().Number}
 		err = commitRows(ctx, table, s, &c, func(segment string, rows storage.RowBitmap) {
-			c.Deletes = append(c.Deletes, storage.DeletionVector{Segment: segment, Rows: rows})
+			c.Set(append(storage.Op[storage.DeleteRows](&c), storage.DeletionVector{Segment: segment, Rows: rows}))
 		}, func(made *storage.Snapshot) { report.Snapshot = made.Info().Number })
 		return err
 	})

@@ -46,12 +46,12 @@ func Create(ctx context.Context, table *storage.Table, name string, q *Query, re
 	var report *ListReport
 	opts.Read.Usage.Purpose = usage.PurposeSelect
 	err := attempts(ctx, table, q, func(snap *storage.Snapshot, attempt int) error {
-		c := storage.Change{Operation: "samples", Base: snap.Info().Number, Lists: []storage.SampleList{list}}
+		c := storage.Change{Operation: "samples", Base: snap.Info().Number, Ops: []storage.Operation{storage.DefineLists{list}}}
 		switch there, err := snap.SampleList(ctx, name); {
 		case err == nil && !replace: // before rows are looked for
 			return fmt.Errorf("%w since snapshot %d", storage.ErrExists, there.Added)
 		case err == nil:
-			c.DropLists = []string{name}
+			c.Set(storage.DropLists{name})
 		case !errors.Is(err, storage.ErrNotFound):
 			return err
 		}
@@ -64,13 +64,13 @@ func Create(ctx context.Context, table *storage.Table, name string, q *Query, re
 				Table: table.Name(), Name: name, Snapshot: c.Base, Definition: list.Definition, Added: c.Base, Rows: s.Rows,
 				TableRows: snap.Info().LiveRows(), Share: share(s.Rows, snap.Info().LiveRows()), Segments: uint64(len(s.Segments)),
 			},
-			DryRun: opts.DryRun, Replaced: len(c.DropLists) > 0, Keys: s.Keys, Attempts: attempt,
+			DryRun: opts.DryRun, Replaced: len(storage.Op[storage.DropLists](&c)) > 0, Keys: s.Keys, Attempts: attempt,
 		}
 		if opts.DryRun {
 			return nil
 		}
 		return commitRows(ctx, table, s, &c, func(segment string, rows storage.RowBitmap) {
-			c.ListRows = append(c.ListRows, storage.ListRows{List: name, Segment: segment, Rows: rows})
+			c.Set(append(storage.Op[storage.SetListRows](&c), storage.ListRows{List: name, Segment: segment, Rows: rows}))
 		}, func(made *storage.Snapshot) { report.Snapshot, report.Added = made.Info().Number, made.Info().Number })
 	})
 	if err != nil {
@@ -93,7 +93,7 @@ func Drop(ctx context.Context, table *storage.Table, name string) (*storage.Snap
 		if _, err = snap.SampleList(ctx, name); err != nil {
 			return err
 		}
-		made, err = table.Commit(ctx, storage.Change{Operation: "samples", Base: snap.Info().Number, DropLists: []string{name}})
+		made, err = table.Commit(ctx, storage.Change{Operation: "samples", Base: snap.Info().Number, Ops: []storage.Operation{storage.DropLists{name}}})
 		return err
 	})
 	return made, err

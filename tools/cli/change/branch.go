@@ -98,7 +98,8 @@ func (c *branchCreate) Run(ctx context.Context, e *app.Env) error {
 		return command.UsageError{Err: err}
 	}
 	made, err := snap.Table().Commit(ctx,
-		storage.Change{Operation: "branch", Base: number, Branches: []storage.Branch{b}})
+		storage.Change{Operation: "branch", Base: number,
+			Ops: []storage.Operation{storage.SetBranches{b}}})
 	if err != nil {
 		return err
 	}
@@ -145,6 +146,7 @@ func (c *branchDrop) Run(ctx context.Context, e *app.Env) error {
 	if err != nil {
 		return err
 	}
-	return c.Commit(ctx, e, snap, storage.Change{Operation: "branch", DropBranches: []string{c.Branch}},
+	return c.Commit(ctx, e, snap, storage.Change{Operation: "branch",
+		Ops: []storage.Operation{storage.DropBranches{c.Branch}}},
 		"branch "+command.OneLine(c.Branch)+" dropped")
 }

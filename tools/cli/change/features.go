@@ -35,7 +35,8 @@ func changeFeatures(ctx context.Context, e *app.Env, t app.TableArgs, did string
 	if err != nil {
 		return err
 	}
-	made, err := table.Commit(ctx, storage.Change{Operation: "features", FeatureChanges: changes})
+	made, err := table.Commit(ctx, storage.Change{Operation: "features",
+		Ops: []storage.Operation{storage.ChangeFeatures(changes)}})
 	if err != nil {
 		return err
 	}

@@ -355,7 +355,9 @@ type overlayDrop struct {
 }
 
 func (c *overlayDrop) Run(ctx context.Context, e *app.Env) error {
-	return c.apply(ctx, e, c.TableArgs, "dropped", storage.Change{DropOverlays: []string{c.Overlay}})
+	return c.apply(ctx, e, c.TableArgs, "dropped", storage.Change{Ops: []storage.Operation{
+		storage.DropOverlays{c.Overlay},
+	}})
 }
 
 type overlayMerge struct {
@@ -364,7 +366,9 @@ type overlayMerge struct {
 }
 
 func (c *overlayMerge) Run(ctx context.Context, e *app.Env) error {
-	return c.apply(ctx, e, c.TableArgs, "merged", storage.Change{MergeOverlays: []string{c.Overlay}})
+	return c.apply(ctx, e, c.TableArgs, "merged", storage.Change{Ops: []storage.Operation{
+		storage.MergeOverlays{c.Overlay},
+	}})
 }
 
 // apply commits a change to an overlay that is there.

@@ -1,0 +1,41 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// SetProperties sets properties of the table by name. Other properties stay.
+type SetProperties map[string]string
+
+func (SetProperties) phase() phase { return phaseTable }
+
+func (p SetProperties) validate(*Change) error {
+	if len(p) > maxProperties {
+		return fmt.Errorf("%d properties: want at most %d", len(p), maxProperties)
+	}
+	for name, value := range p {
+		if err := checkProperty(name, value); err != nil {
+			return err
+		}
+		if name == partitionKeysProperty {
+			return fmt.Errorf("property %s is set by commits that empty a table", name)
+		}
+	}
+	return nil
+}
+
+func (p SetProperties) apply(ctx context.Context, e *edit) error {
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		old, err := e.base.Property(ctx, name)
+		if err != nil {
+			return err
+		}
+		if value := p[name]; value != old {
+			e.schema = append(e.schema, entry{propertyKey(name), []byte(value)})
+		}
+	}
+	return nil
+}
