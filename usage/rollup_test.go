@@ -350,7 +350,7 @@ func TestDamagedObjects(t *testing.T) {
 	}
 	check(11, "/02", "/03", "/04", "2026-11-23/05")
 	// Nothing new: the rollup that is good stays, whatever lies above it.
-	put(t, table, rollupName(prefix, d, 9), []byte("DSIACCS"))
+	put(t, table, rollupName(prefix, d, 9), []byte(magic))
 	if _, err := Rollup(t.Context(), table, RollupOptions{Now: func() time.Time { return noon }, MinAge: -1}); err != nil {
 		t.Fatal(err)
 	}

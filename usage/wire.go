@@ -18,9 +18,8 @@ import (
 
 // SPEC.md has the bytes. The numbers are written to disk.
 const (
-	magic = "DSIACCS"
-	// version is what is written. All from the first on are read: records of version 1 have no purpose, and were those of readers.
-	version = 2
+	magic   = "DSIUSGE"
+	version = 1
 
 	recordsKind = 1
 	rollupKind  = 2
@@ -38,7 +37,7 @@ const (
 	minMerged  = 17
 	minString  = 1
 	minFeature = 9
-	minRecord  = 33 // of version 1; a byte more since
+	minRecord  = 34
 	minUse     = 7
 )
 
@@ -53,7 +52,6 @@ type mergedID struct {
 
 // A file is what an object holds.
 type file struct {
-	version uint8 // that it was read from
 	kind    uint8
 	day     day
 	written int64
@@ -115,9 +113,6 @@ func (f *file) append(dst []byte) []byte {
 func (r *Record) strings() [7]*string {
 	return [...]*string{&r.Job, &r.User, &r.Program, &r.Branch, &r.List, &r.Host, &r.Purpose}
 }
-
-// stringsOfVersion1 is how many of them that has.
-const stringsOfVersion1 = 6
 
 // numbers are the counters of a record in their order.
 func (c *Counters) numbers() [10]*uint64 {
@@ -199,7 +194,8 @@ func decode(name string, b []byte) (*decoded, error) {
 		return nil, bad(-1, "no usage records")
 	}
 	end := len(b) - sumBytes
-	if binary.LittleEndian.Uint64(b[end:]) != xxhash.Sum64(b[:end]) { // of all versions, so that a damaged one is not taken for a newer one
+	// All versions have the checksum, so that damage is not taken for a newer version.
+	if binary.LittleEndian.Uint64(b[end:]) != xxhash.Sum64(b[:end]) {
 		return nil, bad(end, "checksum mismatch")
 	}
 	switch v := b[len(magic)]; {
@@ -207,12 +203,11 @@ func decode(name string, b []byte) (*decoded, error) {
 		return nil, bad(len(magic), "usage records of version 0")
 	case v > version:
 		return nil, &format.UnsupportedError{
-			Object: name, Stripe: -1, Offset: int64(len(magic)), Reason: fmt.Sprintf("usage records of version %d: this program reads versions 1 to %d", v, version),
+			Object: name, Stripe: -1, Offset: int64(len(magic)), Reason: fmt.Sprintf("usage records of version %d: this program reads version %d", v, version),
 		}
 	}
 	d := decoder{b: b[:end], at: headBytes}
 	out := &decoded{}
-	out.version = b[len(magic)]
 	out.kind = d.byte()
 	if out.kind != recordsKind && out.kind != rollupKind {
 		d.fail("unknown kind")
@@ -281,13 +276,8 @@ func (f *decoded) read(visit func(*Record) bool) (reason string, offset int) {
 	var r Record
 	var before Key
 	texts := r.strings()
-	named := texts[:]
-	if f.version == 1 {
-		named = texts[:stringsOfVersion1]
-		r.Purpose = PurposeRead
-	}
 	for i := range f.count {
-		for _, s := range named {
+		for _, s := range texts {
 			if at := d.uvarint(); at < uint64(len(f.strings)) {
 				*s = f.strings[at]
 			} else {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage"
-	"github.com/dsistore/dsistore/storage/object"
 )
 
 // drawFile draws what an object may hold.
@@ -84,10 +83,9 @@ func TestRoundTrip(t *testing.T) {
 
 // readSpecified reads an object as SPEC.md has it, and shares no code with decode. It panics at damage.
 func readSpecified(b []byte) []*Record {
-	if string(b[:7]) != "DSIACCS" || b[7] < 1 || b[7] > 2 {
+	if string(b[:8]) != "DSIUSGE\x01" {
 		panic("magic")
 	}
-	first := b[7] == 1
 	end := len(b) - 8
 	if xxhash.Sum64(b[:end]) != binary.LittleEndian.Uint64(b[end:]) {
 		panic("sum")
@@ -125,10 +123,7 @@ func readSpecified(b []byte) []*Record {
 	var out []*Record
 	for range n() {
 		r := &Record{Key: Key{Job: texts[n()], User: texts[n()], Program: texts[n()], Branch: texts[n()], List: texts[n()]}, Host: texts[n()]}
-		r.Purpose = "read"
-		if !first {
-			r.Purpose = texts[n()]
-		}
+		r.Purpose = texts[n()]
 		r.Filter = binary.LittleEndian.Uint64(take(8))
 		r.PID, r.Snapshot = n(), n()
 		r.Start = time.Unix(int64(n()), 0).UTC()
@@ -171,7 +166,7 @@ func golden() *file {
 }
 
 func TestGolden(t *testing.T) {
-	path := filepath.Join("testdata", "golden-2.hex")
+	path := filepath.Join("testdata", "golden-1.hex")
 	got := hex.Dump(golden().append(nil))
 	want, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) && os.Getenv("DSISTORE_GOLDEN") != "" {
@@ -183,58 +178,6 @@ func TestGolden(t *testing.T) {
 	}
 	if got != string(want) {
 		t.Errorf("the bytes have changed:\n%s", got)
-	}
-}
-
-// TestVersion1: what was written before records had a purpose is read, and was for reading.
-func TestVersion1(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("testdata", "golden-1.hex"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b []byte
-	for line := range strings.Lines(string(text)) {
-		digits, _, _ := strings.Cut(line[10:], "|") // after the offset
-		row, err := hex.DecodeString(strings.ReplaceAll(digits, " ", ""))
-		if err != nil {
-			t.Fatal(err)
-		}
-		b = append(b, row...)
-	}
-	want := golden()
-	d, err := decode("x", b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d.version != 1 || d.kind != want.kind || d.day != want.day || !reflect.DeepEqual(d.merged, want.merged) {
-		t.Errorf("%+v, want %+v", d.file, want)
-	}
-	if err := d.each(func(r *Record) error {
-		if !reflect.DeepEqual(r, want.records[0]) {
-			t.Errorf("%+v, want %+v", r, want.records[0])
-		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if got := readSpecified(b); !reflect.DeepEqual(got, want.records) {
-		t.Errorf("by the specification %+v", got)
-	}
-	// It is added to what is newer, and written with it.
-	table := tableIn(t, object.NewMemory())
-	put(t, table, rollupName(table.UsagePrefix(), dayOf(noon), 1), b)
-	w := writer(t, table, Options{})
-	w.Add(&Record{Key: Key{Job: "train", User: "ann", Program: "python"}, End: noon, Counters: Counters{Rows: 1}})
-	w.Add(&Record{Key: Key{Job: "train", User: "ann", Program: "python", Purpose: PurposeCount}, End: noon, Counters: Counters{Rows: 2}})
-	flush(t, w)
-	for range 2 {
-		x := load(t, table)
-		if x.Total.Rows != 100_003 || len(x.Jobs) != 1 || !reflect.DeepEqual(x.Jobs[0].Purposes, []string{PurposeCount, PurposeRead}) {
-			t.Errorf("%+v of %+v", x.Total, x.Jobs)
-		}
-		if _, err := Rollup(t.Context(), table, RollupOptions{MinAge: -1}); err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 
@@ -255,7 +198,7 @@ func TestHostileBytes(t *testing.T) {
 	huge := binary.AppendUvarint(nil, 1<<62)
 	record := func(change func(b []byte)) []byte {
 		b := append(head(1), 0, 1, 0, 0, 1) // no merged ids, the string "", no features, 1 record
-		r := make([]byte, minRecord+1)
+		r := make([]byte, minRecord)
 		change(r)
 		return append(b, r...)
 	}
@@ -275,7 +218,7 @@ func TestHostileBytes(t *testing.T) {
 		{"feature 0", append(append(head(1), 0, 0, 1), make([]byte, 10)...), "features out of order"},
 		{"many records", append(append(head(1), 0, 0, 0), huge...), "more than there is room for"},
 		{"string place", record(func(b []byte) { b[3] = 1 }), "no such string"},
-		{"feature place", append(record(func(b []byte) { b[minRecord] = 1 }), make([]byte, minUse)...), "no such feature"},
+		{"feature place", append(record(func(b []byte) { b[minRecord-1] = 1 }), make([]byte, minUse)...), "no such feature"},
 		{"left over", append(record(func([]byte) {}), 0), "bytes left over"},
 		{"cut", record(func([]byte) {})[:20], "more than there is room for"},
 	} {
@@ -287,14 +230,11 @@ func TestHostileBytes(t *testing.T) {
 	if _, err := decode("obj", sealed(record(func([]byte) {}))); err != nil {
 		t.Errorf("a record of nothing: %v", err)
 	}
-	if _, err := decode("obj", sealedAs(1, record(func([]byte) {})[:len(record(func([]byte) {}))-1])); err != nil {
-		t.Errorf("a record of nothing of version 1: %v", err)
-	}
 	if _, err := decode("obj", sealedAs(0, record(func([]byte) {}))); err == nil {
 		t.Error("version 0")
 	}
 	_, err := decode("obj", sealedAs(version+1, []byte("whatever comes")))
-	if !errors.Is(err, format.ErrUnsupported) || !strings.Contains(err.Error(), "version 3") || !strings.Contains(err.Error(), "obj") {
+	if !errors.Is(err, format.ErrUnsupported) || !strings.Contains(err.Error(), "version 2") || !strings.Contains(err.Error(), "obj") {
 		t.Errorf("a newer version: %v", err)
 	}
 	damaged := golden().append(nil)

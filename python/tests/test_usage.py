@@ -209,7 +209,7 @@ def recorded(paths: list[pathlib.Path]) -> list[tuple[str, int]]:
     out = []
     for path in paths:
         b = path.read_bytes()
-        assert b[:8] == b"DSIACCS\x02"
+        assert b[:8] == b"DSIUSGE\x01"
         at = 8
 
         def number() -> int:
