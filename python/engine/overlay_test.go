@@ -48,7 +48,8 @@ func overlaid(t *testing.T, at map[string]any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := storage.Change{Operation: "overlay", Base: snap.Info().Number, Ops: []storage.Operation{storage.DefineOverlays{{Name: "o", Features: features}}}}
+	c := storage.Change{Operation: "overlay", Base: snap.Info().Number,
+		Ops: []storage.Operation{storage.DefineOverlays{{Name: "o", Features: features}}}}
 	for _, d := range segments {
 		g, err := snap.OpenSegment(ctx, d)
 		if err != nil {
@@ -97,7 +98,8 @@ func overlaid(t *testing.T, at map[string]any) {
 	}}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = table.Commit(ctx, storage.Change{Operation: "drop", Base: snap.Info().Number, Ops: []storage.Operation{storage.DropOverlays{"o"}}}); err != nil {
+	if _, err = table.Commit(ctx, storage.Change{Operation: "drop", Base: snap.Info().Number,
+		Ops: []storage.Operation{storage.DropOverlays{"o"}}}); err != nil {
 		t.Fatal(err)
 	}
 }
