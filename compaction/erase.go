@@ -424,7 +424,8 @@ func (e *eraser) delete(ctx context.Context, branches []string) error {
 		return nil
 	}
 	s, err := e.table.Commit(ctx, storage.Change{
-		Operation: eraseOperation, Base: e.snap.Info().Number, Ops: []storage.Operation{storage.DropBranches(branches), deletes},
+		Operation: eraseOperation, Base: e.snap.Info().Number,
+		Ops: []storage.Operation{storage.DropBranches(branches), deletes},
 	})
 	if errors.Is(err, storage.ErrConflict) {
 		for _, d := range deletes {

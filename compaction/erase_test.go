@@ -276,7 +276,8 @@ func TestEraseHeld(t *testing.T) {
 	x.ingest([]testRow{clean})
 	x.ingest([]testRow{{Day: "d0", Session: "person-0099", Time: 1, ID: 5001}})
 	s = x.latest()
-	x.commit(s, storage.Change{Ops: []storage.Operation{storage.SetBranches{{Name: "c", Snapshot: s.Info().Number - 1}}}})
+	x.commit(s, storage.Change{Ops: []storage.Operation{
+		storage.SetBranches{{Name: "c", Snapshot: s.Info().Number - 1}}}})
 	r, err = Erase(ctx, x.table, Erasure{Keys: sessionKeys(x, "person-0099"), Compact: x.options()})
 	x.check(err)
 	if r.Segments != 1 || len(r.Branches) > 0 {

@@ -456,7 +456,8 @@ func (x *tester) delete(ids []int64) {
 	var c storage.Change
 	for _, d := range x.segments(s) {
 		if sets[d.ID] != nil {
-			c.Set(append(storage.Op[storage.DeleteRows](&c), storage.DeletionVector{Segment: d.ID, Rows: x.put(d, sets[d.ID])}))
+			c.Set(append(storage.Op[storage.DeleteRows](&c),
+				storage.DeletionVector{Segment: d.ID, Rows: x.put(d, sets[d.ID])}))
 		}
 	}
 	x.commit(s, c)
@@ -479,7 +480,8 @@ func (x *tester) list(name string, ids []int64) {
 	c := storage.Change{Ops: []storage.Operation{storage.DefineLists{{Name: name}}}}
 	for _, d := range x.segments(s) {
 		if sets[d.ID] != nil {
-			c.Set(append(storage.Op[storage.SetListRows](&c), storage.ListRows{List: name, Segment: d.ID, Rows: x.put(d, sets[d.ID])}))
+			c.Set(append(storage.Op[storage.SetListRows](&c),
+				storage.ListRows{List: name, Segment: d.ID, Rows: x.put(d, sets[d.ID])}))
 		}
 	}
 	x.commit(s, c)

@@ -503,7 +503,11 @@ func (r *runner) commit(ctx context.Context, b *base, w *rewritten, change stora
 			return nil, nil, err
 		}
 		change.Base = b.snap.Info().Number
-		for _, o := range []storage.Operation{storage.DeleteRows(c.deletes), storage.SetOverlaySegments(c.layers), storage.SetListRows(c.lists)} {
+		for _, o := range []storage.Operation{
+			storage.DeleteRows(c.deletes),
+			storage.SetOverlaySegments(c.layers),
+			storage.SetListRows(c.lists),
+		} {
 			change.Set(o)
 		}
 		made, err := r.table.Commit(ctx, change)

@@ -242,7 +242,8 @@ func TestLeasesAfterAnEndedOne(t *testing.T) {
 func TestBranchesAreLeasedAtOnce(t *testing.T) {
 	ctx := t.Context()
 	blobs, snap := leasedStore(t)
-	if _, err := snap.Table().Commit(ctx, storage.Change{Operation: "branch", Base: snap.Info().Number, Ops: []storage.Operation{storage.SetBranches{{Name: "b", Snapshot: 2}}}}); err != nil {
+	if _, err := snap.Table().Commit(ctx, storage.Change{Operation: "branch", Base: snap.Info().Number,
+		Ops: []storage.Operation{storage.SetBranches{{Name: "b", Snapshot: 2}}}}); err != nil {
 		t.Fatal(err)
 	}
 	v, err := snap.Table().Store().Open(ctx, "t@b")

@@ -43,7 +43,8 @@ func realStore(t *testing.T) (*storage.Store, *storage.Snapshot) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		change := storage.Change{Operation: "ingest", Ops: []storage.Operation{storage.AddFeatures{feature("n", vector.Int64)}}}
+		change := storage.Change{Operation: "ingest",
+			Ops: []storage.Operation{storage.AddFeatures{feature("n", vector.Int64)}}}
 		if lateElem != vector.NoElem {
 			change.Set(append(storage.Op[storage.AddFeatures](&change), feature("late", lateElem)))
 		}

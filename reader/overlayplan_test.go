@@ -124,7 +124,8 @@ func TestOverlayOfRenamedFeatures(t *testing.T) {
 		storage.Overlay{Name: "x", Features: []storage.Feature{denseFeature("x", vector.Int8)}})
 	change := func(changes ...storage.FeatureChange) {
 		var err error
-		snap, err = snap.Table().Commit(ctx, storage.Change{Operation: "rename", Ops: []storage.Operation{storage.ChangeFeatures(changes)}})
+		snap, err = snap.Table().Commit(ctx, storage.Change{Operation: "rename",
+			Ops: []storage.Operation{storage.ChangeFeatures(changes)}})
 		if err != nil {
 			t.Fatal(err)
 		}

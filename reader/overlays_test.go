@@ -323,7 +323,8 @@ func (w *world) branch() {
 			if err != nil {
 				w.t.Fatal(err)
 			}
-			c.Set(append(storage.Op[storage.SetListRows](&c), storage.ListRows{List: "l" + name, Segment: w.segments[i].d.ID, Rows: rows}))
+			c.Set(append(storage.Op[storage.SetListRows](&c),
+				storage.ListRows{List: "l" + name, Segment: w.segments[i].d.ID, Rows: rows}))
 		}
 		of.List = storage.Pin{Name: "l" + name}
 		w.now.lists["l"+name] = b.list

@@ -30,8 +30,9 @@ func manySegments(t *testing.T, segments int) *object.Memory {
 	}
 	change := storage.Change{Operation: "ingest"}
 	for _, name := range []string{"m", "n"} {
-		change.Features = append(change.Features, storage.Feature{ID: storage.NewFeatureID(name, 0), Name: name,
-			Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}})
+		change.Set(append(storage.Op[storage.AddFeatures](&change),
+			storage.Feature{ID: storage.NewFeatureID(name, 0), Name: name,
+			Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}}))
 	}
 	for i := range segments {
 		w, err := table.NewSegment(ctx, storage.Partition{{Key: "ds", Value: fmt.Sprint(i % 30)}}, []uint32{4, 4},

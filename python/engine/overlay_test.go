@@ -87,15 +87,17 @@ func overlaid(t *testing.T, at map[string]any) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Set(append(storage.Op[storage.SetOverlaySegments](&c), storage.OverlaySegment{Overlay: "o", Segment: d.ID, Data: data, All: true}))
+		c.Set(append(storage.Op[storage.SetOverlaySegments](&c),
+			storage.OverlaySegment{Overlay: "o", Segment: d.ID, Data: data, All: true}))
 	}
 	if snap, err = table.Commit(ctx, c); err != nil {
 		t.Fatal(err)
 	}
 	number := snap.Info().Number
-	if snap, err = table.Commit(ctx, storage.Change{Operation: "branch", Base: number, Ops: []storage.Operation{storage.SetBranches{
-		{Name: "exp", Snapshot: number, Overlays: []storage.Pin{{Name: "o", Snapshot: number}}},
-	}}}); err != nil {
+	if snap, err = table.Commit(ctx, storage.Change{Operation: "branch", Base: number,
+		Ops: []storage.Operation{storage.SetBranches{
+			{Name: "exp", Snapshot: number, Overlays: []storage.Pin{{Name: "o", Snapshot: number}}},
+		}}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err = table.Commit(ctx, storage.Change{Operation: "drop", Base: snap.Info().Number,
@@ -201,9 +203,10 @@ func TestRowsOfABranch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := table.Commit(ctx, storage.Change{Operation: "branch", Base: 4, Ops: []storage.Operation{storage.SetBranches{
-		{Name: "exp", Snapshot: 4, List: storage.Pin{Name: "some", Snapshot: 3}}, {Name: "all", Snapshot: 1},
-	}}}); err != nil {
+	if _, err := table.Commit(ctx, storage.Change{Operation: "branch", Base: 4,
+		Ops: []storage.Operation{storage.SetBranches{
+			{Name: "exp", Snapshot: 4, List: storage.Pin{Name: "some", Snapshot: 3}}, {Name: "all", Snapshot: 1},
+		}}}); err != nil {
 		t.Fatal(err)
 	}
 	want := must[planAnswer](t, e, "plan", with(at, "snapshot", 4, "features", []string{"click"}, "filter",

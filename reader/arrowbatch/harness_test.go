@@ -242,7 +242,7 @@ func scanRows(t *testing.T, features []testFeature, inverse []int32, opts reader
 		if err != nil {
 			t.Fatal(err)
 		}
-		change.Add = append(change.Add, d)
+		change.Set(append(storage.Op[storage.AddSegments](&change), d))
 	}
 	snap, err := table.Commit(ctx, change)
 	if err != nil {
