@@ -70,6 +70,32 @@ func TestIPC(t *testing.T) {
 	}
 }
 
+// Every type goes into JSON lines, an object per row.
+func TestJSONLines(t *testing.T) {
+	var buf bytes.Buffer
+	rows, err := Write(t.Context(), &buf, JSONLines, scan(t, testFeatures, 3), Options{})
+	if err != nil || rows != 4 {
+		t.Fatalf("%d rows, %v", rows, err)
+	}
+	var lines []map[string]json.RawMessage
+	for line := range strings.Lines(buf.String()) {
+		var row map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(line), &row); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, row)
+	}
+	for _, f := range testFeatures {
+		var got []string
+		for _, row := range lines {
+			got = append(got, string(row[f.name]))
+		}
+		if want := []string{f.want[0], "null", f.want[1], "null"}; !sameJSON(got, want) {
+			t.Errorf("%s: %v, want %v", f.name, got, want)
+		}
+	}
+}
+
 // Every type goes through Parquet; those that Parquet lacks come back through the Arrow schema stored beside.
 func TestParquet(t *testing.T) {
 	var buf bytes.Buffer
@@ -315,7 +341,7 @@ func TestWrongWidth(t *testing.T) {
 
 func TestParseFormat(t *testing.T) {
 	for name, want := range map[string]Format{"a/b.parquet": Parquet, "x.ARROW": IPCFile, "x.arrows": IPCStream,
-		"-": IPCStream} {
+		"-": IPCStream, "x.jsonl": JSONLines} {
 		if got, err := ParseFormat(name); err != nil || got != want {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}

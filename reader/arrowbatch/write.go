@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 
 	"github.com/dsistore/dsistore/reader"
@@ -21,6 +22,7 @@ const (
 	Parquet   Format = 1 // zstd
 	IPCFile   Format = 2
 	IPCStream Format = 3
+	JSONLines Format = 4 // an object per row
 )
 
 func (f Format) String() string {
@@ -31,12 +33,17 @@ func (f Format) String() string {
 		return "arrow"
 	case IPCStream:
 		return "arrows"
+	case JSONLines:
+		return "jsonl"
 	}
 	return fmt.Sprintf("format(%d)", uint8(f))
 }
 
+// Plain reports whether a file has a value per row, whatever the plan's Dedup is.
+func (f Format) Plain() bool { return f == Parquet || f == JSONLines }
+
 // ParseFormat returns the format of a file name by its extension: .parquet, .arrow or .feather (a file), .arrows (a
-// stream); "-" is a stream.
+// stream), .jsonl or .ndjson; "-" is a stream.
 func ParseFormat(name string) (Format, error) {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".parquet":
@@ -45,12 +52,14 @@ func ParseFormat(name string) (Format, error) {
 		return IPCFile, nil
 	case ".arrows":
 		return IPCStream, nil
+	case ".jsonl", ".ndjson":
+		return JSONLines, nil
 	}
 	if name == "-" {
 		return IPCStream, nil
 	}
-	return 0, fmt.Errorf("file %q: want a name that ends in .parquet, .arrow or .arrows, or - for an Arrow stream",
-		name)
+	return 0, fmt.Errorf("file %q: want a name that ends in .parquet, .arrow, .arrows or .jsonl, or - for an Arrow "+
+		"stream", name)
 }
 
 // recordWriter is what Write needs of a format's writer.
@@ -63,7 +72,7 @@ type recordWriter interface {
 // one row group. It closes neither s nor w; what w holds after an error is not a whole file. Parquet is written plain,
 // whatever the plan's Dedup is, and an IPC file cannot hold dictionaries, of which every batch has its own.
 func Write(ctx context.Context, w io.Writer, f Format, s *reader.Scanner, opts Options) (rows uint64, err error) {
-	opts.Plain = opts.Plain || f == Parquet
+	opts.Plain = opts.Plain || f.Plain()
 	c, err := NewConverter(s.Plan(), opts)
 	if err != nil {
 		return 0, err
@@ -116,6 +125,14 @@ func newWriter(w io.Writer, f Format, c *Converter) (recordWriter, error) {
 			return &dictionaryWriter{w: out, last: make([]int, len(c.columns))}, nil
 		}
 		return out, nil
+	case JSONLines:
+		return jsonWriter{w}, nil
 	}
-	return nil, fmt.Errorf("arrow: %v: want parquet, arrow or arrows", f)
+	return nil, fmt.Errorf("arrow: %v: want parquet, arrow, arrows or jsonl", f)
 }
+
+// A jsonWriter writes an object per row, on a line of its own.
+type jsonWriter struct{ w io.Writer }
+
+func (j jsonWriter) Write(rec arrow.RecordBatch) error { return array.RecordToJSON(rec, j.w) }
+func (j jsonWriter) Close() error                      { return nil }

@@ -32,7 +32,7 @@ type grammar struct {
 	Scan      read.Scan         `cmd:"" help:"Read everything as a trainer would, and print the rates."`
 	Count     read.Count        `cmd:"" help:"Count rows, without reading them."`
 	Lookup    read.Lookup       `cmd:"" help:"Find rows by their keys; of large segments only the stripes that may have them are read."`
-	Export    read.Export       `cmd:"" help:"Write rows as Parquet or Arrow."`
+	Export    read.Export       `cmd:"" help:"Write rows as Parquet, Arrow or JSON lines."`
 	Delete    change.Delete     `cmd:"" help:"Hide rows from new snapshots. Use erase to remove them physically."`
 	Compact   maintain.Compact  `cmd:"" help:"Rewrite segments into fewer, better ones: merge small ones, purge deleted rows."`
 	Erase     maintain.Erase    `cmd:"" help:"Take rows out physically, with the history that has them, and search for what should be gone."`

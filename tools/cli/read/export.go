@@ -15,7 +15,7 @@ import (
 type Export struct {
 	app.TableArgs
 	Features []string  `default:"@all" help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions)."`
-	To       string    `required:"" placeholder:"FILE" help:"out.parquet, out.arrow (an IPC file), out.arrows (an IPC stream), or - for an IPC stream on standard output."`
+	To       string    `required:"" placeholder:"FILE" help:"out.parquet, out.arrow (an IPC file), out.arrows (an IPC stream), out.jsonl (an object per row), or - for an IPC stream on standard output."`
 	Fold     bool      `help:"Put features of one source map or struct back into one column."`
 	Dedup    app.Dedup `help:"Keep what rows share, in Arrow: dictionaries of lists (ikjt, which --dedup alone means; .arrows and - only) or list views (partial)."`
 	readFlags
@@ -45,8 +45,8 @@ func (c *Export) Run(ctx context.Context, e *app.Env) error {
 		return command.Usagef("--json with --to -: both want standard output")
 	}
 	switch d := reader.Dedup(c.Dedup); {
-	case d != reader.DedupKJT && format == arrowbatch.Parquet:
-		return command.Usagef("--dedup=%v: Parquet has a value a row: want .arrow, .arrows or -", d)
+	case d != reader.DedupKJT && format.Plain():
+		return command.Usagef("--dedup=%v: %v has a value per row: want .arrow, .arrows or -", d, format)
 	case d == reader.DedupIKJT && format == arrowbatch.IPCFile:
 		return command.Usagef("--dedup=%v: an Arrow file holds one dictionary a column: want .arrows or -, or "+
 			"--dedup=partial", d)
