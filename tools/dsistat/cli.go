@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,24 +105,12 @@ func (a *app) noTables(r *report.Report) error {
 }
 
 // writePage writes the page to a file, which is whole or is not there.
-func writePage(name string, r *report.Report) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(name), ".dsistat-*")
-	if path := (*os.PathError)(nil); errors.As(err, &path) {
-		return fmt.Errorf("--html %s: %w", name, path.Err) // not the name that nobody gave
-	} else if err != nil {
-		return err
+func writePage(name string, r *report.Report) error {
+	_, err := command.WriteFile(name, func(w io.Writer) error { return page.Write(w, r) })
+	if err != nil {
+		return fmt.Errorf("--html %w", err)
 	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	err = page.Write(f, r)
-	// As a file is made that nobody asked to be private.
-	if err := errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), name)
+	return nil
 }
 
 type featuresCmd struct {
