@@ -27,7 +27,10 @@ for t in integers:
     put(f"embedding_{t}", [[int(info.min), int(info.max)], None], pa.list_(t, 2))
     for score in (pa.float32(), pa.float64()):
         item = pa.struct([("item", t), ("weight", score)])
-        lists = [[{"item": int(info.min), "weight": 0.5}], None, [], [{"item": int(info.max), "weight": -0.0}, {"item": 0, "weight": 1e-40}]]
+        lists = [
+            [{"item": int(info.min), "weight": 0.5}], None, [],
+            [{"item": int(info.max), "weight": -0.0}, {"item": 0, "weight": 1e-40}],
+        ]
         put(f"weighted_{t}_{score}", lists, pa.list_(item))
 
 # NaNs of several patterns, both zeros, a subnormal: bit by bit.
@@ -48,7 +51,8 @@ put("fixed_bytes", [b"abc", None, b"\xff\x00\x01"], pa.binary(3))
 put("fixed_bytes_16", [b"0123456789abcdef", None], pa.binary(16))
 put("dictionary", ["a", None, "b"], pa.dictionary(pa.int32(), pa.string()))
 columns["json"] = pa.ExtensionArray.from_storage(pa.json_(), pa.array(['{"a":1}', None, "[]"] * (ROWS // 3)))
-columns["uuid"] = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0123456789abcdef", None] * (ROWS // 2), pa.binary(16)))
+uuids = pa.array([b"0123456789abcdef", None] * (ROWS // 2), pa.binary(16))
+columns["uuid"] = pa.ExtensionArray.from_storage(pa.uuid(), uuids)
 put("half", [np.float16(1.5), None, np.float16(-0.0), np.float16(65504)], pa.float16())
 put_lists("halves", np.float16(1.5), pa.float16())
 exact = decimal.Context(prec=100)
@@ -63,7 +67,9 @@ for unit in ("s", "ms", "us", "ns"):
     clock = pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)
     put(f"time_{unit}", [0, None, 86399], clock)
     put_lists(f"times_{unit}", 7, clock)
-    for name, t in (("timestamp", pa.timestamp(unit)), ("instant", pa.timestamp(unit, tz="UTC")), ("duration", pa.duration(unit))):
+    for name, t in (
+        ("timestamp", pa.timestamp(unit)), ("instant", pa.timestamp(unit, tz="UTC")), ("duration", pa.duration(unit)),
+    ):
         put(f"{name}_{unit}", [0, None, -5, 10**9], t)
         put_lists(f"{name}s_{unit}", -5, t)
 put("map_string", [[("a", 1.5), ("b", 2)], None, [], [("b", 0)]], pa.map_(pa.string(), pa.float32()))
@@ -71,12 +77,14 @@ put("map_int64", [[(-3, 1), (7, 2)], None, [], [(7, 0)]], pa.map_(pa.int64(), pa
 put("map_uint64", [[(3, 1), (2**64 - 1, 2)], None, []], pa.map_(pa.uint64(), pa.int16()))
 put("map_lists", [[("x", [1, 2])], None, [], [("x", [])]], pa.map_(pa.string(), pa.list_(pa.int64())))
 put("map_strings", [[("x", "v")], None, [], [("y", "")]], pa.map_(pa.string(), pa.string()))
-put("map_weighted", [[("x", [(1, 0.5)])], None, [], [("x", [])]], pa.map_(pa.string(), pa.map_(pa.int64(), pa.float32())))
+put("map_weighted", [[("x", [(1, 0.5)])], None, [], [("x", [])]],
+    pa.map_(pa.string(), pa.map_(pa.int64(), pa.float32())))
 put("map_decimals", [[("x", decimal.Decimal("1.5"))], None, []], pa.map_(pa.string(), pa.decimal128(20, 1)))
 inner = pa.struct([("d", pa.string()), ("e", pa.timestamp("us"))])
 put("struct", [{"a": 1, "b": [1], "c": {"d": "x", "e": 5}}, None, {"a": None, "b": None, "c": None}],
     pa.struct([("a", pa.int32()), ("b", pa.list_(pa.int64())), ("c", inner)]))
-put("struct_map", [{"m": [("k", 1)]}, None, {"m": None}, {"m": []}], pa.struct([("m", pa.map_(pa.string(), pa.int64()))]))
+put("struct_map", [{"m": [("k", 1)]}, None, {"m": None}, {"m": []}],
+    pa.struct([("m", pa.map_(pa.string(), pa.int64()))]))
 put("null_numbers", [None], pa.int32())
 put("null_lists", [None], pa.list_(pa.int32()))
 put("empty_lists", [[]], pa.list_(pa.int32()))

@@ -1,14 +1,14 @@
 """Compares a dump with what `dsi export` made of it, value by value, with pyarrow as the reader of both.
 
 Usage: compare.py < JOBS
-Reads one JSON object a line, {"sources": [PATH, ...], "export": PATH}, and prints one for each. With "partitions", one object a
-source, each partition value is a string column of its source, and rows may come in any order.
+Reads one JSON object a line, {"sources": [PATH, ...], "export": PATH}, and prints one for each. With "partitions",
+one object a source, each partition value is a string column of its source, and rows may come in any order.
 What is printed is {"outcome": "equal" | "wrong" | "unreadable", "rows": N, "columns": N, "reason": "..."}
 "unreadable" says that pyarrow itself refuses the source, so that nothing can be said about equality.
 
 Equal means: the same columns by name, the same rows in the same order, and in each cell the same value: integers and
-decimals exactly, floats bit by bit (any NaN equals any NaN), timestamps as their integer and unit's instant, maps as sets of
-entries, null apart from empty. Physical variants of one type (dictionary, large_, view) are one type.
+decimals exactly, floats bit by bit (any NaN equals any NaN), timestamps as their integer and unit's instant, maps
+as sets of entries, null apart from empty. Physical variants of one type (dictionary, large_, view) are one type.
 """
 
 import decimal
@@ -111,8 +111,10 @@ def kind(t):
     if pa.types.is_dictionary(t):
         return kind(t.value_type)
     for name, test in (
-        ("null", pa.types.is_null), ("bool", pa.types.is_boolean), ("int", pa.types.is_integer), ("float", pa.types.is_floating),
-        ("decimal", pa.types.is_decimal), ("date", pa.types.is_date), ("timestamp", pa.types.is_timestamp), ("time", pa.types.is_time),
+        ("null", pa.types.is_null), ("bool", pa.types.is_boolean), ("int", pa.types.is_integer),
+        ("float", pa.types.is_floating),
+        ("decimal", pa.types.is_decimal), ("date", pa.types.is_date), ("timestamp", pa.types.is_timestamp),
+        ("time", pa.types.is_time),
         ("duration", pa.types.is_duration), ("map", pa.types.is_map), ("struct", pa.types.is_struct),
     ):
         if test(t):
@@ -176,7 +178,8 @@ def judge(sources, export, partitions=None):
         why = compare(source, read_export(export), unordered=partitions is not None)
     except Exception as e:
         why = "%s: %s" % (type(e).__name__, str(e).split("\n")[0][:300])
-    return {"outcome": "wrong" if why else "equal", "rows": source.num_rows, "columns": source.num_columns, "reason": why or ""}
+    return {"outcome": "wrong" if why else "equal", "rows": source.num_rows, "columns": source.num_columns,
+            "reason": why or ""}
 
 
 if __name__ == "__main__":

@@ -52,7 +52,8 @@ func python(t *testing.T) string {
 func buildDSI(t *testing.T) string {
 	bin := filepath.Join(t.TempDir(), "dsi")
 	// With the tags of make test, so that what that compiled is linked.
-	out, err := exec.Command("go", "build", "-tags", "invariants,pebblegozstd", "-o", bin, "github.com/dsistore/dsistore/tools/cmd/dsi").CombinedOutput()
+	out, err := exec.Command("go", "build", "-tags", "invariants,pebblegozstd", "-o", bin,
+		"github.com/dsistore/dsistore/tools/cmd/dsi").CombinedOutput()
 	if err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
@@ -105,7 +106,8 @@ func TestCorpus(t *testing.T) {
 	report(t, dir, outcomes)
 }
 
-// TestHiveLayouts does the same with whole directories in Hive layout, whose partition values are columns of the export.
+// TestHiveLayouts does the same with whole directories in Hive layout, whose partition values are columns of the
+// export.
 func TestHiveLayouts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short")
@@ -137,8 +139,8 @@ func TestHiveLayouts(t *testing.T) {
 	report(t, dir, outcomes)
 }
 
-// partitionOf splits a path into what stands before its first key=value directory, and the values; Hive's default partition
-// is null.
+// partitionOf splits a path into what stands before its first key=value directory, and the values; Hive's default
+// partition is null.
 func partitionOf(path string) (root string, values map[string]any) {
 	root, values = filepath.Dir(path), map[string]any{}
 	for strings.Contains(filepath.Base(root), "=") {

@@ -5,6 +5,6 @@
 //	  │                                                      │
 //	  └───────────────── compare.py (pyarrow) ───────────────┘
 //
-// A file may be equal, or refused in one line that says why. It may never be wrong, panic or hang. The corpus is not part
-// of the project: the test skips without it.
+// A file may be equal, or refused in one line that says why. It may never be wrong, panic or hang. The corpus is not
+// part of the project: the test skips without it.
 package corpus

@@ -38,7 +38,8 @@ func derived(file string) func(*testing.T, string) ([]string, []string) {
 
 func retailPaths(t *testing.T, dir string) ([]string, []string) {
 	out := t.TempDir()
-	if _, err := retail.Derive(filepath.Join(dir, "recsys", "online-retail", "data", "retail-data", "by-day"), out); err != nil {
+	if _, err := retail.Derive(filepath.Join(dir, "recsys", "online-retail", "data", "retail-data", "by-day"),
+		out); err != nil {
 		t.Fatal(err)
 	}
 	return []string{out}, hiveFiles(t, out)
@@ -84,7 +85,8 @@ func TestRecsys(t *testing.T) {
 					c.scan(features, size, out)
 				}
 			}
-			t.Logf("%d rows, %d features, %d values compared (projections from seed %d)", m.rows, len(all), c.compared, seed)
+			t.Logf("%d rows, %d features, %d values compared (projections from seed %d)", m.rows, len(all), c.compared,
+				seed)
 		})
 	}
 }
@@ -303,7 +305,8 @@ func (c *checker) matrix(plan *reader.Plan, m *reader.Matrix, rows []int, given 
 				value = float32(v)
 			}
 			if null != (want[row] == nil) || math.Float32bits(got) != math.Float32bits(value) {
-				c.t.Fatalf("feature %s, source row %d: got %v (null %v), want %v", plan.Features[f].Name, row, got, null, want[row])
+				c.t.Fatalf("feature %s, source row %d: got %v (null %v), want %v", plan.Features[f].Name, row, got,
+					null, want[row])
 			}
 		}
 		c.compared += len(rows)

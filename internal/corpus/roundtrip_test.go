@@ -20,7 +20,8 @@ type storedFeature struct {
 
 // parquetLacks are the logical types that Parquet has no place for, and what its own stand for; the values are kept.
 var parquetLacks = map[string]string{
-	"date64": "date32", "time32[s]": "time32[ms]", "timestamp[s]": "timestamp[ms]", "timestamp[s, tz=UTC]": "timestamp[ms, tz=UTC]",
+	"date64": "date32", "time32[s]": "time32[ms]", "timestamp[s]": "timestamp[ms]",
+	"timestamp[s, tz=UTC]": "timestamp[ms, tz=UTC]",
 }
 
 // sameMoments is Python that compares the columns of two exports whose types differ, unit apart.

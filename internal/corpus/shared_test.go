@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// sameRows is Python that reads an export with and without dictionaries and views, and fails unless their rows and nulls are
-// the same. Views are read value by value: pyarrow 26 casts list views to lists wrongly where later ones start earlier.
+// sameRows is Python that reads an export with and without dictionaries and views, and fails unless their rows and
+// nulls are the same. Views are read value by value: pyarrow 26 casts list views to lists wrongly where later ones
+// start earlier.
 const sameRows = `
 import sys, pyarrow as pa
 
@@ -60,7 +61,9 @@ func TestSharedExports(t *testing.T) {
 	for file, dedup := range map[string]string{
 		"plain.arrows": "kjt", "ikjt.arrows": "ikjt", "partial.arrows": "partial", "partial.arrow": "partial",
 	} {
-		run(bin, "export", "store", "ads", "--to", file, "--dedup="+dedup, "--features", "click,item_list_00000,user_history_00001,user_list_00002,user_scored_*")
+		run(bin, "export", "store", "ads", "--to", file, "--dedup="+dedup, "--features",
+			"click,item_list_00000,user_history_00001,user_list_00002,user_scored_*")
 	}
-	t.Log(run(py, "-c", sameRows, "plain.arrows", "ikjt.arrows", "dictionary", "partial.arrows", "list_view", "partial.arrow", "list_view"))
+	t.Log(run(py, "-c", sameRows, "plain.arrows", "ikjt.arrows", "dictionary", "partial.arrows", "list_view",
+		"partial.arrow", "list_view"))
 }

@@ -115,7 +115,8 @@ func TestNothingToFindCostsNothing(t *testing.T) {
 			}
 		}
 		if on["some"].Length > off["some"].Length {
-			t.Errorf("seed %d: nulls take %d bytes, %d with nothing looked for", seed, on["some"].Length, off["some"].Length)
+			t.Errorf("seed %d: nulls take %d bytes, %d with nothing looked for", seed, on["some"].Length,
+				off["some"].Length)
 		}
 		if report.Duplicates.Partial != 0 {
 			t.Errorf("%+v", report.Duplicates)
@@ -126,8 +127,8 @@ func TestNothingToFindCostsNothing(t *testing.T) {
 // foundBytes is what field 2 of a directory takes at most, which is stored twice, with its stripes' slots.
 const foundBytes = 64
 
-// Whatever repeats in a random table, no feature takes much more than without looking, and the table takes less: what was
-// seen in the stripes that were examined may not hold in the others.
+// Whatever repeats in a random table, no feature takes much more than without looking, and the table takes less: what
+// was seen in the stripes that were examined may not hold in the others.
 func TestRandomTablesPay(t *testing.T) {
 	onlyWhole(t)
 	for seed := range uint64(2) {
@@ -151,23 +152,26 @@ func TestRandomTablesPay(t *testing.T) {
 			}
 			rows = append(rows, r)
 		}
-		offReport, off := ingestRows(t, rows, Options{Options: writer.Options{Dedup: writer.DedupOff, StripeRows: 1000}})
+		offReport, off := ingestRows(t, rows, Options{Options: writer.Options{Dedup: writer.DedupOff,
+			StripeRows: 1000}})
 		for _, d := range dedupSteps[1:] {
 			report, on := ingestRows(t, rows, Options{Options: writer.Options{Dedup: d, StripeRows: 1000}})
 			for name := range keep {
 				if e := on[name]; e.Length > off[name].Length+off[name].Length/16+foundBytes {
-					t.Errorf("seed %d, %s: %s (kept %.2f) takes %d bytes, %d with nothing looked for", seed, d, name, keep[name], e.Length, off[name].Length)
+					t.Errorf("seed %d, %s: %s (kept %.2f) takes %d bytes, %d with nothing looked for", seed, d, name,
+						keep[name], e.Length, off[name].Length)
 				}
 			}
 			if report.BytesOut > offReport.BytesOut {
-				t.Errorf("seed %d, %s: %d bytes, %d with nothing looked for", seed, d, report.BytesOut, offReport.BytesOut)
+				t.Errorf("seed %d, %s: %d bytes, %d with nothing looked for", seed, d, report.BytesOut,
+					offReport.BytesOut)
 			}
 		}
 	}
 }
 
-// A first stripe that is not like the others decides nothing: neither does what repeats only there make a group or a form that
-// the rest pays for, nor does what repeats everywhere else stay unseen.
+// A first stripe that is not like the others decides nothing: neither does what repeats only there make a group or a
+// form that the rest pays for, nor does what repeats everywhere else stay unseen.
 func TestFirstStripeIsNotTypical(t *testing.T) {
 	onlyWhole(t)
 	const stripe, stripes = 1000, 12
@@ -187,20 +191,24 @@ func TestFirstStripeIsNotTypical(t *testing.T) {
 			}
 			rows = append(rows, r)
 		}
-		offReport, _ := ingestRows(t, rows, Options{Options: writer.Options{Dedup: writer.DedupOff, StripeRows: stripe}})
+		offReport, _ := ingestRows(t, rows, Options{Options: writer.Options{Dedup: writer.DedupOff,
+			StripeRows: stripe}})
 		report, _ := ingestRows(t, rows, Options{Options: writer.Options{StripeRows: stripe}})
-		t.Logf("the first stripe repeats %v: %d bytes, %d with nothing looked for; %+v", firstRepeats, report.BytesOut, offReport.BytesOut, report.Duplicates)
+		t.Logf("the first stripe repeats %v: %d bytes, %d with nothing looked for; %+v", firstRepeats, report.BytesOut,
+			offReport.BytesOut, report.Duplicates)
 		if firstRepeats && report.BytesOut > offReport.BytesOut+offReport.BytesOut/100 {
 			t.Errorf("%d bytes, %d with nothing looked for", report.BytesOut, offReport.BytesOut)
 		}
-		if !firstRepeats && (report.Duplicates.Groups != 1 || report.Duplicates.GroupFeatures < 12 || report.BytesOut > offReport.BytesOut) {
-			t.Errorf("%d bytes, %d with nothing looked for; %+v", report.BytesOut, offReport.BytesOut, report.Duplicates)
+		if !firstRepeats && (report.Duplicates.Groups != 1 || report.Duplicates.GroupFeatures < 12 ||
+			report.BytesOut > offReport.BytesOut) {
+			t.Errorf("%d bytes, %d with nothing looked for; %+v", report.BytesOut, offReport.BytesOut,
+				report.Duplicates)
 		}
 	}
 }
 
-// Each step makes the generated table smaller, or leaves it as it is: what was estimated holds in encoded bytes. The report
-// and the index say what was found.
+// Each step makes the generated table smaller, or leaves it as it is: what was estimated holds in encoded bytes. The
+// report and the index say what was found.
 func TestStepsPay(t *testing.T) {
 	onlyWhole(t)
 	dir := t.TempDir()
@@ -218,7 +226,8 @@ func TestStepsPay(t *testing.T) {
 	for _, f := range s.Files {
 		paths = append(paths, f.Path)
 	}
-	o := Options{SessionKey: workload.SessionColumn, TimeKey: workload.TimeColumn, Options: writer.Options{StripeRows: 4000}}
+	o := Options{SessionKey: workload.SessionColumn, TimeKey: workload.TimeColumn,
+		Options: writer.Options{StripeRows: 4000}}
 	before := int64(0)
 	for _, o.Dedup = range dedupSteps {
 		report, entries := ingestFiles(t, paths, o)
@@ -241,9 +250,11 @@ func TestStepsPay(t *testing.T) {
 			}
 		}
 		if slots != d.Slots || partial != d.Partial || groups != int64(d.Groups) || saved < d.BytesSaved {
-			t.Errorf("%s: the index has %d slots, %d partial duplicates, %d groups, %d bytes saved: %+v", o.Dedup, slots, partial, groups, saved, d)
+			t.Errorf("%s: the index has %d slots, %d partial duplicates, %d groups, %d bytes saved: %+v", o.Dedup,
+				slots, partial, groups, saved, d)
 		}
-		if (d.Groups > 0) != (o.Dedup == writer.DedupGroups) || (d.Partial > 0) != (o.Dedup == writer.DedupGroups || o.Dedup == writer.DedupPartial) {
+		if (d.Groups > 0) != (o.Dedup == writer.DedupGroups) || (d.Partial > 0) != (o.Dedup == writer.DedupGroups ||
+			o.Dedup == writer.DedupPartial) {
 			t.Errorf("%s: %+v", o.Dedup, d)
 		}
 		for _, f := range features {
@@ -256,7 +267,8 @@ func TestStepsPay(t *testing.T) {
 			}
 			// Histories slide, newest or oldest first, and drop what is past their length.
 			if n := int(e.Meta.Found.Partial); d.Partial > 0 && n < slots/3 {
-				t.Errorf("%s: %s (oldest first %v) has %d partial duplicates of %d slots", o.Dedup, f.Name, f.OldestFirst, n, slots)
+				t.Errorf("%s: %s (oldest first %v) has %d partial duplicates of %d slots", o.Dedup, f.Name,
+					f.OldestFirst, n, slots)
 			}
 		}
 		if o.Dedup != writer.DedupOff && d.Factor < 2 {

@@ -79,9 +79,10 @@ func (e *engine) number(file int, p storage.Partition) (uint32, error) {
 	return e.partition(p, e.files[file].Path)
 }
 
-// numberDirectories numbers the partitions that directories name in the order of the files: partitions are written in the order of their
-// numbers, and what the writer finds out about features goes from one to the next, so that the same dump makes the same segments whichever file is
-// read first. Where columns partition the rows, too, the order is that in which values are first read. It is called with mu held.
+// numberDirectories numbers the partitions that directories name in the order of the files: partitions are written in
+// the order of their numbers, and what the writer finds out about features goes from one to the next, so that the same
+// dump makes the same segments whichever file is read first. Where columns partition the rows, too, the order is that
+// in which values are first read. It is called with mu held.
 func (e *engine) numberDirectories() error {
 	for i := range e.files {
 		if _, err := e.partition(e.files[i].Partition, e.files[i].Path); err != nil {
@@ -98,7 +99,8 @@ func (e *engine) partition(p storage.Partition, file string) (uint32, error) {
 		return n, nil
 	}
 	if len(e.parts) == maxPartitions {
-		return 0, fmt.Errorf("%s: more than %d partitions: partition by a column with fewer values", file, maxPartitions)
+		return 0, fmt.Errorf("%s: more than %d partitions: partition by a column with fewer values", file,
+			maxPartitions)
 	}
 	if err := e.checkKeys(p, file); err != nil {
 		return 0, err

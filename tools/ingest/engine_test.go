@@ -21,7 +21,8 @@ import (
 )
 
 // dedupSteps are in the order in which steps build on each other.
-var dedupSteps = []writer.Dedup{writer.DedupOff, writer.DedupRuns, writer.DedupSlots, writer.DedupPartial, writer.DedupGroups}
+var dedupSteps = []writer.Dedup{writer.DedupOff, writer.DedupRuns, writer.DedupSlots, writer.DedupPartial,
+	writer.DedupGroups}
 
 func TestMain(m *testing.M) {
 	if job := os.Getenv(childEnv); job != "" {
@@ -67,14 +68,16 @@ func (d *dump) sources(fail map[int]int) []source.File {
 }
 
 var fakeTypes = [][]vector.Type{ // types of a feature, in the order in which it may widen
-	{{Kind: vector.Dense, Elem: vector.Int8}, {Kind: vector.Dense, Elem: vector.Int32}, {Kind: vector.Dense, Elem: vector.Float64}},
+	{{Kind: vector.Dense, Elem: vector.Int8}, {Kind: vector.Dense, Elem: vector.Int32}, {Kind: vector.Dense,
+		Elem: vector.Float64}},
 	{{Kind: vector.Dense, Elem: vector.Bool}},
 	{{Kind: vector.Dense, Elem: vector.Uint64}},
 	{{Kind: vector.Dense, Elem: vector.Int16}},
 	{{Kind: vector.Dense, Elem: vector.Float32}, {Kind: vector.Dense, Elem: vector.Float64}},
 	{{Kind: vector.Sparse, Elem: vector.Int64}},
 	{{Kind: vector.Sparse, Elem: vector.Uint16}, {Kind: vector.Sparse, Elem: vector.Uint32}},
-	{{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32}, {Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float64}},
+	{{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32}, {Kind: vector.Weighted, Elem: vector.Int64,
+		Score: vector.Float64}},
 	{{Kind: vector.Embedding, Elem: vector.Float32, Dim: 3}},
 	{{Kind: vector.Embedding, Elem: vector.Int8, Dim: 2}},
 	{{Kind: vector.String}, {Kind: vector.Bytes}},
@@ -135,9 +138,11 @@ func randomDump(t *rapid.T) *dump {
 	if nparts == 50 {
 		maxRows = min(maxRows, 20)
 	}
-	sessionType := rapid.SampledFrom([]vector.Type{{}, {Kind: vector.Dense, Elem: vector.Int64}, {Kind: vector.Dense, Elem: vector.Float32},
+	sessionType := rapid.SampledFrom([]vector.Type{{}, {Kind: vector.Dense, Elem: vector.Int64}, {Kind: vector.Dense,
+		Elem: vector.Float32},
 		{Kind: vector.Dense, Elem: vector.Uint64}, {Kind: vector.String}}).Draw(t, "session")
-	timeType := rapid.SampledFrom([]vector.Type{{}, {Kind: vector.Dense, Elem: vector.Int32}, {Kind: vector.Dense, Elem: vector.Float64}}).Draw(t, "time")
+	timeType := rapid.SampledFrom([]vector.Type{{}, {Kind: vector.Dense, Elem: vector.Int32}, {Kind: vector.Dense,
+		Elem: vector.Float64}}).Draw(t, "time")
 	nulls := rapid.SampledFrom([]float64{0, 0.3, 0.97}).Draw(t, "nulls")
 	d := &dump{}
 	final := map[string]vector.Type{}
@@ -372,7 +377,8 @@ func TestRowsAreClustered(t *testing.T) {
 		}
 		checkRows(t, d, table, nil)
 		if report.Rows != int64(len(d.rows)) || table.open != 0 || len(table.written) != 0 {
-			t.Fatalf("report says %d rows of %d; %d segments open, %d not committed", report.Rows, len(d.rows), table.open, len(table.written))
+			t.Fatalf("report says %d rows of %d; %d segments open, %d not committed", report.Rows, len(d.rows),
+				table.open, len(table.written))
 		}
 		if opts.Memory == 1 && report.Rows > int64(opts.StripeRows*1000) && report.Spills == 0 {
 			t.Fatal("no memory, and nothing was spilled")
@@ -384,7 +390,8 @@ func TestRowsAreClustered(t *testing.T) {
 	}
 }
 
-// TestFailureLeavesTheTable: an error at any call leaves the table as it was and no segment behind; run again, it completes.
+// TestFailureLeavesTheTable: an error at any call leaves the table as it was and no segment behind; run again, it
+// completes.
 func TestFailureLeavesTheTable(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
@@ -457,7 +464,8 @@ func TestTwice(t *testing.T) {
 		if len(d.rows) == 0 {
 			return
 		}
-		if _, err := testEngine(opts, d, nil, table, dir).run(t.Context()); !errors.Is(err, storage.ErrDuplicateSource) {
+		if _, err := testEngine(opts, d, nil, table, dir).run(t.Context()); !errors.Is(err,
+			storage.ErrDuplicateSource) {
 			t.Fatalf("the same files again: %v", err)
 		}
 		opts.Overwrite = true

@@ -130,7 +130,8 @@ func (t *fakeTable) latest(context.Context) (targetState, error) {
 	return s, t.fail()
 }
 
-func (t *fakeTable) NewSegment(_ context.Context, p storage.Partition, stripeRows []uint32, _ format.Profile) (writer.SegmentWriter, error) {
+func (t *fakeTable) NewSegment(_ context.Context, p storage.Partition, stripeRows []uint32,
+	_ format.Profile) (writer.SegmentWriter, error) {
 	if err := t.fail(); err != nil {
 		return nil, err
 	}
@@ -231,7 +232,8 @@ func (w *fakeStripes) WriteStripe(c *vector.Column) error {
 	return nil
 }
 
-func (s *fakeSegment) AddFeature(_ context.Context, order int, f storage.Feature, write func(writer.StripeWriter) error) error {
+func (s *fakeSegment) AddFeature(_ context.Context, order int, f storage.Feature,
+	write func(writer.StripeWriter) error) error {
 	w := &fakeStripes{s: s, name: f.Name, t: f.Type}
 	if err := write(w); err != nil {
 		return err
@@ -253,7 +255,8 @@ func (s *fakeSegment) AddFeature(_ context.Context, order int, f storage.Feature
 }
 
 // AddGroup takes the slots of the inverse for each feature's.
-func (s *fakeSegment) AddGroup(ctx context.Context, order int, features []storage.Feature, write func([]writer.StripeWriter) error) error {
+func (s *fakeSegment) AddGroup(ctx context.Context, order int, features []storage.Feature,
+	write func([]writer.StripeWriter) error) error {
 	inverse := &fakeInverse{}
 	files := []writer.StripeWriter{inverse}
 	for _, f := range features {

@@ -20,8 +20,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Run ingests what paths hold into a table, which it makes if need be, as one commit, and says what it did. On any error,
-// and when ctx ends first, the table is as it was and the Report says how far it came.
+// Run ingests what paths hold into a table, which it makes if need be, as one commit, and says what it did. On any
+// error, and when ctx ends first, the table is as it was and the Report says how far it came.
 func Run(ctx context.Context, store *storage.Store, table string, paths []string, opts Options) (Report, error) {
 	if err := opts.Validate(); err != nil {
 		return Report{Table: table}, err
@@ -127,7 +127,8 @@ func (e *engine) discard(ctx context.Context, segments []storage.SegmentDescript
 // check finds out what can be known before any work: that there is something to ingest, and that it is new.
 func (e *engine) check(ctx context.Context) error {
 	if len(e.files) == 0 {
-		return errors.New("nothing to ingest: no file found; empty files, and those whose names begin with _ or ., do not count")
+		return errors.New("nothing to ingest: no file found; empty files, and those whose names begin with _ or ., " +
+			"do not count")
 	}
 	if len(e.files) > writer.MaxSources {
 		return fmt.Errorf("%d files in one ingest: want at most %d", len(e.files), writer.MaxSources)
@@ -188,7 +189,8 @@ func (e *engine) checkSource(ctx context.Context, number int) error {
 		return err
 	}
 	if have {
-		return fmt.Errorf("%s: %w: nothing was added; to replace the partitions that it holds, overwrite", f.Path, storage.ErrDuplicateSource)
+		return fmt.Errorf("%s: %w: nothing was added; to replace the partitions that it holds, overwrite", f.Path,
+			storage.ErrDuplicateSource)
 	}
 	return nil
 }
@@ -213,7 +215,8 @@ const maxPrintedPartition = 200
 // Errors about two files of one dump, which match storage.ErrDuplicateSource too.
 var (
 	// ErrSameBytes is matched when they hold the same bytes for the same partition, and Options.TakeCopies is not set.
-	ErrSameBytes error = twiceError("the same bytes for the same partition, which would give each of their rows twice: leave one of them out")
+	ErrSameBytes error = twiceError("the same bytes for the same partition, which would give each of their rows " +
+		"twice: leave one of them out")
 	// ErrSameFile is matched when they are one file, by the same or by another name.
 	ErrSameFile error = twiceError("one and the same file, which would give each of its rows twice: name it once")
 )
@@ -224,8 +227,8 @@ func (e twiceError) Error() string { return string(e) }
 
 func (twiceError) Is(target error) bool { return target == storage.ErrDuplicateSource }
 
-// checkSources completes the fingerprints after reading and refuses two files with the same rows, unless copies are taken. The
-// fingerprint of a copy has its number.
+// checkSources completes the fingerprints after reading and refuses two files with the same rows, unless copies are
+// taken. The fingerprint of a copy has its number.
 func (e *engine) checkSources(ctx context.Context) error {
 	same := make(map[string][]sourceFile, len(e.files)) // by fingerprint
 	for i := range e.files {
@@ -300,9 +303,11 @@ func (e *engine) read(ctx context.Context) error {
 		return fmt.Errorf("nothing to ingest: none of %d files could be read", dropped)
 	}
 	if !slices.ContainsFunc(e.schema.list, func(f *feature) bool { return f.seen }) {
-		return fmt.Errorf("nothing to ingest: no file has a column that is stored (%d files, %d rows)", len(e.files), e.report.Rows)
+		return fmt.Errorf("nothing to ingest: no file has a column that is stored (%d files, %d rows)", len(e.files),
+			e.report.Rows)
 	}
-	for name, key := range map[string]*feature{e.opts.SessionKey: e.schema.sessionKey(), e.opts.TimeKey: e.schema.timeKey()} {
+	for name, key := range map[string]*feature{e.opts.SessionKey: e.schema.sessionKey(),
+		e.opts.TimeKey: e.schema.timeKey()} {
 		if name != "" && (key == nil || !key.seen) {
 			return fmt.Errorf("no file has the key %q", name)
 		}

@@ -120,7 +120,8 @@ func runChild(t *testing.T, j childJob, after time.Duration) (took time.Duration
 	took = time.Since(start)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() && status.Signal() == syscall.SIGKILL {
+		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() &&
+			status.Signal() == syscall.SIGKILL {
 			return took, true
 		}
 	}
@@ -130,8 +131,8 @@ func runChild(t *testing.T, j childJob, after time.Duration) (took time.Duration
 	return took, false
 }
 
-// TestKilledIngest kills ingests at random timestamps, half of them from outside and half at a progress call. Each time the
-// store opens, verifies deep and holds a committed snapshot, whole, and the ingest run again completes.
+// TestKilledIngest kills ingests at random timestamps, half of them from outside and half at a progress call. Each time
+// the store opens, verifies deep and holds a committed snapshot, whole, and the ingest run again completes.
 func TestKilledIngest(t *testing.T) {
 	kills := 6
 	if raceEnabled {
@@ -155,7 +156,8 @@ func TestKilledIngest(t *testing.T) {
 	version, number, dead, committed := 1, uint64(0), 0, 0
 	for dead < kills {
 		if number%20 == 0 {
-			// A new store, since verifying reads every snapshot. The first ingest is left alone: it says how long one takes.
+			// A new store, since verifying reads every snapshot. The first ingest is left alone: it says how long one
+			// takes.
 			root, held = t.TempDir(), dumpRows(version, rows)
 			whole, _ = runChild(t, childJob{Store: root, Dump: writeDump(t, dumps, held)}, 0)
 			number = 1

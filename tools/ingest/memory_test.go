@@ -41,7 +41,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	if peak == 0 {
 		t.Skip("the system does not say what a process held")
 	}
-	t.Logf("%d MiB decoded in %d runs, memory %d MiB, peak %d MiB", report.BytesRaw>>20, report.Spills, budget>>20, peak>>20)
+	t.Logf("%d MiB decoded in %d runs, memory %d MiB, peak %d MiB", report.BytesRaw>>20, report.Spills, budget>>20,
+		peak>>20)
 	// Beside the budget: the program itself, and what the runtime's soft limit lets through.
 	// Some 44 MiB of a peak are the test binary's own mapped pages, and grow with it.
 	if most := int64(budget + 64<<20); peak > most {

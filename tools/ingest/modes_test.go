@@ -90,7 +90,10 @@ func storedBits(t *testing.T, s *storage.Store) (map[string][]string, []string, 
 		if err != nil {
 			t.Fatal(err)
 		}
-		slices.SortFunc(entries, func(a, b *storage.FeatureEntry) int { return strings.Compare(a.Meta.Name, b.Meta.Name) })
+		slices.SortFunc(entries, func(a, b *storage.FeatureEntry) int {
+			return strings.Compare(a.Meta.Name,
+				b.Meta.Name)
+		})
 		inverses := map[storage.FeatureID][]*vector.Column{}
 		for _, kind := range []bool{true, false} { // inverses first
 			for _, e := range entries {
@@ -121,14 +124,16 @@ func storedBits(t *testing.T, s *storage.Store) (map[string][]string, []string, 
 						inverse = inverses[storage.FeatureID(e.Meta.Group)][i]
 					}
 					c := vector.NewColumn(e.Meta.Type)
-					if err := decoder.DecodeStripe(c, e.Meta, i, file[st.Offset:st.Offset+st.Length], inverse); err != nil {
+					if err := decoder.DecodeStripe(c, e.Meta, i, file[st.Offset:st.Offset+st.Length],
+						inverse); err != nil {
 						t.Fatalf("%s stripe %d: %v", e.Meta.Name, i, err)
 					}
 					if err := c.Validate(); err != nil {
 						problems = append(problems, fmt.Sprintf("%s stripe %d: %v", e.Meta.Name, i, err))
 					}
 					if kind {
-						inverses[storage.FeatureID(e.Meta.Feature)] = append(inverses[storage.FeatureID(e.Meta.Feature)], c)
+						id := storage.FeatureID(e.Meta.Feature)
+						inverses[id] = append(inverses[id], c)
 						continue
 					}
 					for row := range c.Rows {
@@ -162,14 +167,18 @@ type modeColumn struct {
 var modeTypes = []arrow.DataType{
 	arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Int8, arrow.FixedWidthTypes.Boolean, arrow.PrimitiveTypes.Float32,
 	arrow.PrimitiveTypes.Float64, arrow.BinaryTypes.String, arrow.BinaryTypes.Binary,
-	arrow.ListOf(arrow.PrimitiveTypes.Int64), arrow.ListOf(arrow.PrimitiveTypes.Float32), arrow.ListOf(arrow.PrimitiveTypes.Uint64),
-	arrow.ListOf(arrow.StructOf(arrow.Field{Name: "id", Type: arrow.PrimitiveTypes.Int64}, arrow.Field{Name: "w", Type: arrow.PrimitiveTypes.Float32})),
-	arrow.ListOf(arrow.StructOf(arrow.Field{Name: "id", Type: arrow.PrimitiveTypes.Int32}, arrow.Field{Name: "w", Type: arrow.PrimitiveTypes.Float64})),
+	arrow.ListOf(arrow.PrimitiveTypes.Int64), arrow.ListOf(arrow.PrimitiveTypes.Float32),
+	arrow.ListOf(arrow.PrimitiveTypes.Uint64),
+	arrow.ListOf(arrow.StructOf(arrow.Field{Name: "id", Type: arrow.PrimitiveTypes.Int64}, arrow.Field{Name: "w",
+		Type: arrow.PrimitiveTypes.Float32})),
+	arrow.ListOf(arrow.StructOf(arrow.Field{Name: "id", Type: arrow.PrimitiveTypes.Int32}, arrow.Field{Name: "w",
+		Type: arrow.PrimitiveTypes.Float64})),
 	arrow.FixedSizeListOf(3, arrow.PrimitiveTypes.Float32),
 }
 
 // floatBits are what is equal as numbers but not as bits, and the other way round.
-var floatBits = []float64{0, math.Copysign(0, -1), math.NaN(), math.Float64frombits(0xfff8000000000000), math.Float64frombits(0x7ff8000000000002),
+var floatBits = []float64{0, math.Copysign(0, -1), math.NaN(), math.Float64frombits(0xfff8000000000000),
+	math.Float64frombits(0x7ff8000000000002),
 	math.Float64frombits(0x7ff8000020000000), math.Inf(1), 1.5, 5e-324}
 
 // next returns the value of the next row: nil, an int64, a float64, a string, or a []modeItem.
@@ -289,7 +298,8 @@ func writeModes(t *testing.T, rng *rand.Rand, files, rows int) []string {
 	var columns []*modeColumn
 	for i := range 26 {
 		typ := modeTypes[i%len(modeTypes)]
-		c := &modeColumn{name: fmt.Sprintf("f%02d", i), typ: typ, keep: []float64{0, .5, .9, .99, 1}[rng.IntN(5)], files: -1}
+		c := &modeColumn{name: fmt.Sprintf("f%02d", i), typ: typ, keep: []float64{0, .5, .9, .99, 1}[rng.IntN(5)],
+			files: -1}
 		switch rng.IntN(8) {
 		case 0:
 			c.name = "n" + c.name
@@ -310,7 +320,8 @@ func writeModes(t *testing.T, rng *rand.Rand, files, rows int) []string {
 	var paths []string
 	row := 0
 	for k := range files {
-		fields := []arrow.Field{{Name: "session", Type: arrow.PrimitiveTypes.Int64}, {Name: "time", Type: arrow.PrimitiveTypes.Int64}}
+		fields := []arrow.Field{{Name: "session", Type: arrow.PrimitiveTypes.Int64}, {Name: "time",
+			Type: arrow.PrimitiveTypes.Int64}}
 		var has []*modeColumn
 		for _, c := range columns {
 			if c.files>>k&1 != 0 {
@@ -356,8 +367,8 @@ func writeModes(t *testing.T, rng *rand.Rand, files, rows int) []string {
 	return paths
 }
 
-// Every step of finding duplicates, in any memory, stripes and segments, holds the same rows bit by bit; neither the bytes of the files
-// nor the report depend on how many workers wrote them.
+// Every step of finding duplicates, in any memory, stripes and segments, holds the same rows bit by bit; neither the
+// bytes of the files nor the report depend on how many workers wrote them.
 func TestModesHoldTheSameRows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("dozens of ingests")
@@ -371,7 +382,8 @@ func TestModesHoldTheSameRows(t *testing.T) {
 		paths := writeModes(t, rng, 1+rng.IntN(3), 100+rng.IntN(200))
 		layout := Options{
 			SessionKey: "session", TimeKey: "time",
-			Options: writer.Options{StripeRows: []int{1, 7, 100}[seed], SegmentRows: []int{60, 0, 100}[seed], Memory: []int64{200_000, 0, 2 << 20}[seed]},
+			Options: writer.Options{StripeRows: []int{1, 7, 100}[seed], SegmentRows: []int{60, 0, 100}[seed],
+				Memory: []int64{200_000, 0, 2 << 20}[seed]},
 		}
 		var want map[string][]string
 		for _, d := range append(slices.Clone(dedupSteps), writer.DedupAuto) {
@@ -398,7 +410,8 @@ func TestModesHoldTheSameRows(t *testing.T) {
 				for name, rows := range want {
 					for r := range rows {
 						if len(got[name]) != len(rows) || got[name][r] != rows[r] {
-							t.Errorf("seed %d, %s, %+v: %s row %d is %.100s, want %.100s", seed, d, layout, name, r, got[name][r], rows[r])
+							t.Errorf("seed %d, %s, %+v: %s row %d is %.100s, want %.100s", seed, d, layout, name, r,
+								got[name][r], rows[r])
 							break
 						}
 					}
@@ -406,16 +419,21 @@ func TestModesHoldTheSameRows(t *testing.T) {
 				if i == 0 {
 					first, firstReport = hash, report
 					u := report.Duplicates
-					if u.Factor < 1 || u.Slots > u.RowSlots || u.Partial > u.Slots || d == writer.DedupOff && (u.Factor != 1 || u.Slots != u.RowSlots || u.Partial+int64(u.Groups) != 0 || u.BytesSaved != 0) {
+					if u.Factor < 1 || u.Slots > u.RowSlots || u.Partial > u.Slots || d == writer.DedupOff &&
+						(u.Factor != 1 || u.Slots != u.RowSlots || u.Partial+int64(u.Groups) != 0 ||
+							u.BytesSaved != 0) {
 						t.Errorf("seed %d, %s: %+v", seed, d, u)
 					}
 					continue
 				}
-				if f := firstReport; report.Duplicates != f.Duplicates || report.Stripes != f.Stripes || report.Segments != f.Segments {
-					t.Errorf("seed %d, %s, %d workers: the report says %+v, said %+v", seed, d, workers, report.Duplicates, f.Duplicates)
+				if f := firstReport; report.Duplicates != f.Duplicates || report.Stripes != f.Stripes ||
+					report.Segments != f.Segments {
+					t.Errorf("seed %d, %s, %d workers: the report says %+v, said %+v", seed, d, workers,
+						report.Duplicates, f.Duplicates)
 				}
 				if hash != first {
-					t.Errorf("seed %d, %s, %d workers, %+v: the files hold other bytes than before", seed, d, workers, layout)
+					t.Errorf("seed %d, %s, %d workers, %+v: the files hold other bytes than before", seed, d, workers,
+						layout)
 				}
 			}
 		}

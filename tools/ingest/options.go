@@ -25,26 +25,27 @@ type Options struct {
 	MappingFile string // default none
 	DDLFile     string // default none
 
-	// SessionKey names the column whose equal values make a session; rows of a partition are clustered by it, then ordered by
-	// TimeKey, then as in the source. Default: the feature with that role in the mapping, else in the table, else none: the
-	// source's order is kept.
+	// SessionKey names the column whose equal values make a session; rows of a partition are clustered by it, then
+	// ordered by TimeKey, then as in the source. Default: the feature with that role in the mapping, else in the table,
+	// else none: the source's order is kept.
 	SessionKey string
 	TimeKey    string // default as for SessionKey
 
-	// PartitionBy names a column whose value becomes the last key of each row's partition. The column is no feature then,
-	// as in Hive. Default: the keys of the table's partitions that the directories do not give, if any.
+	// PartitionBy names a column whose value becomes the last key of each row's partition. The column is no feature
+	// then, as in Hive. Default: the keys of the table's partitions that the directories do not give, if any.
 	PartitionBy string
 
 	// Overwrite replaces the partitions that the dump has rows of, instead of appending to them, and lets sources be
 	// ingested again. Default false.
 	Overwrite bool
 
-	// TakeCopies takes each of several files that hold the same bytes for the same partition. Default false: they are refused.
+	// TakeCopies takes each of several files that hold the same bytes for the same partition. Default false: they are
+	// refused.
 	TakeCopies bool
 
 	OnBadRow BadRow // default BadRowFail
-	// BadRowReport is the file that lists quarantined rows as JSON lines; it is made when the first one is found, and an
-	// existing one is replaced. Default none.
+	// BadRowReport is the file that lists quarantined rows as JSON lines; it is made when the first one is found, and
+	// an existing one is replaced. Default none.
 	BadRowReport string
 
 	// Stdin is what the path "-" reads. Default os.Stdin.
@@ -52,10 +53,12 @@ type Options struct {
 	// Records, when set, are what the path "-" reads instead. They stay the caller's, who closes them after Run.
 	Records *source.Records
 
-	// Popularity says which features are read most; they lie together in packs. Default: not known, small ones come first.
+	// Popularity says which features are read most; they lie together in packs. Default: not known, small ones come
+	// first.
 	Popularity writer.Popularity
 
-	// How segments are written. Workers read files, too. The profile becomes the table's, for later ingests; NsPerByte is not remembered.
+	// How segments are written. Workers read files, too. The profile becomes the table's, for later ingests; NsPerByte
+	// is not remembered.
 	writer.Options
 
 	// Progress, when set, is called now and then, from one goroutine at a time. It must not block.

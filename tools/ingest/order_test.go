@@ -32,7 +32,8 @@ func (s *lateSource) Close() error {
 	return s.Source.Close()
 }
 
-// TestPartitionsAreInTheOrderOfFiles: segments of directories' partitions are made in the order of the files, whichever is read first.
+// TestPartitionsAreInTheOrderOfFiles: segments of directories' partitions are made in the order of the files, whichever
+// is read first.
 func TestPartitionsAreInTheOrderOfFiles(t *testing.T) {
 	field := &source.Field{Name: "f", Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}}
 	d := &dump{}
@@ -43,7 +44,8 @@ func TestPartitionsAreInTheOrderOfFiles(t *testing.T) {
 		c.Ints = append(c.Ints, 7)
 		c.AddSlot()
 		d.files = append(d.files, fakeFile{path: part, part: p, fields: []*source.Field{field},
-			chunks: []*source.Chunk{{Rows: 1, Partition: p, Fields: []*source.Field{field}, Columns: []*vector.Column{c}}}})
+			chunks: []*source.Chunk{{Rows: 1, Partition: p, Fields: []*source.Field{field},
+				Columns: []*vector.Column{c}}}})
 	}
 	files := d.sources(nil)
 	var others sync.WaitGroup

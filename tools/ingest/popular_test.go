@@ -25,8 +25,10 @@ func TestReadsKeepJobsTogether(t *testing.T) {
 		}
 		return j
 	}
-	// Fetched: 0 and 7 80 times by both, 2, 4 and 6 32 times by a, 1, 3 and 5 48 times by b, as often to a power of two; 8 never.
-	r := &Reads{&usage.Summary{Jobs: []usage.JobTotal{job("a", 5, 32, 0, 2, 4, 6, 7), job("b", 9, 48, 1, 0, 3, 5, 7), job("c", 1, 0, 8)}}}
+	// Fetched: 0 and 7 80 times by both, 2, 4 and 6 32 times by a, 1, 3 and 5 48 times by b, as often to a power of
+	// two; 8 never.
+	r := &Reads{&usage.Summary{Jobs: []usage.JobTotal{job("a", 5, 32, 0, 2, 4, 6, 7), job("b", 9, 48, 1, 0, 3, 5, 7),
+		job("c", 1, 0, 8)}}}
 	popular := r.Popularity(features)
 	order := []int{0, 1, 2, 3, 4, 5, 6, 7, 8}
 	slices.SortStableFunc(order, func(x, y int) int {
@@ -73,7 +75,8 @@ func TestRecentlyRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for ago, id := range map[int]storage.FeatureID{0: 1, 6: 2, 7: 3, 40: 4} {
-		w.Add(&usage.Record{Key: usage.Key{Job: "j", User: "u", Program: "go"}, End: now.AddDate(0, 0, -ago), Counters: usage.Counters{Readers: 1},
+		w.Add(&usage.Record{Key: usage.Key{Job: "j", User: "u", Program: "go"}, End: now.AddDate(0, 0, -ago),
+			Counters: usage.Counters{Readers: 1},
 			Features: []usage.FeatureUse{{ID: id, Name: fmt.Sprint(id), Readers: 1, Stripes: 1}}})
 	}
 	if err := w.Close(ctx); err != nil {

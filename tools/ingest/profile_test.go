@@ -9,8 +9,8 @@ import (
 	"github.com/dsistore/dsistore/writer"
 )
 
-// TestProfilesHoldTheDump: what each profile stores is the dump, the table remembers the profile named last, and what is stored for
-// speed is no smaller than what is balanced, nor that than what is stored for size.
+// TestProfilesHoldTheDump: what each profile stores is the dump, the table remembers the profile named last, and what
+// is stored for speed is no smaller than what is balanced, nor that than what is stored for size.
 func TestProfilesHoldTheDump(t *testing.T) {
 	s := openStore(t, t.TempDir())
 	dumps := t.TempDir()
@@ -20,7 +20,8 @@ func TestProfilesHoldTheDump(t *testing.T) {
 		each = 300
 	}
 	for _, step := range []struct{ asked, want string }{
-		{"", "balanced"}, {"size", "size"}, {"", "size"}, {"speed", "speed"}, {"", "speed"}, {"balanced", "balanced"}, {"", "balanced"},
+		{"", "balanced"}, {"size", "size"}, {"", "size"}, {"speed", "speed"}, {"", "speed"}, {"balanced", "balanced"},
+		{"", "balanced"},
 	} {
 		version++
 		more := dumpRows(version, each)
@@ -43,7 +44,8 @@ func TestProfilesHoldTheDump(t *testing.T) {
 
 func TestProfilesAreOrdered(t *testing.T) {
 	onlyWhole(t)
-	sum, err := workload.Generate(t.Context(), t.TempDir(), workload.Options{Rows: 8000, Sparse: 24, Weighted: 3, Dense: 24})
+	sum, err := workload.Generate(t.Context(), t.TempDir(), workload.Options{Rows: 8000, Sparse: 24, Weighted: 3,
+		Dense: 24})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +55,8 @@ func TestProfilesAreOrdered(t *testing.T) {
 	}
 	var sizes []int64
 	for _, name := range format.ProfileNames() {
-		report, _ := ingestFiles(t, paths, Options{SessionKey: workload.SessionColumn, TimeKey: workload.TimeColumn, Options: writer.Options{Profile: name}})
+		report, _ := ingestFiles(t, paths, Options{SessionKey: workload.SessionColumn, TimeKey: workload.TimeColumn,
+			Options: writer.Options{Profile: name}})
 		sizes = append(sizes, report.BytesOut)
 	}
 	if sizes[0] <= sizes[1] || sizes[1] <= sizes[2] {

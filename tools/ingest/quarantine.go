@@ -23,8 +23,8 @@ type quarantine struct {
 	err   error // of the report, kept until close
 }
 
-// A BadRowLine is one line of the report. RowGroup is absent where there is none; Row and Column are absent where the whole
-// file is left out.
+// A BadRowLine is one line of the report. RowGroup is absent where there is none; Row and Column are absent where the
+// whole file is left out.
 type BadRowLine struct {
 	File     string `json:"file"`
 	RowGroup *int   `json:"row_group,omitempty"`

@@ -41,8 +41,8 @@ type schema struct {
 	time    *feature
 }
 
-// newSchema returns the schema of a table that has the given features. taken are the ids that a new feature must not have, those
-// of features that were dropped or renamed.
+// newSchema returns the schema of a table that has the given features. taken are the ids that a new feature must not
+// have, those of features that were dropped or renamed.
 func newSchema(known []storage.Feature, taken map[storage.FeatureID]bool) *schema {
 	s := &schema{byName: make(map[string]*feature, len(known)), taken: taken}
 	for i := range known {
@@ -81,7 +81,8 @@ func (s *schema) noteRole(f *feature) *feature {
 	return nil
 }
 
-// bind returns the feature that a field of a file is, after widening it to hold the field's type. Errors name both files.
+// bind returns the feature that a field of a file is, after widening it to hold the field's type. Errors name both
+// files.
 func (s *schema) bind(file string, f *source.Field) (*feature, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +128,8 @@ func (x *feature) setRole(file string, role storage.Role) error {
 		x.role = role
 		return nil
 	}
-	return fmt.Errorf("feature %q is a %s in %s, but was a %s before: a feature keeps its role", x.name, role, file, x.role)
+	return fmt.Errorf("feature %q is a %s in %s, but was a %s before: a feature keeps its role", x.name, role, file,
+		x.role)
 }
 
 // noteNoValue remembers that a file has the feature, null in every row and of no type.
@@ -161,14 +163,16 @@ func (x *feature) merge(file string, f *source.Field) error {
 	}
 	if f.OriginColumn != x.originColumn || f.OriginKey != x.originKey {
 		return fmt.Errorf("feature %q comes from %s in %s and from %s in %s: rename one of them with --mapping", x.name,
-			originName(x.name, x.originColumn, x.originKey), x.firstFile, originName(f.Name, f.OriginColumn, f.OriginKey), file)
+			originName(x.name, x.originColumn, x.originKey), x.firstFile, originName(f.Name, f.OriginColumn,
+				f.OriginKey), file)
 	}
 	if f.Type == x.typ {
 		return nil
 	}
 	w, err := vector.Widen(x.typ, f.Type)
 	if err != nil {
-		return fmt.Errorf("feature %q is %v in %s and %v in %s: no type holds both exactly; rename or drop one with --mapping, or say the \"elem\" of its numbers",
+		return fmt.Errorf("feature %q is %v in %s and %v in %s: no type holds both exactly; rename or drop one "+
+			"with --mapping, or say the \"elem\" of its numbers",
 			x.name, x.typ, x.firstFile, f.Type, file)
 	}
 	if keyed := x.role == storage.RoleSessionKey || x.role == storage.RoleTimeKey; keyed && classOf(f.Type) != x.class {
@@ -196,14 +200,15 @@ func (x *feature) checkKnown(file string) error {
 			typeName(k.Type, k.Logical), typeName(x.typ, x.logical), file, mixTable(k.Logical, x.logical))
 	}
 	if _, err := vector.Widen(k.Type, x.typ); err != nil {
-		return fmt.Errorf("feature %q is %v in the table and %v in %s: no type holds both exactly; rename or drop it with --mapping",
+		return fmt.Errorf("feature %q is %v in the table and %v in %s: no type holds both exactly; rename or drop "+
+			"it with --mapping",
 			x.name, k.Type, x.typ, file)
 	}
 	return nil
 }
 
-// stored returns what the feature's files in the new segments say of it. A feature that has no role in the table gets none
-// there, even when this ingest clusters by it.
+// stored returns what the feature's files in the new segments say of it. A feature that has no role in the table gets
+// none there, even when this ingest clusters by it.
 func (x *feature) stored() storage.Feature {
 	f := storage.Feature{
 		Name: x.name, Type: x.typ, Role: x.role, Logical: x.logical,
@@ -272,7 +277,8 @@ func (s *schema) packOrder(p writer.Popularity) []*writer.Feature {
 	return out
 }
 
-// widerDecimal returns the one of two logical types that holds the values of both, stored alike, where they are decimals of one scale.
+// widerDecimal returns the one of two logical types that holds the values of both, stored alike, where they are
+// decimals of one scale.
 func widerDecimal(a, b string) (string, bool) {
 	var p, q, scale, other int
 	if _, err := fmt.Sscanf(a, "decimal(%d, %d)", &p, &scale); err != nil {
@@ -304,7 +310,8 @@ func mixTable(table, file string) string {
 	if mixHint(table, file) == "" {
 		return ""
 	}
-	return fmt.Sprintf(`; say with --mapping that the file's shall be as the table's, {"timestamp": %q}, or give them another name, {"rename": ...}`,
+	return fmt.Sprintf(`; say with --mapping that the file's shall be as the table's, {"timestamp": %q}, or give `+
+		`them another name, {"rename": ...}`,
 		strings.TrimSuffix(strings.TrimPrefix(table, "timestamp["), "]"))
 }
 

@@ -281,7 +281,8 @@ func TestStoreHoldsTheDump(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if report.Spills < 3 || report.Rows != 9000 || report.Partitions != 2 || report.Segments != 6 || report.Features != 5 {
+	if report.Spills < 3 || report.Rows != 9000 || report.Partitions != 2 || report.Segments != 6 ||
+		report.Features != 5 {
 		t.Fatalf("report: %+v", report)
 	}
 	if want := []Phase{PhaseCheck, PhaseRead, PhaseWrite, PhaseCommit}; !slices.Equal(phases, want) {
@@ -321,7 +322,8 @@ func TestIngestTwiceIsRefused(t *testing.T) {
 	opts := testOptions()
 	opts.Overwrite = true
 	opts.TakeCopies = true
-	if _, err := Run(t.Context(), s, "ads", []string{path, path + ".copy.arrow"}, opts); !errors.Is(err, storage.ErrDuplicateSource) || !errors.Is(err, ErrSameFile) {
+	if _, err := Run(t.Context(), s, "ads", []string{path, path + ".copy.arrow"}, opts); !errors.Is(err,
+		storage.ErrDuplicateSource) || !errors.Is(err, ErrSameFile) {
 		t.Fatalf("one file under two names: %v", err)
 	}
 	// Only partition 1 is in the second dump.
@@ -343,8 +345,8 @@ func TestIngestTwiceIsRefused(t *testing.T) {
 	checkStored(t, s, 3, expectedRows(rows))
 }
 
-// TestCopiesAreTaken: files of a dump with the same bytes are refused, or taken each for its rows when that is asked for; the
-// table knows them all afterwards.
+// TestCopiesAreTaken: files of a dump with the same bytes are refused, or taken each for its rows when that is asked
+// for; the table knows them all afterwards.
 func TestCopiesAreTaken(t *testing.T) {
 	s := openStore(t, t.TempDir())
 	dumps := t.TempDir()
@@ -367,7 +369,8 @@ func TestCopiesAreTaken(t *testing.T) {
 		}
 	}
 	opts := testOptions()
-	if _, err := Run(t.Context(), s, "ads", paths, opts); !errors.Is(err, storage.ErrDuplicateSource) || !errors.Is(err, ErrSameBytes) {
+	if _, err := Run(t.Context(), s, "ads", paths, opts); !errors.Is(err, storage.ErrDuplicateSource) ||
+		!errors.Is(err, ErrSameBytes) {
 		t.Fatalf("copies: got %v", err)
 	}
 	opts.TakeCopies = true
@@ -392,7 +395,8 @@ func TestStoreFails(t *testing.T) {
 	operations := int64(1)
 	for n := int64(0); n <= operations; n += 1 + n/8 {
 		for _, mode := range []object.FaultMode{object.FailBefore, object.FailAfter} {
-			for _, arm := range []func(*object.Fault, int64, object.FaultMode){(*object.Fault).FailAt, (*object.Fault).DieAt} {
+			for _, arm := range []func(*object.Fault, int64, object.FaultMode){(*object.Fault).FailAt,
+				(*object.Fault).DieAt} {
 				fault := object.NewFault(object.NewMemory())
 				arm(fault, n, mode)
 				s, failed := storage.Create(t.Context(), fault, storage.Options{})
@@ -411,7 +415,8 @@ func TestStoreFails(t *testing.T) {
 					t.Fatal(err)
 				}
 				number := latest(t, s)
-				if number > 1 || (failed == nil && number != 1) || (failed != nil && mode == object.FailBefore && number != 0) {
+				if number > 1 || (failed == nil && number != 1) || (failed != nil && mode == object.FailBefore &&
+					number != 0) {
 					t.Fatalf("operation %d of %d: snapshot %d after %v", n, operations, number, failed)
 				}
 				if number == 0 {
@@ -428,7 +433,8 @@ func TestStoreFails(t *testing.T) {
 func TestPartitionKeysAgree(t *testing.T) {
 	s := openStore(t, t.TempDir())
 	dumps := t.TempDir()
-	if _, err := Run(t.Context(), s, "ads", []string{writeDump(t, dumps, dumpRows(1, 100))}, testOptions()); err != nil {
+	if _, err := Run(t.Context(), s, "ads", []string{writeDump(t, dumps, dumpRows(1, 100))},
+		testOptions()); err != nil {
 		t.Fatal(err)
 	}
 	opts := testOptions()

@@ -7,7 +7,8 @@ import (
 	"github.com/dsistore/dsistore/writer"
 )
 
-// write puts the rows in order and writes them as segments. The segments that it returns exist even when there is an error.
+// write puts the rows in order and writes them as segments. The segments that it returns exist even when there is an
+// error.
 func (e *engine) write(ctx context.Context) ([]storage.SegmentDescriptor, error) {
 	e.progress.start(PhaseWrite, e.report.BytesRaw)
 	dropped := make([]bool, len(e.files))

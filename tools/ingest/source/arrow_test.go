@@ -39,7 +39,8 @@ func readAll(t *testing.T, s Source) ([]*Chunk, error) {
 		}
 		for i, col := range c.Columns {
 			if err := col.Validate(); err != nil || col.Rows != c.Rows || col.Type != c.Fields[i].Type {
-				t.Fatalf("column %q of %d rows, type %v for %v: %v", c.Fields[i].Name, col.Rows, col.Type, c.Fields[i].Type, err)
+				t.Fatalf("column %q of %d rows, type %v for %v: %v", c.Fields[i].Name, col.Rows, col.Type,
+					c.Fields[i].Type, err)
 			}
 		}
 		out = append(out, c)
@@ -52,7 +53,8 @@ func smallStream(t testing.TB, opts ...ipc.Option) []byte {
 	schema := arrow.NewSchema([]arrow.Field{
 		{Name: "a", Type: arrow.PrimitiveTypes.Int32, Nullable: true},
 		{Name: "l", Type: arrow.ListOf(arrow.PrimitiveTypes.Int64), Nullable: true},
-		{Name: "d", Type: &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}, Nullable: true},
+		{Name: "d", Type: &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8,
+			ValueType: arrow.BinaryTypes.String}, Nullable: true},
 	}, nil)
 	b := arrowarray.NewRecordBuilder(mem, schema)
 	defer b.Release()
@@ -116,8 +118,10 @@ func TestArrowStreamCutShort(t *testing.T) {
 
 // TestBinaryKeys: Hive's older writers left strings as plain bytes, the keys of maps too.
 func TestBinaryKeys(t *testing.T) {
-	schema := arrow.NewSchema([]arrow.Field{{Name: "m", Type: arrow.MapOf(arrow.BinaryTypes.Binary, arrow.PrimitiveTypes.Int32)}}, nil)
-	for key, want := range map[string]string{"é": "m=1 m.é=7\n", "\xff": "a key in a map that is not UTF-8", "": "an empty key"} {
+	schema := arrow.NewSchema([]arrow.Field{{Name: "m", Type: arrow.MapOf(arrow.BinaryTypes.Binary,
+		arrow.PrimitiveTypes.Int32)}}, nil)
+	for key, want := range map[string]string{"é": "m=1 m.é=7\n", "\xff": "a key in a map that is not UTF-8",
+		"": "an empty key"} {
 		b := arrowarray.NewRecordBuilder(memory.DefaultAllocator, schema)
 		m := b.Field(0).(*arrowarray.MapBuilder)
 		m.Append(true)

@@ -1,15 +1,11 @@
 package source
 
 import (
-	"bytes"
 	"encoding/binary"
-	"io"
 	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf16"
-
-	"github.com/dsistore/dsistore/tools/ingest/source/lines"
 )
 
 func utf16Text(order binary.AppendByteOrder, text string) string {
@@ -25,11 +21,14 @@ func TestEncodings(t *testing.T) {
 	long := strings.Repeat("é😀", 3000) // more than a reader converts at once, characters of 2 and of 4 bytes
 	for _, tc := range []struct{ name, encoding, text, want string }{
 		{"latin1", "latin1", "n\xe4me,b\r\n\x80,\xff\x81\r\n", "näme=\"€\" b=\"ÿ\ufffd\"\n"},
-		{"UTF-16 of little ends by its mark", "", utf16Text(binary.LittleEndian, "\ufeffa,b\n"+long+",1\n"), "a=\"" + long + "\" b=\"1\"\n"},
-		{"UTF-16 of big ends by its mark", "latin1", utf16Text(binary.BigEndian, "\ufeffa,b\r\nx,1\r\n"), "a=\"x\" b=\"1\"\n"},
+		{"UTF-16 of little ends by its mark", "", utf16Text(binary.LittleEndian, "\ufeffa,b\n"+long+",1\n"),
+			"a=\"" + long + "\" b=\"1\"\n"},
+		{"UTF-16 of big ends by its mark", "latin1", utf16Text(binary.BigEndian, "\ufeffa,b\r\nx,1\r\n"),
+			"a=\"x\" b=\"1\"\n"},
 		{"UTF-16 without a mark", "UTF-16LE", utf16Text(binary.LittleEndian, "a\nx\n"), "a=\"x\"\n"},
 		{"half of a pair", "utf-16le", utf16Text(binary.LittleEndian, "a\nx") + "\x3d\xd8\n\x00", "a=\"x\ufffd\"\n"},
-		{"cut short", "utf-16le", utf16Text(binary.LittleEndian, "a\nx\n") + "y", "line 3: text in UTF-16 of an odd number of bytes"},
+		{"cut short", "utf-16le", utf16Text(binary.LittleEndian, "a\nx\n") + "y",
+			"line 3: text in UTF-16 of an odd number of bytes"},
 		{"a mark of UTF-8", "", "\xef\xbb\xbfa\nx\n", "a=\"x\"\n"},
 		{"no encoding", "ebcdic", "a\n", `encoding "ebcdic" is none of iso-8859-1, latin1`},
 		{"lines of old Macs", "", "a,b\r1,\"x\ry\"\r2,z\r", "a=\"1\" b=\"x\\ry\"\na=\"2\" b=\"z\"\n"},
@@ -40,9 +39,11 @@ func TestEncodings(t *testing.T) {
 		if tc.encoding != "" {
 			encoding = `, "encoding": "` + tc.encoding + `"`
 		}
-		dir := writeFiles(t, map[string]string{"m.json": `{"text": {"quote": "\"", "header": true` + encoding + `}}`, "a.csv": tc.text})
+		dir := writeFiles(t, map[string]string{"m.json": `{"text": {"quote": "\"", "header": true` + encoding + `}}`,
+			"a.csv": tc.text})
 		chunks, err := readPath(t, filepath.Join(dir, "a.csv"), Options{MappingFile: filepath.Join(dir, "m.json")})
-		if got := dump(chunks); (err != nil || got != tc.want) && (err == nil || !strings.Contains(err.Error(), tc.want) || tc.want == "") {
+		if got := dump(chunks); (err != nil || got != tc.want) && (err == nil ||
+			!strings.Contains(err.Error(), tc.want) || tc.want == "") {
 			t.Errorf("%s: got %.200q, %v; want %.200q", tc.name, got, err, tc.want)
 		}
 	}
@@ -50,11 +51,15 @@ func TestEncodings(t *testing.T) {
 
 // TestJSONOfOldMacs: JSON has no carriage return in a value, so that one alone ends lines too.
 func TestJSONOfOldMacs(t *testing.T) {
-	dir := writeFiles(t, map[string]string{"a.jsonl": "{\"a\":1}\r{\"a\":\"\\r\"}", "b.jsonl": "{\"b\":1,\r\n\"c\":2}\n"})
-	if _, err := readPath(t, filepath.Join(dir, "a.jsonl"), Options{}); err == nil || !strings.Contains(err.Error(), "line 2: a string where lines before it have a number") {
+	dir := writeFiles(t, map[string]string{"a.jsonl": "{\"a\":1}\r{\"a\":\"\\r\"}",
+		"b.jsonl": "{\"b\":1,\r\n\"c\":2}\n"})
+	if _, err := readPath(t, filepath.Join(dir, "a.jsonl"), Options{}); err == nil ||
+		!strings.Contains(err.Error(), "line 2: a string where lines before it have a number") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := readPath(t, filepath.Join(dir, "b.jsonl"), Options{}); err == nil || !strings.Contains(err.Error(), "line 1: the line ends where a key should be: JSON lines have an object a line; jq -c") {
+	if _, err := readPath(t, filepath.Join(dir, "b.jsonl"), Options{}); err == nil ||
+		!strings.Contains(err.Error(),
+			"line 1: the line ends where a key should be: JSON lines have an object a line; jq -c") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -63,27 +68,16 @@ func TestJSONOfOldMacs(t *testing.T) {
 func TestNamesOfNoFeature(t *testing.T) {
 	long := strings.Repeat("x", 4097)
 	for text, want := range map[string]string{
-		`{"` + long + `": 1}`:        `a.jsonl: column "` + long + `": a name of 4097 bytes: want at most 4096 of UTF-8`,
+		`{"` + long + `": 1}`: `a.jsonl: column "` + long + `": a name of 4097 bytes: want at most 4096 of ` +
+			`UTF-8`,
 		`{"m": {"` + long + `": 1}}`: `a name of 4099 bytes`,
 		`{"` + long[1:] + `": 1}`:    "",
 	} {
-		dir := writeFiles(t, map[string]string{"a.jsonl": text, "m.json": `{"columns": {"m": {"map": "explode", "optional": true}}}`})
+		dir := writeFiles(t, map[string]string{"a.jsonl": text,
+			"m.json": `{"columns": {"m": {"map": "explode", "optional": true}}}`})
 		_, err := readPath(t, filepath.Join(dir, "a.jsonl"), Options{MappingFile: filepath.Join(dir, "m.json")})
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%.20s: got %v, want %s", text, err, want)
 		}
-	}
-}
-
-// TestWindows1252 holds the bytes 0x80 to 0x9f to the characters that Unicode's own table says.
-func TestWindows1252(t *testing.T) {
-	const want = "€\ufffd‚ƒ„…†‡ˆ‰Š‹Œ\ufffdŽ\ufffd\ufffd‘’“”•–—˜™š›œ\ufffdžŸ"
-	var b []byte
-	for c := byte(0x80); c < 0xa0; c++ {
-		b = append(b, c)
-	}
-	got, err := io.ReadAll(lines.Charsets["latin1"](bytes.NewReader(b)))
-	if err != nil || string(got) != want {
-		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
 }

@@ -20,7 +20,8 @@ type reading struct {
 }
 
 func (r *reading) equal(o *reading) bool {
-	return slices.Equal(r.fields, o.fields) && slices.Equal(r.rows, o.rows) && slices.Equal(r.bad, o.bad) && r.sum == o.sum
+	return slices.Equal(r.fields, o.fields) && slices.Equal(r.rows, o.rows) && slices.Equal(r.bad, o.bad) &&
+		r.sum == o.sum
 }
 
 // TestThreadsReadTheSame: chunks, the order in which features are found, bad rows and fingerprints do not depend on
@@ -35,7 +36,8 @@ func TestThreadsReadTheSame(t *testing.T) {
 			arrow.Field{Name: fmt.Sprintf("list%d", i), Type: arrow.ListOf(number), Nullable: true},
 			arrow.Field{Name: fmt.Sprintf("map%d", i), Type: entries, Nullable: true},
 			arrow.Field{Name: fmt.Sprintf("struct%d", i), Nullable: true, Type: arrow.StructOf(
-				arrow.Field{Name: "x", Type: number, Nullable: true}, arrow.Field{Name: "m", Type: entries, Nullable: true})})
+				arrow.Field{Name: "x", Type: number, Nullable: true}, arrow.Field{Name: "m", Type: entries,
+					Nullable: true})})
 	}
 	schema := arrow.NewSchema(fields, nil)
 	read := func(threads int) *reading {
@@ -60,14 +62,16 @@ func TestThreadsReadTheSame(t *testing.T) {
 					if i == 7 {
 						end = "}"
 					}
-					fmt.Fprintf(&rows, `%s"n%d": %d, "list%d": [1, %s], "map%d": [{"key": %s, "value": %d}], "struct%d": {"x": %d, "m": [{"key": "s%d", "value": 1}]}%s`,
+					fmt.Fprintf(&rows, `%s"n%d": %d, "list%d": [1, %s], "map%d": [{"key": %s, "value": %d}], `+
+						`"struct%d": {"x": %d, "m": [{"key": "s%d", "value": 1}]}%s`,
 						comma, i, k, i, list, i, key, k, i, k, k%3, end)
 				}
 				if row < 39 {
 					rows.WriteByte(',')
 				}
 			}
-			rec, _, err := arrowarray.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader("["+rows.String()+"]"))
+			rec, _, err := arrowarray.RecordFromJSON(memory.DefaultAllocator, schema,
+				strings.NewReader("["+rows.String()+"]"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,7 +84,8 @@ func TestThreadsReadTheSame(t *testing.T) {
 		in := arrowsource.NewRecords(from, true)
 		defer in.Close()
 		out := &reading{}
-		s, err := fromStdin(t, nil, Options{Format: "arrow", Records: in, Threads: threads, OnBadRow: func(p Place, column string, err error) {
+		s, err := fromStdin(t, nil, Options{Format: "arrow", Records: in, Threads: threads, OnBadRow: func(p Place,
+			column string, err error) {
 			out.bad = append(out.bad, fmt.Sprint(p, column, err))
 		}})
 		if err != nil {
@@ -110,7 +115,8 @@ func TestThreadsReadTheSame(t *testing.T) {
 	}
 	want := read(1)
 	if len(want.bad) == 0 || len(want.rows) == 0 || !slices.Contains(want.fields, "map3.k4") {
-		t.Fatalf("%d bad rows, %d values, %d features: the test says nothing", len(want.bad), len(want.rows), len(want.fields))
+		t.Fatalf("%d bad rows, %d values, %d features: the test says nothing", len(want.bad), len(want.rows),
+			len(want.fields))
 	}
 	for _, threads := range []int{2, 3, 16} {
 		if got := read(threads); !got.equal(want) {
@@ -124,7 +130,8 @@ func TestColumnsMayShareArrays(t *testing.T) {
 	number := arrow.PrimitiveTypes.Int64
 	const unknown = arrowarray.UnknownNullCount
 	values := arrowarray.NewData(number, 6, []*memory.Buffer{
-		memory.NewBufferBytes([]byte{0xff}), memory.NewBufferBytes(arrow.Int64Traits.CastToBytes([]int64{1, 2, 3, 4, 5, 6})),
+		memory.NewBufferBytes([]byte{0xff}), memory.NewBufferBytes(arrow.Int64Traits.CastToBytes([]int64{1, 2, 3, 4, 5,
+			6})),
 	}, nil, unknown, 0)
 	list := arrow.ListOf(number)
 	// The list in the middle is null and has values all the same.

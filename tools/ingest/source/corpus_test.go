@@ -90,7 +90,8 @@ func TestCorpus(t *testing.T) {
 		t.Log("no pyarrow: files are read, ORC files left out, nothing is compared")
 	}
 	csvMapping := filepath.Join(t.TempDir(), "csv.json")
-	if err := os.WriteFile(csvMapping, []byte(`{"text": {"delimiter": ",", "quote": "\"", "header": true}}`), 0o644); err != nil {
+	if err := os.WriteFile(csvMapping, []byte(`{"text": {"delimiter": ",", "quote": "\"", "header": true}}`),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]pyAnswer{}

@@ -10,36 +10,60 @@ import (
 func TestForeignDDL(t *testing.T) {
 	const row = "1\x01x"
 	for _, tc := range []struct{ name, ddl, mapping, text, want string }{
-		{"beeline", "+-----------------+\n|  createtab_stmt |\n+-----------------+\n| CREATE TABLE `t`(  |\n|   `a` int,  |\n|   `s` string COMMENT 'a | b')  |\n+---------+\n",
+		{"beeline", "+-----------------+\n|  createtab_stmt |\n+-----------------+\n| CREATE TABLE `t`(  |\n|   " +
+			"`a` int,  |\n|   `s` string COMMENT 'a | b')  |\n+---------+\n",
 			"", row, `a=1 s="x"`},
-		{"the hive shell", "OK\ncreatetab_stmt\nCREATE TABLE `t`(\n  `a` int, \n  `s` string)\nTime taken: 0.06 seconds, Fetched: 13 row(s)\n", "", row, `a=1 s="x"`},
-		{"a script", "USE db; SET x='a;b';\nDROP TABLE IF EXISTS t; CREATE TABLE t (a int, s string);\nMSCK REPAIR TABLE t;\n", "", row, `a=1 s="x"`},
-		{"two tables", "CREATE TABLE t (a int);\nCREATE EXTERNAL TABLE u (a int);", "", row, "more than one CREATE TABLE"},
+		{"the hive shell", "OK\ncreatetab_stmt\nCREATE TABLE `t`(\n  `a` int, \n  `s` string)\nTime taken: 0.06 " +
+			"seconds, Fetched: 13 row(s)\n", "", row, `a=1 s="x"`},
+		{"a script", "USE db; SET x='a;b';\nDROP TABLE IF EXISTS t; CREATE TABLE t (a int, s string);\nMSCK REPAIR " +
+			"TABLE t;\n", "", row, `a=1 s="x"`},
+		{"two tables", "CREATE TABLE t (a int);\nCREATE EXTERNAL TABLE u (a int);", "", row,
+			"more than one CREATE TABLE"},
 		{"backticks", "CREATE TABLE t (`a``b ` int, `c.d` string)", "", row, "a`b =1 c.d=\"x\""},
-		{"Spark csv", "CREATE TABLE spark_catalog.default.t (\n  a INT COMMENT 'x',\n  s STRING)\nUSING csv\nOPTIONS (\n  'header' = 'true',\n  sep ';;', nullValue '-')\nTBLPROPERTIES (\n  'comment' = 'y')",
+		{"Spark csv", "CREATE TABLE spark_catalog.default.t (\n  a INT COMMENT 'x',\n  s STRING)\nUSING " +
+			"csv\nOPTIONS (\n  'header' = 'true',\n  sep ';;', nullValue '-')\nTBLPROPERTIES (\n  'comment' = " +
+			"'y')",
 			"", "q;;r\n1;;-\n", "a=1 s=null"},
-		{"Spark option", "CREATE TABLE t (a INT) USING csv OPTIONS (dateFormat 'yyyy')", "", row, `the option "dateFormat" is not supported`},
+		{"Spark option", "CREATE TABLE t (a INT) USING csv OPTIONS (dateFormat 'yyyy')", "", row,
+			`the option "dateFormat" is not supported`},
 		{"Spark parquet", "CREATE TABLE t (a INT) USING parquet", "", row, "stored as parquet, this one is text"},
 		{"Spark json", "CREATE TABLE t (a INT) USING json", "", row, "--format jsonl"},
-		{"Spark partition keys", "CREATE TABLE t (a INT, s STRING, ds DATE) USING hive PARTITIONED BY (ds)", "", row, `ds=7: a=1 s="x"`},
-		{"no such partition key", "CREATE TABLE t (a INT) PARTITIONED BY (ds)", "", row, `partitioned by "ds", which is no column`},
+		{"Spark partition keys", "CREATE TABLE t (a INT, s STRING, ds DATE) USING hive PARTITIONED BY (ds)", "", row,
+			`ds=7: a=1 s="x"`},
+		{"no such partition key", "CREATE TABLE t (a INT) PARTITIONED BY (ds)", "", row,
+			`partitioned by "ds", which is no column`},
 		{"no type", "CREATE TABLE t (a, b int)", "", row, `column "a" has no type`},
-		{"constraints", "CREATE TABLE t (a int NOT NULL ENABLE COMMENT 'k', s string COLLATE UTF8_BINARY DEFAULT concat('a,)', 'b'), CONSTRAINT c FOREIGN KEY (a) REFERENCES u(b) DISABLE NOVALIDATE, PRIMARY KEY (a) DISABLE)",
+		{"constraints", "CREATE TABLE t (a int NOT NULL ENABLE COMMENT 'k', s string COLLATE UTF8_BINARY DEFAULT " +
+			"concat('a,)', 'b'), CONSTRAINT c FOREIGN KEY (a) REFERENCES u(b) DISABLE NOVALIDATE, PRIMARY " +
+			"KEY (a) DISABLE)",
 			"", row, `a=1 s="x"`},
-		{"members", "CREATE TABLE t (a int, s struct<$x-y:string COMMENT 'p:q>', `z``z`: int NOT NULL, w bigint>)", "", "1\x01p\x022\x023", "a=1 s=1 s.$x-y=\"p\" s.z`z=2 s.w=3"},
-		{"types without a place", "CREATE TABLE t (a int, u uniontype<int,array<string>>, i interval day to second, z timestamp with local time zone, s struct<v:uniontype<int>,w:int>, n void)",
-			`{"columns": {"u": {"drop": true}, "i": {"drop": true}, "z": {"drop": true}, "s.v": {"drop": true}}}`, "1\x01a\x01b\x01c\x01d\x025\x01\\N", "a=1 s=1 s.w=5 n=null"},
-		{"a union", "CREATE TABLE t (a int, u uniontype<int>)", "", row, `column "u": a union has no place in a table; drop it`},
-		{"an interval", "CREATE TABLE t (a int, u interval_day_time)", "", row, `column "u": intervals have no place in a table; drop it`},
+		{"members", "CREATE TABLE t (a int, s struct<$x-y:string COMMENT 'p:q>', `z``z`: int NOT NULL, w bigint>)", "",
+			"1\x01p\x022\x023", "a=1 s=1 s.$x-y=\"p\" s.z`z=2 s.w=3"},
+		{"types without a place", "CREATE TABLE t (a int, u uniontype<int,array<string>>, i interval day to " +
+			"second, z timestamp with local time zone, s struct<v:uniontype<int>,w:int>, n void)",
+			`{"columns": {"u": {"drop": true}, "i": {"drop": true}, "z": {"drop": true}, "s.v": {"drop": true}}}`,
+			"1\x01a\x01b\x01c\x01d\x025\x01\\N", "a=1 s=1 s.w=5 n=null"},
+		{"a union", "CREATE TABLE t (a int, u uniontype<int>)", "", row,
+			`column "u": a union has no place in a table; drop it`},
+		{"an interval", "CREATE TABLE t (a int, u interval_day_time)", "", row,
+			`column "u": intervals have no place in a table; drop it`},
 		{"CTAS", "CREATE TABLE t STORED AS TEXTFILE AS SELECT 1", "", row, "the statement names no columns"},
 		{"LIKE", "CREATE TABLE t LIKE u", "", row, "the statement names no columns"},
-		{"directories", "CREATE TABLE t (a int, s string) SKEWED BY (a) ON ((1), (2)) STORED AS DIRECTORIES", "", row, `a=1 s="x"`},
-		{"links", "CREATE TABLE t (a int) STORED AS INPUTFORMAT 'org.apache.hadoop.hive.ql.io.SymlinkTextInputFormat' OUTPUTFORMAT 'x'", "", row, "SymlinkTextInputFormat, this one is text"},
-		{"MultiDelimitSerDe", "CREATE TABLE t (a int, s string) ROW FORMAT SERDE 'org.apache.hadoop.hive.serde2.MultiDelimitSerDe' WITH SERDEPROPERTIES ('field.delim'='::')",
+		{"directories", "CREATE TABLE t (a int, s string) SKEWED BY (a) ON ((1), (2)) STORED AS DIRECTORIES", "", row,
+			`a=1 s="x"`},
+		{"links", "CREATE TABLE t (a int) STORED AS INPUTFORMAT " +
+			"'org.apache.hadoop.hive.ql.io.SymlinkTextInputFormat' OUTPUTFORMAT " +
+			"'x'", "", row, "SymlinkTextInputFormat, this one is text"},
+		{"MultiDelimitSerDe", "CREATE TABLE t (a int, s string) ROW FORMAT SERDE " +
+			"'org.apache.hadoop.hive.serde2.MultiDelimitSerDe' WITH SERDEPROPERTIES ('field.delim'='::')",
 			"", "1::x", `a=1 s="x"`},
-		{"a delimiter in doubt", "CREATE TABLE t (a int, s string) ROW FORMAT DELIMITED FIELDS TERMINATED BY '::'", "", "1::x", `separated by "::", of which Hive itself takes the first`},
-		{"a delimiter that the mapping makes sure", "CREATE TABLE t (a int, s string) ROW FORMAT DELIMITED FIELDS TERMINATED BY '::'", `{"text": {"delimiter": "::"}}`, "1::x", `a=1 s="x"`},
-		{"lines", "CREATE TABLE t (a int) TBLPROPERTIES ('textinputformat.record.delimiter'='#')", "", row, "is not supported"},
+		{"a delimiter in doubt", "CREATE TABLE t (a int, s string) ROW FORMAT DELIMITED FIELDS TERMINATED BY '::'", "",
+			"1::x", `separated by "::", of which Hive itself takes the first`},
+		{"a delimiter that the mapping makes sure",
+			"CREATE TABLE t (a int, s string) ROW FORMAT DELIMITED FIELDS TERMINATED BY '::'",
+			`{"text": {"delimiter": "::"}}`, "1::x", `a=1 s="x"`},
+		{"lines", "CREATE TABLE t (a int) TBLPROPERTIES ('textinputformat.record.delimiter'='#')", "", row,
+			"is not supported"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			file := "t/f"
@@ -91,7 +115,8 @@ func TestNamesLikeMembers(t *testing.T) {
 		`{"s": {"a": 1, "a.b": {"d": 2}}}`:               "s=1 s.a=1 s.a.b=1 s.a.b.d=2\n",
 		`{"s": {"a": {"b": {"c": 1}}}, "t.u": {"v": 1}}`: "s=1 s.a=1 s.a.b=1 s.a.b.c=1 t.u=1 t.u.v=1\n",
 	} {
-		dir := writeFiles(t, map[string]string{"a.jsonl": text, "m.json": `{"columns": {"s.m": {"map": "explode", "optional": true}}}`})
+		dir := writeFiles(t, map[string]string{"a.jsonl": text,
+			"m.json": `{"columns": {"s.m": {"map": "explode", "optional": true}}}`})
 		chunks, err := readPath(t, filepath.Join(dir, "a.jsonl"), Options{MappingFile: filepath.Join(dir, "m.json")})
 		if got := dump(chunks); got != want && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: got %v, %swant %s", text, err, got, want)

@@ -12,7 +12,8 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
 
-const kvMapping = `{"text": {"delimiter": ",", "columns": [{"name": "k", "type": "int"}, {"name": "v", "type": "string"}]}}`
+const kvMapping = `{"text": {"delimiter": ",", "columns": [{"name": "k", "type": "int"}, {"name": "v", "type": ` +
+	`"string"}]}}`
 
 func TestHiveLayout(t *testing.T) {
 	dir := writeFiles(t, map[string]string{
@@ -49,14 +50,17 @@ func TestHiveLayoutRefused(t *testing.T) {
 		{"another set of keys", map[string]string{"t/a=1/p": "1,x\n", "t/b=1/p": "1,x\n"}, "is partitioned by (b)"},
 		{"a key more", map[string]string{"t/a=1/p": "1,x\n", "t/a=1/b=2/p": "1,x\n"}, "the same partition keys"},
 		{"a key twice", map[string]string{"t/x=1/x=2/p": "1,x\n"}, `column "x": the partition key is given twice`},
-		{"own column differs", map[string]string{"t/k=2/p": "1,x\n"}, `column "k": the file has "1" where its directory says "2"`},
-		{"own column is not null", map[string]string{"t/k=__HIVE_DEFAULT_PARTITION__/p": "1,x\n"}, `directory says null`},
+		{"own column differs", map[string]string{"t/k=2/p": "1,x\n"},
+			`column "k": the file has "1" where its directory says "2"`},
+		{"own column is not null", map[string]string{"t/k=__HIVE_DEFAULT_PARTITION__/p": "1,x\n"},
+			`directory says null`},
 		{"nothing there", map[string]string{"t/_x/p": "1,x\n"}, "no files with data"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.files["m.json"] = kvMapping
 			dir := writeFiles(t, tc.files)
-			_, err := readPath(t, filepath.Join(dir, "t"), Options{MappingFile: filepath.Join(dir, "m.json"), Format: "text"})
+			_, err := readPath(t, filepath.Join(dir, "t"), Options{MappingFile: filepath.Join(dir, "m.json"),
+				Format: "text"})
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
@@ -66,7 +70,8 @@ func TestHiveLayoutRefused(t *testing.T) {
 
 func TestDirectoryWinsWhenEqual(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"m.json": kvMapping, "t/k=01/p": "1,x\n1,y\n"})
-	chunks, err := readPath(t, filepath.Join(dir, "t"), Options{MappingFile: filepath.Join(dir, "m.json"), Format: "text"})
+	chunks, err := readPath(t, filepath.Join(dir, "t"), Options{MappingFile: filepath.Join(dir, "m.json"),
+		Format: "text"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +82,8 @@ func TestDirectoryWinsWhenEqual(t *testing.T) {
 
 func TestPartitionBy(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"m.json": kvMapping, "p.csv": "1,x\n2,y\n1,z\n"})
-	chunks, err := readPath(t, filepath.Join(dir, "p.csv"), Options{MappingFile: filepath.Join(dir, "m.json"), PartitionBy: []string{"k"}})
+	chunks, err := readPath(t, filepath.Join(dir, "p.csv"), Options{MappingFile: filepath.Join(dir, "m.json"),
+		PartitionBy: []string{"k"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +103,9 @@ func TestMappingErrors(t *testing.T) {
 		{`{"columns": {"k": {"rename": "v"}}}`, `two features have the name "v"`},
 		{`{"partition_by": ["day"]}`, `partition by: no column "day"`},
 	} {
-		text := strings.Replace(tc.mapping, "{", `{"text": {"delimiter": ",", "columns": [{"name": "k", "type": "int"}, {"name": "v", "type": "string"}]}, `, 1)
+		text := strings.Replace(tc.mapping, "{",
+			`{"text": {"delimiter": ",", "columns": [{"name": "k", "type": "int"}, {"name": "v", "type": "string"}]}, `,
+			1)
 		dir := writeFiles(t, map[string]string{"m.json": text, "p.csv": "1,x\n"})
 		_, err := readPath(t, filepath.Join(dir, "p.csv"), Options{MappingFile: filepath.Join(dir, "m.json")})
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -105,7 +113,8 @@ func TestMappingErrors(t *testing.T) {
 		}
 	}
 	dir := writeFiles(t, map[string]string{"m.json": kvMapping, "p.csv": "1,x\n"})
-	_, err := readPath(t, filepath.Join(dir, "p.csv"), Options{MappingFile: filepath.Join(dir, "m.json"), SessionKey: "w"})
+	_, err := readPath(t, filepath.Join(dir, "p.csv"), Options{MappingFile: filepath.Join(dir, "m.json"),
+		SessionKey: "w"})
 	if err == nil || !strings.Contains(err.Error(), `session key: no column "w"`) {
 		t.Errorf("session key: %v", err)
 	}
@@ -145,9 +154,11 @@ func TestInferMappingIsAMapping(t *testing.T) {
 func TestInferMappingKeeps(t *testing.T) {
 	dir := writeFiles(t, map[string]string{
 		"t/a.csv": "a,b,c\n1,x,[y]\n",
-		"m.json":  `{"text": {"quote": "\"", "header": true}, "columns": {"a": {"type": "array<int>", "rename": "n"}, "c": {"drop": true}, "z": {"optional": true}}}`,
+		"m.json": `{"text": {"quote": "\"", "header": true}, "columns": {"a": {"type": "array<int>", "rename": ` +
+			`"n"}, "c": {"drop": true}, "z": {"optional": true}}}`,
 	})
-	files, err := Discover(context.Background(), []string{filepath.Join(dir, "t")}, Options{MappingFile: filepath.Join(dir, "m.json")})
+	files, err := Discover(context.Background(), []string{filepath.Join(dir, "t")},
+		Options{MappingFile: filepath.Join(dir, "m.json")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,23 +175,6 @@ func TestInferMappingKeeps(t *testing.T) {
 `
 	if err != nil || string(text) != want {
 		t.Errorf("%v, got\n%s", err, text)
-	}
-}
-
-func TestMappingSyntax(t *testing.T) {
-	for text, want := range map[string]string{
-		"":                                    "nothing in it: want a JSON object",
-		" \n":                                 "nothing in it: want a JSON object",
-		"{\n\"columns\": {":                   "line 2: no JSON: unexpected end",
-		"{\"columns\": {},\n}":                "line 2: no JSON: invalid character '}'",
-		`{"text": {"columns": {}}}`:           "text.columns: object where array is wanted",
-		`{"columns": {"a": {"drop": "yes"}}}`: "columns.a.drop: string where true or false is wanted",
-		`{"columns": {"a": {"dim": -1}}}`:     "number from 0 on is wanted",
-		"\xef\xbb\xbf" + `{"text": {"quote": ""}}`: "text.quote: \"\": want one byte",
-	} {
-		if _, err := mapping.Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: got %v, want %q", text, err, want)
-		}
 	}
 }
 
@@ -219,7 +213,8 @@ func TestPageBomb(t *testing.T) {
 
 func TestSessionKeyRole(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"m.json": kvMapping, "p.csv": "1,x\n"})
-	files, err := Discover(context.Background(), []string{filepath.Join(dir, "p.csv")}, Options{MappingFile: filepath.Join(dir, "m.json"), SessionKey: "k"})
+	files, err := Discover(context.Background(), []string{filepath.Join(dir, "p.csv")},
+		Options{MappingFile: filepath.Join(dir, "m.json"), SessionKey: "k"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,6 @@
 // Inputs are untrusted. No stored length sizes an allocation before it has been checked against what is really there or
 // against Limits; damage is an error that names file, row group, row and column, never a panic.
 //
-// A format reader hands its arrays over: whoever receives a batch owns its memory. The caller of Next owns the columns
+// A format reader hands its arrays over: the receiver of a batch owns its memory. The caller of Next owns the columns
 // of a Chunk; no two share memory.
 package source

@@ -27,7 +27,8 @@ func TestMappingGuide(t *testing.T) {
 		t.Fatal("the worked example is not where this test looks for it")
 	}
 	dir := writeFiles(t, map[string]string{
-		"ads.sql": string(ddl[1]), "ads.json": string(blocks[len(blocks)-1][1]), "dump/ds=2026-11-01/000000_0": string(data[1]),
+		"ads.sql": string(ddl[1]), "ads.json": string(blocks[len(blocks)-1][1]),
+		"dump/ds=2026-11-01/000000_0": string(data[1]),
 	})
 	chunks, err := readPath(t, filepath.Join(dir, "dump"), Options{
 		Format: "text", DDLFile: filepath.Join(dir, "ads.sql"), MappingFile: filepath.Join(dir, "ads.json"),
@@ -51,15 +52,19 @@ func TestLogsGuide(t *testing.T) {
 	}
 	blocks := regexp.MustCompile("(?s)```json\n(.*?)```").FindAllSubmatch(text, -1)
 	for i, log := range []struct{ text, want string }{
-		{"InvoiceNo,Description,Quantity,InvoiceDate,CustomerID\n536365,\"FRAME 7\"\", WHITE\",6,2010-12-01 08:26:00,17850.0\nC1,,-1,1970-01-01 00:00:00,\n",
-			`InvoiceNo="536365" Description="FRAME 7\", WHITE" Quantity=6 InvoiceDate=1291191960000000000 CustomerID=17850` + "\n" +
+		{"InvoiceNo,Description,Quantity,InvoiceDate,CustomerID\n536365,\"FRAME 7\"\", WHITE\",6,2010-12-01 " +
+			"08:26:00,17850.0\nC1,,-1,1970-01-01 00:00:00,\n",
+			`InvoiceNo="536365" Description="FRAME 7\", WHITE" Quantity=6 InvoiceDate=1291191960000000000 ` +
+				`CustomerID=17850` + "\n" +
 				`InvoiceNo="C1" Description=null Quantity=-1 InvoiceDate=0 CustomerID=null` + "\n"},
 		{"1::1193::5::978300760\n", "user=1 movie=1193 rating=5 time=978300760\n"},
 		{"label\tI1\tC1\tgenres\n0\t\t68fd1e64\ta|b\n1\t-2\t\t\n",
-			"label=0 I1=null C1=3359235359314614258 genres=[7577133169179506477,4333189964687331277]\nlabel=1 I1=-2 C1=null genres=null\n"},
+			"label=0 I1=null C1=3359235359314614258 genres=[7577133169179506477,4333189964687331277]\nlabel=1 " +
+				"I1=-2 C1=null genres=null\n"},
 	} {
 		dir := writeFiles(t, map[string]string{"m.json": string(blocks[2+i][1]), "log": log.text})
-		chunks, err := readPath(t, filepath.Join(dir, "log"), Options{Format: "text", MappingFile: filepath.Join(dir, "m.json")})
+		chunks, err := readPath(t, filepath.Join(dir, "log"), Options{Format: "text",
+			MappingFile: filepath.Join(dir, "m.json")})
 		if got := dump(chunks); err != nil || got != log.want {
 			t.Errorf("%s\ngot %v\n%swant\n%s", blocks[2+i][1], err, got, log.want)
 		}

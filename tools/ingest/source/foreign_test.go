@@ -32,7 +32,8 @@ func TestForeignFiles(t *testing.T) {
 	} {
 		for _, format := range []string{"text", "auto"} {
 			dir := writeFiles(t, map[string]string{"t.sql": ddl, "t/" + name: f.bytes})
-			chunks, err := readPath(t, filepath.Join(dir, "t"), Options{Format: format, DDLFile: filepath.Join(dir, "t.sql")})
+			chunks, err := readPath(t, filepath.Join(dir, "t"), Options{Format: format,
+				DDLFile: filepath.Join(dir, "t.sql")})
 			if got := dump(chunks); got != f.want && (err == nil || !strings.Contains(err.Error(), f.want)) {
 				t.Errorf("%s as %s: %v, %q", name, format, err, got)
 			}
@@ -67,7 +68,8 @@ func TestManagedTables(t *testing.T) {
 
 // TestUnderscoredKeys: what begins with _ is hidden, but for a key of partitions, which Spark writes so.
 func TestUnderscoredKeys(t *testing.T) {
-	dir := writeFiles(t, map[string]string{"_ds=1/a.jsonl": `{"a": 1}`, "_SUCCESS": "x", "_started_1/a.jsonl": `{"a": 2}`})
+	dir := writeFiles(t, map[string]string{"_ds=1/a.jsonl": `{"a": 1}`, "_SUCCESS": "x",
+		"_started_1/a.jsonl": `{"a": 2}`})
 	chunks, err := readPath(t, dir, Options{})
 	if got := dump(chunks); err != nil || got != "_ds=1: a=1\n" {
 		t.Errorf("%v, %s", err, got)

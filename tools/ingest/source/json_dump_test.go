@@ -25,7 +25,8 @@ func beyondSample(members string) string {
 func TestJSONShownLate(t *testing.T) {
 	dir := writeFiles(t, map[string]string{
 		"a.jsonl": beyondSample(`"i": 1, "n": null, "l": [], "s": {"x": 1}, "u": 1, "k": "a"`) +
-			`{"i": 1.5, "n": "late", "l": [7], "s": {"x": 2, "y": true}, "u": 18446744073709551615, "k": "b", "new": [2.5], "fill": null}` + "\n" +
+			`{"i": 1.5, "n": "late", "l": [7], "s": {"x": 2, "y": true}, "u": 18446744073709551615, "k": "b", ` +
+			`"new": [2.5], "fill": null}` + "\n" +
 			`{"k": 7, "other": 1}` + "\n" +
 			`{"i": 123456789012345678901234567890, "k": "c"}` + "\n",
 		"m.json": `{"columns": {"fill": {"drop": true}}}`,
@@ -33,20 +34,26 @@ func TestJSONShownLate(t *testing.T) {
 	var bad []string
 	chunks, err := readPath(t, filepath.Join(dir, "a.jsonl"), Options{
 		MappingFile: filepath.Join(dir, "m.json"),
-		OnBadRow:    func(p Place, column string, err error) { bad = append(bad, fmt.Sprint(p.Line, " ", column, ": ", err)) },
+		OnBadRow: func(p Place, column string, err error) {
+			bad = append(bad, fmt.Sprint(p.Line, " ", column, ": ",
+				err))
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	const first = "i=1 n=null l=[] s=1 s.x=1 s.y=null u=1 k=\"a\" new=null other=null\n"
-	if got, want := dump(chunks), strings.Repeat(first, 5)+"i=1.5 n=\"late\" l=[7] s=1 s.x=2 s.y=1 u=18446744073709551615 k=\"b\" new=[2.5] other=null\n"; got != want {
+	if got, want := dump(chunks), strings.Repeat(first,
+		5)+"i=1.5 n=\"late\" l=[7] s=1 s.x=2 s.y=1 u=18446744073709551615 k=\"b\" new=[2.5] other=null\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	want := []string{
 		"7 k: a number where the schema has string",
-		"8 i: the integer 123456789012345678901234567890 is not exact in double; give the column a type in a mapping file",
+		"8 i: the integer 123456789012345678901234567890 is not exact in double; give the column a type in a " +
+			"mapping file",
 	}
-	if len(bad) != 2 || bad[0] != want[0] || !strings.HasPrefix(bad[1], "8 i: the integer 123456789012345678901234567890 is not exact") {
+	if len(bad) != 2 || bad[0] != want[0] || !strings.HasPrefix(bad[1],
+		"8 i: the integer 123456789012345678901234567890 is not exact") {
 		t.Errorf("bad rows: got %q, want %q", bad, want)
 	}
 }
@@ -54,12 +61,15 @@ func TestJSONShownLate(t *testing.T) {
 // TestJSONOfManyFiles: the types are what all files of a dump show, whichever is opened first.
 func TestJSONOfManyFiles(t *testing.T) {
 	dir := writeFiles(t, map[string]string{
-		"m.json":    `{"columns": {"typed": {"type": "string"}, "s.deep": {"type": "double"}, "m": {"map": "weighted"}, "here": {"role": "user_key"}}}`,
+		"m.json": `{"columns": {"typed": {"type": "string"}, "s.deep": {"type": "double"}, "m": {"map": ` +
+			`"weighted"}, "here": {"role": "user_key"}}}`,
 		"d/a.jsonl": `{"price": 1, "l": [1], "typed": 1, "s": {"deep": 1}, "m": {"7": 1}}` + "\n",
-		"d/b.jsonl": `{"price": 1.5, "l": [0.5], "here": 9, "typed": "x", "s": {"deep": "2.5"}, "m": {"8": 0.5}}` + "\n",
+		"d/b.jsonl": `{"price": 1.5, "l": [0.5], "here": 9, "typed": "x", "s": {"deep": "2.5"}, "m": {"8": ` +
+			`0.5}}` + "\n",
 		"d/c.jsonl": "\n",
 	})
-	files, err := Discover(t.Context(), []string{filepath.Join(dir, "d")}, Options{MappingFile: filepath.Join(dir, "m.json")})
+	files, err := Discover(t.Context(), []string{filepath.Join(dir, "d")},
+		Options{MappingFile: filepath.Join(dir, "m.json")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,13 +108,16 @@ func TestJSONMalformed(t *testing.T) {
 		`{"a": 1}` + "\n" + `{"a" 1}`: notThere,
 	} {
 		for mapping, is := range map[string]string{
-			`{"columns": {"x": {"drop": true}}}`:                        "the mapping file speaks of a column that is not there",
-			`{"columns": {"s.y": {"role": "user_key"}}}`:                "the mapping file speaks of a column that is not there",
+			`{"columns": {"x": {"drop": true}}}`: "the mapping file speaks of a column that " +
+				"is not there",
+			`{"columns": {"s.y": {"role": "user_key"}}}`: "the mapping file speaks of a column that " +
+				"is not there",
 			`{"columns": {"a": {"drop": true}}, "partition_by": ["p"]}`: "partition by: no column",
 		} {
 			dir := writeFiles(t, map[string]string{"a.jsonl": lines, "m.json": mapping})
 			for _, path := range []string{filepath.Join(dir, "a.jsonl"), "-"} {
-				_, err := readPath(t, path, Options{MappingFile: filepath.Join(dir, "m.json"), Format: "jsonl", Stdin: strings.NewReader(lines)})
+				_, err := readPath(t, path, Options{MappingFile: filepath.Join(dir, "m.json"), Format: "jsonl",
+					Stdin: strings.NewReader(lines)})
 				if want := cmp.Or(want, is); err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("%s of %q with %s: got %v, want %s", path, lines, mapping, err, want)
 				}
@@ -117,8 +130,9 @@ func TestJSONMalformed(t *testing.T) {
 // on any column.
 func TestJSONFilesDisagree(t *testing.T) {
 	for second, want := range map[string]string{
-		`{"b": 1, "a": "x"}`:      `b.jsonl: column "a": a string where files before it have a number; give it a type`,
-		`{"a": 9007199254740993}`: `b.jsonl: column "a": numbers that no type holds together with those of files before it`,
+		`{"b": 1, "a": "x"}`: `b.jsonl: column "a": a string where files before it have a number; give it a type`,
+		`{"a": 9007199254740993}`: `b.jsonl: column "a": numbers that no type holds together with those of files ` +
+			`before it`,
 		`{"a": 2, "c": {"x": 1}}`: `b.jsonl: column "c.x": a number where files before it have a boolean`,
 	} {
 		dir := writeFiles(t, map[string]string{"a.jsonl": `{"a": 1.5, "c": {"x": true}}`, "b.jsonl": second})
@@ -140,8 +154,10 @@ func TestJSONTakesTheTablesFloats(t *testing.T) {
 		MappingFile: filepath.Join(dir, "m.json"),
 		Known: func() []storage.Feature {
 			return []storage.Feature{
-				{Name: "A", Type: dense(vector.Float64)}, {Name: "l", Type: vector.Type{Kind: vector.Sparse, Elem: vector.Float64}},
-				{Name: "i", Type: dense(vector.Int64)}, {Name: "m.other", Type: dense(vector.Float32), OriginColumn: "m", OriginKey: "other"},
+				{Name: "A", Type: dense(vector.Float64)}, {Name: "l", Type: vector.Type{Kind: vector.Sparse,
+					Elem: vector.Float64}},
+				{Name: "i", Type: dense(vector.Int64)}, {Name: "m.other", Type: dense(vector.Float32),
+					OriginColumn: "m", OriginKey: "other"},
 				{Name: "s.x", Type: dense(vector.Float32), OriginColumn: "s", OriginKey: "x"},
 			}
 		},
@@ -171,9 +187,11 @@ func TestJSONKeysWithoutEnd(t *testing.T) {
 	for i := range 200 {
 		fmt.Fprintf(&b, "{\"scores\": {\"%d\": 0.5}}\n", i)
 	}
-	dir := writeFiles(t, map[string]string{"a.jsonl": b.String(), "m.json": `{"columns": {"scores": {"map": "weighted"}}}`})
+	dir := writeFiles(t, map[string]string{"a.jsonl": b.String(),
+		"m.json": `{"columns": {"scores": {"map": "weighted"}}}`})
 	opts := Options{Limits: column.Limits{Columns: 100}}
-	if _, err := readPath(t, filepath.Join(dir, "a.jsonl"), opts); err == nil || !strings.Contains(err.Error(), `more than 100 different keys, the last "scores.99": where keys are ids`) {
+	if _, err := readPath(t, filepath.Join(dir, "a.jsonl"), opts); err == nil ||
+		!strings.Contains(err.Error(), `more than 100 different keys, the last "scores.99": where keys are ids`) {
 		t.Errorf("got %v", err)
 	}
 	opts.MappingFile = filepath.Join(dir, "m.json")

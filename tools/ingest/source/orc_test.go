@@ -1,7 +1,6 @@
 package source
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -34,12 +33,15 @@ func TestORCChild(t *testing.T) {
 	file := filepath.Join(dir, "a.orc")
 	for _, tc := range []struct{ name, script, want string }{
 		{"all is well", send, ""},
-		{"fails before the schema", "echo warming up >&2; echo 'OSError: bad stripe' >&2; exit 1", "pyarrow: OSError: bad stripe"},
-		{"fails within the stream", "head -c 700 '" + filepath.Join(dir, "stream") + "'; echo 'OSError: later stripe' >&2; exit 1", "pyarrow: OSError: later stripe"},
+		{"fails before the schema", "echo warming up >&2; echo 'OSError: bad stripe' >&2; exit 1",
+			"pyarrow: OSError: bad stripe"},
+		{"fails within the stream", "head -c 700 '" + filepath.Join(dir,
+			"stream") + "'; echo 'OSError: later stripe' >&2; exit 1", "pyarrow: OSError: later stripe"},
 		{"fails after the stream", send + "echo late >&2; exit 2", "pyarrow: late"},
 		{"ends quietly within the stream", "head -c 700 '" + filepath.Join(dir, "stream") + "'", "cut short"},
 		{"no pyarrow", "echo \"No module named 'pyarrow'\" >&2; exit 77", "python3 -m pip install pyarrow"},
-		{"type not supported", "echo 'pyarrow.lib.ArrowNotImplementedError: union' >&2; exit 1", "does not support this one"},
+		{"type not supported", "echo 'pyarrow.lib.ArrowNotImplementedError: union' >&2; exit 1",
+			"does not support this one"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			fakePython(t, tc.script)
@@ -57,7 +59,8 @@ func TestORCChild(t *testing.T) {
 	}
 	t.Run("no interpreter", func(t *testing.T) {
 		t.Setenv("DSISTORE_PYTHON", filepath.Join(dir, "nowhere"))
-		if _, err := readPath(t, file, Options{}); !errors.Is(err, column.ErrRefused) || !strings.Contains(err.Error(), "pip install pyarrow") {
+		if _, err := readPath(t, file, Options{}); !errors.Is(err, column.ErrRefused) ||
+			!strings.Contains(err.Error(), "pip install pyarrow") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -87,8 +90,8 @@ func needPyarrow(t *testing.T) {
 	}
 }
 
-// TestORCFarMoments reads timestamps that pyarrow does not hold, in each compression: it would refuse the file.
-func TestORCFarMoments(t *testing.T) {
+// TestORCFarTimestamps reads timestamps that pyarrow does not hold, in each compression: it would refuse the file.
+func TestORCFarTimestamps(t *testing.T) {
 	for _, codec := range []string{"uncompressed", "zlib", "snappy", "lz4", "zstd"} {
 		chunks, err := readPath(t, "testdata/orc/far-"+codec+".orc", Options{})
 		if err != nil {
@@ -101,7 +104,8 @@ func TestORCFarMoments(t *testing.T) {
 		start := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
 		want := "t=253402300799999999\nt=null\nt=-62135596800000000\nt=1582977600500000\nt=-750000\n"
 		for i := range 3000 {
-			at := start.AddDate(0, 0, i*i*37%3_652_058).Add(time.Duration(i)*time.Second + time.Duration(i*7919%1_000_000)*time.Microsecond)
+			after := time.Duration(i)*time.Second + time.Duration(i*7919%1_000_000)*time.Microsecond
+			at := start.AddDate(0, 0, i*i*37%3_652_058).Add(after)
 			want += fmt.Sprintf("t=%d\n", at.UnixMicro())
 		}
 		if got := dump(chunks); got != want {
@@ -126,9 +130,10 @@ func TestORCBeside(t *testing.T) {
 	for mapping, want := range map[string]string{
 		`{"columns": {"t": {"drop": true}, "a": {"drop": true}}}`: "s=\"v\"\ns=\"w\"\n",
 		`{"columns": {"a": {"drop": true}, "s": {"drop": true}}}`: "t=253402300799999999\nt=null\n",
-		`{"columns": {"t": {"timestamp": "ms"}}}`:                 "the timestamp 9999-12-31 23:59:59.999999 is no whole number of ms",
-		`{"columns": {"t": {"rename": "x", "timestamp": "us"}}}`:  "a=1 x=253402300799999999 s=\"v\"\n",
-		`{"columns": {"b": {"drop": true}}}`:                      `column that is not there: "b"`,
+		`{"columns": {"t": {"timestamp": "ms"}}}`: "the timestamp 9999-12-31 23:59:59.999999 is no " +
+			"whole number of ms",
+		`{"columns": {"t": {"rename": "x", "timestamp": "us"}}}`: "a=1 x=253402300799999999 s=\"v\"\n",
+		`{"columns": {"b": {"drop": true}}}`:                     `column that is not there: "b"`,
 	} {
 		dir := writeFiles(t, map[string]string{"m.json": mapping})
 		chunks, err := readPath(t, "testdata/orc/beside.orc", Options{MappingFile: filepath.Join(dir, "m.json")})
@@ -158,7 +163,8 @@ func TestORCBeside(t *testing.T) {
 func TestORCRefusals(t *testing.T) {
 	needPyarrow(t)
 	_, err := readPath(t, "testdata/orc/within.orc", Options{})
-	if err == nil || !errors.Is(err, column.ErrRefused) || !strings.Contains(err.Error(), `column "l": timestamps outside the years`) {
+	if err == nil || !errors.Is(err, column.ErrRefused) ||
+		!strings.Contains(err.Error(), `column "l": timestamps outside the years`) {
 		t.Errorf("got %v", err)
 	}
 	dir := writeFiles(t, map[string]string{"m.json": `{"columns": {"l": {"drop": true}}}`})
@@ -166,13 +172,14 @@ func TestORCRefusals(t *testing.T) {
 	if got := dump(chunks); err != nil || got != "a=1\na=2\n" {
 		t.Errorf("got %s, %v", got, err)
 	}
-	if _, err = readPath(t, "testdata/orc/acid.orc", Options{}); err == nil || !strings.Contains(err.Error(), "a transactional (ACID) table of Hive") {
+	if _, err = readPath(t, "testdata/orc/acid.orc", Options{}); err == nil ||
+		!strings.Contains(err.Error(), "a transactional (ACID) table of Hive") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestORCMomentsCorpus: timestamps of files by many writers are those that pyarrow reads, where it reads them.
-func TestORCMomentsCorpus(t *testing.T) {
+// TestORCTimestampsCorpus: timestamps of files by many writers are those that pyarrow reads, where it reads them.
+func TestORCTimestampsCorpus(t *testing.T) {
 	needPyarrow(t)
 	var files []string
 	err := filepath.WalkDir(filepath.Join(corpusRoot(t), "orc"), func(p string, e fs.DirEntry, err error) error {
@@ -227,7 +234,8 @@ func TestORCMomentsCorpus(t *testing.T) {
 					}
 					got, _ := v.In(unit)
 					if null := c.Columns[0].IsNull(r); null == valid || valid && got != c.Columns[0].Ints[r] {
-						t.Fatalf("%s, %s, row %d: got %v (%d), pyarrow %s", path, root.Names[i], r, v, got, cellText(c.Columns[0], r))
+						t.Fatalf("%s, %s, row %d: got %v (%d), pyarrow %s", path, root.Names[i], r, v, got,
+							cellText(c.Columns[0], r))
 					}
 					values++
 				}
@@ -236,29 +244,4 @@ func TestORCMomentsCorpus(t *testing.T) {
 		}
 	}
 	t.Logf("%d columns of %d files, %d values", compared, len(files), values)
-}
-
-func FuzzORC(f *testing.F) {
-	for _, name := range []string{"near", "beside", "within"} {
-		data, err := os.ReadFile("testdata/orc/" + name + ".orc")
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(data)
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		r := bytes.NewReader(data)
-		tail, err := orc.ReadTail(r, int64(len(data)))
-		if err != nil {
-			return
-		}
-		for typ := range min(8, len(tail.Types)) {
-			m := &orc.Timestamps{R: r, Tail: tail, Typ: uint64(typ)}
-			for range 1000 {
-				if _, _, err := m.Next(); err != nil {
-					break
-				}
-			}
-		}
-	})
 }

@@ -34,7 +34,8 @@ func TestArrowSchemaInParquet(t *testing.T) {
 			opts, want = append(opts, pqarrow.WithStoreSchema()), "float32[2]"
 		}
 		var buf bytes.Buffer
-		w, err := pqarrow.NewFileWriter(schema, &buf, parquet.NewWriterProperties(), pqarrow.NewArrowWriterProperties(opts...))
+		w, err := pqarrow.NewFileWriter(schema, &buf, parquet.NewWriterProperties(),
+			pqarrow.NewArrowWriterProperties(opts...))
 		if err != nil {
 			t.Fatal(err)
 		}

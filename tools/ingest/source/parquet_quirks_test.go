@@ -20,7 +20,8 @@ import (
 
 // TestAlwaysCompressed: parquet-cpp before 2.0 wrote compressed pages whose headers say that they are not.
 func TestAlwaysCompressed(t *testing.T) {
-	b := arrowarray.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema([]arrow.Field{{Name: "a", Type: arrow.PrimitiveTypes.Int64}}, nil))
+	b := arrowarray.NewRecordBuilder(memory.DefaultAllocator,
+		arrow.NewSchema([]arrow.Field{{Name: "a", Type: arrow.PrimitiveTypes.Int64}}, nil))
 	defer b.Release()
 	want := ""
 	for range 50 {
@@ -30,7 +31,8 @@ func TestAlwaysCompressed(t *testing.T) {
 	rec := b.NewRecordBatch()
 	defer rec.Release()
 	for _, writer := range []string{"parquet-cpp version 1.5.1-SNAPSHOT", "parquet-cpp-arrow version 1.5.1"} {
-		data, err := writeParquet(rec, parquet.WithDataPageVersion(parquet.DataPageV2), parquet.WithCompression(compress.Codecs.Snappy),
+		data, err := writeParquet(rec, parquet.WithDataPageVersion(parquet.DataPageV2),
+			parquet.WithCompression(compress.Codecs.Snappy),
 			parquet.WithDictionaryDefault(false), parquet.WithStats(false), parquet.WithCreatedBy(writer))
 		if err != nil {
 			t.Fatal(err)
@@ -48,7 +50,8 @@ func TestAlwaysCompressed(t *testing.T) {
 			t.Fatalf("%+v, %v", h, err)
 		}
 		chunks, err := readBytes(t, "x.parquet", data, Options{})
-		if old := !strings.Contains(writer, "arrow"); old && (err != nil || dump(chunks) != want) || !old && err == nil {
+		if old := !strings.Contains(writer, "arrow"); old && (err != nil || dump(chunks) != want) || !old &&
+			err == nil {
 			t.Errorf("%s: %q, %v", writer, dump(chunks), err)
 		}
 	}
@@ -57,7 +60,8 @@ func TestAlwaysCompressed(t *testing.T) {
 // TestNoName: a column without a name is no key that nobody asked for, and needs a name.
 func TestNoName(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"a.jsonl": `{"":"x","b":1}`, "m.json": `{"columns": {"": {"rename": "a"}}}`})
-	if _, err := readPath(t, dir+"/a.jsonl", Options{}); err == nil || !strings.Contains(err.Error(), `column without a name: give it one with {"columns": {"": {"rename"`) {
+	if _, err := readPath(t, dir+"/a.jsonl", Options{}); err == nil ||
+		!strings.Contains(err.Error(), `column without a name: give it one with {"columns": {"": {"rename"`) {
 		t.Errorf("got %v", err)
 	}
 	chunks, err := readPath(t, dir+"/a.jsonl", Options{MappingFile: dir + "/m.json"})
@@ -75,17 +79,24 @@ func TestFooterRefusals(t *testing.T) {
 		name, want string
 		element    []byte
 	}{
-		{"a converted type", `column "x": its converted type INT_64 does not go with its physical type INT32; drop it with {"columns": {"x": {"drop": true}}} in a mapping file`,
+		{"a converted type", `column "x": its converted type INT_64 does not go with its physical type INT32; ` +
+			`drop it with {"columns": {"x": {"drop": true}}} in a mapping file`,
 			element(append([]byte{0x15, 2, 0x25, 0, 0x18}, append(named("x"), 0x25, 18<<1)...)...)},
-		{"an interval that is called UNKNOWN too", `column "x": its logical type INTERVAL has no place in a table; drop it with {"columns": {"x": {"drop": true}}} in a mapping file`,
-			element(append([]byte{0x15, 7 << 1, 0x15, 12 << 1, 0x15, 0, 0x18}, append(named("x"), 0x25, 21<<1, 0x4c, 0xbc, 0, 0)...)...)},
-		{"a group of nothing", `column "x": a struct without members has no values to store; drop it with {"columns": {"x": {"drop": true}}} in a mapping file`, element(append([]byte{0x35, 0, 0x18}, named("x")...)...)},
+		{"an interval that is called UNKNOWN too",
+			`column "x": its logical type INTERVAL has no place in a table; drop it with {"columns": {"x": ` +
+				`{"drop": true}}} in a mapping file`,
+			element(append([]byte{0x15, 7 << 1, 0x15, 12 << 1, 0x15, 0, 0x18}, append(named("x"), 0x25, 21<<1, 0x4c,
+				0xbc, 0, 0)...)...)},
+		{"a group of nothing", `column "x": a struct without members has no values to store; drop it with ` +
+			`{"columns": {"x": {"drop": true}}} in a mapping ` +
+			`file`, element(append([]byte{0x35, 0, 0x18}, named("x")...)...)},
 	} {
 		foot := append([]byte{0x15, 2, 0x19, 2<<4 | thrift.Struct}, root...)
 		foot = append(append(foot, tc.element...), 0x16, 0, 0x19, thrift.Struct, 0) // no rows, no row groups
 		data := append([]byte("PAR1"), foot...)
 		data = append(binary.LittleEndian.AppendUint32(data, uint32(len(foot))), "PAR1"...)
-		if _, err := readBytes(t, "x.parquet", data, Options{}); err == nil || !strings.HasSuffix(err.Error(), tc.want) || !errors.Is(err, column.ErrRefused) {
+		if _, err := readBytes(t, "x.parquet", data, Options{}); err == nil ||
+			!strings.HasSuffix(err.Error(), tc.want) || !errors.Is(err, column.ErrRefused) {
 			t.Errorf("%s: got %v, want %s", tc.name, err, tc.want)
 		}
 	}
@@ -128,7 +139,8 @@ func TestUnknownGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := dump(chunks), "m=1 n=1 m.k=7\nm=null n=2 m.k=null\n"; got != want && got != "m=1 m.k=7 n=1\nm=null m.k=null n=2\n" {
+	if got, want := dump(chunks), "m=1 n=1 m.k=7\nm=null n=2 m.k=null\n"; got != want &&
+		got != "m=1 m.k=7 n=1\nm=null m.k=null n=2\n" {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }

@@ -97,7 +97,8 @@ var modelSchema = arrow.NewSchema([]arrow.Field{
 	{Name: "f", Type: arrow.PrimitiveTypes.Float64, Nullable: true},
 	{Name: "ids", Type: arrow.ListOf(arrow.PrimitiveTypes.Int64), Nullable: true},
 	{Name: "pair", Type: arrow.ListOf(arrow.StructOf(
-		arrow.Field{Name: "id", Type: arrow.PrimitiveTypes.Int64}, arrow.Field{Name: "score", Type: arrow.PrimitiveTypes.Float32},
+		arrow.Field{Name: "id", Type: arrow.PrimitiveTypes.Int64}, arrow.Field{Name: "score",
+			Type: arrow.PrimitiveTypes.Float32},
 	)), Nullable: true},
 	{Name: "m", Type: arrow.MapOf(arrow.BinaryTypes.String, arrow.PrimitiveTypes.Int64), Nullable: true},
 }, nil)
@@ -208,7 +209,8 @@ func checkModel(t *rapid.T, chunks []*Chunk, rows []modelRow, keys []string) {
 
 func writeParquet(rec arrow.RecordBatch, props ...parquet.WriterProperty) ([]byte, error) {
 	var buf bytes.Buffer
-	w, err := pqarrow.NewFileWriter(rec.Schema(), &buf, parquet.NewWriterProperties(props...), pqarrow.DefaultWriterProps())
+	w, err := pqarrow.NewFileWriter(rec.Schema(), &buf, parquet.NewWriterProperties(props...),
+		pqarrow.DefaultWriterProps())
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +223,8 @@ func writeParquet(rec arrow.RecordBatch, props ...parquet.WriterProperty) ([]byt
 
 func TestParquetRoundTrip(t *testing.T) {
 	keys := []string{"a", "b", "c"}
-	codecs := []compress.Compression{compress.Codecs.Uncompressed, compress.Codecs.Snappy, compress.Codecs.Zstd, compress.Codecs.Gzip, compress.Codecs.Lz4Raw, compress.Codecs.Brotli}
+	codecs := []compress.Compression{compress.Codecs.Uncompressed, compress.Codecs.Snappy, compress.Codecs.Zstd,
+		compress.Codecs.Gzip, compress.Codecs.Lz4Raw, compress.Codecs.Brotli}
 	rapid.Check(t, func(rt *rapid.T) {
 		rows := rapid.SliceOfN(genRow(keys), 0, 60).Draw(rt, "rows")
 		rec := modelRecord(rows)
@@ -230,12 +233,15 @@ func TestParquetRoundTrip(t *testing.T) {
 		if rapid.Bool().Draw(rt, "v2") {
 			version = parquet.DataPageV2
 		}
-		ints := rapid.SampledFrom([]parquet.Encoding{parquet.Encodings.Plain, parquet.Encodings.DeltaBinaryPacked}).Draw(rt, "ints")
+		ints := rapid.SampledFrom([]parquet.Encoding{parquet.Encodings.Plain,
+			parquet.Encodings.DeltaBinaryPacked}).Draw(rt, "ints")
 		data, err := writeParquet(rec, parquet.WithCompression(rapid.SampledFrom(codecs).Draw(rt, "codec")),
 			parquet.WithDataPageVersion(version), parquet.WithDictionaryDefault(rapid.Bool().Draw(rt, "dictionary")),
-			parquet.WithEncodingFor("i", ints), parquet.WithEncodingFor("ids.list.element", ints), parquet.WithEncodingFor("m.key_value.value", ints),
+			parquet.WithEncodingFor("i", ints), parquet.WithEncodingFor("ids.list.element", ints),
+			parquet.WithEncodingFor("m.key_value.value", ints),
 			parquet.WithMaxRowGroupLength(int64(rapid.IntRange(1, 40).Draw(rt, "group"))),
-			parquet.WithDataPageSize(int64(rapid.SampledFrom([]int{1, 64, 1 << 20}).Draw(rt, "page"))), parquet.WithBatchSize(3))
+			parquet.WithDataPageSize(int64(rapid.SampledFrom([]int{1, 64, 1 << 20}).Draw(rt, "page"))),
+			parquet.WithBatchSize(3))
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -259,7 +265,8 @@ func TestParquetLists(t *testing.T) {
 		return schema.MustGroup(schema.NewGroupNode(name, r, fields, -1))
 	}
 	list := func(r parquet.Repetition, inner schema.Node) schema.Node {
-		return schema.MustGroup(schema.NewGroupNodeConverted("l", r, []schema.Node{inner}, schema.ConvertedTypes.List, -1))
+		return schema.MustGroup(schema.NewGroupNodeConverted("l", r, []schema.Node{inner}, schema.ConvertedTypes.List,
+			-1))
 	}
 	for _, tc := range []struct {
 		name   string
@@ -269,10 +276,14 @@ func TestParquetLists(t *testing.T) {
 		null   int16 // of the null list; -1: there is none
 		want   string
 	}{
-		{"standard", list(rep.Optional, group("list", rep.Repeated, prim("element", rep.Optional))), 3, 1, 0, "[1,2] [] null [3]"},
-		{"required element", list(rep.Optional, group("list", rep.Repeated, prim("element", rep.Required))), 2, 1, 0, "[1,2] [] null [3]"},
-		{"required list", list(rep.Required, group("list", rep.Repeated, prim("element", rep.Required))), 1, 0, -1, "[1,2] [] [3]"},
-		{"other names", list(rep.Optional, group("bag", rep.Repeated, prim("array_element", rep.Optional))), 3, 1, 0, "[1,2] [] null [3]"},
+		{"standard", list(rep.Optional, group("list", rep.Repeated, prim("element", rep.Optional))), 3, 1, 0,
+			"[1,2] [] null [3]"},
+		{"required element", list(rep.Optional, group("list", rep.Repeated, prim("element", rep.Required))), 2, 1, 0,
+			"[1,2] [] null [3]"},
+		{"required list", list(rep.Required, group("list", rep.Repeated, prim("element", rep.Required))), 1, 0, -1,
+			"[1,2] [] [3]"},
+		{"other names", list(rep.Optional, group("bag", rep.Repeated, prim("array_element", rep.Optional))), 3, 1, 0,
+			"[1,2] [] null [3]"},
 		{"two levels", list(rep.Optional, prim("element", rep.Repeated)), 2, 1, 0, "[1,2] [] null [3]"},
 		{"no annotation", prim("l", rep.Repeated), 1, 0, -1, "[1,2] [] [3]"},
 		{"no annotation, in a struct", group("l", rep.Optional, prim("x", rep.Repeated)), 2, 1, 0, "[1,2] [] null [3]"},
@@ -331,7 +342,8 @@ func TestWideHeap(t *testing.T) {
 	const columns, rows = 3000, 200
 	fields := make([]arrow.Field, columns)
 	for i := range fields {
-		fields[i] = arrow.Field{Name: fmt.Sprint("c", i), Type: arrow.ListOf(arrow.PrimitiveTypes.Int64), Nullable: true}
+		fields[i] = arrow.Field{Name: fmt.Sprint("c", i), Type: arrow.ListOf(arrow.PrimitiveTypes.Int64),
+			Nullable: true}
 	}
 	b := arrowarray.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(fields, nil))
 	defer b.Release()
@@ -431,7 +443,8 @@ func readDamaged(t *testing.T, name string, data []byte) error {
 	if err := os.WriteFile(p, data, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	files, err := Discover(ctx, []string{p}, Options{Limits: column.Limits{PageBytes: 16 << 20, BlockBytes: 16 << 20, BatchBytes: 64 << 20}})
+	files, err := Discover(ctx, []string{p}, Options{Limits: column.Limits{PageBytes: 16 << 20, BlockBytes: 16 << 20,
+		BatchBytes: 64 << 20}})
 	if err != nil || len(files) == 0 {
 		return err
 	}
@@ -471,8 +484,10 @@ func TestParquetDamaged(t *testing.T) {
 	for _, props := range [][]parquet.WriterProperty{
 		{parquet.WithDataPageSize(512), parquet.WithDataPageVersion(parquet.DataPageV1)},
 		{parquet.WithDataPageVersion(parquet.DataPageV2), parquet.WithCompression(compress.Codecs.Zstd)},
-		{parquet.WithDictionaryDefault(false), parquet.WithCompression(compress.Codecs.Snappy), parquet.WithMaxRowGroupLength(50)},
-		{parquet.WithDictionaryFor("s", false), parquet.WithEncodingFor("s", parquet.Encodings.DeltaByteArray), parquet.WithCompression(compress.Codecs.Gzip)},
+		{parquet.WithDictionaryDefault(false), parquet.WithCompression(compress.Codecs.Snappy),
+			parquet.WithMaxRowGroupLength(50)},
+		{parquet.WithDictionaryFor("s", false), parquet.WithEncodingFor("s", parquet.Encodings.DeltaByteArray),
+			parquet.WithCompression(compress.Codecs.Gzip)},
 	} {
 		data, err := writeParquet(rec, props...)
 		if err != nil {

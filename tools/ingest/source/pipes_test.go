@@ -19,13 +19,16 @@ func TestPipes(t *testing.T) {
 	if err := syscall.Mkfifo(p, 0o600); err != nil {
 		t.Skipf("no pipes here: %v", err)
 	}
-	if _, err := Discover(t.Context(), []string{dir}, Options{}); err == nil || !strings.Contains(err.Error(), "name it itself") {
+	if _, err := Discover(t.Context(), []string{dir}, Options{}); err == nil ||
+		!strings.Contains(err.Error(), "name it itself") {
 		t.Errorf("in a directory: got %v", err)
 	}
-	if _, err := Discover(t.Context(), []string{p}, Options{Format: "parquet"}); err == nil || !strings.Contains(err.Error(), "cannot be read from a pipe") {
+	if _, err := Discover(t.Context(), []string{p}, Options{Format: "parquet"}); err == nil ||
+		!strings.Contains(err.Error(), "cannot be read from a pipe") {
 		t.Errorf("as Parquet: got %v", err)
 	}
-	if _, err := Discover(t.Context(), []string{"/dev/null"}, Options{}); err == nil || !strings.Contains(err.Error(), "neither a file nor a directory") {
+	if _, err := Discover(t.Context(), []string{"/dev/null"}, Options{}); err == nil ||
+		!strings.Contains(err.Error(), "neither a file nor a directory") {
 		t.Errorf("a device: got %v", err)
 	}
 	for format, data := range map[string]string{"jsonl": "{\"a\":1}\n", "auto": string(smallStream(t))} {

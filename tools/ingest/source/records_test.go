@@ -27,7 +27,8 @@ var recordsSchema = arrow.NewSchema([]arrow.Field{
 	{Name: "history", Type: arrow.ListOf(arrow.PrimitiveTypes.Int64), Nullable: true},
 	{Name: "vector", Type: arrow.FixedSizeListOf(3, arrow.PrimitiveTypes.Float64), Nullable: true},
 	{Name: "weighted", Type: arrow.ListOf(arrow.StructOf(
-		arrow.Field{Name: "id", Type: arrow.PrimitiveTypes.Int64}, arrow.Field{Name: "score", Type: arrow.PrimitiveTypes.Float32})), Nullable: true},
+		arrow.Field{Name: "id", Type: arrow.PrimitiveTypes.Int64}, arrow.Field{Name: "score",
+			Type: arrow.PrimitiveTypes.Float32})), Nullable: true},
 	{Name: "part", Type: arrow.PrimitiveTypes.Int8},
 }, nil)
 
@@ -203,7 +204,8 @@ func TestRecordsAreRowsOfTheirStream(t *testing.T) {
 		for _, c := range gotChunks {
 			lent += c.Lent
 		}
-		if whole := opts.PartitionBy == nil; resident && whole && len(gotChunks) > 0 && lent == 0 || !resident && lent > 0 {
+		if whole := opts.PartitionBy == nil; resident && whole && len(gotChunks) > 0 && lent == 0 || !resident &&
+			lent > 0 {
 			t.Errorf("seed %d: %d bytes lent, resident %v", seed, lent, resident)
 		}
 		if !bytes.Equal(memoryOf(records), before) {
@@ -226,7 +228,8 @@ func TestRecordsAreRowsOfTheirStream(t *testing.T) {
 // TestRecordsFingerprint tells rows apart, and knows the same ones again.
 func TestRecordsFingerprint(t *testing.T) {
 	sum := func(seed uint64, opts Options) string {
-		in := arrowsource.NewRecords(readerOf(t, []arrow.RecordBatch{randomRecord(memory.DefaultAllocator, rand.New(rand.NewPCG(seed, 2)), 50)}), true)
+		in := arrowsource.NewRecords(readerOf(t, []arrow.RecordBatch{randomRecord(memory.DefaultAllocator,
+			rand.New(rand.NewPCG(seed, 2)), 50)}), true)
 		defer in.Close()
 		opts.Format, opts.Records = "arrow", in
 		if _, err := in.Sum(); err == nil {
@@ -261,7 +264,8 @@ func TestRecordsFingerprint(t *testing.T) {
 // are other rows.
 func TestRecordsFingerprintKnowsBitmaps(t *testing.T) {
 	schema := arrow.NewSchema([]arrow.Field{
-		{Name: "a", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, {Name: "b", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+		{Name: "a", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, {Name: "b", Type: arrow.PrimitiveTypes.Int64,
+			Nullable: true},
 	}, nil)
 	column := func(bitmap []byte, values ...int64) arrow.Array {
 		buffers, nulls := []*memory.Buffer{nil, memory.NewBufferBytes(arrow.Int64Traits.CastToBytes(values))}, 0
@@ -271,7 +275,8 @@ func TestRecordsFingerprintKnowsBitmaps(t *testing.T) {
 		return arrowarray.NewInt64Data(arrowarray.NewData(schema.Field(0).Type, len(values), buffers, nil, nulls, 0))
 	}
 	sum := func(a, b arrow.Array) string {
-		r, err := arrowarray.NewRecordReader(schema, []arrow.RecordBatch{arrowarray.NewRecordBatch(schema, []arrow.Array{a, b}, 2)})
+		r, err := arrowarray.NewRecordReader(schema, []arrow.RecordBatch{arrowarray.NewRecordBatch(schema,
+			[]arrow.Array{a, b}, 2)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -291,7 +296,8 @@ func TestRecordsFingerprintKnowsBitmaps(t *testing.T) {
 		return out
 	}
 	// In words, without what tells them apart: 2, 1, 7, 2, 2, 5, 6.
-	if x, y := sum(column([]byte{1}, 7, 2), column(nil, 5, 6)), sum(column(nil, 1, 7), column([]byte{2}, 5, 6)); x == y {
+	if x, y := sum(column([]byte{1}, 7, 2), column(nil, 5, 6)), sum(column(nil, 1, 7),
+		column([]byte{2}, 5, 6)); x == y {
 		t.Errorf("other rows have %s too", x)
 	}
 }
@@ -302,7 +308,8 @@ func TestRecordsFingerprintKnowsEach(t *testing.T) {
 		schema := arrow.NewSchema([]arrow.Field{{Name: name, Type: of, Nullable: true}}, nil)
 		var records []arrow.RecordBatch
 		for _, rows := range batches {
-			rec, _, err := arrowarray.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader(strings.ReplaceAll(rows, "a:", `"`+name+`":`)))
+			rec, _, err := arrowarray.RecordFromJSON(memory.DefaultAllocator, schema,
+				strings.NewReader(strings.ReplaceAll(rows, "a:", `"`+name+`":`)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -361,7 +368,8 @@ func TestClosedRecordsKeepNothing(t *testing.T) {
 	for _, read := range []int{0, 1} {
 		mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
 		rng := rand.New(rand.NewPCG(1, 1))
-		r := &releasedReader{readerOf(t, []arrow.RecordBatch{randomRecord(mem, rng, 5), randomRecord(mem, rng, 5), randomRecord(mem, rng, 5)}), make(chan struct{})}
+		r := &releasedReader{readerOf(t, []arrow.RecordBatch{randomRecord(mem, rng, 5), randomRecord(mem, rng, 5),
+			randomRecord(mem, rng, 5)}), make(chan struct{})}
 		in := arrowsource.NewRecords(r, false)
 		for range read {
 			rec, err := in.Next(t.Context())
@@ -390,8 +398,8 @@ func (r *stuckReader) Next() bool { <-r.let; return false }
 func (r *stuckReader) Err() error { return nil }
 func (r *stuckReader) Release()   { close(r.released) }
 
-// TestStuckRecordsHoldNobodyUp: a cancelled read ends while its reader does not, which is released when it comes back.
-func TestStuckRecordsHoldNobodyUp(t *testing.T) {
+// TestStuckRecordsDelayNothing: a cancelled read ends while its reader does not, which is released when it comes back.
+func TestStuckRecordsDelayNothing(t *testing.T) {
 	r := &stuckReader{let: make(chan struct{}), released: make(chan struct{})}
 	in := arrowsource.NewRecords(r, false)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -417,7 +425,8 @@ func TestRecordsOfNothing(t *testing.T) {
 	in.Close()
 	in = arrowsource.NewRecords(readerOf(t, nil), true)
 	in.Close()
-	if _, err := fromStdin(t, nil, Options{Format: "arrow", Records: in}); !errors.Is(err, arrowsource.ErrRecordsClosed) {
+	if _, err := fromStdin(t, nil, Options{Format: "arrow", Records: in}); !errors.Is(err,
+		arrowsource.ErrRecordsClosed) {
 		t.Errorf("closed: %v", err)
 	}
 }

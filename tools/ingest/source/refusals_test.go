@@ -20,12 +20,15 @@ func TestRefusalsAtOnce(t *testing.T) {
 		name, text string
 		want       []string
 	}{
-		{"two", `{"a":1,"b":["x"],"c":{"d":{},"e":2}}`, []string{"2 columns cannot be stored", `column "b": lists of string are not stored`, `column "c.d": a struct without members`,
+		{"two", `{"a":1,"b":["x"],"c":{"d":{},"e":2}}`, []string{"2 columns cannot be stored",
+			`column "b": lists of string are not stored`, `column "c.d": a struct without members`,
 			`: {"columns": {"c.d": {"drop": true}}} in a mapping file`}},
 		{"one", `{"a":1,"b":["x"]}`, []string{`a.jsonl: column "b": lists of string are not stored`}},
-		{"many", "{" + strings.Join(many, ",") + "}", []string{`50 columns cannot be stored`, `column "kaa"`, `column "kat"`, "and 30 more"}},
-		{"of several types", `{"a":1,"b":2,"c":3}` + "\n" + `{"a":"x","b":true,"c":3}` + "\n" + `{"a":[]}`, []string{"2 columns have values of several types",
-			`column "a": line 2: a string where lines before it have a number`, `column "b": line 2: a boolean`}},
+		{"many", "{" + strings.Join(many, ",") + "}", []string{`50 columns cannot be stored`, `column "kaa"`,
+			`column "kat"`, "and 30 more"}},
+		{"of several types", `{"a":1,"b":2,"c":3}` + "\n" + `{"a":"x","b":true,"c":3}` + "\n" + `{"a":[]}`,
+			[]string{"2 columns have values of several types",
+				`column "a": line 2: a string where lines before it have a number`, `column "b": line 2: a boolean`}},
 	} {
 		dir := writeFiles(t, map[string]string{"a.jsonl": tc.text})
 		_, err := readPath(t, filepath.Join(dir, "a.jsonl"), Options{})
@@ -56,11 +59,12 @@ func TestDamagedFooters(t *testing.T) {
 		"text":              {file(strings.Repeat("some text, ", 10)), "the Parquet footer is damaged"},
 		"longer than it is": {"PAR1xxxx" + "\xff\xff\xff\x7f" + "PAR1", "the Parquet footer is damaged"},
 		"cut short":         {whole[:len(whole)-20], "does not end with PAR1"},
-		"no metadata of a column": {file("\x15\x02\x19\x2c\x48\x01r\x15\x02\x00\x15\x02\x25\x00\x18\x01a\x00\x16\x02\x19\x1c\x19\x1c\x00\x16\x00\x16\x02\x00\x00"),
-			"the Parquet footer is damaged"},
+		"no metadata of a column": {file("\x15\x02\x19\x2c\x48\x01r\x15\x02\x00\x15\x02\x25\x00\x18\x01a\x00" +
+			"\x16\x02\x19\x1c\x19\x1c\x00\x16\x00\x16\x02\x00\x00"), "the Parquet footer is damaged"},
 	} {
 		_, err := readBytes(t, "x.parquet", []byte(tc.data), Options{})
-		if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "x.parquet: ") || strings.HasPrefix(err.Error(), "footer:") {
+		if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "x.parquet: ") ||
+			strings.HasPrefix(err.Error(), "footer:") {
 			t.Errorf("%s: got %v, want %q", name, err, tc.want)
 		}
 	}

@@ -45,7 +45,8 @@ func TestInferredText(t *testing.T) {
 				"m.json":  `{"columns": {"k": {"type": "string"}}, ` + inferringCSV[1:],
 				"d/a.csv": text, "d/b.csv": "a,k\n" + values[len(values)-1] + ",x\n", "d/c.csv": "k,a\n",
 			})
-			files, err := Discover(t.Context(), []string{filepath.Join(dir, "d")}, Options{MappingFile: filepath.Join(dir, "m.json")})
+			files, err := Discover(t.Context(), []string{filepath.Join(dir, "d")},
+				Options{MappingFile: filepath.Join(dir, "m.json")})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,8 +84,9 @@ func TestInferredText(t *testing.T) {
 // TestInferredTextGivesWay: what the mapping file or the table says of a column comes first.
 func TestInferredTextGivesWay(t *testing.T) {
 	dir := writeFiles(t, map[string]string{
-		"m.json": `{"columns": {"a": {"type": "string"}, "b": {"hash": true}, "c": {"rename": "C"}}, ` + inferringCSV[1:],
-		"a.csv":  "a,b,c,d,e,f32,large,exact\n1,2,3,4,5,16777216,1,1\n1,2,3,4,5,0.1,1e39,16777217\n",
+		"m.json": `{"columns": {"a": {"type": "string"}, "b": {"hash": true}, "c": {"rename": ` +
+			`"C"}}, ` + inferringCSV[1:],
+		"a.csv": "a,b,c,d,e,f32,large,exact\n1,2,3,4,5,16777216,1,1\n1,2,3,4,5,0.1,1e39,16777217\n",
 	})
 	files, err := Discover(t.Context(), []string{filepath.Join(dir, "a.csv")}, Options{
 		MappingFile: filepath.Join(dir, "m.json"),
@@ -110,7 +112,8 @@ func TestInferredTextGivesWay(t *testing.T) {
 	for _, f := range s.Fields() {
 		got += fmt.Sprintf("%s %v, ", f.Name, f.Type)
 	}
-	if want := "a string, b int64, C float64, d string, e int64, f32 float32, large float64, exact float64, "; got != want {
+	if want := "a string, b int64, C float64, d string, e int64, f32 float32, large float64, exact " +
+		"float64, "; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -118,7 +121,8 @@ func TestInferredTextGivesWay(t *testing.T) {
 // TestInferredTextOfStreams: a stream cannot be read twice.
 func TestInferredTextOfStreams(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"m.json": inferringCSV})
-	_, err := readPath(t, "-", Options{Format: "text", MappingFile: filepath.Join(dir, "m.json"), Stdin: strings.NewReader("a\n1\n")})
+	_, err := readPath(t, "-", Options{Format: "text", MappingFile: filepath.Join(dir, "m.json"),
+		Stdin: strings.NewReader("a\n1\n")})
 	if err == nil || !strings.Contains(err.Error(), "a stream can be read once") {
 		t.Errorf("got %v", err)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
-	"github.com/dsistore/dsistore/tools/ingest/source/hive"
 	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
 
@@ -122,15 +121,18 @@ const testDDL = "CREATE EXTERNAL TABLE IF NOT EXISTS `db`.`t`(\n" +
 	"COMMENT 'x'\nPARTITIONED BY (`ds` string COMMENT 'day')\n" +
 	"CLUSTERED BY (id) SORTED BY (id ASC) INTO 4 BUCKETS\n" +
 	"ROW FORMAT SERDE 'org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe'\n" +
-	"WITH SERDEPROPERTIES ('field.delim'='|','colelction.delim'=',','mapkey.delim'='58','serialization.format'='|', 'escape.delim'='\\\\')\n" +
+	"WITH SERDEPROPERTIES " +
+	"('field.delim'='|','colelction.delim'=',','mapkey.delim'='58','serialization.format'='|', " +
+	"'escape.delim'='\\\\')\n" +
 	"STORED AS INPUTFORMAT 'org.apache.hadoop.mapred.TextInputFormat'\n" +
 	"OUTPUTFORMAT 'org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat'\n" +
 	"LOCATION 'hdfs://x/y'\nTBLPROPERTIES ('transient_lastDdlTime'='1')\n"
 
 func TestHiveText(t *testing.T) {
 	dir := writeFiles(t, map[string]string{
-		"ddl.sql":            testDDL,
-		"t/ds=a%2Fb/000000":  `1|al\|ice|1,2|k:1.5,l:2|30,Rome|12.50|2026-11-01` + "\n" + `2|\N||\N|\N|-0.01|\N` + "\n3\n",
+		"ddl.sql": testDDL,
+		"t/ds=a%2Fb/000000": `1|al\|ice|1,2|k:1.5,l:2|30,Rome|12.50|2026-11-01` + "\n" + `2|\N||\N|\N|-0.01|\N` +
+			"\n3\n",
 		"t/ds=c/_SUCCESS":    "",
 		"t/ds=c/part-00000":  "x|y\n",
 		"t/.hidden/part":     "x",
@@ -146,9 +148,12 @@ func TestHiveText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `ds=a%2Fb: id=1 name="al|ice" tags=[1,2] scores=1 scores.k=1.5 scores.l=2 who=1 who.age=30 who.city="Rome" price=1250 day=20758
-ds=a%2Fb: id=2 name=null tags=[] scores=null scores.k=null scores.l=null who=null who.age=null who.city=null price=-1 day=null
-ds=a%2Fb: id=3 name=null tags=null scores=null scores.k=null scores.l=null who=null who.age=null who.city=null price=null day=null
+	const want = `ds=a%2Fb: id=1 name="al|ice" tags=[1,2] scores=1 scores.k=1.5 scores.l=2 who=1 who.age=30 ` +
+		`who.city="Rome" price=1250 day=20758
+ds=a%2Fb: id=2 name=null tags=[] scores=null scores.k=null scores.l=null who=null who.age=null ` +
+		`who.city=null price=-1 day=null
+ds=a%2Fb: id=3 name=null tags=null scores=null scores.k=null scores.l=null who=null who.age=null ` +
+		`who.city=null price=null day=null
 `
 	if got := dump(chunks); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
@@ -160,7 +165,8 @@ ds=a%2Fb: id=3 name=null tags=null scores=null scores.k=null scores.l=null who=n
 }
 
 func TestJSONLines(t *testing.T) {
-	dir := writeFiles(t, map[string]string{"a.jsonl": `{"a": 1, "b": [1,2,3], "c": {"x": 1.5, "y": "z"}, "s": "h\u00e9\ud83d\ude00", "f": [1.5, 2]}
+	dir := writeFiles(t, map[string]string{"a.jsonl": `{"a": 1, "b": [1,2,3], "c": {"x": 1.5, "y": "z"}, "s": ` +
+		`"h\u00e9\ud83d\ude00", "f": [1.5, 2]}
 {"a": null, "b": [], "c": null, "s": null}
 
 {"a": -5, "b": null, "c": {"x": 2, "y": null}, "big": 18446744073709551615, "s": "after a null"}
@@ -198,13 +204,15 @@ func TestCSV(t *testing.T) {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	for text, want := range map[string]string{
-		"a,b\n300,x\n":      `line 2, column "a": "300" is no int8`,
-		"a,b\n1,2,3\n":      "line 2: 3 columns, the schema has 2",
-		"a,b\n1,\"x\n2,y\n": "line 2: a quoted column without its closing quote: the 2 lines from here to the end are in it",
-		"a,b\n1,\"x\"y\n":   "after the closing quote of column 2",
-		"a,a\n":             `line 1: two columns have the name "a": give all of them names with text.columns in the mapping file, "skip_lines": 1 and no header`,
-		"a;b\n1;2\n":        `line 1: its only column would be "a;b": text.delimiter`,
-		"a\xe9,b\n1,2\n":    `line 1: the name "a\xe9" is not UTF-8: text.encoding`,
+		"a,b\n300,x\n": `line 2, column "a": "300" is no int8`,
+		"a,b\n1,2,3\n": "line 2: 3 columns, the schema has 2",
+		"a,b\n1,\"x\n2,y\n": "line 2: a quoted column without its closing quote: the 2 lines from here to the end " +
+			"are in it",
+		"a,b\n1,\"x\"y\n": "after the closing quote of column 2",
+		"a,a\n": `line 1: two columns have the name "a": give all of them names with text.columns in ` +
+			`the mapping file, "skip_lines": 1 and no header`,
+		"a;b\n1;2\n":     `line 1: its only column would be "a;b": text.delimiter`,
+		"a\xe9,b\n1,2\n": `line 1: the name "a\xe9" is not UTF-8: text.encoding`,
 	} {
 		dir := writeFiles(t, map[string]string{"a.csv": text})
 		if _, err := readPath(t, dir, opts); err == nil || !strings.Contains(err.Error(), want) {
@@ -217,9 +225,12 @@ func TestCSV(t *testing.T) {
 // and strings as numbers.
 func TestJSONTypes(t *testing.T) {
 	dir := writeFiles(t, map[string]string{
-		"m.json": `{"columns": {"id": {"type": "bigint"}, "x": {"type": "double"}, "s": {"type": "string"}, "l": {"type": "array<bigint>"},
-			"b": {"type": "boolean"}, "m": {"map": "explode"}, "n": {"type": "map<string,array<int>>", "map": "explode"}}}`,
-		"a.jsonl": `{"id": "9223372036854775807", "x": "-Infinity", "s": 12.50, "l": ["1", 2], "b": "true", "m": {"k": [1, 2]}, "n": {"k": [3]}}
+		"m.json": `{"columns": {"id": {"type": "bigint"}, "x": {"type": "double"}, "s": {"type": "string"}, "l": ` +
+			`{"type": "array<bigint>"},
+			"b": {"type": "boolean"}, "m": {"map": "explode"}, "n": {"type": "map<string,array<int>>",
+				"map": "explode"}}}`,
+		"a.jsonl": `{"id": "9223372036854775807", "x": "-Infinity", "s": 12.50, "l": ["1", 2], "b": "true", "m": ` +
+			`{"k": [1, 2]}, "n": {"k": [3]}}
 {"id": 7, "x": 1.5, "s": "q", "l": [], "b": false, "m": {}, "n": null}
 {"id": "7.5"}
 `})
@@ -244,10 +255,14 @@ func TestJSONErrors(t *testing.T) {
 		`{"a": "\ud800"}`:                               "surrogate",
 		`{"a": 123456789012345678901234567890}`:         "64 bits",
 		`{"a": 1.5}` + "\n" + `{"a": 9007199254740993}`: "not exact",
-		`{"l": [[1]]}`:                                  `"l": values of type list<list<int64>> have no place in a table: lists of numbers and list<struct<id: integer, score: float>> have; drop it`,
-		`{"l": {}}`:                                     `"l": a struct without members has no values to store; drop it`,
-		strings.Repeat(`{"a": 9007199254740993, "b": "`+strings.Repeat("x", 1<<20)+`"}`+"\n", 5) + `{"a": 1.5}`:    `line 6, column "a": "1.5" where the lines before it have integers; give`,
-		strings.Repeat(`{"a": -1, "b": "`+strings.Repeat("x", 1<<20)+`"}`+"\n", 5) + `{"a": 18446744073709551615}`: `line 6, column "a": "18446744073709551615" is no int64`,
+		`{"l": [[1]]}`: `"l": values of type list<list<int64>> have no place in ` +
+			`a table: lists of numbers and list<struct<id: integer, score: float>> have; drop it`,
+		`{"l": {}}`: `"l": a struct without members has no values to store; ` +
+			`drop it`,
+		strings.Repeat(`{"a": 9007199254740993, "b": "`+strings.Repeat("x", 1<<20)+`"}`+"\n",
+			5) + `{"a": 1.5}`: `line 6, column "a": "1.5" where the lines before it have integers; give`,
+		strings.Repeat(`{"a": -1, "b": "`+strings.Repeat("x", 1<<20)+`"}`+"\n",
+			5) + `{"a": 18446744073709551615}`: `line 6, column "a": "18446744073709551615" is no int64`,
 		`[1]`:              "a list where an object should be",
 		`{"a": [1, null]}`: "a null inside a list",
 		`{"a": ` + strings.Repeat("[", 100) + "}": "nested deeper",
@@ -261,64 +276,29 @@ func TestJSONErrors(t *testing.T) {
 
 func TestLongLine(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"a.jsonl": `{"a": "` + strings.Repeat("x", 1000) + `"}`})
-	if _, err := readPath(t, dir, Options{Limits: column.Limits{LineBytes: 100}}); err == nil || !strings.Contains(err.Error(), "line 1 is longer than 100 bytes") {
+	if _, err := readPath(t, dir, Options{Limits: column.Limits{LineBytes: 100}}); err == nil ||
+		!strings.Contains(err.Error(), "line 1 is longer than 100 bytes") {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestDDL(t *testing.T) {
-	for _, tc := range []struct{ ddl, want string }{
-		{"CREATE TABLE t (a int)", "a int32 | \"\" \"\" \"\" csv=false esc=\"\" by=[]"},
-		{"create table db.t(`a b` map<int,array<double>>, c struct<x:decimal(20,3),`y z`:char(3)>) partitioned by (ds string, hr int) stored as textfile",
-			"a b map<int32, list<float64>>, c struct<x: decimal(20, 3), y z: string> | \"\" \"\" \"\" csv=false esc=\"\" by=[ds hr]"},
-		{"CREATE TABLE t (a double precision COMMENT 'x;)') ROW FORMAT DELIMITED FIELDS TERMINATED BY '\\001' ESCAPED BY '\\\\' COLLECTION ITEMS TERMINATED BY '\\u0002' MAP KEYS TERMINATED BY '3' LINES TERMINATED BY '\\n' NULL DEFINED AS '' STORED AS TEXTFILE;",
-			"a float64 | \"\\x01\" \"\\x02\" \"\\x03\" csv=false esc=\"\\\\\" by=[]"},
-		{"CREATE EXTERNAL TABLE t (a string) ROW FORMAT SERDE 'org.apache.hadoop.hive.serde2.OpenCSVSerde' WITH SERDEPROPERTIES ('separatorChar'='\\t', 'quoteChar'='\\'') TBLPROPERTIES ('skip.header.line.count'='1')",
-			"a string | \"\\t\" \"\" \"\" csv=true esc=\"\\\\\" by=[] skip=1"},
-		{"CREATE TABLE t (a int", "line 1: want , or )"},
-		{"CREATE TABLE t (a inz)", `unknown type "inz"; the nearest is "int"`},
-		{"CREATE TABLE t (a int, A int)", "two columns"},
-		{"CREATE TABLE t (a int) ROW FORMAT SERDE 'x.RegexSerDe'", "SerDe x.RegexSerDe is not supported"},
-		{"CREATE TABLE t (a int) FROBNICATE", "want a clause of CREATE TABLE, got \"FROBNICATE\""},
-		{"SELECT 1", "want CREATE TABLE"},
-		{"CREATE TABLE t (a " + strings.Repeat("array<", 100), "nested deeper than 32"},
-	} {
-		d, err := hive.ParseTable(tc.ddl, 32)
-		got := ""
-		if err != nil {
-			got = err.Error()
-		} else {
-			var cols []string
-			for _, c := range d.Columns {
-				cols = append(cols, c.Name+" "+c.String())
-				if r := c.Refused(); r != nil {
-					got = r.Reason
-				}
-			}
-			got += fmt.Sprintf("%s | %q %q %q csv=%v esc=%q by=%v", strings.Join(cols, ", "), d.Text.Delimiter, d.Text.Items, d.Text.MapKeys, d.Text.CSV, d.Text.Escape, d.PartitionBy)
-			if d.Text.SkipLines > 0 {
-				got += fmt.Sprintf(" skip=%d", d.Text.SkipLines)
-			}
-		}
-		if got != tc.want && (err == nil && !strings.HasPrefix(got, "unknown type") || !strings.Contains(got, tc.want)) {
-			t.Errorf("%s\ngot  %s\nwant %s", tc.ddl, got, tc.want)
-		}
 	}
 }
 
 // TestDroppedNulls: nulls in lists and under keys of maps are left out where the mapping file says so, and nowhere
 // else.
 func TestDroppedNulls(t *testing.T) {
-	const text = `{"l": [1, null, 2, null], "w": {"7": 0.5, "8": null}, "m": {"a": null, "b": 3}, "n": {"k": [null, 4]}, "p": [{"id": 1, "s": 0.5}, null], "h": [null, "x"]}
+	const text = `{"l": [1, null, 2, null], "w": {"7": 0.5, "8": null}, "m": {"a": null, "b": 3}, "n": {"k": ` +
+		`[null, 4]}, "p": [{"id": 1, "s": 0.5}, null], "h": [null, "x"]}
 {"l": [null], "w": {"9": null}, "m": {"a": null}, "n": {"k": [null]}, "p": [null, {"id": 2, "s": 1.5}], "h": []}
 {"l": [3], "w": {}, "m": {}, "n": {"k": null}, "p": [], "h": null}
 {"l": null, "w": null, "m": null, "n": null, "p": null, "h": ["y"]}
 `
-	const rest = `"w": {"map": "weighted"%s}, "m": {"map": "explode"%[1]s}, "n": {"map": "explode"%[1]s}, "p": {"kind": "weighted"%[1]s}, "h": {"kind": "sparse", "hash": true%[1]s}}}`
+	const rest = `"w": {"map": "weighted"%s}, "m": {"map": "explode"%[1]s}, "n": {"map": "explode"%[1]s}, "p": ` +
+		`{"kind": "weighted"%[1]s}, "h": {"kind": "sparse", "hash": true%[1]s}}}`
 	dir := writeFiles(t, map[string]string{
 		"a.jsonl": text, "drop.json": fmt.Sprintf(`{"columns": {"l": {"nulls": "drop"}, `+rest, `, "nulls": "drop"`),
-		"bad.json": fmt.Sprintf(`{"columns": {"l": {"nulls": "bad"}, `+rest, ""), "odd.json": `{"columns": {"l": {"nulls": "keep"}}}`,
-		"vector.json": `{"columns": {"l": {"kind": "embedding", "dim": 2, "nulls": "drop"}}}`, "vector.jsonl": `{"l": [1, 2]}`,
+		"bad.json":     fmt.Sprintf(`{"columns": {"l": {"nulls": "bad"}, `+rest, ""),
+		"odd.json":     `{"columns": {"l": {"nulls": "keep"}}}`,
+		"vector.json":  `{"columns": {"l": {"kind": "embedding", "dim": 2, "nulls": "drop"}}}`,
+		"vector.jsonl": `{"l": [1, 2]}`,
 	})
 	opts := func(mapping string) Options { return Options{MappingFile: filepath.Join(dir, mapping)} }
 	chunks, err := readPath(t, filepath.Join(dir, "a.jsonl"), opts("drop.json"))
@@ -340,8 +320,10 @@ l=null w=null m=null m.b=null n=null n.k=null p=null h=[%d]
 	if _, err := readPath(t, filepath.Join(dir, "a.jsonl"), bad); err != nil || rows != 3 {
 		t.Errorf("%d bad rows, %v; want 3", rows, err)
 	}
-	for mapping, want := range map[string]string{"odd.json": `nulls "keep" is neither bad nor drop`, "vector.json": "whose length is fixed"} {
-		if _, err := readPath(t, filepath.Join(dir, "vector.jsonl"), opts(mapping)); err == nil || !strings.Contains(err.Error(), want) {
+	for mapping, want := range map[string]string{"odd.json": `nulls "keep" is neither bad nor drop`,
+		"vector.json": "whose length is fixed"} {
+		if _, err := readPath(t, filepath.Join(dir, "vector.jsonl"), opts(mapping)); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", mapping, err, want)
 		}
 	}

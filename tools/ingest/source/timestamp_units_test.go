@@ -24,11 +24,13 @@ func int96File(t *testing.T, times ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := schema.ListOf(schema.NewInt96Node("element", parquet.Repetitions.Required, -1), parquet.Repetitions.Required, -1)
+	l, err := schema.ListOf(schema.NewInt96Node("element", parquet.Repetitions.Required, -1),
+		parquet.Repetitions.Required, -1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := schema.NewGroupNodeLogical("l", parquet.Repetitions.Required, schema.FieldList{l.Field(0)}, schema.NewListLogicalType(), -1)
+	list, err := schema.NewGroupNodeLogical("l", parquet.Repetitions.Required, schema.FieldList{l.Field(0)},
+		schema.NewListLogicalType(), -1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,9 +124,9 @@ func readTimes(t *testing.T, dir, column string, opts Options) string {
 	return out.String()
 }
 
-// TestMomentUnits: timestamps without a unit of their own are read in the one that holds all of the dump, or in the one
+// TestTimestampUnits: timestamps without a unit of their own are read in the one that holds all of the dump, or in the one
 // that the mapping file or the table says. None is rounded, none wraps.
-func TestMomentUnits(t *testing.T) {
+func TestTimestampUnits(t *testing.T) {
 	lines := func(times []string, form string) string {
 		var b strings.Builder
 		for _, x := range times {
@@ -137,10 +139,12 @@ func TestMomentUnits(t *testing.T) {
 	}
 	table := func(unit string) func() []storage.Feature {
 		return func() []storage.Feature {
-			return []storage.Feature{{Name: "t", Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}, Logical: "timestamp[" + unit + "]"}}
+			return []storage.Feature{{Name: "t", Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64},
+				Logical: "timestamp[" + unit + "]"}}
 		}
 	}
-	const far, old, fine, plain = "9999-12-31 23:59:59.999999", "0001-01-01 00:00:00", "2020-01-01 00:00:00.123456789", "1970-01-01 00:00:01"
+	const far, old, fine, plain = "9999-12-31 23:59:59.999999", "0001-01-01 00:00:00", "2020-01-01 00:00:00.123456789",
+		"1970-01-01 00:00:01"
 	for _, tc := range []struct {
 		name    string
 		first   []string
@@ -149,20 +153,35 @@ func TestMomentUnits(t *testing.T) {
 		known   func() []storage.Feature
 		want    string
 	}{
-		{"in nanoseconds", []string{plain, "", fine}, nil, "", nil, "timestamp[ns]: 1000000000 null 1577836800123456789\n"},
-		{"far", []string{plain, "", far, old}, nil, "", nil, "timestamp[us]: 1000000 null 253402300799999999 -62135596800000000\n"},
-		{"far in another file", []string{plain, fine[:26]}, []string{far}, "", nil, "timestamp[us]: 1000000 1577836800123456\ntimestamp[us]: 253402300799999999\n"},
-		{"the ends of nanoseconds", []string{"1677-09-21 00:12:43.145224192", "2262-04-11 23:47:16.854775807"}, nil, "", nil, "timestamp[ns]: -9223372036854775808 9223372036854775807\n"},
-		{"far and fine", []string{fine, far}, nil, "", nil, "bad t: FAR is not in the years 1677 to 2262 that 64 bits of nanoseconds hold, and the column has fractions of microseconds: no unit holds all of it; text and JSON can be read as strings (\"type\": \"string\"), and --on-bad-row quarantine leaves such rows out\n" +
-			"timestamp[ns]: 1577836800123456789\n"},
-		{"far and fine, as the table", []string{fine, far}, nil, "", table("ns"), "bad t: FAR is not in the years 1677 to 2262 that 64 bits of nanoseconds hold; {\"timestamp\": \"us\"} in a mapping file reads the column in microseconds where none of it is finer, under another name (\"rename\") where the table has it in nanoseconds\n" +
-			"timestamp[ns]: 1577836800123456789\n"},
-		{"far and fine in microseconds", []string{fine, far}, nil, "us", nil, "bad t: FINE is no whole number of us\ntimestamp[us]: 253402300799999999\n"},
-		{"milliseconds", []string{"9999-12-31 00:00:00", plain}, nil, "ms", nil, "timestamp[ms]: 253402214400000 1000\n"},
+		{"in nanoseconds", []string{plain, "", fine}, nil, "", nil,
+			"timestamp[ns]: 1000000000 null 1577836800123456789\n"},
+		{"far", []string{plain, "", far, old}, nil, "", nil,
+			"timestamp[us]: 1000000 null 253402300799999999 -62135596800000000\n"},
+		{"far in another file", []string{plain, fine[:26]}, []string{far}, "", nil,
+			"timestamp[us]: 1000000 1577836800123456\ntimestamp[us]: 253402300799999999\n"},
+		{"the ends of nanoseconds", []string{"1677-09-21 00:12:43.145224192", "2262-04-11 23:47:16.854775807"}, nil, "",
+			nil, "timestamp[ns]: -9223372036854775808 9223372036854775807\n"},
+		{"far and fine", []string{fine, far}, nil, "", nil,
+			"bad t: FAR is not in the years 1677 to 2262 that 64 bits of nanoseconds hold, and the column has " +
+				"fractions of microseconds: no unit holds all of it; text and JSON can be read as strings " +
+				"(\"type\": \"string\"), and --on-bad-row quarantine leaves such rows out\n" +
+				"timestamp[ns]: 1577836800123456789\n"},
+		{"far and fine, as the table", []string{fine, far}, nil, "", table("ns"),
+			"bad t: FAR is not in the years 1677 to 2262 that 64 bits of nanoseconds hold; {\"timestamp\": \"us\"} " +
+				"in a mapping file reads the column in microseconds where none of it is finer, under another name " +
+				"(\"rename\") where the table has it in nanoseconds\n" +
+				"timestamp[ns]: 1577836800123456789\n"},
+		{"far and fine in microseconds", []string{fine, far}, nil, "us", nil,
+			"bad t: FINE is no whole number of us\ntimestamp[us]: 253402300799999999\n"},
+		{"milliseconds", []string{"9999-12-31 00:00:00", plain}, nil, "ms", nil,
+			"timestamp[ms]: 253402214400000 1000\n"},
 		{"instants", []string{far}, nil, "us, tz=UTC", nil, "timestamp[us, tz=UTC]: 253402300799999999\n"},
 		{"as the table", []string{plain}, nil, "", table("us"), "timestamp[us]: 1000000\n"},
-		{"not as the table", []string{far, plain}, nil, "", table("ns"), "bad t: FAR is not in the years 1677 to 2262 that 64 bits of nanoseconds hold; {\"timestamp\": \"us\"} in a mapping file reads the column in microseconds where none of it is finer, under another name (\"rename\") where the table has it in nanoseconds\n" +
-			"timestamp[ns]: 1000000000\n"},
+		{"not as the table", []string{far, plain}, nil, "", table("ns"),
+			"bad t: FAR is not in the years 1677 to 2262 that 64 bits of nanoseconds hold; {\"timestamp\": \"us\"} " +
+				"in a mapping file reads the column in microseconds where none of it is finer, under another name " +
+				"(\"rename\") where the table has it in nanoseconds\n" +
+				"timestamp[ns]: 1000000000\n"},
 	} {
 		for form, write := range map[string]func([]string) string{
 			"a.parquet": func(x []string) string { return int96File(t, x...) },
@@ -185,9 +204,11 @@ func TestMomentUnits(t *testing.T) {
 			case "a.parquet":
 				mapping = `{"columns": {"t": {` + stamp + `}, "s": {"drop": true}, "l": {"drop": true}}}`
 			case "a.txt":
-				mapping = `{"text": {"null": "-", "columns": [{"name": "t", "type": "timestamp"}]}, "columns": {"t": {` + stamp + `}}}`
+				mapping = `{"text": {"null": "-", "columns": [{"name": "t", "type": "timestamp"}]}, "columns": ` +
+					`{"t": {` + stamp + `}}}`
 			case "a.csv":
-				mapping = `{"text": {"null": "-", "quote": "\"", "header": true, "infer": true}, "columns": {"t": {` + stamp + `}}}`
+				mapping = `{"text": {"null": "-", "quote": "\"", "header": true, "infer": true}, "columns": ` +
+					`{"t": {` + stamp + `}}}`
 				if strings.HasPrefix(tc.name, "far and fine") {
 					continue // no type of a timestamp holds them: they are strings, or say "type"
 				}
@@ -196,7 +217,8 @@ func TestMomentUnits(t *testing.T) {
 			mapping = strings.ReplaceAll(mapping, ", }", "}")
 			files["m.json"] = mapping
 			dir := writeFiles(t, files)
-			got := readTimes(t, dir, "t", Options{MappingFile: filepath.Join(dir, "m.json"), Known: tc.known, Threads: 2})
+			got := readTimes(t, dir, "t", Options{MappingFile: filepath.Join(dir, "m.json"), Known: tc.known,
+				Threads: 2})
 			quoted := func(s string) string {
 				if form == "a.parquet" {
 					return "the timestamp " + s
@@ -211,8 +233,8 @@ func TestMomentUnits(t *testing.T) {
 	}
 }
 
-// TestMomentsWithin: members of structs and elements of lists have units as columns do, each by what is in it.
-func TestMomentsWithin(t *testing.T) {
+// TestTimestampsWithin: members of structs and elements of lists have units as columns do, each by what is in it.
+func TestTimestampsWithin(t *testing.T) {
 	dir := writeFiles(t, map[string]string{
 		"d/a.parquet": int96File(t, "9999-12-31 00:00:00", "1970-01-01 00:00:01"),
 		"d/b.parquet": int96File(t, "1970-01-01 00:00:02"),
@@ -227,7 +249,8 @@ func TestMomentsWithin(t *testing.T) {
 			t.Errorf("%s: got\n%swant\n%s", column, got, want)
 		}
 	}
-	for column, want := range map[string]string{"s.u": "timestamp[us]: 253402214400000000 1000000\ntimestamp[us]: 2000000\n", "l": "timestamp[us]: [253402214400000000] [1000000]\ntimestamp[us]: [2000000]\n"} {
+	for column, want := range map[string]string{"s.u": "timestamp[us]: 253402214400000000 1000000\ntimestamp[us]: " +
+		"2000000\n", "l": "timestamp[us]: [253402214400000000] [1000000]\ntimestamp[us]: [2000000]\n"} {
 		if got := readTimes(t, dir, column, Options{}); got != want {
 			t.Errorf("%s, by itself: got\n%swant\n%s", column, got, want)
 		}
@@ -236,8 +259,10 @@ func TestMomentsWithin(t *testing.T) {
 
 // TestFarAndFineCSV: a column of which no unit holds all timestamps is one of strings where types are inferred.
 func TestFarAndFineCSV(t *testing.T) {
-	dir := writeFiles(t, map[string]string{"d/a.csv": "t\n9999-12-31 00:00:00\n2020-01-01 00:00:00.123456789\n", "m.json": `{"text": {"quote": "\"", "header": true, "infer": true}}`})
-	if got, want := readTimes(t, dir, "t", Options{MappingFile: filepath.Join(dir, "m.json")}), ": \"9999-12-31 00:00:00\" \"2020-01-01 00:00:00.123456789\"\n"; got != want {
+	dir := writeFiles(t, map[string]string{"d/a.csv": "t\n9999-12-31 00:00:00\n2020-01-01 00:00:00.123456789\n",
+		"m.json": `{"text": {"quote": "\"", "header": true, "infer": true}}`})
+	if got, want := readTimes(t, dir, "t", Options{MappingFile: filepath.Join(dir, "m.json")}),
+		": \"9999-12-31 00:00:00\" \"2020-01-01 00:00:00.123456789\"\n"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -253,7 +278,8 @@ func TestFarAndFineAdvice(t *testing.T) {
 	} {
 		content := map[string]string{"d/a.jsonl": lines, "d/a.txt": text, "d/b.txt": "t\n" + text}[file]
 		dir := writeFiles(t, map[string]string{file: content, "m.json": mapping})
-		if got, want := readTimes(t, dir, "t", Options{MappingFile: filepath.Join(dir, "m.json")}), ": \"9999-12-31 00:00:00\" \"2020-01-01 00:00:00.123456789\"\n"; got != want {
+		if got, want := readTimes(t, dir, "t", Options{MappingFile: filepath.Join(dir, "m.json")}),
+			": \"9999-12-31 00:00:00\" \"2020-01-01 00:00:00.123456789\"\n"; got != want {
 			t.Errorf("%s: got %s, want %s", mapping, got, want)
 		}
 	}

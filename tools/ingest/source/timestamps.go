@@ -10,8 +10,8 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/input"
 )
 
-// A timestampUnits chooses the units of timestamps whose source has seconds and nanoseconds, and no unit of its own: those
-// of text, JSON, Parquet's INT96 and ORC. Nanoseconds in 64 bits end in 2262, and 9999-12-31 is a common word for
+// A timestampUnits chooses the units of timestamps whose source has seconds and nanoseconds, and no unit of its own:
+// those of text, JSON, Parquet's INT96 and ORC. Nanoseconds in 64 bits end in 2262, and 9999-12-31 is a common word for
 // "never".
 //
 //	the mapping file says it          "timestamp": "us"

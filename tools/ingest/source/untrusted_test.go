@@ -44,7 +44,8 @@ func TestOddJSON(t *testing.T) {
 		{"infinities", `{"a":[-Infinity, Infinity]}`, "a=[-Inf,+Inf]\n", ""},
 		{"no infinity", `{"a":-Infinite}`, "", "where Infinity should be"},
 		{"no number", `{"a":-NaN}`, "", "where a digit should be"},
-		{"not a number among ids", `{"a":9007199254740993}` + "\n" + `{"a":NaN}`, "", "9007199254740993 is not exact in float64"},
+		{"not a number among ids", `{"a":9007199254740993}` + "\n" + `{"a":NaN}`, "",
+			"9007199254740993 is not exact in float64"},
 		{"not UTF-8", "{\"a\":\"\xff\"}", "", "not UTF-8"},
 		{"a cut line has no say in the schema", "{\"a\":1}\n{\"a\":\"x\"", "", "line 2"},
 		{"twice", `{"a":1,"a":2}`, "", "twice"},
@@ -55,7 +56,8 @@ func TestOddJSON(t *testing.T) {
 	} {
 		dir := writeFiles(t, map[string]string{"a.jsonl": tc.text})
 		chunks, err := readPath(t, dir, Options{})
-		if tc.err == "" && (err != nil || dump(chunks) != tc.want) || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err) || strings.Contains(err.Error(), "\n")) {
+		if tc.err == "" && (err != nil || dump(chunks) != tc.want) || tc.err != "" && (err == nil ||
+			!strings.Contains(err.Error(), tc.err) || strings.Contains(err.Error(), "\n")) {
 			t.Errorf("%s: got %q, %v; want %q, %q", tc.name, dump(chunks), err, tc.want, tc.err)
 		}
 	}
@@ -73,32 +75,14 @@ func TestBadFirstLine(t *testing.T) {
 
 func TestOddPartitions(t *testing.T) {
 	for name, want := range map[string]string{
-		"ds=1/DS=2": "given twice", "ds=%zz": "ds=%25zz: a=1\n", "ds=100%": "ds=100%25: a=1\n", "ds=%3D%2": "ds=%3D%252: a=1\n", "ds=%FF": "not UTF-8", "ds=a=b": "ds=a%3Db: a=1\n",
+		"ds=1/DS=2": "given twice", "ds=%zz": "ds=%25zz: a=1\n", "ds=100%": "ds=100%25: a=1\n",
+		"ds=%3D%2": "ds=%3D%252: a=1\n", "ds=%FF": "not UTF-8", "ds=a=b": "ds=a%3Db: a=1\n",
 		"ds=": "ds=: a=1\n", "ds=\u65e5": "ds=\u65e5: a=1\n", "ds=1/.tmp=2": "no files with data",
 	} {
 		dir := writeFiles(t, map[string]string{name + "/a.jsonl": `{"a":1}`})
 		chunks, err := readPath(t, dir, Options{})
 		if got := dump(chunks); got != want && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: got %q, %v; want %q", name, got, err, want)
-		}
-	}
-}
-
-func TestOddDDL(t *testing.T) {
-	for text, want := range map[string]string{
-		"\xef\xbb\xbfCREATE TABLE t (a int)":             "",
-		"/* x */ CREATE TABLE t (a int /* y */) -- z":    "",
-		"CREATE VIEW v AS SELECT 1":                      "a view, which has no files",
-		"":                                               "want CREATE TABLE",
-		"CREATE TABLE t (a int) /* no end":               "",
-		"CREATE TABLE t STORED AS ORC AS SELECT 1":       "the statement names no columns",
-		"CREATE TABLE t (a int) TBLPROPERTIES ('x'='y')": "",
-		"CREATE TABLE t (a int) TBLPROPERTIES ('x'='y'":  "want , or )",
-		"CREATE TABLE t (a int COMMENT 'no end)":         "the end of a quoted text",
-	} {
-		_, err := hive.ParseTable(text, 32)
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
 	}
 }
@@ -113,11 +97,13 @@ func TestHiveCorpus(t *testing.T) {
 		"kv.sql":      "CREATE TABLE src (key INT, value STRING)",
 		"nested.json": `{"columns": {"b": {"kind": "sparse", "hash": true}, "c": {"drop": true}, "d": {"drop": true}}}`,
 	})
-	chunks, err := readPath(t, filepath.Join(root, "data/files/kv1.txt"), Options{DDLFile: filepath.Join(dir, "kv.sql")})
+	chunks, err := readPath(t, filepath.Join(root, "data/files/kv1.txt"),
+		Options{DDLFile: filepath.Join(dir, "kv.sql")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := dump(chunks); strings.Count(got, "\n") != 500 || !strings.HasPrefix(got, "key=238 value=\"val_238\"\nkey=86 value=\"val_86\"\n") {
+	if got := dump(chunks); strings.Count(got, "\n") != 500 ||
+		!strings.HasPrefix(got, "key=238 value=\"val_238\"\nkey=86 value=\"val_86\"\n") {
 		t.Errorf("got %.100s", got)
 	}
 	nested := filepath.Join(root, "data/files/create_nested_type.txt")
@@ -130,7 +116,8 @@ func TestHiveCorpus(t *testing.T) {
 	if err := os.WriteFile(ddl, []byte(statement), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readPath(t, nested, Options{DDLFile: ddl}); err == nil || !strings.Contains(err.Error(), `column "b"`) {
+	if _, err := readPath(t, nested, Options{DDLFile: ddl}); err == nil ||
+		!strings.Contains(err.Error(), `column "b"`) {
 		t.Errorf("lists of strings: got %v, want a refusal by name", err)
 	}
 	chunks, err = readPath(t, nested, Options{DDLFile: ddl, MappingFile: filepath.Join(dir, "nested.json")})
@@ -177,7 +164,8 @@ func FuzzJSON(f *testing.F) {
 	f.Add(`{"a":1,"b":[1,2.5],"c":{"x":"\ud83d\ude00"}}` + "\n" + `{"a":null,"b":[]}`)
 	f.Add(`{"a":1e400}` + "\n" + `{"a":[[[{}]]]}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		d := &input.Set{Mapping: &mapping.Mapping{}, ReadOptions: column.ReadOptions{ChunkBytes: 1 << 20, Limits: column.Limits{}.WithDefaults()}}
+		d := &input.Set{Mapping: &mapping.Mapping{}, ReadOptions: column.ReadOptions{ChunkBytes: 1 << 20,
+			Limits: column.Limits{}.WithDefaults()}}
 		r, err := jsonl.NewStream(t.Context(), newLines(t, text, &d.ReadOptions), d)
 		if err != nil {
 			return
@@ -224,7 +212,8 @@ func FuzzParquet(f *testing.F) {
 		{parquet.WithDataPageVersion(parquet.DataPageV2), parquet.WithCompression(compress.Codecs.Snappy)},
 		{parquet.WithDictionaryDefault(false), parquet.WithMaxRowGroupLength(5)},
 		{parquet.WithDictionaryDefault(false), parquet.WithEncodingFor("s", parquet.Encodings.DeltaByteArray),
-			parquet.WithEncodingFor("i", parquet.Encodings.DeltaBinaryPacked), parquet.WithEncodingFor("f", parquet.Encodings.ByteStreamSplit)},
+			parquet.WithEncodingFor("i", parquet.Encodings.DeltaBinaryPacked), parquet.WithEncodingFor("f",
+				parquet.Encodings.ByteStreamSplit)},
 	} {
 		data, err := writeParquet(rec, append(props, parquet.WithStats(false))...)
 		if err != nil {
@@ -240,44 +229,20 @@ func FuzzArrow(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { _ = readDamaged(t, "x.arrows", data) })
 }
 
-func FuzzDDL(f *testing.F) {
-	f.Add(testDDL)
-	f.Add("CREATE TABLE t (a struct<`x y`:map<int,array<double precision>>>) /* */ -- z")
-	f.Fuzz(func(t *testing.T, text string) {
-		if d, err := hive.ParseTable(text, 32); err == nil && len(d.Columns) == 0 {
-			t.Fatal("a table without columns")
-		}
-	})
-}
-
-func FuzzMapping(f *testing.F) {
-	f.Add(`{"text": {"delimiter": "1"}, "columns": {"a": {"kind": "sparse", "hash": true, "type": "array<string>"}}}`)
-	f.Fuzz(func(_ *testing.T, text string) {
-		_, _ = mapping.Parse([]byte(text))
-	})
-}
-
-func FuzzPartition(f *testing.F) {
-	f.Add("ds=a%2Fb")
-	f.Fuzz(func(t *testing.T, name string) {
-		v, ok, err := hive.PartitionValue(name)
-		if err == nil && ok && v.Key == "" {
-			t.Fatal("a partition key without a name")
-		}
-	})
-}
-
 // TestGivenUpValues: what was appended of a nested value before it turned out to be bad leaves nothing in the rows
 // after it.
 func TestGivenUpValues(t *testing.T) {
 	for name, lines := range map[string][]string{
 		"a.txt": {
-			"1|a|1,2|k:1.5,l:2|30,Rome|1.50|2026-11-01", "!1|b|3,4,x|k:1|1,Bern|1|2026-11-01", "3|c|5|k:7|3,Oslo|1|2026-11-01",
-			"!4|d|6|k:1,l:x|4,Bonn|1|2026-11-01", "!5|e|7|k:1|x,Bonn|1|2026-11-01", "!6|f|8|k:1|1,Bonn|x|2026-11-01", "7|g|9|k:9|7,Rome|1|2026-11-01",
+			"1|a|1,2|k:1.5,l:2|30,Rome|1.50|2026-11-01", "!1|b|3,4,x|k:1|1,Bern|1|2026-11-01",
+			"3|c|5|k:7|3,Oslo|1|2026-11-01",
+			"!4|d|6|k:1,l:x|4,Bonn|1|2026-11-01", "!5|e|7|k:1|x,Bonn|1|2026-11-01", "!6|f|8|k:1|1,Bonn|x|2026-11-01",
+			"7|g|9|k:9|7,Rome|1|2026-11-01",
 		},
 		"a.jsonl": {
 			`{"l":[1,2],"m":{"k":[1.5],"l":[2.5]}}`, `!{"l":[3,4,"x"],"m":{"k":[1.5]}}`, `{"l":[5],"m":{"k":[7.5]}}`,
-			`!{"l":[6],"m":{"k":[1.5],"l":[2.5,"x"]}}`, `!{"l":[6],"m":{"k":[1.5],"l":[2.5}`, `{"l":[7],"m":{"k":[9.5]}}`,
+			`!{"l":[6],"m":{"k":[1.5],"l":[2.5,"x"]}}`, `!{"l":[6],"m":{"k":[1.5],"l":[2.5}`,
+			`{"l":[7],"m":{"k":[9.5]}}`,
 		},
 	} {
 		var all, good []string

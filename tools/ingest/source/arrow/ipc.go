@@ -60,7 +60,8 @@ func (m *messageReader) Message() (*ipc.Message, error) {
 		return nil, err
 	}
 	if head.body < 0 || head.body > m.limits.BlockBytes {
-		return nil, fmt.Errorf("an Arrow message with a body of %d bytes, the limit is %d: write smaller record batches",
+		return nil, fmt.Errorf("an Arrow message with a body of %d bytes, the limit is %d: write smaller record "+
+			"batches",
 			head.body, m.limits.BlockBytes)
 	}
 	body, err := m.read(head.body)
@@ -184,7 +185,8 @@ const (
 	headerRecordBatch = 3
 )
 
-// parseMessage reads the flatbuffer of a message, and checks what the library relies on: that each vector lies within it.
+// parseMessage reads the flatbuffer of a message, and checks what the library relies on: that each vector lies within
+// it.
 //
 //	Message        0 version · 1 header type · 2 header · 3 body length · 4 metadata
 //	RecordBatch    0 length · 1 nodes · 2 buffers (offset 8, length 8 each) · 3 compression · 4 buffers of each view

@@ -51,8 +51,8 @@ func NewRecords(r RecordReader, resident bool) *Records {
 // ErrRecordsClosed is returned when Records were closed before their end.
 var ErrRecordsClosed = errors.New("the Arrow records were closed")
 
-// Close gives the reader back. A call of it that is under way is not waited for: whoever cancels is not held up by a
-// reader that is slow, or stuck; it is released when it returns.
+// Close gives the reader back. It does not wait for a call of the reader that is under way, so that a slow reader does
+// not delay a cancellation: the reader is released when that call returns.
 func (r *Records) Close() {
 	r.begin.Do(func() {
 		r.err = ErrRecordsClosed

@@ -98,7 +98,8 @@ func TestDefect(t *testing.T) {
 	for _, threads := range []int{1, 2} {
 		err := run(threads)
 		if want := "internal error: runtime error: index out of range"; !strings.HasPrefix(err.Error(), want) ||
-			!strings.Contains(err.Error(), "tools/ingest/source/column/each_test.go:") || !strings.Contains(err.Error(), "please report it") || strings.Contains(err.Error(), "damage") {
+			!strings.Contains(err.Error(), "tools/ingest/source/column/each_test.go:") ||
+			!strings.Contains(err.Error(), "please report it") || strings.Contains(err.Error(), "damage") {
 			t.Errorf("%d threads: got %v", threads, err)
 		}
 	}

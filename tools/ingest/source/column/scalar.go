@@ -153,7 +153,7 @@ const maxDecimalText = 256
 
 // parseDecimal returns the unscaled value of a decimal number.
 func parseDecimal(s, logical string) (*big.Int, error) {
-	precision, scale, err := DecimalOf(logical)
+	precision, scale, err := decimalOf(logical)
 	if err != nil {
 		return nil, err
 	}
@@ -226,8 +226,8 @@ func AppendCell[T ~string | ~[]byte](a *Array, v T, limits *Limits) error {
 	return nil
 }
 
-// AppendDecimal appends a number, which is in big-endian two's complement, to an array of decimals of a DecimalWidth. One
-// that does not fit is a fault.
+// AppendDecimal appends a number, which is in big-endian two's complement, to an array of decimals of a DecimalWidth.
+// One that does not fit is a fault.
 func AppendDecimal(a *Array, v []byte, width int, limits *Limits) error {
 	for len(v) > 1 && (v[0] == 0 && v[1] < 0x80 || v[0] == 0xff && v[1] >= 0x80) {
 		v = v[1:] // it only repeats the sign
@@ -253,15 +253,15 @@ func AppendDecimal(a *Array, v []byte, width int, limits *Limits) error {
 	return nil
 }
 
-// DecimalOf returns the precision and scale of a decimal's logical type.
-func DecimalOf(logical string) (precision, scale int, err error) {
+// decimalOf returns the precision and scale of a decimal's logical type.
+func decimalOf(logical string) (precision, scale int, err error) {
 	_, err = fmt.Sscanf(logical, "decimal(%d, %d)", &precision, &scale)
 	return precision, scale, err
 }
 
 // DecimalWidth is how many bytes hold a decimal.
 func DecimalWidth(n *Type) int {
-	precision, _, err := DecimalOf(n.Logical)
+	precision, _, err := decimalOf(n.Logical)
 	switch {
 	case n.Shape == Number:
 		return 8

@@ -24,8 +24,8 @@ var Format = &input.Format{
 	Begin: func(d *input.Set) input.Opener { return (&inference{d: d}).open },
 }
 
-// An inference finds the types of JSON lines from all files of a dump, each read once before any is read for its rows: a key
-// may come late, or in one file only, and be whole numbers in one file and fractions in another.
+// An inference finds the types of JSON lines from all files of a dump, each read once before any is read for its rows:
+// a key may come late, or in one file only, and be whole numbers in one file and fractions in another.
 type inference struct {
 	d *input.Set
 
@@ -97,8 +97,8 @@ func (d *inference) scan(ctx context.Context) error {
 	return nil
 }
 
-// file returns what a file says. One that cannot be read to its end says what it can: whoever reads it for its rows
-// meets the error again, where it belongs.
+// file returns what a file says. One that cannot be read to its end says what it can: its error comes again
+// when it is read for its rows.
 func (d *inference) file(ctx context.Context, path string) (*schema, error) {
 	s := newSchema(d.d)
 	lines, err := lines.Open(path, nil, lines.UTF8, &d.d.Limits)

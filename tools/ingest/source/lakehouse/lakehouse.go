@@ -53,15 +53,18 @@ var (
 	// Hive writes numbers of transactions with seven digits, and more where they need more, and adds the visibility
 	// that compaction has. Impala writes them as they are: names that others give too, so that there the files must be
 	// Hive's or Impala's.
-	transactional    = regexp.MustCompile(`^(base_\d{7}|delta_\d{7}_\d{7}(_\d+)?|(base_\d+|delta_\d+_\d+(_\d+)?)_v\d+|delete_delta_\d+_\d+(_\d+)?(_v\d+)?)$`)
+	transactional = regexp.MustCompile(`^(base_\d{7}|delta_\d{7}_\d{7}(_\d+)?|(base_\d+|delta_\d+_\d+(_\d+)?)_v\d+` +
+		`|delete_delta_\d+_\d+(_\d+)?(_v\d+)?)$`)
 	numbered         = regexp.MustCompile(`^(base_\d+|delta_\d+_\d+(_\d+)?)$`)
-	transactionFiles = regexp.MustCompile(`^(bucket_\d+|\d{6}_\d+|_orc_acid_version|_metadata_acid|[0-9a-f]+-[0-9a-f]+_\d+_data\.\d+\.)`)
+	transactionFiles = regexp.MustCompile(`^(bucket_\d+|\d{6}_\d+|_orc_acid_version` +
+		`|_metadata_acid|[0-9a-f]+-[0-9a-f]+_\d+_data\.\d+\.)`)
 	// icebergMetadata: v3.metadata.json, 00003-<uuid>.metadata.json, and both compressed.
 	icebergMetadata = regexp.MustCompile(`^v?\d+[^/]*\.metadata\.json(\.gz)?$`)
 	// hudiLog: .<file id>_<instant>.log.<version>_<write token>
 	hudiLog = regexp.MustCompile(`^\..+_\d{14}(\d{3})?\.log\.\d+(_\d+-\d+-\d+)?(\.cdc)?$`)
 	// hudiBase: <file id>_<write token>_<instant>.parquet
-	hudiBase    = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(-\d+)?_\d+-\d+-\d+_\d{14}(\d{3})?\.(parquet|orc)$`)
+	hudiBase = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(-\d+)?` +
+		`_\d+-\d+-\d+_\d{14}(\d{3})?\.(parquet|orc)$`)
 	deltaVector = regexp.MustCompile(`^deletion_vector_[0-9a-f-]{36}\.bin$`)
 )
 

@@ -26,7 +26,7 @@ type Reader struct {
 	limit int64
 	buf   []byte
 	Line  int64  // number of the last line, counted from 1
-	end   string // what the last line ended with: "\n", "\r\n" or "\r", or at the end of the file "" or "\r"
+	end   []byte // of the last line: "\n", "\r\n" or "\r", or at the end of the file "" or "\r". Borrowed with it
 	eol   byte   // that ends lines
 	// ended: the last line has been given.
 	ended bool
@@ -43,58 +43,72 @@ func Open(path string, src io.ReadCloser, set charset, limits *column.Limits) (*
 		in = f
 	}
 	l := &Reader{limit: limits.LineBytes, src: in, eol: '\n'}
-	br := bufio.NewReaderSize(in, 256<<10)
-	head, err := br.Peek(16)
-	if err != nil && err != io.EOF {
+	if err := l.begin(path, in, set); err != nil {
 		l.Close()
 		return nil, err
 	}
-	switch {
-	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
-		z, err := gzip.NewReader(br)
-		if err != nil {
-			l.Close()
-			return nil, fmt.Errorf("gzip: %w", err)
-		}
-		l.unzip = func() { z.Close() }
-		br = bufio.NewReaderSize(z, 256<<10)
-	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		z, err := zstd.NewReader(br, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20))
-		if err != nil {
-			l.Close()
-			return nil, fmt.Errorf("zstd: %w", err)
-		}
-		l.unzip = z.Close
-		br = bufio.NewReaderSize(z, 256<<10)
-	case strings.HasSuffix(path, ".deflate"): // Hadoop's default, which its first bytes do not tell from text
-		z, err := zlib.NewReader(br)
-		if err != nil {
-			l.Close()
-			return nil, fmt.Errorf("deflate: %w", err)
-		}
-		l.unzip = func() { z.Close() }
-		br = bufio.NewReaderSize(z, 256<<10)
-	case stream.Foreign(path, head) != "":
-		l.Close()
-		return nil, column.Refuse("", "%s", stream.Foreign(path, head))
-	case bytes.HasPrefix(head, []byte("BZh")):
-		br = bufio.NewReaderSize(bzip2.NewReader(br), 256<<10)
+	return l, nil
+}
+
+// begin decompresses and decodes what in gives.
+func (l *Reader) begin(path string, in io.Reader, set charset) error {
+	br := bufio.NewReaderSize(in, bufferBytes)
+	head, err := br.Peek(16)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	if in, err = l.decompress(path, head, br); err != nil {
+		return err
+	}
+	if in != br {
+		br = bufio.NewReaderSize(in, bufferBytes)
 	}
 	if head, _ := br.Peek(2); markedCharset(head) != nil {
 		set = markedCharset(head)
 	}
 	if set != nil {
-		br = bufio.NewReaderSize(set(br), 256<<10)
-	}
-	// The mark that some programs put before their text is no part of it.
-	if head, _ := br.Peek(len(ByteOrderMark)); string(head) == ByteOrderMark {
-		if _, err := br.Discard(len(head)); err != nil {
-			l.Close()
-			return nil, err
-		}
+		br = bufio.NewReaderSize(set(br), bufferBytes)
 	}
 	l.r = br
-	return l, nil
+	// The mark that some programs put before their text is no part of it.
+	if head, _ := br.Peek(len(ByteOrderMark)); string(head) == ByteOrderMark {
+		_, err = br.Discard(len(head))
+	}
+	return err
+}
+
+const bufferBytes = 256 << 10
+
+// decompress returns what in becomes by its first bytes or its name: in itself where it is not compressed.
+func (l *Reader) decompress(path string, head []byte, in io.Reader) (io.Reader, error) {
+	switch {
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		z, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, fmt.Errorf("gzip: %w", err)
+		}
+		l.unzip = func() { z.Close() }
+		return z, nil
+	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20))
+		if err != nil {
+			return nil, fmt.Errorf("zstd: %w", err)
+		}
+		l.unzip = z.Close
+		return z, nil
+	case strings.HasSuffix(path, ".deflate"): // Hadoop's default, which its first bytes do not tell from text
+		z, err := zlib.NewReader(in)
+		if err != nil {
+			return nil, fmt.Errorf("deflate: %w", err)
+		}
+		l.unzip = func() { z.Close() }
+		return z, nil
+	case stream.Foreign(path, head) != "":
+		return nil, column.Refuse("", "%s", stream.Foreign(path, head))
+	case bytes.HasPrefix(head, []byte("BZh")):
+		return bzip2.NewReader(in), nil
+	}
+	return in, nil
 }
 
 // OldEnds has lines end with \r where that is all that ends lines at the start of the text, as in files of old Macs. To
@@ -120,51 +134,34 @@ func (l *Reader) Next() ([]byte, error) {
 		if int64(len(l.buf)+len(part)) > l.limit {
 			return nil, fmt.Errorf("line %d is longer than %d bytes", l.Line+1, l.limit)
 		}
-		if err == nil && len(l.buf) == 0 {
+		if err != nil || len(l.buf) > 0 {
+			l.buf = append(l.buf, part...)
+			part = l.buf
+		}
+		switch l.ended = err == io.EOF; {
+		case err == bufio.ErrBufferFull:
+			continue
+		case l.ended && len(part) == 0:
+			return nil, io.EOF
+		case err == nil || l.ended:
 			l.Line++
 			return l.trimEnd(part), nil
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return nil, fmt.Errorf("line %d: the compressed file is cut short or damaged: copy it again (%w)",
+				l.Line+1, err)
 		}
-		l.buf = append(l.buf, part...)
-		switch err {
-		case nil:
-			l.Line++
-			return l.trimEnd(l.buf), nil
-		case bufio.ErrBufferFull:
-		case io.EOF:
-			l.ended = true
-			if len(l.buf) == 0 {
-				return nil, io.EOF
-			}
-			l.Line++
-			return l.trimEnd(l.buf), nil
-		default:
-			if errors.Is(err, io.ErrUnexpectedEOF) {
-				return nil, fmt.Errorf("line %d: the compressed file is cut short or damaged: copy it again (%w)",
-					l.Line+1, err)
-			}
-			return nil, fmt.Errorf("line %d: %w", l.Line+1, err)
-		}
+		return nil, fmt.Errorf("line %d: %w", l.Line+1, err)
 	}
 }
 
+// trimEnd returns a line without its end.
 func (l *Reader) trimEnd(line []byte) []byte {
-	if l.eol == '\r' {
-		trimmed := bytes.TrimSuffix(line, []byte("\r"))
-		l.end = string(line[len(trimmed):])
-		return trimmed
+	trimmed := line
+	if l.eol != '\r' {
+		trimmed = bytes.TrimSuffix(trimmed, []byte("\n"))
 	}
-	trimmed, newline := bytes.CutSuffix(line, []byte("\n"))
-	trimmed, carriage := bytes.CutSuffix(trimmed, []byte("\r"))
-	switch {
-	case newline && carriage:
-		l.end = "\r\n"
-	case newline:
-		l.end = "\n"
-	case carriage:
-		l.end = "\r"
-	default:
-		l.end = ""
-	}
+	trimmed = bytes.TrimSuffix(trimmed, []byte("\r"))
+	l.end = line[len(trimmed):]
 	return trimmed
 }
 

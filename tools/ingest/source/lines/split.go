@@ -27,34 +27,22 @@ func (r *Splitter) IsNull(f Field) bool {
 
 // Cut splits text at the first separator that is not escaped.
 func (r *Splitter) Cut(text []byte, sep byte) (before, after []byte, found bool) {
-	if !r.Layout.HasEscape || r.Layout.Csv {
+	if r.Layout.Csv {
 		return bytes.Cut(text, []byte{sep})
 	}
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case r.Layout.Escape:
-			i++
-		case sep:
-			return text[:i], text[i+1:], true
-		}
-	}
-	return text, nil, false
+	return r.cut(text, []byte{sep})
 }
 
-// cutColumn is cut at the delimiter, which may be more than a byte.
-func (r *Splitter) cutColumn(text []byte) (before, after []byte, found bool) {
-	delimiter := r.Layout.delimiter
-	if len(delimiter) == 1 {
-		return r.Cut(text, delimiter[0])
-	}
+// cut splits text at the first separator that is not escaped.
+func (r *Splitter) cut(text, sep []byte) (before, after []byte, found bool) {
 	if !r.Layout.HasEscape {
-		return bytes.Cut(text, delimiter)
+		return bytes.Cut(text, sep)
 	}
 	for i := 0; i < len(text); i++ {
 		if text[i] == r.Layout.Escape {
 			i++
-		} else if bytes.HasPrefix(text[i:], delimiter) {
-			return text[:i], text[i+len(delimiter):], true
+		} else if text[i] == sep[0] && bytes.HasPrefix(text[i:], sep) {
+			return text[:i], text[i+len(sep):], true
 		}
 	}
 	return text, nil, false
@@ -95,7 +83,7 @@ func (r *Splitter) Split(line []byte) error {
 	}
 	for more := true; more; {
 		var f Field
-		f.Text, line, more = r.cutColumn(line)
+		f.Text, line, more = r.cut(line, r.Layout.delimiter)
 		r.Fields = append(r.Fields, f)
 	}
 	return nil

@@ -56,13 +56,15 @@ func (b *Binder) converter(n *column.Type, cm *Column) (*converter, error) {
 	return nil, fmt.Errorf("values of type %v %w", n, errNoPlace)
 }
 
+// newColumn returns a column of the rows of a, without values.
+func newColumn(t vector.Type, a *column.Array) *vector.Column {
+	c := vector.NewColumn(t)
+	c.Rows, c.Slots, c.Present = a.Len, a.Len, presence(a)
+	return c
+}
+
 func unexpected(cm *Column, n *column.Type, kinds ...vector.Kind) error {
-	for _, k := range kinds {
-		if cm.Kind == k {
-			return nil
-		}
-	}
-	if cm.Kind == 0 {
+	if cm.Kind == 0 || slices.Contains(kinds, cm.Kind) {
 		return nil
 	}
 	return fmt.Errorf("values of type %v cannot be %v", n, cm.Kind)
@@ -82,8 +84,7 @@ func denseConverter(n *column.Type, cm *Column) (*converter, error) {
 	t := vector.Type{Kind: vector.Dense, Elem: cast.elem}
 	return &converter{t: t, logical: cast.logical, column: func(a *column.Array, bad func(int, error)) *vector.Column {
 		ReportFaults(a, bad)
-		c := vector.NewColumn(t)
-		c.Rows, c.Slots, c.Present = a.Len, a.Len, presence(a)
+		c := newColumn(t, a)
 		c.Ints, c.Floats, c.Doubles = cast.apply(a, bad)
 		if c.Present != nil {
 			if a.Borrowed {
@@ -146,8 +147,8 @@ func stringConverter(n *column.Type, cm *Column) (*converter, error) {
 			checkUTF8(a, bad)
 		}
 		a = column.CompactLists(a)
-		c := vector.NewColumn(t)
-		c.Rows, c.Slots, c.Present, c.Offsets, c.Data = a.Len, a.Len, presence(a), a.Offsets, a.Data
+		c := newColumn(t, a)
+		c.Offsets, c.Data = a.Offsets, a.Data
 		return c
 	}}, nil
 }
@@ -202,7 +203,8 @@ func listConverter(n *column.Type, cm *Column) (*converter, error) {
 	case cm.Hash:
 		return nil, fmt.Errorf("hash makes ids of strings, not of %v", n)
 	case el.Shape != column.Number:
-		return nil, fmt.Errorf("values of type %v %w: lists of numbers and list<struct<id: integer, score: float>> have",
+		return nil, fmt.Errorf("values of type %v %w: lists of numbers and list<struct<id: integer, score: float>> "+
+			"have",
 			n, errNoPlace)
 	default:
 		var err error
@@ -229,10 +231,9 @@ func listConverter(n *column.Type, cm *Column) (*converter, error) {
 		}
 		child := a.Children[0]
 		inner := inList(a, bad)
-		ReportFaults(child, inner)
-		reportNulls(child, inner)
-		c := vector.NewColumn(t)
-		c.Rows, c.Slots, c.Present, c.Offsets = a.Len, a.Len, presence(a), a.Offsets
+		reportElements(child, inner)
+		c := newColumn(t, a)
+		c.Offsets = a.Offsets
 		c.Ints, c.Floats, c.Doubles = listValues(child, cast, inner)
 		return c
 	}}, nil
@@ -255,7 +256,9 @@ func inList(a *column.Array, bad func(int, error)) func(int, error) {
 	return func(e int, err error) { bad(line.Row(e), err) }
 }
 
-func reportNulls(child *column.Array, bad func(int, error)) {
+// reportElements reports the elements of lists that are null or could not be taken over.
+func reportElements(child *column.Array, bad func(int, error)) {
+	ReportFaults(child, bad)
 	if child.ValidCount() == child.Len {
 		return
 	}
@@ -284,11 +287,9 @@ func embeddingConverter(n *column.Type, cm *Column, cast *numberCast) (*converte
 		a = column.CompactLists(column.VariableList(a))
 		child := a.Children[0]
 		inner := inList(a, bad)
-		ReportFaults(child, inner)
-		reportNulls(child, inner)
+		reportElements(child, inner)
 		ints, floats, doubles := listValues(child, cast, inner)
-		c := vector.NewColumn(t)
-		c.Rows, c.Slots, c.Present = a.Len, a.Len, presence(a)
+		c := newColumn(t, a)
 		if child.Len == a.Len*dim && c.Present == nil && equalLengths(a.Offsets, dim) {
 			c.Ints, c.Floats, c.Doubles = ints, floats, doubles
 			return c
@@ -373,21 +374,15 @@ func weightedConverter(n *column.Type, pair []*column.Type, cm *Column) (*conver
 			scores = a.Children[1]
 		} else {
 			s := a.Children[0]
-			ReportFaults(s, inner)
-			reportNulls(s, inner)
+			reportElements(s, inner)
 			ids, scores = s.Children[0].Masked(s.Valid), s.Children[1].Masked(s.Valid)
 		}
 		for _, p := range []*column.Array{ids, scores} {
-			ReportFaults(p, inner)
-			reportNulls(p, inner)
+			reportElements(p, inner)
 		}
-		c := vector.NewColumn(t)
-		c.Rows, c.Slots, c.Present, c.Offsets = a.Len, a.Len, presence(a), a.Offsets
-		if hash {
-			c.Ints = hashes(ids)
-		} else {
-			c.Ints, _, _ = cast.apply(ids, inner)
-		}
+		c := newColumn(t, a)
+		c.Offsets = a.Offsets
+		c.Ints, _, _ = listValues(ids, cast, inner)
 		c.ScoreFloats, c.ScoreDoubles = scores.Floats, scores.Doubles
 		if isMap {
 			reportDuplicates(c, bad)
@@ -458,11 +453,11 @@ func (k *numberCast) apply(a *column.Array, bad func(int, error)) ([]int64, []fl
 	if k.from == k.elem {
 		return a.Ints, a.Floats, a.Doubles
 	}
-	from, to := k.from.Physical(), k.elem.Physical()
+	integer := k.from.Physical() == vector.Int64Values
 	var ints []int64
 	var floats []float32
 	var doubles []float64
-	switch to {
+	switch k.elem.Physical() {
 	case vector.Float32Values:
 		floats = make([]float32, a.Len)
 	case vector.Float64Values:
@@ -474,54 +469,59 @@ func (k *numberCast) apply(a *column.Array, bad func(int, error)) ([]int64, []fl
 		if a.IsNull(i) {
 			continue
 		}
-		if from == vector.Int64Values {
-			v := a.Ints[i]
-			u64 := k.from == vector.Uint64
-			switch to {
-			case vector.Int64Values:
-				if u64 && v < 0 && k.elem != vector.Uint64 || !u64 && v < 0 && k.elem == vector.Uint64 ||
-					!column.ElemHolds(k.elem, v) {
-					bad(i, fmt.Errorf("%s does not fit %v", printInt(v, u64), k.elem))
-				}
-				ints[i] = v
-			case vector.Float32Values:
-				floats[i] = float32(v)
-				if u64 && v < 0 || v > 1<<24 || v < -1<<24 {
-					bad(i, fmt.Errorf("%s is not exact in float32", printInt(v, u64)))
-				}
-			default:
-				doubles[i] = float64(v)
-				if u64 && v < 0 || v > 1<<53 || v < -1<<53 {
-					bad(i, fmt.Errorf("%s is not exact in float64", printInt(v, u64)))
-				}
-			}
-			continue
-		}
+		var err error
 		var v float64
-		if from == vector.Float32Values {
+		switch {
+		case integer && ints != nil:
+			ints[i], err = k.integer(a.Ints[i])
+		case integer:
+			v, err = k.float(a.Ints[i])
+		case k.from == vector.Float32:
 			v = float64(a.Floats[i])
-		} else {
+		default:
 			v = a.Doubles[i]
 		}
-		switch to {
-		case vector.Float32Values:
+		switch {
+		case floats != nil:
 			floats[i] = float32(v)
-		case vector.Float64Values:
+		case doubles != nil:
 			doubles[i] = v
+		case integer:
+		case v != math.Trunc(v) || v < -(1<<63) || v >= 1<<63 || !column.ElemHolds(k.elem, int64(v)) ||
+			k.elem == vector.Uint64 && v < 0:
+			err = fmt.Errorf("%v does not fit %v", v, k.elem)
 		default:
-			if v != math.Trunc(v) || v < -(1<<63) || v >= 1<<63 || !column.ElemHolds(k.elem, int64(v)) ||
-				k.elem == vector.Uint64 && v < 0 {
-				bad(i, fmt.Errorf("%v does not fit %v", v, k.elem))
-				continue
-			}
 			ints[i] = int64(v)
+		}
+		if err != nil {
+			bad(i, err)
 		}
 	}
 	return ints, floats, doubles
 }
 
-func printInt(v int64, unsigned bool) string {
-	if unsigned {
+// integer returns v, an integer, as one of another type.
+func (k *numberCast) integer(v int64) (int64, error) {
+	if v < 0 && (k.from == vector.Uint64) != (k.elem == vector.Uint64) || !column.ElemHolds(k.elem, v) {
+		return v, fmt.Errorf("%s does not fit %v", k.printInt(v), k.elem)
+	}
+	return v, nil
+}
+
+// float returns v, an integer, as a float.
+func (k *numberCast) float(v int64) (float64, error) {
+	most := int64(1) << 53
+	if k.elem == vector.Float32 {
+		most = 1 << 24
+	}
+	if k.from == vector.Uint64 && v < 0 || v > most || v < -most {
+		return float64(v), fmt.Errorf("%s is not exact in %v", k.printInt(v), k.elem)
+	}
+	return float64(v), nil
+}
+
+func (k *numberCast) printInt(v int64) string {
+	if k.from == vector.Uint64 {
 		return fmt.Sprint(uint64(v))
 	}
 	return fmt.Sprint(v)

@@ -28,8 +28,8 @@ type reader struct {
 	row    int64
 }
 
-// An fileColumn is a column of the file and who reads it: arrow, its place among the child's columns; else timestamps; else
-// nobody.
+// A fileColumn is a column of the file and what reads it: arrow, with its place among the child's columns; else
+// timestamps; else nothing.
 type fileColumn struct {
 	node       *column.Type
 	arrow      int // -1: it is not the child's

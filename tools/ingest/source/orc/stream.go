@@ -235,8 +235,8 @@ func (d *intReader) readRun() error {
 }
 
 // packedWidths are the widths that five bits stand for.
-var packedWidths = [32]uint{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 26, 28,
-	30, 32, 40, 48, 56, 64}
+var packedWidths = [32]uint{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 26,
+	28, 30, 32, 40, 48, 56, 64}
 
 func (d *intReader) readRun2() error {
 	c, err := d.s.ReadByte()

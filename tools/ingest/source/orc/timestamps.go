@@ -156,8 +156,8 @@ func (m *Timestamps) read(n *column.Type, rows int) (*column.Array, error) {
 	return a, nil
 }
 
-// timestampRanges returns what the timestamps of an ORC file are, as far as pyarrow does not read them: those that it reads
-// are in the range of nanoseconds.
+// timestampRanges returns what the timestamps of an ORC file are, as far as pyarrow does not read them: those that it
+// reads are in the range of nanoseconds.
 func timestampRanges(path string) (leaves []input.TimestampLeaf, err error) {
 	f, err := os.Open(path)
 	if err != nil {

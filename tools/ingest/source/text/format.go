@@ -42,7 +42,7 @@ func (t *inference) open(ctx context.Context, in input.File) (column.Reader, err
 
 // lines.Open takes the schema from the DDL, or from the mapping's list of columns, or from the header line, whose
 // columns are of the types that typeOf gives.
-func (t *inference) openLines(in *lines.Reader, typeOf func(name string) (*column.Type, error)) (*Reader, error) {
+func (t *inference) openLines(in *lines.Reader, typeOf typeOf) (*Reader, error) {
 	d := t.d
 	layout := d.Mapping.Text
 	var nodes []*column.Type
@@ -75,7 +75,7 @@ func (t *inference) openLines(in *lines.Reader, typeOf func(name string) (*colum
 
 // headerTypes returns what gives the types of columns that a header names: the mapping file, else what the values of
 // all files show where that is asked for, else string.
-func (t *inference) headerTypes(ctx context.Context, stream bool) (func(name string) (*column.Type, error), error) {
+func (t *inference) headerTypes(ctx context.Context, stream bool) (typeOf, error) {
 	d := t.d
 	given := func(name string) (*column.Type, error) {
 		if cm := d.Mapping.Columns[name]; cm != nil && cm.Type != "" {

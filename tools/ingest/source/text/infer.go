@@ -15,8 +15,8 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/lines"
 )
 
-// An inference finds the types of text columns from the values that all files of a dump have in them: every value is read
-// once before any is read for its row.
+// An inference finds the types of text columns from the values that all files of a dump have in them: every value is
+// read once before any is read for its row.
 type inference struct {
 	d *input.Set
 
@@ -27,16 +27,29 @@ type inference struct {
 
 // textValues is what the values of a column can be all together. Nulls, and no text at all, can be anything.
 type textValues struct {
-	some, empty                                               bool // there was a value; there was one of no text
-	notBool, notInt, notUint, notFloat, notDate, notTimestamp bool
-	// A number was beyond float32, or an integer that it does not hold exactly.
-	notSingle  bool
-	timestamps column.TimestampRange // of those that are timestamps
+	some, empty bool // there was a value; there was one of no text
+	not         textType
+	timestamps  column.TimestampRange // of those that are timestamps
 }
 
+// A textType is a set of types of text.
+type textType uint8
+
+const (
+	textBool textType = 1 << iota
+	textInt
+	textUint
+	textSingle // numbers that float32 holds, integers exactly
+	textFloat
+	textDate
+	textTimestamp
+)
+
+// A typeOf gives the type of a column that a header names.
+type typeOf func(name string) (*column.Type, error)
+
 // types returns what gives the type of a column by its values.
-func (t *inference) types(ctx context.Context, given func(string) (*column.Type, error)) (func(name string) *column.Type,
-	error) {
+func (t *inference) types(ctx context.Context, given typeOf) (func(name string) *column.Type, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.columns == nil {
@@ -60,7 +73,7 @@ func (t *inference) types(ctx context.Context, given func(string) (*column.Type,
 }
 
 // scan is called with mu held.
-func (t *inference) scan(ctx context.Context, given func(string) (*column.Type, error)) (map[string]*textValues, error) {
+func (t *inference) scan(ctx context.Context, given typeOf) (map[string]*textValues, error) {
 	var mu sync.Mutex // guards all
 	all := map[string]*textValues{}
 	return all, t.d.Scan(ctx, t.d.Files(name), func(ctx context.Context, _ int, in input.File) {
@@ -77,8 +90,7 @@ func (t *inference) scan(ctx context.Context, given func(string) (*column.Type, 
 }
 
 // file returns what the values of a file's columns can be.
-func (t *inference) file(ctx context.Context, path string, given func(string) (*column.Type, error)) (map[string]*textValues,
-	error) {
+func (t *inference) file(ctx context.Context, path string, given typeOf) (map[string]*textValues, error) {
 	lines, err := lines.Open(path, nil, t.d.Mapping.Text.Charset, &t.d.Limits)
 	if err != nil {
 		return nil, err
@@ -127,35 +139,43 @@ func (c *textValues) add(s string) {
 		return
 	}
 	c.some = true
-	if !c.notBool {
-		c.notBool = !strings.EqualFold(s, "true") && !strings.EqualFold(s, "false")
+	check := func(t textType, is func() bool) {
+		if c.not&t == 0 && !is() {
+			c.not |= t
+		}
 	}
-	if !c.notInt || !c.notFloat {
+	check(textBool, func() bool { return strings.EqualFold(s, "true") || strings.EqualFold(s, "false") })
+	if c.not&(textInt|textFloat) != textInt|textFloat {
 		v, err := strconv.ParseInt(s, 10, 64)
 		whole := err == nil && strconv.FormatInt(v, 10) == s
-		c.notInt = c.notInt || !whole
-		c.notFloat = c.notFloat || whole && !column.ExactFloat(vector.Float64, v) || !whole && !isFraction(s)
-		if whole {
-			c.notSingle = c.notSingle || !column.ExactFloat(vector.Float32, v)
-		} else if !c.notFloat && !c.notSingle {
+		check(textInt, func() bool { return whole })
+		check(textFloat, func() bool {
+			return whole && column.ExactFloat(vector.Float64, v) || !whole &&
+				isFraction(s)
+		})
+		check(textSingle, func() bool {
+			if whole {
+				return column.ExactFloat(vector.Float32, v)
+			}
 			_, err := strconv.ParseFloat(s, 32)
-			c.notSingle = err != nil
-		}
+			return c.not&textFloat != 0 || err == nil
+		})
 	}
-	if !c.notUint {
+	check(textUint, func() bool {
 		v, err := strconv.ParseUint(s, 10, 64)
-		c.notUint = err != nil || strconv.FormatUint(v, 10) != s
-	}
-	if !c.notDate {
+		return err == nil && strconv.FormatUint(v, 10) == s
+	})
+	check(textDate, func() bool {
 		_, err := time.Parse(time.DateOnly, s)
-		c.notDate = err != nil
-	}
-	if !c.notTimestamp {
+		return err == nil
+	})
+	check(textTimestamp, func() bool {
 		m, err := column.ParseTimestamp(s)
-		if c.notTimestamp = err != nil; err == nil {
+		if err == nil {
 			c.timestamps.Add(m)
 		}
-	}
+		return err == nil
+	})
 }
 
 // isFraction reports whether s is a number with a fraction or an exponent, NaN or an infinity.
@@ -176,10 +196,7 @@ func isFraction(s string) bool {
 }
 
 func (c *textValues) merge(o *textValues) {
-	c.some, c.empty = c.some || o.some, c.empty || o.empty
-	c.notBool, c.notInt, c.notUint = c.notBool || o.notBool, c.notInt || o.notInt, c.notUint || o.notUint
-	c.notFloat, c.notDate, c.notTimestamp = c.notFloat || o.notFloat, c.notDate || o.notDate, c.notTimestamp || o.notTimestamp
-	c.notSingle = c.notSingle || o.notSingle
+	c.some, c.empty, c.not = c.some || o.some, c.empty || o.empty, c.not|o.not
 	c.timestamps.Merge(o.timestamps)
 }
 
@@ -188,26 +205,27 @@ func (c *textValues) merge(o *textValues) {
 // says it.
 func (c *textValues) node(known vector.Type, unit string) *column.Type {
 	n := &column.Type{Shape: column.Number, Elem: vector.Int64}
+	is := func(t textType) bool { return c.not&t == 0 }
 	isFloat := known.Kind == vector.Dense && (known.Elem == vector.Float32 || known.Elem == vector.Float64)
 	switch {
 	case c == nil || !c.some && !c.empty:
 		n.Shape, n.Elem = column.Null, 0
 	case known.Kind == vector.String || !c.some:
 		n.Shape, n.Elem = column.String, 0
-	case !c.notBool:
+	case is(textBool):
 		n.Elem = vector.Bool
-	case isFloat && !c.notFloat:
-		if n.Elem = known.Elem; c.notSingle {
+	case isFloat && is(textFloat):
+		if n.Elem = known.Elem; !is(textSingle) {
 			n.Elem = vector.Float64
 		}
-	case !c.notInt:
-	case !c.notUint:
+	case is(textInt):
+	case is(textUint):
 		n.Elem = vector.Uint64
-	case !c.notFloat:
+	case is(textFloat):
 		n.Elem = vector.Float64
-	case !c.notDate:
+	case is(textDate):
 		n.Elem, n.Logical = vector.Int32, "date32"
-	case !c.notTimestamp && (unit != "" || !c.timestamps.None()):
+	case is(textTimestamp) && (unit != "" || !c.timestamps.None()):
 		n.Logical = "timestamp[" + cmp.Or(unit, c.timestamps.Unit()) + "]"
 	default:
 		n.Shape, n.Elem = column.String, 0

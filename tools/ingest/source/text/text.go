@@ -29,7 +29,7 @@ type Reader struct {
 
 // NewReader reads the header, if the layout has one. nodes are the columns by the DDL or the mapping; typeOf gives
 // the type of a column that the header names.
-func NewReader(in *lines.Reader, nodes []*column.Type, t *lines.Layout, typeOf func(name string) (*column.Type, error),
+func NewReader(in *lines.Reader, nodes []*column.Type, t *lines.Layout, typeOf typeOf,
 	opts *column.ReadOptions) (*Reader, error) {
 	layout, err := lines.NewRules(t)
 	if err != nil {
@@ -68,7 +68,7 @@ func NewReader(in *lines.Reader, nodes []*column.Type, t *lines.Layout, typeOf f
 }
 
 // bindHeader takes the columns from the header line, in its order.
-func (r *Reader) bindHeader(typeOf func(string) (*column.Type, error)) error {
+func (r *Reader) bindHeader(typeOf typeOf) error {
 	known := map[string]*column.Type{}
 	var names []string
 	for _, n := range r.Nodes {

@@ -230,8 +230,8 @@ func (f *Footer) findEncrypted() error {
 		}
 		for c, chunk := range chunks[:min(len(chunks), len(leaves))] {
 			if chunk.Encrypted {
-				leaves[c].Refused, leaves[c].Encrypted = "it is encrypted, which this reader does not support: decrypt "+
-					"it first", true
+				leaves[c].Encrypted = true
+				leaves[c].Refused = "it is encrypted, which this reader does not support: decrypt it first"
 			}
 		}
 	}

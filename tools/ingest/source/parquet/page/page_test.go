@@ -42,7 +42,8 @@ func TestFixedDeltas(t *testing.T) {
 		'a', 'b', 'c', 'd', 'e', 'f',
 	}
 	for length, want := range map[int32]string{2: "ab cd ef", 3: "a value of 2 bytes where each has 3"} {
-		n, err := schema.NewPrimitiveNode("x", parquet.Repetitions.Required, parquet.Types.FixedLenByteArray, -1, length)
+		n, err := schema.NewPrimitiveNode("x", parquet.Repetitions.Required, parquet.Types.FixedLenByteArray, -1,
+			length)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +52,8 @@ func TestFixedDeltas(t *testing.T) {
 			t.Fatal(err)
 		}
 		padded := append(slices.Clone(page), make([]byte, pagePadding)...)
-		if err := l.Begin(&Header{Typ: Data, values: 3, Encoding: encodingDeltaByteArray, DefEncoding: EncodingRLE, RepEncoding: EncodingRLE, uncompressed: int32(len(page))}, padded[:len(page)]); err != nil {
+		if err := l.Begin(&Header{Typ: Data, values: 3, Encoding: encodingDeltaByteArray, DefEncoding: EncodingRLE,
+			RepEncoding: EncodingRLE, uncompressed: int32(len(page))}, padded[:len(page)]); err != nil {
 			t.Fatal(err)
 		}
 		var s Values

@@ -21,7 +21,8 @@ func TestTimestamps(t *testing.T) {
 		"us, tz=Mars": `timestamp "us, tz=Mars": want`,
 	} {
 		dir := writeFiles(t, map[string]string{
-			"m.json": `{"text": {"null": "-", "columns": [{"name": "t", "type": "timestamp"}]}, "columns": {"t": {"timestamp": "` + unit + `"}}}`, "a.txt": text,
+			"m.json": `{"text": {"null": "-", "columns": [{"name": "t", "type": "timestamp"}]}, "columns": {"t": ` +
+				`{"timestamp": "` + unit + `"}}}`, "a.txt": text,
 		})
 		got, logical := "", ""
 		files, err := Discover(t.Context(), []string{filepath.Join(dir, "a.txt")}, Options{
