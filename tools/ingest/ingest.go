@@ -339,10 +339,10 @@ func (e *engine) commit(ctx context.Context, segments []storage.SegmentDescripto
 		features = append(features, stored)
 		e.report.Features++
 		if f.known == nil {
-			e.report.Added = append(e.report.Added, f.name)
+			e.report.Added = append(e.report.Added, f.Name)
 		}
 		if widened {
-			e.report.Widened = append(e.report.Widened, f.name)
+			e.report.Widened = append(e.report.Widened, f.Name)
 		}
 	}
 	slices.Sort(e.report.Added)

@@ -13,21 +13,15 @@ import (
 
 // A feature is one feature of the table as the ingest sees it. Its number stands for it in buffers and spill files.
 type feature struct {
-	number int
-	name   string
-	role   storage.Role
-	// Set once the dump has the feature (seen); what the table says is in known.
-	seen         bool
-	valued       bool        // a file said its type; else typ is a placeholder
-	typ          vector.Type // widened over the files read so far
-	logical      string
-	originColumn string
-	originKey    string
-	firstFile    string // that had it
-	rawBytes     uint64 // decoded, so far
-	known        *storage.Feature
-	generation   uint32   // of a feature that the table does not have
-	class        keyClass // of the first file: keys must keep it
+	// Feature is what the files read so far say of it, once the dump has it (seen). Its type is widened to hold all values.
+	storage.Feature
+	known     *storage.Feature // what the table says of it; nil: it is new
+	number    int
+	seen      bool
+	valued    bool     // a file said its type; else it is a placeholder
+	firstFile string   // that had it
+	rawBytes  uint64   // decoded, so far
+	class     keyClass // of the first file: keys must keep it
 }
 
 // A schema merges the fields of all files with each other and with the table. Safe for concurrent use.
@@ -48,16 +42,17 @@ func newSchema(known []storage.Feature, taken map[storage.FeatureID]bool) *schem
 	for i := range known {
 		f := s.add(known[i].Name)
 		f.known = &known[i]
-		f.role = known[i].Role
+		f.Role = known[i].Role
 		s.noteRole(f)
 	}
 	return s
 }
 
 func (s *schema) add(name string) *feature {
-	f := &feature{number: len(s.list), name: name}
-	for s.taken != nil && s.taken[storage.NewFeatureID(name, f.generation)] {
-		f.generation++
+	f := &feature{number: len(s.list), Feature: storage.Feature{Name: name, ID: storage.NewFeatureID(name, 0)}}
+	for s.taken[f.ID] {
+		f.Generation++
+		f.ID = storage.NewFeatureID(name, f.Generation)
 	}
 	s.list = append(s.list, f)
 	s.byName[name] = f
@@ -67,7 +62,7 @@ func (s *schema) add(name string) *feature {
 // noteRole remembers f when it is the session or time key, and returns the other feature that claims to be.
 func (s *schema) noteRole(f *feature) *feature {
 	slot := &s.session
-	switch f.role {
+	switch f.Role {
 	case storage.RoleSessionKey:
 	case storage.RoleTimeKey:
 		slot = &s.time
@@ -94,7 +89,7 @@ func (s *schema) bind(file string, f *source.Field) (*feature, error) {
 		return nil, err
 	}
 	if other := s.noteRole(x); other != nil {
-		return nil, fmt.Errorf("feature %q of %s and feature %q would both be the %s", x.name, file, other.name, x.role)
+		return nil, fmt.Errorf("feature %q of %s and feature %q would both be the %s", x.Name, file, other.Name, x.Role)
 	}
 	if f.NoValue {
 		x.noteNoValue(file, f)
@@ -106,15 +101,12 @@ func (s *schema) bind(file string, f *source.Field) (*feature, error) {
 	if err := x.checkKnown(file); err != nil {
 		return nil, err
 	}
-	if x == s.session {
-		if err := checkSessionType(x.name, f.Type); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
+	class := classOf(f.Type)
+	if x == s.session && class == noClass {
+		return nil, fmt.Errorf("%s: session key %q is %v: want a number or a string", file, x.Name, f.Type)
 	}
-	if x == s.time {
-		if err := checkTimeType(x.name, f.Type); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
+	if x == s.time && class != intClass && class != floatClass {
+		return nil, fmt.Errorf("%s: time key %q is %v: want a number, a date or a timestamp", file, x.Name, f.Type)
 	}
 	return x, nil
 }
@@ -122,14 +114,14 @@ func (s *schema) bind(file string, f *source.Field) (*feature, error) {
 func (x *feature) setRole(file string, role storage.Role) error {
 	cluster := role == storage.RoleSessionKey || role == storage.RoleTimeKey
 	switch {
-	case role == storage.RoleFeature || x.role == role:
+	case role == storage.RoleFeature || x.Role == role:
 		return nil
-	case x.role == storage.RoleFeature && (x.known == nil || cluster):
-		x.role = role
+	case x.Role == storage.RoleFeature && (x.known == nil || cluster):
+		x.Role = role
 		return nil
 	}
-	return fmt.Errorf("feature %q is a %s in %s, but was a %s before: a feature keeps its role", x.name, role, file,
-		x.role)
+	return fmt.Errorf("feature %q is a %s in %s, but was a %s before: a feature keeps its role", x.Name, role, file,
+		x.Role)
 }
 
 // noteNoValue remembers that a file has the feature, null in every row and of no type.
@@ -138,86 +130,80 @@ func (x *feature) noteNoValue(file string, f *source.Field) {
 		return
 	}
 	x.seen, x.firstFile = true, file
-	x.originColumn, x.originKey = f.OriginColumn, f.OriginKey
-	x.typ, x.logical = f.Type, f.Logical
-	if x.known != nil {
-		x.typ, x.logical = x.known.Type, x.known.Logical
-		x.originColumn, x.originKey = x.known.OriginColumn, x.known.OriginKey
+	x.describe(f.Type, f.Logical, f.OriginColumn, f.OriginKey)
+	if k := x.known; k != nil {
+		x.describe(k.Type, k.Logical, k.OriginColumn, k.OriginKey)
 	}
+}
+
+func (x *feature) describe(t vector.Type, logical, originColumn, originKey string) {
+	x.Type, x.Logical, x.OriginColumn, x.OriginKey = t, logical, originColumn, originKey
 }
 
 // merge widens x to hold a field of a file.
 func (x *feature) merge(file string, f *source.Field) error {
 	if !x.valued {
 		x.seen, x.valued, x.firstFile = true, true, file
-		x.typ, x.logical = f.Type, f.Logical
-		x.originColumn, x.originKey = f.OriginColumn, f.OriginKey
+		x.describe(f.Type, f.Logical, f.OriginColumn, f.OriginKey)
 		x.class = classOf(f.Type)
 		return nil
 	}
-	if logical, ok := widerDecimal(x.logical, f.Logical); ok && f.Type == x.typ {
-		x.logical = logical
-	} else if f.Logical != x.logical {
-		return fmt.Errorf("feature %q is %s in %s and %s in %s: they do not mix%s", x.name,
-			typeName(x.typ, x.logical), x.firstFile, typeName(f.Type, f.Logical), file, mixHint(x.logical, f.Logical))
-	}
-	if f.OriginColumn != x.originColumn || f.OriginKey != x.originKey {
-		return fmt.Errorf("feature %q comes from %s in %s and from %s in %s: rename one of them with --mapping", x.name,
-			originName(x.name, x.originColumn, x.originKey), x.firstFile, originName(f.Name, f.OriginColumn,
-				f.OriginKey), file)
-	}
-	if f.Type == x.typ {
-		return nil
-	}
-	w, err := vector.Widen(x.typ, f.Type)
+	t, logical, err := mix(&x.Feature, &storage.Feature{Type: f.Type, Logical: f.Logical, OriginColumn: f.OriginColumn,
+		OriginKey: f.OriginKey}, x.firstFile, file)
 	if err != nil {
-		return fmt.Errorf("feature %q is %v in %s and %v in %s: no type holds both exactly; rename or drop one "+
-			"with --mapping, or say the \"elem\" of its numbers",
-			x.name, x.typ, x.firstFile, f.Type, file)
+		return err
 	}
-	if keyed := x.role == storage.RoleSessionKey || x.role == storage.RoleTimeKey; keyed && classOf(f.Type) != x.class {
+	keyed := x.Role == storage.RoleSessionKey || x.Role == storage.RoleTimeKey
+	if keyed && classOf(f.Type) != x.class {
 		return fmt.Errorf("%s %q is %v in %s and %v in %s: a key is of one kind in all files of a dump",
-			x.role, x.name, x.typ, x.firstFile, f.Type, file)
+			x.Role, x.Name, x.Type, x.firstFile, f.Type, file)
 	}
-	x.typ = w
+	x.Type, x.Logical = t, logical
 	return nil
 }
 
 // checkKnown returns an error when the table's feature of that name cannot hold x.
-func (x *feature) checkKnown(file string) error {
-	k := x.known
-	if k == nil {
-		return nil
+func (x *feature) checkKnown(file string) (err error) {
+	if x.known != nil {
+		_, x.Logical, err = mix(x.known, &x.Feature, inTable, file)
 	}
-	if k.OriginColumn != x.originColumn || k.OriginKey != x.originKey {
-		return fmt.Errorf("feature %q comes from %s in the table and from %s in %s: rename it with --mapping", x.name,
-			originName(x.name, k.OriginColumn, k.OriginKey), originName(x.name, x.originColumn, x.originKey), file)
+	return err
+}
+
+// inTable is where what is known of a feature comes from, where no file does.
+const inTable = "the table"
+
+// mix returns the type that holds what is known of a feature and what a file says of it, or an error that says why they
+// do not mix. The table's logical type stays as it is.
+func mix(known, f *storage.Feature, where, file string) (t vector.Type, logical string, err error) {
+	one, rename := "it", "rename or drop it with --mapping"
+	if where != inTable {
+		one, rename = "one of them", `rename or drop one with --mapping, or say the "elem" of its numbers`
 	}
-	if logical, ok := widerDecimal(k.Logical, x.logical); ok && k.Type == x.typ && logical == k.Logical {
-		x.logical = logical
-	} else if k.Logical != x.logical {
-		return fmt.Errorf("feature %q is %s in the table and %s in %s: they do not mix%s", x.name,
-			typeName(k.Type, k.Logical), typeName(x.typ, x.logical), file, mixTable(k.Logical, x.logical))
+	logical, ok := widerDecimal(known.Logical, f.Logical)
+	if !ok || f.Type != known.Type || where == inTable && logical != known.Logical {
+		if logical = f.Logical; logical != known.Logical {
+			return t, logical, fmt.Errorf("feature %q is %s in %s and %s in %s: they do not mix%s", known.Name,
+				typeName(known), where, typeName(f), file, mixHint(known.Logical, logical, where))
+		}
 	}
-	if _, err := vector.Widen(k.Type, x.typ); err != nil {
-		return fmt.Errorf("feature %q is %v in the table and %v in %s: no type holds both exactly; rename or drop "+
-			"it with --mapping",
-			x.name, k.Type, x.typ, file)
+	if f.OriginColumn != known.OriginColumn || f.OriginKey != known.OriginKey {
+		return t, logical, fmt.Errorf("feature %q comes from %s in %s and from %s in %s: rename %s with --mapping",
+			known.Name, originName(known.Name, known), where, originName(known.Name, f), file, one)
 	}
-	return nil
+	if t, err = vector.Widen(known.Type, f.Type); err != nil {
+		return t, logical, fmt.Errorf("feature %q is %v in %s and %v in %s: no type holds both exactly; %s", known.Name,
+			known.Type, where, f.Type, file, rename)
+	}
+	return t, logical, nil
 }
 
 // stored returns what the feature's files in the new segments say of it. A feature that has no role in the table gets
 // none there, even when this ingest clusters by it.
 func (x *feature) stored() storage.Feature {
-	f := storage.Feature{
-		Name: x.name, Type: x.typ, Role: x.role, Logical: x.logical,
-		OriginColumn: x.originColumn, OriginKey: x.originKey,
-	}
+	f := x.Feature
 	if x.known != nil {
 		f.ID, f.Generation, f.Role = x.known.ID, x.known.Generation, x.known.Role
-	} else {
-		f.ID, f.Generation = storage.NewFeatureID(x.name, x.generation), x.generation
 	}
 	return f
 }
@@ -228,7 +214,7 @@ func (x *feature) committed() (f storage.Feature, widened bool, err error) {
 	if x.known == nil {
 		return f, false, nil
 	}
-	f.Type, err = vector.Widen(x.known.Type, x.typ)
+	f.Type, err = vector.Widen(x.known.Type, x.Type)
 	return f, f.Type != x.known.Type, err
 }
 
@@ -252,7 +238,7 @@ func (s *schema) types() []vector.Type {
 	defer s.mu.Unlock()
 	out := make([]vector.Type, len(s.list))
 	for i, f := range s.list {
-		out[i] = f.typ
+		out[i] = f.Type
 	}
 	return out
 }
@@ -267,7 +253,7 @@ func (s *schema) packOrder(p writer.Popularity) []*writer.Feature {
 	}
 	writer.SortForPacks(seen, p, func(f *feature) (storage.Feature, uint64) {
 		known := f.stored()
-		known.Role = f.role
+		known.Role = f.Role
 		return known, f.rawBytes
 	})
 	out := make([]*writer.Feature, len(seen))
@@ -297,34 +283,29 @@ func widerDecimal(a, b string) (string, bool) {
 	return a, true
 }
 
-// mixHint says what to do about logical types that do not mix, where something can be done.
-func mixHint(a, b string) string {
-	if strings.HasPrefix(a, "timestamp[") && strings.HasPrefix(b, "timestamp[") {
-		return `; say with --mapping what they shall be, as in {"timestamp": "us"}`
-	}
-	return ""
-}
-
-// mixTable is mixHint where the table has one of them, which stays as it is.
-func mixTable(table, file string) string {
-	if mixHint(table, file) == "" {
+// mixHint says what to do about logical types that do not mix, where something can be done. What is in the table stays
+// as it is.
+func mixHint(known, file, where string) string {
+	if !strings.HasPrefix(known, "timestamp[") || !strings.HasPrefix(file, "timestamp[") {
 		return ""
 	}
-	return fmt.Sprintf(`; say with --mapping that the file's shall be as the table's, {"timestamp": %q}, or give `+
-		`them another name, {"rename": ...}`,
-		strings.TrimSuffix(strings.TrimPrefix(table, "timestamp["), "]"))
-}
-
-func typeName(t vector.Type, logical string) string {
-	if logical == "" {
-		return t.String()
+	if where != inTable {
+		return `; say with --mapping what they shall be, as in {"timestamp": "us"}`
 	}
-	return t.String() + " (" + logical + ")"
+	return fmt.Sprintf(`; say with --mapping that the file's shall be as the table's, {"timestamp": %q}, or give them `+
+		`another name, {"rename": ...}`, strings.TrimSuffix(strings.TrimPrefix(known, "timestamp["), "]"))
 }
 
-func originName(name, column, key string) string {
-	if column == "" {
+func typeName(f *storage.Feature) string {
+	if f.Logical == "" {
+		return f.Type.String()
+	}
+	return f.Type.String() + " (" + f.Logical + ")"
+}
+
+func originName(name string, f *storage.Feature) string {
+	if f.OriginColumn == "" {
 		return fmt.Sprintf("column %q", name)
 	}
-	return fmt.Sprintf("%q of column %q", key, column)
+	return fmt.Sprintf("%q of column %q", f.OriginKey, f.OriginColumn)
 }

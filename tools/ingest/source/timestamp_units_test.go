@@ -124,8 +124,8 @@ func readTimes(t *testing.T, dir, column string, opts Options) string {
 	return out.String()
 }
 
-// TestTimestampUnits: timestamps without a unit of their own are read in the one that holds all of the dump, or in the one
-// that the mapping file or the table says. None is rounded, none wraps.
+// TestTimestampUnits: timestamps without a unit of their own are read in the one that holds all of the dump, or in the
+// one that the mapping file or the table says. None is rounded, none wraps.
 func TestTimestampUnits(t *testing.T) {
 	lines := func(times []string, form string) string {
 		var b strings.Builder

@@ -72,7 +72,12 @@ func AppendText(a *Array, text []byte, limits *Limits) error {
 }
 
 // TrimBlanks returns s without the blanks around it.
-func TrimBlanks(s string) string { return strings.Trim(s, " \t\r\n\v\f") }
+func TrimBlanks(s string) string {
+	if s != "" && s[0] > ' ' && s[len(s)-1] > ' ' { // Trim would make a set of the blanks for each value
+		return s
+	}
+	return strings.Trim(s, " \t\r\n\v\f")
+}
 
 // Quote quotes a value for an error message, shortened.
 func Quote(s string) string {

@@ -88,7 +88,7 @@ func (p *parser) kind() (jsonKind, error) {
 func (p *parser) at(c byte) bool { return p.pos < len(p.buf) && p.buf[p.pos] == c }
 
 func (p *parser) literal(word string) error {
-	if !bytes.HasPrefix(p.buf[p.pos:], []byte(word)) {
+	if len(p.buf)-p.pos < len(word) || string(p.buf[p.pos:p.pos+len(word)]) != word {
 		return p.fail(word)
 	}
 	p.pos += len(word)
@@ -237,36 +237,50 @@ func (p *parser) hex4() (rune, error) {
 	return rune(v), nil
 }
 
-// array calls visit at each element of the list at pos.
-func (p *parser) array(visit func() error) error { return p.elements(']', visit) }
-
-// elements calls visit at each element between the bracket at pos and the one that closes it.
-func (p *parser) elements(closes byte, visit func() error) error {
+// enter goes into the list or object at pos, and reports whether there is an element in it before closes.
+func (p *parser) enter(closes byte) (some bool, err error) {
 	p.pos++
 	if p.depth++; p.depth > p.maxDepth {
-		return fmt.Errorf("nested deeper than %d", p.maxDepth)
+		return false, fmt.Errorf("nested deeper than %d", p.maxDepth)
 	}
-	p.space()
-	for first := true; !first || !p.at(closes); first = false {
-		if err := visit(); err != nil {
-			return err
-		}
-		if p.space(); p.at(closes) {
-			break
-		}
-		if !p.at(',') {
-			return p.fail(", or " + string(closes))
-		}
-		p.pos++
+	if p.space(); !p.at(closes) {
+		return true, nil
 	}
 	p.pos++
 	p.depth--
-	return nil
+	return false, nil
+}
+
+// next goes on behind an element, and reports whether there is another before closes.
+func (p *parser) next(closes byte) (more bool, err error) {
+	p.space()
+	switch {
+	case p.at(','):
+		p.pos++
+		return true, nil
+	case p.at(closes):
+		p.pos++
+		p.depth--
+		return false, nil
+	}
+	return false, p.fail(", or " + string(closes))
+}
+
+// array calls visit at each element of the list at pos.
+func (p *parser) array(visit func() error) error {
+	more, err := p.enter(']')
+	for more && err == nil {
+		if err = visit(); err == nil {
+			more, err = p.next(']')
+		}
+	}
+	return err
 }
 
 // object calls visit with each key of the object at pos; the key is borrowed.
 func (p *parser) object(visit func(key []byte) error) error {
-	return p.elements('}', func() error {
+	more, err := p.enter('}')
+	for more && err == nil {
 		if p.space(); !p.at('"') {
 			return p.fail("a key")
 		}
@@ -278,8 +292,14 @@ func (p *parser) object(visit func(key []byte) error) error {
 			return p.fail(":")
 		}
 		p.pos++
-		return visit(key)
-	})
+		if err := visit(key); err != nil {
+			return err
+		}
+		if more, err = p.next('}'); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // skip passes over any value.

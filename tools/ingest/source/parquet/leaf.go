@@ -167,7 +167,7 @@ func (l *leafReader) read(n, starts int, s *leafScratch) (stopped bool, err erro
 		if levels = int(read); levels <= 0 || levels > n {
 			return false, page.ErrShortPage
 		}
-	} else if levels, values, err = l.decode(n, starts, defs, reps, s); err != nil {
+	} else if levels, err = l.decode(n, starts, defs, reps); err != nil {
 		return false, err
 	}
 	stopped = levels < n
@@ -175,8 +175,12 @@ func (l *leafReader) read(n, starts int, s *leafScratch) (stopped bool, err erro
 		return true, nil
 	}
 	l.pages.Left -= int64(levels)
-	if err := l.check(defs, reps, levels, values); err != nil {
+	present, err := l.check(defs, reps, levels)
+	if err != nil {
 		return false, err
+	}
+	if l.byLibrary && values != present {
+		return false, page.ErrShortPage
 	}
 	if defs != nil {
 		l.defs = append(l.defs, defs[:levels]...)
@@ -188,7 +192,12 @@ func (l *leafReader) read(n, starts int, s *leafScratch) (stopped bool, err erro
 	if l.levelsOnly {
 		return stopped, nil
 	}
-	if err := l.convert(&l.vals, &s.Values, values, l.limits); err != nil {
+	if !l.byLibrary {
+		if err := l.cursor.Values(l.pages.Buf, &l.pages.Dict, l.pages.Value, present, &s.Values); err != nil {
+			return false, err
+		}
+	}
+	if err := l.convert(&l.vals, &s.Values, present, l.limits); err != nil {
 		return false, err
 	}
 	if size := int64(4*l.levels) + l.vals.SizeBytes(); size > l.limits.BatchBytes {
@@ -231,13 +240,13 @@ func (l *leafReader) nextPage() error {
 	return l.cursor.BeginValues(&l.pages.Head, l.pages.Buf, l.pages.Value)
 }
 
-// decode decodes n levels, or fewer where a row too many begins, and their values.
-func (l *leafReader) decode(n, starts int, defs, reps []int16, s *leafScratch) (levels, values int, err error) {
+// decode decodes n levels, or fewer where a row too many begins.
+func (l *leafReader) decode(n, starts int, defs, reps []int16) (levels int, err error) {
 	buf, c := l.pages.Buf, &l.cursor
 	if reps != nil {
 		before := c.Reps
 		if err := page.RleDecode(&c.Reps, buf, reps); err != nil {
-			return 0, 0, err
+			return 0, err
 		}
 		for i, r := range reps {
 			if r != 0 {
@@ -246,61 +255,46 @@ func (l *leafReader) decode(n, starts int, defs, reps []int16, s *leafScratch) (
 			if starts == 0 {
 				c.Reps, n = before, i
 				if err := page.RleDecode(&c.Reps, buf, reps[:n]); err != nil {
-					return 0, 0, err
+					return 0, err
 				}
 				break
 			}
 			starts--
 		}
 	}
-	values = n
-	if defs != nil {
-		if err := page.RleDecode(&c.Defs, buf, defs[:n]); err != nil {
-			return 0, 0, err
-		}
-		values = 0
-		for _, d := range defs[:n] {
-			if d == l.maxDef {
-				values++
-			}
-		}
+	if defs == nil {
+		return n, nil
 	}
-	if l.levelsOnly {
-		return n, values, nil
-	}
-	return n, values, c.Values(buf, &l.pages.Dict, l.pages.Value, values, &s.Values)
+	return n, page.RleDecode(&c.Defs, buf, defs[:n])
 }
 
-// check verifies the levels of a batch against the column's schema and the number of values.
-func (l *leafReader) check(defs, reps []int16, levels, values int) error {
-	present := levels
+// check verifies levels against the column's schema, and returns how many have a value.
+func (l *leafReader) check(defs, reps []int16, levels int) (present int, err error) {
+	present = levels
 	if defs != nil {
 		present = 0
 		top := l.maxDef
 		for _, d := range defs[:levels] {
 			if d < 0 || d > top {
-				return fmt.Errorf("a definition level of %d, the greatest is %d", d, top)
+				return 0, fmt.Errorf("a definition level of %d, the greatest is %d", d, top)
 			}
 			if d == top {
 				present++
 			}
 		}
 	}
-	if present != values {
-		return page.ErrShortPage
-	}
 	if reps != nil {
 		top := l.maxRep
 		for _, r := range reps[:levels] {
 			if r < 0 || r > top {
-				return fmt.Errorf("a repetition level of %d, the greatest is %d", r, top)
+				return 0, fmt.Errorf("a repetition level of %d, the greatest is %d", r, top)
 			}
 		}
 		if l.levels == 0 && reps[0] != 0 {
-			return errors.New("the column does not begin with the start of a row")
+			return 0, errors.New("the column does not begin with the start of a row")
 		}
 	}
-	return nil
+	return present, nil
 }
 
 // take returns the entries of the first levels pending levels, which hold the first values pending values. The caller

@@ -39,14 +39,11 @@ const (
 	repetitionRepeated = 2
 )
 
-// logicalTypeNames are the members of Parquet's LogicalType union, by field id.
-var logicalTypeNames = map[int16]string{
-	1: "STRING", 2: "MAP", 3: "LIST", 4: "ENUM", 5: "DECIMAL", 6: "DATE", 7: "TIME", 8: "TIMESTAMP", 10: "INTEGER",
-	11: "UNKNOWN", 12: "JSON", 13: "BSON", 14: "UUID", 15: "FLOAT16", 16: "VARIANT", 17: "GEOMETRY", 18: "GEOGRAPHY",
-}
-
-// logicalUnknown is the member UNKNOWN of Parquet's LogicalType union.
-const logicalUnknown = 11
+// Members of Parquet's LogicalType union, of which 9 is none.
+const (
+	logicalUnknown = 11
+	lastLogical    = 18 // GEOGRAPHY
+)
 
 // Parquet's physical types and ConvertedTypes by their numbers, and which physical types a converted type annotates.
 // The first three without any annotate groups.
@@ -72,7 +69,7 @@ var (
 func (e *Element) fault() string {
 	converted, known := convertedTypes[e.Converted]
 	switch {
-	case e.logicalID != 0 && logicalTypeNames[e.logicalID] == "":
+	case e.logicalID < 0 || e.logicalID == 9 || e.logicalID > lastLogical:
 		return fmt.Sprintf("its logical type (number %d of Parquet's) is unknown to this reader", e.logicalID)
 	case e.Converted >= 0 && !known:
 		return fmt.Sprintf("its converted type (number %d of Parquet's) is unknown to this reader", e.Converted)
