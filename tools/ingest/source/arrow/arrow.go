@@ -26,11 +26,7 @@ var Format = &input.Format{
 					return nil, err
 				}
 			}
-			r, err := NewReader(in.Stream, in.Stream, &d.ReadOptions)
-			if err != nil {
-				return nil, err
-			}
-			return r, nil
+			return input.Opened(NewReader(in.Stream, in.Stream, &d.ReadOptions))
 		}
 	},
 }

@@ -17,67 +17,53 @@ func Workers(n, threads int) int { return max(1, min(threads, n/leastColumns)) }
 // is returned, whichever goroutine was first, since columns are begun in order and what was begun is finished. When ctx
 // ends, so does it, with ctx's error. A panic of work becomes the caller's.
 func Each(ctx context.Context, n, threads int, work func(worker, i int) error) error {
-	c := columnLoop{ctx: ctx, n: n, work: work, at: n}
-	workers := Workers(n, threads)
-	if workers == 1 {
-		c.run(0)
+	var next atomic.Int64
+	var ended atomic.Bool
+	type failure struct {
+		at            int // the column of err
+		err, panicked error
+	}
+	failures := make([]failure, Workers(n, threads))
+	run := func(w int) {
+		for !ended.Load() {
+			i := int(next.Add(1)) - 1
+			if i >= n || i%64 == 0 && ctx.Err() != nil {
+				return
+			}
+			if err := work(w, i); err != nil {
+				failures[w] = failure{at: i, err: err}
+				ended.Store(true)
+			}
+		}
+	}
+	if len(failures) == 1 {
+		run(0)
 	} else {
 		var wg sync.WaitGroup
-		for w := range workers {
+		for w := range failures {
 			wg.Go(func() {
 				defer func() {
 					if p := recover(); p != nil {
-						c.end(-1, nil, Recovered(p))
+						failures[w].panicked = Recovered(p)
+						ended.Store(true)
 					}
 				}()
-				c.run(w)
+				run(w)
 			})
 		}
 		wg.Wait()
 	}
-	if c.panicked != nil {
-		panic(c.panicked)
+	first := failure{at: n}
+	for _, f := range failures {
+		if f.panicked != nil {
+			panic(f.panicked)
+		}
+		if f.err != nil && f.at < first.at {
+			first = f
+		}
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return c.err
-}
-
-// A columnLoop is one call of Each.
-type columnLoop struct {
-	ctx   context.Context // of the one call
-	n     int
-	work  func(worker, i int) error
-	next  atomic.Int64
-	ended atomic.Bool
-
-	mu       sync.Mutex
-	at       int // the column of err
-	err      error
-	panicked error
-}
-
-func (c *columnLoop) run(worker int) {
-	for !c.ended.Load() {
-		i := int(c.next.Add(1)) - 1
-		if i >= c.n || i%64 == 0 && c.ctx.Err() != nil {
-			return
-		}
-		if err := c.work(worker, i); err != nil {
-			c.end(i, err, nil)
-		}
-	}
-}
-
-// end lets no more columns begin.
-func (c *columnLoop) end(i int, err error, panicked error) {
-	c.ended.Store(true)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if panicked != nil {
-		c.panicked = panicked
-	} else if i < c.at {
-		c.at, c.err = i, err
-	}
+	return first.err
 }

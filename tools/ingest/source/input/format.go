@@ -10,7 +10,7 @@ import (
 // A Format is a kind of file. What differs between formats is in its fields.
 type Format struct {
 	Name string
-	// magic is how its files begin, suffixes how their names end: the two tell the format of a file, magic first.
+	// Magic is how its files begin, Suffixes how their names end: the two tell the format of a file, magic first.
 	Magic, Suffixes []string
 	// FilesOnly: it is read at any offset, which neither stdin nor a pipe allows.
 	FilesOnly bool
@@ -25,7 +25,15 @@ type Format struct {
 // An Opener opens the reader of an input.
 type Opener func(ctx context.Context, in File) (column.Reader, error)
 
-// An File is a file or a stream.
+// Opened returns what opening a reader gave, as an Opener returns it.
+func Opened[R column.Reader](r R, err error) (column.Reader, error) {
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// A File is a file or a stream.
 type File struct {
 	Path   string
 	Size   int64 // -1: a stream

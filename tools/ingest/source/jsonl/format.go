@@ -56,20 +56,22 @@ func (d *inference) open(ctx context.Context, in input.File) (column.Reader, err
 	if err != nil {
 		return nil, err
 	}
-	var r *Reader
-	if in.Stream != nil {
-		r, err = NewStream(ctx, lines, d.d)
-	} else {
-		var s *schema
-		if s, err = d.types(ctx, in.Path); err == nil {
-			r, err = newReader(lines, s, &d.d.ReadOptions)
-		}
-	}
+	r, err := d.reader(ctx, lines, in)
 	if err != nil {
 		lines.Close()
+	}
+	return input.Opened(r, err)
+}
+
+func (d *inference) reader(ctx context.Context, lines *lines.Reader, in input.File) (*Reader, error) {
+	if in.Stream != nil {
+		return NewStream(ctx, lines, d.d)
+	}
+	s, err := d.types(ctx, in.Path)
+	if err != nil {
 		return nil, err
 	}
-	return r, nil
+	return newReader(lines, s, &d.d.ReadOptions)
 }
 
 // scan is called with mu held.

@@ -203,8 +203,8 @@ func isBoundary(dir string) bool {
 // FileMeta are what the footer of a file says of the table that it belongs to.
 type FileMeta struct {
 	Columns []string
-	IDs     map[string]int32                // Iceberg's ids of the columns, where there are some
-	Meta    func(key string) (string, bool) // the writer's key-value metadata
+	IDs     map[string]int32  // Iceberg's ids of the columns, where there are some
+	Meta    map[string]string // the writer's key-value metadata
 }
 
 // A FileMetaReader is a column.Reader of a format whose files tables of Delta Lake, Iceberg and Hudi consist of.
@@ -228,11 +228,7 @@ var (
 // Check returns a refusal when a file is part of a table whatever directory it lies in: its rows are no rows of the
 // table, or may be replaced ones. dropped reports whether the mapping file drops a column.
 func (s FileMeta) Check(dropped func(column string) bool) error {
-	says := func(key string) string {
-		v, _ := s.Meta(key)
-		return v
-	}
-	kind := says("delete-type")
+	kind := s.Meta["delete-type"]
 	if s.IDs["file_path"] == icebergDeletePath && s.IDs["pos"] == icebergDeletePos {
 		kind = "position"
 	}
@@ -247,7 +243,7 @@ func (s FileMeta) Check(dropped func(column string) bool) error {
 			hiveACID, exporters[hiveACID])
 	}
 	for _, key := range hudiMeta {
-		if _, ok := s.Meta(key); ok {
+		if _, ok := s.Meta[key]; ok {
 			return column.Refuse("", "a file of %s (its footer has %s): another file may hold newer versions of its "+
 				"rows; export the table with %s and ingest the export",
 				hudiTable, key, exporters[hudiTable])

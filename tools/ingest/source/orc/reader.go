@@ -131,14 +131,14 @@ func (r *reader) Project(wanted []bool) error {
 }
 
 func (r *reader) FileMeta() lakehouse.FileMeta {
-	s := lakehouse.FileMeta{IDs: map[string]int32{}, Meta: func(key string) (string, bool) { return "", false }}
+	s := lakehouse.FileMeta{IDs: map[string]int32{}}
 	for _, n := range r.Columns() {
 		s.Columns = append(s.Columns, n.Name)
 	}
 	if r.tail == nil {
 		return s
 	}
-	s.Meta = func(key string) (string, bool) { v, ok := r.tail.meta[key]; return v, ok }
+	s.Meta = r.tail.meta
 	root := r.tail.Types[0]
 	for i, typ := range root.Subtypes {
 		var id int32

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/bits"
+	"slices"
 
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"github.com/dsistore/dsistore/tools/ingest/source/stream"
@@ -36,6 +37,7 @@ type chunkReader struct {
 	buf     []byte // what is left of the chunk
 	raw     []byte // the memory of chunks as they are in the file
 	out     []byte // and of those that are decompressed
+	err     error  // the first one of byte, and of what its bytes became
 }
 
 func (t *Tail) stream(r io.ReaderAt, at, length int64) *chunkReader {
@@ -54,18 +56,26 @@ func (s *chunkReader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// ReadByte returns errShort after the last byte.
-func (s *chunkReader) ReadByte() (byte, error) {
-	if len(s.buf) == 0 {
-		if err := s.fill(); err == io.EOF {
-			return 0, errShort
-		} else if err != nil {
-			return 0, err
+// byte returns the next byte; after the last, and after an error, zeros.
+func (s *chunkReader) byte() byte {
+	if len(s.buf) == 0 && s.err == nil {
+		if s.err = s.fill(); s.err == io.EOF {
+			s.err = errShort
 		}
+	}
+	if s.err != nil {
+		return 0
 	}
 	c := s.buf[0]
 	s.buf = s.buf[1:]
-	return c, nil
+	return c
+}
+
+// fail notes an error, unless there was one before.
+func (s *chunkReader) fail(err error) {
+	if s.err == nil {
+		s.err = err
+	}
 }
 
 // fill makes the next chunk the current one, where that has been read. It returns io.EOF after the last.
@@ -168,14 +178,13 @@ type intReader struct {
 func (d *intReader) next() (int64, error) {
 	if len(d.run) == 0 {
 		d.all = d.all[:0]
-		var err error
 		if d.version == 1 {
-			err = d.readRun()
+			d.readRun()
 		} else {
-			err = d.readRun2()
+			d.readRun2()
 		}
-		if err != nil {
-			return 0, err
+		if d.s.err != nil {
+			return 0, d.s.err
 		}
 		d.run = d.all
 	}
@@ -184,19 +193,17 @@ func (d *intReader) next() (int64, error) {
 	return v, nil
 }
 
-func (d *intReader) varint() (uint64, error) {
+func (d *intReader) varint() uint64 {
 	v := uint64(0)
 	for shift := uint(0); shift < 70; shift += 7 {
-		c, err := d.s.ReadByte()
-		if err != nil {
-			return 0, err
-		}
+		c := d.s.byte()
 		v |= uint64(c&0x7f) << shift
 		if c < 0x80 {
-			return v, nil
+			return v
 		}
 	}
-	return 0, errors.New("an ORC integer longer than 64 bits")
+	d.s.fail(errors.New("an ORC integer longer than 64 bits"))
+	return 0
 }
 
 func (d *intReader) value(u uint64) int64 {
@@ -206,97 +213,68 @@ func (d *intReader) value(u uint64) int64 {
 	return int64(u)
 }
 
-func (d *intReader) readRun() error {
-	c, err := d.s.ReadByte()
-	if err != nil {
-		return err
-	}
+func (d *intReader) readRun() {
+	c := d.s.byte()
 	if c >= 128 {
 		for range 256 - int(c) {
-			u, err := d.varint()
-			if err != nil {
-				return err
-			}
-			d.all = append(d.all, d.value(u))
+			d.all = append(d.all, d.value(d.varint()))
 		}
-		return nil
+		return
 	}
-	step, err := d.s.ReadByte()
-	if err != nil {
-		return err
-	}
-	u, err := d.varint()
-	v := d.value(u)
+	step := int64(int8(d.s.byte()))
+	v := d.value(d.varint())
 	for range int(c) + 3 {
 		d.all = append(d.all, v)
-		v += int64(int8(step))
+		v += step
 	}
-	return err
 }
 
 // packedWidths are the widths that five bits stand for.
 var packedWidths = [32]uint{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 26,
 	28, 30, 32, 40, 48, 56, 64}
 
-func (d *intReader) readRun2() error {
-	c, err := d.s.ReadByte()
-	if err != nil {
-		return err
-	}
+func (d *intReader) readRun2() {
+	c := d.s.byte()
 	if c>>6 == 0 {
-		u, err := d.bigEndian(uint(c>>3&7) + 1)
+		v := d.value(d.bigEndian(uint(c>>3&7) + 1))
 		for range int(c&7) + 3 {
-			d.all = append(d.all, d.value(u))
+			d.all = append(d.all, v)
 		}
-		return err
+		return
 	}
-	low, err := d.s.ReadByte()
-	if err != nil {
-		return err
-	}
-	width, count := packedWidths[c>>1&31], (int(c&1)<<8|int(low))+1
+	width, count := packedWidths[c>>1&31], (int(c&1)<<8|int(d.s.byte()))+1
 	switch c >> 6 {
 	case 1:
 		p := packedBits{s: d.s}
 		for range count {
 			d.all = append(d.all, d.value(p.take(width)))
 		}
-		return p.err
 	case 2:
-		return d.readPatched(width, count)
+		d.readPatched(width, count)
+	case 3:
+		if c>>1&31 == 0 {
+			width = 0
+		}
+		d.readDeltas(width, count)
 	}
-	if c>>1&31 == 0 {
-		width = 0
-	}
-	return d.readDeltas(width, count)
 }
 
-func (d *intReader) bigEndian(n uint) (uint64, error) {
+func (d *intReader) bigEndian(n uint) uint64 {
 	v := uint64(0)
 	for range n {
-		c, err := d.s.ReadByte()
-		if err != nil {
-			return 0, err
-		}
-		v = v<<8 | uint64(c)
+		v = v<<8 | uint64(d.s.byte())
 	}
-	return v, nil
+	return v
 }
 
-func (d *intReader) readPatched(width uint, count int) error {
-	a, err := d.s.ReadByte()
-	if err != nil {
-		return err
-	}
-	b, err := d.s.ReadByte()
-	if err != nil {
-		return err
-	}
+func (d *intReader) readPatched(width uint, count int) {
+	a, b := d.s.byte(), d.s.byte()
 	baseBytes, patchWidth, gapWidth, patches := uint(a>>5)+1, packedWidths[a&31], uint(b>>5)+1, int(b&31)
-	u, err := d.bigEndian(baseBytes)
-	if err != nil {
-		return err
+	if patchWidth+gapWidth > 64 {
+		d.s.fail(errors.New("an ORC patch of more than 64 bits"))
+		return
 	}
+	u := d.bigEndian(baseBytes)
 	base := int64(u)
 	if sign := uint64(1) << (8*baseBytes - 1); u&sign != 0 { // a sign and a magnitude
 		base = -int64(u &^ sign)
@@ -307,9 +285,6 @@ func (d *intReader) readPatched(width uint, count int) error {
 	}
 	p.align()
 	entry := closestWidth(patchWidth + gapWidth)
-	if patchWidth+gapWidth > 64 {
-		return errors.New("an ORC patch of more than 64 bits")
-	}
 	at := 0
 	for range patches {
 		e := p.take(entry)
@@ -319,35 +294,24 @@ func (d *intReader) readPatched(width uint, count int) error {
 			continue
 		}
 		if at >= count || width >= 64 {
-			return errors.New("an ORC patch outside its run")
+			d.s.fail(errors.New("an ORC patch outside its run"))
+			return
 		}
 		d.all[at] |= int64(patch << width)
 	}
 	for i := range d.all {
 		d.all[i] += base
 	}
-	return p.err
 }
 
 func closestWidth(n uint) uint {
-	for _, w := range packedWidths {
-		if w >= n {
-			return w
-		}
-	}
-	return 64
+	i := slices.IndexFunc(packedWidths[:], func(w uint) bool { return w >= n })
+	return packedWidths[i]
 }
 
-func (d *intReader) readDeltas(width uint, count int) error {
-	u, err := d.varint()
-	if err != nil {
-		return err
-	}
-	v := d.value(u)
-	if u, err = d.varint(); err != nil {
-		return err
-	}
-	step := zigzag(u)
+func (d *intReader) readDeltas(width uint, count int) {
+	v := d.value(d.varint())
+	step := zigzag(d.varint())
 	d.all = append(d.all, v)
 	if count > 1 {
 		v += step
@@ -365,7 +329,6 @@ func (d *intReader) readDeltas(width uint, count int) error {
 		}
 		d.all = append(d.all, v)
 	}
-	return p.err
 }
 
 // packedBits reads numbers that are packed, the highest bit first.
@@ -373,15 +336,13 @@ type packedBits struct {
 	s    *chunkReader
 	byte byte
 	left uint // bits of byte
-	err  error
 }
 
 func (p *packedBits) take(width uint) uint64 {
 	v := uint64(0)
-	for width > 0 && p.err == nil {
+	for width > 0 {
 		if p.left == 0 {
-			p.byte, p.err = p.s.ReadByte()
-			p.left = 8
+			p.byte, p.left = p.s.byte(), 8
 		}
 		n := min(width, p.left)
 		v = v<<n | uint64(p.byte>>(p.left-n))&(1<<n-1)
@@ -393,7 +354,7 @@ func (p *packedBits) take(width uint) uint64 {
 
 func (p *packedBits) align() { p.left = 0 }
 
-// An bitReader reads the bits of a presence stream: bytes in run lengths, the highest bit first.
+// A bitReader reads the bits of a presence stream: bytes in run lengths, the highest bit first.
 //
 //	run       count - 3 (0 to 127) · byte
 //	literals  256 - count (128 to 255) · bytes
@@ -408,28 +369,19 @@ type bitReader struct {
 func (d *bitReader) next() (bool, error) {
 	if d.bitsLeft == 0 {
 		if d.count == 0 {
-			c, err := d.s.ReadByte()
-			if err != nil {
-				return false, err
-			}
+			c := d.s.byte()
 			if d.repeat = c < 128; d.repeat {
-				d.count = int(c) + 3
-				if d.byte, err = d.s.ReadByte(); err != nil {
-					return false, err
-				}
+				d.count, d.byte = int(c)+3, d.s.byte()
 			} else {
 				d.count = 256 - int(c)
 			}
 		}
 		d.count--
 		if !d.repeat {
-			var err error
-			if d.byte, err = d.s.ReadByte(); err != nil {
-				return false, err
-			}
+			d.byte = d.s.byte()
 		}
 		d.bitsLeft = 8
 	}
 	d.bitsLeft--
-	return bits.RotateLeft8(d.byte, -d.bitsLeft)&1 != 0, nil
+	return bits.RotateLeft8(d.byte, -d.bitsLeft)&1 != 0, d.s.err
 }

@@ -60,11 +60,7 @@ var Format = &input.Format{
 	FilesOnly: true,
 	Begin: func(d *input.Set) input.Opener {
 		return func(_ context.Context, in input.File) (column.Reader, error) {
-			r, err := open(in.Path, &d.ReadOptions)
-			if err != nil {
-				return nil, err
-			}
-			return r, nil
+			return input.Opened(open(in.Path, &d.ReadOptions))
 		}
 	},
 }
@@ -126,11 +122,7 @@ func (r *Reader) checkGroups() error {
 func (r *Reader) Columns() []*column.Type { return r.nodes }
 
 func (r *Reader) FileMeta() lakehouse.FileMeta {
-	s := lakehouse.FileMeta{IDs: map[string]int32{}, Meta: func(key string) (string, bool) {
-		v,
-			ok := r.foot.Meta[key]
-		return v, ok
-	}}
+	s := lakehouse.FileMeta{IDs: map[string]int32{}, Meta: r.foot.Meta}
 	for _, e := range r.foot.Root.Children {
 		s.Columns, s.IDs[e.Name] = append(s.Columns, e.Name), e.FieldID
 	}

@@ -11,42 +11,23 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// A fingerprint is two 64-bit xxHashes of a file's bytes with the seeds 0 and 1, in hex: the same bytes under another
-// name are the same source. It guards against mistakes (a dump ingested twice), not against forgery. Reading the file
-// is what it costs.
-
-type contentHash struct{ a, b *xxhash.Digest }
-
-func newContentHash() *contentHash {
-	return &contentHash{xxhash.NewWithSeed(0), xxhash.NewWithSeed(1)}
-}
-
-func (h *contentHash) write(p []byte) {
-	h.a.Write(p)
-	h.b.Write(p)
-}
-
-func (h *contentHash) hex() string { return hex.EncodeToString(h.b.Sum(h.a.Sum(nil))) }
-
-// Fingerprint returns the fingerprint of a file.
+// Fingerprint returns the fingerprint of a file: two 64-bit xxHashes of its bytes with the seeds 0 and 1, in hex, so
+// that the same bytes under another name are the same source. It guards against mistakes (a dump ingested twice), not
+// against forgery. Reading the file is what it costs.
 func Fingerprint(ctx context.Context, path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	h := newContentHash()
-	buf := make([]byte, 1<<20)
+	r, buf := NewReader(f), make([]byte, 1<<20)
 	for {
 		if err := ctx.Err(); err != nil {
 			return "", err
 		}
-		n, err := f.Read(buf)
-		h.write(buf[:n])
-		if err == io.EOF {
-			return h.hex(), nil
-		}
-		if err != nil {
+		if _, err := r.Read(buf); err == io.EOF {
+			return r.Sum()
+		} else if err != nil {
 			return "", err
 		}
 	}
@@ -54,15 +35,16 @@ func Fingerprint(ctx context.Context, path string) (string, error) {
 
 // A Reader hashes what is read through it.
 type Reader struct {
+	r io.ReadCloser
+
 	mu   sync.Mutex // guards what follows
-	r    io.ReadCloser
-	h    *contentHash
+	a, b *xxhash.Digest
 	done bool
 }
 
 // NewReader returns a Reader over r.
 func NewReader(r io.ReadCloser) *Reader {
-	return &Reader{r: r, h: newContentHash()}
+	return &Reader{r: r, a: xxhash.NewWithSeed(0), b: xxhash.NewWithSeed(1)}
 }
 
 // Read reads and hashes.
@@ -70,10 +52,9 @@ func (r *Reader) Read(p []byte) (int, error) {
 	n, err := r.r.Read(p)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.h.write(p[:n])
-	if err == io.EOF {
-		r.done = true
-	}
+	r.a.Write(p[:n])
+	r.b.Write(p[:n])
+	r.done = r.done || err == io.EOF
 	return n, err
 }
 
@@ -87,7 +68,7 @@ func (r *Reader) Sum() (string, error) {
 	if !r.done {
 		return "", errors.New("the stream's fingerprint is known once it was read to its end")
 	}
-	return r.h.hex(), nil
+	return hex.EncodeToString(r.b.Sum(r.a.Sum(nil))), nil
 }
 
 // A Pipe is a named pipe, opened by the first Read: that waits for its writer. It can be read once.
