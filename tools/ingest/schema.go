@@ -13,7 +13,8 @@ import (
 
 // A feature is one feature of the table as the ingest sees it. Its number stands for it in buffers and spill files.
 type feature struct {
-	// Feature is what the files read so far say of it, once the dump has it (seen). Its type is widened to hold all values.
+	// Feature is what the files read so far say of it, once the dump has it (seen). Its type is widened to hold all
+	// values.
 	storage.Feature
 	known     *storage.Feature // what the table says of it; nil: it is new
 	number    int
