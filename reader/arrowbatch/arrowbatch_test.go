@@ -3,6 +3,7 @@ package arrowbatch
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
