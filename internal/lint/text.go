@@ -81,8 +81,12 @@ func (c *checker) text(name string, src []byte) {
 	if !checkedText[ending] || generated.Match(src[:min(len(src), 1000)]) {
 		return
 	}
+	fenced := false // in a block of Markdown that quotes a program or what it printed
 	for i, line := range strings.Split(string(src), "\n") {
-		if n := columns(line); n > maxColumns && !c.pending["columns"][dir] && !unwrappable(ending, line) {
+		if ending == ".md" && strings.HasPrefix(strings.TrimSpace(line), "```") {
+			fenced = !fenced
+		}
+		if n := columns(line); n > maxColumns && !fenced && !c.pending["columns"][dir] && !unwrappable(ending, line) {
 			c.add(name, i+1, "%d columns: want at most %d", n, maxColumns)
 		}
 		if ending == ".md" || dir == "internal/lint" || c.pending["words"][dir] {

@@ -16,8 +16,10 @@ import (
 func (w *world) compactionOptions() compaction.Options {
 	o := compaction.Options{
 		Fanout: pick(w, 0, 2, 3), Full: w.chance(0.4), Repack: w.chance(0.2), SegmentRows: pick[uint64](w, 0, 20, 60),
-		DeletedShare: pick(w, 0, 0.01, 0.5), DroppedShare: pick(w, 0, 0.01), SharedShare: pick(w, 0, 0.01, 2), MaxInputs: pick(w, 0, 2),
-		Write: writer.Options{Memory: 512 << 20, Workers: 1 + w.rnd.IntN(2), StripeRows: pick(w, 0, 4, 16), TempDir: w.dir},
+		DeletedShare: pick(w, 0, 0.01, 0.5), DroppedShare: pick(w, 0, 0.01), SharedShare: pick(w, 0, 0.01, 2),
+		MaxInputs: pick(w, 0, 2),
+		Write: writer.Options{Memory: 512 << 20, Workers: 1 + w.rnd.IntN(2), StripeRows: pick(w, 0, 4, 16),
+			TempDir: w.dir},
 	}
 	if w.chance(0.3) {
 		o.Partition = w.drawDays().text
@@ -25,7 +27,8 @@ func (w *world) compactionOptions() compaction.Options {
 	return o
 }
 
-// compact plans and runs a compaction: each job is a commit, and there may be one more that takes away what nothing uses any longer.
+// compact plans and runs a compaction: each job is a commit, and there may be one more that takes away what nothing
+// uses any longer.
 func (w *world) compact(t *storage.Table, opts compaction.Options) error {
 	plan, err := compaction.NewPlan(w.ctx, t, opts)
 	if err != nil {
@@ -59,7 +62,8 @@ func compactRows(w *world) error {
 	return w.commits(func(uint64) *state { return w.latest().clone() })
 }
 
-// compactAndDelete does both side by side: the delete holds, whether its bitmap is carried along or made of the new segments.
+// compactAndDelete does both side by side: the delete holds, whether its bitmap is carried along or made of the new
+// segments.
 func compactAndDelete(w *world) error {
 	c, err := w.drawChoice()
 	if err != nil {

@@ -22,7 +22,8 @@ func eraseRows(w *world) error {
 	}
 	w.note("%s", p.text)
 	opts := w.compactionOptions()
-	report, err := compaction.Erase(w.ctx, w.table(), compaction.Erasure{Where: p.text, Key: "key", DropBranches: true, Compact: opts})
+	report, err := compaction.Erase(w.ctx, w.table(), compaction.Erasure{Where: p.text, Key: "key", DropBranches: true,
+		Compact: opts})
 	if err != nil {
 		return err
 	}
@@ -33,7 +34,8 @@ func eraseRows(w *world) error {
 	for _, b := range report.Branches {
 		delete(next.branches, b)
 	}
-	// Which of the snapshots that it made does what is its own business. Those that have not expired have none of the rows.
+	// Which of the snapshots that it made does what is its own business. Those that have not expired have none of the
+	// rows.
 	snap, err := w.table().Latest(w.ctx)
 	if err != nil {
 		return err
@@ -41,7 +43,8 @@ func eraseRows(w *world) error {
 	w.newest, w.oldest = snap.Info().Number, snap.Info().Oldest
 	// One lets those before expire, and one is made by what takes away what only these name.
 	if w.newest != report.Snapshot || w.oldest+2 < w.newest {
-		return fmt.Errorf("snapshots %d to %d, after an erasure that ended with %d", w.oldest, w.newest, report.Snapshot)
+		return fmt.Errorf("snapshots %d to %d, after an erasure that ended with %d", w.oldest, w.newest,
+			report.Snapshot)
 	}
 	for n := w.oldest; n <= w.newest; n++ {
 		w.states[n] = next

@@ -26,7 +26,7 @@ import (
 const noLabel = -1
 
 // days ingests rows from first on, four an ingest, and so in several segments.
-func (l *landed) days(first, n int) {
+func (l *ingestedTable) days(first, n int) {
 	l.t.Helper()
 	for from := first; from < first+n; from += 4 {
 		lines := ""
@@ -38,7 +38,7 @@ func (l *landed) days(first, n int) {
 }
 
 // file writes labels of rows as lines of JSON, in an order that is not the table's.
-func (l *landed) file(labels map[int64]int64) string {
+func (l *ingestedTable) file(labels map[int64]int64) string {
 	l.t.Helper()
 	lines := ""
 	for _, row := range slices.Backward(slices.Sorted(maps.Keys(labels))) {
@@ -52,9 +52,10 @@ func (l *landed) file(labels map[int64]int64) string {
 }
 
 // lay adds an overlay from a file.
-func (l *landed) lay(name string, labels map[int64]int64, change func(*overlay.Options)) error {
+func (l *ingestedTable) lay(name string, labels map[int64]int64, change func(*overlay.Options)) error {
 	l.t.Helper()
-	opts := overlay.Options{From: []string{l.file(labels)}, Key: []string{"row"}, TempDir: l.t.TempDir(), Memory: 64 << 20, Workers: 1}
+	opts := overlay.Options{From: []string{l.file(labels)}, Key: []string{"row"}, TempDir: l.t.TempDir(),
+		Memory: 64 << 20, Workers: 1}
 	if change != nil {
 		change(&opts)
 	}
@@ -63,10 +64,11 @@ func (l *landed) lay(name string, labels map[int64]int64, change func(*overlay.O
 }
 
 // compact merges all segments into one.
-func (l *landed) compact() {
+func (l *ingestedTable) compact() {
 	l.t.Helper()
 	before := l.latest().Info().Segments
-	opts := compaction.Options{Full: true, DeletedShare: 0.01, Write: writer.Options{Memory: 64 << 20, StripeRows: 3, Workers: 1}}
+	opts := compaction.Options{Full: true, DeletedShare: 0.01, Write: writer.Options{Memory: 64 << 20, StripeRows: 3,
+		Workers: 1}}
 	plan, err := compaction.NewPlan(l.t.Context(), l.table, opts)
 	if err == nil {
 		_, err = compaction.Run(l.t.Context(), l.table, plan, opts)
@@ -80,7 +82,7 @@ func (l *landed) compact() {
 }
 
 // read returns the labels by row that a plan gives, and the rows in order.
-func (l *landed) read(opts reader.PlanOptions) (labels map[int64]int64, order []int64, err error) {
+func (l *ingestedTable) read(opts reader.PlanOptions) (labels map[int64]int64, order []int64, err error) {
 	l.t.Helper()
 	ctx, snap := l.t.Context(), l.latest()
 	opts.Features = []string{"row", "label"}
@@ -124,8 +126,9 @@ func intAt(b *reader.Batch, column, row int) int64 {
 	return c.Ints[lo]
 }
 
-// Labels were looked up by the places that rows had before a compaction, or before deletes: they were those of other rows, or rows that had
-// been deleted came back under them. In whatever order a delete, a compaction and an overlay come, the same is read.
+// Labels were looked up by the positions that rows had before a compaction, or before deletes: they were those of other
+// rows, or rows that had been deleted came back under them. In whatever order a delete, a compaction and an overlay
+// come, the same is read.
 func TestDeleteCompactionOverlay(t *testing.T) {
 	const rows = 20
 	labels := map[int64]int64{} // of two thirds of the rows, deleted ones too
@@ -143,30 +146,32 @@ func TestDeleteCompactionOverlay(t *testing.T) {
 			want[i] = 100 + i
 		}
 	}
-	steps := map[string]func(l *landed){
-		"delete": func(l *landed) {
+	steps := map[string]func(l *ingestedTable){
+		"delete": func(l *ingestedTable) {
 			if n := l.delete(selection.Query{Where: "a = 2"}); n != rows/5 {
 				l.t.Errorf("%d rows deleted", n)
 			}
 		},
-		"compact": func(l *landed) { l.compact() },
-		"overlay": func(l *landed) {
+		"compact": func(l *ingestedTable) { l.compact() },
+		"overlay": func(l *ingestedTable) {
 			if err := l.lay("o", labels, nil); err != nil {
 				l.t.Fatal(err)
 			}
 		},
-		"merge": func(l *landed) {
-			if _, err := l.table.Commit(l.t.Context(), storage.Change{Operation: "overlay", Base: l.latest().Info().Number, Ops: []storage.Operation{storage.MergeOverlays{"o"}}}); err != nil {
+		"merge": func(l *ingestedTable) {
+			if _, err := l.table.Commit(l.t.Context(), storage.Change{Operation: "overlay",
+				Base: l.latest().Info().Number, Ops: []storage.Operation{storage.MergeOverlays{"o"}}}); err != nil {
 				l.t.Fatal(err)
 			}
 		},
 	}
 	for _, order := range []string{
-		"delete compact overlay", "delete overlay compact", "compact delete overlay", "compact overlay delete", "overlay delete compact", "overlay compact delete",
+		"delete compact overlay", "delete overlay compact", "compact delete overlay", "compact overlay delete",
+		"overlay delete compact", "overlay compact delete",
 		"overlay delete compact merge compact", "delete overlay merge compact compact", "overlay merge delete compact",
 	} {
 		t.Run(order, func(t *testing.T) {
-			l := land(t)
+			l := ingestTable(t)
 			l.days(0, rows)
 			merged := false
 			for _, step := range strings.Fields(order) {
@@ -191,16 +196,18 @@ func TestDeleteCompactionOverlay(t *testing.T) {
 					t.Errorf("%s: row %d with label %d is read: %v", opts.Filter, row, label, ok)
 				}
 			}
-			if report, err := storage.Verify(t.Context(), l.store, "", true, nil); err != nil || report.DamageCount > 0 {
+			if report, err := storage.Verify(t.Context(), l.store, "", true, nil); err != nil ||
+				report.DamageCount > 0 {
 				t.Errorf("%+v %v", report, err)
 			}
 		})
 	}
 }
 
-// What was made against snapshot n and committed after a compaction n + 1 was laid over segments that were gone, by places that were no more.
+// What was made against snapshot n and committed after a compaction n + 1 was laid over segments that were gone, by
+// positions that were no more.
 func TestOverlayOfBeforeTheCompaction(t *testing.T) {
-	l := land(t)
+	l := ingestTable(t)
 	l.days(0, 16)
 	labels := map[int64]int64{}
 	for i := range int64(16) {
@@ -237,10 +244,10 @@ func TestOverlayOfBeforeTheCompaction(t *testing.T) {
 	}
 }
 
-// A back-fill was visible while it was under way, or after it had failed: jobs trained on a feature that was null in most rows. Here it is
-// there whole or not at all; and in what is ingested later it is what was declared.
+// A back-fill was visible while it was under way, or after it had failed: jobs trained on a feature that was null in
+// most rows. Here it is there whole or not at all; and in what is ingested later it is what was declared.
 func TestBackFillIsSeenWhole(t *testing.T) {
-	l := land(t)
+	l := ingestTable(t)
 	l.days(0, 16)
 	before := l.latest().Info().Number
 	labels, want := map[int64]int64{}, map[int64]int64{}
@@ -262,7 +269,8 @@ func TestBackFillIsSeenWhole(t *testing.T) {
 	// One that fails, and one that is ended, at each of its phases leaves nothing.
 	for _, phase := range []overlay.Phase{overlay.PhaseRead, overlay.PhaseMatch, overlay.PhaseCommit} {
 		ctx, cancel := context.WithCancel(t.Context())
-		_, err := overlay.Add(ctx, l.store, "t", "o", overlay.Options{From: []string{l.file(labels)}, Key: []string{"row"}, TempDir: t.TempDir(), Memory: 64 << 20,
+		_, err := overlay.Add(ctx, l.store, "t", "o", overlay.Options{From: []string{l.file(labels)},
+			Key: []string{"row"}, TempDir: t.TempDir(), Memory: 64 << 20,
 			Progress: func(p overlay.Progress) {
 				if unseen(p); p.Phase == phase {
 					cancel()
@@ -274,7 +282,10 @@ func TestBackFillIsSeenWhole(t *testing.T) {
 		}
 		unseen(overlay.Progress{Phase: "after " + phase})
 	}
-	if err := l.lay("o", labels, func(o *overlay.Options) { o.Progress, o.MissingLayers = unseen, storage.Refuse }); err != nil {
+	if err := l.lay("o", labels, func(o *overlay.Options) {
+		o.Progress, o.MissingLayers = unseen,
+			storage.Refuse
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if !seen[overlay.PhaseRead] || !seen[overlay.PhaseMatch] || !seen[overlay.PhaseCommit] {
@@ -284,7 +295,8 @@ func TestBackFillIsSeenWhole(t *testing.T) {
 		t.Errorf("%v %v, want %v", got, err, want)
 	}
 	// Merged by mistake it would be seen by all: one that is to be refused where it is missing is not merged.
-	if _, err := l.table.Commit(t.Context(), storage.Change{Operation: "overlay", Base: l.latest().Info().Number, Ops: []storage.Operation{storage.MergeOverlays{"o"}}}); err == nil {
+	if _, err := l.table.Commit(t.Context(), storage.Change{Operation: "overlay", Base: l.latest().Info().Number,
+		Ops: []storage.Operation{storage.MergeOverlays{"o"}}}); err == nil {
 		t.Error("merged")
 	}
 	// What comes later has not been filled, and says so.
@@ -292,7 +304,10 @@ func TestBackFillIsSeenWhole(t *testing.T) {
 	if got, _, err := l.read(reader.PlanOptions{Overlays: []string{"o"}}); err == nil {
 		t.Errorf("%v, of rows that were not filled", got)
 	}
-	if err := l.lay("o", labels, func(o *overlay.Options) { o.Replace, o.MissingLayers, o.MissingRows = true, storage.Null, storage.Null }); err != nil {
+	if err := l.lay("o", labels, func(o *overlay.Options) {
+		o.Replace, o.MissingLayers, o.MissingRows = true,
+			storage.Null, storage.Null
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range int64(4) {
@@ -307,18 +322,20 @@ func TestBackFillIsSeenWhole(t *testing.T) {
 	}
 }
 
-// Rows were other rows after a merge: lists of row ids, and places, went on counting as before it.
+// Rows were other rows after a merge: lists of row ids, and positions, went on counting as before it.
 func TestRowsAfterAMerge(t *testing.T) {
-	l := land(t)
+	l := ingestTable(t)
 	l.days(0, 22)
 	if err := l.lay("o", map[int64]int64{3: 3, 20: 20, 11: 11}, nil); err != nil {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
-	if _, err := selection.Create(ctx, l.table, "some", &selection.Query{Where: "row IN (1, 3, 8, 9, 11, 15, 20)"}, false, selection.Options{}); err != nil {
+	if _, err := selection.Create(ctx, l.table, "some", &selection.Query{Where: "row IN (1, 3, 8, 9, 11, 15, 20)"},
+		false, selection.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, step := range []string{"made", "compacted", "rows deleted", "compacted again", "more ingested", "and compacted"} {
+	for _, step := range []string{"made", "compacted", "rows deleted", "compacted again", "more ingested",
+		"and compacted"} {
 		want := map[int64]int64{1: noLabel, 3: 3, 8: noLabel, 9: noLabel, 11: 11, 15: noLabel, 20: 20}
 		switch step {
 		case "rows deleted":
@@ -335,8 +352,9 @@ func TestRowsAfterAMerge(t *testing.T) {
 		if err != nil || !maps.Equal(got, want) {
 			t.Errorf("%s: %v %v, want %v", step, got, err, want)
 		}
-		// Places are those of a scan, whatever is selected.
-		for _, opts := range []reader.PlanOptions{{Overlays: []string{"o"}, SampleList: "some"}, {Overlays: []string{"o"}, Filter: "label > 3 OR a = 1"}} {
+		// Positions are those of a scan, whatever is selected.
+		for _, opts := range []reader.PlanOptions{{Overlays: []string{"o"}, SampleList: "some"},
+			{Overlays: []string{"o"}, Filter: "label > 3 OR a = 1"}} {
 			_, order, err := l.read(opts)
 			if err != nil {
 				t.Fatal(err)
@@ -370,9 +388,10 @@ func TestRowsAfterAMerge(t *testing.T) {
 	}
 }
 
-// Of a key that came twice in the file one of the values was taken, another in each run. It is refused, with both places.
+// Of a key that came twice in the file one of the values was taken, another in each run. It is refused, with both
+// positions.
 func TestKeysThatComeTwice(t *testing.T) {
-	l := land(t)
+	l := ingestTable(t)
 	l.days(0, 8)
 	path := filepath.Join(t.TempDir(), "twice.jsonl")
 	lines := "{\"row\": 5, \"label\": 1}\n{\"row\": 2, \"label\": 2}\n{\"row\": 5, \"label\": 3}\n"

@@ -22,14 +22,14 @@ import (
 
 // Failures that are known of other systems, replayed. Each test says what went wrong there.
 
-// landed is a table that lines of JSON are ingested into.
-type landed struct {
+// ingestedTable is a table into which lines of JSON are ingested.
+type ingestedTable struct {
 	t     *testing.T
 	store *storage.Store
 	table *storage.Table
 }
 
-func land(t *testing.T) *landed {
+func ingestTable(t *testing.T) *ingestedTable {
 	store, err := storage.Create(t.Context(), object.NewMemory(), storage.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -39,11 +39,11 @@ func land(t *testing.T) *landed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &landed{t, store, table}
+	return &ingestedTable{t, store, table}
 }
 
 // add ingests rows whose column a has a type of Hive's.
-func (l *landed) add(typ, lines string) {
+func (l *ingestedTable) add(typ, lines string) {
 	l.t.Helper()
 	dir := l.t.TempDir()
 	dump, mapping := filepath.Join(dir, "rows.jsonl"), filepath.Join(dir, "mapping.json")
@@ -51,12 +51,13 @@ func (l *landed) add(typ, lines string) {
 		os.WriteFile(mapping, []byte(fmt.Sprintf(`{"columns": {"a": {"type": %q}}}`, typ)), 0o666)); err != nil {
 		l.t.Fatal(err)
 	}
-	if _, err := ingest.Run(l.t.Context(), l.store, "t", []string{dump}, ingest.Options{MappingFile: mapping, Options: writer.Options{SegmentRows: 4, StripeRows: 2, Memory: 512 << 20}}); err != nil {
+	if _, err := ingest.Run(l.t.Context(), l.store, "t", []string{dump}, ingest.Options{MappingFile: mapping,
+		Options: writer.Options{SegmentRows: 4, StripeRows: 2, Memory: 512 << 20}}); err != nil {
 		l.t.Fatal(err)
 	}
 }
 
-func (l *landed) latest() *storage.Snapshot {
+func (l *ingestedTable) latest() *storage.Snapshot {
 	l.t.Helper()
 	snap, err := l.table.Latest(l.t.Context())
 	if err != nil {
@@ -66,7 +67,7 @@ func (l *landed) latest() *storage.Snapshot {
 }
 
 // rows returns the values of column row of the rows that a filter selects, in order.
-func (l *landed) rows(snap *storage.Snapshot, filter string) []int64 {
+func (l *ingestedTable) rows(snap *storage.Snapshot, filter string) []int64 {
 	l.t.Helper()
 	ctx := l.t.Context()
 	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{Features: []string{"row"}, Filter: filter})
@@ -100,7 +101,7 @@ func drainRows(ctx context.Context, s *reader.Scanner) ([]int64, error) {
 	}
 }
 
-func (l *landed) delete(q selection.Query) uint64 {
+func (l *ingestedTable) delete(q selection.Query) uint64 {
 	l.t.Helper()
 	r, err := selection.Delete(l.t.Context(), l.table, &q, selection.Options{})
 	if err != nil {
@@ -109,10 +110,10 @@ func (l *landed) delete(q selection.Query) uint64 {
 	return r.Deleted
 }
 
-// Bounds that were written as one type were compared as another after the column's type had changed, and files with matching rows were
-// pruned.
+// Bounds that were written as one type were compared as another after the column's type had changed, and files with
+// matching rows were pruned.
 func TestTypeChangeThenPruning(t *testing.T) {
-	l := land(t)
+	l := ingestTable(t)
 	l.add("tinyint", `{"row": 0, "a": -5}
 {"row": 1, "a": 100}
 {"row": 2, "a": null}
@@ -125,7 +126,8 @@ func TestTypeChangeThenPruning(t *testing.T) {
 {"row": 7, "a": 100}
 `)
 	for filter, want := range map[string][]int64{
-		"a = 100": {1, 7}, "a < -5": {5}, "a <= -5": {0, 3, 5}, "a > 100": {4, 6}, "a > 99.5": {1, 4, 6, 7}, "a IS NULL": {2},
+		"a = 100": {1, 7}, "a < -5": {5}, "a <= -5": {0, 3, 5}, "a > 100": {4, 6}, "a > 99.5": {1, 4, 6, 7},
+		"a IS NULL":             {2},
 		"a BETWEEN -5.5 AND -5": {0, 3, 5}, "NOT a < 1000": {4, 6}, "a = 70000.0": {4}, "a IN (-5, 100)": {0, 1, 3, 7},
 	} {
 		if got := l.rows(l.latest(), filter); !slices.Equal(got, want) {
@@ -140,10 +142,10 @@ func TestTypeChangeThenPruning(t *testing.T) {
 	}
 }
 
-// Deletes by equality took rows whose key was null along, or a null among the keys took all of them; and NOT brought rows with null
-// under a predicate that knows nothing of them.
+// Deletes by equality took rows whose key was null along, or a null among the keys took all of them; and NOT brought
+// rows with null under a predicate that knows nothing of them.
 func TestDeletesAndNullKeys(t *testing.T) {
-	l := land(t)
+	l := ingestTable(t)
 	l.add("int", `{"row": 0, "a": 1, "k": "x"}
 {"row": 1, "a": null, "k": null}
 {"row": 2, "a": 2, "k": ""}
@@ -155,13 +157,16 @@ func TestDeletesAndNullKeys(t *testing.T) {
 	if err := os.WriteFile(null, []byte("{\"k\": \"x\"}\n{\"k\": null}\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := selection.Delete(t.Context(), l.table, &selection.Query{Keys: &selection.KeySource{Feature: "k", Paths: []string{null}}}, selection.Options{}); err == nil {
+	if _, err := selection.Delete(t.Context(), l.table,
+		&selection.Query{Keys: &selection.KeySource{Feature: "k", Paths: []string{null}}},
+		selection.Options{}); err == nil {
 		t.Error("a key that is null was taken")
 	}
 	if n := l.delete(selection.Query{Keys: &selection.KeySource{Feature: "a", Given: []string{"0"}}}); n != 0 {
 		t.Errorf("%d rows with key 0, which is what null is stored as", n)
 	}
-	if n := l.delete(selection.Query{Keys: &selection.KeySource{Feature: "k", Given: []string{"", "null", "x"}}}); n != 3 {
+	if n := l.delete(selection.Query{Keys: &selection.KeySource{Feature: "k", Given: []string{"", "null",
+		"x"}}}); n != 3 {
 		t.Errorf("%d rows deleted", n)
 	}
 	if n := l.delete(selection.Query{Where: "NOT a = 17 AND a != 3"}); n != 0 {
@@ -172,9 +177,9 @@ func TestDeletesAndNullKeys(t *testing.T) {
 	}
 }
 
-// Rows at places were other rows after deletes had been applied to some files, or after a reader had pruned others.
-func TestPlacesAfterDeletes(t *testing.T) {
-	l := land(t)
+// Rows at positions were other rows after deletes had been applied to some files, or after a reader had pruned others.
+func TestPositionsAfterDeletes(t *testing.T) {
+	l := ingestTable(t)
 	lines := ""
 	for i := range 20 {
 		lines += fmt.Sprintf("{\"row\": %d, \"a\": %d}\n", i, i%5)
@@ -215,11 +220,11 @@ func TestPlacesAfterDeletes(t *testing.T) {
 	}
 }
 
-// Files of an old version were removed under a job that read it, which then failed, or went on with fewer rows. A lease keeps them; who
-// has none is told, and is given no other rows.
+// Files of an old version were removed under a job that read it, which then failed, or went on with fewer rows. A lease
+// keeps them; who has none is told, and is given no other rows.
 func TestGCUnderARunningReader(t *testing.T) {
 	for _, leased := range []bool{true, false} {
-		l := land(t)
+		l := ingestTable(t)
 		var want []int64
 		for day := range 5 {
 			lines := ""
@@ -284,12 +289,14 @@ func TestGCUnderARunningReader(t *testing.T) {
 
 // Integers beyond 2^53 were compared as floats, and rows next to the one meant were deleted.
 func TestKeysBeyondFloats(t *testing.T) {
-	l := land(t)
-	l.add("bigint", fmt.Sprintf("{\"row\": 0, \"a\": %d}\n{\"row\": 1, \"a\": %d}\n{\"row\": 2, \"a\": %d}\n", int64(1<<53), int64(1<<53+1), int64(math.MaxInt64)))
+	l := ingestTable(t)
+	l.add("bigint", fmt.Sprintf("{\"row\": 0, \"a\": %d}\n{\"row\": 1, \"a\": %d}\n{\"row\": 2, \"a\": %d}\n",
+		int64(1<<53), int64(1<<53+1), int64(math.MaxInt64)))
 	if n := l.delete(selection.Query{Where: "a = 9007199254740993"}); n != 1 {
 		t.Errorf("%d rows deleted", n)
 	}
-	if n := l.delete(selection.Query{Keys: &selection.KeySource{Feature: "a", Given: []string{"9223372036854775807", "9007199254740991"}}}); n != 1 {
+	if n := l.delete(selection.Query{Keys: &selection.KeySource{Feature: "a", Given: []string{"9223372036854775807",
+		"9007199254740991"}}}); n != 1 {
 		t.Errorf("%d rows deleted", n)
 	}
 	if got := l.rows(l.latest(), ""); !slices.Equal(got, []int64{0}) {

@@ -52,7 +52,8 @@ func TestMetamorphic(t *testing.T) {
 		err = Run(t.Context(), seed, opts)
 		os.RemoveAll(dir)
 		if err != nil {
-			t.Fatalf("%v\n\nagain: go test ./internal/metamorphic -run TestMetamorphic -seed %d -seeds 1 -steps %d", err, seed, *steps)
+			t.Fatalf("%v\n\nagain: go test ./internal/metamorphic -run TestMetamorphic -seed %d -seeds 1 -steps %d",
+				err, seed, *steps)
 		}
 		if *hours > 0 && i%100 == 99 {
 			fmt.Printf("%d seeds, the last %d\n", i+1, seed)

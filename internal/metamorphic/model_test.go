@@ -69,12 +69,14 @@ type state struct {
 }
 
 func newState() *state {
-	return &state{rows: map[int64]*row{}, features: map[string]*feature{}, lists: map[string]map[int64]bool{}, branches: map[string]branchState{}}
+	return &state{rows: map[int64]*row{}, features: map[string]*feature{}, lists: map[string]map[int64]bool{},
+		branches: map[string]branchState{}}
 }
 
 // clone returns a state that can be changed without changing s: rows and sets of a list are replaced, not written to.
 func (s *state) clone() *state {
-	return &state{rows: maps.Clone(s.rows), features: maps.Clone(s.features), lists: maps.Clone(s.lists), branches: maps.Clone(s.branches),
+	return &state{rows: maps.Clone(s.rows), features: maps.Clone(s.features), lists: maps.Clone(s.lists),
+		branches: maps.Clone(s.branches),
 		overlays: slices.Clone(s.overlays)}
 }
 
@@ -169,7 +171,8 @@ func (w *world) drawPredicate(s *state, depth int) predicate {
 		case 0:
 			return predicate{"NOT (" + a.text + ")", func(r *row) truth { return yes - a.of(r) }}
 		case 1:
-			return predicate{"(" + a.text + ") AND (" + b.text + ")", func(r *row) truth { return min(a.of(r), b.of(r)) }}
+			return predicate{"(" + a.text + ") AND (" + b.text + ")",
+				func(r *row) truth { return min(a.of(r), b.of(r)) }}
 		}
 		return predicate{"(" + a.text + ") OR (" + b.text + ")", func(r *row) truth { return max(a.of(r), b.of(r)) }}
 	}
@@ -206,20 +209,25 @@ func (w *world) drawPredicate(s *state, depth int) predicate {
 			return predicate{quote(name) + " = '" + v + "'", known(func(x any) bool { return x == v })}
 		case 1:
 			u := w.drawValue(f).(string)
-			return predicate{quote(name) + " IN ('" + v + "', '" + u + "')", known(func(x any) bool { return x == v || x == u })}
+			return predicate{quote(name) + " IN ('" + v + "', '" + u + "')",
+				known(func(x any) bool { return x == v || x == u })}
 		}
 		start := string([]rune(v)[:1])
-		return predicate{quote(name) + " LIKE '" + start + "%'", known(func(x any) bool { return strings.HasPrefix(x.(string), start) })}
+		return predicate{quote(name) + " LIKE '" + start + "%'",
+			known(func(x any) bool { return strings.HasPrefix(x.(string), start) })}
 	}
 	if w.chance(0.5) {
 		n := w.rnd.IntN(4)
-		return predicate{fmt.Sprintf("len(%s) > %d", quote(name), n), known(func(x any) bool { return len(x.([]int64)) > n })}
+		return predicate{fmt.Sprintf("len(%s) > %d", quote(name), n),
+			known(func(x any) bool { return len(x.([]int64)) > n })}
 	}
 	id := w.drawID()
-	return predicate{fmt.Sprintf("contains(%s, %d)", quote(name), id), known(func(x any) bool { return slices.Contains(x.([]int64), id) })}
+	return predicate{fmt.Sprintf("contains(%s, %d)", quote(name), id),
+		known(func(x any) bool { return slices.Contains(x.([]int64), id) })}
 }
 
-func (w *world) drawComparison(s *state, name string, f *feature, known func(func(any) bool) func(*row) truth) predicate {
+func (w *world) drawComparison(s *state, name string, f *feature,
+	known func(func(any) bool) func(*row) truth) predicate {
 	v := w.drawValue(f)
 	if values := w.valuesOf(s, f); len(values) > 0 && w.chance(0.7) {
 		v = values[w.rnd.IntN(len(values))]
@@ -234,7 +242,8 @@ func (w *world) drawComparison(s *state, name string, f *feature, known func(fun
 	return predicate{quote(name) + " " + op + " " + text(v), known(func(x any) bool { return holds(toFloat(x), c) })}
 }
 
-// A number is an expression that gives numbers, and what it means: nil, an int64 or a float64, of which there is one where float is set.
+// A number is an expression that gives numbers, and what it means: nil, an int64 or a float64, of which there is one
+// where float is set.
 type number struct {
 	text  string
 	float bool
@@ -340,7 +349,8 @@ func (w *world) drawDays() predicate {
 	if w.chance(0.5) {
 		return predicate{"day = '" + a + "'", func(r *row) truth { return truthOf(r.day == a) }}
 	}
-	return predicate{"day = '" + a + "' OR day > '" + b + "'", func(r *row) truth { return truthOf(r.day == a || r.day > b) }}
+	return predicate{"day = '" + a + "' OR day > '" + b + "'",
+		func(r *row) truth { return truthOf(r.day == a || r.day > b) }}
 }
 
 // drawSample draws a sample of row numbers or texts.

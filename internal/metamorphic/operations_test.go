@@ -67,7 +67,8 @@ var fixed = map[string]*feature{
 
 // drawn features come and go: what a column of that name is when the table has none.
 var drawn = map[string]feature{
-	"a": {kind: numbers}, "b": {kind: numbers, fractions: true}, "c": {kind: floats}, "d": {kind: texts}, "e": {kind: idLists}, "f": {kind: idLists},
+	"a": {kind: numbers}, "b": {kind: numbers, fractions: true}, "c": {kind: floats}, "d": {kind: texts},
+	"e": {kind: idLists}, "f": {kind: idLists},
 }
 
 // drawID draws from few ids, among them large ones.
@@ -116,7 +117,8 @@ func (w *world) drawDump(s *state, days []string) (*dump, error) {
 	types := []string{}
 	for _, name := range slices.Sorted(maps.Keys(d.features)) {
 		role := map[string]string{"row": "request_key", "key": "user_key"}[name] // which tables of keys have
-		types = append(types, fmt.Sprintf("%q: {\"type\": %q, \"role\": %q}", name, w.drawType(name, d.features[name]), cmp.Or(role, "feature")))
+		types = append(types, fmt.Sprintf("%q: {\"type\": %q, \"role\": %q}", name, w.drawType(name, d.features[name]),
+			cmp.Or(role, "feature")))
 	}
 	session := w.rnd.Int64N(50)
 	kept := map[*feature]any{} // what rows of a session share
@@ -125,7 +127,8 @@ func (w *world) drawDump(s *state, days []string) (*dump, error) {
 			session = w.rnd.Int64N(50)
 		}
 		r := &row{number: w.nextRow, day: w.draw(days), values: map[*feature]any{
-			fixed["row"]: w.nextRow, fixed["key"]: fmt.Sprint("key-", w.nextRow), fixed["session"]: session, fixed["time"]: w.rnd.Int64N(1000),
+			fixed["row"]: w.nextRow, fixed["key"]: fmt.Sprint("key-", w.nextRow), fixed["session"]: session,
+			fixed["time"]: w.rnd.Int64N(1000),
 		}}
 		w.nextRow++
 		if w.chance(0.05) {
@@ -200,7 +203,9 @@ func (d *dump) apply(s *state) {
 func (w *world) ingestOptions(d *dump) ingest.Options {
 	o := ingest.Options{
 		MappingFile: d.mapping, PartitionBy: "day", SessionKey: "session", TimeKey: "time",
-		Options: writer.Options{Workers: 1 + w.rnd.IntN(2), Memory: 512 << 20, SegmentRows: pick(w, 0, 10, 25), StripeRows: pick(w, 0, 4, 16), Profile: pick(w, "", "speed", "size"), Dedup: pick(w, writer.DedupAuto, writer.DedupAuto, writer.DedupOff, writer.DedupSlots), TempDir: w.dir},
+		Options: writer.Options{Workers: 1 + w.rnd.IntN(2), Memory: 512 << 20, SegmentRows: pick(w, 0, 10, 25),
+			StripeRows: pick(w, 0, 4, 16), Profile: pick(w, "", "speed", "size"), Dedup: pick(w, writer.DedupAuto,
+				writer.DedupAuto, writer.DedupOff, writer.DedupSlots), TempDir: w.dir},
 	}
 	if w.keyless {
 		o.SessionKey, o.TimeKey = "", ""
@@ -263,7 +268,8 @@ func renameFeature(w *world) error {
 	if next.features[to] != nil || len(to) > 20 {
 		return errSkip
 	}
-	made, err := w.table().Commit(w.ctx, storage.Change{Operation: "features", Ops: []storage.Operation{storage.ChangeFeatures{{Feature: from, Rename: to}}}})
+	made, err := w.table().Commit(w.ctx, storage.Change{Operation: "features",
+		Ops: []storage.Operation{storage.ChangeFeatures{{Feature: from, Rename: to}}}})
 	if err != nil {
 		return err
 	}
@@ -280,7 +286,8 @@ func dropFeature(w *world) error {
 		return errSkip
 	}
 	name, dropped := w.draw(names), storage.FeatureDropped
-	made, err := w.table().Commit(w.ctx, storage.Change{Operation: "features", Ops: []storage.Operation{storage.ChangeFeatures{{Feature: name, Status: &dropped}}}})
+	made, err := w.table().Commit(w.ctx, storage.Change{Operation: "features",
+		Ops: []storage.Operation{storage.ChangeFeatures{{Feature: name, Status: &dropped}}}})
 	if err != nil {
 		return err
 	}

@@ -10,14 +10,16 @@ import (
 	"github.com/dsistore/dsistore/tools/overlay"
 )
 
-// addOverlay makes an overlay from a file joined by a key, or from an expression: a feature of its own, or one of the table anew.
+// addOverlay makes an overlay from a file joined by a key, or from an expression: a feature of its own, or one of the
+// table anew.
 //
-// What an overlay says of rows without values it says of segments without a layer, too: which segments those are depends on how rows
-// lie in segments, of which the model knows nothing.
+// What an overlay says of rows without values it says of segments without a layer, too: which segments those are
+// depends on how rows lie in segments, of which the model knows nothing.
 func addOverlay(w *world) error {
 	next := w.latest().clone()
 	w.files++
-	o := &overlayState{name: fmt.Sprint("overlay ", w.files), covered: map[int64]map[*feature]any{}, null: w.chance(0.3)}
+	o := &overlayState{name: fmt.Sprint("overlay ", w.files), covered: map[int64]map[*feature]any{},
+		null: w.chance(0.3)}
 	opts := overlay.Options{Memory: 64 << 20, Workers: 1 + w.rnd.IntN(2), TempDir: w.dir}
 	if o.null {
 		opts.MissingRows, opts.MissingLayers = storage.Null, storage.Null
@@ -33,7 +35,8 @@ func addOverlay(w *world) error {
 	} else if err := w.drawOverlayFile(next, o, &opts); err != nil {
 		return err
 	}
-	w.note("%s: %v %v, %d rows, null %v", o.name, slices.Sorted(maps.Keys(o.features)), opts.Exprs, len(o.covered), o.null)
+	w.note("%s: %v %v, %d rows, null %v", o.name, slices.Sorted(maps.Keys(o.features)), opts.Exprs, len(o.covered),
+		o.null)
 	report, err := overlay.Add(w.ctx, w.store(), tableName, o.name, opts)
 	if err != nil {
 		return err
@@ -42,8 +45,8 @@ func addOverlay(w *world) error {
 	return w.commit(report.Snapshot, next)
 }
 
-// drawExpression draws what a feature of an overlay is computed by, a condition or a number, and says which type that gives; one that has a type
-// keeps it.
+// drawExpression draws what a feature of an overlay is computed by, a condition or a number, and says which type that
+// gives; one that has a type keeps it.
 func (w *world) drawExpression(s *state, o *overlayState) number {
 	if o.hive == "" && w.chance(0.5) || o.hive == "bigint" || o.hive == "double" {
 		n := w.drawNumber(s, 1+w.rnd.IntN(2))
@@ -89,7 +92,8 @@ func extendOverlay(w *world) error {
 	w.files++
 	at := w.rnd.IntN(len(next.overlays))
 	was := next.overlays[at]
-	o := &overlayState{name: was.name, features: was.features, hive: was.hive, covered: map[int64]map[*feature]any{}, null: was.null}
+	o := &overlayState{name: was.name, features: was.features, hive: was.hive, covered: map[int64]map[*feature]any{},
+		null: was.null}
 	opts := overlay.Options{Memory: pick[int64](w, 64<<20, 1), Workers: 1 + w.rnd.IntN(2), TempDir: w.dir}
 	name := slices.Sorted(maps.Keys(o.features))[0]
 	f := o.features[name]
@@ -119,7 +123,8 @@ func extendOverlay(w *world) error {
 		}
 	}
 	if int(report.Rows) != len(next.rows) || int(report.Before.Covered) != before || int(report.Covered) != covered {
-		return fmt.Errorf("%d of %d rows covered, before %+v: want %d of %d, before %d", report.Covered, report.Rows, report.Before, covered, len(next.rows), before)
+		return fmt.Errorf("%d of %d rows covered, before %+v: want %d of %d, before %d", report.Covered, report.Rows,
+			report.Before, covered, len(next.rows), before)
 	}
 	if report.Snapshot == w.newest {
 		return nil // nothing was to be covered
@@ -174,7 +179,8 @@ func (w *world) drawOverlayFile(s *state, o *overlayState, opts *overlay.Options
 	return err
 }
 
-// mergeOverlay makes an overlay part of the table: its values are those of the rows from then on. One that says null of others cannot be.
+// mergeOverlay makes an overlay part of the table: its values are those of the rows from then on. One that says null of
+// others cannot be.
 func mergeOverlay(w *world) error {
 	next := w.latest().clone()
 	if len(next.overlays) == 0 {
@@ -185,7 +191,8 @@ func mergeOverlay(w *world) error {
 		return errSkip
 	}
 	w.note("%s", o.name)
-	made, err := w.table().Commit(w.ctx, storage.Change{Operation: "overlay", Base: w.newest, Ops: []storage.Operation{storage.MergeOverlays{o.name}}})
+	made, err := w.table().Commit(w.ctx, storage.Change{Operation: "overlay", Base: w.newest,
+		Ops: []storage.Operation{storage.MergeOverlays{o.name}}})
 	if err != nil {
 		return err
 	}
@@ -206,7 +213,8 @@ func dropOverlay(w *world) error {
 	}
 	o := next.overlays[w.rnd.IntN(len(next.overlays))]
 	w.note("%s", o.name)
-	made, err := w.table().Commit(w.ctx, storage.Change{Operation: "overlay", Base: w.newest, Ops: []storage.Operation{storage.DropOverlays{o.name}}})
+	made, err := w.table().Commit(w.ctx, storage.Change{Operation: "overlay", Base: w.newest,
+		Ops: []storage.Operation{storage.DropOverlays{o.name}}})
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,8 @@ import (
 )
 
 // newLayout puts a plan against what a view reads.
-func newLayout(ctx context.Context, v *storage.View, p *reader.Plan, opts reader.LayoutOptions) (*reader.Layout, error) {
+func newLayout(ctx context.Context, v *storage.View, p *reader.Plan, opts reader.LayoutOptions) (*reader.Layout,
+	error) {
 	opts.View = v
 	return reader.NewLayoutWith(ctx, v.Snapshot, p, opts)
 }

@@ -107,8 +107,9 @@ type scan struct {
 	options  reader.Options
 	epoch    uint64
 	expected map[int64]string // by row number, the values of the projection
-	order    []int64          // of their numbers, where the model knows it: in a table without a session key, unshuffled
-	features []*feature       // of the projection; nil: the partition key
+	// of their numbers, where the model knows it: in a table without a session key, unshuffled
+	order    []int64
+	features []*feature // of the projection; nil: the partition key
 }
 
 // read draws ways to read a view whose rows a state has, and of those the ones of a list, nil: all.
@@ -133,7 +134,8 @@ func (w *world) drawScan(v *storage.View, s *state, list map[int64]bool) (*scan,
 	}
 	s = s.under(overlays)
 	x := &scan{view: v, epoch: w.rnd.Uint64N(3), expected: map[int64]string{}}
-	opts := reader.PlanOptions{BatchSize: pick(w, 1, 3, 16, 50, 4096), Dedup: pick(w, reader.DedupKJT, reader.DedupIKJT, reader.DedupPartial)}
+	opts := reader.PlanOptions{BatchSize: pick(w, 1, 3, 16, 50, 4096), Dedup: pick(w, reader.DedupKJT, reader.DedupIKJT,
+		reader.DedupPartial)}
 	names := s.names()
 	empty := len(s.rows) == 0 // then it may have no partition key: see drawOperation
 	if !empty {
@@ -183,7 +185,8 @@ func (w *world) drawScan(v *storage.View, s *state, list map[int64]bool) (*scan,
 		}
 	}
 	if w.chance(0.4) {
-		opts.Shuffle = reader.Shuffle{Unit: pick(w, reader.UnitSession, reader.UnitRow), BufferStripes: pick(w, 0, 1, 2, 5), Seed: w.rnd.Uint64N(4)}
+		opts.Shuffle = reader.Shuffle{Unit: pick(w, reader.UnitSession, reader.UnitRow), BufferStripes: pick(w, 0, 1, 2,
+			5), Seed: w.rnd.Uint64N(4)}
 		if w.keyless {
 			opts.Shuffle.Unit = reader.UnitRow
 		}
@@ -206,7 +209,8 @@ func (w *world) drawScan(v *storage.View, s *state, list map[int64]bool) (*scan,
 		})
 	}
 	x.options = reader.Options{
-		Workers: 1 + w.rnd.IntN(3), MemoryBudget: pick[int64](w, 0, 1, 20_000), Requests: pick(w, 0, 1, 3), GapBytes: pick[int64](w, 0, -1),
+		Workers: 1 + w.rnd.IntN(3), MemoryBudget: pick[int64](w, 0, 1, 20_000), Requests: pick(w, 0, 1, 3),
+		GapBytes:     pick[int64](w, 0, -1),
 		RequestBytes: pick[int64](w, 0, 100), Reuse: w.chance(0.3),
 		Lease: reader.LeaseOptions{Off: true}, // gc and erasure are held to what the model keeps
 		Usage: reader.UsageOptions{Writer: w.recorder, Job: pick(w, "train", "eval")},
@@ -215,7 +219,8 @@ func (w *world) drawScan(v *storage.View, s *state, list map[int64]bool) (*scan,
 	if x.plan, err = reader.NewViewPlan(w.ctx, v, opts); err != nil {
 		return x, fmt.Errorf("%+v: %w", opts, err)
 	}
-	if x.layout, err = newLayout(w.ctx, v, x.plan, reader.LayoutOptions{Read: x.options, Selections: pick[*reader.Selections](w, nil, reader.NewSelections(0))}); err != nil {
+	if x.layout, err = newLayout(w.ctx, v, x.plan, reader.LayoutOptions{Read: x.options,
+		Selections: pick[*reader.Selections](w, nil, reader.NewSelections(0))}); err != nil {
 		return x, fmt.Errorf("%v: %w", x.plan, err)
 	}
 	if got := x.layout.Rows(); got != uint64(len(x.expected)) {
@@ -256,7 +261,8 @@ func (w *world) readScan(x *scan) error {
 	}
 	for i, n := range x.order {
 		if whole[i] != x.expected[n] {
-			return fmt.Errorf("read %q at place %d: want %q, in the order in which the rows were ingested", whole[i], i, x.expected[n])
+			return fmt.Errorf("read %q at place %d: want %q, in the order in which the rows were ingested", whole[i], i,
+				x.expected[n])
 		}
 	}
 	var again []string
@@ -349,7 +355,7 @@ func (w *world) readRanks(x *scan, whole []string) error {
 	return nil
 }
 
-// take reads rows at places.
+// take reads rows at positions.
 func (w *world) take(x *scan, whole []string) error {
 	t, err := x.layout.Taker(x.options)
 	if err != nil {
@@ -357,22 +363,22 @@ func (w *world) take(x *scan, whole []string) error {
 	}
 	defer t.Close()
 	for range 3 {
-		var places []uint64
+		var positions []uint64
 		var want []string
 		for range w.rnd.IntN(20) {
 			if len(whole) > 0 {
 				p := w.rnd.IntN(len(whole))
-				places, want = append(places, uint64(p)), append(want, whole[p])
+				positions, want = append(positions, uint64(p)), append(want, whole[p])
 			}
 		}
-		b, err := t.Take(w.ctx, places)
+		b, err := t.Take(w.ctx, positions)
 		if err != nil {
 			return fmt.Errorf("take: %w", err)
 		}
 		got := w.rowsOf(b)
 		b.Release()
 		if !slices.Equal(got, want) {
-			return fmt.Errorf("take %d: %q, want %q", places, got, want)
+			return fmt.Errorf("take %d: %q, want %q", positions, got, want)
 		}
 	}
 	return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/dsistore/dsistore/tools/report"
 )
 
-// checkReport makes the report that dsistat prints and holds it to the model: what readers see, and that savings add up to the byte, whatever was done
-// to the table.
+// checkReport makes the report that dsistat prints and holds it to the model: what readers see, and that savings add up
+// to the byte, whatever was done to the table.
 func checkReport(w *world) error {
 	if err := w.recorder.Flush(w.ctx); err != nil {
 		return err
@@ -27,8 +27,10 @@ func checkReport(w *world) error {
 	for _, c := range t.Savings.Causes {
 		sum += c.Bytes
 	}
-	if want := int64(t.Savings.SourceBytes) - int64(t.Savings.StoredBytes); sum != want || t.Savings.StoredBytes != snap.Info().Bytes {
-		return fmt.Errorf("savings come to %d, want %d - %d; the segments have %d bytes", sum, t.Savings.SourceBytes, t.Savings.StoredBytes, snap.Info().Bytes)
+	if want := int64(t.Savings.SourceBytes) - int64(t.Savings.StoredBytes); sum != want ||
+		t.Savings.StoredBytes != snap.Info().Bytes {
+		return fmt.Errorf("savings come to %d, want %d - %d; the segments have %d bytes", sum, t.Savings.SourceBytes,
+			t.Savings.StoredBytes, snap.Info().Bytes)
 	}
 	names := []string{}
 	for _, f := range t.Features {
@@ -47,7 +49,8 @@ func checkReport(w *world) error {
 		return fmt.Errorf("features %q, want %q", names, want)
 	}
 	if t.Summary.Rows != uint64(len(s.rows)) || t.Summary.Reads.Rows != w.rowsRead {
-		return fmt.Errorf("%d rows, %d read: want %d, %d read", t.Summary.Rows, t.Summary.Reads.Rows, len(s.rows), w.rowsRead)
+		return fmt.Errorf("%d rows, %d read: want %d, %d read", t.Summary.Rows, t.Summary.Reads.Rows, len(s.rows),
+			w.rowsRead)
 	}
 	var branches, lists []string
 	for _, b := range t.Health.Branches {
@@ -56,7 +59,8 @@ func checkReport(w *world) error {
 	for _, l := range t.Health.Lists {
 		lists = append(lists, l.List)
 	}
-	if !slices.Equal(branches, slices.Sorted(maps.Keys(s.branches))) || !slices.Equal(lists, slices.Sorted(maps.Keys(s.lists))) {
+	if !slices.Equal(branches, slices.Sorted(maps.Keys(s.branches))) ||
+		!slices.Equal(lists, slices.Sorted(maps.Keys(s.lists))) {
 		return fmt.Errorf("branches %q, sample lists %q", branches, lists)
 	}
 	return nil

@@ -93,7 +93,8 @@ func (w *world) drawKeys(s *state) (*selection.KeySource, func(r *row) bool, int
 			given = append(given, fmt.Sprint("key-", n))
 		}
 	}
-	k := &selection.KeySource{Feature: map[bool]string{true: "row", false: "key"}[byNumber], Memory: pick[int64](w, 0, 320), Given: given}
+	k := &selection.KeySource{Feature: map[bool]string{true: "row", false: "key"}[byNumber], Memory: pick[int64](w, 0,
+		320), Given: given}
 	if w.chance(0.5) && len(given) > 0 {
 		text := ""
 		for _, g := range given {
@@ -145,7 +146,8 @@ func deleteRows(w *world) error {
 	}
 	maps.DeleteFunc(next.rows, func(n int64, _ *row) bool { return gone[n] })
 	if report.Deleted != uint64(len(gone)) || report.Left != uint64(len(next.rows)) {
-		return fmt.Errorf("%d rows deleted, %d left: want %d and %d", report.Deleted, report.Left, len(gone), len(next.rows))
+		return fmt.Errorf("%d rows deleted, %d left: want %d and %d", report.Deleted, report.Left, len(gone),
+			len(next.rows))
 	}
 	if err := c.checkKeys(report.Keys); err != nil {
 		return err
@@ -166,7 +168,8 @@ func createList(w *world) error {
 	_, taken := next.lists[name]
 	replace := taken || w.chance(0.2)
 	if taken && w.chance(0.2) {
-		if _, err := selection.Create(w.ctx, w.table(), name, &c.query, false, selection.Options{}); !errors.Is(err, storage.ErrExists) {
+		if _, err := selection.Create(w.ctx, w.table(), name, &c.query, false, selection.Options{}); !errors.Is(err,
+			storage.ErrExists) {
 			return fmt.Errorf("a name that is taken: %v", err)
 		}
 	}
@@ -177,7 +180,8 @@ func createList(w *world) error {
 	}
 	next.lists[name] = c.meant(next)
 	if report.Rows != uint64(len(next.lists[name])) || report.TableRows != uint64(len(next.rows)) {
-		return fmt.Errorf("%d rows of %d: want %d of %d", report.Rows, report.TableRows, len(next.lists[name]), len(next.rows))
+		return fmt.Errorf("%d rows of %d: want %d of %d", report.Rows, report.TableRows, len(next.lists[name]),
+			len(next.rows))
 	}
 	if err := c.checkKeys(report.Keys); err != nil {
 		return err
@@ -200,7 +204,8 @@ func dropList(w *world) error {
 	return w.commit(made.Info().Number, next)
 }
 
-// twoAtOnce ingests and deletes side by side: in whatever order they are committed, the rows of the first are not deleted.
+// twoAtOnce ingests and deletes side by side: in whatever order they are committed, the rows of the first are not
+// deleted.
 func twoAtOnce(w *world) error {
 	c, err := w.drawChoice()
 	if err != nil {

@@ -35,7 +35,8 @@ func createBranch(w *world) error {
 		}
 	}
 	w.note("%s: %+v", name, b)
-	snap, err := w.table().Commit(w.ctx, storage.Change{Operation: "branch", Base: w.newest, Ops: []storage.Operation{storage.SetBranches{made}}})
+	snap, err := w.table().Commit(w.ctx, storage.Change{Operation: "branch", Base: w.newest,
+		Ops: []storage.Operation{storage.SetBranches{made}}})
 	if err != nil {
 		return err
 	}
@@ -50,7 +51,8 @@ func dropBranch(w *world) error {
 	}
 	name := w.draw(slices.Sorted(maps.Keys(next.branches)))
 	w.note("%s", name)
-	snap, err := w.table().Commit(w.ctx, storage.Change{Operation: "branch", Base: w.newest, Ops: []storage.Operation{storage.DropBranches{name}}})
+	snap, err := w.table().Commit(w.ctx, storage.Change{Operation: "branch", Base: w.newest,
+		Ops: []storage.Operation{storage.DropBranches{name}}})
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/dsistore/dsistore/usage"
 )
 
-// record makes another Writer of usage records, as a process has one. It writes when it is told to, so that it does not depend on timing.
+// record makes another Writer of usage records, as a process has one. It writes when it is told to, so that it does not
+// depend on timing.
 func (w *world) record() error {
 	blobs, err := w.open()
 	if err != nil {
@@ -26,7 +27,8 @@ func (w *world) record() error {
 	return err
 }
 
-// usageRecords writes what was read so far, and holds it to what the model gave: all rows, whatever was rolled up, once.
+// usageRecords writes what was read so far, and holds it to what the model gave: all rows, whatever was rolled up,
+// once.
 func usageRecords(w *world) error {
 	if w.rowsRead == 0 {
 		return errSkip
@@ -57,8 +59,10 @@ func usageRecords(w *world) error {
 		needed += s.Features[i].BytesNeeded
 		unneeded += s.Features[i].BytesUnneeded
 	}
-	if s.Total.Rows != w.rowsRead || needed != s.Total.BytesNeeded || unneeded != s.Total.BytesUnneeded || s.DamagedCount > 0 {
-		return fmt.Errorf("recorded: %+v, %d bytes needed and %d unneeded by features, %d damaged: want %d rows", s.Total, needed, unneeded, s.DamagedCount, w.rowsRead)
+	if s.Total.Rows != w.rowsRead || needed != s.Total.BytesNeeded || unneeded != s.Total.BytesUnneeded ||
+		s.DamagedCount > 0 {
+		return fmt.Errorf("recorded: %+v, %d bytes needed and %d unneeded by features, %d damaged: want %d rows",
+			s.Total, needed, unneeded, s.DamagedCount, w.rowsRead)
 	}
 	return nil
 }

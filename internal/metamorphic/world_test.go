@@ -22,7 +22,8 @@ type world struct {
 	dir  string // for dumps, and for the store where it is a local one
 	opts Options
 
-	// keyless: the table has no session key, and its rows stay in the order in which they were ingested: that of their numbers.
+	// keyless: the table has no session key, and its rows stay in the order in which they were ingested: that of their
+	// numbers.
 	keyless bool
 
 	open    func() (object.Store, error)
@@ -62,7 +63,8 @@ var allDays = []string{"2026-11-01", "2026-11-02", "2026-11-03"}
 // Run does the steps that a seed says and returns the first difference, or error, with all that was done before.
 func Run(ctx context.Context, seed uint64, opts Options) (err error) {
 	w := &world{
-		ctx: ctx, rnd: rand.New(rand.NewPCG(seed, 0x6d6f7270)), dir: opts.Dir, opts: opts, states: map[uint64]*state{}, oldest: 1,
+		ctx: ctx, rnd: rand.New(rand.NewPCG(seed, 0x6d6f7270)), dir: opts.Dir, opts: opts, states: map[uint64]*state{},
+		oldest:  1,
 		keyless: seed%3 == 0,
 	}
 	step := 0
@@ -156,8 +158,8 @@ func (w *world) latest() *state {
 	return w.states[w.newest]
 }
 
-// commit says what the snapshot that an operation made stands for. Snapshots between it and the one before are not known: there
-// must be none.
+// commit says what the snapshot that an operation made stands for. Snapshots between it and the one before are not
+// known: there must be none.
 func (w *world) commit(number uint64, s *state) error {
 	if number != w.newest+1 {
 		return fmt.Errorf("it made snapshot %d after %d", number, w.newest)
@@ -189,7 +191,8 @@ func shuffled[T any](w *world, of []T) []T {
 
 func pick[T any](w *world, of ...T) T { return of[w.rnd.IntN(len(of))] }
 
-// readable returns the numbers of the snapshots that must be readable: those not expired, and those that a branch keeps.
+// readable returns the numbers of the snapshots that must be readable: those not expired, and those that a branch
+// keeps.
 func (w *world) readable() []uint64 {
 	var out []uint64
 	for n := uint64(1); n <= w.newest; n++ {
