@@ -233,12 +233,11 @@ def labeled(tmp_path_factory) -> dsistore.Table:
     n = 6
     return ingest(
         tmp_path_factory.mktemp("labeled"), {
-            "click": [i % 2 for i in range(n)], "conversion": [i % 3
-                                                               for i in range(n)], "dwell": [0.5 * i for i in range(n)],
-            "topics": [[i]
-                       for i in range(n)], "why": ["x"] * n, "user": list(range(n)), "a": [float(i) for i in range(n)],
-            "list": [[i, i] for i in range(n)], "shared": [[random.Random(i // 3).getrandbits(60) for _ in range(500)]
-                                                           for i in range(n)], "key": list(range(n))
+            "click": [i % 2 for i in range(n)], "conversion": [i % 3 for i in range(n)],
+            "dwell": [0.5 * i for i in range(n)], "topics": [[i] for i in range(n)], "why": ["x"] * n,
+            "user": list(range(n)), "a": [float(i) for i in range(n)], "list": [[i, i] for i in range(n)],
+            "shared": [[random.Random(i // 3).getrandbits(60) for _ in range(500)] for i in range(n)],
+            "key": list(range(n))
         }, roles={"click": "label", "conversion": "label", "topics": "label", "why": "label", "user": "user_key"})
 
 
@@ -258,14 +257,14 @@ def test_every_feature_is_in_the_batch_once(labeled, output, presence):
     assert b.dense[:, b.dense_names.index("conversion")].tolist() == [0, 1, 2, 0, 1, 2]
     assert (b.labels_present is not None) == presence and (not presence or b.labels_present.shape == (6,))
     b = one(labeled, ["click", "conversion", "a"], labels=["dwell"], output=output, presence=presence)
-    assert places(b) == {"dwell": "labels", "click": "dense", "conversion": "dense", "a": "dense"
-                         } and b.labels.shape == (6, 1)
+    assert places(b) == {"dwell": "labels", "click": "dense", "conversion": "dense", "a": "dense"}
+    assert b.labels.shape == (6, 1)
     b = one(labeled, ["topics", "why", "conversion"], labels=["click"], output=output, presence=presence)
     assert places(b) == {"topics": "sparse", "why": "keys", "conversion": "dense", "click": "labels"}
     assert b.sparse.values.tolist() == list(range(6))
     b = one(labeled, ["a", "conversion"], labels=["conversion", "click"], output=output, presence=presence)
-    assert b.label_names == ["conversion", "click"] and b.labels[:, 0].tolist() == [0, 1, 2, 0, 1, 2
-                                                                                    ] and b.dense_names == ["a"]
+    assert b.label_names == ["conversion", "click"] and b.dense_names == ["a"]
+    assert b.labels[:, 0].tolist() == [0, 1, 2, 0, 1, 2]
     b = one(labeled, ["user", "a"], labels="user", output=output)
     assert places(b) == {"user": "labels", "a": "dense"}
 
