@@ -3,8 +3,6 @@ package writer
 import (
 	"context"
 	"fmt"
-	"hash/crc32"
-	"os"
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/internal/spill"
@@ -100,7 +98,7 @@ func (r *inputRows) take(to *vector.Column, c RewriteColumn, g runRange) error {
 
 // spilledRows are rows of one feature of a segment in a file, as blocks: one for each range of each stripe.
 type spilledRows struct {
-	file    *os.File
+	file    *spill.File
 	end     int64
 	out     []byte // to be written at end
 	blocks  map[*stripePlan][]spilledBlock
@@ -162,7 +160,7 @@ func (a *spilledRows) add(c *vector.Column) (spilledBlock, error) {
 	start := len(a.out)
 	a.out = appendBlock(a.out, c)
 	b := a.out[start:]
-	at := spilledBlock{at: a.end + int64(start), length: uint32(len(b)), checksum: crc32.Checksum(b, castagnoli),
+	at := spilledBlock{at: a.end + int64(start), length: uint32(len(b)), checksum: spill.Checksum(b),
 		rows: uint32(c.Rows)}
 	if int64(len(b)) > int64(at.length) {
 		return at, fmt.Errorf("%d rows take %d bytes", c.Rows, len(b))
@@ -189,11 +187,8 @@ func (a *spilledRows) read(dst *vector.Column, st *stripePlan, i int) error {
 		return nil
 	}
 	a.raw = vector.Resize(a.raw, int(b.length))
-	if _, err := a.file.ReadAt(a.raw, b.at); err != nil {
-		return fmt.Errorf("reading a spill file: %w", err)
-	}
-	if crc32.Checksum(a.raw, castagnoli) != b.checksum {
-		return fmt.Errorf("reading a spill file: what was read is not what was written")
+	if err := a.file.ReadBlock(a.raw, b.at, b.checksum); err != nil {
+		return err
 	}
 	a.decoder.reset(dst.Type, a.raw, int(b.rows))
 	a.decoder.appendRows(dst, int(b.rows))

@@ -7,13 +7,11 @@ import (
 	"io"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/spill"
 )
 
-// A recordStream gives records in order. Head is the next one, nil at the end; it is borrowed until advance.
-type recordStream interface {
-	head() *record
-	advance() error
-}
+// A recordStream gives records in order.
+type recordStream = spill.Stream[record]
 
 // A bufferStream is the records of a sorted buffer.
 type bufferStream struct {
@@ -21,14 +19,14 @@ type bufferStream struct {
 	at      int
 }
 
-func (s *bufferStream) head() *record {
+func (s *bufferStream) Head() *record {
 	if s.at == len(s.records) {
 		return nil
 	}
 	return &s.records[s.at]
 }
 
-func (s *bufferStream) advance() error { s.at++; return nil }
+func (s *bufferStream) Advance() error { s.at++; return nil }
 
 // A sequenceStream is the records of a sequence. Their chunk is the run's number among all and their row the row in it.
 type sequenceStream struct {
@@ -46,17 +44,17 @@ const recordReadBytes = 64 << 10
 // newSequenceStream returns the records of a sequence whose first run has the given number.
 func newSequenceStream(q *sequence, first int) (*sequenceStream, error) {
 	s := &sequenceStream{runs: q.runs, next: uint32(first), in: bufio.NewReaderSize(nil, recordReadBytes), left: 1}
-	return s, s.advance()
+	return s, s.Advance()
 }
 
-func (s *sequenceStream) head() *record {
+func (s *sequenceStream) Head() *record {
 	if s.left == 0 {
 		return nil
 	}
 	return &s.rec
 }
 
-func (s *sequenceStream) advance() error {
+func (s *sequenceStream) Advance() error {
 	s.left--
 	s.rec.row++
 	if s.left == 0 {
@@ -88,7 +86,7 @@ func mergeStreams(sequences []*sequence) (recordStream, []*run, error) {
 		runs = append(runs, q.runs...)
 		streams = append(streams, s)
 	}
-	return newMergedStream(streams), runs, nil
+	return spill.NewMerge(compareRecords, streams), runs, nil
 }
 
 // mergeLimits bound what merging sequences into one holds in memory.
@@ -111,7 +109,7 @@ func mergeSequences(ctx context.Context, sequences []*sequence, types []vector.T
 	}
 	defer func() {
 		if err != nil {
-			_ = out.close()
+			_ = out.Close()
 		}
 	}()
 	var records []record
@@ -152,58 +150,4 @@ func (s *segmentPlan) cut(grain int) {
 	}
 	s.pieces = out
 	s.stripes[0].to = len(out)
-}
-
-// A mergedStream merges streams into one: a binary heap by head.
-type mergedStream struct {
-	heap []recordStream // none at its end
-}
-
-func newMergedStream(streams []recordStream) *mergedStream {
-	m := &mergedStream{}
-	for _, s := range streams {
-		if s.head() != nil {
-			m.heap = append(m.heap, s)
-		}
-	}
-	for i := len(m.heap)/2 - 1; i >= 0; i-- {
-		m.down(i)
-	}
-	return m
-}
-
-func (m *mergedStream) head() *record {
-	if len(m.heap) == 0 {
-		return nil
-	}
-	return m.heap[0].head()
-}
-
-func (m *mergedStream) advance() error {
-	if err := m.heap[0].advance(); err != nil {
-		return err
-	}
-	if m.heap[0].head() == nil {
-		last := len(m.heap) - 1
-		m.heap[0] = m.heap[last]
-		m.heap = m.heap[:last]
-	}
-	m.down(0)
-	return nil
-}
-
-func (m *mergedStream) down(i int) {
-	for {
-		least := i
-		for c := 2*i + 1; c <= 2*i+2 && c < len(m.heap); c++ {
-			if compareRecords(m.heap[c].head(), m.heap[least].head()) < 0 {
-				least = c
-			}
-		}
-		if least == i {
-			return
-		}
-		m.heap[i], m.heap[least] = m.heap[least], m.heap[i]
-		i = least
-	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/dsistore/dsistore/internal/spill"
 )
@@ -27,7 +26,7 @@ type OriginSpan struct {
 //	| input (4) | row (4) | n (4) |
 //	+-----------+---------+-------+
 type originFile struct {
-	file    *os.File
+	file    *spill.File
 	out     *bufio.Writer
 	now     Origin // N 0: none
 	begun   int64  // of the segment under way

@@ -50,7 +50,7 @@ func (p *planner) next() (*segmentPlan, error) {
 	if err := p.skipDropped(); err != nil {
 		return nil, err
 	}
-	h := p.in.head()
+	h := p.in.Head()
 	if h == nil {
 		return nil, nil
 	}
@@ -60,7 +60,7 @@ func (p *planner) next() (*segmentPlan, error) {
 		if err := p.stripe(s); err != nil {
 			return nil, err
 		}
-		h = p.in.head()
+		h = p.in.Head()
 	}
 	for _, g := range s.ranges {
 		p.places[g.run] = 0
@@ -78,7 +78,7 @@ func (p *planner) stripe(s *segmentPlan) error {
 	most := int64(0)
 	var last record
 	for {
-		h := p.in.head()
+		h := p.in.Head()
 		if h == nil || !p.together(s, h) {
 			break
 		}
@@ -93,7 +93,7 @@ func (p *planner) stripe(s *segmentPlan) error {
 		if p.keep != nil {
 			p.keep(h)
 		}
-		if err := p.in.advance(); err != nil {
+		if err := p.in.Advance(); err != nil {
 			return err
 		}
 		if err := p.skipDropped(); err != nil {
@@ -175,11 +175,11 @@ func (p *planner) takeRanges(s *segmentPlan, pieces []piece) []runRange {
 
 func (p *planner) skipDropped() error {
 	for {
-		h := p.in.head()
+		h := p.in.Head()
 		if h == nil || p.dropped == nil || !p.dropped[h.source()] {
 			return nil
 		}
-		if err := p.in.advance(); err != nil {
+		if err := p.in.Advance(); err != nil {
 			return err
 		}
 	}

@@ -283,7 +283,7 @@ func (r *rewriting) planner(ctx context.Context) (*planner, error) {
 	}
 	segmentRows := int(math.Ceil(float64(r.rows) / float64(max(r.Rewrite.Segments, 1))))
 	return &planner{
-		in: newMergedStream(streams), stripeRows: r.StripeRows, stripeBytes: r.StripeBytes, overRuns: true,
+		in: spill.NewMerge(compareRecords, streams), stripeRows: r.StripeRows, stripeBytes: r.StripeBytes, overRuns: true,
 		segmentRows: func(uint32) int { return max(segmentRows, 1) },
 		keep:        func(h *record) { r.origins.add(h.chunk, uint32(h.ord&(1<<ordSourceShift-1))) },
 	}, nil
@@ -372,14 +372,14 @@ func (s *inputStream) open() (err error) {
 	return s.load()
 }
 
-func (s *inputStream) head() *record {
+func (s *inputStream) Head() *record {
 	if s.at == len(s.records) {
 		return nil
 	}
 	return &s.records[s.at]
 }
 
-func (s *inputStream) advance() error {
+func (s *inputStream) Advance() error {
 	if s.at++; s.at < len(s.records) {
 		return nil
 	}

@@ -3,11 +3,11 @@ package writer
 import (
 	"context"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/spill"
 	"github.com/dsistore/dsistore/storage"
 )
 
@@ -38,7 +38,7 @@ type Sorter struct {
 	// mu guards what follows.
 	mu      sync.Mutex
 	buf     *buffer
-	spilled [][]*sequence // by level: how many merges their rows have been through
+	spilled spill.Runs[*sequence]
 	parts   []partTotals  // by number
 	spills  Spills
 	records sync.Pool // of *[]record
@@ -110,10 +110,7 @@ func (s *Sorter) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.buf.free()
-	for _, level := range s.spilled {
-		closeAll(level)
-	}
-	s.spilled = nil
+	s.spilled.Close()
 }
 
 // spill sorts what is buffered, writes it to a sequence and starts an empty buffer. It is called with mu held.
@@ -130,29 +127,22 @@ func (s *Sorter) spill(ctx context.Context) error {
 		return err
 	}
 	if err := q.append(ctx, spillInput(s.buf, types), s.opts.Workers); err != nil {
-		_ = q.close()
+		_ = q.Close()
 		return err
 	}
 	s.buf.free()
 	s.spills.Count++
-	for level := 0; ; level++ {
-		s.spills.Bytes += q.end.Load()
-		if level == len(s.spilled) {
-			s.spilled = append(s.spilled, nil)
+	s.spills.Bytes += q.file.Size()
+	// Many sequences would each want a file and memory while they are merged: one takes their place.
+	err = s.spilled.Add(q, s.opts.FanIn, func(level []*sequence) (*sequence, error) {
+		merged, err := mergeSequences(ctx, level, types, dir, s.mergeLimits())
+		if err == nil {
+			s.spills.Bytes += merged.file.Size()
 		}
-		s.spilled[level] = append(s.spilled[level], q)
-		if len(s.spilled[level]) < s.opts.FanIn {
-			break
-		}
-		// Many sequences would each want a file and memory while they are merged: one takes their place.
-		if q, err = mergeSequences(ctx, s.spilled[level], types, dir, s.mergeLimits()); err != nil {
-			return err
-		}
-		closeAll(s.spilled[level])
-		s.spilled[level] = nil
-	}
+		return merged, err
+	})
 	s.spills.Seconds += time.Since(start).Seconds()
-	return nil
+	return err
 }
 
 // maxFanIn bounds the files that are open at once.
@@ -171,12 +161,6 @@ func (s *Sorter) mergeLimits() mergeLimits {
 		rows:         int(min(max(share/1024, 64), 1<<20)), // a record and a few pieces each: an eighth
 		featureBytes: max(share/int64(4*s.opts.Workers), 64<<10),
 		workers:      s.opts.Workers,
-	}
-}
-
-func closeAll(sequences []*sequence) {
-	for _, q := range sequences {
-		_ = q.close()
 	}
 }
 
@@ -241,7 +225,7 @@ func (s *Sorter) merge(ctx context.Context, dropped []bool) (*planner, func() ro
 	defer s.mu.Unlock()
 	p := &planner{stripeRows: s.opts.StripeRows, stripeBytes: s.opts.StripeBytes, segmentRows: s.segmentRows,
 		dropped: dropped}
-	if len(s.spilled) == 0 {
+	if len(s.spilled.All()) == 0 {
 		buf := s.buf
 		buf.sort()
 		p.in = &bufferStream{records: buf.records}
@@ -252,7 +236,7 @@ func (s *Sorter) merge(ctx context.Context, dropped []bool) (*planner, func() ro
 			return nil, nil, err
 		}
 	}
-	in, runs, err := mergeStreams(slices.Concat(s.spilled...))
+	in, runs, err := mergeStreams(s.spilled.All())
 	if err != nil {
 		return nil, nil, err
 	}

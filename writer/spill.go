@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"math/bits"
-	"os"
 	"sync/atomic"
 
 	"github.com/dsistore/dsistore/format/vector"
@@ -25,14 +23,13 @@ import (
 // [i*blockRows, (i+1)*blockRows), so that a range of rows of one feature is one range of the file. What stays in memory
 // of a run is a section for each feature that it has.
 type sequence struct {
-	file *os.File
+	file *spill.File
 	runs []*run
-	end  atomic.Int64 // of what the file's writers have claimed
 }
 
 // A run is what was sorted, or merged, in memory at once.
 type run struct {
-	file     *os.File // the sequence's
+	file     *spill.File // the sequence's
 	records  int64    // offset
 	rows     int
 	sections []section // by feature number; what is past the end has no section
@@ -46,7 +43,8 @@ func newSequence(dir string) (*sequence, error) {
 	return &sequence{file: file}, nil
 }
 
-func (q *sequence) close() error { return q.file.Close() }
+// Close frees the file.
+func (q *sequence) Close() error { return q.file.Close() }
 
 // A section says where a feature is in a run. Without blocks it is null in every row.
 type section struct {
@@ -68,8 +66,6 @@ const (
 	spillBufBytes = 1 << 20 // a worker's write buffer
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // A runInput is rows in order, to be written as a run.
 type runInput struct {
 	records []record
@@ -81,8 +77,7 @@ type runInput struct {
 // append writes a run, which sorts after those before it.
 func (q *sequence) append(ctx context.Context, in runInput, workers int) error {
 	r := &run{file: q.file, rows: len(in.records), sections: make([]section, len(in.types))}
-	size := int64(r.rows) * recordBytes
-	r.records = q.end.Add(size) - size
+	r.records = q.file.Claim(int64(r.rows) * recordBytes)
 	s := &spiller{sequence: q, run: r, in: in, grains: grainStarts(in.plan.pieces)}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.writeRecords(ctx) })
@@ -212,8 +207,8 @@ func (w *spillWriter) writeFeature(number int) error {
 	if err := w.flush(); err != nil {
 		return err
 	}
-	at := w.end.Add(int64(len(w.index))) - int64(len(w.index))
-	if _, err := w.file.WriteAt(w.index, at); err != nil {
+	at, err := w.file.Append(w.index)
+	if err != nil {
 		return err
 	}
 	w.run.sections[number] = section{typ: t, blockRows: uint32(blockRows), blocks: uint32(blocks), index: at}
@@ -229,7 +224,7 @@ func (w *spillWriter) addBlock(present int) error {
 		block := w.out[start:]
 		binary.LittleEndian.PutUint64(entry[:], uint64(start))
 		binary.LittleEndian.PutUint32(entry[8:], uint32(len(block)))
-		binary.LittleEndian.PutUint32(entry[12:], crc32.Checksum(block, castagnoli))
+		binary.LittleEndian.PutUint32(entry[12:], spill.Checksum(block))
 		w.pending = append(w.pending, len(w.index))
 	}
 	w.index = append(w.index, entry[:]...)
@@ -244,8 +239,8 @@ func (w *spillWriter) flush() error {
 	if len(w.out) == 0 {
 		return nil
 	}
-	base := w.end.Add(int64(len(w.out))) - int64(len(w.out))
-	if _, err := w.file.WriteAt(w.out, base); err != nil {
+	base, err := w.file.Append(w.out)
+	if err != nil {
 		return err
 	}
 	for _, at := range w.pending {

@@ -3,7 +3,6 @@ package writer
 import (
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 
 	"github.com/dsistore/dsistore/format/vector"
 )
@@ -55,11 +54,9 @@ func (r *runReader) load() (stored bool, left int, err error) {
 		return true, left, nil
 	}
 	r.raw = vector.Resize(r.raw, length)
-	if _, err := r.run.file.ReadAt(r.raw, int64(binary.LittleEndian.Uint64(e))); err != nil {
-		return false, 0, fmt.Errorf("reading a spill file: %w", err)
-	}
-	if crc32.Checksum(r.raw, castagnoli) != binary.LittleEndian.Uint32(e[12:]) {
-		return false, 0, fmt.Errorf("reading a spill file: what was read is not what was written")
+	err = r.run.file.ReadBlock(r.raw, int64(binary.LittleEndian.Uint64(e)), binary.LittleEndian.Uint32(e[12:]))
+	if err != nil {
+		return false, 0, err
 	}
 	r.decoder.reset(r.sec.typ, r.raw, rows)
 	if skip := r.row - block*per; skip > 0 {

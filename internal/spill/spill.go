@@ -1,7 +1,13 @@
-// Package spill makes files for what does not fit in memory, and holds the collector to that memory. The files have no name: the system frees
-// them when the process ends, in whatever way.
+// Package spill is what external sorts are made of: files for what does not fit in memory, runs that are merged as they come, and the
+// merge of sorted streams. It holds the collector to the memory that was asked for, too. The rows of an ingest (package writer) and the
+// rows that overlays join (tools/overlay) are sorted with it; each brings its own form of a run.
 //
-//	Dir ──> directory ── Create ──> *os.File, unlinked ── Close ──> gone
+//	Dir ──> directory ── Create ──> File, unlinked ── Append, ReadBlock ── Close ──> gone
+//
+//	sorted buffer ──> run ── Runs.Add ──(fan-in runs of a level)── Merge ──> run of the next level
+//	                                        Runs.All ── Merge ──> one Stream in order
+//
+// The files have no name: the system frees them when the process ends, in whatever way.
 package spill
 
 import (
@@ -17,19 +23,6 @@ import (
 // Prefix begins the names of spill files. Each is unlinked as soon as it is open: a name is seen only if the process died between
 // the two steps.
 const Prefix = "ingest-spill-"
-
-// Create makes a spill file in dir. Closing it frees it.
-func Create(dir string) (*os.File, error) {
-	f, err := os.CreateTemp(dir, Prefix+"*")
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Remove(f.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		_ = f.Close()
-		return nil, err
-	}
-	return f, nil
-}
 
 // Dir returns the directory for spill files, made if need be: the one asked for; else one in the store where that is
 // a local directory; else the system's. Names that killed processes left there are removed.

@@ -2,11 +2,8 @@ package overlay
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"hash/crc32"
 	"math"
-	"os"
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/internal/spill"
@@ -196,8 +193,7 @@ type transposer struct {
 	values [][]byte // by feature: of the rows since the last flush
 	held   int64
 	have   []bool // scratch
-	file   *os.File
-	end    int64
+	file   *spill.File
 	blocks [][]block
 }
 
@@ -221,7 +217,10 @@ func newTransposer(features []*fileFeature, memory int64, dir func() (string, er
 
 // reset turns t to another segment.
 func (t *transposer) reset() {
-	t.held, t.end = 0, 0
+	t.held = 0
+	if t.file != nil {
+		t.file.Rewind()
+	}
 	for i := range t.values {
 		t.values[i], t.blocks[i] = t.values[i][:0], t.blocks[i][:0]
 	}
@@ -266,11 +265,11 @@ func (t *transposer) flush() error {
 		if len(v) == 0 {
 			continue
 		}
-		if _, err := t.file.WriteAt(v, t.end); err != nil {
+		at, err := t.file.Append(v)
+		if err != nil {
 			return err
 		}
-		t.blocks[i] = append(t.blocks[i], block{t.end, len(v), crc32.Checksum(v, castagnoli)})
-		t.end += int64(len(v))
+		t.blocks[i] = append(t.blocks[i], block{at, len(v), spill.Checksum(v)})
 		t.values[i] = v[:0]
 	}
 	t.held = 0
@@ -300,11 +299,8 @@ func (t *transposer) read(f int) appender {
 						buffer = make([]byte, b.n)
 					}
 					buffer = buffer[:b.n]
-					if _, err := t.file.ReadAt(buffer, b.at); err != nil {
-						return errors.Join(errSpill, err)
-					}
-					if crc32.Checksum(buffer, castagnoli) != b.sum {
-						return errSpill
+					if err := t.file.ReadBlock(buffer, b.at, b.sum); err != nil {
+						return err
 					}
 					rest = buffer
 				case !last:

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/spill"
 )
 
 // TestSorter holds sorted streams to slices.SortFunc, from none to many runs, and gives each twice.
@@ -39,24 +40,24 @@ func TestSorter(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var e entry
 			for i := range want {
-				ok, err := in.next(&e)
-				if err != nil || !ok {
-					t.Fatalf("entry %d of %d: %v, %v", i, len(want), ok, err)
+				e := in.Head()
+				if e == nil {
+					t.Fatalf("entry %d of %d is missing", i, len(want))
 				}
 				if e.hi != want[i].hi || e.lo != want[i].lo || !bytes.Equal(e.data, want[i].data) {
 					t.Fatalf("entry %d is %d, %d: want %d, %d", i, e.hi, e.lo, want[i].hi, want[i].lo)
 				}
-			}
-			for range 2 {
-				if ok, err := in.next(&e); ok || err != nil {
-					t.Fatalf("after the last: %v, %v", ok, err)
+				if err := in.Advance(); err != nil {
+					t.Fatal(err)
 				}
 			}
+			if e := in.Head(); e != nil {
+				t.Fatalf("after the last: %v", e)
+			}
 		}
-		if len(want) > 10000 && s.spills < 8 || len(s.runs) >= s.fanIn() {
-			t.Fatalf("%d spills, %d runs: too few to try what merges runs", s.spills, len(s.runs))
+		if len(want) > 10000 && s.spills < 8 || len(s.runs.All()) >= 3*s.fanIn() {
+			t.Fatalf("%d spills, %d runs: too few to try what merges runs", s.spills, len(s.runs.All()))
 		}
 		s.close()
 	}
@@ -76,18 +77,18 @@ func TestSpillFileDamaged(t *testing.T) {
 			t.Fatal(err)
 		}
 		var b [1]byte
-		if _, err := s.runs[0].ReadAt(b[:], at); err != nil {
+		if _, err := s.runs.All()[0].ReadAt(b[:], at); err != nil {
 			t.Fatal(err)
 		}
 		b[0] ^= 0x40
-		if _, err := s.runs[0].WriteAt(b[:], at); err != nil {
+		if _, err := s.runs.All()[0].WriteAt(b[:], at); err != nil {
 			t.Fatal(err)
 		}
 		in, err := s.sorted(t.Context())
-		for ok := true; err == nil && ok; {
-			ok, err = in.next(&entry{})
+		for err == nil && in.Head() != nil {
+			err = in.Advance()
 		}
-		if !errors.Is(err, errSpill) {
+		if !errors.Is(err, spill.ErrDamaged) {
 			t.Errorf("byte %d: %v", at, err)
 		}
 		s.close()

@@ -82,7 +82,7 @@ func rowAt(segment, row int) uint64 { return uint64(segment)<<32 | uint64(row) }
 
 func (m *sortMerge) match(ctx context.Context, v *view, want []bool, progress func(uint64), visit func(int, values) error) error {
 	opts := m.files.opts
-	if len(m.rows.runs) == 0 { // what the table's keys take is as much again
+	if len(m.rows.runs.All()) == 0 { // what the table's keys take is as much again
 		if err := m.rows.spill(ctx); err != nil {
 			return err
 		}
@@ -153,25 +153,16 @@ func (m *sortMerge) merge(ctx context.Context, keys, matches *sorter) error {
 		return err
 	}
 	m.unknown = nil
-	var r, t entry
-	more, err := rows.next(&r)
-	if err != nil {
-		return err
-	}
-	there, err := table.next(&t)
-	if err != nil {
-		return err
-	}
 	var same []fileRow // of one hash
-	for n := 0; more; n++ {
+	for n := 0; rows.Head() != nil; n++ {
 		if n%4096 == 0 {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
 		}
-		hash := r.hi
+		hash := rows.Head().hi
 		same = same[:0]
-		for more && r.hi == hash {
+		for r := rows.Head(); r != nil && r.hi == hash; r = rows.Head() {
 			size, at := binary.Uvarint(r.data)
 			x := fileRow{number: r.lo}
 			x.key = append(x.key, r.data[at:at+int(size)]...)
@@ -182,26 +173,21 @@ func (m *sortMerge) merge(ctx context.Context, keys, matches *sorter) error {
 			}
 			x.payload = append(x.payload, r.data[at+int(size):]...)
 			same = append(same, x)
-			if more, err = rows.next(&r); err != nil {
+			if err := rows.Advance(); err != nil {
 				return err
 			}
 		}
-		for there && t.hi < hash {
-			if there, err = table.next(&t); err != nil {
-				return err
-			}
-		}
-		for there && t.hi == hash {
-			for i := range same {
-				if bytes.Equal(same[i].key, t.data) {
+		for t := table.Head(); t != nil && t.hi <= hash; t = table.Head() {
+			if t.hi == hash {
+				i := slices.IndexFunc(same, func(x fileRow) bool { return bytes.Equal(x.key, t.data) })
+				if i >= 0 {
 					m.set(same[i].number)
 					if err := matches.add(ctx, t.lo, 0, same[i].payload); err != nil {
 						return err
 					}
-					break
 				}
 			}
-			if there, err = table.next(&t); err != nil {
+			if err := table.Advance(); err != nil {
 				return err
 			}
 		}
@@ -238,11 +224,6 @@ func (m *sortMerge) visit(ctx context.Context, v *view, want []bool, matches *so
 	}
 	t := newTransposer(m.features, m.files.opts.encodeShare(), m.dir)
 	defer t.close()
-	var e entry
-	more, err := in.next(&e)
-	if err != nil {
-		return err
-	}
 	for i := range v.segments {
 		if !want[i] {
 			continue
@@ -253,13 +234,13 @@ func (m *sortMerge) visit(ctx context.Context, v *view, want []bool, matches *so
 		covered := make(vector.Bitmap, vector.BitmapWords(int(v.segments[i].Rows)))
 		count := uint64(0)
 		t.reset()
-		for more && int(e.hi>>32) == i {
+		for e := in.Head(); e != nil && int(e.hi>>32) == i; e = in.Head() {
 			covered.Set(int(uint32(e.hi)))
 			count++
 			if err := t.add(m.shapes, e.data); err != nil {
 				return err
 			}
-			if more, err = in.next(&e); err != nil {
+			if err := in.Advance(); err != nil {
 				return err
 			}
 		}
@@ -267,7 +248,7 @@ func (m *sortMerge) visit(ctx context.Context, v *view, want []bool, matches *so
 			return err
 		}
 	}
-	if more {
+	if e := in.Head(); e != nil {
 		return fmt.Errorf("a match of segment %d, which is not wanted", e.hi>>32)
 	}
 	return nil
