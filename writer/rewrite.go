@@ -283,7 +283,8 @@ func (r *rewriting) planner(ctx context.Context) (*planner, error) {
 	}
 	segmentRows := int(math.Ceil(float64(r.rows) / float64(max(r.Rewrite.Segments, 1))))
 	return &planner{
-		in: spill.NewMerge(compareRecords, streams), stripeRows: r.StripeRows, stripeBytes: r.StripeBytes, overRuns: true,
+		in:         spill.NewMerge(compareRecords, streams),
+		stripeRows: r.StripeRows, stripeBytes: r.StripeBytes, overRuns: true,
 		segmentRows: func(uint32) int { return max(segmentRows, 1) },
 		keep:        func(h *record) { r.origins.add(h.chunk, uint32(h.ord&(1<<ordSourceShift-1))) },
 	}, nil

@@ -39,7 +39,7 @@ type Sorter struct {
 	mu      sync.Mutex
 	buf     *buffer
 	spilled spill.Runs[*sequence]
-	parts   []partTotals  // by number
+	parts   []partTotals // by number
 	spills  Spills
 	records sync.Pool // of *[]record
 }

@@ -30,7 +30,7 @@ type sequence struct {
 // A run is what was sorted, or merged, in memory at once.
 type run struct {
 	file     *spill.File // the sequence's
-	records  int64    // offset
+	records  int64       // offset
 	rows     int
 	sections []section // by feature number; what is past the end has no section
 }
