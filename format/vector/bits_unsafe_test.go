@@ -8,7 +8,8 @@ import (
 
 // The views have the bits that package math gives, NaNs with their payloads and -0 included.
 func TestBits(t *testing.T) {
-	doubles := []float64{0, math.Copysign(0, -1), 1.5, math.Inf(1), math.NaN(), math.Float64frombits(0x7ff8000000000001)}
+	doubles := []float64{0, math.Copysign(0, -1), 1.5, math.Inf(1), math.NaN(),
+		math.Float64frombits(0x7ff8000000000001)}
 	var floats []float32
 	for _, d := range doubles {
 		floats = append(floats, float32(d))

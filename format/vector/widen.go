@@ -129,9 +129,9 @@ func ConvertValues[From, To int64 | float32 | float64](out []To, in []From) []To
 	return out
 }
 
-// Resize returns s with n entries, which hold anything. It is never nil. What was too small once gets an eighth more than
-// asked for: it is used for stripe after stripe, and would else grow with each that is a little longer than all before
-// it.
+// Resize returns s with n entries, which hold anything. It is never nil. What was too small once gets an eighth more
+// than asked for: it is used for stripe after stripe, and would else grow with each that is a little longer than all
+// before it.
 func Resize[S ~[]E, E any](s S, n int) S {
 	switch {
 	case s != nil && n <= cap(s):

@@ -147,7 +147,8 @@ func (t *fakeTable) commit(_ context.Context, c storage.Change) (uint64, error) 
 		return 0, err
 	}
 	t.segments = slices.DeleteFunc(t.segments, func(s *fakeSegment) bool {
-		return slices.ContainsFunc(storage.Op[storage.OverwritePartitions](&c), func(p storage.Partition) bool { return p.String() == s.part.String() })
+		return slices.ContainsFunc(storage.Op[storage.OverwritePartitions](&c),
+			func(p storage.Partition) bool { return p.String() == s.part.String() })
 	})
 	for _, d := range storage.Op[storage.AddSegments](&c) {
 		t.segments = append(t.segments, t.written[d.ID])
