@@ -96,8 +96,8 @@ func (f *Finder) Choice() Choice { return f.choice }
 // rows whose values take that many bytes.
 func ScratchBytes(rows, valueBytes int64) int64 {
 	// By row: starts, codes, slots' values, rows, the values of rows and of a union's slots, inverse (4 each), spans
-	// placed and copied (8 each), the lists' starts and lengths, twice (16), the table (8 for each of at most 4 places);
-	// memory that grows is up to a quarter more, or by append up to twice as much. Values: the result's, and
+	// placed and copied (8 each), the lists' starts and lengths, twice (16), the table (8 for each of at most 4
+	// places); memory that grows is up to a quarter more, or by append up to twice as much. Values: the result's, and
 	// twice as much to spare: the bound decides which groups fit.
 	return estimatorBytes + 192*rows + 3*valueBytes
 }

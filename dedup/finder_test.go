@@ -16,7 +16,8 @@ import (
 func TestRowsStayAsTheyAre(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ty := rapid.SampledFrom(types).Draw(rt, "type")
-		opts := Options{Sizer: new(modelSizer), NoRuns: rapid.Bool().Draw(rt, "no runs"), NoSlots: rapid.Bool().Draw(rt, "no slots"),
+		opts := Options{Sizer: new(modelSizer), NoRuns: rapid.Bool().Draw(rt, "no runs"),
+			NoSlots:   rapid.Bool().Draw(rt, "no slots"),
 			NoPartial: rapid.Bool().Draw(rt, "no partial")}
 		var f Finder
 		f.table.weak = rapid.Bool().Draw(rt, "weak hash")
@@ -103,7 +104,8 @@ func runsOf(c *vector.Column) Stripe {
 func TestRunsSayTheSame(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ty := rapid.SampledFrom(types).Draw(rt, "type")
-		opts := Options{Sizer: new(modelSizer), NoRuns: rapid.Bool().Draw(rt, "no runs"), NoSlots: rapid.Bool().Draw(rt, "no slots"),
+		opts := Options{Sizer: new(modelSizer), NoRuns: rapid.Bool().Draw(rt, "no runs"),
+			NoSlots:   rapid.Bool().Draw(rt, "no slots"),
 			NoPartial: rapid.Bool().Draw(rt, "no partial")}
 		var plain, runs Finder
 		plain.Reset(ty, opts, Choice{})

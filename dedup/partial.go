@@ -17,8 +17,8 @@ const (
 type span struct{ lo, hi int32 }
 
 // A partialFinder places lists so that neighbours share the values that they have in common. It walks the slots in one
-// direction. A list is looked for in the values placed last, where the list before it starts or a few values further on.
-// Values past the end are appended:
+// direction. A list is looked for in the values placed last, where the list before it starts or a few values further
+// on. Values past the end are appended:
 //
 //	newest first, last slot to first            oldest first, first slot to last
 //
