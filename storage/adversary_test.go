@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -19,7 +20,7 @@ func TestNewerSnapshot(t *testing.T) {
 	if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a"))}}); err != nil {
 		t.Fatal(err)
 	}
-	name := snapshotName("ads", 1)
+	name := names.SnapshotName("ads", 1)
 	path := filepath.Join(l.Root(), name)
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -54,8 +55,8 @@ func TestNewestOfAnyNumber(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
 	m := mustCommit(t, tab, Change{}).m
-	m.info.Number, m.parent = maxSnapshot, randomID()
-	if err := mem.PutIfAbsent(ctx, snapshotName("ads", maxSnapshot), appendManifest(nil, m)); err != nil {
+	m.info.Number, m.parent = names.MaxSnapshot, names.RandomID()
+	if err := mem.PutIfAbsent(ctx, names.SnapshotName("ads", names.MaxSnapshot), appendManifest(nil, m)); err != nil {
 		t.Fatal(err)
 	}
 	if all, err := newTable(t, mem).Snapshots(ctx); !errors.Is(err, format.ErrCorrupt) {

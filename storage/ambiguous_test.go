@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -24,7 +25,7 @@ type latePut struct {
 }
 
 func (l *latePut) PutIfAbsent(ctx context.Context, name string, data []byte) error {
-	if !l.armed || !strings.Contains(name, snapshotsDir) {
+	if !l.armed || !strings.Contains(name, names.SnapshotsDir) {
 		return l.Store.PutIfAbsent(ctx, name, data)
 	}
 	l.armed = false
@@ -67,7 +68,7 @@ func TestCommitIsDurable(t *testing.T) {
 		mem := vfs.NewCrashableMem()
 		var left atomic.Int64
 		fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-			if op.Kind == errorfs.OpFileSync && strings.Contains(op.Path, snapshotsDir) && left.Add(-1) >= 0 {
+			if op.Kind == errorfs.OpFileSync && strings.Contains(op.Path, names.SnapshotsDir) && left.Add(-1) >= 0 {
 				return syscall.EIO
 			}
 			return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/internal/suggest"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // A Branch is a name for what a job reads: the rows of a snapshot, under overlays, and of those the ones in a sample list. It
@@ -100,25 +101,25 @@ func appendBranch(dst []byte, b Branch) []byte {
 	dst = binary.AppendUvarint(dst, b.Added)
 	dst = binary.AppendUvarint(dst, b.Snapshot)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(b.Created.UnixNano()))
-	dst = appendString(dst, b.Owner)
+	dst = wire.AppendString(dst, b.Owner)
 	dst = binary.AppendUvarint(dst, uint64(len(b.Overlays)))
 	for _, p := range append(b.Overlays[:len(b.Overlays):len(b.Overlays)], b.List) {
-		dst = appendString(dst, p.Name)
+		dst = wire.AppendString(dst, p.Name)
 		dst = binary.AppendUvarint(dst, p.Snapshot)
 	}
 	return dst
 }
 
 func decodeBranch(name string, b []byte) (Branch, string) {
-	d := decoder{b: b}
-	out := Branch{Name: name, Added: d.uvarint(), Snapshot: d.uvarint(), Created: time.Unix(0, int64(d.u64())).UTC(), Owner: d.string()}
-	for range d.max(min(uint64(len(d.b)), maxBranchOverlays), "overlays") {
-		out.Overlays = append(out.Overlays, Pin{d.string(), d.uvarint()})
+	d := wire.Decoder{Rest: b}
+	out := Branch{Name: name, Added: d.Uvarint(), Snapshot: d.Uvarint(), Created: time.Unix(0, int64(d.U64())).UTC(), Owner: d.String()}
+	for range d.Max(min(uint64(len(d.Rest)), maxBranchOverlays), "overlays") {
+		out.Overlays = append(out.Overlays, Pin{d.String(), d.Uvarint()})
 	}
-	out.List = Pin{d.string(), d.uvarint()}
-	d.end()
-	if d.reason != "" {
-		return Branch{}, fmt.Sprintf("branch %.150q: %s", name, d.reason)
+	out.List = Pin{d.String(), d.Uvarint()}
+	d.End()
+	if d.Reason != "" {
+		return Branch{}, fmt.Sprintf("branch %.150q: %s", name, d.Reason)
 	}
 	if err := out.Validate(); err != nil {
 		return Branch{}, err.Error()
@@ -168,7 +169,7 @@ func (s *Snapshot) findBranch(ctx context.Context, name string) (*Branch, error)
 	}
 	b, reason := decodeBranch(name, values[0])
 	if reason != "" {
-		return nil, corrupt(s.treeName(s.m.listing), reason)
+		return nil, wire.Corrupt(s.treeName(s.m.listing), reason)
 	}
 	return &b, nil
 }

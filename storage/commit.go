@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -52,7 +53,7 @@ func (t *Table) commit(ctx context.Context, c Change) (*Snapshot, error) {
 		if err != nil {
 			return nil, replaced(err)
 		}
-		var table tableID
+		var table names.TableID
 		if base == nil {
 			base = &Snapshot{t: t, m: manifest{listing: lsmTree{kind: listingTree}, schema: lsmTree{kind: schemaTree}}}
 			if table, err = t.root(ctx); err != nil {
@@ -105,10 +106,10 @@ func replaced(err error) error {
 var errLostRace = errors.New("lost the race for a snapshot number")
 
 // attempt tries to make the snapshot after base.
-func (t *Table) attempt(ctx context.Context, base *Snapshot, table tableID, c Change) (_ *Snapshot, err error) {
+func (t *Table) attempt(ctx context.Context, base *Snapshot, table names.TableID, c Change) (_ *Snapshot, err error) {
 	e := edit{change: &c, base: base, table: table, m: base.m, info: base.m.info}
-	if e.info.Number++; e.info.Number > maxSnapshot {
-		return nil, fmt.Errorf("the table has %d snapshots: no more are possible", uint64(maxSnapshot))
+	if e.info.Number++; e.info.Number > names.MaxSnapshot {
+		return nil, fmt.Errorf("the table has %d snapshots: no more are possible", uint64(names.MaxSnapshot))
 	}
 	e.info.Operation = c.Operation
 	e.info.AddedRows, e.info.RemovedRows = 0, 0
@@ -135,11 +136,11 @@ func (t *Table) attempt(ctx context.Context, base *Snapshot, table tableID, c Ch
 		return nil, err
 	}
 	m := e.m
-	m.info, m.commit, m.parent, m.table = e.info, randomID(), base.m.commit, table
+	m.info, m.commit, m.parent, m.table = e.info, names.RandomID(), base.m.commit, table
 	put := func(t0 lsmTree, changes []entry) (lsmTree, error) {
 		out, ids, err := t.s.put(ctx, table, t0, sortEntries(changes))
 		for _, i := range ids {
-			e.made = append(e.made, i.runName(t0.kind))
+			e.made = append(e.made, t0.kind.objectName(i))
 		}
 		return out, err
 	}
@@ -153,7 +154,7 @@ func (t *Table) attempt(ctx context.Context, base *Snapshot, table tableID, c Ch
 	if len(b) > maxSnapshotBody {
 		return nil, fmt.Errorf("snapshot of %d bytes: want at most %d", len(b), maxSnapshotBody)
 	}
-	name := snapshotName(t.name, m.info.Number)
+	name := names.SnapshotName(t.name, m.info.Number)
 	if err := t.syncBase(ctx, m.info.Number); err != nil {
 		return nil, err
 	}
@@ -165,7 +166,7 @@ func (t *Table) attempt(ctx context.Context, base *Snapshot, table tableID, c Ch
 	committed = true
 	if m.info.Number == 1 {
 		// Where it is missing, a table that loses all its snapshots looks like one that is about to be made.
-		_ = t.s.blobs.PutIfAbsent(context.WithoutCancel(ctx), tableBegun(t.name), nil)
+		_ = t.s.blobs.PutIfAbsent(context.WithoutCancel(ctx), names.TableBegun(t.name), nil)
 	}
 	s := &Snapshot{t: t, m: m}
 	t.saw(s, object.Info{})

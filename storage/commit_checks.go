@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // This file looks, before a commit, whether what it builds on and what it adds is there, and is the table's.
@@ -24,7 +26,7 @@ func (t *Table) checkBase(ctx context.Context, base *Snapshot) error {
 }
 
 // checkTable returns an error when the change adds objects that were made for another table.
-func (c *Change) checkTable(table tableID) error {
+func (c *Change) checkTable(table names.TableID) error {
 	var ids []string
 	segments, rows := c.adds()
 	for _, d := range segments {
@@ -36,12 +38,12 @@ func (c *Change) checkTable(table tableID) error {
 		}
 	}
 	for _, s := range ids {
-		i, err := parseID(s)
+		i, err := names.ParseID(s)
 		if err != nil {
 			return err
 		}
-		if i.table() != table {
-			return fmt.Errorf("%s was written for table %s, and this is table %s: write it for this one: %w", s, i.table(), table, ErrConflict)
+		if i.Table() != table {
+			return fmt.Errorf("%s was written for table %s, and this is table %s: write it for this one: %w", s, i.Table(), table, ErrConflict)
 		}
 	}
 	return nil
@@ -62,27 +64,27 @@ func (t *Table) checkAdded(ctx context.Context, c Change) error {
 }
 
 // condemned says that a gc has condemned objects that a change adds.
-func condemned(i id) error {
+func condemned(i names.ID) error {
 	return fmt.Errorf("%s: gc has condemned it, for it was written longer ago than the grace period and not committed: write it anew: %w", i, ErrConflict)
 }
 
 // checkSegment holds the objects that there are of a segment to its descriptor, in one listing. gc may have condemned it, or have taken
 // those that a slow writer made first.
 func (s *Store) checkSegment(ctx context.Context, d SegmentDescriptor) error {
-	segment, err := parseID(d.ID)
+	segment, err := names.ParseID(d.ID)
 	if err != nil {
 		return err
 	}
 	var objects, sum uint64
 	indexed := false
-	for info, err := range s.blobs.List(ctx, segment.dir(), "") {
+	for info, err := range s.blobs.List(ctx, segment.Dir(), "") {
 		if err != nil {
 			return err
 		}
-		if _, ok := parseDataName(info.Name); !ok {
+		if _, ok := names.ParseDataName(info.Name); !ok {
 			continue
 		}
-		if segment.isCondemned(info.Name) {
+		if segment.IsCondemned(info.Name) {
 			return condemned(segment)
 		}
 		objects++
@@ -90,7 +92,7 @@ func (s *Store) checkSegment(ctx context.Context, d SegmentDescriptor) error {
 		if info.Name == d.Index {
 			indexed = true
 			if uint64(info.Size) != d.IndexSize {
-				return corrupt(d.Index, fmt.Sprintf("%d bytes: segment says %d", info.Size, d.IndexSize))
+				return wire.Corrupt(d.Index, fmt.Sprintf("%d bytes: segment says %d", info.Size, d.IndexSize))
 			}
 		}
 	}
@@ -102,7 +104,7 @@ func (s *Store) checkSegment(ctx context.Context, d SegmentDescriptor) error {
 		want++
 	}
 	if objects != want || sum != d.Bytes {
-		return corrupt(d.Index, fmt.Sprintf("%d objects of %d bytes with the index: the segment says %d of %d; gc takes uncommitted ones after its grace period",
+		return wire.Corrupt(d.Index, fmt.Sprintf("%d objects of %d bytes with the index: the segment says %d of %d; gc takes uncommitted ones after its grace period",
 			objects, sum, want, d.Bytes))
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -16,7 +17,7 @@ type overtaken struct {
 }
 
 func (o *overtaken) PutIfAbsent(ctx context.Context, name string, data []byte) error {
-	if o.commit != nil && strings.Contains(name, snapshotsDir) {
+	if o.commit != nil && strings.Contains(name, names.SnapshotsDir) {
 		commit := o.commit
 		o.commit = nil
 		commit()
@@ -46,7 +47,7 @@ func TestConflictsAreCounted(t *testing.T) {
 	if got := tab.Store().Conflicts(); got != (Conflicts{Retried: 1}) {
 		t.Fatalf("overtaken by a commit that commutes: %+v, want 1 retried", got)
 	}
-	gone := randomID().String()
+	gone := names.RandomID().String()
 	if _, err := tab.Commit(ctx, Change{Operation: "compact", Base: 1, Ops: []Operation{RemoveSegments{gone}}}); !errors.Is(err, ErrConflict) {
 		t.Fatal(err)
 	}

@@ -19,6 +19,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -424,7 +426,7 @@ func TestVerifyLayersDamage(t *testing.T) {
 		if err := os.WriteFile(path, clean, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if strings.HasSuffix(name, rowsFile) || strings.HasSuffix(name, indexFile) {
+		if strings.HasSuffix(name, names.RowsFile) || strings.HasSuffix(name, names.IndexFile) {
 			if err := os.Remove(path); err != nil {
 				t.Fatal(err)
 			}
@@ -442,13 +444,13 @@ func TestVerifyLayersDamage(t *testing.T) {
 // FuzzLayerEntries: what an entry of the listing may say of deletes, layers, lists and branches is refused or understood, and what is understood is
 // written as it is read.
 func FuzzLayerEntries(f *testing.F) {
-	segment := randomID()
-	d := SegmentDescriptor{ID: segment.String(), Rows: 100, Bytes: 20, Index: segment.indexName(), IndexSize: 10}
-	bitmap, err := appendBitmap(nil, roaring.BitmapOf(1, 5))
+	segment := names.RandomID()
+	d := SegmentDescriptor{ID: segment.String(), Rows: 100, Bytes: 20, Index: segment.IndexName(), IndexSize: 10}
+	raw, err := bitmap.Append(nil, roaring.BitmapOf(1, 5))
 	if err != nil {
 		f.Fatal(err)
 	}
-	set := RowBitmap{Count: 2, Since: 3, inline: bitmap}
+	set := RowBitmap{Count: 2, Since: 3, inline: raw}
 	object := RowBitmap{Count: 2, Since: 3, object: segment, size: 40, sum: 7}
 	f.Add(deletesKey(segment), appendSet(nil, set))
 	f.Add(deletesKey(segment), appendSet(nil, object))
@@ -470,7 +472,7 @@ func FuzzLayerEntries(f *testing.F) {
 		name := string(key[1:])
 		switch key[0] {
 		case deletesSpace, listRowsSpace:
-			r, _ := decodeSet(value, maxBitmapRows, "o")
+			r, _ := decodeSet(value, bitmap.MaxRows, "o")
 			again = appendSet(nil, r)
 		case overlaySegmentSpace:
 			l, _ := parseOverlaySegment(key, value, "o")

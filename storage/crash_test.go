@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -268,8 +269,8 @@ func TestPurgeIsDurable(t *testing.T) {
 	}
 	clone := object.NewLocalFS(mem.CrashClone(vfs.CrashCloneCfg{RNG: rand.New(rand.NewPCG(1, 1))}), root)
 	for _, d := range segs[:2] {
-		i, _ := parseID(d.ID)
-		for info, err := range clone.List(ctx, i.dir(), "") {
+		i, _ := names.ParseID(d.ID)
+		for info, err := range clone.List(ctx, i.Dir(), "") {
 			t.Error("is there after a crash:", info.Name, err)
 		}
 	}

@@ -14,7 +14,9 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // everything reads all that a reader can read of a table's newest snapshot, as one comparable value.
@@ -79,14 +81,14 @@ func TestReadDamage(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
-	var names []string
+	var columns []string
 	for i := range 40 {
-		names = append(names, fmt.Sprint("f", i))
+		columns = append(columns, fmt.Sprint("f", i))
 	}
 	for n := range 2 {
 		tab.s.memtableBytes = uint64(n * defaultMemtableBytes) // the first makes runs, the second a tail
-		d := segment(t, tab, partition("ds", fmt.Sprint(n)), []uint32{3, 2}, 1, SegmentOptions{StandAloneBytes: 170}, names[:8]...)
-		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features(names...)), AddSegments{d}, AddSources{{fmt.Sprint(n), "x"}}}}); err != nil {
+		d := segment(t, tab, partition("ds", fmt.Sprint(n)), []uint32{3, 2}, 1, SegmentOptions{StandAloneBytes: 170}, columns[:8]...)
+		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features(columns...)), AddSegments{d}, AddSources{{fmt.Sprint(n), "x"}}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -99,7 +101,7 @@ func TestReadDamage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, part := range []string{listingFile, schemaFile, indexFile, snapshotName("ads", 2)} {
+		for _, part := range []string{names.ListingFile, names.SchemaFile, names.IndexFile, names.SnapshotName("ads", 2)} {
 			if strings.HasSuffix(info.Name, part) {
 				objects[info.Name] = int(info.Size)
 			}
@@ -170,14 +172,14 @@ func FuzzSnapshot(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		// The header is made right for the body, so that the fuzzer gets past the checksums.
-		d := decoder{b: body}
+		d := wire.Decoder{Rest: body}
 		listing := decodeTree(&d, listingTree)
 		schema := decodeTree(&d, schemaTree)
-		d.end()
-		if d.reason != "" {
+		d.End()
+		if d.Reason != "" {
 			return
 		}
-		m := manifest{info: SnapshotInfo{Number: 1, Operation: "x"}, table: tableID{1}, listing: listing, schema: schema}
+		m := manifest{info: SnapshotInfo{Number: 1, Operation: "x"}, table: names.TableID{1}, listing: listing, schema: schema}
 		b := appendManifest(nil, m)
 		again, reason := decodeManifest(b, 1)
 		if reason != "" || !reflect.DeepEqual(again.listing, listing) || !reflect.DeepEqual(again.schema, schema) {
@@ -189,7 +191,7 @@ func FuzzSnapshot(f *testing.F) {
 		_, _ = s.Features(t.Context())
 		_, _ = s.Lookup(t.Context(), "a")
 		_, _ = s.HasSource(t.Context(), "a")
-		v := verifier{s: tab.s, report: &VerifyReport{}, seen: map[id]bool{}}
+		v := verifier{s: tab.s, report: &VerifyReport{}, seen: map[names.ID]bool{}}
 		for _, tr := range []lsmTree{listing, schema} {
 			for _, e := range tr.memtable {
 				_ = v.entry("o", tr.kind, e.key, e.value)
@@ -216,7 +218,7 @@ func FuzzIndexRecords(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	v, err := g.table.Get(f.Context(), g.id.featureKey(NewFeatureID("a", 0)), g.id.recordKey(factsRecord), g.id.recordKey(objectsRecord))
+	v, err := g.table.Get(f.Context(), featureKey(g.id, NewFeatureID("a", 0)), recordKey(g.id, factsRecord), recordKey(g.id, objectsRecord))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -279,16 +281,16 @@ func FuzzNames(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if ValidateTable(s) == nil {
-			name := snapshotName(s, 7)
+		if names.ValidateTable(s) == nil {
+			name := names.SnapshotName(s, 7)
 			if err := object.ValidateName(name); err != nil {
 				t.Fatal(err)
 			}
-			if got, next, ok := parseTable(name); !ok || got != s || next <= name {
+			if got, next, ok := names.ParseTable(name); !ok || got != s || next <= name {
 				t.Fatalf("%q gives %q, which is of %q", s, name, got)
 			}
 		}
-		if i, ok := parseDataName(s); ok && !strings.HasPrefix(s, i.dir()) {
+		if i, ok := names.ParseDataName(s); ok && !strings.HasPrefix(s, i.Dir()) {
 			t.Fatalf("%q is of %v", s, i)
 		}
 	})
@@ -313,8 +315,8 @@ func TestSnapshotBounds(t *testing.T) {
 			shared = 0
 		}
 		b = binary.AppendUvarint(b, uint64(shared))
-		b = appendString(b, key[shared:])
-		b = appendString(b, []byte{removedMark})
+		b = wire.AppendString(b, key[shared:])
+		b = wire.AppendString(b, []byte{removedMark})
 		prev = key
 	}
 	if len(b) > maxSnapshotBody {
@@ -322,11 +324,11 @@ func TestSnapshotBounds(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	d := decoder{b: b}
+	d := wire.Decoder{Rest: b}
 	decodeTree(&d, listingTree)
 	runtime.ReadMemStats(&after)
-	if got := after.TotalAlloc - before.TotalAlloc; d.reason == "" || got > 64<<20 {
-		t.Errorf("%d bytes became %d: %q", len(b), got, d.reason)
+	if got := after.TotalAlloc - before.TotalAlloc; d.Reason == "" || got > 64<<20 {
+		t.Errorf("%d bytes became %d: %q", len(b), got, d.Reason)
 	}
 	// A file of any size, of which little is there.
 	l := localStore(t)
@@ -334,7 +336,7 @@ func TestSnapshotBounds(t *testing.T) {
 	if _, err := tab.Commit(t.Context(), Change{Operation: "ingest"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(filepath.Join(l.Root(), snapshotName("ads", 1)), 1<<30); err != nil {
+	if err := os.Truncate(filepath.Join(l.Root(), names.SnapshotName("ads", 1)), 1<<30); err != nil {
 		t.Skip(err)
 	}
 	runtime.ReadMemStats(&before)

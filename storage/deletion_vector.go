@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // A DeletionVector has rows of a segment that a commit deletes. Readers of its snapshot, and of later ones, do not see them.
@@ -21,10 +23,10 @@ func appendSet(dst []byte, r RowBitmap) []byte {
 
 // decodeSet decodes a set of rows that the number of the snapshot precedes. The set borrows b.
 func decodeSet(b []byte, rows uint64, place string) (RowBitmap, string) {
-	d := decoder{b: b}
-	since := d.uvarint()
+	d := wire.Decoder{Rest: b}
+	since := d.Uvarint()
 	r := decodeRowBitmap(&d, since, rows, place)
-	return r, d.reason
+	return r, d.Reason
 }
 
 // DeletedRows returns the deleted rows of segments of the snapshot, in order. Its cost follows from what is asked for, and is
@@ -49,7 +51,7 @@ func (s *Snapshot) rowBitmaps(ctx context.Context, prefix []byte, what string, s
 		}
 		var reason string
 		if out[i], reason = decodeSet(v, segments[i].Rows, s.treeName(s.m.listing)); reason != "" {
-			return nil, corrupt(s.treeName(s.m.listing), fmt.Sprintf("%s of segment %s: %s", what, segments[i].ID, reason))
+			return nil, wire.Corrupt(s.treeName(s.m.listing), fmt.Sprintf("%s of segment %s: %s", what, segments[i].ID, reason))
 		}
 	}
 	return out, nil

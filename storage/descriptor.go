@@ -3,6 +3,9 @@ package storage
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/dsistore/dsistore/storage/names"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // A SegmentDescriptor says all that a commit needs to know of a segment. It is small and has a stable encoding, so that
@@ -21,12 +24,12 @@ type SegmentDescriptor struct {
 
 // Validate returns an error naming the first field that is wrong.
 func (d SegmentDescriptor) Validate() error {
-	i, err := parseID(d.ID)
+	i, err := names.ParseID(d.ID)
 	if err != nil {
 		return fmt.Errorf("segment %w", err)
 	}
-	if d.Index != i.indexName() {
-		return fmt.Errorf("segment %s: index %q: want %q", d.ID, d.Index, i.indexName())
+	if d.Index != i.IndexName() {
+		return fmt.Errorf("segment %s: index %q: want %q", d.ID, d.Index, i.IndexName())
 	}
 	if d.IndexSize == 0 || d.IndexSize > 1<<62 || d.KeysSize > 1<<62 || d.Bytes < d.IndexSize+d.KeysSize || d.Bytes > 1<<62 || d.Rows > 1<<62 {
 		return fmt.Errorf("segment %s: %d rows, %d bytes with an index of %d and a table of keys of %d: out of range",
@@ -57,7 +60,7 @@ func (d SegmentDescriptor) MarshalBinary() ([]byte, error) { return d.AppendBina
 func (d *SegmentDescriptor) UnmarshalBinary(b []byte) error {
 	got, reason := decodeDescriptor(b)
 	if reason != "" {
-		return corrupt("segment descriptor", reason)
+		return wire.Corrupt("segment descriptor", reason)
 	}
 	*d = got
 	return nil
@@ -67,10 +70,10 @@ const descriptorVersion = 1
 
 // appendDescriptor appends a valid descriptor.
 func appendDescriptor(dst []byte, d SegmentDescriptor) []byte {
-	i, _ := parseID(d.ID)
+	i, _ := names.ParseID(d.ID)
 	dst = append(dst, descriptorVersion)
 	dst = append(dst, i[:]...)
-	dst = appendString(dst, d.Partition.String())
+	dst = wire.AppendString(dst, d.Partition.String())
 	for _, v := range [...]uint64{d.Rows, d.Bytes, uint64(d.Features), uint64(d.Objects), d.IndexSize} {
 		dst = binary.AppendUvarint(dst, v)
 	}
@@ -81,28 +84,28 @@ func appendDescriptor(dst []byte, d SegmentDescriptor) []byte {
 }
 
 func decodeDescriptor(b []byte) (SegmentDescriptor, string) {
-	d := decoder{b: b}
-	if v := d.byte(); d.reason == "" && v != descriptorVersion {
+	d := wire.Decoder{Rest: b}
+	if v := d.Byte(); d.Reason == "" && v != descriptorVersion {
 		return SegmentDescriptor{}, fmt.Sprintf("segment descriptor of version %d: want %d", v, descriptorVersion)
 	}
-	var i id
-	copy(i[:], d.take(16))
-	p, err := ParsePartition(d.string())
+	var i names.ID
+	copy(i[:], d.Take(16))
+	p, err := ParsePartition(d.String())
 	if err != nil {
 		return SegmentDescriptor{}, err.Error()
 	}
-	out := SegmentDescriptor{ID: i.String(), Index: i.indexName(), Partition: p, Rows: d.uvarint(), Bytes: d.uvarint()}
-	out.Features = uint32(d.max(1<<32-1, "features"))
-	out.Objects = uint32(d.max(1<<32-1, "objects"))
-	out.IndexSize = d.uvarint()
-	if len(d.b) > 0 {
-		if out.KeysSize = d.uvarint(); out.KeysSize == 0 {
-			d.fail("table of keys of 0 bytes")
+	out := SegmentDescriptor{ID: i.String(), Index: i.IndexName(), Partition: p, Rows: d.Uvarint(), Bytes: d.Uvarint()}
+	out.Features = uint32(d.Max(1<<32-1, "features"))
+	out.Objects = uint32(d.Max(1<<32-1, "objects"))
+	out.IndexSize = d.Uvarint()
+	if len(d.Rest) > 0 {
+		if out.KeysSize = d.Uvarint(); out.KeysSize == 0 {
+			d.Fail("table of keys of 0 bytes")
 		}
 	}
-	d.end()
-	if d.reason != "" {
-		return SegmentDescriptor{}, "segment descriptor: " + d.reason
+	d.End()
+	if d.Reason != "" {
+		return SegmentDescriptor{}, "segment descriptor: " + d.Reason
 	}
 	if err := out.Validate(); err != nil {
 		return SegmentDescriptor{}, err.Error()

@@ -2,10 +2,8 @@ package storage
 
 import (
 	"errors"
-	"io"
 
-	"github.com/dsistore/dsistore/format"
-	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/names"
 )
 
 var (
@@ -19,31 +17,10 @@ var (
 	// ErrExists is matched when a change defines an overlay, a sample list or a branch whose name is taken.
 	ErrExists = errors.New("name is taken")
 	// ErrName is matched when a name cannot be that of a table, an overlay, a sample list or a branch; the message says why.
-	ErrName = errors.New("bad name")
+	ErrName = names.ErrName
 	// ErrDuplicateSource is matched when a change adds a source that the table already holds.
 	ErrDuplicateSource = errors.New("source already ingested")
 )
-
-// corrupt says what is wrong with an object.
-func corrupt(object, reason string) error {
-	return &format.CorruptError{Object: object, Stripe: -1, Offset: -1, Reason: reason}
-}
-
-// damaged turns the error of reading an object past its end into a corrupt one; others stay.
-func damaged(object string, err error) error {
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return corrupt(object, "object ends early")
-	}
-	return err
-}
-
-// missing turns the error of an object that is not there, and that a snapshot names, into a corrupt one; others stay.
-func missing(name string, err error) error {
-	if errors.Is(err, object.ErrNotFound) {
-		return corrupt(name, "object is missing")
-	}
-	return damaged(name, err)
-}
 
 // noStore is ErrNoStore.
 type noStore struct{}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -155,7 +156,7 @@ func TestExpire(t *testing.T) {
 	if segmentThere(t, tab.s, segs[2]) || segmentThere(t, tab.s, segs[4]) {
 		t.Error("what nobody holds is still there")
 	}
-	for info, err := range mem.List(ctx, tableDir("ads")+pinnedDir, "") {
+	for info, err := range mem.List(ctx, names.TableDir("ads")+names.PinnedDir, "") {
 		t.Error(info, err)
 	}
 	verifyClean(t, tab.s)
@@ -263,7 +264,7 @@ func TestLeaseOfExpired(t *testing.T) {
 	}
 	// It expires, and gc looks for leases, just before the lease is there.
 	meanwhile.before = func(name string) {
-		if !strings.Contains(name, leasesDir) {
+		if !strings.Contains(name, names.LeasesDir) {
 			return
 		}
 		meanwhile.before = nil
@@ -297,7 +298,7 @@ func TestLeaseOfExpired(t *testing.T) {
 	if _, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil {
 		t.Fatal(err)
 	}
-	for info, err := range meanwhile.List(ctx, tableDir("ads")+leasesDir, "") {
+	for info, err := range meanwhile.List(ctx, names.TableDir("ads")+names.LeasesDir, "") {
 		t.Error(info, err)
 	}
 	// A damaged lease holds all the same: its name says what. Whose it is, only its bytes do.
@@ -351,7 +352,7 @@ func TestReadOfMoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	meanwhile.reads = func(name string) {
-		if name != snapshotName("ads", 2) {
+		if name != names.SnapshotName("ads", 2) {
 			return
 		}
 		meanwhile.reads = nil
@@ -379,7 +380,7 @@ func TestGCBehindGC(t *testing.T) {
 					t.Error(r, err)
 				}
 			}
-			paged := &pagedStore{Store: mem, prefix: tableDir("ads") + snapshotsDir, after: after, between: other}
+			paged := &pagedStore{Store: mem, prefix: names.TableDir("ads") + names.SnapshotsDir, after: after, between: other}
 			if r, err := GC(ctx, newTable(t, paged).s, opts); err != nil {
 				t.Errorf("%+v, after %d of a listing: %+v %v", opts, after, r, err)
 			}
@@ -453,7 +454,7 @@ func TestGCAndRenewal(t *testing.T) {
 		segs, lease := leasedAndExpired(t, tab)
 		left := c.times
 		meanwhile.reads = func(name string) {
-			if left == 0 || !strings.Contains(name, leasesDir) {
+			if left == 0 || !strings.Contains(name, names.LeasesDir) {
 				return
 			}
 			left--
@@ -478,7 +479,7 @@ func TestGCAndRenewal(t *testing.T) {
 		if err := lease.Release(ctx); err != nil {
 			t.Fatal(err)
 		}
-		for info, err := range meanwhile.List(ctx, tableDir("ads")+leasesDir, "") {
+		for info, err := range meanwhile.List(ctx, names.TableDir("ads")+names.LeasesDir, "") {
 			t.Error(info, err)
 		}
 	}
@@ -523,7 +524,7 @@ func TestTwoGCs(t *testing.T) {
 	}
 	other := false
 	meanwhile.lists = func(prefix string) {
-		if prefix != tableDir("ads")+pinnedDir {
+		if prefix != names.TableDir("ads")+names.PinnedDir {
 			return
 		}
 		meanwhile.lists = nil
@@ -534,7 +535,7 @@ func TestTwoGCs(t *testing.T) {
 		if err != nil || len(r.Held) != 1 {
 			t.Error(r, err)
 		}
-		_, err = meanwhile.Stat(ctx, pinnedName("ads", 5))
+		_, err = meanwhile.Stat(ctx, names.PinnedName("ads", 5))
 		other = err == nil
 	}
 	if r, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil || r.Expired != 2 {
@@ -552,7 +553,7 @@ func TestTwoGCs(t *testing.T) {
 	if _, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := meanwhile.Stat(ctx, pinnedName("ads", 5)); !errors.Is(err, object.ErrNotFound) || segmentThere(t, tab.s, segs[4]) {
+	if _, err := meanwhile.Stat(ctx, names.PinnedName("ads", 5)); !errors.Is(err, object.ErrNotFound) || segmentThere(t, tab.s, segs[4]) {
 		t.Error("what nobody holds is still there", err)
 	}
 	verifyClean(t, tab.s)

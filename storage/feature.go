@@ -8,6 +8,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // A FeatureID names a feature for ever: the 64-bit hash of its first name and generation, so that writers who never met
@@ -123,9 +124,9 @@ func appendFeature(dst []byte, f Feature) []byte {
 	dst = append(dst, byte(f.Type.Kind), byte(f.Type.Elem), byte(f.Type.Score))
 	dst = binary.AppendUvarint(dst, uint64(f.Type.Dim))
 	dst = append(dst, byte(f.Role))
-	dst = appendString(dst, f.Logical)
-	dst = appendString(dst, f.OriginColumn)
-	dst = appendString(dst, f.OriginKey)
+	dst = wire.AppendString(dst, f.Logical)
+	dst = wire.AppendString(dst, f.OriginColumn)
+	dst = wire.AppendString(dst, f.OriginKey)
 	if f.Status != FeatureActive {
 		dst = append(dst, byte(f.Status))
 	}
@@ -134,23 +135,28 @@ func appendFeature(dst []byte, f Feature) []byte {
 
 // decodeFeature decodes what appendFeature wrote; reason is empty when it is right.
 func decodeFeature(name string, b []byte) (f Feature, reason string) {
-	d := decoder{b: b}
-	f = Feature{Name: name, ID: FeatureID(d.u64()), Generation: uint32(d.max(1<<32-1, "generation"))}
-	f.Type = vector.Type{Kind: vector.Kind(d.byte()), Elem: vector.Elem(d.byte()), Score: vector.Elem(d.byte())}
-	f.Type.Dim = uint32(d.max(vector.MaxDim, "dimension"))
-	f.Role = Role(d.byte())
-	f.Logical, f.OriginColumn, f.OriginKey = d.string(), d.string(), d.string()
-	if len(d.b) > 0 {
-		if f.Status = FeatureStatus(d.byte()); f.Status == FeatureActive {
-			d.fail("status of an active feature")
+	d := wire.Decoder{Rest: b}
+	f = Feature{Name: name, ID: FeatureID(d.U64()), Generation: uint32(d.Max(1<<32-1, "generation"))}
+	f.Type = vector.Type{Kind: vector.Kind(d.Byte()), Elem: vector.Elem(d.Byte()), Score: vector.Elem(d.Byte())}
+	f.Type.Dim = uint32(d.Max(vector.MaxDim, "dimension"))
+	f.Role = Role(d.Byte())
+	f.Logical, f.OriginColumn, f.OriginKey = d.String(), d.String(), d.String()
+	if len(d.Rest) > 0 {
+		if f.Status = FeatureStatus(d.Byte()); f.Status == FeatureActive {
+			d.Fail("status of an active feature")
 		}
 	}
-	d.end()
-	if d.reason != "" {
-		return Feature{}, d.reason
+	d.End()
+	if d.Reason != "" {
+		return Feature{}, d.Reason
 	}
 	if err := f.Validate(); err != nil {
 		return Feature{}, err.Error()
 	}
 	return f, ""
+}
+
+// IsKey reports whether a feature of the role is a key: of a session, a request, a user or a time.
+func (r Role) IsKey() bool {
+	return r == RoleSessionKey || r == RoleRequestKey || r == RoleUserKey || r == RoleTimeKey
 }

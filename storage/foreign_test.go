@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -22,7 +23,7 @@ func TestGCStaysInTheStore(t *testing.T) {
 	if err := os.WriteFile(precious, []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	i := randomID()
+	i := names.RandomID()
 	if err := os.MkdirAll(filepath.Join(l.Root(), i.String()[:2]), 0o755); err != nil {
 		t.Fatal(err)
 	}

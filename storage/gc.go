@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -86,7 +87,7 @@ func GC(ctx context.Context, s *Store, opts GCOptions) (*GCReport, error) {
 		return nil, fmt.Errorf("gc: %w", err)
 	}
 	cutoff := now.Add(-grace).UnixNano()
-	c := &collector{s: s, marker: randomID(), r: &GCReport{DryRun: opts.DryRun}}
+	c := &collector{s: s, marker: names.RandomID(), r: &GCReport{DryRun: opts.DryRun}}
 	// The objects are listed before the tables: what belongs to a table was made after the table's root.
 	groups, err := c.list(ctx)
 	if err != nil {
@@ -128,9 +129,9 @@ func (s *Store) Clock(ctx context.Context) (time.Time, error) {
 	if s.opts.Clock != nil {
 		return s.opts.Clock().UTC(), nil
 	}
-	i := randomID()
+	i := names.RandomID()
 	// One that stays behind, gc takes.
-	name := i.dir() + clockFile
+	name := i.Dir() + names.ClockFile
 	if err := s.blobs.PutIfAbsent(ctx, name, nil); err != nil && !errors.Is(err, object.ErrExists) {
 		return s.now(), err
 	}
@@ -142,7 +143,7 @@ func (s *Store) Clock(ctx context.Context) (time.Time, error) {
 }
 
 // deleteAll deletes objects of an id, many at a time, and of a local store their directory when it is empty then.
-func (s *Store) deleteAll(ctx context.Context, i id, names ...string) error {
+func (s *Store) deleteAll(ctx context.Context, i names.ID, names ...string) error {
 	err := object.Parallel(ctx, object.RequestsAtOnce, len(names), func(ctx context.Context, k int) error {
 		if err := s.blobs.Delete(ctx, names[k]); !errors.Is(err, object.ErrNotFound) {
 			return err
@@ -150,7 +151,7 @@ func (s *Store) deleteAll(ctx context.Context, i id, names ...string) error {
 		return nil
 	})
 	if local := object.AsLocal(s.blobs); local != nil && err == nil {
-		err = local.RemoveEmptyDir(ctx, strings.TrimSuffix(i.dir(), "/"))
+		err = local.RemoveEmptyDir(ctx, strings.TrimSuffix(i.Dir(), "/"))
 	}
 	return err
 }
@@ -169,7 +170,7 @@ func (r *GCReport) sort() {
 // A collector is one run of GC or Purge.
 type collector struct {
 	s      *Store
-	marker id         // of its markers: condemned-<marker>
+	marker names.ID   // of its markers: condemned-<marker>
 	mu     sync.Mutex // guards r while requests are under way
 	r      *GCReport
 }
@@ -182,14 +183,14 @@ func (c *collector) skip(table string, err error) {
 
 // A dataGroup is the objects of one id: of a segment, a run or a set of rows.
 type dataGroup struct {
-	id      id
+	id      names.ID
 	objects []object.Info
 	newest  int64 // modification time
 }
 
 // empty reports whether the group has only markers, which an interrupted gc left: no commit takes an id without objects.
 func (g *dataGroup) empty() bool {
-	return len(g.objects) > 0 && !slices.ContainsFunc(g.objects, func(o object.Info) bool { return !g.id.isCondemned(o.Name) })
+	return len(g.objects) > 0 && !slices.ContainsFunc(g.objects, func(o object.Info) bool { return !g.id.IsCondemned(o.Name) })
 }
 
 // hexDigits begin the names of all data objects: as many listings find them all.
@@ -222,7 +223,7 @@ func (s *Store) listData(ctx context.Context, prefix string) (out []*dataGroup, 
 		if err != nil {
 			return nil, 0, err
 		}
-		i, ok := parseDataName(info.Name)
+		i, ok := names.ParseDataName(info.Name)
 		if !ok {
 			if info.Name != markerName {
 				unknown++
@@ -243,24 +244,24 @@ func (s *Store) listData(ctx context.Context, prefix string) (out []*dataGroup, 
 type tablePlans struct {
 	plans []*tablePlan
 	// of are those that are whole. Of one id there are several where somebody has copied the objects of a table under another name.
-	of map[tableID][]*tablePlan
+	of map[names.TableID][]*tablePlan
 	// damaged are tables that could not be looked at. unknown: of one of them not even the id can be read, so that what is of no other table may be its.
-	damaged map[tableID]bool
+	damaged map[names.TableID]bool
 	unknown bool
-	named   map[id]bool // by snapshots that stay
+	named   map[names.ID]bool // by snapshots that stay
 }
 
 // tables looks at every table, several at a time. One that is damaged is skipped.
 func (c *collector) tables(ctx context.Context, plan func(*Table) *tablePlan) (tablePlans, error) {
-	out := tablePlans{of: map[tableID][]*tablePlan{}, damaged: map[tableID]bool{}, named: map[id]bool{}}
-	names, err := c.s.tableNames(ctx, true)
+	out := tablePlans{of: map[names.TableID][]*tablePlan{}, damaged: map[names.TableID]bool{}, named: map[names.ID]bool{}}
+	tables, err := c.s.tableNames(ctx, true)
 	if err != nil {
 		return out, err
 	}
-	plans, reports, errs := make([]*tablePlan, len(names)), make([]GCReport, len(names)), make([]error, len(names))
-	err = object.Parallel(ctx, object.RequestsAtOnce, len(names), func(ctx context.Context, i int) error {
+	plans, reports, errs := make([]*tablePlan, len(tables)), make([]GCReport, len(tables)), make([]error, len(tables))
+	err = object.Parallel(ctx, object.RequestsAtOnce, len(tables), func(ctx context.Context, i int) error {
 		// A table of its own, so that nothing known from before is trusted.
-		plans[i] = plan(&Table{s: c.s, name: names[i]})
+		plans[i] = plan(&Table{s: c.s, name: tables[i]})
 		errs[i] = plans[i].look(ctx, &reports[i])
 		return ctx.Err()
 	})
@@ -270,8 +271,8 @@ func (c *collector) tables(ctx context.Context, plan func(*Table) *tablePlan) (t
 	for i, p := range plans {
 		of := p.t.bound()
 		if errs[i] != nil {
-			c.skip(names[i], errs[i])
-			if of == (tableID{}) {
+			c.skip(tables[i], errs[i])
+			if of == (names.TableID{}) {
 				if of, err = p.t.readRoot(ctx); err != nil {
 					out.unknown = true
 					continue
@@ -295,7 +296,7 @@ func (c *collector) tables(ctx context.Context, plan func(*Table) *tablePlan) (t
 func (c *collector) unnamed(groups []*dataGroup, tables tablePlans, cutoff int64) []*dataGroup {
 	var out []*dataGroup
 	for _, g := range groups {
-		of := g.id.table()
+		of := g.id.Table()
 		switch whole := len(tables.of[of]) > 0; {
 		case tables.damaged[of] || tables.unknown && !whole, tables.named[g.id]:
 			c.r.Referenced += uint64(len(g.objects))
@@ -331,7 +332,7 @@ func (c *collector) collect(ctx context.Context, groups []*dataGroup, tables tab
 	var condemned []*dataGroup
 	fenced := map[*tablePlan]bool{}
 	for _, g := range groups {
-		if plans := tables.of[g.id.table()]; len(plans) > 0 && !g.empty() {
+		if plans := tables.of[g.id.Table()]; len(plans) > 0 && !g.empty() {
 			condemned = append(condemned, g)
 			for _, p := range plans {
 				fenced[p] = true
@@ -340,7 +341,7 @@ func (c *collector) collect(ctx context.Context, groups []*dataGroup, tables tab
 	}
 	err := object.Parallel(ctx, object.RequestsAtOnce, len(condemned), func(ctx context.Context, i int) error {
 		g := condemned[i]
-		err := c.s.blobs.PutIfAbsent(ctx, g.id.condemnedName(c.marker), nil)
+		err := c.s.blobs.PutIfAbsent(ctx, g.id.CondemnedName(c.marker), nil)
 		if errors.Is(err, object.ErrExists) { // ours, by an earlier try
 			return nil
 		}
@@ -366,11 +367,11 @@ func (c *collector) collect(ctx context.Context, groups []*dataGroup, tables tab
 	}
 	err = object.Parallel(ctx, object.RequestsAtOnce, len(groups), func(ctx context.Context, i int) error {
 		g := groups[i]
-		switch of := g.id.table(); {
+		switch of := g.id.Table(); {
 		case tables.damaged[of]:
 			return nil // it stays condemned
 		case slices.ContainsFunc(tables.of[of], func(p *tablePlan) bool { return p.named.staying[g.id] }):
-			return c.s.deleteAll(ctx, g.id, g.id.condemnedName(c.marker))
+			return c.s.deleteAll(ctx, g.id, g.id.CondemnedName(c.marker))
 		}
 		return c.remove(ctx, g.id)
 	})
@@ -386,7 +387,7 @@ func (s *Store) syncRemoved(ctx context.Context, groups []*dataGroup) error {
 	// Their directories are gone, or they stay with files of others.
 	dirs := map[string]bool{}
 	for _, g := range groups {
-		dir := strings.TrimSuffix(g.id.dir(), "/")
+		dir := strings.TrimSuffix(g.id.Dir(), "/")
 		dirs[dir], dirs[path.Dir(dir)] = true, true
 	}
 	all := slices.Sorted(maps.Keys(dirs))
@@ -394,15 +395,15 @@ func (s *Store) syncRemoved(ctx context.Context, groups []*dataGroup) error {
 }
 
 // remove deletes all objects of an id, the markers of gcs after the others.
-func (c *collector) remove(ctx context.Context, i id) error {
-	groups, _, err := c.s.listData(ctx, i.dir())
+func (c *collector) remove(ctx context.Context, i names.ID) error {
+	groups, _, err := c.s.listData(ctx, i.Dir())
 	if err != nil || len(groups) == 0 {
 		return err
 	}
 	var data, markers []string
 	var gone []object.Info
 	for _, o := range groups[0].objects {
-		if i.isCondemned(o.Name) {
+		if i.IsCondemned(o.Name) {
 			markers = append(markers, o.Name)
 			continue
 		}

@@ -8,13 +8,16 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // namedIDs are ids of segments, runs and sets of rows that snapshots name.
 type namedIDs struct {
-	staying map[id]bool // by snapshots that stay, with what is theirs
-	expired map[id]bool // the data of expired snapshots, for Purge
+	staying map[names.ID]bool // by snapshots that stay, with what is theirs
+	expired map[names.ID]bool // the data of expired snapshots, for Purge
 }
 
 // runs adds the runs of a snapshot's trees.
@@ -49,7 +52,7 @@ type tablePlan struct {
 
 // look finds out which snapshots stay, and what they name. It removes leases that have run out.
 func (p *tablePlan) look(ctx context.Context, r *GCReport) (err error) {
-	p.named = namedIDs{staying: map[id]bool{}, expired: map[id]bool{}}
+	p.named = namedIDs{staying: map[names.ID]bool{}, expired: map[names.ID]bool{}}
 	p.history = history{t: p.t, shown: markData(p.named.staying)}
 	p.history.snapshot = func(m manifest) error {
 		r.Snapshots++
@@ -63,12 +66,12 @@ func (p *tablePlan) look(ctx context.Context, r *GCReport) (err error) {
 		// It has not had a commit yet. What was made for its first is nobody's until then.
 		_, err := p.t.readRoot(ctx)
 		if err == nil {
-			_, err = p.t.s.blobs.Stat(ctx, tableBegun(p.t.name))
+			_, err = p.t.s.blobs.Stat(ctx, names.TableBegun(p.t.name))
 		}
 		if err == nil {
-			return corrupt(tableDir(p.t.name)+snapshotsDir, "the table has no snapshot, and had one")
+			return wire.Corrupt(names.TableDir(p.t.name)+names.SnapshotsDir, "the table has no snapshot, and had one")
 		}
-		if errors.Is(err, object.ErrNotFound) && p.t.bound() != (tableID{}) {
+		if errors.Is(err, object.ErrNotFound) && p.t.bound() != (names.TableID{}) {
 			return nil
 		}
 		return err
@@ -118,7 +121,7 @@ func (p *tablePlan) expired(ctx context.Context, newest *Snapshot) (uint64, erro
 			continue
 		}
 		m, err := p.t.header(ctx, s.number)
-		return max(m.info.Oldest, 1), missing(s.Name, err)
+		return max(m.info.Oldest, 1), wire.Missing(s.Name, err)
 	}
 	return 1, nil
 }
@@ -216,7 +219,7 @@ func (p *tablePlan) dropped(ctx context.Context, n uint64, branch string) error 
 		return err
 	}
 	if slices.ContainsFunc(branches, func(b Branch) bool { return slices.Contains(b.Pins(), n) }) {
-		return corrupt(pinnedName(p.t.name, n), fmt.Sprintf("object is missing, and branch %s reads it: drop the branch to collect what it had", branch))
+		return wire.Corrupt(names.PinnedName(p.t.name, n), fmt.Sprintf("object is missing, and branch %s reads it: drop the branch to collect what it had", branch))
 	}
 	return nil
 }
@@ -259,7 +262,7 @@ func (p *tablePlan) fence(ctx context.Context) error {
 }
 
 // markData returns what adds the segments, and sets of rows, that entries of a listing name.
-func markData(out map[id]bool) func(obj string, kind treeKind, key, value []byte) error {
+func markData(out map[names.ID]bool) func(obj string, kind treeKind, key, value []byte) error {
 	set := func(rows RowBitmap) {
 		if rows.size > 0 {
 			out[rows.object] = true
@@ -272,24 +275,24 @@ func markData(out map[id]bool) func(obj string, kind treeKind, key, value []byte
 		switch key[0] {
 		case segmentSpace:
 			if len(key) != 17 {
-				return corrupt(obj, "segment key is malformed")
+				return wire.Corrupt(obj, "segment key is malformed")
 			}
-			out[id(key[1:])] = true
+			out[names.ID(key[1:])] = true
 		case overlaySegmentSpace:
 			l, reason := parseOverlaySegment(key, value, obj)
 			if reason != "" {
-				return corrupt(obj, reason)
+				return wire.Corrupt(obj, reason)
 			}
-			data, err := parseID(l.Data.ID)
+			data, err := names.ParseID(l.Data.ID)
 			if err != nil {
-				return corrupt(obj, err.Error())
+				return wire.Corrupt(obj, err.Error())
 			}
 			out[data] = true
 			set(l.Covered)
 		case deletesSpace, listRowsSpace:
-			rows, reason := decodeSet(value, maxBitmapRows, obj)
+			rows, reason := decodeSet(value, bitmap.MaxRows, obj)
 			if reason != "" {
-				return corrupt(obj, reason)
+				return wire.Corrupt(obj, reason)
 			}
 			set(rows)
 		}
@@ -313,12 +316,12 @@ func (p *tablePlan) run(ctx context.Context, r *GCReport) error {
 		r.removed(s.Info)
 	}
 	var copies []object.Info
-	for info, err := range p.t.s.blobs.List(ctx, tableDir(p.t.name)+pinnedDir, "") {
+	for info, err := range p.t.s.blobs.List(ctx, names.TableDir(p.t.name)+names.PinnedDir, "") {
 		if err != nil {
 			return err
 		}
 		// Those from oldest on another gc has made meanwhile, of what expired and is held since this one looked.
-		if n, ok := parsePinned(p.t.name, info.Name); ok && n < p.oldest && !p.pinned[n] {
+		if n, ok := names.ParsePinned(p.t.name, info.Name); ok && n < p.oldest && !p.pinned[n] {
 			copies = append(copies, info)
 			r.removed(info)
 		}
@@ -342,7 +345,7 @@ func (p *tablePlan) truncate(ctx context.Context, s snapshotObject) error {
 		b := make([]byte, s.Size)
 		err := p.t.s.blobs.ReadAt(ctx, s.Name, b, 0)
 		if err == nil {
-			err = p.t.s.blobs.PutIfAbsent(ctx, pinnedName(p.t.name, s.number), b)
+			err = p.t.s.blobs.PutIfAbsent(ctx, names.PinnedName(p.t.name, s.number), b)
 		}
 		if errors.Is(err, object.ErrExists) {
 			err = nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -26,7 +27,7 @@ func TestGCBranchWithoutCopy(t *testing.T) {
 	if _, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil {
 		t.Fatal(err)
 	}
-	if err := mem.Delete(ctx, pinnedName("ads", 1)); err != nil {
+	if err := mem.Delete(ctx, names.PinnedName("ads", 1)); err != nil {
 		t.Fatal(err)
 	}
 	r, err := GC(ctx, newTable(t, mem).s, GCOptions{NoWait: true})
@@ -52,11 +53,11 @@ func TestGCOfRemovedTable(t *testing.T) {
 		replaceAll(t, tab, commits)
 		segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{}, "a") // loose
 		h.before = func(name string) {
-			if !strings.Contains(name, condemnedPrefix) {
+			if !strings.Contains(name, names.CondemnedPrefix) {
 				return
 			}
 			h.before = nil
-			for info, err := range h.List(ctx, tablesPrefix, "") {
+			for info, err := range h.List(ctx, names.TablesPrefix, "") {
 				if err := errors.Join(err, h.Delete(ctx, info.Name)); err != nil {
 					t.Error(err)
 				}
@@ -66,7 +67,7 @@ func TestGCOfRemovedTable(t *testing.T) {
 		if err != nil || len(r.Skipped) != 1 {
 			t.Errorf("%+v %v", r, err)
 		}
-		for info, err := range h.List(ctx, tablesPrefix, "") {
+		for info, err := range h.List(ctx, names.TablesPrefix, "") {
 			t.Error("gc made", info.Name, err)
 		}
 	}
@@ -93,7 +94,7 @@ func TestGCAndRenewalOnDisk(t *testing.T) {
 		tab := newTable(t, object.NewLocalFS(fs, "/stores/x"))
 		segs, lease := leasedAndExpired(t, tab)
 		fs.before = func(name string) {
-			if !strings.Contains(name, leasesDir) {
+			if !strings.Contains(name, names.LeasesDir) {
 				return
 			}
 			fs.before = nil

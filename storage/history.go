@@ -7,7 +7,9 @@ import (
 	"io"
 	"slices"
 
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // A history walks everything that the snapshots of a table name. verify and gc use it; readers
@@ -29,14 +31,14 @@ type history struct {
 	// there, when set, are snapshots that were listed, in order: their objects are read without asking for their sizes.
 	there []snapshotObject
 
-	runs   map[id]bool // walked
-	before uint64      // the snapshot that was walked last, whole
+	runs   map[names.ID]bool // walked
+	before uint64            // the snapshot that was walked last, whole
 }
 
 // walk visits the snapshots from to to, both included, and reads many of them at a time. Runs that an earlier walk visited it passes over.
 func (h *history) walk(ctx context.Context, from, to uint64) error {
 	if h.runs == nil {
-		h.runs = map[id]bool{}
+		h.runs = map[names.ID]bool{}
 	}
 	for low := from; low <= to; low += object.RequestsAtOnce {
 		some := make([]*Snapshot, min(to-low+1, object.RequestsAtOnce))
@@ -76,7 +78,7 @@ func (h *history) visit(ctx context.Context, n uint64, s *Snapshot, err error) e
 		if n < h.expired && errors.Is(err, object.ErrNotFound) {
 			return nil
 		}
-		return h.failed(ctx, missing(snapshotName(h.t.name, n), err))
+		return h.failed(ctx, wire.Missing(names.SnapshotName(h.t.name, n), err))
 	}
 	if h.snapshot != nil {
 		if err := h.snapshot(s.m); err != nil {
@@ -161,7 +163,7 @@ func (h *history) tree(ctx context.Context, s *Snapshot, t lsmTree, shows bool) 
 }
 
 func (h *history) run(ctx context.Context, kind treeKind, ref sortedRun, visit func(object string, key, value []byte) error) error {
-	name := ref.id.runName(kind)
+	name := kind.objectName(ref.id)
 	r, err := h.t.s.openRun(ctx, kind, ref)
 	if err != nil {
 		return h.failed(ctx, err)
@@ -170,7 +172,7 @@ func (h *history) run(ctx context.Context, kind treeKind, ref sortedRun, visit f
 	for ok := it.SeekGE(ctx, nil); ok; ok = it.Next(ctx) {
 		value, reason := parseValue(it.Value())
 		if reason != "" {
-			err = h.failed(ctx, corrupt(name, reason))
+			err = h.failed(ctx, wire.Corrupt(name, reason))
 		} else {
 			err = visit(name, it.Key(), value)
 		}

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // keyFeatures is the schema's entry of the features whose role is a key:
@@ -26,33 +28,28 @@ type keyFeature struct {
 // maxKeyFeatures bounds the entry, in bytes: it is to stay small beside the schema.
 const maxKeyFeatures = 4096
 
-// IsKey reports whether a feature of the role is a key: of a session, a request, a user or a time.
-func (r Role) IsKey() bool {
-	return r == RoleSessionKey || r == RoleRequestKey || r == RoleUserKey || r == RoleTimeKey
-}
-
 func appendKeyFeatures(dst []byte, k keyFeatures) []byte {
 	dst = binary.AppendUvarint(dst, k.of)
 	for _, f := range k.keys {
 		dst = append(dst, byte(f.role))
-		dst = appendString(dst, f.name)
+		dst = wire.AppendString(dst, f.name)
 	}
 	return dst
 }
 
 // decodeKeyFeatures decodes what appendKeyFeatures wrote; reason is empty when it is right.
 func decodeKeyFeatures(b []byte) (k keyFeatures, reason string) {
-	d := decoder{b: b}
-	k.of = d.uvarint()
-	for len(d.b) > 0 {
-		f := keyFeature{Role(d.byte()), d.string()}
-		if d.reason == "" && !f.role.IsKey() {
-			d.fail(fmt.Sprintf("%v is no key", f.role))
+	d := wire.Decoder{Rest: b}
+	k.of = d.Uvarint()
+	for len(d.Rest) > 0 {
+		f := keyFeature{Role(d.Byte()), d.String()}
+		if d.Reason == "" && !f.role.IsKey() {
+			d.Fail(fmt.Sprintf("%v is no key", f.role))
 		}
 		k.keys = append(k.keys, f)
 	}
-	if d.reason != "" {
-		return keyFeatures{}, "key features: " + d.reason
+	if d.Reason != "" {
+		return keyFeatures{}, "key features: " + d.Reason
 	}
 	return k, ""
 }
@@ -68,7 +65,7 @@ func (s *Snapshot) keyFeatures(ctx context.Context) (*keyFeatures, error) {
 	}
 	k, reason := decodeKeyFeatures(values[0])
 	if reason != "" {
-		return nil, corrupt(s.treeName(s.m.schema), reason)
+		return nil, wire.Corrupt(s.treeName(s.m.schema), reason)
 	}
 	if k.of != s.m.info.Features {
 		return nil, nil
@@ -99,7 +96,7 @@ func (s *Snapshot) KeyFeatures(ctx context.Context) ([]Feature, error) {
 	var out []Feature
 	for i, f := range found {
 		if f == nil || !slices.Contains(k.keys, keyFeature{f.Role, f.Name}) {
-			return nil, corrupt(s.treeName(s.m.schema), fmt.Sprintf("key features: %.100q is not what it is said to be", names[i]))
+			return nil, wire.Corrupt(s.treeName(s.m.schema), fmt.Sprintf("key features: %.100q is not what it is said to be", names[i]))
 		}
 		out = append(out, *f)
 	}

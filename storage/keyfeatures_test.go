@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -109,9 +110,9 @@ func TestKeyFeaturesOfOtherWriters(t *testing.T) {
 		m := s.m
 		m.info.Number++
 		m.info.AddedRows = 0
-		m.parent, m.commit = m.commit, randomID()
+		m.parent, m.commit = m.commit, names.RandomID()
 		change(&m)
-		if err := mem.PutIfAbsent(ctx, snapshotName("ads", m.info.Number), appendManifest(nil, m)); err != nil {
+		if err := mem.PutIfAbsent(ctx, names.SnapshotName("ads", m.info.Number), appendManifest(nil, m)); err != nil {
 			t.Fatal(err)
 		}
 	}

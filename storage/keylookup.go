@@ -12,8 +12,11 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/sst"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // fewKeys says when a table of keys is asked: when there are at most one key for so many rows. Of more keys each stripe is likely to have one, and to decode the
@@ -76,7 +79,7 @@ func (s *Snapshot) KeyRows(ctx context.Context, f Feature, hashes []uint64, segm
 
 // asks reports whether a segment's table of keys is asked for so many.
 func asks(d SegmentDescriptor, keys int) bool {
-	return d.KeysSize > 0 && d.Rows <= maxBitmapRows && uint64(keys) <= d.Rows/fewKeys
+	return d.KeysSize > 0 && d.Rows <= bitmap.MaxRows && uint64(keys) <= d.Rows/fewKeys
 }
 
 // A keyTable is an open table of keys.
@@ -90,7 +93,7 @@ type keyTable struct {
 
 // openKeys returns the table of keys of a segment, which has one, and keeps it open.
 func (s *Store) openKeys(ctx context.Context, d SegmentDescriptor) (*keyTable, error) {
-	segment, err := parseID(d.ID)
+	segment, err := names.ParseID(d.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +118,8 @@ func (s *Store) openKeys(ctx context.Context, d SegmentDescriptor) (*keyTable, e
 }
 
 // readKeys opens a table of keys.
-func (s *Store) readKeys(ctx context.Context, segment id, d SegmentDescriptor) (_ *keyTable, err error) {
-	k := &keyTable{name: segment.keysName(), segmentRows: d.Rows}
+func (s *Store) readKeys(ctx context.Context, segment names.ID, d SegmentDescriptor) (_ *keyTable, err error) {
+	k := &keyTable{name: segment.KeysName(), segmentRows: d.Rows}
 	fetch := sst.Fetch{Head: keysHead, Gap: keyGap}
 	if object.HighLatency(s.blobs) {
 		fetch.Whole, fetch.Gap, fetch.Tail = remoteRunBytes, remoteKeyGap, int(min(d.KeysSize/keyIndexShare, remoteRunBytes))
@@ -129,20 +132,20 @@ func (s *Store) readKeys(ctx context.Context, segment id, d SegmentDescriptor) (
 		return nil, err
 	}
 	if v[0] == nil {
-		return nil, corrupt(k.name, "no facts")
+		return nil, wire.Corrupt(k.name, "no facts")
 	}
-	r := decoder{b: v[0]}
-	if of := r.take(uint64(len(segment))); r.reason == "" && !bytes.Equal(of, segment[:]) {
-		r.fail("of another segment")
+	r := wire.Decoder{Rest: v[0]}
+	if of := r.Take(uint64(len(segment))); r.Reason == "" && !bytes.Equal(of, segment[:]) {
+		r.Fail("of another segment")
 	}
 	k.stripes = takeFacts(&r, d.Rows)
 	k.features = decodeKeyFacts(&r)
-	r.end()
-	if r.reason == "" && len(k.stripes) > maxKeyStripes {
-		r.reason = "more stripes than a table of keys has"
+	r.End()
+	if r.Reason == "" && len(k.stripes) > maxKeyStripes {
+		r.Reason = "more stripes than a table of keys has"
 	}
-	if r.reason != "" {
-		return nil, corrupt(k.name, r.reason)
+	if r.Reason != "" {
+		return nil, wire.Corrupt(k.name, r.Reason)
 	}
 	return k, nil
 }
@@ -251,7 +254,7 @@ func (k *keyTable) each(ctx context.Context, f *keyFacts, kind byte, hashes []ui
 	for i, value := range values {
 		if value != nil || kind == filterChunk {
 			if reason := visit(binary.BigEndian.Uint32(keys[i][10:]), value, hashes[from:ends[i]]); reason != "" {
-				return corrupt(k.name, reason)
+				return wire.Corrupt(k.name, reason)
 			}
 		}
 		from = ends[i]

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+
+	"github.com/dsistore/dsistore/storage/names"
 )
 
 // The keys of the listing tree:
@@ -53,24 +55,24 @@ func partitionEnd(canonical string) []byte {
 	return append([]byte{partitionSpace}, canonical+"\x01"...)
 }
 
-func idKey(segment id) []byte { return append([]byte{segmentSpace}, segment[:]...) }
+func idKey(segment names.ID) []byte { return append([]byte{segmentSpace}, segment[:]...) }
 
-func deletesKey(segment id) []byte      { return append([]byte{deletesSpace}, segment[:]...) }
-func overlayKey(name string) []byte     { return append([]byte{overlaySpace}, name...) }
-func listKey(name string) []byte        { return append([]byte{listSpace}, name...) }
-func branchKey(name string) []byte      { return append([]byte{branchSpace}, name...) }
-func listRowsPrefix(name string) []byte { return append([]byte{listRowsSpace}, name+"\x00"...) }
+func deletesKey(segment names.ID) []byte { return append([]byte{deletesSpace}, segment[:]...) }
+func overlayKey(name string) []byte      { return append([]byte{overlaySpace}, name...) }
+func listKey(name string) []byte         { return append([]byte{listSpace}, name...) }
+func branchKey(name string) []byte       { return append([]byte{branchSpace}, name...) }
+func listRowsPrefix(name string) []byte  { return append([]byte{listRowsSpace}, name+"\x00"...) }
 func overlaySegmentPrefix(number uint32) []byte {
 	return binary.BigEndian.AppendUint32([]byte{overlaySegmentSpace}, number)
 }
 
 // segmentOf returns the id that a key ends in, after the prefix.
-func segmentOf(key, prefix []byte) (segment id, ok bool) {
+func segmentOf(key, prefix []byte) (segment names.ID, ok bool) {
 	rest, ok := bytes.CutPrefix(key, prefix)
-	if !ok || len(rest) != len(segment) || id(rest) == (id{}) {
-		return id{}, false
+	if !ok || len(rest) != len(segment) || names.ID(rest) == (names.ID{}) {
+		return names.ID{}, false
 	}
-	return id(rest), true
+	return names.ID(rest), true
 }
 
 // prefixEnd is above every key that begins with prefix and a segment id, and below those of the prefixes after it.

@@ -14,7 +14,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/sst"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // A segment's table of keys, keys.sst, says in which stripes a session, request or user may be. It has hashes, no keys: whoever finds a stripe
@@ -162,18 +164,18 @@ func appendKeyFacts(dst []byte, facts []keyFacts) []byte {
 // leastKeyFacts is how many bytes the facts of a feature take at least.
 const leastKeyFacts = 10
 
-func decodeKeyFacts(d *decoder) (out []keyFacts) {
-	for range d.max(uint64(len(d.b)/leastKeyFacts), "key features") {
+func decodeKeyFacts(d *wire.Decoder) (out []keyFacts) {
+	for range d.Max(uint64(len(d.Rest)/leastKeyFacts), "key features") {
 		var f keyFacts
-		if b := d.take(8); b != nil {
+		if b := d.Take(8); b != nil {
 			f.feature = FeatureID(binary.BigEndian.Uint64(b))
 		}
-		f.entries = d.max(maxKeyEntries, "entries of a key")
-		f.blocks = d.max(maxKeyEntries*filterBits/filterBlock/8+1, "filter of a key")
+		f.entries = d.Max(maxKeyEntries, "entries of a key")
+		f.blocks = d.Max(maxKeyEntries*filterBits/filterBlock/8+1, "filter of a key")
 		if (f.entries == 0) != (f.blocks == 0) || len(out) > 0 && out[len(out)-1].feature >= f.feature {
-			d.fail("facts of key features are malformed")
+			d.Fail("facts of key features are malformed")
 		}
-		if d.reason != "" {
+		if d.Reason != "" {
 			return nil
 		}
 		out = append(out, f)
@@ -318,7 +320,7 @@ func (w *SegmentWriter) writeKeys(ctx context.Context) (int64, error) {
 	if len(w.keys) == 0 {
 		return 0, nil
 	}
-	out, err := w.s.blobs.Create(ctx, w.id.keysName())
+	out, err := w.s.blobs.Create(ctx, w.id.KeysName())
 	if err != nil {
 		return 0, err
 	}
@@ -341,7 +343,7 @@ func (w *SegmentWriter) writeKeys(ctx context.Context) (int64, error) {
 
 // checkKeys reads a segment's whole table of keys: its checksums, and that all that its facts say is there and well formed.
 func (s *Store) checkKeys(ctx context.Context, d SegmentDescriptor) error {
-	segment, err := parseID(d.ID)
+	segment, err := names.ParseID(d.ID)
 	if err != nil {
 		return err
 	}
@@ -354,17 +356,17 @@ func (s *Store) checkKeys(ctx context.Context, d SegmentDescriptor) error {
 	for ok := it.SeekGE(ctx, []byte{keyRecord}); ok; ok = it.Next(ctx) {
 		key, value := it.Key(), it.Value()
 		if len(key) != 14 || key[0] != keyRecord {
-			return corrupt(k.name, "key is malformed")
+			return wire.Corrupt(k.name, "key is malformed")
 		}
 		f := k.of(FeatureID(binary.BigEndian.Uint64(key[1:])))
 		if f == nil {
-			return corrupt(k.name, fmt.Sprintf("feature %x is not in the facts", key[1:9]))
+			return wire.Corrupt(k.name, fmt.Sprintf("feature %x is not in the facts", key[1:9]))
 		}
 		n := uint64(binary.BigEndian.Uint32(key[10:]))
 		switch key[9] {
 		case filterChunk:
 			if n*filterChunkBytes != blocks[f.feature]*filterBlock || len(value) == 0 || len(value)%filterBlock != 0 || len(value) > filterChunkBytes {
-				return corrupt(k.name, "filter is malformed")
+				return wire.Corrupt(k.name, "filter is malformed")
 			}
 			blocks[f.feature] += uint64(len(value) / filterBlock)
 		case keyBucket:
@@ -378,11 +380,11 @@ func (s *Store) checkKeys(ctx context.Context, d SegmentDescriptor) error {
 				}
 			}
 			if reason != "" {
-				return corrupt(k.name, reason)
+				return wire.Corrupt(k.name, reason)
 			}
 			entries[f.feature] += uint64(b.n)
 		default:
-			return corrupt(k.name, "key is malformed")
+			return wire.Corrupt(k.name, "key is malformed")
 		}
 	}
 	if err := it.Err(); err != nil {
@@ -390,7 +392,7 @@ func (s *Store) checkKeys(ctx context.Context, d SegmentDescriptor) error {
 	}
 	for _, f := range k.features {
 		if entries[f.feature] != f.entries || blocks[f.feature] != f.blocks {
-			return corrupt(k.name, fmt.Sprintf("feature %016x has %d entries and %d blocks: its facts say %d and %d",
+			return wire.Corrupt(k.name, fmt.Sprintf("feature %016x has %d entries and %d blocks: its facts say %d and %d",
 				uint64(f.feature), entries[f.feature], blocks[f.feature], f.entries, f.blocks))
 		}
 	}

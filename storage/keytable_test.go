@@ -12,6 +12,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/object/objecttest"
 	"github.com/dsistore/dsistore/storage/sst"
@@ -259,11 +260,11 @@ func TestKeyTableDamage(t *testing.T) {
 	k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{30, 20}, 1<<40)
 	mustCommit(t, tab, Change{Operation: "ingest", Ops: []Operation{AddFeatures{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, AddSegments{k.d}}})
 	verifyClean(t, tab.s)
-	segment, err := parseID(k.d.ID)
+	segment, err := names.ParseID(k.d.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := segment.keysName()
+	name := segment.KeysName()
 	data := make([]byte, k.d.KeysSize)
 	if err := mem.ReadAt(t.Context(), name, data, 0); err != nil {
 		t.Fatal(err)
@@ -318,11 +319,11 @@ func TestKeyTableUntrusted(t *testing.T) {
 	tab := newTable(t, mem)
 	tab.s.minKeyTableRows = 1
 	k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{30, 20}, 1<<40)
-	segment, err := parseID(k.d.ID)
+	segment, err := names.ParseID(k.d.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := segment.keysName()
+	name := segment.KeysName()
 	open, err := tab.s.readKeys(t.Context(), segment, k.d)
 	if err != nil {
 		t.Fatal(err)

@@ -7,14 +7,16 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // TestKeyHead: the first 2 KiB of a table of keys hold the record of its stripes, as SPEC.md says: it is not read again.
 func TestKeyHead(t *testing.T) {
 	tab := newTable(t, object.NewMemory())
 	k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{20000, 30000, 10000}, 1<<50)
-	segment, err := parseID(k.d.ID)
+	segment, err := names.ParseID(k.d.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +26,7 @@ func TestKeyHead(t *testing.T) {
 		t.Fatal(err)
 	}
 	reads := counting.Counts().Reads
-	t.Logf("%s of %d bytes: %d", segment.keysName(), k.d.KeysSize, reads)
+	t.Logf("%s of %d bytes: %d", segment.KeysName(), k.d.KeysSize, reads)
 	if reads > 3 { // tail, head, and the index partition of the facts
 		t.Errorf("opening a table of keys of %d bytes reads %d ranges: want 3, the tail, the head and an index partition: the head lacks the facts", k.d.KeysSize, reads)
 	}
@@ -36,10 +38,10 @@ func TestKeyFactsMemory(t *testing.T) {
 	b = append(b, make([]byte, 1<<20)...)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	d := decoder{b: b}
+	d := wire.Decoder{Rest: b}
 	decodeKeyFacts(&d)
 	runtime.ReadMemStats(&after)
-	if d.reason == "" {
+	if d.Reason == "" {
 		t.Error("no damage")
 	}
 	if n := after.TotalAlloc - before.TotalAlloc; n > 4<<20 {
@@ -59,13 +61,13 @@ func TestKeyTableSwapped(t *testing.T) {
 		b = makeKeyed(t, tab, rng, []uint32{30, 20}, 1<<40)
 	}
 	mustCommit(t, tab, Change{Operation: "ingest", Ops: []Operation{AddFeatures{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, AddSegments{a.d, b.d}}})
-	ia, _ := parseID(a.d.ID)
-	ib, _ := parseID(b.d.ID)
+	ia, _ := names.ParseID(a.d.ID)
+	ib, _ := names.ParseID(b.d.ID)
 	data := make([]byte, b.d.KeysSize)
-	if err := mem.ReadAt(t.Context(), ib.keysName(), data, 0); err != nil {
+	if err := mem.ReadAt(t.Context(), ib.KeysName(), data, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(mem.Delete(t.Context(), ia.keysName()), mem.PutIfAbsent(t.Context(), ia.keysName(), data)); err != nil {
+	if err := errors.Join(mem.Delete(t.Context(), ia.KeysName()), mem.PutIfAbsent(t.Context(), ia.KeysName(), data)); err != nil {
 		t.Fatal(err)
 	}
 	missed := 0

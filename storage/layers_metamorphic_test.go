@@ -13,6 +13,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"pgregory.net/rapid"
 
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -530,7 +531,7 @@ func (r *layeredRun) collect(t *rapid.T, s *Store) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if segment, ok := strings.CutSuffix(info.Name, "/"+indexFile); ok {
+		if segment, ok := strings.CutSuffix(info.Name, "/"+names.IndexFile); ok {
 			there[segment[3:]] = true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -472,11 +473,11 @@ func TestOpenRef(t *testing.T) {
 		t.Errorf("%d requests with one table, %d with 21", before, after)
 	}
 	// No table of the whole name can stand before the branch.
-	if _, err := tab.s.NewTable(ctx, "ads@b"); !errors.Is(err, ErrName) {
+	if _, err := tab.s.NewTable(ctx, "ads@b"); !errors.Is(err, names.ErrName) {
 		t.Fatal(err)
 	}
 	for _, ref := range []string{"ads@", "@b", "ads@b@b", "@", ""} {
-		if v, err := tab.s.Open(ctx, ref); !errors.Is(err, ErrName) {
+		if v, err := tab.s.Open(ctx, ref); !errors.Is(err, names.ErrName) {
 			t.Errorf("%q: %v, %v", ref, v, err)
 		}
 	}

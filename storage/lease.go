@@ -17,7 +17,9 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // A lease is an object of its own, so that readers commit nothing. All that gc needs stands in its name, and its age is told by the clock that
@@ -70,11 +72,11 @@ type leaseName struct {
 
 // object returns the name of the object, which parseLease takes apart.
 func (l leaseName) object(table string) string {
-	return fmt.Sprintf("%s%s%d-%s-%08d-%d", tableDir(table), leasesDir, l.snapshot, l.lease, l.number, l.lasts.Milliseconds())
+	return fmt.Sprintf("%s%s%d-%s-%08d-%d", names.TableDir(table), names.LeasesDir, l.snapshot, l.lease, l.number, l.lasts.Milliseconds())
 }
 
 func parseLease(table, name string) (l leaseName, ok bool) {
-	parts := strings.Split(strings.TrimPrefix(name, tableDir(table)+leasesDir), "-")
+	parts := strings.Split(strings.TrimPrefix(name, names.TableDir(table)+names.LeasesDir), "-")
 	if len(parts) != 4 {
 		return l, false
 	}
@@ -246,18 +248,18 @@ func appendLease(dst []byte, owner string) []byte {
 }
 
 func decodeLease(b []byte) (owner, reason string) {
-	d := decoder{b: b}
-	head := d.take(8)
+	d := wire.Decoder{Rest: b}
+	head := d.Take(8)
 	if !bytes.Equal(head, append([]byte(leaseMagic), leaseVersion)) {
 		return "", "no lease, or one of another version"
 	}
-	owner = string(d.take(uint64(d.byte())))
-	sum := d.u64()
-	d.end()
-	if d.reason == "" && sum != xxhash.Sum64(b[:len(b)-8]) {
-		d.reason = "checksum mismatch"
+	owner = string(d.Take(uint64(d.Byte())))
+	sum := d.U64()
+	d.End()
+	if d.Reason == "" && sum != xxhash.Sum64(b[:len(b)-8]) {
+		d.Reason = "checksum mismatch"
 	}
-	return owner, d.reason
+	return owner, d.Reason
 }
 
 // Leases returns the table's leases that have not run out, by snapshot and then by time.
@@ -286,17 +288,17 @@ func (t *Table) Leases(ctx context.Context) ([]LeaseInfo, error) {
 // describe reads whose a lease is; the zero LeaseInfo where it is gone.
 func (t *Table) describe(ctx context.Context, l storedLease) (LeaseInfo, error) {
 	if l.object.Size > maxLeaseSize {
-		return LeaseInfo{}, corrupt(l.object.Name, fmt.Sprintf("%d bytes are no lease", l.object.Size))
+		return LeaseInfo{}, wire.Corrupt(l.object.Name, fmt.Sprintf("%d bytes are no lease", l.object.Size))
 	}
 	b := make([]byte, l.object.Size)
 	if err := t.s.blobs.ReadAt(ctx, l.object.Name, b, 0); errors.Is(err, object.ErrNotFound) {
 		return LeaseInfo{}, nil
 	} else if err != nil {
-		return LeaseInfo{}, damaged(l.object.Name, err)
+		return LeaseInfo{}, wire.Damaged(l.object.Name, err)
 	}
 	owner, reason := decodeLease(b)
 	if reason != "" {
-		return LeaseInfo{}, corrupt(l.object.Name, reason)
+		return LeaseInfo{}, wire.Corrupt(l.object.Name, reason)
 	}
 	return LeaseInfo{ID: l.lease, Snapshot: l.snapshot, Until: l.until(), Owner: owner, Renewed: time.Unix(0, l.object.ModTime).UTC()}, nil
 }
@@ -361,7 +363,7 @@ func newestLeases(all []storedLease) []storedLease {
 // apart in time: of a lease whose objects lie behind what was listed, the one that is there then is seen.
 func (t *Table) leases(ctx context.Context) ([]storedLease, error) {
 	var out []storedLease
-	for info, err := range t.s.blobs.List(ctx, tableDir(t.name)+leasesDir, "") {
+	for info, err := range t.s.blobs.List(ctx, names.TableDir(t.name)+names.LeasesDir, "") {
 		if err != nil {
 			return nil, err
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -53,7 +54,7 @@ func TestEndLease(t *testing.T) {
 	// Its owner lives, and renews it after it was listed.
 	left := 2
 	meanwhile.lists = func(prefix string) {
-		if left > 0 && strings.Contains(prefix, leasesDir) {
+		if left > 0 && strings.Contains(prefix, names.LeasesDir) {
 			left--
 			if err := killed.Renew(ctx, time.Hour); err != nil && (left > 0 || !errors.Is(err, ErrNotFound)) {
 				t.Error(err)
@@ -103,11 +104,11 @@ func TestLeaseOfRemovedTable(t *testing.T) {
 	if _, err := s.Lease(ctx, "reader", time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	for info, err := range blobs.List(ctx, tableDir(tab.name), "") {
+	for info, err := range blobs.List(ctx, names.TableDir(tab.name), "") {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(info.Name, leasesDir) {
+		if strings.Contains(info.Name, names.LeasesDir) {
 			continue
 		}
 		if err := blobs.Delete(ctx, info.Name); err != nil {

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/sst"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // A treeKind tells the two trees of a snapshot apart.
@@ -19,11 +21,12 @@ const (
 	schemaTree  treeKind = 2
 )
 
-func (k treeKind) file() string {
+// objectName names the object of a sorted run.
+func (k treeKind) objectName(run names.ID) string {
 	if k == listingTree {
-		return listingFile
+		return run.ListingName()
 	}
-	return schemaFile
+	return run.SchemaName()
 }
 
 // A tree is a sorted map kept as runs and a tail: see doc.go. It is a value; nothing in it is written after it is made.
@@ -38,7 +41,7 @@ type lsmTree struct {
 
 // A runRef names a run: a sorted table of its own.
 type sortedRun struct {
-	id   id
+	id   names.ID
 	size uint64 // bytes
 }
 
@@ -82,8 +85,8 @@ func appendTree(dst []byte, t lsmTree) []byte {
 			n++
 		}
 		dst = binary.AppendUvarint(dst, uint64(n))
-		dst = appendString(dst, e.key[n:])
-		dst = appendString(dst, storedValue(e))
+		dst = wire.AppendString(dst, e.key[n:])
+		dst = wire.AppendString(dst, storedValue(e))
 		prev = e.key
 	}
 	return dst
@@ -109,34 +112,34 @@ func parseValue(b []byte) (value []byte, reason string) {
 }
 
 // decodeTree decodes what appendTree wrote off the front of d. The entries borrow d's bytes.
-func decodeTree(d *decoder, kind treeKind) lsmTree {
+func decodeTree(d *wire.Decoder, kind treeKind) lsmTree {
 	t := lsmTree{kind: kind}
-	for range d.max(maxRuns, "runs") {
+	for range d.Max(maxRuns, "runs") {
 		var r sortedRun
-		copy(r.id[:], d.take(16))
-		r.size = d.max(1<<62, "run size")
+		copy(r.id[:], d.Take(16))
+		r.size = d.Max(1<<62, "run size")
 		t.runs = append(t.runs, r)
 	}
 	var prev []byte
 	keys := 0 // bytes of all keys, each whole
 	// Each entry takes at least four bytes, so the count sizes nothing that the bytes do not.
-	for range d.max(uint64(len(d.b)), "tail entries") {
-		shared := d.max(uint64(len(prev)), "shared bytes")
-		suffix := d.bytes()
-		value, reason := parseValue(d.bytes())
-		if d.reason == "" && reason != "" {
-			d.fail(reason)
+	for range d.Max(uint64(len(d.Rest)), "tail entries") {
+		shared := d.Max(uint64(len(prev)), "shared bytes")
+		suffix := d.Bytes()
+		value, reason := parseValue(d.Bytes())
+		if d.Reason == "" && reason != "" {
+			d.Fail(reason)
 		}
-		if d.reason != "" {
+		if d.Reason != "" {
 			break
 		}
 		key := append(bytes.Clone(prev[:shared]), suffix...)
 		if len(key) > maxKey || len(t.memtable) > 0 && bytes.Compare(prev, key) >= 0 {
-			d.fail("tail keys out of order")
+			d.Fail("tail keys out of order")
 			break
 		}
 		if keys += len(key); keys > maxMemtableKeys {
-			d.fail("tail keys are too long")
+			d.Fail("tail keys are too long")
 			break
 		}
 		t.memtable = append(t.memtable, entry{key, value})
@@ -243,7 +246,7 @@ func (s *Store) get(ctx context.Context, t lsmTree, keys ...[]byte) ([][]byte, e
 			}
 			var reason string
 			if out[k], reason = parseValue(values[i]); reason != "" {
-				return nil, corrupt(t.runs[r].id.runName(t.kind), reason)
+				return nil, wire.Corrupt(t.kind.objectName(t.runs[r].id), reason)
 			}
 			decided[k] = true
 		}
@@ -296,7 +299,7 @@ func (s *Store) openRun(ctx context.Context, kind treeKind, ref sortedRun) (*sst
 	if object.HighLatency(s.blobs) {
 		fetch.Whole = remoteRunBytes
 	}
-	return s.openTable(ctx, ref.id.runName(kind), ref.size, fetch)
+	return s.openTable(ctx, kind.objectName(ref.id), ref.size, fetch)
 }
 
 // openRuns opens the runs of trees, at once where requests take long.
@@ -320,7 +323,7 @@ func (s *Store) openRuns(ctx context.Context, trees ...lsmTree) error {
 // openTable opens a sorted table of the store.
 func (s *Store) openTable(ctx context.Context, name string, size uint64, fetch sst.Fetch) (*sst.Reader, error) {
 	return sst.Open(ctx, name, int64(size), fetch, func(ctx context.Context, ranges ...object.Range) error {
-		return missing(name, object.ReadRanges(ctx, s.blobs, name, ranges...))
+		return wire.Missing(name, object.ReadRanges(ctx, s.blobs, name, ranges...))
 	})
 }
 
@@ -442,7 +445,7 @@ func (i *lsmIter) findSmallest(ctx context.Context) bool {
 		} else {
 			var reason string
 			if i.value, reason = parseValue(p.it.Value()); reason != "" {
-				i.err = corrupt(i.t.runs[best].id.runName(i.t.kind), reason)
+				i.err = wire.Corrupt(i.t.kind.objectName(i.t.runs[best].id), reason)
 				return false
 			}
 		}
@@ -455,7 +458,7 @@ func (i *lsmIter) findSmallest(ctx context.Context) bool {
 
 // put returns t with the changes, in key order, put in. When the tail grows too large it becomes a run, which is
 // written, durably, before put returns; its id, which is one of the table's, is then made, else nil.
-func (s *Store) put(ctx context.Context, table tableID, t lsmTree, changes []entry) (_ lsmTree, made []id, err error) {
+func (s *Store) put(ctx context.Context, table names.TableID, t lsmTree, changes []entry) (_ lsmTree, made []names.ID, err error) {
 	out := lsmTree{kind: t.kind, runs: t.runs, memtable: mergeEntries(t.memtable, changes)}
 	n := sizeOf(out.memtable)
 	if n <= s.memtableBytes {
@@ -473,13 +476,13 @@ func (s *Store) put(ctx context.Context, table tableID, t lsmTree, changes []ent
 	}
 	out.runs = append(slices.Clone(t.runs[:keep]), ref)
 	out.memtable = nil
-	return out, []id{ref.id}, nil
+	return out, []names.ID{ref.id}, nil
 }
 
 // writeRun writes all of t as one run. Entries that remove are kept when older runs lie below.
-func (s *Store) writeRun(ctx context.Context, of tableID, t lsmTree, keepRemoved bool) (ref sortedRun, err error) {
-	ref.id = newID(of)
-	name := ref.id.runName(t.kind)
+func (s *Store) writeRun(ctx context.Context, of names.TableID, t lsmTree, keepRemoved bool) (ref sortedRun, err error) {
+	ref.id = names.NewID(of)
+	name := t.kind.objectName(ref.id)
 	w, err := s.blobs.Create(ctx, name)
 	if err != nil {
 		return sortedRun{}, err

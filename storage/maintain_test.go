@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -64,13 +65,13 @@ func TestVerifyClean(t *testing.T) {
 func TestVerifyDamage(t *testing.T) {
 	l := localStore(t)
 	tab := populate(t, l)
-	var names []string
+	var list []string
 	for info, err := range l.List(t.Context(), "", "") {
 		if err != nil {
 			t.Fatal(err)
 		}
 		if info.Size > 0 {
-			names = append(names, info.Name)
+			list = append(list, info.Name)
 		}
 	}
 	check := func(name, what string) {
@@ -94,7 +95,7 @@ func TestVerifyDamage(t *testing.T) {
 			t.Errorf("%s %s: not found in %v", name, what, r.Damage)
 		}
 	}
-	for _, name := range names {
+	for _, name := range list {
 		path := filepath.Join(l.Root(), filepath.FromSlash(name))
 		clean, err := os.ReadFile(path)
 		if err != nil {
@@ -113,7 +114,7 @@ func TestVerifyDamage(t *testing.T) {
 		}
 		check(name, "cut short")
 		// A snapshot that is gone ends the table there; the newest one cannot be missed.
-		if name != markerName && !strings.Contains(name, snapshotsDir) {
+		if name != markerName && !strings.Contains(name, names.SnapshotsDir) {
 			if err := os.Remove(path); err != nil {
 				t.Fatal(err)
 			}
@@ -189,7 +190,7 @@ func TestGC(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A table with a damaged snapshot is left alone.
-	if err := os.WriteFile(filepath.Join(l.Root(), snapshotName("ads", 2)), []byte("x"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(l.Root(), names.SnapshotName("ads", 2)), []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if r, err := GC(ctx, s, GCOptions{}); err != nil || len(r.Skipped) != 1 || !errors.Is(r.Skipped[0].Err, format.ErrCorrupt) {

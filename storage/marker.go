@@ -9,7 +9,9 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // The marker is the object that makes a root a store: one line of text, the version, the store's id and the xxhash64 of what is before it.
@@ -21,7 +23,7 @@ const (
 	markerBytes   = len(markerVersion) + 32 + 1 + 16 + 1
 )
 
-func appendMarker(dst []byte, store id) []byte {
+func appendMarker(dst []byte, store names.ID) []byte {
 	head := markerVersion + store.String() + " "
 	return fmt.Appendf(append(dst, head...), "%016x\n", xxhash.Sum64String(head))
 }
@@ -61,10 +63,10 @@ func (s *Store) readMarker(ctx context.Context) error {
 		return fmt.Errorf("%w at %s", ErrNoStore, s.blobs.URI())
 	}
 	if err != nil {
-		return damaged(markerName, err)
+		return wire.Damaged(markerName, err)
 	}
 	if reason := checkMarker(b); reason != "" {
-		return corrupt(markerName, reason)
+		return wire.Corrupt(markerName, reason)
 	}
 	s.marked.Store(true)
 	return nil
@@ -75,7 +77,7 @@ func (s *Store) make(ctx context.Context) error {
 	if !s.creating || s.marked.Load() {
 		return nil
 	}
-	err := s.blobs.PutIfAbsent(ctx, markerName, appendMarker(nil, randomID()))
+	err := s.blobs.PutIfAbsent(ctx, markerName, appendMarker(nil, names.RandomID()))
 	if err != nil && !errors.Is(err, object.ErrExists) {
 		return err
 	}

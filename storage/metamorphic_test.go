@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -117,8 +118,8 @@ func fakeSegment(ctx context.Context, tab *Table, p Partition, rows uint64) (Seg
 	if err != nil {
 		return SegmentDescriptor{}, err
 	}
-	i := newID(of)
-	d := SegmentDescriptor{ID: i.String(), Partition: p, Rows: rows, Bytes: 10 + rows, Index: i.indexName(), IndexSize: 10 + rows}
+	i := names.NewID(of)
+	d := SegmentDescriptor{ID: i.String(), Partition: p, Rows: rows, Bytes: 10 + rows, Index: i.IndexName(), IndexSize: 10 + rows}
 	return d, tab.s.blobs.PutIfAbsent(ctx, d.Index, make([]byte, d.IndexSize))
 }
 
@@ -227,11 +228,11 @@ func TestMetamorphic(t *testing.T) {
 					}
 					c.Set(append(Op[AddSegments](&c), d))
 				}
-				names := map[string]bool{}
+				list := map[string]bool{}
 				for range rapid.IntRange(0, 3).Draw(t, "features") {
 					name := fmt.Sprint("f", rapid.IntRange(0, 40).Draw(t, "feature"))
-					if !names[name] {
-						names[name] = true
+					if !list[name] {
+						list[name] = true
 						c.Set(append(Op[AddFeatures](&c), feature(name, rapid.SampledFrom(types).Draw(t, "type"))))
 					}
 				}
@@ -251,7 +252,7 @@ func TestMetamorphic(t *testing.T) {
 						c.Set(RemoveSegments{rapid.SampledFrom(l.segments).Draw(t, "segment").id})
 					}
 				case "gone":
-					c.Set(RemoveSegments{randomID().String()})
+					c.Set(RemoveSegments{names.RandomID().String()})
 				case "again":
 					if len(lost) > 0 {
 						c.Set(append(Op[AddSegments](&c), rapid.SampledFrom(lost).Draw(t, "lost")))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -99,19 +100,19 @@ func TestBeforeClose(t *testing.T) {
 func TestAwkwardTables(t *testing.T) {
 	ctx := t.Context()
 	for what, blobs := range map[string]object.Store{"memory": object.NewMemory(), "local": localStore(t)} {
-		names := slices.Clone(awkward)
+		list := slices.Clone(awkward)
 		if what == "memory" { // a disk takes its time
-			names = append(names, everyByte()...)
+			list = append(list, everyByte()...)
 		}
-		names = slices.DeleteFunc(distinct(names), func(n string) bool { return ValidateTable(n) != nil }) // TestNamesRefused has those
-		if len(names) < 50 {
-			t.Fatalf("%d names", len(names))
+		list = slices.DeleteFunc(distinct(list), func(n string) bool { return names.ValidateTable(n) != nil }) // TestNamesRefused has those
+		if len(list) < 50 {
+			t.Fatalf("%d list", len(list))
 		}
 		s, err := Create(ctx, blobs, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, name := range names {
+		for i, name := range list {
 			tab, err := s.NewTable(ctx, name)
 			if err != nil {
 				t.Fatalf("%q: %v", name, err)
@@ -124,10 +125,10 @@ func TestAwkwardTables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if slices.Sort(tables); !slices.Equal(tables, names) {
-			t.Fatalf("%s: %d tables of %d:\n%q\n%q", what, len(tables), len(names), tables, names)
+		if slices.Sort(tables); !slices.Equal(tables, list) {
+			t.Fatalf("%s: %d tables of %d:\n%q\n%q", what, len(tables), len(list), tables, list)
 		}
-		for i, name := range names {
+		for i, name := range list {
 			tab, err := s.Table(ctx, name)
 			if err != nil {
 				t.Fatalf("%s: %q: %v", what, name, err)
@@ -136,15 +137,15 @@ func TestAwkwardTables(t *testing.T) {
 				t.Fatalf("%s: %q: %v %v", what, name, snap, err)
 			}
 		}
-		if r, err := Verify(ctx, s, "", true, nil); err != nil || r.DamageCount > 0 || r.Tables != uint64(len(names)) {
+		if r, err := Verify(ctx, s, "", true, nil); err != nil || r.DamageCount > 0 || r.Tables != uint64(len(list)) {
 			t.Fatal(err, r.Damage)
 		}
-		if r, err := GC(ctx, s, GCOptions{NoWait: true}); err != nil || r.Unknown > 0 || r.Tables != uint64(len(names)) {
+		if r, err := GC(ctx, s, GCOptions{NoWait: true}); err != nil || r.Unknown > 0 || r.Tables != uint64(len(list)) {
 			t.Fatal(err, r)
 		}
 	}
 	for _, bad := range []string{"", strings.Repeat("x", 81), strings.Repeat("x", 64<<10)} {
-		if err := ValidateTable(bad); err == nil || len(err.Error()) > 500 {
+		if err := names.ValidateTable(bad); err == nil || len(err.Error()) > 500 {
 			t.Errorf("name of %d bytes: %.600v", len(bad), err)
 		}
 	}
@@ -300,13 +301,13 @@ func TestNamesRefused(t *testing.T) {
 			"sample list": Change{Operation: "x", Base: 1, Ops: []Operation{DefineLists{{Name: name}}}}.Validate(),
 			"branch":      Change{Operation: "x", Base: 1, Ops: []Operation{SetBranches{{Name: name, Snapshot: 1}}}}.Validate(),
 		} {
-			if !errors.Is(err, ErrName) || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), what) {
+			if !errors.Is(err, names.ErrName) || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), what) {
 				t.Errorf("%s %q: %v: want %q", what, name, err, why)
 			}
 		}
 	}
 	for _, name := range []string{"c2", "ads/é", "a b", "日本語", "🙂", "a-b", "a:b", "x.y", "..", "%40", "a'b", "*", "null", "0"} {
-		if err := ValidateTable(name); err != nil {
+		if err := names.ValidateTable(name); err != nil {
 			t.Error(err)
 		}
 		if err := (Change{Operation: "x", Base: 1, Ops: []Operation{SetBranches{{Name: name, Snapshot: 1}}}}).Validate(); err != nil {

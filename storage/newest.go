@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -31,11 +32,11 @@ func (t *Table) newest(ctx context.Context) (snapshotObject, error) {
 
 // firstListed returns the first snapshot that a listing has.
 func (t *Table) firstListed(ctx context.Context) (snapshotObject, error) {
-	for info, err := range t.s.blobs.List(ctx, tableDir(t.name)+snapshotsDir, "") {
+	for info, err := range t.s.blobs.List(ctx, names.TableDir(t.name)+names.SnapshotsDir, "") {
 		if err != nil {
 			return snapshotObject{}, err
 		}
-		if n, ok := parseSnapshot(t.name, info.Name); ok {
+		if n, ok := names.ParseSnapshot(t.name, info.Name); ok {
 			return snapshotObject{n, info}, nil
 		}
 	}
@@ -51,11 +52,11 @@ const truncatedRun = 2 * object.RequestsAtOnce
 func (t *Table) snapshots(ctx context.Context) ([]snapshotObject, error) {
 	var out []snapshotObject // the newest first
 	run := 0
-	for info, err := range t.s.blobs.List(ctx, tableDir(t.name)+snapshotsDir, "") {
+	for info, err := range t.s.blobs.List(ctx, names.TableDir(t.name)+names.SnapshotsDir, "") {
 		if err != nil {
 			return nil, err
 		}
-		n, ok := parseSnapshot(t.name, info.Name)
+		n, ok := names.ParseSnapshot(t.name, info.Name)
 		if !ok {
 			continue
 		}
@@ -76,7 +77,7 @@ func (t *Table) snapshots(ctx context.Context) ([]snapshotObject, error) {
 	// A snapshot that is made while a directory is read may be seen, and the one right before it not.
 	for at := 0; at+1 < len(out); at++ {
 		for n := out[at].number - 1; n > out[at+1].number; n-- {
-			info, err := t.s.blobs.Stat(ctx, snapshotName(t.name, n))
+			info, err := t.s.blobs.Stat(ctx, names.SnapshotName(t.name, n))
 			if errors.Is(err, object.ErrNotFound) || err == nil && info.Size == 0 {
 				break
 			}
@@ -98,8 +99,8 @@ func (t *Table) syncBase(ctx context.Context, n uint64) error {
 	if local == nil || n == 1 {
 		return nil
 	}
-	dir := path.Dir(snapshotName(t.name, n-1))
-	if dir == path.Dir(snapshotName(t.name, n)) {
+	dir := path.Dir(names.SnapshotName(t.name, n-1))
+	if dir == path.Dir(names.SnapshotName(t.name, n)) {
 		return nil
 	}
 	return local.SyncDir(ctx, dir)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -18,7 +19,7 @@ import (
 func TestNewest(t *testing.T) {
 	ctx := t.Context()
 	const n = 200
-	dir := tableDir("ads") + snapshotsDir
+	dir := names.TableDir("ads") + names.SnapshotsDir
 	for name, strays := range map[string][]string{
 		"none":       {},
 		"before":     {dir + "!", dir + "+", dir + "0", dir + "%00", dir + "00000000/0000000000.1", dir + "99999997/x"},
@@ -61,15 +62,15 @@ func TestNewest(t *testing.T) {
 // TestSnapshotNames: names sort newest first, and are taken apart as they are put together.
 func TestSnapshotNames(t *testing.T) {
 	last := ""
-	for _, n := range []uint64{maxSnapshot, maxSnapshot - 1, 1 << 32, 10_000, 9_999, 101, 100, 99, 10, 9, 2, 1} {
-		name := snapshotName("a b", n)
+	for _, n := range []uint64{names.MaxSnapshot, names.MaxSnapshot - 1, 1 << 32, 10_000, 9_999, 101, 100, 99, 10, 9, 2, 1} {
+		name := names.SnapshotName("a b", n)
 		if name <= last {
 			t.Errorf("%d: %s is not after %s", n, name, last)
 		}
-		if got, ok := parseSnapshot("a b", name); !ok || got != n {
+		if got, ok := names.ParseSnapshot("a b", name); !ok || got != n {
 			t.Errorf("%d: %s is %d", n, name, got)
 		}
-		if _, ok := parseSnapshot("a", name); ok {
+		if _, ok := names.ParseSnapshot("a", name); ok {
 			t.Errorf("%s is of another table", name)
 		}
 		last = name
@@ -155,11 +156,11 @@ func TestTableMadeAnew(t *testing.T) {
 			}
 			old := fill(3, 1)
 			late := segment(t, old, nil, []uint32{10}, 99, SegmentOptions{}, "a")
-			for info, err := range mem.List(ctx, tablesPrefix, "") {
+			for info, err := range mem.List(ctx, names.TablesPrefix, "") {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if !whole && info.Name == tableRoot("ads") {
+				if !whole && info.Name == names.TableRoot("ads") {
 					continue // somebody has removed the snapshots alone
 				}
 				if err := mem.Delete(ctx, info.Name); err != nil {
@@ -208,16 +209,16 @@ func TestMissingSnapshot(t *testing.T) {
 				if how == "truncated" {
 					remove = mem.Truncate
 				}
-				if err := remove(ctx, snapshotName("ads", n)); err != nil {
+				if err := remove(ctx, names.SnapshotName("ads", n)); err != nil {
 					t.Fatal(err)
 				}
 			}
-			first := snapshotName("ads", gone[0])
+			first := names.SnapshotName("ads", gone[0])
 			switch all := len(gone) == 6; {
 			case all && how == "deleted":
-				first = tableDir("ads") + snapshotsDir
+				first = names.TableDir("ads") + names.SnapshotsDir
 			case all:
-				first = snapshotName("ads", 6)
+				first = names.SnapshotName("ads", 6)
 			}
 			for _, table := range []string{"", "ads"} {
 				r, err := Verify(ctx, newTable(t, mem).s, table, false, nil)
@@ -254,7 +255,7 @@ func TestGCWithoutTables(t *testing.T) {
 		}
 		return n
 	}
-	count(tablesPrefix, func(name string) {
+	count(names.TablesPrefix, func(name string) {
 		if err := mem.Delete(ctx, name); err != nil {
 			t.Fatal(err)
 		}
@@ -279,7 +280,7 @@ func TestCommitWhileSnapshotsGo(t *testing.T) {
 		mustCommit(t, tab, Change{})
 	}
 	meanwhile.before = func(name string) {
-		if name != snapshotName("ads", 6) {
+		if name != names.SnapshotName("ads", 6) {
 			return
 		}
 		meanwhile.before = nil

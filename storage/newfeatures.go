@@ -3,6 +3,8 @@ package storage
 import (
 	"context"
 	"encoding/binary"
+
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // NewFeatures returns the features with id and generation as a change to the table, which has this as its newest snapshot, must
@@ -66,7 +68,7 @@ func (s *Snapshot) FeatureIDs(ctx context.Context) (map[FeatureID]bool, error) {
 	out := map[FeatureID]bool{}
 	for ok := it.seek(ctx, lower); ok; ok = it.next(ctx) {
 		if len(it.key) != 9 {
-			return nil, corrupt(s.treeName(s.m.schema), "feature id key is malformed")
+			return nil, wire.Corrupt(s.treeName(s.m.schema), "feature id key is malformed")
 		}
 		out[FeatureID(binary.BigEndian.Uint64(it.key[1:]))] = true
 	}

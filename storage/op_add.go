@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+
+	"github.com/dsistore/dsistore/storage/names"
 )
 
 // AddSegments adds segments. Those of a partition of which the change removes segments replace them: they take the place of the first.
@@ -33,7 +35,7 @@ func (a AddSegments) validate(*Change) error {
 func (a AddSegments) apply(ctx context.Context, e *edit) error {
 	keys := make([][]byte, len(a))
 	for i, d := range a {
-		segment, err := parseID(d.ID)
+		segment, err := names.ParseID(d.ID)
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,8 @@ package storage
 import (
 	"context"
 	"fmt"
+
+	"github.com/dsistore/dsistore/storage/names"
 )
 
 // DeleteRows adds rows to the deletion vectors of segments.
@@ -13,7 +15,7 @@ func (DeleteRows) phase() phase { return phaseRows }
 func (v DeleteRows) validate(*Change) error {
 	var once checkOnce
 	for _, d := range v {
-		_, err := parseID(d.Segment)
+		_, err := names.ParseID(d.Segment)
 		once.check(err, "deletes of segment", d.Segment)
 	}
 	return once.err
@@ -55,7 +57,7 @@ func (v DeleteRows) apply(ctx context.Context, e *edit) error {
 		}
 		set.Since = e.info.Number
 		e.info.DeletedRows += set.Count - before[i].Count
-		segment, err := parseID(d.Segment)
+		segment, err := names.ParseID(d.Segment)
 		if err != nil {
 			return err
 		}
@@ -78,5 +80,5 @@ func (e *edit) unite(ctx context.Context, a, b RowBitmap, d SegmentDescriptor) (
 	if rows.GetCardinality() == a.Count {
 		return a, nil
 	}
-	return e.store().putRowBitmap(ctx, d.ID, d.Rows, rows, func(i id) { e.made = append(e.made, i.rowsName()) })
+	return e.store().putRowBitmap(ctx, d.ID, d.Rows, rows, func(i names.ID) { e.made = append(e.made, i.RowsName()) })
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/dsistore/dsistore/storage/names"
 )
 
 // list returns a sample list as the change leaves it, nil where there is none then.
@@ -94,7 +96,7 @@ func (SetListRows) phase() phase { return phaseListRows }
 func (s SetListRows) validate(c *Change) error {
 	var once checkOnce
 	for _, l := range s {
-		_, err := parseID(l.Segment)
+		_, err := names.ParseID(l.Segment)
 		once.check(errors.Join(checkName("sample list", l.List), err), "rows of a sample list:", l.List+"\x00"+l.Segment)
 	}
 	return cmp.Or(c.needBase(len(s), "sample lists"), once.err)
@@ -153,7 +155,7 @@ func (e *edit) listRows(ctx context.Context, name string, sets []ListRows) error
 		if err := r.Rows.fits(r.Segment, segments[i].Rows); err != nil {
 			return err
 		}
-		segment, err := parseID(r.Segment)
+		segment, err := names.ParseID(r.Segment)
 		if err != nil {
 			return err
 		}

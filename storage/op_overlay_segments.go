@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/dsistore/dsistore/storage/names"
 )
 
 // SetOverlaySegments sets overlay segments, in place of those that there are.
@@ -17,7 +19,7 @@ func (s SetOverlaySegments) validate(c *Change) error {
 	for _, l := range s {
 		once.check(errors.Join(checkName("overlay", l.Overlay), l.Data.Validate()), "layer:", l.Overlay+"\x00"+l.Segment)
 		once.check(nil, "segment of a layer:", l.Data.ID)
-		if _, err := parseID(l.Segment); err != nil {
+		if _, err := names.ParseID(l.Segment); err != nil {
 			once.check(err, "layer of overlay", l.Overlay)
 		}
 		if l.All && !l.Covered.IsEmpty() {
@@ -108,7 +110,7 @@ func (e *edit) setOverlaySegments(ctx context.Context, o Overlay, layers []Overl
 		if err := l.Covered.fits(l.Segment, segments[i].Rows); err != nil {
 			return err
 		}
-		segment, err := parseID(l.Segment)
+		segment, err := names.ParseID(l.Segment)
 		if err != nil {
 			return err
 		}

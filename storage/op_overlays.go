@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/names"
 )
 
 // overlay returns an overlay as the change leaves it, nil where there is none then.
@@ -233,7 +234,7 @@ func (e *edit) dropOverlay(ctx context.Context, name string) error {
 			return fmt.Errorf("overlay %s is part of the table since snapshot %d, and lies over segment %s: compaction makes it part of the segments",
 				name, o.Merged, l.Segment)
 		}
-		segment, err := parseID(l.Segment)
+		segment, err := names.ParseID(l.Segment)
 		if err != nil {
 			return err
 		}

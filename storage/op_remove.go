@@ -5,6 +5,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/dsistore/dsistore/storage/names"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // OverwritePartitions removes all segments of partitions. A segment added to one after the base is a conflict.
@@ -38,7 +41,7 @@ func (o OverwritePartitions) apply(ctx context.Context, e *edit) error {
 		for ok := it.seek(ctx, partitionPrefix(canonical)); ok; ok = it.next(ctx) {
 			p, d, reason := parseSegment(it.key, it.value)
 			if reason != "" {
-				return corrupt(e.base.treeName(e.base.m.listing), reason)
+				return wire.Corrupt(e.base.treeName(e.base.m.listing), reason)
 			}
 			if p.added > c.Base {
 				return fmt.Errorf("partition %q got segment %s in snapshot %d, after snapshot %d that the change was made against: %w",
@@ -70,7 +73,7 @@ func (r RemoveSegments) validate(c *Change) error {
 		added[d.ID] = true
 	}
 	for _, segment := range r {
-		if _, err := parseID(segment); err != nil {
+		if _, err := names.ParseID(segment); err != nil {
 			return fmt.Errorf("remove segment %w", err)
 		}
 		if added[segment] {
@@ -84,7 +87,7 @@ func (r RemoveSegments) apply(ctx context.Context, e *edit) error {
 	removed := slices.Compact(slices.Sorted(slices.Values(r)))
 	keys := make([][]byte, len(removed))
 	for i, s := range removed {
-		segment, _ := parseID(s)
+		segment, _ := names.ParseID(s)
 		keys[i] = idKey(segment)
 	}
 	where, err := e.store().get(ctx, e.base.m.listing, keys...)
@@ -104,7 +107,7 @@ func (r RemoveSegments) apply(ctx context.Context, e *edit) error {
 	for i, v := range values {
 		p, d, reason := parseSegment(where[i], v)
 		if reason != "" {
-			return corrupt(e.base.treeName(e.base.m.listing), reason)
+			return wire.Corrupt(e.base.treeName(e.base.m.listing), reason)
 		}
 		e.vacate(d.Partition.String(), p)
 		if err := e.drop(where[i], d, true); err != nil {
@@ -116,7 +119,7 @@ func (r RemoveSegments) apply(ctx context.Context, e *edit) error {
 
 // drop takes a segment out of the listing and the totals. key is taken over. replaced: the change must have seen what lies over it.
 func (e *edit) drop(key []byte, d SegmentDescriptor, replaced bool) error {
-	segment, err := parseID(d.ID)
+	segment, err := names.ParseID(d.ID)
 	if err != nil {
 		return err
 	}
@@ -126,7 +129,7 @@ func (e *edit) drop(key []byte, d SegmentDescriptor, replaced bool) error {
 	e.removed[d.ID] = d
 	e.replaced[d.ID] = replaced
 	if d.Rows > e.info.Rows || d.Bytes > e.info.Bytes || e.info.Segments == 0 {
-		return corrupt(e.base.name(), "totals are less than their parts")
+		return wire.Corrupt(e.base.name(), "totals are less than their parts")
 	}
 	e.listing = append(e.listing, entry{key, nil}, entry{idKey(segment), nil})
 	e.info.Rows -= d.Rows
@@ -157,12 +160,12 @@ func (e *edit) strip(ctx context.Context) error {
 			}
 			since, reason := each(v, gone[i])
 			if reason != "" {
-				return corrupt(e.base.treeName(e.base.m.listing), reason)
+				return wire.Corrupt(e.base.treeName(e.base.m.listing), reason)
 			}
 			if since > e.change.Base && e.replaced[gone[i].ID] {
 				return later(what+" of segment", gone[i].ID, since, e.change.Base)
 			}
-			segment, err := parseID(gone[i].ID)
+			segment, err := names.ParseID(gone[i].ID)
 			if err != nil {
 				return err
 			}
@@ -189,7 +192,7 @@ func (e *edit) strip(ctx context.Context) error {
 	}
 	for _, o := range overlays {
 		if err := take(overlaySegmentPrefix(o.Number), "layer of overlay "+o.Name, func(v []byte, d SegmentDescriptor) (uint64, string) {
-			segment, err := parseID(d.ID)
+			segment, err := names.ParseID(d.ID)
 			if err != nil {
 				return 0, err.Error()
 			}

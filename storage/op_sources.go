@@ -3,6 +3,8 @@ package storage
 import (
 	"context"
 	"fmt"
+
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // AddSources notes what was ingested. A source that was ingested before is ErrDuplicateSource, unless the change overwrites
@@ -39,7 +41,7 @@ func (a AddSources) apply(ctx context.Context, e *edit) error {
 		if values[i] != nil {
 			number, name, ok := parseSource(values[i])
 			if !ok {
-				return corrupt(e.base.treeName(e.base.m.listing), "source is malformed")
+				return wire.Corrupt(e.base.treeName(e.base.m.listing), "source is malformed")
 			}
 			if !overwrites || number > e.change.Base {
 				return fmt.Errorf("source %s (as %s, in snapshot %d): %w", s.Name, name, number, ErrDuplicateSource)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+
+	"github.com/dsistore/dsistore/storage/names"
 )
 
 // An Operation is one thing that a commit does, such as AddSegments. To add an operation, write a type with these methods in
@@ -123,7 +125,7 @@ func (c *Change) adds() (segments []SegmentDescriptor, rows []RowBitmap) {
 type edit struct {
 	change          *Change
 	base            *Snapshot
-	table           tableID
+	table           names.TableID
 	m               manifest // the next one; its trees and info are put together last
 	info            SnapshotInfo
 	listing, schema []entry

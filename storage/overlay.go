@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/internal/suggest"
+	"github.com/dsistore/dsistore/storage/names"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // An Overlay is a named layer of features over a table. For a segment it has at most one Layer, whose feature files hold its
@@ -59,7 +61,7 @@ const (
 )
 
 // checkName returns an error when name cannot be that of an overlay, a sample list or a branch.
-func checkName(what, name string) error { return checkTyped(what, name, maxReferenceName) }
+func checkName(what, name string) error { return names.CheckTyped(what, name, maxReferenceName) }
 
 // Validate returns an error naming the first field that is wrong.
 func (o Overlay) Validate() error {
@@ -105,35 +107,35 @@ func appendOverlay(dst []byte, o Overlay) []byte {
 		dst = binary.AppendUvarint(dst, v)
 	}
 	dst = append(dst, byte(o.MissingRows), byte(o.MissingLayers))
-	dst = appendString(dst, o.Branch)
+	dst = wire.AppendString(dst, o.Branch)
 	dst = binary.AppendUvarint(dst, uint64(len(o.Features)))
 	for _, f := range o.Features {
-		dst = appendString(dst, f.Name)
-		dst = appendString(dst, appendFeature(nil, f))
+		dst = wire.AppendString(dst, f.Name)
+		dst = wire.AppendString(dst, appendFeature(nil, f))
 	}
 	return dst
 }
 
 // decodeOverlay decodes what appendOverlay wrote; the reason is empty when it is right.
 func decodeOverlay(name string, b []byte) (Overlay, string) {
-	d := decoder{b: b}
-	o := Overlay{Name: name, Number: uint32(d.max(1<<32-1, "number")), Added: d.uvarint(), Merged: d.uvarint(),
-		MissingRows: MissingPolicy(d.byte()), MissingLayers: MissingPolicy(d.byte()), Branch: d.string()}
-	for range d.max(min(uint64(len(d.b)), maxOverlayFeatures), "features") {
-		name, value := d.string(), d.bytes()
-		if d.reason != "" {
+	d := wire.Decoder{Rest: b}
+	o := Overlay{Name: name, Number: uint32(d.Max(1<<32-1, "number")), Added: d.Uvarint(), Merged: d.Uvarint(),
+		MissingRows: MissingPolicy(d.Byte()), MissingLayers: MissingPolicy(d.Byte()), Branch: d.String()}
+	for range d.Max(min(uint64(len(d.Rest)), maxOverlayFeatures), "features") {
+		name, value := d.String(), d.Bytes()
+		if d.Reason != "" {
 			break
 		}
 		f, reason := decodeFeature(name, value)
 		if reason != "" {
-			d.fail(reason)
+			d.Fail(reason)
 			break
 		}
 		o.Features = append(o.Features, f)
 	}
-	d.end()
-	if d.reason != "" {
-		return Overlay{}, fmt.Sprintf("overlay %.150q: %s", name, d.reason)
+	d.End()
+	if d.Reason != "" {
+		return Overlay{}, fmt.Sprintf("overlay %.150q: %s", name, d.Reason)
 	}
 	if err := o.Validate(); err != nil {
 		return Overlay{}, err.Error()
@@ -191,7 +193,7 @@ func (s *Snapshot) findOverlay(ctx context.Context, name string) (*Overlay, erro
 	}
 	o, reason := decodeOverlay(name, values[0])
 	if reason != "" {
-		return nil, corrupt(s.treeName(s.m.listing), reason)
+		return nil, wire.Corrupt(s.treeName(s.m.listing), reason)
 	}
 	return &o, nil
 }
@@ -215,7 +217,7 @@ func (s *Snapshot) between(ctx context.Context, lower, upper []byte, visit func(
 	it := s.t.s.iter(ctx, s.m.listing, upper)
 	for ok := it.seek(ctx, lower); ok; ok = it.next(ctx) {
 		if reason := visit(it.key, it.value); reason != "" {
-			return corrupt(s.treeName(s.m.listing), reason)
+			return wire.Corrupt(s.treeName(s.m.listing), reason)
 		}
 	}
 	return it.err

@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+
+	"github.com/dsistore/dsistore/storage/names"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // A Layer is what an overlay has for one segment: a segment of its own, whose feature files are the overlay's features for the
@@ -26,7 +29,7 @@ type OverlaySegment struct {
 //	                                           | 00, then the set of those that are
 func appendOverlaySegment(dst []byte, l OverlaySegment) []byte {
 	dst = binary.AppendUvarint(dst, l.Since)
-	dst = appendString(dst, appendDescriptor(nil, l.Data))
+	dst = wire.AppendString(dst, appendDescriptor(nil, l.Data))
 	if l.All {
 		return append(dst, 1)
 	}
@@ -34,27 +37,27 @@ func appendOverlaySegment(dst []byte, l OverlaySegment) []byte {
 }
 
 // decodeLayer decodes what appendLayer wrote; the reason is empty when it is right. The set of rows borrows b.
-func decodeOverlaySegment(overlay string, segment id, b []byte, place string) (OverlaySegment, string) {
-	d := decoder{b: b}
-	l := OverlaySegment{Overlay: overlay, Segment: segment.String(), Since: d.uvarint()}
-	data := d.bytes()
-	if d.reason == "" {
+func decodeOverlaySegment(overlay string, segment names.ID, b []byte, place string) (OverlaySegment, string) {
+	d := wire.Decoder{Rest: b}
+	l := OverlaySegment{Overlay: overlay, Segment: segment.String(), Since: d.Uvarint()}
+	data := d.Bytes()
+	if d.Reason == "" {
 		var reason string
 		if l.Data, reason = decodeDescriptor(data); reason != "" {
-			d.fail(reason)
+			d.Fail(reason)
 		}
 	}
-	switch all := d.byte(); all {
+	switch all := d.Byte(); all {
 	case 1:
 		l.All = true
-		d.end()
+		d.End()
 	case 0:
 		l.Covered = decodeRowBitmap(&d, l.Since, l.Data.Rows, place)
 	default:
-		d.fail("coverage is neither 0 nor 1")
+		d.Fail("coverage is neither 0 nor 1")
 	}
-	if d.reason != "" {
-		return OverlaySegment{}, fmt.Sprintf("layer over segment %s: %s", segment, d.reason)
+	if d.Reason != "" {
+		return OverlaySegment{}, fmt.Sprintf("layer over segment %s: %s", segment, d.Reason)
 	}
 	return l, ""
 }
@@ -90,7 +93,7 @@ func (s *Snapshot) OverlaySegments(ctx context.Context, overlays []Overlay, segm
 			if v == nil {
 				continue
 			}
-			segment, err := parseID(segments[i].ID)
+			segment, err := names.ParseID(segments[i].ID)
 			if err != nil {
 				return nil, err
 			}
@@ -99,7 +102,7 @@ func (s *Snapshot) OverlaySegments(ctx context.Context, overlays []Overlay, segm
 				reason = l.mismatch(segments[i])
 			}
 			if reason != "" {
-				return nil, corrupt(s.treeName(s.m.listing), reason)
+				return nil, wire.Corrupt(s.treeName(s.m.listing), reason)
 			}
 			out[i][j] = &l
 		}
@@ -151,7 +154,7 @@ const scanShare = 16
 func (s *Snapshot) perSegment(ctx context.Context, prefix []byte, segments []SegmentDescriptor) ([][]byte, error) {
 	keys := make([][]byte, len(segments))
 	for i, d := range segments {
-		segment, err := parseID(d.ID)
+		segment, err := names.ParseID(d.ID)
 		if err != nil {
 			return nil, err
 		}

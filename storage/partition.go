@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/dsistore/dsistore/storage/names"
 )
 
 // A Partition is an ordered list of key=value. Null is Hive's default partition. String is the canonical escaped form
@@ -105,9 +107,9 @@ func ParsePartition(s string) (Partition, error) {
 		if len(p) == maxPartitionKeys {
 			return nil, fmt.Errorf("partition %q: more than %d keys", s, maxPartitionKeys)
 		}
-		value := PartitionValue{Key: unescapePercent(k), Null: v == hiveNull}
+		value := PartitionValue{Key: names.UnescapePercent(k), Null: v == hiveNull}
 		if !value.Null {
-			value.Value = unescapePercent(v)
+			value.Value = names.UnescapePercent(v)
 		}
 		p = append(p, value)
 	}

@@ -7,6 +7,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // A place says where a segment stands among those of its partition: the canonical order of rows. A 'p' key ends in one:
@@ -118,7 +120,7 @@ func (e *edit) room(ctx context.Context, canonical string, first place) (uint64,
 	for ok := it.seek(ctx, segmentKey(canonical, first)); ok; ok = it.next(ctx) {
 		p, d, reason := parseSegment(it.key, it.value)
 		if reason != "" {
-			return 0, corrupt(e.base.treeName(e.base.m.listing), reason)
+			return 0, wire.Corrupt(e.base.treeName(e.base.m.listing), reason)
 		}
 		if p.number != first.number || p.index != first.index {
 			break

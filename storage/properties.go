@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // Properties say how a table is to be written; but for one of storage's own no reader needs them. Each is a name and a value, both UTF-8, and a commit may set
@@ -29,7 +31,7 @@ func (s *Snapshot) lastPartitionKeys(ctx context.Context) ([]string, error) {
 	}
 	p, err := ParsePartition(text)
 	if err != nil {
-		return nil, corrupt(s.treeName(s.m.schema), "property "+partitionKeysProperty+": "+err.Error())
+		return nil, wire.Corrupt(s.treeName(s.m.schema), "property "+partitionKeysProperty+": "+err.Error())
 	}
 	var keys []string
 	for _, v := range p {
@@ -80,7 +82,7 @@ func (s *Snapshot) Property(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	if err := checkProperty(name, string(values[0])); err != nil {
-		return "", corrupt(s.treeName(s.m.schema), err.Error())
+		return "", wire.Corrupt(s.treeName(s.m.schema), err.Error())
 	}
 	return string(values[0]), nil
 }

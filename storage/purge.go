@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -27,7 +28,7 @@ func (t *Table) purge(ctx context.Context) (*GCReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &collector{s: t.s, marker: randomID(), r: &GCReport{Tables: 1}}
+	c := &collector{s: t.s, marker: names.RandomID(), r: &GCReport{Tables: 1}}
 	// A table of its own, so that nothing known from before is trusted.
 	p := &tablePlan{t: &Table{s: t.s, name: t.name}, now: now, purge: true}
 	if err := p.look(ctx, c.r); err != nil {
@@ -45,14 +46,14 @@ func (t *Table) purge(ctx context.Context) (*GCReport, error) {
 	var groups []*dataGroup
 	for i := range p.named.expired {
 		// A segment of another table, which no commit takes, would be that table's.
-		if !p.named.staying[i] && i.table() == of {
+		if !p.named.staying[i] && i.Table() == of {
 			groups = append(groups, &dataGroup{id: i})
 		}
 	}
 	slices.SortFunc(groups, func(a, b *dataGroup) int { return slices.Compare(a.id[:], b.id[:]) })
 	// What an earlier purge has taken is named by the same expired snapshots.
 	err = object.Parallel(ctx, object.RequestsAtOnce, len(groups), func(ctx context.Context, i int) error {
-		there, _, err := t.s.listData(ctx, groups[i].id.dir())
+		there, _, err := t.s.listData(ctx, groups[i].id.Dir())
 		if err == nil && len(there) > 0 {
 			groups[i] = there[0]
 		}
@@ -66,7 +67,7 @@ func (t *Table) purge(ctx context.Context) (*GCReport, error) {
 		return c.r, nil
 	}
 	// What the others name is found when they are fenced.
-	err = c.collect(ctx, groups, tablePlans{plans: plans, of: map[tableID][]*tablePlan{of: plans}, damaged: map[tableID]bool{}})
+	err = c.collect(ctx, groups, tablePlans{plans: plans, of: map[names.TableID][]*tablePlan{of: plans}, damaged: map[names.TableID]bool{}})
 	c.r.sort()
 	if err == nil && len(c.r.Skipped) > 0 {
 		err = c.r.Skipped[0].Err
@@ -75,7 +76,7 @@ func (t *Table) purge(ctx context.Context) (*GCReport, error) {
 }
 
 // sameTable looks at the tables of another name that have the same id: somebody has copied the objects of one. What they name stays.
-func (s *Store) sameTable(ctx context.Context, name string, of tableID, now time.Time) ([]*tablePlan, error) {
+func (s *Store) sameTable(ctx context.Context, name string, of names.TableID, now time.Time) ([]*tablePlan, error) {
 	names, err := s.tableNames(ctx, true)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -51,7 +52,7 @@ func TestPurge(t *testing.T) {
 		t.Fatal(r, err)
 	}
 	// Of another table that is damaged nothing goes.
-	if err := mem.PutIfAbsent(ctx, snapshotName("damaged", 1), []byte("no snapshot")); err != nil {
+	if err := mem.PutIfAbsent(ctx, names.SnapshotName("damaged", 1), []byte("no snapshot")); err != nil {
 		t.Fatal(err)
 	}
 	if r, err := GC(ctx, tab.s, GCOptions{}); err != nil || len(r.Skipped) != 1 || r.Skipped[0].Table != "damaged" {
@@ -61,7 +62,7 @@ func TestPurge(t *testing.T) {
 	if err != nil || r.Expired != 0 || len(r.Held) != 2 || len(r.Removed) == 0 {
 		t.Fatal(r, err)
 	}
-	if err := mem.Delete(ctx, snapshotName("damaged", 1)); err != nil {
+	if err := mem.Delete(ctx, names.SnapshotName("damaged", 1)); err != nil {
 		t.Fatal(err)
 	}
 	check := func(what string, d SegmentDescriptor, want bool) {
@@ -133,7 +134,7 @@ func TestPurgeBesideGC(t *testing.T) {
 	}
 	at := 0
 	meanwhile.reads = func(name string) {
-		if name != snapshotName(tab.name, 4) {
+		if name != names.SnapshotName(tab.name, 4) {
 			return
 		}
 		if at++; at == 1 {

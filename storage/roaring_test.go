@@ -11,7 +11,10 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // randomRows returns rows below limit in containers of all three forms, and what they are.
@@ -36,15 +39,15 @@ func TestBitmapRoundTrip(t *testing.T) {
 		limit := []uint64{1, 100, 65536, 65537, 400_000}[seed%5]
 		rows, model := randomRows(r, limit)
 		before := rows.Clone()
-		b, err := appendBitmap(nil, rows)
+		b, err := bitmap.Append(nil, rows)
 		if err != nil || !rows.Equals(before) {
 			t.Fatal(seed, err)
 		}
-		forms[b[0] == bitmapRunsCookie&0xff]++
-		if uint64(len(b)) > maxBitmapBytes(limit) {
-			t.Fatalf("seed %d: %d bytes, at most %d were promised", seed, len(b), maxBitmapBytes(limit))
+		forms[b[0] == bitmap.RunsCookie&0xff]++
+		if uint64(len(b)) > bitmap.MaxBytes(limit) {
+			t.Fatalf("seed %d: %d bytes, at most %d were promised", seed, len(b), bitmap.MaxBytes(limit))
 		}
-		got, reason := decodeBitmap(b, uint64(len(model)), limit)
+		got, reason := bitmap.Decode(b, uint64(len(model)), limit)
 		if reason != "" {
 			t.Fatal(seed, reason)
 		}
@@ -61,8 +64,8 @@ func TestBitmapRoundTrip(t *testing.T) {
 		if !got.Equals(rows) {
 			t.Fatalf("seed %d: the set changed with the bytes that it came from", seed)
 		}
-		again, err := appendBitmap(nil, got)
-		if want, _ := appendBitmap(nil, rows); err != nil || !bytes.Equal(again, want) {
+		again, err := bitmap.Append(nil, got)
+		if want, _ := bitmap.Append(nil, rows); err != nil || !bytes.Equal(again, want) {
 			t.Fatalf("seed %d: the same rows give other bytes", seed)
 		}
 	}
@@ -77,7 +80,7 @@ func TestBitmapDamage(t *testing.T) {
 	refused, limit := 0, uint64(200_000)
 	for range 300 {
 		rows, _ := randomRows(r, limit)
-		b, err := appendBitmap(nil, rows)
+		b, err := bitmap.Append(nil, rows)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,17 +92,17 @@ func TestBitmapDamage(t *testing.T) {
 	if refused < 100 {
 		t.Fatalf("only %d of 300 were refused", refused)
 	}
-	last, err := appendBitmap(nil, roaring.BitmapOf(70_000))
+	last, err := bitmap.Append(nil, roaring.BitmapOf(70_000))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for limit, right := range map[uint64]bool{70_000: false, 70_001: true} {
-		if _, reason := checkBitmap(last, limit); (reason == "") != right {
+		if _, reason := bitmap.Check(last, limit); (reason == "") != right {
 			t.Errorf("row 70,000 of a segment of %d: %q", limit, reason)
 		}
 	}
 	for _, b := range [][]byte{nil, {0x3a}, {0x3a, 0x30, 0, 0}, {0x3a, 0x30, 0, 0, 255, 255, 255, 255}, {0x3b, 0x30, 255, 255, 1}} {
-		if _, reason := checkBitmap(b, limit); reason == "" {
+		if _, reason := bitmap.Check(b, limit); reason == "" {
 			t.Errorf("% x is accepted", b)
 		}
 	}
@@ -107,11 +110,11 @@ func TestBitmapDamage(t *testing.T) {
 
 // checkDecoded holds what checkBitmap accepts to the library's own check.
 func checkDecoded(t *testing.T, b []byte, limit uint64) (refused bool) {
-	n, reason := checkBitmap(b, limit)
+	n, reason := bitmap.Check(b, limit)
 	if reason != "" {
 		return true
 	}
-	got, reason := decodeBitmap(b, n, limit)
+	got, reason := bitmap.Decode(b, n, limit)
 	if reason != "" {
 		t.Fatalf("accepted, then: %s", reason)
 	}
@@ -140,7 +143,7 @@ func checkDecoded(t *testing.T, b []byte, limit uint64) (refused bool) {
 func FuzzBitmap(f *testing.F) {
 	for seed := range uint64(10) {
 		rows, _ := randomRows(rand.New(rand.NewPCG(seed, 3)), 1<<18)
-		b, err := appendBitmap(nil, rows)
+		b, err := bitmap.Append(nil, rows)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -160,23 +163,23 @@ func TestClaimedSets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const rows = maxBitmapRows
-	there := newID(tableID{1})
-	if err := mem.PutIfAbsent(ctx, there.rowsName(), make([]byte, 100)); err != nil {
+	const rows = bitmap.MaxRows
+	there := names.NewID(names.TableID{1})
+	if err := mem.PutIfAbsent(ctx, there.RowsName(), make([]byte, 100)); err != nil {
 		t.Fatal(err)
 	}
-	for _, i := range []id{there, newID(tableID{1})} {
-		entry := appendRowBitmap(nil, RowBitmap{Count: 5, object: i, size: maxBitmapBytes(rows), sum: 1})
-		d := decoder{b: entry}
+	for _, i := range []names.ID{there, names.NewID(names.TableID{1})} {
+		entry := appendRowBitmap(nil, RowBitmap{Count: 5, object: i, size: bitmap.MaxBytes(rows), sum: 1})
+		d := wire.Decoder{Rest: entry}
 		set := decodeRowBitmap(&d, 1, rows, "x")
-		if d.reason != "" {
-			t.Fatal(d.reason)
+		if d.Reason != "" {
+			t.Fatal(d.Reason)
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		_, err := s.ReadRowBitmap(ctx, set)
 		runtime.ReadMemStats(&after)
-		if !errors.Is(err, format.ErrCorrupt) || !strings.Contains(err.Error(), i.rowsName()) {
+		if !errors.Is(err, format.ErrCorrupt) || !strings.Contains(err.Error(), i.RowsName()) {
 			t.Error(err)
 		}
 		if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {

@@ -8,7 +8,9 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // The root of a table is the object tables/<table>/table, made before anything else of the table. It gives the table its id.
@@ -23,69 +25,69 @@ const (
 	rootBytes   = 24
 )
 
-func appendRoot(dst []byte, t tableID) []byte {
+func appendRoot(dst []byte, t names.TableID) []byte {
 	start := len(dst)
 	dst = append(append(append(dst, rootMagic...), rootVersion), t[:]...)
 	return binary.LittleEndian.AppendUint64(dst, xxhash.Sum64(dst[start:]))
 }
 
-func decodeRoot(b []byte) (t tableID, reason string) {
+func decodeRoot(b []byte) (t names.TableID, reason string) {
 	switch {
 	case len(b) != rootBytes || string(b[:7]) != rootMagic || b[7] != rootVersion:
 		return t, "no root of a table, or one of another version"
 	case binary.LittleEndian.Uint64(b[16:]) != xxhash.Sum64(b[:16]):
 		return t, "checksum mismatch"
-	case tableID(b[8:16]) == tableID{}:
+	case names.TableID(b[8:16]) == names.TableID{}:
 		return t, "of no table"
 	}
-	return tableID(b[8:16]), ""
+	return names.TableID(b[8:16]), ""
 }
 
 // identity returns the table's id. A table that has none yet gets one: nothing of it is visible before its first commit.
-func (t *Table) identity(ctx context.Context) (tableID, error) {
-	if of := t.bound(); of != (tableID{}) {
+func (t *Table) identity(ctx context.Context) (names.TableID, error) {
+	if of := t.bound(); of != (names.TableID{}) {
 		return of, nil
 	}
 	s, err := t.latest(ctx)
 	if err != nil {
-		return tableID{}, err
+		return names.TableID{}, err
 	}
 	if s != nil {
 		return s.m.table, nil
 	}
 	if err := t.s.make(ctx); err != nil {
-		return tableID{}, err
+		return names.TableID{}, err
 	}
-	of := newTableID()
-	err = t.s.blobs.PutIfAbsent(ctx, tableRoot(t.name), appendRoot(nil, of))
+	of := names.NewTableID()
+	err = t.s.blobs.PutIfAbsent(ctx, names.TableRoot(t.name), appendRoot(nil, of))
 	if err != nil && !errors.Is(err, object.ErrExists) {
-		return tableID{}, fmt.Errorf("table %s: %w", t.name, err)
+		return names.TableID{}, fmt.Errorf("table %s: %w", t.name, err)
 	}
 	return t.root(ctx)
 }
 
 // root returns the id of a table that has no snapshot yet, and gives it one if it has none. The handle's own must be the same.
-func (t *Table) root(ctx context.Context) (tableID, error) {
+func (t *Table) root(ctx context.Context) (names.TableID, error) {
 	of, err := t.readRoot(ctx)
 	if !errors.Is(err, object.ErrNotFound) {
 		return of, err
 	}
-	if t.bound() != (tableID{}) {
+	if t.bound() != (names.TableID{}) {
 		return of, fmt.Errorf("table %s: %w: it was removed since it was opened: %w", t.name, ErrNotFound, ErrConflict)
 	}
 	return t.identity(ctx)
 }
 
 // readRoot reads the root of the table; object.ErrNotFound where there is none.
-func (t *Table) readRoot(ctx context.Context) (tableID, error) {
-	name := tableRoot(t.name)
+func (t *Table) readRoot(ctx context.Context) (names.TableID, error) {
+	name := names.TableRoot(t.name)
 	var b [rootBytes]byte
 	if err := t.s.blobs.ReadAt(ctx, name, b[:], 0); err != nil {
-		return tableID{}, damaged(name, err)
+		return names.TableID{}, wire.Damaged(name, err)
 	}
 	of, reason := decodeRoot(b[:])
 	if reason != "" {
-		return tableID{}, corrupt(name, reason)
+		return names.TableID{}, wire.Corrupt(name, reason)
 	}
 	return of, t.bind(of)
 }

@@ -9,7 +9,10 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // A RowBitmap names a set of rows of one segment: those deleted, those of a sample list, those that a layer covers. Rows are
@@ -24,7 +27,7 @@ type RowBitmap struct {
 
 	rows   uint64 // of the segment
 	inline []byte // the portable form; nil: an object has it, or the set is empty
-	object id
+	object names.ID
 	size   uint64 // of the object
 	sum    uint64 // its xxhash64
 	place  string // the object to blame for what inline holds
@@ -49,20 +52,20 @@ func (s *Store) PutRowBitmap(ctx context.Context, segment SegmentDescriptor, row
 }
 
 // putRowBitmap is PutRowBitmap; made, when set, is called with the id of an object before it is put.
-func (s *Store) putRowBitmap(ctx context.Context, segment string, segmentRows uint64, rows *roaring.Bitmap, made func(id)) (RowBitmap, error) {
+func (s *Store) putRowBitmap(ctx context.Context, segment string, segmentRows uint64, rows *roaring.Bitmap, made func(names.ID)) (RowBitmap, error) {
 	if err := ctx.Err(); err != nil {
 		return RowBitmap{}, err
 	}
 	if rows.IsEmpty() {
 		return RowBitmap{rows: segmentRows}, nil
 	}
-	if segmentRows > maxBitmapRows {
-		return RowBitmap{}, fmt.Errorf("set of rows of segment %s: it has %d: want at most %d", segment, segmentRows, uint64(maxBitmapRows))
+	if segmentRows > bitmap.MaxRows {
+		return RowBitmap{}, fmt.Errorf("set of rows of segment %s: it has %d: want at most %d", segment, segmentRows, uint64(bitmap.MaxRows))
 	}
 	if last := uint64(rows.Maximum()); last >= segmentRows {
 		return RowBitmap{}, fmt.Errorf("row %d of segment %s: it has %d", last, segment, segmentRows)
 	}
-	b, err := appendBitmap(nil, rows)
+	b, err := bitmap.Append(nil, rows)
 	if err != nil {
 		return RowBitmap{}, err
 	}
@@ -71,15 +74,15 @@ func (s *Store) putRowBitmap(ctx context.Context, segment string, segmentRows ui
 		out.inline = b
 		return out, nil
 	}
-	of, err := parseID(segment)
+	of, err := names.ParseID(segment)
 	if err != nil {
 		return RowBitmap{}, err
 	}
-	out.object, out.size, out.sum = newID(of.table()), uint64(len(b)), xxhash.Sum64(b)
+	out.object, out.size, out.sum = names.NewID(of.Table()), uint64(len(b)), xxhash.Sum64(b)
 	if made != nil {
 		made(out.object)
 	}
-	return out, s.blobs.PutIfAbsent(ctx, out.object.rowsName(), b)
+	return out, s.blobs.PutIfAbsent(ctx, out.object.RowsName(), b)
 }
 
 // DiscardRowBitmap removes the object of a set that no change will name. It must not be called for one that was committed, ever.
@@ -87,7 +90,7 @@ func (s *Store) DiscardRowBitmap(ctx context.Context, r RowBitmap) error {
 	if r.size == 0 {
 		return nil
 	}
-	if err := s.blobs.Delete(ctx, r.object.rowsName()); err != nil && !errors.Is(err, object.ErrNotFound) {
+	if err := s.blobs.Delete(ctx, r.object.RowsName()); err != nil && !errors.Is(err, object.ErrNotFound) {
 		return err
 	}
 	return nil
@@ -104,23 +107,23 @@ func (s *Store) ReadRowBitmap(ctx context.Context, r RowBitmap) (*roaring.Bitmap
 	}
 	b, place := r.inline, r.place
 	if r.size > 0 {
-		place = r.object.rowsName()
+		place = r.object.RowsName()
 		if r.size > object.LargeRead {
 			if err := object.CheckEnd(ctx, s.blobs, place, r.size); err != nil {
-				return nil, missing(place, err)
+				return nil, wire.Missing(place, err)
 			}
 		}
 		b = make([]byte, r.size)
 		if err := s.blobs.ReadAt(ctx, place, b, 0); err != nil {
-			return nil, missing(place, err)
+			return nil, wire.Missing(place, err)
 		}
 		if xxhash.Sum64(b) != r.sum {
-			return nil, corrupt(place, "checksum mismatch")
+			return nil, wire.Corrupt(place, "checksum mismatch")
 		}
 	}
-	out, reason := decodeBitmap(b, r.Count, r.rows)
+	out, reason := bitmap.Decode(b, r.Count, r.rows)
 	if reason != "" {
-		return nil, corrupt(place, reason)
+		return nil, wire.Corrupt(place, reason)
 	}
 	return out, nil
 }
@@ -130,16 +133,16 @@ func (s *Store) checkRowBitmap(ctx context.Context, r RowBitmap) error {
 	if r.size == 0 {
 		return nil
 	}
-	name := r.object.rowsName()
+	name := r.object.RowsName()
 	there := false
-	for info, err := range s.blobs.List(ctx, r.object.dir(), "") {
+	for info, err := range s.blobs.List(ctx, r.object.Dir(), "") {
 		switch {
 		case err != nil:
 			return err
-		case r.object.isCondemned(info.Name):
+		case r.object.IsCondemned(info.Name):
 			return condemned(r.object)
 		case info.Name == name && uint64(info.Size) != r.size:
-			return corrupt(name, fmt.Sprintf("%d bytes: want %d", info.Size, r.size))
+			return wire.Corrupt(name, fmt.Sprintf("%d bytes: want %d", info.Size, r.size))
 		}
 		there = there || info.Name == name
 	}
@@ -178,32 +181,32 @@ func appendRowBitmap(dst []byte, r RowBitmap) []byte {
 
 // decodeRows decodes a set to the end of d. rows are those of its segment. The form within the entry is borrowed, and looked at
 // when it is read.
-func decodeRowBitmap(d *decoder, since, rows uint64, place string) RowBitmap {
-	r := RowBitmap{Count: d.max(min(rows, maxBitmapRows), "rows of a set"), Since: since, rows: rows, place: place}
+func decodeRowBitmap(d *wire.Decoder, since, rows uint64, place string) RowBitmap {
+	r := RowBitmap{Count: d.Max(min(rows, bitmap.MaxRows), "rows of a set"), Since: since, rows: rows, place: place}
 	if r.Count == 0 {
-		d.end()
+		d.End()
 		return RowBitmap{Since: since, rows: rows}
 	}
-	if rows > maxBitmapRows {
-		d.fail(fmt.Sprintf("set of rows of a segment of %d: want at most %d", rows, uint64(maxBitmapRows)))
+	if rows > bitmap.MaxRows {
+		d.Fail(fmt.Sprintf("set of rows of a segment of %d: want at most %d", rows, uint64(bitmap.MaxRows)))
 	}
-	switch form := d.byte(); {
+	switch form := d.Byte(); {
 	case form == inlineRows:
-		if r.inline = d.take(uint64(len(d.b))); len(r.inline) > maxInlineBitmap || len(r.inline) == 0 {
-			d.fail(fmt.Sprintf("set of rows of %d bytes within its entry: want 1 to %d", len(r.inline), maxInlineBitmap))
+		if r.inline = d.Take(uint64(len(d.Rest))); len(r.inline) > maxInlineBitmap || len(r.inline) == 0 {
+			d.Fail(fmt.Sprintf("set of rows of %d bytes within its entry: want 1 to %d", len(r.inline), maxInlineBitmap))
 		}
 	case form == objectRows:
-		copy(r.object[:], d.take(16))
-		r.size = d.max(maxBitmapBytes(rows), "size of a set of rows")
-		r.sum = d.u64()
-		if r.size == 0 || r.object == (id{}) {
-			d.fail("set of rows without an object")
+		copy(r.object[:], d.Take(16))
+		r.size = d.Max(bitmap.MaxBytes(rows), "size of a set of rows")
+		r.sum = d.U64()
+		if r.size == 0 || r.object == (names.ID{}) {
+			d.Fail("set of rows without an object")
 		}
 	default:
-		d.fail("set of rows of an unknown form")
+		d.Fail("set of rows of an unknown form")
 	}
-	d.end()
-	if d.reason != "" {
+	d.End()
+	if d.Reason != "" {
 		return RowBitmap{}
 	}
 	return r

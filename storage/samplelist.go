@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/dsistore/dsistore/internal/suggest"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // A SampleList is a named set of rows of a table: for each segment a set, empty where it has none, as of those ingested since.
@@ -41,15 +42,15 @@ func (l SampleList) Validate() error {
 //
 // and that of its rows of a segment, like deleted rows: since | the set.
 func appendList(dst []byte, l SampleList) []byte {
-	return appendString(binary.AppendUvarint(dst, l.Added), l.Definition)
+	return wire.AppendString(binary.AppendUvarint(dst, l.Added), l.Definition)
 }
 
 func decodeList(name string, b []byte) (SampleList, string) {
-	d := decoder{b: b}
-	l := SampleList{Name: name, Added: d.uvarint(), Definition: d.string()}
-	d.end()
-	if d.reason != "" {
-		return SampleList{}, fmt.Sprintf("sample list %.150q: %s", name, d.reason)
+	d := wire.Decoder{Rest: b}
+	l := SampleList{Name: name, Added: d.Uvarint(), Definition: d.String()}
+	d.End()
+	if d.Reason != "" {
+		return SampleList{}, fmt.Sprintf("sample list %.150q: %s", name, d.Reason)
 	}
 	if err := l.Validate(); err != nil {
 		return SampleList{}, err.Error()
@@ -99,7 +100,7 @@ func (s *Snapshot) findList(ctx context.Context, name string) (*SampleList, erro
 	}
 	l, reason := decodeList(name, values[0])
 	if reason != "" {
-		return nil, corrupt(s.treeName(s.m.listing), reason)
+		return nil, wire.Corrupt(s.treeName(s.m.listing), reason)
 	}
 	return &l, nil
 }

@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/sst"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // The keys of a segment's index.sst:
@@ -27,10 +29,10 @@ const (
 	indexHead = 2 << 10
 )
 
-func (i id) recordKey(kind byte) []byte { return append(i[:len(i):len(i)], kind) }
+func recordKey(i names.ID, kind byte) []byte { return append(i[:len(i):len(i)], kind) }
 
-func (i id) featureKey(f FeatureID) []byte {
-	return binary.BigEndian.AppendUint64(i.recordKey(featureRecord), uint64(f))
+func featureKey(i names.ID, f FeatureID) []byte {
+	return binary.BigEndian.AppendUint64(recordKey(i, featureRecord), uint64(f))
 }
 
 // An ObjectRef names an object of a segment.
@@ -50,7 +52,7 @@ type FeatureEntry struct {
 
 // A location is where a feature file of a segment is.
 type location struct {
-	kind   objectKind
+	kind   names.ObjectKind
 	number uint64
 	size   uint64 // of the object
 	offset uint64
@@ -69,15 +71,15 @@ func appendLocation(dst []byte, l location) []byte {
 }
 
 // decodeLocation takes a location off the front of d.
-func decodeLocation(d *decoder) location {
-	l := location{kind: objectKind(d.byte())}
-	if l.kind != packObject && l.kind != fileObject {
-		d.fail("unknown kind of object")
+func decodeLocation(d *wire.Decoder) location {
+	l := location{kind: names.ObjectKind(d.Byte())}
+	if l.kind != names.PackObject && l.kind != names.FileObject {
+		d.Fail("unknown kind of object")
 	}
-	l.number = d.max(maxObjectNumber, "object number")
-	l.size = d.max(math.MaxInt64, "object size")
-	l.offset = d.max(l.size, "offset")
-	l.length = d.max(l.size-l.offset, "length")
+	l.number = d.Max(names.MaxObjectNumber, "object number")
+	l.size = d.Max(math.MaxInt64, "object size")
+	l.offset = d.Max(l.size, "offset")
+	l.length = d.Max(l.size-l.offset, "length")
 	return l
 }
 
@@ -98,26 +100,26 @@ func appendFacts(dst []byte, stripes []uint32) []byte {
 }
 
 func decodeFacts(b []byte, rows uint64) (stripes []uint32, reason string) {
-	d := decoder{b: b}
+	d := wire.Decoder{Rest: b}
 	stripes = takeFacts(&d, rows)
-	d.end()
-	return stripes, d.reason
+	d.End()
+	return stripes, d.Reason
 }
 
 // takeFacts takes the facts of a segment of so many rows off the front of d.
-func takeFacts(d *decoder, rows uint64) (stripes []uint32) {
-	if got := d.uvarint(); got != rows {
-		d.fail(fmt.Sprintf("%d rows: the listing says %d", got, rows))
+func takeFacts(d *wire.Decoder, rows uint64) (stripes []uint32) {
+	if got := d.Uvarint(); got != rows {
+		d.Fail(fmt.Sprintf("%d rows: the listing says %d", got, rows))
 	}
 	sum := uint64(0)
 	// A stripe takes a byte at least, so the count sizes nothing that the bytes do not.
-	for range d.max(uint64(len(d.b)), "stripes") {
-		n := d.max(math.MaxUint32, "stripe rows")
+	for range d.Max(uint64(len(d.Rest)), "stripes") {
+		n := d.Max(math.MaxUint32, "stripe rows")
 		stripes = append(stripes, uint32(n))
 		sum += n
 	}
 	if sum != rows {
-		d.fail("stripes do not add up to the rows")
+		d.Fail("stripes do not add up to the rows")
 	}
 	return stripes
 }
@@ -134,13 +136,13 @@ func appendObjects(dst []byte, objects []segmentObject) []byte {
 }
 
 type segmentObject struct {
-	kind         objectKind
+	kind         names.ObjectKind
 	number, size uint64
 }
 
 // A Segment is an open segment index. Safe for concurrent use.
 type Segment struct {
-	id      id
+	id      names.ID
 	d       SegmentDescriptor
 	table   *sst.Reader
 	stripes []uint32
@@ -157,7 +159,7 @@ func (s *Store) OpenSegment(ctx context.Context, d SegmentDescriptor) (*Segment,
 	if err := d.Validate(); err != nil {
 		return nil, err
 	}
-	segment, err := parseID(d.ID)
+	segment, err := names.ParseID(d.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +167,7 @@ func (s *Store) OpenSegment(ctx context.Context, d SegmentDescriptor) (*Segment,
 	if g.table, err = s.openTable(ctx, d.Index, d.IndexSize, sst.Fetch{Head: indexHead}); err != nil {
 		return nil, err
 	}
-	v, err := g.table.Get(ctx, segment.recordKey(factsRecord))
+	v, err := g.table.Get(ctx, recordKey(segment, factsRecord))
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +176,7 @@ func (s *Store) OpenSegment(ctx context.Context, d SegmentDescriptor) (*Segment,
 		g.stripes, reason = decodeFacts(v[0], d.Rows)
 	}
 	if reason != "" {
-		return nil, corrupt(d.Index, reason)
+		return nil, wire.Corrupt(d.Index, reason)
 	}
 	return g, nil
 }
@@ -190,7 +192,7 @@ func (g *Segment) StripeRows() []uint32 { return g.stripes }
 func (g *Segment) Lookup(ctx context.Context, ids ...FeatureID) ([]*FeatureEntry, error) {
 	keys := make([][]byte, len(ids))
 	for i, f := range ids {
-		keys[i] = g.id.featureKey(f)
+		keys[i] = featureKey(g.id, f)
 	}
 	values, err := g.table.Get(ctx, keys...)
 	if err != nil {
@@ -224,11 +226,11 @@ func (g *Segment) Entries(ctx context.Context) ([]*FeatureEntry, error) {
 // Each calls visit for every entry, in id order, until visit returns an error, which Each then returns. Entries are the visitor's to
 // keep: what it does not keep takes no memory after the call, however many features the segment has.
 func (g *Segment) Each(ctx context.Context, visit func(*FeatureEntry) error) error {
-	it := g.table.Iter(g.id.recordKey(featureRecord + 1))
-	for ok := it.SeekGE(ctx, g.id.recordKey(featureRecord)); ok; ok = it.Next(ctx) {
+	it := g.table.Iter(recordKey(g.id, featureRecord+1))
+	for ok := it.SeekGE(ctx, recordKey(g.id, featureRecord)); ok; ok = it.Next(ctx) {
 		f, reason := parseFeatureKey(it.Key(), g.id)
 		if reason != "" {
-			return corrupt(g.d.Index, reason)
+			return wire.Corrupt(g.d.Index, reason)
 		}
 		e, err := g.entry(f, it.Value())
 		if err != nil {
@@ -244,8 +246,8 @@ func (g *Segment) Each(ctx context.Context, visit func(*FeatureEntry) error) err
 // GroupName returns the name of a dedup group, which is that of its first feature, from its inverse's directory.
 func GroupName(inverse *format.FileMeta) string { return strings.TrimPrefix(inverse.Name, inverseOf) }
 
-func parseFeatureKey(k []byte, segment id) (FeatureID, string) {
-	if len(k) != 25 || id(k[:16]) != segment || k[16] != featureRecord {
+func parseFeatureKey(k []byte, segment names.ID) (FeatureID, string) {
+	if len(k) != 25 || names.ID(k[:16]) != segment || k[16] != featureRecord {
 		return 0, "index key is malformed"
 	}
 	return FeatureID(binary.BigEndian.Uint64(k[17:])), ""
@@ -266,21 +268,21 @@ func (g *Segment) entry(f FeatureID, v []byte) (*FeatureEntry, error) {
 
 // decodeEntry decodes a feature record and holds it to the feature and the segment's stripes. Errors match
 // format.ErrCorrupt or ErrUnsupported; the caller adds the place.
-func decodeEntry(segment id, f FeatureID, v []byte, stripes []uint32, limits format.Limits) (*FeatureEntry, error) {
-	d := decoder{b: v}
+func decodeEntry(segment names.ID, f FeatureID, v []byte, stripes []uint32, limits format.Limits) (*FeatureEntry, error) {
+	d := wire.Decoder{Rest: v}
 	l := decodeLocation(&d)
-	if d.reason != "" {
-		return nil, corrupt("", d.reason)
+	if d.Reason != "" {
+		return nil, wire.Corrupt("", d.Reason)
 	}
-	meta, err := format.DecodeMeta(d.b, limits)
+	meta, err := format.DecodeMeta(d.Rest, limits)
 	if err != nil {
 		return nil, err
 	}
 	e := &FeatureEntry{
-		Object: segment.objectName(l.kind, l.number), ObjectSize: l.size, Offset: l.offset, Length: l.length, Meta: meta,
+		Object: segment.ObjectName(l.kind, l.number), ObjectSize: l.size, Offset: l.offset, Length: l.length, Meta: meta,
 	}
 	if reason := checkEntry(e, f, stripes); reason != "" {
-		return e, corrupt("", reason)
+		return e, wire.Corrupt("", reason)
 	}
 	return e, nil
 }
@@ -307,29 +309,29 @@ func checkEntry(e *FeatureEntry, f FeatureID, stripes []uint32) string {
 
 // Objects returns the packs and single feature files of the segment.
 func (g *Segment) Objects(ctx context.Context) ([]ObjectRef, error) {
-	v, err := g.table.Get(ctx, g.id.recordKey(objectsRecord))
+	v, err := g.table.Get(ctx, recordKey(g.id, objectsRecord))
 	if err != nil {
 		return nil, err
 	}
 	if v[0] == nil {
-		return nil, corrupt(g.d.Index, "no record of the segment's objects")
+		return nil, wire.Corrupt(g.d.Index, "no record of the segment's objects")
 	}
-	d := decoder{b: v[0]}
+	d := wire.Decoder{Rest: v[0]}
 	var out []ObjectRef
-	for range d.max(uint64(len(d.b)), "objects") {
-		l := location{kind: objectKind(d.byte()), number: d.max(maxObjectNumber, "object number")}
-		if l.kind != packObject && l.kind != fileObject {
-			d.fail("unknown kind of object")
+	for range d.Max(uint64(len(d.Rest)), "objects") {
+		l := location{kind: names.ObjectKind(d.Byte()), number: d.Max(names.MaxObjectNumber, "object number")}
+		if l.kind != names.PackObject && l.kind != names.FileObject {
+			d.Fail("unknown kind of object")
 		}
-		size := d.max(math.MaxInt64, "object size")
-		out = append(out, ObjectRef{Name: g.id.objectName(l.kind, l.number), Size: size})
+		size := d.Max(math.MaxInt64, "object size")
+		out = append(out, ObjectRef{Name: g.id.ObjectName(l.kind, l.number), Size: size})
 	}
-	d.end()
-	if d.reason == "" && uint64(len(out)) != uint64(g.d.Objects) {
-		d.reason = fmt.Sprintf("%d objects: the listing says %d", len(out), g.d.Objects)
+	d.End()
+	if d.Reason == "" && uint64(len(out)) != uint64(g.d.Objects) {
+		d.Reason = fmt.Sprintf("%d objects: the listing says %d", len(out), g.d.Objects)
 	}
-	if d.reason != "" {
-		return nil, corrupt(g.d.Index, d.reason)
+	if d.Reason != "" {
+		return nil, wire.Corrupt(g.d.Index, d.Reason)
 	}
 	return out, nil
 }

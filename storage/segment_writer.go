@@ -12,6 +12,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/sst"
 )
@@ -46,7 +47,7 @@ func (o SegmentOptions) Validate() error {
 type SegmentWriter struct {
 	s       *Store
 	ctx     context.Context // of NewSegment: packs are uploaded under it, by several calls of AddFeature
-	id      id
+	id      names.ID
 	p       Partition
 	rows    uint64
 	stripes []uint32
@@ -109,7 +110,7 @@ func (t *Table) NewSegment(ctx context.Context, p Partition, stripeRows []uint32
 		return nil, err
 	}
 	w := &SegmentWriter{
-		s: t.s, ctx: ctx, id: newID(table), p: slices.Clone(p), stripes: slices.Clone(stripeRows), opts: opts.withDefaults(),
+		s: t.s, ctx: ctx, id: names.NewID(table), p: slices.Clone(p), stripes: slices.Clone(stripeRows), opts: opts.withDefaults(),
 		changed: make(chan struct{}), orders: map[int]bool{}, features: map[FeatureID]string{}, waiting: map[int]finishedFile{},
 	}
 	for i, n := range stripeRows {
@@ -254,8 +255,8 @@ func (w *SegmentWriter) take(order int, f Feature) error {
 	switch {
 	case w.ended:
 		return fmt.Errorf("feature %s: added to a segment that has ended", f.Name)
-	case order < 0 || order > maxObjectNumber:
-		return fmt.Errorf("feature %s: order %d: want 0 to %d", f.Name, order, maxObjectNumber)
+	case order < 0 || order > names.MaxObjectNumber:
+		return fmt.Errorf("feature %s: order %d: want 0 to %d", f.Name, order, names.MaxObjectNumber)
 	case w.orders[order]:
 		return fmt.Errorf("feature %s: order %d is taken", f.Name, order)
 	}
@@ -277,7 +278,7 @@ func (w *SegmentWriter) write(ctx context.Context, first int, group FeatureID, f
 	var keys []*keyHashes
 	writers := make([]*format.Writer, len(files))
 	for i, f := range files {
-		sp := &spool{ctx: ctx, s: w.s, name: w.id.objectName(fileObject, uint64(first+i)), limit: w.opts.StandAloneBytes}
+		sp := &spool{ctx: ctx, s: w.s, name: w.id.ObjectName(names.FileObject, uint64(first+i)), limit: w.opts.StandAloneBytes}
 		defer sp.abort()
 		opts := format.WriterOptions{Feature: uint64(f.ID), Name: f.Name, Profile: w.opts.Profile}
 		if f.ID != group {
@@ -332,7 +333,7 @@ func sameSlots(done []finishedFile, d finishedFile) error {
 func (w *SegmentWriter) deleteObjects(ctx context.Context, first int, done []finishedFile) {
 	for i, d := range done {
 		if d.file == nil {
-			_ = w.s.blobs.Delete(context.WithoutCancel(ctx), w.id.objectName(fileObject, uint64(first+i)))
+			_ = w.s.blobs.Delete(context.WithoutCancel(ctx), w.id.ObjectName(names.FileObject, uint64(first+i)))
 		}
 	}
 }
@@ -368,7 +369,7 @@ func (w *SegmentWriter) finished(ctx context.Context, order int, done finishedFi
 		return err
 	}
 	if done.file == nil {
-		w.objects = append(w.objects, segmentObject{fileObject, uint64(order), uint64(done.length)})
+		w.objects = append(w.objects, segmentObject{names.FileObject, uint64(order), uint64(done.length)})
 	}
 	w.waiting[order] = done
 	w.holding += int64(len(done.file))
@@ -414,7 +415,7 @@ func (w *SegmentWriter) place(ctx context.Context, order int, item finishedFile)
 	if item.skip {
 		return l, nil, nil
 	}
-	l = location{kind: fileObject, number: uint64(order), length: uint64(item.length)}
+	l = location{kind: names.FileObject, number: uint64(order), length: uint64(item.length)}
 	if item.file != nil {
 		if w.pack != nil && w.pack.pack.Size()+int64(len(item.file)) > w.opts.PackBytes {
 			if sealed, err = w.seal(ctx); err != nil {
@@ -426,7 +427,7 @@ func (w *SegmentWriter) place(ctx context.Context, order int, item finishedFile)
 				return l, sealed, err
 			}
 		}
-		l.kind, l.number = packObject, w.pack.number
+		l.kind, l.number = names.PackObject, w.pack.number
 		if l.offset, err = w.pack.pack.Add(uint64(item.feature), item.file); err != nil {
 			return l, sealed, err
 		}
@@ -437,7 +438,7 @@ func (w *SegmentWriter) place(ctx context.Context, order int, item finishedFile)
 func (w *SegmentWriter) newPack() (*packFile, error) {
 	p := &packFile{number: w.packs}
 	var err error
-	if p.w, err = w.s.blobs.Create(w.ctx, w.id.objectName(packObject, p.number)); err != nil {
+	if p.w, err = w.s.blobs.Create(w.ctx, w.id.ObjectName(names.PackObject, p.number)); err != nil {
 		return nil, err
 	}
 	p.buf = bufio.NewWriterSize(p.w, 256<<10)
@@ -464,7 +465,7 @@ func (w *SegmentWriter) seal(ctx context.Context) (*segmentObject, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &segmentObject{packObject, p.number, uint64(size)}, nil
+	return &segmentObject{names.PackObject, p.number, uint64(size)}, nil
 }
 
 // Finish writes the last pack and the index, and returns the segment for a Change; all its objects are durable. It must
@@ -509,7 +510,7 @@ func (w *SegmentWriter) finish(ctx context.Context) (SegmentDescriptor, error) {
 	}
 	d := SegmentDescriptor{
 		ID: w.id.String(), Partition: w.p, Rows: w.rows, Bytes: uint64(size + w.keysSize), Features: uint32(len(w.records)),
-		Objects: uint32(len(w.objects)), Index: w.id.indexName(), IndexSize: uint64(size), KeysSize: uint64(w.keysSize),
+		Objects: uint32(len(w.objects)), Index: w.id.IndexName(), IndexSize: uint64(size), KeysSize: uint64(w.keysSize),
 	}
 	for _, o := range w.objects {
 		d.Bytes += o.size
@@ -520,21 +521,21 @@ func (w *SegmentWriter) finish(ctx context.Context) (SegmentDescriptor, error) {
 
 func (w *SegmentWriter) writeIndex(ctx context.Context) (int64, error) {
 	slices.SortFunc(w.records, func(a, b placed) int { return cmp.Compare(a.feature, b.feature) })
-	sizes := make(map[objectKind]map[uint64]uint64)
+	sizes := make(map[names.ObjectKind]map[uint64]uint64)
 	for _, o := range w.objects {
 		if sizes[o.kind] == nil {
 			sizes[o.kind] = map[uint64]uint64{}
 		}
 		sizes[o.kind][o.number] = o.size
 	}
-	out, err := w.s.blobs.Create(ctx, w.id.indexName())
+	out, err := w.s.blobs.Create(ctx, w.id.IndexName())
 	if err != nil {
 		return 0, err
 	}
 	defer out.Abort()
 	buf := bufio.NewWriterSize(out, 256<<10)
 	table := sst.NewWriter(buf)
-	err = table.Add(w.id.recordKey(factsRecord), appendFacts(nil, w.stripes))
+	err = table.Add(recordKey(w.id, factsRecord), appendFacts(nil, w.stripes))
 	var value []byte
 	for _, r := range w.records {
 		if err != nil {
@@ -542,9 +543,9 @@ func (w *SegmentWriter) writeIndex(ctx context.Context) (int64, error) {
 		}
 		r.at.size = sizes[r.at.kind][r.at.number]
 		value = append(appendLocation(value[:0], r.at), r.meta...)
-		err = table.Add(w.id.featureKey(r.feature), value)
+		err = table.Add(featureKey(w.id, r.feature), value)
 	}
-	err = errors.Join(err, table.Add(w.id.recordKey(objectsRecord), appendObjects(nil, w.objects)))
+	err = errors.Join(err, table.Add(recordKey(w.id, objectsRecord), appendObjects(nil, w.objects)))
 	size, ferr := table.Finish()
 	if err := errors.Join(err, ferr, buf.Flush()); err != nil {
 		return 0, fmt.Errorf("segment index: %w", err)
@@ -566,10 +567,10 @@ func (w *SegmentWriter) Abort() {
 		w.pack = nil
 	}
 	for _, o := range w.objects {
-		_ = w.s.blobs.Delete(context.Background(), w.id.objectName(o.kind, o.number))
+		_ = w.s.blobs.Delete(context.Background(), w.id.ObjectName(o.kind, o.number))
 	}
 	if w.keysSize > 0 {
-		_ = w.s.blobs.Delete(context.Background(), w.id.keysName())
+		_ = w.s.blobs.Delete(context.Background(), w.id.KeysName())
 	}
 	clear(w.waiting)
 }
@@ -622,12 +623,12 @@ func (s *spool) abort() {
 // Discard removes the objects of a segment that was finished and that no change will add. It must not be called for one
 // that was committed, ever.
 func (s *Store) Discard(ctx context.Context, d SegmentDescriptor) error {
-	segment, err := parseID(d.ID)
+	segment, err := names.ParseID(d.ID)
 	if err != nil {
 		return err
 	}
 	var names []string
-	for info, err := range s.blobs.List(ctx, segment.dir(), "") {
+	for info, err := range s.blobs.List(ctx, segment.Dir(), "") {
 		if err != nil {
 			return err
 		}

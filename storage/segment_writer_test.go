@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -28,11 +29,11 @@ func contents(t *testing.T, blobs object.Store, d SegmentDescriptor) map[string]
 			t.Fatal(err)
 		}
 		// The segment's id is in the index's keys and in nothing else.
-		id, err := parseID(d.ID)
+		id, err := names.ParseID(d.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if name := info.Name[strings.LastIndexByte(info.Name, '/')+1:]; name != indexFile {
+		if name := info.Name[strings.LastIndexByte(info.Name, '/')+1:]; name != names.IndexFile {
 			if bytes.Contains(b, id[:]) {
 				t.Fatalf("%s holds the id", name)
 			}
@@ -188,7 +189,7 @@ func TestSegmentWriterErrors(t *testing.T) {
 			w.Abort()
 			w.Abort()
 			for info := range l.List(ctx, "", "") {
-				if info.Name != markerName && info.Name != tableRoot("ads") {
+				if info.Name != markerName && info.Name != names.TableRoot("ads") {
 					t.Errorf("left %s", info.Name)
 				}
 			}
@@ -310,7 +311,7 @@ func TestContextsOfSegment(t *testing.T) {
 			t.Fatalf("%+v: %v", opts, err)
 		}
 		w.Abort()
-		for info := range mem.List(t.Context(), w.id.dir(), "") {
+		for info := range mem.List(t.Context(), w.id.Dir(), "") {
 			t.Fatalf("%+v: left %s", opts, info.Name)
 		}
 	}

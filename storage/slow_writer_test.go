@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -94,12 +95,12 @@ func TestGCLeavesForeignFiles(t *testing.T) {
 	mem := object.NewMemory()
 	tab := populate(t, mem)
 	orphan := segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{}, "a")
-	i, err := parseID(orphan.ID)
+	i, err := names.ParseID(orphan.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"notes.txt", "pack-1", "pack-0000000", "file-+00001", "index.sst.bak"} {
-		if err := mem.PutIfAbsent(ctx, i.dir()+name, []byte("mine")); err != nil {
+		if err := mem.PutIfAbsent(ctx, i.Dir()+name, []byte("mine")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -107,7 +108,7 @@ func TestGCLeavesForeignFiles(t *testing.T) {
 	if err != nil || len(r.Removed) != 2 || r.Unknown != 5 {
 		t.Fatalf("%v %+v", err, r)
 	}
-	if _, err := mem.Stat(ctx, i.dir()+"notes.txt"); err != nil {
+	if _, err := mem.Stat(ctx, i.Dir()+"notes.txt"); err != nil {
 		t.Fatal(err)
 	}
 }

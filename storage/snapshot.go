@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/internal/suggest"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // SnapshotInfo is what `dsi snapshots` prints.
@@ -50,14 +52,14 @@ func (s *Snapshot) Exists(ctx context.Context) (bool, error) {
 	return err == nil && m.commit == s.m.commit, err
 }
 
-func (s *Snapshot) name() string { return snapshotName(s.t.name, s.m.info.Number) }
+func (s *Snapshot) name() string { return names.SnapshotName(s.t.name, s.m.info.Number) }
 
 // treeName is the object to blame for an entry of a tree: the newest part, for want of knowing better.
 func (s *Snapshot) treeName(t lsmTree) string {
 	if len(t.memtable) > 0 || len(t.runs) == 0 {
 		return s.name()
 	}
-	return t.runs[len(t.runs)-1].id.runName(t.kind)
+	return t.kind.objectName(t.runs[len(t.runs)-1].id)
 }
 
 // Lookup returns the named features in the order asked for, reading only what they need; an unknown name gives
@@ -105,7 +107,7 @@ func (s *Snapshot) find(ctx context.Context, names ...string) ([]*Feature, error
 		}
 		f, reason := decodeFeature(names[i], v)
 		if reason != "" {
-			return nil, corrupt(s.treeName(s.m.schema), reason)
+			return nil, wire.Corrupt(s.treeName(s.m.schema), reason)
 		}
 		out[i] = &f
 	}
@@ -142,7 +144,7 @@ func (s *Snapshot) AllFeatures(ctx context.Context) ([]Feature, error) {
 	for ok := it.seek(ctx, lower); ok; ok = it.next(ctx) {
 		f, reason := decodeFeature(string(it.key[1:]), it.value)
 		if reason != "" {
-			return nil, corrupt(s.treeName(s.m.schema), reason)
+			return nil, wire.Corrupt(s.treeName(s.m.schema), reason)
 		}
 		out = append(out, f)
 	}
@@ -167,7 +169,7 @@ func (s *Snapshot) Partition(ctx context.Context, p Partition) ([]SegmentDescrip
 	for ok := it.seek(ctx, partitionPrefix(canonical)); ok; ok = it.next(ctx) {
 		_, d, reason := parseSegment(it.key, it.value)
 		if reason != "" {
-			return nil, corrupt(s.treeName(s.m.listing), reason)
+			return nil, wire.Corrupt(s.treeName(s.m.listing), reason)
 		}
 		out = append(out, d)
 	}
@@ -191,7 +193,7 @@ func (s *Snapshot) PartitionKeys(ctx context.Context) ([]string, error) {
 	if it.seek(ctx, lower) {
 		_, d, reason := parseSegment(it.key, it.value)
 		if reason != "" {
-			return nil, corrupt(s.treeName(s.m.listing), reason)
+			return nil, wire.Corrupt(s.treeName(s.m.listing), reason)
 		}
 		for _, v := range d.Partition {
 			keys = append(keys, v.Key)
@@ -211,7 +213,7 @@ func (s *Snapshot) walk(ctx context.Context, want func(string, Partition) bool, 
 	for ok := it.seek(ctx, lower); ok; {
 		_, d, reason := parseSegment(it.key, it.value)
 		if reason != "" {
-			return corrupt(s.treeName(s.m.listing), reason)
+			return wire.Corrupt(s.treeName(s.m.listing), reason)
 		}
 		if current == nil || !bytes.HasPrefix(it.key, current) {
 			canonical := d.Partition.String()
@@ -252,7 +254,7 @@ func (s *Snapshot) HasSource(ctx context.Context, fingerprint string) (bool, err
 func (s *Snapshot) SegmentsByID(ctx context.Context, ids ...string) ([]*SegmentDescriptor, error) {
 	keys := make([][]byte, len(ids))
 	for i, v := range ids {
-		segment, err := parseID(v)
+		segment, err := names.ParseID(v)
 		if err != nil {
 			return nil, err
 		}
@@ -280,7 +282,7 @@ func (s *Snapshot) SegmentsByID(ctx context.Context, ids ...string) ([]*SegmentD
 			reason = fmt.Sprintf("segment %s is listed by the id %s", d.ID, ids[i])
 		}
 		if reason != "" {
-			return nil, corrupt(s.treeName(s.m.listing), reason)
+			return nil, wire.Corrupt(s.treeName(s.m.listing), reason)
 		}
 		out[i] = &d
 	}
@@ -291,7 +293,7 @@ func (s *Snapshot) SegmentsByID(ctx context.Context, ids ...string) ([]*SegmentD
 func (s *Snapshot) AddedIn(ctx context.Context, segments ...SegmentDescriptor) ([]uint64, error) {
 	keys := make([][]byte, len(segments))
 	for i, d := range segments {
-		segment, err := parseID(d.ID)
+		segment, err := names.ParseID(d.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -308,7 +310,7 @@ func (s *Snapshot) AddedIn(ctx context.Context, segments ...SegmentDescriptor) (
 		}
 		_, p, ok := parseSegmentKey(append([]byte{partitionSpace}, w...))
 		if !ok {
-			return nil, corrupt(s.treeName(s.m.listing), "listing key is malformed")
+			return nil, wire.Corrupt(s.treeName(s.m.listing), "listing key is malformed")
 		}
 		out[i] = p.added
 	}

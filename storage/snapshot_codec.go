@@ -9,6 +9,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/names"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // The bytes of a snapshot object. Numbers of the header are little-endian.
@@ -47,9 +49,9 @@ const (
 // A manifest is the decoded snapshot object.
 type manifest struct {
 	info     SnapshotInfo
-	commit   id
-	parent   id // commit id of the snapshot before; zero: this is the first
-	table    tableID
+	commit   names.ID
+	parent   names.ID // commit id of the snapshot before; zero: this is the first
+	table    names.TableID
 	bodySize uint64
 	bodySum  uint64
 	listing  lsmTree
@@ -128,7 +130,7 @@ func decodeHeader(h []byte, number uint64) (m manifest, reason string) {
 		return m, "operation out of range"
 	}
 	oldest, deleted := le.Uint64(h[160:]), le.Uint64(h[168:])
-	if number > maxSnapshot || oldest > number || deleted > v[2] {
+	if number > names.MaxSnapshot || oldest > number || deleted > v[2] {
 		return m, fmt.Sprintf("oldest snapshot %d, %d of %d rows deleted: out of range", oldest, deleted, v[2])
 	}
 	m.info = SnapshotInfo{
@@ -138,7 +140,7 @@ func decodeHeader(h []byte, number uint64) (m manifest, reason string) {
 	copy(m.commit[:], h[72:88])
 	copy(m.parent[:], h[88:104])
 	copy(m.table[:], h[104:112])
-	if m.table == (tableID{}) || (m.parent == id{}) != (number == 1) {
+	if m.table == (names.TableID{}) || (m.parent == names.ID{}) != (number == 1) {
 		return m, "of no table, or without the snapshot before it"
 	}
 	m.bodySize, m.bodySum = le.Uint64(h[112:]), le.Uint64(h[120:])
@@ -161,11 +163,11 @@ func decodeManifest(b []byte, number uint64) (manifest, string) {
 	if xxhash.Sum64(body) != m.bodySum {
 		return manifest{}, "body checksum mismatch"
 	}
-	d := decoder{b: body}
+	d := wire.Decoder{Rest: body}
 	m.listing = decodeTree(&d, listingTree)
 	m.schema = decodeTree(&d, schemaTree)
-	m.nextOverlay = d.max(1<<32, "overlay number")
-	m.overlays, m.lists, m.branches, m.retired = d.uvarint(), d.uvarint(), d.uvarint(), d.uvarint()
-	d.end()
-	return m, d.reason
+	m.nextOverlay = d.Max(1<<32, "overlay number")
+	m.overlays, m.lists, m.branches, m.retired = d.Uvarint(), d.Uvarint(), d.Uvarint(), d.Uvarint()
+	d.End()
+	return m, d.Reason
 }

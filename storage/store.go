@@ -14,8 +14,10 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/internal/lru"
 	"github.com/dsistore/dsistore/internal/suggest"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/sst"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // Options: the zero value works.
@@ -55,10 +57,10 @@ type Store struct {
 	runCache  struct{ hits, misses atomic.Uint64 }
 
 	mu      sync.Mutex
-	runs    map[id]*sst.Reader        // open runs; guarded by mu
-	keys    *lru.Cache[id, *keyTable] // open tables of keys; guarded by mu
-	closing map[uint64]func()         // what Close calls, by when it was asked to; guarded by mu
-	asked   uint64                    // the last key of closing; guarded by mu
+	runs    map[names.ID]*sst.Reader        // open runs; guarded by mu
+	keys    *lru.Cache[names.ID, *keyTable] // open tables of keys; guarded by mu
+	closing map[uint64]func()               // what Close calls, by when it was asked to; guarded by mu
+	asked   uint64                          // the last key of closing; guarded by mu
 }
 
 // Conflicts are commits through a Store that met others.
@@ -86,8 +88,8 @@ func Open(ctx context.Context, blobs object.Store, opts Options) (*Store, error)
 		return nil, fmt.Errorf("store: a tail of %d bytes, sets of rows of %d within an entry: want none negative, and sets of at most %d",
 			opts.MemtableBytes, opts.InlineBitmapBytes, maxInlineBitmap)
 	}
-	s := &Store{blobs: blobs, opts: opts, memtableBytes: defaultMemtableBytes, inlineBitmapBytes: maxInlineBitmap, minKeyTableRows: defaultKeyRows, runs: map[id]*sst.Reader{},
-		keys: lru.New[id, *keyTable](keptKeyBytes, nil)}
+	s := &Store{blobs: blobs, opts: opts, memtableBytes: defaultMemtableBytes, inlineBitmapBytes: maxInlineBitmap, minKeyTableRows: defaultKeyRows, runs: map[names.ID]*sst.Reader{},
+		keys: lru.New[names.ID, *keyTable](keptKeyBytes, nil)}
 	if opts.MemtableBytes > 0 {
 		s.memtableBytes = uint64(opts.MemtableBytes)
 	}
@@ -164,7 +166,7 @@ func (s *Store) tableNames(ctx context.Context, roots bool) ([]string, error) {
 	after, leased := "", ""
 	for {
 		found := ""
-		for info, err := range s.blobs.List(ctx, tablesPrefix, after) {
+		for info, err := range s.blobs.List(ctx, names.TablesPrefix, after) {
 			if err != nil {
 				return nil, err
 			}
@@ -174,27 +176,27 @@ func (s *Store) tableNames(ctx context.Context, roots bool) ([]string, error) {
 		if found == "" {
 			return out, nil
 		}
-		table, next, ok := parseTable(found)
+		table, next, ok := names.ParseTable(found)
 		if !ok {
 			// Not ours: pass over it and whatever is under the same name.
 			after = found
-			if part, _, under := strings.Cut(found[len(tablesPrefix):], "/"); under {
-				after = tablesPrefix + part + "0" // the byte after "/"
+			if part, _, under := strings.Cut(found[len(names.TablesPrefix):], "/"); under {
+				after = names.TablesPrefix + part + "0" // the byte after "/"
 			}
 			continue
 		}
 		// These make no table by themselves: a process that reads on writes them when the table was removed, too.
-		if records := tableDir(table) + accessDir; strings.HasPrefix(found, records) {
+		if records := names.TableDir(table) + names.AccessDir; strings.HasPrefix(found, records) {
 			after = pastDir(records)
 			continue
 		}
-		if leases := tableDir(table) + leasesDir; strings.HasPrefix(found, leases) {
+		if leases := names.TableDir(table) + names.LeasesDir; strings.HasPrefix(found, leases) {
 			after, leased = pastDir(leases), table
 			continue
 		}
-		named := found == tableBegun(table) || found == tableRoot(table) && (roots || leased == table)
-		for _, dir := range [...]string{pinnedDir, snapshotsDir} {
-			named = named || strings.HasPrefix(found, tableDir(table)+dir)
+		named := found == names.TableBegun(table) || found == names.TableRoot(table) && (roots || leased == table)
+		for _, dir := range [...]string{names.PinnedDir, names.SnapshotsDir} {
+			named = named || strings.HasPrefix(found, names.TableDir(table)+dir)
 		}
 		if named {
 			out = append(out, table)
@@ -214,7 +216,7 @@ func (s *Store) Table(ctx context.Context, name string) (*Table, error) {
 
 // table is Table with the newest snapshot's object. It is one round trip.
 func (s *Store) table(ctx context.Context, name string) (*Table, snapshotObject, error) {
-	if err := ValidateTable(name); err != nil {
+	if err := names.ValidateTable(name); err != nil {
 		return nil, snapshotObject{}, err
 	}
 	t := &Table{s: s, name: name}
@@ -239,7 +241,7 @@ func (s *Store) whenReady(ctx context.Context, f func() error) error {
 
 // At returns a snapshot of a table by its number, in two round trips; errors as Table's and Table.At's.
 func (s *Store) At(ctx context.Context, name string, number uint64) (*Snapshot, error) {
-	if err := ValidateTable(name); err != nil {
+	if err := names.ValidateTable(name); err != nil {
 		return nil, err
 	}
 	var snap *Snapshot
@@ -270,7 +272,7 @@ func (s *Store) noTable(ctx context.Context, name string) error {
 		if n, err := (&Table{s: s, name: name}).newest(ctx); err != nil {
 			return err
 		} else if n.number == 0 {
-			return corrupt(tableDir(name)+snapshotsDir, "the table has no snapshot")
+			return wire.Corrupt(names.TableDir(name)+names.SnapshotsDir, "the table has no snapshot")
 		}
 		return fmt.Errorf("table %q: %w: it was just made", name, ErrNotFound)
 	}
@@ -282,7 +284,7 @@ func (s *Store) noTable(ctx context.Context, name string) error {
 
 // NewTable returns a table that its first Commit creates, or the one that exists.
 func (s *Store) NewTable(ctx context.Context, name string) (*Table, error) {
-	if err := ValidateTable(name); err != nil {
+	if err := names.ValidateTable(name); err != nil {
 		return nil, err
 	}
 	if err := s.ready(ctx); err != nil {

@@ -8,7 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // A Table is a named set of rows with features. Safe for concurrent use.
@@ -19,7 +21,7 @@ type Table struct {
 	mu sync.Mutex
 	// id is the table's, zero until it is known, and never another one: what the handle is asked for when somebody has removed the
 	// table and made another of its name is an error. last is the newest snapshot that was read, or nil, and at its object. Guarded by mu.
-	id   tableID
+	id   names.TableID
 	last *Snapshot
 	at   object.Info
 }
@@ -36,17 +38,17 @@ func (t *Table) gap(first, next uint64) error {
 	if n := next - first; n > 1 {
 		reason = fmt.Sprintf("object is missing, as are the %d after it, and later snapshots are there", n-1)
 	}
-	return corrupt(snapshotName(t.name, first), reason)
+	return wire.Corrupt(names.SnapshotName(t.name, first), reason)
 }
 
 // errReplaced is matched when the table that a handle was opened for is gone, and another has its name.
 var errReplaced = errors.New("the table was removed, and another made of its name")
 
 // bind makes the handle one of the table with the id, if it is none yet, and returns an error if it is one of another.
-func (t *Table) bind(of tableID) error {
+func (t *Table) bind(of names.TableID) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.id == (tableID{}) {
+	if t.id == (names.TableID{}) {
 		t.id = of
 	}
 	if t.id == of {
@@ -56,7 +58,7 @@ func (t *Table) bind(of tableID) error {
 }
 
 // bound returns the id of the table that the handle is of, zero when it is not known.
-func (t *Table) bound() tableID {
+func (t *Table) bound() names.TableID {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.id
@@ -99,7 +101,7 @@ func (t *Table) readNewest(ctx context.Context, n snapshotObject) (*Snapshot, er
 	last, at := t.last, t.at
 	t.mu.Unlock()
 	if n.Size == 0 {
-		return nil, corrupt(n.Name, "object is empty, and the newest snapshot")
+		return nil, wire.Corrupt(n.Name, "object is empty, and the newest snapshot")
 	}
 	var s *Snapshot
 	var err error
@@ -238,7 +240,7 @@ func (t *Table) infos(ctx context.Context, first, last uint64) ([]SnapshotInfo, 
 		err := object.Parallel(ctx, object.RequestsAtOnce, len(some), func(ctx context.Context, i int) error {
 			m, err := t.header(ctx, first+uint64(i))
 			some[i] = m.info
-			return missing(snapshotName(t.name, first+uint64(i)), err)
+			return wire.Missing(names.SnapshotName(t.name, first+uint64(i)), err)
 		})
 		if err != nil {
 			return nil, err
@@ -261,7 +263,7 @@ func (t *Table) header(ctx context.Context, number uint64) (manifest, error) {
 		}
 		var reason string
 		if m, reason = decodeHeader(h[:], number); reason != "" {
-			return corrupt(name, reason)
+			return wire.Corrupt(name, reason)
 		}
 		return t.bind(m.table)
 	})
@@ -289,7 +291,7 @@ func (t *Table) read(ctx context.Context, number uint64) (*Snapshot, error) {
 
 // either calls f for the object of a snapshot, and for the copy of it where it has expired: a branch or a lease may keep that.
 func (t *Table) either(ctx context.Context, number uint64, f func(name string) error) error {
-	name := snapshotName(t.name, number)
+	name := names.SnapshotName(t.name, number)
 	err := f(name)
 	gone := errors.Is(err, object.ErrNotFound)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
@@ -303,11 +305,11 @@ func (t *Table) either(ctx context.Context, number uint64, f func(name string) e
 	}
 	if gone {
 		// Where there is no copy either, the error is the first.
-		if perr := f(pinnedName(t.name, number)); !errors.Is(perr, object.ErrNotFound) {
-			name, err = pinnedName(t.name, number), perr
+		if perr := f(names.PinnedName(t.name, number)); !errors.Is(perr, object.ErrNotFound) {
+			name, err = names.PinnedName(t.name, number), perr
 		}
 	}
-	return damaged(name, err)
+	return wire.Damaged(name, err)
 }
 
 // readObject reads the whole of a snapshot's object; io.ErrUnexpectedEOF where it ends before size.
@@ -316,7 +318,7 @@ func (t *Table) readObject(ctx context.Context, name string, number uint64, size
 		return nil, fmt.Errorf("%s: %w", name, io.ErrUnexpectedEOF)
 	}
 	if size < headerBytes || size > headerBytes+maxSnapshotBody {
-		return nil, corrupt(name, fmt.Sprintf("%d bytes are no snapshot", size))
+		return nil, wire.Corrupt(name, fmt.Sprintf("%d bytes are no snapshot", size))
 	}
 	b := make([]byte, size)
 	if err := t.s.blobs.ReadAt(ctx, name, b, 0); err != nil {
@@ -327,7 +329,10 @@ func (t *Table) readObject(ctx context.Context, name string, number uint64, size
 	}
 	m, reason := decodeManifest(b, number)
 	if reason != "" {
-		return nil, corrupt(name, reason)
+		return nil, wire.Corrupt(name, reason)
 	}
 	return &Snapshot{t: t, m: m}, t.bind(m.table)
 }
+
+// UsagePrefix is what the names of the table's usage records begin with. Package usage makes the rest.
+func (t *Table) UsagePrefix() string { return names.TableDir(t.name) + names.AccessDir }

@@ -13,7 +13,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // maxDamage bounds the errors that a report keeps.
@@ -77,7 +79,7 @@ type verifier struct {
 	progress func(done, total uint64)
 
 	todo   []SegmentDescriptor // every segment of any snapshot, once, those of layers too
-	seen   map[id]bool
+	seen   map[names.ID]bool
 	total  uint64 // bytes of todo
 	layers []notedOverlaySegment
 	sets   []notedBitmap
@@ -102,7 +104,7 @@ func (v *verifier) damage(err error) {
 // table checks a table's snapshots and trees and notes its segments.
 func (v *verifier) table(ctx context.Context, t *Table) error {
 	if v.seen == nil {
-		v.seen = map[id]bool{}
+		v.seen = map[names.ID]bool{}
 	}
 	there, err := t.snapshots(ctx)
 	if err != nil {
@@ -110,11 +112,11 @@ func (v *verifier) table(ctx context.Context, t *Table) error {
 	}
 	v.report.Tables++
 	if len(there) == 0 {
-		v.damage(corrupt(tableDir(t.name)+snapshotsDir, "the table has no snapshot"))
+		v.damage(wire.Corrupt(names.TableDir(t.name)+names.SnapshotsDir, "the table has no snapshot"))
 		return nil
 	}
 	if _, err := t.readRoot(ctx); err != nil && ctx.Err() == nil {
-		v.damage(missing(tableRoot(t.name), err))
+		v.damage(wire.Missing(names.TableRoot(t.name), err))
 	}
 	var before *manifest
 	h := history{t: t, damaged: v.damage, entry: v.entry, there: there}
@@ -123,16 +125,16 @@ func (v *verifier) table(ctx context.Context, t *Table) error {
 	}
 	h.snapshot = func(m manifest) error {
 		v.report.Snapshots++
-		name := snapshotName(t.name, m.info.Number)
+		name := names.SnapshotName(t.name, m.info.Number)
 		if before != nil && before.info.Number+1 == m.info.Number {
 			if m.info.Time.Before(before.info.Time) {
-				v.damage(corrupt(name, "is older than the snapshot before"))
+				v.damage(wire.Corrupt(name, "is older than the snapshot before"))
 			}
 			if m.parent != before.commit {
-				v.damage(corrupt(name, "was made after another snapshot than the one before it"))
+				v.damage(wire.Corrupt(name, "was made after another snapshot than the one before it"))
 			}
 			if before.info.Rows+m.info.AddedRows-m.info.RemovedRows != m.info.Rows {
-				v.damage(corrupt(name, fmt.Sprintf("%d rows: %d before, %d added, %d removed",
+				v.damage(wire.Corrupt(name, fmt.Sprintf("%d rows: %d before, %d added, %d removed",
 					m.info.Rows, before.info.Rows, m.info.AddedRows, m.info.RemovedRows)))
 			}
 		}
@@ -175,7 +177,7 @@ func (v *verifier) table(ctx context.Context, t *Table) error {
 // entry checks one entry of a tree.
 func (v *verifier) entry(object string, kind treeKind, key, value []byte) error {
 	if len(key) == 0 {
-		return corrupt(object, "empty key")
+		return wire.Corrupt(object, "empty key")
 	}
 	ok := true
 	switch space := key[0]; {
@@ -185,7 +187,7 @@ func (v *verifier) entry(object string, kind treeKind, key, value []byte) error 
 			break
 		}
 		if _, _, reason := parseSegment(key, value); reason != "" {
-			return corrupt(object, reason)
+			return wire.Corrupt(object, reason)
 		}
 	case kind == listingTree && space == segmentSpace:
 		ok = len(key) == 17
@@ -199,12 +201,12 @@ func (v *verifier) entry(object string, kind treeKind, key, value []byte) error 
 	case kind == listingTree && isRowSpace(space):
 		reason := checkRowEntry(object, key, value)
 		if reason != "" {
-			return corrupt(object, fmt.Sprintf("entry %.40q: %s", key, reason))
+			return wire.Corrupt(object, fmt.Sprintf("entry %.40q: %s", key, reason))
 		}
 	case kind == schemaTree && space == nameSpace:
 		if value != nil {
 			if _, reason := decodeFeature(string(key[1:]), value); reason != "" {
-				return corrupt(object, reason)
+				return wire.Corrupt(object, reason)
 			}
 		}
 	case kind == schemaTree && space == idSpace:
@@ -213,7 +215,7 @@ func (v *verifier) entry(object string, kind treeKind, key, value []byte) error 
 		ok = len(key) == 1
 		if ok && value != nil {
 			if _, reason := decodeKeyFeatures(value); reason != "" {
-				return corrupt(object, reason)
+				return wire.Corrupt(object, reason)
 			}
 		}
 	case kind == schemaTree && space == propertySpace:
@@ -224,13 +226,13 @@ func (v *verifier) entry(object string, kind treeKind, key, value []byte) error 
 		ok = false
 	}
 	if !ok {
-		return corrupt(object, fmt.Sprintf("entry %.40q is malformed", key))
+		return wire.Corrupt(object, fmt.Sprintf("entry %.40q is malformed", key))
 	}
 	return nil
 }
 
 func (v *verifier) note(d SegmentDescriptor) {
-	i, err := parseID(d.ID)
+	i, err := names.ParseID(d.ID)
 	if err != nil || v.seen[i] {
 		return
 	}
@@ -251,7 +253,7 @@ func (v *verifier) totals(ctx context.Context, t *Table, n uint64) error {
 		got.Rows += d.Rows
 		got.Bytes += d.Bytes
 		got.Segments++
-		if segment, err := parseID(d.ID); err == nil { // it is: d was decoded
+		if segment, err := names.ParseID(d.ID); err == nil { // it is: d was decoded
 			keys = append(keys, idKey(segment))
 		}
 	})
@@ -284,7 +286,7 @@ func (v *verifier) totals(ctx context.Context, t *Table, n uint64) error {
 		v.damage(err)
 	}
 	if i := s.m.info; i.Rows != got.Rows || i.Bytes != got.Bytes || i.Segments != got.Segments || i.Features != got.Features {
-		v.damage(corrupt(s.name(), fmt.Sprintf("says %d rows, %d bytes, %d segments, %d features: its parts have %d, %d, %d, %d",
+		v.damage(wire.Corrupt(s.name(), fmt.Sprintf("says %d rows, %d bytes, %d segments, %d features: its parts have %d, %d, %d, %d",
 			i.Rows, i.Bytes, i.Segments, i.Features, got.Rows, got.Bytes, got.Segments, got.Features)))
 	}
 	return nil
@@ -298,7 +300,7 @@ func (v *verifier) keyFeatures(ctx context.Context, s *Snapshot, features []Feat
 	}
 	want := slices.DeleteFunc(slices.Clone(features), func(f Feature) bool { return !f.Role.IsKey() })
 	if !slices.Equal(got, want) {
-		return corrupt(s.treeName(s.m.schema), fmt.Sprintf("key features: %d are noted, the schema has %d", len(got), len(want)))
+		return wire.Corrupt(s.treeName(s.m.schema), fmt.Sprintf("key features: %d are noted, the schema has %d", len(got), len(want)))
 	}
 	return nil
 }
@@ -312,7 +314,7 @@ func (v *verifier) listedByID(ctx context.Context, s *Snapshot, keys [][]byte) e
 		}
 		for i, w := range where {
 			if w == nil {
-				return corrupt(s.treeName(s.m.listing), fmt.Sprintf("segment %x is not listed by its id", some[i][1:]))
+				return wire.Corrupt(s.treeName(s.m.listing), fmt.Sprintf("segment %x is not listed by its id", some[i][1:]))
 			}
 		}
 	}
@@ -379,7 +381,7 @@ func (v *verifier) segment(ctx context.Context, d SegmentDescriptor) error {
 		there[o.Name] = o.Size
 	}
 	if sum != d.Bytes {
-		v.damage(corrupt(d.Index, fmt.Sprintf("objects of %d bytes in all: the listing says %d", sum, d.Bytes)))
+		v.damage(wire.Corrupt(d.Index, fmt.Sprintf("objects of %d bytes in all: the listing says %d", sum, d.Bytes)))
 	}
 	if !v.report.Deep {
 		return nil
@@ -389,7 +391,7 @@ func (v *verifier) segment(ctx context.Context, d SegmentDescriptor) error {
 		return err
 	}
 	if uint64(len(entries)) != uint64(d.Features) {
-		v.damage(corrupt(d.Index, fmt.Sprintf("%d features: the listing says %d", len(entries), d.Features)))
+		v.damage(wire.Corrupt(d.Index, fmt.Sprintf("%d features: the listing says %d", len(entries), d.Features)))
 	}
 	packed := map[string]map[uint64]*FeatureEntry{} // by pack and feature
 	for _, e := range entries {
@@ -398,7 +400,7 @@ func (v *verifier) segment(ctx context.Context, d SegmentDescriptor) error {
 			continue // missing, and reported; or not of the segment, which the next check would say
 		}
 		if size != e.ObjectSize {
-			v.damage(format.Locate(corrupt(d.Index, fmt.Sprintf("%s of %d bytes: its record says %d", e.Object, size, e.ObjectSize)), d.Index, e.Meta.Name, 0))
+			v.damage(format.Locate(wire.Corrupt(d.Index, fmt.Sprintf("%s of %d bytes: its record says %d", e.Object, size, e.ObjectSize)), d.Index, e.Meta.Name, 0))
 			continue
 		}
 		if err := v.feature(ctx, e); err != nil {
@@ -431,7 +433,7 @@ func (v *verifier) keyTable(ctx context.Context, g *Segment) error {
 	if g.d.KeysSize == 0 {
 		return nil
 	}
-	err := v.object(ctx, ObjectRef{g.id.keysName(), g.d.KeysSize})
+	err := v.object(ctx, ObjectRef{g.id.KeysName(), g.d.KeysSize})
 	if err == nil && v.report.Deep {
 		err = v.s.checkKeys(ctx, g.d)
 	}
@@ -442,14 +444,14 @@ func (v *verifier) keyTable(ctx context.Context, g *Segment) error {
 func (v *verifier) object(ctx context.Context, o ObjectRef) error {
 	info, err := v.s.blobs.Stat(ctx, o.Name)
 	if err != nil {
-		return missing(o.Name, err)
+		return wire.Missing(o.Name, err)
 	}
 	v.mu.Lock()
 	v.report.Objects++
 	v.report.Bytes += uint64(info.Size)
 	v.mu.Unlock()
 	if uint64(info.Size) != o.Size {
-		return corrupt(o.Name, fmt.Sprintf("%d bytes: want %d", info.Size, o.Size))
+		return wire.Corrupt(o.Name, fmt.Sprintf("%d bytes: want %d", info.Size, o.Size))
 	}
 	return nil
 }
@@ -464,7 +466,7 @@ func (v *verifier) feature(ctx context.Context, e *FeatureEntry) error {
 	if e.Length <= wholeFile {
 		b := make([]byte, e.Length)
 		if _, err := r.ReadAt(b, base); err != nil {
-			return missing(e.Object, err)
+			return wire.Missing(e.Object, err)
 		}
 		r, base = bytes.NewReader(b), 0
 	}
@@ -481,7 +483,7 @@ func (v *verifier) feature(ctx context.Context, e *FeatureEntry) error {
 	if at, length := e.Meta.Dictionary.Range(); length > 0 {
 		buf = make([]byte, length)
 		if _, err := r.ReadAt(buf, base+int64(at)); err != nil {
-			return missing(e.Object, err)
+			return wire.Missing(e.Object, err)
 		}
 		if err := format.VerifyDictionary(e.Meta, buf); err != nil {
 			return format.Locate(err, e.Object, e.Meta.Name, int64(e.Offset))
@@ -493,7 +495,7 @@ func (v *verifier) feature(ctx context.Context, e *FeatureEntry) error {
 		}
 		buf = buf[:s.Length]
 		if _, err := r.ReadAt(buf, base+int64(s.Offset)); err != nil {
-			return missing(e.Object, err)
+			return wire.Missing(e.Object, err)
 		}
 		if err := format.VerifyStripe(e.Meta, i, buf); err != nil {
 			return format.Locate(err, e.Object, e.Meta.Name, int64(e.Offset))
@@ -508,24 +510,24 @@ func (v *verifier) feature(ctx context.Context, e *FeatureEntry) error {
 
 // pack checks a pack's directory against the index: the same files in the same places.
 func (v *verifier) pack(ctx context.Context, g *Segment, o ObjectRef, entries map[uint64]*FeatureEntry) error {
-	if !g.id.isPack(o.Name) {
+	if !g.id.IsPack(o.Name) {
 		if len(entries) != 1 {
-			return corrupt(o.Name, fmt.Sprintf("holds %d feature files: want one", len(entries)))
+			return wire.Corrupt(o.Name, fmt.Sprintf("holds %d feature files: want one", len(entries)))
 		}
 		return nil
 	}
 	files, err := format.OpenPack(blobReader{ctx, v.s.blobs, o.Name}, int64(o.Size), v.s.opts.Limits)
 	if err != nil {
-		return missing(o.Name, err)
+		return wire.Missing(o.Name, err)
 	}
 	for _, f := range files {
 		e := entries[f.Feature]
 		if e == nil || e.Offset != f.Offset || e.Length != f.Length {
-			return corrupt(o.Name, fmt.Sprintf("feature %016x of the pack's directory is not where the index says", f.Feature))
+			return wire.Corrupt(o.Name, fmt.Sprintf("feature %016x of the pack's directory is not where the index says", f.Feature))
 		}
 	}
 	if len(files) != len(entries) {
-		return corrupt(o.Name, fmt.Sprintf("%d feature files: the index has %d", len(files), len(entries)))
+		return wire.Corrupt(o.Name, fmt.Sprintf("%d feature files: the index has %d", len(files), len(entries)))
 	}
 	return nil
 }

@@ -9,7 +9,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // This file checks what lies over segments: deletes, layers, sample lists, branches, leases.
@@ -18,7 +21,7 @@ import (
 type notedOverlaySegment struct {
 	OverlaySegment
 	over  notedOverlay
-	base  id
+	base  names.ID
 	place string
 }
 
@@ -31,7 +34,7 @@ type notedOverlay struct {
 // A notedSet is a set of rows that some snapshot shows, of a segment or, covered ones, of a layer's.
 type notedBitmap struct {
 	RowBitmap
-	segment id
+	segment names.ID
 	place   string
 	rows    uint64 // of the segment; 0: those of the descriptor noted
 }
@@ -52,7 +55,7 @@ func checkRowEntry(place string, key, value []byte) (reason string) {
 	}
 	switch key[0] {
 	case deletesSpace, listRowsSpace:
-		_, reason = decodeSet(value, maxBitmapRows, place)
+		_, reason = decodeSet(value, bitmap.MaxRows, place)
 	case overlaySpace:
 		_, reason = decodeOverlay(name, value)
 	case overlaySegmentSpace:
@@ -88,10 +91,10 @@ func checkRowKey(key []byte) string {
 }
 
 // parseListRowsKey takes an 'L' key apart.
-func parseListRowsKey(key []byte) (list string, segment id, ok bool) {
+func parseListRowsKey(key []byte) (list string, segment names.ID, ok bool) {
 	at := len(key) - 17 // the NUL
 	if at < 1 || key[0] != listRowsSpace || key[at] != 0 || checkName("sample list", string(key[1:at])) != nil {
-		return "", id{}, false
+		return "", names.ID{}, false
 	}
 	segment, ok = segmentOf(key, key[:at+1])
 	return string(key[1:at]), segment, ok
@@ -131,10 +134,10 @@ func (v *verifier) shown(table, place string, kind treeKind, key, value []byte) 
 		return nil
 	}
 	v.noted[once] = true
-	segment := id(key[len(key)-16:])
+	segment := names.ID(key[len(key)-16:])
 	value = slices.Clone(value)
 	if key[0] != overlaySegmentSpace {
-		set, _ := decodeSet(value, maxBitmapRows, place)
+		set, _ := decodeSet(value, bitmap.MaxRows, place)
 		v.sets = append(v.sets, notedBitmap{RowBitmap: set, segment: segment, place: place})
 		return nil
 	}
@@ -187,9 +190,9 @@ func (v *verifier) span(ctx context.Context, t *Table, newest uint64) (first uin
 // overTable holds what lies over the segments of a snapshot to them, and to the snapshot's totals.
 func (v *verifier) overTable(ctx context.Context, s *Snapshot) error {
 	place := s.treeName(s.m.listing)
-	listed := map[id]uint64{} // rows
+	listed := map[names.ID]uint64{} // rows
 	if err := s.walk(ctx, func(string, Partition) bool { return true }, func(d SegmentDescriptor) {
-		if segment, err := parseID(d.ID); err == nil {
+		if segment, err := names.ParseID(d.ID); err == nil {
 			listed[segment] = d.Rows
 		}
 	}); err != nil {
@@ -210,13 +213,13 @@ func (v *verifier) overTable(ctx context.Context, s *Snapshot) error {
 	byNumber := map[uint32]Overlay{}
 	for _, o := range overlays {
 		if other, ok := byNumber[o.Number]; ok || uint64(o.Number) >= s.m.nextOverlay {
-			v.damage(corrupt(place, fmt.Sprintf("overlay %s has number %d, as has %q; the next is %d", o.Name, o.Number, other.Name, s.m.nextOverlay)))
+			v.damage(wire.Corrupt(place, fmt.Sprintf("overlay %s has number %d, as has %q; the next is %d", o.Name, o.Number, other.Name, s.m.nextOverlay)))
 		}
 		byNumber[o.Number] = o
 	}
-	names := map[string]bool{}
+	known := map[string]bool{}
 	for _, l := range lists {
-		names[l.Name] = true
+		known[l.Name] = true
 	}
 	deleted := uint64(0)
 	for _, space := range [...]byte{deletesSpace, overlaySegmentSpace, listRowsSpace} {
@@ -224,11 +227,11 @@ func (v *verifier) overTable(ctx context.Context, s *Snapshot) error {
 			if checkRowEntry(place, key, value) != "" {
 				return "" // reported by the walk
 			}
-			segment := id(key[len(key)-16:])
+			segment := names.ID(key[len(key)-16:])
 			_, ok := listed[segment]
 			switch space {
 			case deletesSpace:
-				r, _ := decodeSet(value, maxBitmapRows, place)
+				r, _ := decodeSet(value, bitmap.MaxRows, place)
 				deleted += r.Count
 			case overlaySegmentSpace:
 				l, _ := parseOverlaySegment(key, value, place)
@@ -239,7 +242,7 @@ func (v *verifier) overTable(ctx context.Context, s *Snapshot) error {
 				ok = ok || o.Branch != ""
 			case listRowsSpace:
 				name, _, _ := parseListRowsKey(key)
-				if !names[name] {
+				if !known[name] {
 					return fmt.Sprintf("rows of sample list %q, which there is not", name)
 				}
 			}
@@ -253,7 +256,7 @@ func (v *verifier) overTable(ctx context.Context, s *Snapshot) error {
 		}
 	}
 	if m := s.m; m.info.DeletedRows != deleted || m.overlays != uint64(len(overlays)) || m.lists != uint64(len(lists)) || m.branches != uint64(len(branches)) {
-		v.damage(corrupt(s.name(), fmt.Sprintf("says %d deleted rows, %d overlays, %d sample lists, %d branches: its parts have %d, %d, %d, %d",
+		v.damage(wire.Corrupt(s.name(), fmt.Sprintf("says %d deleted rows, %d overlays, %d sample lists, %d branches: its parts have %d, %d, %d, %d",
 			m.info.DeletedRows, m.overlays, m.lists, m.branches, deleted, len(overlays), len(lists), len(branches))))
 	}
 	// What a branch pins must have what it names.
@@ -262,7 +265,7 @@ func (v *verifier) overTable(ctx context.Context, s *Snapshot) error {
 			if ctx.Err() != nil {
 				return err
 			}
-			v.damage(missing(s.name(), fmt.Errorf("branch %s: %w", b.Name, err)))
+			v.damage(wire.Missing(s.name(), fmt.Errorf("branch %s: %w", b.Name, err)))
 		}
 	}
 	return nil
@@ -281,9 +284,9 @@ func (v *verifier) all(ctx context.Context, s *Snapshot) ([]Overlay, error) {
 
 // overSegments checks the layers and sets that were noted.
 func (v *verifier) overSegments(ctx context.Context, g *errgroup.Group) {
-	byID := make(map[id]SegmentDescriptor, len(v.todo))
+	byID := make(map[names.ID]SegmentDescriptor, len(v.todo))
 	for _, d := range v.todo {
-		if segment, err := parseID(d.ID); err == nil {
+		if segment, err := names.ParseID(d.ID); err == nil {
 			byID[segment] = d
 		}
 	}
@@ -294,7 +297,7 @@ func (v *verifier) overSegments(ctx context.Context, g *errgroup.Group) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		v.damage(missing(place, err))
+		v.damage(wire.Missing(place, err))
 		return nil
 	}
 	for _, l := range v.layers {
@@ -306,16 +309,16 @@ func (v *verifier) overSegments(ctx context.Context, g *errgroup.Group) {
 }
 
 // layer holds a layer to the segment under it.
-func (v *verifier) layer(ctx context.Context, l notedOverlaySegment, byID map[id]SegmentDescriptor) error {
+func (v *verifier) layer(ctx context.Context, l notedOverlaySegment, byID map[names.ID]SegmentDescriptor) error {
 	base, ok := byID[l.base]
 	if !ok {
 		if v.onBranch[l.over] {
 			return nil // of a branch that is gone, with the snapshot that had the segment; the overlay's own go after
 		}
-		return corrupt(l.place, fmt.Sprintf("layer %s lies over segment %s, which no snapshot lists", l.Data.ID, l.base))
+		return wire.Corrupt(l.place, fmt.Sprintf("layer %s lies over segment %s, which no snapshot lists", l.Data.ID, l.base))
 	}
 	if reason := l.mismatch(base); reason != "" {
-		return corrupt(l.place, reason)
+		return wire.Corrupt(l.place, reason)
 	}
 	if !v.report.Deep {
 		return nil
@@ -332,13 +335,13 @@ func (v *verifier) layer(ctx context.Context, l notedOverlaySegment, byID map[id
 		}
 	}
 	if !slices.Equal(stripes[0], stripes[1]) {
-		return corrupt(l.Data.Index, fmt.Sprintf("its stripes are not those of segment %s, which it lies over", base.ID))
+		return wire.Corrupt(l.Data.Index, fmt.Sprintf("its stripes are not those of segment %s, which it lies over", base.ID))
 	}
 	return nil
 }
 
 // set checks a set of rows: that its object is there, that it decodes.
-func (v *verifier) set(ctx context.Context, set notedBitmap, byID map[id]SegmentDescriptor) error {
+func (v *verifier) set(ctx context.Context, set notedBitmap, byID map[names.ID]SegmentDescriptor) error {
 	v.mu.Lock()
 	v.report.RowBitmaps++
 	v.mu.Unlock()
@@ -347,15 +350,15 @@ func (v *verifier) set(ctx context.Context, set notedBitmap, byID map[id]Segment
 	if r.rows == 0 {
 		d, ok := byID[set.segment]
 		if !ok {
-			return corrupt(set.place, fmt.Sprintf("set of rows of segment %s, which no snapshot lists", set.segment))
+			return wire.Corrupt(set.place, fmt.Sprintf("set of rows of segment %s, which no snapshot lists", set.segment))
 		}
 		r.rows = d.Rows
 	}
-	if r.Count > r.rows || r.Count > 0 && r.rows > maxBitmapRows {
-		return corrupt(set.place, fmt.Sprintf("set of %d rows of segment %s, which has %d", r.Count, set.segment, r.rows))
+	if r.Count > r.rows || r.Count > 0 && r.rows > bitmap.MaxRows {
+		return wire.Corrupt(set.place, fmt.Sprintf("set of %d rows of segment %s, which has %d", r.Count, set.segment, r.rows))
 	}
 	if r.size > 0 {
-		if err := v.object(ctx, ObjectRef{r.object.rowsName(), r.size}); err != nil {
+		if err := v.object(ctx, ObjectRef{r.object.RowsName(), r.size}); err != nil {
 			return err
 		}
 		if !v.report.Deep {

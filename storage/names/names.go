@@ -1,8 +1,9 @@
-package storage
+package names
 
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,135 +11,134 @@ import (
 	"unicode/utf8"
 )
 
-// This file makes and parses the object names of a store, but those of leases (lease.go) and the marker's (marker.go). doc.go lists all.
-
 const (
-	tablesPrefix = "tables/"
+	TablesPrefix = "tables/"
 	rootName     = "/table"
 	begunName    = "/committed"
-	snapshotsDir = "/snapshots/"
-	pinnedDir    = "/pinned/"
-	leasesDir    = "/leases/"
-	accessDir    = "/usage/"
+	SnapshotsDir = "/snapshots/"
+	PinnedDir    = "/pinned/"
+	LeasesDir    = "/leases/"
+	AccessDir    = "/usage/"
 
-	indexFile   = "index.sst"
+	IndexFile   = "index.sst"
 	keysFile    = "keys.sst"
-	listingFile = "listing.sst"
-	schemaFile  = "schema.sst"
-	rowsFile    = "rows.roaring"
-	clockFile   = "clock" // put to read the store's clock, and deleted
+	ListingFile = "listing.sst"
+	SchemaFile  = "schema.sst"
+	RowsFile    = "rows.roaring"
+	ClockFile   = "clock" // put to read the store's clock, and deleted
 	packPrefix  = "pack-"
 	filePrefix  = "file-"
 	// condemnedPrefix begins the name of the marker that a gc puts beside objects which it is about to remove: gc.go.
-	condemnedPrefix = "condemned-"
+	CondemnedPrefix = "condemned-"
 
 	// maxTableName bounds a table's name in bytes, so that it fits a file name when every byte is escaped.
 	maxTableName = 80
 )
 
 // A tableID tells a table from every other, those of its name that were removed before it too: 8 random bytes, never all zero.
-type tableID [8]byte
+type TableID [8]byte
 
-func newTableID() tableID {
-	var t tableID
+func NewTableID() TableID {
+	var t TableID
 	rand.Read(t[:])
 	t[7] |= 1
 	return t
 }
 
-func (t tableID) String() string { return hex.EncodeToString(t[:]) }
+func (t TableID) String() string { return hex.EncodeToString(t[:]) }
 
 // An id names a segment, a run or a set of rows: 8 random bytes, and the id of the table that it belongs to. So what an object is
 // of is known from its name: a commit refuses what is another table's, and gc knows who may yet commit what it is about to remove.
-type id [16]byte
+type ID [16]byte
 
 // newID returns a new id of the table.
-func newID(t tableID) id {
-	var i id
+func NewID(t TableID) ID {
+	var i ID
 	rand.Read(i[:8])
 	copy(i[8:], t[:])
 	return i
 }
 
 // table returns the table that what has the id belongs to.
-func (i id) table() tableID { return tableID(i[8:]) }
+func (i ID) Table() TableID { return TableID(i[8:]) }
 
 // randomID returns an id that is of no table.
-func randomID() id {
-	var i id
+func RandomID() ID {
+	var i ID
 	rand.Read(i[:])
 	i[15] |= 1 // the zero id is nobody's
 	return i
 }
 
-func (i id) String() string { return hex.EncodeToString(i[:]) }
+func (i ID) String() string { return hex.EncodeToString(i[:]) }
 
 // parseID parses 32 lower-case hex digits.
-func parseID(s string) (id, error) {
-	var i id
+func ParseID(s string) (ID, error) {
+	var i ID
 	b, err := hex.DecodeString(s)
 	if err != nil || len(b) != len(i) || hex.EncodeToString(b) != s {
-		return id{}, fmt.Errorf("id %q: want 32 lower-case hex digits", s)
+		return ID{}, fmt.Errorf("id %q: want 32 lower-case hex digits", s)
 	}
 	copy(i[:], b)
-	if i == (id{}) {
-		return id{}, fmt.Errorf("id %q: zero is reserved", s)
+	if i == (ID{}) {
+		return ID{}, fmt.Errorf("id %q: zero is reserved", s)
 	}
 	return i, nil
 }
 
 // dir is the prefix of a segment's or run's objects. It begins with random digits, so that an object store spreads them.
-func (i id) dir() string { s := i.String(); return s[:2] + "/" + s + "/" }
+func (i ID) Dir() string { s := i.String(); return s[:2] + "/" + s + "/" }
 
-func (i id) indexName() string         { return i.dir() + indexFile }
-func (i id) keysName() string          { return i.dir() + keysFile }
-func (i id) rowsName() string          { return i.dir() + rowsFile }
-func (i id) runName(k treeKind) string { return i.dir() + k.file() }
+func (i ID) ListingName() string { return i.Dir() + ListingFile }
+func (i ID) SchemaName() string  { return i.Dir() + SchemaFile }
+func (i ID) IndexName() string   { return i.Dir() + IndexFile }
+func (i ID) KeysName() string    { return i.Dir() + keysFile }
+func (i ID) RowsName() string    { return i.Dir() + RowsFile }
 
 // An objectKind tells the data objects of a segment apart. The numbers are written to disk.
-type objectKind uint8
+type ObjectKind uint8
 
 const (
-	packObject objectKind = 1
-	fileObject objectKind = 2
+	PackObject ObjectKind = 1
+	FileObject ObjectKind = 2
 )
 
 // maxObjectNumber bounds the number of a pack or file in a segment: six digits.
-const maxObjectNumber = 999_999
+const MaxObjectNumber = 999_999
 
 // objectName names pack or file n of a segment.
-func (i id) objectName(k objectKind, n uint64) string {
+func (i ID) ObjectName(k ObjectKind, n uint64) string {
 	word := packPrefix
-	if k == fileObject {
+	if k == FileObject {
 		word = filePrefix
 	}
-	return i.dir() + word + objectNumber(n)
+	return i.Dir() + word + objectNumber(n)
 }
 
 func objectNumber(n uint64) string { return fmt.Sprintf("%06d", n) }
 
 // isPack reports whether name is one of the segment's packs.
-func (i id) isPack(name string) bool { return strings.HasPrefix(name, i.dir()+packPrefix) }
+func (i ID) IsPack(name string) bool { return strings.HasPrefix(name, i.Dir()+packPrefix) }
 
 // parseDataName returns the id in the name of a segment's or run's object. It accepts no name that nothing in this file
 // makes.
-func parseDataName(name string) (id, bool) {
+func ParseDataName(name string) (ID, bool) {
 	parts := strings.Split(name, "/")
 	if len(parts) != 3 {
-		return id{}, false
+		return ID{}, false
 	}
-	i, err := parseID(parts[1])
+	i, err := ParseID(parts[1])
 	return i, err == nil && parts[0] == parts[1][:2] && isDataFile(parts[2])
 }
 
 // isDataFile reports whether a segment or run may have an object whose name ends in s.
 func isDataFile(s string) bool {
 	switch s {
-	case indexFile, keysFile, listingFile, schemaFile, rowsFile, clockFile:
+	case IndexFile, keysFile, ListingFile, SchemaFile, RowsFile, ClockFile:
 		return true
 	}
-	if marker, ok := strings.CutPrefix(s, condemnedPrefix); ok {
-		_, err := parseID(marker)
+	if marker, ok := strings.CutPrefix(s, CondemnedPrefix); ok {
+		_, err := ParseID(marker)
 		return err == nil
 	}
 	number, ok := strings.CutPrefix(s, packPrefix)
@@ -146,19 +146,22 @@ func isDataFile(s string) bool {
 		number, ok = strings.CutPrefix(s, filePrefix)
 	}
 	n, err := strconv.ParseUint(number, 10, 64)
-	return ok && err == nil && n <= maxObjectNumber && number == objectNumber(n)
+	return ok && err == nil && n <= MaxObjectNumber && number == objectNumber(n)
 }
 
 // ValidateTable returns an error, which matches ErrName, when name cannot be a table's: 1 to 80 bytes of UTF-8 that commands and people read as one
 // name. Overlays, sample lists and branches follow the same rules.
-func ValidateTable(name string) error { return checkTyped("table", name, maxTableName) }
+func ValidateTable(name string) error { return CheckTyped("table", name, maxTableName) }
+
+// ErrName is matched when a name cannot be that of a table, an overlay, a sample list or a branch; the message says why.
+var ErrName = errors.New("bad name")
 
 // separators have a meaning where names are typed.
 var separators = map[rune]string{'@': "a table and a branch, as in TABLE@BRANCH", ',': "the names of a list"}
 
 // checkTyped returns an error when name would be read as something else where people type it, or shown as something else where they read it. what says
 // whose name it is.
-func checkTyped(what, name string, maxBytes int) error {
+func CheckTyped(what, name string, maxBytes int) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%s %.100q: %w: %s", what, name, ErrName, fmt.Sprintf(format, args...))
 	}
@@ -184,62 +187,59 @@ func checkTyped(what, name string, maxBytes int) error {
 	return nil
 }
 
-func tableDir(table string) string { return tablesPrefix + escape(table) }
+func TableDir(table string) string { return TablesPrefix + escape(table) }
 
 // tableRoot names the object that holds the table's id.
-func tableRoot(table string) string { return tableDir(table) + rootName }
+func TableRoot(table string) string { return TableDir(table) + rootName }
 
 // tableBegun names the object that says that the table had a commit: without it a table without snapshots is none yet, with it they are lost.
-func tableBegun(table string) string { return tableDir(table) + begunName }
+func TableBegun(table string) string { return TableDir(table) + begunName }
 
 // maxSnapshot bounds the number of a snapshot, so that its complement has ten digits.
-const maxSnapshot = 9_999_999_999
+const MaxSnapshot = 9_999_999_999
 
 // snapshotName names snapshot number of a table. Names sort newest first, so that one small listing finds the newest: the digits are the
 // number's complement to maxSnapshot, which is followed, for people, by the number itself. A hundred share a directory, so that no directory of a
 // local store that is listed is large.
 //
 //	tables/ads/snapshots/99999999/9999999996.3
-func snapshotName(table string, number uint64) string {
-	c := uint64(maxSnapshot) - number
-	return fmt.Sprintf("%s%s%08d/%010d.%d", tableDir(table), snapshotsDir, c/100, c, number)
+func SnapshotName(table string, number uint64) string {
+	c := uint64(MaxSnapshot) - number
+	return fmt.Sprintf("%s%s%08d/%010d.%d", TableDir(table), SnapshotsDir, c/100, c, number)
 }
 
 // pinnedName names the copy of an expired snapshot that a branch or a lease keeps.
-func pinnedName(table string, number uint64) string {
-	return tableDir(table) + pinnedDir + strconv.FormatUint(number, 10)
+func PinnedName(table string, number uint64) string {
+	return TableDir(table) + PinnedDir + strconv.FormatUint(number, 10)
 }
 
 // condemnedName names the marker of one gc beside the objects of an id.
-func (i id) condemnedName(gc id) string { return i.dir() + condemnedPrefix + gc.String() }
+func (i ID) CondemnedName(gc ID) string { return i.Dir() + CondemnedPrefix + gc.String() }
 
 // isCondemned reports whether name is a marker of a gc.
-func (i id) isCondemned(name string) bool { return strings.HasPrefix(name, i.dir()+condemnedPrefix) }
-
-// UsagePrefix is what the names of the table's usage records begin with. Package usage makes the rest.
-func (t *Table) UsagePrefix() string { return tableDir(t.name) + accessDir }
+func (i ID) IsCondemned(name string) bool { return strings.HasPrefix(name, i.Dir()+CondemnedPrefix) }
 
 // parseSnapshot returns the number in the name of a snapshot of the table.
-func parseSnapshot(table, name string) (uint64, bool) {
+func ParseSnapshot(table, name string) (uint64, bool) {
 	n, err := strconv.ParseUint(name[strings.LastIndexByte(name, '.')+1:], 10, 64)
-	return n, err == nil && n > 0 && n <= maxSnapshot && name == snapshotName(table, n)
+	return n, err == nil && n > 0 && n <= MaxSnapshot && name == SnapshotName(table, n)
 }
 
 // parsePinned returns the number in the name of a copy of a snapshot of the table.
-func parsePinned(table, name string) (uint64, bool) {
-	n, err := strconv.ParseUint(strings.TrimPrefix(name, tableDir(table)+pinnedDir), 10, 64)
-	return n, err == nil && n > 0 && name == pinnedName(table, n)
+func ParsePinned(table, name string) (uint64, bool) {
+	n, err := strconv.ParseUint(strings.TrimPrefix(name, TableDir(table)+PinnedDir), 10, 64)
+	return n, err == nil && n > 0 && name == PinnedName(table, n)
 }
 
 // parseTable returns the table that an object under tables/ belongs to, and the name after which the next table's sort.
-func parseTable(name string) (table, next string, ok bool) {
-	rest, ok := strings.CutPrefix(name, tablesPrefix)
+func ParseTable(name string) (table, next string, ok bool) {
+	rest, ok := strings.CutPrefix(name, TablesPrefix)
 	part, _, found := strings.Cut(rest, "/")
 	if !ok || !found {
 		return "", "", false
 	}
 	table, ok = unescape(part)
-	return table, tablesPrefix + part + "0", ok // "0" is the byte after "/"
+	return table, TablesPrefix + part + "0", ok // "0" is the byte after "/"
 }
 
 // escape returns name as a component of an object name: letters, digits, "-", "_" and inner dots as they are, all other
@@ -263,12 +263,12 @@ func isPlain(c byte) bool {
 
 // unescape undoes escape, and refuses what escape does not make.
 func unescape(s string) (string, bool) {
-	out := unescapePercent(s)
+	out := UnescapePercent(s)
 	return out, out != "" && escape(out) == s
 }
 
 // unescapePercent replaces %XX by the byte; other text, and a % that no two hex digits follow, stays.
-func unescapePercent(s string) string {
+func UnescapePercent(s string) string {
 	if strings.IndexByte(s, '%') < 0 {
 		return s
 	}

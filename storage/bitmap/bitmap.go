@@ -1,4 +1,4 @@
-package storage
+package bitmap
 
 import (
 	"bytes"
@@ -7,6 +7,8 @@ import (
 	"math/bits"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // Sets of rows are stored as Roaring bitmaps in the portable form that github.com/RoaringBitmap/RoaringFormatSpec
@@ -20,28 +22,28 @@ import (
 //	                of more than 4,096 rows: 65,536 bits
 //	                else: the lower 16 bits of each row (2)
 //
-// The library trusts what it reads, so checkBitmap looks at all of it first.
+// The library trusts what it reads, so Check looks at all of it first.
 const (
-	bitmapCookie     = 0x303a
-	bitmapRunsCookie = 0x303b
-	// bitmapAllOffsets: with so many containers their places are stored with the second cookie too.
-	bitmapAllOffsets = 4
+	cookieBits     = 0x303a
+	RunsCookie = 0x303b
+	// allOffsets: with so many containers their places are stored with the second cookie too.
+	allOffsets = 4
 	arrayRows        = 4096 // at most, of a container that lists its rows
 	containerRows    = 1 << 16
 )
 
-// maxBitmapRows bounds a segment that a set of rows can speak of.
-const maxBitmapRows = 1 << 32
+// MaxRows bounds a segment that a set of rows can speak of.
+const MaxRows = 1 << 32
 
-// maxBitmapBytes bounds the stored form of a set of rows of a segment: each container is in the smallest of its forms, of
+// MaxBytes bounds the stored form of a set of rows of a segment: each container is in the smallest of its forms, of
 // which bits take 8,192 bytes.
-func maxBitmapBytes(rows uint64) uint64 {
-	containers := (min(rows, maxBitmapRows) + containerRows - 1) / containerRows
+func MaxBytes(rows uint64) uint64 {
+	containers := (min(rows, MaxRows) + containerRows - 1) / containerRows
 	return 8 + containers*(8+1+containerRows/8)
 }
 
-// appendBitmap appends the portable form of a set. The same rows give the same bytes.
-func appendBitmap(dst []byte, rows *roaring.Bitmap) ([]byte, error) {
+// Append appends the portable form of a set. The same rows give the same bytes.
+func Append(dst []byte, rows *roaring.Bitmap) ([]byte, error) {
 	smallest := rows.Clone()
 	smallest.RunOptimize()
 	b, err := smallest.ToBytes()
@@ -51,10 +53,10 @@ func appendBitmap(dst []byte, rows *roaring.Bitmap) ([]byte, error) {
 	return append(dst, b...), nil
 }
 
-// decodeBitmap decodes the portable form of count rows, each below limit; the reason is empty when it is right. The set is
+// Decode decodes the portable form of count rows, each below limit; the reason is empty when it is right. The set is
 // the caller's and holds none of b.
-func decodeBitmap(b []byte, count, limit uint64) (*roaring.Bitmap, string) {
-	got, reason := checkBitmap(b, limit)
+func Decode(b []byte, count, limit uint64) (*roaring.Bitmap, string) {
+	got, reason := Check(b, limit)
 	if reason == "" && got != count {
 		reason = fmt.Sprintf("%d rows: its entry says %d", got, count)
 	}
@@ -68,34 +70,34 @@ func decodeBitmap(b []byte, count, limit uint64) (*roaring.Bitmap, string) {
 	return out, ""
 }
 
-// checkBitmap returns how many rows the portable form of a set holds. Whatever the specification does not allow is a reason.
-func checkBitmap(b []byte, limit uint64) (rows uint64, reason string) {
-	d := decoder{b: b}
+// Check returns how many rows the portable form of a set holds. Whatever the specification does not allow is a reason.
+func Check(b []byte, limit uint64) (rows uint64, reason string) {
+	d := wire.Decoder{Rest: b}
 	le := binary.LittleEndian
-	cookie := d.u32()
+	cookie := d.U32()
 	var runs []byte // a bit a container; nil: none is of runs
 	var containers, offsets uint64
 	switch {
-	case cookie == bitmapCookie:
-		containers = uint64(d.u32())
+	case cookie == cookieBits:
+		containers = uint64(d.U32())
 		offsets = containers
-	case cookie&0xffff == bitmapRunsCookie:
+	case cookie&0xffff == RunsCookie:
 		containers = uint64(cookie>>16) + 1
-		runs = d.take((containers + 7) / 8)
-		if containers >= bitmapAllOffsets {
+		runs = d.Take((containers + 7) / 8)
+		if containers >= allOffsets {
 			offsets = containers
 		}
-	case d.reason == "":
-		d.fail("no Roaring bitmap")
+	case d.Reason == "":
+		d.Fail("no Roaring bitmap")
 	}
 	if containers > containerRows {
-		d.fail("containers out of range")
+		d.Fail("containers out of range")
 		containers, offsets = 0, 0
 	}
-	heads := d.take(4 * containers)
-	places := d.take(4 * offsets)
-	if d.reason != "" {
-		return 0, d.reason
+	heads := d.Take(4 * containers)
+	places := d.Take(4 * offsets)
+	if d.Reason != "" {
+		return 0, d.Reason
 	}
 	last := -1
 	for i := range containers {
@@ -104,44 +106,44 @@ func checkBitmap(b []byte, limit uint64) (rows uint64, reason string) {
 			return 0, "containers out of order"
 		}
 		last = int(high)
-		if offsets > 0 && uint64(le.Uint32(places[4*i:])) != uint64(len(b)-len(d.b)) {
+		if offsets > 0 && uint64(le.Uint32(places[4*i:])) != uint64(len(b)-len(d.Rest)) {
 			return 0, "a container is not where it is said to be"
 		}
 		var top uint64
 		switch {
 		case runs != nil && runs[i/8]&(1<<(i%8)) != 0:
-			top = d.runContainer(n)
+			top = runContainer(&d, n)
 		case n > arrayRows:
-			top = d.bitsContainer(n)
+			top = bitsContainer(&d, n)
 		default:
-			top = d.arrayContainer(n)
+			top = arrayContainer(&d, n)
 		}
-		if d.reason != "" {
-			return 0, d.reason
+		if d.Reason != "" {
+			return 0, d.Reason
 		}
 		if high<<16|top >= limit {
 			return 0, fmt.Sprintf("row %d: the segment has %d", high<<16|top, limit)
 		}
 		rows += n
 	}
-	d.end()
-	if d.reason == "" && uint64(len(b)) > maxBitmapBytes(limit) {
+	d.End()
+	if d.Reason == "" && uint64(len(b)) > MaxBytes(limit) {
 		return 0, "larger than it needs to be"
 	}
-	return rows, d.reason
+	return rows, d.Reason
 }
 
 // runContainer takes a container of runs of n rows together and returns the last.
-func (d *decoder) runContainer(n uint64) (last uint64) {
-	count := uint64(d.u16())
+func runContainer(d *wire.Decoder, n uint64) (last uint64) {
+	count := uint64(d.U16())
 	next, sum := uint64(0), uint64(0) // the first row that may come, rows so far
 	for range count {
-		first, more := uint64(d.u16()), uint64(d.u16())
-		if d.reason != "" {
+		first, more := uint64(d.U16()), uint64(d.U16())
+		if d.Reason != "" {
 			return 0
 		}
 		if first < next || first+more >= containerRows {
-			d.fail("runs out of order")
+			d.Fail("runs out of order")
 			return 0
 		}
 		last = first + more
@@ -149,13 +151,13 @@ func (d *decoder) runContainer(n uint64) (last uint64) {
 		sum += more + 1
 	}
 	if sum != n {
-		d.fail("a container of another number of rows")
+		d.Fail("a container of another number of rows")
 	}
 	return last
 }
 
-func (d *decoder) bitsContainer(n uint64) (last uint64) {
-	words := d.take(containerRows / 8)
+func bitsContainer(d *wire.Decoder, n uint64) (last uint64) {
+	words := d.Take(containerRows / 8)
 	sum := uint64(0)
 	for i := 0; i+8 <= len(words); i += 8 {
 		if w := binary.LittleEndian.Uint64(words[i:]); w != 0 {
@@ -164,17 +166,17 @@ func (d *decoder) bitsContainer(n uint64) (last uint64) {
 		}
 	}
 	if sum != n {
-		d.fail("a container of another number of rows")
+		d.Fail("a container of another number of rows")
 	}
 	return last
 }
 
-func (d *decoder) arrayContainer(n uint64) (last uint64) {
-	b := d.take(2 * n)
+func arrayContainer(d *wire.Decoder, n uint64) (last uint64) {
+	b := d.Take(2 * n)
 	for i := 0; i < len(b); i += 2 {
 		row := uint64(binary.LittleEndian.Uint16(b[i:]))
 		if i > 0 && row <= last {
-			d.fail("rows out of order")
+			d.Fail("rows out of order")
 			return 0
 		}
 		last = row
