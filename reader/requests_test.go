@@ -32,7 +32,7 @@ func manySegments(t *testing.T, segments int) *object.Memory {
 	for _, name := range []string{"m", "n"} {
 		change.Set(append(storage.Op[storage.AddFeatures](&change),
 			storage.Feature{ID: storage.NewFeatureID(name, 0), Name: name,
-			Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}}))
+				Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}}))
 	}
 	for i := range segments {
 		w, err := table.NewSegment(ctx, storage.Partition{{Key: "ds", Value: fmt.Sprint(i % 30)}}, []uint32{4, 4},

@@ -27,7 +27,7 @@ const (
 var mutations = []mutation{
 	{
 		name: "a commit does not look for markers of gc", file: fileChecks,
-		edits: []edit{{"if segment.isCondemned(info.Name) {\n\t\t\treturn condemned(segment)\n\t\t}", "if segment.isCondemned(info.Name) {\n\t\t\tcontinue\n\t\t}"}},
+		edits: []edit{{"if segment.IsCondemned(info.Name) {\n\t\t\treturn condemned(segment)\n\t\t}", "if segment.IsCondemned(info.Name) {\n\t\t\tcontinue\n\t\t}"}},
 	},
 	{
 		name: "gc does not fence", file: fileTable,
@@ -51,7 +51,7 @@ var mutations = []mutation{
 	},
 	{
 		name: "objects of other tables are taken", file: fileChecks,
-		edits: []edit{{"if i.table() != table {", "if false {"}},
+		edits: []edit{{"if i.Table() != table {", "if false {"}},
 	},
 	{
 		name: "gc fences before it condemns", file: fileGC,
@@ -95,8 +95,8 @@ var mutations = []mutation{
 	},
 	{
 		name: "a held snapshot is copied after it was truncated", file: fileTable,
-		edits: []edit{{"err = p.t.s.blobs.PutIfAbsent(ctx, pinnedName(p.t.name, s.number), b)",
-			"if err = p.t.s.blobs.Truncate(ctx, s.Name); err == nil {\n\t\t\t\terr = p.t.s.blobs.PutIfAbsent(ctx, pinnedName(p.t.name, s.number), b)\n\t\t\t}"}},
+		edits: []edit{{"err = p.t.s.blobs.PutIfAbsent(ctx, names.PinnedName(p.t.name, s.number), b)",
+			"if err = p.t.s.blobs.Truncate(ctx, s.Name); err == nil {\n\t\t\t\terr = p.t.s.blobs.PutIfAbsent(ctx, names.PinnedName(p.t.name, s.number), b)\n\t\t\t}"}},
 	},
 	{
 		name: "gc lists leases before it reads the newest snapshot", file: fileTable,
@@ -141,7 +141,7 @@ var mutations = []mutation{
 	},
 	{
 		name: "a commit does not look for markers beside sets of rows", file: "storage/row_bitmap.go",
-		edits: []edit{{"\t\tcase r.object.isCondemned(info.Name):\n\t\t\treturn condemned(r.object)\n", ""}},
+		edits: []edit{{"\t\tcase r.object.IsCondemned(info.Name):\n\t\t\treturn condemned(r.object)\n", ""}},
 	},
 	{
 		name: "a handle does not know its table", file: "storage/table.go",

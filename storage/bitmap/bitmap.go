@@ -24,12 +24,12 @@ import (
 //
 // The library trusts what it reads, so Check looks at all of it first.
 const (
-	cookieBits     = 0x303a
+	cookieBits = 0x303a
 	RunsCookie = 0x303b
 	// allOffsets: with so many containers their places are stored with the second cookie too.
-	allOffsets = 4
-	arrayRows        = 4096 // at most, of a container that lists its rows
-	containerRows    = 1 << 16
+	allOffsets    = 4
+	arrayRows     = 4096 // at most, of a container that lists its rows
+	containerRows = 1 << 16
 )
 
 // MaxRows bounds a segment that a set of rows can speak of.
