@@ -391,12 +391,16 @@ func (c *converter) runs(t *arrowarray.RunEndEncoded, n *column.Type) (*column.A
 // gather returns n entries of src: entry i is the one that at names, null where that is -1.
 func (c *converter) gather(src *column.Array, n int, at func(i int) (int, error)) (*column.Array, error) {
 	out := column.NewArray(src.Type)
+	null := nullBytes(src.Type)
 	for i := range n {
 		k, err := at(i)
 		if err != nil {
 			return nil, err
 		}
 		if k < 0 || src.IsNull(k) {
+			if err := c.grow(null); err != nil {
+				return nil, err
+			}
 			out.AppendNull()
 			continue
 		}
@@ -409,6 +413,21 @@ func (c *converter) gather(src *column.Array, n int, at func(i int) (int, error)
 		out.AppendFrom(src, k, k+1)
 	}
 	return out, nil
+}
+
+// nullBytes returns about how many bytes AppendNull appends to an array of a type, at most 2^31-1. The elements of
+// fixed lists and the members of structs are null too, and few bytes may say that there are many.
+func nullBytes(n *column.Type) int64 {
+	size := int64(8)
+	switch n.Shape {
+	case column.FixedList:
+		size += int64(n.Dim) * nullBytes(n.Children[0])
+	case column.Struct:
+		for _, child := range n.Children {
+			size = min(size+nullBytes(child), math.MaxInt32)
+		}
+	}
+	return min(size, math.MaxInt32)
 }
 
 // arrowBits returns bits [offset, offset+n) of an Arrow bitmap. Copied.
