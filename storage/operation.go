@@ -83,6 +83,14 @@ func (c Change) Validate() error {
 	if c.Operation == "" || len(c.Operation) > maxOperation {
 		return fmt.Errorf("change: operation %q of %d bytes: want 1 to %d", c.Operation, len(c.Operation), maxOperation)
 	}
+	for i, o := range c.Ops { // Op finds no pointers
+		switch kind := reflect.TypeOf(o); {
+		case kind == nil:
+			return fmt.Errorf("change: operation %d is nil", i)
+		case kind.Kind() == reflect.Pointer:
+			return fmt.Errorf("change: operation %d is a %v: want a %v", i, kind, kind.Elem())
+		}
+	}
 	seen := map[reflect.Type]bool{}
 	for _, o := range c.inOrder() {
 		kind := reflect.TypeOf(o)
