@@ -61,6 +61,8 @@ def manylinux(library, platform):
 
 class BuildEngine(build_py):
     def run(self):
+        if not self.editable_mode:  # an older build may have left modules here that are gone
+            shutil.rmtree(pathlib.Path(self.build_lib) / "dsistore", ignore_errors=True)
         super().run()
         package = HERE / "src" if self.editable_mode else pathlib.Path(self.build_lib)
         build_library(package / "dsistore" / LIBRARY, self.distribution.get_version())
