@@ -320,6 +320,10 @@ func TestOpenRefusals(t *testing.T) {
 		"rows":    {Split: &Split{Plan: plan.Hash(), FirstRow: 5, Rows: 5}},
 		"workers": {Workers: -1},
 		"budget":  {MemoryBudget: -1},
+
+		"0 (default) to 4096":     {Workers: 1 << 40}, // what they need would be more than there is
+		"max batches":             {MaxBatches: 1 << 40},
+		"requests 65537: want 0 ": {Requests: 1<<16 + 1},
 	} {
 		if _, err := Open(ctx, snap, plan, opts); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", opts, err, want)

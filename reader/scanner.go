@@ -26,16 +26,16 @@ type Options struct {
 	// MemoryBudget bounds the bytes of stripes fetched and decoded. The stripes that one batch needs, or one buffer of
 	// a shuffle, are always let through; a buffer is read ahead where two fit. Default 256 MiB.
 	MemoryBudget int64
-	// MaxBatches bounds the batches that are made and not yet released; Next waits for a Release beyond it. Default 4
-	// more than Workers.
+	// MaxBatches bounds the batches that are made and not yet released; Next waits for a Release beyond it. At most
+	// 65536; default 4 more than Workers.
 	MaxBatches int
 	// KeepBatches: the batches that Next gave do not count among MaxBatches, so that a caller who holds many, as one
 	// whose garbage collector releases them does, never waits for itself. Default: they count.
 	KeepBatches bool
-	// Workers decode and assemble. Default GOMAXPROCS.
+	// Workers decode and assemble. At most 4096; default GOMAXPROCS.
 	Workers int
 	// Requests bounds the reads in flight, beside MemoryBudget, which bounds their bytes. There are as many as the
-	// store's latency asks for: one more begins when a read waits and none is done. Default 64.
+	// store's latency asks for: one more begins when a read waits and none is done. At most 65536; default 64.
 	Requests int
 	// GapBytes: ranges of an object that lie no further apart are read as one. Below 0: only those that touch. Default
 	// 64 KiB.
@@ -66,17 +66,24 @@ type Options struct {
 	Usage UsageOptions
 }
 
+// maxAhead bounds Options.MaxBatches and Requests, and maxWorkers Workers: a reader has channels of as many, and a
+// goroutine for each worker. Memory that there is not ends the process.
+const (
+	maxAhead   = 1 << 16
+	maxWorkers = 1 << 12
+)
+
 // Validate names the first field that no reader can have.
 func (o *Options) Validate() error {
 	switch {
 	case o.MemoryBudget < 0:
 		return fmt.Errorf("memory budget %d: want 0 (default) or more", o.MemoryBudget)
-	case o.MaxBatches < 0:
-		return fmt.Errorf("max batches %d: want 0 (default) or more", o.MaxBatches)
-	case o.Workers < 0:
-		return fmt.Errorf("workers %d: want 0 (default) or more", o.Workers)
-	case o.Requests < 0:
-		return fmt.Errorf("requests %d: want 0 (default) or more", o.Requests)
+	case o.MaxBatches < 0 || o.MaxBatches > maxAhead:
+		return fmt.Errorf("max batches %d: want 0 (default) to %d", o.MaxBatches, maxAhead)
+	case o.Workers < 0 || o.Workers > maxWorkers:
+		return fmt.Errorf("workers %d: want 0 (default) to %d", o.Workers, maxWorkers)
+	case o.Requests < 0 || o.Requests > maxAhead:
+		return fmt.Errorf("requests %d: want 0 (default) to %d", o.Requests, maxAhead)
 	case o.RequestBytes < 0:
 		return fmt.Errorf("request bytes %d: want 0 (default) or more", o.RequestBytes)
 	}

@@ -262,6 +262,7 @@ def test_labels_have_the_places_that_were_asked_for(table, source):
     {"shards": 0}, {"shards": 1.5}, {"transforms": {"user_list": 3}},
     {"rank": 1}, {"world_size": 4}, {"rank": 4, "world_size": 4}, {"rank": 0, "world_size": 0},
     {"workers": 1.5}, {"memory": 2**70}, {"prefetch": -1},
+    {"prefetch": 2**40}, {"workers": 2**40},
 ])
 def test_options_that_make_no_sense(table, option):
     with pytest.raises(dsistore.UsageError, match=list(option)[-1].replace("_", "[ _]").replace(
