@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/sst"
 )
@@ -55,7 +56,7 @@ func BenchmarkOpenLookup(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				ids := make([]FeatureID, len(found))
+				ids := make([]catalog.FeatureID, len(found))
 				for i, f := range found {
 					ids[i] = f.ID
 				}
@@ -88,7 +89,7 @@ func BenchmarkCommit(b *testing.B) {
 			mem := object.NewMemory()
 			counted := object.NewCounted(mem)
 			tab := newTable(b, counted)
-			var add []SegmentDescriptor
+			var add []catalog.SegmentDescriptor
 			for i := range n {
 				d, err := fakeSegment(ctx, tab, partition("ds", fmt.Sprintf("2026-%03d", i/100), "hr", fmt.Sprint(i%24)), 1000)
 				if err != nil {
@@ -124,7 +125,7 @@ func BenchmarkOpenPartition(b *testing.B) {
 			ctx := b.Context()
 			mem := object.NewMemory()
 			tab := newTable(b, mem)
-			var add []SegmentDescriptor
+			var add []catalog.SegmentDescriptor
 			for i := range n {
 				d, err := fakeSegment(ctx, tab, partition("ds", fmt.Sprintf("%05d", i/100)), 1000)
 				if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/wire"
@@ -70,7 +71,7 @@ func condemned(i names.ID) error {
 
 // checkSegment holds the objects that there are of a segment to its descriptor, in one listing. gc may have condemned it, or have taken
 // those that a slow writer made first.
-func (s *Store) checkSegment(ctx context.Context, d SegmentDescriptor) error {
+func (s *Store) checkSegment(ctx context.Context, d catalog.SegmentDescriptor) error {
 	segment, err := names.ParseID(d.ID)
 	if err != nil {
 		return err

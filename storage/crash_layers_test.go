@@ -20,6 +20,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -36,19 +37,19 @@ func layeredScenario(ctx context.Context, t *testing.T, blobs object.Store) (don
 	if err != nil {
 		return 0, err
 	}
-	write := func(w *SegmentWriter, err error, names ...string) (SegmentDescriptor, error) {
+	write := func(w *SegmentWriter, err error, names ...string) (catalog.SegmentDescriptor, error) {
 		if err != nil {
-			return SegmentDescriptor{}, err
+			return catalog.SegmentDescriptor{}, err
 		}
 		defer w.Abort()
 		for i, n := range names {
 			if err := w.AddFeature(ctx, i, feature(n, int64Type), denseRows(w.stripes, 3)); err != nil {
-				return SegmentDescriptor{}, err
+				return catalog.SegmentDescriptor{}, err
 			}
 		}
 		return w.Finish(ctx)
 	}
-	set := func(d SegmentDescriptor, rows ...uint32) RowBitmap {
+	set := func(d catalog.SegmentDescriptor, rows ...uint32) RowBitmap {
 		r, e := s.PutRowBitmap(ctx, d, roaring.BitmapOf(rows...))
 		err = errors.Join(err, e)
 		return r
@@ -445,21 +446,21 @@ func TestVerifyLayersDamage(t *testing.T) {
 // written as it is read.
 func FuzzLayerEntries(f *testing.F) {
 	segment := names.RandomID()
-	d := SegmentDescriptor{ID: segment.String(), Rows: 100, Bytes: 20, Index: segment.IndexName(), IndexSize: 10}
+	d := catalog.SegmentDescriptor{ID: segment.String(), Rows: 100, Bytes: 20, Index: segment.IndexName(), IndexSize: 10}
 	raw, err := bitmap.Append(nil, roaring.BitmapOf(1, 5))
 	if err != nil {
 		f.Fatal(err)
 	}
 	set := RowBitmap{Count: 2, Since: 3, inline: raw}
 	object := RowBitmap{Count: 2, Since: 3, object: segment, size: 40, sum: 7}
-	f.Add(deletesKey(segment), appendSet(nil, set))
-	f.Add(deletesKey(segment), appendSet(nil, object))
-	f.Add(append(listRowsPrefix("clicks"), segment[:]...), appendSet(nil, object))
-	f.Add(append(overlaySegmentPrefix(7), segment[:]...), appendOverlaySegment(nil, OverlaySegment{Data: d, All: true, Since: 4}))
-	f.Add(append(overlaySegmentPrefix(7), segment[:]...), appendOverlaySegment(nil, OverlaySegment{Data: d, Covered: set, Since: 4}))
-	f.Add(overlayKey("o"), appendOverlay(nil, overlay("o", "x", "y")))
-	f.Add(listKey("clicks"), appendList(nil, SampleList{Name: "clicks", Definition: "a > 1", Added: 9}))
-	f.Add(branchKey("b"), appendBranch(nil, Branch{Name: "b", Snapshot: 3, Overlays: []Pin{{"o", 2}}, List: Pin{"l", 1}, Owner: "x", Added: 4}))
+	f.Add(catalog.DeletesKey(segment), appendSet(nil, set))
+	f.Add(catalog.DeletesKey(segment), appendSet(nil, object))
+	f.Add(append(catalog.ListRowsPrefix("clicks"), segment[:]...), appendSet(nil, object))
+	f.Add(append(catalog.OverlaySegmentPrefix(7), segment[:]...), appendOverlaySegment(nil, OverlaySegment{Data: d, All: true, Since: 4}))
+	f.Add(append(catalog.OverlaySegmentPrefix(7), segment[:]...), appendOverlaySegment(nil, OverlaySegment{Data: d, Covered: set, Since: 4}))
+	f.Add(catalog.OverlayKey("o"), catalog.AppendOverlay(nil, overlay("o", "x", "y")))
+	f.Add(catalog.ListKey("clicks"), catalog.AppendList(nil, catalog.SampleList{Name: "clicks", Definition: "a > 1", Added: 9}))
+	f.Add(catalog.BranchKey("b"), catalog.AppendBranch(nil, catalog.Branch{Name: "b", Snapshot: 3, Overlays: []catalog.Pin{{Name: "o", Snapshot: 2}}, List: catalog.Pin{Name: "l", Snapshot: 1}, Owner: "x", Added: 4}))
 	f.Add([]byte{'x'}, appendLease(nil, "x"))
 	f.Fuzz(func(t *testing.T, key, value []byte) {
 		if l, reason := decodeLease(value); reason == "" && string(appendLease(nil, l)) != string(value) {
@@ -471,21 +472,21 @@ func FuzzLayerEntries(f *testing.F) {
 		var again []byte
 		name := string(key[1:])
 		switch key[0] {
-		case deletesSpace, listRowsSpace:
+		case catalog.DeletesSpace, catalog.ListRowsSpace:
 			r, _ := decodeSet(value, bitmap.MaxRows, "o")
 			again = appendSet(nil, r)
-		case overlaySegmentSpace:
+		case catalog.OverlaySegmentSpace:
 			l, _ := parseOverlaySegment(key, value, "o")
 			again = appendOverlaySegment(nil, l)
-		case overlaySpace:
-			o, _ := decodeOverlay(name, value)
-			again = appendOverlay(nil, o)
-		case listSpace:
-			l, _ := decodeList(name, value)
-			again = appendList(nil, l)
-		case branchSpace:
-			b, _ := decodeBranch(name, value)
-			again = appendBranch(nil, b)
+		case catalog.OverlaySpace:
+			o, _ := catalog.DecodeOverlay(name, value)
+			again = catalog.AppendOverlay(nil, o)
+		case catalog.ListSpace:
+			l, _ := catalog.DecodeList(name, value)
+			again = catalog.AppendList(nil, l)
+		case catalog.BranchSpace:
+			b, _ := catalog.DecodeBranch(name, value)
+			again = catalog.AppendBranch(nil, b)
 		}
 		if reason := checkRowEntry("o", key, again); reason != "" {
 			t.Fatalf("what was understood is not when it is written again: %s", reason)

@@ -180,7 +180,7 @@ func TestProcesses(t *testing.T) {
 		tab := newTable(t, l)
 		for k := range each {
 			d := segment(t, tab, partition("k", fmt.Sprint(k)), []uint32{10}, int64(k), SegmentOptions{}, "a")
-			if _, err := tab.Commit(t.Context(), Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a")), AddSegments{d}, AddSources{{fmt.Sprint(os.Getpid(), "-", k), "x"}}}}); err != nil {
+			if _, err := tab.Commit(t.Context(), Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a")), AddSegments{d}, AddSources{{Fingerprint: fmt.Sprint(os.Getpid(), "-", k), Name: "x"}}}}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/wire"
@@ -88,7 +89,7 @@ func TestReadDamage(t *testing.T) {
 	for n := range 2 {
 		tab.s.memtableBytes = uint64(n * defaultMemtableBytes) // the first makes runs, the second a tail
 		d := segment(t, tab, partition("ds", fmt.Sprint(n)), []uint32{3, 2}, 1, SegmentOptions{StandAloneBytes: 170}, columns[:8]...)
-		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features(columns...)), AddSegments{d}, AddSources{{fmt.Sprint(n), "x"}}}}); err != nil {
+		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features(columns...)), AddSegments{d}, AddSources{{Fingerprint: fmt.Sprint(n), Name: "x"}}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -218,17 +219,17 @@ func FuzzIndexRecords(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	v, err := g.table.Get(f.Context(), featureKey(g.id, NewFeatureID("a", 0)), recordKey(g.id, factsRecord), recordKey(g.id, objectsRecord))
+	v, err := g.table.Get(f.Context(), featureKey(g.id, catalog.NewFeatureID("a", 0)), recordKey(g.id, factsRecord), recordKey(g.id, objectsRecord))
 	if err != nil {
 		f.Fatal(err)
 	}
 	for _, b := range v {
 		f.Add(b)
 	}
-	f.Add(appendDescriptor(nil, d))
-	f.Add(appendFeature(nil, feature("a", int64Type)))
+	f.Add(catalog.AppendDescriptor(nil, d))
+	f.Add(catalog.AppendFeature(nil, feature("a", int64Type)))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if e, err := decodeEntry(g.id, NewFeatureID("a", 0), b, g.stripes, format.Limits{}); err == nil {
+		if e, err := decodeEntry(g.id, catalog.NewFeatureID("a", 0), b, g.stripes, format.Limits{}); err == nil {
 			if e.Offset+e.Length > e.ObjectSize || len(e.Meta.Stripes) != len(g.stripes) {
 				t.Fatalf("%+v", e)
 			}
@@ -240,14 +241,14 @@ func FuzzIndexRecords(f *testing.F) {
 				t.Fatal(stripes)
 			}
 		}
-		if d, reason := decodeDescriptor(b); reason == "" {
-			again, reason := decodeDescriptor(appendDescriptor(nil, d))
+		if d, reason := catalog.DecodeDescriptor(b); reason == "" {
+			again, reason := catalog.DecodeDescriptor(catalog.AppendDescriptor(nil, d))
 			if reason != "" || !reflect.DeepEqual(again, d) {
 				t.Fatalf("%s %+v %+v", reason, again, d)
 			}
 		}
-		if feat, reason := decodeFeature("a", b); reason == "" {
-			if again, reason := decodeFeature("a", appendFeature(nil, feat)); reason != "" || again != feat {
+		if feat, reason := catalog.DecodeFeature("a", b); reason == "" {
+			if again, reason := catalog.DecodeFeature("a", catalog.AppendFeature(nil, feat)); reason != "" || again != feat {
 				t.Fatalf("%s %+v %+v", reason, again, feat)
 			}
 		}
@@ -259,12 +260,12 @@ func FuzzPartition(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		p, err := ParsePartition(s)
+		p, err := catalog.ParsePartition(s)
 		if err != nil {
 			return
 		}
 		canonical := p.String()
-		again, err := ParsePartition(canonical)
+		again, err := catalog.ParsePartition(canonical)
 		if err != nil || !again.Equal(p) || again.String() != canonical {
 			t.Fatalf("%q is %#v, whose form %q is %#v: %v", s, p, canonical, again, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
@@ -31,15 +32,15 @@ func decodeSet(b []byte, rows uint64, place string) (RowBitmap, string) {
 
 // DeletedRows returns the deleted rows of segments of the snapshot, in order. Its cost follows from what is asked for, and is
 // none in a snapshot without deletes.
-func (s *Snapshot) DeletionVectors(ctx context.Context, segments ...SegmentDescriptor) ([]RowBitmap, error) {
+func (s *Snapshot) DeletionVectors(ctx context.Context, segments ...catalog.SegmentDescriptor) ([]RowBitmap, error) {
 	if s.m.info.DeletedRows == 0 {
 		return make([]RowBitmap, len(segments)), nil
 	}
-	return s.rowBitmaps(ctx, []byte{deletesSpace}, "deleted rows", segments)
+	return s.rowBitmaps(ctx, []byte{catalog.DeletesSpace}, "deleted rows", segments)
 }
 
 // rowSets returns the sets under prefix of the segments, empty where there is none.
-func (s *Snapshot) rowBitmaps(ctx context.Context, prefix []byte, what string, segments []SegmentDescriptor) ([]RowBitmap, error) {
+func (s *Snapshot) rowBitmaps(ctx context.Context, prefix []byte, what string, segments []catalog.SegmentDescriptor) ([]RowBitmap, error) {
 	values, err := s.perSegment(ctx, prefix, segments)
 	if err != nil {
 		return nil, err

@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
 // replaceAll commits n overwrites, each of which takes the rows of the one before away, and returns the segments.
-func replaceAll(t testing.TB, tab *Table, n int) (segs []SegmentDescriptor) {
+func replaceAll(t testing.TB, tab *Table, n int) (segs []catalog.SegmentDescriptor) {
 	t.Helper()
 	base := uint64(0)
 	if s, err := tab.Latest(t.Context()); err == nil {
@@ -32,7 +33,7 @@ func replaceAll(t testing.TB, tab *Table, n int) (segs []SegmentDescriptor) {
 	return segs
 }
 
-func segmentThere(t testing.TB, s *Store, d SegmentDescriptor) bool {
+func segmentThere(t testing.TB, s *Store, d catalog.SegmentDescriptor) bool {
 	t.Helper()
 	err := s.checkSegment(t.Context(), d)
 	if err != nil && !errors.Is(err, object.ErrNotFound) {
@@ -223,7 +224,7 @@ func TestExpireGrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var segs []SegmentDescriptor
+	var segs []catalog.SegmentDescriptor
 	for day := range 6 {
 		segs = append(segs, replaceAll(t, tab, 1)...)
 		now = now.Add(20 * time.Hour)
@@ -428,7 +429,7 @@ func (p *pagedStore) List(ctx context.Context, prefix, startAfter string) iter.S
 }
 
 // leasedAndExpired replaces the segment of a table four times, takes a lease of snapshot 2, and lets all but the newest expire.
-func leasedAndExpired(t *testing.T, tab *Table) ([]SegmentDescriptor, *Lease) {
+func leasedAndExpired(t *testing.T, tab *Table) ([]catalog.SegmentDescriptor, *Lease) {
 	t.Helper()
 	segs := replaceAll(t, tab, 4)
 	two, err := tab.At(t.Context(), 2)

@@ -5,12 +5,13 @@ import (
 	"context"
 	"slices"
 
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
 // FeatureTotals sums what the segments of a snapshot hold of one feature.
 type FeatureTotals struct {
-	Feature
+	catalog.Feature
 	Segments    uint64 // that have the feature
 	Rows        uint64 // of those segments; the snapshot's other rows are null
 	NullRows    uint64 // of Rows
@@ -53,7 +54,7 @@ func (s *Snapshot) FeatureTotals(ctx context.Context) ([]FeatureTotals, error) {
 	if err != nil {
 		return nil, err
 	}
-	byID := make(map[FeatureID]*FeatureTotals, len(features))
+	byID := make(map[catalog.FeatureID]*FeatureTotals, len(features))
 	out := make([]FeatureTotals, len(features))
 	for i, f := range features {
 		out[i].Feature = f
@@ -62,7 +63,7 @@ func (s *Snapshot) FeatureTotals(ctx context.Context) ([]FeatureTotals, error) {
 	parts := make([]segmentTotals, totalsAtOnce)
 	for some := range slices.Chunk(segments, totalsAtOnce) {
 		err := object.Parallel(ctx, object.RequestsAtOnce, len(some), func(ctx context.Context, i int) error {
-			parts[i] = segmentTotals{features: parts[i].features[:0], groups: map[FeatureID]string{}}
+			parts[i] = segmentTotals{features: parts[i].features[:0], groups: map[catalog.FeatureID]string{}}
 			return parts[i].read(ctx, s, some[i], byID)
 		})
 		if err != nil {
@@ -97,16 +98,16 @@ func (t *FeatureTotals) add(o *FeatureTotals) {
 // segmentTotals are what a segment has of the features of a snapshot.
 type segmentTotals struct {
 	features []featureIn
-	groups   map[FeatureID]string // the names of its dedup groups
+	groups   map[catalog.FeatureID]string // the names of its dedup groups
 }
 
 // A featureIn is what a segment has of a feature.
 type featureIn struct {
 	FeatureTotals
-	group FeatureID
+	group catalog.FeatureID
 }
 
-func (p *segmentTotals) read(ctx context.Context, s *Snapshot, d SegmentDescriptor, known map[FeatureID]*FeatureTotals) error {
+func (p *segmentTotals) read(ctx context.Context, s *Snapshot, d catalog.SegmentDescriptor, known map[catalog.FeatureID]*FeatureTotals) error {
 	g, err := s.OpenSegment(ctx, d)
 	if err != nil {
 		return err
@@ -114,8 +115,8 @@ func (p *segmentTotals) read(ctx context.Context, s *Snapshot, d SegmentDescript
 	defer g.Close()
 	return g.Each(ctx, func(e *FeatureEntry) error {
 		m := e.Meta
-		t := featureIn{group: FeatureID(m.Group), FeatureTotals: FeatureTotals{
-			Feature: Feature{ID: FeatureID(m.Feature)}, Segments: 1, Rows: m.Rows, NullRows: m.Stats.NullRows, Elements: m.Stats.Elements,
+		t := featureIn{group: catalog.FeatureID(m.Group), FeatureTotals: FeatureTotals{
+			Feature: catalog.Feature{ID: catalog.FeatureID(m.Feature)}, Segments: 1, Rows: m.Rows, NullRows: m.Stats.NullRows, Elements: m.Stats.Elements,
 			RawBytes: m.Stats.RawBytes, StoredBytes: e.Length, Partial: m.Found.Partial, SavedBytes: m.Found.SavedBytes,
 		}}
 		if known[t.ID] == nil { // the inverse of a dedup group: no feature of the schema

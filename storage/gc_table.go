@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/wire"
@@ -218,7 +219,7 @@ func (p *tablePlan) dropped(ctx context.Context, n uint64, branch string) error 
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(branches, func(b Branch) bool { return slices.Contains(b.Pins(), n) }) {
+	if slices.ContainsFunc(branches, func(b catalog.Branch) bool { return slices.Contains(b.Pins(), n) }) {
 		return wire.Corrupt(names.PinnedName(p.t.name, n), fmt.Sprintf("object is missing, and branch %s reads it: drop the branch to collect what it had", branch))
 	}
 	return nil
@@ -273,12 +274,12 @@ func markData(out map[names.ID]bool) func(obj string, kind treeKind, key, value 
 			return nil
 		}
 		switch key[0] {
-		case segmentSpace:
+		case catalog.SegmentSpace:
 			if len(key) != 17 {
 				return wire.Corrupt(obj, "segment key is malformed")
 			}
 			out[names.ID(key[1:])] = true
-		case overlaySegmentSpace:
+		case catalog.OverlaySegmentSpace:
 			l, reason := parseOverlaySegment(key, value, obj)
 			if reason != "" {
 				return wire.Corrupt(obj, reason)
@@ -289,7 +290,7 @@ func markData(out map[names.ID]bool) func(obj string, kind treeKind, key, value 
 			}
 			out[data] = true
 			set(l.Covered)
-		case deletesSpace, listRowsSpace:
+		case catalog.DeletesSpace, catalog.ListRowsSpace:
 			rows, reason := decodeSet(value, bitmap.MaxRows, obj)
 			if reason != "" {
 				return wire.Corrupt(obj, reason)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -43,21 +44,21 @@ func makeGolden(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	schema := features("x", "y", "k")
-	schema[2].Role = RoleSessionKey
+	schema[2].Role = catalog.RoleSessionKey
 	a := segmentWith(t, tab, partition("ds", "1"), []uint32{50, 20}, 1, SegmentOptions{}, schema...)
-	mustCommit(t, tab, Change{Operation: "ingest", Ops: []Operation{AddFeatures(schema), AddSegments{a}, AddSources{{"f1", "a.parquet"}}, SetProperties{"profile": "size"}}})
+	mustCommit(t, tab, Change{Operation: "ingest", Ops: []Operation{AddFeatures(schema), AddSegments{a}, AddSources{{Fingerprint: "f1", Name: "a.parquet"}}, SetProperties{"profile": "size"}}})
 	b := segment(t, tab, partition("ds", "2"), []uint32{40}, 2, SegmentOptions{}, "x")
-	mustCommit(t, tab, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("x")), AddSegments{b}, AddSources{{"f2", "b.parquet"}}}})
+	mustCommit(t, tab, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("x")), AddSegments{b}, AddSources{{Fingerprint: "f2", Name: "b.parquet"}}}})
 	mustCommit(t, tab, Change{Operation: "delete", Ops: []Operation{DeleteRows{{a.ID, rowSet(t, s, a, 0, 7, 69)}, {b.ID, everySecond(t, s, b, 1)}}}})
 	some := layer(t, tab, "label", a, 5, "y", "z")
 	some.All, some.Covered = false, rowSet(t, s, a, 1, 2, 3)
 	label := overlay("label", "y", "z")
-	label.MissingRows, label.MissingLayers = Null, Refuse
+	label.MissingRows, label.MissingLayers = catalog.Null, catalog.Refuse
 	mustCommit(t, tab, Change{Operation: "overlay", Base: 3, Ops: []Operation{DefineOverlays{label, overlay("fill", "x")}, SetOverlaySegments{some, layer(t, tab, "fill", b, 6, "x")}}})
 	mustCommit(t, tab, Change{Operation: "samples", Base: 4, Ops: []Operation{DefineLists{{Name: "clicks", Definition: "click = 1"}}, SetListRows{{"clicks", a.ID, rowSet(t, s, a, 5, 6)}, {"clicks", b.ID, everySecond(t, s, b, 0)}}}})
 	mustCommit(t, tab, Change{Operation: "branch", Base: 5, Ops: []Operation{SetBranches{
-		{Name: "exp", Snapshot: 5, Overlays: []Pin{{"label", 4}}, List: Pin{"clicks", 5}, Owner: "ann"}, {Name: "old", Snapshot: 1}}}})
-	dropped, deprecated := FeatureDropped, FeatureDeprecated
+		{Name: "exp", Snapshot: 5, Overlays: []catalog.Pin{{Name: "label", Snapshot: 4}}, List: catalog.Pin{Name: "clicks", Snapshot: 5}, Owner: "ann"}, {Name: "old", Snapshot: 1}}}})
+	dropped, deprecated := catalog.FeatureDropped, catalog.FeatureDeprecated
 	mustCommit(t, tab, Change{Operation: "features", Base: 6, Ops: []Operation{MergeOverlays{"fill"}, ChangeFeatures{
 		{Feature: "k", Rename: "key"}, {Feature: "y", Status: &dropped}, {Feature: "x", Status: &deprecated}}}})
 	// A lease that lasts: no method gives one for so long.
@@ -131,7 +132,7 @@ func goldenSnapshot(t *testing.T, b *strings.Builder, s *Snapshot) {
 	fail(err)
 	overlays, err := s.Overlays(ctx)
 	fail(err)
-	slices.SortFunc(overlays, func(a, b Overlay) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortFunc(overlays, func(a, b catalog.Overlay) int { return cmp.Compare(a.Number, b.Number) })
 	lists, err := s.SampleLists(ctx)
 	fail(err)
 	branches, err := s.Branches(ctx)

@@ -7,12 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
 // commitFeatures adds features to a table, in a segment that no one opens.
-func commitFeatures(t *testing.T, tab *Table, features ...Feature) *Snapshot {
+func commitFeatures(t *testing.T, tab *Table, features ...catalog.Feature) *Snapshot {
 	t.Helper()
 	d, err := fakeSegment(t.Context(), tab, nil, 10)
 	if err != nil {
@@ -25,7 +26,7 @@ func commitFeatures(t *testing.T, tab *Table, features ...Feature) *Snapshot {
 	return s
 }
 
-func withRole(f Feature, r Role) Feature {
+func withRole(f catalog.Feature, r catalog.Role) catalog.Feature {
 	f.Role = r
 	return f
 }
@@ -48,7 +49,7 @@ func wantKeyFeatures(t *testing.T, blobs object.Store) (requests, bytes int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want = slices.DeleteFunc(want, func(f Feature) bool { return !f.Role.IsKey() })
+	want = slices.DeleteFunc(want, func(f catalog.Feature) bool { return !f.Role.IsKey() })
 	if !slices.Equal(got, want) {
 		t.Fatalf("%v, the schema has %v", got, want)
 	}
@@ -61,21 +62,21 @@ func TestKeyFeaturesCost(t *testing.T) {
 		mem := object.NewMemory()
 		tab := newTable(t, mem)
 		tab.s.memtableBytes = tail
-		var features []Feature
+		var features []catalog.Feature
 		for i := range 5000 {
 			features = append(features, feature(fmt.Sprintf("f%05d", i), int64Type))
 		}
-		features = append(features, withRole(feature("session", int64Type), RoleSessionKey),
-			withRole(feature("at", int64Type), RoleTimeKey),
-			withRole(feature("click", int64Type), RoleLabel))
+		features = append(features, withRole(feature("session", int64Type), catalog.RoleSessionKey),
+			withRole(feature("at", int64Type), catalog.RoleTimeKey),
+			withRole(feature("click", int64Type), catalog.RoleLabel))
 		commitFeatures(t, tab, features...)
-		commitFeatures(t, tab, withRole(feature("user", int64Type), RoleUserKey), feature("session", int64Type), feature("zz", int64Type))
+		commitFeatures(t, tab, withRole(feature("user", int64Type), catalog.RoleUserKey), feature("session", int64Type), feature("zz", int64Type))
 		commitFeatures(t, tab, feature("session", int64Type))
 		s, err := tab.Latest(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if k, err := s.keyFeatures(t.Context()); err != nil || k == nil || len(k.keys) != 3 || k.of != 5005 {
+		if k, err := s.keyFeatures(t.Context()); err != nil || k == nil || len(k.Keys) != 3 || k.Of != 5005 {
 			t.Fatalf("noted: %+v, %v", k, err)
 		}
 		requests, bytes := wantKeyFeatures(t, mem)
@@ -98,7 +99,7 @@ func TestKeyFeaturesOfOtherWriters(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
-	commitFeatures(t, tab, withRole(feature("session", int64Type), RoleSessionKey))
+	commitFeatures(t, tab, withRole(feature("session", int64Type), catalog.RoleSessionKey))
 	wantKeyFeatures(t, mem)
 	// Such a writer adds a key, and leaves the entry as it is.
 	rewrite := func(change func(m *manifest)) {
@@ -116,31 +117,31 @@ func TestKeyFeaturesOfOtherWriters(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	other := withRole(feature("user", int64Type), RoleUserKey)
+	other := withRole(feature("user", int64Type), catalog.RoleUserKey)
 	rewrite(func(m *manifest) {
 		m.info.Features++
 		m.schema.memtable = mergeEntries(m.schema.memtable, sortEntries([]entry{
-			{nameKey("user"), appendFeature(nil, other)}, {featureIDKey(other.ID), []byte("user")},
+			{catalog.NameKey("user"), catalog.AppendFeature(nil, other)}, {catalog.FeatureIDKey(other.ID), []byte("user")},
 		}))
 	})
 	wantKeyFeatures(t, mem)
 	// The entry never holds again.
-	commitFeatures(t, newTable(t, mem), withRole(feature("at", int64Type), RoleTimeKey))
+	commitFeatures(t, newTable(t, mem), withRole(feature("at", int64Type), catalog.RoleTimeKey))
 	wantKeyFeatures(t, mem)
 	// None at all.
 	rewrite(func(m *manifest) {
-		m.schema.memtable = slices.DeleteFunc(slices.Clone(m.schema.memtable), func(e entry) bool { return e.key[0] == keysSpace })
+		m.schema.memtable = slices.DeleteFunc(slices.Clone(m.schema.memtable), func(e entry) bool { return e.key[0] == catalog.KeyFeaturesSpace })
 	})
 	wantKeyFeatures(t, mem)
-	commitFeatures(t, newTable(t, mem), withRole(feature("request", int64Type), RoleRequestKey))
+	commitFeatures(t, newTable(t, mem), withRole(feature("request", int64Type), catalog.RoleRequestKey))
 	wantKeyFeatures(t, mem)
 	// What lies is found.
 	for _, value := range [][]byte{
-		{4}, {4, 2}, {4, 1, 1, 'a'}, {}, appendKeyFeatures(nil, keyFeatures{4, []keyFeature{{RoleUserKey, "session"}}}),
-		appendKeyFeatures(nil, keyFeatures{4, []keyFeature{{RoleUserKey, "nobody"}}}),
+		{4}, {4, 2}, {4, 1, 1, 'a'}, {}, catalog.AppendKeyFeatures(nil, catalog.KeyFeatures{Of: 4, Keys: []catalog.KeyFeature{{Role: catalog.RoleUserKey, Name: "session"}}}),
+		catalog.AppendKeyFeatures(nil, catalog.KeyFeatures{Of: 4, Keys: []catalog.KeyFeature{{Role: catalog.RoleUserKey, Name: "nobody"}}}),
 	} {
 		rewrite(func(m *manifest) {
-			m.schema.memtable = mergeEntries(m.schema.memtable, []entry{{keysKey(), value}})
+			m.schema.memtable = mergeEntries(m.schema.memtable, []entry{{catalog.KeyFeaturesKey(), value}})
 		})
 		r, err := Verify(ctx, newTable(t, mem).s, "", false, nil)
 		if err != nil || !hasKeyDamage(r) {
@@ -154,14 +155,14 @@ func TestKeyFeaturesAreBounded(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
 	for i := range 3 {
-		commitFeatures(t, tab, withRole(feature(strings.Repeat(fmt.Sprint(i), 2000), int64Type), RoleRequestKey))
+		commitFeatures(t, tab, withRole(feature(strings.Repeat(fmt.Sprint(i), 2000), int64Type), catalog.RoleRequestKey))
 		wantKeyFeatures(t, mem)
 	}
 	s, err := tab.Latest(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v, err := tab.s.get(t.Context(), s.m.schema, keysKey()); err != nil || v[0] != nil {
+	if v, err := tab.s.get(t.Context(), s.m.schema, catalog.KeyFeaturesKey()); err != nil || v[0] != nil {
 		t.Fatal(len(v[0]), err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/sst"
@@ -37,9 +38,9 @@ const (
 // are given by their hashes (HashInt, HashText), in any order. It reads the segments' tables of keys, several at a time: the filters first, and where one lets
 // hashes through the entries of those. Where an overlay that is part of the table replaces the feature, it is every row of each. So it is of a segment
 // whose table is damaged or lost: the rows are there all the same, and verify reports the table.
-func (s *Snapshot) KeyRows(ctx context.Context, f Feature, hashes []uint64, segments []SegmentDescriptor) ([]*roaring.Bitmap, error) {
+func (s *Snapshot) KeyRows(ctx context.Context, f catalog.Feature, hashes []uint64, segments []catalog.SegmentDescriptor) ([]*roaring.Bitmap, error) {
 	out := make([]*roaring.Bitmap, len(segments))
-	if !slices.ContainsFunc(segments, func(d SegmentDescriptor) bool { return d.KeysSize > 0 }) {
+	if !slices.ContainsFunc(segments, func(d catalog.SegmentDescriptor) bool { return d.KeysSize > 0 }) {
 		return out, nil
 	}
 	hashes = slices.Clone(hashes)
@@ -48,7 +49,7 @@ func (s *Snapshot) KeyRows(ctx context.Context, f Feature, hashes []uint64, segm
 	}
 	slices.Sort(hashes)
 	hashes = slices.Compact(hashes)
-	if !slices.ContainsFunc(segments, func(d SegmentDescriptor) bool { return asks(d, len(hashes)) }) {
+	if !slices.ContainsFunc(segments, func(d catalog.SegmentDescriptor) bool { return asks(d, len(hashes)) }) {
 		return out, nil
 	}
 	overlays, err := s.Overlays(ctx)
@@ -56,7 +57,7 @@ func (s *Snapshot) KeyRows(ctx context.Context, f Feature, hashes []uint64, segm
 		return nil, err
 	}
 	for _, o := range overlays {
-		if o.Merged > 0 && slices.ContainsFunc(o.Features, func(x Feature) bool { return x.ID == f.ID }) {
+		if o.Merged > 0 && slices.ContainsFunc(o.Features, func(x catalog.Feature) bool { return x.ID == f.ID }) {
 			return out, nil
 		}
 	}
@@ -78,7 +79,7 @@ func (s *Snapshot) KeyRows(ctx context.Context, f Feature, hashes []uint64, segm
 }
 
 // asks reports whether a segment's table of keys is asked for so many.
-func asks(d SegmentDescriptor, keys int) bool {
+func asks(d catalog.SegmentDescriptor, keys int) bool {
 	return d.KeysSize > 0 && d.Rows <= bitmap.MaxRows && uint64(keys) <= d.Rows/fewKeys
 }
 
@@ -92,7 +93,7 @@ type keyTable struct {
 }
 
 // openKeys returns the table of keys of a segment, which has one, and keeps it open.
-func (s *Store) openKeys(ctx context.Context, d SegmentDescriptor) (*keyTable, error) {
+func (s *Store) openKeys(ctx context.Context, d catalog.SegmentDescriptor) (*keyTable, error) {
 	segment, err := names.ParseID(d.ID)
 	if err != nil {
 		return nil, err
@@ -118,7 +119,7 @@ func (s *Store) openKeys(ctx context.Context, d SegmentDescriptor) (*keyTable, e
 }
 
 // readKeys opens a table of keys.
-func (s *Store) readKeys(ctx context.Context, segment names.ID, d SegmentDescriptor) (_ *keyTable, err error) {
+func (s *Store) readKeys(ctx context.Context, segment names.ID, d catalog.SegmentDescriptor) (_ *keyTable, err error) {
 	k := &keyTable{name: segment.KeysName(), segmentRows: d.Rows}
 	fetch := sst.Fetch{Head: keysHead, Gap: keyGap}
 	if object.HighLatency(s.blobs) {
@@ -151,7 +152,7 @@ func (s *Store) readKeys(ctx context.Context, segment names.ID, d SegmentDescrip
 }
 
 // of returns the facts of a feature, nil where the table does not have it.
-func (k *keyTable) of(f FeatureID) *keyFacts {
+func (k *keyTable) of(f catalog.FeatureID) *keyFacts {
 	for i := range k.features {
 		if k.features[i].feature == f {
 			return &k.features[i]
@@ -161,7 +162,7 @@ func (k *keyTable) of(f FeatureID) *keyFacts {
 }
 
 // rows returns the rows of the stripes in which the hashes may be, which ascend; nil: all, as it is not known, or not worth to know.
-func (k *keyTable) rows(ctx context.Context, feature FeatureID, hashes []uint64) (*roaring.Bitmap, error) {
+func (k *keyTable) rows(ctx context.Context, feature catalog.FeatureID, hashes []uint64) (*roaring.Bitmap, error) {
 	f := k.of(feature)
 	if f == nil {
 		return nil, nil

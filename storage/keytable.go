@@ -14,6 +14,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/sst"
 	"github.com/dsistore/dsistore/storage/wire"
@@ -64,8 +65,8 @@ func HashInt(v int64) uint64 {
 func HashText(v []byte) uint64 { return xxhash.Sum64(v) }
 
 // isLookedUp reports whether a segment's table of keys has the feature: a session, request or user key that is an integer, a string or bytes.
-func isLookedUp(f Feature) bool {
-	return (f.Role == RoleSessionKey || f.Role == RoleRequestKey || f.Role == RoleUserKey) && IsLookupType(f.Type)
+func isLookedUp(f catalog.Feature) bool {
+	return (f.Role == catalog.RoleSessionKey || f.Role == catalog.RoleRequestKey || f.Role == catalog.RoleUserKey) && IsLookupType(f.Type)
 }
 
 // IsLookupType reports whether rows can be looked up by values of the type: integers, strings and bytes.
@@ -75,7 +76,7 @@ func IsLookupType(t vector.Type) bool {
 
 // keyHashes are the hashes of a key feature of a segment that is written, with the stripe in the low 16 bits. Values that are equal and next to each other are one.
 type keyHashes struct {
-	feature FeatureID
+	feature catalog.FeatureID
 	stripes int
 	entries []uint64
 	full    bool // there were too many
@@ -136,7 +137,7 @@ func (k *keyHashes) sort() {
 
 // keyFacts say how much a table has of a feature.
 type keyFacts struct {
-	feature FeatureID
+	feature catalog.FeatureID
 	entries uint64 // of distinct hash and stripe
 	blocks  uint64 // of the filter; 0: the feature is null in every row
 }
@@ -168,7 +169,7 @@ func decodeKeyFacts(d *wire.Decoder) (out []keyFacts) {
 	for range d.Max(uint64(len(d.Rest)/leastKeyFacts), "key features") {
 		var f keyFacts
 		if b := d.Take(8); b != nil {
-			f.feature = FeatureID(binary.BigEndian.Uint64(b))
+			f.feature = catalog.FeatureID(binary.BigEndian.Uint64(b))
 		}
 		f.entries = d.Max(maxKeyEntries, "entries of a key")
 		f.blocks = d.Max(maxKeyEntries*filterBits/filterBlock/8+1, "filter of a key")
@@ -192,7 +193,7 @@ func stripeWidth(stripes int) int {
 }
 
 // keyPart makes the key of chunk or bucket n of a feature.
-func keyPart(dst []byte, f FeatureID, kind byte, n uint32) []byte {
+func keyPart(dst []byte, f catalog.FeatureID, kind byte, n uint32) []byte {
 	dst = binary.BigEndian.AppendUint64(append(dst, keyRecord), uint64(f))
 	return binary.BigEndian.AppendUint32(append(dst, kind), n)
 }
@@ -295,7 +296,7 @@ func fingerprint(hash uint64, bucketBits int) uint16 {
 }
 
 // keysOf returns what gathers the hashes of a feature's keys, nil where the segment's table is not to have it.
-func (w *SegmentWriter) keysOf(f Feature) *keyHashes {
+func (w *SegmentWriter) keysOf(f catalog.Feature) *keyHashes {
 	if !isLookedUp(f) || w.rows < w.s.minKeyTableRows {
 		return nil
 	}
@@ -342,7 +343,7 @@ func (w *SegmentWriter) writeKeys(ctx context.Context) (int64, error) {
 }
 
 // checkKeys reads a segment's whole table of keys: its checksums, and that all that its facts say is there and well formed.
-func (s *Store) checkKeys(ctx context.Context, d SegmentDescriptor) error {
+func (s *Store) checkKeys(ctx context.Context, d catalog.SegmentDescriptor) error {
 	segment, err := names.ParseID(d.ID)
 	if err != nil {
 		return err
@@ -351,14 +352,14 @@ func (s *Store) checkKeys(ctx context.Context, d SegmentDescriptor) error {
 	if err != nil {
 		return err
 	}
-	entries, blocks := map[FeatureID]uint64{}, map[FeatureID]uint64{}
+	entries, blocks := map[catalog.FeatureID]uint64{}, map[catalog.FeatureID]uint64{}
 	it := k.table.Iter(nil)
 	for ok := it.SeekGE(ctx, []byte{keyRecord}); ok; ok = it.Next(ctx) {
 		key, value := it.Key(), it.Value()
 		if len(key) != 14 || key[0] != keyRecord {
 			return wire.Corrupt(k.name, "key is malformed")
 		}
-		f := k.of(FeatureID(binary.BigEndian.Uint64(key[1:])))
+		f := k.of(catalog.FeatureID(binary.BigEndian.Uint64(key[1:])))
 		if f == nil {
 			return wire.Corrupt(k.name, fmt.Sprintf("feature %x is not in the facts", key[1:9]))
 		}

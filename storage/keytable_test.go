@@ -12,6 +12,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/object/objecttest"
@@ -24,16 +25,16 @@ var stringType = vector.Type{Kind: vector.String}
 type keyed struct {
 	t       testing.TB
 	tab     *Table
-	d       SegmentDescriptor
+	d       catalog.SegmentDescriptor
 	numbers []*int64
 	texts   []*string
 	stripes []uint32
 }
 
 var (
-	keyNumber = withRole(feature("user", int64Type), RoleUserKey)
-	keyText   = withRole(feature("request", stringType), RoleRequestKey)
-	keyGroup  = withRole(feature("session", int64Type), RoleSessionKey)
+	keyNumber = withRole(feature("user", int64Type), catalog.RoleUserKey)
+	keyText   = withRole(feature("request", stringType), catalog.RoleRequestKey)
+	keyGroup  = withRole(feature("session", int64Type), catalog.RoleSessionKey)
 )
 
 // makeKeyed writes a segment whose keys are drawn from so many, in a group too: the session is the row's number halved, in its stripe.
@@ -89,7 +90,7 @@ func makeKeyed(t testing.TB, tab *Table, rng *rand.Rand, stripes []uint32, disti
 				c.AddSlot()
 			}
 		})),
-		w.AddGroup(t.Context(), 2, []Feature{keyGroup, feature("other", int64Type)}, groupRows(stripes)),
+		w.AddGroup(t.Context(), 2, []catalog.Feature{keyGroup, feature("other", int64Type)}, groupRows(stripes)),
 		w.AddFeature(t.Context(), 5, feature("plain", int64Type), denseRows(stripes, 3)))
 	if err != nil {
 		t.Fatal(err)
@@ -101,10 +102,10 @@ func makeKeyed(t testing.TB, tab *Table, rng *rand.Rand, stripes []uint32, disti
 }
 
 // rows returns the rows that Snapshot.KeyRows says, nil where it says all.
-func (k *keyed) rows(f Feature, hashes ...uint64) (map[uint32]bool, error) {
+func (k *keyed) rows(f catalog.Feature, hashes ...uint64) (map[uint32]bool, error) {
 	k.t.Helper()
 	s := &Snapshot{t: k.tab}
-	found, err := s.KeyRows(k.t.Context(), f, hashes, []SegmentDescriptor{k.d})
+	found, err := s.KeyRows(k.t.Context(), f, hashes, []catalog.SegmentDescriptor{k.d})
 	if err != nil || found[0] == nil {
 		return nil, err
 	}
@@ -150,7 +151,7 @@ func TestKeyRows(t *testing.T) {
 			for v := range texts {
 				textHashes = append(textHashes, HashText([]byte(v)))
 			}
-			check := func(f Feature, hashes []uint64, has func(row int) bool) {
+			check := func(f catalog.Feature, hashes []uint64, has func(row int) bool) {
 				got, err := k.rows(f, hashes...)
 				if err != nil {
 					t.Fatal(err)
@@ -177,7 +178,7 @@ func TestKeyRows(t *testing.T) {
 			check(keyNumber, intHashes, func(row int) bool { return k.numbers[row] != nil && numbers[*k.numbers[row]] })
 			check(keyText, textHashes, func(row int) bool { return k.texts[row] != nil && texts[*k.texts[row]] })
 		}
-		for _, f := range []Feature{feature("plain", int64Type), feature("other", int64Type), feature("none", int64Type)} {
+		for _, f := range []catalog.Feature{feature("plain", int64Type), feature("other", int64Type), feature("none", int64Type)} {
 			if got, err := k.rows(f, 1); got != nil || err != nil {
 				t.Fatalf("feature %s has no table: %v, %v", f.Name, got, err)
 			}
@@ -403,13 +404,13 @@ func TestKeyRowsUnderOverlay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows, err := snap.KeyRows(t.Context(), keyNumber, []uint64{HashInt(-1)}, []SegmentDescriptor{k.d})
+		rows, err := snap.KeyRows(t.Context(), keyNumber, []uint64{HashInt(-1)}, []catalog.SegmentDescriptor{k.d})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return rows[0] != nil
 	}
-	o := Overlay{Name: "o", Features: []Feature{keyNumber}}
+	o := catalog.Overlay{Name: "o", Features: []catalog.Feature{keyNumber}}
 	mustCommit(t, tab, Change{Operation: "overlay", Base: 1, Ops: []Operation{DefineOverlays{o}}})
 	if !look() {
 		t.Error("an overlay that nobody names counts")
@@ -426,7 +427,7 @@ func TestKeyRowsRequests(t *testing.T) {
 		mem := object.NewMemory()
 		tab := newTable(t, mem)
 		tab.s.minKeyTableRows = 1
-		var add []SegmentDescriptor
+		var add []catalog.SegmentDescriptor
 		for i := range segments {
 			add = append(add, makeKeyed(t, tab, rand.New(rand.NewPCG(1, uint64(i))), []uint32{40, 40}, 1<<50).d)
 		}
@@ -481,7 +482,7 @@ func TestLargeKeyRowsRequests(t *testing.T) {
 			}
 			what := fmt.Sprint(c.keys, " keys")
 			counted.Measure(t, what, func() error {
-				rows, err := snap.KeyRows(t.Context(), keyNumber, hashes, []SegmentDescriptor{k.d})
+				rows, err := snap.KeyRows(t.Context(), keyNumber, hashes, []catalog.SegmentDescriptor{k.d})
 				if err == nil && !rows[0].Contains(77777) {
 					t.Error("the row was not found")
 				}

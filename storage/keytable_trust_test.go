@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/wire"
@@ -113,7 +114,7 @@ func TestKeyRowsNotAsked(t *testing.T) {
 	hashes := make([]uint64, 1<<20)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if _, err := (&Snapshot{t: tab}).KeyRows(t.Context(), keyNumber, hashes, []SegmentDescriptor{d}); err != nil {
+	if _, err := (&Snapshot{t: tab}).KeyRows(t.Context(), keyNumber, hashes, []catalog.SegmentDescriptor{d}); err != nil {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)

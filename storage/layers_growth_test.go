@@ -3,6 +3,7 @@ package storage
 import (
 	"testing"
 
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -40,7 +41,7 @@ func TestLayersGrowth(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		few := []SegmentDescriptor{all[0], all[n/3], all[n/2], all[n-1]}
+		few := []catalog.SegmentDescriptor{all[0], all[n/3], all[n/2], all[n-1]}
 		start := counted.Counts()
 		deleted, err := s.DeletionVectors(ctx, few...)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"pgregory.net/rapid"
 
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -92,13 +93,13 @@ type layeredRun struct {
 	blobs     object.Store
 	handles   []*Table
 	snapshots []layeredTable // snapshot n is at n-1
-	files     map[string]SegmentDescriptor
+	files     map[string]catalog.SegmentDescriptor
 }
 
 func (r *layeredRun) latest() layeredTable { return r.snapshots[len(r.snapshots)-1] }
 
 // segment makes a segment of nothing.
-func (r *layeredRun) segment(t *rapid.T, rows uint32) SegmentDescriptor {
+func (r *layeredRun) segment(t *rapid.T, rows uint32) catalog.SegmentDescriptor {
 	d, err := fakeSegment(context.Background(), r.handles[0], nil, uint64(rows))
 	if err != nil {
 		t.Fatal(err)
@@ -476,7 +477,7 @@ func (r *layeredRun) draw(t *rapid.T, view layeredTable) (c Change) {
 	case "drop list":
 		c.Set(DropLists{list})
 	case "branch":
-		b := Branch{Name: branch, Snapshot: c.Base}
+		b := catalog.Branch{Name: branch, Snapshot: c.Base}
 		c.Set(SetBranches{b})
 	case "drop branch":
 		c.Set(DropBranches{branch})
@@ -546,7 +547,7 @@ func TestMetamorphicLayers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ctx := context.Background()
 		now := time.Now().Add(time.Hour).UTC() // past everything that gc looks at
-		r := &layeredRun{blobs: object.NewMemory(), files: map[string]SegmentDescriptor{}}
+		r := &layeredRun{blobs: object.NewMemory(), files: map[string]catalog.SegmentDescriptor{}}
 		open := func() *Table {
 			s, err := Create(ctx, r.blobs, Options{Now: func() time.Time { return now }})
 			if err != nil {
@@ -581,10 +582,10 @@ func TestMetamorphicLayers(t *testing.T) {
 				for i := range branches {
 					branches[i].Snapshot = uint64(base)
 					for _, name := range slices.Sorted(maps.Keys(view.overlays)) {
-						branches[i].Overlays = append(branches[i].Overlays, Pin{name, uint64(base)})
+						branches[i].Overlays = append(branches[i].Overlays, catalog.Pin{Name: name, Snapshot: uint64(base)})
 					}
 					for _, name := range slices.Sorted(maps.Keys(view.lists)) {
-						branches[i].List = Pin{name, uint64(base)}
+						branches[i].List = catalog.Pin{Name: name, Snapshot: uint64(base)}
 					}
 				}
 				if Op[ExpireBelow](&c) >= ExpireBelow(len(r.snapshots)+1) {

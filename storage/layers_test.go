@@ -10,12 +10,13 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
 // rowSet makes a set for a change.
-func rowSet(t testing.TB, s *Store, d SegmentDescriptor, rows ...uint32) RowBitmap {
+func rowSet(t testing.TB, s *Store, d catalog.SegmentDescriptor, rows ...uint32) RowBitmap {
 	t.Helper()
 	r, err := s.PutRowBitmap(t.Context(), d, roaring.BitmapOf(rows...))
 	if err != nil {
@@ -25,7 +26,7 @@ func rowSet(t testing.TB, s *Store, d SegmentDescriptor, rows ...uint32) RowBitm
 }
 
 // everySecond has many rows in no order that compresses, so that its set is an object.
-func everySecond(t testing.TB, s *Store, d SegmentDescriptor, from uint64) RowBitmap {
+func everySecond(t testing.TB, s *Store, d catalog.SegmentDescriptor, from uint64) RowBitmap {
 	t.Helper()
 	rows := roaring.New()
 	for i := from; i < d.Rows; i += 2 {
@@ -138,7 +139,7 @@ func TestDeletes(t *testing.T) {
 	}
 	verifyClean(t, tab.s)
 	for _, bad := range []struct {
-		d    SegmentDescriptor
+		d    catalog.SegmentDescriptor
 		rows uint32
 	}{{b, 10}, {b, 1 << 31}} {
 		if r, err := tab.s.PutRowBitmap(ctx, bad.d, roaring.BitmapOf(bad.rows)); err == nil {
@@ -146,7 +147,7 @@ func TestDeletes(t *testing.T) {
 		}
 	}
 	// Readers make bitmaps of all rows of a segment that has deleted ones: of no more rows than a bitmap can have.
-	if r, err := tab.s.PutRowBitmap(ctx, SegmentDescriptor{ID: b.ID, Rows: 1<<32 + 1}, roaring.BitmapOf(1)); err == nil {
+	if r, err := tab.s.PutRowBitmap(ctx, catalog.SegmentDescriptor{ID: b.ID, Rows: 1<<32 + 1}, roaring.BitmapOf(1)); err == nil {
 		t.Errorf("a set of rows of a segment of 2^32 + 1: %+v", r)
 	}
 	entry := appendSet(nil, rowSet(t, tab.s, b, 1))
@@ -161,7 +162,7 @@ func TestDeletes(t *testing.T) {
 }
 
 // layer writes a layer of features over a segment.
-func layer(t testing.TB, tab *Table, o string, base SegmentDescriptor, seed int64, names ...string) OverlaySegment {
+func layer(t testing.TB, tab *Table, o string, base catalog.SegmentDescriptor, seed int64, names ...string) OverlaySegment {
 	t.Helper()
 	ctx := t.Context()
 	w, err := tab.NewOverlaySegment(ctx, base, SegmentOptions{})
@@ -180,15 +181,15 @@ func layer(t testing.TB, tab *Table, o string, base SegmentDescriptor, seed int6
 	return OverlaySegment{Overlay: o, Segment: base.ID, Data: d, All: true}
 }
 
-func overlay(name string, names ...string) Overlay {
+func overlay(name string, names ...string) catalog.Overlay {
 	fs := features(names...)
-	slices.SortFunc(fs, func(a, b Feature) int {
+	slices.SortFunc(fs, func(a, b catalog.Feature) int {
 		if a.ID < b.ID {
 			return -1
 		}
 		return 1
 	})
-	return Overlay{Name: name, Features: fs}
+	return catalog.Overlay{Name: name, Features: fs}
 }
 
 func TestOverlays(t *testing.T) {
@@ -218,7 +219,7 @@ func TestOverlays(t *testing.T) {
 	if err != nil || !slices.Equal(g.StripeRows(), []uint32{100, 20}) {
 		t.Fatal(g, err)
 	}
-	if e, err := g.Lookup(ctx, NewFeatureID("z", 0)); err != nil || e[0] == nil {
+	if e, err := g.Lookup(ctx, catalog.NewFeatureID("z", 0)); err != nil || e[0] == nil {
 		t.Fatal(e, err)
 	}
 	if _, err := s.Lookup(ctx, "z"); !errors.Is(err, ErrNotFound) {
@@ -253,7 +254,7 @@ func TestOverlays(t *testing.T) {
 	wantConflict(t, tab, Change{Base: 4, Ops: []Operation{SetOverlaySegments{layer(t, tab, "high", a, 9, "y")}}}, "a layer over a segment that is gone")
 	// Merged, its features are the table's.
 	s = mustCommit(t, tab, Change{Base: 4, Ops: []Operation{MergeOverlays{"low"}}})
-	if f, err := s.Lookup(ctx, "z"); err != nil || f[0].ID != NewFeatureID("z", 0) || s.Info().Features != 3 {
+	if f, err := s.Lookup(ctx, "z"); err != nil || f[0].ID != catalog.NewFeatureID("z", 0) || s.Info().Features != 3 {
 		t.Fatal(f, err, s.Info())
 	}
 	if o, err := s.Overlay(ctx, "low"); err != nil || o.Merged != 5 {
@@ -272,12 +273,12 @@ func TestOverlays(t *testing.T) {
 	if o, err := s.Overlay(ctx, "high"); err != nil || o.Number != 2 {
 		t.Fatal(o, err)
 	}
-	if layers, err = s.OverlaySegments(ctx, []Overlay{{Name: "high", Number: 2}}, b); err != nil || layers[0][0] != nil {
+	if layers, err = s.OverlaySegments(ctx, []catalog.Overlay{{Name: "high", Number: 2}}, b); err != nil || layers[0][0] != nil {
 		t.Fatal("a new overlay has the layers of one dropped", layers, err)
 	}
 	wantConflict(t, tab, Change{Base: 6, Ops: []Operation{SetOverlaySegments{layer(t, tab, "high", b, 9, "y")}}}, "a layer of an overlay dropped and defined anew")
 	// One that says something else than what lies below of segments that it has no layer of cannot become part of the table.
-	for _, m := range []MissingPolicy{Null, Refuse} {
+	for _, m := range []catalog.MissingPolicy{catalog.Null, catalog.Refuse} {
 		o := overlay("strict", "y")
 		o.MissingLayers = m
 		if _, err := tab.Commit(ctx, Change{Operation: "x", Base: 7, Ops: []Operation{DefineOverlays{o}, MergeOverlays{"strict"}}}); err == nil || !strings.Contains(err.Error(), m.String()) {
@@ -289,7 +290,7 @@ func TestOverlays(t *testing.T) {
 	wrong.Features[0].Type = vector.Type{Kind: vector.String}
 	other := overlay("w", "y")
 	other.Features[0].ID++
-	for _, o := range []Overlay{wrong, other, overlay("a@b", "y"), overlay("n")} {
+	for _, o := range []catalog.Overlay{wrong, other, overlay("a@b", "y"), overlay("n")} {
 		if _, err := tab.Commit(ctx, Change{Operation: "x", Base: 7, Ops: []Operation{DefineOverlays{o}}}); err == nil {
 			t.Errorf("%+v is accepted", o)
 		}
@@ -372,7 +373,7 @@ func TestBranches(t *testing.T) {
 	a := segment(t, tab, nil, []uint32{100}, 1, SegmentOptions{}, "x", "y")
 	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x", "y")), AddSegments{a}}})
 	// A branch, its overlay and its list in one commit.
-	s := mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DefineOverlays{overlay("lbl", "y")}, SetOverlaySegments{layer(t, tab, "lbl", a, 7, "y")}, DefineLists{{Name: "some"}}, SetListRows{{"some", a.ID, rowSet(t, tab.s, a, 1)}}, SetBranches{{Name: "exp", Overlays: []Pin{{Name: "lbl"}}, List: Pin{Name: "some"}, Owner: "me"}}}})
+	s := mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DefineOverlays{overlay("lbl", "y")}, SetOverlaySegments{layer(t, tab, "lbl", a, 7, "y")}, DefineLists{{Name: "some"}}, SetListRows{{"some", a.ID, rowSet(t, tab.s, a, 1)}}, SetBranches{{Name: "exp", Overlays: []catalog.Pin{{Name: "lbl"}}, List: catalog.Pin{Name: "some"}, Owner: "me"}}}})
 	b, err := s.Branch(ctx, "exp")
 	if err != nil || b.Snapshot != 2 || b.Overlays[0].Snapshot != 2 || b.List.Snapshot != 2 || b.Added != 2 || b.Owner != "me" || !b.Created.Equal(s.Info().Time) {
 		t.Fatal(b, err)
@@ -390,7 +391,7 @@ func TestBranches(t *testing.T) {
 		if err != nil || len(segs) != 1 || segs[0].ID != a.ID {
 			t.Fatal(segs, err)
 		}
-		layers, err := v.Overlays[0].In.OverlaySegments(ctx, []Overlay{v.Overlays[0].Overlay}, segs...)
+		layers, err := v.Overlays[0].In.OverlaySegments(ctx, []catalog.Overlay{v.Overlays[0].Overlay}, segs...)
 		if err != nil || layers[0][0] == nil {
 			t.Fatal(layers, err)
 		}
@@ -404,20 +405,20 @@ func TestBranches(t *testing.T) {
 	// An overlay made on the branch lies over segments that the table no longer has.
 	onBranch := overlay("more", "x")
 	onBranch.Branch = "exp"
-	b.Overlays = append(b.Overlays, Pin{Name: "more"})
+	b.Overlays = append(b.Overlays, catalog.Pin{Name: "more"})
 	mustCommit(t, tab, Change{Base: 3, Ops: []Operation{DefineOverlays{onBranch}, SetOverlaySegments{layer(t, tab, "more", a, 8, "x")}, SetBranches{b}}})
 	v := read()
 	if len(v.Overlays) != 2 || v.Overlays[1].In.Info().Number != 4 {
 		t.Fatal(v.Overlays)
 	}
-	layers, err := v.Overlays[1].In.OverlaySegments(ctx, []Overlay{v.Overlays[1].Overlay}, a)
+	layers, err := v.Overlays[1].In.OverlaySegments(ctx, []catalog.Overlay{v.Overlays[1].Overlay}, a)
 	if err != nil || layers[0][0] == nil {
 		t.Fatal(layers, err)
 	}
 	wantConflict(t, tab, Change{Base: 4, Ops: []Operation{SetBranches{b}}}, "a branch set since")
 	wantConflict(t, tab, Change{Base: 1, Ops: []Operation{SetBranches{{Name: "exp"}}}}, "a name taken since")
-	for _, bad := range []Branch{{Name: "x", Snapshot: 9}, {Name: "x", Overlays: []Pin{{Name: "none"}}}, {Name: "x", List: Pin{Name: "some"}},
-		{Name: "x", Snapshot: 2, Overlays: []Pin{{Name: "none", Snapshot: 2}}}, {Name: ""}, {Name: "x@y"}} {
+	for _, bad := range []catalog.Branch{{Name: "x", Snapshot: 9}, {Name: "x", Overlays: []catalog.Pin{{Name: "none"}}}, {Name: "x", List: catalog.Pin{Name: "some"}},
+		{Name: "x", Snapshot: 2, Overlays: []catalog.Pin{{Name: "none", Snapshot: 2}}}, {Name: ""}, {Name: "x@y"}} {
 		if _, err := tab.Commit(ctx, Change{Operation: "x", Base: 4, Ops: []Operation{SetBranches{bad}}}); err == nil {
 			t.Errorf("%+v is accepted", bad)
 		} else {
@@ -448,7 +449,7 @@ func TestOpenRef(t *testing.T) {
 	ctx := t.Context()
 	counted := object.NewCounted(localStore(t))
 	tab := newTable(t, counted)
-	long := strings.Repeat("é", maxReferenceName/2) // which no file name can be
+	long := strings.Repeat("é", catalog.MaxReferenceName/2) // which no file name can be
 	mustCommit(t, tab, Change{})
 	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{SetBranches{{Name: long, Snapshot: 1}, {Name: "b", Snapshot: 1}}}})
 	cost := func() int64 {
@@ -487,7 +488,7 @@ func TestOpenRef(t *testing.T) {
 func TestOverlaysOnBranches(t *testing.T) {
 	ctx := t.Context()
 	tab := newTable(t, object.NewMemory())
-	on := func(name, branch string) Overlay {
+	on := func(name, branch string) catalog.Overlay {
 		o := overlay(name, "x")
 		o.Branch = branch
 		return o
@@ -497,8 +498,8 @@ func TestOverlaysOnBranches(t *testing.T) {
 	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{a}}})
 	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{AddFeatures(features("x")), AddSegments{c}, RemoveSegments{a.ID}}})
 	// Branches and overlays on them in one commit, of a snapshot before and of the one that is made.
-	s := mustCommit(t, tab, Change{Base: 2, Ops: []Operation{DefineOverlays{on("o", "old"), on("n", "now")}, SetOverlaySegments{layer(t, tab, "o", a, 7, "x"), layer(t, tab, "n", c, 8, "x")}, SetBranches{{Name: "old", Snapshot: 1, Overlays: []Pin{{Name: "o"}}}, {Name: "now", Overlays: []Pin{{Name: "n"}}}}}})
-	for branch, base := range map[string]SegmentDescriptor{"old": a, "now": c} {
+	s := mustCommit(t, tab, Change{Base: 2, Ops: []Operation{DefineOverlays{on("o", "old"), on("n", "now")}, SetOverlaySegments{layer(t, tab, "o", a, 7, "x"), layer(t, tab, "n", c, 8, "x")}, SetBranches{{Name: "old", Snapshot: 1, Overlays: []catalog.Pin{{Name: "o"}}}, {Name: "now", Overlays: []catalog.Pin{{Name: "n"}}}}}})
+	for branch, base := range map[string]catalog.SegmentDescriptor{"old": a, "now": c} {
 		v, err := tab.OpenBranch(ctx, branch)
 		if err != nil || len(v.Overlays) != 1 {
 			t.Fatal(v, err)
@@ -507,7 +508,7 @@ func TestOverlaysOnBranches(t *testing.T) {
 		if err != nil || len(segs) != 1 || segs[0].ID != base.ID {
 			t.Fatal(segs, err)
 		}
-		if layers, err := v.Overlays[0].In.OverlaySegments(ctx, []Overlay{v.Overlays[0].Overlay}, segs...); err != nil || layers[0][0] == nil {
+		if layers, err := v.Overlays[0].In.OverlaySegments(ctx, []catalog.Overlay{v.Overlays[0].Overlay}, segs...); err != nil || layers[0][0] == nil {
 			t.Fatal(branch, layers, err)
 		}
 	}
@@ -516,7 +517,7 @@ func TestOverlaysOnBranches(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Owner = "else"
-	b.Overlays = []Pin{{Name: "o"}}
+	b.Overlays = []catalog.Pin{{Name: "o"}}
 	s = mustCommit(t, tab, Change{Base: 3, Ops: []Operation{SetBranches{b}}}) // 4
 	wantConflict(t, tab, Change{Base: 3, Ops: []Operation{SetOverlaySegments{layer(t, tab, "o", a, 9, "x")}}}, "a layer on a branch set since")
 	wantConflict(t, tab, Change{Base: 4, Ops: []Operation{SetOverlaySegments{layer(t, tab, "o", c, 9, "x")}}}, "a layer over a segment that the branch has not")
@@ -530,8 +531,8 @@ func TestOverlaysOnBranches(t *testing.T) {
 	}{
 		{Change{Ops: []Operation{DefineOverlays{on("p", "odl")}}}, "old"},
 		{Change{Ops: []Operation{DefineOverlays{on("p", "old")}, DropBranches{"old"}}}, "gone"},
-		{Change{Ops: []Operation{SetBranches{{Name: "third", Snapshot: 1, Overlays: []Pin{{"o", 4}}}}}}, "branch old"},
-		{Change{Ops: []Operation{SetBranches{{Name: "third", Overlays: []Pin{{Name: "o"}}}}}}, "branch old"},
+		{Change{Ops: []Operation{SetBranches{{Name: "third", Snapshot: 1, Overlays: []catalog.Pin{{Name: "o", Snapshot: 4}}}}}}, "branch old"},
+		{Change{Ops: []Operation{SetBranches{{Name: "third", Overlays: []catalog.Pin{{Name: "o"}}}}}}, "branch old"},
 		{Change{Ops: []Operation{SetBranches{b}}}, "overlay o was made"},
 	} {
 		bad.c.Base, bad.c.Operation = 4, "test"
@@ -548,12 +549,12 @@ func TestFeatureChanges(t *testing.T) {
 	ctx := t.Context()
 	tab := newTable(t, object.NewMemory())
 	fs := features("x", "y", "k")
-	fs[2].Role = RoleSessionKey
+	fs[2].Role = catalog.RoleSessionKey
 	a := segment(t, tab, nil, []uint32{100}, 1, SegmentOptions{}, "x", "y", "k")
 	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(fs), AddSegments{a}}})
-	status := func(s FeatureStatus) *FeatureStatus { return &s }
-	s := mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "x", Rename: "x2"}, {Feature: "k", Rename: "key"}, {Feature: "y", Status: status(FeatureDeprecated)}}}})
-	if f, err := s.Lookup(ctx, "x2", "y", "key"); err != nil || f[0].ID != fs[0].ID || f[1].Status != FeatureDeprecated || f[2].ID != fs[2].ID {
+	status := func(s catalog.FeatureStatus) *catalog.FeatureStatus { return &s }
+	s := mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "x", Rename: "x2"}, {Feature: "k", Rename: "key"}, {Feature: "y", Status: status(catalog.FeatureDeprecated)}}}})
+	if f, err := s.Lookup(ctx, "x2", "y", "key"); err != nil || f[0].ID != fs[0].ID || f[1].Status != catalog.FeatureDeprecated || f[2].ID != fs[2].ID {
 		t.Fatal(f, err)
 	}
 	if k, err := s.KeyFeatures(ctx); err != nil || len(k) != 1 || k[0].Name != "key" {
@@ -566,10 +567,10 @@ func TestFeatureChanges(t *testing.T) {
 	d := segment(t, tab, nil, []uint32{100}, 1, SegmentOptions{}, "x")
 	wantConflict(t, tab, Change{Base: 1, Ops: []Operation{AddFeatures(features("x")), AddSegments{d}}}, "a feature renamed since")
 	next, err := s.NewFeatures(ctx, feature("x", int64Type), feature("y", int64Type), feature("new", int64Type))
-	if err != nil || next[0].Generation != 1 || next[0].ID != NewFeatureID("x", 1) || next[1].ID != fs[1].ID || next[2].Generation != 0 {
+	if err != nil || next[0].Generation != 1 || next[0].ID != catalog.NewFeatureID("x", 1) || next[1].ID != fs[1].ID || next[2].Generation != 0 {
 		t.Fatal(next, err)
 	}
-	s = mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "y", Status: status(FeatureDropped)}}}})
+	s = mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "y", Status: status(catalog.FeatureDropped)}}}})
 	if all, err := s.Features(ctx); err != nil || len(all) != 2 || s.Info().Features != 2 {
 		t.Fatal(all, err, s.Info())
 	}
@@ -579,23 +580,23 @@ func TestFeatureChanges(t *testing.T) {
 	wantConflict(t, tab, Change{Base: 2, Ops: []Operation{AddFeatures(features("y"))}}, "a feature dropped since")
 	verifyClean(t, tab.s)
 	// Taken back.
-	s = mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "y", Status: status(FeatureActive)}}}})
+	s = mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "y", Status: status(catalog.FeatureActive)}}}})
 	if f, err := s.Lookup(ctx, "y"); err != nil || f[0] != fs[1] || s.Info().Features != 3 {
 		t.Fatal(f, err)
 	}
 	// Dropped, and another of the name added.
-	s = mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "y", Status: status(FeatureDropped)}}}})
+	s = mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "y", Status: status(catalog.FeatureDropped)}}}})
 	if next, err = s.NewFeatures(ctx, feature("y", vector.Type{Kind: vector.String})); err != nil || next[0].Generation != 1 {
 		t.Fatal(next, err)
 	}
 	s = mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(next)}})
-	if f, err := s.Lookup(ctx, "y"); err != nil || f[0].ID != NewFeatureID("y", 1) || f[0].Type.Kind != vector.String || s.Info().Features != 3 {
+	if f, err := s.Lookup(ctx, "y"); err != nil || f[0].ID != catalog.NewFeatureID("y", 1) || f[0].Type.Kind != vector.String || s.Info().Features != 3 {
 		t.Fatal(f, err)
 	}
-	if k, err := s.keyFeatures(ctx); err != nil || k == nil || k.of != 3 {
+	if k, err := s.keyFeatures(ctx); err != nil || k == nil || k.Of != 3 {
 		t.Fatal("the keys' entry does not hold", k, err)
 	}
-	for _, bad := range []FeatureChange{{Feature: "none", Rename: "z"}, {Feature: "x2", Rename: "key"}, {Feature: "key", Status: status(FeatureDropped)}, {Feature: "x2"}} {
+	for _, bad := range []FeatureChange{{Feature: "none", Rename: "z"}, {Feature: "x2", Rename: "key"}, {Feature: "key", Status: status(catalog.FeatureDropped)}, {Feature: "x2"}} {
 		if _, err := tab.Commit(ctx, Change{Operation: "x", Ops: []Operation{ChangeFeatures{bad}}}); err == nil {
 			t.Errorf("%+v is accepted", bad)
 		} else {
@@ -614,19 +615,19 @@ func TestFeaturesByID(t *testing.T) {
 	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DefineOverlays{overlay("o", "x", "z")}, SetOverlaySegments{layer(t, tab, "o", a, 3, "x", "z")}}})
 	mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "x", Rename: "x2"}}}})
 	s := mustCommit(t, tab, Change{Base: 3, Ops: []Operation{MergeOverlays{"o"}}})
-	if f, err := s.Lookup(ctx, "x2", "z"); err != nil || f[0].ID != NewFeatureID("x", 0) || f[1].ID != NewFeatureID("z", 0) || s.Info().Features != 3 {
+	if f, err := s.Lookup(ctx, "x2", "z"); err != nil || f[0].ID != catalog.NewFeatureID("x", 0) || f[1].ID != catalog.NewFeatureID("z", 0) || s.Info().Features != 3 {
 		t.Fatal(f, err, s.Info())
 	}
 	if f, err := s.Find(ctx, "x"); err != nil || f[0] != nil {
 		t.Fatal("the name before is another feature", f, err)
 	}
 	o, err := s.Overlay(ctx, "o")
-	if err != nil || o.Merged != 4 || !slices.ContainsFunc(o.Features, func(f Feature) bool { return f.Name == "x2" && f.ID == NewFeatureID("x", 0) }) {
+	if err != nil || o.Merged != 4 || !slices.ContainsFunc(o.Features, func(f catalog.Feature) bool { return f.Name == "x2" && f.ID == catalog.NewFeatureID("x", 0) }) {
 		t.Fatal(o, err)
 	}
 	verifyClean(t, tab.s)
 	// A dropped feature does not come back, also when another has had its name since.
-	dropped := FeatureDropped
+	dropped := catalog.FeatureDropped
 	mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "y", Status: &dropped}}}})
 	late := func(what string) {
 		t.Helper()
@@ -643,12 +644,12 @@ func TestFeaturesByID(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found, err := s.FeaturesByID(ctx, NewFeatureID("x", 0), NewFeatureID("y", 0), NewFeatureID("nobody", 0), NewFeatureID("z", 0))
+		found, err := s.FeaturesByID(ctx, catalog.NewFeatureID("x", 0), catalog.NewFeatureID("y", 0), catalog.NewFeatureID("nobody", 0), catalog.NewFeatureID("z", 0))
 		if err != nil || found[2] != nil {
 			t.Fatal(what, found[2], err)
 		}
 		for i, f := range append(found[:2], found[3]) {
-			if got := fmt.Sprint(f.Name, " ", f.Status); got != want[i] || f.ID != NewFeatureID(string("xyz"[i]), 0) {
+			if got := fmt.Sprint(f.Name, " ", f.Status); got != want[i] || f.ID != catalog.NewFeatureID(string("xyz"[i]), 0) {
 				t.Errorf("%s: %s, want %s", what, got, want[i])
 			}
 		}
@@ -660,7 +661,7 @@ func TestFeaturesByID(t *testing.T) {
 	mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "y", Rename: "w"}}}})
 	late("a feature dropped since, whose name another had")
 	byID("its name was another's", "w active", "y dropped", "z active")
-	if next, err := s.NewFeatures(ctx, feature("y", int64Type)); err != nil || next[0].ID != NewFeatureID("y", 0) {
+	if next, err := s.NewFeatures(ctx, feature("y", int64Type)); err != nil || next[0].ID != catalog.NewFeatureID("y", 0) {
 		t.Fatal("the snapshot before", next, err)
 	}
 	if s, err = tab.Latest(ctx); err != nil {
@@ -678,7 +679,7 @@ func TestMergeOfDropped(t *testing.T) {
 	tab := newTable(t, localStore(t))
 	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x", "y")), AddSegments{segment(t, tab, partition("p", "a"), []uint32{10}, 1, SegmentOptions{}, "x", "y")}}})
 	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DefineOverlays{overlay("o", "y")}}})
-	dropped := FeatureDropped
+	dropped := catalog.FeatureDropped
 	mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "y", Status: &dropped}}}})
 	_, err := tab.Commit(t.Context(), Change{Operation: "test", Base: 3, Ops: []Operation{MergeOverlays{"o"}}})
 	if err == nil || errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), "feature y, which was dropped") {

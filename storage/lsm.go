@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/sst"
@@ -153,7 +154,7 @@ func decodeTree(d *wire.Decoder, kind treeKind) lsmTree {
 const maxMemtableKeys = 16 << 20
 
 // maxKey bounds a key of a tree. The longest is a partition's.
-const maxKey = maxPartition + 64
+const maxKey = catalog.MaxPartition + 64
 
 // mergeEntries returns base with the entries of over put in; both in key order, over wins.
 func mergeEntries(base, over []entry) []entry {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -21,14 +22,14 @@ func populate(t testing.TB, blobs object.Store) *Table {
 	t.Helper()
 	ctx := t.Context()
 	tab := newTable(t, blobs)
-	var first SegmentDescriptor
+	var first catalog.SegmentDescriptor
 	for i := range 4 {
 		p := partition("ds", fmt.Sprint(i%3))
 		d := segment(t, tab, p, []uint32{300, 200}, int64(i), SegmentOptions{StandAloneBytes: 600, PackBytes: 1500}, "a", "b", "c", "d", fmt.Sprint("e", i))
 		if i == 0 {
 			first = d
 		}
-		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a", "b", "c", "d", fmt.Sprint("e", i))), AddSegments{d}, AddSources{{fmt.Sprint("print", i), "file"}}}}); err != nil {
+		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a", "b", "c", "d", fmt.Sprint("e", i))), AddSegments{d}, AddSources{{Fingerprint: fmt.Sprint("print", i), Name: "file"}}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -210,7 +211,7 @@ func TestFeatureTotals(t *testing.T) {
 	if err != nil || len(before) != 8 || before[0].Name != "a" || before[0].Segments != 3 || before[0].Rows != 1010 {
 		t.Fatalf("%v %+v", err, before)
 	}
-	var add []SegmentDescriptor
+	var add []catalog.SegmentDescriptor
 	for range totalsAtOnce + 3 {
 		add = append(add, segment(t, tab, nil, []uint32{20}, 1, SegmentOptions{}, "a", "new"))
 	}

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -113,13 +114,13 @@ func (m *model) commit(c Change, now time.Time) error {
 }
 
 // fakeSegment puts an index of nothing and describes a segment of it alone: commits look no further.
-func fakeSegment(ctx context.Context, tab *Table, p Partition, rows uint64) (SegmentDescriptor, error) {
+func fakeSegment(ctx context.Context, tab *Table, p catalog.Partition, rows uint64) (catalog.SegmentDescriptor, error) {
 	of, err := tab.identity(ctx)
 	if err != nil {
-		return SegmentDescriptor{}, err
+		return catalog.SegmentDescriptor{}, err
 	}
 	i := names.NewID(of)
-	d := SegmentDescriptor{ID: i.String(), Partition: p, Rows: rows, Bytes: 10 + rows, Index: i.IndexName(), IndexSize: 10 + rows}
+	d := catalog.SegmentDescriptor{ID: i.String(), Partition: p, Rows: rows, Bytes: 10 + rows, Index: i.IndexName(), IndexSize: 10 + rows}
 	return d, tab.s.blobs.PutIfAbsent(ctx, d.Index, make([]byte, d.IndexSize))
 }
 
@@ -160,8 +161,8 @@ func checkSnapshot(t *rapid.T, s *Snapshot, want modelSnapshot) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		some, err := s.Segments(ctx, func(q Partition) bool { return q.Equal(p) })
-		if err != nil || !slices.EqualFunc(one, some, func(a, b SegmentDescriptor) bool { return a.ID == b.ID }) || len(one) == 0 {
+		some, err := s.Segments(ctx, func(q catalog.Partition) bool { return q.Equal(p) })
+		if err != nil || !slices.EqualFunc(one, some, func(a, b catalog.SegmentDescriptor) bool { return a.ID == b.ID }) || len(one) == 0 {
 			t.Fatalf("partition %v: %v, then %v: %v", p, one, some, err)
 		}
 	}
@@ -171,7 +172,7 @@ func checkSnapshot(t *rapid.T, s *Snapshot, want modelSnapshot) {
 	}
 	for name, typ := range want.features {
 		f, err := s.Lookup(ctx, name)
-		if err != nil || f[0].Type != typ || f[0].ID != NewFeatureID(name, 0) {
+		if err != nil || f[0].Type != typ || f[0].ID != catalog.NewFeatureID(name, 0) {
 			t.Fatalf("feature %s: %v %v, want %v", name, f, err, typ)
 		}
 	}
@@ -208,15 +209,15 @@ func TestMetamorphic(t *testing.T) {
 		}
 		var m model
 		handle := func() *Table { return handles[rapid.IntRange(0, len(handles)-1).Draw(t, "handle")] }
-		drawPartition := func() Partition {
+		drawPartition := func() catalog.Partition {
 			switch v := rapid.IntRange(-1, len(values)-1).Draw(t, "partition"); v {
 			case -1:
-				return Partition{{Key: "ds", Null: true}}
+				return catalog.Partition{{Key: "ds", Null: true}}
 			default:
 				return partition("ds", values[v])
 			}
 		}
-		var lost []SegmentDescriptor
+		var lost []catalog.SegmentDescriptor
 		t.Repeat(map[string]func(*rapid.T){
 			"commit": func(t *rapid.T) {
 				now = now.Add(time.Duration(rapid.IntRange(-2, 10).Draw(t, "tick")) * time.Second)
@@ -259,7 +260,7 @@ func TestMetamorphic(t *testing.T) {
 					}
 				}
 				for _, k := range rapid.SliceOfNDistinct(rapid.IntRange(0, 11), 0, 2, rapid.ID).Draw(t, "sources") {
-					c.Set(append(Op[AddSources](&c), Source{fmt.Sprint("p", k), "name"}))
+					c.Set(append(Op[AddSources](&c), catalog.Source{Fingerprint: fmt.Sprint("p", k), Name: "name"}))
 				}
 				want := m.commit(c, now)
 				s, err := handle().Commit(ctx, c)
@@ -348,7 +349,7 @@ func TestConcurrentCommits(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddSegments{d}, AddFeatures(features(fmt.Sprint("f", w, "-", k))), AddSources{{fmt.Sprint(w, k), "x"}}}}); err != nil {
+				if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddSegments{d}, AddFeatures(features(fmt.Sprint("f", w, "-", k))), AddSources{{Fingerprint: fmt.Sprint(w, k), Name: "x"}}}}); err != nil {
 					t.Error(err)
 				}
 				s, err := tab.Latest(ctx)
@@ -373,7 +374,7 @@ func TestConcurrentCommits(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			_, outcome[i] = tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddSegments{d}, AddSources{{"same", "x"}}}})
+			_, outcome[i] = tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddSegments{d}, AddSources{{Fingerprint: "same", Name: "x"}}}})
 		})
 	}
 	wg.Wait()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -157,15 +158,15 @@ func TestAwkwardPartitions(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
 	tab.s.memtableBytes = 2000 // runs too
-	var partitions []Partition
+	var partitions []catalog.Partition
 	for _, v := range distinct(append(append(slices.Clone(awkward), everyByte()...), "", strings.Repeat("v", 4000))) {
 		partitions = append(partitions, partition("k", v))
 		if v != "" && len(v) < 4000 {
 			partitions = append(partitions, partition(v, "v"))
 		}
 	}
-	partitions = append(partitions, nil, Partition{{Key: "k", Null: true}}, partition("a", "b/c", "d", ""), partition("a", "b", "c", "", "d", ""), partition("a", "b", "c/d", ""))
-	byID := map[string]Partition{}
+	partitions = append(partitions, nil, catalog.Partition{{Key: "k", Null: true}}, partition("a", "b/c", "d", ""), partition("a", "b", "c", "", "d", ""), partition("a", "b", "c/d", ""))
+	byID := map[string]catalog.Partition{}
 	for i, p := range partitions {
 		d, err := fakeSegment(ctx, tab, p, uint64(i+1))
 		if err != nil {
@@ -196,19 +197,19 @@ func TestAwkwardPartitions(t *testing.T) {
 		if err != nil || !found {
 			t.Errorf("partition %q: %v %v", p, segs, err)
 		}
-		again, err := ParsePartition(p.String())
+		again, err := catalog.ParsePartition(p.String())
 		if err != nil || !again.Equal(p) {
 			t.Errorf("%q: parsed %#v, want %#v: %v", p.String(), again, p, err)
 		}
 	}
-	for _, bad := range []Partition{partition("", "v"), partition("k", strings.Repeat("v", 64<<10)), partition(strings.Repeat("k", 64<<10), "v"), partition("k", strings.Repeat("\n", 2000))} {
+	for _, bad := range []catalog.Partition{partition("", "v"), partition("k", strings.Repeat("v", 64<<10)), partition(strings.Repeat("k", 64<<10), "v"), partition("k", strings.Repeat("\n", 2000))} {
 		if err := bad.Validate(); err == nil || len(err.Error()) > 500 {
 			t.Errorf("partition of %d bytes: %.600v", len(bad.String()), err)
 		}
 	}
 }
 
-func distinctForms(partitions []Partition) []string {
+func distinctForms(partitions []catalog.Partition) []string {
 	var out []string
 	for _, p := range partitions {
 		out = append(out, p.String())
@@ -225,7 +226,7 @@ func TestAwkwardFeatures(t *testing.T) {
 	var c Change
 	c.Operation = "ingest"
 	var names []string
-	for _, name := range distinct(append(append(slices.Clone(awkward), everyByte()...), strings.Repeat("n", maxName))) {
+	for _, name := range distinct(append(append(slices.Clone(awkward), everyByte()...), strings.Repeat("n", catalog.MaxName))) {
 		f := feature(name, int64Type)
 		if err := f.Validate(); err != nil {
 			if name == strings.ToValidUTF8(name, "") {
@@ -265,7 +266,7 @@ func TestAwkwardFeatures(t *testing.T) {
 	if r, err := Verify(ctx, tab.s, "", true, nil); err != nil || r.DamageCount > 0 {
 		t.Fatal(err, r.Damage)
 	}
-	for _, bad := range []string{"", strings.Repeat("n", maxName+1), strings.Repeat("n", 1<<20)} {
+	for _, bad := range []string{"", strings.Repeat("n", catalog.MaxName+1), strings.Repeat("n", 1<<20)} {
 		f := feature(bad, int64Type)
 		if err := f.Validate(); err == nil || len(err.Error()) > 500 {
 			t.Errorf("name of %d bytes: %.600v", len(bad), err)

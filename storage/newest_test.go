@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -334,7 +335,7 @@ func TestTableMadeAnewWithinATick(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()
 	mem.Now = func() time.Time { return time.Unix(1_700_000_000, 0) }
-	fill := func(seed int64) (*Table, SegmentDescriptor) {
+	fill := func(seed int64) (*Table, catalog.SegmentDescriptor) {
 		tab := newTable(t, mem)
 		d := segment(t, tab, nil, []uint32{4}, seed, SegmentOptions{}, "x")
 		mustCommit(t, tab, Change{Operation: "append", Ops: []Operation{AddFeatures(features("x")), AddSegments{d}}})

@@ -4,13 +4,14 @@ import (
 	"context"
 	"encoding/binary"
 
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // NewFeatures returns the features with id and generation as a change to the table, which has this as its newest snapshot, must
 // give them: those of the schema's feature of the name where it has one, else those of a new one. A name whose features were
 // dropped or renamed gets the next generation. Its cost is a look-up or two, and one more for each generation.
-func (s *Snapshot) NewFeatures(ctx context.Context, features ...Feature) ([]Feature, error) {
+func (s *Snapshot) NewFeatures(ctx context.Context, features ...catalog.Feature) ([]catalog.Feature, error) {
 	names := make([]string, len(features))
 	for i, f := range features {
 		names[i] = f.Name
@@ -19,13 +20,13 @@ func (s *Snapshot) NewFeatures(ctx context.Context, features ...Feature) ([]Feat
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Feature, len(features))
+	out := make([]catalog.Feature, len(features))
 	var open []int // without an id yet
 	for i, f := range features {
 		out[i] = f
-		out[i].Status = FeatureActive
+		out[i].Status = catalog.FeatureActive
 		switch k := known[i]; {
-		case k != nil && k.Status != FeatureDropped:
+		case k != nil && k.Status != catalog.FeatureDropped:
 			out[i].ID, out[i].Generation, out[i].Status = k.ID, k.Generation, k.Status
 			continue
 		case k != nil:
@@ -38,8 +39,8 @@ func (s *Snapshot) NewFeatures(ctx context.Context, features ...Feature) ([]Feat
 	for len(open) > 0 {
 		keys := make([][]byte, len(open))
 		for k, i := range open {
-			out[i].ID = NewFeatureID(out[i].Name, out[i].Generation)
-			keys[k] = featureIDKey(out[i].ID)
+			out[i].ID = catalog.NewFeatureID(out[i].Name, out[i].Generation)
+			keys[k] = catalog.FeatureIDKey(out[i].ID)
 		}
 		owners, err := s.t.s.get(ctx, s.m.schema, keys...)
 		if err != nil {
@@ -59,18 +60,18 @@ func (s *Snapshot) NewFeatures(ctx context.Context, features ...Feature) ([]Feat
 
 // FeatureIDs returns the ids that features of the table have or had: a new feature must have another. Its cost is the schema's; nil,
 // at no cost, where none was dropped or renamed, and every id is that of a feature in Features.
-func (s *Snapshot) FeatureIDs(ctx context.Context) (map[FeatureID]bool, error) {
+func (s *Snapshot) FeatureIDs(ctx context.Context) (map[catalog.FeatureID]bool, error) {
 	if s.m.retired == 0 {
 		return nil, nil
 	}
-	lower, upper := spaceBounds(idSpace)
+	lower, upper := catalog.SpaceBounds(catalog.FeatureIDSpace)
 	it := s.t.s.iter(ctx, s.m.schema, upper)
-	out := map[FeatureID]bool{}
+	out := map[catalog.FeatureID]bool{}
 	for ok := it.seek(ctx, lower); ok; ok = it.next(ctx) {
 		if len(it.key) != 9 {
 			return nil, wire.Corrupt(s.treeName(s.m.schema), "feature id key is malformed")
 		}
-		out[FeatureID(binary.BigEndian.Uint64(it.key[1:]))] = true
+		out[catalog.FeatureID(binary.BigEndian.Uint64(it.key[1:]))] = true
 	}
 	return out, it.err
 }

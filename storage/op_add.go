@@ -5,15 +5,16 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 )
 
 // AddSegments adds segments. Those of a partition of which the change removes segments replace them: they take the place of the first.
-type AddSegments []SegmentDescriptor
+type AddSegments []catalog.SegmentDescriptor
 
 func (AddSegments) phase() phase { return phaseAdd }
 
-func (a AddSegments) adds() ([]SegmentDescriptor, []RowBitmap) { return a, nil }
+func (a AddSegments) adds() ([]catalog.SegmentDescriptor, []RowBitmap) { return a, nil }
 
 func (a AddSegments) validate(*Change) error {
 	if uint64(len(a)) > math.MaxUint32 {
@@ -39,7 +40,7 @@ func (a AddSegments) apply(ctx context.Context, e *edit) error {
 		if err != nil {
 			return err
 		}
-		keys[i] = idKey(segment)
+		keys[i] = catalog.SegmentIDKey(segment)
 	}
 	there, err := e.store().get(ctx, e.base.m.listing, keys...)
 	if err != nil {
@@ -53,8 +54,8 @@ func (a AddSegments) apply(ctx context.Context, e *edit) error {
 		if there[i] != nil {
 			return fmt.Errorf("segment %s is in the table already: %w", d.ID, ErrConflict)
 		}
-		key := segmentKey(d.Partition.String(), places[i])
-		e.listing = append(e.listing, entry{key, appendDescriptor(nil, d)}, entry{keys[i], key[1:]})
+		key := catalog.SegmentKey(d.Partition.String(), places[i])
+		e.listing = append(e.listing, entry{key, catalog.AppendDescriptor(nil, d)}, entry{keys[i], key[1:]})
 		e.info.Rows += d.Rows
 		e.info.AddedRows += d.Rows
 		e.info.Bytes += d.Bytes
@@ -64,8 +65,8 @@ func (a AddSegments) apply(ctx context.Context, e *edit) error {
 }
 
 // under returns the segments of the ids as the change leaves them. A removed segment is a conflict.
-func (e *edit) under(ctx context.Context, ids []string) (map[string]SegmentDescriptor, error) {
-	out := make(map[string]SegmentDescriptor, len(ids))
+func (e *edit) under(ctx context.Context, ids []string) (map[string]catalog.SegmentDescriptor, error) {
+	out := make(map[string]catalog.SegmentDescriptor, len(ids))
 	for _, d := range Op[AddSegments](e.change) {
 		out[d.ID] = d
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // DropBranches drops branches, and the overlays made on them.
@@ -45,7 +47,7 @@ func (d DropBranches) apply(ctx context.Context, e *edit) error {
 		if b.Added > c.Base {
 			return later("branch", name, b.Added, c.Base)
 		}
-		e.listing = append(e.listing, entry{branchKey(name), nil})
+		e.listing = append(e.listing, entry{catalog.BranchKey(name), nil})
 		e.m.branches--
 	}
 	return nil
@@ -54,14 +56,14 @@ func (d DropBranches) apply(ctx context.Context, e *edit) error {
 // SetBranches sets branches: a new one if Added is 0, else in place of the one that was set in snapshot Added. Snapshot 0, of
 // the branch or of a pin, is the snapshot that the commit makes. A branch with overlays made on it keeps its snapshot, unless
 // the change drops those.
-type SetBranches []Branch
+type SetBranches []catalog.Branch
 
 func (SetBranches) phase() phase { return phaseBranches }
 
 func (s SetBranches) validate(c *Change) error {
 	var once checkOnce
 	for _, b := range s {
-		once.check(b.resolved(1).Validate(), "branch", b.Name)
+		once.check(resolved(b, 1).Validate(), "branch", b.Name)
 	}
 	return cmp.Or(c.needBase(len(s), "branches"), once.err)
 }
@@ -96,7 +98,7 @@ func (s SetBranches) apply(ctx context.Context, e *edit) error {
 		case there == nil:
 			e.m.branches++
 		}
-		b = b.resolved(e.info.Number)
+		b = resolved(b, e.info.Number)
 		b.Added = e.info.Number
 		switch {
 		case there != nil:
@@ -112,13 +114,13 @@ func (s SetBranches) apply(ctx context.Context, e *edit) error {
 		if err := e.checkPins(ctx, b, pinned); err != nil {
 			return fmt.Errorf("branch %s: %w", b.Name, err)
 		}
-		e.listing = append(e.listing, entry{branchKey(b.Name), appendBranch(nil, b)})
+		e.listing = append(e.listing, entry{catalog.BranchKey(b.Name), catalog.AppendBranch(nil, b)})
 	}
 	return nil
 }
 
 // branch returns a branch as the change leaves it, nil if there is none. Snapshot 0 is the one that the commit makes.
-func (e *edit) branch(ctx context.Context, name string) (*Branch, error) {
+func (e *edit) branch(ctx context.Context, name string) (*catalog.Branch, error) {
 	for _, b := range Op[SetBranches](e.change) {
 		if b.Name == name {
 			return &b, nil
@@ -132,7 +134,7 @@ func (e *edit) branch(ctx context.Context, name string) (*Branch, error) {
 
 // checkMove returns an error when a branch that is set goes to another snapshot, and overlays that were made on it stay: their layers
 // lie over the segments of the one that it had.
-func (e *edit) checkMove(ctx context.Context, there, b Branch) error {
+func (e *edit) checkMove(ctx context.Context, there, b catalog.Branch) error {
 	if there.Snapshot == b.Snapshot {
 		return nil
 	}
@@ -150,7 +152,7 @@ func (e *edit) checkMove(ctx context.Context, there, b Branch) error {
 }
 
 // checkPins makes sure that a branch pins what is there, and stays.
-func (e *edit) checkPins(ctx context.Context, b Branch, pinned map[uint64]bool) error {
+func (e *edit) checkPins(ctx context.Context, b catalog.Branch, pinned map[uint64]bool) error {
 	at := func(n uint64) (*Snapshot, error) {
 		if n < e.base.m.info.Oldest && !pinned[n] {
 			return nil, fmt.Errorf("snapshot %d has expired, and gc may be about to take it: %w", n, ErrNotFound)
@@ -198,11 +200,11 @@ func (e *edit) checkPins(ctx context.Context, b Branch, pinned map[uint64]bool) 
 }
 
 // pinned returns an overlay as a branch pins it, in the snapshot that the commit makes or in one of at.
-func (e *edit) pinned(ctx context.Context, p Pin, at func(uint64) (*Snapshot, error)) (Overlay, error) {
+func (e *edit) pinned(ctx context.Context, p catalog.Pin, at func(uint64) (*Snapshot, error)) (catalog.Overlay, error) {
 	if p.Snapshot != e.info.Number {
 		s, err := at(p.Snapshot)
 		if err != nil {
-			return Overlay{}, err
+			return catalog.Overlay{}, err
 		}
 		return s.Overlay(ctx, p.Name)
 	}
@@ -215,7 +217,7 @@ func (e *edit) pinned(ctx context.Context, p Pin, at func(uint64) (*Snapshot, er
 }
 
 // resolved returns b with the given snapshot where it has 0.
-func (b Branch) resolved(number uint64) Branch {
+func resolved(b catalog.Branch, number uint64) catalog.Branch {
 	b.Snapshot = cmp.Or(b.Snapshot, number)
 	b.Overlays = slices.Clone(b.Overlays)
 	for i := range b.Overlays {

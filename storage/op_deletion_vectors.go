@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 )
 
@@ -21,7 +22,7 @@ func (v DeleteRows) validate(*Change) error {
 	return once.err
 }
 
-func (v DeleteRows) adds() (_ []SegmentDescriptor, rows []RowBitmap) {
+func (v DeleteRows) adds() (_ []catalog.SegmentDescriptor, rows []RowBitmap) {
 	for _, d := range v {
 		rows = append(rows, d.Rows)
 	}
@@ -61,13 +62,13 @@ func (v DeleteRows) apply(ctx context.Context, e *edit) error {
 		if err != nil {
 			return err
 		}
-		e.listing = append(e.listing, entry{deletesKey(segment), appendSet(nil, set)})
+		e.listing = append(e.listing, entry{catalog.DeletesKey(segment), appendSet(nil, set)})
 	}
 	return nil
 }
 
 // unite returns the union of two sets of rows of a segment.
-func (e *edit) unite(ctx context.Context, a, b RowBitmap, d SegmentDescriptor) (RowBitmap, error) {
+func (e *edit) unite(ctx context.Context, a, b RowBitmap, d catalog.SegmentDescriptor) (RowBitmap, error) {
 	rows, err := e.store().ReadRowBitmap(ctx, a)
 	if err != nil {
 		return RowBitmap{}, err

@@ -8,13 +8,14 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/internal/suggest"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // A FeatureChange gives a feature another name, or another status, or both. It touches no data: segments know features by id.
 type FeatureChange struct {
-	Feature string         // its name now, also when it was dropped
-	Rename  string         // its new name; empty: the name stays
-	Status  *FeatureStatus // nil: the status stays
+	Feature string                 // its name now, also when it was dropped
+	Rename  string                 // its new name; empty: the name stays
+	Status  *catalog.FeatureStatus // nil: the status stays
 }
 
 func (f FeatureChange) validate() error {
@@ -24,7 +25,7 @@ func (f FeatureChange) validate() error {
 	if f.Rename == "" && f.Status == nil {
 		return fmt.Errorf("feature %s: nothing to change", f.Feature)
 	}
-	if f.Status != nil && int(*f.Status) >= len(statusNames) {
+	if f.Status != nil && int(*f.Status) >= len(catalog.StatusNames) {
 		return fmt.Errorf("feature %s: unknown %v", f.Feature, *f.Status)
 	}
 	return nil
@@ -43,7 +44,7 @@ func (s ChangeFeatures) validate(c *Change) error {
 		if f.Rename != "" {
 			once.check(nil, "feature renamed to", f.Rename)
 		}
-		if slices.ContainsFunc(added, func(g Feature) bool { return g.Name == f.Feature || g.Name == f.Rename }) {
+		if slices.ContainsFunc(added, func(g catalog.Feature) bool { return g.Name == f.Feature || g.Name == f.Rename }) {
 			once.check(errors.New("changed, and of the added segments"), "feature", f.Feature)
 		}
 	}
@@ -66,7 +67,7 @@ func (s ChangeFeatures) apply(ctx context.Context, e *edit) error {
 		}
 		f := *known
 		if change.Rename != "" && change.Rename != f.Name {
-			if taken != nil && taken.Status != FeatureDropped {
+			if taken != nil && taken.Status != catalog.FeatureDropped {
 				return fmt.Errorf("feature %s: %s: %w", f.Name, change.Rename, ErrExists)
 			}
 			f.Name = change.Rename
@@ -77,13 +78,13 @@ func (s ChangeFeatures) apply(ctx context.Context, e *edit) error {
 		if err := f.Validate(); err != nil {
 			return err
 		}
-		if f.Role.IsKey() && f.Status == FeatureDropped {
+		if f.Role.IsKey() && f.Status == catalog.FeatureDropped {
 			return fmt.Errorf("feature %s is the %v: it cannot be dropped", known.Name, f.Role)
 		}
 		if f == *known {
 			continue
 		}
-		switch gone, was := f.Status == FeatureDropped, known.Status == FeatureDropped; {
+		switch gone, was := f.Status == catalog.FeatureDropped, known.Status == catalog.FeatureDropped; {
 		case gone && !was:
 			e.info.Features--
 			e.m.retired++
@@ -93,9 +94,9 @@ func (s ChangeFeatures) apply(ctx context.Context, e *edit) error {
 		if f.Name != known.Name {
 			e.renamed = append(e.renamed, renamed{known.Name, f.Name})
 			e.m.retired++
-			e.schema = append(e.schema, entry{nameKey(known.Name), nil}, entry{featureIDKey(f.ID), []byte(f.Name)})
+			e.schema = append(e.schema, entry{catalog.NameKey(known.Name), nil}, entry{catalog.FeatureIDKey(f.ID), []byte(f.Name)})
 		}
-		e.schema = append(e.schema, entry{nameKey(f.Name), appendFeature(nil, f)})
+		e.schema = append(e.schema, entry{catalog.NameKey(f.Name), catalog.AppendFeature(nil, f)})
 	}
 	return nil
 }

@@ -6,16 +6,17 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // AddFeatures are the features of the added segments. New ones are added to the schema, and the types of known ones widened.
-type AddFeatures []Feature
+type AddFeatures []catalog.Feature
 
 func (AddFeatures) phase() phase { return phaseAddFeatures }
 
 func (a AddFeatures) validate(*Change) error {
 	names := make(map[string]bool, len(a))
-	ids := make(map[FeatureID]string, len(a))
+	ids := make(map[catalog.FeatureID]string, len(a))
 	for _, f := range a {
 		if err := f.Validate(); err != nil {
 			return err
@@ -43,7 +44,7 @@ func (e *edit) features(ctx context.Context) error {
 	names := make([]string, len(features))
 	keys := make([][]byte, len(features))
 	for i, f := range features {
-		names[i], keys[i] = f.Name, featureIDKey(f.ID)
+		names[i], keys[i] = f.Name, catalog.FeatureIDKey(f.ID)
 	}
 	known, err := e.base.find(ctx, names...)
 	if err != nil {
@@ -58,12 +59,12 @@ func (e *edit) features(ctx context.Context) error {
 			return ownedBy(f, string(owners[i]))
 		}
 		merged := f
-		merged.Status = FeatureActive
+		merged.Status = catalog.FeatureActive
 		// One of the same name is another feature, with an id of its own; the name of a dropped one may have been another's since.
-		if known[i] != nil && known[i].Status == FeatureDropped && known[i].ID != f.ID {
+		if known[i] != nil && known[i].Status == catalog.FeatureDropped && known[i].ID != f.ID {
 			known[i] = nil
 		}
-		if owners[i] != nil && (known[i] == nil || known[i].ID != f.ID || known[i].Status == FeatureDropped) {
+		if owners[i] != nil && (known[i] == nil || known[i].ID != f.ID || known[i].Status == catalog.FeatureDropped) {
 			return ownedBy(f, f.Name)
 		}
 		if known[i] == nil {
@@ -78,18 +79,18 @@ func (e *edit) features(ctx context.Context) error {
 				continue
 			}
 		}
-		e.schema = append(e.schema, entry{nameKey(f.Name), appendFeature(nil, merged)})
+		e.schema = append(e.schema, entry{catalog.NameKey(f.Name), catalog.AppendFeature(nil, merged)})
 	}
 	return nil
 }
 
 // ownedBy says why a feature of f's id, under another name or dropped, stands in the way of f.
-func ownedBy(f Feature, other string) error {
+func ownedBy(f catalog.Feature, other string) error {
 	if other == f.Name {
 		return fmt.Errorf("feature %s was dropped: %w", f.Name, ErrConflict)
 	}
 	for g := range f.Generation + 1 {
-		if NewFeatureID(other, g) == f.ID {
+		if catalog.NewFeatureID(other, g) == f.ID {
 			return idCollision(f.ID, other, f.Name)
 		}
 	}
@@ -97,7 +98,7 @@ func ownedBy(f Feature, other string) error {
 }
 
 // mergeFeature returns the schema's feature once a segment with f is added.
-func mergeFeature(known, f Feature) (Feature, error) {
+func mergeFeature(known, f catalog.Feature) (catalog.Feature, error) {
 	out := known
 	if known.ID != f.ID || known.Generation != f.Generation {
 		return out, fmt.Errorf("feature %s: id %016x of generation %d; the table has %016x of generation %d",
@@ -107,7 +108,7 @@ func mergeFeature(known, f Feature) (Feature, error) {
 	if out.Type, err = vector.Widen(known.Type, f.Type); err != nil {
 		return out, fmt.Errorf("feature %s is %v in the table and %v in the change: %w", f.Name, known.Type, f.Type, err)
 	}
-	if f.Role != RoleFeature && f.Role != known.Role {
+	if f.Role != catalog.RoleFeature && f.Role != known.Role {
 		return out, fmt.Errorf("feature %s is a %v in the table and a %v in the change", f.Name, known.Role, f.Role)
 	}
 	if known.Logical != f.Logical {
@@ -120,16 +121,16 @@ func mergeFeature(known, f Feature) (Feature, error) {
 	return out, nil
 }
 
-func idCollision(f FeatureID, a, b string) error {
+func idCollision(f catalog.FeatureID, a, b string) error {
 	return fmt.Errorf("features %q and %q have the same id %016x: rename one", a, b, uint64(f))
 }
 
 // with returns the features and those of merged overlays, each once.
-func (a AddFeatures) with(merging []Feature) ([]Feature, error) {
+func (a AddFeatures) with(merging []catalog.Feature) ([]catalog.Feature, error) {
 	if len(merging) == 0 {
 		return a, nil
 	}
-	out := slices.Clone([]Feature(a))
+	out := slices.Clone([]catalog.Feature(a))
 	at := map[string]int{}
 	for i, f := range out {
 		at[f.Name] = i

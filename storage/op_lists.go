@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 )
 
 // list returns a sample list as the change leaves it, nil where there is none then.
-func (e *edit) list(ctx context.Context, name string) (*SampleList, error) {
+func (e *edit) list(ctx context.Context, name string) (*catalog.SampleList, error) {
 	if l, ok := e.listed[name]; ok {
 		return l, nil
 	}
@@ -36,15 +37,15 @@ func (d DropLists) apply(ctx context.Context, e *edit) error {
 		if l.Added > e.change.Base {
 			return later("sample list", name, l.Added, e.change.Base)
 		}
-		prefix := listRowsPrefix(name)
-		err = e.base.between(ctx, prefix, prefixEnd(prefix), func(key, _ []byte) string {
+		prefix := catalog.ListRowsPrefix(name)
+		err = e.base.between(ctx, prefix, catalog.PrefixEnd(prefix), func(key, _ []byte) string {
 			e.listing = append(e.listing, entry{slices.Clone(key), nil})
 			return ""
 		})
 		if err != nil {
 			return err
 		}
-		e.listing = append(e.listing, entry{listKey(name), nil})
+		e.listing = append(e.listing, entry{catalog.ListKey(name), nil})
 		e.setList(name, nil)
 		e.m.lists--
 	}
@@ -52,7 +53,7 @@ func (d DropLists) apply(ctx context.Context, e *edit) error {
 }
 
 // DefineLists defines sample lists.
-type DefineLists []SampleList
+type DefineLists []catalog.SampleList
 
 func (DefineLists) phase() phase { return phaseDefineLists }
 
@@ -76,14 +77,14 @@ func (d DefineLists) apply(ctx context.Context, e *edit) error {
 		l.Added = e.info.Number
 		e.setList(l.Name, &l)
 		e.m.lists++
-		e.listing = append(e.listing, entry{listKey(l.Name), appendList(nil, l)})
+		e.listing = append(e.listing, entry{catalog.ListKey(l.Name), catalog.AppendList(nil, l)})
 	}
 	return nil
 }
 
-func (e *edit) setList(name string, l *SampleList) {
+func (e *edit) setList(name string, l *catalog.SampleList) {
 	if e.listed == nil {
-		e.listed = map[string]*SampleList{}
+		e.listed = map[string]*catalog.SampleList{}
 	}
 	e.listed[name] = l
 }
@@ -97,12 +98,12 @@ func (s SetListRows) validate(c *Change) error {
 	var once checkOnce
 	for _, l := range s {
 		_, err := names.ParseID(l.Segment)
-		once.check(errors.Join(checkName("sample list", l.List), err), "rows of a sample list:", l.List+"\x00"+l.Segment)
+		once.check(errors.Join(catalog.CheckName("sample list", l.List), err), "rows of a sample list:", l.List+"\x00"+l.Segment)
 	}
 	return cmp.Or(c.needBase(len(s), "sample lists"), once.err)
 }
 
-func (s SetListRows) adds() (_ []SegmentDescriptor, rows []RowBitmap) {
+func (s SetListRows) adds() (_ []catalog.SegmentDescriptor, rows []RowBitmap) {
 	for _, l := range s {
 		rows = append(rows, l.Rows)
 	}
@@ -161,7 +162,7 @@ func (e *edit) listRows(ctx context.Context, name string, sets []ListRows) error
 		}
 		// The empty set too: an entry says since when, so that no compaction brings the rows before back.
 		r.Rows.Since = e.info.Number
-		e.listing = append(e.listing, entry{append(listRowsPrefix(name), segment[:]...), appendSet(nil, r.Rows)})
+		e.listing = append(e.listing, entry{append(catalog.ListRowsPrefix(name), segment[:]...), appendSet(nil, r.Rows)})
 	}
 	return nil
 }

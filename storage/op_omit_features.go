@@ -3,11 +3,13 @@ package storage
 import (
 	"context"
 	"fmt"
+
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // OmitFeatures are dropped features that the added segments leave out of what the removed segments had. They must still be
 // dropped: else their values would be lost.
-type OmitFeatures []FeatureID
+type OmitFeatures []catalog.FeatureID
 
 func (OmitFeatures) phase() phase           { return phaseChangeFeatures }
 func (OmitFeatures) validate(*Change) error { return nil }
@@ -18,7 +20,7 @@ func (o OmitFeatures) apply(ctx context.Context, e *edit) error {
 	}
 	keys := make([][]byte, len(o))
 	for i, f := range o {
-		keys[i] = featureIDKey(f)
+		keys[i] = catalog.FeatureIDKey(f)
 	}
 	owners, err := e.store().get(ctx, e.base.m.schema, keys...)
 	if err != nil {
@@ -34,7 +36,7 @@ func (o OmitFeatures) apply(ctx context.Context, e *edit) error {
 	}
 	for i, f := range found {
 		// Another feature may have taken the name since.
-		if f != nil && f.ID == o[i] && f.Status != FeatureDropped {
+		if f != nil && f.ID == o[i] && f.Status != catalog.FeatureDropped {
 			return fmt.Errorf("feature %s, which the added segments leave out, is not dropped any more: %w", f.Name, ErrConflict)
 		}
 	}

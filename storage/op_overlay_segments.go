@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 )
 
@@ -17,7 +18,7 @@ func (SetOverlaySegments) phase() phase { return phaseRows }
 func (s SetOverlaySegments) validate(c *Change) error {
 	var once checkOnce
 	for _, l := range s {
-		once.check(errors.Join(checkName("overlay", l.Overlay), l.Data.Validate()), "layer:", l.Overlay+"\x00"+l.Segment)
+		once.check(errors.Join(catalog.CheckName("overlay", l.Overlay), l.Data.Validate()), "layer:", l.Overlay+"\x00"+l.Segment)
 		once.check(nil, "segment of a layer:", l.Data.ID)
 		if _, err := names.ParseID(l.Segment); err != nil {
 			once.check(err, "layer of overlay", l.Overlay)
@@ -29,7 +30,7 @@ func (s SetOverlaySegments) validate(c *Change) error {
 	return cmp.Or(c.needBase(len(s), "layers of overlays"), once.err)
 }
 
-func (s SetOverlaySegments) adds() (segments []SegmentDescriptor, rows []RowBitmap) {
+func (s SetOverlaySegments) adds() (segments []catalog.SegmentDescriptor, rows []RowBitmap) {
 	for _, l := range s {
 		segments, rows = append(segments, l.Data), append(rows, l.Covered)
 	}
@@ -76,8 +77,8 @@ func grouped[E any](all []E, key func(E) string) (keys []string, groups map[stri
 }
 
 // inOrderOf returns the segments of the ids as the change leaves them, in order.
-func inOrderOf(ids []string, byID map[string]SegmentDescriptor) []SegmentDescriptor {
-	out := make([]SegmentDescriptor, len(ids))
+func inOrderOf(ids []string, byID map[string]catalog.SegmentDescriptor) []catalog.SegmentDescriptor {
+	out := make([]catalog.SegmentDescriptor, len(ids))
 	for i, s := range ids {
 		out[i] = byID[s]
 	}
@@ -85,7 +86,7 @@ func inOrderOf(ids []string, byID map[string]SegmentDescriptor) []SegmentDescrip
 }
 
 // setOverlaySegments sets the segments of one overlay.
-func (e *edit) setOverlaySegments(ctx context.Context, o Overlay, layers []OverlaySegment) error {
+func (e *edit) setOverlaySegments(ctx context.Context, o catalog.Overlay, layers []OverlaySegment) error {
 	base := e.change.Base
 	var ids []string
 	for _, l := range layers {
@@ -96,7 +97,7 @@ func (e *edit) setOverlaySegments(ctx context.Context, o Overlay, layers []Overl
 		return err
 	}
 	segments := inOrderOf(ids, under)
-	before, err := e.base.OverlaySegments(ctx, []Overlay{o}, segments...)
+	before, err := e.base.OverlaySegments(ctx, []catalog.Overlay{o}, segments...)
 	if err != nil {
 		return err
 	}
@@ -115,13 +116,13 @@ func (e *edit) setOverlaySegments(ctx context.Context, o Overlay, layers []Overl
 			return err
 		}
 		l.Since = e.info.Number
-		e.listing = append(e.listing, entry{append(overlaySegmentPrefix(o.Number), segment[:]...), appendOverlaySegment(nil, l)})
+		e.listing = append(e.listing, entry{append(catalog.OverlaySegmentPrefix(o.Number), segment[:]...), appendOverlaySegment(nil, l)})
 	}
 	return nil
 }
 
 // underOverlay returns the segments that layers of an overlay lie over: the table's, or those of the overlay's branch.
-func (e *edit) underOverlay(ctx context.Context, o Overlay, ids []string) (map[string]SegmentDescriptor, error) {
+func (e *edit) underOverlay(ctx context.Context, o catalog.Overlay, ids []string) (map[string]catalog.SegmentDescriptor, error) {
 	if o.Branch == "" {
 		return e.under(ctx, ids)
 	}
@@ -145,7 +146,7 @@ func (e *edit) underOverlay(ctx context.Context, o Overlay, ids []string) (map[s
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[string]SegmentDescriptor, len(ids))
+	out := make(map[string]catalog.SegmentDescriptor, len(ids))
 	for i, d := range found {
 		if d == nil {
 			return nil, fmt.Errorf("segment %s is not in snapshot %d of branch %s: %w", ids[i], b.Snapshot, o.Branch, ErrConflict)

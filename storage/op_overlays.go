@@ -8,11 +8,12 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 )
 
 // overlay returns an overlay as the change leaves it, nil where there is none then.
-func (e *edit) overlay(ctx context.Context, name string) (*Overlay, error) {
+func (e *edit) overlay(ctx context.Context, name string) (*catalog.Overlay, error) {
 	if o, ok := e.defined[name]; ok {
 		return o, nil
 	}
@@ -38,7 +39,7 @@ func (d DropOverlays) apply(ctx context.Context, e *edit) error {
 }
 
 // DefineOverlays defines overlays over those that there are, the lowest first. Number, Added and Merged are set by the commit.
-type DefineOverlays []Overlay
+type DefineOverlays []catalog.Overlay
 
 func (DefineOverlays) phase() phase { return phaseDefineOverlays }
 
@@ -68,7 +69,7 @@ func (d DefineOverlays) apply(ctx context.Context, e *edit) error {
 		e.m.overlays++
 		o.Features = slices.Clone(o.Features)
 		for i := range o.Features {
-			o.Features[i].Status = FeatureActive
+			o.Features[i].Status = catalog.FeatureActive
 		}
 		under := e.base // whose schema it lies over
 		if o.Branch != "" {
@@ -118,9 +119,9 @@ func (m MergeOverlays) apply(ctx context.Context, e *edit) error {
 			return fmt.Errorf("overlay %s is of branch %s: it cannot become part of the table", name, there.Branch)
 		case there.Merged != 0:
 			return fmt.Errorf("overlay %s is merged already", name)
-		case there.MissingLayers != FallThrough:
+		case there.MissingLayers != catalog.FallThrough:
 			// Compaction makes merged overlays part of the segments that it writes, and could not tell the segments without a layer.
-			return fmt.Errorf("overlay %s says %q of segments without a layer: want %q of one that becomes part of the table", name, there.MissingLayers, FallThrough)
+			return fmt.Errorf("overlay %s says %q of segments without a layer: want %q of one that becomes part of the table", name, there.MissingLayers, catalog.FallThrough)
 		}
 		if err := e.noneDropped(ctx, *there); err != nil {
 			return err
@@ -137,8 +138,8 @@ func (m MergeOverlays) apply(ctx context.Context, e *edit) error {
 }
 
 // noneDropped returns an error when the table has dropped a feature of an overlay: what is part of the table has its features in the schema.
-func (e *edit) noneDropped(ctx context.Context, o Overlay) error {
-	ids := make([]FeatureID, len(o.Features))
+func (e *edit) noneDropped(ctx context.Context, o catalog.Overlay) error {
+	ids := make([]catalog.FeatureID, len(o.Features))
 	for i, f := range o.Features {
 		ids[i] = f.ID
 	}
@@ -147,7 +148,7 @@ func (e *edit) noneDropped(ctx context.Context, o Overlay) error {
 		return err
 	}
 	for _, k := range known {
-		if k != nil && k.Status == FeatureDropped {
+		if k != nil && k.Status == catalog.FeatureDropped {
 			return fmt.Errorf("overlay %s has feature %s, which was dropped: it cannot become part of the table", o.Name, k.Name)
 		}
 	}
@@ -155,10 +156,10 @@ func (e *edit) noneDropped(ctx context.Context, o Overlay) error {
 }
 
 // renamedFeatures returns an overlay's features under the names that the table has for their ids now.
-func (e *edit) renamedFeatures(ctx context.Context, features []Feature) ([]Feature, error) {
+func (e *edit) renamedFeatures(ctx context.Context, features []catalog.Feature) ([]catalog.Feature, error) {
 	keys := make([][]byte, len(features))
 	for i, f := range features {
-		keys[i] = featureIDKey(f.ID)
+		keys[i] = catalog.FeatureIDKey(f.ID)
 	}
 	names, err := e.store().get(ctx, e.base.m.schema, keys...)
 	if err != nil {
@@ -174,24 +175,24 @@ func (e *edit) renamedFeatures(ctx context.Context, features []Feature) ([]Featu
 }
 
 // define notes what becomes of an overlay; nil: the change drops it.
-func (e *edit) define(name string, o *Overlay) {
+func (e *edit) define(name string, o *catalog.Overlay) {
 	if e.defined == nil {
-		e.defined = map[string]*Overlay{}
+		e.defined = map[string]*catalog.Overlay{}
 	}
 	e.defined[name] = o
 }
 
-func (e *edit) setOverlay(o Overlay) {
+func (e *edit) setOverlay(o catalog.Overlay) {
 	e.define(o.Name, &o)
-	e.listing = append(e.listing, entry{overlayKey(o.Name), appendOverlay(nil, o)})
+	e.listing = append(e.listing, entry{catalog.OverlayKey(o.Name), catalog.AppendOverlay(nil, o)})
 }
 
 // fitsSchema holds an overlay's features to those of their names and ids in the schema of the snapshot that it lies over.
-func (e *edit) fitsSchema(ctx context.Context, o Overlay, under *Snapshot) error {
+func (e *edit) fitsSchema(ctx context.Context, o catalog.Overlay, under *Snapshot) error {
 	names := make([]string, len(o.Features))
 	keys := make([][]byte, len(o.Features))
 	for i, f := range o.Features {
-		names[i], keys[i] = f.Name, featureIDKey(f.ID)
+		names[i], keys[i] = f.Name, catalog.FeatureIDKey(f.ID)
 	}
 	known, err := under.Find(ctx, names...)
 	if err != nil {
@@ -238,13 +239,13 @@ func (e *edit) dropOverlay(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		e.listing = append(e.listing, entry{append(overlaySegmentPrefix(o.Number), segment[:]...), nil})
+		e.listing = append(e.listing, entry{append(catalog.OverlaySegmentPrefix(o.Number), segment[:]...), nil})
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	e.listing = append(e.listing, entry{overlayKey(name), nil})
+	e.listing = append(e.listing, entry{catalog.OverlayKey(name), nil})
 	e.define(name, nil)
 	e.m.overlays--
 	return nil

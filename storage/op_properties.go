@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // SetProperties sets properties of the table by name. Other properties stay.
@@ -13,11 +15,11 @@ type SetProperties map[string]string
 func (SetProperties) phase() phase { return phaseTable }
 
 func (p SetProperties) validate(*Change) error {
-	if len(p) > maxProperties {
-		return fmt.Errorf("%d properties: want at most %d", len(p), maxProperties)
+	if len(p) > catalog.MaxProperties {
+		return fmt.Errorf("%d properties: want at most %d", len(p), catalog.MaxProperties)
 	}
 	for name, value := range p {
-		if err := checkProperty(name, value); err != nil {
+		if err := catalog.CheckProperty(name, value); err != nil {
 			return err
 		}
 		if name == partitionKeysProperty {
@@ -34,7 +36,7 @@ func (p SetProperties) apply(ctx context.Context, e *edit) error {
 			return err
 		}
 		if value := p[name]; value != old {
-			e.schema = append(e.schema, entry{propertyKey(name), []byte(value)})
+			e.schema = append(e.schema, entry{catalog.PropertyKey(name), []byte(value)})
 		}
 	}
 	return nil

@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // OverwritePartitions removes all segments of partitions. A segment added to one after the base is a conflict.
-type OverwritePartitions []Partition
+type OverwritePartitions []catalog.Partition
 
 func (OverwritePartitions) phase() phase { return phaseOverwrite }
 
@@ -37,15 +38,15 @@ func (o OverwritePartitions) apply(ctx context.Context, e *edit) error {
 			continue
 		}
 		seen[canonical] = true
-		it := e.store().iter(ctx, e.base.m.listing, partitionEnd(canonical))
-		for ok := it.seek(ctx, partitionPrefix(canonical)); ok; ok = it.next(ctx) {
-			p, d, reason := parseSegment(it.key, it.value)
+		it := e.store().iter(ctx, e.base.m.listing, catalog.PartitionEnd(canonical))
+		for ok := it.seek(ctx, catalog.PartitionPrefix(canonical)); ok; ok = it.next(ctx) {
+			p, d, reason := catalog.ParseSegment(it.key, it.value)
 			if reason != "" {
 				return wire.Corrupt(e.base.treeName(e.base.m.listing), reason)
 			}
-			if p.added > c.Base {
+			if p.Added > c.Base {
 				return fmt.Errorf("partition %q got segment %s in snapshot %d, after snapshot %d that the change was made against: %w",
-					canonical, d.ID, p.added, c.Base, ErrConflict)
+					canonical, d.ID, p.Added, c.Base, ErrConflict)
 			}
 			if removed[d.ID] {
 				continue
@@ -88,7 +89,7 @@ func (r RemoveSegments) apply(ctx context.Context, e *edit) error {
 	keys := make([][]byte, len(removed))
 	for i, s := range removed {
 		segment, _ := names.ParseID(s)
-		keys[i] = idKey(segment)
+		keys[i] = catalog.SegmentIDKey(segment)
 	}
 	where, err := e.store().get(ctx, e.base.m.listing, keys...)
 	if err != nil {
@@ -98,14 +99,14 @@ func (r RemoveSegments) apply(ctx context.Context, e *edit) error {
 		if w == nil {
 			return fmt.Errorf("segment %s to remove is gone: %w", removed[i], ErrConflict)
 		}
-		where[i] = append([]byte{partitionSpace}, w...)
+		where[i] = append([]byte{catalog.PartitionSpace}, w...)
 	}
 	values, err := e.store().get(ctx, e.base.m.listing, where...)
 	if err != nil {
 		return err
 	}
 	for i, v := range values {
-		p, d, reason := parseSegment(where[i], v)
+		p, d, reason := catalog.ParseSegment(where[i], v)
 		if reason != "" {
 			return wire.Corrupt(e.base.treeName(e.base.m.listing), reason)
 		}
@@ -118,20 +119,20 @@ func (r RemoveSegments) apply(ctx context.Context, e *edit) error {
 }
 
 // drop takes a segment out of the listing and the totals. key is taken over. replaced: the change must have seen what lies over it.
-func (e *edit) drop(key []byte, d SegmentDescriptor, replaced bool) error {
+func (e *edit) drop(key []byte, d catalog.SegmentDescriptor, replaced bool) error {
 	segment, err := names.ParseID(d.ID)
 	if err != nil {
 		return err
 	}
 	if e.removed == nil {
-		e.removed, e.replaced = map[string]SegmentDescriptor{}, map[string]bool{}
+		e.removed, e.replaced = map[string]catalog.SegmentDescriptor{}, map[string]bool{}
 	}
 	e.removed[d.ID] = d
 	e.replaced[d.ID] = replaced
 	if d.Rows > e.info.Rows || d.Bytes > e.info.Bytes || e.info.Segments == 0 {
 		return wire.Corrupt(e.base.name(), "totals are less than their parts")
 	}
-	e.listing = append(e.listing, entry{key, nil}, entry{idKey(segment), nil})
+	e.listing = append(e.listing, entry{key, nil}, entry{catalog.SegmentIDKey(segment), nil})
 	e.info.Rows -= d.Rows
 	e.info.RemovedRows += d.Rows
 	e.info.Bytes -= d.Bytes
@@ -144,12 +145,12 @@ func (e *edit) strip(ctx context.Context) error {
 	if len(e.removed) == 0 {
 		return nil
 	}
-	var gone []SegmentDescriptor
+	var gone []catalog.SegmentDescriptor
 	for _, d := range e.removed {
 		gone = append(gone, d)
 	}
-	slices.SortFunc(gone, func(a, b SegmentDescriptor) int { return cmp.Compare(a.ID, b.ID) })
-	take := func(prefix []byte, what string, each func(decoded []byte, d SegmentDescriptor) (since uint64, reason string)) error {
+	slices.SortFunc(gone, func(a, b catalog.SegmentDescriptor) int { return cmp.Compare(a.ID, b.ID) })
+	take := func(prefix []byte, what string, each func(decoded []byte, d catalog.SegmentDescriptor) (since uint64, reason string)) error {
 		values, err := e.base.perSegment(ctx, prefix, gone)
 		if err != nil {
 			return err
@@ -173,12 +174,12 @@ func (e *edit) strip(ctx context.Context) error {
 		}
 		return nil
 	}
-	set := func(v []byte, d SegmentDescriptor) (uint64, string) {
+	set := func(v []byte, d catalog.SegmentDescriptor) (uint64, string) {
 		r, reason := decodeSet(v, d.Rows, "")
 		return r.Since, reason
 	}
 	if e.base.m.info.DeletedRows > 0 {
-		if err := take([]byte{deletesSpace}, "deletes", func(v []byte, d SegmentDescriptor) (uint64, string) {
+		if err := take([]byte{catalog.DeletesSpace}, "deletes", func(v []byte, d catalog.SegmentDescriptor) (uint64, string) {
 			r, reason := decodeSet(v, d.Rows, "")
 			e.info.DeletedRows -= min(r.Count, e.info.DeletedRows)
 			return r.Since, reason
@@ -191,7 +192,7 @@ func (e *edit) strip(ctx context.Context) error {
 		return err
 	}
 	for _, o := range overlays {
-		if err := take(overlaySegmentPrefix(o.Number), "layer of overlay "+o.Name, func(v []byte, d SegmentDescriptor) (uint64, string) {
+		if err := take(catalog.OverlaySegmentPrefix(o.Number), "layer of overlay "+o.Name, func(v []byte, d catalog.SegmentDescriptor) (uint64, string) {
 			segment, err := names.ParseID(d.ID)
 			if err != nil {
 				return 0, err.Error()
@@ -210,7 +211,7 @@ func (e *edit) strip(ctx context.Context) error {
 		return err
 	}
 	for _, l := range lists {
-		if err := take(listRowsPrefix(l.Name), "sample list "+l.Name, set); err != nil {
+		if err := take(catalog.ListRowsPrefix(l.Name), "sample list "+l.Name, set); err != nil {
 			return err
 		}
 	}

@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // AddSources notes what was ingested. A source that was ingested before is ErrDuplicateSource, unless the change overwrites
 // partitions and was made against a snapshot that held it.
-type AddSources []Source
+type AddSources []catalog.Source
 
 func (AddSources) phase() phase { return phaseTable }
 
@@ -31,7 +32,7 @@ func (a AddSources) apply(ctx context.Context, e *edit) error {
 	overwrites := len(Op[OverwritePartitions](e.change)) > 0
 	keys := make([][]byte, len(a))
 	for i, s := range a {
-		keys[i] = sourceKey(s.Fingerprint)
+		keys[i] = catalog.SourceKey(s.Fingerprint)
 	}
 	values, err := e.store().get(ctx, e.base.m.listing, keys...)
 	if err != nil {
@@ -39,7 +40,7 @@ func (a AddSources) apply(ctx context.Context, e *edit) error {
 	}
 	for i, s := range a {
 		if values[i] != nil {
-			number, name, ok := parseSource(values[i])
+			number, name, ok := catalog.ParseSource(values[i])
 			if !ok {
 				return wire.Corrupt(e.base.treeName(e.base.m.listing), "source is malformed")
 			}
@@ -47,7 +48,7 @@ func (a AddSources) apply(ctx context.Context, e *edit) error {
 				return fmt.Errorf("source %s (as %s, in snapshot %d): %w", s.Name, name, number, ErrDuplicateSource)
 			}
 		}
-		e.listing = append(e.listing, entry{keys[i], sourceValue(e.info.Number, s.Name)})
+		e.listing = append(e.listing, entry{keys[i], catalog.SourceValue(e.info.Number, s.Name)})
 	}
 	return nil
 }

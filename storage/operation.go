@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 )
 
@@ -23,7 +24,7 @@ type Operation interface {
 
 // An adder is an Operation whose segments or row bitmaps must exist and belong to the table.
 type adder interface {
-	adds() ([]SegmentDescriptor, []RowBitmap)
+	adds() ([]catalog.SegmentDescriptor, []RowBitmap)
 }
 
 // A phase orders the operations of a change. What is defined comes before what names it, and what is removed before what
@@ -119,7 +120,7 @@ func (c *Change) needBase(n int, what string) error {
 }
 
 // adds returns all segments and row bitmaps that the change adds.
-func (c *Change) adds() (segments []SegmentDescriptor, rows []RowBitmap) {
+func (c *Change) adds() (segments []catalog.SegmentDescriptor, rows []RowBitmap) {
 	for _, o := range c.inOrder() {
 		if a, ok := o.(adder); ok {
 			s, r := a.adds()
@@ -139,13 +140,13 @@ type edit struct {
 	listing, schema []entry
 	made            []string // objects that the attempt made
 
-	added    []Feature                    // to the schema
-	merging  []Feature                    // of overlays that are merged into the table
-	removed  map[string]SegmentDescriptor // segments that the change removes
-	vacated  map[string]place             // by partition: the first place of its removed segments; its added segments take it
-	replaced map[string]bool              // removed segments whose deletion vectors, overlay segments and list rows the change must have seen
-	defined  map[string]*Overlay          // overlays that the change defines or alters; nil: it drops the overlay
-	listed   map[string]*SampleList       // the same for sample lists
+	added    []catalog.Feature                    // to the schema
+	merging  []catalog.Feature                    // of overlays that are merged into the table
+	removed  map[string]catalog.SegmentDescriptor // segments that the change removes
+	vacated  map[string]catalog.Place             // by partition: the first place of its removed segments; its added segments take it
+	replaced map[string]bool                      // removed segments whose deletion vectors, overlay segments and list rows the change must have seen
+	defined  map[string]*catalog.Overlay          // overlays that the change defines or alters; nil: it drops the overlay
+	listed   map[string]*catalog.SampleList       // the same for sample lists
 	renamed  []renamed
 }
 
@@ -207,7 +208,7 @@ func (o *checkOnce) check(err error, what, name string) {
 func checkNames(kind, what string, names []string) error {
 	var once checkOnce
 	for _, name := range names {
-		once.check(checkName(kind, name), what, name)
+		once.check(catalog.CheckName(kind, name), what, name)
 	}
 	return once.err
 }

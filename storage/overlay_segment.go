@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/wire"
 )
@@ -15,7 +16,7 @@ type OverlaySegment struct {
 	Overlay string
 	Segment string // id of the segment that it lies over
 	// Data is the segment with the overlay's features. Its partition, rows and stripes are those of Segment.
-	Data SegmentDescriptor
+	Data catalog.SegmentDescriptor
 	// All: every row is covered. Else Covered has those that are; what Data holds in the others means nothing.
 	All     bool
 	Covered RowBitmap
@@ -29,7 +30,7 @@ type OverlaySegment struct {
 //	                                           | 00, then the set of those that are
 func appendOverlaySegment(dst []byte, l OverlaySegment) []byte {
 	dst = binary.AppendUvarint(dst, l.Since)
-	dst = wire.AppendString(dst, appendDescriptor(nil, l.Data))
+	dst = wire.AppendString(dst, catalog.AppendDescriptor(nil, l.Data))
 	if l.All {
 		return append(dst, 1)
 	}
@@ -43,7 +44,7 @@ func decodeOverlaySegment(overlay string, segment names.ID, b []byte, place stri
 	data := d.Bytes()
 	if d.Reason == "" {
 		var reason string
-		if l.Data, reason = decodeDescriptor(data); reason != "" {
+		if l.Data, reason = catalog.DecodeDescriptor(data); reason != "" {
 			d.Fail(reason)
 		}
 	}
@@ -64,10 +65,10 @@ func decodeOverlaySegment(overlay string, segment names.ID, b []byte, place stri
 
 // parseLayer decodes an entry of the listing. The overlay's name is not in it.
 func parseOverlaySegment(key, value []byte, place string) (OverlaySegment, string) {
-	if len(key) != 5+16 || key[0] != overlaySegmentSpace {
+	if len(key) != 5+16 || key[0] != catalog.OverlaySegmentSpace {
 		return OverlaySegment{}, "layer key is malformed"
 	}
-	segment, ok := segmentOf(key, key[:5])
+	segment, ok := catalog.SegmentOf(key, key[:5])
 	if !ok {
 		return OverlaySegment{}, "layer key is malformed"
 	}
@@ -76,7 +77,7 @@ func parseOverlaySegment(key, value []byte, place string) (OverlaySegment, strin
 
 // Layers returns what the overlays have for segments of the snapshot: out[i][j] is the layer of overlays[j] over segments[i],
 // nil where it has none. Its cost follows from what is asked for, not from what the table has.
-func (s *Snapshot) OverlaySegments(ctx context.Context, overlays []Overlay, segments ...SegmentDescriptor) ([][]*OverlaySegment, error) {
+func (s *Snapshot) OverlaySegments(ctx context.Context, overlays []catalog.Overlay, segments ...catalog.SegmentDescriptor) ([][]*OverlaySegment, error) {
 	out := make([][]*OverlaySegment, len(segments))
 	for i := range out {
 		out[i] = make([]*OverlaySegment, len(overlays))
@@ -85,7 +86,7 @@ func (s *Snapshot) OverlaySegments(ctx context.Context, overlays []Overlay, segm
 		return out, nil
 	}
 	for j, o := range overlays {
-		values, err := s.perSegment(ctx, overlaySegmentPrefix(o.Number), segments)
+		values, err := s.perSegment(ctx, catalog.OverlaySegmentPrefix(o.Number), segments)
 		if err != nil {
 			return nil, err
 		}
@@ -111,7 +112,7 @@ func (s *Snapshot) OverlaySegments(ctx context.Context, overlays []Overlay, segm
 }
 
 // misfit says what of a layer is not as the segment under it; empty: nothing.
-func (l *OverlaySegment) mismatch(base SegmentDescriptor) string {
+func (l *OverlaySegment) mismatch(base catalog.SegmentDescriptor) string {
 	if l.Data.Rows != base.Rows || !l.Data.Partition.Equal(base.Partition) {
 		return fmt.Sprintf("layer of overlay %s has %d rows of partition %q: segment %s has %d of %q",
 			l.Overlay, l.Data.Rows, l.Data.Partition, base.ID, base.Rows, base.Partition)
@@ -120,17 +121,17 @@ func (l *OverlaySegment) mismatch(base SegmentDescriptor) string {
 }
 
 // EachOverlaySegment calls visit for every layer of an overlay, in the order of segment ids, until visit returns an error.
-func (s *Snapshot) EachOverlaySegment(ctx context.Context, o Overlay, visit func(OverlaySegment) error) error {
+func (s *Snapshot) EachOverlaySegment(ctx context.Context, o catalog.Overlay, visit func(OverlaySegment) error) error {
 	if s.m.overlays == 0 {
 		return nil
 	}
-	prefix := overlaySegmentPrefix(o.Number)
+	prefix := catalog.OverlaySegmentPrefix(o.Number)
 	var stop error
-	err := s.between(ctx, prefix, prefixEnd(prefix), func(key, value []byte) string {
+	err := s.between(ctx, prefix, catalog.PrefixEnd(prefix), func(key, value []byte) string {
 		if stop != nil {
 			return ""
 		}
-		segment, ok := segmentOf(key, prefix)
+		segment, ok := catalog.SegmentOf(key, prefix)
 		if !ok {
 			return "layer key is malformed"
 		}
@@ -151,7 +152,7 @@ func (s *Snapshot) EachOverlaySegment(ctx context.Context, o Overlay, visit func
 const scanShare = 16
 
 // perSegment returns the entries of prefix and each segment's id, nil where there is none. What it returns is the caller's.
-func (s *Snapshot) perSegment(ctx context.Context, prefix []byte, segments []SegmentDescriptor) ([][]byte, error) {
+func (s *Snapshot) perSegment(ctx context.Context, prefix []byte, segments []catalog.SegmentDescriptor) ([][]byte, error) {
 	keys := make([][]byte, len(segments))
 	for i, d := range segments {
 		segment, err := names.ParseID(d.ID)
@@ -168,7 +169,7 @@ func (s *Snapshot) perSegment(ctx context.Context, prefix []byte, segments []Seg
 		at[string(k)] = append(at[string(k)], i)
 	}
 	out := make([][]byte, len(segments))
-	err := s.between(ctx, prefix, prefixEnd(prefix), func(key, value []byte) string {
+	err := s.between(ctx, prefix, catalog.PrefixEnd(prefix), func(key, value []byte) string {
 		for _, i := range at[string(key)] {
 			out[i] = append(make([]byte, 0, len(value)), value...)
 		}
@@ -179,7 +180,7 @@ func (s *Snapshot) perSegment(ctx context.Context, prefix []byte, segments []Seg
 
 // NewOverlaySegment starts the segment of a layer over base, with base's partition and stripes. The files of its features are added, and
 // it is finished, like any segment's, under ctx; Finish gives Layer.Data.
-func (t *Table) NewOverlaySegment(ctx context.Context, base SegmentDescriptor, opts SegmentOptions) (*SegmentWriter, error) {
+func (t *Table) NewOverlaySegment(ctx context.Context, base catalog.SegmentDescriptor, opts SegmentOptions) (*SegmentWriter, error) {
 	g, err := t.s.OpenSegment(ctx, base)
 	if err != nil {
 		return nil, fmt.Errorf("layer over segment %s: %w", base.ID, err)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -16,7 +17,7 @@ func TestPinsOfLaterOverlays(t *testing.T) {
 	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DeleteRows{{a.ID, rowSet(t, tab.s, a, 1)}}}})
 	mustCommit(t, tab, Change{Base: 2, Ops: []Operation{DefineOverlays{overlay("o", "x")}, SetOverlaySegments{layer(t, tab, "o", a, 7, "x")}}}) // 3
 	pins := func(snapshot, in uint64) Change {
-		return Change{Operation: "branch", Base: 3, Ops: []Operation{SetBranches{{Name: "b", Snapshot: snapshot, Overlays: []Pin{{Name: "o", Snapshot: in}}}}}}
+		return Change{Operation: "branch", Base: 3, Ops: []Operation{SetBranches{{Name: "b", Snapshot: snapshot, Overlays: []catalog.Pin{{Name: "o", Snapshot: in}}}}}}
 	}
 	for _, c := range []Change{pins(1, 3), pins(2, 3), pins(1, 0)} {
 		if _, err := tab.Commit(t.Context(), c); err == nil || !strings.Contains(err.Error(), "overlay o was made in snapshot 3, after snapshot") {

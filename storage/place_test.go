@@ -9,36 +9,37 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
 // TestPlaceBytes: the bytes of the listing's keys, and what is no key.
 func TestPlaceBytes(t *testing.T) {
 	for _, c := range []struct {
-		p    place
+		p    catalog.Place
 		want string
 	}{
-		{place{number: 5, index: 2, added: 5}, "pds=1\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x02"},
-		{place{number: 5, index: 2, slot: 0, added: 6}, "pds=1\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x02" + strings.Repeat("\x00", 15) + "\x06"},
-		{place{number: 5, index: 2, slot: 1 << 63, added: 7}, "pds=1\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x02\x80" + strings.Repeat("\x00", 14) + "\x07"},
+		{catalog.Place{Number: 5, Index: 2, Added: 5}, "pds=1\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x02"},
+		{catalog.Place{Number: 5, Index: 2, Slot: 0, Added: 6}, "pds=1\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x02" + strings.Repeat("\x00", 15) + "\x06"},
+		{catalog.Place{Number: 5, Index: 2, Slot: 1 << 63, Added: 7}, "pds=1\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x02\x80" + strings.Repeat("\x00", 14) + "\x07"},
 	} {
-		k := segmentKey("ds=1", c.p)
+		k := catalog.SegmentKey("ds=1", c.p)
 		if string(k) != c.want {
 			t.Errorf("%+v: %q, want %q", c.p, k, c.want)
 		}
-		if canonical, p, ok := parseSegmentKey(k); !ok || canonical != "ds=1" || p != c.p {
+		if canonical, p, ok := catalog.ParseSegmentKey(k); !ok || canonical != "ds=1" || p != c.p {
 			t.Errorf("%q: %q %+v %v", k, canonical, p, ok)
 		}
 		for n := range len(k) {
-			if _, p, ok := parseSegmentKey(k[:n]); ok && p.added == c.p.added {
+			if _, p, ok := catalog.ParseSegmentKey(k[:n]); ok && p.Added == c.p.Added {
 				t.Errorf("%q is a key", k[:n])
 			}
 		}
 	}
 	// A segment does not replace one of a later snapshot, nor of its own.
 	for _, added := range []byte{4, 5} {
-		k := append(segmentKey("", place{number: 5, index: 2, added: 6}), added)
-		if _, _, ok := parseSegmentKey(slices.Delete(k, len(k)-2, len(k)-1)); ok {
+		k := append(catalog.SegmentKey("", catalog.Place{Number: 5, Index: 2, Added: 6}), added)
+		if _, _, ok := catalog.ParseSegmentKey(slices.Delete(k, len(k)-2, len(k)-1)); ok {
 			t.Errorf("%q is a key", k)
 		}
 	}
@@ -52,14 +53,14 @@ func TestOrder(t *testing.T) {
 		tab := newTable(t, object.NewMemory())
 		model := map[string][]string{"1": nil, "2": nil}
 		made := 0
-		add := func(ds string, n int) (out []SegmentDescriptor) {
+		add := func(ds string, n int) (out []catalog.SegmentDescriptor) {
 			for range n {
 				out = append(out, segment(t, tab, partition("ds", ds), []uint32{1}, int64(made), SegmentOptions{}, "a"))
 				made++
 			}
 			return out
 		}
-		ids := func(ds []SegmentDescriptor) (out []string) {
+		ids := func(ds []catalog.SegmentDescriptor) (out []string) {
 			for _, d := range ds {
 				out = append(out, d.ID)
 			}
@@ -138,7 +139,7 @@ func holdOrder(t *testing.T, what string, s *Snapshot, model map[string][]string
 func TestOverwriteOfReplaced(t *testing.T) {
 	ctx := t.Context()
 	tab := newTable(t, object.NewMemory())
-	make := func(first int64) SegmentDescriptor {
+	make := func(first int64) catalog.SegmentDescriptor {
 		return segment(t, tab, partition("ds", "1"), []uint32{1}, first, SegmentOptions{}, "a")
 	}
 	a, b, c := make(1), make(2), make(3)
@@ -157,7 +158,7 @@ func TestOverwriteOfReplaced(t *testing.T) {
 func TestNoRoomInOrder(t *testing.T) {
 	ctx := t.Context()
 	tab := newTable(t, object.NewMemory())
-	make := func() SegmentDescriptor {
+	make := func() catalog.SegmentDescriptor {
 		return segment(t, tab, partition("ds", "1"), []uint32{1}, 1, SegmentOptions{}, "a")
 	}
 	first := make()
@@ -183,11 +184,11 @@ func TestNoRoomInOrder(t *testing.T) {
 
 // TestForeignPlace: keys that no commit makes are damage.
 func TestForeignPlace(t *testing.T) {
-	d := SegmentDescriptor{ID: strings.Repeat("ab", 16), Partition: partition("ds", "1"), Rows: 1, Index: "x"}
-	value := appendDescriptor(nil, d)
-	good := segmentKey("ds=1", place{number: 5, index: 1, slot: 9, added: 6})
-	for _, k := range [][]byte{nil, []byte("p"), []byte("pds=1"), good[:len(good)-1], append(bytes.Clone(good), 0), segmentKey("ds=2", place{number: 5, added: 5})} {
-		if _, _, reason := parseSegment(k, value); reason == "" {
+	d := catalog.SegmentDescriptor{ID: strings.Repeat("ab", 16), Partition: partition("ds", "1"), Rows: 1, Index: "x"}
+	value := catalog.AppendDescriptor(nil, d)
+	good := catalog.SegmentKey("ds=1", catalog.Place{Number: 5, Index: 1, Slot: 9, Added: 6})
+	for _, k := range [][]byte{nil, []byte("p"), []byte("pds=1"), good[:len(good)-1], append(bytes.Clone(good), 0), catalog.SegmentKey("ds=2", catalog.Place{Number: 5, Added: 5})} {
+		if _, _, reason := catalog.ParseSegment(k, value); reason == "" {
 			t.Errorf("%q is a key", k)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -59,7 +60,7 @@ func mix(t *testing.T, root string, who int, n int) {
 		// Everybody adds one feature of his own and one that all share, which gets wider and wider.
 		own := feature(fmt.Sprintf("own-%d-%d", who, k%5), int64Type)
 		shared := feature("shared", vector.Type{Kind: vector.Dense, Elem: []vector.Elem{vector.Int8, vector.Int32, vector.Int64}[min(k/4, 2)]})
-		c := Change{Operation: done.Op, Base: base, Ops: []Operation{AddFeatures{own, shared}, AddSources{{fmt.Sprintf("%d-%d", who, k), "x"}}}}
+		c := Change{Operation: done.Op, Base: base, Ops: []Operation{AddFeatures{own, shared}, AddSources{{Fingerprint: fmt.Sprintf("%d-%d", who, k), Name: "x"}}}}
 		p := partition("k", done.Partition)
 		d := segment(t, tab, p, []uint32{10}, int64(k), SegmentOptions{}, own.Name)
 		done.Segment = d.ID
@@ -210,7 +211,7 @@ func mixedProcesses(t *testing.T, processes, each int) {
 		t.Fatal(err)
 	}
 	for _, f := range fs {
-		if f.ID != NewFeatureID(f.Name, 0) {
+		if f.ID != catalog.NewFeatureID(f.Name, 0) {
 			t.Errorf("feature %s has id %x", f.Name, f.ID)
 		}
 	}

@@ -2,18 +2,9 @@ package storage
 
 import (
 	"context"
-	"fmt"
-	"unicode/utf8"
 
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/wire"
-)
-
-// Properties say how a table is to be written; but for one of storage's own no reader needs them. Each is a name and a value, both UTF-8, and a commit may set
-// some: those set last count.
-const (
-	maxPropertyName  = 64
-	maxPropertyValue = 1024
-	maxProperties    = 16 // of one change
 )
 
 // ProfileProperty is what ingest stores feature files for: speed, balanced or size.
@@ -29,7 +20,7 @@ func (s *Snapshot) lastPartitionKeys(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := ParsePartition(text)
+	p, err := catalog.ParsePartition(text)
 	if err != nil {
 		return nil, wire.Corrupt(s.treeName(s.m.schema), "property "+partitionKeysProperty+": "+err.Error())
 	}
@@ -49,39 +40,29 @@ func (e *edit) emptied(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := make(Partition, len(keys))
+	p := make(catalog.Partition, len(keys))
 	for i, k := range keys {
 		p[i].Key = k
 	}
 	value := p.String()
-	if checkProperty(partitionKeysProperty, value) != nil {
+	if catalog.CheckProperty(partitionKeysProperty, value) != nil {
 		value = ""
 	}
 	old, err := e.base.Property(ctx, partitionKeysProperty)
 	if err != nil || old == value {
 		return err
 	}
-	e.schema = append(e.schema, entry{propertyKey(partitionKeysProperty), []byte(value)})
-	return nil
-}
-
-func checkProperty(name, value string) error {
-	switch {
-	case name == "" || len(name) > maxPropertyName || !utf8.ValidString(name):
-		return fmt.Errorf("property %.100q: want a name of 1 to %d bytes of UTF-8", name, maxPropertyName)
-	case len(value) > maxPropertyValue || !utf8.ValidString(value):
-		return fmt.Errorf("property %s: value of %d bytes: want at most %d of UTF-8", name, len(value), maxPropertyValue)
-	}
+	e.schema = append(e.schema, entry{catalog.PropertyKey(partitionKeysProperty), []byte(value)})
 	return nil
 }
 
 // Property returns the value of a table's property, empty where it has none. Its cost is one look-up.
 func (s *Snapshot) Property(ctx context.Context, name string) (string, error) {
-	values, err := s.t.s.get(ctx, s.m.schema, propertyKey(name))
+	values, err := s.t.s.get(ctx, s.m.schema, catalog.PropertyKey(name))
 	if err != nil || values[0] == nil {
 		return "", err
 	}
-	if err := checkProperty(name, string(values[0])); err != nil {
+	if err := catalog.CheckProperty(name, string(values[0])); err != nil {
 		return "", wire.Corrupt(s.treeName(s.m.schema), err.Error())
 	}
 	return string(values[0]), nil

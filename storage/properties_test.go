@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -57,7 +58,7 @@ func TestPartitionKeysStay(t *testing.T) {
 			t.Errorf("%s: %q %v, want %q", what, got, err, want)
 		}
 	}
-	commit := func(remove string, p Partition) string {
+	commit := func(remove string, p catalog.Partition) string {
 		t.Helper()
 		c := Change{Operation: "test"}
 		if remove != "" {
@@ -76,22 +77,22 @@ func TestPartitionKeysStay(t *testing.T) {
 		}
 		return remove
 	}
-	a := commit("", Partition{{Key: "d/s=", Value: "1"}, {Key: "hr", Null: true}})
+	a := commit("", catalog.Partition{{Key: "d/s=", Value: "1"}, {Key: "hr", Null: true}})
 	check("filled", "d/s=", "hr")
 	commit(a, nil)
 	check("emptied", "d/s=", "hr")
-	b := commit("", Partition{{Key: "day", Value: ""}})
+	b := commit("", catalog.Partition{{Key: "day", Value: ""}})
 	check("filled otherwise", "day")
 	commit(b, nil)
 	check("emptied again", "day")
-	long := Partition{}
-	for i := range maxPartitionKeys {
-		long = append(long, PartitionValue{Key: strings.Repeat("k", 30) + string(rune('a'+i%26)) + string(rune('a'+i/26))})
+	long := catalog.Partition{}
+	for i := range catalog.MaxPartitionKeys {
+		long = append(long, catalog.PartitionValue{Key: strings.Repeat("k", 30) + string(rune('a'+i%26)) + string(rune('a'+i/26))})
 	}
 	d := commit("", long)
 	commit(d, nil)
 	check("of more than a property holds")
-	c := commit("", Partition{})
+	c := commit("", catalog.Partition{})
 	check("without partitions")
 	commit(c, nil)
 	check("emptied, without partitions")

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -17,7 +18,7 @@ func TestPurge(t *testing.T) {
 	tab.s.inlineBitmapBytes = 0 // every set is an object
 	segs := replaceAll(t, tab, 4)
 	over := mustCommit(t, tab, Change{Base: 4, Ops: []Operation{DefineOverlays{overlay("o", "y")}, SetOverlaySegments{layer(t, tab, "o", segs[3], 7, "y")}, DeleteRows{{segs[3].ID, rowSet(t, tab.s, segs[3], 1)}}}}) // 5
-	layers, err := over.OverlaySegments(ctx, []Overlay{{Name: "o", Number: 0}}, segs[3])
+	layers, err := over.OverlaySegments(ctx, []catalog.Overlay{{Name: "o", Number: 0}}, segs[3])
 	if err != nil || layers[0][0] == nil {
 		t.Fatal(layers, err)
 	}
@@ -65,7 +66,7 @@ func TestPurge(t *testing.T) {
 	if err := mem.Delete(ctx, names.SnapshotName("damaged", 1)); err != nil {
 		t.Fatal(err)
 	}
-	check := func(what string, d SegmentDescriptor, want bool) {
+	check := func(what string, d catalog.SegmentDescriptor, want bool) {
 		t.Helper()
 		if segmentThere(t, tab.s, d) != want {
 			t.Errorf("%s: there %v", what, !want)
@@ -161,7 +162,7 @@ func TestWithout(t *testing.T) {
 	tab := newTable(t, object.NewMemory())
 	a := segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{}, "x", "y")
 	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x", "y")), AddSegments{a}}})
-	dropped, active := FeatureDropped, FeatureActive
+	dropped, active := catalog.FeatureDropped, catalog.FeatureActive
 	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{ChangeFeatures{{Feature: "y", Status: &dropped}}}})
 	b := segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{}, "x")
 	c := Change{Base: 2, Ops: []Operation{AddFeatures(features("x")), AddSegments{b}, RemoveSegments{a.ID}, OmitFeatures{features("y")[0].ID}}}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/object/objecttest"
 )
@@ -14,7 +15,7 @@ func TestCommitRequests(t *testing.T) {
 	type table struct {
 		mem    *object.Memory
 		tab    *Table
-		added  []SegmentDescriptor
+		added  []catalog.SegmentDescriptor
 		newest *Snapshot
 	}
 	ctx := t.Context()
@@ -23,7 +24,9 @@ func TestCommitRequests(t *testing.T) {
 	for i := range names {
 		names[i] = fmt.Sprintf("feature_%06d", i)
 	}
-	source := func(i int) Source { return Source{Name: fmt.Sprint(i), Fingerprint: fmt.Sprintf("%064x", i)} }
+	source := func(i int) catalog.Source {
+		return catalog.Source{Name: fmt.Sprint(i), Fingerprint: fmt.Sprintf("%064x", i)}
+	}
 	// Made outside of the bubble: Pebble keeps writers of tables for whoever needs the next, with their channels.
 	var tables []table
 	for _, segments := range segments {

@@ -10,6 +10,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/wire"
@@ -47,7 +48,7 @@ const (
 
 // PutRowBitmap makes the set of the given rows of a segment, for a Change. Where it is large it is written, durably, as an object,
 // which gc takes after its grace period if no change names it; DiscardRowBitmap removes it at once. rows is not kept.
-func (s *Store) PutRowBitmap(ctx context.Context, segment SegmentDescriptor, rows *roaring.Bitmap) (RowBitmap, error) {
+func (s *Store) PutRowBitmap(ctx context.Context, segment catalog.SegmentDescriptor, rows *roaring.Bitmap) (RowBitmap, error) {
 	return s.putRowBitmap(ctx, segment.ID, segment.Rows, rows, nil)
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/sst"
 	"github.com/dsistore/dsistore/storage/wire"
@@ -31,7 +32,7 @@ const (
 
 func recordKey(i names.ID, kind byte) []byte { return append(i[:len(i):len(i)], kind) }
 
-func featureKey(i names.ID, f FeatureID) []byte {
+func featureKey(i names.ID, f catalog.FeatureID) []byte {
 	return binary.BigEndian.AppendUint64(recordKey(i, featureRecord), uint64(f))
 }
 
@@ -143,19 +144,19 @@ type segmentObject struct {
 // A Segment is an open segment index. Safe for concurrent use.
 type Segment struct {
 	id      names.ID
-	d       SegmentDescriptor
+	d       catalog.SegmentDescriptor
 	table   *sst.Reader
 	stripes []uint32
 	limits  format.Limits
 }
 
 // OpenSegment opens a segment's index: one read as a rule.
-func (s *Snapshot) OpenSegment(ctx context.Context, d SegmentDescriptor) (*Segment, error) {
+func (s *Snapshot) OpenSegment(ctx context.Context, d catalog.SegmentDescriptor) (*Segment, error) {
 	return s.t.s.OpenSegment(ctx, d)
 }
 
 // OpenSegment opens the index of a segment, committed or not.
-func (s *Store) OpenSegment(ctx context.Context, d SegmentDescriptor) (*Segment, error) {
+func (s *Store) OpenSegment(ctx context.Context, d catalog.SegmentDescriptor) (*Segment, error) {
 	if err := d.Validate(); err != nil {
 		return nil, err
 	}
@@ -182,14 +183,14 @@ func (s *Store) OpenSegment(ctx context.Context, d SegmentDescriptor) (*Segment,
 }
 
 // Descriptor returns what the segment was opened with.
-func (g *Segment) Descriptor() SegmentDescriptor { return g.d }
+func (g *Segment) Descriptor() catalog.SegmentDescriptor { return g.d }
 
 // StripeRows returns the rows of each stripe, the same for every feature of the segment. Borrowed for ever: do not write.
 func (g *Segment) StripeRows() []uint32 { return g.stripes }
 
 // Lookup returns the entries of the given features in order; nil where the segment does not have the feature. The
 // entries of dedup groups (Meta.Group) are looked up the same way.
-func (g *Segment) Lookup(ctx context.Context, ids ...FeatureID) ([]*FeatureEntry, error) {
+func (g *Segment) Lookup(ctx context.Context, ids ...catalog.FeatureID) ([]*FeatureEntry, error) {
 	keys := make([][]byte, len(ids))
 	for i, f := range ids {
 		keys[i] = featureKey(g.id, f)
@@ -246,15 +247,15 @@ func (g *Segment) Each(ctx context.Context, visit func(*FeatureEntry) error) err
 // GroupName returns the name of a dedup group, which is that of its first feature, from its inverse's directory.
 func GroupName(inverse *format.FileMeta) string { return strings.TrimPrefix(inverse.Name, inverseOf) }
 
-func parseFeatureKey(k []byte, segment names.ID) (FeatureID, string) {
+func parseFeatureKey(k []byte, segment names.ID) (catalog.FeatureID, string) {
 	if len(k) != 25 || names.ID(k[:16]) != segment || k[16] != featureRecord {
 		return 0, "index key is malformed"
 	}
-	return FeatureID(binary.BigEndian.Uint64(k[17:])), ""
+	return catalog.FeatureID(binary.BigEndian.Uint64(k[17:])), ""
 }
 
 // entry decodes a feature record and holds it to the segment.
-func (g *Segment) entry(f FeatureID, v []byte) (*FeatureEntry, error) {
+func (g *Segment) entry(f catalog.FeatureID, v []byte) (*FeatureEntry, error) {
 	e, err := decodeEntry(g.id, f, v, g.stripes, g.limits)
 	if err != nil {
 		name := fmt.Sprintf("%016x", uint64(f))
@@ -268,7 +269,7 @@ func (g *Segment) entry(f FeatureID, v []byte) (*FeatureEntry, error) {
 
 // decodeEntry decodes a feature record and holds it to the feature and the segment's stripes. Errors match
 // format.ErrCorrupt or ErrUnsupported; the caller adds the place.
-func decodeEntry(segment names.ID, f FeatureID, v []byte, stripes []uint32, limits format.Limits) (*FeatureEntry, error) {
+func decodeEntry(segment names.ID, f catalog.FeatureID, v []byte, stripes []uint32, limits format.Limits) (*FeatureEntry, error) {
 	d := wire.Decoder{Rest: v}
 	l := decodeLocation(&d)
 	if d.Reason != "" {
@@ -288,7 +289,7 @@ func decodeEntry(segment names.ID, f FeatureID, v []byte, stripes []uint32, limi
 }
 
 // checkEntry holds an entry to its feature and to the segment's stripes; the reason is empty when it fits.
-func checkEntry(e *FeatureEntry, f FeatureID, stripes []uint32) string {
+func checkEntry(e *FeatureEntry, f catalog.FeatureID, stripes []uint32) string {
 	m := e.Meta
 	if m.Feature != uint64(f) {
 		return fmt.Sprintf("directory is of feature %016x", m.Feature)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -55,7 +56,7 @@ func TestSegmentGroups(t *testing.T) {
 		for range 3 {
 			wg.Go(func() {
 				for i := range work {
-					fs := []Feature{feature(fmt.Sprint("a", i), int64Type), feature(fmt.Sprint("b", i), int64Type)}
+					fs := []catalog.Feature{feature(fmt.Sprint("a", i), int64Type), feature(fmt.Sprint("b", i), int64Type)}
 					var err error
 					if i%3 == 0 {
 						err = w.AddFeature(t.Context(), 4*i, fs[0], denseRows(stripes, 5))
@@ -99,7 +100,7 @@ func TestSegmentGroups(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			group, err := g.Lookup(t.Context(), FeatureID(members[0].Meta.Group))
+			group, err := g.Lookup(t.Context(), catalog.FeatureID(members[0].Meta.Group))
 			if err != nil || group[0] == nil || members[1].Meta.Group != members[0].Meta.Group {
 				t.Fatalf("group %x of %x: %v", members[0].Meta.Group, members[1].Meta.Group, err)
 			}
@@ -119,17 +120,17 @@ func TestSegmentGroupErrors(t *testing.T) {
 	broken := errors.New("broken")
 	a, b := feature("a", int64Type), feature("b", int64Type)
 	for name, c := range map[string]struct {
-		features []Feature
+		features []catalog.Feature
 		write    func(*format.Writer, []*format.Writer) error
 		want     string
 	}{
 		"no features":     {nil, groupRows(stripes), "without features"},
-		"a feature twice": {[]Feature{a, a}, groupRows(stripes), "a: added twice"},
-		"its own error":   {[]Feature{a, b}, func(*format.Writer, []*format.Writer) error { return broken }, "broken"},
-		"other slots": {[]Feature{a, b}, func(inverse *format.Writer, members []*format.Writer) error {
+		"a feature twice": {[]catalog.Feature{a, a}, groupRows(stripes), "a: added twice"},
+		"its own error":   {[]catalog.Feature{a, b}, func(*format.Writer, []*format.Writer) error { return broken }, "broken"},
+		"other slots": {[]catalog.Feature{a, b}, func(inverse *format.Writer, members []*format.Writer) error {
 			return errors.Join(groupRows(stripes)(inverse, members[:1]), denseRows(stripes, 1)(members[1]))
 		}, "feature b: stripe 0 has 50 slots: its dedup group has 25"},
-		"a stripe too few": {[]Feature{a, b}, func(inverse *format.Writer, members []*format.Writer) error {
+		"a stripe too few": {[]catalog.Feature{a, b}, func(inverse *format.Writer, members []*format.Writer) error {
 			return groupRows(stripes)(inverse, members[:1])
 		}, "feature b: 0 stripes"},
 	} {

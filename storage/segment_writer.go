@@ -12,6 +12,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/sst"
@@ -48,7 +49,7 @@ type SegmentWriter struct {
 	s       *Store
 	ctx     context.Context // of NewSegment: packs are uploaded under it, by several calls of AddFeature
 	id      names.ID
-	p       Partition
+	p       catalog.Partition
 	rows    uint64
 	stripes []uint32
 	opts    SegmentOptions
@@ -57,7 +58,7 @@ type SegmentWriter struct {
 	// changed is closed, and made anew, when held, next or err changes.
 	changed  chan struct{}
 	orders   map[int]bool // every order taken
-	features map[FeatureID]string
+	features map[catalog.FeatureID]string
 	waiting  map[int]finishedFile // by order: done, and waiting for those before it
 	holding  int64                // bytes of held
 	next     int                  // the order that goes into the packs next
@@ -75,7 +76,7 @@ type SegmentWriter struct {
 
 // laid is a feature file that is done: skipped, in an object of its own, or in memory.
 type finishedFile struct {
-	feature FeatureID
+	feature catalog.FeatureID
 	name    string
 	skip    bool
 	file    []byte // the whole file, when it goes into a pack
@@ -85,7 +86,7 @@ type finishedFile struct {
 
 // placed is a feature file in its place, before the size of its object is known.
 type placed struct {
-	feature FeatureID
+	feature catalog.FeatureID
 	at      location
 	meta    []byte // format.AppendMeta
 }
@@ -101,7 +102,7 @@ var errAborted = errors.New("segment writer was aborted")
 
 // NewSegment starts a segment of the partition whose stripes have the given rows. It needs no coordination, but that the first of a table
 // gives the table its identity. ctx is that of the whole segment: it must not end before Finish or Abort has returned.
-func (t *Table) NewSegment(ctx context.Context, p Partition, stripeRows []uint32, opts SegmentOptions) (*SegmentWriter, error) {
+func (t *Table) NewSegment(ctx context.Context, p catalog.Partition, stripeRows []uint32, opts SegmentOptions) (*SegmentWriter, error) {
 	if err := errors.Join(ctx.Err(), p.Validate(), opts.Validate()); err != nil {
 		return nil, err
 	}
@@ -111,7 +112,7 @@ func (t *Table) NewSegment(ctx context.Context, p Partition, stripeRows []uint32
 	}
 	w := &SegmentWriter{
 		s: t.s, ctx: ctx, id: names.NewID(table), p: slices.Clone(p), stripes: slices.Clone(stripeRows), opts: opts.withDefaults(),
-		changed: make(chan struct{}), orders: map[int]bool{}, features: map[FeatureID]string{}, waiting: map[int]finishedFile{},
+		changed: make(chan struct{}), orders: map[int]bool{}, features: map[catalog.FeatureID]string{}, waiting: map[int]finishedFile{},
 	}
 	for i, n := range stripeRows {
 		if n == 0 {
@@ -130,23 +131,23 @@ func (w *SegmentWriter) ID() string { return w.id.String() }
 // the bytes laid down do not depend on the calls' timing. A call may wait until those before it are done, so calls must
 // be begun in about that order: the one whose turn it is never waits. After an error, which names the feature, the
 // segment cannot be finished.
-func (w *SegmentWriter) AddFeature(ctx context.Context, order int, f Feature, write func(*format.Writer) error) error {
+func (w *SegmentWriter) AddFeature(ctx context.Context, order int, f catalog.Feature, write func(*format.Writer) error) error {
 	if err := w.begin(ctx, order, f); err != nil {
 		return err
 	}
-	return w.add(ctx, order, 0, []Feature{f}, func(files []*format.Writer) error { return write(files[0]) })
+	return w.add(ctx, order, 0, []catalog.Feature{f}, func(files []*format.Writer) error { return write(files[0]) })
 }
 
 // AddGroup is AddFeature for the features of a dedup group, at least one, which lie in the packs one after the other behind
 // their inverse: that has the given order, the first feature the next, and so on. write is called with the writer of the
 // inverse (stripes of kind Inverse) and those of the features; every stripe of a feature has the slots of the inverse's.
 // While it is under way the call holds StandAloneBytes for each of them.
-func (w *SegmentWriter) AddGroup(ctx context.Context, order int, features []Feature,
+func (w *SegmentWriter) AddGroup(ctx context.Context, order int, features []catalog.Feature,
 	write func(inverse *format.Writer, features []*format.Writer) error) error {
 	if len(features) == 0 {
 		return errors.New("segment: a dedup group without features")
 	}
-	files := append([]Feature{groupFeature(features[0])}, features...)
+	files := append([]catalog.Feature{groupFeature(features[0])}, features...)
 	if err := w.begin(ctx, order, files...); err != nil {
 		return err
 	}
@@ -157,16 +158,16 @@ func (w *SegmentWriter) AddGroup(ctx context.Context, order int, features []Feat
 const inverseOf = "inverse of "
 
 // groupFeature returns what stands for the inverse of the group whose first feature is f.
-func groupFeature(f Feature) Feature {
+func groupFeature(f catalog.Feature) catalog.Feature {
 	// A NUL keeps the hashed name apart from every feature's that people type.
-	return Feature{
-		ID: NewFeatureID("\x00inverse\x00"+f.Name, f.Generation), Name: inverseOf + strings.ToValidUTF8(f.Name[:min(len(f.Name), maxName-32)], ""),
+	return catalog.Feature{
+		ID: catalog.NewFeatureID("\x00inverse\x00"+f.Name, f.Generation), Name: inverseOf + strings.ToValidUTF8(f.Name[:min(len(f.Name), catalog.MaxName-32)], ""),
 		Type: vector.Type{Kind: vector.Inverse},
 	}
 }
 
 // add writes the files of the orders from first on, which begin took. The first is the inverse of group unless that is 0.
-func (w *SegmentWriter) add(ctx context.Context, first int, group FeatureID, files []Feature, write func([]*format.Writer) error) error {
+func (w *SegmentWriter) add(ctx context.Context, first int, group catalog.FeatureID, files []catalog.Feature, write func([]*format.Writer) error) error {
 	done, at, err := w.write(ctx, first, group, files, write)
 	if err != nil {
 		err = fmt.Errorf("feature %s: %w", files[at].Name, err)
@@ -215,7 +216,7 @@ func (w *SegmentWriter) fail(err error) {
 }
 
 // begin takes the orders from the given one on and waits until there is room to hold what comes.
-func (w *SegmentWriter) begin(ctx context.Context, order int, files ...Feature) error {
+func (w *SegmentWriter) begin(ctx context.Context, order int, files ...catalog.Feature) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i, f := range files {
@@ -248,7 +249,7 @@ func (w *SegmentWriter) begin(ctx context.Context, order int, files ...Feature) 
 }
 
 // take takes an order for a feature file. The caller holds mu.
-func (w *SegmentWriter) take(order int, f Feature) error {
+func (w *SegmentWriter) take(order int, f catalog.Feature) error {
 	if err := f.Validate(); err != nil {
 		return err
 	}
@@ -272,7 +273,7 @@ func (w *SegmentWriter) take(order int, f Feature) error {
 
 // write makes the feature files of the orders from first on, in memory or, once they are large, each in an object of its
 // own. An error is of file at.
-func (w *SegmentWriter) write(ctx context.Context, first int, group FeatureID, files []Feature,
+func (w *SegmentWriter) write(ctx context.Context, first int, group catalog.FeatureID, files []catalog.Feature,
 	write func([]*format.Writer) error) (done []finishedFile, at int, err error) {
 	spools := make([]*spool, len(files))
 	var keys []*keyHashes
@@ -339,7 +340,7 @@ func (w *SegmentWriter) deleteObjects(ctx context.Context, first int, done []fin
 }
 
 // close ends a feature file.
-func (w *SegmentWriter) close(f Feature, sp *spool, fw *format.Writer) (finishedFile, error) {
+func (w *SegmentWriter) close(f catalog.Feature, sp *spool, fw *format.Writer) (finishedFile, error) {
 	meta, n, err := fw.Finish()
 	if err != nil {
 		return finishedFile{}, err
@@ -470,7 +471,7 @@ func (w *SegmentWriter) seal(ctx context.Context) (*segmentObject, error) {
 
 // Finish writes the last pack and the index, and returns the segment for a Change; all its objects are durable. It must
 // be called once, after every AddFeature has returned.
-func (w *SegmentWriter) Finish(ctx context.Context) (SegmentDescriptor, error) {
+func (w *SegmentWriter) Finish(ctx context.Context) (catalog.SegmentDescriptor, error) {
 	d, err := w.finish(ctx)
 	if err != nil {
 		w.fail(err)
@@ -478,22 +479,22 @@ func (w *SegmentWriter) Finish(ctx context.Context) (SegmentDescriptor, error) {
 	return d, err
 }
 
-func (w *SegmentWriter) finish(ctx context.Context) (SegmentDescriptor, error) {
+func (w *SegmentWriter) finish(ctx context.Context) (catalog.SegmentDescriptor, error) {
 	if err := w.drain(ctx); err != nil {
-		return SegmentDescriptor{}, err
+		return catalog.SegmentDescriptor{}, err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case w.ended:
-		return SegmentDescriptor{}, errors.New("segment: finished twice")
+		return catalog.SegmentDescriptor{}, errors.New("segment: finished twice")
 	case w.draining || len(w.orders) != w.next:
-		return SegmentDescriptor{}, fmt.Errorf("segment: order %d was neither added nor skipped, or is not done", w.next)
+		return catalog.SegmentDescriptor{}, fmt.Errorf("segment: order %d was neither added nor skipped, or is not done", w.next)
 	}
 	if w.pack != nil {
 		sealed, err := w.seal(ctx)
 		if err != nil {
-			return SegmentDescriptor{}, err
+			return catalog.SegmentDescriptor{}, err
 		}
 		w.objects = append(w.objects, *sealed)
 	}
@@ -502,13 +503,13 @@ func (w *SegmentWriter) finish(ctx context.Context) (SegmentDescriptor, error) {
 	})
 	var err error
 	if w.keysSize, err = w.writeKeys(ctx); err != nil {
-		return SegmentDescriptor{}, err
+		return catalog.SegmentDescriptor{}, err
 	}
 	size, err := w.writeIndex(ctx)
 	if err != nil {
-		return SegmentDescriptor{}, err
+		return catalog.SegmentDescriptor{}, err
 	}
-	d := SegmentDescriptor{
+	d := catalog.SegmentDescriptor{
 		ID: w.id.String(), Partition: w.p, Rows: w.rows, Bytes: uint64(size + w.keysSize), Features: uint32(len(w.records)),
 		Objects: uint32(len(w.objects)), Index: w.id.IndexName(), IndexSize: uint64(size), KeysSize: uint64(w.keysSize),
 	}
@@ -622,7 +623,7 @@ func (s *spool) abort() {
 
 // Discard removes the objects of a segment that was finished and that no change will add. It must not be called for one
 // that was committed, ever.
-func (s *Store) Discard(ctx context.Context, d SegmentDescriptor) error {
+func (s *Store) Discard(ctx context.Context, d catalog.SegmentDescriptor) error {
 	segment, err := names.ParseID(d.ID)
 	if err != nil {
 		return err

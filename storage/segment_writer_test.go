@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
 // contents returns the data objects of a segment by the last part of their names.
-func contents(t *testing.T, blobs object.Store, d SegmentDescriptor) map[string][]byte {
+func contents(t *testing.T, blobs object.Store, d catalog.SegmentDescriptor) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{}
 	for info, err := range blobs.List(t.Context(), d.ID[:2]+"/"+d.ID+"/", "") {
@@ -233,38 +234,38 @@ func TestSchemaConflicts(t *testing.T) {
 	ctx := t.Context()
 	tab := newTable(t, object.NewMemory())
 	base := feature("x", int64Type)
-	base.Role = RoleLabel
+	base.Role = catalog.RoleLabel
 	if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures{base}}}); err != nil {
 		t.Fatal(err)
 	}
-	change := func(edit func(*Feature)) error {
+	change := func(edit func(*catalog.Feature)) error {
 		f := base
 		edit(&f)
 		_, err := tab.Commit(ctx, Change{Operation: "ingest", Base: 1, Ops: []Operation{AddFeatures{f}}})
 		return err
 	}
-	for want, edit := range map[string]func(*Feature){
-		"x is int64 in the table and string in the change":  func(f *Feature) { f.Type.Kind, f.Type.Elem = 6, 0 },
-		"x is a label in the table and a user key in":       func(f *Feature) { f.Role = RoleUserKey },
-		`x is of logical type "" in the table and "date64"`: func(f *Feature) { f.Logical = "date64" },
-		"have the same id":               func(f *Feature) { f.Name = "other" },
-		"x comes from key":               func(f *Feature) { f.OriginColumn = "m" },
-		"of generation 1; the table has": func(f *Feature) { f.Generation = 1 },
-		"id is 0":                        func(f *Feature) { f.ID = 0 },
-		"feature name \"\"":              func(f *Feature) { f.Name = "" },
+	for want, edit := range map[string]func(*catalog.Feature){
+		"x is int64 in the table and string in the change":  func(f *catalog.Feature) { f.Type.Kind, f.Type.Elem = 6, 0 },
+		"x is a label in the table and a user key in":       func(f *catalog.Feature) { f.Role = catalog.RoleUserKey },
+		`x is of logical type "" in the table and "date64"`: func(f *catalog.Feature) { f.Logical = "date64" },
+		"have the same id":               func(f *catalog.Feature) { f.Name = "other" },
+		"x comes from key":               func(f *catalog.Feature) { f.OriginColumn = "m" },
+		"of generation 1; the table has": func(f *catalog.Feature) { f.Generation = 1 },
+		"id is 0":                        func(f *catalog.Feature) { f.ID = 0 },
+		"feature name \"\"":              func(f *catalog.Feature) { f.Name = "" },
 	} {
 		if err := change(edit); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if err := change(func(f *Feature) { f.Role = RoleFeature }); err != nil {
+	if err := change(func(f *catalog.Feature) { f.Role = catalog.RoleFeature }); err != nil {
 		t.Fatal(err)
 	}
 	s, err := tab.Latest(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f, err := s.Lookup(ctx, "x"); err != nil || f[0].Role != RoleLabel {
+	if f, err := s.Lookup(ctx, "x"); err != nil || f[0].Role != catalog.RoleLabel {
 		t.Fatal(f, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/internal/suggest"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/wire"
@@ -64,12 +65,12 @@ func (s *Snapshot) treeName(t lsmTree) string {
 
 // Lookup returns the named features in the order asked for, reading only what they need; an unknown name gives
 // ErrNotFound with the nearest.
-func (s *Snapshot) Lookup(ctx context.Context, names ...string) ([]Feature, error) {
+func (s *Snapshot) Lookup(ctx context.Context, names ...string) ([]catalog.Feature, error) {
 	found, err := s.Find(ctx, names...)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Feature, len(names))
+	out := make([]catalog.Feature, len(names))
 	for i, f := range found {
 		if f == nil {
 			return nil, s.noFeature(ctx, names[i])
@@ -80,10 +81,10 @@ func (s *Snapshot) Lookup(ctx context.Context, names ...string) ([]Feature, erro
 }
 
 // Find is Lookup with nil where there is no such feature.
-func (s *Snapshot) Find(ctx context.Context, names ...string) ([]*Feature, error) {
+func (s *Snapshot) Find(ctx context.Context, names ...string) ([]*catalog.Feature, error) {
 	out, err := s.find(ctx, names...)
 	for i, f := range out {
-		if f != nil && f.Status == FeatureDropped {
+		if f != nil && f.Status == catalog.FeatureDropped {
 			out[i] = nil
 		}
 	}
@@ -91,21 +92,21 @@ func (s *Snapshot) Find(ctx context.Context, names ...string) ([]*Feature, error
 }
 
 // find is Find with those that were dropped.
-func (s *Snapshot) find(ctx context.Context, names ...string) ([]*Feature, error) {
+func (s *Snapshot) find(ctx context.Context, names ...string) ([]*catalog.Feature, error) {
 	keys := make([][]byte, len(names))
 	for i, n := range names {
-		keys[i] = nameKey(n)
+		keys[i] = catalog.NameKey(n)
 	}
 	values, err := s.t.s.get(ctx, s.m.schema, keys...)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]*Feature, len(names))
+	out := make([]*catalog.Feature, len(names))
 	for i, v := range values {
 		if v == nil {
 			continue
 		}
-		f, reason := decodeFeature(names[i], v)
+		f, reason := catalog.DecodeFeature(names[i], v)
 		if reason != "" {
 			return nil, wire.Corrupt(s.treeName(s.m.schema), reason)
 		}
@@ -131,18 +132,18 @@ func (s *Snapshot) noFeature(ctx context.Context, name string) error {
 }
 
 // Features returns the whole schema in name order, without features that were dropped: its cost is the schema's.
-func (s *Snapshot) Features(ctx context.Context) ([]Feature, error) {
+func (s *Snapshot) Features(ctx context.Context) ([]catalog.Feature, error) {
 	all, err := s.AllFeatures(ctx)
-	return slices.DeleteFunc(all, func(f Feature) bool { return f.Status == FeatureDropped }), err
+	return slices.DeleteFunc(all, func(f catalog.Feature) bool { return f.Status == catalog.FeatureDropped }), err
 }
 
 // AllFeatures is Features with those that were dropped and whose name no other feature has taken since.
-func (s *Snapshot) AllFeatures(ctx context.Context) ([]Feature, error) {
-	lower, upper := spaceBounds(nameSpace)
+func (s *Snapshot) AllFeatures(ctx context.Context) ([]catalog.Feature, error) {
+	lower, upper := catalog.SpaceBounds(catalog.NameSpace)
 	it := s.t.s.iter(ctx, s.m.schema, upper)
-	var out []Feature
+	var out []catalog.Feature
 	for ok := it.seek(ctx, lower); ok; ok = it.next(ctx) {
-		f, reason := decodeFeature(string(it.key[1:]), it.value)
+		f, reason := catalog.DecodeFeature(string(it.key[1:]), it.value)
 		if reason != "" {
 			return nil, wire.Corrupt(s.treeName(s.m.schema), reason)
 		}
@@ -154,20 +155,20 @@ func (s *Snapshot) AllFeatures(ctx context.Context) ([]Feature, error) {
 // Segments returns the segments whose partition matches (nil: all), in partition order, then in the order in which they were added, save that
 // segments that replaced others stand where those stood: the canonical row order of the snapshot. match is called once a partition; of those that do not match no
 // more than the first segment is looked at.
-func (s *Snapshot) Segments(ctx context.Context, match func(Partition) bool) ([]SegmentDescriptor, error) {
-	var out []SegmentDescriptor
-	err := s.walk(ctx, func(canonical string, p Partition) bool { return match == nil || match(p) },
-		func(d SegmentDescriptor) { out = append(out, d) })
+func (s *Snapshot) Segments(ctx context.Context, match func(catalog.Partition) bool) ([]catalog.SegmentDescriptor, error) {
+	var out []catalog.SegmentDescriptor
+	err := s.walk(ctx, func(canonical string, p catalog.Partition) bool { return match == nil || match(p) },
+		func(d catalog.SegmentDescriptor) { out = append(out, d) })
 	return out, err
 }
 
 // Partition returns the segments of one partition in the canonical order, reading only its part of the listing.
-func (s *Snapshot) Partition(ctx context.Context, p Partition) ([]SegmentDescriptor, error) {
-	var out []SegmentDescriptor
+func (s *Snapshot) Partition(ctx context.Context, p catalog.Partition) ([]catalog.SegmentDescriptor, error) {
+	var out []catalog.SegmentDescriptor
 	canonical := p.String()
-	it := s.t.s.iter(ctx, s.m.listing, partitionEnd(canonical))
-	for ok := it.seek(ctx, partitionPrefix(canonical)); ok; ok = it.next(ctx) {
-		_, d, reason := parseSegment(it.key, it.value)
+	it := s.t.s.iter(ctx, s.m.listing, catalog.PartitionEnd(canonical))
+	for ok := it.seek(ctx, catalog.PartitionPrefix(canonical)); ok; ok = it.next(ctx) {
+		_, d, reason := catalog.ParseSegment(it.key, it.value)
 		if reason != "" {
 			return nil, wire.Corrupt(s.treeName(s.m.listing), reason)
 		}
@@ -177,9 +178,9 @@ func (s *Snapshot) Partition(ctx context.Context, p Partition) ([]SegmentDescrip
 }
 
 // Partitions returns the partitions that have segments, in partition order. Its cost is a look-up each.
-func (s *Snapshot) Partitions(ctx context.Context) ([]Partition, error) {
-	var out []Partition
-	err := s.walk(ctx, func(_ string, p Partition) bool { out = append(out, p); return false }, nil)
+func (s *Snapshot) Partitions(ctx context.Context) ([]catalog.Partition, error) {
+	var out []catalog.Partition
+	err := s.walk(ctx, func(_ string, p catalog.Partition) bool { out = append(out, p); return false }, nil)
 	return out, err
 }
 
@@ -188,10 +189,10 @@ func (s *Snapshot) Partitions(ctx context.Context) ([]Partition, error) {
 // of a table to them; Commit does not.
 func (s *Snapshot) PartitionKeys(ctx context.Context) ([]string, error) {
 	var keys []string
-	lower, upper := spaceBounds(partitionSpace)
+	lower, upper := catalog.SpaceBounds(catalog.PartitionSpace)
 	it := s.t.s.iter(ctx, s.m.listing, upper)
 	if it.seek(ctx, lower) {
-		_, d, reason := parseSegment(it.key, it.value)
+		_, d, reason := catalog.ParseSegment(it.key, it.value)
 		if reason != "" {
 			return nil, wire.Corrupt(s.treeName(s.m.listing), reason)
 		}
@@ -206,20 +207,20 @@ func (s *Snapshot) PartitionKeys(ctx context.Context) ([]string, error) {
 }
 
 // walk calls want once a partition, and then visit for each of its segments when want says so.
-func (s *Snapshot) walk(ctx context.Context, want func(string, Partition) bool, visit func(SegmentDescriptor)) error {
-	lower, upper := spaceBounds(partitionSpace)
+func (s *Snapshot) walk(ctx context.Context, want func(string, catalog.Partition) bool, visit func(catalog.SegmentDescriptor)) error {
+	lower, upper := catalog.SpaceBounds(catalog.PartitionSpace)
 	it := s.t.s.iter(ctx, s.m.listing, upper)
 	var current []byte // the prefix of the partition that the walk is in
 	for ok := it.seek(ctx, lower); ok; {
-		_, d, reason := parseSegment(it.key, it.value)
+		_, d, reason := catalog.ParseSegment(it.key, it.value)
 		if reason != "" {
 			return wire.Corrupt(s.treeName(s.m.listing), reason)
 		}
 		if current == nil || !bytes.HasPrefix(it.key, current) {
 			canonical := d.Partition.String()
-			current = partitionPrefix(canonical)
+			current = catalog.PartitionPrefix(canonical)
 			if !want(canonical, d.Partition) {
-				ok = it.seek(ctx, partitionEnd(canonical))
+				ok = it.seek(ctx, catalog.PartitionEnd(canonical))
 				continue
 			}
 		}
@@ -229,47 +230,32 @@ func (s *Snapshot) walk(ctx context.Context, want func(string, Partition) bool, 
 	return it.err
 }
 
-// parseSegment decodes a 'p' entry of the listing.
-func parseSegment(key, value []byte) (p place, d SegmentDescriptor, reason string) {
-	canonical, p, ok := parseSegmentKey(key)
-	if !ok {
-		return p, d, "listing key is malformed"
-	}
-	if d, reason = decodeDescriptor(value); reason != "" {
-		return p, d, reason
-	}
-	if d.Partition.String() != canonical {
-		return p, d, fmt.Sprintf("segment %s of partition %q is listed under %q", d.ID, d.Partition, canonical)
-	}
-	return p, d, ""
-}
-
 // HasSource reports whether a source of the fingerprint was ever ingested into the table, up to this snapshot.
 func (s *Snapshot) HasSource(ctx context.Context, fingerprint string) (bool, error) {
-	v, err := s.t.s.get(ctx, s.m.listing, sourceKey(fingerprint))
+	v, err := s.t.s.get(ctx, s.m.listing, catalog.SourceKey(fingerprint))
 	return err == nil && v[0] != nil, err
 }
 
 // SegmentsByID returns the segments of the ids in order, nil where the snapshot has none. Its cost is two look-ups.
-func (s *Snapshot) SegmentsByID(ctx context.Context, ids ...string) ([]*SegmentDescriptor, error) {
+func (s *Snapshot) SegmentsByID(ctx context.Context, ids ...string) ([]*catalog.SegmentDescriptor, error) {
 	keys := make([][]byte, len(ids))
 	for i, v := range ids {
 		segment, err := names.ParseID(v)
 		if err != nil {
 			return nil, err
 		}
-		keys[i] = idKey(segment)
+		keys[i] = catalog.SegmentIDKey(segment)
 	}
 	where, err := s.t.s.get(ctx, s.m.listing, keys...)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]*SegmentDescriptor, len(ids))
+	out := make([]*catalog.SegmentDescriptor, len(ids))
 	var at []int
 	var there [][]byte
 	for i, w := range where {
 		if w != nil {
-			at, there = append(at, i), append(there, append([]byte{partitionSpace}, w...))
+			at, there = append(at, i), append(there, append([]byte{catalog.PartitionSpace}, w...))
 		}
 	}
 	values, err := s.t.s.get(ctx, s.m.listing, there...)
@@ -277,7 +263,7 @@ func (s *Snapshot) SegmentsByID(ctx context.Context, ids ...string) ([]*SegmentD
 		return nil, err
 	}
 	for k, i := range at {
-		_, d, reason := parseSegment(there[k], values[k])
+		_, d, reason := catalog.ParseSegment(there[k], values[k])
 		if reason == "" && d.ID != ids[i] {
 			reason = fmt.Sprintf("segment %s is listed by the id %s", d.ID, ids[i])
 		}
@@ -290,14 +276,14 @@ func (s *Snapshot) SegmentsByID(ctx context.Context, ids ...string) ([]*SegmentD
 }
 
 // AddedIn returns the numbers of the snapshots that added segments of this one, in order. Its cost is a look-up.
-func (s *Snapshot) AddedIn(ctx context.Context, segments ...SegmentDescriptor) ([]uint64, error) {
+func (s *Snapshot) AddedIn(ctx context.Context, segments ...catalog.SegmentDescriptor) ([]uint64, error) {
 	keys := make([][]byte, len(segments))
 	for i, d := range segments {
 		segment, err := names.ParseID(d.ID)
 		if err != nil {
 			return nil, err
 		}
-		keys[i] = idKey(segment)
+		keys[i] = catalog.SegmentIDKey(segment)
 	}
 	where, err := s.t.s.get(ctx, s.m.listing, keys...)
 	if err != nil {
@@ -308,21 +294,21 @@ func (s *Snapshot) AddedIn(ctx context.Context, segments ...SegmentDescriptor) (
 		if w == nil {
 			return nil, fmt.Errorf("table %s: segment %s in snapshot %d: %w", s.t.name, segments[i].ID, s.m.info.Number, ErrNotFound)
 		}
-		_, p, ok := parseSegmentKey(append([]byte{partitionSpace}, w...))
+		_, p, ok := catalog.ParseSegmentKey(append([]byte{catalog.PartitionSpace}, w...))
 		if !ok {
 			return nil, wire.Corrupt(s.treeName(s.m.listing), "listing key is malformed")
 		}
-		out[i] = p.added
+		out[i] = p.Added
 	}
 	return out, nil
 }
 
 // FeaturesByID returns the features of the ids in order, under the names that they have now and dropped ones too; nil where the schema has
 // none. Its cost is two look-ups.
-func (s *Snapshot) FeaturesByID(ctx context.Context, ids ...FeatureID) ([]*Feature, error) {
+func (s *Snapshot) FeaturesByID(ctx context.Context, ids ...catalog.FeatureID) ([]*catalog.Feature, error) {
 	keys := make([][]byte, len(ids))
 	for i, f := range ids {
-		keys[i] = featureIDKey(f)
+		keys[i] = catalog.FeatureIDKey(f)
 	}
 	owners, err := s.t.s.get(ctx, s.m.schema, keys...)
 	if err != nil {
@@ -341,7 +327,7 @@ func (s *Snapshot) FeaturesByID(ctx context.Context, ids ...FeatureID) ([]*Featu
 		case owners[i] == nil:
 			out[i] = nil
 		case f == nil || f.ID != ids[i]: // it was dropped, and another has, or had, its name
-			out[i] = &Feature{ID: ids[i], Name: names[i], Status: FeatureDropped}
+			out[i] = &catalog.Feature{ID: ids[i], Name: names[i], Status: catalog.FeatureDropped}
 		}
 	}
 	return out, nil

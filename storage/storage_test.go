@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -18,26 +19,26 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var int64Type = vector.Type{Kind: vector.Dense, Elem: vector.Int64}
 
-func feature(name string, t vector.Type) Feature {
-	return Feature{ID: NewFeatureID(name, 0), Name: name, Type: t}
+func feature(name string, t vector.Type) catalog.Feature {
+	return catalog.Feature{ID: catalog.NewFeatureID(name, 0), Name: name, Type: t}
 }
 
-func partition(kv ...string) Partition {
-	var p Partition
+func partition(kv ...string) catalog.Partition {
+	var p catalog.Partition
 	for i := 0; i < len(kv); i += 2 {
-		p = append(p, PartitionValue{Key: kv[i], Value: kv[i+1]})
+		p = append(p, catalog.PartitionValue{Key: kv[i], Value: kv[i+1]})
 	}
 	return p
 }
 
 // segment writes a segment of one dense int64 feature each name, whose rows hold seed, seed+1, ...
-func segment(t testing.TB, tab *Table, p Partition, stripes []uint32, seed int64, opts SegmentOptions, names ...string) SegmentDescriptor {
+func segment(t testing.TB, tab *Table, p catalog.Partition, stripes []uint32, seed int64, opts SegmentOptions, names ...string) catalog.SegmentDescriptor {
 	t.Helper()
 	return segmentWith(t, tab, p, stripes, seed, opts, features(names...)...)
 }
 
 // segmentWith is segment with features that may have roles.
-func segmentWith(t testing.TB, tab *Table, p Partition, stripes []uint32, seed int64, opts SegmentOptions, features ...Feature) SegmentDescriptor {
+func segmentWith(t testing.TB, tab *Table, p catalog.Partition, stripes []uint32, seed int64, opts SegmentOptions, features ...catalog.Feature) catalog.SegmentDescriptor {
 	t.Helper()
 	ctx := context.Background()
 	w, err := tab.NewSegment(ctx, p, stripes, opts)
@@ -95,8 +96,8 @@ func localStore(t testing.TB) *object.Local {
 	return l
 }
 
-func features(names ...string) []Feature {
-	var out []Feature
+func features(names ...string) []catalog.Feature {
+	var out []catalog.Feature
 	for _, n := range names {
 		out = append(out, feature(n, int64Type))
 	}

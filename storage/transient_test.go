@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -91,7 +92,7 @@ func TestDiskErrors(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				c := Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a", "b")), AddSegments{d}, AddSources{{fmt.Sprint(i), "x"}}}}
+				c := Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a", "b")), AddSegments{d}, AddSources{{Fingerprint: fmt.Sprint(i), Name: "x"}}}}
 				_, err = tab.Commit(ctx, c)
 				if errors.Is(err, ErrDuplicateSource) {
 					t.Fatalf("%s: the commit before was made, and returned an error", what)
@@ -140,16 +141,16 @@ func TestDiskErrors(t *testing.T) {
 }
 
 // trySegment writes a segment with a pack and a single file, or returns the first error.
-func trySegment(ctx context.Context, tab *Table, seed int) (SegmentDescriptor, error) {
+func trySegment(ctx context.Context, tab *Table, seed int) (catalog.SegmentDescriptor, error) {
 	stripes := []uint32{20, 5}
 	w, err := tab.NewSegment(ctx, partition("ds", fmt.Sprint(seed%2)), stripes, SegmentOptions{StandAloneBytes: 150})
 	if err != nil {
-		return SegmentDescriptor{}, err
+		return catalog.SegmentDescriptor{}, err
 	}
 	defer w.Abort()
 	for i, name := range []string{"a", "b"} {
 		if err := w.AddFeature(ctx, i, feature(name, int64Type), denseRows(stripes, int64(seed)<<(40*i))); err != nil {
-			return SegmentDescriptor{}, err
+			return catalog.SegmentDescriptor{}, err
 		}
 	}
 	return w.Finish(ctx)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/wire"
@@ -78,7 +79,7 @@ type verifier struct {
 	s        *Store
 	progress func(done, total uint64)
 
-	todo   []SegmentDescriptor // every segment of any snapshot, once, those of layers too
+	todo   []catalog.SegmentDescriptor // every segment of any snapshot, once, those of layers too
 	seen   map[names.ID]bool
 	total  uint64 // bytes of todo
 	layers []notedOverlaySegment
@@ -181,46 +182,46 @@ func (v *verifier) entry(object string, kind treeKind, key, value []byte) error 
 	}
 	ok := true
 	switch space := key[0]; {
-	case kind == listingTree && space == partitionSpace:
+	case kind == listingTree && space == catalog.PartitionSpace:
 		if value == nil {
-			_, _, ok = parseSegmentKey(key)
+			_, _, ok = catalog.ParseSegmentKey(key)
 			break
 		}
-		if _, _, reason := parseSegment(key, value); reason != "" {
+		if _, _, reason := catalog.ParseSegment(key, value); reason != "" {
 			return wire.Corrupt(object, reason)
 		}
-	case kind == listingTree && space == segmentSpace:
+	case kind == listingTree && space == catalog.SegmentSpace:
 		ok = len(key) == 17
 		if ok && value != nil {
-			_, _, ok = parseSegmentKey(append([]byte{partitionSpace}, value...))
+			_, _, ok = catalog.ParseSegmentKey(append([]byte{catalog.PartitionSpace}, value...))
 		}
-	case kind == listingTree && space == sourceSpace:
+	case kind == listingTree && space == catalog.SourceSpace:
 		if value != nil {
-			_, _, ok = parseSource(value)
+			_, _, ok = catalog.ParseSource(value)
 		}
 	case kind == listingTree && isRowSpace(space):
 		reason := checkRowEntry(object, key, value)
 		if reason != "" {
 			return wire.Corrupt(object, fmt.Sprintf("entry %.40q: %s", key, reason))
 		}
-	case kind == schemaTree && space == nameSpace:
+	case kind == schemaTree && space == catalog.NameSpace:
 		if value != nil {
-			if _, reason := decodeFeature(string(key[1:]), value); reason != "" {
+			if _, reason := catalog.DecodeFeature(string(key[1:]), value); reason != "" {
 				return wire.Corrupt(object, reason)
 			}
 		}
-	case kind == schemaTree && space == idSpace:
+	case kind == schemaTree && space == catalog.FeatureIDSpace:
 		ok = len(key) == 9
-	case kind == schemaTree && space == keysSpace:
+	case kind == schemaTree && space == catalog.KeyFeaturesSpace:
 		ok = len(key) == 1
 		if ok && value != nil {
-			if _, reason := decodeKeyFeatures(value); reason != "" {
+			if _, reason := catalog.DecodeKeyFeatures(value); reason != "" {
 				return wire.Corrupt(object, reason)
 			}
 		}
-	case kind == schemaTree && space == propertySpace:
+	case kind == schemaTree && space == catalog.PropertySpace:
 		if value != nil {
-			ok = checkProperty(string(key[1:]), string(value)) == nil
+			ok = catalog.CheckProperty(string(key[1:]), string(value)) == nil
 		}
 	default:
 		ok = false
@@ -231,7 +232,7 @@ func (v *verifier) entry(object string, kind treeKind, key, value []byte) error 
 	return nil
 }
 
-func (v *verifier) note(d SegmentDescriptor) {
+func (v *verifier) note(d catalog.SegmentDescriptor) {
 	i, err := names.ParseID(d.ID)
 	if err != nil || v.seen[i] {
 		return
@@ -249,12 +250,12 @@ func (v *verifier) totals(ctx context.Context, t *Table, n uint64) error {
 	}
 	var got SnapshotInfo
 	var keys [][]byte // of the segments by id
-	err = s.walk(ctx, func(string, Partition) bool { return true }, func(d SegmentDescriptor) {
+	err = s.walk(ctx, func(string, catalog.Partition) bool { return true }, func(d catalog.SegmentDescriptor) {
 		got.Rows += d.Rows
 		got.Bytes += d.Bytes
 		got.Segments++
 		if segment, err := names.ParseID(d.ID); err == nil { // it is: d was decoded
-			keys = append(keys, idKey(segment))
+			keys = append(keys, catalog.SegmentIDKey(segment))
 		}
 	})
 	if err == nil {
@@ -293,12 +294,12 @@ func (v *verifier) totals(ctx context.Context, t *Table, n uint64) error {
 }
 
 // keyFeatures holds the entry of the key features to the schema.
-func (v *verifier) keyFeatures(ctx context.Context, s *Snapshot, features []Feature) error {
+func (v *verifier) keyFeatures(ctx context.Context, s *Snapshot, features []catalog.Feature) error {
 	got, err := s.KeyFeatures(ctx)
 	if err != nil {
 		return err
 	}
-	want := slices.DeleteFunc(slices.Clone(features), func(f Feature) bool { return !f.Role.IsKey() })
+	want := slices.DeleteFunc(slices.Clone(features), func(f catalog.Feature) bool { return !f.Role.IsKey() })
 	if !slices.Equal(got, want) {
 		return wire.Corrupt(s.treeName(s.m.schema), fmt.Sprintf("key features: %d are noted, the schema has %d", len(got), len(want)))
 	}
@@ -348,7 +349,7 @@ func (v *verifier) segments(ctx context.Context) error {
 }
 
 // segment checks one segment. What it returns is the damage that ends it; the rest it reports itself.
-func (v *verifier) segment(ctx context.Context, d SegmentDescriptor) error {
+func (v *verifier) segment(ctx context.Context, d catalog.SegmentDescriptor) error {
 	if err := v.object(ctx, ObjectRef{d.Index, d.IndexSize}); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/wire"
@@ -41,7 +42,7 @@ type notedBitmap struct {
 
 func isRowSpace(space byte) bool {
 	switch space {
-	case deletesSpace, overlaySpace, overlaySegmentSpace, listSpace, listRowsSpace, branchSpace:
+	case catalog.DeletesSpace, catalog.OverlaySpace, catalog.OverlaySegmentSpace, catalog.ListSpace, catalog.ListRowsSpace, catalog.BranchSpace:
 		return true
 	}
 	return false
@@ -54,16 +55,16 @@ func checkRowEntry(place string, key, value []byte) (reason string) {
 		return reason
 	}
 	switch key[0] {
-	case deletesSpace, listRowsSpace:
+	case catalog.DeletesSpace, catalog.ListRowsSpace:
 		_, reason = decodeSet(value, bitmap.MaxRows, place)
-	case overlaySpace:
-		_, reason = decodeOverlay(name, value)
-	case overlaySegmentSpace:
+	case catalog.OverlaySpace:
+		_, reason = catalog.DecodeOverlay(name, value)
+	case catalog.OverlaySegmentSpace:
 		_, reason = parseOverlaySegment(key, value, place)
-	case listSpace:
-		_, reason = decodeList(name, value)
-	case branchSpace:
-		_, reason = decodeBranch(name, value)
+	case catalog.ListSpace:
+		_, reason = catalog.DecodeList(name, value)
+	case catalog.BranchSpace:
+		_, reason = catalog.DecodeBranch(name, value)
 	}
 	return reason
 }
@@ -72,17 +73,17 @@ func checkRowEntry(place string, key, value []byte) (reason string) {
 func checkRowKey(key []byte) string {
 	ok := true
 	switch key[0] {
-	case deletesSpace:
-		_, ok = segmentOf(key, key[:1])
-	case overlaySegmentSpace:
+	case catalog.DeletesSpace:
+		_, ok = catalog.SegmentOf(key, key[:1])
+	case catalog.OverlaySegmentSpace:
 		ok = len(key) == 5+16
 		if ok {
-			_, ok = segmentOf(key, key[:5])
+			_, ok = catalog.SegmentOf(key, key[:5])
 		}
-	case listRowsSpace:
+	case catalog.ListRowsSpace:
 		_, _, ok = parseListRowsKey(key)
 	default:
-		ok = checkName("entry", string(key[1:])) == nil
+		ok = catalog.CheckName("entry", string(key[1:])) == nil
 	}
 	if !ok {
 		return "is malformed"
@@ -93,10 +94,10 @@ func checkRowKey(key []byte) string {
 // parseListRowsKey takes an 'L' key apart.
 func parseListRowsKey(key []byte) (list string, segment names.ID, ok bool) {
 	at := len(key) - 17 // the NUL
-	if at < 1 || key[0] != listRowsSpace || key[at] != 0 || checkName("sample list", string(key[1:at])) != nil {
+	if at < 1 || key[0] != catalog.ListRowsSpace || key[at] != 0 || catalog.CheckName("sample list", string(key[1:at])) != nil {
 		return "", names.ID{}, false
 	}
-	segment, ok = segmentOf(key, key[:at+1])
+	segment, ok = catalog.SegmentOf(key, key[:at+1])
 	return string(key[1:at]), segment, ok
 }
 
@@ -106,20 +107,20 @@ func (v *verifier) shown(table, place string, kind treeKind, key, value []byte) 
 		return nil
 	}
 	switch key[0] {
-	case partitionSpace:
-		if _, d, reason := parseSegment(key, value); reason == "" {
+	case catalog.PartitionSpace:
+		if _, d, reason := catalog.ParseSegment(key, value); reason == "" {
 			v.note(d)
 		}
 		return nil
-	case overlaySpace:
-		if o, reason := decodeOverlay(string(key[1:]), value); reason == "" && o.Branch != "" {
+	case catalog.OverlaySpace:
+		if o, reason := catalog.DecodeOverlay(string(key[1:]), value); reason == "" && o.Branch != "" {
 			if v.onBranch == nil {
 				v.onBranch = map[notedOverlay]bool{}
 			}
 			v.onBranch[notedOverlay{table, o.Number}] = true
 		}
 		return nil
-	case deletesSpace, overlaySegmentSpace, listRowsSpace:
+	case catalog.DeletesSpace, catalog.OverlaySegmentSpace, catalog.ListRowsSpace:
 	default:
 		return nil
 	}
@@ -136,7 +137,7 @@ func (v *verifier) shown(table, place string, kind treeKind, key, value []byte) 
 	v.noted[once] = true
 	segment := names.ID(key[len(key)-16:])
 	value = slices.Clone(value)
-	if key[0] != overlaySegmentSpace {
+	if key[0] != catalog.OverlaySegmentSpace {
 		set, _ := decodeSet(value, bitmap.MaxRows, place)
 		v.sets = append(v.sets, notedBitmap{RowBitmap: set, segment: segment, place: place})
 		return nil
@@ -191,7 +192,7 @@ func (v *verifier) span(ctx context.Context, t *Table, newest uint64) (first uin
 func (v *verifier) overTable(ctx context.Context, s *Snapshot) error {
 	place := s.treeName(s.m.listing)
 	listed := map[names.ID]uint64{} // rows
-	if err := s.walk(ctx, func(string, Partition) bool { return true }, func(d SegmentDescriptor) {
+	if err := s.walk(ctx, func(string, catalog.Partition) bool { return true }, func(d catalog.SegmentDescriptor) {
 		if segment, err := names.ParseID(d.ID); err == nil {
 			listed[segment] = d.Rows
 		}
@@ -210,7 +211,7 @@ func (v *verifier) overTable(ctx context.Context, s *Snapshot) error {
 	if err != nil {
 		return err
 	}
-	byNumber := map[uint32]Overlay{}
+	byNumber := map[uint32]catalog.Overlay{}
 	for _, o := range overlays {
 		if other, ok := byNumber[o.Number]; ok || uint64(o.Number) >= s.m.nextOverlay {
 			v.damage(wire.Corrupt(place, fmt.Sprintf("overlay %s has number %d, as has %q; the next is %d", o.Name, o.Number, other.Name, s.m.nextOverlay)))
@@ -222,7 +223,7 @@ func (v *verifier) overTable(ctx context.Context, s *Snapshot) error {
 		known[l.Name] = true
 	}
 	deleted := uint64(0)
-	for _, space := range [...]byte{deletesSpace, overlaySegmentSpace, listRowsSpace} {
+	for _, space := range [...]byte{catalog.DeletesSpace, catalog.OverlaySegmentSpace, catalog.ListRowsSpace} {
 		err := s.space(ctx, space, func(key, value []byte) string {
 			if checkRowEntry(place, key, value) != "" {
 				return "" // reported by the walk
@@ -230,17 +231,17 @@ func (v *verifier) overTable(ctx context.Context, s *Snapshot) error {
 			segment := names.ID(key[len(key)-16:])
 			_, ok := listed[segment]
 			switch space {
-			case deletesSpace:
+			case catalog.DeletesSpace:
 				r, _ := decodeSet(value, bitmap.MaxRows, place)
 				deleted += r.Count
-			case overlaySegmentSpace:
+			case catalog.OverlaySegmentSpace:
 				l, _ := parseOverlaySegment(key, value, place)
 				o, known := byNumber[binary.BigEndian.Uint32(key[1:])]
 				if !known {
 					return fmt.Sprintf("layer %s is of no overlay", l.Data.ID)
 				}
 				ok = ok || o.Branch != ""
-			case listRowsSpace:
+			case catalog.ListRowsSpace:
 				name, _, _ := parseListRowsKey(key)
 				if !known[name] {
 					return fmt.Sprintf("rows of sample list %q, which there is not", name)
@@ -272,10 +273,10 @@ func (v *verifier) overTable(ctx context.Context, s *Snapshot) error {
 }
 
 // all returns the overlays that the listing has, whatever its count says.
-func (v *verifier) all(ctx context.Context, s *Snapshot) ([]Overlay, error) {
-	var out []Overlay
-	err := s.space(ctx, overlaySpace, func(key, value []byte) string {
-		o, reason := decodeOverlay(string(key[1:]), value)
+func (v *verifier) all(ctx context.Context, s *Snapshot) ([]catalog.Overlay, error) {
+	var out []catalog.Overlay
+	err := s.space(ctx, catalog.OverlaySpace, func(key, value []byte) string {
+		o, reason := catalog.DecodeOverlay(string(key[1:]), value)
 		out = append(out, o)
 		return reason
 	})
@@ -284,7 +285,7 @@ func (v *verifier) all(ctx context.Context, s *Snapshot) ([]Overlay, error) {
 
 // overSegments checks the layers and sets that were noted.
 func (v *verifier) overSegments(ctx context.Context, g *errgroup.Group) {
-	byID := make(map[names.ID]SegmentDescriptor, len(v.todo))
+	byID := make(map[names.ID]catalog.SegmentDescriptor, len(v.todo))
 	for _, d := range v.todo {
 		if segment, err := names.ParseID(d.ID); err == nil {
 			byID[segment] = d
@@ -309,7 +310,7 @@ func (v *verifier) overSegments(ctx context.Context, g *errgroup.Group) {
 }
 
 // layer holds a layer to the segment under it.
-func (v *verifier) layer(ctx context.Context, l notedOverlaySegment, byID map[names.ID]SegmentDescriptor) error {
+func (v *verifier) layer(ctx context.Context, l notedOverlaySegment, byID map[names.ID]catalog.SegmentDescriptor) error {
 	base, ok := byID[l.base]
 	if !ok {
 		if v.onBranch[l.over] {
@@ -324,7 +325,7 @@ func (v *verifier) layer(ctx context.Context, l notedOverlaySegment, byID map[na
 		return nil
 	}
 	var stripes [2][]uint32
-	for i, d := range [...]SegmentDescriptor{base, l.Data} {
+	for i, d := range [...]catalog.SegmentDescriptor{base, l.Data} {
 		g, err := v.s.OpenSegment(ctx, d)
 		if err != nil {
 			return nil // the segment's own check reports it
@@ -341,7 +342,7 @@ func (v *verifier) layer(ctx context.Context, l notedOverlaySegment, byID map[na
 }
 
 // set checks a set of rows: that its object is there, that it decodes.
-func (v *verifier) set(ctx context.Context, set notedBitmap, byID map[names.ID]SegmentDescriptor) error {
+func (v *verifier) set(ctx context.Context, set notedBitmap, byID map[names.ID]catalog.SegmentDescriptor) error {
 	v.mu.Lock()
 	v.report.RowBitmaps++
 	v.mu.Unlock()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // A View is what a reader reads of a table: the rows of a snapshot, under overlays, and of those the ones in a sample list.
@@ -21,7 +23,7 @@ type View struct {
 
 // A ViewOverlay is an overlay, and the snapshot that has its layers.
 type ViewOverlay struct {
-	Overlay
+	catalog.Overlay
 	In *Snapshot
 }
 
@@ -43,7 +45,7 @@ func (t *Table) OpenBranch(ctx context.Context, name string) (*View, error) {
 }
 
 // view opens what a branch pins.
-func (t *Table) view(ctx context.Context, b Branch) (*View, error) {
+func (t *Table) view(ctx context.Context, b catalog.Branch) (*View, error) {
 	opened := map[uint64]*Snapshot{}
 	at := func(n uint64) (*Snapshot, error) {
 		if s := opened[n]; s != nil {

@@ -1,4 +1,4 @@
-package storage
+package catalog
 
 import (
 	"encoding/binary"
@@ -77,22 +77,22 @@ const (
 	FeatureDropped FeatureStatus = 2
 )
 
-var statusNames = [...]string{FeatureActive: "active", FeatureDeprecated: "deprecated", FeatureDropped: "dropped"}
+var StatusNames = [...]string{FeatureActive: "active", FeatureDeprecated: "deprecated", FeatureDropped: "dropped"}
 
 func (s FeatureStatus) String() string {
-	if int(s) < len(statusNames) {
-		return statusNames[s]
+	if int(s) < len(StatusNames) {
+		return StatusNames[s]
 	}
 	return fmt.Sprintf("status(%d)", uint8(s))
 }
 
-// maxName bounds the strings of a Feature and of a Source, in bytes.
-const maxName = 4096
+// MaxName bounds the strings of a Feature and of a Source, in bytes.
+const MaxName = 4096
 
 // Validate returns an error naming the feature and the first field that is wrong.
 func (f Feature) Validate() error {
-	if f.Name == "" || len(f.Name) > maxName || !utf8.ValidString(f.Name) {
-		return fmt.Errorf("feature name %.100q of %d bytes: want 1 to %d bytes of UTF-8", f.Name, len(f.Name), maxName)
+	if f.Name == "" || len(f.Name) > MaxName || !utf8.ValidString(f.Name) {
+		return fmt.Errorf("feature name %.100q of %d bytes: want 1 to %d bytes of UTF-8", f.Name, len(f.Name), MaxName)
 	}
 	if f.ID == 0 {
 		return fmt.Errorf("feature %s: id is 0; NewFeatureID makes one", f.Name)
@@ -103,22 +103,22 @@ func (f Feature) Validate() error {
 	if int(f.Role) >= len(roleNames) {
 		return fmt.Errorf("feature %s: unknown %v", f.Name, f.Role)
 	}
-	if int(f.Status) >= len(statusNames) {
+	if int(f.Status) >= len(StatusNames) {
 		return fmt.Errorf("feature %s: unknown %v", f.Name, f.Status)
 	}
 	for _, s := range [...]string{f.Logical, f.OriginColumn, f.OriginKey} {
-		if len(s) > maxName {
-			return fmt.Errorf("feature %s: logical type or origin of %d bytes: want at most %d", f.Name, len(s), maxName)
+		if len(s) > MaxName {
+			return fmt.Errorf("feature %s: logical type or origin of %d bytes: want at most %d", f.Name, len(s), MaxName)
 		}
 	}
 	return nil
 }
 
-// appendFeature appends the value of a schema entry; the name is its key.
+// AppendFeature appends the value of a schema entry; the name is its key.
 //
 //	id (8 LE) | generation | kind (1) | elem (1) | score (1) | dim | role (1) | logical | origin column | origin key |
 //	status (1), which active features lack
-func appendFeature(dst []byte, f Feature) []byte {
+func AppendFeature(dst []byte, f Feature) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(f.ID))
 	dst = binary.AppendUvarint(dst, uint64(f.Generation))
 	dst = append(dst, byte(f.Type.Kind), byte(f.Type.Elem), byte(f.Type.Score))
@@ -133,8 +133,8 @@ func appendFeature(dst []byte, f Feature) []byte {
 	return dst
 }
 
-// decodeFeature decodes what appendFeature wrote; reason is empty when it is right.
-func decodeFeature(name string, b []byte) (f Feature, reason string) {
+// DecodeFeature decodes what AppendFeature wrote; reason is empty when it is right.
+func DecodeFeature(name string, b []byte) (f Feature, reason string) {
 	d := wire.Decoder{Rest: b}
 	f = Feature{Name: name, ID: FeatureID(d.U64()), Generation: uint32(d.Max(1<<32-1, "generation"))}
 	f.Type = vector.Type{Kind: vector.Kind(d.Byte()), Elem: vector.Elem(d.Byte()), Score: vector.Elem(d.Byte())}

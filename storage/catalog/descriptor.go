@@ -1,4 +1,4 @@
-package storage
+package catalog
 
 import (
 	"encoding/binary"
@@ -9,7 +9,7 @@ import (
 )
 
 // A SegmentDescriptor says all that a commit needs to know of a segment. It is small and has a stable encoding, so that
-// whoever wrote a segment can ship it to whoever commits. Its objects are named by its id.
+// the writer of a segment can ship it to the process that commits. Its objects are named by its id.
 type SegmentDescriptor struct {
 	ID        string // 32 lower-case hex digits, random
 	Partition Partition
@@ -50,7 +50,7 @@ func (d SegmentDescriptor) AppendBinary(dst []byte) ([]byte, error) {
 	if err := d.Validate(); err != nil {
 		return dst, err
 	}
-	return appendDescriptor(dst, d), nil
+	return AppendDescriptor(dst, d), nil
 }
 
 // MarshalBinary returns AppendBinary(nil).
@@ -58,7 +58,7 @@ func (d SegmentDescriptor) MarshalBinary() ([]byte, error) { return d.AppendBina
 
 // UnmarshalBinary sets d from its encoding.
 func (d *SegmentDescriptor) UnmarshalBinary(b []byte) error {
-	got, reason := decodeDescriptor(b)
+	got, reason := DecodeDescriptor(b)
 	if reason != "" {
 		return wire.Corrupt("segment descriptor", reason)
 	}
@@ -68,8 +68,8 @@ func (d *SegmentDescriptor) UnmarshalBinary(b []byte) error {
 
 const descriptorVersion = 1
 
-// appendDescriptor appends a valid descriptor.
-func appendDescriptor(dst []byte, d SegmentDescriptor) []byte {
+// AppendDescriptor appends a valid descriptor.
+func AppendDescriptor(dst []byte, d SegmentDescriptor) []byte {
 	i, _ := names.ParseID(d.ID)
 	dst = append(dst, descriptorVersion)
 	dst = append(dst, i[:]...)
@@ -83,7 +83,8 @@ func appendDescriptor(dst []byte, d SegmentDescriptor) []byte {
 	return dst
 }
 
-func decodeDescriptor(b []byte) (SegmentDescriptor, string) {
+// DecodeDescriptor decodes what AppendDescriptor wrote; the reason is empty when it is right.
+func DecodeDescriptor(b []byte) (SegmentDescriptor, string) {
 	d := wire.Decoder{Rest: b}
 	if v := d.Byte(); d.Reason == "" && v != descriptorVersion {
 		return SegmentDescriptor{}, fmt.Sprintf("segment descriptor of version %d: want %d", v, descriptorVersion)

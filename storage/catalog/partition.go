@@ -1,4 +1,4 @@
-package storage
+package catalog
 
 import (
 	"fmt"
@@ -21,9 +21,9 @@ type PartitionValue struct {
 
 const (
 	hiveNull = "__HIVE_DEFAULT_PARTITION__"
-	// maxPartition bounds the canonical form in bytes, maxPartitionKeys its keys.
-	maxPartition     = 4096
-	maxPartitionKeys = 64
+	// MaxPartition bounds the canonical form in bytes, maxPartitionKeys its keys.
+	MaxPartition     = 4096
+	MaxPartitionKeys = 64
 )
 
 // String returns the canonical form. Bytes that Hive escapes are escaped as %XX; two partitions are equal when their
@@ -67,8 +67,8 @@ func (p Partition) Equal(q Partition) bool { return slices.Equal(p, q) }
 // Validate returns an error when p cannot be stored: an empty or repeated key, a value beside null, or a canonical form
 // of more than 4,096 bytes.
 func (p Partition) Validate() error {
-	if len(p) > maxPartitionKeys {
-		return fmt.Errorf("partition of %d keys: want at most %d", len(p), maxPartitionKeys)
+	if len(p) > MaxPartitionKeys {
+		return fmt.Errorf("partition of %d keys: want at most %d", len(p), MaxPartitionKeys)
 	}
 	for i, v := range p {
 		if v.Key == "" {
@@ -81,8 +81,8 @@ func (p Partition) Validate() error {
 			return fmt.Errorf("partition %q: key %q twice", p, v.Key)
 		}
 	}
-	if n := len(p.String()); n > maxPartition {
-		return fmt.Errorf("partition of %d bytes: want at most %d", n, maxPartition)
+	if n := len(p.String()); n > MaxPartition {
+		return fmt.Errorf("partition of %d bytes: want at most %d", n, MaxPartition)
 	}
 	return nil
 }
@@ -92,8 +92,8 @@ func ParsePartition(s string) (Partition, error) {
 	if s == "" {
 		return nil, nil
 	}
-	if len(s) > 3*maxPartition {
-		return nil, fmt.Errorf("partition of %d bytes: want at most %d", len(s), maxPartition)
+	if len(s) > 3*MaxPartition {
+		return nil, fmt.Errorf("partition of %d bytes: want at most %d", len(s), MaxPartition)
 	}
 	var p Partition
 	for part := range strings.SplitSeq(s, "/") {
@@ -104,8 +104,8 @@ func ParsePartition(s string) (Partition, error) {
 		if strings.Contains(v, "=") {
 			return nil, fmt.Errorf("partition %q: %q has a second =; write %%3D for one in a value", s, part)
 		}
-		if len(p) == maxPartitionKeys {
-			return nil, fmt.Errorf("partition %q: more than %d keys", s, maxPartitionKeys)
+		if len(p) == MaxPartitionKeys {
+			return nil, fmt.Errorf("partition %q: more than %d keys", s, MaxPartitionKeys)
 		}
 		value := PartitionValue{Key: names.UnescapePercent(k), Null: v == hiveNull}
 		if !value.Null {
