@@ -17,15 +17,16 @@ import (
 // maxAttempts bounds how often layers are made for segments that came meanwhile, and the commit is tried again.
 const maxAttempts = 10
 
-// Add makes an overlay of a table, or of a branch, "table@branch", which has it on top from then on, as one commit, and says what it did. On any
-// error, and when ctx ends first, the table is as it was. It returns storage.ErrConflict where others kept changing the
-// table, and storage.ErrExists where there is an overlay of the name.
+// Add makes an overlay of a table, or of a branch, "table@branch", which has it on top from then on, as one commit, and
+// says what it did. On any error, and when ctx ends first, the table is as it was. It returns storage.ErrConflict where
+// others kept changing the table, and storage.ErrExists where there is an overlay of the name.
 func Add(ctx context.Context, store *storage.Store, ref, name string, opts Options) (Report, error) {
 	return makeOverlay(ctx, store, ref, name, opts, nil)
 }
 
 // makeOverlay is Add, or Extend where it extends one.
-func makeOverlay(ctx context.Context, store *storage.Store, ref, name string, opts Options, extends *extension) (Report, error) {
+func makeOverlay(ctx context.Context, store *storage.Store, ref, name string, opts Options,
+	extends *extension) (Report, error) {
 	r := Report{Overlay: name, Features: []FeatureReport{}, Partial: []SegmentReport{}, Unknown: []Row{}}
 	if err := opts.Validate(); err != nil {
 		return r, err
@@ -38,8 +39,9 @@ func makeOverlay(ctx context.Context, store *storage.Store, ref, name string, op
 	r.Table, r.Branch = t.Name(), branch
 	m := &maker{
 		table: t, opts: &opts, report: &r, layers: map[string]*storage.OverlaySegment{}, extends: extends,
-		overlay: storage.Overlay{Name: name, MissingRows: opts.MissingRows, MissingLayers: opts.MissingLayers, Branch: branch},
-		dir:     sync.OnceValues(func() (string, error) { return spill.Dir(opts.TempDir, store.Blobs()) }),
+		overlay: storage.Overlay{Name: name, MissingRows: opts.MissingRows, MissingLayers: opts.MissingLayers,
+			Branch: branch},
+		dir: sync.OnceValues(func() (string, error) { return spill.Dir(opts.TempDir, store.Blobs()) }),
 	}
 	release := spill.HoldMemory(opts.Memory)
 	defer release()
@@ -61,7 +63,8 @@ type maker struct {
 	exprs   []computed                 // or
 	rows    joined
 	writer  *layerWriter
-	// layers are those that were written, by the segment that they lie over; nil where one has no row to cover, and none is needed.
+	// layers are those that were written, by the segment that they lie over; nil where one has no row to cover, and
+	// none is needed.
 	layers map[string]*storage.OverlaySegment
 	phase  Progress
 }
@@ -256,7 +259,8 @@ func (m *maker) keyOf(ctx context.Context, v *view) ([]keyPart, error) {
 			}
 		}
 		if len(names) != 1 {
-			return nil, fmt.Errorf("table %s has %d request keys: say which feature is the key", m.table.Name(), len(names))
+			return nil, fmt.Errorf("table %s has %d request keys: say which feature is the key", m.table.Name(),
+				len(names))
 		}
 	}
 	features, err := v.snap.Lookup(ctx, names...)
@@ -267,7 +271,8 @@ func (m *maker) keyOf(ctx context.Context, v *view) ([]keyPart, error) {
 }
 
 // readFiles reads what is joined.
-func (m *maker) readFiles(ctx context.Context, v *view, find func(context.Context, string) (*known, error)) (err error) {
+func (m *maker) readFiles(ctx context.Context, v *view,
+	find func(context.Context, string) (*known, error)) (err error) {
 	defer m.timed(&m.report.Seconds.Read)()
 	key, err := m.keyOf(ctx, v)
 	if err != nil {
@@ -280,7 +285,8 @@ func (m *maker) readFiles(ctx context.Context, v *view, find func(context.Contex
 			j.close()
 		}
 	}()
-	if err := f.read(ctx, func(done, total int64) { m.tell(PhaseRead, done, total) }, func(p *filePart) error { return j.add(ctx, p) }); err != nil {
+	if err := f.read(ctx, func(done, total int64) { m.tell(PhaseRead, done, total) },
+		func(p *filePart) error { return j.add(ctx, p) }); err != nil {
 		return err
 	}
 	m.report.FileRows, m.report.BytesIn = f.rows, f.bytes
@@ -350,7 +356,8 @@ func (m *maker) cover(ctx context.Context, v *view) error {
 	var err error
 	if m.rows == nil {
 		m.tell(PhaseWrite, 0, total)
-		err = v.evaluate(ctx, m.exprs, m.opts, want, func(rows uint64) { m.tell(PhaseWrite, int64(rows), total) }, visit)
+		err = v.evaluate(ctx, m.exprs, m.opts, want, func(rows uint64) { m.tell(PhaseWrite, int64(rows), total) },
+			visit)
 	} else {
 		m.tell(PhaseMatch, 0, total)
 		err = m.rows.match(ctx, v, want, func(rows uint64) { m.tell(PhaseMatch, int64(rows), total) }, visit)
@@ -419,8 +426,10 @@ func (m *maker) commit(ctx context.Context, v *view) error {
 	}
 	if b := v.branch; b != nil {
 		set := *b
-		set.Overlays = slices.DeleteFunc(slices.Clone(b.Overlays), func(p storage.Pin) bool { return p.Name == m.overlay.Name })
-		set.Overlays = append(set.Overlays, storage.Pin{Name: m.overlay.Name}) // as of the snapshot that the commit makes
+		set.Overlays = slices.DeleteFunc(slices.Clone(b.Overlays),
+			func(p storage.Pin) bool { return p.Name == m.overlay.Name })
+		// as of the snapshot that the commit makes
+		set.Overlays = append(set.Overlays, storage.Pin{Name: m.overlay.Name})
 		c.Set(storage.SetBranches{set})
 	}
 	made, err := m.table.Commit(ctx, c)

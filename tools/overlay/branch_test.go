@@ -28,13 +28,17 @@ func setBranch(t *testing.T, s *storage.Store, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := storage.Change{Operation: "branch", Base: snap.Info().Number, Ops: []storage.Operation{storage.DefineLists{{Name: "few"}}, storage.SetListRows{{List: "few", Segment: segments[0].ID, Rows: set}}, storage.SetBranches{{Name: name, Snapshot: snap.Info().Number, List: storage.Pin{Name: "few"}}}}}
+	c := storage.Change{Operation: "branch", Base: snap.Info().Number,
+		Ops: []storage.Operation{storage.DefineLists{{Name: "few"}},
+			storage.SetListRows{{List: "few", Segment: segments[0].ID, Rows: set}}, storage.SetBranches{{Name: name,
+				Snapshot: snap.Info().Number, List: storage.Pin{Name: "few"}}}}}
 	if _, err := snap.Table().Commit(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// readView returns the texts of features in all rows of what a name stands for, but its sample list, in the order of the table.
+// readView returns the texts of features in all rows of what a name stands for, but its sample list, in the order of
+// the table.
 func readView(t *testing.T, s *storage.Store, ref string, features ...string) [][]string {
 	t.Helper()
 	v, err := s.Open(t.Context(), ref)
@@ -71,7 +75,8 @@ func readView(t *testing.T, s *storage.Store, ref string, features ...string) []
 	}
 }
 
-var branchFields = []arrow.Field{nullable("id", arrow.PrimitiveTypes.Int64), nullable("click", arrow.PrimitiveTypes.Int64)}
+var branchFields = []arrow.Field{nullable("id", arrow.PrimitiveTypes.Int64),
+	nullable("click", arrow.PrimitiveTypes.Int64)}
 
 // branchRows have clicks of 0 and 1 in turn.
 func branchRows(n int) []row {
@@ -87,7 +92,8 @@ func TestBranchOfOverlays(t *testing.T) {
 	s := newStore(t, object.NewMemory())
 	ingestRows(t, s, branchFields, branchRows(900), nil)
 	setBranch(t, s, "b")
-	x := writeArrow(t, []arrow.Field{nullable("id", arrow.PrimitiveTypes.Int64), nullable("x", arrow.BinaryTypes.String)},
+	x := writeArrow(t, []arrow.Field{nullable("id", arrow.PrimitiveTypes.Int64),
+		nullable("x", arrow.BinaryTypes.String)},
 		[]row{{"id": intValue(7), "x": textValue("seven")}, {"id": intValue(8), "x": textValue("eight")}})
 	adds := []Options{
 		{Exprs: []string{"click = click = 0"}},
@@ -125,9 +131,11 @@ func TestBranchOfOverlays(t *testing.T) {
 		}
 	}
 	// What the branch could not be read under is refused.
-	numbers := writeArrow(t, []arrow.Field{nullable("id", arrow.PrimitiveTypes.Int64), nullable("x", arrow.PrimitiveTypes.Int64)},
+	numbers := writeArrow(t, []arrow.Field{nullable("id", arrow.PrimitiveTypes.Int64),
+		nullable("x", arrow.PrimitiveTypes.Int64)},
 		[]row{{"id": intValue(7), "x": intValue(7)}})
-	if _, err := Add(t.Context(), s, "ads@b", "bad", Options{From: []string{numbers}}); err == nil || !strings.Contains(err.Error(), "no type holds both") {
+	if _, err := Add(t.Context(), s, "ads@b", "bad", Options{From: []string{numbers}}); err == nil ||
+		!strings.Contains(err.Error(), "no type holds both") {
 		t.Fatalf("a feature that an overlay of the branch has with another type: %v", err)
 	}
 	if _, err := Add(t.Context(), s, "ads@b", "bad", Options{Exprs: []string{"x = click = 1"}}); err == nil {
@@ -146,13 +154,15 @@ func TestBranchSchema(t *testing.T) {
 	}
 	change := func(from, to string) {
 		t.Helper()
-		c := storage.Change{Operation: "features", Ops: []storage.Operation{storage.ChangeFeatures{{Feature: from, Rename: to}}}}
+		c := storage.Change{Operation: "features",
+			Ops: []storage.Operation{storage.ChangeFeatures{{Feature: from, Rename: to}}}}
 		if _, err := latest(t, s).Table().Commit(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
 	}
 	change("click", "clicked")
-	more := []arrow.Field{branchFields[0], nullable("x", arrow.BinaryTypes.String), nullable("late", arrow.BinaryTypes.String)}
+	more := []arrow.Field{branchFields[0], nullable("x", arrow.BinaryTypes.String),
+		nullable("late", arrow.BinaryTypes.String)}
 	ingestRows(t, s, more, []row{{"id": intValue(99), "x": textValue("the table's"), "late": textValue("")}}, nil)
 	change("x", "x of the table")
 	adds := []string{"click = click = 0", "x = click = 1", "late = x = 1"}
@@ -169,7 +179,8 @@ func TestBranchSchema(t *testing.T) {
 	verifyClean(t, s)
 }
 
-// Of overlays that become part of the table the later one lies on top, in whichever order they were added: the first may be in the segments by then.
+// Of overlays that become part of the table the later one lies on top, in whichever order they were added: the first
+// may be in the segments by then.
 func TestMergedInOrder(t *testing.T) {
 	s := newStore(t, object.NewMemory())
 	ingestRows(t, s, branchFields, branchRows(10), nil)
@@ -183,7 +194,8 @@ func TestMergedInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []string{"[1]", "[0]"} {
-		c := storage.Change{Operation: "overlay", Base: latest(t, s).Info().Number, Ops: []storage.Operation{storage.MergeOverlays{overlays[1-i].Name}}}
+		c := storage.Change{Operation: "overlay", Base: latest(t, s).Info().Number,
+			Ops: []storage.Operation{storage.MergeOverlays{overlays[1-i].Name}}}
 		if _, err := latest(t, s).Table().Commit(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,8 @@ func labelsOf(t *testing.T, n int) string {
 	for i := range n {
 		rows = append(rows, row{"id": intValue(int64(i)), "label": intValue(int64(i % 7))})
 	}
-	return writeArrow(t, []arrow.Field{nullable("id", arrow.PrimitiveTypes.Int64), nullable("label", arrow.PrimitiveTypes.Int64)}, rows)
+	return writeArrow(t, []arrow.Field{nullable("id", arrow.PrimitiveTypes.Int64),
+		nullable("label", arrow.PrimitiveTypes.Int64)}, rows)
 }
 
 func wantLabel(n int) func(map[string]string) (map[string]string, bool) {
@@ -42,17 +43,20 @@ func partitioned(ds string, first, n int) []row {
 }
 
 var partitionedFields = []arrow.Field{
-	nullable("id", arrow.PrimitiveTypes.Int64), nullable("ds", arrow.BinaryTypes.String), nullable("click", arrow.PrimitiveTypes.Int8),
+	nullable("id", arrow.PrimitiveTypes.Int64), nullable("ds", arrow.BinaryTypes.String),
+	nullable("click", arrow.PrimitiveTypes.Int8),
 }
 
-// What others commit while layers are made and before their commit: the layers of what they added are made, too, the others once only.
+// What others commit while layers are made and before their commit: the layers of what they added are made, too, the
+// others once only.
 func TestConflicts(t *testing.T) {
 	add := func(s *storage.Store, ds string, first, n int) {
 		ingestRows(t, s, partitionedFields, partitioned(ds, first, n), nil)
 	}
 	// As a compaction does: the segments of a partition give way to others with the same rows.
 	rewrite := func(s *storage.Store, ds string, first, n int) {
-		ingestRows(t, s, partitionedFields, partitioned(ds, first, n), func(o *ingest.Options) { o.Overwrite = true; o.SegmentRows = 5000 })
+		ingestRows(t, s, partitionedFields, partitioned(ds, first, n),
+			func(o *ingest.Options) { o.Overwrite = true; o.SegmentRows = 5000 })
 	}
 	for i, c := range []struct {
 		what     string
@@ -64,7 +68,8 @@ func TestConflicts(t *testing.T) {
 		{"ingest while layers are made", PhaseWrite, func(s *storage.Store) { add(s, "b", 1000, 500) }, 2},
 		{"compaction while layers are made", PhaseWrite, func(s *storage.Store) { rewrite(s, "a", 0, 1000) }, 2},
 		{"compaction before the commit", PhaseCommit, func(s *storage.Store) { rewrite(s, "a", 0, 1000) }, 2},
-		{"compaction and ingest before the commit", PhaseCommit, func(s *storage.Store) { rewrite(s, "a", 0, 1000); add(s, "c", 1000, 500) }, 2},
+		{"compaction and ingest before the commit", PhaseCommit,
+			func(s *storage.Store) { rewrite(s, "a", 0, 1000); add(s, "c", 1000, 500) }, 2},
 		{"deletes before the commit", PhaseCommit, func(s *storage.Store) {
 			snap := latest(t, s)
 			segments, err := snap.Segments(t.Context(), nil)
@@ -75,7 +80,8 @@ func TestConflicts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := snap.Table().Commit(t.Context(), storage.Change{Operation: "delete", Base: snap.Info().Number, Ops: []storage.Operation{storage.DeleteRows{{Segment: segments[0].ID, Rows: rows}}}}); err != nil {
+			if _, err := snap.Table().Commit(t.Context(), storage.Change{Operation: "delete", Base: snap.Info().Number,
+				Ops: []storage.Operation{storage.DeleteRows{{Segment: segments[0].ID, Rows: rows}}}}); err != nil {
 				t.Fatal(err)
 			}
 		}, 1},
@@ -134,7 +140,8 @@ func TestConflicts(t *testing.T) {
 
 // A gc that leaves no time takes layers before they are committed: that is an error, and the table as it was.
 func TestGCWithoutGrace(t *testing.T) {
-	for _, opts := range []Options{{Exprs: []string{"y = click = 1"}}, {From: []string{labelsOf(t, 1000)}, MissingRows: storage.Null}} {
+	for _, opts := range []Options{{Exprs: []string{"y = click = 1"}},
+		{From: []string{labelsOf(t, 1000)}, MissingRows: storage.Null}} {
 		s := keyed(t, 1000)
 		opts.Progress = func(p Progress) {
 			if p.Phase == PhaseCommit {
@@ -174,7 +181,7 @@ func TestReplaceMeanwhile(t *testing.T) {
 	verifyClean(t, s)
 }
 
-// Whoever is there first has the name; nothing is left of the other.
+// The first to commit has the name; nothing is left of the other.
 func TestNameTakenMeanwhile(t *testing.T) {
 	s := keyed(t, 1000)
 	done := false
@@ -206,7 +213,8 @@ func TestBranch(t *testing.T) {
 	s := newStore(t, object.NewMemory())
 	ingestRows(t, s, partitionedFields, partitioned("a", 0, 1000), nil)
 	snap := latest(t, s)
-	if _, err := snap.Table().Commit(t.Context(), storage.Change{Operation: "branch", Base: snap.Info().Number, Ops: []storage.Operation{storage.SetBranches{{Name: "b", Snapshot: snap.Info().Number}}}}); err != nil {
+	if _, err := snap.Table().Commit(t.Context(), storage.Change{Operation: "branch", Base: snap.Info().Number,
+		Ops: []storage.Operation{storage.SetBranches{{Name: "b", Snapshot: snap.Info().Number}}}}); err != nil {
 		t.Fatal(err)
 	}
 	ingestRows(t, s, partitionedFields, partitioned("a", 5000, 700), func(o *ingest.Options) { o.Overwrite = true })
@@ -215,7 +223,8 @@ func TestBranch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := []uint64{600, 1000}[i]; report.Covered != want || report.Rows != 1000 || report.Branch != "b" || report.Table != "ads" {
+		if want := []uint64{600, 1000}[i]; report.Covered != want || report.Rows != 1000 || report.Branch != "b" ||
+			report.Table != "ads" {
 			t.Fatalf("report %+v: want %d of 1000 rows covered", report, want)
 		}
 	}
@@ -246,7 +255,8 @@ func TestBranch(t *testing.T) {
 			rows = rows[1:]
 		}
 	}
-	if _, err := Add(t.Context(), s, "ads@c", "o", Options{Exprs: []string{"y = click = 1"}}); !errors.Is(err, storage.ErrNotFound) {
+	if _, err := Add(t.Context(), s, "ads@c", "o",
+		Options{Exprs: []string{"y = click = 1"}}); !errors.Is(err, storage.ErrNotFound) {
 		t.Fatal(err)
 	}
 	verifyClean(t, s)

@@ -24,10 +24,11 @@ type SegmentCoverage struct {
 	Bytes     uint64 // of the layer
 }
 
-// Cover adds up what an overlay of a snapshot covers: of its segments or, where it was made on a branch, of the branch's. visit, unless it is nil, is called
-// for each of them, in the order of the table. Rows that were covered and are deleted since count as long as others of their segment are
-// not covered.
-func Cover(ctx context.Context, snap *storage.Snapshot, o storage.Overlay, visit func(SegmentCoverage)) (Coverage, error) {
+// Cover adds up what an overlay of a snapshot covers: of its segments or, where it was made on a branch, of the
+// branch's. visit, unless it is nil, is called for each of them, in the order of the table. Rows that were covered and
+// are deleted since count as long as others of their segment are not covered.
+func Cover(ctx context.Context, snap *storage.Snapshot, o storage.Overlay,
+	visit func(SegmentCoverage)) (Coverage, error) {
 	var c Coverage
 	in := snap
 	if o.Branch != "" {

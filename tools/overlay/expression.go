@@ -49,7 +49,8 @@ func (c *computed) fits(k *known) error {
 		if c.value != nil {
 			gives = c.Type.String()
 		}
-		return fmt.Errorf("feature %s is %s in %s, and the expression gives %s: %s", c.Name, typeName(k.Type, k.Logical), k.in, gives, k.advice)
+		return fmt.Errorf("feature %s is %s in %s, and the expression gives %s: %s", c.Name,
+			typeName(k.Type, k.Logical), k.in, gives, k.advice)
 	}
 	if w == k.Type {
 		c.Type = w
@@ -57,12 +58,13 @@ func (c *computed) fits(k *known) error {
 	return nil
 }
 
-// splitExpr splits "name = condition", or "name = number". A name that is not of letters, digits and points stands in quotes, as it does in a
-// condition.
+// splitExpr splits "name = condition", or "name = number". A name that is not of letters, digits and points stands in
+// quotes, as it does in a condition.
 func splitExpr(text string) (name, condition string, err error) {
 	rest := strings.TrimSpace(text)
 	bad := func() (string, string, error) {
-		return "", "", fmt.Errorf("expression %.100q: want name = condition, as in label_v2 = click = 1 AND dwell > 10, or a number, as in ctr = clicks / shows", text)
+		return "", "", fmt.Errorf("expression %.100q: want name = condition, as in label_v2 = click = 1 AND dwell > "+
+			"10, or a number, as in ctr = clicks / shows", text)
 	}
 	if rest == "" {
 		return bad()
@@ -122,7 +124,8 @@ func (v *view) resolve(ctx context.Context, names []string) ([]expr.Field, error
 }
 
 // parseExprs types expressions against what a reader of the view sees. find returns what is known of a name.
-func (v *view) parseExprs(ctx context.Context, opts *Options, find func(context.Context, string) (*known, error)) ([]computed, error) {
+func (v *view) parseExprs(ctx context.Context, opts *Options,
+	find func(context.Context, string) (*known, error)) ([]computed, error) {
 	var out []computed
 	for _, text := range opts.Exprs {
 		name, condition, err := splitExpr(text)
@@ -154,7 +157,8 @@ func (v *view) parseExprs(ctx context.Context, opts *Options, find func(context.
 
 // parse types an expression against what a reader of the view sees.
 func (v *view) parse(ctx context.Context, c *computed) (err error) {
-	c.value, c.filter, err = expr.ParseValue(c.text, func(names []string) ([]expr.Field, error) { return v.resolve(ctx, names) })
+	c.value, c.filter, err = expr.ParseValue(c.text,
+		func(names []string) ([]expr.Field, error) { return v.resolve(ctx, names) })
 	return err
 }
 
@@ -165,12 +169,14 @@ func (v *view) parseAgain(ctx context.Context, c *computed) error {
 		return err
 	}
 	if w, err := vector.Widen(c.gives(), c.Type); value != (c.value != nil) || value && (err != nil || w != c.Type) {
-		return fmt.Errorf("expression of feature %s gave %v, and gives %v of what the table has by now: %w", c.Name, c.Type, c.gives(), storage.ErrConflict)
+		return fmt.Errorf("expression of feature %s gave %v, and gives %v of what the table has by now: %w", c.Name,
+			c.Type, c.gives(), storage.ErrConflict)
 	}
 	return nil
 }
 
-// A truth is what a condition is in the rows of a segment that are not deleted: bit set in yes, in no, or in neither where it is unknown.
+// A truth is what a condition is in the rows of a segment that are not deleted: bit set in yes, in no, or in neither
+// where it is unknown.
 type truth struct{ yes, no vector.Bitmap }
 
 // A result is what an expression is in those rows.
@@ -180,7 +186,8 @@ type result struct {
 }
 
 // evaluate calls visit for every segment that is wanted, in order, with the values of expressions in its rows.
-func (v *view) evaluate(ctx context.Context, exprs []computed, opts *Options, want []bool, progress func(uint64), visit func(int, values) error) error {
+func (v *view) evaluate(ctx context.Context, exprs []computed, opts *Options, want []bool, progress func(uint64),
+	visit func(int, values) error) error {
 	var names []string
 	for i := range exprs {
 		if err := v.parseAgain(ctx, &exprs[i]); err != nil {
@@ -192,7 +199,8 @@ func (v *view) evaluate(ctx context.Context, exprs []computed, opts *Options, wa
 			}
 		}
 	}
-	x := &evaluation{view: v, exprs: exprs, places: make([][]int, len(exprs)), of: make([]result, len(exprs)), at: make([]truth, len(exprs))}
+	x := &evaluation{view: v, exprs: exprs, places: make([][]int, len(exprs)), of: make([]result, len(exprs)),
+		at: make([]truth, len(exprs))}
 	for i := range exprs {
 		for _, n := range exprs[i].features() {
 			x.places[i] = append(x.places[i], slices.Index(names, n))

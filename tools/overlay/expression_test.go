@@ -18,7 +18,8 @@ func TestExpression(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		s := newStore(t, object.NewMemory())
 		fields := []arrow.Field{
-			nullable("id", arrow.PrimitiveTypes.Int64), nullable("ds", arrow.BinaryTypes.String), nullable("click", arrow.PrimitiveTypes.Int8),
+			nullable("id", arrow.PrimitiveTypes.Int64), nullable("ds", arrow.BinaryTypes.String),
+			nullable("click", arrow.PrimitiveTypes.Int8),
 			nullable("dwell", arrow.PrimitiveTypes.Float32), nullable("hist", arrow.ListOf(arrow.PrimitiveTypes.Int64)),
 			nullable("*odd name", arrow.PrimitiveTypes.Int64), nullable("rate", arrow.PrimitiveTypes.Float64),
 		}
@@ -39,14 +40,16 @@ func TestExpression(t *testing.T) {
 		}
 		const and = "click = 1 AND dwell > 10"
 		report, err := Add(t.Context(), s, "ads", "o", Options{Exprs: []string{
-			"label_v2 = " + and, "`long`=len(hist) > 2 ", ` "*odd name" = "*odd name" = 2`, "late = ds > '2026-11-01' OR click = 1", "rate = click = 1",
+			"label_v2 = " + and, "`long`=len(hist) > 2 ", ` "*odd name" = "*odd name" = 2`,
+			"late = ds > '2026-11-01' OR click = 1", "rate = click = 1",
 		}, Role: storage.RoleLabel, Workers: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
 		snap := latest(t, s)
 		covered := checkOverlay(t, snap, "o", []string{"click", "dwell", "hist", "*odd name", "ds"}, wantExpressions)
-		if uint64(covered) != report.Covered || report.Covered != report.Rows || report.Rows != snap.Info().LiveRows() || len(report.Partial) > 0 {
+		if uint64(covered) != report.Covered || report.Covered != report.Rows ||
+			report.Rows != snap.Info().LiveRows() || len(report.Partial) > 0 {
 			t.Fatalf("%d rows covered: %+v", covered, report)
 		}
 		layers := readOverlay(t, snap, "o")
@@ -113,7 +116,8 @@ func wantExpressions(x map[string]string) (map[string]string, bool) {
 		return fmt.Sprint([]int{v})
 	}
 	return map[string]string{
-		"label_v2": text(and), "long": text(long), "*odd name": text(truth(x["*odd name"] == "[2]")), "late": text(late), "rate": text(click),
+		"label_v2": text(and), "long": text(long), "*odd name": text(truth(x["*odd name"] == "[2]")),
+		"late": text(late), "rate": text(click),
 	}, true
 }
 
@@ -124,7 +128,8 @@ func TestExpressionOfPartitionKeys(t *testing.T) {
 	for i := range 1000 {
 		rows = append(rows, row{"id": intValue(int64(i)), "ds": textValue(fmt.Sprint("d", i%3))})
 	}
-	ingestRows(t, s, []arrow.Field{nullable("id", arrow.PrimitiveTypes.Int64), nullable("ds", arrow.BinaryTypes.String)}, rows, nil)
+	ingestRows(t, s, []arrow.Field{nullable("id", arrow.PrimitiveTypes.Int64),
+		nullable("ds", arrow.BinaryTypes.String)}, rows, nil)
 	if _, err := Add(t.Context(), s, "ads", "o", Options{Exprs: []string{"y = ds = 'd1'"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +144,8 @@ func TestExpressionOfPartitionKeys(t *testing.T) {
 	}
 }
 
-// Expressions are of what a reader sees: under what is part of the table, under a branch's overlays, and under those that are named.
+// Expressions are of what a reader sees: under what is part of the table, under a branch's overlays, and under those
+// that are named.
 func TestExpressionUnderOverlays(t *testing.T) {
 	s := keyed(t, 700)
 	add := func(ref, name string, over []string, exprs ...string) {
@@ -159,10 +165,12 @@ func TestExpressionUnderOverlays(t *testing.T) {
 	add("ads", "merged", nil, "click = click = 0") // the other way round
 	add("ads", "named", nil, "low = id < 300")
 	change(storage.Change{Ops: []storage.Operation{storage.MergeOverlays{"merged"}}})
-	change(storage.Change{Ops: []storage.Operation{storage.SetBranches{{Name: "b", Overlays: []storage.Pin{{Name: "named"}}}}}})
+	change(storage.Change{Ops: []storage.Operation{storage.SetBranches{{Name: "b",
+		Overlays: []storage.Pin{{Name: "named"}}}}}})
 	add("ads", "a", []string{"named"}, "y = click = 1 AND low = 1")
 	add("ads@b", "b", nil, "z = click = 1 AND low = 1")
-	if _, err := Add(t.Context(), s, "ads", "c", Options{Exprs: []string{"y = low = 1"}}); err == nil || !strings.Contains(err.Error(), "low") {
+	if _, err := Add(t.Context(), s, "ads", "c", Options{Exprs: []string{"y = low = 1"}}); err == nil ||
+		!strings.Contains(err.Error(), "low") {
 		t.Fatal(err)
 	}
 	snap := latest(t, s)
@@ -196,8 +204,11 @@ func TestSplitExpr(t *testing.T) {
 		{`"a = b" = c`, "a = b", "c"},
 		{"`a``b`=c", "a`b", "c"},
 		{"été = x >= 1", "été", "x >= 1"},
-		{"a", "", ""}, {"a =", "", ""}, {"= a", "", ""}, {"", "", ""}, {"a == 1", "", ""}, {"a >= 1", "", ""}, {"a != 1", "", ""},
-		{"(a = 1)", "", ""}, {"a b = 1", "", ""}, {`"a`, "", ""}, {`"a" b`, "", ""}, {`"a"b = 1`, "", ""}, {"'a' = b", "", ""}, {"\"\" = b", "", ""},
+		{"a", "", ""}, {"a =", "", ""}, {"= a", "", ""}, {"", "", ""}, {"a == 1", "", ""}, {"a >= 1", "", ""},
+		{"a != 1", "", ""},
+		{"(a = 1)", "", ""}, {"a b = 1", "", ""}, {`"a`, "", ""}, {`"a" b`, "", ""},
+		{`"a"b = 1`, "", ""}, {"'a' = b", "", ""},
+		{"\"\" = b", "", ""},
 	} {
 		name, condition, err := splitExpr(c.text)
 		if name != c.name || condition != c.condition || (err == nil) != (c.name != "") {

@@ -11,19 +11,25 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// Extend covers rows that an overlay of a table does not cover: those that were ingested since, those whose keys other files have. Values that it
-// has stay, whatever is given for their rows; its features, types and policies are what they were. It is one commit, like Add, and says what was
-// covered before. An overlay that is part of the table is not extended, nor is one of a branch, whose rows stay the same.
+// Extend covers rows that an overlay of a table does not cover: those that were ingested since, those whose keys other
+// files have. Values that it has stay, whatever is given for their rows; its features, types and policies are what they
+// were. It is one commit, like Add, and says what was covered before. An overlay that is part of the table is not
+// extended, nor is one of a branch, whose rows stay the same.
 //
-// The layers over segments with rows to cover are written anew where there are such: an old snapshot and a branch read what they did.
+// The layers over segments with rows to cover are written anew where there are such: an old snapshot and a branch read
+// what they did.
 func Extend(ctx context.Context, store *storage.Store, table, name string, opts Options) (Report, error) {
 	switch {
 	case strings.Contains(table, "@"):
-		return Report{}, fmt.Errorf("%s: the rows of a branch stay the same, so that an overlay is made over all of them: only overlays of tables are extended", table)
+		return Report{}, fmt.Errorf("%s: the rows of a branch stay the same, so that an overlay is made over all of "+
+			"them: only overlays of tables are extended", table)
 	case len(opts.Features) > 0:
-		return Report{}, errors.New("features: an overlay that is extended has its features, and takes those from the files")
-	case opts.Replace || opts.MissingRows != storage.FallThrough || opts.MissingLayers != storage.FallThrough || opts.Role != storage.RoleFeature:
-		return Report{}, errors.New("replace, role and missing-value policies are about a new overlay: one that is extended keeps what it has")
+		return Report{}, errors.New("features: an overlay that is extended has its features, and takes those from " +
+			"the files")
+	case opts.Replace || opts.MissingRows != storage.FallThrough || opts.MissingLayers != storage.FallThrough ||
+		opts.Role != storage.RoleFeature:
+		return Report{}, errors.New("replace, role and missing-value policies are about a new overlay: one that is " +
+			"extended keeps what it has")
 	}
 	return makeOverlay(ctx, store, table, name, opts, &extension{})
 }
@@ -71,7 +77,8 @@ func (m *maker) coveredBy(ctx context.Context, l *storage.OverlaySegment, s *seg
 	return n, nil
 }
 
-// lookUp finds out what the overlay has over the segments of a view. Layers that were written over others than it has now are written again.
+// lookUp finds out what the overlay has over the segments of a view. Layers that were written over others than it has
+// now are written again.
 func (m *maker) lookUp(ctx context.Context, v *view) error {
 	x := m.extends
 	o, err := v.newest.Overlay(ctx, m.overlay.Name)
@@ -79,9 +86,11 @@ func (m *maker) lookUp(ctx context.Context, v *view) error {
 	case err != nil:
 		return err
 	case o.Merged != 0:
-		return fmt.Errorf("overlay %s is part of the table since snapshot %d: add another, and merge it", o.Name, o.Merged)
+		return fmt.Errorf("overlay %s is part of the table since snapshot %d: add another, and merge it", o.Name,
+			o.Merged)
 	case o.Branch != "":
-		return fmt.Errorf("overlay %s is of branch %s, whose rows stay the same: only overlays of tables are extended", o.Name, o.Branch)
+		return fmt.Errorf("overlay %s is of branch %s, whose rows stay the same: only overlays of tables are extended",
+			o.Name, o.Branch)
 	case x.before != nil && o.Number != x.number:
 		return fmt.Errorf("overlay %s was replaced meanwhile: %w", o.Name, storage.ErrConflict)
 	}
@@ -186,5 +195,6 @@ func (m *maker) matchFeatures(features []*fileFeature) error {
 }
 
 func (m *maker) otherType(f storage.Feature, is string) error {
-	return fmt.Errorf("feature %s is %s in overlay %s and %s: to hold both, the overlay has to be made anew", f.Name, typeName(f.Type, f.Logical), m.overlay.Name, is)
+	return fmt.Errorf("feature %s is %s in overlay %s and %s: to hold both, the overlay has to be made anew", f.Name,
+		typeName(f.Type, f.Logical), m.overlay.Name, is)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest"
 )
 
-// TestExtend extends overlays of random files, of features of every type, by other files, over rows that were ingested and deleted meanwhile, and
-// holds what they have to joins of Go maps: what is covered stays.
+// TestExtend extends overlays of random files, of features of every type, by other files, over rows that were ingested
+// and deleted meanwhile, and holds what they have to joins of Go maps: what is covered stays.
 func TestExtend(t *testing.T) {
 	for seed := range uint64(fewer(12)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { testExtend(t, rand.New(rand.NewPCG(seed, 4))) })
@@ -36,7 +36,8 @@ func testExtend(t *testing.T, r *rand.Rand) {
 	ingestSome := func() {
 		var rows []row
 		for range 100 + r.IntN(400) {
-			rows = append(rows, row{"id": intValue(int64(r.IntN(keys))), "ds": textValue(fmt.Sprint("d", r.IntN(2))), "click": intValue(int64(r.IntN(2)))})
+			rows = append(rows, row{"id": intValue(int64(r.IntN(keys))), "ds": textValue(fmt.Sprint("d", r.IntN(2))),
+				"click": intValue(int64(r.IntN(2)))})
 		}
 		ingestRows(t, s, partitionedFields, rows, nil)
 	}
@@ -61,7 +62,8 @@ func testExtend(t *testing.T, r *rand.Rand) {
 	ingestSome()
 	first, path := files()
 	missing := []storage.MissingPolicy{storage.FallThrough, storage.Null, storage.Refuse}[r.IntN(3)]
-	was, err := Add(t.Context(), s, "ads", "o", Options{From: []string{path}, MissingLayers: missing, Role: storage.RoleLabel})
+	was, err := Add(t.Context(), s, "ads", "o", Options{From: []string{path}, MissingLayers: missing,
+		Role: storage.RoleLabel})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +137,8 @@ func testExtend(t *testing.T, r *rand.Rand) {
 			}
 		}
 	}
-	if int(report.Rows) != all || int(report.Covered) != covered || int(report.Before.Rows) != all || report.Segments != report.Before.Segments {
+	if int(report.Rows) != all || int(report.Covered) != covered || int(report.Before.Rows) != all ||
+		report.Segments != report.Before.Segments {
 		t.Fatalf("report %+v, before %+v: want %d rows, %d covered", report, report.Before, all, covered)
 	}
 	if n := int(report.Before.Covered); n != coveredBefore {
@@ -166,7 +169,8 @@ func TestExtendByExpression(t *testing.T) {
 	s := keyed(t, 700)
 	add := func(name string, exprs ...string) {
 		t.Helper()
-		if _, err := Add(t.Context(), s, "ads", name, Options{Exprs: exprs, MissingLayers: storage.Refuse}); err != nil {
+		if _, err := Add(t.Context(), s, "ads", name, Options{Exprs: exprs,
+			MissingLayers: storage.Refuse}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -180,7 +184,8 @@ func TestExtendByExpression(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b := report.Before; b.Covered != 700 || b.Rows != 1100 || report.Covered != 1100 || report.Layers <= b.Layers || report.Attempts != 1 {
+	if b := report.Before; b.Covered != 700 || b.Rows != 1100 || report.Covered != 1100 || report.Layers <= b.Layers ||
+		report.Attempts != 1 {
 		t.Fatalf("%+v, before %+v", report, b)
 	}
 	checkOverlay(t, latest(t, s), "o", []string{"id", "click"}, func(x map[string]string) (map[string]string, bool) {
@@ -206,7 +211,8 @@ func TestExtendRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, exprs := range map[string][]string{"o": {"y = id / 2"}, "merged": {"m = id + 1"}, "two": {"a = click = 1", "b = id"}} {
+	for name, exprs := range map[string][]string{"o": {"y = id / 2"}, "merged": {"m = id + 1"},
+		"two": {"a = click = 1", "b = id"}} {
 		if _, err := Add(ctx, s, "ads", name, Options{Exprs: exprs}); err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +224,8 @@ func TestExtendRefused(t *testing.T) {
 	}
 	number := latest(t, s).Info().Number
 	file := labelsOf(t, 10)
-	text := writeArrow(t, []arrow.Field{nullable("id", arrow.PrimitiveTypes.Int64), nullable("y", arrow.BinaryTypes.String)},
+	text := writeArrow(t, []arrow.Field{nullable("id", arrow.PrimitiveTypes.Int64),
+		nullable("y", arrow.BinaryTypes.String)},
 		[]row{{"id": intValue(1), "y": textValue("x")}})
 	for _, c := range []struct {
 		table, overlay string
@@ -231,10 +238,14 @@ func TestExtendRefused(t *testing.T) {
 		{"ads@b", "onbranch", Options{Exprs: []string{"z = id"}}, "the rows of a branch stay the same"},
 		{"ads", "o", Options{Exprs: []string{"z = id"}}, "overlay o has no feature z"},
 		{"ads", "two", Options{Exprs: []string{"b = id"}}, "no expression of feature a"},
-		{"ads", "o", Options{Exprs: []string{"y = id + 1"}}, "feature y is float64 in overlay o, and the expression gives int64"},
-		{"ads", "two", Options{Exprs: []string{"a = id / 2", "b = id"}}, "feature a is int8 in overlay two and float64"},
+		{"ads", "o", Options{Exprs: []string{"y = id + 1"}},
+			"feature y is float64 in overlay o, and the expression gives int64"},
+		{"ads", "two", Options{Exprs: []string{"a = id / 2", "b = id"}},
+			"feature a is int8 in overlay two and float64"},
 		{"ads", "o", Options{From: []string{file}}, `no file has a feature "y"`},
-		{"ads", "o", Options{From: []string{text}}, "feature y is float64 in overlay o and string in " + text + ": no type holds both exactly; to hold both, make the overlay anew"},
+		{"ads", "o", Options{From: []string{text}},
+			"feature y is float64 in overlay o and string in " + text +
+				": no type holds both exactly; to hold both, make the overlay anew"},
 		{"ads", "o", Options{From: []string{file}, Features: []string{"label"}}, "has its features"},
 		{"ads", "o", Options{Exprs: []string{"y = id / 2"}, Replace: true}, "keeps what it has"},
 		{"ads", "o", Options{}, "neither is given"},
@@ -254,7 +265,8 @@ func TestExtendRefused(t *testing.T) {
 // What others commit while an overlay is extended: its layers are made over what there is then.
 func TestExtendConflicts(t *testing.T) {
 	rewrite := func(s *storage.Store, n int) {
-		ingestRows(t, s, partitionedFields, partitioned("a", 0, n), func(o *ingest.Options) { o.Overwrite = true; o.SegmentRows = 5000 })
+		ingestRows(t, s, partitionedFields, partitioned("a", 0, n),
+			func(o *ingest.Options) { o.Overwrite = true; o.SegmentRows = 5000 })
 	}
 	extendBy := func(s *storage.Store, value string) {
 		if _, err := Extend(t.Context(), s, "ads", "o", Options{Exprs: []string{"y = " + value}}); err != nil {
@@ -265,14 +277,17 @@ func TestExtendConflicts(t *testing.T) {
 		change func(s *storage.Store)
 		want   string // of the rows that were not covered; of an error, after "!"
 	}{
-		"nothing":                  {func(*storage.Store) {}, "id * 3"},
-		"another extends it":       {func(s *storage.Store) { extendBy(s, "id * 5") }, "id * 5"},
-		"an ingest":                {func(s *storage.Store) { ingestRows(t, s, partitionedFields, partitioned("b", 2000, 100), nil) }, "id * 3"},
-		"an overwrite":             {func(s *storage.Store) { rewrite(s, 500) }, "id * 3"},
-		"it is dropped":            {func(s *storage.Store) { dropNow(t, s, "o") }, "!not found"},
-		"it is replaced":           {func(s *storage.Store) { replaceNow(t, s) }, "!was replaced meanwhile"},
-		"it is merged":             {func(s *storage.Store) { mergeNow(t, s, "o") }, "!part of the table"},
-		"it is dropped and merged": {func(s *storage.Store) { replaceNow(t, s); mergeNow(t, s, "o") }, "!part of the table"},
+		"nothing":            {func(*storage.Store) {}, "id * 3"},
+		"another extends it": {func(s *storage.Store) { extendBy(s, "id * 5") }, "id * 5"},
+		"an ingest": {func(s *storage.Store) {
+			ingestRows(t, s, partitionedFields, partitioned("b", 2000, 100), nil)
+		}, "id * 3"},
+		"an overwrite":   {func(s *storage.Store) { rewrite(s, 500) }, "id * 3"},
+		"it is dropped":  {func(s *storage.Store) { dropNow(t, s, "o") }, "!not found"},
+		"it is replaced": {func(s *storage.Store) { replaceNow(t, s) }, "!was replaced meanwhile"},
+		"it is merged":   {func(s *storage.Store) { mergeNow(t, s, "o") }, "!part of the table"},
+		"it is dropped and merged": {func(s *storage.Store) { replaceNow(t, s); mergeNow(t, s, "o") },
+			"!part of the table"},
 	} {
 		for _, phase := range []Phase{PhaseWrite, PhaseCommit} {
 			t.Run(fmt.Sprintf("%s, in %s", what, phase), func(t *testing.T) {
@@ -301,15 +316,16 @@ func TestExtendConflicts(t *testing.T) {
 				}
 				times := int(c.want[len(c.want)-1] - '0')
 				kept := c.want == "id * 3" && what == "an overwrite"
-				n := checkOverlay(t, latest(t, s), "o", []string{"id"}, func(x map[string]string) (map[string]string, bool) {
-					var id int
-					_, _ = fmt.Sscanf(x["id"], "[%d]", &id)
-					if id < 300 && !kept {
-						return map[string]string{"y": fmt.Sprint([]int{-id})}, true
-					}
-					// What is ingested after the last look is as what is ingested after the commit.
-					return map[string]string{"y": fmt.Sprint([]int{id * times})}, id < 2000 || phase != PhaseCommit
-				})
+				n := checkOverlay(t, latest(t, s), "o", []string{"id"},
+					func(x map[string]string) (map[string]string, bool) {
+						var id int
+						_, _ = fmt.Sscanf(x["id"], "[%d]", &id)
+						if id < 300 && !kept {
+							return map[string]string{"y": fmt.Sprint([]int{-id})}, true
+						}
+						// What is ingested after the last look is as what is ingested after the commit.
+						return map[string]string{"y": fmt.Sprint([]int{id * times})}, id < 2000 || phase != PhaseCommit
+					})
 				if uint64(n) != report.Covered || report.Covered != report.Rows {
 					t.Errorf("%d rows covered: %+v", n, report)
 				}
@@ -330,7 +346,8 @@ func valuesOf(t *testing.T, n int) string {
 	for i := range n {
 		rows = append(rows, row{"id": intValue(int64(i)), "y": intValue(int64(-i))})
 	}
-	return writeArrow(t, []arrow.Field{nullable("id", arrow.PrimitiveTypes.Int64), nullable("y", arrow.PrimitiveTypes.Int64)}, rows)
+	return writeArrow(t, []arrow.Field{nullable("id", arrow.PrimitiveTypes.Int64),
+		nullable("y", arrow.PrimitiveTypes.Int64)}, rows)
 }
 
 func commitNow(t *testing.T, s *storage.Store, c storage.Change) {

@@ -20,14 +20,15 @@ func bitmapRange(from, to uint64) *roaring.Bitmap {
 	return b
 }
 
-// TestInterrupted ends overlays at each of their progress calls: the table is as it was, nothing is left but what gc takes, and the same
-// again succeeds.
+// TestInterrupted ends overlays at each of their progress calls: the table is as it was, nothing is left but what gc
+// takes, and the same again succeeds.
 func TestInterrupted(t *testing.T) {
 	s := newStore(t, object.NewMemory())
 	ingestRows(t, s, partitionedFields, partitioned("a", 0, 1000), nil)
 	path := labelsOf(t, 700)
 	dir := t.TempDir()
-	for _, opts := range []Options{{Exprs: []string{"y = click = 1"}}, {From: []string{path}}, {From: []string{path}, Memory: 1}} {
+	for _, opts := range []Options{{Exprs: []string{"y = click = 1"}}, {From: []string{path}},
+		{From: []string{path}, Memory: 1}} {
 		before := objectsAfterGC(t, s)
 		number := latest(t, s).Info().Number
 		opts.TempDir = dir
@@ -58,7 +59,8 @@ func TestInterrupted(t *testing.T) {
 		if i := snap.Info(); i.Number <= number || i.Operation != "overlay" { // those of gc lie between
 			t.Fatalf("snapshot %d by %s after %d", i.Number, i.Operation, number)
 		}
-		if _, err := snap.Table().Commit(t.Context(), storage.Change{Operation: "drop", Base: snap.Info().Number, Ops: []storage.Operation{storage.DropOverlays{"o"}}}); err != nil {
+		if _, err := snap.Table().Commit(t.Context(), storage.Change{Operation: "drop", Base: snap.Info().Number,
+			Ops: []storage.Operation{storage.DropOverlays{"o"}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -69,7 +71,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestStoreThatFails lets the store fail, or die, at random operations: the overlay is there whole or not at all, and gc finds what is left.
+// TestStoreThatFails lets the store fail, or die, at random operations: the overlay is there whole or not at all, and
+// gc finds what is left.
 func TestStoreThatFails(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	path := labelsOf(t, 700)

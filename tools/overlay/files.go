@@ -82,7 +82,8 @@ func newFiles(key []keyPart, opts *Options, find func(context.Context, string) (
 // read calls take for all rows, part by part in order, until it returns an error. take owns the part.
 func (f *files) read(ctx context.Context, progress func(done, total int64), take func(*filePart) error) error {
 	found, err := source.Discover(ctx, f.opts.From, source.Options{
-		Format: f.opts.Format, MappingFile: f.opts.MappingFile, DDLFile: f.opts.DDLFile, ChunkBytes: f.opts.chunkBytes(), PageBytes: f.opts.pageBytes(),
+		Format: f.opts.Format, MappingFile: f.opts.MappingFile, DDLFile: f.opts.DDLFile,
+		ChunkBytes: f.opts.chunkBytes(), PageBytes: f.opts.pageBytes(),
 		Threads: f.opts.Workers, Stdin: f.opts.Stdin, Records: f.opts.Records,
 	})
 	if err != nil {
@@ -168,7 +169,8 @@ func (f *files) readFile(ctx context.Context, file *source.File, take func(*file
 }
 
 // part takes a chunk apart into key and features.
-func (f *files) part(ctx context.Context, path string, c *source.Chunk, bound map[*source.Field]*fileFeature) (*filePart, error) {
+func (f *files) part(ctx context.Context, path string, c *source.Chunk,
+	bound map[*source.Field]*fileFeature) (*filePart, error) {
 	p := &filePart{rows: c.Rows, first: f.rows, keys: make([]*vector.Column, len(f.key)), chunk: c}
 	var there []string
 	for i, x := range c.Fields {
@@ -230,8 +232,10 @@ func (f *files) keyPart(name string) int {
 	return slices.IndexFunc(f.key, func(k keyPart) bool { return k.Name == name })
 }
 
-// bind returns the feature that a field of a file is, after widening it to hold the field's type; nil for the key, and for what is not taken.
-func (f *files) bind(ctx context.Context, path string, x *source.Field, bound map[*source.Field]*fileFeature) (*fileFeature, error) {
+// bind returns the feature that a field of a file is, after widening it to hold the field's type; nil for the key, and
+// for what is not taken.
+func (f *files) bind(ctx context.Context, path string, x *source.Field,
+	bound map[*source.Field]*fileFeature) (*fileFeature, error) {
 	if feature, ok := bound[x]; ok {
 		return feature, nil
 	}
@@ -270,7 +274,8 @@ func (x *fileFeature) merge(path string, f *source.Field) error {
 	case f.Role.IsKey():
 		return fmt.Errorf("feature %s is a %v in %s: the features of an overlay are no keys", x.Name, f.Role, path)
 	case x.known != nil || x.typed:
-		return fmt.Errorf("feature %s is a %v in %s, but was a %v before: a feature keeps its role", x.Name, f.Role, path, x.Role)
+		return fmt.Errorf("feature %s is a %v in %s, but was a %v before: a feature keeps its role", x.Name, f.Role,
+			path, x.Role)
 	default:
 		x.Role = f.Role
 	}
@@ -294,7 +299,8 @@ func (x *fileFeature) merge(path string, f *source.Field) error {
 		}
 		w, err := vector.Widen(x.Type, f.Type)
 		if err != nil {
-			return fmt.Errorf("feature %s is %v in %s and %v in %s: no type holds both exactly; rename or drop one with a mapping",
+			return fmt.Errorf("feature %s is %v in %s and %v in %s: no type holds both exactly; rename or drop one "+
+				"with a mapping",
 				x.Name, x.Type, x.firstFile, f.Type, path)
 		}
 		x.Type = w
@@ -313,7 +319,8 @@ func (x *fileFeature) fitsKnown(where string) error {
 			typeName(k.Type, k.Logical), k.in, typeName(x.Type, x.Logical), where, k.advice)
 	}
 	if _, err := vector.Widen(k.Type, x.Type); err != nil {
-		return fmt.Errorf("feature %s is %v in %s and %v in %s: no type holds both exactly; %s", x.Name, k.Type, k.in, x.Type, where, k.advice)
+		return fmt.Errorf("feature %s is %v in %s and %v in %s: no type holds both exactly; %s", x.Name, k.Type, k.in,
+			x.Type, where, k.advice)
 	}
 	return nil
 }
@@ -324,7 +331,8 @@ func (f *files) canonical(p *filePart, add func(row int, key []byte) error) erro
 	for row := range p.rows {
 		var null int
 		if key, null = appendKey(key[:0], p.keys, row); null >= 0 {
-			return fmt.Errorf("%s: key %s is null: no row of the table is meant by it", f.place(p.first+uint64(row)), f.key[null].Name)
+			return fmt.Errorf("%s: key %s is null: no row of the table is meant by it", f.place(p.first+uint64(row)),
+				f.key[null].Name)
 		}
 		if err := add(row, key); err != nil {
 			return err
@@ -342,5 +350,6 @@ func (f *files) twice(a, b uint64, key []byte) error {
 	for _, k := range f.key {
 		names = append(names, k.Name)
 	}
-	return fmt.Errorf("key %s %s is in %s and in %s: each key comes once", strings.Join(names, ", "), keyText(f.key, key), f.place(a), f.place(b))
+	return fmt.Errorf("key %s %s is in %s and in %s: each key comes once", strings.Join(names, ", "),
+		keyText(f.key, key), f.place(a), f.place(b))
 }

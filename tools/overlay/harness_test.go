@@ -32,7 +32,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fewer returns n, and under the race detector, where all takes ten times as long, a part of it: make test runs all of it without as well.
+// fewer returns n, and under the race detector, where all takes ten times as long, a part of it: make test runs all of
+// it without as well.
 func fewer(n int) int {
 	if raceEnabled {
 		return max(1, n/6)
@@ -169,7 +170,8 @@ func ingestRows(t testing.TB, s *storage.Store, fields []arrow.Field, rows []row
 		opts.PartitionBy = "ds"
 	}
 	opts.MappingFile = filepath.Join(t.TempDir(), "mapping.json")
-	if err := os.WriteFile(opts.MappingFile, []byte(`{"columns": {"id": {"role": "request_key"}}}`), 0o666); err != nil {
+	if err := os.WriteFile(opts.MappingFile, []byte(`{"columns": {"id": {"role": "request_key"}}}`),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	opts.TempDir = t.TempDir()
@@ -239,7 +241,8 @@ type readLayer struct {
 	rows    []map[string]string
 }
 
-// readOverlay returns the layers of an overlay, by segment. Their data are read as a table of their own, in a store that shares the objects.
+// readOverlay returns the layers of an overlay, by segment. Their data are read as a table of their own, in a store
+// that shares the objects.
 func readOverlay(t testing.TB, snap *storage.Snapshot, name string) map[string]readLayer {
 	t.Helper()
 	ctx := t.Context()
@@ -278,7 +281,8 @@ func readOverlay(t testing.TB, snap *storage.Snapshot, name string) map[string]r
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := scratch.Commit(ctx, storage.Change{Operation: "scratch", Ops: []storage.Operation{storage.AddSegments(add), storage.AddFeatures(o.Features)}})
+	made, err := scratch.Commit(ctx, storage.Change{Operation: "scratch",
+		Ops: []storage.Operation{storage.AddSegments(add), storage.AddFeatures(o.Features)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,14 +303,16 @@ func readOverlay(t testing.TB, snap *storage.Snapshot, name string) map[string]r
 	return out
 }
 
-// checkOverlay holds an overlay to what want says of each row of the table, by the row's features; false: it is not covered. Rows of
-// segments without a layer are not covered.
-func checkOverlay(t testing.TB, snap *storage.Snapshot, name string, features []string, want func(map[string]string) (map[string]string, bool)) (covered int) {
+// checkOverlay holds an overlay to what want says of each row of the table, by the row's features; false: it is not
+// covered. Rows of segments without a layer are not covered.
+func checkOverlay(t testing.TB, snap *storage.Snapshot, name string, features []string,
+	want func(map[string]string) (map[string]string, bool)) (covered int) {
 	t.Helper()
 	return checkLayers(t, snap, name, features, true, want)
 }
 
-// checkLayers is checkOverlay. deletedNull: rows that are deleted now were so when the layers were made, and are null in those that cover all others.
+// checkLayers is checkOverlay. deletedNull: rows that are deleted now were so when the layers were made, and are null
+// in those that cover all others.
 func checkLayers(t testing.TB, snap *storage.Snapshot, name string, features []string, deletedNull bool,
 	want func(map[string]string) (map[string]string, bool)) (covered int) {
 	t.Helper()
@@ -421,7 +427,8 @@ func objects(t testing.TB, s *storage.Store) []string {
 	return out
 }
 
-// copied returns a store with all segments of a snapshot's store and one table, scratch, which is to have some of the snapshot's table.
+// copied returns a store with all segments of a snapshot's store and one table, scratch, which is to have some of the
+// snapshot's table.
 func copied(t testing.TB, snap *storage.Snapshot) *storage.Store {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
@@ -450,7 +457,8 @@ func copied(t testing.TB, snap *storage.Snapshot) *storage.Store {
 }
 
 // newSegment writes a segment of one feature.
-func newSegment(t testing.TB, table *storage.Table, stripes []uint32, f storage.Feature, stripe func(rows int) *vector.Column) storage.SegmentDescriptor {
+func newSegment(t testing.TB, table *storage.Table, stripes []uint32, f storage.Feature,
+	stripe func(rows int) *vector.Column) storage.SegmentDescriptor {
 	t.Helper()
 	w, err := table.NewSegment(t.Context(), nil, stripes, storage.SegmentOptions{})
 	if err != nil {

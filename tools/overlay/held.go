@@ -10,8 +10,9 @@ import (
 
 // held are the rows of files in memory, under a hash table of their keys. Rows are numbered as in files.
 //
-// What takes the time of a join is waiting for memory: a key that is looked up finds its row by one access to the table, and is compared with
-// one to the keys. Look-ups go batch by batch, all accesses of a kind after each other, so that many are under way at once.
+// What takes the time of a join is waiting for memory: a key that is looked up finds its row by one access to the
+// table, and is compared with one to the keys. Look-ups go batch by batch, all accesses of a kind after each other, so
+// that many are under way at once.
 type held struct {
 	files *files
 	parts []*filePart
@@ -20,8 +21,8 @@ type held struct {
 	ends   []uint64 // of each row's key in keys
 	width  int      // of every key; -1: they differ
 	places []uint64 // of each row: its part << 32 | its row of that
-	// table is open addressing by hash: the upper half of the hash << 32 | a row's number + 1, or 0. Its length is a power of two, more than half
-	// of it free.
+	// table is open addressing by hash: the upper half of the hash << 32 | a row's number + 1, or 0. Its length is a
+	// power of two, more than half of it free.
 	table []uint64
 
 	columns [][]*vector.Column // by place among the overlay's features, then by part; nil: null in every row
@@ -67,7 +68,8 @@ func (b *keyBatch) hash(hash func([]byte) uint64) {
 	}
 }
 
-// bytes returns what is held, and would be with so many rows more, whose keys take about as much as those that are there.
+// bytes returns what is held, and would be with so many rows more, whose keys take about as much as those that are
+// there.
 func (h *held) bytes(more int) int64 {
 	rows := len(h.places)
 	n := int64(cap(h.keys)) + int64(rows+more)*heldRowBytes

@@ -32,11 +32,16 @@ type keyKind struct {
 }
 
 var keyKinds = []keyKind{
-	{"int", arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Int32, func(n int) value { return intValue(int64(n) - 300) }},
-	{"uint", arrow.PrimitiveTypes.Uint64, arrow.PrimitiveTypes.Uint64, func(n int) value { return uintValue(1<<63 + uint64(n)) }},
-	{"signs", arrow.PrimitiveTypes.Int16, arrow.PrimitiveTypes.Int64, func(n int) value { return intValue(int64(n) * 7) }},
-	{"string", arrow.BinaryTypes.String, arrow.BinaryTypes.LargeString, func(n int) value { return textValue(fmt.Sprint("request ", n*n)) }},
-	{"bytes", arrow.BinaryTypes.Binary, arrow.BinaryTypes.Binary, func(n int) value { return bytesValue(strings.Repeat("\xff\x00", n%5) + fmt.Sprint(n)) }},
+	{"int", arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Int32,
+		func(n int) value { return intValue(int64(n) - 300) }},
+	{"uint", arrow.PrimitiveTypes.Uint64, arrow.PrimitiveTypes.Uint64,
+		func(n int) value { return uintValue(1<<63 + uint64(n)) }},
+	{"signs", arrow.PrimitiveTypes.Int16, arrow.PrimitiveTypes.Int64,
+		func(n int) value { return intValue(int64(n) * 7) }},
+	{"string", arrow.BinaryTypes.String, arrow.BinaryTypes.LargeString,
+		func(n int) value { return textValue(fmt.Sprint("request ", n*n)) }},
+	{"bytes", arrow.BinaryTypes.Binary, arrow.BinaryTypes.Binary,
+		func(n int) value { return bytesValue(strings.Repeat("\xff\x00", n%5) + fmt.Sprint(n)) }},
 }
 
 // A columnKind makes random values of a column.
@@ -46,7 +51,8 @@ type columnKind struct {
 }
 
 var weightedType = arrow.ListOf(arrow.StructOf(
-	arrow.Field{Name: "id", Type: arrow.PrimitiveTypes.Int64}, arrow.Field{Name: "score", Type: arrow.PrimitiveTypes.Float32}))
+	arrow.Field{Name: "id", Type: arrow.PrimitiveTypes.Int64},
+	arrow.Field{Name: "score", Type: arrow.PrimitiveTypes.Float32}))
 
 var columnKinds = []columnKind{
 	{arrow.PrimitiveTypes.Int8, func(r *rand.Rand) value { return intValue(int64(r.IntN(2))) }},
@@ -100,8 +106,9 @@ var joins = []struct {
 
 func weakHash(b []byte) uint64 { return uint64(b[len(b)-1]) % 13 }
 
-// TestJoin holds overlays of random files over random tables to a join of Go maps: keys of every type and of several features, that several
-// rows have or none, null in the table, and that the table does not have; deleted rows; columns of every type, in one of two files.
+// TestJoin holds overlays of random files over random tables to a join of Go maps: keys of every type and of several
+// features, that several rows have or none, null in the table, and that the table does not have; deleted rows; columns
+// of every type, in one of two files.
 func TestJoin(t *testing.T) {
 	for seed := range uint64(fewer(12)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { testJoin(t, rand.New(rand.NewPCG(seed, 1))) })
@@ -123,7 +130,8 @@ func testJoin(t *testing.T, r *rand.Rand) {
 		return []value{kinds[0].make(n / 30), kinds[1].make(n % 30)}
 	}
 	const keys = 800
-	tableFields := []arrow.Field{nullable("ds", arrow.BinaryTypes.String), nullable("replaced", arrow.PrimitiveTypes.Int64)}
+	tableFields := []arrow.Field{nullable("ds", arrow.BinaryTypes.String),
+		nullable("replaced", arrow.PrimitiveTypes.Int64)}
 	fileFields := []arrow.Field{}
 	for i, k := range kinds {
 		tableFields = append(tableFields, nullable(names[i], k.table))
@@ -144,9 +152,11 @@ func testJoin(t *testing.T, r *rand.Rand) {
 		deleteRows(t, s, r)
 	}
 
-	// The file: some keys, in any order, and some that the table cannot have. Its columns are in two files, one of which lacks some.
+	// The file: some keys, in any order, and some that the table cannot have. Its columns are in two files, one of
+	// which lacks some.
 	var columns []string
-	kindOf := map[string]columnKind{"replaced": {arrow.PrimitiveTypes.Int16, func(r *rand.Rand) value { return intValue(int64(r.IntN(9))) }}}
+	kindOf := map[string]columnKind{"replaced": {arrow.PrimitiveTypes.Int16,
+		func(r *rand.Rand) value { return intValue(int64(r.IntN(9))) }}}
 	fields := [2][]arrow.Field{slices.Clone(fileFields), slices.Clone(fileFields)}
 	for i := range 1 + r.IntN(4) {
 		kindOf[fmt.Sprint("f", i)] = columnKinds[r.IntN(len(columnKinds))]
@@ -227,14 +237,18 @@ func testJoin(t *testing.T, r *rand.Rand) {
 		}
 		snap := latest(t, s)
 		covered := checkOverlay(t, snap, name, names, want)
-		if report.Covered != uint64(covered) || report.Unmatched != uint64(len(wanted)-len(found)) || report.FileRows != uint64(len(wanted)) {
-			t.Fatalf("%s: report %+v: want %d covered and %d of %d unmatched", j.name, report, covered, len(wanted)-len(found), len(wanted))
+		if report.Covered != uint64(covered) || report.Unmatched != uint64(len(wanted)-len(found)) ||
+			report.FileRows != uint64(len(wanted)) {
+			t.Fatalf("%s: report %+v: want %d covered and %d of %d unmatched", j.name, report, covered,
+				len(wanted)-len(found), len(wanted))
 		}
-		if report.Rows != snap.Info().LiveRows() || report.Snapshot != snap.Info().Number || len(report.Unknown) != int(min(report.Unmatched, shownUnmatched)) {
+		if report.Rows != snap.Info().LiveRows() || report.Snapshot != snap.Info().Number ||
+			len(report.Unknown) != int(min(report.Unmatched, shownUnmatched)) {
 			t.Fatalf("%s: report %+v: want %d rows", j.name, report, snap.Info().LiveRows())
 		}
 		if partial := sumPartial(report); partial != report.Rows-report.Covered {
-			t.Fatalf("%s: %d rows of partial segments are not covered: want %d", j.name, partial, report.Rows-report.Covered)
+			t.Fatalf("%s: %d rows of partial segments are not covered: want %d", j.name, partial,
+				report.Rows-report.Covered)
 		}
 		if spilled := report.Spills > 0; spilled && j.spills == 0 || !spilled && j.spills == 1 {
 			t.Fatalf("%s: %d spills", j.name, report.Spills)
@@ -247,7 +261,8 @@ func testJoin(t *testing.T, r *rand.Rand) {
 	verifyClean(t, s)
 }
 
-// checkReader holds what a reader sees under an overlay to the values that rows have, and to the table's where they have none.
+// checkReader holds what a reader sees under an overlay to the values that rows have, and to the table's where they
+// have none.
 func checkReader(t *testing.T, snap *storage.Snapshot, name string, keys, columns []string, opts Options,
 	want func(map[string]string) (map[string]string, bool)) {
 	t.Helper()
@@ -302,14 +317,16 @@ func keyed(t *testing.T, n int) *storage.Store {
 	s := newStore(t, object.NewMemory())
 	var rows []row
 	for i := range n {
-		rows = append(rows, row{"id": intValue(int64(i)), "click": intValue(int64(i % 2)), "name": textValue(fmt.Sprint(i)), "ts": intValue(int64(i))})
+		rows = append(rows, row{"id": intValue(int64(i)), "click": intValue(int64(i % 2)),
+			"name": textValue(fmt.Sprint(i)), "ts": intValue(int64(i))})
 	}
 	ingestRows(t, s, keyedFields, rows, nil)
 	return s
 }
 
 var keyedFields = []arrow.Field{
-	nullable("id", arrow.PrimitiveTypes.Int64), nullable("click", arrow.PrimitiveTypes.Int8), nullable("name", arrow.BinaryTypes.String),
+	nullable("id", arrow.PrimitiveTypes.Int64), nullable("click", arrow.PrimitiveTypes.Int8),
+	nullable("name", arrow.BinaryTypes.String),
 	nullable("ts", arrow.FixedWidthTypes.Timestamp_us),
 }
 
@@ -358,7 +375,8 @@ func TestDuplicateKeys(t *testing.T) {
 		rows = append(rows, row{"id": intValue(int64(i)), "label": intValue(1)})
 	}
 	rows[777]["id"] = intValue(123)
-	path := writeArrow(t, []arrow.Field{nullable("id", arrow.PrimitiveTypes.Int64), nullable("label", arrow.PrimitiveTypes.Int64)}, rows)
+	path := writeArrow(t, []arrow.Field{nullable("id", arrow.PrimitiveTypes.Int64),
+		nullable("label", arrow.PrimitiveTypes.Int64)}, rows)
 	for _, j := range joins {
 		opts := Options{From: []string{path}, TempDir: t.TempDir()}
 		j.change(&opts)
@@ -370,8 +388,10 @@ func TestDuplicateKeys(t *testing.T) {
 	}
 	// Twice in two files.
 	rows[777]["id"] = intValue(777)
-	a := writeArrow(t, []arrow.Field{nullable("id", arrow.PrimitiveTypes.Int64), nullable("label", arrow.PrimitiveTypes.Int64)}, rows[:500])
-	b := writeArrow(t, []arrow.Field{nullable("id", arrow.PrimitiveTypes.Int64), nullable("label", arrow.PrimitiveTypes.Int64)}, rows[499:])
+	a := writeArrow(t, []arrow.Field{nullable("id", arrow.PrimitiveTypes.Int64),
+		nullable("label", arrow.PrimitiveTypes.Int64)}, rows[:500])
+	b := writeArrow(t, []arrow.Field{nullable("id", arrow.PrimitiveTypes.Int64),
+		nullable("label", arrow.PrimitiveTypes.Int64)}, rows[499:])
 	got := refused(t, s, Options{From: []string{a, b}})
 	if want := fmt.Sprintf("key id 499 is in %s, row 499 and in %s, row 0: each key comes once", a, b); got != want {
 		t.Errorf("%s\nwant %s", got, want)
@@ -385,11 +405,13 @@ func TestNullKeys(t *testing.T) {
 		rows = append(rows, row{"id": intValue(int64(i)), "label": intValue(1)})
 	}
 	rows[321]["id"] = null
-	path := writeArrow(t, []arrow.Field{nullable("id", arrow.PrimitiveTypes.Int64), nullable("label", arrow.PrimitiveTypes.Int64)}, rows)
+	path := writeArrow(t, []arrow.Field{nullable("id", arrow.PrimitiveTypes.Int64),
+		nullable("label", arrow.PrimitiveTypes.Int64)}, rows)
 	for _, j := range joins {
 		opts := Options{From: []string{path}, TempDir: t.TempDir()}
 		j.change(&opts)
-		if got, want := refused(t, s, opts), path+", row 321: key id is null: no row of the table is meant by it"; got != want {
+		if got, want := refused(t, s, opts),
+			path+", row 321: key id is null: no row of the table is meant by it"; got != want {
 			t.Errorf("%s: %s\nwant %s", j.name, got, want)
 		}
 	}
@@ -425,22 +447,34 @@ func TestRefused(t *testing.T) {
 	}{
 		{"no source", Options{}, "from files or from expressions: neither is given"},
 		{"two sources", Options{From: []string{"x"}, Exprs: []string{"a = b = 1"}}, "both are given"},
-		{"a key for an expression", Options{Key: []string{"id"}, Exprs: []string{"a = b = 1"}}, "an expression has none"},
-		{"another kind", Options{From: []string{one(id, nullable("click", arrow.ListOf(arrow.PrimitiveTypes.Int64)))}}, "feature click is int8 in the table and list<int64> in "},
-		{"text for a number", Options{From: []string{one(id, nullable("click", arrow.BinaryTypes.String))}}, "no type holds both exactly; give it another name"},
-		{"another logical type", Options{From: []string{one(id, nullable("ts", arrow.PrimitiveTypes.Int64))}}, "they do not mix; give it another name"},
-		{"a key's type", Options{From: []string{one(nullable("id", arrow.BinaryTypes.String), label)}}, "key id is int64 in the table and string in "},
-		{"a key's logical type", Options{Key: []string{"ts"}, From: []string{one(nullable("ts", arrow.PrimitiveTypes.Int64), label)}}, "they are not compared"},
-		{"a key that is no key", Options{Key: []string{"name"}, From: []string{one(label, nullable("name", arrow.PrimitiveTypes.Float64))}}, "key name is string in the table and float64 in "},
+		{"a key for an expression", Options{Key: []string{"id"}, Exprs: []string{"a = b = 1"}},
+			"an expression has none"},
+		{"another kind", Options{From: []string{one(id, nullable("click", arrow.ListOf(arrow.PrimitiveTypes.Int64)))}},
+			"feature click is int8 in the table and list<int64> in "},
+		{"text for a number", Options{From: []string{one(id, nullable("click", arrow.BinaryTypes.String))}},
+			"no type holds both exactly; give it another name"},
+		{"another logical type", Options{From: []string{one(id, nullable("ts", arrow.PrimitiveTypes.Int64))}},
+			"they do not mix; give it another name"},
+		{"a key's type", Options{From: []string{one(nullable("id", arrow.BinaryTypes.String), label)}},
+			"key id is int64 in the table and string in "},
+		{"a key's logical type", Options{Key: []string{"ts"},
+			From: []string{one(nullable("ts", arrow.PrimitiveTypes.Int64), label)}}, "they are not compared"},
+		{"a key that is no key", Options{Key: []string{"name"},
+			From: []string{one(label, nullable("name", arrow.PrimitiveTypes.Float64))}},
+			"key name is string in the table and float64 in "},
 		{"no key column", Options{From: []string{one(label)}}, `has no column "id", which is the key`},
 		{"an unknown key", Options{Key: []string{"idd"}, From: []string{one(id, label)}}, `did you mean "id"?`},
-		{"a feature that no file has", Options{Features: []string{"labell"}, From: []string{one(id, label)}}, `no file has a feature "labell"; did you mean "label"?`},
+		{"a feature that no file has", Options{Features: []string{"labell"}, From: []string{one(id, label)}},
+			`no file has a feature "labell"; did you mean "label"?`},
 		{"nothing but keys", Options{From: []string{one(id)}}, "no file has a feature besides the key"},
-		{"the request key as a feature", Options{Key: []string{"name"}, From: []string{one(id, nullable("name", arrow.BinaryTypes.String))}}, "id is the request key of the table"},
-		{"two types in two files", Options{From: []string{one(id, label), one(id, nullable("label", arrow.BinaryTypes.String))}}, "no type holds both exactly; rename or drop"},
+		{"the request key as a feature", Options{Key: []string{"name"},
+			From: []string{one(id, nullable("name", arrow.BinaryTypes.String))}}, "id is the request key of the table"},
+		{"two types in two files", Options{From: []string{one(id, label),
+			one(id, nullable("label", arrow.BinaryTypes.String))}}, "no type holds both exactly; rename or drop"},
 		{"no expression", Options{Exprs: []string{"click"}}, "want name = condition"},
 		{"an expression's unknown feature", Options{Exprs: []string{"y = clik = 1"}}, `did you mean "click"?`},
-		{"an expression for text", Options{Exprs: []string{"name = click = 1"}}, "feature name is string in the table, and the expression gives 0 or 1"},
+		{"an expression for text", Options{Exprs: []string{"name = click = 1"}},
+			"feature name is string in the table, and the expression gives 0 or 1"},
 		{"an expression for a moment", Options{Exprs: []string{"ts = click = 1"}}, "and the expression gives 0 or 1"},
 		{"an expression for the key", Options{Exprs: []string{"id = click = 1"}}, "id is the request key of the table"},
 	} {
@@ -470,7 +504,8 @@ func TestReplace(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("[1]")
-	if err := add("y = click = 0", false); err == nil || !strings.Contains(err.Error(), "name is taken since snapshot 2") {
+	if err := add("y = click = 0", false); err == nil ||
+		!strings.Contains(err.Error(), "name is taken since snapshot 2") {
 		t.Fatal(err)
 	}
 	check("[1]")

@@ -12,7 +12,8 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// What a layer has stays when others of its segment's rows are covered: a layer is written anew, of the values that it had and those that come.
+// What a layer has stays when others of its segment's rows are covered: a layer is written anew, of the values that it
+// had and those that come.
 //
 //	row       0  1  2  3  4  5
 //	layer     a  -  -  b  c  -        kept: covered, whatever comes
@@ -31,12 +32,14 @@ type kept struct {
 type keptFile struct{ entry, group *storage.FeatureEntry }
 
 // openKept looks up what a layer over s has.
-func openKept(ctx context.Context, store *storage.Store, s *segment, l *storage.OverlaySegment, features []storage.Feature) (*kept, error) {
+func openKept(ctx context.Context, store *storage.Store, s *segment, l *storage.OverlaySegment,
+	features []storage.Feature) (*kept, error) {
 	covered, err := store.ReadRowBitmap(ctx, l.Covered)
 	if err != nil {
 		return nil, err
 	}
-	k := &kept{store: store, rows: bitmapOf(covered, int(s.Rows)), starts: []int{0}, files: make([]keptFile, len(features))}
+	k := &kept{store: store, rows: bitmapOf(covered, int(s.Rows)), starts: []int{0},
+		files: make([]keptFile, len(features))}
 	for i := range s.dead {
 		k.rows[i] &^= s.dead[i]
 	}
@@ -49,7 +52,8 @@ func openKept(ctx context.Context, store *storage.Store, s *segment, l *storage.
 		k.starts = append(k.starts, k.starts[i]+int(n))
 	}
 	if end := k.starts[len(k.starts)-1]; end != int(s.Rows) {
-		return nil, &format.CorruptError{Object: l.Data.Index, Stripe: -1, Offset: -1, Reason: fmt.Sprintf("%d rows, the segment has %d", end, s.Rows)}
+		return nil, &format.CorruptError{Object: l.Data.Index, Stripe: -1, Offset: -1,
+			Reason: fmt.Sprintf("%d rows, the segment has %d", end, s.Rows)}
 	}
 	find := func(id storage.FeatureID) (*storage.FeatureEntry, error) {
 		found, err := g.Lookup(ctx, id)
@@ -58,7 +62,8 @@ func openKept(ctx context.Context, store *storage.Store, s *segment, l *storage.
 		}
 		if e := found[0]; len(e.Meta.Stripes) != len(k.starts)-1 {
 			return nil, &format.CorruptError{
-				Object: l.Data.Index, Feature: e.Meta.Name, Stripe: -1, Offset: -1, Reason: fmt.Sprintf("%d stripes, the layer has %d", len(e.Meta.Stripes), len(k.starts)-1),
+				Object: l.Data.Index, Feature: e.Meta.Name, Stripe: -1, Offset: -1,
+				Reason: fmt.Sprintf("%d stripes, the layer has %d", len(e.Meta.Stripes), len(k.starts)-1),
 			}
 		}
 		return found[0], nil
@@ -68,7 +73,8 @@ func openKept(ctx context.Context, store *storage.Store, s *segment, l *storage.
 		if x.entry, err = find(f.ID); err == nil && x.entry != nil && x.entry.Meta.Group != 0 {
 			if x.group, err = find(storage.FeatureID(x.entry.Meta.Group)); err == nil && x.group == nil {
 				err = &format.CorruptError{
-					Object: l.Data.Index, Feature: f.Name, Stripe: -1, Offset: -1, Reason: fmt.Sprintf("its dedup group %016x is not in the layer", x.entry.Meta.Group),
+					Object: l.Data.Index, Feature: f.Name, Stripe: -1, Offset: -1,
+					Reason: fmt.Sprintf("its dedup group %016x is not in the layer", x.entry.Meta.Group),
 				}
 			}
 		}
@@ -79,7 +85,8 @@ func openKept(ctx context.Context, store *storage.Store, s *segment, l *storage.
 	return k, nil
 }
 
-// A keptColumn is one feature of a layer, as a column of the type that is written. It holds one decoded stripe, and is used from one goroutine.
+// A keptColumn is one feature of a layer, as a column of the type that is written. It holds one decoded stripe, and is
+// used from one goroutine.
 type keptColumn struct {
 	*kept
 	keptFile
@@ -94,7 +101,8 @@ type keptColumn struct {
 }
 
 func (k *kept) column(f int, t vector.Type) *keptColumn {
-	return &keptColumn{kept: k, keptFile: k.files[f], typ: t, decoder: format.NewStripeDecoder(format.Limits{}), stripe: -1}
+	return &keptColumn{kept: k, keptFile: k.files[f], typ: t, decoder: format.NewStripeDecoder(format.Limits{}),
+		stripe: -1}
 }
 
 // append appends a row of the segment. Rows are asked for in order.
@@ -151,7 +159,8 @@ func (c *keptColumn) load(ctx context.Context, k int) error {
 	}
 	want := c.starts[k+1] - c.starts[k]
 	if c.stored.Rows != want {
-		return &format.CorruptError{Stripe: k, Offset: -1, Reason: fmt.Sprintf("%d rows, the segment has %d", c.stored.Rows, want)}
+		return &format.CorruptError{Stripe: k, Offset: -1, Reason: fmt.Sprintf("%d rows, the segment has %d",
+			c.stored.Rows, want)}
 	}
 	var err error
 	if c.widened, err = vector.Convert(&c.stored, c.typ); err != nil {
@@ -164,7 +173,8 @@ func (c *keptColumn) load(ctx context.Context, k int) error {
 // read makes raw bytes of a feature file.
 func (c *keptColumn) read(ctx context.Context, e *storage.FeatureEntry, at, length uint64) error {
 	short := func() error {
-		return &format.CorruptError{Object: e.Object, Stripe: -1, Offset: int64(e.Offset + at), Reason: "the object ends before its segment says"}
+		return &format.CorruptError{Object: e.Object, Stripe: -1, Offset: int64(e.Offset + at),
+			Reason: "the object ends before its segment says"}
 	}
 	if at > e.Length || length > e.Length-at {
 		return short()

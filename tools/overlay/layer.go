@@ -18,8 +18,8 @@ import (
 type values struct {
 	covered vector.Bitmap // rows of the segment; nil: every one that is not deleted
 	count   uint64        // of them
-	// open returns what appends the values of feature f, by place in the overlay's, for the covered rows in order. It is called by several
-	// goroutines, for a feature each, and what it returns by one.
+	// open returns what appends the values of feature f, by place in the overlay's, for the covered rows in order. It
+	// is called by several goroutines, for a feature each, and what it returns by one.
 	open func(f int) (appender, error)
 }
 
@@ -63,7 +63,8 @@ func (w *layerWriter) write(ctx context.Context, s *segment, vals values) (layer
 	}
 	share := w.opts.encodeShare()
 	out, err := w.table.NewSegment(ctx, s.Partition, stripes, storage.SegmentOptions{
-		HoldBytes: min(max(share, 1<<20), 128<<20), StandAloneBytes: min(max(share/8, 1<<20), 16<<20), Profile: w.profile,
+		HoldBytes: min(max(share, 1<<20), 128<<20), StandAloneBytes: min(max(share/8, 1<<20), 16<<20),
+		Profile: w.profile,
 	})
 	if err != nil {
 		return layer, err
@@ -112,8 +113,10 @@ func (w *layerWriter) seeker() *seeker {
 	}
 }
 
-// feature writes feature f of a layer. One that is null everywhere is written, too: a layer has all features of its overlay.
-func (w *layerWriter) feature(ctx context.Context, out *storage.SegmentWriter, f int, s *segment, stripes []uint32, vals values) error {
+// feature writes feature f of a layer. One that is null everywhere is written, too: a layer has all features of its
+// overlay.
+func (w *layerWriter) feature(ctx context.Context, out *storage.SegmentWriter, f int, s *segment, stripes []uint32,
+	vals values) error {
 	k := w.seeker()
 	defer func() {
 		select {
@@ -151,9 +154,9 @@ func (w *layerWriter) feature(ctx context.Context, out *storage.SegmentWriter, f
 	})
 }
 
-// A filler makes the stripes of a feature of a layer. Covered rows have their values and deleted ones are null. What the others hold means
-// nothing: a number is that of the row before, so that neither a presence bitmap nor the range of the values grows with them, and what
-// is no number is null.
+// A filler makes the stripes of a feature of a layer. Covered rows have their values and deleted ones are null. What
+// the others hold means nothing: a number is that of the row before, so that neither a presence bitmap nor the range of
+// the values grows with them, and what is no number is null.
 type filler struct {
 	column        *vector.Column
 	read          appender

@@ -11,8 +11,8 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// TestFiller holds stripes to a loop over rows: covered ones have their values, deleted ones are null, and a number that means nothing is one
-// that a covered row next to it has.
+// TestFiller holds stripes to a loop over rows: covered ones have their values, deleted ones are null, and a number
+// that means nothing is one that a covered row next to it has.
 func TestFiller(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 6))
 	for range 300 {
@@ -85,13 +85,14 @@ func TestUncoveredNumbersAreThere(t *testing.T) {
 	for i := 5; i < rows; i += 3 {
 		covered.Set(i)
 	}
-	x := filler{column: vector.NewColumn(vector.Type{Kind: vector.Dense, Elem: vector.Int64}), covered: covered, read: func(dst *vector.Column, n int) error {
-		for range n {
-			dst.Ints = append(dst.Ints, 1000)
-			dst.AddSlot()
-		}
-		return nil
-	}}
+	x := filler{column: vector.NewColumn(vector.Type{Kind: vector.Dense, Elem: vector.Int64}), covered: covered,
+		read: func(dst *vector.Column, n int) error {
+			for range n {
+				dst.Ints = append(dst.Ints, 1000)
+				dst.AddSlot()
+			}
+			return nil
+		}}
 	if err := x.stripe(0, rows); err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +109,8 @@ func TestLabelBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := storage.Feature{ID: storage.NewFeatureID("x", 0), Name: "x", Type: vector.Type{Kind: vector.Dense, Elem: vector.Float64}}
+	id := storage.Feature{ID: storage.NewFeatureID("x", 0), Name: "x",
+		Type: vector.Type{Kind: vector.Dense, Elem: vector.Float64}}
 	stripes := []uint32{}
 	for left := rows; left > 0; left -= 16384 {
 		stripes = append(stripes, uint32(min(left, 16384)))
@@ -126,7 +128,8 @@ func TestLabelBytes(t *testing.T) {
 		first += n
 		return c
 	})
-	if _, err := table.Commit(t.Context(), storage.Change{Operation: "test", Ops: []storage.Operation{storage.AddSegments{w}, storage.AddFeatures{id}}}); err != nil {
+	if _, err := table.Commit(t.Context(), storage.Change{Operation: "test",
+		Ops: []storage.Operation{storage.AddSegments{w}, storage.AddFeatures{id}}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range []float64{0.5, 0.2, 0.03, 0.001} {

@@ -11,9 +11,10 @@ import (
 
 // A joined is the rows of files, once all were read, for the table's to be matched with.
 type joined interface {
-	// match calls visit for every segment that is wanted, in order, with the values of its covered rows, which are borrowed for the
-	// call. It may be called again, for other segments.
-	match(ctx context.Context, v *view, want []bool, progress func(rows uint64), visit func(segment int, vals values) error) error
+	// match calls visit for every segment that is wanted, in order, with the values of its covered rows, which are
+	// borrowed for the call. It may be called again, for other segments.
+	match(ctx context.Context, v *view, want []bool, progress func(rows uint64),
+		visit func(segment int, vals values) error) error
 	// unmatched returns how many rows no call of match has found in the table, and the first of them.
 	unmatched() (uint64, []Row)
 	// spilled returns how many runs went to disk, and their bytes.
@@ -115,7 +116,8 @@ type heldMatch struct {
 	matchedRows
 }
 
-func (h *heldMatch) match(ctx context.Context, v *view, want []bool, progress func(uint64), visit func(int, values) error) error {
+func (h *heldMatch) match(ctx context.Context, v *view, want []bool, progress func(uint64),
+	visit func(int, values) error) error {
 	f := h.held.files
 	var keys keyBatch
 	var found []int64
@@ -138,7 +140,8 @@ func (h *heldMatch) match(ctx context.Context, v *view, want []bool, progress fu
 		progress(done)
 		segmentRows := rows
 		return visit(segment, values{
-			covered: covered, count: uint64(len(rows)), open: func(f int) (appender, error) { return h.gather(f, segmentRows), nil },
+			covered: covered, count: uint64(len(rows)),
+			open: func(f int) (appender, error) { return h.gather(f, segmentRows), nil },
 		})
 	}
 	read := slices.Clone(want)

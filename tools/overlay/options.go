@@ -17,11 +17,11 @@ import (
 
 // Options say what an overlay has and how it is made. Either From or Exprs is needed.
 type Options struct {
-	// From are files, or directories of them, in the formats of an ingest; "-" is standard input. That a path says a partition has no
-	// meaning here.
+	// From are files, or directories of them, in the formats of an ingest; "-" is standard input. That a path says a
+	// partition has no meaning here.
 	From []string
-	// Key are the features whose values, taken together, say which rows of the table a row of the files is about. Default: the
-	// table's request key.
+	// Key are the features whose values, taken together, say which rows of the table a row of the files is about.
+	// Default: the table's request key.
 	Key []string
 	// Features are those of the files to take, by the names that they get. Default: every one but the key.
 	Features []string
@@ -35,15 +35,15 @@ type Options struct {
 	// Exprs are expressions of features, each "name = condition" or "name = number" in the words of package expr.
 	Exprs []string
 
-	// Over are names of overlays, the lowest first, that features of expressions are read under, besides those that are part of the table and
-	// the branch's. Default: none.
+	// Over are names of overlays, the lowest first, that features of expressions are read under, besides those that are
+	// part of the table and the branch's. Default: none.
 	Over []string
 
-	// Role is that of features which the table does not have and of which a mapping says nothing: a feature, which is the default, or a
-	// label.
+	// Role is that of features which the table does not have and of which a mapping says nothing: a feature, which is
+	// the default, or a label.
 	Role storage.Role
-	// MissingRows says what the features are in rows that are not covered, MissingLayers what in segments that are ingested later and in those without
-	// any covered row. Default: as before.
+	// MissingRows says what the features are in rows that are not covered, MissingLayers what in segments that are
+	// ingested later and in those without any covered row. Default: as before.
 	MissingRows, MissingLayers storage.MissingPolicy
 	// Replace drops an overlay of the name, in the same commit. Default: it is an error that there is one.
 	Replace bool
@@ -52,8 +52,8 @@ type Options struct {
 	Memory int64
 	// Workers are the goroutines that read and encode. Default GOMAXPROCS.
 	Workers int
-	// Usage says how it is recorded what is read of the table: keys that rows are joined by, and features of expressions. The purpose is
-	// usage.PurposeOverlay.
+	// Usage says how it is recorded what is read of the table: keys that rows are joined by, and features of
+	// expressions. The purpose is usage.PurposeOverlay.
 	Usage reader.UsageOptions
 	// TempDir holds spill files. Default: the store's own directory where it is a local one, else os.TempDir.
 	TempDir string
@@ -75,16 +75,19 @@ func (o *Options) Validate() error {
 		return errors.New("an overlay is made from files or from expressions: neither is given")
 	case len(o.From) > 0 && len(o.Exprs) > 0:
 		return errors.New("an overlay is made from files or from expressions: both are given")
-	case len(o.Exprs) > 0 && (len(o.Key) > 0 || len(o.Features) > 0 || o.Format != "" || o.MappingFile != "" || o.DDLFile != ""):
+	case len(o.Exprs) > 0 && (len(o.Key) > 0 || len(o.Features) > 0 || o.Format != "" || o.MappingFile != "" ||
+		o.DDLFile != ""):
 		return errors.New("key, features, format, mapping and DDL are about files: an expression has none")
 	case len(o.From) > 0 && len(o.Over) > 0:
 		return errors.New("over is about expressions: files are joined with the table's own key")
 	case o.Role != storage.RoleFeature && o.Role != storage.RoleLabel:
 		return fmt.Errorf("role %v: want %v or %v", o.Role, storage.RoleFeature, storage.RoleLabel)
 	case o.MissingRows > storage.Null:
-		return fmt.Errorf("rows that are not covered: %v: want %v or %v", o.MissingRows, storage.FallThrough, storage.Null)
+		return fmt.Errorf("rows that are not covered: %v: want %v or %v", o.MissingRows, storage.FallThrough,
+			storage.Null)
 	case o.MissingLayers > storage.Refuse:
-		return fmt.Errorf("segments without a layer: %v: want %v, %v or %v", o.MissingLayers, storage.FallThrough, storage.Null, storage.Refuse)
+		return fmt.Errorf("segments without a layer: %v: want %v, %v or %v", o.MissingLayers, storage.FallThrough,
+			storage.Null, storage.Refuse)
 	case o.Memory < 0 || o.Memory > maxMemory:
 		return fmt.Errorf("memory of %d bytes: want 1 to %d, or 0 for 1 GiB", o.Memory, int64(maxMemory))
 	case o.Workers < 0:
@@ -121,7 +124,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// keySeed is drawn for each process: with one that is known, a file can have keys that all fall into one place of a table. Nothing that is stored depends on it.
+// keySeed is drawn for each process: with one that is known, a file can have keys that all fall into one place of a
+// table. Nothing that is stored depends on it.
 var keySeed = maphash.MakeSeed()
 
 func hashKey(key []byte) uint64 { return maphash.Bytes(keySeed, key) }
@@ -167,14 +171,16 @@ type Report struct {
 	// Partial are the segments with rows that are not covered, in the order of the table.
 	Partial []SegmentReport `json:"partial"`
 
-	FileRows   uint64 `json:"file_rows"`   // each with a key of its own
-	Unmatched  uint64 `json:"unmatched"`   // of FileRows: no row has the key, of the segments that Extend has not found covered whole
+	FileRows uint64 `json:"file_rows"` // each with a key of its own
+	// of FileRows: no row has the key, of the segments that Extend has not found covered whole
+	Unmatched  uint64 `json:"unmatched"`
 	Unknown    []Row  `json:"unknown"`     // the first of those
 	BytesIn    int64  `json:"bytes_in"`    // of the files
 	BytesOut   uint64 `json:"bytes_out"`   // of the layers
 	Spills     int    `json:"spills"`      // runs that were written to disk
 	SpillBytes int64  `json:"spill_bytes"` // of them
-	// Attempts counts how often layers were made for what the table had: more than once where others changed it meanwhile.
+	// Attempts counts how often layers were made for what the table had: more than once where others changed it
+	// meanwhile.
 	Attempts int     `json:"attempts"`
 	Seconds  Seconds `json:"seconds"`
 }

@@ -93,7 +93,8 @@ func head(b []byte, t vector.Type) (present bool, n int, rest []byte) {
 	return true, int(count), b[1+size:]
 }
 
-// widenValue appends the first value of b, of type from, as one of type to, which from widens to, and returns what follows it.
+// widenValue appends the first value of b, of type from, as one of type to, which from widens to, and returns what
+// follows it.
 func widenValue(dst, b []byte, from, to vector.Type) (out, rest []byte) {
 	present, n, rest := head(b, from)
 	if !present {
@@ -118,7 +119,8 @@ func widenNumbers(dst, b []byte, from, to vector.Elem) []byte {
 	for ; len(b) > 0; b = b[size:] {
 		switch {
 		case from.Physical() == vector.Float32Values: // to float64
-			dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))))
+			dst = binary.LittleEndian.AppendUint64(dst,
+				math.Float64bits(float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))))
 		case to == vector.Float32:
 			dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(float32(int64(binary.LittleEndian.Uint64(b)))))
 		default:
@@ -182,8 +184,8 @@ type shape struct {
 	types    []vector.Type
 }
 
-// A transposer takes the payloads of a segment's covered rows, in order, and gives the values of one feature after the other. What is
-// more than its memory goes to disk, a block a feature at a time.
+// A transposer takes the payloads of a segment's covered rows, in order, and gives the values of one feature after the
+// other. What is more than its memory goes to disk, a block a feature at a time.
 type transposer struct {
 	features []*fileFeature // the overlay's
 	place    map[*fileFeature]int
@@ -207,7 +209,8 @@ type block struct {
 func newTransposer(features []*fileFeature, memory int64, dir func() (string, error)) *transposer {
 	t := &transposer{
 		features: features, place: map[*fileFeature]int{}, memory: memory, dir: dir,
-		values: make([][]byte, len(features)), have: make([]bool, len(features)), blocks: make([][]block, len(features)),
+		values: make([][]byte, len(features)), have: make([]bool, len(features)),
+		blocks: make([][]block, len(features)),
 	}
 	for i, f := range features {
 		t.place[f] = i

@@ -92,7 +92,9 @@ func (s *sorter) add(ctx context.Context, hi, lo uint64, data ...[]byte) error {
 }
 
 func (s *sorter) sortBuffer() {
-	slices.SortFunc(s.buffer, func(a, b bufferedEntry) int { return cmp.Or(cmp.Compare(a.hi, b.hi), cmp.Compare(a.lo, b.lo)) })
+	slices.SortFunc(s.buffer, func(a, b bufferedEntry) int {
+		return cmp.Or(cmp.Compare(a.hi, b.hi), cmp.Compare(a.lo, b.lo))
+	})
 }
 
 // spill writes what is buffered as a run.
@@ -167,7 +169,8 @@ func (s *sorter) writeRun(ctx context.Context, in stream) (_ *spill.File, err er
 	return f, nil
 }
 
-// sorted returns all entries in order. Nothing is added afterwards; it may be called again, once the stream before is done with.
+// sorted returns all entries in order. Nothing is added afterwards; it may be called again, once the stream before is
+// done with.
 func (s *sorter) sorted(ctx context.Context) (stream, error) {
 	if len(s.runs.All()) == 0 {
 		s.sortBuffer()

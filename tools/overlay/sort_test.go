@@ -96,12 +96,15 @@ func TestSpillFileDamaged(t *testing.T) {
 }
 
 var payloadTypes = [][]vector.Type{ // as a row may have it, the last being what all widen to
-	{{Kind: vector.Dense, Elem: vector.Int8}, {Kind: vector.Dense, Elem: vector.Int32}, {Kind: vector.Dense, Elem: vector.Float64}},
+	{{Kind: vector.Dense, Elem: vector.Int8}, {Kind: vector.Dense, Elem: vector.Int32},
+		{Kind: vector.Dense, Elem: vector.Float64}},
 	{{Kind: vector.Dense, Elem: vector.Int16}, {Kind: vector.Dense, Elem: vector.Float32}},
 	{{Kind: vector.Dense, Elem: vector.Uint64}},
 	{{Kind: vector.Sparse, Elem: vector.Int32}, {Kind: vector.Sparse, Elem: vector.Int64}},
-	{{Kind: vector.Sparse, Elem: vector.Uint8}, {Kind: vector.Sparse, Elem: vector.Float32}, {Kind: vector.Sparse, Elem: vector.Float64}},
-	{{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32}, {Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float64}},
+	{{Kind: vector.Sparse, Elem: vector.Uint8}, {Kind: vector.Sparse, Elem: vector.Float32},
+		{Kind: vector.Sparse, Elem: vector.Float64}},
+	{{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32},
+		{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float64}},
 	{{Kind: vector.Embedding, Elem: vector.Int8, Dim: 3}, {Kind: vector.Embedding, Elem: vector.Float32, Dim: 3}},
 	{{Kind: vector.String}, {Kind: vector.Bytes}},
 }
@@ -140,8 +143,8 @@ func randomColumn(r *rand.Rand, t vector.Type, rows int) *vector.Column {
 	return c
 }
 
-// TestTransposer holds what comes out of a transposer to vector.Convert of what went in, over shapes that lack features and have narrower
-// types, in memory and on disk, segment after segment.
+// TestTransposer holds what comes out of a transposer to vector.Convert of what went in, over shapes that lack features
+// and have narrower types, in memory and on disk, segment after segment.
 func TestTransposer(t *testing.T) {
 	for seed := range uint64(10) {
 		r := rand.New(rand.NewPCG(seed, 5))

@@ -13,10 +13,12 @@ import (
 // A sortMerge matches rows of files with the table's where neither fit in memory:
 //
 //	files: (hash, row)            | key, payload ─┐
-//	                                              ├─ merged by hash, keys compared ─> (segment, row) | payload ─> transposer
-//	table: (hash, segment and row) | key ─────────┘
+//	                                              ├─ merged by hash, keys compared
+//	table: (hash, segment and row) | key ─────────┘        |
+//	                                                       v
+//	                                            (segment, row) | payload ──> transposer
 //
-// each arrow sorts.
+// Each arrow sorts.
 type sortMerge struct {
 	matchedRows
 	dir      func() (string, error)
@@ -67,7 +69,8 @@ func (m *sortMerge) addPart(ctx context.Context, p *filePart) error {
 }
 
 // add takes a row of a part over.
-func (m *sortMerge) add(ctx context.Context, number, hash uint64, key []byte, shape uint64, p *filePart, row int) error {
+func (m *sortMerge) add(ctx context.Context, number, hash uint64, key []byte, shape uint64, p *filePart,
+	row int) error {
 	var length [binary.MaxVarintLen64]byte
 	b := binary.AppendUvarint(m.scratch[:0], shape)
 	for _, c := range p.columns {
@@ -80,7 +83,8 @@ func (m *sortMerge) add(ctx context.Context, number, hash uint64, key []byte, sh
 // rowAt is the place of a row of the table in sorters.
 func rowAt(segment, row int) uint64 { return uint64(segment)<<32 | uint64(row) }
 
-func (m *sortMerge) match(ctx context.Context, v *view, want []bool, progress func(uint64), visit func(int, values) error) error {
+func (m *sortMerge) match(ctx context.Context, v *view, want []bool, progress func(uint64),
+	visit func(int, values) error) error {
 	opts := m.files.opts
 	if len(m.rows.runs.All()) == 0 { // what the table's keys take is as much again
 		if err := m.rows.spill(ctx); err != nil {
@@ -217,7 +221,8 @@ func (m *sortMerge) noteUnmatched(x fileRow) {
 }
 
 // visit hands the matches on, segment by segment.
-func (m *sortMerge) visit(ctx context.Context, v *view, want []bool, matches *sorter, visit func(int, values) error) error {
+func (m *sortMerge) visit(ctx context.Context, v *view, want []bool, matches *sorter,
+	visit func(int, values) error) error {
 	in, err := matches.sorted(ctx)
 	if err != nil {
 		return err
@@ -244,7 +249,8 @@ func (m *sortMerge) visit(ctx context.Context, v *view, want []bool, matches *so
 				return err
 			}
 		}
-		if err := visit(i, values{covered: covered, count: count, open: func(f int) (appender, error) { return t.read(f), nil }}); err != nil {
+		if err := visit(i, values{covered: covered, count: count,
+			open: func(f int) (appender, error) { return t.read(f), nil }}); err != nil {
 			return err
 		}
 	}

@@ -11,12 +11,13 @@ import (
 	"github.com/dsistore/dsistore/usage"
 )
 
-// TestAddIsRecorded: what an overlay reads of its table is recorded under its purpose, and is what the directories of the segments say: the key, all of
-// it, of files; the features of an expression.
+// TestAddIsRecorded: what an overlay reads of its table is recorded under its purpose, and is what the directories of
+// the segments say: the key, all of it, of files; the features of an expression.
 func TestAddIsRecorded(t *testing.T) {
 	s := newStore(t, object.NewMemory())
 	ids := nullable("id", arrow.PrimitiveTypes.Int64)
-	fields := []arrow.Field{ids, nullable("click", arrow.PrimitiveTypes.Int64), nullable("other", arrow.PrimitiveTypes.Int64)}
+	fields := []arrow.Field{ids, nullable("click", arrow.PrimitiveTypes.Int64),
+		nullable("other", arrow.PrimitiveTypes.Int64)}
 	var rows, some []row
 	for i := range int64(700) {
 		rows = append(rows, row{"id": intValue(i), "click": intValue(i % 3), "other": intValue(i)})
@@ -33,7 +34,8 @@ func TestAddIsRecorded(t *testing.T) {
 	}
 	records := reader.UsageOptions{Writer: recorder, Job: "labels", Purpose: usage.PurposeRead}
 	from := writeArrow(t, []arrow.Field{ids, nullable("extra", arrow.PrimitiveTypes.Int64)}, some)
-	for name, opts := range map[string]Options{"id": {From: []string{from}}, "click": {Exprs: []string{"clicked = click = 1"}}} {
+	for name, opts := range map[string]Options{"id": {From: []string{from}},
+		"click": {Exprs: []string{"clicked = click = 1"}}} {
 		opts.Usage, opts.TempDir = records, t.TempDir()
 		if _, err := Add(t.Context(), s, "ads", "over-"+name, opts); err != nil {
 			t.Fatal(err)
@@ -46,7 +48,8 @@ func TestAddIsRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Jobs) != 1 || got.Jobs[0].Job != "labels" || len(got.Jobs[0].Purposes) != 1 || got.Jobs[0].Purposes[0] != usage.PurposeOverlay || len(got.Features) != 2 {
+	if len(got.Jobs) != 1 || got.Jobs[0].Job != "labels" || len(got.Jobs[0].Purposes) != 1 ||
+		got.Jobs[0].Purposes[0] != usage.PurposeOverlay || len(got.Features) != 2 {
 		t.Fatalf("%+v of %+v", got.Jobs, got.Features)
 	}
 	segments, err := snap.Segments(t.Context(), nil)
@@ -75,7 +78,8 @@ func TestAddIsRecorded(t *testing.T) {
 			index.Close()
 		}
 		// The key is read once for the rows that match; what is more of it, of files that do not fit, is not here.
-		if f.Name != "id" && f.Name != "click" || f.Stripes != stripes || f.BytesNeeded != bytes || f.Rows != 700 || f.Readers != 1 {
+		if f.Name != "id" && f.Name != "click" || f.Stripes != stripes || f.BytesNeeded != bytes || f.Rows != 700 ||
+			f.Readers != 1 {
 			t.Errorf("%+v, want %d stripes and %d bytes", f.FeatureUse, stripes, bytes)
 		}
 		needed += bytes

@@ -29,7 +29,8 @@ func TestValues(t *testing.T) {
 			})
 		}
 		ingestRows(t, s, []arrow.Field{
-			nullable("id", arrow.PrimitiveTypes.Int64), nullable("ds", arrow.BinaryTypes.String), nullable("clicks", arrow.PrimitiveTypes.Int64),
+			nullable("id", arrow.PrimitiveTypes.Int64), nullable("ds", arrow.BinaryTypes.String),
+			nullable("clicks", arrow.PrimitiveTypes.Int64),
 			nullable("shows", arrow.PrimitiveTypes.Int32), nullable("dwell", arrow.PrimitiveTypes.Float32),
 			nullable("hist", arrow.ListOf(arrow.PrimitiveTypes.Int64)), nullable("big", arrow.PrimitiveTypes.Int64),
 		}, rows, nil)
@@ -37,14 +38,17 @@ func TestValues(t *testing.T) {
 			deleteRows(t, s, r)
 		}
 		report, err := Add(t.Context(), s, "ads", "o", Options{Exprs: []string{
-			"ctr = clicks / shows", "both = clicks + 2 * shows", "long = len(hist) - 1", "time = dwell", "mix = dwell * clicks - 0.5",
+			"ctr = clicks / shows", "both = clicks + 2 * shows", "long = len(hist) - 1", "time = dwell",
+			"mix = dwell * clicks - 0.5",
 			"shows = shows - 100", "beyond = big + 1", "dwell = -shows", "click = clicks > 3",
 		}, Workers: 2})
-		if err == nil || !strings.Contains(err.Error(), "feature dwell is float32 in the table, and the expression gives int64") {
+		if err == nil || !strings.Contains(err.Error(),
+			"feature dwell is float32 in the table, and the expression gives int64") {
 			t.Fatal(err)
 		}
 		report, err = Add(t.Context(), s, "ads", "o", Options{Exprs: []string{
-			"ctr = clicks / shows", "both = clicks + 2 * shows", "long = len(hist) - 1", "time = dwell", "mix = dwell * clicks - 0.5",
+			"ctr = clicks / shows", "both = clicks + 2 * shows", "long = len(hist) - 1", "time = dwell",
+			"mix = dwell * clicks - 0.5",
 			"shows = shows - 100", "beyond = big + 1", "dwell = dwell + 0.25", "click = clicks > 3",
 		}, Workers: 2})
 		if err != nil {
@@ -60,14 +64,15 @@ func TestValues(t *testing.T) {
 			t.Fatal(err)
 		}
 		types := map[string]string{
-			"ctr": "float64", "both": "int64", "long": "int64", "time": "float32", "mix": "float64", "shows": "int64", "beyond": "int64", "dwell": "float64", "click": "int8",
+			"ctr": "float64", "both": "int64", "long": "int64", "time": "float32", "mix": "float64", "shows": "int64",
+			"beyond": "int64", "dwell": "float64", "click": "int8",
 		}
 		for _, f := range o.Features {
 			if f.Type.String() != types[f.Name] {
 				t.Errorf("feature %s is %v, want %s", f.Name, f.Type, types[f.Name])
 			}
 		}
-		// Whoever reads the table under it has what it replaces as the wider type.
+		// A reader of the table under the overlay gets what it replaces as the wider type.
 		if got := readUnder(t, snap, []string{"o"}, "shows", "dwell"); uint64(len(got)) != report.Rows {
 			t.Errorf("%d rows", len(got))
 		}
@@ -93,8 +98,10 @@ func wantValues(x map[string]string) (map[string]string, bool) {
 	}
 	integer := func(v float64, ok bool) string { return float(v, ok) } // small ones print alike
 	out := map[string]string{
-		"ctr": float(clicks/shows, hasClicks && hasShows && shows != 0), "both": integer(clicks+2*shows, hasClicks && hasShows),
-		"long": "null", "time": x["dwell"], "mix": float(dwell*clicks-0.5, hasDwell && hasClicks), "shows": integer(shows-100, hasShows),
+		"ctr":  float(clicks/shows, hasClicks && hasShows && shows != 0),
+		"both": integer(clicks+2*shows, hasClicks && hasShows),
+		"long": "null", "time": x["dwell"], "mix": float(dwell*clicks-0.5, hasDwell && hasClicks),
+		"shows":  integer(shows-100, hasShows),
 		"beyond": "null", "dwell": float(dwell+0.25, hasDwell), "click": "null",
 	}
 	if x["hist"] != "null" {

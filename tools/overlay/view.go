@@ -99,8 +99,8 @@ func (v *view) rows() uint64 {
 	return n
 }
 
-// within returns the view of the rows that may have one of the keys of a feature, given by their hashes: v itself where the segments' tables of keys do not
-// say. All segments are in it, those too that have no such row.
+// within returns the view of the rows that may have one of the keys of a feature, given by their hashes: v itself where
+// the segments' tables of keys do not say. All segments are in it, those too that have no such row.
 func (v *view) within(ctx context.Context, key storage.Feature, hashes []uint64) (*view, error) {
 	for _, o := range v.over.Overlays {
 		if slices.ContainsFunc(o.Features, func(f storage.Feature) bool { return f.ID == key.ID }) {
@@ -156,11 +156,12 @@ func (v *view) plan(ctx context.Context, names []string, batchSize int) (*reader
 	for i, n := range names {
 		features[i] = reader.Literal(n)
 	}
-	return reader.NewViewPlan(ctx, v.over, reader.PlanOptions{Features: features, BatchSize: batchSize, Overlays: v.named})
+	return reader.NewViewPlan(ctx, v.over, reader.PlanOptions{Features: features, BatchSize: batchSize,
+		Overlays: v.named})
 }
 
-// feature returns what an overlay of the view replaces under a name: a feature of the table or of the branch's overlays. nil: there is none,
-// or it is a partition key.
+// feature returns what an overlay of the view replaces under a name: a feature of the table or of the branch's
+// overlays. nil: there is none, or it is a partition key.
 func (v *view) feature(ctx context.Context, name string) (*storage.Feature, error) {
 	if len(v.over.Overlays) == 0 {
 		found, err := v.snap.Find(ctx, name)
@@ -201,8 +202,8 @@ type piece struct {
 	last    bool // it ends the segment
 }
 
-// walk calls visit for all rows of those segments that are wanted, in order, until visit returns an error. the named features are as a reader of
-// the view sees them.
+// walk calls visit for all rows of those segments that are wanted, in order, until visit returns an error. the named
+// features are as a reader of the view sees them.
 func (v *view) walk(ctx context.Context, names []string, opts *Options, want []bool, visit func(piece) error) error {
 	// Small segments in small batches: what is visited of a batch is a segment's share.
 	size := int(min(max(v.rows()/uint64(max(len(v.segments), 1)), 1024), 16384))
@@ -215,7 +216,8 @@ func (v *view) walk(ctx context.Context, names []string, opts *Options, want []b
 		return err
 	}
 	if layout.Rows() != v.rows() {
-		return fmt.Errorf("table %s: %d rows to read, %d in its segments", v.snap.Table().Name(), layout.Rows(), v.rows())
+		return fmt.Errorf("table %s: %d rows to read, %d in its segments", v.snap.Table().Name(), layout.Rows(),
+			v.rows())
 	}
 	hash := plan.Hash()
 	for from := 0; from < len(v.segments); {
@@ -225,7 +227,8 @@ func (v *view) walk(ctx context.Context, names []string, opts *Options, want []b
 		}
 		if to > from {
 			last := v.segments[to-1]
-			split := reader.Split{Plan: hash, FirstRow: v.segments[from].first, Rows: last.first + last.rows - v.segments[from].first}
+			split := reader.Split{Plan: hash, FirstRow: v.segments[from].first,
+				Rows: last.first + last.rows - v.segments[from].first}
 			if err := v.scan(ctx, layout, split, from, opts, visit); err != nil {
 				return err
 			}
@@ -236,7 +239,8 @@ func (v *view) walk(ctx context.Context, names []string, opts *Options, want []b
 }
 
 // scan is walk for segments next to each other, from the given one on.
-func (v *view) scan(ctx context.Context, layout *reader.Layout, split reader.Split, at int, opts *Options, visit func(piece) error) (err error) {
+func (v *view) scan(ctx context.Context, layout *reader.Layout, split reader.Split, at int, opts *Options,
+	visit func(piece) error) (err error) {
 	s, err := layout.Open(reader.Options{
 		MemoryBudget: opts.readerShare(), MaxBatches: 3, Workers: opts.Workers, Split: &split,
 		Usage: opts.Usage,
@@ -258,7 +262,8 @@ func (v *view) scan(ctx context.Context, layout *reader.Layout, split reader.Spl
 		for lo := 0; lo < b.Rows; {
 			g := &v.segments[at]
 			n := int(min(uint64(b.Rows-lo), g.rows-place))
-			p := piece{segment: at, place: int(place), batch: v.batch, columns: b.Columns, rows: b.Rows, lo: lo, hi: lo + n, last: place+uint64(n) == g.rows}
+			p := piece{segment: at, place: int(place), batch: v.batch, columns: b.Columns, rows: b.Rows, lo: lo,
+				hi: lo + n, last: place+uint64(n) == g.rows}
 			if err := visit(p); err != nil {
 				b.Release()
 				return err

@@ -12,7 +12,8 @@ import (
 
 // Options say how rows are found. They do not change which they are.
 type Options struct {
-	// Read are the memory, workers and requests to do it with, and what usage records say of it; the purpose is that of what is done.
+	// Read are the memory, workers and requests to do it with, and what usage records say of it; the purpose is that of
+	// what is done.
 	Read reader.Options
 	// DryRun finds and reports, and commits nothing.
 	DryRun bool
@@ -45,9 +46,10 @@ type SegmentDeletes struct {
 // maxAttempts bounds how often a change that lost a race is tried.
 const maxAttempts = 10
 
-// Delete deletes the rows of the table's newest snapshot that the query means: no reader of the snapshot that it makes, or of a later one, sees
-// them. Readers of others do, and the bytes are there until they are erased. Where it loses against a commit that took segments
-// away it looks again. Rows that are ingested meanwhile stay. A query that means no row makes no snapshot.
+// Delete deletes the rows of the table's newest snapshot that the query means: no reader of the snapshot that it makes,
+// or of a later one, sees them. Readers of others do, and the bytes are there until they are erased. Where it loses
+// against a commit that took segments away it looks again. Rows that are ingested meanwhile stay. A query that means no
+// row makes no snapshot.
 func Delete(ctx context.Context, table *storage.Table, q *Query, opts Options) (*DeleteReport, error) {
 	var report *DeleteReport
 	opts.Read.Usage.Purpose = usage.PurposeDelete
@@ -91,15 +93,17 @@ func deleteReport(ctx context.Context, s *Selection) (*DeleteReport, error) {
 	}
 	for i, x := range s.Segments {
 		r.Segments = append(r.Segments, SegmentDeletes{
-			Segment: x.Segment.ID, Partition: x.Segment.Partition.String(), Rows: x.Segment.Rows, Deleted: x.Count(), Before: before[i].Count,
+			Segment: x.Segment.ID, Partition: x.Segment.Partition.String(), Rows: x.Segment.Rows, Deleted: x.Count(),
+			Before: before[i].Count,
 		})
 	}
 	return r, nil
 }
 
-// attempts calls do with the newest snapshot, and again while it loses against other commits, unless the query has keys that can be read
-// only once. A query of nil has none.
-func attempts(ctx context.Context, table *storage.Table, q *Query, do func(snap *storage.Snapshot, attempt int) error) error {
+// attempts calls do with the newest snapshot, and again while it loses against other commits, unless the query has keys
+// that can be read only once. A query of nil has none.
+func attempts(ctx context.Context, table *storage.Table, q *Query,
+	do func(snap *storage.Snapshot, attempt int) error) error {
 	most := maxAttempts
 	if q != nil && q.Keys != nil && q.Keys.once() {
 		most = 1
@@ -115,14 +119,16 @@ func attempts(ctx context.Context, table *storage.Table, q *Query, do func(snap 
 	}
 }
 
-// commitRows makes sets of a selection's rows, gives them to add, and commits the change, which add has put them into. made is
-// called with the snapshot.
-func commitRows(ctx context.Context, table *storage.Table, s *Selection, c *storage.Change, add func(segment string, rows storage.RowBitmap),
+// commitRows makes sets of a selection's rows, gives them to add, and commits the change, which add has put them into.
+// made is called with the snapshot.
+func commitRows(ctx context.Context, table *storage.Table, s *Selection, c *storage.Change,
+	add func(segment string, rows storage.RowBitmap),
 	made func(*storage.Snapshot)) (err error) {
 	store := table.Store()
 	var sets []storage.RowBitmap
 	defer func() {
-		// Refused for certain. After any other error of the commit the snapshot may be there all the same: what it names stays.
+		// Refused for certain. After any other error of the commit the snapshot may be there all the same: what it
+		// names stays.
 		if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrExists) {
 			for _, r := range sets {
 				_ = store.DiscardRowBitmap(context.WithoutCancel(ctx), r) // what stays, gc finds

@@ -18,7 +18,8 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source"
 )
 
-// formatLines is text with a key a line; .csv and .tsv without it may have several columns, of which one is named as the feature.
+// formatLines is text with a key a line; .csv and .tsv without it may have several columns, of which one is named as
+// the feature.
 const formatLines = "lines"
 
 // once reports whether some of the keys can be read only once.
@@ -32,9 +33,10 @@ func (k *KeySource) once() bool {
 	})
 }
 
-// each calls visit with plain columns of all keys, of a type that compares with the feature's by value; place says, for messages, where
-// a row of the column comes from. Columns are borrowed until visit returns.
-func (k *KeySource) each(ctx context.Context, f storage.Feature, visit func(c *vector.Column, place func(row int) string) error) error {
+// each calls visit with plain columns of all keys, of a type that compares with the feature's by value; place says, for
+// messages, where a row of the column comes from. Columns are borrowed until visit returns.
+func (k *KeySource) each(ctx context.Context, f storage.Feature,
+	visit func(c *vector.Column, place func(row int) string) error) error {
 	for from := 0; from < len(k.Given); from += linesAtOnce {
 		c := vector.NewColumn(f.Type)
 		for i, key := range k.Given[from:min(from+linesAtOnce, len(k.Given))] {
@@ -42,7 +44,8 @@ func (k *KeySource) each(ctx context.Context, f storage.Feature, visit func(c *v
 				return fmt.Errorf("keys: key %d: %w", from+i, err)
 			}
 		}
-		if err := errors.Join(ctx.Err(), visit(c, func(row int) string { return fmt.Sprintf("key %d", from+row) })); err != nil {
+		if err := errors.Join(ctx.Err(), visit(c,
+			func(row int) string { return fmt.Sprintf("key %d", from+row) })); err != nil {
 			return err
 		}
 	}
@@ -68,10 +71,12 @@ func (k *KeySource) hasLines(path string) bool {
 	return slices.Contains([]string{".txt", ".csv", ".tsv"}, strings.ToLower(filepath.Ext(path)))
 }
 
-// sameKind returns an error when keys of a type and logical type are not those of the feature: the rules of ingest, for keys.
+// sameKind returns an error when keys of a type and logical type are not those of the feature: the rules of ingest, for
+// keys.
 func sameKind(f storage.Feature, t vector.Type, logical string) error {
 	if f.Logical != logical {
-		return fmt.Errorf("%q is %s in the table and %s in the file: they do not mix", f.Name, typeName(f.Type, f.Logical), typeName(t, logical))
+		return fmt.Errorf("%q is %s in the table and %s in the file: they do not mix", f.Name,
+			typeName(f.Type, f.Logical), typeName(t, logical))
 	}
 	w, err := vector.Widen(f.Type, t)
 	if err == nil && storage.IsLookupType(w) {
@@ -88,7 +93,8 @@ func typeName(t vector.Type, logical string) string {
 }
 
 // eachRow is each for a file or directory that ingest reads.
-func (k *KeySource) eachRow(ctx context.Context, path string, f storage.Feature, visit func(*vector.Column, func(int) string) error) error {
+func (k *KeySource) eachRow(ctx context.Context, path string, f storage.Feature,
+	visit func(*vector.Column, func(int) string) error) error {
 	files, err := source.Discover(ctx, []string{path}, source.Options{Format: k.Format, Stdin: k.Stdin})
 	if err != nil {
 		return fmt.Errorf("keys: %w", err)
@@ -101,7 +107,8 @@ func (k *KeySource) eachRow(ctx context.Context, path string, f storage.Feature,
 	return nil
 }
 
-func eachOfFile(ctx context.Context, file *source.File, f storage.Feature, visit func(*vector.Column, func(int) string) error) (err error) {
+func eachOfFile(ctx context.Context, file *source.File, f storage.Feature,
+	visit func(*vector.Column, func(int) string) error) (err error) {
 	src, err := file.Open(ctx)
 	if err != nil {
 		return err
@@ -123,7 +130,8 @@ func eachOfFile(ctx context.Context, file *source.File, f storage.Feature, visit
 	}
 }
 
-func ofChunk(path string, c *source.Chunk, fields []*source.Field, f storage.Feature, visit func(*vector.Column, func(int) string) error) error {
+func ofChunk(path string, c *source.Chunk, fields []*source.Field, f storage.Feature,
+	visit func(*vector.Column, func(int) string) error) error {
 	if c.Rows == 0 {
 		return nil
 	}
@@ -177,7 +185,8 @@ const (
 )
 
 // eachLine is each for text with a key a line, or in a column. An empty line is no key.
-func (k *KeySource) eachLine(ctx context.Context, path string, f storage.Feature, visit func(*vector.Column, func(int) string) error) error {
+func (k *KeySource) eachLine(ctx context.Context, path string, f storage.Feature,
+	visit func(*vector.Column, func(int) string) error) error {
 	in := k.Stdin
 	if path != "-" {
 		file, err := os.Open(path)
@@ -229,7 +238,8 @@ func (k *KeySource) eachLine(ctx context.Context, path string, f storage.Feature
 func appendKey(c *vector.Column, f storage.Feature, key []byte) (err error) {
 	switch {
 	case f.Logical != "" && !c.Type.IsList():
-		return fmt.Errorf("%q is %s: as text its values are not unambiguous: want a Parquet or Arrow file", f.Name, typeName(f.Type, f.Logical))
+		return fmt.Errorf("%q is %s: as text its values are not unambiguous: want a Parquet or Arrow file", f.Name,
+			typeName(f.Type, f.Logical))
 	case c.Type.IsList():
 		c.Data = append(c.Data, key...)
 	case c.Type.Elem == vector.Uint64:

@@ -17,11 +17,11 @@ import (
 
 // A KeySource is keys: of files, or given.
 type KeySource struct {
-	// Paths are files in any format that ingest reads, of which the column with the feature's name is read, or the only one; and
-	// text with a key a line (package internal/keytext). "-" is Stdin.
+	// Paths are files in any format that ingest reads, of which the column with the feature's name is read, or the only
+	// one; and text with a key a line (package internal/keytext). "-" is Stdin.
 	Paths []string
-	// Format is one of source.Options.Format, or lines: text whose whole lines are keys. Default: for names that end in .txt lines, in .csv or .tsv lines
-	// or the column of the feature's name, else what ingest finds.
+	// Format is one of source.Options.Format, or lines: text whose whole lines are keys. Default: for names that end in
+	// .txt lines, in .csv or .tsv lines or the column of the feature's name, else what ingest finds.
 	Format string
 	// Given are keys without files, numbers in decimal. Default: Paths.
 	Given []string
@@ -102,8 +102,10 @@ func (k *KeySource) feature(ctx context.Context, snap *storage.Snapshot) (storag
 	return found[0], nil
 }
 
-// find returns the rows, by segment id, of the partitions that have one of the keys, and the layout of all that were looked at.
-func (k *KeySource) find(ctx context.Context, v *storage.View, partition string, read reader.Options) (map[string]*roaring.Bitmap, *reader.Layout, *KeyReport, error) {
+// find returns the rows, by segment id, of the partitions that have one of the keys, and the layout of all that were
+// looked at.
+func (k *KeySource) find(ctx context.Context, v *storage.View, partition string,
+	read reader.Options) (map[string]*roaring.Bitmap, *reader.Layout, *KeyReport, error) {
 	f, err := k.feature(ctx, v.Snapshot)
 	if err != nil {
 		return nil, nil, nil, err
@@ -127,7 +129,8 @@ func (k *KeySource) find(ctx context.Context, v *storage.View, partition string,
 	out := map[string]*roaring.Bitmap{}
 	for class := uint64(0); class < set.classes; class++ {
 		if class > 0 && k.once() {
-			return nil, nil, nil, fmt.Errorf("keys: those of standard input or a pipe take more than %d bytes: give a file, or more memory", memory)
+			return nil, nil, nil, fmt.Errorf("keys: those of standard input or a pipe take more than %d bytes: give "+
+				"a file, or more memory", memory)
 		}
 		set.start(class)
 		err := k.each(ctx, f, func(c *vector.Column, place func(row int) string) error {
@@ -165,8 +168,10 @@ func (k *KeySource) find(ctx context.Context, v *storage.View, partition string,
 	return out, whole, report, nil
 }
 
-// within returns the rows that may have one of the keys, by segment, as the segments' tables of keys say; nil: they say nothing.
-func (k *KeySource) within(ctx context.Context, v *storage.View, f storage.Feature, set *keySet, layout *reader.Layout) (map[string]*roaring.Bitmap, error) {
+// within returns the rows that may have one of the keys, by segment, as the segments' tables of keys say; nil: they say
+// nothing.
+func (k *KeySource) within(ctx context.Context, v *storage.View, f storage.Feature, set *keySet,
+	layout *reader.Layout) (map[string]*roaring.Bitmap, error) {
 	for _, o := range v.Overlays {
 		if slices.ContainsFunc(o.Features, func(x storage.Feature) bool { return x.ID == f.ID }) {
 			return nil, nil // it has other keys than the segments
@@ -212,9 +217,10 @@ func (s *keySet) addColumn(c *vector.Column, place func(row int) string) error {
 	return nil
 }
 
-// scanKeys adds to out the rows of a layout, of the key feature alone and in its own order, whose key is in the set. A key that rows of
-// a stripe share is looked up once.
-func scanKeys(ctx context.Context, layout *reader.Layout, read reader.Options, set *keySet, out map[string]*roaring.Bitmap) error {
+// scanKeys adds to out the rows of a layout, of the key feature alone and in its own order, whose key is in the set. A
+// key that rows of a stripe share is looked up once.
+func scanKeys(ctx context.Context, layout *reader.Layout, read reader.Options, set *keySet,
+	out map[string]*roaring.Bitmap) error {
 	s, err := layout.Open(read)
 	if err != nil {
 		return err

@@ -14,11 +14,14 @@ import (
 
 // A keySet is a part of the keys that are looked for: those whose hash falls into its class.
 //
-//	table    | 0 | 3 | 0 | 1 | 2 | 0 |      place + 1 by hash, 0: none; as many entries as a power of two, half of them empty or more
+//	table    | 0 | 3 | 0 | 1 | 2 | 0 |      index of a key + 1 by hash, 0: empty
 //	               |       |   |
 //	keys     key 2 <──┘   key 0, key 1      ints, or text and ends
 //
-// When it grows beyond its memory the classes are split in two and it keeps one of them; keys of the others are looked for later.
+// The table has a power of two of entries, of which at least half are empty.
+//
+// When it grows beyond its memory the classes are split in two and it keeps one of them; keys of the others are looked
+// for later.
 type keySet struct {
 	seed   maphash.Seed
 	memory int64

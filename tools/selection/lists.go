@@ -20,7 +20,8 @@ type listExpr struct {
 // ListName writes the name of a list as Query.Lists has it.
 func ListName(name string) string { return (&expr.Name{Name: name}).String() }
 
-// parseLists reads the words that join lists. They are those of a filter, with names of lists where that has predicates.
+// parseLists reads the words that join lists. They are those of a filter, with names of lists where that has
+// predicates.
 func parseLists(text string) (*listExpr, error) {
 	e, err := expr.Parse(text)
 	if err != nil {

@@ -23,12 +23,13 @@ type FoundRows struct {
 	Segment   string   `json:"segment"`
 	Partition string   `json:"partition"`
 	Rows      []uint32 `json:"rows"` // numbered from 0 in the segment
-	// Positions are where the rows come in the order of the table, without those that are deleted: what reader.Taker takes.
+	// Positions are where the rows come in the order of the table, without those that are deleted: what reader.Taker
+	// takes.
 	Positions []uint64 `json:"positions"`
 }
 
-// Lookup finds the rows of a view that have one of the keys. Of large segments it reads the tables of keys and the stripes of the key feature that these
-// name; of others the key feature.
+// Lookup finds the rows of a view that have one of the keys. Of large segments it reads the tables of keys and the
+// stripes of the key feature that these name; of others the key feature.
 func Lookup(ctx context.Context, v *storage.View, keys *KeySource, read reader.Options) (*Found, error) {
 	if err := keys.validate(); err != nil {
 		return nil, err
@@ -37,7 +38,8 @@ func Lookup(ctx context.Context, v *storage.View, keys *KeySource, read reader.O
 	if err != nil {
 		return nil, fmt.Errorf("lookup: %w", err)
 	}
-	out := &Found{Table: v.Snapshot.Table().Name(), Snapshot: v.Snapshot.Info().Number, Segments: []FoundRows{}, Keys: report}
+	out := &Found{Table: v.Snapshot.Table().Name(), Snapshot: v.Snapshot.Info().Number, Segments: []FoundRows{},
+		Keys: report}
 	first := uint64(0)
 	for _, s := range layout.Matched() {
 		if set := rows[s.Segment.ID]; set != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/dsistore/dsistore/writer"
 )
 
-// TestLookup compares what is looked up with the values of a table whose keys repeat, are null, and are deleted here and there.
+// TestLookup compares what is looked up with the values of a table whose keys repeat, are null, and are deleted here
+// and there.
 func TestLookup(t *testing.T) {
 	ctx := t.Context()
 	w := newWorld(t, object.NewMemory())
@@ -35,10 +36,13 @@ func TestLookup(t *testing.T) {
 				k.user = "null"
 			}
 			all[n] = k
-			fmt.Fprintf(&b, "{\"number\": %d, \"request\": %s, \"session\": %s, \"user\": %s, \"tags\": [1, %d], \"day\": \"%d\"}\n", n, k.request, k.session, k.user, n, day)
+			fmt.Fprintf(&b, "{\"number\": %d, \"request\": %s, \"session\": %s, \"user\": %s, \"tags\": [1, %d], "+
+				"\"day\": \"%d\"}\n", n, k.request, k.session, k.user, n, day)
 		}
 		_, err := ingest.Run(ctx, w.table.Store(), "t", []string{w.file("rows.jsonl", b.String())}, ingest.Options{
-			MappingFile: w.file("mapping.json", `{"columns": {"request": {"role": "request_key"}, "user": {"role": "user_key"}}}`), SessionKey: "session", PartitionBy: "day",
+			MappingFile: w.file("mapping.json",
+				`{"columns": {"request": {"role": "request_key"}, "user": {"role": "user_key"}}}`),
+			SessionKey: "session", PartitionBy: "day",
 			Options: writer.Options{SegmentRows: 120, StripeRows: 16, Workers: 2, Memory: 64 << 20},
 		})
 		if err != nil {
@@ -86,7 +90,8 @@ func TestLookup(t *testing.T) {
 			}
 		}
 		given[map[bool]string{true: "999", false: "nobody"}[feature == "session" || feature == "user"]] = true
-		source := &KeySource{Feature: feature, Memory: []int64{0, 320}[rng.IntN(2)]} // of little memory in several parts
+		// of little memory in several parts
+		source := &KeySource{Feature: feature, Memory: []int64{0, 320}[rng.IntN(2)]}
 		for k := range given {
 			source.Given = append(source.Given, k)
 		}
@@ -121,13 +126,15 @@ func TestLookup(t *testing.T) {
 			}
 			b.Release()
 		}
-		if !slices.IsSorted(at) || rows != len(want) || int(found.Rows) != len(want) || int(found.Keys.Missing) != missing {
+		if !slices.IsSorted(at) || rows != len(want) || int(found.Rows) != len(want) ||
+			int(found.Keys.Missing) != missing {
 			t.Fatalf("%s of %v: %+v, want %d rows and %d missing", feature, source.Given, found, len(want), missing)
 		}
 		slices.Sort(got)
 		w.check(fmt.Sprint(feature, " of ", source.Given), got, want)
 	}
-	if _, err := Lookup(ctx, &storage.View{Snapshot: snap}, &KeySource{Feature: "tags", Given: []string{"1"}}, reader.Options{}); !errors.Is(err, ErrQuery) ||
+	if _, err := Lookup(ctx, &storage.View{Snapshot: snap}, &KeySource{Feature: "tags", Given: []string{"1"}},
+		reader.Options{}); !errors.Is(err, ErrQuery) ||
 		!strings.Contains(err.Error(), "want integers, strings or bytes") {
 		t.Errorf("keys of a list: %v", err)
 	}

@@ -28,8 +28,8 @@ type Query struct {
 	Partition string
 	// Where is a predicate over features, as reader.PlanOptions.Filter. Default: every row.
 	Where string
-	// Lists joins sample lists of the table: names with AND, OR, NOT and parentheses, a name with other than letters, digits and _
-	// in double quotes. Default: every row.
+	// Lists joins sample lists of the table: names with AND, OR, NOT and parentheses, a name with other than letters,
+	// digits and _ in double quotes. Default: every row.
 	Lists string
 	// Keys are keys of which each is in the row. Default: every row.
 	Keys *KeySource
@@ -87,14 +87,15 @@ type Selection struct {
 	Keys *KeyReport
 }
 
-// Find returns the rows of a snapshot that the query means. What it reads is recorded as read.Usage says, for counting unless that names another
-// purpose.
+// Find returns the rows of a snapshot that the query means. What it reads is recorded as read.Usage says, for counting
+// unless that names another purpose.
 func (q *Query) Find(ctx context.Context, snap *storage.Snapshot, read reader.Options) (*Selection, error) {
 	if err := q.Validate(); err != nil {
 		return nil, err
 	}
 	read.Usage.Purpose = cmp.Or(read.Usage.Purpose, usage.PurposeCount)
-	m, err := reader.Matching(ctx, snap, reader.PlanOptions{Partition: q.Partition, Filter: q.Where}, reader.LayoutOptions{Read: read})
+	m, err := reader.Matching(ctx, snap, reader.PlanOptions{Partition: q.Partition, Filter: q.Where},
+		reader.LayoutOptions{Read: read})
 	if err != nil {
 		return nil, err
 	}

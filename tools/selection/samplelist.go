@@ -36,9 +36,11 @@ type ListReport struct {
 	Attempts int        `json:"attempts"`
 }
 
-// Create makes a sample list of the rows of the table's newest snapshot that the query means, in a new snapshot. Rows that are ingested
-// later are not in it. A list without rows is one too. storage.ErrExists: there is one of the name, and replace is false.
-func Create(ctx context.Context, table *storage.Table, name string, q *Query, replace bool, opts Options) (*ListReport, error) {
+// Create makes a sample list of the rows of the table's newest snapshot that the query means, in a new snapshot. Rows
+// that are ingested later are not in it. A list without rows is one too. storage.ErrExists: there is one of the name,
+// and replace is false.
+func Create(ctx context.Context, table *storage.Table, name string, q *Query, replace bool,
+	opts Options) (*ListReport, error) {
 	list := storage.SampleList{Name: name, Definition: q.String()}
 	if err := list.Validate(); err != nil {
 		return nil, badQuery("%s", err)
@@ -46,7 +48,8 @@ func Create(ctx context.Context, table *storage.Table, name string, q *Query, re
 	var report *ListReport
 	opts.Read.Usage.Purpose = usage.PurposeSelect
 	err := attempts(ctx, table, q, func(snap *storage.Snapshot, attempt int) error {
-		c := storage.Change{Operation: "samples", Base: snap.Info().Number, Ops: []storage.Operation{storage.DefineLists{list}}}
+		c := storage.Change{Operation: "samples", Base: snap.Info().Number,
+			Ops: []storage.Operation{storage.DefineLists{list}}}
 		switch there, err := snap.SampleList(ctx, name); {
 		case err == nil && !replace: // before rows are looked for
 			return fmt.Errorf("%w since snapshot %d", storage.ErrExists, there.Added)
@@ -61,8 +64,10 @@ func Create(ctx context.Context, table *storage.Table, name string, q *Query, re
 		}
 		report = &ListReport{
 			ListInfo: ListInfo{
-				Table: table.Name(), Name: name, Snapshot: c.Base, Definition: list.Definition, Added: c.Base, Rows: s.Rows,
-				TableRows: snap.Info().LiveRows(), Share: share(s.Rows, snap.Info().LiveRows()), Segments: uint64(len(s.Segments)),
+				Table: table.Name(), Name: name, Snapshot: c.Base, Definition: list.Definition, Added: c.Base,
+				Rows:      s.Rows,
+				TableRows: snap.Info().LiveRows(), Share: share(s.Rows, snap.Info().LiveRows()),
+				Segments: uint64(len(s.Segments)),
 			},
 			DryRun: opts.DryRun, Replaced: len(storage.Op[storage.DropLists](&c)) > 0, Keys: s.Keys, Attempts: attempt,
 		}
@@ -70,7 +75,8 @@ func Create(ctx context.Context, table *storage.Table, name string, q *Query, re
 			return nil
 		}
 		return commitRows(ctx, table, s, &c, func(segment string, rows storage.RowBitmap) {
-			c.Set(append(storage.Op[storage.SetListRows](&c), storage.ListRows{List: name, Segment: segment, Rows: rows}))
+			c.Set(append(storage.Op[storage.SetListRows](&c),
+				storage.ListRows{List: name, Segment: segment, Rows: rows}))
 		}, func(made *storage.Snapshot) { report.Snapshot, report.Added = made.Info().Number, made.Info().Number })
 	})
 	if err != nil {
@@ -93,7 +99,8 @@ func Drop(ctx context.Context, table *storage.Table, name string) (*storage.Snap
 		if _, err = snap.SampleList(ctx, name); err != nil {
 			return err
 		}
-		made, err = table.Commit(ctx, storage.Change{Operation: "samples", Base: snap.Info().Number, Ops: []storage.Operation{storage.DropLists{name}}})
+		made, err = table.Commit(ctx, storage.Change{Operation: "samples", Base: snap.Info().Number,
+			Ops: []storage.Operation{storage.DropLists{name}}})
 		return err
 	})
 	return made, err
@@ -107,9 +114,10 @@ type PartitionShare struct {
 	Share     float64 `json:"share"`
 }
 
-// Describe says what a sample list of a snapshot has, in all and of each partition. It reads the sets of segments with both listed and
-// deleted rows alone.
-func Describe(ctx context.Context, snap *storage.Snapshot, list storage.SampleList) (*ListInfo, []PartitionShare, error) {
+// Describe says what a sample list of a snapshot has, in all and of each partition. It reads the sets of segments with
+// both listed and deleted rows alone.
+func Describe(ctx context.Context, snap *storage.Snapshot,
+	list storage.SampleList) (*ListInfo, []PartitionShare, error) {
 	segments, err := snap.Segments(ctx, nil)
 	if err != nil {
 		return nil, nil, err
@@ -148,7 +156,8 @@ func Describe(ctx context.Context, snap *storage.Snapshot, list storage.SampleLi
 	}
 	info := snap.Info()
 	out := &ListInfo{
-		Table: snap.Table().Name(), Name: list.Name, Snapshot: info.Number, Definition: list.Definition, Added: list.Added,
+		Table: snap.Table().Name(), Name: list.Name, Snapshot: info.Number, Definition: list.Definition,
+		Added:     list.Added,
 		TableRows: info.LiveRows(),
 	}
 	partitions := []PartitionShare{}

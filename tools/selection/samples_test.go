@@ -63,7 +63,8 @@ func (w *world) ingest(day string, n int, overwrite bool) {
 		r := row{number: w.next, user: w.next % 7, value: w.next * 37 % 100, day: day}
 		w.next++
 		w.rows[r.number] = r
-		fmt.Fprintf(&b, "{\"number\": %d, \"name\": %q, \"user\": %d, \"value\": %d, \"day\": %q}\n", r.number, r.name(), r.user, r.value, r.day)
+		fmt.Fprintf(&b, "{\"number\": %d, \"name\": %q, \"user\": %d, \"value\": %d, \"day\": %q}\n", r.number,
+			r.name(), r.user, r.value, r.day)
 	}
 	path := w.file("rows.jsonl", b.String())
 	roles := w.file("mapping.json", `{"columns": {"number": {"role": "user_key"}}}`)
@@ -158,7 +159,8 @@ func TestDelete(t *testing.T) {
 		{Query{Where: "value < 20"}, func(r row) bool { return r.value < 20 }},
 		{Query{Where: "user = 3", Partition: "day = '2'"}, func(r row) bool { return r.user == 3 && r.day == "2" }},
 		{Query{Where: "value < 20"}, func(r row) bool { return false }},
-		{Query{Partition: "day = '1'", Keys: &KeySource{Feature: "name", Paths: []string{w.file("k.txt", "name\nrequest-1\nrequest-2\nrequest-219\nrequest-999\n")}}},
+		{Query{Partition: "day = '1'", Keys: &KeySource{Feature: "name",
+			Paths: []string{w.file("k.txt", "name\nrequest-1\nrequest-2\nrequest-219\nrequest-999\n")}}},
 			func(r row) bool { return r.number == 1 || r.number == 2 }},
 	} {
 		base := w.latest().Info()
@@ -178,9 +180,12 @@ func TestDelete(t *testing.T) {
 			delete(w.rows, n)
 		}
 		info := w.latest().Info()
-		if report.Deleted != uint64(len(goes)) || report.Left != uint64(len(w.rows)) || info.LiveRows() != report.Left || report.Snapshot != info.Number ||
-			dry.Deleted != report.Deleted || dry.Left != report.Left || !dry.DryRun || report.DryRun || report.Attempts != 1 {
-			t.Errorf("%s: %+v, dry %+v, of %+v: want %d gone and %d left", &x.q, report, dry, info, len(goes), len(w.rows))
+		if report.Deleted != uint64(len(goes)) || report.Left != uint64(len(w.rows)) ||
+			info.LiveRows() != report.Left || report.Snapshot != info.Number ||
+			dry.Deleted != report.Deleted || dry.Left != report.Left || !dry.DryRun || report.DryRun ||
+			report.Attempts != 1 {
+			t.Errorf("%s: %+v, dry %+v, of %+v: want %d gone and %d left", &x.q, report, dry, info, len(goes),
+				len(w.rows))
 		}
 		if made := info.Number - base.Number; made != uint64(min(len(goes), 1)) {
 			t.Errorf("%s: %d snapshots of %d deleted rows", &x.q, made, len(goes))
@@ -195,19 +200,22 @@ func TestDelete(t *testing.T) {
 		if sum != report.Deleted {
 			t.Errorf("%s: segments with %d rows, of %d", &x.q, sum, report.Deleted)
 		}
-		if k := report.Keys; k != nil && (k.Keys != 4 || k.Missing != 2 || !slices.Equal(k.Examples, []string{"request-219", "request-999"})) {
+		if k := report.Keys; k != nil && (k.Keys != 4 || k.Missing != 2 ||
+			!slices.Equal(k.Examples, []string{"request-219", "request-999"})) {
 			t.Errorf("keys: %+v", k)
 		}
 		w.check(x.q.String(), w.read(w.latest(), reader.PlanOptions{}), w.want(func(row) bool { return true }))
 		w.check("the first snapshot", w.read(first, reader.PlanOptions{}), everything)
 	}
-	for _, q := range []Query{{}, {Lists: "len(a) > 3"}, {Lists: "a AND TRUE"}, {Keys: &KeySource{}}, {Keys: &KeySource{Paths: []string{"x"}}}, {Keys: &KeySource{Paths: []string{"x"}, Memory: -1}}} {
+	for _, q := range []Query{{}, {Lists: "len(a) > 3"}, {Lists: "a AND TRUE"}, {Keys: &KeySource{}},
+		{Keys: &KeySource{Paths: []string{"x"}}}, {Keys: &KeySource{Paths: []string{"x"}, Memory: -1}}} {
 		if _, err := Delete(ctx, w.table, &q, Options{}); !errors.Is(err, ErrQuery) {
 			t.Errorf("%+v: %v, want ErrQuery", q, err)
 		}
 	}
 	var place *expr.Error
-	if _, err := Delete(ctx, w.table, &Query{Where: "valu = 3"}, Options{}); !errors.As(err, &place) || !errors.Is(err, storage.ErrNotFound) {
+	if _, err := Delete(ctx, w.table, &Query{Where: "valu = 3"}, Options{}); !errors.As(err, &place) ||
+		!errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("an unknown feature: %v", err)
 	}
 	if _, err := Delete(ctx, w.table, &Query{Lists: "nobody"}, Options{}); !errors.Is(err, storage.ErrNotFound) {
@@ -271,7 +279,8 @@ func TestListAlgebra(t *testing.T) {
 		snap := w.latest()
 		w.check(text, w.read(snap, reader.PlanOptions{SampleList: "made"}), want)
 		if report.Rows != uint64(len(want)) || report.TableRows != uint64(len(w.rows)) || report.Replaced != there ||
-			report.Share != float64(len(want))/float64(len(w.rows)) || report.Added != snap.Info().Number || report.Definition != "lists "+text {
+			report.Share != float64(len(want))/float64(len(w.rows)) || report.Added != snap.Info().Number ||
+			report.Definition != "lists "+text {
 			t.Fatalf("%s: %+v of %d rows", text, report, len(want))
 		}
 		list, err := snap.SampleList(ctx, "made")
@@ -282,14 +291,17 @@ func TestListAlgebra(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if info.Rows != report.Rows || info.Share != report.Share || info.Deleted != 0 || info.Segments != report.Segments || len(partitions) != 2 ||
-			partitions[0].Rows+partitions[1].Rows != info.Rows || partitions[0].TableRows+partitions[1].TableRows != info.TableRows {
+		if info.Rows != report.Rows || info.Share != report.Share || info.Deleted != 0 ||
+			info.Segments != report.Segments || len(partitions) != 2 ||
+			partitions[0].Rows+partitions[1].Rows != info.Rows ||
+			partitions[0].TableRows+partitions[1].TableRows != info.TableRows {
 			t.Fatalf("%s: %+v, %+v: created as %+v", text, info, partitions, report)
 		}
 	}
 
 	// Deleted since, and combined with a filter.
-	create("made", Query{Where: "user < 3", Lists: "low OR late"}, func(r row) bool { return r.user < 3 && (inList("low")(r) || inList("late")(r)) }, true)
+	create("made", Query{Where: "user < 3", Lists: "low OR late"},
+		func(r row) bool { return r.user < 3 && (inList("low")(r) || inList("late")(r)) }, true)
 	before := len(w.want(inList("made")))
 	if _, err := Delete(ctx, w.table, &Query{Lists: "made", Where: "user = 2"}, Options{}); err != nil {
 		t.Fatal(err)
@@ -302,11 +314,13 @@ func TestListAlgebra(t *testing.T) {
 		t.Fatal(err)
 	}
 	info, _, err := Describe(ctx, snap, list)
-	if after := len(w.want(inList("made"))); err != nil || info.Rows != uint64(after) || info.Deleted != uint64(before-after) || before == after {
+	if after := len(w.want(inList("made"))); err != nil || info.Rows != uint64(after) ||
+		info.Deleted != uint64(before-after) || before == after {
 		t.Errorf("%+v, %v: want %d rows and %d deleted", info, err, after, before-after)
 	}
 
-	if _, err := Create(ctx, w.table, "made", &Query{Lists: "low"}, false, Options{}); !errors.Is(err, storage.ErrExists) {
+	if _, err := Create(ctx, w.table, "made", &Query{Lists: "low"}, false,
+		Options{}); !errors.Is(err, storage.ErrExists) {
 		t.Errorf("a name that is taken: %v", err)
 	}
 	if _, err := Create(ctx, w.table, "a@b", &Query{Lists: "low"}, false, Options{}); !errors.Is(err, ErrQuery) {
@@ -378,12 +392,15 @@ func TestKeys(t *testing.T) {
 				if _, err := Create(ctx, w.table, list, &Query{Keys: &k}, false, Options{}); err != nil {
 					t.Fatal(err)
 				}
-				w.check(list, w.read(w.latest(), reader.PlanOptions{SampleList: list}), w.want(func(r row) bool { return chosen[r.number] }))
+				w.check(list, w.read(w.latest(), reader.PlanOptions{SampleList: list}),
+					w.want(func(r row) bool { return chosen[r.number] }))
 			}
 			r := s.Keys
-			if r.Keys != uint64(keys) || r.Distinct != uint64(len(distinct)) || r.Missing != uint64(len(missing)) || len(r.Examples) != shownMissing ||
+			if r.Keys != uint64(keys) || r.Distinct != uint64(len(distinct)) || r.Missing != uint64(len(missing)) ||
+				len(r.Examples) != shownMissing ||
 				(r.Passes > 1) != (memory > 0) || r.Feature != k.Feature {
-				t.Errorf("%s, %d bytes: %+v, want %d keys, %d distinct, %d missing", name, memory, r, keys, len(distinct), len(missing))
+				t.Errorf("%s, %d bytes: %+v, want %d keys, %d distinct, %d missing", name, memory, r, keys,
+					len(distinct), len(missing))
 			}
 			for _, x := range r.Examples {
 				var n int
@@ -402,22 +419,27 @@ func TestKeys(t *testing.T) {
 		{KeySource{Feature: "number", Paths: []string{null}}, "null.jsonl, line 2: the key is null"},
 		{KeySource{Feature: "number", Paths: []string{w.file("e.txt", "1\n\n2\n")}}, "line 2: it is empty"},
 		{KeySource{Feature: "number", Paths: []string{w.file("x.txt", "1\nx\n")}}, `line 2: "x" is no integer`},
-		{KeySource{Feature: "number", Paths: []string{w.file("two.csv", "1,ann\n2,ben\n")}}, `line 1: 2 columns, and none of them is named "number"`},
-		{KeySource{Feature: "name", Paths: []string{w.file("two.tsv", "a\tb\n")}}, `line 1: 2 columns, and none of them is named "name"`},
+		{KeySource{Feature: "number", Paths: []string{w.file("two.csv", "1,ann\n2,ben\n")}},
+			`line 1: 2 columns, and none of them is named "number"`},
+		{KeySource{Feature: "name", Paths: []string{w.file("two.tsv", "a\tb\n")}},
+			`line 1: 2 columns, and none of them is named "name"`},
 		{KeySource{Feature: "name", Paths: []string{w.file("i.jsonl", "{\"name\": 17}\n")}}, "do not compare exactly"},
-		{KeySource{Feature: "name", Paths: []string{w.file("c.jsonl", "{\"a\": 17, \"b\": 2}\n")}}, `no column "name" among a, b`},
+		{KeySource{Feature: "name", Paths: []string{w.file("c.jsonl", "{\"a\": 17, \"b\": 2}\n")}},
+			`no column "name" among a, b`},
 		{KeySource{Feature: "nam", Paths: []string{null}}, `did you mean "name"`},
 		{KeySource{Paths: []string{null}}, "no request key"},
 		{KeySource{Feature: "number", Paths: []string{"/nowhere.txt"}}, "no such file"},
 		{KeySource{Feature: "number", Given: []string{"1", ""}}, `key 1: "" is no integer`},
 	} {
-		if _, err := (&Query{Keys: &x.k}).Find(ctx, w.latest(), reader.Options{}); err == nil || !strings.Contains(err.Error(), x.want) {
+		if _, err := (&Query{Keys: &x.k}).Find(ctx, w.latest(), reader.Options{}); err == nil ||
+			!strings.Contains(err.Error(), x.want) {
 			t.Errorf("%+v: %v, want %q", x.k, err, x.want)
 		}
 	}
 }
 
-// TestKeysOfAFeatureCalledAsAGlob: the key is the feature of that name, and not what the name would select, of which a! is the first.
+// TestKeysOfAFeatureCalledAsAGlob: the key is the feature of that name, and not what the name would select, of which a!
+// is the first.
 func TestKeysOfAFeatureCalledAsAGlob(t *testing.T) {
 	ctx := t.Context()
 	w := newWorld(t, object.NewMemory())
@@ -425,7 +447,8 @@ func TestKeysOfAFeatureCalledAsAGlob(t *testing.T) {
 	if _, err := ingest.Run(ctx, w.table.Store(), "t", []string{path}, ingest.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Delete(ctx, w.table, &Query{Keys: &KeySource{Feature: "a*", Given: []string{"1"}}}, Options{}); err != nil {
+	if _, err := Delete(ctx, w.table, &Query{Keys: &KeySource{Feature: "a*", Given: []string{"1"}}},
+		Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.read(w.latest(), reader.PlanOptions{}); !slices.Equal(got, []int{2}) {
@@ -449,7 +472,8 @@ func (i *interloper) PutIfAbsent(ctx context.Context, name string, data []byte) 
 	return i.Store.PutIfAbsent(ctx, name, data)
 }
 
-// What loses against a commit that takes segments away is done again for what is there then; an append is none of its business.
+// What loses against a commit that takes segments away is done again for what is there then; an append is none of its
+// business.
 func TestConflict(t *testing.T) {
 	ctx := t.Context()
 	for _, overwrite := range []bool{false, true} {
@@ -458,7 +482,8 @@ func TestConflict(t *testing.T) {
 			w := newWorld(t, memory)
 			w.ingest("1", 100, false)
 			w.ingest("2", 50, false)
-			x := &interloper{Store: memory, name: "/snapshots/99999999/9999999996.3", commit: func() { w.ingest("1", 60, overwrite) }}
+			x := &interloper{Store: memory, name: "/snapshots/99999999/9999999996.3",
+				commit: func() { w.ingest("1", 60, overwrite) }}
 			store, err := storage.Create(ctx, x, storage.Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -494,7 +519,8 @@ func TestConflict(t *testing.T) {
 			if list {
 				w.check("list", w.read(w.latest(), reader.PlanOptions{SampleList: "low"}), w.want(meant))
 			} else {
-				w.check("delete", w.read(w.latest(), reader.PlanOptions{}), w.want(func(r row) bool { return !meant(r) }))
+				w.check("delete", w.read(w.latest(), reader.PlanOptions{}),
+					w.want(func(r row) bool { return !meant(r) }))
 			}
 		}
 	}

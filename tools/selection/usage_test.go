@@ -40,8 +40,8 @@ func (l *ledger) fetched(objects map[string]bool) (n uint64) {
 	return n
 }
 
-// TestFindingIsRecorded: what is read to count rows, to delete them and to make lists of them is recorded, each under its purpose, and says what the
-// directories of the segments and a count of what was read of their files say.
+// TestFindingIsRecorded: what is read to count rows, to delete them and to make lists of them is recorded, each under
+// its purpose, and says what the directories of the segments and a count of what was read of their files say.
 func TestFindingIsRecorded(t *testing.T) {
 	ctx := t.Context()
 	blobs := &ledger{Store: object.NewMemory(), bytes: map[string]uint64{}}
@@ -89,7 +89,8 @@ func TestFindingIsRecorded(t *testing.T) {
 	}
 	records := reader.UsageOptions{Writer: recorder, Job: "nightly"}
 	read := reader.Options{Usage: records}
-	// Of samples statistics know nothing: every stripe is read. Each with a seed of its own, so that nothing is known from the one before.
+	// Of samples statistics know nothing: every stripe is read. Each with a seed of its own, so that nothing is known
+	// from the one before.
 	sample := func(key string, seed int) string { return fmt.Sprintf("sample(0.3, key=%s, seed=%d)", key, seed) }
 	keys := w.file("keys.txt", "name\nrequest-1\nrequest-77\n")
 	wanted := map[string]map[string]whole{}
@@ -99,7 +100,8 @@ func TestFindingIsRecorded(t *testing.T) {
 		find    func() error
 	}{
 		{usage.PurposeCount, "number", func() error {
-			_, err := reader.Matching(ctx, snap, reader.PlanOptions{Filter: sample("number", 1)}, reader.LayoutOptions{Read: read})
+			_, err := reader.Matching(ctx, snap, reader.PlanOptions{Filter: sample("number", 1)},
+				reader.LayoutOptions{Read: read})
 			return err
 		}},
 		{usage.PurposeCount, "name", func() error {
@@ -111,7 +113,8 @@ func TestFindingIsRecorded(t *testing.T) {
 			return err
 		}},
 		{usage.PurposeDelete, "name", func() error {
-			_, err := Delete(ctx, w.table, &Query{Keys: &KeySource{Feature: "name", Paths: []string{keys}}}, Options{Read: read, DryRun: true})
+			_, err := Delete(ctx, w.table, &Query{Keys: &KeySource{Feature: "name", Paths: []string{keys}}},
+				Options{Read: read, DryRun: true})
 			return err
 		}},
 		{usage.PurposeSelect, "user", func() error {
@@ -127,9 +130,11 @@ func TestFindingIsRecorded(t *testing.T) {
 		fetched := blobs.fetched(files)
 		after := total(t, recorder, w.table)
 		if got := after.BytesRead() - before.BytesRead(); got != fetched || fetched < sizes[x.feature].bytes {
-			t.Errorf("%s by %s: %d bytes recorded, %d read, %d of the feature", x.purpose, x.feature, got, fetched, sizes[x.feature].bytes)
+			t.Errorf("%s by %s: %d bytes recorded, %d read, %d of the feature", x.purpose, x.feature, got, fetched,
+				sizes[x.feature].bytes)
 		}
-		if after.Readers != before.Readers+1 || after.Requests == before.Requests || after.BytesNeeded-before.BytesNeeded != sizes[x.feature].bytes {
+		if after.Readers != before.Readers+1 || after.Requests == before.Requests ||
+			after.BytesNeeded-before.BytesNeeded != sizes[x.feature].bytes {
 			t.Errorf("%s by %s: %+v after %+v", x.purpose, x.feature, after, before)
 		}
 		if wanted[x.purpose] == nil {
@@ -139,11 +144,13 @@ func TestFindingIsRecorded(t *testing.T) {
 	}
 	// Of what is known nothing is read, and nothing recorded; and where recording is off nothing is either.
 	before := total(t, recorder, w.table)
-	if _, err := reader.Matching(ctx, snap, reader.PlanOptions{Filter: sample("number", 1)}, reader.LayoutOptions{Read: read}); err != nil {
+	if _, err := reader.Matching(ctx, snap, reader.PlanOptions{Filter: sample("number", 1)},
+		reader.LayoutOptions{Read: read}); err != nil {
 		t.Fatal(err)
 	}
 	read.Usage.Off = true
-	if _, err := Delete(ctx, w.table, &Query{Where: sample("number", 5)}, Options{Read: read, DryRun: true}); err != nil {
+	if _, err := Delete(ctx, w.table, &Query{Where: sample("number", 5)},
+		Options{Read: read, DryRun: true}); err != nil {
 		t.Fatal(err)
 	}
 	if after := total(t, recorder, w.table); after != before {
