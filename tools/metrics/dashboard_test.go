@@ -62,7 +62,8 @@ var (
 )
 
 // promql are the functions and words of PromQL that the dashboard uses.
-var promql = map[string]bool{"sum": true, "avg": true, "max": true, "count": true, "rate": true, "increase": true, "and": true}
+var promql = map[string]bool{"sum": true, "avg": true, "max": true, "count": true, "rate": true, "increase": true,
+	"and": true}
 
 // names returns the metrics that a query is about, and the labels that it knows of.
 func names(expr string) (metrics, labels []string) {
@@ -91,8 +92,8 @@ func names(expr string) (metrics, labels []string) {
 	return metrics, labels
 }
 
-// Every query of the dashboard is about metrics that a process really exports, by labels that they have; and each metric of ours has its place
-// there.
+// Every query of the dashboard is about metrics that a process really exports, by labels that they have; and each
+// metric of ours has its place there.
 func TestDashboardAsksForWhatIsExported(t *testing.T) {
 	w := work(t)
 	exported := scrape(t, w.url)
@@ -136,8 +137,10 @@ func TestDashboardAsksForWhatIsExported(t *testing.T) {
 
 // The reading of queries finds what is in them.
 func TestNamesOfAQuery(t *testing.T) {
-	metrics, labels := names(`sum by (op, code) (rate(a_total{job=~"$job", code!="ok"}[$__rate_interval])) / sum(b{x="y z"}) and on (instance) c`)
-	if got := strings.Join(metrics, " ") + "; " + strings.Join(labels, " "); got != "a_total b c; job code x op code instance" {
+	metrics, labels := names(`sum by (op, code) (rate(a_total{job=~"$job", code!="ok"}[$__rate_interval])) / ` +
+		`sum(b{x="y z"}) and on (instance) c`)
+	if got := strings.Join(metrics, " ") + "; " +
+		strings.Join(labels, " "); got != "a_total b c; job code x op code instance" {
 		t.Error(got)
 	}
 }

@@ -2,7 +2,7 @@
 //
 //	reader.Scanner, RankScanner, Taker ── Stats ─────┐
 //	object.Counted ── Endings ───────────────────────┤
-//	storage.Store ── Conflicts ──────────────────────┼─ Metrics, a prometheus.Collector ─ registry ─ Serve ─ http://127.0.0.1:PORT/metrics
+//	storage.Store ── Conflicts ──────────────────────┼─ Metrics, a prometheus.Collector ─ registry ─ HTTP /metrics
 //	ingest ── rows; a command ── how far it is ──────┘
 //
 // A program with a registry of its own registers a Metrics in it, and names its readers as it opens them:
@@ -14,12 +14,13 @@
 //
 // # Invariants
 //
-//   - Nothing is counted twice: a scrape reads the counters that readers and stores keep anyway. So metrics cost nothing while nobody scrapes.
+//   - Nothing is counted twice: a scrape reads the counters that readers and stores keep anyway. So metrics cost
+//     nothing while nobody scrapes.
 //   - Counters never go back: what a reader did stays in the sums after it is closed.
-//   - No label has the name of a feature, a table, a job or a file: a process has a few dozen series, whatever it reads. What was read of each
-//     feature is in the usage records.
+//   - No label has the name of a feature, a table, a job or a file: a process has a few dozen series, whatever it
+//     reads. What was read of each feature is in the usage records.
 //   - The names are users' interface: they change as the command line does.
 //
-// Everything here is safe for concurrent use. A nil *Metrics takes what it is told and shows nothing, so that who does the work need not
-// know whether anybody asked.
+// Everything here is safe for concurrent use. A nil *Metrics takes what it is told and shows nothing, so that who does
+// the work need not know whether anybody asked.
 package metrics

@@ -43,7 +43,8 @@ type work struct {
 // New returns Metrics of nothing yet.
 func New() *Metrics { return &Metrics{readers: map[*openReader]bool{}} }
 
-// AddReader shows what r does, until closed is called: then what it did stays in the sums. Call it after the reader's Close.
+// AddReader shows what r does, until closed is called: then what it did stays in the sums. Call it after the reader's
+// Close.
 func (m *Metrics) AddReader(r Reader) (closed func()) {
 	if m == nil {
 		return func() {}
@@ -91,7 +92,8 @@ func (m *Metrics) Blobs(s object.Store) object.Store {
 	return c
 }
 
-// AddStore shows what becomes of the store's commits, and how often it has runs of its indexes open. It is held for as long as m is.
+// AddStore shows what becomes of the store's commits, and how often it has runs of its indexes open. It is held for as
+// long as m is.
 func (m *Metrics) AddStore(s *storage.Store) {
 	if m == nil {
 		return
@@ -115,7 +117,8 @@ func (m *Metrics) Ingest() (written func(rows int64)) {
 	}
 }
 
-// Work says how far a long command is with a phase of its work; a total of 0 is not known. The newest counts. Neither name may come from data.
+// Work says how far a long command is with a phase of its work; a total of 0 is not known. The newest counts. Neither
+// name may come from data.
 func (m *Metrics) Work(command, phase string, done, total int64) {
 	if m == nil {
 		return
@@ -127,34 +130,47 @@ func (m *Metrics) Work(command, phase string, done, total int64) {
 
 var (
 	bytesRead = prometheus.NewDesc("dsi_reader_bytes_read_total",
-		"Bytes that readers have fetched: needed, of the projected stripes, and overread, of the gaps between them.", []string{"class"}, nil)
+		"Bytes that readers have fetched: needed, of the projected stripes, and overread, of the gaps between them.",
+		[]string{"class"}, nil)
 	requests = prometheus.NewDesc("dsi_reader_requests_total",
-		"Requests to stores that have ended, by kind of store (file, memory, s3), op (read, stat, list, write, delete) and how they ended.",
+		"Requests to stores that have ended, by kind of store (file, memory, s3), op (read, stat, list, write, "+
+			"delete) and how they ended.",
 		[]string{"store", "op", "code"}, nil)
 	rowsRead = prometheus.NewDesc("dsi_reader_rows_total", "Rows in the batches that readers have given.", nil, nil)
 	batches  = prometheus.NewDesc("dsi_reader_batches_total", "Batches that readers have given.", nil, nil)
-	stall    = prometheus.NewDesc("dsi_reader_stall_seconds_total", "Seconds that callers waited for batches.", nil, nil)
-	decode   = prometheus.NewDesc("dsi_reader_decode_seconds_total",
+	stall    = prometheus.NewDesc("dsi_reader_stall_seconds_total", "Seconds that callers waited for batches.", nil,
+		nil)
+	decode = prometheus.NewDesc("dsi_reader_decode_seconds_total",
 		"Seconds of all threads spent on checksums, decoding and widening.", nil, nil)
-	assemble = prometheus.NewDesc("dsi_reader_assemble_seconds_total", "Seconds of all threads spent on making batches of stripes.", nil, nil)
-	prefetch = prometheus.NewDesc("dsi_reader_prefetch_batches", "Batches that are made now and were not yet asked for.", nil, nil)
-	dedup    = prometheus.NewDesc("dsi_reader_dedup_ratio",
-		"Rows a slot of the stripes that were decoded: how often a stored value is used; 1 without duplicates.", nil, nil)
+	assemble = prometheus.NewDesc("dsi_reader_assemble_seconds_total",
+		"Seconds of all threads spent on making batches of stripes.", nil, nil)
+	prefetch = prometheus.NewDesc("dsi_reader_prefetch_batches",
+		"Batches that are made now and were not yet asked for.", nil, nil)
+	dedup = prometheus.NewDesc("dsi_reader_dedup_ratio",
+		"Rows a slot of the stripes that were decoded: how often a stored value is used; 1 without duplicates.", nil,
+		nil)
 	cacheHits = prometheus.NewDesc("dsi_cache_hits_total",
-		"Things that were asked for and found in memory: stripe, decoded stripes of readers that take rows at places; selection, what a filter selects of a segment; "+
-			"memory, that of a closed reader for the next one like it; index, open runs of the stores' indexes.", []string{"cache"}, nil)
-	cacheMisses = prometheus.NewDesc("dsi_cache_misses_total", "Things that were asked for and were not in memory.", []string{"cache"}, nil)
+		"Things that were asked for and found in memory: stripe, decoded stripes of readers that take rows at "+
+			"places; selection, what a filter selects of a segment; "+
+			"memory, that of a closed reader for the next one like it; index, open runs of the stores' indexes.",
+		[]string{"cache"}, nil)
+	cacheMisses = prometheus.NewDesc("dsi_cache_misses_total", "Things that were asked for and were not in memory.",
+		[]string{"cache"}, nil)
 	openReaders = prometheus.NewDesc("dsi_reader_open", "Readers that are open now.", nil, nil)
 	ingestRows  = prometheus.NewDesc("dsi_ingest_rows_total", "Rows that ingests have written into segments.", nil, nil)
 	conflicts   = prometheus.NewDesc("dsi_commit_conflicts_total",
-		"Commits that met another's: retried on top of it, or refused because they do not commute.", []string{"outcome"}, nil)
+		"Commits that met another's: retried on top of it, or refused because they do not commute.",
+		[]string{"outcome"}, nil)
 	progress = prometheus.NewDesc("dsi_command_progress_ratio",
 		"How much of a phase of a long command is done, where that is known.", []string{"command", "phase"}, nil)
 	usageRecords = prometheus.NewDesc("dsi_usage_records_total",
-		"Usage records: written, as objects; failed, writes that are tried again; lost, records that no object has.", []string{"outcome"}, nil)
-	buildInfo = prometheus.NewDesc("dsi_build_info", "1, with what this program was built from.", []string{"version", "revision", "go"}, nil)
+		"Usage records: written, as objects; failed, writes that are tried again; lost, records that no object has.",
+		[]string{"outcome"}, nil)
+	buildInfo = prometheus.NewDesc("dsi_build_info", "1, with what this program was built from.",
+		[]string{"version", "revision", "go"}, nil)
 
-	all = []*prometheus.Desc{bytesRead, requests, rowsRead, batches, stall, decode, assemble, prefetch, dedup, openReaders, cacheHits, cacheMisses,
+	all = []*prometheus.Desc{bytesRead, requests, rowsRead, batches, stall, decode, assemble, prefetch, dedup,
+		openReaders, cacheHits, cacheMisses,
 		ingestRows, conflicts, progress, usageRecords, buildInfo}
 )
 
@@ -165,7 +181,8 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. A series whose labels a name alone decides is there from the beginning, at 0.
+// Collect implements prometheus.Collector. A series whose labels a name alone decides is there from the beginning, at
+// 0.
 func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	counter := func(d *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)

@@ -54,7 +54,8 @@ func scrape(t testing.TB, url string) map[string]*dto.MetricFamily {
 	return families
 }
 
-// value returns the value of the one series of a family that has the labels, given as name, value, ...; -1 where there is none.
+// value returns the value of the one series of a family that has the labels, given as name, value, ...; -1 where there
+// is none.
 func value(families map[string]*dto.MetricFamily, name string, labels ...string) float64 {
 	for _, m := range families[name].GetMetric() {
 		has := map[string]string{}
@@ -72,7 +73,8 @@ func value(families map[string]*dto.MetricFamily, name string, labels ...string)
 	return -1
 }
 
-// A worked is a Metrics that has seen an ingest, a scan that is not at its end, takes and a conflict, and what they should show.
+// A worked is a Metrics that has seen an ingest, a scan that is not at its end, takes and a conflict, and what they
+// should show.
 type worked struct {
 	metrics *metrics.Metrics
 	url     string
@@ -80,7 +82,8 @@ type worked struct {
 	closed  func() // tells the metrics that the scanner is
 	taker   *reader.Taker
 	store   *storage.Store
-	// found is what readers to come found in memory, and did not, of a filter that was looked at twice and of two readers with Reuse.
+	// found is what readers to come found in memory, and did not, of a filter that was looked at twice and of two
+	// readers with Reuse.
 	found reader.ReuseStats
 }
 
@@ -116,12 +119,13 @@ func work(t *testing.T) *worked {
 	w.metrics.AddStore(store)
 	w.store = store
 	written := w.metrics.Ingest()
-	_, err = ingest.Run(ctx, store, "ads", []string{made.Files[0].Path}, ingest.Options{Progress: func(p ingest.Progress) {
-		w.metrics.Work("ingest", string(p.Phase), p.Bytes, p.TotalBytes)
-		if p.Phase == ingest.PhaseWrite {
-			written(p.Rows)
-		}
-	}})
+	_, err = ingest.Run(ctx, store, "ads", []string{made.Files[0].Path},
+		ingest.Options{Progress: func(p ingest.Progress) {
+			w.metrics.Work("ingest", string(p.Phase), p.Bytes, p.TotalBytes)
+			if p.Phase == ingest.PhaseWrite {
+				written(p.Rows)
+			}
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +134,8 @@ func work(t *testing.T) *worked {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = table.Commit(ctx, storage.Change{Operation: "compact", Base: 1, Ops: []storage.Operation{storage.RemoveSegments{strings.Repeat("ab", 16)}}})
+	_, err = table.Commit(ctx, storage.Change{Operation: "compact", Base: 1,
+		Ops: []storage.Operation{storage.RemoveSegments{strings.Repeat("ab", 16)}}})
 	if !errors.Is(err, storage.ErrConflict) {
 		t.Fatal(err)
 	}
@@ -138,7 +143,8 @@ func work(t *testing.T) *worked {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{Features: []string{"user_*"}, BatchSize: 50, Output: reader.OutputTensors})
+	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{Features: []string{"user_*"}, BatchSize: 50,
+		Output: reader.OutputTensors})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +167,8 @@ func work(t *testing.T) *worked {
 	}
 	before := reader.Reused()
 	for range 2 {
-		if _, err := reader.Matching(ctx, snap, reader.PlanOptions{Filter: "sample(0.5, key=session_id, seed=8)"}, reader.LayoutOptions{Selections: selections}); err != nil {
+		if _, err := reader.Matching(ctx, snap, reader.PlanOptions{Filter: "sample(0.5, key=session_id, seed=8)"},
+			reader.LayoutOptions{Selections: selections}); err != nil {
 			t.Fatal(err)
 		}
 		s, err := layout.Open(reader.Options{Workers: 1, Reuse: true, RoundIntegers: true})
@@ -173,8 +180,9 @@ func work(t *testing.T) *worked {
 	reader.ReleaseReused()
 	after := reader.Reused()
 	w.found = reader.ReuseStats{
-		SelectionHits: after.SelectionHits - before.SelectionHits, SelectionMisses: after.SelectionMisses - before.SelectionMisses,
-		MemoryHits: after.MemoryHits - before.MemoryHits, MemoryMisses: after.MemoryMisses - before.MemoryMisses,
+		SelectionHits:   after.SelectionHits - before.SelectionHits,
+		SelectionMisses: after.SelectionMisses - before.SelectionMisses,
+		MemoryHits:      after.MemoryHits - before.MemoryHits, MemoryMisses: after.MemoryMisses - before.MemoryMisses,
 	}
 	if w.taker, err = layout.Taker(reader.Options{Workers: 1, RoundIntegers: true}); err != nil {
 		t.Fatal(err)
@@ -203,7 +211,9 @@ func TestScrape(t *testing.T) {
 	}
 	taken := w.taker.Stats()
 	reused := reader.Reused()
-	if want := (reader.ReuseStats{SelectionHits: 1, SelectionMisses: 1, MemoryHits: 1, MemoryMisses: 1}); w.found != want { // of one segment
+	// of one segment
+	if want := (reader.ReuseStats{SelectionHits: 1, SelectionMisses: 1, MemoryHits: 1,
+		MemoryMisses: 1}); w.found != want {
 		t.Errorf("%+v, want %+v", w.found, want)
 	}
 	check(float64(reused.SelectionHits), "dsi_cache_hits_total", "cache", "selection")
@@ -237,7 +247,8 @@ func TestScrape(t *testing.T) {
 			t.Errorf("%v requests to %s", v, op)
 		}
 	}
-	for _, name := range []string{"dsi_reader_decode_seconds_total", "dsi_reader_assemble_seconds_total", "dsi_reader_stall_seconds_total"} {
+	for _, name := range []string{"dsi_reader_decode_seconds_total", "dsi_reader_assemble_seconds_total",
+		"dsi_reader_stall_seconds_total"} {
 		if v := value(got, name); v <= 0 {
 			t.Errorf("%s is %v", name, v)
 		}
@@ -300,7 +311,8 @@ func TestSeriesAreFew(t *testing.T) {
 		n += len(f.GetMetric())
 		for _, m := range f.GetMetric() {
 			for _, l := range m.GetLabel() {
-				if strings.Contains(l.GetValue(), "user_") || strings.Contains(l.GetValue(), "/") && l.GetName() != "version" {
+				if strings.Contains(l.GetValue(), "user_") || strings.Contains(l.GetValue(), "/") &&
+					l.GetName() != "version" {
 					t.Errorf("%s has %s=%q", name, l.GetName(), l.GetValue())
 				}
 			}
@@ -313,7 +325,8 @@ func TestSeriesAreFew(t *testing.T) {
 
 // Without a host only this machine reaches the metrics.
 func TestServeIsForThisMachineUnlessTold(t *testing.T) {
-	for addr, host := range map[string]string{":0": "http://127.0.0.1:", "localhost:0": "http://127.0.0.1:", "0.0.0.0:0": "http://0.0.0.0:"} {
+	for addr, host := range map[string]string{":0": "http://127.0.0.1:", "localhost:0": "http://127.0.0.1:",
+		"0.0.0.0:0": "http://0.0.0.0:"} {
 		s, err := metrics.Serve(addr, metrics.New())
 		if err != nil {
 			t.Fatal(err)

@@ -25,12 +25,13 @@ type Server struct {
 // maxScrapes bounds the scrapes that are answered at once: each takes a lock of every reader's counters.
 const maxScrapes = 8
 
-// Serve serves at an address, host:port, what m shows, and what the Go runtime and the system say of the process. Without a host only this
-// machine reaches it: 127.0.0.1; to be reached from others a host is named, as 0.0.0.0 is. Port 0 takes a free one. Who can reach the
-// address can read the metrics: there is no password, and nothing to change.
+// Serve serves at an address, host:port, what m shows, and what the Go runtime and the system say of the process.
+// Without a host only this machine reaches it: 127.0.0.1; to be reached from others a host is named, as 0.0.0.0 is.
+// Port 0 takes a free one. Who can reach the address can read the metrics: there is no password, and nothing to change.
 func Serve(addr string, m *Metrics) (*Server, error) {
 	registry := prometheus.NewRegistry()
-	for _, c := range []prometheus.Collector{m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
+	for _, c := range []prometheus.Collector{m, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -52,7 +53,9 @@ func Serve(addr string, m *Metrics) (*Server, error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "dsistore: /metrics\n") })
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "dsistore: /metrics\n")
+	})
 	s := &Server{listener: listener, done: make(chan struct{})}
 	s.server = http.Server{
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,

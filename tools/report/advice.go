@@ -22,8 +22,8 @@ const (
 	worthShare = 0.001
 	worthBytes = 64 << 10
 	leastBytes = 1 << 10
-	// purgedShare is from which share on of a segment, deleted or dropped, dsi compact rewrites it unless it is told otherwise, and leastPurged the
-	// least for which advice tells it so: less is not worth writing the rest again.
+	// purgedShare is from which share on of a segment, deleted or dropped, dsi compact rewrites it unless it is told
+	// otherwise, and leastPurged the least for which advice tells it so: less is not worth writing the rest again.
 	purgedShare = 0.1
 	leastPurged = 0.01
 	// popularDays is over how many days dsi compact looks at what was read, unless it is told otherwise.
@@ -80,10 +80,13 @@ func storedBytes(f *Feature) uint64 { return f.StoredBytes }
 func (a *adviser) records() {
 	h := &a.t.Health.Records
 	if h.First == "" && h.Damaged == 0 {
-		a.add(Advice{Kind: AdviceRecords, Text: "no reads are recorded: what is unread, and what reads cost, is known once jobs have read, unless they have DSISTORE_USAGE=off"})
+		a.add(Advice{Kind: AdviceRecords,
+			Text: "no reads are recorded: what is unread, and what reads cost, is known once jobs have read, unless " +
+				"they have DSISTORE_USAGE=off"})
 	}
 	if h.Damaged > 0 {
-		a.add(Advice{Kind: AdviceRecords, Text: fmt.Sprintf("%s damaged and left out: reads are missing here", command.Plural(h.Damaged, "usage record")+" "+are(h.Damaged))})
+		a.add(Advice{Kind: AdviceRecords, Text: fmt.Sprintf("%s damaged and left out: reads are missing here",
+			command.Plural(h.Damaged, "usage record")+" "+are(h.Damaged))})
 	}
 }
 
@@ -106,7 +109,8 @@ func (a *adviser) clocks(s *usage.Summary) {
 	if last != first {
 		when = fmt.Sprintf("on %s from %s to %s", command.Plural(days, "day"), first, last)
 	}
-	a.add(Advice{Kind: AdviceRecords, Text: fmt.Sprintf("%s read %s, by the clocks of their hosts, which cannot be: the sums have them, the days not",
+	a.add(Advice{Kind: AdviceRecords, Text: fmt.Sprintf("%s read %s, by the clocks of their hosts, which cannot be: "+
+		"the sums have them, the days not",
 		command.Plural(readers, "reader"), when)})
 }
 
@@ -140,7 +144,8 @@ func (a *adviser) unread(days uint64, first time.Time) {
 	var found []*Feature
 	for i := range a.t.Features {
 		f := &a.t.Features[i]
-		if f.Role == "" && (f.Status == "" || f.Status == storage.FeatureDeprecated.String()) && f.UnreadDays >= days && storedBytes(f) > 0 {
+		if f.Role == "" && (f.Status == "" || f.Status == storage.FeatureDeprecated.String()) && f.UnreadDays >= days &&
+			storedBytes(f) > 0 {
 			found = append(found, f)
 		}
 	}
@@ -150,12 +155,16 @@ func (a *adviser) unread(days uint64, first time.Time) {
 	}
 	r := &a.t.Summary.Reads
 	x := Advice{
-		Kind: AdviceUnread, SavedBytes: bytes, Features: names, FeatureCount: uint64(len(found)), Readers: r.Readers, Jobs: r.Jobs, Days: a.readDays(),
+		Kind: AdviceUnread, SavedBytes: bytes, Features: names, FeatureCount: uint64(len(found)), Readers: r.Readers,
+		Jobs: r.Jobs, Days: a.readDays(),
 		Command: a.drop(names, len(found), days),
 	}
-	x.Text = fmt.Sprintf("%s not read for %s or more, as far as %s of %s on %s since %s say: dropped, and then taken out by dsi compact, they would save %s, %s of what is stored",
-		command.Plural(x.FeatureCount, "feature")+" "+were(len(found)), command.Plural(days, "day"), command.Plural(x.Readers, "reader"),
-		command.Plural(x.Jobs, "job"), command.Plural(x.Days, "day"), dayText(first), command.Bytes(bytes), shareText(share(bytes, a.t.Summary.StoredBytes)))
+	x.Text = fmt.Sprintf("%s not read for %s or more, as far as %s of %s on %s since %s say: dropped, and then taken "+
+		"out by dsi compact, they would save %s, %s of what is stored",
+		command.Plural(x.FeatureCount, "feature")+" "+were(len(found)), command.Plural(days, "day"),
+		command.Plural(x.Readers, "reader"),
+		command.Plural(x.Jobs, "job"), command.Plural(x.Days, "day"), dayText(first), command.Bytes(bytes),
+		shareText(share(bytes, a.t.Summary.StoredBytes)))
 	a.add(x)
 }
 
@@ -169,7 +178,8 @@ func (a *adviser) readDays() (n uint64) {
 	return n
 }
 
-// advise is the command that gives the advice of so many days again, with the names of the features that a kind of it is about.
+// advise is the command that gives the advice of so many days again, with the names of the features that a kind of it
+// is about.
 func (a *adviser) advise(days uint64, kind string) string {
 	text := fmt.Sprintf("dsistat advise %s --unread %d", a.table, days)
 	if !a.since.IsZero() {
@@ -181,8 +191,9 @@ func (a *adviser) advise(days uint64, kind string) string {
 	return text
 }
 
-// drop is the command that drops features. Where they are many it asks for their names again. What a dump calls its columns is not to run when
-// somebody pastes it, and a name that a terminal cannot show is not to become another's: it is in neither.
+// drop is the command that drops features. Where they are many it asks for their names again. What a dump calls its
+// columns is not to run when somebody pastes it, and a name that a terminal cannot show is not to become another's: it
+// is in neither.
 func (a *adviser) drop(names []string, all int, days uint64) string {
 	if all > typedFeatures {
 		return a.advise(days, AdviceUnread) + " | " + a.dsi("features drop", "--from -")
@@ -224,8 +235,8 @@ func more(n int) string {
 	return " ..."
 }
 
-// duplicates names the features whose duplicates cost more than they save: in a group, whose part of the inverse takes more; alone, where the
-// writer's estimate, which has taken the inverse off, is that nothing is saved.
+// duplicates names the features whose duplicates cost more than they save: in a group, whose part of the inverse takes
+// more; alone, where the writer's estimate, which has taken the inverse off, is that nothing is saved.
 func (a *adviser) duplicates() {
 	cost := map[string]uint64{}
 	var found []*Feature
@@ -243,7 +254,8 @@ func (a *adviser) duplicates() {
 		if lost == 0 {
 			continue
 		}
-		if at, ok := slices.BinarySearchFunc(a.t.Features, f.Name, func(x Feature, name string) int { return strings.Compare(x.Name, name) }); ok {
+		if at, ok := slices.BinarySearchFunc(a.t.Features, f.Name,
+			func(x Feature, name string) int { return strings.Compare(x.Name, name) }); ok {
 			cost[f.Name] = lost
 			found = append(found, &a.t.Features[at])
 		}
@@ -254,7 +266,8 @@ func (a *adviser) duplicates() {
 	}
 	a.add(Advice{
 		Kind: AdviceDuplicate, SavedBytes: bytes, Estimate: true, Features: names, FeatureCount: uint64(len(found)),
-		Text: fmt.Sprintf("of %s sharing slots saves less than the inverse takes, at most %s in all: it is there for the time that decoding takes without",
+		Text: fmt.Sprintf("of %s sharing slots saves less than the inverse takes, at most %s in all: it is there for "+
+			"the time that decoding takes without",
 			command.Plural(uint64(len(found)), "feature"), command.Bytes(bytes)),
 	})
 }
@@ -265,7 +278,8 @@ type purge struct {
 	segments     uint64
 }
 
-// purge says what compaction would take out: where it does so unless told otherwise, or, if that is not most of it, where it is worth telling it.
+// purge says what compaction would take out: where it does so unless told otherwise, or, if that is not most of it,
+// where it is worth telling it.
 func (a *adviser) purge() {
 	const rows, features = "rows", "features"
 	for _, what := range []string{rows, features} {
@@ -284,7 +298,8 @@ func (a *adviser) purge() {
 		}
 		found, rest := usual, ""
 		if float64(usual.bytes) < 0.8*float64(all.bytes) {
-			found, rest = all, fmt.Sprintf("--%s-share %g", map[string]string{rows: "deleted", features: "dropped"}[what], leastPurged)
+			found, rest = all, fmt.Sprintf("--%s-share %g",
+				map[string]string{rows: "deleted", features: "dropped"}[what], leastPurged)
 		}
 		if found.bytes == 0 || !a.worth(found.bytes) {
 			continue
@@ -292,18 +307,22 @@ func (a *adviser) purge() {
 		x := Advice{Kind: AdvicePurge, SavedBytes: found.bytes, Command: a.dsi("compact", rest)}
 		if what == rows {
 			x.Estimate, x.AtMost = true, found.bytes
-			x.Text = fmt.Sprintf("%s deleted and stored: compaction takes them out of %s, up to %s, less where rows that stay have the same values",
-				command.Plural(found.count, "row")+" "+are(found.count), command.Plural(found.segments, "segment"), command.Bytes(found.bytes))
+			x.Text = fmt.Sprintf("%s deleted and stored: compaction takes them out of %s, up to %s, less where rows "+
+				"that stay have the same values",
+				command.Plural(found.count, "row")+" "+are(found.count), command.Plural(found.segments, "segment"),
+				command.Bytes(found.bytes))
 		} else {
 			n := a.t.Savings.Dropped.Count
-			x.Text = fmt.Sprintf("%s dropped and stored: compaction takes them out of %s, %s", command.Plural(n, "feature")+" "+are(n),
+			x.Text = fmt.Sprintf("%s dropped and stored: compaction takes them out of %s, %s",
+				command.Plural(n, "feature")+" "+are(n),
 				command.Plural(found.segments, "segment"), command.Bytes(found.bytes))
 		}
 		a.add(x)
 	}
 }
 
-// A rewriting is jobs of a plan of compaction that merge segments, or cut them, and what that would save besides what is deleted and dropped.
+// A rewriting is jobs of a plan of compaction that merge segments, or cut them, and what that would save besides what
+// is deleted and dropped.
 type rewriting struct {
 	segments, into uint64
 	bytes          uint64
@@ -323,7 +342,8 @@ func (a *adviser) rewrite(w *rewriting) {
 		rest = "--full"
 	}
 	saved, least, most := w.frames, w.frames/2, 0.0 // how much better larger stripes are encoded is not known
-	text := fmt.Sprintf("%s, %s, would become about %s", command.Plural(w.segments, "segment"), command.Bytes(w.bytes), command.Count(w.into))
+	text := fmt.Sprintf("%s, %s, would become about %s", command.Plural(w.segments, "segment"), command.Bytes(w.bytes),
+		command.Count(w.into))
 	if len(w.reasons) > 0 {
 		text += ": " + strings.Join(w.reasons[:min(len(w.reasons), 3)], "; ") + more(len(w.reasons)-3)
 	}
@@ -336,13 +356,15 @@ func (a *adviser) rewrite(w *rewriting) {
 		if sum.saved > w.frames {
 			kind, most = AdviceCluster, 1.5*w.frames+1.1*sum.most
 		}
-		text += fmt.Sprintf("; their %s lie in %s: together, the dedupe factor would go %s", command.Plural(sum.sessions, "session"),
+		text += fmt.Sprintf("; their %s lie in %s: together, the dedupe factor would go %s",
+			command.Plural(sum.sessions, "session"),
 			command.Plural(sum.pieces, "piece"), &sum)
 	}
 	if w.full && !a.worth(uint64(saved)) {
 		return
 	}
-	x := Advice{Kind: kind, SavedBytes: uint64(saved), AtLeast: uint64(least), AtMost: uint64(most), Estimate: true, Command: a.dsi("compact", rest)}
+	x := Advice{Kind: kind, SavedBytes: uint64(saved), AtLeast: uint64(least), AtMost: uint64(most), Estimate: true,
+		Command: a.dsi("compact", rest)}
 	if x.SavedBytes > 0 {
 		text += fmt.Sprintf("; about %s less", command.Bytes(x.SavedBytes))
 	}
@@ -356,14 +378,16 @@ func (a *adviser) history() {
 	if h.Snapshots.AloneBytes > 0 && a.worth(h.Snapshots.AloneBytes) {
 		a.add(Advice{
 			Kind: AdviceExpire, SavedBytes: h.Snapshots.AloneBytes, Command: a.dsi("snapshots expire", "--keep-last 1"),
-			Text: fmt.Sprintf("snapshots before %d alone hold %s: let those expire that nobody needs, then dsi gc", h.Snapshots.Newest, command.Bytes(h.Snapshots.AloneBytes)),
+			Text: fmt.Sprintf("snapshots before %d alone hold %s: let those expire that nobody needs, then dsi gc",
+				h.Snapshots.Newest, command.Bytes(h.Snapshots.AloneBytes)),
 		})
 	}
 	for _, b := range h.Branches {
 		if b.AloneBytes > 0 && a.worth(b.AloneBytes) {
 			a.add(Advice{
 				Kind: AdviceBranch, SavedBytes: b.AloneBytes, Command: a.dsi("branch drop", shellWord(b.Branch)),
-				Text: fmt.Sprintf("branch %s, of %s, alone holds %s of expired snapshots", b.Branch, cmp.Or(b.Owner, "nobody"), command.Bytes(b.AloneBytes)),
+				Text: fmt.Sprintf("branch %s, of %s, alone holds %s of expired snapshots", b.Branch,
+					cmp.Or(b.Owner, "nobody"), command.Bytes(b.AloneBytes)),
 			})
 		}
 	}
@@ -371,7 +395,8 @@ func (a *adviser) history() {
 		if l.AloneBytes > 0 && a.worth(l.AloneBytes) {
 			a.add(Advice{
 				Kind: AdviceBranch, SavedBytes: l.AloneBytes,
-				Text: fmt.Sprintf("a lease of %s holds %s of snapshot %d until %s", l.Owner, command.Bytes(l.AloneBytes), l.Snapshot, l.Until),
+				Text: fmt.Sprintf("a lease of %s holds %s of snapshot %d until %s", l.Owner,
+					command.Bytes(l.AloneBytes), l.Snapshot, l.Until),
 			})
 		}
 	}
@@ -383,13 +408,16 @@ func (a *adviser) overlays() {
 		switch {
 		case o.Covered == 0:
 			a.add(Advice{
-				Kind: AdviceOverlay, SavedBytes: o.Bytes, Features: o.Features, FeatureCount: uint64(len(o.Features)), Command: a.dsi("overlay drop", shellWord(o.Overlay)),
-				Text: fmt.Sprintf("overlay %s covers no row any more", o.Overlay),
+				Kind: AdviceOverlay, SavedBytes: o.Bytes, Features: o.Features, FeatureCount: uint64(len(o.Features)),
+				Command: a.dsi("overlay drop", shellWord(o.Overlay)),
+				Text:    fmt.Sprintf("overlay %s covers no row any more", o.Overlay),
 			})
 		case o.State == "merged" && o.Layers > 0:
 			a.add(Advice{
-				Kind: AdviceOverlay, Features: o.Features, FeatureCount: uint64(len(o.Features)), Command: a.dsi("compact", "--repack"),
-				Text: fmt.Sprintf("overlay %s is part of the table and still lies over %s: compaction makes it part of the segments, and readers blend nothing",
+				Kind: AdviceOverlay, Features: o.Features, FeatureCount: uint64(len(o.Features)),
+				Command: a.dsi("compact", "--repack"),
+				Text: fmt.Sprintf("overlay %s is part of the table and still lies over %s: compaction makes it part "+
+					"of the segments, and readers merge nothing",
 					o.Overlay, command.Plural(o.Layers, "segment")),
 			})
 		}
@@ -399,7 +427,8 @@ func (a *adviser) overlays() {
 // order puts what is worth most first.
 func (a *adviser) order() []Advice {
 	slices.SortStableFunc(a.out, func(x, y Advice) int {
-		return cmp.Or(cmp.Compare(y.SavedBytes+y.UnneededBytes, x.SavedBytes+x.UnneededBytes), cmp.Compare(x.Kind, y.Kind))
+		return cmp.Or(cmp.Compare(y.SavedBytes+y.UnneededBytes, x.SavedBytes+x.UnneededBytes),
+			cmp.Compare(x.Kind, y.Kind))
 	})
 	if a.out == nil {
 		return []Advice{}

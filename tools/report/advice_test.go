@@ -7,7 +7,8 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// advised returns the advice on a table of 1 GiB after set has made something of it that is worth some, and checks that without there is none.
+// advised returns the advice on a table of 1 GiB after set has made something of it that is worth some, and checks that
+// without there is none.
 func advised(t *testing.T, kind string, rule func(*adviser), set func(*adviser)) Advice {
 	t.Helper()
 	a := adviser{t: &Table{}, c: newCollector(nil), table: "s t", now: testNow, listed: listedFeatures}
@@ -41,21 +42,27 @@ func TestRules(t *testing.T) {
 	deleted := func(rows ...uint64) func(*adviser) {
 		return func(a *adviser) {
 			for _, n := range rows {
-				a.c.segments = append(a.c.segments, segmentFacts{d: storage.SegmentDescriptor{Rows: 100, Bytes: 100 << 20}, deleted: n})
+				a.c.segments = append(a.c.segments,
+					segmentFacts{d: storage.SegmentDescriptor{Rows: 100, Bytes: 100 << 20}, deleted: n})
 			}
 		}
 	}
-	says(t, advised(t, AdvicePurge, (*adviser).purge, deleted(20, 2)), 20<<20, "dsi compact s t", "20 rows are deleted", "1 segment,", "up to 20.0 MiB")
-	says(t, advised(t, AdvicePurge, (*adviser).purge, deleted(2, 2)), 4<<20, "dsi compact s t --deleted-share 0.01", "4 rows are deleted", "2 segments", "up to 4.00 MiB")
+	says(t, advised(t, AdvicePurge, (*adviser).purge, deleted(20, 2)), 20<<20, "dsi compact s t", "20 rows are deleted",
+		"1 segment,", "up to 20.0 MiB")
+	says(t, advised(t, AdvicePurge, (*adviser).purge, deleted(2, 2)), 4<<20, "dsi compact s t --deleted-share 0.01",
+		"4 rows are deleted", "2 segments", "up to 4.00 MiB")
 	says(t, advised(t, AdvicePurge, (*adviser).purge, func(a *adviser) {
 		a.t.Savings.Dropped.Count = 1
-		a.c.segments = []segmentFacts{{d: storage.SegmentDescriptor{Rows: 100, Bytes: 10 << 20}, droppedBytes: 1 << 20}, {d: storage.SegmentDescriptor{Rows: 100, Bytes: 1 << 30}, droppedBytes: 1 << 10}}
+		a.c.segments = []segmentFacts{{d: storage.SegmentDescriptor{Rows: 100, Bytes: 10 << 20}, droppedBytes: 1 << 20},
+			{d: storage.SegmentDescriptor{Rows: 100, Bytes: 1 << 30}, droppedBytes: 1 << 10}}
 	}), 1<<20, "dsi compact s t", "1 feature is dropped", "1 segment,", "1.00 MiB")
 	history := func(a *adviser) { a.history() }
-	says(t, advised(t, AdviceExpire, history, func(a *adviser) { a.t.Health.Snapshots = SnapshotHealth{Newest: 9, AloneBytes: 3 << 20} }),
+	says(t, advised(t, AdviceExpire, history,
+		func(a *adviser) { a.t.Health.Snapshots = SnapshotHealth{Newest: 9, AloneBytes: 3 << 20} }),
 		3<<20, "dsi snapshots expire s t --keep-last 1", "before 9", "3.00 MiB")
 	says(t, advised(t, AdviceBranch, history, func(a *adviser) {
-		a.t.Health.Branches = []BranchHealth{{Branch: "b", Owner: "ann", AloneBytes: 2 << 20}, {Branch: "c", AloneBytes: 100}}
+		a.t.Health.Branches = []BranchHealth{{Branch: "b", Owner: "ann", AloneBytes: 2 << 20},
+			{Branch: "c", AloneBytes: 100}}
 	}), 2<<20, "dsi branch drop s t b", "branch b, of ann", "2.00 MiB")
 	says(t, advised(t, AdviceBranch, history, func(a *adviser) {
 		a.t.Health.Branches = []BranchHealth{{Branch: "a; reboot", AloneBytes: 2 << 20}}
@@ -76,10 +83,12 @@ func TestRules(t *testing.T) {
 	}
 	small := rewriting{segments: 3, into: 1, bytes: 4 << 20, reasons: []string{"they are small"}, frames: 1 << 20}
 	rule, set := merged(&small)
-	says(t, advised(t, AdviceMerge, rule, set), 1<<20, "dsi compact s t", "3 segments, 4.00 MiB, would become about 1: they are small", "about 1.00 MiB less")
+	says(t, advised(t, AdviceMerge, rule, set), 1<<20, "dsi compact s t",
+		"3 segments, 4.00 MiB, would become about 1: they are small", "about 1.00 MiB less")
 	few := small
 	few.full = true
-	few.sharing = []sharing{{sessions: 100, pieces: 300, elements: 6000, before: 3000, after: [3]float64{1200, 1000, 900}, saved: 2 << 20, least: 1 << 20, most: 3 << 20}}
+	few.sharing = []sharing{{sessions: 100, pieces: 300, elements: 6000, before: 3000,
+		after: [3]float64{1200, 1000, 900}, saved: 2 << 20, least: 1 << 20, most: 3 << 20}}
 	rule, set = merged(&few)
 	got := advised(t, AdviceCluster, rule, set)
 	says(t, got, 3<<20, "dsi compact s t --full", "100 sessions lie in 300 pieces", "from 2.00 to about 6.00")
@@ -88,7 +97,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestDropCommand: what a dump calls its columns is a word to the shell, and none that a terminal cannot show becomes another's.
+// TestDropCommand: what a dump calls its columns is a word to the shell, and none that a terminal cannot show becomes
+// another's.
 func TestDropCommand(t *testing.T) {
 	a := adviser{table: "s t", since: testNow}
 	for _, c := range []struct {
@@ -96,7 +106,8 @@ func TestDropCommand(t *testing.T) {
 		want  string
 	}{
 		{[]string{"a", "b"}, "dsi features drop s t a b"},
-		{strings.Split("a b c d e f g h i j k l m", " "), "dsistat advise s t --unread 45 --since 2026-11-22 --names unread | dsi features drop s t --from -"},
+		{strings.Split("a b c d e f g h i j k l m", " "),
+			"dsistat advise s t --unread 45 --since 2026-11-22 --names unread | dsi features drop s t --from -"},
 		{[]string{"$(reboot)", "x;y", "it's", "*"}, `dsi features drop s t '$(reboot)' 'x;y' 'it'\''s' '*'`},
 		{[]string{"-rf", "a b"}, "dsi features drop s t -- -rf 'a b'"},
 		{[]string{"line\nbreak", "a\x1b[31m", "\u202eb", "c"}, "dsi features drop s t c"},
@@ -108,7 +119,8 @@ func TestDropCommand(t *testing.T) {
 	}
 }
 
-// TestDuplicatesRule: a feature in a group is held to its part of the inverse, one alone to the writer's estimate, which has taken it off.
+// TestDuplicatesRule: a feature in a group is held to its part of the inverse, one alone to the writer's estimate,
+// which has taken it off.
 func TestDuplicatesRule(t *testing.T) {
 	got := advised(t, AdviceDuplicate, (*adviser).duplicates, func(a *adviser) {
 		a.c.groups[9] = &group{name: "a", members: []storage.FeatureID{1, 2}, bytes: 400 << 10}

@@ -20,8 +20,8 @@ import (
 type Options struct {
 	// Since is the first day of which usage records are looked at. Default: all that there are.
 	Since time.Time
-	// Features are names, globs or sets, as of a reader: only those are listed. All figures but those are of the whole table. Default: all,
-	// dropped ones that are still stored and those of overlays too.
+	// Features are names, globs or sets, as of a reader: only those are listed. All figures but those are of the whole
+	// table. Default: all, dropped ones that are still stored and those of overlays too.
 	Features []string
 	// Encodings says of the features listed how their streams are encoded: a read of the first stripe of each.
 	Encodings bool
@@ -54,7 +54,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Build reports on tables of a store; without names on all of them. Those of all that it cannot report on are named by the error, and the report has the others. Its cost is that of reading the indexes of the newest snapshot's segments
+// Build reports on tables of a store; without names on all of them. Those of all that it cannot report on are named by
+// the error, and the report has the others. Its cost is that of reading the indexes of the newest snapshot's segments
 // and layers, the listings of the snapshots after which data was taken away, and the usage records. It writes nothing.
 func Build(ctx context.Context, store *storage.Store, tables []string, opts Options) (*Report, error) {
 	if err := opts.Validate(); err != nil {
@@ -69,7 +70,8 @@ func Build(ctx context.Context, store *storage.Store, tables []string, opts Opti
 		}
 	}
 	now := opts.Now()
-	r := &Report{Schema: Schema, Made: timeText(now), Store: store.Blobs().URI(), Since: dayText(opts.Since), Tables: []Table{}}
+	r := &Report{Schema: Schema, Made: timeText(now), Store: store.Blobs().URI(), Since: dayText(opts.Since),
+		Tables: []Table{}}
 	var failed error
 	for _, name := range tables {
 		table, err := buildTable(ctx, store, name, now, opts)
@@ -217,7 +219,8 @@ func (b *builder) health(ctx context.Context) error {
 	if h.Snapshots, h.Branches, h.Leases, err = holdings(ctx, b.snap, b.history); err != nil {
 		return err
 	}
-	h.Records = UsageHealth{Records: b.reads.Records, Rollups: b.reads.Rollups, Damaged: b.reads.DamagedCount, DamagedNames: []string{}}
+	h.Records = UsageHealth{Records: b.reads.Records, Rollups: b.reads.Rollups, Damaged: b.reads.DamagedCount,
+		DamagedNames: []string{}}
 	if n := len(b.reads.Days); n > 0 {
 		h.Records.First, h.Records.Last = dayText(b.reads.Days[0].Day), dayText(b.reads.Days[n-1].Day)
 	}
@@ -240,11 +243,15 @@ func (b *builder) features() {
 		present := f.rows - min(f.nulls, f.rows)
 		elements := f.elements
 		out := Feature{
-			ID: idText(f.ID), Name: f.Name, Kind: f.Type.Kind.String(), Type: f.Type.String(), Status: f.status, Origin: f.OriginColumn,
-			Segments: f.segments, Coverage: share(present, rows), MeanLength: share(elements, present), Elements: elements,
-			Distinct: f.distinct.bounds(f.Type, elements), RawBytes: f.raw, StoredBytes: f.stored, LayerBytes: f.layers, Slots: f.slots,
-			StoredElements: f.storedElements, Partial: f.partial, DedupeFactor: factor(f.elements, f.storedElements, f.rows, f.slots),
-			Group: b.c.groupName(f), Saved: f.chain.saved(), DuplicatesSaved: f.found, Use: b.uses[f.ID],
+			ID: idText(f.ID), Name: f.Name, Kind: f.Type.Kind.String(), Type: f.Type.String(), Status: f.status,
+			Origin:   f.OriginColumn,
+			Segments: f.segments, Coverage: share(present, rows), MeanLength: share(elements, present),
+			Elements: elements,
+			Distinct: f.distinct.bounds(f.Type, elements), RawBytes: f.raw, StoredBytes: f.stored, LayerBytes: f.layers,
+			Slots:          f.slots,
+			StoredElements: f.storedElements, Partial: f.partial,
+			DedupeFactor: factor(f.elements, f.storedElements, f.rows, f.slots),
+			Group:        b.c.groupName(f), Saved: f.chain.saved(), DuplicatesSaved: f.found, Use: b.uses[f.ID],
 		}
 		if f.Role != storage.RoleFeature {
 			out.Role = f.Role.String()
@@ -256,7 +263,8 @@ func (b *builder) features() {
 	}
 }
 
-// unread returns for how many days a feature that was never read could have been: since there are records, and it is there.
+// unread returns for how many days a feature that was never read could have been: since there are records, and it is
+// there.
 func (b *builder) unread(first time.Time, id storage.FeatureID) uint64 {
 	if added := b.added[id]; !first.IsZero() && added.After(first) {
 		first = added
@@ -264,11 +272,13 @@ func (b *builder) unread(first time.Time, id storage.FeatureID) uint64 {
 	return daysSince(first, b.now)
 }
 
-// age finds out when features came that were not there on the first day that there are records of. Of those that the oldest snapshot has that is
-// kept it is not known. Features come a few times in a table's life, so that few snapshots are opened: each time half of those that are left.
+// age finds out when features came that were not there on the first day that there are records of. Of those that the
+// oldest snapshot has that is kept it is not known. Features come a few times in a table's life, so that few snapshots
+// are opened: each time half of those that are left.
 func (b *builder) age(ctx context.Context) error {
 	first := firstDay(b.reads, b.now)
-	from, _ := slices.BinarySearchFunc(b.history, first, func(i storage.SnapshotInfo, t time.Time) int { return i.Time.Compare(t) })
+	from, _ := slices.BinarySearchFunc(b.history, first,
+		func(i storage.SnapshotInfo, t time.Time) int { return i.Time.Compare(t) })
 	from = max(from-1, 0) // the table's on that day
 	if first.IsZero() || len(b.history) < 2 || from == len(b.history)-1 {
 		return nil
@@ -376,8 +386,10 @@ func (b *builder) summary() {
 	}
 	s := &b.out.Summary
 	*s = Summary{
-		Snapshot: i.Number, SnapshotTime: timeText(i.Time), Operation: i.Operation, Rows: i.LiveRows(), RowsStored: i.Rows, Partitions: partitions,
-		Segments: i.Segments, Features: i.Features, RawBytes: b.c.raw, StoredBytes: i.Bytes, Reads: readsOf(b.reads.Total, len(b.reads.Jobs)),
+		Snapshot: i.Number, SnapshotTime: timeText(i.Time), Operation: i.Operation, Rows: i.LiveRows(),
+		RowsStored: i.Rows, Partitions: partitions,
+		Segments: i.Segments, Features: i.Features, RawBytes: b.c.raw, StoredBytes: i.Bytes,
+		Reads: readsOf(b.reads.Total, len(b.reads.Jobs)),
 	}
 	var elements, kept, all, read, rows, slots uint64
 	for _, f := range b.c.order {
@@ -395,7 +407,8 @@ func (b *builder) summary() {
 		}
 		b.out.Savings.DuplicatesSaved += f.found
 	}
-	s.BytesPerRow, s.Ratio, s.DedupeFactor = share(i.Bytes, i.Rows), share(s.RawBytes, s.StoredBytes), factor(elements, kept, rows, slots)
+	s.BytesPerRow, s.Ratio, s.DedupeFactor = share(i.Bytes, i.Rows), share(s.RawBytes, s.StoredBytes),
+		factor(elements, kept, rows, slots)
 	s.BytesReadShare = share(read, all)
 	for j := range b.reads.Features {
 		if t := timeText(notAfter(b.reads.Features[j].Last, b.now)); t > s.LastRead {
@@ -413,7 +426,8 @@ func (b *builder) advise(ctx context.Context) error {
 		return err
 	}
 	a := adviser{
-		t: b.out, c: b.c, now: b.now, since: b.opts.Since, table: shellWord(b.t.Store().Blobs().URI()) + " " + shellWord(b.t.Name()), listed: listedFeatures,
+		t: b.out, c: b.c, now: b.now, since: b.opts.Since,
+		table: shellWord(b.t.Store().Blobs().URI()) + " " + shellWord(b.t.Name()), listed: listedFeatures,
 	}
 	if b.opts.AllNames {
 		a.listed = math.MaxInt
@@ -432,7 +446,8 @@ func (b *builder) advise(ctx context.Context) error {
 	return nil
 }
 
-// rewritings returns what dsi compact would merge or cut, and what it would merge besides when it is told to merge all small segments; nil: nothing.
+// rewritings returns what dsi compact would merge or cut, and what it would merge besides when it is told to merge all
+// small segments; nil: nothing.
 func (b *builder) rewritings(ctx context.Context) (usual, full *rewriting, err error) {
 	plan, err := compaction.NewPlan(ctx, b.t, compaction.Options{})
 	if err != nil {

@@ -9,9 +9,10 @@ import (
 
 // A chain leads from the raw bytes of rows to the bytes stored, link by link, with what each link saves:
 //
-//	rows ── runs ──> one value a run ── slots ──> one a slot ── partial ──> values stored once ── encodings ──> bytes of values
+//	rows ── runs ──> a value per run ── slots ──> a value per slot ── partial ──> values stored once
+//	     ── encodings ──> bytes of values
 //	     + shape: which slots are null, how long lists are, where partial duplicates start
-//	     + inverses: which slot each row has, as if each feature had its own  ── groups ──> one for all features of a group
+//	     + inverses: which slot each row has, per feature  ── groups ──> one for all features of a group
 //	     + frames: headers, directories, packs, indexes  ==> stored
 //
 // The links before encodings are counted in values, and weigh what a value takes in its source.
@@ -49,12 +50,16 @@ type link struct {
 // links are those of the chain, in its order.
 func (c *chain) links() []link {
 	return []link{
-		{CauseRuns, c.runs, true, "values that the row before has are not stored again; as plain numbers, before encoding"},
-		{CauseSlots, c.slots, true, "of what is left, values that an earlier row of the stripe has are not stored again; as plain numbers"},
-		{CausePartial, c.partial, true, "of what is left, lists that are parts of stored lists store where they start; as plain numbers"},
+		{CauseRuns, c.runs, true, "values that the row before has are not stored again; as plain numbers, before " +
+			"encoding"},
+		{CauseSlots, c.slots, true, "of what is left, values that an earlier row of the stripe has are not stored " +
+			"again; as plain numbers"},
+		{CausePartial, c.partial, true, "of what is left, lists that are parts of stored lists store where they " +
+			"start; as plain numbers"},
 		{CauseEncodings, c.encodings, false, "the values that are left take fewer bytes encoded than as plain numbers"},
 		{CauseShape, c.shape, false, "costs: which rows are null, how long lists are, where partial duplicates start"},
-		{CauseInverses, c.inverses, false, "costs: which stored value each row has, as if every feature said it for itself"},
+		{CauseInverses, c.inverses, false,
+			"costs: which stored value each row has, as if every feature said it for itself"},
 		{CauseGroups, c.groups, false, "of that, features that repeat together say it once"},
 		{CauseFrames, c.frames, false, "costs: directories, checksums, packs and indexes"},
 	}
@@ -108,8 +113,9 @@ func repeatOf(s *format.StripeMeta) repeat {
 	return r
 }
 
-// share divides the bytes that rows have and slots have not between runs and slots. Of the values of runs the directory says nothing: they are
-// taken to lie between those of rows and those of slots as the number of runs does between the other two.
+// share divides the bytes that rows have and slots have not between runs and slots. Of the values of runs the directory
+// says nothing: they are taken to lie between those of rows and those of slots as the number of runs does between the
+// other two.
 func (r repeat) share(bytes int64) (runs, slots int64, estimated bool) {
 	if r.runs <= r.slots || r.rows <= r.slots {
 		return bytes, 0, false
@@ -137,8 +143,8 @@ func mulDiv(v int64, part, whole uint64) int64 {
 type fileChain struct {
 	chain
 	raw uint64
-	// repeated are the bytes of each stripe's values that rows have and slots have not, in a feature of a group: they are divided when the
-	// group's inverse is known. Else nil.
+	// repeated are the bytes of each stripe's values that rows have and slots have not, in a feature of a group: they
+	// are divided when the group's inverse is known. Else nil.
 	repeated []int64
 }
 
@@ -201,8 +207,8 @@ func (c *chain) divide(r repeat, bytes int64) {
 	}
 }
 
-// slotElements estimates how many values the slots of a stripe with partial duplicates have, those that several of them store together counted for each: as
-// many as the same number of rows. It is exact where each row has its slot.
+// slotElements estimates how many values the slots of a stripe with partial duplicates have, those that several of them
+// store together counted for each: as many as the same number of rows. It is exact where each row has its slot.
 func slotElements(s *format.StripeMeta) int64 {
 	rows := uint64(s.Rows) - min(s.Stats.NullRows, uint64(s.Rows))
 	n := int64(s.Stats.Elements)

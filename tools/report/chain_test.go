@@ -43,23 +43,34 @@ func TestChain(t *testing.T) {
 		want   map[string]int64
 		split  uint64
 	}{
-		{"a slot a row", stripe(10, 10, 0, 50, 50, map[format.StreamKind]uint64{format.Lengths: 20, format.Values: 100}),
+		{"a slot a row", stripe(10, 10, 0, 50, 50,
+			map[format.StreamKind]uint64{format.Lengths: 20, format.Values: 100}),
 			map[string]int64{CauseEncodings: 300, CauseShape: -20, CauseFrames: -30}, 0},
-		{"runs", stripe(10, 4, 0, 50, 20, map[format.StreamKind]uint64{format.Lengths: 20, format.Values: 100, format.InverseRuns: 7}),
-			map[string]int64{CauseRuns: 240, CauseEncodings: 60, CauseShape: -20, CauseInverses: -7, CauseFrames: -30}, 0},
-		{"one slot for all rows", stripe(10, 1, 0, 50, 5, map[format.StreamKind]uint64{format.Lengths: 9, format.Values: 30}),
+		{"runs", stripe(10, 4, 0, 50, 20, map[format.StreamKind]uint64{format.Lengths: 20, format.Values: 100,
+			format.InverseRuns: 7}),
+			map[string]int64{CauseRuns: 240, CauseEncodings: 60, CauseShape: -20, CauseInverses: -7, CauseFrames: -30},
+			0},
+		{"one slot for all rows", stripe(10, 1, 0, 50, 5,
+			map[format.StreamKind]uint64{format.Lengths: 9, format.Values: 30}),
 			map[string]int64{CauseRuns: 360, CauseEncodings: 10, CauseShape: -9, CauseFrames: -30}, 0},
 		// 30 of 50 values are not stored: of 10 rows are 7 runs, of 4 slots. So half of them are runs', half slots'.
-		{"runs and slots", stripe(10, 4, 7, 50, 20, map[format.StreamKind]uint64{format.Values: 100, format.InverseRuns: 7, format.InverseCodes: 5}),
-			map[string]int64{CauseRuns: 120, CauseSlots: 120, CauseEncodings: 60, CauseInverses: -12, CauseFrames: -30}, 120},
-		{"slots, each row a run", stripe(10, 4, 0, 50, 20, map[format.StreamKind]uint64{format.Values: 100, format.InverseCodes: 5}),
+		{"runs and slots", stripe(10, 4, 7, 50, 20, map[format.StreamKind]uint64{format.Values: 100,
+			format.InverseRuns: 7, format.InverseCodes: 5}),
+			map[string]int64{CauseRuns: 120, CauseSlots: 120, CauseEncodings: 60, CauseInverses: -12, CauseFrames: -30},
+			120},
+		{"slots, each row a run", stripe(10, 4, 0, 50, 20, map[format.StreamKind]uint64{format.Values: 100,
+			format.InverseCodes: 5}),
 			map[string]int64{CauseSlots: 240, CauseEncodings: 60, CauseInverses: -5, CauseFrames: -30}, 0},
-		{"partial duplicates, a slot a row", stripe(10, 10, 0, 50, 12, map[format.StreamKind]uint64{format.Values: 50, format.Starts: 11}),
+		{"partial duplicates, a slot a row", stripe(10, 10, 0, 50, 12,
+			map[format.StreamKind]uint64{format.Values: 50, format.Starts: 11}),
 			map[string]int64{CausePartial: 304, CauseEncodings: 46, CauseShape: -11, CauseFrames: -30}, 0},
 		// 5 slots of 10 rows have 25 of the 50 values, about, and store 12.
-		{"partial duplicates of runs", stripe(10, 5, 0, 50, 12, map[format.StreamKind]uint64{format.Values: 50, format.Starts: 11, format.InverseRuns: 3}),
-			map[string]int64{CauseRuns: 200, CausePartial: 104, CauseEncodings: 46, CauseShape: -11, CauseInverses: -3, CauseFrames: -30}, 104},
-		{"codes and scores", stripe(10, 10, 0, 50, 50, map[format.StreamKind]uint64{format.Values: 10, format.Scores: 20, format.Codes: 30, format.Presence: 3}),
+		{"partial duplicates of runs", stripe(10, 5, 0, 50, 12,
+			map[format.StreamKind]uint64{format.Values: 50, format.Starts: 11, format.InverseRuns: 3}),
+			map[string]int64{CauseRuns: 200, CausePartial: 104, CauseEncodings: 46, CauseShape: -11, CauseInverses: -3,
+				CauseFrames: -30}, 104},
+		{"codes and scores", stripe(10, 10, 0, 50, 50, map[format.StreamKind]uint64{format.Values: 10,
+			format.Scores: 20, format.Codes: 30, format.Presence: 3}),
 			map[string]int64{CauseEncodings: 340, CauseShape: -3, CauseFrames: -30}, 0},
 		{"no value", stripe(10, 1, 0, 0, 0, nil), map[string]int64{CauseFrames: -30}, 0},
 	}
@@ -78,7 +89,8 @@ func TestChain(t *testing.T) {
 
 // TestChainDictionary: a dictionary is a part of the values.
 func TestChainDictionary(t *testing.T) {
-	m := file(stripe(10, 10, 0, 50, 50, map[format.StreamKind]uint64{format.Codes: 40}), stripe(10, 10, 0, 50, 50, map[format.StreamKind]uint64{format.Codes: 40}))
+	m := file(stripe(10, 10, 0, 50, 50, map[format.StreamKind]uint64{format.Codes: 40}),
+		stripe(10, 10, 0, 50, 50, map[format.StreamKind]uint64{format.Codes: 40}))
 	m.Dictionary = format.DictionaryMeta{Values: 9, Length: 60}
 	c := chainOf(m, 40+40+60+16)
 	if want := map[string]int64{CauseEncodings: 800 - 140, CauseFrames: -16}; !maps.Equal(c.saved(), want) {
@@ -129,7 +141,8 @@ func TestMulDiv(t *testing.T) {
 		part, whole uint64
 		want        int64
 	}{
-		{10, 1, 3, 3}, {-10, 1, 3, -3}, {0, 1, 1, 0}, {math.MaxInt64, 1 << 60, 1 << 60, math.MaxInt64}, {math.MinInt64, 3, 3, math.MinInt64},
+		{10, 1, 3, 3}, {-10, 1, 3, -3}, {0, 1, 1, 0}, {math.MaxInt64, 1 << 60, 1 << 60, math.MaxInt64},
+		{math.MinInt64, 3, 3, math.MinInt64},
 		{1 << 62, 1 << 62, 1 << 63, 1 << 61}, {5, 9, 3, 5},
 	}
 	for _, test := range tests {

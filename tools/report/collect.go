@@ -101,7 +101,8 @@ type place struct {
 
 // newCollector knows the features of the schema.
 func newCollector(features []storage.Feature) *collector {
-	c := &collector{byID: map[storage.FeatureID]*feature{}, groups: map[storage.FeatureID]*group{}, schema: map[storage.FeatureID]bool{}}
+	c := &collector{byID: map[storage.FeatureID]*feature{}, groups: map[storage.FeatureID]*group{},
+		schema: map[storage.FeatureID]bool{}}
 	for _, f := range features {
 		status := ""
 		if f.Status != storage.FeatureActive {
@@ -113,7 +114,8 @@ func newCollector(features []storage.Feature) *collector {
 	return c
 }
 
-// feature returns the entry of a feature, a new one where there is none. The caller has the lock, or the collector alone.
+// feature returns the entry of a feature, a new one where there is none. The caller has the lock, or the collector
+// alone.
 func (c *collector) feature(f storage.Feature, status string) *feature {
 	if known := c.byID[f.ID]; known != nil {
 		return known
@@ -125,7 +127,8 @@ func (c *collector) feature(f storage.Feature, status string) *feature {
 }
 
 // read goes through the indexes of all segments.
-func (c *collector) read(ctx context.Context, s *storage.Store, segments []storage.SegmentDescriptor, deleted []storage.RowBitmap) error {
+func (c *collector) read(ctx context.Context, s *storage.Store, segments []storage.SegmentDescriptor,
+	deleted []storage.RowBitmap) error {
 	c.segments = make([]segmentFacts, len(segments))
 	for i, d := range segments {
 		c.segments[i] = segmentFacts{d: d, deleted: deleted[i].Count}
@@ -213,7 +216,8 @@ func (w *walk) membersOf(id storage.FeatureID) *members {
 	return x
 }
 
-// entry takes an entry. It keeps nothing of it but, in a feature of a group, a number a stripe until the inverse is met.
+// entry takes an entry. It keeps nothing of it but, in a feature of a group, a number a stripe until the inverse is
+// met.
 func (w *walk) entry(e *storage.FeatureEntry) error {
 	m, id := e.Meta, storage.FeatureID(e.Meta.Feature)
 	chain := chainOf(m, e.Length)
@@ -230,7 +234,8 @@ func (w *walk) entry(e *storage.FeatureEntry) error {
 	}
 	f := w.c.byID[id]
 	if f == nil { // dropped, and its name taken by another
-		f = w.c.feature(storage.Feature{ID: id, Name: m.Name, Type: m.Type, Status: storage.FeatureDropped}, storage.FeatureDropped.String())
+		f = w.c.feature(storage.Feature{ID: id, Name: m.Name, Type: m.Type, Status: storage.FeatureDropped},
+			storage.FeatureDropped.String())
 	}
 	if !w.c.schema[id] {
 		w.droppedBytes += e.Length

@@ -15,7 +15,8 @@ import (
 // ErrSort is matched when what to sort by is no column.
 var ErrSort = errors.New("sort")
 
-// A column is one of a listing of T's. Its value is a string, an uint64, an int64, a float64, or an *uint64 that may be nil: it is what rows are sorted by, and what CSV has.
+// A column is one of a listing of T's. Its value is a string, an uint64, an int64, a float64, or an *uint64 that may be
+// nil: it is what rows are sorted by, and what CSV has.
 type column[T any] struct {
 	key   string // of JSON and CSV, and to sort by
 	name  string // for people; empty: CSV alone has it
@@ -41,8 +42,8 @@ type Listing struct {
 	More int
 }
 
-// list lays out rows: sorted by the column of o.Sort, the largest number or the first word first; an empty one leaves them as they are. Columns that
-// are empty in all rows are left out for people.
+// list lays out rows: sorted by the column of o.Sort, the largest number or the first word first; an empty one leaves
+// them as they are. Columns that are empty in all rows are left out for people.
 func list[T any](rows []T, columns []column[T], o ViewOptions) (*Listing, error) {
 	rows = slices.Clone(rows)
 	if key := o.Sort; key != "" {
@@ -162,11 +163,13 @@ func plainText(v any) string {
 // The columns of numbers that most listings have.
 
 func bytesColumn[T any](key, name string, of func(*T) uint64) column[T] {
-	return column[T]{key, name, func(r *T) any { return of(r) }, func(r *T) string { return zeroless(of(r), command.Bytes) }}
+	return column[T]{key, name, func(r *T) any { return of(r) },
+		func(r *T) string { return zeroless(of(r), command.Bytes) }}
 }
 
 func countColumn[T any](key, name string, of func(*T) uint64) column[T] {
-	return column[T]{key, name, func(r *T) any { return of(r) }, func(r *T) string { return zeroless(of(r), command.Count[uint64]) }}
+	return column[T]{key, name, func(r *T) any { return of(r) },
+		func(r *T) string { return zeroless(of(r), command.Count[uint64]) }}
 }
 
 // knownColumn is a column of numbers that may be unknown: empty for people and in CSV.

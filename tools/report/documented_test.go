@@ -19,15 +19,23 @@ import (
 
 // documentedTypes are the objects of docs/dsistat.md.
 var documentedTypes = map[string]reflect.Type{
-	"report": reflect.TypeFor[Report](), "table": reflect.TypeFor[Table](), "summary": reflect.TypeFor[Summary](), "reads": reflect.TypeFor[Reads](),
-	"feature": reflect.TypeFor[Feature](), "use": reflect.TypeFor[Use](), "distinct": reflect.TypeFor[Distinct](), "encoding": reflect.TypeFor[StreamEncoding](),
-	"group": reflect.TypeFor[Group](), "job": reflect.TypeFor[Job](), "day": reflect.TypeFor[Day](), "curve": reflect.TypeFor[Curve](),
+	"report": reflect.TypeFor[Report](), "table": reflect.TypeFor[Table](), "summary": reflect.TypeFor[Summary](),
+	"reads":   reflect.TypeFor[Reads](),
+	"feature": reflect.TypeFor[Feature](), "use": reflect.TypeFor[Use](), "distinct": reflect.TypeFor[Distinct](),
+	"encoding": reflect.TypeFor[StreamEncoding](),
+	"group":    reflect.TypeFor[Group](), "job": reflect.TypeFor[Job](), "day": reflect.TypeFor[Day](),
+	"curve": reflect.TypeFor[Curve](),
 	"point": reflect.TypeFor[CurvePoint](), "savings": reflect.TypeFor[Savings](), "cause": reflect.TypeFor[Cause](),
-	"saved by an overlay": reflect.TypeFor[OverlaySaving](), "saved by a list": reflect.TypeFor[ListSaving](), "waiting": reflect.TypeFor[Waiting](),
-	"health": reflect.TypeFor[Health](), "segments": reflect.TypeFor[SegmentHealth](), "packs": reflect.TypeFor[PackHealth](),
-	"overlay": reflect.TypeFor[OverlayHealth](), "sample list": reflect.TypeFor[ListHealth](), "snapshots": reflect.TypeFor[SnapshotHealth](),
-	"holding": reflect.TypeFor[SnapshotHolder](), "branch": reflect.TypeFor[BranchHealth](), "lease": reflect.TypeFor[LeaseHealth](),
-	"usage records": reflect.TypeFor[UsageHealth](), "segment": reflect.TypeFor[SegmentSummary](), "advice": reflect.TypeFor[Advice](),
+	"saved by an overlay": reflect.TypeFor[OverlaySaving](), "saved by a list": reflect.TypeFor[ListSaving](),
+	"waiting": reflect.TypeFor[Waiting](),
+	"health":  reflect.TypeFor[Health](), "segments": reflect.TypeFor[SegmentHealth](),
+	"packs":   reflect.TypeFor[PackHealth](),
+	"overlay": reflect.TypeFor[OverlayHealth](), "sample list": reflect.TypeFor[ListHealth](),
+	"snapshots": reflect.TypeFor[SnapshotHealth](),
+	"holding":   reflect.TypeFor[SnapshotHolder](), "branch": reflect.TypeFor[BranchHealth](),
+	"lease":         reflect.TypeFor[LeaseHealth](),
+	"usage records": reflect.TypeFor[UsageHealth](), "segment": reflect.TypeFor[SegmentSummary](),
+	"advice": reflect.TypeFor[Advice](),
 }
 
 func documentation(t *testing.T) string {
@@ -145,7 +153,8 @@ func TestDocumentedKeysAreThere(t *testing.T) {
 	add(s, Options{})
 	s = openStore(t)
 	table := generated(t, s, 600) // groups, partial duplicates; rows deleted; and what an old snapshot has
-	if _, err := selection.Delete(t.Context(), table, &selection.Query{Where: "click = 1"}, selection.Options{}); err != nil {
+	if _, err := selection.Delete(t.Context(), table, &selection.Query{Where: "click = 1"},
+		selection.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	add(s, Options{})

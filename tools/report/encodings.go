@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// stripesAtOnce is how many first stripes are read at once, and headBytes how much of each: what lies behind it is described as far as its
-	// head says.
+	// stripesAtOnce is how many first stripes are read at once, and headBytes how much of each: what lies behind it is
+	// described as far as its head says.
 	stripesAtOnce = 16
 	headBytes     = 1 << 20
 	// checksumBytes are a stream's last.
@@ -44,7 +44,8 @@ func (b *builder) encodings(ctx context.Context) error {
 			at := uint64(0)
 			for _, s := range first.streams {
 				head := buf[min(at, uint64(len(buf))):min(at+s.Length-min(s.Length, checksumBytes), uint64(len(buf)))]
-				out.Encodings = append(out.Encodings, StreamEncoding{s.Kind.String(), s.Length, encoding.Describe(head)})
+				out.Encodings = append(out.Encodings, StreamEncoding{s.Kind.String(), s.Length,
+					encoding.Describe(head)})
 				at += s.Length
 			}
 			return nil

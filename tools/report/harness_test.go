@@ -42,17 +42,20 @@ func openStore(t *testing.T) *storage.Store {
 	return s
 }
 
-// generated ingests a generated table, with partial duplicates and groups, in several segments of several stripes. Under the race detector it is smaller.
+// generated ingests a generated table, with partial duplicates and groups, in several segments of several stripes.
+// Under the race detector it is smaller.
 func generated(t *testing.T, s *storage.Store, rows int64) *storage.Table {
 	t.Helper()
 	if raceEnabled {
 		rows /= 2
 	}
 	dir := t.TempDir()
-	if _, err := workload.Generate(t.Context(), dir, workload.Options{Rows: rows, Sparse: 14, Weighted: 2, Dense: 12, Partitions: 2}); err != nil {
+	if _, err := workload.Generate(t.Context(), dir, workload.Options{Rows: rows, Sparse: 14, Weighted: 2, Dense: 12,
+		Partitions: 2}); err != nil {
 		t.Fatal(err)
 	}
-	return ingested(t, s, dir, ingest.Options{SessionKey: workload.SessionColumn, TimeKey: workload.TimeColumn, Options: writer.Options{StripeRows: 400}})
+	return ingested(t, s, dir, ingest.Options{SessionKey: workload.SessionColumn, TimeKey: workload.TimeColumn,
+		Options: writer.Options{StripeRows: 400}})
 }
 
 func ingested(t *testing.T, s *storage.Store, path string, o ingest.Options) *storage.Table {
@@ -118,8 +121,8 @@ func latest(t *testing.T, table *storage.Table) *storage.Snapshot {
 	return s
 }
 
-// plainBytes reads all rows of a snapshot and returns what the values of each feature take as plain numbers. It shares no code with the
-// package, nor with what directories say.
+// plainBytes reads all rows of a snapshot and returns what the values of each feature take as plain numbers. It shares
+// no code with the package, nor with what directories say.
 func plainBytes(t *testing.T, snap *storage.Snapshot) map[string]uint64 {
 	t.Helper()
 	ctx := t.Context()
@@ -134,7 +137,8 @@ func plainBytes(t *testing.T, snap *storage.Snapshot) map[string]uint64 {
 	defer r.Close()
 	out := map[string]uint64{}
 	widths := map[vector.Elem]uint64{
-		vector.Bool: 1, vector.Int8: 1, vector.Uint8: 1, vector.Int16: 2, vector.Uint16: 2, vector.Int32: 4, vector.Uint32: 4, vector.Float32: 4,
+		vector.Bool: 1, vector.Int8: 1, vector.Uint8: 1, vector.Int16: 2, vector.Uint16: 2, vector.Int32: 4,
+		vector.Uint32: 4, vector.Float32: 4,
 		vector.Int64: 8, vector.Uint64: 8, vector.Float64: 8,
 	}
 	for {

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// wholeRows and wholeBytes are what compaction makes segments of, and smallShare how much of that a small one has at most (package
-	// compaction).
+	// wholeRows and wholeBytes are what compaction makes segments of, and smallShare how much of that a small one has
+	// at most (package compaction).
 	wholeRows  = 1 << 20
 	wholeBytes = 4 << 30
 	smallShare = 0.5
@@ -143,7 +143,8 @@ func (c *collector) overlays(ctx context.Context, snap *storage.Snapshot) ([]Ove
 		s.Bytes, s.CopyBytes = cover.Bytes, cover.Bytes+s.SavedBytes
 		savings = append(savings, s)
 		h := OverlayHealth{
-			Overlay: o.Name, Added: o.Added, Features: []string{}, Segments: uint64(cover.Segments), Layers: uint64(cover.Layers), Rows: cover.Rows,
+			Overlay: o.Name, Added: o.Added, Features: []string{}, Segments: uint64(cover.Segments),
+			Layers: uint64(cover.Layers), Rows: cover.Rows,
 			Covered: cover.Covered, Coverage: share(cover.Covered, cover.Rows), Bytes: cover.Bytes,
 		}
 		switch {
@@ -204,7 +205,8 @@ func (c *collector) layers(ctx context.Context, snap *storage.Snapshot, o storag
 }
 
 // lists looks at the sample lists of a snapshot.
-func lists(ctx context.Context, snap *storage.Snapshot, segments []storage.SegmentDescriptor) ([]ListHealth, []ListSaving, error) {
+func lists(ctx context.Context, snap *storage.Snapshot,
+	segments []storage.SegmentDescriptor) ([]ListHealth, []ListSaving, error) {
 	health, savings := []ListHealth{}, []ListSaving{}
 	all, err := snap.SampleLists(ctx)
 	if err != nil {
@@ -222,7 +224,8 @@ func lists(ctx context.Context, snap *storage.Snapshot, segments []storage.Segme
 		}
 		savings = append(savings, s)
 		health = append(health, ListHealth{
-			List: l.Name, Definition: l.Definition, Added: l.Added, Rows: s.Rows, Share: share(s.Rows, snap.Info().Rows),
+			List: l.Name, Definition: l.Definition, Added: l.Added, Rows: s.Rows,
+			Share: share(s.Rows, snap.Info().Rows),
 		})
 	}
 	return health, savings, nil

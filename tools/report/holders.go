@@ -20,7 +20,8 @@ type holders struct {
 	newest *storage.Snapshot
 	held   map[string]*held // by segment id
 	opened map[uint64][]string
-	leased []uint64 // snapshots that leases hold, each once: to those that hold the same one, what they have is theirs together
+	// snapshots that leases hold, each once: to those that hold the same one, what they have is theirs together
+	leased []uint64
 }
 
 // A held is a segment, or a layer's.
@@ -63,16 +64,18 @@ func (h *holders) snapshot(ctx context.Context, number uint64) ([]string, error)
 		return nil, err
 	}
 	for _, o := range overlays {
-		if err := s.EachOverlaySegment(ctx, o, func(l storage.OverlaySegment) error { add(l.Data); return nil }); err != nil {
+		if err := s.EachOverlaySegment(ctx, o,
+			func(l storage.OverlaySegment) error { add(l.Data); return nil }); err != nil {
 			return nil, err
 		}
 	}
 	return ids, nil
 }
 
-// holdings returns what of the history, of branches and of leases is kept, and what bytes each alone keeps. infos are the snapshots up to snap that
-// have not expired.
-func holdings(ctx context.Context, snap *storage.Snapshot, infos []storage.SnapshotInfo) (SnapshotHealth, []BranchHealth, []LeaseHealth, error) {
+// holdings returns what of the history, of branches and of leases is kept, and what bytes each alone keeps. infos are
+// the snapshots up to snap that have not expired.
+func holdings(ctx context.Context, snap *storage.Snapshot,
+	infos []storage.SnapshotInfo) (SnapshotHealth, []BranchHealth, []LeaseHealth, error) {
 	h := &holders{t: snap.Table(), newest: snap, held: map[string]*held{}, opened: map[uint64][]string{}}
 	out := SnapshotHealth{Newest: snap.Info().Number, Holding: []SnapshotHolder{}}
 	if len(infos) > 0 {
@@ -143,7 +146,8 @@ func (h *holders) history(ctx context.Context, infos []storage.SnapshotInfo, out
 				x.last = n.Number
 			}
 		}
-		out.Holding = append(out.Holding, SnapshotHolder{Snapshot: n.Number, Time: timeText(n.Time), Operation: n.Operation, Next: next.Operation})
+		out.Holding = append(out.Holding, SnapshotHolder{Snapshot: n.Number, Time: timeText(n.Time),
+			Operation: n.Operation, Next: next.Operation})
 	}
 	return nil
 }
@@ -178,7 +182,8 @@ func (h *holders) named(ctx context.Context) ([]BranchHealth, []LeaseHealth, err
 		return nil, nil, err
 	}
 	for _, b := range all {
-		health := BranchHealth{Branch: b.Name, Owner: b.Owner, Created: timeText(b.Created), Snapshots: b.Pins(), Overlays: []string{}, List: b.List.Name}
+		health := BranchHealth{Branch: b.Name, Owner: b.Owner, Created: timeText(b.Created), Snapshots: b.Pins(),
+			Overlays: []string{}, List: b.List.Name}
 		for _, o := range b.Overlays {
 			health.Overlays = append(health.Overlays, o.Name)
 		}

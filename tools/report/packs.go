@@ -15,12 +15,14 @@ import (
 // gapBytes: readers fetch what lies so close together at once (reader.Options.GapBytes).
 const gapBytes = 64 << 10
 
-// repack estimates which share of the unneeded bytes would not be read if packs had the order in which compaction lays features that are read so:
-// it goes through the largest segment as each job does that reads whole features, once as its packs are and once as they would be. What a job reads
-// weighs as much as the bytes that it needed.
+// repack estimates which share of the unneeded bytes would not be read if packs had the order in which compaction lays
+// features that are read so: it goes through the largest segment as each job does that reads whole features, once as
+// its packs are and once as they would be. What a job reads weighs as much as the bytes that it needed.
 func (c *collector) repack(s *usage.Summary) (share float64) {
 	now := slices.Clone(c.layout)
-	slices.SortFunc(now, func(a, b place) int { return cmp.Or(cmp.Compare(a.object, b.object), cmp.Compare(a.offset, b.offset)) })
+	slices.SortFunc(now, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.object, b.object), cmp.Compare(a.offset, b.offset))
+	})
 	then := c.packed(s)
 	at := uint64(0)
 	for i := range then { // as if in one pack
@@ -49,8 +51,8 @@ func (c *collector) repack(s *usage.Summary) (share float64) {
 	return 1 - after/before
 }
 
-// packed returns the files of the largest segment in the order in which compaction would lay them: a group, its inverse first, where the first of
-// its features would be.
+// packed returns the files of the largest segment in the order in which compaction would lay them: a group, its inverse
+// first, where the first of its features would be.
 func (c *collector) packed(s *usage.Summary) []place {
 	var features []place
 	inverses, groups := map[storage.FeatureID]place{}, map[storage.FeatureID][]place{}
@@ -84,7 +86,8 @@ func (c *collector) packed(s *usage.Summary) []place {
 	return out
 }
 
-// unneeded returns how many bytes are needed to read features from files in the order of their places, and how many of the gaps between.
+// unneeded returns how many bytes are needed to read features from files in the order of their places, and how many of
+// the gaps between.
 func unneeded(files []place, read map[storage.FeatureID]bool) (needed, over uint64) {
 	inverses := map[storage.FeatureID]bool{}
 	for i := range files {
@@ -121,13 +124,17 @@ func (a *adviser) repack(s *usage.Summary) {
 	}
 	saved := uint64(less * float64(over))
 	rest := "--repack"
-	if days := daysSince(firstDay(s, a.now), a.now) + 1; days > popularDays || !a.since.IsZero() { // so that it looks at the same records
+	// so that it looks at the same records
+	if days := daysSince(firstDay(s, a.now), a.now) + 1; days > popularDays || !a.since.IsZero() {
 		rest += fmt.Sprintf(" --popular-days %d", days)
 	}
 	r := &a.t.Summary.Reads
 	a.add(Advice{
-		Kind: AdviceRepack, UnneededBytes: saved, Estimate: true, Command: a.dsi("compact", rest), Readers: r.Readers, Jobs: r.Jobs, Days: a.readDays(),
-		Text: fmt.Sprintf("packs in the order in which features are read would have saved about %s of the %s that %s of %s need not have read (%.0f %%)",
-			command.Bytes(saved), command.Bytes(over), command.Plural(r.Readers, "reader"), command.Plural(r.Jobs, "job"), 100*less),
+		Kind: AdviceRepack, UnneededBytes: saved, Estimate: true, Command: a.dsi("compact", rest), Readers: r.Readers,
+		Jobs: r.Jobs, Days: a.readDays(),
+		Text: fmt.Sprintf("packs in the order in which features are read would have saved about %s of the %s that %s "+
+			"of %s need not have read (%.0f %%)",
+			command.Bytes(saved), command.Bytes(over), command.Plural(r.Readers, "reader"),
+			command.Plural(r.Jobs, "job"), 100*less),
 	})
 }

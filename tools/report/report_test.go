@@ -8,13 +8,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +34,8 @@ var update = flag.Bool("update", false, "write the golden files")
 func smallRows() string {
 	var b strings.Builder
 	for i := range 12 {
-		fmt.Fprintf(&b, `{"user": %d, "items": [%d, %d, 7], "name": "n%d", "score": %d.5, "click": %d, "day": "2026-11-%02d"}`+"\n",
+		fmt.Fprintf(&b, `{"user": %d, "items": [%d, %d, 7], "name": "n%d", `+
+			`"score": %d.5, "click": %d, "day": "2026-11-%02d"}`+"\n",
 			i/4, i/2, i/2+1, i%3, i, i%2, 20+i/6)
 	}
 	return b.String()
@@ -52,24 +51,33 @@ func smallReads(t *testing.T, snap *storage.Snapshot) *usage.Summary {
 		t.Fatal(err)
 	}
 	items, name := f[0].ID, f[1].ID
-	train := usage.Counters{Readers: 2, Rows: 24, Batches: 4, Requests: 6, BytesNeeded: 900, BytesUnneeded: 100, Stall: time.Second, Decode: 2 * time.Second,
-		Assemble: 3 * time.Second, Read: 4 * time.Second, StoredRows: 24, StoredSlots: 12, EmittedRows: 24, EmittedSlots: 24}
-	look := usage.Counters{Readers: 1, Rows: 6, Batches: 1, Requests: 1, BytesNeeded: 100, StoredRows: 6, StoredSlots: 6, EmittedRows: 6, EmittedSlots: 6}
+	train := usage.Counters{Readers: 2, Rows: 24, Batches: 4, Requests: 6, BytesNeeded: 900, BytesUnneeded: 100,
+		Stall: time.Second, Decode: 2 * time.Second,
+		Assemble: 3 * time.Second, Read: 4 * time.Second, StoredRows: 24, StoredSlots: 12, EmittedRows: 24,
+		EmittedSlots: 24}
+	look := usage.Counters{Readers: 1, Rows: 6, Batches: 1, Requests: 1, BytesNeeded: 100, StoredRows: 6,
+		StoredSlots: 6, EmittedRows: 6, EmittedSlots: 6}
 	total := train
 	total.Readers, total.Rows, total.Batches, total.Requests, total.BytesNeeded = 3, 30, 5, 7, 1000
 	total.StoredRows, total.StoredSlots, total.EmittedRows, total.EmittedSlots = 30, 18, 30, 30
 	s := &usage.Summary{Table: "t", Total: total}
 	s.Features = []usage.FeatureTotal{
-		{FeatureUse: usage.FeatureUse{ID: items, Name: "items", Readers: 3, Stripes: 3, Rows: 30, BytesNeeded: 800, BytesUnneeded: 90, Last: day(21).Add(time.Hour)}, First: day(10), Jobs: 2, Days: 2},
-		{FeatureUse: usage.FeatureUse{ID: name, Name: "name", Readers: 2, Stripes: 2, Rows: 24, BytesNeeded: 200, BytesUnneeded: 10, Last: day(10).Add(time.Hour)}, First: day(10), Jobs: 1, Days: 1},
+		{FeatureUse: usage.FeatureUse{ID: items, Name: "items", Readers: 3, Stripes: 3, Rows: 30, BytesNeeded: 800,
+			BytesUnneeded: 90, Last: day(21).Add(time.Hour)}, First: day(10), Jobs: 2, Days: 2},
+		{FeatureUse: usage.FeatureUse{ID: name, Name: "name", Readers: 2, Stripes: 2, Rows: 24, BytesNeeded: 200,
+			BytesUnneeded: 10, Last: day(10).Add(time.Hour)}, First: day(10), Jobs: 1, Days: 1},
 	}
 	s.Jobs = []usage.JobTotal{
-		{Job: "look", User: "eve", Programs: []string{"dsi"}, Snapshot: 1, Start: day(21), End: day(21).Add(time.Hour), Counters: look,
+		{Job: "look", User: "eve", Programs: []string{"dsi"}, Snapshot: 1, Start: day(21), End: day(21).Add(time.Hour),
+			Counters: look,
 			Features: []usage.JobFeature{{ID: items, Readers: 1}}, Days: []usage.JobDay{{Day: day(21)}}},
-		{Job: "train", User: "ann", Programs: []string{"python"}, Snapshot: 1, Start: day(10), End: day(10).Add(time.Hour), Counters: train,
-			Features: []usage.JobFeature{{ID: items, Readers: 2}, {ID: name, Readers: 2}}, Days: []usage.JobDay{{Day: day(10)}}},
+		{Job: "train", User: "ann", Programs: []string{"python"}, Snapshot: 1, Start: day(10),
+			End: day(10).Add(time.Hour), Counters: train,
+			Features: []usage.JobFeature{{ID: items, Readers: 2}, {ID: name, Readers: 2}},
+			Days:     []usage.JobDay{{Day: day(10)}}},
 	}
-	s.Days = []usage.DayTotal{{Day: day(10), Counters: train, Features: 2, Jobs: 1}, {Day: day(21), Counters: look, Features: 1, Jobs: 1}}
+	s.Days = []usage.DayTotal{{Day: day(10), Counters: train, Features: 2, Jobs: 1},
+		{Day: day(21), Counters: look, Features: 1, Jobs: 1}}
 	s.Records, s.Rollups, s.DamagedCount = 1, 1, 1
 	s.Damaged = []usage.Damage{{Object: "tables/t/usage/x", Err: errors.New("checksum mismatch")}}
 	return s
@@ -79,21 +87,25 @@ func reads(s *usage.Summary) func(context.Context, *storage.Table, time.Time, ti
 	return func(context.Context, *storage.Table, time.Time, time.Time) (*usage.Summary, error) { return s, nil }
 }
 
-// small is a store with the table t of smallRows, an overlay, a list, a deleted row, a branch and a lease, and what is read of it.
+// small is a store with the table t of smallRows, an overlay, a list, a deleted row, a branch and a lease, and what is
+// read of it.
 func small(t *testing.T) (*storage.Store, *storage.Table, *usage.Summary) {
 	t.Helper()
 	ctx := t.Context()
 	s := openStore(t)
 	table := jsonRows(t, s, smallRows(), ingest.Options{PartitionBy: "day", Options: writer.Options{StripeRows: 4}})
 	first := latest(t, table)
-	change := storage.Change{Operation: "branch", Base: 1, Ops: []storage.Operation{storage.SetBranches{{Name: "b", Snapshot: 1, Owner: "ann", Created: testNow}}}}
+	change := storage.Change{Operation: "branch", Base: 1,
+		Ops: []storage.Operation{storage.SetBranches{{Name: "b", Snapshot: 1, Owner: "ann", Created: testNow}}}}
 	if _, err := table.Commit(ctx, change); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := overlay.Add(ctx, s, "t", "o", overlay.Options{Exprs: []string{"high = score > 5"}, Role: storage.RoleLabel}); err != nil {
+	if _, err := overlay.Add(ctx, s, "t", "o", overlay.Options{Exprs: []string{"high = score > 5"},
+		Role: storage.RoleLabel}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := selection.Create(ctx, table, "l", &selection.Query{Where: "click = 1"}, false, selection.Options{}); err != nil {
+	if _, err := selection.Create(ctx, table, "l", &selection.Query{Where: "click = 1"}, false,
+		selection.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := selection.Delete(ctx, table, &selection.Query{Where: "score = 3.5"}, selection.Options{}); err != nil {
@@ -154,7 +166,8 @@ func tableOf(t *testing.T, s *storage.Store) *storage.Table {
 	return table
 }
 
-// TestNoNulls: no list of a report is null in JSON, even of a table with nothing in it, and no number is one that JSON lacks.
+// TestNoNulls: no list of a report is null in JSON, even of a table with nothing in it, and no number is one that JSON
+// lacks.
 func TestNoNulls(t *testing.T) {
 	s := openStore(t)
 	table, err := s.NewTable(t.Context(), "t")
@@ -185,148 +198,6 @@ func TestNoNulls(t *testing.T) {
 	}
 }
 
-// TestReads: what was read is found where people look for it.
-func TestReads(t *testing.T) {
-	s, _, summary := small(t)
-	r := build(t, s, Options{Usage: reads(summary)})
-	if len(r.Jobs) != 2 || r.Jobs[0].Job != "train" || r.Jobs[0].Features != 2 || r.Jobs[0].Amplification != 1000.0/900 || r.Jobs[0].StoredFactor != 2 {
-		t.Errorf("jobs %+v", r.Jobs)
-	}
-	live := 0
-	for _, f := range r.Features {
-		if f.Status != "dropped" {
-			live++
-		}
-		switch f.Name {
-		case "items":
-			if f.Jobs != 2 || f.BytesNeeded != 800 || f.LastRead != "2026-11-21T01:00:00Z" || f.UnreadDays != 1 {
-				t.Errorf("%+v", f.Use)
-			}
-		case "user":
-			if f.Readers != 0 || f.LastRead != "" || f.UnreadDays != 12 {
-				t.Errorf("%+v", f.Use)
-			}
-		}
-	}
-	if got, want := r.Jobs[0].FeatureShare, 2/float64(live); math.Abs(got-want) > 1e-12 {
-		t.Errorf("the job has %v of the features, want %v", got, want)
-	}
-	if len(r.Days) != 13 || r.Days[0].Day != "2026-11-10" || r.Days[12].Day != "2026-11-22" || r.Days[11].Jobs != 1 || r.Days[5].Readers != 0 {
-		t.Errorf("days %+v", r.Days)
-	}
-	if last, first := r.Days[12].TableRows, r.Days[0].TableRows; last == nil || *last != 11 || first == nil || *first != 0 {
-		t.Errorf("the table has %v rows on the last day, %v on the first", last, first)
-	}
-	if v := r.Summary; v.FeaturesRead != 2 || v.BytesReadShare <= 0 || v.BytesReadShare >= 1 || v.LastRead != "2026-11-21T01:00:00Z" || v.Reads.Jobs != 2 {
-		t.Errorf("%+v", v)
-	}
-	if h := r.Health.Records; h.First != "2026-11-10" || h.Last != "2026-11-21" || h.Damaged != 1 || !slices.Equal(h.DamagedNames, []string{"tables/t/usage/x: checksum mismatch"}) {
-		t.Errorf("%+v", h)
-	}
-}
-
-// TestReadsOfOverlays: those that are read are of the features that the table has, without those of overlays.
-func TestReadsOfOverlays(t *testing.T) {
-	s, _, summary := small(t)
-	summary.Features = nil
-	for _, f := range build(t, s, Options{}).Features {
-		id, err := strconv.ParseUint(f.ID, 16, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		summary.Features = append(summary.Features, usage.FeatureTotal{FeatureUse: usage.FeatureUse{ID: storage.FeatureID(id), Readers: 1, Last: day(21)}, First: day(21)})
-	}
-	v := build(t, s, Options{Usage: reads(summary)}).Summary
-	if v.FeaturesRead != v.Features || v.Features == 0 || v.BytesReadShare != 1 {
-		t.Errorf("%d features of %d, %v of the bytes", v.FeaturesRead, v.Features, v.BytesReadShare)
-	}
-}
-
-// TestCurve: features are taken in the order of bytes read for each stored.
-func TestCurve(t *testing.T) {
-	feature := func(stored, read uint64) Feature {
-		return Feature{StoredBytes: stored, Use: Use{BytesNeeded: read}}
-	}
-	c := curveOf([]Feature{feature(500, 0), feature(100, 100), feature(300, 100), feature(100, 800), feature(0, 0)})
-	want := []CurvePoint{{}, {0.1, 0.8, 1}, {0.2, 0.9, 2}, {0.5, 1, 3}, {1, 1, 4}, {1, 1, 5}}
-	if !reflect.DeepEqual(c.Points, want) {
-		t.Errorf("%v, want %v", c.Points, want)
-	}
-	if want := []CurvePoint{want[1], want[1], want[2], want[3], want[3]}; !reflect.DeepEqual(c.Marks, want) {
-		t.Errorf("marks %v, want %v", c.Marks, want)
-	}
-	var many []Feature
-	for i := range 20_000 {
-		many = append(many, feature(10, uint64(i*i)))
-	}
-	c = curveOf(many)
-	if n := len(c.Points); n > curvePoints+1 || c.Points[n-1] != (CurvePoint{1, 1, 20_000}) {
-		t.Errorf("%d points, the last %v", n, c.Points[n-1])
-	}
-	for i := 1; i < len(c.Points); i++ {
-		a, b := c.Points[i-1], c.Points[i]
-		if b.Bytes <= a.Bytes || b.Traffic < a.Traffic || b.Traffic < b.Bytes-1e-9 {
-			t.Fatalf("%v after %v", b, a)
-		}
-	}
-	if c := curveOf([]Feature{feature(5, 0)}); len(c.Points) != 0 {
-		t.Errorf("a curve of no reads: %v", c)
-	}
-}
-
-// TestHoldings: what goes when old snapshots expire, a branch is dropped, a lease ends, and nothing of what two of them hold.
-func TestHoldings(t *testing.T) {
-	ctx := t.Context()
-	s := openStore(t)
-	o := ingest.Options{PartitionBy: "day", Overwrite: true}
-	row := func(day string, n int) string {
-		var b strings.Builder
-		for i := range n {
-			fmt.Fprintf(&b, `{"x": %d, "day": %q}`+"\n", i, day)
-		}
-		return b.String()
-	}
-	bytesOf := func(snap *storage.Snapshot) uint64 { return snap.Info().Bytes }
-	one := latest(t, jsonRows(t, s, row("a", 10), o)) // 1
-	two := latest(t, jsonRows(t, s, row("a", 20), o)) // 2: 1 is gone
-	table := jsonRows(t, s, row("a", 30), o)          // 3: 2 is gone
-	r := build(t, s, Options{})
-	h := r.Health.Snapshots
-	if h.First != 1 || h.Newest != 3 || h.AloneBytes != bytesOf(one)+bytesOf(two) || len(h.Holding) != 2 {
-		t.Fatalf("%+v, of %d and %d bytes", h, bytesOf(one), bytesOf(two))
-	}
-	if a, b := h.Holding[0], h.Holding[1]; a.Snapshot != 2 || a.Bytes != bytesOf(two) || b.Snapshot != 1 || b.Bytes != bytesOf(one) || a.Next != "overwrite" {
-		t.Errorf("%+v", h.Holding)
-	}
-	change := storage.Change{Operation: "branch", Base: 3, Ops: []storage.Operation{storage.SetBranches{{Name: "b", Snapshot: 1, Created: testNow}}}}
-	if _, err := table.Commit(ctx, change); err != nil {
-		t.Fatal(err)
-	}
-	lease, err := two.Lease(ctx, "ann", time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = lease.Release(ctx) }()
-	other, err := two.Lease(ctx, "bob", time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = other.Release(ctx) }()
-	// Held by the history and by others: neither alone frees it.
-	r = build(t, s, Options{})
-	if h := r.Health; h.Snapshots.AloneBytes != 0 || h.Branches[0].AloneBytes != 0 || h.Leases[0].AloneBytes != 0 {
-		t.Errorf("%+v %+v %+v", h.Snapshots, h.Branches, h.Leases)
-	}
-	if _, err := table.Expire(ctx, storage.ExpireOptions{KeepLast: 1}); err != nil {
-		t.Fatal(err)
-	}
-	r = build(t, s, Options{})
-	if h := r.Health; h.Snapshots.AloneBytes != 0 || len(h.Branches) != 1 || h.Branches[0].AloneBytes != bytesOf(one) || len(h.Leases) != 2 ||
-		h.Leases[0].AloneBytes != bytesOf(two) || h.Leases[1].AloneBytes != bytesOf(two) {
-		t.Errorf("%+v %+v %+v, of %d and %d bytes", h.Snapshots, h.Branches, h.Leases, bytesOf(one), bytesOf(two))
-	}
-}
-
 func advice(r *Table, kind string) *Advice {
 	for i := range r.Advice {
 		if r.Advice[i].Kind == kind {
@@ -350,7 +221,8 @@ func TestAdvice(t *testing.T) {
 			want, bytes = append(want, f.Name), bytes+f.StoredBytes
 		}
 	}
-	if unread == nil || unread.SavedBytes != bytes || unread.FeatureCount != uint64(len(want)) || !strings.Contains(unread.Text, "5 days") {
+	if unread == nil || unread.SavedBytes != bytes || unread.FeatureCount != uint64(len(want)) ||
+		!strings.Contains(unread.Text, "5 days") {
 		t.Fatalf("%+v, want %v of %d bytes", unread, want, bytes)
 	}
 	got := slices.Sorted(slices.Values(unread.Features))
@@ -360,16 +232,21 @@ func TestAdvice(t *testing.T) {
 	if a := advice(r, AdviceRecords); a == nil || !strings.Contains(a.Text, "1 usage record is damaged") {
 		t.Errorf("%+v", a)
 	}
-	r = build(t, s, Options{Usage: reads(summary)}) // 30 days are not known: that is said, and how to ask for those that are
+	// 30 days are not known: that is said, and how to ask for those that are
+	r = build(t, s, Options{Usage: reads(summary)})
 	if a := advice(r, AdviceUnread); a != nil {
 		t.Errorf("records are of 12 days, and %+v", a)
 	}
-	at := slices.IndexFunc(r.Advice, func(a Advice) bool { return strings.Contains(a.Text, "records began on 2026-11-10") })
+	at := slices.IndexFunc(r.Advice, func(a Advice) bool {
+		return strings.Contains(a.Text, "records began on 2026-11-10")
+	})
 	if at < 0 || r.Advice[at].Kind != AdviceRecords || r.Advice[at].Command != "dsistat advise memory t --unread 12" {
 		t.Errorf("%+v", r.Advice)
 	}
 	r = build(t, s, Options{Usage: reads(summary), Since: day(9)})
-	at = slices.IndexFunc(r.Advice, func(a Advice) bool { return strings.Contains(a.Text, "records were looked at since 2026-11-10") })
+	at = slices.IndexFunc(r.Advice, func(a Advice) bool {
+		return strings.Contains(a.Text, "records were looked at since 2026-11-10")
+	})
 	if at < 0 || r.Advice[at].Command != "dsistat advise memory t --unread 12 --since 2026-11-09" {
 		t.Errorf("%+v", r.Advice)
 	}
@@ -393,7 +270,8 @@ func TestUnreadOfNew(t *testing.T) {
 	for _, x := range []struct {
 		day int
 		row string
-	}{{1, `{"a": 1}`}, {5, `{"a": 2}`}, {11, `{"a": 3}`}, {12, `{"a": 4, "b": 2}`}, {13, `{"a": 5}`}, {20, `{"a": 6, "b": 2, "c": 3}`}, {21, `{"a": 7}`}} {
+	}{{1, `{"a": 1}`}, {5, `{"a": 2}`}, {11, `{"a": 3}`}, {12, `{"a": 4, "b": 2}`}, {13, `{"a": 5}`},
+		{20, `{"a": 6, "b": 2, "c": 3}`}, {21, `{"a": 7}`}} {
 		now = day(x.day)
 		jsonRows(t, s, x.row+"\n", ingest.Options{})
 	}
@@ -401,7 +279,8 @@ func TestUnreadOfNew(t *testing.T) {
 	for _, x := range []struct {
 		records *usage.Summary
 		want    map[string]uint64
-	}{{records, map[string]uint64{"a": 12, "b": 10, "c": 2}}, {&usage.Summary{Table: "t"}, map[string]uint64{"a": 0, "b": 0, "c": 0}}} {
+	}{{records, map[string]uint64{"a": 12, "b": 10, "c": 2}},
+		{&usage.Summary{Table: "t"}, map[string]uint64{"a": 0, "b": 0, "c": 0}}} {
 		r := build(t, s, Options{Usage: reads(x.records)})
 		for _, f := range r.Features {
 			if f.UnreadDays != x.want[f.Name] || f.LastRead != "" {
@@ -414,14 +293,18 @@ func TestUnreadOfNew(t *testing.T) {
 // TestWrongClock: what is recorded of a day to come counts, and hides none of those that were.
 func TestWrongClock(t *testing.T) {
 	s, _, summary := small(t)
-	summary.Days = append(summary.Days, usage.DayTotal{Day: day(21).AddDate(90, 0, 0), Counters: usage.Counters{Readers: 1}, Jobs: 1})
+	summary.Days = append(summary.Days, usage.DayTotal{Day: day(21).AddDate(90, 0, 0),
+		Counters: usage.Counters{Readers: 1}, Jobs: 1})
 	r := build(t, s, Options{Usage: reads(summary)})
-	if n := len(r.Days); n != 13 || r.Days[0].Day != "2026-11-10" || r.Days[0].Readers != 2 || r.Days[n-1].Day != "2026-11-22" {
+	if n := len(r.Days); n != 13 || r.Days[0].Day != "2026-11-10" || r.Days[0].Readers != 2 ||
+		r.Days[n-1].Day != "2026-11-22" {
 		t.Errorf("%d days, the first %+v", n, r.Days[0])
 	}
 	// Nor does what a clock that was not set dated make all features look unread for long.
-	const said = "2 readers read on 2 days from 1970-01-01 to 2116-11-21, by the clocks of their hosts, which cannot be: the sums have them, the days not"
-	summary.Days = slices.Insert(summary.Days, 0, usage.DayTotal{Day: time.Unix(0, 0).UTC(), Counters: usage.Counters{Readers: 1}, Jobs: 1})
+	const said = "2 readers read on 2 days from 1970-01-01 to 2116-11-21, by the clocks of their hosts, which cannot " +
+		"be: the sums have them, the days not"
+	summary.Days = slices.Insert(summary.Days, 0, usage.DayTotal{Day: time.Unix(0, 0).UTC(),
+		Counters: usage.Counters{Readers: 1}, Jobs: 1})
 	summary.Features[0].Last = time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC)
 	r = build(t, s, Options{Usage: reads(summary)})
 	if n := len(r.Days); n != 13 || r.Days[0].Day != "2026-11-10" || r.Summary.LastRead != "2026-11-22T12:00:00Z" {
@@ -462,8 +345,10 @@ func TestMergeAdvice(t *testing.T) {
 // TestRepack: what packs in the order of popularity would save follows from where files lie.
 func TestRepack(t *testing.T) {
 	c := newCollector([]storage.Feature{{ID: 1, Name: "a"}, {ID: 2, Name: "b"}, {ID: 3, Name: "c"}, {ID: 4, Name: "d"}})
-	c.layout = []place{ // a job of a, c and d reads b too, and the inverse of the group that c and d are in, before them
-		{1, 0, "p", 4, 100}, {2, 0, "p", 104, 1000}, {9, 0, "p", 1104, 10}, {3, 9, "p", 1114, 100}, {4, 9, "p", 1214, 100},
+	// a job of a, c and d reads b too, and the inverse of the group that c and d are in, before them
+	c.layout = []place{
+		{1, 0, "p", 4, 100}, {2, 0, "p", 104, 1000}, {9, 0, "p", 1104, 10}, {3, 9, "p", 1114, 100},
+		{4, 9, "p", 1214, 100},
 	}
 	job := func(needed uint64, ids ...storage.FeatureID) usage.JobTotal {
 		j := usage.JobTotal{Counters: usage.Counters{BytesNeeded: needed}}
@@ -524,7 +409,8 @@ func TestDistinct(t *testing.T) {
 	s := openStore(t)
 	var b strings.Builder
 	for i := range 3000 {
-		fmt.Fprintf(&b, `{"flag": %v, "one": 5, "id": %d, "list": [%d], "text": "x"}`+"\n", i%2 == 0, i%100, (i*7919)%50*1_000_003)
+		fmt.Fprintf(&b, `{"flag": %v, "one": 5, "id": %d, "list": [%d], "text": "x"}`+"\n", i%2 == 0, i%100,
+			(i*7919)%50*1_000_003)
 	}
 	jsonRows(t, s, b.String(), ingest.Options{Options: writer.Options{StripeRows: 500}})
 	r := build(t, s, Options{})
@@ -549,7 +435,8 @@ func TestDistinct(t *testing.T) {
 
 // TestSort: rows are sorted by any column, both ways, and an unknown one is answered with the nearest.
 func TestSort(t *testing.T) {
-	table := &Table{Features: []Feature{{Name: "a", StoredBytes: 5, Saved: map[string]int64{}}, {Name: "c", StoredBytes: 7}, {Name: "b", StoredBytes: 9}}}
+	table := &Table{Features: []Feature{{Name: "a", StoredBytes: 5, Saved: map[string]int64{}},
+		{Name: "c", StoredBytes: 7}, {Name: "b", StoredBytes: 9}}}
 	order := func(sortBy string, limit int) (string, *Listing) {
 		t.Helper()
 		key, reverse := strings.CutPrefix(sortBy, "-")
@@ -563,7 +450,8 @@ func TestSort(t *testing.T) {
 		}
 		return names, sections[0].Listing
 	}
-	for sortBy, want := range map[string]string{"": "acb", "feature": "abc", "-feature": "cba", "stored_bytes": "bca", "-stored_bytes": "acb"} {
+	for sortBy, want := range map[string]string{"": "acb", "feature": "abc", "-feature": "cba", "stored_bytes": "bca",
+		"-stored_bytes": "acb"} {
 		if got, _ := order(sortBy, 0); got != want {
 			t.Errorf("%q: %s, want %s", sortBy, got, want)
 		}
@@ -571,7 +459,8 @@ func TestSort(t *testing.T) {
 	if names, l := order("stored_bytes", 2); names != "bca" || len(l.Rows) != 2 || l.More != 1 || l.Rows[0][0] != "b" {
 		t.Errorf("%s %+v", names, l)
 	}
-	if _, err := FeaturesView(table, ViewOptions{Sort: "stored_byte"}); !errors.Is(err, ErrSort) || !strings.Contains(err.Error(), `did you mean "stored_bytes"`) {
+	if _, err := FeaturesView(table, ViewOptions{Sort: "stored_byte"}); !errors.Is(err, ErrSort) ||
+		!strings.Contains(err.Error(), `did you mean "stored_bytes"`) {
 		t.Errorf("%v", err)
 	}
 }
@@ -602,14 +491,16 @@ func TestDamage(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"a": 1}`+"\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ingest.Run(t.Context(), s, "u", []string{path}, ingest.Options{Options: writer.Options{Workers: 1}}); err != nil {
+	if _, err := ingest.Run(t.Context(), s, "u", []string{path},
+		ingest.Options{Options: writer.Options{Workers: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	r, err := Build(t.Context(), s, nil, Options{Now: clock, Usage: unread})
 	if !errors.Is(err, format.ErrCorrupt) || r == nil || len(r.Tables) != 1 || r.Tables[0].Table != "u" {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if r, err := Build(t.Context(), s, []string{"u", "t"}, Options{Now: clock, Usage: unread}); r != nil || err == nil || strings.Contains(err.Error(), "table t: table t") {
+	if r, err := Build(t.Context(), s, []string{"u", "t"}, Options{Now: clock, Usage: unread}); r != nil ||
+		err == nil || strings.Contains(err.Error(), "table t: table t") {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -626,12 +517,14 @@ func TestRecorded(t *testing.T) {
 	}
 	var want reader.Stats
 	features := map[string]bool{}
-	for i, names := range [][]string{{"user_dense_*", "user_history_*"}, {"user_history_00000"}, {"user_history_00000"}} {
+	for i, names := range [][]string{{"user_dense_*", "user_history_*"}, {"user_history_00000"},
+		{"user_history_00000"}} {
 		plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{Features: names})
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := reader.Open(ctx, snap, plan, reader.Options{Usage: reader.UsageOptions{Writer: writer, Job: []string{"train", "look", "look"}[i]}})
+		r, err := reader.Open(ctx, snap, plan,
+			reader.Options{Usage: reader.UsageOptions{Writer: writer, Job: []string{"train", "look", "look"}[i]}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -666,7 +559,8 @@ func TestRecorded(t *testing.T) {
 	}
 	r := &report.Tables[0]
 	g := r.Summary.Reads
-	if g.Rows != want.Rows || g.Batches != want.Batches || g.BytesNeeded != want.BytesNeeded || g.BytesUnneeded != want.BytesUnneeded || g.Readers != 3 || g.Jobs != 2 {
+	if g.Rows != want.Rows || g.Batches != want.Batches || g.BytesNeeded != want.BytesNeeded ||
+		g.BytesUnneeded != want.BytesUnneeded || g.Readers != 3 || g.Jobs != 2 {
 		t.Errorf("%+v, readers counted %+v", g, want)
 	}
 	var needed, over uint64
@@ -679,7 +573,8 @@ func TestRecorded(t *testing.T) {
 	if needed != want.BytesNeeded || over != want.BytesUnneeded {
 		t.Errorf("features come to %d and %d bytes, readers counted %+v", needed, over, want)
 	}
-	if r.Summary.FeaturesRead != uint64(len(features)) || len(r.Curve.Points) == 0 || r.Health.Records.First != "2026-11-22" {
+	if r.Summary.FeaturesRead != uint64(len(features)) || len(r.Curve.Points) == 0 ||
+		r.Health.Records.First != "2026-11-22" {
 		t.Errorf("%d features read, want %d; %+v", r.Summary.FeaturesRead, len(features), r.Health.Records)
 	}
 }

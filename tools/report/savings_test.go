@@ -11,8 +11,8 @@ import (
 	"github.com/dsistore/dsistore/tools/selection"
 )
 
-// addsUp checks that savings add up to the byte, for the table and for each feature, and that both ends are what reading all rows and listing
-// all objects say. widened are features whose source was narrower than what is read.
+// addsUp checks that savings add up to the byte, for the table and for each feature, and that both ends are what
+// reading all rows and listing all objects say. widened are features whose source was narrower than what is read.
 func addsUp(t *testing.T, s *storage.Store, snap *storage.Snapshot, r *Table) {
 	t.Helper()
 	sum := int64(0)
@@ -53,7 +53,8 @@ func rawEquals(t *testing.T, snap *storage.Snapshot, r *Table) {
 	}
 }
 
-// TestSavingsGenerated: a table as it was ingested, whose runs, slots, partial duplicates and groups all save something.
+// TestSavingsGenerated: a table as it was ingested, whose runs, slots, partial duplicates and groups all save
+// something.
 func TestSavingsGenerated(t *testing.T) {
 	s := openStore(t)
 	snap := latest(t, generated(t, s, 1600))
@@ -67,7 +68,8 @@ func TestSavingsGenerated(t *testing.T) {
 		}
 	}
 	if r.Savings.DuplicatesSaved == 0 || len(r.Groups) == 0 || r.Summary.DedupeFactor < 2 {
-		t.Errorf("duplicates saved %d, groups %v, factor %v", r.Savings.DuplicatesSaved, r.Groups, r.Summary.DedupeFactor)
+		t.Errorf("duplicates saved %d, groups %v, factor %v", r.Savings.DuplicatesSaved, r.Groups,
+			r.Summary.DedupeFactor)
 	}
 }
 
@@ -88,7 +90,8 @@ func TestSavingsForeign(t *testing.T) {
 	rawEquals(t, snap, r)
 }
 
-// TestSavingsLayered: partial duplicates, groups, deleted rows, a dropped feature, overlays, a sample list; and after compaction has taken out what it can.
+// TestSavingsLayered: partial duplicates, groups, deleted rows, a dropped feature, overlays, a sample list; and after
+// compaction has taken out what it can.
 func TestSavingsLayered(t *testing.T) {
 	ctx := t.Context()
 	s := openStore(t)
@@ -97,14 +100,17 @@ func TestSavingsLayered(t *testing.T) {
 	if _, err := selection.Delete(ctx, table, &selection.Query{Where: "click = 1"}, selection.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := selection.Create(ctx, table, "some", &selection.Query{Where: "conversion = 0"}, false, selection.Options{}); err != nil {
+	if _, err := selection.Create(ctx, table, "some", &selection.Query{Where: "conversion = 0"}, false,
+		selection.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := overlay.Add(ctx, s, "t", "more", overlay.Options{Exprs: []string{"bought = conversion = 1"}, Role: storage.RoleLabel}); err != nil {
+	if _, err := overlay.Add(ctx, s, "t", "more", overlay.Options{Exprs: []string{"bought = conversion = 1"},
+		Role: storage.RoleLabel}); err != nil {
 		t.Fatal(err)
 	}
 	dropped := storage.FeatureDropped
-	change := storage.Change{Operation: "features", Ops: []storage.Operation{storage.ChangeFeatures{{Feature: "user_history_00000", Status: &dropped}}}}
+	change := storage.Change{Operation: "features",
+		Ops: []storage.Operation{storage.ChangeFeatures{{Feature: "user_history_00000", Status: &dropped}}}}
 	if _, err := table.Commit(ctx, change); err != nil {
 		t.Fatal(err)
 	}
@@ -115,18 +121,21 @@ func TestSavingsLayered(t *testing.T) {
 		if f.Status != statusOverlay && f.RawBytes != whole[f.Name] {
 			t.Errorf("%s: %d raw bytes, its rows have %d", f.Name, f.RawBytes, whole[f.Name])
 		}
-		if f.Name == "user_history_00000" && f.Status != "dropped" || f.Name == "bought" && (f.Status != statusOverlay || f.LayerBytes == 0) {
+		if f.Name == "user_history_00000" && f.Status != "dropped" || f.Name == "bought" &&
+			(f.Status != statusOverlay || f.LayerBytes == 0) {
 			t.Errorf("%+v", f)
 		}
 	}
 	v := &r.Savings
-	if i := snap.Info(); v.Deleted.Count != i.DeletedRows || v.Deleted.Count == 0 || v.Deleted.Bytes*i.Rows > 2*i.DeletedRows*i.Bytes {
+	if i := snap.Info(); v.Deleted.Count != i.DeletedRows || v.Deleted.Count == 0 ||
+		v.Deleted.Bytes*i.Rows > 2*i.DeletedRows*i.Bytes {
 		t.Errorf("deleted %+v of %+v", v.Deleted, i)
 	}
 	if v.Dropped.Count != 1 || v.Dropped.Segments != snap.Info().Segments || v.Dropped.Bytes == 0 {
 		t.Errorf("dropped %+v", v.Dropped)
 	}
-	if len(v.Overlays) != 1 || v.Overlays[0].Bytes != r.Summary.LayerBytes+overlayFrames(t, snap) || v.Overlays[0].SavedBytes != snap.Info().Bytes {
+	if len(v.Overlays) != 1 || v.Overlays[0].Bytes != r.Summary.LayerBytes+overlayFrames(t, snap) ||
+		v.Overlays[0].SavedBytes != snap.Info().Bytes {
 		t.Errorf("overlays %+v, layers of %d", v.Overlays, r.Summary.LayerBytes)
 	}
 	if len(v.Lists) != 1 || v.Lists[0].Rows == 0 || v.Lists[0].Rows >= snap.Info().Rows || v.Lists[0].SavedBytes == 0 {

@@ -3,8 +3,9 @@ package report
 // Schema is the version of the JSON form of a Report. Keys are added without a new version, and never change meaning.
 const Schema = 1
 
-// A Report says of tables what they hold, who reads it, what that costs, and what was saved. Its JSON form is documented in
-// docs/dsistat.md. Times are RFC 3339 in UTC, days are 2026-11-22, sizes are bytes, shares are 0 to 1; lists are never null.
+// A Report says of tables what they hold, who reads it, what that costs, and what was saved. Its JSON form is
+// documented in docs/dsistat.md. Times are RFC 3339 in UTC, days are 2026-11-22, sizes are bytes, shares are 0 to 1;
+// lists are never null.
 type Report struct {
 	Schema int     `json:"schema"`
 	Made   string  `json:"made"`
@@ -73,12 +74,13 @@ type Reads struct {
 
 // A Feature is what there is to say of one. Rows in segments without the feature are null.
 type Feature struct {
-	ID     string `json:"id"` // 16 hex digits
-	Name   string `json:"name"`
-	Kind   string `json:"kind"`
-	Type   string `json:"type"`
-	Role   string `json:"role,omitempty"`   // none: a plain feature
-	Status string `json:"status,omitempty"` // none: active; dropped: stored and seen by no reader; overlay: only overlays have it
+	ID   string `json:"id"` // 16 hex digits
+	Name string `json:"name"`
+	Kind string `json:"kind"`
+	Type string `json:"type"`
+	Role string `json:"role,omitempty"` // none: a plain feature
+	// none: active; dropped: stored and seen by no reader; overlay: only overlays have it
+	Status string `json:"status,omitempty"`
 	Origin string `json:"origin_column,omitempty"`
 
 	Segments       uint64    `json:"segments"`
@@ -115,11 +117,13 @@ type Use struct {
 	BytesUnneeded uint64 `json:"bytes_unneeded"`       // its part of what its requests fetched for nobody
 	FirstRead     string `json:"first_read,omitempty"` // a day
 	LastRead      string `json:"last_read,omitempty"`  // a time; none: never
-	// UnreadDays since it was last read, or, where it never was, since the first day that usage records are there of, or it came later; none are: 0.
+	// UnreadDays since it was last read, or, where it never was, since the first day that usage records are there of,
+	// or it came later; none are: 0.
 	UnreadDays uint64 `json:"unread_days"`
 }
 
-// Distinct bounds how many different values a feature has, from what directories say; a bound that is missing is not known.
+// Distinct bounds how many different values a feature has, from what directories say; a bound that is missing is not
+// known.
 type Distinct struct {
 	AtLeast uint64  `json:"at_least"`
 	AtMost  *uint64 `json:"at_most,omitempty"`
@@ -164,13 +168,14 @@ type Day struct {
 	Day string `json:"day"`
 	Reads
 	Features uint64 `json:"features"` // different ones that were read
-	// TableRows and TableBytes are the table's at the end of the day; nil: the snapshots of that day have expired. 0: it did not exist.
+	// TableRows and TableBytes are the table's at the end of the day; nil: the snapshots of that day have expired. 0:
+	// it did not exist.
 	TableRows  *uint64 `json:"table_rows,omitempty"`
 	TableBytes *uint64 `json:"table_bytes,omitempty"`
 }
 
-// A Curve says which share of the stored bytes serves which share of the bytes read, when features are taken in the order of bytes read
-// for each byte stored.
+// A Curve says which share of the stored bytes serves which share of the bytes read, when features are taken in the
+// order of bytes read for each byte stored.
 type Curve struct {
 	Points []CurvePoint `json:"points"` // at most 257, from (0, 0) to (1, 1); none: nothing was read
 	// Marks are where half, 80 %, 90 %, 95 % and 99 % of the traffic are reached.
@@ -196,13 +201,14 @@ const (
 	CauseFrames    = "frames"
 )
 
-// Savings lead from the source's bytes to those stored. SourceBytes - StoredBytes is the sum of the causes, to the byte.
+// Savings lead from the source's bytes to those stored. SourceBytes - StoredBytes is the sum of the causes, to the
+// byte.
 type Savings struct {
 	SourceBytes uint64  `json:"source_bytes"` // Summary.RawBytes
 	StoredBytes uint64  `json:"stored_bytes"` // Summary.StoredBytes
 	Causes      []Cause `json:"causes"`       // in the order of the chain
-	// DuplicatesSaved is what the writers estimated that the files would take more, encoded, with a slot for each row: what runs, slots
-	// and partial duplicates are worth on disk.
+	// DuplicatesSaved is what the writers estimated that the files would take more, encoded, with a slot for each row:
+	// what runs, slots and partial duplicates are worth on disk.
 	DuplicatesSaved uint64 `json:"duplicates_saved_estimate"`
 
 	// What follows is no part of the sum.
@@ -216,15 +222,17 @@ type Savings struct {
 // A Cause is a link of the chain.
 type Cause struct {
 	Cause string `json:"cause"`
-	// Bytes are saved; negative: it costs that. Of runs, slots and partial duplicates they are of plain numbers, before encoding: in the order of the writer
-	// these come first, so that they get what encodings would have found by themselves too (docs/decisions/0034).
+	// Bytes are saved; negative: it costs that. Of runs, slots and partial duplicates they are of plain numbers, before
+	// encoding: in the order of the writer these come first, so that they get what encodings would have found by
+	// themselves too (docs/decisions/0034).
 	Bytes int64 `json:"bytes"`
 	// EstimatedBytes of them are an estimate: others of the causes have them if it is wrong.
 	EstimatedBytes uint64 `json:"estimated_bytes,omitempty"`
 	Meaning        string `json:"meaning"`
 }
 
-// An OverlaySaving compares an overlay with what it stands for: a copy of the segments that it covers, with its features in them.
+// An OverlaySaving compares an overlay with what it stands for: a copy of the segments that it covers, with its
+// features in them.
 type OverlaySaving struct {
 	Overlay    string `json:"overlay"`
 	Bytes      uint64 `json:"bytes"`      // of its layers
@@ -233,7 +241,8 @@ type OverlaySaving struct {
 	Features   uint64 `json:"features"`
 }
 
-// A ListSaving compares a sample list with a copy of its rows. An estimate: rows are taken to be as large as the mean of their segment.
+// A ListSaving compares a sample list with a copy of its rows. An estimate: rows are taken to be as large as the mean
+// of their segment.
 type ListSaving struct {
 	List       string `json:"sample_list"`
 	Rows       uint64 `json:"rows"`
@@ -326,11 +335,11 @@ type SnapshotHealth struct {
 	First  uint64 `json:"first"` // that has not expired
 	Newest uint64 `json:"newest"`
 	Count  uint64 `json:"count"`
-	// AloneBytes are of segments and layers that the newest snapshot, branches and leases do not have: what goes when all older
-	// snapshots expire.
+	// AloneBytes are of segments and layers that the newest snapshot, branches and leases do not have: what goes when
+	// all older snapshots expire.
 	AloneBytes uint64 `json:"alone_bytes"`
-	// Skipped: so many of the snapshots after which data was taken away were not looked at, the oldest ones; what they alone hold is
-	// missing above.
+	// Skipped: so many of the snapshots after which data was taken away were not looked at, the oldest ones; what they
+	// alone hold is missing above.
 	Skipped uint64           `json:"skipped"`
 	Holding []SnapshotHolder `json:"holding"` // those after which data was taken away, newest first
 }
@@ -392,7 +401,8 @@ const (
 
 // AdviceKinds are all of them.
 var AdviceKinds = []string{
-	AdviceUnread, AdviceRepack, AdviceMerge, AdviceCluster, AdviceDuplicate, AdvicePurge, AdviceExpire, AdviceBranch, AdviceOverlay, AdviceRecords,
+	AdviceUnread, AdviceRepack, AdviceMerge, AdviceCluster, AdviceDuplicate, AdvicePurge, AdviceExpire, AdviceBranch,
+	AdviceOverlay, AdviceRecords,
 }
 
 // Advice is something worth doing.

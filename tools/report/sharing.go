@@ -11,13 +11,15 @@ import (
 )
 
 const (
-	// scattered: the sessions of segments lie in so many pieces, of which merging would make one each, before that is worth a look.
+	// scattered: the sessions of segments lie in so many pieces, of which merging would make one each, before that is
+	// worth a look.
 	scattered = 1.05
 	// mostSpread bounds the rows of segments of which session keys are read to see how their sessions lie.
 	mostSpread = 64 << 20
 	// stripeRows is how many rows the stripes have that compaction writes.
 	stripeRows = 16384
-	// adjacent: pieces of fewer rows than this say nothing of how often values change from one row of a session to the next.
+	// adjacent: pieces of fewer rows than this say nothing of how often values change from one row of a session to the
+	// next.
 	adjacent = 1.2
 )
 
@@ -31,12 +33,13 @@ type sharing struct {
 	rowsAPiece, together float64    // rows of a piece, and of a session
 }
 
-// sharingOf estimates it from the session keys, and from what the directories say of each feature; nil: sessions are not scattered over the segments, or
-// the table has none.
+// sharingOf estimates it from the session keys, and from what the directories say of each feature; nil: sessions are
+// not scattered over the segments, or the table has none.
 //
-// A feature that stores v values for each piece of r rows changes its value from one row to the next with probability p = (v - 1) / (r - 1). A session
-// of s rows in one piece then stores 1 + p (s - 1) of them, in place of v a piece. Lists that are slices of longer ones count as so many values as their stored
-// elements make lists. Where pieces are single rows, p is not known: the estimate lies in the middle of what it may be.
+// A feature that stores v values for each piece of r rows changes its value from one row to the next with probability p
+// = (v - 1) / (r - 1). A session of s rows in one piece then stores 1 + p (s - 1) of them, in place of v a piece. Lists
+// that are slices of longer ones count as so many values as their stored elements make lists. Where pieces are single
+// rows, p is not known: the estimate lies in the middle of what it may be.
 func sharingOf(ctx context.Context, snap *storage.Snapshot, segments []storage.SegmentDescriptor) (*sharing, error) {
 	rows := uint64(0)
 	for _, d := range segments {
@@ -77,7 +80,8 @@ func (s *sharing) add(o sharing) {
 	}
 }
 
-// leftOf returns which share of a feature's values is left, of which pieces store so many each: at most, by the estimate, and at least.
+// leftOf returns which share of a feature's values is left, of which pieces store so many each: at most, by the
+// estimate, and at least.
 func (s *sharing) leftOf(values float64) [3]float64 {
 	if values <= 1e-9 {
 		return [3]float64{1, 1, 1}
@@ -113,7 +117,8 @@ func (f *pieceFeature) values() float64 {
 	return min(float64(f.stored)/mean, float64(f.slots))
 }
 
-func pieceFeatures(ctx context.Context, snap *storage.Snapshot, segments []storage.SegmentDescriptor) (map[uint64]*pieceFeature, error) {
+func pieceFeatures(ctx context.Context, snap *storage.Snapshot,
+	segments []storage.SegmentDescriptor) (map[uint64]*pieceFeature, error) {
 	out := map[uint64]*pieceFeature{}
 	for _, d := range segments {
 		g, err := snap.OpenSegment(ctx, d)

@@ -35,8 +35,10 @@ func dayText(t time.Time) string {
 // readsOf turns counters into Reads of so many jobs.
 func readsOf(c usage.Counters, jobs int) Reads {
 	r := Reads{
-		Readers: c.Readers, Jobs: uint64(jobs), Rows: c.Rows, Batches: c.Batches, Requests: c.Requests, BytesNeeded: c.BytesNeeded,
-		BytesUnneeded: c.BytesUnneeded, StallSeconds: c.Stall.Seconds(), ReadSeconds: c.Read.Seconds(), DecodeSeconds: c.Decode.Seconds(),
+		Readers: c.Readers, Jobs: uint64(jobs), Rows: c.Rows, Batches: c.Batches, Requests: c.Requests,
+		BytesNeeded:   c.BytesNeeded,
+		BytesUnneeded: c.BytesUnneeded, StallSeconds: c.Stall.Seconds(), ReadSeconds: c.Read.Seconds(),
+		DecodeSeconds:   c.Decode.Seconds(),
 		AssembleSeconds: c.Assemble.Seconds(), StoredFactor: c.StoredFactor(), EmittedFactor: c.EmittedFactor(),
 	}
 	r.Amplification = amplification(r.BytesNeeded, r.BytesUnneeded)
@@ -58,7 +60,8 @@ func ratio(a, b float64) float64 {
 
 func share(part, whole uint64) float64 { return ratio(float64(part), float64(whole)) }
 
-// possible reports whether something can have been read on a day. Clocks that were not set say 1970, and others a day to come.
+// possible reports whether something can have been read on a day. Clocks that were not set say 1970, and others a day
+// to come.
 func possible(day, now time.Time) bool {
 	return day.After(now.AddDate(0, 0, -maxDays-1)) && !day.After(now.AddDate(0, 0, 1))
 }
@@ -87,8 +90,10 @@ func usesOf(s *usage.Summary, now time.Time) map[storage.FeatureID]Use {
 	for i := range s.Features {
 		f := &s.Features[i]
 		out[f.ID] = Use{
-			Readers: f.Readers, Jobs: uint64(f.Jobs), Days: uint64(f.Days), Stripes: f.Stripes, RowsRead: f.Rows, BytesNeeded: f.BytesNeeded,
-			BytesUnneeded: f.BytesUnneeded, FirstRead: dayText(f.First), LastRead: timeText(notAfter(f.Last, now)), UnreadDays: daysSince(f.Last, now),
+			Readers: f.Readers, Jobs: uint64(f.Jobs), Days: uint64(f.Days), Stripes: f.Stripes, RowsRead: f.Rows,
+			BytesNeeded:   f.BytesNeeded,
+			BytesUnneeded: f.BytesUnneeded, FirstRead: dayText(f.First), LastRead: timeText(notAfter(f.Last, now)),
+			UnreadDays: daysSince(f.Last, now),
 		}
 	}
 	return out
@@ -112,7 +117,8 @@ func jobsOf(s *usage.Summary, stored map[storage.FeatureID]uint64) []Job {
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		job := Job{
-			Job: j.Job, User: j.User, Programs: slices.Clone(j.Programs), Purposes: slices.Clone(j.Purposes), Snapshot: j.Snapshot, First: timeText(j.Start), Last: timeText(j.End),
+			Job: j.Job, User: j.User, Programs: slices.Clone(j.Programs), Purposes: slices.Clone(j.Purposes),
+			Snapshot: j.Snapshot, First: timeText(j.Start), Last: timeText(j.End),
 			Days: uint64(len(j.Days)), Reads: readsOf(j.Counters, 1), Features: uint64(len(j.Features)),
 		}
 		if job.Programs == nil {
@@ -131,12 +137,14 @@ func jobsOf(s *usage.Summary, stored map[storage.FeatureID]uint64) []Job {
 		out = append(out, job)
 	}
 	slices.SortStableFunc(out, func(a, b Job) int {
-		return cmp.Or(cmp.Compare(b.BytesNeeded+b.BytesUnneeded, a.BytesNeeded+a.BytesUnneeded), cmp.Compare(a.Job, b.Job), cmp.Compare(a.User, b.User))
+		return cmp.Or(cmp.Compare(b.BytesNeeded+b.BytesUnneeded, a.BytesNeeded+a.BytesUnneeded),
+			cmp.Compare(a.Job, b.Job), cmp.Compare(a.User, b.User))
 	})
 	return out
 }
 
-// daysOf returns what happened on each day, from the first that something was read on, or that the first snapshot since is of, to the last.
+// daysOf returns what happened on each day, from the first that something was read on, or that the first snapshot since
+// is of, to the last.
 func daysOf(s *usage.Summary, infos []storage.SnapshotInfo, since, now time.Time) []Day {
 	byDay := map[string]*Day{}
 	day := func(t time.Time) *Day {

@@ -17,7 +17,8 @@ type Section struct {
 
 // ViewOptions say how a view is laid out. The zero value works.
 type ViewOptions struct {
-	Sort    string // a column of its main listing, the largest number or the first word first; empty: the view's own order
+	// a column of its main listing, the largest number or the first word first; empty: the view's own order
+	Sort    string
 	Reverse bool   // the other way round
 	Limit   int    // rows of its main listing, for people; 0: all
 	Since   string // Report.Since, for sentences
@@ -27,14 +28,17 @@ type ViewOptions struct {
 type View func(t *Table, o ViewOptions) ([]Section, error)
 
 // Views are those that have a command, by its name. A table at a glance is SummaryView.
-var Views = map[string]View{"features": FeaturesView, "jobs": JobsView, "savings": SavingsView, "health": HealthView, "advise": AdviseView}
+var Views = map[string]View{"features": FeaturesView, "jobs": JobsView, "savings": SavingsView, "health": HealthView,
+	"advise": AdviseView}
 
 // parts are the keys of a Table that the views have.
 var parts = map[string][]string{
-	"features": {"features", "groups"}, "jobs": {"jobs", "days"}, "savings": {"savings"}, "health": {"health"}, "advise": {"advice"},
+	"features": {"features", "groups"}, "jobs": {"jobs", "days"}, "savings": {"savings"}, "health": {"health"},
+	"advise": {"advice"},
 }
 
-// Part returns what the JSON form of a view is: the report with only the view's keys of its tables. An empty name, or one of no view, means all.
+// Part returns what the JSON form of a view is: the report with only the view's keys of its tables. An empty name, or
+// one of no view, means all.
 func (r *Report) Part(view string) any {
 	keys := parts[view]
 	if keys == nil {
@@ -43,7 +47,8 @@ func (r *Report) Part(view string) any {
 	tables := []map[string]any{}
 	for i := range r.Tables {
 		t := &r.Tables[i]
-		all := map[string]any{"features": t.Features, "groups": t.Groups, "jobs": t.Jobs, "days": t.Days, "savings": t.Savings, "health": t.Health, "advice": t.Advice}
+		all := map[string]any{"features": t.Features, "groups": t.Groups, "jobs": t.Jobs, "days": t.Days,
+			"savings": t.Savings, "health": t.Health, "advice": t.Advice}
 		part := map[string]any{"table": t.Table}
 		for _, k := range keys {
 			part[k] = all[k]
@@ -63,13 +68,15 @@ func Tables(r *Report, o ViewOptions) (*Listing, error) {
 		bytesColumn("stored_bytes", "stored", func(t *Table) uint64 { return t.Summary.StoredBytes }),
 		floatColumn("ratio", "ratio", "%.1f", func(t *Table) float64 { return t.Summary.Ratio }),
 		countColumn("jobs", "jobs", func(t *Table) uint64 { return t.Summary.Reads.Jobs }),
-		bytesColumn("bytes_read", "read", func(t *Table) uint64 { return t.Summary.Reads.BytesNeeded + t.Summary.Reads.BytesUnneeded }),
-		{"amplification", "amplification", func(t *Table) any { return t.Summary.Reads.Amplification }, func(t *Table) string {
-			if t.Summary.Reads.Amplification == 0 { // nothing was read
-				return ""
-			}
-			return fmt.Sprintf("%.3f", t.Summary.Reads.Amplification)
-		}},
+		bytesColumn("bytes_read", "read",
+			func(t *Table) uint64 { return t.Summary.Reads.BytesNeeded + t.Summary.Reads.BytesUnneeded }),
+		{"amplification", "amplification", func(t *Table) any { return t.Summary.Reads.Amplification },
+			func(t *Table) string {
+				if t.Summary.Reads.Amplification == 0 { // nothing was read
+					return ""
+				}
+				return fmt.Sprintf("%.3f", t.Summary.Reads.Amplification)
+			}},
 		textColumn("last_read", "last read", func(t *Table) string { return t.Summary.LastRead }),
 		bytesColumn("advice_bytes", "could save", func(t *Table) uint64 {
 			n := uint64(0)
@@ -92,9 +99,11 @@ func SummaryView(t *Table, o ViewOptions) ([]Section, error) {
 	s := &t.Summary
 	facts := [][2]string{
 		{"table", fmt.Sprintf("%s, snapshot %d, %s, %s", t.Table, s.Snapshot, s.Operation, s.SnapshotTime)},
-		{"rows", fmt.Sprintf("%s in %s of %s, %s", command.Count(s.Rows), command.Plural(s.Segments, "segment"), command.Plural(s.Partitions, "partition"),
+		{"rows", fmt.Sprintf("%s in %s of %s, %s", command.Count(s.Rows), command.Plural(s.Segments, "segment"),
+			command.Plural(s.Partitions, "partition"),
 			command.Plural(s.Features, "feature"))},
-		{"stored", fmt.Sprintf("%s for %s of values, %s; %.1f bytes a row", command.Bytes(s.StoredBytes), command.Bytes(s.RawBytes), ratioText(s.Ratio), s.BytesPerRow)},
+		{"stored", fmt.Sprintf("%s for %s of values, %s; %.1f bytes a row", command.Bytes(s.StoredBytes),
+			command.Bytes(s.RawBytes), ratioText(s.Ratio), s.BytesPerRow)},
 		{"duplicates", duplicatesText(t)},
 	}
 	if s.LayerBytes > 0 {
@@ -116,7 +125,8 @@ func SummaryView(t *Table, o ViewOptions) ([]Section, error) {
 		sections = append(sections, jobs[0])
 	}
 	if len(t.Advice) > 0 {
-		sections = append(sections, Section{Title: "worth doing", Lines: adviceLines(t.Advice[:min(len(t.Advice), shownAdvice)])})
+		sections = append(sections, Section{Title: "worth doing",
+			Lines: adviceLines(t.Advice[:min(len(t.Advice), shownAdvice)])})
 		if n := len(t.Advice) - shownAdvice; n > 0 {
 			last := &sections[len(sections)-1]
 			last.Lines = append(last.Lines, fmt.Sprintf("... and %s more: dsistat advise", command.Count(n)))
@@ -125,11 +135,13 @@ func SummaryView(t *Table, o ViewOptions) ([]Section, error) {
 	return sections, nil
 }
 
-// duplicatesText says what sharing is worth on disk: the links of the savings are in plain numbers, of which encodings would have got a part.
+// duplicatesText says what sharing is worth on disk: the links of the savings are in plain numbers, of which encodings
+// would have got a part.
 func duplicatesText(t *Table) string {
 	text := fmt.Sprintf("each stored value is used %.2f times", t.Summary.DedupeFactor)
 	if n := t.Savings.DuplicatesSaved; n > 0 {
-		text += fmt.Sprintf("; without, about %s more would be stored, encoded (%s)", command.Bytes(n), shareText(share(n, t.Summary.StoredBytes)))
+		text += fmt.Sprintf("; without, about %s more would be stored, encoded (%s)", command.Bytes(n),
+			shareText(share(n, t.Summary.StoredBytes)))
 	}
 	return text
 }
@@ -164,11 +176,15 @@ func readFacts(t *Table, o ViewOptions) [][2]string {
 		days = "from " + h.First + " to " + h.Last
 	}
 	facts := [][2]string{
-		{"reads", fmt.Sprintf("%s of %s %s; %s rows; the last %s", command.Plural(r.Readers, "reader"), command.Plural(r.Jobs, "job"), days, command.Count(r.Rows), s.LastRead)},
-		{"features read", fmt.Sprintf("%s of %s, %s of the bytes%s", command.Count(s.FeaturesRead), command.Count(s.Features), shareText(s.BytesReadShare), curveText(&t.Curve))},
-		{"bytes read", fmt.Sprintf("%s needed, %s unneeded: %.3f times what was needed, in %s requests", command.Bytes(r.BytesNeeded), command.Bytes(r.BytesUnneeded),
+		{"reads", fmt.Sprintf("%s of %s %s; %s rows; the last %s", command.Plural(r.Readers, "reader"),
+			command.Plural(r.Jobs, "job"), days, command.Count(r.Rows), s.LastRead)},
+		{"features read", fmt.Sprintf("%s of %s, %s of the bytes%s", command.Count(s.FeaturesRead),
+			command.Count(s.Features), shareText(s.BytesReadShare), curveText(&t.Curve))},
+		{"bytes read", fmt.Sprintf("%s needed, %s unneeded: %.3f times what was needed, in %s requests",
+			command.Bytes(r.BytesNeeded), command.Bytes(r.BytesUnneeded),
 			r.Amplification, command.Count(r.Requests))},
-		{"time", fmt.Sprintf("%.1f s waited for batches; over all threads %.1f s read, %.1f s decoded, %.1f s assembled", r.StallSeconds, r.ReadSeconds,
+		{"time", fmt.Sprintf("%.1f s waited for batches; over all threads %.1f s read, %.1f s decoded, %.1f s "+
+			"assembled", r.StallSeconds, r.ReadSeconds,
 			r.DecodeSeconds, r.AssembleSeconds)},
 	}
 	if h.Damaged > 0 {
@@ -181,7 +197,8 @@ func readFacts(t *Table, o ViewOptions) [][2]string {
 func curveText(c *Curve) string {
 	for _, p := range c.Marks {
 		if p.Traffic >= 0.8 {
-			return fmt.Sprintf("; %s of the bytes, %s, serve %s of the traffic", shareText(p.Bytes), command.Plural(p.Features, "feature"), shareText(p.Traffic))
+			return fmt.Sprintf("; %s of the bytes, %s, serve %s of the traffic", shareText(p.Bytes),
+				command.Plural(p.Features, "feature"), shareText(p.Traffic))
 		}
 	}
 	return ""
@@ -224,7 +241,8 @@ func FeaturesView(t *Table, o ViewOptions) ([]Section, error) {
 		{"duplicates_saved_estimate", "", func(f *Feature) any { return f.DuplicatesSaved }, nil},
 	}
 	for _, l := range new(chain).links() {
-		columns = append(columns, column[Feature]{"saved_" + l.cause, "", func(f *Feature) any { return f.Saved[l.cause] }, nil})
+		columns = append(columns, column[Feature]{"saved_" + l.cause, "",
+			func(f *Feature) any { return f.Saved[l.cause] }, nil})
 	}
 	l, err := list(t.Features, columns, o)
 	return []Section{{Listing: l}}, err
@@ -303,7 +321,8 @@ func JobsView(t *Table, o ViewOptions) ([]Section, error) {
 // SavingsView is the chain from the source's bytes to those stored, and what is no part of it.
 func SavingsView(t *Table, o ViewOptions) ([]Section, error) {
 	s := &t.Savings
-	rows := []Cause{{Cause: "source", Bytes: int64(s.SourceBytes), Meaning: "the values of all rows as plain numbers, in their source's width"}}
+	rows := []Cause{{Cause: "source", Bytes: int64(s.SourceBytes),
+		Meaning: "the values of all rows as plain numbers, in their source's width"}}
 	rows = append(rows, s.Causes...)
 	rows = append(rows, Cause{Cause: "stored", Bytes: int64(s.StoredBytes), Meaning: "the segments"})
 	left := int64(s.SourceBytes)
@@ -332,26 +351,33 @@ func SavingsView(t *Table, o ViewOptions) ([]Section, error) {
 			return command.SignedBytes(c.Bytes)
 		}},
 		bytesColumn("estimated_bytes", "estimated", func(c *Cause) uint64 { return c.EstimatedBytes }),
-		{"meaning", "because", func(c *Cause) any { return c.Meaning }, func(c *Cause) string { return shortMeaning(c.Meaning) }},
+		{"meaning", "because", func(c *Cause) any { return c.Meaning },
+			func(c *Cause) string { return shortMeaning(c.Meaning) }},
 	}, ViewOptions{})
 	if err != nil {
 		return nil, err
 	}
 	var apart []string
-	apart = append(apart, fmt.Sprintf("sharing slots: about %s more would be stored, encoded, with a slot for each row", command.Bytes(s.DuplicatesSaved)))
+	apart = append(apart, fmt.Sprintf("sharing slots: about %s more would be stored, encoded, with a slot for each row",
+		command.Bytes(s.DuplicatesSaved)))
 	for _, x := range s.Overlays {
-		apart = append(apart, fmt.Sprintf("overlay %s: %s instead of a copy of %s", x.Overlay, command.Bytes(x.Bytes), command.Bytes(x.CopyBytes)))
+		apart = append(apart, fmt.Sprintf("overlay %s: %s instead of a copy of %s", x.Overlay, command.Bytes(x.Bytes),
+			command.Bytes(x.CopyBytes)))
 	}
 	for _, x := range s.Lists {
-		apart = append(apart, fmt.Sprintf("sample list %s: no copy of %s, about %s", x.List, command.Plural(x.Rows, "row"), command.Bytes(x.SavedBytes)))
+		apart = append(apart, fmt.Sprintf("sample list %s: no copy of %s, about %s", x.List,
+			command.Plural(x.Rows, "row"), command.Bytes(x.SavedBytes)))
 	}
 	if s.Deleted.Count > 0 {
-		apart = append(apart, fmt.Sprintf("deleted, and stored until compaction: %s, about %s", command.Plural(s.Deleted.Count, "row"), command.Bytes(s.Deleted.Bytes)))
+		apart = append(apart, fmt.Sprintf("deleted, and stored until compaction: %s, about %s",
+			command.Plural(s.Deleted.Count, "row"), command.Bytes(s.Deleted.Bytes)))
 	}
 	if s.Dropped.Count > 0 {
-		apart = append(apart, fmt.Sprintf("dropped, and stored until compaction: %s, %s", command.Plural(s.Dropped.Count, "feature"), command.Bytes(s.Dropped.Bytes)))
+		apart = append(apart, fmt.Sprintf("dropped, and stored until compaction: %s, %s",
+			command.Plural(s.Dropped.Count, "feature"), command.Bytes(s.Dropped.Bytes)))
 	}
-	return []Section{{Title: "from the source to what is stored, in the order of the writer; runs, slots and partial duplicates before encoding", Listing: l}, {Title: "besides", Lines: apart}}, nil
+	return []Section{{Title: "from the source to what is stored, in the order of the writer; runs, slots and partial " +
+		"duplicates before encoding", Listing: l}, {Title: "besides", Lines: apart}}, nil
 }
 
 // shortMeaning is a meaning without its second half, which the title says for all.
@@ -364,8 +390,10 @@ func shortMeaning(text string) string {
 func HealthView(t *Table, o ViewOptions) ([]Section, error) {
 	h := &t.Health
 	facts := [][2]string{
-		{"segments", fmt.Sprintf("%s, on average %s rows and %s; %s small, %s, %s could be merged", command.Count(h.Segments.Count), command.Count(uint64(h.Segments.MeanRows)),
-			command.Bytes(uint64(h.Segments.MeanBytes)), command.Count(h.Segments.Small), command.Bytes(h.Segments.SmallBytes), command.Count(h.Segments.Mergeable))},
+		{"segments", fmt.Sprintf("%s, on average %s rows and %s; %s small, %s, %s could be merged",
+			command.Count(h.Segments.Count), command.Count(uint64(h.Segments.MeanRows)),
+			command.Bytes(uint64(h.Segments.MeanBytes)), command.Count(h.Segments.Small),
+			command.Bytes(h.Segments.SmallBytes), command.Count(h.Segments.Mergeable))},
 		{"packs", packsText(&h.Packs)},
 		{"indexes", command.Bytes(h.Segments.IndexBytes)},
 		{"snapshots", snapshotsText(&h.Snapshots)},
@@ -374,7 +402,8 @@ func HealthView(t *Table, o ViewOptions) ([]Section, error) {
 		{"records", recordsText(&h.Records)},
 	}
 	if t.Summary.Reads.BytesNeeded > 0 {
-		facts = append(facts, [2]string{"read", fmt.Sprintf("%.3f times what was needed", t.Summary.Reads.Amplification)})
+		facts = append(facts, [2]string{"read", fmt.Sprintf("%.3f times what was needed",
+			t.Summary.Reads.Amplification)})
 	}
 	smallest, err := list(h.Smallest, segmentColumns, o)
 	if err != nil {
@@ -418,7 +447,8 @@ func HealthView(t *Table, o ViewOptions) ([]Section, error) {
 		textColumn("branch", "branch", func(b *BranchHealth) string { return b.Branch }),
 		textColumn("owner", "owner", func(b *BranchHealth) string { return b.Owner }),
 		textColumn("created", "created", func(b *BranchHealth) string { return b.Created }),
-		textColumn("snapshots", "snapshots", func(b *BranchHealth) string { return strings.Trim(fmt.Sprint(b.Snapshots), "[]") }),
+		textColumn("snapshots", "snapshots",
+			func(b *BranchHealth) string { return strings.Trim(fmt.Sprint(b.Snapshots), "[]") }),
 		bytesColumn("alone_bytes", "held alone", func(b *BranchHealth) uint64 { return b.AloneBytes }),
 	}, ViewOptions{})
 	add("branches", l, e)
@@ -433,7 +463,8 @@ func HealthView(t *Table, o ViewOptions) ([]Section, error) {
 }
 
 func packsText(p *PackHealth) string {
-	text := fmt.Sprintf("%s of %s, %s below %s", command.Count(p.Packs), command.Bytes(p.PackBytes), command.Count(p.Small), command.Bytes(p.SmallBelowBytes))
+	text := fmt.Sprintf("%s of %s, %s below %s", command.Count(p.Packs), command.Bytes(p.PackBytes),
+		command.Count(p.Small), command.Bytes(p.SmallBelowBytes))
 	if p.Files > 0 {
 		text += fmt.Sprintf("; %s of %s", command.Plural(p.Files, "large feature file"), command.Bytes(p.FileBytes))
 	}
@@ -451,7 +482,8 @@ func waitingText(w Waiting, noun, about string) string {
 	if w.Count == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%s in %s, %s%s", command.Plural(w.Count, noun), command.Plural(w.Segments, "segment"), about, command.Bytes(w.Bytes))
+	return fmt.Sprintf("%s in %s, %s%s", command.Plural(w.Count, noun), command.Plural(w.Segments, "segment"), about,
+		command.Bytes(w.Bytes))
 }
 
 var segmentColumns = []column[SegmentSummary]{
@@ -466,7 +498,8 @@ func recordsText(h *UsageHealth) string {
 	if h.First == "" && h.Damaged == 0 {
 		return "none"
 	}
-	text := fmt.Sprintf("%s to %s: %s, and %s not merged yet", h.First, h.Last, command.Plural(h.Rollups, "rollup"), command.Plural(h.Records, "record"))
+	text := fmt.Sprintf("%s to %s: %s, and %s not merged yet", h.First, h.Last, command.Plural(h.Rollups, "rollup"),
+		command.Plural(h.Records, "record"))
 	if h.Damaged > 0 {
 		text += fmt.Sprintf("; %s damaged and left out", command.Count(h.Damaged))
 	}

@@ -37,7 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// A tab shows a page to a test. It ends the test when anything goes wrong, and when the page has complained or asked the network for anything.
+// A tab shows a page to a test. It ends the test when anything goes wrong, and when the page has complained or asked
+// the network for anything.
 type tab struct {
 	*browser.Page
 	t   *testing.T
@@ -98,7 +99,8 @@ func value[T any](w *tab, expression string) (v T) {
 	w.do(
 		w.Eval(
 			w.ctx,
-			"(() => { const $ = (s) => document.querySelector(s), $$ = (s) => [...document.querySelectorAll(s)]; return "+expression+" })()",
+			"(() => { const $ = (s) => document.querySelector(s), $$ = (s) => [...document.querySelectorAll(s)]; "+
+				"return "+expression+" })()",
 			&v,
 		),
 	)
@@ -111,7 +113,8 @@ func (w *tab) middle(selector string) (x, y float64) {
 	value[bool](w, fmt.Sprintf("($(%q).scrollIntoView({block: 'center'}), true)", selector))
 	at := value[[]float64](
 		w,
-		fmt.Sprintf("(() => { const b = $(%q).getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2] })()", selector),
+		fmt.Sprintf("(() => { const b = $(%q).getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / "+
+			"2] })()", selector),
 	)
 	return at[0], at[1]
 }
@@ -162,9 +165,11 @@ func TestSearch(t *testing.T) {
 		return n, stored
 	}
 	search := func(text string) (rows int, names []string) {
-		w.do(w.Eval(w.ctx, `document.querySelector('#features input').value = ''; document.querySelector('#features input').focus()`, nil))
+		w.do(w.Eval(w.ctx, `document.querySelector('#features input').value = ''; `+
+			`document.querySelector('#features input').focus()`, nil))
 		w.do(w.Type(w.ctx, text))
-		return value[int](w, `Number($('#features table').getAttribute('aria-rowcount')) - 1`), value[[]string](w, shownNames)
+		return value[int](w, `Number($('#features table').getAttribute('aria-rowcount')) - 1`),
+			value[[]string](w, shownNames)
 	}
 	for text, test := range map[string]func(f *report.Feature) bool{
 		"user clicks": func(f *report.Feature) bool {
@@ -181,29 +186,31 @@ func TestSearch(t *testing.T) {
 		n, names := search(text)
 		w.want("rows of "+text, n, want)
 		for _, name := range names {
-			if i := slices.IndexFunc(features, func(f report.Feature) bool { return f.Name == name }); i < 0 || !test(&features[i]) {
+			if i := slices.IndexFunc(features, func(f report.Feature) bool { return f.Name == name }); i < 0 ||
+				!test(&features[i]) {
 				t.Errorf("%s shows %s", text, name)
 			}
 		}
 	}
-	w.want("nothing found", value[bool](w, `$('#features .none').hidden`), value[int](w, `$$('#features tbody.body tr').length`) > 0)
+	w.want("nothing found", value[bool](w, `$('#features .none').hidden`),
+		value[int](w, `$$('#features tbody.body tr').length`) > 0)
 	search("*")
-	w.do(
-		w.Eval(
-			w.ctx,
-			`(() => { const s = document.querySelectorAll('#features select')[1]; s.value = 'unread'; s.dispatchEvent(new Event('change')) })()`,
-			nil,
-		),
-	)
+	w.do(w.Eval(w.ctx, `(() => {
+		const s = document.querySelectorAll('#features select')[1];
+		s.value = 'unread';
+		s.dispatchEvent(new Event('change'));
+	})()`, nil))
 	n, stored := like(func(f *report.Feature) bool { return f.LastRead == "" })
 	text := value[string](w, `$('#features .count').textContent`)
-	if !strings.HasPrefix(text, fmt.Sprintf("%d of %d features: ", n, len(features))) || !strings.HasSuffix(text, "stored, 0 B read") || n == 0 ||
+	if !strings.HasPrefix(text, fmt.Sprintf("%d of %d features: ", n, len(features))) ||
+		!strings.HasSuffix(text, "stored, 0 B read") || n == 0 ||
 		stored == 0 {
 		t.Errorf("unread: %q, want %d of %d features", text, n, len(features))
 	}
 }
 
-// TestSort: heads sort, twice the other way round, by values and not by what is written; what is not known comes last; a screen reader is told.
+// TestSort: heads sort, twice the other way round, by values and not by what is written; what is not known comes last;
+// a screen reader is told.
 func TestSort(t *testing.T) {
 	r := pagetest.Report(2, 300)
 	features := slices.Clone(r.Tables[0].Features)
@@ -239,7 +246,8 @@ func TestSort(t *testing.T) {
 	// By the last read: those never read are last in both directions.
 	for range 2 {
 		w.click("#features th:nth-child(5) button")
-		w.want("the first was read", value[bool](w, `$('#features tbody.body tr td:nth-child(5)').textContent !== 'never'`), true)
+		w.want("the first was read", value[bool](w,
+			`$('#features tbody.body tr td:nth-child(5)').textContent !== 'never'`), true)
 	}
 }
 
@@ -259,12 +267,15 @@ func TestTooltips(t *testing.T) {
 	for _, chart := range []string{"savings", "popularity", "map", "trend"} {
 		x, y := w.middle("#" + chart + " svg[role=img]")
 		w.do(w.Move(w.ctx, x, y-30)) // in the very middle of small multiples is nothing
-		if !value[bool](w, `!$('#tip').hidden && $('#tip b').textContent.length > 0 && $('#tip dd').textContent.length > 0`) {
+		if !value[bool](w, `!$('#tip').hidden && $('#tip b').textContent.length > 0 && `+
+			`$('#tip dd').textContent.length > 0`) {
 			t.Errorf("%s: no tooltip", chart)
 		}
-		if out := value[[]float64](w, `(() => { const b = $('#tip').getBoundingClientRect(); return [b.left, b.top, innerWidth - b.right, innerHeight - b.bottom] })()`); slices.Min(
-			out,
-		) < 0 {
+		out := value[[]float64](w, `(() => {
+			const b = $('#tip').getBoundingClientRect();
+			return [b.left, b.top, innerWidth - b.right, innerHeight - b.bottom];
+		})()`)
+		if slices.Min(out) < 0 {
 			t.Errorf("%s: the tooltip is not within the window: %v", chart, out)
 		}
 		w.do(w.Move(w.ctx, 1, 1))
@@ -278,11 +289,13 @@ func TestTooltips(t *testing.T) {
 		}
 		w.do(w.Key(w.ctx, "Escape"))
 		w.want(chart+": tooltip hidden by Escape", value[bool](w, `$('#tip').hidden`), true)
-		w.want(chart+": has a label", value[bool](w, `$('#`+chart+` svg[role=img]').getAttribute('aria-label').length > 10`), true)
+		w.want(chart+": has a label", value[bool](w,
+			`$('#`+chart+` svg[role=img]').getAttribute('aria-label').length > 10`), true)
 		if chart != "popularity" { // its table is always open
 			w.click("#" + chart + " details.data summary")
 		}
-		w.want(chart+": has its figures as a table", value[bool](w, `$$('#`+chart+` table.plain tbody tr').length > 1`), true)
+		w.want(chart+": has its figures as a table", value[bool](w, `$$('#`+chart+` table.plain tbody tr').length > 1`),
+			true)
 	}
 }
 
@@ -299,17 +312,17 @@ func TestLead(t *testing.T) {
 	table.Summary.StoredBytes, table.Summary.RawBytes, table.Summary.BytesReadShare = 3<<20, 5<<30, 0.75
 	w := open(t, r)
 	lead := value[string](w, `$('.lead').textContent`)
-	for _, want := range []string{"5 GiB of plain numbers are stored in 3 MiB", "43 % of the bytes serve 81 % of what they read", "Features with 25 % of the bytes were not read", "since 1 Sep 2026"} {
+	for _, want := range []string{"5 GiB of plain numbers are stored in 3 MiB",
+		"43 % of the bytes serve 81 % of what they read", "Features with 25 % of the bytes were not read",
+		"since 1 Sep 2026"} {
 		if !strings.Contains(lead, want) {
 			t.Errorf("%q has no %q", lead, want)
 		}
 	}
-	w.want(
-		"marks",
-		value[[]string](w, `$$('#popularity table.plain')[0].innerText.split('\n').slice(1).map((l) => l.replaceAll('\t', ' '))`),
-		[]string{"55 % 21 % 9", "81 % 43 % 12", "99.5 % 90 % 30"},
-	)
-	w.want("the curve's words", value[bool](w, `$('#popularity svg').textContent.includes('43 % of the bytesserve 81 % of the traffic')`), true)
+	w.want("marks", value[[]string](w, `$$('#popularity table.plain')[0].innerText.split('\n').slice(1)
+		.map((l) => l.replaceAll('\t', ' '))`), []string{"55 % 21 % 9", "81 % 43 % 12", "99.5 % 90 % 30"})
+	w.want("the curve's words", value[bool](w,
+		`$('#popularity svg').textContent.includes('43 % of the bytesserve 81 % of the traffic')`), true)
 	causes := table.Savings.Causes
 	w.want("bars", value[int](w, `$$('#savings svg rect:not(.mark):not(.hatched)').length`), len(causes)+2)
 }
@@ -335,11 +348,10 @@ func TestGroups(t *testing.T) {
 
 	w.click("#features .detail li a") // of the first member, which the search does not find: it gives way
 	w.want("followed", value[string](w, `$('#features .detail h3').textContent`), group.Features[0])
-	w.want(
-		"in sight",
-		value[bool](w, `(() => { const b = $('#features tr.active').getBoundingClientRect(); return b.top > 0 && b.bottom < innerHeight })()`),
-		true,
-	)
+	w.want("in sight", value[bool](w, `(() => {
+		const b = $('#features tr.active').getBoundingClientRect();
+		return b.top > 0 && b.bottom < innerHeight;
+	})()`), true)
 	w.do(w.Eval(w.ctx, `history.back()`, nil))
 	becomes(w, "back", `$('#features .detail h3').textContent`, group.Features[1])
 
@@ -356,15 +368,16 @@ func TestKeys(t *testing.T) {
 	w := open(t, pagetest.Report(1, 300))
 	w.do(w.Eval(w.ctx, `document.querySelector('#features table').focus()`, nil))
 	active := func() int {
-		return value[int](
-			w,
-			`(() => { const t = $('#features table'), r = document.getElementById(t.getAttribute('aria-activedescendant')); return Number(r.getAttribute('aria-rowindex')) - 2 })()`,
-		)
+		return value[int](w, `(() => {
+			const t = $('#features table'), r = document.getElementById(t.getAttribute('aria-activedescendant'));
+			return Number(r.getAttribute('aria-rowindex')) - 2;
+		})()`)
 	}
 	for _, step := range []struct {
 		key  string
 		want int
-	}{{"ArrowDown", 0}, {"ArrowDown", 1}, {"End", 299}, {"ArrowDown", 299}, {"ArrowUp", 298}, {"Home", 0}, {"ArrowUp", 0}} {
+	}{{"ArrowDown", 0}, {"ArrowDown", 1}, {"End", 299}, {"ArrowDown", 299}, {"ArrowUp", 298}, {"Home", 0},
+		{"ArrowUp", 0}} {
 		w.do(w.Key(w.ctx, step.key))
 		w.want(step.key, active(), step.want)
 	}
@@ -372,44 +385,46 @@ func TestKeys(t *testing.T) {
 	if got := active(); got < 8 || got > 40 {
 		t.Errorf("Page Down goes to row %d", got)
 	}
-	w.want(
-		"in sight",
-		value[bool](
-			w,
-			`(() => { const r = $('#features tr.active').getBoundingClientRect(), b = $('#features .rows').getBoundingClientRect(); return r.top >= b.top && r.bottom <= b.bottom + 1 })()`,
-		),
-		true,
-	)
+	w.want("in sight", value[bool](w, `(() => {
+		const r = $('#features tr.active').getBoundingClientRect();
+		const b = $('#features .rows').getBoundingClientRect();
+		return r.top >= b.top && r.bottom <= b.bottom + 1;
+	})()`), true)
 	w.do(w.Key(w.ctx, "Enter"))
-	w.want("focus", value[string](w, `document.activeElement.textContent`), value[string](w, `$('#features tr.active td').textContent`))
-	w.want(
-		"every control has a name",
-		value[[]string](
-			w,
-			`$$('button, input, select, [tabindex]').filter((e) => !(e.textContent.trim() || e.getAttribute('aria-label') || e.closest('label'))).map((e) => e.outerHTML.slice(0, 80))`,
-		),
-		[]string{},
-	)
-	w.want(
-		"headings",
-		value[bool](
-			w,
-			`$$('h1').length === 1 && $$('main section').every((s) => document.getElementById(s.getAttribute('aria-labelledby')).tagName === 'H2')`,
-		),
-		true,
-	)
+	w.want("focus", value[string](w, `document.activeElement.textContent`),
+		value[string](w, `$('#features tr.active td').textContent`))
+	w.want("every control has a name", value[[]string](w, `$$('button, input, select, [tabindex]')
+		.filter((e) => !(e.textContent.trim() || e.getAttribute('aria-label') || e.closest('label')))
+		.map((e) => e.outerHTML.slice(0, 80))`), []string{})
+	w.want("headings", value[bool](w, `$$('h1').length === 1 && $$('main section')
+		.every((s) => document.getElementById(s.getAttribute('aria-labelledby')).tagName === 'H2')`), true)
 }
 
 // contrast is the least contrast of a text to what is behind it, by the formula of WCAG 2.
 const contrast = `(() => {
   const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
-  const rgb = (c) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = c; canvas.fillRect(0, 0, 1, 1); return [...canvas.getImageData(0, 0, 1, 1).data] };
-  const light = (c) => { const [r, g, b] = rgb(c).map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b };
-  const behind = (e) => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; if (rgb(c)[3] > 0) return c } return 'white' };
+  const rgb = (c) => {
+    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = c; canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const light = (c) => {
+    const [r, g, b] = rgb(c).map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b };
+  const behind = (e) => {
+    for (; e; e = e.parentElement) {
+      const c = getComputedStyle(e).backgroundColor;
+      if (rgb(c)[3] > 0) return c;
+    }
+    return 'white';
+  };
   const ratio = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q - p); return (x + 0.05) / (y + 0.05) };
-  const html = $$('p, td, th, dt, dd, h1, h2, h3, li, a, button, span, summary, code').filter((e) => e.getClientRects().length && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()))
+  const html = $$('p, td, th, dt, dd, h1, h2, h3, li, a, button, span, summary, code')
+    .filter((e) => e.getClientRects().length && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()))
     .map((e) => [ratio(getComputedStyle(e).color, behind(e)), e.outerHTML.slice(0, 90)]);
-  const cells = ['recent', 'month', 'older', 'unread'].flatMap((c) => { const r = $('svg rect.' + c), t = $('svg text.' + c); return r && t ? [[ratio(getComputedStyle(t).fill, getComputedStyle(r).fill), c]] : [] });
+  const cells = ['recent', 'month', 'older', 'unread'].flatMap((c) => {
+    const r = $('svg rect.' + c), t = $('svg text.' + c);
+    return r && t ? [[ratio(getComputedStyle(t).fill, getComputedStyle(r).fill), c]] : [];
+  });
   return [...html, ...cells].filter(([r]) => r < 4.5).map(([r, e]) => r.toFixed(2) + ' ' + e).slice(0, 5);
 })()`
 
@@ -442,23 +457,27 @@ func TestPrint(t *testing.T) {
 	w := open(t, pagetest.Report(1, 300))
 	w.do(w.Media(w.ctx, "print", "dark"))
 	for _, gone := range []string{"nav", ".controls", ".bar", ".detail", "details.data"} {
-		w.want(gone+" on paper", value[bool](w, `$$('`+gone+`').every((e) => getComputedStyle(e).display === 'none')`), true)
+		w.want(gone+" on paper", value[bool](w, `$$('`+gone+`').every((e) => getComputedStyle(e).display === 'none')`),
+			true)
 	}
 	w.want("rows on paper", value[int](w, `$$('#features tbody.body tr').length`), 60)
-	w.want("what is left out is said", value[string](w, `$('#features .printed').textContent`), "The first 60 of 300 rows, in this order.")
-	w.want("charts are drawn for paper", value[bool](w, `$$('svg[role=img]').every((s) => s.viewBox.baseVal.width === 700)`), true)
+	w.want("what is left out is said", value[string](w, `$('#features .printed').textContent`),
+		"The first 60 of 300 rows, in this order.")
+	w.want("charts are drawn for paper", value[bool](w,
+		`$$('svg[role=img]').every((s) => s.viewBox.baseVal.width === 700)`), true)
 	pdf, err := w.PDF(w.ctx)
 	w.do(err)
 	if !strings.HasPrefix(string(pdf), "%PDF-") || len(pdf) < 20_000 {
 		t.Errorf("printed to %d bytes", len(pdf))
 	}
 	w.do(w.Media(w.ctx, "screen", "light"))
-	w.want("charts are drawn for the window again", value[bool](w, `$$('svg[role=img]').every((s) => s.viewBox.baseVal.width !== 700)`), true)
+	w.want("charts are drawn for the window again", value[bool](w,
+		`$$('svg[role=img]').every((s) => s.viewBox.baseVal.width !== 700)`), true)
 }
 
-// TestHostile: names of any kind are text.
-func TestHostile(t *testing.T) {
-	r := hostileReport()
+// TestUntrustedNames: names of any kind are text.
+func TestUntrustedNames(t *testing.T) {
+	r := untrustedReport()
 	w := open(t, r)
 	w.want("nothing of it was run", value[string](w, `document.title`), r.Tables[0].Table+" · dsistat")
 	w.want(
@@ -467,7 +486,7 @@ func TestHostile(t *testing.T) {
 		3,
 	)
 	w.want("heading", value[string](w, `$('h1').textContent`), r.Tables[0].Table)
-	for _, name := range hostile {
+	for _, name := range untrusted {
 		w.do(w.Eval(w.ctx, fmt.Sprintf(`location.hash = '#feature=' + encodeURIComponent(%s)`, quote(name)), nil))
 		becomes(w, "chosen by address", `$('#features .detail h3').textContent`, name)
 	}
@@ -477,7 +496,8 @@ func TestHostile(t *testing.T) {
 
 // quote is a JavaScript expression of a string.
 func quote(s string) string {
-	return `new TextDecoder().decode(Uint8Array.from(atob('` + base64.StdEncoding.EncodeToString([]byte(s)) + `'), (c) => c.charCodeAt(0)))`
+	return `new TextDecoder().decode(Uint8Array.from(atob('` + base64.StdEncoding.EncodeToString([]byte(s)) +
+		`'), (c) => c.charCodeAt(0)))`
 }
 
 // TestTables: several tables, one without anything, and none.
@@ -488,16 +508,11 @@ func TestTables(t *testing.T) {
 	r.Tables = append(r.Tables, second, pagetest.Empty("new"))
 	w := open(t, r)
 	pick := func(i int) {
-		w.do(
-			w.Eval(
-				w.ctx,
-				fmt.Sprintf(
-					`(() => { const s = document.querySelector('#tables select'); s.value = %d; s.dispatchEvent(new Event('change')) })()`,
-					i,
-				),
-				nil,
-			),
-		)
+		w.do(w.Eval(w.ctx, fmt.Sprintf(`(() => {
+			const s = document.querySelector('#tables select');
+			s.value = %d;
+			s.dispatchEvent(new Event('change'));
+		})()`, i), nil))
 	}
 	pick(1)
 	w.want("heading", value[string](w, `$('h1').textContent`), "second")
@@ -515,7 +530,8 @@ func TestTables(t *testing.T) {
 	none.want("heading", value[string](none, `$('h1').textContent`), "No tables")
 }
 
-// TestManyFeatures: thousands of features cost the document no more than a hundred. The test of bench/page does it with 20,000.
+// TestManyFeatures: thousands of features cost the document no more than a hundred. The test of bench/page does it with
+// 20,000.
 func TestManyFeatures(t *testing.T) {
 	const n = 5000
 	r := pagetest.Report(1, n)
@@ -533,7 +549,9 @@ func TestManyFeatures(t *testing.T) {
 		}
 		w.want("rows are where they should be", value[bool](w, `(() => {
 			const box = $('#features .rows'), top = box.getBoundingClientRect().top, h = 30;
-			return $$('#features tbody.body tr').every((tr) => Math.abs(tr.getBoundingClientRect().top - top + box.scrollTop - 1 - h * (Number(tr.getAttribute('aria-rowindex')) - 1)) < 2);
+			return $$('#features tbody.body tr').every((tr) =>
+				Math.abs(tr.getBoundingClientRect().top - top + box.scrollTop
+				- 1 - h * (Number(tr.getAttribute('aria-rowindex')) - 1)) < 2);
 		})()`), true)
 	}
 	w.want("back at the top", value[[]string](w, shownNames), first)

@@ -16,10 +16,11 @@ import (
 
 // Features lie in the page as columns, as 20,000 of them would say their keys 20,000 times, and much else:
 //
-//	{"rows": N, "columns": {"name": [v, v, ...], "kind": {"of": [v, v], "at": [0, 1, 0, ...]}, "segments": {"all": v}, ...}}
+//	{"rows": N, "columns": {"name": [v, v, ...], "kind": {"of": [v, v], "at": [0, 1, 0, ...]},
+//	    "segments": {"all": v}, ...}}
 //
-// A column is a list of values, or, where few of them differ, these and which row has which, or the one value of all rows. A key of an object within a
-// feature is "outer.inner"; a value that a feature has not got is null.
+// A column is a list of values, or, where few of them differ, these and which row has which, or the one value of all
+// rows. A key of an object within a feature is "outer.inner"; a value that a feature has not got is null.
 
 // digits of a number that is not whole: more than the page shows.
 const digits = 6

@@ -16,8 +16,10 @@ import (
 //go:embed web assets
 var files embed.FS
 
-// scripts are our own, in an order in which each needs only those before it; what they declare is theirs together and nobody else's.
-var scripts = []string{"format", "dom", "chart", "waterfall", "curve", "treemap", "trend", "table", "features", "sections", "main"}
+// scripts are our own, in an order in which each needs only those before it; what they declare is theirs together and
+// nobody else's.
+var scripts = []string{"format", "dom", "chart", "waterfall", "curve", "treemap", "trend", "table", "features",
+	"sections", "main"}
 
 // Write writes the page of a report.
 func Write(w io.Writer, r *report.Report) error {
@@ -62,8 +64,8 @@ func file(name string) string {
 	return strings.ReplaceAll(string(text), "\r\n", "\n")
 }
 
-// policy is the Content-Security-Policy: these scripts, this style, and nothing from anywhere. The icon is an empty data URL, so that
-// browsers ask no server for one.
+// policy is the Content-Security-Policy: these scripts, this style, and nothing from anywhere. The icon is an empty
+// data URL, so that browsers ask no server for one.
 func policy(style string, scripts ...string) string {
 	var hashes []string
 	for _, s := range scripts {
@@ -78,7 +80,8 @@ func hash(text string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// encode is the report as JSON, with the features of each table as columns. It has no "<", ">" or "&", which would mean something to HTML: they are escaped.
+// encode is the report as JSON, with the features of each table as columns. It has no "<", ">" or "&", which would mean
+// something to HTML: they are escaped.
 func encode(r *report.Report) ([]byte, error) {
 	top := struct {
 		*report.Report

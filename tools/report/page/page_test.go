@@ -17,8 +17,8 @@ import (
 	"github.com/dsistore/dsistore/tools/report/page/pagetest"
 )
 
-// hostile are names that mean something to HTML, JavaScript, CSS or an address.
-var hostile = []string{
+// untrusted are names that mean something to HTML, JavaScript, CSS or an address.
+var untrusted = []string{
 	`</script><script>document.title = "run"</script>`,
 	`<!--<script>`,
 	`"><img src=x onerror="document.title='run'">`,
@@ -32,21 +32,21 @@ var hostile = []string{
 	"a.b.c",
 }
 
-// hostileReport is a report with these names everywhere that a name can be.
-func hostileReport() *report.Report {
+// untrustedReport is a report with these names everywhere that a name can be.
+func untrustedReport() *report.Report {
 	r := pagetest.Report(3, 60)
 	t := &r.Tables[0]
-	for i, name := range hostile {
+	for i, name := range untrusted {
 		f := &t.Features[i]
-		f.Name, f.Group, f.Kind, f.Origin = name, hostile[0], name, name
+		f.Name, f.Group, f.Kind, f.Origin = name, untrusted[0], name, name
 		f.Encodings = []report.StreamEncoding{{Stream: name, Encoding: name}}
 	}
-	t.Groups = append(t.Groups, report.Group{Group: hostile[0], Features: hostile})
-	t.Advice[0].Features, t.Advice[0].Text, t.Advice[0].Command = hostile, hostile[0], hostile[2]
-	t.Jobs[0].Job, t.Jobs[0].User = hostile[0], hostile[2]
-	t.Table, r.Store = hostile[0], hostile[2]
-	t.Savings.Causes[0].Meaning, t.Savings.Overlays[0].Overlay = hostile[0], hostile[2]
-	t.Health.Leases[0].Owner = hostile[2]
+	t.Groups = append(t.Groups, report.Group{Group: untrusted[0], Features: untrusted})
+	t.Advice[0].Features, t.Advice[0].Text, t.Advice[0].Command = untrusted, untrusted[0], untrusted[2]
+	t.Jobs[0].Job, t.Jobs[0].User = untrusted[0], untrusted[2]
+	t.Table, r.Store = untrusted[0], untrusted[2]
+	t.Savings.Causes[0].Meaning, t.Savings.Overlays[0].Overlay = untrusted[0], untrusted[2]
+	t.Health.Leases[0].Owner = untrusted[2]
 	return r
 }
 
@@ -61,9 +61,11 @@ func write(t testing.TB, r *report.Report) string {
 
 var dataScript = regexp.MustCompile(`(?s)<script type="application/json" id="report">(.*?)</script>`)
 
-// TestReportIsInPage: what lies in the page is the report, as dsistat --json prints it, but for numbers that are rounded.
+// TestReportIsInPage: what lies in the page is the report, as dsistat --json prints it, but for numbers that are
+// rounded.
 func TestReportIsInPage(t *testing.T) {
-	for name, r := range map[string]*report.Report{"made up": pagetest.Report(1, 200), "hostile": hostileReport(), "no tables": {Tables: []report.Table{}}, "empty table": {Tables: []report.Table{{}}}} {
+	for name, r := range map[string]*report.Report{"made up": pagetest.Report(1, 200), "untrusted": untrustedReport(),
+		"no tables": {Tables: []report.Table{}}, "empty table": {Tables: []report.Table{{}}}} {
 		t.Run(name, func(t *testing.T) {
 			found := dataScript.FindStringSubmatch(write(t, r))
 			if found == nil {
@@ -163,7 +165,8 @@ func same(t *testing.T, place string, got, want any) {
 			same(t, place, got[i], want[i])
 		}
 	case float64:
-		if got, ok := got.(float64); !ok || got != want && (want == math.Trunc(want) || math.Abs(got-want) > 1e-5*math.Abs(want)) {
+		if got, ok := got.(float64); !ok || got != want && (want == math.Trunc(want) ||
+			math.Abs(got-want) > 1e-5*math.Abs(want)) {
 			t.Errorf("%s is %v, want %v", place, got, want)
 		}
 	default:
@@ -173,7 +176,8 @@ func same(t *testing.T, place string, got, want any) {
 	}
 }
 
-// TestNothingEscapes: whatever features are called, the page has its own elements and no others, and its policy allows just these.
+// TestNothingEscapes: whatever features are called, the page has its own elements and no others, and its policy allows
+// just these.
 func TestNothingEscapes(t *testing.T) {
 	tags := regexp.MustCompile(`(?i)<(/?[a-z!][a-z-]*)`)
 	// The scripts may hold "<" in strings and comparisons; the browser's test says how they are parsed.
@@ -181,14 +185,15 @@ func TestNothingEscapes(t *testing.T) {
 		p = regexp.MustCompile(`(?s)<script>.*?</script>`).ReplaceAllString(p, "<script></script>")
 		return tags.FindAllString(p, -1)
 	}
-	plain, bad := write(t, pagetest.Report(3, 60)), write(t, hostileReport())
+	plain, bad := write(t, pagetest.Report(3, 60)), write(t, untrustedReport())
 	if got, want := outline(bad), outline(plain); strings.Join(got, "") != strings.Join(want, "") {
 		t.Errorf("elements are\n%q\nwant\n%q", got, want)
 	}
 	if strings.Count(bad, "</script") != 3 {
 		t.Errorf("%d ends of scripts, want 3", strings.Count(bad, "</script"))
 	}
-	for _, part := range regexp.MustCompile(`(?s)<script>(.*?)</script>|<style>(.*?)</style>`).FindAllStringSubmatch(bad, -1) {
+	inline := regexp.MustCompile(`(?s)<script>(.*?)</script>|<style>(.*?)</style>`)
+	for _, part := range inline.FindAllStringSubmatch(bad, -1) {
 		sum := sha256.Sum256([]byte(part[1] + part[2]))
 		if hash := "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"; !strings.Contains(bad, hash) {
 			t.Errorf("the policy has no %s, of %.40q", hash, part[0])
@@ -217,7 +222,8 @@ func TestAsset(t *testing.T) {
 	if got := hex.EncodeToString(sum[:]); got != asset.SHA256 {
 		t.Errorf("d3.min.js is %s, want %s", got, asset.SHA256)
 	}
-	if p := write(t, pagetest.Report(1, 20)); !strings.Contains(p, "Permission to use, copy, modify, and/or distribute this software") {
+	if p := write(t, pagetest.Report(1, 20)); !strings.Contains(p,
+		"Permission to use, copy, modify, and/or distribute this software") {
 		t.Error("the library's licence is not in the page")
 	}
 }

@@ -1,5 +1,6 @@
-// Package pagetest makes up reports, for the tests, screenshots and measurements of the page. What is in one hangs together as in a true one: causes
-// add up to the byte, jobs read features by a Zipf law, days are what jobs did on them.
+// Package pagetest makes up reports, for the tests, screenshots and measurements of the page. What is in one hangs
+// together as in a true one: causes add up to the byte, jobs read features by a Zipf law, days are what jobs did on
+// them.
 package pagetest
 
 import (
@@ -52,13 +53,17 @@ func Report(seed uint64, features int) *report.Report {
 // Empty returns a table in which nothing is.
 func Empty(name string) report.Table {
 	return report.Table{
-		Table: name, Curve: report.Curve{Points: []report.CurvePoint{}, Marks: []report.CurvePoint{}}, Features: []report.Feature{}, Groups: []report.Group{},
+		Table: name, Curve: report.Curve{Points: []report.CurvePoint{}, Marks: []report.CurvePoint{}},
+		Features: []report.Feature{}, Groups: []report.Group{},
 		Jobs: []report.Job{}, Days: []report.Day{}, Advice: []report.Advice{},
-		Savings: report.Savings{Causes: []report.Cause{}, Overlays: []report.OverlaySaving{}, Lists: []report.ListSaving{}},
+		Savings: report.Savings{Causes: []report.Cause{}, Overlays: []report.OverlaySaving{},
+			Lists: []report.ListSaving{}},
 		Health: report.Health{
-			Overlays: []report.OverlayHealth{}, Lists: []report.ListHealth{}, Branches: []report.BranchHealth{}, Leases: []report.LeaseHealth{},
-			Snapshots: report.SnapshotHealth{Holding: []report.SnapshotHolder{}}, Records: report.UsageHealth{DamagedNames: []string{}},
-			Largest: []report.SegmentSummary{}, Smallest: []report.SegmentSummary{},
+			Overlays: []report.OverlayHealth{}, Lists: []report.ListHealth{}, Branches: []report.BranchHealth{},
+			Leases:    []report.LeaseHealth{},
+			Snapshots: report.SnapshotHealth{Holding: []report.SnapshotHolder{}},
+			Records:   report.UsageHealth{DamagedNames: []string{}},
+			Largest:   []report.SegmentSummary{}, Smallest: []report.SegmentSummary{},
 		},
 	}
 }
@@ -76,7 +81,8 @@ func stamp(t time.Time) string { return t.Format(time.RFC3339) }
 
 var (
 	sides  = []string{"user", "user", "user", "item", "item", "context", "advertiser"}
-	things = []string{"clicks", "views", "likes", "shares", "searches", "topics", "category", "price", "dwell", "ctr", "age", "region", "device",
+	things = []string{"clicks", "views", "likes", "shares", "searches", "topics", "category", "price", "dwell", "ctr",
+		"age", "region", "device",
 		"follows", "carts", "orders", "impressions", "embedding", "brand", "language", "visits", "score"}
 	spans = []string{"1h", "6h", "1d", "7d", "28d", "90d", "all", "last", "mean", "top"}
 )
@@ -180,7 +186,8 @@ func (g *generator) save(f *report.Feature, kind string) {
 	f.DuplicatesSaved = uint64(float64(f.StoredBytes) * (f.DedupeFactor - 1) * 0.4)
 }
 
-var teams = []string{"ads-ranker", "feed-ranker", "retrieval", "notifications", "search", "calibration", "lookalike", "shop-ranker"}
+var teams = []string{"ads-ranker", "feed-ranker", "retrieval", "notifications", "search", "calibration", "lookalike",
+	"shop-ranker"}
 
 func (g *generator) jobs() {
 	n := len(g.t.Features)
@@ -204,7 +211,8 @@ func (g *generator) jobs() {
 			rank := int(float64(n) * 0.55 * math.Pow(g.Float64(), 2.6))
 			mine[g.popular[rank]] = true
 		}
-		job := report.Job{Job: fmt.Sprintf("%s-%02d", teams[j%len(teams)], j), User: teams[j%len(teams)] + "-team", Programs: []string{"python"},
+		job := report.Job{Job: fmt.Sprintf("%s-%02d", teams[j%len(teams)], j), User: teams[j%len(teams)] + "-team",
+			Programs: []string{"python"},
 			Snapshot: uint64(100 + j*7), Features: uint64(len(mine))}
 		if j == 7 || j == 22 {
 			job.Programs = []string{"dsi", "python"}
@@ -237,7 +245,8 @@ func (g *generator) jobs() {
 				StallSeconds: 900 * g.Float64() * g.Float64() * scale,
 			}
 			r.BytesUnneeded = uint64(float64(r.BytesNeeded) * waste)
-			r.ReadSeconds, r.DecodeSeconds, r.AssembleSeconds = float64(r.BytesNeeded)/9e8, float64(r.BytesNeeded)/6e8, float64(r.BytesNeeded)/2e9
+			r.ReadSeconds, r.DecodeSeconds, r.AssembleSeconds = float64(r.BytesNeeded)/9e8, float64(r.BytesNeeded)/6e8,
+				float64(r.BytesNeeded)/2e9
 			add(&job.Reads, r)
 			add(&g.t.Days[d].Reads, r)
 			job.Days++
@@ -264,7 +273,8 @@ func (g *generator) jobs() {
 			continue
 		}
 		finish(&job.Reads)
-		job.Jobs, job.FeatureShare, job.BytesShare = 1, float64(len(mine))/float64(n), float64(bytes)/float64(g.stored())
+		job.Jobs, job.FeatureShare, job.BytesShare = 1, float64(len(mine))/float64(n),
+			float64(bytes)/float64(g.stored())
 		g.t.Jobs = append(g.t.Jobs, job)
 	}
 	slices.SortFunc(g.t.Jobs, func(a, b report.Job) int { return cmp.Compare(b.BytesNeeded, a.BytesNeeded) })
@@ -374,12 +384,16 @@ func (g *generator) summary() {
 	sums[report.CauseFrames] = -int64(len(g.t.Features)) * parts * 96
 	s.StoredBytes = s.RawBytes
 	meanings := map[string]string{
-		report.CauseRuns: "rows equal to the one before are not stored", report.CauseSlots: "values that come again later in a stripe are not stored",
-		report.CausePartial: "lists that are part of a longer one are an offset and a length", report.CauseEncodings: "what is stored takes fewer bytes than plain numbers",
-		report.CauseShape: "presence and lengths of lists", report.CauseInverses: "which row has which slot",
-		report.CauseGroups: "features that repeat together share that", report.CauseFrames: "directories, footers, checksums",
+		report.CauseRuns:      "rows equal to the one before are not stored",
+		report.CauseSlots:     "values that come again later in a stripe are not stored",
+		report.CausePartial:   "lists that are part of a longer one are an offset and a length",
+		report.CauseEncodings: "what is stored takes fewer bytes than plain numbers",
+		report.CauseShape:     "presence and lengths of lists", report.CauseInverses: "which row has which slot",
+		report.CauseGroups: "features that repeat together share that",
+		report.CauseFrames: "directories, footers, checksums",
 	}
-	for _, cause := range []string{report.CauseRuns, report.CauseSlots, report.CausePartial, report.CauseEncodings, report.CauseShape, report.CauseInverses, report.CauseGroups, report.CauseFrames} {
+	for _, cause := range []string{report.CauseRuns, report.CauseSlots, report.CausePartial, report.CauseEncodings,
+		report.CauseShape, report.CauseInverses, report.CauseGroups, report.CauseFrames} {
 		c := report.Cause{Cause: cause, Bytes: sums[cause], Meaning: meanings[cause]}
 		if cause == report.CauseSlots {
 			c.EstimatedBytes = uint64(c.Bytes)
@@ -389,7 +403,8 @@ func (g *generator) summary() {
 	}
 	g.t.Savings.SourceBytes, g.t.Savings.StoredBytes = s.RawBytes, s.StoredBytes
 	s.Snapshot, s.SnapshotTime, s.Operation = 412, stamp(until.Add(time.Hour)), "append"
-	s.Rows, s.RowsStored, s.Partitions, s.Segments, s.Features = rows-81_204, rows, parts, parts*2, uint64(len(g.t.Features))
+	s.Rows, s.RowsStored, s.Partitions, s.Segments, s.Features = rows-81_204, rows, parts, parts*2,
+		uint64(len(g.t.Features))
 	s.LayerBytes = rows / 3
 	s.BytesPerRow, s.Ratio = float64(s.StoredBytes)/rows, float64(s.RawBytes)/float64(s.StoredBytes)
 	s.DedupeFactor = float64(rows) * float64(len(g.t.Features)) / float64(slots)
@@ -403,7 +418,8 @@ func (g *generator) summary() {
 		g.t.Days[d].TableBytes = &n
 	}
 	g.t.Savings.Overlays = []report.OverlaySaving{
-		{Overlay: "long_click", Bytes: rows / 3, CopyBytes: s.StoredBytes + rows/3, SavedBytes: s.StoredBytes, Features: 1},
+		{Overlay: "long_click", Bytes: rows / 3, CopyBytes: s.StoredBytes + rows/3, SavedBytes: s.StoredBytes,
+			Features: 1},
 	}
 	g.t.Savings.Lists = []report.ListSaving{{List: "holdout_5", Rows: rows / 20, SavedBytes: s.StoredBytes / 20}}
 	g.t.Savings.Deleted = report.Waiting{Count: 81_204, Segments: 14, Bytes: s.StoredBytes / 590}
@@ -454,7 +470,8 @@ func (g *generator) health() {
 			},
 		},
 		Lists: []report.ListHealth{
-			{List: "holdout_5", Definition: "sample(0.05, key=session_id, seed=7)", Added: 390, Rows: rows / 20, Share: 0.05},
+			{List: "holdout_5", Definition: "sample(0.05, key=session_id, seed=7)", Added: 390, Rows: rows / 20,
+				Share: 0.05},
 		},
 		Snapshots: report.SnapshotHealth{
 			First:      371,
@@ -462,7 +479,8 @@ func (g *generator) health() {
 			Count:      42,
 			AloneBytes: s.StoredBytes / 40,
 			Holding: []report.SnapshotHolder{
-				{Snapshot: 398, Time: stamp(until.AddDate(0, 0, -9)), Operation: "append", Next: "compact", Bytes: s.StoredBytes / 40},
+				{Snapshot: 398, Time: stamp(until.AddDate(0, 0, -9)), Operation: "append", Next: "compact",
+					Bytes: s.StoredBytes / 40},
 			},
 		},
 		Branches: []report.BranchHealth{
@@ -474,8 +492,10 @@ func (g *generator) health() {
 				Overlays:  []string{"long_click"},
 			},
 		},
-		Leases:   []report.LeaseHealth{{Owner: "ads-ranker-04@host-17", Snapshot: 410, Until: stamp(until.Add(30 * time.Hour))}},
-		Records:  report.UsageHealth{First: day(since), Last: day(until.AddDate(0, 0, -1)), Records: 311, Rollups: days, DamagedNames: []string{}},
+		Leases: []report.LeaseHealth{{Owner: "ads-ranker-04@host-17", Snapshot: 410,
+			Until: stamp(until.Add(30 * time.Hour))}},
+		Records: report.UsageHealth{First: day(since), Last: day(until.AddDate(0, 0, -1)), Records: 311, Rollups: days,
+			DamagedNames: []string{}},
 		Largest:  []report.SegmentSummary{segment(1, 1<<20)},
 		Smallest: []report.SegmentSummary{segment(3, 2111), segment(9, 40_812)},
 	}
@@ -501,10 +521,14 @@ func (g *generator) advice() {
 		{
 			Kind: report.AdviceUnread,
 			Text: fmt.Sprintf(
-				"%d features were not read for %d days or more, as far as %d readers of %d jobs on %[2]d days since %[5]s say: dropped, and then taken out by dsi compact, they would save %[6]s, %.1[7]f %% of what is stored",
-				len(unread), days, s.Reads.Readers, s.Reads.Jobs, day(since), command.Bytes(bytes), 100*float64(bytes)/float64(s.StoredBytes),
+				"%d features were not read for %d days or more, as far as %d readers of %d jobs on %[2]d days since "+
+					"%[5]s say: dropped, and then taken out by dsi compact, they would save %[6]s, %.1[7]f %% of "+
+					"what is stored",
+				len(unread), days, s.Reads.Readers, s.Reads.Jobs, day(since), command.Bytes(bytes),
+				100*float64(bytes)/float64(s.StoredBytes),
 			),
-			Command:      fmt.Sprintf("dsistat advise %s %s --unread %d --names unread | dsi features drop %[1]s %[2]s --from -", Store, Table, days),
+			Command: fmt.Sprintf("dsistat advise %s %s --unread %d --names unread | dsi features drop %[1]s "+
+				"%[2]s --from -", Store, Table, days),
 			SavedBytes:   bytes,
 			Features:     names,
 			FeatureCount: uint64(len(unread)),
@@ -514,7 +538,8 @@ func (g *generator) advice() {
 		},
 		{
 			Kind: report.AdviceRepack,
-			Text: fmt.Sprintf("packs in the order in which features are read would have saved about %s of the %s that %d readers of %d jobs need not have read (70 %%)",
+			Text: fmt.Sprintf("packs in the order in which features are read would have saved about %s of the %s "+
+				"that %d readers of %d jobs need not have read (70 %%)",
 				command.Bytes(over), command.Bytes(s.Reads.BytesUnneeded), s.Reads.Readers, s.Reads.Jobs),
 			Command:       fmt.Sprintf("dsi compact %s %s --repack --popular-days %d", Store, Table, days+1),
 			UnneededBytes: over,
@@ -522,15 +547,17 @@ func (g *generator) advice() {
 			Features:      []string{},
 		},
 		{
-			Kind:       report.AdviceExpire,
-			Text:       fmt.Sprintf("snapshots before 412 alone hold %s: let those expire that nobody needs, then dsi gc", command.Bytes(s.StoredBytes/40)),
+			Kind: report.AdviceExpire,
+			Text: fmt.Sprintf("snapshots before 412 alone hold %s: let those expire that nobody needs, then "+
+				"dsi gc", command.Bytes(s.StoredBytes/40)),
 			Command:    fmt.Sprintf("dsi snapshots expire %s %s --keep-last 1", Store, Table),
 			SavedBytes: s.StoredBytes / 40,
 			Features:   []string{},
 		},
 		{
-			Kind:       report.AdviceMerge,
-			Text:       fmt.Sprintf("8 segments, %s, would become about 2: they are small; about %s less", command.Bytes(s.StoredBytes/300), command.Bytes(s.StoredBytes/4000)),
+			Kind: report.AdviceMerge,
+			Text: fmt.Sprintf("8 segments, %s, would become about 2: they are small; about %s less",
+				command.Bytes(s.StoredBytes/300), command.Bytes(s.StoredBytes/4000)),
 			Command:    fmt.Sprintf("dsi compact %s %s", Store, Table),
 			SavedBytes: s.StoredBytes / 4000,
 			Estimate:   true,
