@@ -25,8 +25,8 @@ func (s *still) Uses(to *Uses) {
 	}
 }
 
-// What a reader costs that is opened, read and closed: all that it waits for. Of readers of one layout the features are the same slice; those of
-// others are compared.
+// What a reader costs that is opened, read and closed: all that it waits for. Of readers of one layout the features are
+// the same slice; those of others are compared.
 func BenchmarkSession(b *testing.B) {
 	for _, features := range []int{3, 16, 400, 20000} {
 		for _, anew := range []bool{false, true} {
@@ -54,7 +54,8 @@ func BenchmarkRollup(b *testing.B) {
 		r := &Record{Key: Key{Job: fmt.Sprint("job", job), User: "ann"}, Start: noon, End: noon}
 		for i := range 400 {
 			r.Features = append(r.Features, FeatureUse{
-				ID: storage.FeatureID((job*37+i*7)%4000+1) << 50, Name: fmt.Sprintf("feature_%05d", (job*37+i*7)%4000), Readers: 9, Stripes: 1000, Rows: 1e7, BytesNeeded: 1e9, BytesUnneeded: 1e7, Last: noon,
+				ID: storage.FeatureID((job*37+i*7)%4000+1) << 50, Name: fmt.Sprintf("feature_%05d", (job*37+i*7)%4000),
+				Readers: 9, Stripes: 1000, Rows: 1e7, BytesNeeded: 1e9, BytesUnneeded: 1e7, Last: noon,
 			})
 		}
 		f.records = append(f.records, r)
@@ -87,11 +88,13 @@ func BenchmarkLoadMonth(b *testing.B) {
 	for d := range 30 {
 		w := writer(b, table, Options{})
 		for job := range 40 {
-			r := &Record{Key: Key{Job: fmt.Sprint("job", job)}, End: noon.Add(time.Duration(d) * 24 * time.Hour), Counters: Counters{Rows: 1}}
+			r := &Record{Key: Key{Job: fmt.Sprint("job", job)}, End: noon.Add(time.Duration(d) * 24 * time.Hour),
+				Counters: Counters{Rows: 1}}
 			for i := range 400 {
 				feature := (job*37 + i*7) % 4000
 				r.Features = append(r.Features, FeatureUse{
-					ID: storage.FeatureID(feature+1) << 50, Name: fmt.Sprintf("feature_%05d", feature), Readers: 9, Stripes: 1000, Rows: 1e7, BytesNeeded: 1e9,
+					ID: storage.FeatureID(feature+1) << 50, Name: fmt.Sprintf("feature_%05d", feature), Readers: 9,
+					Stripes: 1000, Rows: 1e7, BytesNeeded: 1e9,
 				})
 			}
 			w.Add(r)

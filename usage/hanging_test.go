@@ -27,9 +27,9 @@ func (s *stuck) PutIfAbsent(ctx context.Context, name string, b []byte) error {
 	return s.Store.PutIfAbsent(context.WithoutCancel(ctx), name, b)
 }
 
-// TestStoreThatHangs: readers of a store whose writes hang are opened, read and closed without any waiting; one write waits, and not one for each; closing
-// the store waits two seconds, and so does the end of the process. What could not be
-// written by then is counted as lost.
+// TestStoreThatHangs: readers of a store whose writes hang are opened, read and closed without any waiting; one write
+// waits, and not one for each; closing the store waits two seconds, and so does the end of the process. What could not
+// be written by then is counted as lost.
 func TestStoreThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := object.NewMemory()
@@ -77,7 +77,8 @@ func TestStoreThatHangs(t *testing.T) {
 		table.Store().Close()
 		close(blobs.let)
 		synctest.Wait()
-		// The writes that hung are there. What came after the first was given up when the store was closed, and that is counted: 3 records.
+		// The writes that hung are there. What came after the first was given up when the store was closed, and that is
+		// counted: 3 records.
 		x := load(t, tableIn(t, memory))
 		if x.Total.Readers != 101 || x.Total.Rows != 101 || x.DamagedCount != 0 {
 			t.Errorf("%+v", x.Total)

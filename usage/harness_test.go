@@ -25,7 +25,8 @@ type clock struct{ now time.Time }
 func (c *clock) Now() time.Time { return c.now }
 
 func tableIn(t interface{ Fatal(...any) }, blobs object.Store) *storage.Table {
-	s, err := storage.Create(context.Background(), blobs, storage.Options{Init: true}) // records may be there before the first commit
+	// records may be there before the first commit
+	s, err := storage.Create(context.Background(), blobs, storage.Options{Init: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,12 +95,17 @@ func drawRecord(t *rapid.T, at time.Time) *Record {
 	time_ := rapid.Int64Range(0, int64(time.Hour))
 	r := &Record{
 		Key: Key{
-			Job: rapid.SampledFrom([]string{"train", "eval", "Ünïcode", ""}).Draw(t, "job"), User: rapid.SampledFrom([]string{"ann", "bob"}).Draw(t, "user"),
-			Program: rapid.SampledFrom([]string{"go", "python"}).Draw(t, "program"), Branch: rapid.SampledFrom([]string{"", "exp"}).Draw(t, "branch"),
-			List: rapid.SampledFrom([]string{"", "panel"}).Draw(t, "list"), Purpose: rapid.SampledFrom([]string{PurposeRead, PurposeCount, PurposeOverlay}).Draw(t, "purpose"), Filter: rapid.SampledFrom([]uint64{0, 1, 1 << 63}).Draw(t, "filter"),
+			Job:     rapid.SampledFrom([]string{"train", "eval", "Ünïcode", ""}).Draw(t, "job"),
+			User:    rapid.SampledFrom([]string{"ann", "bob"}).Draw(t, "user"),
+			Program: rapid.SampledFrom([]string{"go", "python"}).Draw(t, "program"),
+			Branch:  rapid.SampledFrom([]string{"", "exp"}).Draw(t, "branch"),
+			List:    rapid.SampledFrom([]string{"", "panel"}).Draw(t, "list"),
+			Purpose: rapid.SampledFrom([]string{PurposeRead, PurposeCount, PurposeOverlay}).Draw(t, "purpose"),
+			Filter:  rapid.SampledFrom([]uint64{0, 1, 1 << 63}).Draw(t, "filter"),
 		},
-		Host: rapid.SampledFrom([]string{"h1", "h2"}).Draw(t, "host"), PID: number.Draw(t, "pid"), Snapshot: number.Draw(t, "snapshot"),
-		End: at.Add(time.Duration(rapid.IntRange(0, 3600).Draw(t, "end")) * time.Second),
+		Host: rapid.SampledFrom([]string{"h1", "h2"}).Draw(t, "host"), PID: number.Draw(t, "pid"),
+		Snapshot: number.Draw(t, "snapshot"),
+		End:      at.Add(time.Duration(rapid.IntRange(0, 3600).Draw(t, "end")) * time.Second),
 	}
 	r.Start = r.End.Add(-time.Duration(rapid.IntRange(0, 3600).Draw(t, "start")) * time.Second)
 	for _, n := range r.Counters.numbers() {
@@ -202,7 +208,8 @@ func (m model) check(t interface {
 		}
 	}
 	if s.Total != total || len(s.Days) != len(days) || len(s.Jobs) != len(jobs) || len(s.Features) != len(features) {
-		t.Fatalf("summary %+v, want %+v of %d days, %d jobs, %d features", s, total, len(days), len(jobs), len(features))
+		t.Fatalf("summary %+v, want %+v of %d days, %d jobs, %d features", s, total, len(days), len(jobs),
+			len(features))
 	}
 	var byJob, byDay Counters
 	for i := range s.Jobs {
@@ -216,7 +223,8 @@ func (m model) check(t interface {
 	}
 	for i := range s.Features {
 		f := &s.Features[i]
-		if want := features[f.ID]; want != [5]uint64{f.Readers, f.Stripes, f.Rows, f.BytesNeeded, f.BytesUnneeded} || f.Jobs != len(jobsOf[f.ID]) {
+		if want := features[f.ID]; want != [5]uint64{f.Readers, f.Stripes, f.Rows, f.BytesNeeded, f.BytesUnneeded} ||
+			f.Jobs != len(jobsOf[f.ID]) {
 			t.Fatalf("feature %+v, want %v of %d jobs", f, want, len(jobsOf[f.ID]))
 		}
 	}

@@ -66,7 +66,8 @@ func (a *adder) add(day time.Time, r *Record) {
 	}
 	j := a.jobs[key]
 	if j == nil {
-		j = &addedJob{JobTotal: JobTotal{Job: r.Job, User: r.User, Start: r.Start, End: r.End}, features: map[storage.FeatureID]int{}}
+		j = &addedJob{JobTotal: JobTotal{Job: r.Job, User: r.User, Start: r.Start, End: r.End},
+			features: map[storage.FeatureID]int{}}
 		a.jobs[key] = j
 	}
 	j.JobTotal.add(day, r)
@@ -144,12 +145,14 @@ func (a *adder) summary() *Summary {
 	return &a.out
 }
 
-// Popularity returns how many stripes of each feature were fetched: what compaction puts popular features together by. It counts stripes, not
-// bytes, so that a feature is not popular because it is large, and each epoch of a job, and each of its processes, counts.
+// Popularity returns how many stripes of each feature were fetched: what compaction puts popular features together by.
+// It counts stripes, not bytes, so that a feature is not popular because it is large, and each epoch of a job, and each
+// of its processes, counts.
 func (s *Summary) Popularity(features []storage.Feature) []float64 {
 	out := make([]float64, len(features))
 	for i, f := range features {
-		if at, ok := slices.BinarySearchFunc(s.Features, f.ID, func(t FeatureTotal, id storage.FeatureID) int { return cmp.Compare(t.ID, id) }); ok {
+		if at, ok := slices.BinarySearchFunc(s.Features, f.ID,
+			func(t FeatureTotal, id storage.FeatureID) int { return cmp.Compare(t.ID, id) }); ok {
 			out[i] = float64(s.Features[at].Stripes)
 		}
 	}

@@ -12,12 +12,15 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// padded is an object of records of a process that takes about so many bytes, most of them names of features, which all processes share.
+// padded is an object of records of a process that takes about so many bytes, most of them names of features, which all
+// processes share.
 func padded(job string, bytes int) []byte {
 	f := file{kind: recordsKind, day: dayOf(noon), written: 1}
-	r := &Record{Key: Key{Job: job, Purpose: PurposeRead}, Start: noon, End: noon, Counters: Counters{Readers: 1, Rows: 1}}
+	r := &Record{Key: Key{Job: job, Purpose: PurposeRead}, Start: noon, End: noon,
+		Counters: Counters{Readers: 1, Rows: 1}}
 	for i := range bytes / 4000 {
-		r.Features = append(r.Features, FeatureUse{ID: storage.FeatureID(i + 1), Name: fmt.Sprintf("%03980d", i), Readers: 1, Stripes: 2, BytesNeeded: 3, Last: noon})
+		r.Features = append(r.Features, FeatureUse{ID: storage.FeatureID(i + 1), Name: fmt.Sprintf("%03980d", i),
+			Readers: 1, Stripes: 2, BytesNeeded: 3, Last: noon})
 	}
 	f.records = []*Record{r}
 	return f.append(nil)
@@ -49,8 +52,8 @@ func (c *counting) ReadAt(ctx context.Context, name string, p []byte, off int64)
 	return c.Store.ReadAt(ctx, name, p, off)
 }
 
-// TestLoadIsBounded: however many processes read on however many days, no more than heldBytes of their records is held; a day of more is added up
-// as it is read.
+// TestLoadIsBounded: however many processes read on however many days, no more than heldBytes of their records is held;
+// a day of more is added up as it is read.
 func TestLoadIsBounded(t *testing.T) {
 	const (
 		processes = 90
@@ -110,12 +113,14 @@ func TestLoadIsBounded(t *testing.T) {
 		t.Errorf("%d bytes of a day's objects are read at once", held)
 	}
 	x := load(t, table)
-	if f := x.Features[0]; x.Total.Rows != processes+64 || f.Readers != processes+64 || f.Stripes != 2*(processes+64) || f.Days != 6 {
+	if f := x.Features[0]; x.Total.Rows != processes+64 || f.Readers != processes+64 || f.Stripes != 2*(processes+64) ||
+		f.Days != 6 {
 		t.Errorf("%+v, %+v", x.Total, f)
 	}
 }
 
-// heldBy returns the most bytes that were read of the objects of the largest day, of so many bytes each, and not yet taken.
+// heldBy returns the most bytes that were read of the objects of the largest day, of so many bytes each, and not yet
+// taken.
 func heldBy(t *testing.T, table *storage.Table, blobs *counting, size int64) (most int64) {
 	blobs.bytes = 0
 	taken := int64(0)
@@ -131,7 +136,8 @@ func heldBy(t *testing.T, table *storage.Table, blobs *counting, size int64) (mo
 	return most
 }
 
-// TestLoadOfWhatChanges: of a large day an object that is replaced, and then a rollup, while the day is read: everything counts once.
+// TestLoadOfWhatChanges: of a large day an object that is replaced, and then a rollup, while the day is read:
+// everything counts once.
 func TestLoadOfWhatChanges(t *testing.T) {
 	holding(t, 512<<10)
 	blobs := &counting{Store: object.NewMemory()}

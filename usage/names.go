@@ -29,7 +29,8 @@ type day int64
 
 const daySeconds = 24 * 60 * 60
 
-// dayOf returns the day that a time is in. Those that have no four digits for the year are out of bounds, and become the next that has.
+// dayOf returns the day that a time is in. Those that have no four digits for the year are out of bounds, and become
+// the next that has.
 func dayOf(t time.Time) day {
 	return day(min(max(t.Unix(), 0), lastSecond) / daySeconds)
 }
@@ -91,7 +92,8 @@ func parsePlace(prefix, name string) (place, bool) {
 	p.id = id(b)
 	p.sequence, err = strconv.ParseUint(number, 10, 64)
 	p.day, ok = parseDay(dir)
-	return p, ok && err == nil && p.sequence > 0 && p.sequence <= maxSequence && name == recordsName(prefix, p.day, p.id, p.sequence)
+	return p, ok && err == nil && p.sequence > 0 && p.sequence <= maxSequence &&
+		name == recordsName(prefix, p.day, p.id, p.sequence)
 }
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

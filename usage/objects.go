@@ -27,8 +27,8 @@ const (
 	maxPasses = 20
 )
 
-// heldBytes bounds the bytes of objects that are held at once, but that one is held however large it is. Decoded they take up to some times as much:
-// 24 bytes for each name of a feature beside its text. Tests make it small.
+// heldBytes bounds the bytes of objects that are held at once, but that one is held however large it is. Decoded they
+// take up to some times as much: 24 bytes for each name of a feature beside its text. Tests make it small.
 var heldBytes int64 = 32 << 20
 
 // A span is days [since, until).
@@ -127,11 +127,12 @@ func list(ctx context.Context, t *storage.Table, prefix string, in span, out map
 	return nil
 }
 
-// read reads and checks one object. ErrNotFound: it is gone. Of a damaged one the error is a format.CorruptError, of a newer version a
-// format.UnsupportedError.
+// read reads and checks one object. ErrNotFound: it is gone. Of a damaged one the error is a format.CorruptError, of a
+// newer version a format.UnsupportedError.
 func read(ctx context.Context, t *storage.Table, p place) (*decoded, error) {
 	if p.size > maxObject {
-		return nil, &format.CorruptError{Object: p.name, Stripe: -1, Offset: -1, Reason: fmt.Sprintf("%d bytes: usage records have at most %d", p.size, maxObject)}
+		return nil, &format.CorruptError{Object: p.name, Stripe: -1, Offset: -1,
+			Reason: fmt.Sprintf("%d bytes: usage records have at most %d", p.size, maxObject)}
 	}
 	b := make([]byte, p.size)
 	if err := t.Store().Blobs().ReadAt(ctx, p.name, b, 0); errors.Is(err, io.ErrUnexpectedEOF) {
@@ -144,7 +145,8 @@ func read(ctx context.Context, t *storage.Table, p place) (*decoded, error) {
 		return nil, err
 	}
 	if kind := d.kind == rollupKind; kind != p.rollup || d.day != p.day {
-		return nil, &format.CorruptError{Object: p.name, Stripe: -1, Offset: headBytes, Reason: "it is of another kind or day than its name says"}
+		return nil, &format.CorruptError{Object: p.name, Stripe: -1, Offset: headBytes,
+			Reason: "it is of another kind or day than its name says"}
 	}
 	return d, nil
 }
@@ -201,9 +203,11 @@ func (o *objects) bytes() int64 {
 	return n
 }
 
-// readDay gives what counts of a day to take, the rollup first, and reads no more than heldBytes ahead. listed, which may be nil, is what was
-// listed of the day. Where some of it is gone, anew is called, and all is read again: what take was given before counts for nothing.
-func readDay(ctx context.Context, t *storage.Table, d day, listed *objects, anew func(), take func(*decoded)) (*Coverage, error) {
+// readDay gives what counts of a day to take, the rollup first, and reads no more than heldBytes ahead. listed, which
+// may be nil, is what was listed of the day. Where some of it is gone, anew is called, and all is read again: what take
+// was given before counts for nothing.
+func readDay(ctx context.Context, t *storage.Table, d day, listed *objects, anew func(),
+	take func(*decoded)) (*Coverage, error) {
 	for pass := 0; ; pass++ {
 		if listed == nil {
 			var err error
@@ -221,7 +225,8 @@ func readDay(ctx context.Context, t *storage.Table, d day, listed *objects, anew
 }
 
 // readListed is readDay for what was listed; gone: some of it is not there any more, and last says to go on without.
-func readListed(ctx context.Context, t *storage.Table, listed *objects, last bool, take func(*decoded)) (out *Coverage, gone bool, err error) {
+func readListed(ctx context.Context, t *storage.Table, listed *objects, last bool,
+	take func(*decoded)) (out *Coverage, gone bool, err error) {
 	out = &Coverage{}
 	passOver := func(r result) {
 		if errors.Is(r.err, object.ErrNotFound) && !last {
@@ -278,11 +283,12 @@ func readListed(ctx context.Context, t *storage.Table, listed *objects, last boo
 	return out, false, nil
 }
 
-// Walk gives what was recorded of a table on the days from that of since to the one before until (UTC; zero times: all) to visit, in the order of
-// days: records of processes, and what rollups make of them; of days of which more than 32 MiB is not in a rollup, what a rollup would make of
-// them. A record is good until visit returns; what visit returns ends the walk. Damaged objects are passed over, and so are those that cannot be
-// read: the Coverage has them.
-func Walk(ctx context.Context, t *storage.Table, since, until time.Time, visit func(day time.Time, r *Record) error) (*Coverage, error) {
+// Walk gives what was recorded of a table on the days from that of since to the one before until (UTC; zero times: all)
+// to visit, in the order of days: records of processes, and what rollups make of them; of days of which more than 32
+// MiB is not in a rollup, what a rollup would make of them. A record is good until visit returns; what visit returns
+// ends the walk. Damaged objects are passed over, and so are those that cannot be read: the Coverage has them.
+func Walk(ctx context.Context, t *storage.Table, since, until time.Time,
+	visit func(day time.Time, r *Record) error) (*Coverage, error) {
 	wrong := func(err error) (*Coverage, error) { return nil, fmt.Errorf("usage records of %s: %w", t.Name(), err) }
 	out := &Coverage{}
 	days, err := listDays(ctx, t, spanOf(since, until))
@@ -297,7 +303,8 @@ func Walk(ctx context.Context, t *storage.Table, since, until time.Time, visit f
 		}
 		if n == 0 { // a day that is too large to be held
 			sums := map[Key]*sum{}
-			c, err := readDay(ctx, t, left[0], days[left[0]], func() { clear(sums) }, func(d *decoded) { addTo(sums, d) })
+			c, err := readDay(ctx, t, left[0], days[left[0]], func() { clear(sums) },
+				func(d *decoded) { addTo(sums, d) })
 			if err != nil {
 				return wrong(err)
 			}
@@ -315,7 +322,8 @@ func Walk(ctx context.Context, t *storage.Table, since, until time.Time, visit f
 		var g errgroup.Group
 		for i, d := range left[:n] {
 			g.Go(func() (err error) {
-				coverages[i], err = readDay(ctx, t, d, days[d], func() { held[i] = nil }, func(d *decoded) { held[i] = append(held[i], d) })
+				coverages[i], err = readDay(ctx, t, d, days[d], func() { held[i] = nil },
+					func(d *decoded) { held[i] = append(held[i], d) })
 				return err
 			})
 		}

@@ -97,7 +97,8 @@ type tableKey struct {
 	table string
 }
 
-// Begin is Writer.Begin of the Writer that all readers of a table share in this process. It writes the rest when the store is closed.
+// Begin is Writer.Begin of the Writer that all readers of a table share in this process. It writes the rest when the
+// store is closed.
 func Begin(table *storage.Table, key Key, snapshot uint64, source Source) *Session {
 	at := tableKey{table.Store(), table.Name()}
 	writers.mu.Lock()
@@ -133,12 +134,12 @@ func dismiss(at tableKey, w *Writer, ifIdle bool) bool {
 	return true
 }
 
-// FlushAll writes what this process has not written yet, of all tables at once. A process that ends calls it, or closes its stores, which do the
-// same.
+// FlushAll writes what this process has not written yet, of all tables at once. A process that ends calls it, or closes
+// its stores, which do the same.
 func FlushAll(ctx context.Context) { flushAll(ctx, math.MaxInt64) }
 
-// FlushEpoch is FlushAll for a process that may be killed while it waits for more to do, as a worker of a DataLoader is between two epochs. It
-// waits epochWait at the most; what is not written then is written in the background.
+// FlushEpoch is FlushAll for a process that may be killed while it waits for more to do, as a worker of a DataLoader is
+// between two epochs. It waits epochWait at the most; what is not written then is written in the background.
 func FlushEpoch(ctx context.Context) { flushAll(ctx, epochWait) }
 
 func flushAll(ctx context.Context, most time.Duration) {

@@ -6,11 +6,11 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// A Record says what one job has read of a table in a day, as far as one process knows: of all its readers that read alike. It has no values of
-// rows: of a filter, which may hold some, it has a hash.
+// A Record says what one job has read of a table in a day, as far as one process knows: of all its readers that read
+// alike. It has no values of rows: of a filter, which may hold some, it has a hash.
 //
-// Counters only grow while a process runs; where records are added up, as a rollup does, they are sums, and what the records do not agree on is
-// empty.
+// Counters only grow while a process runs; where records are added up, as a rollup does, they are sums, and what the
+// records do not agree on is empty.
 type Record struct {
 	Key
 
@@ -20,14 +20,14 @@ type Record struct {
 	// Snapshot is the newest that was read.
 	Snapshot uint64
 
-	// Start is when the first of the readers was opened that day or the day began, and End when the last of them was seen to read, or was
-	// closed. In seconds.
+	// Start is when the first of the readers was opened that day or the day began, and End when the last of them was
+	// seen to read, or was closed. In seconds.
 	Start, End time.Time
 
 	Counters
 
-	// Features are what was read of each feature, by id: those of the projection, those that a filter was about, and a session key that a
-	// shuffle needs. Partition keys are in no file and so are not here.
+	// Features are what was read of each feature, by id: those of the projection, those that a filter was about, and a
+	// session key that a shuffle needs. Partition keys are in no file and so are not here.
 	Features []FeatureUse
 }
 
@@ -66,7 +66,8 @@ type Counters struct {
 	Assemble time.Duration // over all threads: making batches of stripes
 	Read     time.Duration // over all requests: until the bytes were there
 
-	// StoredRows over StoredSlots is how often a slot that was decoded is used, and EmittedRows over EmittedSlots the same of the batches.
+	// StoredRows over StoredSlots is how often a slot that was decoded is used, and EmittedRows over EmittedSlots the
+	// same of the batches.
 	StoredRows, StoredSlots   uint64
 	EmittedRows, EmittedSlots uint64
 }
@@ -96,9 +97,9 @@ type FeatureUse struct {
 	Stripes uint64 // of its feature files that were fetched
 	Rows    uint64 // in those stripes that were asked for
 
-	// BytesNeeded are those of its stripes and dictionaries; what an inverse takes that features share is divided among those that are read.
-	// BytesUnneeded is its part of the gaps that were fetched with them, in proportion to the bytes needed. Over all features they add up to
-	// the Record's.
+	// BytesNeeded are those of its stripes and dictionaries; what an inverse takes that features share is divided among
+	// those that are read. BytesUnneeded is its part of the gaps that were fetched with them, in proportion to the
+	// bytes needed. Over all features they add up to the Record's.
 	BytesNeeded   uint64
 	BytesUnneeded uint64
 

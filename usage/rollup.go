@@ -17,8 +17,9 @@ import (
 type RollupOptions struct {
 	// Now says which records are old. Default: the store's clock, which dates them.
 	Now func() time.Time
-	// MinAge is how long nobody has written to records that are merged. Default 1 hour, which is longer than a process writes to the same ones.
-	// Below 0: whatever their age is, for when no process reads: what one writes to them later is lost.
+	// MinAge is how long nobody has written to records that are merged. Default 1 hour, which is longer than a process
+	// writes to the same ones. Below 0: whatever their age is, for when no process reads: what one writes to them later
+	// is lost.
 	MinAge time.Duration
 	// Keep is how long rollups are kept. Default 400 days.
 	Keep   time.Duration
@@ -36,7 +37,8 @@ func (o *RollupOptions) Validate() error {
 const (
 	defaultMinAge = time.Hour
 	defaultKeep   = 400 * 24 * time.Hour
-	// mergedFor is how long a rollup remembers the ids that it has merged, in seconds: a process may have stood still since it began to write.
+	// mergedFor is how long a rollup remembers the ids that it has merged, in seconds: a process may have stood still
+	// since it began to write.
 	mergedFor = daySeconds
 )
 
@@ -48,14 +50,15 @@ type RollupReport struct {
 	Young   uint64 // left for later
 	Expired uint64 // days that are kept no longer
 	Removed uint64 // objects
-	// Damaged are records that were passed over, at most 100 of them, damaged or of a newer version; they stay until their day expires. A day with a
-	// rollup of a newer version is left as it is.
+	// Damaged are records that were passed over, at most 100 of them, damaged or of a newer version; they stay until
+	// their day expires. A day with a rollup of a newer version is left as it is.
 	Damaged      []Damage
 	DamagedCount uint64
 }
 
-// Rollup merges the records of a table that nobody writes any more into one rollup a day, and removes days that are kept no longer. Several may
-// run at once, and any may die at any moment: no record counts twice. Again it does nothing.
+// Rollup merges the records of a table that nobody writes any more into one rollup a day, and removes days that are
+// kept no longer. Several may run at once, and any may die at any moment: no record counts twice. Again it does
+// nothing.
 func Rollup(ctx context.Context, t *storage.Table, opts RollupOptions) (*RollupReport, error) {
 	out := &RollupReport{DryRun: opts.DryRun}
 	if err := opts.Validate(); err != nil {
@@ -176,7 +179,8 @@ func (r *roller) attempt(ctx context.Context, d day, listed *objects) (again boo
 			return true, nil
 		case ctx.Err() != nil:
 			return false, ctx.Err()
-		case errors.Is(err, format.ErrUnsupported): // of a newer program, which goes on with it: the next would leave out what it holds
+		// of a newer program, which goes on with it: the next would leave out what it holds
+		case errors.Is(err, format.ErrUnsupported):
 			r.damage(p, err)
 			return false, nil
 		case isDamage(err):
@@ -257,8 +261,8 @@ func (r *roller) attempt(ctx context.Context, d day, listed *objects) (again boo
 // othersJob is the job of those that have no record of their own in a rollup.
 const othersJob = "(others)"
 
-// fit encodes a rollup. Where it would take more than limit bytes, as where each run of a job has a name of its own, the jobs that read least
-// become one, half of all at a time.
+// fit encodes a rollup. Where it would take more than limit bytes, as where each run of a job has a name of its own,
+// the jobs that read least become one, half of all at a time.
 func (f *file) fit(limit int) []byte {
 	for {
 		b := f.append(nil)
@@ -288,7 +292,8 @@ func (r *roller) clean(ctx context.Context, done, rollups []place, newest uint64
 	if err := r.remove(ctx, done...); err != nil {
 		return err
 	}
-	return r.remove(ctx, slices.DeleteFunc(slices.Clone(rollups), func(p place) bool { return p.sequence >= newest })...)
+	return r.remove(ctx, slices.DeleteFunc(slices.Clone(rollups),
+		func(p place) bool { return p.sequence >= newest })...)
 }
 
 func isDamage(err error) bool { return errors.Is(err, format.ErrCorrupt) }

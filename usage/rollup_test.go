@@ -27,7 +27,8 @@ func rollup(t interface{ Fatal(...any) }, table *storage.Table, at time.Time) *R
 	return r
 }
 
-// What is recorded stays the same whatever is rolled up in between, wherever a rollup dies, and however often it is done again.
+// What is recorded stays the same whatever is rolled up in between, wherever a rollup dies, and however often it is
+// done again.
 func TestRollupKeepsSums(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := &clock{noon}
@@ -37,7 +38,8 @@ func TestRollupKeepsSums(t *testing.T) {
 		table := tableIn(t, faulty)
 		want := model{}
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
-			now.now = now.now.Add(rapid.SampledFrom([]time.Duration{time.Minute, 40 * time.Minute, 5 * time.Hour, 26 * time.Hour}).Draw(t, "later"))
+			now.now = now.now.Add(rapid.SampledFrom([]time.Duration{time.Minute, 40 * time.Minute, 5 * time.Hour,
+				26 * time.Hour}).Draw(t, "later"))
 			switch rapid.IntRange(0, 3).Draw(t, "what") {
 			case 0, 1:
 				w := writer(t, table, Options{Now: now.Now})
@@ -51,7 +53,8 @@ func TestRollupKeepsSums(t *testing.T) {
 				}
 				flush(t, w)
 			case 2:
-				faulty.DieAt(rapid.Int64Range(1, 12).Draw(t, "dies at"), rapid.SampledFrom([]object.FaultMode{object.FailBefore, object.FailAfter}).Draw(t, "mode"))
+				faulty.DieAt(rapid.Int64Range(1, 12).Draw(t, "dies at"),
+					rapid.SampledFrom([]object.FaultMode{object.FailBefore, object.FailAfter}).Draw(t, "mode"))
 				_, _ = Rollup(context.Background(), table, RollupOptions{Now: now.Now})
 				faulty.FailAt(0, 0)
 			case 3:
@@ -220,11 +223,13 @@ func rollupsAtOnce(t *testing.T, open func() object.Store, processes, times int)
 		wg.Go(func() {
 			for range times {
 				// Each process writes under an id once only, so that it does not matter how old it is.
-				_, err := Rollup(context.Background(), other, RollupOptions{Now: func() time.Time { return noon }, MinAge: -1})
+				_, err := Rollup(context.Background(), other,
+					RollupOptions{Now: func() time.Time { return noon }, MinAge: -1})
 				if err != nil && !strings.Contains(err.Error(), "were quicker") {
 					t.Error(err)
 				}
-				if x, err := Load(context.Background(), other, time.Time{}, time.Time{}); err != nil || x.DamagedCount > 0 {
+				if x, err := Load(context.Background(), other, time.Time{}, time.Time{}); err != nil ||
+					x.DamagedCount > 0 {
 					t.Errorf("%+v, %v", x, err)
 				}
 			}
@@ -232,7 +237,8 @@ func rollupsAtOnce(t *testing.T, open func() object.Store, processes, times int)
 	}
 	wg.Wait()
 	table := process()
-	if _, err := Rollup(t.Context(), table, RollupOptions{Now: func() time.Time { return noon }, MinAge: -1}); err != nil {
+	if _, err := Rollup(t.Context(), table, RollupOptions{Now: func() time.Time { return noon },
+		MinAge: -1}); err != nil {
 		t.Fatal(err)
 	}
 	if x := load(t, table); x.Total.Rows != uint64(processes*times) || x.Rollups != 1 || x.Records != 0 {
@@ -351,17 +357,20 @@ func TestDamagedObjects(t *testing.T) {
 	check(11, "/02", "/03", "/04", "2026-11-23/05")
 	// Nothing new: the rollup that is good stays, whatever lies above it.
 	put(t, table, rollupName(prefix, d, 9), []byte(magic))
-	if _, err := Rollup(t.Context(), table, RollupOptions{Now: func() time.Time { return noon }, MinAge: -1}); err != nil {
+	if _, err := Rollup(t.Context(), table, RollupOptions{Now: func() time.Time { return noon },
+		MinAge: -1}); err != nil {
 		t.Fatal(err)
 	}
 	check(11, "rollup/2026-11-22-0000000009", "/02", "/03", "/04", "2026-11-23/05")
 }
 
-// A program that is older than a rollup leaves the day to newer ones: the rollup that it could make would replace what it cannot read.
+// A program that is older than a rollup leaves the day to newer ones: the rollup that it could make would replace what
+// it cannot read.
 func TestRollupOfNewerVersion(t *testing.T) {
 	table := tableIn(t, object.NewMemory())
 	prefix, d := table.UsagePrefix(), dayOf(noon)
-	f := file{kind: recordsKind, day: d, written: 1, records: []*Record{{Key: Key{Job: "a"}, Start: noon, End: noon, Counters: Counters{Rows: 1}}}}
+	f := file{kind: recordsKind, day: d, written: 1,
+		records: []*Record{{Key: Key{Job: "a"}, Start: noon, End: noon, Counters: Counters{Rows: 1}}}}
 	whole := f.append(nil)
 	newer := sealedAs(version+1, []byte("whatever comes"))
 	put(t, table, recordsName(prefix, d, id{1}, 1), whole)
@@ -411,7 +420,8 @@ func (h huge) ReadAt(ctx context.Context, name string, p []byte, off int64) erro
 func TestHugeObject(t *testing.T) {
 	table := tableIn(t, huge{object.NewMemory()})
 	put(t, table, recordsName(table.UsagePrefix(), dayOf(noon), id{1}, 1), make([]byte, maxObject+1))
-	if x := load(t, table); x.DamagedCount != 1 || !strings.Contains(x.Damaged[0].Err.Error(), "bytes: usage records have at most") {
+	if x := load(t, table); x.DamagedCount != 1 ||
+		!strings.Contains(x.Damaged[0].Err.Error(), "bytes: usage records have at most") {
 		t.Errorf("%+v", x)
 	}
 }
@@ -430,7 +440,8 @@ func TestSumsDoNotWrap(t *testing.T) {
 	flush(t, w)
 	for range 2 {
 		x := load(t, table)
-		if x.Total.Rows != most || x.Total.Stall != 1<<63-1 || x.Features[0].BytesNeeded != most || !x.Features[0].Last.Equal(noon) {
+		if x.Total.Rows != most || x.Total.Stall != 1<<63-1 || x.Features[0].BytesNeeded != most ||
+			!x.Features[0].Last.Equal(noon) {
 			t.Errorf("%+v, %+v", x.Total, x.Features[0])
 		}
 		if _, err := Rollup(t.Context(), table, RollupOptions{MinAge: -1}); err != nil {
@@ -439,13 +450,16 @@ func TestSumsDoNotWrap(t *testing.T) {
 	}
 }
 
-// TestRollupFits: a day of too many jobs is rolled up, and nothing that was read is lost: those that read least are one.
+// TestRollupFits: a day of too many jobs is rolled up, and nothing that was read is lost: those that read least are
+// one.
 func TestRollupFits(t *testing.T) {
 	rollup := func(jobs int) *file {
 		f := &file{kind: rollupKind, day: dayOf(noon)}
 		for job := range jobs {
-			r := &Record{Key: Key{Job: fmt.Sprint("run ", job), User: "ann"}, Start: noon, End: noon, Counters: Counters{Readers: 1, BytesNeeded: uint64(100 * (job + 1))}}
-			r.Features = []FeatureUse{{ID: 1, Name: "all", Readers: 1, BytesNeeded: 5, Last: noon}, {ID: storage.FeatureID(job + 2), Name: fmt.Sprint("f", job), Readers: 1, Last: noon}}
+			r := &Record{Key: Key{Job: fmt.Sprint("run ", job), User: "ann"}, Start: noon, End: noon,
+				Counters: Counters{Readers: 1, BytesNeeded: uint64(100 * (job + 1))}}
+			r.Features = []FeatureUse{{ID: 1, Name: "all", Readers: 1, BytesNeeded: 5, Last: noon},
+				{ID: storage.FeatureID(job + 2), Name: fmt.Sprint("f", job), Readers: 1, Last: noon}}
 			f.records = append(f.records, r)
 		}
 		return f
@@ -480,8 +494,10 @@ func TestRollupFits(t *testing.T) {
 		if limit < whole {
 			want.add(&others.Counters)
 		}
-		if total != want || features != 200 || limit == whole && jobs != 100 || limit < whole && jobs >= 100 || limit > 2000 && (len(b) > limit || !largest) {
-			t.Errorf("within %d of %d bytes: %d bytes, %d jobs, %d reads, %+v, want %+v", limit, whole, len(b), jobs, features, total, want)
+		if total != want || features != 200 || limit == whole && jobs != 100 || limit < whole && jobs >= 100 ||
+			limit > 2000 && (len(b) > limit || !largest) {
+			t.Errorf("within %d of %d bytes: %d bytes, %d jobs, %d reads, %+v, want %+v", limit, whole, len(b), jobs,
+				features, total, want)
 		}
 	}
 }

@@ -2,14 +2,15 @@ package usage
 
 import "github.com/dsistore/dsistore/storage"
 
-// A Feature is one that a reader may read, with its name when the reader was opened. One of id 0 is none: nothing is counted of it.
+// A Feature is one that a reader may read, with its name when the reader was opened. One of id 0 is none: nothing is
+// counted of it.
 type Feature struct {
 	ID   storage.FeatureID
 	Name string
 }
 
-// A Source is a reader as a Session sees it. Its methods are called by one goroutine at a time, which may be any, until Session.End has returned.
-// They must not call the Writer.
+// A Source is a reader as a Session sees it. Its methods are called by one goroutine at a time, which may be any, until
+// Session.End has returned. They must not call the Writer.
 type Source interface {
 	// Features are what it counts, the same each time. Borrowed for as long as the Writer lives: nobody writes to it.
 	Features() []Feature

@@ -83,7 +83,8 @@ func (u *FeatureUse) add(o *FeatureUse) {
 	}
 }
 
-// clean makes a record one that an object may hold: whole seconds in order, strings that are short and UTF-8, no negative durations.
+// clean makes a record one that an object may hold: whole seconds in order, strings that are short and UTF-8, no
+// negative durations.
 func (r *Record) clean() {
 	for _, s := range r.strings() {
 		*s = cleanString(*s)

@@ -6,8 +6,8 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// A Summary is what was read of a table in a span of days: rollups, and records that no rollup has yet, added up in the three ways that people
-// look at them. Load and Add make one.
+// A Summary is what was read of a table in a span of days: rollups, and records that no rollup has yet, added up in the
+// three ways that people look at them. Load and Add make one.
 type Summary struct {
 	Table        string
 	Since, Until time.Time // days, in UTC; Until is the first that is not looked at

@@ -6,9 +6,9 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// A tally is what readers of one key and of the same features have done on a day, and no sum has yet. Readers are added to it when they are closed:
-// a step a feature, with no look-ups, since their features have the same places. Sums, which look features up by id, are made of tallies in the
-// background.
+// A tally is what readers of one key and of the same features have done on a day, and no sum has yet. Readers are added
+// to it when they are closed: a step a feature, with no look-ups, since their features have the same places. Sums,
+// which look features up by id, are made of tallies in the background.
 type tally struct {
 	key        Key // as the readers have it: not cleaned
 	day        day
@@ -21,7 +21,8 @@ type tally struct {
 }
 
 const (
-	// maxTallies is how many there are at once; what is more makes sums of them at once. So does what has more features, of all of them.
+	// maxTallies is how many there are at once; what is more makes sums of them at once. So does what has more
+	// features, of all of them.
 	maxTallies     = 64
 	maxTallyPlaces = 1 << 18
 )
@@ -80,10 +81,12 @@ func (t *tally) add(c *Counters, snapshot uint64, start, end int64) {
 	}
 }
 
-// record makes a record of the tally, which is clean. Whose key does not say is of user. A feature that is there twice is one.
+// record makes a record of the tally, which is clean. Whose key does not say is of user. A feature that is there twice
+// is one.
 func (t *tally) record(user, host string) *Record {
 	r := &Record{
-		Key: t.key, Snapshot: t.snapshot, Start: seconds(t.start), End: seconds(t.end), Host: host, PID: processID, Counters: t.counters,
+		Key: t.key, Snapshot: t.snapshot, Start: seconds(t.start), End: seconds(t.end), Host: host, PID: processID,
+		Counters: t.counters,
 		Features: make([]FeatureUse, 0, len(t.features)),
 	}
 	r.User = cmp.Or(r.User, user)
@@ -95,7 +98,8 @@ func (t *tally) record(user, host string) *Record {
 			continue
 		}
 		u := FeatureUse{
-			ID: f.ID, Name: f.Name, Stripes: x.stripes, Rows: x.rows, BytesNeeded: x.needed, BytesUnneeded: x.unneeded, Last: seconds(last - 1),
+			ID: f.ID, Name: f.Name, Stripes: x.stripes, Rows: x.rows, BytesNeeded: x.needed, BytesUnneeded: x.unneeded,
+			Last: seconds(last - 1),
 		}
 		at, ok := places[f.ID]
 		if !ok {

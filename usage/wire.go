@@ -117,7 +117,8 @@ func (r *Record) strings() [7]*string {
 // numbers are the counters of a record in their order.
 func (c *Counters) numbers() [10]*uint64 {
 	return [...]*uint64{
-		&c.Readers, &c.Rows, &c.Batches, &c.Requests, &c.BytesNeeded, &c.BytesUnneeded, &c.StoredRows, &c.StoredSlots, &c.EmittedRows, &c.EmittedSlots,
+		&c.Readers, &c.Rows, &c.Batches, &c.Requests, &c.BytesNeeded, &c.BytesUnneeded, &c.StoredRows, &c.StoredSlots,
+		&c.EmittedRows, &c.EmittedSlots,
 	}
 }
 
@@ -172,7 +173,8 @@ func appendString(dst []byte, s string) []byte {
 }
 
 func compareKeys(a, b *Key) int {
-	return cmp.Or(strings.Compare(a.Job, b.Job), strings.Compare(a.User, b.User), strings.Compare(a.Program, b.Program), strings.Compare(a.Purpose, b.Purpose),
+	return cmp.Or(strings.Compare(a.Job, b.Job), strings.Compare(a.User, b.User), strings.Compare(a.Program, b.Program),
+		strings.Compare(a.Purpose, b.Purpose),
 		strings.Compare(a.Branch, b.Branch), strings.Compare(a.List, b.List), cmp.Compare(a.Filter, b.Filter))
 }
 
@@ -185,7 +187,8 @@ type decoded struct {
 	body     []byte // of the records
 }
 
-// decode checks all of an object's bytes. The error is a format.CorruptError, or a format.UnsupportedError of a newer version. It allocates some times as much as they are.
+// decode checks all of an object's bytes. The error is a format.CorruptError, or a format.UnsupportedError of a newer
+// version. It allocates some times as much as they are.
 func decode(name string, b []byte) (*decoded, error) {
 	bad := func(offset int, reason string) error {
 		return &format.CorruptError{Object: name, Stripe: -1, Offset: int64(offset), Reason: reason}
@@ -203,7 +206,8 @@ func decode(name string, b []byte) (*decoded, error) {
 		return nil, bad(len(magic), "usage records of version 0")
 	case v > version:
 		return nil, &format.UnsupportedError{
-			Object: name, Stripe: -1, Offset: int64(len(magic)), Reason: fmt.Sprintf("usage records of version %d: this program reads version %d", v, version),
+			Object: name, Stripe: -1, Offset: int64(len(magic)),
+			Reason: fmt.Sprintf("usage records of version %d: this program reads version %d", v, version),
 		}
 	}
 	d := decoder{b: b[:end], at: headBytes}

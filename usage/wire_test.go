@@ -67,7 +67,8 @@ func TestRoundTrip(t *testing.T) {
 		if !reflect.DeepEqual(got, f.records) && len(got)+len(f.records) > 0 {
 			t.Fatalf("%+v, want %+v", got, f.records)
 		}
-		if specified := readSpecified(b); !reflect.DeepEqual(specified, f.records) && len(specified)+len(f.records) > 0 {
+		if specified := readSpecified(b); !reflect.DeepEqual(specified, f.records) &&
+			len(specified)+len(f.records) > 0 {
 			t.Fatalf("by the specification %+v, want %+v", specified, f.records)
 		}
 		at := rapid.IntRange(0, len(b)-1).Draw(t, "damage")
@@ -122,21 +123,24 @@ func readSpecified(b []byte) []*Record {
 	}
 	var out []*Record
 	for range n() {
-		r := &Record{Key: Key{Job: texts[n()], User: texts[n()], Program: texts[n()], Branch: texts[n()], List: texts[n()]}, Host: texts[n()]}
+		r := &Record{Key: Key{Job: texts[n()], User: texts[n()], Program: texts[n()], Branch: texts[n()],
+			List: texts[n()]}, Host: texts[n()]}
 		r.Purpose = texts[n()]
 		r.Filter = binary.LittleEndian.Uint64(take(8))
 		r.PID, r.Snapshot = n(), n()
 		r.Start = time.Unix(int64(n()), 0).UTC()
 		r.End = r.Start.Add(time.Duration(n()) * time.Second)
 		r.Readers, r.Rows, r.Batches, r.Requests, r.BytesNeeded, r.BytesUnneeded = n(), n(), n(), n(), n(), n()
-		r.Stall, r.Decode, r.Assemble, r.Read = time.Duration(n()), time.Duration(n()), time.Duration(n()), time.Duration(n())
+		r.Stall, r.Decode, r.Assemble, r.Read = time.Duration(n()), time.Duration(n()), time.Duration(n()),
+			time.Duration(n())
 		r.StoredRows, r.StoredSlots, r.EmittedRows, r.EmittedSlots = n(), n(), n(), n()
 		at := uint64(0)
 		for range n() {
 			at += n()
 			f := features[at]
 			at++
-			u := FeatureUse{ID: storage.FeatureID(f.id), Name: f.name, Readers: n(), Stripes: n(), Rows: n(), BytesNeeded: n(), BytesUnneeded: n()}
+			u := FeatureUse{ID: storage.FeatureID(f.id), Name: f.name, Readers: n(), Stripes: n(), Rows: n(),
+				BytesNeeded: n(), BytesUnneeded: n()}
 			u.Last = r.End.Add(-time.Duration(n()) * time.Second)
 			r.Features = append(r.Features, u)
 		}
@@ -151,18 +155,24 @@ func readSpecified(b []byte) []*Record {
 // golden is a file whose bytes stay as they are for ever.
 func golden() *file {
 	r := Record{
-		Key:  Key{Job: "train", User: "ann", Program: "python", Purpose: PurposeRead, Branch: "exp", List: "panel", Filter: 0x0123456789abcdef},
+		Key: Key{Job: "train", User: "ann", Program: "python", Purpose: PurposeRead, Branch: "exp", List: "panel",
+			Filter: 0x0123456789abcdef},
 		Host: "h1", PID: 4711, Snapshot: 17, Start: noon, End: noon.Add(300 * time.Second),
 		Counters: Counters{
-			Readers: 1, Rows: 100_000, Batches: 25, Requests: 176, BytesNeeded: 20_800_000, BytesUnneeded: 4096, Stall: 120 * time.Millisecond,
-			Decode: time.Second, Assemble: 300 * time.Millisecond, Read: 2 * time.Second, StoredRows: 489, StoredSlots: 100, EmittedRows: 237, EmittedSlots: 100,
+			Readers: 1, Rows: 100_000, Batches: 25, Requests: 176, BytesNeeded: 20_800_000, BytesUnneeded: 4096,
+			Stall:  120 * time.Millisecond,
+			Decode: time.Second, Assemble: 300 * time.Millisecond, Read: 2 * time.Second, StoredRows: 489,
+			StoredSlots: 100, EmittedRows: 237, EmittedSlots: 100,
 		},
 		Features: []FeatureUse{
-			{ID: 3, Name: "click", Readers: 1, Stripes: 7, Rows: 100_000, BytesNeeded: 20_000_000, Last: noon.Add(300 * time.Second)},
-			{ID: 1 << 60, Name: "user_history_00000", Readers: 1, Stripes: 7, Rows: 100_000, BytesNeeded: 800_000, BytesUnneeded: 4096, Last: noon},
+			{ID: 3, Name: "click", Readers: 1, Stripes: 7, Rows: 100_000, BytesNeeded: 20_000_000,
+				Last: noon.Add(300 * time.Second)},
+			{ID: 1 << 60, Name: "user_history_00000", Readers: 1, Stripes: 7, Rows: 100_000, BytesNeeded: 800_000,
+				BytesUnneeded: 4096, Last: noon},
 		},
 	}
-	return &file{kind: rollupKind, day: dayOf(noon), written: noon.Unix(), merged: []mergedID{{id{1, 2, 3}, noon.Unix()}}, records: []*Record{&r}}
+	return &file{kind: rollupKind, day: dayOf(noon), written: noon.Unix(),
+		merged: []mergedID{{id{1, 2, 3}, noon.Unix()}}, records: []*Record{&r}}
 }
 
 func TestGolden(t *testing.T) {
@@ -191,8 +201,9 @@ func sealedAs(version byte, body []byte) []byte {
 	return binary.LittleEndian.AppendUint64(b, xxhash.Sum64(b))
 }
 
-// Bytes whose checksum is right are refused where they make no sense, with what is wrong and where; none sizes an allocation.
-func TestHostileBytes(t *testing.T) {
+// Bytes whose checksum is right are refused where they make no sense, with what is wrong and where; none sizes an
+// allocation.
+func TestUntrustedBytes(t *testing.T) {
 	day := binary.AppendUvarint(nil, uint64(dayOf(noon)))
 	head := func(kind byte) []byte { return append(append([]byte{kind}, day...), 1) }
 	huge := binary.AppendUvarint(nil, 1<<62)
@@ -214,16 +225,19 @@ func TestHostileBytes(t *testing.T) {
 		{"many strings", append(append(head(1), 0), huge...), "more than there is room for"},
 		{"strings twice", append(head(1), 0, 2, 0, 0, 0, 0), "strings out of order"},
 		{"no UTF-8", append(head(1), 0, 1, 1, 0xff, 0, 0), "not UTF-8"},
-		{"long string", append(append(head(1), 0, 1), append(binary.AppendUvarint(nil, 5000), make([]byte, 5000)...)...), "length out of range"},
+		{"long string", append(append(head(1), 0, 1), append(binary.AppendUvarint(nil, 5000),
+			make([]byte, 5000)...)...), "length out of range"},
 		{"feature 0", append(append(head(1), 0, 0, 1), make([]byte, 10)...), "features out of order"},
 		{"many records", append(append(head(1), 0, 0, 0), huge...), "more than there is room for"},
 		{"string place", record(func(b []byte) { b[3] = 1 }), "no such string"},
-		{"feature place", append(record(func(b []byte) { b[minRecord-1] = 1 }), make([]byte, minUse)...), "no such feature"},
+		{"feature place", append(record(func(b []byte) { b[minRecord-1] = 1 }), make([]byte, minUse)...),
+			"no such feature"},
 		{"left over", append(record(func([]byte) {}), 0), "bytes left over"},
 		{"cut", record(func([]byte) {})[:20], "more than there is room for"},
 	} {
 		_, err := decode("obj", sealed(x.body))
-		if !errors.Is(err, format.ErrCorrupt) || !strings.Contains(err.Error(), x.want) || !strings.Contains(err.Error(), "obj") {
+		if !errors.Is(err, format.ErrCorrupt) || !strings.Contains(err.Error(), x.want) ||
+			!strings.Contains(err.Error(), "obj") {
 			t.Errorf("%s: %v, want %s", x.name, err, x.want)
 		}
 	}
@@ -234,7 +248,8 @@ func TestHostileBytes(t *testing.T) {
 		t.Error("version 0")
 	}
 	_, err := decode("obj", sealedAs(version+1, []byte("whatever comes")))
-	if !errors.Is(err, format.ErrUnsupported) || !strings.Contains(err.Error(), "version 2") || !strings.Contains(err.Error(), "obj") {
+	if !errors.Is(err, format.ErrUnsupported) || !strings.Contains(err.Error(), "version 2") ||
+		!strings.Contains(err.Error(), "obj") {
 		t.Errorf("a newer version: %v", err)
 	}
 	damaged := golden().append(nil)
@@ -289,10 +304,14 @@ func TestNames(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		"tables/t/usage/", "tables/t/usage/x", "tables/u/usage/rollup/2026-11-22-0000000001", "tables/t/usage/rollup/2026-11-22-1",
-		"tables/t/usage/rollup/2026-13-22-0000000001", "tables/t/usage/rollup/2026-11-22-0000000000", "tables/t/usage/rollup/",
-		"tables/t/usage/2026-11-22/" + strings.Repeat("AB", 16) + "-000001", "tables/t/usage/2026-11-22/" + strings.Repeat("ab", 16) + "-0000001",
-		"tables/t/usage/2026-11-22/" + strings.Repeat("ab", 15) + "-000001", "tables/t/usage/1969-12-31/" + strings.Repeat("ab", 16) + "-000001",
+		"tables/t/usage/", "tables/t/usage/x", "tables/u/usage/rollup/2026-11-22-0000000001",
+		"tables/t/usage/rollup/2026-11-22-1",
+		"tables/t/usage/rollup/2026-13-22-0000000001", "tables/t/usage/rollup/2026-11-22-0000000000",
+		"tables/t/usage/rollup/",
+		"tables/t/usage/2026-11-22/" + strings.Repeat("AB", 16) + "-000001",
+		"tables/t/usage/2026-11-22/" + strings.Repeat("ab", 16) + "-0000001",
+		"tables/t/usage/2026-11-22/" + strings.Repeat("ab", 15) + "-000001",
+		"tables/t/usage/1969-12-31/" + strings.Repeat("ab", 16) + "-000001",
 		"tables/t/usage/2026-11-22/x/" + strings.Repeat("ab", 16) + "-000001",
 	} {
 		if p, ok := parsePlace(prefix, name); ok {

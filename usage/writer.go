@@ -20,7 +20,8 @@ const (
 	oneID = 30 * time.Minute
 	// nextID is from when on what is new goes under a new one, so that there is time to write it.
 	nextID = 25 * time.Minute
-	// afterClose is how long a record waits for others when a reader was closed, and betweenWrites how long after a write.
+	// afterClose is how long a record waits for others when a reader was closed, and betweenWrites how long after a
+	// write.
 	afterClose    = 5 * time.Second
 	betweenWrites = time.Minute
 
@@ -31,8 +32,8 @@ const (
 	maxStale = 1000 // names of objects that are to go
 )
 
-// A Writer records what readers of a table do, for one process. Nothing that it is told waits for the store: it writes in the background, and
-// when it is flushed. Safe for concurrent use.
+// A Writer records what readers of a table do, for one process. Nothing that it is told waits for the store: it writes
+// in the background, and when it is flushed. Safe for concurrent use.
 type Writer struct {
 	table  *storage.Table
 	prefix string
@@ -80,8 +81,8 @@ func NewWriter(table *storage.Table, opts Options) (*Writer, error) {
 	}, nil
 }
 
-// Add adds a record to what is written next. Where it does not say, it is of the Writer's user, host and process, and of now. It is kept by the
-// day of its End.
+// Add adds a record to what is written next. Where it does not say, it is of the Writer's user, host and process, and
+// of now. It is kept by the day of its End.
 func (w *Writer) Add(r *Record) {
 	c := *r
 	c.Features = append([]FeatureUse(nil), r.Features...)
@@ -148,7 +149,8 @@ func (w *Writer) add(r *Record) {
 	f.dirty = true
 }
 
-// age is how long ago something was, by whatever clock says more: the monotonic one stands still while a machine sleeps.
+// age is how long ago something was, by whatever clock says more: the monotonic one stands still while a machine
+// sleeps.
 func age(t time.Time) time.Duration {
 	if t.IsZero() {
 		return 0
@@ -166,15 +168,16 @@ func (w *Writer) forget() {
 	}
 }
 
-// soon sees to it that what is new is written in an interval, or before. The caller has the lock. A timer that is set already fires before.
+// soon sees to it that what is new is written in an interval, or before. The caller has the lock. A timer that is set
+// already fires before.
 func (w *Writer) soon() {
 	if w.due.IsZero() {
 		w.fireIn(w.opts.Interval)
 	}
 }
 
-// soonAfterClose sees to it that what a reader did that was closed is written soon, with what others do, and not right after the last write. The
-// caller has the lock.
+// soonAfterClose sees to it that what a reader did that was closed is written soon, with what others do, and not right
+// after the last write. The caller has the lock.
 func (w *Writer) soonAfterClose() {
 	if w.closing {
 		return
@@ -233,7 +236,8 @@ func (w *Writer) idle() bool {
 	return w.sessions == nil && len(w.tallies)+w.folding+len(w.files) == 0
 }
 
-// Flush writes what readers have done so far. The error says why something could not be written: it is tried again later.
+// Flush writes what readers have done so far. The error says why something could not be written: it is tried again
+// later.
 func (w *Writer) Flush(ctx context.Context) error {
 	select {
 	case w.writing <- struct{}{}:

@@ -92,19 +92,23 @@ func TestSessions(t *testing.T) {
 	now.now = now.now.Add(time.Minute)
 	flush(t, w)
 	got := names(t, table)
-	if len(got) != 1 || !strings.HasPrefix(got[0], "tables/t/usage/2026-11-22/") || !strings.HasSuffix(got[0], "-000002") {
+	if len(got) != 1 || !strings.HasPrefix(got[0], "tables/t/usage/2026-11-22/") ||
+		!strings.HasSuffix(got[0], "-000002") {
 		t.Errorf("objects %q", got)
 	}
 	x := load(t, table)
-	if x.Total.Readers != 2 || x.Total.Rows != 123 || x.Total.BytesNeeded != 2460 || x.Total.BytesUnneeded != 246 || x.Total.Stall != 123 {
+	if x.Total.Readers != 2 || x.Total.Rows != 123 || x.Total.BytesNeeded != 2460 || x.Total.BytesUnneeded != 246 ||
+		x.Total.Stall != 123 {
 		t.Errorf("%+v", x.Total)
 	}
 	equal(t, len(x.Features), 3)
-	equal(t, x.Features[0].FeatureUse, FeatureUse{ID: 1, Name: "f1", Readers: 2, Stripes: 3, Rows: 123, BytesNeeded: 1230, BytesUnneeded: 123, Last: now.now})
+	equal(t, x.Features[0].FeatureUse, FeatureUse{ID: 1, Name: "f1", Readers: 2, Stripes: 3, Rows: 123,
+		BytesNeeded: 1230, BytesUnneeded: 123, Last: now.now})
 	// The last is of the projection, and nothing was read of it.
 	equal(t, x.Features[2].FeatureUse, FeatureUse{ID: 3, Name: "f3", Readers: 2, Last: noon})
 	equal(t, len(x.Jobs), 1)
-	if j := &x.Jobs[0]; j.Job != "train" || j.User != "ann" || j.Snapshot != 8 || !j.Start.Equal(noon) || !j.End.Equal(now.now) || !slices.Equal(j.Programs, []string{"go"}) {
+	if j := &x.Jobs[0]; j.Job != "train" || j.User != "ann" || j.Snapshot != 8 || !j.Start.Equal(noon) ||
+		!j.End.Equal(now.now) || !slices.Equal(j.Programs, []string{"go"}) {
 		t.Errorf("%+v", j)
 	}
 
@@ -115,10 +119,12 @@ func TestSessions(t *testing.T) {
 	flush(t, w)
 	x = load(t, table)
 	equal(t, len(x.Days), 2)
-	if d := x.Days[1]; !d.Day.Equal(noon.Add(12*time.Hour)) || d.Readers != 1 || d.Rows != 5 || d.BytesNeeded != 100 || d.Features != 3 || d.Jobs != 1 {
+	if d := x.Days[1]; !d.Day.Equal(noon.Add(12*time.Hour)) || d.Readers != 1 || d.Rows != 5 || d.BytesNeeded != 100 ||
+		d.Features != 3 || d.Jobs != 1 {
 		t.Errorf("%+v", d)
 	}
-	if f := x.Features[0]; f.Days != 2 || f.Readers != 3 || f.Jobs != 1 || !f.First.Equal(noon.Add(-12*time.Hour)) || !f.Last.Equal(now.now) {
+	if f := x.Features[0]; f.Days != 2 || f.Readers != 3 || f.Jobs != 1 || !f.First.Equal(noon.Add(-12*time.Hour)) ||
+		!f.Last.Equal(now.now) {
 		t.Errorf("%+v", f)
 	}
 	// Of one day only.
@@ -132,7 +138,8 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// Whatever store operation fails or is the last one, readers go on, and in the end everything that could be written is there once.
+// Whatever store operation fails or is the last one, readers go on, and in the end everything that could be written is
+// there once.
 func TestWriterFaults(t *testing.T) {
 	for at := int64(1); at < 12; at++ {
 		for _, mode := range []object.FaultMode{object.FailBefore, object.FailAfter} {
@@ -222,7 +229,8 @@ func TestHangingStore(t *testing.T) {
 	}
 }
 
-// What a Writer holds is bounded: of many jobs' worth of keys those that are too many become one, and of many days those go that are written.
+// What a Writer holds is bounded: of many jobs' worth of keys those that are too many become one, and of many days
+// those go that are written.
 func TestWriterIsBounded(t *testing.T) {
 	table := tableIn(t, object.NewMemory())
 	w := writer(t, table, Options{})
@@ -254,8 +262,8 @@ func TestWriterIsBounded(t *testing.T) {
 	}
 }
 
-// Open readers are written every interval, closed ones soon after; what comes after half an hour goes under another id, and a Writer that has
-// nothing to do for that long is forgotten.
+// Open readers are written every interval, closed ones soon after; what comes after half an hour goes under another id,
+// and a Writer that has nothing to do for that long is forgotten.
 func TestBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := object.NewMemory()
@@ -343,7 +351,8 @@ func TestWriterAtOnce(t *testing.T) {
 }
 
 func TestEnvironment(t *testing.T) {
-	for value, want := range map[string]bool{"": false, "on": false, "off": true, "OFF": true, "0": true, "no": true, "false": true} {
+	for value, want := range map[string]bool{"": false, "on": false, "off": true, "OFF": true, "0": true, "no": true,
+		"false": true} {
 		t.Setenv(OffVariable, value)
 		equal(t, Off(), want)
 	}

@@ -40,7 +40,7 @@ func start(t *testing.T) (context.Context, *Browser, *Page) {
 	return ctx, b, p
 }
 
-// TestPage: what a page does is done, seen and kept; a browser that has ended says so to whoever waits.
+// TestPage: what a page does is done, seen and kept; a browser that has ended says so to the caller that waits.
 func TestPage(t *testing.T) {
 	ctx, b, p := start(t)
 	file := filepath.Join(t.TempDir(), "a.html")

@@ -3,8 +3,8 @@
 //	.csv, .tsv  ──> first line of several columns? ──> the column of the feature's name
 //	all others  ──> each line is a key                  (it has to have a header: else which column is meant?)
 //
-// The first line is no key where it is the feature's name. Quotes around a key, or a column, are taken off, and doubled ones in it halved; a key
-// does not span lines.
+// The first line is no key where it is the feature's name. Quotes around a key, or a column, are taken off, and doubled
+// ones in it halved; a key does not span lines.
 package keytext
 
 import (
@@ -45,8 +45,8 @@ func New(r io.Reader, path, feature string) *Reader {
 // Line returns the number of the line that the last key was on, from 1.
 func (t *Reader) Line() int { return t.line }
 
-// Next returns the next key, borrowed until the next call; it is empty where the line is, or the column in it. io.EOF: there are no more. Errors
-// say where.
+// Next returns the next key, borrowed until the next call; it is empty where the line is, or the column in it. io.EOF:
+// there are no more. Errors say where.
 func (t *Reader) Next() ([]byte, error) {
 	for t.lines.Scan() {
 		t.line++
@@ -87,7 +87,8 @@ func (t *Reader) key(line []byte) (key []byte, header bool, err error) {
 			}
 		}
 		if len(columns) > 1 {
-			return nil, false, fmt.Errorf("%d columns, and none of them is named %q: name the columns in the first line, or give a text with a key a line (.txt)",
+			return nil, false, fmt.Errorf("%d columns, and none of them is named %q: name the columns in the first "+
+				"line, or give a text with a key a line (.txt)",
 				len(columns), t.feature)
 		}
 	}

@@ -44,13 +44,15 @@ func TestKeys(t *testing.T) {
 		{"a.txt", strings.Repeat("x", maxLine+1), "", "a.txt, line 1"},
 	} {
 		got, err := read(c.path, c.text)
-		if s := strings.Join(got, " "); s != c.want || (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
+		if s := strings.Join(got, " "); s != c.want || (err == nil) != (c.wrong == "") || err != nil &&
+			!strings.Contains(err.Error(), c.wrong) {
 			t.Errorf("%s %.40q: %q %v, want %q %q", c.path, c.text, s, err, c.want, c.wrong)
 		}
 	}
 }
 
-// FuzzColumns: what a CSV reader makes of text without quotes, and of what a CSV writer quotes, is what is made of it here.
+// FuzzColumns: what a CSV reader makes of text without quotes, and of what a CSV writer quotes, is what is made of it
+// here.
 func FuzzColumns(f *testing.F) {
 	f.Add("a", "b", "c,d")
 	f.Add("\"", "", "x\"\"y")

@@ -6,8 +6,8 @@ import (
 	"iter"
 )
 
-// A Cache keeps values by key. When their sizes exceed the bound it evicts those that were used longest ago, but never the
-// last one that is left. It is not safe for concurrent use.
+// A Cache keeps values by key. When their sizes exceed the bound it evicts those that were used longest ago, but never
+// the last one that is left. It is not safe for concurrent use.
 type Cache[K comparable, V any] struct {
 	max     int64
 	size    int64

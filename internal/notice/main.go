@@ -215,11 +215,11 @@ func tidy(text []byte) []byte {
 // table returns THIRD_PARTY.md.
 func table(modules []module) []byte {
 	var b bytes.Buffer
-	b.WriteString("# Software of others in dsi and dsistat\n\nWritten by `make licences` from the modules' own " +
-		"files. A build contains the Go standard library too (BSD-3-Clause,\n" +
-		"The Go Authors). Those who give a built program to others add the licences, which `make licences` copies " +
-		"to bin/licences, and NOTICE. Where there are several,\n" +
-		"they are those of parts of the module. What begins with npm: is a file in dsistat's page.\n\n" +
+	b.WriteString("# Software of others in dsi and dsistat\n\n" +
+		"Written by `make licences` from the modules' own files. A build contains the Go standard library too " +
+		"(BSD-3-Clause, The\nGo Authors). Those who give a built program to others add the licences, which " +
+		"`make licences` copies to bin/licences,\nand NOTICE. Where there are several, they are those of parts of " +
+		"the module. What begins with npm: is a file in dsistat's\npage.\n\n" +
 		"| module | version | licence |\n|---|---|---|\n")
 	for _, m := range modules {
 		var all []string

@@ -9,7 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// A File is a spill file: bytes that are appended, and read back while it is open. Several goroutines may use it at once.
+// A File is a spill file: bytes that are appended, and read back while it is open. Several goroutines may use it at
+// once.
 type File struct {
 	*os.File
 	end atomic.Int64
@@ -52,7 +53,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // Checksum returns the CRC-32C of b.
 func Checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
-// ReadBlock fills b with what was written at an offset, whose checksum is given. Any error matches ErrDamaged or that of the disk.
+// ReadBlock fills b with what was written at an offset, whose checksum is given. Any error matches ErrDamaged or that
+// of the disk.
 func (f *File) ReadBlock(b []byte, at int64, checksum uint32) error {
 	if _, err := f.ReadAt(b, at); err != nil {
 		return fmt.Errorf("reading a spill file: %w", errors.Join(ErrDamaged, err))

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// The collector lets garbage grow to the size of what lives. Work that must stay within its memory lowers the runtime's soft limit while
-// it runs, so that garbage goes earlier when memory is nearly full.
+// The collector lets garbage grow to the size of what lives. Work that must stay within its memory lowers the runtime's
+// soft limit while it runs, so that garbage goes earlier when memory is nearly full.
 var memoryLimit struct {
 	// mu guards the fields below.
 	mu    sync.Mutex
@@ -15,7 +15,8 @@ var memoryLimit struct {
 	saved int64 // the limit before the first of them
 }
 
-// HoldMemory lowers the soft limit to what all who called it may hold, unless it is lower already. The returned function undoes it.
+// HoldMemory lowers the soft limit to what all who called it may hold, unless it is lower already. The returned
+// function undoes it.
 func HoldMemory(bytes int64) (release func()) {
 	change := func(bytes int64, runs int) {
 		l := &memoryLimit

@@ -2,7 +2,8 @@ package spill
 
 import "io"
 
-// A Stream gives entries in order. Head is the next one, nil at the end. It is borrowed until Advance, which is not called at the end.
+// A Stream gives entries in order. Head is the next one, nil at the end. It is borrowed until Advance, which is not
+// called at the end.
 type Stream[T any] interface {
 	Head() *T
 	Advance() error
@@ -66,7 +67,8 @@ func (m *Merge[T]) down(i int) {
 	}
 }
 
-// Runs are the sorted runs of an external sort, by level: how many merges their entries have been through. The zero value is empty.
+// Runs are the sorted runs of an external sort, by level: how many merges their entries have been through. The zero
+// value is empty.
 //
 //	level 0   run run run    fan-in runs of a level are merged into one of the next, so that an entry is
 //	level 1   run run        written log(runs) / log(fan-in) times, and less than fan-in runs a level are open

@@ -43,7 +43,8 @@ func merged(t *rapid.T, runs []*memoryRun) []int {
 	return out
 }
 
-// TestRuns: runs that are merged as they come hold what was added, in order; few are open; all are closed, also after a merge failed.
+// TestRuns: runs that are merged as they come hold what was added, in order; few are open; all are closed, also after a
+// merge failed.
 func TestRuns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fanIn := rapid.IntRange(2, 5).Draw(t, "fan-in")

@@ -1,6 +1,7 @@
-// Package spill is what external sorts are made of: files for what does not fit in memory, runs that are merged as they come, and the
-// merge of sorted streams. It holds the collector to the memory that was asked for, too. The rows of an ingest (package writer) and the
-// rows that overlays join (tools/overlay) are sorted with it; each brings its own form of a run.
+// Package spill is what external sorts are made of: files for what does not fit in memory, runs that are merged as they
+// come, and the merge of sorted streams. It holds the collector to the memory that was asked for, too. The rows of an
+// ingest (package writer) and the rows that overlays join (tools/overlay) are sorted with it; each brings its own form
+// of a run.
 //
 //	Dir ──> directory ── Create ──> File, unlinked ── Append, ReadBlock ── Close ──> gone
 //
@@ -20,8 +21,8 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// Prefix begins the names of spill files. Each is unlinked as soon as it is open: a name is seen only if the process died between
-// the two steps.
+// Prefix begins the names of spill files. Each is unlinked as soon as it is open: a name is seen only if the process
+// died between the two steps.
 const Prefix = "ingest-spill-"
 
 // Dir returns the directory for spill files, made if need be: the one asked for; else one in the store where that is

@@ -59,7 +59,8 @@ type Feature struct {
 	Key int32
 	// Coverage is the probability that a session, item or row has the feature.
 	Coverage float64
-	// Change is the probability that a sample's version differs from that of the session's sample before; user features.
+	// Change is the probability that a sample's version differs from that of the session's sample before; user
+	// features.
 	Change float64
 	// Group numbers the change group; features of one group change together.
 	Group int
@@ -115,17 +116,23 @@ func plan(o Options) []Feature {
 	weighted := vector.Type{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32}
 
 	fs = p.family(fs, shape{family: UserHistory, name: "user_history", n: histories - o.Weighted, typ: idList,
-		cover: [2]float64{0.80, 0.96}, change: [2]float64{0.10, 0.22}, length: [2]float64{43, 123}, vocabulary: [2]float64{13, 18}, group: historyGroup})
+		cover: [2]float64{0.80, 0.96}, change: [2]float64{0.10, 0.22}, length: [2]float64{43, 123},
+		vocabulary: [2]float64{13, 18}, group: historyGroup})
 	fs = p.family(fs, shape{family: UserWeighted, name: "user_scored", n: o.Weighted, typ: weighted,
-		cover: [2]float64{0.80, 0.96}, change: [2]float64{0.10, 0.22}, length: [2]float64{43, 123}, vocabulary: [2]float64{13, 18}, group: historyGroup})
+		cover: [2]float64{0.80, 0.96}, change: [2]float64{0.10, 0.22}, length: [2]float64{43, 123},
+		vocabulary: [2]float64{13, 18}, group: historyGroup})
 	fs = p.family(fs, shape{family: UserList, name: "user_list", n: lists, typ: idList,
-		cover: [2]float64{0.04, 0.50}, change: [2]float64{0, 0.20}, length: [2]float64{2, 12}, vocabulary: [2]float64{6, 15}, group: listGroup})
+		cover: [2]float64{0.04, 0.50}, change: [2]float64{0, 0.20}, length: [2]float64{2, 12},
+		vocabulary: [2]float64{6, 15}, group: listGroup})
 	fs = p.family(fs, shape{family: ItemList, name: "item_list", n: o.Sparse - histories - lists, typ: idList,
 		cover: [2]float64{0.04, 0.50}, length: [2]float64{2, 12}, vocabulary: [2]float64{6, 15}})
 	dense := [2]float64{0.05, 0.85}
-	fs = p.family(fs, shape{family: UserDense, name: "user_dense", n: users, cover: dense, change: [2]float64{0, 0.20}, vocabulary: [2]float64{2, 16}, group: denseGroup})
-	fs = p.family(fs, shape{family: ItemDense, name: "item_dense", n: items, cover: dense, vocabulary: [2]float64{2, 16}})
-	fs = p.family(fs, shape{family: ContextDense, name: "context_dense", n: o.Dense - users - items, cover: dense, vocabulary: [2]float64{2, 10}})
+	fs = p.family(fs, shape{family: UserDense, name: "user_dense", n: users, cover: dense, change: [2]float64{0, 0.20},
+		vocabulary: [2]float64{2, 16}, group: denseGroup})
+	fs = p.family(fs, shape{family: ItemDense, name: "item_dense", n: items, cover: dense,
+		vocabulary: [2]float64{2, 16}})
+	fs = p.family(fs, shape{family: ContextDense, name: "context_dense", n: o.Dense - users - items, cover: dense,
+		vocabulary: [2]float64{2, 10}})
 	fs = p.family(fs, shape{family: UserEmbedding, name: "user_embedding", n: 1, cover: [2]float64{0.8, 1},
 		typ: vector.Type{Kind: vector.Embedding, Elem: vector.Float32, Dim: embeddingDim}})
 	for i := range fs {

@@ -6,13 +6,14 @@ import (
 	"math"
 )
 
-// A Floor is the bits that a feature of the table takes at least, by what they say, when nothing is said twice: what the
-// generator drew, and no more, each draw at its empirical entropy.
+// A Floor is the bits that a feature of the table takes at least, by what they say, when nothing is said twice: what
+// the generator drew, and no more, each draw at its empirical entropy.
 //
 // A choice among symbols that a window makes n times takes n times the entropy of how often each was chosen; the counts
-// themselves are not counted. Distinct numbers of a range come on top as a set, log2 of the binomial (range over distinct), so
-// that ids are paid at their entropy with their dictionary. What several features share is paid by the first of them: the
-// changes of a group, the items shown, the ends of sessions. Each window of the table is on its own, as a segment is.
+// themselves are not counted. Distinct numbers of a range come on top as a set, log2 of the binomial (range over
+// distinct), so that ids are paid at their entropy with their dictionary. What several features share is paid by the
+// first of them: the changes of a group, the items shown, the ends of sessions. Each window of the table is on its own,
+// as a segment is.
 type Floor struct {
 	Dictionary float64 // distinct ids, as a set of 63-bit numbers
 	Values     float64 // which of them stands where; of dense features, keys and labels, their numbers with their set

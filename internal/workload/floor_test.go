@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A floor counts the ids that the rows hold, each once, and no feature takes less than nothing or more than its rows do plain.
+// A floor counts the ids that the rows hold, each once, and no feature takes less than nothing or more than its rows do
+// plain.
 func TestFloorsCountWhatTheRowsHold(t *testing.T) {
 	tr := truth(t, Options{Rows: 3000, Order: Clustered})
 	floors, err := tr.Floors()
@@ -29,7 +30,8 @@ func TestFloorsCountWhatTheRowsHold(t *testing.T) {
 				held[id] = true
 			}
 			if want := setBits(idRange, len(held)); b.Dictionary != want {
-				t.Errorf("feature %s: dictionary of %.0f bits, want %.0f for %d ids", f.Name, b.Dictionary, want, len(held))
+				t.Errorf("feature %s: dictionary of %.0f bits, want %.0f for %d ids", f.Name, b.Dictionary, want,
+					len(held))
 			}
 		}
 	}

@@ -89,7 +89,8 @@ func (g *generator) file(ctx context.Context, path string, from, to int64) (info
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return info, err
 	}
-	tmp, err := os.OpenFile(filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp"), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o666)
+	tmp, err := os.OpenFile(filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp"),
+		os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
 		return info, err
 	}

@@ -4,7 +4,8 @@ import "testing"
 
 // BenchmarkGenerate writes the profile "small" in each layout and order.
 func BenchmarkGenerate(b *testing.B) {
-	for _, o := range []Options{{Order: Interleaved, Layout: Flat}, {Order: Clustered, Layout: Flat}, {Order: Interleaved, Layout: HiveMap}} {
+	for _, o := range []Options{{Order: Interleaved, Layout: Flat}, {Order: Clustered, Layout: Flat},
+		{Order: Interleaved, Layout: HiveMap}} {
 		b.Run(string(o.Layout)+"/"+string(o.Order), func(b *testing.B) {
 			for b.Loop() {
 				s, err := Generate(b.Context(), b.TempDir(), o)

@@ -129,7 +129,8 @@ func appendValue(c *vector.Column, a arrow.Array, i int) {
 	c.AppendNulls(1) // a slot of its own, whose presence and values follow
 	c.Present.Set(c.Rows - 1)
 	if c.Type.Kind == vector.Dense || c.Type.Kind == vector.Embedding {
-		c.Ints, c.Floats, c.Doubles = shrink(c.Ints, c.Type.Width()), shrink(c.Floats, c.Type.Width()), shrink(c.Doubles, c.Type.Width())
+		c.Ints, c.Floats, c.Doubles = shrink(c.Ints, c.Type.Width()), shrink(c.Floats, c.Type.Width()),
+			shrink(c.Doubles, c.Type.Width())
 	}
 	appendElements(c, a, i, i+1)
 	if c.Type.IsList() {

@@ -14,8 +14,8 @@ const mapRowGroupRows = 16_384
 // mapChunkValues bounds the values (rows times features) that are made at a time.
 const mapChunkValues = 1 << 19
 
-// maps writes rows [from, to), of one window, in the Hive map layout: all columns of the row group are open together, and
-// each gets a chunk of rows from all its features.
+// maps writes rows [from, to), of one window, in the Hive map layout: all columns of the row group are open together,
+// and each gets a chunk of rows from all its features.
 func (r *rowGroup) maps(ctx context.Context, from, to int64) error {
 	rg, err := r.w.AppendBufferedRowGroupChecked()
 	if err != nil {

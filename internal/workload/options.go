@@ -41,7 +41,7 @@ type Options struct {
 	//	small     100,000      60    100
 	//	wide       10,000     600  3,400   4,000 features
 	//	metawide      256   3,000 17,000  20,000 features
-	//	narrow        256      30    170  the 200-feature twin of metawide
+	//	narrow        256      30    170  metawide with 200 features
 	Profile string
 	Seed    uint64
 	Rows    int64
@@ -49,11 +49,11 @@ type Options struct {
 	// Dense counts scalars. One embedding, four keys and two labels come on top.
 	Sparse, Weighted, Dense int
 
-	// SamplesPerSession is the mean of rows a session, at least 1: the lengths of sessions are stretched to it, with their long
-	// tail. Default 0: the published 16.5.
+	// SamplesPerSession is the mean of rows a session, at least 1: the lengths of sessions are stretched to it, with
+	// their long tail. Default 0: the published 16.5.
 	SamplesPerSession float64
-	// Changed is the probability that a user feature's value differs from that of the session's sample before, of every one
-	// of them. Default 0: ranges of the published shape, a feature each.
+	// Changed is the probability that a user feature's value differs from that of the session's sample before, of every
+	// one of them. Default 0: ranges of the published shape, a feature each.
 	Changed float64
 
 	Order  Order  // default Interleaved
@@ -126,10 +126,13 @@ func (o Options) withDefaults() (Options, error) {
 		o.Weighted = o.Sparse / 15
 	}
 	if histories := o.Sparse * historyPercent / 100; o.Weighted > histories {
-		return o, fmt.Errorf("weighted %d: want at most %d, the histories among %d sparse features", o.Weighted, histories, o.Sparse)
+		return o, fmt.Errorf("weighted %d: want at most %d, the histories among %d sparse features", o.Weighted,
+			histories, o.Sparse)
 	}
-	if o.SamplesPerSession != 0 && (o.SamplesPerSession < 1 || o.SamplesPerSession > maxMeanSamples) || o.SamplesPerSession != o.SamplesPerSession {
-		return o, fmt.Errorf("samples per session %v: want 1 to %d, or 0 for the published shape", o.SamplesPerSession, maxMeanSamples)
+	if o.SamplesPerSession != 0 && (o.SamplesPerSession < 1 || o.SamplesPerSession > maxMeanSamples) ||
+		o.SamplesPerSession != o.SamplesPerSession {
+		return o, fmt.Errorf("samples per session %v: want 1 to %d, or 0 for the published shape", o.SamplesPerSession,
+			maxMeanSamples)
 	}
 	if !(o.Changed >= 0 && o.Changed <= 1) {
 		return o, fmt.Errorf("changed %v: want a probability, or 0 for the published shape", o.Changed)

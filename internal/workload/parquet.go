@@ -30,7 +30,8 @@ func (g *generator) write(ctx context.Context, sink io.Writer, from, to int64) e
 		codec = compress.Codecs.Snappy
 	}
 	props := parquet.NewWriterProperties(
-		parquet.WithCompression(codec), parquet.WithVersion(parquet.V2_LATEST), parquet.WithMaxRowGroupLength(windowRows),
+		parquet.WithCompression(codec), parquet.WithVersion(parquet.V2_LATEST),
+		parquet.WithMaxRowGroupLength(windowRows),
 	)
 	cols := columns(g.truth.features, o.Layout)
 	fields := make([]arrow.Field, len(cols))
@@ -54,7 +55,8 @@ func (g *generator) write(ctx context.Context, sink io.Writer, from, to int64) e
 		}
 	}
 	buffered := bufio.NewWriterSize(sink, 1<<20)
-	w, err := file.NewParquetWriterWithError(buffered, root.Root(), file.WithWriterProps(props), file.WithWriteMetadata(meta))
+	w, err := file.NewParquetWriterWithError(buffered, root.Root(), file.WithWriterProps(props),
+		file.WithWriteMetadata(meta))
 	if err != nil {
 		return err
 	}

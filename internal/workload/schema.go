@@ -32,7 +32,8 @@ func (f *Feature) MapColumn() string {
 }
 
 var arrowElems = map[vector.Elem]arrow.DataType{
-	vector.Bool: arrow.FixedWidthTypes.Boolean, vector.Int32: arrow.PrimitiveTypes.Int32, vector.Int64: arrow.PrimitiveTypes.Int64,
+	vector.Bool: arrow.FixedWidthTypes.Boolean, vector.Int32: arrow.PrimitiveTypes.Int32,
+	vector.Int64:   arrow.PrimitiveTypes.Int64,
 	vector.Float32: arrow.PrimitiveTypes.Float32, vector.Float64: arrow.PrimitiveTypes.Float64,
 }
 
@@ -75,7 +76,8 @@ func columns(fs []Feature, layout Layout) []column {
 		f := &fs[i]
 		name := f.MapColumn()
 		if layout == Flat || name == "" {
-			out = append(out, column{field: arrow.Field{Name: f.Name, Type: arrowType(f.Type), Nullable: true}, features: []int{i}})
+			out = append(out, column{field: arrow.Field{Name: f.Name, Type: arrowType(f.Type), Nullable: true},
+				features: []int{i}})
 			continue
 		}
 		if j, ok := at[name]; ok {

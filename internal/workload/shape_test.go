@@ -171,7 +171,8 @@ func TestGroupsAndItems(t *testing.T) {
 				now := !vector.RowsEqual(c, i, c, i-1)
 				if rows != nil {
 					if was, ok := rows[i]; ok && was != now {
-						t.Fatalf("feature %s row %d: changed %v, another of group %d %v", feature.Name, i, now, feature.Group, was)
+						t.Fatalf("feature %s row %d: changed %v, another of group %d %v", feature.Name, i, now,
+							feature.Group, was)
 					}
 				} else {
 					changed[feature.Group] = map[int]bool{}
@@ -226,7 +227,8 @@ func TestContentIsWhatTheRowsHold(t *testing.T) {
 		}
 		nulls := c.Rows - c.Present.Count()
 		if len(laid) != len(held) || content.Null != nulls || len(content.IDs) > len(c.Ints) {
-			t.Errorf("feature %s: content has %d ids and %d nulls; the rows have %d and %d", tr.Features()[f].Name, len(laid), content.Null, len(held), nulls)
+			t.Errorf("feature %s: content has %d ids and %d nulls; the rows have %d and %d", tr.Features()[f].Name,
+				len(laid), content.Null, len(held), nulls)
 		}
 	}
 }

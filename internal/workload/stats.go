@@ -12,8 +12,8 @@ type Stats struct {
 	MeanLength float64 `json:"mean_length"`
 	// IDsPerRow is the number of ids in all lists of a row.
 	IDsPerRow float64 `json:"ids_per_row"`
-	// RawBytes is the size of a row without encoding: 8 bytes an id, 4 a score, each dense feature, key and label in its
-	// own width whether null or not, embeddings where present; lengths and presence are not counted.
+	// RawBytes is the size of a row without encoding: 8 bytes an id, 4 a score, each dense feature, key and label in
+	// its own width whether null or not, embeddings where present; lengths and presence are not counted.
 	RawBytes float64 `json:"raw_bytes_per_row"`
 }
 
@@ -28,7 +28,8 @@ type tally struct {
 }
 
 func newTally(fs []Feature) *tally {
-	return &tally{features: fs, rows: make([]int64, len(fs)), present: make([]int64, len(fs)), ids: make([]int64, len(fs))}
+	return &tally{features: fs, rows: make([]int64, len(fs)), present: make([]int64, len(fs)),
+		ids: make([]int64, len(fs))}
 }
 
 var elemBytes = map[vector.Elem]int64{

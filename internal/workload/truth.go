@@ -44,7 +44,8 @@ func (t *Truth) Rows() int64 { return t.options.Rows }
 // Options returns the Options with every default filled in.
 func (t *Truth) Options() Options { return t.options }
 
-// Features returns the columns of the table in file order: keys, labels, sparse, dense, embedding. Borrowed: do not write.
+// Features returns the columns of the table in file order: keys, labels, sparse, dense, embedding. Borrowed: do not
+// write.
 func (t *Truth) Features() []Feature { return t.features }
 
 // Feature returns the number of the named feature.

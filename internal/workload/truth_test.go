@@ -66,7 +66,8 @@ func sum(t testing.TB, o Options) uint64 {
 func TestValuesOfThisVersion(t *testing.T) {
 	const want = 0xa959d785a43fa0fd
 	if got := sum(t, Options{Rows: 2000, Seed: 7, Partitions: 2}); got != want {
-		t.Errorf("the table of seed 7 hashes to %#x; version %d has %#x: raise Version when values change", got, Version, uint64(want))
+		t.Errorf("the table of seed 7 hashes to %#x; version %d has %#x: raise Version when values change", got,
+			Version, uint64(want))
 	}
 	if sum(t, Options{Rows: 500}) == sum(t, Options{Rows: 500, Seed: 1}) {
 		t.Error("seeds 0 and 1 give the same table")
@@ -138,7 +139,8 @@ func TestOrdersHoldTheSameRows(t *testing.T) {
 func TestOptionsAreChecked(t *testing.T) {
 	for _, o := range []Options{
 		{Profile: "tiny"}, {Rows: -1}, {Sparse: -1}, {Sparse: 10, Weighted: 4}, {Order: "random"}, {Layout: "orc"},
-		{Codec: "lzo"}, {Rows: 5, Partitions: 6}, {Rows: 5, Files: 6}, {Files: -1}, {RowGroupRows: -1}, {RowGroupRows: windowRows + 1},
+		{Codec: "lzo"}, {Rows: 5, Partitions: 6}, {Rows: 5, Files: 6}, {Files: -1}, {RowGroupRows: -1},
+		{RowGroupRows: windowRows + 1},
 		{Sparse: 1 << 20, Dense: 1},
 	} {
 		if _, err := NewTruth(o); err == nil {

@@ -95,7 +95,8 @@ func (w *window) build(root uint64, at windowSlot, mean float64) {
 	*w = window{
 		windowSlot: at,
 		start:      w.start[:0], session: w.session[:0],
-		of: resize(w.of, rows), item: resize(w.item, rows), arrival: resize(w.arrival, rows), order: resize(w.order, rows),
+		of: resize(w.of, rows), item: resize(w.item, rows), arrival: resize(w.arrival, rows),
+		order: resize(w.order, rows),
 	}
 	times := make([]uint64, rows)
 	for at := 0; at < rows; {

@@ -96,7 +96,8 @@ func (p *parser) compute(left Operand, op token, right Operand) Operand {
 		return &Arithmetic{left, ArithmeticOp(op.text), right}
 	}
 	if op.text == string(Minus) {
-		p.failAt(op.offset, "a constant is subtracted from a constant: write the difference, and quote dates and other text as '...'")
+		p.failAt(op.offset, "a constant is subtracted from a constant: write the difference, and quote dates and "+
+			"other text as '...'")
 	}
 	return p.constant(a, op, b)
 }
@@ -181,7 +182,8 @@ func operandGroups(ahead lexer, t token) map[int]bool {
 
 // followsOperand reports whether the token follows an operand, and no condition.
 func followsOperand(t token) bool {
-	if comparison(t) != "" || slices.ContainsFunc([]string{"+", "-", "*", "/"}, t.isSymbol) || t.is("IS") || t.is("NOT") {
+	if comparison(t) != "" || slices.ContainsFunc([]string{"+", "-", "*", "/"}, t.isSymbol) || t.is("IS") ||
+		t.is("NOT") {
 		return true
 	}
 	for _, c := range conditions {

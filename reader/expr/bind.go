@@ -95,7 +95,8 @@ func (b *binder) condition(e Expr) (node, error) {
 		})
 	})
 	if key != nil && feature != nil {
-		return nil, b.fail(key.Offset, "%s is a partition key and %s a feature: they are not compared with each other", key, feature)
+		return nil, b.fail(key.Offset, "%s is a partition key and %s a feature: they are not compared with each other",
+			key, feature)
 	}
 	return e.bind(b)
 }
@@ -191,7 +192,8 @@ func (b *binder) subject(o Operand) (*subject, error) {
 	case !list && t.Kind != vector.Dense:
 		s.class = textClass
 		if u, _ := parseLogical(s.field.Logical); u.class == decimalClass {
-			return nil, b.fail(name.Offset, "%s is %s, which is stored as bytes and only compared with IS NULL", name, s.field.Logical)
+			return nil, b.fail(name.Offset, "%s is %s, which is stored as bytes and only compared with IS NULL", name,
+				s.field.Logical)
 		}
 		return s, nil
 	}

@@ -30,7 +30,8 @@ var modelTypes = []struct {
 	name string
 	typ  vector.Type
 }{
-	{"i", dense(vector.Int64)}, {"j", dense(vector.Int8)}, {"u", dense(vector.Uint64)}, {"f", dense(vector.Float32)}, {"d", dense(vector.Float64)},
+	{"i", dense(vector.Int64)}, {"j", dense(vector.Int8)}, {"u", dense(vector.Uint64)}, {"f", dense(vector.Float32)},
+	{"d", dense(vector.Float64)},
 	{"b", dense(vector.Bool)}, {"s", vector.Type{Kind: vector.String}}, {"raw", vector.Type{Kind: vector.Bytes}},
 	{"li", sparse(vector.Int64)}, {"lu", sparse(vector.Uint64)}, {"lf", sparse(vector.Float32)},
 	{"w", vector.Type{Kind: vector.Weighted, Elem: vector.Int32, Score: vector.Float32}},
@@ -41,13 +42,17 @@ func drawElement(t *rapid.T, e vector.Elem) cell {
 	case vector.Bool:
 		return big.NewInt(rapid.Int64Range(0, 1).Draw(t, "bool"))
 	case vector.Uint64:
-		return new(big.Int).SetUint64(rapid.SampledFrom([]uint64{0, 1, 3, 1 << 53, 1<<53 + 1, 1 << 63, math.MaxUint64}).Draw(t, "uint"))
+		return new(big.Int).SetUint64(rapid.SampledFrom([]uint64{0, 1, 3, 1 << 53, 1<<53 + 1, 1 << 63,
+			math.MaxUint64}).Draw(t, "uint"))
 	case vector.Int64:
-		return big.NewInt(rapid.SampledFrom([]int64{-3, 0, 1, 2, 3, 1 << 53, 1<<53 + 1, math.MaxInt64, math.MinInt64}).Draw(t, "int"))
+		return big.NewInt(rapid.SampledFrom([]int64{-3, 0, 1, 2, 3, 1 << 53, 1<<53 + 1, math.MaxInt64,
+			math.MinInt64}).Draw(t, "int"))
 	case vector.Float32:
-		return float64(rapid.SampledFrom([]float32{0, float32(math.Copysign(0, -1)), 0.1, 1, 3, -2.5, float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))}).Draw(t, "float"))
+		return float64(rapid.SampledFrom([]float32{0, float32(math.Copysign(0, -1)), 0.1, 1, 3, -2.5,
+			float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))}).Draw(t, "float"))
 	case vector.Float64:
-		return rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 0.1, 1, 3, 1 << 53, math.NaN(), math.Inf(1), math.Inf(-1)}).Draw(t, "double")
+		return rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 0.1, 1, 3, 1 << 53, math.NaN(), math.Inf(1),
+			math.Inf(-1)}).Draw(t, "double")
 	}
 	return big.NewInt(rapid.Int64Range(-3, 3).Draw(t, "small"))
 }

@@ -11,7 +11,7 @@
 //	                           |- leafNode    (leaf.go)    a feature against constants, which statistics may decide
 //	                           |- nullNode    (null.go)
 //	                           |- sampleNode  (sample.go)
-//	                           |- scalarNode  (scalar.go)  any other values: features, partition keys, what is computed
+//	                           |- scalarNode  (scalar.go)  any other values: features, partition keys, results
 //	                           '- chainNode, notNode (filter.go)
 //
 // There is one evaluator. A partition key is a column with one value, so that a predicate over partitions
@@ -40,7 +40,7 @@
 //	product   = factor { ( * | / ) factor }
 //	factor    = literal | name | ( - | + ) factor | ( operand )
 //	          | len ( name )                             how many elements the list holds
-//	          | any ( name ) | all ( name )              the predicate holds for an element, or for each; not computed with
+//	          | any ( name ) | all ( name )              the predicate holds for one element, or for each
 //	literal   = 'string' | number | TRUE | FALSE
 //	name      = word { . word } | "any text" | `any text`
 //

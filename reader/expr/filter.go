@@ -103,7 +103,8 @@ func (x *Evaluator) Select(dst vector.Bitmap, f *Filter, rows int, p storage.Par
 
 // Evaluate is Select, and tells false from unknown: it sets yes to the rows for which f is true and no to those
 // for which it is false.
-func (x *Evaluator) Evaluate(yes, no vector.Bitmap, f *Filter, rows int, p storage.Partition, columns []*vector.Column) {
+func (x *Evaluator) Evaluate(yes, no vector.Bitmap, f *Filter, rows int, p storage.Partition,
+	columns []*vector.Column) {
 	x.evaluate(f, rows, p, columns, func(t ternary) { copy(yes, t.yes); copy(no, t.no) })
 }
 

@@ -146,7 +146,8 @@ func (x *exprDrawer) key() drawn {
 		return drawn{k.Key, same(is("=", big.NewInt(1), true))}
 	case 2:
 		b, w, isBoolToo := literal()
-		return drawn{k.Key + " NOT IN (" + a + ", " + b + ")", same(triNot(triOr(is("=", v, isBool), is("=", w, isBoolToo))))}
+		return drawn{k.Key + " NOT IN (" + a + ", " + b + ")",
+			same(triNot(triOr(is("=", v, isBool), is("=", w, isBoolToo))))}
 	case 3:
 		b, w, isBoolToo := literal()
 		return drawn{k.Key + " BETWEEN " + a + " AND " + b, same(triAnd(is(">=", v, isBool), is("<=", w, isBoolToo)))}
@@ -155,7 +156,8 @@ func (x *exprDrawer) key() drawn {
 		if !k.Null {
 			want = yes(strings.Contains(k.Value, "3"))
 		}
-		text := rapid.SampledFrom([]string{k.Key + " LIKE '%3%'", "regexp_matches(" + k.Key + ", '3')"}).Draw(t, "pattern")
+		text := rapid.SampledFrom([]string{k.Key + " LIKE '%3%'",
+			"regexp_matches(" + k.Key + ", '3')"}).Draw(t, "pattern")
 		return drawn{text, same(want)}
 	case 5:
 		other := rapid.SampledFrom(x.partition).Draw(t, "other key")
@@ -173,9 +175,11 @@ func (x *exprDrawer) key() drawn {
 func (x *exprDrawer) literal(m *modelColumn) (string, cell) {
 	if m == nil || m.field.Type.Kind != vector.String && m.field.Type.Kind != vector.Bytes {
 		v := rapid.SampledFrom([]string{
-			"0", "1", "2", "3", "-3", "2.5", "0.1", "1e300", "9007199254740992", "9007199254740993", "9007199254740993.0", "18446744073709551615",
+			"0", "1", "2", "3", "-3", "2.5", "0.1", "1e300", "9007199254740992", "9007199254740993",
+			"9007199254740993.0", "18446744073709551615",
 			"9223372036854775807", "-9223372036854775808", "1e19", "-0.0", "0.10000000149011612",
-			"9007199254740992.5", "9007199254740993.000", "-9223372036854775808.5", "9223372036854775807.0", "18446744073709551614.9", "1e-400", "-1e-400",
+			"9007199254740992.5", "9007199254740993.000", "-9223372036854775808.5", "9223372036854775807.0",
+			"18446744073709551614.9", "1e-400", "-1e-400",
 			"900719925474099.3e1", "000.30e1", "3.0000000000000000000000000000000000001",
 		}).Draw(x.t, "number")
 		if strings.ContainsAny(v, ".e") {
@@ -272,12 +276,14 @@ func (x *exprDrawer) number(depth int) (string, func(r int) cell, bool) {
 	if rapid.Bool().Draw(t, "swapped") {
 		text, text2, eval, eval2 = text2, text, eval2, eval
 	}
-	return "(" + text + ") " + op + " (" + text2 + ")", func(r int) cell { return computes(op, eval(r), eval2(r)) }, true
+	return "(" + text + ") " + op + " (" + text2 + ")", func(r int) cell { return computes(op, eval(r), eval2(r)) },
+		true
 }
 
 // constant draws a number that is the same as a float64.
 func (x *exprDrawer) constant() (string, cell) {
-	v := rapid.SampledFrom([]string{"0", "1", "2", "-3", "2.5", "0.0", "1e300", "9007199254740992", "18446744073709551615"}).Draw(x.t, "constant")
+	v := rapid.SampledFrom([]string{"0", "1", "2", "-3", "2.5", "0.0", "1e300", "9007199254740992",
+		"18446744073709551615"}).Draw(x.t, "constant")
 	if strings.ContainsAny(v, ".e") {
 		f, _ := strconv.ParseFloat(v, 64)
 		return v, f
@@ -312,7 +318,8 @@ func (x *exprDrawer) computed() (drawn, bool) {
 	case 1:
 		return drawn{text + " IS NOT NULL", func(r int) tri { return yes(eval(r) != nil) }}, true
 	case 2:
-		return drawn{text + " NOT IN (" + c + ", " + d + ")", func(r int) tri { return triNot(triOr(equals(r), equalsToo(r))) }}, true
+		return drawn{text + " NOT IN (" + c + ", " + d + ")",
+			func(r int) tri { return triNot(triOr(equals(r), equalsToo(r))) }}, true
 	case 3:
 		low, high := compare(">=", func(int) cell { return v }), compare("<=", func(int) cell { return w })
 		return drawn{text + " BETWEEN " + c + " AND " + d, func(r int) tri { return triAnd(low(r), high(r)) }}, true
@@ -430,7 +437,8 @@ func (x *exprDrawer) leaf() drawn {
 			return "number"
 		}
 		k := other.field.Type.Kind
-		if k != vector.Sparse && k != vector.Weighted && (class(other) == class(m) || strings.HasPrefix(operand, "len") && class(other) == "number") {
+		if k != vector.Sparse && k != vector.Weighted && (class(other) == class(m) ||
+			strings.HasPrefix(operand, "len") && class(other) == "number") {
 			op := rapid.SampledFrom([]string{"=", "!=", "<", "<=", ">", ">="}).Draw(t, "op")
 			return drawn{operand + " " + op + " " + other.name, func(r int) tri {
 				if other.rows[r] == nil {
@@ -444,9 +452,11 @@ func (x *exprDrawer) leaf() drawn {
 	text, v := x.literal(literalOf)
 	if !list && rapid.Bool().Draw(t, "flip") {
 		flipped := map[string]string{"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}[op]
-		return drawn{text + " " + flipped + " " + operand, func(r int) tri { return each(r, func(c cell) bool { return opHolds(c, op, v) }) }}
+		return drawn{text + " " + flipped + " " + operand,
+			func(r int) tri { return each(r, func(c cell) bool { return opHolds(c, op, v) }) }}
 	}
-	return drawn{operand + " " + op + " " + text, func(r int) tri { return each(r, func(c cell) bool { return opHolds(c, op, v) }) }}
+	return drawn{operand + " " + op + " " + text,
+		func(r int) tri { return each(r, func(c cell) bool { return opHolds(c, op, v) }) }}
 }
 
 func (x *exprDrawer) draw(depth int) drawn {
@@ -475,8 +485,10 @@ func TestFilterModel(t *testing.T) {
 			d.columns = append(d.columns, drawColumn(t, typ.name+strconv.Itoa(len(d.columns)), typ.typ, rows))
 		}
 		for _, key := range []string{"p", "q"} {
-			v := rapid.SampledFrom([]string{"", "3", "03", "x", "TRUE", "1.50", "-2", "9007199254740993.0"}).Draw(t, key)
-			d.partition = append(d.partition, storage.PartitionValue{Key: key, Value: v, Null: rapid.IntRange(0, 4).Draw(t, "null key") == 0})
+			v := rapid.SampledFrom([]string{"", "3", "03", "x", "TRUE", "1.50", "-2",
+				"9007199254740993.0"}).Draw(t, key)
+			d.partition = append(d.partition, storage.PartitionValue{Key: key, Value: v,
+				Null: rapid.IntRange(0, 4).Draw(t, "null key") == 0})
 		}
 		want := d.draw(3)
 		f, err := ParseFilter(want.text, func(names []string) ([]Field, error) {
@@ -496,7 +508,8 @@ func TestFilterModel(t *testing.T) {
 		}
 		var columns []*modelColumn
 		for _, n := range f.Features() {
-			columns = append(columns, d.columns[slices.IndexFunc(d.columns, func(m *modelColumn) bool { return m.name == n })])
+			columns = append(columns, d.columns[slices.IndexFunc(d.columns,
+				func(m *modelColumn) bool { return m.name == n })])
 		}
 		given := make([]*vector.Column, len(columns))
 		for i, m := range columns {

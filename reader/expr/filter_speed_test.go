@@ -12,7 +12,8 @@ import (
 func BenchmarkSelect(b *testing.B) {
 	const rows = 16384
 	types := map[string]vector.Type{
-		"i": dense(vector.Int64), "j": dense(vector.Int64), "f": dense(vector.Float32), "s": {Kind: vector.String}, "l": sparse(vector.Int64),
+		"i": dense(vector.Int64), "j": dense(vector.Int64), "f": dense(vector.Float32), "s": {Kind: vector.String},
+		"l": sparse(vector.Int64),
 	}
 	columns := map[string]*vector.Column{}
 	for name, t := range types {
@@ -38,7 +39,8 @@ func BenchmarkSelect(b *testing.B) {
 		columns[name] = c
 	}
 	for _, text := range []string{
-		"i > 4000", "f > 50.5", "i IN (1, 5, 7, 9, 11, 5000)", "s LIKE 'user1%'", "any(l) = 5000", "all(l) > 100", "len(l) > 3",
+		"i > 4000", "f > 50.5", "i IN (1, 5, 7, 9, 11, 5000)", "s LIKE 'user1%'", "any(l) = 5000", "all(l) > 100",
+		"len(l) > 3",
 		"i > j", "s = s", "any(l) < j", "i / (j + 1) > 3.5", "i + j IN (1, 5, 7)",
 	} {
 		b.Run(text, func(b *testing.B) {

@@ -20,10 +20,12 @@ func oneField(f Field) func([]string) ([]Field, error) {
 
 func TestPrune(t *testing.T) {
 	stats := func(typ vector.Type, rows, nulls uint64, lo, hi int64) FieldStats {
-		return FieldStats{Type: typ, Rows: rows, Stats: &format.Stats{NullRows: nulls, Elements: 100, HasMinMax: true, MinInt: lo, MaxInt: hi}}
+		return FieldStats{Type: typ, Rows: rows, Stats: &format.Stats{NullRows: nulls, Elements: 100, HasMinMax: true,
+			MinInt: lo, MaxInt: hi}}
 	}
 	i := dense(vector.Int64)
-	float := FieldStats{Type: dense(vector.Float64), Rows: 10, Stats: &format.Stats{HasMinMax: true, MinFloat: 1, MaxFloat: 2}}
+	float := FieldStats{Type: dense(vector.Float64), Rows: 10,
+		Stats: &format.Stats{HasMinMax: true, MinFloat: 1, MaxFloat: 2}}
 	for _, c := range []struct {
 		text string
 		typ  vector.Type
@@ -96,10 +98,12 @@ func TestFilterPartition(t *testing.T) {
 	if got := f.Prune(nil, never); got != Always {
 		t.Errorf("without ds: verdict %d", got)
 	}
-	if _, err := ParseFilter("ds = x", resolve); err == nil || !strings.Contains(err.Error(), "column 1: ds is a partition key and x a feature") {
+	if _, err := ParseFilter("ds = x", resolve); err == nil ||
+		!strings.Contains(err.Error(), "column 1: ds is a partition key and x a feature") {
 		t.Errorf("mixed: %v", err)
 	}
-	if _, err := ParseFilter("sample(0.5, key=ds)", resolve); err == nil || !strings.Contains(err.Error(), "is a partition key") {
+	if _, err := ParseFilter("sample(0.5, key=ds)", resolve); err == nil ||
+		!strings.Contains(err.Error(), "is a partition key") {
 		t.Errorf("sample of a partition key: %v", err)
 	}
 }
@@ -110,7 +114,8 @@ func TestFilterNaN(t *testing.T) {
 	c.Doubles = append(c.Doubles, math.NaN(), 1)
 	c.AddSlot()
 	c.AddSlot()
-	for text, want := range map[string]uint64{"x = y": 2, "x != y": 1, "x < y": 0, "NOT x >= y": 1, "x = 1": 2, "x != 1": 1, "NOT x > 0": 1, "x NOT IN (2)": 3} {
+	for text, want := range map[string]uint64{"x = y": 2, "x != y": 1, "x < y": 0, "NOT x >= y": 1, "x = 1": 2,
+		"x != 1": 1, "NOT x > 0": 1, "x NOT IN (2)": 3} {
 		f, err := ParseFilter(text, oneField(Field{Type: c.Type}))
 		if err != nil {
 			t.Fatal(err)
@@ -124,7 +129,8 @@ func TestFilterNaN(t *testing.T) {
 }
 
 func TestFilterErrors(t *testing.T) {
-	text, list, embedding := vector.Type{Kind: vector.String}, sparse(vector.Int64), vector.Type{Kind: vector.Embedding, Elem: vector.Float32, Dim: 2}
+	text, list, embedding := vector.Type{Kind: vector.String}, sparse(vector.Int64),
+		vector.Type{Kind: vector.Embedding, Elem: vector.Float32, Dim: 2}
 	for _, c := range []struct {
 		text  string
 		field Field
@@ -132,23 +138,29 @@ func TestFilterErrors(t *testing.T) {
 	}{
 		{"abc = 'x'", Field{Type: dense(vector.Int64)}, "column 7: 'x' is text, and is compared with int64"},
 		{"abc = 1", Field{Type: text}, "column 7: 1 is compared with a feature of type string: quote it as '...'"},
-		{"abc > 3", Field{Type: list}, "column 1: abc is list<int64>: compare len(abc), any(abc) or all(abc), or ask contains(abc, id)"},
+		{"abc > 3", Field{Type: list}, "column 1: abc is list<int64>: compare len(abc), any(abc) or all(abc), or ask " +
+			"contains(abc, id)"},
 		{"len(abc) > 3", Field{Type: text}, "column 5: len(abc) is about lists, and abc is string"},
 		{"contains(abc, 3)", Field{Type: dense(vector.Int8)}, "column 10: any(abc) is about lists, and abc is int8"},
 		{"abc", Field{Type: dense(vector.Int8)}, "column 1: abc is int8, not true or false: compare it with something"},
-		{"abc = TRUE", Field{Type: dense(vector.Int8)}, "column 7: TRUE is compared with int8, which is not true or false"},
+		{"abc = TRUE", Field{Type: dense(vector.Int8)},
+			"column 7: TRUE is compared with int8, which is not true or false"},
 		{"abc LIKE 'a'", Field{Type: dense(vector.Int8)}, "column 1: LIKE is about strings, and abc is int8"},
 		{"any(abc) IS NULL", Field{Type: list}, "column 5: no element of a list is null"},
 		{"abc > 1", Field{Type: embedding}, "column 1: abc is an embedding"},
-		{"1 = 1 AND abc = 2", Field{Err: errors.New("no feature, did you mean abd?")}, "column 11: no feature, did you mean abd?"},
-		{"abc > '2026-13-01'", Field{Type: dense(vector.Int32), Logical: "date32"}, "column 7: '2026-13-01' is no date or time"},
+		{"1 = 1 AND abc = 2", Field{Err: errors.New("no feature, did you mean abd?")},
+			"column 11: no feature, did you mean abd?"},
+		{"abc > '2026-13-01'", Field{Type: dense(vector.Int32), Logical: "date32"},
+			"column 7: '2026-13-01' is no date or time"},
 		{"sample(0.1)", Field{}, "column 11: want key=name"},
 		{"sample(1.5, key=abc)", Field{}, "column 8: a sample is a fraction from 0 to 1, and 1.5 is none"},
 		{"sample(0.1, seed=-1, key=abc)", Field{}, "column 18: a seed is an integer"},
 		{"sample(0.1, kee=abc)", Field{}, "want key=name or seed=integer"},
-		{"sample(0.1, seed=1, key=abc, seed=2)", Field{Type: dense(vector.Int8)}, "column 30: want key=name or seed=integer"},
+		{"sample(0.1, seed=1, key=abc, seed=2)", Field{Type: dense(vector.Int8)},
+			"column 30: want key=name or seed=integer"},
 		{"sample(0.1, key=abc, key=abc)", Field{Type: dense(vector.Int8)}, "column 22: want key=name or seed=integer"},
-		{"sample(0.1, key=abc)", Field{Type: list}, "column 17: a sample's key is an integer or a string, and abc is list<int64>"},
+		{"sample(0.1, key=abc)", Field{Type: list},
+			"column 17: a sample's key is an integer or a string, and abc is list<int64>"},
 	} {
 		_, err := ParseFilter(c.text, oneField(c.field))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -219,7 +231,8 @@ func TestFilterLogical(t *testing.T) {
 			t.Errorf("%.50s of %d, %s: %v", c.text, c.value, c.logical, !c.want)
 		}
 	}
-	if _, err := ParseFilter("x = 0.1", oneField(Field{Type: vector.Type{Kind: vector.Bytes}, Logical: "decimal(30, 2)"})); err == nil {
+	if _, err := ParseFilter("x = 0.1", oneField(Field{Type: vector.Type{Kind: vector.Bytes},
+		Logical: "decimal(30, 2)"})); err == nil {
 		t.Error("a decimal stored as bytes is compared")
 	}
 }
@@ -273,10 +286,12 @@ func TestSampleForEver(t *testing.T) {
 }
 
 func FuzzParseFilter(f *testing.F) {
-	for _, s := range []string{"a = 1 AND b IN ('x')", "sample(0.1, key=a, seed=3) OR a IS NULL", "all(a) NOT BETWEEN 1 AND 2", "contains(a, 3)", "len(a) > b"} {
+	for _, s := range []string{"a = 1 AND b IN ('x')", "sample(0.1, key=a, seed=3) OR a IS NULL",
+		"all(a) NOT BETWEEN 1 AND 2", "contains(a, 3)", "len(a) > b"} {
 		f.Add(s, uint8(1))
 	}
-	kinds := []vector.Type{dense(vector.Int64), dense(vector.Float32), sparse(vector.Uint64), {Kind: vector.String}, dense(vector.Bool)}
+	kinds := []vector.Type{dense(vector.Int64), dense(vector.Float32), sparse(vector.Uint64), {Kind: vector.String},
+		dense(vector.Bool)}
 	f.Fuzz(func(t *testing.T, text string, kind uint8) {
 		typ := kinds[int(kind)%len(kinds)]
 		x, err := ParseFilter(text, oneField(Field{Type: typ, Partition: kind > 200}))
@@ -304,7 +319,8 @@ func FuzzParseFilter(f *testing.F) {
 // and those that a float64 tells are in its shortest form.
 func TestNumbersAreWrittenInFull(t *testing.T) {
 	for text, want := range map[string]string{
-		"1234567890123456.78": "1234567890123456.78", "-1234567890123456.7800": "-1234567890123456.7800", "+1.50": "1.5", "3.": "3.0", ".5e1": "5.0",
+		"1234567890123456.78": "1234567890123456.78", "-1234567890123456.7800": "-1234567890123456.7800",
+		"+1.50": "1.5", "3.": "3.0", ".5e1": "5.0",
 		"1e-400": "1e-400", "0e9": "0.0", "-0.0": "-0.0", "2e9": "2e+09",
 	} {
 		f, err := ParseFilter("x = "+text, oneField(Field{Type: dense(vector.Int64)}))

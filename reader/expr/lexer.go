@@ -134,7 +134,8 @@ func (l *lexer) next() (token, error) {
 		return token{tokenWord, rest[:n], start}, nil
 	}
 	if strings.HasPrefix(rest, "--") {
-		return token{}, l.fail(start, "-- begins a comment in SQL, and there are none here: to subtract what has a sign, write - -1 or -(-x)")
+		return token{}, l.fail(start, "-- begins a comment in SQL, and there are none here: to subtract what has a "+
+			"sign, write - -1 or -(-x)")
 	}
 	for _, symbol := range []string{"==", "!=", "<>", "<=", ">=", "=", "<", ">", "(", ")", ",", "-", "+", "*", "/"} {
 		if strings.HasPrefix(rest, symbol) {

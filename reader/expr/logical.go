@@ -66,7 +66,8 @@ func (u logicalUnit) stored(n Number) *big.Rat {
 
 // timeLayouts are how moments are written, without an offset and with one.
 var timeLayouts = []string{
-	"2006-01-02", "2006-01-02 15:04", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04", "2006-01-02T15:04:05.999999999",
+	"2006-01-02", "2006-01-02 15:04", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04",
+	"2006-01-02T15:04:05.999999999",
 	"2006-01-02 15:04:05.999999999Z07:00", "2006-01-02T15:04:05.999999999Z07:00",
 }
 
@@ -81,5 +82,6 @@ func (u logicalUnit) parseTime(text string) (*big.Rat, error) {
 		n.Add(n, big.NewInt(int64(t.Nanosecond())))
 		return new(big.Rat).SetFrac(n, big.NewInt(u.unit)), nil
 	}
-	return nil, fmt.Errorf("'%s' is no date or time: want one as '2026-11-01' or '2026-11-01 12:30:00', in UTC or with an offset as +02:00", shorten(text))
+	return nil, fmt.Errorf("'%s' is no date or time: want one as '2026-11-01' or '2026-11-01 12:30:00', in UTC or "+
+		"with an offset as +02:00", shorten(text))
 }

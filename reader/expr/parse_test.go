@@ -48,7 +48,8 @@ func sketch(e any) string {
 	case *Sample:
 		return fmt.Sprintf("sample(%v %s %d)", x.Fraction, sketch(x.Key), x.Seed)
 	case *Literal:
-		return [...]string{StringLiteral: "string:", NumberLiteral: "number:", BoolLiteral: "bool:"}[x.Kind] + x.String()
+		return [...]string{StringLiteral: "string:", NumberLiteral: "number:", BoolLiteral: "bool:"}[x.Kind] +
+			x.String()
 	}
 	var parts []string
 	for i := range v.NumField() {
@@ -84,7 +85,8 @@ func TestParseLimits(t *testing.T) {
 		{"operators", "a" + strings.Repeat(" + a", MaxOperators+1) + " > 0", "more than 1000 of +, -, * and /"},
 		{"signs", strings.Repeat("- ", 1<<17) + "a", "want a number after -"},
 		{"comments", strings.Repeat("-", 1<<17) + "a", "-- begins a comment"},
-		{"operands", strings.Repeat("(", 1<<17) + "a" + strings.Repeat(")", 1<<17) + " > 0", "parentheses and NOTs inside one another"},
+		{"operands", strings.Repeat("(", 1<<17) + "a" + strings.Repeat(")", 1<<17) + " > 0",
+			"parentheses and NOTs inside one another"},
 		{"values", "a IN (1" + strings.Repeat(",1", MaxNodes) + ")", "more than 100000 parts"},
 	}
 	for _, test := range tests {
@@ -173,7 +175,8 @@ func drawArithmetic(t *rapid.T, depth int) Operand {
 		}
 		return drawName(t)
 	}
-	e := &Arithmetic{named(), rapid.SampledFrom([]ArithmeticOp{Plus, Minus, Times, Divide}).Draw(t, "operator"), named()}
+	e := &Arithmetic{named(), rapid.SampledFrom([]ArithmeticOp{Plus, Minus, Times, Divide}).Draw(t, "operator"),
+		named()}
 	l := drawLiteral(t)
 	switch {
 	case l.Kind != NumberLiteral:
@@ -204,7 +207,8 @@ func drawOperand(t *rapid.T, left bool) Operand {
 func drawName(t *rapid.T) *Name {
 	return &Name{Name: rapid.OneOf(
 		rapid.StringMatching(`[a-z_][a-z0-9_]{0,5}(\.[a-z0-9_]{1,3}){0,2}`),
-		rapid.SampledFrom([]string{"in", "Null", "len", "contains", "any", "all", "a.b", "a..b", "a.-5", "1a", "a b", `a"b`, "a`b", "é", "a'"}),
+		rapid.SampledFrom([]string{"in", "Null", "len", "contains", "any", "all", "a.b", "a..b", "a.-5",
+			"1a", "a b", `a"b`, "a`b", "é", "a'"}),
 		rapid.StringN(1, 6, -1),
 	).Draw(t, "name")}
 }
@@ -269,7 +273,8 @@ func FuzzParse(f *testing.F) {
 		if !equal(e, again) {
 			t.Fatalf("%q: %s and %s", text, sketch(e), sketch(again))
 		}
-		if _, err := ParsePartition(text, []string{"ds", "hr", "a"}); err != nil && strings.Contains(err.Error(), "\n") {
+		if _, err := ParsePartition(text, []string{"ds", "hr", "a"}); err != nil &&
+			strings.Contains(err.Error(), "\n") {
 			t.Fatalf("error of several lines: %q", err)
 		}
 	})

@@ -71,7 +71,8 @@ func TestPartitionWithoutKeys(t *testing.T) {
 		t.Fatalf("TRUE selects nothing (%v)", err)
 	}
 	_, err = ParsePartition("dt = '1'", []string{"ds"})
-	if want := `expression, column 1: unknown partition key "dt"; did you mean "ds"?`; err == nil || err.Error() != want {
+	if want := `expression, column 1: unknown partition key "dt"; did you mean "ds"?`; err == nil ||
+		err.Error() != want {
 		t.Fatalf("error %v, want %s", err, want)
 	}
 }
@@ -117,7 +118,8 @@ func TestLikeUntrusted(t *testing.T) {
 func TestCompareNumbers(t *testing.T) {
 	number := rapid.Custom(func(t *rapid.T) Number {
 		if rapid.Bool().Draw(t, "integer") {
-			n := Number{Integer: true, Abs: rapid.OneOf(rapid.Uint64(), rapid.Uint64Range(0, 3), rapid.Uint64Range(1<<53-2, 1<<53+2)).Draw(t, "abs")}
+			n := Number{Integer: true, Abs: rapid.OneOf(rapid.Uint64(), rapid.Uint64Range(0, 3),
+				rapid.Uint64Range(1<<53-2, 1<<53+2)).Draw(t, "abs")}
 			n.Negative = n.Abs > 0 && rapid.Bool().Draw(t, "negative")
 			return n
 		}
@@ -148,7 +150,8 @@ func TestCompareWritten(t *testing.T) {
 		return rapid.OneOf(
 			rapid.StringMatching(`-?(0|[0-9]{1,25}\.[0-9]{0,25}|\.[0-9]{1,3})(e[+-]?[0-9])?`),
 			rapid.StringMatching(`-?[0-9]{1,18}`),
-			rapid.SampledFrom([]string{"0.1", "0.10", "1e-1", "9007199254740993.0", "9007199254740993", "9007199254740992", "-0.0", "0", "10.0", "1e1", "1e+1"}),
+			rapid.SampledFrom([]string{"0.1", "0.10", "1e-1", "9007199254740993.0", "9007199254740993",
+				"9007199254740992", "-0.0", "0", "10.0", "1e1", "1e+1"}),
 		).Draw(t, "number")
 	})
 	rapid.Check(t, func(t *rapid.T) {

@@ -48,7 +48,8 @@ type scalar struct {
 func (b *binder) scalar(o Operand) (*scalar, error) {
 	switch o := o.(type) {
 	case *Literal:
-		class := map[LiteralKind]class{StringLiteral: textClass, NumberLiteral: numberClass, BoolLiteral: boolClass}[o.Kind]
+		class := map[LiteralKind]class{StringLiteral: textClass, NumberLiteral: numberClass,
+			BoolLiteral: boolClass}[o.Kind]
 		return &scalar{class: class, constant: o}, nil
 	case *Name:
 		if b.fields[o.Name].Partition {
@@ -223,7 +224,8 @@ func isComputed(o Operand) bool {
 }
 
 // scalarComparison types the sides of a comparison, and returns it.
-func (b *binder) scalarComparison(left Operand, op Op, right Operand) (is func(*input, int) truth, l, r *scalar, err error) {
+func (b *binder) scalarComparison(left Operand, op Op, right Operand) (is func(*input, int) truth, l, r *scalar,
+	err error) {
 	side := b.scalar
 	if isComputed(left) || isComputed(right) {
 		side = b.number

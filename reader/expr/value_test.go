@@ -108,7 +108,8 @@ func sameCell(a, b cell) bool {
 // What an expression is, and of what type.
 func TestValueTypes(t *testing.T) {
 	types := map[string]Field{
-		"i": {Type: dense(vector.Int32)}, "u": {Type: dense(vector.Uint64)}, "f": {Type: dense(vector.Float32)}, "b": {Type: dense(vector.Bool)},
+		"i": {Type: dense(vector.Int32)}, "u": {Type: dense(vector.Uint64)}, "f": {Type: dense(vector.Float32)},
+		"b": {Type: dense(vector.Bool)},
 		"s": {Type: vector.Type{Kind: vector.String}}, "l": {Type: sparse(vector.Int64)}, "ds": {Partition: true},
 		"day": {Type: dense(vector.Int32), Logical: "date32"}, "gone": {Err: errors.New("no feature gone")},
 	}
@@ -119,19 +120,29 @@ func TestValueTypes(t *testing.T) {
 		return out, nil
 	}
 	for _, c := range []struct{ text, want string }{ // a type, "condition", or of an error
-		{"i / u", "float64"}, {"i + 2 * u", "int64"}, {"-i", "int64"}, {"i * 1.0", "float64"}, {"f - f", "float64"}, {"len(l) - 1", "int64"},
+		{"i / u", "float64"}, {"i + 2 * u", "int64"}, {"-i", "int64"}, {"i * 1.0", "float64"}, {"f - f", "float64"},
+		{"len(l) - 1", "int64"},
 		{"i", "int32"}, {"(u)", "uint64"}, {"f", "float32"}, {"len(l)", "int64"}, {"+f", "float32"}, {"i + 0", "int64"},
-		{"b", "condition"}, {"i > 1", "condition"}, {"(i + 1) / 2 > 1", "condition"}, {"TRUE", "condition"}, {"ds = 'a'", "condition"}, {"NOT b", "condition"},
-		{"i IS NULL", "condition"}, {"contains(l, 1)", "condition"}, {"sample(0.1, key=i)", "condition"}, {"(i = 1)", "condition"},
-		{"1", "column 1: 1 is not a condition"}, {"2 * 3", "column 1: 6 is not a condition"}, {"'a'", "column 1: 'a' is not a condition"},
+		{"b", "condition"}, {"i > 1", "condition"}, {"(i + 1) / 2 > 1", "condition"}, {"TRUE", "condition"},
+		{"ds = 'a'", "condition"}, {"NOT b", "condition"},
+		{"i IS NULL", "condition"}, {"contains(l, 1)", "condition"}, {"sample(0.1, key=i)", "condition"},
+		{"(i = 1)", "condition"},
+		{"1", "column 1: 1 is not a condition"}, {"2 * 3", "column 1: 6 is not a condition"},
+		{"'a'", "column 1: 'a' is not a condition"},
 		{"any(l)", "is not a condition"}, {"any(l) + 1", "nothing is computed from it"},
-		{"s", "column 1: s is string: only numbers are computed with"}, {"i + s", "column 5: s is string"}, {"l", "column 1: l is list<int64>"},
-		{"day", "column 1: day is date32: only numbers"}, {"b + 1", "column 1: b is bool"}, {"i + ds", "column 5: ds is a partition key: only features"},
+		{"s", "column 1: s is string: only numbers are computed with"}, {"i + s", "column 5: s is string"},
+		{"l", "column 1: l is list<int64>"},
+		{"day", "column 1: day is date32: only numbers"}, {"b + 1", "column 1: b is bool"},
+		{"i + ds", "column 5: ds is a partition key: only features"},
 		{"ds", "condition"}, {"gone", "column 1: no feature gone"}, {"i / gone", "column 5: no feature gone"},
-		{"i /", "column 4: want a name or a value"}, {"(i / u", "column 1: the parenthesis that opens here"}, {"i + * u", "column 5"}, {"i u", "column 3: want AND, OR or the end"},
-		{"", "column 1: the expression is empty"}, {"i > 1 AND", "column 10"}, {"i - 'a'", "column 5: 'a' is no number"},
-		{"i > 1 -- c", "column 7: -- begins a comment in SQL"}, {"i --u", "column 3: -- begins a comment"}, {"i - -u", "int64"}, {"i - -1", "int64"}, {"- -i", "column 3: want a number after -"},
-		{"(i = 1", "column 1: the parenthesis that opens here"}, {"NOT", "column 4"}, {"i $", "column 3: unexpected character"},
+		{"i /", "column 4: want a name or a value"}, {"(i / u", "column 1: the parenthesis that opens here"},
+		{"i + * u", "column 5"}, {"i u", "column 3: want AND, OR or the end"},
+		{"", "column 1: the expression is empty"}, {"i > 1 AND", "column 10"},
+		{"i - 'a'", "column 5: 'a' is no number"},
+		{"i > 1 -- c", "column 7: -- begins a comment in SQL"}, {"i --u", "column 3: -- begins a comment"},
+		{"i - -u", "int64"}, {"i - -1", "int64"}, {"- -i", "column 3: want a number after -"},
+		{"(i = 1", "column 1: the parenthesis that opens here"}, {"NOT", "column 4"},
+		{"i $", "column 3: unexpected character"},
 	} {
 		v, f, err := ParseValue(c.text, resolve)
 		switch got := ""; {
@@ -157,7 +168,8 @@ func TestValueBounds(t *testing.T) {
 		c.AddSlot()
 	}
 	for text, want := range map[string][]cell{
-		"x":      {big.NewInt(0), big.NewInt(math.MaxInt64), new(big.Int).SetUint64(math.MaxInt64 + 1), new(big.Int).SetUint64(math.MaxUint64)},
+		"x": {big.NewInt(0), big.NewInt(math.MaxInt64), new(big.Int).SetUint64(math.MaxInt64 + 1),
+			new(big.Int).SetUint64(math.MaxUint64)},
 		"x + 0":  {big.NewInt(0), big.NewInt(math.MaxInt64), nil, nil},
 		"-x":     {big.NewInt(0), big.NewInt(-math.MaxInt64), big.NewInt(math.MinInt64), nil},
 		"0 - x":  {big.NewInt(0), big.NewInt(-math.MaxInt64), big.NewInt(math.MinInt64), nil},

@@ -46,8 +46,8 @@ type step struct {
 	reciprocal uint64
 	lo, hi     int64 // Clamp, Cast; bit for bit for uint64
 	floats     [2]float64
-	// Bucketize: the borders as unsigned integers in their order. Those that are below all integers of the type only add to
-	// base.
+	// Bucketize: the borders as unsigned integers in their order. Those that are below all integers of the type only
+	// add to base.
 	borders []uint64
 	base    int64
 	// Fill: the values, in one of these.

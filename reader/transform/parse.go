@@ -80,7 +80,8 @@ func (p *chainParser) word() string {
 	start := p.skip()
 	for p.at < len(p.text) {
 		c := p.text[p.at]
-		if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '.' || c == '+' || c == '-') {
+		if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '.' || c == '+' ||
+			c == '-') {
 			break
 		}
 		p.at++

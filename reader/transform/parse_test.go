@@ -128,7 +128,8 @@ func TestNumber(t *testing.T) {
 		n := rapid.OneOf(
 			rapid.Map(rapid.Int64(), Int), rapid.Map(rapid.Uint64(), Uint), rapid.Map(rapid.Float64(), Float),
 			rapid.SampledFrom([]Number{
-				Float(math.NaN()), Float(math.Inf(1)), Float(math.Inf(-1)), Float(1 << 63), Float(1 << 64), Float(-1 << 63),
+				Float(math.NaN()), Float(math.Inf(1)), Float(math.Inf(-1)), Float(1 << 63), Float(1 << 64),
+				Float(-1 << 63),
 				Float(math.Copysign(0, -1)), Float(math.MaxFloat64), Float(5e-324),
 			}),
 		).Draw(t, "n")
@@ -189,7 +190,8 @@ func TestParseTransformRule(t *testing.T) {
 // Whatever is read is valid and is written as text that is read as the same.
 func FuzzParseChain(f *testing.F) {
 	for _, text := range []string{
-		"first(50) | mod(1000000)", "hash(10, seed=7)", "sigrid_hash(10, salt=-1)", "scores.clamp(-inf, 0.5)|scores.cast(float64)",
+		"first(50) | mod(1000000)", "hash(10, seed=7)", "sigrid_hash(10, salt=-1)",
+		"scores.clamp(-inf, 0.5)|scores.cast(float64)",
 		"bucketize(1, 5.5, 1e300)", "fill(nan, -0.0, 18446744073709551615)", "cast(uint8)|list|fill", "log1p()",
 	} {
 		f.Add(text)

@@ -42,8 +42,8 @@ func (m *State) Run(p *Program, c *vector.Column) (*vector.Column, error) {
 	return &m.column, m.run(p)
 }
 
-// Null returns what p, which fills null, makes of a column without values: one slot for all rows, whose inverse is zeros.
-// Borrowed until the next call.
+// Null returns what p, which fills null, makes of a column without values: one slot for all rows, whose inverse is
+// zeros. Borrowed until the next call.
 func (m *State) Null(p *Program, zeros []int32) (*vector.Column, error) {
 	m.null = append(m.null[:0], 0)
 	m.column = vector.Column{
@@ -152,7 +152,8 @@ func (m *State) rows(s *step) error {
 	return nil
 }
 
-// first shortens every list to n values. Partial duplicates only end earlier; else the values that are kept move together.
+// first shortens every list to n values. Partial duplicates only end earlier; else the values that are kept move
+// together.
 func (m *State) first(n int32) {
 	c := &m.column
 	if c.Lengths != nil {
@@ -249,7 +250,8 @@ func (m *State) fill(s *step) error {
 			n += k * (nulls - 1)
 		}
 		if n > vector.MaxElements {
-			return fmt.Errorf("%d null lists filled with %d values are more than %d values in a stripe", nulls, k, vector.MaxElements)
+			return fmt.Errorf("%d null lists filled with %d values are more than %d values in a stripe", nulls, k,
+				vector.MaxElements)
 		}
 		switch c.Type.Physical() {
 		case vector.Int64Values:
@@ -270,8 +272,8 @@ func (m *State) fill(s *step) error {
 	return nil
 }
 
-// fillLists writes the values of c to dst with the list fill for null, once for partial duplicates. It changes c's ranges to those
-// in dst.
+// fillLists writes the values of c to dst with the list fill for null, once for partial duplicates. It changes c's
+// ranges to those in dst.
 func fillLists[T any](dst []T, c *vector.Column, values, fill []T) {
 	if c.Lengths != nil {
 		n := copy(dst, values)

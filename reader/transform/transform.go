@@ -42,11 +42,11 @@ const (
 	List Op = 10
 )
 
-// A Transform is what the reader does to the values of a feature. It sees a stripe's slots, each value once however many
-// rows share it, and makes one value of one value, or a shorter list of a list: which rows share a slot stays as it is.
-// Null stays null but for Fill. Constants are taken as values of the feature's type: for float32 rounded to it.
-// Features with a Logical (dates, decimals) are transformed as the numbers that are stored. It is a value: nobody writes
-// to its Values.
+// A Transform is what the reader does to the values of a feature. It sees a stripe's slots, each value once however
+// many rows share it, and makes one value of one value, or a shorter list of a list: which rows share a slot stays as
+// it is. Null stays null but for Fill. Constants are taken as values of the feature's type: for float32 rounded to it.
+// Features with a Logical (dates, decimals) are transformed as the numbers that are stored. It is a value: nobody
+// writes to its Values.
 type Transform struct {
 	Op Op
 	// Scores: of a weighted feature the scores are meant, not the ids.
@@ -93,16 +93,18 @@ type function struct {
 
 // functions is by Op.
 var functions = [...]function{
-	First:      {name: "first", takes: countParameter, usage: "first(20)"},
-	Mod:        {name: "mod", takes: rangeParameter, usage: "mod(1000000)"},
-	Hash:       {name: "hash", takes: rangeParameter, seed: "seed", usage: "hash(1000000) or hash(1000000, seed=7)"},
-	SigridHash: {name: "sigrid_hash", takes: rangeParameter, seed: "salt", usage: "sigrid_hash(1000000) or sigrid_hash(1000000, salt=7)"},
-	Clamp:      {name: "clamp", takes: boundsParameter, scores: true, usage: "clamp(0, 10), with -inf or inf for no bound"},
-	Log1p:      {name: "log1p", scores: true, usage: "log1p"},
-	Bucketize:  {name: "bucketize", takes: bordersParameter, usage: "bucketize(1, 5, 10)"},
-	Cast:       {name: "cast", takes: elemParameter, scores: true, usage: "cast(float32)"},
-	Fill:       {name: "fill", takes: fillParameter, usage: "fill(0), or fill for an empty list"},
-	List:       {name: "list", usage: "list"},
+	First: {name: "first", takes: countParameter, usage: "first(20)"},
+	Mod:   {name: "mod", takes: rangeParameter, usage: "mod(1000000)"},
+	Hash:  {name: "hash", takes: rangeParameter, seed: "seed", usage: "hash(1000000) or hash(1000000, seed=7)"},
+	SigridHash: {name: "sigrid_hash", takes: rangeParameter, seed: "salt",
+		usage: "sigrid_hash(1000000) or sigrid_hash(1000000, salt=7)"},
+	Clamp: {name: "clamp", takes: boundsParameter, scores: true,
+		usage: "clamp(0, 10), with -inf or inf for no bound"},
+	Log1p:     {name: "log1p", scores: true, usage: "log1p"},
+	Bucketize: {name: "bucketize", takes: bordersParameter, usage: "bucketize(1, 5, 10)"},
+	Cast:      {name: "cast", takes: elemParameter, scores: true, usage: "cast(float32)"},
+	Fill:      {name: "fill", takes: fillParameter, usage: "fill(0), or fill for an empty list"},
+	List:      {name: "list", usage: "list"},
 }
 
 // function returns the text form of o; nil: there is no such op.
@@ -360,8 +362,8 @@ func (n Number) less(o Number) bool {
 	return n.bits < o.bits
 }
 
-// floor returns the greatest integer that is not above n, as e holds it (a uint64 bit for bit). below and above: it lies
-// outside the integers of 64 bits with e's sign. n is not NaN.
+// floor returns the greatest integer that is not above n, as e holds it (a uint64 bit for bit). below and above: it
+// lies outside the integers of 64 bits with e's sign. n is not NaN.
 func (n Number) floor(e vector.Elem) (v int64, below, above bool) {
 	if n.kind == floatNumber {
 		f := math.Floor(n.float64())
@@ -423,7 +425,8 @@ func parseNumber(s string) (Number, bool) {
 			}
 			return Float(math.Inf(1)), true
 		}
-		if digits == "" || digits[0] != '.' && (digits[0] < '0' || digits[0] > '9') || strings.ContainsAny(digits, "xX_pP") {
+		if digits == "" || digits[0] != '.' && (digits[0] < '0' || digits[0] > '9') ||
+			strings.ContainsAny(digits, "xX_pP") {
 			return Number{}, false
 		}
 	}

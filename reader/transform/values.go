@@ -7,7 +7,8 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// The loops in this file run for every value of every transformed stripe. They make no interface call and allocate nothing.
+// The loops in this file run for every value of every transformed stripe. They make no interface call and allocate
+// nothing.
 
 // remainder returns x mod n; reciprocal is MaxUint64 / n.
 //
@@ -69,8 +70,8 @@ func hashValues(v []int64, seed, n, reciprocal uint64) {
 	}
 }
 
-// sigridHashValues is TorchArrow's: Thomas Wang's mix of the integer, combined with the salt as CityHash combines 128 bits,
-// and the signed remainder of that.
+// sigridHashValues is TorchArrow's: Thomas Wang's mix of the integer, combined with the salt as CityHash combines 128
+// bits, and the signed remainder of that.
 func sigridHashValues(v []int64, salt, n, reciprocal uint64) {
 	const mul = 0x9ddfea08eb382d69
 	for i, x := range v {
@@ -119,8 +120,8 @@ func log1pDoubles(v []float64) {
 	}
 }
 
-// log1p goes through blocks of float64, since a conversion to float64 beside math.Log would wait for the Log before it: the
-// instruction keeps half of the register that it writes.
+// log1p goes through blocks of float64, since a conversion to float64 beside math.Log would wait for the Log before it:
+// the instruction keeps half of the register that it writes.
 func log1p[From int64 | float32](dst []float32, src []From) {
 	var block [256]float64
 	for len(src) > 0 {
@@ -179,9 +180,9 @@ func orders[T float32 | float64](dst []int64, src []T) {
 // linearBorders is up to how many borders it is faster to compare with each than to search.
 const linearBorders = 8
 
-// bucketize counts the borders, which ascend, below each value, in the order that unsigned integers have after flip, and
-// adds base. A subtraction's borrow stands for the comparison: values are as good as random, and a branch would be wrong
-// every other time.
+// bucketize counts the borders, which ascend, below each value, in the order that unsigned integers have after flip,
+// and adds base. A subtraction's borrow stands for the comparison: values are as good as random, and a branch would be
+// wrong every other time.
 func bucketize(v []int64, flip uint64, borders []uint64, base int64) {
 	if len(borders) <= linearBorders {
 		for i, x := range v {
