@@ -54,12 +54,12 @@ def profiles(result: list[dict[str, Any]], images: pathlib.Path) -> None:
 
 
 # File, label of y, and of each line the field, its name and style.
-_SWEEP = [
-    ("dedup-factor", "rows per slot, user features", [("factor_by_slots", "stored", "-"), ("formula", "formula", "--")]),
-    ("dedup-bytes", "B/row", [("bytes_per_row", "", "-"), ("bytes_per_row_without_dedup", "without dedup", "--")]),
-    ("dedup-rate", "samples/s, all features, one thread",
-     [("ikjt_samples_per_second", "ikjt", "-"), ("kjt_samples_per_second", "kjt", "--")]),
-]
+_SWEEP = [("dedup-factor", "rows per slot, user features", [("factor_by_slots", "stored", "-"),
+                                                            ("formula", "formula", "--")]),
+          ("dedup-bytes", "B/row", [("bytes_per_row", "", "-"),
+                                    ("bytes_per_row_without_dedup", "without dedup", "--")]),
+          ("dedup-rate", "samples/s, all features, one thread", [("ikjt_samples_per_second", "ikjt", "-"),
+                                                                 ("kjt_samples_per_second", "kjt", "--")]), ]
 
 
 def dedupsweep(result: list[dict[str, Any]], images: pathlib.Path) -> None:

@@ -1,4 +1,4 @@
-"""make bench-peers, or: PYTHONPATH=bench python -m baselines --help."""
+"""make bench-baselines, or: PYTHONPATH=bench python -m baselines --help."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from .workload import Workload
 
 
 def main() -> int:
-    p = argparse.ArgumentParser(prog="baselines", description="Measures dsistore beside other formats: the same rows, in turns, in one run.")
+    p = argparse.ArgumentParser(
+        prog="baselines", description="Measures dsistore beside other formats: the same rows, in turns, in one run.")
     p.add_argument("--only", nargs="+", choices=list(MEASURES), default=list(MEASURES), help="measures; default: all")
     p.add_argument("--engines", nargs="+", choices=list(ENGINES), default=list(ENGINES), help="engines; default: all")
     p.add_argument("--rows", type=int, default=100_000, help="rows of the table")
     p.add_argument("--rounds", type=int, default=5, help="rounds that count; what takes long has half as many")
     p.add_argument("--dir", type=pathlib.Path, default=ROOT / "out" / "baselines",
                    help="where the data lies; dumps and baselines' files that are there are used")
-    p.add_argument("--results", type=pathlib.Path, default=ROOT / "bench" / "results", help="where the results go, as JSON")
+    p.add_argument("--results", type=pathlib.Path, default=ROOT / "bench" / "results",
+                   help="where the results go, as JSON")
     p.add_argument("--no-results", action="store_true", help="write no results")
     p.add_argument("--page", action="store_true", help="fill docs/benchmarks.md and draw its plots")
     p.add_argument("--page-of", type=pathlib.Path, help="measure nothing: do that with the results of an earlier run")
@@ -38,7 +40,8 @@ def main() -> int:
     found: dict[str, list[dict[str, Any]]] = {}
     engines = Engines(a.engines, errors)
     run = Run(engines, Workload(a.dir, "small", a.rows), a.dir, max(a.rounds, 1), max(a.rounds // 2, 1),
-              [("narrow", min(a.rows, 256)), ("wide", min(a.rows, 256)), ("metawide", min(a.rows, 256))], min(1000, a.rows))
+              [("narrow", min(a.rows, 256)), ("wide", min(a.rows, 256)), ("metawide", min(a.rows, 256))],
+              min(1000, a.rows))
     machine = report.machine()
     if "write" not in a.only:  # what an older engine wrote is not what is measured
         run.renew("dsistore")
@@ -50,8 +53,10 @@ def main() -> int:
             report.show(name, found[name])
     finally:
         engines.close()
-    result = {"rows": a.rows, "rounds": a.rounds, "seconds": time.perf_counter() - began, "measures": found, "errors": errors,
-              "goals": goals.outcomes(found)}
+    result = {
+        "rows": a.rows, "rounds": a.rounds, "seconds": time.perf_counter() - began, "measures": found, "errors": errors,
+        "goals": goals.outcomes(found)
+    }
     report.show_goals(result["goals"])
     if not a.no_results:
         whole = a.only == list(MEASURES) and a.engines == list(ENGINES)

@@ -35,8 +35,9 @@ def _value(rows: list[dict[str, Any]], engine: str, field: str, **where: Any) ->
 
 def _best(rows: list[dict[str, Any]], field: str, best: Callable[..., Any], limits: bool = False, **where: Any
           ) -> tuple[str, float] | None:
-    found = [(r["engine"], r[field]) for r in rows if r["engine"] != "dsistore" and (limits or r["engine"] not in LIMITS)
-             and all(r.get(k) == v for k, v in where.items())]
+    found = [(r["engine"], r[field]) for r in rows
+             if r["engine"] != "dsistore" and (limits or r["engine"] not in LIMITS) and all(
+                 r.get(k) == v for k, v in where.items())]
     return best(found, key=lambda f: f[1]) if found else None
 
 
@@ -84,7 +85,8 @@ def outcomes(measures: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
                                "1 thread", ours, two / ours,
                                "at least 1.8", two >= 1.8 * ours))
     rows = measures.get("sweep", [])
-    at_least("100 % into a KJT, of a memory copy", 0.6, "samples/s", _value(rows, "dsistore", "samples_per_second", share=1.0),
+    at_least("100 % into a KJT, of a memory copy", 0.6, "samples/s",
+             _value(rows, "dsistore", "samples_per_second", share=1.0),
              named(rows, "copy", "samples_per_second", share=1.0))
     rows = measures.get("cold", [])
     at_most("B/row from disk, 10 %, cold", 0.5, "B", _value(rows, "dsistore", "disk_bytes_per_row"),
@@ -95,7 +97,8 @@ def outcomes(measures: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
     rows = measures.get("select", [])
     for share, wanted in ((0.01, 0.1), (0.1, 0.1), (0.5, 0.125)):
         for by, what in (("session_id", "by session"), ("event_time", "by time"), ("list", "by a list")):
-            at_most(f"{share:.0%} of the rows, {what}", wanted, "s", _value(rows, "dsistore", "median_seconds", share=share, by=by),
+            at_most(f"{share:.0%} of the rows, {what}", wanted, "s",
+                    _value(rows, "dsistore", "median_seconds", share=share, by=by),
                     _best(rows, "median_seconds", min, share=share, by=by))
     rows = measures.get("open", [])
     for field, what in (("median_open_seconds", "open + plan 10 features of 20,000"),
@@ -104,9 +107,9 @@ def outcomes(measures: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
                 _best(rows, field, min, profile="metawide"))
     narrow, wide = (_value(rows, "dsistore", "median_total_seconds", profile=p) for p in ("narrow", "metawide"))
     if narrow is not None and wide is not None:
-        out.append(Outcome("open, plan, read: 20,000 features against 200", wide, "s", "200 features", narrow, wide / narrow,
-                           "at most 1.2",
-                           wide <= 1.2 * narrow))
+        out.append(
+            Outcome("open, plan, read: 20,000 features against 200", wide, "s", "200 features", narrow, wide / narrow,
+                    "at most 1.2", wide <= 1.2 * narrow))
     rows = measures.get("memory", [])
     at_most("memory grown by a 10 % read", 0.5, "B", _value(rows, "dsistore", "median_grown_bytes"),
             _best(rows, "median_grown_bytes", min))

@@ -37,9 +37,9 @@ class Worker:
 
     def __init__(self, engine: str, threads: int):
         self.engine, self.threads = engine, threads
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "baselines.worker", engine, str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={**environment(threads), "PYTHONPATH": _path()}, cwd=ROOT)
+        self._process = subprocess.Popen([sys.executable, "-m", "baselines.worker", engine,
+                                          str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                         env={**environment(threads), "PYTHONPATH": _path()}, cwd=ROOT)
 
     def __call__(self, command: str, **given: Any) -> Any:
         assert self._process.stdin and self._process.stdout
@@ -79,7 +79,8 @@ def _path() -> str:
 
 
 class Engines:
-    """Processes of several engines, kept from one measure to the next. An engine that fails is left out, and it is noted why."""
+    """Processes of several engines, kept from one measure to the next. An engine that fails is left out, and it is
+    noted why."""
 
     def __init__(self, names: Iterable[str], errors: list[dict[str, Any]]):
         self.names = list(names)
@@ -101,7 +102,8 @@ class Engines:
 
     def failed(self, measure: str, engine: str, error: Exception) -> None:
         log(f"{measure}: {engine} is left out: {error}")
-        self.errors.append({"measure": measure, "engine": engine, "error": str(error), "wrong": isinstance(error, Wrong)})
+        self.errors.append(
+            {"measure": measure, "engine": engine, "error": str(error), "wrong": isinstance(error, Wrong)})
         # It may be in any state.
         for key in [k for k in self._workers if k[0] == engine]:
             self._workers.pop(key).close()
@@ -113,10 +115,12 @@ class Engines:
 
     def rounds(self, measure: str, n: int, of: Mapping[str, Callable[[], dict[str, Any]]],
                warm: int = 1, turn: float = 0) -> dict[str, list[dict[str, Any]]]:
-        """Runs every engine n times, and warm times before that, in turns forwards and backwards; the answers that count.
+        """Runs every engine n times, and warm times before that, in turns forwards and backwards; the answers that
+        count.
 
-        With turn, what takes less than so many seconds is run again until that many are over, and of the runs after the first the one of
-        the median counts: other engines have had the processor's caches since its last turn, and a job that reads for hours has them itself.
+        With turn, what takes less than so many seconds is run again until that many are over, and of the runs after the
+        first the one of the median counts: other engines have had the processor's caches since its last turn, and a job
+        that reads for hours has them itself.
         """
         out: dict[str, list[dict[str, Any]]] = {name: [] for name in of}
         for i in range(n + warm):

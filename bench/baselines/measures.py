@@ -76,7 +76,8 @@ class Run:
             compared.append("bytes")
         for name in compared:
             if got[name] != want[name]:
-                raise Wrong(f"{engine}: {order}, {len(p.columns)} features: {name} is {got[name]}, the truth's is {want[name]}")
+                raise Wrong(
+                    f"{engine}: {order}, {len(p.columns)} features: {name} is {got[name]}, the truth's is {want[name]}")
         self.checked[key] = True
 
     def groups_of(self, p: Projection) -> list[list[str]]:
@@ -127,15 +128,17 @@ def write(run: Run) -> list[dict[str, Any]]:
         p = run.small.projection(0.1)
         for engine in run.right("write", list(found), lambda s: run.check(s, order, p)):
             last = found[engine][-1]
-            out.append({"engine": engine, "order": order, "threads": 1, **summary(found[engine]), **summary(found[engine], "cpu_seconds"),
-                        "sync_seconds": last["sync_seconds"],
-                        "bytes": last["bytes"], "bytes_per_row": last["bytes"] / last["rows"], "rows": last["rows"]})
+            out.append({
+                "engine": engine, "order": order, "threads": 1, **summary(found[engine]), **summary(
+                    found[engine], "cpu_seconds"), "sync_seconds": last["sync_seconds"], "bytes": last["bytes"],
+                "bytes_per_row": last["bytes"] / last["rows"], "rows": last["rows"]
+            })
     run.engines.close()  # who has read an older file may remember it
     return out
 
 
-def _reads(run: Run, measure: str, share: float, threads: int, hashed: bool, rounds: int, engines: list[str], warm: int = 1
-           ) -> list[dict[str, Any]]:
+def _reads(run: Run, measure: str, share: float, threads: int, hashed: bool, rounds: int, engines: list[str],
+           warm: int = 1) -> list[dict[str, Any]]:
     p = run.small.projection(share)
     truth = run.small.digest("clustered", p)
     groups = run.groups_of(p) if hashed else None
@@ -163,7 +166,10 @@ def _reads(run: Run, measure: str, share: float, threads: int, hashed: bool, rou
 
 def kjt(run: Run) -> list[dict[str, Any]]:
     """Samples/s of 10 % of the features into a KJT, 1 and 2 threads."""
-    return [row for t in (1, 2) for row in _reads(run, "kjt", 0.1, t, False, run.rounds, run.has() if t == 1 else run.has("mds"))]
+    return [
+        row for t in (1, 2) for row in _reads(run, "kjt", 0.1, t, False, run.rounds,
+                                              run.has() if t == 1 else run.has("mds"))
+    ]
 
 
 def ikjt(run: Run) -> list[dict[str, Any]]:
@@ -205,11 +211,13 @@ def take(run: Run) -> list[dict[str, Any]]:
 
     from .worker import table_digest
 
-    truth = table_digest(pa.ipc.open_file(pa.memory_map(run.small.arrow("clustered"))).read_all().select(p.columns).take(rows))
+    truth = table_digest(
+        pa.ipc.open_file(pa.memory_map(run.small.arrow("clustered"))).read_all().select(p.columns).take(rows))
 
     def check(engine: str) -> None:
         run.check(engine, "clustered", p)
-        got = run.engines.worker(engine, 1)("take_digest", path=run.written(engine, "clustered"), rows=rows, columns=p.columns)
+        got = run.engines.worker(engine, 1)("take_digest", path=run.written(engine, "clustered"), rows=rows,
+                                            columns=p.columns)
         if got["got"] != got.get("want", truth):
             raise Wrong(f"{engine}: other rows than those asked for")
 
@@ -227,8 +235,9 @@ _SELECTED = (0.001, 0.01, 0.1, 0.5, 1.0)
 
 
 def select(run: Run) -> list[dict[str, Any]]:
-    """10 % of the features, into a KJT, of a share of the rows: by a filter on what dsistore clusters by, on what baselines' files happen to
-    be in the order of, and by a list of rows that lie here and there. dsistore has the list as a sample list, baselines are given row positions."""
+    """10 % of the features, into a KJT, of a share of the rows: by a filter on what dsistore clusters by, on what
+    baselines' files happen to be in the order of, and by a list of rows that lie here and there. dsistore has the list
+    as a sample list, baselines are given row positions."""
     import numpy as np
     import pyarrow as pa
 
@@ -255,7 +264,8 @@ def select(run: Run) -> list[dict[str, Any]]:
             def check(engine: str) -> None:
                 if keys:
                     run.engines.worker(engine, 1)("keep_rows", path=run.written(engine, "clustered"), keys=keys, **how)
-                got = run.engines.worker(engine, 1)("select", path=run.written(engine, "clustered"), projection=parts(p), how=how, digest=True)
+                got = run.engines.worker(engine, 1)("select", path=run.written(engine, "clustered"),
+                                                    projection=parts(p), how=how, digest=True)
                 if any(got[name] != truth[name] for name in ("rows", "ids", "unordered")):
                     raise Wrong(f"{engine}: {by}, {share:.1%}: other rows than those selected")
 
@@ -265,7 +275,8 @@ def select(run: Run) -> list[dict[str, Any]]:
 
             right = run.right("select", engines, check)
             log(f"select: {by}, {share:.1%}")
-            for engine, answers in run.engines.rounds("select", run.rounds, {s: of(s) for s in right}, turn=_TURN).items():
+            for engine, answers in run.engines.rounds("select", run.rounds, {s: of(s)
+                                                                             for s in right}, turn=_TURN).items():
                 row = {"engine": engine, "by": by, "share": share, "rows": len(rows), "threads": 1, **summary(answers),
                        **summary(answers, "cpu_seconds"), **summary(answers, "asked_bytes")}
                 row["samples_per_second"] = len(rows) / row["median_seconds"]
@@ -285,7 +296,8 @@ def memory(run: Run) -> list[dict[str, Any]]:
     run.engines.close()
     log("memory")
     found = run.engines.rounds("memory", min(run.rounds, 3), {s: of(s) for s in engines}, warm=0)
-    return [{"engine": s, "threads": 1, **summary(a, "grown_bytes"), **summary(a, "mapped_bytes")} for s, a in found.items()]
+    return [{"engine": s, "threads": 1, **summary(a, "grown_bytes"), **summary(a, "mapped_bytes")}
+            for s, a in found.items()]
 
 
 def cold(run: Run) -> list[dict[str, Any]]:
@@ -300,9 +312,12 @@ def cold(run: Run) -> list[dict[str, Any]]:
     run.engines.close()  # pages that another process has mapped would stay
     log("cold")
     found = run.engines.rounds("cold", min(run.rounds, 3), {s: of(s) for s in engines}, warm=0)
-    return [{"engine": s, "threads": 1, **summary(a), **summary(a, "rchar"), **summary(a, "read_bytes"),
-             "rows": run.rows_of(s), "disk_bytes_per_row": summary(a, "read_bytes")["median_read_bytes"] / run.rows_of(s),
-             "asked_bytes_per_row": summary(a, "rchar")["median_rchar"] / run.rows_of(s)} for s, a in found.items()]
+    return [{
+        "engine": s, "threads": 1, **summary(a), **summary(a, "rchar"),
+        **summary(a, "read_bytes"), "rows": run.rows_of(s),
+        "disk_bytes_per_row": summary(a, "read_bytes")["median_read_bytes"] / run.rows_of(s),
+        "asked_bytes_per_row": summary(a, "rchar")["median_rchar"] / run.rows_of(s)
+    } for s, a in found.items()]
 
 
 def opening(run: Run) -> list[dict[str, Any]]:
@@ -337,9 +352,11 @@ def opening(run: Run) -> list[dict[str, Any]]:
                 continue
             for x in a:
                 x["total_seconds"] = x["open_seconds"] + x["read_seconds"]
-            out.append({"engine": s, "profile": profile, "columns": len(w.schema), "rows": rows, **summary(a, "import_seconds"),
-                        **summary(a, "open_seconds"), **summary(a, "read_seconds"), **summary(a, "total_seconds"),
-                        **summary(a, "process_seconds")})
+            out.append({
+                "engine": s, "profile": profile, "columns": len(w.schema), "rows": rows, **summary(a, "import_seconds"),
+                **summary(a, "open_seconds"), **summary(a, "read_seconds"), **summary(a, "total_seconds"), **summary(
+                    a, "process_seconds")
+            })
     return out
 
 
@@ -347,12 +364,15 @@ DELAYS = (1, 10, 50)  # ms
 
 
 def latency(run: Run) -> list[dict[str, Any]]:
-    """Samples/s of 10 % of the features from an object store whose every request takes some milliseconds longer. Baselines
-    read from a server that waits; dsistore, in Go, through a store that does."""
+    """Samples/s of 10 % of the features from an object store whose every request takes some milliseconds longer.
+    Baselines read from a server that waits; dsistore, in Go, through a store that does."""
     p = run.small.projection(0.1)
     truth = run.small.digest("clustered", p)
     program = str(run.directory / "latency")
-    engines = [s for s in run.has() if s in ("dsistore", "ipc-lz4", "parquet-pyarrow", "parquet-polars", "lance-zstd", "vortex")]
+    engines = [
+        s for s in run.has()
+        if s in ("dsistore", "ipc-lz4", "parquet-pyarrow", "parquet-polars", "lance-zstd", "vortex")
+    ]
     for engine in engines:
         run.written(engine, "clustered")
     subprocess.run(["go", "build", "-tags", "pebblegozstd", "-o", program, "./bench/latency"], cwd=ROOT, check=True)
@@ -363,8 +383,10 @@ def latency(run: Run) -> list[dict[str, Any]]:
     endpoint = f"127.0.0.1:{int(server.stdout.readline())}"
 
     def ours(ms: int, *more: str) -> dict[str, Any]:
-        command = [program, run.small.file("clustered", "dsistore"), "--features", ",".join(p.columns), "--latency", f"{ms}ms",
-                   *more]
+        command = [
+            program,
+            run.small.file("clustered", "dsistore"), "--features", ",".join(p.columns), "--latency", f"{ms}ms", *more
+        ]
         done = subprocess.run(command, capture_output=True, text=True, env=environment(1), preexec_fn=lambda: pin(1))
         if done.returncode:
             raise EngineError(f"dsistore: {done.stderr}")
@@ -372,7 +394,8 @@ def latency(run: Run) -> list[dict[str, Any]]:
 
     def theirs(engine: str, ms: int) -> dict[str, Any]:
         counts(endpoint)
-        answer = run.engines.worker(engine, 1)("remote", endpoint=endpoint, bucket=f"ms{ms}", key=engine, projection=parts(p))
+        answer = run.engines.worker(engine, 1)("remote", endpoint=endpoint, bucket=f"ms{ms}", key=engine,
+                                               projection=parts(p))
         return answer | counts(endpoint)
 
     def check(engine: str) -> None:
@@ -382,7 +405,8 @@ def latency(run: Run) -> list[dict[str, Any]]:
             got = {k: got[k] for k in ("rows", "ids", "tensor_bytes")}
             want = {"rows": truth["rows"], "ids": truth["ids"], "tensor_bytes": truth["bytes"]}
         else:
-            got = run.engines.worker(engine, 1)("remote", endpoint=endpoint, bucket="ms0", key=engine, projection=parts(p), digest=True)
+            got = run.engines.worker(engine, 1)("remote", endpoint=endpoint, bucket="ms0", key=engine,
+                                                projection=parts(p), digest=True)
             want = truth
         if got != want:
             raise Wrong(f"{engine}: from the object store: {got}, the truth is {want}")
@@ -392,10 +416,15 @@ def latency(run: Run) -> list[dict[str, Any]]:
         engines = run.right("latency", engines, check)
         for ms in DELAYS:
             log(f"latency: {ms} ms")
-            todo = {s: functools.partial(ours, ms) if s == "dsistore" else functools.partial(theirs, s, ms) for s in engines}
+            todo = {
+                s: functools.partial(ours, ms) if s == "dsistore" else functools.partial(theirs, s, ms)
+                for s in engines
+            }
             for engine, answers in run.engines.rounds("latency", max(run.slow_rounds, 1), todo).items():
-                row = {"engine": engine, "milliseconds": ms, "threads": 1, **summary(answers), **summary(answers, "requests"),
-                       **summary(answers, "bytes")}
+                row = {
+                    "engine": engine, "milliseconds": ms, "threads": 1, **summary(answers), **summary(
+                        answers, "requests"), **summary(answers, "bytes")
+                }
                 row["samples_per_second"] = answers[0]["rows"] / row["median_seconds"]
                 out.append(row)
     finally:
@@ -422,7 +451,6 @@ def limits(run: Run) -> list[dict[str, Any]]:
 
 
 MEASURES: dict[str, Callable[[Run], list[dict[str, Any]]]] = {
-    "limits": limits, "write": write, "kjt": kjt, "ikjt": ikjt, "sweep": sweep, "open": opening, "take": take, "select": select, "first": first,
-    "memory": memory,
-    "cold": cold, "latency": latency,
+    "limits": limits, "write": write, "kjt": kjt, "ikjt": ikjt, "sweep": sweep, "open": opening, "take": take,
+    "select": select, "first": first, "memory": memory, "cold": cold, "latency": latency,
 }

@@ -1,5 +1,6 @@
-"""An object store over a directory, by HTTP as S3 speaks it, whose every request takes some milliseconds longer: for baselines that
-read object stores. Bucket ms10 is the directory with 10 ms a request; /-/counts tells requests and bytes since it was last asked.
+"""An object store over a directory, by HTTP as S3 speaks it, whose every request takes some milliseconds longer: for
+baselines that read object stores. Bucket ms10 is the directory with 10 ms a request; /-/counts tells requests and bytes
+since it was last asked.
 
     python -m baselines.objects DIRECTORY
 """
@@ -59,14 +60,17 @@ class Objects:
         if not file.is_relative_to(self._root) or not file.is_file():
             return "404 Not Found", {"Content-Type": "application/xml"}, b"<Error><Code>NoSuchKey</Code></Error>"
         size = file.stat().st_size
-        about = {"ETag": f'"{size:x}"', "Last-Modified": formatdate(file.stat().st_mtime, usegmt=True), "Accept-Ranges": "bytes",
-                 "Content-Type": "application/octet-stream"}
+        about = {
+            "ETag": f'"{size:x}"', "Last-Modified": formatdate(file.stat().st_mtime, usegmt=True),
+            "Accept-Ranges": "bytes", "Content-Type": "application/octet-stream"
+        }
         if method == "HEAD":
             return "200 OK", {**about, "Content-Length": str(size)}, b""
         begin, end, status = 0, size, "200 OK"
         if wanted := headers.get("range"):
             first, _, last = wanted.removeprefix("bytes=").partition("-")
-            begin, end = (int(first), min(int(last) + 1, size) if last else size) if first else (max(size - int(last), 0), size)
+            begin, end = (int(first),
+                          min(int(last) + 1, size) if last else size) if first else (max(size - int(last), 0), size)
             about["Content-Range"] = f"bytes {begin}-{end - 1}/{size}"
             status = "206 Partial Content"
         with open(file, "rb") as f:
@@ -93,16 +97,18 @@ class Objects:
             keys.append(f"<Contents><Key>{escape(key)}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified>"
                         f"<ETag>&quot;{f.stat().st_size:x}&quot;</ETag><Size>{f.stat().st_size}</Size></Contents>")
         folders = "".join(f"<CommonPrefixes><Prefix>{escape(c)}</Prefix></CommonPrefixes>" for c in common)
-        return (f'<?xml version="1.0" encoding="UTF-8"?><ListBucketResult><Name>b</Name><Prefix>{escape(prefix)}</Prefix>'
-                f"<KeyCount>{len(keys) + len(common)}</KeyCount><MaxKeys>1000000</MaxKeys><IsTruncated>false</IsTruncated>"
-                f"{''.join(keys)}{folders}</ListBucketResult>").encode()
+        return (
+            f'<?xml version="1.0" encoding="UTF-8"?><ListBucketResult><Name>b</Name><Prefix>{escape(prefix)}</Prefix>'
+            f"<KeyCount>{len(keys) + len(common)}</KeyCount><MaxKeys>1000000</MaxKeys><IsTruncated>false</IsTruncated>"
+            f"{''.join(keys)}{folders}</ListBucketResult>").encode()
 
 
 async def main() -> None:
     # A core that the engines do not use, where there is one: it is the network.
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-1:])
-    server = await asyncio.start_server(Objects(pathlib.Path(sys.argv[1]).resolve()).serve, "127.0.0.1", 0, limit=1 << 20)
+    server = await asyncio.start_server(
+        Objects(pathlib.Path(sys.argv[1]).resolve()).serve, "127.0.0.1", 0, limit=1 << 20)
     print(server.sockets[0].getsockname()[1], flush=True)
     async with server:
         await server.serve_forever()

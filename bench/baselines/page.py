@@ -1,8 +1,10 @@
-"""docs/benchmarks.md: the parts that a run fills, and the plots. Parts of measures that the run left out stay as they are."""
+"""docs/benchmarks.md: the parts that a run fills, and the plots. Parts of measures that the run left out stay as they
+are."""
 
 from __future__ import annotations
 
 import pathlib
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +19,8 @@ PICTURES = ROOT / "docs" / "img"
 Rows = list[dict[str, Any]]
 
 
-def fill(result: dict[str, Any], machine: dict[str, Any], page: pathlib.Path = PAGE, pictures: pathlib.Path = PICTURES) -> None:
+def fill(result: dict[str, Any], machine: dict[str, Any], page: pathlib.Path = PAGE,
+         pictures: pathlib.Path = PICTURES) -> None:
     """Writes the page's parts, and draws its plots."""
     parts = {"goals": _goals(result["goals"]), "run": _run(result, machine)}
     for name, rows in result["measures"].items():
@@ -66,22 +69,26 @@ def amount(v: float, unit: str) -> str:
 
 
 def _goals(goals: Rows) -> str:
-    return _table(["goal", "dsistore", "against", "ratio", "wanted", ""], [
-        [g["goal"], amount(g["figure"], g["unit"]), f"{g['against']}: {amount(g['theirs'], g['unit'])}", f"{g['ratio']:.3g}",
-         g["wanted"],
-         "reached" if g["met"] else "**short**"] for g in goals])
+    return _table(["goal", "dsistore", "against", "ratio", "wanted", ""], [[
+        g["goal"],
+        amount(g["figure"], g["unit"]), f"{g['against']}: {amount(g['theirs'], g['unit'])}", f"{g['ratio']:.3g}",
+        g["wanted"], "reached" if g["met"] else "**short**"
+    ] for g in goals])
 
 
 def _run(result: dict[str, Any], m: dict[str, Any]) -> str:
-    versions = ", ".join(f"{p} {m[p]}" for p in ("pyarrow", "duckdb", "polars", "pylance", "vortex-data", "mosaicml-streaming",
-                                                 "numpy", "torch") if m.get(p))
+    versions = ", ".join(
+        f"{p} {m[p]}"
+        for p in ("pyarrow", "duckdb", "polars", "pylance", "vortex-data", "mosaicml-streaming", "numpy", "torch")
+        if m.get(p))
     cut = [f"{e['engine']} in {e['measure']}: {e['error']}" for e in result["errors"]]
-    return (f"{result['rows']:,} rows, {result['rounds']} rounds. {m['cpu']}, {m['cores']} cores, "
-            f"{m['memory_bytes'] / 2**30:.0f} GiB; Python {m['python']}, {m['go']}; "
-            f"{versions}; commit {m['revision'][:12]}.\n"
-            + (f"\n**Rough figures**: the machine did other things meanwhile (its load was {m['load_before']:.1f} before).\n"
-               if m["load_before"] > 1 else "")
-            + "".join(f"\nLeft out: {c}.\n" for c in cut))
+    setup = (f"{result['rows']:,} rows, {result['rounds']} rounds. {m['cpu']}, {m['cores']} cores, "
+             f"{m['memory_bytes'] / 2**30:.0f} GiB; Python {m['python']}, {m['go']}; "
+             f"{versions}; commit {m['revision'][:12]}.")
+    return (textwrap.fill(setup, 120, break_long_words=False, break_on_hyphens=False) + "\n" +
+            ("\n**Rough figures**: the machine did other things meanwhile "
+             f"(its load was {m['load_before']:.1f} before).\n"
+             if m["load_before"] > 1 else "") + "".join(f"\nLeft out: {c}.\n" for c in cut))
 
 
 def _by_engine(rows: Rows, key: str) -> list[tuple[str, dict[Any, dict[str, Any]]]]:
@@ -102,48 +109,63 @@ def _limits(rows: Rows) -> str:
 
 def _write(rows: Rows) -> str:
     orders, most = ["clustered", "interleaved"], max(r["rows"] for r in rows)
-    return _table(["", "B/row, clustered in", "interleaved in", "seconds, clustered in", "interleaved in",
-                   "CPU seconds, clustered in", "interleaved in"], [
-        [label(s), *_cells(of, orders, lambda r: f"{r['bytes_per_row']:.0f}"),
-         *_cells(of, orders, lambda r: f"{r['median_seconds']:.2f}" + ("" if r["rows"] == most else f" ({r['rows']:,} rows)")),
-         *_cells(of, orders, lambda r: f"{r['median_cpu_seconds']:.2f}")] for s, of in _by_engine(rows, "order")])
+    return _table([
+        "", "B/row, clustered in", "interleaved in", "seconds, clustered in", "interleaved in",
+        "CPU seconds, clustered in", "interleaved in"
+    ], [[
+        label(s), *_cells(of, orders, lambda r: f"{r['bytes_per_row']:.0f}"),
+        *_cells(of, orders, lambda r: f"{r['median_seconds']:.2f}" +
+                ("" if r["rows"] == most else f" ({r['rows']:,} rows)")),
+        *_cells(of, orders, lambda r: f"{r['median_cpu_seconds']:.2f}")
+    ] for s, of in _by_engine(rows, "order")])
 
 
 def _reads(rows: Rows) -> str:
     ours = {r["threads"]: r["samples_per_second"] for r in rows if r["engine"] == "dsistore"}
     threads = sorted({r["threads"] for r in rows})
-    return _table(["", *(f"samples/s, {t} thread{'s' if t > 1 else ''}" for t in threads),
-                   *(f"dsistore is, {t} thread{'s' if t > 1 else ''}" for t in threads)], [
-        [label(s), *_cells(of, threads, lambda r: count(r["samples_per_second"])),
-         *_cells(of, threads, lambda r: f"{ours[r['threads']] / r['samples_per_second']:.2f}x" if r["threads"] in ours else "")]
-        for s, of in _by_engine(rows, "threads")])
+    return _table([
+        "", *(f"samples/s, {t} thread{'s' if t > 1 else ''}"
+              for t in threads), *(f"dsistore is, {t} thread{'s' if t > 1 else ''}" for t in threads)
+    ], [[
+        label(s), *_cells(of, threads, lambda r: count(r["samples_per_second"])),
+        *_cells(of, threads, lambda r: f"{ours[r['threads']] / r['samples_per_second']:.2f}x"
+                if r["threads"] in ours else "")
+    ] for s, of in _by_engine(rows, "threads")])
 
 
 def _sweep(rows: Rows) -> str:
     shares = sorted({r["share"] for r in rows})
-    return _table(["samples/s", *(f"{x:.0%}" for x in shares)], [
-        [label(s), *_cells(of, shares, lambda r: count(r["samples_per_second"]))] for s, of in _by_engine(rows, "share")])
+    return _table(["samples/s", *(f"{x:.0%}" for x in shares)],
+                  [[label(s), *_cells(of, shares, lambda r: count(r["samples_per_second"]))]
+                   for s, of in _by_engine(rows, "share")])
 
 
 def _open(rows: Rows) -> str:
     columns = sorted({r["columns"] for r in rows})
-    return _table(["", *(f"open + plan, {c:,}" for c in columns), *(f"and read, {c:,}" for c in columns),
-                   f"whole process, {columns[-1]:,}"], [
-        [label(s), *_cells(of, columns, lambda r: seconds(r["median_open_seconds"])),
-         *_cells(of, columns, lambda r: seconds(r["median_total_seconds"])),
-         *_cells(of, columns[-1:], lambda r: seconds(r["median_process_seconds"]))] for s, of in _by_engine(rows, "columns")])
+    return _table([
+        "", *(f"open + plan, {c:,}" for c in columns), *(f"and read, {c:,}"
+                                                         for c in columns), f"whole process, {columns[-1]:,}"
+    ], [[
+        label(s), *_cells(of, columns, lambda r: seconds(r["median_open_seconds"])),
+        *_cells(of, columns, lambda r: seconds(r["median_total_seconds"])),
+        *_cells(of, columns[-1:], lambda r: seconds(r["median_process_seconds"]))
+    ] for s, of in _by_engine(rows, "columns")])
 
 
 def _select(rows: Rows) -> str:
     shares = sorted({r["share"] for r in rows})
-    names = {"session_id": "sessions by their id", "event_time": "rows by their time", "list": "a list of rows here and there"}
+    names = {
+        "session_id": "sessions by their id", "event_time": "rows by their time",
+        "list": "a list of rows here and there"
+    }
     return "\n".join(f"{names[by].capitalize()}:\n\n" + _table(["", *(f"{x:.1%}" for x in shares)], [
         [label(s), *_cells(of, shares, lambda r: seconds(r["median_seconds"]))]
         for s, of in _by_engine([r for r in rows if r["by"] == by], "share")]) for by in names)
 
 
 def _one(title: str, show: Callable[[dict[str, Any]], str]) -> Callable[[Rows], str]:
-    return lambda rows: _table(["", title], [[label(s), *_cells(of, [1], show)] for s, of in _by_engine(rows, "threads")])
+    return lambda rows: _table(["", title], [[label(s), *_cells(of, [1], show)]
+                                             for s, of in _by_engine(rows, "threads")])
 
 
 def _memory(rows: Rows) -> str:
@@ -161,18 +183,18 @@ def _cold(rows: Rows) -> str:
 
 def _latency(rows: Rows) -> str:
     delays = sorted({r["milliseconds"] for r in rows})
-    return _table(["", *(f"samples/s, {d} ms" for d in delays), "requests", "MB"], [
-        [label(s), *_cells(of, delays, lambda r: count(r["samples_per_second"])),
-         *_cells(of, delays[:1], lambda r: f"{r['median_requests']:.0f}"),
-         *_cells(of, delays[:1], lambda r: f"{r['median_bytes'] / 1e6:.1f}")] for s, of in _by_engine(rows, "milliseconds")])
+    return _table(["", *(f"samples/s, {d} ms" for d in delays), "requests", "MB"], [[
+        label(s), *_cells(of, delays, lambda r: count(r["samples_per_second"])),
+        *_cells(of, delays[:1], lambda r: f"{r['median_requests']:.0f}"),
+        *_cells(of, delays[:1], lambda r: f"{r['median_bytes'] / 1e6:.1f}")
+    ] for s, of in _by_engine(rows, "milliseconds")])
 
 
 _TABLES: dict[str, Callable[[Rows], str]] = {
-    "limits": _limits, "write": _write, "kjt": _reads, "ikjt": _reads, "sweep": _sweep, "open": _open, "memory": _memory,
-    "cold": _cold,
-    "latency": _latency, "take": _one("1,000 rows", lambda r: seconds(r["median_seconds"])),
-    "select": _select,
-    "first": _one("first batch", lambda r: seconds(r["median_seconds"])),
+    "limits": _limits, "write": _write, "kjt": _reads, "ikjt": _reads, "sweep": _sweep,
+    "open": _open, "memory": _memory, "cold": _cold, "latency": _latency, "take": _one(
+        "1,000 rows", lambda r: seconds(r["median_seconds"])), "select": _select, "first": _one(
+            "first batch", lambda r: seconds(r["median_seconds"])),
 }
 
 _OURS, _THEIRS, _LIMIT = "#c2410c", "#64748b", "#cbd5e1"
@@ -191,7 +213,8 @@ def _draw(measures: dict[str, Rows], pictures: pathlib.Path) -> None:
     def bars(name: str, title: str, rows: Rows, field: str, log: bool = False) -> None:
         rows = sorted(rows, key=lambda r: r[field])
         plt.figure(figsize=(7, 0.32 * len(rows) + 0.9))
-        plt.barh([label(r["engine"]) for r in rows], [r[field] for r in rows], color=[_colour(r["engine"]) for r in rows])
+        plt.barh([label(r["engine"]) for r in rows], [r[field] for r in rows],
+                 color=[_colour(r["engine"]) for r in rows])
         for i, r in enumerate(rows):
             plt.text(r[field], i, " " + count(r[field]), va="center", fontsize=8)
         if log:
@@ -226,7 +249,8 @@ def _draw(measures: dict[str, Rows], pictures: pathlib.Path) -> None:
         if rows := measures.get(name):
             bars(name, title, [r for r in rows if r["threads"] == 1], "samples_per_second", log=True)
     if rows := measures.get("sweep"):
-        lines("sweep", "samples/s into a KJT, 1 thread", rows, "share", "samples_per_second", "share of the features", "samples/s")
+        lines("sweep", "samples/s into a KJT, 1 thread", rows, "share", "samples_per_second", "share of the features",
+              "samples/s")
     if rows := measures.get("open"):
         lines("open", "open, plan and read 10 features, 256 rows", rows, "columns", "median_total_seconds",
               "columns of the table", "seconds")

@@ -35,7 +35,8 @@ def machine() -> dict[str, Any]:
             out[p] = importlib.metadata.version(p)
         except importlib.metadata.PackageNotFoundError:
             out[p] = ""
-    out["revision"] = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
+    out["revision"] = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True,
+                                     text=True).stdout.strip()
     return out
 
 
@@ -44,8 +45,12 @@ def write(directory: pathlib.Path, name: str, result: Any, on: dict[str, Any]) -
     now = datetime.datetime.now(datetime.timezone.utc)
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{name}.json"
-    path.write_text(json.dumps({"benchmark": name, "time": now.isoformat(), "command": ["baselines", *sys.argv[1:]], "machine": on,
-                                "result": result}, indent=1) + "\n")
+    path.write_text(
+        json.dumps(
+            {
+                "benchmark": name, "time": now.isoformat(), "command": ["baselines", *sys.argv[1:]], "machine": on,
+                "result": result
+            }, indent=1) + "\n")
     print("results:", path, file=sys.stderr)
 
 
@@ -60,5 +65,7 @@ def show(name: str, rows: list[dict[str, Any]]) -> None:
 def show_goals(rows: list[dict[str, Any]]) -> None:
     """Prints each goal beside what was measured."""
     for g in rows:
-        print(f"{'reached' if g['met'] else 'SHORT':8} {g['goal']:50} {g['figure']:.4g} {g['unit']}, {g['against']} {g['theirs']:.4g}: "
-              f"{g['ratio']:.3g}, wanted {g['wanted']}", flush=True)
+        print(
+            f"{'reached' if g['met'] else 'SHORT':8} {g['goal']:50} {g['figure']:.4g} {g['unit']}, {g['against']} "
+            f"{g['theirs']:.4g}: "
+            f"{g['ratio']:.3g}, wanted {g['wanted']}", flush=True)

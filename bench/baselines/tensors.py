@@ -1,5 +1,5 @@
-"""What every engine gives: dense matrix, id lists, weighted lists; made of Arrow as fast as numpy can, hashed into groups, and
-digested."""
+"""What every engine gives: dense matrix, id lists, weighted lists; made of Arrow as fast as numpy can, hashed into
+groups, and digested."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ class Lists:
     offsets: np.ndarray  # one more, from 0
     values: np.ndarray  # int64
     weights: np.ndarray | None = None  # float32
-    # Where features have different numbers of lists: how many each has, and its inverse, None where it has a list a row.
+    # Where features have different numbers of lists: how many each has, and its inverse, None where it has a list a
+    # row.
     sizes: list[int] | None = None
     inverses: list[np.ndarray | None] | None = None
 
@@ -157,8 +158,8 @@ class Maker:
             at = to.stop
         return Lists(lengths, offsets, values, weights)
 
-    # An IKJT for those who have none: rows are hashed, and the lists of the first of equal ones kept. The groups are told, and
-    # equal hashes count as equal lists.
+    # An IKJT for those who have none: rows are hashed, and the lists of the first of equal ones kept. The groups are
+    # told, and equal hashes count as equal lists.
 
     def _hashed(self, b: Batch) -> Batch:
         hashes: dict[str, np.ndarray] = {}
@@ -178,7 +179,8 @@ class Maker:
             parts = []
             for part, (names, lists) in (("sparse", b.sparse), ("weighted", b.weighted)):
                 of = [k for k, n in enumerate(names) if n in members]
-                parts.append(([names[k] for k in of], self._pick(f"{number} {part}", lists, of, b.rows, first)) if of else None)
+                parts.append(([names[k] for k in of],
+                              self._pick(f"{number} {part}", lists, of, b.rows, first)) if of else None)
             groups.append(Group(members, inverse, slots, *parts))
         return Batch(b.rows, b.dense_names, b.dense, self._rest("sparse", b.sparse, b.rows, grouped),
                      self._rest("weighted", b.weighted, b.rows, grouped), groups)
@@ -288,7 +290,8 @@ def pieces(chunks: Iterator[pa.RecordBatch | pa.Table], size: int) -> Iterator[p
 # Digests.
 
 class Digest:
-    """Stands for rows: `ordered` for rows in this order, however cut into batches; `unordered` for the same rows in any order."""
+    """Stands for rows: `ordered` for rows in this order, however cut into batches; `unordered` for the same rows in any
+    order."""
 
     def __init__(self, ordered: bool = True):
         self.rows = self.ids = self.bytes = 0
@@ -318,7 +321,8 @@ class Digest:
         for x, a in zip(h, arrays):
             x.update(a)
 
-    def _add_lists(self, rows: int, named: tuple[list[str], Lists], inverse: np.ndarray | None, hashes: np.ndarray) -> None:
+    def _add_lists(self, rows: int, named: tuple[list[str], Lists], inverse: np.ndarray | None,
+                   hashes: np.ndarray) -> None:
         names, x = named
         first = 0
         for k, name in enumerate(names):
@@ -353,7 +357,10 @@ class Digest:
                 for h in self._running[name]:
                     whole.update(h.digest())
             ordered = whole.hexdigest()
-        return {"rows": self.rows, "ids": self.ids, "bytes": self.bytes, "unordered": f"{self._sum:016x}", "ordered": ordered}
+        return {
+            "rows": self.rows, "ids": self.ids, "bytes": self.bytes, "unordered": f"{self._sum:016x}",
+            "ordered": ordered
+        }
 
 
 def _name(name: str) -> np.uint64:

@@ -22,7 +22,10 @@ def environment(threads: int) -> dict[str, str]:
     n = str(threads)
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", "POLARS_MAX_THREADS",
              "LANCE_CPU_THREADS", "TOKIO_WORKER_THREADS", "GOMAXPROCS")
-    return {**os.environ, **{name: n for name in names}, "LANCE_IO_THREADS": str(max(threads, 4)), "PYTHONHASHSEED": "0"}
+    return {
+        **os.environ, **{name: n
+                         for name in names}, "LANCE_IO_THREADS": str(max(threads, 4)), "PYTHONHASHSEED": "0"
+    }
 
 
 def pin(threads: int) -> None:
@@ -32,7 +35,8 @@ def pin(threads: int) -> None:
 
 
 def io_counts() -> dict[str, int]:
-    """Bytes that this process has asked system calls for (rchar) and that were fetched from a disk for it (read_bytes)."""
+    """Bytes that this process has asked system calls for (rchar) and that were fetched from a disk for it
+    (read_bytes)."""
     with open("/proc/self/io") as f:
         return {k: int(v) for k, _, v in (line.partition(": ") for line in f.read().splitlines())}
 
@@ -94,10 +98,13 @@ class Commands:
                 first = time.perf_counter() - begin
             rows += b.rows
         self._engine.close(opened)
-        return {"seconds": time.perf_counter() - begin, "cpu_seconds": time.process_time() - cpu, "first_seconds": first,
-                "rows": rows}
+        return {
+            "seconds": time.perf_counter() - begin, "cpu_seconds": time.process_time() - cpu, "first_seconds": first,
+            "rows": rows
+        }
 
-    def remote(self, endpoint: str, bucket: str, key: str, projection: list[list[str]], digest: bool = False) -> dict[str, Any]:
+    def remote(self, endpoint: str, bucket: str, key: str, projection: list[list[str]],
+               digest: bool = False) -> dict[str, Any]:
         """An epoch from an object store, opening included."""
         from .tensors import Digest
 
@@ -156,7 +163,8 @@ class Commands:
         return {"seconds": seconds, "rows": table.num_rows}
 
     def take_digest(self, path: str, rows: list[int], columns: list[str]) -> dict[str, Any]:
-        """The digest of the rows taken, and of the same rows of a table read whole where an engine has an order of its own."""
+        """The digest of the rows taken, and of the same rows of a table read whole where an engine has an order of its
+        own."""
         opened = self._engine.open(path)
         out = {"got": table_digest(self._engine.take(opened, rows, columns))}
         if not self._engine.exact_order:
@@ -167,7 +175,8 @@ class Commands:
     def keep_rows(self, path: str, name: str, rows: list[int], keys: list[str]) -> None:
         self._engine.keep_rows(path, name, rows, keys)
 
-    def select(self, path: str, projection: list[list[str]], how: dict[str, Any], digest: bool = False) -> dict[str, Any]:
+    def select(self, path: str, projection: list[list[str]], how: dict[str, Any],
+               digest: bool = False) -> dict[str, Any]:
         """The rows that a filter or a list selects as tensors, opening included; with digest, that of them."""
         from .tensors import Digest
 
@@ -206,7 +215,8 @@ class Commands:
         return out | {k: after[k] - before[k] for k in ("rchar", "read_bytes", "syscr")}
 
     def memory(self, warm: dict[str, Any], path: str, projection: list[list[str]]) -> dict[str, Any]:
-        """In a process of its own: how far resident memory rose in an epoch above where it was after one of a small table."""
+        """In a process of its own: how far resident memory rose in an epoch above where it was after one of a small
+        table."""
         self.read(**warm)
         gc.collect()
         with open("/proc/self/clear_refs", "w") as f:
@@ -219,7 +229,8 @@ class Commands:
 
 def evict(path: str) -> None:
     """Asks the system to forget what it has cached of files."""
-    for directory, _, names in os.walk(path) if os.path.isdir(path) else [(os.path.dirname(path), [], [os.path.basename(path)])]:
+    for directory, _, names in os.walk(path) if os.path.isdir(path) else [(os.path.dirname(path), [],
+                                                                           [os.path.basename(path)])]:
         for name in names:
             fd = os.open(os.path.join(directory, name), os.O_RDONLY)
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)

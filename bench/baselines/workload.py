@@ -32,8 +32,11 @@ class Workload:
         path = self.directory / order / "dump"
         if not (path / "done").exists():
             log(f"generating {path}")
-            subprocess.run([str(ROOT / "bin" / "dsi"), "generate", str(path), "--profile", self.profile, "--rows", str(self.rows),
-                            "--order", order], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([
+                str(ROOT / "bin" / "dsi"), "generate",
+                str(path), "--profile", self.profile, "--rows",
+                str(self.rows), "--order", order
+            ], check=True, stdout=subprocess.DEVNULL)
             (path / "done").touch()
         return path / "part-00000.parquet"
 
@@ -65,7 +68,8 @@ class Workload:
         return str(self.directory / order / engine)
 
     def digest(self, order: str, projection: Projection, rows: int | None = None) -> dict[str, Any]:
-        """The digest of all rows, or the first ones, by pyarrow's reading of the generated Parquet. It is remembered."""
+        """The digest of all rows, or the first ones, by pyarrow's reading of the generated Parquet. It is
+        remembered."""
         rows = self.rows if rows is None else rows
         remembered = self.directory / "digests.json"
         if self._digests is None:

@@ -1,6 +1,7 @@
 // Command codecs measures what decoding costs a value, by codec and by kernel, with the plain loops and with the vector
-// instructions that the processor has: it runs the Go benchmarks of the packages in turns with each level of DSISTORE_SIMD, in
-// processes of their own, and prints the fastest rounds as a table of Markdown: what disturbs a loop of microseconds only slows it.
+// instructions that the processor has: it runs the Go benchmarks of the packages in turns with each level of
+// DSISTORE_SIMD, in processes of their own, and prints the fastest rounds as a table of Markdown: what disturbs a loop
+// of microseconds only slows it.
 package main
 
 import (
@@ -71,14 +72,16 @@ func (f *flags) run(ctx context.Context) error {
 	for i, p := range packages {
 		binary := filepath.Join(dir, strconv.Itoa(i))
 		fmt.Fprintln(os.Stderr, "build", p)
-		if out, err := exec.CommandContext(ctx, "go", "test", "-tags", "pebblegozstd", "-c", "-o", binary, p).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(ctx, "go", "test", "-tags", "pebblegozstd", "-c", "-o", binary,
+			p).CombinedOutput(); err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
 		order := slices.Clone(levels)
 		for round := range f.Rounds + 1 {
 			fmt.Fprintf(os.Stderr, "%s: round %d\n", p, round)
 			for _, level := range order {
-				cmd := exec.CommandContext(ctx, binary, "-test.run", "^$", "-test.bench", f.Only, "-test.benchtime", f.Time)
+				cmd := exec.CommandContext(ctx, binary, "-test.run", "^$", "-test.bench", f.Only, "-test.benchtime",
+					f.Time)
 				cmd.Dir = p
 				cmd.Env = append(os.Environ(), simd.Env+"="+level, "GOMAXPROCS=1")
 				out, err := cmd.Output()
@@ -88,7 +91,9 @@ func (f *flags) run(ctx context.Context) error {
 				for _, l := range parse(out) {
 					c := seen[l.name]
 					if c == nil {
-						c = &codec{Name: l.name, BitsPerValue: l.bits, NsPerValue: map[string]float64{}, MBPerSecond: map[string]float64{}, CyclesPerValue: map[string]float64{}, MedianNs: map[string]float64{}}
+						c = &codec{Name: l.name, BitsPerValue: l.bits, NsPerValue: map[string]float64{},
+							MBPerSecond: map[string]float64{}, CyclesPerValue: map[string]float64{},
+							MedianNs: map[string]float64{}}
 						seen[l.name] = c
 						rep.Codecs = append(rep.Codecs, c)
 					}
@@ -103,7 +108,8 @@ func (f *flags) run(ctx context.Context) error {
 	for _, c := range rep.Codecs {
 		for _, level := range levels {
 			key := [2]string{c.Name, level}
-			c.NsPerValue[level], c.MBPerSecond[level], c.MedianNs[level] = slices.Min(ns[key]), slices.Max(mb[key]), result.Median(ns[key])
+			c.NsPerValue[level], c.MBPerSecond[level], c.MedianNs[level] = slices.Min(ns[key]), slices.Max(mb[key]),
+				result.Median(ns[key])
 			c.CyclesPerValue[level] = c.NsPerValue[level] * rep.GHz
 		}
 	}
@@ -161,7 +167,8 @@ func parse(out []byte) (lines []line) {
 
 func (r *report) print() {
 	fmt.Printf("%.2f GHz.\n\n", r.GHz)
-	fmt.Println("| | bits a value | GB/s plain | AVX2 | AVX-512 | cycles a value, plain | AVX2 | AVX-512 |\n|---|---|---|---|---|---|---|---|")
+	fmt.Println("| | bits a value | GB/s plain | AVX2 | AVX-512 | cycles a value, plain | AVX2 | AVX-512 " +
+		"|\n|---|---|---|---|---|---|---|---|")
 	for _, c := range r.Codecs {
 		bits := ""
 		if c.BitsPerValue > 0 {

@@ -1,5 +1,6 @@
-// Command compaction ingests the workload in many small parts, lays an overlay over it, compacts it, and reports what that changed: size, segments, scan
-// rate, time to plan; what it cost; and that the table and the overlay are what they were.
+// Command compaction ingests the workload in many small parts, lays an overlay over it, compacts it, and reports what
+// that changed: size, segments, scan rate, time to plan; what it cost; and that the table and the overlay are what they
+// were.
 package main
 
 import (
@@ -39,11 +40,12 @@ type flags struct {
 
 // A state is a table in one of its forms.
 type state struct {
-	Name         string    `json:"name"`
-	Segments     uint64    `json:"segments"`
-	Bytes        uint64    `json:"bytes"`
-	BytesPerRow  float64   `json:"bytes_per_row"`
-	PlanSeconds  []float64 `json:"plan_seconds"`        // opening, plan, layout and the costs of all segments; a round each
+	Name        string  `json:"name"`
+	Segments    uint64  `json:"segments"`
+	Bytes       uint64  `json:"bytes"`
+	BytesPerRow float64 `json:"bytes_per_row"`
+	// opening, plan, layout and the costs of all segments; a round each
+	PlanSeconds  []float64 `json:"plan_seconds"`
 	FirstSeconds []float64 `json:"first_batch_seconds"` // from opening to the first batch
 	Scan         []float64 `json:"scan_seconds"`        // a round each
 
@@ -70,12 +72,15 @@ func (f *flags) run(ctx context.Context) error {
 	if f.Rounds < 1 || f.Threads < 1 || f.Ingests < 1 {
 		return errors.New("rounds, threads and ingests: want more than 0")
 	}
-	dump, err := versus.Generate(ctx, filepath.Join(f.Dir, "dump"), workload.Options{Profile: f.Profile, Rows: f.Rows, Files: f.Ingests})
+	dump, err := versus.Generate(ctx, filepath.Join(f.Dir, "dump"),
+		workload.Options{Profile: f.Profile, Rows: f.Rows, Files: f.Ingests})
 	if err != nil {
 		return err
 	}
-	once, parts := &state{Name: "one ingest", dir: filepath.Join(f.Dir, "once")}, &state{Name: "many ingests", dir: filepath.Join(f.Dir, "parts")}
-	compacted, tiered := &state{Name: "compacted", dir: filepath.Join(f.Dir, "compacted")}, &state{Name: "compacted as it grew", dir: filepath.Join(f.Dir, "tiered")}
+	once, parts := &state{Name: "one ingest", dir: filepath.Join(f.Dir, "once")},
+		&state{Name: "many ingests", dir: filepath.Join(f.Dir, "parts")}
+	compacted, tiered := &state{Name: "compacted", dir: filepath.Join(f.Dir, "compacted")},
+		&state{Name: "compacted as it grew", dir: filepath.Join(f.Dir, "tiered")}
 	program.Log("one ingest")
 	if _, err := versus.Ingest(ctx, once.dir, dump, ingest.Options{}); err != nil {
 		return err
@@ -129,7 +134,8 @@ func (f *flags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = timed(tiered, "ingests, each with a compaction", ingestAll(func(t *storage.Table) error { return compact(ctx, t, compaction.Options{}) }))
+	err = timed(tiered, "ingests, each with a compaction",
+		ingestAll(func(t *storage.Table) error { return compact(ctx, t, compaction.Options{}) }))
 	if err != nil {
 		return err
 	}
@@ -148,8 +154,10 @@ func (f *flags) run(ctx context.Context) error {
 		costs[i].Amplification = float64(costs[i].BytesWritten) / float64(s.Bytes)
 	}
 	show(states, costs)
-	fmt.Printf("\n%.1f %% of the users erased: %d rows, %.3f of the table's %.1f MB rewritten, %d values decoded and %.1f MB searched, none found; %.1f s\n",
-		100*eraseShare, erased.Rows, float64(erased.Bytes)/float64(erased.TableBytes), float64(erased.TableBytes)/1e6, erased.Search.Slots,
+	fmt.Printf("\n%.1f %% of the users erased: %d rows, %.3f of the table's %.1f MB rewritten, %d values decoded and "+
+		"%.1f MB searched, none found; %.1f s\n",
+		100*eraseShare, erased.Rows, float64(erased.Bytes)/float64(erased.TableBytes), float64(erased.TableBytes)/1e6,
+		erased.Search.Slots,
 		float64(erased.Search.Bytes)/1e6, erased.Seconds)
 	return f.WriteResults("compaction", struct {
 		Flags   *flags         `json:"flags"`
@@ -202,7 +210,8 @@ const overlayName = "mark"
 var markType = vector.Type{Kind: vector.Dense, Elem: vector.Int64}
 
 // eachKey calls visit with session and time of every row, and with further columns, in the table's order.
-func eachKey(ctx context.Context, snap *storage.Snapshot, features []string, visit func(session string, time int64, columns []*vector.Column, row int) error) error {
+func eachKey(ctx context.Context, snap *storage.Snapshot, features []string,
+	visit func(session string, time int64, columns []*vector.Column, row int) error) error {
 	names := append([]string{workload.SessionColumn, workload.TimeColumn}, features...)
 	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{Features: names})
 	if err != nil {
@@ -259,7 +268,8 @@ func layOver(ctx context.Context, t *storage.Table) error {
 	if err != nil {
 		return err
 	}
-	c := storage.Change{Operation: "overlay", Base: snap.Info().Number, Ops: []storage.Operation{storage.DefineOverlays{{Name: overlayName, Features: features}}}}
+	c := storage.Change{Operation: "overlay", Base: snap.Info().Number,
+		Ops: []storage.Operation{storage.DefineOverlays{{Name: overlayName, Features: features}}}}
 	for _, d := range segments {
 		g, err := snap.OpenSegment(ctx, d)
 		if err != nil {
@@ -307,7 +317,8 @@ func (f *flags) checkOverlay(ctx context.Context, dir string, rows int64) error 
 		if err != nil {
 			return err
 		}
-		if _, err := t.Commit(ctx, storage.Change{Operation: "merge", Base: snap.Info().Number, Ops: []storage.Operation{storage.MergeOverlays{overlayName}}}); err != nil {
+		if _, err := t.Commit(ctx, storage.Change{Operation: "merge", Base: snap.Info().Number,
+			Ops: []storage.Operation{storage.MergeOverlays{overlayName}}}); err != nil {
 			return err
 		}
 		if err := compact(ctx, t, compaction.Options{Repack: true}); err != nil {
@@ -316,7 +327,8 @@ func (f *flags) checkOverlay(ctx context.Context, dir string, rows int64) error 
 		if snap, err = t.Latest(ctx); err != nil {
 			return err
 		}
-		err = eachKey(ctx, snap, []string{overlayName}, func(session string, time int64, columns []*vector.Column, row int) error {
+		err = eachKey(ctx, snap, []string{overlayName}, func(session string, time int64, columns []*vector.Column,
+			row int) error {
 			rows--
 			if got, want := columns[2].Ints[row], mark(session, time); columns[2].IsNull(row) || got != want {
 				return fmt.Errorf("the overlay has %d in a row of session %s: want %d", got, session, want)
@@ -359,14 +371,15 @@ func (f *flags) erase(ctx context.Context, dir string) (out *compaction.EraseRep
 			return err
 		}
 		var keys strings.Builder
-		err = eachKey(ctx, snap, []string{workload.UserColumn}, func(_ string, _ int64, columns []*vector.Column, row int) error {
-			text := keyText(columns[2], row)
-			// The first row's at least.
-			if keys.Len() == 0 || float64(crc32.ChecksumIEEE([]byte(text))) < eraseShare*(1<<32) {
-				keys.WriteString(text + "\n")
-			}
-			return nil
-		})
+		err = eachKey(ctx, snap, []string{workload.UserColumn},
+			func(_ string, _ int64, columns []*vector.Column, row int) error {
+				text := keyText(columns[2], row)
+				// The first row's at least.
+				if keys.Len() == 0 || float64(crc32.ChecksumIEEE([]byte(text))) < eraseShare*(1<<32) {
+					keys.WriteString(text + "\n")
+				}
+				return nil
+			})
 		if err != nil {
 			return err
 		}
@@ -418,7 +431,8 @@ func (f *flags) measure(ctx context.Context, dump *versus.Dump, states []*state)
 	if err != nil {
 		return err
 	}
-	m, err := versus.Rounds(ctx, digest, f.Threads, f.Rounds, func(round int) { program.Log("round %d of %d", round, f.Rounds) }, engines...)
+	m, err := versus.Rounds(ctx, digest, f.Threads, f.Rounds,
+		func(round int) { program.Log("round %d of %d", round, f.Rounds) }, engines...)
 	if err != nil {
 		return err
 	}
@@ -479,12 +493,14 @@ func show(states []*state, costs []cost) {
 	fmt.Println("| table | segments | bytes a row | scan s | plan ms | first batch ms |")
 	fmt.Println("|---|---|---|---|---|---|")
 	for _, s := range states {
-		fmt.Printf("| %s | %d | %.1f | %.3f | %.2f | %.2f |\n", s.Name, s.Segments, s.BytesPerRow, result.Median(s.Scan),
+		fmt.Printf("| %s | %d | %.1f | %.3f | %.2f | %.2f |\n", s.Name, s.Segments, s.BytesPerRow,
+			result.Median(s.Scan),
 			1000*result.Median(s.PlanSeconds), 1000*result.Median(s.FirstSeconds))
 	}
 	fmt.Println("\n| what | s | CPU s | MB read | MB written | written / table |")
 	fmt.Println("|---|---|---|---|---|---|")
 	for _, c := range costs {
-		fmt.Printf("| %s | %.1f | %.1f | %.1f | %.1f | %.2f |\n", c.Name, c.Seconds, c.CPUSeconds, float64(c.BytesRead)/1e6, float64(c.BytesWritten)/1e6, c.Amplification)
+		fmt.Printf("| %s | %.1f | %.1f | %.1f | %.1f | %.2f |\n", c.Name, c.Seconds, c.CPUSeconds,
+			float64(c.BytesRead)/1e6, float64(c.BytesWritten)/1e6, c.Amplification)
 	}
 }

@@ -1,5 +1,6 @@
-// Command dedupreal ingests tables from real logs and reports what was found to repeat in them, and what they take beside zstd
-// Parquet of the same rows in the same order, as arrow-go, pyarrow and DuckDB write it (the latter two where python3 has them).
+// Command dedupreal ingests tables from real logs and reports what was found to repeat in them, and what they take
+// beside zstd Parquet of the same rows in the same order, as arrow-go, pyarrow and DuckDB write it (the latter two
+// where python3 has them).
 //
 //	movielens strict    a row a rating; the history is all ratings before, newest first, cut
 //	movielens session   the same, with the history as it was when the session began
@@ -89,7 +90,8 @@ func (f *flags) tables(ctx context.Context) ([]report, error) {
 	if err := errors.Join(os.RemoveAll(days), os.MkdirAll(days, 0o777)); err != nil {
 		return nil, err
 	}
-	if _, err := retail.Derive(filepath.Join(f.Data, "recsys", "online-retail", "data", "retail-data", "by-day"), days); err != nil {
+	if _, err := retail.Derive(filepath.Join(f.Data, "recsys", "online-retail", "data", "retail-data", "by-day"),
+		days); err != nil {
 		return nil, err
 	}
 	var reports []report
@@ -201,7 +203,8 @@ except ImportError:
     pass
 try:
     import duckdb
-    duckdb.sql(f"set enable_progress_bar to false; set threads to 1; copy (from '{path}') to '{path}.baseline' (format parquet, compression zstd, compression_level 3)")
+    duckdb.sql(f"set enable_progress_bar to false; set threads to 1; copy (from '{path}') to '{path}.baseline' "
+               "(format parquet, compression zstd, compression_level 3)")
     sizes["duckdb " + duckdb.__version__] = os.path.getsize(path + ".baseline")
 except ImportError:
     pass
@@ -247,10 +250,12 @@ func pageTable(reports []report) string {
 	}
 	names := slices.Sorted(maps.Keys(engines))
 	var b strings.Builder
-	fmt.Fprintf(&b, "| table | rows | factor | partial | groups | B a row | without dedup | Parquet by %s |\n", strings.Join(names, " | "))
+	fmt.Fprintf(&b, "| table | rows | factor | partial | groups | B a row | without dedup | Parquet by %s |\n",
+		strings.Join(names, " | "))
 	b.WriteString(strings.Repeat("|---", 7+len(names)) + "|\n")
 	for _, r := range reports {
-		fmt.Fprintf(&b, "| %s | %d | %.2f | %d | %d | %.1f | %.1f |", r.Table, r.Rows, r.Factor, r.Partial, r.Groups, r.BytesPerRow, r.OffPerRow)
+		fmt.Fprintf(&b, "| %s | %d | %.2f | %d | %d | %.1f | %.1f |", r.Table, r.Rows, r.Factor, r.Partial, r.Groups,
+			r.BytesPerRow, r.OffPerRow)
 		for _, name := range names {
 			fmt.Fprintf(&b, " %.1f |", r.Baselines[name])
 		}
@@ -260,14 +265,16 @@ func pageTable(reports []report) string {
 }
 
 func show(r *report) {
-	fmt.Printf("%s: %d rows, %.1f B a row, %.1f without dedup; each stored value is used %.2f times, %d partial duplicates, %d groups\n",
+	fmt.Printf("%s: %d rows, %.1f B a row, %.1f without dedup; each stored value is used %.2f times, %d partial "+
+		"duplicates, %d groups\n",
 		r.Table, r.Rows, r.BytesPerRow, r.OffPerRow, r.Factor, r.Partial, r.Groups)
 	for name, n := range r.Baselines {
 		fmt.Printf("  zstd Parquet, %-18s %8.1f B a row\n", name, n)
 	}
 	for _, x := range r.Features {
 		if x.Partial > 0 || x.PerRow >= 0.5 {
-			fmt.Printf("  %-28s %-28s factor %6.2f, %8d slots, %7d partial duplicates, %7.2f B a row, group %s\n", x.Name, x.Type, x.Factor, x.Slots, x.Partial, x.PerRow, x.Group)
+			fmt.Printf("  %-28s %-28s factor %6.2f, %8d slots, %7d partial duplicates, %7.2f B a row, group %s\n",
+				x.Name, x.Type, x.Factor, x.Slots, x.Partial, x.PerRow, x.Group)
 		}
 	}
 	fmt.Println()

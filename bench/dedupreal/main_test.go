@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The tables are ingested, and their histories are found to be partial duplicates of each other: newest first and oldest first, ids and
-// scores.
+// The tables are ingested, and their histories are found to be partial duplicates of each other: newest first and
+// oldest first, ids and scores.
 func TestDedupReal(t *testing.T) {
 	data := os.Getenv("DSISTORE_TESTDATA")
 	if data == "" {
@@ -24,9 +24,11 @@ func TestDedupReal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Most of their slots must be partial duplicates. A basket grows at its end, the others at their head, where the oldest fall off. Those
-	// of the session table begin anew with each session: few of its slots are partial duplicates that are cheaper than values of few bits.
-	want := map[string]float64{"movielens strict hist_item_ids": 0.8, "movielens strict hist_item_scores": 0.8, "movielens session hist_item_scores": 0.02, "retail basket": 0.8}
+	// Most of their slots must be partial duplicates. A basket grows at its end, the others at their head, where the
+	// oldest fall off. Those of the session table begin anew with each session: few of its slots are partial duplicates
+	// that are cheaper than values of few bits.
+	want := map[string]float64{"movielens strict hist_item_ids": 0.8, "movielens strict hist_item_scores": 0.8,
+		"movielens session hist_item_scores": 0.02, "retail basket": 0.8}
 	for _, r := range reports {
 		t.Logf("%s: %.1f B a row, %.1f without dedup, %v", r.Table, r.BytesPerRow, r.OffPerRow, r.Baselines)
 		if r.BytesPerRow > r.OffPerRow {

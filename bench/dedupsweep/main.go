@@ -1,5 +1,5 @@
-// Command dedupsweep measures how bytes a row, the dedupe factor and the reading rate move with the samples of a session and with
-// the share of values that stay, and writes a table into the documentation.
+// Command dedupsweep measures how bytes a row, the dedupe factor and the reading rate move with the samples of a
+// session and with the share of values that stay, and writes a table into the documentation.
 package main
 
 import (
@@ -83,14 +83,15 @@ func (f *flags) run(ctx context.Context) error {
 	return f.WriteResults("dedupsweep", points)
 }
 
-// formula is RecD's dedupe factor of a feature: of the S samples of a session the first brings a value, and each other one
-// does with probability 1 - d.
+// formula is RecD's dedupe factor of a feature: of the S samples of a session the first brings a value, and each other
+// one does with probability 1 - d.
 func formula(samples, unchanged float64) float64 {
 	return samples / (1 + (samples-1)*(1-unchanged))
 }
 
 func (f *flags) point(ctx context.Context, samples, unchanged float64) (point, error) {
-	o := workload.Options{Rows: f.Rows, Sparse: f.Sparse, Dense: f.Dense, SamplesPerSession: samples, Changed: 1 - unchanged}
+	o := workload.Options{Rows: f.Rows, Sparse: f.Sparse, Dense: f.Dense, SamplesPerSession: samples,
+		Changed: 1 - unchanged}
 	dump, err := versus.Generate(ctx, filepath.Join(f.Dir, "dump"), o)
 	if err != nil {
 		return point{}, err
@@ -98,7 +99,8 @@ func (f *flags) point(ctx context.Context, samples, unchanged float64) (point, e
 	p := point{Samples: samples, Unchanged: unchanged, Measured: dump.Stats.SamplesPerSession}
 	p.Formula = formula(p.Measured, unchanged)
 	store := filepath.Join(f.Dir, "store")
-	off, err := versus.Ingest(ctx, store, dump, ingest.Options{Options: writer.Options{Workers: 1, Dedup: writer.DedupOff}})
+	off, err := versus.Ingest(ctx, store, dump,
+		ingest.Options{Options: writer.Options{Workers: 1, Dedup: writer.DedupOff}})
 	if err != nil {
 		return p, err
 	}
@@ -170,7 +172,8 @@ func (f *flags) read(ctx context.Context, s *storage.Store, dump *versus.Dump, p
 
 // epoch reads every feature of every row once.
 func (f *flags) epoch(ctx context.Context, snap *storage.Snapshot, d reader.Dedup) error {
-	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{Features: []string{"@all"}, BatchSize: f.BatchSize, Output: reader.OutputTensors, Dedup: d})
+	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{Features: []string{"@all"}, BatchSize: f.BatchSize,
+		Output: reader.OutputTensors, Dedup: d})
 	if err != nil {
 		return err
 	}
@@ -183,13 +186,16 @@ func (f *flags) epoch(ctx context.Context, snap *storage.Snapshot, d reader.Dedu
 
 func (f *flags) table(points []point) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d rows, %d sparse and %d dense features, interleaved input; samples a second on one thread, all features, batches of %d.\n\n",
+	fmt.Fprintf(&b, "%d rows, %d sparse and %d dense features, interleaved input; samples a second on one thread, "+
+		"all features, batches of %d.\n\n",
 		f.Rows, f.Sparse, f.Dense, f.BatchSize)
-	b.WriteString("| unchanged | samples a session | RecD's formula | rows a slot | values over those stored | B a row | without dedup | samples/s, kjt | samples/s, ikjt |\n")
+	b.WriteString("| unchanged | samples a session | RecD's formula | rows a slot | values over those stored | B a " +
+		"row | without dedup | samples/s, kjt | samples/s, ikjt |\n")
 	b.WriteString("|---|---|---|---|---|---|---|---|---|\n")
 	for _, p := range points {
 		fmt.Fprintf(&b, "| %.2f | %.1f | %.2f | %.2f | %.2f | %.1f | %.1f | %.0f | %.0f |\n",
-			p.Unchanged, p.Measured, p.Formula, p.SlotFactor, p.ValueFactor, p.BytesPerRow, p.OffPerRow, p.KJTRate, p.IKJTRate)
+			p.Unchanged, p.Measured, p.Formula, p.SlotFactor, p.ValueFactor, p.BytesPerRow, p.OffPerRow, p.KJTRate,
+			p.IKJTRate)
 	}
 	return b.String()
 }

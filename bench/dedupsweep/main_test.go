@@ -17,8 +17,9 @@ func TestDedupSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := flags{
-		Rows: 2000, Sparse: 10, Dense: 8, Samples: []float64{1, 16.5}, Unchanged: []float64{0, 0.8}, Rounds: 1, BatchSize: 500,
-		Dir: t.TempDir(), Page: page, ResultsFlag: program.ResultsFlag{Results: t.TempDir()},
+		Rows: 2000, Sparse: 10, Dense: 8, Samples: []float64{1, 16.5}, Unchanged: []float64{0, 0.8}, Rounds: 1,
+		BatchSize: 500,
+		Dir:       t.TempDir(), Page: page, ResultsFlag: program.ResultsFlag{Results: t.TempDir()},
 	}
 	for range 2 { // what was written is replaced
 		if err := f.run(t.Context()); err != nil {
@@ -29,7 +30,8 @@ func TestDedupSweep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := string(text); !strings.HasPrefix(s, "before\n<!-- sweep -->\n") || !strings.HasSuffix(s, "<!-- /sweep -->\nafter\n") || strings.Contains(s, "old") ||
+	if s := string(text); !strings.HasPrefix(s, "before\n<!-- sweep -->\n") ||
+		!strings.HasSuffix(s, "<!-- /sweep -->\nafter\n") || strings.Contains(s, "old") ||
 		strings.Count(s, "| 0.80 |") != 2 {
 		t.Errorf("%s", s)
 	}

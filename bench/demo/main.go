@@ -45,7 +45,8 @@ func (f *flags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("A training table: %d rows, %d columns, user sessions spread over the log as they arrive.\n\n", truth.Rows(), len(truth.Features()))
+	fmt.Printf("A training table: %d rows, %d columns, user sessions spread over the log as they arrive.\n\n",
+		truth.Rows(), len(truth.Features()))
 
 	step := begin("1. Parquet as a nightly dump")
 	o.Progress = step.set
@@ -53,15 +54,18 @@ func (f *flags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	step.end("%.0f MB of zstd Parquet (%.0f MB raw), %.1f samples a session", float64(dump.Bytes)/1e6, float64(dump.RawBytes)/1e6, dump.Stats.SamplesPerSession)
+	step.end("%.0f MB of zstd Parquet (%.0f MB raw), %.1f samples a session", float64(dump.Bytes)/1e6,
+		float64(dump.RawBytes)/1e6, dump.Stats.SamplesPerSession)
 
 	step = begin("2. ingest, clustered by session")
 	store := filepath.Join(f.Dir, "store")
-	r, err := versus.Ingest(ctx, store, dump, ingest.Options{Progress: func(p ingest.Progress) { step.set(p.Bytes, p.TotalBytes) }})
+	r, err := versus.Ingest(ctx, store, dump,
+		ingest.Options{Progress: func(p ingest.Progress) { step.set(p.Bytes, p.TotalBytes) }})
 	if err != nil {
 		return err
 	}
-	step.end("%.0f rows/s, %.0f MB/s of raw values", float64(r.Rows)/r.Seconds.Total, float64(dump.RawBytes)/r.Seconds.Total/1e6)
+	step.end("%.0f rows/s, %.0f MB/s of raw values", float64(r.Rows)/r.Seconds.Total,
+		float64(dump.RawBytes)/r.Seconds.Total/1e6)
 
 	step = begin("3. the same rows on both sides")
 	batch := 4096
@@ -76,7 +80,8 @@ func (f *flags) run(ctx context.Context) error {
 	step.end("%d rows, %d ids: every value equal", d.Rows, d.IDs)
 
 	step = begin(fmt.Sprintf("4. scan %.0f %% of the features into tensors", 100*f.Share))
-	m, err := versus.Rounds(ctx, d, 1, f.Rounds, func(round int) { step.set(int64(round), int64(f.Rounds+1)) }, engines...)
+	m, err := versus.Rounds(ctx, d, 1, f.Rounds, func(round int) { step.set(int64(round), int64(f.Rounds+1)) },
+		engines...)
 	if err != nil {
 		return err
 	}
@@ -92,7 +97,8 @@ func (f *flags) run(ctx context.Context) error {
 	}
 	fmt.Println()
 	versus.PrintSizes(os.Stdout, []versus.Size{
-		versus.SizeOf("dsistore", stored, d.Rows), versus.SizeOf("source Parquet (zstd)", dump.Bytes, d.Rows), versus.SizeOf("raw values", dump.RawBytes, d.Rows),
+		versus.SizeOf("dsistore", stored, d.Rows), versus.SizeOf("source Parquet (zstd)", dump.Bytes, d.Rows),
+		versus.SizeOf("raw values", dump.RawBytes, d.Rows),
 	})
 	versus.PrintScans(os.Stdout, len(fs), m)
 	f.suggest(store, names)
@@ -123,7 +129,8 @@ type step struct {
 func begin(name string) *step {
 	s := &step{name: name, start: time.Now()}
 	if term.IsTerminal(int(os.Stderr.Fd())) {
-		s.bar = progressbar.NewOptions64(1000, progressbar.OptionSetDescription(name), progressbar.OptionSetWriter(os.Stderr),
+		s.bar = progressbar.NewOptions64(1000, progressbar.OptionSetDescription(name),
+			progressbar.OptionSetWriter(os.Stderr),
 			progressbar.OptionSetPredictTime(false), progressbar.OptionSetWidth(30), progressbar.OptionClearOnFinish(),
 			progressbar.OptionThrottle(100*time.Millisecond))
 	} else {

@@ -1,6 +1,7 @@
-// Command filter measures reading a part of the rows: samples/s of the rows that are selected, and bytes read, beside a scan of all of them,
-// in alternating rounds. Rows are selected by a filter on what the table is clustered by, by one on a time that is spread over it, by a
-// sample of keys, and by a sample list of the same rows. It fails when a part has other rows than those of a whole scan.
+// Command filter measures reading a part of the rows: samples/s of the rows that are selected, and bytes read, beside a
+// scan of all of them, in alternating rounds. Rows are selected by a filter on what the table is clustered by, by one
+// on a time that is spread over it, by a sample of keys, and by a sample list of the same rows. It fails when a part
+// has other rows than those of a whole scan.
 package main
 
 import (
@@ -35,7 +36,8 @@ type flags struct {
 	program.ResultsFlag
 }
 
-// A measure is what reading a part took: medians of the rounds. Opening is making the layout, with nothing kept of an earlier filter.
+// A measure is what reading a part took: medians of the rounds. Opening is making the layout, with nothing kept of an
+// earlier filter.
 type measure struct {
 	By               string  `json:"by"` // session_id, event_time, sample or list; all: a scan of every row
 	Share            float64 `json:"share"`
@@ -87,7 +89,8 @@ func (f *flags) run(ctx context.Context) (err error) {
 	if err := b.prepare(ctx); err != nil {
 		return err
 	}
-	rep := report{Profile: f.Profile, Rows: b.snap.Info().LiveRows(), Features: len(p.Names), Threads: f.Threads, Dedup: f.Dedup}
+	rep := report{Profile: f.Profile, Rows: b.snap.Info().LiveRows(), Features: len(p.Names), Threads: f.Threads,
+		Dedup: f.Dedup}
 	if rep.Measures, err = b.measure(ctx); err != nil {
 		return err
 	}
@@ -111,7 +114,8 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	keys := []string{workload.SessionColumn, workload.TimeColumn}
-	if b.all, err = versus.ReadColumns(ctx, b.snap, reader.PlanOptions{Features: append(slices.Clone(b.names), keys...)}); err != nil {
+	if b.all, err = versus.ReadColumns(ctx, b.snap,
+		reader.PlanOptions{Features: append(slices.Clone(b.names), keys...)}); err != nil {
 		return err
 	}
 	b.parts = []measure{{By: "all", Share: 1}}
@@ -119,12 +123,14 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 		for i, name := range keys {
 			values := slices.Sorted(slices.Values(b.all[len(b.names)+i].Ints))
 			most := values[max(int(share*float64(len(values)))-1, 0)]
-			b.add(measure{By: name, Share: share, opts: reader.PlanOptions{Filter: fmt.Sprintf("%s <= %d", name, most)}})
+			b.add(measure{By: name, Share: share,
+				opts: reader.PlanOptions{Filter: fmt.Sprintf("%s <= %d", name, most)}})
 		}
 		sample := fmt.Sprintf("sample(%g, key=%s, seed=7)", share, keyColumn)
 		list := fmt.Sprintf("share-%g", share)
 		program.Log("sample list %s", list)
-		if _, err := selection.Create(ctx, b.table, list, &selection.Query{Where: sample}, true, selection.Options{}); err != nil {
+		if _, err := selection.Create(ctx, b.table, list, &selection.Query{Where: sample}, true,
+			selection.Options{}); err != nil {
 			return err
 		}
 		b.add(measure{By: "sample", Share: share, opts: reader.PlanOptions{Filter: sample}})
@@ -171,7 +177,8 @@ func (b *bench) check(ctx context.Context, m *measure) error {
 	return nil
 }
 
-// selected says which rows of all a part has, without a filter: keys are compared, and of samples the rows asked for one by one.
+// selected says which rows of all a part has, without a filter: keys are compared, and of samples the rows asked for
+// one by one.
 func (b *bench) selected(ctx context.Context, m *measure) (func(row int) bool, error) {
 	if m.By == "all" {
 		return func(int) bool { return true }, nil
@@ -206,7 +213,8 @@ func (b *bench) measure(ctx context.Context) (_ []measure, err error) {
 		for i := range b.parts {
 			m := &b.parts[i]
 			var err error
-			pprof.Do(ctx, pprof.Labels("part", fmt.Sprintf("%s-%g", m.By, m.Share)), func(ctx context.Context) { err = b.round(ctx, m) })
+			pprof.Do(ctx, pprof.Labels("part", fmt.Sprintf("%s-%g", m.By, m.Share)),
+				func(ctx context.Context) { err = b.round(ctx, m) })
 			if err != nil {
 				return nil, err
 			}
@@ -233,7 +241,8 @@ func (b *bench) round(ctx context.Context, m *measure) error {
 	if err != nil {
 		return err
 	}
-	l, err := reader.NewLayoutWith(ctx, b.snap, plan, reader.LayoutOptions{Read: opts, Selections: reader.NewSelections(0)})
+	l, err := reader.NewLayoutWith(ctx, b.snap, plan, reader.LayoutOptions{Read: opts,
+		Selections: reader.NewSelections(0)})
 	if err != nil {
 		return err
 	}
@@ -251,7 +260,8 @@ func (b *bench) round(ctx context.Context, m *measure) error {
 		batch.Release()
 	}
 	end := time.Now()
-	m.open, m.read, m.millis = append(m.open, result.Milliseconds(opened.Sub(start))), append(m.read, result.Milliseconds(end.Sub(opened))), append(m.millis, result.Milliseconds(end.Sub(start)))
+	m.open, m.read, m.millis = append(m.open, result.Milliseconds(opened.Sub(start))),
+		append(m.read, result.Milliseconds(end.Sub(opened))), append(m.millis, result.Milliseconds(end.Sub(start)))
 	m.cpus = append(m.cpus, (result.CPUSeconds()-cpu)*1e3)
 	st := s.Stats()
 	m.Bytes = st.BytesNeeded + st.BytesUnneeded
@@ -263,9 +273,11 @@ func (b *bench) round(ctx context.Context, m *measure) error {
 
 func printReport(r *report) {
 	fmt.Printf("%d rows, %d features, %d threads, %s; medians\n\n", r.Rows, r.Features, r.Threads, r.Dedup)
-	fmt.Printf("%-12s %8s %9s %9s %9s %9s %12s %10s %10s %9s\n", "by", "share", "rows", "open ms", "read ms", "cpu ms", "samples/s", "MB", "bytes/all", "time/all")
+	fmt.Printf("%-12s %8s %9s %9s %9s %9s %12s %10s %10s %9s\n", "by", "share", "rows", "open ms", "read ms", "cpu ms",
+		"samples/s", "MB", "bytes/all", "time/all")
 	for _, m := range r.Measures {
-		fmt.Printf("%-12s %7.1f%% %9d %9.2f %9.2f %9.2f %12.0f %10.2f %9.1f%% %8.1f%%\n", m.By, 100*m.Share, m.Rows, m.OpenMillis, m.ReadMillis, m.CPUMillis,
+		fmt.Printf("%-12s %7.1f%% %9d %9.2f %9.2f %9.2f %12.0f %10.2f %9.1f%% %8.1f%%\n", m.By, 100*m.Share, m.Rows,
+			m.OpenMillis, m.ReadMillis, m.CPUMillis,
 			m.SamplesPerSecond, float64(m.Bytes+m.FilterBytes)/1e6, 100*m.BytesOfAll, 100*m.TimeOfAll)
 	}
 }

@@ -11,7 +11,8 @@ import (
 // A small run ends, its parts equal to what a scan of all rows selects, and writes its results.
 func TestFilter(t *testing.T) {
 	f := flags{
-		TableFlags: versus.TableFlags{Profile: "small", Rows: 400, Dir: t.TempDir()}, Share: 0.05, Select: []float64{0.01, 0.3, 1}, Dedup: "kjt", Threads: 2,
+		TableFlags: versus.TableFlags{Profile: "small", Rows: 400, Dir: t.TempDir()}, Share: 0.05,
+		Select: []float64{0.01, 0.3, 1}, Dedup: "kjt", Threads: 2,
 		By:     []string{"session_id", "event_time", "sample", "list"},
 		Rounds: 1, ResultsFlag: program.ResultsFlag{Results: t.TempDir()},
 	}

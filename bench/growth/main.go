@@ -1,6 +1,6 @@
-// Command growth measures whether anything grows that should not: opening, planning, the first batch, samples a second and
-// rows at random places, over tables of 10^5, 10^6 and 10^7 rows of few features, and of 200 to 20,000 features, in alternating
-// rounds of one process. Each round opens the store anew.
+// Command growth measures whether anything grows that should not: opening, planning, the first batch, samples a second
+// and rows at random places, over tables of 10^5, 10^6 and 10^7 rows of few features, and of 200 to 20,000 features, in
+// alternating rounds of one process. Each round opens the store anew.
 package main
 
 import (
@@ -81,7 +81,8 @@ func (f *flags) run(ctx context.Context) error {
 	}
 	var subjects []*subject
 	for _, n := range f.Rows {
-		s, err := f.prepare(ctx, fmt.Sprintf("rows-%d", n), workload.Options{Rows: n, Sparse: f.Sparse, Dense: f.Dense, Order: workload.Clustered})
+		s, err := f.prepare(ctx, fmt.Sprintf("rows-%d", n), workload.Options{Rows: n, Sparse: f.Sparse, Dense: f.Dense,
+			Order: workload.Clustered})
 		if err != nil {
 			return err
 		}
@@ -193,7 +194,8 @@ func (f *flags) measure(ctx context.Context, s *subject) (m sample, err error) {
 			return m, err
 		}
 		if m.FirstMillis == 0 {
-			m.FirstMillis, m.FirstRequests = result.Milliseconds(time.Since(planned)), float64(blobs.Counts().Requests())-m.OpenRequests
+			m.FirstMillis, m.FirstRequests = result.Milliseconds(time.Since(planned)),
+				float64(blobs.Counts().Requests())-m.OpenRequests
 		}
 		ids += int64(len(b.Tensors.Sparse.Values) + len(b.Tensors.Weighted.Values))
 		b.Release()
@@ -250,7 +252,9 @@ func printResults(all []tableResult) {
 	fmt.Printf("%-16s %10s %9s %9s %10s %9s %14s %10s %9s %9s\n",
 		"table", "rows", "features", "segments", "open+plan", "first", "samples/s", "take", "requests", "B read")
 	for _, r := range all {
-		fmt.Printf("%-16s %10d %9d %9d %7.2f ms %6.2f ms %14.0f %7.2f ms %9.0f %9.2f\n", r.Name, r.Rows, r.Features, r.Segments,
-			r.OpenPlanMillis, r.FirstMillis, r.SamplesPerSec, r.TakeMillis, r.OpenRequests+r.FirstRequests, r.BytesPerRow)
+		fmt.Printf("%-16s %10d %9d %9d %7.2f ms %6.2f ms %14.0f %7.2f ms %9.0f %9.2f\n", r.Name, r.Rows, r.Features,
+			r.Segments,
+			r.OpenPlanMillis, r.FirstMillis, r.SamplesPerSec, r.TakeMillis, r.OpenRequests+r.FirstRequests,
+			r.BytesPerRow)
 	}
 }

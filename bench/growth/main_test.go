@@ -10,7 +10,8 @@ import (
 // A small run ends and writes its results; the second uses the stores of the first.
 func TestGrowth(t *testing.T) {
 	f := flags{
-		Rows: []int64{200, 400}, Sparse: 2, Dense: 3, Profiles: []string{"narrow"}, WideRows: 50, Plan: 3, Take: 10, Threads: 1, Rounds: 1,
+		Rows: []int64{200, 400}, Sparse: 2, Dense: 3, Profiles: []string{"narrow"}, WideRows: 50, Plan: 3, Take: 10,
+		Threads: 1, Rounds: 1,
 		Dir: t.TempDir(), ResultsFlag: program.ResultsFlag{Results: t.TempDir()},
 	}
 	for range 2 {

@@ -1,5 +1,5 @@
-// Command ingestmem ingests a dump that is several times larger than the memory that ingest is given, in a process of its
-// own, and reports the most memory that the process was resident in, and the speed.
+// Command ingestmem ingests a dump that is several times larger than the memory that ingest is given, in a process of
+// its own, and reports the most memory that the process was resident in, and the speed.
 package main
 
 import (
@@ -63,7 +63,8 @@ func (f *flags) run(ctx context.Context) error {
 		return err
 	}
 	if f.Child {
-		r, err := versus.Ingest(ctx, filepath.Join(f.Dir, "store"), dump, ingest.Options{Options: writer.Options{Memory: memory, Workers: f.Workers}})
+		r, err := versus.Ingest(ctx, filepath.Join(f.Dir, "store"), dump,
+			ingest.Options{Options: writer.Options{Memory: memory, Workers: f.Workers}})
 		if err != nil {
 			return err
 		}
@@ -78,10 +79,12 @@ func (f *flags) run(ctx context.Context) error {
 	rep.RowsPerSec = float64(dump.Rows) / seconds
 	rep.MBPerSec, rep.RawMBPerSec = float64(dump.Bytes)/seconds/1e6, float64(dump.RawBytes)/seconds/1e6
 	fmt.Printf("memory given        %8.1f MiB\n", float64(memory)/(1<<20))
-	fmt.Printf("dump                %8.1f MiB of Parquet, %.1f MiB raw, %d rows\n", float64(dump.Bytes)/(1<<20), float64(dump.RawBytes)/(1<<20), dump.Rows)
+	fmt.Printf("dump                %8.1f MiB of Parquet, %.1f MiB raw, %d rows\n", float64(dump.Bytes)/(1<<20),
+		float64(dump.RawBytes)/(1<<20), dump.Rows)
 	fmt.Printf("peak resident       %8.1f MiB\n", float64(rep.PeakBytes)/(1<<20))
 	fmt.Printf("spilled             %8.1f MiB in %d runs\n", float64(rep.Ingest.SpillBytes)/(1<<20), rep.Ingest.Spills)
-	fmt.Printf("speed               %8.0f rows/s, %.1f MB/s of Parquet, %.1f MB/s raw\n", rep.RowsPerSec, rep.MBPerSec, rep.RawMBPerSec)
+	fmt.Printf("speed               %8.0f rows/s, %.1f MB/s of Parquet, %.1f MB/s raw\n", rep.RowsPerSec, rep.MBPerSec,
+		rep.RawMBPerSec)
 	return f.WriteResults("ingestmem", rep)
 }
 

@@ -1,6 +1,6 @@
-// Command ingestrows ingests rows that lie in memory as Arrow, clustering and finding duplicates included, and reports the seconds
-// by the clock, the CPU seconds, the bytes a row, and how much faster more workers are: medians of rounds in which the settings take
-// turns. What was written is read back and held against the Parquet that the rows came from.
+// Command ingestrows ingests rows that lie in memory as Arrow, clustering and finding duplicates included, and reports
+// the seconds by the clock, the CPU seconds, the bytes a row, and how much faster more workers are: medians of rounds
+// in which the settings take turns. What was written is read back and held against the Parquet that the rows came from.
 package main
 
 import (
@@ -160,7 +160,8 @@ type input struct {
 
 func (f *flags) open(ctx context.Context, order workload.Order) (*input, error) {
 	dir := filepath.Join(f.Dir, string(order))
-	dump, err := versus.Generate(ctx, filepath.Join(dir, "dump"), workload.Options{Profile: f.Workload, Rows: f.Rows, Order: order})
+	dump, err := versus.Generate(ctx, filepath.Join(dir, "dump"),
+		workload.Options{Profile: f.Workload, Rows: f.Rows, Order: order})
 	if err != nil {
 		return nil, err
 	}

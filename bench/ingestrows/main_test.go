@@ -11,7 +11,8 @@ import (
 // A small run ends, with rows that are equal, twice on the same data, and writes its results.
 func TestIngestRows(t *testing.T) {
 	f := flags{
-		Workload: "small", Rows: 300, Orders: []workload.Order{workload.Clustered, workload.Interleaved}, Workers: []int{1, 2}, Rounds: 2,
+		Workload: "small", Rows: 300, Orders: []workload.Order{workload.Clustered, workload.Interleaved},
+		Workers: []int{1, 2}, Rounds: 2,
 		Check: true, Dir: t.TempDir(), ResultsFlag: program.ResultsFlag{Results: t.TempDir()},
 	}
 	for range 2 {

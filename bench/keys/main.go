@@ -1,5 +1,6 @@
-// Command keys measures what it takes to find the rows with 1,000 keys in a table of 1,000 segments: looking them up, deleting them, joining an overlay by them and
-// erasing them. It says bytes read, requests and seconds of each, and what the tables of keys take.
+// Command keys measures what it takes to find the rows with 1,000 keys in a table of 1,000 segments: looking them up,
+// deleting them, joining an overlay by them and erasing them. It says bytes read, requests and seconds of each, and
+// what the tables of keys take.
 package main
 
 import (
@@ -65,10 +66,13 @@ func main() {
 
 var (
 	dense      = vector.Type{Kind: vector.Dense, Elem: vector.Int64}
-	sessionKey = storage.Feature{ID: storage.NewFeatureID("session_id", 0), Name: "session_id", Type: dense, Role: storage.RoleSessionKey}
-	requestKey = storage.Feature{ID: storage.NewFeatureID("request_id", 0), Name: "request_id", Type: dense, Role: storage.RoleRequestKey}
-	userKey    = storage.Feature{ID: storage.NewFeatureID("user_id", 0), Name: "user_id", Type: dense, Role: storage.RoleUserKey}
-	price      = storage.Feature{ID: storage.NewFeatureID("price", 0), Name: "price", Type: dense}
+	sessionKey = storage.Feature{ID: storage.NewFeatureID("session_id", 0), Name: "session_id", Type: dense,
+		Role: storage.RoleSessionKey}
+	requestKey = storage.Feature{ID: storage.NewFeatureID("request_id", 0), Name: "request_id", Type: dense,
+		Role: storage.RoleRequestKey}
+	userKey = storage.Feature{ID: storage.NewFeatureID("user_id", 0), Name: "user_id", Type: dense,
+		Role: storage.RoleUserKey}
+	price = storage.Feature{ID: storage.NewFeatureID("price", 0), Name: "price", Type: dense}
 )
 
 // sessionRows is how many rows a session has, next to each other.
@@ -97,7 +101,8 @@ func (f *flags) run(ctx context.Context) error {
 	if err := f.make(ctx, blobs); err != nil {
 		return err
 	}
-	out := report{Machine: result.ThisMachine(), Segments: f.Segments, Rows: f.Rows, Keys: f.Keys, WriteTime: time.Since(start).Seconds()}
+	out := report{Machine: result.ThisMachine(), Segments: f.Segments, Rows: f.Rows, Keys: f.Keys,
+		WriteTime: time.Since(start).Seconds()}
 	for info, err := range blobs.List(ctx, "", "") {
 		if err != nil {
 			return err
@@ -176,7 +181,8 @@ func (f *flags) run(ctx context.Context) error {
 			return r.Covered, err
 		}},
 		{"delete", 1, func(ctx context.Context, t *storage.Table) (uint64, error) {
-			r, err := selection.Delete(ctx, t, &selection.Query{Keys: &selection.KeySource{Given: there}}, selection.Options{})
+			r, err := selection.Delete(ctx, t, &selection.Query{Keys: &selection.KeySource{Given: there}},
+				selection.Options{})
 			if err != nil {
 				return 0, err
 			}
@@ -199,13 +205,15 @@ func (f *flags) run(ctx context.Context) error {
 		slices.SortFunc(costs, func(a, b cost) int { return int(1e9 * (a.Seconds - b.Seconds)) })
 		c := costs[len(costs)/2]
 		out.Costs = append(out.Costs, c)
-		fmt.Printf("%-34s %8d rows %8.3f s %8d requests %12d bytes read\n", c.Operation, c.Rows, c.Seconds, c.Requests, c.BytesRead)
+		fmt.Printf("%-34s %8d rows %8.3f s %8d requests %12d bytes read\n", c.Operation, c.Rows, c.Seconds, c.Requests,
+			c.BytesRead)
 	}
 	return f.WriteResults("keys", out)
 }
 
 // measure runs an operation on a table that was just opened.
-func measure(ctx context.Context, blobs *object.Counted, do func(context.Context, *storage.Table) (uint64, error)) (c cost, err error) {
+func measure(ctx context.Context, blobs *object.Counted,
+	do func(context.Context, *storage.Table) (uint64, error)) (c cost, err error) {
 	s, err := storage.Open(ctx, blobs, storage.Options{})
 	if err != nil {
 		return c, err
@@ -262,7 +270,8 @@ func (f *flags) segment(ctx context.Context, t *storage.Table, n int) (storage.S
 	for rows := f.Rows; rows > 0; rows -= f.Stripe {
 		stripes = append(stripes, uint32(min(rows, f.Stripe)))
 	}
-	w, err := t.NewSegment(ctx, storage.Partition{{Key: "part", Value: fmt.Sprint(n % 10)}}, stripes, storage.SegmentOptions{})
+	w, err := t.NewSegment(ctx, storage.Partition{{Key: "part", Value: fmt.Sprint(n % 10)}}, stripes,
+		storage.SegmentOptions{})
 	if err != nil {
 		return storage.SegmentDescriptor{}, err
 	}
@@ -297,7 +306,8 @@ func (f *flags) segment(ctx context.Context, t *storage.Table, n int) (storage.S
 	err = errors.Join(
 		w.AddFeature(ctx, 0, sessionKey, each(true, func(row int) int64 { return sessions[row/sessionRows] })),
 		w.AddFeature(ctx, 1, requestKey, each(false, func(row int) int64 { return requestOf(n, row) })),
-		w.AddFeature(ctx, 2, userKey, each(true, func(row int) int64 { return mix(uint64(sessions[row/sessionRows]) % (1 << 24)) })),
+		w.AddFeature(ctx, 2, userKey, each(true,
+			func(row int) int64 { return mix(uint64(sessions[row/sessionRows]) % (1 << 24)) })),
 		w.AddFeature(ctx, 3, price, each(false, func(row int) int64 { return requestOf(n, row) & 0xff })))
 	if err != nil {
 		return storage.SegmentDescriptor{}, err
@@ -310,7 +320,9 @@ func writeLines(path string, lines []string) error {
 }
 
 func writeLabels(path string, keys []string) error {
-	return write(path, keys, func(w *bufio.Writer, key string) { fmt.Fprintf(w, "{\"request_id\": %s, \"label\": 1}\n", key) })
+	return write(path, keys, func(w *bufio.Writer, key string) {
+		fmt.Fprintf(w, "{\"request_id\": %s, \"label\": 1}\n", key)
+	})
 }
 
 func write(path string, items []string, put func(w *bufio.Writer, item string)) (err error) {

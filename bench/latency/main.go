@@ -1,5 +1,6 @@
-// Command latency reads a table through a store whose every request takes some milliseconds longer, as an object store's
-// would, and prints what it took as JSON: what bench/baselines sets beside baselines that read from a server as slow.
+// Command latency reads a table through a store whose every request takes some milliseconds longer, as an object
+// store's would, and prints what it took as JSON: what bench/baselines sets beside baselines that read from a server as
+// slow.
 package main
 
 import (

@@ -21,7 +21,8 @@ func TestReadsAllRowsAndCountsRequests(t *testing.T) {
 	if _, err := versus.Ingest(ctx, store, dump, ingest.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	f := flags{Store: store, Features: []string{"user_history_00000", "item_dense_00000"}, Latency: time.Millisecond, Workers: 1, BatchSize: 128, Check: true}
+	f := flags{Store: store, Features: []string{"user_history_00000", "item_dense_00000"}, Latency: time.Millisecond,
+		Workers: 1, BatchSize: 128, Check: true}
 	r, err := f.run(ctx)
 	if err != nil {
 		t.Fatal(err)

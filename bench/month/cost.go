@@ -19,8 +19,8 @@ import (
 	"github.com/dsistore/dsistore/usage"
 )
 
-// A cost is what recording adds to a read. Blocks of reads take turns: without recording, once more without, and with. The second of these is there
-// to show what differs where nothing does.
+// A cost is what recording adds to a read. Blocks of reads take turns: without recording, once more without, and with.
+// The second of these is there to show what differs where nothing does.
 type cost struct {
 	Read     string `json:"read"`
 	Rows     uint64 `json:"rows"`
@@ -30,13 +30,16 @@ type cost struct {
 	Off   []float64 `json:"off_cpu_seconds"`
 	Again []float64 `json:"off_again_cpu_seconds"`
 	On    []float64 `json:"on_cpu_seconds"`
-	// Null and Adds are the medians of the differences to Off of the same turn, with what they are in 95 of 100 such runs at least.
+	// Null and Adds are the medians of the differences to Off of the same turn, with what they are in 95 of 100 such
+	// runs at least.
 	Null spread `json:"null_seconds"`
 	Adds spread `json:"adds_seconds"`
-	// OffAllocated and OnAllocated are the bytes and allocations of a read, the medians of blocks: what the garbage collector will have to do.
+	// OffAllocated and OnAllocated are the bytes and allocations of a read, the medians of blocks: what the garbage
+	// collector will have to do.
 	OffAllocated allocated `json:"off_allocated"`
 	OnAllocated  allocated `json:"on_allocated"`
-	// Write is the processor seconds of writing what was recorded, where the store stays open: a process does so once a minute at the most.
+	// Write is the processor seconds of writing what was recorded, where the store stays open: a process does so once a
+	// minute at the most.
 	Write float64 `json:"write_cpu_seconds,omitempty"`
 }
 
@@ -47,8 +50,8 @@ type spread struct {
 	High   float64 `json:"high"`
 }
 
-// spreadOf returns the spread of values. The interval's ends are order statistics: of n values less than k lie below the median as rarely as of n
-// coins less than k show heads.
+// spreadOf returns the spread of values. The interval's ends are order statistics: of n values less than k lie below
+// the median as rarely as of n coins less than k show heads.
 func spreadOf(values []float64) spread {
 	v := slices.Sorted(slices.Values(values))
 	n := len(v)
@@ -77,7 +80,8 @@ type measured struct {
 	features []string
 }
 
-// costs measures what recording costs: of a read as jobs do them, and of reads so small that hardly anything else is done.
+// costs measures what recording costs: of a read as jobs do them, and of reads so small that hardly anything else is
+// done.
 func (f *flags) costs(ctx context.Context) ([]cost, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(f.Threads))
 	// Measuring programs record nothing, unless they are about that.
@@ -94,8 +98,10 @@ func (f *flags) costs(ctx context.Context) ([]cost, error) {
 		{name: "10 % of the features of small, store open", table: small, share: 0.1, reads: f.CostReads},
 		{name: "all features of small, store open", table: small, share: 1, reads: max(f.CostReads/4, 1)},
 		{name: "3 features of 256 rows, store open", table: narrow, reads: 100 * f.CostReads},
-		{name: "10 % of the features of small, store opened and closed: a record is written for each read", table: small, share: 0.1, reads: f.CostReads, anew: true},
-		{name: "3 features of 256 rows, store opened and closed: a record is written for each read", table: narrow, reads: 10 * f.CostReads, anew: true},
+		{name: "10 % of the features of small, store opened and closed: a record is written for each read",
+			table: small, share: 0.1, reads: f.CostReads, anew: true},
+		{name: "3 features of 256 rows, store opened and closed: a record is written for each read", table: narrow,
+			reads: 10 * f.CostReads, anew: true},
 	} {
 		program.Log("recording: %s", m.name)
 		c, err := f.cost(ctx, m)
@@ -179,7 +185,8 @@ func (f *flags) cost(ctx context.Context, m measured) (c cost, err error) {
 		null[i], adds[i] = c.Again[i]-off, c.On[i]-off
 	}
 	c.Null, c.Adds = spreadOf(null), spreadOf(adds)
-	c.OffAllocated, c.OnAllocated = allocated{result.Median(sizes[0]), result.Median(counts[0])}, allocated{result.Median(sizes[2]), result.Median(counts[2])}
+	c.OffAllocated, c.OnAllocated = allocated{result.Median(sizes[0]), result.Median(counts[0])},
+		allocated{result.Median(sizes[2]), result.Median(counts[2])}
 	if !m.anew {
 		var writes []float64
 		for range 11 {
@@ -204,7 +211,8 @@ func (f *flags) cost(ctx context.Context, m measured) (c cost, err error) {
 	return c, err
 }
 
-// usedBy returns what f took of the processors, and how much memory it allocated. The garbage of what was before is gone when it begins.
+// usedBy returns what f took of the processors, and how much memory it allocated. The garbage of what was before is
+// gone when it begins.
 func usedBy(f func() error) (cpu float64, memory allocated, err error) {
 	runtime.GC()
 	var before, after runtime.MemStats
@@ -251,7 +259,8 @@ func (f *flags) open(ctx context.Context, dir string, m *measured) (_ *storage.S
 
 // drained reads everything once.
 func (f *flags) drained(ctx context.Context, l *reader.Layout, on bool) error {
-	_, err := drain(ctx, l, reader.Options{Workers: f.Threads, Reuse: true, RoundIntegers: true, Usage: reader.UsageOptions{Off: !on}})
+	_, err := drain(ctx, l, reader.Options{Workers: f.Threads, Reuse: true, RoundIntegers: true,
+		Usage: reader.UsageOptions{Off: !on}})
 	return err
 }
 
@@ -279,7 +288,8 @@ func cleared(ctx context.Context, dir string) (n int, err error) {
 }
 
 func printCosts(costs []cost) {
-	fmt.Println("\n| read | CPU µs without recording | with it more | of it | the same twice differs by | bytes allocated without | with | a write |")
+	fmt.Println("\n| read | CPU µs without recording | with it more | of it | the same twice differs by | bytes " +
+		"allocated without | with | a write |")
 	fmt.Println("|---|---|---|---|---|---|---|---|")
 	micro := func(s spread) string {
 		return fmt.Sprintf("%+.2f (%+.2f to %+.2f)", 1e6*s.Median, 1e6*s.Low, 1e6*s.High)
@@ -291,7 +301,8 @@ func printCosts(costs []cost) {
 			write = fmt.Sprintf("%.0f", 1e6*c.Write)
 		}
 		off := result.Median(c.Off)
-		fmt.Printf("| %s | %.2f | %s | %+.3f %% | %s | %.0f | %.0f | %s |\n", c.Read, 1e6*off, micro(c.Adds), 100*c.Adds.Median/off, micro(c.Null),
+		fmt.Printf("| %s | %.2f | %s | %+.3f %% | %s | %.0f | %.0f | %s |\n", c.Read, 1e6*off, micro(c.Adds),
+			100*c.Adds.Median/off, micro(c.Null),
 			c.OffAllocated.Bytes, c.OnAllocated.Bytes, write)
 	}
 }

@@ -12,8 +12,8 @@ type curvePoint struct {
 	Features float64 `json:"features"`
 }
 
-// curve draws the curve from the job list and what features take: a feature's popularity is the bytes read of it over those stored. What features
-// share is divided among those of a group.
+// curve draws the curve from the job list and what features take: a feature's popularity is the bytes read of it over
+// those stored. What features share is divided among those of a group.
 func curve(l *jobList, f *footprint) []curvePoint {
 	type part struct {
 		name           string

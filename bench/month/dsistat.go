@@ -29,7 +29,8 @@ func (c *checker) checkReport(l *jobList, f *footprint, ran *month, t *report.Ta
 		c.equal(u.Stripes, r.readers*f.stripes[u.Name], "dsistat: %s: stripes", u.Name)
 		c.equal(u.RowsRead, r.readers*f.rows, "dsistat: %s: rows", u.Name)
 		c.equal(u.FirstRead, l.day(r.first).Format(time.DateOnly), "dsistat: %s: first read", u.Name)
-		c.equal(strings.HasPrefix(u.LastRead, l.day(r.last).Format(time.DateOnly)), true, "dsistat: %s: last read %s", u.Name, u.LastRead)
+		c.equal(strings.HasPrefix(u.LastRead, l.day(r.last).Format(time.DateOnly)), true, "dsistat: %s: last read %s",
+			u.Name, u.LastRead)
 		c.bytes(u.BytesNeeded, r, "dsistat: ", u.Name)
 	}
 	c.equal(len(t.Jobs), len(l.Jobs), "dsistat: jobs")

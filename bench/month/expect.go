@@ -31,7 +31,8 @@ type inverse struct {
 
 func footprintOf(ctx context.Context, snap *storage.Snapshot) (*footprint, error) {
 	f := &footprint{
-		rows: snap.Info().LiveRows(), stripes: map[string]uint64{}, bytes: map[string]uint64{}, group: map[string]map[inverse]bool{},
+		rows: snap.Info().LiveRows(), stripes: map[string]uint64{}, bytes: map[string]uint64{},
+		group:  map[string]map[inverse]bool{},
 		shared: map[inverse]uint64{}, ids: map[string]storage.FeatureID{}, names: map[storage.FeatureID]string{},
 	}
 	features, err := snap.Features(ctx)
@@ -185,8 +186,8 @@ func (c *checker) bytes(got uint64, r *featureRead, what, name string) {
 	c.equal(r.least <= got && got <= r.most, true, "%s%s: %d bytes needed, %d to %d", what, name, got, r.least, r.most)
 }
 
-// check holds what the usage records say of the month to what follows from the job list, the segments' indexes, and what each run's scanner
-// counted itself.
+// check holds what the usage records say of the month to what follows from the job list, the segments' indexes, and
+// what each run's scanner counted itself.
 func (c *checker) check(l *jobList, f *footprint, ran *month, s *usage.Summary) {
 	want, byDay := expected(l, f)
 	c.equal(s.DamagedCount, 0, "damaged records")
@@ -229,7 +230,8 @@ func (c *checker) check(l *jobList, f *footprint, ran *month, s *usage.Summary) 
 		c.equal(t.Rows, runs*f.rows, "%s: rows", j.Name)
 		c.equal(t.BytesNeeded, runs*f.needed(j.Features), "%s: bytes needed", j.Name)
 		c.equal(t.BytesNeeded, counted.BytesNeeded, "%s: bytes needed, as its scanners count", j.Name)
-		c.equal(t.BytesUnneeded, counted.BytesUnneeded, "%s: bytes of read amplification, as its scanners count", j.Name)
+		c.equal(t.BytesUnneeded, counted.BytesUnneeded, "%s: bytes of read amplification, as its scanners count",
+			j.Name)
 		c.equal(t.Requests, counted.Requests, "%s: requests, as its scanners count", j.Name)
 		c.equal(t.Batches, counted.Batches, "%s: batches, as its scanners count", j.Name)
 		c.equal(len(t.Features), len(j.Features), "%s: features", j.Name)
@@ -259,7 +261,9 @@ func (c *checker) check(l *jobList, f *footprint, ran *month, s *usage.Summary) 
 			continue
 		}
 		n++
-		at := slices.IndexFunc(s.Days, func(t usage.DayTotal) bool { return t.Day.Format(time.DateOnly) == l.day(d).Format(time.DateOnly) })
+		at := slices.IndexFunc(s.Days, func(t usage.DayTotal) bool {
+			return t.Day.Format(time.DateOnly) == l.day(d).Format(time.DateOnly)
+		})
 		if at < 0 {
 			c.equal("nothing", "a record", "day %d", d)
 			continue

@@ -40,8 +40,8 @@ type shape struct {
 	// Runs is how often the job runs that runs most often; the k-th runs Runs / k^RunZipf times, and once at least.
 	Runs    int
 	RunZipf float64
-	// A job takes from MinShare to MaxShare of the dense and sparse features, drawn without replacement with weights of Zipf's law: the
-	// feature of popularity rank r has 1 / r^FeatureZipf, times SparseFavour where it is sparse.
+	// A job takes from MinShare to MaxShare of the dense and sparse features, drawn without replacement with weights of
+	// Zipf's law: the feature of popularity rank r has 1 / r^FeatureZipf, times SparseFavour where it is sparse.
 	MinShare, MaxShare        float64
 	FeatureZipf, SparseFavour float64
 	Seed                      uint64
@@ -50,7 +50,8 @@ type shape struct {
 // users are who the jobs belong to, by turns.
 var users = []string{"ads", "feed", "video", "search", "research"}
 
-// newJobList draws the jobs of a month that begins on a day. Every job has the labels that it is told, and features of the workload.
+// newJobList draws the jobs of a month that begins on a day. Every job has the labels that it is told, and features of
+// the workload.
 func newJobList(t *workload.Truth, first time.Time, s shape, labels []string) *jobList {
 	r := rand.New(rand.NewPCG(s.Seed, 40))
 	var all []workload.Feature
@@ -84,8 +85,8 @@ func newJobList(t *workload.Truth, first time.Time, s shape, labels []string) *j
 	return list
 }
 
-// draw takes n of the features by their weights, without replacement: those with the largest u^(1/w), u uniform (Efraimidis and Spirakis,
-// "Weighted random sampling with a reservoir", 2006). Its logarithm is compared.
+// draw takes n of the features by their weights, without replacement: those with the largest u^(1/w), u uniform
+// (Efraimidis and Spirakis, "Weighted random sampling with a reservoir", 2006). Its logarithm is compared.
 func draw(r *rand.Rand, all []workload.Feature, weight []float64, n int) []string {
 	type drawn struct {
 		name string
@@ -95,7 +96,9 @@ func draw(r *rand.Rand, all []workload.Feature, weight []float64, n int) []strin
 	for i, f := range all {
 		keys[i] = drawn{f.Name, math.Log(1-r.Float64()) / weight[i]}
 	}
-	slices.SortFunc(keys, func(a, b drawn) int { return cmp.Or(cmp.Compare(b.key, a.key), cmp.Compare(a.name, b.name)) })
+	slices.SortFunc(keys, func(a, b drawn) int {
+		return cmp.Or(cmp.Compare(b.key, a.key), cmp.Compare(a.name, b.name))
+	})
 	var out []string
 	for _, k := range keys[:min(n, len(keys))] {
 		out = append(out, k.name)

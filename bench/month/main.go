@@ -1,6 +1,7 @@
-// Command month simulates a month of training jobs on a table, and holds what the usage records say of it to what the list of jobs says. It
-// draws the popularity curve; measures the read amplification of a popular job, in how many requests, before and after a
-// compaction that packs by popularity, locally and with latency; and what recording costs. It ends with 1 where figures differ.
+// Command month simulates a month of training jobs on a table, and holds what the usage records say of it to what the
+// list of jobs says. It draws the popularity curve; measures the read amplification of a popular job, in how many
+// requests, before and after a compaction that packs by popularity, locally and with latency; and what recording costs.
+// It ends with 1 where figures differ.
 package main
 
 import (
@@ -58,15 +59,16 @@ type summary struct {
 	Runs          int     `json:"runs"`
 	BytesRead     uint64  `json:"bytes_read"`
 	Amplification float64 `json:"read_amplification"` // bytes read and not needed, of those needed
-	// JobFeatures and JobBytes are the shares of features and of stored bytes that a job reads, on average; 9 to 11 % and 21 to 37 % by summaries of the study.
+	// JobFeatures and JobBytes are the shares of features and of stored bytes that a job reads, on average; 9 to 11 %
+	// and 21 to 37 % by summaries of the study.
 	JobFeatures  float64      `json:"job_features"`
 	JobBytes     float64      `json:"job_bytes"`
 	FeaturesRead int          `json:"features_read"`
 	Curve        []curvePoint `json:"curve"`
 	// Dsistat are the same points of dsistat, which counts what features of a group share apart.
 	Dsistat []report.CurvePoint `json:"dsistat_curve"`
-	// Promised is how many fewer bytes the month would have read without need, as dsistat's advice says, in packs as dsi compact --repack
-	// writes them.
+	// Promised is how many fewer bytes the month would have read without need, as dsistat's advice says, in packs as
+	// dsi compact --repack writes them.
 	Promised    uint64     `json:"read_amplification_bytes_promised"`
 	Records     uint64     `json:"records"` // objects
 	RecordBytes int64      `json:"record_bytes"`
@@ -92,8 +94,10 @@ func (f *flags) wants(what string) bool {
 }
 
 func (f *flags) run(ctx context.Context) error {
-	if f.Jobs < 1 || f.Days < 1 || f.Runs < 1 || f.Rounds < 1 || f.Threads < 1 || f.BatchSize < 1 || f.CostReads < 1 || f.CostBlocks < 1 {
-		return errors.New("jobs, days, runs, rounds, threads, batch-size, cost-reads and cost-blocks: want at least 1 of each")
+	if f.Jobs < 1 || f.Days < 1 || f.Runs < 1 || f.Rounds < 1 || f.Threads < 1 || f.BatchSize < 1 || f.CostReads < 1 ||
+		f.CostBlocks < 1 {
+		return errors.New("jobs, days, runs, rounds, threads, batch-size, cost-reads and cost-blocks: want at least " +
+			"1 of each")
 	}
 	truth, err := workload.NewTruth(f.Options(workload.Clustered))
 	if err != nil {
@@ -117,7 +121,8 @@ func (f *flags) run(ctx context.Context) error {
 		if err := os.CopyFS(dir, os.DirFS(made)); err != nil {
 			return err
 		}
-		list := newJobList(truth, time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC), rep.Shape, []string{workload.ClickColumn})
+		list := newJobList(truth, time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC), rep.Shape,
+			[]string{workload.ClickColumn})
 		if rep.Month, err = f.month(ctx, dir, list); err != nil {
 			return err
 		}
@@ -131,7 +136,8 @@ func (f *flags) run(ctx context.Context) error {
 			}
 			rep.Pack.print()
 			first, last := &rep.Pack.States[0].Month, &rep.Pack.States[len(rep.Pack.States)-1].Month
-			fmt.Printf("\ndsistat promised %d bytes of read amplification less; %d are\n", rep.Month.Promised, int64(first.BytesUnneeded)-int64(last.BytesUnneeded))
+			fmt.Printf("\ndsistat promised %d bytes of read amplification less; %d are\n", rep.Month.Promised,
+				int64(first.BytesUnneeded)-int64(last.BytesUnneeded))
 		}
 	}
 	if f.wants("cost") {
@@ -144,7 +150,8 @@ func (f *flags) run(ctx context.Context) error {
 }
 
 func (s *summary) print() {
-	fmt.Printf("%d runs read %.2f GB, read amplification %.3f; a job reads %.1f %% of the features and %.1f %% of the bytes, and all of them %d features\n",
+	fmt.Printf("%d runs read %.2f GB, read amplification %.3f; a job reads %.1f %% of the features and %.1f %% of "+
+		"the bytes, and all of them %d features\n",
 		s.Runs, float64(s.BytesRead)/1e9, s.Amplification, 100*s.JobFeatures, 100*s.JobBytes, s.FeaturesRead)
 	fmt.Printf("%d objects of usage records, %d bytes\n", s.Records, s.RecordBytes)
 	fmt.Println("\n| traffic | bytes that serve it | features | bytes, by dsistat |")
@@ -156,7 +163,8 @@ func (s *summary) print() {
 		}
 		fmt.Printf("| %.0f %% | %.1f %% | %.1f %% | %s |\n", 100*p.Traffic, 100*p.Bytes, 100*p.Features, shown)
 	}
-	fmt.Printf("\n%d figures of the usage records and of dsistat compared with the list of jobs, %d differ\n", s.Compared, len(s.Mismatches))
+	fmt.Printf("\n%d figures of the usage records and of dsistat compared with the list of jobs, %d differ\n",
+		s.Compared, len(s.Mismatches))
 	for i, m := range s.Mismatches {
 		if i == 20 {
 			fmt.Println("...")

@@ -21,8 +21,10 @@ import (
 
 func testFlags(t *testing.T) flags {
 	return flags{
-		TableFlags: versus.TableFlags{Profile: "narrow", Dir: t.TempDir()}, Jobs: 5, Days: 4, Runs: 3, RunZipf: 0.8, MinShare: 0.09, MaxShare: 0.11,
-		FeatureZipf: 0.9, SparseFavour: 3, BatchSize: 100, Threads: 1, Rounds: 1, Latency: time.Millisecond, Only: []string{"check", "pack", "cost"},
+		TableFlags: versus.TableFlags{Profile: "narrow", Dir: t.TempDir()}, Jobs: 5, Days: 4, Runs: 3, RunZipf: 0.8,
+		MinShare: 0.09, MaxShare: 0.11,
+		FeatureZipf: 0.9, SparseFavour: 3, BatchSize: 100, Threads: 1, Rounds: 1, Latency: time.Millisecond,
+		Only:     []string{"check", "pack", "cost"},
 		CostRows: 200, CostReads: 1, CostBlocks: 3, ResultsFlag: program.ResultsFlag{Results: t.TempDir()},
 	}
 }
@@ -54,7 +56,8 @@ func TestMonth(t *testing.T) {
 	}
 }
 
-// The interval of a median has it as often as it says, but for the chance that 2,000 tries leave, and not by being everything.
+// The interval of a median has it as often as it says, but for the chance that 2,000 tries leave, and not by being
+// everything.
 func TestSpread(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const n, tries = 101, 2000
@@ -103,10 +106,12 @@ func TestCheckSeesWhatDiffers(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
-	list := newJobList(truth, first, shape{Jobs: f.Jobs, Days: f.Days, Runs: f.Runs, RunZipf: f.RunZipf, MinShare: f.MinShare, MaxShare: f.MaxShare,
+	list := newJobList(truth, first, shape{Jobs: f.Jobs, Days: f.Days, Runs: f.Runs, RunZipf: f.RunZipf,
+		MinShare: f.MinShare, MaxShare: f.MaxShare,
 		FeatureZipf: f.FeatureZipf, SparseFavour: f.SparseFavour, Seed: f.JobSeed}, []string{workload.ClickColumn})
 	day := slices.IndexFunc(list.Jobs[0].Runs, func(n int) bool { return n > 0 })
-	w, err := usage.NewWriter(table, usage.Options{Now: func() time.Time { return list.day(day).Add(time.Hour) }, User: list.Jobs[0].User, Interval: -1})
+	w, err := usage.NewWriter(table, usage.Options{Now: func() time.Time { return list.day(day).Add(time.Hour) },
+		User: list.Jobs[0].User, Interval: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +126,8 @@ func TestCheckSeesWhatDiffers(t *testing.T) {
 	}
 	name := list.Jobs[0].Features[0]
 	w.Add(&usage.Record{
-		Key: usage.Key{Job: list.Jobs[0].Name, User: list.Jobs[0].User, Program: "go"}, Counters: usage.Counters{Readers: 1, Rows: 7, BytesNeeded: 5},
+		Key:      usage.Key{Job: list.Jobs[0].Name, User: list.Jobs[0].User, Program: "go"},
+		Counters: usage.Counters{Readers: 1, Rows: 7, BytesNeeded: 5},
 		Features: []usage.FeatureUse{{ID: feet.ids[name], Name: name, Readers: 1, Stripes: 1, Rows: 7, BytesNeeded: 5}},
 	})
 	if err := w.Flush(ctx); err != nil {
@@ -141,7 +147,8 @@ func TestCheckSeesWhatDiffers(t *testing.T) {
 	for _, m := range c.found {
 		all.WriteString(m.What + "\n")
 	}
-	for _, want := range []string{"readers\n", "rows\n", name + ": readers\n", name + ": stripes\n", name + ": rows\n", list.Jobs[0].Name + ": readers\n",
+	for _, want := range []string{"readers\n", "rows\n", name + ": readers\n", name + ": stripes\n", name + ": rows\n",
+		list.Jobs[0].Name + ": readers\n",
 		list.Jobs[0].Name + ": bytes needed\n", fmt.Sprintf("day %d: readers\n", day)} {
 		if !strings.Contains(all.String(), want) {
 			t.Errorf("not seen: %s", want)

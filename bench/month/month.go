@@ -24,7 +24,7 @@ type month struct {
 	byJob map[string]*reader.Stats // added up
 }
 
-// A clock is set by whoever simulates.
+// The caller that simulates time sets a clock.
 type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time { return c.at }
@@ -72,12 +72,15 @@ func (f *flags) month(ctx context.Context, dir string, list *jobList) (_ *summar
 	}
 	c.checkReport(list, feet, ran, &shown.Tables[0])
 	var promised uint64
-	if at := slices.IndexFunc(shown.Tables[0].Advice, func(a report.Advice) bool { return a.Kind == report.AdviceRepack }); at >= 0 {
+	if at := slices.IndexFunc(shown.Tables[0].Advice,
+		func(a report.Advice) bool { return a.Kind == report.AdviceRepack }); at >= 0 {
 		promised = shown.Tables[0].Advice[at].UnneededBytes
 	}
 	out := &summary{
-		Promised: promised, Runs: list.runs(), BytesRead: s.Total.BytesRead(), Amplification: float64(s.Total.BytesUnneeded) / float64(s.Total.BytesNeeded),
-		FeaturesRead: len(s.Features), Curve: curve(list, feet), Dsistat: shown.Tables[0].Curve.Marks, Records: s.Records + s.Rollups,
+		Promised: promised, Runs: list.runs(), BytesRead: s.Total.BytesRead(),
+		Amplification: float64(s.Total.BytesUnneeded) / float64(s.Total.BytesNeeded),
+		FeaturesRead:  len(s.Features), Curve: curve(list, feet), Dsistat: shown.Tables[0].Curve.Marks,
+		Records:  s.Records + s.Rollups,
 		Compared: c.compared, Mismatches: append([]mismatch{}, c.found...),
 	}
 	for i := range list.Jobs {
@@ -110,9 +113,10 @@ func writePage(name string, r *report.Report) error {
 	return errors.Join(page.Write(f, r), f.Close())
 }
 
-// readAll lets true readers read everything, as many times as the list says, in an order that has nothing to do with the jobs'. Each job records
-// by a Writer of its own, with the simulated time.
-func (f *flags) readAll(ctx context.Context, table *storage.Table, snap *storage.Snapshot, list *jobList) (*month, error) {
+// readAll lets true readers read everything, as many times as the list says, in an order that has nothing to do with
+// the jobs'. Each job records by a Writer of its own, with the simulated time.
+func (f *flags) readAll(ctx context.Context, table *storage.Table, snap *storage.Snapshot,
+	list *jobList) (*month, error) {
 	ran := &month{byJob: map[string]*reader.Stats{}}
 	layouts := make([]*reader.Layout, len(list.Jobs))
 	writers := make([]*usage.Writer, len(list.Jobs))
@@ -125,7 +129,8 @@ func (f *flags) readAll(ctx context.Context, table *storage.Table, snap *storage
 			return nil, err
 		}
 		// No timer: the simulated days pass faster than any.
-		if writers[i], err = usage.NewWriter(table, usage.Options{Now: at.now, User: j.User, Host: "trainer", Interval: -1}); err != nil {
+		if writers[i], err = usage.NewWriter(table, usage.Options{Now: at.now, User: j.User, Host: "trainer",
+			Interval: -1}); err != nil {
 			return nil, err
 		}
 	}
@@ -141,7 +146,8 @@ func (f *flags) readAll(ctx context.Context, table *storage.Table, snap *storage
 		for k, i := range today {
 			j := &list.Jobs[i]
 			at.at = list.day(d).Add(time.Duration(k+1) * 24 * time.Hour / time.Duration(len(today)+2))
-			st, err := drain(ctx, layouts[i], reader.Options{Workers: f.Threads, Reuse: true, RoundIntegers: true, Usage: reader.UsageOptions{Job: j.Name, Writer: writers[i]}})
+			st, err := drain(ctx, layouts[i], reader.Options{Workers: f.Threads, Reuse: true, RoundIntegers: true,
+				Usage: reader.UsageOptions{Job: j.Name, Writer: writers[i]}})
 			if err != nil {
 				return nil, err
 			}
@@ -170,7 +176,8 @@ func (f *flags) readAll(ctx context.Context, table *storage.Table, snap *storage
 
 // layoutOf plans a job's read.
 func layoutOf(ctx context.Context, snap *storage.Snapshot, features []string, batch int) (*reader.Layout, error) {
-	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{Features: features, BatchSize: batch, Output: reader.OutputTensors})
+	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{Features: features, BatchSize: batch,
+		Output: reader.OutputTensors})
 	if err != nil {
 		return nil, err
 	}

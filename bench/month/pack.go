@@ -53,14 +53,16 @@ func (r *reading) amplification() float64 { return float64(r.BytesUnneeded) / fl
 // pack compacts copies of the table, and compares what the most popular job, and the whole month, read of each.
 func (f *flags) pack(ctx context.Context, dir string, list *jobList) (*packing, error) {
 	top := &list.Jobs[0]
-	out := &packing{Job: top.Name, Runs: top.runs(), States: []state{{Name: "as ingested: from small to large", dir: dir}}}
+	out := &packing{Job: top.Name, Runs: top.runs(),
+		States: []state{{Name: "as ingested: from small to large", dir: dir}}}
 	for _, way := range []struct {
 		name    string
 		popular func(*usage.Summary) compaction.Popularity
 	}{
 		{"repacked: from small to large", func(*usage.Summary) compaction.Popularity { return nil }},
 		{"repacked: by popularity alone", func(s *usage.Summary) compaction.Popularity { return s }},
-		{"repacked: by popularity and jobs, as dsi compact does", func(s *usage.Summary) compaction.Popularity { return &ingest.Reads{Summary: s} }},
+		{"repacked: by popularity and jobs, as dsi compact does",
+			func(s *usage.Summary) compaction.Popularity { return &ingest.Reads{Summary: s} }},
 	} {
 		program.Log("%s", way.name)
 		s := state{Name: way.name, dir: fmt.Sprintf("%s-%d", dir, len(out.States))}
@@ -78,7 +80,8 @@ func (f *flags) pack(ctx context.Context, dir string, list *jobList) (*packing, 
 }
 
 // repacked leaves a copy of the store whose packs were written anew.
-func repacked(ctx context.Context, from, to string, list *jobList, popular func(*usage.Summary) compaction.Popularity) (err error) {
+func repacked(ctx context.Context, from, to string, list *jobList,
+	popular func(*usage.Summary) compaction.Popularity) (err error) {
 	if err := os.RemoveAll(to); err != nil {
 		return err
 	}
@@ -141,7 +144,8 @@ func (f *flags) costOf(ctx context.Context, s *state, list *jobList) (err error)
 	return nil
 }
 
-// timeJob reads a job's features of every state, locally and with latency, in turns, after holding what they give to each other.
+// timeJob reads a job's features of every state, locally and with latency, in turns, after holding what they give to
+// each other.
 func (f *flags) timeJob(ctx context.Context, p *packing, j *job) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(f.Threads))
 	var features []workload.Feature
@@ -157,7 +161,8 @@ func (f *flags) timeJob(ctx context.Context, p *packing, j *job) error {
 			return err
 		}
 		for k, blobs := range []object.Store{local, object.NewDelayed(local, f.Latency)} {
-			engines[i][k] = &versus.StoreEngine{Label: s.Name, Blobs: blobs, Features: features, BatchSize: f.BatchSize, Bare: true}
+			engines[i][k] = &versus.StoreEngine{Label: s.Name, Blobs: blobs, Features: features, BatchSize: f.BatchSize,
+				Bare: true}
 		}
 		all = append(all, engines[i][0])
 	}
@@ -174,7 +179,8 @@ func (f *flags) timeJob(ctx context.Context, p *packing, j *job) error {
 			s := &p.States[i]
 			for k, seconds := range []*[]float64{&s.Local, &s.Delayed} {
 				start := time.Now()
-				if err := engines[i][k].Epoch(ctx, f.Threads, func(*reader.Tensors, int) error { return nil }); err != nil {
+				if err := engines[i][k].Epoch(ctx, f.Threads,
+					func(*reader.Tensors, int) error { return nil }); err != nil {
 					return err
 				}
 				if round > 0 {
@@ -199,12 +205,15 @@ func (f *flags) timeJob(ctx context.Context, p *packing, j *job) error {
 
 func (p *packing) print() {
 	fmt.Printf("\n%s, the most popular job, %d runs:\n\n", p.Job, p.Runs)
-	fmt.Println("| packs | table MB | needed MB | read amplification MB | of needed | requests | local ms | delayed ms | month: read amplification | month: requests |")
+	fmt.Println("| packs | table MB | needed MB | read amplification MB | of needed | requests | local ms | delayed " +
+		"ms | month: read amplification | month: requests |")
 	fmt.Println("|---|---|---|---|---|---|---|---|---|---|")
 	for i := range p.States {
 		s := &p.States[i]
-		fmt.Printf("| %s | %.1f | %.2f | %.3f | %.1f %% | %d | %.1f | %.1f | %.1f %% | %d |\n", s.Name, float64(s.Bytes)/1e6,
-			float64(s.Job.BytesNeeded)/1e6, float64(s.Job.BytesUnneeded)/1e6, 100*s.Job.amplification(), s.Job.Requests, 1e3*result.Median(s.Local),
+		fmt.Printf("| %s | %.1f | %.2f | %.3f | %.1f %% | %d | %.1f | %.1f | %.1f %% | %d |\n", s.Name,
+			float64(s.Bytes)/1e6,
+			float64(s.Job.BytesNeeded)/1e6, float64(s.Job.BytesUnneeded)/1e6, 100*s.Job.amplification(), s.Job.Requests,
+			1e3*result.Median(s.Local),
 			1e3*result.Median(s.Delayed), 100*s.Month.amplification(), s.Month.Requests)
 	}
 }

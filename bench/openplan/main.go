@@ -1,5 +1,5 @@
-// Command openplan measures what a job pays before its first byte of data: opening a table and planning ten features in a
-// new process, at 200 features and at 20,000. The two must be alike: the cost follows the projection, not the table.
+// Command openplan measures what a job pays before its first byte of data: opening a table and planning ten features in
+// a new process, at 200 features and at 20,000. The two must be alike: the cost follows the projection, not the table.
 package main
 
 import (
@@ -58,7 +58,8 @@ type tableResult struct {
 func main() {
 	start := time.Now()
 	var f flags
-	program.Main(&f, "openplan", "Measure opening a table and planning ten features, at 200 and at 20,000 features, each in a new process.", func(ctx context.Context) error {
+	program.Main(&f, "openplan", "Measure opening a table and planning ten features, at 200 and at 20,000 features, "+
+		"each in a new process.", func(ctx context.Context) error {
 		if len(f.Child) > 1 {
 			return child(ctx, start, f.Child[0], f.Child[1:])
 		}

@@ -20,7 +20,8 @@ func TestMain(m *testing.M) {
 
 // A short run measures both tables in processes of their own.
 func TestOpenPlan(t *testing.T) {
-	f := flags{Narrow: "narrow", Wide: "narrow", Plan: 10, Rounds: 2, Dir: t.TempDir(), ResultsFlag: program.ResultsFlag{Results: t.TempDir()}}
+	f := flags{Narrow: "narrow", Wide: "narrow", Plan: 10, Rounds: 2, Dir: t.TempDir(),
+		ResultsFlag: program.ResultsFlag{Results: t.TempDir()}}
 	if err := f.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
-"""What another label costs: bytes written and seconds of an overlay, made from an expression and from a table joined by key, beside a full copy
-as Parquet by pyarrow, Lance's add_columns and merge where it is installed, and the entropy of the label. In alternating rounds, on the
-cores that are asked for; each side's label is read back and compared.
+"""What another label costs: bytes written and seconds of an overlay, made from an expression and from a table joined by
+key, beside a full copy as Parquet by pyarrow, Lance's add_columns and merge where it is installed, and the entropy of
+the label. In alternating rounds, on the cores that are asked for; each side's label is read back and compared.
 
     PYTHONPATH=python/src python bench/overlay/labels.py --help
 """
@@ -26,12 +26,16 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 def arguments() -> argparse.Namespace:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000, 5_000_000],
-                   help="rows of the tables: those of the generator's small up to 100,000, of a narrow one above (default: %(default)s)")
-    p.add_argument("--rounds", type=int, default=5, help="rounds that count; one more runs before (default: %(default)s)")
+    p.add_argument(
+        "--rows", type=int, nargs="+", default=[100_000, 1_000_000, 5_000_000], help=
+        "rows of the tables: those of the generator's small up to 100,000, of a narrow one above (default: %(default)s)"
+    )
+    p.add_argument("--rounds", type=int, default=5,
+                   help="rounds that count; one more runs before (default: %(default)s)")
     p.add_argument("--cores", type=int, default=1, help="cores that every side may use (default: %(default)s)")
     p.add_argument("--sides", nargs="*", default=["dsistore", "parquet", "lance"], help="default: all")
-    p.add_argument("--share", type=float, nargs="+", default=[0.5, 0.03], help="shares of rows that have the joined label (default: %(default)s)")
+    p.add_argument("--share", type=float, nargs="+", default=[0.5, 0.03],
+                   help="shares of rows that have the joined label (default: %(default)s)")
     p.add_argument("--dir", default="out/overlay", help="for the data; what is there is removed (default: %(default)s)")
     p.add_argument("--dsi", default="bin/dsi", help="the command that generates small (default: %(default)s)")
     p.add_argument("--results", default="bench/results", help="directory for the results as JSON; empty: none")
@@ -101,7 +105,8 @@ class Parquet:
         import pyarrow.compute as pc
         t = self.pq.read_table(self.path / "t.parquet", use_threads=False)
         at = pc.index_in(t["request_id"], value_set=labels["request_id"].combine_chunks())
-        self.pq.write_table(t.append_column(name, labels["label"].take(at)), self.path / f"{name}.parquet", compression="zstd")
+        self.pq.write_table(t.append_column(name, labels["label"].take(at)), self.path / f"{name}.parquet",
+                            compression="zstd")
 
     def read(self, name: str) -> Any:
         return self.pq.read_table(self.path / f"{name}.parquet", columns=["request_id", name])
@@ -145,7 +150,8 @@ def rows_of(a: argparse.Namespace, rows: int, directory: pathlib.Path) -> Any:
     import pyarrow.parquet as pq
     if rows <= 100_000:
         dump = directory / "dump"
-        subprocess.run([a.dsi, "generate", str(dump), "--rows", str(rows), "--order", "clustered"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([a.dsi, "generate", str(dump), "--rows",
+                        str(rows), "--order", "clustered"], check=True, stdout=subprocess.DEVNULL)
         table = pq.read_table(dump)
         shutil.rmtree(dump)
         return table
@@ -190,12 +196,16 @@ def measure(a: argparse.Namespace, rows: int) -> dict[str, Any]:
     tasks = [("expression", computed.to_numpy(), computed.take(by_key), None)]
     for share in a.share:
         labels = pa.table({"request_id": shuffled, "label": pa.array((r.random(rows) < share).astype(np.int8))})
-        tasks.append((f"join, {share:.0%}", labels["label"].to_numpy(), labels["label"].take(pc.sort_indices(labels["request_id"])), labels))
+        tasks.append((f"join, {share:.0%}", labels["label"].to_numpy(), labels["label"].take(
+            pc.sort_indices(labels["request_id"])), labels))
     base = {name: s.bytes() for name, s in sides.items()}
     out: dict[str, Any] = {"rows": rows, "columns": table.num_columns, "bytes": base, "tasks": []}
     del table
     for number, (what, values, want, labels) in enumerate(tasks):
-        figures: dict[str, dict[str, list[float]]] = {name: {"seconds": [], "cpu_seconds": [], "bytes": []} for name in sides}
+        figures: dict[str,
+                      dict[str,
+                           list[float]]] = {name: {"seconds": [], "cpu_seconds": [], "bytes": []}
+                                            for name in sides}
         for turn in range(a.rounds + 1):
             for name, side in sides.items():
                 label = f"label_{number}_{turn}"
@@ -221,8 +231,9 @@ def measure(a: argparse.Namespace, rows: int) -> dict[str, Any]:
                 "bytes_per_row": m["bytes"] / rows, "seconds": m["seconds"], "cpu_seconds": m["cpu_seconds"],
                 "seconds_per_100000": m["seconds"] * 100_000 / rows, "all_seconds": f["seconds"],
             }
-            print(f"  {name:9} {m['bytes'] / rows:10.4f} B a row  {m['seconds'] * 100_000 / rows:8.4f} s for 100,000 rows"
-                  f"  ({m['cpu_seconds'] * 100_000 / rows:.4f} s of the processor)")
+            print(
+                f"  {name:9} {m['bytes'] / rows:10.4f} B a row  {m['seconds'] * 100_000 / rows:8.4f} s for 100,000 rows"
+                f"  ({m['cpu_seconds'] * 100_000 / rows:.4f} s of the processor)")
         out["tasks"].append(task)
     del sides
     shutil.rmtree(directory)
@@ -235,8 +246,10 @@ def main() -> None:
     import pyarrow as pa
     pa.set_cpu_count(a.cores)
     result = {
-        "machine": {"system": platform.platform(), "processor": platform.processor(), "cores": a.cores, "python": platform.python_version()},
-        "rounds": a.rounds, "tables": [measure(a, n) for n in a.rows],
+        "machine": {
+            "system": platform.platform(), "processor": platform.processor(), "cores": a.cores,
+            "python": platform.python_version()
+        }, "rounds": a.rounds, "tables": [measure(a, n) for n in a.rows],
     }
     if a.results:
         path = pathlib.Path(a.results) / f"overlay-{'-'.join(map(str, a.rows))}.json"

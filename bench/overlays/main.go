@@ -1,6 +1,6 @@
-// Command overlays measures a scan through stacks of overlays that cover all rows, or half of them here and there, beside one without, in
-// alternating rounds. The overlays have a dense feature and an id list of the projection, with the table's own values, so that every scan
-// must give the same: it fails where one does not.
+// Command overlays measures a scan through stacks of overlays that cover all rows, or half of them here and there,
+// beside one without, in alternating rounds. The overlays have a dense feature and an id list of the projection, with
+// the table's own values, so that every scan must give the same: it fails where one does not.
 package main
 
 import (
@@ -93,12 +93,14 @@ func (f *flags) run(ctx context.Context) (err error) {
 	if err := f.measure(ctx, snap, opts, measures); err != nil {
 		return err
 	}
-	rep := report{Profile: f.Profile, Rows: snap.Info().Rows, Features: len(p.Names), Overlaid: overlaid, Dedup: f.Dedup, Threads: f.Threads, Measures: measures}
+	rep := report{Profile: f.Profile, Rows: snap.Info().Rows, Features: len(p.Names), Overlaid: overlaid,
+		Dedup: f.Dedup, Threads: f.Threads, Measures: measures}
 	printReport(&rep)
 	return f.WriteResults("overlays", rep)
 }
 
-func (f *flags) measure(ctx context.Context, snap *storage.Snapshot, opts reader.PlanOptions, measures []measure) (err error) {
+func (f *flags) measure(ctx context.Context, snap *storage.Snapshot, opts reader.PlanOptions,
+	measures []measure) (err error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(f.Threads))
 	stop, err := f.StartProfile()
 	if err != nil {
@@ -139,7 +141,8 @@ func (f *flags) measure(ctx context.Context, snap *storage.Snapshot, opts reader
 }
 
 // scan reads all rows, and adds them to digest where it is not nil.
-func (m *measure) scan(ctx context.Context, snap *storage.Snapshot, opts reader.PlanOptions, threads int, digest *versus.Digest) (err error) {
+func (m *measure) scan(ctx context.Context, snap *storage.Snapshot, opts reader.PlanOptions, threads int,
+	digest *versus.Digest) (err error) {
 	opts.Overlays = m.names
 	start := time.Now()
 	plan, err := reader.NewPlan(ctx, snap, opts)
@@ -182,7 +185,8 @@ func (m *measure) scan(ctx context.Context, snap *storage.Snapshot, opts reader.
 func printReport(r *report) {
 	fmt.Printf("%d rows, %d features, %d of them overlaid (%v), %s, %d threads; medians\n\n",
 		r.Rows, r.Features, len(r.Overlaid), r.Overlaid, r.Dedup, r.Threads)
-	fmt.Printf("%-22s %12s %8s %10s %8s %9s %9s\n", "overlays", "samples/s", "time", "cpu s/M", "open ms", "requests", "MB read")
+	fmt.Printf("%-22s %12s %8s %10s %8s %9s %9s\n", "overlays", "samples/s", "time", "cpu s/M", "open ms", "requests",
+		"MB read")
 	for _, m := range r.Measures {
 		name := "none"
 		if m.Overlays > 0 {
@@ -191,6 +195,7 @@ func printReport(r *report) {
 		if m.Half {
 			name = fmt.Sprintf("%d over half of them", m.Overlays)
 		}
-		fmt.Printf("%-22s %12.0f %8.3f %10.3f %8.2f %9d %9.3f\n", name, m.PerSecond, m.Slower, m.CPUSeconds, m.OpenMillis, m.Requests, float64(m.Bytes)/1e6)
+		fmt.Printf("%-22s %12.0f %8.3f %10.3f %8.2f %9d %9.3f\n", name, m.PerSecond, m.Slower, m.CPUSeconds,
+			m.OpenMillis, m.Requests, float64(m.Bytes)/1e6)
 	}
 }

@@ -12,7 +12,8 @@ import (
 func TestOverlays(t *testing.T) {
 	for _, dedup := range []string{"kjt", "ikjt", "partial"} {
 		f := flags{
-			TableFlags: versus.TableFlags{Profile: "small", Rows: 300, Dir: t.TempDir()}, Share: 0.1, Stacks: []int{1, 2}, BatchSize: 100, Dedup: dedup,
+			TableFlags: versus.TableFlags{Profile: "small", Rows: 300, Dir: t.TempDir()}, Share: 0.1,
+			Stacks: []int{1, 2}, BatchSize: 100, Dedup: dedup,
 			Threads: 1, Rounds: 1, ResultsFlag: program.ResultsFlag{Results: t.TempDir()},
 		}
 		if err := f.run(t.Context()); err != nil {

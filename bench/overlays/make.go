@@ -22,9 +22,10 @@ func overlayName(half bool, i int) string {
 	return fmt.Sprint("all", i)
 }
 
-// makeOverlays gives the table n overlays over all rows and n over a random half of them, which have a dense feature and an id list among
-// names, as far as there are such, with the table's values. It returns the features' names.
-func makeOverlays(ctx context.Context, table *storage.Table, names []string, n int) (*storage.Snapshot, []string, error) {
+// makeOverlays gives the table n overlays over all rows and n over a random half of them, which have a dense feature
+// and an id list among names, as far as there are such, with the table's values. It returns the features' names.
+func makeOverlays(ctx context.Context, table *storage.Table, names []string,
+	n int) (*storage.Snapshot, []string, error) {
 	snap, err := table.Latest(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -90,8 +91,10 @@ func makeOverlays(ctx context.Context, table *storage.Table, names []string, n i
 	return snap, overlaid, err
 }
 
-// writeLayer writes a layer over a segment, whose rows begin at first in the columns. Rows that have the value of the row before share it.
-func writeLayer(ctx context.Context, snap *storage.Snapshot, d storage.SegmentDescriptor, features []storage.Feature, columns []*vector.Column,
+// writeLayer writes a layer over a segment, whose rows begin at first in the columns. Rows that have the value of the
+// row before share it.
+func writeLayer(ctx context.Context, snap *storage.Snapshot, d storage.SegmentDescriptor, features []storage.Feature,
+	columns []*vector.Column,
 	first int) (storage.SegmentDescriptor, error) {
 	g, err := snap.OpenSegment(ctx, d)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Command page measures dsistat's page in a headless Chromium, for reports of several sizes in turn: its bytes, the time until it can be used, what the
-// browser holds, and how long a search, a sort and a step of scrolling take. With --pictures it takes those of the documentation.
+// Command page measures dsistat's page in a headless Chromium, for reports of several sizes in turn: its bytes, the
+// time until it can be used, what the browser holds, and how long a search, a sort and a step of scrolling take. With
+// --pictures it takes those of the documentation.
 package main
 
 import (
@@ -35,7 +36,8 @@ type sample struct {
 	Bytes       int64   `json:"bytes"`
 	GzipBytes   int64   `json:"gzip_bytes"`
 	WriteMillis float64 `json:"write_ms"` // of page.Write
-	// ReadyMillis is from the beginning of the navigation until all of the page is drawn and answers; PaintedMillis until that was on the screen.
+	// ReadyMillis is from the beginning of the navigation until all of the page is drawn and answers; PaintedMillis
+	// until that was on the screen.
 	ReadyMillis   float64 `json:"ready_ms"`
 	PaintedMillis float64 `json:"painted_ms"`
 	SearchMillis  float64 `json:"search_ms"` // from a change of the search until it is laid out
@@ -54,7 +56,8 @@ type sizeResult struct {
 
 func main() {
 	var f flags
-	program.Main(&f, "page", "Measure dsistat's page in a headless Chromium.", func(ctx context.Context) error { return f.run(ctx) })
+	program.Main(&f, "page", "Measure dsistat's page in a headless Chromium.",
+		func(ctx context.Context) error { return f.run(ctx) })
 }
 
 func (f *flags) run(ctx context.Context) (err error) {
@@ -125,12 +128,19 @@ const script = `(async () => {
 	const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
 	const ready = performance.getEntriesByName("dsistat-ready")[0].startTime;
 	let paints = [];
-	for (let i = 0; i < 200 && paints.length === 0; i++) { // the browser tells of its first paint when it is on the screen
+	// the browser tells of its first paint when it is on the screen
+	for (let i = 0; i < 200 && paints.length === 0; i++) {
 		await frame();
 		paints = performance.getEntriesByName("first-contentful-paint").map((p) => p.startTime);
 	}
 	const painted = Math.max(ready, ...paints);
-	const time = async (change) => { await frame(); const t = performance.now(); change(); document.body.offsetHeight; return performance.now() - t; };
+	const time = async (change) => {
+		await frame();
+		const t = performance.now();
+		change();
+		document.body.offsetHeight;
+		return performance.now() - t;
+	};
 	const search = document.querySelector("#features input");
 	const set = (text) => { search.value = text; search.dispatchEvent(new Event("input")); };
 	const searched = await time(() => set("user clicks 7d"));
@@ -138,7 +148,8 @@ const script = `(async () => {
 	const sorted = await time(() => document.querySelector("#features th button").click());
 	await frame();
 	return {ready_ms: ready, painted_ms: painted, search_ms: searched, sort_ms: sorted,
-		elements: document.querySelectorAll("*").length, heap_bytes: performance.memory ? performance.memory.usedJSHeapSize : 0};
+		elements: document.querySelectorAll("*").length,
+		heap_bytes: performance.memory ? performance.memory.usedJSHeapSize : 0};
 })()`
 
 // steps of scrolling go from one end of the table to the other, a frame each.

@@ -32,7 +32,8 @@ func TestPage(t *testing.T) {
 	if err := json.Unmarshal(text, &out); err != nil {
 		t.Fatal(err)
 	}
-	if r := out.Result[0]; r.Rows < 15 || r.Rows > 48 || r.Elements > 8000 || r.ReadyMillis <= 0 || r.ScrollMillis <= 0 {
+	if r := out.Result[0]; r.Rows < 15 || r.Rows > 48 || r.Elements > 8000 || r.ReadyMillis <= 0 ||
+		r.ScrollMillis <= 0 {
 		t.Errorf("measured %+v", r.sample)
 	}
 }

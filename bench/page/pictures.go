@@ -35,7 +35,8 @@ var allPictures = []picture{
 // pictures takes them all.
 func (f *flags) pictures(ctx context.Context, b *browser.Browser, dir string) error {
 	if f.Month == "" {
-		return errors.New("pictures: want --month FILE, of go run ./bench/month --profile wide --only check --html FILE")
+		return errors.New("pictures: want --month FILE, of go run ./bench/month --profile wide --only check --html " +
+			"FILE")
 	}
 	month, err := filepath.Abs(f.Month)
 	if err != nil {

@@ -47,7 +47,8 @@ func newDense(at chunks, t parquet.Type) (dense, error) {
 	case parquet.Types.Float:
 		return &denseOf[float32]{leaf: leaf[float32]{chunks: at}, convert: func(v float32) float32 { return v }}, nil
 	case parquet.Types.Double:
-		return &denseOf[float64]{leaf: leaf[float64]{chunks: at}, convert: func(v float64) float32 { return float32(v) }}, nil
+		return &denseOf[float64]{leaf: leaf[float64]{chunks: at},
+			convert: func(v float64) float32 { return float32(v) }}, nil
 	case parquet.Types.Boolean:
 		return &denseOf[bool]{leaf: leaf[bool]{chunks: at}, convert: func(v bool) float32 {
 			if v {
@@ -98,7 +99,8 @@ type list struct {
 }
 
 // read appends the ids of rows lists to ids and their scores to scores, and returns both.
-func (c *list) read(ids []int64, scores []float32, lengths []int32, present vector.Bitmap) (_ []int64, _ []float32, err error) {
+func (c *list) read(ids []int64, scores []float32, lengths []int32,
+	present vector.Bitmap) (_ []int64, _ []float32, err error) {
 	rows, before := len(lengths), len(ids)
 	if ids, err = c.ids.lists(ids, rows, c.deepest, lengths, present); err != nil || c.scores == nil {
 		return ids, scores, err
@@ -153,7 +155,8 @@ func (s *Scanner) add(place int32, c Column, leaves []map[string][]int) error {
 		t.Dense.Features = append(t.Dense.Features, place)
 		t.Dense.Width++
 	case c.Type.Kind == vector.Embedding && first.PhysicalType() == parquet.Types.Float:
-		s.embeddings = append(s.embeddings, embedding{leaf: leaf[float32]{chunks: at[0]}, deepest: first.MaxDefinitionLevel()})
+		s.embeddings = append(s.embeddings, embedding{leaf: leaf[float32]{chunks: at[0]},
+			deepest: first.MaxDefinitionLevel()})
 		t.Embeddings = append(t.Embeddings, matrixOf(place, int(c.Type.Dim)))
 	case c.Type.Kind == vector.Sparse && first.PhysicalType() == parquet.Types.Int64:
 		s.sparse = append(s.sparse, list{ids: leaf[int64]{chunks: at[0]}, deepest: first.MaxDefinitionLevel()})

@@ -6,7 +6,7 @@
 //	   v
 //	dense [B, D]   values are scattered to rows        sparse  lengths from levels; values where they were decoded
 //
-// Values are decoded where the tensor wants them; what a read brought beyond the batch's last row is carried to the next
-// batch. Nothing is allocated for a row or a list. With more than one thread, columns are decoded side by side, each to
-// its own memory, and then copied to the tensor.
+// Values are decoded where the tensor wants them; what a read brought beyond the batch's last row is carried to the
+// next batch. Nothing is allocated for a row or a list. With more than one thread, columns are decoded side by side,
+// each to its own memory, and then copied to the tensor.
 package parquetscan

@@ -114,7 +114,8 @@ func (s *Scanner) prepare(rows int) {
 	}
 	for _, j := range []*reader.Jagged{&s.tensors.Sparse, &s.tensors.Weighted} {
 		n := rows * len(j.Features)
-		j.Lengths, j.Offsets, j.Present = sized(j.Lengths, n), sized(j.Offsets, n+1), sized(j.Present, words*len(j.Features))
+		j.Lengths, j.Offsets, j.Present = sized(j.Lengths, n), sized(j.Offsets, n+1),
+			sized(j.Present, words*len(j.Features))
 		clear(j.Present)
 		j.Values, j.Weights = j.Values[:0], j.Weights[:0]
 	}
@@ -164,7 +165,8 @@ func (s *Scanner) parallel(rows int) error {
 		for k := range lists {
 			g.Go(func() (err error) {
 				c := &lists[k]
-				c.ownIDs, c.ownScores, err = c.read(c.ownIDs[:0], c.ownScores[:0], j.Lengths[k*rows:(k+1)*rows], j.PresentOf(k))
+				c.ownIDs, c.ownScores, err = c.read(c.ownIDs[:0], c.ownScores[:0], j.Lengths[k*rows:(k+1)*rows],
+					j.PresentOf(k))
 				return err
 			})
 		}

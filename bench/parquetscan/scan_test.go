@@ -11,8 +11,8 @@ import (
 	"github.com/dsistore/dsistore/reader"
 )
 
-// The tensors hold what the generator says its files hold, for any batch size and number of threads, over row groups and
-// files.
+// The tensors hold what the generator says its files hold, for any batch size and number of threads, over row groups
+// and files.
 func TestTensorsHoldTheTruth(t *testing.T) {
 	o := workload.Options{Rows: 2500, Sparse: 30, Dense: 30, RowGroupRows: 700, Files: 2}
 	s, err := workload.Generate(t.Context(), t.TempDir(), o)

@@ -1,6 +1,6 @@
-// Command profiles measures what the weight of a stored byte trades: the bytes a row takes against the samples a second that one thread
-// decodes and the CPU seconds of the ingest, for the profiles speed, balanced and size and for weights between them, on the generated
-// table and on one of real logs. Medians of rounds in which the weights take turns.
+// Command profiles measures what the weight of a stored byte trades: the bytes a row takes against the samples a second
+// that one thread decodes and the CPU seconds of the ingest, for the profiles speed, balanced and size and for weights
+// between them, on the generated table and on one of real logs. Medians of rounds in which the weights take turns.
 package main
 
 import (
@@ -66,7 +66,8 @@ func (f *flags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	curves := []*curve{{Table: "small", paths: dump.Paths(), session: workload.SessionColumn, time: workload.TimeColumn}}
+	curves := []*curve{{Table: "small", paths: dump.Paths(), session: workload.SessionColumn,
+		time: workload.TimeColumn}}
 	if f.Data != "" {
 		curves = append(curves, &curve{
 			Table: "movielens", session: "session_id", time: "timestamp",
@@ -166,7 +167,8 @@ func (f *flags) round(ctx context.Context, c *curve, p *point) error {
 func page(curves []*curve) string {
 	var b strings.Builder
 	for _, c := range curves {
-		fmt.Fprintf(&b, "\n%s, %d rows:\n\n| profile | ns a byte | bytes per row | samples/s | CPU s to ingest |\n|---|---|---|---|---|\n", c.Table, c.Rows)
+		fmt.Fprintf(&b, "\n%s, %d rows:\n\n| profile | ns a byte | bytes per row | samples/s | CPU s to ingest "+
+			"|\n|---|---|---|---|---|\n", c.Table, c.Rows)
 		for _, p := range c.Points {
 			fmt.Fprintf(&b, "| %s | %g | %.1f | %.0f | %.2f |\n", p.Name, p.NsPerByte, p.BytesPerRow, p.Rate, p.CPU)
 		}

@@ -13,9 +13,11 @@ import (
 func TestProfiles(t *testing.T) {
 	dir := t.TempDir()
 	f := flags{
-		Rows: 600, Weights: []float64{30}, Rounds: 1, Dir: filepath.Join(dir, "data"), Page: filepath.Join(dir, "page.md"), ResultsFlag: program.ResultsFlag{Results: dir},
+		Rows: 600, Weights: []float64{30}, Rounds: 1, Dir: filepath.Join(dir, "data"),
+		Page: filepath.Join(dir, "page.md"), ResultsFlag: program.ResultsFlag{Results: dir},
 	}
-	if err := os.WriteFile(f.Page, []byte("before\n<!-- profiles -->\n<!-- /profiles -->\nafter\n"), 0o666); err != nil {
+	if err := os.WriteFile(f.Page, []byte("before\n<!-- profiles -->\n<!-- /profiles -->\nafter\n"),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.run(t.Context()); err != nil {

@@ -14,15 +14,17 @@ import (
 	"github.com/dsistore/dsistore/bench/result"
 )
 
-// What is read to be measured is no job's reading, and writing that down is no part of it: unless somebody asks for usage records there are none.
+// What is read to be measured is no job's reading, and writing that down is no part of it: unless somebody asks for
+// usage records there are none.
 func init() {
 	if _, asked := os.LookupEnv("DSISTORE_USAGE"); !asked {
 		os.Setenv("DSISTORE_USAGE", "off")
 	}
 }
 
-// Main parses the command line into flags, a pointer to a struct with kong's tags, where ${program} is the name, and calls run, whose
-// context ends with an interrupt. An error is printed and ends the process: with 130 when it is of the interrupt, else 1.
+// Main parses the command line into flags, a pointer to a struct with kong's tags, where ${program} is the name, and
+// calls run, whose context ends with an interrupt. An error is printed and ends the process: with 130 when it is of the
+// interrupt, else 1.
 func Main(flags any, name, description string, run func(context.Context) error) {
 	kong.Parse(flags, kong.Name(name), kong.Description(description), kong.Vars{"program": name})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -53,7 +55,8 @@ func (r *ResultsFlag) WriteResults(name string, v any) error {
 	return err
 }
 
-// ProfileFlag is the flag of a program that can write a profile of what it measures. It is embedded in the program's flags.
+// ProfileFlag is the flag of a program that can write a profile of what it measures. It is embedded in the program's
+// flags.
 type ProfileFlag struct {
 	CPUProfile string `name:"cpuprofile" help:"Write a profile of what is measured to this file."`
 }

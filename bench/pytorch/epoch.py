@@ -2,9 +2,10 @@
 
     python bench/pytorch/epoch.py --help
 
-An epoch is what a job does: open, plan, take every batch and look at its tensors as arrays. Every round measures the steps of one
-epoch and a copy of as many bytes as its tensors hold, in turns; figures are medians. Seconds of the processor are told apart by
-thread: the caller's, which are Python's and what the engine does in calls, and those of the engine's own threads.
+An epoch is what a job does: open, plan, take every batch and look at its tensors as arrays. Every round measures the
+steps of one epoch and a copy of as many bytes as its tensors hold, in turns; figures are medians. Seconds of the
+processor are told apart by thread: the caller's, which are Python's and what the engine does in calls, and those of the
+engine's own threads.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ _COPIED = 1 << 30  # bytes to copy from: more than caches hold
 
 
 def pinned(threads: int) -> None:
-    """Starts this program anew where the libraries have not been told how many threads there are, on as many processors."""
+    """Starts this program anew where the libraries have not been told how many threads there are, on as many
+    processors."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     names = ("GOMAXPROCS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -54,7 +56,8 @@ def look(batch: Any) -> int:
     arrays = [batch.dense.numpy()]
     for lists in (batch.sparse, batch.weighted):
         lists.offsets.numpy()
-        arrays += [lists.lengths.numpy(), lists.values.numpy()] + ([] if lists.weights is None else [lists.weights.numpy()])
+        arrays += [lists.lengths.numpy(), lists.values.numpy()
+                   ] + ([] if lists.weights is None else [lists.weights.numpy()])
     arrays += [group.inverse.numpy() for group in batch.groups]
     return sum(a.nbytes for a in arrays)
 
@@ -70,7 +73,8 @@ def epoch(store: str, columns: list[str], batch_size: int, output: str, threads:
     before = resource.getrusage(resource.RUSAGE_SELF)
     clock = Clock()
     rows = size = 0
-    dataset = dsistore.open(store).table("workload").torch(columns, batch_size=batch_size, output=output, workers=threads)
+    dataset = dsistore.open(store).table("workload").torch(columns, batch_size=batch_size, output=output,
+                                                           workers=threads)
     batches = iter(dataset)
     steps = [clock()]
     for batch in batches:
@@ -133,17 +137,23 @@ def main() -> int:
     seconds = [sum(s[0] for s in x["steps"].values()) / 1e3 for x in answers]
     cpu_seconds = [sum(s[1] + s[2] for s in x["steps"].values()) / 1e3 for x in answers]
     result = {
-        "rows": a.rows, "features": len(columns), "output": a.output, "threads": a.threads, "bytes": size, "rounds": a.rounds,
-        "milliseconds": steps, **{k: median(x[k] for x in answers) for k in ("page_faults", "waits", "preempted")},
-        "seconds": seconds, "cpu_seconds": cpu_seconds, "copy_seconds": [r.seconds for r in found["copy"]],
-        "samples_per_second": a.rows / median(seconds),
-        "of_a_copy": median(c.seconds / e for c, e in zip(found["copy"], seconds)),
-        "of_a_copy_cpu": median(c.cpu_seconds / e for c, e in zip(found["copy"], cpu_seconds)),
+        "rows": a.rows, "features": len(columns), "output": a.output, "threads": a.threads, "bytes": size,
+        "rounds": a.rounds, "milliseconds": steps, **{
+            k: median(x[k] for x in answers)
+            for k in ("page_faults", "waits", "preempted")
+        }, "seconds": seconds, "cpu_seconds": cpu_seconds, "copy_seconds": [r.seconds for r in found["copy"]],
+        "samples_per_second": a.rows / median(seconds), "of_a_copy": median(
+            c.seconds / e for c, e in zip(found["copy"], seconds)), "of_a_copy_cpu": median(
+                c.cpu_seconds / e for c, e in zip(found["copy"], cpu_seconds)),
     }
     cpu = whole[1] + whole[2]
-    print(f"{len(columns)} features into {a.output}, {a.threads} threads: {result['samples_per_second'] / 1e6:.2f} M samples/s, "
-          f"{result['of_a_copy']:.2f} of a copy, by the processor's seconds {result['of_a_copy_cpu']:.2f}; "
-          f"{result['waits']:.0f} waits, {result['preempted']:.0f} times preempted, {result['page_faults']:.0f} page faults")
+    print(
+        f"{len(columns)} features into {a.output}, {a.threads} threads: {result['samples_per_second'] / 1e6:.2f} M "
+        f"samples/s, "
+        f"{result['of_a_copy']:.2f} of a copy, by the processor's seconds {result['of_a_copy_cpu']:.2f}; "
+        f"{result['waits']:.0f} waits, {result['preempted']:.0f} times preempted, {result['page_faults']:.0f} page "
+        f"faults"
+    )
     print(f"{'':14} {'ms':>7} {'caller':>7} {'engine':>7} {'share':>6}   of the processor")
     for name, (clock, caller, engine) in [*steps.items(), ("all", whole)]:
         print(f"{name:14} {clock:7.1f} {caller:7.1f} {engine:7.1f} {(caller + engine) / cpu:6.0%}")

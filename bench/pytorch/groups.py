@@ -1,13 +1,16 @@
-"""What is left of duplicates in a batch where partitions group features differently, and some lack features: ids of kjt over those of ikjt,
-the caller's thread a batch, and what stats() claims beside what was counted in the tensors. Two tables:
+"""What is left of duplicates in a batch where partitions group features differently, and some lack features: ids of kjt
+over those of ikjt, the caller's thread a batch, and what stats() claims beside what was counted in the tensors. Two
+tables:
 
 three   daily partitions, of which the oldest lacks half of the features
-month   30 daily partitions; each week a sixth of the features is added and another sixth dropped, and features change in other groups
+month   30 daily partitions; each week a sixth of the features is added and another sixth dropped, and features change
+        in other groups
 
     PYTHONPATH=python/src python bench/pytorch/groups.py --build old=/path/to/old/src --build new=python/src
 
-A build is a directory with the package dsistore, its engine built in place (CONTRIBUTING.md). Each round runs every build in a process of its own, in
-turns. Before that every list of every row is compared with the source, which pyarrow reads, in both outputs of each build.
+A build is a directory with the package dsistore, its engine built in place (CONTRIBUTING.md). Each round runs every
+build in a process of its own, in turns. Before that every list of every row is compared with the source, which pyarrow
+reads, in both outputs of each build.
 """
 
 from __future__ import annotations
@@ -66,8 +69,11 @@ def make_day(rows: int, has: list[str], seed: int) -> pa.Table:
         for name in group:
             lengths = rng.integers(0, 40, of[-1] + 1) * (rng.random(of[-1] + 1) < 0.8)
             ids = pa.array(rng.integers(0, 1 << 62, lengths.sum()))
-            values = pa.StructArray.from_arrays([ids, pa.array(rng.random(len(ids), np.float32))], ["id", "score"]) if name.startswith("scored") else ids
-            lists = pa.ListArray.from_arrays(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32), values, mask=pa.array(rng.random(of[-1] + 1) < 0.05))
+            values = pa.StructArray.from_arrays([ids, pa.array(rng.random(len(ids), np.float32))],
+                                                ["id", "score"]) if name.startswith("scored") else ids
+            lists = pa.ListArray.from_arrays(
+                np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32), values,
+                mask=pa.array(rng.random(of[-1] + 1) < 0.05))
             columns[name] = lists.take(pa.array(of))
     return pa.table({k: columns[k] for k in ("session", "row", "click", *has)})
 
@@ -84,7 +90,8 @@ def made(a: argparse.Namespace, case: str) -> pathlib.Path:
         dump = out / "dump" / f"ds={ds}"
         dump.mkdir(parents=True, exist_ok=True)
         pq.write_table(make_day(a.rows, has, i + 1), dump / "part.parquet", compression="zstd")
-        dsistore.open(out / "store").ingest("t", [dump / "part.parquet"], session_key="session", time_key="row", overwrite=True)
+        dsistore.open(out / "store").ingest("t", [dump / "part.parquet"], session_key="session", time_key="row",
+                                            overwrite=True)
         print(f"{case}: {ds}, {len(has)} features", file=sys.stderr)
     (out / "done").touch()
     return out
@@ -93,8 +100,9 @@ def made(a: argparse.Namespace, case: str) -> pathlib.Path:
 def dataset(store: str, a: dict[str, Any], output: str) -> Any:
     import dsistore
 
-    return dsistore.open(store).table("t").torch(
-        [*names(a["features"]), "row"], labels="click", batch_size=a["batch_size"], output=output, workers=a["workers"], shuffle=a["shuffle"] or None)
+    return dsistore.open(store).table("t").torch([*names(a["features"]), "row"], labels="click",
+                                                 batch_size=a["batch_size"], output=output, workers=a["workers"],
+                                                 shuffle=a["shuffle"] or None)
 
 
 def child(store: str, a: dict[str, Any], output: str) -> dict[str, Any]:
@@ -120,8 +128,11 @@ def child(store: str, a: dict[str, Any], output: str) -> dict[str, Any]:
         rows += batch.rows * sum(len(k.keys()) for k in kjts)
         orders.add(str([k.keys() for k in kjts]))
     wall = time.perf_counter() - begin
-    return {"ids": ids, "lists": lists, "rows": rows, "batches": len(cpu), "caller_ms": 1e3 * sum(cpu) / len(cpu), "wall_ms": 1e3 * wall / len(cpu),
-            "counted_factor": rows / lists, "stats_factor": data.stats().emitted_factor, "key_orders": len(orders)}
+    return {
+        "ids": ids, "lists": lists, "rows": rows, "batches": len(cpu), "caller_ms": 1e3 * sum(cpu) / len(cpu),
+        "wall_ms": 1e3 * wall / len(cpu), "counted_factor": rows / lists, "stats_factor": data.stats().emitted_factor,
+        "key_orders": len(orders)
+    }
 
 
 def compare(store: str, a: dict[str, Any]) -> dict[str, Any]:
@@ -162,14 +173,16 @@ def _compare(kjt: Any, number: np.ndarray, source: dict[int, pa.Table], output: 
             sizes = lengths[of[here]]
             places = np.repeat(ends[of[here]] - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
             flat = want.flatten()
-            got = [(values, flat.field("id") if weights is not None else flat)] + ([(weights, flat.field("score"))] if weights is not None else [])
+            got = [(values, flat.field("id") if weights is not None else flat)
+                   ] + ([(weights, flat.field("score"))] if weights is not None else [])
             if not np.array_equal(sizes, want.value_lengths()) or any(not np.array_equal(x[places], y) for x, y in got):
                 raise SystemExit(f"{output}: lists of {key} on day {day} are not the source's")
 
 
 def run(build: str, request: dict[str, Any]) -> dict[str, Any]:
-    done = subprocess.run([sys.executable, __file__, "--child", json.dumps(request)], env={**os.environ, "PYTHONPATH": build},
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, __file__, "--child", json.dumps(request)], env={**os.environ, "PYTHONPATH": build},
+        capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(done.stderr)
     answer: dict[str, Any] = json.loads(done.stdout)
@@ -187,21 +200,31 @@ def main() -> None:
     p.add_argument("--workers", type=int, default=1)
     p.add_argument("--shuffle", default="", choices=["", "session", "row"])
     p.add_argument("--rounds", type=int, default=5)
-    p.add_argument("--dir", default=str(measure.ROOT / "out" / "pytorch"), help="where the data lies; what is there already is used")
-    p.add_argument("--results", default=str(measure.ROOT / "bench" / "results"), help="directory for the results; empty: none")
+    p.add_argument("--dir", default=str(measure.ROOT / "out" / "pytorch"),
+                   help="where the data lies; what is there already is used")
+    p.add_argument("--results", default=str(measure.ROOT / "bench" / "results"),
+                   help="directory for the results; empty: none")
     p.add_argument("--child", help=argparse.SUPPRESS)
     a = p.parse_args()
     if a.child:
         request = json.loads(a.child)
-        print(json.dumps(compare(request["store"], request) if request["output"] == "compare" else child(request["store"], request, request["output"])))
+        print(
+            json.dumps(
+                compare(request["store"], request) if request["output"] ==
+                "compare" else child(request["store"], request, request["output"])))
         return
     builds = dict(b.split("=", 1) for b in a.build) or {"here": os.environ.get("PYTHONPATH", "")}
     machine = measure.machine()
-    result: dict[str, Any] = {"rows": a.rows, "features": a.features, "batch_size": a.batch_size, "workers": a.workers, "shuffle": a.shuffle,
-                              "rounds": a.rounds, "cases": {}}
+    result: dict[str, Any] = {
+        "rows": a.rows, "features": a.features, "batch_size": a.batch_size, "workers": a.workers, "shuffle": a.shuffle,
+        "rounds": a.rounds, "cases": {}
+    }
     for case in a.case or ["three", "month"]:
         store = str(made(a, case) / "store")
-        request = {"store": store, "features": a.features, "batch_size": a.batch_size, "workers": a.workers, "shuffle": a.shuffle}
+        request = {
+            "store": store, "features": a.features, "batch_size": a.batch_size, "workers": a.workers,
+            "shuffle": a.shuffle
+        }
         for name, build in builds.items():
             run(build, {**request, "output": "compare"})
             print(f"{case}: all lists of {name} are the source's", file=sys.stderr)
@@ -210,16 +233,20 @@ def main() -> None:
         for turn in range(a.rounds):
             for name, output in sides if turn % 2 else sides[::-1]:
                 found[name, output].append(run(builds[name], {**request, "output": output}))
-        print(f"\n{case}: load {os.getloadavg()[0]:.1f}\n{'':8} {'output':6} {'ids kjt/ikjt':>12} {'caller, ms a batch':>19} {'wall, ms a batch':>17} "
-              f"{'rows a list':>12} {'stats()':>8} {'key orders':>11}")
+        print(
+            f"\n{case}: load {os.getloadavg()[0]:.1f}\n{'':8} {'output':6} {'ids kjt/ikjt':>12} "
+            f"{'caller, ms a batch':>19} {'wall, ms a batch':>17} "
+            f"{'rows a list':>12} {'stats()':>8} {'key orders':>11}")
         out = result["cases"][case] = []
         for (name, output), runs in found.items():
             x = {"build": name, "output": output, **runs[0], "ratio": found[name, "kjt"][0]["ids"] / runs[0]["ids"]}
             for k in ("caller_ms", "wall_ms"):
                 x[f"{k}_all"], x[k] = [r[k] for r in runs], statistics.median(r[k] for r in runs)
             out.append(x)
-            print(f"{name:8} {output:6} {x['ratio']:12.2f} {x['caller_ms']:19.2f} {x['wall_ms']:17.2f} {x['counted_factor']:12.3f} "
-                  f"{x['stats_factor']:8.3f} {x['key_orders']:11}")
+            print(
+                f"{name:8} {output:6} {x['ratio']:12.2f} {x['caller_ms']:19.2f} {x['wall_ms']:17.2f} "
+                f"{x['counted_factor']:12.3f} "
+                f"{x['stats_factor']:8.3f} {x['key_orders']:11}")
     measure.write(a.results, "pytorch-groups", result, machine)
 
 

@@ -1,6 +1,6 @@
-"""Samples a second from a dsistore table into torch tensors and KeyedJaggedTensors, beside pyarrow reading the same rows of
-Parquet into the same ones: in turns in one process, every side's rows checked equal first. Then what a batch costs in Python,
-what a consumer waits, and TorchRec's EmbeddingBagCollection on the CPU fed by each.
+"""Samples a second from a dsistore table into torch tensors and KeyedJaggedTensors, beside pyarrow reading the same
+rows of Parquet into the same ones: in turns in one process, every side's rows checked equal first. Then what a batch
+costs in Python, what a consumer waits, and TorchRec's EmbeddingBagCollection on the CPU fed by each.
 
     python bench/pytorch/loader.py --help
 """
@@ -28,7 +28,9 @@ from dsistore import _engine
 # Rows as hashes, so that sides that differ in order or slots can be compared.
 
 def _name(name: str) -> np.uint64:
-    return np.uint64(hash_lists(np.array([0, len(name)]), np.frombuffer(name.encode(), np.uint8).astype(np.int64), None)[0])
+    return np.uint64(
+        hash_lists(np.array([0, len(name)]),
+                   np.frombuffer(name.encode(), np.uint8).astype(np.int64), None)[0])
 
 
 def _lists_hash(x: Any, inverse: torch.Tensor | None, out: np.ndarray) -> None:
@@ -37,7 +39,8 @@ def _lists_hash(x: Any, inverse: torch.Tensor | None, out: np.ndarray) -> None:
         return
     offsets = np.zeros(len(x.lengths) + 1, np.int64)
     np.cumsum(x.lengths.numpy(), out=offsets[1:])
-    hashes = hash_lists(offsets, x.values.numpy(), None if x.weights is None else x.weights.numpy()).reshape(len(x.keys), -1)
+    hashes = hash_lists(offsets, x.values.numpy(), None if x.weights is None else x.weights.numpy()).reshape(
+        len(x.keys), -1)
     for key, h in zip(x.keys, hashes):
         out += _name(key) * (h if inverse is None else h[inverse.numpy()])
 
@@ -50,7 +53,8 @@ def _matrix_hash(names: list[str], matrix: torch.Tensor, out: np.ndarray) -> Non
 
 def _rows(n: int, plain: tuple[Any, ...], groups: Iterable[tuple[torch.Tensor | None, tuple[Any, ...]]],
           matrices: tuple[tuple[list[str], torch.Tensor], ...]) -> np.ndarray:
-    """A hash of each of a batch's n rows: of the lists that come a row each, of those with an inverse, and of matrices."""
+    """A hash of each of a batch's n rows: of the lists that come a row each, of those with an inverse, and of
+    matrices."""
     out = np.zeros(n, np.uint64)
     for inverse, parts in ((None, plain), *groups):
         for x in parts:
@@ -90,8 +94,9 @@ def _variable(groups: list[tuple[torch.Tensor, int, Lists]]) -> KeyedJaggedTenso
     keys = [k for _, _, x in groups for k in x.keys]
     inverses = torch.stack([inverse for inverse, _, _ in groups]).long()
     return KeyedJaggedTensor(
-        keys=keys, values=torch.cat([x.values for _, _, x in groups]), lengths=torch.cat([x.lengths for _, _, x in groups]),
-        weights=torch.cat([x.weights for _, _, x in groups]) if groups[0][2].weights is not None else None,
+        keys=keys, values=torch.cat([x.values for _, _, x in groups]), lengths=torch.cat([
+            x.lengths for _, _, x in groups
+        ]), weights=torch.cat([x.weights for _, _, x in groups]) if groups[0][2].weights is not None else None,
         stride_per_key_per_rank=[[slots] for _, slots, x in groups for _ in x.keys],
         inverse_indices=(keys, inverses[[i for i, (_, _, x) in enumerate(groups) for _ in x.keys]]))
 
@@ -125,7 +130,8 @@ def drained(batches: Any, kjts: Callable[[Any], Any], epochs: int) -> Callable[[
 
 
 class InEngine:
-    """Counts the seconds in calls of the engine for batches, which wait without the GIL: the rest of a loop is Python."""
+    """Counts the seconds in calls of the engine for batches, which wait without the GIL: the rest of a loop is
+    Python."""
 
     def __enter__(self) -> InEngine:
         self.seconds, self.calls = 0.0, 0
@@ -167,8 +173,8 @@ def python_cost(dataset: Any, rounds: int) -> dict[str, float]:
 
 
 def stalls(dataset: Any, consumer_ms: float, rounds: int) -> dict[str, float]:
-    """How long an epoch of a consumer that takes consumer_ms a batch waits for the loader, and how much of that for the first batch,
-    before which nothing can be made ahead: an epoch of 25 batches is short beside it."""
+    """How long an epoch of a consumer that takes consumer_ms a batch waits for the loader, and how much of that for the
+    first batch, before which nothing can be made ahead: an epoch of 25 batches is short beside it."""
     took, waited, first = [], [], []
     batches = 0
     for _ in range(rounds):
@@ -192,11 +198,15 @@ def forward_sides(a: argparse.Namespace, data: pathlib.Path, features: list[str]
                   ) -> dict[str, Callable[[], Any]]:
     names = [f.name for f in table.features(features) if f.kind == "sparse"]
     torch.manual_seed(0)
-    model = torchrec.EmbeddingBagCollection(device=torch.device("cpu"), tables=[
-        torchrec.EmbeddingBagConfig(name=n, embedding_dim=a.dim, num_embeddings=a.embeddings, feature_names=[n]) for n in names])
+    model = torchrec.EmbeddingBagCollection(
+        device=torch.device("cpu"), tables=[
+            torchrec.EmbeddingBagConfig(name=n, embedding_dim=a.dim, num_embeddings=a.embeddings, feature_names=[n])
+            for n in names
+        ])
     modulo = {n: f"mod({a.embeddings})" for n in names}
     datasets = {
-        out: table.torch(names, labels=measure.LABELS, batch_size=a.batch_size, output=out, transforms=modulo, workers=1)
+        out: table.torch(names, labels=measure.LABELS, batch_size=a.batch_size, output=out, transforms=modulo,
+                         workers=1)
         for out in ("kjt", "ikjt")
     }
 
@@ -246,7 +256,8 @@ def scans(a: argparse.Namespace, data: pathlib.Path, table: dsistore.Table, shar
     want = store_rows(dataset("kjt", 1))
     if not np.array_equal(store_rows(ikjt), want):
         raise SystemExit("dsistore kjt and ikjt: rows differ")
-    for name, order, hashed in (("clustered", "clustered", False), ("hashed", "clustered", True), ("interleaved", "interleaved", False)):
+    for name, order, hashed in (("clustered", "clustered", False), ("hashed", "clustered", True),
+                                ("interleaved", "interleaved", False)):
         if not np.array_equal(np.sort(parquet_rows(parquet(order, 1, hashed))), np.sort(want)):
             raise SystemExit(f"dsistore and Parquet, {name}: rows differ")
 
@@ -264,11 +275,15 @@ def scans(a: argparse.Namespace, data: pathlib.Path, table: dsistore.Table, shar
         for name, runs in found.items():
             seconds, cpu = [r.seconds for r in runs], [r.cpu_seconds for r in runs]
             rows = runs[0].answer
-            measures.append({"side": name, "threads": threads, "seconds": seconds, "median_seconds": measure.median(seconds),
-                             "samples_per_second": rows / measure.median(seconds),
-                             "cpu_seconds": cpu, "samples_per_cpu_second": rows / measure.median(cpu)})
-        out: dict[str, Any] = {"share": share, "features": features, "groups": len(groups), "rows": len(want), "threads": threads,
-                               "measures": measures, "costs": []}
+            measures.append({
+                "side": name, "threads": threads, "seconds": seconds, "median_seconds": measure.median(seconds),
+                "samples_per_second": rows / measure.median(seconds), "cpu_seconds": cpu,
+                "samples_per_cpu_second": rows / measure.median(cpu)
+            })
+        out: dict[str, Any] = {
+            "share": share, "features": features, "groups": len(groups), "rows": len(want), "threads": threads,
+            "measures": measures, "costs": []
+        }
         for output in ("kjt", "ikjt"):
             out["costs"].append({"output": output, **python_cost(dataset(output, threads), a.rounds),
                                  "stall": stalls(dataset(output, threads), a.consumer_ms, a.rounds)})
@@ -284,26 +299,37 @@ def forward(a: argparse.Namespace, data: pathlib.Path, table: dsistore.Table) ->
     want = sums["dsistore kjt"]
     if any(abs(s - want) > 1e-3 * max(abs(want), 1) for s in sums.values()):
         raise SystemExit(f"sums of what the tables give differ: {sums}")
-    return {"dim": a.dim, "embeddings": a.embeddings, "torch_threads": a.torch_threads, "sums": sums, "measures": [
-        {"side": name, "samples_per_second": len(table) / measure.median([r.seconds for r in runs]),
-         "forward_samples_per_second": len(table) / measure.median([r.answer["forward"] for r in runs]),
-         "seconds": [r.seconds for r in runs], "forward_seconds": [r.answer["forward"] for r in runs]} for name, runs in found.items()]}
+    return {
+        "dim": a.dim, "embeddings": a.embeddings, "torch_threads": a.torch_threads, "sums": sums, "measures": [{
+            "side": name, "samples_per_second": len(table) / measure.median([r.seconds for r in runs]),
+            "forward_samples_per_second": len(table) / measure.median([r.answer["forward"] for r in runs]),
+            "seconds": [r.seconds for r in runs], "forward_seconds": [r.answer["forward"] for r in runs]
+        } for name, runs in found.items()]
+    }
 
 
 def show(result: dict[str, Any]) -> None:
     for s in result["scans"]:
         print(f"\n{s['share']:.0%} of the features ({len(s['features'])}), {s['threads']} threads")
         for m in s["measures"]:
-            print(f"  {m['side']:38} {m['samples_per_second']:12,.0f} samples/s {m['samples_per_cpu_second']:12,.0f} a CPU second")
+            print(
+                f"  {m['side']:38} {m['samples_per_second']:12,.0f} samples/s {m['samples_per_cpu_second']:12,.0f} a "
+                f"CPU second"
+            )
         for c in s["costs"]:
             stall = c["stall"]
-            print(f"  {c['output']:5} {c['python_ms_a_batch']:.3f} ms of Python a batch, {c['python_share']:.0%} of an epoch; a consumer of "
-                  f"{stall['consumer_ms']:g} ms waits {stall['waited_seconds']:.3f} s of {stall['seconds']:.3f} s, "
-                  f"{stall['waited_for_first_seconds']:.3f} s of it for the first batch")
+            print(
+                f"  {c['output']:5} {c['python_ms_a_batch']:.3f} ms of Python a batch, {c['python_share']:.0%} of an "
+                f"epoch; a consumer of "
+                f"{stall['consumer_ms']:g} ms waits {stall['waited_seconds']:.3f} s of {stall['seconds']:.3f} s, "
+                f"{stall['waited_for_first_seconds']:.3f} s of it for the first batch")
     if f := result["forward"]:
         print(f"\nEmbeddingBagCollection, dim {f['dim']}, {f['torch_threads']} threads of torch")
         for m in f["measures"]:
-            print(f"  {m['side']:38} {m['samples_per_second']:12,.0f} samples/s, forward alone {m['forward_samples_per_second']:,.0f}")
+            print(
+                f"  {m['side']:38} {m['samples_per_second']:12,.0f} samples/s, forward alone "
+                f"{m['forward_samples_per_second']:,.0f}"
+            )
 
 
 def main() -> None:
@@ -314,7 +340,8 @@ def main() -> None:
     p.add_argument("--rounds", type=int, default=7, help="rounds that count; one more runs before")
     p.add_argument("--epochs", type=int, default=3, help="epochs a round")
     p.add_argument("--batch-size", type=int, default=4096)
-    p.add_argument("--consumer-ms", type=float, default=1.0, help="what the consumer whose waiting is measured takes a batch")
+    p.add_argument("--consumer-ms", type=float, default=1.0,
+                   help="what the consumer whose waiting is measured takes a batch")
     p.add_argument("--dim", type=int, default=64, help="of the embeddings; 0: no forward pass")
     p.add_argument("--embeddings", type=int, default=100_000, help="rows of each embedding table")
     p.add_argument("--torch-threads", type=int, default=1, help="of the forward pass; one more thread reads")
@@ -324,7 +351,9 @@ def main() -> None:
     machine = measure.machine()
     data = measure.table(pathlib.Path(a.dir) / (f"small-{a.rows}" if a.rows else "small"), "small", a.rows)
     table = dsistore.open(data / "store").table("workload")
-    result: dict[str, Any] = {"profile": "small", "batch_size": a.batch_size, "epochs_a_round": a.epochs, "scans": [], "forward": None}
+    result: dict[str, Any] = {
+        "profile": "small", "batch_size": a.batch_size, "epochs_a_round": a.epochs, "scans": [], "forward": None
+    }
     for share in a.share:
         result["scans"] += scans(a, data, table, share)
     if a.dim:

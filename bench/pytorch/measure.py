@@ -42,7 +42,8 @@ def machine() -> dict[str, Any]:
 
 
 def write(directory: str, name: str, result: Any, machine: dict[str, Any]) -> None:
-    """Writes directory/name.json in place of an earlier result, in the form of the Go programs'; no directory: nothing."""
+    """Writes directory/name.json in place of an earlier result, in the form of the Go programs'; no directory:
+    nothing."""
     if not directory:
         return
     now = datetime.datetime.now(datetime.timezone.utc)
@@ -63,7 +64,8 @@ class Run(NamedTuple):
 
 
 def rounds(n: int, sides: dict[str, Callable[[], Any]]) -> dict[str, list[Run]]:
-    """Runs every side n times and once before that, in turns, forwards and backwards, and returns the runs that count."""
+    """Runs every side n times and once before that, in turns, forwards and backwards, and returns the runs that
+    count."""
     out: dict[str, list[Run]] = {name: [] for name in sides}
     for i in range(n + 1):
         names = list(sides) if i % 2 == 0 else list(sides)[::-1]
@@ -85,8 +87,8 @@ def dsi(*args: str) -> None:
 
 
 def table(directory: pathlib.Path, profile: str, rows: int | None = None) -> pathlib.Path:
-    """Makes directory/store (table workload) and the Parquet that it is of, in the order of a log and clustered by session,
-    as directory/interleaved and directory/clustered; what is there whole is used."""
+    """Makes directory/store (table workload) and the Parquet that it is of, in the order of a log and clustered by
+    session, as directory/interleaved and directory/clustered; what is there whole is used."""
     done = directory / "done"
     if done.exists():
         return directory

@@ -1,5 +1,5 @@
-"""Resident memory that reading adds to a process which has torch, in processes of their own and in turns: the peak of one
-epoch, and what is held after each of several. dsistore's batches lie in pooled memory, which must not grow.
+"""Resident memory that reading adds to a process which has torch, in processes of their own and in turns: the peak of
+one epoch, and what is held after each of several. dsistore's batches lie in pooled memory, which must not grow.
 
     python bench/pytorch/memory.py --help
 """
@@ -59,14 +59,21 @@ def main() -> None:
              "Parquet clustered (pyarrow)": "parquet"}
     result: dict[str, Any] = {"batch_size": a.batch_size, "epochs": a.epochs, "scans": []}
     for share in a.share:
-        request = {"data": str(data), "features": measure.projection(columns, share), "batch_size": a.batch_size, "epochs": a.epochs}
-        print(f"\n{share:.0%} of the features ({len(request['features'])}), {a.epochs} epochs; MiB above the process with torch")
+        request = {
+            "data": str(data), "features": measure.projection(columns, share), "batch_size": a.batch_size,
+            "epochs": a.epochs
+        }
+        print(
+            f"\n{share:.0%} of the features ({len(request['features'])}), {a.epochs} epochs; MiB above the process "
+            f"with torch"
+        )
         scan: dict[str, Any] = {"share": share, "features": len(request["features"]), "sides": []}
         for name, answers in children.rounds(a.processes, kinds, request).items():
             peak = measure.median([x["peak"] for x in answers])
             after = [measure.median([x["after_epochs"][i] for x in answers]) for i in range(a.epochs)]
             scan["sides"].append({"side": name, "peak_bytes": peak, "after_epochs_bytes": after})
-            print(f"  {name:30} peak {peak / 2**20:6.1f}, after each epoch", ", ".join(f"{x / 2**20:.1f}" for x in after))
+            print(f"  {name:30} peak {peak / 2**20:6.1f}, after each epoch", ", ".join(
+                f"{x / 2**20:.1f}" for x in after))
         result["scans"].append(scan)
     measure.write(a.results, "pytorch-memory", result, machine)
 

@@ -1,7 +1,7 @@
 """The other side: pyarrow reads the same rows of Parquet into the same tensors, as a careful trainer would.
 
-Batches are decoded by column, ids taken over without a copy a feature and joined once, nulls filled by Arrow's kernels, and
-nothing is done a row at a time in Python.
+Batches are decoded by column, ids taken over without a copy a feature and joined once, nulls filled by Arrow's kernels,
+and nothing is done a row at a time in Python.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def _taken(column: tuple[np.ndarray, np.ndarray, np.ndarray | None], rows: np.nd
 
 
 class ParquetSide:
-    """Reads Parquet files into batches. groups: names of features that share an inverse, which is found by hashing the rows
-    of each batch: output ikjt."""
+    """Reads Parquet files into batches. groups: names of features that share an inverse, which is found by hashing the
+    rows of each batch: output ikjt."""
 
     def __init__(self, path: pathlib.Path, features: list[str], labels: list[str], batch_size: int, threads: int,
                  groups: list[list[str]] = (), modulus: int = 0):

@@ -30,7 +30,8 @@ def bars(path: pathlib.Path, title: str, groups: list[tuple[str, list[tuple[str,
         for side, value in rows:
             y -= 1
             plt.barh(y, value, height=0.8, color=next(c for prefix, c in COLORS.items() if side.startswith(prefix)))
-            plt.annotate(f"{value:,.0f}", (value, y), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
+            plt.annotate(f"{value:,.0f}", (value, y), xytext=(4, 0), textcoords="offset points", va="center",
+                         fontsize=8)
             ticks.append(y)
             names.append(side)
         y -= 1.2
@@ -53,56 +54,86 @@ def loader(result: dict[str, Any], images: pathlib.Path) -> str:
     for s in result["scans"]:
         groups.append((f"{s['share']:.0%} of the features, {s['threads']} thread{'s' * (s['threads'] > 1)}",
                        [(m["side"], m["samples_per_second"]) for m in s["measures"]]))
-        table += [f"| {s['share']:.0%}, {len(s['features'])} | {s['threads']} | {m['side']} | {m['samples_per_second']:,.0f} | "
-                  f"{m['samples_per_cpu_second']:,.0f} |" for m in s["measures"]]
+        table += [
+            f"| {s['share']:.0%}, {len(s['features'])} | {s['threads']} | {m['side']} | "
+            f"{m['samples_per_second']:,.0f} | "
+            f"{m['samples_per_cpu_second']:,.0f} |" for m in s["measures"]
+        ]
     out = []
     for share in {s["share"]: None for s in result["scans"]}:
         bars(images / f"pytorch-rate-{100 * share:.0f}.svg", "Reading into tensors and KeyedJaggedTensors, samples/s",
              [g for g, s in zip(groups, result["scans"]) if s["share"] == share])
         out += [f"![Samples a second, {share:.0%}](img/pytorch-rate-{100 * share:.0f}.svg)", ""]
-    out += [*table, "", "| features | threads | output | Python, ms a batch | share of an epoch | a consumer that takes | waits, of the epoch | for the first batch |",
-            "|---|---|---|---|---|---|---|---|"]
+    out += [
+        *table, "",
+        "| features | threads | output | Python, ms a batch | share of an epoch | a consumer that takes | waits, of "
+        "the epoch | for the first batch |",
+        "|---|---|---|---|---|---|---|---|"
+    ]
     for s in result["scans"]:
         for c in s["costs"]:
             stall = c["stall"]
             # Results of before have no wait for the first batch.
-            first = f"{stall['waited_for_first_seconds'] / stall['seconds']:.0%}" if "waited_for_first_seconds" in stall else ""
-            out.append(f"| {s['share']:.0%} | {s['threads']} | {c['output']} | {c['python_ms_a_batch']:.3f} | {c['python_share']:.0%} | "
-                       f"{stall['consumer_ms']:g} ms | {stall['waited_seconds'] / stall['seconds']:.0%} | "
-                       f"{first} |")
+            first = ""
+            if "waited_for_first_seconds" in stall:
+                first = f"{stall['waited_for_first_seconds'] / stall['seconds']:.0%}"
+            out.append(
+                f"| {s['share']:.0%} | {s['threads']} | {c['output']} | {c['python_ms_a_batch']:.3f} | "
+                f"{c['python_share']:.0%} | "
+                f"{stall['consumer_ms']:g} ms | {stall['waited_seconds'] / stall['seconds']:.0%} | "
+                f"{first} |")
     if f := result["forward"]:
         bars(images / "pytorch-forward.svg", f"EmbeddingBagCollection on the CPU, dim {f['dim']}, samples/s",
              [("read and forward", [(m["side"], m["samples_per_second"]) for m in f["measures"]]),
               ("forward alone", [(m["side"], m["forward_samples_per_second"]) for m in f["measures"]])])
-        out += ["", "![EmbeddingBagCollection](img/pytorch-forward.svg)",
-                "", f"| EmbeddingBagCollection, dim {f['dim']}, on the CPU | read and forward, samples/s | forward alone |", "|---|---|---|"]
-        out += [f"| {m['side']} | {m['samples_per_second']:,.0f} | {m['forward_samples_per_second']:,.0f} |" for m in f["measures"]]
+        out += [
+            "", "![EmbeddingBagCollection](img/pytorch-forward.svg)", "",
+            f"| EmbeddingBagCollection, dim {f['dim']}, on the CPU | read and forward, samples/s | forward alone |",
+            "|---|---|---|"
+        ]
+        out += [
+            f"| {m['side']} | {m['samples_per_second']:,.0f} | {m['forward_samples_per_second']:,.0f} |"
+            for m in f["measures"]
+        ]
     return "\n".join(out)
 
 
 def startup(result: dict[str, Any], images: pathlib.Path) -> str:
     tables = result["tables"]
     bars(images / "pytorch-start.svg", "From import to the first batch, without the interpreter and torch, ms",
-         [(f"{t['profile']}: {t['features']:,} of {t['columns']:,} columns", [(s["side"], s["median_own_ms"]) for s in t["sides"]])
-          for t in tables])
-    out = ["![Time to the first batch](img/pytorch-start.svg)", "", "| table | side | ms to the first batch | step by step |", "|---|---|---|---|"]
+         [(f"{t['profile']}: {t['features']:,} of {t['columns']:,} columns", [(s["side"], s["median_own_ms"])
+                                                                              for s in t["sides"]]) for t in tables])
+    out = [
+        "![Time to the first batch](img/pytorch-start.svg)", "",
+        "| table | side | ms to the first batch | step by step |", "|---|---|---|---|"
+    ]
     for t in tables:
         for s in t["sides"]:
             steps = ", ".join(f"{k} {v:.0f}" for k, v in s["steps_ms"].items())
-            out.append(f"| {t['profile']}, {t['features']:,} of {t['columns']:,} columns | {s['side']} | {s['median_own_ms']:.0f} | {steps} |")
+            out.append(
+                f"| {t['profile']}, {t['features']:,} of {t['columns']:,} columns | {s['side']} | "
+                f"{s['median_own_ms']:.0f} | {steps} |"
+            )
     return "\n".join(out)
 
 
 def memory(result: dict[str, Any], images: pathlib.Path) -> str:
     scans = result["scans"]
     bars(images / "pytorch-memory.svg", "Peak memory above a process with torch, MiB",
-         [(f"{s['share']:.0%} of the features", [(m["side"], m["peak_bytes"] / 2**20) for m in s["sides"]]) for s in scans])
-    out = ["![Peak memory](img/pytorch-memory.svg)", "",
-           f"| features | side | peak of {result['epochs']} epochs, MiB | held after the first epoch | after the last |", "|---|---|---|---|---|"]
+         [(f"{s['share']:.0%} of the features", [(m["side"], m["peak_bytes"] / 2**20) for m in s["sides"]])
+          for s in scans])
+    out = [
+        "![Peak memory](img/pytorch-memory.svg)", "",
+        f"| features | side | peak of {result['epochs']} epochs, MiB | held after the first epoch | after the last |",
+        "|---|---|---|---|---|"
+    ]
     for s in scans:
         for m in s["sides"]:
             after = [x / 2**20 for x in m["after_epochs_bytes"]]
-            out.append(f"| {s['share']:.0%}, {s['features']} | {m['side']} | {m['peak_bytes'] / 2**20:.0f} | {after[0]:.0f} | {after[-1]:.0f} |")
+            out.append(
+                f"| {s['share']:.0%}, {s['features']} | {m['side']} | {m['peak_bytes'] / 2**20:.0f} | {after[0]:.0f} "
+                f"| {after[-1]:.0f} |"
+            )
     return "\n".join(out)
 
 
@@ -116,9 +147,11 @@ def main() -> None:
     p.add_argument("--images", default=str(ROOT / "docs" / "img"))
     a = p.parse_args()
     results, images, guide = pathlib.Path(a.results), pathlib.Path(a.images), pathlib.Path(a.guide)
-    body = "\n\n".join(draw(result, images) for name, draw in PARTS.items() if (result := result_of(results / f"{name}.json")))
+    body = "\n\n".join(
+        draw(result, images) for name, draw in PARTS.items() if (result := result_of(results / f"{name}.json")))
     text = guide.read_text()
-    text = re.sub(r"<!-- figures -->\n.*?<!-- /figures -->", lambda _: f"<!-- figures -->\n{body}\n<!-- /figures -->", text, flags=re.S)
+    text = re.sub(r"<!-- figures -->\n.*?<!-- /figures -->", lambda _: f"<!-- figures -->\n{body}\n<!-- /figures -->",
+                  text, flags=re.S)
     guide.write_text(text)
 
 

@@ -1,5 +1,5 @@
-"""Time from a new interpreter to the first batch, step by step, in processes of their own and in turns: dsistore, plain and
-shuffled, and pyarrow reading the same columns of Parquet into the same tensors. Files are in the system's cache.
+"""Time from a new interpreter to the first batch, step by step, in processes of their own and in turns: dsistore, plain
+and shuffled, and pyarrow reading the same columns of Parquet into the same tensors. Files are in the system's cache.
 
     python bench/pytorch/startup.py --help
 """
@@ -27,7 +27,8 @@ class Steps:
         self._last = now
 
 
-def store_first_batch(steps: Steps, data: pathlib.Path, features: list[str], batch_size: int, shuffle: str | None) -> int:
+def store_first_batch(steps: Steps, data: pathlib.Path, features: list[str], batch_size: int,
+                      shuffle: str | None) -> int:
     import torch  # noqa: F401
     steps("import torch")
     import dsistore
@@ -93,11 +94,14 @@ def main() -> None:
         request = {"data": str(data), "features": features, "batch_size": a.batch_size,
                    "rows": min(a.batch_size, file.metadata.num_rows)}
         print(f"\n{profile}: {len(file.schema_arrow.names)} columns, {len(features)} features of them; milliseconds")
-        table: dict[str, Any] = {"profile": profile, "columns": len(file.schema_arrow.names), "features": len(features), "sides": []}
+        table: dict[str, Any] = {
+            "profile": profile, "columns": len(file.schema_arrow.names), "features": len(features), "sides": []
+        }
         for name, answers in children.rounds(a.processes, kinds, request).items():
             steps = {step: measure.median([x[step] for x in answers]) for step in answers[0]}
             own = [sum(v for k, v in x.items() if k not in ("interpreter", "import torch")) for x in answers]
-            table["sides"].append({"side": name, "steps_ms": steps, "own_ms": own, "median_own_ms": measure.median(own)})
+            table["sides"].append(
+                {"side": name, "steps_ms": steps, "own_ms": own, "median_own_ms": measure.median(own)})
             print(f"  {name:20} {measure.median(own):7.0f} without interpreter and torch:",
                   ", ".join(f"{k} {v:.1f}" for k, v in steps.items()))
         result["tables"].append(table)

@@ -61,14 +61,15 @@ const (
 	flameTop    = 46
 )
 
-// writeFlame draws a profile as a flame graph: each function as wide as its share of the time, on top of what called it; the
-// share of a function is shown where the pointer rests on it.
+// writeFlame draws a profile as a flame graph: each function as wide as its share of the time, on top of what called
+// it; the share of a function is shown where the pointer rests on it.
 func writeFlame(w io.Writer, profile []byte, title string) error {
 	root := &frame{name: "all"}
 	err := stacks(profile, func(stack []string, value int64) {
 		names := make([]string, 0, len(stack))
 		for _, s := range stack {
-			if n := short(s); n != "sync.(*WaitGroup).Go.func1" && !strings.HasPrefix(n, "reader.(*run).work") && n != "reader.(*run).task" {
+			if n := short(s); n != "sync.(*WaitGroup).Go.func1" && !strings.HasPrefix(n, "reader.(*run).work") &&
+				n != "reader.(*run).task" {
 				names = append(names, n)
 			}
 		}
@@ -91,8 +92,10 @@ func writeFlame(w io.Writer, profile []byte, title string) error {
 		_, _ = h.Write([]byte(strings.SplitN(f.name, ".", 2)[0])) // a package has a colour
 		hue := h.Sum32() % 360
 		name := html.EscapeString(f.name)
-		fmt.Fprintf(&b, `<g><title>%s: %.1f %%</title><rect x="%.1f" y="%d" width="%.1f" height="%d" fill="hsl(%d 60%% 72%%)"/>`,
-			name, 100*float64(f.value)/float64(root.value), x, flameTop+depth*flameRow, max(width-0.5, 0.4), flameRow-1, hue)
+		fmt.Fprintf(&b, `<g><title>%s: %.1f %%</title>`+
+			`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="hsl(%d 60%% 72%%)"/>`,
+			name, 100*float64(f.value)/float64(root.value), x, flameTop+depth*flameRow, max(width-0.5, 0.4), flameRow-1,
+			hue)
 		if letters := int((width - 4) / flameLetter); letters >= 3 {
 			text := f.name
 			if len(text) > letters {
@@ -107,7 +110,8 @@ func writeFlame(w io.Writer, profile []byte, title string) error {
 		}
 	}
 	draw(root, 0, 0)
-	_, err = fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="monospace" font-size="11">
+	_, err = fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" `+
+		`font-family="monospace" font-size="11">
 <rect width="100%%" height="100%%" fill="white"/>
 <text x="4" y="20" font-size="15">%s</text>
 <text x="4" y="38">width: share of the processor's time; what a function calls lies below it; a colour a package</text>

@@ -1,6 +1,7 @@
-// Command readcost says what reading costs beside the limit: samples a second of kjt and ikjt batches and of a copy of as many
-// bytes, in alternating rounds of one process; CPU seconds, page faults and bytes allocated of an epoch; and with
-// --cpuprofile or --flame where the time goes. An epoch opens the store anew, or with --steady begins anew with an open scanner.
+// Command readcost says what reading costs beside the limit: samples a second of kjt and ikjt batches and of a copy of
+// as many bytes, in alternating rounds of one process; CPU seconds, page faults and bytes allocated of an epoch; and
+// with --cpuprofile or --flame where the time goes. An epoch opens the store anew, or with --steady begins anew with an
+// open scanner.
 package main
 
 import (
@@ -86,19 +87,22 @@ func (f *flags) run(ctx context.Context) error {
 		return err
 	}
 	rows := truth.Rows()
-	rep := report{Profile: f.Profile, Rows: truth.Rows(), Seed: f.Seed, Presence: f.Presence, Steady: f.Steady, SIMD: simd.Level()}
+	rep := report{Profile: f.Profile, Rows: truth.Rows(), Seed: f.Seed, Presence: f.Presence, Steady: f.Steady,
+		SIMD: simd.Level()}
 	profiled := f.CPUProfile != "" || f.Flame != ""
 	if profiled && len(f.Share)*len(f.Dedup)*len(f.Threads) != 1 {
 		return errors.New("a profile is of one share, one form and one number of threads")
 	}
-	t := versus.NewTable(os.Stdout, "read", "threads", "samples/s", "of a copy", "by cpu", "MB/s", "MB read", "cpu ms", "page faults", "MB allocated")
+	t := versus.NewTable(os.Stdout, "read", "threads", "samples/s", "of a copy", "by cpu", "MB/s", "MB read", "cpu ms",
+		"page faults", "MB allocated")
 	for _, share := range f.Share {
 		features, err := versus.Project(truth, share, f.Seed)
 		if err != nil {
 			return err
 		}
 		for _, dedup := range f.Dedup {
-			engine := &engine{StoreEngine: versus.StoreEngine{Dir: store, Features: features, BatchSize: f.BatchSize, Bare: !f.Presence}, steady: f.Steady}
+			engine := &engine{StoreEngine: versus.StoreEngine{Dir: store, Features: features, BatchSize: f.BatchSize,
+				Bare: !f.Presence}, steady: f.Steady}
 			if engine.Dedup, err = reader.ParseDedup(dedup); err != nil {
 				return err
 			}
@@ -116,9 +120,11 @@ func (f *flags) run(ctx context.Context) error {
 				rep.Reads = append(rep.Reads, r)
 				m := result.Median
 				t.AppendRow([]any{
-					fmt.Sprintf("%v %% %s", 100*share, dedup), threads, fmt.Sprintf("%.2f M", r.Rate/1e6), fmt.Sprintf("%.2f", r.OfCopy),
+					fmt.Sprintf("%v %% %s", 100*share, dedup), threads, fmt.Sprintf("%.2f M", r.Rate/1e6),
+					fmt.Sprintf("%.2f", r.OfCopy),
 					fmt.Sprintf("%.2f", r.OfCopyCPU),
-					fmt.Sprintf("%.0f", float64(r.Bytes)/m(r.Seconds)/1e6), fmt.Sprintf("%.2f", float64(r.Stored)/1e6), fmt.Sprintf("%.1f", 1e3*m(r.CPU)), fmt.Sprintf("%.0f", m(r.Faults)),
+					fmt.Sprintf("%.0f", float64(r.Bytes)/m(r.Seconds)/1e6), fmt.Sprintf("%.2f", float64(r.Stored)/1e6),
+					fmt.Sprintf("%.1f", 1e3*m(r.CPU)), fmt.Sprintf("%.0f", m(r.Faults)),
 					fmt.Sprintf("%.1f", m(r.AllocBytes)/1e6),
 				})
 			}
@@ -266,8 +272,8 @@ func (c *copier) copy(n int) {
 	}
 }
 
-// profile reads epochs for as many seconds as rounds under the profiler, prints the share of each part of a read and writes what
-// is asked for.
+// profile reads epochs for as many seconds as rounds under the profiler, prints the share of each part of a read and
+// writes what is asked for.
 func (f *flags) profile(ctx context.Context, s *engine, threads int, what string) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
 	if _, err := s.read(ctx, threads); err != nil {

@@ -14,7 +14,8 @@ import (
 // A small run comes to its end in every form, and again with what it left, and writes its results.
 func TestReadcost(t *testing.T) {
 	f := flags{
-		TableFlags: versus.TableFlags{Profile: "small", Rows: 300, Dir: t.TempDir()}, Share: []float64{0.1, 1}, Threads: []int{1, 2}, Dedup: []string{"kjt", "ikjt", "partial"},
+		TableFlags: versus.TableFlags{Profile: "small", Rows: 300, Dir: t.TempDir()}, Share: []float64{0.1, 1},
+		Threads: []int{1, 2}, Dedup: []string{"kjt", "ikjt", "partial"},
 		Rounds: 1, BatchSize: 100, ResultsFlag: program.ResultsFlag{Results: t.TempDir()},
 	}
 	for range 2 {
@@ -36,7 +37,8 @@ func TestReadcost(t *testing.T) {
 func TestFlame(t *testing.T) {
 	dir := t.TempDir()
 	f := flags{
-		TableFlags: versus.TableFlags{Profile: "small", Rows: 3000, Dir: dir}, Share: []float64{1}, Threads: []int{1}, Dedup: []string{"kjt"}, Rounds: 1, BatchSize: 500,
+		TableFlags: versus.TableFlags{Profile: "small", Rows: 3000, Dir: dir}, Share: []float64{1}, Threads: []int{1},
+		Dedup: []string{"kjt"}, Rounds: 1, BatchSize: 500,
 		CPUProfile: filepath.Join(dir, "cpu"), Flame: filepath.Join(dir, "flame.svg"),
 	}
 	var profile, svg []byte

@@ -9,7 +9,8 @@ import (
 	"slices"
 )
 
-// A frame is a function and what it called, with the time of each: a node of the tree that the stacks of a profile make.
+// A frame is a function and what it called, with the time of each: a node of the tree that the stacks of a profile
+// make.
 type frame struct {
 	name     string
 	value    int64 // of it and what it called
@@ -46,8 +47,8 @@ func (f *frame) sort() {
 
 var errProfile = errors.New("not a profile of package runtime/pprof")
 
-// stacks calls each with the stacks of a profile, the outermost function first, and the last of its values: nanoseconds where it is
-// of the processor. The format is that of github.com/google/pprof/proto/profile.proto.
+// stacks calls each with the stacks of a profile, the outermost function first, and the last of its values: nanoseconds
+// where it is of the processor. The format is that of github.com/google/pprof/proto/profile.proto.
 func stacks(profile []byte, each func(stack []string, value int64)) error {
 	z, err := gzip.NewReader(bytes.NewReader(profile))
 	if err != nil {
@@ -58,7 +59,8 @@ func stacks(profile []byte, each func(stack []string, value int64)) error {
 		return err
 	}
 	var texts []string
-	functions, locations := map[uint64]uint64{}, map[uint64][]uint64{} // name of a function; functions at a place, innermost first
+	// name of a function; functions at a place, innermost first
+	functions, locations := map[uint64]uint64{}, map[uint64][]uint64{}
 	var samples [][]byte
 	err = fields(raw, func(number int, v uint64, b []byte) error {
 		switch number {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CPUSeconds returns what the process has used of all processors, its own code and the system's for it, or 0 where the system does
-// not say.
+// CPUSeconds returns what the process has used of all processors, its own code and the system's for it, or 0 where the
+// system does not say.
 func CPUSeconds() float64 {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {

@@ -1,12 +1,13 @@
-// Package retail derives a training table from the Online Retail log (UCI; one CSV file a day, one row an invoice line):
-// one sample for each line, with what was known of the customer before the invoice and of the basket before the line.
+// Package retail derives a training table from the Online Retail log (UCI; one CSV file a day, one row an invoice
+// line): one sample for each line, with what was known of the customer before the invoice and of the basket before the
+// line.
 //
 //	session  invoice                    item features       constant for a stock code
 //	user     customer (null: guest)     history features    constant within an invoice, shift between invoices
 //	label    line was a return          basket              grows by one id a line
 //
-// The table is written in Hive layout, ds=DAY/part-0.parquet, so that it also exercises partitions, and guests give null
-// lists beside the empty lists of first-time customers.
+// The table is written in Hive layout, ds=DAY/part-0.parquet, so that it also exercises partitions, and guests give
+// null lists beside the empty lists of first-time customers.
 package retail
 
 import (
@@ -142,7 +143,8 @@ func parseLine(rec []string) (line, error) {
 	if err != nil {
 		return line{}, err
 	}
-	l := line{invoice: rec[0], item: hash(rec[1]), words: rec[2], quantity: int32(quantity), time: at, price: price, country: rec[7]}
+	l := line{invoice: rec[0], item: hash(rec[1]), words: rec[2], quantity: int32(quantity), time: at, price: price,
+		country: rec[7]}
 	if rec[6] == "" {
 		l.guest = true
 		return l, nil
@@ -173,8 +175,8 @@ func writeDay(dir string, lines []line, customers map[int64]*customer) (err erro
 	return errors.Join(w.Write(rec), w.Close())
 }
 
-// buildDay makes the day's samples. A customer's history takes in an invoice only when its last line is past, so that it
-// is constant within an invoice.
+// buildDay makes the day's samples. A customer's history takes in an invoice only when its last line is past, so that
+// it is constant within an invoice.
 func buildDay(lines []line, customers map[int64]*customer) arrow.RecordBatch {
 	b := array.NewRecordBuilder(memory.DefaultAllocator, Schema)
 	defer b.Release()

@@ -57,7 +57,8 @@ func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
 func columnText(t *testing.T, path, column string) string {
 	t.Helper()
-	r, err := file.OpenParquetFile(path, false, file.WithReadProps(parquet.NewReaderProperties(memory.DefaultAllocator)))
+	r, err := file.OpenParquetFile(path, false,
+		file.WithReadProps(parquet.NewReaderProperties(memory.DefaultAllocator)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
-// Command shuffle reads a projection of the workload in several orders and reports what each trades: samples/s, rows a slot in
-// a batch, sessions a batch, and how far the batches' label means deviate.
+// Command shuffle reads a projection of the workload in several orders and reports what each trades: samples/s, rows a
+// slot in a batch, sessions a batch, and how far the batches' label means deviate.
 package main
 
 import (
@@ -36,7 +36,8 @@ type flags struct {
 	program.ResultsFlag
 }
 
-// A report is one order. Rates are medians over rounds, the rest is over the batches of all of them: every round is an epoch.
+// A report is one order. Rates are medians over rounds, the rest is over the batches of all of them: every round is an
+// epoch.
 type report struct {
 	Unit           string    `json:"unit"`
 	BufferStripes  int       `json:"buffer_stripes"`
@@ -69,7 +70,8 @@ func (f *flags) run(ctx context.Context) error {
 		return err
 	}
 	store := filepath.Join(f.Dir, "store")
-	if _, err := versus.Ingest(ctx, store, dump, ingest.Options{MappingFile: mapping, Options: writer.Options{StripeRows: f.StripeRows}}); err != nil {
+	if _, err := versus.Ingest(ctx, store, dump, ingest.Options{MappingFile: mapping,
+		Options: writer.Options{StripeRows: f.StripeRows}}); err != nil {
 		return err
 	}
 	s, err := versus.OpenStore(ctx, store)
@@ -110,7 +112,8 @@ func (f *flags) run(ctx context.Context) error {
 	out := make([]report, len(reports))
 	for i, r := range reports {
 		x := r.totals.Summary()
-		r.Unit, r.BufferStripes, r.DedupeFactor, r.Sessions = r.order.Unit.String(), r.order.BufferStripes, x.DedupeMean, x.SessionsMean
+		r.Unit, r.BufferStripes, r.DedupeFactor, r.Sessions = r.order.Unit.String(), r.order.BufferStripes,
+			x.DedupeMean, x.SessionsMean
 		for _, l := range x.Labels {
 			r.LabelMean, r.LabelDeviation = l.Mean, l.Deviation
 		}
@@ -123,8 +126,8 @@ func (f *flags) run(ctx context.Context) error {
 	}{f, out})
 }
 
-// measure reads every order once without timing, for what its batches are made of, and then in rounds of all orders, in turns
-// forwards and backwards.
+// measure reads every order once without timing, for what its batches are made of, and then in rounds of all orders, in
+// turns forwards and backwards.
 func (f *flags) measure(ctx context.Context, snap *storage.Snapshot, names []string, reports []*report) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(f.Threads))
 	order := slices.Clone(reports)
@@ -132,19 +135,22 @@ func (f *flags) measure(ctx context.Context, snap *storage.Snapshot, names []str
 		for _, r := range order {
 			for _, dedup := range []reader.Dedup{reader.DedupKJT, reader.DedupIKJT} {
 				p, err := reader.NewPlan(ctx, snap, reader.PlanOptions{
-					Features: names, BatchSize: f.BatchSize, Output: reader.OutputTensors, Dedup: dedup, Shuffle: r.order,
+					Features: names, BatchSize: f.BatchSize, Output: reader.OutputTensors, Dedup: dedup,
+					Shuffle: r.order,
 				})
 				if err != nil {
 					return err
 				}
 				if round == 0 {
 					if dedup == reader.DedupIKJT {
-						_, err = epoch(ctx, snap, p, reader.Options{Info: true, RoundIntegers: true}, uint64(round), r.totals.Add)
+						_, err = epoch(ctx, snap, p, reader.Options{Info: true, RoundIntegers: true}, uint64(round),
+							r.totals.Add)
 					}
 				} else {
 					rates := map[reader.Dedup]*[]float64{reader.DedupKJT: &r.KJT, reader.DedupIKJT: &r.IKJT}[dedup]
 					var rate float64
-					rate, err = epoch(ctx, snap, p, reader.Options{Workers: f.Threads, RoundIntegers: true}, uint64(round), func(*reader.Batch) {})
+					rate, err = epoch(ctx, snap, p, reader.Options{Workers: f.Threads, RoundIntegers: true},
+						uint64(round), func(*reader.Batch) {})
 					*rates = append(*rates, rate)
 				}
 				if err != nil {
@@ -158,7 +164,8 @@ func (f *flags) measure(ctx context.Context, snap *storage.Snapshot, names []str
 }
 
 // epoch reads an epoch and returns samples/s.
-func epoch(ctx context.Context, snap *storage.Snapshot, p *reader.Plan, opts reader.Options, epoch uint64, each func(*reader.Batch)) (float64, error) {
+func epoch(ctx context.Context, snap *storage.Snapshot, p *reader.Plan, opts reader.Options, epoch uint64,
+	each func(*reader.Batch)) (float64, error) {
 	start := time.Now()
 	s, err := reader.Open(ctx, snap, p, opts)
 	if err != nil {
@@ -184,14 +191,16 @@ func epoch(ctx context.Context, snap *storage.Snapshot, p *reader.Plan, opts rea
 }
 
 func show(reports []report) {
-	fmt.Println("| unit | K | rows a slot in a batch | sessions a batch | label mean deviates by | samples/s, ikjt | samples/s, kjt |")
+	fmt.Println("| unit | K | rows a slot in a batch | sessions a batch | label mean deviates by | samples/s, ikjt | " +
+		"samples/s, kjt |")
 	fmt.Println("|---|---|---|---|---|---|---|")
 	for _, r := range reports {
 		buffer := "-"
 		if r.BufferStripes > 0 {
 			buffer = fmt.Sprint(r.BufferStripes)
 		}
-		fmt.Printf("| %s | %s | %.2f | %.0f | %.4f | %.0f k | %.0f k |\n", r.Unit, buffer, r.DedupeFactor, r.Sessions, r.LabelDeviation,
+		fmt.Printf("| %s | %s | %.2f | %.0f | %.4f | %.0f k | %.0f k |\n", r.Unit, buffer, r.DedupeFactor, r.Sessions,
+			r.LabelDeviation,
 			result.Median(r.IKJT)/1000, result.Median(r.KJT)/1000)
 	}
 }

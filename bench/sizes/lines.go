@@ -36,8 +36,8 @@ func (s sizes) add(o sizes) {
 	}
 }
 
-// A line is what features take together, and what they take at least: what the generator drew, each draw once and at its entropy
-// (workload.Floor).
+// A line is what features take together, and what they take at least: what the generator drew, each draw once and at
+// its entropy (workload.Floor).
 type line struct {
 	Name   string `json:"name"`
 	Bound  sizes  `json:"lower_bound"`
@@ -70,7 +70,8 @@ func (f *flags) lines(ctx context.Context, dir string, dump *versus.Dump, total 
 	}
 	for i, x := range truth.Features() {
 		b := bounds[i]
-		least := sizes{"dictionary": b.Dictionary, "values": b.Values, "scores": b.Scores, "lengths": b.Lengths, "starts": b.Starts,
+		least := sizes{"dictionary": b.Dictionary, "values": b.Values, "scores": b.Scores, "lengths": b.Lengths,
+			"starts":  b.Starts,
 			"inverse": b.Inverse, "presence": b.Presence}
 		for k := range least {
 			least[k] /= 8 * rows
@@ -118,12 +119,14 @@ func (f *flags) lines(ctx context.Context, dir string, dump *versus.Dump, total 
 
 // kinds says what part each stream is of.
 var kinds = map[format.StreamKind]string{
-	format.Presence: "presence", format.InverseRuns: "inverse", format.InverseChanges: "inverse", format.InverseCodes: "inverse",
-	format.Lengths: "lengths", format.Values: "values", format.Scores: "scores", format.Starts: "starts", format.Codes: "values",
+	format.Presence: "presence", format.InverseRuns: "inverse", format.InverseChanges: "inverse",
+	format.InverseCodes: "inverse",
+	format.Lengths:      "lengths", format.Values: "values", format.Scores: "scores", format.Starts: "starts",
+	format.Codes: "values",
 }
 
-// measure returns the bytes of a feature file by part, and the codecs of its last stripe's values or codes. What is no stream, and
-// checksums, are the rest.
+// measure returns the bytes of a feature file by part, and the codecs of its last stripe's values or codes. What is no
+// stream, and checksums, are the rest.
 func measure(dir string, e *storage.FeatureEntry) (sizes, string, error) {
 	file, err := os.Open(filepath.Join(dir, filepath.FromSlash(e.Object)))
 	if err != nil {

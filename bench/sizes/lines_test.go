@@ -10,7 +10,8 @@ import (
 
 // All stored bytes are accounted for, and no family takes less than its lower bound.
 func TestLines(t *testing.T) {
-	f := flags{Rows: 2000, Profile: "small", Features: true, Workers: 1, Rounds: 1, Steps: []string{"groups"}, Dir: t.TempDir(), ResultsFlag: program.ResultsFlag{Results: t.TempDir()}}
+	f := flags{Rows: 2000, Profile: "small", Features: true, Workers: 1, Rounds: 1, Steps: []string{"groups"},
+		Dir: t.TempDir(), ResultsFlag: program.ResultsFlag{Results: t.TempDir()}}
 	if err := f.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +27,8 @@ func TestLines(t *testing.T) {
 	if got := all.Stored.total(); got < 1e6-1 || got > 1e6+1 {
 		t.Errorf("%v bytes a row in all, want what was given", got)
 	}
-	if all.Stored["dictionary"] <= 0 || all.Stored["values"] < all.Bound["values"]/2 || all.Stored.total() < all.Bound.total() {
+	if all.Stored["dictionary"] <= 0 || all.Stored["values"] < all.Bound["values"]/2 ||
+		all.Stored.total() < all.Bound.total() {
 		t.Errorf("stored %v, lower bound %v", all.Stored, all.Bound)
 	}
 }

@@ -1,6 +1,6 @@
-// Command sizes says what a row takes, in all and by family of features. It ingests one dump with each step of finding duplicates
-// switched on in turn, and times the ingest: medians of rounds in which the steps take turns. Of the last step it says by what the
-// bytes say, beside the least that the same table takes.
+// Command sizes says what a row takes, in all and by family of features. It ingests one dump with each step of finding
+// duplicates switched on in turn, and times the ingest: medians of rounds in which the steps take turns. Of the last
+// step it says by what the bytes say, beside the least that the same table takes.
 package main
 
 import (
@@ -45,14 +45,16 @@ type report struct {
 
 func main() {
 	var f flags
-	program.Main(&f, "sizes", "Bytes per row for each step of finding duplicates, and the least that the same table takes.", f.run)
+	program.Main(&f, "sizes", "Bytes per row for each step of finding duplicates, and the least that the same table "+
+		"takes.", f.run)
 }
 
 func (f *flags) run(ctx context.Context) error {
 	if f.Rounds < 1 || len(f.Steps) == 0 {
 		return errors.New("rounds and steps: want at least 1 of each")
 	}
-	dump, err := versus.Generate(ctx, filepath.Join(f.Dir, "dump"), workload.Options{Profile: f.Profile, Rows: f.Rows, Seed: f.Seed})
+	dump, err := versus.Generate(ctx, filepath.Join(f.Dir, "dump"),
+		workload.Options{Profile: f.Profile, Rows: f.Rows, Seed: f.Seed})
 	if err != nil {
 		return err
 	}
@@ -82,7 +84,8 @@ func (f *flags) run(ctx context.Context) error {
 // round ingests the dump with one step.
 func (f *flags) round(ctx context.Context, dump *versus.Dump, step string, r *report) error {
 	store := filepath.Join(f.Dir, "store")
-	in, err := versus.Ingest(ctx, store, dump, ingest.Options{Options: writer.Options{Workers: f.Workers, Dedup: writer.Dedup(step)}})
+	in, err := versus.Ingest(ctx, store, dump,
+		ingest.Options{Options: writer.Options{Workers: f.Workers, Dedup: writer.Dedup(step)}})
 	if err != nil {
 		return err
 	}
@@ -125,5 +128,7 @@ func show(reports []report) {
 	line("dedupe factor", func(r *report) float64 { return r.Found.Factor })
 	line("partial", func(r *report) float64 { return float64(r.Found.Partial) })
 	line("groups", func(r *report) float64 { return float64(r.Found.Groups) })
-	line("saved, estimated", func(r *report) float64 { return float64(r.Found.BytesSaved) / (r.RowsPerSec * r.Seconds) })
+	line("saved, estimated", func(r *report) float64 {
+		return float64(r.Found.BytesSaved) / (r.RowsPerSec * r.Seconds)
+	})
 }

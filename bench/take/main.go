@@ -1,5 +1,5 @@
-// Command take measures rows at random places: a Taker's first take, with nothing looked up, and those that follow, beside a
-// scan of all rows, in alternating rounds. It fails when a take gives other rows than the scan.
+// Command take measures rows at random places: a Taker's first take, with nothing looked up, and those that follow,
+// beside a scan of all rows, in alternating rounds. It fails when a take gives other rows than the scan.
 package main
 
 import (
@@ -111,7 +111,8 @@ func (f *flags) measure(ctx context.Context, layout *reader.Layout) (_ []measure
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 	for round := range f.Rounds + 1 {
-		if err := scan.timed(&scan.millis, func() error { return scanAll(ctx, layout, opts, round == 0, all, &scan) }); err != nil {
+		if err := scan.timed(&scan.millis,
+			func() error { return scanAll(ctx, layout, opts, round == 0, all, &scan) }); err != nil {
 			return nil, err
 		}
 		for i := range out {
@@ -133,7 +134,8 @@ func (f *flags) measure(ctx context.Context, layout *reader.Layout) (_ []measure
 }
 
 // round takes the rows with a new Taker, and three times more.
-func (m *measure) round(ctx context.Context, layout *reader.Layout, opts reader.Options, rows []uint64, check bool, all []*vector.Column) error {
+func (m *measure) round(ctx context.Context, layout *reader.Layout, opts reader.Options, rows []uint64, check bool,
+	all []*vector.Column) error {
 	taker, err := layout.Taker(opts)
 	if err != nil {
 		return err
@@ -152,7 +154,8 @@ func (m *measure) round(ctx context.Context, layout *reader.Layout, opts reader.
 			for f, c := range b.Columns {
 				for i, r := range rows {
 					if !vector.RowsEqual(c, i, all[f], int(r)) {
-						return fmt.Errorf("take of %d: feature %s, row %d is not what a scan gives", len(rows), layout.Plan().Features[f].Name, r)
+						return fmt.Errorf("take of %d: feature %s, row %d is not what a scan gives", len(rows),
+							layout.Plan().Features[f].Name, r)
 					}
 				}
 			}
@@ -175,7 +178,8 @@ func (m *measure) timed(to *[]float64, f func() error) error {
 func cpuMillis() float64 { return result.CPUSeconds() * 1e3 }
 
 // scanAll reads all rows, and keeps them when asked to.
-func scanAll(ctx context.Context, layout *reader.Layout, opts reader.Options, keep bool, all []*vector.Column, m *measure) error {
+func scanAll(ctx context.Context, layout *reader.Layout, opts reader.Options, keep bool, all []*vector.Column,
+	m *measure) error {
 	s, err := layout.Open(opts)
 	if err != nil {
 		return err
@@ -206,6 +210,7 @@ func printReport(r *report) {
 		if m.Rows > 0 {
 			name = fmt.Sprint(m.Rows)
 		}
-		fmt.Printf("%10s %12.2f %12.2f %10.2f %10.0f %12.2f\n", name, m.FirstMillis, m.Millis, m.CPUMillis, m.Requests, m.Bytes/1e6)
+		fmt.Printf("%10s %12.2f %12.2f %10.2f %10.0f %12.2f\n", name, m.FirstMillis, m.Millis, m.CPUMillis, m.Requests,
+			m.Bytes/1e6)
 	}
 }

@@ -10,7 +10,8 @@ import (
 
 // A small run ends, its takes equal to a scan, and writes its results.
 func TestTake(t *testing.T) {
-	f := flags{TableFlags: versus.TableFlags{Profile: "small", Rows: 300, Dir: t.TempDir()}, Share: 0.1, Take: []int{1, 50}, Threads: 2, Rounds: 1, ResultsFlag: program.ResultsFlag{Results: t.TempDir()}}
+	f := flags{TableFlags: versus.TableFlags{Profile: "small", Rows: 300, Dir: t.TempDir()}, Share: 0.1,
+		Take: []int{1, 50}, Threads: 2, Rounds: 1, ResultsFlag: program.ResultsFlag{Results: t.TempDir()}}
 	if err := f.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -110,7 +110,8 @@ func Equal(ctx context.Context, engines ...Engine) (Digest, error) {
 		if i == 0 {
 			first = d
 		} else if d != first {
-			return d, fmt.Errorf("%s and %s do not give the same rows: %+v and %+v", engines[0].Name(), s.Name(), first, d)
+			return d, fmt.Errorf("%s and %s do not give the same rows: %+v and %+v", engines[0].Name(), s.Name(), first,
+				d)
 		}
 	}
 	return first, nil

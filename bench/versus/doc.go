@@ -5,6 +5,6 @@
 //	Digest: every engine's rows, hashed; a figure counts only when all are equal
 //	Rounds: A B C, C B A, A B C, ...; medians
 //
-// A store that was clustered by session gives the source's rows in another order, so equality is that of the multiset of
-// whole rows: each row's values of all features are hashed together, and the hashes are added.
+// A store that was clustered by session gives the source's rows in another order, so equality is that of the multiset
+// of whole rows: each row's values of all features are hashed together, and the hashes are added.
 package versus

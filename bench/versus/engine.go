@@ -44,8 +44,8 @@ type StoreEngine struct {
 
 func (s *StoreEngine) Name() string { return s.Label }
 
-// Epoch opens the store and the table's latest snapshot, and scans it with as many workers as threads. Memory is used again from
-// one epoch to the next.
+// Epoch opens the store and the table's latest snapshot, and scans it with as many workers as threads. Memory is used
+// again from one epoch to the next.
 func (s *StoreEngine) Epoch(ctx context.Context, threads int, each Each) (err error) {
 	sc, closeAll, err := s.Open(ctx, threads)
 	if err != nil {
@@ -76,7 +76,8 @@ func (s *StoreEngine) Open(ctx context.Context, threads int) (_ *reader.Scanner,
 	if err != nil {
 		return nil, nil, err
 	}
-	sc, err := layout.Open(reader.Options{Workers: threads, Presence: !s.Bare, Reuse: true, RoundIntegers: true, GapBytes: s.GapBytes})
+	sc, err := layout.Open(reader.Options{Workers: threads, Presence: !s.Bare, Reuse: true, RoundIntegers: true,
+		GapBytes: s.GapBytes})
 	if err != nil {
 		return nil, nil, errors.Join(err, closeStore())
 	}

@@ -15,7 +15,8 @@ const (
 )
 
 // Families are the names of what a table's bytes divide into, in the order in which reports have them.
-var Families = []string{"keys", "labels", "histories", "weighted histories", "user lists", "item lists", "user dense", "item dense",
+var Families = []string{"keys", "labels", "histories", "weighted histories", "user lists", "item lists", "user dense",
+	"item dense",
 	"context dense", "embedding", Inverses, Rest}
 
 // FamilyName returns the name that reports give to a family.

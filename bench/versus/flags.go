@@ -43,9 +43,10 @@ func (f *TableFlags) Dump(ctx context.Context, order workload.Order) (*Dump, err
 	return Generate(ctx, dir, f.Options(order))
 }
 
-// Store ingests the dump in an order and returns the store's directory and the report; nil where keep is set and an earlier run left the
-// store.
-func (f *TableFlags) Store(ctx context.Context, order workload.Order, keep bool, o ingest.Options) (string, *ingest.Report, error) {
+// Store ingests the dump in an order and returns the store's directory and the report; nil where keep is set and an
+// earlier run left the store.
+func (f *TableFlags) Store(ctx context.Context, order workload.Order, keep bool,
+	o ingest.Options) (string, *ingest.Report, error) {
 	dir, err := f.path("store")
 	if err != nil {
 		return "", nil, err

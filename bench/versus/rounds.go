@@ -23,9 +23,10 @@ type Measure struct {
 	TensorMBPerS  float64 // what came out, in 10^6 bytes
 }
 
-// Rounds runs an epoch of every engine in each round, in turns forwards and backwards, after one that is not counted. The
-// process has as many processors as threads meanwhile. d is what Equal found.
-func Rounds(ctx context.Context, d Digest, threads, rounds int, progress func(round int), engines ...Engine) ([]Measure, error) {
+// Rounds runs an epoch of every engine in each round, in turns forwards and backwards, after one that is not counted.
+// The process has as many processors as threads meanwhile. d is what Equal found.
+func Rounds(ctx context.Context, d Digest, threads, rounds int, progress func(round int),
+	engines ...Engine) ([]Measure, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
 	out := make([]Measure, len(engines))
 	allocs := make([][]float64, len(engines))

@@ -67,7 +67,8 @@ func Generate(ctx context.Context, dir string, o workload.Options) (*Dump, error
 	return d, os.WriteFile(marker, data, 0o666)
 }
 
-// Ingest makes a new store in dir from the dump, or from o.Records, clustered by session, and says what ingest reported.
+// Ingest makes a new store in dir from the dump, or from o.Records, clustered by session, and says what ingest
+// reported.
 func Ingest(ctx context.Context, dir string, d *Dump, o ingest.Options) (ingest.Report, error) {
 	if err := os.RemoveAll(dir); err != nil {
 		return ingest.Report{}, err

@@ -89,7 +89,8 @@ func TestDedupEnginesGiveTheSameRows(t *testing.T) {
 		t.Errorf("%v rows a slot; want 2 or more", f)
 	}
 	// A difference in a slot's values is found.
-	if _, err := Equal(t.Context(), ikjt, changed{ikjt, func(t *reader.Tensors) { t.Groups[0].Inverse[0] ^= 1 }}); err == nil {
+	if _, err := Equal(t.Context(), ikjt,
+		changed{ikjt, func(t *reader.Tensors) { t.Groups[0].Inverse[0] ^= 1 }}); err == nil {
 		t.Error("a difference in an inverse was not found")
 	}
 }

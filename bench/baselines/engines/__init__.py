@@ -1,4 +1,5 @@
-"""The engines: dsistore, the baselines, and what no reader can beat. One module each, imported only by the engine's process."""
+"""The engines: dsistore, the baselines, and what no reader can beat. One module each, imported only by the engine's
+process."""
 
 from __future__ import annotations
 

@@ -30,8 +30,9 @@ class _Arrow(Engine):
     form: type[dataset.FileFormat]
 
     def filtered(self, opened: Any, columns: list[str], column: str, most: int) -> Iterator[pa.RecordBatch]:
-        return dataset.dataset(self._path(opened), format=self.form()).scanner(
-            columns=columns, filter=dataset.field(column) <= most, batch_size=16384, use_threads=self.threads > 1).to_batches()
+        return dataset.dataset(self._path(opened),
+                               format=self.form()).scanner(columns=columns, filter=dataset.field(column) <= most,
+                                                           batch_size=16384, use_threads=self.threads > 1).to_batches()
 
     def _path(self, opened: Any) -> str:
         raise NotImplementedError
@@ -41,8 +42,8 @@ class _Arrow(Engine):
 
 
 class _IPC(_Arrow):
-    """Record batches of 16,384 rows, which decompress into the cache, of clustered rows; of others one for 131,072, so that
-    compression finds a session's rows. Columns that nobody wants are not decompressed."""
+    """Record batches of 16,384 rows, which decompress into the cache, of clustered rows; of others one for 131,072, so
+    that compression finds a session's rows. Columns that nobody wants are not decompressed."""
 
     codec = ""
     form = dataset.IpcFileFormat
@@ -62,7 +63,8 @@ class _IPC(_Arrow):
     def _reader(self, opened: Any, columns: list[str]) -> ipc.RecordBatchFileReader:
         # The footer is read twice, since columns are asked for by number: once for the names.
         schema = ipc.open_file(opened[1]).schema
-        options = ipc.IpcReadOptions(included_fields=[schema.get_field_index(c) for c in columns], use_threads=self.threads > 1)
+        options = ipc.IpcReadOptions(included_fields=[schema.get_field_index(c) for c in columns],
+                                     use_threads=self.threads > 1)
         return ipc.open_file(opened[1], options=options)
 
     def open_remote(self, endpoint: str, bucket: str, key: str) -> dataset.Dataset:
@@ -108,8 +110,8 @@ class IPCZstd(_IPC):
 
 
 class _Parquet(_Arrow):
-    """Clustered rows: row groups of 32,768, without dictionaries, which zstd does better without and faster. Others: as much as
-    131,072 rows a group, and dictionaries and pages large enough for what comes back far away."""
+    """Clustered rows: row groups of 32,768, without dictionaries, which zstd does better without and faster. Others: as
+    much as 131,072 rows a group, and dictionaries and pages large enough for what comes back far away."""
 
     codec: dict[str, Any] = {}
     form = dataset.ParquetFileFormat
@@ -121,8 +123,8 @@ class _Parquet(_Arrow):
         if clustered:
             pq.write_table(table, path, row_group_size=32768, use_dictionary=False, **self.codec)
         else:
-            pq.write_table(table, path, row_group_size=131072, dictionary_pagesize_limit=8 << 20, data_page_size=8 << 20,
-                           max_rows_per_page=131072, **self.codec)
+            pq.write_table(table, path, row_group_size=131072, dictionary_pagesize_limit=8 << 20,
+                           data_page_size=8 << 20, max_rows_per_page=131072, **self.codec)
 
     def open(self, path: str) -> pq.ParquetFile:
         self._opened = path
@@ -144,7 +146,9 @@ class _Parquet(_Arrow):
             n = opened.metadata.row_group(g).num_rows
             here = places[(places >= begin) & (places < begin + n)]
             if len(here):
-                out.append(opened.read_row_group(g, columns=columns, use_threads=self.threads > 1).take(pa.array(here - begin)))
+                out.append(
+                    opened.read_row_group(g, columns=columns, use_threads=self.threads > 1).take(
+                        pa.array(here - begin)))
             begin += n
         return pa.concat_tables(out)
 

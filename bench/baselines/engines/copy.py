@@ -24,7 +24,8 @@ class Copy(Engine):
         self._at = 0
 
     def copy(self, total: int, batches: int) -> float:
-        """Copies total bytes in batches, and returns the seconds. It goes on where it was in memory larger than caches."""
+        """Copies total bytes in batches, and returns the seconds. It goes on where it was in memory larger than
+        caches."""
         if len(self._from) < max(total, _MEMORY):
             self._from = np.ones(max(total, _MEMORY), np.uint8)
         size = -(-total // batches)
@@ -48,7 +49,8 @@ class Copy(Engine):
         return time.perf_counter() - begin
 
     def limits(self, path: str) -> list[dict[str, Any]]:
-        """Bytes per second of this machine: a copy in memory and, on one thread, reads of a file from the page cache and the disk."""
+        """Bytes per second of this machine: a copy in memory and, on one thread, reads of a file from the page cache
+        and the disk."""
         size = min(os.path.getsize(path), 512 << 20) // _BLOCK * _BLOCK or os.path.getsize(path)
         out = []
         what = "memory copy" if self.threads == 1 else f"memory copy, {self.threads} threads"

@@ -24,7 +24,8 @@ class Dsistore(Engine):
 
     def __init__(self, threads: int):
         super().__init__(threads)
-        _engine.call("version")  # loads the engine and waits until it runs, as an import does with the libraries of others
+        # loads the engine and waits until it runs, as an import does with the libraries of others
+        _engine.call("version")
 
     def write(self, table: pa.Table, path: str, clustered: bool) -> None:
         dsistore.open(path).ingest(TABLE, table, session_key="session_id", time_key="event_time")
@@ -44,7 +45,8 @@ class Dsistore(Engine):
     def batches(self, opened: Any, projection: Projection, groups: list[list[str]] | None) -> Iterator[Batch]:
         for b in self.dataset(opened, projection, "ikjt" if groups else "kjt"):
             inverses = [*b.lists.inverses.numpy(), None]
-            yield Batch(b.rows, b.dense_names, b.dense.numpy(), _lists(b.sparse, inverses), _lists(b.weighted, inverses))
+            yield Batch(b.rows, b.dense_names, b.dense.numpy(), _lists(b.sparse, inverses), _lists(
+                b.weighted, inverses))
 
     def keep_rows(self, path: str, name: str, rows: list[int], keys: list[str]) -> None:
         report = dsistore.open(path).table(TABLE).samples.create(name, keys=keys, key="request_id", replace=True)
@@ -71,4 +73,5 @@ class Dsistore(Engine):
 def _lists(x: Any, inverses: list[Any] = []) -> tuple[list[str], Lists]:
     """The lists of a batch, whose inverses end with that of features in no group."""
     of = None if x.groups is None else [inverses[g] for g in x.groups.tolist()]
-    return x.keys, Lists(x.lengths.numpy(), x.offsets.numpy(), x.values.numpy(), None if x.weights is None else x.weights.numpy(), x.sizes, of)
+    return x.keys, Lists(x.lengths.numpy(), x.offsets.numpy(), x.values.numpy(),
+                         None if x.weights is None else x.weights.numpy(), x.sizes, of)

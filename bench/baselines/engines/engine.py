@@ -14,7 +14,8 @@ from ..tensors import BATCH, Batch, Maker, Projection, pieces
 
 
 class Engine:
-    """A format and the library that reads it. Everything is given threads to use; the process is pinned to as many cores."""
+    """A format and the library that reads it. Everything is given threads to use; the process is pinned to as many
+    cores."""
 
     exact_order = True  # whether rows come in the order in which they were written
 
@@ -23,7 +24,8 @@ class Engine:
         self.mapped = True  # whether to map files, where there is a choice: best where they are in the page cache
 
     def write(self, table: pa.Table, path: str, clustered: bool) -> None:
-        """Writes a table, whose batches have BATCH rows each, as suits rows that are clustered by session, or are not."""
+        """Writes a table, whose batches have BATCH rows each, as suits rows that are clustered by session, or are
+        not."""
         raise NotImplementedError
 
     def open(self, path: str) -> Any:
@@ -49,7 +51,9 @@ class Engine:
 
     def table(self, opened: Any, columns: list[str], plan: Any = None) -> pa.Table:
         """The columns of all rows as Arrow."""
-        whole = [pa.Table.from_batches([c]) if isinstance(c, pa.RecordBatch) else c for c in self.chunks(opened, columns)]
+        whole = [
+            pa.Table.from_batches([c]) if isinstance(c, pa.RecordBatch) else c for c in self.chunks(opened, columns)
+        ]
         return pa.concat_tables(whole)
 
     def take(self, opened: Any, rows: list[int], columns: list[str]) -> pa.Table:
@@ -61,9 +65,11 @@ class Engine:
         raise NotImplementedError
 
     def keep_rows(self, path: str, name: str, rows: list[int], keys: list[str]) -> None:
-        """Keeps, under a name, which rows listed gives: at row positions, with those request ids. For engines that have such a thing."""
+        """Keeps, under a name, which rows listed gives: at row positions, with those request ids. For engines that have
+        such a thing."""
 
-    def listed(self, opened: Any, columns: list[str], name: str, rows: list[int]) -> Iterator[pa.RecordBatch | pa.Table]:
+    def listed(self, opened: Any, columns: list[str], name: str,
+               rows: list[int]) -> Iterator[pa.RecordBatch | pa.Table]:
         """The columns of the rows at row positions, which are kept under a name where the engine keeps them."""
         yield self.take(opened, rows, columns)
 

@@ -30,14 +30,19 @@ class Lance(Engine):
         return lance.dataset(path)
 
     def open_remote(self, endpoint: str, bucket: str, key: str) -> lance.LanceDataset:
-        return lance.dataset(f"s3://{bucket}/{key}", storage_options={
-            "aws_endpoint": f"http://{endpoint}", "allow_http": "true", "aws_skip_signature": "true", "aws_region": "us-east-1"})
+        return lance.dataset(
+            f"s3://{bucket}/{key}", storage_options={
+                "aws_endpoint": f"http://{endpoint}", "allow_http": "true", "aws_skip_signature": "true",
+                "aws_region": "us-east-1"
+            })
 
     def chunks(self, opened: lance.LanceDataset, columns: list[str]) -> Iterator[pa.RecordBatch]:
         yield from opened.to_batches(columns=columns, batch_size=16384, batch_readahead=2 * self.threads)
 
-    def filtered(self, opened: lance.LanceDataset, columns: list[str], column: str, most: int) -> Iterator[pa.RecordBatch]:
-        yield from opened.to_batches(columns=columns, filter=f"{column} <= {most}", batch_size=16384, batch_readahead=2 * self.threads)
+    def filtered(self, opened: lance.LanceDataset, columns: list[str], column: str,
+                 most: int) -> Iterator[pa.RecordBatch]:
+        yield from opened.to_batches(columns=columns, filter=f"{column} <= {most}", batch_size=16384,
+                                     batch_readahead=2 * self.threads)
 
     def take(self, opened: lance.LanceDataset, rows: list[int], columns: list[str]) -> pa.Table:
         return opened.take(rows, columns=columns)

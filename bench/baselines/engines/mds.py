@@ -36,7 +36,7 @@ _DENSE = "dense"
 
 
 class MDS(Engine):
-    """A list is a column of bytes, and all dense features are one, since every column of a sample is decoded whoever wants it."""
+    """A list is a column of bytes. All dense features are one column, since every column of a sample is decoded."""
 
     def write(self, table: pa.Table, path: str, clustered: bool) -> None:
         lists = [n for n in table.column_names if pa.types.is_list(table.schema.field(n).type)]
@@ -72,8 +72,9 @@ class MDS(Engine):
                 if width == 8:
                     parts.append(Lists(lengths, offsets, np.frombuffer(b"".join(cells), np.int64)))
                 else:
-                    parts.append(Lists(lengths, offsets, np.frombuffer(b"".join(c[: len(c) // 12 * 8] for c in cells), np.int64),
-                                       np.frombuffer(b"".join(c[len(c) // 12 * 8:] for c in cells), np.float32)))
+                    parts.append(
+                        Lists(lengths, offsets, np.frombuffer(b"".join(c[:len(c) // 12 * 8] for c in cells), np.int64),
+                              np.frombuffer(b"".join(c[len(c) // 12 * 8:] for c in cells), np.float32)))
             b = Batch(rows, list(projection.dense), matrix[:, places].astype(np.float32),
                       (list(projection.sparse), parts[0]), (list(projection.weighted), parts[1]))
             yield make._hashed(b) if groups else b
@@ -90,7 +91,9 @@ def _cut(a: pa.Array) -> list[bytes]:
     """The bytes of each list: ids, then scores."""
     extent = _extent(a)
     inner = a.values
-    arrays = [number_array(x) for x in ([inner.field(0), inner.field(1)] if pa.types.is_struct(inner.type) else [inner])]
+    arrays = [
+        number_array(x) for x in ([inner.field(0), inner.field(1)] if pa.types.is_struct(inner.type) else [inner])
+    ]
     whole = [x.tobytes() for x in arrays]
     widths = [x.itemsize for x in arrays]
     return [b"".join(w[int(p) * n: int(q) * n] for w, n in zip(whole, widths)) for p, q in zip(extent[:-1], extent[1:])]

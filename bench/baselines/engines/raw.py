@@ -15,7 +15,8 @@ from .engine import Engine
 
 
 class Raw(Engine):
-    """A column a file: a dense feature as float32, a list as offsets (int64 from 0), ids (int64) and scores (float32)."""
+    """A column a file: a dense feature as float32, a list as offsets (int64 from 0), ids (int64) and scores
+    (float32)."""
 
 
     def write(self, table: pa.Table, path: str, clustered: bool) -> None:

@@ -23,15 +23,18 @@ class Vortex(Engine):
         return vortex.open(path, memory_map=self.mapped)
 
     def open_remote(self, endpoint: str, bucket: str, key: str) -> vortex.VortexFile:
-        store = vortex.store.S3Store(bucket, config={"endpoint": f"http://{endpoint}", "skip_signature": True,
-                                                     "region": "us-east-1",
-                                                     "virtual_hosted_style_request": False}, client_options={"allow_http": True})
+        store = vortex.store.S3Store(
+            bucket, config={
+                "endpoint": f"http://{endpoint}", "skip_signature": True, "region": "us-east-1",
+                "virtual_hosted_style_request": False
+            }, client_options={"allow_http": True})
         return vortex.open(key, store=store)
 
     def chunks(self, opened: vortex.VortexFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
         yield from opened.to_arrow(columns, batch_size=16384)
 
-    def filtered(self, opened: vortex.VortexFile, columns: list[str], column: str, most: int) -> Iterator[pa.RecordBatch]:
+    def filtered(self, opened: vortex.VortexFile, columns: list[str], column: str,
+                 most: int) -> Iterator[pa.RecordBatch]:
         yield from opened.to_arrow(columns, expr=vortex.expr.column(column) <= most, batch_size=16384)
 
     def take(self, opened: vortex.VortexFile, rows: list[int], columns: list[str]) -> pa.Table:
