@@ -56,7 +56,9 @@ prepare() {
 wheel() {
 	[ -f $venv/ready ] && [ ! -f "$reason" ] || return 1
 	# A module as an older checkout's build leaves it: test_what_is_in_the_wheel fails if the wheel has it.
-	old=$($venv/bin/python -c 'import sys, sysconfig as c; print(c.get_platform(), sys.implementation.cache_tag, sep="-")')
+	old=$($venv/bin/python -c '
+import sys, sysconfig
+print(sysconfig.get_platform(), sys.implementation.cache_tag, sep="-")')
 	old=python/build/lib.$old/dsistore
 	mkdir -p "$old" && touch "$old/removed.py" || return 1
 	$venv/bin/python -m build -q --no-isolation --wheel --outdir $wheel python &&
