@@ -30,6 +30,10 @@ type messageReader struct {
 	ended  bool
 	// rows and bytes are those of the last record batch.
 	rows, bytes int64
+	// views is how many columns of a record batch, nested ones included, are views; dictViews those of dictionaries by
+	// id.
+	views     int
+	dictViews map[int64]int
 }
 
 // ErrCutShort is returned when a stream ends without its end marker.
@@ -70,6 +74,18 @@ func (m *messageReader) Message() (*ipc.Message, error) {
 	}
 	if err := head.check(body, m.limits); err != nil {
 		return nil, err
+	}
+	// The library reads a count for each view, also past the end of the counts.
+	switch need := m.views; head.typ {
+	case headerSchema:
+		m.views, m.dictViews = head.views, head.dictViews
+	case headerDictionary:
+		need = m.dictViews[head.id]
+		fallthrough
+	default:
+		if head.counts >= 0 && head.counts < need {
+			return nil, errDamagedMessage
+		}
 	}
 	m.rows, m.bytes = head.rows, head.bytes
 	if m.msg != nil {
@@ -174,6 +190,11 @@ type messageHead struct {
 	compressed  bool
 	buffers     []bufferSpan
 	hasContents bool
+	id          int64 // of a dictionary
+	counts      int   // of the buffers of each view; -1: the message has none
+	// Of a schema: see messageReader.
+	views     int
+	dictViews map[int64]int
 }
 
 type bufferSpan struct{ offset, length int64 }
@@ -200,10 +221,11 @@ func parseMessage(meta []byte) (h *messageHead, err error) {
 		}
 	}()
 	root := &flatTable{flatbuffers.Table{Bytes: meta, Pos: flatbuffers.GetUOffsetT(meta)}}
-	h = &messageHead{body: root.GetInt64Slot(slot(3), 0), typ: root.GetByteSlot(slot(1), 0)}
+	h = &messageHead{body: root.GetInt64Slot(slot(3), 0), typ: root.GetByteSlot(slot(1), 0), counts: -1}
 	root.vector(4, 4)
 	header := root.child(2)
-	if h.typ == headerDictionary {
+	if h.typ == headerDictionary && header != nil {
+		h.id = header.GetInt64Slot(slot(0), 0)
 		header = header.child(1)
 	}
 	switch {
@@ -211,7 +233,9 @@ func parseMessage(meta []byte) (h *messageHead, err error) {
 	case h.typ == headerSchema:
 		left := maxArrowFields
 		header.vector(2, 4)
-		return h, header.checkFields(1, 0, &left)
+		h.dictViews = map[int64]int{}
+		h.views, err = header.checkFields(1, 0, &left, h.dictViews)
+		return h, err
 	case h.typ == headerDictionary || h.typ == headerRecordBatch:
 		h.hasContents = true
 		h.rows = header.GetInt64Slot(slot(0), 0)
@@ -222,6 +246,9 @@ func parseMessage(meta []byte) (h *messageHead, err error) {
 		}
 		header.vector(1, 16)
 		views, at := header.vector(4, 8)
+		if header.Offset(slot(4)) != 0 {
+			h.counts = int(views)
+		}
 		for i := range views {
 			if v := header.GetInt64(at + 8*i); v < 0 || v > int64(n) {
 				return nil, errDamagedMessage
@@ -267,22 +294,38 @@ func (t *flatTable) vector(i, size int) (n, at flatbuffers.UOffsetT) {
 	return flatbuffers.UOffsetT(count), at
 }
 
-// checkFields checks the fields in field i of a schema or of a field, and those in them.
-func (t *flatTable) checkFields(i, depth int, left *int) error {
+// Types of a field whose number of buffers is in each batch.
+const (
+	typeBinaryView = 23
+	typeStringView = 24
+)
+
+// checkFields checks the fields in field i of a schema or of a field, and those in them. It counts their views: those
+// of dictionaries by their ids.
+func (t *flatTable) checkFields(i, depth int, left *int, dictViews map[int64]int) (views int, err error) {
 	n, at := t.vector(i, 4)
 	if *left -= int(n); depth > maxArrowDepth {
-		return fmt.Errorf("its schema is nested deeper than %d", maxArrowDepth)
+		return 0, fmt.Errorf("its schema is nested deeper than %d", maxArrowDepth)
 	} else if *left < 0 {
-		return errDamagedMessage
+		return 0, errDamagedMessage
 	}
 	for k := range n {
 		field := &flatTable{flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(at + 4*k)}}
 		field.vector(6, 4)
-		if err := field.checkFields(5, depth+1, left); err != nil {
-			return err
+		in, err := field.checkFields(5, depth+1, left, dictViews)
+		if err != nil {
+			return 0, err
 		}
+		if typ := field.GetByteSlot(slot(2), 0); typ == typeBinaryView || typ == typeStringView {
+			in++
+		}
+		if d := field.child(4); d != nil {
+			id := d.GetInt64Slot(slot(0), 0)
+			dictViews[id], in = max(dictViews[id], in), 0
+		}
+		views += in
 	}
-	return nil
+	return views, nil
 }
 
 // check verifies that the buffers lie within the body and bounds what they become.
