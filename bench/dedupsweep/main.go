@@ -1,4 +1,4 @@
-// Command dedupsweep measures how bytes a row, the dedupe factor and the reading rate move with the samples of a
+// Command dedupsweep measures how bytes per row, the dedupe factor and the reading rate move with the samples of a
 // session and with the share of values that stay, and writes a table into the documentation.
 package main
 

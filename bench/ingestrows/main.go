@@ -1,5 +1,5 @@
 // Command ingestrows ingests rows that lie in memory as Arrow, clustering and finding duplicates included, and reports
-// the seconds by the clock, the CPU seconds, the bytes a row, and how much faster more workers are: medians of rounds
+// the seconds by the clock, the CPU seconds, the bytes per row, and how much faster more workers are: medians of rounds
 // in which the settings take turns. What was written is read back and held against the Parquet that the rows came from.
 package main
 

@@ -1,5 +1,5 @@
 // Command shuffle reads a projection of the workload in several orders and reports what each trades: samples/s, rows a
-// slot in a batch, sessions a batch, and how far the batches' label means deviate.
+// slot in a batch, sessions per batch, and how far the batches' label means deviate.
 package main
 
 import (

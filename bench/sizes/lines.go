@@ -19,7 +19,7 @@ import (
 // parts are what bytes say, in the order in which they are shown.
 var parts = []string{"dictionary", "values", "scores", "lengths", "starts", "inverse", "presence", "rest"}
 
-// sizes are bytes a row by part.
+// sizes are bytes per row by part.
 type sizes map[string]float64
 
 func (s sizes) total() float64 {

@@ -36,7 +36,7 @@
 // bytes for each row of a sorter's buffer, and a block for each run that is merged.
 //
 // The other half is the reader's, whose batches the keys come in, and the stripes' that are encoded. Of a segment at
-// hand a bit or two a row are held, and of an expression that gives numbers 8 bytes a row.
+// hand a bit or two per row are held, and of an expression that gives numbers 8 bytes per row.
 //
 // # Failure
 //
