@@ -22,7 +22,7 @@ endif
 FUZZTIME ?= 1000x
 BENCHTIME ?= 1s
 
-.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test metamorphic simulate mutations python-test python-bench plots baselines bench-baselines baselines-test bench browser assets licences clean
+.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test metamorphic simulate mutations python-test python-bench plots baselines bench-peers baselines-test bench browser assets licences clean
 
 build: ## builds bin/dsi and bin/dsistat
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./tools/cmd/...
@@ -114,10 +114,10 @@ baselines: build
 	out/venv/bin/pip --disable-pip-version-check install -q -r bench/baselines/requirements.txt
 	out/venv/bin/pip --disable-pip-version-check install -q --no-deps -r bench/baselines/requirements-nodeps.txt
 
-bench-baselines: baselines ## measures dsistore beside Parquet, Arrow IPC, DuckDB, Lance, Vortex, ...; ARGS='--only kjt' for a part
+bench-peers: baselines ## measures dsistore beside Parquet, Arrow IPC, DuckDB, Lance, Vortex, ...; ARGS='--only kjt' for a part
 	PYTHONPATH=bench out/venv/bin/python -m baselines $(ARGS)
 
-baselines-test: baselines ## every measure of bench-baselines with 500 rows
+baselines-test: baselines ## every measure of bench-peers with 500 rows
 	PYTHONPATH=bench out/venv/bin/python -m baselines --rows 500 --rounds 1 --dir out/baselines-test --no-results
 
 bench: ## every Go benchmark

@@ -1,4 +1,4 @@
-"""make bench-baselines, or: PYTHONPATH=bench python -m baselines --help."""
+"""make bench-peers, or: PYTHONPATH=bench python -m baselines --help."""
 
 from __future__ import annotations
 
