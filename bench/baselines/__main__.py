@@ -1,4 +1,4 @@
-"""make bench-peers, or: PYTHONPATH=bench python -m baselines --help."""
+"""the make target, or: PYTHONPATH=bench python -m baselines --help."""
 
 from __future__ import annotations
 
