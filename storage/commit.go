@@ -129,7 +129,7 @@ func (t *Table) attempt(ctx context.Context, base *Snapshot, table names.TableID
 			_ = t.s.blobs.Delete(context.WithoutCancel(ctx), name)
 		}
 	}()
-	if err := t.s.openRuns(ctx, base.m.listing, base.m.schema); err != nil {
+	if err := t.s.trees.openRuns(ctx, base.m.listing, base.m.schema); err != nil {
 		return nil, err
 	}
 	if err := e.apply(ctx); err != nil {
@@ -138,7 +138,7 @@ func (t *Table) attempt(ctx context.Context, base *Snapshot, table names.TableID
 	m := e.m
 	m.info, m.commit, m.parent, m.table = e.info, names.RandomID(), base.m.commit, table
 	put := func(t0 lsmTree, changes []entry) (lsmTree, error) {
-		out, ids, err := t.s.put(ctx, table, t0, sortEntries(changes))
+		out, ids, err := t.s.trees.put(ctx, table, t0, sortEntries(changes))
 		for _, i := range ids {
 			e.made = append(e.made, t0.kind.objectName(i))
 		}

@@ -87,7 +87,7 @@ func TestReadDamage(t *testing.T) {
 		columns = append(columns, fmt.Sprint("f", i))
 	}
 	for n := range 2 {
-		tab.s.memtableBytes = uint64(n * defaultMemtableBytes) // the first makes runs, the second a tail
+		tab.s.trees.memtableBytes = uint64(n * defaultMemtableBytes) // the first makes runs, the second a tail
 		d := segment(t, tab, partition("ds", fmt.Sprint(n)), []uint32{3, 2}, 1, SegmentOptions{StandAloneBytes: 170}, columns[:8]...)
 		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features(columns...)), AddSegments{d}, AddSources{{Fingerprint: fmt.Sprint(n), Name: "x"}}}}); err != nil {
 			t.Fatal(err)

@@ -104,7 +104,7 @@ func (h *history) visit(ctx context.Context, n uint64, s *Snapshot, err error) e
 
 // all calls shown for everything that a tree of a snapshot shows.
 func (h *history) all(ctx context.Context, s *Snapshot, t lsmTree) error {
-	it := h.t.s.iter(ctx, t, nil)
+	it := h.t.s.trees.iter(ctx, t, nil)
 	for ok := it.seek(ctx, nil); ok; ok = it.next(ctx) {
 		if err := h.shown(s.treeName(t), t.kind, it.key, it.value); err != nil {
 			if err := h.failed(ctx, err); err != nil {
@@ -164,7 +164,7 @@ func (h *history) tree(ctx context.Context, s *Snapshot, t lsmTree, shows bool) 
 
 func (h *history) run(ctx context.Context, kind treeKind, ref sortedRun, visit func(object string, key, value []byte) error) error {
 	name := kind.objectName(ref.id)
-	r, err := h.t.s.openRun(ctx, kind, ref)
+	r, err := h.t.s.trees.openRun(ctx, kind, ref)
 	if err != nil {
 		return h.failed(ctx, err)
 	}

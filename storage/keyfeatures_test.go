@@ -61,7 +61,7 @@ func TestKeyFeaturesCost(t *testing.T) {
 	for _, tail := range []uint64{1, 2000, 1 << 20} {
 		mem := object.NewMemory()
 		tab := newTable(t, mem)
-		tab.s.memtableBytes = tail
+		tab.s.trees.memtableBytes = tail
 		var features []catalog.Feature
 		for i := range 5000 {
 			features = append(features, feature(fmt.Sprintf("f%05d", i), int64Type))
@@ -141,7 +141,7 @@ func TestKeyFeaturesOfOtherWriters(t *testing.T) {
 		catalog.AppendKeyFeatures(nil, catalog.KeyFeatures{Of: 4, Keys: []catalog.KeyFeature{{Role: catalog.RoleUserKey, Name: "nobody"}}}),
 	} {
 		rewrite(func(m *manifest) {
-			m.schema.memtable = mergeEntries(m.schema.memtable, []entry{{catalog.KeyFeaturesKey(), value}})
+			m.schema.memtable = mergeEntries(m.schema.memtable, []entry{{key: catalog.KeyFeaturesKey(), value: value}})
 		})
 		r, err := Verify(ctx, newTable(t, mem).s, "", false, nil)
 		if err != nil || !hasKeyDamage(r) {
@@ -162,7 +162,7 @@ func TestKeyFeaturesAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v, err := tab.s.get(t.Context(), s.m.schema, catalog.KeyFeaturesKey()); err != nil || v[0] != nil {
+	if v, err := tab.s.trees.get(t.Context(), s.m.schema, catalog.KeyFeaturesKey()); err != nil || v[0] != nil {
 		t.Fatal(len(v[0]), err)
 	}
 }

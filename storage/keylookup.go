@@ -125,7 +125,7 @@ func (s *Store) readKeys(ctx context.Context, segment names.ID, d catalog.Segmen
 	if object.HighLatency(s.blobs) {
 		fetch.Whole, fetch.Gap, fetch.Tail = remoteRunBytes, remoteKeyGap, int(min(d.KeysSize/keyIndexShare, remoteRunBytes))
 	}
-	if k.table, err = s.openTable(ctx, k.name, d.KeysSize, fetch); err != nil {
+	if k.table, err = openTable(ctx, s.blobs, k.name, d.KeysSize, fetch); err != nil {
 		return nil, err
 	}
 	v, err := k.table.Get(ctx, []byte{keyFactsRecord})

@@ -553,7 +553,7 @@ func TestMetamorphicLayers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.memtableBytes = rapid.SampledFrom([]uint64{0, 300, 2000, defaultMemtableBytes}).Draw(t, "tail")
+			s.trees.memtableBytes = rapid.SampledFrom([]uint64{0, 300, 2000, defaultMemtableBytes}).Draw(t, "tail")
 			s.inlineBitmapBytes = rapid.SampledFrom([]int{0, 40, maxInlineBitmap}).Draw(t, "inline")
 			tab, err := s.NewTable(ctx, "ads")
 			if err != nil {

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
@@ -44,6 +46,39 @@ type lsmTree struct {
 type sortedRun struct {
 	id   names.ID
 	size uint64 // bytes
+}
+
+// maxOpenRuns bounds how many runs are kept open.
+const maxOpenRuns = 64
+
+// A treeStore reads and writes trees, and keeps runs open. Safe for concurrent use.
+type treeStore struct {
+	blobs object.Store
+	// memtableBytes is how large a tree's memtable gets.
+	memtableBytes uint64
+	hits, misses  atomic.Uint64 // of the open runs
+
+	mu   sync.Mutex
+	runs map[names.ID]*sst.Reader // open runs; guarded by mu
+}
+
+// newTreeStore returns a store of trees over blobs. memtableBytes of 0 is the default.
+func newTreeStore(blobs object.Store, memtableBytes int) *treeStore {
+	s := &treeStore{blobs: blobs, memtableBytes: defaultMemtableBytes, runs: map[names.ID]*sst.Reader{}}
+	if memtableBytes > 0 {
+		s.memtableBytes = uint64(memtableBytes)
+	}
+	return s
+}
+
+// cacheStats returns how often a run was asked for that was open, and how often one that had to be opened.
+func (s *treeStore) cacheStats() (hits, misses uint64) { return s.hits.Load(), s.misses.Load() }
+
+// closeRuns drops the open runs.
+func (s *treeStore) closeRuns() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.runs)
 }
 
 // A treeEntry sets a key, or removes it when value is nil.
@@ -201,7 +236,7 @@ func sizeOf(entries []entry) uint64 {
 }
 
 // get returns the value of each key in t, nil where there is none.
-func (s *Store) get(ctx context.Context, t lsmTree, keys ...[]byte) ([][]byte, error) {
+func (s *treeStore) get(ctx context.Context, t lsmTree, keys ...[]byte) ([][]byte, error) {
 	out := make([][]byte, len(keys))
 	var open []int // places in keys not yet decided
 	for k, key := range keys {
@@ -259,7 +294,7 @@ func (s *Store) get(ctx context.Context, t lsmTree, keys ...[]byte) ([][]byte, e
 }
 
 // getRun returns what run r of t has under the keys whose places are in ask, nil where it has nothing.
-func (s *Store) getRun(ctx context.Context, t lsmTree, r int, keys [][]byte, ask []int) ([][]byte, error) {
+func (s *treeStore) getRun(ctx context.Context, t lsmTree, r int, keys [][]byte, ask []int) ([][]byte, error) {
 	run, err := s.run(ctx, t.kind, t.runs[r])
 	if err != nil {
 		return nil, err
@@ -272,15 +307,15 @@ func (s *Store) getRun(ctx context.Context, t lsmTree, r int, keys [][]byte, ask
 }
 
 // run opens a run; open ones are kept.
-func (s *Store) run(ctx context.Context, kind treeKind, ref sortedRun) (*sst.Reader, error) {
+func (s *treeStore) run(ctx context.Context, kind treeKind, ref sortedRun) (*sst.Reader, error) {
 	s.mu.Lock()
 	r := s.runs[ref.id]
 	s.mu.Unlock()
 	if r != nil {
-		s.runCache.hits.Add(1)
+		s.hits.Add(1)
 		return r, nil
 	}
-	s.runCache.misses.Add(1)
+	s.misses.Add(1)
 	r, err := s.openRun(ctx, kind, ref)
 	if err != nil {
 		return nil, err
@@ -295,16 +330,16 @@ func (s *Store) run(ctx context.Context, kind treeKind, ref sortedRun) (*sst.Rea
 }
 
 // openRun opens a run and does not keep it.
-func (s *Store) openRun(ctx context.Context, kind treeKind, ref sortedRun) (*sst.Reader, error) {
+func (s *treeStore) openRun(ctx context.Context, kind treeKind, ref sortedRun) (*sst.Reader, error) {
 	var fetch sst.Fetch
 	if object.HighLatency(s.blobs) {
 		fetch.Whole = remoteRunBytes
 	}
-	return s.openTable(ctx, kind.objectName(ref.id), ref.size, fetch)
+	return openTable(ctx, s.blobs, kind.objectName(ref.id), ref.size, fetch)
 }
 
 // openRuns opens the runs of trees, at once where requests take long.
-func (s *Store) openRuns(ctx context.Context, trees ...lsmTree) error {
+func (s *treeStore) openRuns(ctx context.Context, trees ...lsmTree) error {
 	if !object.HighLatency(s.blobs) {
 		return nil
 	}
@@ -322,15 +357,15 @@ func (s *Store) openRuns(ctx context.Context, trees ...lsmTree) error {
 }
 
 // openTable opens a sorted table of the store.
-func (s *Store) openTable(ctx context.Context, name string, size uint64, fetch sst.Fetch) (*sst.Reader, error) {
+func openTable(ctx context.Context, blobs object.Store, name string, size uint64, fetch sst.Fetch) (*sst.Reader, error) {
 	return sst.Open(ctx, name, int64(size), fetch, func(ctx context.Context, ranges ...object.Range) error {
-		return wire.Missing(name, object.ReadRanges(ctx, s.blobs, name, ranges...))
+		return wire.Missing(name, object.ReadRanges(ctx, blobs, name, ranges...))
 	})
 }
 
 // A treeIter walks the entries of a tree that are set, in key order. Not safe for concurrent use.
 type lsmIter struct {
-	s     *Store
+	s     *treeStore
 	t     lsmTree
 	upper []byte
 	parts []lsmSource // the runs in order, then the tail
@@ -350,7 +385,7 @@ type lsmSource struct {
 }
 
 // iter returns an iterator over the keys of t below upper (nil: all). It stands nowhere.
-func (s *Store) iter(ctx context.Context, t lsmTree, upper []byte) *lsmIter {
+func (s *treeStore) iter(ctx context.Context, t lsmTree, upper []byte) *lsmIter {
 	i := &lsmIter{s: s, t: t, upper: upper, parts: make([]lsmSource, len(t.runs))}
 	i.err = object.Parallel(ctx, object.RequestsAtOnce, len(t.runs), func(ctx context.Context, n int) error {
 		r, err := s.run(ctx, t.kind, t.runs[n])
@@ -459,7 +494,7 @@ func (i *lsmIter) findSmallest(ctx context.Context) bool {
 
 // put returns t with the changes, in key order, put in. When the tail grows too large it becomes a run, which is
 // written, durably, before put returns; its id, which is one of the table's, is then made, else nil.
-func (s *Store) put(ctx context.Context, table names.TableID, t lsmTree, changes []entry) (_ lsmTree, made []names.ID, err error) {
+func (s *treeStore) put(ctx context.Context, table names.TableID, t lsmTree, changes []entry) (_ lsmTree, made []names.ID, err error) {
 	out := lsmTree{kind: t.kind, runs: t.runs, memtable: mergeEntries(t.memtable, changes)}
 	n := sizeOf(out.memtable)
 	if n <= s.memtableBytes {
@@ -481,7 +516,7 @@ func (s *Store) put(ctx context.Context, table names.TableID, t lsmTree, changes
 }
 
 // writeRun writes all of t as one run. Entries that remove are kept when older runs lie below.
-func (s *Store) writeRun(ctx context.Context, of names.TableID, t lsmTree, keepRemoved bool) (ref sortedRun, err error) {
+func (s *treeStore) writeRun(ctx context.Context, of names.TableID, t lsmTree, keepRemoved bool) (ref sortedRun, err error) {
 	ref.id = names.NewID(of)
 	name := t.kind.objectName(ref.id)
 	w, err := s.blobs.Create(ctx, name)

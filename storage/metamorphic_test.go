@@ -202,7 +202,7 @@ func TestMetamorphic(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.memtableBytes = rapid.SampledFrom([]uint64{0, 300, 2000, defaultMemtableBytes}).Draw(t, "tail")
+			s.trees.memtableBytes = rapid.SampledFrom([]uint64{0, 300, 2000, defaultMemtableBytes}).Draw(t, "tail")
 			if handles[i], err = s.NewTable(ctx, "t/../ü"); err != nil {
 				t.Fatal(err)
 			}

@@ -42,7 +42,7 @@ func (s *Snapshot) NewFeatures(ctx context.Context, features ...catalog.Feature)
 			out[i].ID = catalog.NewFeatureID(out[i].Name, out[i].Generation)
 			keys[k] = catalog.FeatureIDKey(out[i].ID)
 		}
-		owners, err := s.t.s.get(ctx, s.m.schema, keys...)
+		owners, err := s.t.s.trees.get(ctx, s.m.schema, keys...)
 		if err != nil {
 			return nil, err
 		}
@@ -65,7 +65,7 @@ func (s *Snapshot) FeatureIDs(ctx context.Context) (map[catalog.FeatureID]bool, 
 		return nil, nil
 	}
 	lower, upper := catalog.SpaceBounds(catalog.FeatureIDSpace)
-	it := s.t.s.iter(ctx, s.m.schema, upper)
+	it := s.t.s.trees.iter(ctx, s.m.schema, upper)
 	out := map[catalog.FeatureID]bool{}
 	for ok := it.seek(ctx, lower); ok; ok = it.next(ctx) {
 		if len(it.key) != 9 {

@@ -47,7 +47,7 @@ func (d DropBranches) apply(ctx context.Context, e *edit) error {
 		if b.Added > c.Base {
 			return later("branch", name, b.Added, c.Base)
 		}
-		e.listing = append(e.listing, entry{catalog.BranchKey(name), nil})
+		e.listing = append(e.listing, entry{key: catalog.BranchKey(name), value: nil})
 		e.m.branches--
 	}
 	return nil
@@ -114,7 +114,7 @@ func (s SetBranches) apply(ctx context.Context, e *edit) error {
 		if err := e.checkPins(ctx, b, pinned); err != nil {
 			return fmt.Errorf("branch %s: %w", b.Name, err)
 		}
-		e.listing = append(e.listing, entry{catalog.BranchKey(b.Name), catalog.AppendBranch(nil, b)})
+		e.listing = append(e.listing, entry{key: catalog.BranchKey(b.Name), value: catalog.AppendBranch(nil, b)})
 	}
 	return nil
 }

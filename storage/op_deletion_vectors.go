@@ -62,7 +62,7 @@ func (v DeleteRows) apply(ctx context.Context, e *edit) error {
 		if err != nil {
 			return err
 		}
-		e.listing = append(e.listing, entry{catalog.DeletesKey(segment), appendSet(nil, set)})
+		e.listing = append(e.listing, entry{key: catalog.DeletesKey(segment), value: appendSet(nil, set)})
 	}
 	return nil
 }

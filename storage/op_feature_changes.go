@@ -94,9 +94,9 @@ func (s ChangeFeatures) apply(ctx context.Context, e *edit) error {
 		if f.Name != known.Name {
 			e.renamed = append(e.renamed, renamed{known.Name, f.Name})
 			e.m.retired++
-			e.schema = append(e.schema, entry{catalog.NameKey(known.Name), nil}, entry{catalog.FeatureIDKey(f.ID), []byte(f.Name)})
+			e.schema = append(e.schema, entry{key: catalog.NameKey(known.Name), value: nil}, entry{key: catalog.FeatureIDKey(f.ID), value: []byte(f.Name)})
 		}
-		e.schema = append(e.schema, entry{catalog.NameKey(f.Name), catalog.AppendFeature(nil, f)})
+		e.schema = append(e.schema, entry{key: catalog.NameKey(f.Name), value: catalog.AppendFeature(nil, f)})
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func (e *edit) features(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	owners, err := e.store().get(ctx, e.base.m.schema, keys...)
+	owners, err := e.store().trees.get(ctx, e.base.m.schema, keys...)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (e *edit) features(ctx context.Context) error {
 		if known[i] == nil {
 			e.info.Features++
 			e.added = append(e.added, f)
-			e.schema = append(e.schema, entry{keys[i], []byte(f.Name)})
+			e.schema = append(e.schema, entry{key: keys[i], value: []byte(f.Name)})
 		} else {
 			if merged, err = mergeFeature(*known[i], f); err != nil {
 				return err
@@ -79,7 +79,7 @@ func (e *edit) features(ctx context.Context) error {
 				continue
 			}
 		}
-		e.schema = append(e.schema, entry{catalog.NameKey(f.Name), catalog.AppendFeature(nil, merged)})
+		e.schema = append(e.schema, entry{key: catalog.NameKey(f.Name), value: catalog.AppendFeature(nil, merged)})
 	}
 	return nil
 }

@@ -39,13 +39,13 @@ func (d DropLists) apply(ctx context.Context, e *edit) error {
 		}
 		prefix := catalog.ListRowsPrefix(name)
 		err = e.base.between(ctx, prefix, catalog.PrefixEnd(prefix), func(key, _ []byte) string {
-			e.listing = append(e.listing, entry{slices.Clone(key), nil})
+			e.listing = append(e.listing, entry{key: slices.Clone(key), value: nil})
 			return ""
 		})
 		if err != nil {
 			return err
 		}
-		e.listing = append(e.listing, entry{catalog.ListKey(name), nil})
+		e.listing = append(e.listing, entry{key: catalog.ListKey(name), value: nil})
 		e.setList(name, nil)
 		e.m.lists--
 	}
@@ -77,7 +77,7 @@ func (d DefineLists) apply(ctx context.Context, e *edit) error {
 		l.Added = e.info.Number
 		e.setList(l.Name, &l)
 		e.m.lists++
-		e.listing = append(e.listing, entry{catalog.ListKey(l.Name), catalog.AppendList(nil, l)})
+		e.listing = append(e.listing, entry{key: catalog.ListKey(l.Name), value: catalog.AppendList(nil, l)})
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func (e *edit) listRows(ctx context.Context, name string, sets []ListRows) error
 		}
 		// The empty set too: an entry says since when, so that no compaction brings the rows before back.
 		r.Rows.Since = e.info.Number
-		e.listing = append(e.listing, entry{append(catalog.ListRowsPrefix(name), segment[:]...), appendSet(nil, r.Rows)})
+		e.listing = append(e.listing, entry{key: append(catalog.ListRowsPrefix(name), segment[:]...), value: appendSet(nil, r.Rows)})
 	}
 	return nil
 }

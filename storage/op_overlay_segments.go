@@ -116,7 +116,7 @@ func (e *edit) setOverlaySegments(ctx context.Context, o catalog.Overlay, layers
 			return err
 		}
 		l.Since = e.info.Number
-		e.listing = append(e.listing, entry{append(catalog.OverlaySegmentPrefix(o.Number), segment[:]...), appendOverlaySegment(nil, l)})
+		e.listing = append(e.listing, entry{key: append(catalog.OverlaySegmentPrefix(o.Number), segment[:]...), value: appendOverlaySegment(nil, l)})
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func (p SetProperties) apply(ctx context.Context, e *edit) error {
 			return err
 		}
 		if value := p[name]; value != old {
-			e.schema = append(e.schema, entry{catalog.PropertyKey(name), []byte(value)})
+			e.schema = append(e.schema, entry{key: catalog.PropertyKey(name), value: []byte(value)})
 		}
 	}
 	return nil

@@ -38,7 +38,7 @@ func (o OverwritePartitions) apply(ctx context.Context, e *edit) error {
 			continue
 		}
 		seen[canonical] = true
-		it := e.store().iter(ctx, e.base.m.listing, catalog.PartitionEnd(canonical))
+		it := e.store().trees.iter(ctx, e.base.m.listing, catalog.PartitionEnd(canonical))
 		for ok := it.seek(ctx, catalog.PartitionPrefix(canonical)); ok; ok = it.next(ctx) {
 			p, d, reason := catalog.ParseSegment(it.key, it.value)
 			if reason != "" {
@@ -91,7 +91,7 @@ func (r RemoveSegments) apply(ctx context.Context, e *edit) error {
 		segment, _ := names.ParseID(s)
 		keys[i] = catalog.SegmentIDKey(segment)
 	}
-	where, err := e.store().get(ctx, e.base.m.listing, keys...)
+	where, err := e.store().trees.get(ctx, e.base.m.listing, keys...)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (r RemoveSegments) apply(ctx context.Context, e *edit) error {
 		}
 		where[i] = append([]byte{catalog.PartitionSpace}, w...)
 	}
-	values, err := e.store().get(ctx, e.base.m.listing, where...)
+	values, err := e.store().trees.get(ctx, e.base.m.listing, where...)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (e *edit) drop(key []byte, d catalog.SegmentDescriptor, replaced bool) erro
 	if d.Rows > e.info.Rows || d.Bytes > e.info.Bytes || e.info.Segments == 0 {
 		return wire.Corrupt(e.base.name(), "totals are less than their parts")
 	}
-	e.listing = append(e.listing, entry{key, nil}, entry{catalog.SegmentIDKey(segment), nil})
+	e.listing = append(e.listing, entry{key: key, value: nil}, entry{key: catalog.SegmentIDKey(segment), value: nil})
 	e.info.Rows -= d.Rows
 	e.info.RemovedRows += d.Rows
 	e.info.Bytes -= d.Bytes
@@ -170,7 +170,7 @@ func (e *edit) strip(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			e.listing = append(e.listing, entry{append(slices.Clone(prefix), segment[:]...), nil})
+			e.listing = append(e.listing, entry{key: append(slices.Clone(prefix), segment[:]...), value: nil})
 		}
 		return nil
 	}

@@ -34,7 +34,7 @@ func (a AddSources) apply(ctx context.Context, e *edit) error {
 	for i, s := range a {
 		keys[i] = catalog.SourceKey(s.Fingerprint)
 	}
-	values, err := e.store().get(ctx, e.base.m.listing, keys...)
+	values, err := e.store().trees.get(ctx, e.base.m.listing, keys...)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (a AddSources) apply(ctx context.Context, e *edit) error {
 				return fmt.Errorf("source %s (as %s, in snapshot %d): %w", s.Name, name, number, ErrDuplicateSource)
 			}
 		}
-		e.listing = append(e.listing, entry{keys[i], catalog.SourceValue(e.info.Number, s.Name)})
+		e.listing = append(e.listing, entry{key: keys[i], value: catalog.SourceValue(e.info.Number, s.Name)})
 	}
 	return nil
 }

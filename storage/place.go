@@ -52,7 +52,7 @@ func (e *edit) places(ctx context.Context, add []catalog.SegmentDescriptor) ([]c
 
 // room returns how many slots there are from a place that is given up to the next segment that stays.
 func (e *edit) room(ctx context.Context, canonical string, first catalog.Place) (uint64, error) {
-	it := e.store().iter(ctx, e.base.m.listing, catalog.PartitionEnd(canonical))
+	it := e.store().trees.iter(ctx, e.base.m.listing, catalog.PartitionEnd(canonical))
 	for ok := it.seek(ctx, catalog.SegmentKey(canonical, first)); ok; ok = it.next(ctx) {
 		p, d, reason := catalog.ParseSegment(it.key, it.value)
 		if reason != "" {

@@ -165,7 +165,7 @@ func (s *Store) OpenSegment(ctx context.Context, d catalog.SegmentDescriptor) (*
 		return nil, err
 	}
 	g := &Segment{id: segment, d: d, limits: s.opts.Limits}
-	if g.table, err = s.openTable(ctx, d.Index, d.IndexSize, sst.Fetch{Head: indexHead}); err != nil {
+	if g.table, err = openTable(ctx, s.blobs, d.Index, d.IndexSize, sst.Fetch{Head: indexHead}); err != nil {
 		return nil, err
 	}
 	v, err := g.table.Get(ctx, recordKey(segment, factsRecord))

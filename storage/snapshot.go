@@ -97,7 +97,7 @@ func (s *Snapshot) find(ctx context.Context, names ...string) ([]*catalog.Featur
 	for i, n := range names {
 		keys[i] = catalog.NameKey(n)
 	}
-	values, err := s.t.s.get(ctx, s.m.schema, keys...)
+	values, err := s.t.s.trees.get(ctx, s.m.schema, keys...)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (s *Snapshot) Features(ctx context.Context) ([]catalog.Feature, error) {
 // AllFeatures is Features with those that were dropped and whose name no other feature has taken since.
 func (s *Snapshot) AllFeatures(ctx context.Context) ([]catalog.Feature, error) {
 	lower, upper := catalog.SpaceBounds(catalog.NameSpace)
-	it := s.t.s.iter(ctx, s.m.schema, upper)
+	it := s.t.s.trees.iter(ctx, s.m.schema, upper)
 	var out []catalog.Feature
 	for ok := it.seek(ctx, lower); ok; ok = it.next(ctx) {
 		f, reason := catalog.DecodeFeature(string(it.key[1:]), it.value)
@@ -166,7 +166,7 @@ func (s *Snapshot) Segments(ctx context.Context, match func(catalog.Partition) b
 func (s *Snapshot) Partition(ctx context.Context, p catalog.Partition) ([]catalog.SegmentDescriptor, error) {
 	var out []catalog.SegmentDescriptor
 	canonical := p.String()
-	it := s.t.s.iter(ctx, s.m.listing, catalog.PartitionEnd(canonical))
+	it := s.t.s.trees.iter(ctx, s.m.listing, catalog.PartitionEnd(canonical))
 	for ok := it.seek(ctx, catalog.PartitionPrefix(canonical)); ok; ok = it.next(ctx) {
 		_, d, reason := catalog.ParseSegment(it.key, it.value)
 		if reason != "" {
@@ -190,7 +190,7 @@ func (s *Snapshot) Partitions(ctx context.Context) ([]catalog.Partition, error) 
 func (s *Snapshot) PartitionKeys(ctx context.Context) ([]string, error) {
 	var keys []string
 	lower, upper := catalog.SpaceBounds(catalog.PartitionSpace)
-	it := s.t.s.iter(ctx, s.m.listing, upper)
+	it := s.t.s.trees.iter(ctx, s.m.listing, upper)
 	if it.seek(ctx, lower) {
 		_, d, reason := catalog.ParseSegment(it.key, it.value)
 		if reason != "" {
@@ -209,7 +209,7 @@ func (s *Snapshot) PartitionKeys(ctx context.Context) ([]string, error) {
 // walk calls want once a partition, and then visit for each of its segments when want says so.
 func (s *Snapshot) walk(ctx context.Context, want func(string, catalog.Partition) bool, visit func(catalog.SegmentDescriptor)) error {
 	lower, upper := catalog.SpaceBounds(catalog.PartitionSpace)
-	it := s.t.s.iter(ctx, s.m.listing, upper)
+	it := s.t.s.trees.iter(ctx, s.m.listing, upper)
 	var current []byte // the prefix of the partition that the walk is in
 	for ok := it.seek(ctx, lower); ok; {
 		_, d, reason := catalog.ParseSegment(it.key, it.value)
@@ -232,7 +232,7 @@ func (s *Snapshot) walk(ctx context.Context, want func(string, catalog.Partition
 
 // HasSource reports whether a source of the fingerprint was ever ingested into the table, up to this snapshot.
 func (s *Snapshot) HasSource(ctx context.Context, fingerprint string) (bool, error) {
-	v, err := s.t.s.get(ctx, s.m.listing, catalog.SourceKey(fingerprint))
+	v, err := s.t.s.trees.get(ctx, s.m.listing, catalog.SourceKey(fingerprint))
 	return err == nil && v[0] != nil, err
 }
 
@@ -246,7 +246,7 @@ func (s *Snapshot) SegmentsByID(ctx context.Context, ids ...string) ([]*catalog.
 		}
 		keys[i] = catalog.SegmentIDKey(segment)
 	}
-	where, err := s.t.s.get(ctx, s.m.listing, keys...)
+	where, err := s.t.s.trees.get(ctx, s.m.listing, keys...)
 	if err != nil {
 		return nil, err
 	}
@@ -258,7 +258,7 @@ func (s *Snapshot) SegmentsByID(ctx context.Context, ids ...string) ([]*catalog.
 			at, there = append(at, i), append(there, append([]byte{catalog.PartitionSpace}, w...))
 		}
 	}
-	values, err := s.t.s.get(ctx, s.m.listing, there...)
+	values, err := s.t.s.trees.get(ctx, s.m.listing, there...)
 	if err != nil {
 		return nil, err
 	}
@@ -285,7 +285,7 @@ func (s *Snapshot) AddedIn(ctx context.Context, segments ...catalog.SegmentDescr
 		}
 		keys[i] = catalog.SegmentIDKey(segment)
 	}
-	where, err := s.t.s.get(ctx, s.m.listing, keys...)
+	where, err := s.t.s.trees.get(ctx, s.m.listing, keys...)
 	if err != nil {
 		return nil, err
 	}
@@ -310,7 +310,7 @@ func (s *Snapshot) FeaturesByID(ctx context.Context, ids ...catalog.FeatureID) (
 	for i, f := range ids {
 		keys[i] = catalog.FeatureIDKey(f)
 	}
-	owners, err := s.t.s.get(ctx, s.m.schema, keys...)
+	owners, err := s.t.s.trees.get(ctx, s.m.schema, keys...)
 	if err != nil {
 		return nil, err
 	}

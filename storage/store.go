@@ -16,7 +16,6 @@ import (
 	"github.com/dsistore/dsistore/internal/suggest"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
-	"github.com/dsistore/dsistore/storage/sst"
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
@@ -36,28 +35,23 @@ type Options struct {
 	Init bool
 }
 
-// maxOpenRuns bounds how many runs a Store keeps open, keptKeyBytes, about, the memory of the tables of keys that it does.
-const (
-	maxOpenRuns  = 64
-	keptKeyBytes = 64 << 20
-)
+// keptKeyBytes bounds, about, the memory of the tables of keys that a Store keeps open.
+const keptKeyBytes = 64 << 20
 
 // A Store is a root that holds tables. Safe for concurrent use.
 type Store struct {
 	blobs object.Store
 	opts  Options
-	// How large a tree's tail gets, and a set of rows within an entry; tests make them small.
-	memtableBytes     uint64
+	trees *treeStore
+	// How large a set of rows gets within an entry; tests make it small.
 	inlineBitmapBytes int
 	minKeyTableRows   uint64 // of the smallest segment that gets a table of keys
 
 	marked    atomic.Bool // the marker was read
 	creating  bool        // of Create: the first table makes the store
 	conflicts struct{ retried, refused atomic.Uint64 }
-	runCache  struct{ hits, misses atomic.Uint64 }
 
 	mu      sync.Mutex
-	runs    map[names.ID]*sst.Reader        // open runs; guarded by mu
 	keys    *lru.Cache[names.ID, *keyTable] // open tables of keys; guarded by mu
 	closing map[uint64]func()               // what Close calls, by when it was asked to; guarded by mu
 	asked   uint64                          // the last key of closing; guarded by mu
@@ -76,7 +70,7 @@ func (s *Store) Conflicts() Conflicts {
 
 // RunCacheStats returns how often a run of an index was asked for that the Store had open, and how often one that it had to open.
 func (s *Store) RunCacheStats() (hits, misses uint64) {
-	return s.runCache.hits.Load(), s.runCache.misses.Load()
+	return s.trees.cacheStats()
 }
 
 // Open opens the store at the root that blobs stand for. It reads nothing and takes no lock. Where there is no store, the methods that find tables return ErrNoStore.
@@ -88,11 +82,8 @@ func Open(ctx context.Context, blobs object.Store, opts Options) (*Store, error)
 		return nil, fmt.Errorf("store: a tail of %d bytes, sets of rows of %d within an entry: want none negative, and sets of at most %d",
 			opts.MemtableBytes, opts.InlineBitmapBytes, maxInlineBitmap)
 	}
-	s := &Store{blobs: blobs, opts: opts, memtableBytes: defaultMemtableBytes, inlineBitmapBytes: maxInlineBitmap, minKeyTableRows: defaultKeyRows, runs: map[names.ID]*sst.Reader{},
+	s := &Store{blobs: blobs, opts: opts, trees: newTreeStore(blobs, opts.MemtableBytes), inlineBitmapBytes: maxInlineBitmap, minKeyTableRows: defaultKeyRows,
 		keys: lru.New[names.ID, *keyTable](keptKeyBytes, nil)}
-	if opts.MemtableBytes > 0 {
-		s.memtableBytes = uint64(opts.MemtableBytes)
-	}
 	if opts.InlineBitmapBytes > 0 {
 		s.inlineBitmapBytes = opts.InlineBitmapBytes
 	}
@@ -149,7 +140,7 @@ func (s *Store) Close() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	clear(s.runs)
+	s.trees.closeRuns()
 	s.keys.Clear()
 	return nil
 }

@@ -309,7 +309,7 @@ func (v *verifier) keyFeatures(ctx context.Context, s *Snapshot, features []cata
 // listedByID checks that the listing has the keys, many at a time.
 func (v *verifier) listedByID(ctx context.Context, s *Snapshot, keys [][]byte) error {
 	for some := range slices.Chunk(keys, 4096) {
-		where, err := v.s.get(ctx, s.m.listing, some...)
+		where, err := v.s.trees.get(ctx, s.m.listing, some...)
 		if err != nil {
 			return err
 		}
