@@ -38,7 +38,7 @@ func TestLatePut(t *testing.T) {
 	ctx := t.Context()
 	late := &latePut{Store: object.NewMemory()}
 	tab := newTable(t, late)
-	tab.s.trees.memtableBytes = 1 // every commit makes runs
+	tab.s.trees.MemtableBytes = 1 // every commit makes runs
 	for i := range 3 {
 		d := segment(t, tab, nil, []uint32{10}, int64(i), SegmentOptions{}, "a")
 		late.armed = i == 2

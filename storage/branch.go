@@ -45,7 +45,7 @@ func (s *Snapshot) findBranch(ctx context.Context, name string) (*catalog.Branch
 	if s.m.branches == 0 {
 		return nil, nil
 	}
-	values, err := s.t.s.trees.get(ctx, s.m.listing, catalog.BranchKey(name))
+	values, err := s.t.s.trees.Get(ctx, s.m.listing, catalog.BranchKey(name))
 	if err != nil || values[0] == nil {
 		return nil, err
 	}

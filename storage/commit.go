@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -55,7 +56,7 @@ func (t *Table) commit(ctx context.Context, c Change) (*Snapshot, error) {
 		}
 		var table names.TableID
 		if base == nil {
-			base = &Snapshot{t: t, m: manifest{listing: lsmTree{kind: listingTree}, schema: lsmTree{kind: schemaTree}}}
+			base = &Snapshot{t: t, m: manifest{listing: lsm.Tree{Kind: lsm.Listing}, schema: lsm.Tree{Kind: lsm.Schema}}}
 			if table, err = t.root(ctx); err != nil {
 				return nil, replaced(err)
 			}
@@ -129,7 +130,7 @@ func (t *Table) attempt(ctx context.Context, base *Snapshot, table names.TableID
 			_ = t.s.blobs.Delete(context.WithoutCancel(ctx), name)
 		}
 	}()
-	if err := t.s.trees.openRuns(ctx, base.m.listing, base.m.schema); err != nil {
+	if err := t.s.trees.OpenRuns(ctx, base.m.listing, base.m.schema); err != nil {
 		return nil, err
 	}
 	if err := e.apply(ctx); err != nil {
@@ -137,10 +138,10 @@ func (t *Table) attempt(ctx context.Context, base *Snapshot, table names.TableID
 	}
 	m := e.m
 	m.info, m.commit, m.parent, m.table = e.info, names.RandomID(), base.m.commit, table
-	put := func(t0 lsmTree, changes []entry) (lsmTree, error) {
-		out, ids, err := t.s.trees.put(ctx, table, t0, sortEntries(changes))
+	put := func(t0 lsm.Tree, changes []lsm.Entry) (lsm.Tree, error) {
+		out, ids, err := t.s.trees.Put(ctx, table, t0, lsm.SortEntries(changes))
 		for _, i := range ids {
-			e.made = append(e.made, t0.kind.objectName(i))
+			e.made = append(e.made, t0.Kind.ObjectName(i))
 		}
 		return out, err
 	}

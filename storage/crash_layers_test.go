@@ -32,7 +32,7 @@ func layeredScenario(ctx context.Context, t *testing.T, blobs object.Store) (don
 	if err != nil {
 		return 0, err
 	}
-	s.trees.memtableBytes, s.inlineBitmapBytes = 300, 0 // runs are made, and every set is an object
+	s.trees.MemtableBytes, s.inlineBitmapBytes = 300, 0 // runs are made, and every set is an object
 	tab, err := s.NewTable(ctx, "ads")
 	if err != nil {
 		return 0, err
@@ -220,7 +220,7 @@ func TestLateDeletes(t *testing.T) {
 	ctx := t.Context()
 	late := &latePut{Store: object.NewMemory()}
 	tab := newTable(t, late)
-	tab.s.trees.memtableBytes, tab.s.inlineBitmapBytes = 1, 0
+	tab.s.trees.MemtableBytes, tab.s.inlineBitmapBytes = 1, 0
 	a := segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{}, "x")
 	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{a}}})
 	mustCommit(t, tab, Change{Ops: []Operation{DeleteRows{{a.ID, rowSet(t, tab.s, a, 1)}}}})
@@ -314,7 +314,7 @@ func TestLayersProcesses(t *testing.T) {
 			t.Fatal(err)
 		}
 		tab := newTable(t, l)
-		tab.s.trees.memtableBytes, tab.s.inlineBitmapBytes = 500, 20
+		tab.s.trees.MemtableBytes, tab.s.inlineBitmapBytes = 500, 20
 		for k := 0; k < each; {
 			s, err := tab.Latest(ctx)
 			if err != nil {

@@ -27,7 +27,7 @@ func scenario(ctx context.Context, blobs object.Store) (done int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	s.trees.memtableBytes = 200 // every commit makes runs
+	s.trees.MemtableBytes = 200 // every commit makes runs
 	tab, err := s.NewTable(ctx, "ads")
 	if err != nil {
 		return 0, err

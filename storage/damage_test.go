@@ -15,6 +15,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/wire"
@@ -87,7 +88,7 @@ func TestReadDamage(t *testing.T) {
 		columns = append(columns, fmt.Sprint("f", i))
 	}
 	for n := range 2 {
-		tab.s.trees.memtableBytes = uint64(n * defaultMemtableBytes) // the first makes runs, the second a tail
+		tab.s.trees.MemtableBytes = uint64(n * lsm.DefaultMemtableBytes) // the first makes runs, the second a tail
 		d := segment(t, tab, partition("ds", fmt.Sprint(n)), []uint32{3, 2}, 1, SegmentOptions{StandAloneBytes: 170}, columns[:8]...)
 		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features(columns...)), AddSegments{d}, AddSources{{Fingerprint: fmt.Sprint(n), Name: "x"}}}}); err != nil {
 			t.Fatal(err)
@@ -174,8 +175,8 @@ func FuzzSnapshot(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		// The header is made right for the body, so that the fuzzer gets past the checksums.
 		d := wire.Decoder{Rest: body}
-		listing := decodeTree(&d, listingTree)
-		schema := decodeTree(&d, schemaTree)
+		listing := lsm.DecodeTree(&d, lsm.Listing)
+		schema := lsm.DecodeTree(&d, lsm.Schema)
 		d.End()
 		if d.Reason != "" {
 			return
@@ -193,9 +194,9 @@ func FuzzSnapshot(f *testing.F) {
 		_, _ = s.Lookup(t.Context(), "a")
 		_, _ = s.HasSource(t.Context(), "a")
 		v := verifier{s: tab.s, report: &VerifyReport{}, seen: map[names.ID]bool{}}
-		for _, tr := range []lsmTree{listing, schema} {
-			for _, e := range tr.memtable {
-				_ = v.entry("o", tr.kind, e.key, e.value)
+		for _, tr := range []lsm.Tree{listing, schema} {
+			for _, e := range tr.Memtable {
+				_ = v.entry("o", tr.Kind, e.Key, e.Value)
 			}
 		}
 	})
@@ -304,11 +305,11 @@ func TestSnapshotBounds(t *testing.T) {
 	b = append(b, 0) // no runs
 	const n = 100_000
 	b = binary.AppendUvarint(b, n)
-	prev := make([]byte, maxKey)
+	prev := make([]byte, lsm.MaxKey)
 	for i := range n {
 		key := bytes.Clone(prev)
-		binary.BigEndian.PutUint32(key[maxKey-4:], uint32(i+1))
-		shared := maxKey - 4
+		binary.BigEndian.PutUint32(key[lsm.MaxKey-4:], uint32(i+1))
+		shared := lsm.MaxKey - 4
 		for i > 0 && key[shared] == prev[shared] {
 			shared++
 		}
@@ -317,7 +318,7 @@ func TestSnapshotBounds(t *testing.T) {
 		}
 		b = binary.AppendUvarint(b, uint64(shared))
 		b = wire.AppendString(b, key[shared:])
-		b = wire.AppendString(b, []byte{removedMark})
+		b = wire.AppendString(b, []byte{lsm.RemovedMark})
 		prev = key
 	}
 	if len(b) > maxSnapshotBody {
@@ -326,7 +327,7 @@ func TestSnapshotBounds(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	d := wire.Decoder{Rest: b}
-	decodeTree(&d, listingTree)
+	lsm.DecodeTree(&d, lsm.Listing)
 	runtime.ReadMemStats(&after)
 	if got := after.TotalAlloc - before.TotalAlloc; d.Reason == "" || got > 64<<20 {
 		t.Errorf("%d bytes became %d: %q", len(b), got, d.Reason)

@@ -24,7 +24,7 @@
 //   - Snapshots of a table are numbered 1, 2, 3 ... without gaps, and their times never go back. A number is taken once, for ever.
 //   - Ages are told by the clock that dates objects, and by no other.
 //   - Readers take no lock and need no local disk.
-//   - Package catalog defines what the entries of the trees are.
+//   - Package catalog defines what the entries of the trees are; package lsm reads and writes the trees.
 //   - Object names are made in package names, those of leases in lease.go. Names of tables, features and partition values are data: only the table's
 //     becomes part of an object name, escaped.
 //   - All stored bytes are checked before use; whatever is wrong is a format.CorruptError that names the object.

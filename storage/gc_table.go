@@ -10,6 +10,7 @@ import (
 
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/wire"
@@ -23,9 +24,9 @@ type namedIDs struct {
 
 // runs adds the runs of a snapshot's trees.
 func (n namedIDs) runs(m manifest) {
-	for _, tr := range [...]lsmTree{m.listing, m.schema} {
-		for _, ref := range tr.runs {
-			n.staying[ref.id] = true
+	for _, tr := range [...]lsm.Tree{m.listing, m.schema} {
+		for _, ref := range tr.Runs {
+			n.staying[ref.ID] = true
 		}
 	}
 }
@@ -245,7 +246,7 @@ func (p *tablePlan) fence(ctx context.Context) error {
 		} else if err != nil {
 			return err
 		}
-		base = &Snapshot{t: p.t, m: manifest{listing: lsmTree{kind: listingTree}, schema: lsmTree{kind: schemaTree}}}
+		base = &Snapshot{t: p.t, m: manifest{listing: lsm.Tree{Kind: lsm.Listing}, schema: lsm.Tree{Kind: lsm.Schema}}}
 	}
 	if _, err := p.t.attempt(ctx, base, p.t.bound(), Change{Operation: gcOperation}); err != nil && !errors.Is(err, errLostRace) {
 		return err
@@ -263,14 +264,14 @@ func (p *tablePlan) fence(ctx context.Context) error {
 }
 
 // markData returns what adds the segments, and sets of rows, that entries of a listing name.
-func markData(out map[names.ID]bool) func(obj string, kind treeKind, key, value []byte) error {
+func markData(out map[names.ID]bool) func(obj string, kind lsm.Kind, key, value []byte) error {
 	set := func(rows RowBitmap) {
 		if rows.size > 0 {
 			out[rows.object] = true
 		}
 	}
-	return func(obj string, kind treeKind, key, value []byte) error {
-		if kind != listingTree || len(key) == 0 {
+	return func(obj string, kind lsm.Kind, key, value []byte) error {
+		if kind != lsm.Listing || len(key) == 0 {
 			return nil
 		}
 		switch key[0] {

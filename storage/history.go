@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/wire"
@@ -20,10 +21,10 @@ type history struct {
 	snapshot func(m manifest) error
 	// entry, when set, is called for each entry of the trees' tails and runs: for those of a tail once for every snapshot
 	// that repeats it. value is nil when the entry removes. key and value are borrowed for the call.
-	entry func(object string, kind treeKind, key, value []byte) error
+	entry func(object string, kind lsm.Kind, key, value []byte) error
 	// shown, when set, is called for each entry that a snapshot of the walk shows, at least once for all of them together, and
 	// never for one that an earlier run holds and every one of them hides. It never removes.
-	shown func(object string, kind treeKind, key, value []byte) error
+	shown func(object string, kind lsm.Kind, key, value []byte) error
 	// damaged, when set, takes the errors of what cannot be read or is wrong, and the walk goes on; else they end it.
 	damaged func(error)
 	// expired: snapshots below it may be gone, and are passed over then.
@@ -88,7 +89,7 @@ func (h *history) visit(ctx context.Context, n uint64, s *Snapshot, err error) e
 	// What a snapshot shows and the one before does not, its commit has set: it is in the tail, or in the run that the
 	// commit made of the tail. So only the first of a row of snapshots is gone through as a whole.
 	whole := h.before == 0 || h.before+1 != n
-	for _, t := range [...]lsmTree{s.m.listing, s.m.schema} {
+	for _, t := range [...]lsm.Tree{s.m.listing, s.m.schema} {
 		if err := h.tree(ctx, s, t, !whole); err != nil {
 			return err
 		}
@@ -103,17 +104,17 @@ func (h *history) visit(ctx context.Context, n uint64, s *Snapshot, err error) e
 }
 
 // all calls shown for everything that a tree of a snapshot shows.
-func (h *history) all(ctx context.Context, s *Snapshot, t lsmTree) error {
-	it := h.t.s.trees.iter(ctx, t, nil)
-	for ok := it.seek(ctx, nil); ok; ok = it.next(ctx) {
-		if err := h.shown(s.treeName(t), t.kind, it.key, it.value); err != nil {
+func (h *history) all(ctx context.Context, s *Snapshot, t lsm.Tree) error {
+	it := h.t.s.trees.Iter(ctx, t, nil)
+	for ok := it.Seek(ctx, nil); ok; ok = it.Next(ctx) {
+		if err := h.shown(s.treeName(t), t.Kind, it.Key, it.Value); err != nil {
 			if err := h.failed(ctx, err); err != nil {
 				return err
 			}
 		}
 	}
-	if it.err != nil {
-		return h.failed(ctx, it.err)
+	if it.Err != nil {
+		return h.failed(ctx, it.Err)
 	}
 	return nil
 }
@@ -128,49 +129,49 @@ func (h *history) failed(ctx context.Context, err error) error {
 }
 
 // tree visits what of a tree no snapshot before has. shows: what it sets there, the snapshot shows.
-func (h *history) tree(ctx context.Context, s *Snapshot, t lsmTree, shows bool) error {
+func (h *history) tree(ctx context.Context, s *Snapshot, t lsm.Tree, shows bool) error {
 	visit := func(object string, key, value []byte) error {
 		var err error
 		if h.entry != nil {
-			err = h.entry(object, t.kind, key, value)
+			err = h.entry(object, t.Kind, key, value)
 		}
 		if err == nil && shows && h.shown != nil && value != nil {
-			err = h.shown(object, t.kind, key, value)
+			err = h.shown(object, t.Kind, key, value)
 		}
 		if err == nil {
 			return nil
 		}
 		return h.failed(ctx, err)
 	}
-	for _, ref := range t.runs {
-		if h.runs[ref.id] {
+	for _, ref := range t.Runs {
+		if h.runs[ref.ID] {
 			continue
 		}
-		h.runs[ref.id] = true
+		h.runs[ref.ID] = true
 		if h.entry == nil && !shows {
 			continue // all goes through it
 		}
-		if err := h.run(ctx, t.kind, ref, visit); err != nil {
+		if err := h.run(ctx, t.Kind, ref, visit); err != nil {
 			return err
 		}
 	}
-	for _, e := range t.memtable {
-		if err := visit(s.name(), e.key, e.value); err != nil {
+	for _, e := range t.Memtable {
+		if err := visit(s.name(), e.Key, e.Value); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (h *history) run(ctx context.Context, kind treeKind, ref sortedRun, visit func(object string, key, value []byte) error) error {
-	name := kind.objectName(ref.id)
-	r, err := h.t.s.trees.openRun(ctx, kind, ref)
+func (h *history) run(ctx context.Context, kind lsm.Kind, ref lsm.Run, visit func(object string, key, value []byte) error) error {
+	name := kind.ObjectName(ref.ID)
+	r, err := h.t.s.trees.OpenRun(ctx, kind, ref)
 	if err != nil {
 		return h.failed(ctx, err)
 	}
 	it := r.Iter(nil)
 	for ok := it.SeekGE(ctx, nil); ok; ok = it.Next(ctx) {
-		value, reason := parseValue(it.Value())
+		value, reason := lsm.ParseValue(it.Value())
 		if reason != "" {
 			err = h.failed(ctx, wire.Corrupt(name, reason))
 		} else {

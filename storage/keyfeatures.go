@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
@@ -14,7 +15,7 @@ func (s *Snapshot) keyFeatures(ctx context.Context) (*catalog.KeyFeatures, error
 	if s.m.info.Features == 0 {
 		return &catalog.KeyFeatures{}, nil
 	}
-	values, err := s.t.s.trees.get(ctx, s.m.schema, catalog.KeyFeaturesKey())
+	values, err := s.t.s.trees.Get(ctx, s.m.schema, catalog.KeyFeaturesKey())
 	if err != nil || values[0] == nil {
 		return nil, err
 	}
@@ -87,12 +88,12 @@ func (e *edit) keys(ctx context.Context) error {
 			}
 		}
 		if value := catalog.AppendKeyFeatures(nil, *k); len(value) <= catalog.MaxKeyFeatures {
-			e.schema = append(e.schema, entry{key: catalog.KeyFeaturesKey(), value: value})
+			e.schema = append(e.schema, lsm.Entry{Key: catalog.KeyFeaturesKey(), Value: value})
 			return nil
 		}
 	}
 	// What does not fit is left out, and readers go through the schema. An entry that stayed could hold again, wrongly: with features dropped
 	// their number might come back to it.
-	e.schema = append(e.schema, entry{key: catalog.KeyFeaturesKey(), value: nil})
+	e.schema = append(e.schema, lsm.Entry{Key: catalog.KeyFeaturesKey(), Value: nil})
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -61,7 +62,7 @@ func TestKeyFeaturesCost(t *testing.T) {
 	for _, tail := range []uint64{1, 2000, 1 << 20} {
 		mem := object.NewMemory()
 		tab := newTable(t, mem)
-		tab.s.trees.memtableBytes = tail
+		tab.s.trees.MemtableBytes = tail
 		var features []catalog.Feature
 		for i := range 5000 {
 			features = append(features, feature(fmt.Sprintf("f%05d", i), int64Type))
@@ -120,8 +121,8 @@ func TestKeyFeaturesOfOtherWriters(t *testing.T) {
 	other := withRole(feature("user", int64Type), catalog.RoleUserKey)
 	rewrite(func(m *manifest) {
 		m.info.Features++
-		m.schema.memtable = mergeEntries(m.schema.memtable, sortEntries([]entry{
-			{catalog.NameKey("user"), catalog.AppendFeature(nil, other)}, {catalog.FeatureIDKey(other.ID), []byte("user")},
+		m.schema.Memtable = lsm.MergeEntries(m.schema.Memtable, lsm.SortEntries([]lsm.Entry{
+			{Key: catalog.NameKey("user"), Value: catalog.AppendFeature(nil, other)}, {Key: catalog.FeatureIDKey(other.ID), Value: []byte("user")},
 		}))
 	})
 	wantKeyFeatures(t, mem)
@@ -130,7 +131,7 @@ func TestKeyFeaturesOfOtherWriters(t *testing.T) {
 	wantKeyFeatures(t, mem)
 	// None at all.
 	rewrite(func(m *manifest) {
-		m.schema.memtable = slices.DeleteFunc(slices.Clone(m.schema.memtable), func(e entry) bool { return e.key[0] == catalog.KeyFeaturesSpace })
+		m.schema.Memtable = slices.DeleteFunc(slices.Clone(m.schema.Memtable), func(e lsm.Entry) bool { return e.Key[0] == catalog.KeyFeaturesSpace })
 	})
 	wantKeyFeatures(t, mem)
 	commitFeatures(t, newTable(t, mem), withRole(feature("request", int64Type), catalog.RoleRequestKey))
@@ -141,7 +142,7 @@ func TestKeyFeaturesOfOtherWriters(t *testing.T) {
 		catalog.AppendKeyFeatures(nil, catalog.KeyFeatures{Of: 4, Keys: []catalog.KeyFeature{{Role: catalog.RoleUserKey, Name: "nobody"}}}),
 	} {
 		rewrite(func(m *manifest) {
-			m.schema.memtable = mergeEntries(m.schema.memtable, []entry{{key: catalog.KeyFeaturesKey(), value: value}})
+			m.schema.Memtable = lsm.MergeEntries(m.schema.Memtable, []lsm.Entry{{Key: catalog.KeyFeaturesKey(), Value: value}})
 		})
 		r, err := Verify(ctx, newTable(t, mem).s, "", false, nil)
 		if err != nil || !hasKeyDamage(r) {
@@ -162,7 +163,7 @@ func TestKeyFeaturesAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v, err := tab.s.trees.get(t.Context(), s.m.schema, catalog.KeyFeaturesKey()); err != nil || v[0] != nil {
+	if v, err := tab.s.trees.Get(t.Context(), s.m.schema, catalog.KeyFeaturesKey()); err != nil || v[0] != nil {
 		t.Fatal(len(v[0]), err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/sst"
@@ -108,7 +109,7 @@ func (s *Store) openKeys(ctx context.Context, d catalog.SegmentDescriptor) (*key
 		return nil, err
 	}
 	size := int64(d.KeysSize)
-	if d.KeysSize > remoteRunBytes {
+	if d.KeysSize > lsm.RemoteRunBytes {
 		size /= 32 // the index of its blocks
 	}
 	s.mu.Lock()
@@ -123,9 +124,9 @@ func (s *Store) readKeys(ctx context.Context, segment names.ID, d catalog.Segmen
 	k := &keyTable{name: segment.KeysName(), segmentRows: d.Rows}
 	fetch := sst.Fetch{Head: keysHead, Gap: keyGap}
 	if object.HighLatency(s.blobs) {
-		fetch.Whole, fetch.Gap, fetch.Tail = remoteRunBytes, remoteKeyGap, int(min(d.KeysSize/keyIndexShare, remoteRunBytes))
+		fetch.Whole, fetch.Gap, fetch.Tail = lsm.RemoteRunBytes, remoteKeyGap, int(min(d.KeysSize/keyIndexShare, lsm.RemoteRunBytes))
 	}
-	if k.table, err = openTable(ctx, s.blobs, k.name, d.KeysSize, fetch); err != nil {
+	if k.table, err = lsm.OpenTable(ctx, s.blobs, k.name, d.KeysSize, fetch); err != nil {
 		return nil, err
 	}
 	v, err := k.table.Get(ctx, []byte{keyFactsRecord})

@@ -22,7 +22,7 @@ func TestKeyHead(t *testing.T) {
 		t.Fatal(err)
 	}
 	counting := object.NewCounted(tab.s.blobs)
-	tab.s.blobs, tab.s.trees.blobs = counting, counting
+	tab.s.blobs, tab.s.trees.Blobs = counting, counting
 	if _, err := tab.s.openKeys(t.Context(), k.d); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -553,7 +554,7 @@ func TestMetamorphicLayers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.trees.memtableBytes = rapid.SampledFrom([]uint64{0, 300, 2000, defaultMemtableBytes}).Draw(t, "tail")
+			s.trees.MemtableBytes = rapid.SampledFrom([]uint64{0, 300, 2000, lsm.DefaultMemtableBytes}).Draw(t, "tail")
 			s.inlineBitmapBytes = rapid.SampledFrom([]int{0, 40, maxInlineBitmap}).Draw(t, "inline")
 			tab, err := s.NewTable(ctx, "ads")
 			if err != nil {

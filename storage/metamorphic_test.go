@@ -15,6 +15,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -202,7 +203,7 @@ func TestMetamorphic(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.trees.memtableBytes = rapid.SampledFrom([]uint64{0, 300, 2000, defaultMemtableBytes}).Draw(t, "tail")
+			s.trees.MemtableBytes = rapid.SampledFrom([]uint64{0, 300, 2000, lsm.DefaultMemtableBytes}).Draw(t, "tail")
 			if handles[i], err = s.NewTable(ctx, "t/../ü"); err != nil {
 				t.Fatal(err)
 			}

@@ -157,7 +157,7 @@ func TestAwkwardPartitions(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
-	tab.s.trees.memtableBytes = 2000 // runs too
+	tab.s.trees.MemtableBytes = 2000 // runs too
 	var partitions []catalog.Partition
 	for _, v := range distinct(append(append(slices.Clone(awkward), everyByte()...), "", strings.Repeat("v", 4000))) {
 		partitions = append(partitions, partition("k", v))

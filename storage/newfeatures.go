@@ -42,7 +42,7 @@ func (s *Snapshot) NewFeatures(ctx context.Context, features ...catalog.Feature)
 			out[i].ID = catalog.NewFeatureID(out[i].Name, out[i].Generation)
 			keys[k] = catalog.FeatureIDKey(out[i].ID)
 		}
-		owners, err := s.t.s.trees.get(ctx, s.m.schema, keys...)
+		owners, err := s.t.s.trees.Get(ctx, s.m.schema, keys...)
 		if err != nil {
 			return nil, err
 		}
@@ -65,13 +65,13 @@ func (s *Snapshot) FeatureIDs(ctx context.Context) (map[catalog.FeatureID]bool, 
 		return nil, nil
 	}
 	lower, upper := catalog.SpaceBounds(catalog.FeatureIDSpace)
-	it := s.t.s.trees.iter(ctx, s.m.schema, upper)
+	it := s.t.s.trees.Iter(ctx, s.m.schema, upper)
 	out := map[catalog.FeatureID]bool{}
-	for ok := it.seek(ctx, lower); ok; ok = it.next(ctx) {
-		if len(it.key) != 9 {
+	for ok := it.Seek(ctx, lower); ok; ok = it.Next(ctx) {
+		if len(it.Key) != 9 {
 			return nil, wire.Corrupt(s.treeName(s.m.schema), "feature id key is malformed")
 		}
-		out[catalog.FeatureID(binary.BigEndian.Uint64(it.key[1:]))] = true
+		out[catalog.FeatureID(binary.BigEndian.Uint64(it.Key[1:]))] = true
 	}
-	return out, it.err
+	return out, it.Err
 }

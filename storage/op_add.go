@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 )
 
@@ -42,7 +43,7 @@ func (a AddSegments) apply(ctx context.Context, e *edit) error {
 		}
 		keys[i] = catalog.SegmentIDKey(segment)
 	}
-	there, err := e.store().trees.get(ctx, e.base.m.listing, keys...)
+	there, err := e.store().trees.Get(ctx, e.base.m.listing, keys...)
 	if err != nil {
 		return err
 	}
@@ -55,7 +56,7 @@ func (a AddSegments) apply(ctx context.Context, e *edit) error {
 			return fmt.Errorf("segment %s is in the table already: %w", d.ID, ErrConflict)
 		}
 		key := catalog.SegmentKey(d.Partition.String(), places[i])
-		e.listing = append(e.listing, entry{key: key, value: catalog.AppendDescriptor(nil, d)}, entry{key: keys[i], value: key[1:]})
+		e.listing = append(e.listing, lsm.Entry{Key: key, Value: catalog.AppendDescriptor(nil, d)}, lsm.Entry{Key: keys[i], Value: key[1:]})
 		e.info.Rows += d.Rows
 		e.info.AddedRows += d.Rows
 		e.info.Bytes += d.Bytes

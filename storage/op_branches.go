@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/lsm"
 )
 
 // DropBranches drops branches, and the overlays made on them.
@@ -47,7 +48,7 @@ func (d DropBranches) apply(ctx context.Context, e *edit) error {
 		if b.Added > c.Base {
 			return later("branch", name, b.Added, c.Base)
 		}
-		e.listing = append(e.listing, entry{key: catalog.BranchKey(name), value: nil})
+		e.listing = append(e.listing, lsm.Entry{Key: catalog.BranchKey(name), Value: nil})
 		e.m.branches--
 	}
 	return nil
@@ -114,7 +115,7 @@ func (s SetBranches) apply(ctx context.Context, e *edit) error {
 		if err := e.checkPins(ctx, b, pinned); err != nil {
 			return fmt.Errorf("branch %s: %w", b.Name, err)
 		}
-		e.listing = append(e.listing, entry{key: catalog.BranchKey(b.Name), value: catalog.AppendBranch(nil, b)})
+		e.listing = append(e.listing, lsm.Entry{Key: catalog.BranchKey(b.Name), Value: catalog.AppendBranch(nil, b)})
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 )
 
@@ -62,7 +63,7 @@ func (v DeleteRows) apply(ctx context.Context, e *edit) error {
 		if err != nil {
 			return err
 		}
-		e.listing = append(e.listing, entry{key: catalog.DeletesKey(segment), value: appendSet(nil, set)})
+		e.listing = append(e.listing, lsm.Entry{Key: catalog.DeletesKey(segment), Value: appendSet(nil, set)})
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dsistore/dsistore/internal/suggest"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/lsm"
 )
 
 // A FeatureChange gives a feature another name, or another status, or both. It touches no data: segments know features by id.
@@ -94,9 +95,9 @@ func (s ChangeFeatures) apply(ctx context.Context, e *edit) error {
 		if f.Name != known.Name {
 			e.renamed = append(e.renamed, renamed{known.Name, f.Name})
 			e.m.retired++
-			e.schema = append(e.schema, entry{key: catalog.NameKey(known.Name), value: nil}, entry{key: catalog.FeatureIDKey(f.ID), value: []byte(f.Name)})
+			e.schema = append(e.schema, lsm.Entry{Key: catalog.NameKey(known.Name), Value: nil}, lsm.Entry{Key: catalog.FeatureIDKey(f.ID), Value: []byte(f.Name)})
 		}
-		e.schema = append(e.schema, entry{key: catalog.NameKey(f.Name), value: catalog.AppendFeature(nil, f)})
+		e.schema = append(e.schema, lsm.Entry{Key: catalog.NameKey(f.Name), Value: catalog.AppendFeature(nil, f)})
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/lsm"
 )
 
 // AddFeatures are the features of the added segments. New ones are added to the schema, and the types of known ones widened.
@@ -50,7 +51,7 @@ func (e *edit) features(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	owners, err := e.store().trees.get(ctx, e.base.m.schema, keys...)
+	owners, err := e.store().trees.Get(ctx, e.base.m.schema, keys...)
 	if err != nil {
 		return err
 	}
@@ -70,7 +71,7 @@ func (e *edit) features(ctx context.Context) error {
 		if known[i] == nil {
 			e.info.Features++
 			e.added = append(e.added, f)
-			e.schema = append(e.schema, entry{key: keys[i], value: []byte(f.Name)})
+			e.schema = append(e.schema, lsm.Entry{Key: keys[i], Value: []byte(f.Name)})
 		} else {
 			if merged, err = mergeFeature(*known[i], f); err != nil {
 				return err
@@ -79,7 +80,7 @@ func (e *edit) features(ctx context.Context) error {
 				continue
 			}
 		}
-		e.schema = append(e.schema, entry{key: catalog.NameKey(f.Name), value: catalog.AppendFeature(nil, merged)})
+		e.schema = append(e.schema, lsm.Entry{Key: catalog.NameKey(f.Name), Value: catalog.AppendFeature(nil, merged)})
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 )
 
@@ -39,13 +40,13 @@ func (d DropLists) apply(ctx context.Context, e *edit) error {
 		}
 		prefix := catalog.ListRowsPrefix(name)
 		err = e.base.between(ctx, prefix, catalog.PrefixEnd(prefix), func(key, _ []byte) string {
-			e.listing = append(e.listing, entry{key: slices.Clone(key), value: nil})
+			e.listing = append(e.listing, lsm.Entry{Key: slices.Clone(key), Value: nil})
 			return ""
 		})
 		if err != nil {
 			return err
 		}
-		e.listing = append(e.listing, entry{key: catalog.ListKey(name), value: nil})
+		e.listing = append(e.listing, lsm.Entry{Key: catalog.ListKey(name), Value: nil})
 		e.setList(name, nil)
 		e.m.lists--
 	}
@@ -77,7 +78,7 @@ func (d DefineLists) apply(ctx context.Context, e *edit) error {
 		l.Added = e.info.Number
 		e.setList(l.Name, &l)
 		e.m.lists++
-		e.listing = append(e.listing, entry{key: catalog.ListKey(l.Name), value: catalog.AppendList(nil, l)})
+		e.listing = append(e.listing, lsm.Entry{Key: catalog.ListKey(l.Name), Value: catalog.AppendList(nil, l)})
 	}
 	return nil
 }
@@ -162,7 +163,7 @@ func (e *edit) listRows(ctx context.Context, name string, sets []ListRows) error
 		}
 		// The empty set too: an entry says since when, so that no compaction brings the rows before back.
 		r.Rows.Since = e.info.Number
-		e.listing = append(e.listing, entry{key: append(catalog.ListRowsPrefix(name), segment[:]...), value: appendSet(nil, r.Rows)})
+		e.listing = append(e.listing, lsm.Entry{Key: append(catalog.ListRowsPrefix(name), segment[:]...), Value: appendSet(nil, r.Rows)})
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func (o OmitFeatures) apply(ctx context.Context, e *edit) error {
 	for i, f := range o {
 		keys[i] = catalog.FeatureIDKey(f)
 	}
-	owners, err := e.store().trees.get(ctx, e.base.m.schema, keys...)
+	owners, err := e.store().trees.Get(ctx, e.base.m.schema, keys...)
 	if err != nil {
 		return err
 	}

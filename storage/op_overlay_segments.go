@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 )
 
@@ -116,7 +117,7 @@ func (e *edit) setOverlaySegments(ctx context.Context, o catalog.Overlay, layers
 			return err
 		}
 		l.Since = e.info.Number
-		e.listing = append(e.listing, entry{key: append(catalog.OverlaySegmentPrefix(o.Number), segment[:]...), value: appendOverlaySegment(nil, l)})
+		e.listing = append(e.listing, lsm.Entry{Key: append(catalog.OverlaySegmentPrefix(o.Number), segment[:]...), Value: appendOverlaySegment(nil, l)})
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 )
 
@@ -161,7 +162,7 @@ func (e *edit) renamedFeatures(ctx context.Context, features []catalog.Feature) 
 	for i, f := range features {
 		keys[i] = catalog.FeatureIDKey(f.ID)
 	}
-	names, err := e.store().trees.get(ctx, e.base.m.schema, keys...)
+	names, err := e.store().trees.Get(ctx, e.base.m.schema, keys...)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +185,7 @@ func (e *edit) define(name string, o *catalog.Overlay) {
 
 func (e *edit) setOverlay(o catalog.Overlay) {
 	e.define(o.Name, &o)
-	e.listing = append(e.listing, entry{key: catalog.OverlayKey(o.Name), value: catalog.AppendOverlay(nil, o)})
+	e.listing = append(e.listing, lsm.Entry{Key: catalog.OverlayKey(o.Name), Value: catalog.AppendOverlay(nil, o)})
 }
 
 // fitsSchema holds an overlay's features to those of their names and ids in the schema of the snapshot that it lies over.
@@ -198,7 +199,7 @@ func (e *edit) fitsSchema(ctx context.Context, o catalog.Overlay, under *Snapsho
 	if err != nil {
 		return err
 	}
-	owners, err := e.store().trees.get(ctx, under.m.schema, keys...)
+	owners, err := e.store().trees.Get(ctx, under.m.schema, keys...)
 	if err != nil {
 		return err
 	}
@@ -239,13 +240,13 @@ func (e *edit) dropOverlay(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		e.listing = append(e.listing, entry{key: append(catalog.OverlaySegmentPrefix(o.Number), segment[:]...), value: nil})
+		e.listing = append(e.listing, lsm.Entry{Key: append(catalog.OverlaySegmentPrefix(o.Number), segment[:]...), Value: nil})
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	e.listing = append(e.listing, entry{key: catalog.OverlayKey(name), value: nil})
+	e.listing = append(e.listing, lsm.Entry{Key: catalog.OverlayKey(name), Value: nil})
 	e.define(name, nil)
 	e.m.overlays--
 	return nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/lsm"
 )
 
 // SetProperties sets properties of the table by name. Other properties stay.
@@ -36,7 +37,7 @@ func (p SetProperties) apply(ctx context.Context, e *edit) error {
 			return err
 		}
 		if value := p[name]; value != old {
-			e.schema = append(e.schema, entry{key: catalog.PropertyKey(name), value: []byte(value)})
+			e.schema = append(e.schema, lsm.Entry{Key: catalog.PropertyKey(name), Value: []byte(value)})
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/wire"
 )
@@ -38,9 +39,9 @@ func (o OverwritePartitions) apply(ctx context.Context, e *edit) error {
 			continue
 		}
 		seen[canonical] = true
-		it := e.store().trees.iter(ctx, e.base.m.listing, catalog.PartitionEnd(canonical))
-		for ok := it.seek(ctx, catalog.PartitionPrefix(canonical)); ok; ok = it.next(ctx) {
-			p, d, reason := catalog.ParseSegment(it.key, it.value)
+		it := e.store().trees.Iter(ctx, e.base.m.listing, catalog.PartitionEnd(canonical))
+		for ok := it.Seek(ctx, catalog.PartitionPrefix(canonical)); ok; ok = it.Next(ctx) {
+			p, d, reason := catalog.ParseSegment(it.Key, it.Value)
 			if reason != "" {
 				return wire.Corrupt(e.base.treeName(e.base.m.listing), reason)
 			}
@@ -51,12 +52,12 @@ func (o OverwritePartitions) apply(ctx context.Context, e *edit) error {
 			if removed[d.ID] {
 				continue
 			}
-			if err := e.drop(slices.Clone(it.key), d, false); err != nil {
+			if err := e.drop(slices.Clone(it.Key), d, false); err != nil {
 				return err
 			}
 		}
-		if it.err != nil {
-			return it.err
+		if it.Err != nil {
+			return it.Err
 		}
 	}
 	return nil
@@ -91,7 +92,7 @@ func (r RemoveSegments) apply(ctx context.Context, e *edit) error {
 		segment, _ := names.ParseID(s)
 		keys[i] = catalog.SegmentIDKey(segment)
 	}
-	where, err := e.store().trees.get(ctx, e.base.m.listing, keys...)
+	where, err := e.store().trees.Get(ctx, e.base.m.listing, keys...)
 	if err != nil {
 		return err
 	}
@@ -101,7 +102,7 @@ func (r RemoveSegments) apply(ctx context.Context, e *edit) error {
 		}
 		where[i] = append([]byte{catalog.PartitionSpace}, w...)
 	}
-	values, err := e.store().trees.get(ctx, e.base.m.listing, where...)
+	values, err := e.store().trees.Get(ctx, e.base.m.listing, where...)
 	if err != nil {
 		return err
 	}
@@ -132,7 +133,7 @@ func (e *edit) drop(key []byte, d catalog.SegmentDescriptor, replaced bool) erro
 	if d.Rows > e.info.Rows || d.Bytes > e.info.Bytes || e.info.Segments == 0 {
 		return wire.Corrupt(e.base.name(), "totals are less than their parts")
 	}
-	e.listing = append(e.listing, entry{key: key, value: nil}, entry{key: catalog.SegmentIDKey(segment), value: nil})
+	e.listing = append(e.listing, lsm.Entry{Key: key, Value: nil}, lsm.Entry{Key: catalog.SegmentIDKey(segment), Value: nil})
 	e.info.Rows -= d.Rows
 	e.info.RemovedRows += d.Rows
 	e.info.Bytes -= d.Bytes
@@ -170,7 +171,7 @@ func (e *edit) strip(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			e.listing = append(e.listing, entry{key: append(slices.Clone(prefix), segment[:]...), value: nil})
+			e.listing = append(e.listing, lsm.Entry{Key: append(slices.Clone(prefix), segment[:]...), Value: nil})
 		}
 		return nil
 	}

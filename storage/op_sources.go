@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
@@ -34,7 +35,7 @@ func (a AddSources) apply(ctx context.Context, e *edit) error {
 	for i, s := range a {
 		keys[i] = catalog.SourceKey(s.Fingerprint)
 	}
-	values, err := e.store().trees.get(ctx, e.base.m.listing, keys...)
+	values, err := e.store().trees.Get(ctx, e.base.m.listing, keys...)
 	if err != nil {
 		return err
 	}
@@ -48,7 +49,7 @@ func (a AddSources) apply(ctx context.Context, e *edit) error {
 				return fmt.Errorf("source %s (as %s, in snapshot %d): %w", s.Name, name, number, ErrDuplicateSource)
 			}
 		}
-		e.listing = append(e.listing, entry{key: keys[i], value: catalog.SourceValue(e.info.Number, s.Name)})
+		e.listing = append(e.listing, lsm.Entry{Key: keys[i], Value: catalog.SourceValue(e.info.Number, s.Name)})
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 )
 
@@ -137,7 +138,7 @@ type edit struct {
 	table           names.TableID
 	m               manifest // the next one; its trees and info are put together last
 	info            SnapshotInfo
-	listing, schema []entry
+	listing, schema []lsm.Entry
 	made            []string // objects that the attempt made
 
 	added    []catalog.Feature                    // to the schema

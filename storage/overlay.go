@@ -55,7 +55,7 @@ func (s *Snapshot) findOverlay(ctx context.Context, name string) (*catalog.Overl
 	if s.m.overlays == 0 {
 		return nil, nil
 	}
-	values, err := s.t.s.trees.get(ctx, s.m.listing, catalog.OverlayKey(name))
+	values, err := s.t.s.trees.Get(ctx, s.m.listing, catalog.OverlayKey(name))
 	if err != nil || values[0] == nil {
 		return nil, err
 	}
@@ -82,11 +82,11 @@ func (s *Snapshot) space(ctx context.Context, space byte, visit func(key, value 
 
 // between is space for the keys from lower on and below upper.
 func (s *Snapshot) between(ctx context.Context, lower, upper []byte, visit func(key, value []byte) (reason string)) error {
-	it := s.t.s.trees.iter(ctx, s.m.listing, upper)
-	for ok := it.seek(ctx, lower); ok; ok = it.next(ctx) {
-		if reason := visit(it.key, it.value); reason != "" {
+	it := s.t.s.trees.Iter(ctx, s.m.listing, upper)
+	for ok := it.Seek(ctx, lower); ok; ok = it.Next(ctx) {
+		if reason := visit(it.Key, it.Value); reason != "" {
 			return wire.Corrupt(s.treeName(s.m.listing), reason)
 		}
 	}
-	return it.err
+	return it.Err
 }

@@ -162,7 +162,7 @@ func (s *Snapshot) perSegment(ctx context.Context, prefix []byte, segments []cat
 		keys[i] = append(prefix[:len(prefix):len(prefix)], segment[:]...)
 	}
 	if uint64(len(segments)) <= s.m.info.Segments/scanShare || len(segments) < scanShare {
-		return s.t.s.trees.get(ctx, s.m.listing, keys...)
+		return s.t.s.trees.Get(ctx, s.m.listing, keys...)
 	}
 	at := make(map[string][]int, len(keys))
 	for i, k := range keys {

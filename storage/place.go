@@ -52,9 +52,9 @@ func (e *edit) places(ctx context.Context, add []catalog.SegmentDescriptor) ([]c
 
 // room returns how many slots there are from a place that is given up to the next segment that stays.
 func (e *edit) room(ctx context.Context, canonical string, first catalog.Place) (uint64, error) {
-	it := e.store().trees.iter(ctx, e.base.m.listing, catalog.PartitionEnd(canonical))
-	for ok := it.seek(ctx, catalog.SegmentKey(canonical, first)); ok; ok = it.next(ctx) {
-		p, d, reason := catalog.ParseSegment(it.key, it.value)
+	it := e.store().trees.Iter(ctx, e.base.m.listing, catalog.PartitionEnd(canonical))
+	for ok := it.Seek(ctx, catalog.SegmentKey(canonical, first)); ok; ok = it.Next(ctx) {
+		p, d, reason := catalog.ParseSegment(it.Key, it.Value)
 		if reason != "" {
 			return 0, wire.Corrupt(e.base.treeName(e.base.m.listing), reason)
 		}
@@ -65,5 +65,5 @@ func (e *edit) room(ctx context.Context, canonical string, first catalog.Place) 
 			return p.Slot - first.Slot, nil
 		}
 	}
-	return math.MaxUint64 - first.Slot, it.err
+	return math.MaxUint64 - first.Slot, it.Err
 }

@@ -44,7 +44,7 @@ func mix(t *testing.T, root string, who int, n int) {
 		t.Fatal(err)
 	}
 	tab := newTable(t, l)
-	tab.s.trees.memtableBytes = 600 // runs are made and merged under the others' eyes
+	tab.s.trees.MemtableBytes = 600 // runs are made and merged under the others' eyes
 	r := rand.New(rand.NewPCG(uint64(who), 7))
 	for k := range n {
 		base := uint64(0)

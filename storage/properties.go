@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
@@ -52,13 +53,13 @@ func (e *edit) emptied(ctx context.Context) error {
 	if err != nil || old == value {
 		return err
 	}
-	e.schema = append(e.schema, entry{key: catalog.PropertyKey(partitionKeysProperty), value: []byte(value)})
+	e.schema = append(e.schema, lsm.Entry{Key: catalog.PropertyKey(partitionKeysProperty), Value: []byte(value)})
 	return nil
 }
 
 // Property returns the value of a table's property, empty where it has none. Its cost is one look-up.
 func (s *Snapshot) Property(ctx context.Context, name string) (string, error) {
-	values, err := s.t.s.trees.get(ctx, s.m.schema, catalog.PropertyKey(name))
+	values, err := s.t.s.trees.Get(ctx, s.m.schema, catalog.PropertyKey(name))
 	if err != nil || values[0] == nil {
 		return "", err
 	}

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/object/objecttest"
 )
@@ -90,8 +91,8 @@ func TestCommitRequests(t *testing.T) {
 					return err
 				})
 				runs, large := int64(0), int64(0) // large: too large to be read whole
-				for _, r := range append(x.newest.m.listing.runs, x.newest.m.schema.runs...) {
-					if runs++; r.size > remoteRunBytes {
+				for _, r := range append(x.newest.m.listing.Runs, x.newest.m.schema.Runs...) {
+					if runs++; r.Size > lsm.RemoteRunBytes {
 						large++
 					}
 				}

@@ -52,7 +52,7 @@ func (s *Snapshot) findList(ctx context.Context, name string) (*catalog.SampleLi
 	if s.m.lists == 0 {
 		return nil, nil
 	}
-	values, err := s.t.s.trees.get(ctx, s.m.listing, catalog.ListKey(name))
+	values, err := s.t.s.trees.Get(ctx, s.m.listing, catalog.ListKey(name))
 	if err != nil || values[0] == nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/sst"
 	"github.com/dsistore/dsistore/storage/wire"
@@ -165,7 +166,7 @@ func (s *Store) OpenSegment(ctx context.Context, d catalog.SegmentDescriptor) (*
 		return nil, err
 	}
 	g := &Segment{id: segment, d: d, limits: s.opts.Limits}
-	if g.table, err = openTable(ctx, s.blobs, d.Index, d.IndexSize, sst.Fetch{Head: indexHead}); err != nil {
+	if g.table, err = lsm.OpenTable(ctx, s.blobs, d.Index, d.IndexSize, sst.Fetch{Head: indexHead}); err != nil {
 		return nil, err
 	}
 	v, err := g.table.Get(ctx, recordKey(segment, factsRecord))

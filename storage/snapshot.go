@@ -10,6 +10,7 @@ import (
 
 	"github.com/dsistore/dsistore/internal/suggest"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/wire"
@@ -56,11 +57,11 @@ func (s *Snapshot) Exists(ctx context.Context) (bool, error) {
 func (s *Snapshot) name() string { return names.SnapshotName(s.t.name, s.m.info.Number) }
 
 // treeName is the object to blame for an entry of a tree: the newest part, for want of knowing better.
-func (s *Snapshot) treeName(t lsmTree) string {
-	if len(t.memtable) > 0 || len(t.runs) == 0 {
+func (s *Snapshot) treeName(t lsm.Tree) string {
+	if len(t.Memtable) > 0 || len(t.Runs) == 0 {
 		return s.name()
 	}
-	return t.kind.objectName(t.runs[len(t.runs)-1].id)
+	return t.Kind.ObjectName(t.Runs[len(t.Runs)-1].ID)
 }
 
 // Lookup returns the named features in the order asked for, reading only what they need; an unknown name gives
@@ -97,7 +98,7 @@ func (s *Snapshot) find(ctx context.Context, names ...string) ([]*catalog.Featur
 	for i, n := range names {
 		keys[i] = catalog.NameKey(n)
 	}
-	values, err := s.t.s.trees.get(ctx, s.m.schema, keys...)
+	values, err := s.t.s.trees.Get(ctx, s.m.schema, keys...)
 	if err != nil {
 		return nil, err
 	}
@@ -140,16 +141,16 @@ func (s *Snapshot) Features(ctx context.Context) ([]catalog.Feature, error) {
 // AllFeatures is Features with those that were dropped and whose name no other feature has taken since.
 func (s *Snapshot) AllFeatures(ctx context.Context) ([]catalog.Feature, error) {
 	lower, upper := catalog.SpaceBounds(catalog.NameSpace)
-	it := s.t.s.trees.iter(ctx, s.m.schema, upper)
+	it := s.t.s.trees.Iter(ctx, s.m.schema, upper)
 	var out []catalog.Feature
-	for ok := it.seek(ctx, lower); ok; ok = it.next(ctx) {
-		f, reason := catalog.DecodeFeature(string(it.key[1:]), it.value)
+	for ok := it.Seek(ctx, lower); ok; ok = it.Next(ctx) {
+		f, reason := catalog.DecodeFeature(string(it.Key[1:]), it.Value)
 		if reason != "" {
 			return nil, wire.Corrupt(s.treeName(s.m.schema), reason)
 		}
 		out = append(out, f)
 	}
-	return out, it.err
+	return out, it.Err
 }
 
 // Segments returns the segments whose partition matches (nil: all), in partition order, then in the order in which they were added, save that
@@ -166,15 +167,15 @@ func (s *Snapshot) Segments(ctx context.Context, match func(catalog.Partition) b
 func (s *Snapshot) Partition(ctx context.Context, p catalog.Partition) ([]catalog.SegmentDescriptor, error) {
 	var out []catalog.SegmentDescriptor
 	canonical := p.String()
-	it := s.t.s.trees.iter(ctx, s.m.listing, catalog.PartitionEnd(canonical))
-	for ok := it.seek(ctx, catalog.PartitionPrefix(canonical)); ok; ok = it.next(ctx) {
-		_, d, reason := catalog.ParseSegment(it.key, it.value)
+	it := s.t.s.trees.Iter(ctx, s.m.listing, catalog.PartitionEnd(canonical))
+	for ok := it.Seek(ctx, catalog.PartitionPrefix(canonical)); ok; ok = it.Next(ctx) {
+		_, d, reason := catalog.ParseSegment(it.Key, it.Value)
 		if reason != "" {
 			return nil, wire.Corrupt(s.treeName(s.m.listing), reason)
 		}
 		out = append(out, d)
 	}
-	return out, it.err
+	return out, it.Err
 }
 
 // Partitions returns the partitions that have segments, in partition order. Its cost is a look-up each.
@@ -190,9 +191,9 @@ func (s *Snapshot) Partitions(ctx context.Context) ([]catalog.Partition, error) 
 func (s *Snapshot) PartitionKeys(ctx context.Context) ([]string, error) {
 	var keys []string
 	lower, upper := catalog.SpaceBounds(catalog.PartitionSpace)
-	it := s.t.s.trees.iter(ctx, s.m.listing, upper)
-	if it.seek(ctx, lower) {
-		_, d, reason := catalog.ParseSegment(it.key, it.value)
+	it := s.t.s.trees.Iter(ctx, s.m.listing, upper)
+	if it.Seek(ctx, lower) {
+		_, d, reason := catalog.ParseSegment(it.Key, it.Value)
 		if reason != "" {
 			return nil, wire.Corrupt(s.treeName(s.m.listing), reason)
 		}
@@ -200,8 +201,8 @@ func (s *Snapshot) PartitionKeys(ctx context.Context) ([]string, error) {
 			keys = append(keys, v.Key)
 		}
 	}
-	if it.err != nil || s.m.info.Segments > 0 {
-		return keys, it.err
+	if it.Err != nil || s.m.info.Segments > 0 {
+		return keys, it.Err
 	}
 	return s.lastPartitionKeys(ctx)
 }
@@ -209,30 +210,30 @@ func (s *Snapshot) PartitionKeys(ctx context.Context) ([]string, error) {
 // walk calls want once a partition, and then visit for each of its segments when want says so.
 func (s *Snapshot) walk(ctx context.Context, want func(string, catalog.Partition) bool, visit func(catalog.SegmentDescriptor)) error {
 	lower, upper := catalog.SpaceBounds(catalog.PartitionSpace)
-	it := s.t.s.trees.iter(ctx, s.m.listing, upper)
+	it := s.t.s.trees.Iter(ctx, s.m.listing, upper)
 	var current []byte // the prefix of the partition that the walk is in
-	for ok := it.seek(ctx, lower); ok; {
-		_, d, reason := catalog.ParseSegment(it.key, it.value)
+	for ok := it.Seek(ctx, lower); ok; {
+		_, d, reason := catalog.ParseSegment(it.Key, it.Value)
 		if reason != "" {
 			return wire.Corrupt(s.treeName(s.m.listing), reason)
 		}
-		if current == nil || !bytes.HasPrefix(it.key, current) {
+		if current == nil || !bytes.HasPrefix(it.Key, current) {
 			canonical := d.Partition.String()
 			current = catalog.PartitionPrefix(canonical)
 			if !want(canonical, d.Partition) {
-				ok = it.seek(ctx, catalog.PartitionEnd(canonical))
+				ok = it.Seek(ctx, catalog.PartitionEnd(canonical))
 				continue
 			}
 		}
 		visit(d)
-		ok = it.next(ctx)
+		ok = it.Next(ctx)
 	}
-	return it.err
+	return it.Err
 }
 
 // HasSource reports whether a source of the fingerprint was ever ingested into the table, up to this snapshot.
 func (s *Snapshot) HasSource(ctx context.Context, fingerprint string) (bool, error) {
-	v, err := s.t.s.trees.get(ctx, s.m.listing, catalog.SourceKey(fingerprint))
+	v, err := s.t.s.trees.Get(ctx, s.m.listing, catalog.SourceKey(fingerprint))
 	return err == nil && v[0] != nil, err
 }
 
@@ -246,7 +247,7 @@ func (s *Snapshot) SegmentsByID(ctx context.Context, ids ...string) ([]*catalog.
 		}
 		keys[i] = catalog.SegmentIDKey(segment)
 	}
-	where, err := s.t.s.trees.get(ctx, s.m.listing, keys...)
+	where, err := s.t.s.trees.Get(ctx, s.m.listing, keys...)
 	if err != nil {
 		return nil, err
 	}
@@ -258,7 +259,7 @@ func (s *Snapshot) SegmentsByID(ctx context.Context, ids ...string) ([]*catalog.
 			at, there = append(at, i), append(there, append([]byte{catalog.PartitionSpace}, w...))
 		}
 	}
-	values, err := s.t.s.trees.get(ctx, s.m.listing, there...)
+	values, err := s.t.s.trees.Get(ctx, s.m.listing, there...)
 	if err != nil {
 		return nil, err
 	}
@@ -285,7 +286,7 @@ func (s *Snapshot) AddedIn(ctx context.Context, segments ...catalog.SegmentDescr
 		}
 		keys[i] = catalog.SegmentIDKey(segment)
 	}
-	where, err := s.t.s.trees.get(ctx, s.m.listing, keys...)
+	where, err := s.t.s.trees.Get(ctx, s.m.listing, keys...)
 	if err != nil {
 		return nil, err
 	}
@@ -310,7 +311,7 @@ func (s *Snapshot) FeaturesByID(ctx context.Context, ids ...catalog.FeatureID) (
 	for i, f := range ids {
 		keys[i] = catalog.FeatureIDKey(f)
 	}
-	owners, err := s.t.s.trees.get(ctx, s.m.schema, keys...)
+	owners, err := s.t.s.trees.Get(ctx, s.m.schema, keys...)
 	if err != nil {
 		return nil, err
 	}

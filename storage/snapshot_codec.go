@@ -9,6 +9,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/wire"
 )
@@ -54,8 +55,8 @@ type manifest struct {
 	table    names.TableID
 	bodySize uint64
 	bodySum  uint64
-	listing  lsmTree
-	schema   lsmTree
+	listing  lsm.Tree
+	schema   lsm.Tree
 
 	nextOverlay               uint64
 	overlays, lists, branches uint64
@@ -65,8 +66,8 @@ type manifest struct {
 func appendManifest(dst []byte, m manifest) []byte {
 	start := len(dst)
 	dst = append(dst, make([]byte, headerBytes)...)
-	dst = appendTree(dst, m.listing)
-	dst = appendTree(dst, m.schema)
+	dst = lsm.AppendTree(dst, m.listing)
+	dst = lsm.AppendTree(dst, m.schema)
 	for _, v := range [...]uint64{m.nextOverlay, m.overlays, m.lists, m.branches, m.retired} {
 		dst = binary.AppendUvarint(dst, v)
 	}
@@ -164,8 +165,8 @@ func decodeManifest(b []byte, number uint64) (manifest, string) {
 		return manifest{}, "body checksum mismatch"
 	}
 	d := wire.Decoder{Rest: body}
-	m.listing = decodeTree(&d, listingTree)
-	m.schema = decodeTree(&d, schemaTree)
+	m.listing = lsm.DecodeTree(&d, lsm.Listing)
+	m.schema = lsm.DecodeTree(&d, lsm.Schema)
 	m.nextOverlay = d.Max(1<<32, "overlay number")
 	m.overlays, m.lists, m.branches, m.retired = d.Uvarint(), d.Uvarint(), d.Uvarint(), d.Uvarint()
 	d.End()

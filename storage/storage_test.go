@@ -197,7 +197,7 @@ func TestManyCommits(t *testing.T) {
 	if err != nil || s.Info().Number != n {
 		t.Fatal(s, err)
 	}
-	t.Log(len(s.m.listing.runs), len(s.m.listing.memtable), len(s.m.schema.runs), len(s.m.schema.memtable))
+	t.Log(len(s.m.listing.Runs), len(s.m.listing.Memtable), len(s.m.schema.Runs), len(s.m.schema.Memtable))
 	segs, err := s.Segments(ctx, nil)
 	if err != nil || len(segs) != n {
 		t.Fatal(len(segs), err)

@@ -14,6 +14,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/internal/lru"
 	"github.com/dsistore/dsistore/internal/suggest"
+	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/wire"
@@ -42,7 +43,7 @@ const keptKeyBytes = 64 << 20
 type Store struct {
 	blobs object.Store
 	opts  Options
-	trees *treeStore
+	trees *lsm.Store
 	// How large a set of rows gets within an entry; tests make it small.
 	inlineBitmapBytes int
 	minKeyTableRows   uint64 // of the smallest segment that gets a table of keys
@@ -70,7 +71,7 @@ func (s *Store) Conflicts() Conflicts {
 
 // RunCacheStats returns how often a run of an index was asked for that the Store had open, and how often one that it had to open.
 func (s *Store) RunCacheStats() (hits, misses uint64) {
-	return s.trees.cacheStats()
+	return s.trees.CacheStats()
 }
 
 // Open opens the store at the root that blobs stand for. It reads nothing and takes no lock. Where there is no store, the methods that find tables return ErrNoStore.
@@ -82,7 +83,7 @@ func Open(ctx context.Context, blobs object.Store, opts Options) (*Store, error)
 		return nil, fmt.Errorf("store: a tail of %d bytes, sets of rows of %d within an entry: want none negative, and sets of at most %d",
 			opts.MemtableBytes, opts.InlineBitmapBytes, maxInlineBitmap)
 	}
-	s := &Store{blobs: blobs, opts: opts, trees: newTreeStore(blobs, opts.MemtableBytes), inlineBitmapBytes: maxInlineBitmap, minKeyTableRows: defaultKeyRows,
+	s := &Store{blobs: blobs, opts: opts, trees: lsm.NewStore(blobs, opts.MemtableBytes), inlineBitmapBytes: maxInlineBitmap, minKeyTableRows: defaultKeyRows,
 		keys: lru.New[names.ID, *keyTable](keptKeyBytes, nil)}
 	if opts.InlineBitmapBytes > 0 {
 		s.inlineBitmapBytes = opts.InlineBitmapBytes
@@ -140,7 +141,7 @@ func (s *Store) Close() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.trees.closeRuns()
+	s.trees.Close()
 	s.keys.Clear()
 	return nil
 }

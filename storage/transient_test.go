@@ -70,7 +70,7 @@ func TestDiskErrors(t *testing.T) {
 		what := fmt.Sprintf("%v at operation %d", errno, at)
 		l := object.NewLocalFS(fs, "/stores/x")
 		tab := newTable(t, object.NewLocalFS(mem, "/stores/x"))
-		tab.s.blobs, tab.s.trees.blobs, tab.s.trees.memtableBytes = l, l, 200
+		tab.s.blobs, tab.s.trees.Blobs, tab.s.trees.MemtableBytes = l, l, 200
 		crash := func() object.Store {
 			return object.NewLocalFS(mem.CrashClone(vfs.CrashCloneCfg{RNG: rand.New(rand.NewPCG(uint64(at), 0))}), "/stores/x")
 		}

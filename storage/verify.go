@@ -14,6 +14,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/wire"
@@ -121,7 +122,7 @@ func (v *verifier) table(ctx context.Context, t *Table) error {
 	}
 	var before *manifest
 	h := history{t: t, damaged: v.damage, entry: v.entry, there: there}
-	h.shown = func(object string, kind treeKind, key, value []byte) error {
+	h.shown = func(object string, kind lsm.Kind, key, value []byte) error {
 		return v.shown(t.name, object, kind, key, value)
 	}
 	h.snapshot = func(m manifest) error {
@@ -176,13 +177,13 @@ func (v *verifier) table(ctx context.Context, t *Table) error {
 }
 
 // entry checks one entry of a tree.
-func (v *verifier) entry(object string, kind treeKind, key, value []byte) error {
+func (v *verifier) entry(object string, kind lsm.Kind, key, value []byte) error {
 	if len(key) == 0 {
 		return wire.Corrupt(object, "empty key")
 	}
 	ok := true
 	switch space := key[0]; {
-	case kind == listingTree && space == catalog.PartitionSpace:
+	case kind == lsm.Listing && space == catalog.PartitionSpace:
 		if value == nil {
 			_, _, ok = catalog.ParseSegmentKey(key)
 			break
@@ -190,36 +191,36 @@ func (v *verifier) entry(object string, kind treeKind, key, value []byte) error 
 		if _, _, reason := catalog.ParseSegment(key, value); reason != "" {
 			return wire.Corrupt(object, reason)
 		}
-	case kind == listingTree && space == catalog.SegmentSpace:
+	case kind == lsm.Listing && space == catalog.SegmentSpace:
 		ok = len(key) == 17
 		if ok && value != nil {
 			_, _, ok = catalog.ParseSegmentKey(append([]byte{catalog.PartitionSpace}, value...))
 		}
-	case kind == listingTree && space == catalog.SourceSpace:
+	case kind == lsm.Listing && space == catalog.SourceSpace:
 		if value != nil {
 			_, _, ok = catalog.ParseSource(value)
 		}
-	case kind == listingTree && isRowSpace(space):
+	case kind == lsm.Listing && isRowSpace(space):
 		reason := checkRowEntry(object, key, value)
 		if reason != "" {
 			return wire.Corrupt(object, fmt.Sprintf("entry %.40q: %s", key, reason))
 		}
-	case kind == schemaTree && space == catalog.NameSpace:
+	case kind == lsm.Schema && space == catalog.NameSpace:
 		if value != nil {
 			if _, reason := catalog.DecodeFeature(string(key[1:]), value); reason != "" {
 				return wire.Corrupt(object, reason)
 			}
 		}
-	case kind == schemaTree && space == catalog.FeatureIDSpace:
+	case kind == lsm.Schema && space == catalog.FeatureIDSpace:
 		ok = len(key) == 9
-	case kind == schemaTree && space == catalog.KeyFeaturesSpace:
+	case kind == lsm.Schema && space == catalog.KeyFeaturesSpace:
 		ok = len(key) == 1
 		if ok && value != nil {
 			if _, reason := catalog.DecodeKeyFeatures(value); reason != "" {
 				return wire.Corrupt(object, reason)
 			}
 		}
-	case kind == schemaTree && space == catalog.PropertySpace:
+	case kind == lsm.Schema && space == catalog.PropertySpace:
 		if value != nil {
 			ok = catalog.CheckProperty(string(key[1:]), string(value)) == nil
 		}
@@ -309,7 +310,7 @@ func (v *verifier) keyFeatures(ctx context.Context, s *Snapshot, features []cata
 // listedByID checks that the listing has the keys, many at a time.
 func (v *verifier) listedByID(ctx context.Context, s *Snapshot, keys [][]byte) error {
 	for some := range slices.Chunk(keys, 4096) {
-		where, err := v.s.trees.get(ctx, s.m.listing, some...)
+		where, err := v.s.trees.Get(ctx, s.m.listing, some...)
 		if err != nil {
 			return err
 		}

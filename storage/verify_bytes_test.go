@@ -17,7 +17,7 @@ func TestVerifyEveryPart(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()
 	tab := populate(t, mem)
-	tab.s.trees.memtableBytes = 1 // the last snapshot has runs
+	tab.s.trees.MemtableBytes = 1 // the last snapshot has runs
 	if _, err := tab.Commit(ctx, Change{Operation: "last", Ops: []Operation{AddFeatures(features("z"))}}); err != nil {
 		t.Fatal(err)
 	}

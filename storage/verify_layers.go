@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/wire"
@@ -102,8 +103,8 @@ func parseListRowsKey(key []byte) (list string, segment names.ID, ok bool) {
 }
 
 // shown notes what an entry that a snapshot of a table shows names, each once. entry has found the entry to be right.
-func (v *verifier) shown(table, place string, kind treeKind, key, value []byte) error {
-	if kind != listingTree || len(key) == 0 {
+func (v *verifier) shown(table, place string, kind lsm.Kind, key, value []byte) error {
+	if kind != lsm.Listing || len(key) == 0 {
 		return nil
 	}
 	switch key[0] {
