@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/reader/batch"
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/order"
 	"github.com/dsistore/dsistore/reader/plan"
 )
@@ -27,7 +27,7 @@ type batcher struct {
 	left   uint64       // rows that the batch being cut lacks, also of one that is not made
 	index  uint64       // of the next batch
 	row    uint64       // of the epoch's order: the next
-	buffer []*load.Stripe
+	buffer []*ioplan.Stripe
 	runs   []order.Run // of the buffer
 	part   []order.Run // what b takes of the buffer
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/dsistore/dsistore/reader/cache"
 	"github.com/dsistore/dsistore/reader/execution"
 	"github.com/dsistore/dsistore/reader/expr"
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/memory"
 	"github.com/dsistore/dsistore/reader/metering"
 	"github.com/dsistore/dsistore/reader/plan"
@@ -222,7 +222,7 @@ type foundRows struct {
 }
 
 // evaluateStripes adds the rows of those stripes that the verdicts do not decide.
-func (v *filterExecutor) evaluateStripes(ctx context.Context, g *load.Segment, verdicts []expr.Verdict,
+func (v *filterExecutor) evaluateStripes(ctx context.Context, g *ioplan.Segment, verdicts []expr.Verdict,
 	x *foundRows) error {
 	var wg sync.WaitGroup
 	for from := 0; from < len(verdicts); {
@@ -274,7 +274,7 @@ func (x *foundRows) failed() error {
 }
 
 // evaluateTask reads the stripes of an I/O task and adds their rows.
-func (v *filterExecutor) evaluateTask(ctx context.Context, u *load.IOTask, x *foundRows) error {
+func (v *filterExecutor) evaluateTask(ctx context.Context, u *ioplan.IOTask, x *foundRows) error {
 	if err := v.x.Load(ctx, u); err != nil {
 		return err
 	}

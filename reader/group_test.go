@@ -15,7 +15,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/batch"
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/memory"
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
@@ -278,10 +278,10 @@ func TestGroups(t *testing.T) {
 }
 
 // decodeAll decodes every stripe of a scanner's layout, by hand.
-func decodeAll(t *rapid.T, s *Scanner) []*load.Stripe {
+func decodeAll(t *rapid.T, s *Scanner) []*ioplan.Stripe {
 	s.x.Budget = memory.NewBudget(1 << 40)
 	ctx := context.Background()
-	var out []*load.Stripe
+	var out []*ioplan.Stripe
 	for i := range s.layout.segments {
 		g, err := s.layout.loadSegment(ctx, i)
 		if err != nil {
@@ -293,7 +293,7 @@ func decodeAll(t *rapid.T, s *Scanner) []*load.Stripe {
 				t.Fatal(err)
 			}
 			st := s.x.Stripe(u, k)
-			if err := s.x.DecodeStripes(ctx, []*load.Stripe{st}, 1); err != nil {
+			if err := s.x.DecodeStripes(ctx, []*ioplan.Stripe{st}, 1); err != nil {
 				t.Fatal(err)
 			}
 			out = append(out, st)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/reader/batch"
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/metering"
 	"github.com/dsistore/dsistore/reader/plan"
 )
@@ -58,7 +58,7 @@ func (s *Scanner) inline(ctx context.Context) (*batch.Draft, error) {
 }
 
 // readInline makes the batch of d out of stripes [from, to) of a segment, which fit one I/O task.
-func (s *Scanner) readInline(ctx context.Context, d *batch.Draft, g *load.Segment, from, to int) error {
+func (s *Scanner) readInline(ctx context.Context, d *batch.Draft, g *ioplan.Segment, from, to int) error {
 	g.Dictionaries.Expect(to - from)
 	u := s.x.PlanTask(g, from, to)
 	g.Dictionaries.Emitted(to-from, s.x.Budget)
@@ -66,7 +66,7 @@ func (s *Scanner) readInline(ctx context.Context, d *batch.Draft, g *load.Segmen
 	if err := s.x.Load(ctx, u); err != nil {
 		return err
 	}
-	stripes := make([]*load.Stripe, 0, to-from)
+	stripes := make([]*ioplan.Stripe, 0, to-from)
 	end := d.FirstRow + uint64(d.Rows)
 	for i := from; i < to; i++ {
 		stripes = append(stripes, s.x.Stripe(u, i)) // the batch's

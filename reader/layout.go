@@ -13,7 +13,7 @@ import (
 	"github.com/dsistore/dsistore/reader/cache"
 	"github.com/dsistore/dsistore/reader/execution"
 	"github.com/dsistore/dsistore/reader/expr"
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/order"
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/reader/transform"
@@ -328,7 +328,7 @@ func (l *Layout) stripeStarts(ctx context.Context, seg int) ([]uint64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return load.StartsOf(l.firstRow[seg], rows), nil
+	return ioplan.StartsOf(l.firstRow[seg], rows), nil
 }
 
 // nearest returns the entry of the ascending, non-empty list that is closest to v.
@@ -368,7 +368,7 @@ func (l *Layout) Cost(ctx context.Context, opts Options) (Cost, error) {
 	if l.plan.Shuffle.Unit != plan.UnitNone {
 		return c, l.costShuffled(ctx, &c, &opts)
 	}
-	u := new(load.IOTask)
+	u := new(ioplan.IOTask)
 	for row := first; row < end; {
 		i := l.segmentAt(row)
 		g, err := l.loadSegment(ctx, i)
@@ -385,7 +385,7 @@ func (l *Layout) Cost(ctx context.Context, opts Options) (Cost, error) {
 
 // costShuffled adds up the chunks of the buffers of epoch 0.
 func (l *Layout) costShuffled(ctx context.Context, c *Cost, opts *Options) error {
-	u := new(load.IOTask)
+	u := new(ioplan.IOTask)
 	loaded := map[int]bool{}
 	cache := l.newSegmentCache(opts.MemoryBudget/4, func(index int) *segmentLoad {
 		x := &segmentLoad{index: index}
@@ -411,7 +411,7 @@ func (l *Layout) costShuffled(ctx context.Context, c *Cost, opts *Options) error
 }
 
 // add counts what reading stripes [from, to) of a segment takes.
-func (c *Cost) add(u *load.IOTask, g *load.Segment, from, to int, opts *Options) {
+func (c *Cost) add(u *ioplan.IOTask, g *ioplan.Segment, from, to int, opts *Options) {
 	for {
 		lo, hi := g.NextRun(from, to)
 		if lo == to {

@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/metering"
 	"github.com/dsistore/dsistore/storage"
 )
@@ -69,7 +69,7 @@ func checkMetered(t *rapid.T, table *testTable, c *metering.Counters, l *Layout)
 				members[e.Meta.Group] = append(members[e.Meta.Group], p)
 			}
 		}
-		selected := load.SelectedRows(index.stripeRows, l.selectionOf(i))
+		selected := ioplan.SelectedRows(index.stripeRows, l.selectionOf(i))
 		var some bool
 		for k := range index.stripeRows {
 			if selected[k] == 0 {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/dsistore/dsistore/reader/batch"
 	"github.com/dsistore/dsistore/reader/execution"
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
@@ -27,7 +27,7 @@ type run struct {
 	chunks   chan chunk // in order
 	requests chan execution.Request
 	decode   chan execution.DecodeTask
-	stripes  chan *load.Stripe // in order
+	stripes  chan *ioplan.Stripe // in order
 	assemble chan *batch.Draft
 	out      chan result // in order; closed after the last
 
@@ -55,7 +55,7 @@ func (s *Scanner) start(epoch, first, end, firstBatch uint64) *run {
 		chunks:   make(chan chunk, segmentsAhead-1+s.layout.plan.Shuffle.BufferStripes),
 		requests: make(chan execution.Request),
 		decode:   make(chan execution.DecodeTask, 4*s.opts.Workers),
-		stripes:  make(chan *load.Stripe, 64),
+		stripes:  make(chan *ioplan.Stripe, 64),
 		assemble: make(chan *batch.Draft, s.opts.MaxBatches),
 		out:      make(chan result, s.opts.MaxBatches+1),
 	}
@@ -178,7 +178,7 @@ func (r *run) emitError(err error) {
 }
 
 // emitTask hands on an I/O task of a chunk; last: it ends the buffer.
-func (r *run) emitTask(ctx context.Context, u *load.IOTask, c *chunk, last bool) bool {
+func (r *run) emitTask(ctx context.Context, u *ioplan.IOTask, c *chunk, last bool) bool {
 	total := int64(u.Stored)
 	for _, n := range u.Decoded {
 		total += n
@@ -286,7 +286,7 @@ func (r *run) fetch(ctx context.Context) {
 }
 
 // arrived takes an I/O task whose bytes are there to the workers, through the line for its segment's dictionaries.
-func (r *run) arrived(u *load.IOTask) {
+func (r *run) arrived(u *ioplan.IOTask) {
 	d := u.Segment.Dictionaries
 	switch {
 	case d == nil:
@@ -314,7 +314,7 @@ func (r *run) arrived(u *load.IOTask) {
 }
 
 // dispatch hands the tasks of an I/O task whose bytes and dictionaries are there to the workers.
-func (r *run) dispatch(u *load.IOTask) {
+func (r *run) dispatch(u *ioplan.IOTask) {
 	stripes, items := u.Stripes, len(u.Segment.Items)
 	if u.Err != nil || items == 0 {
 		for _, s := range stripes {

@@ -12,8 +12,8 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/reader/batch"
 	"github.com/dsistore/dsistore/reader/execution"
+	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/lease"
-	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/memory"
 	"github.com/dsistore/dsistore/reader/metering"
 	"github.com/dsistore/dsistore/reader/plan"
@@ -130,8 +130,8 @@ func (o *Options) execution(l *Layout) execution.Options {
 	}
 }
 
-func (o *Options) sizes() load.FetchSizes {
-	return load.FetchSizes{Gap: o.GapBytes, Request: o.RequestBytes, Task: min(o.MemoryBudget/8, 32<<20)}
+func (o *Options) sizes() ioplan.FetchSizes {
+	return ioplan.FetchSizes{Gap: o.GapBytes, Request: o.RequestBytes, Task: min(o.MemoryBudget/8, 32<<20)}
 }
 
 // source returns what executors of l read.
@@ -245,8 +245,8 @@ type Scanner struct {
 	err        error        // what every Next returns
 
 	batches *batch.Quota
-	emitted []*load.Stripe // scratch of the run's emitStripes
-	ready   atomic.Int64   // of the stats' those that are of this scanner
+	emitted []*ioplan.Stripe // scratch of the run's emitStripes
+	ready   atomic.Int64     // of the stats' those that are of this scanner
 }
 
 // errClosed is what Next returns after Close.

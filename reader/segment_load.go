@@ -12,7 +12,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/execution"
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
 )
@@ -26,7 +26,7 @@ import (
 type segmentLoader struct {
 	l *Layout
 	i int
-	g *load.Segment
+	g *ioplan.Segment
 	// sources are the segment and the layers that are read.
 	sources []*source
 	byLayer map[int32]int32           // of overlays, positions in sources
@@ -82,7 +82,7 @@ type groupUse struct {
 
 // loadSegment opens the index of segment i of the layout, and those of the layers over it, looks the projection up and
 // closes them again.
-func (l *Layout) loadSegment(ctx context.Context, i int) (_ *load.Segment, err error) {
+func (l *Layout) loadSegment(ctx context.Context, i int) (_ *ioplan.Segment, err error) {
 	d := l.segments[i]
 	index, err := l.open(ctx, d)
 	if err != nil {
@@ -110,19 +110,20 @@ func (l *Layout) loadSegment(ctx context.Context, i int) (_ *load.Segment, err e
 	if err := x.addGroups(ctx); err != nil {
 		return nil, err
 	}
-	x.g.Dictionaries = load.NewDictionaries(x.g.Files)
+	x.g.Dictionaries = ioplan.NewDictionaries(x.g.Files)
 	x.g.SetOwners()
 	return x.g, nil
 }
 
 // newSegment returns segment i without files and items.
-func (l *Layout) newSegment(i int, stripeRows []uint32) (*load.Segment, error) {
+func (l *Layout) newSegment(i int, stripeRows []uint32) (*ioplan.Segment, error) {
 	d := l.segments[i]
-	first, err := load.Cumulate(d, stripeRows)
+	first, err := ioplan.Cumulate(d, stripeRows)
 	if err != nil {
 		return nil, err
 	}
-	g := &load.Segment{ID: d.ID, First: first, Selected: l.selectionOf(i), FeatureFile: make([]int32, len(l.features)),
+	g := &ioplan.Segment{ID: d.ID, First: first, Selected: l.selectionOf(i), FeatureFile: make([]int32,
+		len(l.features)),
 		Partition: d.Partition}
 	for j := range g.FeatureFile {
 		g.FeatureFile[j] = -1
@@ -130,7 +131,7 @@ func (l *Layout) newSegment(i int, stripeRows []uint32) (*load.Segment, error) {
 	if l.weighted != nil {
 		g.Weighted = l.weighted[i]
 	}
-	g.Starts = load.StartsOf(l.firstRow[i], load.SelectedRows(stripeRows, g.Selected))
+	g.Starts = ioplan.StartsOf(l.firstRow[i], ioplan.SelectedRows(stripeRows, g.Selected))
 	return g, nil
 }
 
@@ -304,7 +305,7 @@ func (x *segmentLoader) addFeatures() error {
 	var key []byte            // which sources there are says which rows each has
 	for j := range l.features {
 		f := &l.features[j]
-		alone := load.Item{Inverse: -1, Features: []int32{int32(j)}}
+		alone := ioplan.Item{Inverse: -1, Features: []int32{int32(j)}}
 		if plan.IsWeight(*f) {
 			g.Items = append(g.Items, alone)
 			continue
@@ -360,8 +361,8 @@ func (x *segmentLoader) addFeatures() error {
 }
 
 // newItem returns an item for feature j and those of the same groups.
-func (x *segmentLoader) newItem(j int, grouped bool) load.Item {
-	it := load.Item{Inverse: -1}
+func (x *segmentLoader) newItem(j int, grouped bool) ioplan.Item {
+	it := ioplan.Item{Inverse: -1}
 	parts := x.parts[j]
 	for p, e := range x.entries[j] {
 		if e != nil && e.Meta.Group != 0 {
@@ -374,7 +375,7 @@ func (x *segmentLoader) newItem(j int, grouped bool) load.Item {
 	}
 	it.Grouped = grouped
 	for _, p := range parts {
-		it.Parts = append(it.Parts, load.ItemPart{Rows: p.rows, Stripes: p.stripes, Inverse: -1})
+		it.Parts = append(it.Parts, ioplan.ItemPart{Rows: p.rows, Stripes: p.stripes, Inverse: -1})
 	}
 	x.g.Merged = append(x.g.Merged, int32(len(x.g.Items)))
 	return it

@@ -8,20 +8,20 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 )
 
 // selectedSegment returns a segment of which those rows are selected that in says.
-func selectedSegment(stripeRows []uint32, in func(row uint32) bool) (*load.Segment, *roaring.Bitmap) {
+func selectedSegment(stripeRows []uint32, in func(row uint32) bool) (*ioplan.Segment, *roaring.Bitmap) {
 	b := roaring.New()
-	first := load.StartsOf(0, stripeRows)
+	first := ioplan.StartsOf(0, stripeRows)
 	for r := range uint32(first[len(stripeRows)]) {
 		if in(r) {
 			b.Add(r)
 		}
 	}
 	b.RunOptimize()
-	return &load.Segment{Selected: b, First: first, Starts: load.StartsOf(7, load.SelectedRows(stripeRows, b))}, b
+	return &ioplan.Segment{Selected: b, First: first, Starts: ioplan.StartsOf(7, ioplan.SelectedRows(stripeRows, b))}, b
 }
 
 // Places of a stripe are the rows that Bitmap.Select finds, whatever the bitmap's containers are.

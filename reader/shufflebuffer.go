@@ -9,7 +9,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/internal/lru"
 	"github.com/dsistore/dsistore/reader/execution"
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/order"
 )
 
@@ -45,7 +45,7 @@ func (c *chunk) check(l *Layout) error {
 // A segmentLoad is a segment on its way.
 type segmentLoad struct {
 	index   int // in the layout
-	segment *load.Segment
+	segment *ioplan.Segment
 	err     error
 	done    chan struct{} // closed when segment or err is set
 }
@@ -113,11 +113,11 @@ func (l *Layout) stripeRows(ctx context.Context, seg int) ([]uint32, error) {
 		return nil, err
 	}
 	rows := slices.Clone(index.StripeRows())
-	_, err = load.Cumulate(l.segments[seg], rows)
+	_, err = ioplan.Cumulate(l.segments[seg], rows)
 	if err = errors.Join(err, index.Close()); err != nil {
 		return nil, err
 	}
-	return load.SelectedRows(rows, l.selectionOf(seg)), nil
+	return ioplan.SelectedRows(rows, l.selectionOf(seg)), nil
 }
 
 // bytesPerStripe is about what a segment in memory takes for a stripe of a feature.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/dsistore/dsistore/reader/batch"
 	"github.com/dsistore/dsistore/reader/execution"
+	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/lease"
-	"github.com/dsistore/dsistore/reader/load"
 	"github.com/dsistore/dsistore/reader/metering"
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/usage"
@@ -46,7 +46,7 @@ type Taker struct {
 
 // A takenStripe is rows of a stripe, on their way to a batch.
 type takenStripe struct {
-	stripe *load.Stripe
+	stripe *ioplan.Stripe
 	rows   []int32 // of the stripe, ascending
 	// whole: stripe has all rows of the stripe that is stored, and is kept; else it has rows alone.
 	whole bool
@@ -292,16 +292,16 @@ func rowsOf(rows []uint64, start, end uint64) (of []int32, rest []uint64) {
 
 // A takeWave is what is read together.
 type takeWave struct {
-	tasks    []*load.IOTask
+	tasks    []*ioplan.IOTask
 	segments []*takeSegment // of each task
-	stripes  []*load.Stripe
+	stripes  []*ioplan.Stripe
 	whole    []wholeStripe // of stripes, to be kept
 	bytes    int64         // of the tasks, as they are stored
 }
 
 type wholeStripe struct {
 	segment *takeSegment
-	stripe  *load.Stripe
+	stripe  *ioplan.Stripe
 }
 
 // flush reads and decodes the wave, and empties it.

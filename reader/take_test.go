@@ -14,7 +14,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 )
 
 // drawPlaces draws rows of n to take: none, some in any order, some twice, or in order.
@@ -457,7 +457,7 @@ func TestTakeGivesUpWaiting(t *testing.T) {
 // Counts of uses are halved after a while, and those of stripes that were used once are dropped.
 func TestUsesAge(t *testing.T) {
 	c := newTakeCache(1, -1, nil)
-	g := &takeSegment{Segment: &load.Segment{Starts: []uint64{0, 1, 2}}}
+	g := &takeSegment{Segment: &ioplan.Segment{Starts: []uint64{0, 1, 2}}}
 	c.put(g)
 	c.uses[g.key(0)] = 1000
 	for range agingPeriod - 1 {

@@ -2,7 +2,7 @@ package reader
 
 import (
 	"github.com/dsistore/dsistore/internal/lru"
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 )
 
 // A takeCache keeps the segments that a Taker used last, and decoded stripes of them that are asked for often.
@@ -15,7 +15,7 @@ import (
 // keeps uniform random takes of a table larger than the budget from replacing stripes again and again.
 type takeCache struct {
 	segments *lru.Cache[int, *takeSegment] // by index in the layout
-	stripes  *lru.Cache[stripeKey, *load.Stripe]
+	stripes  *lru.Cache[stripeKey, *ioplan.Stripe]
 	admitted int64 // bytes of stripes that are admitted and not yet there
 	// uses of stripes, halved after each agingPeriod uses.
 	uses    map[stripeKey]int
@@ -24,7 +24,7 @@ type takeCache struct {
 
 // A takeSegment is a segment of a layout.
 type takeSegment struct {
-	*load.Segment
+	*ioplan.Segment
 	index int // in the layout
 }
 
@@ -36,9 +36,9 @@ func (g *takeSegment) key(stripe int) stripeKey { return stripeKey{g.index, stri
 const agingPeriod = 1 << 12
 
 // newTakeCache returns an empty cache of about so many bytes of segments and of stripes. release takes a stripe back.
-func newTakeCache(segments, stripes int64, release func(*load.Stripe)) *takeCache {
+func newTakeCache(segments, stripes int64, release func(*ioplan.Stripe)) *takeCache {
 	c := &takeCache{uses: map[stripeKey]int{}}
-	c.stripes = lru.New(stripes, func(_ stripeKey, s *load.Stripe) { release(s) })
+	c.stripes = lru.New(stripes, func(_ stripeKey, s *ioplan.Stripe) { release(s) })
 	c.segments = lru.New(segments, func(_ int, g *takeSegment) {
 		for i := range g.Stripes() {
 			c.stripes.Remove(g.key(i))
@@ -84,7 +84,7 @@ func (c *takeCache) use(key stripeKey) int {
 }
 
 // get returns a stripe that is kept, for one more user, or nil. It counts a use.
-func (c *takeCache) get(g *takeSegment, i int) *load.Stripe {
+func (c *takeCache) get(g *takeSegment, i int) *ioplan.Stripe {
 	s, ok := c.stripes.Get(g.key(i))
 	if !ok {
 		return nil
@@ -113,7 +113,7 @@ func (c *takeCache) admit(g *takeSegment, i int) bool {
 }
 
 // keep takes over a stripe that was admitted, unless it did not decode.
-func (c *takeCache) keep(g *takeSegment, s *load.Stripe, err error) {
+func (c *takeCache) keep(g *takeSegment, s *ioplan.Stripe, err error) {
 	size := int64(g.DecodedBytes(s.Index))
 	c.admitted -= size
 	if err == nil && c.has(g) {

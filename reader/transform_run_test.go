@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/transform"
 )
 
@@ -46,7 +46,7 @@ func TestTransformReferences(t *testing.T) {
 		{"log1p", []float64{0, -1, -2, inf, nan, negativeZero}, []float64{0, -inf, nan, inf, nan, negativeZero}},
 		{"log1p", []int64{0, 1, -1}, []float32{0, 0.6931472, float32(-inf)}},
 	} {
-		d := new(load.Decoded)
+		d := new(ioplan.Decoded)
 		d.Column = &d.Stored
 		x := transform.Bound{Chain: mustParseChain(t, c.chain), StoredType: vector.Type{Kind: vector.Dense}}
 		column := &d.Stored
@@ -90,7 +90,7 @@ func TestTransformReferences(t *testing.T) {
 func TestTransformPartialDuplicates(t *testing.T) {
 	ids := vector.Type{Kind: vector.Sparse, Elem: vector.Int64}
 	inverse := []int32{0, 1, 2, 2, 3}
-	d := new(load.Decoded)
+	d := new(ioplan.Decoded)
 	d.Stored = vector.Column{
 		Type: ids, Rows: 5, Slots: 4, Inverse: inverse, Monotone: true, InverseBorrowed: true,
 		Present: vector.Bitmap{0b1011},

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/transform"
 	"github.com/dsistore/dsistore/storage"
 )
@@ -116,7 +116,7 @@ func BenchmarkTransform(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			d := new(load.Decoded)
+			d := new(ioplan.Decoded)
 			d.Stored = vector.Column{Type: f.StoredType, Rows: slots, Slots: slots}
 			b.ReportAllocs()
 			for b.Loop() {

@@ -13,7 +13,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"pgregory.net/rapid"
 
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/metering"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/usage"
@@ -385,13 +385,13 @@ func TestWhatOpenReadersHold(t *testing.T) {
 		if got := held(); got > 1<<20 {
 			t.Fatalf("%d readers that have read nothing hold %d bytes", readers, got)
 		}
-		g := &load.Segment{Files: make([]load.File, features), FeatureFile: make([]int32, features)}
+		g := &ioplan.Segment{Files: make([]ioplan.File, features), FeatureFile: make([]int32, features)}
 		for i := range features {
 			g.FeatureFile[i] = int32(i)
-			g.Items = append(g.Items, load.Item{Inverse: -1, Features: []int32{int32(i)}})
+			g.Items = append(g.Items, ioplan.Item{Inverse: -1, Features: []int32{int32(i)}})
 		}
 		g.SetOwners()
-		u := &load.IOTask{Segment: g, To: 1, Asked: []uint64{1}}
+		u := &ioplan.IOTask{Segment: g, To: 1, Asked: []uint64{1}}
 		for _, c := range stats {
 			c.Needed.Add(1)
 			c.CountTask(u)

@@ -37,7 +37,7 @@ func (s sizes) add(o sizes) {
 }
 
 // A line is what features take together, and what they take at least: what the generator drew, each draw once and at
-// its entropy (workload.Floor).
+// its entropy (workload.LowerBound).
 type line struct {
 	Name   string `json:"name"`
 	Bound  sizes  `json:"lower_bound"`
@@ -51,7 +51,7 @@ func (f *flags) lines(ctx context.Context, dir string, dump *versus.Dump, total 
 	if err != nil {
 		return nil, err
 	}
-	bounds, err := truth.Floors()
+	bounds, err := truth.LowerBounds()
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,7 @@ package workload
 import "fmt"
 
 // A Content is what one window of the table holds of a sparse feature when everything is laid down once: each session's
-// stream of a history, each distinct list of the others. It is what an information floor counts.
+// stream of a history, each distinct list of the others. Lower bounds count it.
 type Content struct {
 	Rows    int
 	IDs     []int64   // borrowed until the next call on the Truth

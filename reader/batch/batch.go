@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/memory"
 	"github.com/dsistore/dsistore/reader/plan"
 )
@@ -45,7 +45,7 @@ type Batch struct {
 
 // A Piece is the rows of one stripe that a batch takes.
 type Piece struct {
-	Stripe *load.Stripe
+	Stripe *ioplan.Stripe
 	Lo, Hi int // of the stripe's rows
 	At     int // row of the batch where they go
 }

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 )
 
 // drawParts draws a column of lists that are parts of one run of values.
@@ -37,7 +37,7 @@ func TestPartialDuplicatesShareValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawParts(t, rapid.IntRange(1, 40).Draw(t, "slots"))
 		g := Group{Slots: c.Slots, to: 1}
-		x := listFiller{b: &Batch{pieces: []Piece{{Stripe: &load.Stripe{Columns: []*load.Decoded{{Column: c}}}}}}}
+		x := listFiller{b: &Batch{pieces: []Piece{{Stripe: &ioplan.Stripe{Columns: []*ioplan.Decoded{{Column: c}}}}}}}
 		x.b.maker.picker.spans = []slotSpan{{hi: int32(c.Slots)}}
 		starts, lengths := make([]int32, c.Slots), make([]int32, c.Slots)
 		n, ok := x.placeFeature(starts, lengths, &g, 0, 0)

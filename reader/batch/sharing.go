@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
@@ -37,15 +37,15 @@ type groupings struct {
 	expanded []bool  // those that the plan expands, which are in no group
 
 	mu       sync.Mutex
-	sharings map[string]*load.Sharing // by numbers; guarded by mu
-	known    map[string]*grouping     // by the sharings' ids; guarded by mu
+	sharings map[string]*ioplan.Sharing // by numbers; guarded by mu
+	known    map[string]*grouping       // by the sharings' ids; guarded by mu
 }
 
 // maxGroupings bounds what groupings remembers: of more, it forgets all.
 const maxGroupings = 256
 
 func newGroupings(l *batchLayout) *groupings {
-	s := &groupings{sharings: map[string]*load.Sharing{}, known: map[string]*grouping{}}
+	s := &groupings{sharings: map[string]*ioplan.Sharing{}, known: map[string]*grouping{}}
 	positions := l.exact
 	if l.plan.Output == plan.OutputTensors {
 		positions = slices.Concat(l.sparse, l.weighted, l.floats)
@@ -64,7 +64,7 @@ func newGroupings(l *batchLayout) *groupings {
 }
 
 // sharingOf returns the sharing of a segment.
-func (s *groupings) sharingOf(g *load.Segment) *load.Sharing {
+func (s *groupings) sharingOf(g *ioplan.Segment) *ioplan.Sharing {
 	if x := g.Sharing.Load(); x != nil {
 		return x
 	}
@@ -99,7 +99,7 @@ func (s *groupings) sharingOf(g *load.Segment) *load.Sharing {
 		if len(s.sharings) >= maxGroupings {
 			clear(s.sharings)
 		}
-		x = &load.Sharing{ID: sharings.Add(1), Numbers: numbers}
+		x = &ioplan.Sharing{ID: sharings.Add(1), Numbers: numbers}
 		s.sharings[key] = x
 	}
 	g.Sharing.Store(x)
@@ -114,7 +114,7 @@ func appendNumbers(b []byte, numbers []int32) []byte {
 }
 
 // of returns the grouping of segments, which are given once each, sorted by id. key is scratch, which is returned.
-func (s *groupings) of(segments []*load.Sharing, key []byte) (*grouping, []byte) {
+func (s *groupings) of(segments []*ioplan.Sharing, key []byte) (*grouping, []byte) {
 	key = key[:0]
 	for _, x := range segments {
 		key = binary.LittleEndian.AppendUint64(key, x.ID)
@@ -133,7 +133,7 @@ func (s *groupings) of(segments []*load.Sharing, key []byte) (*grouping, []byte)
 }
 
 // group cuts the features by their numbers in each of the segments.
-func (s *groupings) group(segments []*load.Sharing) *grouping {
+func (s *groupings) group(segments []*ioplan.Sharing) *grouping {
 	// A feature's group is refined segment by segment: two stay together that were, and have one number in the next.
 	groups := make([]int32, len(s.features))
 	inverse := make([]bool, len(s.features)) // in any of the segments

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 )
 
 // A slotSpan is slots of the columns that one stripe has of a group's features: [lo, hi), or those that the picker has
@@ -42,13 +42,13 @@ type slotPicker struct {
 	numbers []int32
 	floor   int32
 
-	sharings []*load.Sharing
+	sharings []*ioplan.Sharing
 	key      []byte
 }
 
 // stripePieces are the pieces order[from:to], all of one stripe.
 type stripePieces struct {
-	stripe   *load.Stripe
+	stripe   *ioplan.Stripe
 	from, to int32
 }
 
@@ -78,7 +78,7 @@ func (x *slotPicker) sort(pieces []Piece) {
 // grouping returns how the features are grouped in the batch whose pieces are sorted.
 func (x *slotPicker) grouping(s *groupings) *grouping {
 	x.sharings = x.sharings[:0]
-	var last *load.Segment
+	var last *ioplan.Segment
 	for i := range x.stripes {
 		g := x.stripes[i].stripe.Segment
 		if g == last {
@@ -87,7 +87,7 @@ func (x *slotPicker) grouping(s *groupings) *grouping {
 		last = g
 		y := s.sharingOf(g)
 		at, found := slices.BinarySearchFunc(x.sharings, y.ID,
-			func(z *load.Sharing, id uint64) int { return cmp.Compare(z.ID, id) })
+			func(z *ioplan.Sharing, id uint64) int { return cmp.Compare(z.ID, id) })
 		if !found {
 			x.sharings = slices.Insert(x.sharings, at, y)
 		}

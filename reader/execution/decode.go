@@ -7,19 +7,19 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/metering"
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
 // A DecodeTask is items [Lo, Hi) of a stripe whose I/O task is read.
 type DecodeTask struct {
-	Stripe *load.Stripe
+	Stripe *ioplan.Stripe
 	Lo, Hi int
 }
 
 // DecodeStripes decodes stripes whose I/O tasks are read, on at most so many goroutines.
-func (x *Executor) DecodeStripes(ctx context.Context, stripes []*load.Stripe, workers int) error {
+func (x *Executor) DecodeStripes(ctx context.Context, stripes []*ioplan.Stripe, workers int) error {
 	var tasks []DecodeTask
 	for _, s := range stripes {
 		items, per := len(s.Segment.Items), 1
@@ -63,7 +63,7 @@ func (x *Executor) Decode(t DecodeTask) (i int, err error) {
 }
 
 // decodeItem decodes the features of an item, transforms and gathers them, and returns how many slots they have.
-func (x *Executor) decodeItem(w *scratch, s *load.Stripe, it *load.Item) (slots uint64, err error) {
+func (x *Executor) decodeItem(w *scratch, s *ioplan.Stripe, it *ioplan.Item) (slots uint64, err error) {
 	g := s.Segment
 	gathers := s.Gathered && !s.RowSelected
 	var gather gatherer
@@ -134,7 +134,8 @@ func (x *Executor) decodeItem(w *scratch, s *load.Stripe, it *load.Item) (slots 
 
 // decodeFile decodes the stripe of one feature file, or rows of it, and widens it to the type that is read. inverse is
 // the inverse of its group; for rows, group is.
-func (x *Executor) decodeFile(d *format.StripeDecoder, s *load.Stripe, fileIndex int32, c *load.Decoded, rows []int32,
+func (x *Executor) decodeFile(d *format.StripeDecoder, s *ioplan.Stripe, fileIndex int32, c *ioplan.Decoded,
+	rows []int32,
 	inverse *vector.Column, group *format.Selection) error {
 	f := &s.Segment.Files[fileIndex]
 	src, at := s.Task.Bytes(fileIndex, s.Index)

@@ -3,7 +3,7 @@ package execution
 import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/reader/batch"
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/memory"
 	"github.com/dsistore/dsistore/reader/metering"
 	"github.com/dsistore/dsistore/reader/plan"
@@ -40,7 +40,7 @@ type Options struct {
 	MemoryBudget int64
 	Workers      int
 	Requests     int // in flight
-	Sizes        load.FetchSizes
+	Sizes        ioplan.FetchSizes
 	Limits       format.Limits
 	Batches      batch.Options
 	Reuse        bool // keep the pools of closed readers
@@ -68,7 +68,7 @@ func New(src *Source, opts Options, p *Pools, stats *metering.Counters) *Executo
 }
 
 // Stripe returns stripe i of u, whose columns are to have all stored rows. Without u it stands for an error.
-func (x *Executor) Stripe(u *load.IOTask, i int) *load.Stripe {
+func (x *Executor) Stripe(u *ioplan.IOTask, i int) *ioplan.Stripe {
 	s := x.stripes.Get()
 	s.Users.Store(1)
 	s.Selected, s.RowSelected, s.Gathered = nil, false, false
@@ -83,7 +83,7 @@ func (x *Executor) Stripe(u *load.IOTask, i int) *load.Stripe {
 }
 
 // Select makes a stripe that is not decoded yet have its selected rows alone, in the way that costs less.
-func (x *Executor) Select(s *load.Stripe) {
+func (x *Executor) Select(s *ioplan.Stripe) {
 	g, i := s.Segment, s.Index
 	if s.Rows = int(g.Starts[i+1] - g.Starts[i]); s.Rows == s.Stored {
 		return
@@ -100,7 +100,7 @@ func (x *Executor) decodesRows(selected, stored int) bool {
 }
 
 // ReleaseStripe is called by each user of a stripe when it is done with it. The last one gives the stripe back.
-func (x *Executor) ReleaseStripe(s *load.Stripe) {
+func (x *Executor) ReleaseStripe(s *ioplan.Stripe) {
 	if s.Users.Add(-1) > 0 {
 		return
 	}
@@ -121,7 +121,7 @@ func (x *Executor) ReleaseStripe(s *load.Stripe) {
 }
 
 // PlanTask returns an I/O task of stripes of g from one on, as many before limit as fit.
-func (x *Executor) PlanTask(g *load.Segment, from, limit int) *load.IOTask {
+func (x *Executor) PlanTask(g *ioplan.Segment, from, limit int) *ioplan.IOTask {
 	u := x.tasks.Get()
 	u.Plan(g, from, limit, x.opts.Sizes)
 	g.Dictionaries.Enter()
@@ -129,7 +129,7 @@ func (x *Executor) PlanTask(g *load.Segment, from, limit int) *load.IOTask {
 }
 
 // PutTask takes back an I/O task whose bytes nobody needs any more.
-func (x *Executor) PutTask(u *load.IOTask) {
+func (x *Executor) PutTask(u *ioplan.IOTask) {
 	for i := range u.Ranges {
 		if u.Ranges[i].Bytes != nil {
 			x.buffers.Put(u.Ranges[i].Bytes)

@@ -8,19 +8,19 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/format"
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/metering"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
 // A Request is one request of an I/O task.
 type Request struct {
-	Task  *load.IOTask
+	Task  *ioplan.IOTask
 	Index int // in Task.Requests
 }
 
 // Load reads all requests of I/O tasks, several objects at a time, and decodes the dictionaries that the tasks lead.
-func (x *Executor) Load(ctx context.Context, tasks ...*load.IOTask) error {
+func (x *Executor) Load(ctx context.Context, tasks ...*ioplan.IOTask) error {
 	var names []string
 	jobs := map[string][]Request{}
 	for _, u := range tasks {
@@ -56,7 +56,7 @@ func (x *Executor) Load(ctx context.Context, tasks ...*load.IOTask) error {
 }
 
 // DecodeDictionaries decodes the dictionaries that u, whose bytes are there, leads.
-func (x *Executor) DecodeDictionaries(u *load.IOTask) error {
+func (x *Executor) DecodeDictionaries(u *ioplan.IOTask) error {
 	w := x.scratches.Get()
 	defer x.scratches.Put(w)
 	return u.DecodeDictionaries(w.decoder)
@@ -112,7 +112,7 @@ func readError(name string, from, end int64, err error) error {
 }
 
 // allocate gives a range of u its buffer, unless another request has.
-func (x *Executor) allocate(ctx context.Context, u *load.IOTask, rng int32) error {
+func (x *Executor) allocate(ctx context.Context, u *ioplan.IOTask, rng int32) error {
 	u.Mu.Lock()
 	defer u.Mu.Unlock()
 	f := &u.Ranges[rng]

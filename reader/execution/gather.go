@@ -2,7 +2,7 @@ package execution
 
 import (
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 )
 
 // Row selection. A stripe with many selected rows that are not neighbours is decoded whole, and its columns get an
@@ -23,7 +23,7 @@ type gatherer struct {
 }
 
 // gather makes d, a column of st, one of the selected rows.
-func (c *gatherer) gather(x *Executor, st *load.Stripe, d *load.Decoded) {
+func (c *gatherer) gather(x *Executor, st *ioplan.Stripe, d *ioplan.Decoded) {
 	inverse := d.Column.Inverse
 	if len(inverse) == 0 {
 		d.Gather(st.Selected)

@@ -6,21 +6,21 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/batch"
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 )
 
 // Columns that share an inverse share what is gathered of it; those without have the selected rows; and a stripe that
 // is gathered is one run.
 func TestGather(t *testing.T) {
 	s := &Executor{Pools: &Pools{}}
-	st := &load.Stripe{Selected: []int32{1, 3, 4, 6}, Rows: 4, Stored: 8, Gathered: true}
+	st := &ioplan.Stripe{Selected: []int32{1, 3, 4, 6}, Rows: 4, Stored: 8, Gathered: true}
 	group := []int32{0, 0, 1, 2, 2, 2, 3, 3}
-	a := &load.Decoded{Column: &vector.Column{Rows: 8, Slots: 4, Inverse: group, Monotone: true}}
-	b := &load.Decoded{Column: &vector.Column{Rows: 8, Slots: 4, Inverse: group, Monotone: true}}
-	codes := &load.Decoded{Column: &vector.Column{Rows: 8, Slots: 3, Inverse: []int32{0, 1, 2, 1, 0, 0, 0, 0}}}
-	own := &load.Decoded{Column: &vector.Column{Rows: 8, Slots: 8}}
+	a := &ioplan.Decoded{Column: &vector.Column{Rows: 8, Slots: 4, Inverse: group, Monotone: true}}
+	b := &ioplan.Decoded{Column: &vector.Column{Rows: 8, Slots: 4, Inverse: group, Monotone: true}}
+	codes := &ioplan.Decoded{Column: &vector.Column{Rows: 8, Slots: 3, Inverse: []int32{0, 1, 2, 1, 0, 0, 0, 0}}}
+	own := &ioplan.Decoded{Column: &vector.Column{Rows: 8, Slots: 8}}
 	var x gatherer
-	for _, d := range []*load.Decoded{a, b, codes, own} {
+	for _, d := range []*ioplan.Decoded{a, b, codes, own} {
 		x.gather(s, st, d)
 	}
 	if !slices.Equal(a.Column.Inverse, []int32{0, 2, 2, 3}) || a.Column.Rows != 4 || a.Column.Slots != 4 ||
@@ -68,8 +68,8 @@ func TestGathers(t *testing.T) {
 
 // Rows of a stripe that is kept are few pieces, in any order, and the memory that they are gathered in is used again.
 func TestGatherPieces(t *testing.T) {
-	a, b := &load.Stripe{Columns: make([]*load.Decoded, 1)}, &load.Stripe{Columns: make([]*load.Decoded, 1)}
-	a.Columns[0] = &load.Decoded{Column: &vector.Column{Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64},
+	a, b := &ioplan.Stripe{Columns: make([]*ioplan.Decoded, 1)}, &ioplan.Stripe{Columns: make([]*ioplan.Decoded, 1)}
+	a.Columns[0] = &ioplan.Decoded{Column: &vector.Column{Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64},
 		Rows: 9, Slots: 2,
 		Inverse: []int32{0, 0, 1, 1, 1, 0, 0, 0, 1}, Monotone: true, Ints: []int64{7, 8}}}
 	var x PieceGatherer

@@ -5,7 +5,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/batch"
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 )
 
 // A gatheredStripe is some rows of a stripe, in the order in which they are asked for: the stripe's columns, each with
@@ -14,10 +14,10 @@ import (
 //	stripe            rows 0 .. 16383         pieces [5,6) [870,871) [9001,9002) ...
 //	gathered stripe   rows 5 870 9001 ...     piece [0,143)
 type gatheredStripe struct {
-	of       *load.Stripe
-	stripe   load.Stripe
+	of       *ioplan.Stripe
+	stripe   ioplan.Stripe
 	rows     []int32 // of the stripe
-	columns  []load.Decoded
+	columns  []ioplan.Decoded
 	inverses []gatheredInverse // of the columns, which those of a group share
 }
 
@@ -31,7 +31,7 @@ type gatheredInverse struct {
 type PieceGatherer struct {
 	all      []*gatheredStripe
 	used     int
-	byStripe map[*load.Stripe]*gatheredStripe // of those used
+	byStripe map[*ioplan.Stripe]*gatheredStripe // of those used
 }
 
 // Gather makes pieces, which are of so many stripes, pieces of gathered stripes, unless they are few. The result is
@@ -64,7 +64,7 @@ func (x *PieceGatherer) Gather(pieces []batch.Piece, stripes int) []batch.Piece 
 }
 
 // of returns the gathered stripe of a stripe, a new one without rows if there is none.
-func (x *PieceGatherer) of(s *load.Stripe) *gatheredStripe {
+func (x *PieceGatherer) of(s *ioplan.Stripe) *gatheredStripe {
 	if v := x.byStripe[s]; v != nil {
 		return v
 	}
@@ -75,7 +75,7 @@ func (x *PieceGatherer) of(s *load.Stripe) *gatheredStripe {
 	x.used++
 	v.of = s
 	if x.byStripe == nil {
-		x.byStripe = map[*load.Stripe]*gatheredStripe{}
+		x.byStripe = map[*ioplan.Stripe]*gatheredStripe{}
 	}
 	x.byStripe[s] = v
 	return v
@@ -99,8 +99,8 @@ func (v *gatheredStripe) fill() {
 	s := &v.stripe
 	s.Segment, s.Index, s.FirstRow, s.Rows = v.of.Segment, v.of.Index, v.of.FirstRow, len(v.rows)
 	if len(v.columns) < len(v.of.Columns) {
-		v.columns = make([]load.Decoded, len(v.of.Columns))
-		s.Columns = make([]*load.Decoded, len(v.of.Columns))
+		v.columns = make([]ioplan.Decoded, len(v.of.Columns))
+		s.Columns = make([]*ioplan.Decoded, len(v.of.Columns))
 	}
 	for f, d := range v.of.Columns {
 		s.Columns[f] = nil

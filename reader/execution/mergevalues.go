@@ -3,7 +3,7 @@ package execution
 import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 )
 
 // The slots of a merge's parts come one after the other, and so do their values. A part that is decoded whole is
@@ -19,7 +19,7 @@ const maxLent = 1 << 24
 
 // lend makes the values of part p, of a list, go to position at of to's, where the part is decoded whole as the type
 // that is wanted. f is its file.
-func (b *merge) lend(to *vector.Column, p int, f *load.File, stripe, feature, at int) {
+func (b *merge) lend(to *vector.Column, p int, f *ioplan.File, stripe, feature, at int) {
 	part := &b.parts[p]
 	n := wholeElements(part, f.Entry.Meta, stripe)
 	if n < 0 || f.Entry.Meta.Type != f.Want {

@@ -6,7 +6,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/expand"
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 )
 
 // An overlay merge makes the stripe of features whose rows come from several parts: layers of overlays, the segment, or
@@ -24,8 +24,8 @@ import (
 // selected rows are. A merge is scratch memory.
 type merge struct {
 	parts []mergePart
-	files []load.File // of the segment
-	which []uint16    // of each row, its part
+	files []ioplan.File // of the segment
+	which []uint16      // of each row, its part
 	rows  int
 	whole bool // all rows of the stripe are wanted
 
@@ -36,15 +36,15 @@ type merge struct {
 
 // A mergePart is a part in one stripe.
 type mergePart struct {
-	of    *load.ItemPart
+	of    *ioplan.ItemPart
 	count int     // of the rows wanted
 	rows  []int32 // of the stripe, where the part is decoded for them alone; else nil
 	list  []int32 // memory of rows
 
 	selection format.Selection // the rows in its group
-	inverse   *load.Decoded    // of its group; nil: it has none, or rows are decoded alone
+	inverse   *ioplan.Decoded  // of its group; nil: it has none, or rows are decoded alone
 	lent      bool             // the inverse is the stripe's
-	decoded   *load.Decoded
+	decoded   *ioplan.Decoded
 	column    *vector.Column // nil: null
 	own       vector.Column  // has the memory of decoded's values, while borrows says that they are in the merge's
 	borrows   bool
@@ -52,7 +52,8 @@ type mergePart struct {
 
 // decodeMerged decodes the features of an item that has parts: of the whole stripe, or of rows of it, which ascend. It
 // returns how many slots they have.
-func (x *Executor) decodeMerged(w *scratch, st *load.Stripe, it *load.Item, rows []int32) (slots uint64, err error) {
+func (x *Executor) decodeMerged(w *scratch, st *ioplan.Stripe, it *ioplan.Item, rows []int32) (slots uint64,
+	err error) {
 	b, d := &w.merge, w.decoder
 	defer b.release(x)
 	b.find(x, st, it, rows)
@@ -61,7 +62,7 @@ func (x *Executor) decodeMerged(w *scratch, st *load.Stripe, it *load.Item, rows
 			return 0, err
 		}
 	}
-	var shared *load.Decoded // the inverse of the features, where they are several
+	var shared *ioplan.Decoded // the inverse of the features, where they are several
 	for i, f := range it.Features {
 		c, err := b.decode(d, st, it, i, x, &shared)
 		if err != nil {
@@ -93,7 +94,7 @@ func (x *Executor) decodeMerged(w *scratch, st *load.Stripe, it *load.Item, rows
 }
 
 // find finds the parts of the rows that are wanted.
-func (b *merge) find(x *Executor, st *load.Stripe, it *load.Item, rows []int32) {
+func (b *merge) find(x *Executor, st *ioplan.Stripe, it *ioplan.Item, rows []int32) {
 	g, k := st.Segment, st.Index
 	first, stored := g.First[k], g.StoredRows(k)
 	b.files, b.whole, b.rows, b.parts = g.Files, rows == nil, len(rows), b.parts[:0]
@@ -166,7 +167,7 @@ func (b *merge) find(x *Executor, st *load.Stripe, it *load.Item, rows []int32) 
 	}
 }
 
-func (b *merge) addPart(of *load.ItemPart) {
+func (b *merge) addPart(of *ioplan.ItemPart) {
 	if n := len(b.parts); n < cap(b.parts) {
 		b.parts = b.parts[:n+1]
 	} else {
@@ -177,7 +178,7 @@ func (b *merge) addPart(of *load.ItemPart) {
 }
 
 // decodeGroup decodes the inverse of a part's group, or finds the rows in it.
-func (b *merge) decodeGroup(d *format.StripeDecoder, st *load.Stripe, p int, x *Executor) error {
+func (b *merge) decodeGroup(d *format.StripeDecoder, st *ioplan.Stripe, p int, x *Executor) error {
 	part := &b.parts[p]
 	file := part.of.Inverse
 	if file < 0 || part.count == 0 {
@@ -199,10 +200,10 @@ func (b *merge) decodeGroup(d *format.StripeDecoder, st *load.Stripe, p int, x *
 }
 
 // decode makes the i-th feature of the item: a column of st's, or nil where every row is null.
-func (b *merge) decode(d *format.StripeDecoder, st *load.Stripe, it *load.Item, i int, x *Executor,
-	shared **load.Decoded) (*load.Decoded, error) {
+func (b *merge) decode(d *format.StripeDecoder, st *ioplan.Stripe, it *ioplan.Item, i int, x *Executor,
+	shared **ioplan.Decoded) (*ioplan.Decoded, error) {
 	f := it.Features[i]
-	var c *load.Decoded
+	var c *ioplan.Decoded
 	if len(b.parts) > 1 {
 		c = x.column(f)
 		st.Columns[f] = c
@@ -279,7 +280,7 @@ func (b *merge) release(x *Executor) {
 
 // make makes to, whose memory is used again, of the parts' columns. shared is the inverse of an item with groups, made
 // with its first feature; nil: to has its own, or none.
-func (b *merge) make(to *vector.Column, t vector.Type, shared *load.Decoded, first bool) error {
+func (b *merge) make(to *vector.Column, t vector.Type, shared *ioplan.Decoded, first bool) error {
 	if to.InverseBorrowed {
 		to.Inverse, to.InverseBorrowed = nil, false
 	}

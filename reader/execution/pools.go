@@ -4,7 +4,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/reader/batch"
 	"github.com/dsistore/dsistore/reader/cache"
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/memory"
 )
 
@@ -13,12 +13,12 @@ type Pools struct {
 	Batches *batch.Pool
 	Tokens  chan struct{} // holds a token for each task that a worker is at
 
-	columns   []memory.FreeList[load.Decoded] // of each feature
-	inverses  memory.FreeList[load.Decoded]
-	zeros     load.ZeroInverse
+	columns   []memory.FreeList[ioplan.Decoded] // of each feature
+	inverses  memory.FreeList[ioplan.Decoded]
+	zeros     ioplan.ZeroInverse
 	buffers   memory.BytePool
-	tasks     memory.FreeList[load.IOTask]
-	stripes   memory.FreeList[load.Stripe]
+	tasks     memory.FreeList[ioplan.IOTask]
+	stripes   memory.FreeList[ioplan.Stripe]
 	scratches memory.FreeList[scratch]
 
 	key   poolsKey
@@ -50,13 +50,13 @@ func NewPools(src *Source, opts *Options) *Pools {
 	p := &Pools{
 		Batches: batch.NewPool(src.Plan, key.batches),
 		Tokens:  make(chan struct{}, opts.Workers),
-		columns: make([]memory.FreeList[load.Decoded], len(src.Features)),
+		columns: make([]memory.FreeList[ioplan.Decoded], len(src.Features)),
 		buffers: memory.BytePool{Max: opts.MemoryBudget / 2},
 		key:     key,
 		reuse:   reuse,
 	}
-	p.stripes.New = func() *load.Stripe {
-		return &load.Stripe{Columns: make([]*load.Decoded, len(p.columns)), Ready: make(chan struct{}, 1)}
+	p.stripes.New = func() *ioplan.Stripe {
+		return &ioplan.Stripe{Columns: make([]*ioplan.Decoded, len(p.columns)), Ready: make(chan struct{}, 1)}
 	}
 	p.scratches.New = func() *scratch { return &scratch{decoder: format.NewStripeDecoder(key.limits)} }
 	return p
@@ -73,12 +73,12 @@ func (p *Pools) Close() {
 }
 
 // column returns memory for a stripe of a feature.
-func (p *Pools) column(feature int32) *load.Decoded { return decoded(&p.columns[feature]) }
+func (p *Pools) column(feature int32) *ioplan.Decoded { return decoded(&p.columns[feature]) }
 
 // inverse returns memory for an inverse.
-func (p *Pools) inverse() *load.Decoded { return decoded(&p.inverses) }
+func (p *Pools) inverse() *ioplan.Decoded { return decoded(&p.inverses) }
 
-func decoded(l *memory.FreeList[load.Decoded]) *load.Decoded {
+func decoded(l *memory.FreeList[ioplan.Decoded]) *ioplan.Decoded {
 	d := l.Get()
 	d.Absent = false
 	return d

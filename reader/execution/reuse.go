@@ -8,7 +8,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/reader/batch"
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/memory"
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
@@ -164,7 +164,7 @@ func (p *Pools) Held() Held {
 // trimColumns drops idle columns, of the features that have most of them first, until the others have about so many
 // bytes.
 func (p *Pools) trimColumns(most int64) {
-	all := []*memory.FreeList[load.Decoded]{&p.inverses}
+	all := []*memory.FreeList[ioplan.Decoded]{&p.inverses}
 	for i := range p.columns {
 		all = append(all, &p.columns[i])
 	}

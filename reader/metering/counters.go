@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/reader/batch"
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/usage"
 )
 
@@ -47,7 +47,7 @@ type Counters struct {
 }
 
 // CountTask counts an I/O task that is to be read.
-func (c *Counters) CountTask(u *load.IOTask) {
+func (c *Counters) CountTask(u *ioplan.IOTask) {
 	c.Needed.Add(u.Needed)
 	c.Unneeded.Add(u.Unneeded)
 	c.Meter.count(u)

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/memory"
 )
 
@@ -73,7 +73,7 @@ func (m *Meter) Take(each func(feature int, r *FeatureReads)) {
 }
 
 // count counts an I/O task that is read.
-func (m *Meter) count(u *load.IOTask) {
+func (m *Meter) count(u *ioplan.IOTask) {
 	if m.size == 0 {
 		return
 	}
@@ -141,7 +141,7 @@ func (m *Meter) count(u *load.IOTask) {
 }
 
 // countParts counts the stripes of the k-th feature of an item whose rows come from several sources.
-func countParts(f *FeatureReads, u *load.IOTask, it *load.Item, k int) {
+func countParts(f *FeatureReads, u *ioplan.IOTask, it *ioplan.Item, k int) {
 	g := u.Segment
 	for i := u.From; i < u.To; i++ {
 		some := false

@@ -4,22 +4,22 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format"
-	"github.com/dsistore/dsistore/reader/load"
+	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/storage"
 )
 
 // Bytes of a range that nobody needs are shared in proportion, and those of a group's inverse equally; nothing is lost
 // to rounding.
 func TestMeterDealsOut(t *testing.T) {
-	g := &load.Segment{
-		Files:       make([]load.File, 4), // of features 0, 1, 2, and the inverse of 1 and 2
-		Items:       []load.Item{{Inverse: -1, Features: []int32{0}}, {Inverse: 3, Features: []int32{1, 2}}},
+	g := &ioplan.Segment{
+		Files:       make([]ioplan.File, 4), // of features 0, 1, 2, and the inverse of 1 and 2
+		Items:       []ioplan.Item{{Inverse: -1, Features: []int32{0}}, {Inverse: 3, Features: []int32{1, 2}}},
 		FeatureFile: []int32{0, 1, 2},
 	}
 	g.SetOwners()
-	u := &load.IOTask{Segment: g, From: 2, To: 4, Asked: []uint64{10, 7}}
-	u.Ranges = []load.Range{{Object: "a", From: 0, To: 150}, {Object: "b", From: 50, To: 57}}
-	u.Needs = []load.Need{
+	u := &ioplan.IOTask{Segment: g, From: 2, To: 4, Asked: []uint64{10, 7}}
+	u.Ranges = []ioplan.Range{{Object: "a", From: 0, To: 150}, {Object: "b", From: 50, To: 57}}
+	u.Needs = []ioplan.Need{
 		{File: 0, Bytes: 30, Range: 0}, {File: 1, Bytes: 60, Range: 0}, {File: 2, Bytes: 0, Range: -1}, {File: 3,
 			Bytes: 7, Range: 1},
 		{File: 0, Bytes: 10, Range: 0}, // its dictionary
@@ -58,12 +58,13 @@ func TestMeterDealsOut(t *testing.T) {
 // decode.
 func BenchmarkMeter(b *testing.B) {
 	const features = 400
-	g := &load.Segment{Files: make([]load.File, features), FeatureFile: make([]int32, features)}
-	u := &load.IOTask{Segment: g, To: 3, Asked: []uint64{16384, 16384, 16384}, Ranges: make([]load.Range, features/8)}
+	g := &ioplan.Segment{Files: make([]ioplan.File, features), FeatureFile: make([]int32, features)}
+	u := &ioplan.IOTask{Segment: g, To: 3, Asked: []uint64{16384, 16384, 16384}, Ranges: make([]ioplan.Range,
+		features/8)}
 	for i := range features {
 		g.FeatureFile[i] = int32(i)
-		g.Items = append(g.Items, load.Item{Inverse: -1, Features: []int32{int32(i)}})
-		u.Needs = append(u.Needs, load.Need{File: int32(i), Bytes: 1000, Range: int32(i / 8)})
+		g.Items = append(g.Items, ioplan.Item{Inverse: -1, Features: []int32{int32(i)}})
+		u.Needs = append(u.Needs, ioplan.Need{File: int32(i), Bytes: 1000, Range: int32(i / 8)})
 	}
 	for i := range u.Ranges {
 		u.Ranges[i].To = 8 * 1100
@@ -83,19 +84,19 @@ func TestGapsAreCountedByRange(t *testing.T) {
 		return &storage.FeatureEntry{Object: object, Offset: offset,
 			Meta: &format.FileMeta{Stripes: []format.StripeMeta{{Rows: 10, Length: 40}}}}
 	}
-	g := &load.Segment{
-		Files: []load.File{{Entry: entry("a", 0)}, {Entry: entry("a", 0)}, {Entry: entry("b", 0)},
+	g := &ioplan.Segment{
+		Files: []ioplan.File{{Entry: entry("a", 0)}, {Entry: entry("a", 0)}, {Entry: entry("b", 0)},
 			{Entry: entry("b", 50)}},
-		Items: []load.Item{{Inverse: -1, Features: []int32{0}}, {Inverse: -1, Features: []int32{1}},
+		Items: []ioplan.Item{{Inverse: -1, Features: []int32{0}}, {Inverse: -1, Features: []int32{1}},
 			{Inverse: -1, Features: []int32{2}}, {Inverse: -1, Features: []int32{3}}},
 		FeatureFile: []int32{0, 1, 2, 3},
 	}
 	g.SetOwners()
-	u := &load.IOTask{Segment: g, To: 1, Asked: []uint64{10}}
+	u := &ioplan.IOTask{Segment: g, To: 1, Asked: []uint64{10}}
 	for range g.Files {
 		u.Needed += 40
 	}
-	u.Coalesce(load.FetchSizes{Gap: 16, Request: 1 << 20})
+	u.Coalesce(ioplan.FetchSizes{Gap: 16, Request: 1 << 20})
 	c := &Counters{Meter: Meter{size: 4}}
 	c.CountTask(u)
 	if u.Stored != 40+90 || u.Unneeded != 10 || c.Unneeded.Load() != 10 || c.Needed.Load() != 160 {

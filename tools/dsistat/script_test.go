@@ -15,12 +15,12 @@ import (
 
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
-	"github.com/dsistore/dsistore/tools/command"
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/tools/terminal"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"dsistat": func() { command.Main(Run) }})
+	testscript.Main(m, map[string]func(){"dsistat": func() { terminal.Main(Run) }})
 }
 
 // TestScripts runs the scripts of testdata/script beside a store with the tables ads and other. "exits CODE COMMAND..."

@@ -9,8 +9,8 @@ import (
 	"unicode"
 
 	"github.com/dsistore/dsistore/storage"
-	"github.com/dsistore/dsistore/tools/command"
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/tools/terminal"
 	"github.com/dsistore/dsistore/usage"
 )
 
@@ -86,7 +86,7 @@ func (a *adviser) records() {
 	}
 	if h.Damaged > 0 {
 		a.add(Advice{Kind: AdviceRecords, Text: fmt.Sprintf("%s damaged and left out: reads are missing here",
-			command.Plural(h.Damaged, "usage record")+" "+are(h.Damaged))})
+			terminal.Plural(h.Damaged, "usage record")+" "+are(h.Damaged))})
 	}
 }
 
@@ -107,11 +107,11 @@ func (a *adviser) clocks(s *usage.Summary) {
 	}
 	when := "on " + first
 	if last != first {
-		when = fmt.Sprintf("on %s from %s to %s", command.Plural(days, "day"), first, last)
+		when = fmt.Sprintf("on %s from %s to %s", terminal.Plural(days, "day"), first, last)
 	}
 	a.add(Advice{Kind: AdviceRecords, Text: fmt.Sprintf("%s read %s, by the clocks of their hosts, which cannot be: "+
 		"the sums have them, the days not",
-		command.Plural(readers, "reader"), when)})
+		terminal.Plural(readers, "reader"), when)})
 }
 
 func are(n uint64) string {
@@ -132,11 +132,11 @@ func (a *adviser) unread(days uint64, first time.Time) {
 		if !a.since.IsZero() {
 			since = "records were looked at since " + dayText(first)
 		}
-		text := fmt.Sprintf("%s: what was not read for %s is not known yet", since, command.Plural(days, "day"))
+		text := fmt.Sprintf("%s: what was not read for %s is not known yet", since, terminal.Plural(days, "day"))
 		x := Advice{Kind: AdviceRecords, Text: text}
 		if known > 0 {
 			x.Command = a.advise(known, "")
-			x.Text += "; for " + command.Plural(known, "day") + " it is"
+			x.Text += "; for " + terminal.Plural(known, "day") + " it is"
 		}
 		a.add(x)
 		return
@@ -161,9 +161,9 @@ func (a *adviser) unread(days uint64, first time.Time) {
 	}
 	x.Text = fmt.Sprintf("%s not read for %s or more, as far as %s of %s on %s since %s say: dropped, and then taken "+
 		"out by dsi compact, they would save %s, %s of what is stored",
-		command.Plural(x.FeatureCount, "feature")+" "+were(len(found)), command.Plural(days, "day"),
-		command.Plural(x.Readers, "reader"),
-		command.Plural(x.Jobs, "job"), command.Plural(x.Days, "day"), dayText(first), command.Bytes(bytes),
+		terminal.Plural(x.FeatureCount, "feature")+" "+were(len(found)), terminal.Plural(days, "day"),
+		terminal.Plural(x.Readers, "reader"),
+		terminal.Plural(x.Jobs, "job"), terminal.Plural(x.Days, "day"), dayText(first), terminal.Bytes(bytes),
 		shareText(share(bytes, a.t.Summary.StoredBytes)))
 	a.add(x)
 }
@@ -268,7 +268,7 @@ func (a *adviser) duplicates() {
 		Kind: AdviceDuplicate, SavedBytes: bytes, Estimate: true, Features: names, FeatureCount: uint64(len(found)),
 		Text: fmt.Sprintf("of %s sharing slots saves less than the inverse takes, at most %s in all: it is there for "+
 			"the time that decoding takes without",
-			command.Plural(uint64(len(found)), "feature"), command.Bytes(bytes)),
+			terminal.Plural(uint64(len(found)), "feature"), terminal.Bytes(bytes)),
 	})
 }
 
@@ -309,13 +309,13 @@ func (a *adviser) purge() {
 			x.Estimate, x.AtMost = true, found.bytes
 			x.Text = fmt.Sprintf("%s deleted and stored: compaction takes them out of %s, up to %s, less where rows "+
 				"that stay have the same values",
-				command.Plural(found.count, "row")+" "+are(found.count), command.Plural(found.segments, "segment"),
-				command.Bytes(found.bytes))
+				terminal.Plural(found.count, "row")+" "+are(found.count), terminal.Plural(found.segments, "segment"),
+				terminal.Bytes(found.bytes))
 		} else {
 			n := a.t.Savings.Dropped.Count
 			x.Text = fmt.Sprintf("%s dropped and stored: compaction takes them out of %s, %s",
-				command.Plural(n, "feature")+" "+are(n),
-				command.Plural(found.segments, "segment"), command.Bytes(found.bytes))
+				terminal.Plural(n, "feature")+" "+are(n),
+				terminal.Plural(found.segments, "segment"), terminal.Bytes(found.bytes))
 		}
 		a.add(x)
 	}
@@ -342,8 +342,9 @@ func (a *adviser) rewrite(w *rewriting) {
 		rest = "--full"
 	}
 	saved, least, most := w.frames, w.frames/2, 0.0 // how much better larger stripes are encoded is not known
-	text := fmt.Sprintf("%s, %s, would become about %s", command.Plural(w.segments, "segment"), command.Bytes(w.bytes),
-		command.Count(w.into))
+	text := fmt.Sprintf("%s, %s, would become about %s", terminal.Plural(w.segments, "segment"),
+		terminal.Bytes(w.bytes),
+		terminal.Count(w.into))
 	if len(w.reasons) > 0 {
 		text += ": " + strings.Join(w.reasons[:min(len(w.reasons), 3)], "; ") + more(len(w.reasons)-3)
 	}
@@ -357,8 +358,8 @@ func (a *adviser) rewrite(w *rewriting) {
 			kind, most = AdviceCluster, 1.5*w.frames+1.1*sum.most
 		}
 		text += fmt.Sprintf("; their %s lie in %s: together, the dedupe factor would go %s",
-			command.Plural(sum.sessions, "session"),
-			command.Plural(sum.pieces, "piece"), &sum)
+			terminal.Plural(sum.sessions, "session"),
+			terminal.Plural(sum.pieces, "piece"), &sum)
 	}
 	if w.full && !a.worth(uint64(saved)) {
 		return
@@ -366,7 +367,7 @@ func (a *adviser) rewrite(w *rewriting) {
 	x := Advice{Kind: kind, SavedBytes: uint64(saved), AtLeast: uint64(least), AtMost: uint64(most), Estimate: true,
 		Command: a.dsi("compact", rest)}
 	if x.SavedBytes > 0 {
-		text += fmt.Sprintf("; about %s less", command.Bytes(x.SavedBytes))
+		text += fmt.Sprintf("; about %s less", terminal.Bytes(x.SavedBytes))
 	}
 	x.Text = text
 	a.add(x)
@@ -379,7 +380,7 @@ func (a *adviser) history() {
 		a.add(Advice{
 			Kind: AdviceExpire, SavedBytes: h.Snapshots.AloneBytes, Command: a.dsi("snapshots expire", "--keep-last 1"),
 			Text: fmt.Sprintf("snapshots before %d alone hold %s: let those expire that nobody needs, then dsi gc",
-				h.Snapshots.Newest, command.Bytes(h.Snapshots.AloneBytes)),
+				h.Snapshots.Newest, terminal.Bytes(h.Snapshots.AloneBytes)),
 		})
 	}
 	for _, b := range h.Branches {
@@ -387,7 +388,7 @@ func (a *adviser) history() {
 			a.add(Advice{
 				Kind: AdviceBranch, SavedBytes: b.AloneBytes, Command: a.dsi("branch drop", shellWord(b.Branch)),
 				Text: fmt.Sprintf("branch %s, of %s, alone holds %s of expired snapshots", b.Branch,
-					cmp.Or(b.Owner, "nobody"), command.Bytes(b.AloneBytes)),
+					cmp.Or(b.Owner, "nobody"), terminal.Bytes(b.AloneBytes)),
 			})
 		}
 	}
@@ -396,7 +397,7 @@ func (a *adviser) history() {
 			a.add(Advice{
 				Kind: AdviceBranch, SavedBytes: l.AloneBytes,
 				Text: fmt.Sprintf("a lease of %s holds %s of snapshot %d until %s", l.Owner,
-					command.Bytes(l.AloneBytes), l.Snapshot, l.Until),
+					terminal.Bytes(l.AloneBytes), l.Snapshot, l.Until),
 			})
 		}
 	}
@@ -418,7 +419,7 @@ func (a *adviser) overlays() {
 				Command: a.dsi("compact", "--repack"),
 				Text: fmt.Sprintf("overlay %s is part of the table and still lies over %s: compaction makes it part "+
 					"of the segments, and readers merge nothing",
-					o.Overlay, command.Plural(o.Layers, "segment")),
+					o.Overlay, terminal.Plural(o.Layers, "segment")),
 			})
 		}
 	}

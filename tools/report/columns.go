@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/internal/suggest"
-	"github.com/dsistore/dsistore/tools/command"
+	"github.com/dsistore/dsistore/tools/terminal"
 )
 
 // ErrSort is matched when what to sort by is no column.
@@ -111,9 +111,9 @@ func (c *column[T]) print(r *T) string {
 	}
 	switch v := c.value(r).(type) {
 	case uint64:
-		return command.Count(v)
+		return terminal.Count(v)
 	case int64:
-		return command.Count(v)
+		return terminal.Count(v)
 	case float64:
 		return fmt.Sprintf("%.2f", v)
 	default:
@@ -164,12 +164,12 @@ func plainText(v any) string {
 
 func bytesColumn[T any](key, name string, of func(*T) uint64) column[T] {
 	return column[T]{key, name, func(r *T) any { return of(r) },
-		func(r *T) string { return zeroless(of(r), command.Bytes) }}
+		func(r *T) string { return zeroless(of(r), terminal.Bytes) }}
 }
 
 func countColumn[T any](key, name string, of func(*T) uint64) column[T] {
 	return column[T]{key, name, func(r *T) any { return of(r) },
-		func(r *T) string { return zeroless(of(r), command.Count[uint64]) }}
+		func(r *T) string { return zeroless(of(r), terminal.Count[uint64]) }}
 }
 
 // knownColumn is a column of numbers that may be unknown: empty for people and in CSV.

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/storage"
-	"github.com/dsistore/dsistore/tools/command"
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/tools/terminal"
 	"github.com/dsistore/dsistore/usage"
 	"github.com/dsistore/dsistore/writer"
 )
@@ -134,7 +134,7 @@ func (a *adviser) repack(s *usage.Summary) {
 		Jobs: r.Jobs, Days: a.readDays(),
 		Text: fmt.Sprintf("packs in the order in which features are read would have saved about %s of the %s that %s "+
 			"of %s need not have read (%.0f %%)",
-			command.Bytes(saved), command.Bytes(over), command.Plural(r.Readers, "reader"),
-			command.Plural(r.Jobs, "job"), 100*less),
+			terminal.Bytes(saved), terminal.Bytes(over), terminal.Plural(r.Readers, "reader"),
+			terminal.Plural(r.Jobs, "job"), 100*less),
 	})
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/dsistore/dsistore/tools/command"
+	"github.com/dsistore/dsistore/tools/terminal"
 )
 
 // A Section is a part of what is printed of a table: facts, sentences or a listing, under a title.
@@ -99,15 +99,15 @@ func SummaryView(t *Table, o ViewOptions) ([]Section, error) {
 	s := &t.Summary
 	facts := [][2]string{
 		{"table", fmt.Sprintf("%s, snapshot %d, %s, %s", t.Table, s.Snapshot, s.Operation, s.SnapshotTime)},
-		{"rows", fmt.Sprintf("%s in %s of %s, %s", command.Count(s.Rows), command.Plural(s.Segments, "segment"),
-			command.Plural(s.Partitions, "partition"),
-			command.Plural(s.Features, "feature"))},
-		{"stored", fmt.Sprintf("%s for %s of values, %s; %.1f bytes a row", command.Bytes(s.StoredBytes),
-			command.Bytes(s.RawBytes), ratioText(s.Ratio), s.BytesPerRow)},
+		{"rows", fmt.Sprintf("%s in %s of %s, %s", terminal.Count(s.Rows), terminal.Plural(s.Segments, "segment"),
+			terminal.Plural(s.Partitions, "partition"),
+			terminal.Plural(s.Features, "feature"))},
+		{"stored", fmt.Sprintf("%s for %s of values, %s; %.1f bytes a row", terminal.Bytes(s.StoredBytes),
+			terminal.Bytes(s.RawBytes), ratioText(s.Ratio), s.BytesPerRow)},
 		{"duplicates", duplicatesText(t)},
 	}
 	if s.LayerBytes > 0 {
-		facts = append(facts, [2]string{"overlays", command.Bytes(s.LayerBytes) + " beside the segments"})
+		facts = append(facts, [2]string{"overlays", terminal.Bytes(s.LayerBytes) + " beside the segments"})
 	}
 	facts = append(facts, readFacts(t, o)...)
 	sections := []Section{{Facts: facts}}
@@ -129,7 +129,7 @@ func SummaryView(t *Table, o ViewOptions) ([]Section, error) {
 			Lines: adviceLines(t.Advice[:min(len(t.Advice), shownAdvice)])})
 		if n := len(t.Advice) - shownAdvice; n > 0 {
 			last := &sections[len(sections)-1]
-			last.Lines = append(last.Lines, fmt.Sprintf("... and %s more: dsistat advise", command.Count(n)))
+			last.Lines = append(last.Lines, fmt.Sprintf("... and %s more: dsistat advise", terminal.Count(n)))
 		}
 	}
 	return sections, nil
@@ -140,7 +140,7 @@ func SummaryView(t *Table, o ViewOptions) ([]Section, error) {
 func duplicatesText(t *Table) string {
 	text := fmt.Sprintf("each stored value is used %.2f times", t.Summary.DedupeFactor)
 	if n := t.Savings.DuplicatesSaved; n > 0 {
-		text += fmt.Sprintf("; without, about %s more would be stored, encoded (%s)", command.Bytes(n),
+		text += fmt.Sprintf("; without, about %s more would be stored, encoded (%s)", terminal.Bytes(n),
 			shareText(share(n, t.Summary.StoredBytes)))
 	}
 	return text
@@ -176,19 +176,19 @@ func readFacts(t *Table, o ViewOptions) [][2]string {
 		days = "from " + h.First + " to " + h.Last
 	}
 	facts := [][2]string{
-		{"reads", fmt.Sprintf("%s of %s %s; %s rows; the last %s", command.Plural(r.Readers, "reader"),
-			command.Plural(r.Jobs, "job"), days, command.Count(r.Rows), s.LastRead)},
-		{"features read", fmt.Sprintf("%s of %s, %s of the bytes%s", command.Count(s.FeaturesRead),
-			command.Count(s.Features), shareText(s.BytesReadShare), curveText(&t.Curve))},
+		{"reads", fmt.Sprintf("%s of %s %s; %s rows; the last %s", terminal.Plural(r.Readers, "reader"),
+			terminal.Plural(r.Jobs, "job"), days, terminal.Count(r.Rows), s.LastRead)},
+		{"features read", fmt.Sprintf("%s of %s, %s of the bytes%s", terminal.Count(s.FeaturesRead),
+			terminal.Count(s.Features), shareText(s.BytesReadShare), curveText(&t.Curve))},
 		{"bytes read", fmt.Sprintf("%s needed, %s unneeded: %.3f times what was needed, in %s requests",
-			command.Bytes(r.BytesNeeded), command.Bytes(r.BytesUnneeded),
-			r.Amplification, command.Count(r.Requests))},
+			terminal.Bytes(r.BytesNeeded), terminal.Bytes(r.BytesUnneeded),
+			r.Amplification, terminal.Count(r.Requests))},
 		{"time", fmt.Sprintf("%.1f s waited for batches; over all threads %.1f s read, %.1f s decoded, %.1f s "+
 			"assembled", r.StallSeconds, r.ReadSeconds,
 			r.DecodeSeconds, r.AssembleSeconds)},
 	}
 	if h.Damaged > 0 {
-		facts = append(facts, [2]string{"records", command.Count(h.Damaged) + " damaged and left out"})
+		facts = append(facts, [2]string{"records", terminal.Count(h.Damaged) + " damaged and left out"})
 	}
 	return facts
 }
@@ -198,7 +198,7 @@ func curveText(c *Curve) string {
 	for _, p := range c.Marks {
 		if p.Traffic >= 0.8 {
 			return fmt.Sprintf("; %s of the bytes, %s, serve %s of the traffic", shareText(p.Bytes),
-				command.Plural(p.Features, "feature"), shareText(p.Traffic))
+				terminal.Plural(p.Features, "feature"), shareText(p.Traffic))
 		}
 	}
 	return ""
@@ -253,11 +253,11 @@ func distinctText(d *Distinct) string {
 	case d == nil:
 		return ""
 	case d.AtMost == nil:
-		return ">=" + command.Count(d.AtLeast)
+		return ">=" + terminal.Count(d.AtLeast)
 	case *d.AtMost == d.AtLeast:
-		return command.Count(d.AtLeast)
+		return terminal.Count(d.AtLeast)
 	}
-	return "<=" + command.Count(*d.AtMost)
+	return "<=" + terminal.Count(*d.AtMost)
 }
 
 func encodingsText(all []StreamEncoding) string {
@@ -305,8 +305,8 @@ func JobsView(t *Table, o ViewOptions) ([]Section, error) {
 		countColumn("rows", "rows", func(d *Day) uint64 { return d.Rows }),
 		bytesColumn("bytes_needed", "needed", func(d *Day) uint64 { return d.BytesNeeded }),
 		bytesColumn("bytes_unneeded", "unneeded", func(d *Day) uint64 { return d.BytesUnneeded }),
-		knownColumn("table_rows", "table's rows", command.Count[uint64], func(d *Day) *uint64 { return d.TableRows }),
-		knownColumn("table_bytes", "table's bytes", command.Bytes, func(d *Day) *uint64 { return d.TableBytes }),
+		knownColumn("table_rows", "table's rows", terminal.Count[uint64], func(d *Day) *uint64 { return d.TableRows }),
+		knownColumn("table_bytes", "table's bytes", terminal.Bytes, func(d *Day) *uint64 { return d.TableBytes }),
 	}, ViewOptions{})
 	sections := []Section{{Listing: l}}
 	if len(l.Values) == 0 {
@@ -337,7 +337,7 @@ func SavingsView(t *Table, o ViewOptions) ([]Section, error) {
 			if _, link := after[c.Cause]; !link {
 				return ""
 			}
-			return command.SignedBytes(c.Bytes)
+			return terminal.SignedBytes(c.Bytes)
 		}},
 		{"left", "left", func(c *Cause) any {
 			if n, link := after[c.Cause]; link {
@@ -346,9 +346,9 @@ func SavingsView(t *Table, o ViewOptions) ([]Section, error) {
 			return c.Bytes
 		}, func(c *Cause) string {
 			if n, link := after[c.Cause]; link {
-				return command.SignedBytes(n)
+				return terminal.SignedBytes(n)
 			}
-			return command.SignedBytes(c.Bytes)
+			return terminal.SignedBytes(c.Bytes)
 		}},
 		bytesColumn("estimated_bytes", "estimated", func(c *Cause) uint64 { return c.EstimatedBytes }),
 		{"meaning", "because", func(c *Cause) any { return c.Meaning },
@@ -359,22 +359,22 @@ func SavingsView(t *Table, o ViewOptions) ([]Section, error) {
 	}
 	var apart []string
 	apart = append(apart, fmt.Sprintf("sharing slots: about %s more would be stored, encoded, with a slot for each row",
-		command.Bytes(s.DuplicatesSaved)))
+		terminal.Bytes(s.DuplicatesSaved)))
 	for _, x := range s.Overlays {
-		apart = append(apart, fmt.Sprintf("overlay %s: %s instead of a copy of %s", x.Overlay, command.Bytes(x.Bytes),
-			command.Bytes(x.CopyBytes)))
+		apart = append(apart, fmt.Sprintf("overlay %s: %s instead of a copy of %s", x.Overlay, terminal.Bytes(x.Bytes),
+			terminal.Bytes(x.CopyBytes)))
 	}
 	for _, x := range s.Lists {
 		apart = append(apart, fmt.Sprintf("sample list %s: no copy of %s, about %s", x.List,
-			command.Plural(x.Rows, "row"), command.Bytes(x.SavedBytes)))
+			terminal.Plural(x.Rows, "row"), terminal.Bytes(x.SavedBytes)))
 	}
 	if s.Deleted.Count > 0 {
 		apart = append(apart, fmt.Sprintf("deleted, and stored until compaction: %s, about %s",
-			command.Plural(s.Deleted.Count, "row"), command.Bytes(s.Deleted.Bytes)))
+			terminal.Plural(s.Deleted.Count, "row"), terminal.Bytes(s.Deleted.Bytes)))
 	}
 	if s.Dropped.Count > 0 {
 		apart = append(apart, fmt.Sprintf("dropped, and stored until compaction: %s, %s",
-			command.Plural(s.Dropped.Count, "feature"), command.Bytes(s.Dropped.Bytes)))
+			terminal.Plural(s.Dropped.Count, "feature"), terminal.Bytes(s.Dropped.Bytes)))
 	}
 	return []Section{{Title: "from the source to what is stored, in the order of the writer; runs, slots and partial " +
 		"duplicates before encoding", Listing: l}, {Title: "besides", Lines: apart}}, nil
@@ -391,11 +391,11 @@ func HealthView(t *Table, o ViewOptions) ([]Section, error) {
 	h := &t.Health
 	facts := [][2]string{
 		{"segments", fmt.Sprintf("%s, on average %s rows and %s; %s small, %s, %s could be merged",
-			command.Count(h.Segments.Count), command.Count(uint64(h.Segments.MeanRows)),
-			command.Bytes(uint64(h.Segments.MeanBytes)), command.Count(h.Segments.Small),
-			command.Bytes(h.Segments.SmallBytes), command.Count(h.Segments.Mergeable))},
+			terminal.Count(h.Segments.Count), terminal.Count(uint64(h.Segments.MeanRows)),
+			terminal.Bytes(uint64(h.Segments.MeanBytes)), terminal.Count(h.Segments.Small),
+			terminal.Bytes(h.Segments.SmallBytes), terminal.Count(h.Segments.Mergeable))},
 		{"packs", packsText(&h.Packs)},
-		{"indexes", command.Bytes(h.Segments.IndexBytes)},
+		{"indexes", terminal.Bytes(h.Segments.IndexBytes)},
 		{"snapshots", snapshotsText(&h.Snapshots)},
 		{"deleted", waitingText(t.Savings.Deleted, "row", "about ")},
 		{"dropped", waitingText(t.Savings.Dropped, "feature", "")},
@@ -463,10 +463,10 @@ func HealthView(t *Table, o ViewOptions) ([]Section, error) {
 }
 
 func packsText(p *PackHealth) string {
-	text := fmt.Sprintf("%s of %s, %s below %s", command.Count(p.Packs), command.Bytes(p.PackBytes),
-		command.Count(p.Small), command.Bytes(p.SmallBelowBytes))
+	text := fmt.Sprintf("%s of %s, %s below %s", terminal.Count(p.Packs), terminal.Bytes(p.PackBytes),
+		terminal.Count(p.Small), terminal.Bytes(p.SmallBelowBytes))
 	if p.Files > 0 {
-		text += fmt.Sprintf("; %s of %s", command.Plural(p.Files, "large feature file"), command.Bytes(p.FileBytes))
+		text += fmt.Sprintf("; %s of %s", terminal.Plural(p.Files, "large feature file"), terminal.Bytes(p.FileBytes))
 	}
 	return text
 }
@@ -475,15 +475,15 @@ func snapshotsText(s *SnapshotHealth) string {
 	if s.First == s.Newest {
 		return fmt.Sprintf("%d alone", s.Newest)
 	}
-	return fmt.Sprintf("%d to %d; the older ones alone hold %s", s.First, s.Newest, command.Bytes(s.AloneBytes))
+	return fmt.Sprintf("%d to %d; the older ones alone hold %s", s.First, s.Newest, terminal.Bytes(s.AloneBytes))
 }
 
 func waitingText(w Waiting, noun, about string) string {
 	if w.Count == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%s in %s, %s%s", command.Plural(w.Count, noun), command.Plural(w.Segments, "segment"), about,
-		command.Bytes(w.Bytes))
+	return fmt.Sprintf("%s in %s, %s%s", terminal.Plural(w.Count, noun), terminal.Plural(w.Segments, "segment"), about,
+		terminal.Bytes(w.Bytes))
 }
 
 var segmentColumns = []column[SegmentSummary]{
@@ -498,10 +498,10 @@ func recordsText(h *UsageHealth) string {
 	if h.First == "" && h.Damaged == 0 {
 		return "none"
 	}
-	text := fmt.Sprintf("%s to %s: %s, and %s not merged yet", h.First, h.Last, command.Plural(h.Rollups, "rollup"),
-		command.Plural(h.Records, "record"))
+	text := fmt.Sprintf("%s to %s: %s, and %s not merged yet", h.First, h.Last, terminal.Plural(h.Rollups, "rollup"),
+		terminal.Plural(h.Records, "record"))
 	if h.Damaged > 0 {
-		text += fmt.Sprintf("; %s damaged and left out", command.Count(h.Damaged))
+		text += fmt.Sprintf("; %s damaged and left out", terminal.Count(h.Damaged))
 	}
 	return text
 }
@@ -529,7 +529,7 @@ func AdviseView(t *Table, o ViewOptions) ([]Section, error) {
 func adviceLines(all []Advice) []string {
 	var out []string
 	for _, a := range all {
-		line := command.OneLine(a.Kind + ": " + a.Text)
+		line := terminal.OneLine(a.Kind + ": " + a.Text)
 		if a.Command != "" {
 			line += "\n" + a.Command
 		}

@@ -1,9 +1,9 @@
-// Command dsi is dsistore's command line. Package cli in tools is all of it.
+// Command dsi is dsistore's command line. Package tools/dsi holds all of it.
 package main
 
 import (
-	"github.com/dsistore/dsistore/tools/cli"
-	"github.com/dsistore/dsistore/tools/command"
+	"github.com/dsistore/dsistore/tools/dsi"
+	"github.com/dsistore/dsistore/tools/terminal"
 )
 
-func main() { command.Main(cli.Run) }
+func main() { terminal.Main(dsi.Run) }

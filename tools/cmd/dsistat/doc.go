@@ -1,3 +1,3 @@
-// Command dsistat says of a store's tables what they hold, who reads it, what that costs, and what was saved. Package
-// dsistat in tools is all of it.
+// Command dsistat says what the tables of a store hold, who reads them, what that costs, and what was saved. Package
+// tools/dsistat holds all of it.
 package main

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"github.com/dsistore/dsistore/tools/command"
 	"github.com/dsistore/dsistore/tools/dsistat"
+	"github.com/dsistore/dsistore/tools/terminal"
 )
 
-func main() { command.Main(dsistat.Run) }
+func main() { terminal.Main(dsistat.Run) }

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dsistore/dsistore/tools/command"
 	"github.com/dsistore/dsistore/tools/report"
+	"github.com/dsistore/dsistore/tools/terminal"
 )
 
 // Store and Table are what the report is of.
@@ -524,7 +524,7 @@ func (g *generator) advice() {
 				"%d features were not read for %d days or more, as far as %d readers of %d jobs on %[2]d days since "+
 					"%[5]s say: dropped, and then taken out by dsi compact, they would save %[6]s, %.1[7]f %% of "+
 					"what is stored",
-				len(unread), days, s.Reads.Readers, s.Reads.Jobs, day(since), command.Bytes(bytes),
+				len(unread), days, s.Reads.Readers, s.Reads.Jobs, day(since), terminal.Bytes(bytes),
 				100*float64(bytes)/float64(s.StoredBytes),
 			),
 			Command: fmt.Sprintf("dsistat advise %s %s --unread %d --names unread | dsi features drop %[1]s "+
@@ -540,7 +540,7 @@ func (g *generator) advice() {
 			Kind: report.AdviceRepack,
 			Text: fmt.Sprintf("packs in the order in which features are read would have saved about %s of the %s "+
 				"that %d readers of %d jobs need not have read (70 %%)",
-				command.Bytes(over), command.Bytes(s.Reads.BytesUnneeded), s.Reads.Readers, s.Reads.Jobs),
+				terminal.Bytes(over), terminal.Bytes(s.Reads.BytesUnneeded), s.Reads.Readers, s.Reads.Jobs),
 			Command:       fmt.Sprintf("dsi compact %s %s --repack --popular-days %d", Store, Table, days+1),
 			UnneededBytes: over,
 			Estimate:      true,
@@ -549,7 +549,7 @@ func (g *generator) advice() {
 		{
 			Kind: report.AdviceExpire,
 			Text: fmt.Sprintf("snapshots before 412 alone hold %s: let those expire that nobody needs, then "+
-				"dsi gc", command.Bytes(s.StoredBytes/40)),
+				"dsi gc", terminal.Bytes(s.StoredBytes/40)),
 			Command:    fmt.Sprintf("dsi snapshots expire %s %s --keep-last 1", Store, Table),
 			SavedBytes: s.StoredBytes / 40,
 			Features:   []string{},
@@ -557,7 +557,7 @@ func (g *generator) advice() {
 		{
 			Kind: report.AdviceMerge,
 			Text: fmt.Sprintf("8 segments, %s, would become about 2: they are small; about %s less",
-				command.Bytes(s.StoredBytes/300), command.Bytes(s.StoredBytes/4000)),
+				terminal.Bytes(s.StoredBytes/300), terminal.Bytes(s.StoredBytes/4000)),
 			Command:    fmt.Sprintf("dsi compact %s %s", Store, Table),
 			SavedBytes: s.StoredBytes / 4000,
 			Estimate:   true,

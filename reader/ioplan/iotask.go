@@ -1,0 +1,222 @@
+package ioplan
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// An IOTask is what is fetched together: consecutive stripes of one segment, all feature files of the projection.
+//
+//	            stripe from .. to-1
+//	file 0      [======================]  need: one range of one object, and one of its dictionary if it leads
+//	file 1      [=====================]
+//	...
+//	sorted by object and offset, ranges with small gaps joined:
+//	            [===][===]..[=====]        range: one buffer
+//	             request   request         of at most RequestBytes each
+//
+// Its buffers come from a pool when it is fetched and go back when its last stripe is decoded.
+type IOTask struct {
+	Segment  *Segment
+	From, To int // stripes
+
+	Leads    bool   // fetches the dictionaries
+	Needs    []Need // one a file of the segment, then those of the dictionaries
+	order    []int32
+	Ranges   []Range
+	Requests []Request
+
+	Needed   uint64   // bytes of the stripes and dictionaries
+	Stored   uint64   // bytes of the ranges
+	Unneeded uint64   // of stored, bytes that no file needs
+	Decoded  []int64  // estimate of each stripe, decoded
+	Asked    []uint64 // rows of each stripe that are asked for
+
+	// While it is read:
+	Stripes   []*Stripe
+	Taken     int64        // from the budget, for stored
+	Unread    atomic.Int32 // requests not yet done
+	Undecoded atomic.Int32 // tasks not yet done
+
+	Mu    sync.Mutex
+	Err   error // of the first request in order that went wrong; guarded by Mu
+	errAt int   // which one; guarded by Mu
+}
+
+// FetchSizes says how the bytes of I/O tasks are read.
+type FetchSizes struct {
+	Gap     int64 // ranges of an object that lie no further apart are one; below 0: only those that touch
+	Request int64 // a longer range is read by several requests
+	Task    int64 // memory that an I/O task may take, stored and decoded
+}
+
+// A Need is the bytes of an I/O task's stripes in one feature file, or of its dictionary.
+type Need struct {
+	File     int32  // of the segment
+	from, to uint64 // in the object
+	Bytes    uint64 // of them that are needed: stripes between may not be
+	Range    int32  // the range that it is in; -1: nothing is needed
+}
+
+// A Range is consecutive bytes of an object that are read into one buffer.
+type Range struct {
+	Object   string
+	From, To uint64
+	needed   uint64 // bytes, those that two files need twice
+	Bytes    []byte
+}
+
+// A Request is a part of a range that is read by one call.
+type Request struct {
+	Range    int32
+	From, To uint64
+}
+
+// Plan makes u the I/O task of g that starts with stripe from: as many stripes before limit as fit an I/O task's size,
+// at least one. The first I/O task that is planned of a segment leads. It reuses u's memory.
+func (u *IOTask) Plan(g *Segment, from, limit int, sizes FetchSizes) {
+	u.Segment, u.From, u.To = g, from, from
+	u.Decoded, u.Asked = u.Decoded[:0], u.Asked[:0]
+	u.Needed, u.Stored, u.Unneeded = 0, 0, 0
+	var size uint64
+	for i := from; i < limit; i++ {
+		var stored, decoded uint64
+		for j := range g.Files {
+			if f := &g.Files[j]; f.NeededIn(i) {
+				stored += f.Entry.Meta.Stripes[i].Length
+				decoded += f.decodedBytes(i)
+			}
+		}
+		decoded += g.mergedBytes(i) + g.GatheredBytes(i)
+		size += stored + decoded
+		if i > from && size > uint64(sizes.Task) {
+			break
+		}
+		u.Needed += stored
+		u.Decoded = append(u.Decoded, int64(decoded))
+		u.Asked = append(u.Asked, g.Starts[i+1]-g.Starts[i])
+		u.To++
+	}
+	if d := g.Dictionaries; d != nil && !d.led {
+		u.Leads, d.led = true, true
+	} else {
+		u.Leads = false
+	}
+	u.Coalesce(sizes)
+}
+
+// Coalesce turns the needs of u's stripes into ranges and requests.
+func (u *IOTask) Coalesce(sizes FetchSizes) {
+	u.Needs, u.order = u.Needs[:0], u.order[:0]
+	u.Ranges, u.Requests = u.Ranges[:0], u.Requests[:0]
+	files := u.Segment.Files
+	gap := uint64(max(sizes.Gap, 0))
+	for j := range files {
+		e := files[j].Entry
+		from, to := files[j].neededOf(u.From, u.To)
+		if from == to {
+			u.Needs = append(u.Needs, Need{File: int32(j), Range: -1})
+			continue
+		}
+		first, last := &e.Meta.Stripes[from], &e.Meta.Stripes[to-1]
+		n := Need{File: int32(j), from: e.Offset + first.Offset, to: e.Offset + last.Offset + last.Length}
+		n.Bytes = n.to - n.from
+		if files[j].Stripes != nil || files[j].gaps {
+			n.Bytes = files[j].neededBytes(from, to)
+		}
+		u.Needs = append(u.Needs, n)
+	}
+	for j := range files {
+		e := files[j].Entry
+		if at, length := e.Meta.Dictionary.Range(); u.Leads && length > 0 {
+			u.Needs = append(u.Needs, Need{File: int32(j), from: e.Offset + at, to: e.Offset + at + length,
+				Bytes: length})
+			u.Needed += length
+		}
+	}
+	for j := range u.Needs {
+		if u.Needs[j].Range >= 0 {
+			u.order = append(u.order, int32(j))
+		}
+	}
+	slices.SortFunc(u.order, func(a, b int32) int {
+		return cmp.Or(
+			cmp.Compare(files[u.Needs[a].File].Entry.Object, files[u.Needs[b].File].Entry.Object),
+			cmp.Compare(u.Needs[a].from, u.Needs[b].from),
+			cmp.Compare(a, b),
+		)
+	})
+	for _, j := range u.order {
+		n := &u.Needs[j]
+		object := files[n.File].Entry.Object
+		if k := len(u.Ranges) - 1; k >= 0 {
+			r := &u.Ranges[k]
+			if r.Object == object && (n.from <= r.To || n.from-r.To <= gap) {
+				r.To = max(r.To, n.to)
+				r.needed += n.Bytes
+				n.Range = int32(k)
+				continue
+			}
+		}
+		n.Range = int32(len(u.Ranges))
+		u.Ranges = append(u.Ranges, Range{Object: object, From: n.from, To: n.to, needed: n.Bytes})
+	}
+	for k := range u.Ranges {
+		r := &u.Ranges[k]
+		u.Stored += r.To - r.From
+		// Range by range: what two files need of one is no less of a gap in another.
+		if size := r.To - r.From; size > r.needed {
+			u.Unneeded += size - r.needed
+		}
+		for at := r.From; at < r.To; {
+			end := min(r.To, at+uint64(sizes.Request))
+			u.Requests = append(u.Requests, Request{Range: int32(k), From: at, To: end})
+			at = end
+		}
+	}
+}
+
+// neededOf returns the stripes from the first to the last of [from, to) that f is needed in.
+func (f *File) neededOf(from, to int) (first, end int) {
+	for from < to && !f.NeededIn(from) {
+		from++
+	}
+	for from < to && !f.NeededIn(to-1) {
+		to--
+	}
+	return from, to
+}
+
+// neededBytes adds up the stripes of [from, to) that f is needed in.
+func (f *File) neededBytes(from, to int) uint64 {
+	var n uint64
+	for i := from; i < to; i++ {
+		if f.NeededIn(i) {
+			n += f.Entry.Meta.Stripes[i].Length
+		}
+	}
+	return n
+}
+
+// Bytes returns the stored bytes of stripe i of a file of u's segment, and where they start in the object. Borrowed
+// until the I/O task's buffers go back.
+func (u *IOTask) Bytes(fileIndex int32, i int) ([]byte, uint64) {
+	e := u.Segment.Files[fileIndex].Entry
+	r := &u.Ranges[u.Needs[fileIndex].Range]
+	from := e.Offset + e.Meta.Stripes[i].Offset
+	return r.Bytes[from-r.From:][:e.Meta.Stripes[i].Length], from
+}
+
+// Fail records that a request went wrong; of several, the first in order counts. A nil error is none.
+func (u *IOTask) Fail(index int, err error) {
+	if err == nil {
+		return
+	}
+	u.Mu.Lock()
+	defer u.Mu.Unlock()
+	if u.Err == nil || index < u.errAt {
+		u.Err, u.errAt = err, index
+	}
+}

@@ -1,0 +1,277 @@
+package ioplan
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sort"
+	"sync/atomic"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/reader/transform"
+	"github.com/dsistore/dsistore/storage"
+)
+
+// A Segment is one segment put against a plan: the feature files that it reads, checked against each other, so that
+// whatever follows may trust their offsets. Nothing but its dictionaries changes.
+type Segment struct {
+	ID     string
+	Starts []uint64 // row of the plan's own order at which each stripe starts, and the end
+	First  []uint64 // row of the segment at which each stripe starts, and the end
+	// Selected are the rows of the segment that the plan reads; nil: all. Those without any are in no I/O task.
+	Selected *roaring.Bitmap
+	// Files are what is read: those of the layout's features that the segment has, then the inverses of their groups.
+	Files []File
+	// Items are the units of decoding in a stripe. An item's inverse, when it has one, is decoded before its features.
+	Items []Item
+	// FeatureFile is the position in files of each feature that the layout reads, or -1: null in every row, or a
+	// partition key.
+	FeatureFile []int32
+	// Merged are the items that have parts.
+	Merged []int32
+	// Owners and Shared say whose bytes the files have: see SetOwners.
+	Owners []int32
+	Shared [][]int32
+	// Weighted are the rows with the layout's weight; nil: the plan has no weights.
+	Weighted *roaring.Bitmap
+	// Dictionaries are those of files, nil when none has one.
+	Dictionaries *Dictionaries
+	Partition    storage.Partition
+	Sharing      atomic.Pointer[Sharing] // found when first asked for
+}
+
+// A File is one feature file of a segment.
+type File struct {
+	Entry   *storage.FeatureEntry
+	Feature string // its name for messages
+	Want    vector.Type
+	// Stripes are those that it is needed in; nil: all.
+	Stripes vector.Bitmap
+	gaps    bool // there is something between its stripes
+	// Transforms come after want; nil: none.
+	Transforms *transform.Program
+}
+
+// An Item is a feature without a group, or a group with all its features that are read, or a feature that the segment
+// does not have and whose transforms fill null.
+type Item struct {
+	Inverse  int32   // in files, or -1
+	Features []int32 // positions in Layout.features
+	// Parts are where the rows come from when that is more than one source: see package execution. They have the
+	// inverses then.
+	Parts []ItemPart
+	// Grouped: all parts with files are of groups, and so are the features, which then share an inverse.
+	Grouped bool
+}
+
+// An ItemPart is some rows of an item's features; the parts of an item have different ones, and together all.
+type ItemPart struct {
+	Rows    *roaring.Bitmap // of the segment
+	Stripes vector.Bitmap   // those that have some of them
+	Inverse int32           // in files, or -1
+	Files   []int32         // of each feature, in files; -1: null
+}
+
+// Cumulate returns the rows of a segment at which its stripes start, and its end.
+func Cumulate(d storage.SegmentDescriptor, stripeRows []uint32) ([]uint64, error) {
+	starts := make([]uint64, 1, len(stripeRows)+1)
+	sum := uint64(0)
+	for i, r := range stripeRows {
+		if r == 0 || r > math.MaxInt32 {
+			return nil, &format.CorruptError{
+				Object: d.Index, Stripe: i, Offset: -1, Reason: fmt.Sprintf("the stripe has %d rows", r),
+			}
+		}
+		sum += uint64(r)
+		starts = append(starts, sum)
+	}
+	if sum != d.Rows {
+		return nil, &format.CorruptError{
+			Object: d.Index, Stripe: -1, Offset: -1,
+			Reason: fmt.Sprintf("the stripes have %d rows, the segment %d", sum, d.Rows),
+		}
+	}
+	return starts, nil
+}
+
+// AddFile appends a feature file after checking that it lies in its object, its stripes in it one after the other, and
+// that it has the segment's stripes and a type that widens to want.
+func (g *Segment) AddFile(d storage.SegmentDescriptor, e *storage.FeatureEntry, name string, want vector.Type) error {
+	bad := func(stripe int, why string, args ...any) error {
+		return &format.CorruptError{
+			Object: d.Index, Feature: name, Stripe: stripe, Offset: -1, Reason: fmt.Sprintf(why, args...),
+		}
+	}
+	if e.Meta == nil {
+		return bad(-1, "no directory")
+	}
+	if e.Length > e.ObjectSize || e.Offset > e.ObjectSize-e.Length {
+		return bad(-1, "bytes %d+%d lie past the end, %d, of %s", e.Offset, e.Length, e.ObjectSize, e.Object)
+	}
+	m := e.Meta
+	if len(m.Stripes) != len(g.Starts)-1 {
+		return bad(-1, "%d stripes, the segment has %d", len(m.Stripes), len(g.Starts)-1)
+	}
+	at, gaps := uint64(0), false
+	if start, length := m.Dictionary.Range(); length > 0 {
+		if length > e.Length || start > e.Length-length {
+			return bad(-1, "the dictionary's bytes %d+%d do not lie in %d", start, length, e.Length)
+		}
+		at = start + length
+	}
+	for i := range m.Stripes {
+		s := &m.Stripes[i]
+		if int(s.Rows) != g.StoredRows(i) {
+			return bad(i, "%d rows, the segment has %d", s.Rows, g.StoredRows(i))
+		}
+		if s.Offset < at || s.Length > e.Length || s.Offset > e.Length-s.Length {
+			return bad(i, "bytes %d+%d do not lie between %d and %d", s.Offset, s.Length, at, e.Length)
+		}
+		gaps = gaps || i > 0 && s.Offset > at
+		at = s.Offset + s.Length
+	}
+	if w, err := vector.Widen(m.Type, want); err != nil || w != want {
+		return bad(-1, "type %v does not widen to the schema's %v", m.Type, want)
+	}
+	g.Files = append(g.Files, File{Entry: e, Feature: name, Want: want, gaps: gaps})
+	return nil
+}
+
+// NeededIn reports whether the file is needed in stripe i.
+func (f *File) NeededIn(i int) bool { return f.Stripes == nil || f.Stripes.Get(i) }
+
+// DecodedBytes estimates the memory of stripe i of all that is read.
+func (g *Segment) DecodedBytes(i int) uint64 {
+	n := uint64(0)
+	for j := range g.Files {
+		if f := &g.Files[j]; f.NeededIn(i) {
+			n += f.decodedBytes(i)
+		}
+	}
+	return n + g.mergedBytes(i)
+}
+
+// GatheredBytes estimates the memory of the inverses of the selected rows of stripe i, which gathering gathers: one for
+// each inverse.
+func (g *Segment) GatheredBytes(i int) uint64 {
+	rows := g.Starts[i+1] - g.Starts[i]
+	if rows == uint64(g.StoredRows(i)) {
+		return 0
+	}
+	n := uint64(0)
+	for k := range g.Items {
+		it := &g.Items[k]
+		some := it.Inverse >= 0 || it.Parts != nil
+		for _, f := range it.Features {
+			if file := g.FeatureFile[f]; !some && file >= 0 {
+				s := &g.Files[file].Entry.Meta.Stripes[i]
+				some = s.Slots != s.Rows
+			}
+		}
+		if some {
+			n += 4 * rows
+		}
+	}
+	return n
+}
+
+// Stripes returns how many stripes the segment has.
+func (g *Segment) Stripes() int { return len(g.Starts) - 1 }
+
+// StripesOf returns the stripes [from, to) that hold the rows [first, end) of the plan's order; first lies in g.
+func (g *Segment) StripesOf(first, end uint64) (from, to int) {
+	n := g.Stripes()
+	from = sort.Search(n, func(i int) bool { return g.Starts[i+1] > first })
+	to = sort.Search(n, func(i int) bool { return g.Starts[i] >= end })
+	return from, to
+}
+
+// decodedBytes estimates the memory of a decoded stripe of a feature file.
+func (f *File) decodedBytes(i int) uint64 {
+	s := &f.Entry.Meta.Stripes[i]
+	t := f.Want
+	var n uint64
+	if t.IsList() {
+		n = s.Elements*uint64(t.ValueBytes()) + 4*uint64(s.Slots)
+		if f.Entry.Meta.Type != t {
+			n += s.Elements * uint64(f.Entry.Meta.Type.ValueBytes())
+		}
+	} else {
+		n = uint64(s.Slots) * uint64(t.Width()) * uint64(t.ValueBytes())
+	}
+	if f.Transforms != nil {
+		n += f.Transforms.ExtraBytes(s.Elements, uint64(s.Slots))
+	}
+	n += uint64(s.Slots) / 8
+	if s.Slots != s.Rows || t.Kind == vector.Inverse {
+		n += 4 * uint64(s.Rows)
+	}
+	return n
+}
+
+// ReadBytes estimates what stripes [from, to) take, stored and decoded, with the segment's dictionaries.
+func (g *Segment) ReadBytes(from, to int) uint64 {
+	var n uint64
+	for j := range g.Files {
+		for i := from; i < to; i++ {
+			if g.Files[j].NeededIn(i) {
+				n += g.Files[j].Entry.Meta.Stripes[i].Length
+			}
+		}
+		_, length := g.Files[j].Entry.Meta.Dictionary.Range()
+		n += length
+	}
+	for i := from; i < to; i++ {
+		n += g.DecodedBytes(i) + g.GatheredBytes(i)
+	}
+	if g.Dictionaries != nil {
+		n += uint64(g.Dictionaries.Bytes)
+	}
+	return n
+}
+
+// HasInverse reports whether an item has an inverse in any stripe; of what is merged it may.
+func (g *Segment) HasInverse(it *Item) bool {
+	if it.Parts != nil {
+		return true
+	}
+	file := it.Inverse
+	if file < 0 {
+		file = g.FeatureFile[it.Features[0]]
+	}
+	stripes := g.Files[file].Entry.Meta.Stripes
+	for i := range stripes {
+		if stripes[i].Slots != stripes[i].Rows {
+			return true
+		}
+		for _, x := range stripes[i].Streams {
+			switch x.Kind {
+			case format.InverseRuns, format.InverseChanges, format.InverseCodes:
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Locate adds what a decoder does not know to its error: the object, the feature's name and the offset in the object.
+func (f *File) Locate(err error, at uint64) error {
+	var c *format.CorruptError
+	if errors.As(err, &c) && c.Offset < 0 {
+		d := *c
+		d.Offset = int64(at - f.Entry.Offset)
+		err = &d
+	}
+	return format.Locate(err, f.Entry.Object, f.Feature, int64(f.Entry.Offset))
+}
+
+// A Sharing says which of the features of a scan share inverses in a segment. Segments that are alike share one. It is
+// immutable.
+type Sharing struct {
+	ID uint64 // no other sharing has it
+	// Numbers has an inverse's number for each of groupings.features; from inverseItem on, in the order of first use.
+	Numbers []int32
+}

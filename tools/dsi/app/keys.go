@@ -1,0 +1,67 @@
+package app
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/dsistore/dsistore/tools/selection"
+	"github.com/dsistore/dsistore/tools/terminal"
+)
+
+// KeyFlags name rows by their keys.
+type KeyFlags struct {
+	Keys       []string `placeholder:"FILE" sep:"none" help:"The rows with these keys: a file that ingest reads, its column named as the feature or its only one, text with a key a line (.txt, .csv, .tsv; of several columns the one named as the feature), or - for standard input. May be repeated."`
+	Key        string   `placeholder:"FEATURE" help:"The feature that has the keys of --keys. Default: the table's request key."`
+	KeysFormat string   `default:"auto" enum:"auto,lines,parquet,orc,jsonl,arrow" help:"auto, lines, parquet, orc, jsonl or arrow."`
+	Memory     Size     `default:"256MiB" placeholder:"SIZE" help:"Memory for keys; of more, the files are read several times. Default: ${default}."`
+}
+
+// Source returns the keys that the flags mean; nil: none.
+func (k *KeyFlags) Source(ctx context.Context, e *Env) *selection.KeySource {
+	if len(k.Keys) == 0 {
+		return nil
+	}
+	out := &selection.KeySource{Paths: k.Keys, Format: k.KeysFormat, Feature: k.Key, Memory: int64(k.Memory)}
+	if slices.Contains(k.Keys, "-") {
+		out.Stdin = e.Interruptible(ctx)
+	}
+	return out
+}
+
+// RowFlags say which rows are meant.
+type RowFlags struct {
+	Where     string `placeholder:"EXPR" help:"The rows for which this is true, as in user_id IN (17, 4711) OR event_time < '2025-01-01'."`
+	Partition string `placeholder:"EXPR" help:"The rows of the partitions that this selects, as in ds < '2026-01-01'."`
+	KeyFlags
+}
+
+// Query returns what the flags mean; lists joins sample lists.
+func (r *RowFlags) Query(ctx context.Context, e *Env, lists string) (*selection.Query, error) {
+	if r.Key != "" && len(r.Keys) == 0 {
+		return nil, terminal.Usagef("--key %s without --keys", r.Key)
+	}
+	q := &selection.Query{Partition: r.Partition, Where: r.Where, Lists: lists, Keys: r.Source(ctx, e)}
+	return q, q.Validate()
+}
+
+// KeyFacts says what became of keys; nil: there were none.
+func KeyFacts(k *selection.KeyReport) [][2]string {
+	if k == nil {
+		return nil
+	}
+	facts := [][2]string{{"keys", terminal.Plural(k.Keys, "key") + " of " + k.Feature + ", " +
+		terminal.Count(k.Distinct) +
+		" distinct, " + terminal.Count(k.Missing) + " not in the table"}}
+	if k.Missing > 0 {
+		shown := strings.Join(k.Examples, ", ")
+		if k.Missing > uint64(len(k.Examples)) {
+			shown += ", ..."
+		}
+		facts = append(facts, [2]string{"not there", shown})
+	}
+	return facts
+}
+
+// ShownSegments is how many segments are listed for people.
+const ShownSegments = 20

@@ -1,0 +1,152 @@
+package change
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/dsi/app"
+	"github.com/dsistore/dsistore/tools/terminal"
+)
+
+// Branch names what is read together.
+type Branch struct {
+	Create branchCreate `cmd:"" help:"Name a snapshot, overlays over it and a sample list, to be read together and kept."`
+	List   branchList   `cmd:"" help:"List a table's branches."`
+	Drop   branchDrop   `cmd:"" help:"Drop a branch, and the overlays made on it."`
+}
+
+// branchArg names a branch.
+type branchArg struct {
+	Branch string `arg:"" help:"Name of the branch."`
+}
+
+// branchJSON is a branch as --json prints it.
+type branchJSON struct {
+	Name       string    `json:"branch"`
+	Snapshot   uint64    `json:"snapshot"`
+	Overlays   []pinJSON `json:"overlays"` // the lowest first
+	SampleList *pinJSON  `json:"sample_list,omitempty"`
+	Created    string    `json:"created"`
+	Owner      string    `json:"owner"`
+
+	created time.Time
+}
+
+type pinJSON struct {
+	Name     string `json:"name"`
+	Snapshot uint64 `json:"snapshot"`
+}
+
+func newBranchJSON(b storage.Branch) branchJSON {
+	out := branchJSON{
+		Name: b.Name, Snapshot: b.Snapshot, Overlays: []pinJSON{}, Created: terminal.TimeMillis(b.Created),
+		Owner:   b.Owner,
+		created: b.Created,
+	}
+	for _, p := range b.Overlays {
+		out.Overlays = append(out.Overlays, pinJSON{p.Name, p.Snapshot})
+	}
+	if b.List.Name != "" {
+		out.SampleList = &pinJSON{b.List.Name, b.List.Snapshot}
+	}
+	return out
+}
+
+// row returns what branch list prints.
+func (b branchJSON) row() []string {
+	var overlays []string
+	for _, p := range b.Overlays {
+		overlays = append(overlays, p.Name)
+	}
+	list := ""
+	if b.SampleList != nil {
+		list = b.SampleList.Name
+	}
+	return []string{
+		b.Name, terminal.Count(b.Snapshot), strings.Join(overlays, ", "), list, terminal.Time(b.created), b.Owner,
+	}
+}
+
+type branchCreate struct {
+	app.TableArgs
+	branchArg
+	app.AtFlag
+	Overlay    []string `help:"Overlays to read over the table, the lowest first." placeholder:"NAME"`
+	SampleList string   `help:"Read only the rows in this list." placeholder:"NAME"`
+	Owner      string   `help:"Whose it is, for those who list branches. Default: who you are here."`
+}
+
+func (c *branchCreate) Run(ctx context.Context, e *app.Env) error {
+	snap, err := c.OpenSnapshot(ctx, e, c.AtFlag)
+	if err != nil {
+		return err
+	}
+	number := snap.Info().Number
+	b := storage.Branch{Name: c.Branch, Snapshot: number, Owner: c.Owner}
+	if b.Owner == "" {
+		b.Owner = app.WhoAmI()
+	}
+	for _, o := range c.Overlay {
+		b.Overlays = append(b.Overlays, storage.Pin{Name: o, Snapshot: number})
+	}
+	if c.SampleList != "" {
+		b.List = storage.Pin{Name: c.SampleList, Snapshot: number}
+	}
+	if err := b.Validate(); err != nil {
+		return terminal.UsageError{Err: err}
+	}
+	made, err := snap.Table().Commit(ctx,
+		storage.Change{Operation: "branch", Base: number,
+			Ops: []storage.Operation{storage.SetBranches{b}}})
+	if err != nil {
+		return err
+	}
+	if b, err = made.Branch(ctx, c.Branch); err != nil {
+		return err
+	}
+	if e.JSON {
+		return e.PrintJSON(newBranchJSON(b))
+	}
+	name, table := terminal.OneLine(b.Name), terminal.OneLine(c.Table)
+	e.Printf("branch %s of %s is snapshot %d; read it as %s@%s\n", name, table, b.Snapshot, table, name)
+	return nil
+}
+
+type branchList struct{ app.TableArgs }
+
+func (c *branchList) Run(ctx context.Context, e *app.Env) error {
+	snap, err := c.OpenNewest(ctx, e)
+	if err != nil {
+		return err
+	}
+	branches, err := snap.Branches(ctx)
+	if err != nil {
+		return err
+	}
+	out := struct {
+		app.Head
+		Branches []branchJSON `json:"branches"`
+	}{app.Of(snap.Table().Store(), c.Table, 0), []branchJSON{}}
+	for _, b := range branches {
+		out.Branches = append(out.Branches, newBranchJSON(b))
+	}
+	return terminal.PrintList(e.Env, out, "no branches of "+terminal.OneLine(c.Table),
+		"branch, #snapshot, overlays, sample list, created, owner", out.Branches, branchJSON.row)
+}
+
+type branchDrop struct {
+	app.TableArgs
+	branchArg
+}
+
+func (c *branchDrop) Run(ctx context.Context, e *app.Env) error {
+	snap, err := c.OpenNewest(ctx, e)
+	if err != nil {
+		return err
+	}
+	return c.Commit(ctx, e, snap, storage.Change{Operation: "branch",
+		Ops: []storage.Operation{storage.DropBranches{c.Branch}}},
+		"branch "+terminal.OneLine(c.Branch)+" dropped")
+}

@@ -1,0 +1,48 @@
+package change
+
+import (
+	"context"
+
+	"github.com/dsistore/dsistore/internal/workload"
+	"github.com/dsistore/dsistore/tools/dsi/app"
+	"github.com/dsistore/dsistore/tools/terminal"
+)
+
+// Generate writes a synthetic training table as Parquet.
+type Generate struct {
+	Dir        string          `arg:"" help:"Directory for the files; it is made."`
+	Profile    string          `default:"small" help:"Shape of the table: small (100,000 rows, 60 sparse and 100 dense features), wide (4,000 features), metawide (20,000 features) or narrow (200 features)."`
+	Rows       int64           `help:"Rows. Default: the profile's."`
+	Seed       uint64          `default:"1" help:"The same seed gives the same table."`
+	Order      workload.Order  `default:"interleaved" help:"interleaved, as logs arrive, or clustered, by session."`
+	Layout     workload.Layout `default:"flat" help:"flat, one column a feature, or hivemap, features in map columns."`
+	Codec      workload.Codec  `default:"zstd" help:"zstd or snappy."`
+	Partitions int             `help:"Spread the rows over this many ds=/hr= directories, an hour each."`
+	Files      int             `default:"1" help:"Files a partition."`
+}
+
+// Run runs the command.
+func (c *Generate) Run(ctx context.Context, e *app.Env) error {
+	bar := e.Progress("generating", app.UnitValues)
+	defer bar.Finish()
+	o := workload.Options{
+		Profile: c.Profile, Seed: c.Seed, Rows: c.Rows, Order: c.Order, Layout: c.Layout, Codec: c.Codec,
+		Partitions: c.Partitions, Files: c.Files, Progress: bar.Set,
+	}
+	if _, err := workload.NewTruth(o); err != nil {
+		return terminal.UsageError{Err: err}
+	}
+	s, err := workload.Generate(ctx, c.Dir, o)
+	bar.Finish()
+	if err != nil {
+		return err
+	}
+	return e.Print(s, [][2]string{
+		{"files", terminal.Count(len(s.Files)) + " under " + c.Dir},
+		{"rows", terminal.Count(s.Rows)},
+		{"sessions", terminal.Count(s.Sessions)},
+		{"features", terminal.Count(s.Features)},
+		{"bytes", terminal.Bytes(uint64(s.Bytes))},
+		{"raw bytes", terminal.Bytes(uint64(s.RawBytes))},
+	}...)
+}

@@ -1,0 +1,172 @@
+package change
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/dsi/app"
+	"github.com/dsistore/dsistore/tools/dsi/describe"
+	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/tools/terminal"
+	"github.com/dsistore/dsistore/writer"
+)
+
+// Ingest ingests dumps into a table.
+type Ingest struct {
+	app.TableArgs
+	app.PopularFlag
+	app.MetricsFlag
+	Sources      []string      `arg:"" name:"source" help:"Files, directories in Hive layout, or - for an Arrow IPC stream on standard input."`
+	Format       string        `default:"auto" enum:"auto,parquet,hive,orc,text,jsonl,arrow" help:"auto, parquet, hive, orc, text, jsonl or arrow."`
+	SessionKey   string        `placeholder:"COLUMN" help:"Cluster rows by this column. Default: what the mapping or the table says, else the source's order is kept."`
+	TimeKey      string        `placeholder:"COLUMN" help:"Order the rows of a session by this column."`
+	PartitionBy  string        `placeholder:"COLUMN" help:"Partition rows by this column, besides the directories' partitions. Default: as the table is partitioned."`
+	Mapping      string        `placeholder:"FILE" help:"Say what columns are: rename, kind, role, drop."`
+	DDL          string        `name:"ddl" placeholder:"FILE" help:"The schema of a text dump, as Hive's SHOW CREATE TABLE prints it."`
+	Memory       app.Size      `default:"1GiB" placeholder:"SIZE" help:"Memory to stay within, as in 512MiB, 1GiB or 4g. Default: ${default}."`
+	Dedup        writer.Dedup  `default:"auto" enum:"auto,off,runs,slots,partial,groups" placeholder:"STEP" help:"How far to look for duplicates, each with those before: off, runs, slots, partial, groups; auto is all. Each is used where it pays."`
+	Profile      string        `placeholder:"PROFILE" help:"What to store the table for: speed (larger, read sooner), balanced, or size (smaller, read later). The table remembers it. Default: what the table remembers, else balanced."`
+	Overwrite    bool          `help:"Replace the partitions that the dump has."`
+	TakeCopies   bool          `help:"Take files of the dump that hold the same bytes for the same partition, each for its rows. Default: they are refused."`
+	OnBadRow     ingest.BadRow `default:"fail" enum:"fail,quarantine" help:"fail at the first bad row, or quarantine: leave bad rows out and report them."`
+	BadRowReport string        `default:"bad-rows.jsonl" placeholder:"FILE" help:"Where --on-bad-row quarantine reports. Default: ${default}."`
+	Init         bool          `help:"Make the store in a directory that is not empty, beside what is there."`
+	ShowSchema   bool          `help:"Print, as a mapping file to edit, what would become of each column, and ingest nothing."`
+}
+
+// Run runs the command.
+func (c *Ingest) Run(ctx context.Context, e *app.Env) error {
+	opts := ingest.Options{
+		Format: c.Format, MappingFile: c.Mapping, DDLFile: c.DDL, SessionKey: c.SessionKey, TimeKey: c.TimeKey,
+		PartitionBy: c.PartitionBy, Overwrite: c.Overwrite, OnBadRow: c.OnBadRow, TakeCopies: c.TakeCopies,
+		Options: writer.Options{Memory: int64(c.Memory), Dedup: c.Dedup, Profile: c.Profile},
+	}
+	if slices.Contains(c.Sources, "-") {
+		opts.Stdin = e.Interruptible(ctx)
+	}
+	if c.OnBadRow == ingest.BadRowQuarantine {
+		opts.BadRowReport = c.BadRowReport
+	}
+	if err := opts.Validate(); err != nil {
+		return terminal.UsageError{Err: err}
+	}
+	if c.ShowSchema {
+		text, err := ingest.ShowSchema(ctx, c.Sources, opts)
+		if err != nil {
+			return err
+		}
+		_, err = e.Out.Write(text)
+		return err
+	}
+	store, err := c.Create(ctx, e, c.Init)
+	if err != nil {
+		return err
+	}
+	if table, err := store.NewTable(ctx, c.Table); err == nil { // else ingest says what is wrong
+		opts.Popularity, _ = c.Popularity(ctx, e, table)
+	}
+	bar := e.Progress("ingesting", app.UnitBytes)
+	defer bar.Finish()
+	written := e.Metrics.Ingest()
+	opts.Progress = func(p ingest.Progress) {
+		bar.Phase(string(p.Phase), p.Bytes, p.TotalBytes)
+		if p.Phase == ingest.PhaseWrite {
+			written(p.Rows)
+		}
+	}
+	report, err := ingest.Run(ctx, store, c.Table, c.Sources, opts)
+	bar.Finish()
+	switch {
+	case errors.Is(err, ingest.ErrSameBytes):
+		return fmt.Errorf("%w, or take both (--take-copies)", err)
+	case errors.Is(err, storage.ErrDuplicateSource) && !errors.Is(err, ingest.ErrSameFile):
+		return fmt.Errorf("%w (--overwrite)", err)
+	}
+	if errors.Is(err, storage.ErrConflict) {
+		return fmt.Errorf("%w; the table is as the other left it: run this again", err)
+	}
+	if err != nil {
+		return err
+	}
+	if report.BadRows > 0 || report.BadFiles > 0 {
+		e.Warnf("%s and %s left out: see %s", terminal.Plural(uint64(report.BadRows), "bad row"),
+			terminal.Plural(uint64(report.BadFiles), "bad file"), opts.BadRowReport)
+	}
+	if e.JSON {
+		return e.PrintJSON(report)
+	}
+	e.PrintFacts(reportFacts(report)...)
+	return c.printAdded(ctx, e, store, report)
+}
+
+// shownFeatures is how many new features ingest lists.
+const shownFeatures = 20
+
+// printAdded shows the schema that was inferred for the features that the table did not have.
+func (c *Ingest) printAdded(ctx context.Context, e *app.Env, store *storage.Store, r ingest.Report) error {
+	if len(r.Added) == 0 {
+		return nil
+	}
+	snap, err := app.AtFlag{At: app.Moment{Number: r.Snapshot}}.Snapshot(ctx, store, c.Table)
+	if err != nil {
+		return err
+	}
+	features, err := snap.Lookup(ctx, r.Added[:min(len(r.Added), shownFeatures)]...)
+	if err != nil {
+		return err
+	}
+	infos := make([]describe.FeatureJSON, len(features))
+	for i, f := range features {
+		infos[i] = describe.NewFeatureJSON(f)
+	}
+	e.Printf("\n")
+	describe.PrintFeatures(e, infos)
+	if more := len(r.Added) - len(features); more > 0 {
+		e.Printf("... and %s more: dsi features %s %s\n", terminal.Count(more), c.Store, c.Table)
+	}
+	return nil
+}
+
+func reportFacts(r ingest.Report) [][2]string {
+	d, s := r.Duplicates, r.Seconds
+	duplicates := describe.Duplicates{
+		Factor: d.Factor, Slots: d.Slots, RowSlots: d.RowSlots, Partial: uint64(d.Partial),
+		Groups: uint64(d.Groups), Grouped: uint64(d.GroupFeatures), Saved: uint64(d.BytesSaved),
+	}
+	facts := [][2]string{
+		{"table", fmt.Sprintf("%s, snapshot %d", r.Table, r.Snapshot)},
+		{"rows", fmt.Sprintf("%s from %s", terminal.Count(r.Rows), terminal.Plural(uint64(r.Files), "file"))},
+		{"partitions", fmt.Sprintf("%s in %s", terminal.Count(r.Partitions),
+			terminal.Plural(uint64(r.Segments), "segment"))},
+		{"features", fmt.Sprintf("%s, %s new, %s widened", terminal.Count(r.Features), terminal.Count(len(r.Added)),
+			terminal.Count(len(r.Widened)))},
+		{"bytes", fmt.Sprintf("%s in the files, %s decoded, %s stored", terminal.Bytes(uint64(r.BytesIn)),
+			terminal.Bytes(uint64(r.BytesRaw)), terminal.Bytes(uint64(r.BytesOut)))},
+		{"duplicates", duplicates.String()},
+		{"time", fmt.Sprintf("%.1f s: check %.1f, read %.1f (spill %.1f), write %.1f, commit %.1f",
+			s.Total, s.Check, s.Read, s.Spill, s.Write, s.Commit)},
+	}
+	add := func(name, value string) { facts = append(facts, [2]string{name, value}) }
+	if r.Replaced > 0 {
+		add("replaced", terminal.Plural(uint64(r.Replaced), "partition"))
+	}
+	if r.Spills > 0 {
+		add("spilled", spilled(r.SpillBytes, r.Spills))
+	}
+	if r.Profile != "balanced" {
+		add("profile", r.Profile)
+	}
+	if len(r.Widened) > 0 {
+		add("widened", strings.Join(r.Widened[:min(len(r.Widened), shownFeatures)], ", "))
+	}
+	return facts
+}
+
+// spilled says how much was sorted on disk.
+func spilled[T int | int64](bytes int64, runs T) string {
+	return fmt.Sprintf("%s in %s", terminal.Bytes(uint64(bytes)), terminal.Plural(uint64(runs), "run"))
+}

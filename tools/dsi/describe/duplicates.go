@@ -1,0 +1,40 @@
+package describe
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dsistore/dsistore/tools/terminal"
+)
+
+// Duplicates are what repeats in a table, or in what was ingested.
+type Duplicates struct {
+	Factor                          float64
+	Slots, RowSlots                 int64 // RowSlots is 0 where they are not known
+	Partial, Groups, Grouped, Saved uint64
+}
+
+// String says what was found and what it is worth, without what there is nothing of.
+func (d Duplicates) String() string {
+	if d.Factor <= 1 && d.Partial == 0 && d.Groups == 0 && d.Saved == 0 {
+		return "none: each value is used once"
+	}
+	out := fmt.Sprintf("each stored value is used %.2f times", d.Factor)
+	var parts []string
+	if d.RowSlots > 0 {
+		parts = append(parts, fmt.Sprintf("%s of %s slots", terminal.Count(d.Slots), terminal.Count(d.RowSlots)))
+	}
+	if d.Partial > 0 {
+		parts = append(parts, terminal.Plural(d.Partial, "partial duplicate"))
+	}
+	if d.Groups > 0 {
+		parts = append(parts, fmt.Sprintf("%s of %s", terminal.Plural(d.Groups, "group"),
+			terminal.Plural(d.Grouped, "feature")))
+	}
+	if d.Saved > 0 {
+		parts = append(parts, fmt.Sprintf("about %s saved", terminal.Bytes(d.Saved)))
+	} else {
+		parts = append(parts, "which saves decoding: the encodings alone would be as small")
+	}
+	return out + "; " + strings.Join(parts, ", ")
+}

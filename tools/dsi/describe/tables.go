@@ -1,0 +1,101 @@
+package describe
+
+import (
+	"context"
+
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/dsi/app"
+	"github.com/dsistore/dsistore/tools/terminal"
+)
+
+// Tables lists the tables of a store.
+type Tables struct{ app.StoreArg }
+
+// snapshotJSON is a snapshot as --json prints it.
+type snapshotJSON struct {
+	Number      uint64 `json:"snapshot"`
+	Time        string `json:"time"`
+	Operation   string `json:"operation"`
+	Rows        uint64 `json:"rows"`
+	RowsAdded   uint64 `json:"rows_added"`
+	RowsRemoved uint64 `json:"rows_removed"`
+	RowsDeleted uint64 `json:"rows_deleted"` // of rows: stored, and seen by no reader
+	Features    uint64 `json:"features"`
+	Segments    uint64 `json:"segments"`
+	Bytes       uint64 `json:"bytes"`
+}
+
+func newSnapshotJSON(i storage.SnapshotInfo) snapshotJSON {
+	return snapshotJSON{
+		i.Number, terminal.TimeMillis(i.Time), i.Operation, i.Rows, i.AddedRows, i.RemovedRows, i.DeletedRows,
+		i.Features,
+		i.Segments, i.Bytes,
+	}
+}
+
+// Run runs the command.
+func (c *Tables) Run(ctx context.Context, e *app.Env) error {
+	store, err := c.Open(ctx, e)
+	if err != nil {
+		return err
+	}
+	names, err := store.Tables(ctx)
+	if err != nil {
+		return err
+	}
+	type tableJSON struct {
+		Name string `json:"table"`
+		snapshotJSON
+		info storage.SnapshotInfo
+	}
+	out := struct {
+		app.Head
+		Tables []tableJSON `json:"tables"`
+	}{app.Of(store, "", 0), []tableJSON{}}
+	for _, name := range names {
+		_, snap, err := store.Newest(ctx, name)
+		if err != nil {
+			return err
+		}
+		out.Tables = append(out.Tables, tableJSON{name, newSnapshotJSON(snap.Info()), snap.Info()})
+	}
+	return terminal.PrintList(e.Env, out, "no tables in "+out.Store,
+		"table, #rows, #features, #segments, #bytes, #snapshot, time", out.Tables, func(t tableJSON) []string {
+			i := t.info
+			return []string{
+				t.Name, terminal.Count(i.LiveRows()), terminal.Count(i.Features), terminal.Count(i.Segments),
+				terminal.Bytes(i.Bytes), terminal.Count(i.Number), terminal.Time(i.Time),
+			}
+		})
+}
+
+// Snapshots lists a table's snapshots.
+type Snapshots struct{ app.TableArgs }
+
+// Run runs the command.
+func (c *Snapshots) Run(ctx context.Context, e *app.Env) error {
+	t, err := c.OpenTable(ctx, e)
+	if err != nil {
+		return err
+	}
+	infos, err := t.Snapshots(ctx)
+	if err != nil {
+		return err
+	}
+	out := struct {
+		app.Head
+		Snapshots []snapshotJSON `json:"snapshots"`
+	}{app.Of(t.Store(), c.Table, 0), []snapshotJSON{}}
+	for _, i := range infos {
+		out.Snapshots = append(out.Snapshots, newSnapshotJSON(i))
+	}
+	return terminal.PrintList(e.Env, out, "no snapshots of "+terminal.OneLine(c.Table),
+		"#snapshot, time, operation, #rows, #added, #removed, #features, #segments, #bytes", infos,
+		func(i storage.SnapshotInfo) []string {
+			return []string{
+				terminal.Count(i.Number), terminal.Time(i.Time), i.Operation, terminal.Count(i.LiveRows()),
+				"+" + terminal.Count(i.AddedRows), "-" + terminal.Count(i.RemovedRows), terminal.Count(i.Features),
+				terminal.Count(i.Segments), terminal.Bytes(i.Bytes),
+			}
+		})
+}

@@ -1,0 +1,144 @@
+package maintain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/dsistore/dsistore/compaction"
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/dsi/app"
+	"github.com/dsistore/dsistore/tools/terminal"
+)
+
+// Erase takes rows out physically.
+type Erase struct {
+	app.TableArgs
+	rewriteFlags
+	app.PopularFlag
+	app.MetricsFlag
+	Where        string `placeholder:"EXPR" help:"Erase the rows for which this is true, as in user_id = 17, and all that were deleted before."`
+	Keys         string `placeholder:"FILE" help:"Erase the rows that have one of the keys in this file, a line each, or in the column of the feature's name of .csv and .tsv; - is standard input."`
+	Key          string `placeholder:"FEATURE" help:"The feature that --keys are of, or whose values are searched for. Default: the table's user key, else its request key, else its session key."`
+	DropBranches bool   `help:"Drop the branches that may have the rows. Without it they are named, and nothing is done."`
+	DryRun       bool   `help:"Say what would be touched, and change nothing."`
+}
+
+// eraseJSON is what erase prints with --json.
+type eraseJSON struct {
+	Store string `json:"store"`
+	*compaction.EraseReport
+}
+
+// Run runs the command.
+func (c *Erase) Run(ctx context.Context, e *app.Env) error {
+	if (c.Where == "") == (c.Keys == "") {
+		return terminal.Usagef("say which rows: --where EXPR or --keys FILE")
+	}
+	table, err := c.OpenWhole(ctx, e, int64(c.Rate), "rows are erased")
+	if err != nil {
+		return err
+	}
+	what := compaction.Erasure{Where: c.Where, Key: c.Key, DropBranches: c.DropBranches, DryRun: c.DryRun,
+		Compact: c.options()}
+	what.Compact.Popularity, _ = c.Popularity(ctx, e, table)
+	if c.Keys != "" {
+		if what.Keys, err = c.keys(ctx, e, table); err != nil {
+			return err
+		}
+	}
+	var finish func()
+	what.Compact.Progress, finish = progress(e, "erasing")
+	r, err := compaction.Erase(ctx, table, what)
+	finish()
+	switch {
+	case err != nil && !errors.Is(err, compaction.ErrFound):
+		return err
+	case e.JSON:
+		return errors.Join(e.PrintJSON(eraseJSON{table.Store().Blobs().URI(), r}), err)
+	}
+	printErasure(e, r)
+	return err
+}
+
+// keys reads the file of keys.
+func (c *Erase) keys(ctx context.Context, e *app.Env, table *storage.Table) (*compaction.Keys, error) {
+	snap, err := table.Latest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	key, err := compaction.KeyFeature(ctx, snap, c.Key)
+	if err != nil {
+		return nil, err
+	}
+	if key == nil {
+		return nil, terminal.Usagef("table %s has no user, request or session key: say what the keys are of, --key "+
+			"FEATURE", c.Table)
+	}
+	if c.Keys == "-" {
+		return compaction.ReadKeys(*key, e.Interruptible(ctx), "standard input")
+	}
+	f, err := os.Open(c.Keys)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return compaction.ReadKeys(*key, f, c.Keys)
+}
+
+func printErasure(e *app.Env, r *compaction.EraseReport) {
+	if r.DryRun {
+		e.Printf("would erase %s rows, and %s that were deleted before, rewrite %s of %s, %s of %s, and let all "+
+			"snapshots before expire\n",
+			terminal.Count(r.Rows), terminal.Count(r.Deleted), terminal.Count(r.Segments),
+			terminal.Plural(r.TableSegments, "segment"),
+			terminal.Bytes(r.Bytes), terminal.Bytes(r.TableBytes))
+		if len(r.Branches) > 0 {
+			e.Printf("would drop branches %s\n", terminal.OneLine(strings.Join(r.Branches, ", ")))
+		}
+		return
+	}
+	facts := [][2]string{
+		{"rows", fmt.Sprintf("%s erased, and %s that were deleted before", terminal.Count(r.Rows),
+			terminal.Count(r.Deleted))},
+		{"rewritten", fmt.Sprintf("%s of %s, %s of %s, as %s", terminal.Count(r.Segments),
+			terminal.Plural(r.TableSegments, "segment"), terminal.Bytes(r.Bytes), terminal.Bytes(r.TableBytes),
+			terminal.Bytes(r.BytesMade))},
+		{"expired", terminal.Plural(uint64(len(r.Expired)), "snapshot")},
+		{"removed", fmt.Sprintf("%s, %s", terminal.Plural(r.Removed, "object"), terminal.Bytes(r.BytesRemoved))},
+		{"snapshot", terminal.Count(r.Snapshot)},
+	}
+	add := func(name, value string) { facts = append(facts, [2]string{name, value}) }
+	if len(r.Branches) > 0 {
+		add("branches", strings.Join(r.Branches, ", ")+" dropped")
+	}
+	switch s := r.Search; {
+	case s == nil:
+		add("searched", "for nothing: no feature says which values are gone")
+	case len(s.Found) > 0:
+		for _, place := range s.Found {
+			add("found", place)
+		}
+		if s.More > 0 {
+			add("found", fmt.Sprintf("in %s more", terminal.Plural(s.More, "place")))
+		}
+	default:
+		add("searched", fmt.Sprintf("%s of %s: %s decoded in %s, %s read in %s; none was found",
+			terminal.Plural(uint64(s.Keys), "key"), s.Feature, terminal.Plural(s.Slots, "value"),
+			terminal.Plural(s.Segments, "segment"), terminal.Bytes(s.Bytes), terminal.Plural(s.Objects, "object")))
+		add("proved", s.Proves())
+	}
+	switch {
+	case r.UnnamedError != "":
+		add("not known", "what is in objects that no snapshot names: "+r.UnnamedError)
+	case r.Unnamed > 0:
+		add("not known", fmt.Sprintf("what is in %s, %s, that no snapshot names: of an ingest or compaction under "+
+			"way, "+
+			"or killed; dsi gc takes them when they are older than a day",
+			terminal.Plural(r.Unnamed, "object"), terminal.Bytes(r.UnnamedBytes)))
+	}
+	add("time", fmt.Sprintf("%.1f s", r.Seconds))
+	e.PrintFacts(facts...)
+}

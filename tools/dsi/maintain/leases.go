@@ -1,0 +1,136 @@
+package maintain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/dsi/app"
+	"github.com/dsistore/dsistore/tools/terminal"
+)
+
+// Leases lists leases, and ends those of owners that are no more.
+type Leases struct {
+	List leasesList `cmd:"" default:"withargs" help:"List who holds which snapshots."`
+	End  leasesEnd  `cmd:"" help:"End leases in place of an owner that is no more, as of a compaction that was killed."`
+}
+
+// leaseJSON is a lease as --json prints it.
+type leaseJSON struct {
+	ID       string `json:"lease"`
+	Table    string `json:"table"`
+	Owner    string `json:"owner"`
+	Snapshot uint64 `json:"snapshot"`
+	Renewed  string `json:"renewed,omitempty"` // taken or renewed last
+	Until    string `json:"until"`
+}
+
+func newLeaseJSON(table string, l storage.LeaseInfo) leaseJSON {
+	out := leaseJSON{ID: l.ID, Table: table, Owner: l.Owner, Snapshot: l.Snapshot,
+		Until: l.Until.UTC().Format(time.RFC3339)}
+	if !l.Renewed.IsZero() {
+		out.Renewed = l.Renewed.UTC().Format(time.RFC3339)
+	}
+	return out
+}
+
+// leasesJSON is what both commands print with --json.
+type leasesJSON struct {
+	Store  string      `json:"store"`
+	Leases []leaseJSON `json:"leases"`
+}
+
+func (l leaseJSON) row() []string {
+	return []string{l.ID, l.Table, terminal.Count(l.Snapshot), l.Owner, l.Renewed, l.Until}
+}
+
+// leaseColumns are those of row.
+const leaseColumns = "lease, table, #snapshot, owner, renewed, until"
+
+type leasesList struct {
+	app.StoreArg
+	Table string `arg:"" optional:"" help:"Only of this table."`
+}
+
+func (c *leasesList) Run(ctx context.Context, e *app.Env) error {
+	store, err := c.Open(ctx, e)
+	if err != nil {
+		return err
+	}
+	tables, err := app.Tables(ctx, store, c.Table)
+	if err != nil {
+		return err
+	}
+	out := leasesJSON{store.Blobs().URI(), []leaseJSON{}}
+	for _, table := range tables {
+		leases, err := table.Leases(ctx)
+		if err != nil {
+			return err
+		}
+		for _, l := range leases {
+			out.Leases = append(out.Leases, newLeaseJSON(table.Name(), l))
+		}
+	}
+	return terminal.PrintList(e.Env, out, "no leases", leaseColumns, out.Leases, leaseJSON.row)
+}
+
+type leasesEnd struct {
+	app.TableArgs
+	Lease  []string `arg:"" optional:"" help:"Their ids, as dsi leases prints them."`
+	Owner  string   `placeholder:"OWNER" help:"All of this owner, as dsi leases prints it, whole."`
+	DryRun bool     `help:"Say which would end, and change nothing."`
+}
+
+// Help says what it does to owners that live.
+func (c *leasesEnd) Help() string {
+	return "Naming them is all the confirmation there is. An owner that lives may find that what it reads is gone: " +
+		"look at " +
+		"when its lease was renewed, which readers do every hour and compactions every quarter of one."
+}
+
+func (c *leasesEnd) Run(ctx context.Context, e *app.Env) error {
+	if len(c.Lease) == 0 && c.Owner == "" {
+		return terminal.Usagef("say which: their ids, or --owner OWNER; dsi leases %s %s lists them", c.Store, c.Table)
+	}
+	table, err := c.OpenTable(ctx, e)
+	if err != nil {
+		return err
+	}
+	all, err := table.Leases(ctx)
+	if err != nil {
+		return err
+	}
+	var end []storage.LeaseInfo
+	for _, l := range all {
+		if l.Owner == c.Owner && c.Owner != "" || slices.Contains(c.Lease, l.ID) {
+			end = append(end, l)
+		}
+	}
+	for _, i := range c.Lease {
+		if !slices.ContainsFunc(end, func(l storage.LeaseInfo) bool { return l.ID == i }) {
+			return fmt.Errorf("table %s: lease %.100q: %w", c.Table, i, storage.ErrNotFound)
+		}
+	}
+	if len(end) == 0 {
+		return fmt.Errorf("table %s: a lease of %.300q: %w", c.Table, c.Owner, storage.ErrNotFound)
+	}
+	out := leasesJSON{table.Store().Blobs().URI(), []leaseJSON{}}
+	for _, l := range end {
+		if !c.DryRun {
+			_, err := table.EndLease(ctx, l.ID)
+			if err != nil && !errors.Is(err, storage.ErrNotFound) { // it may be over meanwhile
+				return err
+			}
+		}
+		out.Leases = append(out.Leases, newLeaseJSON(c.Table, l))
+	}
+	if e.JSON {
+		return e.PrintJSON(out)
+	}
+	e.Printf("%s %s\n", terminal.Did(c.DryRun, "ended", "end"), terminal.Plural(uint64(len(end)), "lease"))
+	terminal.PrintRows(e.Env, leaseColumns, out.Leases, leaseJSON.row)
+	return nil
+}

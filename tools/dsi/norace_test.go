@@ -1,0 +1,5 @@
+//go:build !race
+
+package dsi
+
+const raceEnabled = false

@@ -1,0 +1,70 @@
+package read
+
+import (
+	"context"
+	"io"
+
+	"github.com/dsistore/dsistore/reader"
+	"github.com/dsistore/dsistore/reader/transform"
+	"github.com/dsistore/dsistore/tools/dsi/app"
+	"github.com/dsistore/dsistore/tools/terminal"
+)
+
+// selectFlags select which rows are read.
+type selectFlags struct {
+	Partition  string   `placeholder:"EXPR" help:"Read the partitions that this selects, as in ds >= '2026-11-01' AND hr = 3. Default: all."`
+	Where      string   `placeholder:"EXPR" help:"Read the rows for which this is true, as in click = 1 AND (len(hist) > 3 OR sample(0.1, key=request_id, seed=7)). It sees values before --transform. Default: all."`
+	SampleList string   `placeholder:"NAME" help:"Read the rows in this list: dsi samples. Default: all."`
+	Overlay    []string `placeholder:"NAME" help:"Read this overlay over the table. May be repeated, the lowest first; they lie over those of a branch."`
+	app.AtFlag
+}
+
+// planOptions returns what the flags say of a plan.
+func (s selectFlags) planOptions() reader.PlanOptions {
+	return reader.PlanOptions{Partition: s.Partition, Filter: s.Where, SampleList: s.SampleList, Overlays: s.Overlay}
+}
+
+// readFlags select what the reading commands read.
+type readFlags struct {
+	selectFlags
+	Downsample string `placeholder:"EXPR" help:"Leave rows of a class out but for a sample, as in click = 0 AND sample(0.1, key=request_id, seed=7): a tenth of those with click = 0 stays. The label sample_weight is 10 for them, 1 for all others."`
+	app.UsageFlags
+	NoLease   bool     `help:"Take no lease, as where the store may not be written to. Then a concurrent gc may delete files that are being read: those of a branch, or of any snapshot after 5 minutes."`
+	Transform []string `sep:"none" placeholder:"FEATURES=CHAIN" help:"Transform values, as in 'user_*=first(20)|mod(1000003)': first, mod, hash, sigrid_hash, clamp, log1p, bucketize, cast, fill, list, and scores.clamp and so on. May be repeated; a name goes before globs."`
+}
+
+// planOptions returns what the flags say of a plan for features.
+func (r readFlags) planOptions(features []string) (reader.PlanOptions, error) {
+	out := r.selectFlags.planOptions()
+	out.Features, out.Downsample = features, r.Downsample
+	for _, text := range r.Transform {
+		rule, err := transform.ParseRule(text)
+		if err != nil {
+			return out, terminal.Usagef("--transform: %w", err)
+		}
+		out.Transforms = append(out.Transforms, rule)
+	}
+	return out, nil
+}
+
+// options returns how a command reads.
+func (r readFlags) options(command string) reader.Options {
+	return reader.Options{Usage: r.Usage(command), Lease: reader.LeaseOptions{Off: r.NoLease}}
+}
+
+// each gives every batch that is left to f, which may return io.EOF to have no more, and releases it.
+func each(ctx context.Context, s *reader.Scanner, f func(*reader.Batch) error) error {
+	for {
+		b, err := s.Next(ctx)
+		if err == nil {
+			err = f(b)
+			b.Release()
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,400 @@
+package dsistat
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/dsistore/dsistore/internal/suggest"
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/tools/report"
+	"github.com/dsistore/dsistore/tools/report/page"
+	"github.com/dsistore/dsistore/tools/terminal"
+)
+
+// grammar is that of the command line.
+type grammar struct {
+	JSON    bool             `name:"json" help:"Print one JSON object: the report (docs/dsistat.md), or the part of it that was asked for."`
+	CSV     bool             `name:"csv" help:"Print the main table as CSV, with all its columns."`
+	Since   day              `placeholder:"DAY|DAYS" help:"Look at usage records from this day on (UTC), or of so many days, as in 2026-11-01 or 30d. Default: all."`
+	Version kong.VersionFlag `help:"Print the version."`
+
+	Summary  summaryCmd  `cmd:"" default:"withargs" help:"A table, or all tables of a store, at a glance. The default: dsistat STORE [TABLE]."`
+	Features featuresCmd `cmd:"" help:"What is stored of each feature, and who reads it."`
+	Jobs     jobsCmd     `cmd:"" help:"Who reads, how much, and how fast; by job and by day."`
+	Savings  savingsCmd  `cmd:"" help:"Where the bytes of the source went, to the byte."`
+	Health   healthCmd   `cmd:"" help:"Segments, packs, overlays, snapshots, branches and leases: what is as it should be, and what is not."`
+	Advise   adviseCmd   `cmd:"" help:"What is worth doing, and what it would save."`
+}
+
+// storeArg is the argument that every command begins with.
+type storeArg struct {
+	Store string `arg:"" help:"Root of the store: a directory, or file:///path."`
+}
+
+// tableArgs are the arguments of the commands that look at tables.
+type tableArgs struct {
+	storeArg
+	Table []string `arg:"" optional:"" help:"Names of tables. Default: all."`
+}
+
+// viewFlags say how a view is laid out.
+type viewFlags struct {
+	Sort    string `placeholder:"COLUMN" help:"Sort by a column of --csv: the largest number or the first word first."`
+	Reverse bool   `help:"The other way round."`
+	Limit   int    `placeholder:"N" help:"Print no more rows than this, but for --json and --csv. Default: all."`
+}
+
+func (f viewFlags) options() report.ViewOptions {
+	return report.ViewOptions{Sort: f.Sort, Reverse: f.Reverse, Limit: f.Limit}
+}
+
+type summaryCmd struct {
+	tableArgs
+	HTML      string `name:"html" placeholder:"FILE" help:"Write all of the report as a page for a browser: one file, which needs no network (docs/dsistat-page.md)."`
+	Encodings bool   `help:"With --html: say how the first stripe of each feature is encoded: a read of each."`
+}
+
+func (c *summaryCmd) Run(ctx context.Context, a *app) error {
+	if c.HTML != "" && (a.json || a.csv) {
+		return terminal.Usagef("--html: want it without --json and --csv")
+	}
+	if c.Encodings && c.HTML == "" {
+		return terminal.Usagef("--encodings: want it with --html, or with dsistat features")
+	}
+	r, err := a.build(ctx, c.tableArgs, report.Options{Encodings: c.Encodings})
+	if err != nil {
+		return err
+	}
+	if c.HTML != "" {
+		return writePage(c.HTML, r)
+	}
+	if len(r.Tables) == 1 && !a.csv {
+		return a.print(r, "", report.SummaryView, report.ViewOptions{})
+	}
+	if a.json {
+		return terminal.JSON(a.out, r)
+	}
+	l, err := report.Tables(r, report.ViewOptions{})
+	if err != nil {
+		return err
+	}
+	if a.csv {
+		return terminal.CSV(a.out, l.Keys, l.Values)
+	}
+	if len(r.Tables) == 0 {
+		return a.noTables(r)
+	}
+	a.listing(l)
+	return nil
+}
+
+func (a *app) noTables(r *report.Report) error {
+	fmt.Fprintf(a.out, "no tables in %s\n", r.Store)
+	return nil
+}
+
+// writePage writes the page to a file, which is whole or is not there.
+func writePage(name string, r *report.Report) error {
+	_, err := terminal.WriteFile(name, func(w io.Writer) error { return page.Write(w, r) })
+	if err != nil {
+		return fmt.Errorf("--html %w", err)
+	}
+	return nil
+}
+
+type featuresCmd struct {
+	tableArgs
+	viewFlags
+	Features  []string `placeholder:"NAMES" help:"Names, globs (user_*) or sets (@labels, @keys). Default: all, dropped ones that are still stored too."`
+	Encodings bool     `help:"Say how the first stripe of each is encoded: a read of each."`
+}
+
+func (c *featuresCmd) Run(ctx context.Context, a *app) error {
+	r, err := a.build(ctx, c.tableArgs, report.Options{Features: c.Features, Encodings: c.Encodings})
+	if err != nil {
+		return err
+	}
+	return a.print(r, "features", report.FeaturesView, c.options())
+}
+
+type jobsCmd struct {
+	tableArgs
+	viewFlags
+}
+
+func (c *jobsCmd) Run(ctx context.Context, a *app) error {
+	r, err := a.build(ctx, c.tableArgs, report.Options{})
+	if err != nil {
+		return err
+	}
+	return a.print(r, "jobs", report.JobsView, c.options())
+}
+
+type savingsCmd struct{ tableArgs }
+
+func (c *savingsCmd) Run(ctx context.Context, a *app) error {
+	r, err := a.build(ctx, c.tableArgs, report.Options{})
+	if err != nil {
+		return err
+	}
+	return a.print(r, "savings", report.SavingsView, report.ViewOptions{})
+}
+
+type healthCmd struct {
+	tableArgs
+	viewFlags
+}
+
+func (c *healthCmd) Run(ctx context.Context, a *app) error {
+	r, err := a.build(ctx, c.tableArgs, report.Options{})
+	if err != nil {
+		return err
+	}
+	return a.print(r, "health", report.HealthView, c.options())
+}
+
+type adviseCmd struct {
+	tableArgs
+	Unread int    `default:"30" placeholder:"DAYS" help:"Call a feature unread that nobody read for so many days. Default: ${default}."`
+	Names  string `placeholder:"KIND" help:"Print only the names of the features that a kind of advice is about, a line each: what dsi features drop --from - takes."`
+}
+
+func (c *adviseCmd) Run(ctx context.Context, a *app) error {
+	if c.Unread < 1 {
+		return terminal.Usagef("--unread %d: want 1 or more", c.Unread)
+	}
+	if c.Names != "" && (a.json || a.csv) {
+		return terminal.Usagef("--names: want it without --json and --csv")
+	}
+	r, err := a.build(ctx, c.tableArgs, report.Options{UnreadDays: c.Unread, AllNames: c.Names != ""})
+	if err != nil {
+		return err
+	}
+	if c.Names != "" {
+		return a.names(r, c.Names)
+	}
+	return a.print(r, "advise", report.AdviseView, report.ViewOptions{})
+}
+
+// names prints the features that a kind of advice is about, but those that a line cannot hold.
+func (a *app) names(r *report.Report, kind string) error {
+	if !slices.Contains(report.AdviceKinds, kind) {
+		return terminal.Usagef("--names %.100q: want one of %s", kind, strings.Join(report.AdviceKinds, ", "))
+	}
+	if len(r.Tables) != 1 {
+		return terminal.Usagef("--names: want one table")
+	}
+	for i := range r.Tables[0].Advice {
+		if x := &r.Tables[0].Advice[i]; x.Kind == kind {
+			for _, name := range x.Features {
+				if report.Printable(name) {
+					fmt.Fprintln(a.out, name)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// day is a day, or a number of days up to today.
+type day struct {
+	at   time.Time
+	days int
+}
+
+// UnmarshalText reads 2026-11-01 or 30d.
+func (d *day) UnmarshalText(text []byte) error {
+	t := string(text)
+	if n, err := strconv.Atoi(strings.TrimSuffix(t, "d")); err == nil && strings.HasSuffix(t, "d") && n > 0 &&
+		n <= 36500 {
+		d.days = n
+		return nil
+	}
+	at, err := time.ParseInLocation("2006-01-02", t, time.UTC)
+	if err != nil {
+		return fmt.Errorf("%.100q: want a day or a number of days, as in 2026-11-01 or 30d", t)
+	}
+	d.at = at
+	return nil
+}
+
+// since returns the first of the days.
+func (d day) since(now time.Time) time.Time {
+	if d.days > 0 {
+		return now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-d.days)
+	}
+	return d.at
+}
+
+// app is what every command prints to.
+type app struct {
+	out       *bufio.Writer
+	json, csv bool
+	since     day
+	width     int   // of the terminal; 0: it is none
+	failed    error // of tables that are missing in what is printed
+}
+
+// Run does what args say and returns the exit code.
+func Run(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
+	a := &app{out: bufio.NewWriterSize(stdout, 64<<10), width: terminal.Width(stdout)}
+	err := a.do(ctx, args, stderr)
+	if err == nil {
+		err = a.failed
+	}
+	if flushErr := a.out.Flush(); err == nil && flushErr != nil {
+		err = fmt.Errorf("standard output: %w", flushErr)
+	}
+	return terminal.Report(ctx, "dsistat", stderr, err)
+}
+
+func (a *app) do(ctx context.Context, args []string, stderr io.Writer) error {
+	var c grammar
+	parsed, err := terminal.Parse("dsistat", "What tables hold, who reads it, what that costs, and what was saved.", &c,
+		args, a.out, stderr)
+	if err != nil || parsed == nil {
+		return err
+	}
+	if c.JSON && c.CSV {
+		return terminal.Usagef("--json and --csv: want one of them")
+	}
+	a.json, a.csv, a.since = c.JSON, c.CSV, c.Since
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	return parsed.Run(a)
+}
+
+// build makes the report.
+func (a *app) build(ctx context.Context, t tableArgs, opts report.Options) (*report.Report, error) {
+	blobs, err := object.Open(t.Store)
+	if err != nil {
+		return nil, terminal.UsageError{Err: err}
+	}
+	if local := object.AsLocal(blobs); local != nil {
+		if _, err := local.FS().Stat(local.Root()); err != nil {
+			hint := ""
+			if !strings.ContainsAny(t.Store, "/.") { // a command, mistyped
+				hint = suggest.Hint(t.Store, slices.Sorted(maps.Keys(report.Views)))
+			}
+			return nil, fmt.Errorf("store %s: %w%s", t.Store, err, hint)
+		}
+	}
+	store, err := storage.Open(ctx, blobs, storage.Options{})
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	opts.Since = a.since.since(now)
+	if opts.Since.After(now.Add(24 * time.Hour)) {
+		return nil, errors.Join(terminal.Usagef("--since %s: that day is to come", opts.Since.Format(time.DateOnly)),
+			store.Close())
+	}
+	r, err := report.Build(ctx, store, t.Table, opts)
+	err = errors.Join(err, store.Close())
+	if r != nil && len(r.Tables) > 0 { // the others cannot be reported on, which is said after these
+		a.failed, err = err, nil
+	}
+	return r, err
+}
+
+// print prints a view of each table.
+func (a *app) print(r *report.Report, name string, view report.View, o report.ViewOptions) error {
+	if a.json {
+		return terminal.JSON(a.out, r.Part(name))
+	}
+	if len(r.Tables) == 0 && !a.csv {
+		return a.noTables(r)
+	}
+	o.Since = r.Since
+	for i := range r.Tables {
+		t := &r.Tables[i]
+		sections, err := view(t, o)
+		if errors.Is(err, report.ErrSort) {
+			return terminal.UsageError{Err: err}
+		}
+		if err != nil {
+			return err
+		}
+		if a.csv {
+			if err := a.printCSV(t.Table, i == 0, sections); err != nil {
+				return err
+			}
+			continue
+		}
+		if len(r.Tables) > 1 {
+			if i > 0 {
+				fmt.Fprintln(a.out)
+			}
+			fmt.Fprintf(a.out, "table %s\n\n", terminal.OneLine(t.Table))
+		}
+		a.sections(sections)
+	}
+	return nil
+}
+
+// printCSV prints the first listing, with the table in front of each row.
+func (a *app) printCSV(table string, header bool, sections []report.Section) error {
+	for _, s := range sections {
+		if s.Listing == nil {
+			continue
+		}
+		rows := make([][]string, len(s.Listing.Values))
+		for i, v := range s.Listing.Values {
+			rows[i] = append([]string{table}, v...)
+		}
+		if !header {
+			return terminal.CSV(a.out, nil, rows)
+		}
+		return terminal.CSV(a.out, append([]string{"table"}, s.Listing.Keys...), rows)
+	}
+	return nil
+}
+
+// sections prints them with a line between.
+func (a *app) sections(all []report.Section) {
+	first := true
+	for _, s := range all {
+		if len(s.Facts)+len(s.Lines) == 0 && s.Listing == nil {
+			continue
+		}
+		if !first {
+			fmt.Fprintln(a.out)
+		}
+		first = false
+		if s.Title != "" {
+			terminal.Wrap(a.out, a.width, 0, s.Title)
+		}
+		terminal.Facts(a.out, s.Facts)
+		for _, l := range s.Lines {
+			text, line, found := strings.Cut(l, "\n")
+			terminal.Wrap(a.out, a.width, 4, text)
+			if found { // a command, which is one line however long
+				fmt.Fprintln(a.out, "    "+terminal.OneLine(line))
+			}
+		}
+		if s.Listing != nil && len(s.Lines) == 0 {
+			a.listing(s.Listing)
+		}
+	}
+}
+
+func (a *app) listing(l *report.Listing) {
+	left := terminal.FittingTable(a.out, a.width, l.Names, l.Rows, l.Right...)
+	if l.More > 0 {
+		fmt.Fprintf(a.out, "... and %s more\n", terminal.Count(l.More))
+	}
+	if left > 0 {
+		fmt.Fprintf(a.out, "... and %s more: in a wider terminal, or by --csv\n",
+			terminal.Plural(uint64(left), "column"))
+	}
+}

@@ -1,0 +1,65 @@
+package terminal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+)
+
+// WriteFile gives write a file beside path, which takes the path's name when write and everything else went well, so
+// that path never holds half a file. What is no plain file (a device, a pipe) is written in place.
+func WriteFile(path string, write func(io.Writer) error) (size int64, err error) {
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		return 0, Usagef("%s: is a directory", path)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	inPlace := err == nil && !info.Mode().IsRegular()
+	name, flags := path, os.O_WRONLY
+	if !inPlace {
+		// Not os.CreateTemp, whose files are for their owner alone.
+		name = filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%016x", filepath.Base(path), rand.Uint64()))
+		flags |= os.O_CREATE | os.O_EXCL
+	}
+	f, err := os.OpenFile(name, flags, 0o666)
+	if opening := (*fs.PathError)(nil); errors.As(err, &opening) {
+		return 0, fmt.Errorf("%s: %w", path, opening.Err) // not the temporary name
+	} else if err != nil {
+		return 0, err
+	}
+	defer func() {
+		f.Close()
+		if err != nil && !inPlace {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	counted := &countingWriter{w: f}
+	if err := write(counted); err != nil {
+		return 0, fmt.Errorf("%s: %w", path, err)
+	}
+	if inPlace {
+		return counted.n, f.Close()
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return 0, err
+	}
+	return counted.n, os.Rename(f.Name(), path)
+}
+
+// countingWriter counts the bytes that went through.
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}

@@ -1,0 +1,105 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// OneLine joins the lines of a message and takes the control characters out, so that what data says cannot reach the
+// terminal.
+func OneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return ' '
+		}
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return '?'
+		}
+		return r
+	}, strings.TrimSpace(s))
+}
+
+// Bytes prints a number of bytes for people.
+func Bytes(n uint64) string {
+	if n < 1<<10 {
+		return fmt.Sprintf("%d B", n)
+	}
+	v, unit := float64(n), 0
+	for v >= 1024 && unit < 4 {
+		v /= 1024
+		unit++
+	}
+	return fmt.Sprintf("%.*f %ciB", decimals(v), v, "_KMGT"[unit])
+}
+
+// SignedBytes prints a number of bytes that may be negative.
+func SignedBytes(n int64) string {
+	if n < 0 {
+		return "-" + Bytes(uint64(-n))
+	}
+	return Bytes(uint64(n))
+}
+
+// Rate prints bytes a second for people.
+func Rate(bytes uint64, seconds float64) string {
+	if seconds <= 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.*f MB/s", decimals(float64(bytes)/seconds/1e6), float64(bytes)/seconds/1e6)
+}
+
+// decimals keeps three digits of a number below 1,000.
+func decimals(v float64) int {
+	switch {
+	case v < 10:
+		return 2
+	case v < 100:
+		return 1
+	}
+	return 0
+}
+
+// Count prints a number with a comma every three digits.
+func Count[T uint64 | int64 | int](n T) string {
+	s := fmt.Sprint(n)
+	start := 0
+	if n < 0 {
+		start = 1
+	}
+	for i := len(s) - 3; i > start; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Plural prints a count and a noun.
+func Plural(n uint64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	if strings.HasSuffix(noun, "ch") && noun != "epoch" {
+		noun += "e"
+	}
+	return Count(n) + " " + noun + "s"
+}
+
+// Time prints a time for people.
+func Time(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+
+// Percent prints a share as a percentage of three digits.
+func Percent(share float64) string { return fmt.Sprintf("%.3g %%", 100*share) }
+
+// PercentOf prints part of whole as a percentage; only all of it is 100 %, and only nothing 0 %.
+func PercentOf(part, whole uint64) string {
+	switch {
+	case whole == 0, part == whole:
+		return "100 %"
+	case part == 0:
+		return "0 %"
+	}
+	return fmt.Sprintf("%.2f %%", min(max(100*float64(part)/float64(whole), 0.01), 99.99))
+}
+
+// TimeMillis prints a time to the millisecond, as JSON has it.
+func TimeMillis(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
