@@ -338,7 +338,7 @@ func (e *eraser) findKeys(ctx context.Context) error {
 		if err != nil || rows.IsEmpty() {
 			return err
 		}
-		gone, err := e.store.ReadRowBitmap(ctx, deleted[i])
+		gone, err := e.store.Bitmaps().Read(ctx, deleted[i])
 		if err != nil {
 			return err
 		}
@@ -371,7 +371,7 @@ func (e *eraser) collect(ctx context.Context, deleted []storage.RowBitmap) error
 	gone := make([]*roaring.Bitmap, len(e.all))
 	for i, d := range e.all {
 		var err error
-		if gone[i], err = e.store.ReadRowBitmap(ctx, deleted[i]); err != nil {
+		if gone[i], err = e.store.Bitmaps().Read(ctx, deleted[i]); err != nil {
 			return err
 		}
 		if rows := e.live[d.ID]; rows != nil {
@@ -414,7 +414,7 @@ func (e *eraser) delete(ctx context.Context, branches []string) error {
 		if e.live[d.ID] == nil {
 			continue
 		}
-		set, err := e.store.PutRowBitmap(ctx, d, e.live[d.ID])
+		set, err := e.store.Bitmaps().Put(ctx, d.ID, d.Rows, e.live[d.ID])
 		if err != nil {
 			return err
 		}
@@ -429,7 +429,7 @@ func (e *eraser) delete(ctx context.Context, branches []string) error {
 	})
 	if errors.Is(err, storage.ErrConflict) {
 		for _, d := range deletes {
-			_ = e.store.DiscardRowBitmap(context.WithoutCancel(ctx), d.Rows)
+			_ = e.store.Bitmaps().Discard(context.WithoutCancel(ctx), d.Rows)
 		}
 	}
 	if err != nil {

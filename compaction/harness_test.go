@@ -186,7 +186,7 @@ func (x *tester) first(sets []storage.RowBitmap, err error) storage.RowBitmap {
 
 func (x *tester) readSet(r storage.RowBitmap) *roaring.Bitmap {
 	x.Helper()
-	out, err := x.store.ReadRowBitmap(context.Background(), r)
+	out, err := x.store.Bitmaps().Read(context.Background(), r)
 	x.check(err)
 	return out
 }
@@ -203,7 +203,7 @@ type decodedRow struct {
 func (x *tester) decode(d storage.SegmentDescriptor) []decodedRow {
 	x.Helper()
 	ctx := context.Background()
-	g, err := x.store.OpenSegment(ctx, d)
+	g, err := x.store.Segments().Open(ctx, d)
 	x.check(err)
 	defer g.Close()
 	entries, err := g.Entries(ctx)
@@ -444,7 +444,7 @@ func bySegment(ids []int64, where map[int64]place) map[string]*roaring.Bitmap {
 
 func (x *tester) put(d storage.SegmentDescriptor, rows *roaring.Bitmap) storage.RowBitmap {
 	x.Helper()
-	set, err := x.store.PutRowBitmap(context.Background(), d, rows)
+	set, err := x.store.Bitmaps().Put(context.Background(), d.ID, d.Rows, rows)
 	x.check(err)
 	return set
 }
@@ -529,7 +529,7 @@ func (x *tester) overlay(name string, missingRows, missingLayers storage.Missing
 		if !l.All {
 			l.Covered = x.put(d, cover)
 		}
-		g, err := x.store.OpenSegment(ctx, d)
+		g, err := x.store.Segments().Open(ctx, d)
 		x.check(err)
 		stripes := g.StripeRows()
 		x.check(g.Close())

@@ -45,7 +45,7 @@ func entriesOf(ctx context.Context, store *storage.Store,
 
 func indexOf(ctx context.Context, store *storage.Store,
 	d storage.SegmentDescriptor) (map[storage.FeatureID]*storage.FeatureEntry, []uint32, error) {
-	g, err := store.OpenSegment(ctx, d)
+	g, err := store.Segments().Open(ctx, d)
 	if err != nil {
 		return nil, nil, fmt.Errorf("segment %s: %w", d.ID, err)
 	}
@@ -92,7 +92,7 @@ func openInput(ctx context.Context, store *storage.Store, d storage.SegmentDescr
 		return nil, err
 	}
 	if !deleted.IsEmpty() {
-		if in.deleted, err = store.ReadRowBitmap(ctx, deleted); err != nil {
+		if in.deleted, err = store.Bitmaps().Read(ctx, deleted); err != nil {
 			return nil, err
 		}
 	}
@@ -134,7 +134,7 @@ func openLayer(ctx context.Context, store *storage.Store, in *input, o storage.O
 	if l.All {
 		return out, nil
 	}
-	out.covered, err = store.ReadRowBitmap(ctx, l.Covered)
+	out.covered, err = store.Bitmaps().Read(ctx, l.Covered)
 	return out, err
 }
 

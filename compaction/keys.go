@@ -80,7 +80,7 @@ func addedIn(ctx context.Context, snap *storage.Snapshot, segments []*candidate)
 // keyColumn opens a feature of a segment, as the segment itself has it.
 func keyColumn(ctx context.Context, fetch *fetcher, store *storage.Store, d storage.SegmentDescriptor,
 	key storage.Feature) (*column, error) {
-	g, err := store.OpenSegment(ctx, d)
+	g, err := store.Segments().Open(ctx, d)
 	if err != nil {
 		return nil, err
 	}

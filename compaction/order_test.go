@@ -31,7 +31,7 @@ func TestPackOrder(t *testing.T) {
 		opts.Write.Dedup = "off" // no groups, which lie together
 		x.compact(opts)
 		x.verify("packed")
-		g, err := x.store.OpenSegment(context.Background(), x.segments(x.latest())[0])
+		g, err := x.store.Segments().Open(context.Background(), x.segments(x.latest())[0])
 		x.check(err)
 		entries, err := g.Entries(context.Background())
 		x.check(err)

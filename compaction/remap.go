@@ -97,7 +97,7 @@ func (w *rewritten) sets(ctx context.Context, stored []storage.RowBitmap) (out [
 	err error) {
 	out = make([]*roaring.Bitmap, len(stored))
 	for i, s := range stored {
-		if out[i], err = w.store.ReadRowBitmap(ctx, s); err != nil {
+		if out[i], err = w.store.Bitmaps().Read(ctx, s); err != nil {
 			return nil, false, err
 		}
 		some = some || !out[i].IsEmpty()
@@ -117,7 +117,7 @@ type remapped struct {
 // discard deletes the objects of its sets: no commit names them.
 func (c *remapped) discard(ctx context.Context) {
 	// what stays, gc finds
-	drop := func(r storage.RowBitmap) { _ = c.store.DiscardRowBitmap(context.WithoutCancel(ctx), r) }
+	drop := func(r storage.RowBitmap) { _ = c.store.Bitmaps().Discard(context.WithoutCancel(ctx), r) }
 	for _, d := range c.deletes {
 		drop(d.Rows)
 	}
@@ -201,7 +201,7 @@ func (w *rewritten) storeRows(ctx context.Context,
 		if rows.IsEmpty() {
 			return nil
 		}
-		set, err := w.store.PutRowBitmap(ctx, segment.Data, rows)
+		set, err := w.store.Bitmaps().Put(ctx, segment.Data.ID, segment.Data.Rows, rows)
 		if err != nil {
 			return err
 		}
@@ -249,7 +249,7 @@ func (w *rewritten) layersOf(ctx context.Context, j int, o storage.Overlay, c *r
 		}
 		l := storage.OverlaySegment{Overlay: o.Name, Segment: segment.Data.ID, Data: segment.Layers[j]}
 		if l.All = rows.GetCardinality() == segment.Data.Rows; !l.All {
-			if l.Covered, err = w.store.PutRowBitmap(ctx, segment.Data, rows); err != nil {
+			if l.Covered, err = w.store.Bitmaps().Put(ctx, segment.Data.ID, segment.Data.Rows, rows); err != nil {
 				return err
 			}
 		}

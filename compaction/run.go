@@ -151,7 +151,7 @@ func (r *runner) attempt(ctx context.Context, j *Job, out *JobReport) error {
 		return err
 	}
 	for _, d := range c.unused {
-		_ = r.table.Store().Discard(context.WithoutCancel(ctx), d) // what stays, gc finds
+		_ = r.table.Store().Segments().Discard(context.WithoutCancel(ctx), d) // what stays, gc finds
 	}
 	out.Snapshot = made.Info().Number
 	out.Removed, out.Made = len(w.inputs), len(w.result.Segments)
@@ -176,7 +176,7 @@ func (r *runner) discard(ctx context.Context, made []writer.Rewritten) {
 	defer cancel()
 	for _, m := range made {
 		for _, d := range append([]storage.SegmentDescriptor{m.Data}, m.Layers...) {
-			_ = r.table.Store().Discard(ctx, d) // what stays, gc finds
+			_ = r.table.Store().Segments().Discard(ctx, d) // what stays, gc finds
 		}
 	}
 }

@@ -128,7 +128,7 @@ func (l *Layout) layOver(ctx context.Context, overlays []storage.ViewOverlay, ot
 	}
 	store := overlays[0].In.Table().Store()
 	l.lay(defined, layers, func(ctx context.Context, x *storage.OverlaySegment) (*roaring.Bitmap, error) {
-		return store.ReadRowBitmap(ctx, x.Covered)
+		return store.Bitmaps().Read(ctx, x.Covered)
 	})
 	return nil
 }

@@ -231,7 +231,7 @@ func (w *world) layer(o *worldOverlay, i int) storage.OverlaySegment {
 	out := storage.OverlaySegment{Overlay: o.Name, Segment: g.d.ID, Data: w.write(s, g.stripe, features, rows),
 		All: share == 10 && rapid.Bool().Draw(w.t, "all")}
 	if !out.All {
-		if out.Covered, err = w.store.PutRowBitmap(ctx, g.d, set); err != nil {
+		if out.Covered, err = w.store.Bitmaps().Put(ctx, g.d.ID, g.d.Rows, set); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -286,7 +286,7 @@ func (w *world) step() {
 	case 6:
 		i := rapid.IntRange(0, w.now.segments-1).Draw(w.t, "segment")
 		r := rapid.IntRange(0, len(w.segments[i].rows)-1).Draw(w.t, "row")
-		set, err := w.store.PutRowBitmap(ctx, w.segments[i].d, roaring.BitmapOf(uint32(r)))
+		set, err := w.store.Bitmaps().Put(ctx, w.segments[i].d.ID, w.segments[i].d.Rows, roaring.BitmapOf(uint32(r)))
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -319,7 +319,7 @@ func (w *world) branch() {
 					b.list[w.segments[i].first+r] = true
 				}
 			}
-			rows, err := w.store.PutRowBitmap(context.Background(), w.segments[i].d, set)
+			rows, err := w.store.Bitmaps().Put(context.Background(), w.segments[i].d.ID, w.segments[i].d.Rows, set)
 			if err != nil {
 				w.t.Fatal(err)
 			}

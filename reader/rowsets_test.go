@@ -29,7 +29,7 @@ func TestDeletesAndSampleLists(t *testing.T) {
 		t.Fatal(err)
 	}
 	set := func(i int, rows ...uint32) storage.RowBitmap {
-		s, err := store.PutRowBitmap(ctx, segments[i], roaring.BitmapOf(rows...))
+		s, err := store.Bitmaps().Put(ctx, segments[i].ID, segments[i].Rows, roaring.BitmapOf(rows...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +123,7 @@ func TestSetsOfTooManyRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := store.PutRowBitmap(ctx, segments[0], roaring.BitmapOf(1))
+	set, err := store.Bitmaps().Put(ctx, segments[0].ID, segments[0].Rows, roaring.BitmapOf(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestSetsAreReadTogether(t *testing.T) {
 		for r := uint32(0); r < rows; r += 3 + r%13 { // too many for the snapshot: the set is an object
 			gone.Add(r)
 		}
-		set, err := store.PutRowBitmap(ctx, d, gone)
+		set, err := store.Bitmaps().Put(ctx, d.ID, d.Rows, gone)
 		if err != nil {
 			t.Fatal(err)
 		}

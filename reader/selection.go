@@ -108,7 +108,7 @@ func (l *Layout) storedSets(ctx context.Context, snap *storage.Snapshot, at snap
 		if sets[i], err = storedSet(ctx, store, l.segments[i], first, deleted[i]); err != nil || len(listed) < 2 {
 			return err
 		}
-		second, err := store.ReadRowBitmap(ctx, listed[1][i])
+		second, err := store.Bitmaps().Read(ctx, listed[1][i])
 		if err == nil {
 			sets[i].And(second)
 		}
@@ -125,14 +125,14 @@ func storedSet(ctx context.Context, store *storage.Store, d storage.SegmentDescr
 	deleted storage.RowBitmap) (
 	set *roaring.Bitmap, err error) {
 	if listed != nil {
-		if set, err = store.ReadRowBitmap(ctx, *listed); err != nil {
+		if set, err = store.Bitmaps().Read(ctx, *listed); err != nil {
 			return nil, err
 		}
 	}
 	if deleted.IsEmpty() {
 		return set, nil
 	}
-	gone, err := store.ReadRowBitmap(ctx, deleted)
+	gone, err := store.Bitmaps().Read(ctx, deleted)
 	if err != nil {
 		return nil, err
 	}

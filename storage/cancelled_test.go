@@ -67,7 +67,7 @@ func TestCancelledMidway(t *testing.T) {
 	mem := object.NewMemory()
 	fill := func(mem *object.Memory) *Table {
 		tab := newTable(t, mem)
-		tab.s.trees.MemtableBytes, tab.s.inlineBitmapBytes = 200, 0 // several runs, and every set an object
+		tab.s.trees.MemtableBytes, tab.s.bitmaps.InlineBytes = 200, 0 // several runs, and every set an object
 		segs := replaceAll(t, tab, 3)
 		mustCommit(t, tab, Change{Base: 3, Ops: []Operation{SetBranches{{Name: "b", Snapshot: 2}}}})
 		for i := range 8 {

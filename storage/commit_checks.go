@@ -34,8 +34,8 @@ func (c *Change) checkTable(table names.TableID) error {
 		ids = append(ids, d.ID)
 	}
 	for _, r := range rows {
-		if r.size > 0 {
-			ids = append(ids, r.object.String())
+		if id, _, ok := r.Object(); ok {
+			ids = append(ids, id.String())
 		}
 	}
 	for _, s := range ids {
@@ -67,6 +67,31 @@ func (t *Table) checkAdded(ctx context.Context, c Change) error {
 // condemned says that a gc has condemned objects that a change adds.
 func condemned(i names.ID) error {
 	return fmt.Errorf("%s: gc has condemned it, for it was written longer ago than the grace period and not committed: write it anew: %w", i, ErrConflict)
+}
+
+// checkRowBitmap checks that the object of a set, if it has one, is there and that no gc has condemned it.
+func (s *Store) checkRowBitmap(ctx context.Context, r RowBitmap) error {
+	id, size, ok := r.Object()
+	if !ok {
+		return nil
+	}
+	name := id.RowsName()
+	there := false
+	for info, err := range s.blobs.List(ctx, id.Dir(), "") {
+		switch {
+		case err != nil:
+			return err
+		case id.IsCondemned(info.Name):
+			return condemned(id)
+		case info.Name == name && uint64(info.Size) != size:
+			return wire.Corrupt(name, fmt.Sprintf("%d bytes: want %d", info.Size, size))
+		}
+		there = there || info.Name == name
+	}
+	if !there {
+		return fmt.Errorf("%w: %s", object.ErrNotFound, name)
+	}
+	return nil
 }
 
 // checkSegment holds the objects that there are of a segment to its descriptor, in one listing. gc may have condemned it, or have taken

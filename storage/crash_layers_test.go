@@ -32,7 +32,7 @@ func layeredScenario(ctx context.Context, t *testing.T, blobs object.Store) (don
 	if err != nil {
 		return 0, err
 	}
-	s.trees.MemtableBytes, s.inlineBitmapBytes = 300, 0 // runs are made, and every set is an object
+	s.trees.MemtableBytes, s.bitmaps.InlineBytes = 300, 0 // runs are made, and every set is an object
 	tab, err := s.NewTable(ctx, "ads")
 	if err != nil {
 		return 0, err
@@ -50,7 +50,7 @@ func layeredScenario(ctx context.Context, t *testing.T, blobs object.Store) (don
 		return w.Finish(ctx)
 	}
 	set := func(d catalog.SegmentDescriptor, rows ...uint32) RowBitmap {
-		r, e := s.PutRowBitmap(ctx, d, roaring.BitmapOf(rows...))
+		r, e := s.bitmaps.Put(ctx, d.ID, d.Rows, roaring.BitmapOf(rows...))
 		err = errors.Join(err, e)
 		return r
 	}
@@ -220,7 +220,7 @@ func TestLateDeletes(t *testing.T) {
 	ctx := t.Context()
 	late := &latePut{Store: object.NewMemory()}
 	tab := newTable(t, late)
-	tab.s.trees.MemtableBytes, tab.s.inlineBitmapBytes = 1, 0
+	tab.s.trees.MemtableBytes, tab.s.bitmaps.InlineBytes = 1, 0
 	a := segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{}, "x")
 	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{a}}})
 	mustCommit(t, tab, Change{Ops: []Operation{DeleteRows{{a.ID, rowSet(t, tab.s, a, 1)}}}})
@@ -251,7 +251,7 @@ func TestLayersConcurrent(t *testing.T) {
 	var won, lost atomic.Int64
 	for w := range writers {
 		h := newTable(t, l)
-		h.s.inlineBitmapBytes = w % 2 * maxInlineBitmap
+		h.s.bitmaps.InlineBytes = w % 2 * maxInlineBitmap
 		wg.Go(func() {
 			for k := range each {
 				c := Change{Operation: "delete", Ops: []Operation{DeleteRows{{a.ID, rowSet(t, h.s, a, uint32(w*100+k), uint32(k))}}}}
@@ -314,7 +314,7 @@ func TestLayersProcesses(t *testing.T) {
 			t.Fatal(err)
 		}
 		tab := newTable(t, l)
-		tab.s.trees.MemtableBytes, tab.s.inlineBitmapBytes = 500, 20
+		tab.s.trees.MemtableBytes, tab.s.bitmaps.InlineBytes = 500, 20
 		for k := 0; k < each; {
 			s, err := tab.Latest(ctx)
 			if err != nil {
@@ -332,12 +332,12 @@ func TestLayersProcesses(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				all, err := tab.s.ReadRowBitmap(ctx, deleted[0])
+				all, err := tab.s.bitmaps.Read(ctx, deleted[0])
 				if err != nil {
 					t.Fatal(err)
 				}
 				all.Add(uint32(who*each + k))
-				set, err := tab.s.PutRowBitmap(ctx, d, all)
+				set, err := tab.s.bitmaps.Put(ctx, d.ID, d.Rows, all)
 				if err != nil {
 					t.Fatal(err)
 				}

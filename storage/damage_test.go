@@ -216,7 +216,7 @@ func FuzzIndexRecords(f *testing.F) {
 	mem := object.NewMemory()
 	tab := newTable(f, mem)
 	d := segment(f, tab, nil, []uint32{3, 4}, 1, SegmentOptions{}, "a")
-	g, err := tab.s.OpenSegment(f.Context(), d)
+	g, err := tab.s.segments.Open(f.Context(), d)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -266,8 +266,8 @@ func (p *tablePlan) fence(ctx context.Context) error {
 // markData returns what adds the segments, and sets of rows, that entries of a listing name.
 func markData(out map[names.ID]bool) func(obj string, kind lsm.Kind, key, value []byte) error {
 	set := func(rows RowBitmap) {
-		if rows.size > 0 {
-			out[rows.object] = true
+		if id, _, ok := rows.Object(); ok {
+			out[id] = true
 		}
 	}
 	return func(obj string, kind lsm.Kind, key, value []byte) error {

@@ -38,7 +38,7 @@ func makeGolden(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.trees.MemtableBytes, s.inlineBitmapBytes, s.minKeyTableRows = 500, 40, 1 // so that there are runs, sets in objects, and tables of keys
+	s.trees.MemtableBytes, s.bitmaps.InlineBytes, s.segments.MinKeyRows = 500, 40, 1 // so that there are runs, sets in objects, and tables of keys
 	tab, err := s.NewTable(ctx, "ads/é")
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/wire"
@@ -96,4 +98,24 @@ func (e *edit) keys(ctx context.Context) error {
 	// their number might come back to it.
 	e.schema = append(e.schema, lsm.Entry{Key: catalog.KeyFeaturesKey(), Value: nil})
 	return nil
+}
+
+// KeyRows is Store.KeyRows of package segment, and every row where an overlay that is part of the table replaces the feature.
+func (s *Snapshot) KeyRows(ctx context.Context, f catalog.Feature, hashes []uint64, segments []catalog.SegmentDescriptor) ([]*roaring.Bitmap, error) {
+	if !slices.ContainsFunc(segments, func(d catalog.SegmentDescriptor) bool { return d.KeysSize > 0 }) {
+		return make([]*roaring.Bitmap, len(segments)), nil
+	}
+	if hashes = SortHashes(hashes); !ReadsKeyTables(segments, hashes) {
+		return make([]*roaring.Bitmap, len(segments)), nil
+	}
+	overlays, err := s.Overlays(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range overlays {
+		if o.Merged > 0 && slices.ContainsFunc(o.Features, func(x catalog.Feature) bool { return x.ID == f.ID }) {
+			return make([]*roaring.Bitmap, len(segments)), nil
+		}
+	}
+	return s.t.s.segments.KeyRows(ctx, f.ID, hashes, segments)
 }

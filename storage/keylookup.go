@@ -35,41 +35,20 @@ const (
 	keysHead = 4 << 10
 )
 
-// KeyRows returns, of each segment, rows among which are all that have one of the keys of a feature, deleted ones too: whole stripes. nil: every row. The keys
-// are given by their hashes (HashInt, HashText), in any order. It reads the segments' tables of keys, several at a time: the filters first, and where one lets
-// hashes through the entries of those. Where an overlay that is part of the table replaces the feature, it is every row of each. So it is of a segment
+// KeyRows returns, for each segment, rows among which are all that have one of the keys of a feature, deleted ones too: whole
+// stripes. nil: every row. The keys are given by their hashes (HashInt, HashText), as SortHashes returns them. It reads the segments' tables of
+// keys, several at a time: first the filters and, where a filter lets hashes through, their entries. It is every row of a segment
 // whose table is damaged or lost: the rows are there all the same, and verify reports the table.
-func (s *Snapshot) KeyRows(ctx context.Context, f catalog.Feature, hashes []uint64, segments []catalog.SegmentDescriptor) ([]*roaring.Bitmap, error) {
+func (s *segmentStore) KeyRows(ctx context.Context, f catalog.FeatureID, hashes []uint64, segments []catalog.SegmentDescriptor) ([]*roaring.Bitmap, error) {
 	out := make([]*roaring.Bitmap, len(segments))
-	if !slices.ContainsFunc(segments, func(d catalog.SegmentDescriptor) bool { return d.KeysSize > 0 }) {
-		return out, nil
-	}
-	hashes = slices.Clone(hashes)
-	for i := range hashes {
-		hashes[i] &= hashMask
-	}
-	slices.Sort(hashes)
-	hashes = slices.Compact(hashes)
-	if !slices.ContainsFunc(segments, func(d catalog.SegmentDescriptor) bool { return asks(d, len(hashes)) }) {
-		return out, nil
-	}
-	overlays, err := s.Overlays(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, o := range overlays {
-		if o.Merged > 0 && slices.ContainsFunc(o.Features, func(x catalog.Feature) bool { return x.ID == f.ID }) {
-			return out, nil
-		}
-	}
-	err = object.Parallel(ctx, object.RequestsAtOnce, len(segments), func(ctx context.Context, i int) error {
+	err := object.Parallel(ctx, object.RequestsAtOnce, len(segments), func(ctx context.Context, i int) error {
 		d := segments[i]
 		if !asks(d, len(hashes)) {
 			return nil
 		}
-		k, err := s.t.s.openKeys(ctx, d)
+		k, err := s.openKeys(ctx, d)
 		if err == nil {
-			out[i], err = k.rows(ctx, f.ID, hashes)
+			out[i], err = k.rows(ctx, f, hashes)
 		}
 		if errors.Is(err, format.ErrCorrupt) {
 			out[i], err = nil, nil
@@ -77,6 +56,21 @@ func (s *Snapshot) KeyRows(ctx context.Context, f catalog.Feature, hashes []uint
 		return err
 	})
 	return out, err
+}
+
+// ReadsKeyTables reports whether KeyRows reads a table of keys for the hashes: else it returns every row of all segments.
+func ReadsKeyTables(segments []catalog.SegmentDescriptor, hashes []uint64) bool {
+	return slices.ContainsFunc(segments, func(d catalog.SegmentDescriptor) bool { return asks(d, len(hashes)) })
+}
+
+// SortHashes returns the bits of hashes that tables of keys use, ascending, each once. The slice is new.
+func SortHashes(hashes []uint64) []uint64 {
+	hashes = slices.Clone(hashes)
+	for i := range hashes {
+		hashes[i] &= hashMask
+	}
+	slices.Sort(hashes)
+	return slices.Compact(hashes)
 }
 
 // asks reports whether a segment's table of keys is asked for so many.
@@ -94,7 +88,7 @@ type keyTable struct {
 }
 
 // openKeys returns the table of keys of a segment, which has one, and keeps it open.
-func (s *Store) openKeys(ctx context.Context, d catalog.SegmentDescriptor) (*keyTable, error) {
+func (s *segmentStore) openKeys(ctx context.Context, d catalog.SegmentDescriptor) (*keyTable, error) {
 	segment, err := names.ParseID(d.ID)
 	if err != nil {
 		return nil, err
@@ -120,13 +114,13 @@ func (s *Store) openKeys(ctx context.Context, d catalog.SegmentDescriptor) (*key
 }
 
 // readKeys opens a table of keys.
-func (s *Store) readKeys(ctx context.Context, segment names.ID, d catalog.SegmentDescriptor) (_ *keyTable, err error) {
+func (s *segmentStore) readKeys(ctx context.Context, segment names.ID, d catalog.SegmentDescriptor) (_ *keyTable, err error) {
 	k := &keyTable{name: segment.KeysName(), segmentRows: d.Rows}
 	fetch := sst.Fetch{Head: keysHead, Gap: keyGap}
-	if object.HighLatency(s.blobs) {
+	if object.HighLatency(s.Blobs) {
 		fetch.Whole, fetch.Gap, fetch.Tail = lsm.RemoteRunBytes, remoteKeyGap, int(min(d.KeysSize/keyIndexShare, lsm.RemoteRunBytes))
 	}
-	if k.table, err = lsm.OpenTable(ctx, s.blobs, k.name, d.KeysSize, fetch); err != nil {
+	if k.table, err = lsm.OpenTable(ctx, s.Blobs, k.name, d.KeysSize, fetch); err != nil {
 		return nil, err
 	}
 	v, err := k.table.Get(ctx, []byte{keyFactsRecord})

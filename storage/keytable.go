@@ -297,7 +297,7 @@ func fingerprint(hash uint64, bucketBits int) uint16 {
 
 // keysOf returns what gathers the hashes of a feature's keys, nil where the segment's table is not to have it.
 func (w *SegmentWriter) keysOf(f catalog.Feature) *keyHashes {
-	if !isLookedUp(f) || w.rows < w.s.minKeyTableRows {
+	if !isLookedUp(f) || w.rows < w.s.MinKeyRows {
 		return nil
 	}
 	return &keyHashes{feature: f.ID}
@@ -321,7 +321,7 @@ func (w *SegmentWriter) writeKeys(ctx context.Context) (int64, error) {
 	if len(w.keys) == 0 {
 		return 0, nil
 	}
-	out, err := w.s.blobs.Create(ctx, w.id.KeysName())
+	out, err := w.s.Blobs.Create(ctx, w.id.KeysName())
 	if err != nil {
 		return 0, err
 	}
@@ -342,8 +342,8 @@ func (w *SegmentWriter) writeKeys(ctx context.Context) (int64, error) {
 	return size, out.Commit(ctx)
 }
 
-// checkKeys reads a segment's whole table of keys: its checksums, and that all that its facts say is there and well formed.
-func (s *Store) checkKeys(ctx context.Context, d catalog.SegmentDescriptor) error {
+// CheckKeys reads a segment's whole table of keys: its checksums, and that all that its facts say is there and well formed.
+func (s *segmentStore) CheckKeys(ctx context.Context, d catalog.SegmentDescriptor) error {
 	segment, err := names.ParseID(d.ID)
 	if err != nil {
 		return err

@@ -121,7 +121,7 @@ func TestKeyRows(t *testing.T) {
 	checked, extra := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		tab := newTable(t, object.NewMemory())
-		tab.s.minKeyTableRows = 1
+		tab.s.segments.MinKeyRows = 1
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
 		var stripes []uint32
 		for range rapid.SampledFrom([]int{1, 2, 9, 300}).Draw(rt, "stripes") {
@@ -183,7 +183,7 @@ func TestKeyRows(t *testing.T) {
 				t.Fatalf("feature %s has no table: %v, %v", f.Name, got, err)
 			}
 		}
-		if err := tab.s.checkKeys(t.Context(), k.d); err != nil {
+		if err := tab.s.segments.CheckKeys(t.Context(), k.d); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -246,7 +246,7 @@ func TestKeyTableSmall(t *testing.T) {
 	if k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{2000, 2095}, 100); k.d.KeysSize != 0 {
 		t.Errorf("a segment of 4,095 rows has a table of keys of %d bytes", k.d.KeysSize)
 	}
-	tab.s.minKeyTableRows = 1
+	tab.s.segments.MinKeyRows = 1
 	if d := segment(t, tab, nil, []uint32{50}, 1, SegmentOptions{}, "a"); d.KeysSize != 0 {
 		t.Errorf("a segment without keys has a table of keys of %d bytes", d.KeysSize)
 	}
@@ -257,7 +257,7 @@ func TestKeyTableSmall(t *testing.T) {
 func TestKeyTableDamage(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
-	tab.s.minKeyTableRows = 1
+	tab.s.segments.MinKeyRows = 1
 	k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{30, 20}, 1<<40)
 	mustCommit(t, tab, Change{Operation: "ingest", Ops: []Operation{AddFeatures{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, AddSegments{k.d}}})
 	verifyClean(t, tab.s)
@@ -282,13 +282,13 @@ func TestKeyTableDamage(t *testing.T) {
 		if err := errors.Join(mem.Delete(t.Context(), name), mem.PutIfAbsent(t.Context(), name, d)); err != nil {
 			t.Fatal(err)
 		}
-		tab.s.keys.Clear()
+		tab.s.segments.keys.Clear()
 		got, err := k.rows(keyNumber, hash)
 		// Damage that is found means every row.
 		if err != nil || got != nil && fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Fatalf("byte %d: %v, %v", i, got, err)
 		}
-		if tab.s.checkKeys(t.Context(), k.d) != nil {
+		if tab.s.segments.CheckKeys(t.Context(), k.d) != nil {
 			damaged++
 		}
 	}
@@ -307,7 +307,7 @@ func TestKeyTableDamage(t *testing.T) {
 	if err != nil || len(r.Damage) == 0 {
 		t.Fatal(r, err)
 	}
-	tab.s.keys.Clear()
+	tab.s.segments.keys.Clear()
 	if got, err := k.rows(keyNumber, hash); got != nil || err != nil {
 		t.Fatal(err)
 	}
@@ -318,14 +318,14 @@ func TestKeyTableDamage(t *testing.T) {
 func TestKeyTableUntrusted(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
-	tab.s.minKeyTableRows = 1
+	tab.s.segments.MinKeyRows = 1
 	k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{30, 20}, 1<<40)
 	segment, err := names.ParseID(k.d.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	name := segment.KeysName()
-	open, err := tab.s.readKeys(t.Context(), segment, k.d)
+	open, err := tab.s.segments.readKeys(t.Context(), segment, k.d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -375,10 +375,10 @@ func TestKeyTableUntrusted(t *testing.T) {
 		if err := mem.PutIfAbsent(t.Context(), name, out.Bytes()); err != nil {
 			rt.Fatal(err)
 		}
-		tab.s.keys.Clear()
+		tab.s.segments.keys.Clear()
 		k.d.KeysSize = uint64(size)
 		_, err = k.rows(keyNumber, hashes...)
-		deep := tab.s.checkKeys(t.Context(), k.d)
+		deep := tab.s.segments.CheckKeys(t.Context(), k.d)
 		for _, err := range []error{err, deep} {
 			if err != nil && !errors.Is(err, format.ErrCorrupt) {
 				rt.Fatal(err)
@@ -396,7 +396,7 @@ func TestKeyTableUntrusted(t *testing.T) {
 // TestKeyRowsUnderOverlay: where an overlay that is part of the table has the key, the segments' own tables say nothing.
 func TestKeyRowsUnderOverlay(t *testing.T) {
 	tab := newTable(t, object.NewMemory())
-	tab.s.minKeyTableRows = 1
+	tab.s.segments.MinKeyRows = 1
 	k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{30, 20}, 1<<40)
 	mustCommit(t, tab, Change{Operation: "ingest", Ops: []Operation{AddFeatures{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, AddSegments{k.d}}})
 	look := func() bool {
@@ -426,7 +426,7 @@ func TestKeyRowsRequests(t *testing.T) {
 	for _, segments := range []int64{3, 70} {
 		mem := object.NewMemory()
 		tab := newTable(t, mem)
-		tab.s.minKeyTableRows = 1
+		tab.s.segments.MinKeyRows = 1
 		var add []catalog.SegmentDescriptor
 		for i := range segments {
 			add = append(add, makeKeyed(t, tab, rand.New(rand.NewPCG(1, uint64(i))), []uint32{40, 40}, 1<<50).d)

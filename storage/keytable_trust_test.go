@@ -23,7 +23,7 @@ func TestKeyHead(t *testing.T) {
 	}
 	counting := object.NewCounted(tab.s.blobs)
 	tab.s.blobs, tab.s.trees.Blobs = counting, counting
-	if _, err := tab.s.openKeys(t.Context(), k.d); err != nil {
+	if _, err := tab.s.segments.openKeys(t.Context(), k.d); err != nil {
 		t.Fatal(err)
 	}
 	reads := counting.Counts().Reads
@@ -54,7 +54,7 @@ func TestKeyFactsMemory(t *testing.T) {
 func TestKeyTableSwapped(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
-	tab.s.minKeyTableRows = 1
+	tab.s.segments.MinKeyRows = 1
 	rng := rand.New(rand.NewPCG(1, 2))
 	a := makeKeyed(t, tab, rng, []uint32{30, 20}, 1<<40)
 	var b *keyed

@@ -114,7 +114,7 @@ func (r *layeredRun) set(t *rapid.T, segment string, rows map[uint32]bool) RowBi
 	for row := range rows {
 		b.Add(row)
 	}
-	set, err := r.handles[0].s.PutRowBitmap(context.Background(), r.files[segment], b)
+	set, err := r.handles[0].s.bitmaps.Put(context.Background(), r.files[segment].ID, r.files[segment].Rows, b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +287,7 @@ func (r *layeredRun) rules(c Change, base int) (layeredTable, want) {
 }
 
 func (r *layeredRun) rowsOf(set RowBitmap) map[uint32]bool {
-	b, err := r.handles[0].s.ReadRowBitmap(context.Background(), set)
+	b, err := r.handles[0].s.bitmaps.Read(context.Background(), set)
 	if err != nil {
 		panic(err)
 	}
@@ -555,7 +555,7 @@ func TestMetamorphicLayers(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.trees.MemtableBytes = rapid.SampledFrom([]uint64{0, 300, 2000, lsm.DefaultMemtableBytes}).Draw(t, "tail")
-			s.inlineBitmapBytes = rapid.SampledFrom([]int{0, 40, maxInlineBitmap}).Draw(t, "inline")
+			s.bitmaps.InlineBytes = rapid.SampledFrom([]int{0, 40, maxInlineBitmap}).Draw(t, "inline")
 			tab, err := s.NewTable(ctx, "ads")
 			if err != nil {
 				t.Fatal(err)

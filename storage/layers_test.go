@@ -18,7 +18,7 @@ import (
 // rowSet makes a set for a change.
 func rowSet(t testing.TB, s *Store, d catalog.SegmentDescriptor, rows ...uint32) RowBitmap {
 	t.Helper()
-	r, err := s.PutRowBitmap(t.Context(), d, roaring.BitmapOf(rows...))
+	r, err := s.bitmaps.Put(t.Context(), d.ID, d.Rows, roaring.BitmapOf(rows...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func everySecond(t testing.TB, s *Store, d catalog.SegmentDescriptor, from uint6
 	for i := from; i < d.Rows; i += 2 {
 		rows.Add(uint32(i))
 	}
-	r, err := s.PutRowBitmap(t.Context(), d, rows)
+	r, err := s.bitmaps.Put(t.Context(), d.ID, d.Rows, rows)
 	if err != nil || r.size == 0 {
 		t.Fatal(err, r)
 	}
@@ -63,7 +63,7 @@ func wantConflict(t testing.TB, tab *Table, c Change, what string) {
 
 func readRows(t testing.TB, s *Snapshot, r RowBitmap) []uint32 {
 	t.Helper()
-	rows, err := s.t.s.ReadRowBitmap(t.Context(), r)
+	rows, err := s.t.s.bitmaps.Read(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,12 +142,12 @@ func TestDeletes(t *testing.T) {
 		d    catalog.SegmentDescriptor
 		rows uint32
 	}{{b, 10}, {b, 1 << 31}} {
-		if r, err := tab.s.PutRowBitmap(ctx, bad.d, roaring.BitmapOf(bad.rows)); err == nil {
+		if r, err := tab.s.bitmaps.Put(ctx, bad.d.ID, bad.d.Rows, roaring.BitmapOf(bad.rows)); err == nil {
 			t.Errorf("row %d of %d: %+v", bad.rows, bad.d.Rows, r)
 		}
 	}
 	// Readers make bitmaps of all rows of a segment that has deleted ones: of no more rows than a bitmap can have.
-	if r, err := tab.s.PutRowBitmap(ctx, catalog.SegmentDescriptor{ID: b.ID, Rows: 1<<32 + 1}, roaring.BitmapOf(1)); err == nil {
+	if r, err := tab.s.bitmaps.Put(ctx, b.ID, 1<<32+1, roaring.BitmapOf(1)); err == nil {
 		t.Errorf("a set of rows of a segment of 2^32 + 1: %+v", r)
 	}
 	entry := appendSet(nil, rowSet(t, tab.s, b, 1))

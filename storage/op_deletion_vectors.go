@@ -70,11 +70,11 @@ func (v DeleteRows) apply(ctx context.Context, e *edit) error {
 
 // unite returns the union of two sets of rows of a segment.
 func (e *edit) unite(ctx context.Context, a, b RowBitmap, d catalog.SegmentDescriptor) (RowBitmap, error) {
-	rows, err := e.store().ReadRowBitmap(ctx, a)
+	rows, err := e.store().bitmaps.Read(ctx, a)
 	if err != nil {
 		return RowBitmap{}, err
 	}
-	more, err := e.store().ReadRowBitmap(ctx, b)
+	more, err := e.store().bitmaps.Read(ctx, b)
 	if err != nil {
 		return RowBitmap{}, err
 	}
@@ -82,5 +82,9 @@ func (e *edit) unite(ctx context.Context, a, b RowBitmap, d catalog.SegmentDescr
 	if rows.GetCardinality() == a.Count {
 		return a, nil
 	}
-	return e.store().putRowBitmap(ctx, d.ID, d.Rows, rows, func(i names.ID) { e.made = append(e.made, i.RowsName()) })
+	set, err := e.store().bitmaps.Put(ctx, d.ID, d.Rows, rows)
+	if id, _, ok := set.Object(); ok { // also after an error: the object may have been made
+		e.made = append(e.made, id.RowsName())
+	}
+	return set, err
 }

@@ -26,7 +26,7 @@ func (a AddFeatures) validate(*Change) error {
 			return fmt.Errorf("feature %s twice", f.Name)
 		}
 		if other, ok := ids[f.ID]; ok {
-			return idCollision(f.ID, other, f.Name)
+			return catalog.IDCollision(f.ID, other, f.Name)
 		}
 		names[f.Name], ids[f.ID] = true, f.Name
 	}
@@ -92,7 +92,7 @@ func ownedBy(f catalog.Feature, other string) error {
 	}
 	for g := range f.Generation + 1 {
 		if catalog.NewFeatureID(other, g) == f.ID {
-			return idCollision(f.ID, other, f.Name)
+			return catalog.IDCollision(f.ID, other, f.Name)
 		}
 	}
 	return fmt.Errorf("feature %s is called %s now: %w", f.Name, other, ErrConflict)
@@ -120,10 +120,6 @@ func mergeFeature(known, f catalog.Feature) (catalog.Feature, error) {
 			f.Name, known.OriginKey, known.OriginColumn, f.OriginKey, f.OriginColumn)
 	}
 	return out, nil
-}
-
-func idCollision(f catalog.FeatureID, a, b string) error {
-	return fmt.Errorf("features %q and %q have the same id %016x: rename one", a, b, uint64(f))
 }
 
 // with returns the features and those of merged overlays, each once.

@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/dsistore/dsistore/storage/catalog"
@@ -178,10 +179,23 @@ func (s *Snapshot) perSegment(ctx context.Context, prefix []byte, segments []cat
 	return out, err
 }
 
+// NewSegment starts a segment of the partition whose stripes have the given rows. It needs no coordination, but the first segment of a
+// table gives the table its id. ctx is that of the whole segment: it must not end before Finish or Abort has returned.
+func (t *Table) NewSegment(ctx context.Context, p catalog.Partition, stripeRows []uint32, opts SegmentOptions) (*SegmentWriter, error) {
+	if err := errors.Join(ctx.Err(), p.Validate(), opts.Validate()); err != nil {
+		return nil, err // before the table gets its id
+	}
+	table, err := t.identity(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return t.s.segments.NewWriter(ctx, table, p, stripeRows, opts)
+}
+
 // NewOverlaySegment starts the segment of a layer over base, with base's partition and stripes. The files of its features are added, and
 // it is finished, like any segment's, under ctx; Finish gives Layer.Data.
 func (t *Table) NewOverlaySegment(ctx context.Context, base catalog.SegmentDescriptor, opts SegmentOptions) (*SegmentWriter, error) {
-	g, err := t.s.OpenSegment(ctx, base)
+	g, err := t.s.segments.Open(ctx, base)
 	if err != nil {
 		return nil, fmt.Errorf("layer over segment %s: %w", base.ID, err)
 	}

@@ -76,7 +76,7 @@ func mix(t *testing.T, root string, who int, n int) {
 			done.Snapshot = s.Info().Number
 		} else {
 			done.Conflict, done.Duplicate, done.Error = errors.Is(err, ErrConflict), errors.Is(err, ErrDuplicateSource), err.Error()
-			if err := tab.s.Discard(ctx, d); err != nil {
+			if err := tab.s.segments.Discard(ctx, d); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -15,7 +15,7 @@ func TestPurge(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
-	tab.s.inlineBitmapBytes = 0 // every set is an object
+	tab.s.bitmaps.InlineBytes = 0 // every set is an object
 	segs := replaceAll(t, tab, 4)
 	over := mustCommit(t, tab, Change{Base: 4, Ops: []Operation{DefineOverlays{overlay("o", "y")}, SetOverlaySegments{layer(t, tab, "o", segs[3], 7, "y")}, DeleteRows{{segs[3].ID, rowSet(t, tab.s, segs[3], 1)}}}}) // 5
 	layers, err := over.OverlaySegments(ctx, []catalog.Overlay{{Name: "o", Number: 0}}, segs[3])

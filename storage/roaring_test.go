@@ -177,7 +177,7 @@ func TestClaimedSets(t *testing.T) {
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := s.ReadRowBitmap(ctx, set)
+		_, err := s.bitmaps.Read(ctx, set)
 		runtime.ReadMemStats(&after)
 		if !errors.Is(err, format.ErrCorrupt) || !strings.Contains(err.Error(), i.RowsName()) {
 			t.Error(err)

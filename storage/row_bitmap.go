@@ -10,7 +10,6 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/dsistore/dsistore/storage/bitmap"
-	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/wire"
@@ -18,7 +17,7 @@ import (
 
 // A RowBitmap names a set of rows of one segment: those deleted, those of a sample list, those that a layer covers. Rows are
 // numbered from 0 in the segment, deleted ones too. The set itself is a Roaring bitmap, within the listing where it is
-// small and an object of its own where it is not; Store.ReadRowBitmap gets it. The zero RowBitmap is the empty set.
+// small and an object of its own where it is not; Store.Read gets it. The zero RowBitmap is the empty set.
 type RowBitmap struct {
 	// Count is how many rows the set has.
 	Count uint64
@@ -31,7 +30,7 @@ type RowBitmap struct {
 	object names.ID
 	size   uint64 // of the object
 	sum    uint64 // its xxhash64
-	place  string // the object to blame for what inline holds
+	place  string // the object to name in an error about inline
 }
 
 // IsEmpty reports whether the set has no rows.
@@ -46,14 +45,16 @@ const (
 	objectRows = 2
 )
 
-// PutRowBitmap makes the set of the given rows of a segment, for a Change. Where it is large it is written, durably, as an object,
-// which gc takes after its grace period if no change names it; DiscardRowBitmap removes it at once. rows is not kept.
-func (s *Store) PutRowBitmap(ctx context.Context, segment catalog.SegmentDescriptor, rows *roaring.Bitmap) (RowBitmap, error) {
-	return s.putRowBitmap(ctx, segment.ID, segment.Rows, rows, nil)
+// A bitmapStore reads and writes sets of rows. Safe for concurrent use.
+type bitmapStore struct {
+	Blobs object.Store
+	// InlineBytes is how large the stored form of a set gets before it is an object of its own: at most MaxInline.
+	InlineBytes int
 }
 
-// putRowBitmap is PutRowBitmap; made, when set, is called with the id of an object before it is put.
-func (s *Store) putRowBitmap(ctx context.Context, segment string, segmentRows uint64, rows *roaring.Bitmap, made func(names.ID)) (RowBitmap, error) {
+// Put makes the set of the given rows of a segment, which has segmentRows, for a commit. A large set is written, durably, as an
+// object. gc removes the object after its grace period if no commit names it; Discard removes it at once. rows is not kept.
+func (s *bitmapStore) Put(ctx context.Context, segment string, segmentRows uint64, rows *roaring.Bitmap) (RowBitmap, error) {
 	if err := ctx.Err(); err != nil {
 		return RowBitmap{}, err
 	}
@@ -71,7 +72,7 @@ func (s *Store) putRowBitmap(ctx context.Context, segment string, segmentRows ui
 		return RowBitmap{}, err
 	}
 	out := RowBitmap{Count: rows.GetCardinality(), rows: segmentRows, place: "set of rows"}
-	if len(b) <= s.inlineBitmapBytes {
+	if len(b) <= s.InlineBytes {
 		out.inline = b
 		return out, nil
 	}
@@ -80,26 +81,23 @@ func (s *Store) putRowBitmap(ctx context.Context, segment string, segmentRows ui
 		return RowBitmap{}, err
 	}
 	out.object, out.size, out.sum = names.NewID(of.Table()), uint64(len(b)), xxhash.Sum64(b)
-	if made != nil {
-		made(out.object)
-	}
-	return out, s.blobs.PutIfAbsent(ctx, out.object.RowsName(), b)
+	return out, s.Blobs.PutIfAbsent(ctx, out.object.RowsName(), b)
 }
 
-// DiscardRowBitmap removes the object of a set that no change will name. It must not be called for one that was committed, ever.
-func (s *Store) DiscardRowBitmap(ctx context.Context, r RowBitmap) error {
+// Discard removes the object of a set that no commit will name. Never call it for a set that was committed.
+func (s *bitmapStore) Discard(ctx context.Context, r RowBitmap) error {
 	if r.size == 0 {
 		return nil
 	}
-	if err := s.blobs.Delete(ctx, r.object.RowsName()); err != nil && !errors.Is(err, object.ErrNotFound) {
+	if err := s.Blobs.Delete(ctx, r.object.RowsName()); err != nil && !errors.Is(err, object.ErrNotFound) {
 		return err
 	}
 	return nil
 }
 
-// ReadRowBitmap returns the rows of a set: one read of at most the set's size where it is an object, none where it is not. The
-// bitmap is the caller's. Errors match format.ErrCorrupt where the stored set is damaged.
-func (s *Store) ReadRowBitmap(ctx context.Context, r RowBitmap) (*roaring.Bitmap, error) {
+// Read returns the rows of a set: one read of the set's size if it is an object, none if it is not. The bitmap is the caller's.
+// Errors match format.ErrCorrupt if the stored set is damaged.
+func (s *bitmapStore) Read(ctx context.Context, r RowBitmap) (*roaring.Bitmap, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -110,12 +108,12 @@ func (s *Store) ReadRowBitmap(ctx context.Context, r RowBitmap) (*roaring.Bitmap
 	if r.size > 0 {
 		place = r.object.RowsName()
 		if r.size > object.LargeRead {
-			if err := object.CheckEnd(ctx, s.blobs, place, r.size); err != nil {
+			if err := object.CheckEnd(ctx, s.Blobs, place, r.size); err != nil {
 				return nil, wire.Missing(place, err)
 			}
 		}
 		b = make([]byte, r.size)
-		if err := s.blobs.ReadAt(ctx, place, b, 0); err != nil {
+		if err := s.Blobs.ReadAt(ctx, place, b, 0); err != nil {
 			return nil, wire.Missing(place, err)
 		}
 		if xxhash.Sum64(b) != r.sum {
@@ -129,29 +127,13 @@ func (s *Store) ReadRowBitmap(ctx context.Context, r RowBitmap) (*roaring.Bitmap
 	return out, nil
 }
 
-// checkRows makes sure that the object of a set, if it has one, is there, and that no gc has condemned it.
-func (s *Store) checkRowBitmap(ctx context.Context, r RowBitmap) error {
-	if r.size == 0 {
-		return nil
-	}
-	name := r.object.RowsName()
-	there := false
-	for info, err := range s.blobs.List(ctx, r.object.Dir(), "") {
-		switch {
-		case err != nil:
-			return err
-		case r.object.IsCondemned(info.Name):
-			return condemned(r.object)
-		case info.Name == name && uint64(info.Size) != r.size:
-			return wire.Corrupt(name, fmt.Sprintf("%d bytes: want %d", info.Size, r.size))
-		}
-		there = there || info.Name == name
-	}
-	if !there {
-		return fmt.Errorf("%w: %s", object.ErrNotFound, name)
-	}
-	return nil
+// Object returns the object that holds the set, and its size; ok is false if the set is empty or inline.
+func (r RowBitmap) Object() (object names.ID, size uint64, ok bool) {
+	return r.object, r.size, r.size > 0
 }
+
+// WithRows returns the set as one of a segment of so many rows.
+func (r RowBitmap) WithRows(rows uint64) RowBitmap { r.rows = rows; return r }
 
 // fits returns an error when the set is of a segment of another number of rows.
 func (r RowBitmap) fits(segment string, rows uint64) error {

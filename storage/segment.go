@@ -151,13 +151,8 @@ type Segment struct {
 	limits  format.Limits
 }
 
-// OpenSegment opens a segment's index: one read as a rule.
-func (s *Snapshot) OpenSegment(ctx context.Context, d catalog.SegmentDescriptor) (*Segment, error) {
-	return s.t.s.OpenSegment(ctx, d)
-}
-
-// OpenSegment opens the index of a segment, committed or not.
-func (s *Store) OpenSegment(ctx context.Context, d catalog.SegmentDescriptor) (*Segment, error) {
+// Open opens the index of a segment, committed or not: one read as a rule.
+func (s *segmentStore) Open(ctx context.Context, d catalog.SegmentDescriptor) (*Segment, error) {
 	if err := d.Validate(); err != nil {
 		return nil, err
 	}
@@ -165,8 +160,8 @@ func (s *Store) OpenSegment(ctx context.Context, d catalog.SegmentDescriptor) (*
 	if err != nil {
 		return nil, err
 	}
-	g := &Segment{id: segment, d: d, limits: s.opts.Limits}
-	if g.table, err = lsm.OpenTable(ctx, s.blobs, d.Index, d.IndexSize, sst.Fetch{Head: indexHead}); err != nil {
+	g := &Segment{id: segment, d: d, limits: s.Limits}
+	if g.table, err = lsm.OpenTable(ctx, s.Blobs, d.Index, d.IndexSize, sst.Fetch{Head: indexHead}); err != nil {
 		return nil, err
 	}
 	v, err := g.table.Get(ctx, recordKey(segment, factsRecord))

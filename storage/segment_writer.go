@@ -46,8 +46,8 @@ func (o SegmentOptions) Validate() error {
 // own, then the table of keys and the index. It holds no more than HoldBytes of finished files, StandAloneBytes for each AddFeature under
 // way, and of a key feature 8 bytes for each distinct value of a stripe, 128 MiB at most. AddFeature and Skip are safe for concurrent use; Finish comes after all of them; Abort at any time.
 type SegmentWriter struct {
-	s       *Store
-	ctx     context.Context // of NewSegment: packs are uploaded under it, by several calls of AddFeature
+	s       *segmentStore
+	ctx     context.Context // of NewWriter: packs are uploaded under it, by several calls of AddFeature
 	id      names.ID
 	p       catalog.Partition
 	rows    uint64
@@ -100,18 +100,14 @@ type packFile struct {
 
 var errAborted = errors.New("segment writer was aborted")
 
-// NewSegment starts a segment of the partition whose stripes have the given rows. It needs no coordination, but that the first of a table
-// gives the table its identity. ctx is that of the whole segment: it must not end before Finish or Abort has returned.
-func (t *Table) NewSegment(ctx context.Context, p catalog.Partition, stripeRows []uint32, opts SegmentOptions) (*SegmentWriter, error) {
+// NewWriter starts a segment of a table and partition whose stripes have the given rows. ctx is that of the whole segment: it must
+// not end before Finish or Abort has returned.
+func (s *segmentStore) NewWriter(ctx context.Context, table names.TableID, p catalog.Partition, stripeRows []uint32, opts SegmentOptions) (*SegmentWriter, error) {
 	if err := errors.Join(ctx.Err(), p.Validate(), opts.Validate()); err != nil {
 		return nil, err
 	}
-	table, err := t.identity(ctx)
-	if err != nil {
-		return nil, err
-	}
 	w := &SegmentWriter{
-		s: t.s, ctx: ctx, id: names.NewID(table), p: slices.Clone(p), stripes: slices.Clone(stripeRows), opts: opts.withDefaults(),
+		s: s, ctx: ctx, id: names.NewID(table), p: slices.Clone(p), stripes: slices.Clone(stripeRows), opts: opts.withDefaults(),
 		changed: make(chan struct{}), orders: map[int]bool{}, features: map[catalog.FeatureID]string{}, waiting: map[int]finishedFile{},
 	}
 	for i, n := range stripeRows {
@@ -263,7 +259,7 @@ func (w *SegmentWriter) take(order int, f catalog.Feature) error {
 	}
 	if other, ok := w.features[f.ID]; ok {
 		if other != f.Name {
-			return idCollision(f.ID, other, f.Name)
+			return catalog.IDCollision(f.ID, other, f.Name)
 		}
 		return fmt.Errorf("feature %s: added twice", f.Name)
 	}
@@ -334,7 +330,7 @@ func sameSlots(done []finishedFile, d finishedFile) error {
 func (w *SegmentWriter) deleteObjects(ctx context.Context, first int, done []finishedFile) {
 	for i, d := range done {
 		if d.file == nil {
-			_ = w.s.blobs.Delete(context.WithoutCancel(ctx), w.id.ObjectName(names.FileObject, uint64(first+i)))
+			_ = w.s.Blobs.Delete(context.WithoutCancel(ctx), w.id.ObjectName(names.FileObject, uint64(first+i)))
 		}
 	}
 }
@@ -439,7 +435,7 @@ func (w *SegmentWriter) place(ctx context.Context, order int, item finishedFile)
 func (w *SegmentWriter) newPack() (*packFile, error) {
 	p := &packFile{number: w.packs}
 	var err error
-	if p.w, err = w.s.blobs.Create(w.ctx, w.id.ObjectName(names.PackObject, p.number)); err != nil {
+	if p.w, err = w.s.Blobs.Create(w.ctx, w.id.ObjectName(names.PackObject, p.number)); err != nil {
 		return nil, err
 	}
 	p.buf = bufio.NewWriterSize(p.w, 256<<10)
@@ -529,7 +525,7 @@ func (w *SegmentWriter) writeIndex(ctx context.Context) (int64, error) {
 		}
 		sizes[o.kind][o.number] = o.size
 	}
-	out, err := w.s.blobs.Create(ctx, w.id.IndexName())
+	out, err := w.s.Blobs.Create(ctx, w.id.IndexName())
 	if err != nil {
 		return 0, err
 	}
@@ -568,10 +564,10 @@ func (w *SegmentWriter) Abort() {
 		w.pack = nil
 	}
 	for _, o := range w.objects {
-		_ = w.s.blobs.Delete(context.Background(), w.id.ObjectName(o.kind, o.number))
+		_ = w.s.Blobs.Delete(context.Background(), w.id.ObjectName(o.kind, o.number))
 	}
 	if w.keysSize > 0 {
-		_ = w.s.blobs.Delete(context.Background(), w.id.KeysName())
+		_ = w.s.Blobs.Delete(context.Background(), w.id.KeysName())
 	}
 	clear(w.waiting)
 }
@@ -579,7 +575,7 @@ func (w *SegmentWriter) Abort() {
 // A spool takes a feature file into memory until it is large, then into an object.
 type spool struct {
 	ctx   context.Context // of the one call that the spool lives for
-	s     *Store
+	s     *segmentStore
 	name  string
 	limit int64
 	n     int64
@@ -595,7 +591,7 @@ func (s *spool) Write(p []byte) (int, error) {
 			s.buf = append(s.buf, p...)
 			return len(p), nil
 		}
-		w, err := s.s.blobs.Create(s.ctx, s.name)
+		w, err := s.s.Blobs.Create(s.ctx, s.name)
 		if err != nil {
 			return 0, err
 		}
@@ -619,26 +615,4 @@ func (s *spool) abort() {
 	if s.w != nil {
 		s.w.Abort()
 	}
-}
-
-// Discard removes the objects of a segment that was finished and that no change will add. It must not be called for one
-// that was committed, ever.
-func (s *Store) Discard(ctx context.Context, d catalog.SegmentDescriptor) error {
-	segment, err := names.ParseID(d.ID)
-	if err != nil {
-		return err
-	}
-	var names []string
-	for info, err := range s.blobs.List(ctx, segment.Dir(), "") {
-		if err != nil {
-			return err
-		}
-		names = append(names, info.Name)
-	}
-	for _, name := range names {
-		if err := s.blobs.Delete(ctx, name); err != nil && !errors.Is(err, object.ErrNotFound) {
-			return err
-		}
-	}
-	return nil
 }

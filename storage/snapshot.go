@@ -333,3 +333,8 @@ func (s *Snapshot) FeaturesByID(ctx context.Context, ids ...catalog.FeatureID) (
 	}
 	return out, nil
 }
+
+// OpenSegment opens a segment's index: one read as a rule.
+func (s *Snapshot) OpenSegment(ctx context.Context, d catalog.SegmentDescriptor) (*Segment, error) {
+	return s.t.s.segments.Open(ctx, d)
+}

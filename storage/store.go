@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/format"
-	"github.com/dsistore/dsistore/internal/lru"
 	"github.com/dsistore/dsistore/internal/suggest"
 	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
@@ -36,26 +35,21 @@ type Options struct {
 	Init bool
 }
 
-// keptKeyBytes bounds, about, the memory of the tables of keys that a Store keeps open.
-const keptKeyBytes = 64 << 20
-
 // A Store is a root that holds tables. Safe for concurrent use.
 type Store struct {
-	blobs object.Store
-	opts  Options
-	trees *lsm.Store
-	// How large a set of rows gets within an entry; tests make it small.
-	inlineBitmapBytes int
-	minKeyTableRows   uint64 // of the smallest segment that gets a table of keys
+	blobs    object.Store
+	opts     Options
+	trees    *lsm.Store
+	segments *segmentStore
+	bitmaps  *bitmapStore
 
 	marked    atomic.Bool // the marker was read
 	creating  bool        // of Create: the first table makes the store
 	conflicts struct{ retried, refused atomic.Uint64 }
 
 	mu      sync.Mutex
-	keys    *lru.Cache[names.ID, *keyTable] // open tables of keys; guarded by mu
-	closing map[uint64]func()               // what Close calls, by when it was asked to; guarded by mu
-	asked   uint64                          // the last key of closing; guarded by mu
+	closing map[uint64]func() // what Close calls, by when it was asked to; guarded by mu
+	asked   uint64            // the last key of closing; guarded by mu
 }
 
 // Conflicts are commits through a Store that met others.
@@ -83,15 +77,11 @@ func Open(ctx context.Context, blobs object.Store, opts Options) (*Store, error)
 		return nil, fmt.Errorf("store: a tail of %d bytes, sets of rows of %d within an entry: want none negative, and sets of at most %d",
 			opts.MemtableBytes, opts.InlineBitmapBytes, maxInlineBitmap)
 	}
-	s := &Store{blobs: blobs, opts: opts, trees: lsm.NewStore(blobs, opts.MemtableBytes), inlineBitmapBytes: maxInlineBitmap, minKeyTableRows: defaultKeyRows,
-		keys: lru.New[names.ID, *keyTable](keptKeyBytes, nil)}
-	if opts.InlineBitmapBytes > 0 {
-		s.inlineBitmapBytes = opts.InlineBitmapBytes
-	}
-	if opts.MinKeyTableRows > 0 {
-		s.minKeyTableRows = opts.MinKeyTableRows
-	}
-	return s, nil
+	return &Store{
+		blobs: blobs, opts: opts, trees: lsm.NewStore(blobs, opts.MemtableBytes),
+		segments: newSegmentStore(blobs, opts.Limits, opts.MinKeyTableRows),
+		bitmaps:  &bitmapStore{Blobs: blobs, InlineBytes: cmp.Or(opts.InlineBitmapBytes, maxInlineBitmap)},
+	}, nil
 }
 
 // now returns the time by which commits are dated, within the years 1678 to 2261, which nanoseconds since 1970 can tell.
@@ -111,6 +101,12 @@ func (s *Store) now() time.Time {
 
 // Blobs returns the store's objects.
 func (s *Store) Blobs() object.Store { return s.blobs }
+
+// Segments returns what opens and writes the store's segments.
+func (s *Store) Segments() *segmentStore { return s.segments }
+
+// Bitmaps returns what reads and writes the store's sets of rows.
+func (s *Store) Bitmaps() *bitmapStore { return s.bitmaps }
 
 // BeforeClose makes Close call f first, unless forget is called before. It is for what is written to the store in the background.
 func (s *Store) BeforeClose(f func()) (forget func()) {
@@ -139,10 +135,8 @@ func (s *Store) Close() error {
 	for _, f := range closing {
 		f()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.trees.Close()
-	s.keys.Clear()
+	s.segments.Close()
 	return nil
 }
 

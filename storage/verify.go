@@ -354,17 +354,21 @@ func (v *verifier) segment(ctx context.Context, d catalog.SegmentDescriptor) err
 	if err := v.object(ctx, ObjectRef{d.Index, d.IndexSize}); err != nil {
 		return err
 	}
-	g, err := v.s.OpenSegment(ctx, d)
+	g, err := v.s.segments.Open(ctx, d)
 	if err != nil {
 		return err
 	}
 	defer g.Close()
+	segment, err := names.ParseID(d.ID)
+	if err != nil {
+		return err
+	}
 	objects, err := g.Objects(ctx)
 	if err != nil {
 		return err
 	}
 	sum := d.IndexSize + d.KeysSize
-	if err := v.keyTable(ctx, g); err != nil {
+	if err := v.keyTable(ctx, segment, d); err != nil {
 		if ctx.Err() != nil {
 			return err
 		}
@@ -420,7 +424,7 @@ func (v *verifier) segment(ctx context.Context, d catalog.SegmentDescriptor) err
 		if _, ok := there[o.Name]; !ok {
 			continue
 		}
-		if err := v.pack(ctx, g, o, packed[o.Name]); err != nil {
+		if err := v.pack(ctx, segment, o, packed[o.Name]); err != nil {
 			if ctx.Err() != nil {
 				return err
 			}
@@ -431,13 +435,13 @@ func (v *verifier) segment(ctx context.Context, d catalog.SegmentDescriptor) err
 }
 
 // keyTable checks a segment's table of keys, where it has one.
-func (v *verifier) keyTable(ctx context.Context, g *Segment) error {
-	if g.d.KeysSize == 0 {
+func (v *verifier) keyTable(ctx context.Context, segment names.ID, d catalog.SegmentDescriptor) error {
+	if d.KeysSize == 0 {
 		return nil
 	}
-	err := v.object(ctx, ObjectRef{g.id.KeysName(), g.d.KeysSize})
+	err := v.object(ctx, ObjectRef{segment.KeysName(), d.KeysSize})
 	if err == nil && v.report.Deep {
-		err = v.s.checkKeys(ctx, g.d)
+		err = v.s.segments.CheckKeys(ctx, d)
 	}
 	return err
 }
@@ -511,8 +515,8 @@ func (v *verifier) feature(ctx context.Context, e *FeatureEntry) error {
 }
 
 // pack checks a pack's directory against the index: the same files in the same places.
-func (v *verifier) pack(ctx context.Context, g *Segment, o ObjectRef, entries map[uint64]*FeatureEntry) error {
-	if !g.id.IsPack(o.Name) {
+func (v *verifier) pack(ctx context.Context, segment names.ID, o ObjectRef, entries map[uint64]*FeatureEntry) error {
+	if !segment.IsPack(o.Name) {
 		if len(entries) != 1 {
 			return wire.Corrupt(o.Name, fmt.Sprintf("holds %d feature files: want one", len(entries)))
 		}

@@ -51,7 +51,7 @@ func TestVerifyDictionary(t *testing.T) {
 		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a", "b")), AddSegments{d}}}); err != nil {
 			t.Fatal(err)
 		}
-		g, err := tab.Store().OpenSegment(ctx, d)
+		g, err := tab.s.segments.Open(ctx, d)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -327,7 +327,7 @@ func (v *verifier) layer(ctx context.Context, l notedOverlaySegment, byID map[na
 	}
 	var stripes [2][]uint32
 	for i, d := range [...]catalog.SegmentDescriptor{base, l.Data} {
-		g, err := v.s.OpenSegment(ctx, d)
+		g, err := v.s.segments.Open(ctx, d)
 		if err != nil {
 			return nil // the segment's own check reports it
 		}
@@ -347,26 +347,25 @@ func (v *verifier) set(ctx context.Context, set notedBitmap, byID map[names.ID]c
 	v.mu.Lock()
 	v.report.RowBitmaps++
 	v.mu.Unlock()
-	r := set.RowBitmap
-	r.rows = set.rows
-	if r.rows == 0 {
+	rows := set.rows
+	if rows == 0 {
 		d, ok := byID[set.segment]
 		if !ok {
 			return wire.Corrupt(set.place, fmt.Sprintf("set of rows of segment %s, which no snapshot lists", set.segment))
 		}
-		r.rows = d.Rows
+		rows = d.Rows
 	}
-	if r.Count > r.rows || r.Count > 0 && r.rows > bitmap.MaxRows {
-		return wire.Corrupt(set.place, fmt.Sprintf("set of %d rows of segment %s, which has %d", r.Count, set.segment, r.rows))
+	if set.Count > rows || set.Count > 0 && rows > bitmap.MaxRows {
+		return wire.Corrupt(set.place, fmt.Sprintf("set of %d rows of segment %s, which has %d", set.Count, set.segment, rows))
 	}
-	if r.size > 0 {
-		if err := v.object(ctx, ObjectRef{r.object.RowsName(), r.size}); err != nil {
+	if id, size, ok := set.Object(); ok {
+		if err := v.object(ctx, ObjectRef{id.RowsName(), size}); err != nil {
 			return err
 		}
 		if !v.report.Deep {
 			return nil
 		}
 	}
-	_, err := v.s.ReadRowBitmap(ctx, r)
+	_, err := v.s.bitmaps.Read(ctx, set.WithRows(rows))
 	return err
 }

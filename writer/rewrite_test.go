@@ -220,7 +220,7 @@ func TestRewriteOfManyInputs(t *testing.T) {
 // segmentBytes returns the feature files of a segment, in the order of their ids.
 func segmentBytes(t *testing.T, s *storage.Store, blobs object.Store, d storage.SegmentDescriptor) (out []byte) {
 	t.Helper()
-	g, err := s.OpenSegment(t.Context(), d)
+	g, err := s.Segments().Open(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func (t tableTarget) NewSegment(ctx context.Context, p storage.Partition, stripe
 func (t tableTarget) Discard(ctx context.Context, segments []storage.SegmentDescriptor) {
 	for _, d := range segments {
 		// What stays, gc finds.
-		_ = t.table.Store().Discard(ctx, d)
+		_ = t.table.Store().Segments().Discard(ctx, d)
 	}
 }
 

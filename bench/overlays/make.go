@@ -78,7 +78,7 @@ func makeOverlays(ctx context.Context, table *storage.Table, names []string,
 							rows.Add(r)
 						}
 					}
-					if l.Covered, err = table.Store().PutRowBitmap(ctx, d, rows); err != nil {
+					if l.Covered, err = table.Store().Bitmaps().Put(ctx, d.ID, d.Rows, rows); err != nil {
 						return nil, nil, err
 					}
 				}

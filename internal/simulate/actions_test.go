@@ -169,7 +169,7 @@ func deleteRow(table string) func(m *machine) {
 				return err
 			}
 			at := m.rnd.IntN(len(rows))
-			set, err := m.store.PutRowBitmap(ctx, d, roaring.BitmapOf(uint32(at)))
+			set, err := m.store.Bitmaps().Put(ctx, d.ID, d.Rows, roaring.BitmapOf(uint32(at)))
 			if err != nil {
 				return err
 			}
@@ -217,7 +217,7 @@ func rewriteSegments(table, part string) func(m *machine) {
 			_, err = m.commit(ctx, t, "rewrite", c, func(s *state, _ uint64) { s.bare(rows) })
 			if err != nil && !excused(err) && len(storage.Op[storage.AddSegments](&c)) > 0 {
 				// Refused for certain.
-				return errors.Join(err, m.store.Discard(ctx, storage.Op[storage.AddSegments](&c)[0]))
+				return errors.Join(err, m.store.Segments().Discard(ctx, storage.Op[storage.AddSegments](&c)[0]))
 			}
 			return err
 		})
@@ -236,7 +236,7 @@ func (m *machine) liveRows(ctx context.Context, s *storage.Snapshot, segments []
 		if err != nil {
 			return nil, err
 		}
-		gone, err := m.store.ReadRowBitmap(ctx, deleted[i])
+		gone, err := m.store.Bitmaps().Read(ctx, deleted[i])
 		if err != nil {
 			return nil, err
 		}

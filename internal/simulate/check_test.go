@@ -194,7 +194,7 @@ func (m *model) read(t *tableModel, v *version) error {
 		if err != nil {
 			return err
 		}
-		gone, err := tab.Store().ReadRowBitmap(ctx, deleted[i])
+		gone, err := tab.Store().Bitmaps().Read(ctx, deleted[i])
 		if err != nil {
 			return err
 		}
@@ -284,7 +284,7 @@ func (m *model) readLayers(ctx context.Context, s *storage.Snapshot, segments []
 			if err != nil {
 				return err
 			}
-			covered, err := s.Table().Store().ReadRowBitmap(ctx, l.Covered)
+			covered, err := s.Table().Store().Bitmaps().Read(ctx, l.Covered)
 			if err != nil {
 				return err
 			}
@@ -315,7 +315,7 @@ func (m *model) readLayers(ctx context.Context, s *storage.Snapshot, segments []
 		}
 		listed := map[int64]bool{}
 		for i, set := range sets {
-			rows, err := s.Table().Store().ReadRowBitmap(ctx, set)
+			rows, err := s.Table().Store().Bitmaps().Read(ctx, set)
 			if err != nil {
 				return err
 			}

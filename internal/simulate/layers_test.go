@@ -63,7 +63,7 @@ func setLayer(table, name string) func(m *machine) {
 				return err
 			}
 			if l.All = int(at.GetCardinality()) == len(rows); !l.All {
-				if l.Covered, err = m.store.PutRowBitmap(ctx, d, at); err != nil {
+				if l.Covered, err = m.store.Bitmaps().Put(ctx, d.ID, d.Rows, at); err != nil {
 					return err
 				}
 			}
@@ -152,7 +152,7 @@ func listRows(table, name string) func(m *machine) {
 			if err != nil {
 				return err
 			}
-			set, err := m.store.PutRowBitmap(ctx, d, at)
+			set, err := m.store.Bitmaps().Put(ctx, d.ID, d.Rows, at)
 			if err != nil {
 				return err
 			}

@@ -126,7 +126,7 @@ type value struct {
 
 // readFeature reads the values of a feature of a segment, one for each row; nil when the segment does not have it.
 func readFeature(ctx context.Context, s *storage.Store, d storage.SegmentDescriptor, name string) ([]value, error) {
-	g, err := s.OpenSegment(ctx, d)
+	g, err := s.Segments().Open(ctx, d)
 	if err != nil {
 		return nil, err
 	}

@@ -160,3 +160,8 @@ func DecodeFeature(name string, b []byte) (f Feature, reason string) {
 func (r Role) IsKey() bool {
 	return r == RoleSessionKey || r == RoleRequestKey || r == RoleUserKey || r == RoleTimeKey
 }
+
+// IDCollision says that two names have the same id.
+func IDCollision(f FeatureID, a, b string) error {
+	return fmt.Errorf("features %q and %q have the same id %016x: rename one", a, b, uint64(f))
+}

@@ -24,7 +24,7 @@ func setBranch(t *testing.T, s *storage.Store, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := s.PutRowBitmap(t.Context(), segments[0], roaring.BitmapOf(3, 5))
+	set, err := s.Bitmaps().Put(t.Context(), segments[0].ID, segments[0].Rows, roaring.BitmapOf(3, 5))
 	if err != nil {
 		t.Fatal(err)
 	}

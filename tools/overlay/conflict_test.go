@@ -76,7 +76,7 @@ func TestConflicts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rows, err := s.PutRowBitmap(t.Context(), segments[0], bitmapRange(10, 50))
+			rows, err := s.Bitmaps().Put(t.Context(), segments[0].ID, segments[0].Rows, bitmapRange(10, 50))
 			if err != nil {
 				t.Fatal(err)
 			}

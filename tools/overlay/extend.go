@@ -64,7 +64,7 @@ func (m *maker) coveredBy(ctx context.Context, l *storage.OverlaySegment, s *seg
 	case s.dead == nil || l.Covered.IsEmpty():
 		return l.Covered.Count, nil
 	}
-	rows, err := m.table.Store().ReadRowBitmap(ctx, l.Covered)
+	rows, err := m.table.Store().Bitmaps().Read(ctx, l.Covered)
 	if err != nil {
 		return 0, err
 	}

@@ -102,7 +102,7 @@ func testExtend(t *testing.T, r *rand.Rand) {
 	ids := readRows(t, snap, "id")
 	covered, all, coveredBefore := 0, 0, 0
 	for i, d := range segments {
-		gone, err := s.ReadRowBitmap(t.Context(), deleted[i])
+		gone, err := s.Bitmaps().Read(t.Context(), deleted[i])
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -256,7 +256,7 @@ func readOverlay(t testing.TB, snap *storage.Snapshot, name string) map[string]r
 	of := map[string]string{}
 	err = snap.EachOverlaySegment(ctx, o, func(l storage.OverlaySegment) error {
 		x := readLayer{OverlaySegment: l, covered: make([]bool, l.Data.Rows)}
-		rows, err := store.ReadRowBitmap(ctx, l.Covered)
+		rows, err := store.Bitmaps().Read(ctx, l.Covered)
 		if err != nil {
 			return err
 		}
@@ -327,7 +327,7 @@ func checkLayers(t testing.TB, snap *storage.Snapshot, name string, features []s
 		t.Fatal(err)
 	}
 	for i, d := range segments {
-		gone, err := snap.Table().Store().ReadRowBitmap(t.Context(), deleted[i])
+		gone, err := snap.Table().Store().Bitmaps().Read(t.Context(), deleted[i])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -380,7 +380,7 @@ func deleteRows(t testing.TB, s *storage.Store, r *rand.Rand) {
 	c := storage.Change{Operation: "delete", Base: snap.Info().Number}
 	for _, d := range segments {
 		set := randomRows(r, int(d.Rows), []float64{0, 0.1, 0.5, 1}[r.IntN(4)])
-		rows, err := s.PutRowBitmap(ctx, d, set)
+		rows, err := s.Bitmaps().Put(ctx, d.ID, d.Rows, set)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,7 +34,7 @@ type keptFile struct{ entry, group *storage.FeatureEntry }
 // openKept looks up what a layer over s has.
 func openKept(ctx context.Context, store *storage.Store, s *segment, l *storage.OverlaySegment,
 	features []storage.Feature) (*kept, error) {
-	covered, err := store.ReadRowBitmap(ctx, l.Covered)
+	covered, err := store.Bitmaps().Read(ctx, l.Covered)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func openKept(ctx context.Context, store *storage.Store, s *segment, l *storage.
 	for i := range s.dead {
 		k.rows[i] &^= s.dead[i]
 	}
-	g, err := store.OpenSegment(ctx, l.Data)
+	g, err := store.Segments().Open(ctx, l.Data)
 	if err != nil {
 		return nil, err
 	}

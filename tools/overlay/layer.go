@@ -53,7 +53,7 @@ func newLayerWriter(t *storage.Table, o *storage.Overlay, profile format.Profile
 // write writes the layer over a segment. What it returns is durable, and the caller's to commit or to discard.
 func (w *layerWriter) write(ctx context.Context, s *segment, vals values) (layer storage.OverlaySegment, err error) {
 	store := w.table.Store()
-	base, err := store.OpenSegment(ctx, s.SegmentDescriptor)
+	base, err := store.Segments().Open(ctx, s.SegmentDescriptor)
 	if err != nil {
 		return layer, fmt.Errorf("layer over segment %s: %w", s.ID, err)
 	}
@@ -90,7 +90,7 @@ func (w *layerWriter) write(ctx context.Context, s *segment, vals values) (layer
 			rows = roaring.FromDense(vals.covered, false)
 			rows.RunOptimize()
 		}
-		if layer.Covered, err = store.PutRowBitmap(ctx, s.SegmentDescriptor, rows); err != nil {
+		if layer.Covered, err = store.Bitmaps().Put(ctx, s.SegmentDescriptor.ID, s.SegmentDescriptor.Rows, rows); err != nil {
 			w.discard(ctx, layer)
 			return layer, err
 		}
@@ -100,8 +100,8 @@ func (w *layerWriter) write(ctx context.Context, s *segment, vals values) (layer
 
 // discard removes a layer that is not committed, as far as it can: what stays, gc finds.
 func (w *layerWriter) discard(ctx context.Context, l storage.OverlaySegment) {
-	_ = w.table.Store().Discard(ctx, l.Data)
-	_ = w.table.Store().DiscardRowBitmap(ctx, l.Covered)
+	_ = w.table.Store().Segments().Discard(ctx, l.Data)
+	_ = w.table.Store().Bitmaps().Discard(ctx, l.Covered)
 }
 
 func (w *layerWriter) seeker() *seeker {

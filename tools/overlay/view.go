@@ -78,7 +78,7 @@ func openView(ctx context.Context, t *storage.Table, branch string, named []stri
 			continue
 		}
 		if !deleted[i].IsEmpty() {
-			gone, err := t.Store().ReadRowBitmap(ctx, deleted[i])
+			gone, err := t.Store().Bitmaps().Read(ctx, deleted[i])
 			if err != nil {
 				return nil, err
 			}

@@ -147,7 +147,7 @@ func (c *collector) read(ctx context.Context, s *storage.Store, segments []stora
 // segment goes through one index.
 func (c *collector) segment(ctx context.Context, s *storage.Store, at int) error {
 	d := c.segments[at].d
-	g, err := s.OpenSegment(ctx, d)
+	g, err := s.Segments().Open(ctx, d)
 	if err != nil {
 		return err
 	}

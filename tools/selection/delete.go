@@ -131,7 +131,7 @@ func commitRows(ctx context.Context, table *storage.Table, s *Selection, c *stor
 		// names stays.
 		if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrExists) {
 			for _, r := range sets {
-				_ = store.DiscardRowBitmap(context.WithoutCancel(ctx), r) // what stays, gc finds
+				_ = store.Bitmaps().Discard(context.WithoutCancel(ctx), r) // what stays, gc finds
 			}
 		}
 	}()
@@ -140,7 +140,7 @@ func commitRows(ctx context.Context, table *storage.Table, s *Selection, c *stor
 		if err != nil {
 			return err
 		}
-		set, err := store.PutRowBitmap(ctx, x.Segment, rows)
+		set, err := store.Bitmaps().Put(ctx, x.Segment.ID, x.Segment.Rows, rows)
 		if err != nil {
 			return err
 		}

@@ -86,7 +86,7 @@ func (l *listExpr) restrict(ctx context.Context, s *Selection) error {
 			}
 			sets := make(map[string]*roaring.Bitmap, len(l.names))
 			for i, name := range l.names {
-				if sets[name], err = store.ReadRowBitmap(ctx, listed[i][k]); err != nil {
+				if sets[name], err = store.Bitmaps().Read(ctx, listed[i][k]); err != nil {
 					return err
 				}
 			}

@@ -139,11 +139,11 @@ func Describe(ctx context.Context, snap *storage.Snapshot,
 			continue
 		}
 		g.Go(func() error {
-			rows, err := store.ReadRowBitmap(gctx, listed[i])
+			rows, err := store.Bitmaps().Read(gctx, listed[i])
 			if err != nil {
 				return err
 			}
-			without, err := store.ReadRowBitmap(gctx, deleted[i])
+			without, err := store.Bitmaps().Read(gctx, deleted[i])
 			if err != nil {
 				return err
 			}

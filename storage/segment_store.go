@@ -1,0 +1,64 @@
+package storage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/internal/lru"
+	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/names"
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// openKeyBytes bounds, about, the memory of the tables of keys that a Store keeps open.
+const openKeyBytes = 64 << 20
+
+// A segmentStore opens and writes segments, and keeps tables of keys open. Safe for concurrent use.
+type segmentStore struct {
+	Blobs  object.Store
+	Limits format.Limits // what stored metadata may claim
+	// MinKeyRows is how many rows a segment has at least to get a table of keys.
+	MinKeyRows uint64
+
+	mu   sync.Mutex
+	keys *lru.Cache[names.ID, *keyTable] // open tables of keys; guarded by mu
+}
+
+// newSegmentStore returns a store of segments over blobs. minKeyRows of 0 is the default.
+func newSegmentStore(blobs object.Store, limits format.Limits, minKeyRows uint64) *segmentStore {
+	return &segmentStore{
+		Blobs: blobs, Limits: limits, MinKeyRows: cmp.Or(minKeyRows, defaultKeyRows), keys: lru.New[names.ID, *keyTable](openKeyBytes, nil),
+	}
+}
+
+// Close drops the open tables of keys.
+func (s *segmentStore) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keys.Clear()
+}
+
+// Discard removes the objects of a segment that was finished and that no commit will add. Never call it for a segment that was
+// committed.
+func (s *segmentStore) Discard(ctx context.Context, d catalog.SegmentDescriptor) error {
+	segment, err := names.ParseID(d.ID)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for info, err := range s.Blobs.List(ctx, segment.Dir(), "") {
+		if err != nil {
+			return err
+		}
+		names = append(names, info.Name)
+	}
+	for _, name := range names {
+		if err := s.Blobs.Delete(ctx, name); err != nil && !errors.Is(err, object.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}
