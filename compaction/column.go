@@ -10,7 +10,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // A column gives the rows of a feature of an input: of each row the value of the highest source that covers it. It is
@@ -207,7 +207,7 @@ func (c *column) load(s *sourceColumn, k int) error {
 }
 
 // decode decodes stripe k of a feature file.
-func (c *column) decode(m *stripeMemory, dst *vector.Column, e *storage.FeatureEntry, k int,
+func (c *column) decode(m *stripeMemory, dst *vector.Column, e *segment.Entry, k int,
 	inverse *vector.Column) (err error) {
 	st := &e.Meta.Stripes[k]
 	if m.raw, err = c.fetch.get(c.ctx, m.raw[:0], e.Object, e.ObjectSize, e.Offset+st.Offset, st.Length); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // TestMerge: many small ingests become a few segments of the size asked for, clustered, and a second plan finds nothing
@@ -456,7 +457,7 @@ func TestOrderKept(t *testing.T) {
 	s := x.latest()
 	features, err := s.Lookup(ctx, "session", "time", "id", "history")
 	x.check(err)
-	w, err := x.table.NewSegment(ctx, x.segments(s)[0].Partition, []uint32{2, 1}, storage.SegmentOptions{})
+	w, err := x.table.NewSegment(ctx, x.segments(s)[0].Partition, []uint32{2, 1}, segment.Options{})
 	x.check(err)
 	rows := []testRow{
 		{Day: "d0", Session: "z", Time: 1, ID: 1001}, {Day: "d0", Session: "a", Time: 1, ID: 1002}, {Day: "d0",

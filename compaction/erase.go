@@ -13,6 +13,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -367,7 +368,7 @@ func (e *eraser) findKeys(ctx context.Context) error {
 
 // collect finds the keys of the rows to be erased, and of those that were deleted, without those that other rows have
 // too.
-func (e *eraser) collect(ctx context.Context, deleted []storage.RowBitmap) error {
+func (e *eraser) collect(ctx context.Context, deleted []bitmap.Ref) error {
 	gone := make([]*roaring.Bitmap, len(e.all))
 	for i, d := range e.all {
 		var err error

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -74,7 +75,7 @@ func (e *eraser) lookAtSnapshot(ctx context.Context, s *storage.Snapshot) (bool,
 		if e.what.Keys != nil && hasFeature(o, e.what.Keys.feature.ID) {
 			return true, nil // the key had other values than the segments say
 		}
-		err := s.EachOverlaySegment(ctx, o, func(l storage.OverlaySegment) error {
+		err := s.EachOverlaySegment(ctx, o, func(l catalog.OverlaySegment) error {
 			if !gone[l.Segment] {
 				return nil
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // forget takes the rows of a model that were erased.
@@ -203,7 +204,7 @@ func TestEraseSaysWhatIsLeft(t *testing.T) {
 	ctx := t.Context()
 	x := erasable(t, object.NewMemory(), 2)
 	// nobody commits it
-	w, err := x.table.NewSegment(ctx, x.segments(x.latest())[0].Partition, []uint32{1}, storage.SegmentOptions{})
+	w, err := x.table.NewSegment(ctx, x.segments(x.latest())[0].Partition, []uint32{1}, segment.Options{})
 	x.check(err)
 	_, err = w.Finish(ctx)
 	x.check(err)

@@ -15,7 +15,10 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/writer"
 )
@@ -178,13 +181,13 @@ func (x *tester) segments(s *storage.Snapshot) []storage.SegmentDescriptor {
 	return out
 }
 
-func (x *tester) first(sets []storage.RowBitmap, err error) storage.RowBitmap {
+func (x *tester) first(sets []bitmap.Ref, err error) bitmap.Ref {
 	x.Helper()
 	x.check(err)
 	return sets[0]
 }
 
-func (x *tester) readSet(r storage.RowBitmap) *roaring.Bitmap {
+func (x *tester) readSet(r bitmap.Ref) *roaring.Bitmap {
 	x.Helper()
 	out, err := x.store.Bitmaps().Read(context.Background(), r)
 	x.check(err)
@@ -213,7 +216,7 @@ func (x *tester) decode(d storage.SegmentDescriptor) []decodedRow {
 		out[i].values = map[string]string{}
 	}
 	decoder := format.NewStripeDecoder(format.Limits{})
-	stripe := func(e *storage.FeatureEntry, i int, inverse *vector.Column) *vector.Column {
+	stripe := func(e *segment.Entry, i int, inverse *vector.Column) *vector.Column {
 		st := e.Meta.Stripes[i]
 		raw := make([]byte, st.Length)
 		x.check(x.blobs.ReadAt(ctx, e.Object, raw, int64(e.Offset+st.Offset)))
@@ -442,7 +445,7 @@ func bySegment(ids []int64, where map[int64]place) map[string]*roaring.Bitmap {
 	return out
 }
 
-func (x *tester) put(d storage.SegmentDescriptor, rows *roaring.Bitmap) storage.RowBitmap {
+func (x *tester) put(d storage.SegmentDescriptor, rows *roaring.Bitmap) bitmap.Ref {
 	x.Helper()
 	set, err := x.store.Bitmaps().Put(context.Background(), d.ID, d.Rows, rows)
 	x.check(err)
@@ -509,7 +512,7 @@ func (x *tester) overlay(name string, missingRows, missingLayers storage.Missing
 		if !pick(i) {
 			continue
 		}
-		l := storage.OverlaySegment{Overlay: name, Segment: d.ID, All: x.rand.IntN(3) == 0}
+		l := catalog.OverlaySegment{Overlay: name, Segment: d.ID, All: x.rand.IntN(3) == 0}
 		none := x.rand.IntN(4) == 0
 		cover := roaring.New()
 		var values []int64
@@ -533,7 +536,7 @@ func (x *tester) overlay(name string, missingRows, missingLayers storage.Missing
 		x.check(err)
 		stripes := g.StripeRows()
 		x.check(g.Close())
-		w, err := x.table.NewOverlaySegment(ctx, d, storage.SegmentOptions{})
+		w, err := x.table.NewOverlaySegment(ctx, d, segment.Options{})
 		x.check(err)
 		x.check(w.AddFeature(ctx, 0, label[0], func(f *format.Writer) error {
 			for _, n := range stripes {
@@ -565,7 +568,7 @@ func (x *tester) merge(name string) {
 	x.check(err)
 	if o.MissingRows == storage.Null {
 		where := x.where(s)
-		x.check(s.EachOverlaySegment(ctx, o, func(l storage.OverlaySegment) error {
+		x.check(s.EachOverlaySegment(ctx, o, func(l catalog.OverlaySegment) error {
 			for id, p := range where {
 				if p.segment.ID == l.Segment {
 					delete(x.labels, id)

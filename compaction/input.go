@@ -12,7 +12,10 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/writer"
 )
 
@@ -20,7 +23,7 @@ import (
 type input struct {
 	d       storage.SegmentDescriptor
 	stripes []uint32 // rows of each
-	entries map[storage.FeatureID]*storage.FeatureEntry
+	entries map[storage.FeatureID]*segment.Entry
 	deleted *roaring.Bitmap // nil: none
 	// merged are the layers of overlays that are part of the table, the highest first. separate has an entry for each
 	// overlay that stays one; nil where the segment has no layer of it.
@@ -32,19 +35,19 @@ type input struct {
 type layer struct {
 	overlay storage.Overlay
 	data    storage.SegmentDescriptor
-	entries map[storage.FeatureID]*storage.FeatureEntry
+	entries map[storage.FeatureID]*segment.Entry
 	covered *roaring.Bitmap // nil: all rows
 }
 
 // entriesOf returns the entries of a segment's index.
 func entriesOf(ctx context.Context, store *storage.Store,
-	d storage.SegmentDescriptor) (map[storage.FeatureID]*storage.FeatureEntry, error) {
+	d storage.SegmentDescriptor) (map[storage.FeatureID]*segment.Entry, error) {
 	entries, _, err := indexOf(ctx, store, d)
 	return entries, err
 }
 
 func indexOf(ctx context.Context, store *storage.Store,
-	d storage.SegmentDescriptor) (map[storage.FeatureID]*storage.FeatureEntry, []uint32, error) {
+	d storage.SegmentDescriptor) (map[storage.FeatureID]*segment.Entry, []uint32, error) {
 	g, err := store.Segments().Open(ctx, d)
 	if err != nil {
 		return nil, nil, fmt.Errorf("segment %s: %w", d.ID, err)
@@ -53,7 +56,7 @@ func indexOf(ctx context.Context, store *storage.Store,
 	if err = errors.Join(err, g.Close()); err != nil {
 		return nil, nil, fmt.Errorf("segment %s: %w", d.ID, err)
 	}
-	out := make(map[storage.FeatureID]*storage.FeatureEntry, len(entries))
+	out := make(map[storage.FeatureID]*segment.Entry, len(entries))
 	for _, e := range entries {
 		out[storage.FeatureID(e.Meta.Feature)] = e
 	}
@@ -81,8 +84,8 @@ func openInputs(ctx context.Context, snap *storage.Snapshot, ds []storage.Segmen
 }
 
 // openInput opens one; layers has an entry for each overlay.
-func openInput(ctx context.Context, store *storage.Store, d storage.SegmentDescriptor, deleted storage.RowBitmap,
-	overlays []storage.Overlay, layers []*storage.OverlaySegment) (*input, error) {
+func openInput(ctx context.Context, store *storage.Store, d storage.SegmentDescriptor, deleted bitmap.Ref,
+	overlays []storage.Overlay, layers []*catalog.OverlaySegment) (*input, error) {
 	if d.Rows > math.MaxUint32 {
 		return nil, fmt.Errorf("segment %s: %d rows are too many to be rewritten", d.ID, d.Rows)
 	}
@@ -113,7 +116,7 @@ func openInput(ctx context.Context, store *storage.Store, d storage.SegmentDescr
 
 // openLayer opens a layer over an input; nil where there is none, or it is no business of compaction's.
 func openLayer(ctx context.Context, store *storage.Store, in *input, o storage.Overlay,
-	l *storage.OverlaySegment) (*layer, error) {
+	l *catalog.OverlaySegment) (*layer, error) {
 	if l == nil || o.Branch != "" {
 		return nil, nil
 	}
@@ -138,7 +141,7 @@ func openLayer(ctx context.Context, store *storage.Store, in *input, o storage.O
 	return out, err
 }
 
-func misfit(l *storage.OverlaySegment, in *input) error {
+func misfit(l *catalog.OverlaySegment, in *input) error {
 	return &format.CorruptError{Object: l.Data.Index, Stripe: -1, Offset: -1,
 		Reason: fmt.Sprintf("the layer of overlay %s has other stripes than segment %s under it", l.Overlay, in.d.ID)}
 }
@@ -191,12 +194,12 @@ func (l *layer) source(f storage.FeatureID) source { return sourceOf(l.entries, 
 
 // A source is a feature file, and the rows that are looked for in it.
 type source struct {
-	entry   *storage.FeatureEntry // nil: null in every row
-	group   *storage.FeatureEntry // the inverse of its group; nil: it has none
-	covered *roaring.Bitmap       // nil: all rows
+	entry   *segment.Entry  // nil: null in every row
+	group   *segment.Entry  // the inverse of its group; nil: it has none
+	covered *roaring.Bitmap // nil: all rows
 }
 
-func sourceOf(entries map[storage.FeatureID]*storage.FeatureEntry, f storage.FeatureID,
+func sourceOf(entries map[storage.FeatureID]*segment.Entry, f storage.FeatureID,
 	covered *roaring.Bitmap) source {
 	s := source{entry: entries[f], covered: covered}
 	if s.entry != nil && s.entry.Meta.Group != 0 {

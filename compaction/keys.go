@@ -13,6 +13,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // sampledSessions is about how many sessions of a partition are looked at.
@@ -85,7 +86,7 @@ func keyColumn(ctx context.Context, fetch *fetcher, store *storage.Store, d stor
 		return nil, err
 	}
 	defer g.Close()
-	entries := map[storage.FeatureID]*storage.FeatureEntry{}
+	entries := map[storage.FeatureID]*segment.Entry{}
 	look := func(f storage.FeatureID) error {
 		e, err := g.Lookup(ctx, f)
 		if err == nil && e[0] != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/internal/keytext"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // Keys are values of a feature that names people, requests or sessions: integers, or strings.
@@ -102,10 +103,10 @@ func (k *Keys) named(predicate string) bool {
 func (k *Keys) hashes() []uint64 {
 	out := make([]uint64, 0, k.Len())
 	for t := range k.texts {
-		out = append(out, storage.HashText([]byte(t)))
+		out = append(out, segment.HashText([]byte(t)))
 	}
 	for v := range k.numbers {
-		out = append(out, storage.HashInt(v))
+		out = append(out, segment.HashInt(v))
 	}
 	return out
 }

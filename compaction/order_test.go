@@ -9,6 +9,7 @@ import (
 
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 type popular map[string]float64
@@ -35,7 +36,7 @@ func TestPackOrder(t *testing.T) {
 		x.check(err)
 		entries, err := g.Entries(context.Background())
 		x.check(err)
-		slices.SortFunc(entries, func(a, b *storage.FeatureEntry) int { return int(a.Offset) - int(b.Offset) })
+		slices.SortFunc(entries, func(a, b *segment.Entry) int { return int(a.Offset) - int(b.Offset) })
 		for _, e := range entries {
 			names = append(names, e.Meta.Name)
 		}

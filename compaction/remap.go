@@ -6,6 +6,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/writer"
 )
 
@@ -93,7 +95,7 @@ func (c *rowRemap) add(at uint32, o writer.Origin) {
 }
 
 // sets returns the rows of stored sets, one an input, and whether there are any.
-func (w *rewritten) sets(ctx context.Context, stored []storage.RowBitmap) (out []*roaring.Bitmap, some bool,
+func (w *rewritten) sets(ctx context.Context, stored []bitmap.Ref) (out []*roaring.Bitmap, some bool,
 	err error) {
 	out = make([]*roaring.Bitmap, len(stored))
 	for i, s := range stored {
@@ -109,7 +111,7 @@ func (w *rewritten) sets(ctx context.Context, stored []storage.RowBitmap) (out [
 type remapped struct {
 	store   *storage.Store
 	deletes []storage.DeletionVector
-	layers  []storage.OverlaySegment
+	layers  []catalog.OverlaySegment
 	lists   []storage.ListRows
 	unused  []storage.SegmentDescriptor // layers that cover no row
 }
@@ -117,7 +119,7 @@ type remapped struct {
 // discard deletes the objects of its sets: no commit names them.
 func (c *remapped) discard(ctx context.Context) {
 	// what stays, gc finds
-	drop := func(r storage.RowBitmap) { _ = c.store.Bitmaps().Discard(context.WithoutCancel(ctx), r) }
+	drop := func(r bitmap.Ref) { _ = c.store.Bitmaps().Discard(context.WithoutCancel(ctx), r) }
 	for _, d := range c.deletes {
 		drop(d.Rows)
 	}
@@ -177,7 +179,7 @@ func (w *rewritten) remap(ctx context.Context, snap *storage.Snapshot) (_ *remap
 		if !some {
 			continue
 		}
-		if err := load(&rowRemap{sets: sets, take: w.storeRows(ctx, func(segment string, rows storage.RowBitmap) {
+		if err := load(&rowRemap{sets: sets, take: w.storeRows(ctx, func(segment string, rows bitmap.Ref) {
 			c.lists = append(c.lists, storage.ListRows{List: l.Name, Segment: segment, Rows: rows})
 		})}); err != nil {
 			return nil, err
@@ -196,7 +198,7 @@ func (w *rewritten) remap(ctx context.Context, snap *storage.Snapshot) (_ *remap
 
 // storeRows returns a function that stores the rows of a new segment, where there are any, for add.
 func (w *rewritten) storeRows(ctx context.Context,
-	add func(segment string, rows storage.RowBitmap)) func(writer.Rewritten, *roaring.Bitmap) error {
+	add func(segment string, rows bitmap.Ref)) func(writer.Rewritten, *roaring.Bitmap) error {
 	return func(segment writer.Rewritten, rows *roaring.Bitmap) error {
 		if rows.IsEmpty() {
 			return nil
@@ -231,7 +233,7 @@ func (w *rewritten) deletedSince(ctx context.Context, snap *storage.Snapshot, ds
 	if !some {
 		return nil, nil
 	}
-	return &rowRemap{sets: sets, take: w.storeRows(ctx, func(segment string, rows storage.RowBitmap) {
+	return &rowRemap{sets: sets, take: w.storeRows(ctx, func(segment string, rows bitmap.Ref) {
 		c.deletes = append(c.deletes, storage.DeletionVector{Segment: segment, Rows: rows})
 	})}, nil
 }
@@ -247,7 +249,7 @@ func (w *rewritten) layersOf(ctx context.Context, j int, o storage.Overlay, c *r
 			c.unused = append(c.unused, segment.Layers[j])
 			return nil
 		}
-		l := storage.OverlaySegment{Overlay: o.Name, Segment: segment.Data.ID, Data: segment.Layers[j]}
+		l := catalog.OverlaySegment{Overlay: o.Name, Segment: segment.Data.ID, Data: segment.Layers[j]}
 		if l.All = rows.GetCardinality() == segment.Data.Rows; !l.All {
 			if l.Covered, err = w.store.Bitmaps().Put(ctx, segment.Data.ID, segment.Data.Rows, rows); err != nil {
 				return err

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/writer"
 )
 
@@ -237,7 +239,7 @@ func (b *base) layers(ctx context.Context) error {
 	}
 	b.since = make([][]uint64, len(b.segments))
 	for j, o := range all {
-		if !slices.ContainsFunc(layers, func(l []*storage.OverlaySegment) bool { return l[j] != nil }) {
+		if !slices.ContainsFunc(layers, func(l []*catalog.OverlaySegment) bool { return l[j] != nil }) {
 			continue
 		}
 		b.overlays = append(b.overlays, o)
@@ -356,7 +358,7 @@ func (x *job) prepare() (features []storage.Feature, without []storage.FeatureID
 	p := planner{opts: x.opts}
 	rw.Segments = int(max(math.Round(p.share(rows, bytes)), 1))
 	left := map[storage.FeatureID]bool{}
-	leave := func(entries map[storage.FeatureID]*storage.FeatureEntry) {
+	leave := func(entries map[storage.FeatureID]*segment.Entry) {
 		for f := range entries {
 			left[f] = x.had[f]
 		}
@@ -552,7 +554,7 @@ func (r *runner) dropMerged(ctx context.Context) (uint64, error) {
 		if o.Merged == 0 {
 			continue
 		}
-		err := snap.EachOverlaySegment(ctx, o, func(storage.OverlaySegment) error { return some })
+		err := snap.EachOverlaySegment(ctx, o, func(catalog.OverlaySegment) error { return some })
 		switch {
 		case err == nil:
 			drop = append(drop, o.Name)

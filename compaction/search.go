@@ -13,6 +13,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -124,7 +125,7 @@ func (e *eraser) searchValues(ctx context.Context, s *Search) error {
 			return err
 		}
 		for _, o := range overlays {
-			err := snap.EachOverlaySegment(ctx, o, func(l storage.OverlaySegment) error {
+			err := snap.EachOverlaySegment(ctx, o, func(l catalog.OverlaySegment) error {
 				segments = append(segments, l.Data)
 				return nil
 			})

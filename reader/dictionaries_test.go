@@ -15,6 +15,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // sharedTable is a table of one segment whose features' stripes share values, and the rows of each feature.
@@ -27,7 +28,7 @@ func sharedTable(t *testing.T, stripes, rows int) (*testTable, [][]int64) {
 	table := &testTable{
 		blobs:    &memoryBlobs{objects: map[string][]byte{}},
 		segments: []storage.SegmentDescriptor{{ID: "s", Rows: uint64(stripes * rows)}},
-		indexes:  map[string]*testIndex{"s": {entries: map[storage.FeatureID]*storage.FeatureEntry{}}},
+		indexes:  map[string]*testIndex{"s": {entries: map[storage.FeatureID]*segment.Entry{}}},
 	}
 	index := table.indexes["s"]
 	for range stripes {
@@ -67,7 +68,7 @@ func sharedTable(t *testing.T, stripes, rows int) (*testTable, [][]int64) {
 		if meta.Dictionary.Length == 0 {
 			t.Fatalf("feature %s: no dictionary", f.Name)
 		}
-		index.entries[f.ID] = &storage.FeatureEntry{Object: "pack", Offset: uint64(offset), Length: uint64(size),
+		index.entries[f.ID] = &segment.Entry{Object: "pack", Offset: uint64(offset), Length: uint64(size),
 			Meta: meta}
 	}
 	for _, e := range index.entries {

@@ -19,6 +19,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/expr"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // A drawnFilter is a filter as text and as the model has it.
@@ -248,7 +249,7 @@ func sessionsOfStripes(t *testing.T) *testTable {
 		d := storage.SegmentDescriptor{ID: name, Rows: 30, Index: name + "/index", Objects: 1}
 		table.segments = append(table.segments, d)
 		table.indexes[name] = &testIndex{stripeRows: []uint32{10, 10, 10},
-			entries: map[storage.FeatureID]*storage.FeatureEntry{
+			entries: map[storage.FeatureID]*segment.Entry{
 				1: {Object: name, Length: uint64(file.Len()), ObjectSize: uint64(file.Len()), Meta: meta},
 			}}
 	}
@@ -308,7 +309,7 @@ func TestFilterOfTooManyRows(t *testing.T) {
 	}
 	table.segments = []storage.SegmentDescriptor{{ID: "s", Rows: stripes * rows, Index: "s/index", Objects: 1}}
 	table.indexes["s"] = &testIndex{stripeRows: slices.Repeat([]uint32{rows}, stripes),
-		entries: map[storage.FeatureID]*storage.FeatureEntry{
+		entries: map[storage.FeatureID]*segment.Entry{
 			1: {Object: "s", Length: uint64(file.Len()), ObjectSize: uint64(file.Len()), Meta: meta},
 		}}
 	for text, want := range map[string]struct {

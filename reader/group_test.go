@@ -19,6 +19,7 @@ import (
 	"github.com/dsistore/dsistore/reader/memory"
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // listsOf returns the lists of ids, of ids with weights, and of numbers.
@@ -439,7 +440,7 @@ func writtenTable(t *testing.T, typ vector.Type, stripes [][]value, inverse [][]
 	if err != nil {
 		t.Fatal(err)
 	}
-	index := &testIndex{entries: map[storage.FeatureID]*storage.FeatureEntry{}}
+	index := &testIndex{entries: map[storage.FeatureID]*segment.Entry{}}
 	for i, slots := range stripes {
 		if err := w.WriteStripe(slotColumn(typ, slots, inverse[i], false)); err != nil {
 			t.Fatal(err)
@@ -453,7 +454,7 @@ func writtenTable(t *testing.T, typ vector.Type, stripes [][]value, inverse [][]
 	if err != nil {
 		t.Fatal(err)
 	}
-	index.entries[1] = &storage.FeatureEntry{Object: "file", Length: uint64(size), ObjectSize: uint64(size), Meta: meta}
+	index.entries[1] = &segment.Entry{Object: "file", Length: uint64(size), ObjectSize: uint64(size), Meta: meta}
 	out.blobs.objects["file"] = file.Bytes()
 	out.segments = []storage.SegmentDescriptor{{ID: "0", Rows: uint64(len(out.rows)), Index: "index.sst", Objects: 1}}
 	out.indexes["0"] = index

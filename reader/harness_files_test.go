@@ -10,6 +10,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // drawFiles draws the files of features for the rows from base on, and the index that has them, and tells what they
@@ -18,7 +19,7 @@ func (table *testTable) drawFiles(t *rapid.T, d storage.SegmentDescriptor, strip
 	base int,
 	put func(row, f int, v value, x storedSlot)) storage.SegmentDescriptor {
 	source := len(table.indexes)
-	index := &testIndex{stripeRows: stripeRows, entries: map[storage.FeatureID]*storage.FeatureEntry{}}
+	index := &testIndex{stripeRows: stripeRows, entries: map[storage.FeatureID]*segment.Entry{}}
 	pack := d.Index + ".pack"
 	var packed bytes.Buffer
 	flush := func() {
@@ -39,7 +40,7 @@ func (table *testTable) drawFiles(t *rapid.T, d storage.SegmentDescriptor, strip
 	place := func(id storage.FeatureID, file []byte, meta *format.FileMeta) {
 		packed.Write(make([]byte, rapid.SampledFrom([]int{0, 0, 10, 300}).Draw(t, "gap")))
 		name := fmt.Sprintf("%s%d", pack, d.Objects)
-		index.entries[id] = &storage.FeatureEntry{Object: name, Offset: uint64(packed.Len()), Length: uint64(len(file)),
+		index.entries[id] = &segment.Entry{Object: name, Offset: uint64(packed.Len()), Length: uint64(len(file)),
 			Meta: meta}
 		packed.Write(file)
 		if rapid.IntRange(0, 5).Draw(t, "new object") == 0 {

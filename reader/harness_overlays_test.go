@@ -11,6 +11,8 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // testOverlays are overlays over a testTable, whose model has what they make of it: each is put over the rows when it
@@ -19,13 +21,13 @@ type testOverlays struct {
 	defined []storage.Overlay // the lowest first; nil: none
 	places  [][]int           // their features, in the table
 	only    map[int]bool      // features that no segment has
-	layers  [][]*storage.OverlaySegment
-	covers  map[*storage.OverlaySegment]*roaring.Bitmap
+	layers  [][]*catalog.OverlaySegment
+	covers  map[*catalog.OverlaySegment]*roaring.Bitmap
 }
 
 // lay puts the overlays over a layout.
 func (o *testOverlays) lay(l *Layout) {
-	l.lay(o.defined, o.layers, func(ctx context.Context, x *storage.OverlaySegment) (*roaring.Bitmap,
+	l.lay(o.defined, o.layers, func(ctx context.Context, x *catalog.OverlaySegment) (*roaring.Bitmap,
 		error) {
 		return o.covers[x], ctx.Err()
 	})
@@ -33,7 +35,7 @@ func (o *testOverlays) lay(l *Layout) {
 
 func (o *testOverlays) draw(t *rapid.T, features []storage.Feature) {
 	var may []int
-	o.only, o.covers = map[int]bool{}, map[*storage.OverlaySegment]*roaring.Bitmap{}
+	o.only, o.covers = map[int]bool{}, map[*catalog.OverlaySegment]*roaring.Bitmap{}
 	for i, f := range features {
 		if IsPartitionKey(f) || f.Role == storage.RoleRequestKey {
 			continue
@@ -77,7 +79,7 @@ func (o *testOverlays) drawLayers(t *rapid.T, table *testTable) {
 	for i, n := range stripeRows {
 		stripeOf = append(stripeOf, slices.Repeat([]int{i}, int(n))...)
 	}
-	layers := make([]*storage.OverlaySegment, len(o.defined))
+	layers := make([]*catalog.OverlaySegment, len(o.defined))
 	for k, x := range o.defined {
 		null := func(row, f int, segment string) {
 			table.rows[row][f] = value{null: true}
@@ -136,9 +138,9 @@ func (o *testOverlays) drawLayers(t *rapid.T, table *testTable) {
 				}
 			}
 		}
-		layers[k] = &storage.OverlaySegment{Overlay: x.Name, Segment: d.ID, Data: data, All: share == 10, Since: 1}
+		layers[k] = &catalog.OverlaySegment{Overlay: x.Name, Segment: d.ID, Data: data, All: share == 10, Since: 1}
 		if share != 10 { // of 11 it says so row by row
-			layers[k].Covered = storage.RowBitmap{Count: covered.GetCardinality()}
+			layers[k].Covered = bitmap.Ref{Count: covered.GetCardinality()}
 			o.covers[layers[k]] = covered
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // A value is one value of the model: rows of values are what every test compares with. It knows nothing of columns.
@@ -61,13 +62,13 @@ type testTable struct {
 
 type testIndex struct {
 	stripeRows []uint32
-	entries    map[storage.FeatureID]*storage.FeatureEntry
+	entries    map[storage.FeatureID]*segment.Entry
 }
 
 func (x *testIndex) StripeRows() []uint32 { return x.stripeRows }
 
-func (x *testIndex) Lookup(ctx context.Context, ids ...storage.FeatureID) ([]*storage.FeatureEntry, error) {
-	out := make([]*storage.FeatureEntry, len(ids))
+func (x *testIndex) Lookup(ctx context.Context, ids ...storage.FeatureID) ([]*segment.Entry, error) {
+	out := make([]*segment.Entry, len(ids))
 	for i, id := range ids {
 		out[i] = x.entries[id]
 	}

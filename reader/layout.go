@@ -18,7 +18,9 @@ import (
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/reader/transform"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // A Layout is where a plan's rows lie: the plan put against its snapshot. It is immutable and safe for concurrent use.
@@ -47,7 +49,7 @@ type Layout struct {
 	// overlays have some of the features, or of those that the filter reads: overlays.go says how they lie, the lowest
 	// first.
 	overlays []storage.Overlay
-	layers   [][]*storage.OverlaySegment // of each segment an entry an overlay, nil where it has none
+	layers   [][]*catalog.OverlaySegment // of each segment an entry an overlay, nil where it has none
 	covered  coverage
 	chains   [][]int32 // those that features have: overlays, the highest first. nil: no overlay has any of the features
 	chainOf  []int32   // the chain of each of features, or -1
@@ -59,7 +61,7 @@ type Layout struct {
 // segmentIndex is the part of storage.Segment that reading needs.
 type segmentIndex interface {
 	StripeRows() []uint32
-	Lookup(ctx context.Context, ids ...storage.FeatureID) ([]*storage.FeatureEntry, error)
+	Lookup(ctx context.Context, ids ...storage.FeatureID) ([]*segment.Entry, error)
 	Close() error
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // realStore has a table "t" of days 1 to 3: rows of the day times 10 plus the row in feature "n", and "late", which is
@@ -39,7 +40,7 @@ func realStore(t *testing.T) (*storage.Store, *storage.Snapshot) {
 	var snap *storage.Snapshot
 	for day, lateElem := range []vector.Elem{vector.NoElem, vector.Int8, vector.Float64} {
 		w, err := table.NewSegment(ctx, storage.Partition{{Key: "ds", Value: string(rune('1' + day))}}, []uint32{2, 1},
-			storage.SegmentOptions{})
+			segment.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,9 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // groupedFiles writes one stripe of two lists that share an inverse as a segment of the table: slot s of feature f is
@@ -20,7 +23,7 @@ func groupedFiles(t *testing.T, table *testTable, name string, base int64, inver
 	t.Helper()
 	const group = 1 << 40
 	rows := len(inverse)
-	index := &testIndex{stripeRows: []uint32{uint32(rows)}, entries: map[storage.FeatureID]*storage.FeatureEntry{}}
+	index := &testIndex{stripeRows: []uint32{uint32(rows)}, entries: map[storage.FeatureID]*segment.Entry{}}
 	write := func(id storage.FeatureID, typ vector.Type, opts format.WriterOptions, c *vector.Column) {
 		var file bytes.Buffer
 		w, err := format.NewWriter(&file, typ, opts)
@@ -37,7 +40,7 @@ func groupedFiles(t *testing.T, table *testTable, name string, base int64, inver
 		object := fmt.Sprint(name, " ", id)
 		table.blobs.objects[object] = file.Bytes()
 		size := uint64(file.Len())
-		index.entries[id] = &storage.FeatureEntry{Object: object, Length: size, ObjectSize: size, Meta: meta}
+		index.entries[id] = &segment.Entry{Object: object, Length: size, ObjectSize: size, Meta: meta}
 	}
 	for f, x := range table.features {
 		c := vector.NewColumn(x.Type)
@@ -66,13 +69,13 @@ func mergedGroup(t *testing.T, below, over []int32, types ...vector.Type) *testT
 			Type: typ})
 	}
 	table.segments = []storage.SegmentDescriptor{groupedFiles(t, table, "segment", 100, below, int(below[5])+1)}
-	layer := &storage.OverlaySegment{Overlay: "o", Segment: "segment",
+	layer := &catalog.OverlaySegment{Overlay: "o", Segment: "segment",
 		Data:    groupedFiles(t, table, "layer", 200, over, int(over[5])+1),
-		Covered: storage.RowBitmap{Count: 3}}
+		Covered: bitmap.Ref{Count: 3}}
 	o := &table.overlays
 	o.defined = []storage.Overlay{{Name: "o", Features: table.features}}
-	o.layers = [][]*storage.OverlaySegment{{layer}}
-	o.covers = map[*storage.OverlaySegment]*roaring.Bitmap{layer: roaring.BitmapOf(1, 2, 5)}
+	o.layers = [][]*catalog.OverlaySegment{{layer}}
+	o.covers = map[*catalog.OverlaySegment]*roaring.Bitmap{layer: roaring.BitmapOf(1, 2, 5)}
 	return table
 }
 

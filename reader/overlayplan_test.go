@@ -13,6 +13,9 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // define commits overlays without layers.
@@ -162,10 +165,10 @@ func stripesUnder(t *testing.T, covers func(row uint32) bool) *testTable {
 	table := sessionsOfStripes(t)
 	o := &table.overlays
 	o.defined = []storage.Overlay{{Name: "o", Features: table.features}}
-	o.covers = map[*storage.OverlaySegment]*roaring.Bitmap{}
+	o.covers = map[*catalog.OverlaySegment]*roaring.Bitmap{}
 	for i := range 4 {
 		if i == 3 {
-			o.layers = append(o.layers, []*storage.OverlaySegment{nil})
+			o.layers = append(o.layers, []*catalog.OverlaySegment{nil})
 			continue
 		}
 		name := fmt.Sprint("layer", i)
@@ -189,10 +192,10 @@ func stripesUnder(t *testing.T, covers func(row uint32) bool) *testTable {
 			t.Fatal(err)
 		}
 		table.blobs.objects[name] = []byte(file.String())
-		l := &storage.OverlaySegment{Overlay: "o", Segment: table.segments[i].ID,
+		l := &catalog.OverlaySegment{Overlay: "o", Segment: table.segments[i].ID,
 			Data: storage.SegmentDescriptor{ID: name, Rows: 30, Index: name + "/index"}, All: i == 0}
 		table.indexes[name] = &testIndex{stripeRows: []uint32{10, 10, 10},
-			entries: map[storage.FeatureID]*storage.FeatureEntry{
+			entries: map[storage.FeatureID]*segment.Entry{
 				1: {Object: name, Length: uint64(file.Len()), ObjectSize: uint64(file.Len()), Meta: meta},
 			}}
 		covered := roaring.New()
@@ -204,9 +207,9 @@ func stripesUnder(t *testing.T, covers func(row uint32) bool) *testTable {
 				table.rows[30*i+int(r)][0].numbers = []number64{{i: -int64(30*i + int(r))}}
 			}
 		}
-		l.Covered = storage.RowBitmap{Count: covered.GetCardinality()}
+		l.Covered = bitmap.Ref{Count: covered.GetCardinality()}
 		o.covers[l] = covered
-		o.layers = append(o.layers, []*storage.OverlaySegment{l})
+		o.layers = append(o.layers, []*catalog.OverlaySegment{l})
 	}
 	return table
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // What a feature is in a segment follows from a chain: overlays that have it, the highest first, and the segment itself
@@ -100,7 +101,7 @@ func overlaysOf(ctx context.Context, snap *storage.Snapshot, p *plan.Plan, at sn
 }
 
 // coverage returns the rows that a layer covers.
-type coverage func(ctx context.Context, l *storage.OverlaySegment) (*roaring.Bitmap, error)
+type coverage func(ctx context.Context, l *catalog.OverlaySegment) (*roaring.Bitmap, error)
 
 // layOver puts overlays, the lowest first, over the layout's segments, as far as its features or others are theirs.
 func (l *Layout) layOver(ctx context.Context, overlays []storage.ViewOverlay, others []storage.Feature) error {
@@ -127,7 +128,7 @@ func (l *Layout) layOver(ctx context.Context, overlays []storage.ViewOverlay, ot
 		defined[k] = o.Overlay
 	}
 	store := overlays[0].In.Table().Store()
-	l.lay(defined, layers, func(ctx context.Context, x *storage.OverlaySegment) (*roaring.Bitmap, error) {
+	l.lay(defined, layers, func(ctx context.Context, x *catalog.OverlaySegment) (*roaring.Bitmap, error) {
 		return store.Bitmaps().Read(ctx, x.Covered)
 	})
 	return nil
@@ -135,10 +136,10 @@ func (l *Layout) layOver(ctx context.Context, overlays []storage.ViewOverlay, ot
 
 // layersOf returns what overlays have over segments, as Snapshot.OverlaySegments does.
 func layersOf(ctx context.Context, overlays []storage.ViewOverlay,
-	segments []storage.SegmentDescriptor) ([][]*storage.OverlaySegment, error) {
-	out := make([][]*storage.OverlaySegment, len(segments))
+	segments []storage.SegmentDescriptor) ([][]*catalog.OverlaySegment, error) {
+	out := make([][]*catalog.OverlaySegment, len(segments))
 	for i := range out {
-		out[i] = make([]*storage.OverlaySegment, len(overlays))
+		out[i] = make([]*catalog.OverlaySegment, len(overlays))
 	}
 	done := make([]bool, len(overlays))
 	for k, o := range overlays {
@@ -166,7 +167,7 @@ func layersOf(ctx context.Context, overlays []storage.ViewOverlay,
 }
 
 // lay is layOver for overlays whose layers are known.
-func (l *Layout) lay(overlays []storage.Overlay, layers [][]*storage.OverlaySegment, covered coverage) {
+func (l *Layout) lay(overlays []storage.Overlay, layers [][]*catalog.OverlaySegment, covered coverage) {
 	l.overlays, l.layers, l.covered = overlays, layers, covered
 	l.chains, l.read, l.chainOf = nil, nil, make([]int32, len(l.features))
 	known := map[string]int32{"": -1}
@@ -219,7 +220,7 @@ func (l *Layout) hasLayers(i int) bool {
 	})
 }
 
-func coversAll(x *storage.OverlaySegment) bool { return x.All || x.Covered.Count == x.Data.Rows }
+func coversAll(x *catalog.OverlaySegment) bool { return x.All || x.Covered.Count == x.Data.Rows }
 
 // refused returns an error where an overlay that is read refuses to be, in segments that have no layer of it.
 func (l *Layout) refused() error {

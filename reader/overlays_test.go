@@ -18,7 +18,9 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/format/vector/vectortest"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // A world is a table in a store with overlays and branches, and what each of its snapshots has, as rows of values.
@@ -90,7 +92,7 @@ func newWorld(t *rapid.T) *world {
 }
 
 // write adds the files of features to a segment and finishes it. Some of what repeats is stored once.
-func (w *world) write(s *storage.SegmentWriter, stripes []uint32, features []int,
+func (w *world) write(s *segment.Writer, stripes []uint32, features []int,
 	rows [][]value) storage.SegmentDescriptor {
 	ctx := context.Background()
 	for i, f := range features {
@@ -191,7 +193,7 @@ func (w *world) ingest() {
 		rows[r][0] = value{numbers: []number64{{i: int64(first + r)}}}
 	}
 	day := storage.PartitionValue{Key: "ds", Value: fmt.Sprintf("%04d", len(w.segments))}
-	s, err := w.table.NewSegment(ctx, storage.Partition{day}, stripes, storage.SegmentOptions{})
+	s, err := w.table.NewSegment(ctx, storage.Partition{day}, stripes, segment.Options{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -207,7 +209,7 @@ func (w *world) ingest() {
 }
 
 // layer draws a layer of an overlay over a segment.
-func (w *world) layer(o *worldOverlay, i int) storage.OverlaySegment {
+func (w *world) layer(o *worldOverlay, i int) catalog.OverlaySegment {
 	ctx := context.Background()
 	g := &w.segments[i]
 	var features []int
@@ -224,11 +226,11 @@ func (w *world) layer(o *worldOverlay, i int) storage.OverlaySegment {
 			set.Add(uint32(r))
 		}
 	}
-	s, err := w.table.NewOverlaySegment(ctx, g.d, storage.SegmentOptions{})
+	s, err := w.table.NewOverlaySegment(ctx, g.d, segment.Options{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	out := storage.OverlaySegment{Overlay: o.Name, Segment: g.d.ID, Data: w.write(s, g.stripe, features, rows),
+	out := catalog.OverlaySegment{Overlay: o.Name, Segment: g.d.ID, Data: w.write(s, g.stripe, features, rows),
 		All: share == 10 && rapid.Bool().Draw(w.t, "all")}
 	if !out.All {
 		if out.Covered, err = w.store.Bitmaps().Put(ctx, g.d.ID, g.d.Rows, set); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // A plainShape is a table of like segments for measurements: sessions of session rows (1: no duplicates) share their
@@ -43,7 +44,7 @@ func plainTable(tb testing.TB, shape plainShape) *testTable {
 			ID: fmt.Sprintf("%032x", g), Rows: uint64(shape.stripes * shape.stripeRows),
 			Index: fmt.Sprintf("%d/index.sst", g),
 		}
-		index := &testIndex{entries: map[storage.FeatureID]*storage.FeatureEntry{}}
+		index := &testIndex{entries: map[storage.FeatureID]*segment.Entry{}}
 		for range shape.stripes {
 			index.stripeRows = append(index.stripeRows, uint32(shape.stripeRows))
 		}
@@ -64,7 +65,7 @@ func plainTable(tb testing.TB, shape plainShape) *testTable {
 			if err != nil {
 				tb.Fatal(err)
 			}
-			index.entries[f.ID] = &storage.FeatureEntry{Object: name, Offset: uint64(at), Length: uint64(size),
+			index.entries[f.ID] = &segment.Entry{Object: name, Offset: uint64(at), Length: uint64(size),
 				Meta: meta}
 		}
 		out.blobs.objects[name] = pack.Bytes()

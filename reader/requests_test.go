@@ -13,6 +13,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/object/objecttest"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // manySegments has a table "t" of so many segments of 8 rows in 2 stripes, with features "n" and "m".
@@ -36,7 +37,7 @@ func manySegments(t *testing.T, segments int) *object.Memory {
 	}
 	for i := range segments {
 		w, err := table.NewSegment(ctx, storage.Partition{{Key: "ds", Value: fmt.Sprint(i % 30)}}, []uint32{4, 4},
-			storage.SegmentOptions{})
+			segment.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

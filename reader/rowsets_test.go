@@ -16,7 +16,9 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // What a snapshot deletes is not read, a sample list is what is read, and both are one with a filter.
@@ -28,7 +30,7 @@ func TestDeletesAndSampleLists(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := func(i int, rows ...uint32) storage.RowBitmap {
+	set := func(i int, rows ...uint32) bitmap.Ref {
 		s, err := store.Bitmaps().Put(ctx, segments[i].ID, segments[i].Rows, roaring.BitmapOf(rows...))
 		if err != nil {
 			t.Fatal(err)
@@ -133,10 +135,10 @@ func TestSetsOfTooManyRows(t *testing.T) {
 		!strings.Contains(err.Error(), "too many to select from") {
 		t.Errorf("rows of it are deleted: %v", err)
 	}
-	if b, err := storedSet(ctx, store, huge, &set, storage.RowBitmap{}); err != nil || b.GetCardinality() != 1 {
+	if b, err := storedSet(ctx, store, huge, &set, bitmap.Ref{}); err != nil || b.GetCardinality() != 1 {
 		t.Errorf("rows of it are listed: %v, %v", b, err)
 	}
-	if b, err := storedSet(ctx, store, huge, nil, storage.RowBitmap{}); err != nil || b != nil {
+	if b, err := storedSet(ctx, store, huge, nil, bitmap.Ref{}); err != nil || b != nil {
 		t.Errorf("it has all rows: %v, %v", b, err)
 	}
 }
@@ -159,7 +161,7 @@ func TestSetsAreReadTogether(t *testing.T) {
 		Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}}
 	change := storage.Change{Operation: "ingest", Ops: []storage.Operation{storage.AddFeatures{feature}}}
 	for range 4 {
-		w, err := table.NewSegment(ctx, nil, []uint32{rows}, storage.SegmentOptions{})
+		w, err := table.NewSegment(ctx, nil, []uint32{rows}, segment.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

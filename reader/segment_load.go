@@ -15,6 +15,8 @@ import (
 	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // A segmentLoader looks up in the indexes of a segment, and of the layers over it, what a layout reads:
@@ -29,10 +31,10 @@ type segmentLoader struct {
 	g *ioplan.Segment
 	// sources are the segment and the layers that are read.
 	sources []*source
-	byLayer map[int32]int32           // of overlays, positions in sources
-	mixes   []*mix                    // of l.chains, as far as they are made
-	parts   [][]mixPart               // of each feature; nil: it has no files
-	entries [][]*storage.FeatureEntry // of the parts; nil: their rows are null
+	byLayer map[int32]int32    // of overlays, positions in sources
+	mixes   []*mix             // of l.chains, as far as they are made
+	parts   [][]mixPart        // of each feature; nil: it has no files
+	entries [][]*segment.Entry // of the parts; nil: their rows are null
 	groups  map[groupRef]*groupUse
 	order   []groupRef // of groups
 }
@@ -40,11 +42,11 @@ type segmentLoader struct {
 // A source is a segment whose feature files are looked up: the one that is read, or a layer over it.
 type source struct {
 	d       storage.SegmentDescriptor
-	layer   *storage.OverlaySegment // nil: the segment itself
+	layer   *catalog.OverlaySegment // nil: the segment itself
 	index   segmentIndex            // nil: it is not open
 	covered *roaring.Bitmap
 	ids     []storage.FeatureID
-	to      []**storage.FeatureEntry // where the entries go
+	to      []**segment.Entry // where the entries go
 }
 
 // A mix says where the rows of the features of one chain come from in a segment. Its parts have different rows, and
@@ -241,8 +243,8 @@ var wholeSegment = []mixPart{{source: baseSource}}
 
 // lookUp looks the features up in the sources that have rows of them, side by side.
 func (x *segmentLoader) lookUp(ctx context.Context) error {
-	x.parts, x.entries = make([][]mixPart, len(x.l.features)), make([][]*storage.FeatureEntry, len(x.l.features))
-	memory := make([]*storage.FeatureEntry, len(x.l.features)) // of features with one part
+	x.parts, x.entries = make([][]mixPart, len(x.l.features)), make([][]*segment.Entry, len(x.l.features))
+	memory := make([]*segment.Entry, len(x.l.features)) // of features with one part
 	for j, f := range x.l.features {
 		if plan.IsPartitionKey(f) || plan.IsWeight(f) {
 			continue
@@ -250,7 +252,7 @@ func (x *segmentLoader) lookUp(ctx context.Context) error {
 		x.parts[j], x.entries[j] = wholeSegment, memory[j:j+1:j+1]
 		if x.mixes != nil && x.l.chainOf[j] >= 0 {
 			x.parts[j] = x.mixes[x.l.chainOf[j]].parts
-			x.entries[j] = make([]*storage.FeatureEntry, len(x.parts[j]))
+			x.entries[j] = make([]*segment.Entry, len(x.parts[j]))
 		}
 		for p, part := range x.parts[j] {
 			if part.source != nullSource {

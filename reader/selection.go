@@ -11,6 +11,7 @@ import (
 	"github.com/dsistore/dsistore/reader/execution"
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/bitmap"
 )
 
 // Which rows of a segment a plan reads is one bitmap, made before order and batches: what comes after counts selected
@@ -83,7 +84,7 @@ func (l *Layout) storedSets(ctx context.Context, snap *storage.Snapshot, at snap
 	if err != nil {
 		return nil, err
 	}
-	var listed [][]storage.RowBitmap // of each list, by segment
+	var listed [][]bitmap.Ref // of each list, by segment
 	for _, list := range l.plan.Lists() {
 		in, err := at(ctx, list.Snapshot)
 		if err != nil {
@@ -101,7 +102,7 @@ func (l *Layout) storedSets(ctx context.Context, snap *storage.Snapshot, at snap
 	sets = make([]*roaring.Bitmap, len(l.segments))
 	store := snap.Table().Store()
 	err = execution.Parallel(len(l.segments), segmentsAtOnce, func(i int) (err error) {
-		var first *storage.RowBitmap
+		var first *bitmap.Ref
 		if len(listed) > 0 {
 			first = &listed[0][i]
 		}
@@ -121,8 +122,8 @@ func (l *Layout) storedSets(ctx context.Context, snap *storage.Snapshot, at snap
 }
 
 // storedSet returns the rows of a segment that are listed, nil: all, and not deleted; nil: every row.
-func storedSet(ctx context.Context, store *storage.Store, d storage.SegmentDescriptor, listed *storage.RowBitmap,
-	deleted storage.RowBitmap) (
+func storedSet(ctx context.Context, store *storage.Store, d storage.SegmentDescriptor, listed *bitmap.Ref,
+	deleted bitmap.Ref) (
 	set *roaring.Bitmap, err error) {
 	if listed != nil {
 		if set, err = store.Bitmaps().Read(ctx, *listed); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/format/vector/vectortest"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // An index that lies, though its checksums are right, gives a CorruptError or batches: never a panic, a hang or a large
@@ -273,7 +274,7 @@ func singleTable(t *testing.T, f storage.Feature, c *vector.Column) *testTable {
 		t.Fatal(err)
 	}
 	n := uint64(size)
-	index := &testIndex{stripeRows: []uint32{uint32(c.Rows)}, entries: map[storage.FeatureID]*storage.FeatureEntry{
+	index := &testIndex{stripeRows: []uint32{uint32(c.Rows)}, entries: map[storage.FeatureID]*segment.Entry{
 		f.ID: {Object: "file", ObjectSize: n, Length: n, Meta: meta},
 	}}
 	return &testTable{

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // latePut answers the next put of a snapshot with an error, and makes it when land is called: a request that a network
@@ -40,7 +41,7 @@ func TestLatePut(t *testing.T) {
 	tab := newTable(t, late)
 	tab.s.trees.MemtableBytes = 1 // every commit makes runs
 	for i := range 3 {
-		d := segment(t, tab, nil, []uint32{10}, int64(i), SegmentOptions{}, "a")
+		d := writeSegment(t, tab, nil, []uint32{10}, int64(i), segment.Options{}, "a")
 		late.armed = i == 2
 		_, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a")), AddSegments{d}}})
 		if (err != nil) != (i == 2) || err != nil && !errors.Is(err, object.ErrInjected) {

@@ -1,16 +1,12 @@
 package storage
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"math/rand/v2"
 	"testing"
 
-	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
-	"github.com/dsistore/dsistore/storage/sst"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // BenchmarkOpenLookup opens a table as a process that has just started does, looks up ten features, and finds their files
@@ -29,7 +25,7 @@ func BenchmarkOpenLookup(b *testing.B) {
 			for i := range stripes {
 				stripes[i] = 20
 			}
-			d := segment(b, tab, partition("ds", "1"), stripes, 1, SegmentOptions{}, names...)
+			d := writeSegment(b, tab, partition("ds", "1"), stripes, 1, segment.Options{}, names...)
 			if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features(names...)), AddSegments{d}}}); err != nil {
 				b.Fatal(err)
 			}
@@ -152,32 +148,4 @@ func BenchmarkOpenPartition(b *testing.B) {
 			b.ReportMetric(float64(c.Requests())/float64(b.N), "requests/op")
 		})
 	}
-}
-
-// BenchmarkKeyTable makes a segment's table of a million keys, each its own.
-func BenchmarkKeyTable(b *testing.B) {
-	stripes := make([]*vector.Column, 64)
-	rng := rand.New(rand.NewPCG(1, 2))
-	for i := range stripes {
-		stripes[i] = vector.NewColumn(int64Type)
-		for range 16384 {
-			stripes[i].Ints = append(stripes[i].Ints, rng.Int64())
-			stripes[i].AddSlot()
-		}
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		k := &keyHashes{}
-		for _, c := range stripes {
-			k.add(c)
-		}
-		table := sst.NewWriter(io.Discard)
-		err := k.write(table, k.facts(), len(stripes))
-		size, ferr := table.Finish()
-		if err := errors.Join(err, ferr); err != nil {
-			b.Fatal(err)
-		}
-		b.ReportMetric(float64(size)/float64(len(stripes)*16384), "B/key")
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(stripes)*16384), "ns/key")
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // A cancelling store cancels a context when it has carried out its n-th request, which succeeds.
@@ -71,7 +72,7 @@ func TestCancelledMidway(t *testing.T) {
 		segs := replaceAll(t, tab, 3)
 		mustCommit(t, tab, Change{Base: 3, Ops: []Operation{SetBranches{{Name: "b", Snapshot: 2}}}})
 		for i := range 8 {
-			d := segment(t, tab, partition("k", fmt.Sprint(i)), []uint32{10}, int64(i), SegmentOptions{}, "x")
+			d := writeSegment(t, tab, partition("k", fmt.Sprint(i)), []uint32{10}, int64(i), segment.Options{}, "x")
 			mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x", fmt.Sprint("y", i))), AddSegments{d}}})
 		}
 		mustCommit(t, tab, Change{Base: 12, Ops: []Operation{DeleteRows{{segs[2].ID, rowSet(t, tab.s, segs[2], 1)}}}})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
@@ -70,7 +71,7 @@ func condemned(i names.ID) error {
 }
 
 // checkRowBitmap checks that the object of a set, if it has one, is there and that no gc has condemned it.
-func (s *Store) checkRowBitmap(ctx context.Context, r RowBitmap) error {
+func (s *Store) checkRowBitmap(ctx context.Context, r bitmap.Ref) error {
 	id, size, ok := r.Object()
 	if !ok {
 		return nil

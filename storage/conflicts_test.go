@@ -8,6 +8,7 @@ import (
 
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // overtaken is a store in which somebody else commits just before the first snapshot is put.
@@ -31,7 +32,7 @@ func TestConflictsAreCounted(t *testing.T) {
 	mem := object.NewMemory()
 	add := func(tab *Table, ds string) {
 		t.Helper()
-		d := segment(t, tab, partition("ds", ds), []uint32{3}, 1, SegmentOptions{})
+		d := writeSegment(t, tab, partition("ds", ds), []uint32{3}, 1, segment.Options{})
 		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddSegments{d}}}); err != nil {
 			t.Fatal(err)
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // layeredScenario commits all that lies over segments, lets snapshots expire and collects them, and returns how many commits
@@ -37,19 +38,19 @@ func layeredScenario(ctx context.Context, t *testing.T, blobs object.Store) (don
 	if err != nil {
 		return 0, err
 	}
-	write := func(w *SegmentWriter, err error, names ...string) (catalog.SegmentDescriptor, error) {
+	write := func(w *segment.Writer, err error, names ...string) (catalog.SegmentDescriptor, error) {
 		if err != nil {
 			return catalog.SegmentDescriptor{}, err
 		}
 		defer w.Abort()
 		for i, n := range names {
-			if err := w.AddFeature(ctx, i, feature(n, int64Type), denseRows(w.stripes, 3)); err != nil {
+			if err := w.AddFeature(ctx, i, feature(n, int64Type), denseRows([]uint32{20, 5}, 3)); err != nil {
 				return catalog.SegmentDescriptor{}, err
 			}
 		}
 		return w.Finish(ctx)
 	}
-	set := func(d catalog.SegmentDescriptor, rows ...uint32) RowBitmap {
+	set := func(d catalog.SegmentDescriptor, rows ...uint32) bitmap.Ref {
 		r, e := s.bitmaps.Put(ctx, d.ID, d.Rows, roaring.BitmapOf(rows...))
 		err = errors.Join(err, e)
 		return r
@@ -65,7 +66,7 @@ func layeredScenario(ctx context.Context, t *testing.T, blobs object.Store) (don
 		done++
 		return nil
 	}
-	w, werr := tab.NewSegment(ctx, nil, []uint32{20, 5}, SegmentOptions{})
+	w, werr := tab.NewSegment(ctx, nil, []uint32{20, 5}, segment.Options{})
 	a, werr := write(w, werr, "x")
 	if werr != nil {
 		return done, werr
@@ -73,7 +74,7 @@ func layeredScenario(ctx context.Context, t *testing.T, blobs object.Store) (don
 	if err := commit(Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{a}}}); err != nil {
 		return done, err
 	}
-	w, werr = tab.NewOverlaySegment(ctx, a, SegmentOptions{})
+	w, werr = tab.NewOverlaySegment(ctx, a, segment.Options{})
 	data, werr := write(w, werr, "y")
 	if werr != nil {
 		return done, werr
@@ -221,7 +222,7 @@ func TestLateDeletes(t *testing.T) {
 	late := &latePut{Store: object.NewMemory()}
 	tab := newTable(t, late)
 	tab.s.trees.MemtableBytes, tab.s.bitmaps.InlineBytes = 1, 0
-	a := segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{}, "x")
+	a := writeSegment(t, tab, nil, []uint32{10}, 1, segment.Options{}, "x")
 	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{a}}})
 	mustCommit(t, tab, Change{Ops: []Operation{DeleteRows{{a.ID, rowSet(t, tab.s, a, 1)}}}})
 	late.armed = true
@@ -243,7 +244,7 @@ func TestLayersConcurrent(t *testing.T) {
 	ctx := t.Context()
 	l := localStore(t)
 	tab := newTable(t, l)
-	a := segment(t, tab, nil, []uint32{1000}, 1, SegmentOptions{}, "x")
+	a := writeSegment(t, tab, nil, []uint32{1000}, 1, segment.Options{}, "x")
 	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{a}}})
 	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DefineOverlays{overlay("o", "y")}}})
 	var wg sync.WaitGroup
@@ -251,7 +252,7 @@ func TestLayersConcurrent(t *testing.T) {
 	var won, lost atomic.Int64
 	for w := range writers {
 		h := newTable(t, l)
-		h.s.bitmaps.InlineBytes = w % 2 * maxInlineBitmap
+		h.s.bitmaps.InlineBytes = w % 2 * bitmap.MaxInline
 		wg.Go(func() {
 			for k := range each {
 				c := Change{Operation: "delete", Ops: []Operation{DeleteRows{{a.ID, rowSet(t, h.s, a, uint32(w*100+k), uint32(k))}}}}
@@ -327,7 +328,7 @@ func TestLayersProcesses(t *testing.T) {
 			// Every process deletes rows of its own; a row keeps its number in the one segment that there is.
 			c := Change{Operation: "delete", Base: s.Info().Number, Ops: []Operation{DeleteRows{{segs[0].ID, rowSet(t, tab.s, segs[0], uint32(who*each+k))}}}}
 			if k%3 == 2 {
-				d := segment(t, tab, nil, []uint32{rows}, 1, SegmentOptions{}, "x")
+				d := writeSegment(t, tab, nil, []uint32{rows}, 1, segment.Options{}, "x")
 				deleted, err := s.DeletionVectors(ctx, segs[0])
 				if err != nil {
 					t.Fatal(err)
@@ -354,7 +355,7 @@ func TestLayersProcesses(t *testing.T) {
 	}
 	l := localStore(t)
 	tab := newTable(t, l)
-	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{segment(t, tab, nil, []uint32{rows}, 1, SegmentOptions{}, "x")}}})
+	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{writeSegment(t, tab, nil, []uint32{rows}, 1, segment.Options{}, "x")}}})
 	var wg sync.WaitGroup
 	for who := range 3 {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestLayersProcesses$", "-test.count=1")
@@ -447,17 +448,20 @@ func TestVerifyLayersDamage(t *testing.T) {
 func FuzzLayerEntries(f *testing.F) {
 	segment := names.RandomID()
 	d := catalog.SegmentDescriptor{ID: segment.String(), Rows: 100, Bytes: 20, Index: segment.IndexName(), IndexSize: 10}
-	raw, err := bitmap.Append(nil, roaring.BitmapOf(1, 5))
-	if err != nil {
-		f.Fatal(err)
+	var set, inObject bitmap.Ref
+	for ref, inline := range map[*bitmap.Ref]int{&set: bitmap.MaxInline, &inObject: 0} {
+		store := bitmap.Store{Blobs: object.NewMemory(), InlineBytes: inline}
+		var err error
+		if *ref, err = store.Put(f.Context(), segment.String(), d.Rows, roaring.BitmapOf(1, 5)); err != nil {
+			f.Fatal(err)
+		}
+		ref.Since = 3
 	}
-	set := RowBitmap{Count: 2, Since: 3, inline: raw}
-	object := RowBitmap{Count: 2, Since: 3, object: segment, size: 40, sum: 7}
-	f.Add(catalog.DeletesKey(segment), appendSet(nil, set))
-	f.Add(catalog.DeletesKey(segment), appendSet(nil, object))
-	f.Add(append(catalog.ListRowsPrefix("clicks"), segment[:]...), appendSet(nil, object))
-	f.Add(append(catalog.OverlaySegmentPrefix(7), segment[:]...), appendOverlaySegment(nil, OverlaySegment{Data: d, All: true, Since: 4}))
-	f.Add(append(catalog.OverlaySegmentPrefix(7), segment[:]...), appendOverlaySegment(nil, OverlaySegment{Data: d, Covered: set, Since: 4}))
+	f.Add(catalog.DeletesKey(segment), bitmap.AppendEntry(nil, set))
+	f.Add(catalog.DeletesKey(segment), bitmap.AppendEntry(nil, inObject))
+	f.Add(append(catalog.ListRowsPrefix("clicks"), segment[:]...), bitmap.AppendEntry(nil, inObject))
+	f.Add(append(catalog.OverlaySegmentPrefix(7), segment[:]...), catalog.AppendOverlaySegment(nil, catalog.OverlaySegment{Data: d, All: true, Since: 4}))
+	f.Add(append(catalog.OverlaySegmentPrefix(7), segment[:]...), catalog.AppendOverlaySegment(nil, catalog.OverlaySegment{Data: d, Covered: set, Since: 4}))
 	f.Add(catalog.OverlayKey("o"), catalog.AppendOverlay(nil, overlay("o", "x", "y")))
 	f.Add(catalog.ListKey("clicks"), catalog.AppendList(nil, catalog.SampleList{Name: "clicks", Definition: "a > 1", Added: 9}))
 	f.Add(catalog.BranchKey("b"), catalog.AppendBranch(nil, catalog.Branch{Name: "b", Snapshot: 3, Overlays: []catalog.Pin{{Name: "o", Snapshot: 2}}, List: catalog.Pin{Name: "l", Snapshot: 1}, Owner: "x", Added: 4}))
@@ -473,11 +477,11 @@ func FuzzLayerEntries(f *testing.F) {
 		name := string(key[1:])
 		switch key[0] {
 		case catalog.DeletesSpace, catalog.ListRowsSpace:
-			r, _ := decodeSet(value, bitmap.MaxRows, "o")
-			again = appendSet(nil, r)
+			r, _ := bitmap.DecodeEntry(value, bitmap.MaxRows, "o")
+			again = bitmap.AppendEntry(nil, r)
 		case catalog.OverlaySegmentSpace:
-			l, _ := parseOverlaySegment(key, value, "o")
-			again = appendOverlaySegment(nil, l)
+			l, _ := catalog.ParseOverlaySegment(key, value, "o")
+			again = catalog.AppendOverlaySegment(nil, l)
 		case catalog.OverlaySpace:
 			o, _ := catalog.DecodeOverlay(name, value)
 			again = catalog.AppendOverlay(nil, o)

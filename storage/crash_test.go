@@ -17,6 +17,7 @@ import (
 
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 var errPower = errors.New("power is out")
@@ -34,7 +35,7 @@ func scenario(ctx context.Context, blobs object.Store) (done int, err error) {
 	}
 	for n := range 3 {
 		c := Change{Operation: "ingest", Base: uint64(n), Ops: []Operation{AddFeatures(features("a", "b"))}}
-		w, err := tab.NewSegment(ctx, partition("ds", fmt.Sprint(n%2)), []uint32{20, 5}, SegmentOptions{StandAloneBytes: 150})
+		w, err := tab.NewSegment(ctx, partition("ds", fmt.Sprint(n%2)), []uint32{20, 5}, segment.Options{StandAloneBytes: 150})
 		if err != nil {
 			return done, err
 		}
@@ -179,7 +180,7 @@ func TestProcesses(t *testing.T) {
 		}
 		tab := newTable(t, l)
 		for k := range each {
-			d := segment(t, tab, partition("k", fmt.Sprint(k)), []uint32{10}, int64(k), SegmentOptions{}, "a")
+			d := writeSegment(t, tab, partition("k", fmt.Sprint(k)), []uint32{10}, int64(k), segment.Options{}, "a")
 			if _, err := tab.Commit(t.Context(), Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a")), AddSegments{d}, AddSources{{Fingerprint: fmt.Sprint(os.Getpid(), "-", k), Name: "x"}}}}); err != nil {
 				t.Fatal(err)
 			}

@@ -14,10 +14,10 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format"
-	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
@@ -89,7 +89,7 @@ func TestReadDamage(t *testing.T) {
 	}
 	for n := range 2 {
 		tab.s.trees.MemtableBytes = uint64(n * lsm.DefaultMemtableBytes) // the first makes runs, the second a tail
-		d := segment(t, tab, partition("ds", fmt.Sprint(n)), []uint32{3, 2}, 1, SegmentOptions{StandAloneBytes: 170}, columns[:8]...)
+		d := writeSegment(t, tab, partition("ds", fmt.Sprint(n)), []uint32{3, 2}, 1, segment.Options{StandAloneBytes: 170}, columns[:8]...)
 		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features(columns...)), AddSegments{d}, AddSources{{Fingerprint: fmt.Sprint(n), Name: "x"}}}}); err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func FuzzSnapshot(f *testing.F) {
 	mem := object.NewMemory()
 	tab := newTable(f, mem)
 	for n := range 3 {
-		d := segment(f, tab, partition("ds", fmt.Sprint(n)), []uint32{3}, 1, SegmentOptions{}, "a")
+		d := writeSegment(f, tab, partition("ds", fmt.Sprint(n)), []uint32{3}, 1, segment.Options{}, "a")
 		if _, err := tab.Commit(f.Context(), Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a")), AddSegments{d}}}); err != nil {
 			f.Fatal(err)
 		}
@@ -208,92 +208,6 @@ func FuzzSnapshotObject(f *testing.F) {
 		m, reason := decodeManifest(b, 1)
 		if reason == "" && !bytes.Equal(appendManifest(nil, m), b) {
 			t.Fatalf("decoded what encodes otherwise: %+v", m)
-		}
-	})
-}
-
-func FuzzIndexRecords(f *testing.F) {
-	mem := object.NewMemory()
-	tab := newTable(f, mem)
-	d := segment(f, tab, nil, []uint32{3, 4}, 1, SegmentOptions{}, "a")
-	g, err := tab.s.segments.Open(f.Context(), d)
-	if err != nil {
-		f.Fatal(err)
-	}
-	v, err := g.table.Get(f.Context(), featureKey(g.id, catalog.NewFeatureID("a", 0)), recordKey(g.id, factsRecord), recordKey(g.id, objectsRecord))
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, b := range v {
-		f.Add(b)
-	}
-	f.Add(catalog.AppendDescriptor(nil, d))
-	f.Add(catalog.AppendFeature(nil, feature("a", int64Type)))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if e, err := decodeEntry(g.id, catalog.NewFeatureID("a", 0), b, g.stripes, format.Limits{}); err == nil {
-			if e.Offset+e.Length > e.ObjectSize || len(e.Meta.Stripes) != len(g.stripes) {
-				t.Fatalf("%+v", e)
-			}
-		} else if !errors.Is(err, format.ErrCorrupt) && !errors.Is(err, format.ErrUnsupported) {
-			t.Fatal(err)
-		}
-		if stripes, reason := decodeFacts(b, 7); reason == "" {
-			if again := appendFacts(nil, stripes); len(again) > len(b) {
-				t.Fatal(stripes)
-			}
-		}
-		if d, reason := catalog.DecodeDescriptor(b); reason == "" {
-			again, reason := catalog.DecodeDescriptor(catalog.AppendDescriptor(nil, d))
-			if reason != "" || !reflect.DeepEqual(again, d) {
-				t.Fatalf("%s %+v %+v", reason, again, d)
-			}
-		}
-		if feat, reason := catalog.DecodeFeature("a", b); reason == "" {
-			if again, reason := catalog.DecodeFeature("a", catalog.AppendFeature(nil, feat)); reason != "" || again != feat {
-				t.Fatalf("%s %+v %+v", reason, again, feat)
-			}
-		}
-	})
-}
-
-func FuzzPartition(f *testing.F) {
-	for _, s := range []string{"", "ds=2026-11-01/hr=03", "a=__HIVE_DEFAULT_PARTITION__", "a=%5F_HIVE_DEFAULT_PARTITION__", "a=", "a=%2F%3D%25", "a=b=c", "=x", "a/b", "a=1/a=2"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		p, err := catalog.ParsePartition(s)
-		if err != nil {
-			return
-		}
-		canonical := p.String()
-		again, err := catalog.ParsePartition(canonical)
-		if err != nil || !again.Equal(p) || again.String() != canonical {
-			t.Fatalf("%q is %#v, whose form %q is %#v: %v", s, p, canonical, again, err)
-		}
-		for i := range len(canonical) {
-			if canonical[i] < 0x20 {
-				t.Fatalf("%q has a control byte", canonical)
-			}
-		}
-	})
-}
-
-func FuzzNames(f *testing.F) {
-	for _, s := range []string{"ads", "../x", ".", "a/b", "%41", "é", "A"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		if names.ValidateTable(s) == nil {
-			name := names.SnapshotName(s, 7)
-			if err := object.ValidateName(name); err != nil {
-				t.Fatal(err)
-			}
-			if got, next, ok := names.ParseTable(name); !ok || got != s || next <= name {
-				t.Fatalf("%q gives %q, which is of %q", s, name, got)
-			}
-		}
-		if i, ok := names.ParseDataName(s); ok && !strings.HasPrefix(s, i.Dir()) {
-			t.Fatalf("%q is of %v", s, i)
 		}
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // replaceAll commits n overwrites, each of which takes the rows of the one before away, and returns the segments.
@@ -25,7 +26,7 @@ func replaceAll(t testing.TB, tab *Table, n int) (segs []catalog.SegmentDescript
 		base = s.Info().Number
 	}
 	for i := range n {
-		d := segment(t, tab, nil, []uint32{10}, int64(i), SegmentOptions{}, "x")
+		d := writeSegment(t, tab, nil, []uint32{10}, int64(i), segment.Options{}, "x")
 		s := mustCommit(t, tab, Change{Base: base, Ops: []Operation{AddFeatures(features("x")), AddSegments{d}, OverwritePartitions{nil}}})
 		base = s.Info().Number
 		segs = append(segs, d)

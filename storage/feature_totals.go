@@ -7,6 +7,7 @@ import (
 
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // FeatureTotals sums what the segments of a snapshot hold of one feature.
@@ -113,14 +114,14 @@ func (p *segmentTotals) read(ctx context.Context, s *Snapshot, d catalog.Segment
 		return err
 	}
 	defer g.Close()
-	return g.Each(ctx, func(e *FeatureEntry) error {
+	return g.Each(ctx, func(e *segment.Entry) error {
 		m := e.Meta
 		t := featureIn{group: catalog.FeatureID(m.Group), FeatureTotals: FeatureTotals{
 			Feature: catalog.Feature{ID: catalog.FeatureID(m.Feature)}, Segments: 1, Rows: m.Rows, NullRows: m.Stats.NullRows, Elements: m.Stats.Elements,
 			RawBytes: m.Stats.RawBytes, StoredBytes: e.Length, Partial: m.Found.Partial, SavedBytes: m.Found.SavedBytes,
 		}}
 		if known[t.ID] == nil { // the inverse of a dedup group: no feature of the schema
-			p.groups[t.ID] = GroupName(m)
+			p.groups[t.ID] = segment.GroupName(m)
 			return nil
 		}
 		for i := range m.Stripes {

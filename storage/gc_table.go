@@ -265,7 +265,7 @@ func (p *tablePlan) fence(ctx context.Context) error {
 
 // markData returns what adds the segments, and sets of rows, that entries of a listing name.
 func markData(out map[names.ID]bool) func(obj string, kind lsm.Kind, key, value []byte) error {
-	set := func(rows RowBitmap) {
+	set := func(rows bitmap.Ref) {
 		if id, _, ok := rows.Object(); ok {
 			out[id] = true
 		}
@@ -281,7 +281,7 @@ func markData(out map[names.ID]bool) func(obj string, kind lsm.Kind, key, value 
 			}
 			out[names.ID(key[1:])] = true
 		case catalog.OverlaySegmentSpace:
-			l, reason := parseOverlaySegment(key, value, obj)
+			l, reason := catalog.ParseOverlaySegment(key, value, obj)
 			if reason != "" {
 				return wire.Corrupt(obj, reason)
 			}
@@ -292,7 +292,7 @@ func markData(out map[names.ID]bool) func(obj string, kind lsm.Kind, key, value 
 			out[data] = true
 			set(l.Covered)
 		case catalog.DeletesSpace, catalog.ListRowsSpace:
-			rows, reason := decodeSet(value, bitmap.MaxRows, obj)
+			rows, reason := bitmap.DecodeEntry(value, bitmap.MaxRows, obj)
 			if reason != "" {
 				return wire.Corrupt(obj, reason)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // TestGCBranchWithoutCopy: where the copy of a snapshot is missing that a branch reads, what that named is not taken for garbage: the table is skipped. When the
@@ -51,7 +52,7 @@ func TestGCOfRemovedTable(t *testing.T) {
 		h := &hookedStore{Store: object.NewMemory()}
 		tab := newTable(t, h)
 		replaceAll(t, tab, commits)
-		segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{}, "a") // loose
+		writeSegment(t, tab, nil, []uint32{10}, 1, segment.Options{}, "a") // loose
 		h.before = func(name string) {
 			if !strings.Contains(name, names.CondemnedPrefix) {
 				return

@@ -11,8 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 var updateGolden = flag.Bool("update", false, "write the golden store if it does not exist yet (storage/testdata/golden)")
@@ -45,9 +47,9 @@ func makeGolden(t *testing.T, dir string) {
 	}
 	schema := features("x", "y", "k")
 	schema[2].Role = catalog.RoleSessionKey
-	a := segmentWith(t, tab, partition("ds", "1"), []uint32{50, 20}, 1, SegmentOptions{}, schema...)
+	a := segmentWith(t, tab, partition("ds", "1"), []uint32{50, 20}, 1, segment.Options{}, schema...)
 	mustCommit(t, tab, Change{Operation: "ingest", Ops: []Operation{AddFeatures(schema), AddSegments{a}, AddSources{{Fingerprint: "f1", Name: "a.parquet"}}, SetProperties{"profile": "size"}}})
-	b := segment(t, tab, partition("ds", "2"), []uint32{40}, 2, SegmentOptions{}, "x")
+	b := writeSegment(t, tab, partition("ds", "2"), []uint32{40}, 2, segment.Options{}, "x")
 	mustCommit(t, tab, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("x")), AddSegments{b}, AddSources{{Fingerprint: "f2", Name: "b.parquet"}}}})
 	mustCommit(t, tab, Change{Operation: "delete", Ops: []Operation{DeleteRows{{a.ID, rowSet(t, s, a, 0, 7, 69)}, {b.ID, everySecond(t, s, b, 1)}}}})
 	some := layer(t, tab, "label", a, 5, "y", "z")
@@ -141,9 +143,9 @@ func goldenSnapshot(t *testing.T, b *strings.Builder, s *Snapshot) {
 	fail(err)
 	layers, err := s.OverlaySegments(ctx, overlays, segs...)
 	fail(err)
-	set := func(what string, r RowBitmap) {
+	set := func(what string, r bitmap.Ref) {
 		rows := readRows(t, s, r)
-		fmt.Fprintf(b, "    %s since %d, %d rows, first %v, object of %d bytes\n", what, r.Since, len(rows), rows[:min(3, len(rows))], r.size)
+		fmt.Fprintf(b, "    %s since %d, %d rows, first %v, object of %d bytes\n", what, r.Since, len(rows), rows[:min(3, len(rows))], objectSize(r))
 	}
 	for _, o := range overlays {
 		fmt.Fprintf(b, "  overlay %+v\n", o)
@@ -211,4 +213,10 @@ func TestGolden(t *testing.T) {
 	}
 	mustCommit(t, tab, Change{Operation: "on"})
 	verifyClean(t, s)
+}
+
+// objectSize returns the size of the object that holds a set, 0 if none does.
+func objectSize(r bitmap.Ref) uint64 {
+	_, size, _ := r.Object()
+	return size
 }

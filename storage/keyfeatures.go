@@ -9,6 +9,7 @@ import (
 
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/lsm"
+	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
@@ -105,7 +106,7 @@ func (s *Snapshot) KeyRows(ctx context.Context, f catalog.Feature, hashes []uint
 	if !slices.ContainsFunc(segments, func(d catalog.SegmentDescriptor) bool { return d.KeysSize > 0 }) {
 		return make([]*roaring.Bitmap, len(segments)), nil
 	}
-	if hashes = SortHashes(hashes); !ReadsKeyTables(segments, hashes) {
+	if hashes = segment.SortHashes(hashes); !segment.ReadsKeyTables(segments, hashes) {
 		return make([]*roaring.Bitmap, len(segments)), nil
 	}
 	overlays, err := s.Overlays(ctx)

@@ -13,9 +13,11 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/object/objecttest"
+	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/storage/sst"
 )
 
@@ -40,7 +42,7 @@ var (
 // makeKeyed writes a segment whose keys are drawn from so many, in a group too: the session is the row's number halved, in its stripe.
 func makeKeyed(t testing.TB, tab *Table, rng *rand.Rand, stripes []uint32, distinct int) *keyed {
 	k := &keyed{t: t, tab: tab, stripes: stripes}
-	w, err := tab.NewSegment(t.Context(), nil, stripes, SegmentOptions{})
+	w, err := tab.NewSegment(t.Context(), nil, stripes, segment.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,6 +103,9 @@ func makeKeyed(t testing.TB, tab *Table, rng *rand.Rand, stripes []uint32, disti
 	return k
 }
 
+// fewKeys is that of package segment: a table of keys is asked for at most one key per so many rows.
+const fewKeys = 8
+
 // rows returns the rows that Snapshot.KeyRows says, nil where it says all.
 func (k *keyed) rows(f catalog.Feature, hashes ...uint64) (map[uint32]bool, error) {
 	k.t.Helper()
@@ -146,10 +151,10 @@ func TestKeyRows(t *testing.T) {
 				}
 			}
 			for v := range numbers {
-				intHashes = append(intHashes, HashInt(v))
+				intHashes = append(intHashes, segment.HashInt(v))
 			}
 			for v := range texts {
-				textHashes = append(textHashes, HashText([]byte(v)))
+				textHashes = append(textHashes, segment.HashText([]byte(v)))
 			}
 			check := func(f catalog.Feature, hashes []uint64, has func(row int) bool) {
 				got, err := k.rows(f, hashes...)
@@ -200,7 +205,7 @@ func TestKeyRowsLarge(t *testing.T) {
 	extra := 0
 	for row := 0; row < 60000; row += 997 {
 		if v := k.numbers[row]; v != nil {
-			got, err := k.rows(keyNumber, HashInt(*v))
+			got, err := k.rows(keyNumber, segment.HashInt(*v))
 			if err != nil || !got[uint32(row)] {
 				t.Fatalf("row %d: %d rows, %v", row, len(got), err)
 			}
@@ -208,7 +213,7 @@ func TestKeyRowsLarge(t *testing.T) {
 				extra++ // another key has its bucket and fingerprint: about 1 in 150
 			}
 		}
-		if got, err := k.rows(keyGroup, HashInt(int64(row%10000/2*3))); err != nil || len(got) == 0 {
+		if got, err := k.rows(keyGroup, segment.HashInt(int64(row%10000/2*3))); err != nil || len(got) == 0 {
 			t.Fatalf("session of row %d: %d rows, %v", row, len(got), err)
 		}
 	}
@@ -217,7 +222,7 @@ func TestKeyRowsLarge(t *testing.T) {
 	}
 	found := 0
 	for i := range 3000 {
-		got, err := k.rows(keyNumber, HashInt(-1-int64(i)))
+		got, err := k.rows(keyNumber, segment.HashInt(-1-int64(i)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +235,7 @@ func TestKeyRowsLarge(t *testing.T) {
 	}
 	var many []uint64
 	for i := range 60000/fewKeys + 1 {
-		many = append(many, HashInt(int64(i)))
+		many = append(many, segment.HashInt(int64(i)))
 	}
 	if got, err := k.rows(keyNumber, many...); err != nil || got != nil {
 		t.Fatal("so many keys were looked up", err)
@@ -247,7 +252,7 @@ func TestKeyTableSmall(t *testing.T) {
 		t.Errorf("a segment of 4,095 rows has a table of keys of %d bytes", k.d.KeysSize)
 	}
 	tab.s.segments.MinKeyRows = 1
-	if d := segment(t, tab, nil, []uint32{50}, 1, SegmentOptions{}, "a"); d.KeysSize != 0 {
+	if d := writeSegment(t, tab, nil, []uint32{50}, 1, segment.Options{}, "a"); d.KeysSize != 0 {
 		t.Errorf("a segment without keys has a table of keys of %d bytes", d.KeysSize)
 	}
 }
@@ -261,16 +266,16 @@ func TestKeyTableDamage(t *testing.T) {
 	k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{30, 20}, 1<<40)
 	mustCommit(t, tab, Change{Operation: "ingest", Ops: []Operation{AddFeatures{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, AddSegments{k.d}}})
 	verifyClean(t, tab.s)
-	segment, err := names.ParseID(k.d.ID)
+	seg, err := names.ParseID(k.d.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := segment.KeysName()
+	name := seg.KeysName()
 	data := make([]byte, k.d.KeysSize)
 	if err := mem.ReadAt(t.Context(), name, data, 0); err != nil {
 		t.Fatal(err)
 	}
-	hash := HashInt(*k.numbers[40])
+	hash := segment.HashInt(*k.numbers[40])
 	want, err := k.rows(keyNumber, hash)
 	if err != nil || len(want) == 0 {
 		t.Fatal(want, err)
@@ -282,7 +287,7 @@ func TestKeyTableDamage(t *testing.T) {
 		if err := errors.Join(mem.Delete(t.Context(), name), mem.PutIfAbsent(t.Context(), name, d)); err != nil {
 			t.Fatal(err)
 		}
-		tab.s.segments.keys.Clear()
+		tab.s.segments.Close()
 		got, err := k.rows(keyNumber, hash)
 		// Damage that is found means every row.
 		if err != nil || got != nil && fmt.Sprint(got) != fmt.Sprint(want) {
@@ -307,7 +312,7 @@ func TestKeyTableDamage(t *testing.T) {
 	if err != nil || len(r.Damage) == 0 {
 		t.Fatal(r, err)
 	}
-	tab.s.segments.keys.Clear()
+	tab.s.segments.Close()
 	if got, err := k.rows(keyNumber, hash); got != nil || err != nil {
 		t.Fatal(err)
 	}
@@ -320,17 +325,17 @@ func TestKeyTableUntrusted(t *testing.T) {
 	tab := newTable(t, mem)
 	tab.s.segments.MinKeyRows = 1
 	k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{30, 20}, 1<<40)
-	segment, err := names.ParseID(k.d.ID)
+	seg, err := names.ParseID(k.d.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := segment.KeysName()
-	open, err := tab.s.segments.readKeys(t.Context(), segment, k.d)
+	name := seg.KeysName()
+	open, err := lsm.OpenTable(t.Context(), mem, name, k.d.KeysSize, sst.Fetch{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var keys, values [][]byte
-	it := open.table.Iter(nil)
+	it := open.Iter(nil)
 	for ok := it.SeekGE(t.Context(), nil); ok; ok = it.Next(t.Context()) {
 		keys, values = append(keys, bytes.Clone(it.Key())), append(values, bytes.Clone(it.Value()))
 	}
@@ -340,7 +345,7 @@ func TestKeyTableUntrusted(t *testing.T) {
 	var hashes []uint64
 	for _, v := range k.numbers[:6] {
 		if v != nil {
-			hashes = append(hashes, HashInt(*v))
+			hashes = append(hashes, segment.HashInt(*v))
 		}
 	}
 	refused := 0
@@ -375,7 +380,7 @@ func TestKeyTableUntrusted(t *testing.T) {
 		if err := mem.PutIfAbsent(t.Context(), name, out.Bytes()); err != nil {
 			rt.Fatal(err)
 		}
-		tab.s.segments.keys.Clear()
+		tab.s.segments.Close()
 		k.d.KeysSize = uint64(size)
 		_, err = k.rows(keyNumber, hashes...)
 		deep := tab.s.segments.CheckKeys(t.Context(), k.d)
@@ -404,7 +409,7 @@ func TestKeyRowsUnderOverlay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows, err := snap.KeyRows(t.Context(), keyNumber, []uint64{HashInt(-1)}, []catalog.SegmentDescriptor{k.d})
+		rows, err := snap.KeyRows(t.Context(), keyNumber, []uint64{segment.HashInt(-1)}, []catalog.SegmentDescriptor{k.d})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -445,7 +450,7 @@ func TestKeyRowsRequests(t *testing.T) {
 			for i, want := range []struct{ requests, trips int64 }{{segments, 1 + segments/32}, {0, 0}} {
 				what := fmt.Sprintf("%d segments, look-up %d", segments, i)
 				counted.Measure(t, what, func() error {
-					_, err := snap.KeyRows(t.Context(), keyNumber, []uint64{HashInt(int64(i)), HashInt(-1)}, add)
+					_, err := snap.KeyRows(t.Context(), keyNumber, []uint64{segment.HashInt(int64(i)), segment.HashInt(-1)}, add)
 					return err
 				}).Check(t, what, want.requests, want.trips)
 			}
@@ -476,9 +481,9 @@ func TestLargeKeyRowsRequests(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			hashes := []uint64{HashInt(*k.numbers[77777])}
+			hashes := []uint64{segment.HashInt(*k.numbers[77777])}
 			for i := range c.keys - 1 {
-				hashes = append(hashes, HashInt(-1-int64(i)))
+				hashes = append(hashes, segment.HashInt(-1-int64(i)))
 			}
 			what := fmt.Sprint(c.keys, " keys")
 			counted.Measure(t, what, func() error {

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 	"runtime"
@@ -10,45 +9,8 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
-	"github.com/dsistore/dsistore/storage/wire"
+	"github.com/dsistore/dsistore/storage/segment"
 )
-
-// TestKeyHead: the first 2 KiB of a table of keys hold the record of its stripes, as SPEC.md says: it is not read again.
-func TestKeyHead(t *testing.T) {
-	tab := newTable(t, object.NewMemory())
-	k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{20000, 30000, 10000}, 1<<50)
-	segment, err := names.ParseID(k.d.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	counting := object.NewCounted(tab.s.blobs)
-	tab.s.blobs, tab.s.trees.Blobs = counting, counting
-	if _, err := tab.s.segments.openKeys(t.Context(), k.d); err != nil {
-		t.Fatal(err)
-	}
-	reads := counting.Counts().Reads
-	t.Logf("%s of %d bytes: %d", segment.KeysName(), k.d.KeysSize, reads)
-	if reads > 3 { // tail, head, and the index partition of the facts
-		t.Errorf("opening a table of keys of %d bytes reads %d ranges: want 3, the tail, the head and an index partition: the head lacks the facts", k.d.KeysSize, reads)
-	}
-}
-
-// TestKeyFactsMemory: facts that lie about how many features there are allocate no more than a small multiple of their bytes.
-func TestKeyFactsMemory(t *testing.T) {
-	b := binary.AppendUvarint(nil, 1<<20)
-	b = append(b, make([]byte, 1<<20)...)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	d := wire.Decoder{Rest: b}
-	decodeKeyFacts(&d)
-	runtime.ReadMemStats(&after)
-	if d.Reason == "" {
-		t.Error("no damage")
-	}
-	if n := after.TotalAlloc - before.TotalAlloc; n > 4<<20 {
-		t.Errorf("facts of 1 MiB allocate %d MiB", n>>20)
-	}
-}
 
 // TestKeyTableSwapped: a table of keys of another segment, of as many rows, stripes and bytes, is told from the segment's own.
 func TestKeyTableSwapped(t *testing.T) {
@@ -76,7 +38,7 @@ func TestKeyTableSwapped(t *testing.T) {
 		if v == nil {
 			continue
 		}
-		got, err := a.rows(keyNumber, HashInt(*v))
+		got, err := a.rows(keyNumber, segment.HashInt(*v))
 		if err == nil && got != nil && !got[uint32(row)] {
 			missed++
 		}
@@ -90,27 +52,10 @@ func TestKeyTableSwapped(t *testing.T) {
 	}
 }
 
-// TestKeyBucketSkewed: a feature whose keys were made so that their hashes begin alike (xxhash64 of eight bytes can be turned round) is left out.
-func TestKeyBucketSkewed(t *testing.T) {
-	k := &keyHashes{feature: 1, stripes: 1, entries: make([]uint64, maxBucketEntries+9)}
-	for i := range k.entries {
-		k.entries[i] = uint64(i) << 16
-	}
-	if f := k.facts(); k.largestBucket(f) <= maxBucketEntries {
-		t.Errorf("the largest bucket has %d entries", k.largestBucket(f))
-	}
-	for i := range k.entries {
-		k.entries[i] = uint64(i) * 0x9e3779b97f4a7c15 & hashMask
-	}
-	if f := k.facts(); k.largestBucket(f) > 2*bucketEntries {
-		t.Errorf("the largest bucket has %d entries", k.largestBucket(f))
-	}
-}
-
 // TestKeyRowsNotAsked: where no segment has a table, the keys are not copied and sorted.
 func TestKeyRowsNotAsked(t *testing.T) {
 	tab := newTable(t, object.NewMemory())
-	d := segment(t, tab, nil, []uint32{50}, 1, SegmentOptions{}, "a")
+	d := writeSegment(t, tab, nil, []uint32{50}, 1, segment.Options{}, "a")
 	hashes := make([]uint64, 1<<20)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -32,7 +32,7 @@ func TestLayersGrowth(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			over.Set(append(Op[SetOverlaySegments](&over), OverlaySegment{Overlay: "o", Segment: d.ID, Data: data, All: true}))
+			over.Set(append(Op[SetOverlaySegments](&over), catalog.OverlaySegment{Overlay: "o", Segment: d.ID, Data: data, All: true}))
 		}
 		mustCommit(t, tab, over)
 		counted := object.NewCounted(mem)

@@ -13,6 +13,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"pgregory.net/rapid"
 
+	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
@@ -109,7 +110,7 @@ func (r *layeredRun) segment(t *rapid.T, rows uint32) catalog.SegmentDescriptor 
 	return d
 }
 
-func (r *layeredRun) set(t *rapid.T, segment string, rows map[uint32]bool) RowBitmap {
+func (r *layeredRun) set(t *rapid.T, segment string, rows map[uint32]bool) bitmap.Ref {
 	b := roaring.New()
 	for row := range rows {
 		b.Add(row)
@@ -286,7 +287,7 @@ func (r *layeredRun) rules(c Change, base int) (layeredTable, want) {
 	return next, nil
 }
 
-func (r *layeredRun) rowsOf(set RowBitmap) map[uint32]bool {
+func (r *layeredRun) rowsOf(set bitmap.Ref) map[uint32]bool {
 	b, err := r.handles[0].s.bitmaps.Read(context.Background(), set)
 	if err != nil {
 		panic(err)
@@ -298,7 +299,7 @@ func (r *layeredRun) rowsOf(set RowBitmap) map[uint32]bool {
 	return out
 }
 
-func (r *layeredRun) sameRows(t *rapid.T, what string, got RowBitmap, wanted modelSet) {
+func (r *layeredRun) sameRows(t *rapid.T, what string, got bitmap.Ref, wanted modelSet) {
 	if int(got.Count) != len(wanted.rows) || int(got.Since) != wanted.since {
 		t.Fatalf("%s: %d rows since %d, want %d since %d", what, got.Count, got.Since, len(wanted.rows), wanted.since)
 	}
@@ -415,7 +416,7 @@ func (r *layeredRun) compaction(t *rapid.T, view layeredTable) (c Change) {
 		c.Set(DeleteRows{{out.ID, r.set(t, out.ID, deleted)}})
 	}
 	for _, name := range slices.Sorted(maps.Keys(cover)) {
-		y := OverlaySegment{Overlay: name, Segment: out.ID, Data: r.segment(t, rows), All: len(cover[name]) == int(rows)}
+		y := catalog.OverlaySegment{Overlay: name, Segment: out.ID, Data: r.segment(t, rows), All: len(cover[name]) == int(rows)}
 		if !y.All {
 			y.Covered = r.set(t, out.ID, cover[name])
 		}
@@ -436,7 +437,7 @@ func (r *layeredRun) draw(t *rapid.T, view layeredTable) (c Change) {
 	branch := rapid.SampledFrom([]string{"x", "y"}).Draw(t, "branch")
 	layers := func() {
 		for _, s := range pick(t, view) {
-			y := OverlaySegment{Overlay: overlay, Segment: s.id, Data: r.segment(t, s.rows), All: rapid.Bool().Draw(t, "all")}
+			y := catalog.OverlaySegment{Overlay: overlay, Segment: s.id, Data: r.segment(t, s.rows), All: rapid.Bool().Draw(t, "all")}
 			if !y.All {
 				y.Covered = r.set(t, s.id, drawRows(t, s.rows))
 			}
@@ -555,7 +556,7 @@ func TestMetamorphicLayers(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.trees.MemtableBytes = rapid.SampledFrom([]uint64{0, 300, 2000, lsm.DefaultMemtableBytes}).Draw(t, "tail")
-			s.bitmaps.InlineBytes = rapid.SampledFrom([]int{0, 40, maxInlineBitmap}).Draw(t, "inline")
+			s.bitmaps.InlineBytes = rapid.SampledFrom([]int{0, 40, bitmap.MaxInline}).Draw(t, "inline")
 			tab, err := s.NewTable(ctx, "ads")
 			if err != nil {
 				t.Fatal(err)

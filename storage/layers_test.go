@@ -10,13 +10,15 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // rowSet makes a set for a change.
-func rowSet(t testing.TB, s *Store, d catalog.SegmentDescriptor, rows ...uint32) RowBitmap {
+func rowSet(t testing.TB, s *Store, d catalog.SegmentDescriptor, rows ...uint32) bitmap.Ref {
 	t.Helper()
 	r, err := s.bitmaps.Put(t.Context(), d.ID, d.Rows, roaring.BitmapOf(rows...))
 	if err != nil {
@@ -26,14 +28,14 @@ func rowSet(t testing.TB, s *Store, d catalog.SegmentDescriptor, rows ...uint32)
 }
 
 // everySecond has many rows in no order that compresses, so that its set is an object.
-func everySecond(t testing.TB, s *Store, d catalog.SegmentDescriptor, from uint64) RowBitmap {
+func everySecond(t testing.TB, s *Store, d catalog.SegmentDescriptor, from uint64) bitmap.Ref {
 	t.Helper()
 	rows := roaring.New()
 	for i := from; i < d.Rows; i += 2 {
 		rows.Add(uint32(i))
 	}
 	r, err := s.bitmaps.Put(t.Context(), d.ID, d.Rows, rows)
-	if err != nil || r.size == 0 {
+	if err != nil || objectSize(r) == 0 {
 		t.Fatal(err, r)
 	}
 	return r
@@ -61,7 +63,7 @@ func wantConflict(t testing.TB, tab *Table, c Change, what string) {
 	}
 }
 
-func readRows(t testing.TB, s *Snapshot, r RowBitmap) []uint32 {
+func readRows(t testing.TB, s *Snapshot, r bitmap.Ref) []uint32 {
 	t.Helper()
 	rows, err := s.t.s.bitmaps.Read(t.Context(), r)
 	if err != nil {
@@ -85,12 +87,12 @@ func verifyClean(t testing.TB, s *Store) *VerifyReport {
 func TestDeletes(t *testing.T) {
 	ctx := t.Context()
 	tab := newTable(t, object.NewMemory())
-	a := segment(t, tab, partition("p", "a"), []uint32{100, 50_000}, 1, SegmentOptions{}, "x")
-	b := segment(t, tab, partition("p", "b"), []uint32{10}, 1, SegmentOptions{}, "x")
+	a := writeSegment(t, tab, partition("p", "a"), []uint32{100, 50_000}, 1, segment.Options{}, "x")
+	b := writeSegment(t, tab, partition("p", "b"), []uint32{10}, 1, segment.Options{}, "x")
 	s1 := mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{a, b}}})
 	// Deletes made against one snapshot unite, in whichever order they come; so do appends between.
 	mustCommit(t, tab, Change{Ops: []Operation{DeleteRows{{a.ID, rowSet(t, tab.s, a, 0, 1, 2)}, {b.ID, rowSet(t, tab.s, b, 9)}}}})
-	c := segment(t, tab, partition("p", "a"), []uint32{10}, 1, SegmentOptions{}, "x")
+	c := writeSegment(t, tab, partition("p", "a"), []uint32{10}, 1, segment.Options{}, "x")
 	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{AddFeatures(features("x")), AddSegments{c}}})
 	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DeleteRows{{a.ID, everySecond(t, tab.s, a, 0)}}}})
 	s := mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DeleteRows{{a.ID, rowSet(t, tab.s, a, 1, 3)}}}})
@@ -122,7 +124,7 @@ func TestDeletes(t *testing.T) {
 	}
 	verifyClean(t, tab.s)
 	// A compaction that has not seen the last deletes would bring rows back.
-	merged := segment(t, tab, partition("p", "a"), []uint32{10}, 1, SegmentOptions{}, "x")
+	merged := writeSegment(t, tab, partition("p", "a"), []uint32{10}, 1, segment.Options{}, "x")
 	compaction := Change{Base: 4, Ops: []Operation{AddFeatures(features("x")), RemoveSegments{a.ID, c.ID}, AddSegments{merged}}}
 	wantConflict(t, tab, compaction, "compaction of what got deletes")
 	compaction.Base = 6
@@ -150,9 +152,9 @@ func TestDeletes(t *testing.T) {
 	if r, err := tab.s.bitmaps.Put(ctx, b.ID, 1<<32+1, roaring.BitmapOf(1)); err == nil {
 		t.Errorf("a set of rows of a segment of 2^32 + 1: %+v", r)
 	}
-	entry := appendSet(nil, rowSet(t, tab.s, b, 1))
+	entry := bitmap.AppendEntry(nil, rowSet(t, tab.s, b, 1))
 	for rows, ok := range map[uint64]bool{10: true, 1 << 32: true, 1<<32 + 1: false} {
-		if r, reason := decodeSet(entry, rows, "o"); (reason == "") != ok {
+		if r, reason := bitmap.DecodeEntry(entry, rows, "o"); (reason == "") != ok {
 			t.Errorf("a set of a segment of %d: %+v %s", rows, r, reason)
 		}
 	}
@@ -162,15 +164,19 @@ func TestDeletes(t *testing.T) {
 }
 
 // layer writes a layer of features over a segment.
-func layer(t testing.TB, tab *Table, o string, base catalog.SegmentDescriptor, seed int64, names ...string) OverlaySegment {
+func layer(t testing.TB, tab *Table, o string, base catalog.SegmentDescriptor, seed int64, names ...string) catalog.OverlaySegment {
 	t.Helper()
 	ctx := t.Context()
-	w, err := tab.NewOverlaySegment(ctx, base, SegmentOptions{})
+	g, err := tab.s.segments.Open(ctx, base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := tab.NewOverlaySegment(ctx, base, segment.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, n := range names {
-		if err := w.AddFeature(ctx, i, feature(n, int64Type), denseRows(w.stripes, seed)); err != nil {
+		if err := w.AddFeature(ctx, i, feature(n, int64Type), denseRows(g.StripeRows(), seed)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -178,7 +184,7 @@ func layer(t testing.TB, tab *Table, o string, base catalog.SegmentDescriptor, s
 	if err != nil {
 		t.Fatal(err)
 	}
-	return OverlaySegment{Overlay: o, Segment: base.ID, Data: d, All: true}
+	return catalog.OverlaySegment{Overlay: o, Segment: base.ID, Data: d, All: true}
 }
 
 func overlay(name string, names ...string) catalog.Overlay {
@@ -195,8 +201,8 @@ func overlay(name string, names ...string) catalog.Overlay {
 func TestOverlays(t *testing.T) {
 	ctx := t.Context()
 	tab := newTable(t, localStore(t))
-	a := segment(t, tab, partition("p", "a"), []uint32{100, 20}, 1, SegmentOptions{}, "x", "y")
-	b := segment(t, tab, partition("p", "b"), []uint32{10}, 1, SegmentOptions{}, "x")
+	a := writeSegment(t, tab, partition("p", "a"), []uint32{100, 20}, 1, segment.Options{}, "x", "y")
+	b := writeSegment(t, tab, partition("p", "b"), []uint32{10}, 1, segment.Options{}, "x")
 	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x", "y")), AddSegments{a, b}}})
 	over := layer(t, tab, "low", b, 1, "y", "z")
 	over.All, over.Covered = false, rowSet(t, tab.s, b, 1, 4)
@@ -243,7 +249,7 @@ func TestOverlays(t *testing.T) {
 	}
 	wantConflict(t, tab, Change{Base: 1, Ops: []Operation{DefineOverlays{overlay("low", "q")}}}, "a name taken since")
 	// A compaction carries the layers, or does not take place.
-	c := segment(t, tab, partition("p", "a"), []uint32{60}, 1, SegmentOptions{}, "x")
+	c := writeSegment(t, tab, partition("p", "a"), []uint32{60}, 1, segment.Options{}, "x")
 	compaction := Change{Base: 2, Ops: []Operation{AddFeatures(features("x")), RemoveSegments{a.ID}, AddSegments{c}, SetOverlaySegments{layer(t, tab, "low", c, 2, "y", "z")}}}
 	wantConflict(t, tab, compaction, "compaction under a new layer")
 	compaction.Base = 3
@@ -307,9 +313,9 @@ func TestOverlays(t *testing.T) {
 func TestLayerOfOtherStripes(t *testing.T) {
 	ctx := t.Context()
 	tab := newTable(t, object.NewMemory())
-	a := segment(t, tab, nil, []uint32{7, 3}, 1, SegmentOptions{}, "x")
+	a := writeSegment(t, tab, nil, []uint32{7, 3}, 1, segment.Options{}, "x")
 	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{a}}})
-	other := segment(t, tab, nil, []uint32{3, 7}, 1, SegmentOptions{}, "y")
+	other := writeSegment(t, tab, nil, []uint32{3, 7}, 1, segment.Options{}, "y")
 	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DefineOverlays{overlay("o", "y")}, SetOverlaySegments{{Overlay: "o", Segment: a.ID, Data: other, All: true}}}})
 	for _, deep := range []bool{false, true} {
 		if r, err := Verify(ctx, tab.s, "", deep, nil); err != nil || (r.DamageCount == 1) != deep {
@@ -321,8 +327,8 @@ func TestLayerOfOtherStripes(t *testing.T) {
 func TestSampleLists(t *testing.T) {
 	ctx := t.Context()
 	tab := newTable(t, object.NewMemory())
-	a := segment(t, tab, nil, []uint32{50_000}, 1, SegmentOptions{}, "x")
-	b := segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{}, "x")
+	a := writeSegment(t, tab, nil, []uint32{50_000}, 1, segment.Options{}, "x")
+	b := writeSegment(t, tab, nil, []uint32{10}, 1, segment.Options{}, "x")
 	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{a, b}}})
 	s := mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DefineLists{{Name: "clicks", Definition: "click = 1"}, {Name: "clicks2"}}, SetListRows{{"clicks", a.ID, everySecond(t, tab.s, a, 1)}, {"clicks", b.ID, rowSet(t, tab.s, b, 3)}, {"clicks2", b.ID, rowSet(t, tab.s, b, 4)}}}})
 	got, err := s.ListedRows(ctx, "clicks", b, a)
@@ -345,17 +351,17 @@ func TestSampleLists(t *testing.T) {
 		t.Fatal(l, err)
 	}
 	// A compaction that carries a list which was replaced meanwhile would bring the old rows back.
-	c := segment(t, tab, nil, []uint32{60}, 1, SegmentOptions{}, "x")
+	c := writeSegment(t, tab, nil, []uint32{60}, 1, segment.Options{}, "x")
 	compaction := Change{Base: 4, Ops: []Operation{AddFeatures(features("x")), RemoveSegments{a.ID}, AddSegments{c}, SetListRows{{"clicks", c.ID, rowSet(t, tab.s, c, 7)}}}}
 	wantConflict(t, tab, compaction, "compaction and a list replaced")
 	compaction.Base = 5
 	mustCommit(t, tab, compaction)
-	s = mustCommit(t, tab, Change{Base: 6, Ops: []Operation{SetListRows{{"clicks", b.ID, RowBitmap{}}}}})
+	s = mustCommit(t, tab, Change{Base: 6, Ops: []Operation{SetListRows{{"clicks", b.ID, bitmap.Ref{}}}}})
 	if got, err := s.ListedRows(ctx, "clicks", c, b); err != nil || got[0].Count != 1 || !got[1].IsEmpty() {
 		t.Fatal(got, err)
 	}
 	// A compaction that has not seen that they were taken out would bring them back.
-	d := segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{}, "x")
+	d := writeSegment(t, tab, nil, []uint32{10}, 1, segment.Options{}, "x")
 	compaction = Change{Base: 6, Ops: []Operation{AddFeatures(features("x")), RemoveSegments{b.ID}, AddSegments{d}, SetListRows{{"clicks", d.ID, rowSet(t, tab.s, d, 5)}, {"clicks2", d.ID, rowSet(t, tab.s, d, 4, 5)}}}}
 	wantConflict(t, tab, compaction, "compaction and rows taken out of a list")
 	late = Change{Base: 6, Ops: []Operation{SetListRows{{"clicks", b.ID, rowSet(t, tab.s, b, 5)}}}}
@@ -370,7 +376,7 @@ func TestSampleLists(t *testing.T) {
 func TestBranches(t *testing.T) {
 	ctx := t.Context()
 	tab := newTable(t, object.NewMemory())
-	a := segment(t, tab, nil, []uint32{100}, 1, SegmentOptions{}, "x", "y")
+	a := writeSegment(t, tab, nil, []uint32{100}, 1, segment.Options{}, "x", "y")
 	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x", "y")), AddSegments{a}}})
 	// A branch, its overlay and its list in one commit.
 	s := mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DefineOverlays{overlay("lbl", "y")}, SetOverlaySegments{layer(t, tab, "lbl", a, 7, "y")}, DefineLists{{Name: "some"}}, SetListRows{{"some", a.ID, rowSet(t, tab.s, a, 1)}}, SetBranches{{Name: "exp", Overlays: []catalog.Pin{{Name: "lbl"}}, List: catalog.Pin{Name: "some"}, Owner: "me"}}}})
@@ -379,7 +385,7 @@ func TestBranches(t *testing.T) {
 		t.Fatal(b, err)
 	}
 	// The table goes on without the segment, the overlay and the list: the branch stays as it was.
-	c := segment(t, tab, nil, []uint32{50}, 1, SegmentOptions{}, "x")
+	c := writeSegment(t, tab, nil, []uint32{50}, 1, segment.Options{}, "x")
 	mustCommit(t, tab, Change{Base: 2, Ops: []Operation{AddFeatures(features("x")), AddSegments{c}, RemoveSegments{a.ID}, DropOverlays{"lbl"}, DropLists{"some"}}})
 	read := func() *View {
 		t.Helper()
@@ -493,8 +499,8 @@ func TestOverlaysOnBranches(t *testing.T) {
 		o.Branch = branch
 		return o
 	}
-	a := segment(t, tab, nil, []uint32{100}, 1, SegmentOptions{}, "x")
-	c := segment(t, tab, nil, []uint32{50}, 1, SegmentOptions{}, "x")
+	a := writeSegment(t, tab, nil, []uint32{100}, 1, segment.Options{}, "x")
+	c := writeSegment(t, tab, nil, []uint32{50}, 1, segment.Options{}, "x")
 	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{a}}})
 	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{AddFeatures(features("x")), AddSegments{c}, RemoveSegments{a.ID}}})
 	// Branches and overlays on them in one commit, of a snapshot before and of the one that is made.
@@ -550,7 +556,7 @@ func TestFeatureChanges(t *testing.T) {
 	tab := newTable(t, object.NewMemory())
 	fs := features("x", "y", "k")
 	fs[2].Role = catalog.RoleSessionKey
-	a := segment(t, tab, nil, []uint32{100}, 1, SegmentOptions{}, "x", "y", "k")
+	a := writeSegment(t, tab, nil, []uint32{100}, 1, segment.Options{}, "x", "y", "k")
 	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(fs), AddSegments{a}}})
 	status := func(s catalog.FeatureStatus) *catalog.FeatureStatus { return &s }
 	s := mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "x", Rename: "x2"}, {Feature: "k", Rename: "key"}, {Feature: "y", Status: status(catalog.FeatureDeprecated)}}}})
@@ -564,7 +570,7 @@ func TestFeatureChanges(t *testing.T) {
 		t.Fatal(f, err)
 	}
 	// A column of the old name, from a writer that has not heard, is not taken for the feature, nor for another.
-	d := segment(t, tab, nil, []uint32{100}, 1, SegmentOptions{}, "x")
+	d := writeSegment(t, tab, nil, []uint32{100}, 1, segment.Options{}, "x")
 	wantConflict(t, tab, Change{Base: 1, Ops: []Operation{AddFeatures(features("x")), AddSegments{d}}}, "a feature renamed since")
 	next, err := s.NewFeatures(ctx, feature("x", int64Type), feature("y", int64Type), feature("new", int64Type))
 	if err != nil || next[0].Generation != 1 || next[0].ID != catalog.NewFeatureID("x", 1) || next[1].ID != fs[1].ID || next[2].Generation != 0 {
@@ -610,7 +616,7 @@ func TestFeatureChanges(t *testing.T) {
 func TestFeaturesByID(t *testing.T) {
 	ctx := t.Context()
 	tab := newTable(t, object.NewMemory())
-	a := segment(t, tab, nil, []uint32{100}, 1, SegmentOptions{}, "x", "y")
+	a := writeSegment(t, tab, nil, []uint32{100}, 1, segment.Options{}, "x", "y")
 	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x", "y")), AddSegments{a}}})
 	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DefineOverlays{overlay("o", "x", "z")}, SetOverlaySegments{layer(t, tab, "o", a, 3, "x", "z")}}})
 	mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "x", Rename: "x2"}}}})
@@ -677,7 +683,7 @@ func TestFeaturesByID(t *testing.T) {
 // TestMergeOfDropped: an overlay with a feature that the table has dropped does not become part of it, however often that is tried.
 func TestMergeOfDropped(t *testing.T) {
 	tab := newTable(t, localStore(t))
-	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x", "y")), AddSegments{segment(t, tab, partition("p", "a"), []uint32{10}, 1, SegmentOptions{}, "x", "y")}}})
+	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x", "y")), AddSegments{writeSegment(t, tab, partition("p", "a"), []uint32{10}, 1, segment.Options{}, "x", "y")}}})
 	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DefineOverlays{overlay("o", "y")}}})
 	dropped := catalog.FeatureDropped
 	mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "y", Status: &dropped}}}})

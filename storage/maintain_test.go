@@ -15,6 +15,7 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // populate makes a table of several snapshots with packs, single files, an overwrite and a removal.
@@ -25,7 +26,7 @@ func populate(t testing.TB, blobs object.Store) *Table {
 	var first catalog.SegmentDescriptor
 	for i := range 4 {
 		p := partition("ds", fmt.Sprint(i%3))
-		d := segment(t, tab, p, []uint32{300, 200}, int64(i), SegmentOptions{StandAloneBytes: 600, PackBytes: 1500}, "a", "b", "c", "d", fmt.Sprint("e", i))
+		d := writeSegment(t, tab, p, []uint32{300, 200}, int64(i), segment.Options{StandAloneBytes: 600, PackBytes: 1500}, "a", "b", "c", "d", fmt.Sprint("e", i))
 		if i == 0 {
 			first = d
 		}
@@ -36,7 +37,7 @@ func populate(t testing.TB, blobs object.Store) *Table {
 	if _, err := tab.Commit(ctx, Change{Operation: "delete", Base: 4, Ops: []Operation{RemoveSegments{first.ID}}}); err != nil {
 		t.Fatal(err)
 	}
-	d := segment(t, tab, partition("ds", "1"), []uint32{10}, 1, SegmentOptions{}, "a")
+	d := writeSegment(t, tab, partition("ds", "1"), []uint32{10}, 1, segment.Options{}, "a")
 	if _, err := tab.Commit(ctx, Change{Operation: "overwrite", Base: 5, Ops: []Operation{AddFeatures(features("a")), AddSegments{d}, OverwritePartitions{partition("ds", "1")}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +135,7 @@ func TestGC(t *testing.T) {
 	ctx := t.Context()
 	l := localStore(t)
 	tab := populate(t, l)
-	orphan := segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{StandAloneBytes: 1}, "a", "b")
+	orphan := writeSegment(t, tab, nil, []uint32{10}, 1, segment.Options{StandAloneBytes: 1}, "a", "b")
 	w, err := l.Create(ctx, "x/y")
 	if err != nil {
 		t.Fatal(err)
@@ -213,7 +214,7 @@ func TestFeatureTotals(t *testing.T) {
 	}
 	var add []catalog.SegmentDescriptor
 	for range totalsAtOnce + 3 {
-		add = append(add, segment(t, tab, nil, []uint32{20}, 1, SegmentOptions{}, "a", "new"))
+		add = append(add, writeSegment(t, tab, nil, []uint32{20}, 1, segment.Options{}, "a", "new"))
 	}
 	if snap, err = tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddSegments(add), AddFeatures(features("a", "new"))}}); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // awkward are names of every kind that has ever gone wrong somewhere. No two are equal.
@@ -237,7 +238,7 @@ func TestAwkwardFeatures(t *testing.T) {
 		names = append(names, name)
 		c.Set(append(Op[AddFeatures](&c), f))
 	}
-	c.Set(AddSegments{segment(t, tab, nil, []uint32{3}, 1, SegmentOptions{}, names...)})
+	c.Set(AddSegments{writeSegment(t, tab, nil, []uint32{3}, 1, segment.Options{}, names...)})
 	if _, err := tab.Commit(ctx, c); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // TestNewest: the newest snapshot is found by one listing, whatever else lies beside the snapshots.
@@ -128,7 +129,7 @@ func TestTableVanishes(t *testing.T) {
 	if _, err := tab.Latest(ctx); err != nil {
 		t.Fatal(err)
 	}
-	d := segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{}, "a")
+	d := writeSegment(t, tab, nil, []uint32{10}, 1, segment.Options{}, "a")
 	if err := os.RemoveAll(filepath.Join(l.Root(), "tables")); err != nil {
 		t.Fatal(err)
 	}
@@ -150,13 +151,13 @@ func TestTableMadeAnew(t *testing.T) {
 			fill := func(n int, from int64) *Table {
 				tab := newTable(t, mem)
 				for i := range n {
-					d := segment(t, tab, nil, []uint32{10}, from+int64(i), SegmentOptions{}, "a")
+					d := writeSegment(t, tab, nil, []uint32{10}, from+int64(i), segment.Options{}, "a")
 					mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("a")), AddSegments{d}}})
 				}
 				return tab
 			}
 			old := fill(3, 1)
-			late := segment(t, old, nil, []uint32{10}, 99, SegmentOptions{}, "a")
+			late := writeSegment(t, old, nil, []uint32{10}, 99, segment.Options{}, "a")
 			for info, err := range mem.List(ctx, names.TablesPrefix, "") {
 				if err != nil {
 					t.Fatal(err)
@@ -204,7 +205,7 @@ func TestMissingSnapshot(t *testing.T) {
 		for _, how := range []string{"deleted", "truncated"} {
 			mem := object.NewMemory()
 			tab := populate(t, mem)
-			segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{}, "a")
+			writeSegment(t, tab, nil, []uint32{10}, 1, segment.Options{}, "a")
 			for _, n := range gone {
 				remove := mem.Delete
 				if how == "truncated" {
@@ -337,7 +338,7 @@ func TestTableMadeAnewWithinATick(t *testing.T) {
 	mem.Now = func() time.Time { return time.Unix(1_700_000_000, 0) }
 	fill := func(seed int64) (*Table, catalog.SegmentDescriptor) {
 		tab := newTable(t, mem)
-		d := segment(t, tab, nil, []uint32{4}, seed, SegmentOptions{}, "x")
+		d := writeSegment(t, tab, nil, []uint32{4}, seed, segment.Options{}, "x")
 		mustCommit(t, tab, Change{Operation: "append", Ops: []Operation{AddFeatures(features("x")), AddSegments{d}}})
 		return tab, d
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
@@ -15,7 +16,7 @@ type AddSegments []catalog.SegmentDescriptor
 
 func (AddSegments) phase() phase { return phaseAdd }
 
-func (a AddSegments) adds() ([]catalog.SegmentDescriptor, []RowBitmap) { return a, nil }
+func (a AddSegments) adds() ([]catalog.SegmentDescriptor, []bitmap.Ref) { return a, nil }
 
 func (a AddSegments) validate(*Change) error {
 	if uint64(len(a)) > math.MaxUint32 {

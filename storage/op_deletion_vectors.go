@@ -4,10 +4,17 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 )
+
+// A DeletionVector has rows of a segment that a commit deletes. Readers of its snapshot, and of later ones, do not see them.
+type DeletionVector struct {
+	Segment string     // id
+	Rows    bitmap.Ref // of Store.PutRowBitmap
+}
 
 // DeleteRows adds rows to the deletion vectors of segments.
 type DeleteRows []DeletionVector
@@ -23,7 +30,7 @@ func (v DeleteRows) validate(*Change) error {
 	return once.err
 }
 
-func (v DeleteRows) adds() (_ []catalog.SegmentDescriptor, rows []RowBitmap) {
+func (v DeleteRows) adds() (_ []catalog.SegmentDescriptor, rows []bitmap.Ref) {
 	for _, d := range v {
 		rows = append(rows, d.Rows)
 	}
@@ -45,7 +52,7 @@ func (v DeleteRows) apply(ctx context.Context, e *edit) error {
 		return err
 	}
 	for i, d := range v {
-		if err := d.Rows.fits(d.Segment, segments[i].Rows); err != nil {
+		if err := d.Rows.Fits(d.Segment, segments[i].Rows); err != nil {
 			return fmt.Errorf("deletes: %w", err)
 		}
 		set := d.Rows
@@ -63,20 +70,20 @@ func (v DeleteRows) apply(ctx context.Context, e *edit) error {
 		if err != nil {
 			return err
 		}
-		e.listing = append(e.listing, lsm.Entry{Key: catalog.DeletesKey(segment), Value: appendSet(nil, set)})
+		e.listing = append(e.listing, lsm.Entry{Key: catalog.DeletesKey(segment), Value: bitmap.AppendEntry(nil, set)})
 	}
 	return nil
 }
 
 // unite returns the union of two sets of rows of a segment.
-func (e *edit) unite(ctx context.Context, a, b RowBitmap, d catalog.SegmentDescriptor) (RowBitmap, error) {
+func (e *edit) unite(ctx context.Context, a, b bitmap.Ref, d catalog.SegmentDescriptor) (bitmap.Ref, error) {
 	rows, err := e.store().bitmaps.Read(ctx, a)
 	if err != nil {
-		return RowBitmap{}, err
+		return bitmap.Ref{}, err
 	}
 	more, err := e.store().bitmaps.Read(ctx, b)
 	if err != nil {
-		return RowBitmap{}, err
+		return bitmap.Ref{}, err
 	}
 	rows.Or(more)
 	if rows.GetCardinality() == a.Count {

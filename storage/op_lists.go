@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
@@ -90,6 +91,13 @@ func (e *edit) setList(name string, l *catalog.SampleList) {
 	e.listed[name] = l
 }
 
+// ListRows are the rows of a segment that are in a sample list.
+type ListRows struct {
+	List    string
+	Segment string     // id
+	Rows    bitmap.Ref // of Store.PutRowBitmap; empty: none
+}
+
 // SetListRows sets the rows of sample lists in segments. The rows of other segments stay.
 type SetListRows []ListRows
 
@@ -104,7 +112,7 @@ func (s SetListRows) validate(c *Change) error {
 	return cmp.Or(c.needBase(len(s), "sample lists"), once.err)
 }
 
-func (s SetListRows) adds() (_ []catalog.SegmentDescriptor, rows []RowBitmap) {
+func (s SetListRows) adds() (_ []catalog.SegmentDescriptor, rows []bitmap.Ref) {
 	for _, l := range s {
 		rows = append(rows, l.Rows)
 	}
@@ -144,7 +152,7 @@ func (e *edit) listRows(ctx context.Context, name string, sets []ListRows) error
 		return err
 	}
 	segments := inOrderOf(ids, under)
-	before := make([]RowBitmap, len(segments))
+	before := make([]bitmap.Ref, len(segments))
 	if !fresh {
 		if before, err = e.base.ListedRows(ctx, name, segments...); err != nil {
 			return err
@@ -154,7 +162,7 @@ func (e *edit) listRows(ctx context.Context, name string, sets []ListRows) error
 		if before[i].Since > base {
 			return later("rows of segment", r.Segment, before[i].Since, base)
 		}
-		if err := r.Rows.fits(r.Segment, segments[i].Rows); err != nil {
+		if err := r.Rows.Fits(r.Segment, segments[i].Rows); err != nil {
 			return err
 		}
 		segment, err := names.ParseID(r.Segment)
@@ -163,7 +171,7 @@ func (e *edit) listRows(ctx context.Context, name string, sets []ListRows) error
 		}
 		// The empty set too: an entry says since when, so that no compaction brings the rows before back.
 		r.Rows.Since = e.info.Number
-		e.listing = append(e.listing, lsm.Entry{Key: append(catalog.ListRowsPrefix(name), segment[:]...), Value: appendSet(nil, r.Rows)})
+		e.listing = append(e.listing, lsm.Entry{Key: append(catalog.ListRowsPrefix(name), segment[:]...), Value: bitmap.AppendEntry(nil, r.Rows)})
 	}
 	return nil
 }

@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 )
 
 // SetOverlaySegments sets overlay segments, in place of those that there are.
-type SetOverlaySegments []OverlaySegment
+type SetOverlaySegments []catalog.OverlaySegment
 
 func (SetOverlaySegments) phase() phase { return phaseRows }
 
@@ -31,7 +32,7 @@ func (s SetOverlaySegments) validate(c *Change) error {
 	return cmp.Or(c.needBase(len(s), "layers of overlays"), once.err)
 }
 
-func (s SetOverlaySegments) adds() (segments []catalog.SegmentDescriptor, rows []RowBitmap) {
+func (s SetOverlaySegments) adds() (segments []catalog.SegmentDescriptor, rows []bitmap.Ref) {
 	for _, l := range s {
 		segments, rows = append(segments, l.Data), append(rows, l.Covered)
 	}
@@ -40,7 +41,7 @@ func (s SetOverlaySegments) adds() (segments []catalog.SegmentDescriptor, rows [
 
 func (s SetOverlaySegments) apply(ctx context.Context, e *edit) error {
 	base := e.change.Base
-	names, byOverlay := grouped(s, func(l OverlaySegment) string { return l.Overlay })
+	names, byOverlay := grouped(s, func(l catalog.OverlaySegment) string { return l.Overlay })
 	for _, name := range names {
 		o, err := e.overlay(ctx, name)
 		if err != nil {
@@ -87,7 +88,7 @@ func inOrderOf(ids []string, byID map[string]catalog.SegmentDescriptor) []catalo
 }
 
 // setOverlaySegments sets the segments of one overlay.
-func (e *edit) setOverlaySegments(ctx context.Context, o catalog.Overlay, layers []OverlaySegment) error {
+func (e *edit) setOverlaySegments(ctx context.Context, o catalog.Overlay, layers []catalog.OverlaySegment) error {
 	base := e.change.Base
 	var ids []string
 	for _, l := range layers {
@@ -106,10 +107,10 @@ func (e *edit) setOverlaySegments(ctx context.Context, o catalog.Overlay, layers
 		if b := before[i][0]; b != nil && b.Since > base {
 			return later("layer over segment", l.Segment, b.Since, base)
 		}
-		if reason := l.mismatch(segments[i]); reason != "" {
+		if reason := l.Mismatch(segments[i]); reason != "" {
 			return errors.New(reason)
 		}
-		if err := l.Covered.fits(l.Segment, segments[i].Rows); err != nil {
+		if err := l.Covered.Fits(l.Segment, segments[i].Rows); err != nil {
 			return err
 		}
 		segment, err := names.ParseID(l.Segment)
@@ -117,7 +118,7 @@ func (e *edit) setOverlaySegments(ctx context.Context, o catalog.Overlay, layers
 			return err
 		}
 		l.Since = e.info.Number
-		e.listing = append(e.listing, lsm.Entry{Key: append(catalog.OverlaySegmentPrefix(o.Number), segment[:]...), Value: appendOverlaySegment(nil, l)})
+		e.listing = append(e.listing, lsm.Entry{Key: append(catalog.OverlaySegmentPrefix(o.Number), segment[:]...), Value: catalog.AppendOverlaySegment(nil, l)})
 	}
 	return nil
 }

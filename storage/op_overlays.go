@@ -231,7 +231,7 @@ func (e *edit) dropOverlay(ctx context.Context, name string) error {
 	if o.Added > e.change.Base {
 		return later("overlay", name, o.Added, e.change.Base)
 	}
-	err = e.base.EachOverlaySegment(ctx, *o, func(l OverlaySegment) error {
+	err = e.base.EachOverlaySegment(ctx, *o, func(l catalog.OverlaySegment) error {
 		if o.Merged != 0 && !slices.Contains(Op[RemoveSegments](e.change), l.Segment) {
 			return fmt.Errorf("overlay %s is part of the table since snapshot %d, and lies over segment %s: compaction makes it part of the segments",
 				name, o.Merged, l.Segment)

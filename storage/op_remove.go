@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
@@ -176,12 +177,12 @@ func (e *edit) strip(ctx context.Context) error {
 		return nil
 	}
 	set := func(v []byte, d catalog.SegmentDescriptor) (uint64, string) {
-		r, reason := decodeSet(v, d.Rows, "")
+		r, reason := bitmap.DecodeEntry(v, d.Rows, "")
 		return r.Since, reason
 	}
 	if e.base.m.info.DeletedRows > 0 {
 		if err := take([]byte{catalog.DeletesSpace}, "deletes", func(v []byte, d catalog.SegmentDescriptor) (uint64, string) {
-			r, reason := decodeSet(v, d.Rows, "")
+			r, reason := bitmap.DecodeEntry(v, d.Rows, "")
 			e.info.DeletedRows -= min(r.Count, e.info.DeletedRows)
 			return r.Since, reason
 		}); err != nil {
@@ -198,7 +199,7 @@ func (e *edit) strip(ctx context.Context) error {
 			if err != nil {
 				return 0, err.Error()
 			}
-			l, reason := decodeOverlaySegment(o.Name, segment, v, "")
+			l, reason := catalog.DecodeOverlaySegment(o.Name, segment, v, "")
 			if o.Branch != "" {
 				l.Since = 0 // its branch keeps it; nobody carries it
 			}

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
@@ -25,7 +26,7 @@ type Operation interface {
 
 // An adder is an Operation whose segments or row bitmaps must exist and belong to the table.
 type adder interface {
-	adds() ([]catalog.SegmentDescriptor, []RowBitmap)
+	adds() ([]catalog.SegmentDescriptor, []bitmap.Ref)
 }
 
 // A phase orders the operations of a change. What is defined comes before what names it, and what is removed before what
@@ -121,7 +122,7 @@ func (c *Change) needBase(n int, what string) error {
 }
 
 // adds returns all segments and row bitmaps that the change adds.
-func (c *Change) adds() (segments []catalog.SegmentDescriptor, rows []RowBitmap) {
+func (c *Change) adds() (segments []catalog.SegmentDescriptor, rows []bitmap.Ref) {
 	for _, o := range c.inOrder() {
 		if a, ok := o.(adder); ok {
 			s, r := a.adds()

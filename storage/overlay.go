@@ -7,7 +7,9 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/internal/suggest"
+	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
@@ -89,4 +91,126 @@ func (s *Snapshot) between(ctx context.Context, lower, upper []byte, visit func(
 		}
 	}
 	return it.Err
+}
+
+// Layers returns what the overlays have for segments of the snapshot: out[i][j] is the layer of overlays[j] over segments[i],
+// nil where it has none. Its cost follows from what is asked for, not from what the table has.
+func (s *Snapshot) OverlaySegments(ctx context.Context, overlays []catalog.Overlay, segments ...catalog.SegmentDescriptor) ([][]*catalog.OverlaySegment, error) {
+	out := make([][]*catalog.OverlaySegment, len(segments))
+	for i := range out {
+		out[i] = make([]*catalog.OverlaySegment, len(overlays))
+	}
+	if s.m.overlays == 0 {
+		return out, nil
+	}
+	for j, o := range overlays {
+		values, err := s.perSegment(ctx, catalog.OverlaySegmentPrefix(o.Number), segments)
+		if err != nil {
+			return nil, err
+		}
+		for i, v := range values {
+			if v == nil {
+				continue
+			}
+			segment, err := names.ParseID(segments[i].ID)
+			if err != nil {
+				return nil, err
+			}
+			l, reason := catalog.DecodeOverlaySegment(o.Name, segment, v, s.treeName(s.m.listing))
+			if reason == "" {
+				reason = l.Mismatch(segments[i])
+			}
+			if reason != "" {
+				return nil, wire.Corrupt(s.treeName(s.m.listing), reason)
+			}
+			out[i][j] = &l
+		}
+	}
+	return out, nil
+}
+
+// EachOverlaySegment calls visit for every layer of an overlay, in the order of segment ids, until visit returns an error.
+func (s *Snapshot) EachOverlaySegment(ctx context.Context, o catalog.Overlay, visit func(catalog.OverlaySegment) error) error {
+	if s.m.overlays == 0 {
+		return nil
+	}
+	prefix := catalog.OverlaySegmentPrefix(o.Number)
+	var stop error
+	err := s.between(ctx, prefix, catalog.PrefixEnd(prefix), func(key, value []byte) string {
+		if stop != nil {
+			return ""
+		}
+		segment, ok := catalog.SegmentOf(key, prefix)
+		if !ok {
+			return "layer key is malformed"
+		}
+		l, reason := catalog.DecodeOverlaySegment(o.Name, segment, append([]byte(nil), value...), s.treeName(s.m.listing))
+		if reason == "" {
+			stop = visit(l)
+		}
+		return reason
+	})
+	if stop != nil {
+		return stop
+	}
+	return err
+}
+
+// scanShare: when more than one of so many of a snapshot's segments are asked about, their space is walked, and not each
+// looked up.
+const scanShare = 16
+
+// perSegment returns the entries of prefix and each segment's id, nil where there is none. What it returns is the caller's.
+func (s *Snapshot) perSegment(ctx context.Context, prefix []byte, segments []catalog.SegmentDescriptor) ([][]byte, error) {
+	keys := make([][]byte, len(segments))
+	for i, d := range segments {
+		segment, err := names.ParseID(d.ID)
+		if err != nil {
+			return nil, err
+		}
+		keys[i] = append(prefix[:len(prefix):len(prefix)], segment[:]...)
+	}
+	if uint64(len(segments)) <= s.m.info.Segments/scanShare || len(segments) < scanShare {
+		return s.t.s.trees.Get(ctx, s.m.listing, keys...)
+	}
+	at := make(map[string][]int, len(keys))
+	for i, k := range keys {
+		at[string(k)] = append(at[string(k)], i)
+	}
+	out := make([][]byte, len(segments))
+	err := s.between(ctx, prefix, catalog.PrefixEnd(prefix), func(key, value []byte) string {
+		for _, i := range at[string(key)] {
+			out[i] = append(make([]byte, 0, len(value)), value...)
+		}
+		return ""
+	})
+	return out, err
+}
+
+// DeletionVectors returns the deleted rows of segments of the snapshot, in order. Its cost follows from what is asked for, and is
+// none in a snapshot without deletes.
+func (s *Snapshot) DeletionVectors(ctx context.Context, segments ...catalog.SegmentDescriptor) ([]bitmap.Ref, error) {
+	if s.m.info.DeletedRows == 0 {
+		return make([]bitmap.Ref, len(segments)), nil
+	}
+	return s.rowBitmaps(ctx, []byte{catalog.DeletesSpace}, "deleted rows", segments)
+}
+
+// rowBitmaps returns the sets under prefix of the segments, empty where there is none.
+func (s *Snapshot) rowBitmaps(ctx context.Context, prefix []byte, what string, segments []catalog.SegmentDescriptor) ([]bitmap.Ref, error) {
+	values, err := s.perSegment(ctx, prefix, segments)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]bitmap.Ref, len(segments))
+	for i, v := range values {
+		if v == nil {
+			continue
+		}
+		var reason string
+		if out[i], reason = bitmap.DecodeEntry(v, segments[i].Rows, s.treeName(s.m.listing)); reason != "" {
+			return nil, wire.Corrupt(s.treeName(s.m.listing), fmt.Sprintf("%s of segment %s: %s", what, segments[i].ID, reason))
+		}
+	}
+	return out, nil
 }

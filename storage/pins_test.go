@@ -6,13 +6,14 @@ import (
 
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // TestPinsOfLaterOverlays: an overlay that was made after the snapshot that a branch reads says nothing of rows which were deleted in between,
 // and which the branch reads: it is refused, whichever snapshot it is pinned in.
 func TestPinsOfLaterOverlays(t *testing.T) {
 	tab := newTable(t, object.NewMemory())
-	a := segment(t, tab, nil, []uint32{100}, 1, SegmentOptions{}, "x")
+	a := writeSegment(t, tab, nil, []uint32{100}, 1, segment.Options{}, "x")
 	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{a}}})
 	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DeleteRows{{a.ID, rowSet(t, tab.s, a, 1)}}}})
 	mustCommit(t, tab, Change{Base: 2, Ops: []Operation{DefineOverlays{overlay("o", "x")}, SetOverlaySegments{layer(t, tab, "o", a, 7, "x")}}}) // 3

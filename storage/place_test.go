@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // TestPlaceBytes: the bytes of the listing's keys, and what is no key.
@@ -55,7 +56,7 @@ func TestOrder(t *testing.T) {
 		made := 0
 		add := func(ds string, n int) (out []catalog.SegmentDescriptor) {
 			for range n {
-				out = append(out, segment(t, tab, partition("ds", ds), []uint32{1}, int64(made), SegmentOptions{}, "a"))
+				out = append(out, writeSegment(t, tab, partition("ds", ds), []uint32{1}, int64(made), segment.Options{}, "a"))
 				made++
 			}
 			return out
@@ -140,7 +141,7 @@ func TestOverwriteOfReplaced(t *testing.T) {
 	ctx := t.Context()
 	tab := newTable(t, object.NewMemory())
 	make := func(first int64) catalog.SegmentDescriptor {
-		return segment(t, tab, partition("ds", "1"), []uint32{1}, first, SegmentOptions{}, "a")
+		return writeSegment(t, tab, partition("ds", "1"), []uint32{1}, first, segment.Options{}, "a")
 	}
 	a, b, c := make(1), make(2), make(3)
 	mustCommit(t, tab, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a")), AddSegments{a}}})
@@ -159,7 +160,7 @@ func TestNoRoomInOrder(t *testing.T) {
 	ctx := t.Context()
 	tab := newTable(t, object.NewMemory())
 	make := func() catalog.SegmentDescriptor {
-		return segment(t, tab, partition("ds", "1"), []uint32{1}, 1, SegmentOptions{}, "a")
+		return writeSegment(t, tab, partition("ds", "1"), []uint32{1}, 1, segment.Options{}, "a")
 	}
 	first := make()
 	order := []string{first.ID}

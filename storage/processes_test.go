@@ -17,6 +17,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 const mixedEnv = "STORAGE_TEST_MIX_INTO"
@@ -62,7 +63,7 @@ func mix(t *testing.T, root string, who int, n int) {
 		shared := feature("shared", vector.Type{Kind: vector.Dense, Elem: []vector.Elem{vector.Int8, vector.Int32, vector.Int64}[min(k/4, 2)]})
 		c := Change{Operation: done.Op, Base: base, Ops: []Operation{AddFeatures{own, shared}, AddSources{{Fingerprint: fmt.Sprintf("%d-%d", who, k), Name: "x"}}}}
 		p := partition("k", done.Partition)
-		d := segment(t, tab, p, []uint32{10}, int64(k), SegmentOptions{}, own.Name)
+		d := writeSegment(t, tab, p, []uint32{10}, int64(k), segment.Options{}, own.Name)
 		done.Segment = d.ID
 		c.Set(AddSegments{d})
 		switch done.Op {

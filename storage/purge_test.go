@@ -7,6 +7,7 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // TestPurge: within the grace period a purge takes the data that only expired snapshots name, and nothing else: not what a branch or a lease
@@ -44,7 +45,7 @@ func TestPurge(t *testing.T) {
 	if r, err := other.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil || len(r.Expired) != 1 {
 		t.Fatal(r, err)
 	}
-	loose := segment(t, tab, nil, []uint32{10}, 99, SegmentOptions{}, "x")                        // of a commit to come
+	loose := writeSegment(t, tab, nil, []uint32{10}, 99, segment.Options{}, "x")                  // of a commit to come
 	if r, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil || len(r.Expired) != 6 { // 8
 		t.Fatal(r, err)
 	}
@@ -160,11 +161,11 @@ func TestPurgeBesideGC(t *testing.T) {
 // TestWithout: segments that leave a dropped feature out are refused once it was taken back.
 func TestWithout(t *testing.T) {
 	tab := newTable(t, object.NewMemory())
-	a := segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{}, "x", "y")
+	a := writeSegment(t, tab, nil, []uint32{10}, 1, segment.Options{}, "x", "y")
 	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x", "y")), AddSegments{a}}})
 	dropped, active := catalog.FeatureDropped, catalog.FeatureActive
 	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{ChangeFeatures{{Feature: "y", Status: &dropped}}}})
-	b := segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{}, "x")
+	b := writeSegment(t, tab, nil, []uint32{10}, 1, segment.Options{}, "x")
 	c := Change{Base: 2, Ops: []Operation{AddFeatures(features("x")), AddSegments{b}, RemoveSegments{a.ID}, OmitFeatures{features("y")[0].ID}}}
 	mustCommit(t, tab, Change{Base: 2, Ops: []Operation{ChangeFeatures{{Feature: "y", Status: &active}}}})
 	wantConflict(t, tab, c, "it is not dropped any more")

@@ -9,6 +9,7 @@ import (
 	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/object/objecttest"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // TestCommitRequests counts what commits of a handle that has read nothing cost, on tables of no, of small and of large runs. PROTOCOL.md has the formulas.
@@ -45,7 +46,7 @@ func TestCommitRequests(t *testing.T) {
 			for range min(1+i/8, 300, segments-i) { // ever larger: there are runs of each size
 				d, err := fakeSegment(ctx, x.tab, partition("ds", fmt.Sprintf("%03d", i%100)), 10)
 				if i == 0 {
-					d = segment(t, x.tab, partition("ds", "000"), []uint32{10}, 0, SegmentOptions{}, names[0])
+					d = writeSegment(t, x.tab, partition("ds", "000"), []uint32{10}, 0, segment.Options{}, names[0])
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -63,8 +64,8 @@ func TestCommitRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, x := range tables {
 			base := x.newest.Info().Number
-			late := segment(t, x.tab, partition("ds", "007"), []uint32{10}, 1, SegmentOptions{}, names[3])
-			compacted := segment(t, x.tab, partition("ds", "001"), []uint32{10}, 2, SegmentOptions{}, names[0])
+			late := writeSegment(t, x.tab, partition("ds", "007"), []uint32{10}, 1, segment.Options{}, names[3])
+			compacted := writeSegment(t, x.tab, partition("ds", "001"), []uint32{10}, 2, segment.Options{}, names[0])
 			for _, op := range []struct {
 				what   string
 				c      Change

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/object/objecttest"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // TestRequests counts the requests and the round trips of what PROTOCOL.md has a formula for, at two sizes of each number that the formula has.
@@ -19,7 +20,7 @@ func TestRequests(t *testing.T) {
 			mem := object.NewMemory()
 			tab := newTable(t, mem)
 			for i := range size.commits {
-				d := segment(t, tab, nil, []uint32{10}, i, SegmentOptions{}, "x")
+				d := writeSegment(t, tab, nil, []uint32{10}, i, segment.Options{}, "x")
 				mustCommit(t, tab, Change{Base: uint64(i), Ops: []Operation{AddFeatures(features("x")), AddSegments{d}, OverwritePartitions{nil}}})
 			}
 			counted := objecttest.NewMeter(mem)
@@ -40,7 +41,7 @@ func TestRequests(t *testing.T) {
 			})
 			measure("newest again", 1, 1, func(ctx context.Context) error { _, err := far.Latest(ctx); return err })
 			measure("a given snapshot", 2, 2, func(ctx context.Context) error { _, err := far.At(ctx, 2); return err })
-			late := segment(t, tab, partition("ds", "1"), []uint32{10}, 99, SegmentOptions{}, "x")
+			late := writeSegment(t, tab, partition("ds", "1"), []uint32{10}, 99, segment.Options{}, "x")
 			measure("append", 4, 3, func(ctx context.Context) error {
 				_, err := far.Commit(ctx, Change{Operation: "append", Ops: []Operation{AddFeatures(features("x")), AddSegments{late}}})
 				return err
@@ -64,7 +65,7 @@ func TestRequests(t *testing.T) {
 				return err
 			})
 			for i := range size.orphans {
-				segment(t, tab, nil, []uint32{10}, 1000+i, SegmentOptions{}, "x")
+				writeSegment(t, tab, nil, []uint32{10}, 1000+i, segment.Options{}, "x")
 			}
 			g := size.orphans + size.expired // ids that go, of two objects and a marker each
 			measure("gc", quiet+2+size.expired+g+6+5*g, quietTrips+12+(5*g+size.expired)/32, func(ctx context.Context) error {

@@ -5,16 +5,10 @@ import (
 	"fmt"
 
 	"github.com/dsistore/dsistore/internal/suggest"
+	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/wire"
 )
-
-// ListRows are the rows of a segment that are in a sample list.
-type ListRows struct {
-	List    string
-	Segment string    // id
-	Rows    RowBitmap // of Store.PutRowBitmap; empty: none
-}
 
 // SampleLists returns the sample lists of the snapshot, in name order.
 func (s *Snapshot) SampleLists(ctx context.Context) ([]catalog.SampleList, error) {
@@ -65,9 +59,9 @@ func (s *Snapshot) findList(ctx context.Context, name string) (*catalog.SampleLi
 
 // ListedRows returns the rows of segments of the snapshot that are in a sample list, in order; deleted ones may be among them.
 // A list that does not exist has none: SampleList tells. Its cost follows from what is asked for.
-func (s *Snapshot) ListedRows(ctx context.Context, list string, segments ...catalog.SegmentDescriptor) ([]RowBitmap, error) {
+func (s *Snapshot) ListedRows(ctx context.Context, list string, segments ...catalog.SegmentDescriptor) ([]bitmap.Ref, error) {
 	if s.m.lists == 0 {
-		return make([]RowBitmap, len(segments)), nil
+		return make([]bitmap.Ref, len(segments)), nil
 	}
 	return s.rowBitmaps(ctx, catalog.ListRowsPrefix(list), "rows of sample list "+list, segments)
 }

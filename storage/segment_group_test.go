@@ -11,6 +11,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // groupRows writes the stripes of a group in which pairs of rows share a slot; member i holds other values.
@@ -46,7 +47,7 @@ func TestSegmentGroups(t *testing.T) {
 	for _, standAlone := range []int64{0, 1} {
 		mem := object.NewMemory()
 		tab := newTable(t, mem)
-		w, err := tab.NewSegment(t.Context(), nil, stripes, SegmentOptions{HoldBytes: 1, StandAloneBytes: standAlone})
+		w, err := tab.NewSegment(t.Context(), nil, stripes, segment.Options{HoldBytes: 1, StandAloneBytes: standAlone})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +137,7 @@ func TestSegmentGroupErrors(t *testing.T) {
 	} {
 		mem := object.NewMemory()
 		tab := newTable(t, mem)
-		w, err := tab.NewSegment(t.Context(), nil, stripes, SegmentOptions{StandAloneBytes: 1})
+		w, err := tab.NewSegment(t.Context(), nil, stripes, segment.Options{StandAloneBytes: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // contents returns the data objects of a segment by the last part of their names.
@@ -50,7 +51,7 @@ func TestSkipLetsGo(t *testing.T) {
 	const skip = -1 // less the order
 	for _, calls := range [][]int{{1, skip - 0, 3, 2}, {0, 2, skip - 1, 4, skip - 3}} {
 		stripes := []uint32{50}
-		w, err := newTable(t, object.NewMemory()).NewSegment(t.Context(), nil, stripes, SegmentOptions{HoldBytes: 1})
+		w, err := newTable(t, object.NewMemory()).NewSegment(t.Context(), nil, stripes, segment.Options{HoldBytes: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +82,7 @@ func TestSegmentBytes(t *testing.T) {
 	for round := range 4 {
 		mem := object.NewMemory()
 		tab := newTable(t, mem)
-		w, err := tab.NewSegment(t.Context(), nil, stripes, SegmentOptions{PackBytes: 2000, StandAloneBytes: 780, HoldBytes: []int64{1, 500, 0, 3000}[round]})
+		w, err := tab.NewSegment(t.Context(), nil, stripes, segment.Options{PackBytes: 2000, StandAloneBytes: 780, HoldBytes: []int64{1, 500, 0, 3000}[round]})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,29 +148,29 @@ func TestSegmentWriterErrors(t *testing.T) {
 	ctx := t.Context()
 	boom := errors.New("boom")
 	cases := map[string]struct {
-		add  func(w *SegmentWriter) error
+		add  func(w *segment.Writer) error
 		want string
 	}{
-		"write fails": {func(w *SegmentWriter) error {
+		"write fails": {func(w *segment.Writer) error {
 			return w.AddFeature(ctx, 0, feature("clicks", int64Type), func(*format.Writer) error { return boom })
 		}, "feature clicks: boom"},
-		"too few stripes": {func(w *SegmentWriter) error {
+		"too few stripes": {func(w *segment.Writer) error {
 			return w.AddFeature(ctx, 0, feature("clicks", int64Type), denseRows([]uint32{10}, 1))
 		}, "feature clicks: 1 stripes"},
-		"other rows": {func(w *SegmentWriter) error {
+		"other rows": {func(w *segment.Writer) error {
 			return w.AddFeature(ctx, 0, feature("clicks", int64Type), denseRows([]uint32{10, 11}, 1))
 		}, "feature clicks: stripe 1 has 11 rows"},
-		"order twice": {func(w *SegmentWriter) error {
+		"order twice": {func(w *segment.Writer) error {
 			w.Skip(0)
 			return w.AddFeature(ctx, 0, feature("clicks", int64Type), denseRows([]uint32{10, 20}, 1))
 		}, "order 0 is taken"},
-		"feature twice": {func(w *SegmentWriter) error {
+		"feature twice": {func(w *segment.Writer) error {
 			if err := w.AddFeature(ctx, 0, feature("clicks", int64Type), denseRows([]uint32{10, 20}, 1)); err != nil {
 				return err
 			}
 			return w.AddFeature(ctx, 1, feature("clicks", int64Type), denseRows([]uint32{10, 20}, 1))
 		}, "feature clicks: added twice"},
-		"gap": {func(w *SegmentWriter) error {
+		"gap": {func(w *segment.Writer) error {
 			if err := w.AddFeature(ctx, 1, feature("clicks", int64Type), denseRows([]uint32{10, 20}, 1)); err != nil {
 				return err
 			}
@@ -180,7 +181,7 @@ func TestSegmentWriterErrors(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			l := localStore(t)
-			w, err := newTable(t, l).NewSegment(ctx, nil, []uint32{10, 20}, SegmentOptions{StandAloneBytes: 1})
+			w, err := newTable(t, l).NewSegment(ctx, nil, []uint32{10, 20}, segment.Options{StandAloneBytes: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -207,7 +208,7 @@ func TestSegmentWriterErrors(t *testing.T) {
 // TestSegmentWriterWaits: a call that must wait for those before it ends with its context, and with Abort.
 func TestSegmentWriterWaits(t *testing.T) {
 	for _, how := range []string{"cancel", "abort"} {
-		w, err := newTable(t, object.NewMemory()).NewSegment(t.Context(), nil, []uint32{10}, SegmentOptions{HoldBytes: 1})
+		w, err := newTable(t, object.NewMemory()).NewSegment(t.Context(), nil, []uint32{10}, segment.Options{HoldBytes: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -274,10 +275,10 @@ func TestSchemaConflicts(t *testing.T) {
 // ends, nothing is left.
 func TestContextsOfSegment(t *testing.T) {
 	stripes := []uint32{50}
-	for _, opts := range []SegmentOptions{{}, {PackBytes: 1}, {StandAloneBytes: 1}} {
+	for _, opts := range []segment.Options{{}, {PackBytes: 1}, {StandAloneBytes: 1}} {
 		mem := object.NewMemory()
 		tab := newTable(t, mem)
-		add := func(w *SegmentWriter) error {
+		add := func(w *segment.Writer) error {
 			for i := range 3 {
 				of, end := context.WithCancel(t.Context())
 				err := w.AddFeature(of, i, feature(fmt.Sprint("f", i), int64Type), denseRows(stripes, int64(i)))
@@ -312,7 +313,7 @@ func TestContextsOfSegment(t *testing.T) {
 			t.Fatalf("%+v: %v", opts, err)
 		}
 		w.Abort()
-		for info := range mem.List(t.Context(), w.id.Dir(), "") {
+		for info := range mem.List(t.Context(), w.ID()[:2]+"/"+w.ID()+"/", "") {
 			t.Fatalf("%+v: left %s", opts, info.Name)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // TestGCInterrupted breaks a gc that takes a segment away at each of its operations: what is left can be committed when it
@@ -21,7 +22,7 @@ func TestGCInterrupted(t *testing.T) {
 			mem := object.NewMemory()
 			tab := populate(t, mem)
 			// Objects whose names sort before and after the index's.
-			late := segment(t, tab, nil, []uint32{100}, 1, SegmentOptions{StandAloneBytes: 500, PackBytes: 600}, "a", "b", "c")
+			late := writeSegment(t, tab, nil, []uint32{100}, 1, segment.Options{StandAloneBytes: 500, PackBytes: 600}, "a", "b", "c")
 			f := object.NewFault(mem)
 			f.DieAt(at, mode)
 			s, err := Open(ctx, f, Options{})
@@ -59,7 +60,7 @@ func TestGCTakesFromSlowWriter(t *testing.T) {
 	mem := object.NewMemory()
 	mem.Now = func() time.Time { return now }
 	tab := populate(t, mem)
-	w, err := tab.NewSegment(ctx, nil, []uint32{100}, SegmentOptions{StandAloneBytes: 1})
+	w, err := tab.NewSegment(ctx, nil, []uint32{100}, segment.Options{StandAloneBytes: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +95,7 @@ func TestGCLeavesForeignFiles(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()
 	tab := populate(t, mem)
-	orphan := segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{}, "a")
+	orphan := writeSegment(t, tab, nil, []uint32{10}, 1, segment.Options{}, "a")
 	i, err := names.ParseID(orphan.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +122,7 @@ func TestGCClock(t *testing.T) {
 		mem := object.NewMemory()
 		mem.Now = func() time.Time { return now }
 		tab := populate(t, mem)
-		w, err := tab.NewSegment(ctx, nil, []uint32{100}, SegmentOptions{StandAloneBytes: 1})
+		w, err := tab.NewSegment(ctx, nil, []uint32{100}, segment.Options{StandAloneBytes: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +148,7 @@ func TestGCDryRun(t *testing.T) {
 	l := localStore(t)
 	tab := populate(t, l)
 	for range 3 {
-		segment(t, tab, nil, []uint32{10}, 1, SegmentOptions{StandAloneBytes: 1}, "a", "b")
+		writeSegment(t, tab, nil, []uint32{10}, 1, segment.Options{StandAloneBytes: 1}, "a", "b")
 	}
 	w, err := l.Create(ctx, "x/y")
 	if err != nil {

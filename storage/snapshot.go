@@ -13,6 +13,7 @@ import (
 	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
@@ -335,6 +336,6 @@ func (s *Snapshot) FeaturesByID(ctx context.Context, ids ...catalog.FeatureID) (
 }
 
 // OpenSegment opens a segment's index: one read as a rule.
-func (s *Snapshot) OpenSegment(ctx context.Context, d catalog.SegmentDescriptor) (*Segment, error) {
+func (s *Snapshot) OpenSegment(ctx context.Context, d catalog.SegmentDescriptor) (*segment.Reader, error) {
 	return s.t.s.segments.Open(ctx, d)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -32,13 +33,13 @@ func partition(kv ...string) catalog.Partition {
 }
 
 // segment writes a segment of one dense int64 feature each name, whose rows hold seed, seed+1, ...
-func segment(t testing.TB, tab *Table, p catalog.Partition, stripes []uint32, seed int64, opts SegmentOptions, names ...string) catalog.SegmentDescriptor {
+func writeSegment(t testing.TB, tab *Table, p catalog.Partition, stripes []uint32, seed int64, opts segment.Options, names ...string) catalog.SegmentDescriptor {
 	t.Helper()
 	return segmentWith(t, tab, p, stripes, seed, opts, features(names...)...)
 }
 
 // segmentWith is segment with features that may have roles.
-func segmentWith(t testing.TB, tab *Table, p catalog.Partition, stripes []uint32, seed int64, opts SegmentOptions, features ...catalog.Feature) catalog.SegmentDescriptor {
+func segmentWith(t testing.TB, tab *Table, p catalog.Partition, stripes []uint32, seed int64, opts segment.Options, features ...catalog.Feature) catalog.SegmentDescriptor {
 	t.Helper()
 	ctx := context.Background()
 	w, err := tab.NewSegment(ctx, p, stripes, opts)
@@ -113,7 +114,7 @@ func TestCommitAndRead(t *testing.T) {
 	}
 	p := partition("ds", "2026-11-01")
 	stripes := []uint32{100, 50}
-	d := segment(t, tab, p, stripes, 7, SegmentOptions{StandAloneBytes: 100}, "a", "b", "c")
+	d := writeSegment(t, tab, p, stripes, 7, segment.Options{StandAloneBytes: 100}, "a", "b", "c")
 	s, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a", "b", "c")), AddSegments{d}, AddSources{{Fingerprint: "f1", Name: "x.parquet"}}}})
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +188,7 @@ func TestManyCommits(t *testing.T) {
 	const n = 400
 	for i := range n {
 		p := partition("ds", fmt.Sprint(i%7))
-		d := segment(t, tab, p, []uint32{uint32(i + 1)}, 1, SegmentOptions{})
+		d := writeSegment(t, tab, p, []uint32{uint32(i + 1)}, 1, segment.Options{})
 		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddSegments{d}, AddFeatures(features(fmt.Sprint("f", i)))}}); err != nil {
 			t.Fatal(err)
 		}

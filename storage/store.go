@@ -13,9 +13,11 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/internal/suggest"
+	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
@@ -40,8 +42,8 @@ type Store struct {
 	blobs    object.Store
 	opts     Options
 	trees    *lsm.Store
-	segments *segmentStore
-	bitmaps  *bitmapStore
+	segments *segment.Store
+	bitmaps  *bitmap.Store
 
 	marked    atomic.Bool // the marker was read
 	creating  bool        // of Create: the first table makes the store
@@ -73,14 +75,14 @@ func Open(ctx context.Context, blobs object.Store, opts Options) (*Store, error)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if opts.MemtableBytes < 0 || opts.InlineBitmapBytes < 0 || opts.InlineBitmapBytes > maxInlineBitmap {
+	if opts.MemtableBytes < 0 || opts.InlineBitmapBytes < 0 || opts.InlineBitmapBytes > bitmap.MaxInline {
 		return nil, fmt.Errorf("store: a tail of %d bytes, sets of rows of %d within an entry: want none negative, and sets of at most %d",
-			opts.MemtableBytes, opts.InlineBitmapBytes, maxInlineBitmap)
+			opts.MemtableBytes, opts.InlineBitmapBytes, bitmap.MaxInline)
 	}
 	return &Store{
 		blobs: blobs, opts: opts, trees: lsm.NewStore(blobs, opts.MemtableBytes),
-		segments: newSegmentStore(blobs, opts.Limits, opts.MinKeyTableRows),
-		bitmaps:  &bitmapStore{Blobs: blobs, InlineBytes: cmp.Or(opts.InlineBitmapBytes, maxInlineBitmap)},
+		segments: segment.NewStore(blobs, opts.Limits, opts.MinKeyTableRows),
+		bitmaps:  &bitmap.Store{Blobs: blobs, InlineBytes: cmp.Or(opts.InlineBitmapBytes, bitmap.MaxInline)},
 	}, nil
 }
 
@@ -103,10 +105,10 @@ func (s *Store) now() time.Time {
 func (s *Store) Blobs() object.Store { return s.blobs }
 
 // Segments returns what opens and writes the store's segments.
-func (s *Store) Segments() *segmentStore { return s.segments }
+func (s *Store) Segments() *segment.Store { return s.segments }
 
 // Bitmaps returns what reads and writes the store's sets of rows.
-func (s *Store) Bitmaps() *bitmapStore { return s.bitmaps }
+func (s *Store) Bitmaps() *bitmap.Store { return s.bitmaps }
 
 // BeforeClose makes Close call f first, unless forget is called before. It is for what is written to the store in the background.
 func (s *Store) BeforeClose(f func()) (forget func()) {

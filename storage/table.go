@@ -8,8 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
@@ -336,3 +338,27 @@ func (t *Table) readObject(ctx context.Context, name string, number uint64, size
 
 // UsagePrefix is what the names of the table's usage records begin with. Package usage makes the rest.
 func (t *Table) UsagePrefix() string { return names.TableDir(t.name) + names.AccessDir }
+
+// NewSegment starts a segment of the partition whose stripes have the given rows. It needs no coordination, but the first segment of a
+// table gives the table its id. ctx is that of the whole segment: it must not end before Finish or Abort has returned.
+func (t *Table) NewSegment(ctx context.Context, p catalog.Partition, stripeRows []uint32, opts segment.Options) (*segment.Writer, error) {
+	if err := errors.Join(ctx.Err(), p.Validate(), opts.Validate()); err != nil {
+		return nil, err // before the table gets its id
+	}
+	table, err := t.identity(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return t.s.segments.NewWriter(ctx, table, p, stripeRows, opts)
+}
+
+// NewOverlaySegment starts the segment of a layer over base, with base's partition and stripes. The files of its features are added, and
+// it is finished, like any segment's, under ctx; Finish gives Layer.Data.
+func (t *Table) NewOverlaySegment(ctx context.Context, base catalog.SegmentDescriptor, opts segment.Options) (*segment.Writer, error) {
+	g, err := t.s.segments.Open(ctx, base)
+	if err != nil {
+		return nil, fmt.Errorf("layer over segment %s: %w", base.ID, err)
+	}
+	defer g.Close()
+	return t.NewSegment(ctx, base.Partition, g.StripeRows(), opts)
+}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // openFiles counts the files of a file system that are open.
@@ -143,7 +144,7 @@ func TestDiskErrors(t *testing.T) {
 // trySegment writes a segment with a pack and a single file, or returns the first error.
 func trySegment(ctx context.Context, tab *Table, seed int) (catalog.SegmentDescriptor, error) {
 	stripes := []uint32{20, 5}
-	w, err := tab.NewSegment(ctx, partition("ds", fmt.Sprint(seed%2)), stripes, SegmentOptions{StandAloneBytes: 150})
+	w, err := tab.NewSegment(ctx, partition("ds", fmt.Sprint(seed%2)), stripes, segment.Options{StandAloneBytes: 150})
 	if err != nil {
 		return catalog.SegmentDescriptor{}, err
 	}

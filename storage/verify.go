@@ -17,6 +17,7 @@ import (
 	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
@@ -351,7 +352,7 @@ func (v *verifier) segments(ctx context.Context) error {
 
 // segment checks one segment. What it returns is the damage that ends it; the rest it reports itself.
 func (v *verifier) segment(ctx context.Context, d catalog.SegmentDescriptor) error {
-	if err := v.object(ctx, ObjectRef{d.Index, d.IndexSize}); err != nil {
+	if err := v.object(ctx, segment.Object{Name: d.Index, Size: d.IndexSize}); err != nil {
 		return err
 	}
 	g, err := v.s.segments.Open(ctx, d)
@@ -359,7 +360,7 @@ func (v *verifier) segment(ctx context.Context, d catalog.SegmentDescriptor) err
 		return err
 	}
 	defer g.Close()
-	segment, err := names.ParseID(d.ID)
+	seg, err := names.ParseID(d.ID)
 	if err != nil {
 		return err
 	}
@@ -368,7 +369,7 @@ func (v *verifier) segment(ctx context.Context, d catalog.SegmentDescriptor) err
 		return err
 	}
 	sum := d.IndexSize + d.KeysSize
-	if err := v.keyTable(ctx, segment, d); err != nil {
+	if err := v.keyTable(ctx, seg, d); err != nil {
 		if ctx.Err() != nil {
 			return err
 		}
@@ -399,7 +400,7 @@ func (v *verifier) segment(ctx context.Context, d catalog.SegmentDescriptor) err
 	if uint64(len(entries)) != uint64(d.Features) {
 		v.damage(wire.Corrupt(d.Index, fmt.Sprintf("%d features: the listing says %d", len(entries), d.Features)))
 	}
-	packed := map[string]map[uint64]*FeatureEntry{} // by pack and feature
+	packed := map[string]map[uint64]*segment.Entry{} // by pack and feature
 	for _, e := range entries {
 		size, ok := there[e.Object]
 		if !ok {
@@ -416,7 +417,7 @@ func (v *verifier) segment(ctx context.Context, d catalog.SegmentDescriptor) err
 			v.damage(format.Locate(err, e.Object, e.Meta.Name, 0))
 		}
 		if packed[e.Object] == nil {
-			packed[e.Object] = map[uint64]*FeatureEntry{}
+			packed[e.Object] = map[uint64]*segment.Entry{}
 		}
 		packed[e.Object][e.Meta.Feature] = e
 	}
@@ -424,7 +425,7 @@ func (v *verifier) segment(ctx context.Context, d catalog.SegmentDescriptor) err
 		if _, ok := there[o.Name]; !ok {
 			continue
 		}
-		if err := v.pack(ctx, segment, o, packed[o.Name]); err != nil {
+		if err := v.pack(ctx, seg, o, packed[o.Name]); err != nil {
 			if ctx.Err() != nil {
 				return err
 			}
@@ -435,11 +436,11 @@ func (v *verifier) segment(ctx context.Context, d catalog.SegmentDescriptor) err
 }
 
 // keyTable checks a segment's table of keys, where it has one.
-func (v *verifier) keyTable(ctx context.Context, segment names.ID, d catalog.SegmentDescriptor) error {
+func (v *verifier) keyTable(ctx context.Context, seg names.ID, d catalog.SegmentDescriptor) error {
 	if d.KeysSize == 0 {
 		return nil
 	}
-	err := v.object(ctx, ObjectRef{segment.KeysName(), d.KeysSize})
+	err := v.object(ctx, segment.Object{Name: seg.KeysName(), Size: d.KeysSize})
 	if err == nil && v.report.Deep {
 		err = v.s.segments.CheckKeys(ctx, d)
 	}
@@ -447,7 +448,7 @@ func (v *verifier) keyTable(ctx context.Context, segment names.ID, d catalog.Seg
 }
 
 // object checks that an object is there and of the right size.
-func (v *verifier) object(ctx context.Context, o ObjectRef) error {
+func (v *verifier) object(ctx context.Context, o segment.Object) error {
 	info, err := v.s.blobs.Stat(ctx, o.Name)
 	if err != nil {
 		return wire.Missing(o.Name, err)
@@ -466,7 +467,7 @@ func (v *verifier) object(ctx context.Context, o ObjectRef) error {
 const wholeFile = 32 << 20
 
 // feature checks every checksum of a feature file, and its directory against the index's.
-func (v *verifier) feature(ctx context.Context, e *FeatureEntry) error {
+func (v *verifier) feature(ctx context.Context, e *segment.Entry) error {
 	var r io.ReaderAt = blobReader{ctx, v.s.blobs, e.Object}
 	base := int64(e.Offset)
 	if e.Length <= wholeFile {
@@ -515,7 +516,7 @@ func (v *verifier) feature(ctx context.Context, e *FeatureEntry) error {
 }
 
 // pack checks a pack's directory against the index: the same files in the same places.
-func (v *verifier) pack(ctx context.Context, segment names.ID, o ObjectRef, entries map[uint64]*FeatureEntry) error {
+func (v *verifier) pack(ctx context.Context, segment names.ID, o segment.Object, entries map[uint64]*segment.Entry) error {
 	if !segment.IsPack(o.Name) {
 		if len(entries) != 1 {
 			return wire.Corrupt(o.Name, fmt.Sprintf("holds %d feature files: want one", len(entries)))

@@ -8,6 +8,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // sharedRows writes dense stripes whose values are of the same few, far apart.
@@ -35,7 +36,7 @@ func TestVerifyDictionary(t *testing.T) {
 	for _, standAlone := range []int64{0, 1} {
 		mem := object.NewMemory()
 		tab := newTable(t, mem)
-		w, err := tab.NewSegment(ctx, nil, stripes, SegmentOptions{StandAloneBytes: standAlone})
+		w, err := tab.NewSegment(ctx, nil, stripes, segment.Options{StandAloneBytes: standAlone})
 		if err != nil {
 			t.Fatal(err)
 		}

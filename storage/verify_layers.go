@@ -14,6 +14,7 @@ import (
 	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
@@ -21,7 +22,7 @@ import (
 
 // A notedLayer is a layer that some snapshot shows.
 type notedOverlaySegment struct {
-	OverlaySegment
+	catalog.OverlaySegment
 	over  notedOverlay
 	base  names.ID
 	place string
@@ -35,7 +36,7 @@ type notedOverlay struct {
 
 // A notedSet is a set of rows that some snapshot shows, of a segment or, covered ones, of a layer's.
 type notedBitmap struct {
-	RowBitmap
+	bitmap.Ref
 	segment names.ID
 	place   string
 	rows    uint64 // of the segment; 0: those of the descriptor noted
@@ -57,11 +58,11 @@ func checkRowEntry(place string, key, value []byte) (reason string) {
 	}
 	switch key[0] {
 	case catalog.DeletesSpace, catalog.ListRowsSpace:
-		_, reason = decodeSet(value, bitmap.MaxRows, place)
+		_, reason = bitmap.DecodeEntry(value, bitmap.MaxRows, place)
 	case catalog.OverlaySpace:
 		_, reason = catalog.DecodeOverlay(name, value)
 	case catalog.OverlaySegmentSpace:
-		_, reason = parseOverlaySegment(key, value, place)
+		_, reason = catalog.ParseOverlaySegment(key, value, place)
 	case catalog.ListSpace:
 		_, reason = catalog.DecodeList(name, value)
 	case catalog.BranchSpace:
@@ -139,16 +140,16 @@ func (v *verifier) shown(table, place string, kind lsm.Kind, key, value []byte) 
 	segment := names.ID(key[len(key)-16:])
 	value = slices.Clone(value)
 	if key[0] != catalog.OverlaySegmentSpace {
-		set, _ := decodeSet(value, bitmap.MaxRows, place)
-		v.sets = append(v.sets, notedBitmap{RowBitmap: set, segment: segment, place: place})
+		set, _ := bitmap.DecodeEntry(value, bitmap.MaxRows, place)
+		v.sets = append(v.sets, notedBitmap{Ref: set, segment: segment, place: place})
 		return nil
 	}
-	l, _ := parseOverlaySegment(key, value, place)
+	l, _ := catalog.ParseOverlaySegment(key, value, place)
 	v.note(l.Data)
 	over := notedOverlay{table, binary.BigEndian.Uint32(key[1:])}
 	v.layers = append(v.layers, notedOverlaySegment{l, over, segment, place})
 	if !l.Covered.IsEmpty() {
-		v.sets = append(v.sets, notedBitmap{RowBitmap: l.Covered, segment: segment, place: place, rows: l.Data.Rows})
+		v.sets = append(v.sets, notedBitmap{Ref: l.Covered, segment: segment, place: place, rows: l.Data.Rows})
 	}
 	return nil
 }
@@ -233,10 +234,10 @@ func (v *verifier) overTable(ctx context.Context, s *Snapshot) error {
 			_, ok := listed[segment]
 			switch space {
 			case catalog.DeletesSpace:
-				r, _ := decodeSet(value, bitmap.MaxRows, place)
+				r, _ := bitmap.DecodeEntry(value, bitmap.MaxRows, place)
 				deleted += r.Count
 			case catalog.OverlaySegmentSpace:
-				l, _ := parseOverlaySegment(key, value, place)
+				l, _ := catalog.ParseOverlaySegment(key, value, place)
 				o, known := byNumber[binary.BigEndian.Uint32(key[1:])]
 				if !known {
 					return fmt.Sprintf("layer %s is of no overlay", l.Data.ID)
@@ -319,7 +320,7 @@ func (v *verifier) layer(ctx context.Context, l notedOverlaySegment, byID map[na
 		}
 		return wire.Corrupt(l.place, fmt.Sprintf("layer %s lies over segment %s, which no snapshot lists", l.Data.ID, l.base))
 	}
-	if reason := l.mismatch(base); reason != "" {
+	if reason := l.Mismatch(base); reason != "" {
 		return wire.Corrupt(l.place, reason)
 	}
 	if !v.report.Deep {
@@ -359,7 +360,7 @@ func (v *verifier) set(ctx context.Context, set notedBitmap, byID map[names.ID]c
 		return wire.Corrupt(set.place, fmt.Sprintf("set of %d rows of segment %s, which has %d", set.Count, set.segment, rows))
 	}
 	if id, size, ok := set.Object(); ok {
-		if err := v.object(ctx, ObjectRef{id.RowsName(), size}); err != nil {
+		if err := v.object(ctx, segment.Object{Name: id.RowsName(), Size: size}); err != nil {
 			return err
 		}
 		if !v.report.Deep {

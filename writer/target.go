@@ -6,6 +6,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // A StripeWriter takes the stripes of one feature of one segment. *format.Writer is one.
@@ -38,7 +39,7 @@ type Target interface {
 // ToTable returns the target that writes segments of a table. Feature files that wait for their place in a pack take an
 // eighth of memory.
 func ToTable(t *storage.Table, memory int64) Target {
-	return tableTarget{t, storage.SegmentOptions{
+	return tableTarget{t, segment.Options{
 		HoldBytes:       min(max(memory/8, 1<<20), 128<<20),
 		StandAloneBytes: min(max(memory/64, 1<<20), 16<<20),
 	}}
@@ -46,7 +47,7 @@ func ToTable(t *storage.Table, memory int64) Target {
 
 type tableTarget struct {
 	table   *storage.Table
-	segment storage.SegmentOptions
+	segment segment.Options
 }
 
 func (t tableTarget) NewSegment(ctx context.Context, p storage.Partition, stripeRows []uint32,
@@ -67,16 +68,16 @@ func (t tableTarget) Discard(ctx context.Context, segments []storage.SegmentDesc
 	}
 }
 
-type tableSegment struct{ *storage.SegmentWriter }
+type tableSegment struct{ *segment.Writer }
 
 func (s tableSegment) AddFeature(ctx context.Context, order int, f storage.Feature,
 	write func(StripeWriter) error) error {
-	return s.SegmentWriter.AddFeature(ctx, order, f, func(w *format.Writer) error { return write(w) })
+	return s.Writer.AddFeature(ctx, order, f, func(w *format.Writer) error { return write(w) })
 }
 
 func (s tableSegment) AddGroup(ctx context.Context, order int, features []storage.Feature,
 	write func([]StripeWriter) error) error {
-	return s.SegmentWriter.AddGroup(ctx, order, features, func(inverse *format.Writer, members []*format.Writer) error {
+	return s.Writer.AddGroup(ctx, order, features, func(inverse *format.Writer, members []*format.Writer) error {
 		files := []StripeWriter{inverse}
 		for _, w := range members {
 			files = append(files, w)

@@ -23,7 +23,9 @@ import (
 	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/tools/ingest"
 )
 
@@ -279,7 +281,7 @@ func layOver(ctx context.Context, t *storage.Table) error {
 		if err := g.Close(); err != nil {
 			return err
 		}
-		w, err := t.NewOverlaySegment(ctx, d, storage.SegmentOptions{})
+		w, err := t.NewOverlaySegment(ctx, d, segment.Options{})
 		if err != nil {
 			return err
 		}
@@ -296,7 +298,7 @@ func layOver(ctx context.Context, t *storage.Table) error {
 		if err != nil {
 			return err
 		}
-		l := storage.OverlaySegment{Overlay: overlayName, Segment: d.ID, All: true}
+		l := catalog.OverlaySegment{Overlay: overlayName, Segment: d.ID, All: true}
 		if l.Data, err = w.Finish(ctx); err != nil {
 			return err
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/tools/overlay"
 	"github.com/dsistore/dsistore/tools/selection"
 )
@@ -271,7 +272,7 @@ func (f *flags) segment(ctx context.Context, t *storage.Table, n int) (storage.S
 		stripes = append(stripes, uint32(min(rows, f.Stripe)))
 	}
 	w, err := t.NewSegment(ctx, storage.Partition{{Key: "part", Value: fmt.Sprint(n % 10)}}, stripes,
-		storage.SegmentOptions{})
+		segment.Options{})
 	if err != nil {
 		return storage.SegmentDescriptor{}, err
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 func overlayName(half bool, i int) string {
@@ -67,7 +69,7 @@ func makeOverlays(ctx context.Context, table *storage.Table, names []string,
 			change.Set(append(storage.Op[storage.DefineOverlays](&change), o))
 			first := 0
 			for _, d := range segments {
-				l := storage.OverlaySegment{Overlay: o.Name, Segment: d.ID, All: !half}
+				l := catalog.OverlaySegment{Overlay: o.Name, Segment: d.ID, All: !half}
 				if l.Data, err = writeLayer(ctx, snap, d, chosen, columns, first); err != nil {
 					return nil, nil, err
 				}
@@ -104,7 +106,7 @@ func writeLayer(ctx context.Context, snap *storage.Snapshot, d storage.SegmentDe
 	if err := g.Close(); err != nil {
 		return d, err
 	}
-	w, err := snap.Table().NewOverlaySegment(ctx, d, storage.SegmentOptions{})
+	w, err := snap.Table().NewOverlaySegment(ctx, d, segment.Options{})
 	if err != nil {
 		return d, err
 	}

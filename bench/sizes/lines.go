@@ -13,7 +13,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/encoding"
 	"github.com/dsistore/dsistore/internal/workload"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // parts are what bytes say, in the order in which they are shown.
@@ -84,7 +84,7 @@ func (f *flags) lines(ctx context.Context, dir string, dump *versus.Dump, total 
 			features = append(features, l)
 		}
 	}
-	err = versus.EachEntry(ctx, dir, func(e *storage.FeatureEntry) error {
+	err = versus.EachEntry(ctx, dir, func(e *segment.Entry) error {
 		stored, codecs, err := measure(dir, e)
 		if err != nil {
 			return err
@@ -127,7 +127,7 @@ var kinds = map[format.StreamKind]string{
 
 // measure returns the bytes of a feature file by part, and the codecs of its last stripe's values or codes. What is no
 // stream, and checksums, are the rest.
-func measure(dir string, e *storage.FeatureEntry) (sizes, string, error) {
+func measure(dir string, e *segment.Entry) (sizes, string, error) {
 	file, err := os.Open(filepath.Join(dir, filepath.FromSlash(e.Object)))
 	if err != nil {
 		return nil, "", err

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/dsistore/dsistore/internal/workload"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // What is stored that no family of features has.
@@ -47,7 +47,7 @@ func FamilyName(f workload.Family) string {
 }
 
 // EachEntry calls visit for each feature file of the table that Ingest made in dir, until visit returns an error.
-func EachEntry(ctx context.Context, dir string, visit func(*storage.FeatureEntry) error) (err error) {
+func EachEntry(ctx context.Context, dir string, visit func(*segment.Entry) error) (err error) {
 	s, err := OpenStore(ctx, dir)
 	if err != nil {
 		return err

@@ -8,6 +8,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // This file has what machines do to what lies over the rows of a table: overlays and sample lists.
@@ -52,13 +54,13 @@ func setLayer(table, name string) func(m *machine) {
 				return err
 			}
 			recording := withRecorder(ctx)
-			w, err := t.NewOverlaySegment(recording, d, storage.SegmentOptions{})
+			w, err := t.NewOverlaySegment(recording, d, segment.Options{})
 			if err != nil {
 				return err
 			}
 			labels := m.newRows(len(rows))
 			m.r.model.labelled(rows, labels)
-			l := storage.OverlaySegment{Overlay: name, Segment: d.ID}
+			l := catalog.OverlaySegment{Overlay: name, Segment: d.ID}
 			if l.Data, err = m.writeSegment(ctx, recording, w, d.Partition, feature(labelFeature), labels); err != nil {
 				return err
 			}

@@ -140,8 +140,8 @@ var mutations = []mutation{
 		edits: []edit{{"\t\tcommitted = !errors.Is(err, errLostRace)\n", ""}},
 	},
 	{
-		name: "a commit does not look for markers beside sets of rows", file: "storage/row_bitmap.go",
-		edits: []edit{{"\t\tcase r.object.IsCondemned(info.Name):\n\t\t\treturn condemned(r.object)\n", ""}},
+		name: "a commit does not look for markers beside sets of rows", file: "storage/commit_checks.go",
+		edits: []edit{{"\t\tcase id.IsCondemned(info.Name):\n\t\t\treturn condemned(id)\n", ""}},
 	},
 	{
 		name: "a handle does not know its table", file: "storage/table.go",

@@ -8,6 +8,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // rowFeature is what every segment has: a number of its own for each row. labelFeature is what overlays add.
@@ -61,7 +62,7 @@ const maxMade = 50_000
 
 // writeSegment writes a segment that holds the values of a feature, with the real writer, and puts its objects through the client of the
 // machine. recording is the context, of withRecorder, that the writer began with.
-func (m *machine) writeSegment(ctx, recording context.Context, w *storage.SegmentWriter, p storage.Partition, f storage.Feature, values []int64) (storage.SegmentDescriptor, error) {
+func (m *machine) writeSegment(ctx, recording context.Context, w *segment.Writer, p storage.Partition, f storage.Feature, values []int64) (storage.SegmentDescriptor, error) {
 	key := fmt.Sprint(w.ID(), p, f.Name, values)
 	m.r.model.lock()
 	made, ok := madeSegments[key]
@@ -111,7 +112,7 @@ func (m *machine) writeSegment(ctx, recording context.Context, w *storage.Segmen
 // newSegment writes a segment of the table with the given rows.
 func (m *machine) newSegment(ctx context.Context, t *storage.Table, p storage.Partition, rows []int64) (storage.SegmentDescriptor, error) {
 	recording := withRecorder(ctx)
-	w, err := t.NewSegment(recording, p, []uint32{uint32(len(rows))}, storage.SegmentOptions{})
+	w, err := t.NewSegment(recording, p, []uint32{uint32(len(rows))}, segment.Options{})
 	if err != nil {
 		return storage.SegmentDescriptor{}, err
 	}

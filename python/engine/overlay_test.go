@@ -9,7 +9,9 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // overlaid puts an overlay over all rows of a table, in which "click" is 7 and "more" is a tenth of the row, makes it
@@ -55,7 +57,7 @@ func overlaid(t *testing.T, at map[string]any) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := table.NewOverlaySegment(ctx, d, storage.SegmentOptions{})
+		w, err := table.NewOverlaySegment(ctx, d, segment.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +90,7 @@ func overlaid(t *testing.T, at map[string]any) {
 			t.Fatal(err)
 		}
 		c.Set(append(storage.Op[storage.SetOverlaySegments](&c),
-			storage.OverlaySegment{Overlay: "o", Segment: d.ID, Data: data, All: true}))
+			catalog.OverlaySegment{Overlay: "o", Segment: d.ID, Data: data, All: true}))
 	}
 	if snap, err = table.Commit(ctx, c); err != nil {
 		t.Fatal(err)

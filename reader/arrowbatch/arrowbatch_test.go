@@ -23,6 +23,7 @@ import (
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -375,7 +376,7 @@ func TestPartitionKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := table.NewSegment(ctx, p, []uint32{2}, storage.SegmentOptions{})
+		w, err := table.NewSegment(ctx, p, []uint32{2}, segment.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

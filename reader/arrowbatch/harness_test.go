@@ -17,6 +17,7 @@ import (
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // A testFeature is one feature and its three rows: the first has a value, the second is null, the third has another.
@@ -206,7 +207,7 @@ func scanRows(t *testing.T, features []testFeature, inverse []int32, opts reader
 	change := storage.Change{Operation: "ingest", Ops: []storage.Operation{storage.AddFeatures(schema)}}
 	for seg, rows := range []uint32{first, 1} {
 		w, err := table.NewSegment(ctx, storage.Partition{{Key: "ds", Value: fmt.Sprint(seg)}}, []uint32{rows},
-			storage.SegmentOptions{})
+			segment.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

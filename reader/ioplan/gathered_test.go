@@ -4,14 +4,14 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // The memory of a stripe has what is gathered: 4 bytes a selected row for a group, and for a feature with slots of its
 // own.
 func TestGatheredBytes(t *testing.T) {
 	of := func(slots uint32) File {
-		return File{Entry: &storage.FeatureEntry{Meta: &format.FileMeta{Stripes: []format.StripeMeta{{Rows: 100,
+		return File{Entry: &segment.Entry{Meta: &format.FileMeta{Stripes: []format.StripeMeta{{Rows: 100,
 			Slots: slots}, {Rows: 100, Slots: slots}}}}}
 	}
 	g := &Segment{

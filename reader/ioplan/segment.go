@@ -13,6 +13,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/transform"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // A Segment is one segment put against a plan: the feature files that it reads, checked against each other, so that
@@ -45,7 +46,7 @@ type Segment struct {
 
 // A File is one feature file of a segment.
 type File struct {
-	Entry   *storage.FeatureEntry
+	Entry   *segment.Entry
 	Feature string // its name for messages
 	Want    vector.Type
 	// Stripes are those that it is needed in; nil: all.
@@ -99,7 +100,7 @@ func Cumulate(d storage.SegmentDescriptor, stripeRows []uint32) ([]uint64, error
 
 // AddFile appends a feature file after checking that it lies in its object, its stripes in it one after the other, and
 // that it has the segment's stripes and a type that widens to want.
-func (g *Segment) AddFile(d storage.SegmentDescriptor, e *storage.FeatureEntry, name string, want vector.Type) error {
+func (g *Segment) AddFile(d storage.SegmentDescriptor, e *segment.Entry, name string, want vector.Type) error {
 	bad := func(stripe int, why string, args ...any) error {
 		return &format.CorruptError{
 			Object: d.Index, Feature: name, Stripe: stripe, Offset: -1, Reason: fmt.Sprintf(why, args...),

@@ -5,7 +5,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/reader/ioplan"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // Bytes of a range that nobody needs are shared in proportion, and those of a group's inverse equally; nothing is lost
@@ -80,8 +80,8 @@ func BenchmarkMeter(b *testing.B) {
 // Gaps are counted range by range: bytes that two files need do not make up for a gap elsewhere, and what is counted in
 // all is what is dealt out.
 func TestGapsAreCountedByRange(t *testing.T) {
-	entry := func(object string, offset uint64) *storage.FeatureEntry {
-		return &storage.FeatureEntry{Object: object, Offset: offset,
+	entry := func(object string, offset uint64) *segment.Entry {
+		return &segment.Entry{Object: object, Offset: offset,
 			Meta: &format.FileMeta{Stripes: []format.StripeMeta{{Rows: 10, Length: 40}}}}
 	}
 	g := &ioplan.Segment{

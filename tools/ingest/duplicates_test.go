@@ -9,12 +9,12 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/internal/workload"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/writer"
 )
 
 // ingestRows ingests rows, JSON objects, clustered by "session", and returns the feature files by name.
-func ingestRows(t *testing.T, rows []map[string]any, o Options) (Report, map[string]*storage.FeatureEntry) {
+func ingestRows(t *testing.T, rows []map[string]any, o Options) (Report, map[string]*segment.Entry) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "dump.jsonl")
 	f, err := os.Create(path)
@@ -34,7 +34,7 @@ func ingestRows(t *testing.T, rows []map[string]any, o Options) (Report, map[str
 	return ingestFiles(t, []string{path}, o)
 }
 
-func ingestFiles(t *testing.T, paths []string, o Options) (Report, map[string]*storage.FeatureEntry) {
+func ingestFiles(t *testing.T, paths []string, o Options) (Report, map[string]*segment.Entry) {
 	t.Helper()
 	s := openStore(t, t.TempDir())
 	report, err := Run(t.Context(), s, "t", paths, o)
@@ -62,7 +62,7 @@ func ingestFiles(t *testing.T, paths []string, o Options) (Report, map[string]*s
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := map[string]*storage.FeatureEntry{}
+	out := map[string]*segment.Entry{}
 	for _, e := range entries {
 		out[e.Meta.Name] = e
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/writer"
 )
 
@@ -90,7 +91,7 @@ func storedBits(t *testing.T, s *storage.Store) (map[string][]string, []string, 
 		if err != nil {
 			t.Fatal(err)
 		}
-		slices.SortFunc(entries, func(a, b *storage.FeatureEntry) int {
+		slices.SortFunc(entries, func(a, b *segment.Entry) int {
 			return strings.Compare(a.Meta.Name,
 				b.Meta.Name)
 		})

@@ -20,6 +20,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/writer"
 )
 
@@ -185,7 +186,7 @@ func storedRows(t testing.TB, s *storage.Store, number uint64) map[string][]map[
 		if err != nil {
 			t.Fatal(err)
 		}
-		decode := func(e *storage.FeatureEntry, i int, inverse *vector.Column) *vector.Column {
+		decode := func(e *segment.Entry, i int, inverse *vector.Column) *vector.Column {
 			st := e.Meta.Stripes[i]
 			raw := make([]byte, st.Length)
 			if err := s.Blobs().ReadAt(ctx, e.Object, raw, int64(e.Offset+st.Offset)); err != nil {

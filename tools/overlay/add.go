@@ -12,6 +12,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/internal/spill"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // maxAttempts bounds how often layers are made for segments that came meanwhile, and the commit is tried again.
@@ -38,7 +39,7 @@ func makeOverlay(ctx context.Context, store *storage.Store, ref, name string, op
 	}
 	r.Table, r.Branch = t.Name(), branch
 	m := &maker{
-		table: t, opts: &opts, report: &r, layers: map[string]*storage.OverlaySegment{}, extends: extends,
+		table: t, opts: &opts, report: &r, layers: map[string]*catalog.OverlaySegment{}, extends: extends,
 		overlay: storage.Overlay{Name: name, MissingRows: opts.MissingRows, MissingLayers: opts.MissingLayers,
 			Branch: branch},
 		dir: sync.OnceValues(func() (string, error) { return spill.Dir(opts.TempDir, store.Blobs()) }),
@@ -65,7 +66,7 @@ type maker struct {
 	writer  *layerWriter
 	// layers are those that were written, by the segment that they lie over; nil where one has no row to cover, and
 	// none is needed.
-	layers map[string]*storage.OverlaySegment
+	layers map[string]*catalog.OverlaySegment
 	phase  Progress
 }
 
@@ -368,7 +369,7 @@ func (m *maker) cover(ctx context.Context, v *view) error {
 }
 
 // layer writes the layer over a segment, where it says anything.
-func (m *maker) layer(ctx context.Context, s *segment, vals values) error {
+func (m *maker) layer(ctx context.Context, s *baseSegment, vals values) error {
 	old := m.extends.layer(s.ID)
 	if old != nil {
 		k, err := openKept(ctx, m.table.Store(), s, old, m.overlay.Features)
@@ -476,7 +477,7 @@ func (m *maker) finish(ctx context.Context, v *view) {
 }
 
 // discard removes layers that no commit names, even when ctx has ended. What stays, gc finds.
-func (m *maker) discard(ctx context.Context, layers map[string]*storage.OverlaySegment) {
+func (m *maker) discard(ctx context.Context, layers map[string]*catalog.OverlaySegment) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	for _, l := range layers {

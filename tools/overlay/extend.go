@@ -9,6 +9,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // Extend covers rows that an overlay of a table does not cover: those that were ingested since, those whose keys other
@@ -37,11 +38,11 @@ func Extend(ctx context.Context, store *storage.Store, table, name string, opts 
 // An extension is what an overlay has that is extended.
 type extension struct {
 	number uint32                             // of the overlay
-	before map[string]*storage.OverlaySegment // over the segments of the view that was opened last; nil: none was
+	before map[string]*catalog.OverlaySegment // over the segments of the view that was opened last; nil: none was
 }
 
 // layer returns the overlay's layer over a segment, nil where there is none. A nil extension has none.
-func (x *extension) layer(segment string) *storage.OverlaySegment {
+func (x *extension) layer(segment string) *catalog.OverlaySegment {
 	if x == nil {
 		return nil
 	}
@@ -55,7 +56,7 @@ func (x *extension) covers(segment string) bool {
 }
 
 // coveredBy returns how many of a segment's rows that are not deleted a layer covers; nil: none.
-func (m *maker) coveredBy(ctx context.Context, l *storage.OverlaySegment, s *segment) (uint64, error) {
+func (m *maker) coveredBy(ctx context.Context, l *catalog.OverlaySegment, s *baseSegment) (uint64, error) {
 	switch {
 	case l == nil:
 		return 0, nil
@@ -104,13 +105,13 @@ func (m *maker) lookUp(ctx context.Context, v *view) error {
 		return err
 	}
 	first := x.before == nil
-	before := make(map[string]*storage.OverlaySegment, len(layers))
+	before := make(map[string]*catalog.OverlaySegment, len(layers))
 	for i, d := range descriptors {
 		if l := layers[i][0]; l != nil {
 			before[d.ID] = l
 		}
 	}
-	stale := map[string]*storage.OverlaySegment{}
+	stale := map[string]*catalog.OverlaySegment{}
 	for id, l := range m.layers {
 		if was, is := x.before[id], before[id]; was != is && (was == nil || is == nil || was.Data.ID != is.Data.ID) {
 			stale[id] = l

@@ -25,7 +25,9 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/writer"
 )
@@ -236,7 +238,7 @@ func readUnder(t testing.TB, snap *storage.Snapshot, overlays []string, features
 
 // A readLayer is what an overlay has for a segment.
 type readLayer struct {
-	storage.OverlaySegment
+	catalog.OverlaySegment
 	covered []bool // by row of the segment
 	rows    []map[string]string
 }
@@ -254,7 +256,7 @@ func readOverlay(t testing.TB, snap *storage.Snapshot, name string) map[string]r
 	out := map[string]readLayer{}
 	var add []storage.SegmentDescriptor
 	of := map[string]string{}
-	err = snap.EachOverlaySegment(ctx, o, func(l storage.OverlaySegment) error {
+	err = snap.EachOverlaySegment(ctx, o, func(l catalog.OverlaySegment) error {
 		x := readLayer{OverlaySegment: l, covered: make([]bool, l.Data.Rows)}
 		rows, err := store.Bitmaps().Read(ctx, l.Covered)
 		if err != nil {
@@ -460,7 +462,7 @@ func copied(t testing.TB, snap *storage.Snapshot) *storage.Store {
 func newSegment(t testing.TB, table *storage.Table, stripes []uint32, f storage.Feature,
 	stripe func(rows int) *vector.Column) storage.SegmentDescriptor {
 	t.Helper()
-	w, err := table.NewSegment(t.Context(), nil, stripes, storage.SegmentOptions{})
+	w, err := table.NewSegment(t.Context(), nil, stripes, segment.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,9 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // What a layer has stays when others of its segment's rows are covered: a layer is written anew, of the values that it
@@ -29,10 +31,10 @@ type kept struct {
 }
 
 // A keptFile is a feature of a layer; the zero value is null in every row.
-type keptFile struct{ entry, group *storage.FeatureEntry }
+type keptFile struct{ entry, group *segment.Entry }
 
 // openKept looks up what a layer over s has.
-func openKept(ctx context.Context, store *storage.Store, s *segment, l *storage.OverlaySegment,
+func openKept(ctx context.Context, store *storage.Store, s *baseSegment, l *catalog.OverlaySegment,
 	features []storage.Feature) (*kept, error) {
 	covered, err := store.Bitmaps().Read(ctx, l.Covered)
 	if err != nil {
@@ -55,7 +57,7 @@ func openKept(ctx context.Context, store *storage.Store, s *segment, l *storage.
 		return nil, &format.CorruptError{Object: l.Data.Index, Stripe: -1, Offset: -1,
 			Reason: fmt.Sprintf("%d rows, the segment has %d", end, s.Rows)}
 	}
-	find := func(id storage.FeatureID) (*storage.FeatureEntry, error) {
+	find := func(id storage.FeatureID) (*segment.Entry, error) {
 		found, err := g.Lookup(ctx, id)
 		if err != nil || found[0] == nil {
 			return nil, err
@@ -171,7 +173,7 @@ func (c *keptColumn) load(ctx context.Context, k int) error {
 }
 
 // read makes raw bytes of a feature file.
-func (c *keptColumn) read(ctx context.Context, e *storage.FeatureEntry, at, length uint64) error {
+func (c *keptColumn) read(ctx context.Context, e *segment.Entry, at, length uint64) error {
 	short := func() error {
 		return &format.CorruptError{Object: e.Object, Stripe: -1, Offset: int64(e.Offset + at),
 			Reason: "the object ends before its segment says"}
@@ -202,7 +204,7 @@ func (c *keptColumn) read(ctx context.Context, e *storage.FeatureEntry, at, leng
 }
 
 // under returns values under what k keeps, and whether they cover a row that k does not.
-func (k *kept) under(ctx context.Context, s *segment, features []storage.Feature, vals values) (values, bool) {
+func (k *kept) under(ctx context.Context, s *baseSegment, features []storage.Feature, vals values) (values, bool) {
 	rows := int(s.Rows)
 	out := values{covered: make(vector.Bitmap, vector.BitmapWords(rows))}
 	if vals.covered != nil {

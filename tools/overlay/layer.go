@@ -12,6 +12,8 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // The values of a segment's covered rows, for a layer.
@@ -51,7 +53,8 @@ func newLayerWriter(t *storage.Table, o *storage.Overlay, profile format.Profile
 }
 
 // write writes the layer over a segment. What it returns is durable, and the caller's to commit or to discard.
-func (w *layerWriter) write(ctx context.Context, s *segment, vals values) (layer storage.OverlaySegment, err error) {
+func (w *layerWriter) write(ctx context.Context, s *baseSegment, vals values) (
+	layer catalog.OverlaySegment, err error) {
 	store := w.table.Store()
 	base, err := store.Segments().Open(ctx, s.SegmentDescriptor)
 	if err != nil {
@@ -62,7 +65,7 @@ func (w *layerWriter) write(ctx context.Context, s *segment, vals values) (layer
 		return layer, err
 	}
 	share := w.opts.encodeShare()
-	out, err := w.table.NewSegment(ctx, s.Partition, stripes, storage.SegmentOptions{
+	out, err := w.table.NewSegment(ctx, s.Partition, stripes, segment.Options{
 		HoldBytes: min(max(share, 1<<20), 128<<20), StandAloneBytes: min(max(share/8, 1<<20), 16<<20),
 		Profile: w.profile,
 	})
@@ -79,7 +82,7 @@ func (w *layerWriter) write(ctx context.Context, s *segment, vals values) (layer
 	if err := g.Wait(); err != nil {
 		return layer, err
 	}
-	layer = storage.OverlaySegment{Overlay: w.overlay.Name, Segment: s.ID, All: vals.count == s.rows}
+	layer = catalog.OverlaySegment{Overlay: w.overlay.Name, Segment: s.ID, All: vals.count == s.rows}
 	if layer.Data, err = out.Finish(ctx); err != nil {
 		return layer, err
 	}
@@ -90,7 +93,7 @@ func (w *layerWriter) write(ctx context.Context, s *segment, vals values) (layer
 			rows = roaring.FromDense(vals.covered, false)
 			rows.RunOptimize()
 		}
-		if layer.Covered, err = store.Bitmaps().Put(ctx, s.SegmentDescriptor.ID, s.SegmentDescriptor.Rows, rows); err != nil {
+		if layer.Covered, err = store.Bitmaps().Put(ctx, s.ID, s.Rows, rows); err != nil {
 			w.discard(ctx, layer)
 			return layer, err
 		}
@@ -99,7 +102,7 @@ func (w *layerWriter) write(ctx context.Context, s *segment, vals values) (layer
 }
 
 // discard removes a layer that is not committed, as far as it can: what stays, gc finds.
-func (w *layerWriter) discard(ctx context.Context, l storage.OverlaySegment) {
+func (w *layerWriter) discard(ctx context.Context, l catalog.OverlaySegment) {
 	_ = w.table.Store().Segments().Discard(ctx, l.Data)
 	_ = w.table.Store().Bitmaps().Discard(ctx, l.Covered)
 }
@@ -115,7 +118,7 @@ func (w *layerWriter) seeker() *seeker {
 
 // feature writes feature f of a layer. One that is null everywhere is written, too: a layer has all features of its
 // overlay.
-func (w *layerWriter) feature(ctx context.Context, out *storage.SegmentWriter, f int, s *segment, stripes []uint32,
+func (w *layerWriter) feature(ctx context.Context, out *segment.Writer, f int, s *baseSegment, stripes []uint32,
 	vals values) error {
 	k := w.seeker()
 	defer func() {

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // A joined is the rows of files, once all were read, for the table's to be matched with.
@@ -215,9 +215,9 @@ func (h *heldMatch) candidates(ctx context.Context, v *view) (*view, error) {
 	hashes := make([]uint64, len(h.places))
 	for row := range hashes {
 		if k := h.key(uint64(row)); key[0].class == integerKey {
-			hashes[row] = storage.HashInt(int64(binary.BigEndian.Uint64(k[1:])))
+			hashes[row] = segment.HashInt(int64(binary.BigEndian.Uint64(k[1:])))
 		} else {
-			hashes[row] = storage.HashText(k)
+			hashes[row] = segment.HashText(k)
 		}
 	}
 	return v.within(ctx, key[0].Feature, hashes)

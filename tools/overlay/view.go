@@ -24,14 +24,14 @@ type view struct {
 	// named are overlays that lie over those.
 	named []string
 	// segments are snap's, in the order of the table, with at least a row that is not deleted.
-	segments []segment
+	segments []baseSegment
 	batch    uint64 // number of the last that walk has read
 	// read are the rows of segments, by id, that walk reads alone; segments that are not in it are read whole.
 	read map[string]*roaring.Bitmap
 }
 
-// A segment is one segment of a view.
-type segment struct {
+// A baseSegment is one segment of a view.
+type baseSegment struct {
 	storage.SegmentDescriptor
 	dead  vector.Bitmap // rows that are deleted; nil: none
 	rows  uint64        // that are not
@@ -73,7 +73,7 @@ func openView(ctx context.Context, t *storage.Table, branch string, named []stri
 		if d.Rows > math.MaxUint32 {
 			return nil, fmt.Errorf("segment %s: %d rows are too many to say which are covered", d.ID, d.Rows)
 		}
-		s := segment{SegmentDescriptor: d, rows: d.Rows - deleted[i].Count, first: place}
+		s := baseSegment{SegmentDescriptor: d, rows: d.Rows - deleted[i].Count, first: place}
 		if s.rows == 0 {
 			continue
 		}
@@ -278,7 +278,7 @@ func (v *view) scan(ctx context.Context, layout *reader.Layout, split reader.Spl
 }
 
 // nextLive returns the first row from the given one on that is not deleted.
-func (s *segment) nextLive(row int) int {
+func (s *baseSegment) nextLive(row int) int {
 	if s.dead == nil {
 		return row
 	}

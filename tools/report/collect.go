@@ -13,6 +13,8 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // segmentsAtOnce is how many indexes are read at once.
@@ -69,7 +71,7 @@ type segmentFacts struct {
 	d                        storage.SegmentDescriptor
 	deleted                  uint64
 	elements, storedElements uint64
-	objects                  []storage.ObjectRef
+	objects                  []segment.Object
 	droppedBytes             uint64 // of features that no reader sees
 	frames                   uint64 // bytes of headers, directories, indexes
 	stripes                  uint64
@@ -128,7 +130,7 @@ func (c *collector) feature(f storage.Feature, status string) *feature {
 
 // read goes through the indexes of all segments.
 func (c *collector) read(ctx context.Context, s *storage.Store, segments []storage.SegmentDescriptor,
-	deleted []storage.RowBitmap) error {
+	deleted []bitmap.Ref) error {
 	c.segments = make([]segmentFacts, len(segments))
 	for i, d := range segments {
 		c.segments[i] = segmentFacts{d: d, deleted: deleted[i].Count}
@@ -218,7 +220,7 @@ func (w *walk) membersOf(id storage.FeatureID) *members {
 
 // entry takes an entry. It keeps nothing of it but, in a feature of a group, a number a stripe until the inverse is
 // met.
-func (w *walk) entry(e *storage.FeatureEntry) error {
+func (w *walk) entry(e *segment.Entry) error {
 	m, id := e.Meta, storage.FeatureID(e.Meta.Feature)
 	chain := chainOf(m, e.Length)
 	w.c.mu.Lock()
@@ -270,7 +272,7 @@ func (w *walk) entry(e *storage.FeatureEntry) error {
 // inverse takes the inverse of a group.
 func (w *walk) inverse(id storage.FeatureID, m *format.FileMeta, chain fileChain) {
 	x := w.membersOf(id)
-	x.known, x.name, x.bytes = true, storage.GroupName(m), uint64(-chain.inverses)
+	x.known, x.name, x.bytes = true, segment.GroupName(m), uint64(-chain.inverses)
 	for i := range m.Stripes {
 		x.repeats = append(x.repeats, repeatOf(&m.Stripes[i]))
 	}
@@ -388,7 +390,7 @@ func (d *distinct) bounds(t vector.Type, elements uint64) *Distinct {
 }
 
 // firstStripeOf returns where the first stripe with streams is.
-func firstStripeOf(e *storage.FeatureEntry) firstStripe {
+func firstStripeOf(e *segment.Entry) firstStripe {
 	for i := range e.Meta.Stripes {
 		if s := &e.Meta.Stripes[i]; len(s.Streams) > 0 {
 			return firstStripe{e.Object, e.Offset + s.Offset, s.Streams}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/tools/overlay"
 )
 
@@ -189,13 +191,13 @@ func segmentBytes(ctx context.Context, snap *storage.Snapshot, o storage.Overlay
 
 // layers adds what an overlay's layers hold of each feature.
 func (c *collector) layers(ctx context.Context, snap *storage.Snapshot, o storage.Overlay) error {
-	return snap.EachOverlaySegment(ctx, o, func(l storage.OverlaySegment) error {
+	return snap.EachOverlaySegment(ctx, o, func(l catalog.OverlaySegment) error {
 		g, err := snap.OpenSegment(ctx, l.Data)
 		if err != nil {
 			return err
 		}
 		defer g.Close()
-		return g.Each(ctx, func(e *storage.FeatureEntry) error {
+		return g.Each(ctx, func(e *segment.Entry) error {
 			if f := c.byID[storage.FeatureID(e.Meta.Feature)]; f != nil {
 				f.layers += e.Length
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // maxOpened bounds how many snapshots of a history are opened to see what they hold.
@@ -65,7 +66,7 @@ func (h *holders) snapshot(ctx context.Context, number uint64) ([]string, error)
 	}
 	for _, o := range overlays {
 		if err := s.EachOverlaySegment(ctx, o,
-			func(l storage.OverlaySegment) error { add(l.Data); return nil }); err != nil {
+			func(l catalog.OverlaySegment) error { add(l.Data); return nil }); err != nil {
 			return nil, err
 		}
 	}

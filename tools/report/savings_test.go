@@ -6,6 +6,7 @@ import (
 
 	"github.com/dsistore/dsistore/compaction"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/tools/overlay"
 	"github.com/dsistore/dsistore/tools/selection"
@@ -172,7 +173,7 @@ func overlayFrames(t *testing.T, snap *storage.Snapshot) uint64 {
 	}
 	n := uint64(0)
 	for _, o := range overlays {
-		err := snap.EachOverlaySegment(t.Context(), o, func(l storage.OverlaySegment) error {
+		err := snap.EachOverlaySegment(t.Context(), o, func(l catalog.OverlaySegment) error {
 			n += l.Data.Bytes
 			g, err := snap.OpenSegment(t.Context(), l.Data)
 			if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/dsistore/dsistore/compaction"
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 const (
@@ -125,7 +126,7 @@ func pieceFeatures(ctx context.Context, snap *storage.Snapshot,
 		if err != nil {
 			return nil, err
 		}
-		err = g.Each(ctx, func(e *storage.FeatureEntry) error {
+		err = g.Each(ctx, func(e *segment.Entry) error {
 			m := e.Meta
 			if isInverse(m) {
 				return nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/usage"
 )
 
@@ -66,7 +67,7 @@ func Delete(ctx context.Context, table *storage.Table, q *Query, opts Options) (
 			return nil
 		}
 		c := storage.Change{Operation: "delete", Base: snap.Info().Number}
-		err = commitRows(ctx, table, s, &c, func(segment string, rows storage.RowBitmap) {
+		err = commitRows(ctx, table, s, &c, func(segment string, rows bitmap.Ref) {
 			c.Set(append(storage.Op[storage.DeleteRows](&c), storage.DeletionVector{Segment: segment, Rows: rows}))
 		}, func(made *storage.Snapshot) { report.Snapshot = made.Info().Number })
 		return err
@@ -122,10 +123,10 @@ func attempts(ctx context.Context, table *storage.Table, q *Query,
 // commitRows makes sets of a selection's rows, gives them to add, and commits the change, which add has put them into.
 // made is called with the snapshot.
 func commitRows(ctx context.Context, table *storage.Table, s *Selection, c *storage.Change,
-	add func(segment string, rows storage.RowBitmap),
+	add func(segment string, rows bitmap.Ref),
 	made func(*storage.Snapshot)) (err error) {
 	store := table.Store()
-	var sets []storage.RowBitmap
+	var sets []bitmap.Ref
 	defer func() {
 		// Refused for certain. After any other error of the commit the snapshot may be there all the same: what it
 		// names stays.
@@ -136,7 +137,7 @@ func commitRows(ctx context.Context, table *storage.Table, s *Selection, c *stor
 		}
 	}()
 	for _, x := range s.Segments {
-		rows, err := bitmap(x)
+		rows, err := rowsOf(x)
 		if err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/internal/keytext"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/tools/ingest/source"
 )
 
@@ -79,7 +80,7 @@ func sameKind(f storage.Feature, t vector.Type, logical string) error {
 			typeName(f.Type, f.Logical), typeName(t, logical))
 	}
 	w, err := vector.Widen(f.Type, t)
-	if err == nil && storage.IsLookupType(w) {
+	if err == nil && segment.IsLookupType(w) {
 		return nil
 	}
 	return fmt.Errorf("%q is %v in the table and %v in the file: they do not compare exactly", f.Name, f.Type, t)

@@ -13,6 +13,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // A KeySource is keys: of files, or given.
@@ -96,7 +97,7 @@ func (k *KeySource) feature(ctx context.Context, snap *storage.Snapshot) (storag
 	if err != nil {
 		return storage.Feature{}, err
 	}
-	if !storage.IsLookupType(found[0].Type) {
+	if !segment.IsLookupType(found[0].Type) {
 		return storage.Feature{}, badQuery("keys: %s is %v: want integers, strings or bytes", name, found[0].Type)
 	}
 	return found[0], nil

@@ -9,7 +9,7 @@ import (
 	"strconv"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // A keySet is a part of the keys that are looked for: those whose hash falls into its class.
@@ -51,9 +51,9 @@ func (s *keySet) hashes() []uint64 {
 	out := make([]uint64, s.len())
 	for i := range out {
 		if s.bytes {
-			out[i] = storage.HashText(s.textOf(i))
+			out[i] = segment.HashText(s.textOf(i))
 		} else {
-			out[i] = storage.HashInt(s.ints[i])
+			out[i] = segment.HashInt(s.ints[i])
 		}
 	}
 	return out

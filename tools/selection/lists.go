@@ -9,6 +9,7 @@ import (
 
 	"github.com/dsistore/dsistore/reader/expr"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/bitmap"
 )
 
 // A listExpr is sample lists joined by AND, OR and NOT.
@@ -64,7 +65,7 @@ func (l *listExpr) restrict(ctx context.Context, s *Selection) error {
 	for _, r := range s.Segments {
 		segments = append(segments, r.Segment)
 	}
-	listed := make([][]storage.RowBitmap, len(l.names))
+	listed := make([][]bitmap.Ref, len(l.names))
 	for i, name := range l.names {
 		if _, err := s.Snapshot.SampleList(ctx, name); err != nil {
 			return err
@@ -80,7 +81,7 @@ func (l *listExpr) restrict(ctx context.Context, s *Selection) error {
 	g.SetLimit(segmentsAtOnce)
 	for k, r := range s.Segments {
 		g.Go(func() error {
-			all, err := bitmap(r)
+			all, err := rowsOf(r)
 			if err != nil {
 				return err
 			}

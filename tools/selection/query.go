@@ -141,8 +141,8 @@ func (s *Selection) intersect(with func(i int) *roaring.Bitmap) {
 	s.Segments = kept
 }
 
-// bitmap returns the rows of a segment; where they are all it makes the set. Borrowed.
-func bitmap(r reader.SegmentRows) (*roaring.Bitmap, error) {
+// rowsOf returns the rows of a segment; where they are all it makes the set. Borrowed.
+func rowsOf(r reader.SegmentRows) (*roaring.Bitmap, error) {
 	if r.Rows != nil {
 		return r.Rows, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/usage"
 )
 
@@ -74,7 +75,7 @@ func Create(ctx context.Context, table *storage.Table, name string, q *Query, re
 		if opts.DryRun {
 			return nil
 		}
-		return commitRows(ctx, table, s, &c, func(segment string, rows storage.RowBitmap) {
+		return commitRows(ctx, table, s, &c, func(segment string, rows bitmap.Ref) {
 			c.Set(append(storage.Op[storage.SetListRows](&c),
 				storage.ListRows{List: name, Segment: segment, Rows: rows}))
 		}, func(made *storage.Snapshot) { report.Snapshot, report.Added = made.Info().Number, made.Info().Number })

@@ -1,4 +1,4 @@
-package storage
+package segment
 
 import (
 	"bufio"
@@ -20,7 +20,7 @@ import (
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
-// A segment's table of keys, keys.sst, says in which stripes a session, request or user may be. It has hashes, no keys: whoever finds a stripe
+// A segment's table of keys, keys.sst, says in which stripes a session, request or user may be. It has hashes, no keys: a reader that finds a stripe
 // there decodes the feature's stripe and compares. The entries of the sorted table:
 //
 //	00                                   facts: segment id, rows and stripes (appendFacts), then the key features (appendKeyFacts)
@@ -54,7 +54,7 @@ const (
 	defaultKeyRows = 4096
 )
 
-// HashInt and HashText hash a key for Snapshot.KeyRows.
+// HashInt and HashText hash a key for Store.KeyRows.
 func HashInt(v int64) uint64 {
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], uint64(v))
@@ -296,7 +296,7 @@ func fingerprint(hash uint64, bucketBits int) uint16 {
 }
 
 // keysOf returns what gathers the hashes of a feature's keys, nil where the segment's table is not to have it.
-func (w *SegmentWriter) keysOf(f catalog.Feature) *keyHashes {
+func (w *Writer) keysOf(f catalog.Feature) *keyHashes {
 	if !isLookedUp(f) || w.rows < w.s.MinKeyRows {
 		return nil
 	}
@@ -304,7 +304,7 @@ func (w *SegmentWriter) keysOf(f catalog.Feature) *keyHashes {
 }
 
 // writeKeys writes the table of keys, unless there is none to write, and returns its size.
-func (w *SegmentWriter) writeKeys(ctx context.Context) (int64, error) {
+func (w *Writer) writeKeys(ctx context.Context) (int64, error) {
 	slices.SortFunc(w.keys, func(a, b *keyHashes) int { return cmp.Compare(a.feature, b.feature) })
 	var facts []keyFacts
 	w.keys = slices.DeleteFunc(w.keys, func(k *keyHashes) bool {
@@ -343,7 +343,7 @@ func (w *SegmentWriter) writeKeys(ctx context.Context) (int64, error) {
 }
 
 // CheckKeys reads a segment's whole table of keys: its checksums, and that all that its facts say is there and well formed.
-func (s *segmentStore) CheckKeys(ctx context.Context, d catalog.SegmentDescriptor) error {
+func (s *Store) CheckKeys(ctx context.Context, d catalog.SegmentDescriptor) error {
 	segment, err := names.ParseID(d.ID)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package storage
+package bitmap
 
 import (
 	"context"
@@ -9,16 +9,15 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
-// A RowBitmap names a set of rows of one segment: those deleted, those of a sample list, those that a layer covers. Rows are
+// A Ref names a set of rows of one segment: those deleted, those of a sample list, those that a layer covers. Rows are
 // numbered from 0 in the segment, deleted ones too. The set itself is a Roaring bitmap, within the listing where it is
-// small and an object of its own where it is not; Store.Read gets it. The zero RowBitmap is the empty set.
-type RowBitmap struct {
+// small and an object of its own where it is not; Store.Read gets it. The zero Ref is the empty set.
+type Ref struct {
 	// Count is how many rows the set has.
 	Count uint64
 	// Since is the snapshot that set it: segment, what the set is for, and Since tell sets apart, for caches. 0: it was not
@@ -34,10 +33,10 @@ type RowBitmap struct {
 }
 
 // IsEmpty reports whether the set has no rows.
-func (r RowBitmap) IsEmpty() bool { return r.Count == 0 }
+func (r Ref) IsEmpty() bool { return r.Count == 0 }
 
-// maxInlineBitmap is how large the stored form of a set gets, in bytes, before it is an object of its own.
-const maxInlineBitmap = 4096
+// MaxInline is how large the stored form of a set gets, in bytes, before it is an object of its own.
+const MaxInline = 4096
 
 // The forms of a set in an entry. The numbers are written to disk.
 const (
@@ -45,8 +44,8 @@ const (
 	objectRows = 2
 )
 
-// A bitmapStore reads and writes sets of rows. Safe for concurrent use.
-type bitmapStore struct {
+// A Store reads and writes sets of rows. Safe for concurrent use.
+type Store struct {
 	Blobs object.Store
 	// InlineBytes is how large the stored form of a set gets before it is an object of its own: at most MaxInline.
 	InlineBytes int
@@ -54,38 +53,38 @@ type bitmapStore struct {
 
 // Put makes the set of the given rows of a segment, which has segmentRows, for a commit. A large set is written, durably, as an
 // object. gc removes the object after its grace period if no commit names it; Discard removes it at once. rows is not kept.
-func (s *bitmapStore) Put(ctx context.Context, segment string, segmentRows uint64, rows *roaring.Bitmap) (RowBitmap, error) {
+func (s *Store) Put(ctx context.Context, segment string, segmentRows uint64, rows *roaring.Bitmap) (Ref, error) {
 	if err := ctx.Err(); err != nil {
-		return RowBitmap{}, err
+		return Ref{}, err
 	}
 	if rows.IsEmpty() {
-		return RowBitmap{rows: segmentRows}, nil
+		return Ref{rows: segmentRows}, nil
 	}
-	if segmentRows > bitmap.MaxRows {
-		return RowBitmap{}, fmt.Errorf("set of rows of segment %s: it has %d: want at most %d", segment, segmentRows, uint64(bitmap.MaxRows))
+	if segmentRows > MaxRows {
+		return Ref{}, fmt.Errorf("set of rows of segment %s: it has %d: want at most %d", segment, segmentRows, uint64(MaxRows))
 	}
 	if last := uint64(rows.Maximum()); last >= segmentRows {
-		return RowBitmap{}, fmt.Errorf("row %d of segment %s: it has %d", last, segment, segmentRows)
+		return Ref{}, fmt.Errorf("row %d of segment %s: it has %d", last, segment, segmentRows)
 	}
-	b, err := bitmap.Append(nil, rows)
+	b, err := Append(nil, rows)
 	if err != nil {
-		return RowBitmap{}, err
+		return Ref{}, err
 	}
-	out := RowBitmap{Count: rows.GetCardinality(), rows: segmentRows, place: "set of rows"}
+	out := Ref{Count: rows.GetCardinality(), rows: segmentRows, place: "set of rows"}
 	if len(b) <= s.InlineBytes {
 		out.inline = b
 		return out, nil
 	}
 	of, err := names.ParseID(segment)
 	if err != nil {
-		return RowBitmap{}, err
+		return Ref{}, err
 	}
 	out.object, out.size, out.sum = names.NewID(of.Table()), uint64(len(b)), xxhash.Sum64(b)
 	return out, s.Blobs.PutIfAbsent(ctx, out.object.RowsName(), b)
 }
 
 // Discard removes the object of a set that no commit will name. Never call it for a set that was committed.
-func (s *bitmapStore) Discard(ctx context.Context, r RowBitmap) error {
+func (s *Store) Discard(ctx context.Context, r Ref) error {
 	if r.size == 0 {
 		return nil
 	}
@@ -97,7 +96,7 @@ func (s *bitmapStore) Discard(ctx context.Context, r RowBitmap) error {
 
 // Read returns the rows of a set: one read of the set's size if it is an object, none if it is not. The bitmap is the caller's.
 // Errors match format.ErrCorrupt if the stored set is damaged.
-func (s *bitmapStore) Read(ctx context.Context, r RowBitmap) (*roaring.Bitmap, error) {
+func (s *Store) Read(ctx context.Context, r Ref) (*roaring.Bitmap, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -120,7 +119,7 @@ func (s *bitmapStore) Read(ctx context.Context, r RowBitmap) (*roaring.Bitmap, e
 			return nil, wire.Corrupt(place, "checksum mismatch")
 		}
 	}
-	out, reason := bitmap.Decode(b, r.Count, r.rows)
+	out, reason := Decode(b, r.Count, r.rows)
 	if reason != "" {
 		return nil, wire.Corrupt(place, reason)
 	}
@@ -128,27 +127,27 @@ func (s *bitmapStore) Read(ctx context.Context, r RowBitmap) (*roaring.Bitmap, e
 }
 
 // Object returns the object that holds the set, and its size; ok is false if the set is empty or inline.
-func (r RowBitmap) Object() (object names.ID, size uint64, ok bool) {
+func (r Ref) Object() (object names.ID, size uint64, ok bool) {
 	return r.object, r.size, r.size > 0
 }
 
 // WithRows returns the set as one of a segment of so many rows.
-func (r RowBitmap) WithRows(rows uint64) RowBitmap { r.rows = rows; return r }
+func (r Ref) WithRows(rows uint64) Ref { r.rows = rows; return r }
 
-// fits returns an error when the set is of a segment of another number of rows.
-func (r RowBitmap) fits(segment string, rows uint64) error {
+// Fits returns an error when the set is of a segment of another number of rows.
+func (r Ref) Fits(segment string, rows uint64) error {
 	if r.Count > rows || r.Count > 0 && r.rows != rows {
 		return fmt.Errorf("set of %d rows of a segment of %d: segment %s has %d", r.Count, r.rows, segment, rows)
 	}
 	return nil
 }
 
-// appendRows appends a set as an entry holds it:
+// AppendRef appends a set as an entry holds it:
 //
 //	rows in it | 01 | portable form          within the entry
 //	rows in it | 02 | id (16) | size | xxhash64 (8 LE)   an object
 //	0                                        the empty set
-func appendRowBitmap(dst []byte, r RowBitmap) []byte {
+func AppendRef(dst []byte, r Ref) []byte {
 	dst = binary.AppendUvarint(dst, r.Count)
 	switch {
 	case r.Count == 0:
@@ -162,25 +161,25 @@ func appendRowBitmap(dst []byte, r RowBitmap) []byte {
 	return dst
 }
 
-// decodeRows decodes a set to the end of d. rows are those of its segment. The form within the entry is borrowed, and looked at
+// DecodeRef decodes a set to the end of d. rows are those of its segment. The form within the entry is borrowed, and looked at
 // when it is read.
-func decodeRowBitmap(d *wire.Decoder, since, rows uint64, place string) RowBitmap {
-	r := RowBitmap{Count: d.Max(min(rows, bitmap.MaxRows), "rows of a set"), Since: since, rows: rows, place: place}
+func DecodeRef(d *wire.Decoder, since, rows uint64, place string) Ref {
+	r := Ref{Count: d.Max(min(rows, MaxRows), "rows of a set"), Since: since, rows: rows, place: place}
 	if r.Count == 0 {
 		d.End()
-		return RowBitmap{Since: since, rows: rows}
+		return Ref{Since: since, rows: rows}
 	}
-	if rows > bitmap.MaxRows {
-		d.Fail(fmt.Sprintf("set of rows of a segment of %d: want at most %d", rows, uint64(bitmap.MaxRows)))
+	if rows > MaxRows {
+		d.Fail(fmt.Sprintf("set of rows of a segment of %d: want at most %d", rows, uint64(MaxRows)))
 	}
 	switch form := d.Byte(); {
 	case form == inlineRows:
-		if r.inline = d.Take(uint64(len(d.Rest))); len(r.inline) > maxInlineBitmap || len(r.inline) == 0 {
-			d.Fail(fmt.Sprintf("set of rows of %d bytes within its entry: want 1 to %d", len(r.inline), maxInlineBitmap))
+		if r.inline = d.Take(uint64(len(d.Rest))); len(r.inline) > MaxInline || len(r.inline) == 0 {
+			d.Fail(fmt.Sprintf("set of rows of %d bytes within its entry: want 1 to %d", len(r.inline), MaxInline))
 		}
 	case form == objectRows:
 		copy(r.object[:], d.Take(16))
-		r.size = d.Max(bitmap.MaxBytes(rows), "size of a set of rows")
+		r.size = d.Max(MaxBytes(rows), "size of a set of rows")
 		r.sum = d.U64()
 		if r.size == 0 || r.object == (names.ID{}) {
 			d.Fail("set of rows without an object")
@@ -190,7 +189,22 @@ func decodeRowBitmap(d *wire.Decoder, since, rows uint64, place string) RowBitma
 	}
 	d.End()
 	if d.Reason != "" {
-		return RowBitmap{}
+		return Ref{}
 	}
 	return r
+}
+
+// AppendEntry appends the value of the entry of a segment's deleted rows, or of its rows in a sample list:
+//
+//	since | the set
+func AppendEntry(dst []byte, r Ref) []byte {
+	return AppendRef(binary.AppendUvarint(dst, r.Since), r)
+}
+
+// DecodeEntry decodes what AppendEntry wrote. The set borrows b.
+func DecodeEntry(b []byte, rows uint64, place string) (Ref, string) {
+	d := wire.Decoder{Rest: b}
+	since := d.Uvarint()
+	r := DecodeRef(&d, since, rows, place)
+	return r, d.Reason
 }

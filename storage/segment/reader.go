@@ -1,4 +1,4 @@
-package storage
+package segment
 
 import (
 	"context"
@@ -37,14 +37,14 @@ func featureKey(i names.ID, f catalog.FeatureID) []byte {
 	return binary.BigEndian.AppendUint64(recordKey(i, featureRecord), uint64(f))
 }
 
-// An ObjectRef names an object of a segment.
-type ObjectRef struct {
+// An Object names an object of a segment.
+type Object struct {
 	Name string
 	Size uint64
 }
 
-// A FeatureEntry says where a feature file of a segment is and what is in it.
-type FeatureEntry struct {
+// An Entry says where a feature file of a segment is and what is in it.
+type Entry struct {
 	Object     string // blob name
 	ObjectSize uint64
 	Offset     uint64 // of the feature file in it; Offset+Length is at most ObjectSize
@@ -142,8 +142,8 @@ type segmentObject struct {
 	number, size uint64
 }
 
-// A Segment is an open segment index. Safe for concurrent use.
-type Segment struct {
+// A Reader is an open segment index. Safe for concurrent use.
+type Reader struct {
 	id      names.ID
 	d       catalog.SegmentDescriptor
 	table   *sst.Reader
@@ -152,7 +152,7 @@ type Segment struct {
 }
 
 // Open opens the index of a segment, committed or not: one read as a rule.
-func (s *segmentStore) Open(ctx context.Context, d catalog.SegmentDescriptor) (*Segment, error) {
+func (s *Store) Open(ctx context.Context, d catalog.SegmentDescriptor) (*Reader, error) {
 	if err := d.Validate(); err != nil {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func (s *segmentStore) Open(ctx context.Context, d catalog.SegmentDescriptor) (*
 	if err != nil {
 		return nil, err
 	}
-	g := &Segment{id: segment, d: d, limits: s.Limits}
+	g := &Reader{id: segment, d: d, limits: s.Limits}
 	if g.table, err = lsm.OpenTable(ctx, s.Blobs, d.Index, d.IndexSize, sst.Fetch{Head: indexHead}); err != nil {
 		return nil, err
 	}
@@ -179,14 +179,14 @@ func (s *segmentStore) Open(ctx context.Context, d catalog.SegmentDescriptor) (*
 }
 
 // Descriptor returns what the segment was opened with.
-func (g *Segment) Descriptor() catalog.SegmentDescriptor { return g.d }
+func (g *Reader) Descriptor() catalog.SegmentDescriptor { return g.d }
 
 // StripeRows returns the rows of each stripe, the same for every feature of the segment. Borrowed for ever: do not write.
-func (g *Segment) StripeRows() []uint32 { return g.stripes }
+func (g *Reader) StripeRows() []uint32 { return g.stripes }
 
 // Lookup returns the entries of the given features in order; nil where the segment does not have the feature. The
 // entries of dedup groups (Meta.Group) are looked up the same way.
-func (g *Segment) Lookup(ctx context.Context, ids ...catalog.FeatureID) ([]*FeatureEntry, error) {
+func (g *Reader) Lookup(ctx context.Context, ids ...catalog.FeatureID) ([]*Entry, error) {
 	keys := make([][]byte, len(ids))
 	for i, f := range ids {
 		keys[i] = featureKey(g.id, f)
@@ -195,7 +195,7 @@ func (g *Segment) Lookup(ctx context.Context, ids ...catalog.FeatureID) ([]*Feat
 	if err != nil {
 		return nil, err
 	}
-	out := make([]*FeatureEntry, len(ids))
+	out := make([]*Entry, len(ids))
 	for i, v := range values {
 		if v == nil {
 			continue
@@ -208,9 +208,9 @@ func (g *Segment) Lookup(ctx context.Context, ids ...catalog.FeatureID) ([]*Feat
 }
 
 // Entries returns all entries, in id order.
-func (g *Segment) Entries(ctx context.Context) ([]*FeatureEntry, error) {
-	var out []*FeatureEntry
-	err := g.Each(ctx, func(e *FeatureEntry) error {
+func (g *Reader) Entries(ctx context.Context) ([]*Entry, error) {
+	var out []*Entry
+	err := g.Each(ctx, func(e *Entry) error {
 		out = append(out, e)
 		return nil
 	})
@@ -222,7 +222,7 @@ func (g *Segment) Entries(ctx context.Context) ([]*FeatureEntry, error) {
 
 // Each calls visit for every entry, in id order, until visit returns an error, which Each then returns. Entries are the visitor's to
 // keep: what it does not keep takes no memory after the call, however many features the segment has.
-func (g *Segment) Each(ctx context.Context, visit func(*FeatureEntry) error) error {
+func (g *Reader) Each(ctx context.Context, visit func(*Entry) error) error {
 	it := g.table.Iter(recordKey(g.id, featureRecord+1))
 	for ok := it.SeekGE(ctx, recordKey(g.id, featureRecord)); ok; ok = it.Next(ctx) {
 		f, reason := parseFeatureKey(it.Key(), g.id)
@@ -251,7 +251,7 @@ func parseFeatureKey(k []byte, segment names.ID) (catalog.FeatureID, string) {
 }
 
 // entry decodes a feature record and holds it to the segment.
-func (g *Segment) entry(f catalog.FeatureID, v []byte) (*FeatureEntry, error) {
+func (g *Reader) entry(f catalog.FeatureID, v []byte) (*Entry, error) {
 	e, err := decodeEntry(g.id, f, v, g.stripes, g.limits)
 	if err != nil {
 		name := fmt.Sprintf("%016x", uint64(f))
@@ -265,7 +265,7 @@ func (g *Segment) entry(f catalog.FeatureID, v []byte) (*FeatureEntry, error) {
 
 // decodeEntry decodes a feature record and holds it to the feature and the segment's stripes. Errors match
 // format.ErrCorrupt or ErrUnsupported; the caller adds the place.
-func decodeEntry(segment names.ID, f catalog.FeatureID, v []byte, stripes []uint32, limits format.Limits) (*FeatureEntry, error) {
+func decodeEntry(segment names.ID, f catalog.FeatureID, v []byte, stripes []uint32, limits format.Limits) (*Entry, error) {
 	d := wire.Decoder{Rest: v}
 	l := decodeLocation(&d)
 	if d.Reason != "" {
@@ -275,7 +275,7 @@ func decodeEntry(segment names.ID, f catalog.FeatureID, v []byte, stripes []uint
 	if err != nil {
 		return nil, err
 	}
-	e := &FeatureEntry{
+	e := &Entry{
 		Object: segment.ObjectName(l.kind, l.number), ObjectSize: l.size, Offset: l.offset, Length: l.length, Meta: meta,
 	}
 	if reason := checkEntry(e, f, stripes); reason != "" {
@@ -285,7 +285,7 @@ func decodeEntry(segment names.ID, f catalog.FeatureID, v []byte, stripes []uint
 }
 
 // checkEntry holds an entry to its feature and to the segment's stripes; the reason is empty when it fits.
-func checkEntry(e *FeatureEntry, f catalog.FeatureID, stripes []uint32) string {
+func checkEntry(e *Entry, f catalog.FeatureID, stripes []uint32) string {
 	m := e.Meta
 	if m.Feature != uint64(f) {
 		return fmt.Sprintf("directory is of feature %016x", m.Feature)
@@ -305,7 +305,7 @@ func checkEntry(e *FeatureEntry, f catalog.FeatureID, stripes []uint32) string {
 }
 
 // Objects returns the packs and single feature files of the segment.
-func (g *Segment) Objects(ctx context.Context) ([]ObjectRef, error) {
+func (g *Reader) Objects(ctx context.Context) ([]Object, error) {
 	v, err := g.table.Get(ctx, recordKey(g.id, objectsRecord))
 	if err != nil {
 		return nil, err
@@ -314,14 +314,14 @@ func (g *Segment) Objects(ctx context.Context) ([]ObjectRef, error) {
 		return nil, wire.Corrupt(g.d.Index, "no record of the segment's objects")
 	}
 	d := wire.Decoder{Rest: v[0]}
-	var out []ObjectRef
+	var out []Object
 	for range d.Max(uint64(len(d.Rest)), "objects") {
 		l := location{kind: names.ObjectKind(d.Byte()), number: d.Max(names.MaxObjectNumber, "object number")}
 		if l.kind != names.PackObject && l.kind != names.FileObject {
 			d.Fail("unknown kind of object")
 		}
 		size := d.Max(math.MaxInt64, "object size")
-		out = append(out, ObjectRef{Name: g.id.ObjectName(l.kind, l.number), Size: size})
+		out = append(out, Object{Name: g.id.ObjectName(l.kind, l.number), Size: size})
 	}
 	d.End()
 	if d.Reason == "" && uint64(len(out)) != uint64(g.d.Objects) {
@@ -334,4 +334,4 @@ func (g *Segment) Objects(ctx context.Context) ([]ObjectRef, error) {
 }
 
 // Close drops what the segment holds in memory.
-func (g *Segment) Close() error { return nil }
+func (g *Reader) Close() error { return nil }

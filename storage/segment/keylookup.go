@@ -1,4 +1,4 @@
-package storage
+package segment
 
 import (
 	"bytes"
@@ -39,7 +39,7 @@ const (
 // stripes. nil: every row. The keys are given by their hashes (HashInt, HashText), as SortHashes returns them. It reads the segments' tables of
 // keys, several at a time: first the filters and, where a filter lets hashes through, their entries. It is every row of a segment
 // whose table is damaged or lost: the rows are there all the same, and verify reports the table.
-func (s *segmentStore) KeyRows(ctx context.Context, f catalog.FeatureID, hashes []uint64, segments []catalog.SegmentDescriptor) ([]*roaring.Bitmap, error) {
+func (s *Store) KeyRows(ctx context.Context, f catalog.FeatureID, hashes []uint64, segments []catalog.SegmentDescriptor) ([]*roaring.Bitmap, error) {
 	out := make([]*roaring.Bitmap, len(segments))
 	err := object.Parallel(ctx, object.RequestsAtOnce, len(segments), func(ctx context.Context, i int) error {
 		d := segments[i]
@@ -88,7 +88,7 @@ type keyTable struct {
 }
 
 // openKeys returns the table of keys of a segment, which has one, and keeps it open.
-func (s *segmentStore) openKeys(ctx context.Context, d catalog.SegmentDescriptor) (*keyTable, error) {
+func (s *Store) openKeys(ctx context.Context, d catalog.SegmentDescriptor) (*keyTable, error) {
 	segment, err := names.ParseID(d.ID)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (s *segmentStore) openKeys(ctx context.Context, d catalog.SegmentDescriptor
 }
 
 // readKeys opens a table of keys.
-func (s *segmentStore) readKeys(ctx context.Context, segment names.ID, d catalog.SegmentDescriptor) (_ *keyTable, err error) {
+func (s *Store) readKeys(ctx context.Context, segment names.ID, d catalog.SegmentDescriptor) (_ *keyTable, err error) {
 	k := &keyTable{name: segment.KeysName(), segmentRows: d.Rows}
 	fetch := sst.Fetch{Head: keysHead, Gap: keyGap}
 	if object.HighLatency(s.Blobs) {

@@ -1,4 +1,4 @@
-package storage
+package bitmap
 
 import (
 	"bytes"
@@ -11,7 +11,6 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/format"
-	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/wire"
@@ -39,15 +38,15 @@ func TestBitmapRoundTrip(t *testing.T) {
 		limit := []uint64{1, 100, 65536, 65537, 400_000}[seed%5]
 		rows, model := randomRows(r, limit)
 		before := rows.Clone()
-		b, err := bitmap.Append(nil, rows)
+		b, err := Append(nil, rows)
 		if err != nil || !rows.Equals(before) {
 			t.Fatal(seed, err)
 		}
-		forms[b[0] == bitmap.RunsCookie&0xff]++
-		if uint64(len(b)) > bitmap.MaxBytes(limit) {
-			t.Fatalf("seed %d: %d bytes, at most %d were promised", seed, len(b), bitmap.MaxBytes(limit))
+		forms[b[0] == RunsCookie&0xff]++
+		if uint64(len(b)) > MaxBytes(limit) {
+			t.Fatalf("seed %d: %d bytes, at most %d were promised", seed, len(b), MaxBytes(limit))
 		}
-		got, reason := bitmap.Decode(b, uint64(len(model)), limit)
+		got, reason := Decode(b, uint64(len(model)), limit)
 		if reason != "" {
 			t.Fatal(seed, reason)
 		}
@@ -64,8 +63,8 @@ func TestBitmapRoundTrip(t *testing.T) {
 		if !got.Equals(rows) {
 			t.Fatalf("seed %d: the set changed with the bytes that it came from", seed)
 		}
-		again, err := bitmap.Append(nil, got)
-		if want, _ := bitmap.Append(nil, rows); err != nil || !bytes.Equal(again, want) {
+		again, err := Append(nil, got)
+		if want, _ := Append(nil, rows); err != nil || !bytes.Equal(again, want) {
 			t.Fatalf("seed %d: the same rows give other bytes", seed)
 		}
 	}
@@ -80,7 +79,7 @@ func TestBitmapDamage(t *testing.T) {
 	refused, limit := 0, uint64(200_000)
 	for range 300 {
 		rows, _ := randomRows(r, limit)
-		b, err := bitmap.Append(nil, rows)
+		b, err := Append(nil, rows)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,29 +91,29 @@ func TestBitmapDamage(t *testing.T) {
 	if refused < 100 {
 		t.Fatalf("only %d of 300 were refused", refused)
 	}
-	last, err := bitmap.Append(nil, roaring.BitmapOf(70_000))
+	last, err := Append(nil, roaring.BitmapOf(70_000))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for limit, right := range map[uint64]bool{70_000: false, 70_001: true} {
-		if _, reason := bitmap.Check(last, limit); (reason == "") != right {
+		if _, reason := Check(last, limit); (reason == "") != right {
 			t.Errorf("row 70,000 of a segment of %d: %q", limit, reason)
 		}
 	}
 	for _, b := range [][]byte{nil, {0x3a}, {0x3a, 0x30, 0, 0}, {0x3a, 0x30, 0, 0, 255, 255, 255, 255}, {0x3b, 0x30, 255, 255, 1}} {
-		if _, reason := bitmap.Check(b, limit); reason == "" {
+		if _, reason := Check(b, limit); reason == "" {
 			t.Errorf("% x is accepted", b)
 		}
 	}
 }
 
-// checkDecoded holds what checkBitmap accepts to the library's own check.
+// checkDecoded holds what Check accepts to the library's own check.
 func checkDecoded(t *testing.T, b []byte, limit uint64) (refused bool) {
-	n, reason := bitmap.Check(b, limit)
+	n, reason := Check(b, limit)
 	if reason != "" {
 		return true
 	}
-	got, reason := bitmap.Decode(b, n, limit)
+	got, reason := Decode(b, n, limit)
 	if reason != "" {
 		t.Fatalf("accepted, then: %s", reason)
 	}
@@ -143,7 +142,7 @@ func checkDecoded(t *testing.T, b []byte, limit uint64) (refused bool) {
 func FuzzBitmap(f *testing.F) {
 	for seed := range uint64(10) {
 		rows, _ := randomRows(rand.New(rand.NewPCG(seed, 3)), 1<<18)
-		b, err := bitmap.Append(nil, rows)
+		b, err := Append(nil, rows)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -155,29 +154,26 @@ func FuzzBitmap(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, limit uint64) { checkDecoded(t, b, limit%(1<<32)) })
 }
 
-// TestClaimedSets: entries that say that their sets of rows are objects of half a gigabyte, which are there and small, or are not there, allocate nothing like it.
+// TestClaimedSets: entries that claim sets of half a gigabyte in objects that are small, or missing, allocate nothing like it.
 func TestClaimedSets(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()
-	s, err := Open(ctx, mem, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	const rows = bitmap.MaxRows
+	s := Store{Blobs: mem}
+	const rows = MaxRows
 	there := names.NewID(names.TableID{1})
 	if err := mem.PutIfAbsent(ctx, there.RowsName(), make([]byte, 100)); err != nil {
 		t.Fatal(err)
 	}
 	for _, i := range []names.ID{there, names.NewID(names.TableID{1})} {
-		entry := appendRowBitmap(nil, RowBitmap{Count: 5, object: i, size: bitmap.MaxBytes(rows), sum: 1})
+		entry := AppendRef(nil, Ref{Count: 5, object: i, size: MaxBytes(rows), sum: 1})
 		d := wire.Decoder{Rest: entry}
-		set := decodeRowBitmap(&d, 1, rows, "x")
+		set := DecodeRef(&d, 1, rows, "x")
 		if d.Reason != "" {
 			t.Fatal(d.Reason)
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := s.bitmaps.Read(ctx, set)
+		_, err := s.Read(ctx, set)
 		runtime.ReadMemStats(&after)
 		if !errors.Is(err, format.ErrCorrupt) || !strings.Contains(err.Error(), i.RowsName()) {
 			t.Error(err)

@@ -1,4 +1,4 @@
-package storage
+package segment
 
 import (
 	"bufio"
@@ -18,8 +18,8 @@ import (
 	"github.com/dsistore/dsistore/storage/sst"
 )
 
-// SegmentOptions: the zero value works.
-type SegmentOptions struct {
+// Options: the zero value works.
+type Options struct {
 	PackBytes       int64 // target size of a pack; default 128 MiB
 	StandAloneBytes int64 // a feature file this large is an object of its own; default 16 MiB
 	HoldBytes       int64 // how much of finished feature files may wait for those before them; default 128 MiB
@@ -27,7 +27,7 @@ type SegmentOptions struct {
 	Profile format.Profile
 }
 
-func (o SegmentOptions) withDefaults() SegmentOptions {
+func (o Options) withDefaults() Options {
 	o.PackBytes = cmp.Or(o.PackBytes, 128<<20)
 	o.StandAloneBytes = cmp.Or(o.StandAloneBytes, 16<<20)
 	o.HoldBytes = cmp.Or(o.HoldBytes, 128<<20)
@@ -35,24 +35,24 @@ func (o SegmentOptions) withDefaults() SegmentOptions {
 }
 
 // Validate returns an error naming the first field that is wrong.
-func (o SegmentOptions) Validate() error {
+func (o Options) Validate() error {
 	if o.PackBytes < 0 || o.StandAloneBytes < 0 || o.HoldBytes < 0 {
 		return fmt.Errorf("segment options: pack %d, stand-alone %d, hold %d bytes: want none negative", o.PackBytes, o.StandAloneBytes, o.HoldBytes)
 	}
 	return nil
 }
 
-// A SegmentWriter writes one segment: feature files into packs, in the order given, large ones into objects of their
+// A Writer writes one segment: feature files into packs, in the order given, large ones into objects of their
 // own, then the table of keys and the index. It holds no more than HoldBytes of finished files, StandAloneBytes for each AddFeature under
 // way, and of a key feature 8 bytes for each distinct value of a stripe, 128 MiB at most. AddFeature and Skip are safe for concurrent use; Finish comes after all of them; Abort at any time.
-type SegmentWriter struct {
-	s       *segmentStore
+type Writer struct {
+	s       *Store
 	ctx     context.Context // of NewWriter: packs are uploaded under it, by several calls of AddFeature
 	id      names.ID
 	p       catalog.Partition
 	rows    uint64
 	stripes []uint32
-	opts    SegmentOptions
+	opts    Options
 
 	mu sync.Mutex // guards all below, except that pack belongs to who set draining
 	// changed is closed, and made anew, when held, next or err changes.
@@ -102,11 +102,11 @@ var errAborted = errors.New("segment writer was aborted")
 
 // NewWriter starts a segment of a table and partition whose stripes have the given rows. ctx is that of the whole segment: it must
 // not end before Finish or Abort has returned.
-func (s *segmentStore) NewWriter(ctx context.Context, table names.TableID, p catalog.Partition, stripeRows []uint32, opts SegmentOptions) (*SegmentWriter, error) {
+func (s *Store) NewWriter(ctx context.Context, table names.TableID, p catalog.Partition, stripeRows []uint32, opts Options) (*Writer, error) {
 	if err := errors.Join(ctx.Err(), p.Validate(), opts.Validate()); err != nil {
 		return nil, err
 	}
-	w := &SegmentWriter{
+	w := &Writer{
 		s: s, ctx: ctx, id: names.NewID(table), p: slices.Clone(p), stripes: slices.Clone(stripeRows), opts: opts.withDefaults(),
 		changed: make(chan struct{}), orders: map[int]bool{}, features: map[catalog.FeatureID]string{}, waiting: map[int]finishedFile{},
 	}
@@ -120,14 +120,14 @@ func (s *segmentStore) NewWriter(ctx context.Context, table names.TableID, p cat
 }
 
 // ID returns the segment's id.
-func (w *SegmentWriter) ID() string { return w.id.String() }
+func (w *Writer) ID() string { return w.id.String() }
 
 // AddFeature writes one feature: write is called with a format.Writer and writes every stripe. order is the feature's
 // place in the packs, 0 first; every order from 0 up to the last must be added or skipped exactly once before Finish, and
 // the bytes laid down do not depend on the calls' timing. A call may wait until those before it are done, so calls must
 // be begun in about that order: the one whose turn it is never waits. After an error, which names the feature, the
 // segment cannot be finished.
-func (w *SegmentWriter) AddFeature(ctx context.Context, order int, f catalog.Feature, write func(*format.Writer) error) error {
+func (w *Writer) AddFeature(ctx context.Context, order int, f catalog.Feature, write func(*format.Writer) error) error {
 	if err := w.begin(ctx, order, f); err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (w *SegmentWriter) AddFeature(ctx context.Context, order int, f catalog.Fea
 // their inverse: that has the given order, the first feature the next, and so on. write is called with the writer of the
 // inverse (stripes of kind Inverse) and those of the features; every stripe of a feature has the slots of the inverse's.
 // While it is under way the call holds StandAloneBytes for each of them.
-func (w *SegmentWriter) AddGroup(ctx context.Context, order int, features []catalog.Feature,
+func (w *Writer) AddGroup(ctx context.Context, order int, features []catalog.Feature,
 	write func(inverse *format.Writer, features []*format.Writer) error) error {
 	if len(features) == 0 {
 		return errors.New("segment: a dedup group without features")
@@ -163,7 +163,7 @@ func groupFeature(f catalog.Feature) catalog.Feature {
 }
 
 // add writes the files of the orders from first on, which begin took. The first is the inverse of group unless that is 0.
-func (w *SegmentWriter) add(ctx context.Context, first int, group catalog.FeatureID, files []catalog.Feature, write func([]*format.Writer) error) error {
+func (w *Writer) add(ctx context.Context, first int, group catalog.FeatureID, files []catalog.Feature, write func([]*format.Writer) error) error {
 	done, at, err := w.write(ctx, first, group, files, write)
 	if err != nil {
 		err = fmt.Errorf("feature %s: %w", files[at].Name, err)
@@ -177,7 +177,7 @@ func (w *SegmentWriter) add(ctx context.Context, first int, group catalog.Featur
 }
 
 // Skip says that no feature of this order comes: it is null in every row.
-func (w *SegmentWriter) Skip(order int) {
+func (w *Writer) Skip(order int) {
 	w.mu.Lock()
 	if order < 0 || w.orders[order] {
 		w.setErr(fmt.Errorf("segment: order %d skipped, and taken before", order))
@@ -192,27 +192,27 @@ func (w *SegmentWriter) Skip(order int) {
 }
 
 // wake lets those who wait look again. The caller holds mu.
-func (w *SegmentWriter) wake() {
+func (w *Writer) wake() {
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
 
 // setErr keeps the first error. The caller holds mu.
-func (w *SegmentWriter) setErr(err error) {
+func (w *Writer) setErr(err error) {
 	if w.err == nil {
 		w.err = err
 	}
 	w.wake()
 }
 
-func (w *SegmentWriter) fail(err error) {
+func (w *Writer) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.setErr(err)
 }
 
 // begin takes the orders from the given one on and waits until there is room to hold what comes.
-func (w *SegmentWriter) begin(ctx context.Context, order int, files ...catalog.Feature) error {
+func (w *Writer) begin(ctx context.Context, order int, files ...catalog.Feature) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i, f := range files {
@@ -245,7 +245,7 @@ func (w *SegmentWriter) begin(ctx context.Context, order int, files ...catalog.F
 }
 
 // take takes an order for a feature file. The caller holds mu.
-func (w *SegmentWriter) take(order int, f catalog.Feature) error {
+func (w *Writer) take(order int, f catalog.Feature) error {
 	if err := f.Validate(); err != nil {
 		return err
 	}
@@ -269,7 +269,7 @@ func (w *SegmentWriter) take(order int, f catalog.Feature) error {
 
 // write makes the feature files of the orders from first on, in memory or, once they are large, each in an object of its
 // own. An error is of file at.
-func (w *SegmentWriter) write(ctx context.Context, first int, group catalog.FeatureID, files []catalog.Feature,
+func (w *Writer) write(ctx context.Context, first int, group catalog.FeatureID, files []catalog.Feature,
 	write func([]*format.Writer) error) (done []finishedFile, at int, err error) {
 	spools := make([]*spool, len(files))
 	var keys []*keyHashes
@@ -327,7 +327,7 @@ func sameSlots(done []finishedFile, d finishedFile) error {
 }
 
 // deleteObjects deletes what stands alone of files that no segment will have.
-func (w *SegmentWriter) deleteObjects(ctx context.Context, first int, done []finishedFile) {
+func (w *Writer) deleteObjects(ctx context.Context, first int, done []finishedFile) {
 	for i, d := range done {
 		if d.file == nil {
 			_ = w.s.Blobs.Delete(context.WithoutCancel(ctx), w.id.ObjectName(names.FileObject, uint64(first+i)))
@@ -336,7 +336,7 @@ func (w *SegmentWriter) deleteObjects(ctx context.Context, first int, done []fin
 }
 
 // close ends a feature file.
-func (w *SegmentWriter) close(f catalog.Feature, sp *spool, fw *format.Writer) (finishedFile, error) {
+func (w *Writer) close(f catalog.Feature, sp *spool, fw *format.Writer) (finishedFile, error) {
 	meta, n, err := fw.Finish()
 	if err != nil {
 		return finishedFile{}, err
@@ -344,7 +344,7 @@ func (w *SegmentWriter) close(f catalog.Feature, sp *spool, fw *format.Writer) (
 	if n != sp.n {
 		return finishedFile{}, fmt.Errorf("feature file of %d bytes, %d written", n, sp.n)
 	}
-	e := FeatureEntry{Length: uint64(n), Meta: meta}
+	e := Entry{Length: uint64(n), Meta: meta}
 	if reason := checkEntry(&e, f.ID, w.stripes); reason != "" {
 		return finishedFile{}, errors.New(reason)
 	}
@@ -357,12 +357,12 @@ func (w *SegmentWriter) close(f catalog.Feature, sp *spool, fw *format.Writer) (
 }
 
 // finished hands a file on to the packs.
-func (w *SegmentWriter) finished(ctx context.Context, order int, done finishedFile) error {
+func (w *Writer) finished(ctx context.Context, order int, done finishedFile) error {
 	w.mu.Lock()
 	if w.err != nil {
 		err := w.err
 		w.mu.Unlock()
-		w.deleteObjects(ctx, order, []finishedFile{done}) // whoever ended the segment could not know of this object
+		w.deleteObjects(ctx, order, []finishedFile{done}) // the call that ended the segment did not know of this object
 		return err
 	}
 	if done.file == nil {
@@ -375,7 +375,7 @@ func (w *SegmentWriter) finished(ctx context.Context, order int, done finishedFi
 }
 
 // drain lays down the files whose turn it is. One goroutine does so at a time; another's files are laid down by it.
-func (w *SegmentWriter) drain(ctx context.Context) error {
+func (w *Writer) drain(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for !w.draining && w.err == nil {
@@ -408,7 +408,7 @@ func (w *SegmentWriter) drain(ctx context.Context) error {
 }
 
 // lay puts one file in its place and returns where it is, and the pack that it filled. The caller is draining.
-func (w *SegmentWriter) place(ctx context.Context, order int, item finishedFile) (l location, sealed *segmentObject, err error) {
+func (w *Writer) place(ctx context.Context, order int, item finishedFile) (l location, sealed *segmentObject, err error) {
 	if item.skip {
 		return l, nil, nil
 	}
@@ -432,7 +432,7 @@ func (w *SegmentWriter) place(ctx context.Context, order int, item finishedFile)
 	return l, sealed, nil
 }
 
-func (w *SegmentWriter) newPack() (*packFile, error) {
+func (w *Writer) newPack() (*packFile, error) {
 	p := &packFile{number: w.packs}
 	var err error
 	if p.w, err = w.s.Blobs.Create(w.ctx, w.id.ObjectName(names.PackObject, p.number)); err != nil {
@@ -448,7 +448,7 @@ func (w *SegmentWriter) newPack() (*packFile, error) {
 }
 
 // seal ends the open pack.
-func (w *SegmentWriter) seal(ctx context.Context) (*segmentObject, error) {
+func (w *Writer) seal(ctx context.Context) (*segmentObject, error) {
 	p := w.pack
 	w.pack = nil
 	defer p.w.Abort()
@@ -467,7 +467,7 @@ func (w *SegmentWriter) seal(ctx context.Context) (*segmentObject, error) {
 
 // Finish writes the last pack and the index, and returns the segment for a Change; all its objects are durable. It must
 // be called once, after every AddFeature has returned.
-func (w *SegmentWriter) Finish(ctx context.Context) (catalog.SegmentDescriptor, error) {
+func (w *Writer) Finish(ctx context.Context) (catalog.SegmentDescriptor, error) {
 	d, err := w.finish(ctx)
 	if err != nil {
 		w.fail(err)
@@ -475,7 +475,7 @@ func (w *SegmentWriter) Finish(ctx context.Context) (catalog.SegmentDescriptor, 
 	return d, err
 }
 
-func (w *SegmentWriter) finish(ctx context.Context) (catalog.SegmentDescriptor, error) {
+func (w *Writer) finish(ctx context.Context) (catalog.SegmentDescriptor, error) {
 	if err := w.drain(ctx); err != nil {
 		return catalog.SegmentDescriptor{}, err
 	}
@@ -516,7 +516,7 @@ func (w *SegmentWriter) finish(ctx context.Context) (catalog.SegmentDescriptor, 
 	return d, d.Validate()
 }
 
-func (w *SegmentWriter) writeIndex(ctx context.Context) (int64, error) {
+func (w *Writer) writeIndex(ctx context.Context) (int64, error) {
 	slices.SortFunc(w.records, func(a, b placed) int { return cmp.Compare(a.feature, b.feature) })
 	sizes := make(map[names.ObjectKind]map[uint64]uint64)
 	for _, o := range w.objects {
@@ -551,7 +551,7 @@ func (w *SegmentWriter) writeIndex(ctx context.Context) (int64, error) {
 }
 
 // Abort drops the segment: nothing of it stays but what a crash would leave. After Finish it does nothing.
-func (w *SegmentWriter) Abort() {
+func (w *Writer) Abort() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ended {
@@ -575,7 +575,7 @@ func (w *SegmentWriter) Abort() {
 // A spool takes a feature file into memory until it is large, then into an object.
 type spool struct {
 	ctx   context.Context // of the one call that the spool lives for
-	s     *segmentStore
+	s     *Store
 	name  string
 	limit int64
 	n     int64

@@ -1,4 +1,4 @@
-package storage
+package segment
 
 import (
 	"cmp"
@@ -16,8 +16,8 @@ import (
 // openKeyBytes bounds, about, the memory of the tables of keys that a Store keeps open.
 const openKeyBytes = 64 << 20
 
-// A segmentStore opens and writes segments, and keeps tables of keys open. Safe for concurrent use.
-type segmentStore struct {
+// A Store opens and writes segments, and keeps tables of keys open. Safe for concurrent use.
+type Store struct {
 	Blobs  object.Store
 	Limits format.Limits // what stored metadata may claim
 	// MinKeyRows is how many rows a segment has at least to get a table of keys.
@@ -27,15 +27,15 @@ type segmentStore struct {
 	keys *lru.Cache[names.ID, *keyTable] // open tables of keys; guarded by mu
 }
 
-// newSegmentStore returns a store of segments over blobs. minKeyRows of 0 is the default.
-func newSegmentStore(blobs object.Store, limits format.Limits, minKeyRows uint64) *segmentStore {
-	return &segmentStore{
+// NewStore returns a store of segments over blobs. minKeyRows of 0 is the default.
+func NewStore(blobs object.Store, limits format.Limits, minKeyRows uint64) *Store {
+	return &Store{
 		Blobs: blobs, Limits: limits, MinKeyRows: cmp.Or(minKeyRows, defaultKeyRows), keys: lru.New[names.ID, *keyTable](openKeyBytes, nil),
 	}
 }
 
 // Close drops the open tables of keys.
-func (s *segmentStore) Close() {
+func (s *Store) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.keys.Clear()
@@ -43,7 +43,7 @@ func (s *segmentStore) Close() {
 
 // Discard removes the objects of a segment that was finished and that no commit will add. Never call it for a segment that was
 // committed.
-func (s *segmentStore) Discard(ctx context.Context, d catalog.SegmentDescriptor) error {
+func (s *Store) Discard(ctx context.Context, d catalog.SegmentDescriptor) error {
 	segment, err := names.ParseID(d.ID)
 	if err != nil {
 		return err
