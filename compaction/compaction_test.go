@@ -360,7 +360,7 @@ func TestMeanwhile(t *testing.T) {
 			}
 			x.verify("after")
 			// Nothing is left of what was given up.
-			g, err := storage.GC(t.Context(), x.store, storage.GCOptions{NoWait: true, DryRun: true})
+			g, err := x.store.GC(t.Context(), storage.GCOptions{NoWait: true, DryRun: true})
 			x.check(err)
 			if len(g.Removed) > 0 {
 				t.Fatalf("left: %v", g.Removed)
@@ -417,7 +417,7 @@ func TestFaults(t *testing.T) {
 			if n := x.latest().Info().Segments; n != 1 {
 				t.Fatalf("operation %d: %d segments after running again", at, n)
 			}
-			_, err = storage.GC(t.Context(), x.store, storage.GCOptions{NoWait: true})
+			_, err = x.store.GC(t.Context(), storage.GCOptions{NoWait: true})
 			x.check(err)
 			x.verify(fmt.Sprint("operation ", at, ", gc"))
 		}
@@ -440,7 +440,7 @@ func TestInterrupted(t *testing.T) {
 	if _, err := Run(ctx, x.table, p, x.options()); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	g, err := storage.GC(t.Context(), x.store, storage.GCOptions{NoWait: true, DryRun: true})
+	g, err := x.store.GC(t.Context(), storage.GCOptions{NoWait: true, DryRun: true})
 	x.check(err)
 	if len(g.Removed) > 0 {
 		t.Fatalf("left: %v", g.Removed)

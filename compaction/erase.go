@@ -555,7 +555,7 @@ func (e *eraser) endHistory(ctx context.Context, newest *storage.Snapshot) (*sto
 // countUnnamed counts the objects of segments and runs that gc would take now or later. That another table is damaged,
 // say, does not end the erasure.
 func (e *eraser) countUnnamed(ctx context.Context) {
-	r, err := storage.GC(ctx, e.store, storage.GCOptions{DryRun: true})
+	r, err := e.store.GC(ctx, storage.GCOptions{DryRun: true})
 	if err != nil {
 		e.out.UnnamedError = err.Error()
 		return

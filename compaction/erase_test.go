@@ -228,7 +228,7 @@ func TestEraseSaysWhatIsLeft(t *testing.T) {
 	x.commit(x.latest(), storage.Change{Ops: []storage.Operation{storage.DropLists{"people"}}})
 	_, err = Erase(ctx, x.table, Erasure{Keys: keys, Compact: x.options()})
 	x.check(err)
-	if _, err = storage.GC(ctx, x.store, storage.GCOptions{NoWait: true}); err != nil {
+	if _, err = x.store.GC(ctx, storage.GCOptions{NoWait: true}); err != nil {
 		t.Fatal(err)
 	}
 	if r, err = Erase(ctx, x.table, Erasure{Keys: keys, Compact: x.options()}); err != nil || r.Unnamed != 0 {
@@ -328,7 +328,7 @@ func TestEraseResumes(t *testing.T) {
 			}
 			x.forget(func(r testRow) bool { return r.Session == "person-0005" })
 			x.verify(fmt.Sprint("operation ", at))
-			_, err = storage.GC(t.Context(), x.store, storage.GCOptions{NoWait: true})
+			_, err = x.store.GC(t.Context(), storage.GCOptions{NoWait: true})
 			x.check(err)
 			if left := x.holdsBytes("person-0005"); len(left) > 0 {
 				t.Fatalf("operation %d: left in %v", at, left)
@@ -447,7 +447,7 @@ func TestEraseBesideNewBranch(t *testing.T) {
 			if n := x.latest().Info().Number; err == nil && r.Snapshot != n {
 				t.Errorf("the report says that snapshot %d is the newest: it is %d", r.Snapshot, n)
 			}
-			_, err = storage.GC(ctx, x.store, storage.GCOptions{NoWait: true})
+			_, err = x.store.GC(ctx, storage.GCOptions{NoWait: true})
 			x.check(err)
 			if left := x.holdsBytes("person-0001"); len(left) > 0 {
 				t.Errorf("before commit %d: left in %v", commit, left)

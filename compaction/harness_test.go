@@ -408,7 +408,7 @@ func (x *tester) verify(what string) {
 			}
 		}
 	}
-	r, err := storage.Verify(ctx, x.store, "", true, nil)
+	r, err := x.store.Verify(ctx, "", true, nil)
 	if err != nil || r.DamageCount > 0 {
 		x.Fatalf("%s: verify: %v %v", what, err, r.Damage)
 	}

@@ -34,7 +34,7 @@ func TestNewerSnapshot(t *testing.T) {
 	_, latest := tab.Latest(ctx)
 	_, listed := tab.Snapshots(ctx)
 	_, committed := tab.Commit(ctx, Change{Operation: "ingest"})
-	report, collected := GC(ctx, tab.Store(), GCOptions{NoWait: true})
+	report, collected := tab.Store().GC(ctx, GCOptions{NoWait: true})
 	if collected == nil && len(report.Skipped) == 1 {
 		collected = report.Skipped[0].Err
 	}
@@ -43,7 +43,7 @@ func TestNewerSnapshot(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	r, err := Verify(ctx, tab.Store(), "", false, nil)
+	r, err := tab.Store().Verify(ctx, "", false, nil)
 	if err != nil || len(r.Damage) == 0 || !errors.Is(r.Damage[0], format.ErrUnsupported) {
 		t.Errorf("verify: %v %+v", err, r)
 	}
@@ -65,10 +65,10 @@ func TestNewestOfAnyNumber(t *testing.T) {
 	if r, err := newTable(t, mem).Expire(ctx, ExpireOptions{KeepLast: 1, DryRun: true}); !errors.Is(err, format.ErrCorrupt) {
 		t.Error(r, err)
 	}
-	if r, err := GC(ctx, newTable(t, mem).s, GCOptions{NoWait: true}); err != nil || len(r.Skipped) != 1 {
+	if r, err := newTable(t, mem).s.GC(ctx, GCOptions{NoWait: true}); err != nil || len(r.Skipped) != 1 {
 		t.Error(r, err)
 	}
-	if r, err := Verify(ctx, newTable(t, mem).s, "ads", false, nil); err != nil || r.DamageCount == 0 {
+	if r, err := newTable(t, mem).s.Verify(ctx, "ads", false, nil); err != nil || r.DamageCount == 0 {
 		t.Error(r, err)
 	}
 }

@@ -39,7 +39,7 @@ func TestLatePut(t *testing.T) {
 	ctx := t.Context()
 	late := &latePut{Store: object.NewMemory()}
 	tab := newTable(t, late)
-	tab.s.trees.MemtableBytes = 1 // every commit makes runs
+	tab.s.core.trees.MemtableBytes = 1 // every commit makes runs
 	for i := range 3 {
 		d := writeSegment(t, tab, nil, []uint32{10}, int64(i), segment.Options{}, "a")
 		late.armed = i == 2
@@ -55,7 +55,7 @@ func TestLatePut(t *testing.T) {
 	if err != nil || s.Info().Number != 3 {
 		t.Fatal(s, err)
 	}
-	r, err := Verify(ctx, tab.s, "", true, nil)
+	r, err := tab.s.Verify(ctx, "", true, nil)
 	if err != nil || r.DamageCount > 0 || r.Segments != 3 {
 		t.Fatal(err, r)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // Branches returns the branches of the table as of the snapshot, in name order. Those that hold now are the newest snapshot's.
-func (s *Snapshot) Branches(ctx context.Context) ([]catalog.Branch, error) {
+func (s *coreSnapshot) Branches(ctx context.Context) ([]catalog.Branch, error) {
 	if s.m.branches == 0 {
 		return nil, nil
 	}
@@ -24,7 +24,7 @@ func (s *Snapshot) Branches(ctx context.Context) ([]catalog.Branch, error) {
 }
 
 // Branch returns the branch of a name; ErrNotFound names the nearest.
-func (s *Snapshot) Branch(ctx context.Context, name string) (catalog.Branch, error) {
+func (s *coreSnapshot) Branch(ctx context.Context, name string) (catalog.Branch, error) {
 	b, err := s.findBranch(ctx, name)
 	if err != nil || b != nil {
 		return deref(b), err
@@ -37,15 +37,15 @@ func (s *Snapshot) Branch(ctx context.Context, name string) (catalog.Branch, err
 	for _, b := range all {
 		names = append(names, b.Name)
 	}
-	return catalog.Branch{}, fmt.Errorf("table %s: branch %.150q: %w%s", s.t.name, name, ErrNotFound, suggest.Hint(name, names))
+	return catalog.Branch{}, fmt.Errorf("table %s: branch %.150q: %w%s", s.log.name, name, ErrNotFound, suggest.Hint(name, names))
 }
 
 // findBranch returns nil where there is no such branch.
-func (s *Snapshot) findBranch(ctx context.Context, name string) (*catalog.Branch, error) {
+func (s *coreSnapshot) findBranch(ctx context.Context, name string) (*catalog.Branch, error) {
 	if s.m.branches == 0 {
 		return nil, nil
 	}
-	values, err := s.t.s.trees.Get(ctx, s.m.listing, catalog.BranchKey(name))
+	values, err := s.log.s.trees.Get(ctx, s.m.listing, catalog.BranchKey(name))
 	if err != nil || values[0] == nil {
 		return nil, err
 	}

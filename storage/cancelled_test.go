@@ -68,7 +68,7 @@ func TestCancelledMidway(t *testing.T) {
 	mem := object.NewMemory()
 	fill := func(mem *object.Memory) *Table {
 		tab := newTable(t, mem)
-		tab.s.trees.MemtableBytes, tab.s.bitmaps.InlineBytes = 200, 0 // several runs, and every set an object
+		tab.s.core.trees.MemtableBytes, tab.s.core.bitmaps.InlineBytes = 200, 0 // several runs, and every set an object
 		segs := replaceAll(t, tab, 3)
 		mustCommit(t, tab, Change{Base: 3, Ops: []Operation{SetBranches{{Name: "b", Snapshot: 2}}}})
 		for i := range 8 {
@@ -113,14 +113,14 @@ func TestCancelledMidway(t *testing.T) {
 			return fmt.Sprint(r.Oldest, len(r.Held)), nil
 		},
 		"verify": func(ctx context.Context, s *Store, _ *Table) (string, error) {
-			r, err := Verify(ctx, s, "", false, nil)
+			r, err := s.Verify(ctx, "", false, nil)
 			if err != nil {
 				return "", err
 			}
 			return fmt.Sprint(r.DamageCount, r.Segments, r.RowBitmaps, r.Snapshots), nil
 		},
 		"gc": func(ctx context.Context, s *Store, _ *Table) (string, error) {
-			r, err := GC(ctx, s, GCOptions{NoWait: true, DryRun: true})
+			r, err := s.GC(ctx, GCOptions{NoWait: true, DryRun: true})
 			if err != nil {
 				return "", err
 			}

@@ -11,39 +11,16 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// Commit makes the next snapshot, durably. If another commit came first, it applies the change to that one's snapshot, as long
-// as the two commute: appends, new features, wider types, deleted rows, removals of other segments. An append commutes with an
-// overwrite of its partition, which then counts as the earlier one. Nothing is changed if Commit returns an error, but that an
-// error of the object store in the last step may leave the commit made. Commit again then gives ErrConflict or
-// ErrDuplicateSource.
-//
-// ErrConflict:
-//
-//   - A segment to remove, or one that deleted rows, overlay segments or rows of lists are of, is gone.
-//   - A partition to overwrite got segments after Base.
-//   - A segment to remove got deleted rows, overlay segments or rows of lists after Base: its compaction must rewrite them.
-//   - Another commit set, after Base, what the change sets: an overlay segment, rows of a list, a branch, an overlay or list of
-//     the name.
-//   - An overlay whose segments are set was merged after Base, or a feature of OmitFeatures is no longer dropped.
-//   - gc has condemned a segment or row bitmap of the change, or they were written for another table.
-//   - The table was removed since the handle first read it, and another made of its name.
-//
-// Other errors:
-//
-//   - ErrExists: the name of a new overlay, list or branch is taken.
-//   - ErrDuplicateSource: the table holds a source already. A change with OverwritePartitions may repeat sources that Base held.
-//   - An error that names feature and types: a type has no common wider one, or roles or logical types differ.
-//
-// The objects of the segments and row bitmaps that the change adds must exist.
-func (t *Table) Commit(ctx context.Context, c Change) (*Snapshot, error) {
-	s, err := t.commit(ctx, c)
+// runCommit is Table.Commit of package storage.
+func runCommit(ctx context.Context, t *tableLog, c Change) (*coreSnapshot, error) {
+	s, err := commit(ctx, t, c)
 	if err != nil {
 		return nil, fmt.Errorf("commit to table %s: %w", t.name, err)
 	}
 	return s, nil
 }
 
-func (t *Table) commit(ctx context.Context, c Change) (*Snapshot, error) {
+func commit(ctx context.Context, t *tableLog, c Change) (*coreSnapshot, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
@@ -56,7 +33,7 @@ func (t *Table) commit(ctx context.Context, c Change) (*Snapshot, error) {
 		}
 		var table names.TableID
 		if base == nil {
-			base = &Snapshot{t: t, m: manifest{listing: lsm.Tree{Kind: lsm.Listing}, schema: lsm.Tree{Kind: lsm.Schema}}}
+			base = t.empty()
 			if table, err = t.root(ctx); err != nil {
 				return nil, replaced(err)
 			}
@@ -73,23 +50,23 @@ func (t *Table) commit(ctx context.Context, c Change) (*Snapshot, error) {
 		}
 		err = object.Parallel(ctx, 2, 2, func(ctx context.Context, i int) error {
 			if i == 0 {
-				return t.checkAdded(ctx, c)
+				return checkAdded(ctx, t, c)
 			}
 			if base != cached {
 				return nil
 			}
-			return t.checkBase(ctx, base)
+			return checkBase(ctx, t, base)
 		})
-		var s *Snapshot
+		var s *coreSnapshot
 		if err == nil {
-			s, err = t.attempt(ctx, base, table, c)
+			s, err = attempt(ctx, t, base, table, c)
 		}
 		if errors.Is(err, errLostRace) {
-			t.s.conflicts.retried.Add(1)
+			t.s.retried.Add(1)
 			continue
 		}
 		if errors.Is(err, ErrConflict) {
-			t.s.conflicts.refused.Add(1)
+			t.s.refused.Add(1)
 		}
 		return s, err
 	}
@@ -107,7 +84,7 @@ func replaced(err error) error {
 var errLostRace = errors.New("lost the race for a snapshot number")
 
 // attempt tries to make the snapshot after base.
-func (t *Table) attempt(ctx context.Context, base *Snapshot, table names.TableID, c Change) (_ *Snapshot, err error) {
+func attempt(ctx context.Context, t *tableLog, base *coreSnapshot, table names.TableID, c Change) (_ *coreSnapshot, err error) {
 	e := edit{change: &c, base: base, table: table, m: base.m, info: base.m.info}
 	if e.info.Number++; e.info.Number > names.MaxSnapshot {
 		return nil, fmt.Errorf("the table has %d snapshots: no more are possible", uint64(names.MaxSnapshot))
@@ -159,7 +136,7 @@ func (t *Table) attempt(ctx context.Context, base *Snapshot, table names.TableID
 	if err := t.syncBase(ctx, m.info.Number); err != nil {
 		return nil, err
 	}
-	if err := t.putSnapshot(ctx, name, b, m); err != nil {
+	if err := putSnapshot(ctx, t, name, b, m); err != nil {
 		// What lost a race is nobody's. After any other error the put may be carried out yet: the runs are gc's.
 		committed = !errors.Is(err, errLostRace)
 		return nil, err
@@ -169,13 +146,13 @@ func (t *Table) attempt(ctx context.Context, base *Snapshot, table names.TableID
 		// Where it is missing, a table that loses all its snapshots looks like one that is about to be made.
 		_ = t.s.blobs.PutIfAbsent(context.WithoutCancel(ctx), names.TableBegun(t.name), nil)
 	}
-	s := &Snapshot{t: t, m: m}
+	s := &coreSnapshot{log: t, m: m}
 	t.saw(s, object.Info{})
 	return s, nil
 }
 
 // putSnapshot puts a snapshot in its place, durably; errLostRace when another has it.
-func (t *Table) putSnapshot(ctx context.Context, name string, b []byte, m manifest) error {
+func putSnapshot(ctx context.Context, t *tableLog, name string, b []byte, m manifest) error {
 	err := t.s.blobs.PutIfAbsent(ctx, name, b)
 	if err == nil {
 		return nil
@@ -183,7 +160,7 @@ func (t *Table) putSnapshot(ctx context.Context, name string, b []byte, m manife
 	// The put may have been made all the same, also where it is answered that the name is taken: by a try that got no answer. Whose the
 	// snapshot is, its commit id says.
 	ctx = context.WithoutCancel(ctx)
-	ours, known, rerr := t.isMade(ctx, m)
+	ours, known, rerr := isMade(ctx, t, m)
 	switch {
 	case rerr != nil:
 		return errors.Join(err, rerr)
@@ -204,7 +181,7 @@ func (t *Table) putSnapshot(ctx context.Context, name string, b []byte, m manife
 }
 
 // isMade reports whether the snapshot with the number of m is m, and whether there is one or was, as far as can be known.
-func (t *Table) isMade(ctx context.Context, m manifest) (ours, known bool, err error) {
+func isMade(ctx context.Context, t *tableLog, m manifest) (ours, known bool, err error) {
 	there, err := t.header(ctx, m.info.Number)
 	if err == nil {
 		return there.commit == m.commit, true, nil

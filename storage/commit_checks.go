@@ -15,7 +15,7 @@ import (
 // This file looks, before a commit, whether what it builds on and what it adds is there, and is the table's.
 
 // checkBase makes sure that a snapshot which the handle has read before is still itself: the table may have been removed and made anew.
-func (t *Table) checkBase(ctx context.Context, base *Snapshot) error {
+func checkBase(ctx context.Context, t *tableLog, base *coreSnapshot) error {
 	m, err := t.header(ctx, base.m.info.Number)
 	switch {
 	case errors.Is(err, object.ErrNotFound): // it has expired, and there is a newer one
@@ -52,13 +52,13 @@ func (c *Change) checkTable(table names.TableID) error {
 }
 
 // checkAdded makes sure that gc has condemned, and a mistake taken away, nothing of what a change adds.
-func (t *Table) checkAdded(ctx context.Context, c Change) error {
+func checkAdded(ctx context.Context, t *tableLog, c Change) error {
 	add, sets := c.adds()
 	return object.Parallel(ctx, object.RequestsAtOnce, len(add)+len(sets), func(ctx context.Context, i int) error {
 		if i >= len(add) {
-			return t.s.checkRowBitmap(ctx, sets[i-len(add)])
+			return checkRowBitmap(ctx, t.s.blobs, sets[i-len(add)])
 		}
-		if err := t.s.checkSegment(ctx, add[i]); err != nil {
+		if err := checkSegment(ctx, t.s.blobs, add[i]); err != nil {
 			return fmt.Errorf("segment %s: %w", add[i].ID, err)
 		}
 		return nil
@@ -71,14 +71,14 @@ func condemned(i names.ID) error {
 }
 
 // checkRowBitmap checks that the object of a set, if it has one, is there and that no gc has condemned it.
-func (s *Store) checkRowBitmap(ctx context.Context, r bitmap.Ref) error {
+func checkRowBitmap(ctx context.Context, blobs object.Store, r bitmap.Ref) error {
 	id, size, ok := r.Object()
 	if !ok {
 		return nil
 	}
 	name := id.RowsName()
 	there := false
-	for info, err := range s.blobs.List(ctx, id.Dir(), "") {
+	for info, err := range blobs.List(ctx, id.Dir(), "") {
 		switch {
 		case err != nil:
 			return err
@@ -97,14 +97,14 @@ func (s *Store) checkRowBitmap(ctx context.Context, r bitmap.Ref) error {
 
 // checkSegment holds the objects that there are of a segment to its descriptor, in one listing. gc may have condemned it, or have taken
 // those that a slow writer made first.
-func (s *Store) checkSegment(ctx context.Context, d catalog.SegmentDescriptor) error {
+func checkSegment(ctx context.Context, blobs object.Store, d catalog.SegmentDescriptor) error {
 	segment, err := names.ParseID(d.ID)
 	if err != nil {
 		return err
 	}
 	var objects, sum uint64
 	indexed := false
-	for info, err := range s.blobs.List(ctx, segment.Dir(), "") {
+	for info, err := range blobs.List(ctx, segment.Dir(), "") {
 		if err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ func layeredScenario(ctx context.Context, t *testing.T, blobs object.Store) (don
 	if err != nil {
 		return 0, err
 	}
-	s.trees.MemtableBytes, s.bitmaps.InlineBytes = 300, 0 // runs are made, and every set is an object
+	s.core.trees.MemtableBytes, s.core.bitmaps.InlineBytes = 300, 0 // runs are made, and every set is an object
 	tab, err := s.NewTable(ctx, "ads")
 	if err != nil {
 		return 0, err
@@ -51,7 +51,7 @@ func layeredScenario(ctx context.Context, t *testing.T, blobs object.Store) (don
 		return w.Finish(ctx)
 	}
 	set := func(d catalog.SegmentDescriptor, rows ...uint32) bitmap.Ref {
-		r, e := s.bitmaps.Put(ctx, d.ID, d.Rows, roaring.BitmapOf(rows...))
+		r, e := s.core.bitmaps.Put(ctx, d.ID, d.Rows, roaring.BitmapOf(rows...))
 		err = errors.Join(err, e)
 		return r
 	}
@@ -105,7 +105,7 @@ func layeredScenario(ctx context.Context, t *testing.T, blobs object.Store) (don
 	if err != nil {
 		return done, err
 	}
-	if _, err := GC(ctx, s, GCOptions{NoWait: true}); err != nil {
+	if _, err := s.GC(ctx, GCOptions{NoWait: true}); err != nil {
 		return done, err
 	}
 	return done, errors.Join(lease.Renew(ctx, MaxLease), lease.Release(ctx))
@@ -124,7 +124,7 @@ func layeredState(t *testing.T, blobs object.Store, done uint64, what string) {
 		t.Fatal(what, err)
 	}
 	for _, after := range []string{"", ", after gc"} {
-		r, err := Verify(ctx, s, "", true, nil)
+		r, err := s.Verify(ctx, "", true, nil)
 		if err != nil || r.DamageCount > 0 {
 			t.Fatalf("%s%s: %v %v", what, after, err, r.Damage)
 		}
@@ -156,7 +156,7 @@ func layeredState(t *testing.T, blobs object.Store, done uint64, what string) {
 				t.Fatal(what, err)
 			}
 		}
-		if _, err := GC(ctx, s, GCOptions{NoWait: true}); err != nil {
+		if _, err := s.GC(ctx, GCOptions{NoWait: true}); err != nil {
 			t.Fatal(what, err)
 		}
 	}
@@ -221,7 +221,7 @@ func TestLateDeletes(t *testing.T) {
 	ctx := t.Context()
 	late := &latePut{Store: object.NewMemory()}
 	tab := newTable(t, late)
-	tab.s.trees.MemtableBytes, tab.s.bitmaps.InlineBytes = 1, 0
+	tab.s.core.trees.MemtableBytes, tab.s.core.bitmaps.InlineBytes = 1, 0
 	a := writeSegment(t, tab, nil, []uint32{10}, 1, segment.Options{}, "x")
 	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{a}}})
 	mustCommit(t, tab, Change{Ops: []Operation{DeleteRows{{a.ID, rowSet(t, tab.s, a, 1)}}}})
@@ -252,7 +252,7 @@ func TestLayersConcurrent(t *testing.T) {
 	var won, lost atomic.Int64
 	for w := range writers {
 		h := newTable(t, l)
-		h.s.bitmaps.InlineBytes = w % 2 * bitmap.MaxInline
+		h.s.core.bitmaps.InlineBytes = w % 2 * bitmap.MaxInline
 		wg.Go(func() {
 			for k := range each {
 				c := Change{Operation: "delete", Ops: []Operation{DeleteRows{{a.ID, rowSet(t, h.s, a, uint32(w*100+k), uint32(k))}}}}
@@ -315,7 +315,7 @@ func TestLayersProcesses(t *testing.T) {
 			t.Fatal(err)
 		}
 		tab := newTable(t, l)
-		tab.s.trees.MemtableBytes, tab.s.bitmaps.InlineBytes = 500, 20
+		tab.s.core.trees.MemtableBytes, tab.s.core.bitmaps.InlineBytes = 500, 20
 		for k := 0; k < each; {
 			s, err := tab.Latest(ctx)
 			if err != nil {
@@ -333,12 +333,12 @@ func TestLayersProcesses(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				all, err := tab.s.bitmaps.Read(ctx, deleted[0])
+				all, err := tab.s.core.bitmaps.Read(ctx, deleted[0])
 				if err != nil {
 					t.Fatal(err)
 				}
 				all.Add(uint32(who*each + k))
-				set, err := tab.s.bitmaps.Put(ctx, d.ID, d.Rows, all)
+				set, err := tab.s.core.bitmaps.Put(ctx, d.ID, d.Rows, all)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -387,7 +387,7 @@ func TestVerifyLayersDamage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := Verify(t.Context(), s, "", true, nil)
+		r, err := s.Verify(t.Context(), "", true, nil)
 		if err != nil {
 			t.Fatalf("%s %s: %v", name, what, err)
 		}

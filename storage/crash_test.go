@@ -28,7 +28,7 @@ func scenario(ctx context.Context, blobs object.Store) (done int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	s.trees.MemtableBytes = 200 // every commit makes runs
+	s.core.trees.MemtableBytes = 200 // every commit makes runs
 	tab, err := s.NewTable(ctx, "ads")
 	if err != nil {
 		return 0, err
@@ -103,7 +103,7 @@ func checkAfterCrash(t *testing.T, blobs object.Store, done int, what string) {
 	if err != nil {
 		t.Fatal(what, err)
 	}
-	r, err := Verify(ctx, s, "", true, nil)
+	r, err := s.Verify(ctx, "", true, nil)
 	if err != nil || r.DamageCount > 0 {
 		t.Fatalf("%s: %v %v", what, err, r.Damage)
 	}
@@ -127,13 +127,13 @@ func checkAfterCrash(t *testing.T, blobs object.Store, done int, what string) {
 		t.Fatalf("%s: %d rows, want %d", what, snap.Info().Rows, wantRows)
 	}
 	// What is left over is garbage that gc removes, and the store works on.
-	if _, err := GC(ctx, s, GCOptions{NoWait: true}); err != nil {
+	if _, err := s.GC(ctx, GCOptions{NoWait: true}); err != nil {
 		t.Fatal(what, err)
 	}
 	if _, err := tab.Commit(ctx, Change{Operation: "after"}); err != nil {
 		t.Fatal(what, err)
 	}
-	if r, err := Verify(ctx, s, "", true, nil); err != nil || r.DamageCount > 0 {
+	if r, err := s.Verify(ctx, "", true, nil); err != nil || r.DamageCount > 0 {
 		t.Fatalf("%s, after gc: %v %v", what, err, r.Damage)
 	}
 }
@@ -154,7 +154,7 @@ func TestFaults(t *testing.T) {
 			if err2 != nil {
 				t.Fatal(err2)
 			}
-			r, err2 := Verify(ctx, s, "", true, nil)
+			r, err2 := s.Verify(ctx, "", true, nil)
 			if err2 != nil || r.DamageCount > 0 {
 				t.Fatalf("operation %d: %v %v", at, err2, r.Damage)
 			}
@@ -203,7 +203,7 @@ func TestProcesses(t *testing.T) {
 	if err != nil || s.Info().Number != 2*each || s.Info().Rows != 2*each*10 {
 		t.Fatalf("%+v %v", s, err)
 	}
-	r, err := Verify(t.Context(), s.Table().Store(), "", true, nil)
+	r, err := s.Table().Store().Verify(t.Context(), "", true, nil)
 	if err != nil || r.DamageCount > 0 || r.Segments != 2*each {
 		t.Fatalf("%v %+v", err, r)
 	}
@@ -249,7 +249,7 @@ func TestCrashBetweenDirectories(t *testing.T) {
 	}
 	clone := mem.CrashClone(vfs.CrashCloneCfg{RNG: rand.New(rand.NewPCG(1, 1))})
 	after := newTable(t, object.NewLocalFS(clone, root))
-	r, err := Verify(ctx, after.s, "ads", true, nil)
+	r, err := after.s.Verify(ctx, "ads", true, nil)
 	if err != nil || r.DamageCount > 0 {
 		t.Error(err, r.Damage)
 	}

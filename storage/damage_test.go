@@ -88,7 +88,7 @@ func TestReadDamage(t *testing.T) {
 		columns = append(columns, fmt.Sprint("f", i))
 	}
 	for n := range 2 {
-		tab.s.trees.MemtableBytes = uint64(n * lsm.DefaultMemtableBytes) // the first makes runs, the second a tail
+		tab.s.core.trees.MemtableBytes = uint64(n * lsm.DefaultMemtableBytes) // the first makes runs, the second a tail
 		d := writeSegment(t, tab, partition("ds", fmt.Sprint(n)), []uint32{3, 2}, 1, segment.Options{StandAloneBytes: 170}, columns[:8]...)
 		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features(columns...)), AddSegments{d}, AddSources{{Fingerprint: fmt.Sprint(n), Name: "x"}}}}); err != nil {
 			t.Fatal(err)
@@ -188,12 +188,12 @@ func FuzzSnapshot(f *testing.F) {
 			t.Fatalf("%s\n%+v\n%+v", reason, again, m)
 		}
 		// Whatever it holds is read without a panic.
-		s := &Snapshot{t: tab, m: again}
+		s := &coreSnapshot{log: tab.log, m: again}
 		_, _ = s.Segments(t.Context(), nil)
 		_, _ = s.Features(t.Context())
 		_, _ = s.Lookup(t.Context(), "a")
 		_, _ = s.HasSource(t.Context(), "a")
-		v := verifier{s: tab.s, report: &VerifyReport{}, seen: map[names.ID]bool{}}
+		v := verifier{s: tab.s.core, report: &VerifyReport{}, seen: map[names.ID]bool{}}
 		for _, tr := range []lsm.Tree{listing, schema} {
 			for _, e := range tr.Memtable {
 				_ = v.entry("o", tr.Kind, e.Key, e.Value)

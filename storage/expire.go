@@ -29,11 +29,11 @@ type ExpireReport struct {
 	Snapshot uint64   // that the commit made; 0: none was needed
 }
 
-// Expire makes the snapshots below a number expire: they are no longer part of the table's history, and gc removes them, with
+// runExpire makes the snapshots below a number expire: they are no longer part of the table's history, and gc removes them, with
 // what only they name, after its grace period. Those that a branch pins, or a lease holds, stay for those. Its cost is a small read
 // for each snapshot that is looked at, and a commit; none where only snapshots that an Expire or GC made would expire: else one that runs
 // every day would go on for ever about itself.
-func (t *Table) Expire(ctx context.Context, opts ExpireOptions) (*ExpireReport, error) {
+func runExpire(ctx context.Context, t *tableLog, opts ExpireOptions) (*ExpireReport, error) {
 	if opts.YoungerThan < 0 {
 		return nil, fmt.Errorf("expire: younger than %v: want none negative", opts.YoungerThan)
 	}
@@ -54,12 +54,12 @@ func (t *Table) Expire(ctx context.Context, opts ExpireOptions) (*ExpireReport, 
 	first, last := max(newest.m.info.Oldest, 1), newest.m.info.Number
 	oldest := last
 	if opts.KeepLast > 0 {
-		if oldest, err = t.keepLast(ctx, first, last, opts.KeepLast); err != nil {
+		if oldest, err = keepLast(ctx, t, first, last, opts.KeepLast); err != nil {
 			return nil, fmt.Errorf("expire: %w", err)
 		}
 	}
 	if opts.YoungerThan > 0 {
-		now, err := t.s.Clock(ctx)
+		now, err := t.s.Time(ctx)
 		if err != nil && !opts.DryRun { // which may look at a store that it cannot write to
 			return nil, fmt.Errorf("expire: %w", err)
 		}
@@ -76,7 +76,7 @@ func (t *Table) Expire(ctx context.Context, opts ExpireOptions) (*ExpireReport, 
 		}
 		oldest = min(oldest, young)
 	}
-	if some, err := t.someChange(ctx, first, oldest); err != nil {
+	if some, err := someChange(ctx, t, first, oldest); err != nil {
 		return nil, fmt.Errorf("expire: %w", err)
 	} else if !some {
 		oldest = first
@@ -86,13 +86,13 @@ func (t *Table) Expire(ctx context.Context, opts ExpireOptions) (*ExpireReport, 
 		r.Expired = append(r.Expired, n)
 	}
 	if len(r.Expired) > 0 && !opts.DryRun {
-		s, err := t.Commit(ctx, Change{Operation: expireOperation, Base: last, Ops: []Operation{ExpireBelow(oldest)}})
+		s, err := runCommit(ctx, t, Change{Operation: expireOperation, Base: last, Ops: []Operation{ExpireBelow(oldest)}})
 		if err != nil {
 			return nil, err
 		}
 		newest, r.Snapshot = s, s.m.info.Number
 	}
-	r.Held, err = t.held(ctx, newest, r.Oldest)
+	r.Held, err = held(ctx, t, newest, r.Oldest)
 	return r, err
 }
 
@@ -102,7 +102,7 @@ func isMaintenance(operation string) bool {
 }
 
 // keepLast returns the lowest of the n newest snapshots from first to last that no Expire or GC made, first where there are fewer.
-func (t *Table) keepLast(ctx context.Context, first, last, n uint64) (uint64, error) {
+func keepLast(ctx context.Context, t *tableLog, first, last, n uint64) (uint64, error) {
 	for high := last; high > first; {
 		low := max(first+1, high-min(high, object.RequestsAtOnce)+1)
 		infos, err := t.infos(ctx, low, high)
@@ -123,7 +123,7 @@ func (t *Table) keepLast(ctx context.Context, first, last, n uint64) (uint64, er
 }
 
 // someChange reports whether a snapshot from first on and below end was made by something else than Expire or GC.
-func (t *Table) someChange(ctx context.Context, first, end uint64) (bool, error) {
+func someChange(ctx context.Context, t *tableLog, first, end uint64) (bool, error) {
 	for low := first; low < end; low += object.RequestsAtOnce {
 		infos, err := t.infos(ctx, low, min(low+object.RequestsAtOnce, end)-1)
 		if err != nil {
@@ -137,8 +137,8 @@ func (t *Table) someChange(ctx context.Context, first, end uint64) (bool, error)
 }
 
 // held says which snapshots below oldest stay, by branches of the newest snapshot and by leases.
-func (t *Table) held(ctx context.Context, newest *Snapshot, oldest uint64) ([]Hold, error) {
-	now, _ := t.s.Clock(ctx) // of a store that cannot be written to, this machine's must do: it is for messages
+func held(ctx context.Context, t *tableLog, newest *coreSnapshot, oldest uint64) ([]Hold, error) {
+	now, _ := t.s.Time(ctx) // of a store that cannot be written to, this machine's must do: it is for messages
 	p := tablePlan{t: t, now: now, oldest: oldest, whole: oldest, dryRun: true}
 	var r GCReport
 	if err := p.holds(ctx, newest, &r); err != nil {

@@ -36,7 +36,7 @@ func replaceAll(t testing.TB, tab *Table, n int) (segs []catalog.SegmentDescript
 
 func segmentThere(t testing.TB, s *Store, d catalog.SegmentDescriptor) bool {
 	t.Helper()
-	err := s.checkSegment(t.Context(), d)
+	err := checkSegment(t.Context(), s.core.blobs, d)
 	if err != nil && !errors.Is(err, object.ErrNotFound) {
 		t.Fatal(err)
 	}
@@ -80,17 +80,17 @@ func TestExpire(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Within the grace period everything stays.
-	if r, err := GC(ctx, tab.s, GCOptions{}); err != nil || len(r.Removed) > 0 || r.Snapshots != 14 {
+	if r, err := tab.s.GC(ctx, GCOptions{}); err != nil || len(r.Removed) > 0 || r.Snapshots != 14 {
 		t.Fatal(r, err)
 	}
-	would, err := GC(ctx, tab.s, GCOptions{NoWait: true, DryRun: true})
+	would, err := tab.s.GC(ctx, GCOptions{NoWait: true, DryRun: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !segmentThere(t, tab.s, segs[0]) {
 		t.Fatal("a dry run removed something")
 	}
-	did, err := GC(ctx, tab.s, GCOptions{NoWait: true})
+	did, err := tab.s.GC(ctx, GCOptions{NoWait: true})
 	if err != nil || did.Expired != 11 || len(did.Removed) != len(would.Removed) || did.Bytes != would.Bytes || fmt.Sprint(did.Held) != fmt.Sprint(would.Held) {
 		t.Fatalf("%+v, and before, dry, %+v: %v", did, would, err)
 	}
@@ -152,7 +152,7 @@ func TestExpire(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustCommit(t, tab, Change{Base: 16, Ops: []Operation{DropBranches{"exp"}}})
-	if _, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil {
+	if _, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil {
 		t.Fatal(err)
 	}
 	if segmentThere(t, tab.s, segs[2]) || segmentThere(t, tab.s, segs[4]) {
@@ -233,7 +233,7 @@ func TestExpireGrace(t *testing.T) {
 		if err != nil {
 			t.Fatal(day, err)
 		}
-		if _, err := GC(ctx, s, GCOptions{}); err != nil {
+		if _, err := s.GC(ctx, GCOptions{}); err != nil {
 			t.Fatal(day, err)
 		}
 		for _, n := range r.Expired {
@@ -273,7 +273,7 @@ func TestLeaseOfExpired(t *testing.T) {
 		if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
 			t.Error(err)
 		}
-		if r, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil || r.Expired != 3 {
+		if r, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil || r.Expired != 3 {
 			t.Error(r, err)
 		}
 	}
@@ -297,7 +297,7 @@ func TestLeaseOfExpired(t *testing.T) {
 		t.Fatal(err)
 	}
 	now = now.Add(time.Minute)
-	if _, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil {
+	if _, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil {
 		t.Fatal(err)
 	}
 	for info, err := range meanwhile.List(ctx, names.TableDir("ads")+names.LeasesDir, "") {
@@ -308,7 +308,7 @@ func TestLeaseOfExpired(t *testing.T) {
 	if err := meanwhile.PutIfAbsent(ctx, damaged.object("ads"), []byte("DSILEAS\x01 and more")); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil {
+	if r, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil {
 		t.Error(r, err)
 	}
 	if _, err := tab.Leases(ctx); !errors.Is(err, format.ErrCorrupt) {
@@ -330,11 +330,11 @@ func TestNumbersAfterExpiry(t *testing.T) {
 	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil || r.Expired != 99 {
+	if r, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil || r.Expired != 99 {
 		t.Fatal(r, err)
 	}
 	start := counted.Counts()
-	there, err := newTable(t, counted).snapshots(ctx)
+	there, err := newTable(t, counted).log.snapshots(ctx)
 	if err != nil || len(there) != 2 || there[0].number != 100 || there[1].number != 101 {
 		t.Fatal(there, err)
 	}
@@ -358,7 +358,7 @@ func TestReadOfMoved(t *testing.T) {
 			return
 		}
 		meanwhile.reads = nil
-		if r, err := GC(ctx, newTable(t, meanwhile).s, GCOptions{NoWait: true}); err != nil || len(r.Held) != 1 {
+		if r, err := newTable(t, meanwhile).s.GC(ctx, GCOptions{NoWait: true}); err != nil || len(r.Held) != 1 {
 			t.Error(r, err)
 		}
 	}
@@ -378,12 +378,12 @@ func TestGCBehindGC(t *testing.T) {
 				t.Fatal(err)
 			}
 			other := func() {
-				if r, err := GC(ctx, newTable(t, mem).s, GCOptions{NoWait: true}); err != nil || r.Expired != 9 {
+				if r, err := newTable(t, mem).s.GC(ctx, GCOptions{NoWait: true}); err != nil || r.Expired != 9 {
 					t.Error(r, err)
 				}
 			}
 			paged := &pagedStore{Store: mem, prefix: names.TableDir("ads") + names.SnapshotsDir, after: after, between: other}
-			if r, err := GC(ctx, newTable(t, paged).s, opts); err != nil {
+			if r, err := newTable(t, paged).s.GC(ctx, opts); err != nil {
 				t.Errorf("%+v, after %d of a listing: %+v %v", opts, after, r, err)
 			}
 			if infos, err := newTable(t, mem).Snapshots(ctx); err != nil || len(infos) < 4 || infos[0].Number != 10 {
@@ -466,7 +466,7 @@ func TestGCAndRenewal(t *testing.T) {
 				}
 			}
 		}
-		r, err := GC(ctx, tab.s, GCOptions{NoWait: true})
+		r, err := tab.s.GC(ctx, GCOptions{NoWait: true})
 		meanwhile.reads = nil
 		if err != nil || len(r.Held) != 1 || r.Expired != 3 {
 			t.Errorf("%+v: %+v %v", c, r, err)
@@ -533,14 +533,14 @@ func TestTwoGCs(t *testing.T) {
 		if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
 			t.Error(err)
 		}
-		r, err := GC(ctx, newTable(t, meanwhile).s, GCOptions{NoWait: true})
+		r, err := newTable(t, meanwhile).s.GC(ctx, GCOptions{NoWait: true})
 		if err != nil || len(r.Held) != 1 {
 			t.Error(r, err)
 		}
 		_, err = meanwhile.Stat(ctx, names.PinnedName("ads", 5))
 		other = err == nil
 	}
-	if r, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil || r.Expired != 2 {
+	if r, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil || r.Expired != 2 {
 		t.Fatal(r, err)
 	}
 	if !other {
@@ -552,7 +552,7 @@ func TestTwoGCs(t *testing.T) {
 	}
 	// A later one takes them when nobody holds them.
 	mustCommit(t, tab, Change{Base: 12, Ops: []Operation{DropBranches{"exp"}}})
-	if _, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil {
+	if _, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := meanwhile.Stat(ctx, names.PinnedName("ads", 5)); !errors.Is(err, object.ErrNotFound) || segmentThere(t, tab.s, segs[4]) {
@@ -575,7 +575,7 @@ func TestGCUnderReaders(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if _, err := GC(ctx, newTable(t, l).s, GCOptions{NoWait: true}); err != nil {
+			if _, err := newTable(t, l).s.GC(ctx, GCOptions{NoWait: true}); err != nil {
 				t.Error(err)
 				return
 			}
@@ -638,7 +638,7 @@ func readWhole(ctx context.Context, s *Snapshot) error {
 		}
 		for _, o := range objects {
 			b := make([]byte, o.Size)
-			if err := s.t.s.blobs.ReadAt(ctx, o.Name, b, 0); err != nil && !errors.Is(err, io.EOF) {
+			if err := s.t.s.core.blobs.ReadAt(ctx, o.Name, b, 0); err != nil && !errors.Is(err, io.EOF) {
 				return err
 			}
 		}

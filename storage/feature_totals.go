@@ -46,7 +46,7 @@ const totalsAtOnce = 4 * object.RequestsAtOnce
 
 // FeatureTotals returns the totals of every feature of the snapshot, in name order, from the segments' indexes. Its cost
 // is that of reading them all, many at once.
-func (s *Snapshot) FeatureTotals(ctx context.Context) ([]FeatureTotals, error) {
+func (s *coreSnapshot) FeatureTotals(ctx context.Context) ([]FeatureTotals, error) {
 	features, err := s.Features(ctx)
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ type featureIn struct {
 	group catalog.FeatureID
 }
 
-func (p *segmentTotals) read(ctx context.Context, s *Snapshot, d catalog.SegmentDescriptor, known map[catalog.FeatureID]*FeatureTotals) error {
+func (p *segmentTotals) read(ctx context.Context, s *coreSnapshot, d catalog.SegmentDescriptor, known map[catalog.FeatureID]*FeatureTotals) error {
 	g, err := s.OpenSegment(ctx, d)
 	if err != nil {
 		return err

@@ -63,7 +63,7 @@ type Skip struct {
 	Err   error
 }
 
-// GC removes the snapshots that expired longer ago than the grace period, the objects that no other snapshot of any table names,
+// runGC removes the snapshots that expired longer ago than the grace period, the objects that no other snapshot of any table names,
 // leases that have run out, and temporary files; each only when it, or the newest object of its segment or run, is older than the
 // grace period. A snapshot that a branch of the newest snapshot pins, or a lease, stays with all it names. Ages are told by the clock that
 // dates the objects, and by no other.
@@ -71,7 +71,7 @@ type Skip struct {
 // It never removes what a committed snapshot that stays names, however slow its writer was: PROTOCOL.md says why. A commit of what it is
 // about to remove is refused. Several may run at once, beside everything else. A table that is damaged is skipped, with all its objects, and
 // so is what cannot be listed: the report says so. A store that holds old objects and not one table is an error.
-func GC(ctx context.Context, s *Store, opts GCOptions) (*GCReport, error) {
+func runGC(ctx context.Context, s *coreStore, opts GCOptions) (*GCReport, error) {
 	grace := opts.Grace
 	if grace < 0 {
 		return nil, fmt.Errorf("gc: grace of %v: want none negative", grace)
@@ -79,10 +79,7 @@ func GC(ctx context.Context, s *Store, opts GCOptions) (*GCReport, error) {
 	if grace == 0 && !opts.NoWait {
 		grace = DefaultGrace
 	}
-	if err := s.ready(ctx); err != nil {
-		return nil, err
-	}
-	now, err := s.Clock(ctx)
+	now, err := s.Time(ctx)
 	if err != nil && !opts.DryRun { // which may look at a store that it cannot write to
 		return nil, fmt.Errorf("gc: %w", err)
 	}
@@ -93,7 +90,7 @@ func GC(ctx context.Context, s *Store, opts GCOptions) (*GCReport, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gc: %w", err)
 	}
-	tables, err := c.tables(ctx, func(t *Table) *tablePlan {
+	tables, err := c.tables(ctx, func(t *tableLog) *tablePlan {
 		return &tablePlan{t: t, now: now, cutoff: cutoff, noGrace: grace == 0, dryRun: opts.DryRun}
 	})
 	if err != nil {
@@ -123,39 +120,6 @@ func GC(ctx context.Context, s *Store, opts GCOptions) (*GCReport, error) {
 	return c.r, nil
 }
 
-// Clock returns the time of the clock that dates the store's objects, by which all ages in it are told. It makes an object to find out, and
-// removes it. An error comes with this machine's time.
-func (s *Store) Clock(ctx context.Context) (time.Time, error) {
-	if s.opts.Clock != nil {
-		return s.opts.Clock().UTC(), nil
-	}
-	i := names.RandomID()
-	// One that stays behind, gc takes.
-	name := i.Dir() + names.ClockFile
-	if err := s.blobs.PutIfAbsent(ctx, name, nil); err != nil && !errors.Is(err, object.ErrExists) {
-		return s.now(), err
-	}
-	info, err := s.blobs.Stat(ctx, name)
-	if err := errors.Join(err, s.deleteAll(context.WithoutCancel(ctx), i, name)); err != nil {
-		return s.now(), err
-	}
-	return time.Unix(0, info.ModTime).UTC(), nil
-}
-
-// deleteAll deletes objects of an id, many at a time, and of a local store their directory when it is empty then.
-func (s *Store) deleteAll(ctx context.Context, i names.ID, names ...string) error {
-	err := object.Parallel(ctx, object.RequestsAtOnce, len(names), func(ctx context.Context, k int) error {
-		if err := s.blobs.Delete(ctx, names[k]); !errors.Is(err, object.ErrNotFound) {
-			return err
-		}
-		return nil
-	})
-	if local := object.AsLocal(s.blobs); local != nil && err == nil {
-		err = local.RemoveEmptyDir(ctx, strings.TrimSuffix(i.Dir(), "/"))
-	}
-	return err
-}
-
 func (r *GCReport) removed(objects ...object.Info) {
 	r.Removed = append(r.Removed, objects...)
 	for _, o := range objects {
@@ -169,7 +133,7 @@ func (r *GCReport) sort() {
 
 // A collector is one run of GC or Purge.
 type collector struct {
-	s      *Store
+	s      *coreStore
 	marker names.ID   // of its markers: condemned-<marker>
 	mu     sync.Mutex // guards r while requests are under way
 	r      *GCReport
@@ -200,7 +164,7 @@ const hexDigits = "0123456789abcdef"
 func (c *collector) list(ctx context.Context) ([]*dataGroup, error) {
 	found := make([][]*dataGroup, len(hexDigits))
 	err := object.Parallel(ctx, object.RequestsAtOnce, len(hexDigits), func(ctx context.Context, k int) error {
-		groups, unknown, err := c.s.listData(ctx, hexDigits[k:k+1])
+		groups, unknown, err := listData(ctx, c.s.blobs, hexDigits[k:k+1])
 		if err != nil {
 			if ctx.Err() != nil {
 				return err
@@ -218,14 +182,14 @@ func (c *collector) list(ctx context.Context) ([]*dataGroup, error) {
 }
 
 // listData lists the data objects whose names begin with prefix, by their ids, and counts those that are not ours.
-func (s *Store) listData(ctx context.Context, prefix string) (out []*dataGroup, unknown uint64, err error) {
-	for info, err := range s.blobs.List(ctx, prefix, "") {
+func listData(ctx context.Context, blobs object.Store, prefix string) (out []*dataGroup, unknown uint64, err error) {
+	for info, err := range blobs.List(ctx, prefix, "") {
 		if err != nil {
 			return nil, 0, err
 		}
 		i, ok := names.ParseDataName(info.Name)
 		if !ok {
-			if info.Name != markerName {
+			if info.Name != names.Marker {
 				unknown++
 			}
 			continue
@@ -252,7 +216,7 @@ type tablePlans struct {
 }
 
 // tables looks at every table, several at a time. One that is damaged is skipped.
-func (c *collector) tables(ctx context.Context, plan func(*Table) *tablePlan) (tablePlans, error) {
+func (c *collector) tables(ctx context.Context, plan func(*tableLog) *tablePlan) (tablePlans, error) {
 	out := tablePlans{of: map[names.TableID][]*tablePlan{}, damaged: map[names.TableID]bool{}, named: map[names.ID]bool{}}
 	tables, err := c.s.tableNames(ctx, true)
 	if err != nil {
@@ -261,7 +225,7 @@ func (c *collector) tables(ctx context.Context, plan func(*Table) *tablePlan) (t
 	plans, reports, errs := make([]*tablePlan, len(tables)), make([]GCReport, len(tables)), make([]error, len(tables))
 	err = object.Parallel(ctx, object.RequestsAtOnce, len(tables), func(ctx context.Context, i int) error {
 		// A table of its own, so that nothing known from before is trusted.
-		plans[i] = plan(&Table{s: c.s, name: tables[i]})
+		plans[i] = plan(c.s.log(tables[i]))
 		errs[i] = plans[i].look(ctx, &reports[i])
 		return ctx.Err()
 	})
@@ -375,12 +339,12 @@ func (c *collector) collect(ctx context.Context, groups []*dataGroup, tables tab
 		}
 		return c.remove(ctx, g.id)
 	})
-	return errors.Join(err, c.s.syncRemoved(ctx, groups))
+	return errors.Join(err, syncRemoved(ctx, c.s.blobs, groups))
 }
 
 // syncRemoved makes the removal of objects durable where a crash could take it back, in a local store: what Purge has removed, nobody reads again.
-func (s *Store) syncRemoved(ctx context.Context, groups []*dataGroup) error {
-	local := object.AsLocal(s.blobs)
+func syncRemoved(ctx context.Context, blobs object.Store, groups []*dataGroup) error {
+	local := object.AsLocal(blobs)
 	if local == nil {
 		return nil
 	}
@@ -396,7 +360,7 @@ func (s *Store) syncRemoved(ctx context.Context, groups []*dataGroup) error {
 
 // remove deletes all objects of an id, the markers of gcs after the others.
 func (c *collector) remove(ctx context.Context, i names.ID) error {
-	groups, _, err := c.s.listData(ctx, i.Dir())
+	groups, _, err := listData(ctx, c.s.blobs, i.Dir())
 	if err != nil || len(groups) == 0 {
 		return err
 	}

@@ -33,7 +33,7 @@ func (n namedIDs) runs(m manifest) {
 
 // A tablePlan is what gc does about the snapshots of a table.
 type tablePlan struct {
-	t       *Table
+	t       *tableLog
 	now     time.Time // by the store's clock, and so is cutoff
 	cutoff  int64
 	noGrace bool
@@ -55,7 +55,7 @@ type tablePlan struct {
 // look finds out which snapshots stay, and what they name. It removes leases that have run out.
 func (p *tablePlan) look(ctx context.Context, r *GCReport) (err error) {
 	p.named = namedIDs{staying: map[names.ID]bool{}, expired: map[names.ID]bool{}}
-	p.history = history{t: p.t, shown: markData(p.named.staying)}
+	p.history = history{log: p.t, shown: markData(p.named.staying)}
 	p.history.snapshot = func(m manifest) error {
 		r.Snapshots++
 		p.named.runs(m)
@@ -110,7 +110,7 @@ func (p *tablePlan) look(ctx context.Context, r *GCReport) (err error) {
 }
 
 // expired returns the first snapshot that stays: those before it expired, by a snapshot that is older than the grace period.
-func (p *tablePlan) expired(ctx context.Context, newest *Snapshot) (uint64, error) {
+func (p *tablePlan) expired(ctx context.Context, newest *coreSnapshot) (uint64, error) {
 	switch {
 	case p.purge:
 		return p.there[0].number, nil
@@ -130,7 +130,7 @@ func (p *tablePlan) expired(ctx context.Context, newest *Snapshot) (uint64, erro
 
 // holds finds out which snapshots below whole are held, after it is known which have expired: see Snapshot.Lease. s is the
 // newest snapshot.
-func (p *tablePlan) holds(ctx context.Context, s *Snapshot, r *GCReport) error {
+func (p *tablePlan) holds(ctx context.Context, s *coreSnapshot, r *GCReport) error {
 	p.pinned, p.branch = map[uint64]bool{}, map[uint64]string{}
 	branches, err := s.Branches(ctx)
 	if err != nil {
@@ -144,7 +144,7 @@ func (p *tablePlan) holds(ctx context.Context, s *Snapshot, r *GCReport) error {
 			}
 		}
 	}
-	leases, err := p.t.leases(ctx)
+	leases, err := leaseObjects(ctx, p.t)
 	if err != nil {
 		return err
 	}
@@ -156,11 +156,11 @@ func (p *tablePlan) holds(ctx context.Context, s *Snapshot, r *GCReport) error {
 	}
 	if len(p.ended) > 0 && !p.dryRun {
 		// They go first, and then all are listed again: whoever renews one and finds it gone knows that this may have missed the new one.
-		err := object.Parallel(ctx, object.RequestsAtOnce, len(p.ended), func(ctx context.Context, i int) error { return p.t.remove(ctx, p.ended[i].object.Name) })
+		err := object.Parallel(ctx, object.RequestsAtOnce, len(p.ended), func(ctx context.Context, i int) error { return p.t.s.remove(ctx, p.ended[i].object.Name) })
 		if err != nil {
 			return err
 		}
-		if leases, err = p.t.leases(ctx); err != nil {
+		if leases, err = leaseObjects(ctx, p.t); err != nil {
 			return err
 		}
 	}
@@ -176,7 +176,7 @@ func (p *tablePlan) holds(ctx context.Context, s *Snapshot, r *GCReport) error {
 		}
 		p.pinned[l.snapshot] = true
 		by := "lease " + l.lease
-		if info, err := p.t.describe(ctx, l); err == nil && info.ID != "" { // whose it is, is for the message alone
+		if info, err := describe(ctx, p.t, l); err == nil && info.ID != "" { // whose it is, is for the message alone
 			by = info.String()
 		}
 		r.Held = append(r.Held, Hold{p.t.name, l.snapshot, by})
@@ -185,7 +185,7 @@ func (p *tablePlan) holds(ctx context.Context, s *Snapshot, r *GCReport) error {
 }
 
 // mark notes what the snapshots of the table name.
-func (p *tablePlan) mark(ctx context.Context, newest *Snapshot, r *GCReport) error {
+func (p *tablePlan) mark(ctx context.Context, newest *coreSnapshot, r *GCReport) error {
 	// Snapshots that expired another gc may be taking, by a clock that was read later.
 	p.history.expired = max(newest.m.info.Oldest, 1)
 	for _, n := range slices.Sorted(maps.Keys(p.pinned)) {
@@ -206,7 +206,7 @@ func (p *tablePlan) mark(ctx context.Context, newest *Snapshot, r *GCReport) err
 	if !p.purge {
 		return nil
 	}
-	h := history{t: p.t, snapshot: p.history.snapshot, shown: markData(p.named.expired), expired: p.history.expired, there: p.there}
+	h := history{log: p.t, snapshot: p.history.snapshot, shown: markData(p.named.expired), expired: p.history.expired, there: p.there}
 	return h.walk(ctx, p.there[0].number, p.whole-1)
 }
 
@@ -232,7 +232,7 @@ func (p *tablePlan) fence(ctx context.Context) error {
 	seen := p.t.newestRead()
 	base, err := p.t.latestOr(ctx, seen)
 	if err == nil && base != nil && base == seen {
-		if err = p.t.checkBase(ctx, base); errors.Is(err, errLostRace) {
+		if err = checkBase(ctx, p.t, base); errors.Is(err, errLostRace) {
 			base, err = p.t.latest(ctx)
 		}
 	}
@@ -246,9 +246,9 @@ func (p *tablePlan) fence(ctx context.Context) error {
 		} else if err != nil {
 			return err
 		}
-		base = &Snapshot{t: p.t, m: manifest{listing: lsm.Tree{Kind: lsm.Listing}, schema: lsm.Tree{Kind: lsm.Schema}}}
+		base = p.t.empty()
 	}
-	if _, err := p.t.attempt(ctx, base, p.t.bound(), Change{Operation: gcOperation}); err != nil && !errors.Is(err, errLostRace) {
+	if _, err := attempt(ctx, p.t, base, p.t.bound(), Change{Operation: gcOperation}); err != nil && !errors.Is(err, errLostRace) {
 		return err
 	}
 	n, err := p.t.newest(ctx)
@@ -337,7 +337,7 @@ func (p *tablePlan) run(ctx context.Context, r *GCReport) error {
 			return err
 		}
 	}
-	return object.Parallel(ctx, object.RequestsAtOnce, len(copies), func(ctx context.Context, i int) error { return p.t.remove(ctx, copies[i].Name) })
+	return object.Parallel(ctx, object.RequestsAtOnce, len(copies), func(ctx context.Context, i int) error { return p.t.s.remove(ctx, copies[i].Name) })
 }
 
 // truncate removes an expired snapshot, and copies it before where it is held. Its number stays taken, so that a commit which was built on the

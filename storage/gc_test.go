@@ -25,13 +25,13 @@ func TestGCBranchWithoutCopy(t *testing.T) {
 	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil {
+	if _, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil {
 		t.Fatal(err)
 	}
 	if err := mem.Delete(ctx, names.PinnedName("ads", 1)); err != nil {
 		t.Fatal(err)
 	}
-	r, err := GC(ctx, newTable(t, mem).s, GCOptions{NoWait: true})
+	r, err := newTable(t, mem).s.GC(ctx, GCOptions{NoWait: true})
 	if err != nil || len(r.Skipped) != 1 {
 		t.Errorf("%+v %v", r, err)
 	}
@@ -39,7 +39,7 @@ func TestGCBranchWithoutCopy(t *testing.T) {
 		t.Error("gc took what a branch reads")
 	}
 	mustCommit(t, tab, Change{Base: 5, Ops: []Operation{DropBranches{"b"}}})
-	if r, err := GC(ctx, newTable(t, mem).s, GCOptions{NoWait: true}); err != nil || len(r.Skipped) != 0 || segmentThere(t, tab.s, segs[0]) {
+	if r, err := newTable(t, mem).s.GC(ctx, GCOptions{NoWait: true}); err != nil || len(r.Skipped) != 0 || segmentThere(t, tab.s, segs[0]) {
 		t.Errorf("%+v %v", r, err)
 	}
 	verifyClean(t, tab.s)
@@ -64,7 +64,7 @@ func TestGCOfRemovedTable(t *testing.T) {
 				}
 			}
 		}
-		r, err := GC(ctx, tab.s, GCOptions{NoWait: true})
+		r, err := tab.s.GC(ctx, GCOptions{NoWait: true})
 		if err != nil || len(r.Skipped) != 1 {
 			t.Errorf("%+v %v", r, err)
 		}
@@ -105,7 +105,7 @@ func TestGCAndRenewalOnDisk(t *testing.T) {
 				}
 			}
 		}
-		r, err := GC(ctx, newTable(t, object.NewLocalFS(fs, "/stores/x")).s, GCOptions{NoWait: true})
+		r, err := newTable(t, object.NewLocalFS(fs, "/stores/x")).s.GC(ctx, GCOptions{NoWait: true})
 		if err != nil || len(r.Held) != 1 || fs.before != nil {
 			t.Errorf("%d renewals: %+v %v", renewals, r, err)
 		}
@@ -131,7 +131,7 @@ func TestNewestOnDisk(t *testing.T) {
 			return s.Info().Number, nil
 		},
 		"gc": func(tab *Table) (uint64, error) {
-			r, err := GC(ctx, tab.s, GCOptions{})
+			r, err := tab.s.GC(ctx, GCOptions{})
 			if err != nil || len(r.Skipped) > 0 {
 				return 0, fmt.Errorf("%v %v", err, r.Skipped)
 			}
@@ -154,7 +154,7 @@ func TestNewestOnDisk(t *testing.T) {
 			if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
 				t.Error(err)
 			}
-			if r, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil || r.Expired == 0 {
+			if r, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil || r.Expired == 0 {
 				t.Error(r, err)
 			}
 		}

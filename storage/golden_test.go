@@ -40,7 +40,7 @@ func makeGolden(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.trees.MemtableBytes, s.bitmaps.InlineBytes, s.segments.MinKeyRows = 500, 40, 1 // so that there are runs, sets in objects, and tables of keys
+	s.core.trees.MemtableBytes, s.core.bitmaps.InlineBytes, s.core.segments.MinKeyRows = 500, 40, 1 // so that there are runs, sets in objects, and tables of keys
 	tab, err := s.NewTable(ctx, "ads/é")
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func makeGolden(t *testing.T, dir string) {
 	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 3}); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := GC(ctx, s, GCOptions{NoWait: true}); err != nil || r.Expired != 4 || len(r.Held) != 3 {
+	if r, err := s.GC(ctx, GCOptions{NoWait: true}); err != nil || r.Expired != 4 || len(r.Held) != 3 {
 		t.Fatal(r, err)
 	}
 	if err := os.RemoveAll(filepath.Join(dir, "_tmp")); err != nil {

@@ -64,11 +64,11 @@ func TestGrowth(t *testing.T) {
 			return err
 		})
 		measure("verify's totals", n, func(tab *Table) error {
-			v := &verifier{s: tab.s, report: &VerifyReport{}}
-			return errors.Join(v.totals(ctx, tab, uint64(n)), errors.Join(v.report.Damage...))
+			v := &verifier{s: tab.s.core, report: &VerifyReport{}}
+			return errors.Join(v.totals(ctx, tab.log, uint64(n)), errors.Join(v.report.Damage...))
 		})
 		measure("history", n, func(tab *Table) error { _, err := tab.Snapshots(ctx); return err })
-		measure("gc", n, func(tab *Table) error { _, err := GC(ctx, tab.s, GCOptions{NoWait: true}); return err })
+		measure("gc", n, func(tab *Table) error { _, err := tab.s.GC(ctx, GCOptions{NoWait: true}); return err })
 	}
 	for what, most := range map[string]cost{
 		"commit":          {8, 80 << 10},

@@ -16,7 +16,7 @@ import (
 // A history walks everything that the snapshots of a table name. verify and gc use it; readers
 // never do.
 type history struct {
-	t *Table
+	log *tableLog
 	// snapshot, when set, is called for each snapshot before its entries. An error that it returns ends the walk.
 	snapshot func(m manifest) error
 	// entry, when set, is called for each entry of the trees' tails and runs: for those of a tail once for every snapshot
@@ -42,7 +42,7 @@ func (h *history) walk(ctx context.Context, from, to uint64) error {
 		h.runs = map[names.ID]bool{}
 	}
 	for low := from; low <= to; low += object.RequestsAtOnce {
-		some := make([]*Snapshot, min(to-low+1, object.RequestsAtOnce))
+		some := make([]*coreSnapshot, min(to-low+1, object.RequestsAtOnce))
 		errs := make([]error, len(some))
 		err := object.Parallel(ctx, object.RequestsAtOnce, len(some), func(ctx context.Context, i int) error {
 			some[i], errs[i] = h.read(ctx, low+uint64(i))
@@ -61,25 +61,25 @@ func (h *history) walk(ctx context.Context, from, to uint64) error {
 }
 
 // read reads a snapshot.
-func (h *history) read(ctx context.Context, n uint64) (*Snapshot, error) {
+func (h *history) read(ctx context.Context, n uint64) (*coreSnapshot, error) {
 	i, ok := slices.BinarySearchFunc(h.there, n, func(s snapshotObject, n uint64) int { return cmp.Compare(s.number, n) })
 	if !ok {
-		return h.t.read(ctx, n)
+		return h.log.read(ctx, n)
 	}
-	s, err := h.t.readObject(ctx, h.there[i].Name, n, h.there[i].Size)
+	s, err := h.log.readObject(ctx, h.there[i].Name, n, h.there[i].Size)
 	if errors.Is(err, object.ErrNotFound) || errors.Is(err, io.ErrUnexpectedEOF) { // it was truncated since, or it is damaged
-		return h.t.read(ctx, n)
+		return h.log.read(ctx, n)
 	}
 	return s, err
 }
 
 // visit visits snapshot n, which was read with an error or not.
-func (h *history) visit(ctx context.Context, n uint64, s *Snapshot, err error) error {
+func (h *history) visit(ctx context.Context, n uint64, s *coreSnapshot, err error) error {
 	if err != nil {
 		if n < h.expired && errors.Is(err, object.ErrNotFound) {
 			return nil
 		}
-		return h.failed(ctx, wire.Missing(names.SnapshotName(h.t.name, n), err))
+		return h.failed(ctx, wire.Missing(names.SnapshotName(h.log.name, n), err))
 	}
 	if h.snapshot != nil {
 		if err := h.snapshot(s.m); err != nil {
@@ -104,8 +104,8 @@ func (h *history) visit(ctx context.Context, n uint64, s *Snapshot, err error) e
 }
 
 // all calls shown for everything that a tree of a snapshot shows.
-func (h *history) all(ctx context.Context, s *Snapshot, t lsm.Tree) error {
-	it := h.t.s.trees.Iter(ctx, t, nil)
+func (h *history) all(ctx context.Context, s *coreSnapshot, t lsm.Tree) error {
+	it := h.log.s.trees.Iter(ctx, t, nil)
 	for ok := it.Seek(ctx, nil); ok; ok = it.Next(ctx) {
 		if err := h.shown(s.treeName(t), t.Kind, it.Key, it.Value); err != nil {
 			if err := h.failed(ctx, err); err != nil {
@@ -129,7 +129,7 @@ func (h *history) failed(ctx context.Context, err error) error {
 }
 
 // tree visits what of a tree no snapshot before has. shows: what it sets there, the snapshot shows.
-func (h *history) tree(ctx context.Context, s *Snapshot, t lsm.Tree, shows bool) error {
+func (h *history) tree(ctx context.Context, s *coreSnapshot, t lsm.Tree, shows bool) error {
 	visit := func(object string, key, value []byte) error {
 		var err error
 		if h.entry != nil {
@@ -165,7 +165,7 @@ func (h *history) tree(ctx context.Context, s *Snapshot, t lsm.Tree, shows bool)
 
 func (h *history) run(ctx context.Context, kind lsm.Kind, ref lsm.Run, visit func(object string, key, value []byte) error) error {
 	name := kind.ObjectName(ref.ID)
-	r, err := h.t.s.trees.OpenRun(ctx, kind, ref)
+	r, err := h.log.s.trees.OpenRun(ctx, kind, ref)
 	if err != nil {
 		return h.failed(ctx, err)
 	}

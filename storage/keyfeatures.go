@@ -8,17 +8,16 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/storage/catalog"
-	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // keyFeatures returns the entry, nil where there is none that holds. Its cost is one look-up.
-func (s *Snapshot) keyFeatures(ctx context.Context) (*catalog.KeyFeatures, error) {
+func (s *coreSnapshot) keyFeatures(ctx context.Context) (*catalog.KeyFeatures, error) {
 	if s.m.info.Features == 0 {
 		return &catalog.KeyFeatures{}, nil
 	}
-	values, err := s.t.s.trees.Get(ctx, s.m.schema, catalog.KeyFeaturesKey())
+	values, err := s.log.s.trees.Get(ctx, s.m.schema, catalog.KeyFeaturesKey())
 	if err != nil || values[0] == nil {
 		return nil, err
 	}
@@ -34,7 +33,7 @@ func (s *Snapshot) keyFeatures(ctx context.Context) (*catalog.KeyFeatures, error
 
 // KeyFeatures returns the session, request, user and time keys of the schema, in name order. Its cost is two look-ups; in a
 // snapshot of a writer that did not note them it is the schema's.
-func (s *Snapshot) KeyFeatures(ctx context.Context) ([]catalog.Feature, error) {
+func (s *coreSnapshot) KeyFeatures(ctx context.Context) ([]catalog.Feature, error) {
 	k, err := s.keyFeatures(ctx)
 	if err != nil {
 		return nil, err
@@ -62,47 +61,8 @@ func (s *Snapshot) KeyFeatures(ctx context.Context) ([]catalog.Feature, error) {
 	return out, nil
 }
 
-// A renamed feature, in either of its names.
-type renamed struct{ from, to string }
-
-// keys brings the entry up to date with the features that the change adds, drops and renames.
-func (e *edit) keys(ctx context.Context) error {
-	before, after := e.base.m.info.Features, e.info.Features
-	if len(e.added) == 0 && len(e.renamed) == 0 && before == after {
-		return nil
-	}
-	k, err := e.base.keyFeatures(ctx)
-	if err != nil {
-		return err
-	}
-	if k != nil {
-		k.Of = after
-		for _, f := range e.added {
-			if f.Role.IsKey() {
-				k.Keys = append(k.Keys, catalog.KeyFeature{Role: f.Role, Name: f.Name})
-			}
-		}
-		for _, r := range e.renamed {
-			for i := range k.Keys {
-				if k.Keys[i].Name == r.from {
-					k.Keys[i].Name = r.to
-					break
-				}
-			}
-		}
-		if value := catalog.AppendKeyFeatures(nil, *k); len(value) <= catalog.MaxKeyFeatures {
-			e.schema = append(e.schema, lsm.Entry{Key: catalog.KeyFeaturesKey(), Value: value})
-			return nil
-		}
-	}
-	// What does not fit is left out, and readers go through the schema. An entry that stayed could hold again, wrongly: with features dropped
-	// their number might come back to it.
-	e.schema = append(e.schema, lsm.Entry{Key: catalog.KeyFeaturesKey(), Value: nil})
-	return nil
-}
-
 // KeyRows is Store.KeyRows of package segment, and every row where an overlay that is part of the table replaces the feature.
-func (s *Snapshot) KeyRows(ctx context.Context, f catalog.Feature, hashes []uint64, segments []catalog.SegmentDescriptor) ([]*roaring.Bitmap, error) {
+func (s *coreSnapshot) KeyRows(ctx context.Context, f catalog.Feature, hashes []uint64, segments []catalog.SegmentDescriptor) ([]*roaring.Bitmap, error) {
 	if !slices.ContainsFunc(segments, func(d catalog.SegmentDescriptor) bool { return d.KeysSize > 0 }) {
 		return make([]*roaring.Bitmap, len(segments)), nil
 	}
@@ -118,5 +78,5 @@ func (s *Snapshot) KeyRows(ctx context.Context, f catalog.Feature, hashes []uint
 			return make([]*roaring.Bitmap, len(segments)), nil
 		}
 	}
-	return s.t.s.segments.KeyRows(ctx, f.ID, hashes, segments)
+	return s.log.s.segments.KeyRows(ctx, f.ID, hashes, segments)
 }

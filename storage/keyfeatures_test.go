@@ -62,7 +62,7 @@ func TestKeyFeaturesCost(t *testing.T) {
 	for _, tail := range []uint64{1, 2000, 1 << 20} {
 		mem := object.NewMemory()
 		tab := newTable(t, mem)
-		tab.s.trees.MemtableBytes = tail
+		tab.s.core.trees.MemtableBytes = tail
 		var features []catalog.Feature
 		for i := range 5000 {
 			features = append(features, feature(fmt.Sprintf("f%05d", i), int64Type))
@@ -85,7 +85,7 @@ func TestKeyFeaturesCost(t *testing.T) {
 		if requests > 14 || bytes > 32<<10 {
 			t.Errorf("tail of %d bytes: %d requests, %d bytes", tail, requests, bytes)
 		}
-		if r, err := Verify(t.Context(), tab.s, "", true, nil); err != nil || hasKeyDamage(r) {
+		if r, err := tab.s.Verify(t.Context(), "", true, nil); err != nil || hasKeyDamage(r) {
 			t.Fatal(err, r.Damage)
 		}
 	}
@@ -144,7 +144,7 @@ func TestKeyFeaturesOfOtherWriters(t *testing.T) {
 		rewrite(func(m *manifest) {
 			m.schema.Memtable = lsm.MergeEntries(m.schema.Memtable, []lsm.Entry{{Key: catalog.KeyFeaturesKey(), Value: value}})
 		})
-		r, err := Verify(ctx, newTable(t, mem).s, "", false, nil)
+		r, err := newTable(t, mem).s.Verify(ctx, "", false, nil)
 		if err != nil || !hasKeyDamage(r) {
 			t.Errorf("%x: %v, %v", value, err, r.Damage)
 		}
@@ -163,7 +163,7 @@ func TestKeyFeaturesAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v, err := tab.s.trees.Get(t.Context(), s.m.schema, catalog.KeyFeaturesKey()); err != nil || v[0] != nil {
+	if v, err := tab.s.core.trees.Get(t.Context(), s.m.schema, catalog.KeyFeaturesKey()); err != nil || v[0] != nil {
 		t.Fatal(len(v[0]), err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 func TestKeyTableSwapped(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
-	tab.s.segments.MinKeyRows = 1
+	tab.s.core.segments.MinKeyRows = 1
 	rng := rand.New(rand.NewPCG(1, 2))
 	a := makeKeyed(t, tab, rng, []uint32{30, 20}, 1<<40)
 	var b *keyed
@@ -46,7 +46,7 @@ func TestKeyTableSwapped(t *testing.T) {
 	if missed > 0 {
 		t.Errorf("%d keys that the segment has are not found, without an error", missed)
 	}
-	r, err := Verify(t.Context(), tab.s, "", true, nil)
+	r, err := tab.s.Verify(t.Context(), "", true, nil)
 	if err != nil || len(r.Damage) == 0 {
 		t.Errorf("a deep verify finds nothing: %v, %v", r.Damage, err)
 	}
@@ -59,7 +59,7 @@ func TestKeyRowsNotAsked(t *testing.T) {
 	hashes := make([]uint64, 1<<20)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if _, err := (&Snapshot{t: tab}).KeyRows(t.Context(), keyNumber, hashes, []catalog.SegmentDescriptor{d}); err != nil {
+	if _, err := tab.log.empty().KeyRows(t.Context(), keyNumber, hashes, []catalog.SegmentDescriptor{d}); err != nil {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)

@@ -115,7 +115,7 @@ func (r *layeredRun) set(t *rapid.T, segment string, rows map[uint32]bool) bitma
 	for row := range rows {
 		b.Add(row)
 	}
-	set, err := r.handles[0].s.bitmaps.Put(context.Background(), r.files[segment].ID, r.files[segment].Rows, b)
+	set, err := r.handles[0].s.core.bitmaps.Put(context.Background(), r.files[segment].ID, r.files[segment].Rows, b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +288,7 @@ func (r *layeredRun) rules(c Change, base int) (layeredTable, want) {
 }
 
 func (r *layeredRun) rowsOf(set bitmap.Ref) map[uint32]bool {
-	b, err := r.handles[0].s.bitmaps.Read(context.Background(), set)
+	b, err := r.handles[0].s.core.bitmaps.Read(context.Background(), set)
 	if err != nil {
 		panic(err)
 	}
@@ -497,12 +497,12 @@ func (r *layeredRun) draw(t *rapid.T, view layeredTable) (c Change) {
 // collect runs gc, and looks at what it left: all that snapshots that stay name, and no segment besides.
 func (r *layeredRun) collect(t *rapid.T, s *Store) {
 	ctx := context.Background()
-	gc, err := GC(ctx, s, GCOptions{NoWait: true})
+	gc, err := s.GC(ctx, GCOptions{NoWait: true})
 	if err != nil || len(gc.Skipped) > 0 {
 		t.Fatal(gc, err)
 	}
 	// It makes a snapshot, with what the one before has, where there was garbage.
-	newest, err := (&Table{s: s, name: r.handles[0].name}).Latest(ctx)
+	newest, err := (&Table{s: s, log: s.core.log(r.handles[0].log.name)}).Latest(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -555,8 +555,8 @@ func TestMetamorphicLayers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.trees.MemtableBytes = rapid.SampledFrom([]uint64{0, 300, 2000, lsm.DefaultMemtableBytes}).Draw(t, "tail")
-			s.bitmaps.InlineBytes = rapid.SampledFrom([]int{0, 40, bitmap.MaxInline}).Draw(t, "inline")
+			s.core.trees.MemtableBytes = rapid.SampledFrom([]uint64{0, 300, 2000, lsm.DefaultMemtableBytes}).Draw(t, "tail")
+			s.core.bitmaps.InlineBytes = rapid.SampledFrom([]int{0, 40, bitmap.MaxInline}).Draw(t, "inline")
 			tab, err := s.NewTable(ctx, "ads")
 			if err != nil {
 				t.Fatal(err)

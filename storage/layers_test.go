@@ -20,7 +20,7 @@ import (
 // rowSet makes a set for a change.
 func rowSet(t testing.TB, s *Store, d catalog.SegmentDescriptor, rows ...uint32) bitmap.Ref {
 	t.Helper()
-	r, err := s.bitmaps.Put(t.Context(), d.ID, d.Rows, roaring.BitmapOf(rows...))
+	r, err := s.core.bitmaps.Put(t.Context(), d.ID, d.Rows, roaring.BitmapOf(rows...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func everySecond(t testing.TB, s *Store, d catalog.SegmentDescriptor, from uint6
 	for i := from; i < d.Rows; i += 2 {
 		rows.Add(uint32(i))
 	}
-	r, err := s.bitmaps.Put(t.Context(), d.ID, d.Rows, rows)
+	r, err := s.core.bitmaps.Put(t.Context(), d.ID, d.Rows, rows)
 	if err != nil || objectSize(r) == 0 {
 		t.Fatal(err, r)
 	}
@@ -65,7 +65,7 @@ func wantConflict(t testing.TB, tab *Table, c Change, what string) {
 
 func readRows(t testing.TB, s *Snapshot, r bitmap.Ref) []uint32 {
 	t.Helper()
-	rows, err := s.t.s.bitmaps.Read(t.Context(), r)
+	rows, err := s.t.s.core.bitmaps.Read(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func readRows(t testing.TB, s *Snapshot, r bitmap.Ref) []uint32 {
 
 func verifyClean(t testing.TB, s *Store) *VerifyReport {
 	t.Helper()
-	r, err := Verify(t.Context(), s, "", true, nil)
+	r, err := s.Verify(t.Context(), "", true, nil)
 	if err != nil || r.DamageCount > 0 {
 		t.Fatal(err, r.Damage)
 	}
@@ -144,12 +144,12 @@ func TestDeletes(t *testing.T) {
 		d    catalog.SegmentDescriptor
 		rows uint32
 	}{{b, 10}, {b, 1 << 31}} {
-		if r, err := tab.s.bitmaps.Put(ctx, bad.d.ID, bad.d.Rows, roaring.BitmapOf(bad.rows)); err == nil {
+		if r, err := tab.s.core.bitmaps.Put(ctx, bad.d.ID, bad.d.Rows, roaring.BitmapOf(bad.rows)); err == nil {
 			t.Errorf("row %d of %d: %+v", bad.rows, bad.d.Rows, r)
 		}
 	}
 	// Readers make bitmaps of all rows of a segment that has deleted ones: of no more rows than a bitmap can have.
-	if r, err := tab.s.bitmaps.Put(ctx, b.ID, 1<<32+1, roaring.BitmapOf(1)); err == nil {
+	if r, err := tab.s.core.bitmaps.Put(ctx, b.ID, 1<<32+1, roaring.BitmapOf(1)); err == nil {
 		t.Errorf("a set of rows of a segment of 2^32 + 1: %+v", r)
 	}
 	entry := bitmap.AppendEntry(nil, rowSet(t, tab.s, b, 1))
@@ -167,7 +167,7 @@ func TestDeletes(t *testing.T) {
 func layer(t testing.TB, tab *Table, o string, base catalog.SegmentDescriptor, seed int64, names ...string) catalog.OverlaySegment {
 	t.Helper()
 	ctx := t.Context()
-	g, err := tab.s.segments.Open(ctx, base)
+	g, err := tab.s.core.segments.Open(ctx, base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func TestOverlays(t *testing.T) {
 	}
 	verifyClean(t, tab.s)
 	// gc keeps the layers.
-	if r, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil || len(r.Removed) > 0 {
+	if r, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil || len(r.Removed) > 0 {
 		t.Fatal(err, r.Removed)
 	}
 	// Two that set one layer: the later has not seen the first.
@@ -318,7 +318,7 @@ func TestLayerOfOtherStripes(t *testing.T) {
 	other := writeSegment(t, tab, nil, []uint32{3, 7}, 1, segment.Options{}, "y")
 	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DefineOverlays{overlay("o", "y")}, SetOverlaySegments{{Overlay: "o", Segment: a.ID, Data: other, All: true}}}})
 	for _, deep := range []bool{false, true} {
-		if r, err := Verify(ctx, tab.s, "", deep, nil); err != nil || (r.DamageCount == 1) != deep {
+		if r, err := tab.s.Verify(ctx, "", deep, nil); err != nil || (r.DamageCount == 1) != deep {
 			t.Errorf("deep %v: %+v %v", deep, r, err)
 		}
 	}
@@ -444,7 +444,7 @@ func TestBranches(t *testing.T) {
 	if r, err := tab.Expire(ctx, ExpireOptions{KeepLast: 2}); err != nil || r.Oldest != 4 {
 		t.Fatal(r, err)
 	}
-	if _, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil || segmentThere(t, tab.s, a) {
+	if _, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil || segmentThere(t, tab.s, a) {
 		t.Fatal("gc left the segment", err)
 	}
 	verifyClean(t, tab.s)

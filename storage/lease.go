@@ -94,8 +94,8 @@ func parseLease(table, name string) (l leaseName, ok bool) {
 // A Lease keeps everything that a snapshot names, until a time or until it is released, whatever expires meanwhile. Whoever
 // reads longer than that renews it. Safe for concurrent use.
 type Lease struct {
-	t        *Table
-	snapshot *Snapshot
+	t        *tableLog
+	snapshot *coreSnapshot
 	owner    string
 
 	mu     sync.Mutex // guards what follows, and is held while the lease is renewed or released
@@ -106,25 +106,25 @@ type Lease struct {
 	before string // the object that this one was renewed from; empty: it never was, or it is gone
 }
 
-// Lease takes a lease on the snapshot for d, at most MaxLease. ErrNotFound: the snapshot has expired.
-func (s *Snapshot) Lease(ctx context.Context, owner string, d time.Duration) (*Lease, error) {
+// takeLease takes a lease on the snapshot for d, at most MaxLease. ErrNotFound: the snapshot has expired.
+func takeLease(ctx context.Context, s *coreSnapshot, owner string, d time.Duration) (*Lease, error) {
 	var random [8]byte
 	rand.Read(random[:])
-	l := &Lease{t: s.t, snapshot: s, owner: owner, name: leaseName{snapshot: s.m.info.Number, lease: hex.EncodeToString(random[:])}}
+	l := &Lease{t: s.log, snapshot: s, owner: owner, name: leaseName{snapshot: s.m.info.Number, lease: hex.EncodeToString(random[:])}}
 	if err := l.put(ctx, d); err != nil {
 		return nil, err
 	}
 	// gc reads which snapshots have expired first and the leases after. So a lease that gc has not seen finds here that the
 	// snapshot has expired.
-	if err := s.stays(ctx); err != nil {
+	if err := stays(ctx, s); err != nil {
 		return nil, errors.Join(err, l.Release(context.WithoutCancel(ctx)))
 	}
 	return l, nil
 }
 
 // stays returns an error when the snapshot has expired and no branch pins it.
-func (s *Snapshot) stays(ctx context.Context) error {
-	newest, err := s.t.Latest(ctx)
+func stays(ctx context.Context, s *coreSnapshot) error {
+	newest, err := s.log.Latest(ctx)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (s *Snapshot) stays(ctx context.Context) error {
 		}
 	}
 	return fmt.Errorf("table %s: snapshot %d has expired: %w; there are %d to %d",
-		s.t.name, s.m.info.Number, ErrNotFound, newest.m.info.Oldest, newest.m.info.Number)
+		s.log.name, s.m.info.Number, ErrNotFound, newest.m.info.Oldest, newest.m.info.Number)
 }
 
 // put makes the next object of the lease, and makes it the one in force. The caller has the lock, or the lease alone.
@@ -164,14 +164,6 @@ func (l *Lease) put(ctx context.Context, d time.Duration) error {
 		return fmt.Errorf("lease: %w", err)
 	}
 	l.name, l.until = name, until
-	return nil
-}
-
-// remove deletes an object that may be gone.
-func (t *Table) remove(ctx context.Context, name string) error {
-	if err := t.s.blobs.Delete(ctx, name); err != nil && !errors.Is(err, object.ErrNotFound) {
-		return err
-	}
 	return nil
 }
 
@@ -233,7 +225,7 @@ func (l *Lease) remove(ctx context.Context, names ...string) error {
 		if name == "" {
 			continue
 		}
-		if err := l.t.remove(ctx, name); err != nil {
+		if err := l.t.s.remove(ctx, name); err != nil {
 			return fmt.Errorf("lease: %w", err)
 		}
 	}
@@ -262,17 +254,17 @@ func decodeLease(b []byte) (owner, reason string) {
 	return owner, d.Reason
 }
 
-// Leases returns the table's leases that have not run out, by snapshot and then by time.
-func (t *Table) Leases(ctx context.Context) ([]LeaseInfo, error) {
-	now, _ := t.s.Clock(ctx) // of a store that cannot be written to, this machine's must do
-	all, err := t.leases(ctx)
+// leasesOf returns the table's leases that have not run out, by snapshot and then by time.
+func leasesOf(ctx context.Context, t *tableLog) ([]LeaseInfo, error) {
+	now, _ := t.s.Time(ctx) // of a store that cannot be written to, this machine's must do
+	all, err := leaseObjects(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	all = slices.DeleteFunc(newestLeases(all), func(l storedLease) bool { return !l.until().After(now) })
 	out := make([]LeaseInfo, len(all))
 	err = object.Parallel(ctx, object.RequestsAtOnce, len(all), func(ctx context.Context, i int) (err error) {
-		out[i], err = t.describe(ctx, all[i])
+		out[i], err = describe(ctx, t, all[i])
 		return err
 	})
 	if err != nil {
@@ -286,7 +278,7 @@ func (t *Table) Leases(ctx context.Context) ([]LeaseInfo, error) {
 }
 
 // describe reads whose a lease is; the zero LeaseInfo where it is gone.
-func (t *Table) describe(ctx context.Context, l storedLease) (LeaseInfo, error) {
+func describe(ctx context.Context, t *tableLog, l storedLease) (LeaseInfo, error) {
 	if l.object.Size > maxLeaseSize {
 		return LeaseInfo{}, wire.Corrupt(l.object.Name, fmt.Sprintf("%d bytes are no lease", l.object.Size))
 	}
@@ -303,12 +295,12 @@ func (t *Table) describe(ctx context.Context, l storedLease) (LeaseInfo, error) 
 	return LeaseInfo{ID: l.lease, Snapshot: l.snapshot, Until: l.until(), Owner: owner, Renewed: time.Unix(0, l.object.ModTime).UTC()}, nil
 }
 
-// EndLease ends a lease, by its id, in place of its owner, who is killed, say. An owner who lives finds out when it renews the lease, or
+// endLease ends a lease, by its id, in place of its owner, who is killed, say. An owner who lives finds out when it renews the lease, or
 // when what it reads is gone. ErrNotFound: there is no such lease.
-func (t *Table) EndLease(ctx context.Context, lease string) (LeaseInfo, error) {
+func endLease(ctx context.Context, t *tableLog, lease string) (LeaseInfo, error) {
 	var info LeaseInfo
 	for range maxLeasePasses { // it may be renewed meanwhile
-		all, err := t.leases(ctx)
+		all, err := leaseObjects(ctx, t)
 		if err != nil {
 			return info, err
 		}
@@ -322,12 +314,12 @@ func (t *Table) EndLease(ctx context.Context, lease string) (LeaseInfo, error) {
 		if info.ID == "" {
 			// Whose it was is for the message alone: one that cannot be read is ended too.
 			last := all[len(all)-1]
-			if info, err = t.describe(ctx, last); err != nil || info.ID == "" {
+			if info, err = describe(ctx, t, last); err != nil || info.ID == "" {
 				info = LeaseInfo{ID: lease, Snapshot: last.snapshot, Until: last.until()}
 			}
 		}
 		for _, l := range all {
-			if err := t.remove(ctx, l.object.Name); err != nil {
+			if err := t.s.remove(ctx, l.object.Name); err != nil {
 				return info, fmt.Errorf("lease: %w", err)
 			}
 		}
@@ -344,7 +336,7 @@ type storedLease struct {
 // until returns when the object runs out, by the clock that dates objects.
 func (l storedLease) until() time.Time { return time.Unix(0, l.object.ModTime).Add(l.lasts).UTC() }
 
-// newestLeases returns of each lease the object that lasts longest. all is as leases returns it.
+// newestLeases returns of each lease the object that lasts longest. all is as leaseObjects returns it.
 func newestLeases(all []storedLease) []storedLease {
 	var out []storedLease
 	for _, l := range all {
@@ -358,10 +350,10 @@ func newestLeases(all []storedLease) []storedLease {
 	return out
 }
 
-// leases returns the objects of leases that there are, those that have run out too, the objects of each lease together and in the order
+// leaseObjects returns the objects of leases that there are, those that have run out too, the objects of each lease together and in the order
 // in which they were made. It is one listing, and misses no lease that is in force all the while, even where its pages are far
 // apart in time: of a lease whose objects lie behind what was listed, the one that is there then is seen.
-func (t *Table) leases(ctx context.Context) ([]storedLease, error) {
+func leaseObjects(ctx context.Context, t *tableLog) ([]storedLease, error) {
 	var out []storedLease
 	for info, err := range t.s.blobs.List(ctx, names.TableDir(t.name)+names.LeasesDir, "") {
 		if err != nil {

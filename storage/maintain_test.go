@@ -48,7 +48,7 @@ func TestVerifyClean(t *testing.T) {
 	for _, deep := range []bool{false, true} {
 		tab := populate(t, localStore(t))
 		last := uint64(0)
-		r, err := Verify(t.Context(), tab.Store(), "", deep, func(done, total uint64) {
+		r, err := tab.Store().Verify(t.Context(), "", deep, func(done, total uint64) {
 			if done <= last || done > total {
 				t.Errorf("progress %d of %d after %d", done, total, last)
 			}
@@ -82,7 +82,7 @@ func TestVerifyDamage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := Verify(t.Context(), s, "ads", true, nil)
+		r, err := s.Verify(t.Context(), "ads", true, nil)
 		if err != nil {
 			t.Fatalf("%s %s: %v", name, what, err)
 		}
@@ -116,7 +116,7 @@ func TestVerifyDamage(t *testing.T) {
 		}
 		check(name, "cut short")
 		// A snapshot that is gone ends the table there; the newest one cannot be missed.
-		if name != markerName && !strings.Contains(name, names.SnapshotsDir) {
+		if name != names.Marker && !strings.Contains(name, names.SnapshotsDir) {
 			if err := os.Remove(path); err != nil {
 				t.Fatal(err)
 			}
@@ -126,7 +126,7 @@ func TestVerifyDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if r, err := Verify(t.Context(), tab.Store(), "ads", true, nil); err != nil || r.DamageCount != 0 {
+	if r, err := tab.Store().Verify(t.Context(), "ads", true, nil); err != nil || r.DamageCount != 0 {
 		t.Fatal(err, r)
 	}
 }
@@ -154,7 +154,7 @@ func TestGC(t *testing.T) {
 		return n
 	}
 	before := count()
-	r, err := GC(ctx, tab.Store(), GCOptions{})
+	r, err := tab.Store().GC(ctx, GCOptions{})
 	if err != nil || len(r.Removed) != 0 || r.Young != 4 || r.Unknown != 1 || r.Unnamed != 4 || count() != before {
 		t.Fatalf("%v %+v", err, r)
 	}
@@ -163,18 +163,18 @@ func TestGC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err = GC(ctx, s, GCOptions{DryRun: true})
+	r, err = s.GC(ctx, GCOptions{DryRun: true})
 	if err != nil || len(r.Removed) != 4 || r.Unnamed != 4 || r.UnnamedBytes == 0 || count() != before { // the fourth is a temporary file
 		t.Fatalf("%v %+v", err, r)
 	}
-	r, err = GC(ctx, s, GCOptions{})
+	r, err = s.GC(ctx, GCOptions{})
 	if err != nil || len(r.Removed) != 4 || count() != before-3+1 { // the fence's snapshot
 		t.Fatalf("%v %+v %d %d", err, r, count(), before)
 	}
 	if _, err := l.Stat(ctx, orphan.Index); !errors.Is(err, object.ErrNotFound) {
 		t.Fatal(err)
 	}
-	v, err := Verify(ctx, s, "", true, nil)
+	v, err := s.Verify(ctx, "", true, nil)
 	if err != nil || v.DamageCount != 0 {
 		t.Fatal(err, v)
 	}
@@ -195,7 +195,7 @@ func TestGC(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(l.Root(), names.SnapshotName("ads", 2)), []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := GC(ctx, s, GCOptions{}); err != nil || len(r.Skipped) != 1 || !errors.Is(r.Skipped[0].Err, format.ErrCorrupt) {
+	if r, err := s.GC(ctx, GCOptions{}); err != nil || len(r.Skipped) != 1 || !errors.Is(r.Skipped[0].Err, format.ErrCorrupt) {
 		t.Fatal(r, err)
 	}
 }

@@ -18,7 +18,6 @@ import (
 //
 //	dsistore 1 0123456789abcdef0123456789abcdef 0123456789abcdef
 const (
-	markerName    = "dsistore"
 	markerVersion = "dsistore 1 "
 	markerBytes   = len(markerVersion) + 32 + 1 + 16 + 1
 )
@@ -58,15 +57,15 @@ func (s *Store) readMarker(ctx context.Context) error {
 		return nil
 	}
 	b := make([]byte, markerBytes)
-	err := s.blobs.ReadAt(ctx, markerName, b, 0)
+	err := s.core.blobs.ReadAt(ctx, names.Marker, b, 0)
 	if errors.Is(err, object.ErrNotFound) {
-		return fmt.Errorf("%w at %s", ErrNoStore, s.blobs.URI())
+		return fmt.Errorf("%w at %s", ErrNoStore, s.core.blobs.URI())
 	}
 	if err != nil {
-		return wire.Damaged(markerName, err)
+		return wire.Damaged(names.Marker, err)
 	}
 	if reason := checkMarker(b); reason != "" {
-		return wire.Corrupt(markerName, reason)
+		return wire.Corrupt(names.Marker, reason)
 	}
 	s.marked.Store(true)
 	return nil
@@ -77,7 +76,7 @@ func (s *Store) make(ctx context.Context) error {
 	if !s.creating || s.marked.Load() {
 		return nil
 	}
-	err := s.blobs.PutIfAbsent(ctx, markerName, appendMarker(nil, names.RandomID()))
+	err := s.core.blobs.PutIfAbsent(ctx, names.Marker, appendMarker(nil, names.RandomID()))
 	if err != nil && !errors.Is(err, object.ErrExists) {
 		return err
 	}
@@ -85,7 +84,7 @@ func (s *Store) make(ctx context.Context) error {
 		return rerr
 	}
 	return fmt.Errorf("%s: the store's marker is to have the name %s, and something else has it, as a directory may: name another directory",
-		s.blobs.URI(), markerName)
+		s.core.blobs.URI(), names.Marker)
 }
 
 // Create opens the store at the root that blobs stand for, which becomes one with the first table, where it is none yet: it is empty then, or

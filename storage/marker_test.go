@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -44,7 +45,7 @@ func TestCreateMeanwhile(t *testing.T) {
 func TestCreateBesideDirectory(t *testing.T) {
 	ctx := t.Context()
 	l := localStore(t)
-	if err := os.Mkdir(filepath.Join(l.Root(), markerName), 0o755); err != nil {
+	if err := os.Mkdir(filepath.Join(l.Root(), names.Marker), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	s, err := Create(ctx, l, Options{Init: true})

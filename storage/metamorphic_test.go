@@ -116,13 +116,13 @@ func (m *model) commit(c Change, now time.Time) error {
 
 // fakeSegment puts an index of nothing and describes a segment of it alone: commits look no further.
 func fakeSegment(ctx context.Context, tab *Table, p catalog.Partition, rows uint64) (catalog.SegmentDescriptor, error) {
-	of, err := tab.identity(ctx)
+	of, err := tab.log.identity(ctx)
 	if err != nil {
 		return catalog.SegmentDescriptor{}, err
 	}
 	i := names.NewID(of)
 	d := catalog.SegmentDescriptor{ID: i.String(), Partition: p, Rows: rows, Bytes: 10 + rows, Index: i.IndexName(), IndexSize: 10 + rows}
-	return d, tab.s.blobs.PutIfAbsent(ctx, d.Index, make([]byte, d.IndexSize))
+	return d, tab.s.core.blobs.PutIfAbsent(ctx, d.Index, make([]byte, d.IndexSize))
 }
 
 func checkSnapshot(t *rapid.T, s *Snapshot, want modelSnapshot) {
@@ -203,7 +203,7 @@ func TestMetamorphic(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.trees.MemtableBytes = rapid.SampledFrom([]uint64{0, 300, 2000, lsm.DefaultMemtableBytes}).Draw(t, "tail")
+			s.core.trees.MemtableBytes = rapid.SampledFrom([]uint64{0, 300, 2000, lsm.DefaultMemtableBytes}).Draw(t, "tail")
 			if handles[i], err = s.NewTable(ctx, "t/../ü"); err != nil {
 				t.Fatal(err)
 			}
@@ -327,7 +327,7 @@ func TestMetamorphic(t *testing.T) {
 				}
 			},
 			"gc": func(t *rapid.T) {
-				if _, err := GC(ctx, handle().Store(), GCOptions{}); err != nil {
+				if _, err := handle().Store().GC(ctx, GCOptions{}); err != nil {
 					t.Fatal(err)
 				}
 			},

@@ -65,10 +65,10 @@ func TestUsageRecordsMakeNoTable(t *testing.T) {
 		if tables, err := s.Tables(t.Context()); err != nil || !slices.Equal(tables, []string{"b", "c"}) {
 			t.Errorf("%s: %q, %v", what, tables, err)
 		}
-		if r, err := GC(t.Context(), s, GCOptions{NoWait: true}); err != nil || len(r.Removed) > 0 || r.Unknown > 0 {
+		if r, err := s.GC(t.Context(), GCOptions{NoWait: true}); err != nil || len(r.Removed) > 0 || r.Unknown > 0 {
 			t.Errorf("%s: %+v, %v", what, r, err)
 		}
-		if r, err := Verify(t.Context(), s, "", true, nil); err != nil || r.DamageCount > 0 {
+		if r, err := s.Verify(t.Context(), "", true, nil); err != nil || r.DamageCount > 0 {
 			t.Errorf("%s: %+v, %v", what, r, err)
 		}
 		if _, err := s.Table(t.Context(), "a"); !errors.Is(err, ErrNotFound) {
@@ -139,10 +139,10 @@ func TestAwkwardTables(t *testing.T) {
 				t.Fatalf("%s: %q: %v %v", what, name, snap, err)
 			}
 		}
-		if r, err := Verify(ctx, s, "", true, nil); err != nil || r.DamageCount > 0 || r.Tables != uint64(len(list)) {
+		if r, err := s.Verify(ctx, "", true, nil); err != nil || r.DamageCount > 0 || r.Tables != uint64(len(list)) {
 			t.Fatal(err, r.Damage)
 		}
-		if r, err := GC(ctx, s, GCOptions{NoWait: true}); err != nil || r.Unknown > 0 || r.Tables != uint64(len(list)) {
+		if r, err := s.GC(ctx, GCOptions{NoWait: true}); err != nil || r.Unknown > 0 || r.Tables != uint64(len(list)) {
 			t.Fatal(err, r)
 		}
 	}
@@ -158,7 +158,7 @@ func TestAwkwardPartitions(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
-	tab.s.trees.MemtableBytes = 2000 // runs too
+	tab.s.core.trees.MemtableBytes = 2000 // runs too
 	var partitions []catalog.Partition
 	for _, v := range distinct(append(append(slices.Clone(awkward), everyByte()...), "", strings.Repeat("v", 4000))) {
 		partitions = append(partitions, partition("k", v))
@@ -264,7 +264,7 @@ func TestAwkwardFeatures(t *testing.T) {
 			t.Fatalf("%q: %+v %v", names[i], f, err)
 		}
 	}
-	if r, err := Verify(ctx, tab.s, "", true, nil); err != nil || r.DamageCount > 0 {
+	if r, err := tab.s.Verify(ctx, "", true, nil); err != nil || r.DamageCount > 0 {
 		t.Fatal(err, r.Damage)
 	}
 	for _, bad := range []string{"", strings.Repeat("n", catalog.MaxName+1), strings.Repeat("n", 1<<20)} {

@@ -18,7 +18,7 @@ type snapshotObject struct {
 
 // newest returns the newest snapshot's number and object, 0 when there is none. Names sort newest first: it is one request, of one
 // name, at any number of snapshots.
-func (t *Table) newest(ctx context.Context) (snapshotObject, error) {
+func (t *tableLog) newest(ctx context.Context) (snapshotObject, error) {
 	n, err := t.firstListed(ctx)
 	for err == nil && n.number > 0 && n.Size == 0 {
 		// A listing of a local store reads names before sizes: this one may have expired, and been truncated, in between. Then there is a newer one.
@@ -31,7 +31,7 @@ func (t *Table) newest(ctx context.Context) (snapshotObject, error) {
 }
 
 // firstListed returns the first snapshot that a listing has.
-func (t *Table) firstListed(ctx context.Context) (snapshotObject, error) {
+func (t *tableLog) firstListed(ctx context.Context) (snapshotObject, error) {
 	for info, err := range t.s.blobs.List(ctx, names.TableDir(t.name)+names.SnapshotsDir, "") {
 		if err != nil {
 			return snapshotObject{}, err
@@ -49,7 +49,7 @@ const truncatedRun = 2 * object.RequestsAtOnce
 
 // snapshots lists the snapshots that there are, the lowest first, without those that were truncated. It ends at a run of truncated ones, so
 // that its cost does not grow with what has expired. verify and gc, which must see a gap, ask it; who reads asks newest.
-func (t *Table) snapshots(ctx context.Context) ([]snapshotObject, error) {
+func (t *tableLog) snapshots(ctx context.Context) ([]snapshotObject, error) {
 	var out []snapshotObject // the newest first
 	run := 0
 	for info, err := range t.s.blobs.List(ctx, names.TableDir(t.name)+names.SnapshotsDir, "") {
@@ -94,7 +94,7 @@ func (t *Table) snapshots(ctx context.Context) ([]snapshotObject, error) {
 
 // syncBase makes the snapshot before n durable, which has been read, and which a writer may have put that was killed before it was durable. The directory
 // of a local store that both are in is synced with n: so it is about those of another. Else a crash could leave n, and a gap before it.
-func (t *Table) syncBase(ctx context.Context, n uint64) error {
+func (t *tableLog) syncBase(ctx context.Context, n uint64) error {
 	local := object.AsLocal(t.s.blobs)
 	if local == nil || n == 1 {
 		return nil

@@ -54,7 +54,7 @@ func TestNewest(t *testing.T) {
 			if s, err = newTable(t, mem).Commit(ctx, Change{Operation: "next"}); err != nil || s.Info().Number != n+1 {
 				t.Error(s, err)
 			}
-			if r, err := Verify(ctx, newTable(t, mem).s, "ads", true, nil); err != nil || r.DamageCount > 0 {
+			if r, err := newTable(t, mem).s.Verify(ctx, "ads", true, nil); err != nil || r.DamageCount > 0 {
 				t.Error(err, r)
 			}
 		})
@@ -94,7 +94,7 @@ func TestNewestFromAfar(t *testing.T) {
 				t.Fatal(err)
 			}
 			want++
-			if _, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil {
+			if _, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -223,7 +223,7 @@ func TestMissingSnapshot(t *testing.T) {
 				first = names.SnapshotName("ads", 6)
 			}
 			for _, table := range []string{"", "ads"} {
-				r, err := Verify(ctx, newTable(t, mem).s, table, false, nil)
+				r, err := newTable(t, mem).s.Verify(ctx, table, false, nil)
 				if table != "" && len(gone) == 6 && how == "deleted" {
 					if !errors.Is(err, format.ErrCorrupt) || !strings.Contains(err.Error(), first) {
 						t.Errorf("without %v, %s: %v", gone, how, err)
@@ -234,7 +234,7 @@ func TestMissingSnapshot(t *testing.T) {
 					t.Errorf("without %v, %s: %v %+v", gone, how, err, r)
 				}
 			}
-			r, err := GC(ctx, newTable(t, mem).s, GCOptions{NoWait: true})
+			r, err := newTable(t, mem).s.GC(ctx, GCOptions{NoWait: true})
 			if err != nil || len(r.Removed) > 0 || len(r.Skipped) != 1 || !errors.Is(r.Skipped[0].Err, format.ErrCorrupt) || !strings.Contains(r.Skipped[0].Err.Error(), first) {
 				t.Errorf("without %v, %s: gc removed %v: %v", gone, how, r, err)
 			}
@@ -263,11 +263,11 @@ func TestGCWithoutTables(t *testing.T) {
 		}
 	})
 	before := count("", func(string) {})
-	r, err := GC(ctx, newTable(t, mem).s, GCOptions{NoWait: true})
+	r, err := newTable(t, mem).s.GC(ctx, GCOptions{NoWait: true})
 	if after := count("", func(string) {}); err == nil || after != before {
 		t.Fatalf("%d objects of %d are left: %v %v", after, before, r, err)
 	}
-	if r, err := GC(ctx, newTable(t, mem).s, GCOptions{}); err != nil || r.Young == 0 {
+	if r, err := newTable(t, mem).s.GC(ctx, GCOptions{}); err != nil || r.Young == 0 {
 		t.Fatal(r, err)
 	}
 }
@@ -293,7 +293,7 @@ func TestCommitWhileSnapshotsGo(t *testing.T) {
 		if _, err := other.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
 			t.Error(err)
 		}
-		if _, err := GC(ctx, other.s, GCOptions{NoWait: true}); err != nil {
+		if _, err := other.s.GC(ctx, GCOptions{NoWait: true}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -356,8 +356,8 @@ func TestTableMadeAnewWithinATick(t *testing.T) {
 		}
 	}
 	anew, d := fill(1)
-	if n, err := anew.newest(ctx); err != nil || n.Info != old.at {
-		t.Fatalf("the snapshots can be told apart: %+v and %+v, %v", n.Info, old.at, err)
+	if n, err := anew.log.newest(ctx); err != nil || n.Info != old.log.at {
+		t.Fatalf("the snapshots can be told apart: %+v and %+v, %v", n.Info, old.log.at, err)
 	}
 	if _, err := old.Commit(ctx, Change{Operation: "append", Ops: []Operation{SetProperties{"a": "b"}}}); !errors.Is(err, ErrConflict) {
 		t.Errorf("a commit by the handle of the table that was removed: %v", err)

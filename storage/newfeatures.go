@@ -11,7 +11,7 @@ import (
 // NewFeatures returns the features with id and generation as a change to the table, which has this as its newest snapshot, must
 // give them: those of the schema's feature of the name where it has one, else those of a new one. A name whose features were
 // dropped or renamed gets the next generation. Its cost is a look-up or two, and one more for each generation.
-func (s *Snapshot) NewFeatures(ctx context.Context, features ...catalog.Feature) ([]catalog.Feature, error) {
+func (s *coreSnapshot) NewFeatures(ctx context.Context, features ...catalog.Feature) ([]catalog.Feature, error) {
 	names := make([]string, len(features))
 	for i, f := range features {
 		names[i] = f.Name
@@ -42,7 +42,7 @@ func (s *Snapshot) NewFeatures(ctx context.Context, features ...catalog.Feature)
 			out[i].ID = catalog.NewFeatureID(out[i].Name, out[i].Generation)
 			keys[k] = catalog.FeatureIDKey(out[i].ID)
 		}
-		owners, err := s.t.s.trees.Get(ctx, s.m.schema, keys...)
+		owners, err := s.log.s.trees.Get(ctx, s.m.schema, keys...)
 		if err != nil {
 			return nil, err
 		}
@@ -60,12 +60,12 @@ func (s *Snapshot) NewFeatures(ctx context.Context, features ...catalog.Feature)
 
 // FeatureIDs returns the ids that features of the table have or had: a new feature must have another. Its cost is the schema's; nil,
 // at no cost, where none was dropped or renamed, and every id is that of a feature in Features.
-func (s *Snapshot) FeatureIDs(ctx context.Context) (map[catalog.FeatureID]bool, error) {
+func (s *coreSnapshot) FeatureIDs(ctx context.Context) (map[catalog.FeatureID]bool, error) {
 	if s.m.retired == 0 {
 		return nil, nil
 	}
 	lower, upper := catalog.SpaceBounds(catalog.FeatureIDSpace)
-	it := s.t.s.trees.Iter(ctx, s.m.schema, upper)
+	it := s.log.s.trees.Iter(ctx, s.m.schema, upper)
 	out := map[catalog.FeatureID]bool{}
 	for ok := it.Seek(ctx, lower); ok; ok = it.Next(ctx) {
 		if len(it.Key) != 9 {

@@ -154,11 +154,11 @@ func (e *edit) checkMove(ctx context.Context, there, b catalog.Branch) error {
 
 // checkPins makes sure that a branch pins what is there, and stays.
 func (e *edit) checkPins(ctx context.Context, b catalog.Branch, pinned map[uint64]bool) error {
-	at := func(n uint64) (*Snapshot, error) {
+	at := func(n uint64) (*coreSnapshot, error) {
 		if n < e.base.m.info.Oldest && !pinned[n] {
 			return nil, fmt.Errorf("snapshot %d has expired, and gc may be about to take it: %w", n, ErrNotFound)
 		}
-		return e.base.t.At(ctx, n)
+		return e.base.log.At(ctx, n)
 	}
 	if b.Snapshot != e.info.Number {
 		if _, err := at(b.Snapshot); err != nil {
@@ -201,7 +201,7 @@ func (e *edit) checkPins(ctx context.Context, b catalog.Branch, pinned map[uint6
 }
 
 // pinned returns an overlay as a branch pins it, in the snapshot that the commit makes or in one of at.
-func (e *edit) pinned(ctx context.Context, p catalog.Pin, at func(uint64) (*Snapshot, error)) (catalog.Overlay, error) {
+func (e *edit) pinned(ctx context.Context, p catalog.Pin, at func(uint64) (*coreSnapshot, error)) (catalog.Overlay, error) {
 	if p.Snapshot != e.info.Number {
 		s, err := at(p.Snapshot)
 		if err != nil {

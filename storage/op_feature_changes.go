@@ -114,3 +114,42 @@ func (e *edit) noFeature(ctx context.Context, name string) error {
 	}
 	return fmt.Errorf("feature %.100q: %w%s", name, ErrNotFound, suggest.Hint(name, names))
 }
+
+// A renamed feature, in either of its names.
+type renamed struct{ from, to string }
+
+// keys brings the entry up to date with the features that the change adds, drops and renames.
+func (e *edit) keys(ctx context.Context) error {
+	before, after := e.base.m.info.Features, e.info.Features
+	if len(e.added) == 0 && len(e.renamed) == 0 && before == after {
+		return nil
+	}
+	k, err := e.base.keyFeatures(ctx)
+	if err != nil {
+		return err
+	}
+	if k != nil {
+		k.Of = after
+		for _, f := range e.added {
+			if f.Role.IsKey() {
+				k.Keys = append(k.Keys, catalog.KeyFeature{Role: f.Role, Name: f.Name})
+			}
+		}
+		for _, r := range e.renamed {
+			for i := range k.Keys {
+				if k.Keys[i].Name == r.from {
+					k.Keys[i].Name = r.to
+					break
+				}
+			}
+		}
+		if value := catalog.AppendKeyFeatures(nil, *k); len(value) <= catalog.MaxKeyFeatures {
+			e.schema = append(e.schema, lsm.Entry{Key: catalog.KeyFeaturesKey(), Value: value})
+			return nil
+		}
+	}
+	// What does not fit is left out, and readers go through the schema. An entry that stayed could hold again, wrongly: with features dropped
+	// their number might come back to it.
+	e.schema = append(e.schema, lsm.Entry{Key: catalog.KeyFeaturesKey(), Value: nil})
+	return nil
+}

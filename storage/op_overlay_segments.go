@@ -140,7 +140,7 @@ func (e *edit) underOverlay(ctx context.Context, o catalog.Overlay, ids []string
 	case b.Snapshot == 0:
 		return e.under(ctx, ids) // of the snapshot that the commit makes
 	}
-	s, err := e.base.t.At(ctx, b.Snapshot)
+	s, err := e.base.log.At(ctx, b.Snapshot)
 	if err != nil {
 		return nil, fmt.Errorf("branch %s: %w", o.Branch, err)
 	}

@@ -83,7 +83,7 @@ func (d DefineOverlays) apply(ctx context.Context, e *edit) error {
 				return fmt.Errorf("overlay %s: %w", o.Name, cmp.Or(err, fmt.Errorf("branch %s is gone: %w", o.Branch, ErrConflict)))
 			}
 			if b.Snapshot != 0 {
-				if under, err = e.base.t.At(ctx, b.Snapshot); err != nil {
+				if under, err = e.base.log.At(ctx, b.Snapshot); err != nil {
 					return fmt.Errorf("branch %s: %w", o.Branch, err)
 				}
 			}
@@ -189,7 +189,7 @@ func (e *edit) setOverlay(o catalog.Overlay) {
 }
 
 // fitsSchema holds an overlay's features to those of their names and ids in the schema of the snapshot that it lies over.
-func (e *edit) fitsSchema(ctx context.Context, o catalog.Overlay, under *Snapshot) error {
+func (e *edit) fitsSchema(ctx context.Context, o catalog.Overlay, under *coreSnapshot) error {
 	names := make([]string, len(o.Features))
 	keys := make([][]byte, len(o.Features))
 	for i, f := range o.Features {

@@ -42,3 +42,28 @@ func (p SetProperties) apply(ctx context.Context, e *edit) error {
 	}
 	return nil
 }
+
+// emptied notes the partition keys of a table that the change leaves without segments.
+func (e *edit) emptied(ctx context.Context) error {
+	if e.info.Segments > 0 || e.base.m.info.Segments == 0 {
+		return nil
+	}
+	keys, err := e.base.PartitionKeys(ctx)
+	if err != nil {
+		return err
+	}
+	p := make(catalog.Partition, len(keys))
+	for i, k := range keys {
+		p[i].Key = k
+	}
+	value := p.String()
+	if catalog.CheckProperty(partitionKeysProperty, value) != nil {
+		value = ""
+	}
+	old, err := e.base.Property(ctx, partitionKeysProperty)
+	if err != nil || old == value {
+		return err
+	}
+	e.schema = append(e.schema, lsm.Entry{Key: catalog.PropertyKey(partitionKeysProperty), Value: []byte(value)})
+	return nil
+}

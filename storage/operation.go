@@ -135,7 +135,7 @@ func (c *Change) adds() (segments []catalog.SegmentDescriptor, rows []bitmap.Ref
 // An edit collects what one attempt to commit changes.
 type edit struct {
 	change          *Change
-	base            *Snapshot
+	base            *coreSnapshot
 	table           names.TableID
 	m               manifest // the next one; its trees and info are put together last
 	info            SnapshotInfo
@@ -152,7 +152,7 @@ type edit struct {
 	renamed  []renamed
 }
 
-func (e *edit) store() *Store { return e.base.t.s }
+func (e *edit) store() *coreStore { return e.base.log.s }
 
 // apply applies the operations of the change.
 func (e *edit) apply(ctx context.Context) error {

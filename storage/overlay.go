@@ -15,7 +15,7 @@ import (
 
 // Overlays returns the overlays of the snapshot: those that are merged, the lowest first, and then the others, by number. Its cost is one request
 // or two, and none in a snapshot without overlays.
-func (s *Snapshot) Overlays(ctx context.Context) ([]catalog.Overlay, error) {
+func (s *coreSnapshot) Overlays(ctx context.Context) ([]catalog.Overlay, error) {
 	if s.m.overlays == 0 {
 		return nil, nil
 	}
@@ -36,7 +36,7 @@ func (s *Snapshot) Overlays(ctx context.Context) ([]catalog.Overlay, error) {
 }
 
 // Overlay returns the overlay of a name; ErrNotFound names the nearest.
-func (s *Snapshot) Overlay(ctx context.Context, name string) (catalog.Overlay, error) {
+func (s *coreSnapshot) Overlay(ctx context.Context, name string) (catalog.Overlay, error) {
 	o, err := s.findOverlay(ctx, name)
 	if err != nil || o != nil {
 		return deref(o), err
@@ -49,15 +49,15 @@ func (s *Snapshot) Overlay(ctx context.Context, name string) (catalog.Overlay, e
 	for _, o := range all {
 		names = append(names, o.Name)
 	}
-	return catalog.Overlay{}, fmt.Errorf("table %s: overlay %.150q: %w%s", s.t.name, name, ErrNotFound, suggest.Hint(name, names))
+	return catalog.Overlay{}, fmt.Errorf("table %s: overlay %.150q: %w%s", s.log.name, name, ErrNotFound, suggest.Hint(name, names))
 }
 
 // findOverlay returns nil where there is no such overlay.
-func (s *Snapshot) findOverlay(ctx context.Context, name string) (*catalog.Overlay, error) {
+func (s *coreSnapshot) findOverlay(ctx context.Context, name string) (*catalog.Overlay, error) {
 	if s.m.overlays == 0 {
 		return nil, nil
 	}
-	values, err := s.t.s.trees.Get(ctx, s.m.listing, catalog.OverlayKey(name))
+	values, err := s.log.s.trees.Get(ctx, s.m.listing, catalog.OverlayKey(name))
 	if err != nil || values[0] == nil {
 		return nil, err
 	}
@@ -77,14 +77,14 @@ func deref[T any](p *T) T {
 }
 
 // space calls visit for every entry of a space of the listing. What visit returns, unless it is empty, is wrong with it.
-func (s *Snapshot) space(ctx context.Context, space byte, visit func(key, value []byte) (reason string)) error {
+func (s *coreSnapshot) space(ctx context.Context, space byte, visit func(key, value []byte) (reason string)) error {
 	lower, upper := catalog.SpaceBounds(space)
 	return s.between(ctx, lower, upper, visit)
 }
 
 // between is space for the keys from lower on and below upper.
-func (s *Snapshot) between(ctx context.Context, lower, upper []byte, visit func(key, value []byte) (reason string)) error {
-	it := s.t.s.trees.Iter(ctx, s.m.listing, upper)
+func (s *coreSnapshot) between(ctx context.Context, lower, upper []byte, visit func(key, value []byte) (reason string)) error {
+	it := s.log.s.trees.Iter(ctx, s.m.listing, upper)
 	for ok := it.Seek(ctx, lower); ok; ok = it.Next(ctx) {
 		if reason := visit(it.Key, it.Value); reason != "" {
 			return wire.Corrupt(s.treeName(s.m.listing), reason)
@@ -95,7 +95,7 @@ func (s *Snapshot) between(ctx context.Context, lower, upper []byte, visit func(
 
 // Layers returns what the overlays have for segments of the snapshot: out[i][j] is the layer of overlays[j] over segments[i],
 // nil where it has none. Its cost follows from what is asked for, not from what the table has.
-func (s *Snapshot) OverlaySegments(ctx context.Context, overlays []catalog.Overlay, segments ...catalog.SegmentDescriptor) ([][]*catalog.OverlaySegment, error) {
+func (s *coreSnapshot) OverlaySegments(ctx context.Context, overlays []catalog.Overlay, segments ...catalog.SegmentDescriptor) ([][]*catalog.OverlaySegment, error) {
 	out := make([][]*catalog.OverlaySegment, len(segments))
 	for i := range out {
 		out[i] = make([]*catalog.OverlaySegment, len(overlays))
@@ -130,7 +130,7 @@ func (s *Snapshot) OverlaySegments(ctx context.Context, overlays []catalog.Overl
 }
 
 // EachOverlaySegment calls visit for every layer of an overlay, in the order of segment ids, until visit returns an error.
-func (s *Snapshot) EachOverlaySegment(ctx context.Context, o catalog.Overlay, visit func(catalog.OverlaySegment) error) error {
+func (s *coreSnapshot) EachOverlaySegment(ctx context.Context, o catalog.Overlay, visit func(catalog.OverlaySegment) error) error {
 	if s.m.overlays == 0 {
 		return nil
 	}
@@ -161,7 +161,7 @@ func (s *Snapshot) EachOverlaySegment(ctx context.Context, o catalog.Overlay, vi
 const scanShare = 16
 
 // perSegment returns the entries of prefix and each segment's id, nil where there is none. What it returns is the caller's.
-func (s *Snapshot) perSegment(ctx context.Context, prefix []byte, segments []catalog.SegmentDescriptor) ([][]byte, error) {
+func (s *coreSnapshot) perSegment(ctx context.Context, prefix []byte, segments []catalog.SegmentDescriptor) ([][]byte, error) {
 	keys := make([][]byte, len(segments))
 	for i, d := range segments {
 		segment, err := names.ParseID(d.ID)
@@ -171,7 +171,7 @@ func (s *Snapshot) perSegment(ctx context.Context, prefix []byte, segments []cat
 		keys[i] = append(prefix[:len(prefix):len(prefix)], segment[:]...)
 	}
 	if uint64(len(segments)) <= s.m.info.Segments/scanShare || len(segments) < scanShare {
-		return s.t.s.trees.Get(ctx, s.m.listing, keys...)
+		return s.log.s.trees.Get(ctx, s.m.listing, keys...)
 	}
 	at := make(map[string][]int, len(keys))
 	for i, k := range keys {
@@ -189,7 +189,7 @@ func (s *Snapshot) perSegment(ctx context.Context, prefix []byte, segments []cat
 
 // DeletionVectors returns the deleted rows of segments of the snapshot, in order. Its cost follows from what is asked for, and is
 // none in a snapshot without deletes.
-func (s *Snapshot) DeletionVectors(ctx context.Context, segments ...catalog.SegmentDescriptor) ([]bitmap.Ref, error) {
+func (s *coreSnapshot) DeletionVectors(ctx context.Context, segments ...catalog.SegmentDescriptor) ([]bitmap.Ref, error) {
 	if s.m.info.DeletedRows == 0 {
 		return make([]bitmap.Ref, len(segments)), nil
 	}
@@ -197,7 +197,7 @@ func (s *Snapshot) DeletionVectors(ctx context.Context, segments ...catalog.Segm
 }
 
 // rowBitmaps returns the sets under prefix of the segments, empty where there is none.
-func (s *Snapshot) rowBitmaps(ctx context.Context, prefix []byte, what string, segments []catalog.SegmentDescriptor) ([]bitmap.Ref, error) {
+func (s *coreSnapshot) rowBitmaps(ctx context.Context, prefix []byte, what string, segments []catalog.SegmentDescriptor) ([]bitmap.Ref, error) {
 	values, err := s.perSegment(ctx, prefix, segments)
 	if err != nil {
 		return nil, err

@@ -104,7 +104,7 @@ func TestOrder(t *testing.T) {
 				}
 			}
 		}
-		if r, err := Verify(ctx, tab.s, "", false, nil); err != nil || r.DamageCount > 0 {
+		if r, err := tab.s.Verify(ctx, "", false, nil); err != nil || r.DamageCount > 0 {
 			t.Fatal(r, err)
 		}
 	}

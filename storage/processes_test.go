@@ -45,7 +45,7 @@ func mix(t *testing.T, root string, who int, n int) {
 		t.Fatal(err)
 	}
 	tab := newTable(t, l)
-	tab.s.trees.MemtableBytes = 600 // runs are made and merged under the others' eyes
+	tab.s.core.trees.MemtableBytes = 600 // runs are made and merged under the others' eyes
 	r := rand.New(rand.NewPCG(uint64(who), 7))
 	for k := range n {
 		base := uint64(0)
@@ -77,7 +77,7 @@ func mix(t *testing.T, root string, who int, n int) {
 			done.Snapshot = s.Info().Number
 		} else {
 			done.Conflict, done.Duplicate, done.Error = errors.Is(err, ErrConflict), errors.Is(err, ErrDuplicateSource), err.Error()
-			if err := tab.s.segments.Discard(ctx, d); err != nil {
+			if err := tab.s.core.segments.Discard(ctx, d); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -219,11 +219,11 @@ func mixedProcesses(t *testing.T, processes, each int) {
 	if shared, err := s.Lookup(ctx, "shared"); err != nil || shared[0].Type.Elem != vector.Int64 {
 		t.Errorf("shared is %v: %v", shared, err)
 	}
-	r, err := Verify(ctx, tab.s, "", true, nil)
+	r, err := tab.s.Verify(ctx, "", true, nil)
 	if err != nil || r.DamageCount > 0 {
 		t.Fatal(err, r.Damage)
 	}
-	if r, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil || len(r.Removed) > 0 {
+	if r, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil || len(r.Removed) > 0 {
 		t.Errorf("the processes left %+v: %v", r, err)
 	}
 }

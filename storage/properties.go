@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/dsistore/dsistore/storage/catalog"
-	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
@@ -16,7 +15,7 @@ const ProfileProperty = "profile"
 const partitionKeysProperty = "partition_keys"
 
 // lastPartitionKeys returns the partition keys of a table that has no segments.
-func (s *Snapshot) lastPartitionKeys(ctx context.Context) ([]string, error) {
+func (s *coreSnapshot) lastPartitionKeys(ctx context.Context) ([]string, error) {
 	text, err := s.Property(ctx, partitionKeysProperty)
 	if err != nil {
 		return nil, err
@@ -32,34 +31,9 @@ func (s *Snapshot) lastPartitionKeys(ctx context.Context) ([]string, error) {
 	return keys, nil
 }
 
-// emptied notes the partition keys of a table that the change leaves without segments.
-func (e *edit) emptied(ctx context.Context) error {
-	if e.info.Segments > 0 || e.base.m.info.Segments == 0 {
-		return nil
-	}
-	keys, err := e.base.PartitionKeys(ctx)
-	if err != nil {
-		return err
-	}
-	p := make(catalog.Partition, len(keys))
-	for i, k := range keys {
-		p[i].Key = k
-	}
-	value := p.String()
-	if catalog.CheckProperty(partitionKeysProperty, value) != nil {
-		value = ""
-	}
-	old, err := e.base.Property(ctx, partitionKeysProperty)
-	if err != nil || old == value {
-		return err
-	}
-	e.schema = append(e.schema, lsm.Entry{Key: catalog.PropertyKey(partitionKeysProperty), Value: []byte(value)})
-	return nil
-}
-
 // Property returns the value of a table's property, empty where it has none. Its cost is one look-up.
-func (s *Snapshot) Property(ctx context.Context, name string) (string, error) {
-	values, err := s.t.s.trees.Get(ctx, s.m.schema, catalog.PropertyKey(name))
+func (s *coreSnapshot) Property(ctx context.Context, name string) (string, error) {
+	values, err := s.log.s.trees.Get(ctx, s.m.schema, catalog.PropertyKey(name))
 	if err != nil || values[0] == nil {
 		return "", err
 	}

@@ -11,26 +11,26 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// Purge removes the data that only expired snapshots of the table name, whatever its age: segments, layers and sets of rows. Whoever reads an
+// runPurge removes the data that only expired snapshots of the table name, whatever its age: segments, layers and sets of rows. Whoever reads an
 // expired snapshot without a lease finds it gone. The snapshots themselves, with the runs of their trees, are left to GC, and so is what no
 // snapshot names; other tables are not looked at. What a branch of the newest snapshot, or a lease, holds stays. The report has what was removed,
 // and who holds what.
-func (t *Table) Purge(ctx context.Context) (*GCReport, error) {
-	r, err := t.purge(ctx)
+func runPurge(ctx context.Context, t *tableLog) (*GCReport, error) {
+	r, err := purge(ctx, t)
 	if err != nil {
 		return r, fmt.Errorf("purge of table %s: %w", t.name, err)
 	}
 	return r, nil
 }
 
-func (t *Table) purge(ctx context.Context) (*GCReport, error) {
-	now, err := t.s.Clock(ctx)
+func purge(ctx context.Context, t *tableLog) (*GCReport, error) {
+	now, err := t.s.Time(ctx)
 	if err != nil {
 		return nil, err
 	}
 	c := &collector{s: t.s, marker: names.RandomID(), r: &GCReport{Tables: 1}}
 	// A table of its own, so that nothing known from before is trusted.
-	p := &tablePlan{t: &Table{s: t.s, name: t.name}, now: now, purge: true}
+	p := &tablePlan{t: t.s.log(t.name), now: now, purge: true}
 	if err := p.look(ctx, c.r); err != nil {
 		return c.r, err
 	}
@@ -38,7 +38,7 @@ func (t *Table) purge(ctx context.Context) (*GCReport, error) {
 		return c.r, t.s.noTable(ctx, t.name)
 	}
 	of := p.t.bound()
-	plans, err := t.s.sameTable(ctx, t.name, of, now)
+	plans, err := sameTable(ctx, t.s, t.name, of, now)
 	if err != nil {
 		return c.r, err
 	}
@@ -53,7 +53,7 @@ func (t *Table) purge(ctx context.Context) (*GCReport, error) {
 	slices.SortFunc(groups, func(a, b *dataGroup) int { return slices.Compare(a.id[:], b.id[:]) })
 	// What an earlier purge has taken is named by the same expired snapshots.
 	err = object.Parallel(ctx, object.RequestsAtOnce, len(groups), func(ctx context.Context, i int) error {
-		there, _, err := t.s.listData(ctx, groups[i].id.Dir())
+		there, _, err := listData(ctx, t.s.blobs, groups[i].id.Dir())
 		if err == nil && len(there) > 0 {
 			groups[i] = there[0]
 		}
@@ -76,14 +76,14 @@ func (t *Table) purge(ctx context.Context) (*GCReport, error) {
 }
 
 // sameTable looks at the tables of another name that have the same id: somebody has copied the objects of one. What they name stays.
-func (s *Store) sameTable(ctx context.Context, name string, of names.TableID, now time.Time) ([]*tablePlan, error) {
+func sameTable(ctx context.Context, s *coreStore, name string, of names.TableID, now time.Time) ([]*tablePlan, error) {
 	names, err := s.tableNames(ctx, true)
 	if err != nil {
 		return nil, err
 	}
 	plans := make([]*tablePlan, len(names))
 	err = object.Parallel(ctx, object.RequestsAtOnce, len(names), func(ctx context.Context, i int) error {
-		t := &Table{s: s, name: names[i]}
+		t := s.log(names[i])
 		if id, err := t.readRoot(ctx); names[i] == name || err != nil || id != of {
 			return nil // what is damaged is no reason: its id is another with all likelihood
 		}

@@ -16,7 +16,7 @@ func TestPurge(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
-	tab.s.bitmaps.InlineBytes = 0 // every set is an object
+	tab.s.core.bitmaps.InlineBytes = 0 // every set is an object
 	segs := replaceAll(t, tab, 4)
 	over := mustCommit(t, tab, Change{Base: 4, Ops: []Operation{DefineOverlays{overlay("o", "y")}, SetOverlaySegments{layer(t, tab, "o", segs[3], 7, "y")}, DeleteRows{{segs[3].ID, rowSet(t, tab.s, segs[3], 1)}}}}) // 5
 	layers, err := over.OverlaySegments(ctx, []catalog.Overlay{{Name: "o", Number: 0}}, segs[3])
@@ -49,7 +49,7 @@ func TestPurge(t *testing.T) {
 	if r, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil || len(r.Expired) != 6 { // 8
 		t.Fatal(r, err)
 	}
-	r, err := GC(ctx, tab.s, GCOptions{})
+	r, err := tab.s.GC(ctx, GCOptions{})
 	if err != nil || len(r.Removed) != 0 {
 		t.Fatal(r, err)
 	}
@@ -57,7 +57,7 @@ func TestPurge(t *testing.T) {
 	if err := mem.PutIfAbsent(ctx, names.SnapshotName("damaged", 1), []byte("no snapshot")); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := GC(ctx, tab.s, GCOptions{}); err != nil || len(r.Skipped) != 1 || r.Skipped[0].Table != "damaged" {
+	if r, err := tab.s.GC(ctx, GCOptions{}); err != nil || len(r.Skipped) != 1 || r.Skipped[0].Table != "damaged" {
 		t.Fatal(r, err)
 	}
 	r, err = tab.Purge(ctx)
@@ -81,12 +81,12 @@ func TestPurge(t *testing.T) {
 	check("of the newest", more[0], true)
 	check("of no snapshot", loose, true)
 	check("of an expired snapshot of another table", others[0], true)
-	if err := tab.s.checkRowBitmap(ctx, deleted[0]); err == nil {
+	if err := checkRowBitmap(ctx, tab.s.core.blobs, deleted[0]); err == nil {
 		t.Error("deleted rows are there")
 	}
 	verifyClean(t, tab.s)
 	// What stays behind is whole enough for all that comes: gc within the grace period and after it, leases that end, new handles.
-	if r, err := GC(ctx, tab.s, GCOptions{}); err != nil || len(r.Removed) != 0 {
+	if r, err := tab.s.GC(ctx, GCOptions{}); err != nil || len(r.Removed) != 0 {
 		t.Fatal(r, err)
 	}
 	if err := lease.Release(ctx); err != nil {
@@ -96,7 +96,7 @@ func TestPurge(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("of a leased one, released", segs[2], false)
-	if r, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil || r.Expired != 7 {
+	if r, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil || r.Expired != 7 {
 		t.Fatal(r, err)
 	}
 	verifyClean(t, tab.s)
@@ -136,11 +136,11 @@ func TestPurgeBesideGC(t *testing.T) {
 	}
 	at := 0
 	meanwhile.reads = func(name string) {
-		if name != names.SnapshotName(tab.name, 4) {
+		if name != names.SnapshotName(tab.log.name, 4) {
 			return
 		}
 		if at++; at == 1 {
-			if r, err := GC(ctx, newTable(t, meanwhile.Store).s, GCOptions{NoWait: true}); err != nil || r.Expired != 5 {
+			if r, err := newTable(t, meanwhile.Store).s.GC(ctx, GCOptions{NoWait: true}); err != nil || r.Expired != 5 {
 				t.Error(r, err)
 			}
 		}

@@ -59,7 +59,7 @@ func TestRequests(t *testing.T) {
 			all := size.commits + 1 // snapshots
 			// Two listings of tables, for the root and behind it, the data, the clock; of the table the snapshots, the newest, its leases and copies.
 			quiet, quietTrips := 3+16+4+5+all, 14+all/32
-			measure("gc of nothing", quiet, quietTrips, func(ctx context.Context) error { _, err := GC(ctx, s, GCOptions{}); return err })
+			measure("gc of nothing", quiet, quietTrips, func(ctx context.Context) error { _, err := s.GC(ctx, GCOptions{}); return err })
 			measure("expire", 12+size.expired+32, 14+size.expired/32, func(ctx context.Context) error {
 				_, err := far.Expire(ctx, ExpireOptions{KeepLast: uint64(all - size.expired)})
 				return err
@@ -69,7 +69,7 @@ func TestRequests(t *testing.T) {
 			}
 			g := size.orphans + size.expired // ids that go, of two objects and a marker each
 			measure("gc", quiet+2+size.expired+g+6+5*g, quietTrips+12+(5*g+size.expired)/32, func(ctx context.Context) error {
-				r, err := GC(ctx, s, GCOptions{NoWait: true})
+				r, err := s.GC(ctx, GCOptions{NoWait: true})
 				if err == nil && int64(r.Expired) != size.expired {
 					t.Errorf("%d snapshots gone", r.Expired)
 				}

@@ -44,7 +44,7 @@ func decodeRoot(b []byte) (t names.TableID, reason string) {
 }
 
 // identity returns the table's id. A table that has none yet gets one: nothing of it is visible before its first commit.
-func (t *Table) identity(ctx context.Context) (names.TableID, error) {
+func (t *tableLog) identity(ctx context.Context) (names.TableID, error) {
 	if of := t.bound(); of != (names.TableID{}) {
 		return of, nil
 	}
@@ -55,8 +55,10 @@ func (t *Table) identity(ctx context.Context) (names.TableID, error) {
 	if s != nil {
 		return s.m.table, nil
 	}
-	if err := t.s.make(ctx); err != nil {
-		return names.TableID{}, err
+	if t.s.Make != nil {
+		if err := t.s.Make(ctx); err != nil {
+			return names.TableID{}, err
+		}
 	}
 	of := names.NewTableID()
 	err = t.s.blobs.PutIfAbsent(ctx, names.TableRoot(t.name), appendRoot(nil, of))
@@ -67,7 +69,7 @@ func (t *Table) identity(ctx context.Context) (names.TableID, error) {
 }
 
 // root returns the id of a table that has no snapshot yet, and gives it one if it has none. The handle's own must be the same.
-func (t *Table) root(ctx context.Context) (names.TableID, error) {
+func (t *tableLog) root(ctx context.Context) (names.TableID, error) {
 	of, err := t.readRoot(ctx)
 	if !errors.Is(err, object.ErrNotFound) {
 		return of, err
@@ -79,7 +81,7 @@ func (t *Table) root(ctx context.Context) (names.TableID, error) {
 }
 
 // readRoot reads the root of the table; object.ErrNotFound where there is none.
-func (t *Table) readRoot(ctx context.Context) (names.TableID, error) {
+func (t *tableLog) readRoot(ctx context.Context) (names.TableID, error) {
 	name := names.TableRoot(t.name)
 	var b [rootBytes]byte
 	if err := t.s.blobs.ReadAt(ctx, name, b[:], 0); err != nil {

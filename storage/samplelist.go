@@ -11,7 +11,7 @@ import (
 )
 
 // SampleLists returns the sample lists of the snapshot, in name order.
-func (s *Snapshot) SampleLists(ctx context.Context) ([]catalog.SampleList, error) {
+func (s *coreSnapshot) SampleLists(ctx context.Context) ([]catalog.SampleList, error) {
 	if s.m.lists == 0 {
 		return nil, nil
 	}
@@ -25,7 +25,7 @@ func (s *Snapshot) SampleLists(ctx context.Context) ([]catalog.SampleList, error
 }
 
 // SampleList returns the sample list of a name; ErrNotFound names the nearest.
-func (s *Snapshot) SampleList(ctx context.Context, name string) (catalog.SampleList, error) {
+func (s *coreSnapshot) SampleList(ctx context.Context, name string) (catalog.SampleList, error) {
 	l, err := s.findList(ctx, name)
 	if err != nil || l != nil {
 		return deref(l), err
@@ -38,15 +38,15 @@ func (s *Snapshot) SampleList(ctx context.Context, name string) (catalog.SampleL
 	for _, l := range all {
 		names = append(names, l.Name)
 	}
-	return catalog.SampleList{}, fmt.Errorf("table %s: sample list %.150q: %w%s", s.t.name, name, ErrNotFound, suggest.Hint(name, names))
+	return catalog.SampleList{}, fmt.Errorf("table %s: sample list %.150q: %w%s", s.log.name, name, ErrNotFound, suggest.Hint(name, names))
 }
 
 // findList returns nil where there is no such list.
-func (s *Snapshot) findList(ctx context.Context, name string) (*catalog.SampleList, error) {
+func (s *coreSnapshot) findList(ctx context.Context, name string) (*catalog.SampleList, error) {
 	if s.m.lists == 0 {
 		return nil, nil
 	}
-	values, err := s.t.s.trees.Get(ctx, s.m.listing, catalog.ListKey(name))
+	values, err := s.log.s.trees.Get(ctx, s.m.listing, catalog.ListKey(name))
 	if err != nil || values[0] == nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (s *Snapshot) findList(ctx context.Context, name string) (*catalog.SampleLi
 
 // ListedRows returns the rows of segments of the snapshot that are in a sample list, in order; deleted ones may be among them.
 // A list that does not exist has none: SampleList tells. Its cost follows from what is asked for.
-func (s *Snapshot) ListedRows(ctx context.Context, list string, segments ...catalog.SegmentDescriptor) ([]bitmap.Ref, error) {
+func (s *coreSnapshot) ListedRows(ctx context.Context, list string, segments ...catalog.SegmentDescriptor) ([]bitmap.Ref, error) {
 	if s.m.lists == 0 {
 		return make([]bitmap.Ref, len(segments)), nil
 	}

@@ -86,7 +86,7 @@ func TestSegmentGroups(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, err := Verify(t.Context(), tab.Store(), "", true, nil); err != nil || r.DamageCount > 0 {
+		if r, err := tab.Store().Verify(t.Context(), "", true, nil); err != nil || r.DamageCount > 0 {
 			t.Fatalf("verify: %+v, %v", r, err)
 		}
 		g, err := snap.OpenSegment(t.Context(), d)

@@ -138,7 +138,7 @@ func TestSegmentBytes(t *testing.T) {
 		if _, err := tab.Commit(t.Context(), Change{Operation: "x", Ops: []Operation{AddSegments{d}}}); err != nil {
 			t.Fatal(err)
 		}
-		if r, err := Verify(t.Context(), tab.Store(), "", true, nil); err != nil || r.DamageCount > 0 || r.Features != 34 {
+		if r, err := tab.Store().Verify(t.Context(), "", true, nil); err != nil || r.DamageCount > 0 || r.Features != 34 {
 			t.Fatal(err, r)
 		}
 	}
@@ -191,7 +191,7 @@ func TestSegmentWriterErrors(t *testing.T) {
 			w.Abort()
 			w.Abort()
 			for info := range l.List(ctx, "", "") {
-				if info.Name != markerName && info.Name != names.TableRoot("ads") {
+				if info.Name != names.Marker && info.Name != names.TableRoot("ads") {
 					t.Errorf("left %s", info.Name)
 				}
 			}

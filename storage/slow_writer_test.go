@@ -29,7 +29,7 @@ func TestGCInterrupted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err = GC(ctx, s, GCOptions{NoWait: true}); err != nil && !errors.Is(err, object.ErrInjected) {
+			if _, err = s.GC(ctx, GCOptions{NoWait: true}); err != nil && !errors.Is(err, object.ErrInjected) {
 				t.Fatalf("operation %d: %v", at, err)
 			}
 			_, err = tab.Commit(ctx, Change{Operation: "late", Ops: []Operation{AddFeatures(features("a", "b", "c")), AddSegments{late}}})
@@ -38,7 +38,7 @@ func TestGCInterrupted(t *testing.T) {
 			} else {
 				refused++
 			}
-			r, err := Verify(ctx, tab.s, "", true, nil)
+			r, err := tab.s.Verify(ctx, "", true, nil)
 			if err != nil || r.DamageCount > 0 {
 				t.Fatalf("operation %d: %v %v", at, err, r.Damage)
 			}
@@ -73,7 +73,7 @@ func TestGCTakesFromSlowWriter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := GC(ctx, s, GCOptions{}); err != nil || len(r.Removed) != 1 {
+	if r, err := s.GC(ctx, GCOptions{}); err != nil || len(r.Removed) != 1 {
 		t.Fatalf("%v %+v", err, r)
 	}
 	if err := w.AddFeature(ctx, 1, feature("b", int64Type), denseRows([]uint32{100}, 1)); err != nil {
@@ -105,7 +105,7 @@ func TestGCLeavesForeignFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r, err := GC(ctx, tab.s, GCOptions{NoWait: true})
+	r, err := tab.s.GC(ctx, GCOptions{NoWait: true})
 	if err != nil || len(r.Removed) != 2 || r.Unknown != 5 {
 		t.Fatalf("%v %+v", err, r)
 	}
@@ -134,7 +134,7 @@ func TestGCClock(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, dry := range []bool{true, false} {
-			if r, err := GC(ctx, s, GCOptions{DryRun: dry}); err != nil || len(r.Removed) != 0 || r.Young != 1 || r.Unknown != 0 {
+			if r, err := s.GC(ctx, GCOptions{DryRun: dry}); err != nil || len(r.Removed) != 0 || r.Young != 1 || r.Unknown != 0 {
 				t.Fatalf("store's clock %v off: %v %+v", skew, err, r)
 			}
 		}
@@ -155,11 +155,11 @@ func TestGCDryRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Abort()
-	dry, err := GC(ctx, tab.s, GCOptions{NoWait: true, DryRun: true})
+	dry, err := tab.s.GC(ctx, GCOptions{NoWait: true, DryRun: true})
 	if err != nil || len(dry.Removed) != 10 {
 		t.Fatalf("%v %+v", err, dry)
 	}
-	wet, err := GC(ctx, tab.s, GCOptions{NoWait: true})
+	wet, err := tab.s.GC(ctx, GCOptions{NoWait: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestGCDryRun(t *testing.T) {
 	if !reflect.DeepEqual(wet, dry) {
 		t.Fatalf("dry run: %+v\nthen: %+v", dry, wet)
 	}
-	if again, err := GC(ctx, tab.s, GCOptions{NoWait: true}); err != nil || len(again.Removed) != 0 || again.Referenced != wet.Referenced {
+	if again, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil || len(again.Removed) != 0 || again.Referenced != wet.Referenced {
 		t.Fatalf("%v %+v", err, again)
 	}
 }
@@ -209,7 +209,7 @@ func TestCommitTimes(t *testing.T) {
 			t.Errorf("as of %v: %v", at, err)
 		}
 	}
-	if r, err := Verify(ctx, tab.s, "", true, nil); err != nil || r.DamageCount > 0 {
+	if r, err := tab.s.Verify(ctx, "", true, nil); err != nil || r.DamageCount > 0 {
 		t.Error(err, r.Damage)
 	}
 }

@@ -35,30 +35,29 @@ type SnapshotInfo struct {
 // LiveRows returns how many rows a reader sees.
 func (i SnapshotInfo) LiveRows() uint64 { return i.Rows - i.DeletedRows }
 
-// A Snapshot is an immutable version of a table. Safe for concurrent use.
-type Snapshot struct {
-	t *Table
-	m manifest
+// A coreSnapshot is an immutable version of a table. Safe for concurrent use.
+type coreSnapshot struct {
+	log *tableLog
+	m   manifest
 }
 
-// Info describes the snapshot. Table returns the table that it is a version of.
-func (s *Snapshot) Info() SnapshotInfo { return s.m.info }
-func (s *Snapshot) Table() *Table      { return s.t }
+// Info describes the snapshot.
+func (s *coreSnapshot) Info() SnapshotInfo { return s.m.info }
 
-// Stands reports whether the store still has this very snapshot: it was not removed, nor the store made anew with another of its
+// Exists reports whether the store still has this very snapshot: it was not removed, nor the store made anew with another of its
 // number. One small read.
-func (s *Snapshot) Exists(ctx context.Context) (bool, error) {
-	m, err := s.t.header(ctx, s.m.info.Number)
+func (s *coreSnapshot) Exists(ctx context.Context) (bool, error) {
+	m, err := s.log.header(ctx, s.m.info.Number)
 	if errors.Is(err, object.ErrNotFound) || errors.Is(err, errReplaced) {
 		return false, nil
 	}
 	return err == nil && m.commit == s.m.commit, err
 }
 
-func (s *Snapshot) name() string { return names.SnapshotName(s.t.name, s.m.info.Number) }
+func (s *coreSnapshot) name() string { return names.SnapshotName(s.log.name, s.m.info.Number) }
 
 // treeName is the object to blame for an entry of a tree: the newest part, for want of knowing better.
-func (s *Snapshot) treeName(t lsm.Tree) string {
+func (s *coreSnapshot) treeName(t lsm.Tree) string {
 	if len(t.Memtable) > 0 || len(t.Runs) == 0 {
 		return s.name()
 	}
@@ -67,7 +66,7 @@ func (s *Snapshot) treeName(t lsm.Tree) string {
 
 // Lookup returns the named features in the order asked for, reading only what they need; an unknown name gives
 // ErrNotFound with the nearest.
-func (s *Snapshot) Lookup(ctx context.Context, names ...string) ([]catalog.Feature, error) {
+func (s *coreSnapshot) Lookup(ctx context.Context, names ...string) ([]catalog.Feature, error) {
 	found, err := s.Find(ctx, names...)
 	if err != nil {
 		return nil, err
@@ -83,7 +82,7 @@ func (s *Snapshot) Lookup(ctx context.Context, names ...string) ([]catalog.Featu
 }
 
 // Find is Lookup with nil where there is no such feature.
-func (s *Snapshot) Find(ctx context.Context, names ...string) ([]*catalog.Feature, error) {
+func (s *coreSnapshot) Find(ctx context.Context, names ...string) ([]*catalog.Feature, error) {
 	out, err := s.find(ctx, names...)
 	for i, f := range out {
 		if f != nil && f.Status == catalog.FeatureDropped {
@@ -94,12 +93,12 @@ func (s *Snapshot) Find(ctx context.Context, names ...string) ([]*catalog.Featur
 }
 
 // find is Find with those that were dropped.
-func (s *Snapshot) find(ctx context.Context, names ...string) ([]*catalog.Feature, error) {
+func (s *coreSnapshot) find(ctx context.Context, names ...string) ([]*catalog.Feature, error) {
 	keys := make([][]byte, len(names))
 	for i, n := range names {
 		keys[i] = catalog.NameKey(n)
 	}
-	values, err := s.t.s.trees.Get(ctx, s.m.schema, keys...)
+	values, err := s.log.s.trees.Get(ctx, s.m.schema, keys...)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +116,7 @@ func (s *Snapshot) find(ctx context.Context, names ...string) ([]*catalog.Featur
 	return out, nil
 }
 
-func (s *Snapshot) noFeature(ctx context.Context, name string) error {
+func (s *coreSnapshot) noFeature(ctx context.Context, name string) error {
 	features, err := s.Features(ctx)
 	if err != nil {
 		return err
@@ -130,19 +129,19 @@ func (s *Snapshot) noFeature(ctx context.Context, name string) error {
 	for _, f := range features {
 		names = append(names, f.Name)
 	}
-	return fmt.Errorf("table %s: feature %.100q: %w%s", s.t.name, name, ErrNotFound, suggest.Hint(name, names))
+	return fmt.Errorf("table %s: feature %.100q: %w%s", s.log.name, name, ErrNotFound, suggest.Hint(name, names))
 }
 
 // Features returns the whole schema in name order, without features that were dropped: its cost is the schema's.
-func (s *Snapshot) Features(ctx context.Context) ([]catalog.Feature, error) {
+func (s *coreSnapshot) Features(ctx context.Context) ([]catalog.Feature, error) {
 	all, err := s.AllFeatures(ctx)
 	return slices.DeleteFunc(all, func(f catalog.Feature) bool { return f.Status == catalog.FeatureDropped }), err
 }
 
 // AllFeatures is Features with those that were dropped and whose name no other feature has taken since.
-func (s *Snapshot) AllFeatures(ctx context.Context) ([]catalog.Feature, error) {
+func (s *coreSnapshot) AllFeatures(ctx context.Context) ([]catalog.Feature, error) {
 	lower, upper := catalog.SpaceBounds(catalog.NameSpace)
-	it := s.t.s.trees.Iter(ctx, s.m.schema, upper)
+	it := s.log.s.trees.Iter(ctx, s.m.schema, upper)
 	var out []catalog.Feature
 	for ok := it.Seek(ctx, lower); ok; ok = it.Next(ctx) {
 		f, reason := catalog.DecodeFeature(string(it.Key[1:]), it.Value)
@@ -157,7 +156,7 @@ func (s *Snapshot) AllFeatures(ctx context.Context) ([]catalog.Feature, error) {
 // Segments returns the segments whose partition matches (nil: all), in partition order, then in the order in which they were added, save that
 // segments that replaced others stand where those stood: the canonical row order of the snapshot. match is called once a partition; of those that do not match no
 // more than the first segment is looked at.
-func (s *Snapshot) Segments(ctx context.Context, match func(catalog.Partition) bool) ([]catalog.SegmentDescriptor, error) {
+func (s *coreSnapshot) Segments(ctx context.Context, match func(catalog.Partition) bool) ([]catalog.SegmentDescriptor, error) {
 	var out []catalog.SegmentDescriptor
 	err := s.walk(ctx, func(canonical string, p catalog.Partition) bool { return match == nil || match(p) },
 		func(d catalog.SegmentDescriptor) { out = append(out, d) })
@@ -165,10 +164,10 @@ func (s *Snapshot) Segments(ctx context.Context, match func(catalog.Partition) b
 }
 
 // Partition returns the segments of one partition in the canonical order, reading only its part of the listing.
-func (s *Snapshot) Partition(ctx context.Context, p catalog.Partition) ([]catalog.SegmentDescriptor, error) {
+func (s *coreSnapshot) Partition(ctx context.Context, p catalog.Partition) ([]catalog.SegmentDescriptor, error) {
 	var out []catalog.SegmentDescriptor
 	canonical := p.String()
-	it := s.t.s.trees.Iter(ctx, s.m.listing, catalog.PartitionEnd(canonical))
+	it := s.log.s.trees.Iter(ctx, s.m.listing, catalog.PartitionEnd(canonical))
 	for ok := it.Seek(ctx, catalog.PartitionPrefix(canonical)); ok; ok = it.Next(ctx) {
 		_, d, reason := catalog.ParseSegment(it.Key, it.Value)
 		if reason != "" {
@@ -180,7 +179,7 @@ func (s *Snapshot) Partition(ctx context.Context, p catalog.Partition) ([]catalo
 }
 
 // Partitions returns the partitions that have segments, in partition order. Its cost is a look-up each.
-func (s *Snapshot) Partitions(ctx context.Context) ([]catalog.Partition, error) {
+func (s *coreSnapshot) Partitions(ctx context.Context) ([]catalog.Partition, error) {
 	var out []catalog.Partition
 	err := s.walk(ctx, func(_ string, p catalog.Partition) bool { out = append(out, p); return false }, nil)
 	return out, err
@@ -189,10 +188,10 @@ func (s *Snapshot) Partitions(ctx context.Context) ([]catalog.Partition, error) 
 // PartitionKeys returns the partition keys of the table, in order: those of its first partition, or, of a table without segments, those of
 // the first that its last commit with segments had. Its cost is one look-up, however many partitions there are. Ingest holds every partition
 // of a table to them; Commit does not.
-func (s *Snapshot) PartitionKeys(ctx context.Context) ([]string, error) {
+func (s *coreSnapshot) PartitionKeys(ctx context.Context) ([]string, error) {
 	var keys []string
 	lower, upper := catalog.SpaceBounds(catalog.PartitionSpace)
-	it := s.t.s.trees.Iter(ctx, s.m.listing, upper)
+	it := s.log.s.trees.Iter(ctx, s.m.listing, upper)
 	if it.Seek(ctx, lower) {
 		_, d, reason := catalog.ParseSegment(it.Key, it.Value)
 		if reason != "" {
@@ -209,9 +208,9 @@ func (s *Snapshot) PartitionKeys(ctx context.Context) ([]string, error) {
 }
 
 // walk calls want once a partition, and then visit for each of its segments when want says so.
-func (s *Snapshot) walk(ctx context.Context, want func(string, catalog.Partition) bool, visit func(catalog.SegmentDescriptor)) error {
+func (s *coreSnapshot) walk(ctx context.Context, want func(string, catalog.Partition) bool, visit func(catalog.SegmentDescriptor)) error {
 	lower, upper := catalog.SpaceBounds(catalog.PartitionSpace)
-	it := s.t.s.trees.Iter(ctx, s.m.listing, upper)
+	it := s.log.s.trees.Iter(ctx, s.m.listing, upper)
 	var current []byte // the prefix of the partition that the walk is in
 	for ok := it.Seek(ctx, lower); ok; {
 		_, d, reason := catalog.ParseSegment(it.Key, it.Value)
@@ -233,13 +232,13 @@ func (s *Snapshot) walk(ctx context.Context, want func(string, catalog.Partition
 }
 
 // HasSource reports whether a source of the fingerprint was ever ingested into the table, up to this snapshot.
-func (s *Snapshot) HasSource(ctx context.Context, fingerprint string) (bool, error) {
-	v, err := s.t.s.trees.Get(ctx, s.m.listing, catalog.SourceKey(fingerprint))
+func (s *coreSnapshot) HasSource(ctx context.Context, fingerprint string) (bool, error) {
+	v, err := s.log.s.trees.Get(ctx, s.m.listing, catalog.SourceKey(fingerprint))
 	return err == nil && v[0] != nil, err
 }
 
 // SegmentsByID returns the segments of the ids in order, nil where the snapshot has none. Its cost is two look-ups.
-func (s *Snapshot) SegmentsByID(ctx context.Context, ids ...string) ([]*catalog.SegmentDescriptor, error) {
+func (s *coreSnapshot) SegmentsByID(ctx context.Context, ids ...string) ([]*catalog.SegmentDescriptor, error) {
 	keys := make([][]byte, len(ids))
 	for i, v := range ids {
 		segment, err := names.ParseID(v)
@@ -248,7 +247,7 @@ func (s *Snapshot) SegmentsByID(ctx context.Context, ids ...string) ([]*catalog.
 		}
 		keys[i] = catalog.SegmentIDKey(segment)
 	}
-	where, err := s.t.s.trees.Get(ctx, s.m.listing, keys...)
+	where, err := s.log.s.trees.Get(ctx, s.m.listing, keys...)
 	if err != nil {
 		return nil, err
 	}
@@ -260,7 +259,7 @@ func (s *Snapshot) SegmentsByID(ctx context.Context, ids ...string) ([]*catalog.
 			at, there = append(at, i), append(there, append([]byte{catalog.PartitionSpace}, w...))
 		}
 	}
-	values, err := s.t.s.trees.Get(ctx, s.m.listing, there...)
+	values, err := s.log.s.trees.Get(ctx, s.m.listing, there...)
 	if err != nil {
 		return nil, err
 	}
@@ -278,7 +277,7 @@ func (s *Snapshot) SegmentsByID(ctx context.Context, ids ...string) ([]*catalog.
 }
 
 // AddedIn returns the numbers of the snapshots that added segments of this one, in order. Its cost is a look-up.
-func (s *Snapshot) AddedIn(ctx context.Context, segments ...catalog.SegmentDescriptor) ([]uint64, error) {
+func (s *coreSnapshot) AddedIn(ctx context.Context, segments ...catalog.SegmentDescriptor) ([]uint64, error) {
 	keys := make([][]byte, len(segments))
 	for i, d := range segments {
 		segment, err := names.ParseID(d.ID)
@@ -287,14 +286,14 @@ func (s *Snapshot) AddedIn(ctx context.Context, segments ...catalog.SegmentDescr
 		}
 		keys[i] = catalog.SegmentIDKey(segment)
 	}
-	where, err := s.t.s.trees.Get(ctx, s.m.listing, keys...)
+	where, err := s.log.s.trees.Get(ctx, s.m.listing, keys...)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]uint64, len(segments))
 	for i, w := range where {
 		if w == nil {
-			return nil, fmt.Errorf("table %s: segment %s in snapshot %d: %w", s.t.name, segments[i].ID, s.m.info.Number, ErrNotFound)
+			return nil, fmt.Errorf("table %s: segment %s in snapshot %d: %w", s.log.name, segments[i].ID, s.m.info.Number, ErrNotFound)
 		}
 		_, p, ok := catalog.ParseSegmentKey(append([]byte{catalog.PartitionSpace}, w...))
 		if !ok {
@@ -307,12 +306,12 @@ func (s *Snapshot) AddedIn(ctx context.Context, segments ...catalog.SegmentDescr
 
 // FeaturesByID returns the features of the ids in order, under the names that they have now and dropped ones too; nil where the schema has
 // none. Its cost is two look-ups.
-func (s *Snapshot) FeaturesByID(ctx context.Context, ids ...catalog.FeatureID) ([]*catalog.Feature, error) {
+func (s *coreSnapshot) FeaturesByID(ctx context.Context, ids ...catalog.FeatureID) ([]*catalog.Feature, error) {
 	keys := make([][]byte, len(ids))
 	for i, f := range ids {
 		keys[i] = catalog.FeatureIDKey(f)
 	}
-	owners, err := s.t.s.trees.Get(ctx, s.m.schema, keys...)
+	owners, err := s.log.s.trees.Get(ctx, s.m.schema, keys...)
 	if err != nil {
 		return nil, err
 	}
@@ -336,6 +335,6 @@ func (s *Snapshot) FeaturesByID(ctx context.Context, ids ...catalog.FeatureID) (
 }
 
 // OpenSegment opens a segment's index: one read as a rule.
-func (s *Snapshot) OpenSegment(ctx context.Context, d catalog.SegmentDescriptor) (*segment.Reader, error) {
-	return s.t.s.segments.Open(ctx, d)
+func (s *coreSnapshot) OpenSegment(ctx context.Context, d catalog.SegmentDescriptor) (*segment.Reader, error) {
+	return s.log.s.segments.Open(ctx, d)
 }

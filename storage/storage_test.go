@@ -276,7 +276,7 @@ func TestPartitionKeysCost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if keys, err := (&Snapshot{t: s.t}).PartitionKeys(ctx); err != nil || keys != nil {
+	if keys, err := s.t.log.empty().PartitionKeys(ctx); err != nil || keys != nil {
 		t.Errorf("no partition: %v, %v", keys, err)
 	}
 }

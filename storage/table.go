@@ -4,340 +4,92 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"sync"
 	"time"
 
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/names"
-	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
-	"github.com/dsistore/dsistore/storage/wire"
 )
+
+import ()
 
 // A Table is a named set of rows with features. Safe for concurrent use.
 type Table struct {
-	s    *Store
-	name string
-
-	mu sync.Mutex
-	// id is the table's, zero until it is known, and never another one: what the handle is asked for when somebody has removed the
-	// table and made another of its name is an error. last is the newest snapshot that was read, or nil, and at its object. Guarded by mu.
-	id   names.TableID
-	last *Snapshot
-	at   object.Info
+	s   *Store
+	log *tableLog
 }
 
 // Name returns the table's name.
-func (t *Table) Name() string { return t.name }
+func (t *Table) Name() string { return t.log.name }
 
 // Store returns the store that the table is in.
 func (t *Table) Store() *Store { return t.s }
 
-// gap says that the snapshots from first up to before next are missing.
-func (t *Table) gap(first, next uint64) error {
-	reason := "object is missing, and later snapshots are there"
-	if n := next - first; n > 1 {
-		reason = fmt.Sprintf("object is missing, as are the %d after it, and later snapshots are there", n-1)
-	}
-	return wire.Corrupt(names.SnapshotName(t.name, first), reason)
+// A Snapshot is an immutable version of a table. Safe for concurrent use.
+type Snapshot struct {
+	*coreSnapshot
+	t *Table
 }
 
-// errReplaced is matched when the table that a handle was opened for is gone, and another has its name.
-var errReplaced = errors.New("the table was removed, and another made of its name")
+// Table returns the table that the snapshot is a version of.
+func (s *Snapshot) Table() *Table { return s.t }
 
-// bind makes the handle one of the table with the id, if it is none yet, and returns an error if it is one of another.
-func (t *Table) bind(of names.TableID) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.id == (names.TableID{}) {
-		t.id = of
-	}
-	if t.id == of {
-		return nil
-	}
-	return fmt.Errorf("table %s: %w: %w since it was opened: open it again", t.name, ErrNotFound, errReplaced)
-}
-
-// bound returns the id of the table that the handle is of, zero when it is not known.
-func (t *Table) bound() names.TableID {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.id
-}
-
-// Latest returns the newest snapshot; ErrNotFound before the first commit. It is a listing of one name, and where that is not the snapshot
-// that the handle read last, a read.
-func (t *Table) Latest(ctx context.Context) (*Snapshot, error) {
-	s, err := t.latest(ctx)
-	if err == nil && s == nil {
-		return nil, t.s.noTable(ctx, t.name)
-	}
-	return s, err
-}
-
-// latest is Latest, nil before the first commit.
-func (t *Table) latest(ctx context.Context) (*Snapshot, error) { return t.latestOr(ctx, nil) }
-
-// latestOr is latest, and last, not read again, where the newest snapshot has its number: whether it is that is for the caller to find out.
-func (t *Table) latestOr(ctx context.Context, last *Snapshot) (*Snapshot, error) {
-	for {
-		n, err := t.newest(ctx)
-		if err != nil || n.number == 0 {
-			return nil, err
-		}
-		if last != nil && last.m.info.Number == n.number && n.Size > 0 {
-			return last, nil
-		}
-		s, err := t.readNewest(ctx, n)
-		if !errors.Is(err, object.ErrNotFound) {
-			return s, err
-		}
-		// It has expired since, and gc has truncated it: there is a newer one. Where there is none, the next listing has nothing.
-	}
-}
-
-// readNewest returns the snapshot that newest found.
-func (t *Table) readNewest(ctx context.Context, n snapshotObject) (*Snapshot, error) {
-	t.mu.Lock()
-	last, at := t.last, t.at
-	t.mu.Unlock()
-	if n.Size == 0 {
-		return nil, wire.Corrupt(n.Name, "object is empty, and the newest snapshot")
-	}
-	var s *Snapshot
-	var err error
-	switch {
-	case last != nil && at == n.Info:
-		return last, nil
-	case last != nil && last.m.info.Number == n.number && at == (object.Info{}): // the handle has made it
-		var m manifest
-		if m, err = t.header(ctx, n.number); err == nil && m.commit == last.m.commit {
-			s = last
-		}
-	}
-	if s == nil && err == nil {
-		if s, err = t.readObject(ctx, n.Name, n.number, n.Size); errors.Is(err, io.ErrUnexpectedEOF) {
-			s, err = t.read(ctx, n.number) // it was truncated since, or it is damaged
-		}
-	}
+// snapshot returns s as one of the table.
+func (t *Table) snapshot(s *coreSnapshot, err error) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.saw(s, n.Info)
-	return s, nil
+	return &Snapshot{s, t}, nil
 }
 
-// newestRead returns the newest snapshot that the handle has read or made, or nil.
-func (t *Table) newestRead() *Snapshot {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.last
-}
-
-// forget drops what newestRead returns.
-func (t *Table) forget() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.last, t.at = nil, object.Info{}
-}
-
-// saw remembers a snapshot that was the newest a moment ago. at is zero where the handle made it.
-func (t *Table) saw(s *Snapshot, at object.Info) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.last == nil || t.last.m.info.Number <= s.m.info.Number {
-		t.last, t.at = s, at
-	}
-}
-
-// span returns the numbers of the first snapshot that has not expired and of the newest.
-func (t *Table) span(ctx context.Context) (first, newest uint64, err error) {
-	s, err := t.Latest(ctx)
-	if err != nil {
-		return 0, 0, err
-	}
-	return max(s.m.info.Oldest, 1), s.m.info.Number, nil
-}
+// Latest returns the newest snapshot; ErrNotFound before the first commit. It is a listing of one name and, if that is not the snapshot
+// that the handle read last, a read.
+func (t *Table) Latest(ctx context.Context) (*Snapshot, error) { return t.snapshot(t.log.Latest(ctx)) }
 
 // At returns the snapshot of a number; ErrNotFound says which numbers there are.
 func (t *Table) At(ctx context.Context, number uint64) (*Snapshot, error) {
-	if number > 0 {
-		s, err := t.read(ctx, number)
-		if !errors.Is(err, object.ErrNotFound) {
-			return s, err
-		}
-	}
-	first, n, err := t.span(ctx)
-	if err != nil {
-		return nil, err
-	}
-	expired := ""
-	if number > 0 && number < first {
-		expired = ": it has expired"
-	}
-	return nil, fmt.Errorf("table %s: snapshot %d: %w%s; there are %d to %d", t.name, number, ErrNotFound, expired, first, n)
+	return t.snapshot(t.log.At(ctx, number))
 }
 
 // AsOf returns the newest snapshot that is not younger than at; ErrNotFound says how old the first is. Its cost is
 // logarithmic in the number of snapshots.
 func (t *Table) AsOf(ctx context.Context, at time.Time) (*Snapshot, error) {
-	from, n, err := t.span(ctx)
-	if err != nil {
-		return nil, err
-	}
-	number, first, err := t.asOf(ctx, at, from, n)
-	if err != nil {
-		return nil, err
-	}
-	if number == 0 {
-		which := "first"
-		if from > 1 {
-			which = "first that has not expired"
-		}
-		return nil, fmt.Errorf("table %s: snapshot as of %s: %w; the %s is of %s",
-			t.name, at.Format(time.RFC3339Nano), ErrNotFound, which, first.Format(time.RFC3339Nano))
-	}
-	return t.read(ctx, number)
-}
-
-// asOf returns the newest of the snapshots from to to that is not younger than at, or 0 and the time of the first.
-func (t *Table) asOf(ctx context.Context, at time.Time, from, to uint64) (number uint64, first time.Time, err error) {
-	// Times never go back. Snapshots up to low are not younger, those from high on are.
-	low, high := from-1, to+1
-	for high-low > 1 {
-		mid := low + (high-low)/2
-		m, err := t.header(ctx, mid)
-		if err != nil {
-			return 0, first, err
-		}
-		if m.info.Time.After(at) {
-			high, first = mid, m.info.Time
-		} else {
-			low = mid
-		}
-	}
-	if low < from {
-		return 0, first, nil
-	}
-	return low, first, nil
+	return t.snapshot(t.log.AsOf(ctx, at))
 }
 
 // Snapshots describes the snapshots that have not expired, oldest first. Its cost is a small read each, many at a time.
-func (t *Table) Snapshots(ctx context.Context) ([]SnapshotInfo, error) {
-	first, n, err := t.span(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return t.infos(ctx, first, n)
-}
-
-// infos describes the snapshots from first to last, which have not expired. How many there are only a header says: memory is taken for no more than
-// are found, and a part.
-func (t *Table) infos(ctx context.Context, first, last uint64) ([]SnapshotInfo, error) {
-	const part = 1024
-	var out []SnapshotInfo
-	for ; first <= last; first += part {
-		some := make([]SnapshotInfo, min(last-first+1, part))
-		err := object.Parallel(ctx, object.RequestsAtOnce, len(some), func(ctx context.Context, i int) error {
-			m, err := t.header(ctx, first+uint64(i))
-			some[i] = m.info
-			return wire.Missing(names.SnapshotName(t.name, first+uint64(i)), err)
-		})
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, some...)
-	}
-	return out, nil
-}
-
-// header reads only the header of a snapshot; object.ErrNotFound when there is none of the number.
-func (t *Table) header(ctx context.Context, number uint64) (manifest, error) {
-	var m manifest
-	err := t.either(ctx, number, func(name string) (err error) {
-		var h [headerBytes]byte
-		if err = t.s.blobs.ReadAt(ctx, name, h[:], 0); err != nil {
-			return err
-		}
-		if err = newerSnapshot(name, h[:]); err != nil {
-			return err
-		}
-		var reason string
-		if m, reason = decodeHeader(h[:], number); reason != "" {
-			return wire.Corrupt(name, reason)
-		}
-		return t.bind(m.table)
-	})
-	return m, err
-}
-
-// read returns a snapshot; object.ErrNotFound when there is none of the number.
-func (t *Table) read(ctx context.Context, number uint64) (*Snapshot, error) {
-	t.mu.Lock()
-	last := t.last
-	t.mu.Unlock()
-	if last != nil && last.m.info.Number == number {
-		return last, nil
-	}
-	var s *Snapshot
-	err := t.either(ctx, number, func(name string) error {
-		info, err := t.s.blobs.Stat(ctx, name)
-		if err == nil {
-			s, err = t.readObject(ctx, name, number, info.Size)
-		}
-		return err
-	})
-	return s, err
-}
-
-// either calls f for the object of a snapshot, and for the copy of it where it has expired: a branch or a lease may keep that.
-func (t *Table) either(ctx context.Context, number uint64, f func(name string) error) error {
-	name := names.SnapshotName(t.name, number)
-	err := f(name)
-	gone := errors.Is(err, object.ErrNotFound)
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		info, serr := t.s.blobs.Stat(ctx, name)
-		if serr != nil {
-			return serr
-		}
-		if gone = info.Size == 0; gone {
-			err = fmt.Errorf("%w: %s: it has expired", object.ErrNotFound, name)
-		}
-	}
-	if gone {
-		// Where there is no copy either, the error is the first.
-		if perr := f(names.PinnedName(t.name, number)); !errors.Is(perr, object.ErrNotFound) {
-			name, err = names.PinnedName(t.name, number), perr
-		}
-	}
-	return wire.Damaged(name, err)
-}
-
-// readObject reads the whole of a snapshot's object; io.ErrUnexpectedEOF where it ends before size.
-func (t *Table) readObject(ctx context.Context, name string, number uint64, size int64) (*Snapshot, error) {
-	if size == 0 {
-		return nil, fmt.Errorf("%s: %w", name, io.ErrUnexpectedEOF)
-	}
-	if size < headerBytes || size > headerBytes+maxSnapshotBody {
-		return nil, wire.Corrupt(name, fmt.Sprintf("%d bytes are no snapshot", size))
-	}
-	b := make([]byte, size)
-	if err := t.s.blobs.ReadAt(ctx, name, b, 0); err != nil {
-		return nil, err
-	}
-	if err := newerSnapshot(name, b); err != nil {
-		return nil, err
-	}
-	m, reason := decodeManifest(b, number)
-	if reason != "" {
-		return nil, wire.Corrupt(name, reason)
-	}
-	return &Snapshot{t: t, m: m}, t.bind(m.table)
-}
+func (t *Table) Snapshots(ctx context.Context) ([]SnapshotInfo, error) { return t.log.Snapshots(ctx) }
 
 // UsagePrefix is what the names of the table's usage records begin with. Package usage makes the rest.
-func (t *Table) UsagePrefix() string { return names.TableDir(t.name) + names.AccessDir }
+func (t *Table) UsagePrefix() string { return names.TableDir(t.log.name) + names.UsageDir }
+
+// Commit makes the next snapshot, durably. If another commit came first, it applies the change to that one's snapshot, as long
+// as the two commute: appends, new features, wider types, deleted rows, removals of other segments. An append commutes with an
+// overwrite of its partition, which then counts as the earlier one. Nothing is changed if Commit returns an error, but that an
+// error of the object store in the last step may leave the commit made. Commit again then gives ErrConflict or
+// ErrDuplicateSource.
+//
+// ErrConflict:
+//
+//   - A segment to remove, or one that deleted rows, overlay segments or rows of lists are of, is gone.
+//   - A partition to overwrite got segments after Base.
+//   - A segment to remove got deleted rows, overlay segments or rows of lists after Base: its compaction must rewrite them.
+//   - Another commit set, after Base, what the change sets: an overlay segment, rows of a list, a branch, an overlay or list of
+//     the name.
+//   - An overlay whose segments are set was merged after Base, or a feature of OmitFeatures is no longer dropped.
+//   - gc has condemned a segment or row bitmap of the change, or they were written for another table.
+//   - The table was removed since the handle first read it, and another made of its name.
+//
+// Other errors:
+//
+//   - ErrExists: the name of a new overlay, list or branch is taken.
+//   - ErrDuplicateSource: the table holds a source already. A change with OverwritePartitions may repeat sources that Base held.
+//   - An error that names feature and types: a type has no common wider one, or roles or logical types differ.
+//
+// The objects of the segments and row bitmaps that the change adds must exist.
+func (t *Table) Commit(ctx context.Context, c Change) (*Snapshot, error) {
+	return t.snapshot(runCommit(ctx, t.log, c))
+}
 
 // NewSegment starts a segment of the partition whose stripes have the given rows. It needs no coordination, but the first segment of a
 // table gives the table its id. ctx is that of the whole segment: it must not end before Finish or Abort has returned.
@@ -345,20 +97,34 @@ func (t *Table) NewSegment(ctx context.Context, p catalog.Partition, stripeRows 
 	if err := errors.Join(ctx.Err(), p.Validate(), opts.Validate()); err != nil {
 		return nil, err // before the table gets its id
 	}
-	table, err := t.identity(ctx)
+	table, err := t.log.identity(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return t.s.segments.NewWriter(ctx, table, p, stripeRows, opts)
+	return t.s.core.segments.NewWriter(ctx, table, p, stripeRows, opts)
 }
 
 // NewOverlaySegment starts the segment of a layer over base, with base's partition and stripes. The files of its features are added, and
 // it is finished, like any segment's, under ctx; Finish gives Layer.Data.
 func (t *Table) NewOverlaySegment(ctx context.Context, base catalog.SegmentDescriptor, opts segment.Options) (*segment.Writer, error) {
-	g, err := t.s.segments.Open(ctx, base)
+	g, err := t.s.core.segments.Open(ctx, base)
 	if err != nil {
 		return nil, fmt.Errorf("layer over segment %s: %w", base.ID, err)
 	}
 	defer g.Close()
 	return t.NewSegment(ctx, base.Partition, g.StripeRows(), opts)
+}
+
+// Lease takes a lease on the snapshot for d, at most MaxLease. ErrNotFound: the snapshot has expired.
+func (s *Snapshot) Lease(ctx context.Context, owner string, d time.Duration) (*Lease, error) {
+	return takeLease(ctx, s.coreSnapshot, owner, d)
+}
+
+// Leases returns the table's leases that have not run out, by snapshot and then by time.
+func (t *Table) Leases(ctx context.Context) ([]LeaseInfo, error) { return leasesOf(ctx, t.log) }
+
+// EndLease ends a lease, by its id, in place of its owner. ErrNotFound: there is no such lease. An owner that still runs finds out when
+// it renews the lease, or when what it reads is gone.
+func (t *Table) EndLease(ctx context.Context, id string) (LeaseInfo, error) {
+	return endLease(ctx, t.log, id)
 }

@@ -71,7 +71,7 @@ func TestDiskErrors(t *testing.T) {
 		what := fmt.Sprintf("%v at operation %d", errno, at)
 		l := object.NewLocalFS(fs, "/stores/x")
 		tab := newTable(t, object.NewLocalFS(mem, "/stores/x"))
-		tab.s.blobs, tab.s.trees.Blobs, tab.s.trees.MemtableBytes = l, l, 200
+		tab.s.core.blobs, tab.s.core.trees.Blobs, tab.s.core.trees.MemtableBytes = l, l, 200
 		crash := func() object.Store {
 			return object.NewLocalFS(mem.CrashClone(vfs.CrashCloneCfg{RNG: rand.New(rand.NewPCG(uint64(at), 0))}), "/stores/x")
 		}
@@ -113,22 +113,22 @@ func TestDiskErrors(t *testing.T) {
 			return err
 		})
 		again(func(ctx context.Context) error {
-			r, err := Verify(ctx, tab.s, "", true, nil)
+			r, err := tab.s.Verify(ctx, "", true, nil)
 			if err == nil && r.DamageCount > 0 {
 				err = errors.Join(r.Damage...)
 			}
 			return err
 		})
 		again(func(ctx context.Context) error {
-			_, err := GC(ctx, tab.s, GCOptions{NoWait: true})
+			_, err := tab.s.GC(ctx, GCOptions{NoWait: true})
 			return err
 		})
 		reached := n.Swap(1 << 40) // past every fault
-		r, err := GC(ctx, tab.s, GCOptions{NoWait: true})
+		r, err := tab.s.GC(ctx, GCOptions{NoWait: true})
 		if err != nil || len(r.Removed) > 0 {
 			t.Fatalf("%s: gc left %v %v", what, r, err)
 		}
-		if v, err := Verify(ctx, tab.s, "", true, nil); err != nil || v.DamageCount > 0 || v.Segments != 3 {
+		if v, err := tab.s.Verify(ctx, "", true, nil); err != nil || v.DamageCount > 0 || v.Segments != 3 {
 			t.Fatalf("%s: %v %+v", what, err, v)
 		}
 		if open := fs.n.Load(); open != 0 {

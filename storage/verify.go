@@ -40,7 +40,7 @@ type VerifyReport struct {
 	DamageCount uint64
 }
 
-// Verify checks a table, or all when table is "", and returns what it found; the error is for what kept it from looking.
+// runVerify checks tables, and returns what it found; the error is for what kept it from looking. damage is what the caller found.
 // What is damaged, missing or unreadable is in the report.
 //
 // Shallow: the table has its root; no snapshot that has not expired is missing, nor one that a branch or a lease holds; every one decodes and follows from
@@ -50,24 +50,13 @@ type VerifyReport struct {
 // decodes, and every layer has the stripes of the segment under it.
 //
 // progress, which may be nil, is called with the bytes of segments done and to do; never by two goroutines at once.
-func Verify(ctx context.Context, s *Store, table string, deep bool, progress func(done, total uint64)) (*VerifyReport, error) {
+func runVerify(ctx context.Context, s *coreStore, tables []string, deep bool, progress func(done, total uint64), damage ...error) (*VerifyReport, error) {
 	v := &verifier{s: s, report: &VerifyReport{Deep: deep}, progress: progress}
-	if err := s.ready(ctx); errors.Is(err, format.ErrCorrupt) {
+	for _, err := range damage {
 		v.damage(err)
-		s.marked.Store(true) // what else there is, is looked at all the same
-		defer s.marked.Store(false)
-	}
-	tables := []string{table}
-	if table == "" {
-		var err error
-		if tables, err = s.Tables(ctx); err != nil {
-			return nil, err
-		}
-	} else if _, err := s.Table(ctx, table); err != nil {
-		return nil, err
 	}
 	for _, name := range tables {
-		if err := v.table(ctx, &Table{s: s, name: name}); err != nil {
+		if err := v.table(ctx, s.log(name)); err != nil {
 			return v.report, fmt.Errorf("verify table %s: %w", name, err)
 		}
 	}
@@ -78,7 +67,7 @@ func Verify(ctx context.Context, s *Store, table string, deep bool, progress fun
 }
 
 type verifier struct {
-	s        *Store
+	s        *coreStore
 	progress func(done, total uint64)
 
 	todo   []catalog.SegmentDescriptor // every segment of any snapshot, once, those of layers too
@@ -105,7 +94,7 @@ func (v *verifier) damage(err error) {
 }
 
 // table checks a table's snapshots and trees and notes its segments.
-func (v *verifier) table(ctx context.Context, t *Table) error {
+func (v *verifier) table(ctx context.Context, t *tableLog) error {
 	if v.seen == nil {
 		v.seen = map[names.ID]bool{}
 	}
@@ -122,7 +111,7 @@ func (v *verifier) table(ctx context.Context, t *Table) error {
 		v.damage(wire.Missing(names.TableRoot(t.name), err))
 	}
 	var before *manifest
-	h := history{t: t, damaged: v.damage, entry: v.entry, there: there}
+	h := history{log: t, damaged: v.damage, entry: v.entry, there: there}
 	h.shown = func(object string, kind lsm.Kind, key, value []byte) error {
 		return v.shown(t.name, object, kind, key, value)
 	}
@@ -245,7 +234,7 @@ func (v *verifier) note(d catalog.SegmentDescriptor) {
 }
 
 // totals holds the newest snapshot's totals to its listing and schema, and its keys to each other.
-func (v *verifier) totals(ctx context.Context, t *Table, n uint64) error {
+func (v *verifier) totals(ctx context.Context, t *tableLog, n uint64) error {
 	s, err := t.read(ctx, n)
 	if err != nil {
 		return nil // the walk has reported it
@@ -296,7 +285,7 @@ func (v *verifier) totals(ctx context.Context, t *Table, n uint64) error {
 }
 
 // keyFeatures holds the entry of the key features to the schema.
-func (v *verifier) keyFeatures(ctx context.Context, s *Snapshot, features []catalog.Feature) error {
+func (v *verifier) keyFeatures(ctx context.Context, s *coreSnapshot, features []catalog.Feature) error {
 	got, err := s.KeyFeatures(ctx)
 	if err != nil {
 		return err
@@ -309,7 +298,7 @@ func (v *verifier) keyFeatures(ctx context.Context, s *Snapshot, features []cata
 }
 
 // listedByID checks that the listing has the keys, many at a time.
-func (v *verifier) listedByID(ctx context.Context, s *Snapshot, keys [][]byte) error {
+func (v *verifier) listedByID(ctx context.Context, s *coreSnapshot, keys [][]byte) error {
 	for some := range slices.Chunk(keys, 4096) {
 		where, err := v.s.trees.Get(ctx, s.m.listing, some...)
 		if err != nil {
@@ -478,7 +467,7 @@ func (v *verifier) feature(ctx context.Context, e *segment.Entry) error {
 		r, base = bytes.NewReader(b), 0
 	}
 	shift := int64(e.Offset) - base // what offsets of errors lack
-	meta, err := format.OpenFile(r, base, int64(e.Length), v.s.opts.Limits)
+	meta, err := format.OpenFile(r, base, int64(e.Length), v.s.segments.Limits)
 	if err != nil {
 		return format.Locate(err, e.Object, e.Meta.Name, shift)
 	}
@@ -523,7 +512,7 @@ func (v *verifier) pack(ctx context.Context, segment names.ID, o segment.Object,
 		}
 		return nil
 	}
-	files, err := format.OpenPack(blobReader{ctx, v.s.blobs, o.Name}, int64(o.Size), v.s.opts.Limits)
+	files, err := format.OpenPack(blobReader{ctx, v.s.blobs, o.Name}, int64(o.Size), v.s.segments.Limits)
 	if err != nil {
 		return wire.Missing(o.Name, err)
 	}

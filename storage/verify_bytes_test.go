@@ -17,7 +17,7 @@ func TestVerifyEveryPart(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()
 	tab := populate(t, mem)
-	tab.s.trees.MemtableBytes = 1 // the last snapshot has runs
+	tab.s.core.trees.MemtableBytes = 1 // the last snapshot has runs
 	if _, err := tab.Commit(ctx, Change{Operation: "last", Ops: []Operation{AddFeatures(features("z"))}}); err != nil {
 		t.Fatal(err)
 	}
@@ -67,10 +67,10 @@ func TestVerifyEveryPart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Verify(ctx, s, "", false, nil); err != nil {
+			if _, err := s.Verify(ctx, "", false, nil); err != nil {
 				t.Fatalf("%s, byte %d: %v", info.Name, at, err)
 			}
-			r, err := Verify(ctx, s, "", true, nil)
+			r, err := s.Verify(ctx, "", true, nil)
 			if err != nil {
 				t.Fatalf("%s, byte %d: %v", info.Name, at, err)
 			}
@@ -95,7 +95,7 @@ func TestVerifyEveryPart(t *testing.T) {
 	for what, n := range unnoticed {
 		t.Errorf("unnoticed: %s (%d times)", what, n)
 	}
-	if r, err := Verify(ctx, newTable(t, mem).s, "", true, nil); err != nil || r.DamageCount > 0 {
+	if r, err := newTable(t, mem).s.Verify(ctx, "", true, nil); err != nil || r.DamageCount > 0 {
 		t.Fatal(err, r.Damage)
 	}
 }

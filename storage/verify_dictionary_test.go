@@ -52,7 +52,7 @@ func TestVerifyDictionary(t *testing.T) {
 		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a", "b")), AddSegments{d}}}); err != nil {
 			t.Fatal(err)
 		}
-		g, err := tab.s.segments.Open(ctx, d)
+		g, err := tab.s.core.segments.Open(ctx, d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestVerifyDictionary(t *testing.T) {
 		for i := at; i < at+length; i += 1 + length/50 {
 			clean[e.Offset+i] ^= 1 << (i % 8)
 			put()
-			r, err := Verify(ctx, tab.Store(), "", true, nil)
+			r, err := tab.Store().Verify(ctx, "", true, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +89,7 @@ func TestVerifyDictionary(t *testing.T) {
 			clean[e.Offset+i] ^= 1 << (i % 8)
 		}
 		put()
-		if r, err := Verify(ctx, tab.Store(), "", true, nil); err != nil || r.DamageCount > 0 || r.Features != 2 {
+		if r, err := tab.Store().Verify(ctx, "", true, nil); err != nil || r.DamageCount > 0 || r.Features != 2 {
 			t.Fatal(err, r)
 		}
 	}

@@ -155,7 +155,7 @@ func (v *verifier) shown(table, place string, kind lsm.Kind, key, value []byte) 
 }
 
 // span returns the first snapshot that has not expired and the expired ones that are held. What of it cannot be read is damage.
-func (v *verifier) span(ctx context.Context, t *Table, newest uint64) (first uint64, held []uint64) {
+func (v *verifier) span(ctx context.Context, t *tableLog, newest uint64) (first uint64, held []uint64) {
 	s, err := t.read(ctx, newest)
 	if err != nil {
 		return 1, nil // the walk reports it
@@ -168,12 +168,12 @@ func (v *verifier) span(ctx context.Context, t *Table, newest uint64) (first uin
 	for _, b := range branches {
 		held = append(held, b.Pins()...)
 	}
-	leases, err := t.leases(ctx)
+	leases, err := leaseObjects(ctx, t)
 	if err != nil {
 		v.damage(err)
 	}
 	for _, l := range leases {
-		if _, err := t.describe(ctx, l); err != nil {
+		if _, err := describe(ctx, t, l); err != nil {
 			v.damage(err)
 		}
 		if l.snapshot >= first {
@@ -191,7 +191,7 @@ func (v *verifier) span(ctx context.Context, t *Table, newest uint64) (first uin
 }
 
 // overTable holds what lies over the segments of a snapshot to them, and to the snapshot's totals.
-func (v *verifier) overTable(ctx context.Context, s *Snapshot) error {
+func (v *verifier) overTable(ctx context.Context, s *coreSnapshot) error {
 	place := s.treeName(s.m.listing)
 	listed := map[names.ID]uint64{} // rows
 	if err := s.walk(ctx, func(string, catalog.Partition) bool { return true }, func(d catalog.SegmentDescriptor) {
@@ -264,7 +264,7 @@ func (v *verifier) overTable(ctx context.Context, s *Snapshot) error {
 	}
 	// What a branch pins must have what it names.
 	for _, b := range branches {
-		if _, err := s.t.view(ctx, b); err != nil {
+		if _, err := s.log.View(ctx, b); err != nil {
 			if ctx.Err() != nil {
 				return err
 			}
@@ -275,7 +275,7 @@ func (v *verifier) overTable(ctx context.Context, s *Snapshot) error {
 }
 
 // all returns the overlays that the listing has, whatever its count says.
-func (v *verifier) all(ctx context.Context, s *Snapshot) ([]catalog.Overlay, error) {
+func (v *verifier) all(ctx context.Context, s *coreSnapshot) ([]catalog.Overlay, error) {
 	var out []catalog.Overlay
 	err := s.space(ctx, catalog.OverlaySpace, func(key, value []byte) string {
 		o, reason := catalog.DecodeOverlay(string(key[1:]), value)

@@ -37,49 +37,20 @@ func (t *Table) OpenBranch(ctx context.Context, name string) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := t.view(ctx, b)
+	pinned, err := t.log.View(ctx, b)
 	if err != nil {
 		return nil, fmt.Errorf("branch %s: %w", name, err)
 	}
-	return v, nil
-}
-
-// view opens what a branch pins.
-func (t *Table) view(ctx context.Context, b catalog.Branch) (*View, error) {
-	opened := map[uint64]*Snapshot{}
-	at := func(n uint64) (*Snapshot, error) {
-		if s := opened[n]; s != nil {
-			return s, nil
+	made := map[*coreSnapshot]*Snapshot{nil: nil} // one for each, so that callers can compare them
+	of := func(s *coreSnapshot) *Snapshot {
+		if _, ok := made[s]; !ok {
+			made[s] = &Snapshot{s, t}
 		}
-		s, err := t.At(ctx, n)
-		if err == nil {
-			opened[n] = s
-		}
-		return s, err
+		return made[s]
 	}
-	v := &View{Branch: b.Name, List: b.List.Name}
-	var err error
-	if v.Snapshot, err = at(b.Snapshot); err != nil {
-		return nil, err
-	}
-	for _, p := range b.Overlays {
-		in, err := at(p.Snapshot)
-		if err != nil {
-			return nil, err
-		}
-		o, err := in.Overlay(ctx, p.Name)
-		if err != nil {
-			return nil, err
-		}
-		v.Overlays = append(v.Overlays, ViewOverlay{o, in})
-	}
-	if v.List != "" {
-		if v.ListIn, err = at(b.List.Snapshot); err != nil {
-			return nil, err
-		}
-		if _, err := v.ListIn.SampleList(ctx, v.List); err != nil {
-			return nil, err
-		}
+	v := &View{Branch: name, Snapshot: of(pinned.Snapshot), List: b.List.Name, ListIn: of(pinned.ListIn)}
+	for _, o := range pinned.Overlays {
+		v.Overlays = append(v.Overlays, ViewOverlay{o.Overlay, of(o.In)})
 	}
 	return v, nil
 }

@@ -196,7 +196,7 @@ func TestDeleteCompactionOverlay(t *testing.T) {
 					t.Errorf("%s: row %d with label %d is read: %v", opts.Filter, row, label, ok)
 				}
 			}
-			if report, err := storage.Verify(t.Context(), l.store, "", true, nil); err != nil ||
+			if report, err := l.store.Verify(t.Context(), "", true, nil); err != nil ||
 				report.DamageCount > 0 {
 				t.Errorf("%+v %v", report, err)
 			}

@@ -272,7 +272,7 @@ func TestGCUnderARunningReader(t *testing.T) {
 		if _, err := l.table.Expire(ctx, storage.ExpireOptions{KeepLast: 1}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := storage.GC(ctx, l.store, storage.GCOptions{NoWait: true}); err != nil {
+		if _, err := l.store.GC(ctx, storage.GCOptions{NoWait: true}); err != nil {
 			t.Fatal(err)
 		}
 		rest, err := drainRows(ctx, s)

@@ -79,7 +79,7 @@ func expire(w *world) error {
 
 // collect removes what nobody needs. Expired snapshots are gone then, but for those that branches keep.
 func collect(w *world) error {
-	report, err := storage.GC(w.ctx, w.store(), storage.GCOptions{NoWait: true, DryRun: w.chance(0.2)})
+	report, err := w.store().GC(w.ctx, storage.GCOptions{NoWait: true, DryRun: w.chance(0.2)})
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func collect(w *world) error {
 }
 
 func verify(w *world) error {
-	report, err := storage.Verify(w.ctx, w.store(), tableName, true, nil)
+	report, err := w.store().Verify(w.ctx, tableName, true, nil)
 	if err != nil {
 		return err
 	}

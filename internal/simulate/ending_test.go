@@ -58,7 +58,7 @@ func (m *model) collect(last *machine) error {
 	}
 	for range 3 {
 		_ = last.sleep(2 * grace)
-		if _, err := storage.GC(last.ctx, last.store, storage.GCOptions{}); err != nil && m.someTable() {
+		if _, err := last.store.GC(last.ctx, storage.GCOptions{}); err != nil && m.someTable() {
 			return err
 		}
 	}

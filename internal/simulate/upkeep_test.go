@@ -31,7 +31,7 @@ func collect(grace time.Duration) func(m *machine) {
 	return func(m *machine) {
 		m.do("gc", func(ctx context.Context) error {
 			m.r.model.collecting(grace)
-			_, err := storage.GC(ctx, m.store, storage.GCOptions{Grace: grace})
+			_, err := m.store.GC(ctx, storage.GCOptions{Grace: grace})
 			return err
 		})
 	}

@@ -12,13 +12,16 @@ import (
 )
 
 const (
+	// Marker makes a root a store.
+	Marker = "dsistore"
+
 	TablesPrefix = "tables/"
 	rootName     = "/table"
 	begunName    = "/committed"
 	SnapshotsDir = "/snapshots/"
 	PinnedDir    = "/pinned/"
 	LeasesDir    = "/leases/"
-	AccessDir    = "/usage/"
+	UsageDir     = "/usage/"
 
 	IndexFile   = "index.sst"
 	keysFile    = "keys.sst"

@@ -207,7 +207,7 @@ func TestKilledIngest(t *testing.T) {
 // checkWhole verifies the whole store and compares its newest snapshot.
 func checkWhole(t *testing.T, s *storage.Store, number uint64, rows []testRow) {
 	t.Helper()
-	report, err := storage.Verify(t.Context(), s, "", true, nil)
+	report, err := s.Verify(t.Context(), "", true, nil)
 	if err != nil || report.DamageCount > 0 {
 		t.Fatalf("verify: %v, %d damages: %v", err, report.DamageCount, report.Damage)
 	}

@@ -125,7 +125,7 @@ func TestConflicts(t *testing.T) {
 					t.Errorf("%d rows are covered, the report says %d", covered, report.Covered)
 				}
 				// Layers over what is gone are not left to gc.
-				garbage, err := storage.GC(t.Context(), s, storage.GCOptions{NoWait: true, DryRun: true})
+				garbage, err := s.GC(t.Context(), storage.GCOptions{NoWait: true, DryRun: true})
 				if err != nil {
 					t.Fatal(err)
 				}

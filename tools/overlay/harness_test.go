@@ -398,7 +398,7 @@ func deleteRows(t testing.TB, s *storage.Store, r *rand.Rand) {
 // verifyClean checks every object of the store.
 func verifyClean(t testing.TB, s *storage.Store) {
 	t.Helper()
-	report, err := storage.Verify(context.WithoutCancel(t.Context()), s, "", true, nil)
+	report, err := s.Verify(context.WithoutCancel(t.Context()), "", true, nil)
 	if err != nil || report.DamageCount > 0 {
 		t.Fatalf("verify: %v, %v", err, report.Damage)
 	}
@@ -408,7 +408,7 @@ func verifyClean(t testing.TB, s *storage.Store) {
 func objectsAfterGC(t testing.TB, s *storage.Store) []string {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
-	if _, err := storage.GC(ctx, s, storage.GCOptions{NoWait: true}); err != nil {
+	if _, err := s.GC(ctx, storage.GCOptions{NoWait: true}); err != nil {
 		t.Fatal(err)
 	}
 	return objects(t, s)

@@ -55,7 +55,7 @@ func (c *GC) Run(ctx context.Context, e *app.Env) error {
 	if err != nil {
 		return err
 	}
-	r, err := storage.GC(ctx, store, storage.GCOptions{DryRun: c.DryRun, Grace: c.Grace, NoWait: c.Grace == 0})
+	r, err := store.GC(ctx, storage.GCOptions{DryRun: c.DryRun, Grace: c.Grace, NoWait: c.Grace == 0})
 	if err != nil {
 		return err
 	}

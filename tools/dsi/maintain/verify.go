@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/dsi/app"
 	"github.com/dsistore/dsistore/tools/terminal"
 )
@@ -46,7 +45,7 @@ func (c *Verify) Run(ctx context.Context, e *app.Env) error {
 	bar := e.Progress("verifying", app.UnitBytes)
 	defer bar.Finish()
 	start := time.Now()
-	r, err := storage.Verify(ctx, store, c.Table, c.Deep,
+	r, err := store.Verify(ctx, c.Table, c.Deep,
 		func(done, total uint64) { bar.Set(int64(done), int64(total)) })
 	bar.Finish()
 	if err != nil {
