@@ -13,6 +13,8 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 )
@@ -108,7 +110,7 @@ func TestPlan(t *testing.T) {
 	plan(func(o *Options) { o.DeletedShare = 0.9 }, 0, "")
 	plan(func(o *Options) { o.DeletedShare = 0.001 }, 3, "are deleted")
 	dropped := storage.FeatureDropped
-	x.commit(x.latest(), storage.Change{Ops: []storage.Operation{storage.ChangeFeatures{{Feature: "history",
+	x.commit(x.latest(), commit.Change{Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "history",
 		Status: &dropped}}}})
 	plan(func(o *Options) { o.DroppedShare, o.DeletedShare = 0.001, 0.9 }, 3, "that were dropped")
 	// Large segments with the same sessions.
@@ -295,36 +297,36 @@ func TestMeanwhile(t *testing.T) {
 			x.overlay("o", storage.Null, storage.FallThrough, func(int) bool { return true })
 		}, do: func(x *tester) { x.merge("o") }, attempts: 2, commits: 2},
 		{name: "taken back", before: func(x *tester) {
-			x.commit(x.latest(), storage.Change{Ops: []storage.Operation{
-				storage.ChangeFeatures{{Feature: "name",
+			x.commit(x.latest(), commit.Change{Ops: []commit.Operation{
+				commit.ChangeFeatures{{Feature: "name",
 					Status: &dropped}},
 			}})
 		}, do: func(x *tester) {
-			x.commit(x.latest(), storage.Change{Ops: []storage.Operation{
-				storage.ChangeFeatures{{Feature: "name",
+			x.commit(x.latest(), commit.Change{Ops: []commit.Operation{
+				commit.ChangeFeatures{{Feature: "name",
 					Status: &active}},
 			}})
 		}, attempts: 2, commits: 2},
 		{name: "taken back, of a merged overlay", before: func(x *tester) {
 			x.overlay("o", storage.FallThrough, storage.FallThrough, func(int) bool { return true })
 			x.merge("o")
-			x.commit(x.latest(), storage.Change{Ops: []storage.Operation{
-				storage.ChangeFeatures{{Feature: "label",
+			x.commit(x.latest(), commit.Change{Ops: []commit.Operation{
+				commit.ChangeFeatures{{Feature: "label",
 					Status: &dropped}},
 			}})
 		}, do: func(x *tester) {
-			x.commit(x.latest(), storage.Change{Ops: []storage.Operation{
-				storage.ChangeFeatures{{Feature: "label",
+			x.commit(x.latest(), commit.Change{Ops: []commit.Operation{
+				commit.ChangeFeatures{{Feature: "label",
 					Status: &active}},
 			}})
 		}, attempts: 2, commits: 2},
 		{name: "renamed", do: func(x *tester) {
-			x.commit(x.latest(), storage.Change{Ops: []storage.Operation{
-				storage.ChangeFeatures{{Feature: "name",
+			x.commit(x.latest(), commit.Change{Ops: []commit.Operation{
+				commit.ChangeFeatures{{Feature: "name",
 					Rename: "called"}},
 			}})
-			x.commit(x.latest(), storage.Change{Ops: []storage.Operation{
-				storage.ChangeFeatures{{Feature: "called",
+			x.commit(x.latest(), commit.Change{Ops: []commit.Operation{
+				commit.ChangeFeatures{{Feature: "called",
 					Rename: "name"}},
 			}})
 		}, attempts: 1, commits: 1},
@@ -360,7 +362,7 @@ func TestMeanwhile(t *testing.T) {
 			}
 			x.verify("after")
 			// Nothing is left of what was given up.
-			g, err := x.store.GC(t.Context(), storage.GCOptions{NoWait: true, DryRun: true})
+			g, err := x.store.GC(t.Context(), gc.Options{NoWait: true, DryRun: true})
 			x.check(err)
 			if len(g.Removed) > 0 {
 				t.Fatalf("left: %v", g.Removed)
@@ -417,7 +419,7 @@ func TestFaults(t *testing.T) {
 			if n := x.latest().Info().Segments; n != 1 {
 				t.Fatalf("operation %d: %d segments after running again", at, n)
 			}
-			_, err = x.store.GC(t.Context(), storage.GCOptions{NoWait: true})
+			_, err = x.store.GC(t.Context(), gc.Options{NoWait: true})
 			x.check(err)
 			x.verify(fmt.Sprint("operation ", at, ", gc"))
 		}
@@ -440,7 +442,7 @@ func TestInterrupted(t *testing.T) {
 	if _, err := Run(ctx, x.table, p, x.options()); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	g, err := x.store.GC(t.Context(), storage.GCOptions{NoWait: true, DryRun: true})
+	g, err := x.store.GC(t.Context(), gc.Options{NoWait: true, DryRun: true})
 	x.check(err)
 	if len(g.Removed) > 0 {
 		t.Fatalf("left: %v", g.Removed)
@@ -487,7 +489,7 @@ func TestOrderKept(t *testing.T) {
 	}
 	d, err := w.Finish(ctx)
 	x.check(err)
-	x.commit(s, storage.Change{Ops: []storage.Operation{storage.AddSegments{d}, storage.AddFeatures(features)}})
+	x.commit(s, commit.Change{Ops: []commit.Operation{commit.AddSegments{d}, commit.AddFeatures(features)}})
 	for _, r := range rows {
 		x.rows[r.ID] = r
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -410,7 +412,7 @@ func (e *eraser) collect(ctx context.Context, deleted []bitmap.Ref) error {
 
 // delete deletes the rows, and drops the branches.
 func (e *eraser) delete(ctx context.Context, branches []string) error {
-	var deletes storage.DeleteRows
+	var deletes commit.DeleteRows
 	for _, d := range e.all {
 		if e.live[d.ID] == nil {
 			continue
@@ -419,14 +421,14 @@ func (e *eraser) delete(ctx context.Context, branches []string) error {
 		if err != nil {
 			return err
 		}
-		deletes = append(deletes, storage.DeletionVector{Segment: d.ID, Rows: set})
+		deletes = append(deletes, commit.DeletionVector{Segment: d.ID, Rows: set})
 	}
 	if len(deletes) == 0 && len(branches) == 0 {
 		return nil
 	}
-	s, err := e.table.Commit(ctx, storage.Change{
+	s, err := e.table.Commit(ctx, commit.Change{
 		Operation: eraseOperation, Base: e.snap.Info().Number,
-		Ops: []storage.Operation{storage.DropBranches(branches), deletes},
+		Ops: []commit.Operation{commit.DropBranches(branches), deletes},
 	})
 	if errors.Is(err, storage.ErrConflict) {
 		for _, d := range deletes {
@@ -540,8 +542,8 @@ func (e *eraser) expire(ctx context.Context) error {
 // endHistory lets all snapshots before the newest expire, and returns the one that says so.
 func (e *eraser) endHistory(ctx context.Context, newest *storage.Snapshot) (*storage.Snapshot, error) {
 	// Whatever others committed since is theirs to keep: a compaction of theirs wrote none of the deleted rows either.
-	s, err := e.table.Commit(ctx, storage.Change{Operation: "expire", Base: newest.Info().Number,
-		Ops: []storage.Operation{storage.ExpireBelow(newest.Info().Number)}})
+	s, err := e.table.Commit(ctx, commit.Change{Operation: "expire", Base: newest.Info().Number,
+		Ops: []commit.Operation{commit.ExpireBelow(newest.Info().Number)}})
 	if err != nil {
 		return nil, err
 	}
@@ -555,7 +557,7 @@ func (e *eraser) endHistory(ctx context.Context, newest *storage.Snapshot) (*sto
 // countUnnamed counts the objects of segments and runs that gc would take now or later. That another table is damaged,
 // say, does not end the erasure.
 func (e *eraser) countUnnamed(ctx context.Context) {
-	r, err := e.store.GC(ctx, storage.GCOptions{DryRun: true})
+	r, err := e.store.GC(ctx, gc.Options{DryRun: true})
 	if err != nil {
 		e.out.UnnamedError = err.Error()
 		return

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
+	"github.com/dsistore/dsistore/storage/lease"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -76,7 +79,7 @@ func TestEraseHistory(t *testing.T) {
 				}
 				had := x.stored(ids)
 				if expired {
-					_, err := x.table.Expire(ctx, storage.ExpireOptions{KeepLast: 1})
+					_, err := x.table.Expire(ctx, gc.ExpireOptions{KeepLast: 1})
 					x.check(err)
 				}
 				if len(x.left(had)) == 0 {
@@ -109,7 +112,7 @@ func TestEraseAbsent(t *testing.T) {
 	x := erasable(t, object.NewMemory(), 2)
 	x.compact(Options{Full: true, Write: x.options().Write})
 	s := x.latest()
-	x.commit(s, storage.Change{Ops: []storage.Operation{storage.SetBranches{{Name: "b", Snapshot: 1}}}})
+	x.commit(s, commit.Change{Ops: []commit.Operation{commit.SetBranches{{Name: "b", Snapshot: 1}}}})
 	before := x.latest().Info().Number
 	r, err := Erase(t.Context(), x.table, Erasure{Keys: sessionKeys(x, "person-9999"), Compact: x.options()})
 	x.check(err)
@@ -146,20 +149,20 @@ func TestEraseHeldMeanwhile(t *testing.T) {
 					what = Erasure{Where: "session = '" + gone + "'", Compact: x.options()}
 				}
 				s, had := x.latest(), x.stored(x.people(gone))
-				var lease *storage.Lease
+				var taken *lease.Lease
 				w.put = func() {
 					w.put = nil
 					if held == "lease" {
 						var err error
-						lease, err = s.Lease(ctx, "somebody", time.Hour)
+						taken, err = s.Lease(ctx, "somebody", time.Hour)
 						x.check(err)
 						return
 					}
 					other, err := x.store.NewTable(ctx, "ads")
 					x.check(err)
-					_, err = other.Commit(ctx, storage.Change{Operation: "branch", Base: s.Info().Number,
-						Ops: []storage.Operation{
-							storage.SetBranches{{Name: "b", Snapshot: s.Info().Number}},
+					_, err = other.Commit(ctx, commit.Change{Operation: "branch", Base: s.Info().Number,
+						Ops: []commit.Operation{
+							commit.SetBranches{{Name: "b", Snapshot: s.Info().Number}},
 						}})
 					x.check(err)
 				}
@@ -171,7 +174,7 @@ func TestEraseHeldMeanwhile(t *testing.T) {
 				x.forget(func(r testRow) bool { return r.Session == gone })
 				x.verify("held")
 				if held == "lease" {
-					x.check(lease.Release(ctx))
+					x.check(taken.Release(ctx))
 				}
 				what.DropBranches = true
 				_, err := Erase(ctx, x.table, what)

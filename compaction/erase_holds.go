@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
 )
 
 // heldBranches returns the branches, as of a snapshot, that keep one which may have the rows.
@@ -85,8 +87,8 @@ func (e *eraser) endNewHolds(ctx context.Context, newest *storage.Snapshot) erro
 		if !e.what.DropBranches {
 			return heldBy(branches)
 		}
-		s, err := e.table.Commit(ctx, storage.Change{Operation: eraseOperation, Base: newest.Info().Number,
-			Ops: []storage.Operation{storage.DropBranches(branches)}})
+		s, err := e.table.Commit(ctx, commit.Change{Operation: eraseOperation, Base: newest.Info().Number,
+			Ops: []commit.Operation{commit.DropBranches(branches)}})
 		switch {
 		case err == nil:
 			newest = s
@@ -105,7 +107,7 @@ func (e *eraser) endNewHolds(ctx context.Context, newest *storage.Snapshot) erro
 
 // endNewLeases refuses the leases that were taken of snapshots which may have the rows while these were erased. holds
 // are on expired snapshots, as a purge found them.
-func (e *eraser) endNewLeases(ctx context.Context, holds []storage.Hold) error {
+func (e *eraser) endNewLeases(ctx context.Context, holds []gc.Hold) error {
 	for _, h := range holds {
 		if !strings.HasPrefix(h.By, "lease ") {
 			continue

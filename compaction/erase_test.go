@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 )
@@ -217,18 +219,18 @@ func TestEraseSaysWhatIsLeft(t *testing.T) {
 	if r.Unnamed == 0 || r.UnnamedBytes == 0 {
 		t.Fatalf("%+v", r)
 	}
-	x.commit(x.latest(), storage.Change{Ops: []storage.Operation{
-		storage.DefineLists{{Name: "other", Definition: "time = 17"},
+	x.commit(x.latest(), commit.Change{Ops: []commit.Operation{
+		commit.DefineLists{{Name: "other", Definition: "time = 17"},
 			{Name: "people", Definition: "id IN (16,17)"}},
 	}})
 	r, err = Erase(ctx, x.table, Erasure{Keys: keys, Compact: x.options()})
 	if !errors.Is(err, ErrFound) || !strings.Contains(err.Error(), "sample list people") || len(r.Search.Found) != 1 {
 		t.Fatalf("%v %+v", err, r.Search)
 	}
-	x.commit(x.latest(), storage.Change{Ops: []storage.Operation{storage.DropLists{"people"}}})
+	x.commit(x.latest(), commit.Change{Ops: []commit.Operation{commit.DropLists{"people"}}})
 	_, err = Erase(ctx, x.table, Erasure{Keys: keys, Compact: x.options()})
 	x.check(err)
-	if _, err = x.store.GC(ctx, storage.GCOptions{NoWait: true}); err != nil {
+	if _, err = x.store.GC(ctx, gc.Options{NoWait: true}); err != nil {
 		t.Fatal(err)
 	}
 	if r, err = Erase(ctx, x.table, Erasure{Keys: keys, Compact: x.options()}); err != nil || r.Unnamed != 0 {
@@ -242,7 +244,7 @@ func TestEraseHeld(t *testing.T) {
 	ctx := t.Context()
 	x := erasable(t, object.NewMemory(), 3)
 	s := x.latest()
-	x.commit(s, storage.Change{Ops: []storage.Operation{storage.SetBranches{{Name: "b", Snapshot: s.Info().Number}}}})
+	x.commit(s, commit.Change{Ops: []commit.Operation{commit.SetBranches{{Name: "b", Snapshot: s.Info().Number}}}})
 	before := x.latest().Info().Number
 	erase := func(what Erasure) (*EraseReport, error) {
 		what.Keys, what.Compact = sessionKeys(x, "person-0001"), x.options()
@@ -277,8 +279,8 @@ func TestEraseHeld(t *testing.T) {
 	x.ingest([]testRow{clean})
 	x.ingest([]testRow{{Day: "d0", Session: "person-0099", Time: 1, ID: 5001}})
 	s = x.latest()
-	x.commit(s, storage.Change{Ops: []storage.Operation{
-		storage.SetBranches{{Name: "c", Snapshot: s.Info().Number - 1}}}})
+	x.commit(s, commit.Change{Ops: []commit.Operation{
+		commit.SetBranches{{Name: "c", Snapshot: s.Info().Number - 1}}}})
 	r, err = Erase(ctx, x.table, Erasure{Keys: sessionKeys(x, "person-0099"), Compact: x.options()})
 	x.check(err)
 	if r.Segments != 1 || len(r.Branches) > 0 {
@@ -328,7 +330,7 @@ func TestEraseResumes(t *testing.T) {
 			}
 			x.forget(func(r testRow) bool { return r.Session == "person-0005" })
 			x.verify(fmt.Sprint("operation ", at))
-			_, err = x.store.GC(t.Context(), storage.GCOptions{NoWait: true})
+			_, err = x.store.GC(t.Context(), gc.Options{NoWait: true})
 			x.check(err)
 			if left := x.holdsBytes("person-0005"); len(left) > 0 {
 				t.Fatalf("operation %d: left in %v", at, left)
@@ -401,7 +403,7 @@ func TestEraseBesideNewBranch(t *testing.T) {
 	ctx := t.Context()
 	for _, drop := range []bool{false, true} {
 		// of the erasure, that the branch comes before: deletes, rewrite, expiry
-		for commit := 1; commit <= 3; commit++ {
+		for commitTo := 1; commitTo <= 3; commitTo++ {
 			mem := object.NewMemory()
 			h := &putHook{Store: mem}
 			x := erasable(t, h, 3)
@@ -412,7 +414,7 @@ func TestEraseBesideNewBranch(t *testing.T) {
 				if !strings.Contains(name, "/snapshots/") {
 					return
 				}
-				if n++; n != commit {
+				if n++; n != commitTo {
 					return
 				}
 				h.before = nil
@@ -420,8 +422,8 @@ func TestEraseBesideNewBranch(t *testing.T) {
 				x.check(err)
 				other, err := s.Table(ctx, "ads")
 				x.check(err)
-				_, err = other.Commit(ctx, storage.Change{Operation: "branch", Base: pinned,
-					Ops: []storage.Operation{storage.SetBranches{{Name: "b", Snapshot: pinned}}}})
+				_, err = other.Commit(ctx, commit.Change{Operation: "branch", Base: pinned,
+					Ops: []commit.Operation{commit.SetBranches{{Name: "b", Snapshot: pinned}}}})
 				x.check(err)
 			}
 			erase := func() (*EraseReport, error) {
@@ -433,24 +435,24 @@ func TestEraseBesideNewBranch(t *testing.T) {
 			}
 			_, open := x.table.OpenBranch(ctx, "b")
 			if drop && (err != nil || open == nil || !slices.Equal(r.Branches, []string{"b"})) {
-				t.Errorf("before commit %d: branch dropped: %v, %v; %+v", commit, open, err, r.Branches)
+				t.Errorf("before commit %d: branch dropped: %v, %v; %+v", commitTo, open, err, r.Branches)
 			}
 			if !drop && (!errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), "branches b") || open != nil) {
-				t.Errorf("before commit %d: the rows are in branch b (%v), and erase says %v", commit, open, err)
+				t.Errorf("before commit %d: the rows are in branch b (%v), and erase says %v", commitTo, open, err)
 			}
 			if !drop && errors.Is(err, ErrHeld) {
-				x.commit(x.latest(), storage.Change{Ops: []storage.Operation{storage.DropBranches{"b"}}})
+				x.commit(x.latest(), commit.Change{Ops: []commit.Operation{commit.DropBranches{"b"}}})
 				if r, err = erase(); err != nil {
-					t.Errorf("before commit %d, again: %v", commit, err)
+					t.Errorf("before commit %d, again: %v", commitTo, err)
 				}
 			}
 			if n := x.latest().Info().Number; err == nil && r.Snapshot != n {
 				t.Errorf("the report says that snapshot %d is the newest: it is %d", r.Snapshot, n)
 			}
-			_, err = x.store.GC(ctx, storage.GCOptions{NoWait: true})
+			_, err = x.store.GC(ctx, gc.Options{NoWait: true})
 			x.check(err)
 			if left := x.holdsBytes("person-0001"); len(left) > 0 {
-				t.Errorf("before commit %d: left in %v", commit, left)
+				t.Errorf("before commit %d: left in %v", commitTo, left)
 			}
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/tools/ingest"
@@ -425,7 +426,7 @@ func (x *tester) some(n int) []int64 {
 }
 
 // commit commits a change made against the newest snapshot.
-func (x *tester) commit(s *storage.Snapshot, c storage.Change) {
+func (x *tester) commit(s *storage.Snapshot, c commit.Change) {
 	x.Helper()
 	c.Operation, c.Base = "test", s.Info().Number
 	_, err := x.table.Commit(context.Background(), c)
@@ -456,11 +457,11 @@ func (x *tester) delete(ids []int64) {
 	x.Helper()
 	s := x.latest()
 	sets := bySegment(ids, x.where(s))
-	var c storage.Change
+	var c commit.Change
 	for _, d := range x.segments(s) {
 		if sets[d.ID] != nil {
-			c.Set(append(storage.Op[storage.DeleteRows](&c),
-				storage.DeletionVector{Segment: d.ID, Rows: x.put(d, sets[d.ID])}))
+			c.Set(append(commit.Op[commit.DeleteRows](&c),
+				commit.DeletionVector{Segment: d.ID, Rows: x.put(d, sets[d.ID])}))
 		}
 	}
 	x.commit(s, c)
@@ -480,11 +481,11 @@ func (x *tester) list(name string, ids []int64) {
 	x.Helper()
 	s := x.latest()
 	sets := bySegment(ids, x.where(s))
-	c := storage.Change{Ops: []storage.Operation{storage.DefineLists{{Name: name}}}}
+	c := commit.Change{Ops: []commit.Operation{commit.DefineLists{{Name: name}}}}
 	for _, d := range x.segments(s) {
 		if sets[d.ID] != nil {
-			c.Set(append(storage.Op[storage.SetListRows](&c),
-				storage.ListRows{List: name, Segment: d.ID, Rows: x.put(d, sets[d.ID])}))
+			c.Set(append(commit.Op[commit.SetListRows](&c),
+				commit.ListRows{List: name, Segment: d.ID, Rows: x.put(d, sets[d.ID])}))
 		}
 	}
 	x.commit(s, c)
@@ -503,8 +504,8 @@ func (x *tester) overlay(name string, missingRows, missingLayers storage.Missing
 	s := x.latest()
 	label, err := s.NewFeatures(ctx, storage.Feature{Name: "label", Type: int64Type, Role: storage.RoleLabel})
 	x.check(err)
-	c := storage.Change{Ops: []storage.Operation{
-		storage.DefineOverlays{{Name: name, Features: label, MissingRows: missingRows,
+	c := commit.Change{Ops: []commit.Operation{
+		commit.DefineOverlays{{Name: name, Features: label, MissingRows: missingRows,
 			MissingLayers: missingLayers}},
 	}}
 	x.overlays[name], x.layered[name] = map[int64]int64{}, map[int64]bool{}
@@ -554,7 +555,7 @@ func (x *tester) overlay(name string, missingRows, missingLayers storage.Missing
 		}))
 		l.Data, err = w.Finish(ctx)
 		x.check(err)
-		c.Set(append(storage.Op[storage.SetOverlaySegments](&c), l))
+		c.Set(append(commit.Op[commit.SetOverlaySegments](&c), l))
 	}
 	x.commit(s, c)
 }
@@ -581,7 +582,7 @@ func (x *tester) merge(name string) {
 		x.labels[id] = v
 	}
 	delete(x.overlays, name)
-	x.commit(s, storage.Change{Ops: []storage.Operation{storage.MergeOverlays{name}}})
+	x.commit(s, commit.Change{Ops: []commit.Operation{commit.MergeOverlays{name}}})
 }
 
 func (x *tester) options() Options {

@@ -12,6 +12,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
 )
 
 // lookedProperty is what a compaction notes in the table for those that follow: of segments that a snapshot had, the
@@ -73,8 +74,8 @@ func (r *runner) note(ctx context.Context, looked string) (uint64, error) {
 	if looked == "" {
 		return 0, nil
 	}
-	made, err := r.table.Commit(ctx, storage.Change{Operation: r.opts.Operation,
-		Ops: []storage.Operation{storage.SetProperties{lookedProperty: looked}}})
+	made, err := r.table.Commit(ctx, commit.Change{Operation: r.opts.Operation,
+		Ops: []commit.Operation{commit.SetProperties{lookedProperty: looked}}})
 	if errors.Is(err, storage.ErrConflict) {
 		return 0, nil // the next one looks again
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -62,8 +63,8 @@ func TestLooked(t *testing.T) {
 	}
 	// A feature is dropped: all indexes are read, once.
 	dropped, active := storage.FeatureDropped, storage.FeatureActive
-	x.commit(x.latest(), storage.Change{Ops: []storage.Operation{
-		storage.ChangeFeatures{{Feature: "name", Status: &dropped}}}})
+	x.commit(x.latest(), commit.Change{Ops: []commit.Operation{
+		commit.ChangeFeatures{{Feature: "name", Status: &dropped}}}})
 	p, reads := plan(o)
 	if p.Looked == "" || p.Looked == first.Looked || reads < segments {
 		t.Fatalf("dropped, %d reads: %+v", reads, p)
@@ -78,8 +79,8 @@ func TestLooked(t *testing.T) {
 	if p, err := NewPlan(ctx, x.table, less); err != nil || p.Segments() != int(segments) {
 		t.Errorf("%v %v", p, err)
 	}
-	x.commit(x.latest(), storage.Change{Ops: []storage.Operation{
-		storage.ChangeFeatures{{Feature: "name", Status: &active}}}})
+	x.commit(x.latest(), commit.Change{Ops: []commit.Operation{
+		commit.ChangeFeatures{{Feature: "name", Status: &active}}}})
 	p, reads = plan(o)
 	if p.Looked == "" || reads < segments {
 		t.Errorf("taken back, %d reads: %+v", reads, p)

@@ -8,6 +8,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/writer"
 )
 
@@ -110,9 +111,9 @@ func (w *rewritten) sets(ctx context.Context, stored []bitmap.Ref) (out []*roari
 // A remapped is the part of a commit that the remaps make.
 type remapped struct {
 	store   *storage.Store
-	deletes []storage.DeletionVector
+	deletes []commit.DeletionVector
 	layers  []catalog.OverlaySegment
-	lists   []storage.ListRows
+	lists   []commit.ListRows
 	unused  []storage.SegmentDescriptor // layers that cover no row
 }
 
@@ -180,7 +181,7 @@ func (w *rewritten) remap(ctx context.Context, snap *storage.Snapshot) (_ *remap
 			continue
 		}
 		if err := load(&rowRemap{sets: sets, take: w.storeRows(ctx, func(segment string, rows bitmap.Ref) {
-			c.lists = append(c.lists, storage.ListRows{List: l.Name, Segment: segment, Rows: rows})
+			c.lists = append(c.lists, commit.ListRows{List: l.Name, Segment: segment, Rows: rows})
 		})}); err != nil {
 			return nil, err
 		}
@@ -234,7 +235,7 @@ func (w *rewritten) deletedSince(ctx context.Context, snap *storage.Snapshot, ds
 		return nil, nil
 	}
 	return &rowRemap{sets: sets, take: w.storeRows(ctx, func(segment string, rows bitmap.Ref) {
-		c.deletes = append(c.deletes, storage.DeletionVector{Segment: segment, Rows: rows})
+		c.deletes = append(c.deletes, commit.DeletionVector{Segment: segment, Rows: rows})
 	})}, nil
 }
 

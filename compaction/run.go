@@ -10,8 +10,11 @@ import (
 
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/lease"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
+	"github.com/dsistore/dsistore/storage/snapshot"
 	"github.com/dsistore/dsistore/writer"
 )
 
@@ -282,8 +285,8 @@ func (b *base) same(o *base) bool {
 }
 
 // rewrite writes the rows, and returns them with the part of the change that does not depend on what follows them.
-func (r *runner) rewrite(ctx context.Context, b *base, out *JobReport) (*rewritten, storage.Change, error) {
-	change := storage.Change{Operation: r.opts.Operation}
+func (r *runner) rewrite(ctx context.Context, b *base, out *JobReport) (*rewritten, commit.Change, error) {
+	change := commit.Change{Operation: r.opts.Operation}
 	store := r.table.Store()
 	inputs, err := openInputs(ctx, b.snap, b.segments, b.overlays)
 	if err != nil {
@@ -295,7 +298,7 @@ func (r *runner) rewrite(ctx context.Context, b *base, out *JobReport) (*rewritt
 			w.overlays = append(w.overlays, o)
 		}
 	}
-	var remove storage.RemoveSegments
+	var remove commit.RemoveSegments
 	for _, in := range inputs {
 		w.layers = append(w.layers, in.separate)
 		remove = append(remove, in.d.ID)
@@ -304,7 +307,7 @@ func (r *runner) rewrite(ctx context.Context, b *base, out *JobReport) (*rewritt
 	features, omitted := x.prepare()
 	opts := r.opts.Write
 	if opts.Profile == "" {
-		if opts.Profile, err = b.snap.Property(ctx, storage.ProfileProperty); err != nil {
+		if opts.Profile, err = b.snap.Property(ctx, snapshot.ProfileProperty); err != nil {
 			return nil, change, err
 		}
 	}
@@ -321,11 +324,11 @@ func (r *runner) rewrite(ctx context.Context, b *base, out *JobReport) (*rewritt
 	if err != nil {
 		return nil, change, err
 	}
-	var add storage.AddSegments
+	var add commit.AddSegments
 	for _, s := range w.result.Segments {
 		add = append(add, s.Data)
 	}
-	change.Ops = []storage.Operation{storage.AddFeatures(features), storage.OmitFeatures(omitted), remove, add}
+	change.Ops = []commit.Operation{commit.AddFeatures(features), commit.OmitFeatures(omitted), remove, add}
 	return w, change, nil
 }
 
@@ -496,7 +499,7 @@ func (x *job) open(ctx context.Context, i, number int) (writer.RewriteColumn, er
 }
 
 // commit commits what was rewritten. While only deletes and sample lists change, it remaps them again and tries again.
-func (r *runner) commit(ctx context.Context, b *base, w *rewritten, change storage.Change,
+func (r *runner) commit(ctx context.Context, b *base, w *rewritten, change commit.Change,
 	out *JobReport) (*storage.Snapshot, *remapped, error) {
 	for range maxCommits {
 		out.Commits++
@@ -505,10 +508,10 @@ func (r *runner) commit(ctx context.Context, b *base, w *rewritten, change stora
 			return nil, nil, err
 		}
 		change.Base = b.snap.Info().Number
-		for _, o := range []storage.Operation{
-			storage.DeleteRows(c.deletes),
-			storage.SetOverlaySegments(c.layers),
-			storage.SetListRows(c.lists),
+		for _, o := range []commit.Operation{
+			commit.DeleteRows(c.deletes),
+			commit.SetOverlaySegments(c.layers),
+			commit.SetListRows(c.lists),
 		} {
 			change.Set(o)
 		}
@@ -524,7 +527,7 @@ func (r *runner) commit(ctx context.Context, b *base, w *rewritten, change stora
 		if lerr != nil {
 			return nil, nil, errors.Join(err, lerr)
 		}
-		now, lerr := r.base(ctx, newest, storage.Op[storage.RemoveSegments](&change))
+		now, lerr := r.base(ctx, newest, commit.Op[commit.RemoveSegments](&change))
 		if lerr != nil {
 			return nil, nil, lerr
 		}
@@ -565,8 +568,8 @@ func (r *runner) dropMerged(ctx context.Context) (uint64, error) {
 	if len(drop) == 0 {
 		return 0, nil
 	}
-	made, err := r.table.Commit(ctx, storage.Change{Operation: r.opts.Operation, Base: snap.Info().Number,
-		Ops: []storage.Operation{storage.DropOverlays(drop)}})
+	made, err := r.table.Commit(ctx, commit.Change{Operation: r.opts.Operation, Base: snap.Info().Number,
+		Ops: []commit.Operation{commit.DropOverlays(drop)}})
 	if errors.Is(err, storage.ErrConflict) {
 		return 0, nil // the next compaction tries again
 	}
@@ -576,9 +579,9 @@ func (r *runner) dropMerged(ctx context.Context) (uint64, error) {
 	return made.Info().Number, nil
 }
 
-// A lease is one that is renewed until it is released.
-type lease struct {
-	of      *storage.Lease
+// A renewedLease is renewed until it is released.
+type renewedLease struct {
+	of      *lease.Lease
 	done    chan struct{}
 	renewed chan struct{} // closed when nobody renews any more
 }
@@ -586,7 +589,7 @@ type lease struct {
 const leaseTime = time.Hour
 
 // hold takes a lease on a snapshot. ErrConflict: it has expired meanwhile.
-func hold(ctx context.Context, snap *storage.Snapshot, owner string) (*lease, error) {
+func hold(ctx context.Context, snap *storage.Snapshot, owner string) (*renewedLease, error) {
 	of, err := snap.Lease(ctx, owner, leaseTime)
 	if errors.Is(err, storage.ErrNotFound) {
 		err = fmt.Errorf("%w: %w", err, storage.ErrConflict)
@@ -594,7 +597,7 @@ func hold(ctx context.Context, snap *storage.Snapshot, owner string) (*lease, er
 	if err != nil {
 		return nil, err
 	}
-	l := &lease{of: of, done: make(chan struct{}), renewed: make(chan struct{})}
+	l := &renewedLease{of: of, done: make(chan struct{}), renewed: make(chan struct{})}
 	go func() {
 		defer close(l.renewed)
 		t := time.NewTicker(leaseTime / 4)
@@ -612,7 +615,7 @@ func hold(ctx context.Context, snap *storage.Snapshot, owner string) (*lease, er
 }
 
 // release gives the lease back. One that cannot be, runs out.
-func (l *lease) release(ctx context.Context) {
+func (l *renewedLease) release(ctx context.Context) {
 	close(l.done)
 	<-l.renewed
 	_ = l.of.Release(context.WithoutCancel(ctx))

@@ -11,6 +11,8 @@ import (
 
 	"github.com/dsistore/dsistore/reader/lease"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
+	storagelease "github.com/dsistore/dsistore/storage/lease"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -71,7 +73,7 @@ func leasedLayout(t *testing.T) (*leaseBlobs, *storage.Snapshot, *Layout) {
 	return blobs, snap, l
 }
 
-func leased(t *testing.T, table *storage.Table) []storage.LeaseInfo {
+func leased(t *testing.T, table *storage.Table) []storagelease.Info {
 	t.Helper()
 	all, err := table.Leases(t.Context())
 	if err != nil {
@@ -242,8 +244,8 @@ func TestLeasesAfterAnEndedOne(t *testing.T) {
 func TestBranchesAreLeasedAtOnce(t *testing.T) {
 	ctx := t.Context()
 	blobs, snap := leasedStore(t)
-	if _, err := snap.Table().Commit(ctx, storage.Change{Operation: "branch", Base: snap.Info().Number,
-		Ops: []storage.Operation{storage.SetBranches{{Name: "b", Snapshot: 2}}}}); err != nil {
+	if _, err := snap.Table().Commit(ctx, commit.Change{Operation: "branch", Base: snap.Info().Number,
+		Ops: []commit.Operation{commit.SetBranches{{Name: "b", Snapshot: 2}}}}); err != nil {
 		t.Fatal(err)
 	}
 	v, err := snap.Table().Store().Open(ctx, "t@b")
@@ -286,7 +288,7 @@ func TestLeasesTakeNothingToOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := l.Open(Options{Lease: LeaseOptions{For: storage.MaxLease + 1}}); err == nil {
+	if _, err := l.Open(Options{Lease: LeaseOptions{For: storagelease.Max + 1}}); err == nil {
 		t.Error("a lease that lasts too long is taken")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 )
@@ -44,12 +45,12 @@ func realStore(t *testing.T) (*storage.Store, *storage.Snapshot) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		change := storage.Change{Operation: "ingest",
-			Ops: []storage.Operation{storage.AddFeatures{feature("n", vector.Int64)}}}
+		change := commit.Change{Operation: "ingest",
+			Ops: []commit.Operation{commit.AddFeatures{feature("n", vector.Int64)}}}
 		if lateElem != vector.NoElem {
-			change.Set(append(storage.Op[storage.AddFeatures](&change), feature("late", lateElem)))
+			change.Set(append(commit.Op[commit.AddFeatures](&change), feature("late", lateElem)))
 		}
-		for i, f := range storage.Op[storage.AddFeatures](&change) {
+		for i, f := range commit.Op[commit.AddFeatures](&change) {
 			err := w.AddFeature(ctx, i, f, func(w *format.Writer) error {
 				for _, rows := range [][]int{{0, 1}, {2}} {
 					c := vector.NewColumn(f.Type)
@@ -75,7 +76,7 @@ func realStore(t *testing.T) (*storage.Store, *storage.Snapshot) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		change.Set(storage.AddSegments{d})
+		change.Set(commit.AddSegments{d})
 		if snap, err = table.Commit(ctx, change); err != nil {
 			t.Fatal(err)
 		}
@@ -262,13 +263,13 @@ func TestPartitionPredicate(t *testing.T) {
 func TestPartitionPredicateOfEmptied(t *testing.T) {
 	ctx := t.Context()
 	_, snap := realStore(t)
-	remove := storage.Change{Operation: "test"}
+	remove := commit.Change{Operation: "test"}
 	segments, err := snap.Segments(ctx, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range segments {
-		remove.Set(append(storage.Op[storage.RemoveSegments](&remove), d.ID))
+		remove.Set(append(commit.Op[commit.RemoveSegments](&remove), d.ID))
 	}
 	emptied, err := snap.Table().Commit(ctx, remove)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
@@ -24,8 +25,8 @@ func define(t *testing.T, snap *storage.Snapshot, overlays ...storage.Overlay) *
 	for i := range overlays {
 		slices.SortFunc(overlays[i].Features, func(a, b storage.Feature) int { return compareID(a, b.ID) })
 	}
-	after, err := snap.Table().Commit(t.Context(), storage.Change{Operation: "overlay", Base: snap.Info().Number,
-		Ops: []storage.Operation{storage.DefineOverlays(overlays)}})
+	after, err := snap.Table().Commit(t.Context(), commit.Change{Operation: "overlay", Base: snap.Info().Number,
+		Ops: []commit.Operation{commit.DefineOverlays(overlays)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,16 +126,16 @@ func TestOverlayOfRenamedFeatures(t *testing.T) {
 	n[0].Type.Elem = vector.Uint8
 	snap = define(t, snap, storage.Overlay{Name: "o", Features: n},
 		storage.Overlay{Name: "x", Features: []storage.Feature{denseFeature("x", vector.Int8)}})
-	change := func(changes ...storage.FeatureChange) {
+	change := func(changes ...commit.FeatureChange) {
 		var err error
-		snap, err = snap.Table().Commit(ctx, storage.Change{Operation: "rename",
-			Ops: []storage.Operation{storage.ChangeFeatures(changes)}})
+		snap, err = snap.Table().Commit(ctx, commit.Change{Operation: "rename",
+			Ops: []commit.Operation{commit.ChangeFeatures(changes)}})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	dropped := storage.FeatureDropped
-	change(storage.FeatureChange{Feature: "n", Rename: "m"}, storage.FeatureChange{Feature: "late", Status: &dropped})
+	change(commit.FeatureChange{Feature: "n", Rename: "m"}, commit.FeatureChange{Feature: "late", Status: &dropped})
 	all := func(overlays ...string) string {
 		plan, err := NewPlan(ctx, snap, PlanOptions{Features: []string{"@all"}, Overlays: overlays})
 		if err != nil {
@@ -149,7 +150,7 @@ func TestOverlayOfRenamedFeatures(t *testing.T) {
 	if got := all("o"); got != "m ds" {
 		t.Errorf("features %s", got)
 	}
-	change(storage.FeatureChange{Feature: "m", Rename: "x"})
+	change(commit.FeatureChange{Feature: "m", Rename: "x"})
 	if got := all("o"); got != "x ds" {
 		t.Errorf("features %s", got)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector/vectortest"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 )
@@ -150,7 +151,7 @@ func (w *world) drawRows(n int, features []int) [][]value {
 }
 
 // commit makes the change, and keeps what the snapshot has.
-func (w *world) commit(c storage.Change) {
+func (w *world) commit(c commit.Change) {
 	if w.now.snap != nil {
 		c.Base = w.now.snap.Info().Number
 	}
@@ -201,9 +202,9 @@ func (w *world) ingest() {
 	w.segments = append(w.segments, worldSegment{d: d, first: first, rows: rows, gone: make([]bool, total),
 		stripe: stripes})
 	w.now.segments++
-	c := storage.Change{Ops: []storage.Operation{storage.AddSegments{d}}}
+	c := commit.Change{Ops: []commit.Operation{commit.AddSegments{d}}}
 	for _, f := range features {
-		c.Set(append(storage.Op[storage.AddFeatures](&c), w.features[f]))
+		c.Set(append(commit.Op[commit.AddFeatures](&c), w.features[f]))
 	}
 	w.commit(c)
 }
@@ -251,10 +252,10 @@ func (w *world) addOverlay() {
 	slices.SortFunc(o.Features, func(a, b storage.Feature) int { return compareID(a, b.ID) })
 	o.MissingRows = storage.MissingPolicy(rapid.IntRange(0, 1).Draw(w.t, "missing rows"))
 	o.MissingLayers = storage.MissingPolicy(rapid.IntRange(0, 2).Draw(w.t, "missing"))
-	c := storage.Change{Ops: []storage.Operation{storage.DefineOverlays{o.Overlay}}}
+	c := commit.Change{Ops: []commit.Operation{commit.DefineOverlays{o.Overlay}}}
 	for i := range w.now.segments {
 		if rapid.IntRange(0, 3).Draw(w.t, "layer") > 0 {
-			c.Set(append(storage.Op[storage.SetOverlaySegments](&c), w.layer(&o, i)))
+			c.Set(append(commit.Op[commit.SetOverlaySegments](&c), w.layer(&o, i)))
 		}
 	}
 	w.now.overlays = append(w.now.overlays, o)
@@ -274,14 +275,14 @@ func (w *world) step() {
 			return
 		}
 		o := &w.now.overlays[rapid.IntRange(0, len(w.now.overlays)-1).Draw(w.t, "overlay")]
-		c := storage.Change{Ops: []storage.Operation{storage.SetOverlaySegments{w.layer(o,
+		c := commit.Change{Ops: []commit.Operation{commit.SetOverlaySegments{w.layer(o,
 			rapid.IntRange(0, w.now.segments-1).Draw(w.t, "segment"))}}}
 		w.commit(c)
 	case 5:
 		for i := range w.now.overlays {
 			if o := &w.now.overlays[i]; !o.merged && o.MissingLayers == storage.FallThrough {
 				o.merged = true
-				w.commit(storage.Change{Ops: []storage.Operation{storage.MergeOverlays{o.Name}}})
+				w.commit(commit.Change{Ops: []commit.Operation{commit.MergeOverlays{o.Name}}})
 				return
 			}
 		}
@@ -293,7 +294,7 @@ func (w *world) step() {
 			w.t.Fatal(err)
 		}
 		w.now.deleted[w.segments[i].first+r] = true
-		w.commit(storage.Change{Ops: []storage.Operation{storage.DeleteRows{{Segment: w.segments[i].d.ID, Rows: set}}}})
+		w.commit(commit.Change{Ops: []commit.Operation{commit.DeleteRows{{Segment: w.segments[i].d.ID, Rows: set}}}})
 	case 7:
 		w.branch()
 	}
@@ -309,10 +310,10 @@ func (w *world) branch() {
 		b.overlays = append(b.overlays, storage.Pin{Name: o, Snapshot: uint64(in + 1)})
 	}
 	of.Overlays = b.overlays
-	c := storage.Change{}
+	c := commit.Change{}
 	if rapid.Bool().Draw(w.t, "list") {
 		b.list = map[int]bool{}
-		c.Set(storage.DefineLists{{Name: "l" + name}})
+		c.Set(commit.DefineLists{{Name: "l" + name}})
 		for i := range w.states[at].segments {
 			set := roaring.New()
 			for r := range w.segments[i].rows {
@@ -325,13 +326,13 @@ func (w *world) branch() {
 			if err != nil {
 				w.t.Fatal(err)
 			}
-			c.Set(append(storage.Op[storage.SetListRows](&c),
-				storage.ListRows{List: "l" + name, Segment: w.segments[i].d.ID, Rows: rows}))
+			c.Set(append(commit.Op[commit.SetListRows](&c),
+				commit.ListRows{List: "l" + name, Segment: w.segments[i].d.ID, Rows: rows}))
 		}
 		of.List = storage.Pin{Name: "l" + name}
 		w.now.lists["l"+name] = b.list
 	}
-	c.Set(storage.SetBranches{of})
+	c.Set(commit.SetBranches{of})
 	w.now.branches[name] = b
 	w.commit(c)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/object/objecttest"
 	"github.com/dsistore/dsistore/storage/segment"
@@ -29,9 +30,9 @@ func manySegments(t *testing.T, segments int) *object.Memory {
 	if err != nil {
 		t.Fatal(err)
 	}
-	change := storage.Change{Operation: "ingest"}
+	change := commit.Change{Operation: "ingest"}
 	for _, name := range []string{"m", "n"} {
-		change.Set(append(storage.Op[storage.AddFeatures](&change),
+		change.Set(append(commit.Op[commit.AddFeatures](&change),
 			storage.Feature{ID: storage.NewFeatureID(name, 0), Name: name,
 				Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}}))
 	}
@@ -41,7 +42,7 @@ func manySegments(t *testing.T, segments int) *object.Memory {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for k, f := range storage.Op[storage.AddFeatures](&change) {
+		for k, f := range commit.Op[commit.AddFeatures](&change) {
 			if err := w.AddFeature(ctx, k, f, func(w *format.Writer) error {
 				for stripe := range 2 {
 					c := vector.NewColumn(f.Type)
@@ -62,7 +63,7 @@ func manySegments(t *testing.T, segments int) *object.Memory {
 		if err != nil {
 			t.Fatal(err)
 		}
-		change.Set(append(storage.Op[storage.AddSegments](&change), d))
+		change.Set(append(commit.Op[commit.AddSegments](&change), d))
 	}
 	if _, err := table.Commit(ctx, change); err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 )
@@ -37,12 +38,12 @@ func TestDeletesAndSampleLists(t *testing.T) {
 		}
 		return s
 	}
-	snap, err = snap.Table().Commit(ctx, storage.Change{Operation: "delete", Base: before.Info().Number,
-		Ops: []storage.Operation{
-			storage.DeleteRows{{Segment: segments[0].ID, Rows: set(0, 0, 1, 2)},
+	snap, err = snap.Table().Commit(ctx, commit.Change{Operation: "delete", Base: before.Info().Number,
+		Ops: []commit.Operation{
+			commit.DeleteRows{{Segment: segments[0].ID, Rows: set(0, 0, 1, 2)},
 				{Segment: segments[1].ID, Rows: set(1, 1)}},
-			storage.DefineLists{{Name: "mine", Definition: "by hand"}},
-			storage.SetListRows{{List: "mine", Segment: segments[0].ID, Rows: set(0, 0)},
+			commit.DefineLists{{Name: "mine", Definition: "by hand"}},
+			commit.SetListRows{{List: "mine", Segment: segments[0].ID, Rows: set(0, 0)},
 				{List: "mine", Segment: segments[1].ID, Rows: set(1, 0, 1)}},
 		}})
 	if err != nil {
@@ -159,7 +160,7 @@ func TestSetsAreReadTogether(t *testing.T) {
 	}
 	feature := storage.Feature{ID: storage.NewFeatureID("n", 1), Name: "n", Generation: 1,
 		Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}}
-	change := storage.Change{Operation: "ingest", Ops: []storage.Operation{storage.AddFeatures{feature}}}
+	change := commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures{feature}}}
 	for range 4 {
 		w, err := table.NewSegment(ctx, nil, []uint32{rows}, segment.Options{})
 		if err != nil {
@@ -180,14 +181,14 @@ func TestSetsAreReadTogether(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		change.Set(append(storage.Op[storage.AddSegments](&change), d))
+		change.Set(append(commit.Op[commit.AddSegments](&change), d))
 	}
 	snap, err := table.Commit(ctx, change)
 	if err != nil {
 		t.Fatal(err)
 	}
-	deletes := storage.Change{Operation: "delete", Base: snap.Info().Number}
-	for _, d := range storage.Op[storage.AddSegments](&change) {
+	deletes := commit.Change{Operation: "delete", Base: snap.Info().Number}
+	for _, d := range commit.Op[commit.AddSegments](&change) {
 		gone := roaring.New()
 		for r := uint32(0); r < rows; r += 3 + r%13 { // too many for the snapshot: the set is an object
 			gone.Add(r)
@@ -196,7 +197,7 @@ func TestSetsAreReadTogether(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		deletes.Set(append(storage.Op[storage.DeleteRows](&deletes), storage.DeletionVector{Segment: d.ID, Rows: set}))
+		deletes.Set(append(commit.Op[commit.DeleteRows](&deletes), commit.DeletionVector{Segment: d.ID, Rows: set}))
 	}
 	if snap, err = table.Commit(ctx, deletes); err != nil {
 		t.Fatal(err)
@@ -205,12 +206,12 @@ func TestSetsAreReadTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blobs.wanted = len(storage.Op[storage.AddSegments](&change))
+	blobs.wanted = len(commit.Op[commit.AddSegments](&change))
 	l, err := NewLayout(ctx, snap, plan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if blobs.came != len(storage.Op[storage.AddSegments](&change)) || l.Rows() >= 4*rows || l.Segments() != 4 {
+	if blobs.came != len(commit.Op[commit.AddSegments](&change)) || l.Rows() >= 4*rows || l.Segments() != 4 {
 		t.Errorf("%d sets are read; %d rows are left", blobs.came, l.Rows())
 	}
 }

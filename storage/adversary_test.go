@@ -8,8 +8,11 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/snapshot"
 )
 
 // TestNewerSnapshot: a snapshot that a later version wrote is not damage; nothing is committed after it or collected.
@@ -17,7 +20,7 @@ func TestNewerSnapshot(t *testing.T) {
 	ctx := t.Context()
 	l := localStore(t)
 	tab := newTable(t, l)
-	if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a"))}}); err != nil {
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("a"))}}); err != nil {
 		t.Fatal(err)
 	}
 	name := names.SnapshotName("ads", 1)
@@ -26,15 +29,15 @@ func TestNewerSnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b[7] = snapshotVersion + 1
+	b[7]++ // the version
 	if err := os.WriteFile(path, b, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	tab = newTable(t, l)
 	_, latest := tab.Latest(ctx)
 	_, listed := tab.Snapshots(ctx)
-	_, committed := tab.Commit(ctx, Change{Operation: "ingest"})
-	report, collected := tab.Store().GC(ctx, GCOptions{NoWait: true})
+	_, committed := tab.Commit(ctx, commit.Change{Operation: "ingest"})
+	report, collected := tab.Store().GC(ctx, gc.Options{NoWait: true})
 	if collected == nil && len(report.Skipped) == 1 {
 		collected = report.Skipped[0].Err
 	}
@@ -54,18 +57,18 @@ func TestNewestOfAnyNumber(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
-	m := mustCommit(t, tab, Change{}).m
-	m.info.Number, m.parent = names.MaxSnapshot, names.RandomID()
-	if err := mem.PutIfAbsent(ctx, names.SnapshotName("ads", names.MaxSnapshot), appendManifest(nil, m)); err != nil {
+	m := mustCommit(t, tab, commit.Change{}).Manifest
+	m.Info.Number, m.Parent = names.MaxSnapshot, names.RandomID()
+	if err := mem.PutIfAbsent(ctx, names.SnapshotName("ads", names.MaxSnapshot), snapshot.AppendManifest(nil, m)); err != nil {
 		t.Fatal(err)
 	}
 	if all, err := newTable(t, mem).Snapshots(ctx); !errors.Is(err, format.ErrCorrupt) {
 		t.Error(len(all), err)
 	}
-	if r, err := newTable(t, mem).Expire(ctx, ExpireOptions{KeepLast: 1, DryRun: true}); !errors.Is(err, format.ErrCorrupt) {
+	if r, err := newTable(t, mem).Expire(ctx, gc.ExpireOptions{KeepLast: 1, DryRun: true}); !errors.Is(err, format.ErrCorrupt) {
 		t.Error(r, err)
 	}
-	if r, err := newTable(t, mem).s.GC(ctx, GCOptions{NoWait: true}); err != nil || len(r.Skipped) != 1 {
+	if r, err := newTable(t, mem).s.GC(ctx, gc.Options{NoWait: true}); err != nil || len(r.Skipped) != 1 {
 		t.Error(r, err)
 	}
 	if r, err := newTable(t, mem).s.Verify(ctx, "ads", false, nil); err != nil || r.DamageCount == 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
@@ -39,11 +40,11 @@ func TestLatePut(t *testing.T) {
 	ctx := t.Context()
 	late := &latePut{Store: object.NewMemory()}
 	tab := newTable(t, late)
-	tab.s.core.trees.MemtableBytes = 1 // every commit makes runs
+	tab.s.core.Trees.MemtableBytes = 1 // every commit makes runs
 	for i := range 3 {
 		d := writeSegment(t, tab, nil, []uint32{10}, int64(i), segment.Options{}, "a")
 		late.armed = i == 2
-		_, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a")), AddSegments{d}}})
+		_, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.AddSegments{d}}})
 		if (err != nil) != (i == 2) || err != nil && !errors.Is(err, object.ErrInjected) {
 			t.Fatal(err)
 		}
@@ -75,11 +76,11 @@ func TestCommitIsDurable(t *testing.T) {
 			return nil
 		}))
 		tab := newTable(t, object.NewLocalFS(fs, "/store"))
-		if _, err := tab.Commit(ctx, Change{Operation: "first"}); err != nil {
+		if _, err := tab.Commit(ctx, commit.Change{Operation: "first"}); err != nil {
 			t.Fatal(err)
 		}
 		left.Store(failures)
-		s, err := tab.Commit(ctx, Change{Operation: "second", Ops: []Operation{AddFeatures(features("a"))}})
+		s, err := tab.Commit(ctx, commit.Change{Operation: "second", Ops: []commit.Operation{commit.AddFeatures(features("a"))}})
 		if err != nil && !errors.Is(err, syscall.EIO) {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 )
@@ -26,7 +27,7 @@ func BenchmarkOpenLookup(b *testing.B) {
 				stripes[i] = 20
 			}
 			d := writeSegment(b, tab, partition("ds", "1"), stripes, 1, segment.Options{}, names...)
-			if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features(names...)), AddSegments{d}}}); err != nil {
+			if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features(names...)), commit.AddSegments{d}}}); err != nil {
 				b.Fatal(err)
 			}
 			var ask []string
@@ -93,7 +94,7 @@ func BenchmarkCommit(b *testing.B) {
 				}
 				add = append(add, d)
 			}
-			if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddSegments(add)}}); err != nil {
+			if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddSegments(add)}}); err != nil {
 				b.Fatal(err)
 			}
 			before := counted.Counts()
@@ -102,7 +103,7 @@ func BenchmarkCommit(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddSegments{d}}}); err != nil {
+				if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddSegments{d}}}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -129,7 +130,7 @@ func BenchmarkOpenPartition(b *testing.B) {
 				}
 				add = append(add, d)
 			}
-			if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddSegments(add)}}); err != nil {
+			if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddSegments(add)}}); err != nil {
 				b.Fatal(err)
 			}
 			counted := object.NewCounted(mem)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 )
@@ -68,14 +70,14 @@ func TestCancelledMidway(t *testing.T) {
 	mem := object.NewMemory()
 	fill := func(mem *object.Memory) *Table {
 		tab := newTable(t, mem)
-		tab.s.core.trees.MemtableBytes, tab.s.core.bitmaps.InlineBytes = 200, 0 // several runs, and every set an object
+		tab.s.core.Trees.MemtableBytes, tab.s.core.Bitmaps.InlineBytes = 200, 0 // several runs, and every set an object
 		segs := replaceAll(t, tab, 3)
-		mustCommit(t, tab, Change{Base: 3, Ops: []Operation{SetBranches{{Name: "b", Snapshot: 2}}}})
+		mustCommit(t, tab, commit.Change{Base: 3, Ops: []commit.Operation{commit.SetBranches{{Name: "b", Snapshot: 2}}}})
 		for i := range 8 {
 			d := writeSegment(t, tab, partition("k", fmt.Sprint(i)), []uint32{10}, int64(i), segment.Options{}, "x")
-			mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x", fmt.Sprint("y", i))), AddSegments{d}}})
+			mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x", fmt.Sprint("y", i))), commit.AddSegments{d}}})
 		}
-		mustCommit(t, tab, Change{Base: 12, Ops: []Operation{DeleteRows{{segs[2].ID, rowSet(t, tab.s, segs[2], 1)}}}})
+		mustCommit(t, tab, commit.Change{Base: 12, Ops: []commit.Operation{commit.DeleteRows{{segs[2].ID, rowSet(t, tab.s, segs[2], 1)}}}})
 		for i := range uint64(2) {
 			s, err := tab.At(t.Context(), 5+i)
 			if err != nil {
@@ -106,7 +108,7 @@ func TestCancelledMidway(t *testing.T) {
 			return fmt.Sprint(len(all)), err
 		},
 		"expire": func(ctx context.Context, _ *Store, tab *Table) (string, error) {
-			r, err := tab.Expire(ctx, ExpireOptions{KeepLast: 3, DryRun: true})
+			r, err := tab.Expire(ctx, gc.ExpireOptions{KeepLast: 3, DryRun: true})
 			if err != nil {
 				return "", err
 			}
@@ -120,7 +122,7 @@ func TestCancelledMidway(t *testing.T) {
 			return fmt.Sprint(r.DamageCount, r.Segments, r.RowBitmaps, r.Snapshots), nil
 		},
 		"gc": func(ctx context.Context, s *Store, _ *Table) (string, error) {
-			r, err := s.GC(ctx, GCOptions{NoWait: true, DryRun: true})
+			r, err := s.GC(ctx, gc.Options{NoWait: true, DryRun: true})
 			if err != nil {
 				return "", err
 			}

@@ -21,6 +21,9 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
+	"github.com/dsistore/dsistore/storage/lease"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
@@ -33,7 +36,7 @@ func layeredScenario(ctx context.Context, t *testing.T, blobs object.Store) (don
 	if err != nil {
 		return 0, err
 	}
-	s.core.trees.MemtableBytes, s.core.bitmaps.InlineBytes = 300, 0 // runs are made, and every set is an object
+	s.core.Trees.MemtableBytes, s.core.Bitmaps.InlineBytes = 300, 0 // runs are made, and every set is an object
 	tab, err := s.NewTable(ctx, "ads")
 	if err != nil {
 		return 0, err
@@ -51,11 +54,11 @@ func layeredScenario(ctx context.Context, t *testing.T, blobs object.Store) (don
 		return w.Finish(ctx)
 	}
 	set := func(d catalog.SegmentDescriptor, rows ...uint32) bitmap.Ref {
-		r, e := s.core.bitmaps.Put(ctx, d.ID, d.Rows, roaring.BitmapOf(rows...))
+		r, e := s.core.Bitmaps.Put(ctx, d.ID, d.Rows, roaring.BitmapOf(rows...))
 		err = errors.Join(err, e)
 		return r
 	}
-	commit := func(c Change) error {
+	commitTo := func(c commit.Change) error {
 		if err != nil {
 			return err
 		}
@@ -71,7 +74,7 @@ func layeredScenario(ctx context.Context, t *testing.T, blobs object.Store) (don
 	if werr != nil {
 		return done, werr
 	}
-	if err := commit(Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{a}}}); err != nil {
+	if err := commitTo(commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{a}}}); err != nil {
 		return done, err
 	}
 	w, werr = tab.NewOverlaySegment(ctx, a, segment.Options{})
@@ -79,21 +82,23 @@ func layeredScenario(ctx context.Context, t *testing.T, blobs object.Store) (don
 	if werr != nil {
 		return done, werr
 	}
-	changes := []func() Change{
-		func() Change {
-			return Change{Ops: []Operation{DefineOverlays{overlay("o", "y")}, SetOverlaySegments{{Overlay: "o", Segment: a.ID, Data: data, Covered: set(a, 1, 2)}}}}
+	changes := []func() commit.Change{
+		func() commit.Change {
+			return commit.Change{Ops: []commit.Operation{commit.DefineOverlays{overlay("o", "y")}, commit.SetOverlaySegments{{Overlay: "o", Segment: a.ID, Data: data, Covered: set(a, 1, 2)}}}}
 		},
-		func() Change {
-			return Change{Ops: []Operation{DefineLists{{Name: "l"}}, SetListRows{{"l", a.ID, set(a, 5)}}, SetBranches{{Name: "b", Snapshot: 1}}}}
+		func() commit.Change {
+			return commit.Change{Ops: []commit.Operation{commit.DefineLists{{Name: "l"}}, commit.SetListRows{{"l", a.ID, set(a, 5)}}, commit.SetBranches{{Name: "b", Snapshot: 1}}}}
 		},
-		func() Change { return Change{Ops: []Operation{DeleteRows{{a.ID, set(a, 1)}}}} },
-		func() Change {
-			return Change{Ops: []Operation{DeleteRows{{a.ID, set(a, 1, 7)}}, MergeOverlays{"o"}}}
+		func() commit.Change {
+			return commit.Change{Ops: []commit.Operation{commit.DeleteRows{{a.ID, set(a, 1)}}}}
 		},
-		func() Change { return Change{Ops: []Operation{ExpireBelow(4)}} },
+		func() commit.Change {
+			return commit.Change{Ops: []commit.Operation{commit.DeleteRows{{a.ID, set(a, 1, 7)}}, commit.MergeOverlays{"o"}}}
+		},
+		func() commit.Change { return commit.Change{Ops: []commit.Operation{commit.ExpireBelow(4)}} },
 	}
 	for _, c := range changes {
-		if err := commit(c()); err != nil {
+		if err := commitTo(c()); err != nil {
 			return done, err
 		}
 	}
@@ -101,14 +106,14 @@ func layeredScenario(ctx context.Context, t *testing.T, blobs object.Store) (don
 	if err != nil {
 		return done, err
 	}
-	lease, err := snap.Lease(ctx, "me", MaxLease)
+	held, err := snap.Lease(ctx, "me", lease.Max)
 	if err != nil {
 		return done, err
 	}
-	if _, err := s.GC(ctx, GCOptions{NoWait: true}); err != nil {
+	if _, err := s.GC(ctx, gc.Options{NoWait: true}); err != nil {
 		return done, err
 	}
-	return done, errors.Join(lease.Renew(ctx, MaxLease), lease.Release(ctx))
+	return done, errors.Join(held.Renew(ctx, lease.Max), held.Release(ctx))
 }
 
 // layeredState checks a store after layeredScenario, however far that came.
@@ -141,7 +146,7 @@ func layeredState(t *testing.T, blobs object.Store, done uint64, what string) {
 		}
 		n := snap.Info().Number
 		for _, i := range infos {
-			if i.Operation == gcOperation {
+			if i.Operation == gc.Operation {
 				n--
 			}
 		}
@@ -156,11 +161,11 @@ func layeredState(t *testing.T, blobs object.Store, done uint64, what string) {
 				t.Fatal(what, err)
 			}
 		}
-		if _, err := s.GC(ctx, GCOptions{NoWait: true}); err != nil {
+		if _, err := s.GC(ctx, gc.Options{NoWait: true}); err != nil {
 			t.Fatal(what, err)
 		}
 	}
-	if _, err := tab.Commit(ctx, Change{Operation: "after"}); err != nil {
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "after"}); err != nil {
 		t.Fatal(what, err)
 	}
 }
@@ -221,12 +226,12 @@ func TestLateDeletes(t *testing.T) {
 	ctx := t.Context()
 	late := &latePut{Store: object.NewMemory()}
 	tab := newTable(t, late)
-	tab.s.core.trees.MemtableBytes, tab.s.core.bitmaps.InlineBytes = 1, 0
+	tab.s.core.Trees.MemtableBytes, tab.s.core.Bitmaps.InlineBytes = 1, 0
 	a := writeSegment(t, tab, nil, []uint32{10}, 1, segment.Options{}, "x")
-	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{a}}})
-	mustCommit(t, tab, Change{Ops: []Operation{DeleteRows{{a.ID, rowSet(t, tab.s, a, 1)}}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{a}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.DeleteRows{{a.ID, rowSet(t, tab.s, a, 1)}}}})
 	late.armed = true
-	if _, err := tab.Commit(ctx, Change{Operation: "x", Ops: []Operation{DeleteRows{{a.ID, rowSet(t, tab.s, a, 2)}}}}); !errors.Is(err, object.ErrInjected) {
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Ops: []commit.Operation{commit.DeleteRows{{a.ID, rowSet(t, tab.s, a, 2)}}}}); !errors.Is(err, object.ErrInjected) {
 		t.Fatal(err)
 	}
 	if err := late.land(); err != nil {
@@ -245,23 +250,23 @@ func TestLayersConcurrent(t *testing.T) {
 	l := localStore(t)
 	tab := newTable(t, l)
 	a := writeSegment(t, tab, nil, []uint32{1000}, 1, segment.Options{}, "x")
-	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{a}}})
-	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DefineOverlays{overlay("o", "y")}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{a}}})
+	mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DefineOverlays{overlay("o", "y")}}})
 	var wg sync.WaitGroup
 	const writers, each = 4, 6
 	var won, lost atomic.Int64
 	for w := range writers {
 		h := newTable(t, l)
-		h.s.core.bitmaps.InlineBytes = w % 2 * bitmap.MaxInline
+		h.s.core.Bitmaps.InlineBytes = w % 2 * bitmap.MaxInline
 		wg.Go(func() {
 			for k := range each {
-				c := Change{Operation: "delete", Ops: []Operation{DeleteRows{{a.ID, rowSet(t, h.s, a, uint32(w*100+k), uint32(k))}}}}
+				c := commit.Change{Operation: "delete", Ops: []commit.Operation{commit.DeleteRows{{a.ID, rowSet(t, h.s, a, uint32(w*100+k), uint32(k))}}}}
 				if _, err := h.Commit(ctx, c); err != nil {
 					t.Error(err)
 				}
 			}
 			y := layer(t, h, "o", a, int64(w), "y")
-			switch _, err := h.Commit(ctx, Change{Operation: "layer", Base: 2, Ops: []Operation{SetOverlaySegments{y}}}); {
+			switch _, err := h.Commit(ctx, commit.Change{Operation: "layer", Base: 2, Ops: []commit.Operation{commit.SetOverlaySegments{y}}}); {
 			case err == nil:
 				won.Add(1)
 			case errors.Is(err, ErrConflict):
@@ -315,7 +320,7 @@ func TestLayersProcesses(t *testing.T) {
 			t.Fatal(err)
 		}
 		tab := newTable(t, l)
-		tab.s.core.trees.MemtableBytes, tab.s.core.bitmaps.InlineBytes = 500, 20
+		tab.s.core.Trees.MemtableBytes, tab.s.core.Bitmaps.InlineBytes = 500, 20
 		for k := 0; k < each; {
 			s, err := tab.Latest(ctx)
 			if err != nil {
@@ -326,23 +331,23 @@ func TestLayersProcesses(t *testing.T) {
 				t.Fatal(err)
 			}
 			// Every process deletes rows of its own; a row keeps its number in the one segment that there is.
-			c := Change{Operation: "delete", Base: s.Info().Number, Ops: []Operation{DeleteRows{{segs[0].ID, rowSet(t, tab.s, segs[0], uint32(who*each+k))}}}}
+			c := commit.Change{Operation: "delete", Base: s.Info().Number, Ops: []commit.Operation{commit.DeleteRows{{segs[0].ID, rowSet(t, tab.s, segs[0], uint32(who*each+k))}}}}
 			if k%3 == 2 {
 				d := writeSegment(t, tab, nil, []uint32{rows}, 1, segment.Options{}, "x")
 				deleted, err := s.DeletionVectors(ctx, segs[0])
 				if err != nil {
 					t.Fatal(err)
 				}
-				all, err := tab.s.core.bitmaps.Read(ctx, deleted[0])
+				all, err := tab.s.core.Bitmaps.Read(ctx, deleted[0])
 				if err != nil {
 					t.Fatal(err)
 				}
 				all.Add(uint32(who*each + k))
-				set, err := tab.s.core.bitmaps.Put(ctx, d.ID, d.Rows, all)
+				set, err := tab.s.core.Bitmaps.Put(ctx, d.ID, d.Rows, all)
 				if err != nil {
 					t.Fatal(err)
 				}
-				c = Change{Operation: "compact", Base: s.Info().Number, Ops: []Operation{AddFeatures(features("x")), AddSegments{d}, RemoveSegments{segs[0].ID}, DeleteRows{{d.ID, set}}}}
+				c = commit.Change{Operation: "compact", Base: s.Info().Number, Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{d}, commit.RemoveSegments{segs[0].ID}, commit.DeleteRows{{d.ID, set}}}}
 			}
 			switch _, err := tab.Commit(ctx, c); {
 			case err == nil:
@@ -355,7 +360,7 @@ func TestLayersProcesses(t *testing.T) {
 	}
 	l := localStore(t)
 	tab := newTable(t, l)
-	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{writeSegment(t, tab, nil, []uint32{rows}, 1, segment.Options{}, "x")}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{writeSegment(t, tab, nil, []uint32{rows}, 1, segment.Options{}, "x")}}})
 	var wg sync.WaitGroup
 	for who := range 3 {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestLayersProcesses$", "-test.count=1")
@@ -441,62 +446,4 @@ func TestVerifyLayersDamage(t *testing.T) {
 	if count < 15 {
 		t.Errorf("%d objects", count)
 	}
-}
-
-// FuzzLayerEntries: what an entry of the listing may say of deletes, layers, lists and branches is refused or understood, and what is understood is
-// written as it is read.
-func FuzzLayerEntries(f *testing.F) {
-	segment := names.RandomID()
-	d := catalog.SegmentDescriptor{ID: segment.String(), Rows: 100, Bytes: 20, Index: segment.IndexName(), IndexSize: 10}
-	var set, inObject bitmap.Ref
-	for ref, inline := range map[*bitmap.Ref]int{&set: bitmap.MaxInline, &inObject: 0} {
-		store := bitmap.Store{Blobs: object.NewMemory(), InlineBytes: inline}
-		var err error
-		if *ref, err = store.Put(f.Context(), segment.String(), d.Rows, roaring.BitmapOf(1, 5)); err != nil {
-			f.Fatal(err)
-		}
-		ref.Since = 3
-	}
-	f.Add(catalog.DeletesKey(segment), bitmap.AppendEntry(nil, set))
-	f.Add(catalog.DeletesKey(segment), bitmap.AppendEntry(nil, inObject))
-	f.Add(append(catalog.ListRowsPrefix("clicks"), segment[:]...), bitmap.AppendEntry(nil, inObject))
-	f.Add(append(catalog.OverlaySegmentPrefix(7), segment[:]...), catalog.AppendOverlaySegment(nil, catalog.OverlaySegment{Data: d, All: true, Since: 4}))
-	f.Add(append(catalog.OverlaySegmentPrefix(7), segment[:]...), catalog.AppendOverlaySegment(nil, catalog.OverlaySegment{Data: d, Covered: set, Since: 4}))
-	f.Add(catalog.OverlayKey("o"), catalog.AppendOverlay(nil, overlay("o", "x", "y")))
-	f.Add(catalog.ListKey("clicks"), catalog.AppendList(nil, catalog.SampleList{Name: "clicks", Definition: "a > 1", Added: 9}))
-	f.Add(catalog.BranchKey("b"), catalog.AppendBranch(nil, catalog.Branch{Name: "b", Snapshot: 3, Overlays: []catalog.Pin{{Name: "o", Snapshot: 2}}, List: catalog.Pin{Name: "l", Snapshot: 1}, Owner: "x", Added: 4}))
-	f.Add([]byte{'x'}, appendLease(nil, "x"))
-	f.Fuzz(func(t *testing.T, key, value []byte) {
-		if l, reason := decodeLease(value); reason == "" && string(appendLease(nil, l)) != string(value) {
-			t.Fatalf("%+v is written otherwise", l)
-		}
-		if len(key) == 0 || !isRowSpace(key[0]) || checkRowEntry("o", key, value) != "" {
-			return
-		}
-		var again []byte
-		name := string(key[1:])
-		switch key[0] {
-		case catalog.DeletesSpace, catalog.ListRowsSpace:
-			r, _ := bitmap.DecodeEntry(value, bitmap.MaxRows, "o")
-			again = bitmap.AppendEntry(nil, r)
-		case catalog.OverlaySegmentSpace:
-			l, _ := catalog.ParseOverlaySegment(key, value, "o")
-			again = catalog.AppendOverlaySegment(nil, l)
-		case catalog.OverlaySpace:
-			o, _ := catalog.DecodeOverlay(name, value)
-			again = catalog.AppendOverlay(nil, o)
-		case catalog.ListSpace:
-			l, _ := catalog.DecodeList(name, value)
-			again = catalog.AppendList(nil, l)
-		case catalog.BranchSpace:
-			b, _ := catalog.DecodeBranch(name, value)
-			again = catalog.AppendBranch(nil, b)
-		}
-		if reason := checkRowEntry("o", key, again); reason != "" {
-			t.Fatalf("what was understood is not when it is written again: %s", reason)
-		}
-		if len(again) > len(value) {
-			t.Fatalf("% x is written again as % x", value, again)
-		}
-	})
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
@@ -28,18 +30,18 @@ func scenario(ctx context.Context, blobs object.Store) (done int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	s.core.trees.MemtableBytes = 200 // every commit makes runs
+	s.core.Trees.MemtableBytes = 200 // every commit makes runs
 	tab, err := s.NewTable(ctx, "ads")
 	if err != nil {
 		return 0, err
 	}
 	for n := range 3 {
-		c := Change{Operation: "ingest", Base: uint64(n), Ops: []Operation{AddFeatures(features("a", "b"))}}
+		c := commit.Change{Operation: "ingest", Base: uint64(n), Ops: []commit.Operation{commit.AddFeatures(features("a", "b"))}}
 		w, err := tab.NewSegment(ctx, partition("ds", fmt.Sprint(n%2)), []uint32{20, 5}, segment.Options{StandAloneBytes: 150})
 		if err != nil {
 			return done, err
 		}
-		for i, f := range Op[AddFeatures](&c) {
+		for i, f := range commit.Op[commit.AddFeatures](&c) {
 			if err := w.AddFeature(ctx, i, f, denseRows([]uint32{20, 5}, int64(n+i)<<40)); err != nil {
 				w.Abort()
 				return done, err
@@ -50,9 +52,9 @@ func scenario(ctx context.Context, blobs object.Store) (done int, err error) {
 			w.Abort()
 			return done, err
 		}
-		c.Set(AddSegments{d})
+		c.Set(commit.AddSegments{d})
 		if n == 2 {
-			c.Set(OverwritePartitions{d.Partition})
+			c.Set(commit.OverwritePartitions{d.Partition})
 		}
 		if _, err := tab.Commit(ctx, c); err != nil {
 			return done, err
@@ -127,10 +129,10 @@ func checkAfterCrash(t *testing.T, blobs object.Store, done int, what string) {
 		t.Fatalf("%s: %d rows, want %d", what, snap.Info().Rows, wantRows)
 	}
 	// What is left over is garbage that gc removes, and the store works on.
-	if _, err := s.GC(ctx, GCOptions{NoWait: true}); err != nil {
+	if _, err := s.GC(ctx, gc.Options{NoWait: true}); err != nil {
 		t.Fatal(what, err)
 	}
-	if _, err := tab.Commit(ctx, Change{Operation: "after"}); err != nil {
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "after"}); err != nil {
 		t.Fatal(what, err)
 	}
 	if r, err := s.Verify(ctx, "", true, nil); err != nil || r.DamageCount > 0 {
@@ -181,7 +183,7 @@ func TestProcesses(t *testing.T) {
 		tab := newTable(t, l)
 		for k := range each {
 			d := writeSegment(t, tab, partition("k", fmt.Sprint(k)), []uint32{10}, int64(k), segment.Options{}, "a")
-			if _, err := tab.Commit(t.Context(), Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a")), AddSegments{d}, AddSources{{Fingerprint: fmt.Sprint(os.Getpid(), "-", k), Name: "x"}}}}); err != nil {
+			if _, err := tab.Commit(t.Context(), commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.AddSegments{d}, commit.AddSources{{Fingerprint: fmt.Sprint(os.Getpid(), "-", k), Name: "x"}}}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -238,13 +240,13 @@ func TestCrashBetweenDirectories(t *testing.T) {
 	tab := newTable(t, object.NewLocalFS(mem, root))
 	const last = 99
 	for range last - 1 {
-		mustCommit(t, tab, Change{})
+		mustCommit(t, tab, commit.Change{})
 	}
 	killed := &killedFS{FS: mem, at: ".99"}
-	if _, err := newTable(t, object.NewLocalFS(killed, root)).Commit(ctx, Change{Operation: "killed"}); !errors.Is(err, errPower) {
+	if _, err := newTable(t, object.NewLocalFS(killed, root)).Commit(ctx, commit.Change{Operation: "killed"}); !errors.Is(err, errPower) {
 		t.Fatal(err)
 	}
-	if s := mustCommit(t, newTable(t, object.NewLocalFS(mem, root)), Change{}); s.Info().Number != last+1 {
+	if s := mustCommit(t, newTable(t, object.NewLocalFS(mem, root)), commit.Change{}); s.Info().Number != last+1 {
 		t.Fatal(s.Info())
 	}
 	clone := mem.CrashClone(vfs.CrashCloneCfg{RNG: rand.New(rand.NewPCG(1, 1))})
@@ -262,7 +264,7 @@ func TestPurgeIsDurable(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	tab := newTable(t, object.NewLocalFS(mem, root))
 	segs := replaceAll(t, tab, 3)
-	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
+	if _, err := tab.Expire(ctx, gc.ExpireOptions{KeepLast: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if r, err := tab.Purge(ctx); err != nil || len(r.Removed) == 0 {

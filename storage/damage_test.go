@@ -14,10 +14,13 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
+	"github.com/dsistore/dsistore/storage/snapshot"
+	"github.com/dsistore/dsistore/storage/verify"
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
@@ -88,9 +91,9 @@ func TestReadDamage(t *testing.T) {
 		columns = append(columns, fmt.Sprint("f", i))
 	}
 	for n := range 2 {
-		tab.s.core.trees.MemtableBytes = uint64(n * lsm.DefaultMemtableBytes) // the first makes runs, the second a tail
+		tab.s.core.Trees.MemtableBytes = uint64(n * lsm.DefaultMemtableBytes) // the first makes runs, the second a tail
 		d := writeSegment(t, tab, partition("ds", fmt.Sprint(n)), []uint32{3, 2}, 1, segment.Options{StandAloneBytes: 170}, columns[:8]...)
-		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features(columns...)), AddSegments{d}, AddSources{{Fingerprint: fmt.Sprint(n), Name: "x"}}}}); err != nil {
+		if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features(columns...)), commit.AddSegments{d}, commit.AddSources{{Fingerprint: fmt.Sprint(n), Name: "x"}}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -162,15 +165,15 @@ func FuzzSnapshot(f *testing.F) {
 	tab := newTable(f, mem)
 	for n := range 3 {
 		d := writeSegment(f, tab, partition("ds", fmt.Sprint(n)), []uint32{3}, 1, segment.Options{}, "a")
-		if _, err := tab.Commit(f.Context(), Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a")), AddSegments{d}}}); err != nil {
+		if _, err := tab.Commit(f.Context(), commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.AddSegments{d}}}); err != nil {
 			f.Fatal(err)
 		}
 		s, err := tab.Latest(f.Context())
 		if err != nil {
 			f.Fatal(err)
 		}
-		b := appendManifest(nil, s.m)
-		f.Add(b[headerBytes:])
+		b := snapshot.AppendManifest(nil, s.Manifest)
+		f.Add(b[snapshot.HeaderBytes:])
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		// The header is made right for the body, so that the fuzzer gets past the checksums.
@@ -181,32 +184,31 @@ func FuzzSnapshot(f *testing.F) {
 		if d.Reason != "" {
 			return
 		}
-		m := manifest{info: SnapshotInfo{Number: 1, Operation: "x"}, table: names.TableID{1}, listing: listing, schema: schema}
-		b := appendManifest(nil, m)
-		again, reason := decodeManifest(b, 1)
-		if reason != "" || !reflect.DeepEqual(again.listing, listing) || !reflect.DeepEqual(again.schema, schema) {
+		m := snapshot.Manifest{Info: snapshot.Info{Number: 1, Operation: "x"}, Table: names.TableID{1}, Listing: listing, Schema: schema}
+		b := snapshot.AppendManifest(nil, m)
+		again, reason := snapshot.DecodeManifest(b, 1)
+		if reason != "" || !reflect.DeepEqual(again.Listing, listing) || !reflect.DeepEqual(again.Schema, schema) {
 			t.Fatalf("%s\n%+v\n%+v", reason, again, m)
 		}
 		// Whatever it holds is read without a panic.
-		s := &coreSnapshot{log: tab.log, m: again}
+		s := &snapshot.Snapshot{Log: tab.log, Manifest: again}
 		_, _ = s.Segments(t.Context(), nil)
 		_, _ = s.Features(t.Context())
 		_, _ = s.Lookup(t.Context(), "a")
 		_, _ = s.HasSource(t.Context(), "a")
-		v := verifier{s: tab.s.core, report: &VerifyReport{}, seen: map[names.ID]bool{}}
 		for _, tr := range []lsm.Tree{listing, schema} {
 			for _, e := range tr.Memtable {
-				_ = v.entry("o", tr.Kind, e.Key, e.Value)
+				_ = verify.CheckEntry("o", tr.Kind, e.Key, e.Value)
 			}
 		}
 	})
 }
 
 func FuzzSnapshotObject(f *testing.F) {
-	f.Add(appendManifest(nil, manifest{info: SnapshotInfo{Number: 1, Operation: "ingest"}}))
+	f.Add(snapshot.AppendManifest(nil, snapshot.Manifest{Info: snapshot.Info{Number: 1, Operation: "ingest"}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m, reason := decodeManifest(b, 1)
-		if reason == "" && !bytes.Equal(appendManifest(nil, m), b) {
+		m, reason := snapshot.DecodeManifest(b, 1)
+		if reason == "" && !bytes.Equal(snapshot.AppendManifest(nil, m), b) {
 			t.Fatalf("decoded what encodes otherwise: %+v", m)
 		}
 	})
@@ -235,7 +237,7 @@ func TestSnapshotBounds(t *testing.T) {
 		b = wire.AppendString(b, []byte{lsm.RemovedMark})
 		prev = key
 	}
-	if len(b) > maxSnapshotBody {
+	if len(b) > snapshot.MaxBody {
 		t.Fatal(len(b))
 	}
 	var before, after runtime.MemStats
@@ -249,7 +251,7 @@ func TestSnapshotBounds(t *testing.T) {
 	// A file of any size, of which little is there.
 	l := localStore(t)
 	tab := newTable(t, l)
-	if _, err := tab.Commit(t.Context(), Change{Operation: "ingest"}); err != nil {
+	if _, err := tab.Commit(t.Context(), commit.Change{Operation: "ingest"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Truncate(filepath.Join(l.Root(), names.SnapshotName("ads", 1)), 1<<30); err != nil {

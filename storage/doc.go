@@ -8,26 +8,35 @@
 //	                                                         |
 //	                                            packs and single feature files (package format)
 //
-// Over a segment lie, named in the listing too (decision 23): deleted rows, layers of overlays, rows of sample lists. A Branch names
-// snapshots, overlays and a list that are read together; a View is what that comes to. A Lease keeps a snapshot that expires.
+// Store, Table, Snapshot and View are handles. The packages below do the work, each importing only those above it here:
+//
+//	object    blobs: a local directory, memory, S3, GCS, Azure
+//	names     names of objects                  wire      reading bytes, errors of damage
+//	sst       sorted tables                     bitmap    bitmaps of rows
+//	catalog   entries of the two trees          lsm       the trees
+//	segment   segments and their key tables     snapshot  the snapshots of a table
+//	lease     keeping an expired snapshot       commit    the next snapshot
+//	gc        expiry and garbage collection     verify    checking what is stored
+//
+// The listing also has deleted rows, overlay segments and rows of sample lists of a segment (decision 23). A Branch names
+// snapshots, overlays and a list that are read together; a View is what a branch reads.
 //
 // A Snapshot is one object under tables/<table>/snapshots/, and creating it, if absent, is the commit. It holds what
 // opening needs: totals, and the two trees. A tree is a sorted map kept as a few immutable tables (runs) of growing size
-// and a small tail inside the snapshot object; a commit adds to the tail, and moves the tail into a run when it is large,
+// and a small memtable inside the snapshot object; a commit adds to the memtable, and moves it into a run when it is large,
 // merging runs so that their number grows with the logarithm of the table. Opening reads the snapshot; looking up ten
 // features reads ten blocks of the schema; opening a partition reads that partition's part of the listing.
 //
 // # Invariants
 //
-//   - Nothing is ever overwritten, but that expired snapshots are truncated. An object that a snapshot names exists and is durable before the
-//     snapshot is, and gc takes nothing that was acknowledged: PROTOCOL.md.
-//   - Snapshots of a table are numbered 1, 2, 3 ... without gaps, and their times never go back. A number is taken once, for ever.
+//   - Nothing is ever overwritten, except that expired snapshots are truncated. An object that a snapshot names exists and is
+//     durable before the snapshot is, and gc removes nothing that was acknowledged: PROTOCOL.md.
+//   - Snapshots of a table are numbered 1, 2, 3 ... without gaps, and their times never go back. A number is never used again.
 //   - Ages are told by the clock that dates objects, and by no other.
 //   - Readers take no lock and need no local disk.
-//   - Package catalog defines what the entries of the trees are; package lsm reads and writes the trees.
-//   - Object names are made in package names, those of leases in lease.go. Names of tables, features and partition values are data: only the table's
-//     becomes part of an object name, escaped.
-//   - All stored bytes are checked before use; whatever is wrong is a format.CorruptError that names the object.
+//   - Object names are made in package names, those of leases in package lease. Names of tables, features and partition values
+//     are data: only the table's becomes part of an object name, escaped.
+//   - All stored bytes are checked before use. An error is a format.CorruptError that names the object.
 //
 // # Layout of a store (SPEC.md is byte-exact)
 //
@@ -50,6 +59,6 @@
 //
 // # Ownership
 //
-// Values that methods return are the caller's unless a comment says otherwise. Store, Table, Snapshot and Segment
-// are safe for concurrent use, SegmentWriter as its comment says.
+// Values that methods return are the caller's unless a comment says otherwise. Store, Table and
+// Snapshot are safe for concurrent use.
 package storage

@@ -13,6 +13,9 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
+	"github.com/dsistore/dsistore/storage/lease"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
@@ -27,7 +30,7 @@ func replaceAll(t testing.TB, tab *Table, n int) (segs []catalog.SegmentDescript
 	}
 	for i := range n {
 		d := writeSegment(t, tab, nil, []uint32{10}, int64(i), segment.Options{}, "x")
-		s := mustCommit(t, tab, Change{Base: base, Ops: []Operation{AddFeatures(features("x")), AddSegments{d}, OverwritePartitions{nil}}})
+		s := mustCommit(t, tab, commit.Change{Base: base, Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{d}, commit.OverwritePartitions{nil}}})
 		base = s.Info().Number
 		segs = append(segs, d)
 	}
@@ -36,11 +39,17 @@ func replaceAll(t testing.TB, tab *Table, n int) (segs []catalog.SegmentDescript
 
 func segmentThere(t testing.TB, s *Store, d catalog.SegmentDescriptor) bool {
 	t.Helper()
-	err := checkSegment(t.Context(), s.core.blobs, d)
-	if err != nil && !errors.Is(err, object.ErrNotFound) {
-		t.Fatal(err)
+	size := uint64(0)
+	for info, err := range s.core.Blobs.List(t.Context(), d.ID[:2]+"/"+d.ID+"/", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += uint64(info.Size)
 	}
-	return err == nil
+	if size != 0 && size != d.Bytes {
+		t.Fatalf("segment %s has %d of %d bytes", d.ID, size, d.Bytes)
+	}
+	return size > 0
 }
 
 func TestExpire(t *testing.T) {
@@ -48,7 +57,7 @@ func TestExpire(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
 	segs := replaceAll(t, tab, 9)
-	s := mustCommit(t, tab, Change{Base: 9, Ops: []Operation{SetBranches{{Name: "exp", Snapshot: 3}}}}) // 10
+	s := mustCommit(t, tab, commit.Change{Base: 9, Ops: []commit.Operation{commit.SetBranches{{Name: "exp", Snapshot: 3}}}}) // 10
 	stale, asleep := newTable(t, mem), newTable(t, mem)
 	for _, h := range []*Table{stale, asleep} {
 		if _, err := h.Latest(ctx); err != nil {
@@ -64,33 +73,33 @@ func TestExpire(t *testing.T) {
 		t.Fatal(err)
 	}
 	replaceAll(t, tab, 3) // 11 to 13
-	dry, err := tab.Expire(ctx, ExpireOptions{KeepLast: 2, DryRun: true})
+	dry, err := tab.Expire(ctx, gc.ExpireOptions{KeepLast: 2, DryRun: true})
 	if err != nil || dry.Oldest != 12 || len(dry.Expired) != 11 || dry.Snapshot != 0 {
 		t.Fatal(dry, err)
 	}
-	r, err := tab.Expire(ctx, ExpireOptions{KeepLast: 2})
+	r, err := tab.Expire(ctx, gc.ExpireOptions{KeepLast: 2})
 	if err != nil || r.Oldest != 12 || len(r.Expired) != 11 || r.Snapshot != 14 || fmt.Sprint(r.Held) != fmt.Sprint(dry.Held) {
 		t.Fatal(r, err)
 	}
-	if len(r.Held) != 2 || r.Held[0] != (Hold{"ads", 3, "branch exp"}) || r.Held[1].Snapshot != 5 || !strings.Contains(r.Held[1].By, "job 7") {
+	if len(r.Held) != 2 || r.Held[0] != (gc.Hold{"ads", 3, "branch exp"}) || r.Held[1].Snapshot != 5 || !strings.Contains(r.Held[1].By, "job 7") {
 		t.Fatal(r.Held)
 	}
 	// An expired snapshot that nobody holds may go at any moment: no branch is made of it, though it is there yet.
-	if _, err := tab.Commit(ctx, Change{Operation: "x", Base: 14, Ops: []Operation{SetBranches{{Name: "late", Snapshot: 4}}}}); !errors.Is(err, ErrNotFound) {
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Base: 14, Ops: []commit.Operation{commit.SetBranches{{Name: "late", Snapshot: 4}}}}); !errors.Is(err, ErrNotFound) {
 		t.Fatal(err)
 	}
 	// Within the grace period everything stays.
-	if r, err := tab.s.GC(ctx, GCOptions{}); err != nil || len(r.Removed) > 0 || r.Snapshots != 14 {
+	if r, err := tab.s.GC(ctx, gc.Options{}); err != nil || len(r.Removed) > 0 || r.Snapshots != 14 {
 		t.Fatal(r, err)
 	}
-	would, err := tab.s.GC(ctx, GCOptions{NoWait: true, DryRun: true})
+	would, err := tab.s.GC(ctx, gc.Options{NoWait: true, DryRun: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !segmentThere(t, tab.s, segs[0]) {
 		t.Fatal("a dry run removed something")
 	}
-	did, err := tab.s.GC(ctx, GCOptions{NoWait: true})
+	did, err := tab.s.GC(ctx, gc.Options{NoWait: true})
 	if err != nil || did.Expired != 11 || len(did.Removed) != len(would.Removed) || did.Bytes != would.Bytes || fmt.Sprint(did.Held) != fmt.Sprint(would.Held) {
 		t.Fatalf("%+v, and before, dry, %+v: %v", did, would, err)
 	}
@@ -105,7 +114,7 @@ func TestExpire(t *testing.T) {
 	check := func(h *Table, what string) {
 		t.Helper()
 		s, err := h.Latest(ctx)
-		if err != nil || s.Info().Number != 15 || s.Info().Operation != gcOperation || s.Info().Oldest != 12 {
+		if err != nil || s.Info().Number != 15 || s.Info().Operation != gc.Operation || s.Info().Oldest != 12 {
 			t.Errorf("%s: %+v %v", what, s.Info(), err)
 		}
 	}
@@ -138,7 +147,7 @@ func TestExpire(t *testing.T) {
 		t.Error(got, err)
 	}
 	// A handle that slept through it all commits behind the newest, not into the gap.
-	if s, err := asleep.Commit(ctx, Change{Operation: "wake"}); err != nil || s.Info().Number != 16 {
+	if s, err := asleep.Commit(ctx, commit.Change{Operation: "wake"}); err != nil || s.Info().Number != 16 {
 		t.Fatal(s, err)
 	}
 	// What is no longer held goes.
@@ -151,8 +160,8 @@ func TestExpire(t *testing.T) {
 	if err := errors.Join(lease.Release(ctx), lease.Release(ctx)); err != nil {
 		t.Fatal(err)
 	}
-	mustCommit(t, tab, Change{Base: 16, Ops: []Operation{DropBranches{"exp"}}})
-	if _, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil {
+	mustCommit(t, tab, commit.Change{Base: 16, Ops: []commit.Operation{commit.DropBranches{"exp"}}})
+	if _, err := tab.s.GC(ctx, gc.Options{NoWait: true}); err != nil {
 		t.Fatal(err)
 	}
 	if segmentThere(t, tab.s, segs[2]) || segmentThere(t, tab.s, segs[4]) {
@@ -179,10 +188,10 @@ func TestExpireDaily(t *testing.T) {
 		t.Fatal(err)
 	}
 	replaceAll(t, tab, 5)
-	expire := func(opts ExpireOptions, oldest uint64, made uint64) {
+	expire := func(opts gc.ExpireOptions, oldest uint64, made uint64) {
 		t.Helper()
 		now = now.Add(24 * time.Hour)
-		would, err := tab.Expire(ctx, ExpireOptions{KeepLast: opts.KeepLast, YoungerThan: opts.YoungerThan, DryRun: true})
+		would, err := tab.Expire(ctx, gc.ExpireOptions{KeepLast: opts.KeepLast, YoungerThan: opts.YoungerThan, DryRun: true})
 		if err != nil || would.Oldest != oldest || (len(would.Expired) > 0) != (made > 0) {
 			t.Errorf("dry: %+v %v, want %d the oldest", would, err, oldest)
 		}
@@ -191,21 +200,21 @@ func TestExpireDaily(t *testing.T) {
 			t.Errorf("%+v %v, want %d the oldest, and snapshot %d", r, err, oldest, made)
 		}
 	}
-	expire(ExpireOptions{KeepLast: 3}, 3, 6)
+	expire(gc.ExpireOptions{KeepLast: 3}, 3, 6)
 	for range 3 {
-		expire(ExpireOptions{KeepLast: 3}, 3, 0)
+		expire(gc.ExpireOptions{KeepLast: 3}, 3, 0)
 	}
 	replaceAll(t, tab, 1) // 7
-	expire(ExpireOptions{KeepLast: 3}, 4, 8)
-	expire(ExpireOptions{KeepLast: 3}, 4, 0)
-	expire(ExpireOptions{KeepLast: 2}, 5, 9)
-	expire(ExpireOptions{KeepLast: 1}, 7, 10)
+	expire(gc.ExpireOptions{KeepLast: 3}, 4, 8)
+	expire(gc.ExpireOptions{KeepLast: 3}, 4, 0)
+	expire(gc.ExpireOptions{KeepLast: 2}, 5, 9)
+	expire(gc.ExpireOptions{KeepLast: 1}, 7, 10)
 	// Days later only snapshots that Expire made would go: once snapshot 7 has, none.
-	expire(ExpireOptions{YoungerThan: time.Hour}, 10, 11)
+	expire(gc.ExpireOptions{YoungerThan: time.Hour}, 10, 11)
 	for range 3 {
-		expire(ExpireOptions{YoungerThan: time.Hour}, 10, 0)
+		expire(gc.ExpireOptions{YoungerThan: time.Hour}, 10, 0)
 	}
-	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1, YoungerThan: -time.Hour}); err == nil {
+	if _, err := tab.Expire(ctx, gc.ExpireOptions{KeepLast: 1, YoungerThan: -time.Hour}); err == nil {
 		t.Error("snapshots younger than a negative time are kept")
 	}
 	verifyClean(t, s)
@@ -229,11 +238,11 @@ func TestExpireGrace(t *testing.T) {
 	for day := range 6 {
 		segs = append(segs, replaceAll(t, tab, 1)...)
 		now = now.Add(20 * time.Hour)
-		r, err := tab.Expire(ctx, ExpireOptions{YoungerThan: 30 * time.Hour})
+		r, err := tab.Expire(ctx, gc.ExpireOptions{YoungerThan: 30 * time.Hour})
 		if err != nil {
 			t.Fatal(day, err)
 		}
-		if _, err := s.GC(ctx, GCOptions{}); err != nil {
+		if _, err := s.GC(ctx, gc.Options{}); err != nil {
 			t.Fatal(day, err)
 		}
 		for _, n := range r.Expired {
@@ -270,10 +279,10 @@ func TestLeaseOfExpired(t *testing.T) {
 			return
 		}
 		meanwhile.before = nil
-		if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
+		if _, err := tab.Expire(ctx, gc.ExpireOptions{KeepLast: 1}); err != nil {
 			t.Error(err)
 		}
-		if r, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil || r.Expired != 3 {
+		if r, err := tab.s.GC(ctx, gc.Options{NoWait: true}); err != nil || r.Expired != 3 {
 			t.Error(r, err)
 		}
 	}
@@ -283,7 +292,7 @@ func TestLeaseOfExpired(t *testing.T) {
 	if all, err := tab.Leases(ctx); err != nil || len(all) > 0 {
 		t.Fatal("a lease that was refused is there", all, err)
 	}
-	for _, d := range []time.Duration{0, -1, MaxLease + 1} {
+	for _, d := range []time.Duration{0, -1, lease.Max + 1} {
 		if _, err := two.Lease(ctx, "x", d); err == nil {
 			t.Error(d)
 		}
@@ -297,18 +306,18 @@ func TestLeaseOfExpired(t *testing.T) {
 		t.Fatal(err)
 	}
 	now = now.Add(time.Minute)
-	if _, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil {
+	if _, err := tab.s.GC(ctx, gc.Options{NoWait: true}); err != nil {
 		t.Fatal(err)
 	}
 	for info, err := range meanwhile.List(ctx, names.TableDir("ads")+names.LeasesDir, "") {
 		t.Error(info, err)
 	}
 	// A damaged lease holds all the same: its name says what. Whose it is, only its bytes do.
-	damaged := leaseName{snapshot: 1, lease: "00000000000000aa", lasts: time.Hour}
-	if err := meanwhile.PutIfAbsent(ctx, damaged.object("ads"), []byte("DSILEAS\x01 and more")); err != nil {
+	damaged := lease.Name{Snapshot: 1, ID: "00000000000000aa", Lasts: time.Hour}
+	if err := meanwhile.PutIfAbsent(ctx, damaged.ObjectName("ads"), []byte("DSILEAS\x01 and more")); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil {
+	if r, err := tab.s.GC(ctx, gc.Options{NoWait: true}); err != nil {
 		t.Error(r, err)
 	}
 	if _, err := tab.Leases(ctx); !errors.Is(err, format.ErrCorrupt) {
@@ -325,17 +334,17 @@ func TestNumbersAfterExpiry(t *testing.T) {
 	counted := object.NewCounted(object.NewMemory())
 	tab := newTable(t, counted)
 	for range 100 {
-		mustCommit(t, tab, Change{})
+		mustCommit(t, tab, commit.Change{})
 	}
-	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
+	if _, err := tab.Expire(ctx, gc.ExpireOptions{KeepLast: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil || r.Expired != 99 {
+	if r, err := tab.s.GC(ctx, gc.Options{NoWait: true}); err != nil || r.Expired != 99 {
 		t.Fatal(r, err)
 	}
 	start := counted.Counts()
-	there, err := newTable(t, counted).log.snapshots(ctx)
-	if err != nil || len(there) != 2 || there[0].number != 100 || there[1].number != 101 {
+	there, err := newTable(t, counted).log.List(ctx)
+	if err != nil || len(there) != 2 || there[0].Number != 100 || there[1].Number != 101 {
 		t.Fatal(there, err)
 	}
 	if n := counted.Counts().Sub(start).Requests(); n != 2 { // the marker, and a listing
@@ -349,8 +358,8 @@ func TestReadOfMoved(t *testing.T) {
 	meanwhile := &hookedStore{Store: object.NewMemory()}
 	tab := newTable(t, meanwhile)
 	replaceAll(t, tab, 4)
-	mustCommit(t, tab, Change{Base: 4, Ops: []Operation{SetBranches{{Name: "exp", Snapshot: 2}}}})
-	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
+	mustCommit(t, tab, commit.Change{Base: 4, Ops: []commit.Operation{commit.SetBranches{{Name: "exp", Snapshot: 2}}}})
+	if _, err := tab.Expire(ctx, gc.ExpireOptions{KeepLast: 1}); err != nil {
 		t.Fatal(err)
 	}
 	meanwhile.reads = func(name string) {
@@ -358,7 +367,7 @@ func TestReadOfMoved(t *testing.T) {
 			return
 		}
 		meanwhile.reads = nil
-		if r, err := newTable(t, meanwhile).s.GC(ctx, GCOptions{NoWait: true}); err != nil || len(r.Held) != 1 {
+		if r, err := newTable(t, meanwhile).s.GC(ctx, gc.Options{NoWait: true}); err != nil || len(r.Held) != 1 {
 			t.Error(r, err)
 		}
 	}
@@ -370,15 +379,15 @@ func TestReadOfMoved(t *testing.T) {
 // TestGCBehindGC: one gc does not take for damage what another removes while it lists the snapshots.
 func TestGCBehindGC(t *testing.T) {
 	ctx := t.Context()
-	for _, opts := range []GCOptions{{NoWait: true}, {}} {
+	for _, opts := range []gc.Options{{NoWait: true}, {}} {
 		for _, after := range []int{1, 3, 9, 11} {
 			mem := object.NewMemory()
 			replaceAll(t, newTable(t, mem), 12)
-			if _, err := newTable(t, mem).Expire(ctx, ExpireOptions{KeepLast: 3}); err != nil { // 10 is the oldest
+			if _, err := newTable(t, mem).Expire(ctx, gc.ExpireOptions{KeepLast: 3}); err != nil { // 10 is the oldest
 				t.Fatal(err)
 			}
 			other := func() {
-				if r, err := newTable(t, mem).s.GC(ctx, GCOptions{NoWait: true}); err != nil || r.Expired != 9 {
+				if r, err := newTable(t, mem).s.GC(ctx, gc.Options{NoWait: true}); err != nil || r.Expired != 9 {
 					t.Error(r, err)
 				}
 			}
@@ -430,7 +439,7 @@ func (p *pagedStore) List(ctx context.Context, prefix, startAfter string) iter.S
 }
 
 // leasedAndExpired replaces the segment of a table four times, takes a lease of snapshot 2, and lets all but the newest expire.
-func leasedAndExpired(t *testing.T, tab *Table) ([]catalog.SegmentDescriptor, *Lease) {
+func leasedAndExpired(t *testing.T, tab *Table) ([]catalog.SegmentDescriptor, *lease.Lease) {
 	t.Helper()
 	segs := replaceAll(t, tab, 4)
 	two, err := tab.At(t.Context(), 2)
@@ -441,7 +450,7 @@ func leasedAndExpired(t *testing.T, tab *Table) ([]catalog.SegmentDescriptor, *L
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tab.Expire(t.Context(), ExpireOptions{KeepLast: 1}); err != nil {
+	if _, err := tab.Expire(t.Context(), gc.ExpireOptions{KeepLast: 1}); err != nil {
 		t.Fatal(err)
 	}
 	return segs, lease
@@ -466,7 +475,7 @@ func TestGCAndRenewal(t *testing.T) {
 				}
 			}
 		}
-		r, err := tab.s.GC(ctx, GCOptions{NoWait: true})
+		r, err := tab.s.GC(ctx, gc.Options{NoWait: true})
 		meanwhile.reads = nil
 		if err != nil || len(r.Held) != 1 || r.Expired != 3 {
 			t.Errorf("%+v: %+v %v", c, r, err)
@@ -520,8 +529,8 @@ func TestTwoGCs(t *testing.T) {
 	meanwhile := &hookedStore{Store: object.NewMemory()}
 	tab := newTable(t, meanwhile)
 	segs := replaceAll(t, tab, 9)
-	mustCommit(t, tab, Change{Base: 9, Ops: []Operation{SetBranches{{Name: "exp", Snapshot: 5}}}}) // 10
-	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 8}); err != nil {                         // 3 is the oldest
+	mustCommit(t, tab, commit.Change{Base: 9, Ops: []commit.Operation{commit.SetBranches{{Name: "exp", Snapshot: 5}}}}) // 10
+	if _, err := tab.Expire(ctx, gc.ExpireOptions{KeepLast: 8}); err != nil {                                           // 3 is the oldest
 		t.Fatal(err)
 	}
 	other := false
@@ -530,17 +539,17 @@ func TestTwoGCs(t *testing.T) {
 			return
 		}
 		meanwhile.lists = nil
-		if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
+		if _, err := tab.Expire(ctx, gc.ExpireOptions{KeepLast: 1}); err != nil {
 			t.Error(err)
 		}
-		r, err := newTable(t, meanwhile).s.GC(ctx, GCOptions{NoWait: true})
+		r, err := newTable(t, meanwhile).s.GC(ctx, gc.Options{NoWait: true})
 		if err != nil || len(r.Held) != 1 {
 			t.Error(r, err)
 		}
 		_, err = meanwhile.Stat(ctx, names.PinnedName("ads", 5))
 		other = err == nil
 	}
-	if r, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil || r.Expired != 2 {
+	if r, err := tab.s.GC(ctx, gc.Options{NoWait: true}); err != nil || r.Expired != 2 {
 		t.Fatal(r, err)
 	}
 	if !other {
@@ -551,8 +560,8 @@ func TestTwoGCs(t *testing.T) {
 		t.Fatal(v, err)
 	}
 	// A later one takes them when nobody holds them.
-	mustCommit(t, tab, Change{Base: 12, Ops: []Operation{DropBranches{"exp"}}})
-	if _, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil {
+	mustCommit(t, tab, commit.Change{Base: 12, Ops: []commit.Operation{commit.DropBranches{"exp"}}})
+	if _, err := tab.s.GC(ctx, gc.Options{NoWait: true}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := meanwhile.Stat(ctx, names.PinnedName("ads", 5)); !errors.Is(err, object.ErrNotFound) || segmentThere(t, tab.s, segs[4]) {
@@ -571,11 +580,11 @@ func TestGCUnderReaders(t *testing.T) {
 	held := make(chan int, 1000) // a number for each lease that was given
 	wg.Go(func() {
 		for keep := uint64(n); keep > 0; keep-- {
-			if _, err := newTable(t, l).Expire(ctx, ExpireOptions{KeepLast: keep}); err != nil {
+			if _, err := newTable(t, l).Expire(ctx, gc.ExpireOptions{KeepLast: keep}); err != nil {
 				t.Error(err)
 				return
 			}
-			if _, err := newTable(t, l).s.GC(ctx, GCOptions{NoWait: true}); err != nil {
+			if _, err := newTable(t, l).s.GC(ctx, gc.Options{NoWait: true}); err != nil {
 				t.Error(err)
 				return
 			}
@@ -638,7 +647,7 @@ func readWhole(ctx context.Context, s *Snapshot) error {
 		}
 		for _, o := range objects {
 			b := make([]byte, o.Size)
-			if err := s.t.s.core.blobs.ReadAt(ctx, o.Name, b, 0); err != nil && !errors.Is(err, io.EOF) {
+			if err := s.t.s.core.Blobs.ReadAt(ctx, o.Name, b, 0); err != nil && !errors.Is(err, io.EOF) {
 				return err
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -31,7 +32,7 @@ func TestGCStaysInTheStore(t *testing.T) {
 	if err := os.Symlink(theirs, link); err != nil {
 		t.Skip(err)
 	}
-	if r, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil || len(r.Skipped) != 1 || !strings.Contains(r.Skipped[0].Err.Error(), "symbolic link") {
+	if r, err := tab.s.GC(ctx, gc.Options{NoWait: true}); err != nil || len(r.Skipped) != 1 || !strings.Contains(r.Skipped[0].Err.Error(), "symbolic link") {
 		t.Errorf("%+v %v", r, err)
 	}
 	if err := os.Remove(link); err != nil {
@@ -52,7 +53,7 @@ func TestGCStaysInTheStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := s.GC(ctx, GCOptions{NoWait: true}); err == nil {
+	if r, err := s.GC(ctx, gc.Options{NoWait: true}); err == nil {
 		t.Errorf("removed %v", r.Removed)
 	}
 	if r, err := newTable(t, l).s.Verify(ctx, "ads", true, nil); err != nil || r.DamageCount > 0 {
@@ -69,7 +70,7 @@ func TestGCLeavesTemporaryFilesOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	tab := populate(t, l)
-	if _, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil {
+	if _, err := tab.s.GC(ctx, gc.Options{NoWait: true}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(theirs); err != nil {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
@@ -21,25 +23,25 @@ func TestGCBranchWithoutCopy(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
 	segs := replaceAll(t, tab, 3)
-	mustCommit(t, tab, Change{Base: 3, Ops: []Operation{SetBranches{{Name: "b", Snapshot: 1}}}})
-	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
+	mustCommit(t, tab, commit.Change{Base: 3, Ops: []commit.Operation{commit.SetBranches{{Name: "b", Snapshot: 1}}}})
+	if _, err := tab.Expire(ctx, gc.ExpireOptions{KeepLast: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil {
+	if _, err := tab.s.GC(ctx, gc.Options{NoWait: true}); err != nil {
 		t.Fatal(err)
 	}
 	if err := mem.Delete(ctx, names.PinnedName("ads", 1)); err != nil {
 		t.Fatal(err)
 	}
-	r, err := newTable(t, mem).s.GC(ctx, GCOptions{NoWait: true})
+	r, err := newTable(t, mem).s.GC(ctx, gc.Options{NoWait: true})
 	if err != nil || len(r.Skipped) != 1 {
 		t.Errorf("%+v %v", r, err)
 	}
 	if !segmentThere(t, tab.s, segs[0]) {
 		t.Error("gc took what a branch reads")
 	}
-	mustCommit(t, tab, Change{Base: 5, Ops: []Operation{DropBranches{"b"}}})
-	if r, err := newTable(t, mem).s.GC(ctx, GCOptions{NoWait: true}); err != nil || len(r.Skipped) != 0 || segmentThere(t, tab.s, segs[0]) {
+	mustCommit(t, tab, commit.Change{Base: 5, Ops: []commit.Operation{commit.DropBranches{"b"}}})
+	if r, err := newTable(t, mem).s.GC(ctx, gc.Options{NoWait: true}); err != nil || len(r.Skipped) != 0 || segmentThere(t, tab.s, segs[0]) {
 		t.Errorf("%+v %v", r, err)
 	}
 	verifyClean(t, tab.s)
@@ -64,7 +66,7 @@ func TestGCOfRemovedTable(t *testing.T) {
 				}
 			}
 		}
-		r, err := tab.s.GC(ctx, GCOptions{NoWait: true})
+		r, err := tab.s.GC(ctx, gc.Options{NoWait: true})
 		if err != nil || len(r.Skipped) != 1 {
 			t.Errorf("%+v %v", r, err)
 		}
@@ -105,7 +107,7 @@ func TestGCAndRenewalOnDisk(t *testing.T) {
 				}
 			}
 		}
-		r, err := newTable(t, object.NewLocalFS(fs, "/stores/x")).s.GC(ctx, GCOptions{NoWait: true})
+		r, err := newTable(t, object.NewLocalFS(fs, "/stores/x")).s.GC(ctx, gc.Options{NoWait: true})
 		if err != nil || len(r.Held) != 1 || fs.before != nil {
 			t.Errorf("%d renewals: %+v %v", renewals, r, err)
 		}
@@ -131,7 +133,7 @@ func TestNewestOnDisk(t *testing.T) {
 			return s.Info().Number, nil
 		},
 		"gc": func(tab *Table) (uint64, error) {
-			r, err := tab.s.GC(ctx, GCOptions{})
+			r, err := tab.s.GC(ctx, gc.Options{})
 			if err != nil || len(r.Skipped) > 0 {
 				return 0, fmt.Errorf("%v %v", err, r.Skipped)
 			}
@@ -151,10 +153,10 @@ func TestNewestOnDisk(t *testing.T) {
 			}
 			fs.before = nil
 			replaceAll(t, tab, 2)
-			if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
+			if _, err := tab.Expire(ctx, gc.ExpireOptions{KeepLast: 1}); err != nil {
 				t.Error(err)
 			}
-			if r, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil || r.Expired == 0 {
+			if r, err := tab.s.GC(ctx, gc.Options{NoWait: true}); err != nil || r.Expired == 0 {
 				t.Error(r, err)
 			}
 		}

@@ -13,6 +13,9 @@ import (
 
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
+	"github.com/dsistore/dsistore/storage/lease"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 )
@@ -40,7 +43,7 @@ func makeGolden(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.core.trees.MemtableBytes, s.core.bitmaps.InlineBytes, s.core.segments.MinKeyRows = 500, 40, 1 // so that there are runs, sets in objects, and tables of keys
+	s.core.Trees.MemtableBytes, s.core.Bitmaps.InlineBytes, s.core.Segments.MinKeyRows = 500, 40, 1 // so that there are runs, sets in objects, and tables of keys
 	tab, err := s.NewTable(ctx, "ads/é")
 	if err != nil {
 		t.Fatal(err)
@@ -48,30 +51,30 @@ func makeGolden(t *testing.T, dir string) {
 	schema := features("x", "y", "k")
 	schema[2].Role = catalog.RoleSessionKey
 	a := segmentWith(t, tab, partition("ds", "1"), []uint32{50, 20}, 1, segment.Options{}, schema...)
-	mustCommit(t, tab, Change{Operation: "ingest", Ops: []Operation{AddFeatures(schema), AddSegments{a}, AddSources{{Fingerprint: "f1", Name: "a.parquet"}}, SetProperties{"profile": "size"}}})
+	mustCommit(t, tab, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(schema), commit.AddSegments{a}, commit.AddSources{{Fingerprint: "f1", Name: "a.parquet"}}, commit.SetProperties{"profile": "size"}}})
 	b := writeSegment(t, tab, partition("ds", "2"), []uint32{40}, 2, segment.Options{}, "x")
-	mustCommit(t, tab, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("x")), AddSegments{b}, AddSources{{Fingerprint: "f2", Name: "b.parquet"}}}})
-	mustCommit(t, tab, Change{Operation: "delete", Ops: []Operation{DeleteRows{{a.ID, rowSet(t, s, a, 0, 7, 69)}, {b.ID, everySecond(t, s, b, 1)}}}})
+	mustCommit(t, tab, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{b}, commit.AddSources{{Fingerprint: "f2", Name: "b.parquet"}}}})
+	mustCommit(t, tab, commit.Change{Operation: "delete", Ops: []commit.Operation{commit.DeleteRows{{a.ID, rowSet(t, s, a, 0, 7, 69)}, {b.ID, everySecond(t, s, b, 1)}}}})
 	some := layer(t, tab, "label", a, 5, "y", "z")
 	some.All, some.Covered = false, rowSet(t, s, a, 1, 2, 3)
 	label := overlay("label", "y", "z")
 	label.MissingRows, label.MissingLayers = catalog.Null, catalog.Refuse
-	mustCommit(t, tab, Change{Operation: "overlay", Base: 3, Ops: []Operation{DefineOverlays{label, overlay("fill", "x")}, SetOverlaySegments{some, layer(t, tab, "fill", b, 6, "x")}}})
-	mustCommit(t, tab, Change{Operation: "samples", Base: 4, Ops: []Operation{DefineLists{{Name: "clicks", Definition: "click = 1"}}, SetListRows{{"clicks", a.ID, rowSet(t, s, a, 5, 6)}, {"clicks", b.ID, everySecond(t, s, b, 0)}}}})
-	mustCommit(t, tab, Change{Operation: "branch", Base: 5, Ops: []Operation{SetBranches{
+	mustCommit(t, tab, commit.Change{Operation: "overlay", Base: 3, Ops: []commit.Operation{commit.DefineOverlays{label, overlay("fill", "x")}, commit.SetOverlaySegments{some, layer(t, tab, "fill", b, 6, "x")}}})
+	mustCommit(t, tab, commit.Change{Operation: "samples", Base: 4, Ops: []commit.Operation{commit.DefineLists{{Name: "clicks", Definition: "click = 1"}}, commit.SetListRows{{"clicks", a.ID, rowSet(t, s, a, 5, 6)}, {"clicks", b.ID, everySecond(t, s, b, 0)}}}})
+	mustCommit(t, tab, commit.Change{Operation: "branch", Base: 5, Ops: []commit.Operation{commit.SetBranches{
 		{Name: "exp", Snapshot: 5, Overlays: []catalog.Pin{{Name: "label", Snapshot: 4}}, List: catalog.Pin{Name: "clicks", Snapshot: 5}, Owner: "ann"}, {Name: "old", Snapshot: 1}}}})
 	dropped, deprecated := catalog.FeatureDropped, catalog.FeatureDeprecated
-	mustCommit(t, tab, Change{Operation: "features", Base: 6, Ops: []Operation{MergeOverlays{"fill"}, ChangeFeatures{
+	mustCommit(t, tab, commit.Change{Operation: "features", Base: 6, Ops: []commit.Operation{commit.MergeOverlays{"fill"}, commit.ChangeFeatures{
 		{Feature: "k", Rename: "key"}, {Feature: "y", Status: &dropped}, {Feature: "x", Status: &deprecated}}}})
 	// A lease that lasts: no method gives one for so long.
-	forever := leaseName{snapshot: 2, lease: "00000000000000aa", lasts: 100 * 365 * 24 * time.Hour}
-	if err := l.PutIfAbsent(ctx, forever.object("ads/é"), appendLease(nil, "trainer")); err != nil {
+	forever := lease.Name{Snapshot: 2, ID: "00000000000000aa", Lasts: 100 * 365 * 24 * time.Hour}
+	if err := l.PutIfAbsent(ctx, forever.ObjectName("ads/é"), lease.Append(nil, "trainer")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 3}); err != nil {
+	if _, err := tab.Expire(ctx, gc.ExpireOptions{KeepLast: 3}); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := s.GC(ctx, GCOptions{NoWait: true}); err != nil || r.Expired != 4 || len(r.Held) != 3 {
+	if r, err := s.GC(ctx, gc.Options{NoWait: true}); err != nil || r.Expired != 4 || len(r.Held) != 3 {
 		t.Fatal(r, err)
 	}
 	if err := os.RemoveAll(filepath.Join(dir, "_tmp")); err != nil {
@@ -211,7 +214,7 @@ func TestGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustCommit(t, tab, Change{Operation: "on"})
+	mustCommit(t, tab, commit.Change{Operation: "on"})
 	verifyClean(t, s)
 }
 

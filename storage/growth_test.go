@@ -6,7 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/verify"
 )
 
 // TestGrowth: what opening, time travel and a commit cost does not grow with the history and the size of a table but by the
@@ -37,7 +40,7 @@ func TestGrowth(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddSegments{d}}}); err != nil {
+			if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddSegments{d}}}); err != nil {
 				t.Fatal(err)
 			}
 			if i == n/2 {
@@ -64,11 +67,11 @@ func TestGrowth(t *testing.T) {
 			return err
 		})
 		measure("verify's totals", n, func(tab *Table) error {
-			v := &verifier{s: tab.s.core, report: &VerifyReport{}}
-			return errors.Join(v.totals(ctx, tab.log, uint64(n)), errors.Join(v.report.Damage...))
+			damage, err := verify.Totals(ctx, tab.log, uint64(n))
+			return errors.Join(append(damage, err)...)
 		})
 		measure("history", n, func(tab *Table) error { _, err := tab.Snapshots(ctx); return err })
-		measure("gc", n, func(tab *Table) error { _, err := tab.s.GC(ctx, GCOptions{NoWait: true}); return err })
+		measure("gc", n, func(tab *Table) error { _, err := tab.s.GC(ctx, gc.Options{NoWait: true}); return err })
 	}
 	for what, most := range map[string]cost{
 		"commit":          {8, 80 << 10},

@@ -8,9 +8,12 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/snapshot"
+	"github.com/dsistore/dsistore/storage/verify"
 )
 
 // commitFeatures adds features to a table, in a segment that no one opens.
@@ -20,7 +23,7 @@ func commitFeatures(t *testing.T, tab *Table, features ...catalog.Feature) *Snap
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := tab.Commit(t.Context(), Change{Operation: "ingest", Ops: []Operation{AddFeatures(features), AddSegments{d}}})
+	s, err := tab.Commit(t.Context(), commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features), commit.AddSegments{d}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +65,7 @@ func TestKeyFeaturesCost(t *testing.T) {
 	for _, tail := range []uint64{1, 2000, 1 << 20} {
 		mem := object.NewMemory()
 		tab := newTable(t, mem)
-		tab.s.core.trees.MemtableBytes = tail
+		tab.s.core.Trees.MemtableBytes = tail
 		var features []catalog.Feature
 		for i := range 5000 {
 			features = append(features, feature(fmt.Sprintf("f%05d", i), int64Type))
@@ -77,7 +80,7 @@ func TestKeyFeaturesCost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if k, err := s.keyFeatures(t.Context()); err != nil || k == nil || len(k.Keys) != 3 || k.Of != 5005 {
+		if k, err := s.NotedKeyFeatures(t.Context()); err != nil || k == nil || len(k.Keys) != 3 || k.Of != 5005 {
 			t.Fatalf("noted: %+v, %v", k, err)
 		}
 		requests, bytes := wantKeyFeatures(t, mem)
@@ -91,7 +94,7 @@ func TestKeyFeaturesCost(t *testing.T) {
 	}
 }
 
-func hasKeyDamage(r *VerifyReport) bool {
+func hasKeyDamage(r *verify.Report) bool {
 	return slices.ContainsFunc(r.Damage, func(err error) bool { return strings.Contains(err.Error(), "key features") })
 }
 
@@ -103,25 +106,25 @@ func TestKeyFeaturesOfOtherWriters(t *testing.T) {
 	commitFeatures(t, tab, withRole(feature("session", int64Type), catalog.RoleSessionKey))
 	wantKeyFeatures(t, mem)
 	// Such a writer adds a key, and leaves the entry as it is.
-	rewrite := func(change func(m *manifest)) {
+	rewrite := func(change func(m *snapshot.Manifest)) {
 		t.Helper()
 		s, err := newTable(t, mem).Latest(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := s.m
-		m.info.Number++
-		m.info.AddedRows = 0
-		m.parent, m.commit = m.commit, names.RandomID()
+		m := s.Manifest
+		m.Info.Number++
+		m.Info.AddedRows = 0
+		m.Parent, m.Commit = m.Commit, names.RandomID()
 		change(&m)
-		if err := mem.PutIfAbsent(ctx, names.SnapshotName("ads", m.info.Number), appendManifest(nil, m)); err != nil {
+		if err := mem.PutIfAbsent(ctx, names.SnapshotName("ads", m.Info.Number), snapshot.AppendManifest(nil, m)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	other := withRole(feature("user", int64Type), catalog.RoleUserKey)
-	rewrite(func(m *manifest) {
-		m.info.Features++
-		m.schema.Memtable = lsm.MergeEntries(m.schema.Memtable, lsm.SortEntries([]lsm.Entry{
+	rewrite(func(m *snapshot.Manifest) {
+		m.Info.Features++
+		m.Schema.Memtable = lsm.MergeEntries(m.Schema.Memtable, lsm.SortEntries([]lsm.Entry{
 			{Key: catalog.NameKey("user"), Value: catalog.AppendFeature(nil, other)}, {Key: catalog.FeatureIDKey(other.ID), Value: []byte("user")},
 		}))
 	})
@@ -130,8 +133,8 @@ func TestKeyFeaturesOfOtherWriters(t *testing.T) {
 	commitFeatures(t, newTable(t, mem), withRole(feature("at", int64Type), catalog.RoleTimeKey))
 	wantKeyFeatures(t, mem)
 	// None at all.
-	rewrite(func(m *manifest) {
-		m.schema.Memtable = slices.DeleteFunc(slices.Clone(m.schema.Memtable), func(e lsm.Entry) bool { return e.Key[0] == catalog.KeyFeaturesSpace })
+	rewrite(func(m *snapshot.Manifest) {
+		m.Schema.Memtable = slices.DeleteFunc(slices.Clone(m.Schema.Memtable), func(e lsm.Entry) bool { return e.Key[0] == catalog.KeyFeaturesSpace })
 	})
 	wantKeyFeatures(t, mem)
 	commitFeatures(t, newTable(t, mem), withRole(feature("request", int64Type), catalog.RoleRequestKey))
@@ -141,8 +144,8 @@ func TestKeyFeaturesOfOtherWriters(t *testing.T) {
 		{4}, {4, 2}, {4, 1, 1, 'a'}, {}, catalog.AppendKeyFeatures(nil, catalog.KeyFeatures{Of: 4, Keys: []catalog.KeyFeature{{Role: catalog.RoleUserKey, Name: "session"}}}),
 		catalog.AppendKeyFeatures(nil, catalog.KeyFeatures{Of: 4, Keys: []catalog.KeyFeature{{Role: catalog.RoleUserKey, Name: "nobody"}}}),
 	} {
-		rewrite(func(m *manifest) {
-			m.schema.Memtable = lsm.MergeEntries(m.schema.Memtable, []lsm.Entry{{Key: catalog.KeyFeaturesKey(), Value: value}})
+		rewrite(func(m *snapshot.Manifest) {
+			m.Schema.Memtable = lsm.MergeEntries(m.Schema.Memtable, []lsm.Entry{{Key: catalog.KeyFeaturesKey(), Value: value}})
 		})
 		r, err := newTable(t, mem).s.Verify(ctx, "", false, nil)
 		if err != nil || !hasKeyDamage(r) {
@@ -163,7 +166,7 @@ func TestKeyFeaturesAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v, err := tab.s.core.trees.Get(t.Context(), s.m.schema, catalog.KeyFeaturesKey()); err != nil || v[0] != nil {
+	if v, err := tab.s.core.Trees.Get(t.Context(), s.Manifest.Schema, catalog.KeyFeaturesKey()); err != nil || v[0] != nil {
 		t.Fatal(len(v[0]), err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
@@ -109,7 +110,7 @@ const fewKeys = 8
 // rows returns the rows that Snapshot.KeyRows says, nil where it says all.
 func (k *keyed) rows(f catalog.Feature, hashes ...uint64) (map[uint32]bool, error) {
 	k.t.Helper()
-	s := k.tab.log.empty()
+	s := k.tab.log.Empty()
 	found, err := s.KeyRows(k.t.Context(), f, hashes, []catalog.SegmentDescriptor{k.d})
 	if err != nil || found[0] == nil {
 		return nil, err
@@ -126,7 +127,7 @@ func TestKeyRows(t *testing.T) {
 	checked, extra := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		tab := newTable(t, object.NewMemory())
-		tab.s.core.segments.MinKeyRows = 1
+		tab.s.core.Segments.MinKeyRows = 1
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
 		var stripes []uint32
 		for range rapid.SampledFrom([]int{1, 2, 9, 300}).Draw(rt, "stripes") {
@@ -188,7 +189,7 @@ func TestKeyRows(t *testing.T) {
 				t.Fatalf("feature %s has no table: %v, %v", f.Name, got, err)
 			}
 		}
-		if err := tab.s.core.segments.CheckKeys(t.Context(), k.d); err != nil {
+		if err := tab.s.core.Segments.CheckKeys(t.Context(), k.d); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -251,7 +252,7 @@ func TestKeyTableSmall(t *testing.T) {
 	if k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{2000, 2095}, 100); k.d.KeysSize != 0 {
 		t.Errorf("a segment of 4,095 rows has a table of keys of %d bytes", k.d.KeysSize)
 	}
-	tab.s.core.segments.MinKeyRows = 1
+	tab.s.core.Segments.MinKeyRows = 1
 	if d := writeSegment(t, tab, nil, []uint32{50}, 1, segment.Options{}, "a"); d.KeysSize != 0 {
 		t.Errorf("a segment without keys has a table of keys of %d bytes", d.KeysSize)
 	}
@@ -262,9 +263,9 @@ func TestKeyTableSmall(t *testing.T) {
 func TestKeyTableDamage(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
-	tab.s.core.segments.MinKeyRows = 1
+	tab.s.core.Segments.MinKeyRows = 1
 	k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{30, 20}, 1<<40)
-	mustCommit(t, tab, Change{Operation: "ingest", Ops: []Operation{AddFeatures{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, AddSegments{k.d}}})
+	mustCommit(t, tab, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, commit.AddSegments{k.d}}})
 	verifyClean(t, tab.s)
 	seg, err := names.ParseID(k.d.ID)
 	if err != nil {
@@ -287,13 +288,13 @@ func TestKeyTableDamage(t *testing.T) {
 		if err := errors.Join(mem.Delete(t.Context(), name), mem.PutIfAbsent(t.Context(), name, d)); err != nil {
 			t.Fatal(err)
 		}
-		tab.s.core.segments.Close()
+		tab.s.core.Segments.Close()
 		got, err := k.rows(keyNumber, hash)
 		// Damage that is found means every row.
 		if err != nil || got != nil && fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Fatalf("byte %d: %v, %v", i, got, err)
 		}
-		if tab.s.core.segments.CheckKeys(t.Context(), k.d) != nil {
+		if tab.s.core.Segments.CheckKeys(t.Context(), k.d) != nil {
 			damaged++
 		}
 	}
@@ -312,7 +313,7 @@ func TestKeyTableDamage(t *testing.T) {
 	if err != nil || len(r.Damage) == 0 {
 		t.Fatal(r, err)
 	}
-	tab.s.core.segments.Close()
+	tab.s.core.Segments.Close()
 	if got, err := k.rows(keyNumber, hash); got != nil || err != nil {
 		t.Fatal(err)
 	}
@@ -323,7 +324,7 @@ func TestKeyTableDamage(t *testing.T) {
 func TestKeyTableUntrusted(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
-	tab.s.core.segments.MinKeyRows = 1
+	tab.s.core.Segments.MinKeyRows = 1
 	k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{30, 20}, 1<<40)
 	seg, err := names.ParseID(k.d.ID)
 	if err != nil {
@@ -380,10 +381,10 @@ func TestKeyTableUntrusted(t *testing.T) {
 		if err := mem.PutIfAbsent(t.Context(), name, out.Bytes()); err != nil {
 			rt.Fatal(err)
 		}
-		tab.s.core.segments.Close()
+		tab.s.core.Segments.Close()
 		k.d.KeysSize = uint64(size)
 		_, err = k.rows(keyNumber, hashes...)
-		deep := tab.s.core.segments.CheckKeys(t.Context(), k.d)
+		deep := tab.s.core.Segments.CheckKeys(t.Context(), k.d)
 		for _, err := range []error{err, deep} {
 			if err != nil && !errors.Is(err, format.ErrCorrupt) {
 				rt.Fatal(err)
@@ -401,9 +402,9 @@ func TestKeyTableUntrusted(t *testing.T) {
 // TestKeyRowsUnderOverlay: where an overlay that is part of the table has the key, the segments' own tables say nothing.
 func TestKeyRowsUnderOverlay(t *testing.T) {
 	tab := newTable(t, object.NewMemory())
-	tab.s.core.segments.MinKeyRows = 1
+	tab.s.core.Segments.MinKeyRows = 1
 	k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{30, 20}, 1<<40)
-	mustCommit(t, tab, Change{Operation: "ingest", Ops: []Operation{AddFeatures{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, AddSegments{k.d}}})
+	mustCommit(t, tab, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, commit.AddSegments{k.d}}})
 	look := func() bool {
 		snap, err := tab.Latest(t.Context())
 		if err != nil {
@@ -416,11 +417,11 @@ func TestKeyRowsUnderOverlay(t *testing.T) {
 		return rows[0] != nil
 	}
 	o := catalog.Overlay{Name: "o", Features: []catalog.Feature{keyNumber}}
-	mustCommit(t, tab, Change{Operation: "overlay", Base: 1, Ops: []Operation{DefineOverlays{o}}})
+	mustCommit(t, tab, commit.Change{Operation: "overlay", Base: 1, Ops: []commit.Operation{commit.DefineOverlays{o}}})
 	if !look() {
 		t.Error("an overlay that nobody names counts")
 	}
-	mustCommit(t, tab, Change{Operation: "merge", Base: 2, Ops: []Operation{MergeOverlays{"o"}}})
+	mustCommit(t, tab, commit.Change{Operation: "merge", Base: 2, Ops: []commit.Operation{commit.MergeOverlays{"o"}}})
 	if look() {
 		t.Error("the overlay that is part of the table does not count")
 	}
@@ -431,12 +432,12 @@ func TestKeyRowsRequests(t *testing.T) {
 	for _, segments := range []int64{3, 70} {
 		mem := object.NewMemory()
 		tab := newTable(t, mem)
-		tab.s.core.segments.MinKeyRows = 1
+		tab.s.core.Segments.MinKeyRows = 1
 		var add []catalog.SegmentDescriptor
 		for i := range segments {
 			add = append(add, makeKeyed(t, tab, rand.New(rand.NewPCG(1, uint64(i))), []uint32{40, 40}, 1<<50).d)
 		}
-		mustCommit(t, tab, Change{Ops: []Operation{AddFeatures{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, AddSegments(add)}})
+		mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, commit.AddSegments(add)}})
 		synctest.Test(t, func(t *testing.T) {
 			counted := objecttest.NewMeter(mem)
 			s, err := Open(t.Context(), counted, Options{})
@@ -463,7 +464,7 @@ func TestLargeKeyRowsRequests(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
 	k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{70000, 70000, 70000}, 1<<50)
-	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, AddSegments{k.d}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, commit.AddSegments{k.d}}})
 	if k.d.KeysSize < 1<<20 {
 		t.Fatal(k.d.KeysSize)
 	}

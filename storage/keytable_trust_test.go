@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
@@ -16,14 +17,14 @@ import (
 func TestKeyTableSwapped(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
-	tab.s.core.segments.MinKeyRows = 1
+	tab.s.core.Segments.MinKeyRows = 1
 	rng := rand.New(rand.NewPCG(1, 2))
 	a := makeKeyed(t, tab, rng, []uint32{30, 20}, 1<<40)
 	var b *keyed
 	for b == nil || b.d.KeysSize != a.d.KeysSize {
 		b = makeKeyed(t, tab, rng, []uint32{30, 20}, 1<<40)
 	}
-	mustCommit(t, tab, Change{Operation: "ingest", Ops: []Operation{AddFeatures{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, AddSegments{a.d, b.d}}})
+	mustCommit(t, tab, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, commit.AddSegments{a.d, b.d}}})
 	ia, _ := names.ParseID(a.d.ID)
 	ib, _ := names.ParseID(b.d.ID)
 	data := make([]byte, b.d.KeysSize)
@@ -59,7 +60,7 @@ func TestKeyRowsNotAsked(t *testing.T) {
 	hashes := make([]uint64, 1<<20)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if _, err := tab.log.empty().KeyRows(t.Context(), keyNumber, hashes, []catalog.SegmentDescriptor{d}); err != nil {
+	if _, err := tab.log.Empty().KeyRows(t.Context(), keyNumber, hashes, []catalog.SegmentDescriptor{d}); err != nil {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)

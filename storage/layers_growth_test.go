@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -14,25 +15,25 @@ func TestLayersGrowth(t *testing.T) {
 	for _, n := range []int{100, 1600} {
 		mem := object.NewMemory()
 		tab := newTable(t, mem)
-		var c Change
+		var c commit.Change
 		for range n {
 			d, err := fakeSegment(ctx, tab, nil, 50)
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.Set(append(Op[AddSegments](&c), d))
+			c.Set(append(commit.Op[commit.AddSegments](&c), d))
 		}
 		mustCommit(t, tab, c)
-		over := Change{Base: 1, Ops: []Operation{DefineOverlays{overlay("o", "y")}, DefineLists{{Name: "l"}}}}
-		all := Op[AddSegments](&c)
+		over := commit.Change{Base: 1, Ops: []commit.Operation{commit.DefineOverlays{overlay("o", "y")}, commit.DefineLists{{Name: "l"}}}}
+		all := commit.Op[commit.AddSegments](&c)
 		for i, d := range all {
-			over.Set(append(Op[DeleteRows](&over), DeletionVector{d.ID, rowSet(t, tab.s, d, uint32(i%50))}))
-			over.Set(append(Op[SetListRows](&over), ListRows{"l", d.ID, rowSet(t, tab.s, d, uint32(i%50))}))
+			over.Set(append(commit.Op[commit.DeleteRows](&over), commit.DeletionVector{d.ID, rowSet(t, tab.s, d, uint32(i%50))}))
+			over.Set(append(commit.Op[commit.SetListRows](&over), commit.ListRows{"l", d.ID, rowSet(t, tab.s, d, uint32(i%50))}))
 			data, err := fakeSegment(ctx, tab, nil, 50)
 			if err != nil {
 				t.Fatal(err)
 			}
-			over.Set(append(Op[SetOverlaySegments](&over), catalog.OverlaySegment{Overlay: "o", Segment: d.ID, Data: data, All: true}))
+			over.Set(append(commit.Op[commit.SetOverlaySegments](&over), catalog.OverlaySegment{Overlay: "o", Segment: d.ID, Data: data, All: true}))
 		}
 		mustCommit(t, tab, over)
 		counted := object.NewCounted(mem)
@@ -66,7 +67,7 @@ func TestLayersGrowth(t *testing.T) {
 		}
 		read := counted.Counts().Sub(start)
 		start = counted.Counts()
-		mustCommit(t, h, Change{Ops: []Operation{DeleteRows{{few[1].ID, rowSet(t, h.s, few[1], 49, 48)}}}})
+		mustCommit(t, h, commit.Change{Ops: []commit.Operation{commit.DeleteRows{{few[1].ID, rowSet(t, h.s, few[1], 49, 48)}}}})
 		commit := counted.Counts().Sub(start)
 		cost[n] = [3]int64{read.Requests(), read.BytesRead, commit.Requests()}
 		t.Logf("%d segments: reading what lies over 4 takes %d requests, %d bytes; a commit of deletes %d requests, %d bytes read",

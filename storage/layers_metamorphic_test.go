@@ -15,6 +15,8 @@ import (
 
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
@@ -115,7 +117,7 @@ func (r *layeredRun) set(t *rapid.T, segment string, rows map[uint32]bool) bitma
 	for row := range rows {
 		b.Add(row)
 	}
-	set, err := r.handles[0].s.core.bitmaps.Put(context.Background(), r.files[segment].ID, r.files[segment].Rows, b)
+	set, err := r.handles[0].s.core.Bitmaps.Put(context.Background(), r.files[segment].ID, r.files[segment].Rows, b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,12 +148,12 @@ func pick(t *rapid.T, view layeredTable) []layeredSegment {
 type want error
 
 // rules says plainly what Commit promises, about the one thing that each change of this test does.
-func (r *layeredRun) rules(c Change, base int) (layeredTable, want) {
+func (r *layeredRun) rules(c commit.Change, base int) (layeredTable, want) {
 	l := r.latest()
 	n := len(r.snapshots) + 1
 	next := l.clone()
 	gone := func(id string) bool { return next.find(id) == nil }
-	for _, id := range Op[RemoveSegments](&c) {
+	for _, id := range commit.Op[commit.RemoveSegments](&c) {
 		s := next.find(id)
 		if s == nil || s.deleted.since > base {
 			return l, ErrConflict
@@ -167,16 +169,16 @@ func (r *layeredRun) rules(c Change, base int) (layeredTable, want) {
 			}
 		}
 	}
-	removed := func(s layeredSegment) bool { return slices.Contains(Op[RemoveSegments](&c), s.id) }
+	removed := func(s layeredSegment) bool { return slices.Contains(commit.Op[commit.RemoveSegments](&c), s.id) }
 	at := slices.IndexFunc(next.segments, removed) // all are of one partition
 	next.segments = slices.DeleteFunc(next.segments, removed)
 	if at < 0 {
 		at = len(next.segments)
 	}
-	for i, d := range Op[AddSegments](&c) {
+	for i, d := range commit.Op[commit.AddSegments](&c) {
 		next.segments = slices.Insert(next.segments, at+i, layeredSegment{id: d.ID, rows: uint32(d.Rows), layers: map[string]modelLayer{}, listed: map[string]modelSet{}})
 	}
-	for _, name := range Op[DropOverlays](&c) {
+	for _, name := range commit.Op[commit.DropOverlays](&c) {
 		o, ok := l.overlays[name]
 		switch {
 		case !ok:
@@ -192,14 +194,14 @@ func (r *layeredRun) rules(c Change, base int) (layeredTable, want) {
 		}
 		delete(next.overlays, name)
 	}
-	for _, o := range Op[DefineOverlays](&c) {
+	for _, o := range commit.Op[commit.DefineOverlays](&c) {
 		if _, ok := next.overlays[o.Name]; ok {
 			return l, ErrExists
 		}
 		next.overlays[o.Name] = modelOverlay{number: next.overlaid, added: n}
 		next.overlaid++
 	}
-	for _, name := range Op[MergeOverlays](&c) {
+	for _, name := range commit.Op[commit.MergeOverlays](&c) {
 		o, ok := next.overlays[name]
 		switch {
 		case !ok || o.added > base:
@@ -210,7 +212,7 @@ func (r *layeredRun) rules(c Change, base int) (layeredTable, want) {
 		o.merged = n
 		next.overlays[name] = o
 	}
-	for _, name := range Op[DropLists](&c) {
+	for _, name := range commit.Op[commit.DropLists](&c) {
 		added, ok := l.lists[name]
 		switch {
 		case !ok:
@@ -223,13 +225,13 @@ func (r *layeredRun) rules(c Change, base int) (layeredTable, want) {
 		}
 		delete(next.lists, name)
 	}
-	for _, y := range Op[DefineLists](&c) {
+	for _, y := range commit.Op[commit.DefineLists](&c) {
 		if _, ok := next.lists[y.Name]; ok {
 			return l, ErrExists
 		}
 		next.lists[y.Name] = n
 	}
-	for _, name := range Op[DropBranches](&c) {
+	for _, name := range commit.Op[commit.DropBranches](&c) {
 		b, ok := l.branches[name]
 		switch {
 		case !ok:
@@ -239,7 +241,7 @@ func (r *layeredRun) rules(c Change, base int) (layeredTable, want) {
 		}
 		delete(next.branches, name)
 	}
-	for _, d := range Op[DeleteRows](&c) {
+	for _, d := range commit.Op[commit.DeleteRows](&c) {
 		if gone(d.Segment) {
 			return l, ErrConflict
 		}
@@ -248,7 +250,7 @@ func (r *layeredRun) rules(c Change, base int) (layeredTable, want) {
 			s.deleted = modelSet{u, n}
 		}
 	}
-	for _, y := range Op[SetOverlaySegments](&c) {
+	for _, y := range commit.Op[commit.SetOverlaySegments](&c) {
 		o, ok := next.overlays[y.Overlay]
 		if !ok || o.added > base && o.added < n || o.merged > base && o.merged < n || gone(y.Segment) {
 			return l, ErrConflict
@@ -259,7 +261,7 @@ func (r *layeredRun) rules(c Change, base int) (layeredTable, want) {
 		}
 		s.layers[y.Overlay] = modelLayer{y.Data.ID, y.All, modelSet{r.rowsOf(y.Covered), n}, n}
 	}
-	for _, y := range Op[SetListRows](&c) {
+	for _, y := range commit.Op[commit.SetListRows](&c) {
 		added, ok := next.lists[y.List]
 		if !ok || added > base && added < n || gone(y.Segment) {
 			return l, ErrConflict
@@ -270,7 +272,7 @@ func (r *layeredRun) rules(c Change, base int) (layeredTable, want) {
 		}
 		s.listed[y.List] = modelSet{r.rowsOf(y.Rows), n}
 	}
-	for _, b := range Op[SetBranches](&c) {
+	for _, b := range commit.Op[commit.SetBranches](&c) {
 		if _, ok := next.branches[b.Name]; ok {
 			return l, ErrExists
 		}
@@ -283,12 +285,12 @@ func (r *layeredRun) rules(c Change, base int) (layeredTable, want) {
 		}
 		next.branches[b.Name] = m
 	}
-	next.oldest = max(next.oldest, int(Op[ExpireBelow](&c)))
+	next.oldest = max(next.oldest, int(commit.Op[commit.ExpireBelow](&c)))
 	return next, nil
 }
 
 func (r *layeredRun) rowsOf(set bitmap.Ref) map[uint32]bool {
-	b, err := r.handles[0].s.core.bitmaps.Read(context.Background(), set)
+	b, err := r.handles[0].s.core.Bitmaps.Read(context.Background(), set)
 	if err != nil {
 		panic(err)
 	}
@@ -376,19 +378,19 @@ func (r *layeredRun) check(t *rapid.T, s *Snapshot, m layeredTable) {
 }
 
 // compaction replaces segments of a view by one, and carries what the view has over them.
-func (r *layeredRun) compaction(t *rapid.T, view layeredTable) (c Change) {
+func (r *layeredRun) compaction(t *rapid.T, view layeredTable) (c commit.Change) {
 	inputs := pick(t, view)
 	rows := uint32(0)
 	for _, s := range inputs {
 		rows += s.rows
 	}
 	out := r.segment(t, rows)
-	c.Set(AddSegments{out})
+	c.Set(commit.AddSegments{out})
 	deleted := map[uint32]bool{}
 	cover, listed := map[string]map[uint32]bool{}, map[string]map[uint32]bool{}
 	at := uint32(0)
 	for _, s := range inputs {
-		c.Set(append(Op[RemoveSegments](&c), s.id))
+		c.Set(append(commit.Op[commit.RemoveSegments](&c), s.id))
 		for row := range s.deleted.rows {
 			deleted[at+row] = true
 		}
@@ -413,25 +415,25 @@ func (r *layeredRun) compaction(t *rapid.T, view layeredTable) (c Change) {
 		at += s.rows
 	}
 	if len(deleted) > 0 {
-		c.Set(DeleteRows{{out.ID, r.set(t, out.ID, deleted)}})
+		c.Set(commit.DeleteRows{{out.ID, r.set(t, out.ID, deleted)}})
 	}
 	for _, name := range slices.Sorted(maps.Keys(cover)) {
 		y := catalog.OverlaySegment{Overlay: name, Segment: out.ID, Data: r.segment(t, rows), All: len(cover[name]) == int(rows)}
 		if !y.All {
 			y.Covered = r.set(t, out.ID, cover[name])
 		}
-		c.Set(append(Op[SetOverlaySegments](&c), y))
+		c.Set(append(commit.Op[commit.SetOverlaySegments](&c), y))
 	}
 	for _, name := range slices.Sorted(maps.Keys(listed)) {
 		if len(listed[name]) > 0 {
-			c.Set(append(Op[SetListRows](&c), ListRows{name, out.ID, r.set(t, out.ID, listed[name])}))
+			c.Set(append(commit.Op[commit.SetListRows](&c), commit.ListRows{name, out.ID, r.set(t, out.ID, listed[name])}))
 		}
 	}
 	return c
 }
 
 // draw makes a change of one kind against a view.
-func (r *layeredRun) draw(t *rapid.T, view layeredTable) (c Change) {
+func (r *layeredRun) draw(t *rapid.T, view layeredTable) (c commit.Change) {
 	overlay := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "overlay")
 	list := rapid.SampledFrom([]string{"l", "l2"}).Draw(t, "list")
 	branch := rapid.SampledFrom([]string{"x", "y"}).Draw(t, "branch")
@@ -441,54 +443,54 @@ func (r *layeredRun) draw(t *rapid.T, view layeredTable) (c Change) {
 			if !y.All {
 				y.Covered = r.set(t, s.id, drawRows(t, s.rows))
 			}
-			c.Set(append(Op[SetOverlaySegments](&c), y))
+			c.Set(append(commit.Op[commit.SetOverlaySegments](&c), y))
 		}
 	}
 	listRows := func() {
 		for _, s := range pick(t, view) {
-			c.Set(append(Op[SetListRows](&c), ListRows{list, s.id, r.set(t, s.id, drawRows(t, s.rows))}))
+			c.Set(append(commit.Op[commit.SetListRows](&c), commit.ListRows{list, s.id, r.set(t, s.id, drawRows(t, s.rows))}))
 		}
 	}
 	kind := rapid.SampledFrom([]string{"append", "append", "delete", "delete", "overlay", "layers", "merge", "drop overlay", "list", "list rows",
 		"replace list", "drop list", "branch", "drop branch", "compact", "compact", "expire"}).Draw(t, "kind")
 	switch c.Operation = kind; kind {
 	case "append":
-		c.Set(AddSegments{r.segment(t, rapid.Uint32Range(1, 400).Draw(t, "rows"))})
+		c.Set(commit.AddSegments{r.segment(t, rapid.Uint32Range(1, 400).Draw(t, "rows"))})
 	case "delete":
 		for _, s := range pick(t, view) {
-			c.Set(append(Op[DeleteRows](&c), DeletionVector{s.id, r.set(t, s.id, drawRows(t, s.rows))}))
+			c.Set(append(commit.Op[commit.DeleteRows](&c), commit.DeletionVector{s.id, r.set(t, s.id, drawRows(t, s.rows))}))
 		}
 	case "overlay":
-		c.Set(DefineOverlays{{Name: overlay, Features: features("f-" + overlay)}})
+		c.Set(commit.DefineOverlays{{Name: overlay, Features: features("f-" + overlay)}})
 		layers()
 	case "layers":
 		layers()
 	case "merge":
-		c.Set(MergeOverlays{overlay})
+		c.Set(commit.MergeOverlays{overlay})
 	case "drop overlay":
-		c.Set(DropOverlays{overlay})
+		c.Set(commit.DropOverlays{overlay})
 	case "list":
-		c.Set(DefineLists{{Name: list}})
+		c.Set(commit.DefineLists{{Name: list}})
 		listRows()
 	case "list rows":
 		listRows()
 	case "replace list":
-		c.Set(DropLists{list})
-		c.Set(DefineLists{{Name: list}})
+		c.Set(commit.DropLists{list})
+		c.Set(commit.DefineLists{{Name: list}})
 		listRows()
 	case "drop list":
-		c.Set(DropLists{list})
+		c.Set(commit.DropLists{list})
 	case "branch":
 		b := catalog.Branch{Name: branch, Snapshot: c.Base}
-		c.Set(SetBranches{b})
+		c.Set(commit.SetBranches{b})
 	case "drop branch":
-		c.Set(DropBranches{branch})
+		c.Set(commit.DropBranches{branch})
 	case "compact":
 		if len(view.segments) > 0 {
 			c = r.compaction(t, view)
 		}
 	case "expire":
-		c.Set(ExpireBelow(uint64(max(1, len(r.snapshots)-rapid.IntRange(0, 5).Draw(t, "keep")))))
+		c.Set(commit.ExpireBelow(uint64(max(1, len(r.snapshots)-rapid.IntRange(0, 5).Draw(t, "keep")))))
 	}
 	c.Operation = kind
 	return c
@@ -497,16 +499,16 @@ func (r *layeredRun) draw(t *rapid.T, view layeredTable) (c Change) {
 // collect runs gc, and looks at what it left: all that snapshots that stay name, and no segment besides.
 func (r *layeredRun) collect(t *rapid.T, s *Store) {
 	ctx := context.Background()
-	gc, err := s.GC(ctx, GCOptions{NoWait: true})
-	if err != nil || len(gc.Skipped) > 0 {
-		t.Fatal(gc, err)
+	report, err := s.GC(ctx, gc.Options{NoWait: true})
+	if err != nil || len(report.Skipped) > 0 {
+		t.Fatal(report, err)
 	}
 	// It makes a snapshot, with what the one before has, where there was garbage.
-	newest, err := (&Table{s: s, log: s.core.log(r.handles[0].log.name)}).Latest(ctx)
+	newest, err := (&Table{s: s, log: s.core.Log(r.handles[0].log.Table)}).Latest(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if newest.Info().Operation == gcOperation && int(newest.Info().Number) == len(r.snapshots)+1 {
+	if newest.Info().Operation == gc.Operation && int(newest.Info().Number) == len(r.snapshots)+1 {
 		r.snapshots = append(r.snapshots, r.latest().clone())
 	}
 	keep := map[string]bool{}
@@ -555,8 +557,8 @@ func TestMetamorphicLayers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.core.trees.MemtableBytes = rapid.SampledFrom([]uint64{0, 300, 2000, lsm.DefaultMemtableBytes}).Draw(t, "tail")
-			s.core.bitmaps.InlineBytes = rapid.SampledFrom([]int{0, 40, bitmap.MaxInline}).Draw(t, "inline")
+			s.core.Trees.MemtableBytes = rapid.SampledFrom([]uint64{0, 300, 2000, lsm.DefaultMemtableBytes}).Draw(t, "tail")
+			s.core.Bitmaps.InlineBytes = rapid.SampledFrom([]int{0, 40, bitmap.MaxInline}).Draw(t, "inline")
 			tab, err := s.NewTable(ctx, "ads")
 			if err != nil {
 				t.Fatal(err)
@@ -565,7 +567,7 @@ func TestMetamorphicLayers(t *testing.T) {
 		}
 		r.handles = []*Table{open(), open(), open()}
 		first := r.segment(t, 100)
-		if _, err := r.handles[0].Commit(ctx, Change{Operation: "test", Ops: []Operation{AddSegments{first}}}); err != nil {
+		if _, err := r.handles[0].Commit(ctx, commit.Change{Operation: "test", Ops: []commit.Operation{commit.AddSegments{first}}}); err != nil {
 			t.Fatal(err)
 		}
 		r.snapshots = []layeredTable{{
@@ -580,7 +582,7 @@ func TestMetamorphicLayers(t *testing.T) {
 				view := r.snapshots[base-1]
 				c := r.draw(t, view)
 				c.Base = uint64(base)
-				branches := Op[SetBranches](&c)
+				branches := commit.Op[commit.SetBranches](&c)
 				for i := range branches {
 					branches[i].Snapshot = uint64(base)
 					for _, name := range slices.Sorted(maps.Keys(view.overlays)) {
@@ -590,8 +592,8 @@ func TestMetamorphicLayers(t *testing.T) {
 						branches[i].List = catalog.Pin{Name: name, Snapshot: uint64(base)}
 					}
 				}
-				if Op[ExpireBelow](&c) >= ExpireBelow(len(r.snapshots)+1) {
-					c.Set(ExpireBelow(len(r.snapshots)))
+				if commit.Op[commit.ExpireBelow](&c) >= commit.ExpireBelow(len(r.snapshots)+1) {
+					c.Set(commit.ExpireBelow(len(r.snapshots)))
 				}
 				next, wanted := r.rules(c, base)
 				s, err := handle().Commit(ctx, c)

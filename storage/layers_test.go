@@ -12,15 +12,18 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
+	"github.com/dsistore/dsistore/storage/verify"
 )
 
 // rowSet makes a set for a change.
 func rowSet(t testing.TB, s *Store, d catalog.SegmentDescriptor, rows ...uint32) bitmap.Ref {
 	t.Helper()
-	r, err := s.core.bitmaps.Put(t.Context(), d.ID, d.Rows, roaring.BitmapOf(rows...))
+	r, err := s.core.Bitmaps.Put(t.Context(), d.ID, d.Rows, roaring.BitmapOf(rows...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,14 +37,14 @@ func everySecond(t testing.TB, s *Store, d catalog.SegmentDescriptor, from uint6
 	for i := from; i < d.Rows; i += 2 {
 		rows.Add(uint32(i))
 	}
-	r, err := s.core.bitmaps.Put(t.Context(), d.ID, d.Rows, rows)
+	r, err := s.core.Bitmaps.Put(t.Context(), d.ID, d.Rows, rows)
 	if err != nil || objectSize(r) == 0 {
 		t.Fatal(err, r)
 	}
 	return r
 }
 
-func mustCommit(t testing.TB, tab *Table, c Change) *Snapshot {
+func mustCommit(t testing.TB, tab *Table, c commit.Change) *Snapshot {
 	t.Helper()
 	if c.Operation == "" {
 		c.Operation = "test"
@@ -53,7 +56,7 @@ func mustCommit(t testing.TB, tab *Table, c Change) *Snapshot {
 	return s
 }
 
-func wantConflict(t testing.TB, tab *Table, c Change, what string) {
+func wantConflict(t testing.TB, tab *Table, c commit.Change, what string) {
 	t.Helper()
 	c.Operation = "test"
 	if s, err := tab.Commit(t.Context(), c); !errors.Is(err, ErrConflict) {
@@ -65,7 +68,7 @@ func wantConflict(t testing.TB, tab *Table, c Change, what string) {
 
 func readRows(t testing.TB, s *Snapshot, r bitmap.Ref) []uint32 {
 	t.Helper()
-	rows, err := s.t.s.core.bitmaps.Read(t.Context(), r)
+	rows, err := s.t.s.core.Bitmaps.Read(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +78,7 @@ func readRows(t testing.TB, s *Snapshot, r bitmap.Ref) []uint32 {
 	return rows.ToArray()
 }
 
-func verifyClean(t testing.TB, s *Store) *VerifyReport {
+func verifyClean(t testing.TB, s *Store) *verify.Report {
 	t.Helper()
 	r, err := s.Verify(t.Context(), "", true, nil)
 	if err != nil || r.DamageCount > 0 {
@@ -89,13 +92,13 @@ func TestDeletes(t *testing.T) {
 	tab := newTable(t, object.NewMemory())
 	a := writeSegment(t, tab, partition("p", "a"), []uint32{100, 50_000}, 1, segment.Options{}, "x")
 	b := writeSegment(t, tab, partition("p", "b"), []uint32{10}, 1, segment.Options{}, "x")
-	s1 := mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{a, b}}})
+	s1 := mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{a, b}}})
 	// Deletes made against one snapshot unite, in whichever order they come; so do appends between.
-	mustCommit(t, tab, Change{Ops: []Operation{DeleteRows{{a.ID, rowSet(t, tab.s, a, 0, 1, 2)}, {b.ID, rowSet(t, tab.s, b, 9)}}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.DeleteRows{{a.ID, rowSet(t, tab.s, a, 0, 1, 2)}, {b.ID, rowSet(t, tab.s, b, 9)}}}})
 	c := writeSegment(t, tab, partition("p", "a"), []uint32{10}, 1, segment.Options{}, "x")
-	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{AddFeatures(features("x")), AddSegments{c}}})
-	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DeleteRows{{a.ID, everySecond(t, tab.s, a, 0)}}}})
-	s := mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DeleteRows{{a.ID, rowSet(t, tab.s, a, 1, 3)}}}})
+	mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{c}}})
+	mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DeleteRows{{a.ID, everySecond(t, tab.s, a, 0)}}}})
+	s := mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DeleteRows{{a.ID, rowSet(t, tab.s, a, 1, 3)}}}})
 	got, err := s.DeletionVectors(ctx, c, b, a)
 	if err != nil || !got[0].IsEmpty() || got[1].Since != 2 || got[2].Since != 5 {
 		t.Fatal(got, err)
@@ -114,7 +117,7 @@ func TestDeletes(t *testing.T) {
 		t.Fatalf("%+v", i)
 	}
 	// What is deleted already changes nothing, and keeps the version that caches go by.
-	s = mustCommit(t, tab, Change{Ops: []Operation{DeleteRows{{b.ID, rowSet(t, tab.s, b, 9)}}}})
+	s = mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.DeleteRows{{b.ID, rowSet(t, tab.s, b, 9)}}}})
 	if got, err := s.DeletionVectors(ctx, b); err != nil || got[0].Since != 2 {
 		t.Fatal(got, err)
 	}
@@ -125,17 +128,17 @@ func TestDeletes(t *testing.T) {
 	verifyClean(t, tab.s)
 	// A compaction that has not seen the last deletes would bring rows back.
 	merged := writeSegment(t, tab, partition("p", "a"), []uint32{10}, 1, segment.Options{}, "x")
-	compaction := Change{Base: 4, Ops: []Operation{AddFeatures(features("x")), RemoveSegments{a.ID, c.ID}, AddSegments{merged}}}
+	compaction := commit.Change{Base: 4, Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.RemoveSegments{a.ID, c.ID}, commit.AddSegments{merged}}}
 	wantConflict(t, tab, compaction, "compaction of what got deletes")
 	compaction.Base = 6
-	compaction.Set(DeleteRows{{merged.ID, rowSet(t, tab.s, merged, 5)}})
+	compaction.Set(commit.DeleteRows{{merged.ID, rowSet(t, tab.s, merged, 5)}})
 	s = mustCommit(t, tab, compaction)
 	if got, err := s.DeletionVectors(ctx, merged, b); err != nil || got[0].Count != 1 || got[1].Count != 1 || s.Info().DeletedRows != 2 {
 		t.Fatal(got, err, s.Info())
 	}
-	wantConflict(t, tab, Change{Ops: []Operation{DeleteRows{{a.ID, rowSet(t, tab.s, a, 7)}}}}, "deletes of a segment that is gone")
+	wantConflict(t, tab, commit.Change{Ops: []commit.Operation{commit.DeleteRows{{a.ID, rowSet(t, tab.s, a, 7)}}}}, "deletes of a segment that is gone")
 	// An overwrite takes what was deleted away with the rows.
-	s = mustCommit(t, tab, Change{Base: 7, Ops: []Operation{OverwritePartitions{a.Partition}}})
+	s = mustCommit(t, tab, commit.Change{Base: 7, Ops: []commit.Operation{commit.OverwritePartitions{a.Partition}}})
 	if i := s.Info(); i.DeletedRows != 1 || i.Rows != 10 {
 		t.Fatalf("%+v", i)
 	}
@@ -144,12 +147,12 @@ func TestDeletes(t *testing.T) {
 		d    catalog.SegmentDescriptor
 		rows uint32
 	}{{b, 10}, {b, 1 << 31}} {
-		if r, err := tab.s.core.bitmaps.Put(ctx, bad.d.ID, bad.d.Rows, roaring.BitmapOf(bad.rows)); err == nil {
+		if r, err := tab.s.core.Bitmaps.Put(ctx, bad.d.ID, bad.d.Rows, roaring.BitmapOf(bad.rows)); err == nil {
 			t.Errorf("row %d of %d: %+v", bad.rows, bad.d.Rows, r)
 		}
 	}
 	// Readers make bitmaps of all rows of a segment that has deleted ones: of no more rows than a bitmap can have.
-	if r, err := tab.s.core.bitmaps.Put(ctx, b.ID, 1<<32+1, roaring.BitmapOf(1)); err == nil {
+	if r, err := tab.s.core.Bitmaps.Put(ctx, b.ID, 1<<32+1, roaring.BitmapOf(1)); err == nil {
 		t.Errorf("a set of rows of a segment of 2^32 + 1: %+v", r)
 	}
 	entry := bitmap.AppendEntry(nil, rowSet(t, tab.s, b, 1))
@@ -158,7 +161,7 @@ func TestDeletes(t *testing.T) {
 			t.Errorf("a set of a segment of %d: %+v %s", rows, r, reason)
 		}
 	}
-	if _, err := tab.Commit(ctx, Change{Operation: "x", Ops: []Operation{DeleteRows{{b.ID, rowSet(t, tab.s, a, 7)}}}}); err == nil || errors.Is(err, ErrConflict) {
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Ops: []commit.Operation{commit.DeleteRows{{b.ID, rowSet(t, tab.s, a, 7)}}}}); err == nil || errors.Is(err, ErrConflict) {
 		t.Errorf("rows of another segment: %v", err)
 	}
 }
@@ -167,7 +170,7 @@ func TestDeletes(t *testing.T) {
 func layer(t testing.TB, tab *Table, o string, base catalog.SegmentDescriptor, seed int64, names ...string) catalog.OverlaySegment {
 	t.Helper()
 	ctx := t.Context()
-	g, err := tab.s.core.segments.Open(ctx, base)
+	g, err := tab.s.core.Segments.Open(ctx, base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,10 +206,10 @@ func TestOverlays(t *testing.T) {
 	tab := newTable(t, localStore(t))
 	a := writeSegment(t, tab, partition("p", "a"), []uint32{100, 20}, 1, segment.Options{}, "x", "y")
 	b := writeSegment(t, tab, partition("p", "b"), []uint32{10}, 1, segment.Options{}, "x")
-	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x", "y")), AddSegments{a, b}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x", "y")), commit.AddSegments{a, b}}})
 	over := layer(t, tab, "low", b, 1, "y", "z")
 	over.All, over.Covered = false, rowSet(t, tab.s, b, 1, 4)
-	s := mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DefineOverlays{overlay("low", "y", "z"), overlay("high", "y")}, SetOverlaySegments{layer(t, tab, "low", a, 2, "y", "z"), over, layer(t, tab, "high", b, 3, "y")}}})
+	s := mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DefineOverlays{overlay("low", "y", "z"), overlay("high", "y")}, commit.SetOverlaySegments{layer(t, tab, "low", a, 2, "y", "z"), over, layer(t, tab, "high", b, 3, "y")}}})
 	all, err := s.Overlays(ctx)
 	if err != nil || len(all) != 2 || all[0].Name != "low" || all[1].Name != "high" || all[0].Number >= all[1].Number || all[0].Added != 2 {
 		t.Fatal(all, err)
@@ -236,58 +239,58 @@ func TestOverlays(t *testing.T) {
 	}
 	verifyClean(t, tab.s)
 	// gc keeps the layers.
-	if r, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil || len(r.Removed) > 0 {
+	if r, err := tab.s.GC(ctx, gc.Options{NoWait: true}); err != nil || len(r.Removed) > 0 {
 		t.Fatal(err, r.Removed)
 	}
 	// Two that set one layer: the later has not seen the first.
-	wantConflict(t, tab, Change{Base: 1, Ops: []Operation{SetOverlaySegments{layer(t, tab, "low", a, 9, "y", "z")}}}, "a layer set since")
-	mustCommit(t, tab, Change{Base: 2, Ops: []Operation{SetOverlaySegments{layer(t, tab, "low", a, 9, "y", "z")}}})
-	wantConflict(t, tab, Change{Base: 2, Ops: []Operation{SetOverlaySegments{layer(t, tab, "low", a, 9, "y", "z")}}}, "a layer set since")
+	wantConflict(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.SetOverlaySegments{layer(t, tab, "low", a, 9, "y", "z")}}}, "a layer set since")
+	mustCommit(t, tab, commit.Change{Base: 2, Ops: []commit.Operation{commit.SetOverlaySegments{layer(t, tab, "low", a, 9, "y", "z")}}})
+	wantConflict(t, tab, commit.Change{Base: 2, Ops: []commit.Operation{commit.SetOverlaySegments{layer(t, tab, "low", a, 9, "y", "z")}}}, "a layer set since")
 	// Names are taken.
-	if _, err := tab.Commit(ctx, Change{Operation: "x", Base: 3, Ops: []Operation{DefineOverlays{overlay("low", "q")}}}); !errors.Is(err, ErrExists) || errors.Is(err, ErrConflict) {
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Base: 3, Ops: []commit.Operation{commit.DefineOverlays{overlay("low", "q")}}}); !errors.Is(err, ErrExists) || errors.Is(err, ErrConflict) {
 		t.Fatal(err)
 	}
-	wantConflict(t, tab, Change{Base: 1, Ops: []Operation{DefineOverlays{overlay("low", "q")}}}, "a name taken since")
+	wantConflict(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DefineOverlays{overlay("low", "q")}}}, "a name taken since")
 	// A compaction carries the layers, or does not take place.
 	c := writeSegment(t, tab, partition("p", "a"), []uint32{60}, 1, segment.Options{}, "x")
-	compaction := Change{Base: 2, Ops: []Operation{AddFeatures(features("x")), RemoveSegments{a.ID}, AddSegments{c}, SetOverlaySegments{layer(t, tab, "low", c, 2, "y", "z")}}}
+	compaction := commit.Change{Base: 2, Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.RemoveSegments{a.ID}, commit.AddSegments{c}, commit.SetOverlaySegments{layer(t, tab, "low", c, 2, "y", "z")}}}
 	wantConflict(t, tab, compaction, "compaction under a new layer")
 	compaction.Base = 3
 	s = mustCommit(t, tab, compaction)
 	if layers, err = s.OverlaySegments(ctx, all, c, a); err != nil || layers[0][0] == nil || layers[1][0] != nil {
 		t.Fatal(layers, err)
 	}
-	wantConflict(t, tab, Change{Base: 4, Ops: []Operation{SetOverlaySegments{layer(t, tab, "high", a, 9, "y")}}}, "a layer over a segment that is gone")
+	wantConflict(t, tab, commit.Change{Base: 4, Ops: []commit.Operation{commit.SetOverlaySegments{layer(t, tab, "high", a, 9, "y")}}}, "a layer over a segment that is gone")
 	// Merged, its features are the table's.
-	s = mustCommit(t, tab, Change{Base: 4, Ops: []Operation{MergeOverlays{"low"}}})
+	s = mustCommit(t, tab, commit.Change{Base: 4, Ops: []commit.Operation{commit.MergeOverlays{"low"}}})
 	if f, err := s.Lookup(ctx, "z"); err != nil || f[0].ID != catalog.NewFeatureID("z", 0) || s.Info().Features != 3 {
 		t.Fatal(f, err, s.Info())
 	}
 	if o, err := s.Overlay(ctx, "low"); err != nil || o.Merged != 5 {
 		t.Fatal(o, err)
 	}
-	wantConflict(t, tab, Change{Base: 4, Ops: []Operation{SetOverlaySegments{layer(t, tab, "low", c, 9, "y", "z")}}}, "a layer of an overlay merged since")
-	if _, err := tab.Commit(ctx, Change{Operation: "x", Base: 5, Ops: []Operation{DropOverlays{"low"}}}); err == nil {
+	wantConflict(t, tab, commit.Change{Base: 4, Ops: []commit.Operation{commit.SetOverlaySegments{layer(t, tab, "low", c, 9, "y", "z")}}}, "a layer of an overlay merged since")
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Base: 5, Ops: []commit.Operation{commit.DropOverlays{"low"}}}); err == nil {
 		t.Fatal("a merged overlay with layers was dropped")
 	}
-	s = mustCommit(t, tab, Change{Base: 5, Ops: []Operation{DropOverlays{"high"}}})
+	s = mustCommit(t, tab, commit.Change{Base: 5, Ops: []commit.Operation{commit.DropOverlays{"high"}}})
 	if left, err := s.Overlays(ctx); err != nil || len(left) != 1 {
 		t.Fatal(left, err)
 	}
 	// Its number is not given again.
-	s = mustCommit(t, tab, Change{Base: 6, Ops: []Operation{DefineOverlays{overlay("high", "y")}}})
+	s = mustCommit(t, tab, commit.Change{Base: 6, Ops: []commit.Operation{commit.DefineOverlays{overlay("high", "y")}}})
 	if o, err := s.Overlay(ctx, "high"); err != nil || o.Number != 2 {
 		t.Fatal(o, err)
 	}
 	if layers, err = s.OverlaySegments(ctx, []catalog.Overlay{{Name: "high", Number: 2}}, b); err != nil || layers[0][0] != nil {
 		t.Fatal("a new overlay has the layers of one dropped", layers, err)
 	}
-	wantConflict(t, tab, Change{Base: 6, Ops: []Operation{SetOverlaySegments{layer(t, tab, "high", b, 9, "y")}}}, "a layer of an overlay dropped and defined anew")
+	wantConflict(t, tab, commit.Change{Base: 6, Ops: []commit.Operation{commit.SetOverlaySegments{layer(t, tab, "high", b, 9, "y")}}}, "a layer of an overlay dropped and defined anew")
 	// One that says something else than what lies below of segments that it has no layer of cannot become part of the table.
 	for _, m := range []catalog.MissingPolicy{catalog.Null, catalog.Refuse} {
 		o := overlay("strict", "y")
 		o.MissingLayers = m
-		if _, err := tab.Commit(ctx, Change{Operation: "x", Base: 7, Ops: []Operation{DefineOverlays{o}, MergeOverlays{"strict"}}}); err == nil || !strings.Contains(err.Error(), m.String()) {
+		if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Base: 7, Ops: []commit.Operation{commit.DefineOverlays{o}, commit.MergeOverlays{"strict"}}}); err == nil || !strings.Contains(err.Error(), m.String()) {
 			t.Errorf("an overlay with %v of segments without a layer was merged: %v", m, err)
 		}
 	}
@@ -297,13 +300,13 @@ func TestOverlays(t *testing.T) {
 	other := overlay("w", "y")
 	other.Features[0].ID++
 	for _, o := range []catalog.Overlay{wrong, other, overlay("a@b", "y"), overlay("n")} {
-		if _, err := tab.Commit(ctx, Change{Operation: "x", Base: 7, Ops: []Operation{DefineOverlays{o}}}); err == nil {
+		if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Base: 7, Ops: []commit.Operation{commit.DefineOverlays{o}}}); err == nil {
 			t.Errorf("%+v is accepted", o)
 		}
 	}
 	short := layer(t, tab, "high", b, 9, "y")
 	short.Data.Rows--
-	if _, err := tab.Commit(ctx, Change{Operation: "x", Base: 7, Ops: []Operation{SetOverlaySegments{short}}}); err == nil {
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Base: 7, Ops: []commit.Operation{commit.SetOverlaySegments{short}}}); err == nil {
 		t.Error("a layer of other rows is accepted")
 	}
 	verifyClean(t, tab.s)
@@ -314,9 +317,9 @@ func TestLayerOfOtherStripes(t *testing.T) {
 	ctx := t.Context()
 	tab := newTable(t, object.NewMemory())
 	a := writeSegment(t, tab, nil, []uint32{7, 3}, 1, segment.Options{}, "x")
-	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{a}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{a}}})
 	other := writeSegment(t, tab, nil, []uint32{3, 7}, 1, segment.Options{}, "y")
-	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DefineOverlays{overlay("o", "y")}, SetOverlaySegments{{Overlay: "o", Segment: a.ID, Data: other, All: true}}}})
+	mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DefineOverlays{overlay("o", "y")}, commit.SetOverlaySegments{{Overlay: "o", Segment: a.ID, Data: other, All: true}}}})
 	for _, deep := range []bool{false, true} {
 		if r, err := tab.s.Verify(ctx, "", deep, nil); err != nil || (r.DamageCount == 1) != deep {
 			t.Errorf("deep %v: %+v %v", deep, r, err)
@@ -329,8 +332,8 @@ func TestSampleLists(t *testing.T) {
 	tab := newTable(t, object.NewMemory())
 	a := writeSegment(t, tab, nil, []uint32{50_000}, 1, segment.Options{}, "x")
 	b := writeSegment(t, tab, nil, []uint32{10}, 1, segment.Options{}, "x")
-	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{a, b}}})
-	s := mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DefineLists{{Name: "clicks", Definition: "click = 1"}, {Name: "clicks2"}}, SetListRows{{"clicks", a.ID, everySecond(t, tab.s, a, 1)}, {"clicks", b.ID, rowSet(t, tab.s, b, 3)}, {"clicks2", b.ID, rowSet(t, tab.s, b, 4)}}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{a, b}}})
+	s := mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DefineLists{{Name: "clicks", Definition: "click = 1"}, {Name: "clicks2"}}, commit.SetListRows{{"clicks", a.ID, everySecond(t, tab.s, a, 1)}, {"clicks", b.ID, rowSet(t, tab.s, b, 3)}, {"clicks2", b.ID, rowSet(t, tab.s, b, 4)}}}})
 	got, err := s.ListedRows(ctx, "clicks", b, a)
 	if err != nil || got[1].Count != 25_000 || fmt.Sprint(readRows(t, s, got[0])) != "[3]" || readRows(t, s, got[1])[100] != 201 {
 		t.Fatal(got, err)
@@ -338,12 +341,12 @@ func TestSampleLists(t *testing.T) {
 	if got, err := s.ListedRows(ctx, "clicks2", b, a); err != nil || fmt.Sprint(readRows(t, s, got[0])) != "[4]" || !got[1].IsEmpty() {
 		t.Fatal(got, err)
 	}
-	wantConflict(t, tab, Change{Base: 1, Ops: []Operation{SetListRows{{"clicks", b.ID, rowSet(t, tab.s, b, 5)}}}}, "rows of a list defined since")
-	late := Change{Base: 2, Ops: []Operation{SetListRows{{"clicks2", b.ID, rowSet(t, tab.s, b, 4, 5)}}}}
+	wantConflict(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.SetListRows{{"clicks", b.ID, rowSet(t, tab.s, b, 5)}}}}, "rows of a list defined since")
+	late := commit.Change{Base: 2, Ops: []commit.Operation{commit.SetListRows{{"clicks2", b.ID, rowSet(t, tab.s, b, 4, 5)}}}}
 	mustCommit(t, tab, late)
 	wantConflict(t, tab, late, "rows of a list set since")
-	mustCommit(t, tab, Change{Base: 2, Ops: []Operation{SetListRows{{"clicks2", a.ID, rowSet(t, tab.s, a, 4, 5)}}}}) // of another segment
-	s = mustCommit(t, tab, Change{Base: 2, Ops: []Operation{DropLists{"clicks"}, DefineLists{{Name: "clicks"}}, SetListRows{{"clicks", b.ID, rowSet(t, tab.s, b, 5)}}}})
+	mustCommit(t, tab, commit.Change{Base: 2, Ops: []commit.Operation{commit.SetListRows{{"clicks2", a.ID, rowSet(t, tab.s, a, 4, 5)}}}}) // of another segment
+	s = mustCommit(t, tab, commit.Change{Base: 2, Ops: []commit.Operation{commit.DropLists{"clicks"}, commit.DefineLists{{Name: "clicks"}}, commit.SetListRows{{"clicks", b.ID, rowSet(t, tab.s, b, 5)}}}})
 	if got, err := s.ListedRows(ctx, "clicks", b, a); err != nil || fmt.Sprint(readRows(t, s, got[0])) != "[5]" || !got[1].IsEmpty() {
 		t.Fatal(got, err)
 	}
@@ -352,21 +355,21 @@ func TestSampleLists(t *testing.T) {
 	}
 	// A compaction that carries a list which was replaced meanwhile would bring the old rows back.
 	c := writeSegment(t, tab, nil, []uint32{60}, 1, segment.Options{}, "x")
-	compaction := Change{Base: 4, Ops: []Operation{AddFeatures(features("x")), RemoveSegments{a.ID}, AddSegments{c}, SetListRows{{"clicks", c.ID, rowSet(t, tab.s, c, 7)}}}}
+	compaction := commit.Change{Base: 4, Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.RemoveSegments{a.ID}, commit.AddSegments{c}, commit.SetListRows{{"clicks", c.ID, rowSet(t, tab.s, c, 7)}}}}
 	wantConflict(t, tab, compaction, "compaction and a list replaced")
 	compaction.Base = 5
 	mustCommit(t, tab, compaction)
-	s = mustCommit(t, tab, Change{Base: 6, Ops: []Operation{SetListRows{{"clicks", b.ID, bitmap.Ref{}}}}})
+	s = mustCommit(t, tab, commit.Change{Base: 6, Ops: []commit.Operation{commit.SetListRows{{"clicks", b.ID, bitmap.Ref{}}}}})
 	if got, err := s.ListedRows(ctx, "clicks", c, b); err != nil || got[0].Count != 1 || !got[1].IsEmpty() {
 		t.Fatal(got, err)
 	}
 	// A compaction that has not seen that they were taken out would bring them back.
 	d := writeSegment(t, tab, nil, []uint32{10}, 1, segment.Options{}, "x")
-	compaction = Change{Base: 6, Ops: []Operation{AddFeatures(features("x")), RemoveSegments{b.ID}, AddSegments{d}, SetListRows{{"clicks", d.ID, rowSet(t, tab.s, d, 5)}, {"clicks2", d.ID, rowSet(t, tab.s, d, 4, 5)}}}}
+	compaction = commit.Change{Base: 6, Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.RemoveSegments{b.ID}, commit.AddSegments{d}, commit.SetListRows{{"clicks", d.ID, rowSet(t, tab.s, d, 5)}, {"clicks2", d.ID, rowSet(t, tab.s, d, 4, 5)}}}}
 	wantConflict(t, tab, compaction, "compaction and rows taken out of a list")
-	late = Change{Base: 6, Ops: []Operation{SetListRows{{"clicks", b.ID, rowSet(t, tab.s, b, 5)}}}}
+	late = commit.Change{Base: 6, Ops: []commit.Operation{commit.SetListRows{{"clicks", b.ID, rowSet(t, tab.s, b, 5)}}}}
 	wantConflict(t, tab, late, "rows of a list, taken out since")
-	s = mustCommit(t, tab, Change{Base: 7, Ops: []Operation{DropLists{"clicks"}}})
+	s = mustCommit(t, tab, commit.Change{Base: 7, Ops: []commit.Operation{commit.DropLists{"clicks"}}})
 	if l, err := s.SampleLists(ctx); err != nil || len(l) != 1 || l[0].Name != "clicks2" {
 		t.Fatal(l, err)
 	}
@@ -377,16 +380,16 @@ func TestBranches(t *testing.T) {
 	ctx := t.Context()
 	tab := newTable(t, object.NewMemory())
 	a := writeSegment(t, tab, nil, []uint32{100}, 1, segment.Options{}, "x", "y")
-	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x", "y")), AddSegments{a}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x", "y")), commit.AddSegments{a}}})
 	// A branch, its overlay and its list in one commit.
-	s := mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DefineOverlays{overlay("lbl", "y")}, SetOverlaySegments{layer(t, tab, "lbl", a, 7, "y")}, DefineLists{{Name: "some"}}, SetListRows{{"some", a.ID, rowSet(t, tab.s, a, 1)}}, SetBranches{{Name: "exp", Overlays: []catalog.Pin{{Name: "lbl"}}, List: catalog.Pin{Name: "some"}, Owner: "me"}}}})
+	s := mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DefineOverlays{overlay("lbl", "y")}, commit.SetOverlaySegments{layer(t, tab, "lbl", a, 7, "y")}, commit.DefineLists{{Name: "some"}}, commit.SetListRows{{"some", a.ID, rowSet(t, tab.s, a, 1)}}, commit.SetBranches{{Name: "exp", Overlays: []catalog.Pin{{Name: "lbl"}}, List: catalog.Pin{Name: "some"}, Owner: "me"}}}})
 	b, err := s.Branch(ctx, "exp")
 	if err != nil || b.Snapshot != 2 || b.Overlays[0].Snapshot != 2 || b.List.Snapshot != 2 || b.Added != 2 || b.Owner != "me" || !b.Created.Equal(s.Info().Time) {
 		t.Fatal(b, err)
 	}
 	// The table goes on without the segment, the overlay and the list: the branch stays as it was.
 	c := writeSegment(t, tab, nil, []uint32{50}, 1, segment.Options{}, "x")
-	mustCommit(t, tab, Change{Base: 2, Ops: []Operation{AddFeatures(features("x")), AddSegments{c}, RemoveSegments{a.ID}, DropOverlays{"lbl"}, DropLists{"some"}}})
+	mustCommit(t, tab, commit.Change{Base: 2, Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{c}, commit.RemoveSegments{a.ID}, commit.DropOverlays{"lbl"}, commit.DropLists{"some"}}})
 	read := func() *View {
 		t.Helper()
 		v, err := tab.s.Open(ctx, "ads@exp")
@@ -412,7 +415,7 @@ func TestBranches(t *testing.T) {
 	onBranch := overlay("more", "x")
 	onBranch.Branch = "exp"
 	b.Overlays = append(b.Overlays, catalog.Pin{Name: "more"})
-	mustCommit(t, tab, Change{Base: 3, Ops: []Operation{DefineOverlays{onBranch}, SetOverlaySegments{layer(t, tab, "more", a, 8, "x")}, SetBranches{b}}})
+	mustCommit(t, tab, commit.Change{Base: 3, Ops: []commit.Operation{commit.DefineOverlays{onBranch}, commit.SetOverlaySegments{layer(t, tab, "more", a, 8, "x")}, commit.SetBranches{b}}})
 	v := read()
 	if len(v.Overlays) != 2 || v.Overlays[1].In.Info().Number != 4 {
 		t.Fatal(v.Overlays)
@@ -421,11 +424,11 @@ func TestBranches(t *testing.T) {
 	if err != nil || layers[0][0] == nil {
 		t.Fatal(layers, err)
 	}
-	wantConflict(t, tab, Change{Base: 4, Ops: []Operation{SetBranches{b}}}, "a branch set since")
-	wantConflict(t, tab, Change{Base: 1, Ops: []Operation{SetBranches{{Name: "exp"}}}}, "a name taken since")
+	wantConflict(t, tab, commit.Change{Base: 4, Ops: []commit.Operation{commit.SetBranches{b}}}, "a branch set since")
+	wantConflict(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.SetBranches{{Name: "exp"}}}}, "a name taken since")
 	for _, bad := range []catalog.Branch{{Name: "x", Snapshot: 9}, {Name: "x", Overlays: []catalog.Pin{{Name: "none"}}}, {Name: "x", List: catalog.Pin{Name: "some"}},
 		{Name: "x", Snapshot: 2, Overlays: []catalog.Pin{{Name: "none", Snapshot: 2}}}, {Name: ""}, {Name: "x@y"}} {
-		if _, err := tab.Commit(ctx, Change{Operation: "x", Base: 4, Ops: []Operation{SetBranches{bad}}}); err == nil {
+		if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Base: 4, Ops: []commit.Operation{commit.SetBranches{bad}}}); err == nil {
 			t.Errorf("%+v is accepted", bad)
 		} else {
 			t.Log(err)
@@ -436,15 +439,15 @@ func TestBranches(t *testing.T) {
 	}
 	verifyClean(t, tab.s)
 	// With the branch goes the overlay that was made on it.
-	s = mustCommit(t, tab, Change{Base: 4, Ops: []Operation{DropBranches{"exp"}}})
-	if o, err := s.Overlays(ctx); err != nil || len(o) > 0 || s.m.branches != 0 || s.m.overlays != 0 {
+	s = mustCommit(t, tab, commit.Change{Base: 4, Ops: []commit.Operation{commit.DropBranches{"exp"}}})
+	if o, err := s.Overlays(ctx); err != nil || len(o) > 0 || s.Manifest.Branches != 0 || s.Manifest.Overlays != 0 {
 		t.Fatal(o, err)
 	}
 	// Snapshot 4 has the overlay yet when the segment under its layer has gone, with the last snapshot that had it: no damage.
-	if r, err := tab.Expire(ctx, ExpireOptions{KeepLast: 2}); err != nil || r.Oldest != 4 {
+	if r, err := tab.Expire(ctx, gc.ExpireOptions{KeepLast: 2}); err != nil || r.Oldest != 4 {
 		t.Fatal(r, err)
 	}
-	if _, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil || segmentThere(t, tab.s, a) {
+	if _, err := tab.s.GC(ctx, gc.Options{NoWait: true}); err != nil || segmentThere(t, tab.s, a) {
 		t.Fatal("gc left the segment", err)
 	}
 	verifyClean(t, tab.s)
@@ -456,8 +459,8 @@ func TestOpenRef(t *testing.T) {
 	counted := object.NewCounted(localStore(t))
 	tab := newTable(t, counted)
 	long := strings.Repeat("é", catalog.MaxReferenceName/2) // which no file name can be
-	mustCommit(t, tab, Change{})
-	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{SetBranches{{Name: long, Snapshot: 1}, {Name: "b", Snapshot: 1}}}})
+	mustCommit(t, tab, commit.Change{})
+	mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.SetBranches{{Name: long, Snapshot: 1}, {Name: "b", Snapshot: 1}}}})
 	cost := func() int64 {
 		t.Helper()
 		start := counted.Counts()
@@ -474,7 +477,7 @@ func TestOpenRef(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustCommit(t, other, Change{})
+		mustCommit(t, other, commit.Change{})
 	}
 	if after := cost(); after > before+4 { // what is read ahead may be asked for twice
 		t.Errorf("%d requests with one table, %d with 21", before, after)
@@ -501,10 +504,10 @@ func TestOverlaysOnBranches(t *testing.T) {
 	}
 	a := writeSegment(t, tab, nil, []uint32{100}, 1, segment.Options{}, "x")
 	c := writeSegment(t, tab, nil, []uint32{50}, 1, segment.Options{}, "x")
-	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x")), AddSegments{a}}})
-	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{AddFeatures(features("x")), AddSegments{c}, RemoveSegments{a.ID}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{a}}})
+	mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{c}, commit.RemoveSegments{a.ID}}})
 	// Branches and overlays on them in one commit, of a snapshot before and of the one that is made.
-	s := mustCommit(t, tab, Change{Base: 2, Ops: []Operation{DefineOverlays{on("o", "old"), on("n", "now")}, SetOverlaySegments{layer(t, tab, "o", a, 7, "x"), layer(t, tab, "n", c, 8, "x")}, SetBranches{{Name: "old", Snapshot: 1, Overlays: []catalog.Pin{{Name: "o"}}}, {Name: "now", Overlays: []catalog.Pin{{Name: "n"}}}}}})
+	s := mustCommit(t, tab, commit.Change{Base: 2, Ops: []commit.Operation{commit.DefineOverlays{on("o", "old"), on("n", "now")}, commit.SetOverlaySegments{layer(t, tab, "o", a, 7, "x"), layer(t, tab, "n", c, 8, "x")}, commit.SetBranches{{Name: "old", Snapshot: 1, Overlays: []catalog.Pin{{Name: "o"}}}, {Name: "now", Overlays: []catalog.Pin{{Name: "n"}}}}}})
 	for branch, base := range map[string]catalog.SegmentDescriptor{"old": a, "now": c} {
 		v, err := tab.OpenBranch(ctx, branch)
 		if err != nil || len(v.Overlays) != 1 {
@@ -524,22 +527,22 @@ func TestOverlaysOnBranches(t *testing.T) {
 	}
 	b.Owner = "else"
 	b.Overlays = []catalog.Pin{{Name: "o"}}
-	s = mustCommit(t, tab, Change{Base: 3, Ops: []Operation{SetBranches{b}}}) // 4
-	wantConflict(t, tab, Change{Base: 3, Ops: []Operation{SetOverlaySegments{layer(t, tab, "o", a, 9, "x")}}}, "a layer on a branch set since")
-	wantConflict(t, tab, Change{Base: 4, Ops: []Operation{SetOverlaySegments{layer(t, tab, "o", c, 9, "x")}}}, "a layer over a segment that the branch has not")
+	s = mustCommit(t, tab, commit.Change{Base: 3, Ops: []commit.Operation{commit.SetBranches{b}}}) // 4
+	wantConflict(t, tab, commit.Change{Base: 3, Ops: []commit.Operation{commit.SetOverlaySegments{layer(t, tab, "o", a, 9, "x")}}}, "a layer on a branch set since")
+	wantConflict(t, tab, commit.Change{Base: 4, Ops: []commit.Operation{commit.SetOverlaySegments{layer(t, tab, "o", c, 9, "x")}}}, "a layer over a segment that the branch has not")
 	if b, err = s.Branch(ctx, "old"); err != nil {
 		t.Fatal(err)
 	}
 	b.Snapshot, b.Overlays = 2, nil
 	for _, bad := range []struct {
-		c    Change
+		c    commit.Change
 		says string
 	}{
-		{Change{Ops: []Operation{DefineOverlays{on("p", "odl")}}}, "old"},
-		{Change{Ops: []Operation{DefineOverlays{on("p", "old")}, DropBranches{"old"}}}, "gone"},
-		{Change{Ops: []Operation{SetBranches{{Name: "third", Snapshot: 1, Overlays: []catalog.Pin{{Name: "o", Snapshot: 4}}}}}}, "branch old"},
-		{Change{Ops: []Operation{SetBranches{{Name: "third", Overlays: []catalog.Pin{{Name: "o"}}}}}}, "branch old"},
-		{Change{Ops: []Operation{SetBranches{b}}}, "overlay o was made"},
+		{commit.Change{Ops: []commit.Operation{commit.DefineOverlays{on("p", "odl")}}}, "old"},
+		{commit.Change{Ops: []commit.Operation{commit.DefineOverlays{on("p", "old")}, commit.DropBranches{"old"}}}, "gone"},
+		{commit.Change{Ops: []commit.Operation{commit.SetBranches{{Name: "third", Snapshot: 1, Overlays: []catalog.Pin{{Name: "o", Snapshot: 4}}}}}}, "branch old"},
+		{commit.Change{Ops: []commit.Operation{commit.SetBranches{{Name: "third", Overlays: []catalog.Pin{{Name: "o"}}}}}}, "branch old"},
+		{commit.Change{Ops: []commit.Operation{commit.SetBranches{b}}}, "overlay o was made"},
 	} {
 		bad.c.Base, bad.c.Operation = 4, "test"
 		if _, err := tab.Commit(ctx, bad.c); err == nil || !strings.Contains(err.Error(), bad.says) {
@@ -547,7 +550,7 @@ func TestOverlaysOnBranches(t *testing.T) {
 		}
 	}
 	// Without the overlay the branch goes to another snapshot, and another one lies over that one's segments.
-	mustCommit(t, tab, Change{Base: 4, Ops: []Operation{DropOverlays{"o"}, DefineOverlays{on("o2", "old")}, SetOverlaySegments{layer(t, tab, "o2", c, 9, "x")}, SetBranches{b}}})
+	mustCommit(t, tab, commit.Change{Base: 4, Ops: []commit.Operation{commit.DropOverlays{"o"}, commit.DefineOverlays{on("o2", "old")}, commit.SetOverlaySegments{layer(t, tab, "o2", c, 9, "x")}, commit.SetBranches{b}}})
 	verifyClean(t, tab.s)
 }
 
@@ -557,9 +560,9 @@ func TestFeatureChanges(t *testing.T) {
 	fs := features("x", "y", "k")
 	fs[2].Role = catalog.RoleSessionKey
 	a := writeSegment(t, tab, nil, []uint32{100}, 1, segment.Options{}, "x", "y", "k")
-	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(fs), AddSegments{a}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(fs), commit.AddSegments{a}}})
 	status := func(s catalog.FeatureStatus) *catalog.FeatureStatus { return &s }
-	s := mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "x", Rename: "x2"}, {Feature: "k", Rename: "key"}, {Feature: "y", Status: status(catalog.FeatureDeprecated)}}}})
+	s := mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "x", Rename: "x2"}, {Feature: "k", Rename: "key"}, {Feature: "y", Status: status(catalog.FeatureDeprecated)}}}})
 	if f, err := s.Lookup(ctx, "x2", "y", "key"); err != nil || f[0].ID != fs[0].ID || f[1].Status != catalog.FeatureDeprecated || f[2].ID != fs[2].ID {
 		t.Fatal(f, err)
 	}
@@ -571,39 +574,39 @@ func TestFeatureChanges(t *testing.T) {
 	}
 	// A column of the old name, from a writer that has not heard, is not taken for the feature, nor for another.
 	d := writeSegment(t, tab, nil, []uint32{100}, 1, segment.Options{}, "x")
-	wantConflict(t, tab, Change{Base: 1, Ops: []Operation{AddFeatures(features("x")), AddSegments{d}}}, "a feature renamed since")
+	wantConflict(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{d}}}, "a feature renamed since")
 	next, err := s.NewFeatures(ctx, feature("x", int64Type), feature("y", int64Type), feature("new", int64Type))
 	if err != nil || next[0].Generation != 1 || next[0].ID != catalog.NewFeatureID("x", 1) || next[1].ID != fs[1].ID || next[2].Generation != 0 {
 		t.Fatal(next, err)
 	}
-	s = mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "y", Status: status(catalog.FeatureDropped)}}}})
+	s = mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "y", Status: status(catalog.FeatureDropped)}}}})
 	if all, err := s.Features(ctx); err != nil || len(all) != 2 || s.Info().Features != 2 {
 		t.Fatal(all, err, s.Info())
 	}
 	if all, err := s.AllFeatures(ctx); err != nil || len(all) != 3 {
 		t.Fatal(all, err)
 	}
-	wantConflict(t, tab, Change{Base: 2, Ops: []Operation{AddFeatures(features("y"))}}, "a feature dropped since")
+	wantConflict(t, tab, commit.Change{Base: 2, Ops: []commit.Operation{commit.AddFeatures(features("y"))}}, "a feature dropped since")
 	verifyClean(t, tab.s)
 	// Taken back.
-	s = mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "y", Status: status(catalog.FeatureActive)}}}})
+	s = mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "y", Status: status(catalog.FeatureActive)}}}})
 	if f, err := s.Lookup(ctx, "y"); err != nil || f[0] != fs[1] || s.Info().Features != 3 {
 		t.Fatal(f, err)
 	}
 	// Dropped, and another of the name added.
-	s = mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "y", Status: status(catalog.FeatureDropped)}}}})
+	s = mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "y", Status: status(catalog.FeatureDropped)}}}})
 	if next, err = s.NewFeatures(ctx, feature("y", vector.Type{Kind: vector.String})); err != nil || next[0].Generation != 1 {
 		t.Fatal(next, err)
 	}
-	s = mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(next)}})
+	s = mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(next)}})
 	if f, err := s.Lookup(ctx, "y"); err != nil || f[0].ID != catalog.NewFeatureID("y", 1) || f[0].Type.Kind != vector.String || s.Info().Features != 3 {
 		t.Fatal(f, err)
 	}
-	if k, err := s.keyFeatures(ctx); err != nil || k == nil || k.Of != 3 {
+	if k, err := s.NotedKeyFeatures(ctx); err != nil || k == nil || k.Of != 3 {
 		t.Fatal("the keys' entry does not hold", k, err)
 	}
-	for _, bad := range []FeatureChange{{Feature: "none", Rename: "z"}, {Feature: "x2", Rename: "key"}, {Feature: "key", Status: status(catalog.FeatureDropped)}, {Feature: "x2"}} {
-		if _, err := tab.Commit(ctx, Change{Operation: "x", Ops: []Operation{ChangeFeatures{bad}}}); err == nil {
+	for _, bad := range []commit.FeatureChange{{Feature: "none", Rename: "z"}, {Feature: "x2", Rename: "key"}, {Feature: "key", Status: status(catalog.FeatureDropped)}, {Feature: "x2"}} {
+		if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Ops: []commit.Operation{commit.ChangeFeatures{bad}}}); err == nil {
 			t.Errorf("%+v is accepted", bad)
 		} else {
 			t.Log(err)
@@ -617,10 +620,10 @@ func TestFeaturesByID(t *testing.T) {
 	ctx := t.Context()
 	tab := newTable(t, object.NewMemory())
 	a := writeSegment(t, tab, nil, []uint32{100}, 1, segment.Options{}, "x", "y")
-	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x", "y")), AddSegments{a}}})
-	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DefineOverlays{overlay("o", "x", "z")}, SetOverlaySegments{layer(t, tab, "o", a, 3, "x", "z")}}})
-	mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "x", Rename: "x2"}}}})
-	s := mustCommit(t, tab, Change{Base: 3, Ops: []Operation{MergeOverlays{"o"}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x", "y")), commit.AddSegments{a}}})
+	mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DefineOverlays{overlay("o", "x", "z")}, commit.SetOverlaySegments{layer(t, tab, "o", a, 3, "x", "z")}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "x", Rename: "x2"}}}})
+	s := mustCommit(t, tab, commit.Change{Base: 3, Ops: []commit.Operation{commit.MergeOverlays{"o"}}})
 	if f, err := s.Lookup(ctx, "x2", "z"); err != nil || f[0].ID != catalog.NewFeatureID("x", 0) || f[1].ID != catalog.NewFeatureID("z", 0) || s.Info().Features != 3 {
 		t.Fatal(f, err, s.Info())
 	}
@@ -634,11 +637,11 @@ func TestFeaturesByID(t *testing.T) {
 	verifyClean(t, tab.s)
 	// A dropped feature does not come back, also when another has had its name since.
 	dropped := catalog.FeatureDropped
-	mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "y", Status: &dropped}}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "y", Status: &dropped}}}})
 	late := func(what string) {
 		t.Helper()
-		wantConflict(t, tab, Change{Base: 1, Ops: []Operation{AddFeatures(features("y"))}}, what)
-		c := Change{Operation: "test", Base: 5, Ops: []Operation{DefineOverlays{overlay("p", "y")}}}
+		wantConflict(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.AddFeatures(features("y"))}}, what)
+		c := commit.Change{Operation: "test", Base: 5, Ops: []commit.Operation{commit.DefineOverlays{overlay("p", "y")}}}
 		if _, err := tab.Commit(ctx, c); err == nil || strings.Contains(err.Error(), "same id") {
 			t.Errorf("%s: an overlay of it: %v", what, err)
 		}
@@ -661,10 +664,10 @@ func TestFeaturesByID(t *testing.T) {
 		}
 	}
 	byID("dropped", "x2 active", "y dropped", "z active")
-	mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "x2", Rename: "y"}}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "x2", Rename: "y"}}}})
 	late("a feature dropped since, whose name another has")
 	byID("its name is another's", "y active", "y dropped", "z active")
-	mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "y", Rename: "w"}}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "y", Rename: "w"}}}})
 	late("a feature dropped since, whose name another had")
 	byID("its name was another's", "w active", "y dropped", "z active")
 	if next, err := s.NewFeatures(ctx, feature("y", int64Type)); err != nil || next[0].ID != catalog.NewFeatureID("y", 0) {
@@ -677,17 +680,17 @@ func TestFeaturesByID(t *testing.T) {
 	if err != nil || next[0].Generation != 1 {
 		t.Fatal(next, err)
 	}
-	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(next)}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(next)}})
 }
 
 // TestMergeOfDropped: an overlay with a feature that the table has dropped does not become part of it, however often that is tried.
 func TestMergeOfDropped(t *testing.T) {
 	tab := newTable(t, localStore(t))
-	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x", "y")), AddSegments{writeSegment(t, tab, partition("p", "a"), []uint32{10}, 1, segment.Options{}, "x", "y")}}})
-	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{DefineOverlays{overlay("o", "y")}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x", "y")), commit.AddSegments{writeSegment(t, tab, partition("p", "a"), []uint32{10}, 1, segment.Options{}, "x", "y")}}})
+	mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DefineOverlays{overlay("o", "y")}}})
 	dropped := catalog.FeatureDropped
-	mustCommit(t, tab, Change{Ops: []Operation{ChangeFeatures{{Feature: "y", Status: &dropped}}}})
-	_, err := tab.Commit(t.Context(), Change{Operation: "test", Base: 3, Ops: []Operation{MergeOverlays{"o"}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "y", Status: &dropped}}}})
+	_, err := tab.Commit(t.Context(), commit.Change{Operation: "test", Base: 3, Ops: []commit.Operation{commit.MergeOverlays{"o"}}})
 	if err == nil || errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), "feature y, which was dropped") {
 		t.Fatal(err)
 	}

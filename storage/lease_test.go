@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -82,10 +83,10 @@ func TestEndLease(t *testing.T) {
 	if _, err := tab.EndLease(ctx, other.Info().ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
+	if _, err := tab.Expire(ctx, gc.ExpireOptions{KeepLast: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil || len(r.Held) != 0 || segmentThere(t, tab.s, segs[1]) {
+	if r, err := tab.s.GC(ctx, gc.Options{NoWait: true}); err != nil || len(r.Held) != 0 || segmentThere(t, tab.s, segs[1]) {
 		t.Errorf("%+v %v", r, err)
 	}
 }
@@ -104,7 +105,7 @@ func TestLeaseOfRemovedTable(t *testing.T) {
 	if _, err := s.Lease(ctx, "reader", time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	for info, err := range blobs.List(ctx, names.TableDir(tab.log.name), "") {
+	for info, err := range blobs.List(ctx, names.TableDir(tab.log.Table), "") {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +123,7 @@ func TestLeaseOfRemovedTable(t *testing.T) {
 	if names, err := store.Tables(ctx); err != nil || len(names) > 0 {
 		t.Errorf("tables %v, %v", names, err)
 	}
-	if _, err := store.Table(ctx, tab.log.name); !errors.Is(err, ErrNotFound) || errors.Is(err, format.ErrCorrupt) {
+	if _, err := store.Table(ctx, tab.log.Table); !errors.Is(err, ErrNotFound) || errors.Is(err, format.ErrCorrupt) {
 		t.Error(err)
 	}
 	other, err := store.NewTable(ctx, "other")
@@ -130,16 +131,16 @@ func TestLeaseOfRemovedTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	replaceAll(t, other, 1)
-	r, err := store.GC(ctx, GCOptions{NoWait: true})
+	r, err := store.GC(ctx, gc.Options{NoWait: true})
 	if err != nil || len(r.Skipped) > 0 || r.Tables != 1 || len(r.Removed) == 0 {
 		t.Errorf("gc: %+v, %v", r, err)
 	}
-	again, err := store.NewTable(ctx, tab.log.name)
+	again, err := store.NewTable(ctx, tab.log.Table)
 	if err != nil {
 		t.Fatal(err)
 	}
 	replaceAll(t, again, 2)
-	if r, err := store.GC(ctx, GCOptions{NoWait: true}); err != nil || len(r.Skipped) > 0 || r.Tables != 2 {
+	if r, err := store.GC(ctx, gc.Options{NoWait: true}); err != nil || len(r.Skipped) > 0 || r.Tables != 2 {
 		t.Errorf("gc: %+v, %v", r, err)
 	}
 }

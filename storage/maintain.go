@@ -6,21 +6,21 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/gc"
+	"github.com/dsistore/dsistore/storage/verify"
 )
 
-import ()
-
 // GC removes what expired longer ago than the grace period, and what no snapshot of any table names: see package gc.
-func (s *Store) GC(ctx context.Context, opts GCOptions) (*GCReport, error) {
+func (s *Store) GC(ctx context.Context, opts gc.Options) (*gc.Report, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	return runGC(ctx, s.core, opts)
+	return gc.Run(ctx, s.core, opts)
 }
 
 // Verify checks a table, or all if table is "": see package verify. The error is for what kept it from looking. progress, which may be
 // nil, is called with the bytes of segments done and to do; never by two goroutines at once.
-func (s *Store) Verify(ctx context.Context, table string, deep bool, progress func(done, total uint64)) (*VerifyReport, error) {
+func (s *Store) Verify(ctx context.Context, table string, deep bool, progress func(done, total uint64)) (*verify.Report, error) {
 	var damage []error
 	if err := s.ready(ctx); errors.Is(err, format.ErrCorrupt) {
 		damage = append(damage, err)
@@ -36,7 +36,7 @@ func (s *Store) Verify(ctx context.Context, table string, deep bool, progress fu
 	} else if _, err := s.Table(ctx, table); err != nil {
 		return nil, err
 	}
-	return runVerify(ctx, s.core, tables, deep, progress, damage...)
+	return verify.Run(ctx, s.core, tables, deep, progress, damage...)
 }
 
 // Clock returns the time of the clock that dates the store's objects, by which all ages in it are told. It makes an object to find out,
@@ -44,9 +44,9 @@ func (s *Store) Verify(ctx context.Context, table string, deep bool, progress fu
 func (s *Store) Clock(ctx context.Context) (time.Time, error) { return s.core.Time(ctx) }
 
 // Purge removes the data that only expired snapshots of the table name, whatever its age: see package gc.
-func (t *Table) Purge(ctx context.Context) (*GCReport, error) { return runPurge(ctx, t.log) }
+func (t *Table) Purge(ctx context.Context) (*gc.Report, error) { return gc.Purge(ctx, t.log) }
 
 // Expire makes snapshots expire: see package gc.
-func (t *Table) Expire(ctx context.Context, opts ExpireOptions) (*ExpireReport, error) {
-	return runExpire(ctx, t.log, opts)
+func (t *Table) Expire(ctx context.Context, opts gc.ExpireOptions) (*gc.ExpireReport, error) {
+	return gc.Expire(ctx, t.log, opts)
 }

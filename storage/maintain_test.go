@@ -13,6 +13,8 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
@@ -30,15 +32,15 @@ func populate(t testing.TB, blobs object.Store) *Table {
 		if i == 0 {
 			first = d
 		}
-		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a", "b", "c", "d", fmt.Sprint("e", i))), AddSegments{d}, AddSources{{Fingerprint: fmt.Sprint("print", i), Name: "file"}}}}); err != nil {
+		if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("a", "b", "c", "d", fmt.Sprint("e", i))), commit.AddSegments{d}, commit.AddSources{{Fingerprint: fmt.Sprint("print", i), Name: "file"}}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := tab.Commit(ctx, Change{Operation: "delete", Base: 4, Ops: []Operation{RemoveSegments{first.ID}}}); err != nil {
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "delete", Base: 4, Ops: []commit.Operation{commit.RemoveSegments{first.ID}}}); err != nil {
 		t.Fatal(err)
 	}
 	d := writeSegment(t, tab, partition("ds", "1"), []uint32{10}, 1, segment.Options{}, "a")
-	if _, err := tab.Commit(ctx, Change{Operation: "overwrite", Base: 5, Ops: []Operation{AddFeatures(features("a")), AddSegments{d}, OverwritePartitions{partition("ds", "1")}}}); err != nil {
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "overwrite", Base: 5, Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.AddSegments{d}, commit.OverwritePartitions{partition("ds", "1")}}}); err != nil {
 		t.Fatal(err)
 	}
 	return tab
@@ -154,7 +156,7 @@ func TestGC(t *testing.T) {
 		return n
 	}
 	before := count()
-	r, err := tab.Store().GC(ctx, GCOptions{})
+	r, err := tab.Store().GC(ctx, gc.Options{})
 	if err != nil || len(r.Removed) != 0 || r.Young != 4 || r.Unknown != 1 || r.Unnamed != 4 || count() != before {
 		t.Fatalf("%v %+v", err, r)
 	}
@@ -163,11 +165,11 @@ func TestGC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err = s.GC(ctx, GCOptions{DryRun: true})
+	r, err = s.GC(ctx, gc.Options{DryRun: true})
 	if err != nil || len(r.Removed) != 4 || r.Unnamed != 4 || r.UnnamedBytes == 0 || count() != before { // the fourth is a temporary file
 		t.Fatalf("%v %+v", err, r)
 	}
-	r, err = s.GC(ctx, GCOptions{})
+	r, err = s.GC(ctx, gc.Options{})
 	if err != nil || len(r.Removed) != 4 || count() != before-3+1 { // the fence's snapshot
 		t.Fatalf("%v %+v %d %d", err, r, count(), before)
 	}
@@ -188,14 +190,14 @@ func TestGC(t *testing.T) {
 		t.Fatal(segs, err)
 	}
 	// A segment that gc took cannot be committed.
-	if _, err := tab.Commit(ctx, Change{Operation: "late", Ops: []Operation{AddSegments{orphan}}}); !errors.Is(err, object.ErrNotFound) {
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "late", Ops: []commit.Operation{commit.AddSegments{orphan}}}); !errors.Is(err, object.ErrNotFound) {
 		t.Fatal(err)
 	}
 	// A table with a damaged snapshot is left alone.
 	if err := os.WriteFile(filepath.Join(l.Root(), names.SnapshotName("ads", 2)), []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := s.GC(ctx, GCOptions{}); err != nil || len(r.Skipped) != 1 || !errors.Is(r.Skipped[0].Err, format.ErrCorrupt) {
+	if r, err := s.GC(ctx, gc.Options{}); err != nil || len(r.Skipped) != 1 || !errors.Is(r.Skipped[0].Err, format.ErrCorrupt) {
 		t.Fatal(r, err)
 	}
 }
@@ -213,10 +215,11 @@ func TestFeatureTotals(t *testing.T) {
 		t.Fatalf("%v %+v", err, before)
 	}
 	var add []catalog.SegmentDescriptor
+	const totalsAtOnce = 4 * object.RequestsAtOnce // segments that are summed up at once
 	for range totalsAtOnce + 3 {
 		add = append(add, writeSegment(t, tab, nil, []uint32{20}, 1, segment.Options{}, "a", "new"))
 	}
-	if snap, err = tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddSegments(add), AddFeatures(features("a", "new"))}}); err != nil {
+	if snap, err = tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddSegments(add), commit.AddFeatures(features("a", "new"))}}); err != nil {
 		t.Fatal(err)
 	}
 	after, err := snap.FeatureTotals(ctx)

@@ -57,9 +57,9 @@ func (s *Store) readMarker(ctx context.Context) error {
 		return nil
 	}
 	b := make([]byte, markerBytes)
-	err := s.core.blobs.ReadAt(ctx, names.Marker, b, 0)
+	err := s.core.Blobs.ReadAt(ctx, names.Marker, b, 0)
 	if errors.Is(err, object.ErrNotFound) {
-		return fmt.Errorf("%w at %s", ErrNoStore, s.core.blobs.URI())
+		return fmt.Errorf("%w at %s", ErrNoStore, s.core.Blobs.URI())
 	}
 	if err != nil {
 		return wire.Damaged(names.Marker, err)
@@ -76,7 +76,7 @@ func (s *Store) make(ctx context.Context) error {
 	if !s.creating || s.marked.Load() {
 		return nil
 	}
-	err := s.core.blobs.PutIfAbsent(ctx, names.Marker, appendMarker(nil, names.RandomID()))
+	err := s.core.Blobs.PutIfAbsent(ctx, names.Marker, appendMarker(nil, names.RandomID()))
 	if err != nil && !errors.Is(err, object.ErrExists) {
 		return err
 	}
@@ -84,7 +84,7 @@ func (s *Store) make(ctx context.Context) error {
 		return rerr
 	}
 	return fmt.Errorf("%s: the store's marker is to have the name %s, and something else has it, as a directory may: name another directory",
-		s.core.blobs.URI(), names.Marker)
+		s.core.Blobs.URI(), names.Marker)
 }
 
 // Create opens the store at the root that blobs stand for, which becomes one with the first table, where it is none yet: it is empty then, or

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -25,7 +26,7 @@ func TestCreateMeanwhile(t *testing.T) {
 		}
 		tab, err := other.NewTable(ctx, "ads")
 		if err == nil {
-			_, err = tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a"))}})
+			_, err = tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("a"))}})
 		}
 		if err != nil {
 			t.Error(err)
@@ -56,7 +57,7 @@ func TestCreateBesideDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a"))}}); err == nil {
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("a"))}}); err == nil {
 		t.Fatal("committed to a store that does not open")
 	} else if !strings.Contains(err.Error(), "marker") {
 		t.Fatal(err)

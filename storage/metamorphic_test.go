@@ -15,6 +15,8 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
@@ -44,7 +46,7 @@ func (m *model) latest() modelSnapshot {
 }
 
 // commit is what Commit promises, said plainly. It returns the error that must come.
-func (m *model) commit(c Change, now time.Time) error {
+func (m *model) commit(c commit.Change, now time.Time) error {
 	l := m.latest()
 	n := len(m.snapshots) + 1
 	next := modelSnapshot{features: maps.Clone(l.features), sources: maps.Clone(l.sources), time: now}
@@ -54,7 +56,7 @@ func (m *model) commit(c Change, now time.Time) error {
 	if now.Before(l.time) {
 		next.time = l.time
 	}
-	for _, f := range Op[AddFeatures](&c) {
+	for _, f := range commit.Op[commit.AddFeatures](&c) {
 		t := f.Type
 		if known, ok := next.features[f.Name]; ok {
 			var err error
@@ -64,14 +66,14 @@ func (m *model) commit(c Change, now time.Time) error {
 		}
 		next.features[f.Name] = t
 	}
-	for _, s := range Op[AddSources](&c) {
-		if at, ok := next.sources[s.Fingerprint]; ok && (len(Op[OverwritePartitions](&c)) == 0 || at > int(c.Base)) {
+	for _, s := range commit.Op[commit.AddSources](&c) {
+		if at, ok := next.sources[s.Fingerprint]; ok && (len(commit.Op[commit.OverwritePartitions](&c)) == 0 || at > int(c.Base)) {
 			return ErrDuplicateSource
 		}
 		next.sources[s.Fingerprint] = n
 	}
 	gone := map[string]bool{}
-	for _, p := range Op[OverwritePartitions](&c) {
+	for _, p := range commit.Op[commit.OverwritePartitions](&c) {
 		for _, s := range l.segments {
 			if s.partition == p.String() {
 				if s.added > int(c.Base) {
@@ -81,7 +83,7 @@ func (m *model) commit(c Change, now time.Time) error {
 			}
 		}
 	}
-	for _, r := range Op[RemoveSegments](&c) {
+	for _, r := range commit.Op[commit.RemoveSegments](&c) {
 		if !slices.ContainsFunc(l.segments, func(s modelSegment) bool { return s.id == r }) {
 			return ErrConflict
 		}
@@ -89,7 +91,7 @@ func (m *model) commit(c Change, now time.Time) error {
 	}
 	placed := map[string]bool{} // partitions
 	add := func(only string) {
-		for _, d := range Op[AddSegments](&c) {
+		for _, d := range commit.Op[commit.AddSegments](&c) {
 			if p := d.Partition.String(); !placed[p] && (only == "all" || p == only) {
 				next.segments = append(next.segments, modelSegment{d.ID, p, d.Rows, n})
 			}
@@ -97,7 +99,7 @@ func (m *model) commit(c Change, now time.Time) error {
 		placed[only] = true
 	}
 	for _, s := range l.segments {
-		if slices.Contains(Op[RemoveSegments](&c), s.id) {
+		if slices.Contains(commit.Op[commit.RemoveSegments](&c), s.id) {
 			add(s.partition)
 		}
 		if !gone[s.id] {
@@ -105,7 +107,7 @@ func (m *model) commit(c Change, now time.Time) error {
 		}
 	}
 	add("all")
-	for _, d := range Op[AddSegments](&c) {
+	for _, d := range commit.Op[commit.AddSegments](&c) {
 		if slices.ContainsFunc(l.segments, func(s modelSegment) bool { return s.id == d.ID }) {
 			return ErrConflict
 		}
@@ -116,13 +118,13 @@ func (m *model) commit(c Change, now time.Time) error {
 
 // fakeSegment puts an index of nothing and describes a segment of it alone: commits look no further.
 func fakeSegment(ctx context.Context, tab *Table, p catalog.Partition, rows uint64) (catalog.SegmentDescriptor, error) {
-	of, err := tab.log.identity(ctx)
+	of, err := tab.log.Identity(ctx)
 	if err != nil {
 		return catalog.SegmentDescriptor{}, err
 	}
 	i := names.NewID(of)
 	d := catalog.SegmentDescriptor{ID: i.String(), Partition: p, Rows: rows, Bytes: 10 + rows, Index: i.IndexName(), IndexSize: 10 + rows}
-	return d, tab.s.core.blobs.PutIfAbsent(ctx, d.Index, make([]byte, d.IndexSize))
+	return d, tab.s.core.Blobs.PutIfAbsent(ctx, d.Index, make([]byte, d.IndexSize))
 }
 
 func checkSnapshot(t *rapid.T, s *Snapshot, want modelSnapshot) {
@@ -203,7 +205,7 @@ func TestMetamorphic(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.core.trees.MemtableBytes = rapid.SampledFrom([]uint64{0, 300, 2000, lsm.DefaultMemtableBytes}).Draw(t, "tail")
+			s.core.Trees.MemtableBytes = rapid.SampledFrom([]uint64{0, 300, 2000, lsm.DefaultMemtableBytes}).Draw(t, "tail")
 			if handles[i], err = s.NewTable(ctx, "t/../ü"); err != nil {
 				t.Fatal(err)
 			}
@@ -222,46 +224,46 @@ func TestMetamorphic(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"commit": func(t *rapid.T) {
 				now = now.Add(time.Duration(rapid.IntRange(-2, 10).Draw(t, "tick")) * time.Second)
-				c := Change{Operation: "test", Base: uint64(max(0, len(m.snapshots)-rapid.SampledFrom([]int{0, 0, 0, 1, 3}).Draw(t, "behind")))}
+				c := commit.Change{Operation: "test", Base: uint64(max(0, len(m.snapshots)-rapid.SampledFrom([]int{0, 0, 0, 1, 3}).Draw(t, "behind")))}
 				for range rapid.IntRange(0, 4).Draw(t, "adds") {
 					d, err := fakeSegment(ctx, handles[0], drawPartition(), rapid.Uint64Range(0, 1000).Draw(t, "rows"))
 					if err != nil {
 						t.Fatal(err)
 					}
-					c.Set(append(Op[AddSegments](&c), d))
+					c.Set(append(commit.Op[commit.AddSegments](&c), d))
 				}
 				list := map[string]bool{}
 				for range rapid.IntRange(0, 3).Draw(t, "features") {
 					name := fmt.Sprint("f", rapid.IntRange(0, 40).Draw(t, "feature"))
 					if !list[name] {
 						list[name] = true
-						c.Set(append(Op[AddFeatures](&c), feature(name, rapid.SampledFrom(types).Draw(t, "type"))))
+						c.Set(append(commit.Op[commit.AddFeatures](&c), feature(name, rapid.SampledFrom(types).Draw(t, "type"))))
 					}
 				}
 				l := m.latest()
 				switch rapid.SampledFrom([]string{"", "", "", "overwrite", "remove", "both", "gone", "again"}).Draw(t, "kind") {
 				case "overwrite":
-					c.Set(OverwritePartitions{drawPartition(), drawPartition()})
+					c.Set(commit.OverwritePartitions{drawPartition(), drawPartition()})
 				case "remove":
 					if len(l.segments) > 0 {
 						for range rapid.IntRange(1, 3).Draw(t, "removes") {
-							c.Set(append(Op[RemoveSegments](&c), rapid.SampledFrom(l.segments).Draw(t, "segment").id))
+							c.Set(append(commit.Op[commit.RemoveSegments](&c), rapid.SampledFrom(l.segments).Draw(t, "segment").id))
 						}
 					}
 				case "both":
-					c.Set(OverwritePartitions{drawPartition()})
+					c.Set(commit.OverwritePartitions{drawPartition()})
 					if len(l.segments) > 0 {
-						c.Set(RemoveSegments{rapid.SampledFrom(l.segments).Draw(t, "segment").id})
+						c.Set(commit.RemoveSegments{rapid.SampledFrom(l.segments).Draw(t, "segment").id})
 					}
 				case "gone":
-					c.Set(RemoveSegments{names.RandomID().String()})
+					c.Set(commit.RemoveSegments{names.RandomID().String()})
 				case "again":
 					if len(lost) > 0 {
-						c.Set(append(Op[AddSegments](&c), rapid.SampledFrom(lost).Draw(t, "lost")))
+						c.Set(append(commit.Op[commit.AddSegments](&c), rapid.SampledFrom(lost).Draw(t, "lost")))
 					}
 				}
 				for _, k := range rapid.SliceOfNDistinct(rapid.IntRange(0, 11), 0, 2, rapid.ID).Draw(t, "sources") {
-					c.Set(append(Op[AddSources](&c), catalog.Source{Fingerprint: fmt.Sprint("p", k), Name: "name"}))
+					c.Set(append(commit.Op[commit.AddSources](&c), catalog.Source{Fingerprint: fmt.Sprint("p", k), Name: "name"}))
 				}
 				want := m.commit(c, now)
 				s, err := handle().Commit(ctx, c)
@@ -279,7 +281,7 @@ func TestMetamorphic(t *testing.T) {
 				case errors.Is(want, ErrConflict) != errors.Is(err, ErrConflict) || errors.Is(want, ErrDuplicateSource) != errors.Is(err, ErrDuplicateSource):
 					t.Fatalf("commit %+v: %v, want %v", c, err, want)
 				default:
-					lost = append(lost, Op[AddSegments](&c)...)
+					lost = append(lost, commit.Op[commit.AddSegments](&c)...)
 				}
 			},
 			"latest": func(t *rapid.T) {
@@ -327,7 +329,7 @@ func TestMetamorphic(t *testing.T) {
 				}
 			},
 			"gc": func(t *rapid.T) {
-				if _, err := handle().Store().GC(ctx, GCOptions{}); err != nil {
+				if _, err := handle().Store().GC(ctx, gc.Options{}); err != nil {
 					t.Fatal(err)
 				}
 			},
@@ -350,7 +352,7 @@ func TestConcurrentCommits(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddSegments{d}, AddFeatures(features(fmt.Sprint("f", w, "-", k))), AddSources{{Fingerprint: fmt.Sprint(w, k), Name: "x"}}}}); err != nil {
+				if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddSegments{d}, commit.AddFeatures(features(fmt.Sprint("f", w, "-", k))), commit.AddSources{{Fingerprint: fmt.Sprint(w, k), Name: "x"}}}}); err != nil {
 					t.Error(err)
 				}
 				s, err := tab.Latest(ctx)
@@ -375,7 +377,7 @@ func TestConcurrentCommits(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			_, outcome[i] = tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddSegments{d}, AddSources{{Fingerprint: "same", Name: "x"}}}})
+			_, outcome[i] = tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddSegments{d}, commit.AddSources{{Fingerprint: "same", Name: "x"}}}})
 		})
 	}
 	wg.Wait()

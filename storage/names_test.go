@@ -9,6 +9,8 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
@@ -49,7 +51,7 @@ func TestUsageRecordsMakeNoTable(t *testing.T) {
 				t.Fatal(err)
 			}
 			if name != "a" {
-				if _, err := tab.Commit(t.Context(), Change{Operation: "test", Ops: []Operation{AddFeatures{{ID: 1, Name: "f", Type: vector.Type{Kind: vector.String}}}}}); err != nil {
+				if _, err := tab.Commit(t.Context(), commit.Change{Operation: "test", Ops: []commit.Operation{commit.AddFeatures{{ID: 1, Name: "f", Type: vector.Type{Kind: vector.String}}}}}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -65,7 +67,7 @@ func TestUsageRecordsMakeNoTable(t *testing.T) {
 		if tables, err := s.Tables(t.Context()); err != nil || !slices.Equal(tables, []string{"b", "c"}) {
 			t.Errorf("%s: %q, %v", what, tables, err)
 		}
-		if r, err := s.GC(t.Context(), GCOptions{NoWait: true}); err != nil || len(r.Removed) > 0 || r.Unknown > 0 {
+		if r, err := s.GC(t.Context(), gc.Options{NoWait: true}); err != nil || len(r.Removed) > 0 || r.Unknown > 0 {
 			t.Errorf("%s: %+v, %v", what, r, err)
 		}
 		if r, err := s.Verify(t.Context(), "", true, nil); err != nil || r.DamageCount > 0 {
@@ -119,7 +121,7 @@ func TestAwkwardTables(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%q: %v", name, err)
 			}
-			if _, err := tab.Commit(ctx, Change{Operation: fmt.Sprint(i)}); err != nil {
+			if _, err := tab.Commit(ctx, commit.Change{Operation: fmt.Sprint(i)}); err != nil {
 				t.Fatalf("%s: %q: %v", what, name, err)
 			}
 		}
@@ -142,7 +144,7 @@ func TestAwkwardTables(t *testing.T) {
 		if r, err := s.Verify(ctx, "", true, nil); err != nil || r.DamageCount > 0 || r.Tables != uint64(len(list)) {
 			t.Fatal(err, r.Damage)
 		}
-		if r, err := s.GC(ctx, GCOptions{NoWait: true}); err != nil || r.Unknown > 0 || r.Tables != uint64(len(list)) {
+		if r, err := s.GC(ctx, gc.Options{NoWait: true}); err != nil || r.Unknown > 0 || r.Tables != uint64(len(list)) {
 			t.Fatal(err, r)
 		}
 	}
@@ -158,7 +160,7 @@ func TestAwkwardPartitions(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
-	tab.s.core.trees.MemtableBytes = 2000 // runs too
+	tab.s.core.Trees.MemtableBytes = 2000 // runs too
 	var partitions []catalog.Partition
 	for _, v := range distinct(append(append(slices.Clone(awkward), everyByte()...), "", strings.Repeat("v", 4000))) {
 		partitions = append(partitions, partition("k", v))
@@ -173,7 +175,7 @@ func TestAwkwardPartitions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddSegments{d}}}); err != nil {
+		if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddSegments{d}}}); err != nil {
 			t.Fatalf("%q: %v", p, err)
 		}
 		byID[d.ID] = p
@@ -224,7 +226,7 @@ func TestAwkwardFeatures(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
-	var c Change
+	var c commit.Change
 	c.Operation = "ingest"
 	var names []string
 	for _, name := range distinct(append(append(slices.Clone(awkward), everyByte()...), strings.Repeat("n", catalog.MaxName))) {
@@ -236,9 +238,9 @@ func TestAwkwardFeatures(t *testing.T) {
 			continue
 		}
 		names = append(names, name)
-		c.Set(append(Op[AddFeatures](&c), f))
+		c.Set(append(commit.Op[commit.AddFeatures](&c), f))
 	}
-	c.Set(AddSegments{writeSegment(t, tab, nil, []uint32{3}, 1, segment.Options{}, names...)})
+	c.Set(commit.AddSegments{writeSegment(t, tab, nil, []uint32{3}, 1, segment.Options{}, names...)})
 	if _, err := tab.Commit(ctx, c); err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +256,7 @@ func TestAwkwardFeatures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := s.OpenSegment(ctx, Op[AddSegments](&c)[0])
+	g, err := s.OpenSegment(ctx, commit.Op[commit.AddSegments](&c)[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,9 +301,9 @@ func TestNamesRefused(t *testing.T) {
 		_, err := s.NewTable(ctx, name)
 		for what, err := range map[string]error{
 			"table":       err,
-			"overlay":     Change{Operation: "x", Base: 1, Ops: []Operation{DefineOverlays{overlay(name, "x")}}}.Validate(),
-			"sample list": Change{Operation: "x", Base: 1, Ops: []Operation{DefineLists{{Name: name}}}}.Validate(),
-			"branch":      Change{Operation: "x", Base: 1, Ops: []Operation{SetBranches{{Name: name, Snapshot: 1}}}}.Validate(),
+			"overlay":     commit.Change{Operation: "x", Base: 1, Ops: []commit.Operation{commit.DefineOverlays{overlay(name, "x")}}}.Validate(),
+			"sample list": commit.Change{Operation: "x", Base: 1, Ops: []commit.Operation{commit.DefineLists{{Name: name}}}}.Validate(),
+			"branch":      commit.Change{Operation: "x", Base: 1, Ops: []commit.Operation{commit.SetBranches{{Name: name, Snapshot: 1}}}}.Validate(),
 		} {
 			if !errors.Is(err, names.ErrName) || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), what) {
 				t.Errorf("%s %q: %v: want %q", what, name, err, why)
@@ -312,7 +314,7 @@ func TestNamesRefused(t *testing.T) {
 		if err := names.ValidateTable(name); err != nil {
 			t.Error(err)
 		}
-		if err := (Change{Operation: "x", Base: 1, Ops: []Operation{SetBranches{{Name: name, Snapshot: 1}}}}).Validate(); err != nil {
+		if err := (commit.Change{Operation: "x", Base: 1, Ops: []commit.Operation{commit.SetBranches{{Name: name, Snapshot: 1}}}}).Validate(); err != nil {
 			t.Error(err)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
@@ -33,7 +35,7 @@ func TestNewest(t *testing.T) {
 			mem := object.NewMemory()
 			tab := newTable(t, mem)
 			for range n {
-				mustCommit(t, tab, Change{})
+				mustCommit(t, tab, commit.Change{})
 			}
 			for _, s := range strays {
 				if object.ValidateName(s) != nil {
@@ -51,7 +53,7 @@ func TestNewest(t *testing.T) {
 			if c := counted.Counts(); c.Lists != 1 || c.Reads != 2 || c.Stats != 0 {
 				t.Errorf("%+v", c)
 			}
-			if s, err = newTable(t, mem).Commit(ctx, Change{Operation: "next"}); err != nil || s.Info().Number != n+1 {
+			if s, err = newTable(t, mem).Commit(ctx, commit.Change{Operation: "next"}); err != nil || s.Info().Number != n+1 {
 				t.Error(s, err)
 			}
 			if r, err := newTable(t, mem).s.Verify(ctx, "ads", true, nil); err != nil || r.DamageCount > 0 {
@@ -86,15 +88,15 @@ func TestNewestFromAfar(t *testing.T) {
 		mem := object.NewMemory()
 		tab := newTable(t, mem)
 		for range c.n {
-			mustCommit(t, tab, Change{})
+			mustCommit(t, tab, commit.Change{})
 		}
 		want := uint64(c.n)
 		if c.expired > 0 {
-			if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: uint64(c.n - c.expired)}); err != nil {
+			if _, err := tab.Expire(ctx, gc.ExpireOptions{KeepLast: uint64(c.n - c.expired)}); err != nil {
 				t.Fatal(err)
 			}
 			want++
-			if _, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil {
+			if _, err := tab.s.GC(ctx, gc.Options{NoWait: true}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -133,7 +135,7 @@ func TestTableVanishes(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(l.Root(), "tables")); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a")), AddSegments{d}}}); !errors.Is(err, ErrConflict) {
+	if s, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.AddSegments{d}}}); !errors.Is(err, ErrConflict) {
 		t.Fatal(s, err)
 	}
 	if _, err := newTable(t, l).Latest(ctx); !errors.Is(err, ErrNotFound) {
@@ -152,7 +154,7 @@ func TestTableMadeAnew(t *testing.T) {
 				tab := newTable(t, mem)
 				for i := range n {
 					d := writeSegment(t, tab, nil, []uint32{10}, from+int64(i), segment.Options{}, "a")
-					mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("a")), AddSegments{d}}})
+					mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.AddSegments{d}}})
 				}
 				return tab
 			}
@@ -172,7 +174,7 @@ func TestTableMadeAnew(t *testing.T) {
 			fill(snapshots, 50)
 			what := fmt.Sprintf("%d snapshots, root removed %v", snapshots, whole)
 			// With the root left, it is the same table with other snapshots: what is built on one that is there no more conflicts.
-			s, err := old.Commit(ctx, Change{Operation: "late", Base: 3, Ops: []Operation{AddFeatures(features("a")), AddSegments{late}}})
+			s, err := old.Commit(ctx, commit.Change{Operation: "late", Base: 3, Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.AddSegments{late}}})
 			if whole && !errors.Is(err, ErrConflict) || !whole && snapshots == 3 && !errors.Is(err, ErrConflict) {
 				t.Errorf("%s: committed: %v %v", what, s, err)
 			}
@@ -184,7 +186,7 @@ func TestTableMadeAnew(t *testing.T) {
 			}
 			if whole {
 				// An expiry, too, was meant for the old one.
-				if r, err := old.Expire(ctx, ExpireOptions{KeepLast: 1}); err == nil {
+				if r, err := old.Expire(ctx, gc.ExpireOptions{KeepLast: 1}); err == nil {
 					t.Errorf("%s: %+v", what, r)
 				}
 			}
@@ -234,7 +236,7 @@ func TestMissingSnapshot(t *testing.T) {
 					t.Errorf("without %v, %s: %v %+v", gone, how, err, r)
 				}
 			}
-			r, err := newTable(t, mem).s.GC(ctx, GCOptions{NoWait: true})
+			r, err := newTable(t, mem).s.GC(ctx, gc.Options{NoWait: true})
 			if err != nil || len(r.Removed) > 0 || len(r.Skipped) != 1 || !errors.Is(r.Skipped[0].Err, format.ErrCorrupt) || !strings.Contains(r.Skipped[0].Err.Error(), first) {
 				t.Errorf("without %v, %s: gc removed %v: %v", gone, how, r, err)
 			}
@@ -263,11 +265,11 @@ func TestGCWithoutTables(t *testing.T) {
 		}
 	})
 	before := count("", func(string) {})
-	r, err := newTable(t, mem).s.GC(ctx, GCOptions{NoWait: true})
+	r, err := newTable(t, mem).s.GC(ctx, gc.Options{NoWait: true})
 	if after := count("", func(string) {}); err == nil || after != before {
 		t.Fatalf("%d objects of %d are left: %v %v", after, before, r, err)
 	}
-	if r, err := newTable(t, mem).s.GC(ctx, GCOptions{}); err != nil || r.Young == 0 {
+	if r, err := newTable(t, mem).s.GC(ctx, gc.Options{}); err != nil || r.Young == 0 {
 		t.Fatal(r, err)
 	}
 }
@@ -279,7 +281,7 @@ func TestCommitWhileSnapshotsGo(t *testing.T) {
 	meanwhile := &hookedStore{Store: object.NewMemory()}
 	tab := newTable(t, meanwhile)
 	for range 5 {
-		mustCommit(t, tab, Change{})
+		mustCommit(t, tab, commit.Change{})
 	}
 	meanwhile.before = func(name string) {
 		if name != names.SnapshotName("ads", 6) {
@@ -288,16 +290,16 @@ func TestCommitWhileSnapshotsGo(t *testing.T) {
 		meanwhile.before = nil
 		other := newTable(t, meanwhile)
 		for range 5 {
-			mustCommit(t, other, Change{})
+			mustCommit(t, other, commit.Change{})
 		}
-		if _, err := other.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
+		if _, err := other.Expire(ctx, gc.ExpireOptions{KeepLast: 1}); err != nil {
 			t.Error(err)
 		}
-		if _, err := other.s.GC(ctx, GCOptions{NoWait: true}); err != nil {
+		if _, err := other.s.GC(ctx, gc.Options{NoWait: true}); err != nil {
 			t.Error(err)
 		}
 	}
-	s, err := tab.Commit(ctx, Change{Operation: "late"})
+	s, err := tab.Commit(ctx, commit.Change{Operation: "late"})
 	if err == nil && s.Info().Number != 12 {
 		t.Fatal(s.Info())
 	}
@@ -339,12 +341,16 @@ func TestTableMadeAnewWithinATick(t *testing.T) {
 	fill := func(seed int64) (*Table, catalog.SegmentDescriptor) {
 		tab := newTable(t, mem)
 		d := writeSegment(t, tab, nil, []uint32{4}, seed, segment.Options{}, "x")
-		mustCommit(t, tab, Change{Operation: "append", Ops: []Operation{AddFeatures(features("x")), AddSegments{d}}})
+		mustCommit(t, tab, commit.Change{Operation: "append", Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{d}}})
 		return tab, d
 	}
 	fill(1)
 	old := newTable(t, mem)
 	if _, err := old.Latest(ctx); err != nil {
+		t.Fatal(err)
+	}
+	was, err := old.log.Newest(ctx)
+	if err != nil {
 		t.Fatal(err)
 	}
 	for info, err := range mem.List(ctx, "tables/ads/", "") {
@@ -356,10 +362,10 @@ func TestTableMadeAnewWithinATick(t *testing.T) {
 		}
 	}
 	anew, d := fill(1)
-	if n, err := anew.log.newest(ctx); err != nil || n.Info != old.log.at {
-		t.Fatalf("the snapshots can be told apart: %+v and %+v, %v", n.Info, old.log.at, err)
+	if n, err := anew.log.Newest(ctx); err != nil || n.Info != was.Info {
+		t.Fatalf("the snapshots can be told apart: %+v and %+v, %v", n.Info, was.Info, err)
 	}
-	if _, err := old.Commit(ctx, Change{Operation: "append", Ops: []Operation{SetProperties{"a": "b"}}}); !errors.Is(err, ErrConflict) {
+	if _, err := old.Commit(ctx, commit.Change{Operation: "append", Ops: []commit.Operation{commit.SetProperties{"a": "b"}}}); !errors.Is(err, ErrConflict) {
 		t.Errorf("a commit by the handle of the table that was removed: %v", err)
 	}
 	s, err := newTable(t, mem).Latest(ctx)

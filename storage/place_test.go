@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 )
@@ -70,26 +71,26 @@ func TestOrder(t *testing.T) {
 		for step := range 60 {
 			ds := []string{"1", "2"}[rnd.IntN(2)]
 			have := model[ds]
-			c := Change{Operation: "test", Base: uint64(step), Ops: []Operation{AddFeatures(features("a"))}}
+			c := commit.Change{Operation: "test", Base: uint64(step), Ops: []commit.Operation{commit.AddFeatures(features("a"))}}
 			if len(have) == 0 || rnd.IntN(3) == 0 {
-				c.Set(AddSegments(add(ds, 1+rnd.IntN(3))))
-				model[ds] = append(have, ids(Op[AddSegments](&c))...)
+				c.Set(commit.AddSegments(add(ds, 1+rnd.IntN(3))))
+				model[ds] = append(have, ids(commit.Op[commit.AddSegments](&c))...)
 			} else {
 				// Neighbours, and now and then one that is none: that is put in place of the first, too.
 				from := rnd.IntN(len(have))
 				to := min(from+1+rnd.IntN(3), len(have))
-				c.Set(RemoveSegments(slices.Clone(have[from:to])))
-				c.Set(AddSegments(add(ds, rnd.IntN(4))))
+				c.Set(commit.RemoveSegments(slices.Clone(have[from:to])))
+				c.Set(commit.AddSegments(add(ds, rnd.IntN(4))))
 				rest := slices.Clone(have[to:])
 				if len(rest) > 1 && rnd.IntN(5) == 0 {
-					c.Set(append(Op[RemoveSegments](&c), rest[1]))
+					c.Set(append(commit.Op[commit.RemoveSegments](&c), rest[1]))
 					rest = slices.Delete(rest, 1, 2)
 				}
-				model[ds] = slices.Concat(have[:from], ids(Op[AddSegments](&c)), rest)
+				model[ds] = slices.Concat(have[:from], ids(commit.Op[commit.AddSegments](&c)), rest)
 				if rnd.IntN(2) == 0 {
 					// An append overtakes it.
 					late := add(ds, 1)
-					mustCommit(t, tab, Change{Operation: "test", Ops: []Operation{AddFeatures(features("a")), AddSegments(late)}})
+					mustCommit(t, tab, commit.Change{Operation: "test", Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.AddSegments(late)}})
 					model[ds] = append(model[ds], ids(late)...)
 				}
 			}
@@ -98,8 +99,8 @@ func TestOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 			holdOrder(t, fmt.Sprintf("seed %d, step %d", seed, step), s, model)
-			if len(Op[AddSegments](&c)) > 0 {
-				if numbers, err := s.AddedIn(ctx, Op[AddSegments](&c)...); err != nil || slices.Max(numbers) != s.Info().Number || slices.Min(numbers) != s.Info().Number {
+			if len(commit.Op[commit.AddSegments](&c)) > 0 {
+				if numbers, err := s.AddedIn(ctx, commit.Op[commit.AddSegments](&c)...); err != nil || slices.Max(numbers) != s.Info().Number || slices.Min(numbers) != s.Info().Number {
 					t.Fatal(numbers, err)
 				}
 			}
@@ -144,9 +145,9 @@ func TestOverwriteOfReplaced(t *testing.T) {
 		return writeSegment(t, tab, partition("ds", "1"), []uint32{1}, first, segment.Options{}, "a")
 	}
 	a, b, c := make(1), make(2), make(3)
-	mustCommit(t, tab, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a")), AddSegments{a}}})
-	mustCommit(t, tab, Change{Operation: "compact", Base: 1, Ops: []Operation{AddFeatures(features("a")), RemoveSegments{a.ID}, AddSegments{b}}})
-	over := Change{Operation: "ingest", Base: 1, Ops: []Operation{AddFeatures(features("a")), OverwritePartitions{partition("ds", "1")}, AddSegments{c}}}
+	mustCommit(t, tab, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.AddSegments{a}}})
+	mustCommit(t, tab, commit.Change{Operation: "compact", Base: 1, Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.RemoveSegments{a.ID}, commit.AddSegments{b}}})
+	over := commit.Change{Operation: "ingest", Base: 1, Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.OverwritePartitions{partition("ds", "1")}, commit.AddSegments{c}}}
 	if _, err := tab.Commit(ctx, over); !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), b.ID) {
 		t.Fatal(err)
 	}
@@ -164,10 +165,10 @@ func TestNoRoomInOrder(t *testing.T) {
 	}
 	first := make()
 	order := []string{first.ID}
-	s := mustCommit(t, tab, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a")), AddSegments{first}}})
+	s := mustCommit(t, tab, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.AddSegments{first}}})
 	for n := range 100 {
 		a, b := make(), make()
-		next, err := tab.Commit(ctx, Change{Operation: "compact", Base: s.Info().Number, Ops: []Operation{AddFeatures(features("a")), RemoveSegments(order[:1]), AddSegments{a, b}}})
+		next, err := tab.Commit(ctx, commit.Change{Operation: "compact", Base: s.Info().Number, Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.RemoveSegments(order[:1]), commit.AddSegments{a, b}}})
 		if err == nil {
 			s, order = next, slices.Concat([]string{a.ID, b.ID}, order[1:])
 			continue
@@ -176,7 +177,7 @@ func TestNoRoomInOrder(t *testing.T) {
 			t.Fatal(n, err)
 		}
 		holdOrder(t, "no room", s, map[string][]string{"1": order})
-		s = mustCommit(t, tab, Change{Operation: "compact", Base: s.Info().Number, Ops: []Operation{AddFeatures(features("a")), RemoveSegments(order[:8]), AddSegments{a, b}}})
+		s = mustCommit(t, tab, commit.Change{Operation: "compact", Base: s.Info().Number, Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.RemoveSegments(order[:8]), commit.AddSegments{a, b}}})
 		holdOrder(t, "replaced together", s, map[string][]string{"1": slices.Concat([]string{a.ID, b.ID}, order[8:])})
 		return
 	}

@@ -16,6 +16,8 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 )
@@ -45,7 +47,7 @@ func mix(t *testing.T, root string, who int, n int) {
 		t.Fatal(err)
 	}
 	tab := newTable(t, l)
-	tab.s.core.trees.MemtableBytes = 600 // runs are made and merged under the others' eyes
+	tab.s.core.Trees.MemtableBytes = 600 // runs are made and merged under the others' eyes
 	r := rand.New(rand.NewPCG(uint64(who), 7))
 	for k := range n {
 		base := uint64(0)
@@ -61,23 +63,23 @@ func mix(t *testing.T, root string, who int, n int) {
 		// Everybody adds one feature of his own and one that all share, which gets wider and wider.
 		own := feature(fmt.Sprintf("own-%d-%d", who, k%5), int64Type)
 		shared := feature("shared", vector.Type{Kind: vector.Dense, Elem: []vector.Elem{vector.Int8, vector.Int32, vector.Int64}[min(k/4, 2)]})
-		c := Change{Operation: done.Op, Base: base, Ops: []Operation{AddFeatures{own, shared}, AddSources{{Fingerprint: fmt.Sprintf("%d-%d", who, k), Name: "x"}}}}
+		c := commit.Change{Operation: done.Op, Base: base, Ops: []commit.Operation{commit.AddFeatures{own, shared}, commit.AddSources{{Fingerprint: fmt.Sprintf("%d-%d", who, k), Name: "x"}}}}
 		p := partition("k", done.Partition)
 		d := writeSegment(t, tab, p, []uint32{10}, int64(k), segment.Options{}, own.Name)
 		done.Segment = d.ID
-		c.Set(AddSegments{d})
+		c.Set(commit.AddSegments{d})
 		switch done.Op {
 		case "overwrite":
-			c.Set(OverwritePartitions{p})
+			c.Set(commit.OverwritePartitions{p})
 		case "source":
-			Op[AddSources](&c)[0].Fingerprint = fmt.Sprint("same-", k)
+			commit.Op[commit.AddSources](&c)[0].Fingerprint = fmt.Sprint("same-", k)
 		}
 		s, err := tab.Commit(ctx, c)
 		if err == nil {
 			done.Snapshot = s.Info().Number
 		} else {
 			done.Conflict, done.Duplicate, done.Error = errors.Is(err, ErrConflict), errors.Is(err, ErrDuplicateSource), err.Error()
-			if err := tab.s.core.segments.Discard(ctx, d); err != nil {
+			if err := tab.s.core.Segments.Discard(ctx, d); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -223,7 +225,7 @@ func mixedProcesses(t *testing.T, processes, each int) {
 	if err != nil || r.DamageCount > 0 {
 		t.Fatal(err, r.Damage)
 	}
-	if r, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil || len(r.Removed) > 0 {
+	if r, err := tab.s.GC(ctx, gc.Options{NoWait: true}); err != nil || len(r.Removed) > 0 {
 		t.Errorf("the processes left %+v: %v", r, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -21,7 +22,7 @@ func TestProperties(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tab.Commit(t.Context(), Change{Operation: "ingest", Ops: []Operation{AddSegments{d}, SetProperties(set)}}); err != nil {
+		if _, err := tab.Commit(t.Context(), commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddSegments{d}, commit.SetProperties(set)}}); err != nil {
 			t.Fatal(err)
 		}
 		for n := range i + 1 {
@@ -37,7 +38,7 @@ func TestProperties(t *testing.T) {
 		}
 	}
 	for _, set := range []map[string]string{{"": "x"}, {strings.Repeat("x", 65): "x"}, {"x": "\xff"}, {"x": strings.Repeat("x", 1025)}, {"partition_keys": "ds="}} {
-		if _, err := tab.Commit(t.Context(), Change{Operation: "ingest", Ops: []Operation{SetProperties(set)}}); err == nil {
+		if _, err := tab.Commit(t.Context(), commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.SetProperties(set)}}); err == nil {
 			t.Errorf("properties %.20q are taken", set)
 		}
 	}
@@ -60,16 +61,16 @@ func TestPartitionKeysStay(t *testing.T) {
 	}
 	commit := func(remove string, p catalog.Partition) string {
 		t.Helper()
-		c := Change{Operation: "test"}
+		c := commit.Change{Operation: "test"}
 		if remove != "" {
-			c.Set(RemoveSegments{remove})
+			c.Set(commit.RemoveSegments{remove})
 		}
 		if p != nil {
 			d, err := fakeSegment(ctx, tab, p, 10)
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.Set(AddSegments{d})
+			c.Set(commit.AddSegments{d})
 			remove = d.ID
 		}
 		if _, err := tab.Commit(ctx, c); err != nil {

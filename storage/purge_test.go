@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
@@ -16,9 +18,9 @@ func TestPurge(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
-	tab.s.core.bitmaps.InlineBytes = 0 // every set is an object
+	tab.s.core.Bitmaps.InlineBytes = 0 // every set is an object
 	segs := replaceAll(t, tab, 4)
-	over := mustCommit(t, tab, Change{Base: 4, Ops: []Operation{DefineOverlays{overlay("o", "y")}, SetOverlaySegments{layer(t, tab, "o", segs[3], 7, "y")}, DeleteRows{{segs[3].ID, rowSet(t, tab.s, segs[3], 1)}}}}) // 5
+	over := mustCommit(t, tab, commit.Change{Base: 4, Ops: []commit.Operation{commit.DefineOverlays{overlay("o", "y")}, commit.SetOverlaySegments{layer(t, tab, "o", segs[3], 7, "y")}, commit.DeleteRows{{segs[3].ID, rowSet(t, tab.s, segs[3], 1)}}}}) // 5
 	layers, err := over.OverlaySegments(ctx, []catalog.Overlay{{Name: "o", Number: 0}}, segs[3])
 	if err != nil || layers[0][0] == nil {
 		t.Fatal(layers, err)
@@ -27,7 +29,7 @@ func TestPurge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustCommit(t, tab, Change{Base: 5, Ops: []Operation{SetBranches{{Name: "b", Snapshot: 2}}}}) // 6
+	mustCommit(t, tab, commit.Change{Base: 5, Ops: []commit.Operation{commit.SetBranches{{Name: "b", Snapshot: 2}}}}) // 6
 	three, err := tab.At(ctx, 3)
 	if err != nil {
 		t.Fatal(err)
@@ -42,14 +44,14 @@ func TestPurge(t *testing.T) {
 		t.Fatal(err)
 	}
 	others := replaceAll(t, other, 2)
-	if r, err := other.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil || len(r.Expired) != 1 {
+	if r, err := other.Expire(ctx, gc.ExpireOptions{KeepLast: 1}); err != nil || len(r.Expired) != 1 {
 		t.Fatal(r, err)
 	}
-	loose := writeSegment(t, tab, nil, []uint32{10}, 99, segment.Options{}, "x")                  // of a commit to come
-	if r, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil || len(r.Expired) != 6 { // 8
+	loose := writeSegment(t, tab, nil, []uint32{10}, 99, segment.Options{}, "x")                     // of a commit to come
+	if r, err := tab.Expire(ctx, gc.ExpireOptions{KeepLast: 1}); err != nil || len(r.Expired) != 6 { // 8
 		t.Fatal(r, err)
 	}
-	r, err := tab.s.GC(ctx, GCOptions{})
+	r, err := tab.s.GC(ctx, gc.Options{})
 	if err != nil || len(r.Removed) != 0 {
 		t.Fatal(r, err)
 	}
@@ -57,7 +59,7 @@ func TestPurge(t *testing.T) {
 	if err := mem.PutIfAbsent(ctx, names.SnapshotName("damaged", 1), []byte("no snapshot")); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := tab.s.GC(ctx, GCOptions{}); err != nil || len(r.Skipped) != 1 || r.Skipped[0].Table != "damaged" {
+	if r, err := tab.s.GC(ctx, gc.Options{}); err != nil || len(r.Skipped) != 1 || r.Skipped[0].Table != "damaged" {
 		t.Fatal(r, err)
 	}
 	r, err = tab.Purge(ctx)
@@ -81,12 +83,14 @@ func TestPurge(t *testing.T) {
 	check("of the newest", more[0], true)
 	check("of no snapshot", loose, true)
 	check("of an expired snapshot of another table", others[0], true)
-	if err := checkRowBitmap(ctx, tab.s.core.blobs, deleted[0]); err == nil {
+	if id, _, ok := deleted[0].Object(); !ok {
+		t.Error("deleted rows are not in an object")
+	} else if _, err := tab.s.core.Blobs.Stat(ctx, id.RowsName()); err == nil {
 		t.Error("deleted rows are there")
 	}
 	verifyClean(t, tab.s)
 	// What stays behind is whole enough for all that comes: gc within the grace period and after it, leases that end, new handles.
-	if r, err := tab.s.GC(ctx, GCOptions{}); err != nil || len(r.Removed) != 0 {
+	if r, err := tab.s.GC(ctx, gc.Options{}); err != nil || len(r.Removed) != 0 {
 		t.Fatal(r, err)
 	}
 	if err := lease.Release(ctx); err != nil {
@@ -96,11 +100,11 @@ func TestPurge(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("of a leased one, released", segs[2], false)
-	if r, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil || r.Expired != 7 {
+	if r, err := tab.s.GC(ctx, gc.Options{NoWait: true}); err != nil || r.Expired != 7 {
 		t.Fatal(r, err)
 	}
 	verifyClean(t, tab.s)
-	if s, err := newTable(t, mem).Latest(ctx); err != nil || s.Info().Operation != gcOperation || s.Info().Rows != 10 {
+	if s, err := newTable(t, mem).Latest(ctx); err != nil || s.Info().Operation != gc.Operation || s.Info().Rows != 10 {
 		t.Fatal(s, err)
 	}
 }
@@ -111,7 +115,7 @@ func TestPurgeAgain(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
 	replaceAll(t, tab, 4)
-	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
+	if _, err := tab.Expire(ctx, gc.ExpireOptions{KeepLast: 1}); err != nil {
 		t.Fatal(err)
 	}
 	for pass, removed := range []int{6, 0, 0} {
@@ -131,16 +135,16 @@ func TestPurgeBesideGC(t *testing.T) {
 	meanwhile := &hookedStore{Store: object.NewMemory()}
 	tab := newTable(t, meanwhile)
 	segs := replaceAll(t, tab, 6)
-	if _, err := tab.Expire(ctx, ExpireOptions{KeepLast: 1}); err != nil {
+	if _, err := tab.Expire(ctx, gc.ExpireOptions{KeepLast: 1}); err != nil {
 		t.Fatal(err)
 	}
 	at := 0
 	meanwhile.reads = func(name string) {
-		if name != names.SnapshotName(tab.log.name, 4) {
+		if name != names.SnapshotName(tab.log.Table, 4) {
 			return
 		}
 		if at++; at == 1 {
-			if r, err := newTable(t, meanwhile.Store).s.GC(ctx, GCOptions{NoWait: true}); err != nil || r.Expired != 5 {
+			if r, err := newTable(t, meanwhile.Store).s.GC(ctx, gc.Options{NoWait: true}); err != nil || r.Expired != 5 {
 				t.Error(r, err)
 			}
 		}
@@ -162,15 +166,15 @@ func TestPurgeBesideGC(t *testing.T) {
 func TestWithout(t *testing.T) {
 	tab := newTable(t, object.NewMemory())
 	a := writeSegment(t, tab, nil, []uint32{10}, 1, segment.Options{}, "x", "y")
-	mustCommit(t, tab, Change{Ops: []Operation{AddFeatures(features("x", "y")), AddSegments{a}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x", "y")), commit.AddSegments{a}}})
 	dropped, active := catalog.FeatureDropped, catalog.FeatureActive
-	mustCommit(t, tab, Change{Base: 1, Ops: []Operation{ChangeFeatures{{Feature: "y", Status: &dropped}}}})
+	mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "y", Status: &dropped}}}})
 	b := writeSegment(t, tab, nil, []uint32{10}, 1, segment.Options{}, "x")
-	c := Change{Base: 2, Ops: []Operation{AddFeatures(features("x")), AddSegments{b}, RemoveSegments{a.ID}, OmitFeatures{features("y")[0].ID}}}
-	mustCommit(t, tab, Change{Base: 2, Ops: []Operation{ChangeFeatures{{Feature: "y", Status: &active}}}})
+	c := commit.Change{Base: 2, Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{b}, commit.RemoveSegments{a.ID}, commit.OmitFeatures{features("y")[0].ID}}}
+	mustCommit(t, tab, commit.Change{Base: 2, Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "y", Status: &active}}}})
 	wantConflict(t, tab, c, "it is not dropped any more")
 	// Dropped again, and its name taken by another: it is gone for good.
-	mustCommit(t, tab, Change{Base: 3, Ops: []Operation{ChangeFeatures{{Feature: "y", Status: &dropped}}}})
+	mustCommit(t, tab, commit.Change{Base: 3, Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "y", Status: &dropped}}}})
 	fresh, err := tab.Latest(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +183,7 @@ func TestWithout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustCommit(t, tab, Change{Base: 4, Ops: []Operation{AddFeatures(y)}})
+	mustCommit(t, tab, commit.Change{Base: 4, Ops: []commit.Operation{commit.AddFeatures(y)}})
 	c.Base = 5
 	mustCommit(t, tab, c)
 	verifyClean(t, tab.s)

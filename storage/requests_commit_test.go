@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/object/objecttest"
@@ -42,7 +43,7 @@ func TestCommitRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := 0; i < segments; {
-			c := Change{Operation: "ingest"}
+			c := commit.Change{Operation: "ingest"}
 			for range min(1+i/8, 300, segments-i) { // ever larger: there are runs of each size
 				d, err := fakeSegment(ctx, x.tab, partition("ds", fmt.Sprintf("%03d", i%100)), 10)
 				if i == 0 {
@@ -51,13 +52,13 @@ func TestCommitRequests(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				c.Set(append(Op[AddFeatures](&c), features(names[i])...))
-				c.Set(append(Op[AddSegments](&c), d))
-				c.Set(append(Op[AddSources](&c), source(i)))
+				c.Set(append(commit.Op[commit.AddFeatures](&c), features(names[i])...))
+				c.Set(append(commit.Op[commit.AddSegments](&c), d))
+				c.Set(append(commit.Op[commit.AddSources](&c), source(i)))
 				i++
 			}
 			x.newest = mustCommit(t, x.tab, c)
-			x.added = append(x.added, Op[AddSegments](&c)...)
+			x.added = append(x.added, commit.Op[commit.AddSegments](&c)...)
 		}
 		tables = append(tables, x)
 	}
@@ -68,15 +69,15 @@ func TestCommitRequests(t *testing.T) {
 			compacted := writeSegment(t, x.tab, partition("ds", "001"), []uint32{10}, 2, segment.Options{}, names[0])
 			for _, op := range []struct {
 				what   string
-				c      Change
+				c      commit.Change
 				checks int64 // of objects that the change adds: a round trip
 				steps  int64 // look-ups one after another
 			}{
-				{"append", Change{Ops: []Operation{AddFeatures(features(names[3:9]...)), AddSegments{late}, AddSources{source(len(names))}}}, 1, 4},
-				{"overlay", Change{Base: base, Ops: []Operation{DefineOverlays{overlay("labels", "label")}, SetOverlaySegments{layer(t, x.tab, "labels", x.added[0], 3, "label")}}}, 1, 4},
-				{"compaction", Change{Base: base, Ops: []Operation{AddFeatures(features(names[0])), RemoveSegments{x.added[1].ID}, AddSegments{compacted}}}, 1, 9},
-				{"deletes", Change{Ops: []Operation{DeleteRows{{Segment: x.added[2].ID, Rows: rowSet(t, x.tab.s, x.added[2], 1, 5)}}}}, 0, 4},
-				{"overwrite", Change{Base: base, Ops: []Operation{OverwritePartitions{partition("ds", "005")}}}, 0, 7},
+				{"append", commit.Change{Ops: []commit.Operation{commit.AddFeatures(features(names[3:9]...)), commit.AddSegments{late}, commit.AddSources{source(len(names))}}}, 1, 4},
+				{"overlay", commit.Change{Base: base, Ops: []commit.Operation{commit.DefineOverlays{overlay("labels", "label")}, commit.SetOverlaySegments{layer(t, x.tab, "labels", x.added[0], 3, "label")}}}, 1, 4},
+				{"compaction", commit.Change{Base: base, Ops: []commit.Operation{commit.AddFeatures(features(names[0])), commit.RemoveSegments{x.added[1].ID}, commit.AddSegments{compacted}}}, 1, 9},
+				{"deletes", commit.Change{Ops: []commit.Operation{commit.DeleteRows{{Segment: x.added[2].ID, Rows: rowSet(t, x.tab.s, x.added[2], 1, 5)}}}}, 0, 4},
+				{"overwrite", commit.Change{Base: base, Ops: []commit.Operation{commit.OverwritePartitions{partition("ds", "005")}}}, 0, 7},
 			} {
 				counted := objecttest.NewMeter(x.mem)
 				far, err := Open(t.Context(), counted, Options{})
@@ -92,7 +93,7 @@ func TestCommitRequests(t *testing.T) {
 					return err
 				})
 				runs, large := int64(0), int64(0) // large: too large to be read whole
-				for _, r := range append(x.newest.m.listing.Runs, x.newest.m.schema.Runs...) {
+				for _, r := range append(x.newest.Manifest.Listing.Runs, x.newest.Manifest.Schema.Runs...) {
 					if runs++; r.Size > lsm.RemoteRunBytes {
 						large++
 					}

@@ -7,6 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
+	"github.com/dsistore/dsistore/storage/lease"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/object/objecttest"
 	"github.com/dsistore/dsistore/storage/segment"
@@ -21,7 +24,7 @@ func TestRequests(t *testing.T) {
 			tab := newTable(t, mem)
 			for i := range size.commits {
 				d := writeSegment(t, tab, nil, []uint32{10}, i, segment.Options{}, "x")
-				mustCommit(t, tab, Change{Base: uint64(i), Ops: []Operation{AddFeatures(features("x")), AddSegments{d}, OverwritePartitions{nil}}})
+				mustCommit(t, tab, commit.Change{Base: uint64(i), Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{d}, commit.OverwritePartitions{nil}}})
 			}
 			counted := objecttest.NewMeter(mem)
 			var s *Store
@@ -43,10 +46,10 @@ func TestRequests(t *testing.T) {
 			measure("a given snapshot", 2, 2, func(ctx context.Context) error { _, err := far.At(ctx, 2); return err })
 			late := writeSegment(t, tab, partition("ds", "1"), []uint32{10}, 99, segment.Options{}, "x")
 			measure("append", 4, 3, func(ctx context.Context) error {
-				_, err := far.Commit(ctx, Change{Operation: "append", Ops: []Operation{AddFeatures(features("x")), AddSegments{late}}})
+				_, err := far.Commit(ctx, commit.Change{Operation: "append", Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{late}}})
 				return err
 			})
-			var lease *Lease
+			var lease *lease.Lease
 			measure("lease", 3, 3, func(ctx context.Context) (err error) {
 				lease, err = newest.Lease(ctx, "me", time.Hour)
 				return err
@@ -59,9 +62,9 @@ func TestRequests(t *testing.T) {
 			all := size.commits + 1 // snapshots
 			// Two listings of tables, for the root and behind it, the data, the clock; of the table the snapshots, the newest, its leases and copies.
 			quiet, quietTrips := 3+16+4+5+all, 14+all/32
-			measure("gc of nothing", quiet, quietTrips, func(ctx context.Context) error { _, err := s.GC(ctx, GCOptions{}); return err })
+			measure("gc of nothing", quiet, quietTrips, func(ctx context.Context) error { _, err := s.GC(ctx, gc.Options{}); return err })
 			measure("expire", 12+size.expired+32, 14+size.expired/32, func(ctx context.Context) error {
-				_, err := far.Expire(ctx, ExpireOptions{KeepLast: uint64(all - size.expired)})
+				_, err := far.Expire(ctx, gc.ExpireOptions{KeepLast: uint64(all - size.expired)})
 				return err
 			})
 			for i := range size.orphans {
@@ -69,7 +72,7 @@ func TestRequests(t *testing.T) {
 			}
 			g := size.orphans + size.expired // ids that go, of two objects and a marker each
 			measure("gc", quiet+2+size.expired+g+6+5*g, quietTrips+12+(5*g+size.expired)/32, func(ctx context.Context) error {
-				r, err := s.GC(ctx, GCOptions{NoWait: true})
+				r, err := s.GC(ctx, gc.Options{NoWait: true})
 				if err == nil && int64(r.Expired) != size.expired {
 					t.Errorf("%d snapshots gone", r.Expired)
 				}

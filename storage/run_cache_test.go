@@ -10,7 +10,7 @@ import (
 func TestRunCacheStats(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
-	tab.s.core.trees.MemtableBytes = 1 // every commit makes runs
+	tab.s.core.Trees.MemtableBytes = 1 // every commit makes runs
 	commitFeatures(t, tab, feature("a", int64Type), feature("b", int64Type))
 	fresh := newTable(t, mem)
 	s, err := fresh.Latest(t.Context())

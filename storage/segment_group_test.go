@@ -10,6 +10,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 )
@@ -82,7 +83,7 @@ func TestSegmentGroups(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		snap, err := tab.Commit(t.Context(), Change{Operation: "x", Ops: []Operation{AddSegments{d}}})
+		snap, err := tab.Commit(t.Context(), commit.Change{Operation: "x", Ops: []commit.Operation{commit.AddSegments{d}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
@@ -135,7 +136,7 @@ func TestSegmentBytes(t *testing.T) {
 				t.Fatalf("round %d: %s differs", round, name)
 			}
 		}
-		if _, err := tab.Commit(t.Context(), Change{Operation: "x", Ops: []Operation{AddSegments{d}}}); err != nil {
+		if _, err := tab.Commit(t.Context(), commit.Change{Operation: "x", Ops: []commit.Operation{commit.AddSegments{d}}}); err != nil {
 			t.Fatal(err)
 		}
 		if r, err := tab.Store().Verify(t.Context(), "", true, nil); err != nil || r.DamageCount > 0 || r.Features != 34 {
@@ -236,13 +237,13 @@ func TestSchemaConflicts(t *testing.T) {
 	tab := newTable(t, object.NewMemory())
 	base := feature("x", int64Type)
 	base.Role = catalog.RoleLabel
-	if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures{base}}}); err != nil {
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures{base}}}); err != nil {
 		t.Fatal(err)
 	}
 	change := func(edit func(*catalog.Feature)) error {
 		f := base
 		edit(&f)
-		_, err := tab.Commit(ctx, Change{Operation: "ingest", Base: 1, Ops: []Operation{AddFeatures{f}}})
+		_, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Base: 1, Ops: []commit.Operation{commit.AddFeatures{f}}})
 		return err
 	}
 	for want, edit := range map[string]func(*catalog.Feature){
@@ -300,7 +301,7 @@ func TestContextsOfSegment(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%+v: %v", opts, err)
 		}
-		mustCommit(t, tab, Change{Operation: "ingest", Ops: []Operation{AddSegments{d}, AddFeatures(features("f0", "f1", "f2"))}})
+		mustCommit(t, tab, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddSegments{d}, commit.AddFeatures(features("f0", "f1", "f2"))}})
 		of, end := context.WithCancel(t.Context())
 		if w, err = tab.NewSegment(of, nil, stripes, opts); err == nil {
 			err = add(w)

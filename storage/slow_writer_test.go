@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
@@ -29,10 +31,10 @@ func TestGCInterrupted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err = s.GC(ctx, GCOptions{NoWait: true}); err != nil && !errors.Is(err, object.ErrInjected) {
+			if _, err = s.GC(ctx, gc.Options{NoWait: true}); err != nil && !errors.Is(err, object.ErrInjected) {
 				t.Fatalf("operation %d: %v", at, err)
 			}
-			_, err = tab.Commit(ctx, Change{Operation: "late", Ops: []Operation{AddFeatures(features("a", "b", "c")), AddSegments{late}}})
+			_, err = tab.Commit(ctx, commit.Change{Operation: "late", Ops: []commit.Operation{commit.AddFeatures(features("a", "b", "c")), commit.AddSegments{late}}})
 			if err == nil {
 				whole++
 			} else {
@@ -73,7 +75,7 @@ func TestGCTakesFromSlowWriter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := s.GC(ctx, GCOptions{}); err != nil || len(r.Removed) != 1 {
+	if r, err := s.GC(ctx, gc.Options{}); err != nil || len(r.Removed) != 1 {
 		t.Fatalf("%v %+v", err, r)
 	}
 	if err := w.AddFeature(ctx, 1, feature("b", int64Type), denseRows([]uint32{100}, 1)); err != nil {
@@ -83,7 +85,7 @@ func TestGCTakesFromSlowWriter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if snap, err := tab.Commit(ctx, Change{Operation: "late", Ops: []Operation{AddFeatures(features("a", "b")), AddSegments{d}}}); err == nil {
+	if snap, err := tab.Commit(ctx, commit.Change{Operation: "late", Ops: []commit.Operation{commit.AddFeatures(features("a", "b")), commit.AddSegments{d}}}); err == nil {
 		t.Fatalf("snapshot %d has a segment without an object", snap.Info().Number)
 	} else {
 		t.Log(err)
@@ -105,7 +107,7 @@ func TestGCLeavesForeignFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r, err := tab.s.GC(ctx, GCOptions{NoWait: true})
+	r, err := tab.s.GC(ctx, gc.Options{NoWait: true})
 	if err != nil || len(r.Removed) != 2 || r.Unknown != 5 {
 		t.Fatalf("%v %+v", err, r)
 	}
@@ -134,7 +136,7 @@ func TestGCClock(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, dry := range []bool{true, false} {
-			if r, err := s.GC(ctx, GCOptions{DryRun: dry}); err != nil || len(r.Removed) != 0 || r.Young != 1 || r.Unknown != 0 {
+			if r, err := s.GC(ctx, gc.Options{DryRun: dry}); err != nil || len(r.Removed) != 0 || r.Young != 1 || r.Unknown != 0 {
 				t.Fatalf("store's clock %v off: %v %+v", skew, err, r)
 			}
 		}
@@ -155,11 +157,11 @@ func TestGCDryRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Abort()
-	dry, err := tab.s.GC(ctx, GCOptions{NoWait: true, DryRun: true})
+	dry, err := tab.s.GC(ctx, gc.Options{NoWait: true, DryRun: true})
 	if err != nil || len(dry.Removed) != 10 {
 		t.Fatalf("%v %+v", err, dry)
 	}
-	wet, err := tab.s.GC(ctx, GCOptions{NoWait: true})
+	wet, err := tab.s.GC(ctx, gc.Options{NoWait: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +169,7 @@ func TestGCDryRun(t *testing.T) {
 	if !reflect.DeepEqual(wet, dry) {
 		t.Fatalf("dry run: %+v\nthen: %+v", dry, wet)
 	}
-	if again, err := tab.s.GC(ctx, GCOptions{NoWait: true}); err != nil || len(again.Removed) != 0 || again.Referenced != wet.Referenced {
+	if again, err := tab.s.GC(ctx, gc.Options{NoWait: true}); err != nil || len(again.Removed) != 0 || again.Referenced != wet.Referenced {
 		t.Fatalf("%v %+v", err, again)
 	}
 }
@@ -190,7 +192,7 @@ func TestCommitTimes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		snap, err := tab.Commit(ctx, Change{Operation: "ingest"})
+		snap, err := tab.Commit(ctx, commit.Change{Operation: "ingest"})
 		if err != nil || !snap.Info().Time.Equal(want[i]) {
 			t.Fatalf("commit %d at %v: %v, want %v: %v", i+1, now, snap.Info().Time, want[i], err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 )
@@ -115,7 +116,7 @@ func TestCommitAndRead(t *testing.T) {
 	p := partition("ds", "2026-11-01")
 	stripes := []uint32{100, 50}
 	d := writeSegment(t, tab, p, stripes, 7, segment.Options{StandAloneBytes: 100}, "a", "b", "c")
-	s, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a", "b", "c")), AddSegments{d}, AddSources{{Fingerprint: "f1", Name: "x.parquet"}}}})
+	s, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("a", "b", "c")), commit.AddSegments{d}, commit.AddSources{{Fingerprint: "f1", Name: "x.parquet"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +172,7 @@ func TestCommitAndRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Log(objects)
-	_, err = tab.Commit(ctx, Change{Operation: "ingest", Base: 1, Ops: []Operation{AddSources{{Fingerprint: "f1", Name: "y"}}}})
+	_, err = tab.Commit(ctx, commit.Change{Operation: "ingest", Base: 1, Ops: []commit.Operation{commit.AddSources{{Fingerprint: "f1", Name: "y"}}}})
 	if !errors.Is(err, ErrDuplicateSource) {
 		t.Fatal(err)
 	}
@@ -189,7 +190,7 @@ func TestManyCommits(t *testing.T) {
 	for i := range n {
 		p := partition("ds", fmt.Sprint(i%7))
 		d := writeSegment(t, tab, p, []uint32{uint32(i + 1)}, 1, segment.Options{})
-		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddSegments{d}, AddFeatures(features(fmt.Sprint("f", i)))}}); err != nil {
+		if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddSegments{d}, commit.AddFeatures(features(fmt.Sprint("f", i)))}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -198,7 +199,7 @@ func TestManyCommits(t *testing.T) {
 	if err != nil || s.Info().Number != n {
 		t.Fatal(s, err)
 	}
-	t.Log(len(s.m.listing.Runs), len(s.m.listing.Memtable), len(s.m.schema.Runs), len(s.m.schema.Memtable))
+	t.Log(len(s.Manifest.Listing.Runs), len(s.Manifest.Listing.Memtable), len(s.Manifest.Schema.Runs), len(s.Manifest.Schema.Memtable))
 	segs, err := s.Segments(ctx, nil)
 	if err != nil || len(segs) != n {
 		t.Fatal(len(segs), err)
@@ -247,13 +248,13 @@ func TestPartitionKeysCost(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
 	for _, n := range []int{1, 2000} {
-		c := Change{Operation: "ingest"}
+		c := commit.Change{Operation: "ingest"}
 		for i := range n {
 			d, err := fakeSegment(ctx, tab, partition("ds", fmt.Sprintf("2026-%04d", i), "hr", fmt.Sprint(n)), 10)
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.Set(append(Op[AddSegments](&c), d))
+			c.Set(append(commit.Op[commit.AddSegments](&c), d))
 		}
 		if _, err := tab.Commit(ctx, c); err != nil {
 			t.Fatal(err)
@@ -276,7 +277,7 @@ func TestPartitionKeysCost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if keys, err := s.t.log.empty().PartitionKeys(ctx); err != nil || keys != nil {
+	if keys, err := s.t.log.Empty().PartitionKeys(ctx); err != nil || keys != nil {
 		t.Errorf("no partition: %v, %v", keys, err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
+	"github.com/dsistore/dsistore/storage/snapshot"
 )
 
 // Options: the zero value works.
@@ -35,7 +36,7 @@ type Options struct {
 
 // A Store is a root that holds tables. Safe for concurrent use.
 type Store struct {
-	core *coreStore
+	core *snapshot.Store
 
 	marked   atomic.Bool // the marker was read
 	creating bool        // of Create: the first table makes the store
@@ -53,12 +54,12 @@ type Conflicts struct {
 
 // Conflicts returns how many there have been.
 func (s *Store) Conflicts() Conflicts {
-	return Conflicts{s.core.retried.Load(), s.core.refused.Load()}
+	return Conflicts{s.core.Retried.Load(), s.core.Refused.Load()}
 }
 
 // RunCacheStats returns how often a run of an index was asked for that the Store had open, and how often one that it had to open.
 func (s *Store) RunCacheStats() (hits, misses uint64) {
-	return s.core.trees.CacheStats()
+	return s.core.Trees.CacheStats()
 }
 
 // Open opens the store at the root that blobs stand for. It reads nothing and takes no lock. Where there is no store, the methods that find tables return ErrNoStore.
@@ -70,9 +71,9 @@ func Open(ctx context.Context, blobs object.Store, opts Options) (*Store, error)
 		return nil, fmt.Errorf("store: a tail of %d bytes, sets of rows of %d within an entry: want none negative, and sets of at most %d",
 			opts.MemtableBytes, opts.InlineBitmapBytes, bitmap.MaxInline)
 	}
-	s := &Store{core: &coreStore{
-		blobs: blobs, trees: lsm.NewStore(blobs, opts.MemtableBytes), segments: segment.NewStore(blobs, opts.Limits, opts.MinKeyTableRows),
-		bitmaps: &bitmap.Store{Blobs: blobs, InlineBytes: cmp.Or(opts.InlineBitmapBytes, bitmap.MaxInline)},
+	s := &Store{core: &snapshot.Store{
+		Blobs: blobs, Trees: lsm.NewStore(blobs, opts.MemtableBytes), Segments: segment.NewStore(blobs, opts.Limits, opts.MinKeyTableRows),
+		Bitmaps: &bitmap.Store{Blobs: blobs, InlineBytes: cmp.Or(opts.InlineBitmapBytes, bitmap.MaxInline)},
 		Now:     opts.Now, Clock: opts.Clock,
 	}}
 	s.core.Make = s.make
@@ -80,13 +81,13 @@ func Open(ctx context.Context, blobs object.Store, opts Options) (*Store, error)
 }
 
 // Blobs returns the store's objects.
-func (s *Store) Blobs() object.Store { return s.core.blobs }
+func (s *Store) Blobs() object.Store { return s.core.Blobs }
 
 // Segments returns what opens and writes the store's segments.
-func (s *Store) Segments() *segment.Store { return s.core.segments }
+func (s *Store) Segments() *segment.Store { return s.core.Segments }
 
 // Bitmaps returns what reads and writes the store's sets of rows.
-func (s *Store) Bitmaps() *bitmap.Store { return s.core.bitmaps }
+func (s *Store) Bitmaps() *bitmap.Store { return s.core.Bitmaps }
 
 // BeforeClose makes Close call f first, unless forget is called before. It is for what is written to the store in the background.
 func (s *Store) BeforeClose(f func()) (forget func()) {
@@ -115,8 +116,8 @@ func (s *Store) Close() error {
 	for _, f := range closing {
 		f()
 	}
-	s.core.trees.Close()
-	s.core.segments.Close()
+	s.core.Trees.Close()
+	s.core.Segments.Close()
 	return nil
 }
 
@@ -125,7 +126,7 @@ func (s *Store) Tables(ctx context.Context) ([]string, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	return s.core.tableNames(ctx, false)
+	return s.core.Tables(ctx, false)
 }
 
 // Table returns a table that exists; ErrNotFound names the nearest.
@@ -135,15 +136,15 @@ func (s *Store) Table(ctx context.Context, name string) (*Table, error) {
 }
 
 // table is Table with the newest snapshot's object. It is one round trip.
-func (s *Store) table(ctx context.Context, name string) (*Table, snapshotObject, error) {
+func (s *Store) table(ctx context.Context, name string) (*Table, snapshot.Object, error) {
 	if err := names.ValidateTable(name); err != nil {
-		return nil, snapshotObject{}, err
+		return nil, snapshot.Object{}, err
 	}
-	t := &Table{s: s, log: s.core.log(name)}
-	var n snapshotObject
-	err := s.whenReady(ctx, func() (err error) { n, err = t.log.newest(ctx); return err })
-	if err == nil && n.number == 0 {
-		err = s.core.noTable(ctx, name)
+	t := &Table{s: s, log: s.core.Log(name)}
+	var n snapshot.Object
+	err := s.whenReady(ctx, func() (err error) { n, err = t.log.Newest(ctx); return err })
+	if err == nil && n.Number == 0 {
+		err = s.core.NoTable(ctx, name)
 	}
 	if err != nil {
 		return nil, n, err
@@ -165,7 +166,7 @@ func (s *Store) At(ctx context.Context, name string, number uint64) (*Snapshot, 
 		return nil, err
 	}
 	var snap *Snapshot
-	err := s.whenReady(ctx, func() (err error) { snap, err = (&Table{s: s, log: s.core.log(name)}).At(ctx, number); return err })
+	err := s.whenReady(ctx, func() (err error) { snap, err = (&Table{s: s, log: s.core.Log(name)}).At(ctx, number); return err })
 	return snap, err
 }
 
@@ -175,7 +176,7 @@ func (s *Store) Newest(ctx context.Context, name string) (*Table, *Snapshot, err
 	if err != nil {
 		return nil, nil, err
 	}
-	snap, err := t.log.readNewest(ctx, n)
+	snap, err := t.log.ReadNewest(ctx, n)
 	if errors.Is(err, object.ErrNotFound) { // it has expired since, and is gone
 		snap, err = t.log.Latest(ctx)
 	}
@@ -191,5 +192,5 @@ func (s *Store) NewTable(ctx context.Context, name string) (*Table, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	return &Table{s: s, log: s.core.log(name)}, nil
+	return &Table{s: s, log: s.core.Log(name)}, nil
 }

@@ -7,27 +7,28 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/lease"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/segment"
+	"github.com/dsistore/dsistore/storage/snapshot"
 )
-
-import ()
 
 // A Table is a named set of rows with features. Safe for concurrent use.
 type Table struct {
 	s   *Store
-	log *tableLog
+	log *snapshot.Log
 }
 
 // Name returns the table's name.
-func (t *Table) Name() string { return t.log.name }
+func (t *Table) Name() string { return t.log.Table }
 
 // Store returns the store that the table is in.
 func (t *Table) Store() *Store { return t.s }
 
 // A Snapshot is an immutable version of a table. Safe for concurrent use.
 type Snapshot struct {
-	*coreSnapshot
+	*snapshot.Snapshot
 	t *Table
 }
 
@@ -35,7 +36,7 @@ type Snapshot struct {
 func (s *Snapshot) Table() *Table { return s.t }
 
 // snapshot returns s as one of the table.
-func (t *Table) snapshot(s *coreSnapshot, err error) (*Snapshot, error) {
+func (t *Table) snapshot(s *snapshot.Snapshot, err error) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -58,10 +59,10 @@ func (t *Table) AsOf(ctx context.Context, at time.Time) (*Snapshot, error) {
 }
 
 // Snapshots describes the snapshots that have not expired, oldest first. Its cost is a small read each, many at a time.
-func (t *Table) Snapshots(ctx context.Context) ([]SnapshotInfo, error) { return t.log.Snapshots(ctx) }
+func (t *Table) Snapshots(ctx context.Context) ([]snapshot.Info, error) { return t.log.Snapshots(ctx) }
 
 // UsagePrefix is what the names of the table's usage records begin with. Package usage makes the rest.
-func (t *Table) UsagePrefix() string { return names.TableDir(t.log.name) + names.UsageDir }
+func (t *Table) UsagePrefix() string { return names.TableDir(t.log.Table) + names.UsageDir }
 
 // Commit makes the next snapshot, durably. If another commit came first, it applies the change to that one's snapshot, as long
 // as the two commute: appends, new features, wider types, deleted rows, removals of other segments. An append commutes with an
@@ -87,8 +88,8 @@ func (t *Table) UsagePrefix() string { return names.TableDir(t.log.name) + names
 //   - An error that names feature and types: a type has no common wider one, or roles or logical types differ.
 //
 // The objects of the segments and row bitmaps that the change adds must exist.
-func (t *Table) Commit(ctx context.Context, c Change) (*Snapshot, error) {
-	return t.snapshot(runCommit(ctx, t.log, c))
+func (t *Table) Commit(ctx context.Context, c commit.Change) (*Snapshot, error) {
+	return t.snapshot(commit.Run(ctx, t.log, c))
 }
 
 // NewSegment starts a segment of the partition whose stripes have the given rows. It needs no coordination, but the first segment of a
@@ -97,17 +98,17 @@ func (t *Table) NewSegment(ctx context.Context, p catalog.Partition, stripeRows 
 	if err := errors.Join(ctx.Err(), p.Validate(), opts.Validate()); err != nil {
 		return nil, err // before the table gets its id
 	}
-	table, err := t.log.identity(ctx)
+	table, err := t.log.Identity(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return t.s.core.segments.NewWriter(ctx, table, p, stripeRows, opts)
+	return t.s.core.Segments.NewWriter(ctx, table, p, stripeRows, opts)
 }
 
 // NewOverlaySegment starts the segment of a layer over base, with base's partition and stripes. The files of its features are added, and
 // it is finished, like any segment's, under ctx; Finish gives Layer.Data.
 func (t *Table) NewOverlaySegment(ctx context.Context, base catalog.SegmentDescriptor, opts segment.Options) (*segment.Writer, error) {
-	g, err := t.s.core.segments.Open(ctx, base)
+	g, err := t.s.core.Segments.Open(ctx, base)
 	if err != nil {
 		return nil, fmt.Errorf("layer over segment %s: %w", base.ID, err)
 	}
@@ -116,15 +117,15 @@ func (t *Table) NewOverlaySegment(ctx context.Context, base catalog.SegmentDescr
 }
 
 // Lease takes a lease on the snapshot for d, at most MaxLease. ErrNotFound: the snapshot has expired.
-func (s *Snapshot) Lease(ctx context.Context, owner string, d time.Duration) (*Lease, error) {
-	return takeLease(ctx, s.coreSnapshot, owner, d)
+func (s *Snapshot) Lease(ctx context.Context, owner string, d time.Duration) (*lease.Lease, error) {
+	return lease.Take(ctx, s.Snapshot, owner, d)
 }
 
 // Leases returns the table's leases that have not run out, by snapshot and then by time.
-func (t *Table) Leases(ctx context.Context) ([]LeaseInfo, error) { return leasesOf(ctx, t.log) }
+func (t *Table) Leases(ctx context.Context) ([]lease.Info, error) { return lease.List(ctx, t.log) }
 
 // EndLease ends a lease, by its id, in place of its owner. ErrNotFound: there is no such lease. An owner that still runs finds out when
 // it renews the lease, or when what it reads is gone.
-func (t *Table) EndLease(ctx context.Context, id string) (LeaseInfo, error) {
-	return endLease(ctx, t.log, id)
+func (t *Table) EndLease(ctx context.Context, id string) (lease.Info, error) {
+	return lease.End(ctx, t.log, id)
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 )
@@ -71,7 +73,7 @@ func TestDiskErrors(t *testing.T) {
 		what := fmt.Sprintf("%v at operation %d", errno, at)
 		l := object.NewLocalFS(fs, "/stores/x")
 		tab := newTable(t, object.NewLocalFS(mem, "/stores/x"))
-		tab.s.core.blobs, tab.s.core.trees.Blobs, tab.s.core.trees.MemtableBytes = l, l, 200
+		tab.s.core.Blobs, tab.s.core.Trees.Blobs, tab.s.core.Trees.MemtableBytes = l, l, 200
 		crash := func() object.Store {
 			return object.NewLocalFS(mem.CrashClone(vfs.CrashCloneCfg{RNG: rand.New(rand.NewPCG(uint64(at), 0))}), "/stores/x")
 		}
@@ -93,7 +95,7 @@ func TestDiskErrors(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				c := Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a", "b")), AddSegments{d}, AddSources{{Fingerprint: fmt.Sprint(i), Name: "x"}}}}
+				c := commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("a", "b")), commit.AddSegments{d}, commit.AddSources{{Fingerprint: fmt.Sprint(i), Name: "x"}}}}
 				_, err = tab.Commit(ctx, c)
 				if errors.Is(err, ErrDuplicateSource) {
 					t.Fatalf("%s: the commit before was made, and returned an error", what)
@@ -120,11 +122,11 @@ func TestDiskErrors(t *testing.T) {
 			return err
 		})
 		again(func(ctx context.Context) error {
-			_, err := tab.s.GC(ctx, GCOptions{NoWait: true})
+			_, err := tab.s.GC(ctx, gc.Options{NoWait: true})
 			return err
 		})
 		reached := n.Swap(1 << 40) // past every fault
-		r, err := tab.s.GC(ctx, GCOptions{NoWait: true})
+		r, err := tab.s.GC(ctx, gc.Options{NoWait: true})
 		if err != nil || len(r.Removed) > 0 {
 			t.Fatalf("%s: gc left %v %v", what, r, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -17,8 +18,8 @@ func TestVerifyEveryPart(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()
 	tab := populate(t, mem)
-	tab.s.core.trees.MemtableBytes = 1 // the last snapshot has runs
-	if _, err := tab.Commit(ctx, Change{Operation: "last", Ops: []Operation{AddFeatures(features("z"))}}); err != nil {
+	tab.s.core.Trees.MemtableBytes = 1 // the last snapshot has runs
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "last", Ops: []commit.Operation{commit.AddFeatures(features("z"))}}); err != nil {
 		t.Fatal(err)
 	}
 	var infos []object.Info

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 )
@@ -49,10 +50,10 @@ func TestVerifyDictionary(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tab.Commit(ctx, Change{Operation: "ingest", Ops: []Operation{AddFeatures(features("a", "b")), AddSegments{d}}}); err != nil {
+		if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("a", "b")), commit.AddSegments{d}}}); err != nil {
 			t.Fatal(err)
 		}
-		g, err := tab.s.core.segments.Open(ctx, d)
+		g, err := tab.s.core.Segments.Open(ctx, d)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/snapshot"
 )
 
 // A View is what a reader reads of a table: the rows of a snapshot, under overlays, and of those the ones in a sample list.
@@ -41,8 +42,8 @@ func (t *Table) OpenBranch(ctx context.Context, name string) (*View, error) {
 	if err != nil {
 		return nil, fmt.Errorf("branch %s: %w", name, err)
 	}
-	made := map[*coreSnapshot]*Snapshot{nil: nil} // one for each, so that callers can compare them
-	of := func(s *coreSnapshot) *Snapshot {
+	made := map[*snapshot.Snapshot]*Snapshot{nil: nil} // one for each, so that callers can compare them
+	of := func(s *snapshot.Snapshot) *Snapshot {
 		if _, ok := made[s]; !ok {
 			made[s] = &Snapshot{s, t}
 		}

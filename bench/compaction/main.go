@@ -24,6 +24,7 @@ import (
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/tools/ingest"
@@ -270,8 +271,8 @@ func layOver(ctx context.Context, t *storage.Table) error {
 	if err != nil {
 		return err
 	}
-	c := storage.Change{Operation: "overlay", Base: snap.Info().Number,
-		Ops: []storage.Operation{storage.DefineOverlays{{Name: overlayName, Features: features}}}}
+	c := commit.Change{Operation: "overlay", Base: snap.Info().Number,
+		Ops: []commit.Operation{commit.DefineOverlays{{Name: overlayName, Features: features}}}}
 	for _, d := range segments {
 		g, err := snap.OpenSegment(ctx, d)
 		if err != nil {
@@ -302,7 +303,7 @@ func layOver(ctx context.Context, t *storage.Table) error {
 		if l.Data, err = w.Finish(ctx); err != nil {
 			return err
 		}
-		c.Set(append(storage.Op[storage.SetOverlaySegments](&c), l))
+		c.Set(append(commit.Op[commit.SetOverlaySegments](&c), l))
 	}
 	_, err = t.Commit(ctx, c)
 	return err
@@ -319,8 +320,8 @@ func (f *flags) checkOverlay(ctx context.Context, dir string, rows int64) error 
 		if err != nil {
 			return err
 		}
-		if _, err := t.Commit(ctx, storage.Change{Operation: "merge", Base: snap.Info().Number,
-			Ops: []storage.Operation{storage.MergeOverlays{overlayName}}}); err != nil {
+		if _, err := t.Commit(ctx, commit.Change{Operation: "merge", Base: snap.Info().Number,
+			Ops: []commit.Operation{commit.MergeOverlays{overlayName}}}); err != nil {
 			return err
 		}
 		if err := compact(ctx, t, compaction.Options{Repack: true}); err != nil {

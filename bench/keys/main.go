@@ -23,6 +23,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/tools/overlay"
@@ -243,7 +244,7 @@ func (f *flags) make(ctx context.Context, blobs object.Store) error {
 	if err != nil {
 		return err
 	}
-	segments := make(storage.AddSegments, f.Segments)
+	segments := make(commit.AddSegments, f.Segments)
 	// The first gives the table its identity.
 	if segments[0], err = f.segment(ctx, t, 0); err != nil {
 		return err
@@ -259,8 +260,8 @@ func (f *flags) make(ctx context.Context, blobs object.Store) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	_, err = t.Commit(ctx, storage.Change{Operation: "ingest", Ops: []storage.Operation{
-		storage.AddFeatures{sessionKey, requestKey, userKey, price}, segments,
+	_, err = t.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{
+		commit.AddFeatures{sessionKey, requestKey, userKey, price}, segments,
 	}})
 	return err
 }

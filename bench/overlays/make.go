@@ -14,6 +14,7 @@ import (
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
@@ -61,12 +62,12 @@ func makeOverlays(ctx context.Context, table *storage.Table, names []string,
 	if err != nil {
 		return nil, nil, err
 	}
-	change := storage.Change{Operation: "overlay", Base: snap.Info().Number}
+	change := commit.Change{Operation: "overlay", Base: snap.Info().Number}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, half := range []bool{false, true} {
 		for i := range n {
 			o := storage.Overlay{Name: overlayName(half, i), Features: byID}
-			change.Set(append(storage.Op[storage.DefineOverlays](&change), o))
+			change.Set(append(commit.Op[commit.DefineOverlays](&change), o))
 			first := 0
 			for _, d := range segments {
 				l := catalog.OverlaySegment{Overlay: o.Name, Segment: d.ID, All: !half}
@@ -84,7 +85,7 @@ func makeOverlays(ctx context.Context, table *storage.Table, names []string,
 						return nil, nil, err
 					}
 				}
-				change.Set(append(storage.Op[storage.SetOverlaySegments](&change), l))
+				change.Set(append(commit.Op[commit.SetOverlaySegments](&change), l))
 				first += int(d.Rows)
 			}
 		}

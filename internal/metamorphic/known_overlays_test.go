@@ -15,6 +15,7 @@ import (
 	"github.com/dsistore/dsistore/compaction"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/tools/overlay"
 	"github.com/dsistore/dsistore/tools/selection"
 	"github.com/dsistore/dsistore/writer"
@@ -159,8 +160,8 @@ func TestDeleteCompactionOverlay(t *testing.T) {
 			}
 		},
 		"merge": func(l *ingestedTable) {
-			if _, err := l.table.Commit(l.t.Context(), storage.Change{Operation: "overlay",
-				Base: l.latest().Info().Number, Ops: []storage.Operation{storage.MergeOverlays{"o"}}}); err != nil {
+			if _, err := l.table.Commit(l.t.Context(), commit.Change{Operation: "overlay",
+				Base: l.latest().Info().Number, Ops: []commit.Operation{commit.MergeOverlays{"o"}}}); err != nil {
 				l.t.Fatal(err)
 			}
 		},
@@ -295,8 +296,8 @@ func TestBackFillIsSeenWhole(t *testing.T) {
 		t.Errorf("%v %v, want %v", got, err, want)
 	}
 	// Merged by mistake it would be seen by all: one that is to be refused where it is missing is not merged.
-	if _, err := l.table.Commit(t.Context(), storage.Change{Operation: "overlay", Base: l.latest().Info().Number,
-		Ops: []storage.Operation{storage.MergeOverlays{"o"}}}); err == nil {
+	if _, err := l.table.Commit(t.Context(), commit.Change{Operation: "overlay", Base: l.latest().Info().Number,
+		Ops: []commit.Operation{commit.MergeOverlays{"o"}}}); err == nil {
 		t.Error("merged")
 	}
 	// What comes later has not been filled, and says so.

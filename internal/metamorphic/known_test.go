@@ -14,6 +14,8 @@ import (
 
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/tools/selection"
@@ -262,17 +264,17 @@ func TestGCUnderARunningReader(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := storage.Change{Operation: "test", Base: snap.Info().Number}
+		c := commit.Change{Operation: "test", Base: snap.Info().Number}
 		for _, d := range segments {
-			c.Set(append(storage.Op[storage.RemoveSegments](&c), d.ID))
+			c.Set(append(commit.Op[commit.RemoveSegments](&c), d.ID))
 		}
 		if _, err := l.table.Commit(ctx, c); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.table.Expire(ctx, storage.ExpireOptions{KeepLast: 1}); err != nil {
+		if _, err := l.table.Expire(ctx, gc.ExpireOptions{KeepLast: 1}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.store.GC(ctx, storage.GCOptions{NoWait: true}); err != nil {
+		if _, err := l.store.GC(ctx, gc.Options{NoWait: true}); err != nil {
 			t.Fatal(err)
 		}
 		rest, err := drainRows(ctx, s)

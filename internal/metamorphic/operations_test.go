@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/writer"
 )
@@ -268,8 +269,8 @@ func renameFeature(w *world) error {
 	if next.features[to] != nil || len(to) > 20 {
 		return errSkip
 	}
-	made, err := w.table().Commit(w.ctx, storage.Change{Operation: "features",
-		Ops: []storage.Operation{storage.ChangeFeatures{{Feature: from, Rename: to}}}})
+	made, err := w.table().Commit(w.ctx, commit.Change{Operation: "features",
+		Ops: []commit.Operation{commit.ChangeFeatures{{Feature: from, Rename: to}}}})
 	if err != nil {
 		return err
 	}
@@ -286,8 +287,8 @@ func dropFeature(w *world) error {
 		return errSkip
 	}
 	name, dropped := w.draw(names), storage.FeatureDropped
-	made, err := w.table().Commit(w.ctx, storage.Change{Operation: "features",
-		Ops: []storage.Operation{storage.ChangeFeatures{{Feature: name, Status: &dropped}}}})
+	made, err := w.table().Commit(w.ctx, commit.Change{Operation: "features",
+		Ops: []commit.Operation{commit.ChangeFeatures{{Feature: name, Status: &dropped}}}})
 	if err != nil {
 		return err
 	}

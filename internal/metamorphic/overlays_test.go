@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/tools/overlay"
 )
 
@@ -191,8 +192,8 @@ func mergeOverlay(w *world) error {
 		return errSkip
 	}
 	w.note("%s", o.name)
-	made, err := w.table().Commit(w.ctx, storage.Change{Operation: "overlay", Base: w.newest,
-		Ops: []storage.Operation{storage.MergeOverlays{o.name}}})
+	made, err := w.table().Commit(w.ctx, commit.Change{Operation: "overlay", Base: w.newest,
+		Ops: []commit.Operation{commit.MergeOverlays{o.name}}})
 	if err != nil {
 		return err
 	}
@@ -213,8 +214,8 @@ func dropOverlay(w *world) error {
 	}
 	o := next.overlays[w.rnd.IntN(len(next.overlays))]
 	w.note("%s", o.name)
-	made, err := w.table().Commit(w.ctx, storage.Change{Operation: "overlay", Base: w.newest,
-		Ops: []storage.Operation{storage.DropOverlays{o.name}}})
+	made, err := w.table().Commit(w.ctx, commit.Change{Operation: "overlay", Base: w.newest,
+		Ops: []commit.Operation{commit.DropOverlays{o.name}}})
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/tools/selection"
 )
 
@@ -35,8 +37,8 @@ func createBranch(w *world) error {
 		}
 	}
 	w.note("%s: %+v", name, b)
-	snap, err := w.table().Commit(w.ctx, storage.Change{Operation: "branch", Base: w.newest,
-		Ops: []storage.Operation{storage.SetBranches{made}}})
+	snap, err := w.table().Commit(w.ctx, commit.Change{Operation: "branch", Base: w.newest,
+		Ops: []commit.Operation{commit.SetBranches{made}}})
 	if err != nil {
 		return err
 	}
@@ -51,8 +53,8 @@ func dropBranch(w *world) error {
 	}
 	name := w.draw(slices.Sorted(maps.Keys(next.branches)))
 	w.note("%s", name)
-	snap, err := w.table().Commit(w.ctx, storage.Change{Operation: "branch", Base: w.newest,
-		Ops: []storage.Operation{storage.DropBranches{name}}})
+	snap, err := w.table().Commit(w.ctx, commit.Change{Operation: "branch", Base: w.newest,
+		Ops: []commit.Operation{commit.DropBranches{name}}})
 	if err != nil {
 		return err
 	}
@@ -62,7 +64,7 @@ func dropBranch(w *world) error {
 
 // expire lets old snapshots go, but for those that branches keep.
 func expire(w *world) error {
-	report, err := w.table().Expire(w.ctx, storage.ExpireOptions{KeepLast: uint64(1 + w.rnd.IntN(6))})
+	report, err := w.table().Expire(w.ctx, gc.ExpireOptions{KeepLast: uint64(1 + w.rnd.IntN(6))})
 	if err != nil {
 		return err
 	}
@@ -79,7 +81,7 @@ func expire(w *world) error {
 
 // collect removes what nobody needs. Expired snapshots are gone then, but for those that branches keep.
 func collect(w *world) error {
-	report, err := w.store().GC(w.ctx, storage.GCOptions{NoWait: true, DryRun: w.chance(0.2)})
+	report, err := w.store().GC(w.ctx, gc.Options{NoWait: true, DryRun: w.chance(0.2)})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
 )
 
 // This file has what machines do to the rows of a table. Each action says to the model what its commit is to do before it tries.
@@ -30,7 +31,7 @@ func excused(err error) bool {
 }
 
 // commit tries a change and tells the model before and after.
-func (m *machine) commit(ctx context.Context, t *storage.Table, what string, c storage.Change, apply func(*state, uint64)) (*storage.Snapshot, error) {
+func (m *machine) commit(ctx context.Context, t *storage.Table, what string, c commit.Change, apply func(*state, uint64)) (*storage.Snapshot, error) {
 	m.commits++
 	i := &intent{operation: fmt.Sprintf("%s %s%d", what, m.name(), m.commits), table: t.Name(), apply: apply}
 	c.Operation = i.operation
@@ -100,7 +101,7 @@ func appendRows(table, part string, n int) func(m *machine) {
 			if err != nil {
 				return err
 			}
-			_, err = m.commit(ctx, t, "append", storage.Change{Ops: []storage.Operation{storage.AddFeatures{feature(rowFeature)}, storage.AddSegments{d}}}, addRows(p, rows))
+			_, err = m.commit(ctx, t, "append", commit.Change{Ops: []commit.Operation{commit.AddFeatures{feature(rowFeature)}, commit.AddSegments{d}}}, addRows(p, rows))
 			return err
 		})
 	}
@@ -127,7 +128,7 @@ func overwritePartition(table, part string, n int) func(m *machine) {
 				return err
 			}
 			add := addRows(p, rows)
-			_, err = m.commit(ctx, t, "overwrite", storage.Change{Base: base, Ops: []storage.Operation{storage.AddFeatures{feature(rowFeature)}, storage.AddSegments{d}, storage.OverwritePartitions{p}}}, func(s *state, number uint64) {
+			_, err = m.commit(ctx, t, "overwrite", commit.Change{Base: base, Ops: []commit.Operation{commit.AddFeatures{feature(rowFeature)}, commit.AddSegments{d}, commit.OverwritePartitions{p}}}, func(s *state, number uint64) {
 				s.emptyPartition(p)
 				add(s, number)
 			})
@@ -173,7 +174,7 @@ func deleteRow(table string) func(m *machine) {
 			if err != nil {
 				return err
 			}
-			_, err = m.commit(ctx, t, "delete", storage.Change{Base: s.Info().Number, Ops: []storage.Operation{storage.DeleteRows{{Segment: d.ID, Rows: set}}}}, func(s *state, _ uint64) { delete(s.rows, rows[at].n) })
+			_, err = m.commit(ctx, t, "delete", commit.Change{Base: s.Info().Number, Ops: []commit.Operation{commit.DeleteRows{{Segment: d.ID, Rows: set}}}}, func(s *state, _ uint64) { delete(s.rows, rows[at].n) })
 			return err
 		})
 	}
@@ -196,15 +197,15 @@ func rewriteSegments(table, part string) func(m *machine) {
 			if err != nil {
 				return err
 			}
-			c := storage.Change{Base: s.Info().Number, Ops: []storage.Operation{storage.AddFeatures{feature(rowFeature)}}}
+			c := commit.Change{Base: s.Info().Number, Ops: []commit.Operation{commit.AddFeatures{feature(rowFeature)}}}
 			rows, err := m.liveRows(ctx, s, old)
 			if err != nil {
 				return err
 			}
 			for _, d := range old {
-				c.Set(append(storage.Op[storage.RemoveSegments](&c), d.ID))
+				c.Set(append(commit.Op[commit.RemoveSegments](&c), d.ID))
 			}
-			if len(storage.Op[storage.RemoveSegments](&c)) == 0 {
+			if len(commit.Op[commit.RemoveSegments](&c)) == 0 {
 				return nil
 			}
 			if len(rows) > 0 {
@@ -212,12 +213,12 @@ func rewriteSegments(table, part string) func(m *machine) {
 				if err != nil {
 					return err
 				}
-				c.Set(storage.AddSegments{d})
+				c.Set(commit.AddSegments{d})
 			}
 			_, err = m.commit(ctx, t, "rewrite", c, func(s *state, _ uint64) { s.bare(rows) })
-			if err != nil && !excused(err) && len(storage.Op[storage.AddSegments](&c)) > 0 {
+			if err != nil && !excused(err) && len(commit.Op[commit.AddSegments](&c)) > 0 {
 				// Refused for certain.
-				return errors.Join(err, m.store.Segments().Discard(ctx, storage.Op[storage.AddSegments](&c)[0]))
+				return errors.Join(err, m.store.Segments().Discard(ctx, commit.Op[commit.AddSegments](&c)[0]))
 			}
 			return err
 		})
@@ -283,7 +284,7 @@ func shareSegment(from, to string) func(m *machine) {
 			for _, row := range rows {
 				numbers = append(numbers, row.n)
 			}
-			_, err = m.commit(ctx, b, "share", storage.Change{Ops: []storage.Operation{storage.AddFeatures{feature(rowFeature)}, storage.AddSegments{d}}}, addRows(d.Partition, numbers))
+			_, err = m.commit(ctx, b, "share", commit.Change{Ops: []commit.Operation{commit.AddFeatures{feature(rowFeature)}, commit.AddSegments{d}}}, addRows(d.Partition, numbers))
 			return err
 		})
 	}

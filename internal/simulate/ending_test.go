@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/gc"
+	"github.com/dsistore/dsistore/storage/lease"
 )
 
 // checkEnd looks at the store after all machines have ended: everything that must be there is, and a machine that comes then, undisturbed and
@@ -40,7 +42,7 @@ func (m *model) checkEnd() {
 // collect lets all leases run out, all snapshots but the newest expire, and takes what nobody needs. Two passes of gc must be enough: the first
 // may leave marks of its own.
 func (m *model) collect(last *machine) error {
-	_ = last.sleep(storage.MaxLease)
+	_ = last.sleep(lease.Max)
 	for _, t := range m.sorted() {
 		if t.newest == 0 {
 			continue
@@ -52,13 +54,13 @@ func (m *model) collect(last *machine) error {
 		if err := m.maintain(last, tab, t); err != nil {
 			return err
 		}
-		if _, err := tab.Expire(last.ctx, storage.ExpireOptions{KeepLast: 1}); err != nil {
+		if _, err := tab.Expire(last.ctx, gc.ExpireOptions{KeepLast: 1}); err != nil {
 			return fmt.Errorf("expire: %w", err)
 		}
 	}
 	for range 3 {
 		_ = last.sleep(2 * grace)
-		if _, err := last.store.GC(last.ctx, storage.GCOptions{}); err != nil && m.someTable() {
+		if _, err := last.store.GC(last.ctx, gc.Options{}); err != nil && m.someTable() {
 			return err
 		}
 	}

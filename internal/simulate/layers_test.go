@@ -9,6 +9,7 @@ import (
 
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
@@ -40,10 +41,10 @@ func setLayer(table, name string) func(m *machine) {
 			if err != nil {
 				return err
 			}
-			c := storage.Change{Base: s.Info().Number}
+			c := commit.Change{Base: s.Info().Number}
 			switch o, err := s.Overlay(ctx, name); {
 			case errors.Is(err, storage.ErrNotFound):
-				c.Set(storage.DefineOverlays{{Name: name, Features: []storage.Feature{feature(labelFeature)}}})
+				c.Set(commit.DefineOverlays{{Name: name, Features: []storage.Feature{feature(labelFeature)}}})
 			case err != nil:
 				return err
 			case o.Merged != 0:
@@ -69,7 +70,7 @@ func setLayer(table, name string) func(m *machine) {
 					return err
 				}
 			}
-			c.Set(storage.SetOverlaySegments{l})
+			c.Set(commit.SetOverlaySegments{l})
 			_, err = m.commit(ctx, t, "layer", c, func(s *state, _ uint64) {
 				over := map[int64]int64{}
 				for row, label := range s.overlays[name] {
@@ -89,7 +90,7 @@ func setLayer(table, name string) func(m *machine) {
 
 // mergeOverlay makes an overlay part of the table.
 func mergeOverlay(table, name string) func(m *machine) {
-	return changeOverlay("merge", table, name, func(c *storage.Change) { c.Set(storage.MergeOverlays{name}) }, func(s *state) {
+	return changeOverlay("merge", table, name, func(c *commit.Change) { c.Set(commit.MergeOverlays{name}) }, func(s *state) {
 		for row, label := range s.overlays[name] {
 			if r, ok := s.rows[row]; ok {
 				r.label = value{label, true}
@@ -102,11 +103,11 @@ func mergeOverlay(table, name string) func(m *machine) {
 
 // dropOverlay takes an overlay away.
 func dropOverlay(table, name string) func(m *machine) {
-	return changeOverlay("drop", table, name, func(c *storage.Change) { c.Set(storage.DropOverlays{name}) }, func(s *state) { delete(s.overlays, name) })
+	return changeOverlay("drop", table, name, func(c *commit.Change) { c.Set(commit.DropOverlays{name}) }, func(s *state) { delete(s.overlays, name) })
 }
 
 // changeOverlay does something to an overlay that is there and is not part of the table.
-func changeOverlay(what, table, name string, set func(*storage.Change), apply func(*state)) func(m *machine) {
+func changeOverlay(what, table, name string, set func(*commit.Change), apply func(*state)) func(m *machine) {
 	return func(m *machine) {
 		m.do(what+" overlay "+name+" of "+table, func(ctx context.Context) error {
 			t, err := m.handle(table)
@@ -124,7 +125,7 @@ func changeOverlay(what, table, name string, set func(*storage.Change), apply fu
 			if o.Merged != 0 {
 				return fmt.Errorf("overlay %s was merged", name)
 			}
-			c := storage.Change{Base: s.Info().Number}
+			c := commit.Change{Base: s.Info().Number}
 			set(&c)
 			_, err = m.commit(ctx, t, what, c, func(s *state, _ uint64) { apply(s) })
 			return err
@@ -144,9 +145,9 @@ func listRows(table, name string) func(m *machine) {
 			if err != nil {
 				return err
 			}
-			c := storage.Change{Base: s.Info().Number}
+			c := commit.Change{Base: s.Info().Number}
 			if _, err := s.SampleList(ctx, name); errors.Is(err, storage.ErrNotFound) {
-				c.Set(storage.DefineLists{{Name: name, Definition: "drawn"}})
+				c.Set(commit.DefineLists{{Name: name, Definition: "drawn"}})
 			} else if err != nil {
 				return err
 			}
@@ -158,7 +159,7 @@ func listRows(table, name string) func(m *machine) {
 			if err != nil {
 				return err
 			}
-			c.Set(storage.SetListRows{{List: name, Segment: d.ID, Rows: set}})
+			c.Set(commit.SetListRows{{List: name, Segment: d.ID, Rows: set}})
 			_, err = m.commit(ctx, t, "list", c, func(s *state, _ uint64) {
 				listed := map[int64]bool{}
 				for row := range s.lists[name] {

@@ -12,11 +12,11 @@ type mutation struct {
 type edit struct{ old, by string }
 
 const (
-	fileCommit = "storage/commit.go"
-	fileChecks = "storage/commit_checks.go"
-	fileGC     = "storage/gc.go"
-	fileTable  = "storage/gc_table.go"
-	fileLease  = "storage/lease.go"
+	fileCommit = "storage/commit/commit.go"
+	fileChecks = "storage/commit/checks.go"
+	fileGC     = "storage/gc/gc.go"
+	fileTable  = "storage/gc/table.go"
+	fileLease  = "storage/lease/lease.go"
 	fileRun    = "compaction/run.go"
 	fileErase  = "compaction/erase.go"
 	filePast   = "compaction/erase_history.go"
@@ -32,22 +32,22 @@ var mutations = []mutation{
 	{
 		name: "gc does not fence", file: fileTable,
 		edits: []edit{
-			{"if _, err := p.t.attempt(ctx, base, p.t.bound(), Change{Operation: gcOperation}); err != nil && !errors.Is(err, errLostRace) {\n\t\treturn err\n\t}\n", ""},
-			{"if n.number <= base.m.info.Number {", "if n.number < base.m.info.Number {"},
+			{"if _, err := commit.Attempt(ctx, p.t, base, p.t.ID(), commit.Change{Operation: Operation}); err != nil && !errors.Is(err, commit.ErrLostRace) {\n\t\treturn err\n\t}\n", ""},
+			{"if n.Number <= base.Manifest.Info.Number {", "if n.Number < base.Manifest.Info.Number {"},
 		},
 	},
 	{
 		name: "expiry is judged by the committers' times", file: fileTable,
-		edits: []edit{{"\t\tif s.ModTime > p.cutoff {\n\t\t\tcontinue\n\t\t}\n\t\tm, err := p.t.header(ctx, s.number)\n",
-			"\t\tm, err := p.t.header(ctx, s.number)\n\t\tif err == nil && m.info.Time.UnixNano() > p.cutoff {\n\t\t\tcontinue\n\t\t}\n"}},
+		edits: []edit{{"\t\tif s.ModTime > p.cutoff {\n\t\t\tcontinue\n\t\t}\n\t\tm, err := p.t.Header(ctx, s.Number)\n",
+			"\t\tm, err := p.t.Header(ctx, s.Number)\n\t\tif err == nil && m.Info.Time.UnixNano() > p.cutoff {\n\t\t\tcontinue\n\t\t}\n"}},
 	},
 	{
 		name: "leases are judged by gc's own clock", file: fileTable,
-		edits: []edit{{"return !l.until().After(p.now) }", "return !l.until().After(p.t.s.now()) }"}},
+		edits: []edit{{"return !l.Until().After(p.now) }", "return !l.Until().After(p.t.Store.CommitTime()) }"}},
 	},
 	{
 		name: "a commit trusts the number of the newest snapshot", file: fileCommit,
-		edits: []edit{{"return t.checkBase(ctx, base)\n", "return nil\n"}},
+		edits: []edit{{"return CheckBase(ctx, t, base)\n", "return nil\n"}},
 	},
 	{
 		name: "objects of other tables are taken", file: fileChecks,
@@ -65,17 +65,17 @@ var mutations = []mutation{
 	{
 		name: "a commit looks for markers before it reads the newest snapshot", file: fileCommit,
 		edits: []edit{
-			{"\t\t\t\treturn t.checkAdded(ctx, c)\n", "\t\t\t\treturn nil\n"},
-			{"cached := t.newestRead()\n", "cached := t.newestRead()\n\t\tif err := t.checkAdded(ctx, c); err != nil {\n\t\t\treturn nil, err\n\t\t}\n"},
+			{"\t\t\t\treturn checkAdded(ctx, t, c)\n", "\t\t\t\treturn nil\n"},
+			{"cached := t.LastRead()\n", "cached := t.LastRead()\n\t\tif err := checkAdded(ctx, t, c); err != nil {\n\t\t\treturn nil, err\n\t\t}\n"},
 		},
 	},
 	{
 		name: "gc does not look again after the fence", file: fileTable,
-		edits: []edit{{"\terr = p.history.walk(ctx, p.newest+1, n.number)\n", ""}},
+		edits: []edit{{"\terr = p.history.Walk(ctx, p.newest+1, n.Number)\n", ""}},
 	},
 	{
 		name: "gc deletes snapshots", file: fileTable,
-		edits: []edit{{"return p.t.s.blobs.Truncate(ctx, s.Name)", "return p.t.remove(ctx, s.Name)"}},
+		edits: []edit{{"return p.t.Store.Blobs.Truncate(ctx, s.Name)", "return p.t.Store.Remove(ctx, s.Name)"}},
 	},
 	{
 		name: "leases that have run out stay, and none are listed again", file: fileTable,
@@ -83,40 +83,40 @@ var mutations = []mutation{
 	},
 	{
 		name: "leases are not listed again", file: fileTable,
-		edits: []edit{{"if leases, err = p.t.leases(ctx); err != nil {\n\t\t\treturn err", "if err != nil {\n\t\t\treturn err"}},
+		edits: []edit{{"if leases, err = lease.Objects(ctx, p.t); err != nil {\n\t\t\treturn err", "if err != nil {\n\t\t\treturn err"}},
 	},
 	{
 		name: "a lease is taken without a look whether the snapshot stays", file: fileLease,
-		edits: []edit{{"if err := s.stays(ctx); err != nil {", "if err := error(nil); err != nil {"}},
+		edits: []edit{{"if err := stays(ctx, s); err != nil {", "if err := error(nil); err != nil {"}},
 	},
 	{
 		name: "a lease is renewed without a look at the one before", file: fileLease,
-		edits: []edit{{"_, err := l.t.s.blobs.Stat(ctx, old.object(l.t.name))", "var err error"}},
+		edits: []edit{{"_, err := l.t.Store.Blobs.Stat(ctx, old.ObjectName(l.t.Table))", "var err error"}},
 	},
 	{
 		name: "a held snapshot is copied after it was truncated", file: fileTable,
-		edits: []edit{{"err = p.t.s.blobs.PutIfAbsent(ctx, names.PinnedName(p.t.name, s.number), b)",
-			"if err = p.t.s.blobs.Truncate(ctx, s.Name); err == nil {\n\t\t\t\terr = p.t.s.blobs.PutIfAbsent(ctx, names.PinnedName(p.t.name, s.number), b)\n\t\t\t}"}},
+		edits: []edit{{"err = p.t.Store.Blobs.PutIfAbsent(ctx, names.PinnedName(p.t.Table, s.Number), b)",
+			"if err = p.t.Store.Blobs.Truncate(ctx, s.Name); err == nil {\n\t\t\t\terr = p.t.Store.Blobs.PutIfAbsent(ctx, names.PinnedName(p.t.Table, s.Number), b)\n\t\t\t}"}},
 	},
 	{
 		name: "gc lists leases before it reads the newest snapshot", file: fileTable,
 		edits: []edit{
-			{"\tended  []storedLease     // leases that have run out\n", "\tended, early []storedLease\n"},
-			{"\tif p.there, err = p.t.snapshots(ctx); err != nil {", "\tif p.early, err = p.t.leases(ctx); err != nil {\n\t\treturn err\n\t}\n\tif p.there, err = p.t.snapshots(ctx); err != nil {"},
-			{"\tleases, err := p.t.leases(ctx)\n", "\tleases := p.early\n"},
+			{"\tended  []lease.Object    // leases that have run out\n", "\tended, early []lease.Object\n"},
+			{"\tif p.there, err = p.t.List(ctx); err != nil {", "\tif p.early, err = lease.Objects(ctx, p.t); err != nil {\n\t\treturn err\n\t}\n\tif p.there, err = p.t.List(ctx); err != nil {"},
+			{"\tleases, err := lease.Objects(ctx, p.t)\n", "\tleases := p.early\n"},
 		},
 	},
 	{
 		name: "a commit takes its own snapshot for another's", file: fileCommit,
-		edits: []edit{{"\tctx = context.WithoutCancel(ctx)\n\tours, known, rerr", "\tctx = context.WithoutCancel(ctx)\n\tif errors.Is(err, object.ErrExists) {\n\t\treturn errLostRace\n\t}\n\tours, known, rerr"}},
+		edits: []edit{{"\tctx = context.WithoutCancel(ctx)\n\tours, known, rerr", "\tctx = context.WithoutCancel(ctx)\n\tif errors.Is(err, object.ErrExists) {\n\t\treturn ErrLostRace\n\t}\n\tours, known, rerr"}},
 	},
 	{
 		name: "a commit tries again after an error without a look", file: fileCommit,
-		edits: []edit{{"\tctx = context.WithoutCancel(ctx)\n\tours, known, rerr", "\tctx = context.WithoutCancel(ctx)\n\tif !errors.Is(err, object.ErrExists) {\n\t\treturn errLostRace\n\t}\n\tours, known, rerr"}},
+		edits: []edit{{"\tctx = context.WithoutCancel(ctx)\n\tours, known, rerr", "\tctx = context.WithoutCancel(ctx)\n\tif !errors.Is(err, object.ErrExists) {\n\t\treturn ErrLostRace\n\t}\n\tours, known, rerr"}},
 	},
 	{
 		name: "a lost race counts as won", file: fileCommit,
-		edits: []edit{{"\tcase !ours:\n\t\treturn errLostRace\n", "\tcase !ours:\n\t\treturn nil\n"}},
+		edits: []edit{{"\tcase !ours:\n\t\treturn ErrLostRace\n", "\tcase !ours:\n\t\treturn nil\n"}},
 	},
 	{
 		name: "expired snapshots go within the grace period", file: fileTable,
@@ -124,8 +124,8 @@ var mutations = []mutation{
 	},
 	{
 		name: "gc deletes its markers first", file: fileGC,
-		edits: []edit{{"\tif err := c.s.deleteAll(ctx, i, data...); err != nil {\n\t\treturn err\n\t}\n\tif err := c.s.deleteAll(ctx, i, markers...); err != nil {",
-			"\tif err := c.s.deleteAll(ctx, i, markers...); err != nil {\n\t\treturn err\n\t}\n\tif err := c.s.deleteAll(ctx, i, data...); err != nil {"}},
+		edits: []edit{{"\tif err := c.s.DeleteAll(ctx, i, data...); err != nil {\n\t\treturn err\n\t}\n\tif err := c.s.DeleteAll(ctx, i, markers...); err != nil {",
+			"\tif err := c.s.DeleteAll(ctx, i, markers...); err != nil {\n\t\treturn err\n\t}\n\tif err := c.s.DeleteAll(ctx, i, data...); err != nil {"}},
 	},
 	{
 		name: "purge does not look at branches", file: fileTable,
@@ -137,15 +137,15 @@ var mutations = []mutation{
 	},
 	{
 		name: "a commit deletes its runs when it does not know what became of it", file: fileCommit,
-		edits: []edit{{"\t\tcommitted = !errors.Is(err, errLostRace)\n", ""}},
+		edits: []edit{{"\t\tcommitted = !errors.Is(err, ErrLostRace)\n", ""}},
 	},
 	{
-		name: "a commit does not look for markers beside sets of rows", file: "storage/commit_checks.go",
+		name: "a commit does not look for markers beside sets of rows", file: "storage/commit/checks.go",
 		edits: []edit{{"\t\tcase id.IsCondemned(info.Name):\n\t\t\treturn condemned(id)\n", ""}},
 	},
 	{
-		name: "a handle does not know its table", file: "storage/table.go",
-		edits: []edit{{"\treturn fmt.Errorf(\"table %s: %w: %w since it was opened: open it again\", t.name, ErrNotFound, errReplaced)\n", "\tt.id = of\n\treturn nil\n"}},
+		name: "a handle does not know its table", file: "storage/snapshot/log.go",
+		edits: []edit{{"\treturn fmt.Errorf(\"table %s: %w: %w since it was opened: open it again\", t.Table, catalog.ErrNotFound, ErrReplaced)\n", "\tt.id = of\n\treturn nil\n"}},
 	},
 	{
 		name: "a compaction does not remap rows that were deleted meanwhile", file: "compaction/remap.go",
@@ -188,7 +188,7 @@ var mutations = []mutation{
 		edits: []edit{{"if err != nil || info.Size > 0 {", "if err != nil || info.Name == d.Index {"}},
 	},
 	{
-		name: "a commit does not look whether its sources are in the table", file: "storage/op_sources.go",
+		name: "a commit does not look whether its sources are in the table", file: "storage/commit/op_sources.go",
 		edits: []edit{{"if !overwrites || number > e.change.Base {", "if overwrites && false {"}},
 	},
 	{

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
 )
 
 // This file has what machines do to snapshots, and who reads them.
@@ -20,7 +22,7 @@ func expireAll(table string, n uint64) func(m *machine) {
 			if err != nil {
 				return err
 			}
-			_, err = t.Expire(ctx, storage.ExpireOptions{KeepLast: n})
+			_, err = t.Expire(ctx, gc.ExpireOptions{KeepLast: n})
 			return err
 		})
 	}
@@ -31,7 +33,7 @@ func collect(grace time.Duration) func(m *machine) {
 	return func(m *machine) {
 		m.do("gc", func(ctx context.Context) error {
 			m.r.model.collecting(grace)
-			_, err := m.store.GC(ctx, storage.GCOptions{Grace: grace})
+			_, err := m.store.GC(ctx, gc.Options{Grace: grace})
 			return err
 		})
 	}
@@ -195,7 +197,7 @@ func createBranch(table, name string) func(m *machine) {
 				return err
 			}
 			number := s.Info().Number
-			_, err = m.commit(ctx, t, "branch", storage.Change{Base: number, Ops: []storage.Operation{storage.SetBranches{{Name: name, Snapshot: number}}}},
+			_, err = m.commit(ctx, t, "branch", commit.Change{Base: number, Ops: []commit.Operation{commit.SetBranches{{Name: name, Snapshot: number}}}},
 				func(s *state, _ uint64) { s.branches[name] = number })
 			return err
 		})
@@ -214,7 +216,7 @@ func dropBranch(table, name string) func(m *machine) {
 			if err != nil {
 				return err
 			}
-			_, err = m.commit(ctx, t, "unbranch", storage.Change{Base: s.Info().Number, Ops: []storage.Operation{storage.DropBranches{name}}},
+			_, err = m.commit(ctx, t, "unbranch", commit.Change{Base: s.Info().Number, Ops: []commit.Operation{commit.DropBranches{name}}},
 				func(s *state, _ uint64) { delete(s.branches, name) })
 			return err
 		})

@@ -10,6 +10,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 )
@@ -50,8 +51,8 @@ func overlaid(t *testing.T, at map[string]any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := storage.Change{Operation: "overlay", Base: snap.Info().Number,
-		Ops: []storage.Operation{storage.DefineOverlays{{Name: "o", Features: features}}}}
+	c := commit.Change{Operation: "overlay", Base: snap.Info().Number,
+		Ops: []commit.Operation{commit.DefineOverlays{{Name: "o", Features: features}}}}
 	for _, d := range segments {
 		g, err := snap.OpenSegment(ctx, d)
 		if err != nil {
@@ -89,21 +90,21 @@ func overlaid(t *testing.T, at map[string]any) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Set(append(storage.Op[storage.SetOverlaySegments](&c),
+		c.Set(append(commit.Op[commit.SetOverlaySegments](&c),
 			catalog.OverlaySegment{Overlay: "o", Segment: d.ID, Data: data, All: true}))
 	}
 	if snap, err = table.Commit(ctx, c); err != nil {
 		t.Fatal(err)
 	}
 	number := snap.Info().Number
-	if snap, err = table.Commit(ctx, storage.Change{Operation: "branch", Base: number,
-		Ops: []storage.Operation{storage.SetBranches{
+	if snap, err = table.Commit(ctx, commit.Change{Operation: "branch", Base: number,
+		Ops: []commit.Operation{commit.SetBranches{
 			{Name: "exp", Snapshot: number, Overlays: []storage.Pin{{Name: "o", Snapshot: number}}},
 		}}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = table.Commit(ctx, storage.Change{Operation: "drop", Base: snap.Info().Number,
-		Ops: []storage.Operation{storage.DropOverlays{"o"}}}); err != nil {
+	if _, err = table.Commit(ctx, commit.Change{Operation: "drop", Base: snap.Info().Number,
+		Ops: []commit.Operation{commit.DropOverlays{"o"}}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -205,8 +206,8 @@ func TestRowsOfABranch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := table.Commit(ctx, storage.Change{Operation: "branch", Base: 4,
-		Ops: []storage.Operation{storage.SetBranches{
+	if _, err := table.Commit(ctx, commit.Change{Operation: "branch", Base: 4,
+		Ops: []commit.Operation{commit.SetBranches{
 			{Name: "exp", Snapshot: 4, List: storage.Pin{Name: "some", Snapshot: 3}}, {Name: "all", Snapshot: 1},
 		}}}); err != nil {
 		t.Fatal(err)

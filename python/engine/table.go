@@ -10,6 +10,7 @@ import (
 	"github.com/dsistore/dsistore/internal/jsontext"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/snapshot"
 )
 
 // tableRef is how every request names a table: Snapshot and Time select a version, at most one of them; neither: the
@@ -175,7 +176,7 @@ func (i snapshotInfo) appendJSON(b []byte) []byte {
 	return append(jsontext.AppendUint(b, "features", i.Features), '}')
 }
 
-func infoOf(i storage.SnapshotInfo) snapshotInfo {
+func infoOf(i snapshot.Info) snapshotInfo {
 	return snapshotInfo{
 		Number: i.Number, Time: i.Time.UTC().Format(time.RFC3339Nano), Operation: i.Operation, Rows: i.LiveRows(),
 		Segments: i.Segments, Bytes: i.Bytes, Features: i.Features,

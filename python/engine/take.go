@@ -9,7 +9,7 @@ import (
 
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/reader/arrowbatch"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/snapshot"
 )
 
 // A taker takes rows of one snapshot, of the same features, as Arrow. It is kept for the next take, with what it has in
@@ -28,7 +28,7 @@ type taker struct {
 // removed and made anew counts its snapshots from 1 again.
 type takerKey struct {
 	params   string // what was asked for, but the rows
-	snapshot storage.SnapshotInfo
+	snapshot snapshot.Info
 }
 
 type takeParams struct {

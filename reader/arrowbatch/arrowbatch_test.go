@@ -22,6 +22,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 )
@@ -369,7 +370,7 @@ func TestPartitionKeys(t *testing.T) {
 		ID: storage.NewFeatureID("n", 1), Name: "n", Generation: 1, Type: vector.Type{Kind: vector.Dense,
 			Elem: vector.Int64},
 	}
-	change := storage.Change{Operation: "ingest", Ops: []storage.Operation{storage.AddFeatures{f}}}
+	change := commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures{f}}}
 	for i, directory := range []string{"ds=2026-11-01/hr=00", "ds=2026-11-01/hr=__HIVE_DEFAULT_PARTITION__",
 		"ds=a b%2Fc/hr=", "ds=z"} {
 		p, err := storage.ParsePartition(directory)
@@ -392,7 +393,7 @@ func TestPartitionKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		change.Set(append(storage.Op[storage.AddSegments](&change), d))
+		change.Set(append(commit.Op[commit.AddSegments](&change), d))
 	}
 	snap, err := table.Commit(ctx, change)
 	if err != nil {

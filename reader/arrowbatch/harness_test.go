@@ -16,6 +16,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 )
@@ -204,7 +205,7 @@ func scanRows(t *testing.T, features []testFeature, inverse []int32, opts reader
 		})
 		names = append(names, f.name)
 	}
-	change := storage.Change{Operation: "ingest", Ops: []storage.Operation{storage.AddFeatures(schema)}}
+	change := commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(schema)}}
 	for seg, rows := range []uint32{first, 1} {
 		w, err := table.NewSegment(ctx, storage.Partition{{Key: "ds", Value: fmt.Sprint(seg)}}, []uint32{rows},
 			segment.Options{})
@@ -243,7 +244,7 @@ func scanRows(t *testing.T, features []testFeature, inverse []int32, opts reader
 		if err != nil {
 			t.Fatal(err)
 		}
-		change.Set(append(storage.Op[storage.AddSegments](&change), d))
+		change.Set(append(commit.Op[commit.AddSegments](&change), d))
 	}
 	snap, err := table.Commit(ctx, change)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/lease"
 )
 
 // Options say how a reader that is open keeps what it reads from gc. The zero value works.
@@ -39,8 +40,8 @@ func (o *Options) Validate() error {
 	switch {
 	case o.After < 0:
 		return fmt.Errorf("lease after %v: want 0 (default) or more", o.After)
-	case o.For < 0 || o.For > storage.MaxLease:
-		return fmt.Errorf("lease for %v: want 0 (default) to %v", o.For, storage.MaxLease)
+	case o.For < 0 || o.For > lease.Max:
+		return fmt.Errorf("lease for %v: want 0 (default) to %v", o.For, lease.Max)
 	}
 	return nil
 }
@@ -60,7 +61,7 @@ type Renewer struct {
 
 	mu    sync.Mutex     // guards what follows, and is held during requests
 	timer *time.Timer    // for the next of them
-	lease *storage.Lease // nil: none yet
+	lease *lease.Lease // nil: none yet
 	ended bool
 }
 

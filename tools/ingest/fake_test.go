@@ -11,6 +11,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/tools/ingest/source"
 	"github.com/dsistore/dsistore/writer"
 )
@@ -142,23 +143,23 @@ func (t *fakeTable) NewSegment(_ context.Context, p storage.Partition, stripeRow
 		orders: map[int]string{}, features: map[string][]cell{}, types: map[string]vector.Type{}}, nil
 }
 
-func (t *fakeTable) commit(_ context.Context, c storage.Change) (uint64, error) {
+func (t *fakeTable) commit(_ context.Context, c commit.Change) (uint64, error) {
 	if err := t.fail(); err != nil {
 		return 0, err
 	}
 	t.segments = slices.DeleteFunc(t.segments, func(s *fakeSegment) bool {
-		return slices.ContainsFunc(storage.Op[storage.OverwritePartitions](&c),
+		return slices.ContainsFunc(commit.Op[commit.OverwritePartitions](&c),
 			func(p storage.Partition) bool { return p.String() == s.part.String() })
 	})
-	for _, d := range storage.Op[storage.AddSegments](&c) {
+	for _, d := range commit.Op[commit.AddSegments](&c) {
 		t.segments = append(t.segments, t.written[d.ID])
 		delete(t.written, d.ID)
 		t.state.partition = d.Partition
 	}
-	for _, s := range storage.Op[storage.AddSources](&c) {
+	for _, s := range commit.Op[commit.AddSources](&c) {
 		t.sources[s.Fingerprint] = true
 	}
-	for _, f := range storage.Op[storage.AddFeatures](&c) {
+	for _, f := range commit.Op[commit.AddFeatures](&c) {
 		i := slices.IndexFunc(t.state.features, func(g storage.Feature) bool { return g.Name == f.Name })
 		if i < 0 {
 			t.state.features = append(t.state.features, f)

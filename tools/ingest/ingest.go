@@ -15,6 +15,8 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/internal/spill"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/snapshot"
 	"github.com/dsistore/dsistore/tools/ingest/source"
 	"github.com/dsistore/dsistore/writer"
 	"golang.org/x/sync/errgroup"
@@ -319,14 +321,14 @@ func (e *engine) read(ctx context.Context) error {
 func (e *engine) commit(ctx context.Context, segments []storage.SegmentDescriptor) error {
 	e.progress.start(PhaseCommit, 0)
 	operation := "ingest"
-	properties := storage.SetProperties{}
+	properties := commit.SetProperties{}
 	if e.opts.Profile != "" {
-		properties[storage.ProfileProperty] = e.opts.Profile
+		properties[snapshot.ProfileProperty] = e.opts.Profile
 	}
 	var (
-		features  storage.AddFeatures
-		overwrite storage.OverwritePartitions
-		sources   storage.AddSources
+		features  commit.AddFeatures
+		overwrite commit.OverwritePartitions
+		sources   commit.AddSources
 	)
 	for _, f := range e.schema.list {
 		if !f.seen {
@@ -368,9 +370,9 @@ func (e *engine) commit(ctx context.Context, segments []storage.SegmentDescripto
 			sources = append(sources, storage.Source{Fingerprint: e.prints[i], Name: f.Path})
 		}
 	}
-	number, err := e.target.commit(ctx, storage.Change{
+	number, err := e.target.commit(ctx, commit.Change{
 		Operation: operation, Base: e.state.number,
-		Ops: []storage.Operation{features, properties, sources, overwrite, storage.AddSegments(segments)},
+		Ops: []commit.Operation{features, properties, sources, overwrite, commit.AddSegments(segments)},
 	})
 	if err != nil {
 		return err

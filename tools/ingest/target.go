@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/snapshot"
 	"github.com/dsistore/dsistore/writer"
 )
 
@@ -14,7 +16,7 @@ type target interface {
 	// latest returns the table's schema, partition keys and newest snapshot; number 0 when there is none.
 	latest(ctx context.Context) (targetState, error)
 	// commit returns the number of the snapshot it made.
-	commit(ctx context.Context, c storage.Change) (uint64, error)
+	commit(ctx context.Context, c commit.Change) (uint64, error)
 }
 
 type targetState struct {
@@ -49,7 +51,7 @@ func (t tableTarget) latest(ctx context.Context) (targetState, error) {
 	if s.taken, err = snap.FeatureIDs(ctx); err != nil {
 		return targetState{}, err
 	}
-	if s.profile, err = snap.Property(ctx, storage.ProfileProperty); err != nil {
+	if s.profile, err = snap.Property(ctx, snapshot.ProfileProperty); err != nil {
 		return targetState{}, err
 	}
 	parts, err := snap.Partitions(ctx)
@@ -65,7 +67,7 @@ func (t tableTarget) latest(ctx context.Context) (targetState, error) {
 	return s, nil
 }
 
-func (t tableTarget) commit(ctx context.Context, c storage.Change) (uint64, error) {
+func (t tableTarget) commit(ctx context.Context, c commit.Change) (uint64, error) {
 	snap, err := t.table.Commit(ctx, c)
 	if err != nil {
 		return 0, err

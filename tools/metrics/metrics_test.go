@@ -16,6 +16,7 @@ import (
 	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/tools/metrics"
@@ -134,8 +135,8 @@ func work(t *testing.T) *worked {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = table.Commit(ctx, storage.Change{Operation: "compact", Base: 1,
-		Ops: []storage.Operation{storage.RemoveSegments{strings.Repeat("ab", 16)}}})
+	_, err = table.Commit(ctx, commit.Change{Operation: "compact", Base: 1,
+		Ops: []commit.Operation{commit.RemoveSegments{strings.Repeat("ab", 16)}}})
 	if !errors.Is(err, storage.ErrConflict) {
 		t.Fatal(err)
 	}

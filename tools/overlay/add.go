@@ -13,6 +13,8 @@ import (
 	"github.com/dsistore/dsistore/internal/spill"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/snapshot"
 )
 
 // maxAttempts bounds how often layers are made for segments that came meanwhile, and the commit is tried again.
@@ -158,7 +160,7 @@ func (m *maker) checkName(ctx context.Context, v *view) error {
 
 // prepare finds out what the overlay has: it types the expressions, or reads the files.
 func (m *maker) prepare(ctx context.Context, v *view) error {
-	name, err := v.snap.Property(ctx, storage.ProfileProperty)
+	name, err := v.snap.Property(ctx, snapshot.ProfileProperty)
 	if err != nil {
 		return err
 	}
@@ -401,9 +403,9 @@ func (m *maker) commit(ctx context.Context, v *view) error {
 	if err := m.checkName(ctx, v); err != nil {
 		return err
 	}
-	c := storage.Change{Operation: "overlay", Base: v.newest.Info().Number}
+	c := commit.Change{Operation: "overlay", Base: v.newest.Info().Number}
 	if m.extends == nil {
-		c.Set(storage.DefineOverlays{m.overlay})
+		c.Set(commit.DefineOverlays{m.overlay})
 	}
 	if m.opts.Replace {
 		all, err := v.newest.Overlays(ctx)
@@ -411,10 +413,10 @@ func (m *maker) commit(ctx context.Context, v *view) error {
 			return err
 		}
 		if slices.ContainsFunc(all, func(o storage.Overlay) bool { return o.Name == m.overlay.Name }) {
-			c.Set(storage.DropOverlays{m.overlay.Name})
+			c.Set(commit.DropOverlays{m.overlay.Name})
 		}
 	}
-	var segments storage.SetOverlaySegments
+	var segments commit.SetOverlaySegments
 	for _, s := range v.segments {
 		if l := m.layers[s.ID]; l != nil {
 			segments = append(segments, *l)
@@ -431,7 +433,7 @@ func (m *maker) commit(ctx context.Context, v *view) error {
 			func(p storage.Pin) bool { return p.Name == m.overlay.Name })
 		// as of the snapshot that the commit makes
 		set.Overlays = append(set.Overlays, storage.Pin{Name: m.overlay.Name})
-		c.Set(storage.SetBranches{set})
+		c.Set(commit.SetBranches{set})
 	}
 	made, err := m.table.Commit(ctx, c)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -28,9 +29,9 @@ func setBranch(t *testing.T, s *storage.Store, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := storage.Change{Operation: "branch", Base: snap.Info().Number,
-		Ops: []storage.Operation{storage.DefineLists{{Name: "few"}},
-			storage.SetListRows{{List: "few", Segment: segments[0].ID, Rows: set}}, storage.SetBranches{{Name: name,
+	c := commit.Change{Operation: "branch", Base: snap.Info().Number,
+		Ops: []commit.Operation{commit.DefineLists{{Name: "few"}},
+			commit.SetListRows{{List: "few", Segment: segments[0].ID, Rows: set}}, commit.SetBranches{{Name: name,
 				Snapshot: snap.Info().Number, List: storage.Pin{Name: "few"}}}}}
 	if _, err := snap.Table().Commit(t.Context(), c); err != nil {
 		t.Fatal(err)
@@ -154,8 +155,8 @@ func TestBranchSchema(t *testing.T) {
 	}
 	change := func(from, to string) {
 		t.Helper()
-		c := storage.Change{Operation: "features",
-			Ops: []storage.Operation{storage.ChangeFeatures{{Feature: from, Rename: to}}}}
+		c := commit.Change{Operation: "features",
+			Ops: []commit.Operation{commit.ChangeFeatures{{Feature: from, Rename: to}}}}
 		if _, err := latest(t, s).Table().Commit(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
@@ -194,8 +195,8 @@ func TestMergedInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []string{"[1]", "[0]"} {
-		c := storage.Change{Operation: "overlay", Base: latest(t, s).Info().Number,
-			Ops: []storage.Operation{storage.MergeOverlays{overlays[1-i].Name}}}
+		c := commit.Change{Operation: "overlay", Base: latest(t, s).Info().Number,
+			Ops: []commit.Operation{commit.MergeOverlays{overlays[1-i].Name}}}
 		if _, err := latest(t, s).Table().Commit(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/ingest"
 )
@@ -80,8 +82,8 @@ func TestConflicts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := snap.Table().Commit(t.Context(), storage.Change{Operation: "delete", Base: snap.Info().Number,
-				Ops: []storage.Operation{storage.DeleteRows{{Segment: segments[0].ID, Rows: rows}}}}); err != nil {
+			if _, err := snap.Table().Commit(t.Context(), commit.Change{Operation: "delete", Base: snap.Info().Number,
+				Ops: []commit.Operation{commit.DeleteRows{{Segment: segments[0].ID, Rows: rows}}}}); err != nil {
 				t.Fatal(err)
 			}
 		}, 1},
@@ -125,7 +127,7 @@ func TestConflicts(t *testing.T) {
 					t.Errorf("%d rows are covered, the report says %d", covered, report.Covered)
 				}
 				// Layers over what is gone are not left to gc.
-				garbage, err := s.GC(t.Context(), storage.GCOptions{NoWait: true, DryRun: true})
+				garbage, err := s.GC(t.Context(), gc.Options{NoWait: true, DryRun: true})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -213,8 +215,8 @@ func TestBranch(t *testing.T) {
 	s := newStore(t, object.NewMemory())
 	ingestRows(t, s, partitionedFields, partitioned("a", 0, 1000), nil)
 	snap := latest(t, s)
-	if _, err := snap.Table().Commit(t.Context(), storage.Change{Operation: "branch", Base: snap.Info().Number,
-		Ops: []storage.Operation{storage.SetBranches{{Name: "b", Snapshot: snap.Info().Number}}}}); err != nil {
+	if _, err := snap.Table().Commit(t.Context(), commit.Change{Operation: "branch", Base: snap.Info().Number,
+		Ops: []commit.Operation{commit.SetBranches{{Name: "b", Snapshot: snap.Info().Number}}}}); err != nil {
 		t.Fatal(err)
 	}
 	ingestRows(t, s, partitionedFields, partitioned("a", 5000, 700), func(o *ingest.Options) { o.Overwrite = true })

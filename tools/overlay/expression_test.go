@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -154,7 +155,7 @@ func TestExpressionUnderOverlays(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	change := func(c storage.Change) {
+	change := func(c commit.Change) {
 		t.Helper()
 		snap := latest(t, s)
 		c.Operation, c.Base = "test", snap.Info().Number
@@ -164,8 +165,8 @@ func TestExpressionUnderOverlays(t *testing.T) {
 	}
 	add("ads", "merged", nil, "click = click = 0") // the other way round
 	add("ads", "named", nil, "low = id < 300")
-	change(storage.Change{Ops: []storage.Operation{storage.MergeOverlays{"merged"}}})
-	change(storage.Change{Ops: []storage.Operation{storage.SetBranches{{Name: "b",
+	change(commit.Change{Ops: []commit.Operation{commit.MergeOverlays{"merged"}}})
+	change(commit.Change{Ops: []commit.Operation{commit.SetBranches{{Name: "b",
 		Overlays: []storage.Pin{{Name: "named"}}}}}})
 	add("ads", "a", []string{"named"}, "y = click = 1 AND low = 1")
 	add("ads@b", "b", nil, "z = click = 1 AND low = 1")

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/ingest"
 )
@@ -203,7 +204,7 @@ func TestExtendByExpression(t *testing.T) {
 func TestExtendRefused(t *testing.T) {
 	s := keyed(t, 700)
 	ctx := t.Context()
-	change := func(c storage.Change) {
+	change := func(c commit.Change) {
 		t.Helper()
 		snap := latest(t, s)
 		c.Operation, c.Base = "test", snap.Info().Number
@@ -217,7 +218,7 @@ func TestExtendRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	change(storage.Change{Ops: []storage.Operation{storage.MergeOverlays{"merged"}}})
+	change(commit.Change{Ops: []commit.Operation{commit.MergeOverlays{"merged"}}})
 	setBranch(t, s, "b")
 	if _, err := Add(ctx, s, "ads@b", "onbranch", Options{Exprs: []string{"z = id"}}); err != nil {
 		t.Fatal(err)
@@ -350,7 +351,7 @@ func valuesOf(t *testing.T, n int) string {
 		nullable("y", arrow.PrimitiveTypes.Int64)}, rows)
 }
 
-func commitNow(t *testing.T, s *storage.Store, c storage.Change) {
+func commitNow(t *testing.T, s *storage.Store, c commit.Change) {
 	t.Helper()
 	snap := latest(t, s)
 	c.Operation, c.Base = "test", snap.Info().Number
@@ -361,12 +362,12 @@ func commitNow(t *testing.T, s *storage.Store, c storage.Change) {
 
 func dropNow(t *testing.T, s *storage.Store, name string) {
 	t.Helper()
-	commitNow(t, s, storage.Change{Ops: []storage.Operation{storage.DropOverlays{name}}})
+	commitNow(t, s, commit.Change{Ops: []commit.Operation{commit.DropOverlays{name}}})
 }
 
 func mergeNow(t *testing.T, s *storage.Store, name string) {
 	t.Helper()
-	commitNow(t, s, storage.Change{Ops: []storage.Operation{storage.MergeOverlays{name}}})
+	commitNow(t, s, commit.Change{Ops: []commit.Operation{commit.MergeOverlays{name}}})
 }
 
 func replaceNow(t *testing.T, s *storage.Store) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -59,8 +59,8 @@ func TestInterrupted(t *testing.T) {
 		if i := snap.Info(); i.Number <= number || i.Operation != "overlay" { // those of gc lie between
 			t.Fatalf("snapshot %d by %s after %d", i.Number, i.Operation, number)
 		}
-		if _, err := snap.Table().Commit(t.Context(), storage.Change{Operation: "drop", Base: snap.Info().Number,
-			Ops: []storage.Operation{storage.DropOverlays{"o"}}}); err != nil {
+		if _, err := snap.Table().Commit(t.Context(), commit.Change{Operation: "drop", Base: snap.Info().Number,
+			Ops: []commit.Operation{commit.DropOverlays{"o"}}}); err != nil {
 			t.Fatal(err)
 		}
 	}

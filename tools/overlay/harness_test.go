@@ -26,6 +26,8 @@ import (
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/tools/ingest"
@@ -283,8 +285,8 @@ func readOverlay(t testing.TB, snap *storage.Snapshot, name string) map[string]r
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := scratch.Commit(ctx, storage.Change{Operation: "scratch",
-		Ops: []storage.Operation{storage.AddSegments(add), storage.AddFeatures(o.Features)}})
+	made, err := scratch.Commit(ctx, commit.Change{Operation: "scratch",
+		Ops: []commit.Operation{commit.AddSegments(add), commit.AddFeatures(o.Features)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -379,7 +381,7 @@ func deleteRows(t testing.TB, s *storage.Store, r *rand.Rand) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := storage.Change{Operation: "delete", Base: snap.Info().Number}
+	c := commit.Change{Operation: "delete", Base: snap.Info().Number}
 	for _, d := range segments {
 		set := randomRows(r, int(d.Rows), []float64{0, 0.1, 0.5, 1}[r.IntN(4)])
 		rows, err := s.Bitmaps().Put(ctx, d.ID, d.Rows, set)
@@ -387,7 +389,7 @@ func deleteRows(t testing.TB, s *storage.Store, r *rand.Rand) {
 			t.Fatal(err)
 		}
 		if !rows.IsEmpty() {
-			c.Set(append(storage.Op[storage.DeleteRows](&c), storage.DeletionVector{Segment: d.ID, Rows: rows}))
+			c.Set(append(commit.Op[commit.DeleteRows](&c), commit.DeletionVector{Segment: d.ID, Rows: rows}))
 		}
 	}
 	if _, err := snap.Table().Commit(ctx, c); err != nil {
@@ -408,7 +410,7 @@ func verifyClean(t testing.TB, s *storage.Store) {
 func objectsAfterGC(t testing.TB, s *storage.Store) []string {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
-	if _, err := s.GC(ctx, storage.GCOptions{NoWait: true}); err != nil {
+	if _, err := s.GC(ctx, gc.Options{NoWait: true}); err != nil {
 		t.Fatal(err)
 	}
 	return objects(t, s)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -128,8 +129,8 @@ func TestLabelBytes(t *testing.T) {
 		first += n
 		return c
 	})
-	if _, err := table.Commit(t.Context(), storage.Change{Operation: "test",
-		Ops: []storage.Operation{storage.AddSegments{w}, storage.AddFeatures{id}}}); err != nil {
+	if _, err := table.Commit(t.Context(), commit.Change{Operation: "test",
+		Ops: []commit.Operation{commit.AddSegments{w}, commit.AddFeatures{id}}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range []float64{0.5, 0.2, 0.03, 0.001} {

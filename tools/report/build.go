@@ -13,6 +13,7 @@ import (
 	"github.com/dsistore/dsistore/compaction"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/snapshot"
 	"github.com/dsistore/dsistore/usage"
 )
 
@@ -108,7 +109,7 @@ type builder struct {
 
 	snap     *storage.Snapshot
 	segments []storage.SegmentDescriptor
-	history  []storage.SnapshotInfo // that has not expired
+	history  []snapshot.Info // that has not expired
 	c        *collector
 	reads    *usage.Summary
 	uses     map[storage.FeatureID]Use
@@ -215,7 +216,7 @@ func (b *builder) health(ctx context.Context) error {
 		return err
 	}
 	// Without those committed meanwhile.
-	b.history = slices.DeleteFunc(infos, func(i storage.SnapshotInfo) bool { return i.Number > b.snap.Info().Number })
+	b.history = slices.DeleteFunc(infos, func(i snapshot.Info) bool { return i.Number > b.snap.Info().Number })
 	if h.Snapshots, h.Branches, h.Leases, err = holdings(ctx, b.snap, b.history); err != nil {
 		return err
 	}
@@ -278,7 +279,7 @@ func (b *builder) unread(first time.Time, id storage.FeatureID) uint64 {
 func (b *builder) age(ctx context.Context) error {
 	first := firstDay(b.reads, b.now)
 	from, _ := slices.BinarySearchFunc(b.history, first,
-		func(i storage.SnapshotInfo, t time.Time) int { return i.Time.Compare(t) })
+		func(i snapshot.Info, t time.Time) int { return i.Time.Compare(t) })
 	from = max(from-1, 0) // the table's on that day
 	if first.IsZero() || len(b.history) < 2 || from == len(b.history)-1 {
 		return nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/snapshot"
 )
 
 // maxOpened bounds how many snapshots of a history are opened to see what they hold.
@@ -76,7 +77,7 @@ func (h *holders) snapshot(ctx context.Context, number uint64) ([]string, error)
 // holdings returns what of the history, of branches and of leases is kept, and what bytes each alone keeps. infos are
 // the snapshots up to snap that have not expired.
 func holdings(ctx context.Context, snap *storage.Snapshot,
-	infos []storage.SnapshotInfo) (SnapshotHealth, []BranchHealth, []LeaseHealth, error) {
+	infos []snapshot.Info) (SnapshotHealth, []BranchHealth, []LeaseHealth, error) {
 	h := &holders{t: snap.Table(), newest: snap, held: map[string]*held{}, opened: map[uint64][]string{}}
 	out := SnapshotHealth{Newest: snap.Info().Number, Holding: []SnapshotHolder{}}
 	if len(infos) > 0 {
@@ -123,7 +124,7 @@ func holdings(ctx context.Context, snap *storage.Snapshot,
 }
 
 // history looks at the snapshots after which something was taken away, the newest first, as many as maxOpened.
-func (h *holders) history(ctx context.Context, infos []storage.SnapshotInfo, out *SnapshotHealth) error {
+func (h *holders) history(ctx context.Context, infos []snapshot.Info, out *SnapshotHealth) error {
 	looked := 0
 	for i := len(infos) - 2; i >= 0; i-- {
 		n, next := infos[i], infos[i+1]

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/usage"
 )
@@ -137,8 +139,8 @@ func TestHoldings(t *testing.T) {
 		b.Bytes != bytesOf(one) || a.Next != "overwrite" {
 		t.Errorf("%+v", h.Holding)
 	}
-	change := storage.Change{Operation: "branch", Base: 3,
-		Ops: []storage.Operation{storage.SetBranches{{Name: "b", Snapshot: 1, Created: testNow}}}}
+	change := commit.Change{Operation: "branch", Base: 3,
+		Ops: []commit.Operation{commit.SetBranches{{Name: "b", Snapshot: 1, Created: testNow}}}}
 	if _, err := table.Commit(ctx, change); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +159,7 @@ func TestHoldings(t *testing.T) {
 	if h := r.Health; h.Snapshots.AloneBytes != 0 || h.Branches[0].AloneBytes != 0 || h.Leases[0].AloneBytes != 0 {
 		t.Errorf("%+v %+v %+v", h.Snapshots, h.Branches, h.Leases)
 	}
-	if _, err := table.Expire(ctx, storage.ExpireOptions{KeepLast: 1}); err != nil {
+	if _, err := table.Expire(ctx, gc.ExpireOptions{KeepLast: 1}); err != nil {
 		t.Fatal(err)
 	}
 	r = build(t, s, Options{})

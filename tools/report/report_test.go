@@ -20,6 +20,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/tools/overlay"
@@ -95,8 +96,8 @@ func small(t *testing.T) (*storage.Store, *storage.Table, *usage.Summary) {
 	s := openStore(t)
 	table := jsonRows(t, s, smallRows(), ingest.Options{PartitionBy: "day", Options: writer.Options{StripeRows: 4}})
 	first := latest(t, table)
-	change := storage.Change{Operation: "branch", Base: 1,
-		Ops: []storage.Operation{storage.SetBranches{{Name: "b", Snapshot: 1, Owner: "ann", Created: testNow}}}}
+	change := commit.Change{Operation: "branch", Base: 1,
+		Ops: []commit.Operation{commit.SetBranches{{Name: "b", Snapshot: 1, Owner: "ann", Created: testNow}}}}
 	if _, err := table.Commit(ctx, change); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +175,7 @@ func TestNoNulls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := table.Commit(t.Context(), storage.Change{Operation: "ingest"}); err != nil {
+	if _, err := table.Commit(t.Context(), commit.Change{Operation: "ingest"}); err != nil {
 		t.Fatal(err)
 	}
 	r, err := Build(t.Context(), s, nil, Options{Now: clock, Usage: unread})

@@ -7,6 +7,7 @@ import (
 	"github.com/dsistore/dsistore/compaction"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/tools/overlay"
 	"github.com/dsistore/dsistore/tools/selection"
@@ -110,8 +111,8 @@ func TestSavingsLayered(t *testing.T) {
 		t.Fatal(err)
 	}
 	dropped := storage.FeatureDropped
-	change := storage.Change{Operation: "features",
-		Ops: []storage.Operation{storage.ChangeFeatures{{Feature: "user_history_00000", Status: &dropped}}}}
+	change := commit.Change{Operation: "features",
+		Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "user_history_00000", Status: &dropped}}}}
 	if _, err := table.Commit(ctx, change); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/snapshot"
 	"github.com/dsistore/dsistore/usage"
 )
 
@@ -145,7 +146,7 @@ func jobsOf(s *usage.Summary, stored map[storage.FeatureID]uint64) []Job {
 
 // daysOf returns what happened on each day, from the first that something was read on, or that the first snapshot since
 // is of, to the last.
-func daysOf(s *usage.Summary, infos []storage.SnapshotInfo, since, now time.Time) []Day {
+func daysOf(s *usage.Summary, infos []snapshot.Info, since, now time.Time) []Day {
 	byDay := map[string]*Day{}
 	day := func(t time.Time) *Day {
 		d := byDay[dayText(t)]

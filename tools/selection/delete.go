@@ -8,6 +8,7 @@ import (
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/usage"
 )
 
@@ -66,9 +67,9 @@ func Delete(ctx context.Context, table *storage.Table, q *Query, opts Options) (
 		if opts.DryRun || s.Rows == 0 {
 			return nil
 		}
-		c := storage.Change{Operation: "delete", Base: snap.Info().Number}
+		c := commit.Change{Operation: "delete", Base: snap.Info().Number}
 		err = commitRows(ctx, table, s, &c, func(segment string, rows bitmap.Ref) {
-			c.Set(append(storage.Op[storage.DeleteRows](&c), storage.DeletionVector{Segment: segment, Rows: rows}))
+			c.Set(append(commit.Op[commit.DeleteRows](&c), commit.DeletionVector{Segment: segment, Rows: rows}))
 		}, func(made *storage.Snapshot) { report.Snapshot = made.Info().Number })
 		return err
 	})
@@ -122,7 +123,7 @@ func attempts(ctx context.Context, table *storage.Table, q *Query,
 
 // commitRows makes sets of a selection's rows, gives them to add, and commits the change, which add has put them into.
 // made is called with the snapshot.
-func commitRows(ctx context.Context, table *storage.Table, s *Selection, c *storage.Change,
+func commitRows(ctx context.Context, table *storage.Table, s *Selection, c *commit.Change,
 	add func(segment string, rows bitmap.Ref),
 	made func(*storage.Snapshot)) (err error) {
 	store := table.Store()

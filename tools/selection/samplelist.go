@@ -9,6 +9,7 @@ import (
 
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/usage"
 )
 
@@ -49,13 +50,13 @@ func Create(ctx context.Context, table *storage.Table, name string, q *Query, re
 	var report *ListReport
 	opts.Read.Usage.Purpose = usage.PurposeSelect
 	err := attempts(ctx, table, q, func(snap *storage.Snapshot, attempt int) error {
-		c := storage.Change{Operation: "samples", Base: snap.Info().Number,
-			Ops: []storage.Operation{storage.DefineLists{list}}}
+		c := commit.Change{Operation: "samples", Base: snap.Info().Number,
+			Ops: []commit.Operation{commit.DefineLists{list}}}
 		switch there, err := snap.SampleList(ctx, name); {
 		case err == nil && !replace: // before rows are looked for
 			return fmt.Errorf("%w since snapshot %d", storage.ErrExists, there.Added)
 		case err == nil:
-			c.Set(storage.DropLists{name})
+			c.Set(commit.DropLists{name})
 		case !errors.Is(err, storage.ErrNotFound):
 			return err
 		}
@@ -70,14 +71,14 @@ func Create(ctx context.Context, table *storage.Table, name string, q *Query, re
 				TableRows: snap.Info().LiveRows(), Share: share(s.Rows, snap.Info().LiveRows()),
 				Segments: uint64(len(s.Segments)),
 			},
-			DryRun: opts.DryRun, Replaced: len(storage.Op[storage.DropLists](&c)) > 0, Keys: s.Keys, Attempts: attempt,
+			DryRun: opts.DryRun, Replaced: len(commit.Op[commit.DropLists](&c)) > 0, Keys: s.Keys, Attempts: attempt,
 		}
 		if opts.DryRun {
 			return nil
 		}
 		return commitRows(ctx, table, s, &c, func(segment string, rows bitmap.Ref) {
-			c.Set(append(storage.Op[storage.SetListRows](&c),
-				storage.ListRows{List: name, Segment: segment, Rows: rows}))
+			c.Set(append(commit.Op[commit.SetListRows](&c),
+				commit.ListRows{List: name, Segment: segment, Rows: rows}))
 		}, func(made *storage.Snapshot) { report.Snapshot, report.Added = made.Info().Number, made.Info().Number })
 	})
 	if err != nil {
@@ -100,8 +101,8 @@ func Drop(ctx context.Context, table *storage.Table, name string) (*storage.Snap
 		if _, err = snap.SampleList(ctx, name); err != nil {
 			return err
 		}
-		made, err = table.Commit(ctx, storage.Change{Operation: "samples", Base: snap.Info().Number,
-			Ops: []storage.Operation{storage.DropLists{name}}})
+		made, err = table.Commit(ctx, commit.Change{Operation: "samples", Base: snap.Info().Number,
+			Ops: []commit.Operation{commit.DropLists{name}}})
 		return err
 	})
 	return made, err

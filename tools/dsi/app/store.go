@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/terminal"
 )
@@ -143,7 +144,7 @@ func (t TableArgs) OpenView(ctx context.Context, e *Env, at AtFlag) (*storage.Vi
 }
 
 // Commit commits a change to the newest snapshot, and says what it did.
-func (t TableArgs) Commit(ctx context.Context, e *Env, snap *storage.Snapshot, c storage.Change, did string) error {
+func (t TableArgs) Commit(ctx context.Context, e *Env, snap *storage.Snapshot, c commit.Change, did string) error {
 	c.Base = snap.Info().Number
 	made, err := snap.Table().Commit(ctx, c)
 	if err != nil {

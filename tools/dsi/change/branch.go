@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/tools/dsi/app"
 	"github.com/dsistore/dsistore/tools/terminal"
 )
@@ -98,8 +99,8 @@ func (c *branchCreate) Run(ctx context.Context, e *app.Env) error {
 		return terminal.UsageError{Err: err}
 	}
 	made, err := snap.Table().Commit(ctx,
-		storage.Change{Operation: "branch", Base: number,
-			Ops: []storage.Operation{storage.SetBranches{b}}})
+		commit.Change{Operation: "branch", Base: number,
+			Ops: []commit.Operation{commit.SetBranches{b}}})
 	if err != nil {
 		return err
 	}
@@ -146,7 +147,7 @@ func (c *branchDrop) Run(ctx context.Context, e *app.Env) error {
 	if err != nil {
 		return err
 	}
-	return c.Commit(ctx, e, snap, storage.Change{Operation: "branch",
-		Ops: []storage.Operation{storage.DropBranches{c.Branch}}},
+	return c.Commit(ctx, e, snap, commit.Change{Operation: "branch",
+		Ops: []commit.Operation{commit.DropBranches{c.Branch}}},
 		"branch "+terminal.OneLine(c.Branch)+" dropped")
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/tools/dsi/app"
 	"github.com/dsistore/dsistore/tools/terminal"
 )
@@ -26,17 +27,17 @@ func (c *FeaturesRename) Run(ctx context.Context, e *app.Env) error {
 		return terminal.Usagef("feature %q: %q is no new name", c.Feature, c.Name)
 	}
 	did := fmt.Sprintf("feature %s renamed to %s", terminal.OneLine(c.Feature), terminal.OneLine(c.Name))
-	return changeFeatures(ctx, e, c.TableArgs, did, storage.FeatureChange{Feature: c.Feature, Rename: c.Name})
+	return changeFeatures(ctx, e, c.TableArgs, did, commit.FeatureChange{Feature: c.Feature, Rename: c.Name})
 }
 
 func changeFeatures(ctx context.Context, e *app.Env, t app.TableArgs, did string,
-	changes ...storage.FeatureChange) error {
+	changes ...commit.FeatureChange) error {
 	table, err := t.OpenTable(ctx, e)
 	if err != nil {
 		return err
 	}
-	made, err := table.Commit(ctx, storage.Change{Operation: "features",
-		Ops: []storage.Operation{storage.ChangeFeatures(changes)}})
+	made, err := table.Commit(ctx, commit.Change{Operation: "features",
+		Ops: []commit.Operation{commit.ChangeFeatures(changes)}})
 	if err != nil {
 		return err
 	}
@@ -104,9 +105,9 @@ func (n *namedFeatures) set(ctx context.Context, e *app.Env, status storage.Feat
 	if n.DryRun {
 		return n.would(ctx, e, names, status, count+" would be "+did)
 	}
-	var changes []storage.FeatureChange
+	var changes []commit.FeatureChange
 	for _, f := range names {
-		changes = append(changes, storage.FeatureChange{Feature: f, Status: &status})
+		changes = append(changes, commit.FeatureChange{Feature: f, Status: &status})
 	}
 	return changeFeatures(ctx, e, n.TableArgs, count+" "+did, changes...)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/tools/dsi/app"
 	"github.com/dsistore/dsistore/tools/dsi/describe"
 	"github.com/dsistore/dsistore/tools/overlay"
@@ -356,8 +357,8 @@ type overlayDrop struct {
 }
 
 func (c *overlayDrop) Run(ctx context.Context, e *app.Env) error {
-	return c.apply(ctx, e, c.TableArgs, "dropped", storage.Change{Ops: []storage.Operation{
-		storage.DropOverlays{c.Overlay},
+	return c.apply(ctx, e, c.TableArgs, "dropped", commit.Change{Ops: []commit.Operation{
+		commit.DropOverlays{c.Overlay},
 	}})
 }
 
@@ -367,13 +368,13 @@ type overlayMerge struct {
 }
 
 func (c *overlayMerge) Run(ctx context.Context, e *app.Env) error {
-	return c.apply(ctx, e, c.TableArgs, "merged", storage.Change{Ops: []storage.Operation{
-		storage.MergeOverlays{c.Overlay},
+	return c.apply(ctx, e, c.TableArgs, "merged", commit.Change{Ops: []commit.Operation{
+		commit.MergeOverlays{c.Overlay},
 	}})
 }
 
 // apply commits a change to an overlay that is there.
-func (c overlayArg) apply(ctx context.Context, e *app.Env, t app.TableArgs, did string, change storage.Change) error {
+func (c overlayArg) apply(ctx context.Context, e *app.Env, t app.TableArgs, did string, change commit.Change) error {
 	snap, err := t.OpenNewest(ctx, e)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/snapshot"
 	"github.com/dsistore/dsistore/tools/dsi/app"
 	"github.com/dsistore/dsistore/tools/terminal"
 )
@@ -29,8 +30,8 @@ type duplicatesJSON struct {
 	SavedBytes uint64  `json:"saved_bytes_estimate"`
 }
 
-func sumDuplicates(all []storage.FeatureTotals) *duplicatesJSON {
-	var sum storage.FeatureTotals
+func sumDuplicates(all []snapshot.FeatureTotals) *duplicatesJSON {
+	var sum snapshot.FeatureTotals
 	groups := map[string]bool{}
 	d := new(duplicatesJSON)
 	for _, t := range all {

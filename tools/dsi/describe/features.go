@@ -8,6 +8,7 @@ import (
 
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/snapshot"
 	"github.com/dsistore/dsistore/tools/dsi/app"
 	"github.com/dsistore/dsistore/tools/terminal"
 )
@@ -104,7 +105,7 @@ func addTotals(ctx context.Context, snap *storage.Snapshot, infos []FeatureJSON)
 	if err != nil {
 		return err
 	}
-	byName := make(map[string]storage.FeatureTotals, len(all))
+	byName := make(map[string]snapshot.FeatureTotals, len(all))
 	for _, t := range all {
 		byName[t.Name] = t
 	}

@@ -3,7 +3,7 @@ package describe
 import (
 	"context"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/snapshot"
 	"github.com/dsistore/dsistore/tools/dsi/app"
 	"github.com/dsistore/dsistore/tools/terminal"
 )
@@ -25,7 +25,7 @@ type snapshotJSON struct {
 	Bytes       uint64 `json:"bytes"`
 }
 
-func newSnapshotJSON(i storage.SnapshotInfo) snapshotJSON {
+func newSnapshotJSON(i snapshot.Info) snapshotJSON {
 	return snapshotJSON{
 		i.Number, terminal.TimeMillis(i.Time), i.Operation, i.Rows, i.AddedRows, i.RemovedRows, i.DeletedRows,
 		i.Features,
@@ -46,7 +46,7 @@ func (c *Tables) Run(ctx context.Context, e *app.Env) error {
 	type tableJSON struct {
 		Name string `json:"table"`
 		snapshotJSON
-		info storage.SnapshotInfo
+		info snapshot.Info
 	}
 	out := struct {
 		app.Head
@@ -91,7 +91,7 @@ func (c *Snapshots) Run(ctx context.Context, e *app.Env) error {
 	}
 	return terminal.PrintList(e.Env, out, "no snapshots of "+terminal.OneLine(c.Table),
 		"#snapshot, time, operation, #rows, #added, #removed, #features, #segments, #bytes", infos,
-		func(i storage.SnapshotInfo) []string {
+		func(i snapshot.Info) []string {
 			return []string{
 				terminal.Count(i.Number), terminal.Time(i.Time), i.Operation, terminal.Count(i.LiveRows()),
 				"+" + terminal.Count(i.AddedRows), "-" + terminal.Count(i.RemovedRows), terminal.Count(i.Features),

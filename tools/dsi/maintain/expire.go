@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/tools/dsi/app"
 	"github.com/dsistore/dsistore/tools/terminal"
 )
@@ -35,7 +35,7 @@ type holdJSON struct {
 	By       string `json:"by"`
 }
 
-func holdsJSON(holds []storage.Hold) []holdJSON {
+func holdsJSON(holds []gc.Hold) []holdJSON {
 	out := []holdJSON{}
 	for _, h := range holds {
 		out = append(out, holdJSON{h.Table, h.Snapshot, h.By})
@@ -61,7 +61,7 @@ func (c *Expire) Run(ctx context.Context, e *app.Env) error {
 	if err != nil {
 		return err
 	}
-	r, err := table.Expire(ctx, storage.ExpireOptions{KeepLast: c.KeepLast, YoungerThan: c.YoungerThan,
+	r, err := table.Expire(ctx, gc.ExpireOptions{KeepLast: c.KeepLast, YoungerThan: c.YoungerThan,
 		DryRun: c.DryRun})
 	if err != nil {
 		return err

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/tools/dsi/app"
 	"github.com/dsistore/dsistore/tools/terminal"
 )
@@ -55,7 +55,7 @@ func (c *GC) Run(ctx context.Context, e *app.Env) error {
 	if err != nil {
 		return err
 	}
-	r, err := store.GC(ctx, storage.GCOptions{DryRun: c.DryRun, Grace: c.Grace, NoWait: c.Grace == 0})
+	r, err := store.GC(ctx, gc.Options{DryRun: c.DryRun, Grace: c.Grace, NoWait: c.Grace == 0})
 	if err != nil {
 		return err
 	}

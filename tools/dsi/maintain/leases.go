@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/lease"
 	"github.com/dsistore/dsistore/tools/dsi/app"
 	"github.com/dsistore/dsistore/tools/terminal"
 )
@@ -28,7 +29,7 @@ type leaseJSON struct {
 	Until    string `json:"until"`
 }
 
-func newLeaseJSON(table string, l storage.LeaseInfo) leaseJSON {
+func newLeaseJSON(table string, l lease.Info) leaseJSON {
 	out := leaseJSON{ID: l.ID, Table: table, Owner: l.Owner, Snapshot: l.Snapshot,
 		Until: l.Until.UTC().Format(time.RFC3339)}
 	if !l.Renewed.IsZero() {
@@ -103,14 +104,14 @@ func (c *leasesEnd) Run(ctx context.Context, e *app.Env) error {
 	if err != nil {
 		return err
 	}
-	var end []storage.LeaseInfo
+	var end []lease.Info
 	for _, l := range all {
 		if l.Owner == c.Owner && c.Owner != "" || slices.Contains(c.Lease, l.ID) {
 			end = append(end, l)
 		}
 	}
 	for _, i := range c.Lease {
-		if !slices.ContainsFunc(end, func(l storage.LeaseInfo) bool { return l.ID == i }) {
+		if !slices.ContainsFunc(end, func(l lease.Info) bool { return l.ID == i }) {
 			return fmt.Errorf("table %s: lease %.100q: %w", c.Table, i, storage.ErrNotFound)
 		}
 	}

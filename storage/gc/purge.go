@@ -1,0 +1,95 @@
+package gc
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/dsistore/dsistore/storage/names"
+	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/snapshot"
+)
+
+// Purge removes the data that only expired snapshots of the table name, whatever its age: segments, overlay segments and sets of rows. A reader of
+// an expired snapshot without a lease finds it gone. The snapshots themselves, with the runs of their trees, are left to GC, and so is what no
+// snapshot names; other tables are not looked at. What a branch of the newest snapshot, or a lease, holds stays. The report has what was removed,
+// and who holds what.
+func Purge(ctx context.Context, t *snapshot.Log) (*Report, error) {
+	r, err := purge(ctx, t)
+	if err != nil {
+		return r, fmt.Errorf("purge of table %s: %w", t.Table, err)
+	}
+	return r, nil
+}
+
+func purge(ctx context.Context, t *snapshot.Log) (*Report, error) {
+	now, err := t.Store.Time(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &collector{s: t.Store, marker: names.RandomID(), r: &Report{Tables: 1}}
+	// A table of its own, so that nothing known from before is trusted.
+	p := &tablePlan{t: t.Store.Log(t.Table), now: now, purge: true}
+	if err := p.look(ctx, c.r); err != nil {
+		return c.r, err
+	}
+	if p.newest == 0 {
+		return c.r, t.Store.NoTable(ctx, t.Table)
+	}
+	of := p.t.ID()
+	plans, err := sameTable(ctx, t.Store, t.Table, of, now)
+	if err != nil {
+		return c.r, err
+	}
+	plans = append(plans, p)
+	var groups []*dataGroup
+	for i := range p.named.expired {
+		// A segment of another table, which no commit takes, would be that table's.
+		if !p.named.staying[i] && i.Table() == of {
+			groups = append(groups, &dataGroup{id: i})
+		}
+	}
+	slices.SortFunc(groups, func(a, b *dataGroup) int { return slices.Compare(a.id[:], b.id[:]) })
+	// What an earlier purge has taken is named by the same expired snapshots.
+	err = object.Parallel(ctx, object.RequestsAtOnce, len(groups), func(ctx context.Context, i int) error {
+		there, _, err := listData(ctx, t.Store.Blobs, groups[i].id.Dir())
+		if err == nil && len(there) > 0 {
+			groups[i] = there[0]
+		}
+		return err
+	})
+	if err != nil {
+		return c.r, err
+	}
+	groups = slices.DeleteFunc(groups, func(g *dataGroup) bool { return len(g.objects) == 0 })
+	if len(groups) == 0 {
+		return c.r, nil
+	}
+	// What the others name is found when they are fenced.
+	err = c.collect(ctx, groups, tablePlans{plans: plans, of: map[names.TableID][]*tablePlan{of: plans}, damaged: map[names.TableID]bool{}})
+	c.r.sort()
+	if err == nil && len(c.r.Skipped) > 0 {
+		err = c.r.Skipped[0].Err
+	}
+	return c.r, err
+}
+
+// sameTable looks at the tables of another name that have the same id: somebody has copied the objects of one. What they name stays.
+func sameTable(ctx context.Context, s *snapshot.Store, name string, of names.TableID, now time.Time) ([]*tablePlan, error) {
+	names, err := s.Tables(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	plans := make([]*tablePlan, len(names))
+	err = object.Parallel(ctx, object.RequestsAtOnce, len(names), func(ctx context.Context, i int) error {
+		t := s.Log(names[i])
+		if id, err := t.ReadRoot(ctx); names[i] == name || err != nil || id != of {
+			return nil // what is damaged is no reason: its id is another with all likelihood
+		}
+		plans[i] = &tablePlan{t: t, now: now, cutoff: math.MinInt64, dryRun: true}
+		return plans[i].look(ctx, &Report{})
+	})
+	return slices.DeleteFunc(plans, func(p *tablePlan) bool { return p == nil }), err
+}

@@ -1,0 +1,188 @@
+package snapshot
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"slices"
+
+	"github.com/dsistore/dsistore/storage/lsm"
+	"github.com/dsistore/dsistore/storage/names"
+	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/wire"
+)
+
+// A History walks everything that the snapshots of a table name. verify and gc use it; readers
+// never do.
+type History struct {
+	Log *Log
+	// Snapshot, when set, is called for each snapshot before its entries. An error that it returns ends the walk.
+	Snapshot func(m Manifest) error
+	// Entry, when set, is called for each entry of the trees' tails and runs: for those of a tail once for every snapshot
+	// that repeats it. value is nil when the entry removes. key and value are borrowed for the call.
+	Entry func(object string, kind lsm.Kind, key, value []byte) error
+	// Shown, when set, is called for each entry that a snapshot of the walk shows, at least once for all of them together, and
+	// never for one that an earlier run holds and every one of them hides. It never removes.
+	Shown func(object string, kind lsm.Kind, key, value []byte) error
+	// Damaged, when set, takes the errors of what cannot be read or is wrong, and the walk goes on; else they end it.
+	Damaged func(error)
+	// Expired: snapshots below it may be gone, and are passed over then.
+	Expired uint64
+	// There, when set, are snapshots that were listed, in order: their objects are read without asking for their sizes.
+	There []Object
+
+	runs   map[names.ID]bool // walked
+	Before uint64            // the snapshot that was walked last, whole
+}
+
+// Walk visits the snapshots from to to, both included, and reads many of them at a time. Runs that an earlier walk visited it passes over.
+func (h *History) Walk(ctx context.Context, from, to uint64) error {
+	if h.runs == nil {
+		h.runs = map[names.ID]bool{}
+	}
+	for low := from; low <= to; low += object.RequestsAtOnce {
+		some := make([]*Snapshot, min(to-low+1, object.RequestsAtOnce))
+		errs := make([]error, len(some))
+		err := object.Parallel(ctx, object.RequestsAtOnce, len(some), func(ctx context.Context, i int) error {
+			some[i], errs[i] = h.read(ctx, low+uint64(i))
+			return ctx.Err()
+		})
+		if err != nil {
+			return err
+		}
+		for i, s := range some {
+			if err := h.visit(ctx, low+uint64(i), s, errs[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// read reads a snapshot.
+func (h *History) read(ctx context.Context, n uint64) (*Snapshot, error) {
+	i, ok := slices.BinarySearchFunc(h.There, n, func(s Object, n uint64) int { return cmp.Compare(s.Number, n) })
+	if !ok {
+		return h.Log.Read(ctx, n)
+	}
+	s, err := h.Log.readObject(ctx, h.There[i].Name, n, h.There[i].Size)
+	if errors.Is(err, object.ErrNotFound) || errors.Is(err, io.ErrUnexpectedEOF) { // it was truncated since, or it is damaged
+		return h.Log.Read(ctx, n)
+	}
+	return s, err
+}
+
+// visit visits snapshot n, which was read with an error or not.
+func (h *History) visit(ctx context.Context, n uint64, s *Snapshot, err error) error {
+	if err != nil {
+		if n < h.Expired && errors.Is(err, object.ErrNotFound) {
+			return nil
+		}
+		return h.failed(ctx, wire.Missing(names.SnapshotName(h.Log.Table, n), err))
+	}
+	if h.Snapshot != nil {
+		if err := h.Snapshot(s.Manifest); err != nil {
+			return err
+		}
+	}
+	// What a snapshot shows and the one before does not, its commit has set: it is in the tail, or in the run that the
+	// commit made of the tail. So only the first of a row of snapshots is gone through as a whole.
+	whole := h.Before == 0 || h.Before+1 != n
+	for _, t := range [...]lsm.Tree{s.Manifest.Listing, s.Manifest.Schema} {
+		if err := h.tree(ctx, s, t, !whole); err != nil {
+			return err
+		}
+		if whole && h.Shown != nil {
+			if err := h.all(ctx, s, t); err != nil {
+				return err
+			}
+		}
+	}
+	h.Before = n
+	return nil
+}
+
+// all calls shown for everything that a tree of a snapshot shows.
+func (h *History) all(ctx context.Context, s *Snapshot, t lsm.Tree) error {
+	it := h.Log.Store.Trees.Iter(ctx, t, nil)
+	for ok := it.Seek(ctx, nil); ok; ok = it.Next(ctx) {
+		if err := h.Shown(s.TreeName(t), t.Kind, it.Key, it.Value); err != nil {
+			if err := h.failed(ctx, err); err != nil {
+				return err
+			}
+		}
+	}
+	if it.Err != nil {
+		return h.failed(ctx, it.Err)
+	}
+	return nil
+}
+
+// failed hands err to damaged, unless there is none or the context ended.
+func (h *History) failed(ctx context.Context, err error) error {
+	if h.Damaged == nil || ctx.Err() != nil {
+		return err
+	}
+	h.Damaged(err)
+	return nil
+}
+
+// tree visits what of a tree no snapshot before has. shows: what it sets there, the snapshot shows.
+func (h *History) tree(ctx context.Context, s *Snapshot, t lsm.Tree, shows bool) error {
+	visit := func(object string, key, value []byte) error {
+		var err error
+		if h.Entry != nil {
+			err = h.Entry(object, t.Kind, key, value)
+		}
+		if err == nil && shows && h.Shown != nil && value != nil {
+			err = h.Shown(object, t.Kind, key, value)
+		}
+		if err == nil {
+			return nil
+		}
+		return h.failed(ctx, err)
+	}
+	for _, ref := range t.Runs {
+		if h.runs[ref.ID] {
+			continue
+		}
+		h.runs[ref.ID] = true
+		if h.Entry == nil && !shows {
+			continue // all goes through it
+		}
+		if err := h.run(ctx, t.Kind, ref, visit); err != nil {
+			return err
+		}
+	}
+	for _, e := range t.Memtable {
+		if err := visit(s.ObjectName(), e.Key, e.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *History) run(ctx context.Context, kind lsm.Kind, ref lsm.Run, visit func(object string, key, value []byte) error) error {
+	name := kind.ObjectName(ref.ID)
+	r, err := h.Log.Store.Trees.OpenRun(ctx, kind, ref)
+	if err != nil {
+		return h.failed(ctx, err)
+	}
+	it := r.Iter(nil)
+	for ok := it.SeekGE(ctx, nil); ok; ok = it.Next(ctx) {
+		value, reason := lsm.ParseValue(it.Value())
+		if reason != "" {
+			err = h.failed(ctx, wire.Corrupt(name, reason))
+		} else {
+			err = visit(name, it.Key(), value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if it.Err() != nil {
+		return h.failed(ctx, it.Err())
+	}
+	return nil
+}

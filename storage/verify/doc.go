@@ -1,0 +1,14 @@
+// Package verify checks the stored bytes of tables against each other.
+//
+//	snapshots ── entries of the trees ── segments: objects, index, table of keys ── deep: feature files and packs
+//	                  └── rows: deletion vectors, overlay segments, sample lists, branches, leases
+//
+//	verify.go  snapshots, trees and segments
+//	rows.go    what lies over segments
+//
+// # Invariants
+//
+//   - Run reports what is damaged and goes on. It returns an error only for what kept it from looking.
+//   - Each object, segment and entry is checked once, however many snapshots name it.
+//   - Nothing is written.
+package verify

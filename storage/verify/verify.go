@@ -1,0 +1,555 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/lsm"
+	"github.com/dsistore/dsistore/storage/names"
+	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/segment"
+	"github.com/dsistore/dsistore/storage/snapshot"
+	"github.com/dsistore/dsistore/storage/wire"
+)
+
+// maxDamage bounds the errors that a report keeps.
+const maxDamage = 1000
+
+// A Report says what Verify looked at and what is wrong.
+type Report struct {
+	Deep       bool
+	Tables     uint64
+	Snapshots  uint64
+	Segments   uint64 // of any snapshot, those of layers too
+	RowBitmaps uint64 // deleted rows, rows of sample lists and covered rows of layers
+	Objects    uint64 // of segments
+	Features   uint64 // feature files read (deep)
+	Stripes    uint64 // whose checksums were verified (deep)
+	Bytes      uint64 // of segments' objects that exist; read in full when deep
+	// Damage is what is wrong, at most 1,000 errors; DamageCount is how many there are.
+	Damage      []error
+	DamageCount uint64
+}
+
+// Run checks tables, and returns what it found; the error is for what kept it from looking. damage is what the caller found.
+// What is damaged, missing or unreadable is in the report.
+//
+// Shallow: the table has its root; no snapshot that has not expired is missing, nor one that a branch or a lease holds; every one decodes and follows from
+// the one before; every listing and schema decodes, all checksums of their tables right; every object that a segment, a layer or a
+// set of rows of any of them names exists with the right size; sets within the listing decode. Deep: besides, every
+// stripe's checksums hold, each feature file's and pack's own directory agrees with the segment's index, every set of rows
+// decodes, and every layer has the stripes of the segment under it.
+//
+// progress, which may be nil, is called with the bytes of segments done and to do; never by two goroutines at once.
+func Run(ctx context.Context, s *snapshot.Store, tables []string, deep bool, progress func(done, total uint64), damage ...error) (*Report, error) {
+	v := &verifier{s: s, report: &Report{Deep: deep}, progress: progress}
+	for _, err := range damage {
+		v.damage(err)
+	}
+	for _, name := range tables {
+		if err := v.table(ctx, s.Log(name)); err != nil {
+			return v.report, fmt.Errorf("verify table %s: %w", name, err)
+		}
+	}
+	if err := v.segments(ctx); err != nil {
+		return v.report, fmt.Errorf("verify: %w", err)
+	}
+	return v.report, nil
+}
+
+type verifier struct {
+	s        *snapshot.Store
+	progress func(done, total uint64)
+
+	todo   []catalog.SegmentDescriptor // every segment of any snapshot, once, those of layers too
+	seen   map[names.ID]bool
+	total  uint64 // bytes of todo
+	layers []notedOverlaySegment
+	sets   []notedBitmap
+	noted  map[string]bool // entries of layers and sets, by key and value
+	// onBranch has the overlays that were made on a branch.
+	onBranch map[notedOverlay]bool
+
+	mu     sync.Mutex // guards report and done
+	report *Report
+	done   uint64
+}
+
+func (v *verifier) damage(err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.report.DamageCount++
+	if len(v.report.Damage) < maxDamage {
+		v.report.Damage = append(v.report.Damage, err)
+	}
+}
+
+// table checks a table's snapshots and trees and notes its segments.
+func (v *verifier) table(ctx context.Context, t *snapshot.Log) error {
+	if v.seen == nil {
+		v.seen = map[names.ID]bool{}
+	}
+	there, err := t.List(ctx)
+	if err != nil {
+		return err
+	}
+	v.report.Tables++
+	if len(there) == 0 {
+		v.damage(wire.Corrupt(names.TableDir(t.Table)+names.SnapshotsDir, "the table has no snapshot"))
+		return nil
+	}
+	if _, err := t.ReadRoot(ctx); err != nil && ctx.Err() == nil {
+		v.damage(wire.Missing(names.TableRoot(t.Table), err))
+	}
+	var before *snapshot.Manifest
+	h := snapshot.History{Log: t, Damaged: v.damage, Entry: CheckEntry, There: there}
+	h.Shown = func(object string, kind lsm.Kind, key, value []byte) error {
+		return v.shown(t.Table, object, kind, key, value)
+	}
+	h.Snapshot = func(m snapshot.Manifest) error {
+		v.report.Snapshots++
+		name := names.SnapshotName(t.Table, m.Info.Number)
+		if before != nil && before.Info.Number+1 == m.Info.Number {
+			if m.Info.Time.Before(before.Info.Time) {
+				v.damage(wire.Corrupt(name, "is older than the snapshot before"))
+			}
+			if m.Parent != before.Commit {
+				v.damage(wire.Corrupt(name, "was made after another snapshot than the one before it"))
+			}
+			if before.Info.Rows+m.Info.AddedRows-m.Info.RemovedRows != m.Info.Rows {
+				v.damage(wire.Corrupt(name, fmt.Sprintf("%d rows: %d before, %d added, %d removed",
+					m.Info.Rows, before.Info.Rows, m.Info.AddedRows, m.Info.RemovedRows)))
+			}
+		}
+		before = &m
+		return nil
+	}
+	last := there[len(there)-1].Number
+	first, held := v.span(ctx, t, last)
+	for _, n := range held {
+		if err := h.Walk(ctx, n, n); err != nil {
+			return err
+		}
+	}
+	begin, next := first, first // those from begin to before next are there
+	walk := func() error {
+		if begin == next {
+			return nil
+		}
+		return h.Walk(ctx, begin, next-1)
+	}
+	for _, s := range there {
+		if s.Number < first {
+			continue // expired
+		}
+		if s.Number != next {
+			v.damage(t.Gap(next, s.Number))
+			if err := walk(); err != nil {
+				return err
+			}
+			begin = s.Number
+		}
+		next = s.Number + 1
+	}
+	if err := walk(); err != nil {
+		return err
+	}
+	return v.totals(ctx, t, last)
+}
+
+// CheckEntry checks one entry of a tree.
+func CheckEntry(object string, kind lsm.Kind, key, value []byte) error {
+	if len(key) == 0 {
+		return wire.Corrupt(object, "empty key")
+	}
+	ok := true
+	switch space := key[0]; {
+	case kind == lsm.Listing && space == catalog.PartitionSpace:
+		if value == nil {
+			_, _, ok = catalog.ParseSegmentKey(key)
+			break
+		}
+		if _, _, reason := catalog.ParseSegment(key, value); reason != "" {
+			return wire.Corrupt(object, reason)
+		}
+	case kind == lsm.Listing && space == catalog.SegmentSpace:
+		ok = len(key) == 17
+		if ok && value != nil {
+			_, _, ok = catalog.ParseSegmentKey(append([]byte{catalog.PartitionSpace}, value...))
+		}
+	case kind == lsm.Listing && space == catalog.SourceSpace:
+		if value != nil {
+			_, _, ok = catalog.ParseSource(value)
+		}
+	case kind == lsm.Listing && isRowSpace(space):
+		reason := checkRowEntry(object, key, value)
+		if reason != "" {
+			return wire.Corrupt(object, fmt.Sprintf("entry %.40q: %s", key, reason))
+		}
+	case kind == lsm.Schema && space == catalog.NameSpace:
+		if value != nil {
+			if _, reason := catalog.DecodeFeature(string(key[1:]), value); reason != "" {
+				return wire.Corrupt(object, reason)
+			}
+		}
+	case kind == lsm.Schema && space == catalog.FeatureIDSpace:
+		ok = len(key) == 9
+	case kind == lsm.Schema && space == catalog.KeyFeaturesSpace:
+		ok = len(key) == 1
+		if ok && value != nil {
+			if _, reason := catalog.DecodeKeyFeatures(value); reason != "" {
+				return wire.Corrupt(object, reason)
+			}
+		}
+	case kind == lsm.Schema && space == catalog.PropertySpace:
+		if value != nil {
+			ok = catalog.CheckProperty(string(key[1:]), string(value)) == nil
+		}
+	default:
+		ok = false
+	}
+	if !ok {
+		return wire.Corrupt(object, fmt.Sprintf("entry %.40q is malformed", key))
+	}
+	return nil
+}
+
+func (v *verifier) note(d catalog.SegmentDescriptor) {
+	i, err := names.ParseID(d.ID)
+	if err != nil || v.seen[i] {
+		return
+	}
+	v.seen[i] = true
+	v.todo = append(v.todo, d)
+	v.total += d.Bytes
+}
+
+// Totals checks the totals of snapshot n, and returns what is wrong with them. The error is for what kept it from looking.
+func Totals(ctx context.Context, t *snapshot.Log, n uint64) ([]error, error) {
+	v := &verifier{s: t.Store, report: &Report{}}
+	err := v.totals(ctx, t, n)
+	return v.report.Damage, err
+}
+
+// totals holds the newest snapshot's totals to its listing and schema, and its keys to each other.
+func (v *verifier) totals(ctx context.Context, t *snapshot.Log, n uint64) error {
+	s, err := t.Read(ctx, n)
+	if err != nil {
+		return nil // the walk has reported it
+	}
+	var got snapshot.Info
+	var keys [][]byte // of the segments by id
+	err = s.WalkSegments(ctx, func(string, catalog.Partition) bool { return true }, func(d catalog.SegmentDescriptor) {
+		got.Rows += d.Rows
+		got.Bytes += d.Bytes
+		got.Segments++
+		if segment, err := names.ParseID(d.ID); err == nil { // it is: d was decoded
+			keys = append(keys, catalog.SegmentIDKey(segment))
+		}
+	})
+	if err == nil {
+		err = v.listedByID(ctx, s, keys)
+	}
+	if err == nil {
+		err = v.overTable(ctx, s)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		v.damage(err)
+		return nil
+	}
+	features, err := s.Features(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		v.damage(err)
+		return nil
+	}
+	got.Features = uint64(len(features))
+	if err := v.keyFeatures(ctx, s, features); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		v.damage(err)
+	}
+	if i := s.Manifest.Info; i.Rows != got.Rows || i.Bytes != got.Bytes || i.Segments != got.Segments || i.Features != got.Features {
+		v.damage(wire.Corrupt(s.ObjectName(), fmt.Sprintf("says %d rows, %d bytes, %d segments, %d features: its parts have %d, %d, %d, %d",
+			i.Rows, i.Bytes, i.Segments, i.Features, got.Rows, got.Bytes, got.Segments, got.Features)))
+	}
+	return nil
+}
+
+// keyFeatures holds the entry of the key features to the schema.
+func (v *verifier) keyFeatures(ctx context.Context, s *snapshot.Snapshot, features []catalog.Feature) error {
+	got, err := s.KeyFeatures(ctx)
+	if err != nil {
+		return err
+	}
+	want := slices.DeleteFunc(slices.Clone(features), func(f catalog.Feature) bool { return !f.Role.IsKey() })
+	if !slices.Equal(got, want) {
+		return wire.Corrupt(s.TreeName(s.Manifest.Schema), fmt.Sprintf("key features: %d are noted, the schema has %d", len(got), len(want)))
+	}
+	return nil
+}
+
+// listedByID checks that the listing has the keys, many at a time.
+func (v *verifier) listedByID(ctx context.Context, s *snapshot.Snapshot, keys [][]byte) error {
+	for some := range slices.Chunk(keys, 4096) {
+		where, err := v.s.Trees.Get(ctx, s.Manifest.Listing, some...)
+		if err != nil {
+			return err
+		}
+		for i, w := range where {
+			if w == nil {
+				return wire.Corrupt(s.TreeName(s.Manifest.Listing), fmt.Sprintf("segment %x is not listed by its id", some[i][1:]))
+			}
+		}
+	}
+	return nil
+}
+
+// segments checks all segments noted, and what lies over them, several at once.
+func (v *verifier) segments(ctx context.Context) error {
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	v.overSegments(gctx, g)
+	for _, d := range v.todo {
+		g.Go(func() error {
+			if err := v.segment(gctx, d); err != nil {
+				if gctx.Err() != nil {
+					return gctx.Err()
+				}
+				v.damage(err)
+			}
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			v.report.Segments++
+			v.done += d.Bytes
+			if v.progress != nil {
+				v.progress(v.done, v.total)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// segment checks one segment. What it returns is the damage that ends it; the rest it reports itself.
+func (v *verifier) segment(ctx context.Context, d catalog.SegmentDescriptor) error {
+	if err := v.object(ctx, segment.Object{Name: d.Index, Size: d.IndexSize}); err != nil {
+		return err
+	}
+	g, err := v.s.Segments.Open(ctx, d)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	seg, err := names.ParseID(d.ID)
+	if err != nil {
+		return err
+	}
+	objects, err := g.Objects(ctx)
+	if err != nil {
+		return err
+	}
+	sum := d.IndexSize + d.KeysSize
+	if err := v.keyTable(ctx, seg, d); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		v.damage(err)
+	}
+	there := map[string]uint64{}
+	for _, o := range objects {
+		sum += o.Size
+		if err := v.object(ctx, o); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			v.damage(err)
+			continue
+		}
+		there[o.Name] = o.Size
+	}
+	if sum != d.Bytes {
+		v.damage(wire.Corrupt(d.Index, fmt.Sprintf("objects of %d bytes in all: the listing says %d", sum, d.Bytes)))
+	}
+	if !v.report.Deep {
+		return nil
+	}
+	entries, err := g.Entries(ctx)
+	if err != nil {
+		return err
+	}
+	if uint64(len(entries)) != uint64(d.Features) {
+		v.damage(wire.Corrupt(d.Index, fmt.Sprintf("%d features: the listing says %d", len(entries), d.Features)))
+	}
+	packed := map[string]map[uint64]*segment.Entry{} // by pack and feature
+	for _, e := range entries {
+		size, ok := there[e.Object]
+		if !ok {
+			continue // missing, and reported; or not of the segment, which the next check would say
+		}
+		if size != e.ObjectSize {
+			v.damage(format.Locate(wire.Corrupt(d.Index, fmt.Sprintf("%s of %d bytes: its record says %d", e.Object, size, e.ObjectSize)), d.Index, e.Meta.Name, 0))
+			continue
+		}
+		if err := v.feature(ctx, e); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			v.damage(format.Locate(err, e.Object, e.Meta.Name, 0))
+		}
+		if packed[e.Object] == nil {
+			packed[e.Object] = map[uint64]*segment.Entry{}
+		}
+		packed[e.Object][e.Meta.Feature] = e
+	}
+	for _, o := range objects {
+		if _, ok := there[o.Name]; !ok {
+			continue
+		}
+		if err := v.pack(ctx, seg, o, packed[o.Name]); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			v.damage(format.Locate(err, o.Name, "", 0))
+		}
+	}
+	return nil
+}
+
+// keyTable checks a segment's table of keys, where it has one.
+func (v *verifier) keyTable(ctx context.Context, seg names.ID, d catalog.SegmentDescriptor) error {
+	if d.KeysSize == 0 {
+		return nil
+	}
+	err := v.object(ctx, segment.Object{Name: seg.KeysName(), Size: d.KeysSize})
+	if err == nil && v.report.Deep {
+		err = v.s.Segments.CheckKeys(ctx, d)
+	}
+	return err
+}
+
+// object checks that an object is there and of the right size.
+func (v *verifier) object(ctx context.Context, o segment.Object) error {
+	info, err := v.s.Blobs.Stat(ctx, o.Name)
+	if err != nil {
+		return wire.Missing(o.Name, err)
+	}
+	v.mu.Lock()
+	v.report.Objects++
+	v.report.Bytes += uint64(info.Size)
+	v.mu.Unlock()
+	if uint64(info.Size) != o.Size {
+		return wire.Corrupt(o.Name, fmt.Sprintf("%d bytes: want %d", info.Size, o.Size))
+	}
+	return nil
+}
+
+// wholeFile is how large a feature file may be to be read at once.
+const wholeFile = 32 << 20
+
+// feature checks every checksum of a feature file, and its directory against the index's.
+func (v *verifier) feature(ctx context.Context, e *segment.Entry) error {
+	var r io.ReaderAt = blobReader{ctx, v.s.Blobs, e.Object}
+	base := int64(e.Offset)
+	if e.Length <= wholeFile {
+		b := make([]byte, e.Length)
+		if _, err := r.ReadAt(b, base); err != nil {
+			return wire.Missing(e.Object, err)
+		}
+		r, base = bytes.NewReader(b), 0
+	}
+	shift := int64(e.Offset) - base // what offsets of errors lack
+	meta, err := format.OpenFile(r, base, int64(e.Length), v.s.Segments.Limits)
+	if err != nil {
+		return format.Locate(err, e.Object, e.Meta.Name, shift)
+	}
+	if !bytes.Equal(format.AppendMeta(nil, meta), format.AppendMeta(nil, e.Meta)) {
+		return &format.CorruptError{Object: e.Object, Feature: e.Meta.Name, Stripe: -1, Offset: int64(e.Offset),
+			Reason: "the file's directory differs from the index's"}
+	}
+	var buf []byte
+	if at, length := e.Meta.Dictionary.Range(); length > 0 {
+		buf = make([]byte, length)
+		if _, err := r.ReadAt(buf, base+int64(at)); err != nil {
+			return wire.Missing(e.Object, err)
+		}
+		if err := format.VerifyDictionary(e.Meta, buf); err != nil {
+			return format.Locate(err, e.Object, e.Meta.Name, int64(e.Offset))
+		}
+	}
+	for i, s := range e.Meta.Stripes {
+		if uint64(cap(buf)) < s.Length {
+			buf = make([]byte, s.Length)
+		}
+		buf = buf[:s.Length]
+		if _, err := r.ReadAt(buf, base+int64(s.Offset)); err != nil {
+			return wire.Missing(e.Object, err)
+		}
+		if err := format.VerifyStripe(e.Meta, i, buf); err != nil {
+			return format.Locate(err, e.Object, e.Meta.Name, int64(e.Offset))
+		}
+	}
+	v.mu.Lock()
+	v.report.Features++
+	v.report.Stripes += uint64(len(e.Meta.Stripes))
+	v.mu.Unlock()
+	return nil
+}
+
+// pack checks a pack's directory against the index: the same files in the same places.
+func (v *verifier) pack(ctx context.Context, segment names.ID, o segment.Object, entries map[uint64]*segment.Entry) error {
+	if !segment.IsPack(o.Name) {
+		if len(entries) != 1 {
+			return wire.Corrupt(o.Name, fmt.Sprintf("holds %d feature files: want one", len(entries)))
+		}
+		return nil
+	}
+	files, err := format.OpenPack(blobReader{ctx, v.s.Blobs, o.Name}, int64(o.Size), v.s.Segments.Limits)
+	if err != nil {
+		return wire.Missing(o.Name, err)
+	}
+	for _, f := range files {
+		e := entries[f.Feature]
+		if e == nil || e.Offset != f.Offset || e.Length != f.Length {
+			return wire.Corrupt(o.Name, fmt.Sprintf("feature %016x of the pack's directory is not where the index says", f.Feature))
+		}
+	}
+	if len(files) != len(entries) {
+		return wire.Corrupt(o.Name, fmt.Sprintf("%d feature files: the index has %d", len(files), len(entries)))
+	}
+	return nil
+}
+
+// blobReader reads one object. It lives for one call, and so may hold its context.
+type blobReader struct {
+	ctx   context.Context
+	blobs object.Store
+	name  string
+}
+
+func (r blobReader) ReadAt(p []byte, off int64) (int, error) {
+	err := r.blobs.ReadAt(r.ctx, r.name, p, off)
+	switch {
+	case err == nil:
+		return len(p), nil
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return 0, io.ErrUnexpectedEOF
+	}
+	return 0, err
+}
