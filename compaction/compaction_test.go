@@ -12,7 +12,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/object"
@@ -109,7 +109,7 @@ func TestPlan(t *testing.T) {
 	x.delete([]int64{1, 2, 3, 31, 32, 33, 61, 62, 63}) // of 30 rows each
 	plan(func(o *Options) { o.DeletedShare = 0.9 }, 0, "")
 	plan(func(o *Options) { o.DeletedShare = 0.001 }, 3, "are deleted")
-	dropped := storage.FeatureDropped
+	dropped := catalog.FeatureDropped
 	x.commit(x.latest(), commit.Change{Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "history",
 		Status: &dropped}}}})
 	plan(func(o *Options) { o.DroppedShare, o.DeletedShare = 0.001, 0.9 }, 3, "that were dropped")
@@ -174,7 +174,7 @@ func TestCarried(t *testing.T) {
 			x := newTester(t, object.NewMemory(), seed)
 			x.keyless = keyless
 			x.ingest(x.newRows(40, 2))
-			missingRows := []storage.MissingPolicy{storage.FallThrough, storage.Null}
+			missingRows := []catalog.MissingPolicy{catalog.FallThrough, catalog.Null}
 			overlays := 0
 			for step := range 12 {
 				switch x.rand.IntN(7) {
@@ -187,12 +187,12 @@ func TestCarried(t *testing.T) {
 				case 4:
 					some := x.rand.IntN(3)
 					x.overlay(fmt.Sprint("overlay ", step), missingRows[x.rand.IntN(2)],
-						storage.MissingPolicy(x.rand.IntN(3)),
+						catalog.MissingPolicy(x.rand.IntN(3)),
 						func(int) bool { return some == 0 || x.rand.IntN(2) == 0 })
 				case 5:
 					overlays++
 					name := fmt.Sprint("merged ", step)
-					x.overlay(name, missingRows[x.rand.IntN(2)], storage.FallThrough,
+					x.overlay(name, missingRows[x.rand.IntN(2)], catalog.FallThrough,
 						func(int) bool { return x.rand.IntN(3) > 0 })
 					x.merge(name)
 				case 6:
@@ -236,12 +236,12 @@ func TestCarried(t *testing.T) {
 // them.
 func TestKinds(t *testing.T) {
 	for _, c := range []struct {
-		missingRows, missingLayers storage.MissingPolicy
+		missingRows, missingLayers catalog.MissingPolicy
 		jobs                       int
 	}{
-		{storage.FallThrough, storage.FallThrough, 1}, {storage.Null, storage.Null, 1}, {storage.Null,
-			storage.FallThrough, 2},
-		{storage.FallThrough, storage.Null, 2}, {storage.FallThrough, storage.Refuse, 2},
+		{catalog.FallThrough, catalog.FallThrough, 1}, {catalog.Null, catalog.Null, 1}, {catalog.Null,
+			catalog.FallThrough, 2},
+		{catalog.FallThrough, catalog.Null, 2}, {catalog.FallThrough, catalog.Refuse, 2},
 	} {
 		x := newTester(t, object.NewMemory(), 3)
 		for range 4 {
@@ -276,7 +276,7 @@ func (h *hooked) Create(ctx context.Context, name string) (object.Writer, error)
 // TestMeanwhile: while a compaction writes, others append, delete, list, lay over, drop and take back features, compact
 // and overwrite. It remaps what came, or gives up and leaves nothing.
 func TestMeanwhile(t *testing.T) {
-	dropped, active := storage.FeatureDropped, storage.FeatureActive
+	dropped, active := catalog.FeatureDropped, catalog.FeatureActive
 	for _, c := range []struct {
 		name              string
 		before            func(x *tester)
@@ -288,13 +288,13 @@ func TestMeanwhile(t *testing.T) {
 		{name: "delete", do: func(x *tester) { x.delete(x.some(3)) }, attempts: 1, commits: 2},
 		{name: "list", do: func(x *tester) { x.list("new", x.some(3)) }, attempts: 1, commits: 2},
 		{name: "overlay", do: func(x *tester) {
-			x.overlay("new", storage.FallThrough, storage.FallThrough, func(int) bool { return true })
+			x.overlay("new", catalog.FallThrough, catalog.FallThrough, func(int) bool { return true })
 		}, attempts: 2, commits: 2},
 		{name: "overlay over some", do: func(x *tester) {
-			x.overlay("new", storage.FallThrough, storage.Null, func(i int) bool { return i == 1 })
+			x.overlay("new", catalog.FallThrough, catalog.Null, func(i int) bool { return i == 1 })
 		}, left: true},
 		{name: "merge", before: func(x *tester) {
-			x.overlay("o", storage.Null, storage.FallThrough, func(int) bool { return true })
+			x.overlay("o", catalog.Null, catalog.FallThrough, func(int) bool { return true })
 		}, do: func(x *tester) { x.merge("o") }, attempts: 2, commits: 2},
 		{name: "taken back", before: func(x *tester) {
 			x.commit(x.latest(), commit.Change{Ops: []commit.Operation{
@@ -308,7 +308,7 @@ func TestMeanwhile(t *testing.T) {
 			}})
 		}, attempts: 2, commits: 2},
 		{name: "taken back, of a merged overlay", before: func(x *tester) {
-			x.overlay("o", storage.FallThrough, storage.FallThrough, func(int) bool { return true })
+			x.overlay("o", catalog.FallThrough, catalog.FallThrough, func(int) bool { return true })
 			x.merge("o")
 			x.commit(x.latest(), commit.Change{Ops: []commit.Operation{
 				commit.ChangeFeatures{{Feature: "label",
@@ -392,7 +392,7 @@ func TestFaults(t *testing.T) {
 			for range 4 {
 				x.ingest(x.newRows(20, 1))
 			}
-			x.overlay("o", storage.FallThrough, storage.FallThrough, func(i int) bool { return i != 1 })
+			x.overlay("o", catalog.FallThrough, catalog.FallThrough, func(i int) bool { return i != 1 })
 			x.list("l", x.some(2))
 			x.delete(x.some(5))
 			x.open()
@@ -522,7 +522,7 @@ func TestDamaged(t *testing.T) {
 		for range 2 {
 			x.ingest(x.newRows(20, 1))
 		}
-		x.overlay("o", storage.FallThrough, storage.FallThrough, func(int) bool { return true })
+		x.overlay("o", catalog.FallThrough, catalog.FallThrough, func(int) bool { return true })
 		x.delete(x.some(5))
 		var objects []object.Info
 		for info, err := range memory.List(ctx, "", "") {

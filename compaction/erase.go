@@ -14,6 +14,7 @@ import (
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/object"
@@ -114,7 +115,7 @@ type eraser struct {
 	out   *EraseReport
 
 	snap *storage.Snapshot
-	all  []storage.SegmentDescriptor
+	all  []catalog.SegmentDescriptor
 	keys *Keys                      // that no row has afterwards; nil: not known
 	live map[string]*roaring.Bitmap // by segment: rows to be erased
 	had  map[string]bool            // segments to be rewritten: also for rows that were deleted before
@@ -246,7 +247,7 @@ func (e *eraser) resume(ctx context.Context) error {
 
 // KeyFeature returns the feature of a name, which keys are of; without a name the user key of the table, else its
 // request key, else its session key, and nil when it has none.
-func KeyFeature(ctx context.Context, snap *storage.Snapshot, name string) (*storage.Feature, error) {
+func KeyFeature(ctx context.Context, snap *storage.Snapshot, name string) (*catalog.Feature, error) {
 	if name != "" {
 		found, err := snap.Lookup(ctx, name)
 		if err != nil {
@@ -258,8 +259,8 @@ func KeyFeature(ctx context.Context, snap *storage.Snapshot, name string) (*stor
 	if err != nil {
 		return nil, err
 	}
-	for _, role := range []storage.Role{storage.RoleUserKey, storage.RoleRequestKey, storage.RoleSessionKey} {
-		if i := slices.IndexFunc(keys, func(f storage.Feature) bool { return f.Role == role }); i >= 0 {
+	for _, role := range []catalog.Role{catalog.RoleUserKey, catalog.RoleRequestKey, catalog.RoleSessionKey} {
+		if i := slices.IndexFunc(keys, func(f catalog.Feature) bool { return f.Role == role }); i >= 0 {
 			return &keys[i], nil
 		}
 	}
@@ -268,7 +269,7 @@ func KeyFeature(ctx context.Context, snap *storage.Snapshot, name string) (*stor
 
 // plainKey returns an error where an overlay that is part of the table replaces the key: its values are in two places
 // then.
-func (e *eraser) plainKey(ctx context.Context, key storage.Feature) error {
+func (e *eraser) plainKey(ctx context.Context, key catalog.Feature) error {
 	overlays, err := e.snap.Overlays(ctx)
 	if err != nil {
 		return err
@@ -291,14 +292,14 @@ const (
 )
 
 // eachColumn calls visit with the key of each segment, some at a time. A column is borrowed for the call.
-func (e *eraser) eachColumn(ctx context.Context, segments []storage.SegmentDescriptor,
+func (e *eraser) eachColumn(ctx context.Context, segments []catalog.SegmentDescriptor,
 	visit func(ctx context.Context, i int, c *column) error) error {
 	return e.eachColumnOf(ctx, segments, make([]*roaring.Bitmap, len(segments)), visit)
 }
 
 // eachColumnOf is eachColumn with stripes alone that have one of the rows within; nil: all. Segments without such rows
 // are left out.
-func (e *eraser) eachColumnOf(ctx context.Context, segments []storage.SegmentDescriptor, within []*roaring.Bitmap,
+func (e *eraser) eachColumnOf(ctx context.Context, segments []catalog.SegmentDescriptor, within []*roaring.Bitmap,
 	visit func(ctx context.Context, i int, c *column) error) error {
 	return object.Parallel(ctx, columnsAtOnce, len(segments), func(ctx context.Context, i int) error {
 		bytes := int64(columnBytes)
@@ -320,7 +321,7 @@ func (e *eraser) eachColumnOf(ctx context.Context, segments []storage.SegmentDes
 
 // eachCandidate is eachColumn for the segments, and the stripes of them, that may have one of the keys, as the
 // segments' tables of keys say.
-func (e *eraser) eachCandidate(ctx context.Context, segments []storage.SegmentDescriptor,
+func (e *eraser) eachCandidate(ctx context.Context, segments []catalog.SegmentDescriptor,
 	visit func(ctx context.Context, i int, c *column) error) error {
 	within, err := e.snap.KeyRows(ctx, e.keys.feature, e.keys.hashes(), segments)
 	if err != nil {
@@ -512,7 +513,7 @@ func (e *eraser) moved(ctx context.Context) (ids []string, err error) {
 		return nil, err
 	}
 	for i, d := range segments {
-		known := slices.ContainsFunc(e.all, func(o storage.SegmentDescriptor) bool { return o.ID == d.ID })
+		known := slices.ContainsFunc(e.all, func(o catalog.SegmentDescriptor) bool { return o.ID == d.ID })
 		if !deleted[i].IsEmpty() && (!known || e.had[d.ID]) {
 			ids = append(ids, d.ID)
 		}

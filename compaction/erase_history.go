@@ -24,7 +24,7 @@ const (
 )
 
 // noteContents notes that segments have none of the rows, but those that are to be rewritten.
-func (e *eraser) noteContents(segments []storage.SegmentDescriptor) {
+func (e *eraser) noteContents(segments []catalog.SegmentDescriptor) {
 	if e.contents == nil {
 		e.contents = map[string]segmentContents{}
 	}
@@ -96,7 +96,7 @@ func (e *eraser) lookAtSnapshot(ctx context.Context, s *storage.Snapshot) (bool,
 }
 
 // contentsOf returns what is known of a segment.
-func (e *eraser) contentsOf(ctx context.Context, d storage.SegmentDescriptor) (segmentContents, error) {
+func (e *eraser) contentsOf(ctx context.Context, d catalog.SegmentDescriptor) (segmentContents, error) {
 	t, ok := e.contents[d.ID]
 	if ok {
 		return t, nil
@@ -109,7 +109,7 @@ func (e *eraser) contentsOf(ctx context.Context, d storage.SegmentDescriptor) (s
 }
 
 // lookAt looks at a segment that the newest snapshot lacks.
-func (e *eraser) lookAt(ctx context.Context, d storage.SegmentDescriptor) (segmentContents, error) {
+func (e *eraser) lookAt(ctx context.Context, d catalog.SegmentDescriptor) (segmentContents, error) {
 	switch there, err := e.isThere(ctx, d); {
 	case err != nil:
 		return mayHave, err
@@ -119,7 +119,7 @@ func (e *eraser) lookAt(ctx context.Context, d storage.SegmentDescriptor) (segme
 		return mayHave, nil
 	}
 	t := hasNone
-	err := e.eachCandidate(ctx, []storage.SegmentDescriptor{d}, func(_ context.Context, _ int, c *column) error {
+	err := e.eachCandidate(ctx, []catalog.SegmentDescriptor{d}, func(_ context.Context, _ int, c *column) error {
 		rows, err := e.keys.rows(c)
 		if err == nil && !rows.IsEmpty() {
 			t = mayHave
@@ -133,7 +133,7 @@ func (e *eraser) lookAt(ctx context.Context, d storage.SegmentDescriptor) (segme
 }
 
 // isThere reports whether an object of a segment is left: a purge that was interrupted may have taken some.
-func (e *eraser) isThere(ctx context.Context, d storage.SegmentDescriptor) (bool, error) {
+func (e *eraser) isThere(ctx context.Context, d catalog.SegmentDescriptor) (bool, error) {
 	for info, err := range e.store.Blobs().List(ctx, path.Dir(d.Index)+"/", "") {
 		if err != nil || info.Size > 0 { // markers of gc are empty
 			return true, err

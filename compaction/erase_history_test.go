@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/lease"
@@ -28,7 +28,7 @@ func (x *tester) people(session string) (ids []int64) {
 
 // stored returns the segments that have rows, deleted ones too: of those that any snapshot which has not expired names,
 // as they are stored.
-func (x *tester) stored(ids []int64) (out []storage.SegmentDescriptor) {
+func (x *tester) stored(ids []int64) (out []catalog.SegmentDescriptor) {
 	x.Helper()
 	ctx := context.Background()
 	infos, err := x.table.Snapshots(ctx)
@@ -49,7 +49,7 @@ func (x *tester) stored(ids []int64) (out []storage.SegmentDescriptor) {
 }
 
 // left returns the objects of segments that there are.
-func (x *tester) left(ds []storage.SegmentDescriptor) (out []string) {
+func (x *tester) left(ds []catalog.SegmentDescriptor) (out []string) {
 	x.Helper()
 	for _, d := range ds {
 		for info, err := range x.blobs.List(context.Background(), strings.TrimSuffix(d.Index, "index.sst"), "") {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/object"
@@ -46,7 +47,7 @@ func erasable(t *testing.T, blobs object.Store, seed uint64) *tester {
 		}
 		x.ingest(rows)
 	}
-	x.overlay("o", storage.Null, storage.FallThrough, func(i int) bool { return i%2 == 0 })
+	x.overlay("o", catalog.Null, catalog.FallThrough, func(i int) bool { return i%2 == 0 })
 	x.list("l", x.some(2))
 	x.delete(x.some(9))
 	return x

@@ -156,7 +156,7 @@ func (x *tester) latest() *storage.Snapshot {
 
 // A place is where a row is.
 type place struct {
-	segment storage.SegmentDescriptor
+	segment catalog.SegmentDescriptor
 	row     uint32
 }
 
@@ -175,7 +175,7 @@ func (x *tester) where(s *storage.Snapshot) map[int64]place {
 	return out
 }
 
-func (x *tester) segments(s *storage.Snapshot) []storage.SegmentDescriptor {
+func (x *tester) segments(s *storage.Snapshot) []catalog.SegmentDescriptor {
 	x.Helper()
 	out, err := s.Segments(context.Background(), nil)
 	x.check(err)
@@ -204,7 +204,7 @@ type decodedRow struct {
 }
 
 // decode decodes a segment, feature by feature.
-func (x *tester) decode(d storage.SegmentDescriptor) []decodedRow {
+func (x *tester) decode(d catalog.SegmentDescriptor) []decodedRow {
 	x.Helper()
 	ctx := context.Background()
 	g, err := x.store.Segments().Open(ctx, d)
@@ -236,7 +236,7 @@ func (x *tester) decode(d storage.SegmentDescriptor) []decodedRow {
 		if e.Meta.Type.Kind == vector.Inverse {
 			continue
 		}
-		group, err := g.Lookup(ctx, storage.FeatureID(e.Meta.Group))
+		group, err := g.Lookup(ctx, catalog.FeatureID(e.Meta.Group))
 		x.check(err)
 		at := 0
 		for i := range e.Meta.Stripes {
@@ -317,7 +317,7 @@ func (x *tester) verify(what string) {
 			for i, r := range x.decode(l.Data) {
 				in := l.All || cover.Contains(uint32(i))
 				switch {
-				case o.Merged != 0 && (in || o.MissingRows == storage.Null):
+				case o.Merged != 0 && (in || o.MissingRows == catalog.Null):
 					if labels[i] = nil; in {
 						labels[i] = r.label
 					}
@@ -402,7 +402,7 @@ func (x *tester) verify(what string) {
 	keys, err := x.latest().KeyFeatures(ctx)
 	x.check(err)
 	if x.keyRows == 1 && slices.ContainsFunc(keys,
-		func(f storage.Feature) bool { return f.Role == storage.RoleSessionKey }) {
+		func(f catalog.Feature) bool { return f.Role == catalog.RoleSessionKey }) {
 		for _, d := range x.segments(x.latest()) {
 			if d.KeysSize == 0 {
 				x.Fatalf("segment %s has no table of keys", d.ID)
@@ -446,7 +446,7 @@ func bySegment(ids []int64, where map[int64]place) map[string]*roaring.Bitmap {
 	return out
 }
 
-func (x *tester) put(d storage.SegmentDescriptor, rows *roaring.Bitmap) bitmap.Ref {
+func (x *tester) put(d catalog.SegmentDescriptor, rows *roaring.Bitmap) bitmap.Ref {
 	x.Helper()
 	set, err := x.store.Bitmaps().Put(context.Background(), d.ID, d.Rows, rows)
 	x.check(err)
@@ -498,11 +498,11 @@ func (x *tester) list(name string, ids []int64) {
 var int64Type = vector.Type{Kind: vector.Dense, Elem: vector.Int64}
 
 // overlay makes an overlay of the feature label over the segments that pick says.
-func (x *tester) overlay(name string, missingRows, missingLayers storage.MissingPolicy, pick func(i int) bool) {
+func (x *tester) overlay(name string, missingRows, missingLayers catalog.MissingPolicy, pick func(i int) bool) {
 	x.Helper()
 	ctx := context.Background()
 	s := x.latest()
-	label, err := s.NewFeatures(ctx, storage.Feature{Name: "label", Type: int64Type, Role: storage.RoleLabel})
+	label, err := s.NewFeatures(ctx, catalog.Feature{Name: "label", Type: int64Type, Role: catalog.RoleLabel})
 	x.check(err)
 	c := commit.Change{Ops: []commit.Operation{
 		commit.DefineOverlays{{Name: name, Features: label, MissingRows: missingRows,
@@ -567,7 +567,7 @@ func (x *tester) merge(name string) {
 	s := x.latest()
 	o, err := s.Overlay(ctx, name)
 	x.check(err)
-	if o.MissingRows == storage.Null {
+	if o.MissingRows == catalog.Null {
 		where := x.where(s)
 		x.check(s.EachOverlaySegment(ctx, o, func(l catalog.OverlaySegment) error {
 			for id, p := range where {

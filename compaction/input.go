@@ -21,9 +21,9 @@ import (
 
 // An input is a segment to be rewritten, and what lies over it.
 type input struct {
-	d       storage.SegmentDescriptor
+	d       catalog.SegmentDescriptor
 	stripes []uint32 // rows of each
-	entries map[storage.FeatureID]*segment.Entry
+	entries map[catalog.FeatureID]*segment.Entry
 	deleted *roaring.Bitmap // nil: none
 	// merged are the layers of overlays that are part of the table, the highest first. separate has an entry for each
 	// overlay that stays one; nil where the segment has no layer of it.
@@ -33,21 +33,21 @@ type input struct {
 
 // A layer is what an overlay has for an input.
 type layer struct {
-	overlay storage.Overlay
-	data    storage.SegmentDescriptor
-	entries map[storage.FeatureID]*segment.Entry
+	overlay catalog.Overlay
+	data    catalog.SegmentDescriptor
+	entries map[catalog.FeatureID]*segment.Entry
 	covered *roaring.Bitmap // nil: all rows
 }
 
 // entriesOf returns the entries of a segment's index.
 func entriesOf(ctx context.Context, store *storage.Store,
-	d storage.SegmentDescriptor) (map[storage.FeatureID]*segment.Entry, error) {
+	d catalog.SegmentDescriptor) (map[catalog.FeatureID]*segment.Entry, error) {
 	entries, _, err := indexOf(ctx, store, d)
 	return entries, err
 }
 
 func indexOf(ctx context.Context, store *storage.Store,
-	d storage.SegmentDescriptor) (map[storage.FeatureID]*segment.Entry, []uint32, error) {
+	d catalog.SegmentDescriptor) (map[catalog.FeatureID]*segment.Entry, []uint32, error) {
 	g, err := store.Segments().Open(ctx, d)
 	if err != nil {
 		return nil, nil, fmt.Errorf("segment %s: %w", d.ID, err)
@@ -56,16 +56,16 @@ func indexOf(ctx context.Context, store *storage.Store,
 	if err = errors.Join(err, g.Close()); err != nil {
 		return nil, nil, fmt.Errorf("segment %s: %w", d.ID, err)
 	}
-	out := make(map[storage.FeatureID]*segment.Entry, len(entries))
+	out := make(map[catalog.FeatureID]*segment.Entry, len(entries))
 	for _, e := range entries {
-		out[storage.FeatureID(e.Meta.Feature)] = e
+		out[catalog.FeatureID(e.Meta.Feature)] = e
 	}
 	return out, g.StripeRows(), nil
 }
 
 // openInputs opens segments of a snapshot with all that lies over them. overlays are those of the snapshot.
-func openInputs(ctx context.Context, snap *storage.Snapshot, ds []storage.SegmentDescriptor,
-	overlays []storage.Overlay) ([]*input, error) {
+func openInputs(ctx context.Context, snap *storage.Snapshot, ds []catalog.SegmentDescriptor,
+	overlays []catalog.Overlay) ([]*input, error) {
 	store := snap.Table().Store()
 	deleted, err := snap.DeletionVectors(ctx, ds...)
 	if err != nil {
@@ -84,8 +84,8 @@ func openInputs(ctx context.Context, snap *storage.Snapshot, ds []storage.Segmen
 }
 
 // openInput opens one; layers has an entry for each overlay.
-func openInput(ctx context.Context, store *storage.Store, d storage.SegmentDescriptor, deleted bitmap.Ref,
-	overlays []storage.Overlay, layers []*catalog.OverlaySegment) (*input, error) {
+func openInput(ctx context.Context, store *storage.Store, d catalog.SegmentDescriptor, deleted bitmap.Ref,
+	overlays []catalog.Overlay, layers []*catalog.OverlaySegment) (*input, error) {
 	if d.Rows > math.MaxUint32 {
 		return nil, fmt.Errorf("segment %s: %d rows are too many to be rewritten", d.ID, d.Rows)
 	}
@@ -115,7 +115,7 @@ func openInput(ctx context.Context, store *storage.Store, d storage.SegmentDescr
 }
 
 // openLayer opens a layer over an input; nil where there is none, or it is no business of compaction's.
-func openLayer(ctx context.Context, store *storage.Store, in *input, o storage.Overlay,
+func openLayer(ctx context.Context, store *storage.Store, in *input, o catalog.Overlay,
 	l *catalog.OverlaySegment) (*layer, error) {
 	if l == nil || o.Branch != "" {
 		return nil, nil
@@ -155,7 +155,7 @@ func (l *layer) covers() *roaring.Bitmap {
 }
 
 // has reports whether the input has a file of a feature, its own or of a merged layer.
-func (in *input) has(f storage.FeatureID) bool {
+func (in *input) has(f catalog.FeatureID) bool {
 	if in.entries[f] != nil {
 		return true
 	}
@@ -168,7 +168,7 @@ func (in *input) has(f storage.FeatureID) bool {
 }
 
 // sources returns where the rows of a feature of the table are, the highest first.
-func (in *input) sources(f storage.FeatureID) []source {
+func (in *input) sources(f catalog.FeatureID) []source {
 	var out []source
 	for _, l := range in.merged {
 		if !hasFeature(l.overlay, f) {
@@ -178,19 +178,19 @@ func (in *input) sources(f storage.FeatureID) []source {
 		if l.covered == nil {
 			return out
 		}
-		if l.overlay.MissingRows == storage.Null {
+		if l.overlay.MissingRows == catalog.Null {
 			return append(out, source{})
 		}
 	}
 	return append(out, sourceOf(in.entries, f, nil))
 }
 
-func hasFeature(o storage.Overlay, f storage.FeatureID) bool {
-	return slices.ContainsFunc(o.Features, func(g storage.Feature) bool { return g.ID == f })
+func hasFeature(o catalog.Overlay, f catalog.FeatureID) bool {
+	return slices.ContainsFunc(o.Features, func(g catalog.Feature) bool { return g.ID == f })
 }
 
 // source returns where l has the rows of a feature.
-func (l *layer) source(f storage.FeatureID) source { return sourceOf(l.entries, f, l.covered) }
+func (l *layer) source(f catalog.FeatureID) source { return sourceOf(l.entries, f, l.covered) }
 
 // A source is a feature file, and the rows that are looked for in it.
 type source struct {
@@ -199,11 +199,11 @@ type source struct {
 	covered *roaring.Bitmap // nil: all rows
 }
 
-func sourceOf(entries map[storage.FeatureID]*segment.Entry, f storage.FeatureID,
+func sourceOf(entries map[catalog.FeatureID]*segment.Entry, f catalog.FeatureID,
 	covered *roaring.Bitmap) source {
 	s := source{entry: entries[f], covered: covered}
 	if s.entry != nil && s.entry.Meta.Group != 0 {
-		s.group = entries[storage.FeatureID(s.entry.Meta.Group)]
+		s.group = entries[catalog.FeatureID(s.entry.Meta.Group)]
 	}
 	return s
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
@@ -42,7 +43,7 @@ func (p *planner) shared(ctx context.Context, g []*candidate) (merge bool, text 
 	if err != nil {
 		return false, "", err
 	}
-	at := slices.IndexFunc(keys, func(f storage.Feature) bool { return f.Role == storage.RoleSessionKey })
+	at := slices.IndexFunc(keys, func(f catalog.Feature) bool { return f.Role == catalog.RoleSessionKey })
 	if at < 0 {
 		return false, "", nil
 	}
@@ -71,7 +72,7 @@ func (p *planner) shared(ctx context.Context, g []*candidate) (merge bool, text 
 }
 
 func addedIn(ctx context.Context, snap *storage.Snapshot, segments []*candidate) ([]uint64, error) {
-	ds := make([]storage.SegmentDescriptor, len(segments))
+	ds := make([]catalog.SegmentDescriptor, len(segments))
 	for i, s := range segments {
 		ds[i] = s.d
 	}
@@ -79,15 +80,15 @@ func addedIn(ctx context.Context, snap *storage.Snapshot, segments []*candidate)
 }
 
 // keyColumn opens a feature of a segment, as the segment itself has it.
-func keyColumn(ctx context.Context, fetch *fetcher, store *storage.Store, d storage.SegmentDescriptor,
-	key storage.Feature) (*column, error) {
+func keyColumn(ctx context.Context, fetch *fetcher, store *storage.Store, d catalog.SegmentDescriptor,
+	key catalog.Feature) (*column, error) {
 	g, err := store.Segments().Open(ctx, d)
 	if err != nil {
 		return nil, err
 	}
 	defer g.Close()
-	entries := map[storage.FeatureID]*segment.Entry{}
-	look := func(f storage.FeatureID) error {
+	entries := map[catalog.FeatureID]*segment.Entry{}
+	look := func(f catalog.FeatureID) error {
 		e, err := g.Lookup(ctx, f)
 		if err == nil && e[0] != nil {
 			entries[f] = e[0]
@@ -96,7 +97,7 @@ func keyColumn(ctx context.Context, fetch *fetcher, store *storage.Store, d stor
 	}
 	err = look(key.ID)
 	if e := entries[key.ID]; err == nil && e != nil && e.Meta.Group != 0 {
-		err = look(storage.FeatureID(e.Meta.Group))
+		err = look(catalog.FeatureID(e.Meta.Group))
 	}
 	if err != nil {
 		return nil, err

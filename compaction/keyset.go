@@ -12,19 +12,19 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/internal/keytext"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // Keys are values of a feature that names people, requests or sessions: integers, or strings.
 type Keys struct {
-	feature storage.Feature
+	feature catalog.Feature
 	numbers map[int64]struct{} // of an integer feature; bit for bit where it is unsigned
 	texts   map[string]struct{}
 }
 
 // NewKeys returns no keys of a feature, which must be an integer or a string.
-func NewKeys(f storage.Feature) (*Keys, error) {
+func NewKeys(f catalog.Feature) (*Keys, error) {
 	k := &Keys{feature: f}
 	switch {
 	case f.Type.Kind == vector.Bytes || f.Type.Kind == vector.String:
@@ -39,7 +39,7 @@ func NewKeys(f storage.Feature) (*Keys, error) {
 
 // ReadKeys reads keys of a feature from a text (package internal/keytext). Its path, for messages, says by its ending
 // what it is. Empty lines do not count.
-func ReadKeys(f storage.Feature, r io.Reader, path string) (*Keys, error) {
+func ReadKeys(f catalog.Feature, r io.Reader, path string) (*Keys, error) {
 	k, err := NewKeys(f)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 )
 
@@ -31,7 +32,7 @@ const lookedProperty = "compaction"
 const worthNoting = 64
 
 // asked hashes what a plan looks for: the dropped features, and the options that say what of it is worth a rewrite.
-func (p *planner) asked(dropped map[storage.FeatureID]bool) uint64 {
+func (p *planner) asked(dropped map[catalog.FeatureID]bool) uint64 {
 	var b []byte
 	for _, f := range slices.Sorted(maps.Keys(dropped)) {
 		b = binary.LittleEndian.AppendUint64(b, uint64(f))
@@ -47,7 +48,7 @@ func (p *planner) asked(dropped map[storage.FeatureID]bool) uint64 {
 }
 
 // readLooked finds out what needs no look. An entry that nobody understands counts for nothing.
-func (p *planner) readLooked(ctx context.Context, dropped map[storage.FeatureID]bool) error {
+func (p *planner) readLooked(ctx context.Context, dropped map[catalog.FeatureID]bool) error {
 	p.hash = p.asked(dropped)
 	text, err := p.snap.Property(ctx, lookedProperty)
 	if err != nil {

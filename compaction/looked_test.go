@@ -3,7 +3,7 @@ package compaction
 import (
 	"testing"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -62,7 +62,7 @@ func TestLooked(t *testing.T) {
 		t.Errorf("a partition, %d reads: %+v", reads, p)
 	}
 	// A feature is dropped: all indexes are read, once.
-	dropped, active := storage.FeatureDropped, storage.FeatureActive
+	dropped, active := catalog.FeatureDropped, catalog.FeatureActive
 	x.commit(x.latest(), commit.Change{Ops: []commit.Operation{
 		commit.ChangeFeatures{{Feature: "name", Status: &dropped}}}})
 	p, reads := plan(o)

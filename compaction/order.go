@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/writer"
 )
 
@@ -58,7 +59,7 @@ func packOrder(ctx context.Context, snap *storage.Snapshot, p Popularity) (*Pack
 			continue
 		}
 		r := read{PopularFeature{Name: f.Name, Popularity: popular[i]}, writer.RoleOrder(f.Role)}
-		if f.Role != storage.RoleFeature {
+		if f.Role != catalog.RoleFeature {
 			r.Role = f.Role.String()
 		}
 		all = append(all, r)

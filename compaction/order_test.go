@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
 type popular map[string]float64
 
-func (p popular) Popularity(features []storage.Feature) []float64 {
+func (p popular) Popularity(features []catalog.Feature) []float64 {
 	out := make([]float64, len(features))
 	for i, f := range features {
 		out[i] = p[f.Name]

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dsistore/dsistore/reader/expr"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // NewPlan looks at the newest snapshot of a table, and says which of its segments are worth rewriting. It writes
@@ -71,7 +72,7 @@ type planner struct {
 
 // A candidate is a segment, and what speaks for rewriting it.
 type candidate struct {
-	d       storage.SegmentDescriptor
+	d       catalog.SegmentDescriptor
 	at      int // among the segments of the partitions that are looked at
 	deleted uint64
 	dropped uint64 // bytes of dropped features
@@ -104,8 +105,8 @@ func (p *planner) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.ordered = !slices.ContainsFunc(keys, func(f storage.Feature) bool { return f.Role == storage.RoleSessionKey })
-	var ds []storage.SegmentDescriptor
+	p.ordered = !slices.ContainsFunc(keys, func(f catalog.Feature) bool { return f.Role == catalog.RoleSessionKey })
+	var ds []catalog.SegmentDescriptor
 	for i, d := range all {
 		if len(forced) > 0 && !forced[d.ID] {
 			continue
@@ -137,7 +138,7 @@ func (p *planner) look(ctx context.Context) error {
 }
 
 // partitionMatch returns a predicate over partitions; nil selects all.
-func partitionMatch(ctx context.Context, snap *storage.Snapshot, text string) (func(storage.Partition) bool, error) {
+func partitionMatch(ctx context.Context, snap *storage.Snapshot, text string) (func(catalog.Partition) bool, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -153,12 +154,12 @@ func partitionMatch(ctx context.Context, snap *storage.Snapshot, text string) (f
 }
 
 // kindsOf returns candidate.kind of each segment.
-func kindsOf(ctx context.Context, snap *storage.Snapshot, ds []storage.SegmentDescriptor) ([]string, error) {
+func kindsOf(ctx context.Context, snap *storage.Snapshot, ds []catalog.SegmentDescriptor) ([]string, error) {
 	overlays, err := snap.Overlays(ctx)
 	if err != nil {
 		return nil, err
 	}
-	overlays = slices.DeleteFunc(overlays, func(o storage.Overlay) bool { return !splits(o) })
+	overlays = slices.DeleteFunc(overlays, func(o catalog.Overlay) bool { return !splits(o) })
 	out := make([]string, len(ds))
 	layers, err := snap.OverlaySegments(ctx, overlays, ds...)
 	if err != nil {
@@ -179,11 +180,11 @@ func kindsOf(ctx context.Context, snap *storage.Snapshot, ds []storage.SegmentDe
 
 // separate reports whether an overlay stays one: it is neither part of the table, nor of a branch, which keeps the
 // segments under it.
-func separate(o storage.Overlay) bool { return o.Merged == 0 && o.Branch == "" }
+func separate(o catalog.Overlay) bool { return o.Merged == 0 && o.Branch == "" }
 
 // splits reports whether segments with a layer of the overlay and segments without one cannot be merged: rows of one
 // segment that a layer does not cover are all one thing.
-func splits(o storage.Overlay) bool { return separate(o) && o.MissingLayers != o.MissingRows }
+func splits(o catalog.Overlay) bool { return separate(o) && o.MissingLayers != o.MissingRows }
 
 // lookDropped finds how much of the segments is features that were dropped.
 func (p *planner) lookDropped(ctx context.Context) error {
@@ -195,11 +196,11 @@ func (p *planner) lookDropped(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	known := make(map[storage.FeatureID]bool, len(live))
+	known := make(map[catalog.FeatureID]bool, len(live))
 	for _, f := range live {
 		known[f.ID] = true
 	}
-	dropped := map[storage.FeatureID]bool{}
+	dropped := map[catalog.FeatureID]bool{}
 	for f := range ids {
 		if !known[f] {
 			dropped[f] = true
@@ -359,7 +360,7 @@ func memoryOf(o *Options) int64 { return cmp.Or(o.Write.Memory, 1<<30) }
 func stripeRowsOf(o *Options) int { return cmp.Or(o.Write.StripeRows, 16384) }
 
 // indexMemory estimates what the index of a segment takes in memory: its entries, and their stripes.
-func indexMemory(d storage.SegmentDescriptor) int64 {
+func indexMemory(d catalog.SegmentDescriptor) int64 {
 	return int64(d.Features) * (300 + 250*int64(1+d.Rows/16384))
 }
 

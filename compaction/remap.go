@@ -18,7 +18,7 @@ type rewritten struct {
 	inputs []*input
 	// overlays are those that have a layer over an input and stay overlays; layers[i][j] is the layer of overlays[j]
 	// over inputs[i].
-	overlays []storage.Overlay
+	overlays []catalog.Overlay
 	layers   [][]*layer
 	result   *writer.RewriteResult
 }
@@ -114,7 +114,7 @@ type remapped struct {
 	deletes []commit.DeletionVector
 	layers  []catalog.OverlaySegment
 	lists   []commit.ListRows
-	unused  []storage.SegmentDescriptor // layers that cover no row
+	unused  []catalog.SegmentDescriptor // layers that cover no row
 }
 
 // discard deletes the objects of its sets: no commit names them.
@@ -141,7 +141,7 @@ func (w *rewritten) remap(ctx context.Context, snap *storage.Snapshot) (_ *remap
 			c.discard(ctx)
 		}
 	}()
-	ds := make([]storage.SegmentDescriptor, len(w.inputs))
+	ds := make([]catalog.SegmentDescriptor, len(w.inputs))
 	for i, in := range w.inputs {
 		ds[i] = in.d
 	}
@@ -214,7 +214,7 @@ func (w *rewritten) storeRows(ctx context.Context,
 }
 
 // deletedSince returns the rows that were deleted since the inputs were read; nil: there are none.
-func (w *rewritten) deletedSince(ctx context.Context, snap *storage.Snapshot, ds []storage.SegmentDescriptor,
+func (w *rewritten) deletedSince(ctx context.Context, snap *storage.Snapshot, ds []catalog.SegmentDescriptor,
 	c *remapped) (*rowRemap, error) {
 	deleted, err := snap.DeletionVectors(ctx, ds...)
 	if err != nil {
@@ -240,7 +240,7 @@ func (w *rewritten) deletedSince(ctx context.Context, snap *storage.Snapshot, ds
 }
 
 // layersOf returns what the j-th overlay covers.
-func (w *rewritten) layersOf(ctx context.Context, j int, o storage.Overlay, c *remapped) *rowRemap {
+func (w *rewritten) layersOf(ctx context.Context, j int, o catalog.Overlay, c *remapped) *rowRemap {
 	sets := make([]*roaring.Bitmap, len(w.inputs))
 	for i := range w.inputs {
 		sets[i] = w.layers[i][j].covers()

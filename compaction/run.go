@@ -180,7 +180,7 @@ func (r *runner) discard(ctx context.Context, made []writer.Rewritten) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	for _, m := range made {
-		for _, d := range append([]storage.SegmentDescriptor{m.Data}, m.Layers...) {
+		for _, d := range append([]catalog.SegmentDescriptor{m.Data}, m.Layers...) {
 			_ = r.table.Store().Segments().Discard(ctx, d) // what stays, gc finds
 		}
 	}
@@ -189,11 +189,11 @@ func (r *runner) discard(ctx context.Context, made []writer.Rewritten) {
 // A base is what a job's inputs are in a snapshot.
 type base struct {
 	snap     *storage.Snapshot
-	segments []storage.SegmentDescriptor
-	features []storage.Feature          // of the table, in name order
-	overlays []storage.Overlay          // that have a layer over an input and are not a branch's, the lowest first
+	segments []catalog.SegmentDescriptor
+	features []catalog.Feature          // of the table, in name order
+	overlays []catalog.Overlay          // that have a layer over an input and are not a branch's, the lowest first
 	since    [][]uint64                 // by input and overlay: the snapshot that set the layer; 0: there is none
-	had      map[storage.FeatureID]bool // ids that a feature has or had; nil: none was dropped
+	had      map[catalog.FeatureID]bool // ids that a feature has or had; nil: none was dropped
 }
 
 // base looks segments up in a snapshot.
@@ -235,7 +235,7 @@ func (b *base) layers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all = slices.DeleteFunc(all, func(o storage.Overlay) bool { return o.Branch != "" })
+	all = slices.DeleteFunc(all, func(o catalog.Overlay) bool { return o.Branch != "" })
 	layers, err := b.snap.OverlaySegments(ctx, all, b.segments...)
 	if err != nil {
 		return err
@@ -259,11 +259,11 @@ func (b *base) layers(ctx context.Context) error {
 
 // same reports whether what was written on b is what would be written on o: only deletes and sample lists may differ.
 func (b *base) same(o *base) bool {
-	sameOverlay := func(x, y storage.Overlay) bool {
+	sameOverlay := func(x, y catalog.Overlay) bool {
 		return x.Name == y.Name && x.Number == y.Number && x.Added == y.Added && x.Merged == y.Merged
 	}
-	names := func(fs []storage.Feature) map[storage.FeatureID]string {
-		out := make(map[storage.FeatureID]string, len(fs))
+	names := func(fs []catalog.Feature) map[catalog.FeatureID]string {
+		out := make(map[catalog.FeatureID]string, len(fs))
 		for _, f := range fs {
 			out[f.ID] = f.Name
 		}
@@ -344,7 +344,7 @@ type job struct {
 
 // prepare says what is rewritten, and returns the features of the new segments and the dropped ones that they leave
 // out.
-func (x *job) prepare() (features []storage.Feature, without []storage.FeatureID) {
+func (x *job) prepare() (features []catalog.Feature, without []catalog.FeatureID) {
 	rw := &x.rewrite
 	rw.Table, rw.Partition, rw.Session, rw.Time = x.table, x.segments[0].Partition, -1, -1
 	rows, bytes := uint64(0), uint64(0)
@@ -360,8 +360,8 @@ func (x *job) prepare() (features []storage.Feature, without []storage.FeatureID
 	}
 	p := planner{opts: x.opts}
 	rw.Segments = int(max(math.Round(p.share(rows, bytes)), 1))
-	left := map[storage.FeatureID]bool{}
-	leave := func(entries map[storage.FeatureID]*segment.Entry) {
+	left := map[catalog.FeatureID]bool{}
+	leave := func(entries map[catalog.FeatureID]*segment.Entry) {
 		for f := range entries {
 			left[f] = x.had[f]
 		}
@@ -386,12 +386,12 @@ func (x *job) prepare() (features []storage.Feature, without []storage.FeatureID
 	}
 	slices.Sort(without)
 	writer.SortForPacks(rw.Features, x.opts.Popularity,
-		func(f *writer.Feature) (storage.Feature, uint64) { return f.Feature, f.RawBytes })
+		func(f *writer.Feature) (catalog.Feature, uint64) { return f.Feature, f.RawBytes })
 	for i, f := range rw.Features {
 		switch f.Role {
-		case storage.RoleSessionKey:
+		case catalog.RoleSessionKey:
 			rw.Session = i
-		case storage.RoleTimeKey:
+		case catalog.RoleTimeKey:
 			rw.Time = i
 		}
 	}
@@ -408,7 +408,7 @@ func (x *job) prepare() (features []storage.Feature, without []storage.FeatureID
 
 // readAhead reads where the keys of each input begin, of all at once: the merge of their rows asks one after another.
 func (x *job) readAhead(ctx context.Context) error {
-	var keys []storage.FeatureID
+	var keys []catalog.FeatureID
 	for _, at := range []int{x.rewrite.Session, x.rewrite.Time} {
 		if at >= 0 {
 			keys = append(keys, x.rewrite.Features[at].ID)
@@ -441,9 +441,9 @@ func (x *job) readAhead(ctx context.Context) error {
 }
 
 // feature sums up what the inputs hold of a feature.
-func (x *job) feature(f storage.Feature, sources func(*input) []source) *writer.Feature {
+func (x *job) feature(f catalog.Feature, sources func(*input) []source) *writer.Feature {
 	out := &writer.Feature{Feature: f}
-	out.Status = storage.FeatureActive // segments do not know
+	out.Status = catalog.FeatureActive // segments do not know
 	for _, in := range x.inputs {
 		held := int64(0)
 		for _, s := range sources(in) {
@@ -467,7 +467,7 @@ func (x *job) feature(f storage.Feature, sources func(*input) []source) *writer.
 }
 
 // layerSources returns where the rows of a feature of a separate overlay are; none without a layer.
-func (in *input) layerSources(overlay int, f storage.FeatureID) []source {
+func (in *input) layerSources(overlay int, f catalog.FeatureID) []source {
 	if l := in.separate[overlay]; l != nil {
 		return []source{l.source(f)}
 	}

@@ -133,7 +133,7 @@ func (e *eraser) searchValues(ctx context.Context, s *Search) error {
 				return err
 			}
 		}
-		segments = slices.DeleteFunc(segments, func(d storage.SegmentDescriptor) bool {
+		segments = slices.DeleteFunc(segments, func(d catalog.SegmentDescriptor) bool {
 			before := done[d.ID]
 			done[d.ID] = true
 			return before
@@ -169,7 +169,7 @@ func (e *eraser) searchDefinitions(ctx context.Context, s *Search, snap *storage
 	return nil
 }
 
-func (e *eraser) searchColumn(s *Search, d storage.SegmentDescriptor, c *column) error {
+func (e *eraser) searchColumn(s *Search, d catalog.SegmentDescriptor, c *column) error {
 	if c.sources[0].entry == nil {
 		return nil // a layer of other features, or a segment before this one
 	}

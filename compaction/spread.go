@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // A Spread says in how many pieces the sessions of some segments lie: a session has a piece in each segment that has a
@@ -17,12 +18,12 @@ type Spread struct {
 
 // SpreadOf counts the pieces of the sessions of segments of a snapshot; all zero: the table has no session key. Its
 // cost is the read of the session keys' feature files, and memory for about a million sessions.
-func SpreadOf(ctx context.Context, snap *storage.Snapshot, segments ...storage.SegmentDescriptor) (Spread, error) {
+func SpreadOf(ctx context.Context, snap *storage.Snapshot, segments ...catalog.SegmentDescriptor) (Spread, error) {
 	keys, err := snap.KeyFeatures(ctx)
 	if err != nil {
 		return Spread{}, err
 	}
-	at := slices.IndexFunc(keys, func(f storage.Feature) bool { return f.Role == storage.RoleSessionKey })
+	at := slices.IndexFunc(keys, func(f catalog.Feature) bool { return f.Role == catalog.RoleSessionKey })
 	if at < 0 {
 		return Spread{}, nil
 	}

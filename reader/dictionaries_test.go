@@ -14,7 +14,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
@@ -27,8 +27,8 @@ func sharedTable(t *testing.T, stripes, rows int) (*testTable, [][]int64) {
 	}
 	table := &testTable{
 		blobs:    &memoryBlobs{objects: map[string][]byte{}},
-		segments: []storage.SegmentDescriptor{{ID: "s", Rows: uint64(stripes * rows)}},
-		indexes:  map[string]*testIndex{"s": {entries: map[storage.FeatureID]*segment.Entry{}}},
+		segments: []catalog.SegmentDescriptor{{ID: "s", Rows: uint64(stripes * rows)}},
+		indexes:  map[string]*testIndex{"s": {entries: map[catalog.FeatureID]*segment.Entry{}}},
 	}
 	index := table.indexes["s"]
 	for range stripes {
@@ -38,7 +38,7 @@ func sharedTable(t *testing.T, stripes, rows int) (*testTable, [][]int64) {
 	var want [][]int64
 	rng := rand.New(rand.NewPCG(1, 2))
 	for k, ty := range types {
-		f := storage.Feature{ID: storage.FeatureID(k + 1), Name: string(rune('a' + k)), Type: ty}
+		f := catalog.Feature{ID: catalog.FeatureID(k + 1), Name: string(rune('a' + k)), Type: ty}
 		table.features = append(table.features, f)
 		offset := object.Len()
 		w, err := format.NewWriter(&object, ty, format.WriterOptions{Feature: uint64(f.ID), Name: f.Name})

@@ -11,6 +11,7 @@ import (
 	"github.com/dsistore/dsistore/reader/metering"
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // What package plan has for users of readers.
@@ -106,7 +107,7 @@ func ParseDedup(s string) (Dedup, error) { return plan.ParseDedup(s) }
 func ParseUnit(s string) (Unit, error) { return plan.ParseUnit(s) }
 
 // IsPartitionKey reports whether a feature of a plan is a partition key.
-func IsPartitionKey(f storage.Feature) bool { return plan.IsPartitionKey(f) }
+func IsPartitionKey(f catalog.Feature) bool { return plan.IsPartitionKey(f) }
 
 // Names reports whether an entry of PlanOptions.Features selects a feature by its name.
 func Names(entry, name string) bool { return plan.Names(entry, name) }

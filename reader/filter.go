@@ -17,7 +17,7 @@ import (
 	"github.com/dsistore/dsistore/reader/memory"
 	"github.com/dsistore/dsistore/reader/metering"
 	"github.com/dsistore/dsistore/reader/plan"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // A Pruning is what a filter took: what was known without reading, and what was read to know the rest.
@@ -58,7 +58,7 @@ type filterExecutor struct {
 const filterTasks = 64
 
 // newFilterExecutor returns a filter executor for segments of a layout; close it.
-func (l *Layout) newFilterExecutor(filter *expr.Filter, features []storage.Feature, opts Options,
+func (l *Layout) newFilterExecutor(filter *expr.Filter, features []catalog.Feature, opts Options,
 	kept *Selections) (*filterExecutor, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -101,7 +101,7 @@ func (v *filterExecutor) close() {
 }
 
 // all returns the rows of each segment for which the filter is true; nil: every row.
-func (v *filterExecutor) all(ctx context.Context, segments []storage.SegmentDescriptor) ([]*roaring.Bitmap, error) {
+func (v *filterExecutor) all(ctx context.Context, segments []catalog.SegmentDescriptor) ([]*roaring.Bitmap, error) {
 	start := time.Now()
 	out := make([]*roaring.Bitmap, len(segments))
 	err := execution.Parallel(len(segments), segmentsAtOnce, func(i int) (err error) {
@@ -137,7 +137,7 @@ func (v *filterExecutor) count(change func(p *Pruning)) {
 }
 
 // segment returns the rows of segment i for which the filter is true; nil: every row.
-func (v *filterExecutor) segment(ctx context.Context, i int, d storage.SegmentDescriptor) (*roaring.Bitmap, error) {
+func (v *filterExecutor) segment(ctx context.Context, i int, d catalog.SegmentDescriptor) (*roaring.Bitmap, error) {
 	unknown := func(int) expr.FieldStats { return expr.FieldStats{Unknown: true} }
 	switch v.filter.Prune(d.Partition, unknown) {
 	case expr.Never:
@@ -164,7 +164,7 @@ func (v *filterExecutor) segment(ctx context.Context, i int, d storage.SegmentDe
 }
 
 // evaluate returns the rows of a segment that partition values do not decide.
-func (v *filterExecutor) evaluate(ctx context.Context, i int, d storage.SegmentDescriptor) (*roaring.Bitmap, error) {
+func (v *filterExecutor) evaluate(ctx context.Context, i int, d catalog.SegmentDescriptor) (*roaring.Bitmap, error) {
 	g, err := v.base.loadSegment(ctx, i)
 	if err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/expr"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
@@ -113,9 +113,9 @@ func drawFilter(t *rapid.T, table *testTable) drawnFilter {
 }
 
 // parse types a filter against the table's features.
-func (table *testTable) parse(t interface{ Fatal(...any) }, text string) (*expr.Filter, []storage.Feature) {
-	find := func(name string) storage.Feature {
-		return table.features[slices.IndexFunc(table.features, func(f storage.Feature) bool { return f.Name == name })]
+func (table *testTable) parse(t interface{ Fatal(...any) }, text string) (*expr.Filter, []catalog.Feature) {
+	find := func(name string) catalog.Feature {
+		return table.features[slices.IndexFunc(table.features, func(f catalog.Feature) bool { return f.Name == name })]
 	}
 	f, err := expr.ParseFilter(text, func(names []string) ([]expr.Field, error) {
 		var out []expr.Field
@@ -128,7 +128,7 @@ func (table *testTable) parse(t interface{ Fatal(...any) }, text string) (*expr.
 	if err != nil {
 		t.Fatal(err)
 	}
-	var features []storage.Feature
+	var features []catalog.Feature
 	for _, n := range f.Features() {
 		features = append(features, find(n))
 	}
@@ -222,7 +222,7 @@ func TestFilterPrunes(t *testing.T) {
 // sessionsOfStripes returns four segments of three stripes of ten rows; the feature row is the number of the row.
 func sessionsOfStripes(t *testing.T) *testTable {
 	table := &testTable{blobs: &memoryBlobs{objects: map[string][]byte{}}, indexes: map[string]*testIndex{}}
-	table.features = []storage.Feature{{ID: 1, Name: "row", Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}}}
+	table.features = []catalog.Feature{{ID: 1, Name: "row", Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}}}
 	for i := range 4 {
 		name := fmt.Sprintf("seg%d", i)
 		var file strings.Builder
@@ -246,10 +246,10 @@ func sessionsOfStripes(t *testing.T) *testTable {
 			t.Fatal(err)
 		}
 		table.blobs.objects[name] = []byte(file.String())
-		d := storage.SegmentDescriptor{ID: name, Rows: 30, Index: name + "/index", Objects: 1}
+		d := catalog.SegmentDescriptor{ID: name, Rows: 30, Index: name + "/index", Objects: 1}
 		table.segments = append(table.segments, d)
 		table.indexes[name] = &testIndex{stripeRows: []uint32{10, 10, 10},
-			entries: map[storage.FeatureID]*segment.Entry{
+			entries: map[catalog.FeatureID]*segment.Entry{
 				1: {Object: name, Length: uint64(file.Len()), ObjectSize: uint64(file.Len()), Meta: meta},
 			}}
 	}
@@ -285,7 +285,7 @@ func TestFilterFails(t *testing.T) {
 func TestFilterOfTooManyRows(t *testing.T) {
 	const stripes, rows = 257, 1 << 24
 	table := &testTable{blobs: &memoryBlobs{objects: map[string][]byte{}}, indexes: map[string]*testIndex{}}
-	table.features = []storage.Feature{{ID: 1, Name: "n", Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}}}
+	table.features = []catalog.Feature{{ID: 1, Name: "n", Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}}}
 	var file strings.Builder
 	w, err := format.NewWriter(&file, table.features[0].Type, format.WriterOptions{Feature: 1, Name: "n"})
 	if err != nil {
@@ -307,9 +307,9 @@ func TestFilterOfTooManyRows(t *testing.T) {
 	for k := range meta.Stripes {
 		meta.Stripes[k].Rows = rows
 	}
-	table.segments = []storage.SegmentDescriptor{{ID: "s", Rows: stripes * rows, Index: "s/index", Objects: 1}}
+	table.segments = []catalog.SegmentDescriptor{{ID: "s", Rows: stripes * rows, Index: "s/index", Objects: 1}}
 	table.indexes["s"] = &testIndex{stripeRows: slices.Repeat([]uint32{rows}, stripes),
-		entries: map[storage.FeatureID]*segment.Entry{
+		entries: map[catalog.FeatureID]*segment.Entry{
 			1: {Object: "s", Length: uint64(file.Len()), ObjectSize: uint64(file.Len()), Meta: meta},
 		}}
 	for text, want := range map[string]struct {

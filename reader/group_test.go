@@ -18,7 +18,7 @@ import (
 	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/memory"
 	"github.com/dsistore/dsistore/reader/plan"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
@@ -434,13 +434,13 @@ func TestAdversarialLists(t *testing.T) {
 func writtenTable(t *testing.T, typ vector.Type, stripes [][]value, inverse [][]int32) *testTable {
 	t.Helper()
 	out := &testTable{blobs: &memoryBlobs{objects: map[string][]byte{}}, indexes: map[string]*testIndex{}}
-	out.features = []storage.Feature{{ID: 1, Name: "f", Type: typ}}
+	out.features = []catalog.Feature{{ID: 1, Name: "f", Type: typ}}
 	var file bytes.Buffer
 	w, err := format.NewWriter(&file, typ, format.WriterOptions{Feature: 1, Name: "f"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	index := &testIndex{entries: map[storage.FeatureID]*segment.Entry{}}
+	index := &testIndex{entries: map[catalog.FeatureID]*segment.Entry{}}
 	for i, slots := range stripes {
 		if err := w.WriteStripe(slotColumn(typ, slots, inverse[i], false)); err != nil {
 			t.Fatal(err)
@@ -456,7 +456,7 @@ func writtenTable(t *testing.T, typ vector.Type, stripes [][]value, inverse [][]
 	}
 	index.entries[1] = &segment.Entry{Object: "file", Length: uint64(size), ObjectSize: uint64(size), Meta: meta}
 	out.blobs.objects["file"] = file.Bytes()
-	out.segments = []storage.SegmentDescriptor{{ID: "0", Rows: uint64(len(out.rows)), Index: "index.sst", Objects: 1}}
+	out.segments = []catalog.SegmentDescriptor{{ID: "0", Rows: uint64(len(out.rows)), Index: "index.sst", Objects: 1}}
 	out.indexes["0"] = index
 	return out
 }

@@ -9,17 +9,17 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
 // drawFiles draws the files of features for the rows from base on, and the index that has them, and tells what they
 // hold. Features may be of two groups.
-func (table *testTable) drawFiles(t *rapid.T, d storage.SegmentDescriptor, stripeRows []uint32, features []int,
+func (table *testTable) drawFiles(t *rapid.T, d catalog.SegmentDescriptor, stripeRows []uint32, features []int,
 	base int,
-	put func(row, f int, v value, x storedSlot)) storage.SegmentDescriptor {
+	put func(row, f int, v value, x storedSlot)) catalog.SegmentDescriptor {
 	source := len(table.indexes)
-	index := &testIndex{stripeRows: stripeRows, entries: map[storage.FeatureID]*segment.Entry{}}
+	index := &testIndex{stripeRows: stripeRows, entries: map[catalog.FeatureID]*segment.Entry{}}
 	pack := d.Index + ".pack"
 	var packed bytes.Buffer
 	flush := func() {
@@ -37,7 +37,7 @@ func (table *testTable) drawFiles(t *rapid.T, d storage.SegmentDescriptor, strip
 		d.Objects++
 		packed.Reset()
 	}
-	place := func(id storage.FeatureID, file []byte, meta *format.FileMeta) {
+	place := func(id catalog.FeatureID, file []byte, meta *format.FileMeta) {
 		packed.Write(make([]byte, rapid.SampledFrom([]int{0, 0, 10, 300}).Draw(t, "gap")))
 		name := fmt.Sprintf("%s%d", pack, d.Objects)
 		index.entries[id] = &segment.Entry{Object: name, Offset: uint64(packed.Len()), Length: uint64(len(file)),
@@ -53,7 +53,7 @@ func (table *testTable) drawFiles(t *rapid.T, d storage.SegmentDescriptor, strip
 		groups[k] = drawGroup(t, 1<<40+uint64(k), stripeRows)
 	}
 	for _, f := range features {
-		rowNumber := table.features[f].Role == storage.RoleRequestKey
+		rowNumber := table.features[f].Role == catalog.RoleRequestKey
 		want := table.features[f].Type
 		have := want
 		if !rowNumber {
@@ -104,7 +104,7 @@ func (table *testTable) drawFiles(t *rapid.T, d storage.SegmentDescriptor, strip
 					switch {
 					case rowNumber:
 						slotValues[s] = value{numbers: []number64{{i: int64(row + s)}}}
-					case table.features[f].Role == storage.RoleSessionKey:
+					case table.features[f].Role == catalog.RoleSessionKey:
 						slotValues[s] = drawSession(t, have)
 					default:
 						slotValues[s] = drawValue(t, have)
@@ -169,7 +169,7 @@ func (table *testTable) drawFiles(t *rapid.T, d storage.SegmentDescriptor, strip
 		if err != nil {
 			t.Fatal(err)
 		}
-		place(storage.FeatureID(group.id), file.Bytes(), meta)
+		place(catalog.FeatureID(group.id), file.Bytes(), meta)
 	}
 	flush()
 	table.indexes[d.ID] = index

@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
 )
@@ -18,7 +17,7 @@ import (
 // testOverlays are overlays over a testTable, whose model has what they make of it: each is put over the rows when it
 // is drawn, from the lowest up, row by row.
 type testOverlays struct {
-	defined []storage.Overlay // the lowest first; nil: none
+	defined []catalog.Overlay // the lowest first; nil: none
 	places  [][]int           // their features, in the table
 	only    map[int]bool      // features that no segment has
 	layers  [][]*catalog.OverlaySegment
@@ -33,11 +32,11 @@ func (o *testOverlays) lay(l *Layout) {
 	})
 }
 
-func (o *testOverlays) draw(t *rapid.T, features []storage.Feature) {
+func (o *testOverlays) draw(t *rapid.T, features []catalog.Feature) {
 	var may []int
 	o.only, o.covers = map[int]bool{}, map[*catalog.OverlaySegment]*roaring.Bitmap{}
 	for i, f := range features {
-		if IsPartitionKey(f) || f.Role == storage.RoleRequestKey {
+		if IsPartitionKey(f) || f.Role == catalog.RoleRequestKey {
 			continue
 		}
 		may = append(may, i)
@@ -46,9 +45,9 @@ func (o *testOverlays) draw(t *rapid.T, features []storage.Feature) {
 	if len(may) == 0 {
 		return
 	}
-	policies := []storage.MissingPolicy{storage.FallThrough, storage.FallThrough, storage.Null}
+	policies := []catalog.MissingPolicy{catalog.FallThrough, catalog.FallThrough, catalog.Null}
 	for k := range rapid.SampledFrom([]int{1, 1, 2, 3, 10}).Draw(t, "overlays") {
-		x := storage.Overlay{
+		x := catalog.Overlay{
 			Name: fmt.Sprint("o", k), Number: uint32(k), MissingRows: rapid.SampledFrom(policies).Draw(t,
 				"missing rows"),
 			MissingLayers: rapid.SampledFrom(policies).Draw(t, "missing layers"),
@@ -89,14 +88,14 @@ func (o *testOverlays) drawLayers(t *rapid.T, table *testTable) {
 		if rapid.IntRange(0, 3).Draw(t, "no layer") == 0 {
 			for r := range stripeOf {
 				for _, f := range o.places[k] {
-					if x.MissingLayers == storage.Null {
+					if x.MissingLayers == catalog.Null {
 						null(base+r, f, d.Index+" null")
 					}
 				}
 			}
 			continue
 		}
-		data := storage.SegmentDescriptor{ID: fmt.Sprint(d.ID, " ", k), Rows: d.Rows,
+		data := catalog.SegmentDescriptor{ID: fmt.Sprint(d.ID, " ", k), Rows: d.Rows,
 			Index: fmt.Sprint(d.Index, " ", k)}
 		var stored []int
 		for _, f := range o.places[k] {
@@ -128,7 +127,7 @@ func (o *testOverlays) drawLayers(t *rapid.T, table *testTable) {
 				c, ok := cells[[2]int{base + r, f}]
 				switch {
 				case !covered.Contains(uint32(r)):
-					if x.MissingRows == storage.Null {
+					if x.MissingRows == catalog.Null {
 						null(base+r, f, d.Index+" null")
 					}
 				case !ok:

@@ -17,7 +17,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/format/vector/vectortest"
 	"github.com/dsistore/dsistore/reader/plan"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 )
@@ -38,7 +38,7 @@ type number64 struct {
 
 // A model is a table as rows of values.
 type model struct {
-	features []storage.Feature
+	features []catalog.Feature
 	rows     [][]value // [row][feature]
 }
 
@@ -46,7 +46,7 @@ type model struct {
 type testTable struct {
 	model
 	blobs    *memoryBlobs
-	segments []storage.SegmentDescriptor
+	segments []catalog.SegmentDescriptor
 	indexes  map[string]*testIndex
 	names    []string // of the objects, segment by segment
 	opens    atomic.Int64
@@ -62,12 +62,12 @@ type testTable struct {
 
 type testIndex struct {
 	stripeRows []uint32
-	entries    map[storage.FeatureID]*segment.Entry
+	entries    map[catalog.FeatureID]*segment.Entry
 }
 
 func (x *testIndex) StripeRows() []uint32 { return x.stripeRows }
 
-func (x *testIndex) Lookup(ctx context.Context, ids ...storage.FeatureID) ([]*segment.Entry, error) {
+func (x *testIndex) Lookup(ctx context.Context, ids ...catalog.FeatureID) ([]*segment.Entry, error) {
 	out := make([]*segment.Entry, len(ids))
 	for i, id := range ids {
 		out[i] = x.entries[id]
@@ -77,7 +77,7 @@ func (x *testIndex) Lookup(ctx context.Context, ids ...storage.FeatureID) ([]*se
 
 func (x *testIndex) Close() error { return nil }
 
-func (table *testTable) open(ctx context.Context, d storage.SegmentDescriptor) (segmentIndex, error) {
+func (table *testTable) open(ctx context.Context, d catalog.SegmentDescriptor) (segmentIndex, error) {
 	table.opens.Add(1)
 	return table.indexes[d.ID], ctx.Err()
 }
@@ -378,9 +378,9 @@ func drawTable(t *rapid.T, shape tableShape) *testTable {
 	}
 	n := rapid.IntRange(1, shape.features).Draw(t, "features")
 	for i := range n {
-		f := storage.Feature{ID: storage.FeatureID(i + 1), Name: fmt.Sprintf("f%d", i), Type: vectortest.DrawType(t)}
-		f.Role = rapid.SampledFrom([]storage.Role{
-			storage.RoleFeature, storage.RoleFeature, storage.RoleFeature, storage.RoleLabel, storage.RoleUserKey,
+		f := catalog.Feature{ID: catalog.FeatureID(i + 1), Name: fmt.Sprintf("f%d", i), Type: vectortest.DrawType(t)}
+		f.Role = rapid.SampledFrom([]catalog.Role{
+			catalog.RoleFeature, catalog.RoleFeature, catalog.RoleFeature, catalog.RoleLabel, catalog.RoleUserKey,
 		}).Draw(t, "role")
 		out.features = append(out.features, f)
 	}
@@ -388,8 +388,8 @@ func drawTable(t *rapid.T, shape tableShape) *testTable {
 		key := rapid.SampledFrom([]vector.Type{{Kind: vector.Dense, Elem: vector.Int64}, {Kind: vector.String}}).Draw(t,
 			"key type")
 		out.features = append(out.features,
-			storage.Feature{ID: 1 << 30, Name: "session", Role: storage.RoleSessionKey, Type: key},
-			storage.Feature{ID: 1<<30 + 1, Name: "row", Role: storage.RoleRequestKey,
+			catalog.Feature{ID: 1 << 30, Name: "session", Role: catalog.RoleSessionKey, Type: key},
+			catalog.Feature{ID: 1<<30 + 1, Name: "row", Role: catalog.RoleRequestKey,
 				Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}})
 	}
 	for _, key := range []string{"ds", "hr"}[:rapid.IntRange(0, 2).Draw(t, "partition keys")] {
@@ -415,7 +415,7 @@ func (table *testTable) drawSegment(t *rapid.T, shape tableShape) {
 		stripeRows = append(stripeRows, uint32(r))
 		total += r
 	}
-	d := storage.SegmentDescriptor{ID: fmt.Sprintf("%032x", number), Rows: uint64(total),
+	d := catalog.SegmentDescriptor{ID: fmt.Sprintf("%032x", number), Rows: uint64(total),
 		Index: fmt.Sprintf("seg%d/index.sst", number)}
 	base := len(table.rows)
 	for range total {
@@ -437,7 +437,7 @@ func (table *testTable) drawSegment(t *rapid.T, shape tableShape) {
 	}
 	var stored []int
 	for f := range table.features {
-		rowNumber := table.features[f].Role == storage.RoleRequestKey
+		rowNumber := table.features[f].Role == catalog.RoleRequestKey
 		if !rowNumber && (table.overlays.only[f] || rapid.IntRange(0, 4).Draw(t, "missing") == 0) {
 			continue
 		}
@@ -457,11 +457,11 @@ func (table *testTable) drawSegment(t *rapid.T, shape tableShape) {
 	}))
 }
 
-func drawPartitionValue(t *rapid.T, key string) storage.PartitionValue {
+func drawPartitionValue(t *rapid.T, key string) catalog.PartitionValue {
 	if rapid.IntRange(0, 3).Draw(t, "null partition") == 0 {
-		return storage.PartitionValue{Key: key, Null: true}
+		return catalog.PartitionValue{Key: key, Null: true}
 	}
-	return storage.PartitionValue{Key: key, Value: rapid.SampledFrom([]string{"", "3", "2026-11-01", "über"}).Draw(t,
+	return catalog.PartitionValue{Key: key, Value: rapid.SampledFrom([]string{"", "3", "2026-11-01", "über"}).Draw(t,
 		"partition")}
 }
 

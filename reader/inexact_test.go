@@ -14,7 +14,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/plan"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // modelHolds is float32Holds by arithmetic of any precision.
@@ -109,10 +109,10 @@ func TestInexactIntegers(t *testing.T) {
 }
 
 func TestExactFeaturesOfPlans(t *testing.T) {
-	feature := func(id int, t vector.Type) storage.Feature {
-		return storage.Feature{ID: storage.FeatureID(id), Name: fmt.Sprintf("f%d", id), Type: t}
+	feature := func(id int, t vector.Type) catalog.Feature {
+		return catalog.Feature{ID: catalog.FeatureID(id), Name: fmt.Sprintf("f%d", id), Type: t}
 	}
-	p := &Plan{Table: "t", Snapshot: 1, BatchSize: 3, Output: OutputTensors, Features: []storage.Feature{
+	p := &Plan{Table: "t", Snapshot: 1, BatchSize: 3, Output: OutputTensors, Features: []catalog.Feature{
 		feature(1, vector.Type{Kind: vector.Dense, Elem: vector.Int64}), feature(2,
 			vector.Type{Kind: vector.Sparse, Elem: vector.Int64}),
 		feature(3, vector.Type{Kind: vector.Dense, Elem: vector.Float32}), plan.PartitionColumn("ds"),

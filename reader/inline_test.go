@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // TestInline: where one small batch is left it is made without a run, and else by one, which looks no segment up again.
@@ -89,10 +89,10 @@ func TestInlineGoesOnAfterCancel(t *testing.T) {
 	b.Release()
 }
 
-func countOpens(n *int, under func(context.Context, storage.SegmentDescriptor) (segmentIndex, error),
-) func(context.Context, storage.SegmentDescriptor) (segmentIndex, error) {
+func countOpens(n *int, under func(context.Context, catalog.SegmentDescriptor) (segmentIndex, error),
+) func(context.Context, catalog.SegmentDescriptor) (segmentIndex, error) {
 	var mu sync.Mutex
-	return func(ctx context.Context, d storage.SegmentDescriptor) (segmentIndex, error) {
+	return func(ctx context.Context, d catalog.SegmentDescriptor) (segmentIndex, error) {
 		mu.Lock()
 		*n++
 		mu.Unlock()

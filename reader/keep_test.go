@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // With KeepBatches a caller holds every batch of a scan, whatever MaxBatches is; what the pool does not need again is
@@ -84,7 +84,7 @@ func TestKeepBatchesOfAllModes(t *testing.T) {
 		if rapid.IntRange(0, 3).Draw(t, "plain order") == 0 {
 			plan.Shuffle = Shuffle{}
 		}
-		want, p := drawTransformed(t, x.table, x.features, plan, storage.RoleRequestKey)
+		want, p := drawTransformed(t, x.table, x.features, plan, catalog.RoleRequestKey)
 		var scanners [3]*Scanner
 		for dedup := range scanners {
 			q := *p

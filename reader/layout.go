@@ -27,7 +27,7 @@ import (
 type Layout struct {
 	plan     *plan.Plan
 	blobs    object.Store
-	segments []storage.SegmentDescriptor
+	segments []catalog.SegmentDescriptor
 	firstRow []uint64 // of each segment in the plan's own order, and the total at the end
 	// selected are the rows that are read of each segment, nil where it is every row; nil: that of all.
 	selected       []*roaring.Bitmap
@@ -39,16 +39,16 @@ type Layout struct {
 	weight   float32
 	// features are what is read, of the types that are stored: the plan's, and after them the session key where it is
 	// not among those.
-	features   []storage.Feature
+	features   []catalog.Feature
 	sessionKey int32 // its position in features, or -1
-	open       func(ctx context.Context, d storage.SegmentDescriptor) (segmentIndex, error)
+	open       func(ctx context.Context, d catalog.SegmentDescriptor) (segmentIndex, error)
 	snapshots  []*storage.Snapshot // that the plan is of, to be kept while it is read
 	table      *storage.Table      // nil: nobody records what is read
 	filters    filterReads         // what they took
 	counted    countedFeatures     // in usage records
 	// overlays have some of the features, or of those that the filter reads: overlays.go says how they lie, the lowest
 	// first.
-	overlays []storage.Overlay
+	overlays []catalog.Overlay
 	layers   [][]*catalog.OverlaySegment // of each segment an entry an overlay, nil where it has none
 	covered  coverage
 	chains   [][]int32 // those that features have: overlays, the highest first. nil: no overlay has any of the features
@@ -61,7 +61,7 @@ type Layout struct {
 // segmentIndex is the part of storage.Segment that reading needs.
 type segmentIndex interface {
 	StripeRows() []uint32
-	Lookup(ctx context.Context, ids ...storage.FeatureID) ([]*segment.Entry, error)
+	Lookup(ctx context.Context, ids ...catalog.FeatureID) ([]*segment.Entry, error)
 	Close() error
 }
 
@@ -108,7 +108,7 @@ func layoutOf(ctx context.Context, snap *storage.Snapshot, p *plan.Plan, opts La
 		return nil, err
 	}
 	var filter *expr.Filter
-	var filtered []storage.Feature // what it reads
+	var filtered []catalog.Feature // what it reads
 	if p.Filter != "" {
 		schema, err := plan.OverlaySchema(ctx, snap, named)
 		if err != nil {
@@ -137,7 +137,7 @@ func layoutOf(ctx context.Context, snap *storage.Snapshot, p *plan.Plan, opts La
 	if err != nil {
 		return nil, err
 	}
-	open := func(ctx context.Context, d storage.SegmentDescriptor) (segmentIndex, error) {
+	open := func(ctx context.Context, d catalog.SegmentDescriptor) (segmentIndex, error) {
 		return snap.OpenSegment(ctx, d)
 	}
 	l, err := newLayout(p, snap.Table().Store().Blobs(), segments, open)
@@ -185,7 +185,7 @@ func layoutOf(ctx context.Context, snap *storage.Snapshot, p *plan.Plan, opts La
 }
 
 // filter leaves the rows for which a filter, which reads the features, is true.
-func (l *Layout) filter(ctx context.Context, filter *expr.Filter, features []storage.Feature,
+func (l *Layout) filter(ctx context.Context, filter *expr.Filter, features []catalog.Feature,
 	opts LayoutOptions) error {
 	selected, pruning, err := l.evaluate(ctx, filter, features, opts)
 	if err != nil {
@@ -203,7 +203,7 @@ func (l *Layout) filter(ctx context.Context, filter *expr.Filter, features []sto
 }
 
 // evaluate returns the rows of each segment for which a filter, which reads the features, is true; nil: every row.
-func (l *Layout) evaluate(ctx context.Context, filter *expr.Filter, features []storage.Feature,
+func (l *Layout) evaluate(ctx context.Context, filter *expr.Filter, features []catalog.Feature,
 	opts LayoutOptions) ([]*roaring.Bitmap, Pruning, error) {
 	if opts.Selections == nil {
 		opts.Selections = cache.Shared
@@ -224,8 +224,8 @@ func (l *Layout) evaluate(ctx context.Context, filter *expr.Filter, features []s
 // Pruning returns what the plan's filter took; nil: it has none. Borrowed: do not write.
 func (l *Layout) Pruning() *Pruning { return l.pruning }
 
-func newLayout(p *plan.Plan, blobs object.Store, segments []storage.SegmentDescriptor,
-	open func(context.Context, storage.SegmentDescriptor) (segmentIndex, error)) (*Layout, error) {
+func newLayout(p *plan.Plan, blobs object.Store, segments []catalog.SegmentDescriptor,
+	open func(context.Context, catalog.SegmentDescriptor) (segmentIndex, error)) (*Layout, error) {
 	l := &Layout{plan: p, blobs: blobs, segments: segments, open: open, rowSelectRatio: execution.DefaultRowSelectRatio,
 		gatheredRun: execution.DefaultGatheredRun}
 	var err error
@@ -236,7 +236,7 @@ func newLayout(p *plan.Plan, blobs object.Store, segments []storage.SegmentDescr
 	for i, f := range p.Features {
 		f.Type = p.StoredType(i)
 		l.features = append(l.features, f)
-		if f.Role == storage.RoleSessionKey && !plan.IsPartitionKey(f) &&
+		if f.Role == catalog.RoleSessionKey && !plan.IsPartitionKey(f) &&
 			(p.Shuffle.Key.ID == 0 || p.Shuffle.Key.ID == f.ID) {
 			l.sessionKey = int32(i)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // A Match is the rows of a snapshot that a plan reads, found without reading them: for deleting, listing and counting.
@@ -18,9 +19,9 @@ type Match struct {
 	Pruning *Pruning
 }
 
-// SegmentRows are rows of a segment, one at least, numbered from 0 as in storage.RowBitmap.
+// SegmentRows are rows of a segment, one at least, numbered from 0 as in bitmap.Ref.
 type SegmentRows struct {
-	Segment storage.SegmentDescriptor
+	Segment catalog.SegmentDescriptor
 	Rows    *roaring.Bitmap // nil: every row. Borrowed: do not write.
 }
 

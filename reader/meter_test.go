@@ -10,7 +10,7 @@ import (
 
 	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/metering"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // What is counted of each feature is what the files' directories say of the stripes that have a row, and adds up to
@@ -85,7 +85,7 @@ func checkMetered(t *rapid.T, table *testTable, c *metering.Counters, l *Layout)
 			}
 			for group, of := range members {
 				for _, p := range of {
-					n := index.entries[storage.FeatureID(group)].Meta.Stripes[k].Length
+					n := index.entries[catalog.FeatureID(group)].Meta.Stripes[k].Length
 					wanted[p].shared += n
 					wanted[p].atLeast += n / uint64(len(of))
 				}

@@ -13,6 +13,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
@@ -32,15 +33,15 @@ func realStore(t *testing.T) (*storage.Store, *storage.Snapshot) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	feature := func(name string, e vector.Elem) storage.Feature {
-		return storage.Feature{
-			ID: storage.NewFeatureID(name, 1), Name: name, Generation: 1, Type: vector.Type{Kind: vector.Dense,
+	feature := func(name string, e vector.Elem) catalog.Feature {
+		return catalog.Feature{
+			ID: catalog.NewFeatureID(name, 1), Name: name, Generation: 1, Type: vector.Type{Kind: vector.Dense,
 				Elem: e},
 		}
 	}
 	var snap *storage.Snapshot
 	for day, lateElem := range []vector.Elem{vector.NoElem, vector.Int8, vector.Float64} {
-		w, err := table.NewSegment(ctx, storage.Partition{{Key: "ds", Value: string(rune('1' + day))}}, []uint32{2, 1},
+		w, err := table.NewSegment(ctx, catalog.Partition{{Key: "ds", Value: string(rune('1' + day))}}, []uint32{2, 1},
 			segment.Options{})
 		if err != nil {
 			t.Fatal(err)

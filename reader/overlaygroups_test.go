@@ -10,7 +10,6 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/segment"
@@ -19,12 +18,12 @@ import (
 // groupedFiles writes one stripe of two lists that share an inverse as a segment of the table: slot s of feature f is
 // the list [base+10*f+s].
 func groupedFiles(t *testing.T, table *testTable, name string, base int64, inverse []int32,
-	slots int) storage.SegmentDescriptor {
+	slots int) catalog.SegmentDescriptor {
 	t.Helper()
 	const group = 1 << 40
 	rows := len(inverse)
-	index := &testIndex{stripeRows: []uint32{uint32(rows)}, entries: map[storage.FeatureID]*segment.Entry{}}
-	write := func(id storage.FeatureID, typ vector.Type, opts format.WriterOptions, c *vector.Column) {
+	index := &testIndex{stripeRows: []uint32{uint32(rows)}, entries: map[catalog.FeatureID]*segment.Entry{}}
+	write := func(id catalog.FeatureID, typ vector.Type, opts format.WriterOptions, c *vector.Column) {
 		var file bytes.Buffer
 		w, err := format.NewWriter(&file, typ, opts)
 		if err != nil {
@@ -54,7 +53,7 @@ func groupedFiles(t *testing.T, table *testTable, name string, base int64, inver
 	typ := vector.Type{Kind: vector.Inverse}
 	write(group, typ, format.WriterOptions{Feature: group, Name: "group"},
 		&vector.Column{Type: typ, Rows: rows, Slots: slots, Inverse: inverse, Monotone: true})
-	d := storage.SegmentDescriptor{ID: name, Rows: uint64(rows), Index: name + "/index"}
+	d := catalog.SegmentDescriptor{ID: name, Rows: uint64(rows), Index: name + "/index"}
 	table.indexes[name] = index
 	return d
 }
@@ -65,15 +64,15 @@ func mergedGroup(t *testing.T, below, over []int32, types ...vector.Type) *testT
 	t.Helper()
 	table := &testTable{blobs: &memoryBlobs{objects: map[string][]byte{}}, indexes: map[string]*testIndex{}}
 	for f, typ := range types {
-		table.features = append(table.features, storage.Feature{ID: storage.FeatureID(f + 1), Name: fmt.Sprint("f", f),
+		table.features = append(table.features, catalog.Feature{ID: catalog.FeatureID(f + 1), Name: fmt.Sprint("f", f),
 			Type: typ})
 	}
-	table.segments = []storage.SegmentDescriptor{groupedFiles(t, table, "segment", 100, below, int(below[5])+1)}
+	table.segments = []catalog.SegmentDescriptor{groupedFiles(t, table, "segment", 100, below, int(below[5])+1)}
 	layer := &catalog.OverlaySegment{Overlay: "o", Segment: "segment",
 		Data:    groupedFiles(t, table, "layer", 200, over, int(over[5])+1),
 		Covered: bitmap.Ref{Count: 3}}
 	o := &table.overlays
-	o.defined = []storage.Overlay{{Name: "o", Features: table.features}}
+	o.defined = []catalog.Overlay{{Name: "o", Features: table.features}}
 	o.layers = [][]*catalog.OverlaySegment{{layer}}
 	o.covers = map[*catalog.OverlaySegment]*roaring.Bitmap{layer: roaring.BitmapOf(1, 2, 5)}
 	return table

@@ -20,10 +20,10 @@ import (
 )
 
 // define commits overlays without layers.
-func define(t *testing.T, snap *storage.Snapshot, overlays ...storage.Overlay) *storage.Snapshot {
+func define(t *testing.T, snap *storage.Snapshot, overlays ...catalog.Overlay) *storage.Snapshot {
 	t.Helper()
 	for i := range overlays {
-		slices.SortFunc(overlays[i].Features, func(a, b storage.Feature) int { return compareID(a, b.ID) })
+		slices.SortFunc(overlays[i].Features, func(a, b catalog.Feature) int { return compareID(a, b.ID) })
 	}
 	after, err := snap.Table().Commit(t.Context(), commit.Change{Operation: "overlay", Base: snap.Info().Number,
 		Ops: []commit.Operation{commit.DefineOverlays(overlays)}})
@@ -33,8 +33,8 @@ func define(t *testing.T, snap *storage.Snapshot, overlays ...storage.Overlay) *
 	return after
 }
 
-func denseFeature(name string, e vector.Elem) storage.Feature {
-	return storage.Feature{ID: storage.NewFeatureID(name, 0), Name: name,
+func denseFeature(name string, e vector.Elem) catalog.Feature {
+	return catalog.Feature{ID: catalog.NewFeatureID(name, 0), Name: name,
 		Type: vector.Type{Kind: vector.Dense, Elem: e}}
 }
 
@@ -56,10 +56,10 @@ func TestOverlayFeatures(t *testing.T) {
 	narrow := n[0] // int64 in the table
 	narrow.Type.Elem = vector.Int8
 	user := denseFeature("user", vector.Int64)
-	user.Role = storage.RoleUserKey
+	user.Role = catalog.RoleUserKey
 	snap = define(t, snap,
-		storage.Overlay{Name: "a", Features: []storage.Feature{wide, denseFeature("lately", vector.Int8), user}},
-		storage.Overlay{Name: "b", Features: []storage.Feature{narrow, denseFeature("lately", vector.Int16)}})
+		catalog.Overlay{Name: "a", Features: []catalog.Feature{wide, denseFeature("lately", vector.Int8), user}},
+		catalog.Overlay{Name: "b", Features: []catalog.Feature{narrow, denseFeature("lately", vector.Int16)}})
 	for _, c := range []struct {
 		overlays, features []string
 		want               string
@@ -124,8 +124,8 @@ func TestOverlayOfRenamedFeatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	n[0].Type.Elem = vector.Uint8
-	snap = define(t, snap, storage.Overlay{Name: "o", Features: n},
-		storage.Overlay{Name: "x", Features: []storage.Feature{denseFeature("x", vector.Int8)}})
+	snap = define(t, snap, catalog.Overlay{Name: "o", Features: n},
+		catalog.Overlay{Name: "x", Features: []catalog.Feature{denseFeature("x", vector.Int8)}})
 	change := func(changes ...commit.FeatureChange) {
 		var err error
 		snap, err = snap.Table().Commit(ctx, commit.Change{Operation: "rename",
@@ -134,7 +134,7 @@ func TestOverlayOfRenamedFeatures(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	dropped := storage.FeatureDropped
+	dropped := catalog.FeatureDropped
 	change(commit.FeatureChange{Feature: "n", Rename: "m"}, commit.FeatureChange{Feature: "late", Status: &dropped})
 	all := func(overlays ...string) string {
 		plan, err := NewPlan(ctx, snap, PlanOptions{Features: []string{"@all"}, Overlays: overlays})
@@ -165,7 +165,7 @@ func TestOverlayOfRenamedFeatures(t *testing.T) {
 func stripesUnder(t *testing.T, covers func(row uint32) bool) *testTable {
 	table := sessionsOfStripes(t)
 	o := &table.overlays
-	o.defined = []storage.Overlay{{Name: "o", Features: table.features}}
+	o.defined = []catalog.Overlay{{Name: "o", Features: table.features}}
 	o.covers = map[*catalog.OverlaySegment]*roaring.Bitmap{}
 	for i := range 4 {
 		if i == 3 {
@@ -194,9 +194,9 @@ func stripesUnder(t *testing.T, covers func(row uint32) bool) *testTable {
 		}
 		table.blobs.objects[name] = []byte(file.String())
 		l := &catalog.OverlaySegment{Overlay: "o", Segment: table.segments[i].ID,
-			Data: storage.SegmentDescriptor{ID: name, Rows: 30, Index: name + "/index"}, All: i == 0}
+			Data: catalog.SegmentDescriptor{ID: name, Rows: 30, Index: name + "/index"}, All: i == 0}
 		table.indexes[name] = &testIndex{stripeRows: []uint32{10, 10, 10},
-			entries: map[storage.FeatureID]*segment.Entry{
+			entries: map[catalog.FeatureID]*segment.Entry{
 				1: {Object: name, Length: uint64(file.Len()), ObjectSize: uint64(file.Len()), Meta: meta},
 			}}
 		covered := roaring.New()

@@ -88,8 +88,8 @@ func overlaysOf(ctx context.Context, snap *storage.Snapshot, p *plan.Plan, at sn
 		if err != nil {
 			return nil, nil, fmt.Errorf("overlay %s: %w", pin.Name, err)
 		}
-		var o storage.Overlay
-		k := slices.IndexFunc(own, func(o storage.Overlay) bool { return o.Name == pin.Name })
+		var o catalog.Overlay
+		k := slices.IndexFunc(own, func(o catalog.Overlay) bool { return o.Name == pin.Name })
 		if in == snap && k >= 0 {
 			o = own[k]
 		} else if o, err = in.Overlay(ctx, pin.Name); err != nil {
@@ -104,9 +104,9 @@ func overlaysOf(ctx context.Context, snap *storage.Snapshot, p *plan.Plan, at sn
 type coverage func(ctx context.Context, l *catalog.OverlaySegment) (*roaring.Bitmap, error)
 
 // layOver puts overlays, the lowest first, over the layout's segments, as far as its features or others are theirs.
-func (l *Layout) layOver(ctx context.Context, overlays []storage.ViewOverlay, others []storage.Feature) error {
-	read := map[storage.FeatureID]bool{}
-	for _, list := range [][]storage.Feature{l.features, others} {
+func (l *Layout) layOver(ctx context.Context, overlays []storage.ViewOverlay, others []catalog.Feature) error {
+	read := map[catalog.FeatureID]bool{}
+	for _, list := range [][]catalog.Feature{l.features, others} {
 		for _, f := range list {
 			if !plan.IsPartitionKey(f) {
 				read[f.ID] = true
@@ -114,7 +114,7 @@ func (l *Layout) layOver(ctx context.Context, overlays []storage.ViewOverlay, ot
 		}
 	}
 	overlays = slices.DeleteFunc(slices.Clone(overlays), func(o storage.ViewOverlay) bool {
-		return !slices.ContainsFunc(o.Features, func(f storage.Feature) bool { return read[f.ID] })
+		return !slices.ContainsFunc(o.Features, func(f catalog.Feature) bool { return read[f.ID] })
 	})
 	if len(overlays) == 0 || len(l.segments) == 0 {
 		return nil
@@ -123,7 +123,7 @@ func (l *Layout) layOver(ctx context.Context, overlays []storage.ViewOverlay, ot
 	if err != nil {
 		return err
 	}
-	defined := make([]storage.Overlay, len(overlays))
+	defined := make([]catalog.Overlay, len(overlays))
 	for k, o := range overlays {
 		defined[k] = o.Overlay
 	}
@@ -136,7 +136,7 @@ func (l *Layout) layOver(ctx context.Context, overlays []storage.ViewOverlay, ot
 
 // layersOf returns what overlays have over segments, as Snapshot.OverlaySegments does.
 func layersOf(ctx context.Context, overlays []storage.ViewOverlay,
-	segments []storage.SegmentDescriptor) ([][]*catalog.OverlaySegment, error) {
+	segments []catalog.SegmentDescriptor) ([][]*catalog.OverlaySegment, error) {
 	out := make([][]*catalog.OverlaySegment, len(segments))
 	for i := range out {
 		out[i] = make([]*catalog.OverlaySegment, len(overlays))
@@ -146,7 +146,7 @@ func layersOf(ctx context.Context, overlays []storage.ViewOverlay,
 		if done[k] {
 			continue
 		}
-		var some []storage.Overlay
+		var some []catalog.Overlay
 		var at []int
 		for j := k; j < len(overlays); j++ { // those of one snapshot are asked for together
 			if overlays[j].In == o.In {
@@ -167,7 +167,7 @@ func layersOf(ctx context.Context, overlays []storage.ViewOverlay,
 }
 
 // lay is layOver for overlays whose layers are known.
-func (l *Layout) lay(overlays []storage.Overlay, layers [][]*catalog.OverlaySegment, covered coverage) {
+func (l *Layout) lay(overlays []catalog.Overlay, layers [][]*catalog.OverlaySegment, covered coverage) {
 	l.overlays, l.layers, l.covered = overlays, layers, covered
 	l.chains, l.read, l.chainOf = nil, nil, make([]int32, len(l.features))
 	known := map[string]int32{"": -1}
@@ -193,7 +193,7 @@ func (l *Layout) lay(overlays []storage.Overlay, layers [][]*catalog.OverlaySegm
 	l.read = slices.Compact(l.read)
 }
 
-func compareID(f storage.Feature, id storage.FeatureID) int {
+func compareID(f catalog.Feature, id catalog.FeatureID) int {
 	switch {
 	case f.ID < id:
 		return -1
@@ -208,15 +208,15 @@ func compareID(f storage.Feature, id storage.FeatureID) int {
 func (l *Layout) ends(k int32, i int) bool {
 	x := l.layers[i][k]
 	if x == nil {
-		return l.overlays[k].MissingLayers != storage.FallThrough
+		return l.overlays[k].MissingLayers != catalog.FallThrough
 	}
-	return coversAll(x) || l.overlays[k].MissingRows == storage.Null
+	return coversAll(x) || l.overlays[k].MissingRows == catalog.Null
 }
 
 // hasLayers reports whether what is read of segment i is anything else than the segment has.
 func (l *Layout) hasLayers(i int) bool {
 	return slices.ContainsFunc(l.read, func(k int32) bool {
-		return l.layers[i][k] != nil || l.overlays[k].MissingLayers != storage.FallThrough
+		return l.layers[i][k] != nil || l.overlays[k].MissingLayers != catalog.FallThrough
 	})
 }
 
@@ -224,7 +224,7 @@ func coversAll(x *catalog.OverlaySegment) bool { return x.All || x.Covered.Count
 
 // refused returns an error where an overlay that is read refuses to be, in segments that have no layer of it.
 func (l *Layout) refused() error {
-	if !slices.ContainsFunc(l.overlays, func(o storage.Overlay) bool { return o.MissingLayers == storage.Refuse }) {
+	if !slices.ContainsFunc(l.overlays, func(o catalog.Overlay) bool { return o.MissingLayers == catalog.Refuse }) {
 		return nil
 	}
 	for k := range l.overlays {
@@ -248,7 +248,7 @@ func (l *Layout) refused() error {
 
 // refusedIn reports whether overlay k refuses to be read over segment i: it has no layer there, and nothing hides it.
 func (l *Layout) refusedIn(k int32, i int) bool {
-	if l.overlays[k].MissingLayers != storage.Refuse || l.layers[i][k] != nil {
+	if l.overlays[k].MissingLayers != catalog.Refuse || l.layers[i][k] != nil {
 		return false
 	}
 	return slices.ContainsFunc(l.chains, func(chain []int32) bool {

@@ -29,14 +29,14 @@ type world struct {
 	t        *rapid.T
 	store    *storage.Store
 	table    *storage.Table
-	features []storage.Feature // "n" is the number of the row, "extra" is in overlays only
+	features []catalog.Feature // "n" is the number of the row, "extra" is in overlays only
 	segments []worldSegment
 	now      worldState
 	states   []worldState // of snapshots 1, 2, ...
 }
 
 type worldSegment struct {
-	d      storage.SegmentDescriptor
+	d      catalog.SegmentDescriptor
 	first  int       // number of its first row
 	rows   [][]value // [row][feature]
 	gone   []bool
@@ -54,7 +54,7 @@ type worldState struct {
 }
 
 type worldOverlay struct {
-	storage.Overlay
+	catalog.Overlay
 	merged bool
 	layers map[int]worldLayer // by segment
 }
@@ -66,7 +66,7 @@ type worldLayer struct {
 
 type worldBranch struct {
 	snapshot int
-	overlays []storage.Pin
+	overlays []catalog.Pin
 	list     map[int]bool // numbers of rows; nil: all
 }
 
@@ -82,7 +82,7 @@ func newWorld(t *rapid.T) *world {
 		t.Fatal(err)
 	}
 	add := func(name string, typ vector.Type) {
-		w.features = append(w.features, storage.Feature{ID: storage.NewFeatureID(name, 0), Name: name, Type: typ})
+		w.features = append(w.features, catalog.Feature{ID: catalog.NewFeatureID(name, 0), Name: name, Type: typ})
 	}
 	add("n", vector.Type{Kind: vector.Dense, Elem: vector.Int64})
 	add("label", vector.Type{Kind: vector.Dense, Elem: vector.Int32})
@@ -94,7 +94,7 @@ func newWorld(t *rapid.T) *world {
 
 // write adds the files of features to a segment and finishes it. Some of what repeats is stored once.
 func (w *world) write(s *segment.Writer, stripes []uint32, features []int,
-	rows [][]value) storage.SegmentDescriptor {
+	rows [][]value) catalog.SegmentDescriptor {
 	ctx := context.Background()
 	for i, f := range features {
 		err := s.AddFeature(ctx, i, w.features[f], func(to *format.Writer) error {
@@ -193,8 +193,8 @@ func (w *world) ingest() {
 	for r := range rows {
 		rows[r][0] = value{numbers: []number64{{i: int64(first + r)}}}
 	}
-	day := storage.PartitionValue{Key: "ds", Value: fmt.Sprintf("%04d", len(w.segments))}
-	s, err := w.table.NewSegment(ctx, storage.Partition{day}, stripes, segment.Options{})
+	day := catalog.PartitionValue{Key: "ds", Value: fmt.Sprintf("%04d", len(w.segments))}
+	s, err := w.table.NewSegment(ctx, catalog.Partition{day}, stripes, segment.Options{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func (w *world) layer(o *worldOverlay, i int) catalog.OverlaySegment {
 	g := &w.segments[i]
 	var features []int
 	for f, x := range w.features {
-		if slices.ContainsFunc(o.Features, func(y storage.Feature) bool { return x.ID == y.ID }) {
+		if slices.ContainsFunc(o.Features, func(y catalog.Feature) bool { return x.ID == y.ID }) {
 			features = append(features, f)
 		}
 	}
@@ -249,9 +249,9 @@ func (w *world) addOverlay() {
 	for _, f := range places {
 		o.Features = append(o.Features, w.features[f])
 	}
-	slices.SortFunc(o.Features, func(a, b storage.Feature) int { return compareID(a, b.ID) })
-	o.MissingRows = storage.MissingPolicy(rapid.IntRange(0, 1).Draw(w.t, "missing rows"))
-	o.MissingLayers = storage.MissingPolicy(rapid.IntRange(0, 2).Draw(w.t, "missing"))
+	slices.SortFunc(o.Features, func(a, b catalog.Feature) int { return compareID(a, b.ID) })
+	o.MissingRows = catalog.MissingPolicy(rapid.IntRange(0, 1).Draw(w.t, "missing rows"))
+	o.MissingLayers = catalog.MissingPolicy(rapid.IntRange(0, 2).Draw(w.t, "missing"))
 	c := commit.Change{Ops: []commit.Operation{commit.DefineOverlays{o.Overlay}}}
 	for i := range w.now.segments {
 		if rapid.IntRange(0, 3).Draw(w.t, "layer") > 0 {
@@ -280,7 +280,7 @@ func (w *world) step() {
 		w.commit(c)
 	case 5:
 		for i := range w.now.overlays {
-			if o := &w.now.overlays[i]; !o.merged && o.MissingLayers == storage.FallThrough {
+			if o := &w.now.overlays[i]; !o.merged && o.MissingLayers == catalog.FallThrough {
 				o.merged = true
 				w.commit(commit.Change{Ops: []commit.Operation{commit.MergeOverlays{o.Name}}})
 				return
@@ -304,10 +304,10 @@ func (w *world) branch() {
 	at := rapid.IntRange(0, len(w.states)-1).Draw(w.t, "of snapshot")
 	b := worldBranch{snapshot: at}
 	name := fmt.Sprint("b", len(w.now.branches))
-	of := storage.Branch{Name: name, Snapshot: uint64(at + 1)}
+	of := catalog.Branch{Name: name, Snapshot: uint64(at + 1)}
 	for _, o := range w.drawNames(w.states[at]) {
 		in := rapid.IntRange(at, len(w.states)-1).Draw(w.t, "as of")
-		b.overlays = append(b.overlays, storage.Pin{Name: o, Snapshot: uint64(in + 1)})
+		b.overlays = append(b.overlays, catalog.Pin{Name: o, Snapshot: uint64(in + 1)})
 	}
 	of.Overlays = b.overlays
 	c := commit.Change{}
@@ -329,7 +329,7 @@ func (w *world) branch() {
 			c.Set(append(commit.Op[commit.SetListRows](&c),
 				commit.ListRows{List: "l" + name, Segment: w.segments[i].d.ID, Rows: rows}))
 		}
-		of.List = storage.Pin{Name: "l" + name}
+		of.List = catalog.Pin{Name: "l" + name}
 		w.now.lists["l"+name] = b.list
 	}
 	c.Set(commit.SetBranches{of})
@@ -370,10 +370,10 @@ func (w *world) rows(s worldState, features []int, stack []worldOverlay, list ma
 				l, ok := o.layers[i]
 				for f, x := range w.features {
 					switch {
-					case !slices.ContainsFunc(o.Features, func(y storage.Feature) bool { return x.ID == y.ID }):
+					case !slices.ContainsFunc(o.Features, func(y catalog.Feature) bool { return x.ID == y.ID }):
 					case ok && l.covered[r]:
 						row[f] = l.rows[r][f]
-					case ok && o.MissingRows == storage.Null, !ok && o.MissingLayers == storage.Null:
+					case ok && o.MissingRows == catalog.Null, !ok && o.MissingLayers == catalog.Null:
 						row[f] = value{null: true}
 					}
 				}
@@ -388,15 +388,15 @@ func (w *world) rows(s worldState, features []int, stack []worldOverlay, list ma
 		}
 		for _, f := range features {
 			for _, o := range slices.Backward(stack) {
-				if !slices.ContainsFunc(o.Features, func(y storage.Feature) bool { return w.features[f].ID == y.ID }) {
+				if !slices.ContainsFunc(o.Features, func(y catalog.Feature) bool { return w.features[f].ID == y.ID }) {
 					continue
 				}
 				l, ok := o.layers[i]
-				if !ok && o.MissingLayers == storage.Refuse {
+				if !ok && o.MissingLayers == catalog.Refuse {
 					return nil, errRefused
 				}
-				if !ok && o.MissingLayers == storage.Null || ok &&
-					(o.MissingRows == storage.Null || !slices.Contains(l.covered, false)) {
+				if !ok && o.MissingLayers == catalog.Null || ok &&
+					(o.MissingRows == catalog.Null || !slices.Contains(l.covered, false)) {
 					break
 				}
 			}
@@ -406,7 +406,7 @@ func (w *world) rows(s worldState, features []int, stack []worldOverlay, list ma
 }
 
 // overlay returns an overlay as it was in a snapshot.
-func (w *world) overlay(pin storage.Pin) worldOverlay {
+func (w *world) overlay(pin catalog.Pin) worldOverlay {
 	all := w.states[pin.Snapshot-1].overlays
 	return all[slices.IndexFunc(all, func(o worldOverlay) bool { return o.Name == pin.Name })]
 }
@@ -418,7 +418,7 @@ func (w *world) read() {
 	at := rapid.IntRange(0, len(w.states)-1).Draw(t, "snapshot")
 	ref := "t"
 	view := &storage.View{Snapshot: w.states[at].snap}
-	var pins []storage.Pin
+	var pins []catalog.Pin
 	var list map[int]bool
 	if names := slices.Sorted(maps.Keys(w.now.branches)); len(names) > 0 && rapid.Bool().Draw(t, "branch") {
 		name := rapid.SampledFrom(names).Draw(t, "name")
@@ -441,9 +441,9 @@ func (w *world) read() {
 		list = both
 	}
 	for _, name := range w.drawNames(s) {
-		if !slices.ContainsFunc(pins, func(p storage.Pin) bool { return p.Name == name }) {
+		if !slices.ContainsFunc(pins, func(p catalog.Pin) bool { return p.Name == name }) {
 			opts.Overlays = append(opts.Overlays, name)
-			pins = append(pins, storage.Pin{Name: name, Snapshot: uint64(at + 1)})
+			pins = append(pins, catalog.Pin{Name: name, Snapshot: uint64(at + 1)})
 		}
 	}
 	var stack, named []worldOverlay
@@ -458,7 +458,7 @@ func (w *world) read() {
 	}
 	stack = append(stack, named...)
 	for _, o := range stack {
-		added = added || slices.ContainsFunc(o.Features, func(f storage.Feature) bool { return f.Name == "extra" })
+		added = added || slices.ContainsFunc(o.Features, func(f catalog.Feature) bool { return f.Name == "extra" })
 	}
 	features := []int{0}
 	for f := 1; f < len(w.features); f++ {

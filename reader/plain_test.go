@@ -12,7 +12,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
@@ -31,8 +31,8 @@ func plainTable(tb testing.TB, shape plainShape) *testTable {
 	out := &testTable{blobs: &memoryBlobs{objects: map[string][]byte{}}, indexes: map[string]*testIndex{}}
 	add := func(n int, name string, t vector.Type) {
 		for i := range n {
-			out.features = append(out.features, storage.Feature{
-				ID: storage.FeatureID(len(out.features) + 1), Name: fmt.Sprintf("%s%d", name, i), Type: t,
+			out.features = append(out.features, catalog.Feature{
+				ID: catalog.FeatureID(len(out.features) + 1), Name: fmt.Sprintf("%s%d", name, i), Type: t,
 			})
 		}
 	}
@@ -40,11 +40,11 @@ func plainTable(tb testing.TB, shape plainShape) *testTable {
 	add(shape.sparse, "sparse", vector.Type{Kind: vector.Sparse, Elem: vector.Int64})
 	add(shape.weighted, "weighted", vector.Type{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32})
 	for g := range shape.segments {
-		d := storage.SegmentDescriptor{
+		d := catalog.SegmentDescriptor{
 			ID: fmt.Sprintf("%032x", g), Rows: uint64(shape.stripes * shape.stripeRows),
 			Index: fmt.Sprintf("%d/index.sst", g),
 		}
-		index := &testIndex{entries: map[storage.FeatureID]*segment.Entry{}}
+		index := &testIndex{entries: map[catalog.FeatureID]*segment.Entry{}}
 		for range shape.stripes {
 			index.stripeRows = append(index.stripeRows, uint32(shape.stripeRows))
 		}
@@ -143,7 +143,7 @@ func TestSteadyStateAllocations(t *testing.T) {
 		}
 	}
 	// Small pieces: those of a shuffle.
-	table.features[0].Role = storage.RoleSessionKey
+	table.features[0].Role = catalog.RoleSessionKey
 	for _, shuffle := range []Shuffle{
 		{Unit: UnitSession, BufferStripes: 4, Key: table.features[0]}, {Unit: UnitRow, BufferStripes: 4},
 	} {

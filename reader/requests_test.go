@@ -11,6 +11,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/object/objecttest"
@@ -33,11 +34,11 @@ func manySegments(t *testing.T, segments int) *object.Memory {
 	change := commit.Change{Operation: "ingest"}
 	for _, name := range []string{"m", "n"} {
 		change.Set(append(commit.Op[commit.AddFeatures](&change),
-			storage.Feature{ID: storage.NewFeatureID(name, 0), Name: name,
+			catalog.Feature{ID: catalog.NewFeatureID(name, 0), Name: name,
 				Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}}))
 	}
 	for i := range segments {
-		w, err := table.NewSegment(ctx, storage.Partition{{Key: "ds", Value: fmt.Sprint(i % 30)}}, []uint32{4, 4},
+		w, err := table.NewSegment(ctx, catalog.Partition{{Key: "ds", Value: fmt.Sprint(i % 30)}}, []uint32{4, 4},
 			segment.Options{})
 		if err != nil {
 			t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
@@ -98,7 +99,7 @@ func TestDeletesAndSampleLists(t *testing.T) {
 		}
 		var matched []int64
 		for _, r := range m.Segments {
-			i := slices.IndexFunc(segments, func(d storage.SegmentDescriptor) bool { return d.ID == r.Segment.ID })
+			i := slices.IndexFunc(segments, func(d catalog.SegmentDescriptor) bool { return d.ID == r.Segment.ID })
 			for row := range int64(r.Segment.Rows) {
 				if r.Rows == nil || r.Rows.Contains(uint32(row)) {
 					matched = append(matched, 10*int64(i+1)+row)
@@ -158,7 +159,7 @@ func TestSetsAreReadTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	feature := storage.Feature{ID: storage.NewFeatureID("n", 1), Name: "n", Generation: 1,
+	feature := catalog.Feature{ID: catalog.NewFeatureID("n", 1), Name: "n", Generation: 1,
 		Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}}
 	change := commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures{feature}}}
 	for range 4 {

@@ -14,7 +14,6 @@ import (
 	"github.com/dsistore/dsistore/reader/execution"
 	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/plan"
-	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/segment"
 )
@@ -41,11 +40,11 @@ type segmentLoader struct {
 
 // A source is a segment whose feature files are looked up: the one that is read, or a layer over it.
 type source struct {
-	d       storage.SegmentDescriptor
+	d       catalog.SegmentDescriptor
 	layer   *catalog.OverlaySegment // nil: the segment itself
 	index   segmentIndex            // nil: it is not open
 	covered *roaring.Bitmap
-	ids     []storage.FeatureID
+	ids     []catalog.FeatureID
 	to      []**segment.Entry // where the entries go
 }
 
@@ -71,7 +70,7 @@ const (
 // A groupRef names a dedup group of a source.
 type groupRef struct {
 	source int32
-	id     storage.FeatureID
+	id     catalog.FeatureID
 }
 
 // groupUse says where a group's inverse is needed.
@@ -163,9 +162,9 @@ func (x *segmentLoader) mixOf(ctx context.Context, chain []int32) (*mix, error) 
 		o, layer := &l.overlays[k], l.layers[x.i][k]
 		if layer == nil {
 			switch o.MissingLayers {
-			case storage.FallThrough:
+			case catalog.FallThrough:
 				continue
-			case storage.Refuse:
+			case catalog.Refuse:
 				return nil, l.refusal(k, x.i, "segment "+d.ID)
 			}
 			bottom = nullSource
@@ -189,7 +188,7 @@ func (x *segmentLoader) mixOf(ctx context.Context, chain []int32) (*mix, error) 
 		}
 		add(s, roaring.And(rest, covered))
 		rest.AndNot(covered)
-		if o.MissingRows == storage.Null {
+		if o.MissingRows == catalog.Null {
 			bottom = nullSource
 			break
 		}
@@ -368,7 +367,7 @@ func (x *segmentLoader) newItem(j int, grouped bool) ioplan.Item {
 	parts := x.parts[j]
 	for p, e := range x.entries[j] {
 		if e != nil && e.Meta.Group != 0 {
-			x.useGroup(groupRef{parts[p].source, storage.FeatureID(e.Meta.Group)}, x.l.features[j].Name,
+			x.useGroup(groupRef{parts[p].source, catalog.FeatureID(e.Meta.Group)}, x.l.features[j].Name,
 				parts[p].stripes)
 		}
 	}
@@ -410,7 +409,7 @@ func (x *segmentLoader) addGroups(ctx context.Context) error {
 		return nil
 	}
 	for at, s := range x.sources {
-		var ids []storage.FeatureID
+		var ids []catalog.FeatureID
 		for _, ref := range x.order {
 			if ref.source == int32(at) {
 				ids = append(ids, ref.id)
@@ -447,7 +446,7 @@ func (x *segmentLoader) addGroups(ctx context.Context) error {
 			if e == nil || e.Meta.Group == 0 {
 				continue
 			}
-			file := x.groups[groupRef{x.parts[j][p].source, storage.FeatureID(e.Meta.Group)}].file
+			file := x.groups[groupRef{x.parts[j][p].source, catalog.FeatureID(e.Meta.Group)}].file
 			if it.Parts == nil {
 				it.Inverse = file
 			} else {

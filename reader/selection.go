@@ -12,6 +12,7 @@ import (
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // Which rows of a segment a plan reads is one bitmap, made before order and batches: what comes after counts selected
@@ -61,7 +62,7 @@ func (l *Layout) restrict(selected []*roaring.Bitmap) error {
 }
 
 // selectable returns an error where a segment has more rows than a bitmap can tell apart: beyond 2^32 roaring panics.
-func selectable(d storage.SegmentDescriptor) error {
+func selectable(d catalog.SegmentDescriptor) error {
 	if d.Rows > math.MaxUint32 {
 		return fmt.Errorf("segment %s: %d rows are too many to select from", d.ID, d.Rows)
 	}
@@ -122,7 +123,7 @@ func (l *Layout) storedSets(ctx context.Context, snap *storage.Snapshot, at snap
 }
 
 // storedSet returns the rows of a segment that are listed, nil: all, and not deleted; nil: every row.
-func storedSet(ctx context.Context, store *storage.Store, d storage.SegmentDescriptor, listed *bitmap.Ref,
+func storedSet(ctx context.Context, store *storage.Store, d catalog.SegmentDescriptor, listed *bitmap.Ref,
 	deleted bitmap.Ref) (
 	set *roaring.Bitmap, err error) {
 	if listed != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/order"
 	"github.com/dsistore/dsistore/reader/plan"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // shuffledShape has many small segments and stripes of one row and more.
@@ -32,10 +32,10 @@ type shuffled struct {
 
 func drawShuffled(t *rapid.T, shape tableShape) *shuffled {
 	x := &shuffled{table: drawTable(t, shape)}
-	place := func(r storage.Role) int {
-		return slices.IndexFunc(x.table.features, func(f storage.Feature) bool { return f.Role == r })
+	place := func(r catalog.Role) int {
+		return slices.IndexFunc(x.table.features, func(f catalog.Feature) bool { return f.Role == r })
 	}
-	key, number := place(storage.RoleSessionKey), place(storage.RoleRequestKey)
+	key, number := place(catalog.RoleSessionKey), place(catalog.RoleRequestKey)
 	for _, f := range drawProjection(t, x.table) {
 		if f != number {
 			x.features = append(x.features, f)
@@ -110,7 +110,7 @@ func (x *shuffled) checkInfo(t *rapid.T, b *Batch, rows []int) {
 	var want []LabelMean
 	for place, f := range x.features {
 		feature := x.table.features[f]
-		if feature.Role != storage.RoleLabel || feature.Type.Kind != vector.Dense {
+		if feature.Role != catalog.RoleLabel || feature.Type.Kind != vector.Dense {
 			continue
 		}
 		m := LabelMean{Feature: int32(place)}
@@ -427,7 +427,7 @@ func TestShuffleIndexChanges(t *testing.T) {
 				BufferStripes: 1},
 		})
 		index := table.indexes[table.segments[0].ID]
-		l.open = func(context.Context, storage.SegmentDescriptor) (segmentIndex, error) {
+		l.open = func(context.Context, catalog.SegmentDescriptor) (segmentIndex, error) {
 			changed := *index
 			if table.opens.Add(1) > 1 {
 				changed.stripeRows = rows

@@ -10,7 +10,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/transform"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // transformedLayout is table.layout with transforms by rules.
@@ -47,7 +47,7 @@ func TestTransformAllocations(t *testing.T) {
 	table := plainTable(t, shape)
 	for _, d := range table.segments[1:] { // features that a segment lacks
 		for _, name := range []string{"dense1", "sparse1"} {
-			i := slices.IndexFunc(table.features, func(f storage.Feature) bool { return f.Name == name })
+			i := slices.IndexFunc(table.features, func(f catalog.Feature) bool { return f.Name == name })
 			delete(table.indexes[d.ID].entries, table.features[i].ID)
 		}
 	}

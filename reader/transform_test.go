@@ -16,7 +16,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/format/vector/vectortest"
 	"github.com/dsistore/dsistore/reader/transform"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // The model of transforms: written from what the comments of transform.Op say, a value of a row at a time, in rational
@@ -499,7 +499,7 @@ func drawChain(t *rapid.T, in vector.Type) ([]modelTransform, transform.Chain, v
 
 // drawTransformed returns the table as the model transforms it, to compare batches with, and the plan that does it.
 // No feature of the role plain is transformed.
-func drawTransformed(t *rapid.T, table *testTable, features []int, plan Plan, plain storage.Role) (*testTable, *Plan) {
+func drawTransformed(t *rapid.T, table *testTable, features []int, plan Plan, plain catalog.Role) (*testTable, *Plan) {
 	p := &plan
 	p.Features, p.Transforms = nil, make([]transform.Bound, len(features))
 	out := &testTable{
@@ -596,7 +596,7 @@ func TestTransformsShuffled(t *testing.T) {
 		plain := open(t, x.layout, drawOptions(t))
 		defer plain.Close()
 		order := x.epoch(t, plain, Position{})
-		want, p := drawTransformed(t, x.table, x.features, *x.layout.plan, storage.RoleRequestKey)
+		want, p := drawTransformed(t, x.table, x.features, *x.layout.plan, catalog.RoleRequestKey)
 		l, err := x.table.newLayout(p)
 		if err != nil {
 			t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/format/vector/vectortest"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
@@ -40,7 +40,7 @@ func TestUntrustedIndex(t *testing.T) {
 		}
 		number32 := func(old uint32) uint32 { return uint32(number(uint64(old))) }
 		for range rapid.IntRange(1, 3).Draw(t, "lies") {
-			var ids []storage.FeatureID
+			var ids []catalog.FeatureID
 			for id := range index.entries {
 				ids = append(ids, id)
 			}
@@ -236,7 +236,7 @@ func TestTensorsRound(t *testing.T) {
 			want: []float32{float32(math.NaN()), float32(negativeZero), 0.1},
 		},
 	} {
-		f := storage.Feature{ID: 1, Name: "f", Type: vector.Type{Kind: vector.Dense, Elem: c.elem}}
+		f := catalog.Feature{ID: 1, Name: "f", Type: vector.Type{Kind: vector.Dense, Elem: c.elem}}
 		column := vector.NewColumn(f.Type)
 		column.Ints, column.Doubles = c.ints, c.doubles
 		for range 3 {
@@ -259,7 +259,7 @@ func TestTensorsRound(t *testing.T) {
 }
 
 // singleTable is a table of one feature and one stripe.
-func singleTable(t *testing.T, f storage.Feature, c *vector.Column) *testTable {
+func singleTable(t *testing.T, f catalog.Feature, c *vector.Column) *testTable {
 	t.Helper()
 	var file bytes.Buffer
 	w, err := format.NewWriter(&file, f.Type, format.WriterOptions{Feature: uint64(f.ID), Name: f.Name})
@@ -274,13 +274,13 @@ func singleTable(t *testing.T, f storage.Feature, c *vector.Column) *testTable {
 		t.Fatal(err)
 	}
 	n := uint64(size)
-	index := &testIndex{stripeRows: []uint32{uint32(c.Rows)}, entries: map[storage.FeatureID]*segment.Entry{
+	index := &testIndex{stripeRows: []uint32{uint32(c.Rows)}, entries: map[catalog.FeatureID]*segment.Entry{
 		f.ID: {Object: "file", ObjectSize: n, Length: n, Meta: meta},
 	}}
 	return &testTable{
-		model: model{features: []storage.Feature{f}},
+		model: model{features: []catalog.Feature{f}},
 		blobs: &memoryBlobs{objects: map[string][]byte{"file": file.Bytes()}},
-		segments: []storage.SegmentDescriptor{{ID: "s",
+		segments: []catalog.SegmentDescriptor{{ID: "s",
 			Rows: uint64(c.Rows)}}, indexes: map[string]*testIndex{"s": index},
 	}
 }

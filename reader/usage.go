@@ -8,7 +8,7 @@ import (
 
 	"github.com/dsistore/dsistore/reader/metering"
 	"github.com/dsistore/dsistore/reader/plan"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/usage"
 )
 
@@ -122,7 +122,7 @@ type countedFeatures struct {
 func (c *countedFeatures) features(l *Layout) []usage.Feature {
 	c.once.Do(func() {
 		c.list = make([]usage.Feature, 0, len(l.features)+len(l.filters.features))
-		for _, features := range [...][]storage.Feature{l.features, l.filters.features} {
+		for _, features := range [...][]catalog.Feature{l.features, l.filters.features} {
 			for i := range features {
 				f := &features[i]
 				if plan.IsPartitionKey(*f) || plan.IsWeight(*f) { // which have no files
@@ -138,7 +138,7 @@ func (c *countedFeatures) features(l *Layout) []usage.Feature {
 
 // filterReads are what the filters of a layout read while it was made. The first reader of the layout takes them over.
 type filterReads struct {
-	features []storage.Feature
+	features []catalog.Feature
 	meters   []metering.FeatureReads // of features
 	reads    usage.Counters
 	taken    atomic.Bool

@@ -15,14 +15,14 @@ import (
 
 	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/metering"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/usage"
 )
 
 // An accessModel is what jobs must be recorded to have read, out of the directories of the segments' files.
 type accessModel struct {
 	w     *world
-	uses  map[storage.FeatureID]usage.FeatureUse // without names and times
+	uses  map[catalog.FeatureID]usage.FeatureUse // without names and times
 	total usage.Counters                         // readers, rows, batches and bytes
 }
 
@@ -92,7 +92,7 @@ func TestUsageRecordsEqualModel(t *testing.T) {
 			t.Fatal(err)
 		}
 		last := w.segments[len(w.segments)-1]
-		m := &accessModel{w: w, uses: map[storage.FeatureID]usage.FeatureUse{}}
+		m := &accessModel{w: w, uses: map[catalog.FeatureID]usage.FeatureUse{}}
 		var filtered uint64 // bytes that filters needed
 		for range rapid.IntRange(1, 4).Draw(t, "readers") {
 			features := []int{1}
@@ -290,7 +290,7 @@ func TestThousandReadersAtOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := &accessModel{w: w, uses: map[storage.FeatureID]usage.FeatureUse{}}
+		m := &accessModel{w: w, uses: map[catalog.FeatureID]usage.FeatureUse{}}
 		var layouts []*Layout
 		for _, f := range []int{0, 1} {
 			plan, err := NewPlan(ctx, w.now.snap, PlanOptions{Features: []string{w.features[f].Name}, BatchSize: 1})
@@ -361,7 +361,7 @@ func TestWhatOpenReadersHold(t *testing.T) {
 		defer w.store.Close()
 		l := &Layout{plan: &Plan{}, table: w.table}
 		for i := range features {
-			l.features = append(l.features, storage.Feature{ID: storage.FeatureID(i + 1), Name: "feature"})
+			l.features = append(l.features, catalog.Feature{ID: catalog.FeatureID(i + 1), Name: "feature"})
 		}
 		recorder, err := usage.NewWriter(w.table, usage.Options{Interval: -1})
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -54,7 +54,7 @@ func BenchmarkRollup(b *testing.B) {
 		r := &Record{Key: Key{Job: fmt.Sprint("job", job), User: "ann"}, Start: noon, End: noon}
 		for i := range 400 {
 			r.Features = append(r.Features, FeatureUse{
-				ID: storage.FeatureID((job*37+i*7)%4000+1) << 50, Name: fmt.Sprintf("feature_%05d", (job*37+i*7)%4000),
+				ID: catalog.FeatureID((job*37+i*7)%4000+1) << 50, Name: fmt.Sprintf("feature_%05d", (job*37+i*7)%4000),
 				Readers: 9, Stripes: 1000, Rows: 1e7, BytesNeeded: 1e9, BytesUnneeded: 1e7, Last: noon,
 			})
 		}
@@ -93,7 +93,7 @@ func BenchmarkLoadMonth(b *testing.B) {
 			for i := range 400 {
 				feature := (job*37 + i*7) % 4000
 				r.Features = append(r.Features, FeatureUse{
-					ID: storage.FeatureID(feature+1) << 50, Name: fmt.Sprintf("feature_%05d", feature), Readers: 9,
+					ID: catalog.FeatureID(feature+1) << 50, Name: fmt.Sprintf("feature_%05d", feature), Readers: 9,
 					Stripes: 1000, Rows: 1e7, BytesNeeded: 1e9,
 				})
 			}

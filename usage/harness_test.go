@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -115,7 +116,7 @@ func drawRecord(t *rapid.T, at time.Time) *Record {
 		*d = time.Duration(time_.Draw(t, "duration"))
 	}
 	for _, f := range rapid.SliceOfNDistinct(rapid.IntRange(1, 9), 0, 6, rapid.ID[int]).Draw(t, "features") {
-		u := FeatureUse{ID: storage.FeatureID(f) << 55, Name: fmt.Sprint("feature ", f), Last: r.End}
+		u := FeatureUse{ID: catalog.FeatureID(f) << 55, Name: fmt.Sprint("feature ", f), Last: r.End}
 		for _, n := range u.numbers() {
 			*n = number.Draw(t, "use")
 		}
@@ -131,15 +132,15 @@ type modelKey struct{ day, job, user string }
 
 type modelSum struct {
 	counters Counters
-	uses     map[storage.FeatureID][5]uint64
-	last     map[storage.FeatureID]time.Time
+	uses     map[catalog.FeatureID][5]uint64
+	last     map[catalog.FeatureID]time.Time
 }
 
 func (m model) add(r *Record) {
 	k := modelKey{r.End.UTC().Format("2006-01-02"), r.Job, r.User}
 	s := m[k]
 	if s == nil {
-		s = &modelSum{uses: map[storage.FeatureID][5]uint64{}, last: map[storage.FeatureID]time.Time{}}
+		s = &modelSum{uses: map[catalog.FeatureID][5]uint64{}, last: map[catalog.FeatureID]time.Time{}}
 		m[k] = s
 	}
 	c, o := &s.counters, &r.Counters
@@ -190,8 +191,8 @@ func (m model) check(t interface {
 	}
 	s := load(t, table)
 	var total Counters
-	days, jobs, features := map[string]bool{}, map[[2]string]bool{}, map[storage.FeatureID][5]uint64{}
-	jobsOf := map[storage.FeatureID]map[[2]string]bool{}
+	days, jobs, features := map[string]bool{}, map[[2]string]bool{}, map[catalog.FeatureID][5]uint64{}
+	jobsOf := map[catalog.FeatureID]map[[2]string]bool{}
 	for k, x := range m {
 		total.add(&x.counters)
 		days[k.day], jobs[[2]string{k.job, k.user}] = true, true
@@ -229,9 +230,9 @@ func (m model) check(t interface {
 		}
 	}
 	ids := slices.Sorted(maps.Keys(features))
-	var asked []storage.Feature
+	var asked []catalog.Feature
 	for _, id := range append(ids, 99) {
-		asked = append(asked, storage.Feature{ID: id})
+		asked = append(asked, catalog.Feature{ID: id})
 	}
 	for i, p := range s.Popularity(asked) {
 		if want := float64(features[asked[i].ID][1]); p != want {

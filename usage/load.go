@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // Load adds up what was recorded of a table, as Walk gives it.
@@ -27,7 +28,7 @@ func Load(ctx context.Context, t *storage.Table, since, until time.Time) (*Summa
 // An adder makes a Summary. Days come in their order.
 type adder struct {
 	out      Summary
-	features map[storage.FeatureID]*addedFeature
+	features map[catalog.FeatureID]*addedFeature
 	jobs     map[jobKey]*addedJob
 	day      *DayTotal
 	dayJobs  map[jobKey]bool
@@ -42,13 +43,13 @@ type addedFeature struct {
 
 type addedJob struct {
 	JobTotal
-	features map[storage.FeatureID]int // in JobTotal.Features
+	features map[catalog.FeatureID]int // in JobTotal.Features
 }
 
 func newAdder(table string, since, until time.Time) *adder {
 	return &adder{
 		out:      Summary{Table: table, Since: since, Until: until},
-		features: map[storage.FeatureID]*addedFeature{}, jobs: map[jobKey]*addedJob{},
+		features: map[catalog.FeatureID]*addedFeature{}, jobs: map[jobKey]*addedJob{},
 	}
 }
 
@@ -67,7 +68,7 @@ func (a *adder) add(day time.Time, r *Record) {
 	j := a.jobs[key]
 	if j == nil {
 		j = &addedJob{JobTotal: JobTotal{Job: r.Job, User: r.User, Start: r.Start, End: r.End},
-			features: map[storage.FeatureID]int{}}
+			features: map[catalog.FeatureID]int{}}
 		a.jobs[key] = j
 	}
 	j.JobTotal.add(day, r)
@@ -148,11 +149,11 @@ func (a *adder) summary() *Summary {
 // Popularity returns how many stripes of each feature were fetched: what compaction puts popular features together by.
 // It counts stripes, not bytes, so that a feature is not popular because it is large, and each epoch of a job, and each
 // of its processes, counts.
-func (s *Summary) Popularity(features []storage.Feature) []float64 {
+func (s *Summary) Popularity(features []catalog.Feature) []float64 {
 	out := make([]float64, len(features))
 	for i, f := range features {
 		if at, ok := slices.BinarySearchFunc(s.Features, f.ID,
-			func(t FeatureTotal, id storage.FeatureID) int { return cmp.Compare(t.ID, id) }); ok {
+			func(t FeatureTotal, id catalog.FeatureID) int { return cmp.Compare(t.ID, id) }); ok {
 			out[i] = float64(s.Features[at].Stripes)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -19,7 +20,7 @@ func padded(job string, bytes int) []byte {
 	r := &Record{Key: Key{Job: job, Purpose: PurposeRead}, Start: noon, End: noon,
 		Counters: Counters{Readers: 1, Rows: 1}}
 	for i := range bytes / 4000 {
-		r.Features = append(r.Features, FeatureUse{ID: storage.FeatureID(i + 1), Name: fmt.Sprintf("%03980d", i),
+		r.Features = append(r.Features, FeatureUse{ID: catalog.FeatureID(i + 1), Name: fmt.Sprintf("%03980d", i),
 			Readers: 1, Stripes: 2, BytesNeeded: 3, Last: noon})
 	}
 	f.records = []*Record{r}

@@ -3,7 +3,7 @@ package usage
 import (
 	"time"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // A Record says what one job has read of a table in a day, as far as one process knows: of all its readers that read
@@ -90,7 +90,7 @@ func factor(rows, slots uint64) float64 {
 
 // A FeatureUse is what was read of a feature.
 type FeatureUse struct {
-	ID   storage.FeatureID
+	ID   catalog.FeatureID
 	Name string // when it was read
 
 	Readers uint64 // that read it

@@ -16,6 +16,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -459,7 +460,7 @@ func TestRollupFits(t *testing.T) {
 			r := &Record{Key: Key{Job: fmt.Sprint("run ", job), User: "ann"}, Start: noon, End: noon,
 				Counters: Counters{Readers: 1, BytesNeeded: uint64(100 * (job + 1))}}
 			r.Features = []FeatureUse{{ID: 1, Name: "all", Readers: 1, BytesNeeded: 5, Last: noon},
-				{ID: storage.FeatureID(job + 2), Name: fmt.Sprint("f", job), Readers: 1, Last: noon}}
+				{ID: catalog.FeatureID(job + 2), Name: fmt.Sprint("f", job), Readers: 1, Last: noon}}
 			f.records = append(f.records, r)
 		}
 		return f

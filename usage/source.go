@@ -1,11 +1,13 @@
 package usage
 
-import "github.com/dsistore/dsistore/storage"
+import (
+	"github.com/dsistore/dsistore/storage/catalog"
+)
 
 // A Feature is one that a reader may read, with its name when the reader was opened. One of id 0 is none: nothing is
 // counted of it.
 type Feature struct {
-	ID   storage.FeatureID
+	ID   catalog.FeatureID
 	Name string
 }
 

@@ -6,16 +6,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // A sum is a record that others are added to.
 type sum struct {
 	Record
-	places map[storage.FeatureID]int // in Features
+	places map[catalog.FeatureID]int // in Features
 }
 
-func newSum(k Key) *sum { return &sum{Record: Record{Key: k}, places: map[storage.FeatureID]int{}} }
+func newSum(k Key) *sum { return &sum{Record: Record{Key: k}, places: map[catalog.FeatureID]int{}} }
 
 // add adds what a record of the same key counts. Where they do not agree on a process there is none.
 func (s *sum) add(r *Record) {

@@ -3,7 +3,7 @@ package usage
 import (
 	"time"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // A Summary is what was read of a table in a span of days: rollups, and records that no rollup has yet, added up in the
@@ -68,7 +68,7 @@ type JobTotal struct {
 
 // A JobFeature is what a job has read of a feature.
 type JobFeature struct {
-	ID                                                 storage.FeatureID
+	ID                                                 catalog.FeatureID
 	Readers, Stripes, Rows, BytesNeeded, BytesUnneeded uint64
 }
 

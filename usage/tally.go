@@ -3,7 +3,7 @@ package usage
 import (
 	"cmp"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // A tally is what readers of one key and of the same features have done on a day, and no sum has yet. Readers are added
@@ -90,7 +90,7 @@ func (t *tally) record(user, host string) *Record {
 		Features: make([]FeatureUse, 0, len(t.features)),
 	}
 	r.User = cmp.Or(r.User, user)
-	places := make(map[storage.FeatureID]int, len(t.features))
+	places := make(map[catalog.FeatureID]int, len(t.features))
 	for i, f := range t.features {
 		x := &t.uses.list[i]
 		last := max(x.last, t.counted)

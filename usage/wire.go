@@ -13,7 +13,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/dsistore/dsistore/format"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // SPEC.md has the bytes. The numbers are written to disk.
@@ -86,7 +86,7 @@ func (f *file) append(dst []byte) []byte {
 		name string
 		last int64
 	}
-	names := map[storage.FeatureID]named{}
+	names := map[catalog.FeatureID]named{}
 	for _, r := range f.records {
 		for i := range r.Features {
 			u := &r.Features[i]
@@ -97,7 +97,7 @@ func (f *file) append(dst []byte) []byte {
 		}
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(names)))
-	featurePlaces := make(map[storage.FeatureID]int, len(names))
+	featurePlaces := make(map[catalog.FeatureID]int, len(names))
 	for i, f := range sortedKeys(names) {
 		featurePlaces[f] = i
 		dst = appendString(binary.LittleEndian.AppendUint64(dst, uint64(f)), names[f].name)
@@ -133,7 +133,7 @@ func (u *FeatureUse) numbers() [5]*uint64 {
 	return [...]*uint64{&u.Readers, &u.Stripes, &u.Rows, &u.BytesNeeded, &u.BytesUnneeded}
 }
 
-func (r *Record) append(dst []byte, places map[string]int, features map[storage.FeatureID]int) []byte {
+func (r *Record) append(dst []byte, places map[string]int, features map[catalog.FeatureID]int) []byte {
 	for _, s := range r.strings() {
 		dst = binary.AppendUvarint(dst, uint64(places[*s]))
 	}
@@ -244,7 +244,7 @@ func decode(name string, b []byte) (*decoded, error) {
 		d.fail("too many features")
 	}
 	for range min(n, maxFeatures) {
-		f := Feature{ID: storage.FeatureID(d.u64()), Name: d.string()}
+		f := Feature{ID: catalog.FeatureID(d.u64()), Name: d.string()}
 		if k := len(out.features); f.ID == 0 || k > 0 && out.features[k-1].ID >= f.ID {
 			d.fail("features out of order")
 		}

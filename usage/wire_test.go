@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // drawFile draws what an object may hold.
@@ -139,7 +139,7 @@ func readSpecified(b []byte) []*Record {
 			at += n()
 			f := features[at]
 			at++
-			u := FeatureUse{ID: storage.FeatureID(f.id), Name: f.name, Readers: n(), Stripes: n(), Rows: n(),
+			u := FeatureUse{ID: catalog.FeatureID(f.id), Name: f.name, Readers: n(), Stripes: n(), Rows: n(),
 				BytesNeeded: n(), BytesUnneeded: n()}
 			u.Last = r.End.Add(-time.Duration(n()) * time.Second)
 			r.Features = append(r.Features, u)

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -29,7 +29,7 @@ type reading struct {
 func newReading(features int) *reading {
 	r := &reading{uses: make([][4]uint64, features)}
 	for i := range features {
-		r.features = append(r.features, Feature{ID: storage.FeatureID(i + 1), Name: fmt.Sprint("f", i+1)})
+		r.features = append(r.features, Feature{ID: catalog.FeatureID(i + 1), Name: fmt.Sprint("f", i+1)})
 	}
 	return r
 }

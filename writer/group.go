@@ -9,7 +9,7 @@ import (
 
 	"github.com/dsistore/dsistore/dedup"
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -245,7 +245,7 @@ func (j *segmentJob) writeGroup(ctx context.Context, u *unit) error {
 		segmentJob: j, unit: u, seeker: s, scratch: j.seekerBytes(u),
 		makers: make([]*stripeMaker, len(u.features)), stats: make([]dedup.Stats, len(u.features)),
 	}
-	stored := make([]storage.Feature, len(u.features))
+	stored := make([]catalog.Feature, len(u.features))
 	for i, f := range u.features {
 		m := j.makers.Get().(*stripeMaker)
 		defer j.makers.Put(m)

@@ -4,20 +4,20 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // A Popularity says how often features are read. Usage records implement it.
 type Popularity interface {
 	// Popularity returns a number for each feature that is larger the more often it is read; 0: not known, or never.
-	Popularity(features []storage.Feature) []float64
+	Popularity(features []catalog.Feature) []float64
 }
 
 // SortForPacks puts features in the order in which packs hold them: keys and labels, which nearly every job reads, then
 // those that are read most, then from small to large by what they decode to, so that a job's many small features lie
 // together and large ones do not push them apart. Without p nothing is known of what is read. of returns what there is
 // to know of a feature, and its decoded bytes.
-func SortForPacks[F any](features []F, p Popularity, of func(F) (storage.Feature, uint64)) {
+func SortForPacks[F any](features []F, p Popularity, of func(F) (catalog.Feature, uint64)) {
 	type packed struct {
 		feature  F
 		role     int
@@ -25,7 +25,7 @@ func SortForPacks[F any](features []F, p Popularity, of func(F) (storage.Feature
 		rawBytes uint64
 		name     string
 	}
-	known := make([]storage.Feature, len(features))
+	known := make([]catalog.Feature, len(features))
 	order := make([]packed, len(features))
 	for i, x := range features {
 		var raw uint64
@@ -47,17 +47,17 @@ func SortForPacks[F any](features []F, p Popularity, of func(F) (storage.Feature
 }
 
 // RoleOrder says where in packs features of a role come: keys first, then labels, then the others.
-func RoleOrder(r storage.Role) int {
+func RoleOrder(r catalog.Role) int {
 	switch r {
-	case storage.RoleSessionKey:
+	case catalog.RoleSessionKey:
 		return 0
-	case storage.RoleRequestKey:
+	case catalog.RoleRequestKey:
 		return 1
-	case storage.RoleUserKey:
+	case catalog.RoleUserKey:
 		return 2
-	case storage.RoleTimeKey:
+	case catalog.RoleTimeKey:
 		return 3
-	case storage.RoleLabel:
+	case catalog.RoleLabel:
 		return 4
 	}
 	return 5

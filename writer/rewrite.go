@@ -14,6 +14,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/internal/spill"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // A Rewrite makes segments of one partition into others.
@@ -27,7 +28,7 @@ import (
 // rows to a file, by the stripes that they go to. Nothing is committed.
 type Rewrite struct {
 	Table     *storage.Table
-	Partition storage.Partition
+	Partition catalog.Partition
 	Inputs    []RewriteInput
 	// Features are those of the segments, in the order in which packs hold them. Layers are further segments over the
 	// same rows, in the same stripes, with these features. Run
@@ -78,8 +79,8 @@ var ErrUnordered = errors.New("rows are not in the order of the keys")
 
 // A Rewritten is one segment that a Rewrite made.
 type Rewritten struct {
-	Data   storage.SegmentDescriptor
-	Layers []storage.SegmentDescriptor // aligned with Rewrite.Layers
+	Data   catalog.SegmentDescriptor
+	Layers []catalog.SegmentDescriptor // aligned with Rewrite.Layers
 	Rows   OriginSpan
 }
 
@@ -159,7 +160,7 @@ type rewriting struct {
 }
 
 func (r *rewriting) discard(ctx context.Context, made []Rewritten) {
-	var all []storage.SegmentDescriptor
+	var all []catalog.SegmentDescriptor
 	for _, m := range made {
 		all = append(append(all, m.Data), m.Layers...)
 	}

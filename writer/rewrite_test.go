@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -48,7 +49,7 @@ func TestRewriteHoldsLiveRows(t *testing.T) {
 		deleted.Remove(row)
 	}
 	col := &fakeColumn{}
-	f := storage.Feature{Name: "n", ID: storage.NewFeatureID("n", 0),
+	f := catalog.Feature{Name: "n", ID: catalog.NewFeatureID("n", 0),
 		Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}}
 	x := Rewrite{
 		Table: table, Inputs: []RewriteInput{{Stripes: []RewriteStripe{{Rows: rows, RowBytes: 8, MostBytes: 8}},
@@ -171,8 +172,8 @@ func TestRewriteOfManyInputs(t *testing.T) {
 		}
 		for i, typ := range types {
 			name := fmt.Sprint("f", i)
-			x.Features = append(x.Features, &Feature{Feature: storage.Feature{Name: name,
-				ID: storage.NewFeatureID(name, 0), Type: typ},
+			x.Features = append(x.Features, &Feature{Feature: catalog.Feature{Name: name,
+				ID: catalog.NewFeatureID(name, 0), Type: typ},
 				RawBytes: inputs * rows * 30, HeldBytes: inputs * size, MostBytes: size})
 		}
 		x.Open = func(_ context.Context, input, feature int) (RewriteColumn, error) {
@@ -218,7 +219,7 @@ func TestRewriteOfManyInputs(t *testing.T) {
 }
 
 // segmentBytes returns the feature files of a segment, in the order of their ids.
-func segmentBytes(t *testing.T, s *storage.Store, blobs object.Store, d storage.SegmentDescriptor) (out []byte) {
+func segmentBytes(t *testing.T, s *storage.Store, blobs object.Store, d catalog.SegmentDescriptor) (out []byte) {
 	t.Helper()
 	g, err := s.Segments().Open(t.Context(), d)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/dsistore/dsistore/dedup"
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 )
@@ -166,8 +166,8 @@ func (w *output) advance(rows, bytes int64) {
 }
 
 // write writes the planned rows of the features as one segment. Each feature counts for share bytes of what is written.
-func (w *output) write(ctx context.Context, plan *segmentPlan, p storage.Partition, features []*Feature,
-	share int64) (d storage.SegmentDescriptor, err error) {
+func (w *output) write(ctx context.Context, plan *segmentPlan, p catalog.Partition, features []*Feature,
+	share int64) (d catalog.SegmentDescriptor, err error) {
 	stripeRows := make([]uint32, len(plan.stripes))
 	for i, s := range plan.stripes {
 		stripeRows[i] = uint32(s.rows)
@@ -182,11 +182,11 @@ func (w *output) write(ctx context.Context, plan *segmentPlan, p storage.Partiti
 	}
 	if err != nil {
 		out.Abort()
-		return storage.SegmentDescriptor{}, err
+		return catalog.SegmentDescriptor{}, err
 	}
 	if d.Rows != uint64(plan.rows) {
-		w.target.Discard(context.WithoutCancel(ctx), []storage.SegmentDescriptor{d})
-		return storage.SegmentDescriptor{}, fmt.Errorf("segment %s does not hold the rows that were planned", d.ID)
+		w.target.Discard(context.WithoutCancel(ctx), []catalog.SegmentDescriptor{d})
+		return catalog.SegmentDescriptor{}, fmt.Errorf("segment %s does not hold the rows that were planned", d.ID)
 	}
 	return d, nil
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/internal/spill"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // Rows are rows of one partition as a source gave them: plain columns, by the numbers of their features. A feature that
@@ -168,7 +168,7 @@ func (s *Sorter) mergeLimits() mergeLimits {
 type Job struct {
 	Target    Target
 	Features  []*Feature // in the order in which packs hold them
-	Partition func(number uint32) storage.Partition
+	Partition func(number uint32) catalog.Partition
 	// Dropped are sources, by number, whose rows are left out; nil: none is.
 	Dropped []bool
 	// Wrote, when set, is called with the rows and the decoded bytes that were written since the last call, by one
@@ -214,7 +214,7 @@ func (s *Sorter) Write(ctx context.Context, job Job) (out Written, err error) {
 
 // Written is what was made of a Sorter's rows.
 type Written struct {
-	Segments   []storage.SegmentDescriptor
+	Segments   []catalog.SegmentDescriptor
 	Stripes    int
 	Duplicates Duplicates
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
@@ -18,22 +19,22 @@ type StripeWriter interface {
 	Finalize() error
 }
 
-// A SegmentWriter is what is needed of a storage.SegmentWriter.
+// A SegmentWriter is what is needed of a segment.Writer.
 type SegmentWriter interface {
-	AddFeature(ctx context.Context, order int, f storage.Feature, write func(StripeWriter) error) error
+	AddFeature(ctx context.Context, order int, f catalog.Feature, write func(StripeWriter) error) error
 	// AddGroup writes a dedup group: the inverse at order, its features behind it. The first writer takes the inverse.
-	AddGroup(ctx context.Context, order int, features []storage.Feature, write func([]StripeWriter) error) error
+	AddGroup(ctx context.Context, order int, features []catalog.Feature, write func([]StripeWriter) error) error
 	Skip(order int)
-	Finish(ctx context.Context) (storage.SegmentDescriptor, error)
+	Finish(ctx context.Context) (catalog.SegmentDescriptor, error)
 	Abort()
 }
 
 // A Target is where segments are written to.
 type Target interface {
-	NewSegment(ctx context.Context, p storage.Partition, stripeRows []uint32, profile format.Profile) (SegmentWriter,
+	NewSegment(ctx context.Context, p catalog.Partition, stripeRows []uint32, profile format.Profile) (SegmentWriter,
 		error)
 	// Discard deletes the objects of segments that were not committed, as far as it can.
-	Discard(ctx context.Context, segments []storage.SegmentDescriptor)
+	Discard(ctx context.Context, segments []catalog.SegmentDescriptor)
 }
 
 // ToTable returns the target that writes segments of a table. Feature files that wait for their place in a pack take an
@@ -50,7 +51,7 @@ type tableTarget struct {
 	segment segment.Options
 }
 
-func (t tableTarget) NewSegment(ctx context.Context, p storage.Partition, stripeRows []uint32,
+func (t tableTarget) NewSegment(ctx context.Context, p catalog.Partition, stripeRows []uint32,
 	profile format.Profile) (SegmentWriter, error) {
 	opts := t.segment
 	opts.Profile = profile
@@ -61,7 +62,7 @@ func (t tableTarget) NewSegment(ctx context.Context, p storage.Partition, stripe
 	return tableSegment{w}, nil
 }
 
-func (t tableTarget) Discard(ctx context.Context, segments []storage.SegmentDescriptor) {
+func (t tableTarget) Discard(ctx context.Context, segments []catalog.SegmentDescriptor) {
 	for _, d := range segments {
 		// What stays, gc finds.
 		_ = t.table.Store().Segments().Discard(ctx, d)
@@ -70,12 +71,12 @@ func (t tableTarget) Discard(ctx context.Context, segments []storage.SegmentDesc
 
 type tableSegment struct{ *segment.Writer }
 
-func (s tableSegment) AddFeature(ctx context.Context, order int, f storage.Feature,
+func (s tableSegment) AddFeature(ctx context.Context, order int, f catalog.Feature,
 	write func(StripeWriter) error) error {
 	return s.Writer.AddFeature(ctx, order, f, func(w *format.Writer) error { return write(w) })
 }
 
-func (s tableSegment) AddGroup(ctx context.Context, order int, features []storage.Feature,
+func (s tableSegment) AddGroup(ctx context.Context, order int, features []catalog.Feature,
 	write func([]StripeWriter) error) error {
 	return s.Writer.AddGroup(ctx, order, features, func(inverse *format.Writer, members []*format.Writer) error {
 		files := []StripeWriter{inverse}

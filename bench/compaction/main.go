@@ -256,7 +256,7 @@ func layOver(ctx context.Context, t *storage.Table) error {
 	if err != nil {
 		return err
 	}
-	features, err := snap.NewFeatures(ctx, storage.Feature{Name: overlayName, Type: markType})
+	features, err := snap.NewFeatures(ctx, catalog.Feature{Name: overlayName, Type: markType})
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
@@ -68,13 +69,13 @@ func main() {
 
 var (
 	dense      = vector.Type{Kind: vector.Dense, Elem: vector.Int64}
-	sessionKey = storage.Feature{ID: storage.NewFeatureID("session_id", 0), Name: "session_id", Type: dense,
-		Role: storage.RoleSessionKey}
-	requestKey = storage.Feature{ID: storage.NewFeatureID("request_id", 0), Name: "request_id", Type: dense,
-		Role: storage.RoleRequestKey}
-	userKey = storage.Feature{ID: storage.NewFeatureID("user_id", 0), Name: "user_id", Type: dense,
-		Role: storage.RoleUserKey}
-	price = storage.Feature{ID: storage.NewFeatureID("price", 0), Name: "price", Type: dense}
+	sessionKey = catalog.Feature{ID: catalog.NewFeatureID("session_id", 0), Name: "session_id", Type: dense,
+		Role: catalog.RoleSessionKey}
+	requestKey = catalog.Feature{ID: catalog.NewFeatureID("request_id", 0), Name: "request_id", Type: dense,
+		Role: catalog.RoleRequestKey}
+	userKey = catalog.Feature{ID: catalog.NewFeatureID("user_id", 0), Name: "user_id", Type: dense,
+		Role: catalog.RoleUserKey}
+	price = catalog.Feature{ID: catalog.NewFeatureID("price", 0), Name: "price", Type: dense}
 )
 
 // sessionRows is how many rows a session has, next to each other.
@@ -267,15 +268,15 @@ func (f *flags) make(ctx context.Context, blobs object.Store) error {
 }
 
 // segment writes a segment: sessions in order, of a user each, with a request for each row.
-func (f *flags) segment(ctx context.Context, t *storage.Table, n int) (storage.SegmentDescriptor, error) {
+func (f *flags) segment(ctx context.Context, t *storage.Table, n int) (catalog.SegmentDescriptor, error) {
 	var stripes []uint32
 	for rows := f.Rows; rows > 0; rows -= f.Stripe {
 		stripes = append(stripes, uint32(min(rows, f.Stripe)))
 	}
-	w, err := t.NewSegment(ctx, storage.Partition{{Key: "part", Value: fmt.Sprint(n % 10)}}, stripes,
+	w, err := t.NewSegment(ctx, catalog.Partition{{Key: "part", Value: fmt.Sprint(n % 10)}}, stripes,
 		segment.Options{})
 	if err != nil {
-		return storage.SegmentDescriptor{}, err
+		return catalog.SegmentDescriptor{}, err
 	}
 	defer w.Abort()
 	sessions := make([]int64, (f.Rows+sessionRows-1)/sessionRows)
@@ -312,7 +313,7 @@ func (f *flags) segment(ctx context.Context, t *storage.Table, n int) (storage.S
 			func(row int) int64 { return mix(uint64(sessions[row/sessionRows]) % (1 << 24)) })),
 		w.AddFeature(ctx, 3, price, each(false, func(row int) int64 { return requestOf(n, row) & 0xff })))
 	if err != nil {
-		return storage.SegmentDescriptor{}, err
+		return catalog.SegmentDescriptor{}, err
 	}
 	return w.Finish(ctx)
 }

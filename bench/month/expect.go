@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/usage"
 )
 
@@ -18,8 +19,8 @@ type footprint struct {
 	bytes   map[string]uint64 // of stripes and dictionaries, what features share left out
 	group   map[string]map[inverse]bool
 	shared  map[inverse]uint64 // bytes of the inverse of a group of features, in a segment
-	ids     map[string]storage.FeatureID
-	names   map[storage.FeatureID]string
+	ids     map[string]catalog.FeatureID
+	names   map[catalog.FeatureID]string
 	stored  uint64 // bytes of all features, inverses too
 }
 
@@ -33,7 +34,7 @@ func footprintOf(ctx context.Context, snap *storage.Snapshot) (*footprint, error
 	f := &footprint{
 		rows: snap.Info().LiveRows(), stripes: map[string]uint64{}, bytes: map[string]uint64{},
 		group:  map[string]map[inverse]bool{},
-		shared: map[inverse]uint64{}, ids: map[string]storage.FeatureID{}, names: map[storage.FeatureID]string{},
+		shared: map[inverse]uint64{}, ids: map[string]catalog.FeatureID{}, names: map[catalog.FeatureID]string{},
 	}
 	features, err := snap.Features(ctx)
 	if err != nil {
@@ -63,7 +64,7 @@ func footprintOf(ctx context.Context, snap *storage.Snapshot) (*footprint, error
 			_, dictionary := e.Meta.Dictionary.Range()
 			n += dictionary
 			f.stored += n
-			name, ok := f.names[storage.FeatureID(e.Meta.Feature)]
+			name, ok := f.names[catalog.FeatureID(e.Meta.Feature)]
 			if !ok {
 				f.shared[inverse{d.ID, e.Meta.Feature}] = n
 				continue

@@ -37,7 +37,7 @@ func makeOverlays(ctx context.Context, table *storage.Table, names []string,
 	if err != nil {
 		return nil, nil, err
 	}
-	var chosen []storage.Feature
+	var chosen []catalog.Feature
 	var overlaid []string
 	has := map[vector.Kind]bool{}
 	for _, f := range features {
@@ -54,7 +54,7 @@ func makeOverlays(ctx context.Context, table *storage.Table, names []string,
 	if err != nil {
 		return nil, nil, err
 	}
-	byID := append([]storage.Feature(nil), chosen...)
+	byID := append([]catalog.Feature(nil), chosen...)
 	if len(byID) == 2 && byID[0].ID > byID[1].ID {
 		byID[0], byID[1] = byID[1], byID[0]
 	}
@@ -66,7 +66,7 @@ func makeOverlays(ctx context.Context, table *storage.Table, names []string,
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, half := range []bool{false, true} {
 		for i := range n {
-			o := storage.Overlay{Name: overlayName(half, i), Features: byID}
+			o := catalog.Overlay{Name: overlayName(half, i), Features: byID}
 			change.Set(append(commit.Op[commit.DefineOverlays](&change), o))
 			first := 0
 			for _, d := range segments {
@@ -96,9 +96,9 @@ func makeOverlays(ctx context.Context, table *storage.Table, names []string,
 
 // writeLayer writes a layer over a segment, whose rows begin at first in the columns. Rows that have the value of the
 // row before share it.
-func writeLayer(ctx context.Context, snap *storage.Snapshot, d storage.SegmentDescriptor, features []storage.Feature,
+func writeLayer(ctx context.Context, snap *storage.Snapshot, d catalog.SegmentDescriptor, features []catalog.Feature,
 	columns []*vector.Column,
-	first int) (storage.SegmentDescriptor, error) {
+	first int) (catalog.SegmentDescriptor, error) {
 	g, err := snap.OpenSegment(ctx, d)
 	if err != nil {
 		return d, err

@@ -15,6 +15,7 @@ import (
 	"github.com/dsistore/dsistore/compaction"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/tools/overlay"
 	"github.com/dsistore/dsistore/tools/selection"
@@ -285,7 +286,7 @@ func TestBackFillIsSeenWhole(t *testing.T) {
 	}
 	if err := l.lay("o", labels, func(o *overlay.Options) {
 		o.Progress, o.MissingLayers = unseen,
-			storage.Refuse
+			catalog.Refuse
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +308,7 @@ func TestBackFillIsSeenWhole(t *testing.T) {
 	}
 	if err := l.lay("o", labels, func(o *overlay.Options) {
 		o.Replace, o.MissingLayers, o.MissingRows = true,
-			storage.Null, storage.Null
+			catalog.Null, catalog.Null
 	}); err != nil {
 		t.Fatal(err)
 	}

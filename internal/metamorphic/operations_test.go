@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/writer"
@@ -286,7 +286,7 @@ func dropFeature(w *world) error {
 	if len(names) < 3 {
 		return errSkip
 	}
-	name, dropped := w.draw(names), storage.FeatureDropped
+	name, dropped := w.draw(names), catalog.FeatureDropped
 	made, err := w.table().Commit(w.ctx, commit.Change{Operation: "features",
 		Ops: []commit.Operation{commit.ChangeFeatures{{Feature: name, Status: &dropped}}}})
 	if err != nil {

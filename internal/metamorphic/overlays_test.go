@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/tools/overlay"
 )
@@ -23,7 +23,7 @@ func addOverlay(w *world) error {
 		null: w.chance(0.3)}
 	opts := overlay.Options{Memory: 64 << 20, Workers: 1 + w.rnd.IntN(2), TempDir: w.dir}
 	if o.null {
-		opts.MissingRows, opts.MissingLayers = storage.Null, storage.Null
+		opts.MissingRows, opts.MissingLayers = catalog.Null, catalog.Null
 	}
 	if w.chance(0.5) {
 		name, n := fmt.Sprint("label ", w.files), w.drawExpression(next, o)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/tools/selection"
@@ -25,15 +26,15 @@ func createBranch(w *world) error {
 		at = w.oldest + w.rnd.Uint64N(w.newest-w.oldest+1)
 	}
 	b := branchState{snapshot: at}
-	made := storage.Branch{Name: name, Snapshot: at, Owner: "metamorphic"}
+	made := catalog.Branch{Name: name, Snapshot: at, Owner: "metamorphic"}
 	if lists := w.states[at].lists; len(lists) > 0 && w.chance(0.5) {
 		b.list = w.draw(slices.Sorted(maps.Keys(lists)))
-		made.List = storage.Pin{Name: b.list, Snapshot: at}
+		made.List = catalog.Pin{Name: b.list, Snapshot: at}
 	}
 	for _, o := range shuffled(w, w.states[at].overlays) {
 		if w.chance(0.5) {
 			b.overlays = append(b.overlays, o.name)
-			made.Overlays = append(made.Overlays, storage.Pin{Name: o.name, Snapshot: at})
+			made.Overlays = append(made.Overlays, catalog.Pin{Name: o.name, Snapshot: at})
 		}
 	}
 	w.note("%s: %+v", name, b)

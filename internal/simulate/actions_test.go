@@ -8,6 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 )
 
@@ -73,14 +74,14 @@ func (m *machine) newRows(n int) []int64 {
 	return out
 }
 
-func partition(name string) storage.Partition {
+func partition(name string) catalog.Partition {
 	if name == "" {
 		return nil
 	}
-	return storage.Partition{{Key: "p", Value: name}}
+	return catalog.Partition{{Key: "p", Value: name}}
 }
 
-func addRows(p storage.Partition, rows []int64) func(*state, uint64) {
+func addRows(p catalog.Partition, rows []int64) func(*state, uint64) {
 	return func(s *state, _ uint64) {
 		for _, row := range rows {
 			s.rows[row] = rowModel{partition: p.String()}
@@ -138,17 +139,17 @@ func overwritePartition(table, part string, n int) func(m *machine) {
 }
 
 // pickSegment returns a segment of the newest snapshot.
-func (m *machine) pickSegment(ctx context.Context, t *storage.Table) (*storage.Snapshot, storage.SegmentDescriptor, error) {
+func (m *machine) pickSegment(ctx context.Context, t *storage.Table) (*storage.Snapshot, catalog.SegmentDescriptor, error) {
 	s, err := t.Latest(ctx)
 	if err != nil {
-		return nil, storage.SegmentDescriptor{}, err
+		return nil, catalog.SegmentDescriptor{}, err
 	}
 	all, err := s.Segments(ctx, nil)
 	if err == nil && len(all) == 0 {
 		err = errors.New("the table is empty")
 	}
 	if err != nil {
-		return nil, storage.SegmentDescriptor{}, err
+		return nil, catalog.SegmentDescriptor{}, err
 	}
 	return s, all[m.rnd.IntN(len(all))], nil
 }
@@ -226,7 +227,7 @@ func rewriteSegments(table, part string) func(m *machine) {
 }
 
 // liveRows reads the rows of segments that are not deleted.
-func (m *machine) liveRows(ctx context.Context, s *storage.Snapshot, segments []storage.SegmentDescriptor) ([]int64, error) {
+func (m *machine) liveRows(ctx context.Context, s *storage.Snapshot, segments []catalog.SegmentDescriptor) ([]int64, error) {
 	deleted, err := s.DeletionVectors(ctx, segments...)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // A segmentModel is what a segment was found to hold.
@@ -111,7 +112,7 @@ func (m *model) observe(t *tableModel, by *intent) {
 			return
 		}
 		maps.DeleteFunc(v.state.branches, func(name string, _ uint64) bool {
-			return !slices.ContainsFunc(left, func(b storage.Branch) bool { return b.Name == name })
+			return !slices.ContainsFunc(left, func(b catalog.Branch) bool { return b.Name == name })
 		})
 	}
 	t.versions[info.Number], t.newest = v, info.Number
@@ -131,7 +132,7 @@ func (m *model) observe(t *tableModel, by *intent) {
 
 // settle notes the partition of new rows that are in one of several, as the commit that added them says.
 func (m *model) settle(ctx context.Context, s *storage.Snapshot, of *state, partitions []string) error {
-	segments, err := s.Segments(ctx, func(p storage.Partition) bool { return slices.Contains(partitions, p.String()) })
+	segments, err := s.Segments(ctx, func(p catalog.Partition) bool { return slices.Contains(partitions, p.String()) })
 	if err != nil {
 		return err
 	}
@@ -224,7 +225,7 @@ func (m *model) read(t *tableModel, v *version) error {
 }
 
 // segment reads a segment, once, and looks each time whether all its objects are there.
-func (m *model) segment(ctx context.Context, s *storage.Snapshot, d storage.SegmentDescriptor) (*segmentModel, error) {
+func (m *model) segment(ctx context.Context, s *storage.Snapshot, d catalog.SegmentDescriptor) (*segmentModel, error) {
 	if seg := m.segments[d.ID]; seg != nil {
 		for _, name := range seg.needs {
 			if _, err := m.r.blobs.get(name); err != nil {
@@ -263,12 +264,12 @@ func (m *model) segment(ctx context.Context, s *storage.Snapshot, d storage.Segm
 }
 
 // readLayers reads what overlays have for the live rows.
-func (m *model) readLayers(ctx context.Context, s *storage.Snapshot, segments []storage.SegmentDescriptor, live [][]int64, got *state) error {
+func (m *model) readLayers(ctx context.Context, s *storage.Snapshot, segments []catalog.SegmentDescriptor, live [][]int64, got *state) error {
 	overlays, err := s.Overlays(ctx)
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(overlays, func(a, b storage.Overlay) int { return int(int64(a.Merged) - int64(b.Merged)) })
+	slices.SortStableFunc(overlays, func(a, b catalog.Overlay) int { return int(int64(a.Merged) - int64(b.Merged)) })
 	layers, err := s.OverlaySegments(ctx, overlays, segments...)
 	if err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest"
 )
 
@@ -86,7 +86,7 @@ func (o ingestion) apply(rows []int64) func(*state, uint64) {
 	}
 }
 
-func (s *state) emptyPartition(p storage.Partition) {
+func (s *state) emptyPartition(p catalog.Partition) {
 	for row, r := range s.rows {
 		if r.partition == p.String() {
 			delete(s.rows, row)

@@ -16,7 +16,7 @@ import (
 // This file has what machines do to what lies over the rows of a table: overlays and sample lists.
 
 // someRows draws rows of a segment, at least one, and returns their numbers.
-func (m *machine) someRows(ctx context.Context, d storage.SegmentDescriptor) (rows []value, at *roaring.Bitmap, err error) {
+func (m *machine) someRows(ctx context.Context, d catalog.SegmentDescriptor) (rows []value, at *roaring.Bitmap, err error) {
 	if rows, err = readFeature(ctx, m.store, d, rowFeature); err != nil {
 		return nil, nil, err
 	}
@@ -44,7 +44,7 @@ func setLayer(table, name string) func(m *machine) {
 			c := commit.Change{Base: s.Info().Number}
 			switch o, err := s.Overlay(ctx, name); {
 			case errors.Is(err, storage.ErrNotFound):
-				c.Set(commit.DefineOverlays{{Name: name, Features: []storage.Feature{feature(labelFeature)}}})
+				c.Set(commit.DefineOverlays{{Name: name, Features: []catalog.Feature{feature(labelFeature)}}})
 			case err != nil:
 				return err
 			case o.Merged != 0:

@@ -7,6 +7,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 )
@@ -19,8 +20,8 @@ const (
 
 var int64Type = vector.Type{Kind: vector.Dense, Elem: vector.Int64}
 
-func feature(name string) storage.Feature {
-	return storage.Feature{ID: storage.NewFeatureID(name, 0), Name: name, Type: int64Type}
+func feature(name string) catalog.Feature {
+	return catalog.Feature{ID: catalog.NewFeatureID(name, 0), Name: name, Type: int64Type}
 }
 
 // A recorder takes the objects of a segment, so that what the real writer makes is made once for each id and values: writing takes longer
@@ -50,7 +51,7 @@ func (r *recorder) create(name string) object.Writer {
 
 // A madeSegment is what the real writer made.
 type madeSegment struct {
-	descriptor storage.SegmentDescriptor
+	descriptor catalog.SegmentDescriptor
 	objects    []recorded
 }
 
@@ -62,7 +63,7 @@ const maxMade = 50_000
 
 // writeSegment writes a segment that holds the values of a feature, with the real writer, and puts its objects through the client of the
 // machine. recording is the context, of withRecorder, that the writer began with.
-func (m *machine) writeSegment(ctx, recording context.Context, w *segment.Writer, p storage.Partition, f storage.Feature, values []int64) (storage.SegmentDescriptor, error) {
+func (m *machine) writeSegment(ctx, recording context.Context, w *segment.Writer, p catalog.Partition, f catalog.Feature, values []int64) (catalog.SegmentDescriptor, error) {
 	key := fmt.Sprint(w.ID(), p, f.Name, values)
 	m.r.model.lock()
 	made, ok := madeSegments[key]
@@ -80,11 +81,11 @@ func (m *machine) writeSegment(ctx, recording context.Context, w *segment.Writer
 		})
 		if err != nil {
 			w.Abort()
-			return storage.SegmentDescriptor{}, err
+			return catalog.SegmentDescriptor{}, err
 		}
 		if made.descriptor, err = w.Finish(recording); err != nil {
 			w.Abort()
-			return storage.SegmentDescriptor{}, err
+			return catalog.SegmentDescriptor{}, err
 		}
 		made.objects = recording.Value(recorderKey{}).(*recorder).objects
 		m.r.model.lock()
@@ -97,24 +98,24 @@ func (m *machine) writeSegment(ctx, recording context.Context, w *segment.Writer
 	for _, o := range made.objects {
 		blob, err := m.store.Blobs().Create(ctx, o.name)
 		if err != nil {
-			return storage.SegmentDescriptor{}, err
+			return catalog.SegmentDescriptor{}, err
 		}
 		if _, err := blob.Write(o.data); err != nil {
-			return storage.SegmentDescriptor{}, err
+			return catalog.SegmentDescriptor{}, err
 		}
 		if err := blob.Commit(ctx); err != nil {
-			return storage.SegmentDescriptor{}, err
+			return catalog.SegmentDescriptor{}, err
 		}
 	}
 	return made.descriptor, nil
 }
 
 // newSegment writes a segment of the table with the given rows.
-func (m *machine) newSegment(ctx context.Context, t *storage.Table, p storage.Partition, rows []int64) (storage.SegmentDescriptor, error) {
+func (m *machine) newSegment(ctx context.Context, t *storage.Table, p catalog.Partition, rows []int64) (catalog.SegmentDescriptor, error) {
 	recording := withRecorder(ctx)
 	w, err := t.NewSegment(recording, p, []uint32{uint32(len(rows))}, segment.Options{})
 	if err != nil {
-		return storage.SegmentDescriptor{}, err
+		return catalog.SegmentDescriptor{}, err
 	}
 	return m.writeSegment(ctx, recording, w, p, feature(rowFeature), rows)
 }
@@ -126,7 +127,7 @@ type value struct {
 }
 
 // readFeature reads the values of a feature of a segment, one for each row; nil when the segment does not have it.
-func readFeature(ctx context.Context, s *storage.Store, d storage.SegmentDescriptor, name string) ([]value, error) {
+func readFeature(ctx context.Context, s *storage.Store, d catalog.SegmentDescriptor, name string) ([]value, error) {
 	g, err := s.Segments().Open(ctx, d)
 	if err != nil {
 		return nil, err

@@ -37,15 +37,15 @@ func overlaid(t *testing.T, at map[string]any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	more := storage.Feature{Name: "more", ID: storage.NewFeatureID("more", 0), Type: vector.Type{Kind: vector.Dense,
+	more := catalog.Feature{Name: "more", ID: catalog.NewFeatureID("more", 0), Type: vector.Type{Kind: vector.Dense,
 		Elem: vector.Float64}}
 	click, err := snap.Lookup(ctx, "click")
 	if err != nil {
 		t.Fatal(err)
 	}
-	features := []storage.Feature{click[0], more}
+	features := []catalog.Feature{click[0], more}
 	if more.ID < click[0].ID {
-		features = []storage.Feature{more, click[0]}
+		features = []catalog.Feature{more, click[0]}
 	}
 	segments, err := snap.Segments(ctx, nil)
 	if err != nil {
@@ -99,7 +99,7 @@ func overlaid(t *testing.T, at map[string]any) {
 	number := snap.Info().Number
 	if snap, err = table.Commit(ctx, commit.Change{Operation: "branch", Base: number,
 		Ops: []commit.Operation{commit.SetBranches{
-			{Name: "exp", Snapshot: number, Overlays: []storage.Pin{{Name: "o", Snapshot: number}}},
+			{Name: "exp", Snapshot: number, Overlays: []catalog.Pin{{Name: "o", Snapshot: number}}},
 		}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestRowsOfABranch(t *testing.T) {
 	}
 	if _, err := table.Commit(ctx, commit.Change{Operation: "branch", Base: 4,
 		Ops: []commit.Operation{commit.SetBranches{
-			{Name: "exp", Snapshot: 4, List: storage.Pin{Name: "some", Snapshot: 3}}, {Name: "all", Snapshot: 1},
+			{Name: "exp", Snapshot: 4, List: catalog.Pin{Name: "some", Snapshot: 3}}, {Name: "all", Snapshot: 1},
 		}}}); err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/reader/transform"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // planParams say what to read.
@@ -134,7 +135,7 @@ func setLabels(plan *reader.Plan, names, asked []string) error {
 		return nil
 	}
 	for _, name := range names {
-		i := slices.IndexFunc(plan.Features, func(f storage.Feature) bool { return f.Name == name })
+		i := slices.IndexFunc(plan.Features, func(f catalog.Feature) bool { return f.Name == name })
 		switch {
 		case i < 0:
 			return fmt.Errorf("labels: %q is not among the features", name)
@@ -143,17 +144,17 @@ func setLabels(plan *reader.Plan, names, asked []string) error {
 		case plan.Exact != nil && plan.Exact[i]:
 			return fmt.Errorf("%q is among labels, which are float32, and among integers: want it in one of them", name)
 		}
-		plan.Features[i].Role = storage.RoleLabel
+		plan.Features[i].Role = catalog.RoleLabel
 	}
 	var unnamed []string
 	for i := range plan.Features {
 		f := &plan.Features[i]
 		switch {
 		// the weight
-		case f.Role != storage.RoleLabel || slices.Contains(names, f.Name) || plan.Downsample != "" &&
+		case f.Role != catalog.RoleLabel || slices.Contains(names, f.Name) || plan.Downsample != "" &&
 			i == len(plan.Features)-1:
 		case slices.ContainsFunc(asked, func(entry string) bool { return reader.Names(entry, f.Name) }):
-			f.Role = storage.RoleFeature
+			f.Role = catalog.RoleFeature
 		default:
 			unnamed = append(unnamed, strconv.Quote(f.Name))
 		}

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/dsistore/dsistore/reader"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/selection"
 )
 
@@ -108,7 +108,7 @@ func (e *Engine) samplesList(ctx context.Context, p *listParams) (any, error) {
 	}
 	lists, err := snap.SampleLists(ctx)
 	if p.Name != "" {
-		lists = make([]storage.SampleList, 1)
+		lists = make([]catalog.SampleList, 1)
 		lists[0], err = snap.SampleList(ctx, p.Name)
 	}
 	if err != nil {

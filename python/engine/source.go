@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/tools/ingest/source"
 	"github.com/dsistore/dsistore/tools/overlay"
@@ -123,8 +124,8 @@ type overlayParams struct {
 }
 
 // policies are the words for missing-value policies. None is the first.
-var policies = map[string]storage.MissingPolicy{
-	"": storage.FallThrough, "fallthrough": storage.FallThrough, "null": storage.Null, "refuse": storage.Refuse,
+var policies = map[string]catalog.MissingPolicy{
+	"": catalog.FallThrough, "fallthrough": catalog.FallThrough, "null": catalog.Null, "refuse": catalog.Refuse,
 }
 
 // overlay makes or extends an overlay, and answers with its report.
@@ -152,11 +153,11 @@ func (e *Engine) overlay(ctx context.Context, p *overlayParams) (any, error) {
 		},
 	}
 	if p.Label {
-		opts.Role = storage.RoleLabel
+		opts.Role = catalog.RoleLabel
 	}
 	for _, x := range []struct {
 		word string
-		to   *storage.MissingPolicy
+		to   *catalog.MissingPolicy
 	}{{p.MissingRows, &opts.MissingRows}, {p.MissingLayers, &opts.MissingLayers}} {
 		var ok bool
 		if *x.to, ok = policies[x.word]; !ok {

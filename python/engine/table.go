@@ -10,6 +10,7 @@ import (
 	"github.com/dsistore/dsistore/internal/jsontext"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/snapshot"
 )
 
@@ -269,7 +270,7 @@ func (i *featureInfo) appendJSON(b []byte) []byte {
 	return append(jsontext.AppendUint(b, "dim", uint64(i.Dim)), '}')
 }
 
-func featureOf(f storage.Feature) featureInfo {
+func featureOf(f catalog.Feature) featureInfo {
 	i := featureInfo{
 		Name: f.Name, Kind: f.Type.Kind.String(), Dim: f.Type.Dim, Role: f.Role.String(),
 		Logical: f.Logical, OriginColumn: f.OriginColumn, OriginKey: f.OriginKey,
@@ -306,7 +307,7 @@ func (e *Engine) features(ctx context.Context, p *featuresParams) (any, error) {
 	return featuresOf(plan.Features), nil
 }
 
-func featuresOf(features []storage.Feature) []featureInfo {
+func featuresOf(features []catalog.Feature) []featureInfo {
 	out := make([]featureInfo, len(features))
 	for i, f := range features {
 		out[i] = featureOf(f)

@@ -22,6 +22,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
@@ -366,14 +367,14 @@ func TestPartitionKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := storage.Feature{
-		ID: storage.NewFeatureID("n", 1), Name: "n", Generation: 1, Type: vector.Type{Kind: vector.Dense,
+	f := catalog.Feature{
+		ID: catalog.NewFeatureID("n", 1), Name: "n", Generation: 1, Type: vector.Type{Kind: vector.Dense,
 			Elem: vector.Int64},
 	}
 	change := commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures{f}}}
 	for i, directory := range []string{"ds=2026-11-01/hr=00", "ds=2026-11-01/hr=__HIVE_DEFAULT_PARTITION__",
 		"ds=a b%2Fc/hr=", "ds=z"} {
-		p, err := storage.ParsePartition(directory)
+		p, err := catalog.ParsePartition(directory)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // Ingest makes features of the members of a struct and of the keys of a map, all with the struct's or map's path as
@@ -204,7 +204,7 @@ type mapColumn struct {
 
 func newMapColumn(p *reader.Plan, g *group) (*mapColumn, error) {
 	m := &mapColumn{marker: g.marker, keys: vector.NewColumn(g.key), key: newLeaf(g.key, "")}
-	var first *storage.Feature
+	var first *catalog.Feature
 	// A map that never had a key has no values either; their type is lost.
 	value := vector.Type{Kind: vector.Dense, Elem: vector.Float64}
 	for _, x := range g.members {

@@ -16,6 +16,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
@@ -27,7 +28,7 @@ type testFeature struct {
 	typ     vector.Type
 	logical string
 	origin  [2]string // column and key
-	role    storage.Role
+	role    catalog.Role
 	fill    func(c *vector.Column, row int) // of rows 0 and 2; nil: null
 	arrow   string
 	want    [2]string // JSON of rows 0 and 2
@@ -195,11 +196,11 @@ func scanRows(t *testing.T, features []testFeature, inverse []int32, opts reader
 	if err != nil {
 		t.Fatal(err)
 	}
-	var schema []storage.Feature
+	var schema []catalog.Feature
 	var names []string
 	for _, f := range features {
-		schema = append(schema, storage.Feature{
-			ID: storage.NewFeatureID(f.name,
+		schema = append(schema, catalog.Feature{
+			ID: catalog.NewFeatureID(f.name,
 				1), Name: f.name, Generation: 1, Type: f.typ, Role: f.role, Logical: f.logical,
 			OriginColumn: f.origin[0], OriginKey: f.origin[1],
 		})
@@ -207,7 +208,7 @@ func scanRows(t *testing.T, features []testFeature, inverse []int32, opts reader
 	}
 	change := commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(schema)}}
 	for seg, rows := range []uint32{first, 1} {
-		w, err := table.NewSegment(ctx, storage.Partition{{Key: "ds", Value: fmt.Sprint(seg)}}, []uint32{rows},
+		w, err := table.NewSegment(ctx, catalog.Partition{{Key: "ds", Value: fmt.Sprint(seg)}}, []uint32{rows},
 			segment.Options{})
 		if err != nil {
 			t.Fatal(err)

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // fillPartition makes the column of a partition key. A partition is the same in all rows of a segment, so a piece has
@@ -57,8 +57,8 @@ func (e *exactColumn) fillPartition(b *Batch, l *batchLayout) error {
 
 // partitionValue returns the value of a key; false: it is null, or p has no such key. A value that is not UTF-8 gets
 // U+FFFD for what is wrong in it, for the column is of strings.
-func partitionValue(p storage.Partition, key string) (string, bool) {
-	i := slices.IndexFunc(p, func(v storage.PartitionValue) bool { return v.Key == key })
+func partitionValue(p catalog.Partition, key string) (string, bool) {
+	i := slices.IndexFunc(p, func(v catalog.PartitionValue) bool { return v.Key == key })
 	if i < 0 || p[i].Null {
 		return "", false
 	}

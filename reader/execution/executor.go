@@ -8,7 +8,7 @@ import (
 	"github.com/dsistore/dsistore/reader/metering"
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/reader/transform"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -17,7 +17,7 @@ type Source struct {
 	Plan  *plan.Plan
 	Blobs object.Store
 	// Features are what is read, of the types that are stored: the plan's, and perhaps the session key after them.
-	Features []storage.Feature
+	Features []catalog.Feature
 	// Transforms has an entry for each of Features, nil where there are no transforms.
 	Transforms []*transform.Program
 	SessionKey int32   // its position in Features, or -1

@@ -11,7 +11,7 @@ import (
 	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/memory"
 	"github.com/dsistore/dsistore/reader/plan"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // What is kept of closed readers, and how long: the pools closed last, and of each at the most these eighths of
@@ -63,7 +63,7 @@ func (p *Pools) fits(key *poolsKey, plan *plan.Plan) bool {
 func form(p *plan.Plan) plan.Plan {
 	f := *p
 	f.Features, f.Table, f.Snapshot, f.Partition, f.Filter, f.Downsample, f.SampleList = nil, "", 0, "", "", "", ""
-	f.Branch, f.Overlays, f.BranchList = "", nil, storage.Pin{}
+	f.Branch, f.Overlays, f.BranchList = "", nil, catalog.Pin{}
 	return f
 }
 

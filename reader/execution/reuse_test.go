@@ -10,14 +10,14 @@ import (
 	"github.com/dsistore/dsistore/reader/batch"
 	"github.com/dsistore/dsistore/reader/memory"
 	"github.com/dsistore/dsistore/reader/plan"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // testPools returns the pools of a plan.
 func testPools(a memory.Allocator) (*Pools, *plan.Plan) {
 	p := &plan.Plan{
 		Table: "t", Snapshot: 1, BatchSize: 100, Output: plan.OutputTensors,
-		Features: []storage.Feature{{ID: 1, Name: "f", Type: vector.Type{Kind: vector.Sparse, Elem: vector.Int64}}},
+		Features: []catalog.Feature{{ID: 1, Name: "f", Type: vector.Type{Kind: vector.Sparse, Elem: vector.Int64}}},
 	}
 	return NewPools(&Source{Plan: p, Features: p.Features},
 		&Options{Workers: 1, MemoryBudget: 1 << 20, Batches: batch.Options{Allocator: a}}), p

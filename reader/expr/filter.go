@@ -3,7 +3,7 @@ package expr
 import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // A Filter is a predicate over rows: an expression whose names are features and partition keys, typed against
@@ -74,7 +74,7 @@ type FieldStats struct {
 }
 
 // Prune returns the verdict over rows of a partition. stats returns what is known of one of Features.
-func (f *Filter) Prune(p storage.Partition, stats func(feature int) FieldStats) Verdict {
+func (f *Filter) Prune(p catalog.Partition, stats func(feature int) FieldStats) Verdict {
 	switch f.root.outcomes(&pruner{partition: p, stats: stats}) {
 	case canBeTrue:
 		return Always
@@ -97,19 +97,19 @@ type Evaluator struct {
 // Select sets dst to the rows for which f is true. columns are those of Features, of rows rows each and of the
 // type of their Field; nil: null in every row. They are borrowed until Select returns. dst has room for rows
 // bits.
-func (x *Evaluator) Select(dst vector.Bitmap, f *Filter, rows int, p storage.Partition, columns []*vector.Column) {
+func (x *Evaluator) Select(dst vector.Bitmap, f *Filter, rows int, p catalog.Partition, columns []*vector.Column) {
 	x.evaluate(f, rows, p, columns, func(t ternary) { copy(dst, t.yes) })
 }
 
 // Evaluate is Select, and tells false from unknown: it sets yes to the rows for which f is true and no to those
 // for which it is false.
-func (x *Evaluator) Evaluate(yes, no vector.Bitmap, f *Filter, rows int, p storage.Partition,
+func (x *Evaluator) Evaluate(yes, no vector.Bitmap, f *Filter, rows int, p catalog.Partition,
 	columns []*vector.Column) {
 	x.evaluate(f, rows, p, columns, func(t ternary) { copy(yes, t.yes); copy(no, t.no) })
 }
 
 // evaluate calls take with what f is in each row.
-func (x *Evaluator) evaluate(f *Filter, rows int, p storage.Partition, columns []*vector.Column, take func(ternary)) {
+func (x *Evaluator) evaluate(f *Filter, rows int, p catalog.Partition, columns []*vector.Column, take func(ternary)) {
 	x.rows, x.in = rows, input{columns: columns, partition: p}
 	t := f.root.eval(x)
 	take(t)
@@ -206,7 +206,7 @@ func outcomeOf(v truth) outcomes {
 }
 
 type pruner struct {
-	partition storage.Partition
+	partition catalog.Partition
 	stats     func(feature int) FieldStats
 }
 

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // A tri is the model's logic: true, false, or nil.
@@ -83,7 +83,7 @@ type drawn struct {
 type exprDrawer struct {
 	t         *rapid.T
 	columns   []*modelColumn
-	partition storage.Partition
+	partition catalog.Partition
 }
 
 var modelNumber = regexp.MustCompile(`^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$`)
@@ -95,7 +95,7 @@ func (x *exprDrawer) key() drawn {
 	same := func(v tri) func(int) tri { return func(int) tri { return v } }
 	// compared is the value beside a number, a bool (a *big.Int, as in columns) or a text; nil: there is none
 	// to compare.
-	compared := func(k storage.PartitionValue, with cell, isBool bool) cell {
+	compared := func(k catalog.PartitionValue, with cell, isBool bool) cell {
 		if k.Null {
 			return nil
 		}
@@ -487,7 +487,7 @@ func TestFilterModel(t *testing.T) {
 		for _, key := range []string{"p", "q"} {
 			v := rapid.SampledFrom([]string{"", "3", "03", "x", "TRUE", "1.50", "-2",
 				"9007199254740993.0"}).Draw(t, key)
-			d.partition = append(d.partition, storage.PartitionValue{Key: key, Value: v,
+			d.partition = append(d.partition, catalog.PartitionValue{Key: key, Value: v,
 				Null: rapid.IntRange(0, 4).Draw(t, "null key") == 0})
 		}
 		want := d.draw(3)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // oneField resolves every name to the same field.
@@ -91,7 +91,7 @@ func TestFilterPartition(t *testing.T) {
 		return FieldStats{Type: dense(vector.Int64), Rows: 3, Stats: &format.Stats{HasMinMax: true, MaxInt: 5}}
 	}
 	for value, want := range map[string]Verdict{"2026-10-01": Never, "2026-11-02": Some} {
-		if got := f.Prune(storage.Partition{{Key: "ds", Value: value}}, never); got != want {
+		if got := f.Prune(catalog.Partition{{Key: "ds", Value: value}}, never); got != want {
 			t.Errorf("ds=%s: verdict %d, want %d", value, got, want)
 		}
 	}

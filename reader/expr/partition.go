@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/internal/suggest"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // ParsePartition returns the predicate that text is over partition values: true for the partitions that it
@@ -16,7 +16,7 @@ import (
 // or FALSE, and character by character with a string; a value that is no number is neither equal nor unequal to
 // one. Two keys are compared as numbers when both are. Null, Hive's default partition, is SQL's null, and so is
 // a key that a partition does not have.
-func ParsePartition(text string, keys []string) (func(storage.Partition) bool, error) {
+func ParsePartition(text string, keys []string) (func(catalog.Partition) bool, error) {
 	f, err := ParseFilter(text, func(names []string) ([]Field, error) {
 		out := make([]Field, len(names))
 		for i, name := range names {
@@ -29,7 +29,7 @@ func ParsePartition(text string, keys []string) (func(storage.Partition) bool, e
 	if err != nil {
 		return nil, err
 	}
-	return func(p storage.Partition) bool { return f.Prune(p, nil) == Always }, nil
+	return func(p catalog.Partition) bool { return f.Prune(p, nil) == Always }, nil
 }
 
 func unknownKey(name string, keys []string) error {

@@ -7,23 +7,23 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"pgregory.net/rapid"
 )
 
 // TestPartition evaluates the expressions of testdata/partition over the partitions that "table" lists, one a line as
 // key=value/key=value, NULL for null, and prints those selected.
 func TestPartition(t *testing.T) {
-	var partitions []storage.Partition
+	var partitions []catalog.Partition
 	var keys []string
 	datadriven.RunTest(t, "testdata/partition", func(t *testing.T, d *datadriven.TestData) string {
 		if d.Cmd == "table" {
 			partitions, keys = nil, nil
 			for _, line := range strings.Split(d.Input, "\n") {
-				var p storage.Partition
+				var p catalog.Partition
 				for _, kv := range strings.Split(line, "/") {
 					k, v, _ := strings.Cut(kv, "=")
-					p = append(p, storage.PartitionValue{Key: k, Value: v, Null: v == "NULL"})
+					p = append(p, catalog.PartitionValue{Key: k, Value: v, Null: v == "NULL"})
 					if len(partitions) == 0 {
 						keys = append(keys, k)
 					}
@@ -49,7 +49,7 @@ func TestPartition(t *testing.T) {
 	})
 }
 
-func partitionLines(partitions []storage.Partition) []string {
+func partitionLines(partitions []catalog.Partition) []string {
 	var lines []string
 	for _, p := range partitions {
 		var kvs []string

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // truth is SQL's three-valued logic.
@@ -29,7 +29,7 @@ func truthOf(b bool) truth {
 // Partition keys are columns with one value.
 type input struct {
 	columns   []*vector.Column // by feature; nil: null in every row
-	partition storage.Partition
+	partition catalog.Partition
 	slots     bool // "rows" are slots of the only column
 }
 
@@ -133,7 +133,7 @@ func (s *scalar) text(in *input) ([]byte, bool) {
 	if s.constant != nil {
 		return []byte(s.constant.Text), true
 	}
-	i := slices.IndexFunc(in.partition, func(v storage.PartitionValue) bool { return v.Key == s.key && !v.Null })
+	i := slices.IndexFunc(in.partition, func(v catalog.PartitionValue) bool { return v.Key == s.key && !v.Null })
 	if i < 0 {
 		return nil, false
 	}

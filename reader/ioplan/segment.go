@@ -12,7 +12,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/transform"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
@@ -40,7 +40,7 @@ type Segment struct {
 	Weighted *roaring.Bitmap
 	// Dictionaries are those of files, nil when none has one.
 	Dictionaries *Dictionaries
-	Partition    storage.Partition
+	Partition    catalog.Partition
 	Sharing      atomic.Pointer[Sharing] // found when first asked for
 }
 
@@ -77,7 +77,7 @@ type ItemPart struct {
 }
 
 // Cumulate returns the rows of a segment at which its stripes start, and its end.
-func Cumulate(d storage.SegmentDescriptor, stripeRows []uint32) ([]uint64, error) {
+func Cumulate(d catalog.SegmentDescriptor, stripeRows []uint32) ([]uint64, error) {
 	starts := make([]uint64, 1, len(stripeRows)+1)
 	sum := uint64(0)
 	for i, r := range stripeRows {
@@ -100,7 +100,7 @@ func Cumulate(d storage.SegmentDescriptor, stripeRows []uint32) ([]uint64, error
 
 // AddFile appends a feature file after checking that it lies in its object, its stripes in it one after the other, and
 // that it has the segment's stripes and a type that widens to want.
-func (g *Segment) AddFile(d storage.SegmentDescriptor, e *segment.Entry, name string, want vector.Type) error {
+func (g *Segment) AddFile(d catalog.SegmentDescriptor, e *segment.Entry, name string, want vector.Type) error {
 	bad := func(stripe int, why string, args ...any) error {
 		return &format.CorruptError{
 			Object: d.Index, Feature: name, Stripe: stripe, Offset: -1, Reason: fmt.Sprintf(why, args...),

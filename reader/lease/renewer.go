@@ -59,8 +59,8 @@ type Renewer struct {
 	readers int         // guarded by renewers.mu
 	linger  *time.Timer // ends it, while it has no readers; guarded by renewers.mu
 
-	mu    sync.Mutex     // guards what follows, and is held during requests
-	timer *time.Timer    // for the next of them
+	mu    sync.Mutex   // guards what follows, and is held during requests
+	timer *time.Timer  // for the next of them
 	lease *lease.Lease // nil: none yet
 	ended bool
 }

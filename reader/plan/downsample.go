@@ -10,7 +10,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/expr"
 	"github.com/dsistore/dsistore/reader/transform"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // WeightFeature is the name that the weights of Options.Downsample have in a plan.
@@ -18,14 +18,14 @@ const WeightFeature = "sample_weight"
 
 // weightID is the id of the weights. No feature of a table has it: ids are hashes, and Validate refuses the one in
 // 2^64.
-const weightID storage.FeatureID = math.MaxUint64
+const weightID catalog.FeatureID = math.MaxUint64
 
-func WeightColumn() storage.Feature {
-	return storage.Feature{ID: weightID, Name: WeightFeature,
-		Type: vector.Type{Kind: vector.Dense, Elem: vector.Float32}, Role: storage.RoleLabel}
+func WeightColumn() catalog.Feature {
+	return catalog.Feature{ID: weightID, Name: WeightFeature,
+		Type: vector.Type{Kind: vector.Dense, Elem: vector.Float32}, Role: catalog.RoleLabel}
 }
 
-func IsWeight(f storage.Feature) bool { return f.ID == weightID }
+func IsWeight(f catalog.Feature) bool { return f.ID == weightID }
 
 // addWeights makes text the downsampling of a plan whose features are there.
 func (p *Plan) addWeights(ctx context.Context, snap schema, text string) error {
@@ -124,7 +124,7 @@ func badDownsample(text string, offset int, reason string, args ...any) error {
 type Downsampling struct {
 	downsample
 	OfClass, OfStays *expr.Filter
-	Features         []storage.Feature // that both read
+	Features         []catalog.Feature // that both read
 }
 
 func BindDownsample(ctx context.Context, snap schema, text string) (*Downsampling, error) {
@@ -142,11 +142,11 @@ func BindDownsample(ctx context.Context, snap schema, text string) (*Downsamplin
 }
 
 // Filtered returns the features that one of the filters reads, in its order.
-func (t *Downsampling) Filtered(filter *expr.Filter) []storage.Feature {
-	var out []storage.Feature
+func (t *Downsampling) Filtered(filter *expr.Filter) []catalog.Feature {
+	var out []catalog.Feature
 	for _, name := range filter.Features() {
 		out = append(out, t.Features[slices.IndexFunc(t.Features,
-			func(f storage.Feature) bool { return f.Name == name })])
+			func(f catalog.Feature) bool { return f.Name == name })])
 	}
 	return out
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // IsExact reports whether the i-th of p's features comes as an exact column because Options.Integers has it.
@@ -21,7 +21,7 @@ func (p *Plan) setExact(i int) {
 // ExactBy marks the features of names, which are of the types that transforms give.
 func (p *Plan) ExactBy(names []string) error {
 	for _, name := range names {
-		i := slices.IndexFunc(p.Features, func(f storage.Feature) bool { return f.Name == name })
+		i := slices.IndexFunc(p.Features, func(f catalog.Feature) bool { return f.Name == name })
 		if i < 0 {
 			return fmt.Errorf("integers: %q is not among the features that are read", name)
 		}
@@ -33,7 +33,7 @@ func (p *Plan) ExactBy(names []string) error {
 	return nil
 }
 
-func mayBeExact(f storage.Feature) error {
+func mayBeExact(f catalog.Feature) error {
 	switch {
 	case f.Type.Kind == vector.Dense && f.Type.Elem.IsInteger():
 		return nil

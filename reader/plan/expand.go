@@ -7,6 +7,7 @@ import (
 
 	"github.com/dsistore/dsistore/internal/suggest"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // Expands reports whether a feature's lists come a row each, whatever is stored.
@@ -31,7 +32,7 @@ func (p *Plan) expand(entries []string) error {
 		if e == "" {
 			return errors.New("expand: an empty name")
 		}
-		match := func(f storage.Feature) bool { return f.Name == e }
+		match := func(f catalog.Feature) bool { return f.Name == e }
 		if isPattern(e) {
 			var err error
 			if match, err = matcher(e); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // Names, globs and sets say what a plan expands; it is a part of the encoding, of the hash and of what is printed.
@@ -15,10 +16,10 @@ func TestPlanExpand(t *testing.T) {
 	list := vector.Type{Kind: vector.Sparse, Elem: vector.Int64}
 	plan := func() *Plan {
 		return &Plan{Table: "ads", Snapshot: 1, BatchSize: 1, Output: OutputTensors, Dedup: DedupIKJT,
-			Features: []storage.Feature{
+			Features: []catalog.Feature{
 				{ID: 1, Name: "item_a", Type: list}, {ID: 2, Name: "user", Type: list}, {ID: 3, Name: "item_b",
 					Type: list},
-				{ID: 4, Name: "key", Role: storage.RoleUserKey, Type: list},
+				{ID: 4, Name: "key", Role: catalog.RoleUserKey, Type: list},
 			}}
 	}
 	hashes := map[uint64]bool{plan().Hash(): true}

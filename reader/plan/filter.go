@@ -6,12 +6,12 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/reader/expr"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // ParseFilter types a filter against a snapshot, and returns the features that it reads, in its order.
-func ParseFilter(ctx context.Context, snap schema, text string) (*expr.Filter, []storage.Feature, error) {
-	known := map[string]storage.Feature{}
+func ParseFilter(ctx context.Context, snap schema, text string) (*expr.Filter, []catalog.Feature, error) {
+	known := map[string]catalog.Feature{}
 	f, err := expr.ParseFilter(text, func(names []string) ([]expr.Field, error) {
 		found, keys, err := findOrKeys(ctx, snap, names)
 		if err != nil {
@@ -34,7 +34,7 @@ func ParseFilter(ctx context.Context, snap schema, text string) (*expr.Filter, [
 	if err != nil {
 		return nil, nil, fmt.Errorf("filter: %w", err)
 	}
-	var features []storage.Feature
+	var features []catalog.Feature
 	for _, name := range f.Features() {
 		features = append(features, known[name])
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/internal/jsontext"
 	"github.com/dsistore/dsistore/reader/transform"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // Version is the version of the encodings of Plan and Split. A reader refuses any other.
@@ -130,7 +130,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 		b = jsontext.AppendText(b, "unit", s.Unit.String())
 		b = strconv.AppendInt(jsontext.AppendMember(b, "buffer_stripes"), int64(s.BufferStripes), 10)
 		b = jsontext.AppendUint(b, "seed", s.Seed)
-		if s.Key != (storage.Feature{}) {
+		if s.Key != (catalog.Feature{}) {
 			b = appendFeature(jsontext.AppendMember(b, "key"), &s.Key, s.Key.Type, s.Key.Logical, "", false, false)
 		}
 		b = append(b, '}')
@@ -152,7 +152,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 
 // appendFeature appends the encoding, a featureWire's, of a feature with its stored type, the text of its transforms,
 // and whether it is exact and expanded.
-func appendFeature(b []byte, f *storage.Feature, t vector.Type, logical, transforms string, exact,
+func appendFeature(b []byte, f *catalog.Feature, t vector.Type, logical, transforms string, exact,
 	expanded bool) []byte {
 	b = append(b, '{')
 	if IsPartitionKey(*f) {
@@ -189,7 +189,7 @@ func appendTrueIf(b []byte, name string, set bool) []byte {
 }
 
 // appendPin appends the encoding, a pinWire's, of a pin.
-func appendPin(b []byte, p storage.Pin) []byte {
+func appendPin(b []byte, p catalog.Pin) []byte {
 	b = jsontext.AppendText(append(b, '{'), "name", p.Name)
 	return append(jsontext.AppendUint(b, "snapshot", p.Snapshot), '}')
 }
@@ -246,13 +246,13 @@ func (p *Plan) UnmarshalJSON(data []byte) error {
 	out := Plan{
 		Table: w.Table, Snapshot: w.Snapshot, Partition: w.Partition, Filter: w.Filter, Downsample: w.Downsample,
 		SampleList: w.SampleList, BatchSize: w.BatchSize, Output: output, Dedup: dedup,
-		Branch: w.Branch, Features: make([]storage.Feature, len(w.Features)),
+		Branch: w.Branch, Features: make([]catalog.Feature, len(w.Features)),
 	}
 	if w.BranchList != nil {
-		out.BranchList = storage.Pin(*w.BranchList)
+		out.BranchList = catalog.Pin(*w.BranchList)
 	}
 	for _, o := range w.Overlays {
-		out.Overlays = append(out.Overlays, storage.Pin(o))
+		out.Overlays = append(out.Overlays, catalog.Pin(o))
 	}
 	for i := range w.Features {
 		if out.Features[i], err = w.Features[i].feature(); err != nil {
@@ -307,7 +307,7 @@ func (p *Plan) readTransforms(features []featureWire) error {
 	return nil
 }
 
-func (w *featureWire) feature() (f storage.Feature, err error) {
+func (w *featureWire) feature() (f catalog.Feature, err error) {
 	if w.Role == partitionRole {
 		f = PartitionColumn(w.Name)
 		if *w != (featureWire{Name: w.Name, Role: w.Role, Kind: f.Type.Kind.String(), Expanded: w.Expanded}) {
@@ -315,7 +315,7 @@ func (w *featureWire) feature() (f storage.Feature, err error) {
 		}
 		return f, err
 	}
-	f = storage.Feature{
+	f = catalog.Feature{
 		Name: w.Name, Generation: w.Generation, Logical: w.Logical, OriginColumn: w.OriginColumn,
 		OriginKey: w.OriginKey,
 	}
@@ -326,7 +326,7 @@ func (w *featureWire) feature() (f storage.Feature, err error) {
 	if err != nil {
 		return f, err
 	}
-	f.ID = storage.FeatureID(id)
+	f.ID = catalog.FeatureID(id)
 	if f.Role, err = parseRole(w.Role); err != nil {
 		return f, err
 	}
@@ -422,10 +422,10 @@ func parseElem(s string) (vector.Elem, error) {
 	return vector.ParseElem(s)
 }
 
-func parseRole(s string) (storage.Role, error) {
+func parseRole(s string) (catalog.Role, error) {
 	for r, n := range roleNames {
 		if n == s {
-			return storage.Role(r), nil
+			return catalog.Role(r), nil
 		}
 	}
 	return 0, fmt.Errorf("role %q is unknown", s)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/transform"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // wirePlan is the encoding of p as types that encoding/json writes.
@@ -41,7 +41,7 @@ func wirePlan(p *Plan) planWire {
 	return w
 }
 
-func wireFeature(f storage.Feature) featureWire {
+func wireFeature(f catalog.Feature) featureWire {
 	return featureWire{
 		ID: fmt.Sprintf("%016x", uint64(f.ID)), Name: f.Name, Generation: f.Generation, Role: roleNames[f.Role],
 		Kind: f.Type.Kind.String(), Elem: elemName(f.Type.Elem), Score: elemName(f.Type.Score), Dim: f.Type.Dim,
@@ -54,7 +54,7 @@ func wireShuffle(s *Shuffle) *shuffleWire {
 		return nil
 	}
 	w := &shuffleWire{Order: OrderVersion, Unit: s.Unit.String(), BufferStripes: s.BufferStripes, Seed: s.Seed}
-	if s.Key != (storage.Feature{}) {
+	if s.Key != (catalog.Feature{}) {
 		key := wireFeature(s.Key)
 		w.Key = &key
 	}
@@ -85,10 +85,10 @@ func TestPlanIsWrittenAsItsWire(t *testing.T) {
 				p.Features = append(p.Features, PartitionColumn(fmt.Sprint(name(), j)))
 				continue
 			}
-			p.Features = append(p.Features, storage.Feature{
-				ID: storage.FeatureID(rng.Uint64N(1000)*10 + uint64(j) + 1), Name: fmt.Sprint(name(),
+			p.Features = append(p.Features, catalog.Feature{
+				ID: catalog.FeatureID(rng.Uint64N(1000)*10 + uint64(j) + 1), Name: fmt.Sprint(name(),
 					j), Generation: uint32(rng.IntN(2)),
-				Role: storage.Role(rng.IntN(len(roleNames))), Type: types[rng.IntN(len(types))], Logical: text(),
+				Role: catalog.Role(rng.IntN(len(roleNames))), Type: types[rng.IntN(len(types))], Logical: text(),
 				OriginColumn: text(),
 				OriginKey:    text(),
 			})
@@ -114,7 +114,7 @@ func TestPlanIsWrittenAsItsWire(t *testing.T) {
 			p.Shuffle = Shuffle{Unit: UnitRow, BufferStripes: 1 + rng.IntN(9), Seed: rng.Uint64()}
 			if rng.IntN(2) == 0 {
 				p.Shuffle.Unit = UnitSession
-				p.Shuffle.Key = storage.Feature{ID: 77777, Name: name(), Role: storage.RoleSessionKey, Type: types[0]}
+				p.Shuffle.Key = catalog.Feature{ID: 77777, Name: name(), Role: catalog.RoleSessionKey, Type: types[0]}
 			}
 		}
 		if rng.IntN(2) == 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/internal/suggest"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // An overlaidSchema is a table's schema under overlays that a plan names: it has what they add, and for what they
@@ -17,10 +18,10 @@ import (
 type overlaidSchema struct {
 	schema
 	table   string
-	byName  map[string]storage.Feature // that overlays have
-	byID    map[storage.FeatureID]storage.Feature
-	added   []storage.Feature // of byID, those that the table has not; in name order
-	dropped map[storage.FeatureID]bool
+	byName  map[string]catalog.Feature // that overlays have
+	byID    map[catalog.FeatureID]catalog.Feature
+	added   []catalog.Feature // of byID, those that the table has not; in name order
+	dropped map[catalog.FeatureID]bool
 }
 
 // overlay returns the schema of a snapshot under overlays, the snapshot's own where there are none. Its cost is three
@@ -30,11 +31,11 @@ func OverlaySchema(ctx context.Context, snap *storage.Snapshot, overlays []stora
 		return snap, nil
 	}
 	s := &overlaidSchema{
-		schema: snap, table: snap.Table().Name(), byName: map[string]storage.Feature{},
-		byID:    map[storage.FeatureID]storage.Feature{},
-		dropped: map[storage.FeatureID]bool{},
+		schema: snap, table: snap.Table().Name(), byName: map[string]catalog.Feature{},
+		byID:    map[catalog.FeatureID]catalog.Feature{},
+		dropped: map[catalog.FeatureID]bool{},
 	}
-	var ids []storage.FeatureID
+	var ids []catalog.FeatureID
 	for _, o := range overlays {
 		for _, f := range o.Features {
 			ids = append(ids, f.ID)
@@ -46,11 +47,11 @@ func OverlaySchema(ctx context.Context, snap *storage.Snapshot, overlays []stora
 	if err != nil {
 		return nil, err
 	}
-	of := map[storage.FeatureID]string{} // the overlay that adds the feature
+	of := map[catalog.FeatureID]string{} // the overlay that adds the feature
 	for i, f := range known {
 		switch {
 		case f == nil:
-		case f.Status == storage.FeatureDropped:
+		case f.Status == catalog.FeatureDropped:
 			s.dropped[ids[i]] = true
 		default:
 			s.byID[f.ID] = *f
@@ -76,7 +77,7 @@ func OverlaySchema(ctx context.Context, snap *storage.Snapshot, overlays []stora
 	for id := range of {
 		s.added = append(s.added, s.byID[id])
 	}
-	slices.SortFunc(s.added, func(a, b storage.Feature) int {
+	slices.SortFunc(s.added, func(a, b catalog.Feature) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
 	for _, f := range s.added {
@@ -103,7 +104,7 @@ func OverlaySchema(ctx context.Context, snap *storage.Snapshot, overlays []stora
 }
 
 // under returns a feature once another's values may lie over it.
-func under(below, f storage.Feature) (storage.Feature, error) {
+func under(below, f catalog.Feature) (catalog.Feature, error) {
 	t, err := vector.Widen(below.Type, f.Type)
 	switch {
 	case err != nil:
@@ -117,8 +118,8 @@ func under(below, f storage.Feature) (storage.Feature, error) {
 }
 
 // Find is the snapshot's under the overlays.
-func (s *overlaidSchema) Find(ctx context.Context, names ...string) ([]*storage.Feature, error) {
-	out := make([]*storage.Feature, len(names))
+func (s *overlaidSchema) Find(ctx context.Context, names ...string) ([]*catalog.Feature, error) {
+	out := make([]*catalog.Feature, len(names))
 	var rest []string
 	var at []int
 	for i, name := range names {
@@ -139,12 +140,12 @@ func (s *overlaidSchema) Find(ctx context.Context, names ...string) ([]*storage.
 }
 
 // Lookup is Find with an error that names the nearest.
-func (s *overlaidSchema) Lookup(ctx context.Context, names ...string) ([]storage.Feature, error) {
+func (s *overlaidSchema) Lookup(ctx context.Context, names ...string) ([]catalog.Feature, error) {
 	found, err := s.Find(ctx, names...)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]storage.Feature, len(names))
+	out := make([]catalog.Feature, len(names))
 	for i, f := range found {
 		if f != nil {
 			out[i] = *f
@@ -168,18 +169,18 @@ func (s *overlaidSchema) Lookup(ctx context.Context, names ...string) ([]storage
 }
 
 // Features returns the whole schema in name order.
-func (s *overlaidSchema) Features(ctx context.Context) ([]storage.Feature, error) {
+func (s *overlaidSchema) Features(ctx context.Context) ([]catalog.Feature, error) {
 	all, err := s.schema.Features(ctx)
 	if err != nil {
 		return nil, err
 	}
 	all = append(s.replaced(all), s.added...)
-	slices.SortFunc(all, func(a, b storage.Feature) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b catalog.Feature) int { return cmp.Compare(a.Name, b.Name) })
 	return all, nil
 }
 
 // KeyFeatures returns those that are keys.
-func (s *overlaidSchema) KeyFeatures(ctx context.Context) ([]storage.Feature, error) {
+func (s *overlaidSchema) KeyFeatures(ctx context.Context) ([]catalog.Feature, error) {
 	all, err := s.schema.KeyFeatures(ctx)
 	if err != nil {
 		return nil, err
@@ -194,7 +195,7 @@ func (s *overlaidSchema) KeyFeatures(ctx context.Context) ([]storage.Feature, er
 }
 
 // replaced returns features of the table as they are under the overlays.
-func (s *overlaidSchema) replaced(features []storage.Feature) []storage.Feature {
+func (s *overlaidSchema) replaced(features []catalog.Feature) []catalog.Feature {
 	out := slices.Clone(features)
 	for i, f := range out {
 		if over, ok := s.byID[f.ID]; ok {

@@ -11,6 +11,7 @@ import (
 	"github.com/dsistore/dsistore/reader/expr"
 	"github.com/dsistore/dsistore/reader/transform"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // Output says what a Batch holds. The numbers are written into plans and never change meaning.
@@ -87,7 +88,7 @@ type Plan struct {
 	// schema's, which a segment's own may be narrower than. An entry without an ID stands for the partition key of its
 	// name: a string column that has, in every row, the value of the row's partition. It is null where that is Hive's
 	// default partition or has no such key.
-	Features  []storage.Feature
+	Features  []catalog.Feature
 	Partition string
 	Filter    string // empty: none
 	// Downsample is empty for none. Else the last of Features is WeightFeature.
@@ -99,10 +100,10 @@ type Plan struct {
 	Branch string
 	// Overlays lie over the rows, the lowest first, and over what is part of the table. Each is meant as it was in its
 	// snapshot.
-	Overlays []storage.Pin
+	Overlays []catalog.Pin
 	// BranchList is the branch's sample list: only rows in it are read, and of these those in SampleList. Without a
 	// name: every row.
-	BranchList storage.Pin
+	BranchList catalog.Pin
 	BatchSize  int
 	Output     Output
 	Dedup      Dedup
@@ -118,15 +119,15 @@ type Plan struct {
 
 // Labels returns the positions in Features of the labels.
 func (p *Plan) Labels() []int {
-	return p.positions(func(f storage.Feature) bool { return IsLabel(f.Role) })
+	return p.positions(func(f catalog.Feature) bool { return IsLabel(f.Role) })
 }
 
 // Keys returns the positions in Features of the keys.
 func (p *Plan) Keys() []int {
-	return p.positions(func(f storage.Feature) bool { return f.Role.IsKey() })
+	return p.positions(func(f catalog.Feature) bool { return f.Role.IsKey() })
 }
 
-func (p *Plan) positions(want func(storage.Feature) bool) []int {
+func (p *Plan) positions(want func(catalog.Feature) bool) []int {
 	var out []int
 	for i, f := range p.Features {
 		if want(f) {
@@ -136,24 +137,24 @@ func (p *Plan) positions(want func(storage.Feature) bool) []int {
 	return out
 }
 
-func IsLabel(r storage.Role) bool { return r == storage.RoleLabel }
+func IsLabel(r catalog.Role) bool { return r == catalog.RoleLabel }
 
 // Pin makes p of what a view has, and of the overlays that lie over it.
 func (p *Plan) Pin(v *storage.View, overlays []storage.ViewOverlay) {
 	p.Branch = v.Branch
 	for _, o := range overlays {
-		p.Overlays = append(p.Overlays, storage.Pin{Name: o.Name, Snapshot: o.In.Info().Number})
+		p.Overlays = append(p.Overlays, catalog.Pin{Name: o.Name, Snapshot: o.In.Info().Number})
 	}
 	if v.List != "" {
-		p.BranchList = storage.Pin{Name: v.List, Snapshot: v.ListIn.Info().Number}
+		p.BranchList = catalog.Pin{Name: v.List, Snapshot: v.ListIn.Info().Number}
 	}
 }
 
 // Lists returns the plan's sample lists.
-func (p *Plan) Lists() []storage.Pin {
-	var out []storage.Pin
+func (p *Plan) Lists() []catalog.Pin {
+	var out []catalog.Pin
 	if p.SampleList != "" {
-		out = append(out, storage.Pin{Name: p.SampleList, Snapshot: p.Snapshot})
+		out = append(out, catalog.Pin{Name: p.SampleList, Snapshot: p.Snapshot})
 	}
 	if p.BranchList.Name != "" {
 		out = append(out, p.BranchList)
@@ -252,7 +253,7 @@ func (p *Plan) Validate() error {
 	if err := p.validateView(); err != nil {
 		return err
 	}
-	seen := make(map[storage.FeatureID]bool, len(p.Features))
+	seen := make(map[catalog.FeatureID]bool, len(p.Features))
 	keys := make(map[string]bool)
 	for _, f := range p.Features {
 		if IsPartitionKey(f) {
@@ -316,13 +317,13 @@ func (p *Plan) validateView() error {
 }
 
 // validateFeature names what no feature of a plan can have.
-func validateFeature(f storage.Feature) error {
+func validateFeature(f catalog.Feature) error {
 	switch {
 	case f.Name == "" || !utf8.ValidString(f.Name):
 		return fmt.Errorf("feature %016x: name %q is empty or not UTF-8", uint64(f.ID), f.Name)
 	case !utf8.ValidString(f.OriginColumn) || !utf8.ValidString(f.OriginKey):
 		return fmt.Errorf("feature %q: origin is not UTF-8", f.Name)
-	case f.Role > storage.RoleTimeKey:
+	case f.Role > catalog.RoleTimeKey:
 		return fmt.Errorf("feature %q: unknown role %d", f.Name, f.Role)
 	}
 	return validateType(f.Name, f.Type, f.Logical)
@@ -398,15 +399,15 @@ func (p *Plan) String() string {
 }
 
 // pinText says in which snapshot a pin is meant where it is not in the plan's.
-func pinText(p storage.Pin, snapshot uint64) string {
+func pinText(p catalog.Pin, snapshot uint64) string {
 	if p.Snapshot == snapshot {
 		return p.Name
 	}
 	return fmt.Sprintf("%s, as of snapshot %d", p.Name, p.Snapshot)
 }
 
-func roleSuffix(r storage.Role) string {
-	if r == storage.RoleFeature {
+func roleSuffix(r catalog.Role) string {
+	if r == catalog.RoleFeature {
 		return ""
 	}
 	return " (" + roleNames[r] + ")"
@@ -417,12 +418,12 @@ const partitionRole = "partition key"
 
 // roleNames are written into plans.
 var roleNames = [...]string{
-	storage.RoleFeature: "feature", storage.RoleLabel: "label", storage.RoleSessionKey: "session key",
-	storage.RoleRequestKey: "request key", storage.RoleUserKey: "user key", storage.RoleTimeKey: "time key",
+	catalog.RoleFeature: "feature", catalog.RoleLabel: "label", catalog.RoleSessionKey: "session key",
+	catalog.RoleRequestKey: "request key", catalog.RoleUserKey: "user key", catalog.RoleTimeKey: "time key",
 }
 
 // PartitionMatch returns the predicate over partitions; nil selects all.
-func (p *Plan) PartitionMatch(ctx context.Context, snap *storage.Snapshot) (func(storage.Partition) bool, error) {
+func (p *Plan) PartitionMatch(ctx context.Context, snap *storage.Snapshot) (func(catalog.Partition) bool, error) {
 	if p.Partition == "" {
 		return nil, nil
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/format/vector/vectortest"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 func drawPlan(t *rapid.T) *Plan {
@@ -28,21 +29,21 @@ func drawPlan(t *rapid.T) *Plan {
 	}
 	if rapid.Bool().Draw(t, "branch") {
 		p.Branch = rapid.StringN(1, 10, -1).Draw(t, "name")
-		p.BranchList = storage.Pin{Name: rapid.StringN(1, 10, -1).Draw(t, "list"),
+		p.BranchList = catalog.Pin{Name: rapid.StringN(1, 10, -1).Draw(t, "list"),
 			Snapshot: rapid.Uint64Min(1).Draw(t, "of")}
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "overlays") {
-		p.Overlays = append(p.Overlays, storage.Pin{Name: fmt.Sprint(i, `"<é`),
+		p.Overlays = append(p.Overlays, catalog.Pin{Name: fmt.Sprint(i, `"<é`),
 			Snapshot: rapid.Uint64Min(1).Draw(t, "of")})
 	}
 	for i := range rapid.IntRange(1, 5).Draw(t, "features") {
-		p.Features = append(p.Features, storage.Feature{
-			ID:         storage.FeatureID(rapid.Uint64Range(1, 1<<60).Draw(t, "id")<<3 | uint64(i)),
+		p.Features = append(p.Features, catalog.Feature{
+			ID:         catalog.FeatureID(rapid.Uint64Range(1, 1<<60).Draw(t, "id")<<3 | uint64(i)),
 			Name:       rapid.StringN(1, 10, -1).Draw(t, "name"),
 			Generation: rapid.Uint32().Draw(t, "generation"),
 			Type:       vectortest.DrawType(t),
-			Role: rapid.SampledFrom([]storage.Role{storage.RoleFeature, storage.RoleLabel,
-				storage.RoleTimeKey}).Draw(t, "role"),
+			Role: rapid.SampledFrom([]catalog.Role{catalog.RoleFeature, catalog.RoleLabel,
+				catalog.RoleTimeKey}).Draw(t, "role"),
 			Logical:      rapid.SampledFrom([]string{"", "timestamp[us, tz=UTC]", "struct<a, b>"}).Draw(t, "logical"),
 			OriginColumn: rapid.String().Draw(t, "origin column"),
 			OriginKey:    rapid.String().Draw(t, "origin key"),
@@ -57,7 +58,7 @@ func drawPlan(t *rapid.T) *Plan {
 				"buffer_stripes"), Seed: rapid.Uint64().Draw(t, "seed"),
 		}
 		if unit == UnitSession || rapid.Bool().Draw(t, "key") {
-			p.Shuffle.Key = storage.Feature{ID: 7, Name: "s", Role: storage.RoleSessionKey,
+			p.Shuffle.Key = catalog.Feature{ID: 7, Name: "s", Role: catalog.RoleSessionKey,
 				Type: vectortest.DrawType(t)}
 		}
 	}
@@ -103,9 +104,9 @@ const goldenPartitionKey = `,{"name":"ds","role":"partition key","kind":"string"
 func goldenPlanValue() *Plan {
 	return &Plan{
 		Table: "ads", Snapshot: 7, Partition: "ds > '2026-11-01'", BatchSize: 512, Output: OutputTensors,
-		Features: []storage.Feature{
+		Features: []catalog.Feature{
 			{ID: 255, Name: "user_ids", Type: vector.Type{Kind: vector.Sparse, Elem: vector.Int64}},
-			{ID: 256, Name: "click", Generation: 2, Role: storage.RoleLabel,
+			{ID: 256, Name: "click", Generation: 2, Role: catalog.RoleLabel,
 				Type: vector.Type{Kind: vector.Dense, Elem: vector.Bool}},
 			{
 				ID: 257, Name: "m.7", Type: vector.Type{Kind: vector.Embedding, Elem: vector.Float32, Dim: 16},
@@ -265,7 +266,7 @@ func FuzzSplitDecode(f *testing.F) {
 
 // fakeSchema counts what selecting costs.
 type fakeSchema struct {
-	features []storage.Feature
+	features []catalog.Feature
 	lookups  int
 	whole    int
 	keys     []string
@@ -273,8 +274,8 @@ type fakeSchema struct {
 	keyFinds int // of the features that are keys
 }
 
-func (s *fakeSchema) Lookup(_ context.Context, names ...string) ([]storage.Feature, error) {
-	var out []storage.Feature
+func (s *fakeSchema) Lookup(_ context.Context, names ...string) ([]catalog.Feature, error) {
+	var out []catalog.Feature
 	for _, n := range names {
 		s.lookups++
 		found := false
@@ -291,8 +292,8 @@ func (s *fakeSchema) Lookup(_ context.Context, names ...string) ([]storage.Featu
 	return out, nil
 }
 
-func (s *fakeSchema) Find(_ context.Context, names ...string) ([]*storage.Feature, error) {
-	out := make([]*storage.Feature, len(names))
+func (s *fakeSchema) Find(_ context.Context, names ...string) ([]*catalog.Feature, error) {
+	out := make([]*catalog.Feature, len(names))
 	for i, n := range names {
 		s.lookups++
 		for k := range s.features {
@@ -309,25 +310,25 @@ func (s *fakeSchema) PartitionKeys(context.Context) ([]string, error) {
 	return s.keys, nil
 }
 
-func (s *fakeSchema) Features(context.Context) ([]storage.Feature, error) {
+func (s *fakeSchema) Features(context.Context) ([]catalog.Feature, error) {
 	s.whole++
 	return s.features, nil
 }
 
-func (s *fakeSchema) KeyFeatures(context.Context) ([]storage.Feature, error) {
+func (s *fakeSchema) KeyFeatures(context.Context) ([]catalog.Feature, error) {
 	s.keyFinds++
-	return slices.DeleteFunc(slices.Clone(s.features), func(f storage.Feature) bool { return !f.Role.IsKey() }), nil
+	return slices.DeleteFunc(slices.Clone(s.features), func(f catalog.Feature) bool { return !f.Role.IsKey() }), nil
 }
 
 func TestSelectFeatures(t *testing.T) {
 	all := &fakeSchema{keys: []string{"hr", "click", "ds"}}
 	for i, n := range []string{"*", "@x", "a", "click", "user_a", "user_b", "user_id"} {
-		f := storage.Feature{ID: storage.FeatureID(i + 1), Name: n}
+		f := catalog.Feature{ID: catalog.FeatureID(i + 1), Name: n}
 		switch n {
 		case "click":
-			f.Role = storage.RoleLabel
+			f.Role = catalog.RoleLabel
 		case "user_id":
-			f.Role = storage.RoleUserKey
+			f.Role = catalog.RoleUserKey
 		}
 		all.features = append(all.features, f)
 	}

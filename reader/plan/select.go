@@ -10,15 +10,16 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // schema is the part of a snapshot that selecting features needs.
 type schema interface {
-	Find(ctx context.Context, names ...string) ([]*storage.Feature, error)
+	Find(ctx context.Context, names ...string) ([]*catalog.Feature, error)
 	// Lookup is Find with an error for a name that is not there.
-	Lookup(ctx context.Context, names ...string) ([]storage.Feature, error)
-	Features(ctx context.Context) ([]storage.Feature, error)
-	KeyFeatures(ctx context.Context) ([]storage.Feature, error)
+	Lookup(ctx context.Context, names ...string) ([]catalog.Feature, error)
+	Features(ctx context.Context) ([]catalog.Feature, error)
+	KeyFeatures(ctx context.Context) ([]catalog.Feature, error)
 	PartitionKeys(ctx context.Context) ([]string, error)
 }
 
@@ -33,7 +34,7 @@ const selectWants = "want names, globs, @all, @labels, @keys or @partitions"
 
 // selectFeatures resolves names, globs and sets in order. It reads the whole schema only when there is a glob, or a set
 // other than @keys and @partitions, and the partition keys when there is one of these, or a name that is no feature.
-func selectFeatures(ctx context.Context, snap schema, entries []string) ([]storage.Feature, error) {
+func selectFeatures(ctx context.Context, snap schema, entries []string) ([]catalog.Feature, error) {
 	if len(entries) == 0 {
 		return nil, badSelection("none asked for: %s", selectWants)
 	}
@@ -50,7 +51,7 @@ func selectFeatures(ctx context.Context, snap schema, entries []string) ([]stora
 	if err != nil {
 		return nil, err
 	}
-	var all []storage.Feature
+	var all []catalog.Feature
 	switch whole := slices.ContainsFunc(entries, func(e string) bool {
 		return isPattern(e) && e != "@keys" && e != "@partitions"
 	}); {
@@ -62,9 +63,9 @@ func selectFeatures(ctx context.Context, snap schema, entries []string) ([]stora
 	if err != nil {
 		return nil, err
 	}
-	var out []storage.Feature
+	var out []catalog.Feature
 	seen := make(map[string]bool)
-	add := func(f storage.Feature) {
+	add := func(f catalog.Feature) {
 		if !seen[f.Name] {
 			seen[f.Name] = true
 			out = append(out, f)
@@ -95,7 +96,7 @@ func selectFeatures(ctx context.Context, snap schema, entries []string) ([]stora
 }
 
 // findOrKeys is Find with the table's partition keys, which are looked up where a name is no feature's.
-func findOrKeys(ctx context.Context, snap schema, names []string) (found []*storage.Feature, keys []string, err error) {
+func findOrKeys(ctx context.Context, snap schema, names []string) (found []*catalog.Feature, keys []string, err error) {
 	if found, err = snap.Find(ctx, names...); err == nil && slices.Contains(found, nil) {
 		keys, err = snap.PartitionKeys(ctx)
 	}
@@ -112,7 +113,7 @@ func unknownName(ctx context.Context, snap schema, name string) error {
 }
 
 // findNames returns the feature of each name, or the partition key where no feature has it.
-func findNames(ctx context.Context, snap schema, names []string) ([]storage.Feature, error) {
+func findNames(ctx context.Context, snap schema, names []string) ([]catalog.Feature, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
@@ -120,7 +121,7 @@ func findNames(ctx context.Context, snap schema, names []string) ([]storage.Feat
 	if err != nil {
 		return nil, err
 	}
-	out := make([]storage.Feature, len(names))
+	out := make([]catalog.Feature, len(names))
 	for i, f := range found {
 		switch {
 		case f != nil:
@@ -136,7 +137,7 @@ func findNames(ctx context.Context, snap schema, names []string) ([]storage.Feat
 
 // keysOnly returns the part of everything that is keys, of sessions and the like and of partitions, at the cost of
 // look-ups.
-func keysOnly(ctx context.Context, snap schema) ([]storage.Feature, error) {
+func keysOnly(ctx context.Context, snap schema) ([]catalog.Feature, error) {
 	all, err := snap.KeyFeatures(ctx)
 	if err != nil {
 		return nil, err
@@ -158,7 +159,7 @@ func keysOnly(ctx context.Context, snap schema) ([]storage.Feature, error) {
 }
 
 // everything returns the features of the schema, then the partition keys whose name no feature has.
-func everything(ctx context.Context, snap schema) ([]storage.Feature, error) {
+func everything(ctx context.Context, snap schema) ([]catalog.Feature, error) {
 	all, err := snap.Features(ctx)
 	if err != nil {
 		return nil, err
@@ -169,7 +170,7 @@ func everything(ctx context.Context, snap schema) ([]storage.Feature, error) {
 	}
 	features := all[:len(all):len(all)]
 	for _, k := range keys {
-		taken := slices.ContainsFunc(features, func(f storage.Feature) bool { return f.Name == k })
+		taken := slices.ContainsFunc(features, func(f catalog.Feature) bool { return f.Name == k })
 		if !taken && utf8.ValidString(k) {
 			all = append(all, PartitionColumn(k))
 		}
@@ -178,13 +179,13 @@ func everything(ctx context.Context, snap schema) ([]storage.Feature, error) {
 }
 
 // PartitionColumn is the entry of Plan.Features that stands for a partition key.
-func PartitionColumn(key string) storage.Feature {
-	return storage.Feature{Name: key, Type: vector.Type{Kind: vector.String}}
+func PartitionColumn(key string) catalog.Feature {
+	return catalog.Feature{Name: key, Type: vector.Type{Kind: vector.String}}
 }
 
 // IsPartitionKey reports whether an entry of Plan.Features is no feature of the schema but a partition key of the
 // table: those have no ID.
-func IsPartitionKey(f storage.Feature) bool { return f.ID == 0 }
+func IsPartitionKey(f catalog.Feature) bool { return f.ID == 0 }
 
 // isPattern reports whether an entry is a glob or a set and not a plain name.
 func isPattern(e string) bool { return e[0] == '@' || strings.ContainsAny(e, `*?\`) }
@@ -223,21 +224,21 @@ func Literal(name string) string {
 	return b.String()
 }
 
-func matcher(entry string) (func(storage.Feature) bool, error) {
+func matcher(entry string) (func(catalog.Feature) bool, error) {
 	switch entry {
 	case "@all":
-		return func(storage.Feature) bool { return true }, nil
+		return func(catalog.Feature) bool { return true }, nil
 	case "@labels":
-		return func(f storage.Feature) bool { return f.Role == storage.RoleLabel }, nil
+		return func(f catalog.Feature) bool { return f.Role == catalog.RoleLabel }, nil
 	case "@keys":
-		return func(f storage.Feature) bool { return f.Role.IsKey() }, nil
+		return func(f catalog.Feature) bool { return f.Role.IsKey() }, nil
 	case "@partitions":
 		return IsPartitionKey, nil
 	}
 	if entry[0] == '@' {
 		return nil, badSelection(`set %q: %s (write \@ for a name that begins so)`, entry, selectWants)
 	}
-	return func(f storage.Feature) bool { return globMatch(entry, f.Name) }, nil
+	return func(f catalog.Feature) bool { return globMatch(entry, f.Name) }, nil
 }
 
 // globMatch reports whether name matches pattern: * stands for any bytes, ? for one byte, \ takes the next byte as it

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // A Unit is what a shuffle moves as a whole. The numbers never change meaning.
@@ -52,13 +52,13 @@ type Shuffle struct {
 	// Key is the session key that tells sessions apart, as it is stored, before transforms; New finds it. It is read
 	// also where it is not projected. With UnitRow it serves to count a batch's sessions, and is left out when the
 	// table has none.
-	Key storage.Feature
+	Key catalog.Feature
 }
 
 // find completes a shuffle as it was asked for: it sets the defaults and the session key, which is the one among the
 // features of the plan or of the table.
-func (s Shuffle) find(ctx context.Context, snap schema, features []storage.Feature) (Shuffle, error) {
-	if s.Key != (storage.Feature{}) {
+func (s Shuffle) find(ctx context.Context, snap schema, features []catalog.Feature) (Shuffle, error) {
+	if s.Key != (catalog.Feature{}) {
 		return s, errors.New("shuffle: the session key is found by its role: leave Key empty")
 	}
 	if s.Unit == UnitNone {
@@ -67,7 +67,7 @@ func (s Shuffle) find(ctx context.Context, snap schema, features []storage.Featu
 	if s.BufferStripes == 0 {
 		s.BufferStripes = DefaultBufferStripes
 	}
-	isSessionKey := func(f storage.Feature) bool { return f.Role == storage.RoleSessionKey && !IsPartitionKey(f) }
+	isSessionKey := func(f catalog.Feature) bool { return f.Role == catalog.RoleSessionKey && !IsPartitionKey(f) }
 	at := slices.IndexFunc(features, isSessionKey)
 	if at < 0 {
 		keys, err := snap.KeyFeatures(ctx)
@@ -114,12 +114,12 @@ func (s *Shuffle) validate() error {
 		return fmt.Errorf("plan: shuffle %v: want %s", s.Unit, oneOf(unitNames))
 	case s.BufferStripes < 1 || s.BufferStripes > MaxBufferStripes:
 		return fmt.Errorf("plan: shuffle buffer of %d stripes: want 1 to %d", s.BufferStripes, MaxBufferStripes)
-	case s.Key == (storage.Feature{}):
+	case s.Key == (catalog.Feature{}):
 		if s.Unit == UnitSession {
 			return errors.New("plan: shuffle session has no session key")
 		}
 		return nil
-	case IsPartitionKey(s.Key) || s.Key.Role != storage.RoleSessionKey:
+	case IsPartitionKey(s.Key) || s.Key.Role != catalog.RoleSessionKey:
 		return fmt.Errorf("plan: shuffle key %q is not a session key", s.Key.Name)
 	}
 	if err := validateFeature(s.Key); err != nil {

@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 func TestShuffleValidate(t *testing.T) {
-	key := storage.Feature{ID: 9, Name: "s", Role: storage.RoleSessionKey, Type: goldenPlanValue().Features[1].Type}
+	key := catalog.Feature{ID: 9, Name: "s", Role: catalog.RoleSessionKey, Type: goldenPlanValue().Features[1].Type}
 	for _, c := range []struct {
 		s  Shuffle
 		ok bool
@@ -27,8 +27,8 @@ func TestShuffleValidate(t *testing.T) {
 		{Shuffle{Unit: UnitRow + 1, BufferStripes: 1}, false},
 		{Shuffle{Unit: UnitSession, BufferStripes: MaxBufferStripes, Seed: math.MaxUint64, Key: key}, true},
 		{Shuffle{Unit: UnitSession, BufferStripes: 1}, false},
-		{Shuffle{Unit: UnitSession, BufferStripes: 1, Key: storage.Feature{ID: 9, Name: "s", Type: key.Type}}, false},
-		{Shuffle{Unit: UnitSession, BufferStripes: 1, Key: storage.Feature{ID: 255, Name: "s", Role: key.Role,
+		{Shuffle{Unit: UnitSession, BufferStripes: 1, Key: catalog.Feature{ID: 9, Name: "s", Type: key.Type}}, false},
+		{Shuffle{Unit: UnitSession, BufferStripes: 1, Key: catalog.Feature{ID: 255, Name: "s", Role: key.Role,
 			Type: key.Type}}, false},
 	} {
 		p := goldenPlanValue()
@@ -44,7 +44,7 @@ func TestPlanGoldenShuffle(t *testing.T) {
 	p := goldenPlanValue()
 	p.Shuffle = Shuffle{
 		Unit: UnitSession, BufferStripes: 16, Seed: math.MaxUint64,
-		Key: storage.Feature{ID: 9, Name: "s", Role: storage.RoleSessionKey, Type: vector.Type{Kind: vector.String}},
+		Key: catalog.Feature{ID: 9, Name: "s", Role: catalog.RoleSessionKey, Type: vector.Type{Kind: vector.String}},
 	}
 	const wire = `"tensors","shuffle":{"order":1,"unit":"session","buffer_stripes":16,"seed":18446744073709551615,` +
 		`"key":{"id":"0000000000000009","name":"s","role":"session key","kind":"string"}},`
@@ -80,32 +80,32 @@ func TestPlanGoldenShuffle(t *testing.T) {
 // The session key is the projection's, or the table's, which reads the schema; a table without one can be shuffled by
 // row.
 func TestShuffleFindsKey(t *testing.T) {
-	key := storage.Feature{ID: 9, Name: "s", Role: storage.RoleSessionKey, Type: vector.Type{Kind: vector.String}}
-	plain := storage.Feature{ID: 1, Name: "a"}
+	key := catalog.Feature{ID: 9, Name: "s", Role: catalog.RoleSessionKey, Type: vector.Type{Kind: vector.String}}
+	plain := catalog.Feature{ID: 1, Name: "a"}
 	for _, c := range []struct {
 		s         Shuffle
-		schema    []storage.Feature
-		projected []storage.Feature
+		schema    []catalog.Feature
+		projected []catalog.Feature
 		want      Shuffle
 		keyFinds  int
 		err       string
 	}{
-		{schema: []storage.Feature{plain, key}, projected: []storage.Feature{plain}},
+		{schema: []catalog.Feature{plain, key}, projected: []catalog.Feature{plain}},
 		{
-			s: Shuffle{Unit: UnitSession}, schema: []storage.Feature{plain, key}, projected: []storage.Feature{plain},
+			s: Shuffle{Unit: UnitSession}, schema: []catalog.Feature{plain, key}, projected: []catalog.Feature{plain},
 			want: Shuffle{Unit: UnitSession, BufferStripes: DefaultBufferStripes, Key: key}, keyFinds: 1,
 		},
 		{
-			s: Shuffle{Unit: UnitSession, BufferStripes: 3, Seed: 4}, schema: []storage.Feature{plain,
-				key}, projected: []storage.Feature{plain, key},
+			s: Shuffle{Unit: UnitSession, BufferStripes: 3, Seed: 4}, schema: []catalog.Feature{plain,
+				key}, projected: []catalog.Feature{plain, key},
 			want: Shuffle{Unit: UnitSession, BufferStripes: 3, Seed: 4, Key: key},
 		},
 		{
-			s: Shuffle{Unit: UnitRow}, schema: []storage.Feature{plain}, projected: []storage.Feature{plain},
+			s: Shuffle{Unit: UnitRow}, schema: []catalog.Feature{plain}, projected: []catalog.Feature{plain},
 			want: Shuffle{Unit: UnitRow, BufferStripes: DefaultBufferStripes}, keyFinds: 1,
 		},
 		{
-			s: Shuffle{Unit: UnitSession}, schema: []storage.Feature{plain}, projected: []storage.Feature{plain},
+			s: Shuffle{Unit: UnitSession}, schema: []catalog.Feature{plain}, projected: []catalog.Feature{plain},
 			err: "shuffle by row, or ingest it with a session key", keyFinds: 1,
 		},
 		{s: Shuffle{Unit: UnitSession, Key: key}, err: "leave Key empty"},

@@ -11,7 +11,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/transform"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 var (
@@ -127,7 +127,7 @@ func TestPlanValidateTransforms(t *testing.T) {
 	base := func() *Plan {
 		p := &Plan{
 			Table: "t", Snapshot: 1, BatchSize: 1, Output: OutputColumns, Transforms: make([]transform.Bound, 2),
-			Features: []storage.Feature{{ID: 1, Name: "a", Type: idList}, {ID: 2, Name: "b", Type: floatDense}},
+			Features: []catalog.Feature{{ID: 1, Name: "a", Type: idList}, {ID: 2, Name: "b", Type: floatDense}},
 		}
 		if err := p.SetTransform(0, mustChain(t, "first(3)")); err != nil {
 			t.Fatal(err)
@@ -229,9 +229,9 @@ func TestTransformTypes(t *testing.T) {
 }
 
 func TestTransformRules(t *testing.T) {
-	features := []storage.Feature{
+	features := []catalog.Feature{
 		{ID: 1, Name: "user_a", Type: idList}, {ID: 2, Name: "user_b", Type: idList},
-		{ID: 3, Name: "click", Type: floatDense, Role: storage.RoleLabel}, PartitionColumn("ds"),
+		{ID: 3, Name: "click", Type: floatDense, Role: catalog.RoleLabel}, PartitionColumn("ds"),
 	}
 	for _, c := range []struct{ rules, want string }{ // rules and wanted chains, joined by ;
 		{"user_*=first(3)", "first(3);first(3);;"},

@@ -5,7 +5,7 @@
 //	place.go     where a segment stands among those of its partition
 //	others       one kind of entry each: its type, Validate, Append and Decode
 //
-// The types are part of the API of package storage, which names them by aliases. Nothing here reads or writes an object.
+// The types are part of the API of package storage. Nothing here reads or writes an object.
 //
 // # Invariants
 //

@@ -13,7 +13,7 @@ import (
 // A DeletionVector has rows of a segment that a commit deletes. Readers of its snapshot, and of later ones, do not see them.
 type DeletionVector struct {
 	Segment string     // id
-	Rows    bitmap.Ref // of Store.PutRowBitmap
+	Rows    bitmap.Ref // of bitmap.Store.Put
 }
 
 // DeleteRows adds rows to the deletion vectors of segments.

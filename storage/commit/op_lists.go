@@ -95,7 +95,7 @@ func (e *edit) setList(name string, l *catalog.SampleList) {
 type ListRows struct {
 	List    string
 	Segment string     // id
-	Rows    bitmap.Ref // of Store.PutRowBitmap; empty: none
+	Rows    bitmap.Ref // of bitmap.Store.Put; empty: none
 }
 
 // SetListRows sets the rows of sample lists in segments. The rows of other segments stay.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/tools/overlay"
@@ -438,7 +439,7 @@ func TestAdviceOfOverlays(t *testing.T) {
 		overlay.Options{From: []string{keys}, Key: []string{"time"}})
 	a.check(err)
 	_, err = overlay.Add(a.Context(), a.store, "ads", "all of them",
-		overlay.Options{Exprs: []string{"late = time > 500"}, Role: storage.RoleLabel})
+		overlay.Options{Exprs: []string{"late = time > 500"}, Role: catalog.RoleLabel})
 	a.check(err)
 	_, err = selection.Delete(a.Context(), a.table(), &selection.Query{Where: "time < 3"}, selection.Options{})
 	a.check(err)

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest/source"
 	"github.com/dsistore/dsistore/writer"
 )
@@ -40,7 +40,7 @@ type fileState struct {
 }
 
 type partitionState struct {
-	partition storage.Partition
+	partition catalog.Partition
 	file      string // the first with rows of it
 }
 
@@ -48,7 +48,7 @@ type partitionState struct {
 const maxPartitions = 100_000
 
 // add gives rows to the sorter, which takes them over.
-func (e *engine) add(ctx context.Context, rows *writer.Rows, features []*feature, p storage.Partition) (err error) {
+func (e *engine) add(ctx context.Context, rows *writer.Rows, features []*feature, p catalog.Partition) (err error) {
 	if rows.Partition, err = e.number(rows.Source, p); err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (e *engine) add(ctx context.Context, rows *writer.Rows, features []*feature
 }
 
 // number returns the number of the partition of rows of a file.
-func (e *engine) number(file int, p storage.Partition) (uint32, error) {
+func (e *engine) number(file int, p catalog.Partition) (uint32, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.parts) == 0 && len(p) == len(e.files[file].Partition) {
@@ -93,7 +93,7 @@ func (e *engine) numberDirectories() error {
 }
 
 // partition returns the number of a partition. It is called with mu held.
-func (e *engine) partition(p storage.Partition, file string) (uint32, error) {
+func (e *engine) partition(p catalog.Partition, file string) (uint32, error) {
 	name := p.String()
 	if n, ok := e.partOf[name]; ok {
 		return n, nil
@@ -112,8 +112,8 @@ func (e *engine) partition(p storage.Partition, file string) (uint32, error) {
 }
 
 // checkKeys returns an error unless p has the partition keys of the partitions before it, here and in the table.
-func (e *engine) checkKeys(p storage.Partition, file string) error {
-	var other storage.Partition
+func (e *engine) checkKeys(p catalog.Partition, file string) error {
+	var other catalog.Partition
 	var where string
 	switch {
 	case len(e.parts) > 0:
@@ -129,7 +129,7 @@ func (e *engine) checkKeys(p storage.Partition, file string) error {
 	return nil
 }
 
-func keysOf(p storage.Partition) []string {
+func keysOf(p catalog.Partition) []string {
 	keys := make([]string, len(p))
 	for i, v := range p {
 		keys[i] = v.Key

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest/source"
 	"github.com/dsistore/dsistore/writer"
 	"go.uber.org/goleak"
@@ -44,7 +45,7 @@ type dump struct {
 
 type fakeFile struct {
 	path   string
-	part   storage.Partition
+	part   catalog.Partition
 	fields []*source.Field
 	chunks []*source.Chunk
 }
@@ -161,10 +162,10 @@ func randomDump(t *rapid.T) *dump {
 			f.fields = append(f.fields, &source.Field{Name: fmt.Sprintf("f%02d", i), Type: types[r.IntN(len(types))]})
 		}
 		if sessionType.Kind != 0 && r.IntN(6) > 0 {
-			f.fields = append(f.fields, &source.Field{Name: "session", Type: sessionType, Role: storage.RoleSessionKey})
+			f.fields = append(f.fields, &source.Field{Name: "session", Type: sessionType, Role: catalog.RoleSessionKey})
 		}
 		if timeType.Kind != 0 && r.IntN(6) > 0 {
-			f.fields = append(f.fields, &source.Field{Name: "time", Type: timeType, Role: storage.RoleTimeKey})
+			f.fields = append(f.fields, &source.Field{Name: "time", Type: timeType, Role: catalog.RoleTimeKey})
 		}
 		for _, x := range f.fields {
 			if old, ok := final[x.Name]; ok {
@@ -180,9 +181,9 @@ func randomDump(t *rapid.T) *dump {
 		ord := 0
 		for range r.IntN(6 + 4*(nparts/10)) {
 			c := &source.Chunk{Rows: r.IntN(maxRows + 1)}
-			c.Partition = storage.Partition{}
+			c.Partition = catalog.Partition{}
 			if nparts > 1 {
-				c.Partition = storage.Partition{{Key: "p", Value: fmt.Sprint(r.IntN(nparts))}}
+				c.Partition = catalog.Partition{{Key: "p", Value: fmt.Sprint(r.IntN(nparts))}}
 			}
 			rows := make([]map[string]rowAt, c.Rows)
 			for i := range rows {

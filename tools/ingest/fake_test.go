@@ -10,7 +10,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/tools/ingest/source"
 	"github.com/dsistore/dsistore/writer"
@@ -103,7 +103,7 @@ type fakeTable struct {
 type fakeSegment struct {
 	table      *fakeTable
 	id         string
-	part       storage.Partition
+	part       catalog.Partition
 	stripeRows []uint32
 	mu         sync.Mutex
 	orders     map[int]string
@@ -131,7 +131,7 @@ func (t *fakeTable) latest(context.Context) (targetState, error) {
 	return s, t.fail()
 }
 
-func (t *fakeTable) NewSegment(_ context.Context, p storage.Partition, stripeRows []uint32,
+func (t *fakeTable) NewSegment(_ context.Context, p catalog.Partition, stripeRows []uint32,
 	_ format.Profile) (writer.SegmentWriter, error) {
 	if err := t.fail(); err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (t *fakeTable) commit(_ context.Context, c commit.Change) (uint64, error) {
 	}
 	t.segments = slices.DeleteFunc(t.segments, func(s *fakeSegment) bool {
 		return slices.ContainsFunc(commit.Op[commit.OverwritePartitions](&c),
-			func(p storage.Partition) bool { return p.String() == s.part.String() })
+			func(p catalog.Partition) bool { return p.String() == s.part.String() })
 	})
 	for _, d := range commit.Op[commit.AddSegments](&c) {
 		t.segments = append(t.segments, t.written[d.ID])
@@ -160,7 +160,7 @@ func (t *fakeTable) commit(_ context.Context, c commit.Change) (uint64, error) {
 		t.sources[s.Fingerprint] = true
 	}
 	for _, f := range commit.Op[commit.AddFeatures](&c) {
-		i := slices.IndexFunc(t.state.features, func(g storage.Feature) bool { return g.Name == f.Name })
+		i := slices.IndexFunc(t.state.features, func(g catalog.Feature) bool { return g.Name == f.Name })
 		if i < 0 {
 			t.state.features = append(t.state.features, f)
 		} else {
@@ -172,7 +172,7 @@ func (t *fakeTable) commit(_ context.Context, c commit.Change) (uint64, error) {
 	return t.state.number, nil
 }
 
-func (t *fakeTable) Discard(_ context.Context, segments []storage.SegmentDescriptor) {
+func (t *fakeTable) Discard(_ context.Context, segments []catalog.SegmentDescriptor) {
 	for _, d := range segments {
 		delete(t.written, d.ID)
 	}
@@ -234,7 +234,7 @@ func (w *fakeStripes) WriteStripe(c *vector.Column) error {
 	return nil
 }
 
-func (s *fakeSegment) AddFeature(_ context.Context, order int, f storage.Feature,
+func (s *fakeSegment) AddFeature(_ context.Context, order int, f catalog.Feature,
 	write func(writer.StripeWriter) error) error {
 	w := &fakeStripes{s: s, name: f.Name, t: f.Type}
 	if err := write(w); err != nil {
@@ -257,7 +257,7 @@ func (s *fakeSegment) AddFeature(_ context.Context, order int, f storage.Feature
 }
 
 // AddGroup takes the slots of the inverse for each feature's.
-func (s *fakeSegment) AddGroup(ctx context.Context, order int, features []storage.Feature,
+func (s *fakeSegment) AddGroup(ctx context.Context, order int, features []catalog.Feature,
 	write func([]writer.StripeWriter) error) error {
 	inverse := &fakeInverse{}
 	files := []writer.StripeWriter{inverse}
@@ -318,9 +318,9 @@ func (s *fakeSegment) Skip(order int) {
 	s.orders[order] = "skipped"
 }
 
-func (s *fakeSegment) Finish(context.Context) (storage.SegmentDescriptor, error) {
+func (s *fakeSegment) Finish(context.Context) (catalog.SegmentDescriptor, error) {
 	if err := s.table.fail(); err != nil {
-		return storage.SegmentDescriptor{}, err
+		return catalog.SegmentDescriptor{}, err
 	}
 	rows := uint64(0)
 	for _, r := range s.stripeRows {
@@ -328,14 +328,14 @@ func (s *fakeSegment) Finish(context.Context) (storage.SegmentDescriptor, error)
 	}
 	for i := range len(s.orders) {
 		if s.orders[i] == "" {
-			return storage.SegmentDescriptor{}, fmt.Errorf("order %d is missing", i)
+			return catalog.SegmentDescriptor{}, fmt.Errorf("order %d is missing", i)
 		}
 	}
 	s.table.mu.Lock()
 	defer s.table.mu.Unlock()
 	s.table.open--
 	s.table.written[s.id] = s
-	return storage.SegmentDescriptor{ID: s.id, Partition: s.part, Rows: rows, Features: uint32(len(s.features))}, nil
+	return catalog.SegmentDescriptor{ID: s.id, Partition: s.part, Rows: rows, Features: uint32(len(s.features))}, nil
 }
 
 func (s *fakeSegment) Abort() {

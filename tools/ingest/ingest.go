@@ -15,6 +15,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/internal/spill"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/snapshot"
 	"github.com/dsistore/dsistore/tools/ingest/source"
@@ -36,7 +37,7 @@ func Run(ctx context.Context, store *storage.Store, table string, paths []string
 	bad := &quarantine{path: opts.BadRowReport}
 	var e *engine
 	from := sourceOptions(&opts, bad)
-	from.Known = func() []storage.Feature { return e.state.features }
+	from.Known = func() []catalog.Feature { return e.state.features }
 	from.PartitionKeys = func() []string { return keysOf(e.state.partition) }
 	files, err := source.Discover(ctx, paths, from)
 	if err != nil {
@@ -120,7 +121,7 @@ func (e *engine) phases(ctx context.Context) error {
 }
 
 // discard deletes what was written, even when ctx has ended.
-func (e *engine) discard(ctx context.Context, segments []storage.SegmentDescriptor) {
+func (e *engine) discard(ctx context.Context, segments []catalog.SegmentDescriptor) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	e.target.Discard(ctx, segments)
@@ -199,7 +200,7 @@ func (e *engine) checkSource(ctx context.Context, number int) error {
 
 // sourcePrint tells sources apart: by content, and by the partition that the path gives it, since the same bytes in two
 // partitions are two sets of rows.
-func sourcePrint(content string, p storage.Partition) string {
+func sourcePrint(content string, p catalog.Partition) string {
 	if len(p) == 0 {
 		return content
 	}
@@ -318,7 +319,7 @@ func (e *engine) read(ctx context.Context) error {
 }
 
 // commit makes the segments visible.
-func (e *engine) commit(ctx context.Context, segments []storage.SegmentDescriptor) error {
+func (e *engine) commit(ctx context.Context, segments []catalog.SegmentDescriptor) error {
 	e.progress.start(PhaseCommit, 0)
 	operation := "ingest"
 	properties := commit.SetProperties{}
@@ -367,7 +368,7 @@ func (e *engine) commit(ctx context.Context, segments []storage.SegmentDescripto
 	}
 	for i, f := range e.files {
 		if state := e.fileOf[i]; !state.dropped && state.rows > 0 {
-			sources = append(sources, storage.Source{Fingerprint: e.prints[i], Name: f.Path})
+			sources = append(sources, catalog.Source{Fingerprint: e.prints[i], Name: f.Path})
 		}
 	}
 	number, err := e.target.commit(ctx, commit.Change{

@@ -19,6 +19,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/writer"
 )
@@ -95,7 +96,7 @@ func storedBits(t *testing.T, s *storage.Store) (map[string][]string, []string, 
 			return strings.Compare(a.Meta.Name,
 				b.Meta.Name)
 		})
-		inverses := map[storage.FeatureID][]*vector.Column{}
+		inverses := map[catalog.FeatureID][]*vector.Column{}
 		for _, kind := range []bool{true, false} { // inverses first
 			for _, e := range entries {
 				if (e.Meta.Type.Kind == vector.Inverse) != kind {
@@ -122,7 +123,7 @@ func storedBits(t *testing.T, s *storage.Store) (map[string][]string, []string, 
 				for i, st := range e.Meta.Stripes {
 					var inverse *vector.Column
 					if e.Meta.Group != 0 {
-						inverse = inverses[storage.FeatureID(e.Meta.Group)][i]
+						inverse = inverses[catalog.FeatureID(e.Meta.Group)][i]
 					}
 					c := vector.NewColumn(e.Meta.Type)
 					if err := decoder.DecodeStripe(c, e.Meta, i, file[st.Offset:st.Offset+st.Length],
@@ -133,7 +134,7 @@ func storedBits(t *testing.T, s *storage.Store) (map[string][]string, []string, 
 						problems = append(problems, fmt.Sprintf("%s stripe %d: %v", e.Meta.Name, i, err))
 					}
 					if kind {
-						id := storage.FeatureID(e.Meta.Feature)
+						id := catalog.FeatureID(e.Meta.Feature)
 						inverses[id] = append(inverses[id], c)
 						continue
 					}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest/source"
 	"github.com/dsistore/dsistore/writer"
 )
@@ -39,7 +39,7 @@ func TestPartitionsAreInTheOrderOfFiles(t *testing.T) {
 	d := &dump{}
 	want := []string{"p=2", "p=1", "p=3"}
 	for _, part := range want {
-		p := storage.Partition{{Key: "p", Value: part[2:]}}
+		p := catalog.Partition{{Key: "p", Value: part[2:]}}
 		c := &vector.Column{Type: field.Type}
 		c.Ints = append(c.Ints, 7)
 		c.AddSlot()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/usage"
 )
 
@@ -42,8 +43,8 @@ const maxSigned = 50
 //
 // A job's features then are a few runs among those read about as often, rather than here and there: it reads fewer
 // unneeded bytes, in fewer requests, than by popularity alone (docs/usage.md has the figures).
-func (r *Reads) Popularity(features []storage.Feature) []float64 {
-	fetched, signature := map[storage.FeatureID]float64{}, map[storage.FeatureID]float64{}
+func (r *Reads) Popularity(features []catalog.Feature) []float64 {
+	fetched, signature := map[catalog.FeatureID]float64{}, map[catalog.FeatureID]float64{}
 	order := make([]*usage.JobTotal, len(r.Jobs))
 	for i := range r.Jobs {
 		order[i] = &r.Jobs[i]

@@ -8,15 +8,16 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/usage"
 )
 
 // What is read more often comes first, and among what is read about as often, what the same jobs read lies together.
 func TestReadsKeepJobsTogether(t *testing.T) {
-	features := make([]storage.Feature, 9)
+	features := make([]catalog.Feature, 9)
 	for i := range features {
-		features[i] = storage.Feature{ID: storage.FeatureID(i + 1), Name: fmt.Sprint(i)}
+		features[i] = catalog.Feature{ID: catalog.FeatureID(i + 1), Name: fmt.Sprint(i)}
 	}
 	job := func(name string, bytes uint64, stripes uint64, read ...int) usage.JobTotal {
 		j := usage.JobTotal{Job: name, Counters: usage.Counters{BytesNeeded: bytes}}
@@ -74,7 +75,7 @@ func TestRecentlyRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for ago, id := range map[int]storage.FeatureID{0: 1, 6: 2, 7: 3, 40: 4} {
+	for ago, id := range map[int]catalog.FeatureID{0: 1, 6: 2, 7: 3, 40: 4} {
 		w.Add(&usage.Record{Key: usage.Key{Job: "j", User: "u", Program: "go"}, End: now.AddDate(0, 0, -ago),
 			Counters: usage.Counters{Readers: 1},
 			Features: []usage.FeatureUse{{ID: id, Name: fmt.Sprint(id), Readers: 1, Stripes: 1}}})
@@ -87,7 +88,7 @@ func TestRecentlyRead(t *testing.T) {
 		if err != nil || r == nil {
 			t.Fatal(r, err)
 		}
-		var ids []storage.FeatureID
+		var ids []catalog.FeatureID
 		for _, f := range r.Features {
 			ids = append(ids, f.ID)
 		}

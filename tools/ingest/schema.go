@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest/source"
 	"github.com/dsistore/dsistore/writer"
 )
@@ -15,8 +15,8 @@ import (
 type feature struct {
 	// Feature is what the files read so far say of it, once the dump has it (seen). Its type is widened to hold all
 	// values.
-	storage.Feature
-	known     *storage.Feature // what the table says of it; nil: it is new
+	catalog.Feature
+	known     *catalog.Feature // what the table says of it; nil: it is new
 	number    int
 	seen      bool
 	valued    bool     // a file said its type; else it is a placeholder
@@ -29,7 +29,7 @@ type feature struct {
 type schema struct {
 	// mu guards everything below and the features' fields.
 	mu      sync.Mutex
-	taken   map[storage.FeatureID]bool
+	taken   map[catalog.FeatureID]bool
 	byName  map[string]*feature
 	list    []*feature
 	session *feature
@@ -38,7 +38,7 @@ type schema struct {
 
 // newSchema returns the schema of a table that has the given features. taken are the ids that a new feature must not
 // have, those of features that were dropped or renamed.
-func newSchema(known []storage.Feature, taken map[storage.FeatureID]bool) *schema {
+func newSchema(known []catalog.Feature, taken map[catalog.FeatureID]bool) *schema {
 	s := &schema{byName: make(map[string]*feature, len(known)), taken: taken}
 	for i := range known {
 		f := s.add(known[i].Name)
@@ -50,10 +50,10 @@ func newSchema(known []storage.Feature, taken map[storage.FeatureID]bool) *schem
 }
 
 func (s *schema) add(name string) *feature {
-	f := &feature{number: len(s.list), Feature: storage.Feature{Name: name, ID: storage.NewFeatureID(name, 0)}}
+	f := &feature{number: len(s.list), Feature: catalog.Feature{Name: name, ID: catalog.NewFeatureID(name, 0)}}
 	for s.taken[f.ID] {
 		f.Generation++
-		f.ID = storage.NewFeatureID(name, f.Generation)
+		f.ID = catalog.NewFeatureID(name, f.Generation)
 	}
 	s.list = append(s.list, f)
 	s.byName[name] = f
@@ -64,8 +64,8 @@ func (s *schema) add(name string) *feature {
 func (s *schema) noteRole(f *feature) *feature {
 	slot := &s.session
 	switch f.Role {
-	case storage.RoleSessionKey:
-	case storage.RoleTimeKey:
+	case catalog.RoleSessionKey:
+	case catalog.RoleTimeKey:
 		slot = &s.time
 	default:
 		return nil
@@ -112,12 +112,12 @@ func (s *schema) bind(file string, f *source.Field) (*feature, error) {
 	return x, nil
 }
 
-func (x *feature) setRole(file string, role storage.Role) error {
-	cluster := role == storage.RoleSessionKey || role == storage.RoleTimeKey
+func (x *feature) setRole(file string, role catalog.Role) error {
+	cluster := role == catalog.RoleSessionKey || role == catalog.RoleTimeKey
 	switch {
-	case role == storage.RoleFeature || x.Role == role:
+	case role == catalog.RoleFeature || x.Role == role:
 		return nil
-	case x.Role == storage.RoleFeature && (x.known == nil || cluster):
+	case x.Role == catalog.RoleFeature && (x.known == nil || cluster):
 		x.Role = role
 		return nil
 	}
@@ -149,12 +149,12 @@ func (x *feature) merge(file string, f *source.Field) error {
 		x.class = classOf(f.Type)
 		return nil
 	}
-	t, logical, err := mix(&x.Feature, &storage.Feature{Type: f.Type, Logical: f.Logical, OriginColumn: f.OriginColumn,
+	t, logical, err := mix(&x.Feature, &catalog.Feature{Type: f.Type, Logical: f.Logical, OriginColumn: f.OriginColumn,
 		OriginKey: f.OriginKey}, x.firstFile, file)
 	if err != nil {
 		return err
 	}
-	keyed := x.Role == storage.RoleSessionKey || x.Role == storage.RoleTimeKey
+	keyed := x.Role == catalog.RoleSessionKey || x.Role == catalog.RoleTimeKey
 	if keyed && classOf(f.Type) != x.class {
 		return fmt.Errorf("%s %q is %v in %s and %v in %s: a key is of one kind in all files of a dump",
 			x.Role, x.Name, x.Type, x.firstFile, f.Type, file)
@@ -176,7 +176,7 @@ const inTable = "the table"
 
 // mix returns the type that holds what is known of a feature and what a file says of it, or an error that says why they
 // do not mix. The table's logical type stays as it is.
-func mix(known, f *storage.Feature, where, file string) (t vector.Type, logical string, err error) {
+func mix(known, f *catalog.Feature, where, file string) (t vector.Type, logical string, err error) {
 	one, rename := "it", "rename or drop it with --mapping"
 	if where != inTable {
 		one, rename = "one of them", `rename or drop one with --mapping, or say the "elem" of its numbers`
@@ -201,7 +201,7 @@ func mix(known, f *storage.Feature, where, file string) (t vector.Type, logical 
 
 // stored returns what the feature's files in the new segments say of it. A feature that has no role in the table gets
 // none there, even when this ingest clusters by it.
-func (x *feature) stored() storage.Feature {
+func (x *feature) stored() catalog.Feature {
 	f := x.Feature
 	if x.known != nil {
 		f.ID, f.Generation, f.Role = x.known.ID, x.known.Generation, x.known.Role
@@ -210,7 +210,7 @@ func (x *feature) stored() storage.Feature {
 }
 
 // committed returns what the table's schema shall say of the feature: the type holds old and new values.
-func (x *feature) committed() (f storage.Feature, widened bool, err error) {
+func (x *feature) committed() (f catalog.Feature, widened bool, err error) {
 	f = x.stored()
 	if x.known == nil {
 		return f, false, nil
@@ -252,7 +252,7 @@ func (s *schema) packOrder(p writer.Popularity) []*writer.Feature {
 			seen = append(seen, f)
 		}
 	}
-	writer.SortForPacks(seen, p, func(f *feature) (storage.Feature, uint64) {
+	writer.SortForPacks(seen, p, func(f *feature) (catalog.Feature, uint64) {
 		known := f.stored()
 		known.Role = f.Role
 		return known, f.rawBytes
@@ -297,14 +297,14 @@ func mixHint(known, file, where string) string {
 		`another name, {"rename": ...}`, strings.TrimSuffix(strings.TrimPrefix(known, "timestamp["), "]"))
 }
 
-func typeName(f *storage.Feature) string {
+func typeName(f *catalog.Feature) string {
 	if f.Logical == "" {
 		return f.Type.String()
 	}
 	return f.Type.String() + " (" + f.Logical + ")"
 }
 
-func originName(name string, f *storage.Feature) string {
+func originName(name string, f *catalog.Feature) string {
 	if f.OriginColumn == "" {
 		return fmt.Sprintf("column %q", name)
 	}

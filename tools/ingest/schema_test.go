@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest/source"
 	"github.com/dsistore/dsistore/writer"
 )
@@ -14,10 +14,10 @@ func dense(e vector.Elem) vector.Type { return vector.Type{Kind: vector.Dense, E
 
 // TestSchemaRefusesByName: what cannot be one feature is refused, naming it and where each side comes from.
 func TestSchemaRefusesByName(t *testing.T) {
-	known := []storage.Feature{
+	known := []catalog.Feature{
 		{ID: 1, Name: "age", Type: dense(vector.Int8)},
 		{ID: 2, Name: "when", Type: dense(vector.Int64), Logical: "timestamp[us]"},
-		{ID: 3, Name: "sid", Type: dense(vector.Int64), Role: storage.RoleSessionKey},
+		{ID: 3, Name: "sid", Type: dense(vector.Int64), Role: catalog.RoleSessionKey},
 		{ID: 4, Name: "m.a", Type: dense(vector.Float32), OriginColumn: "m", OriginKey: "a"},
 		{ID: 5, Name: "price", Type: dense(vector.Int64), Logical: "decimal(10, 2)"},
 	}
@@ -54,17 +54,17 @@ func TestSchemaRefusesByName(t *testing.T) {
 			Type: ids}}, nil},
 		{"values then no value", []source.Field{{Name: "x", Type: ids}, {Name: "x", Type: dense(vector.Bool),
 			NoValue: true}}, nil},
-		{"two session keys", []source.Field{{Name: "other", Type: dense(vector.Int64), Role: storage.RoleSessionKey}},
+		{"two session keys", []source.Field{{Name: "other", Type: dense(vector.Int64), Role: catalog.RoleSessionKey}},
 			[]string{`"other"`, "file a", `"sid"`, "session key"}},
-		{"new role", []source.Field{{Name: "age", Type: dense(vector.Int8), Role: storage.RoleLabel}}, []string{`"age"`,
+		{"new role", []source.Field{{Name: "age", Type: dense(vector.Int8), Role: catalog.RoleLabel}}, []string{`"age"`,
 			"label", "file a"}},
 		{"time of a known feature", []source.Field{{Name: "when", Type: dense(vector.Int64), Logical: "timestamp[us]",
-			Role: storage.RoleTimeKey}}, nil},
+			Role: catalog.RoleTimeKey}}, nil},
 		{"session of lists", []source.Field{{Name: "sid", Type: ids}}, []string{`"sid"`}},
 		{"time of strings", []source.Field{{Name: "x", Type: vector.Type{Kind: vector.String},
-			Role: storage.RoleTimeKey}},
+			Role: catalog.RoleTimeKey}},
 			[]string{`"x"`, "time key", "file a"}},
-		{"key of two kinds", []source.Field{{Name: "x", Type: dense(vector.Int32), Role: storage.RoleTimeKey},
+		{"key of two kinds", []source.Field{{Name: "x", Type: dense(vector.Int32), Role: catalog.RoleTimeKey},
 			{Name: "x", Type: dense(vector.Float64)}}, []string{"time key", `"x"`, "file a", "file b"}},
 		{"origin", []source.Field{{Name: "m.a", Type: dense(vector.Float32)}}, []string{`"m.a"`, "in the table",
 			"file a"}},
@@ -91,13 +91,13 @@ func TestSchemaRefusesByName(t *testing.T) {
 
 // TestCommittedSchema: a dump's feature that the table has keeps its id and role, and its type holds both.
 func TestCommittedSchema(t *testing.T) {
-	s := newSchema([]storage.Feature{{ID: 7, Name: "age", Type: dense(vector.Int16), Generation: 2}}, nil)
-	x, err := s.bind("a", &source.Field{Name: "age", Type: dense(vector.Uint16), Role: storage.RoleSessionKey})
+	s := newSchema([]catalog.Feature{{ID: 7, Name: "age", Type: dense(vector.Int16), Generation: 2}}, nil)
+	x, err := s.bind("a", &source.Field{Name: "age", Type: dense(vector.Uint16), Role: catalog.RoleSessionKey})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, widened, err := x.committed()
-	want := storage.Feature{ID: 7, Name: "age", Type: dense(vector.Int32), Generation: 2}
+	want := catalog.Feature{ID: 7, Name: "age", Type: dense(vector.Int32), Generation: 2}
 	if err != nil || !widened || got != want {
 		t.Fatalf("%+v, %v, %v: want %+v", got, widened, err, want)
 	}
@@ -109,7 +109,7 @@ func TestCommittedSchema(t *testing.T) {
 // popular is a Popularity by name.
 type popular map[string]float64
 
-func (p popular) Popularity(features []storage.Feature) []float64 {
+func (p popular) Popularity(features []catalog.Feature) []float64 {
 	out := make([]float64, len(features))
 	for i, f := range features {
 		out[i] = p[f.Name]
@@ -119,7 +119,7 @@ func (p popular) Popularity(features []storage.Feature) []float64 {
 
 // TestPackOrder: keys and labels, then what is read most, then from small to large, then by name.
 func TestPackOrder(t *testing.T) {
-	s := newSchema([]storage.Feature{{Name: "absent"}}, nil)
+	s := newSchema([]catalog.Feature{{Name: "absent"}}, nil)
 	for _, f := range []struct {
 		field source.Field
 		size  uint64
@@ -127,8 +127,8 @@ func TestPackOrder(t *testing.T) {
 		{source.Field{Name: "large", Type: dense(vector.Int64)}, 1000},
 		{source.Field{Name: "b", Type: dense(vector.Int64)}, 10},
 		{source.Field{Name: "a", Type: dense(vector.Int64)}, 10},
-		{source.Field{Name: "click", Type: dense(vector.Int64), Role: storage.RoleLabel}, 2000},
-		{source.Field{Name: "sid", Type: dense(vector.Int64), Role: storage.RoleSessionKey}, 3000},
+		{source.Field{Name: "click", Type: dense(vector.Int64), Role: catalog.RoleLabel}, 2000},
+		{source.Field{Name: "sid", Type: dense(vector.Int64), Role: catalog.RoleSessionKey}, 3000},
 	} {
 		x, err := s.bind("file", &f.field)
 		if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/writer"
@@ -211,7 +212,7 @@ func storedRows(t testing.TB, s *storage.Store, number uint64) map[string][]map[
 			if e.Meta.Type.Kind == vector.Inverse {
 				continue
 			}
-			group, err := g.Lookup(ctx, storage.FeatureID(e.Meta.Group))
+			group, err := g.Lookup(ctx, catalog.FeatureID(e.Meta.Group))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -451,7 +452,7 @@ func TestLongPartition(t *testing.T) {
 	long := strings.Repeat("v", 250)
 	var prints []string
 	for _, value := range []string{"1", long + "1", long + "2"} {
-		p := storage.Partition{{Key: "ds", Value: value}}
+		p := catalog.Partition{{Key: "ds", Value: value}}
 		prints = append(prints, sourcePrint(strings.Repeat("0", 32), p))
 		if n := len(prints[len(prints)-1]); n > 256 {
 			t.Errorf("a fingerprint of %d bytes", n)

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/snapshot"
 	"github.com/dsistore/dsistore/writer"
@@ -21,11 +22,11 @@ type target interface {
 
 type targetState struct {
 	number   uint64
-	features []storage.Feature
-	taken    map[storage.FeatureID]bool // ids that no new feature may have
+	features []catalog.Feature
+	taken    map[catalog.FeatureID]bool // ids that no new feature may have
 	profile  string                     // a property of the table; empty: none
 	// partition is one that the table has; nil: it has none.
-	partition storage.Partition
+	partition catalog.Partition
 	// hasSource reports whether the fingerprint is of something ingested already.
 	hasSource func(ctx context.Context, fingerprint string) (bool, error)
 }
@@ -61,7 +62,7 @@ func (t tableTarget) latest(ctx context.Context) (targetState, error) {
 	if len(parts) > 0 {
 		s.partition = parts[0]
 		if s.partition == nil {
-			s.partition = storage.Partition{}
+			s.partition = catalog.Partition{}
 		}
 	}
 	return s, nil

@@ -42,7 +42,7 @@ func makeOverlay(ctx context.Context, store *storage.Store, ref, name string, op
 	r.Table, r.Branch = t.Name(), branch
 	m := &maker{
 		table: t, opts: &opts, report: &r, layers: map[string]*catalog.OverlaySegment{}, extends: extends,
-		overlay: storage.Overlay{Name: name, MissingRows: opts.MissingRows, MissingLayers: opts.MissingLayers,
+		overlay: catalog.Overlay{Name: name, MissingRows: opts.MissingRows, MissingLayers: opts.MissingLayers,
 			Branch: branch},
 		dir: sync.OnceValues(func() (string, error) { return spill.Dir(opts.TempDir, store.Blobs()) }),
 	}
@@ -59,10 +59,10 @@ type maker struct {
 	table   *storage.Table
 	opts    *Options
 	report  *Report
-	overlay storage.Overlay
+	overlay catalog.Overlay
 	extends *extension                 // nil: the overlay is new
 	dir     func() (string, error)     // for spill files
-	taken   map[storage.FeatureID]bool // ids that features of the table have or had; nil: they are not read yet
+	taken   map[catalog.FeatureID]bool // ids that features of the table have or had; nil: they are not read yet
 	exprs   []computed                 // or
 	rows    joined
 	writer  *layerWriter
@@ -189,7 +189,7 @@ func (m *maker) prepare(ctx context.Context, v *view) error {
 	} else if err := m.readFiles(ctx, v, find); err != nil {
 		return err
 	}
-	slices.SortFunc(m.overlay.Features, func(a, b storage.Feature) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(m.overlay.Features, func(a, b catalog.Feature) int { return cmp.Compare(a.ID, b.ID) })
 	if err := m.overlay.Validate(); err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func (m *maker) find(ctx context.Context, v *view, name string) (*known, error) 
 }
 
 // define gives a feature its id, and puts it among those of the overlay: the view's, where it has one of the name.
-func (m *maker) define(ctx context.Context, v *view, f *storage.Feature) error {
+func (m *maker) define(ctx context.Context, v *view, f *catalog.Feature) error {
 	k, err := v.feature(ctx, f.Name)
 	if err != nil {
 		return err
@@ -228,17 +228,17 @@ func (m *maker) define(ctx context.Context, v *view, f *storage.Feature) error {
 	if k != nil {
 		t := f.Type
 		*f = *k
-		f.Type, f.Status = t, storage.FeatureActive
+		f.Type, f.Status = t, catalog.FeatureActive
 	} else {
 		if m.taken == nil {
 			if m.taken, err = v.newest.FeatureIDs(ctx); err != nil {
 				return err
 			}
 		}
-		f.ID = storage.NewFeatureID(f.Name, 0)
+		f.ID = catalog.NewFeatureID(f.Name, 0)
 		for m.taken[f.ID] {
 			f.Generation++
-			f.ID = storage.NewFeatureID(f.Name, f.Generation)
+			f.ID = catalog.NewFeatureID(f.Name, f.Generation)
 		}
 	}
 	m.overlay.Features = append(m.overlay.Features, *f)
@@ -257,7 +257,7 @@ func (m *maker) keyOf(ctx context.Context, v *view) ([]keyPart, error) {
 			return nil, err
 		}
 		for _, f := range all {
-			if f.Role == storage.RoleRequestKey {
+			if f.Role == catalog.RoleRequestKey {
 				names = append(names, f.Name)
 			}
 		}
@@ -412,7 +412,7 @@ func (m *maker) commit(ctx context.Context, v *view) error {
 		if err != nil {
 			return err
 		}
-		if slices.ContainsFunc(all, func(o storage.Overlay) bool { return o.Name == m.overlay.Name }) {
+		if slices.ContainsFunc(all, func(o catalog.Overlay) bool { return o.Name == m.overlay.Name }) {
 			c.Set(commit.DropOverlays{m.overlay.Name})
 		}
 	}
@@ -430,9 +430,9 @@ func (m *maker) commit(ctx context.Context, v *view) error {
 	if b := v.branch; b != nil {
 		set := *b
 		set.Overlays = slices.DeleteFunc(slices.Clone(b.Overlays),
-			func(p storage.Pin) bool { return p.Name == m.overlay.Name })
+			func(p catalog.Pin) bool { return p.Name == m.overlay.Name })
 		// as of the snapshot that the commit makes
-		set.Overlays = append(set.Overlays, storage.Pin{Name: m.overlay.Name})
+		set.Overlays = append(set.Overlays, catalog.Pin{Name: m.overlay.Name})
 		c.Set(commit.SetBranches{set})
 	}
 	made, err := m.table.Commit(ctx, c)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -32,7 +33,7 @@ func setBranch(t *testing.T, s *storage.Store, name string) {
 	c := commit.Change{Operation: "branch", Base: snap.Info().Number,
 		Ops: []commit.Operation{commit.DefineLists{{Name: "few"}},
 			commit.SetListRows{{List: "few", Segment: segments[0].ID, Rows: set}}, commit.SetBranches{{Name: name,
-				Snapshot: snap.Info().Number, List: storage.Pin{Name: "few"}}}}}
+				Snapshot: snap.Info().Number, List: catalog.Pin{Name: "few"}}}}}
 	if _, err := snap.Table().Commit(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/object"
@@ -143,7 +144,7 @@ func TestConflicts(t *testing.T) {
 // A gc that leaves no time takes layers before they are committed: that is an error, and the table as it was.
 func TestGCWithoutGrace(t *testing.T) {
 	for _, opts := range []Options{{Exprs: []string{"y = click = 1"}},
-		{From: []string{labelsOf(t, 1000)}, MissingRows: storage.Null}} {
+		{From: []string{labelsOf(t, 1000)}, MissingRows: catalog.Null}} {
 		s := keyed(t, 1000)
 		opts.Progress = func(p Progress) {
 			if p.Phase == PhaseCommit {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // A Coverage says how much of a table an overlay covers.
@@ -17,7 +18,7 @@ type Coverage struct {
 // A SegmentCoverage is the coverage of one segment.
 type SegmentCoverage struct {
 	Segment   string
-	Partition storage.Partition
+	Partition catalog.Partition
 	Layer     bool // it has one
 	Rows      uint64
 	Covered   uint64
@@ -27,7 +28,7 @@ type SegmentCoverage struct {
 // Cover adds up what an overlay of a snapshot covers: of its segments or, where it was made on a branch, of the
 // branch's. visit, unless it is nil, is called for each of them, in the order of the table. Rows that were covered and
 // are deleted since count as long as others of their segment are not covered.
-func Cover(ctx context.Context, snap *storage.Snapshot, o storage.Overlay,
+func Cover(ctx context.Context, snap *storage.Snapshot, o catalog.Overlay,
 	visit func(SegmentCoverage)) (Coverage, error) {
 	var c Coverage
 	in := snap
@@ -48,7 +49,7 @@ func Cover(ctx context.Context, snap *storage.Snapshot, o storage.Overlay,
 	if err != nil {
 		return c, err
 	}
-	layers, err := snap.OverlaySegments(ctx, []storage.Overlay{o}, segments...)
+	layers, err := snap.OverlaySegments(ctx, []catalog.Overlay{o}, segments...)
 	if err != nil {
 		return c, err
 	}

@@ -12,11 +12,12 @@ import (
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/reader/expr"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // A computed is a feature that an expression gives: 1, 0 or null of a condition, or a number.
 type computed struct {
-	storage.Feature // without an ID
+	catalog.Feature // without an ID
 	text            string
 	filter          *expr.Filter // or
 	value           *expr.Value
@@ -135,7 +136,7 @@ func (v *view) parseExprs(ctx context.Context, opts *Options,
 		if slices.ContainsFunc(out, func(c computed) bool { return c.Name == name }) {
 			return nil, fmt.Errorf("two expressions of feature %s", name)
 		}
-		c := computed{Feature: storage.Feature{Name: name, Role: opts.Role}, text: condition}
+		c := computed{Feature: catalog.Feature{Name: name, Role: opts.Role}, text: condition}
 		k, err := find(ctx, name)
 		if err != nil {
 			return nil, err
@@ -249,7 +250,7 @@ type evaluation struct {
 	at        []truth  // of conditions, of the rows of the columns at hand
 	// at is of these columns and this partition.
 	batch     uint64
-	partition storage.Partition
+	partition catalog.Partition
 }
 
 // take adds the rows of a piece.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -43,7 +43,7 @@ func TestExpression(t *testing.T) {
 		report, err := Add(t.Context(), s, "ads", "o", Options{Exprs: []string{
 			"label_v2 = " + and, "`long`=len(hist) > 2 ", ` "*odd name" = "*odd name" = 2`,
 			"late = ds > '2026-11-01' OR click = 1", "rate = click = 1",
-		}, Role: storage.RoleLabel, Workers: 2})
+		}, Role: catalog.RoleLabel, Workers: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +167,7 @@ func TestExpressionUnderOverlays(t *testing.T) {
 	add("ads", "named", nil, "low = id < 300")
 	change(commit.Change{Ops: []commit.Operation{commit.MergeOverlays{"merged"}}})
 	change(commit.Change{Ops: []commit.Operation{commit.SetBranches{{Name: "b",
-		Overlays: []storage.Pin{{Name: "named"}}}}}})
+		Overlays: []catalog.Pin{{Name: "named"}}}}}})
 	add("ads", "a", []string{"named"}, "y = click = 1 AND low = 1")
 	add("ads@b", "b", nil, "z = click = 1 AND low = 1")
 	if _, err := Add(t.Context(), s, "ads", "c", Options{Exprs: []string{"y = low = 1"}}); err == nil ||

@@ -27,8 +27,8 @@ func Extend(ctx context.Context, store *storage.Store, table, name string, opts 
 	case len(opts.Features) > 0:
 		return Report{}, errors.New("features: an overlay that is extended has its features, and takes those from " +
 			"the files")
-	case opts.Replace || opts.MissingRows != storage.FallThrough || opts.MissingLayers != storage.FallThrough ||
-		opts.Role != storage.RoleFeature:
+	case opts.Replace || opts.MissingRows != catalog.FallThrough || opts.MissingLayers != catalog.FallThrough ||
+		opts.Role != catalog.RoleFeature:
 		return Report{}, errors.New("replace, role and missing-value policies are about a new overlay: one that is " +
 			"extended keeps what it has")
 	}
@@ -96,11 +96,11 @@ func (m *maker) lookUp(ctx context.Context, v *view) error {
 		return fmt.Errorf("overlay %s was replaced meanwhile: %w", o.Name, storage.ErrConflict)
 	}
 	m.overlay = o
-	descriptors := make([]storage.SegmentDescriptor, len(v.segments))
+	descriptors := make([]catalog.SegmentDescriptor, len(v.segments))
 	for i, s := range v.segments {
 		descriptors[i] = s.SegmentDescriptor
 	}
-	layers, err := v.newest.OverlaySegments(ctx, []storage.Overlay{o}, descriptors...)
+	layers, err := v.newest.OverlaySegments(ctx, []catalog.Overlay{o}, descriptors...)
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (m *maker) prepareMore(ctx context.Context, v *view) error {
 // matchFeatures makes the features of files those of the overlay, each of which they must have.
 func (m *maker) matchFeatures(features []*fileFeature) error {
 	for _, x := range features { // finish has found all of them
-		i := slices.IndexFunc(m.overlay.Features, func(f storage.Feature) bool { return f.Name == x.Name })
+		i := slices.IndexFunc(m.overlay.Features, func(f catalog.Feature) bool { return f.Name == x.Name })
 		f := m.overlay.Features[i]
 		if w, err := vector.Widen(x.Type, f.Type); err != nil || w != f.Type || x.Logical != f.Logical {
 			return m.otherType(f, typeName(x.Type, x.Logical)+" in "+x.firstFile)
@@ -195,7 +195,7 @@ func (m *maker) matchFeatures(features []*fileFeature) error {
 	return nil
 }
 
-func (m *maker) otherType(f storage.Feature, is string) error {
+func (m *maker) otherType(f catalog.Feature, is string) error {
 	return fmt.Errorf("feature %s is %s in overlay %s and %s: to hold both, the overlay has to be made anew", f.Name,
 		typeName(f.Type, f.Logical), m.overlay.Name, is)
 }

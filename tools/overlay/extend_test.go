@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/ingest"
@@ -62,9 +63,9 @@ func testExtend(t *testing.T, r *rand.Rand) {
 	}
 	ingestSome()
 	first, path := files()
-	missing := []storage.MissingPolicy{storage.FallThrough, storage.Null, storage.Refuse}[r.IntN(3)]
+	missing := []catalog.MissingPolicy{catalog.FallThrough, catalog.Null, catalog.Refuse}[r.IntN(3)]
 	was, err := Add(t.Context(), s, "ads", "o", Options{From: []string{path}, MissingLayers: missing,
-		Role: storage.RoleLabel})
+		Role: catalog.RoleLabel})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +150,7 @@ func testExtend(t *testing.T, r *rand.Rand) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.MissingLayers != missing || o.Added != was.Snapshot || o.Features[0].Role != storage.RoleLabel {
+	if o.MissingLayers != missing || o.Added != was.Snapshot || o.Features[0].Role != catalog.RoleLabel {
 		t.Errorf("extended, it is %+v", o)
 	}
 	// Who reads the table as it was reads the overlay as it was.
@@ -171,7 +172,7 @@ func TestExtendByExpression(t *testing.T) {
 	add := func(name string, exprs ...string) {
 		t.Helper()
 		if _, err := Add(t.Context(), s, "ads", name, Options{Exprs: exprs,
-			MissingLayers: storage.Refuse}); err != nil {
+			MissingLayers: catalog.Refuse}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,13 +11,13 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/internal/suggest"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest/source"
 )
 
 // A fileFeature is a feature that the files give, or shall give.
 type fileFeature struct {
-	storage.Feature        // Type is widened over the files read so far; Feature.ID is set once all were read
+	catalog.Feature        // Type is widened over the files read so far; Feature.ID is set once all were read
 	known           *known // nil: the table has none of the name
 	typed           bool   // a file said its type; else that is a placeholder
 	firstFile       string // that had it
@@ -25,7 +25,7 @@ type fileFeature struct {
 
 // A known feature is one of the table, or of an overlay that is extended.
 type known struct {
-	storage.Feature
+	catalog.Feature
 	in     string // what has it
 	advice string // what to do where it does not hold what is given
 }
@@ -253,7 +253,7 @@ func (f *files) bind(ctx context.Context, path string, x *source.Field,
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		feature = &fileFeature{Feature: storage.Feature{Name: x.Name, Role: f.opts.Role}, known: k, firstFile: path}
+		feature = &fileFeature{Feature: catalog.Feature{Name: x.Name, Role: f.opts.Role}, known: k, firstFile: path}
 		if k != nil {
 			feature.Role = k.Role
 		}
@@ -270,7 +270,7 @@ func (f *files) bind(ctx context.Context, path string, x *source.Field,
 // merge widens a feature to hold a field of a file. Its rules are those of an ingest.
 func (x *fileFeature) merge(path string, f *source.Field) error {
 	switch {
-	case f.Role == storage.RoleFeature || f.Role == x.Role:
+	case f.Role == catalog.RoleFeature || f.Role == x.Role:
 	case f.Role.IsKey():
 		return fmt.Errorf("feature %s is a %v in %s: the features of an overlay are no keys", x.Name, f.Role, path)
 	case x.known != nil || x.typed:

@@ -256,7 +256,7 @@ func readOverlay(t testing.TB, snap *storage.Snapshot, name string) map[string]r
 	}
 	store := snap.Table().Store()
 	out := map[string]readLayer{}
-	var add []storage.SegmentDescriptor
+	var add []catalog.SegmentDescriptor
 	of := map[string]string{}
 	err = snap.EachOverlaySegment(ctx, o, func(l catalog.OverlaySegment) error {
 		x := readLayer{OverlaySegment: l, covered: make([]bool, l.Data.Rows)}
@@ -461,8 +461,8 @@ func copied(t testing.TB, snap *storage.Snapshot) *storage.Store {
 }
 
 // newSegment writes a segment of one feature.
-func newSegment(t testing.TB, table *storage.Table, stripes []uint32, f storage.Feature,
-	stripe func(rows int) *vector.Column) storage.SegmentDescriptor {
+func newSegment(t testing.TB, table *storage.Table, stripes []uint32, f catalog.Feature,
+	stripe func(rows int) *vector.Column) catalog.SegmentDescriptor {
 	t.Helper()
 	w, err := table.NewSegment(t.Context(), nil, stripes, segment.Options{})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // inverse returns the factor that undoes a multiplication by an odd one.
@@ -52,7 +52,7 @@ func TestChosenKeys(t *testing.T) {
 		c.AddSlot()
 	}
 	opts := Options{}.withDefaults()
-	h := &held{files: &files{opts: &opts, key: []keyPart{{storage.Feature{Name: "k", Type: typ}, bytesKey}}}}
+	h := &held{files: &files{opts: &opts, key: []keyPart{{catalog.Feature{Name: "k", Type: typ}, bytesKey}}}}
 	if err := h.add(&filePart{rows: n, keys: []*vector.Column{c}}); err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -225,9 +226,9 @@ func testJoin(t *testing.T, r *rand.Rand) {
 		}
 		switch i % 3 {
 		case 0:
-			opts.MissingLayers = storage.Null // other than MissingRows: every segment gets a layer
+			opts.MissingLayers = catalog.Null // other than MissingRows: every segment gets a layer
 		case 1:
-			opts.MissingLayers, opts.MissingRows = storage.Null, storage.Null
+			opts.MissingLayers, opts.MissingRows = catalog.Null, catalog.Null
 		}
 		j.change(&opts)
 		name := fmt.Sprint("o", i)
@@ -274,7 +275,7 @@ func checkReader(t *testing.T, snap *storage.Snapshot, name string, keys, column
 			switch {
 			case has:
 				text = texts[c]
-			case c == "replaced" && opts.MissingRows == storage.FallThrough:
+			case c == "replaced" && opts.MissingRows == catalog.FallThrough:
 				text = below[i][c]
 			}
 			if got[c] != text {

@@ -35,7 +35,7 @@ type keptFile struct{ entry, group *segment.Entry }
 
 // openKept looks up what a layer over s has.
 func openKept(ctx context.Context, store *storage.Store, s *baseSegment, l *catalog.OverlaySegment,
-	features []storage.Feature) (*kept, error) {
+	features []catalog.Feature) (*kept, error) {
 	covered, err := store.Bitmaps().Read(ctx, l.Covered)
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func openKept(ctx context.Context, store *storage.Store, s *baseSegment, l *cata
 		return nil, &format.CorruptError{Object: l.Data.Index, Stripe: -1, Offset: -1,
 			Reason: fmt.Sprintf("%d rows, the segment has %d", end, s.Rows)}
 	}
-	find := func(id storage.FeatureID) (*segment.Entry, error) {
+	find := func(id catalog.FeatureID) (*segment.Entry, error) {
 		found, err := g.Lookup(ctx, id)
 		if err != nil || found[0] == nil {
 			return nil, err
@@ -73,7 +73,7 @@ func openKept(ctx context.Context, store *storage.Store, s *baseSegment, l *cata
 	for i, f := range features {
 		x := &k.files[i]
 		if x.entry, err = find(f.ID); err == nil && x.entry != nil && x.entry.Meta.Group != 0 {
-			if x.group, err = find(storage.FeatureID(x.entry.Meta.Group)); err == nil && x.group == nil {
+			if x.group, err = find(catalog.FeatureID(x.entry.Meta.Group)); err == nil && x.group == nil {
 				err = &format.CorruptError{
 					Object: l.Data.Index, Feature: f.Name, Stripe: -1, Offset: -1,
 					Reason: fmt.Sprintf("its dedup group %016x is not in the layer", x.entry.Meta.Group),
@@ -204,7 +204,7 @@ func (c *keptColumn) read(ctx context.Context, e *segment.Entry, at, length uint
 }
 
 // under returns values under what k keeps, and whether they cover a row that k does not.
-func (k *kept) under(ctx context.Context, s *baseSegment, features []storage.Feature, vals values) (values, bool) {
+func (k *kept) under(ctx context.Context, s *baseSegment, features []catalog.Feature, vals values) (values, bool) {
 	rows := int(s.Rows)
 	out := values{covered: make(vector.Bitmap, vector.BitmapWords(rows))}
 	if vals.covered != nil {

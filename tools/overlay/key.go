@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // The canonical form of a key, which is equal for equal keys:
@@ -27,7 +27,7 @@ const (
 
 // A keyPart is a feature that is a key, or a part of one.
 type keyPart struct {
-	storage.Feature
+	catalog.Feature
 	class keyClass
 }
 
@@ -42,7 +42,7 @@ func classOf(t vector.Type) (keyClass, bool) {
 }
 
 // newKey returns the parts of a key of the table.
-func newKey(features []storage.Feature) ([]keyPart, error) {
+func newKey(features []catalog.Feature) ([]keyPart, error) {
 	var out []keyPart
 	for _, f := range features {
 		class, ok := classOf(f.Type)

@@ -31,7 +31,7 @@ type appender func(dst *vector.Column, n int) error
 // A layerWriter writes layers of an overlay.
 type layerWriter struct {
 	table   *storage.Table
-	overlay *storage.Overlay
+	overlay *catalog.Overlay
 	profile format.Profile
 	opts    *Options
 	choices []dedup.Choice // by feature: what was learnt of it from the segments before
@@ -45,7 +45,7 @@ type seeker struct {
 	sizer  format.Sizer
 }
 
-func newLayerWriter(t *storage.Table, o *storage.Overlay, profile format.Profile, opts *Options) *layerWriter {
+func newLayerWriter(t *storage.Table, o *catalog.Overlay, profile format.Profile, opts *Options) *layerWriter {
 	return &layerWriter{
 		table: t, overlay: o, profile: profile, opts: opts, choices: make([]dedup.Choice, len(o.Features)),
 		seekers: make(chan *seeker, opts.Workers),

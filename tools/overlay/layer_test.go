@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -110,7 +110,7 @@ func TestLabelBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := storage.Feature{ID: storage.NewFeatureID("x", 0), Name: "x",
+	id := catalog.Feature{ID: catalog.NewFeatureID("x", 0), Name: "x",
 		Type: vector.Type{Kind: vector.Dense, Elem: vector.Float64}}
 	stripes := []uint32{}
 	for left := rows; left > 0; left -= 16384 {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/reader"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest/source"
 	"github.com/dsistore/dsistore/usage"
 )
@@ -41,10 +41,10 @@ type Options struct {
 
 	// Role is that of features which the table does not have and of which a mapping says nothing: a feature, which is
 	// the default, or a label.
-	Role storage.Role
+	Role catalog.Role
 	// MissingRows says what the features are in rows that are not covered, MissingLayers what in segments that are
 	// ingested later and in those without any covered row. Default: as before.
-	MissingRows, MissingLayers storage.MissingPolicy
+	MissingRows, MissingLayers catalog.MissingPolicy
 	// Replace drops an overlay of the name, in the same commit. Default: it is an error that there is one.
 	Replace bool
 
@@ -80,14 +80,14 @@ func (o *Options) Validate() error {
 		return errors.New("key, features, format, mapping and DDL are about files: an expression has none")
 	case len(o.From) > 0 && len(o.Over) > 0:
 		return errors.New("over is about expressions: files are joined with the table's own key")
-	case o.Role != storage.RoleFeature && o.Role != storage.RoleLabel:
-		return fmt.Errorf("role %v: want %v or %v", o.Role, storage.RoleFeature, storage.RoleLabel)
-	case o.MissingRows > storage.Null:
-		return fmt.Errorf("rows that are not covered: %v: want %v or %v", o.MissingRows, storage.FallThrough,
-			storage.Null)
-	case o.MissingLayers > storage.Refuse:
-		return fmt.Errorf("segments without a layer: %v: want %v, %v or %v", o.MissingLayers, storage.FallThrough,
-			storage.Null, storage.Refuse)
+	case o.Role != catalog.RoleFeature && o.Role != catalog.RoleLabel:
+		return fmt.Errorf("role %v: want %v or %v", o.Role, catalog.RoleFeature, catalog.RoleLabel)
+	case o.MissingRows > catalog.Null:
+		return fmt.Errorf("rows that are not covered: %v: want %v or %v", o.MissingRows, catalog.FallThrough,
+			catalog.Null)
+	case o.MissingLayers > catalog.Refuse:
+		return fmt.Errorf("segments without a layer: %v: want %v, %v or %v", o.MissingLayers, catalog.FallThrough,
+			catalog.Null, catalog.Refuse)
 	case o.Memory < 0 || o.Memory > maxMemory:
 		return fmt.Errorf("memory of %d bytes: want 1 to %d, or 0 for 1 GiB", o.Memory, int64(maxMemory))
 	case o.Workers < 0:

@@ -13,13 +13,14 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // A view is the rows that an overlay is made over: those of the table's newest snapshot, or of a branch's.
 type view struct {
 	newest *storage.Snapshot // that the commit is made against
 	snap   *storage.Snapshot // that has the segments
-	branch *storage.Branch   // nil: none
+	branch *catalog.Branch   // nil: none
 	over   *storage.View     // what is read: snap under the branch's overlays
 	// named are overlays that lie over those.
 	named []string
@@ -32,7 +33,7 @@ type view struct {
 
 // A baseSegment is one segment of a view.
 type baseSegment struct {
-	storage.SegmentDescriptor
+	catalog.SegmentDescriptor
 	dead  vector.Bitmap // rows that are deleted; nil: none
 	rows  uint64        // that are not
 	first uint64        // of those, the place of the first among the view's
@@ -101,13 +102,13 @@ func (v *view) rows() uint64 {
 
 // within returns the view of the rows that may have one of the keys of a feature, given by their hashes: v itself where
 // the segments' tables of keys do not say. All segments are in it, those too that have no such row.
-func (v *view) within(ctx context.Context, key storage.Feature, hashes []uint64) (*view, error) {
+func (v *view) within(ctx context.Context, key catalog.Feature, hashes []uint64) (*view, error) {
 	for _, o := range v.over.Overlays {
-		if slices.ContainsFunc(o.Features, func(f storage.Feature) bool { return f.ID == key.ID }) {
+		if slices.ContainsFunc(o.Features, func(f catalog.Feature) bool { return f.ID == key.ID }) {
 			return v, nil // it has other keys than the segments
 		}
 	}
-	descriptors := make([]storage.SegmentDescriptor, len(v.segments))
+	descriptors := make([]catalog.SegmentDescriptor, len(v.segments))
 	for i, s := range v.segments {
 		descriptors[i] = s.SegmentDescriptor
 	}
@@ -162,7 +163,7 @@ func (v *view) plan(ctx context.Context, names []string, batchSize int) (*reader
 
 // feature returns what an overlay of the view replaces under a name: a feature of the table or of the branch's
 // overlays. nil: there is none, or it is a partition key.
-func (v *view) feature(ctx context.Context, name string) (*storage.Feature, error) {
+func (v *view) feature(ctx context.Context, name string) (*catalog.Feature, error) {
 	if len(v.over.Overlays) == 0 {
 		found, err := v.snap.Find(ctx, name)
 		if err != nil {

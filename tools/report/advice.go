@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/tools/terminal"
 	"github.com/dsistore/dsistore/usage"
@@ -144,7 +144,7 @@ func (a *adviser) unread(days uint64, first time.Time) {
 	var found []*Feature
 	for i := range a.t.Features {
 		f := &a.t.Features[i]
-		if f.Role == "" && (f.Status == "" || f.Status == storage.FeatureDeprecated.String()) && f.UnreadDays >= days &&
+		if f.Role == "" && (f.Status == "" || f.Status == catalog.FeatureDeprecated.String()) && f.UnreadDays >= days &&
 			storedBytes(f) > 0 {
 			found = append(found, f)
 		}
@@ -241,7 +241,7 @@ func (a *adviser) duplicates() {
 	cost := map[string]uint64{}
 	var found []*Feature
 	for _, f := range a.c.order {
-		if f.slots == 0 || f.slots >= f.rows || f.status == storage.FeatureDropped.String() {
+		if f.slots == 0 || f.slots >= f.rows || f.status == catalog.FeatureDropped.String() {
 			continue
 		}
 		lost := uint64(0)

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // advised returns the advice on a table of 1 GiB after set has made something of it that is worth some, and checks that
@@ -43,7 +43,7 @@ func TestRules(t *testing.T) {
 		return func(a *adviser) {
 			for _, n := range rows {
 				a.c.segments = append(a.c.segments,
-					segmentFacts{d: storage.SegmentDescriptor{Rows: 100, Bytes: 100 << 20}, deleted: n})
+					segmentFacts{d: catalog.SegmentDescriptor{Rows: 100, Bytes: 100 << 20}, deleted: n})
 			}
 		}
 	}
@@ -53,8 +53,8 @@ func TestRules(t *testing.T) {
 		"4 rows are deleted", "2 segments", "up to 4.00 MiB")
 	says(t, advised(t, AdvicePurge, (*adviser).purge, func(a *adviser) {
 		a.t.Savings.Dropped.Count = 1
-		a.c.segments = []segmentFacts{{d: storage.SegmentDescriptor{Rows: 100, Bytes: 10 << 20}, droppedBytes: 1 << 20},
-			{d: storage.SegmentDescriptor{Rows: 100, Bytes: 1 << 30}, droppedBytes: 1 << 10}}
+		a.c.segments = []segmentFacts{{d: catalog.SegmentDescriptor{Rows: 100, Bytes: 10 << 20}, droppedBytes: 1 << 20},
+			{d: catalog.SegmentDescriptor{Rows: 100, Bytes: 1 << 30}, droppedBytes: 1 << 10}}
 	}), 1<<20, "dsi compact s t", "1 feature is dropped", "1 segment,", "1.00 MiB")
 	history := func(a *adviser) { a.history() }
 	says(t, advised(t, AdviceExpire, history,
@@ -123,7 +123,7 @@ func TestDropCommand(t *testing.T) {
 // which has taken it off.
 func TestDuplicatesRule(t *testing.T) {
 	got := advised(t, AdviceDuplicate, (*adviser).duplicates, func(a *adviser) {
-		a.c.groups[9] = &group{name: "a", members: []storage.FeatureID{1, 2}, bytes: 400 << 10}
+		a.c.groups[9] = &group{name: "a", members: []catalog.FeatureID{1, 2}, bytes: 400 << 10}
 		for i, f := range []feature{
 			{rows: 100, found: 150 << 10, group: 9},   // loses 50 KiB of its part
 			{rows: 100, found: 300 << 10, group: 9},   // gains
@@ -131,7 +131,7 @@ func TestDuplicatesRule(t *testing.T) {
 			{rows: 100, found: 1, inverse: 1 << 30},   // gains
 			{rows: 10, found: 0, inverse: 1 << 30},    // as many slots as rows
 		} {
-			f.Name, f.ID, f.slots = string(rune('a'+i)), storage.FeatureID(i+1), 10
+			f.Name, f.ID, f.slots = string(rune('a'+i)), catalog.FeatureID(i+1), 10
 			a.c.order = append(a.c.order, &f)
 			a.t.Features = append(a.t.Features, Feature{Name: f.Name})
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/dsistore/dsistore/compaction"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/snapshot"
 	"github.com/dsistore/dsistore/usage"
 )
@@ -108,12 +109,12 @@ type builder struct {
 	now  time.Time
 
 	snap     *storage.Snapshot
-	segments []storage.SegmentDescriptor
+	segments []catalog.SegmentDescriptor
 	history  []snapshot.Info // that has not expired
 	c        *collector
 	reads    *usage.Summary
-	uses     map[storage.FeatureID]Use
-	added    map[storage.FeatureID]time.Time // of features that came after the first day of records
+	uses     map[catalog.FeatureID]Use
+	added    map[catalog.FeatureID]time.Time // of features that came after the first day of records
 	out      *Table
 }
 
@@ -176,7 +177,7 @@ func (b *builder) selected(ctx context.Context) (map[string]bool, error) {
 	return out, nil
 }
 
-func idText(id storage.FeatureID) string { return fmt.Sprintf("%016x", uint64(id)) }
+func idText(id catalog.FeatureID) string { return fmt.Sprintf("%016x", uint64(id)) }
 
 // collect goes through the directories.
 func (b *builder) collect(ctx context.Context, listed map[string]bool) error {
@@ -193,7 +194,7 @@ func (b *builder) collect(ctx context.Context, listed map[string]bool) error {
 	}
 	b.c = newCollector(features)
 	if b.opts.Encodings {
-		b.c.encodings = func(id storage.FeatureID) bool { return listed == nil || listed[idText(id)] }
+		b.c.encodings = func(id catalog.FeatureID) bool { return listed == nil || listed[idText(id)] }
 	}
 	return b.c.read(ctx, b.t.Store(), b.segments, deleted)
 }
@@ -238,7 +239,7 @@ func (b *builder) features() {
 	first := firstDay(b.reads, b.now)
 	b.out.Features = make([]Feature, 0, len(b.c.order))
 	for _, f := range b.c.order {
-		if f.status == storage.FeatureDropped.String() && f.segments == 0 && f.layers == 0 {
+		if f.status == catalog.FeatureDropped.String() && f.segments == 0 && f.layers == 0 {
 			continue
 		}
 		present := f.rows - min(f.nulls, f.rows)
@@ -254,7 +255,7 @@ func (b *builder) features() {
 			DedupeFactor: factor(f.elements, f.storedElements, f.rows, f.slots),
 			Group:        b.c.groupName(f), Saved: f.chain.saved(), DuplicatesSaved: f.found, Use: b.uses[f.ID],
 		}
-		if f.Role != storage.RoleFeature {
+		if f.Role != catalog.RoleFeature {
 			out.Role = f.Role.String()
 		}
 		if out.LastRead == "" {
@@ -266,7 +267,7 @@ func (b *builder) features() {
 
 // unread returns for how many days a feature that was never read could have been: since there are records, and it is
 // there.
-func (b *builder) unread(first time.Time, id storage.FeatureID) uint64 {
+func (b *builder) unread(first time.Time, id catalog.FeatureID) uint64 {
 	if added := b.added[id]; !first.IsZero() && added.After(first) {
 		first = added
 	}
@@ -284,11 +285,11 @@ func (b *builder) age(ctx context.Context) error {
 	if first.IsZero() || len(b.history) < 2 || from == len(b.history)-1 {
 		return nil
 	}
-	known := map[int]map[storage.FeatureID]bool{len(b.history) - 1: {}}
+	known := map[int]map[catalog.FeatureID]bool{len(b.history) - 1: {}}
 	for id := range b.c.schema {
 		known[len(b.history)-1][id] = true
 	}
-	b.added = map[storage.FeatureID]time.Time{}
+	b.added = map[catalog.FeatureID]time.Time{}
 	var between func(low, high int) error
 	between = func(low, high int) error {
 		for _, i := range [...]int{low, high} {
@@ -299,7 +300,7 @@ func (b *builder) age(ctx context.Context) error {
 				}
 			}
 		}
-		var came []storage.FeatureID
+		var came []catalog.FeatureID
 		for id := range known[high] {
 			if !known[low][id] {
 				came = append(came, id)
@@ -321,8 +322,8 @@ func (b *builder) age(ctx context.Context) error {
 }
 
 // schemaOf returns the features of a snapshot; of one that has gone meanwhile, none.
-func (b *builder) schemaOf(ctx context.Context, number uint64) (map[storage.FeatureID]bool, error) {
-	out := map[storage.FeatureID]bool{}
+func (b *builder) schemaOf(ctx context.Context, number uint64) (map[catalog.FeatureID]bool, error) {
+	out := map[catalog.FeatureID]bool{}
 	snap, err := b.t.At(ctx, number)
 	if errors.Is(err, storage.ErrNotFound) {
 		return out, nil
@@ -364,9 +365,9 @@ func (b *builder) groups() {
 
 // reading turns usage records into jobs, days and the curve.
 func (b *builder) reading() {
-	stored := map[storage.FeatureID]uint64{}
+	stored := map[catalog.FeatureID]uint64{}
 	for _, f := range b.c.order {
-		if f.status != storage.FeatureDropped.String() {
+		if f.status != catalog.FeatureDropped.String() {
 			stored[f.ID] = f.stored + f.layers
 		}
 	}
@@ -396,7 +397,7 @@ func (b *builder) summary() {
 	for _, f := range b.c.order {
 		s.LayerBytes += f.layers
 		elements, kept, rows, slots = elements+f.elements, kept+f.storedElements, rows+f.rows, slots+f.slots
-		if f.status == storage.FeatureDropped.String() {
+		if f.status == catalog.FeatureDropped.String() {
 			continue
 		}
 		all += f.stored + f.layers
@@ -488,7 +489,7 @@ func (b *builder) rewriting(ctx context.Context, jobs []compaction.Job) (*rewrit
 	}
 	for i := range jobs {
 		j := &jobs[i]
-		var segments []storage.SegmentDescriptor
+		var segments []catalog.SegmentDescriptor
 		var frames, stripes uint64
 		for _, id := range j.Segments {
 			if s := byID[id]; s != nil { // not of a snapshot that was made meanwhile

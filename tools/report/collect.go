@@ -14,6 +14,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
@@ -25,7 +26,7 @@ const statusOverlay = "overlay"
 
 // A feature is what the directories say of one, added up.
 type feature struct {
-	storage.Feature
+	catalog.Feature
 	status string // "", deprecated, dropped, or overlay
 
 	segments, rows, nulls, elements, raw, stored uint64
@@ -36,7 +37,7 @@ type feature struct {
 	distinct                                     distinct
 
 	last  int // place of the last segment that has it
-	group storage.FeatureID
+	group catalog.FeatureID
 	first firstStripe // of that segment; only where encodings are asked for
 }
 
@@ -60,7 +61,7 @@ type distinct struct {
 // A group is features that share one inverse.
 type group struct {
 	name         string
-	members      []storage.FeatureID // of the last segment
+	members      []catalog.FeatureID // of the last segment
 	last         int
 	segments     uint64
 	bytes, saved uint64
@@ -68,7 +69,7 @@ type group struct {
 
 // A segmentFacts is what is known of one segment, besides its features.
 type segmentFacts struct {
-	d                        storage.SegmentDescriptor
+	d                        catalog.SegmentDescriptor
 	deleted                  uint64
 	elements, storedElements uint64
 	objects                  []segment.Object
@@ -80,37 +81,37 @@ type segmentFacts struct {
 // A collector adds up directories. Safe for concurrent use while segments are read.
 type collector struct {
 	mu       sync.Mutex // guards what follows
-	byID     map[storage.FeatureID]*feature
+	byID     map[catalog.FeatureID]*feature
 	order    []*feature
-	groups   map[storage.FeatureID]*group
+	groups   map[catalog.FeatureID]*group
 	segments []segmentFacts
 	total    chain
 	raw      uint64
 	layout   []place // of the largest segment, in no order
 
-	encodings func(storage.FeatureID) bool // whose encodings are asked for; nil: none
+	encodings func(catalog.FeatureID) bool // whose encodings are asked for; nil: none
 	largest   int
-	schema    map[storage.FeatureID]bool // features that readers see
+	schema    map[catalog.FeatureID]bool // features that readers see
 }
 
 // A place is where a feature file is.
 type place struct {
-	feature        storage.FeatureID
-	group          storage.FeatureID
+	feature        catalog.FeatureID
+	group          catalog.FeatureID
 	object         string
 	offset, length uint64
 }
 
 // newCollector knows the features of the schema.
-func newCollector(features []storage.Feature) *collector {
-	c := &collector{byID: map[storage.FeatureID]*feature{}, groups: map[storage.FeatureID]*group{},
-		schema: map[storage.FeatureID]bool{}}
+func newCollector(features []catalog.Feature) *collector {
+	c := &collector{byID: map[catalog.FeatureID]*feature{}, groups: map[catalog.FeatureID]*group{},
+		schema: map[catalog.FeatureID]bool{}}
 	for _, f := range features {
 		status := ""
-		if f.Status != storage.FeatureActive {
+		if f.Status != catalog.FeatureActive {
 			status = f.Status.String()
 		}
-		c.schema[f.ID] = f.Status != storage.FeatureDropped
+		c.schema[f.ID] = f.Status != catalog.FeatureDropped
 		c.feature(f, status)
 	}
 	return c
@@ -118,7 +119,7 @@ func newCollector(features []storage.Feature) *collector {
 
 // feature returns the entry of a feature, a new one where there is none. The caller has the lock, or the collector
 // alone.
-func (c *collector) feature(f storage.Feature, status string) *feature {
+func (c *collector) feature(f catalog.Feature, status string) *feature {
 	if known := c.byID[f.ID]; known != nil {
 		return known
 	}
@@ -129,7 +130,7 @@ func (c *collector) feature(f storage.Feature, status string) *feature {
 }
 
 // read goes through the indexes of all segments.
-func (c *collector) read(ctx context.Context, s *storage.Store, segments []storage.SegmentDescriptor,
+func (c *collector) read(ctx context.Context, s *storage.Store, segments []catalog.SegmentDescriptor,
 	deleted []bitmap.Ref) error {
 	c.segments = make([]segmentFacts, len(segments))
 	for i, d := range segments {
@@ -158,7 +159,7 @@ func (c *collector) segment(ctx context.Context, s *storage.Store, at int) error
 	if err != nil {
 		return err
 	}
-	w := walk{c: c, at: at, groups: map[storage.FeatureID]*members{}}
+	w := walk{c: c, at: at, groups: map[catalog.FeatureID]*members{}}
 	if err := g.Each(ctx, w.entry); err != nil {
 		return err
 	}
@@ -185,7 +186,7 @@ func (c *collector) segment(ctx context.Context, s *storage.Store, at int) error
 type walk struct {
 	c      *collector
 	at     int
-	groups map[storage.FeatureID]*members
+	groups map[catalog.FeatureID]*members
 
 	total                    chain
 	raw, files               uint64
@@ -209,7 +210,7 @@ type waitingMember struct {
 	repeated []int64
 }
 
-func (w *walk) membersOf(id storage.FeatureID) *members {
+func (w *walk) membersOf(id catalog.FeatureID) *members {
 	x := w.groups[id]
 	if x == nil {
 		x = new(members)
@@ -221,14 +222,14 @@ func (w *walk) membersOf(id storage.FeatureID) *members {
 // entry takes an entry. It keeps nothing of it but, in a feature of a group, a number a stripe until the inverse is
 // met.
 func (w *walk) entry(e *segment.Entry) error {
-	m, id := e.Meta, storage.FeatureID(e.Meta.Feature)
+	m, id := e.Meta, catalog.FeatureID(e.Meta.Feature)
 	chain := chainOf(m, e.Length)
 	w.c.mu.Lock()
 	defer w.c.mu.Unlock()
 	w.raw += chain.raw
 	w.files += e.Length
 	if w.at == w.c.largest {
-		w.c.layout = append(w.c.layout, place{id, storage.FeatureID(m.Group), e.Object, e.Offset, e.Length})
+		w.c.layout = append(w.c.layout, place{id, catalog.FeatureID(m.Group), e.Object, e.Offset, e.Length})
 	}
 	if isInverse(m) {
 		w.inverse(id, m, chain)
@@ -236,8 +237,8 @@ func (w *walk) entry(e *segment.Entry) error {
 	}
 	f := w.c.byID[id]
 	if f == nil { // dropped, and its name taken by another
-		f = w.c.feature(storage.Feature{ID: id, Name: m.Name, Type: m.Type, Status: storage.FeatureDropped},
-			storage.FeatureDropped.String())
+		f = w.c.feature(catalog.Feature{ID: id, Name: m.Name, Type: m.Type, Status: catalog.FeatureDropped},
+			catalog.FeatureDropped.String())
 	}
 	if !w.c.schema[id] {
 		w.droppedBytes += e.Length
@@ -251,7 +252,7 @@ func (w *walk) entry(e *segment.Entry) error {
 		w.storedElements += m.Stripes[i].Elements
 	}
 	if w.at > f.last {
-		f.last, f.group = w.at, storage.FeatureID(m.Group)
+		f.last, f.group = w.at, catalog.FeatureID(m.Group)
 		if w.c.encodings != nil && w.c.encodings(id) {
 			f.first = firstStripeOf(e)
 		}
@@ -259,7 +260,7 @@ func (w *walk) entry(e *segment.Entry) error {
 	if m.Group == 0 {
 		return nil
 	}
-	x := w.membersOf(storage.FeatureID(m.Group))
+	x := w.membersOf(catalog.FeatureID(m.Group))
 	x.members = append(x.members, f)
 	if !x.known {
 		x.waiting = append(x.waiting, waitingMember{f, chain.repeated})
@@ -270,7 +271,7 @@ func (w *walk) entry(e *segment.Entry) error {
 }
 
 // inverse takes the inverse of a group.
-func (w *walk) inverse(id storage.FeatureID, m *format.FileMeta, chain fileChain) {
+func (w *walk) inverse(id catalog.FeatureID, m *format.FileMeta, chain fileChain) {
 	x := w.membersOf(id)
 	x.known, x.name, x.bytes = true, segment.GroupName(m), uint64(-chain.inverses)
 	for i := range m.Stripes {
@@ -296,7 +297,7 @@ func (w *walk) divide(x *members, f *feature, repeated []int64) {
 }
 
 // group adds a group of a segment. The caller has the lock.
-func (c *collector) group(id storage.FeatureID, x *members, at int) {
+func (c *collector) group(id catalog.FeatureID, x *members, at int) {
 	g := c.groups[id]
 	if g == nil {
 		g = &group{last: -1}

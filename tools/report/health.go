@@ -27,7 +27,7 @@ const (
 )
 
 // isSmall reports whether compaction would merge the segment, if there were others.
-func isSmall(d storage.SegmentDescriptor) bool {
+func isSmall(d catalog.SegmentDescriptor) bool {
 	return max(float64(d.Rows)/wholeRows, float64(d.Bytes)/wholeBytes) < smallShare
 }
 
@@ -105,7 +105,7 @@ func (c *collector) waiting() (deleted, dropped Waiting) {
 		}
 	}
 	for _, f := range c.order {
-		if f.Status == storage.FeatureDropped && f.segments > 0 {
+		if f.Status == catalog.FeatureDropped && f.segments > 0 {
 			dropped.Count++
 			dropped.Bytes += f.stored
 		}
@@ -114,7 +114,7 @@ func (c *collector) waiting() (deleted, dropped Waiting) {
 }
 
 // partOf estimates the bytes of so many of a segment's rows.
-func partOf(d storage.SegmentDescriptor, rows uint64) uint64 {
+func partOf(d catalog.SegmentDescriptor, rows uint64) uint64 {
 	if d.Rows == 0 {
 		return 0
 	}
@@ -168,7 +168,7 @@ func (c *collector) overlays(ctx context.Context, snap *storage.Snapshot) ([]Ove
 }
 
 // segmentBytes returns the bytes of the segments that an overlay's layers may lie over, by id.
-func segmentBytes(ctx context.Context, snap *storage.Snapshot, o storage.Overlay) (map[string]uint64, error) {
+func segmentBytes(ctx context.Context, snap *storage.Snapshot, o catalog.Overlay) (map[string]uint64, error) {
 	if o.Branch != "" {
 		b, err := snap.Branch(ctx, o.Branch)
 		if err != nil {
@@ -190,7 +190,7 @@ func segmentBytes(ctx context.Context, snap *storage.Snapshot, o storage.Overlay
 }
 
 // layers adds what an overlay's layers hold of each feature.
-func (c *collector) layers(ctx context.Context, snap *storage.Snapshot, o storage.Overlay) error {
+func (c *collector) layers(ctx context.Context, snap *storage.Snapshot, o catalog.Overlay) error {
 	return snap.EachOverlaySegment(ctx, o, func(l catalog.OverlaySegment) error {
 		g, err := snap.OpenSegment(ctx, l.Data)
 		if err != nil {
@@ -198,7 +198,7 @@ func (c *collector) layers(ctx context.Context, snap *storage.Snapshot, o storag
 		}
 		defer g.Close()
 		return g.Each(ctx, func(e *segment.Entry) error {
-			if f := c.byID[storage.FeatureID(e.Meta.Feature)]; f != nil {
+			if f := c.byID[catalog.FeatureID(e.Meta.Feature)]; f != nil {
 				f.layers += e.Length
 			}
 			return nil
@@ -208,7 +208,7 @@ func (c *collector) layers(ctx context.Context, snap *storage.Snapshot, o storag
 
 // lists looks at the sample lists of a snapshot.
 func lists(ctx context.Context, snap *storage.Snapshot,
-	segments []storage.SegmentDescriptor) ([]ListHealth, []ListSaving, error) {
+	segments []catalog.SegmentDescriptor) ([]ListHealth, []ListSaving, error) {
 	health, savings := []ListHealth{}, []ListSaving{}
 	all, err := snap.SampleLists(ctx)
 	if err != nil {

@@ -48,7 +48,7 @@ func (h *holders) snapshot(ctx context.Context, number uint64) ([]string, error)
 		}
 	}
 	var ids []string
-	add := func(d storage.SegmentDescriptor) {
+	add := func(d catalog.SegmentDescriptor) {
 		ids = append(ids, d.ID)
 		if h.held[d.ID] == nil {
 			h.held[d.ID] = &held{bytes: d.Bytes}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/tools/terminal"
 	"github.com/dsistore/dsistore/usage"
@@ -32,7 +32,7 @@ func (c *collector) repack(s *usage.Summary) (share float64) {
 	var before, after float64
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
-		read := make(map[storage.FeatureID]bool, len(j.Features))
+		read := make(map[catalog.FeatureID]bool, len(j.Features))
 		for _, f := range j.Features {
 			read[f.ID] = true
 		}
@@ -55,7 +55,7 @@ func (c *collector) repack(s *usage.Summary) (share float64) {
 // first, where the first of its features would be.
 func (c *collector) packed(s *usage.Summary) []place {
 	var features []place
-	inverses, groups := map[storage.FeatureID]place{}, map[storage.FeatureID][]place{}
+	inverses, groups := map[catalog.FeatureID]place{}, map[catalog.FeatureID][]place{}
 	for _, p := range c.layout {
 		if c.byID[p.feature] == nil {
 			inverses[p.feature] = p
@@ -63,7 +63,7 @@ func (c *collector) packed(s *usage.Summary) []place {
 			features = append(features, p)
 		}
 	}
-	writer.SortForPacks(features, &ingest.Reads{Summary: s}, func(p place) (storage.Feature, uint64) {
+	writer.SortForPacks(features, &ingest.Reads{Summary: s}, func(p place) (catalog.Feature, uint64) {
 		f := c.byID[p.feature]
 		return f.Feature, f.raw
 	})
@@ -88,8 +88,8 @@ func (c *collector) packed(s *usage.Summary) []place {
 
 // unneeded returns how many bytes are needed to read features from files in the order of their places, and how many of
 // the gaps between.
-func unneeded(files []place, read map[storage.FeatureID]bool) (needed, over uint64) {
-	inverses := map[storage.FeatureID]bool{}
+func unneeded(files []place, read map[catalog.FeatureID]bool) (needed, over uint64) {
+	inverses := map[catalog.FeatureID]bool{}
 	for i := range files {
 		if f := &files[i]; f.group != 0 && read[f.feature] {
 			inverses[f.group] = true

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/tools/ingest"
@@ -72,7 +73,7 @@ func TestReadsOfOverlays(t *testing.T) {
 			t.Fatal(err)
 		}
 		summary.Features = append(summary.Features,
-			usage.FeatureTotal{FeatureUse: usage.FeatureUse{ID: storage.FeatureID(id), Readers: 1, Last: day(21)},
+			usage.FeatureTotal{FeatureUse: usage.FeatureUse{ID: catalog.FeatureID(id), Readers: 1, Last: day(21)},
 				First: day(21)})
 	}
 	v := build(t, s, Options{Usage: reads(summary)}).Summary

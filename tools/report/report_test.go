@@ -20,6 +20,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/ingest"
@@ -102,7 +103,7 @@ func small(t *testing.T) (*storage.Store, *storage.Table, *usage.Summary) {
 		t.Fatal(err)
 	}
 	if _, err := overlay.Add(ctx, s, "t", "o", overlay.Options{Exprs: []string{"high = score > 5"},
-		Role: storage.RoleLabel}); err != nil {
+		Role: catalog.RoleLabel}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := selection.Create(ctx, table, "l", &selection.Query{Where: "click = 1"}, false,
@@ -345,13 +346,13 @@ func TestMergeAdvice(t *testing.T) {
 
 // TestRepack: what packs in the order of popularity would save follows from where files lie.
 func TestRepack(t *testing.T) {
-	c := newCollector([]storage.Feature{{ID: 1, Name: "a"}, {ID: 2, Name: "b"}, {ID: 3, Name: "c"}, {ID: 4, Name: "d"}})
+	c := newCollector([]catalog.Feature{{ID: 1, Name: "a"}, {ID: 2, Name: "b"}, {ID: 3, Name: "c"}, {ID: 4, Name: "d"}})
 	// a job of a, c and d reads b too, and the inverse of the group that c and d are in, before them
 	c.layout = []place{
 		{1, 0, "p", 4, 100}, {2, 0, "p", 104, 1000}, {9, 0, "p", 1104, 10}, {3, 9, "p", 1114, 100},
 		{4, 9, "p", 1214, 100},
 	}
-	job := func(needed uint64, ids ...storage.FeatureID) usage.JobTotal {
+	job := func(needed uint64, ids ...catalog.FeatureID) usage.JobTotal {
 		j := usage.JobTotal{Counters: usage.Counters{BytesNeeded: needed}}
 		for _, id := range ids {
 			j.Features = append(j.Features, usage.JobFeature{ID: id, Stripes: 1})
@@ -364,14 +365,14 @@ func TestRepack(t *testing.T) {
 	}
 	// Another reads more, b and d: d comes first then, which both read, with its group, and b before a.
 	s.Jobs = append(s.Jobs, job(1110, 2, 4))
-	var order []storage.FeatureID
+	var order []catalog.FeatureID
 	for _, p := range c.packed(s) {
 		order = append(order, p.feature)
 	}
-	if needed, over := unneeded(c.layout, map[storage.FeatureID]bool{2: true, 4: true}); needed != 1110 || over != 100 {
+	if needed, over := unneeded(c.layout, map[catalog.FeatureID]bool{2: true, 4: true}); needed != 1110 || over != 100 {
 		t.Errorf("%d needed, %d unneeded, want 1110 and 100", needed, over)
 	}
-	if want := []storage.FeatureID{9, 4, 3, 2, 1}; !slices.Equal(order, want) {
+	if want := []catalog.FeatureID{9, 4, 3, 2, 1}; !slices.Equal(order, want) {
 		t.Errorf("order %v, want %v", order, want)
 	}
 	c.layout[0].object = "q" // nothing is unneeded

@@ -107,10 +107,10 @@ func TestSavingsLayered(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := overlay.Add(ctx, s, "t", "more", overlay.Options{Exprs: []string{"bought = conversion = 1"},
-		Role: storage.RoleLabel}); err != nil {
+		Role: catalog.RoleLabel}); err != nil {
 		t.Fatal(err)
 	}
-	dropped := storage.FeatureDropped
+	dropped := catalog.FeatureDropped
 	change := commit.Change{Operation: "features",
 		Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "user_history_00000", Status: &dropped}}}}
 	if _, err := table.Commit(ctx, change); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/dsistore/dsistore/compaction"
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
@@ -41,7 +42,7 @@ type sharing struct {
 // = (v - 1) / (r - 1). A session of s rows in one piece then stores 1 + p (s - 1) of them, in place of v a piece. Lists
 // that are slices of longer ones count as so many values as their stored elements make lists. Where pieces are single
 // rows, p is not known: the estimate lies in the middle of what it may be.
-func sharingOf(ctx context.Context, snap *storage.Snapshot, segments []storage.SegmentDescriptor) (*sharing, error) {
+func sharingOf(ctx context.Context, snap *storage.Snapshot, segments []catalog.SegmentDescriptor) (*sharing, error) {
 	rows := uint64(0)
 	for _, d := range segments {
 		rows += d.Rows
@@ -119,7 +120,7 @@ func (f *pieceFeature) values() float64 {
 }
 
 func pieceFeatures(ctx context.Context, snap *storage.Snapshot,
-	segments []storage.SegmentDescriptor) (map[uint64]*pieceFeature, error) {
+	segments []catalog.SegmentDescriptor) (map[uint64]*pieceFeature, error) {
 	out := map[uint64]*pieceFeature{}
 	for _, d := range segments {
 		g, err := snap.OpenSegment(ctx, d)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/snapshot"
 	"github.com/dsistore/dsistore/usage"
 )
@@ -86,8 +86,8 @@ func notAfter(t, now time.Time) time.Time {
 }
 
 // usesOf returns how each feature was read.
-func usesOf(s *usage.Summary, now time.Time) map[storage.FeatureID]Use {
-	out := make(map[storage.FeatureID]Use, len(s.Features))
+func usesOf(s *usage.Summary, now time.Time) map[catalog.FeatureID]Use {
+	out := make(map[catalog.FeatureID]Use, len(s.Features))
 	for i := range s.Features {
 		f := &s.Features[i]
 		out[f.ID] = Use{
@@ -109,7 +109,7 @@ func daysSince(t, now time.Time) uint64 {
 }
 
 // jobsOf returns the jobs, those that read most bytes first. stored are the bytes of the table's features.
-func jobsOf(s *usage.Summary, stored map[storage.FeatureID]uint64) []Job {
+func jobsOf(s *usage.Summary, stored map[catalog.FeatureID]uint64) []Job {
 	all := uint64(0)
 	for _, n := range stored {
 		all += n

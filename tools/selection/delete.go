@@ -8,6 +8,7 @@ import (
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/usage"
 )
@@ -85,7 +86,7 @@ func deleteReport(ctx context.Context, s *Selection) (*DeleteReport, error) {
 		Table: s.Snapshot.Table().Name(), Snapshot: info.Number, Deleted: s.Rows, Left: info.LiveRows() - s.Rows,
 		Segments: []SegmentDeletes{}, Keys: s.Keys,
 	}
-	var segments []storage.SegmentDescriptor
+	var segments []catalog.SegmentDescriptor
 	for _, x := range s.Segments {
 		segments = append(segments, x.Segment)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/internal/keytext"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/tools/ingest/source"
 )
@@ -36,7 +36,7 @@ func (k *KeySource) once() bool {
 
 // each calls visit with plain columns of all keys, of a type that compares with the feature's by value; place says, for
 // messages, where a row of the column comes from. Columns are borrowed until visit returns.
-func (k *KeySource) each(ctx context.Context, f storage.Feature,
+func (k *KeySource) each(ctx context.Context, f catalog.Feature,
 	visit func(c *vector.Column, place func(row int) string) error) error {
 	for from := 0; from < len(k.Given); from += linesAtOnce {
 		c := vector.NewColumn(f.Type)
@@ -74,7 +74,7 @@ func (k *KeySource) hasLines(path string) bool {
 
 // sameKind returns an error when keys of a type and logical type are not those of the feature: the rules of ingest, for
 // keys.
-func sameKind(f storage.Feature, t vector.Type, logical string) error {
+func sameKind(f catalog.Feature, t vector.Type, logical string) error {
 	if f.Logical != logical {
 		return fmt.Errorf("%q is %s in the table and %s in the file: they do not mix", f.Name,
 			typeName(f.Type, f.Logical), typeName(t, logical))
@@ -94,7 +94,7 @@ func typeName(t vector.Type, logical string) string {
 }
 
 // eachRow is each for a file or directory that ingest reads.
-func (k *KeySource) eachRow(ctx context.Context, path string, f storage.Feature,
+func (k *KeySource) eachRow(ctx context.Context, path string, f catalog.Feature,
 	visit func(*vector.Column, func(int) string) error) error {
 	files, err := source.Discover(ctx, []string{path}, source.Options{Format: k.Format, Stdin: k.Stdin})
 	if err != nil {
@@ -108,7 +108,7 @@ func (k *KeySource) eachRow(ctx context.Context, path string, f storage.Feature,
 	return nil
 }
 
-func eachOfFile(ctx context.Context, file *source.File, f storage.Feature,
+func eachOfFile(ctx context.Context, file *source.File, f catalog.Feature,
 	visit func(*vector.Column, func(int) string) error) (err error) {
 	src, err := file.Open(ctx)
 	if err != nil {
@@ -131,7 +131,7 @@ func eachOfFile(ctx context.Context, file *source.File, f storage.Feature,
 	}
 }
 
-func ofChunk(path string, c *source.Chunk, fields []*source.Field, f storage.Feature,
+func ofChunk(path string, c *source.Chunk, fields []*source.Field, f catalog.Feature,
 	visit func(*vector.Column, func(int) string) error) error {
 	if c.Rows == 0 {
 		return nil
@@ -186,7 +186,7 @@ const (
 )
 
 // eachLine is each for text with a key a line, or in a column. An empty line is no key.
-func (k *KeySource) eachLine(ctx context.Context, path string, f storage.Feature,
+func (k *KeySource) eachLine(ctx context.Context, path string, f catalog.Feature,
 	visit func(*vector.Column, func(int) string) error) error {
 	in := k.Stdin
 	if path != "-" {
@@ -236,7 +236,7 @@ func (k *KeySource) eachLine(ctx context.Context, path string, f storage.Feature
 }
 
 // appendKey appends the key that a text says. A number that the feature cannot have is no error: no row has it.
-func appendKey(c *vector.Column, f storage.Feature, key []byte) (err error) {
+func appendKey(c *vector.Column, f catalog.Feature, key []byte) (err error) {
 	switch {
 	case f.Logical != "" && !c.Type.IsList():
 		return fmt.Errorf("%q is %s: as text its values are not unambiguous: want a Parquet or Arrow file", f.Name,

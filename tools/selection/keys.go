@@ -13,6 +13,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
@@ -77,28 +78,28 @@ func (k *KeySource) String() string {
 }
 
 // feature returns the feature that has the keys.
-func (k *KeySource) feature(ctx context.Context, snap *storage.Snapshot) (storage.Feature, error) {
+func (k *KeySource) feature(ctx context.Context, snap *storage.Snapshot) (catalog.Feature, error) {
 	name := k.Feature
 	if name == "" {
 		features, err := snap.KeyFeatures(ctx)
 		if err != nil {
-			return storage.Feature{}, err
+			return catalog.Feature{}, err
 		}
 		for _, f := range features {
-			if f.Role == storage.RoleRequestKey {
+			if f.Role == catalog.RoleRequestKey {
 				name = f.Name
 			}
 		}
 		if name == "" {
-			return storage.Feature{}, badQuery("keys: the table has no request key: say which feature has them")
+			return catalog.Feature{}, badQuery("keys: the table has no request key: say which feature has them")
 		}
 	}
 	found, err := snap.Lookup(ctx, name)
 	if err != nil {
-		return storage.Feature{}, err
+		return catalog.Feature{}, err
 	}
 	if !segment.IsLookupType(found[0].Type) {
-		return storage.Feature{}, badQuery("keys: %s is %v: want integers, strings or bytes", name, found[0].Type)
+		return catalog.Feature{}, badQuery("keys: %s is %v: want integers, strings or bytes", name, found[0].Type)
 	}
 	return found[0], nil
 }
@@ -171,14 +172,14 @@ func (k *KeySource) find(ctx context.Context, v *storage.View, partition string,
 
 // within returns the rows that may have one of the keys, by segment, as the segments' tables of keys say; nil: they say
 // nothing.
-func (k *KeySource) within(ctx context.Context, v *storage.View, f storage.Feature, set *keySet,
+func (k *KeySource) within(ctx context.Context, v *storage.View, f catalog.Feature, set *keySet,
 	layout *reader.Layout) (map[string]*roaring.Bitmap, error) {
 	for _, o := range v.Overlays {
-		if slices.ContainsFunc(o.Features, func(x storage.Feature) bool { return x.ID == f.ID }) {
+		if slices.ContainsFunc(o.Features, func(x catalog.Feature) bool { return x.ID == f.ID }) {
 			return nil, nil // it has other keys than the segments
 		}
 	}
-	var segments []storage.SegmentDescriptor
+	var segments []catalog.SegmentDescriptor
 	for _, s := range layout.Matched() {
 		segments = append(segments, s.Segment)
 	}

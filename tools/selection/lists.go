@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dsistore/dsistore/reader/expr"
-	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // A listExpr is sample lists joined by AND, OR and NOT.
@@ -61,7 +61,7 @@ const segmentsAtOnce = 16
 
 // restrict leaves the rows of a selection that the lists, so joined, have. NOT is of the rows that are there.
 func (l *listExpr) restrict(ctx context.Context, s *Selection) error {
-	var segments []storage.SegmentDescriptor
+	var segments []catalog.SegmentDescriptor
 	for _, r := range s.Segments {
 		segments = append(segments, r.Segment)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/usage"
 )
@@ -43,7 +44,7 @@ type ListReport struct {
 // and replace is false.
 func Create(ctx context.Context, table *storage.Table, name string, q *Query, replace bool,
 	opts Options) (*ListReport, error) {
-	list := storage.SampleList{Name: name, Definition: q.String()}
+	list := catalog.SampleList{Name: name, Definition: q.String()}
 	if err := list.Validate(); err != nil {
 		return nil, badQuery("%s", err)
 	}
@@ -119,7 +120,7 @@ type PartitionShare struct {
 // Describe says what a sample list of a snapshot has, in all and of each partition. It reads the sets of segments with
 // both listed and deleted rows alone.
 func Describe(ctx context.Context, snap *storage.Snapshot,
-	list storage.SampleList) (*ListInfo, []PartitionShare, error) {
+	list catalog.SampleList) (*ListInfo, []PartitionShare, error) {
 	segments, err := snap.Segments(ctx, nil)
 	if err != nil {
 		return nil, nil, err

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/tools/dsi/app"
 	"github.com/dsistore/dsistore/tools/terminal"
@@ -40,7 +40,7 @@ type pinJSON struct {
 	Snapshot uint64 `json:"snapshot"`
 }
 
-func newBranchJSON(b storage.Branch) branchJSON {
+func newBranchJSON(b catalog.Branch) branchJSON {
 	out := branchJSON{
 		Name: b.Name, Snapshot: b.Snapshot, Overlays: []pinJSON{}, Created: terminal.TimeMillis(b.Created),
 		Owner:   b.Owner,
@@ -85,15 +85,15 @@ func (c *branchCreate) Run(ctx context.Context, e *app.Env) error {
 		return err
 	}
 	number := snap.Info().Number
-	b := storage.Branch{Name: c.Branch, Snapshot: number, Owner: c.Owner}
+	b := catalog.Branch{Name: c.Branch, Snapshot: number, Owner: c.Owner}
 	if b.Owner == "" {
 		b.Owner = app.WhoAmI()
 	}
 	for _, o := range c.Overlay {
-		b.Overlays = append(b.Overlays, storage.Pin{Name: o, Snapshot: number})
+		b.Overlays = append(b.Overlays, catalog.Pin{Name: o, Snapshot: number})
 	}
 	if c.SampleList != "" {
-		b.List = storage.Pin{Name: c.SampleList, Snapshot: number}
+		b.List = catalog.Pin{Name: c.SampleList, Snapshot: number}
 	}
 	if err := b.Validate(); err != nil {
 		return terminal.UsageError{Err: err}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/tools/dsi/app"
 	"github.com/dsistore/dsistore/tools/terminal"
@@ -96,7 +97,7 @@ func (n *namedFeatures) names(ctx context.Context, e *app.Env) ([]string, error)
 }
 
 // set gives the features a status.
-func (n *namedFeatures) set(ctx context.Context, e *app.Env, status storage.FeatureStatus, did string) error {
+func (n *namedFeatures) set(ctx context.Context, e *app.Env, status catalog.FeatureStatus, did string) error {
 	names, err := n.names(ctx, e)
 	if err != nil {
 		return err
@@ -113,19 +114,19 @@ func (n *namedFeatures) set(ctx context.Context, e *app.Env, status storage.Feat
 }
 
 // would checks that the table has the features, and says what would become of them.
-func (n *namedFeatures) would(ctx context.Context, e *app.Env, names []string, status storage.FeatureStatus,
+func (n *namedFeatures) would(ctx context.Context, e *app.Env, names []string, status catalog.FeatureStatus,
 	did string) error {
 	snap, err := n.OpenNewest(ctx, e)
 	if err != nil {
 		return err
 	}
-	if status == storage.FeatureActive { // those that are dropped too, which Lookup does not find
+	if status == catalog.FeatureActive { // those that are dropped too, which Lookup does not find
 		all, err := snap.AllFeatures(ctx)
 		if err != nil {
 			return err
 		}
 		for _, name := range names {
-			if !slices.ContainsFunc(all, func(f storage.Feature) bool { return f.Name == name }) {
+			if !slices.ContainsFunc(all, func(f catalog.Feature) bool { return f.Name == name }) {
 				return fmt.Errorf("table %s: feature %.100q: %w", n.Table, name, storage.ErrNotFound)
 			}
 		}
@@ -148,7 +149,7 @@ type FeaturesDeprecate struct{ namedFeatures }
 
 // Run runs the command.
 func (c *FeaturesDeprecate) Run(ctx context.Context, e *app.Env) error {
-	return c.set(ctx, e, storage.FeatureDeprecated, "deprecated")
+	return c.set(ctx, e, catalog.FeatureDeprecated, "deprecated")
 }
 
 // FeaturesDrop drops features.
@@ -156,7 +157,7 @@ type FeaturesDrop struct{ namedFeatures }
 
 // Run runs the command.
 func (c *FeaturesDrop) Run(ctx context.Context, e *app.Env) error {
-	return c.set(ctx, e, storage.FeatureDropped, "dropped")
+	return c.set(ctx, e, catalog.FeatureDropped, "dropped")
 }
 
 // FeaturesRestore takes back that features are deprecated or dropped.
@@ -164,5 +165,5 @@ type FeaturesRestore struct{ namedFeatures }
 
 // Run runs the command.
 func (c *FeaturesRestore) Run(ctx context.Context, e *app.Env) error {
-	return c.set(ctx, e, storage.FeatureActive, "restored")
+	return c.set(ctx, e, catalog.FeatureActive, "restored")
 }

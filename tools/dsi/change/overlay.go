@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/tools/dsi/app"
 	"github.com/dsistore/dsistore/tools/dsi/describe"
@@ -25,11 +26,11 @@ type Overlay struct {
 }
 
 // policies are the words for missing-value policies.
-var policies = map[string]storage.MissingPolicy{
-	"fallthrough": storage.FallThrough, "null": storage.Null, "refuse": storage.Refuse,
+var policies = map[string]catalog.MissingPolicy{
+	"fallthrough": catalog.FallThrough, "null": catalog.Null, "refuse": catalog.Refuse,
 }
 
-func policyText(u storage.MissingPolicy) string {
+func policyText(u catalog.MissingPolicy) string {
 	for name, v := range policies {
 		if v == u {
 			return name
@@ -84,7 +85,7 @@ func (c *overlayAdd) Run(ctx context.Context, e *app.Env) error {
 	opts.Features, opts.Replace = c.Features, c.Replace
 	opts.MissingRows, opts.MissingLayers = policies[c.MissingRows], policies[c.MissingLayers]
 	if c.Label {
-		opts.Role = storage.RoleLabel
+		opts.Role = catalog.RoleLabel
 	}
 	return c.cover(ctx, e, c.TableArgs, opts, overlay.Add)
 }
@@ -225,7 +226,7 @@ type overlayPartsJSON struct {
 	Bytes     uint64 `json:"bytes"`
 }
 
-func newOverlayJSON(ctx context.Context, snap *storage.Snapshot, o storage.Overlay,
+func newOverlayJSON(ctx context.Context, snap *storage.Snapshot, o catalog.Overlay,
 	visit func(overlay.SegmentCoverage)) (overlayJSON, error) {
 	c, err := overlay.Cover(ctx, snap, o, visit)
 	out := overlayJSON{

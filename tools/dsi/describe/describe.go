@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/snapshot"
 	"github.com/dsistore/dsistore/tools/dsi/app"
 	"github.com/dsistore/dsistore/tools/terminal"
@@ -87,9 +87,9 @@ func (c *Describe) Run(ctx context.Context, e *app.Env) error {
 	for _, f := range features {
 		d.Kinds[f.Type.Kind.String()]++
 		switch {
-		case f.Role == storage.RoleLabel:
+		case f.Role == catalog.RoleLabel:
 			d.Labels = append(d.Labels, f.Name)
-		case f.Role != storage.RoleFeature:
+		case f.Role != catalog.RoleFeature:
 			d.Roles[roleText(f.Role)] = f.Name
 		}
 	}

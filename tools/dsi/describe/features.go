@@ -8,6 +8,7 @@ import (
 
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/snapshot"
 	"github.com/dsistore/dsistore/tools/dsi/app"
 	"github.com/dsistore/dsistore/tools/terminal"
@@ -55,12 +56,12 @@ type totalsJSON struct {
 }
 
 // NewFeatureJSON returns a feature as --json prints it.
-func NewFeatureJSON(f storage.Feature) FeatureJSON {
+func NewFeatureJSON(f catalog.Feature) FeatureJSON {
 	if reader.IsPartitionKey(f) {
 		return FeatureJSON{Name: f.Name, Kind: f.Type.Kind.String(), Type: f.Type.String(), Role: "partition key"}
 	}
 	status := ""
-	if f.Status != storage.FeatureActive {
+	if f.Status != catalog.FeatureActive {
 		status = f.Status.String()
 	}
 	return FeatureJSON{
@@ -162,8 +163,8 @@ func (t *totalsJSON) cells() []string {
 }
 
 // roleText prints a role, "" for a plain feature.
-func roleText(r storage.Role) string {
-	if r == storage.RoleFeature {
+func roleText(r catalog.Role) string {
+	if r == catalog.RoleFeature {
 		return ""
 	}
 	return r.String()

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	arrowsource "github.com/dsistore/dsistore/tools/ingest/source/arrow"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"github.com/dsistore/dsistore/tools/ingest/source/hive"
@@ -166,7 +166,7 @@ func (d *discovery) linkedFile(path string) error {
 }
 
 // directory lists dir, whose partition is part, in the order of names.
-func (d *discovery) directory(ctx context.Context, dir string, part storage.Partition) error {
+func (d *discovery) directory(ctx context.Context, dir string, part catalog.Partition) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (d *discovery) directory(ctx context.Context, dir string, part storage.Part
 }
 
 // file adds a file. named: the caller gave its path itself, not that of a directory above it.
-func (d *discovery) file(path string, st fs.FileInfo, part storage.Partition, named bool) error {
+func (d *discovery) file(path string, st fs.FileInfo, part catalog.Partition, named bool) error {
 	pipe := st.Mode()&fs.ModeNamedPipe != 0
 	switch {
 	case pipe && !named:
@@ -267,11 +267,11 @@ func (d *discovery) unifyPartitions() error {
 	}
 	for i := range d.files {
 		f := &d.files[i]
-		byKey := map[string]storage.PartitionValue{}
+		byKey := map[string]catalog.PartitionValue{}
 		for _, v := range f.Partition {
 			byKey[v.Key] = v
 		}
-		var out storage.Partition
+		var out catalog.Partition
 		for _, k := range keys {
 			if v, ok := byKey[k]; ok {
 				out = append(out, v)

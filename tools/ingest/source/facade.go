@@ -1,7 +1,7 @@
 package source
 
 import (
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest/source/arrow"
 	"github.com/dsistore/dsistore/tools/ingest/source/hive"
 	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
@@ -20,6 +20,6 @@ type RecordReader = arrow.RecordReader
 func NewRecords(r RecordReader, resident bool) *Records { return arrow.NewRecords(r, resident) }
 
 // OrderPartition returns p with its keys in the order of keys, where these are the same: p itself where they are not.
-func OrderPartition(p storage.Partition, keys []string) storage.Partition {
+func OrderPartition(p catalog.Partition, keys []string) catalog.Partition {
 	return hive.OrderPartition(p, keys)
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"github.com/dsistore/dsistore/tools/ingest/source/jsonl"
 )
@@ -152,8 +152,8 @@ func TestJSONTakesTheTablesFloats(t *testing.T) {
 	dense := func(e vector.Elem) vector.Type { return vector.Type{Kind: vector.Dense, Elem: e} }
 	files, err := Discover(t.Context(), []string{filepath.Join(dir, "a.jsonl")}, Options{
 		MappingFile: filepath.Join(dir, "m.json"),
-		Known: func() []storage.Feature {
-			return []storage.Feature{
+		Known: func() []catalog.Feature {
+			return []catalog.Feature{
 				{Name: "A", Type: dense(vector.Float64)}, {Name: "l", Type: vector.Type{Kind: vector.Sparse,
 					Elem: vector.Float64}},
 				{Name: "i", Type: dense(vector.Int64)}, {Name: "m.other", Type: dense(vector.Float32),

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
@@ -111,7 +111,7 @@ func (m *inferredMapping) feature(f *mapping.Field) {
 		about += ", " + f.Logical
 	}
 	e.values["//"] = about
-	if f.Role != storage.RoleFeature {
+	if f.Role != catalog.RoleFeature {
 		e.values["role"] = mapping.RoleName(f.Role)
 	}
 	if f.Name != f.Path {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	arrowsource "github.com/dsistore/dsistore/tools/ingest/source/arrow"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
@@ -18,7 +18,7 @@ import (
 // which are never written, until Release.
 type Chunk struct {
 	Rows      int
-	Partition storage.Partition
+	Partition catalog.Partition
 	Fields    []*mapping.Field
 	Columns   []*vector.Column // aligned with Fields
 	Place     Place            // of the first row
@@ -76,7 +76,7 @@ type File struct {
 	Path      string
 	Size      int64  // -1 for a stream
 	Format    string // parquet, orc, text, jsonl or arrow
-	Partition storage.Partition
+	Partition catalog.Partition
 	Open      func(ctx context.Context) (Source, error)
 	// Fingerprint returns a hash of the content, in hex. For stdin it is known once Next returned io.EOF, and an error
 	// before.
@@ -110,7 +110,7 @@ type Options struct {
 	// Known returns the features of the table that the dump is for: where a source's own types are guessed from its
 	// values, as those of JSON lines are, an integer is read as the float that the table has. It is called when a
 	// source is opened. nil: none.
-	Known func() []storage.Feature
+	Known func() []catalog.Feature
 	// PartitionKeys returns the partition keys of that table. Those that no directory gives are taken from columns,
 	// where neither PartitionBy nor the mapping file says by what rows are partitioned. It is called when a source is
 	// opened. nil, or none: nothing is known.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"github.com/dsistore/dsistore/tools/ingest/source/hive"
 	"github.com/dsistore/dsistore/tools/ingest/source/lakehouse"
@@ -32,7 +32,7 @@ func place(b *column.Batch, file string, row int) Place {
 // tableSource is the Source over a column.Reader: it binds columns to features, drops bad rows and splits partitions.
 type tableSource struct {
 	path      string
-	partition storage.Partition
+	partition catalog.Partition
 	opts      *Options
 	keys      []string // of the table's partitions, where they are known
 	reader    column.Reader
@@ -46,7 +46,7 @@ type tableSource struct {
 // A boundColumn is what becomes of an input column. At most one of its parts is set; a column that is dropped has none.
 type boundColumn struct {
 	binding   mapping.Binding
-	directory *storage.PartitionValue // the directory names the same column: values must agree
+	directory *catalog.PartitionValue // the directory names the same column: values must agree
 	by        int                     // 1 + its place in partitionBy; 0: none
 	name      string
 }
@@ -110,7 +110,7 @@ func (s *tableSource) inheritPartitions() bool {
 	}
 	var rest []string
 	for _, k := range s.keys {
-		if !slices.ContainsFunc(s.partition, func(v storage.PartitionValue) bool { return v.Key == k }) {
+		if !slices.ContainsFunc(s.partition, func(v catalog.PartitionValue) bool { return v.Key == k }) {
 			rest = append(rest, k)
 		}
 	}
@@ -148,7 +148,7 @@ func (s *tableSource) bind() error {
 				"mapping file cannot tell them apart")
 		}
 		c := boundColumn{name: n.Name}
-		if i := slices.IndexFunc(s.partition, func(v storage.PartitionValue) bool { return v.Key == n.Name }); i >= 0 {
+		if i := slices.IndexFunc(s.partition, func(v catalog.PartitionValue) bool { return v.Key == n.Name }); i >= 0 {
 			s.binder.Seen[n.Name] = false
 			c.directory = &s.partition[i]
 		} else if i := slices.Index(s.binder.PartitionBy, n.Name); i >= 0 {
@@ -341,14 +341,14 @@ func (s *tableSource) split(b *column.Batch, o *mapping.Output, keep []int32, by
 		}
 	}
 	groups := map[string][]int32{}
-	parts := map[string]storage.Partition{}
+	parts := map[string]catalog.Partition{}
 	var order []string
 	var key strings.Builder
 	for _, row := range keep {
 		key.Reset()
-		values := make([]storage.PartitionValue, len(by))
+		values := make([]catalog.PartitionValue, len(by))
 		for i, a := range by {
-			v := storage.PartitionValue{Key: s.binder.PartitionBy[i], Null: true}
+			v := catalog.PartitionValue{Key: s.binder.PartitionBy[i], Null: true}
 			if a != nil && !a.IsNull(int(row)) {
 				text, err := formatCell(a, int(row))
 				if err != nil {
@@ -377,7 +377,7 @@ func (s *tableSource) split(b *column.Batch, o *mapping.Output, keep []int32, by
 }
 
 // chunk returns the given rows (nil: all) of o as a chunk.
-func (s *tableSource) chunk(b *column.Batch, o *mapping.Output, rows []int32, p storage.Partition) *Chunk {
+func (s *tableSource) chunk(b *column.Batch, o *mapping.Output, rows []int32, p catalog.Partition) *Chunk {
 	c := &Chunk{Rows: b.Rows, Partition: p, Fields: o.Fields, Columns: o.Columns, Place: place(b, s.path, 0)}
 	if rows == nil {
 		if b.Hold != nil {

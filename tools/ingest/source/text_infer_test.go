@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 const inferringCSV = `{"text": {"quote": "\"", "header": true, "infer": true}}`
@@ -90,8 +90,8 @@ func TestInferredTextGivesWay(t *testing.T) {
 	})
 	files, err := Discover(t.Context(), []string{filepath.Join(dir, "a.csv")}, Options{
 		MappingFile: filepath.Join(dir, "m.json"),
-		Known: func() []storage.Feature {
-			return []storage.Feature{
+		Known: func() []catalog.Feature {
+			return []catalog.Feature{
 				{Name: "C", Type: vector.Type{Kind: vector.Dense, Elem: vector.Float64}},
 				{Name: "d", Type: vector.Type{Kind: vector.String}},
 				{Name: "f32", Type: vector.Type{Kind: vector.Dense, Elem: vector.Float32}},

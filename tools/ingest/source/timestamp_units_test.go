@@ -13,7 +13,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // int96File writes times, "" for null, as INT96: in a column t, in a member s.u, and one by one in lists l.
@@ -137,9 +137,9 @@ func TestTimestampUnits(t *testing.T) {
 		}
 		return b.String()
 	}
-	table := func(unit string) func() []storage.Feature {
-		return func() []storage.Feature {
-			return []storage.Feature{{Name: "t", Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64},
+	table := func(unit string) func() []catalog.Feature {
+		return func() []catalog.Feature {
+			return []catalog.Feature{{Name: "t", Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64},
 				Logical: "timestamp[" + unit + "]"}}
 		}
 	}
@@ -150,7 +150,7 @@ func TestTimestampUnits(t *testing.T) {
 		first   []string
 		second  []string
 		mapping string
-		known   func() []storage.Feature
+		known   func() []catalog.Feature
 		want    string
 	}{
 		{"in nanoseconds", []string{plain, "", fine}, nil, "", nil,

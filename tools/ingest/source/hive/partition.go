@@ -8,14 +8,14 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 const hiveNull = "__HIVE_DEFAULT_PARTITION__"
 
 // PartitionValue reads the name of a directory as key=value; ok is false for a plain name.
-func PartitionValue(name string) (v storage.PartitionValue, ok bool, err error) {
+func PartitionValue(name string) (v catalog.PartitionValue, ok bool, err error) {
 	key, value, ok := strings.Cut(name, "=")
 	if !ok || key == "" {
 		return v, false, nil
@@ -52,7 +52,7 @@ func unescapePath(s string) string {
 }
 
 // AppendPartition returns p, copied, with one more value. A key that p has already is refused.
-func AppendPartition(p storage.Partition, v storage.PartitionValue) (storage.Partition, error) {
+func AppendPartition(p catalog.Partition, v catalog.PartitionValue) (catalog.Partition, error) {
 	for _, o := range p {
 		if strings.EqualFold(o.Key, v.Key) { // Hive does not tell them apart
 			return nil, column.Refuse(v.Key, "the partition key is given twice in one path")
@@ -63,8 +63,8 @@ func AppendPartition(p storage.Partition, v storage.PartitionValue) (storage.Par
 
 // DirectoryPartition returns the partition that the last elements of a path name: those key=value that nothing else
 // follows.
-func DirectoryPartition(dir string) (storage.Partition, error) {
-	var values []storage.PartitionValue
+func DirectoryPartition(dir string) (catalog.Partition, error) {
+	var values []catalog.PartitionValue
 	for dir != "" && dir != "/" && dir != "." {
 		v, ok, err := PartitionValue(filepath.Base(dir))
 		if err != nil {
@@ -77,7 +77,7 @@ func DirectoryPartition(dir string) (storage.Partition, error) {
 		dir = filepath.Dir(dir)
 	}
 	slices.Reverse(values)
-	var p storage.Partition
+	var p catalog.Partition
 	for _, v := range values {
 		var err error
 		if p, err = AppendPartition(p, v); err != nil {
@@ -93,13 +93,13 @@ func Hidden(name string) bool {
 }
 
 // OrderPartition returns p with its keys in the order of keys, where these are the same: p itself where they are not.
-func OrderPartition(p storage.Partition, keys []string) storage.Partition {
+func OrderPartition(p catalog.Partition, keys []string) catalog.Partition {
 	if len(p) != len(keys) {
 		return p
 	}
-	out := make(storage.Partition, 0, len(p))
+	out := make(catalog.Partition, 0, len(p))
 	for _, k := range keys {
-		i := slices.IndexFunc(p, func(v storage.PartitionValue) bool { return v.Key == k })
+		i := slices.IndexFunc(p, func(v catalog.PartitionValue) bool { return v.Key == k })
 		if i < 0 {
 			return p
 		}

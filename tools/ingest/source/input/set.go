@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"github.com/dsistore/dsistore/tools/ingest/source/hive"
 	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
@@ -16,7 +16,7 @@ import (
 type Set struct {
 	Mapping *mapping.Mapping
 	Ddl     *hive.Table              // nil: none given
-	Known   func() []storage.Feature // the features of the table, see Options.Known; nil: none
+	Known   func() []catalog.Feature // the features of the table, see Options.Known; nil: none
 	Inputs  []File
 	column.ReadOptions
 }
@@ -43,7 +43,7 @@ func (d *Set) Scan(ctx context.Context, files []File, read func(ctx context.Cont
 }
 
 // Features returns the features of the table that the dump is for.
-func (d *Set) Features() []storage.Feature {
+func (d *Set) Features() []catalog.Feature {
 	if d.Known == nil {
 		return nil
 	}
@@ -63,7 +63,7 @@ func (d *Set) TimestampUnit(path string) string {
 		}
 	}
 	known := d.Features()
-	i := slices.IndexFunc(known, func(f storage.Feature) bool {
+	i := slices.IndexFunc(known, func(f catalog.Feature) bool {
 		return column.TimestampUnit(f.Logical) != "" && (f.Name == name || f.OriginColumn == path &&
 			f.OriginKey != "" && f.Name != path)
 	})

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
@@ -115,10 +115,10 @@ func (b *Binder) field(path string, t vector.Type, logical, originColumn, origin
 			len(f.Name), maxNameBytes)
 	}
 	if path == b.session && path != "" {
-		f.Role = storage.RoleSessionKey
+		f.Role = catalog.RoleSessionKey
 	}
 	if path == b.time && path != "" {
-		f.Role = storage.RoleTimeKey
+		f.Role = catalog.RoleTimeKey
 	}
 	if b.byName[f.Name] != nil {
 		return nil, fmt.Errorf("two features have the name %q: rename or drop one in the mapping file", f.Name)
@@ -129,12 +129,12 @@ func (b *Binder) field(path string, t vector.Type, logical, originColumn, origin
 }
 
 // Check returns an error when the mapping or the command line names a column that the source does not have.
-func (b *Binder) Check(partition storage.Partition) error {
+func (b *Binder) Check(partition catalog.Partition) error {
 	for _, k := range []struct{ path, what string }{{b.session, "session key"}, {b.time, "time key"}} {
 		if k.path == "" {
 			continue
 		}
-		if slices.ContainsFunc(partition, func(v storage.PartitionValue) bool { return v.Key == k.path }) {
+		if slices.ContainsFunc(partition, func(v catalog.PartitionValue) bool { return v.Key == k.path }) {
 			return fmt.Errorf("%s %q is a partition key: it is the same in all rows of a partition", k.what, k.path)
 		}
 		isMap, ok := b.Seen[k.path]

@@ -2,7 +2,7 @@ package mapping
 
 import (
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // A Field is a feature that a source offers. Fields are compared by pointer within one Source: the same feature of one
@@ -10,7 +10,7 @@ import (
 type Field struct {
 	Name    string
 	Type    vector.Type
-	Role    storage.Role
+	Role    catalog.Role
 	Logical string
 	// NoValue: the source's type for the field says nothing (Arrow's null type, JSON keys that were only ever null).
 	// Every row is null and Type is a placeholder that any other file's type replaces.

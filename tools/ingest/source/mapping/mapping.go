@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"github.com/dsistore/dsistore/tools/ingest/source/hive"
 	"github.com/dsistore/dsistore/tools/ingest/source/lines"
@@ -31,7 +31,7 @@ type Mapping struct {
 // A Column says what becomes of a column, of a member of a struct ("parent.child") or of a key of a map ("column.key").
 type Column struct {
 	Rename   string
-	Role     storage.Role
+	Role     catalog.Role
 	HasRole  bool
 	Drop     bool
 	Optional bool        // need not be in every file
@@ -47,13 +47,13 @@ type Column struct {
 	DropNulls bool
 }
 
-var roleNames = map[string]storage.Role{
-	"feature": storage.RoleFeature, "label": storage.RoleLabel, "session_key": storage.RoleSessionKey,
-	"request_key": storage.RoleRequestKey, "user_key": storage.RoleUserKey, "time_key": storage.RoleTimeKey,
+var roleNames = map[string]catalog.Role{
+	"feature": catalog.RoleFeature, "label": catalog.RoleLabel, "session_key": catalog.RoleSessionKey,
+	"request_key": catalog.RoleRequestKey, "user_key": catalog.RoleUserKey, "time_key": catalog.RoleTimeKey,
 }
 
 // RoleName returns the word that a mapping file uses for r.
-func RoleName(r storage.Role) string {
+func RoleName(r catalog.Role) string {
 	for n, v := range roleNames {
 		if v == r {
 			return n
