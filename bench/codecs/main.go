@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/bench/program"
-	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/internal/simd"
 )
 
@@ -109,7 +108,7 @@ func (f *flags) run(ctx context.Context) error {
 		for _, level := range levels {
 			key := [2]string{c.Name, level}
 			c.NsPerValue[level], c.MBPerSecond[level], c.MedianNs[level] = slices.Min(ns[key]), slices.Max(mb[key]),
-				result.Median(ns[key])
+				program.Median(ns[key])
 			c.CyclesPerValue[level] = c.NsPerValue[level] * rep.GHz
 		}
 	}

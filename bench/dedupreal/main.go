@@ -20,7 +20,6 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/bench/program"
-	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/retail"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/reader"
@@ -76,7 +75,7 @@ func (f *flags) run(ctx context.Context) error {
 		show(&reports[i])
 	}
 	if f.Page != "" {
-		if err := result.ReplacePart(f.Page, "real", pageTable(reports)); err != nil {
+		if err := program.ReplacePart(f.Page, "real", pageTable(reports)); err != nil {
 			return err
 		}
 	}
@@ -155,11 +154,7 @@ func ingestNew(ctx context.Context, dir, path string, o ingest.Options) (ingest.
 
 // look reports the features and writes the table's rows, in its order, as Parquet.
 func (f *flags) look(ctx context.Context, s *storage.Store, r *report, parquet string) error {
-	table, err := s.Table(ctx, versus.Table)
-	if err != nil {
-		return err
-	}
-	snap, err := table.Latest(ctx)
+	_, snap, err := s.Newest(ctx, versus.Table)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/bench/program"
-	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/reader"
@@ -76,7 +74,7 @@ func (f *flags) run(ctx context.Context) error {
 	text := f.table(points)
 	fmt.Print(text)
 	if f.Page != "" {
-		if err := result.ReplacePart(f.Page, "sweep", text); err != nil {
+		if err := program.ReplacePart(f.Page, "sweep", text); err != nil {
 			return err
 		}
 	}
@@ -120,11 +118,7 @@ func (f *flags) point(ctx context.Context, samples, unchanged float64) (point, e
 
 // read sets the factors and rates.
 func (f *flags) read(ctx context.Context, s *storage.Store, dump *versus.Dump, p *point) error {
-	table, err := s.Table(ctx, versus.Table)
-	if err != nil {
-		return err
-	}
-	snap, err := table.Latest(ctx)
+	_, snap, err := s.Newest(ctx, versus.Table)
 	if err != nil {
 		return err
 	}
@@ -181,7 +175,7 @@ func (f *flags) epoch(ctx context.Context, snap *storage.Snapshot, d reader.Dedu
 	if err != nil {
 		return err
 	}
-	return errors.Join(drain(ctx, sc), sc.Close())
+	return errors.Join(versus.Drain(ctx, sc, nil), sc.Close())
 }
 
 func (f *flags) table(points []point) string {
@@ -198,17 +192,4 @@ func (f *flags) table(points []point) string {
 			p.IKJTRate)
 	}
 	return b.String()
-}
-
-func drain(ctx context.Context, sc *reader.Scanner) error {
-	for {
-		b, err := sc.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		b.Release()
-	}
 }

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/bench/program"
-	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/internal/workload"
@@ -223,8 +222,8 @@ func (b *bench) measure(ctx context.Context) (_ []measure, err error) {
 	all := &b.parts[0]
 	for i := range b.parts {
 		m := &b.parts[i]
-		m.OpenMillis, m.ReadMillis = result.Median(m.open[1:]), result.Median(m.read[1:])
-		m.Millis, m.CPUMillis = result.Median(m.millis[1:]), result.Median(m.cpus[1:])
+		m.OpenMillis, m.ReadMillis = program.Median(m.open[1:]), program.Median(m.read[1:])
+		m.Millis, m.CPUMillis = program.Median(m.millis[1:]), program.Median(m.cpus[1:])
 		m.SamplesPerSecond = float64(m.Rows) / m.Millis * 1e3
 		m.BytesOfAll = float64(m.Bytes+m.FilterBytes) / float64(all.Bytes)
 		m.TimeOfAll = m.Millis / all.Millis
@@ -236,7 +235,7 @@ func (b *bench) measure(ctx context.Context) (_ []measure, err error) {
 func (b *bench) round(ctx context.Context, m *measure) error {
 	opts := reader.Options{Workers: b.Threads, RoundIntegers: true}
 	runtime.GC()
-	cpu, start := result.CPUSeconds(), time.Now()
+	cpu, start := program.CPUSeconds(), time.Now()
 	plan, err := reader.NewPlan(ctx, b.snap, m.opts)
 	if err != nil {
 		return err
@@ -252,17 +251,13 @@ func (b *bench) round(ctx context.Context, m *measure) error {
 		return err
 	}
 	defer s.Close()
-	for range s.Batches() {
-		batch, err := s.Next(ctx)
-		if err != nil {
-			return err
-		}
-		batch.Release()
+	if err := versus.Drain(ctx, s, nil); err != nil {
+		return err
 	}
 	end := time.Now()
-	m.open, m.read, m.millis = append(m.open, result.Milliseconds(opened.Sub(start))),
-		append(m.read, result.Milliseconds(end.Sub(opened))), append(m.millis, result.Milliseconds(end.Sub(start)))
-	m.cpus = append(m.cpus, (result.CPUSeconds()-cpu)*1e3)
+	m.open, m.read, m.millis = append(m.open, program.Milliseconds(opened.Sub(start))),
+		append(m.read, program.Milliseconds(end.Sub(opened))), append(m.millis, program.Milliseconds(end.Sub(start)))
+	m.cpus = append(m.cpus, (program.CPUSeconds()-cpu)*1e3)
 	st := s.Stats()
 	m.Bytes = st.BytesNeeded + st.BytesUnneeded
 	if p := l.Pruning(); p != nil {

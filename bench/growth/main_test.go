@@ -1,13 +1,24 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/dsistore/dsistore/bench/program"
 )
 
-// A small run ends and writes its results; the second uses the stores of the first.
+// The test binary is its own child.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "--child=") {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// A small run ends and writes its results; the second uses the stores of the first, in new processes.
 func TestGrowth(t *testing.T) {
 	f := flags{
 		Rows: []int64{200, 400}, Sparse: 2, Dense: 3, Profiles: []string{"narrow"}, WideRows: 50, Plan: 3, Take: 10,
@@ -18,6 +29,7 @@ func TestGrowth(t *testing.T) {
 		if err := f.run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		f.NewProcess = true
 	}
 	if found, err := filepath.Glob(filepath.Join(f.Results, "growth*.json")); err != nil || len(found) == 0 {
 		t.Errorf("results %v, %v", found, err)

@@ -16,7 +16,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/dsistore/dsistore/bench/program"
-	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/tools/ingest"
@@ -138,13 +137,13 @@ func (f *flags) run(ctx context.Context) error {
 	fmt.Printf("%-12s %7s %9s %7s %7s %12s %14s %7s %8s\n",
 		"order", "workers", "seconds", "read", "write", "CPU seconds", "bytes per row", "spills", "speedup")
 	for _, r := range reports {
-		r.Median, r.MedianCPU = result.Median(r.Seconds), result.Median(r.CPUSeconds)
+		r.Median, r.MedianCPU = program.Median(r.Seconds), program.Median(r.CPUSeconds)
 		if first[r.Order] == nil {
 			first[r.Order] = r
 		}
 		r.Speedup = first[r.Order].Median / r.Median
-		r.MedianRead = result.MedianOf(r.Phases, func(p phases) float64 { return p.Read })
-		r.MedianWrite = result.MedianOf(r.Phases, func(p phases) float64 { return p.Write })
+		r.MedianRead = program.MedianOf(r.Phases, func(p phases) float64 { return p.Read })
+		r.MedianWrite = program.MedianOf(r.Phases, func(p phases) float64 { return p.Write })
 		fmt.Printf("%-12s %7d %9.2f %7.2f %7.2f %12.2f %14.1f %7d %8.2f\n",
 			r.Order, r.Workers, r.Median, r.MedianRead, r.MedianWrite, r.MedianCPU, r.BytesPerRow, r.Spills, r.Speedup)
 	}
@@ -184,11 +183,11 @@ func (f *flags) round(ctx context.Context, in *input, r *report) error {
 	records := source.NewRecords(read, !f.Stream)
 	defer records.Close()
 	runtime.GC()
-	before := result.CPUSeconds()
+	before := program.CPUSeconds()
 	at := map[ingest.Phase]float64{} // CPU seconds when a phase began
 	progress := func(p ingest.Progress) {
 		if _, ok := at[p.Phase]; !ok {
-			at[p.Phase] = result.CPUSeconds()
+			at[p.Phase] = program.CPUSeconds()
 		}
 	}
 	rep, err := versus.Ingest(ctx, in.store, in.dump, ingest.Options{
@@ -203,7 +202,7 @@ func (f *flags) round(ctx context.Context, in *input, r *report) error {
 		Write: rep.Seconds.Write, WriteCPU: at[ingest.PhaseCommit] - at[ingest.PhaseWrite],
 	})
 	r.Seconds = append(r.Seconds, rep.Seconds.Total)
-	r.CPUSeconds = append(r.CPUSeconds, result.CPUSeconds()-before)
+	r.CPUSeconds = append(r.CPUSeconds, program.CPUSeconds()-before)
 	r.BytesPerRow, r.Spills = float64(rep.BytesOut)/float64(rep.Rows), rep.Spills
 	return nil
 }

@@ -17,7 +17,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dsistore/dsistore/bench/program"
-	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/compaction"
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
@@ -52,14 +51,14 @@ type cost struct {
 }
 
 type report struct {
-	Machine    result.Machine `json:"machine"`
-	Segments   int            `json:"segments"`
-	Rows       int            `json:"rows_of_a_segment"`
-	Keys       int            `json:"keys"`
-	TableBytes int64          `json:"table_bytes"`
-	KeysBytes  int64          `json:"keys_bytes"` // of the tables of keys
-	WriteTime  float64        `json:"write_seconds"`
-	Costs      []cost         `json:"costs"`
+	Machine    program.Machine `json:"machine"`
+	Segments   int             `json:"segments"`
+	Rows       int             `json:"rows_of_a_segment"`
+	Keys       int             `json:"keys"`
+	TableBytes int64           `json:"table_bytes"`
+	KeysBytes  int64           `json:"keys_bytes"` // of the tables of keys
+	WriteTime  float64         `json:"write_seconds"`
+	Costs      []cost          `json:"costs"`
 }
 
 func main() {
@@ -104,7 +103,7 @@ func (f *flags) run(ctx context.Context) error {
 	if err := f.make(ctx, blobs); err != nil {
 		return err
 	}
-	out := report{Machine: result.ThisMachine(), Segments: f.Segments, Rows: f.Rows, Keys: f.Keys,
+	out := report{Machine: program.ThisMachine(), Segments: f.Segments, Rows: f.Rows, Keys: f.Keys,
 		WriteTime: time.Since(start).Seconds()}
 	for info, err := range blobs.List(ctx, "", "") {
 		if err != nil {

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
@@ -104,19 +103,9 @@ func (s *engine) Epoch(ctx context.Context, workers int, each versus.Each) (err 
 	}
 	defer func() { err = errors.Join(err, closeAll()) }()
 	opened, requests := time.Since(start), counted.Counts().Requests()
-	for {
-		b, err := sc.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		err = each(b.Tensors, b.Rows)
-		b.Release()
-		if err != nil {
-			return err
-		}
+	err = versus.Drain(ctx, sc, func(b *reader.Batch) error { return each(b.Tensors, b.Rows) })
+	if err != nil {
+		return err
 	}
 	if s.report != nil {
 		st, c := sc.Stats(), counted.Counts()

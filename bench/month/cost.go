@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/bench/program"
-	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/reader"
@@ -62,7 +61,7 @@ func spreadOf(values []float64) spread {
 		k++
 	}
 	k = max(k-1, 0)
-	return spread{result.Median(v), v[k], v[n-1-k]}
+	return spread{program.Median(v), v[k], v[n-1-k]}
 }
 
 type allocated struct {
@@ -185,8 +184,8 @@ func (f *flags) cost(ctx context.Context, m measured) (c cost, err error) {
 		null[i], adds[i] = c.Again[i]-off, c.On[i]-off
 	}
 	c.Null, c.Adds = spreadOf(null), spreadOf(adds)
-	c.OffAllocated, c.OnAllocated = allocated{result.Median(sizes[0]), result.Median(counts[0])},
-		allocated{result.Median(sizes[2]), result.Median(counts[2])}
+	c.OffAllocated, c.OnAllocated = allocated{program.Median(sizes[0]), program.Median(counts[0])},
+		allocated{program.Median(sizes[2]), program.Median(counts[2])}
 	if !m.anew {
 		var writes []float64
 		for range 11 {
@@ -202,7 +201,7 @@ func (f *flags) cost(ctx context.Context, m measured) (c cost, err error) {
 			}
 			writes = append(writes, used)
 		}
-		c.Write = result.Median(writes)
+		c.Write = program.Median(writes)
 	}
 	n, err := cleared(ctx, dir)
 	if err == nil && written+n == 0 {
@@ -217,9 +216,9 @@ func usedBy(f func() error) (cpu float64, memory allocated, err error) {
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	used := result.CPUSeconds()
+	used := program.CPUSeconds()
 	err = f()
-	cpu = result.CPUSeconds() - used
+	cpu = program.CPUSeconds() - used
 	runtime.ReadMemStats(&after)
 	return cpu, allocated{float64(after.TotalAlloc - before.TotalAlloc), float64(after.Mallocs - before.Mallocs)}, err
 }
@@ -245,11 +244,7 @@ func (f *flags) open(ctx context.Context, dir string, m *measured) (_ *storage.S
 			err = errors.Join(err, store.Close())
 		}
 	}()
-	table, err := store.Table(ctx, versus.Table)
-	if err != nil {
-		return nil, nil, err
-	}
-	snap, err := table.Latest(ctx)
+	_, snap, err := store.Newest(ctx, versus.Table)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -300,7 +295,7 @@ func printCosts(costs []cost) {
 		if c.Write > 0 {
 			write = fmt.Sprintf("%.0f", 1e6*c.Write)
 		}
-		off := result.Median(c.Off)
+		off := program.Median(c.Off)
 		fmt.Printf("| %s | %.2f | %s | %+.3f %% | %s | %.0f | %.0f | %s |\n", c.Read, 1e6*off, micro(c.Adds),
 			100*c.Adds.Median/off, micro(c.Null),
 			c.OffAllocated.Bytes, c.OnAllocated.Bytes, write)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -36,11 +35,7 @@ func (f *flags) month(ctx context.Context, dir string, list *jobList) (_ *summar
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	table, err := store.Table(ctx, versus.Table)
-	if err != nil {
-		return nil, err
-	}
-	snap, err := table.Latest(ctx)
+	table, snap, err := store.Newest(ctx, versus.Table)
 	if err != nil {
 		return nil, err
 	}
@@ -190,14 +185,6 @@ func drain(ctx context.Context, l *reader.Layout, opts reader.Options) (reader.S
 	if err != nil {
 		return reader.Stats{}, err
 	}
-	for {
-		b, err := s.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return s.Stats(), s.Close()
-		}
-		if err != nil {
-			return s.Stats(), errors.Join(err, s.Close())
-		}
-		b.Release()
-	}
+	err = versus.Drain(ctx, s, nil)
+	return s.Stats(), errors.Join(err, s.Close())
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/bench/program"
-	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/compaction"
 	"github.com/dsistore/dsistore/internal/workload"
@@ -117,11 +116,7 @@ func (f *flags) costOf(ctx context.Context, s *state, list *jobList) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	table, err := store.Table(ctx, versus.Table)
-	if err != nil {
-		return err
-	}
-	snap, err := table.Latest(ctx)
+	_, snap, err := store.Newest(ctx, versus.Table)
 	if err != nil {
 		return err
 	}
@@ -213,7 +208,7 @@ func (p *packing) print() {
 		fmt.Printf("| %s | %.1f | %.2f | %.3f | %.1f %% | %d | %.1f | %.1f | %.1f %% | %d |\n", s.Name,
 			float64(s.Bytes)/1e6,
 			float64(s.Job.BytesNeeded)/1e6, float64(s.Job.BytesUnneeded)/1e6, 100*s.Job.amplification(), s.Job.Requests,
-			1e3*result.Median(s.Local),
-			1e3*result.Median(s.Delayed), 100*s.Month.amplification(), s.Month.Requests)
+			1e3*program.Median(s.Local),
+			1e3*program.Median(s.Delayed), 100*s.Month.amplification(), s.Month.Requests)
 	}
 }

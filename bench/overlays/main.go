@@ -7,13 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"runtime"
 	"slices"
 	"time"
 
 	"github.com/dsistore/dsistore/bench/program"
-	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
@@ -132,10 +130,10 @@ func (f *flags) measure(ctx context.Context, snap *storage.Snapshot, opts reader
 	for i := range measures {
 		m := &measures[i]
 		rows := float64(snap.Info().Rows)
-		m.PerSecond = rows / result.Median(m.seconds[1:])
-		m.CPUSeconds = result.Median(m.cpu[1:]) / rows * 1e6
-		m.OpenMillis = result.Median(m.open[1:])
-		m.Slower = result.Median(m.over)
+		m.PerSecond = rows / program.Median(m.seconds[1:])
+		m.CPUSeconds = program.Median(m.cpu[1:]) / rows * 1e6
+		m.OpenMillis = program.Median(m.open[1:])
+		m.Slower = program.Median(m.over)
 	}
 	return nil
 }
@@ -154,29 +152,22 @@ func (m *measure) scan(ctx context.Context, snap *storage.Snapshot, opts reader.
 		return err
 	}
 	m.open = append(m.open, time.Since(start).Seconds()*1e3)
-	cpu, start := result.CPUSeconds(), time.Now()
+	cpu, start := program.CPUSeconds(), time.Now()
 	s, err := layout.Open(reader.Options{Workers: threads, Presence: true, Reuse: true, RoundIntegers: true})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	for {
-		b, err := s.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			break
+	err = versus.Drain(ctx, s, func(b *reader.Batch) error {
+		if digest == nil {
+			return nil
 		}
-		if err != nil {
-			return err
-		}
-		if digest != nil {
-			err = digest.Add(b.Tensors, b.Rows)
-		}
-		b.Release()
-		if err != nil {
-			return err
-		}
+		return digest.Add(b.Tensors, b.Rows)
+	})
+	if err != nil {
+		return err
 	}
-	m.seconds, m.cpu = append(m.seconds, time.Since(start).Seconds()), append(m.cpu, result.CPUSeconds()-cpu)
+	m.seconds, m.cpu = append(m.seconds, time.Since(start).Seconds()), append(m.cpu, program.CPUSeconds()-cpu)
 	st := s.Stats()
 	m.Requests, m.Bytes = st.Requests, st.BytesNeeded+st.BytesUnneeded
 	return nil

@@ -17,7 +17,6 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"github.com/dsistore/dsistore/bench/program"
-	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/internal/browser"
 	"github.com/dsistore/dsistore/tools/report/page"
 	"github.com/dsistore/dsistore/tools/report/page/pagetest"
@@ -108,7 +107,7 @@ func write(dir string, features int) (address string, s sample, err error) {
 	if err := page.Write(&text, r); err != nil {
 		return "", s, err
 	}
-	s.WriteMillis = result.Milliseconds(time.Since(start))
+	s.WriteMillis = program.Milliseconds(time.Since(start))
 	s.Bytes = int64(text.Len())
 	var small bytes.Buffer
 	z := gzip.NewWriter(&small)
@@ -224,7 +223,7 @@ func busy(ctx context.Context, p *browser.Page) (float64, error) {
 
 func median(samples []sample) sample {
 	of := func(field func(*sample) float64) float64 {
-		return result.MedianOf(samples, func(s sample) float64 { return field(&s) })
+		return program.MedianOf(samples, func(s sample) float64 { return field(&s) })
 	}
 	return sample{
 		Bytes:         int64(of(func(s *sample) float64 { return float64(s.Bytes) })),

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/bench/program"
-	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/internal/workload"
@@ -87,13 +86,13 @@ func (f *flags) run(ctx context.Context) error {
 			}
 		}
 		for _, p := range c.Points {
-			p.Rate, p.CPU = result.Median(p.Samples), result.Median(p.Ingest)
+			p.Rate, p.CPU = program.Median(p.Samples), program.Median(p.Ingest)
 		}
 	}
 	text := page(curves)
 	fmt.Print(text)
 	if f.Page != "" {
-		if err := result.ReplacePart(f.Page, "profiles", text); err != nil {
+		if err := program.ReplacePart(f.Page, "profiles", text); err != nil {
 			return err
 		}
 	}
@@ -121,7 +120,7 @@ func (f *flags) points() ([]*point, error) {
 }
 
 // round ingests the table with the weight of p, and reads it.
-func (f *flags) round(ctx context.Context, c *curve, p *point) error {
+func (f *flags) round(ctx context.Context, c *curve, p *point) (err error) {
 	dir := filepath.Join(f.Dir, "store")
 	if err := os.RemoveAll(dir); err != nil {
 		return err
@@ -130,38 +129,39 @@ func (f *flags) round(ctx context.Context, c *curve, p *point) error {
 	if err != nil {
 		return err
 	}
-	before := result.CPUSeconds()
+	defer func() { err = errors.Join(err, s.Close()) }()
+	before := program.CPUSeconds()
 	r, err := ingest.Run(ctx, s, versus.Table, c.paths, ingest.Options{
 		SessionKey: c.session, TimeKey: c.time,
 		Options: writer.Options{NsPerByte: p.NsPerByte, Workers: 1},
 	})
 	if err != nil {
-		return errors.Join(err, s.Close())
+		return err
 	}
 	c.Rows, p.BytesPerRow = r.Rows, float64(r.BytesOut)/float64(r.Rows)
-	p.Ingest = append(p.Ingest, result.CPUSeconds()-before)
-	table, err := s.Table(ctx, versus.Table)
+	p.Ingest = append(p.Ingest, program.CPUSeconds()-before)
+	_, snap, err := s.Newest(ctx, versus.Table)
 	if err != nil {
-		return errors.Join(err, s.Close())
-	}
-	snap, err := table.Latest(ctx)
-	if err != nil {
-		return errors.Join(err, s.Close())
+		return err
 	}
 	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{Features: []string{"@all"}, Output: reader.OutputColumns})
 	if err != nil {
-		return errors.Join(err, s.Close())
+		return err
 	}
 	for i := range 4 { // what is read once is in the page cache
-		before := result.CPUSeconds()
-		if err := drain(ctx, snap, plan); err != nil {
-			return errors.Join(err, s.Close())
+		before := program.CPUSeconds()
+		sc, err := reader.Open(ctx, snap, plan, reader.Options{Workers: 1})
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(versus.Drain(ctx, sc, nil), sc.Close()); err != nil {
+			return err
 		}
 		if i > 0 {
-			p.Samples = append(p.Samples, float64(r.Rows)/(result.CPUSeconds()-before))
+			p.Samples = append(p.Samples, float64(r.Rows)/(program.CPUSeconds()-before))
 		}
 	}
-	return s.Close()
+	return nil
 }
 
 func page(curves []*curve) string {

@@ -1,4 +1,5 @@
-// Package program is what the main functions of the programs under bench have in common.
+// Package program is what the programs under bench have in common: their main function and flags, the machine that they
+// run on, medians, and how results are written.
 package program
 
 import (
@@ -10,8 +11,6 @@ import (
 	"runtime/pprof"
 
 	"github.com/alecthomas/kong"
-
-	"github.com/dsistore/dsistore/bench/result"
 )
 
 // What is read to be measured is no job's reading, and writing that down is no part of it: unless somebody asks for
@@ -48,7 +47,7 @@ func (r *ResultsFlag) WriteResults(name string, v any) error {
 	if r.Results == "" {
 		return nil
 	}
-	path, err := result.Write(r.Results, name, v)
+	path, err := Write(r.Results, name, v)
 	if err == nil {
 		Log("results: %s", path)
 	}

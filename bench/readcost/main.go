@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
 	"runtime/pprof"
@@ -17,7 +16,6 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/bench/program"
-	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/internal/simd"
 	"github.com/dsistore/dsistore/internal/workload"
@@ -118,7 +116,7 @@ func (f *flags) run(ctx context.Context) error {
 				}
 				r.Share, r.Dedup, r.Threads = share, dedup, threads
 				rep.Reads = append(rep.Reads, r)
-				m := result.Median
+				m := program.Median
 				t.AppendRow([]any{
 					fmt.Sprintf("%v %% %s", 100*share, dedup), threads, fmt.Sprintf("%.2f M", r.Rate/1e6),
 					fmt.Sprintf("%.2f", r.OfCopy),
@@ -159,20 +157,8 @@ func (s *engine) read(ctx context.Context, threads int) (bytes int64, err error)
 	if err := s.open.Seek(reader.Position{Epoch: s.epoch}); err != nil {
 		return 0, err
 	}
-	for {
-		b, err := s.open.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return bytes, nil
-		}
-		if err != nil {
-			return bytes, err
-		}
-		err = each(b.Tensors, b.Rows)
-		b.Release()
-		if err != nil {
-			return bytes, err
-		}
-	}
+	err = versus.Drain(ctx, s.open, func(b *reader.Batch) error { return each(b.Tensors, b.Rows) })
+	return bytes, err
 }
 
 // tensorBytes returns the bytes of matrices, values, weights, lengths and inverses. Offsets follow from lengths.
@@ -211,19 +197,19 @@ func (f *flags) rounds(ctx context.Context, s *engine, threads int, rows int64) 
 		var copying, copyCPU, took, cpu, faults float64
 		var before, after runtime.MemStats
 		copy := func() error {
-			from, start := used(), time.Now()
+			from, start := program.Used(), time.Now()
 			f.copies.copy(int(bytes))
-			copying, copyCPU = time.Since(start).Seconds(), used().cpu-from.cpu
+			copying, copyCPU = time.Since(start).Seconds(), program.Used().CPUSeconds-from.CPUSeconds
 			return ctx.Err()
 		}
 		read := func() error {
 			runtime.ReadMemStats(&before)
-			from := used()
+			from := program.Used()
 			start := time.Now()
 			_, err := s.read(ctx, threads)
 			took = time.Since(start).Seconds()
-			to := used()
-			cpu, faults = to.cpu-from.cpu, to.faults-from.faults
+			to := program.Used()
+			cpu, faults = to.CPUSeconds-from.CPUSeconds, to.PageFaults-from.PageFaults
 			runtime.ReadMemStats(&after)
 			return err
 		}
@@ -244,8 +230,8 @@ func (f *flags) rounds(ctx context.Context, s *engine, threads int, rows int64) 
 		r.AllocBytes = append(r.AllocBytes, float64(after.TotalAlloc-before.TotalAlloc))
 		ratios, byCPU = append(ratios, copying/took), append(byCPU, copyCPU/cpu)
 	}
-	r.Rate = float64(rows) / result.Median(r.Seconds)
-	r.OfCopy, r.OfCopyCPU = result.Median(ratios), result.Median(byCPU)
+	r.Rate = float64(rows) / program.Median(r.Seconds)
+	r.OfCopy, r.OfCopyCPU = program.Median(ratios), program.Median(byCPU)
 	return r, nil
 }
 

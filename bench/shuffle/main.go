@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/bench/program"
-	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/reader"
@@ -79,11 +77,7 @@ func (f *flags) run(ctx context.Context) error {
 		return err
 	}
 	defer s.Close()
-	table, err := s.Table(ctx, versus.Table)
-	if err != nil {
-		return err
-	}
-	snap, err := table.Latest(ctx)
+	_, snap, err := s.Newest(ctx, versus.Table)
 	if err != nil {
 		return err
 	}
@@ -176,18 +170,12 @@ func epoch(ctx context.Context, snap *storage.Snapshot, p *reader.Plan, opts rea
 		return 0, err
 	}
 	rows := 0
-	for {
-		b, err := s.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return float64(rows) / time.Since(start).Seconds(), nil
-		}
-		if err != nil {
-			return 0, err
-		}
+	err = versus.Drain(ctx, s, func(b *reader.Batch) error {
 		rows += b.Rows
 		each(b)
-		b.Release()
-	}
+		return nil
+	})
+	return float64(rows) / time.Since(start).Seconds(), err
 }
 
 func show(reports []report) {
@@ -201,6 +189,6 @@ func show(reports []report) {
 		}
 		fmt.Printf("| %s | %s | %.2f | %.0f | %.4f | %.0f k | %.0f k |\n", r.Unit, buffer, r.DedupeFactor, r.Sessions,
 			r.LabelDeviation,
-			result.Median(r.IKJT)/1000, result.Median(r.KJT)/1000)
+			program.Median(r.IKJT)/1000, program.Median(r.KJT)/1000)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 
 	"github.com/dsistore/dsistore/bench/program"
-	"github.com/dsistore/dsistore/bench/result"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/tools/ingest"
@@ -68,7 +67,7 @@ func (f *flags) run(ctx context.Context) error {
 	}
 	for i := range reports {
 		r := &reports[i]
-		r.Seconds, r.WriteSeconds = result.Median(r.seconds), result.Median(r.writes)
+		r.Seconds, r.WriteSeconds = program.Median(r.seconds), program.Median(r.writes)
 		r.RowsPerSec = float64(dump.Rows) / r.Seconds
 	}
 	show(reports)

@@ -52,22 +52,10 @@ func (s *StoreEngine) Epoch(ctx context.Context, threads int, each Each) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, closeAll()) }()
-	for {
-		b, err := sc.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			s.Stats = sc.Stats()
-			s.bytes = int64(s.Stats.BytesNeeded + s.Stats.BytesUnneeded)
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		err = each(b.Tensors, b.Rows)
-		b.Release()
-		if err != nil {
-			return err
-		}
-	}
+	err = Drain(ctx, sc, func(b *reader.Batch) error { return each(b.Tensors, b.Rows) })
+	s.Stats = sc.Stats()
+	s.bytes = int64(s.Stats.BytesNeeded + s.Stats.BytesUnneeded)
+	return err
 }
 
 // Open returns a scanner of the table's latest snapshot, and what closes it and the store.

@@ -61,17 +61,31 @@ func ReadColumns(ctx context.Context, snap *storage.Snapshot, opts reader.PlanOp
 	for _, f := range plan.Features {
 		out = append(out, vector.NewColumn(f.Type))
 	}
-	for {
-		b, err := s.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
-		if err != nil {
-			return nil, err
-		}
+	err = Drain(ctx, s, func(b *reader.Batch) error {
 		for i, c := range b.Columns {
 			out[i].AppendRows(c, 0, b.Rows)
 		}
+		return nil
+	})
+	return out, err
+}
+
+// Drain reads s to its end and calls each, unless it is nil, with every batch, which is borrowed until it returns.
+func Drain(ctx context.Context, s *reader.Scanner, each func(*reader.Batch) error) error {
+	for {
+		b, err := s.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if each != nil {
+			err = each(b)
+		}
 		b.Release()
+		if err != nil {
+			return err
+		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dsistore/dsistore/bench/result"
+	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/reader"
 )
 
@@ -53,9 +53,9 @@ func Rounds(ctx context.Context, d Digest, threads, rounds int, progress func(ro
 	}
 	for i, s := range engines {
 		m := &out[i]
-		m.Median = result.Median(m.Seconds)
+		m.Median = program.Median(m.Seconds)
 		m.SamplesPerSec = float64(d.Rows) / m.Median
-		m.AllocBytes = uint64(result.Median(allocs[i]))
+		m.AllocBytes = uint64(program.Median(allocs[i]))
 		m.TensorMBPerS = float64(d.TensorBytes) / m.Median / 1e6
 		var err error
 		if m.StoredBytes, err = s.Bytes(ctx); err != nil {

@@ -1,5 +1,4 @@
-// Package result says on what machine a benchmark ran, and writes what it measured.
-package result
+package program
 
 import (
 	"bufio"
@@ -41,6 +40,12 @@ func ThisMachine() Machine {
 
 // PeakBytes returns the most memory that the process was resident in, or 0 where the system does not say.
 func PeakBytes() int64 { return procKiB("/proc/self/status", "VmHWM") }
+
+// A Usage is what a process has used; zeros where the system does not say.
+type Usage struct{ CPUSeconds, PageFaults float64 }
+
+// CPUSeconds returns the CPU seconds that the process has used so far.
+func CPUSeconds() float64 { return Used().CPUSeconds }
 
 // procField returns the value of the first "name : value" line of a file, or "".
 func procField(path, name string) string {
