@@ -26,7 +26,7 @@ type Choice struct {
 	backward bool    // the direction of partial
 	share    float64 // of the first rows of the stripe examined last that differ from the one before
 	grouped  bool    // saved is of the feature in its dedup group
-	saved    float64 // bytes a row, against a slot for each; below 0 where decoding is worth them
+	saved    float64 // bytes per row, against a slot for each; below 0 where decoding is worth them
 	wait     int     // stripes until the next is examined
 	waited   int     // the wait before
 }

@@ -312,7 +312,7 @@ func TestFindAllocatesNothing(t *testing.T) {
 		f.Reset(ty, Options{Sizer: new(modelSizer)}, Choice{})
 		f.Find(c)
 		if n := testing.AllocsPerRun(20, func() { f.Find(c) }); n > 0 {
-			t.Errorf("%v: %v allocations a stripe", ty, n)
+			t.Errorf("%v: %v allocations/stripe", ty, n)
 		}
 	}
 }

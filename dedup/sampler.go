@@ -23,7 +23,7 @@ type Sampled struct {
 	present vector.Bitmap // rows that are neither null nor empty
 	rowBits []float32     // what each row takes
 	alone   float64       // what it takes by itself, its inverse included, in bits
-	saved   float64       // bytes a row that a slot for each row would take more, no inverse counted
+	saved   float64       // bytes per row that a slot for each row would take more, no inverse counted
 }
 
 const (

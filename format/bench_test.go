@@ -20,7 +20,7 @@ var benchColumns = []struct {
 	{"string", vector.Type{Kind: vector.String}, 0},
 }
 
-// BenchmarkDecodeStripe reports decoded bytes a second, expanded or not.
+// BenchmarkDecodeStripe reports decoded bytes per second, expanded or not.
 func BenchmarkDecodeStripe(b *testing.B) {
 	for _, c := range benchColumns {
 		b.Run(c.name, func(b *testing.B) {

@@ -120,10 +120,10 @@ func TestDirectoryBytesPerStripe(t *testing.T) {
 		_, one := writeFile(fatal{t}, c.ty, format.WriterOptions{Name: c.name}, stripes[0])
 		file, all := writeFile(fatal{t}, c.ty, format.WriterOptions{Name: c.name}, stripes...)
 		got := (len(format.AppendMeta(nil, all)) - len(format.AppendMeta(nil, one))) / 6
-		t.Logf("%s: %d bytes a stripe in the directory, %d bytes of file beyond the streams", c.name, got,
+		t.Logf("%s: %d bytes/stripe in the directory, %d bytes of file beyond the streams", c.name, got,
 			len(file)-int(all.End())+4)
 		if got > c.most {
-			t.Errorf("%s: %d bytes a stripe in the directory, want at most %d", c.name, got, c.most)
+			t.Errorf("%s: %d bytes/stripe in the directory, want at most %d", c.name, got, c.most)
 		}
 	}
 }

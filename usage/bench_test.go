@@ -82,7 +82,7 @@ func BenchmarkRollup(b *testing.B) {
 	})
 }
 
-// What Load takes of a month in which each of 40 jobs reads 400 of 4,000 features a day.
+// What Load takes of a month in which each of 40 jobs reads 400 of 4,000 features per day.
 func BenchmarkLoadMonth(b *testing.B) {
 	table := tableIn(b, object.NewMemory())
 	for d := range 30 {

@@ -75,10 +75,10 @@ type Counters struct {
 // BytesRead is everything that was fetched.
 func (c *Counters) BytesRead() uint64 { return c.BytesNeeded + c.BytesUnneeded }
 
-// StoredFactor is the rows a slot stored, 1 where nothing was decoded.
+// StoredFactor is the rows per slot stored, 1 where nothing was decoded.
 func (c *Counters) StoredFactor() float64 { return factor(c.StoredRows, c.StoredSlots) }
 
-// EmittedFactor is the rows a slot in the batches, 1 where there were none.
+// EmittedFactor is the rows per slot in the batches, 1 where there were none.
 func (c *Counters) EmittedFactor() float64 { return factor(c.EmittedRows, c.EmittedSlots) }
 
 func factor(rows, slots uint64) float64 {

@@ -46,7 +46,7 @@ func appendBlock(dst []byte, c *vector.Column) []byte {
 	return appendFloats(dst, c.ScoreFloats)
 }
 
-// appendFixed appends the values of present rows of a column with a fixed number of values a row.
+// appendFixed appends the values of present rows of a column with a fixed number of values per row.
 func appendFixed(dst []byte, c *vector.Column) []byte {
 	w := c.Type.Width()
 	if c.Present == nil {

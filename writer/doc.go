@@ -40,7 +40,7 @@
 // is for what sources read ahead, and garbage. The buffer is one for all
 // partitions: the partition is the first part of the sort key, so that hundreds of partitions cost no more than one.
 // What remains in memory of a run is 40 bytes for each of its features and 64 KiB while runs are merged; a segment's
-// plan takes at most 12 bytes a row. A feature costs nothing in the rows and runs that lack it.
+// plan takes at most 12 bytes per row. A feature costs nothing in the rows and runs that lack it.
 //
 // # Failure
 //

@@ -125,7 +125,7 @@ func numbers[T uint32 | int64](g *runGatherer, dst []T, vals [][]T, srcs []*vect
 	return runs
 }
 
-// vectors finds the runs of columns of a fixed number of values a row.
+// vectors finds the runs of columns of a fixed number of values per row.
 func (g *runGatherer) vectors(t vector.Type, srcs []*vector.Column, pieces []piece) {
 	g.raw = views(g.raw, srcs, valueBytes)
 	values := uint32(t.Width())

@@ -86,7 +86,7 @@ func (o *Options) Validate() error {
 		_, err := format.ParseProfile(o.Profile)
 		return err
 	case !(o.NsPerByte >= 0 && o.NsPerByte <= 1e6):
-		return fmt.Errorf("%v ns a byte: want 0 to 1e6", o.NsPerByte)
+		return fmt.Errorf("%v ns/byte: want 0 to 1e6", o.NsPerByte)
 	}
 	return nil
 }

@@ -109,7 +109,7 @@ def parts(p: Projection) -> list[list[str]]:
 
 
 def write(run: Run) -> list[dict[str, Any]]:
-    """Bytes a row, and seconds to write on one thread, of rows in memory: clustered, and as logs arrive."""
+    """Bytes per row, and seconds to write on one thread, of rows in memory: clustered, and as logs arrive."""
     out = []
     for order in ORDERS:
         source = run.small.arrow(order)

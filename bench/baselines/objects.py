@@ -1,6 +1,6 @@
 """An object store over a directory, by HTTP as S3 speaks it, whose every request takes some milliseconds longer: for
-baselines that read object stores. Bucket ms10 is the directory with 10 ms a request; /-/counts tells requests and bytes
-since it was last asked.
+baselines that read object stores. Bucket ms10 is the directory with 10 ms per request; /-/counts tells requests and
+bytes since it was last asked.
 
     python -m baselines.objects DIRECTORY
 """

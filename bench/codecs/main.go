@@ -166,7 +166,7 @@ func parse(out []byte) (lines []line) {
 
 func (r *report) print() {
 	fmt.Printf("%.2f GHz.\n\n", r.GHz)
-	fmt.Println("| | bits a value | GB/s plain | AVX2 | AVX-512 | cycles a value, plain | AVX2 | AVX-512 " +
+	fmt.Println("| | bits/value | GB/s plain | AVX2 | AVX-512 | cycles/value, plain | AVX2 | AVX-512 " +
 		"|\n|---|---|---|---|---|---|---|---|")
 	for _, c := range r.Codecs {
 		bits := ""

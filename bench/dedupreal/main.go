@@ -245,7 +245,7 @@ func pageTable(reports []report) string {
 	}
 	names := slices.Sorted(maps.Keys(engines))
 	var b strings.Builder
-	fmt.Fprintf(&b, "| table | rows | factor | partial | groups | B a row | without dedup | Parquet by %s |\n",
+	fmt.Fprintf(&b, "| table | rows | factor | partial | groups | B/row | without dedup | Parquet by %s |\n",
 		strings.Join(names, " | "))
 	b.WriteString(strings.Repeat("|---", 7+len(names)) + "|\n")
 	for _, r := range reports {
@@ -260,15 +260,15 @@ func pageTable(reports []report) string {
 }
 
 func show(r *report) {
-	fmt.Printf("%s: %d rows, %.1f B a row, %.1f without dedup; each stored value is used %.2f times, %d partial "+
+	fmt.Printf("%s: %d rows, %.1f B/row, %.1f without dedup; each stored value is used %.2f times, %d partial "+
 		"duplicates, %d groups\n",
 		r.Table, r.Rows, r.BytesPerRow, r.OffPerRow, r.Factor, r.Partial, r.Groups)
 	for name, n := range r.Baselines {
-		fmt.Printf("  zstd Parquet, %-18s %8.1f B a row\n", name, n)
+		fmt.Printf("  zstd Parquet, %-18s %8.1f B/row\n", name, n)
 	}
 	for _, x := range r.Features {
 		if x.Partial > 0 || x.PerRow >= 0.5 {
-			fmt.Printf("  %-28s %-28s factor %6.2f, %8d slots, %7d partial duplicates, %7.2f B a row, group %s\n",
+			fmt.Printf("  %-28s %-28s factor %6.2f, %8d slots, %7d partial duplicates, %7.2f B/row, group %s\n",
 				x.Name, x.Type, x.Factor, x.Slots, x.Partial, x.PerRow, x.Group)
 		}
 	}

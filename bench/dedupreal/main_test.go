@@ -30,9 +30,9 @@ func TestDedupReal(t *testing.T) {
 	want := map[string]float64{"movielens strict hist_item_ids": 0.8, "movielens strict hist_item_scores": 0.8,
 		"movielens session hist_item_scores": 0.02, "retail basket": 0.8}
 	for _, r := range reports {
-		t.Logf("%s: %.1f B a row, %.1f without dedup, %v", r.Table, r.BytesPerRow, r.OffPerRow, r.Baselines)
+		t.Logf("%s: %.1f B/row, %.1f without dedup, %v", r.Table, r.BytesPerRow, r.OffPerRow, r.Baselines)
 		if r.BytesPerRow > r.OffPerRow {
-			t.Errorf("%s: %.1f B a row, %.1f without dedup", r.Table, r.BytesPerRow, r.OffPerRow)
+			t.Errorf("%s: %.1f B/row, %.1f without dedup", r.Table, r.BytesPerRow, r.OffPerRow)
 		}
 		for _, x := range r.Features {
 			if least, ok := want[r.Table+" "+x.Name]; ok {

@@ -46,7 +46,7 @@ type point struct {
 	ValueFactor float64 `json:"factor_by_values"`
 	BytesPerRow float64 `json:"bytes_per_row"`
 	OffPerRow   float64 `json:"bytes_per_row_without_dedup"`
-	// Rates are samples a second into KJT and IKJT, of all features, one thread.
+	// Rates are samples per second into KJT and IKJT, of all features, one thread.
 	KJTRate  float64 `json:"kjt_samples_per_second"`
 	IKJTRate float64 `json:"ikjt_samples_per_second"`
 }
@@ -65,7 +65,7 @@ func (f *flags) run(ctx context.Context) error {
 		for _, samples := range f.Samples {
 			p, err := f.point(ctx, samples, unchanged)
 			if err != nil {
-				return fmt.Errorf("%v samples a session, %v unchanged: %w", samples, unchanged, err)
+				return fmt.Errorf("%v samples/session, %v unchanged: %w", samples, unchanged, err)
 			}
 			fmt.Fprintf(os.Stderr, "%+v\n", p)
 			points = append(points, p)
@@ -180,11 +180,11 @@ func (f *flags) epoch(ctx context.Context, snap *storage.Snapshot, d reader.Dedu
 
 func (f *flags) table(points []point) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d rows, %d sparse and %d dense features, interleaved input; samples a second on one thread, "+
+	fmt.Fprintf(&b, "%d rows, %d sparse and %d dense features, interleaved input; samples/s on one thread, "+
 		"all features, batches of %d.\n\n",
 		f.Rows, f.Sparse, f.Dense, f.BatchSize)
-	b.WriteString("| unchanged | samples a session | RecD's formula | rows a slot | values over those stored | B a " +
-		"row | without dedup | samples/s, kjt | samples/s, ikjt |\n")
+	b.WriteString("| unchanged | samples/session | RecD's formula | rows/slot | values over those stored | B/row " +
+		"| without dedup | samples/s, kjt | samples/s, ikjt |\n")
 	b.WriteString("|---|---|---|---|---|---|---|---|---|\n")
 	for _, p := range points {
 		fmt.Fprintf(&b, "| %.2f | %.1f | %.2f | %.2f | %.2f | %.1f | %.1f | %.0f | %.0f |\n",

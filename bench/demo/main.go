@@ -54,7 +54,7 @@ func (f *flags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	step.end("%.0f MB of zstd Parquet (%.0f MB raw), %.1f samples a session", float64(dump.Bytes)/1e6,
+	step.end("%.0f MB of zstd Parquet (%.0f MB raw), %.1f samples/session", float64(dump.Bytes)/1e6,
 		float64(dump.RawBytes)/1e6, dump.Stats.SamplesPerSession)
 
 	step = begin("2. ingest, clustered by session")

@@ -224,7 +224,7 @@ def measure(a: argparse.Namespace, rows: int) -> dict[str, Any]:
                 side.clear(label)
         least = entropy(values)
         task: dict[str, Any] = {"task": what, "entropy_bytes_per_row": least, "sides": {}}
-        print(f"\n{rows:,} rows, {what}: entropy {least:.4f} B a row")
+        print(f"\n{rows:,} rows, {what}: entropy {least:.4f} B/row")
         for name, f in figures.items():
             m = {k: statistics.median(v) for k, v in f.items()}
             task["sides"][name] = {
@@ -232,7 +232,7 @@ def measure(a: argparse.Namespace, rows: int) -> dict[str, Any]:
                 "seconds_per_100000": m["seconds"] * 100_000 / rows, "all_seconds": f["seconds"],
             }
             print(
-                f"  {name:9} {m['bytes'] / rows:10.4f} B a row  {m['seconds'] * 100_000 / rows:8.4f} s for 100,000 rows"
+                f"  {name:9} {m['bytes'] / rows:10.4f} B/row  {m['seconds'] * 100_000 / rows:8.4f} s for 100,000 rows"
                 f"  ({m['cpu_seconds'] * 100_000 / rows:.4f} s of the processor)")
         out["tasks"].append(task)
     del sides

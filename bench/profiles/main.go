@@ -1,4 +1,4 @@
-// Command profiles measures what the weight of a stored byte trades: the bytes a row takes against the samples a second
+// Command profiles measures what the weight of a stored byte trades: bytes per row against samples/s
 // that one thread decodes and the CPU seconds of the ingest, for the profiles speed, balanced and size and for weights
 // between them, on the generated table and on one of real logs. Medians of rounds in which the weights take turns.
 package main
@@ -81,7 +81,7 @@ func (f *flags) run(ctx context.Context) error {
 		for range f.Rounds {
 			for _, p := range c.Points {
 				if err := f.round(ctx, c, p); err != nil {
-					return fmt.Errorf("%s, %v ns a byte: %w", c.Table, p.NsPerByte, err)
+					return fmt.Errorf("%s, %v ns/byte: %w", c.Table, p.NsPerByte, err)
 				}
 			}
 		}
@@ -167,7 +167,7 @@ func (f *flags) round(ctx context.Context, c *curve, p *point) (err error) {
 func page(curves []*curve) string {
 	var b strings.Builder
 	for _, c := range curves {
-		fmt.Fprintf(&b, "\n%s, %d rows:\n\n| profile | ns a byte | bytes per row | samples/s | CPU s to ingest "+
+		fmt.Fprintf(&b, "\n%s, %d rows:\n\n| profile | ns/byte | bytes per row | samples/s | CPU s to ingest "+
 			"|\n|---|---|---|---|---|\n", c.Table, c.Rows)
 		for _, p := range c.Points {
 			fmt.Fprintf(&b, "| %s | %g | %.1f | %.0f | %.2f |\n", p.Name, p.NsPerByte, p.BytesPerRow, p.Rate, p.CPU)

@@ -235,8 +235,8 @@ def main() -> None:
                 found[name, output].append(run(builds[name], {**request, "output": output}))
         print(
             f"\n{case}: load {os.getloadavg()[0]:.1f}\n{'':8} {'output':6} {'ids kjt/ikjt':>12} "
-            f"{'caller, ms a batch':>19} {'wall, ms a batch':>17} "
-            f"{'rows a list':>12} {'stats()':>8} {'key orders':>11}")
+            f"{'caller, ms/batch':>19} {'wall, ms/batch':>17} "
+            f"{'rows/list':>12} {'stats()':>8} {'key orders':>11}")
         out = result["cases"][case] = []
         for (name, output), runs in found.items():
             x = {"build": name, "output": output, **runs[0], "ratio": found[name, "kjt"][0]["ids"] / runs[0]["ids"]}

@@ -66,7 +66,7 @@ def loader(result: dict[str, Any], images: pathlib.Path) -> str:
         out += [f"![Samples a second, {share:.0%}](img/pytorch-rate-{100 * share:.0f}.svg)", ""]
     out += [
         *table, "",
-        "| features | threads | output | Python, ms a batch | share of an epoch | a consumer that takes | waits, of "
+        "| features | threads | output | Python, ms/batch | share of an epoch | a consumer that takes | waits, of "
         "the epoch | for the first batch |",
         "|---|---|---|---|---|---|---|---|"
     ]

@@ -1,5 +1,5 @@
-// Command readcost says what reading costs beside the limit: samples a second of kjt and ikjt batches and of a copy of
-// as many bytes, in alternating rounds of one process; CPU seconds, page faults and bytes allocated of an epoch; and
+// Command readcost says what reading costs beside the limit: samples per second of kjt and ikjt batches and of a copy
+// of as many bytes, in alternating rounds of one process; CPU seconds, page faults and bytes allocated of an epoch; and
 // with --cpuprofile or --flame where the time goes. An epoch opens the store anew, or with --steady begins anew with an
 // open scanner.
 package main

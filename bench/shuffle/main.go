@@ -179,7 +179,7 @@ func epoch(ctx context.Context, snap *storage.Snapshot, p *reader.Plan, opts rea
 }
 
 func show(reports []report) {
-	fmt.Println("| unit | K | rows a slot in a batch | sessions a batch | label mean deviates by | samples/s, ikjt | " +
+	fmt.Println("| unit | K | rows/slot in a batch | sessions/batch | label mean deviates by | samples/s, ikjt | " +
 		"samples/s, kjt |")
 	fmt.Println("|---|---|---|---|---|---|---|")
 	for _, r := range reports {

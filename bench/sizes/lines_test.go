@@ -25,7 +25,7 @@ func TestLines(t *testing.T) {
 	}
 	all := lines[len(lines)-1]
 	if got := all.Stored.total(); got < 1e6-1 || got > 1e6+1 {
-		t.Errorf("%v bytes a row in all, want what was given", got)
+		t.Errorf("%v bytes/row in all, want what was given", got)
 	}
 	if all.Stored["dictionary"] <= 0 || all.Stored["values"] < all.Bound["values"]/2 ||
 		all.Stored.total() < all.Bound.total() {

@@ -22,7 +22,7 @@ func SizeOf(form string, bytes, rows int64) Size {
 
 // PrintSizes prints a line a size, and how many times the first one holds it.
 func PrintSizes(w io.Writer, sizes []Size) {
-	t := NewTable(w, "on disk", "MB", "bytes a row", "against "+sizes[0].Form)
+	t := NewTable(w, "on disk", "MB", "bytes/row", "against "+sizes[0].Form)
 	for _, s := range sizes {
 		t.AppendRow(table.Row{s.Form, fmt.Sprintf("%.1f", float64(s.Bytes)/1e6), fmt.Sprintf("%.0f", s.BytesPerRow),
 			fmt.Sprintf("%.2fx", float64(s.Bytes)/float64(sizes[0].Bytes))})

@@ -86,7 +86,7 @@ func TestDedupEnginesGiveTheSameRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f := ikjt.Stats.EmittedFactor; f < 2 {
-		t.Errorf("%v rows a slot; want 2 or more", f)
+		t.Errorf("%v rows/slot; want 2 or more", f)
 	}
 	// A difference in a slot's values is found.
 	if _, err := Equal(t.Context(), ikjt,

@@ -184,7 +184,7 @@ func named[T any](shapes []shape[T], name string) shape[T] {
 	panic("no shape " + name)
 }
 
-// measure reports ns and stored bits for each value, and decoded bytes a second.
+// measure reports ns and stored bits for each value, and decoded bytes per second.
 func measure(b *testing.B, n int, valueBytes float64, stored int, f func() error) {
 	b.SetBytes(int64(float64(n) * valueBytes))
 	for b.Loop() {

@@ -21,7 +21,7 @@ type Chooser struct {
 // A memory is what was chosen for a stream, or for a chunk nested in one.
 type memory struct {
 	codec     ID
-	perValue  float64 // bytes a value when it was chosen
+	perValue  float64 // bytes per value when it was chosen
 	age       int     // chunks since then
 	exponents uint16  // of decimal floats
 	traits    traits  // of floats, when it was chosen

@@ -11,8 +11,8 @@ import (
 )
 
 // A Decoder turns chunks back into values. It holds scratch memory that decoding reuses, a small multiple of the
-// largest destination (for chunks made to be wasteful, up to 16 words of 8 bytes a value), and then allocates nothing.
-// Not safe for concurrent use. The zero Decoder works.
+// largest destination (for chunks made to be wasteful, up to 16 words of 8 bytes per value), and then allocates
+// nothing. Not safe for concurrent use. The zero Decoder works.
 //
 // Each method fills dst exactly, from all of src, or returns a *ReasonError and leaves dst in any state. src may hold
 // anything: no method panics, reads outside src, or allocates more than a small multiple of dst and src.

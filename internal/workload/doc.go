@@ -9,7 +9,7 @@
 //	       └─ partition 1 ── ...            arrival    s2 s0 s1 s2 s0 ...          the interleaved order
 //
 //	user features     one value a session and version; the features of a change group take new versions together
-//	histories         one stream of ids a session; a row's list is a range of it that slides as new ids arrive
+//	histories         one stream of ids per session; a row's list is a range of it that slides as new ids arrive
 //	item features     a function of the item that the row shows; items are Zipf-distributed
 //	context features  a value of its own for each row
 //

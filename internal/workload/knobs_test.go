@@ -20,7 +20,7 @@ func TestKnobs(t *testing.T) {
 				}
 			}
 			if got := float64(len(step)) / sessions; math.Abs(got-samples) > 0.1*samples {
-				t.Errorf("%.2f samples a session: want %v", got, samples)
+				t.Errorf("%.2f samples/session: want %v", got, samples)
 			}
 			for i, f := range tr.Features() {
 				if f.Family != UserHistory && f.Family != UserWeighted {

@@ -133,7 +133,7 @@ func (t *Truth) lowerBound(w *window, f *Feature) (LowerBound, error) {
 }
 
 // arrivalBits returns what the times take: of a session where in the window its first gap begins, of each sample its
-// jitter, in steps of a row. That no two rows arrive together is worth log2(e) bits a row.
+// jitter, in steps of a row. That no two rows arrive together is worth log2(e) bits per row.
 func arrivalBits(w *window) float64 {
 	bits := 0.0
 	for s := range w.session {

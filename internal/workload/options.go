@@ -49,7 +49,7 @@ type Options struct {
 	// Dense counts scalars. One embedding, four keys and two labels come on top.
 	Sparse, Weighted, Dense int
 
-	// SamplesPerSession is the mean of rows a session, at least 1: the lengths of sessions are stretched to it, with
+	// SamplesPerSession is the mean of rows per session, at least 1: the lengths of sessions are stretched to it, with
 	// their long tail. Default 0: the published 16.5.
 	SamplesPerSession float64
 	// Changed is the probability that a user feature's value differs from that of the session's sample before, of every

@@ -12,7 +12,7 @@ type Stats struct {
 	MeanLength float64 `json:"mean_length"`
 	// IDsPerRow is the number of ids in all lists of a row.
 	IDsPerRow float64 `json:"ids_per_row"`
-	// RawBytes is the size of a row without encoding: 8 bytes an id, 4 a score, each dense feature, key and label in
+	// RawBytes is the size of a row without encoding: 8 bytes per id, 4 a score, each dense feature, key and label in
 	// its own width whether null or not, embeddings where present; lengths and presence are not counted.
 	RawBytes float64 `json:"raw_bytes_per_row"`
 }

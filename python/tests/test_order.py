@@ -284,7 +284,7 @@ def saved(table, epoch: int, steps: int, **options) -> dict:
 @pytest.mark.parametrize("workers", ["none", "DataLoader", "in workers", "that persist"])
 @pytest.mark.parametrize("steps", [5, 12])
 def test_the_loop_that_everyone_writes(parts, workers, steps):
-    """load_state_dict, then set_epoch of each epoch from the state's on. 12 batches an epoch."""
+    """load_state_dict, then set_epoch of each epoch from the state's on. 12 batches/epoch."""
     table, _ = parts
     options = {"batch_size": 64, "shuffle": "session", "rank": 0, "world_size": 1}
     want = epochs_alone(table, 4, 1, batch_size=64, shuffle="session")
@@ -531,7 +531,7 @@ def test_workers_of_several_ranks(parts, workers):
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("steps", [0, 1, 4, 11, 12])
 def test_stateful_data_loader(parts, workers, steps):
-    """12 batches an epoch: from before the first to after the last."""
+    """12 batches/epoch: from before the first to after the last."""
     table, _ = parts
     options = {"batch_size": 64, "shuffle": "session", "rank": 0, "world_size": 1}
     context = {"multiprocessing_context": FORKSERVER} if workers else {}

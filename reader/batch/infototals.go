@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// InfoTotals adds up the Infos of batches. The zero value has none. It keeps a few bytes a batch.
+// InfoTotals adds up the Infos of batches. The zero value has none. It keeps a few bytes per batch.
 type InfoTotals struct {
 	sessions, factors []float64 // of each batch
 	slotRows, slots   uint64
@@ -23,7 +23,7 @@ type labelTotals struct {
 // An InfoSummary is what batches were made of.
 type InfoSummary struct {
 	Batches int
-	// SessionsMedian and SessionsMean are sessions a batch; 0 where they are not known.
+	// SessionsMedian and SessionsMean are sessions per batch; 0 where they are not known.
 	SessionsMedian, SessionsMean float64
 	// DedupeMedian is of the batches' dedupe factors; DedupeMean is all rows over all slots.
 	DedupeMedian, DedupeMean float64

@@ -39,7 +39,7 @@ type Matrix struct {
 	Features []int32 // positions in Plan.Features: one a column, or one in all for an embedding
 	Width    int
 	Values   []float32 // [B * Width]
-	// Present, when Options.Presence asks for it, has a bitmap of B bits a feature, each beginning a word: see
+	// Present, when Options.Presence asks for it, has a bitmap of B bits per feature, each beginning a word: see
 	// PresentOf.
 	Present []uint64
 

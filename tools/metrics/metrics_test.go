@@ -233,7 +233,7 @@ func TestScrape(t *testing.T) {
 		t.Errorf("of a stripe taken again and again %d were found and %d not", taken.StripeHits, taken.StripeMisses)
 	}
 	if v := value(got, "dsi_reader_dedup_ratio"); v <= 1 {
-		t.Errorf("sessions of the workload give %v rows a slot, want more than 1", v)
+		t.Errorf("sessions of the workload give %v rows/slot, want more than 1", v)
 	}
 	records := usage.Totals()
 	check(float64(records.Written), "dsi_usage_records_total", "outcome", "written")

@@ -141,10 +141,10 @@ func TestLabelBytes(t *testing.T) {
 		}
 		perRow := float64(report.BytesOut) / rows
 		entropy := -(p*math.Log2(p) + (1-p)*math.Log2(1-p)) / 8
-		t.Logf("share %v: %.4f B a row, entropy %.4f", p, perRow, entropy)
+		t.Logf("share %v: %.4f B/row, entropy %.4f", p, perRow, entropy)
 		// Index and directories are some hundred bytes.
 		if perRow > 0.5 || perRow > 1.3*entropy+0.02 {
-			t.Errorf("share %v: %.4f B a row, entropy %.4f", p, perRow, entropy)
+			t.Errorf("share %v: %.4f B/row, entropy %.4f", p, perRow, entropy)
 		}
 	}
 }

@@ -67,7 +67,7 @@ type Reads struct {
 	ReadSeconds     float64 `json:"read_seconds"`
 	DecodeSeconds   float64 `json:"decode_seconds"`
 	AssembleSeconds float64 `json:"assemble_seconds"`
-	// StoredFactor is rows a slot of what was decoded, EmittedFactor of what the batches had; 1 without duplicates.
+	// StoredFactor is rows per slot of what was decoded, EmittedFactor of what the batches had; 1 without duplicates.
 	StoredFactor  float64 `json:"stored_factor"`
 	EmittedFactor float64 `json:"emitted_factor"`
 }

@@ -102,7 +102,7 @@ func SummaryView(t *Table, o ViewOptions) ([]Section, error) {
 		{"rows", fmt.Sprintf("%s in %s of %s, %s", terminal.Count(s.Rows), terminal.Plural(s.Segments, "segment"),
 			terminal.Plural(s.Partitions, "partition"),
 			terminal.Plural(s.Features, "feature"))},
-		{"stored", fmt.Sprintf("%s for %s of values, %s; %.1f bytes a row", terminal.Bytes(s.StoredBytes),
+		{"stored", fmt.Sprintf("%s for %s of values, %s; %.1f bytes/row", terminal.Bytes(s.StoredBytes),
 			terminal.Bytes(s.RawBytes), ratioText(s.Ratio), s.BytesPerRow)},
 		{"duplicates", duplicatesText(t)},
 	}

@@ -41,7 +41,7 @@ func SignedBytes(n int64) string {
 	return Bytes(uint64(n))
 }
 
-// Rate prints bytes a second for people.
+// Rate prints bytes per second for people.
 func Rate(bytes uint64, seconds float64) string {
 	if seconds <= 0 {
 		return "-"

@@ -111,7 +111,7 @@ class IPCZstd(_IPC):
 
 class _Parquet(_Arrow):
     """Clustered rows: row groups of 32,768, without dictionaries, which zstd does better without and faster. Others: as
-    much as 131,072 rows a group, and dictionaries and pages large enough for what comes back far away."""
+    much as 131,072 rows per group, and dictionaries and pages large enough for what comes back far away."""
 
     codec: dict[str, Any] = {}
     form = dataset.ParquetFileFormat

@@ -24,8 +24,8 @@ class Stats:
     requests           to the store
     decode_seconds     of all the engine's threads: checksums, decoding
     assemble_seconds   of all the engine's threads: making batches of what was decoded
-    dedupe_factor      rows a slot in the store, of the features that were read
-    emitted_factor     rows a slot in the batches; 1 with output="kjt"
+    dedupe_factor      rows per slot in the store, of the features that were read
+    emitted_factor     rows per slot in the batches; 1 with output="kjt"
     """
 
     rows: int = 0
@@ -56,7 +56,7 @@ class Stats:
             f"({self.samples_per_second:,.0f} samples/s); "
             f"waited {self.stall_seconds:.2f} s for batches ({self.stall_share:.0%}); "
             f"read {(self.bytes_needed + self.bytes_unneeded) / 1e6:.1f} MB in {self.requests:,} requests; "
-            f"{self.dedupe_factor:.2f} rows a slot stored, {self.emitted_factor:.2f} emitted")
+            f"{self.dedupe_factor:.2f} rows/slot stored, {self.emitted_factor:.2f} emitted")
 
 
 class Meter:

@@ -42,7 +42,7 @@ type scanJSON struct {
 	Requests         uint64       `json:"requests"`
 	DedupeFactor     float64      `json:"dedupe_factor"` // of the stripes decoded
 	Dedup            string       `json:"dedup"`
-	EmittedFactor    float64      `json:"emitted_factor"` // rows a slot of the lists in the batches
+	EmittedFactor    float64      `json:"emitted_factor"` // rows per slot of the lists in the batches
 	DecodeSeconds    float64      `json:"decode_seconds"`
 	AssembleSeconds  float64      `json:"assemble_seconds"`
 	StallSeconds     float64      `json:"stall_seconds"`

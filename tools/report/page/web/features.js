@@ -328,7 +328,7 @@ class Features {
           ["of them stored", short(f.stored_elements)],
           ["slots", short(f.slots)],
           ["partial duplicates", f.partial ? short(f.partial) : ""],
-          ["rows a slot", factor(f.dedupe_factor)],
+          ["rows/slot", factor(f.dedupe_factor)],
           [
             "distinct",
             f.distinct
