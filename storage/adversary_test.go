@@ -20,7 +20,8 @@ func TestNewerSnapshot(t *testing.T) {
 	ctx := t.Context()
 	l := localStore(t)
 	tab := newTable(t, l)
-	if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("a"))}}); err != nil {
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest",
+		Ops: []commit.Operation{commit.AddFeatures(features("a"))}}); err != nil {
 		t.Fatal(err)
 	}
 	name := names.SnapshotName("ads", 1)
@@ -41,8 +42,10 @@ func TestNewerSnapshot(t *testing.T) {
 	if collected == nil && len(report.Skipped) == 1 {
 		collected = report.Skipped[0].Err
 	}
-	for what, err := range map[string]error{"latest": latest, "snapshots": listed, "commit": committed, "gc": collected} {
-		if !errors.Is(err, format.ErrUnsupported) || errors.Is(err, format.ErrCorrupt) || !strings.Contains(err.Error(), name) {
+	for what, err := range map[string]error{"latest": latest, "snapshots": listed, "commit": committed,
+		"gc": collected} {
+		if !errors.Is(err, format.ErrUnsupported) || errors.Is(err, format.ErrCorrupt) ||
+			!strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -59,13 +62,15 @@ func TestNewestOfAnyNumber(t *testing.T) {
 	tab := newTable(t, mem)
 	m := mustCommit(t, tab, commit.Change{}).Manifest
 	m.Info.Number, m.Parent = names.MaxSnapshot, names.RandomID()
-	if err := mem.PutIfAbsent(ctx, names.SnapshotName("ads", names.MaxSnapshot), snapshot.AppendManifest(nil, m)); err != nil {
+	if err := mem.PutIfAbsent(ctx, names.SnapshotName("ads", names.MaxSnapshot), snapshot.AppendManifest(nil,
+		m)); err != nil {
 		t.Fatal(err)
 	}
 	if all, err := newTable(t, mem).Snapshots(ctx); !errors.Is(err, format.ErrCorrupt) {
 		t.Error(len(all), err)
 	}
-	if r, err := newTable(t, mem).Expire(ctx, gc.ExpireOptions{KeepLast: 1, DryRun: true}); !errors.Is(err, format.ErrCorrupt) {
+	if r, err := newTable(t, mem).Expire(ctx, gc.ExpireOptions{KeepLast: 1, DryRun: true}); !errors.Is(err,
+		format.ErrCorrupt) {
 		t.Error(r, err)
 	}
 	if r, err := newTable(t, mem).s.GC(ctx, gc.Options{NoWait: true}); err != nil || len(r.Skipped) != 1 {

@@ -44,7 +44,8 @@ func TestLatePut(t *testing.T) {
 	for i := range 3 {
 		d := writeSegment(t, tab, nil, []uint32{10}, int64(i), segment.Options{}, "a")
 		late.armed = i == 2
-		_, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.AddSegments{d}}})
+		_, err := tab.Commit(ctx, commit.Change{Operation: "ingest",
+			Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.AddSegments{d}}})
 		if (err != nil) != (i == 2) || err != nil && !errors.Is(err, object.ErrInjected) {
 			t.Fatal(err)
 		}
@@ -62,8 +63,8 @@ func TestLatePut(t *testing.T) {
 	}
 }
 
-// TestCommitIsDurable: the disk fails to sync the directory of a snapshot that is in its place already. Commit returns nil
-// only once a sync has succeeded, so that a crash cannot take back what it returned.
+// TestCommitIsDurable: the disk fails to sync the directory of a snapshot that is in its place already. Commit returns
+// nil only once a sync has succeeded, so that a crash cannot take back what it returned.
 func TestCommitIsDurable(t *testing.T) {
 	ctx := t.Context()
 	for _, failures := range []int64{1, 2, 3} {
@@ -80,7 +81,8 @@ func TestCommitIsDurable(t *testing.T) {
 			t.Fatal(err)
 		}
 		left.Store(failures)
-		s, err := tab.Commit(ctx, commit.Change{Operation: "second", Ops: []commit.Operation{commit.AddFeatures(features("a"))}})
+		s, err := tab.Commit(ctx, commit.Change{Operation: "second",
+			Ops: []commit.Operation{commit.AddFeatures(features("a"))}})
 		if err != nil && !errors.Is(err, syscall.EIO) {
 			t.Fatal(err)
 		}
@@ -91,7 +93,8 @@ func TestCommitIsDurable(t *testing.T) {
 			t.Fatal(lerr)
 		}
 		if err == nil && after.Info().Number != s.Info().Number {
-			t.Fatalf("%d failures: commit returned snapshot %d, after the crash the newest is %d", failures, s.Info().Number, after.Info().Number)
+			t.Fatalf("%d failures: commit returned snapshot %d, after the crash the newest is %d", failures,
+				s.Info().Number, after.Info().Number)
 		}
 		if (err == nil) != (failures == 1) {
 			t.Fatalf("%d failures: %v", failures, err)

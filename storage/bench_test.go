@@ -10,8 +10,8 @@ import (
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
-// BenchmarkOpenLookup opens a table as a process that has just started does, looks up ten features, and finds their files
-// in a segment: its cost must follow the ten, not the features that the table has.
+// BenchmarkOpenLookup opens a table as a process that has just started does, looks up ten features, and finds their
+// files in a segment: its cost must follow the ten, not the features that the table has.
 func BenchmarkOpenLookup(b *testing.B) {
 	for _, n := range []int{200, 20000} {
 		b.Run(fmt.Sprint(n, "features"), func(b *testing.B) {
@@ -27,7 +27,8 @@ func BenchmarkOpenLookup(b *testing.B) {
 				stripes[i] = 20
 			}
 			d := writeSegment(b, tab, partition("ds", "1"), stripes, 1, segment.Options{}, names...)
-			if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features(names...)), commit.AddSegments{d}}}); err != nil {
+			if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest",
+				Ops: []commit.Operation{commit.AddFeatures(features(names...)), commit.AddSegments{d}}}); err != nil {
 				b.Fatal(err)
 			}
 			var ask []string
@@ -88,13 +89,15 @@ func BenchmarkCommit(b *testing.B) {
 			tab := newTable(b, counted)
 			var add []catalog.SegmentDescriptor
 			for i := range n {
-				d, err := fakeSegment(ctx, tab, partition("ds", fmt.Sprintf("2026-%03d", i/100), "hr", fmt.Sprint(i%24)), 1000)
+				d, err := fakeSegment(ctx, tab, partition("ds", fmt.Sprintf("2026-%03d", i/100), "hr",
+					fmt.Sprint(i%24)), 1000)
 				if err != nil {
 					b.Fatal(err)
 				}
 				add = append(add, d)
 			}
-			if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddSegments(add)}}); err != nil {
+			if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest",
+				Ops: []commit.Operation{commit.AddSegments(add)}}); err != nil {
 				b.Fatal(err)
 			}
 			before := counted.Counts()
@@ -103,7 +106,8 @@ func BenchmarkCommit(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddSegments{d}}}); err != nil {
+				if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest",
+					Ops: []commit.Operation{commit.AddSegments{d}}}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -130,7 +134,8 @@ func BenchmarkOpenPartition(b *testing.B) {
 				}
 				add = append(add, d)
 			}
-			if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddSegments(add)}}); err != nil {
+			if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest",
+				Ops: []commit.Operation{commit.AddSegments(add)}}); err != nil {
 				b.Fatal(err)
 			}
 			counted := object.NewCounted(mem)

@@ -64,20 +64,23 @@ func (c *cancelling) List(ctx context.Context, prefix, startAfter string) iter.S
 	}
 }
 
-// TestCancelledMidway cancels each operation after each of its requests: it ends with an error or with what it returns else, and never with a
-// part of that.
+// TestCancelledMidway cancels each operation after each of its requests: it ends with an error or with what it returns
+// else, and never with a part of that.
 func TestCancelledMidway(t *testing.T) {
 	mem := object.NewMemory()
 	fill := func(mem *object.Memory) *Table {
 		tab := newTable(t, mem)
 		tab.s.core.Trees.MemtableBytes, tab.s.core.Bitmaps.InlineBytes = 200, 0 // several runs, and every set an object
 		segs := replaceAll(t, tab, 3)
-		mustCommit(t, tab, commit.Change{Base: 3, Ops: []commit.Operation{commit.SetBranches{{Name: "b", Snapshot: 2}}}})
+		mustCommit(t, tab, commit.Change{Base: 3, Ops: []commit.Operation{commit.SetBranches{{Name: "b",
+			Snapshot: 2}}}})
 		for i := range 8 {
 			d := writeSegment(t, tab, partition("k", fmt.Sprint(i)), []uint32{10}, int64(i), segment.Options{}, "x")
-			mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x", fmt.Sprint("y", i))), commit.AddSegments{d}}})
+			mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x", fmt.Sprint("y",
+				i))), commit.AddSegments{d}}})
 		}
-		mustCommit(t, tab, commit.Change{Base: 12, Ops: []commit.Operation{commit.DeleteRows{{segs[2].ID, rowSet(t, tab.s, segs[2], 1)}}}})
+		mustCommit(t, tab, commit.Change{Base: 12, Ops: []commit.Operation{commit.DeleteRows{{segs[2].ID,
+			rowSet(t, tab.s, segs[2], 1)}}}})
 		for i := range uint64(2) {
 			s, err := tab.At(t.Context(), 5+i)
 			if err != nil {

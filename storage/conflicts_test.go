@@ -34,7 +34,8 @@ func TestConflictsAreCounted(t *testing.T) {
 	add := func(tab *Table, ds string) {
 		t.Helper()
 		d := writeSegment(t, tab, partition("ds", ds), []uint32{3}, 1, segment.Options{})
-		if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddSegments{d}}}); err != nil {
+		if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest",
+			Ops: []commit.Operation{commit.AddSegments{d}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -50,7 +51,8 @@ func TestConflictsAreCounted(t *testing.T) {
 		t.Fatalf("overtaken by a commit that commutes: %+v, want 1 retried", got)
 	}
 	gone := names.RandomID().String()
-	if _, err := tab.Commit(ctx, commit.Change{Operation: "compact", Base: 1, Ops: []commit.Operation{commit.RemoveSegments{gone}}}); !errors.Is(err, ErrConflict) {
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "compact", Base: 1,
+		Ops: []commit.Operation{commit.RemoveSegments{gone}}}); !errors.Is(err, ErrConflict) {
 		t.Fatal(err)
 	}
 	if got := tab.Store().Conflicts(); got != (Conflicts{Retried: 1, Refused: 1}) {

@@ -29,8 +29,8 @@ import (
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
-// layeredScenario commits all that lies over segments, lets snapshots expire and collects them, and returns how many commits
-// returned without an error.
+// layeredScenario commits all that lies over segments, lets snapshots expire and collects them, and returns how many
+// commits returned without an error.
 func layeredScenario(ctx context.Context, t *testing.T, blobs object.Store) (done uint64, err error) {
 	s, err := Create(ctx, blobs, Options{})
 	if err != nil {
@@ -74,7 +74,8 @@ func layeredScenario(ctx context.Context, t *testing.T, blobs object.Store) (don
 	if werr != nil {
 		return done, werr
 	}
-	if err := commitTo(commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{a}}}); err != nil {
+	if err := commitTo(commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x")),
+		commit.AddSegments{a}}}); err != nil {
 		return done, err
 	}
 	w, werr = tab.NewOverlaySegment(ctx, a, segment.Options{})
@@ -84,16 +85,19 @@ func layeredScenario(ctx context.Context, t *testing.T, blobs object.Store) (don
 	}
 	changes := []func() commit.Change{
 		func() commit.Change {
-			return commit.Change{Ops: []commit.Operation{commit.DefineOverlays{overlay("o", "y")}, commit.SetOverlaySegments{{Overlay: "o", Segment: a.ID, Data: data, Covered: set(a, 1, 2)}}}}
+			return commit.Change{Ops: []commit.Operation{commit.DefineOverlays{overlay("o", "y")},
+				commit.SetOverlaySegments{{Overlay: "o", Segment: a.ID, Data: data, Covered: set(a, 1, 2)}}}}
 		},
 		func() commit.Change {
-			return commit.Change{Ops: []commit.Operation{commit.DefineLists{{Name: "l"}}, commit.SetListRows{{"l", a.ID, set(a, 5)}}, commit.SetBranches{{Name: "b", Snapshot: 1}}}}
+			return commit.Change{Ops: []commit.Operation{commit.DefineLists{{Name: "l"}}, commit.SetListRows{{"l", a.ID,
+				set(a, 5)}}, commit.SetBranches{{Name: "b", Snapshot: 1}}}}
 		},
 		func() commit.Change {
 			return commit.Change{Ops: []commit.Operation{commit.DeleteRows{{a.ID, set(a, 1)}}}}
 		},
 		func() commit.Change {
-			return commit.Change{Ops: []commit.Operation{commit.DeleteRows{{a.ID, set(a, 1, 7)}}, commit.MergeOverlays{"o"}}}
+			return commit.Change{Ops: []commit.Operation{commit.DeleteRows{{a.ID, set(a, 1, 7)}},
+				commit.MergeOverlays{"o"}}}
 		},
 		func() commit.Change { return commit.Change{Ops: []commit.Operation{commit.ExpireBelow(4)}} },
 	}
@@ -185,7 +189,8 @@ func TestLayersCrash(t *testing.T) {
 		}))
 		done, err := layeredScenario(t.Context(), t, object.NewLocalFS(fs, root))
 		for _, percent := range []int{0, 100} {
-			clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(uint64(at), uint64(percent)))})
+			clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent,
+				RNG: rand.New(rand.NewPCG(uint64(at), uint64(percent)))})
 			layeredState(t, object.NewLocalFS(clone, root), done, fmt.Sprintf("operation %d, %d %%", at, percent))
 		}
 		if err == nil {
@@ -221,7 +226,8 @@ func TestLayersFaults(t *testing.T) {
 	}
 }
 
-// TestLateDeletes: a put that failed for all that the writer can see is carried out later; the set that it made of two stays for it.
+// TestLateDeletes: a put that failed for all that the writer can see is carried out later; the set that it made of two
+// stays for it.
 func TestLateDeletes(t *testing.T) {
 	ctx := t.Context()
 	late := &latePut{Store: object.NewMemory()}
@@ -231,7 +237,8 @@ func TestLateDeletes(t *testing.T) {
 	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{a}}})
 	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.DeleteRows{{a.ID, rowSet(t, tab.s, a, 1)}}}})
 	late.armed = true
-	if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Ops: []commit.Operation{commit.DeleteRows{{a.ID, rowSet(t, tab.s, a, 2)}}}}); !errors.Is(err, object.ErrInjected) {
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Ops: []commit.Operation{commit.DeleteRows{{a.ID,
+		rowSet(t, tab.s, a, 2)}}}}); !errors.Is(err, object.ErrInjected) {
 		t.Fatal(err)
 	}
 	if err := late.land(); err != nil {
@@ -260,13 +267,15 @@ func TestLayersConcurrent(t *testing.T) {
 		h.s.core.Bitmaps.InlineBytes = w % 2 * bitmap.MaxInline
 		wg.Go(func() {
 			for k := range each {
-				c := commit.Change{Operation: "delete", Ops: []commit.Operation{commit.DeleteRows{{a.ID, rowSet(t, h.s, a, uint32(w*100+k), uint32(k))}}}}
+				c := commit.Change{Operation: "delete", Ops: []commit.Operation{commit.DeleteRows{{a.ID, rowSet(t, h.s,
+					a, uint32(w*100+k), uint32(k))}}}}
 				if _, err := h.Commit(ctx, c); err != nil {
 					t.Error(err)
 				}
 			}
 			y := layer(t, h, "o", a, int64(w), "y")
-			switch _, err := h.Commit(ctx, commit.Change{Operation: "layer", Base: 2, Ops: []commit.Operation{commit.SetOverlaySegments{y}}}); {
+			switch _, err := h.Commit(ctx, commit.Change{Operation: "layer", Base: 2,
+				Ops: []commit.Operation{commit.SetOverlaySegments{y}}}); {
 			case err == nil:
 				won.Add(1)
 			case errors.Is(err, ErrConflict):
@@ -305,8 +314,8 @@ func TestLayersConcurrent(t *testing.T) {
 
 const layersEnv = "STORAGE_TEST_LAYERS_INTO"
 
-// TestLayersProcesses has three processes delete rows and replace what is small while the others do: no delete is lost, and each row is
-// deleted where compactions took it.
+// TestLayersProcesses has three processes delete rows and replace what is small while the others do: no delete is lost,
+// and each row is deleted where compactions took it.
 func TestLayersProcesses(t *testing.T) {
 	ctx := t.Context()
 	const each, rows = 12, 60
@@ -331,7 +340,8 @@ func TestLayersProcesses(t *testing.T) {
 				t.Fatal(err)
 			}
 			// Every process deletes rows of its own; a row keeps its number in the one segment that there is.
-			c := commit.Change{Operation: "delete", Base: s.Info().Number, Ops: []commit.Operation{commit.DeleteRows{{segs[0].ID, rowSet(t, tab.s, segs[0], uint32(who*each+k))}}}}
+			c := commit.Change{Operation: "delete", Base: s.Info().Number,
+				Ops: []commit.Operation{commit.DeleteRows{{segs[0].ID, rowSet(t, tab.s, segs[0], uint32(who*each+k))}}}}
 			if k%3 == 2 {
 				d := writeSegment(t, tab, nil, []uint32{rows}, 1, segment.Options{}, "x")
 				deleted, err := s.DeletionVectors(ctx, segs[0])
@@ -347,7 +357,9 @@ func TestLayersProcesses(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				c = commit.Change{Operation: "compact", Base: s.Info().Number, Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{d}, commit.RemoveSegments{segs[0].ID}, commit.DeleteRows{{d.ID, set}}}}
+				c = commit.Change{Operation: "compact", Base: s.Info().Number,
+					Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{d},
+						commit.RemoveSegments{segs[0].ID}, commit.DeleteRows{{d.ID, set}}}}
 			}
 			switch _, err := tab.Commit(ctx, c); {
 			case err == nil:
@@ -360,7 +372,8 @@ func TestLayersProcesses(t *testing.T) {
 	}
 	l := localStore(t)
 	tab := newTable(t, l)
-	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{writeSegment(t, tab, nil, []uint32{rows}, 1, segment.Options{}, "x")}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x")),
+		commit.AddSegments{writeSegment(t, tab, nil, []uint32{rows}, 1, segment.Options{}, "x")}}})
 	var wg sync.WaitGroup
 	for who := range 3 {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestLayersProcesses$", "-test.count=1")

@@ -36,8 +36,10 @@ func scenario(ctx context.Context, blobs object.Store) (done int, err error) {
 		return 0, err
 	}
 	for n := range 3 {
-		c := commit.Change{Operation: "ingest", Base: uint64(n), Ops: []commit.Operation{commit.AddFeatures(features("a", "b"))}}
-		w, err := tab.NewSegment(ctx, partition("ds", fmt.Sprint(n%2)), []uint32{20, 5}, segment.Options{StandAloneBytes: 150})
+		c := commit.Change{Operation: "ingest", Base: uint64(n),
+			Ops: []commit.Operation{commit.AddFeatures(features("a", "b"))}}
+		w, err := tab.NewSegment(ctx, partition("ds", fmt.Sprint(n%2)), []uint32{20, 5},
+			segment.Options{StandAloneBytes: 150})
 		if err != nil {
 			return done, err
 		}
@@ -81,7 +83,8 @@ func TestCrash(t *testing.T) {
 		}))
 		done, err := scenario(ctx, object.NewLocalFS(fs, root))
 		for _, percent := range []int{0, 50, 100} {
-			clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(uint64(at), uint64(percent)))})
+			clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent,
+				RNG: rand.New(rand.NewPCG(uint64(at), uint64(percent)))})
 			checkAfterCrash(t, object.NewLocalFS(clone, root), done, fmt.Sprintf("operation %d, %d %%", at, percent))
 		}
 		if t.Failed() {
@@ -183,7 +186,9 @@ func TestProcesses(t *testing.T) {
 		tab := newTable(t, l)
 		for k := range each {
 			d := writeSegment(t, tab, partition("k", fmt.Sprint(k)), []uint32{10}, int64(k), segment.Options{}, "a")
-			if _, err := tab.Commit(t.Context(), commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.AddSegments{d}, commit.AddSources{{Fingerprint: fmt.Sprint(os.Getpid(), "-", k), Name: "x"}}}}); err != nil {
+			if _, err := tab.Commit(t.Context(), commit.Change{Operation: "ingest",
+				Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.AddSegments{d},
+					commit.AddSources{{Fingerprint: fmt.Sprint(os.Getpid(), "-", k), Name: "x"}}}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -231,8 +236,8 @@ func (k *killedFS) OpenDir(name string) (vfs.File, error) {
 	return k.FS.OpenDir(name)
 }
 
-// TestCrashBetweenDirectories: a writer is killed when others see its snapshot, the last of a directory, and before it is durable. Another commits after it, and
-// the power fails: there is no gap.
+// TestCrashBetweenDirectories: a writer is killed when others see its snapshot, the last of a directory, and before it
+// is durable. Another commits after it, and the power fails: there is no gap.
 func TestCrashBetweenDirectories(t *testing.T) {
 	ctx := t.Context()
 	root := "/stores/x"
@@ -243,7 +248,8 @@ func TestCrashBetweenDirectories(t *testing.T) {
 		mustCommit(t, tab, commit.Change{})
 	}
 	killed := &killedFS{FS: mem, at: ".99"}
-	if _, err := newTable(t, object.NewLocalFS(killed, root)).Commit(ctx, commit.Change{Operation: "killed"}); !errors.Is(err, errPower) {
+	if _, err := newTable(t, object.NewLocalFS(killed, root)).Commit(ctx,
+		commit.Change{Operation: "killed"}); !errors.Is(err, errPower) {
 		t.Fatal(err)
 	}
 	if s := mustCommit(t, newTable(t, object.NewLocalFS(mem, root)), commit.Change{}); s.Info().Number != last+1 {

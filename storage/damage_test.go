@@ -80,8 +80,8 @@ func everything(ctx context.Context, blobs object.Store) (string, error) {
 	return out, nil
 }
 
-// TestReadDamage flips every byte of every object that readers read without the data: they return the same as before, or
-// an error that matches ErrCorrupt and names the object; and never panic.
+// TestReadDamage flips every byte of every object that readers read without the data: they return the same as before,
+// or an error that matches ErrCorrupt and names the object; and never panic.
 func TestReadDamage(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()
@@ -92,8 +92,11 @@ func TestReadDamage(t *testing.T) {
 	}
 	for n := range 2 {
 		tab.s.core.Trees.MemtableBytes = uint64(n * lsm.DefaultMemtableBytes) // the first makes runs, the second a tail
-		d := writeSegment(t, tab, partition("ds", fmt.Sprint(n)), []uint32{3, 2}, 1, segment.Options{StandAloneBytes: 170}, columns[:8]...)
-		if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features(columns...)), commit.AddSegments{d}, commit.AddSources{{Fingerprint: fmt.Sprint(n), Name: "x"}}}}); err != nil {
+		d := writeSegment(t, tab, partition("ds", fmt.Sprint(n)), []uint32{3, 2}, 1,
+			segment.Options{StandAloneBytes: 170}, columns[:8]...)
+		if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest",
+			Ops: []commit.Operation{commit.AddFeatures(features(columns...)), commit.AddSegments{d},
+				commit.AddSources{{Fingerprint: fmt.Sprint(n), Name: "x"}}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -106,7 +109,8 @@ func TestReadDamage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, part := range []string{names.ListingFile, names.SchemaFile, names.IndexFile, names.SnapshotName("ads", 2)} {
+		for _, part := range []string{names.ListingFile, names.SchemaFile, names.IndexFile,
+			names.SnapshotName("ads", 2)} {
 			if strings.HasSuffix(info.Name, part) {
 				objects[info.Name] = int(info.Size)
 			}
@@ -134,7 +138,8 @@ func TestReadDamage(t *testing.T) {
 				unread++ // a byte that nothing depends on, such as padding
 			case err == nil:
 				t.Fatalf("%s, %s: something else was read without an error", name, what)
-			case !errors.Is(err, format.ErrCorrupt) && !errors.Is(err, format.ErrUnsupported) || !strings.Contains(err.Error(), name):
+			case !errors.Is(err, format.ErrCorrupt) && !errors.Is(err, format.ErrUnsupported) ||
+				!strings.Contains(err.Error(), name):
 				t.Fatalf("%s, %s: %v", name, what, err)
 			default:
 				wrong++
@@ -165,7 +170,8 @@ func FuzzSnapshot(f *testing.F) {
 	tab := newTable(f, mem)
 	for n := range 3 {
 		d := writeSegment(f, tab, partition("ds", fmt.Sprint(n)), []uint32{3}, 1, segment.Options{}, "a")
-		if _, err := tab.Commit(f.Context(), commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.AddSegments{d}}}); err != nil {
+		if _, err := tab.Commit(f.Context(), commit.Change{Operation: "ingest",
+			Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.AddSegments{d}}}); err != nil {
 			f.Fatal(err)
 		}
 		s, err := tab.Latest(f.Context())
@@ -184,7 +190,8 @@ func FuzzSnapshot(f *testing.F) {
 		if d.Reason != "" {
 			return
 		}
-		m := snapshot.Manifest{Info: snapshot.Info{Number: 1, Operation: "x"}, Table: names.TableID{1}, Listing: listing, Schema: schema}
+		m := snapshot.Manifest{Info: snapshot.Info{Number: 1, Operation: "x"}, Table: names.TableID{1},
+			Listing: listing, Schema: schema}
 		b := snapshot.AppendManifest(nil, m)
 		again, reason := snapshot.DecodeManifest(b, 1)
 		if reason != "" || !reflect.DeepEqual(again.Listing, listing) || !reflect.DeepEqual(again.Schema, schema) {
@@ -214,7 +221,8 @@ func FuzzSnapshotObject(f *testing.F) {
 	})
 }
 
-// TestSnapshotBounds: an object that claims to be a snapshot makes a reader allocate little, however its bytes were chosen.
+// TestSnapshotBounds: an object that claims to be a snapshot makes a reader allocate little, however its bytes were
+// chosen.
 func TestSnapshotBounds(t *testing.T) {
 	// Keys of the longest kind, each with all but a byte or two from the one before: 6 bytes that stand for 4,000.
 	var b []byte

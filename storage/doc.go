@@ -18,24 +18,26 @@
 //	lease     keeping an expired snapshot       commit    the next snapshot
 //	gc        expiry and garbage collection     verify    checking what is stored
 //
-// The listing also has deleted rows, overlay segments and rows of sample lists of a segment (decision 23). A Branch names
-// snapshots, overlays and a list that are read together; a View is what a branch reads.
+// The listing also has deleted rows, overlay segments and rows of sample lists of a segment (decision 23). A Branch
+// names snapshots, overlays and a list that are read together; a View is what a branch reads.
 //
 // A Snapshot is one object under tables/<table>/snapshots/, and creating it, if absent, is the commit. It holds what
-// opening needs: totals, and the two trees. A tree is a sorted map kept as a few immutable tables (runs) of growing size
-// and a small memtable inside the snapshot object; a commit adds to the memtable, and moves it into a run when it is large,
-// merging runs so that their number grows with the logarithm of the table. Opening reads the snapshot; looking up ten
-// features reads ten blocks of the schema; opening a partition reads that partition's part of the listing.
+// opening needs: totals, and the two trees. A tree is a sorted map kept as a few immutable tables (runs) of growing
+// size and a small memtable inside the snapshot object; a commit adds to the memtable, and moves it into a run when it
+// is large, merging runs so that their number grows with the logarithm of the table. Opening reads the snapshot;
+// looking up ten features reads ten blocks of the schema; opening a partition reads that partition's part of the
+// listing.
 //
 // # Invariants
 //
-//   - Nothing is ever overwritten, except that expired snapshots are truncated. An object that a snapshot names exists and is
-//     durable before the snapshot is, and gc removes nothing that was acknowledged: PROTOCOL.md.
-//   - Snapshots of a table are numbered 1, 2, 3 ... without gaps, and their times never go back. A number is never used again.
+//   - Nothing is ever overwritten, except that expired snapshots are truncated. An object that a snapshot names exists
+//     and is durable before the snapshot is, and gc removes nothing that was acknowledged: PROTOCOL.md.
+//   - Snapshots of a table are numbered 1, 2, 3 ... without gaps, and their times never go back. A number is never used
+//     again.
 //   - Ages are told by the clock that dates objects, and by no other.
 //   - Readers take no lock and need no local disk.
-//   - Object names are made in package names, those of leases in package lease. Names of tables, features and partition values
-//     are data: only the table's becomes part of an object name, escaped.
+//   - Object names are made in package names, those of leases in package lease. Names of tables, features and partition
+//     values are data: only the table's becomes part of an object name, escaped.
 //   - All stored bytes are checked before use. An error is a format.CorruptError that names the object.
 //
 // # Layout of a store (SPEC.md is byte-exact)
@@ -50,7 +52,7 @@
 //	<2 hex>/<32 hex>/listing.sst, schema.sst a run of a tree
 //	<2 hex>/<32 hex>/rows.roaring            a set of rows
 //	<2 hex>/<32 hex>/index.sst               a segment's index
-//	<2 hex>/<32 hex>/keys.sst                a segment's table of keys: which stripes may have a session, request or user
+//	<2 hex>/<32 hex>/keys.sst                which stripes of a segment may have a session, request or user
 //	<2 hex>/<32 hex>/pack-<6 digits>         many small feature files
 //	<2 hex>/<32 hex>/file-<6 digits>         one large feature file
 //	<2 hex>/<32 hex>/condemned-<32 hex>      a gc is about to remove what is beside it

@@ -30,7 +30,8 @@ func replaceAll(t testing.TB, tab *Table, n int) (segs []catalog.SegmentDescript
 	}
 	for i := range n {
 		d := writeSegment(t, tab, nil, []uint32{10}, int64(i), segment.Options{}, "x")
-		s := mustCommit(t, tab, commit.Change{Base: base, Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{d}, commit.OverwritePartitions{nil}}})
+		s := mustCommit(t, tab, commit.Change{Base: base, Ops: []commit.Operation{commit.AddFeatures(features("x")),
+			commit.AddSegments{d}, commit.OverwritePartitions{nil}}})
 		base = s.Info().Number
 		segs = append(segs, d)
 	}
@@ -57,7 +58,9 @@ func TestExpire(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
 	segs := replaceAll(t, tab, 9)
-	s := mustCommit(t, tab, commit.Change{Base: 9, Ops: []commit.Operation{commit.SetBranches{{Name: "exp", Snapshot: 3}}}}) // 10
+	// 10
+	s := mustCommit(t, tab, commit.Change{Base: 9, Ops: []commit.Operation{commit.SetBranches{{Name: "exp",
+		Snapshot: 3}}}})
 	stale, asleep := newTable(t, mem), newTable(t, mem)
 	for _, h := range []*Table{stale, asleep} {
 		if _, err := h.Latest(ctx); err != nil {
@@ -78,14 +81,17 @@ func TestExpire(t *testing.T) {
 		t.Fatal(dry, err)
 	}
 	r, err := tab.Expire(ctx, gc.ExpireOptions{KeepLast: 2})
-	if err != nil || r.Oldest != 12 || len(r.Expired) != 11 || r.Snapshot != 14 || fmt.Sprint(r.Held) != fmt.Sprint(dry.Held) {
+	if err != nil || r.Oldest != 12 || len(r.Expired) != 11 || r.Snapshot != 14 ||
+		fmt.Sprint(r.Held) != fmt.Sprint(dry.Held) {
 		t.Fatal(r, err)
 	}
-	if len(r.Held) != 2 || r.Held[0] != (gc.Hold{"ads", 3, "branch exp"}) || r.Held[1].Snapshot != 5 || !strings.Contains(r.Held[1].By, "job 7") {
+	if len(r.Held) != 2 || r.Held[0] != (gc.Hold{"ads", 3, "branch exp"}) || r.Held[1].Snapshot != 5 ||
+		!strings.Contains(r.Held[1].By, "job 7") {
 		t.Fatal(r.Held)
 	}
 	// An expired snapshot that nobody holds may go at any moment: no branch is made of it, though it is there yet.
-	if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Base: 14, Ops: []commit.Operation{commit.SetBranches{{Name: "late", Snapshot: 4}}}}); !errors.Is(err, ErrNotFound) {
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Base: 14,
+		Ops: []commit.Operation{commit.SetBranches{{Name: "late", Snapshot: 4}}}}); !errors.Is(err, ErrNotFound) {
 		t.Fatal(err)
 	}
 	// Within the grace period everything stays.
@@ -100,7 +106,8 @@ func TestExpire(t *testing.T) {
 		t.Fatal("a dry run removed something")
 	}
 	did, err := tab.s.GC(ctx, gc.Options{NoWait: true})
-	if err != nil || did.Expired != 11 || len(did.Removed) != len(would.Removed) || did.Bytes != would.Bytes || fmt.Sprint(did.Held) != fmt.Sprint(would.Held) {
+	if err != nil || did.Expired != 11 || len(did.Removed) != len(would.Removed) || did.Bytes != would.Bytes ||
+		fmt.Sprint(did.Held) != fmt.Sprint(would.Held) {
 		t.Fatalf("%+v, and before, dry, %+v: %v", did, would, err)
 	}
 	for i, d := range segs {
@@ -133,7 +140,8 @@ func TestExpire(t *testing.T) {
 	if err != nil || len(infos) != 4 || infos[0].Number != 12 {
 		t.Error(infos, err)
 	}
-	if _, err := fresh.At(ctx, 7); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "expired") || !strings.Contains(err.Error(), "12 to 15") {
+	if _, err := fresh.At(ctx, 7); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "expired") ||
+		!strings.Contains(err.Error(), "12 to 15") {
 		t.Error(err)
 	}
 	if _, err := fresh.AsOf(ctx, s.Info().Time.Add(-time.Hour)); !errors.Is(err, ErrNotFound) {
@@ -191,7 +199,8 @@ func TestExpireDaily(t *testing.T) {
 	expire := func(opts gc.ExpireOptions, oldest uint64, made uint64) {
 		t.Helper()
 		now = now.Add(24 * time.Hour)
-		would, err := tab.Expire(ctx, gc.ExpireOptions{KeepLast: opts.KeepLast, YoungerThan: opts.YoungerThan, DryRun: true})
+		would, err := tab.Expire(ctx, gc.ExpireOptions{KeepLast: opts.KeepLast, YoungerThan: opts.YoungerThan,
+			DryRun: true})
 		if err != nil || would.Oldest != oldest || (len(would.Expired) > 0) != (made > 0) {
 			t.Errorf("dry: %+v %v, want %d the oldest", would, err, oldest)
 		}
@@ -220,7 +229,8 @@ func TestExpireDaily(t *testing.T) {
 	verifyClean(t, s)
 }
 
-// TestExpireGrace: an expired snapshot stays for the grace period after it expired, and not for ever where snapshots expire every day.
+// TestExpireGrace: an expired snapshot stays for the grace period after it expired, and not for ever where snapshots
+// expire every day.
 func TestExpireGrace(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()
@@ -391,7 +401,8 @@ func TestGCBehindGC(t *testing.T) {
 					t.Error(r, err)
 				}
 			}
-			paged := &pagedStore{Store: mem, prefix: names.TableDir("ads") + names.SnapshotsDir, after: after, between: other}
+			paged := &pagedStore{Store: mem, prefix: names.TableDir("ads") + names.SnapshotsDir, after: after,
+				between: other}
 			if r, err := newTable(t, paged).s.GC(ctx, opts); err != nil {
 				t.Errorf("%+v, after %d of a listing: %+v %v", opts, after, r, err)
 			}
@@ -403,7 +414,8 @@ func TestGCBehindGC(t *testing.T) {
 	}
 }
 
-// A pagedStore lists what is under prefix in two pages, of which the first has after names, and calls between between them, once.
+// A pagedStore lists what is under prefix in two pages, of which the first has after names, and calls between between
+// them, once.
 type pagedStore struct {
 	object.Store
 	prefix  string
@@ -438,7 +450,8 @@ func (p *pagedStore) List(ctx context.Context, prefix, startAfter string) iter.S
 	}
 }
 
-// leasedAndExpired replaces the segment of a table four times, takes a lease of snapshot 2, and lets all but the newest expire.
+// leasedAndExpired replaces the segment of a table four times, takes a lease of snapshot 2, and lets all but the newest
+// expire.
 func leasedAndExpired(t *testing.T, tab *Table) ([]catalog.SegmentDescriptor, *lease.Lease) {
 	t.Helper()
 	segs := replaceAll(t, tab, 4)
@@ -529,8 +542,10 @@ func TestTwoGCs(t *testing.T) {
 	meanwhile := &hookedStore{Store: object.NewMemory()}
 	tab := newTable(t, meanwhile)
 	segs := replaceAll(t, tab, 9)
-	mustCommit(t, tab, commit.Change{Base: 9, Ops: []commit.Operation{commit.SetBranches{{Name: "exp", Snapshot: 5}}}}) // 10
-	if _, err := tab.Expire(ctx, gc.ExpireOptions{KeepLast: 8}); err != nil {                                           // 3 is the oldest
+	// 10
+	mustCommit(t, tab, commit.Change{Base: 9, Ops: []commit.Operation{commit.SetBranches{{Name: "exp", Snapshot: 5}}}})
+	// 3 is the oldest
+	if _, err := tab.Expire(ctx, gc.ExpireOptions{KeepLast: 8}); err != nil {
 		t.Fatal(err)
 	}
 	other := false
@@ -564,13 +579,15 @@ func TestTwoGCs(t *testing.T) {
 	if _, err := tab.s.GC(ctx, gc.Options{NoWait: true}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := meanwhile.Stat(ctx, names.PinnedName("ads", 5)); !errors.Is(err, object.ErrNotFound) || segmentThere(t, tab.s, segs[4]) {
+	if _, err := meanwhile.Stat(ctx, names.PinnedName("ads", 5)); !errors.Is(err, object.ErrNotFound) ||
+		segmentThere(t, tab.s, segs[4]) {
 		t.Error("what nobody holds is still there", err)
 	}
 	verifyClean(t, tab.s)
 }
 
-// TestGCUnderReaders: readers that hold leases read on while their snapshots expire, and gc takes all that nobody holds at once.
+// TestGCUnderReaders: readers that hold leases read on while their snapshots expire, and gc takes all that nobody holds
+// at once.
 func TestGCUnderReaders(t *testing.T) {
 	ctx := t.Context()
 	l := object.NewMemory() // a local store's temporary files would not survive a gc without grace
@@ -615,7 +632,8 @@ func TestGCUnderReaders(t *testing.T) {
 						t.Errorf("snapshot %d, leased: %v", s.Info().Number, err)
 					}
 				}
-				if err := errors.Join(lease.Renew(ctx, time.Minute), readWhole(ctx, s), lease.Release(ctx)); err != nil {
+				if err := errors.Join(lease.Renew(ctx, time.Minute), readWhole(ctx, s),
+					lease.Release(ctx)); err != nil {
 					t.Errorf("snapshot %d, leased: %v", s.Info().Number, err)
 				}
 				held <- k

@@ -32,7 +32,8 @@ func TestGCStaysInTheStore(t *testing.T) {
 	if err := os.Symlink(theirs, link); err != nil {
 		t.Skip(err)
 	}
-	if r, err := tab.s.GC(ctx, gc.Options{NoWait: true}); err != nil || len(r.Skipped) != 1 || !strings.Contains(r.Skipped[0].Err.Error(), "symbolic link") {
+	if r, err := tab.s.GC(ctx, gc.Options{NoWait: true}); err != nil || len(r.Skipped) != 1 ||
+		!strings.Contains(r.Skipped[0].Err.Error(), "symbolic link") {
 		t.Errorf("%+v %v", r, err)
 	}
 	if err := os.Remove(link); err != nil {
@@ -61,7 +62,8 @@ func TestGCStaysInTheStore(t *testing.T) {
 	}
 }
 
-// TestGCLeavesTemporaryFilesOfOthers: a directory that became a store may have one that others call _tmp: gc takes none of their files.
+// TestGCLeavesTemporaryFilesOfOthers: a directory that became a store may have one that others call _tmp: gc takes none
+// of their files.
 func TestGCLeavesTemporaryFilesOfOthers(t *testing.T) {
 	ctx := t.Context()
 	l := localStore(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
-// TestGCBranchWithoutCopy: where the copy of a snapshot is missing that a branch reads, what that named is not taken for garbage: the table is skipped. When the
-// branch is dropped, it is.
+// TestGCBranchWithoutCopy: where the copy of a snapshot is missing that a branch reads, what that named is not taken
+// for garbage: the table is skipped. When the branch is dropped, it is.
 func TestGCBranchWithoutCopy(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()
@@ -41,13 +41,15 @@ func TestGCBranchWithoutCopy(t *testing.T) {
 		t.Error("gc took what a branch reads")
 	}
 	mustCommit(t, tab, commit.Change{Base: 5, Ops: []commit.Operation{commit.DropBranches{"b"}}})
-	if r, err := newTable(t, mem).s.GC(ctx, gc.Options{NoWait: true}); err != nil || len(r.Skipped) != 0 || segmentThere(t, tab.s, segs[0]) {
+	if r, err := newTable(t, mem).s.GC(ctx, gc.Options{NoWait: true}); err != nil || len(r.Skipped) != 0 ||
+		segmentThere(t, tab.s, segs[0]) {
 		t.Errorf("%+v %v", r, err)
 	}
 	verifyClean(t, tab.s)
 }
 
-// TestGCOfRemovedTable: somebody removes a table, or one that had no commit yet, while gc looks at it: gc makes none of its name.
+// TestGCOfRemovedTable: somebody removes a table, or one that had no commit yet, while gc looks at it: gc makes none of
+// its name.
 func TestGCOfRemovedTable(t *testing.T) {
 	ctx := t.Context()
 	for _, commits := range []int{0, 3} {
@@ -76,7 +78,8 @@ func TestGCOfRemovedTable(t *testing.T) {
 	}
 }
 
-// A statFS calls before ahead of every Stat: a listing of a local store reads the names of a directory first and looks at each file later.
+// A statFS calls before ahead of every Stat: a listing of a local store reads the names of a directory first and looks
+// at each file later.
 type statFS struct {
 	vfs.FS
 	before func(name string)
@@ -89,7 +92,8 @@ func (s *statFS) Stat(name string) (vfs.FileInfo, error) {
 	return s.FS.Stat(name)
 }
 
-// TestGCAndRenewalOnDisk: gc has read the names of leases, and rests before it looks at the files. A lease that is renewed meanwhile, however often, holds.
+// TestGCAndRenewalOnDisk: gc has read the names of leases, and rests before it looks at the files. A lease that is
+// renewed meanwhile, however often, holds.
 func TestGCAndRenewalOnDisk(t *testing.T) {
 	ctx := t.Context()
 	for renewals := range 4 {
@@ -114,14 +118,15 @@ func TestGCAndRenewalOnDisk(t *testing.T) {
 		if err := lease.Renew(ctx, time.Hour); err != nil {
 			t.Error(err)
 		}
-		if _, err := newTable(t, object.NewLocalFS(fs, "/stores/x")).At(ctx, 2); err != nil || !segmentThere(t, tab.s, segs[1]) {
+		if _, err := newTable(t, object.NewLocalFS(fs, "/stores/x")).At(ctx, 2); err != nil ||
+			!segmentThere(t, tab.s, segs[1]) {
 			t.Errorf("%d renewals: what is leased is gone: %v", renewals, err)
 		}
 	}
 }
 
-// TestNewestOnDisk: a reader has read the names of the snapshots, and rests before it looks at the newest. That expires meanwhile, and is truncated: there is a
-// newer one, and nothing is damaged.
+// TestNewestOnDisk: a reader has read the names of the snapshots, and rests before it looks at the newest. That expires
+// meanwhile, and is truncated: there is a newer one, and nothing is damaged.
 func TestNewestOnDisk(t *testing.T) {
 	ctx := t.Context()
 	for what, newest := range map[string]func(tab *Table) (uint64, error){

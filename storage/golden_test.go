@@ -20,9 +20,11 @@ import (
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
-var updateGolden = flag.Bool("update", false, "write the golden store if it does not exist yet (storage/testdata/golden)")
+var updateGolden = flag.Bool("update", false,
+	"write the golden store if it does not exist yet (storage/testdata/golden)")
 
-// goldenStore is what builds before the first release write. From that release on it is kept for ever, and a new version gets a store of its own.
+// goldenStore is what builds before the first release write. From that release on it is kept for ever, and a new
+// version gets a store of its own.
 const goldenStore = "testdata/golden/v1"
 
 func localAt(t *testing.T, dir string) *object.Local {
@@ -43,7 +45,8 @@ func makeGolden(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.core.Trees.MemtableBytes, s.core.Bitmaps.InlineBytes, s.core.Segments.MinKeyRows = 500, 40, 1 // so that there are runs, sets in objects, and tables of keys
+	// so that there are runs, sets in objects, and tables of keys
+	s.core.Trees.MemtableBytes, s.core.Bitmaps.InlineBytes, s.core.Segments.MinKeyRows = 500, 40, 1
 	tab, err := s.NewTable(ctx, "ads/é")
 	if err != nil {
 		t.Fatal(err)
@@ -51,21 +54,30 @@ func makeGolden(t *testing.T, dir string) {
 	schema := features("x", "y", "k")
 	schema[2].Role = catalog.RoleSessionKey
 	a := segmentWith(t, tab, partition("ds", "1"), []uint32{50, 20}, 1, segment.Options{}, schema...)
-	mustCommit(t, tab, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(schema), commit.AddSegments{a}, commit.AddSources{{Fingerprint: "f1", Name: "a.parquet"}}, commit.SetProperties{"profile": "size"}}})
+	mustCommit(t, tab, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(schema),
+		commit.AddSegments{a}, commit.AddSources{{Fingerprint: "f1", Name: "a.parquet"}}, commit.SetProperties{
+			"profile": "size"}}})
 	b := writeSegment(t, tab, partition("ds", "2"), []uint32{40}, 2, segment.Options{}, "x")
-	mustCommit(t, tab, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{b}, commit.AddSources{{Fingerprint: "f2", Name: "b.parquet"}}}})
-	mustCommit(t, tab, commit.Change{Operation: "delete", Ops: []commit.Operation{commit.DeleteRows{{a.ID, rowSet(t, s, a, 0, 7, 69)}, {b.ID, everySecond(t, s, b, 1)}}}})
+	mustCommit(t, tab, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("x")),
+		commit.AddSegments{b}, commit.AddSources{{Fingerprint: "f2", Name: "b.parquet"}}}})
+	mustCommit(t, tab, commit.Change{Operation: "delete", Ops: []commit.Operation{commit.DeleteRows{{a.ID, rowSet(t, s,
+		a, 0, 7, 69)}, {b.ID, everySecond(t, s, b, 1)}}}})
 	some := layer(t, tab, "label", a, 5, "y", "z")
 	some.All, some.Covered = false, rowSet(t, s, a, 1, 2, 3)
 	label := overlay("label", "y", "z")
 	label.MissingRows, label.MissingLayers = catalog.Null, catalog.Refuse
-	mustCommit(t, tab, commit.Change{Operation: "overlay", Base: 3, Ops: []commit.Operation{commit.DefineOverlays{label, overlay("fill", "x")}, commit.SetOverlaySegments{some, layer(t, tab, "fill", b, 6, "x")}}})
-	mustCommit(t, tab, commit.Change{Operation: "samples", Base: 4, Ops: []commit.Operation{commit.DefineLists{{Name: "clicks", Definition: "click = 1"}}, commit.SetListRows{{"clicks", a.ID, rowSet(t, s, a, 5, 6)}, {"clicks", b.ID, everySecond(t, s, b, 0)}}}})
+	mustCommit(t, tab, commit.Change{Operation: "overlay", Base: 3, Ops: []commit.Operation{commit.DefineOverlays{label,
+		overlay("fill", "x")}, commit.SetOverlaySegments{some, layer(t, tab, "fill", b, 6, "x")}}})
+	mustCommit(t, tab, commit.Change{Operation: "samples", Base: 4,
+		Ops: []commit.Operation{commit.DefineLists{{Name: "clicks", Definition: "click = 1"}},
+			commit.SetListRows{{"clicks", a.ID, rowSet(t, s, a, 5, 6)}, {"clicks", b.ID, everySecond(t, s, b, 0)}}}})
 	mustCommit(t, tab, commit.Change{Operation: "branch", Base: 5, Ops: []commit.Operation{commit.SetBranches{
-		{Name: "exp", Snapshot: 5, Overlays: []catalog.Pin{{Name: "label", Snapshot: 4}}, List: catalog.Pin{Name: "clicks", Snapshot: 5}, Owner: "ann"}, {Name: "old", Snapshot: 1}}}})
+		{Name: "exp", Snapshot: 5, Overlays: []catalog.Pin{{Name: "label", Snapshot: 4}},
+			List: catalog.Pin{Name: "clicks", Snapshot: 5}, Owner: "ann"}, {Name: "old", Snapshot: 1}}}})
 	dropped, deprecated := catalog.FeatureDropped, catalog.FeatureDeprecated
-	mustCommit(t, tab, commit.Change{Operation: "features", Base: 6, Ops: []commit.Operation{commit.MergeOverlays{"fill"}, commit.ChangeFeatures{
-		{Feature: "k", Rename: "key"}, {Feature: "y", Status: &dropped}, {Feature: "x", Status: &deprecated}}}})
+	mustCommit(t, tab, commit.Change{Operation: "features", Base: 6,
+		Ops: []commit.Operation{commit.MergeOverlays{"fill"}, commit.ChangeFeatures{
+			{Feature: "k", Rename: "key"}, {Feature: "y", Status: &dropped}, {Feature: "x", Status: &deprecated}}}})
 	// A lease that lasts: no method gives one for so long.
 	forever := lease.Name{Snapshot: 2, ID: "00000000000000aa", Lasts: 100 * 365 * 24 * time.Hour}
 	if err := l.PutIfAbsent(ctx, forever.ObjectName("ads/é"), lease.Append(nil, "trainer")); err != nil {
@@ -148,7 +160,8 @@ func goldenSnapshot(t *testing.T, b *strings.Builder, s *Snapshot) {
 	fail(err)
 	set := func(what string, r bitmap.Ref) {
 		rows := readRows(t, s, r)
-		fmt.Fprintf(b, "    %s since %d, %d rows, first %v, object of %d bytes\n", what, r.Since, len(rows), rows[:min(3, len(rows))], objectSize(r))
+		fmt.Fprintf(b, "    %s since %d, %d rows, first %v, object of %d bytes\n", what, r.Since, len(rows),
+			rows[:min(3, len(rows))], objectSize(r))
 	}
 	for _, o := range overlays {
 		fmt.Fprintf(b, "  overlay %+v\n", o)

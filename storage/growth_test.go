@@ -12,8 +12,8 @@ import (
 	"github.com/dsistore/dsistore/storage/verify"
 )
 
-// TestGrowth: what opening, time travel and a commit cost does not grow with the history and the size of a table but by the
-// logarithm; listing the history and gc cost a bounded number of requests, and of bytes, for each snapshot.
+// TestGrowth: what opening, time travel and a commit cost does not grow with the history and the size of a table but by
+// the logarithm; listing the history and gc cost a bounded number of requests, and of bytes, for each snapshot.
 func TestGrowth(t *testing.T) {
 	ctx := t.Context()
 	if testing.Short() {
@@ -40,7 +40,8 @@ func TestGrowth(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddSegments{d}}}); err != nil {
+			if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest",
+				Ops: []commit.Operation{commit.AddSegments{d}}}); err != nil {
 				t.Fatal(err)
 			}
 			if i == n/2 {
@@ -48,7 +49,8 @@ func TestGrowth(t *testing.T) {
 			}
 		}
 		half := counted.Counts().Sub(firstHalf) // on average: now and then a commit makes a run
-		costs["commit"] = append(costs["commit"], cost{(half.Requests() + half.Writes) / int64(n/2), (half.BytesRead + half.BytesWritten) / int64(n/2)})
+		costs["commit"] = append(costs["commit"], cost{(half.Requests() + half.Writes) / int64(n/2),
+			(half.BytesRead + half.BytesWritten) / int64(n/2)})
 		measure := func(what string, per int, op func(tab *Table) error) {
 			before := counted.Counts()
 			if err := op(newTable(t, counted)); err != nil {

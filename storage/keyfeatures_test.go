@@ -23,7 +23,8 @@ func commitFeatures(t *testing.T, tab *Table, features ...catalog.Feature) *Snap
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := tab.Commit(t.Context(), commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features), commit.AddSegments{d}}})
+	s, err := tab.Commit(t.Context(), commit.Change{Operation: "ingest",
+		Ops: []commit.Operation{commit.AddFeatures(features), commit.AddSegments{d}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,8 @@ func withRole(f catalog.Feature, r catalog.Role) catalog.Feature {
 	return f
 }
 
-// wantKeyFeatures compares what a new process finds with what the whole schema says, and returns the requests and bytes of it.
+// wantKeyFeatures compares what a new process finds with what the whole schema says, and returns the requests and bytes
+// of it.
 func wantKeyFeatures(t *testing.T, blobs object.Store) (requests, bytes int64) {
 	t.Helper()
 	counted := object.NewCounted(blobs)
@@ -74,7 +76,8 @@ func TestKeyFeaturesCost(t *testing.T) {
 			withRole(feature("at", int64Type), catalog.RoleTimeKey),
 			withRole(feature("click", int64Type), catalog.RoleLabel))
 		commitFeatures(t, tab, features...)
-		commitFeatures(t, tab, withRole(feature("user", int64Type), catalog.RoleUserKey), feature("session", int64Type), feature("zz", int64Type))
+		commitFeatures(t, tab, withRole(feature("user", int64Type), catalog.RoleUserKey), feature("session", int64Type),
+			feature("zz", int64Type))
 		commitFeatures(t, tab, feature("session", int64Type))
 		s, err := tab.Latest(t.Context())
 		if err != nil {
@@ -117,7 +120,8 @@ func TestKeyFeaturesOfOtherWriters(t *testing.T) {
 		m.Info.AddedRows = 0
 		m.Parent, m.Commit = m.Commit, names.RandomID()
 		change(&m)
-		if err := mem.PutIfAbsent(ctx, names.SnapshotName("ads", m.Info.Number), snapshot.AppendManifest(nil, m)); err != nil {
+		if err := mem.PutIfAbsent(ctx, names.SnapshotName("ads", m.Info.Number), snapshot.AppendManifest(nil,
+			m)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -125,7 +129,8 @@ func TestKeyFeaturesOfOtherWriters(t *testing.T) {
 	rewrite(func(m *snapshot.Manifest) {
 		m.Info.Features++
 		m.Schema.Memtable = lsm.MergeEntries(m.Schema.Memtable, lsm.SortEntries([]lsm.Entry{
-			{Key: catalog.NameKey("user"), Value: catalog.AppendFeature(nil, other)}, {Key: catalog.FeatureIDKey(other.ID), Value: []byte("user")},
+			{Key: catalog.NameKey("user"), Value: catalog.AppendFeature(nil, other)},
+			{Key: catalog.FeatureIDKey(other.ID), Value: []byte("user")},
 		}))
 	})
 	wantKeyFeatures(t, mem)
@@ -134,18 +139,22 @@ func TestKeyFeaturesOfOtherWriters(t *testing.T) {
 	wantKeyFeatures(t, mem)
 	// None at all.
 	rewrite(func(m *snapshot.Manifest) {
-		m.Schema.Memtable = slices.DeleteFunc(slices.Clone(m.Schema.Memtable), func(e lsm.Entry) bool { return e.Key[0] == catalog.KeyFeaturesSpace })
+		m.Schema.Memtable = slices.DeleteFunc(slices.Clone(m.Schema.Memtable),
+			func(e lsm.Entry) bool { return e.Key[0] == catalog.KeyFeaturesSpace })
 	})
 	wantKeyFeatures(t, mem)
 	commitFeatures(t, newTable(t, mem), withRole(feature("request", int64Type), catalog.RoleRequestKey))
 	wantKeyFeatures(t, mem)
 	// What lies is found.
 	for _, value := range [][]byte{
-		{4}, {4, 2}, {4, 1, 1, 'a'}, {}, catalog.AppendKeyFeatures(nil, catalog.KeyFeatures{Of: 4, Keys: []catalog.KeyFeature{{Role: catalog.RoleUserKey, Name: "session"}}}),
-		catalog.AppendKeyFeatures(nil, catalog.KeyFeatures{Of: 4, Keys: []catalog.KeyFeature{{Role: catalog.RoleUserKey, Name: "nobody"}}}),
+		{4}, {4, 2}, {4, 1, 1, 'a'}, {}, catalog.AppendKeyFeatures(nil, catalog.KeyFeatures{Of: 4,
+			Keys: []catalog.KeyFeature{{Role: catalog.RoleUserKey, Name: "session"}}}),
+		catalog.AppendKeyFeatures(nil, catalog.KeyFeatures{Of: 4, Keys: []catalog.KeyFeature{{Role: catalog.RoleUserKey,
+			Name: "nobody"}}}),
 	} {
 		rewrite(func(m *snapshot.Manifest) {
-			m.Schema.Memtable = lsm.MergeEntries(m.Schema.Memtable, []lsm.Entry{{Key: catalog.KeyFeaturesKey(), Value: value}})
+			m.Schema.Memtable = lsm.MergeEntries(m.Schema.Memtable, []lsm.Entry{{Key: catalog.KeyFeaturesKey(),
+				Value: value}})
 		})
 		r, err := newTable(t, mem).s.Verify(ctx, "", false, nil)
 		if err != nil || !hasKeyDamage(r) {
@@ -159,14 +168,16 @@ func TestKeyFeaturesAreBounded(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
 	for i := range 3 {
-		commitFeatures(t, tab, withRole(feature(strings.Repeat(fmt.Sprint(i), 2000), int64Type), catalog.RoleRequestKey))
+		commitFeatures(t, tab, withRole(feature(strings.Repeat(fmt.Sprint(i), 2000), int64Type),
+			catalog.RoleRequestKey))
 		wantKeyFeatures(t, mem)
 	}
 	s, err := tab.Latest(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v, err := tab.s.core.Trees.Get(t.Context(), s.Manifest.Schema, catalog.KeyFeaturesKey()); err != nil || v[0] != nil {
+	if v, err := tab.s.core.Trees.Get(t.Context(), s.Manifest.Schema, catalog.KeyFeaturesKey()); err != nil ||
+		v[0] != nil {
 		t.Fatal(len(v[0]), err)
 	}
 }

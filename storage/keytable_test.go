@@ -24,7 +24,8 @@ import (
 
 var stringType = vector.Type{Kind: vector.String}
 
-// A keyed is a segment with a key feature of each kind, and their values: text and number of each row, nil where it is null.
+// A keyed is a segment with a key feature of each kind, and their values: text and number of each row, nil where it is
+// null.
 type keyed struct {
 	t       testing.TB
 	tab     *Table
@@ -40,7 +41,8 @@ var (
 	keyGroup  = withRole(feature("session", int64Type), catalog.RoleSessionKey)
 )
 
-// makeKeyed writes a segment whose keys are drawn from so many, in a group too: the session is the row's number halved, in its stripe.
+// makeKeyed writes a segment whose keys are drawn from so many, in a group too: the session is the row's number halved,
+// in its stripe.
 func makeKeyed(t testing.TB, tab *Table, rng *rand.Rand, stripes []uint32, distinct int) *keyed {
 	k := &keyed{t: t, tab: tab, stripes: stripes}
 	w, err := tab.NewSegment(t.Context(), nil, stripes, segment.Options{})
@@ -184,7 +186,8 @@ func TestKeyRows(t *testing.T) {
 			check(keyNumber, intHashes, func(row int) bool { return k.numbers[row] != nil && numbers[*k.numbers[row]] })
 			check(keyText, textHashes, func(row int) bool { return k.texts[row] != nil && texts[*k.texts[row]] })
 		}
-		for _, f := range []catalog.Feature{feature("plain", int64Type), feature("other", int64Type), feature("none", int64Type)} {
+		for _, f := range []catalog.Feature{feature("plain", int64Type), feature("other", int64Type), feature("none",
+			int64Type)} {
 			if got, err := k.rows(f, 1); got != nil || err != nil {
 				t.Fatalf("feature %s has no table: %v, %v", f.Name, got, err)
 			}
@@ -198,7 +201,8 @@ func TestKeyRows(t *testing.T) {
 	}
 }
 
-// TestKeyRowsLarge: a table of many buckets and chunks says where each key is, and that others are not there; asked for too many keys it says nothing.
+// TestKeyRowsLarge: a table of many buckets and chunks says where each key is, and that others are not there; asked for
+// too many keys it says nothing.
 func TestKeyRowsLarge(t *testing.T) {
 	tab := newTable(t, object.NewMemory())
 	stripes := []uint32{20000, 30000, 10000}
@@ -258,14 +262,15 @@ func TestKeyTableSmall(t *testing.T) {
 	}
 }
 
-// TestKeyTableDamage flips every byte of a table of keys: what is looked up is right, or an error that matches ErrCorrupt; and a deep verify finds
-// it, a shallow one that the table is missing.
+// TestKeyTableDamage flips every byte of a table of keys: what is looked up is right, or an error that matches
+// ErrCorrupt; and a deep verify finds it, a shallow one that the table is missing.
 func TestKeyTableDamage(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
 	tab.s.core.Segments.MinKeyRows = 1
 	k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{30, 20}, 1<<40)
-	mustCommit(t, tab, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, commit.AddSegments{k.d}}})
+	mustCommit(t, tab, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures{keyNumber, keyText,
+		keyGroup, feature("other", int64Type), feature("plain", int64Type)}, commit.AddSegments{k.d}}})
 	verifyClean(t, tab.s)
 	seg, err := names.ParseID(k.d.ID)
 	if err != nil {
@@ -319,8 +324,8 @@ func TestKeyTableDamage(t *testing.T) {
 	}
 }
 
-// TestKeyTableUntrusted changes what a table of keys says, under checksums that are right: what is looked up is rows, or an error that matches
-// ErrCorrupt.
+// TestKeyTableUntrusted changes what a table of keys says, under checksums that are right: what is looked up is rows,
+// or an error that matches ErrCorrupt.
 func TestKeyTableUntrusted(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
@@ -399,18 +404,21 @@ func TestKeyTableUntrusted(t *testing.T) {
 	}
 }
 
-// TestKeyRowsUnderOverlay: where an overlay that is part of the table has the key, the segments' own tables say nothing.
+// TestKeyRowsUnderOverlay: where an overlay that is part of the table has the key, the segments' own tables say
+// nothing.
 func TestKeyRowsUnderOverlay(t *testing.T) {
 	tab := newTable(t, object.NewMemory())
 	tab.s.core.Segments.MinKeyRows = 1
 	k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{30, 20}, 1<<40)
-	mustCommit(t, tab, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, commit.AddSegments{k.d}}})
+	mustCommit(t, tab, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures{keyNumber, keyText,
+		keyGroup, feature("other", int64Type), feature("plain", int64Type)}, commit.AddSegments{k.d}}})
 	look := func() bool {
 		snap, err := tab.Latest(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows, err := snap.KeyRows(t.Context(), keyNumber, []uint64{segment.HashInt(-1)}, []catalog.SegmentDescriptor{k.d})
+		rows, err := snap.KeyRows(t.Context(), keyNumber, []uint64{segment.HashInt(-1)},
+			[]catalog.SegmentDescriptor{k.d})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -437,7 +445,8 @@ func TestKeyRowsRequests(t *testing.T) {
 		for i := range segments {
 			add = append(add, makeKeyed(t, tab, rand.New(rand.NewPCG(1, uint64(i))), []uint32{40, 40}, 1<<50).d)
 		}
-		mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, commit.AddSegments(add)}})
+		mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures{keyNumber, keyText, keyGroup,
+			feature("other", int64Type), feature("plain", int64Type)}, commit.AddSegments(add)}})
 		synctest.Test(t, func(t *testing.T) {
 			counted := objecttest.NewMeter(mem)
 			s, err := Open(t.Context(), counted, Options{})
@@ -451,7 +460,8 @@ func TestKeyRowsRequests(t *testing.T) {
 			for i, want := range []struct{ requests, trips int64 }{{segments, 1 + segments/32}, {0, 0}} {
 				what := fmt.Sprintf("%d segments, look-up %d", segments, i)
 				counted.Measure(t, what, func() error {
-					_, err := snap.KeyRows(t.Context(), keyNumber, []uint64{segment.HashInt(int64(i)), segment.HashInt(-1)}, add)
+					_, err := snap.KeyRows(t.Context(), keyNumber, []uint64{segment.HashInt(int64(i)),
+						segment.HashInt(-1)}, add)
 					return err
 				}).Check(t, what, want.requests, want.trips)
 			}
@@ -464,7 +474,8 @@ func TestLargeKeyRowsRequests(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
 	k := makeKeyed(t, tab, rand.New(rand.NewPCG(1, 2)), []uint32{70000, 70000, 70000}, 1<<50)
-	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, commit.AddSegments{k.d}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures{keyNumber, keyText, keyGroup,
+		feature("other", int64Type), feature("plain", int64Type)}, commit.AddSegments{k.d}}})
 	if k.d.KeysSize < 1<<20 {
 		t.Fatal(k.d.KeysSize)
 	}

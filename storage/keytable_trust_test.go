@@ -13,7 +13,8 @@ import (
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
-// TestKeyTableSwapped: a table of keys of another segment, of as many rows, stripes and bytes, is told from the segment's own.
+// TestKeyTableSwapped: a table of keys of another segment, of as many rows, stripes and bytes, is told from the
+// segment's own.
 func TestKeyTableSwapped(t *testing.T) {
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
@@ -24,14 +25,16 @@ func TestKeyTableSwapped(t *testing.T) {
 	for b == nil || b.d.KeysSize != a.d.KeysSize {
 		b = makeKeyed(t, tab, rng, []uint32{30, 20}, 1<<40)
 	}
-	mustCommit(t, tab, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures{keyNumber, keyText, keyGroup, feature("other", int64Type), feature("plain", int64Type)}, commit.AddSegments{a.d, b.d}}})
+	mustCommit(t, tab, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures{keyNumber, keyText,
+		keyGroup, feature("other", int64Type), feature("plain", int64Type)}, commit.AddSegments{a.d, b.d}}})
 	ia, _ := names.ParseID(a.d.ID)
 	ib, _ := names.ParseID(b.d.ID)
 	data := make([]byte, b.d.KeysSize)
 	if err := mem.ReadAt(t.Context(), ib.KeysName(), data, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(mem.Delete(t.Context(), ia.KeysName()), mem.PutIfAbsent(t.Context(), ia.KeysName(), data)); err != nil {
+	if err := errors.Join(mem.Delete(t.Context(), ia.KeysName()), mem.PutIfAbsent(t.Context(), ia.KeysName(),
+		data)); err != nil {
 		t.Fatal(err)
 	}
 	missed := 0

@@ -24,16 +24,20 @@ func TestLayersGrowth(t *testing.T) {
 			c.Set(append(commit.Op[commit.AddSegments](&c), d))
 		}
 		mustCommit(t, tab, c)
-		over := commit.Change{Base: 1, Ops: []commit.Operation{commit.DefineOverlays{overlay("o", "y")}, commit.DefineLists{{Name: "l"}}}}
+		over := commit.Change{Base: 1, Ops: []commit.Operation{commit.DefineOverlays{overlay("o", "y")},
+			commit.DefineLists{{Name: "l"}}}}
 		all := commit.Op[commit.AddSegments](&c)
 		for i, d := range all {
-			over.Set(append(commit.Op[commit.DeleteRows](&over), commit.DeletionVector{d.ID, rowSet(t, tab.s, d, uint32(i%50))}))
-			over.Set(append(commit.Op[commit.SetListRows](&over), commit.ListRows{"l", d.ID, rowSet(t, tab.s, d, uint32(i%50))}))
+			over.Set(append(commit.Op[commit.DeleteRows](&over), commit.DeletionVector{d.ID, rowSet(t, tab.s, d,
+				uint32(i%50))}))
+			over.Set(append(commit.Op[commit.SetListRows](&over), commit.ListRows{"l", d.ID, rowSet(t, tab.s, d,
+				uint32(i%50))}))
 			data, err := fakeSegment(ctx, tab, nil, 50)
 			if err != nil {
 				t.Fatal(err)
 			}
-			over.Set(append(commit.Op[commit.SetOverlaySegments](&over), catalog.OverlaySegment{Overlay: "o", Segment: d.ID, Data: data, All: true}))
+			over.Set(append(commit.Op[commit.SetOverlaySegments](&over), catalog.OverlaySegment{Overlay: "o",
+				Segment: d.ID, Data: data, All: true}))
 		}
 		mustCommit(t, tab, over)
 		counted := object.NewCounted(mem)
@@ -67,10 +71,13 @@ func TestLayersGrowth(t *testing.T) {
 		}
 		read := counted.Counts().Sub(start)
 		start = counted.Counts()
-		mustCommit(t, h, commit.Change{Ops: []commit.Operation{commit.DeleteRows{{few[1].ID, rowSet(t, h.s, few[1], 49, 48)}}}})
+		mustCommit(t, h, commit.Change{Ops: []commit.Operation{commit.DeleteRows{{few[1].ID, rowSet(t, h.s, few[1],
+			49, 48)}}}})
 		commit := counted.Counts().Sub(start)
 		cost[n] = [3]int64{read.Requests(), read.BytesRead, commit.Requests()}
-		t.Logf("%d segments: reading what lies over 4 takes %d requests, %d bytes; a commit of deletes %d requests, %d bytes read",
+		t.Logf(
+			"%d segments: reading what lies over 4 takes %d requests, %d bytes; a commit of deletes %d requests, %d "+
+				"bytes read",
 			n, read.Requests(), read.BytesRead, commit.Requests(), commit.BytesRead)
 	}
 	small, large := cost[100], cost[1600]

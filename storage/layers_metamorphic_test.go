@@ -138,7 +138,8 @@ func pick(t *rapid.T, view layeredTable) []layeredSegment {
 	if len(view.segments) == 0 {
 		return nil
 	}
-	for _, i := range rapid.SliceOfNDistinct(rapid.IntRange(0, len(view.segments)-1), 1, min(3, len(view.segments)), rapid.ID).Draw(t, "segments") {
+	for _, i := range rapid.SliceOfNDistinct(rapid.IntRange(0, len(view.segments)-1), 1, min(3, len(view.segments)),
+		rapid.ID).Draw(t, "segments") {
 		out = append(out, view.segments[i])
 	}
 	return out
@@ -176,7 +177,8 @@ func (r *layeredRun) rules(c commit.Change, base int) (layeredTable, want) {
 		at = len(next.segments)
 	}
 	for i, d := range commit.Op[commit.AddSegments](&c) {
-		next.segments = slices.Insert(next.segments, at+i, layeredSegment{id: d.ID, rows: uint32(d.Rows), layers: map[string]modelLayer{}, listed: map[string]modelSet{}})
+		next.segments = slices.Insert(next.segments, at+i, layeredSegment{id: d.ID, rows: uint32(d.Rows),
+			layers: map[string]modelLayer{}, listed: map[string]modelSet{}})
 	}
 	for _, name := range commit.Op[commit.DropOverlays](&c) {
 		o, ok := l.overlays[name]
@@ -276,7 +278,8 @@ func (r *layeredRun) rules(c commit.Change, base int) (layeredTable, want) {
 		if _, ok := next.branches[b.Name]; ok {
 			return l, ErrExists
 		}
-		if int(b.Snapshot) < l.oldest && !slices.ContainsFunc(slices.Collect(maps.Values(l.branches)), func(o modelBranch) bool { return o.snapshot == int(b.Snapshot) }) {
+		if int(b.Snapshot) < l.oldest && !slices.ContainsFunc(slices.Collect(maps.Values(l.branches)),
+			func(o modelBranch) bool { return o.snapshot == int(b.Snapshot) }) {
 			return l, ErrNotFound
 		}
 		m := modelBranch{snapshot: int(b.Snapshot), added: n, list: b.List.Name}
@@ -349,7 +352,8 @@ func (r *layeredRun) check(t *rapid.T, s *Snapshot, m layeredTable) {
 		r.sameRows(t, "deleted", deleted[i], w.deleted)
 		for j, o := range overlays {
 			y, ok := w.layers[o.Name]
-			if got := layers[i][j]; (got != nil) != ok || ok && (got.Data.ID != y.data || got.All != y.all || int(got.Since) != y.since) {
+			if got := layers[i][j]; (got != nil) != ok || ok && (got.Data.ID != y.data || got.All != y.all ||
+				int(got.Since) != y.since) {
 				t.Fatalf("layer %s of %s: %+v, want %+v", o.Name, d.ID, got, y)
 			} else if ok && !y.all {
 				r.sameRows(t, "covered", got.Covered, y.cover)
@@ -371,7 +375,8 @@ func (r *layeredRun) check(t *rapid.T, s *Snapshot, m layeredTable) {
 		t.Fatalf("%v, want %v: %v", branches, m.branches, err)
 	}
 	for _, b := range branches {
-		if w := m.branches[b.Name]; int(b.Snapshot) != w.snapshot || int(b.Added) != w.added || b.List.Name != w.list || len(b.Overlays) != len(w.overlays) {
+		if w := m.branches[b.Name]; int(b.Snapshot) != w.snapshot || int(b.Added) != w.added || b.List.Name != w.list ||
+			len(b.Overlays) != len(w.overlays) {
 			t.Fatalf("%+v, want %+v", b, w)
 		}
 	}
@@ -418,7 +423,8 @@ func (r *layeredRun) compaction(t *rapid.T, view layeredTable) (c commit.Change)
 		c.Set(commit.DeleteRows{{out.ID, r.set(t, out.ID, deleted)}})
 	}
 	for _, name := range slices.Sorted(maps.Keys(cover)) {
-		y := catalog.OverlaySegment{Overlay: name, Segment: out.ID, Data: r.segment(t, rows), All: len(cover[name]) == int(rows)}
+		y := catalog.OverlaySegment{Overlay: name, Segment: out.ID, Data: r.segment(t, rows),
+			All: len(cover[name]) == int(rows)}
 		if !y.All {
 			y.Covered = r.set(t, out.ID, cover[name])
 		}
@@ -426,7 +432,8 @@ func (r *layeredRun) compaction(t *rapid.T, view layeredTable) (c commit.Change)
 	}
 	for _, name := range slices.Sorted(maps.Keys(listed)) {
 		if len(listed[name]) > 0 {
-			c.Set(append(commit.Op[commit.SetListRows](&c), commit.ListRows{name, out.ID, r.set(t, out.ID, listed[name])}))
+			c.Set(append(commit.Op[commit.SetListRows](&c), commit.ListRows{name, out.ID, r.set(t, out.ID,
+				listed[name])}))
 		}
 	}
 	return c
@@ -439,7 +446,8 @@ func (r *layeredRun) draw(t *rapid.T, view layeredTable) (c commit.Change) {
 	branch := rapid.SampledFrom([]string{"x", "y"}).Draw(t, "branch")
 	layers := func() {
 		for _, s := range pick(t, view) {
-			y := catalog.OverlaySegment{Overlay: overlay, Segment: s.id, Data: r.segment(t, s.rows), All: rapid.Bool().Draw(t, "all")}
+			y := catalog.OverlaySegment{Overlay: overlay, Segment: s.id, Data: r.segment(t, s.rows),
+				All: rapid.Bool().Draw(t, "all")}
 			if !y.All {
 				y.Covered = r.set(t, s.id, drawRows(t, s.rows))
 			}
@@ -448,17 +456,20 @@ func (r *layeredRun) draw(t *rapid.T, view layeredTable) (c commit.Change) {
 	}
 	listRows := func() {
 		for _, s := range pick(t, view) {
-			c.Set(append(commit.Op[commit.SetListRows](&c), commit.ListRows{list, s.id, r.set(t, s.id, drawRows(t, s.rows))}))
+			c.Set(append(commit.Op[commit.SetListRows](&c), commit.ListRows{list, s.id, r.set(t, s.id,
+				drawRows(t, s.rows))}))
 		}
 	}
-	kind := rapid.SampledFrom([]string{"append", "append", "delete", "delete", "overlay", "layers", "merge", "drop overlay", "list", "list rows",
+	kind := rapid.SampledFrom([]string{"append", "append", "delete", "delete", "overlay", "layers", "merge",
+		"drop overlay", "list", "list rows",
 		"replace list", "drop list", "branch", "drop branch", "compact", "compact", "expire"}).Draw(t, "kind")
 	switch c.Operation = kind; kind {
 	case "append":
 		c.Set(commit.AddSegments{r.segment(t, rapid.Uint32Range(1, 400).Draw(t, "rows"))})
 	case "delete":
 		for _, s := range pick(t, view) {
-			c.Set(append(commit.Op[commit.DeleteRows](&c), commit.DeletionVector{s.id, r.set(t, s.id, drawRows(t, s.rows))}))
+			c.Set(append(commit.Op[commit.DeleteRows](&c), commit.DeletionVector{s.id, r.set(t, s.id,
+				drawRows(t, s.rows))}))
 		}
 	case "overlay":
 		c.Set(commit.DefineOverlays{{Name: overlay, Features: features("f-" + overlay)}})
@@ -545,7 +556,8 @@ func (r *layeredRun) collect(t *rapid.T, s *Store) {
 	}
 }
 
-// TestMetamorphicLayers runs random changes by writers that have not seen the latest ones, expiry, gc and time travel, against the model.
+// TestMetamorphicLayers runs random changes by writers that have not seen the latest ones, expiry, gc and time travel,
+// against the model.
 func TestMetamorphicLayers(t *testing.T) {
 	outcomes := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
@@ -557,7 +569,8 @@ func TestMetamorphicLayers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.core.Trees.MemtableBytes = rapid.SampledFrom([]uint64{0, 300, 2000, lsm.DefaultMemtableBytes}).Draw(t, "tail")
+			s.core.Trees.MemtableBytes = rapid.SampledFrom([]uint64{0, 300, 2000, lsm.DefaultMemtableBytes}).Draw(t,
+				"tail")
 			s.core.Bitmaps.InlineBytes = rapid.SampledFrom([]int{0, 40, bitmap.MaxInline}).Draw(t, "inline")
 			tab, err := s.NewTable(ctx, "ads")
 			if err != nil {
@@ -567,11 +580,13 @@ func TestMetamorphicLayers(t *testing.T) {
 		}
 		r.handles = []*Table{open(), open(), open()}
 		first := r.segment(t, 100)
-		if _, err := r.handles[0].Commit(ctx, commit.Change{Operation: "test", Ops: []commit.Operation{commit.AddSegments{first}}}); err != nil {
+		if _, err := r.handles[0].Commit(ctx, commit.Change{Operation: "test",
+			Ops: []commit.Operation{commit.AddSegments{first}}}); err != nil {
 			t.Fatal(err)
 		}
 		r.snapshots = []layeredTable{{
-			segments: []layeredSegment{{id: first.ID, rows: 100, layers: map[string]modelLayer{}, listed: map[string]modelSet{}}},
+			segments: []layeredSegment{{id: first.ID, rows: 100, layers: map[string]modelLayer{},
+				listed: map[string]modelSet{}}},
 			overlays: map[string]modelOverlay{}, lists: map[string]int{}, branches: map[string]modelBranch{},
 		}}
 		handle := func() *Table { return r.handles[rapid.IntRange(0, len(r.handles)-1).Draw(t, "handle")] }
@@ -586,7 +601,8 @@ func TestMetamorphicLayers(t *testing.T) {
 				for i := range branches {
 					branches[i].Snapshot = uint64(base)
 					for _, name := range slices.Sorted(maps.Keys(view.overlays)) {
-						branches[i].Overlays = append(branches[i].Overlays, catalog.Pin{Name: name, Snapshot: uint64(base)})
+						branches[i].Overlays = append(branches[i].Overlays, catalog.Pin{Name: name,
+							Snapshot: uint64(base)})
 					}
 					for _, name := range slices.Sorted(maps.Keys(view.lists)) {
 						branches[i].List = catalog.Pin{Name: name, Snapshot: uint64(base)}

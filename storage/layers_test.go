@@ -14,7 +14,6 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/gc"
-	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/storage/verify"
@@ -92,13 +91,18 @@ func TestDeletes(t *testing.T) {
 	tab := newTable(t, object.NewMemory())
 	a := writeSegment(t, tab, partition("p", "a"), []uint32{100, 50_000}, 1, segment.Options{}, "x")
 	b := writeSegment(t, tab, partition("p", "b"), []uint32{10}, 1, segment.Options{}, "x")
-	s1 := mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{a, b}}})
+	s1 := mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x")),
+		commit.AddSegments{a, b}}})
 	// Deletes made against one snapshot unite, in whichever order they come; so do appends between.
-	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.DeleteRows{{a.ID, rowSet(t, tab.s, a, 0, 1, 2)}, {b.ID, rowSet(t, tab.s, b, 9)}}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.DeleteRows{{a.ID, rowSet(t, tab.s, a, 0, 1, 2)},
+		{b.ID, rowSet(t, tab.s, b, 9)}}}})
 	c := writeSegment(t, tab, partition("p", "a"), []uint32{10}, 1, segment.Options{}, "x")
-	mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{c}}})
-	mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DeleteRows{{a.ID, everySecond(t, tab.s, a, 0)}}}})
-	s := mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DeleteRows{{a.ID, rowSet(t, tab.s, a, 1, 3)}}}})
+	mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.AddFeatures(features("x")),
+		commit.AddSegments{c}}})
+	mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DeleteRows{{a.ID, everySecond(t,
+		tab.s, a, 0)}}}})
+	s := mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DeleteRows{{a.ID, rowSet(t, tab.s,
+		a, 1, 3)}}}})
 	got, err := s.DeletionVectors(ctx, c, b, a)
 	if err != nil || !got[0].IsEmpty() || got[1].Since != 2 || got[2].Since != 5 {
 		t.Fatal(got, err)
@@ -128,15 +132,18 @@ func TestDeletes(t *testing.T) {
 	verifyClean(t, tab.s)
 	// A compaction that has not seen the last deletes would bring rows back.
 	merged := writeSegment(t, tab, partition("p", "a"), []uint32{10}, 1, segment.Options{}, "x")
-	compaction := commit.Change{Base: 4, Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.RemoveSegments{a.ID, c.ID}, commit.AddSegments{merged}}}
+	compaction := commit.Change{Base: 4, Ops: []commit.Operation{commit.AddFeatures(features("x")),
+		commit.RemoveSegments{a.ID, c.ID}, commit.AddSegments{merged}}}
 	wantConflict(t, tab, compaction, "compaction of what got deletes")
 	compaction.Base = 6
 	compaction.Set(commit.DeleteRows{{merged.ID, rowSet(t, tab.s, merged, 5)}})
 	s = mustCommit(t, tab, compaction)
-	if got, err := s.DeletionVectors(ctx, merged, b); err != nil || got[0].Count != 1 || got[1].Count != 1 || s.Info().DeletedRows != 2 {
+	if got, err := s.DeletionVectors(ctx, merged, b); err != nil || got[0].Count != 1 || got[1].Count != 1 ||
+		s.Info().DeletedRows != 2 {
 		t.Fatal(got, err, s.Info())
 	}
-	wantConflict(t, tab, commit.Change{Ops: []commit.Operation{commit.DeleteRows{{a.ID, rowSet(t, tab.s, a, 7)}}}}, "deletes of a segment that is gone")
+	wantConflict(t, tab, commit.Change{Ops: []commit.Operation{commit.DeleteRows{{a.ID, rowSet(t, tab.s, a, 7)}}}},
+		"deletes of a segment that is gone")
 	// An overwrite takes what was deleted away with the rows.
 	s = mustCommit(t, tab, commit.Change{Base: 7, Ops: []commit.Operation{commit.OverwritePartitions{a.Partition}}})
 	if i := s.Info(); i.DeletedRows != 1 || i.Rows != 10 {
@@ -161,13 +168,15 @@ func TestDeletes(t *testing.T) {
 			t.Errorf("a set of a segment of %d: %+v %s", rows, r, reason)
 		}
 	}
-	if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Ops: []commit.Operation{commit.DeleteRows{{b.ID, rowSet(t, tab.s, a, 7)}}}}); err == nil || errors.Is(err, ErrConflict) {
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Ops: []commit.Operation{commit.DeleteRows{{b.ID,
+		rowSet(t, tab.s, a, 7)}}}}); err == nil || errors.Is(err, ErrConflict) {
 		t.Errorf("rows of another segment: %v", err)
 	}
 }
 
 // layer writes a layer of features over a segment.
-func layer(t testing.TB, tab *Table, o string, base catalog.SegmentDescriptor, seed int64, names ...string) catalog.OverlaySegment {
+func layer(t testing.TB, tab *Table, o string, base catalog.SegmentDescriptor, seed int64,
+	names ...string) catalog.OverlaySegment {
 	t.Helper()
 	ctx := t.Context()
 	g, err := tab.s.core.Segments.Open(ctx, base)
@@ -206,19 +215,24 @@ func TestOverlays(t *testing.T) {
 	tab := newTable(t, localStore(t))
 	a := writeSegment(t, tab, partition("p", "a"), []uint32{100, 20}, 1, segment.Options{}, "x", "y")
 	b := writeSegment(t, tab, partition("p", "b"), []uint32{10}, 1, segment.Options{}, "x")
-	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x", "y")), commit.AddSegments{a, b}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x", "y")),
+		commit.AddSegments{a, b}}})
 	over := layer(t, tab, "low", b, 1, "y", "z")
 	over.All, over.Covered = false, rowSet(t, tab.s, b, 1, 4)
-	s := mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DefineOverlays{overlay("low", "y", "z"), overlay("high", "y")}, commit.SetOverlaySegments{layer(t, tab, "low", a, 2, "y", "z"), over, layer(t, tab, "high", b, 3, "y")}}})
+	s := mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DefineOverlays{overlay("low", "y",
+		"z"), overlay("high", "y")}, commit.SetOverlaySegments{layer(t, tab, "low", a, 2, "y", "z"), over,
+		layer(t, tab, "high", b, 3, "y")}}})
 	all, err := s.Overlays(ctx)
-	if err != nil || len(all) != 2 || all[0].Name != "low" || all[1].Name != "high" || all[0].Number >= all[1].Number || all[0].Added != 2 {
+	if err != nil || len(all) != 2 || all[0].Name != "low" || all[1].Name != "high" || all[0].Number >= all[1].Number ||
+		all[0].Added != 2 {
 		t.Fatal(all, err)
 	}
 	layers, err := s.OverlaySegments(ctx, all, b, a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l := layers[0][0]; l == nil || l.All || l.Data.ID != over.Data.ID || l.Since != 2 || fmt.Sprint(readRows(t, s, l.Covered)) != "[1 4]" {
+	if l := layers[0][0]; l == nil || l.All || l.Data.ID != over.Data.ID || l.Since != 2 ||
+		fmt.Sprint(readRows(t, s, l.Covered)) != "[1 4]" {
 		t.Fatalf("%+v", l)
 	}
 	if layers[0][1] == nil || !layers[0][1].All || layers[1][0] == nil || layers[1][1] != nil {
@@ -243,24 +257,33 @@ func TestOverlays(t *testing.T) {
 		t.Fatal(err, r.Removed)
 	}
 	// Two that set one layer: the later has not seen the first.
-	wantConflict(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.SetOverlaySegments{layer(t, tab, "low", a, 9, "y", "z")}}}, "a layer set since")
-	mustCommit(t, tab, commit.Change{Base: 2, Ops: []commit.Operation{commit.SetOverlaySegments{layer(t, tab, "low", a, 9, "y", "z")}}})
-	wantConflict(t, tab, commit.Change{Base: 2, Ops: []commit.Operation{commit.SetOverlaySegments{layer(t, tab, "low", a, 9, "y", "z")}}}, "a layer set since")
+	wantConflict(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.SetOverlaySegments{layer(t, tab, "low",
+		a, 9, "y", "z")}}}, "a layer set since")
+	mustCommit(t, tab, commit.Change{Base: 2, Ops: []commit.Operation{commit.SetOverlaySegments{layer(t, tab, "low", a,
+		9, "y", "z")}}})
+	wantConflict(t, tab, commit.Change{Base: 2, Ops: []commit.Operation{commit.SetOverlaySegments{layer(t, tab, "low",
+		a, 9, "y", "z")}}}, "a layer set since")
 	// Names are taken.
-	if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Base: 3, Ops: []commit.Operation{commit.DefineOverlays{overlay("low", "q")}}}); !errors.Is(err, ErrExists) || errors.Is(err, ErrConflict) {
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Base: 3,
+		Ops: []commit.Operation{commit.DefineOverlays{overlay("low", "q")}}}); !errors.Is(err, ErrExists) ||
+		errors.Is(err, ErrConflict) {
 		t.Fatal(err)
 	}
-	wantConflict(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DefineOverlays{overlay("low", "q")}}}, "a name taken since")
+	wantConflict(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DefineOverlays{overlay("low", "q")}}},
+		"a name taken since")
 	// A compaction carries the layers, or does not take place.
 	c := writeSegment(t, tab, partition("p", "a"), []uint32{60}, 1, segment.Options{}, "x")
-	compaction := commit.Change{Base: 2, Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.RemoveSegments{a.ID}, commit.AddSegments{c}, commit.SetOverlaySegments{layer(t, tab, "low", c, 2, "y", "z")}}}
+	compaction := commit.Change{Base: 2, Ops: []commit.Operation{commit.AddFeatures(features("x")),
+		commit.RemoveSegments{a.ID}, commit.AddSegments{c}, commit.SetOverlaySegments{layer(t, tab, "low", c, 2,
+			"y", "z")}}}
 	wantConflict(t, tab, compaction, "compaction under a new layer")
 	compaction.Base = 3
 	s = mustCommit(t, tab, compaction)
 	if layers, err = s.OverlaySegments(ctx, all, c, a); err != nil || layers[0][0] == nil || layers[1][0] != nil {
 		t.Fatal(layers, err)
 	}
-	wantConflict(t, tab, commit.Change{Base: 4, Ops: []commit.Operation{commit.SetOverlaySegments{layer(t, tab, "high", a, 9, "y")}}}, "a layer over a segment that is gone")
+	wantConflict(t, tab, commit.Change{Base: 4, Ops: []commit.Operation{commit.SetOverlaySegments{layer(t, tab, "high",
+		a, 9, "y")}}}, "a layer over a segment that is gone")
 	// Merged, its features are the table's.
 	s = mustCommit(t, tab, commit.Change{Base: 4, Ops: []commit.Operation{commit.MergeOverlays{"low"}}})
 	if f, err := s.Lookup(ctx, "z"); err != nil || f[0].ID != catalog.NewFeatureID("z", 0) || s.Info().Features != 3 {
@@ -269,8 +292,10 @@ func TestOverlays(t *testing.T) {
 	if o, err := s.Overlay(ctx, "low"); err != nil || o.Merged != 5 {
 		t.Fatal(o, err)
 	}
-	wantConflict(t, tab, commit.Change{Base: 4, Ops: []commit.Operation{commit.SetOverlaySegments{layer(t, tab, "low", c, 9, "y", "z")}}}, "a layer of an overlay merged since")
-	if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Base: 5, Ops: []commit.Operation{commit.DropOverlays{"low"}}}); err == nil {
+	wantConflict(t, tab, commit.Change{Base: 4, Ops: []commit.Operation{commit.SetOverlaySegments{layer(t, tab, "low",
+		c, 9, "y", "z")}}}, "a layer of an overlay merged since")
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Base: 5,
+		Ops: []commit.Operation{commit.DropOverlays{"low"}}}); err == nil {
 		t.Fatal("a merged overlay with layers was dropped")
 	}
 	s = mustCommit(t, tab, commit.Change{Base: 5, Ops: []commit.Operation{commit.DropOverlays{"high"}}})
@@ -282,15 +307,20 @@ func TestOverlays(t *testing.T) {
 	if o, err := s.Overlay(ctx, "high"); err != nil || o.Number != 2 {
 		t.Fatal(o, err)
 	}
-	if layers, err = s.OverlaySegments(ctx, []catalog.Overlay{{Name: "high", Number: 2}}, b); err != nil || layers[0][0] != nil {
+	if layers, err = s.OverlaySegments(ctx, []catalog.Overlay{{Name: "high", Number: 2}}, b); err != nil ||
+		layers[0][0] != nil {
 		t.Fatal("a new overlay has the layers of one dropped", layers, err)
 	}
-	wantConflict(t, tab, commit.Change{Base: 6, Ops: []commit.Operation{commit.SetOverlaySegments{layer(t, tab, "high", b, 9, "y")}}}, "a layer of an overlay dropped and defined anew")
-	// One that says something else than what lies below of segments that it has no layer of cannot become part of the table.
+	wantConflict(t, tab, commit.Change{Base: 6, Ops: []commit.Operation{commit.SetOverlaySegments{layer(t, tab, "high",
+		b, 9, "y")}}}, "a layer of an overlay dropped and defined anew")
+	// One that says something else than what lies below of segments that it has no layer of cannot become part of the
+	// table.
 	for _, m := range []catalog.MissingPolicy{catalog.Null, catalog.Refuse} {
 		o := overlay("strict", "y")
 		o.MissingLayers = m
-		if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Base: 7, Ops: []commit.Operation{commit.DefineOverlays{o}, commit.MergeOverlays{"strict"}}}); err == nil || !strings.Contains(err.Error(), m.String()) {
+		if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Base: 7,
+			Ops: []commit.Operation{commit.DefineOverlays{o}, commit.MergeOverlays{"strict"}}}); err == nil ||
+			!strings.Contains(err.Error(), m.String()) {
 			t.Errorf("an overlay with %v of segments without a layer was merged: %v", m, err)
 		}
 	}
@@ -300,13 +330,15 @@ func TestOverlays(t *testing.T) {
 	other := overlay("w", "y")
 	other.Features[0].ID++
 	for _, o := range []catalog.Overlay{wrong, other, overlay("a@b", "y"), overlay("n")} {
-		if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Base: 7, Ops: []commit.Operation{commit.DefineOverlays{o}}}); err == nil {
+		if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Base: 7,
+			Ops: []commit.Operation{commit.DefineOverlays{o}}}); err == nil {
 			t.Errorf("%+v is accepted", o)
 		}
 	}
 	short := layer(t, tab, "high", b, 9, "y")
 	short.Data.Rows--
-	if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Base: 7, Ops: []commit.Operation{commit.SetOverlaySegments{short}}}); err == nil {
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Base: 7,
+		Ops: []commit.Operation{commit.SetOverlaySegments{short}}}); err == nil {
 		t.Error("a layer of other rows is accepted")
 	}
 	verifyClean(t, tab.s)
@@ -319,7 +351,8 @@ func TestLayerOfOtherStripes(t *testing.T) {
 	a := writeSegment(t, tab, nil, []uint32{7, 3}, 1, segment.Options{}, "x")
 	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{a}}})
 	other := writeSegment(t, tab, nil, []uint32{3, 7}, 1, segment.Options{}, "y")
-	mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DefineOverlays{overlay("o", "y")}, commit.SetOverlaySegments{{Overlay: "o", Segment: a.ID, Data: other, All: true}}}})
+	mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DefineOverlays{overlay("o", "y")},
+		commit.SetOverlaySegments{{Overlay: "o", Segment: a.ID, Data: other, All: true}}}})
 	for _, deep := range []bool{false, true} {
 		if r, err := tab.s.Verify(ctx, "", deep, nil); err != nil || (r.DamageCount == 1) != deep {
 			t.Errorf("deep %v: %+v %v", deep, r, err)
@@ -332,22 +365,33 @@ func TestSampleLists(t *testing.T) {
 	tab := newTable(t, object.NewMemory())
 	a := writeSegment(t, tab, nil, []uint32{50_000}, 1, segment.Options{}, "x")
 	b := writeSegment(t, tab, nil, []uint32{10}, 1, segment.Options{}, "x")
-	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{a, b}}})
-	s := mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DefineLists{{Name: "clicks", Definition: "click = 1"}, {Name: "clicks2"}}, commit.SetListRows{{"clicks", a.ID, everySecond(t, tab.s, a, 1)}, {"clicks", b.ID, rowSet(t, tab.s, b, 3)}, {"clicks2", b.ID, rowSet(t, tab.s, b, 4)}}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x")),
+		commit.AddSegments{a, b}}})
+	s := mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DefineLists{{Name: "clicks",
+		Definition: "click = 1"}, {Name: "clicks2"}}, commit.SetListRows{{"clicks", a.ID, everySecond(t, tab.s, a,
+		1)}, {"clicks", b.ID, rowSet(t, tab.s, b, 3)}, {"clicks2", b.ID, rowSet(t, tab.s, b, 4)}}}})
 	got, err := s.ListedRows(ctx, "clicks", b, a)
-	if err != nil || got[1].Count != 25_000 || fmt.Sprint(readRows(t, s, got[0])) != "[3]" || readRows(t, s, got[1])[100] != 201 {
+	if err != nil || got[1].Count != 25_000 || fmt.Sprint(readRows(t, s, got[0])) != "[3]" ||
+		readRows(t, s, got[1])[100] != 201 {
 		t.Fatal(got, err)
 	}
-	if got, err := s.ListedRows(ctx, "clicks2", b, a); err != nil || fmt.Sprint(readRows(t, s, got[0])) != "[4]" || !got[1].IsEmpty() {
+	if got, err := s.ListedRows(ctx, "clicks2", b, a); err != nil || fmt.Sprint(readRows(t, s, got[0])) != "[4]" ||
+		!got[1].IsEmpty() {
 		t.Fatal(got, err)
 	}
-	wantConflict(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.SetListRows{{"clicks", b.ID, rowSet(t, tab.s, b, 5)}}}}, "rows of a list defined since")
-	late := commit.Change{Base: 2, Ops: []commit.Operation{commit.SetListRows{{"clicks2", b.ID, rowSet(t, tab.s, b, 4, 5)}}}}
+	wantConflict(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.SetListRows{{"clicks", b.ID,
+		rowSet(t, tab.s, b, 5)}}}}, "rows of a list defined since")
+	late := commit.Change{Base: 2, Ops: []commit.Operation{commit.SetListRows{{"clicks2", b.ID, rowSet(t, tab.s,
+		b, 4, 5)}}}}
 	mustCommit(t, tab, late)
 	wantConflict(t, tab, late, "rows of a list set since")
-	mustCommit(t, tab, commit.Change{Base: 2, Ops: []commit.Operation{commit.SetListRows{{"clicks2", a.ID, rowSet(t, tab.s, a, 4, 5)}}}}) // of another segment
-	s = mustCommit(t, tab, commit.Change{Base: 2, Ops: []commit.Operation{commit.DropLists{"clicks"}, commit.DefineLists{{Name: "clicks"}}, commit.SetListRows{{"clicks", b.ID, rowSet(t, tab.s, b, 5)}}}})
-	if got, err := s.ListedRows(ctx, "clicks", b, a); err != nil || fmt.Sprint(readRows(t, s, got[0])) != "[5]" || !got[1].IsEmpty() {
+	// of another segment
+	mustCommit(t, tab, commit.Change{Base: 2, Ops: []commit.Operation{commit.SetListRows{{"clicks2", a.ID,
+		rowSet(t, tab.s, a, 4, 5)}}}})
+	s = mustCommit(t, tab, commit.Change{Base: 2, Ops: []commit.Operation{commit.DropLists{"clicks"},
+		commit.DefineLists{{Name: "clicks"}}, commit.SetListRows{{"clicks", b.ID, rowSet(t, tab.s, b, 5)}}}})
+	if got, err := s.ListedRows(ctx, "clicks", b, a); err != nil || fmt.Sprint(readRows(t, s, got[0])) != "[5]" ||
+		!got[1].IsEmpty() {
 		t.Fatal(got, err)
 	}
 	if l, err := s.SampleList(ctx, "clicks"); err != nil || l.Added != 5 || l.Definition != "" {
@@ -355,17 +399,22 @@ func TestSampleLists(t *testing.T) {
 	}
 	// A compaction that carries a list which was replaced meanwhile would bring the old rows back.
 	c := writeSegment(t, tab, nil, []uint32{60}, 1, segment.Options{}, "x")
-	compaction := commit.Change{Base: 4, Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.RemoveSegments{a.ID}, commit.AddSegments{c}, commit.SetListRows{{"clicks", c.ID, rowSet(t, tab.s, c, 7)}}}}
+	compaction := commit.Change{Base: 4, Ops: []commit.Operation{commit.AddFeatures(features("x")),
+		commit.RemoveSegments{a.ID}, commit.AddSegments{c}, commit.SetListRows{{"clicks", c.ID,
+			rowSet(t, tab.s, c, 7)}}}}
 	wantConflict(t, tab, compaction, "compaction and a list replaced")
 	compaction.Base = 5
 	mustCommit(t, tab, compaction)
-	s = mustCommit(t, tab, commit.Change{Base: 6, Ops: []commit.Operation{commit.SetListRows{{"clicks", b.ID, bitmap.Ref{}}}}})
+	s = mustCommit(t, tab, commit.Change{Base: 6, Ops: []commit.Operation{commit.SetListRows{{"clicks", b.ID,
+		bitmap.Ref{}}}}})
 	if got, err := s.ListedRows(ctx, "clicks", c, b); err != nil || got[0].Count != 1 || !got[1].IsEmpty() {
 		t.Fatal(got, err)
 	}
 	// A compaction that has not seen that they were taken out would bring them back.
 	d := writeSegment(t, tab, nil, []uint32{10}, 1, segment.Options{}, "x")
-	compaction = commit.Change{Base: 6, Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.RemoveSegments{b.ID}, commit.AddSegments{d}, commit.SetListRows{{"clicks", d.ID, rowSet(t, tab.s, d, 5)}, {"clicks2", d.ID, rowSet(t, tab.s, d, 4, 5)}}}}
+	compaction = commit.Change{Base: 6, Ops: []commit.Operation{commit.AddFeatures(features("x")),
+		commit.RemoveSegments{b.ID}, commit.AddSegments{d}, commit.SetListRows{{"clicks", d.ID, rowSet(t, tab.s, d, 5)},
+			{"clicks2", d.ID, rowSet(t, tab.s, d, 4, 5)}}}}
 	wantConflict(t, tab, compaction, "compaction and rows taken out of a list")
 	late = commit.Change{Base: 6, Ops: []commit.Operation{commit.SetListRows{{"clicks", b.ID, rowSet(t, tab.s, b, 5)}}}}
 	wantConflict(t, tab, late, "rows of a list, taken out since")
@@ -373,184 +422,6 @@ func TestSampleLists(t *testing.T) {
 	if l, err := s.SampleLists(ctx); err != nil || len(l) != 1 || l[0].Name != "clicks2" {
 		t.Fatal(l, err)
 	}
-	verifyClean(t, tab.s)
-}
-
-func TestBranches(t *testing.T) {
-	ctx := t.Context()
-	tab := newTable(t, object.NewMemory())
-	a := writeSegment(t, tab, nil, []uint32{100}, 1, segment.Options{}, "x", "y")
-	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x", "y")), commit.AddSegments{a}}})
-	// A branch, its overlay and its list in one commit.
-	s := mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DefineOverlays{overlay("lbl", "y")}, commit.SetOverlaySegments{layer(t, tab, "lbl", a, 7, "y")}, commit.DefineLists{{Name: "some"}}, commit.SetListRows{{"some", a.ID, rowSet(t, tab.s, a, 1)}}, commit.SetBranches{{Name: "exp", Overlays: []catalog.Pin{{Name: "lbl"}}, List: catalog.Pin{Name: "some"}, Owner: "me"}}}})
-	b, err := s.Branch(ctx, "exp")
-	if err != nil || b.Snapshot != 2 || b.Overlays[0].Snapshot != 2 || b.List.Snapshot != 2 || b.Added != 2 || b.Owner != "me" || !b.Created.Equal(s.Info().Time) {
-		t.Fatal(b, err)
-	}
-	// The table goes on without the segment, the overlay and the list: the branch stays as it was.
-	c := writeSegment(t, tab, nil, []uint32{50}, 1, segment.Options{}, "x")
-	mustCommit(t, tab, commit.Change{Base: 2, Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{c}, commit.RemoveSegments{a.ID}, commit.DropOverlays{"lbl"}, commit.DropLists{"some"}}})
-	read := func() *View {
-		t.Helper()
-		v, err := tab.s.Open(ctx, "ads@exp")
-		if err != nil || v.Snapshot.Info().Number != 2 || len(v.Overlays) == 0 || v.Overlays[0].Name != "lbl" || v.List != "some" || v.Branch != "exp" {
-			t.Fatal(v, err)
-		}
-		segs, err := v.Snapshot.Segments(ctx, nil)
-		if err != nil || len(segs) != 1 || segs[0].ID != a.ID {
-			t.Fatal(segs, err)
-		}
-		layers, err := v.Overlays[0].In.OverlaySegments(ctx, []catalog.Overlay{v.Overlays[0].Overlay}, segs...)
-		if err != nil || layers[0][0] == nil {
-			t.Fatal(layers, err)
-		}
-		rows, err := v.ListIn.ListedRows(ctx, v.List, segs...)
-		if err != nil || rows[0].Count != 1 {
-			t.Fatal(rows, err)
-		}
-		return v
-	}
-	read()
-	// An overlay made on the branch lies over segments that the table no longer has.
-	onBranch := overlay("more", "x")
-	onBranch.Branch = "exp"
-	b.Overlays = append(b.Overlays, catalog.Pin{Name: "more"})
-	mustCommit(t, tab, commit.Change{Base: 3, Ops: []commit.Operation{commit.DefineOverlays{onBranch}, commit.SetOverlaySegments{layer(t, tab, "more", a, 8, "x")}, commit.SetBranches{b}}})
-	v := read()
-	if len(v.Overlays) != 2 || v.Overlays[1].In.Info().Number != 4 {
-		t.Fatal(v.Overlays)
-	}
-	layers, err := v.Overlays[1].In.OverlaySegments(ctx, []catalog.Overlay{v.Overlays[1].Overlay}, a)
-	if err != nil || layers[0][0] == nil {
-		t.Fatal(layers, err)
-	}
-	wantConflict(t, tab, commit.Change{Base: 4, Ops: []commit.Operation{commit.SetBranches{b}}}, "a branch set since")
-	wantConflict(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.SetBranches{{Name: "exp"}}}}, "a name taken since")
-	for _, bad := range []catalog.Branch{{Name: "x", Snapshot: 9}, {Name: "x", Overlays: []catalog.Pin{{Name: "none"}}}, {Name: "x", List: catalog.Pin{Name: "some"}},
-		{Name: "x", Snapshot: 2, Overlays: []catalog.Pin{{Name: "none", Snapshot: 2}}}, {Name: ""}, {Name: "x@y"}} {
-		if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Base: 4, Ops: []commit.Operation{commit.SetBranches{bad}}}); err == nil {
-			t.Errorf("%+v is accepted", bad)
-		} else {
-			t.Log(err)
-		}
-	}
-	if _, err := tab.s.Open(ctx, "ads@exq"); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "exp") {
-		t.Fatal(err)
-	}
-	verifyClean(t, tab.s)
-	// With the branch goes the overlay that was made on it.
-	s = mustCommit(t, tab, commit.Change{Base: 4, Ops: []commit.Operation{commit.DropBranches{"exp"}}})
-	if o, err := s.Overlays(ctx); err != nil || len(o) > 0 || s.Manifest.Branches != 0 || s.Manifest.Overlays != 0 {
-		t.Fatal(o, err)
-	}
-	// Snapshot 4 has the overlay yet when the segment under its layer has gone, with the last snapshot that had it: no damage.
-	if r, err := tab.Expire(ctx, gc.ExpireOptions{KeepLast: 2}); err != nil || r.Oldest != 4 {
-		t.Fatal(r, err)
-	}
-	if _, err := tab.s.GC(ctx, gc.Options{NoWait: true}); err != nil || segmentThere(t, tab.s, a) {
-		t.Fatal("gc left the segment", err)
-	}
-	verifyClean(t, tab.s)
-}
-
-// TestOpenRef: a branch is opened at a cost that does not grow with the number of tables, however long its name.
-func TestOpenRef(t *testing.T) {
-	ctx := t.Context()
-	counted := object.NewCounted(localStore(t))
-	tab := newTable(t, counted)
-	long := strings.Repeat("é", catalog.MaxReferenceName/2) // which no file name can be
-	mustCommit(t, tab, commit.Change{})
-	mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.SetBranches{{Name: long, Snapshot: 1}, {Name: "b", Snapshot: 1}}}})
-	cost := func() int64 {
-		t.Helper()
-		start := counted.Counts()
-		for _, branch := range []string{"b", long} {
-			if v, err := tab.s.Open(ctx, "ads@"+branch); err != nil || v.Branch != branch || v.Snapshot.Info().Number != 1 {
-				t.Fatal(v, err)
-			}
-		}
-		return counted.Counts().Sub(start).Requests()
-	}
-	before := cost()
-	for i := range 20 {
-		other, err := tab.s.NewTable(ctx, fmt.Sprint("a", i))
-		if err != nil {
-			t.Fatal(err)
-		}
-		mustCommit(t, other, commit.Change{})
-	}
-	if after := cost(); after > before+4 { // what is read ahead may be asked for twice
-		t.Errorf("%d requests with one table, %d with 21", before, after)
-	}
-	// No table of the whole name can stand before the branch.
-	if _, err := tab.s.NewTable(ctx, "ads@b"); !errors.Is(err, names.ErrName) {
-		t.Fatal(err)
-	}
-	for _, ref := range []string{"ads@", "@b", "ads@b@b", "@", ""} {
-		if v, err := tab.s.Open(ctx, ref); !errors.Is(err, names.ErrName) {
-			t.Errorf("%q: %v, %v", ref, v, err)
-		}
-	}
-}
-
-// TestOverlaysOnBranches: layers of overlays that were made on a branch lie over the segments of its snapshot, and stay so.
-func TestOverlaysOnBranches(t *testing.T) {
-	ctx := t.Context()
-	tab := newTable(t, object.NewMemory())
-	on := func(name, branch string) catalog.Overlay {
-		o := overlay(name, "x")
-		o.Branch = branch
-		return o
-	}
-	a := writeSegment(t, tab, nil, []uint32{100}, 1, segment.Options{}, "x")
-	c := writeSegment(t, tab, nil, []uint32{50}, 1, segment.Options{}, "x")
-	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{a}}})
-	mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{c}, commit.RemoveSegments{a.ID}}})
-	// Branches and overlays on them in one commit, of a snapshot before and of the one that is made.
-	s := mustCommit(t, tab, commit.Change{Base: 2, Ops: []commit.Operation{commit.DefineOverlays{on("o", "old"), on("n", "now")}, commit.SetOverlaySegments{layer(t, tab, "o", a, 7, "x"), layer(t, tab, "n", c, 8, "x")}, commit.SetBranches{{Name: "old", Snapshot: 1, Overlays: []catalog.Pin{{Name: "o"}}}, {Name: "now", Overlays: []catalog.Pin{{Name: "n"}}}}}})
-	for branch, base := range map[string]catalog.SegmentDescriptor{"old": a, "now": c} {
-		v, err := tab.OpenBranch(ctx, branch)
-		if err != nil || len(v.Overlays) != 1 {
-			t.Fatal(v, err)
-		}
-		segs, err := v.Snapshot.Segments(ctx, nil)
-		if err != nil || len(segs) != 1 || segs[0].ID != base.ID {
-			t.Fatal(segs, err)
-		}
-		if layers, err := v.Overlays[0].In.OverlaySegments(ctx, []catalog.Overlay{v.Overlays[0].Overlay}, segs...); err != nil || layers[0][0] == nil {
-			t.Fatal(branch, layers, err)
-		}
-	}
-	b, err := s.Branch(ctx, "old")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.Owner = "else"
-	b.Overlays = []catalog.Pin{{Name: "o"}}
-	s = mustCommit(t, tab, commit.Change{Base: 3, Ops: []commit.Operation{commit.SetBranches{b}}}) // 4
-	wantConflict(t, tab, commit.Change{Base: 3, Ops: []commit.Operation{commit.SetOverlaySegments{layer(t, tab, "o", a, 9, "x")}}}, "a layer on a branch set since")
-	wantConflict(t, tab, commit.Change{Base: 4, Ops: []commit.Operation{commit.SetOverlaySegments{layer(t, tab, "o", c, 9, "x")}}}, "a layer over a segment that the branch has not")
-	if b, err = s.Branch(ctx, "old"); err != nil {
-		t.Fatal(err)
-	}
-	b.Snapshot, b.Overlays = 2, nil
-	for _, bad := range []struct {
-		c    commit.Change
-		says string
-	}{
-		{commit.Change{Ops: []commit.Operation{commit.DefineOverlays{on("p", "odl")}}}, "old"},
-		{commit.Change{Ops: []commit.Operation{commit.DefineOverlays{on("p", "old")}, commit.DropBranches{"old"}}}, "gone"},
-		{commit.Change{Ops: []commit.Operation{commit.SetBranches{{Name: "third", Snapshot: 1, Overlays: []catalog.Pin{{Name: "o", Snapshot: 4}}}}}}, "branch old"},
-		{commit.Change{Ops: []commit.Operation{commit.SetBranches{{Name: "third", Overlays: []catalog.Pin{{Name: "o"}}}}}}, "branch old"},
-		{commit.Change{Ops: []commit.Operation{commit.SetBranches{b}}}, "overlay o was made"},
-	} {
-		bad.c.Base, bad.c.Operation = 4, "test"
-		if _, err := tab.Commit(ctx, bad.c); err == nil || !strings.Contains(err.Error(), bad.says) {
-			t.Errorf("%+v: %v, want an error with %q", bad.c, err, bad.says)
-		}
-	}
-	// Without the overlay the branch goes to another snapshot, and another one lies over that one's segments.
-	mustCommit(t, tab, commit.Change{Base: 4, Ops: []commit.Operation{commit.DropOverlays{"o"}, commit.DefineOverlays{on("o2", "old")}, commit.SetOverlaySegments{layer(t, tab, "o2", c, 9, "x")}, commit.SetBranches{b}}})
 	verifyClean(t, tab.s)
 }
 
@@ -562,8 +433,10 @@ func TestFeatureChanges(t *testing.T) {
 	a := writeSegment(t, tab, nil, []uint32{100}, 1, segment.Options{}, "x", "y", "k")
 	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(fs), commit.AddSegments{a}}})
 	status := func(s catalog.FeatureStatus) *catalog.FeatureStatus { return &s }
-	s := mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "x", Rename: "x2"}, {Feature: "k", Rename: "key"}, {Feature: "y", Status: status(catalog.FeatureDeprecated)}}}})
-	if f, err := s.Lookup(ctx, "x2", "y", "key"); err != nil || f[0].ID != fs[0].ID || f[1].Status != catalog.FeatureDeprecated || f[2].ID != fs[2].ID {
+	s := mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "x", Rename: "x2"},
+		{Feature: "k", Rename: "key"}, {Feature: "y", Status: status(catalog.FeatureDeprecated)}}}})
+	if f, err := s.Lookup(ctx, "x2", "y", "key"); err != nil || f[0].ID != fs[0].ID ||
+		f[1].Status != catalog.FeatureDeprecated || f[2].ID != fs[2].ID {
 		t.Fatal(f, err)
 	}
 	if k, err := s.KeyFeatures(ctx); err != nil || len(k) != 1 || k[0].Name != "key" {
@@ -574,39 +447,49 @@ func TestFeatureChanges(t *testing.T) {
 	}
 	// A column of the old name, from a writer that has not heard, is not taken for the feature, nor for another.
 	d := writeSegment(t, tab, nil, []uint32{100}, 1, segment.Options{}, "x")
-	wantConflict(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{d}}}, "a feature renamed since")
+	wantConflict(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.AddFeatures(features("x")),
+		commit.AddSegments{d}}}, "a feature renamed since")
 	next, err := s.NewFeatures(ctx, feature("x", int64Type), feature("y", int64Type), feature("new", int64Type))
-	if err != nil || next[0].Generation != 1 || next[0].ID != catalog.NewFeatureID("x", 1) || next[1].ID != fs[1].ID || next[2].Generation != 0 {
+	if err != nil || next[0].Generation != 1 || next[0].ID != catalog.NewFeatureID("x", 1) || next[1].ID != fs[1].ID ||
+		next[2].Generation != 0 {
 		t.Fatal(next, err)
 	}
-	s = mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "y", Status: status(catalog.FeatureDropped)}}}})
+	s = mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "y",
+		Status: status(catalog.FeatureDropped)}}}})
 	if all, err := s.Features(ctx); err != nil || len(all) != 2 || s.Info().Features != 2 {
 		t.Fatal(all, err, s.Info())
 	}
 	if all, err := s.AllFeatures(ctx); err != nil || len(all) != 3 {
 		t.Fatal(all, err)
 	}
-	wantConflict(t, tab, commit.Change{Base: 2, Ops: []commit.Operation{commit.AddFeatures(features("y"))}}, "a feature dropped since")
+	wantConflict(t, tab, commit.Change{Base: 2, Ops: []commit.Operation{commit.AddFeatures(features("y"))}},
+		"a feature dropped since")
 	verifyClean(t, tab.s)
 	// Taken back.
-	s = mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "y", Status: status(catalog.FeatureActive)}}}})
+	s = mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "y",
+		Status: status(catalog.FeatureActive)}}}})
 	if f, err := s.Lookup(ctx, "y"); err != nil || f[0] != fs[1] || s.Info().Features != 3 {
 		t.Fatal(f, err)
 	}
 	// Dropped, and another of the name added.
-	s = mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "y", Status: status(catalog.FeatureDropped)}}}})
-	if next, err = s.NewFeatures(ctx, feature("y", vector.Type{Kind: vector.String})); err != nil || next[0].Generation != 1 {
+	s = mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "y",
+		Status: status(catalog.FeatureDropped)}}}})
+	if next, err = s.NewFeatures(ctx, feature("y", vector.Type{Kind: vector.String})); err != nil ||
+		next[0].Generation != 1 {
 		t.Fatal(next, err)
 	}
 	s = mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(next)}})
-	if f, err := s.Lookup(ctx, "y"); err != nil || f[0].ID != catalog.NewFeatureID("y", 1) || f[0].Type.Kind != vector.String || s.Info().Features != 3 {
+	if f, err := s.Lookup(ctx, "y"); err != nil || f[0].ID != catalog.NewFeatureID("y", 1) ||
+		f[0].Type.Kind != vector.String || s.Info().Features != 3 {
 		t.Fatal(f, err)
 	}
 	if k, err := s.NotedKeyFeatures(ctx); err != nil || k == nil || k.Of != 3 {
 		t.Fatal("the keys' entry does not hold", k, err)
 	}
-	for _, bad := range []commit.FeatureChange{{Feature: "none", Rename: "z"}, {Feature: "x2", Rename: "key"}, {Feature: "key", Status: status(catalog.FeatureDropped)}, {Feature: "x2"}} {
-		if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Ops: []commit.Operation{commit.ChangeFeatures{bad}}}); err == nil {
+	for _, bad := range []commit.FeatureChange{{Feature: "none", Rename: "z"}, {Feature: "x2", Rename: "key"},
+		{Feature: "key", Status: status(catalog.FeatureDropped)}, {Feature: "x2"}} {
+		if _, err := tab.Commit(ctx, commit.Change{Operation: "x",
+			Ops: []commit.Operation{commit.ChangeFeatures{bad}}}); err == nil {
 			t.Errorf("%+v is accepted", bad)
 		} else {
 			t.Log(err)
@@ -620,18 +503,22 @@ func TestFeaturesByID(t *testing.T) {
 	ctx := t.Context()
 	tab := newTable(t, object.NewMemory())
 	a := writeSegment(t, tab, nil, []uint32{100}, 1, segment.Options{}, "x", "y")
-	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x", "y")), commit.AddSegments{a}}})
-	mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DefineOverlays{overlay("o", "x", "z")}, commit.SetOverlaySegments{layer(t, tab, "o", a, 3, "x", "z")}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x", "y")),
+		commit.AddSegments{a}}})
+	mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DefineOverlays{overlay("o", "x", "z")},
+		commit.SetOverlaySegments{layer(t, tab, "o", a, 3, "x", "z")}}})
 	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "x", Rename: "x2"}}}})
 	s := mustCommit(t, tab, commit.Change{Base: 3, Ops: []commit.Operation{commit.MergeOverlays{"o"}}})
-	if f, err := s.Lookup(ctx, "x2", "z"); err != nil || f[0].ID != catalog.NewFeatureID("x", 0) || f[1].ID != catalog.NewFeatureID("z", 0) || s.Info().Features != 3 {
+	if f, err := s.Lookup(ctx, "x2", "z"); err != nil || f[0].ID != catalog.NewFeatureID("x", 0) ||
+		f[1].ID != catalog.NewFeatureID("z", 0) || s.Info().Features != 3 {
 		t.Fatal(f, err, s.Info())
 	}
 	if f, err := s.Find(ctx, "x"); err != nil || f[0] != nil {
 		t.Fatal("the name before is another feature", f, err)
 	}
 	o, err := s.Overlay(ctx, "o")
-	if err != nil || o.Merged != 4 || !slices.ContainsFunc(o.Features, func(f catalog.Feature) bool { return f.Name == "x2" && f.ID == catalog.NewFeatureID("x", 0) }) {
+	if err != nil || o.Merged != 4 || !slices.ContainsFunc(o.Features,
+		func(f catalog.Feature) bool { return f.Name == "x2" && f.ID == catalog.NewFeatureID("x", 0) }) {
 		t.Fatal(o, err)
 	}
 	verifyClean(t, tab.s)
@@ -641,7 +528,8 @@ func TestFeaturesByID(t *testing.T) {
 	late := func(what string) {
 		t.Helper()
 		wantConflict(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.AddFeatures(features("y"))}}, what)
-		c := commit.Change{Operation: "test", Base: 5, Ops: []commit.Operation{commit.DefineOverlays{overlay("p", "y")}}}
+		c := commit.Change{Operation: "test", Base: 5,
+			Ops: []commit.Operation{commit.DefineOverlays{overlay("p", "y")}}}
 		if _, err := tab.Commit(ctx, c); err == nil || strings.Contains(err.Error(), "same id") {
 			t.Errorf("%s: an overlay of it: %v", what, err)
 		}
@@ -653,12 +541,14 @@ func TestFeaturesByID(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found, err := s.FeaturesByID(ctx, catalog.NewFeatureID("x", 0), catalog.NewFeatureID("y", 0), catalog.NewFeatureID("nobody", 0), catalog.NewFeatureID("z", 0))
+		found, err := s.FeaturesByID(ctx, catalog.NewFeatureID("x", 0), catalog.NewFeatureID("y", 0),
+			catalog.NewFeatureID("nobody", 0), catalog.NewFeatureID("z", 0))
 		if err != nil || found[2] != nil {
 			t.Fatal(what, found[2], err)
 		}
 		for i, f := range append(found[:2], found[3]) {
-			if got := fmt.Sprint(f.Name, " ", f.Status); got != want[i] || f.ID != catalog.NewFeatureID(string("xyz"[i]), 0) {
+			if got := fmt.Sprint(f.Name, " ", f.Status); got != want[i] ||
+				f.ID != catalog.NewFeatureID(string("xyz"[i]), 0) {
 				t.Errorf("%s: %s, want %s", what, got, want[i])
 			}
 		}
@@ -670,7 +560,8 @@ func TestFeaturesByID(t *testing.T) {
 	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "y", Rename: "w"}}}})
 	late("a feature dropped since, whose name another had")
 	byID("its name was another's", "w active", "y dropped", "z active")
-	if next, err := s.NewFeatures(ctx, feature("y", int64Type)); err != nil || next[0].ID != catalog.NewFeatureID("y", 0) {
+	if next, err := s.NewFeatures(ctx, feature("y", int64Type)); err != nil ||
+		next[0].ID != catalog.NewFeatureID("y", 0) {
 		t.Fatal("the snapshot before", next, err)
 	}
 	if s, err = tab.Latest(ctx); err != nil {
@@ -683,14 +574,17 @@ func TestFeaturesByID(t *testing.T) {
 	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(next)}})
 }
 
-// TestMergeOfDropped: an overlay with a feature that the table has dropped does not become part of it, however often that is tried.
+// TestMergeOfDropped: an overlay with a feature that the table has dropped does not become part of it, however often
+// that is tried.
 func TestMergeOfDropped(t *testing.T) {
 	tab := newTable(t, localStore(t))
-	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x", "y")), commit.AddSegments{writeSegment(t, tab, partition("p", "a"), []uint32{10}, 1, segment.Options{}, "x", "y")}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x", "y")),
+		commit.AddSegments{writeSegment(t, tab, partition("p", "a"), []uint32{10}, 1, segment.Options{}, "x", "y")}}})
 	mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DefineOverlays{overlay("o", "y")}}})
 	dropped := catalog.FeatureDropped
 	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "y", Status: &dropped}}}})
-	_, err := tab.Commit(t.Context(), commit.Change{Operation: "test", Base: 3, Ops: []commit.Operation{commit.MergeOverlays{"o"}}})
+	_, err := tab.Commit(t.Context(), commit.Change{Operation: "test", Base: 3,
+		Ops: []commit.Operation{commit.MergeOverlays{"o"}}})
 	if err == nil || errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), "feature y, which was dropped") {
 		t.Fatal(err)
 	}

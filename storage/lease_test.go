@@ -12,8 +12,8 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// TestEndLease: a lease is ended by its id, however often it was renewed and while it is; its owner learns it at the next renewal, and takes
-// it not back.
+// TestEndLease: a lease is ended by its id, however often it was renewed and while it is; its owner learns it at the
+// next renewal, and takes it not back.
 func TestEndLease(t *testing.T) {
 	ctx := t.Context()
 	meanwhile := &hookedStore{Store: object.NewMemory()}
@@ -36,7 +36,8 @@ func TestEndLease(t *testing.T) {
 	if err != nil || len(all) != 2 || all[0].Owner != "killed" || all[0].ID == all[1].ID || len(all[0].ID) != 16 {
 		t.Fatal(all, err)
 	}
-	if all[0].ID != killed.Info().ID || all[0].Renewed.Before(before.Add(-time.Minute)) || all[0].Renewed.After(time.Now().Add(time.Minute)) {
+	if all[0].ID != killed.Info().ID || all[0].Renewed.Before(before.Add(-time.Minute)) ||
+		all[0].Renewed.After(time.Now().Add(time.Minute)) {
 		t.Errorf("%#v", all[0])
 	}
 	for range 3 {
@@ -44,7 +45,8 @@ func TestEndLease(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if again, err := tab.Leases(ctx); err != nil || len(again) != 2 || again[0].ID != all[0].ID || again[0].Renewed.Before(all[0].Renewed) {
+	if again, err := tab.Leases(ctx); err != nil || len(again) != 2 || again[0].ID != all[0].ID ||
+		again[0].Renewed.Before(all[0].Renewed) {
 		t.Errorf("renewed: %v %v", again, err)
 	}
 	for _, wrong := range []string{"", "x", all[0].ID[:15], all[0].ID + "0"} {
@@ -86,13 +88,14 @@ func TestEndLease(t *testing.T) {
 	if _, err := tab.Expire(ctx, gc.ExpireOptions{KeepLast: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := tab.s.GC(ctx, gc.Options{NoWait: true}); err != nil || len(r.Held) != 0 || segmentThere(t, tab.s, segs[1]) {
+	if r, err := tab.s.GC(ctx, gc.Options{NoWait: true}); err != nil || len(r.Held) != 0 ||
+		segmentThere(t, tab.s, segs[1]) {
 		t.Errorf("%+v %v", r, err)
 	}
 }
 
-// TestLeaseOfRemovedTable: a lease that a reader puts while somebody removes the table by hand makes no table of it: not a damaged one, which gc would
-// skip, and with it all that is of no table. One that is made of the name is its own.
+// TestLeaseOfRemovedTable: a lease that a reader puts while somebody removes the table by hand makes no table of it:
+// not a damaged one, which gc would skip, and with it all that is of no table. One that is made of the name is its own.
 func TestLeaseOfRemovedTable(t *testing.T) {
 	ctx := t.Context()
 	blobs := object.NewMemory()

@@ -18,9 +18,10 @@ func (s *Store) GC(ctx context.Context, opts gc.Options) (*gc.Report, error) {
 	return gc.Run(ctx, s.core, opts)
 }
 
-// Verify checks a table, or all if table is "": see package verify. The error is for what kept it from looking. progress, which may be
-// nil, is called with the bytes of segments done and to do; never by two goroutines at once.
-func (s *Store) Verify(ctx context.Context, table string, deep bool, progress func(done, total uint64)) (*verify.Report, error) {
+// Verify checks a table, or all if table is "": see package verify. The error is for what kept it from looking.
+// progress, which may be nil, is called with the bytes of segments done and to do; never by two goroutines at once.
+func (s *Store) Verify(ctx context.Context, table string, deep bool, progress func(done,
+	total uint64)) (*verify.Report, error) {
 	var damage []error
 	if err := s.ready(ctx); errors.Is(err, format.ErrCorrupt) {
 		damage = append(damage, err)
@@ -39,8 +40,8 @@ func (s *Store) Verify(ctx context.Context, table string, deep bool, progress fu
 	return verify.Run(ctx, s.core, tables, deep, progress, damage...)
 }
 
-// Clock returns the time of the clock that dates the store's objects, by which all ages in it are told. It makes an object to find out,
-// and removes it. An error comes with this machine's time.
+// Clock returns the time of the clock that dates the store's objects, by which all ages in it are told. It makes an
+// object to find out, and removes it. An error comes with this machine's time.
 func (s *Store) Clock(ctx context.Context) (time.Time, error) { return s.core.Time(ctx) }
 
 // Purge removes the data that only expired snapshots of the table name, whatever its age: see package gc.

@@ -28,19 +28,26 @@ func populate(t testing.TB, blobs object.Store) *Table {
 	var first catalog.SegmentDescriptor
 	for i := range 4 {
 		p := partition("ds", fmt.Sprint(i%3))
-		d := writeSegment(t, tab, p, []uint32{300, 200}, int64(i), segment.Options{StandAloneBytes: 600, PackBytes: 1500}, "a", "b", "c", "d", fmt.Sprint("e", i))
+		d := writeSegment(t, tab, p, []uint32{300, 200}, int64(i), segment.Options{StandAloneBytes: 600,
+			PackBytes: 1500}, "a", "b", "c", "d", fmt.Sprint("e", i))
 		if i == 0 {
 			first = d
 		}
-		if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("a", "b", "c", "d", fmt.Sprint("e", i))), commit.AddSegments{d}, commit.AddSources{{Fingerprint: fmt.Sprint("print", i), Name: "file"}}}}); err != nil {
+		if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest",
+			Ops: []commit.Operation{commit.AddFeatures(features("a", "b", "c", "d", fmt.Sprint("e", i))),
+				commit.AddSegments{d}, commit.AddSources{{Fingerprint: fmt.Sprint("print", i),
+					Name: "file"}}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := tab.Commit(ctx, commit.Change{Operation: "delete", Base: 4, Ops: []commit.Operation{commit.RemoveSegments{first.ID}}}); err != nil {
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "delete", Base: 4,
+		Ops: []commit.Operation{commit.RemoveSegments{first.ID}}}); err != nil {
 		t.Fatal(err)
 	}
 	d := writeSegment(t, tab, partition("ds", "1"), []uint32{10}, 1, segment.Options{}, "a")
-	if _, err := tab.Commit(ctx, commit.Change{Operation: "overwrite", Base: 5, Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.AddSegments{d}, commit.OverwritePartitions{partition("ds", "1")}}}); err != nil {
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "overwrite", Base: 5,
+		Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.AddSegments{d},
+			commit.OverwritePartitions{partition("ds", "1")}}}); err != nil {
 		t.Fatal(err)
 	}
 	return tab
@@ -166,7 +173,8 @@ func TestGC(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err = s.GC(ctx, gc.Options{DryRun: true})
-	if err != nil || len(r.Removed) != 4 || r.Unnamed != 4 || r.UnnamedBytes == 0 || count() != before { // the fourth is a temporary file
+	// the fourth is a temporary file
+	if err != nil || len(r.Removed) != 4 || r.Unnamed != 4 || r.UnnamedBytes == 0 || count() != before {
 		t.Fatalf("%v %+v", err, r)
 	}
 	r, err = s.GC(ctx, gc.Options{})
@@ -190,14 +198,16 @@ func TestGC(t *testing.T) {
 		t.Fatal(segs, err)
 	}
 	// A segment that gc took cannot be committed.
-	if _, err := tab.Commit(ctx, commit.Change{Operation: "late", Ops: []commit.Operation{commit.AddSegments{orphan}}}); !errors.Is(err, object.ErrNotFound) {
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "late",
+		Ops: []commit.Operation{commit.AddSegments{orphan}}}); !errors.Is(err, object.ErrNotFound) {
 		t.Fatal(err)
 	}
 	// A table with a damaged snapshot is left alone.
 	if err := os.WriteFile(filepath.Join(l.Root(), names.SnapshotName("ads", 2)), []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := s.GC(ctx, gc.Options{}); err != nil || len(r.Skipped) != 1 || !errors.Is(r.Skipped[0].Err, format.ErrCorrupt) {
+	if r, err := s.GC(ctx, gc.Options{}); err != nil || len(r.Skipped) != 1 || !errors.Is(r.Skipped[0].Err,
+		format.ErrCorrupt) {
 		t.Fatal(r, err)
 	}
 }
@@ -219,11 +229,13 @@ func TestFeatureTotals(t *testing.T) {
 	for range totalsAtOnce + 3 {
 		add = append(add, writeSegment(t, tab, nil, []uint32{20}, 1, segment.Options{}, "a", "new"))
 	}
-	if snap, err = tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddSegments(add), commit.AddFeatures(features("a", "new"))}}); err != nil {
+	if snap, err = tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddSegments(add),
+		commit.AddFeatures(features("a", "new"))}}); err != nil {
 		t.Fatal(err)
 	}
 	after, err := snap.FeatureTotals(ctx)
-	if err != nil || len(after) != 9 || after[0].Segments != 3+totalsAtOnce+3 || after[0].Rows != 1010+20*(totalsAtOnce+3) || after[0].Slots <= before[0].Slots {
+	if err != nil || len(after) != 9 || after[0].Segments != 3+totalsAtOnce+3 ||
+		after[0].Rows != 1010+20*(totalsAtOnce+3) || after[0].Slots <= before[0].Slots {
 		t.Fatalf("%v %+v", err, after)
 	}
 	if !reflect.DeepEqual(after[1], before[1]) {

@@ -14,7 +14,8 @@ import (
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
-// The marker is the object that makes a root a store: one line of text, the version, the store's id and the xxhash64 of what is before it.
+// The marker is the object that makes a root a store: one line of text, the version, the store's id and the xxhash64 of
+// what is before it.
 //
 //	dsistore 1 0123456789abcdef0123456789abcdef 0123456789abcdef
 const (
@@ -83,12 +84,15 @@ func (s *Store) make(ctx context.Context) error {
 	if rerr := s.readMarker(ctx); !errors.Is(rerr, ErrNoStore) {
 		return rerr
 	}
-	return fmt.Errorf("%s: the store's marker is to have the name %s, and something else has it, as a directory may: name another directory",
+	return fmt.Errorf(
+		"%s: the store's marker is to have the name %s, and something else has it, as a directory may: name another "+
+			"directory",
 		s.core.Blobs.URI(), names.Marker)
 }
 
-// Create opens the store at the root that blobs stand for, which becomes one with the first table, where it is none yet: it is empty then, or
-// Options.Init says that what it holds is to stay beside the store. It takes no lock, and several may do it at once.
+// Create opens the store at the root that blobs stand for, which becomes one with the first table, where it is none
+// yet: it is empty then, or Options.Init says that what it holds is to stay beside the store. It takes no lock, and
+// several may do it at once.
 func Create(ctx context.Context, blobs object.Store, opts Options) (*Store, error) {
 	s, err := Open(ctx, blobs, opts)
 	if err != nil {
@@ -106,7 +110,8 @@ func Create(ctx context.Context, blobs object.Store, opts Options) (*Store, erro
 			if err := s.ready(ctx); err == nil || !errors.Is(err, ErrNoStore) {
 				return s, err
 			}
-			return nil, fmt.Errorf("%w at %s, and it is not empty (%s): name a new directory, or a store", ErrNoStore, blobs.URI(), held)
+			return nil, fmt.Errorf("%w at %s, and it is not empty (%s): name a new directory, or a store", ErrNoStore,
+				blobs.URI(), held)
 		}
 	}
 	s.creating = true

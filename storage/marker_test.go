@@ -12,7 +12,8 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// TestCreateMeanwhile: another makes the store after Create has looked for the marker, and before it has looked whether the root is empty.
+// TestCreateMeanwhile: another makes the store after Create has looked for the marker, and before it has looked whether
+// the root is empty.
 func TestCreateMeanwhile(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()
@@ -26,7 +27,8 @@ func TestCreateMeanwhile(t *testing.T) {
 		}
 		tab, err := other.NewTable(ctx, "ads")
 		if err == nil {
-			_, err = tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("a"))}})
+			_, err = tab.Commit(ctx, commit.Change{Operation: "ingest",
+				Ops: []commit.Operation{commit.AddFeatures(features("a"))}})
 		}
 		if err != nil {
 			t.Error(err)
@@ -41,8 +43,8 @@ func TestCreateMeanwhile(t *testing.T) {
 	}
 }
 
-// TestCreateBesideDirectory: where a directory has the marker's name, as a checkout of this project has in a home directory, no store can be made, and none
-// is made without a marker, which nobody could open.
+// TestCreateBesideDirectory: where a directory has the marker's name, as a checkout of this project has in a home
+// directory, no store can be made, and none is made without a marker, which nobody could open.
 func TestCreateBesideDirectory(t *testing.T) {
 	ctx := t.Context()
 	l := localStore(t)
@@ -57,7 +59,8 @@ func TestCreateBesideDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("a"))}}); err == nil {
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest",
+		Ops: []commit.Operation{commit.AddFeatures(features("a"))}}); err == nil {
 		t.Fatal("committed to a store that does not open")
 	} else if !strings.Contains(err.Error(), "marker") {
 		t.Fatal(err)

@@ -67,7 +67,8 @@ func (m *model) commit(c commit.Change, now time.Time) error {
 		next.features[f.Name] = t
 	}
 	for _, s := range commit.Op[commit.AddSources](&c) {
-		if at, ok := next.sources[s.Fingerprint]; ok && (len(commit.Op[commit.OverwritePartitions](&c)) == 0 || at > int(c.Base)) {
+		if at, ok := next.sources[s.Fingerprint]; ok && (len(commit.Op[commit.OverwritePartitions](&c)) == 0 ||
+			at > int(c.Base)) {
 			return ErrDuplicateSource
 		}
 		next.sources[s.Fingerprint] = n
@@ -123,7 +124,8 @@ func fakeSegment(ctx context.Context, tab *Table, p catalog.Partition, rows uint
 		return catalog.SegmentDescriptor{}, err
 	}
 	i := names.NewID(of)
-	d := catalog.SegmentDescriptor{ID: i.String(), Partition: p, Rows: rows, Bytes: 10 + rows, Index: i.IndexName(), IndexSize: 10 + rows}
+	d := catalog.SegmentDescriptor{ID: i.String(), Partition: p, Rows: rows, Bytes: 10 + rows, Index: i.IndexName(),
+		IndexSize: 10 + rows}
 	return d, tab.s.core.Blobs.PutIfAbsent(ctx, d.Index, make([]byte, d.IndexSize))
 }
 
@@ -136,8 +138,10 @@ func checkSnapshot(t *rapid.T, s *Snapshot, want modelSnapshot) {
 	for _, w := range want.segments {
 		rows += w.rows
 	}
-	if i.Rows != rows || i.Segments != uint64(len(want.segments)) || i.Features != uint64(len(want.features)) || !i.Time.Equal(want.time) {
-		t.Fatalf("%+v, want %d rows, %d segments, %d features, %v", i, rows, len(want.segments), len(want.features), want.time)
+	if i.Rows != rows || i.Segments != uint64(len(want.segments)) || i.Features != uint64(len(want.features)) ||
+		!i.Time.Equal(want.time) {
+		t.Fatalf("%+v, want %d rows, %d segments, %d features, %v", i, rows, len(want.segments),
+			len(want.features), want.time)
 	}
 	got, err := s.Segments(ctx, nil)
 	if err != nil || len(got) != len(byPartition) {
@@ -165,7 +169,9 @@ func checkSnapshot(t *rapid.T, s *Snapshot, want modelSnapshot) {
 			t.Fatal(err)
 		}
 		some, err := s.Segments(ctx, func(q catalog.Partition) bool { return q.Equal(p) })
-		if err != nil || !slices.EqualFunc(one, some, func(a, b catalog.SegmentDescriptor) bool { return a.ID == b.ID }) || len(one) == 0 {
+		if err != nil || !slices.EqualFunc(one, some, func(a, b catalog.SegmentDescriptor) bool {
+			return a.ID == b.ID
+		}) || len(one) == 0 {
 			t.Fatalf("partition %v: %v, then %v: %v", p, one, some, err)
 		}
 	}
@@ -191,7 +197,8 @@ func checkSnapshot(t *rapid.T, s *Snapshot, want modelSnapshot) {
 // TestMetamorphic runs random commits by several writers with old and new bases, and reads, against the model.
 func TestMetamorphic(t *testing.T) {
 	types := []vector.Type{
-		int64Type, {Kind: vector.Dense, Elem: vector.Int8}, {Kind: vector.Dense, Elem: vector.Float32}, {Kind: vector.Dense, Elem: vector.Float64},
+		int64Type, {Kind: vector.Dense, Elem: vector.Int8}, {Kind: vector.Dense,
+			Elem: vector.Float32}, {Kind: vector.Dense, Elem: vector.Float64},
 		{Kind: vector.Sparse, Elem: vector.Int64}, {Kind: vector.String}, {Kind: vector.Bytes},
 	}
 	values := []string{"a", "b", "", "%2F", "x/y=z", "é"}
@@ -205,7 +212,8 @@ func TestMetamorphic(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.core.Trees.MemtableBytes = rapid.SampledFrom([]uint64{0, 300, 2000, lsm.DefaultMemtableBytes}).Draw(t, "tail")
+			s.core.Trees.MemtableBytes = rapid.SampledFrom([]uint64{0, 300, 2000, lsm.DefaultMemtableBytes}).Draw(t,
+				"tail")
 			if handles[i], err = s.NewTable(ctx, "t/../ü"); err != nil {
 				t.Fatal(err)
 			}
@@ -224,7 +232,8 @@ func TestMetamorphic(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"commit": func(t *rapid.T) {
 				now = now.Add(time.Duration(rapid.IntRange(-2, 10).Draw(t, "tick")) * time.Second)
-				c := commit.Change{Operation: "test", Base: uint64(max(0, len(m.snapshots)-rapid.SampledFrom([]int{0, 0, 0, 1, 3}).Draw(t, "behind")))}
+				c := commit.Change{Operation: "test", Base: uint64(max(0, len(m.snapshots)-rapid.SampledFrom([]int{0, 0,
+					0, 1, 3}).Draw(t, "behind")))}
 				for range rapid.IntRange(0, 4).Draw(t, "adds") {
 					d, err := fakeSegment(ctx, handles[0], drawPartition(), rapid.Uint64Range(0, 1000).Draw(t, "rows"))
 					if err != nil {
@@ -237,17 +246,20 @@ func TestMetamorphic(t *testing.T) {
 					name := fmt.Sprint("f", rapid.IntRange(0, 40).Draw(t, "feature"))
 					if !list[name] {
 						list[name] = true
-						c.Set(append(commit.Op[commit.AddFeatures](&c), feature(name, rapid.SampledFrom(types).Draw(t, "type"))))
+						c.Set(append(commit.Op[commit.AddFeatures](&c), feature(name,
+							rapid.SampledFrom(types).Draw(t, "type"))))
 					}
 				}
 				l := m.latest()
-				switch rapid.SampledFrom([]string{"", "", "", "overwrite", "remove", "both", "gone", "again"}).Draw(t, "kind") {
+				switch rapid.SampledFrom([]string{"", "", "", "overwrite", "remove", "both", "gone", "again"}).Draw(t,
+					"kind") {
 				case "overwrite":
 					c.Set(commit.OverwritePartitions{drawPartition(), drawPartition()})
 				case "remove":
 					if len(l.segments) > 0 {
 						for range rapid.IntRange(1, 3).Draw(t, "removes") {
-							c.Set(append(commit.Op[commit.RemoveSegments](&c), rapid.SampledFrom(l.segments).Draw(t, "segment").id))
+							c.Set(append(commit.Op[commit.RemoveSegments](&c), rapid.SampledFrom(l.segments).Draw(t,
+								"segment").id))
 						}
 					}
 				case "both":
@@ -263,7 +275,8 @@ func TestMetamorphic(t *testing.T) {
 					}
 				}
 				for _, k := range rapid.SliceOfNDistinct(rapid.IntRange(0, 11), 0, 2, rapid.ID).Draw(t, "sources") {
-					c.Set(append(commit.Op[commit.AddSources](&c), catalog.Source{Fingerprint: fmt.Sprint("p", k), Name: "name"}))
+					c.Set(append(commit.Op[commit.AddSources](&c), catalog.Source{Fingerprint: fmt.Sprint("p", k),
+						Name: "name"}))
 				}
 				want := m.commit(c, now)
 				s, err := handle().Commit(ctx, c)
@@ -278,7 +291,8 @@ func TestMetamorphic(t *testing.T) {
 					checkSnapshot(t, s, m.latest())
 				case err == nil:
 					t.Fatalf("commit %+v: no error, want %v", c, want)
-				case errors.Is(want, ErrConflict) != errors.Is(err, ErrConflict) || errors.Is(want, ErrDuplicateSource) != errors.Is(err, ErrDuplicateSource):
+				case errors.Is(want, ErrConflict) != errors.Is(err, ErrConflict) ||
+					errors.Is(want, ErrDuplicateSource) != errors.Is(err, ErrDuplicateSource):
 					t.Fatalf("commit %+v: %v, want %v", c, err, want)
 				default:
 					lost = append(lost, commit.Op[commit.AddSegments](&c)...)
@@ -337,7 +351,7 @@ func TestMetamorphic(t *testing.T) {
 	})
 }
 
-// TestConcurrentCommits: commits that commute all succeed, whoever makes them at once.
+// TestConcurrentCommits: commits that commute all succeed, also when made at once.
 func TestConcurrentCommits(t *testing.T) {
 	ctx := t.Context()
 	l := localStore(t)
@@ -352,7 +366,9 @@ func TestConcurrentCommits(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddSegments{d}, commit.AddFeatures(features(fmt.Sprint("f", w, "-", k))), commit.AddSources{{Fingerprint: fmt.Sprint(w, k), Name: "x"}}}}); err != nil {
+				if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest",
+					Ops: []commit.Operation{commit.AddSegments{d}, commit.AddFeatures(features(fmt.Sprint("f", w, "-",
+						k))), commit.AddSources{{Fingerprint: fmt.Sprint(w, k), Name: "x"}}}}); err != nil {
 					t.Error(err)
 				}
 				s, err := tab.Latest(ctx)
@@ -377,7 +393,8 @@ func TestConcurrentCommits(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			_, outcome[i] = tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddSegments{d}, commit.AddSources{{Fingerprint: "same", Name: "x"}}}})
+			_, outcome[i] = tab.Commit(ctx, commit.Change{Operation: "ingest",
+				Ops: []commit.Operation{commit.AddSegments{d}, commit.AddSources{{Fingerprint: "same", Name: "x"}}}})
 		})
 	}
 	wg.Wait()
@@ -385,7 +402,8 @@ func TestConcurrentCommits(t *testing.T) {
 		t.Fatal(outcome)
 	}
 	s, err := newTable(t, l).Latest(ctx)
-	if err != nil || s.Info().Number != writers*each+1 || s.Info().Features != writers*each || s.Info().Rows != writers*each {
+	if err != nil || s.Info().Number != writers*each+1 || s.Info().Features != writers*each ||
+		s.Info().Rows != writers*each {
 		t.Fatalf("%+v %v", s.Info(), err)
 	}
 }

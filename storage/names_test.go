@@ -18,11 +18,16 @@ import (
 
 // awkward are names of every kind that has ever gone wrong somewhere. No two are equal.
 var awkward = []string{
-	".", "..", "...", "a", "A", "a.", ".a", "a ", " a", " ", "a/b", "/", "//", "a\\b", "../../x", "%", "%2F", "%2f", "a%2Fb", "%00", "%252F", "\x00", "a\x00",
-	"\n", "a\nb", "\r\n", "\t", "\x1b[31m", "\x7f", "\xff", "\xff\xfe", "\xc3\x28", "é", "e\u0301", "\u00e9\u0301", "ﬁ", "fi", "\u202e", "\ufeff",
-	"CON", "con", "NUL.txt", "aux", "COM1", "a:b", "a*b", "a?b", "<>|", "\"", "'", "`", "$HOME", "$(x)", "-", "--help", "-n", "@all", "~", "~root",
-	"=", "a=b", "a=", "ds=1", "__HIVE_DEFAULT_PARTITION__", "%5F_HIVE_DEFAULT_PARTITION__", "_tmp", "_index", "snapshots", "newest", "tables",
-	"日本語", "🙂", "null", "NaN", "0", "00", "0x0", "index.sst", strings.Repeat("x", 80), strings.Repeat("\xff", 80), strings.Repeat("é", 40), strings.Repeat("/", 80),
+	".", "..", "...", "a", "A", "a.", ".a", "a ", " a", " ", "a/b", "/", "//", "a\\b", "../../x", "%", "%2F", "%2f",
+	"a%2Fb", "%00", "%252F", "\x00", "a\x00",
+	"\n", "a\nb", "\r\n", "\t", "\x1b[31m", "\x7f", "\xff", "\xff\xfe", "\xc3\x28", "é", "e\u0301", "\u00e9\u0301", "ﬁ",
+	"fi", "\u202e", "\ufeff",
+	"CON", "con", "NUL.txt", "aux", "COM1", "a:b", "a*b", "a?b", "<>|", "\"", "'", "`", "$HOME", "$(x)", "-", "--help",
+	"-n", "@all", "~", "~root",
+	"=", "a=b", "a=", "ds=1", "__HIVE_DEFAULT_PARTITION__", "%5F_HIVE_DEFAULT_PARTITION__", "_tmp", "_index",
+	"snapshots", "newest", "tables",
+	"日本語", "🙂", "null", "NaN", "0", "00", "0x0", "index.sst", strings.Repeat("x", 80), strings.Repeat("\xff",
+		80), strings.Repeat("é", 40), strings.Repeat("/", 80),
 }
 
 // everyByte are names of one byte each, plain and in the middle.
@@ -51,7 +56,9 @@ func TestUsageRecordsMakeNoTable(t *testing.T) {
 				t.Fatal(err)
 			}
 			if name != "a" {
-				if _, err := tab.Commit(t.Context(), commit.Change{Operation: "test", Ops: []commit.Operation{commit.AddFeatures{{ID: 1, Name: "f", Type: vector.Type{Kind: vector.String}}}}}); err != nil {
+				if _, err := tab.Commit(t.Context(), commit.Change{Operation: "test",
+					Ops: []commit.Operation{commit.AddFeatures{{ID: 1, Name: "f",
+						Type: vector.Type{Kind: vector.String}}}}}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -108,7 +115,8 @@ func TestAwkwardTables(t *testing.T) {
 		if what == "memory" { // a disk takes its time
 			list = append(list, everyByte()...)
 		}
-		list = slices.DeleteFunc(distinct(list), func(n string) bool { return names.ValidateTable(n) != nil }) // TestNamesRefused has those
+		// TestNamesRefused has those
+		list = slices.DeleteFunc(distinct(list), func(n string) bool { return names.ValidateTable(n) != nil })
 		if len(list) < 50 {
 			t.Fatalf("%d list", len(list))
 		}
@@ -137,7 +145,8 @@ func TestAwkwardTables(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %q: %v", what, name, err)
 			}
-			if snap, err := tab.Latest(ctx); err != nil || snap.Info().Number != 1 || snap.Info().Operation != fmt.Sprint(i) {
+			if snap, err := tab.Latest(ctx); err != nil || snap.Info().Number != 1 ||
+				snap.Info().Operation != fmt.Sprint(i) {
 				t.Fatalf("%s: %q: %v %v", what, name, snap, err)
 			}
 		}
@@ -168,14 +177,16 @@ func TestAwkwardPartitions(t *testing.T) {
 			partitions = append(partitions, partition(v, "v"))
 		}
 	}
-	partitions = append(partitions, nil, catalog.Partition{{Key: "k", Null: true}}, partition("a", "b/c", "d", ""), partition("a", "b", "c", "", "d", ""), partition("a", "b", "c/d", ""))
+	partitions = append(partitions, nil, catalog.Partition{{Key: "k", Null: true}}, partition("a", "b/c", "d", ""),
+		partition("a", "b", "c", "", "d", ""), partition("a", "b", "c/d", ""))
 	byID := map[string]catalog.Partition{}
 	for i, p := range partitions {
 		d, err := fakeSegment(ctx, tab, p, uint64(i+1))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddSegments{d}}}); err != nil {
+		if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest",
+			Ops: []commit.Operation{commit.AddSegments{d}}}); err != nil {
 			t.Fatalf("%q: %v", p, err)
 		}
 		byID[d.ID] = p
@@ -205,7 +216,8 @@ func TestAwkwardPartitions(t *testing.T) {
 			t.Errorf("%q: parsed %#v, want %#v: %v", p.String(), again, p, err)
 		}
 	}
-	for _, bad := range []catalog.Partition{partition("", "v"), partition("k", strings.Repeat("v", 64<<10)), partition(strings.Repeat("k", 64<<10), "v"), partition("k", strings.Repeat("\n", 2000))} {
+	for _, bad := range []catalog.Partition{partition("", "v"), partition("k", strings.Repeat("v", 64<<10)),
+		partition(strings.Repeat("k", 64<<10), "v"), partition("k", strings.Repeat("\n", 2000))} {
 		if err := bad.Validate(); err == nil || len(err.Error()) > 500 {
 			t.Errorf("partition of %d bytes: %.600v", len(bad.String()), err)
 		}
@@ -220,8 +232,8 @@ func distinctForms(partitions []catalog.Partition) []string {
 	return distinct(out)
 }
 
-// TestAwkwardFeatures stores features of awkward names and finds each by its own. Names that are not UTF-8 are refused, as
-// Arrow and JSON could not say them.
+// TestAwkwardFeatures stores features of awkward names and finds each by its own. Names that are not UTF-8 are refused,
+// as Arrow and JSON could not say them.
 func TestAwkwardFeatures(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()
@@ -229,7 +241,8 @@ func TestAwkwardFeatures(t *testing.T) {
 	var c commit.Change
 	c.Operation = "ingest"
 	var names []string
-	for _, name := range distinct(append(append(slices.Clone(awkward), everyByte()...), strings.Repeat("n", catalog.MaxName))) {
+	for _, name := range distinct(append(append(slices.Clone(awkward), everyByte()...), strings.Repeat("n",
+		catalog.MaxName))) {
 		f := feature(name, int64Type)
 		if err := f.Validate(); err != nil {
 			if name == strings.ToValidUTF8(name, "") {
@@ -280,12 +293,17 @@ func TestAwkwardFeatures(t *testing.T) {
 	}
 }
 
-// refused are names that would be read as something else where they are typed, or cannot be seen, and a part of what the refusal says.
+// refused are names that would be read as something else where they are typed, or cannot be seen, and a part of what
+// the refusal says.
 var refused = map[string]string{
 	"c2@y": `"@" stands between`, "@": `"@" stands between`, "c2@": `"@" stands between`, "@y": `"@" stands between`,
-	"a,b": `"," stands between`, ",": `"," stands between`, "-": "begins with -", "--help": "begins with -", "-n": "begins with -",
-	" ": "begins or ends with a space", " a": "begins or ends with a space", "a ": "begins or ends with a space", "a\u00a0": "begins or ends with a space",
-	"a\nb": "U+000A", "\x00": "U+0000", "a\x00": "U+0000", "a\tb": "U+0009", "\x1b[31m": "U+001B", "a\x7fb": "U+007F", "a\u0085b": "U+0085",
+	"a,b": `"," stands between`, ",": `"," stands between`, "-": "begins with -", "--help": "begins with -",
+	"-n": "begins with -",
+	" ":  "begins or ends with a space", " a": "begins or ends with a space", "a ": "begins or ends with a space",
+	"a\u00a0": "begins or ends with a space",
+	"a\nb":    "U+000A", "\x00": "U+0000", "a\x00": "U+0000", "a\tb": "U+0009", "\x1b[31m": "U+001B",
+	"a\x7fb":   "U+007F",
+	"a\u0085b": "U+0085",
 	"a\u202eb": "U+202E", "\ufeffa": "U+FEFF", "a\u200bb": "U+200B", "a\u2028b": "U+2028",
 	"\xff": "is not UTF-8", "a\xc3": "is not UTF-8", "\xed\xa0\x80": "is not UTF-8", "": "of 0 bytes",
 }
@@ -300,21 +318,27 @@ func TestNamesRefused(t *testing.T) {
 	for name, why := range refused {
 		_, err := s.NewTable(ctx, name)
 		for what, err := range map[string]error{
-			"table":       err,
-			"overlay":     commit.Change{Operation: "x", Base: 1, Ops: []commit.Operation{commit.DefineOverlays{overlay(name, "x")}}}.Validate(),
-			"sample list": commit.Change{Operation: "x", Base: 1, Ops: []commit.Operation{commit.DefineLists{{Name: name}}}}.Validate(),
-			"branch":      commit.Change{Operation: "x", Base: 1, Ops: []commit.Operation{commit.SetBranches{{Name: name, Snapshot: 1}}}}.Validate(),
+			"table": err,
+			"overlay": commit.Change{Operation: "x", Base: 1,
+				Ops: []commit.Operation{commit.DefineOverlays{overlay(name, "x")}}}.Validate(),
+			"sample list": commit.Change{Operation: "x", Base: 1,
+				Ops: []commit.Operation{commit.DefineLists{{Name: name}}}}.Validate(),
+			"branch": commit.Change{Operation: "x", Base: 1,
+				Ops: []commit.Operation{commit.SetBranches{{Name: name, Snapshot: 1}}}}.Validate(),
 		} {
-			if !errors.Is(err, names.ErrName) || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), what) {
+			if !errors.Is(err, names.ErrName) || !strings.Contains(err.Error(), why) ||
+				!strings.Contains(err.Error(), what) {
 				t.Errorf("%s %q: %v: want %q", what, name, err, why)
 			}
 		}
 	}
-	for _, name := range []string{"c2", "ads/é", "a b", "日本語", "🙂", "a-b", "a:b", "x.y", "..", "%40", "a'b", "*", "null", "0"} {
+	for _, name := range []string{"c2", "ads/é", "a b", "日本語", "🙂", "a-b", "a:b", "x.y", "..", "%40", "a'b", "*",
+		"null", "0"} {
 		if err := names.ValidateTable(name); err != nil {
 			t.Error(err)
 		}
-		if err := (commit.Change{Operation: "x", Base: 1, Ops: []commit.Operation{commit.SetBranches{{Name: name, Snapshot: 1}}}}).Validate(); err != nil {
+		if err := (commit.Change{Operation: "x", Base: 1, Ops: []commit.Operation{commit.SetBranches{{Name: name,
+			Snapshot: 1}}}}).Validate(); err != nil {
 			t.Error(err)
 		}
 	}

@@ -25,10 +25,11 @@ func TestNewest(t *testing.T) {
 	const n = 200
 	dir := names.TableDir("ads") + names.SnapshotsDir
 	for name, strays := range map[string][]string{
-		"none":       {},
-		"before":     {dir + "!", dir + "+", dir + "0", dir + "%00", dir + "00000000/0000000000.1", dir + "99999997/x"},
-		"after":      {dir + "zzz", dir + "99999999/9999999999.0", dir + "99999999/9999999998.1x"},
-		"nearly":     {dir + "99999997/9999999798.200", dir + "99999997/9999999799.0200", dir + "99999997/9999999799.+200"},
+		"none":   {},
+		"before": {dir + "!", dir + "+", dir + "0", dir + "%00", dir + "00000000/0000000000.1", dir + "99999997/x"},
+		"after":  {dir + "zzz", dir + "99999999/9999999999.0", dir + "99999999/9999999998.1x"},
+		"nearly": {dir + "99999997/9999999798.200", dir + "99999997/9999999799.0200",
+			dir + "99999997/9999999799.+200"},
 		"of another": {"tables/ads2/snapshots/00000000/0000000000.9999999999"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +54,8 @@ func TestNewest(t *testing.T) {
 			if c := counted.Counts(); c.Lists != 1 || c.Reads != 2 || c.Stats != 0 {
 				t.Errorf("%+v", c)
 			}
-			if s, err = newTable(t, mem).Commit(ctx, commit.Change{Operation: "next"}); err != nil || s.Info().Number != n+1 {
+			if s, err = newTable(t, mem).Commit(ctx, commit.Change{Operation: "next"}); err != nil ||
+				s.Info().Number != n+1 {
 				t.Error(s, err)
 			}
 			if r, err := newTable(t, mem).s.Verify(ctx, "ads", true, nil); err != nil || r.DamageCount > 0 {
@@ -66,7 +68,8 @@ func TestNewest(t *testing.T) {
 // TestSnapshotNames: names sort newest first, and are taken apart as they are put together.
 func TestSnapshotNames(t *testing.T) {
 	last := ""
-	for _, n := range []uint64{names.MaxSnapshot, names.MaxSnapshot - 1, 1 << 32, 10_000, 9_999, 101, 100, 99, 10, 9, 2, 1} {
+	for _, n := range []uint64{names.MaxSnapshot, names.MaxSnapshot - 1, 1 << 32, 10_000, 9_999, 101, 100, 99,
+		10, 9, 2, 1} {
 		name := names.SnapshotName("a b", n)
 		if name <= last {
 			t.Errorf("%d: %s is not after %s", n, name, last)
@@ -81,7 +84,8 @@ func TestSnapshotNames(t *testing.T) {
 	}
 }
 
-// TestNewestFromAfar: where requests take long, a table opens and has its newest snapshot after two round trips, at any number of snapshots.
+// TestNewestFromAfar: where requests take long, a table opens and has its newest snapshot after two round trips, at any
+// number of snapshots.
 func TestNewestFromAfar(t *testing.T) {
 	ctx := t.Context()
 	for _, c := range []struct{ n, expired int }{{n: 1}, {n: 6}, {n: 300}, {n: 300, expired: 250}} {
@@ -117,8 +121,8 @@ func TestNewestFromAfar(t *testing.T) {
 	}
 }
 
-// TestTableVanishes: a table whose snapshots somebody took away under an open handle is not committed to as if they were
-// there: nobody would find the commit.
+// TestTableVanishes: a table whose snapshots somebody took away under an open handle is not committed to as if they
+// were there: nobody would find the commit.
 func TestTableVanishes(t *testing.T) {
 	ctx := t.Context()
 	l := localStore(t)
@@ -135,7 +139,9 @@ func TestTableVanishes(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(l.Root(), "tables")); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.AddSegments{d}}}); !errors.Is(err, ErrConflict) {
+	if s, err := tab.Commit(ctx, commit.Change{Operation: "ingest",
+		Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.AddSegments{d}}}); !errors.Is(
+		err, ErrConflict) {
 		t.Fatal(s, err)
 	}
 	if _, err := newTable(t, l).Latest(ctx); !errors.Is(err, ErrNotFound) {
@@ -143,8 +149,8 @@ func TestTableVanishes(t *testing.T) {
 	}
 }
 
-// TestTableMadeAnew: a handle that was opened before its table was removed, and another made of its name, neither commits to that nor reads
-// it: the rows of the new table stay, and nobody takes them for the old one's.
+// TestTableMadeAnew: a handle that was opened before its table was removed, and another made of its name, neither
+// commits to that nor reads it: the rows of the new table stay, and nobody takes them for the old one's.
 func TestTableMadeAnew(t *testing.T) {
 	ctx := t.Context()
 	for _, snapshots := range []int{1, 2, 3, 5} { // of the new table; the old one had 3
@@ -154,7 +160,8 @@ func TestTableMadeAnew(t *testing.T) {
 				tab := newTable(t, mem)
 				for i := range n {
 					d := writeSegment(t, tab, nil, []uint32{10}, from+int64(i), segment.Options{}, "a")
-					mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.AddSegments{d}}})
+					mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("a")),
+						commit.AddSegments{d}}})
 				}
 				return tab
 			}
@@ -173,8 +180,10 @@ func TestTableMadeAnew(t *testing.T) {
 			}
 			fill(snapshots, 50)
 			what := fmt.Sprintf("%d snapshots, root removed %v", snapshots, whole)
-			// With the root left, it is the same table with other snapshots: what is built on one that is there no more conflicts.
-			s, err := old.Commit(ctx, commit.Change{Operation: "late", Base: 3, Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.AddSegments{late}}})
+			// With the root left, it is the same table with other snapshots: what is built on one that is there no more
+			// conflicts.
+			s, err := old.Commit(ctx, commit.Change{Operation: "late", Base: 3,
+				Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.AddSegments{late}}})
 			if whole && !errors.Is(err, ErrConflict) || !whole && snapshots == 3 && !errors.Is(err, ErrConflict) {
 				t.Errorf("%s: committed: %v %v", what, s, err)
 			}
@@ -199,8 +208,8 @@ func TestTableMadeAnew(t *testing.T) {
 	}
 }
 
-// TestMissingSnapshot takes away each snapshot, the first, some and all: what is behind the gap is not taken for garbage,
-// and verify says what is missing. Only of the newest nobody can know.
+// TestMissingSnapshot takes away each snapshot, the first, some and all: what is behind the gap is not taken for
+// garbage, and verify says what is missing. Only of the newest nobody can know.
 func TestMissingSnapshot(t *testing.T) {
 	ctx := t.Context()
 	for _, gone := range [][]uint64{{1}, {2}, {3}, {5}, {2, 3, 4}, {1, 2, 3, 4, 5}, {1, 2, 3, 4, 5, 6}} {
@@ -232,12 +241,14 @@ func TestMissingSnapshot(t *testing.T) {
 					}
 					continue
 				}
-				if err != nil || r.DamageCount == 0 || !strings.Contains(fmt.Sprint(r.Damage), first) || r.Snapshots != 6-uint64(len(gone)) {
+				if err != nil || r.DamageCount == 0 || !strings.Contains(fmt.Sprint(r.Damage), first) ||
+					r.Snapshots != 6-uint64(len(gone)) {
 					t.Errorf("without %v, %s: %v %+v", gone, how, err, r)
 				}
 			}
 			r, err := newTable(t, mem).s.GC(ctx, gc.Options{NoWait: true})
-			if err != nil || len(r.Removed) > 0 || len(r.Skipped) != 1 || !errors.Is(r.Skipped[0].Err, format.ErrCorrupt) || !strings.Contains(r.Skipped[0].Err.Error(), first) {
+			if err != nil || len(r.Removed) > 0 || len(r.Skipped) != 1 || !errors.Is(r.Skipped[0].Err,
+				format.ErrCorrupt) || !strings.Contains(r.Skipped[0].Err.Error(), first) {
 				t.Errorf("without %v, %s: gc removed %v: %v", gone, how, r, err)
 			}
 		}
@@ -274,8 +285,8 @@ func TestGCWithoutTables(t *testing.T) {
 	}
 }
 
-// TestCommitWhileSnapshotsGo: a commit that was built on a snapshot which has expired since, and was truncated, does not take the number after it,
-// though all that were made since are truncated too.
+// TestCommitWhileSnapshotsGo: a commit that was built on a snapshot which has expired since, and was truncated, does
+// not take the number after it, though all that were made since are truncated too.
 func TestCommitWhileSnapshotsGo(t *testing.T) {
 	ctx := t.Context()
 	meanwhile := &hookedStore{Store: object.NewMemory()}
@@ -332,8 +343,8 @@ func TestTablesBesideStrays(t *testing.T) {
 	}
 }
 
-// TestTableMadeAnewWithinATick: a table is removed and made anew so fast, and so alike, that its newest snapshot has the name, size and time of the one that a
-// handle has read. The handle's commit is refused.
+// TestTableMadeAnewWithinATick: a table is removed and made anew so fast, and so alike, that its newest snapshot has
+// the name, size and time of the one that a handle has read. The handle's commit is refused.
 func TestTableMadeAnewWithinATick(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()
@@ -341,7 +352,8 @@ func TestTableMadeAnewWithinATick(t *testing.T) {
 	fill := func(seed int64) (*Table, catalog.SegmentDescriptor) {
 		tab := newTable(t, mem)
 		d := writeSegment(t, tab, nil, []uint32{4}, seed, segment.Options{}, "x")
-		mustCommit(t, tab, commit.Change{Operation: "append", Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{d}}})
+		mustCommit(t, tab, commit.Change{Operation: "append", Ops: []commit.Operation{commit.AddFeatures(features("x")),
+			commit.AddSegments{d}}})
 		return tab, d
 	}
 	fill(1)
@@ -365,7 +377,8 @@ func TestTableMadeAnewWithinATick(t *testing.T) {
 	if n, err := anew.log.Newest(ctx); err != nil || n.Info != was.Info {
 		t.Fatalf("the snapshots can be told apart: %+v and %+v, %v", n.Info, was.Info, err)
 	}
-	if _, err := old.Commit(ctx, commit.Change{Operation: "append", Ops: []commit.Operation{commit.SetProperties{"a": "b"}}}); !errors.Is(err, ErrConflict) {
+	if _, err := old.Commit(ctx, commit.Change{Operation: "append",
+		Ops: []commit.Operation{commit.SetProperties{"a": "b"}}}); !errors.Is(err, ErrConflict) {
 		t.Errorf("a commit by the handle of the table that was removed: %v", err)
 	}
 	s, err := newTable(t, mem).Latest(ctx)

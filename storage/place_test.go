@@ -22,8 +22,10 @@ func TestPlaceBytes(t *testing.T) {
 		want string
 	}{
 		{catalog.Place{Number: 5, Index: 2, Added: 5}, "pds=1\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x02"},
-		{catalog.Place{Number: 5, Index: 2, Slot: 0, Added: 6}, "pds=1\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x02" + strings.Repeat("\x00", 15) + "\x06"},
-		{catalog.Place{Number: 5, Index: 2, Slot: 1 << 63, Added: 7}, "pds=1\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x02\x80" + strings.Repeat("\x00", 14) + "\x07"},
+		{catalog.Place{Number: 5, Index: 2, Slot: 0, Added: 6},
+			"pds=1\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x02" + strings.Repeat("\x00", 15) + "\x06"},
+		{catalog.Place{Number: 5, Index: 2, Slot: 1 << 63, Added: 7},
+			"pds=1\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x02\x80" + strings.Repeat("\x00", 14) + "\x07"},
 	} {
 		k := catalog.SegmentKey("ds=1", c.p)
 		if string(k) != c.want {
@@ -47,7 +49,8 @@ func TestPlaceBytes(t *testing.T) {
 	}
 }
 
-// TestOrder appends and replaces segments at random, in two partitions, also with changes that were made against an earlier snapshot, and holds the order to a list.
+// TestOrder appends and replaces segments at random, in two partitions, also with changes that were made against an
+// earlier snapshot, and holds the order to a list.
 func TestOrder(t *testing.T) {
 	ctx := t.Context()
 	for seed := range uint64(6) {
@@ -57,7 +60,8 @@ func TestOrder(t *testing.T) {
 		made := 0
 		add := func(ds string, n int) (out []catalog.SegmentDescriptor) {
 			for range n {
-				out = append(out, writeSegment(t, tab, partition("ds", ds), []uint32{1}, int64(made), segment.Options{}, "a"))
+				out = append(out, writeSegment(t, tab, partition("ds", ds), []uint32{1}, int64(made),
+					segment.Options{}, "a"))
 				made++
 			}
 			return out
@@ -71,7 +75,8 @@ func TestOrder(t *testing.T) {
 		for step := range 60 {
 			ds := []string{"1", "2"}[rnd.IntN(2)]
 			have := model[ds]
-			c := commit.Change{Operation: "test", Base: uint64(step), Ops: []commit.Operation{commit.AddFeatures(features("a"))}}
+			c := commit.Change{Operation: "test", Base: uint64(step),
+				Ops: []commit.Operation{commit.AddFeatures(features("a"))}}
 			if len(have) == 0 || rnd.IntN(3) == 0 {
 				c.Set(commit.AddSegments(add(ds, 1+rnd.IntN(3))))
 				model[ds] = append(have, ids(commit.Op[commit.AddSegments](&c))...)
@@ -90,7 +95,8 @@ func TestOrder(t *testing.T) {
 				if rnd.IntN(2) == 0 {
 					// An append overtakes it.
 					late := add(ds, 1)
-					mustCommit(t, tab, commit.Change{Operation: "test", Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.AddSegments(late)}})
+					mustCommit(t, tab, commit.Change{Operation: "test",
+						Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.AddSegments(late)}})
 					model[ds] = append(model[ds], ids(late)...)
 				}
 			}
@@ -100,7 +106,8 @@ func TestOrder(t *testing.T) {
 			}
 			holdOrder(t, fmt.Sprintf("seed %d, step %d", seed, step), s, model)
 			if len(commit.Op[commit.AddSegments](&c)) > 0 {
-				if numbers, err := s.AddedIn(ctx, commit.Op[commit.AddSegments](&c)...); err != nil || slices.Max(numbers) != s.Info().Number || slices.Min(numbers) != s.Info().Number {
+				if numbers, err := s.AddedIn(ctx, commit.Op[commit.AddSegments](&c)...); err != nil ||
+					slices.Max(numbers) != s.Info().Number || slices.Min(numbers) != s.Info().Number {
 					t.Fatal(numbers, err)
 				}
 			}
@@ -145,9 +152,12 @@ func TestOverwriteOfReplaced(t *testing.T) {
 		return writeSegment(t, tab, partition("ds", "1"), []uint32{1}, first, segment.Options{}, "a")
 	}
 	a, b, c := make(1), make(2), make(3)
-	mustCommit(t, tab, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.AddSegments{a}}})
-	mustCommit(t, tab, commit.Change{Operation: "compact", Base: 1, Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.RemoveSegments{a.ID}, commit.AddSegments{b}}})
-	over := commit.Change{Operation: "ingest", Base: 1, Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.OverwritePartitions{partition("ds", "1")}, commit.AddSegments{c}}}
+	mustCommit(t, tab, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("a")),
+		commit.AddSegments{a}}})
+	mustCommit(t, tab, commit.Change{Operation: "compact", Base: 1,
+		Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.RemoveSegments{a.ID}, commit.AddSegments{b}}})
+	over := commit.Change{Operation: "ingest", Base: 1, Ops: []commit.Operation{commit.AddFeatures(features("a")),
+		commit.OverwritePartitions{partition("ds", "1")}, commit.AddSegments{c}}}
 	if _, err := tab.Commit(ctx, over); !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), b.ID) {
 		t.Fatal(err)
 	}
@@ -156,7 +166,8 @@ func TestOverwriteOfReplaced(t *testing.T) {
 	holdOrder(t, "overwritten", s, map[string][]string{"1": {c.ID}})
 }
 
-// TestNoRoomInOrder: a change that halves one place again and again is refused in the end, and one that replaces its neighbours too is not.
+// TestNoRoomInOrder: a change that halves one place again and again is refused in the end, and one that replaces its
+// neighbours too is not.
 func TestNoRoomInOrder(t *testing.T) {
 	ctx := t.Context()
 	tab := newTable(t, object.NewMemory())
@@ -165,10 +176,13 @@ func TestNoRoomInOrder(t *testing.T) {
 	}
 	first := make()
 	order := []string{first.ID}
-	s := mustCommit(t, tab, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.AddSegments{first}}})
+	s := mustCommit(t, tab, commit.Change{Operation: "ingest",
+		Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.AddSegments{first}}})
 	for n := range 100 {
 		a, b := make(), make()
-		next, err := tab.Commit(ctx, commit.Change{Operation: "compact", Base: s.Info().Number, Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.RemoveSegments(order[:1]), commit.AddSegments{a, b}}})
+		next, err := tab.Commit(ctx, commit.Change{Operation: "compact", Base: s.Info().Number,
+			Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.RemoveSegments(order[:1]),
+				commit.AddSegments{a, b}}})
 		if err == nil {
 			s, order = next, slices.Concat([]string{a.ID, b.ID}, order[1:])
 			continue
@@ -177,7 +191,9 @@ func TestNoRoomInOrder(t *testing.T) {
 			t.Fatal(n, err)
 		}
 		holdOrder(t, "no room", s, map[string][]string{"1": order})
-		s = mustCommit(t, tab, commit.Change{Operation: "compact", Base: s.Info().Number, Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.RemoveSegments(order[:8]), commit.AddSegments{a, b}}})
+		s = mustCommit(t, tab, commit.Change{Operation: "compact", Base: s.Info().Number,
+			Ops: []commit.Operation{commit.AddFeatures(features("a")), commit.RemoveSegments(order[:8]),
+				commit.AddSegments{a, b}}})
 		holdOrder(t, "replaced together", s, map[string][]string{"1": slices.Concat([]string{a.ID, b.ID}, order[8:])})
 		return
 	}
@@ -189,7 +205,8 @@ func TestForeignPlace(t *testing.T) {
 	d := catalog.SegmentDescriptor{ID: strings.Repeat("ab", 16), Partition: partition("ds", "1"), Rows: 1, Index: "x"}
 	value := catalog.AppendDescriptor(nil, d)
 	good := catalog.SegmentKey("ds=1", catalog.Place{Number: 5, Index: 1, Slot: 9, Added: 6})
-	for _, k := range [][]byte{nil, []byte("p"), []byte("pds=1"), good[:len(good)-1], append(bytes.Clone(good), 0), catalog.SegmentKey("ds=2", catalog.Place{Number: 5, Added: 5})} {
+	for _, k := range [][]byte{nil, []byte("p"), []byte("pds=1"), good[:len(good)-1], append(bytes.Clone(good), 0),
+		catalog.SegmentKey("ds=2", catalog.Place{Number: 5, Added: 5})} {
 		if _, _, reason := catalog.ParseSegment(k, value); reason == "" {
 			t.Errorf("%q is a key", k)
 		}

@@ -56,14 +56,17 @@ func mix(t *testing.T, root string, who int, n int) {
 		} else if !errors.Is(err, ErrNotFound) {
 			t.Fatal(err)
 		}
-		done := mixedDone{Op: []string{"append", "append", "overwrite", "source"}[r.IntN(4)], Base: base, Partition: fmt.Sprint("p", r.IntN(3))}
+		done := mixedDone{Op: []string{"append", "append", "overwrite", "source"}[r.IntN(4)], Base: base,
+			Partition: fmt.Sprint("p", r.IntN(3))}
 		if done.Op == "overwrite" || r.IntN(3) == 0 {
 			done.Partition = mixedOverwritten
 		}
 		// Everybody adds one feature of his own and one that all share, which gets wider and wider.
 		own := feature(fmt.Sprintf("own-%d-%d", who, k%5), int64Type)
-		shared := feature("shared", vector.Type{Kind: vector.Dense, Elem: []vector.Elem{vector.Int8, vector.Int32, vector.Int64}[min(k/4, 2)]})
-		c := commit.Change{Operation: done.Op, Base: base, Ops: []commit.Operation{commit.AddFeatures{own, shared}, commit.AddSources{{Fingerprint: fmt.Sprintf("%d-%d", who, k), Name: "x"}}}}
+		shared := feature("shared", vector.Type{Kind: vector.Dense, Elem: []vector.Elem{vector.Int8, vector.Int32,
+			vector.Int64}[min(k/4, 2)]})
+		c := commit.Change{Operation: done.Op, Base: base, Ops: []commit.Operation{commit.AddFeatures{own, shared},
+			commit.AddSources{{Fingerprint: fmt.Sprintf("%d-%d", who, k), Name: "x"}}}}
 		p := partition("k", done.Partition)
 		d := writeSegment(t, tab, p, []uint32{10}, int64(k), segment.Options{}, own.Name)
 		done.Segment = d.ID
@@ -78,7 +81,8 @@ func mix(t *testing.T, root string, who int, n int) {
 		if err == nil {
 			done.Snapshot = s.Info().Number
 		} else {
-			done.Conflict, done.Duplicate, done.Error = errors.Is(err, ErrConflict), errors.Is(err, ErrDuplicateSource), err.Error()
+			done.Conflict, done.Duplicate, done.Error = errors.Is(err, ErrConflict), errors.Is(err,
+				ErrDuplicateSource), err.Error()
 			if err := tab.s.core.Segments.Discard(ctx, d); err != nil {
 				t.Fatal(err)
 			}
@@ -92,8 +96,8 @@ func mix(t *testing.T, root string, who int, n int) {
 }
 
 // TestMixedProcesses has two and then five processes append to, overwrite and add features to one table at once. What
-// commutes succeeds; the rest is refused with the error that says why; every snapshot is what the commits that returned,
-// replayed in their order, make of it.
+// commutes succeeds; the rest is refused with the error that says why; every snapshot is what the commits that
+// returned, replayed in their order, make of it.
 func TestMixedProcesses(t *testing.T) {
 	const each = 16
 	if root := os.Getenv(mixedEnv); root != "" {
@@ -197,7 +201,10 @@ func mixedProcesses(t *testing.T, processes, each int) {
 			got = append(got, d.Partition[0].Value+" "+d.ID)
 		}
 		expect := slices.Clone(want)
-		slices.SortStableFunc(expect, func(a, b string) int { return bytes.Compare([]byte(a[:len(a)-33]), []byte(b[:len(b)-33])) })
+		slices.SortStableFunc(expect, func(a, b string) int {
+			return bytes.Compare([]byte(a[:len(a)-33]),
+				[]byte(b[:len(b)-33]))
+		})
 		if !slices.Equal(got, expect) || s.Info().Rows != uint64(10*len(want)) || s.Info().Operation != done.Op {
 			t.Fatalf("snapshot %d (%+v) holds\n%q, want\n%q", n, done, got, expect)
 		}

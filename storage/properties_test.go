@@ -15,14 +15,17 @@ func TestProperties(t *testing.T) {
 	blobs := object.NewMemory()
 	tab := newTable(t, blobs)
 	want := []map[string]string{
-		{}, {"profile": "size"}, {"profile": "size", "other": "é"}, {"profile": "size", "other": "é"}, {"profile": "speed", "other": "é"},
+		{}, {"profile": "size"}, {"profile": "size", "other": "é"}, {"profile": "size",
+			"other": "é"}, {"profile": "speed", "other": "é"},
 	}
-	for i, set := range []map[string]string{nil, {"profile": "size"}, {"other": "é"}, {"profile": "size"}, {"profile": "speed"}} {
+	for i, set := range []map[string]string{nil, {"profile": "size"}, {"other": "é"}, {"profile": "size"},
+		{"profile": "speed"}} {
 		d, err := fakeSegment(t.Context(), tab, nil, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tab.Commit(t.Context(), commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddSegments{d}, commit.SetProperties(set)}}); err != nil {
+		if _, err := tab.Commit(t.Context(), commit.Change{Operation: "ingest",
+			Ops: []commit.Operation{commit.AddSegments{d}, commit.SetProperties(set)}}); err != nil {
 			t.Fatal(err)
 		}
 		for n := range i + 1 {
@@ -32,13 +35,16 @@ func TestProperties(t *testing.T) {
 			}
 			for _, name := range []string{"profile", "other", "none"} {
 				if got, err := s.Property(t.Context(), name); err != nil || got != want[n][name] {
-					t.Errorf("after %d commits, snapshot %d: %s is %q, want %q: %v", i+1, n+1, name, got, want[n][name], err)
+					t.Errorf("after %d commits, snapshot %d: %s is %q, want %q: %v", i+1, n+1, name, got,
+						want[n][name], err)
 				}
 			}
 		}
 	}
-	for _, set := range []map[string]string{{"": "x"}, {strings.Repeat("x", 65): "x"}, {"x": "\xff"}, {"x": strings.Repeat("x", 1025)}, {"partition_keys": "ds="}} {
-		if _, err := tab.Commit(t.Context(), commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.SetProperties(set)}}); err == nil {
+	for _, set := range []map[string]string{{"": "x"}, {strings.Repeat("x", 65): "x"}, {"x": "\xff"},
+		{"x": strings.Repeat("x", 1025)}, {"partition_keys": "ds="}} {
+		if _, err := tab.Commit(t.Context(), commit.Change{Operation: "ingest",
+			Ops: []commit.Operation{commit.SetProperties(set)}}); err == nil {
 			t.Errorf("properties %.20q are taken", set)
 		}
 	}
@@ -88,7 +94,8 @@ func TestPartitionKeysStay(t *testing.T) {
 	check("emptied again", "day")
 	long := catalog.Partition{}
 	for i := range catalog.MaxPartitionKeys {
-		long = append(long, catalog.PartitionValue{Key: strings.Repeat("k", 30) + string(rune('a'+i%26)) + string(rune('a'+i/26))})
+		long = append(long, catalog.PartitionValue{Key: strings.Repeat("k", 30) + string(rune('a'+i%26)) +
+			string(rune('a'+i/26))})
 	}
 	d := commit("", long)
 	commit(d, nil)

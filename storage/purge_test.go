@@ -12,15 +12,18 @@ import (
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
-// TestPurge: within the grace period a purge takes the data that only expired snapshots name, and nothing else: not what a branch or a lease
-// holds, not what no snapshot names, not the snapshots themselves.
+// TestPurge: within the grace period a purge takes the data that only expired snapshots name, and nothing else: not
+// what a branch or a lease holds, not what no snapshot names, not the snapshots themselves.
 func TestPurge(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()
 	tab := newTable(t, mem)
 	tab.s.core.Bitmaps.InlineBytes = 0 // every set is an object
 	segs := replaceAll(t, tab, 4)
-	over := mustCommit(t, tab, commit.Change{Base: 4, Ops: []commit.Operation{commit.DefineOverlays{overlay("o", "y")}, commit.SetOverlaySegments{layer(t, tab, "o", segs[3], 7, "y")}, commit.DeleteRows{{segs[3].ID, rowSet(t, tab.s, segs[3], 1)}}}}) // 5
+	// 5
+	over := mustCommit(t, tab, commit.Change{Base: 4, Ops: []commit.Operation{commit.DefineOverlays{overlay("o", "y")},
+		commit.SetOverlaySegments{layer(t, tab, "o", segs[3], 7, "y")}, commit.DeleteRows{{segs[3].ID, rowSet(t, tab.s,
+			segs[3], 1)}}}})
 	layers, err := over.OverlaySegments(ctx, []catalog.Overlay{{Name: "o", Number: 0}}, segs[3])
 	if err != nil || layers[0][0] == nil {
 		t.Fatal(layers, err)
@@ -29,7 +32,8 @@ func TestPurge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustCommit(t, tab, commit.Change{Base: 5, Ops: []commit.Operation{commit.SetBranches{{Name: "b", Snapshot: 2}}}}) // 6
+	// 6
+	mustCommit(t, tab, commit.Change{Base: 5, Ops: []commit.Operation{commit.SetBranches{{Name: "b", Snapshot: 2}}}})
 	three, err := tab.At(ctx, 3)
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +51,8 @@ func TestPurge(t *testing.T) {
 	if r, err := other.Expire(ctx, gc.ExpireOptions{KeepLast: 1}); err != nil || len(r.Expired) != 1 {
 		t.Fatal(r, err)
 	}
-	loose := writeSegment(t, tab, nil, []uint32{10}, 99, segment.Options{}, "x")                     // of a commit to come
+	// of a commit to come
+	loose := writeSegment(t, tab, nil, []uint32{10}, 99, segment.Options{}, "x")
 	if r, err := tab.Expire(ctx, gc.ExpireOptions{KeepLast: 1}); err != nil || len(r.Expired) != 6 { // 8
 		t.Fatal(r, err)
 	}
@@ -89,7 +94,8 @@ func TestPurge(t *testing.T) {
 		t.Error("deleted rows are there")
 	}
 	verifyClean(t, tab.s)
-	// What stays behind is whole enough for all that comes: gc within the grace period and after it, leases that end, new handles.
+	// What stays behind is whole enough for all that comes: gc within the grace period and after it, leases that end,
+	// new handles.
 	if r, err := tab.s.GC(ctx, gc.Options{}); err != nil || len(r.Removed) != 0 {
 		t.Fatal(r, err)
 	}
@@ -144,7 +150,8 @@ func TestPurgeBesideGC(t *testing.T) {
 			return
 		}
 		if at++; at == 1 {
-			if r, err := newTable(t, meanwhile.Store).s.GC(ctx, gc.Options{NoWait: true}); err != nil || r.Expired != 5 {
+			if r, err := newTable(t, meanwhile.Store).s.GC(ctx, gc.Options{NoWait: true}); err != nil ||
+				r.Expired != 5 {
 				t.Error(r, err)
 			}
 		}
@@ -166,15 +173,20 @@ func TestPurgeBesideGC(t *testing.T) {
 func TestWithout(t *testing.T) {
 	tab := newTable(t, object.NewMemory())
 	a := writeSegment(t, tab, nil, []uint32{10}, 1, segment.Options{}, "x", "y")
-	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x", "y")), commit.AddSegments{a}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x", "y")),
+		commit.AddSegments{a}}})
 	dropped, active := catalog.FeatureDropped, catalog.FeatureActive
-	mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "y", Status: &dropped}}}})
+	mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "y",
+		Status: &dropped}}}})
 	b := writeSegment(t, tab, nil, []uint32{10}, 1, segment.Options{}, "x")
-	c := commit.Change{Base: 2, Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{b}, commit.RemoveSegments{a.ID}, commit.OmitFeatures{features("y")[0].ID}}}
-	mustCommit(t, tab, commit.Change{Base: 2, Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "y", Status: &active}}}})
+	c := commit.Change{Base: 2, Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{b},
+		commit.RemoveSegments{a.ID}, commit.OmitFeatures{features("y")[0].ID}}}
+	mustCommit(t, tab, commit.Change{Base: 2, Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "y",
+		Status: &active}}}})
 	wantConflict(t, tab, c, "it is not dropped any more")
 	// Dropped again, and its name taken by another: it is gone for good.
-	mustCommit(t, tab, commit.Change{Base: 3, Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "y", Status: &dropped}}}})
+	mustCommit(t, tab, commit.Change{Base: 3, Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "y",
+		Status: &dropped}}}})
 	fresh, err := tab.Latest(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,8 @@ import (
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
-// TestCommitRequests counts what commits of a handle that has read nothing cost, on tables of no, of small and of large runs. PROTOCOL.md has the formulas.
+// TestCommitRequests counts what commits of a handle that has read nothing cost, on tables of no, of small and of large
+// runs. PROTOCOL.md has the formulas.
 func TestCommitRequests(t *testing.T) {
 	type table struct {
 		mem    *object.Memory
@@ -30,7 +31,7 @@ func TestCommitRequests(t *testing.T) {
 	source := func(i int) catalog.Source {
 		return catalog.Source{Name: fmt.Sprint(i), Fingerprint: fmt.Sprintf("%064x", i)}
 	}
-	// Made outside of the bubble: Pebble keeps writers of tables for whoever needs the next, with their channels.
+	// Made outside of the bubble: Pebble keeps writers of tables, with their channels, and reuses them.
 	var tables []table
 	for _, segments := range segments {
 		mem := object.NewMemory()
@@ -73,11 +74,16 @@ func TestCommitRequests(t *testing.T) {
 				checks int64 // of objects that the change adds: a round trip
 				steps  int64 // look-ups one after another
 			}{
-				{"append", commit.Change{Ops: []commit.Operation{commit.AddFeatures(features(names[3:9]...)), commit.AddSegments{late}, commit.AddSources{source(len(names))}}}, 1, 4},
-				{"overlay", commit.Change{Base: base, Ops: []commit.Operation{commit.DefineOverlays{overlay("labels", "label")}, commit.SetOverlaySegments{layer(t, x.tab, "labels", x.added[0], 3, "label")}}}, 1, 4},
-				{"compaction", commit.Change{Base: base, Ops: []commit.Operation{commit.AddFeatures(features(names[0])), commit.RemoveSegments{x.added[1].ID}, commit.AddSegments{compacted}}}, 1, 9},
-				{"deletes", commit.Change{Ops: []commit.Operation{commit.DeleteRows{{Segment: x.added[2].ID, Rows: rowSet(t, x.tab.s, x.added[2], 1, 5)}}}}, 0, 4},
-				{"overwrite", commit.Change{Base: base, Ops: []commit.Operation{commit.OverwritePartitions{partition("ds", "005")}}}, 0, 7},
+				{"append", commit.Change{Ops: []commit.Operation{commit.AddFeatures(features(names[3:9]...)),
+					commit.AddSegments{late}, commit.AddSources{source(len(names))}}}, 1, 4},
+				{"overlay", commit.Change{Base: base, Ops: []commit.Operation{commit.DefineOverlays{overlay("labels",
+					"label")}, commit.SetOverlaySegments{layer(t, x.tab, "labels", x.added[0], 3, "label")}}}, 1, 4},
+				{"compaction", commit.Change{Base: base, Ops: []commit.Operation{commit.AddFeatures(features(names[0])),
+					commit.RemoveSegments{x.added[1].ID}, commit.AddSegments{compacted}}}, 1, 9},
+				{"deletes", commit.Change{Ops: []commit.Operation{commit.DeleteRows{{Segment: x.added[2].ID,
+					Rows: rowSet(t, x.tab.s, x.added[2], 1, 5)}}}}, 0, 4},
+				{"overwrite", commit.Change{Base: base, Ops: []commit.Operation{commit.OverwritePartitions{
+					partition("ds", "005")}}}, 0, 7},
 			} {
 				counted := objecttest.NewMeter(x.mem)
 				far, err := Open(t.Context(), counted, Options{})

@@ -19,7 +19,8 @@ import (
 func groupRows(stripes []uint32) func(*format.Writer, []*format.Writer) error {
 	return func(inverse *format.Writer, members []*format.Writer) error {
 		for _, rows := range stripes {
-			c := &vector.Column{Type: vector.Type{Kind: vector.Inverse}, Rows: int(rows), Slots: int(rows+1) / 2, Monotone: true}
+			c := &vector.Column{Type: vector.Type{Kind: vector.Inverse}, Rows: int(rows), Slots: int(rows+1) / 2,
+				Monotone: true}
 			for row := range c.Rows {
 				c.Inverse = append(c.Inverse, int32(row/2))
 			}
@@ -41,8 +42,8 @@ func groupRows(stripes []uint32) func(*format.Writer, []*format.Writer) error {
 	}
 }
 
-// TestSegmentGroups: with next to nothing to hold them, groups from several goroutines are laid down whole, each behind its
-// inverse, and verify finds nothing.
+// TestSegmentGroups: with next to nothing to hold them, groups from several goroutines are laid down whole, each behind
+// its inverse, and verify finds nothing.
 func TestSegmentGroups(t *testing.T) {
 	stripes := []uint32{50, 31}
 	for _, standAlone := range []int64{0, 1} {
@@ -58,7 +59,8 @@ func TestSegmentGroups(t *testing.T) {
 		for range 3 {
 			wg.Go(func() {
 				for i := range work {
-					fs := []catalog.Feature{feature(fmt.Sprint("a", i), int64Type), feature(fmt.Sprint("b", i), int64Type)}
+					fs := []catalog.Feature{feature(fmt.Sprint("a", i), int64Type),
+						feature(fmt.Sprint("b", i), int64Type)}
 					var err error
 					if i%3 == 0 {
 						err = w.AddFeature(t.Context(), 4*i, fs[0], denseRows(stripes, 5))
@@ -83,7 +85,8 @@ func TestSegmentGroups(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		snap, err := tab.Commit(t.Context(), commit.Change{Operation: "x", Ops: []commit.Operation{commit.AddSegments{d}}})
+		snap, err := tab.Commit(t.Context(), commit.Change{Operation: "x",
+			Ops: []commit.Operation{commit.AddSegments{d}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +101,8 @@ func TestSegmentGroups(t *testing.T) {
 			if i%3 == 0 {
 				continue
 			}
-			members, err := g.Lookup(t.Context(), feature(fmt.Sprint("a", i), int64Type).ID, feature(fmt.Sprint("b", i), int64Type).ID)
+			members, err := g.Lookup(t.Context(), feature(fmt.Sprint("a", i), int64Type).ID, feature(fmt.Sprint("b", i),
+				int64Type).ID)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,7 +112,8 @@ func TestSegmentGroups(t *testing.T) {
 			}
 			if standAlone == 0 && (members[0].Offset != group[0].Offset+group[0].Length ||
 				members[1].Offset != members[0].Offset+members[0].Length) {
-				t.Fatalf("inverse at %d+%d, features at %d and %d", group[0].Offset, group[0].Length, members[0].Offset, members[1].Offset)
+				t.Fatalf("inverse at %d+%d, features at %d and %d", group[0].Offset, group[0].Length, members[0].Offset,
+					members[1].Offset)
 			}
 		}
 		if err := g.Close(); err != nil {
@@ -128,7 +133,8 @@ func TestSegmentGroupErrors(t *testing.T) {
 	}{
 		"no features":     {nil, groupRows(stripes), "without features"},
 		"a feature twice": {[]catalog.Feature{a, a}, groupRows(stripes), "a: added twice"},
-		"its own error":   {[]catalog.Feature{a, b}, func(*format.Writer, []*format.Writer) error { return broken }, "broken"},
+		"its own error": {[]catalog.Feature{a, b}, func(*format.Writer, []*format.Writer) error { return broken },
+			"broken"},
 		"other slots": {[]catalog.Feature{a, b}, func(inverse *format.Writer, members []*format.Writer) error {
 			return errors.Join(groupRows(stripes)(inverse, members[:1]), denseRows(stripes, 1)(members[1]))
 		}, "feature b: stripe 0 has 50 slots: its dedup group has 25"},
@@ -142,7 +148,8 @@ func TestSegmentGroupErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := w.AddGroup(t.Context(), 0, c.features, c.write); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := w.AddGroup(t.Context(), 0, c.features, c.write); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v: want %q", name, err, c.want)
 		}
 		if _, err := w.Finish(t.Context()); err == nil && c.features != nil {

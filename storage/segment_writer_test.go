@@ -46,8 +46,8 @@ func contents(t *testing.T, blobs object.Store, d catalog.SegmentDescriptor) map
 	return out
 }
 
-// TestSkipLetsGo skips the order that a file waits for when nobody waits: the next call, of an order before it or after,
-// lays the file down and goes on, and Finish what is left.
+// TestSkipLetsGo skips the order that a file waits for when nobody waits: the next call, of an order before it or
+// after, lays the file down and goes on, and Finish what is left.
 func TestSkipLetsGo(t *testing.T) {
 	const skip = -1 // less the order
 	for _, calls := range [][]int{{1, skip - 0, 3, 2}, {0, 2, skip - 1, 4, skip - 3}} {
@@ -63,7 +63,8 @@ func TestSkipLetsGo(t *testing.T) {
 				w.Skip(skip - order)
 				continue
 			}
-			if err := w.AddFeature(ctx, order, feature(fmt.Sprint("f", order), int64Type), denseRows(stripes, 1)); err != nil {
+			if err := w.AddFeature(ctx, order, feature(fmt.Sprint("f", order), int64Type), denseRows(stripes,
+				1)); err != nil {
 				t.Fatalf("%v: order %d: %v", calls, order, err)
 			}
 		}
@@ -83,7 +84,8 @@ func TestSegmentBytes(t *testing.T) {
 	for round := range 4 {
 		mem := object.NewMemory()
 		tab := newTable(t, mem)
-		w, err := tab.NewSegment(t.Context(), nil, stripes, segment.Options{PackBytes: 2000, StandAloneBytes: 780, HoldBytes: []int64{1, 500, 0, 3000}[round]})
+		w, err := tab.NewSegment(t.Context(), nil, stripes, segment.Options{PackBytes: 2000, StandAloneBytes: 780,
+			HoldBytes: []int64{1, 500, 0, 3000}[round]})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +96,8 @@ func TestSegmentBytes(t *testing.T) {
 				for i := range work {
 					if i%7 == 3 {
 						w.Skip(i)
-					} else if err := w.AddFeature(t.Context(), i, feature(fmt.Sprint("f", i), int64Type), rows(i)); err != nil {
+					} else if err := w.AddFeature(t.Context(), i, feature(fmt.Sprint("f", i),
+						int64Type), rows(i)); err != nil {
 						t.Error(err)
 					}
 				}
@@ -136,10 +139,12 @@ func TestSegmentBytes(t *testing.T) {
 				t.Fatalf("round %d: %s differs", round, name)
 			}
 		}
-		if _, err := tab.Commit(t.Context(), commit.Change{Operation: "x", Ops: []commit.Operation{commit.AddSegments{d}}}); err != nil {
+		if _, err := tab.Commit(t.Context(), commit.Change{Operation: "x",
+			Ops: []commit.Operation{commit.AddSegments{d}}}); err != nil {
 			t.Fatal(err)
 		}
-		if r, err := tab.Store().Verify(t.Context(), "", true, nil); err != nil || r.DamageCount > 0 || r.Features != 34 {
+		if r, err := tab.Store().Verify(t.Context(), "", true, nil); err != nil || r.DamageCount > 0 ||
+			r.Features != 34 {
 			t.Fatal(err, r)
 		}
 	}
@@ -209,7 +214,8 @@ func TestSegmentWriterErrors(t *testing.T) {
 // TestSegmentWriterWaits: a call that must wait for those before it ends with its context, and with Abort.
 func TestSegmentWriterWaits(t *testing.T) {
 	for _, how := range []string{"cancel", "abort"} {
-		w, err := newTable(t, object.NewMemory()).NewSegment(t.Context(), nil, []uint32{10}, segment.Options{HoldBytes: 1})
+		w, err := newTable(t, object.NewMemory()).NewSegment(t.Context(), nil, []uint32{10},
+			segment.Options{HoldBytes: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,17 +243,22 @@ func TestSchemaConflicts(t *testing.T) {
 	tab := newTable(t, object.NewMemory())
 	base := feature("x", int64Type)
 	base.Role = catalog.RoleLabel
-	if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures{base}}}); err != nil {
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest",
+		Ops: []commit.Operation{commit.AddFeatures{base}}}); err != nil {
 		t.Fatal(err)
 	}
 	change := func(edit func(*catalog.Feature)) error {
 		f := base
 		edit(&f)
-		_, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Base: 1, Ops: []commit.Operation{commit.AddFeatures{f}}})
+		_, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Base: 1,
+			Ops: []commit.Operation{commit.AddFeatures{f}}})
 		return err
 	}
 	for want, edit := range map[string]func(*catalog.Feature){
-		"x is int64 in the table and string in the change":  func(f *catalog.Feature) { f.Type.Kind, f.Type.Elem = 6, 0 },
+		"x is int64 in the table and string in the change": func(f *catalog.Feature) {
+			f.Type.Kind,
+				f.Type.Elem = 6, 0
+		},
 		"x is a label in the table and a user key in":       func(f *catalog.Feature) { f.Role = catalog.RoleUserKey },
 		`x is of logical type "" in the table and "date64"`: func(f *catalog.Feature) { f.Logical = "date64" },
 		"have the same id":               func(f *catalog.Feature) { f.Name = "other" },
@@ -272,8 +283,8 @@ func TestSchemaConflicts(t *testing.T) {
 	}
 }
 
-// TestContextsOfSegment: a pack that several calls fill lives under the segment's context, not under that of the call that began it. When the segment's
-// ends, nothing is left.
+// TestContextsOfSegment: a pack that several calls fill lives under the segment's context, not under that of the call
+// that began it. When the segment's ends, nothing is left.
 func TestContextsOfSegment(t *testing.T) {
 	stripes := []uint32{50}
 	for _, opts := range []segment.Options{{}, {PackBytes: 1}, {StandAloneBytes: 1}} {
@@ -301,7 +312,8 @@ func TestContextsOfSegment(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%+v: %v", opts, err)
 		}
-		mustCommit(t, tab, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddSegments{d}, commit.AddFeatures(features("f0", "f1", "f2"))}})
+		mustCommit(t, tab, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddSegments{d},
+			commit.AddFeatures(features("f0", "f1", "f2"))}})
 		of, end := context.WithCancel(t.Context())
 		if w, err = tab.NewSegment(of, nil, stripes, opts); err == nil {
 			err = add(w)

@@ -14,8 +14,8 @@ import (
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
-// TestGCInterrupted breaks a gc that takes a segment away at each of its operations: what is left can be committed when it
-// is whole, and not otherwise.
+// TestGCInterrupted breaks a gc that takes a segment away at each of its operations: what is left can be committed when
+// it is whole, and not otherwise.
 func TestGCInterrupted(t *testing.T) {
 	ctx := t.Context()
 	whole, refused := 0, 0
@@ -24,7 +24,8 @@ func TestGCInterrupted(t *testing.T) {
 			mem := object.NewMemory()
 			tab := populate(t, mem)
 			// Objects whose names sort before and after the index's.
-			late := writeSegment(t, tab, nil, []uint32{100}, 1, segment.Options{StandAloneBytes: 500, PackBytes: 600}, "a", "b", "c")
+			late := writeSegment(t, tab, nil, []uint32{100}, 1, segment.Options{StandAloneBytes: 500, PackBytes: 600},
+				"a", "b", "c")
 			f := object.NewFault(mem)
 			f.DieAt(at, mode)
 			s, err := Open(ctx, f, Options{})
@@ -34,7 +35,8 @@ func TestGCInterrupted(t *testing.T) {
 			if _, err = s.GC(ctx, gc.Options{NoWait: true}); err != nil && !errors.Is(err, object.ErrInjected) {
 				t.Fatalf("operation %d: %v", at, err)
 			}
-			_, err = tab.Commit(ctx, commit.Change{Operation: "late", Ops: []commit.Operation{commit.AddFeatures(features("a", "b", "c")), commit.AddSegments{late}}})
+			_, err = tab.Commit(ctx, commit.Change{Operation: "late",
+				Ops: []commit.Operation{commit.AddFeatures(features("a", "b", "c")), commit.AddSegments{late}}})
 			if err == nil {
 				whole++
 			} else {
@@ -54,8 +56,8 @@ func TestGCInterrupted(t *testing.T) {
 	}
 }
 
-// TestGCTakesFromSlowWriter: a writer that rests for longer than the grace period loses what it wrote before. Its segment
-// then cannot be committed, though its index is new.
+// TestGCTakesFromSlowWriter: a writer that rests for longer than the grace period loses what it wrote before. Its
+// segment then cannot be committed, though its index is new.
 func TestGCTakesFromSlowWriter(t *testing.T) {
 	ctx := t.Context()
 	now := time.Now()
@@ -85,7 +87,8 @@ func TestGCTakesFromSlowWriter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if snap, err := tab.Commit(ctx, commit.Change{Operation: "late", Ops: []commit.Operation{commit.AddFeatures(features("a", "b")), commit.AddSegments{d}}}); err == nil {
+	if snap, err := tab.Commit(ctx, commit.Change{Operation: "late",
+		Ops: []commit.Operation{commit.AddFeatures(features("a", "b")), commit.AddSegments{d}}}); err == nil {
 		t.Fatalf("snapshot %d has a segment without an object", snap.Info().Number)
 	} else {
 		t.Log(err)
@@ -136,7 +139,8 @@ func TestGCClock(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, dry := range []bool{true, false} {
-			if r, err := s.GC(ctx, gc.Options{DryRun: dry}); err != nil || len(r.Removed) != 0 || r.Young != 1 || r.Unknown != 0 {
+			if r, err := s.GC(ctx, gc.Options{DryRun: dry}); err != nil || len(r.Removed) != 0 || r.Young != 1 ||
+				r.Unknown != 0 {
 				t.Fatalf("store's clock %v off: %v %+v", skew, err, r)
 			}
 		}
@@ -169,19 +173,23 @@ func TestGCDryRun(t *testing.T) {
 	if !reflect.DeepEqual(wet, dry) {
 		t.Fatalf("dry run: %+v\nthen: %+v", dry, wet)
 	}
-	if again, err := tab.s.GC(ctx, gc.Options{NoWait: true}); err != nil || len(again.Removed) != 0 || again.Referenced != wet.Referenced {
+	if again, err := tab.s.GC(ctx, gc.Options{NoWait: true}); err != nil || len(again.Removed) != 0 ||
+		again.Referenced != wet.Referenced {
 		t.Fatalf("%v %+v", err, again)
 	}
 }
 
-// TestCommitTimes: the times of snapshots never go back, whatever clocks do, and AsOf finds the last one that is not younger.
+// TestCommitTimes: the times of snapshots never go back, whatever clocks do, and AsOf finds the last one that is not
+// younger.
 func TestCommitTimes(t *testing.T) {
 	ctx := t.Context()
 	second := func(n int64) time.Time { return time.Unix(n, 0).UTC() }
 	far := time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC)
-	clocks := []time.Time{second(100), second(100), second(50), second(101), second(-5), {}, second(200), far, second(300), far.AddDate(3000, 0, 0)}
+	clocks := []time.Time{second(100), second(100), second(50), second(101), second(-5), {}, second(200), far,
+		second(300), far.AddDate(3000, 0, 0)}
 	last := time.Date(2261, 12, 31, 0, 0, 0, 0, time.UTC)
-	want := []time.Time{second(100), second(100), second(100), second(101), second(101), second(101), second(200), last, last, last}
+	want := []time.Time{second(100), second(100), second(100), second(101), second(101), second(101), second(200),
+		last, last, last}
 	mem := object.NewMemory()
 	for i, now := range clocks {
 		s, err := Create(ctx, mem, Options{Now: func() time.Time { return now }})
@@ -199,7 +207,8 @@ func TestCommitTimes(t *testing.T) {
 	}
 	tab := newTable(t, mem)
 	for at, number := range map[time.Time]uint64{
-		second(100): 3, second(100).Add(time.Nanosecond): 3, second(101): 6, second(101).Add(-1): 3, second(199): 6, second(200): 7,
+		second(100): 3, second(100).Add(time.Nanosecond): 3, second(101): 6, second(101).Add(-1): 3,
+		second(199): 6, second(200): 7,
 		last.Add(-1): 7, last: 10, far: 10, far.AddDate(5000, 0, 0): 10,
 	} {
 		if snap, err := tab.AsOf(ctx, at); err != nil || snap.Info().Number != number {
@@ -207,7 +216,8 @@ func TestCommitTimes(t *testing.T) {
 		}
 	}
 	for _, at := range []time.Time{second(100).Add(-1), second(0), {}} {
-		if _, err := tab.AsOf(ctx, at); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "1970-01-01T00:01:40Z") {
+		if _, err := tab.AsOf(ctx, at); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(),
+			"1970-01-01T00:01:40Z") {
 			t.Errorf("as of %v: %v", at, err)
 		}
 	}

@@ -34,13 +34,15 @@ func partition(kv ...string) catalog.Partition {
 }
 
 // segment writes a segment of one dense int64 feature each name, whose rows hold seed, seed+1, ...
-func writeSegment(t testing.TB, tab *Table, p catalog.Partition, stripes []uint32, seed int64, opts segment.Options, names ...string) catalog.SegmentDescriptor {
+func writeSegment(t testing.TB, tab *Table, p catalog.Partition, stripes []uint32, seed int64, opts segment.Options,
+	names ...string) catalog.SegmentDescriptor {
 	t.Helper()
 	return segmentWith(t, tab, p, stripes, seed, opts, features(names...)...)
 }
 
 // segmentWith is segment with features that may have roles.
-func segmentWith(t testing.TB, tab *Table, p catalog.Partition, stripes []uint32, seed int64, opts segment.Options, features ...catalog.Feature) catalog.SegmentDescriptor {
+func segmentWith(t testing.TB, tab *Table, p catalog.Partition, stripes []uint32, seed int64, opts segment.Options,
+	features ...catalog.Feature) catalog.SegmentDescriptor {
 	t.Helper()
 	ctx := context.Background()
 	w, err := tab.NewSegment(ctx, p, stripes, opts)
@@ -116,7 +118,9 @@ func TestCommitAndRead(t *testing.T) {
 	p := partition("ds", "2026-11-01")
 	stripes := []uint32{100, 50}
 	d := writeSegment(t, tab, p, stripes, 7, segment.Options{StandAloneBytes: 100}, "a", "b", "c")
-	s, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("a", "b", "c")), commit.AddSegments{d}, commit.AddSources{{Fingerprint: "f1", Name: "x.parquet"}}}})
+	s, err := tab.Commit(ctx, commit.Change{Operation: "ingest",
+		Ops: []commit.Operation{commit.AddFeatures(features("a", "b", "c")), commit.AddSegments{d},
+			commit.AddSources{{Fingerprint: "f1", Name: "x.parquet"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +164,8 @@ func TestCommitAndRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	col := vector.NewColumn(e.Meta.Type)
-	if err := format.NewStripeDecoder(format.Limits{}).DecodeStripe(col, e.Meta, 1, b, nil); err != nil || col.Rows != 50 {
+	if err := format.NewStripeDecoder(format.Limits{}).DecodeStripe(col, e.Meta, 1, b, nil); err != nil ||
+		col.Rows != 50 {
 		t.Fatal(err)
 	}
 	all, err := g.Entries(ctx)
@@ -172,7 +177,8 @@ func TestCommitAndRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Log(objects)
-	_, err = tab.Commit(ctx, commit.Change{Operation: "ingest", Base: 1, Ops: []commit.Operation{commit.AddSources{{Fingerprint: "f1", Name: "y"}}}})
+	_, err = tab.Commit(ctx, commit.Change{Operation: "ingest", Base: 1,
+		Ops: []commit.Operation{commit.AddSources{{Fingerprint: "f1", Name: "y"}}}})
 	if !errors.Is(err, ErrDuplicateSource) {
 		t.Fatal(err)
 	}
@@ -190,7 +196,8 @@ func TestManyCommits(t *testing.T) {
 	for i := range n {
 		p := partition("ds", fmt.Sprint(i%7))
 		d := writeSegment(t, tab, p, []uint32{uint32(i + 1)}, 1, segment.Options{})
-		if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddSegments{d}, commit.AddFeatures(features(fmt.Sprint("f", i)))}}); err != nil {
+		if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddSegments{d},
+			commit.AddFeatures(features(fmt.Sprint("f", i)))}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -199,7 +206,8 @@ func TestManyCommits(t *testing.T) {
 	if err != nil || s.Info().Number != n {
 		t.Fatal(s, err)
 	}
-	t.Log(len(s.Manifest.Listing.Runs), len(s.Manifest.Listing.Memtable), len(s.Manifest.Schema.Runs), len(s.Manifest.Schema.Memtable))
+	t.Log(len(s.Manifest.Listing.Runs), len(s.Manifest.Listing.Memtable), len(s.Manifest.Schema.Runs),
+		len(s.Manifest.Schema.Memtable))
 	segs, err := s.Segments(ctx, nil)
 	if err != nil || len(segs) != n {
 		t.Fatal(len(segs), err)

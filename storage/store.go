@@ -22,13 +22,14 @@ import (
 type Options struct {
 	Limits format.Limits    // what stored metadata may claim; default format's
 	Now    func() time.Time // the time that commits are dated with; default time.Now
-	// Clock, unless nil, is the time of the store's clock, by which all ages count: tests set it. Default: what the store dates an object
-	// with that is made to find out.
+	// Clock, unless nil, is the time of the store's clock, by which all ages count: tests set it. Default: what the
+	// store dates an object with that is made to find out.
 	Clock func() time.Time
-	// MemtableBytes is how large the part of a listing or schema gets, within a snapshot, before it is an object of its own, and InlineBitmapBytes a set of
-	// rows; defaults 32 KiB and 4 KiB. Tests make them small.
+	// MemtableBytes is how large the part of a listing or schema gets, within a snapshot, before it is an object of its
+	// own, and InlineBitmapBytes a set of rows; defaults 32 KiB and 4 KiB. Tests make them small.
 	MemtableBytes, InlineBitmapBytes int
-	// MinKeyTableRows is how many rows a segment has at least to get a table of keys; default 4,096. Tests make it small.
+	// MinKeyTableRows is how many rows a segment has at least to get a table of keys; default 4,096. Tests make it
+	// small.
 	MinKeyTableRows uint64
 	// Init lets Create make a store of a root that is not empty.
 	Init bool
@@ -57,22 +58,26 @@ func (s *Store) Conflicts() Conflicts {
 	return Conflicts{s.core.Retried.Load(), s.core.Refused.Load()}
 }
 
-// RunCacheStats returns how often a run of an index was asked for that the Store had open, and how often one that it had to open.
+// RunCacheStats returns how often a run of an index was asked for that the Store had open, and how often one that it
+// had to open.
 func (s *Store) RunCacheStats() (hits, misses uint64) {
 	return s.core.Trees.CacheStats()
 }
 
-// Open opens the store at the root that blobs stand for. It reads nothing and takes no lock. Where there is no store, the methods that find tables return ErrNoStore.
+// Open opens the store at the root that blobs stand for. It reads nothing and takes no lock. Where there is no store,
+// the methods that find tables return ErrNoStore.
 func Open(ctx context.Context, blobs object.Store, opts Options) (*Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if opts.MemtableBytes < 0 || opts.InlineBitmapBytes < 0 || opts.InlineBitmapBytes > bitmap.MaxInline {
-		return nil, fmt.Errorf("store: a tail of %d bytes, sets of rows of %d within an entry: want none negative, and sets of at most %d",
+		return nil, fmt.Errorf(
+			"store: a tail of %d bytes, sets of rows of %d within an entry: want none negative, and sets of at most %d",
 			opts.MemtableBytes, opts.InlineBitmapBytes, bitmap.MaxInline)
 	}
 	s := &Store{core: &snapshot.Store{
-		Blobs: blobs, Trees: lsm.NewStore(blobs, opts.MemtableBytes), Segments: segment.NewStore(blobs, opts.Limits, opts.MinKeyTableRows),
+		Blobs: blobs, Trees: lsm.NewStore(blobs, opts.MemtableBytes), Segments: segment.NewStore(blobs, opts.Limits,
+			opts.MinKeyTableRows),
 		Bitmaps: &bitmap.Store{Blobs: blobs, InlineBytes: cmp.Or(opts.InlineBitmapBytes, bitmap.MaxInline)},
 		Now:     opts.Now, Clock: opts.Clock,
 	}}
@@ -89,7 +94,8 @@ func (s *Store) Segments() *segment.Store { return s.core.Segments }
 // Bitmaps returns what reads and writes the store's sets of rows.
 func (s *Store) Bitmaps() *bitmap.Store { return s.core.Bitmaps }
 
-// BeforeClose makes Close call f first, unless forget is called before. It is for what is written to the store in the background.
+// BeforeClose makes Close call f first, unless forget is called before. It is for what is written to the store in the
+// background.
 func (s *Store) BeforeClose(f func()) (forget func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,8 +112,8 @@ func (s *Store) BeforeClose(f func()) (forget func()) {
 	}
 }
 
-// Close calls what BeforeClose was given, which waits 2 seconds at the most for a store that does not answer, and drops what the store
-// holds in memory. It must not be used after.
+// Close calls what BeforeClose was given, which waits 2 seconds at the most for a store that does not answer, and drops
+// what the store holds in memory. It must not be used after.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	closing := s.closing
@@ -121,7 +127,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Tables returns the names of all tables, in the order of their object names. Its cost is a listing a table, two of one that has usage records.
+// Tables returns the names of all tables, in the order of their object names. Its cost is a listing a table, two of one
+// that has usage records.
 func (s *Store) Tables(ctx context.Context) ([]string, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
@@ -166,7 +173,11 @@ func (s *Store) At(ctx context.Context, name string, number uint64) (*Snapshot, 
 		return nil, err
 	}
 	var snap *Snapshot
-	err := s.whenReady(ctx, func() (err error) { snap, err = (&Table{s: s, log: s.core.Log(name)}).At(ctx, number); return err })
+	err := s.whenReady(ctx, func() (err error) {
+		snap, err = (&Table{s: s, log: s.core.Log(name)}).At(ctx,
+			number)
+		return err
+	})
 	return snap, err
 }
 

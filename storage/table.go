@@ -43,8 +43,8 @@ func (t *Table) snapshot(s *snapshot.Snapshot, err error) (*Snapshot, error) {
 	return &Snapshot{s, t}, nil
 }
 
-// Latest returns the newest snapshot; ErrNotFound before the first commit. It is a listing of one name and, if that is not the snapshot
-// that the handle read last, a read.
+// Latest returns the newest snapshot; ErrNotFound before the first commit. It is a listing of one name and, if that is
+// not the snapshot that the handle read last, a read.
 func (t *Table) Latest(ctx context.Context) (*Snapshot, error) { return t.snapshot(t.log.Latest(ctx)) }
 
 // At returns the snapshot of a number; ErrNotFound says which numbers there are.
@@ -64,19 +64,20 @@ func (t *Table) Snapshots(ctx context.Context) ([]snapshot.Info, error) { return
 // UsagePrefix is what the names of the table's usage records begin with. Package usage makes the rest.
 func (t *Table) UsagePrefix() string { return names.TableDir(t.log.Table) + names.UsageDir }
 
-// Commit makes the next snapshot, durably. If another commit came first, it applies the change to that one's snapshot, as long
-// as the two commute: appends, new features, wider types, deleted rows, removals of other segments. An append commutes with an
-// overwrite of its partition, which then counts as the earlier one. Nothing is changed if Commit returns an error, but that an
-// error of the object store in the last step may leave the commit made. Commit again then gives ErrConflict or
-// ErrDuplicateSource.
+// Commit makes the next snapshot, durably. If another commit came first, it applies the change to that one's snapshot,
+// as long as the two commute: appends, new features, wider types, deleted rows, removals of other segments. An append
+// commutes with an overwrite of its partition, which then counts as the earlier one. Nothing is changed if Commit
+// returns an error, but that an error of the object store in the last step may leave the commit made. Commit again then
+// gives ErrConflict or ErrDuplicateSource.
 //
 // ErrConflict:
 //
 //   - A segment to remove, or one that deleted rows, overlay segments or rows of lists are of, is gone.
 //   - A partition to overwrite got segments after Base.
-//   - A segment to remove got deleted rows, overlay segments or rows of lists after Base: its compaction must rewrite them.
-//   - Another commit set, after Base, what the change sets: an overlay segment, rows of a list, a branch, an overlay or list of
-//     the name.
+//   - A segment to remove got deleted rows, overlay segments or rows of lists after Base: its compaction must rewrite
+//     them.
+//   - Another commit set, after Base, what the change sets: an overlay segment, rows of a list, a branch, an overlay or
+//     list of the name.
 //   - An overlay whose segments are set was merged after Base, or a feature of OmitFeatures is no longer dropped.
 //   - gc has condemned a segment or row bitmap of the change, or they were written for another table.
 //   - The table was removed since the handle first read it, and another made of its name.
@@ -84,7 +85,8 @@ func (t *Table) UsagePrefix() string { return names.TableDir(t.log.Table) + name
 // Other errors:
 //
 //   - ErrExists: the name of a new overlay, list or branch is taken.
-//   - ErrDuplicateSource: the table holds a source already. A change with OverwritePartitions may repeat sources that Base held.
+//   - ErrDuplicateSource: the table holds a source already. A change with OverwritePartitions may repeat sources that
+//     Base held.
 //   - An error that names feature and types: a type has no common wider one, or roles or logical types differ.
 //
 // The objects of the segments and row bitmaps that the change adds must exist.
@@ -92,9 +94,11 @@ func (t *Table) Commit(ctx context.Context, c commit.Change) (*Snapshot, error) 
 	return t.snapshot(commit.Run(ctx, t.log, c))
 }
 
-// NewSegment starts a segment of the partition whose stripes have the given rows. It needs no coordination, but the first segment of a
-// table gives the table its id. ctx is that of the whole segment: it must not end before Finish or Abort has returned.
-func (t *Table) NewSegment(ctx context.Context, p catalog.Partition, stripeRows []uint32, opts segment.Options) (*segment.Writer, error) {
+// NewSegment starts a segment of the partition whose stripes have the given rows. It needs no coordination, but the
+// first segment of a table gives the table its id. ctx is that of the whole segment: it must not end before Finish or
+// Abort has returned.
+func (t *Table) NewSegment(ctx context.Context, p catalog.Partition, stripeRows []uint32,
+	opts segment.Options) (*segment.Writer, error) {
 	if err := errors.Join(ctx.Err(), p.Validate(), opts.Validate()); err != nil {
 		return nil, err // before the table gets its id
 	}
@@ -105,9 +109,10 @@ func (t *Table) NewSegment(ctx context.Context, p catalog.Partition, stripeRows 
 	return t.s.core.Segments.NewWriter(ctx, table, p, stripeRows, opts)
 }
 
-// NewOverlaySegment starts the segment of a layer over base, with base's partition and stripes. The files of its features are added, and
-// it is finished, like any segment's, under ctx; Finish gives Layer.Data.
-func (t *Table) NewOverlaySegment(ctx context.Context, base catalog.SegmentDescriptor, opts segment.Options) (*segment.Writer, error) {
+// NewOverlaySegment starts the segment of a layer over base, with base's partition and stripes. The files of its
+// features are added, and it is finished, like any segment's, under ctx; Finish gives Layer.Data.
+func (t *Table) NewOverlaySegment(ctx context.Context, base catalog.SegmentDescriptor,
+	opts segment.Options) (*segment.Writer, error) {
 	g, err := t.s.core.Segments.Open(ctx, base)
 	if err != nil {
 		return nil, fmt.Errorf("layer over segment %s: %w", base.ID, err)
@@ -124,8 +129,8 @@ func (s *Snapshot) Lease(ctx context.Context, owner string, d time.Duration) (*l
 // Leases returns the table's leases that have not run out, by snapshot and then by time.
 func (t *Table) Leases(ctx context.Context) ([]lease.Info, error) { return lease.List(ctx, t.log) }
 
-// EndLease ends a lease, by its id, in place of its owner. ErrNotFound: there is no such lease. An owner that still runs finds out when
-// it renews the lease, or when what it reads is gone.
+// EndLease ends a lease, by its id, in place of its owner. ErrNotFound: there is no such lease. An owner that still
+// runs finds out when it renews the lease, or when what it reads is gone.
 func (t *Table) EndLease(ctx context.Context, id string) (lease.Info, error) {
 	return lease.End(ctx, t.log, id)
 }

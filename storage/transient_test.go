@@ -55,9 +55,10 @@ func (o *openFiles) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) 
 }
 func (o *openFiles) OpenDir(name string) (vfs.File, error) { return o.count(o.FS.OpenDir(name)) }
 
-// TestDiskErrors fails every single operation on the file system once, while a table is committed to, opened, verified and
-// collected, and lets the process go on. What returned an error is run again and succeeds, nothing that a commit returned is
-// lost to a crash right after, no file stays open, and what the failed attempts left is garbage that gc takes.
+// TestDiskErrors fails every single operation on the file system once, while a table is committed to, opened, verified
+// and collected, and lets the process go on. What returned an error is run again and succeeds, nothing that a commit
+// returned is lost to a crash right after, no file stays open, and what the failed attempts left is garbage that gc
+// takes.
 func TestDiskErrors(t *testing.T) {
 	ctx := t.Context()
 	for at, last := int64(1), false; !last; at++ {
@@ -75,7 +76,8 @@ func TestDiskErrors(t *testing.T) {
 		tab := newTable(t, object.NewLocalFS(mem, "/stores/x"))
 		tab.s.core.Blobs, tab.s.core.Trees.Blobs, tab.s.core.Trees.MemtableBytes = l, l, 200
 		crash := func() object.Store {
-			return object.NewLocalFS(mem.CrashClone(vfs.CrashCloneCfg{RNG: rand.New(rand.NewPCG(uint64(at), 0))}), "/stores/x")
+			return object.NewLocalFS(mem.CrashClone(vfs.CrashCloneCfg{RNG: rand.New(rand.NewPCG(uint64(at), 0))}),
+				"/stores/x")
 		}
 		// again runs a step until it succeeds; it may fail once, for the disk's reason.
 		again := func(step func(context.Context) error) {
@@ -95,7 +97,8 @@ func TestDiskErrors(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				c := commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("a", "b")), commit.AddSegments{d}, commit.AddSources{{Fingerprint: fmt.Sprint(i), Name: "x"}}}}
+				c := commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("a", "b")),
+					commit.AddSegments{d}, commit.AddSources{{Fingerprint: fmt.Sprint(i), Name: "x"}}}}
 				_, err = tab.Commit(ctx, c)
 				if errors.Is(err, ErrDuplicateSource) {
 					t.Fatalf("%s: the commit before was made, and returned an error", what)

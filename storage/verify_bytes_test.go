@@ -12,14 +12,16 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// TestVerifyEveryPart damages bytes all over every object of a store, bits and whole ranges: a deep verify names the object
-// and says what is wrong there, a shallow one ends without a panic, and none of them takes a healthy object for a damaged one.
+// TestVerifyEveryPart damages bytes all over every object of a store, bits and whole ranges: a deep verify names the
+// object and says what is wrong there, a shallow one ends without a panic, and none of them takes a healthy object for
+// a damaged one.
 func TestVerifyEveryPart(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()
 	tab := populate(t, mem)
 	tab.s.core.Trees.MemtableBytes = 1 // the last snapshot has runs
-	if _, err := tab.Commit(ctx, commit.Change{Operation: "last", Ops: []commit.Operation{commit.AddFeatures(features("z"))}}); err != nil {
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "last",
+		Ops: []commit.Operation{commit.AddFeatures(features("z"))}}); err != nil {
 		t.Fatal(err)
 	}
 	var infos []object.Info
@@ -85,7 +87,8 @@ func TestVerifyEveryPart(t *testing.T) {
 			}
 			switch {
 			case r.DamageCount == 0:
-				unnoticed[fmt.Sprintf("%s byte %d of %d", info.Name[strings.LastIndexByte(info.Name, '/')+1:], at, len(clean))]++
+				unnoticed[fmt.Sprintf("%s byte %d of %d", info.Name[strings.LastIndexByte(info.Name, '/')+1:], at,
+					len(clean))]++
 			case !named:
 				t.Errorf("%s, byte %d: not named in %v", info.Name, at, r.Damage)
 			}

@@ -29,8 +29,8 @@ func sharedRows(stripes []uint32) func(*format.Writer) error {
 	}
 }
 
-// TestVerifyDictionary: a deep verify finds every damaged byte of a feature file's dictionary, and says where it is, in a pack
-// and in an object of its own.
+// TestVerifyDictionary: a deep verify finds every damaged byte of a feature file's dictionary, and says where it is, in
+// a pack and in an object of its own.
 func TestVerifyDictionary(t *testing.T) {
 	ctx := t.Context()
 	stripes := []uint32{600, 600, 500, 600, 600, 600, 600, 600}
@@ -50,7 +50,8 @@ func TestVerifyDictionary(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("a", "b")), commit.AddSegments{d}}}); err != nil {
+		if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest",
+			Ops: []commit.Operation{commit.AddFeatures(features("a", "b")), commit.AddSegments{d}}}); err != nil {
 			t.Fatal(err)
 		}
 		g, err := tab.s.core.Segments.Open(ctx, d)
@@ -83,7 +84,8 @@ func TestVerifyDictionary(t *testing.T) {
 				t.Fatal(err)
 			}
 			var c *format.CorruptError
-			if r.DamageCount != 1 || !errors.As(r.Damage[0], &c) || c.Object != e.Object || c.Feature != "b" || c.Stripe != -1 ||
+			if r.DamageCount != 1 || !errors.As(r.Damage[0], &c) || c.Object != e.Object || c.Feature != "b" ||
+				c.Stripe != -1 ||
 				c.Stream != "dictionary" || c.Offset != int64(e.Offset+at) {
 				t.Fatalf("byte %d of the dictionary: %v", i, r.Damage)
 			}

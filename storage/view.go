@@ -9,7 +9,8 @@ import (
 	"github.com/dsistore/dsistore/storage/snapshot"
 )
 
-// A View is what a reader reads of a table: the rows of a snapshot, under overlays, and of those the ones in a sample list.
+// A View is what a reader reads of a table: the rows of a snapshot, under overlays, and of those the ones in a sample
+// list.
 type View struct {
 	// Snapshot has the segments, their deletes, the schema and the merged overlays.
 	Snapshot *Snapshot
@@ -77,7 +78,8 @@ func (s *Store) Open(ctx context.Context, ref string) (*View, error) {
 	return t.OpenBranch(ctx, branch)
 }
 
-// OpenRef returns the table that "table" or "table@branch" names, and the branch, which may not exist; empty: none is named.
+// OpenRef returns the table that "table" or "table@branch" names, and the branch, which may not exist; empty: none is
+// named.
 func (s *Store) OpenRef(ctx context.Context, ref string) (t *Table, branch string, err error) {
 	name, branch := SplitRef(ref)
 	if branch == "" {

@@ -32,7 +32,7 @@ var mutations = []mutation{
 	{
 		name: "gc does not fence", file: fileTable,
 		edits: []edit{
-			{"if _, err := commit.Attempt(ctx, p.t, base, p.t.ID(), commit.Change{Operation: Operation}); err != nil && !errors.Is(err, commit.ErrLostRace) {\n\t\treturn err\n\t}\n", ""},
+			{"_, err = commit.Attempt(ctx, p.t, base, p.t.ID(), commit.Change{Operation: Operation})\n\tif err != nil && !errors.Is(err, commit.ErrLostRace) {\n\t\treturn err\n\t}\n", ""},
 			{"if n.Number <= base.Manifest.Info.Number {", "if n.Number < base.Manifest.Info.Number {"},
 		},
 	},

@@ -100,7 +100,8 @@ func TestBitmapDamage(t *testing.T) {
 			t.Errorf("row 70,000 of a segment of %d: %q", limit, reason)
 		}
 	}
-	for _, b := range [][]byte{nil, {0x3a}, {0x3a, 0x30, 0, 0}, {0x3a, 0x30, 0, 0, 255, 255, 255, 255}, {0x3b, 0x30, 255, 255, 1}} {
+	for _, b := range [][]byte{nil, {0x3a}, {0x3a, 0x30, 0, 0}, {0x3a, 0x30, 0, 0, 255, 255, 255, 255}, {0x3b, 0x30,
+		255, 255, 1}} {
 		if _, reason := Check(b, limit); reason == "" {
 			t.Errorf("% x is accepted", b)
 		}
@@ -154,7 +155,8 @@ func FuzzBitmap(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, limit uint64) { checkDecoded(t, b, limit%(1<<32)) })
 }
 
-// TestClaimedSets: entries that claim sets of half a gigabyte in objects that are small, or missing, allocate nothing like it.
+// TestClaimedSets: entries that claim sets of half a gigabyte in objects that are small, or missing, allocate nothing
+// like it.
 func TestClaimedSets(t *testing.T) {
 	ctx := t.Context()
 	mem := object.NewMemory()

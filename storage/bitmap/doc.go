@@ -1,5 +1,5 @@
-// Package bitmap reads and writes bitmaps of rows of one segment: deleted rows, rows of a sample list, rows that an overlay
-// covers.
+// Package bitmap reads and writes bitmaps of rows of one segment: deleted rows, rows of a sample list, rows that an
+// overlay covers.
 //
 //	Ref ──┬─ small: the stored form, within the entry of the listing
 //	      └─ large: <2 hex>/<32 hex>/rows.roaring, an object of its own
@@ -8,8 +8,8 @@
 //
 // # Invariants
 //
-//   - The Roaring library trusts what it reads. So Check looks at all bytes first, and Decode gives the library only what
-//     Check has passed.
+//   - The Roaring library trusts what it reads. So Check looks at all bytes first, and Decode gives the library only
+//     what Check has passed.
 //   - The same rows give the same bytes.
 //   - A bitmap is never overwritten: another one is put.
 package bitmap

@@ -20,8 +20,8 @@ import (
 type Ref struct {
 	// Count is how many rows the set has.
 	Count uint64
-	// Since is the snapshot that set it: segment, what the set is for, and Since tell sets apart, for caches. 0: it was not
-	// committed.
+	// Since is the snapshot that set it: segment, what the set is for, and Since tell sets apart, for caches. 0: it was
+	// not committed.
 	Since uint64
 
 	rows   uint64 // of the segment
@@ -51,8 +51,9 @@ type Store struct {
 	InlineBytes int
 }
 
-// Put makes the set of the given rows of a segment, which has segmentRows, for a commit. A large set is written, durably, as an
-// object. gc removes the object after its grace period if no commit names it; Discard removes it at once. rows is not kept.
+// Put makes the set of the given rows of a segment, which has segmentRows, for a commit. A large set is written,
+// durably, as an object. gc removes the object after its grace period if no commit names it; Discard removes it at
+// once. rows is not kept.
 func (s *Store) Put(ctx context.Context, segment string, segmentRows uint64, rows *roaring.Bitmap) (Ref, error) {
 	if err := ctx.Err(); err != nil {
 		return Ref{}, err
@@ -61,7 +62,8 @@ func (s *Store) Put(ctx context.Context, segment string, segmentRows uint64, row
 		return Ref{rows: segmentRows}, nil
 	}
 	if segmentRows > MaxRows {
-		return Ref{}, fmt.Errorf("set of rows of segment %s: it has %d: want at most %d", segment, segmentRows, uint64(MaxRows))
+		return Ref{}, fmt.Errorf("set of rows of segment %s: it has %d: want at most %d", segment, segmentRows,
+			uint64(MaxRows))
 	}
 	if last := uint64(rows.Maximum()); last >= segmentRows {
 		return Ref{}, fmt.Errorf("row %d of segment %s: it has %d", last, segment, segmentRows)
@@ -94,8 +96,8 @@ func (s *Store) Discard(ctx context.Context, r Ref) error {
 	return nil
 }
 
-// Read returns the rows of a set: one read of the set's size if it is an object, none if it is not. The bitmap is the caller's.
-// Errors match format.ErrCorrupt if the stored set is damaged.
+// Read returns the rows of a set: one read of the set's size if it is an object, none if it is not. The bitmap is the
+// caller's. Errors match format.ErrCorrupt if the stored set is damaged.
 func (s *Store) Read(ctx context.Context, r Ref) (*roaring.Bitmap, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -161,8 +163,8 @@ func AppendRef(dst []byte, r Ref) []byte {
 	return dst
 }
 
-// DecodeRef decodes a set to the end of d. rows are those of its segment. The form within the entry is borrowed, and looked at
-// when it is read.
+// DecodeRef decodes a set to the end of d. rows are those of its segment. The form within the entry is borrowed, and
+// looked at when it is read.
 func DecodeRef(d *wire.Decoder, since, rows uint64, place string) Ref {
 	r := Ref{Count: d.Max(min(rows, MaxRows), "rows of a set"), Since: since, rows: rows, place: place}
 	if r.Count == 0 {

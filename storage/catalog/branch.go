@@ -8,9 +8,9 @@ import (
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
-// A Branch is a name for what a job reads: the rows of a snapshot, under overlays, and of those the ones in a sample list. It
-// says of each in which snapshot it is meant, so that what it reads never changes, whatever becomes of the table: gc keeps all
-// that those snapshots name. Branches are entries of the newest snapshot.
+// A Branch is a name for what a job reads: the rows of a snapshot, under overlays, and of those the ones in a sample
+// list. It says of each in which snapshot it is meant, so that what it reads never changes, whatever becomes of the
+// table: gc keeps all that those snapshots name. Branches are entries of the newest snapshot.
 type Branch struct {
 	Name     string
 	Snapshot uint64 // whose segments and deletes it reads
@@ -24,8 +24,9 @@ type Branch struct {
 	Added uint64
 }
 
-// A Pin names an overlay or a sample list as it was in a snapshot. What it has are the layers and rows of that snapshot's segments: of
-// those that only the branch's snapshot has, because a compaction lies between the two, it has none.
+// A Pin names an overlay or a sample list as it was in a snapshot. What it has are the layers and rows of that
+// snapshot's segments: of those that only the branch's snapshot has, because a compaction lies between the two, it has
+// none.
 type Pin struct {
 	Name     string
 	Snapshot uint64
@@ -53,7 +54,8 @@ func (b Branch) Validate() error {
 			return fmt.Errorf("branch %s: %w", b.Name, err)
 		}
 		if o.Snapshot == 0 || seen[o.Name] {
-			return fmt.Errorf("branch %s: overlay %s of snapshot %d: want each once, of a snapshot from 1 on", b.Name, o.Name, o.Snapshot)
+			return fmt.Errorf("branch %s: overlay %s of snapshot %d: want each once, of a snapshot from 1 on", b.Name,
+				o.Name, o.Snapshot)
 		}
 		seen[o.Name] = true
 	}
@@ -63,7 +65,8 @@ func (b Branch) Validate() error {
 		}
 	}
 	if (b.List.Name == "") != (b.List.Snapshot == 0) {
-		return fmt.Errorf("branch %s: sample list %q of snapshot %d: want both or neither", b.Name, b.List.Name, b.List.Snapshot)
+		return fmt.Errorf("branch %s: sample list %q of snapshot %d: want both or neither", b.Name, b.List.Name,
+			b.List.Snapshot)
 	}
 	if len(b.Owner) > maxOwner {
 		return fmt.Errorf("branch %s: owner of %d bytes: want at most %d", b.Name, len(b.Owner), maxOwner)
@@ -111,7 +114,8 @@ func AppendBranch(dst []byte, b Branch) []byte {
 // DecodeBranch decodes what AppendBranch wrote; the reason is empty when it is right.
 func DecodeBranch(name string, b []byte) (Branch, string) {
 	d := wire.Decoder{Rest: b}
-	out := Branch{Name: name, Added: d.Uvarint(), Snapshot: d.Uvarint(), Created: time.Unix(0, int64(d.U64())).UTC(), Owner: d.String()}
+	out := Branch{Name: name, Added: d.Uvarint(), Snapshot: d.Uvarint(), Created: time.Unix(0, int64(d.U64())).UTC(),
+		Owner: d.String()}
 	for range d.Max(min(uint64(len(d.Rest)), maxBranchOverlays), "overlays") {
 		out.Overlays = append(out.Overlays, Pin{d.String(), d.Uvarint()})
 	}

@@ -31,7 +31,8 @@ func (d SegmentDescriptor) Validate() error {
 	if d.Index != i.IndexName() {
 		return fmt.Errorf("segment %s: index %q: want %q", d.ID, d.Index, i.IndexName())
 	}
-	if d.IndexSize == 0 || d.IndexSize > 1<<62 || d.KeysSize > 1<<62 || d.Bytes < d.IndexSize+d.KeysSize || d.Bytes > 1<<62 || d.Rows > 1<<62 {
+	if d.IndexSize == 0 || d.IndexSize > 1<<62 || d.KeysSize > 1<<62 || d.Bytes < d.IndexSize+d.KeysSize ||
+		d.Bytes > 1<<62 || d.Rows > 1<<62 {
 		return fmt.Errorf("segment %s: %d rows, %d bytes with an index of %d and a table of keys of %d: out of range",
 			d.ID, d.Rows, d.Bytes, d.IndexSize, d.KeysSize)
 	}

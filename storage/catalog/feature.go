@@ -61,7 +61,8 @@ type Feature struct {
 	// "date32", "decimal(10, 2)", "float16", "fixed_size_binary[16]", ... Empty: Type says all.
 	Logical string
 	Status  FeatureStatus
-	// OriginColumn and OriginKey are set on features that came out of a map or struct column: export can fold them back.
+	// OriginColumn and OriginKey are set on features that came out of a map or struct column: export can fold them
+	// back.
 	OriginColumn, OriginKey string
 }
 
@@ -108,7 +109,8 @@ func (f Feature) Validate() error {
 	}
 	for _, s := range [...]string{f.Logical, f.OriginColumn, f.OriginKey} {
 		if len(s) > MaxName {
-			return fmt.Errorf("feature %s: logical type or origin of %d bytes: want at most %d", f.Name, len(s), MaxName)
+			return fmt.Errorf("feature %s: logical type or origin of %d bytes: want at most %d", f.Name,
+				len(s), MaxName)
 		}
 	}
 	return nil

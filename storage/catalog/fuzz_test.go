@@ -11,8 +11,10 @@ import (
 // FuzzEntries: what is accepted is written again as it is read.
 func FuzzEntries(f *testing.F) {
 	segment := names.NewID(names.TableID{1})
-	f.Add(AppendDescriptor(nil, SegmentDescriptor{ID: segment.String(), Rows: 7, Bytes: 20, Features: 1, Objects: 1, Index: segment.IndexName(), IndexSize: 10}))
-	f.Add(AppendFeature(nil, Feature{ID: NewFeatureID("a", 0), Name: "a", Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}}))
+	f.Add(AppendDescriptor(nil, SegmentDescriptor{ID: segment.String(), Rows: 7, Bytes: 20, Features: 1, Objects: 1,
+		Index: segment.IndexName(), IndexSize: 10}))
+	f.Add(AppendFeature(nil, Feature{ID: NewFeatureID("a", 0), Name: "a", Type: vector.Type{Kind: vector.Dense,
+		Elem: vector.Int64}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if d, reason := DecodeDescriptor(b); reason == "" {
 			again, reason := DecodeDescriptor(AppendDescriptor(nil, d))
@@ -29,7 +31,8 @@ func FuzzEntries(f *testing.F) {
 }
 
 func FuzzPartition(f *testing.F) {
-	for _, s := range []string{"", "ds=2026-11-01/hr=03", "a=__HIVE_DEFAULT_PARTITION__", "a=%5F_HIVE_DEFAULT_PARTITION__", "a=", "a=%2F%3D%25", "a=b=c", "=x", "a/b", "a=1/a=2"} {
+	for _, s := range []string{"", "ds=2026-11-01/hr=03", "a=__HIVE_DEFAULT_PARTITION__",
+		"a=%5F_HIVE_DEFAULT_PARTITION__", "a=", "a=%2F%3D%25", "a=b=c", "=x", "a/b", "a=1/a=2"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -11,8 +11,9 @@ import (
 //
 //	number of features that it speaks of | (role (1) | name)...
 //
-// It holds in a snapshot of as many features, dropped ones not counted: keys are not dropped and keep their role, and a commit that adds, drops
-// or renames features brings it up to date. Where it would be too long there is none, and readers go through the schema.
+// It holds in a snapshot of as many features, dropped ones not counted: keys are not dropped and keep their role, and a
+// commit that adds, drops or renames features brings it up to date. Where it would be too long there is none, and
+// readers go through the schema.
 type KeyFeatures struct {
 	Of   uint64
 	Keys []KeyFeature

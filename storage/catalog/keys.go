@@ -27,8 +27,8 @@ import (
 //	'k'            the features that are keys
 //	't' name       value: a property of the table
 //
-// number is the snapshot that added the entry. A partition's canonical form has no byte below 0x20, so that keys sort as
-// the forms do.
+// number is the snapshot that added the entry. A partition's canonical form has no byte below 0x20, so that keys sort
+// as the forms do.
 const (
 	PartitionSpace      = 'p'
 	SegmentSpace        = 's'

@@ -8,24 +8,29 @@ import (
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
-// An Overlay is a named layer of features over a table. For a segment it has at most one Layer, whose feature files hold its
-// features for the segment's rows. It says nothing about who reads it: a branch, a plan that names it, or, once merged, everybody.
+// An Overlay is a named layer of features over a table. For a segment it has at most one Layer, whose feature files
+// hold its features for the segment's rows. It says nothing about who reads it: a branch, a plan that names it, or,
+// once merged, everybody.
 type Overlay struct {
 	Name string
-	// Number tells overlays of a table apart, in the order in which they were added. Commit gives it, and gives none twice in a table.
+	// Number tells overlays of a table apart, in the order in which they were added. Commit gives it, and gives none
+	// twice in a table.
 	Number uint32
 	// Added is the snapshot that defined it. Commit sets it.
 	Added uint64
 	// Features are what it adds to the table's or replaces, in id order. One that replaces has the id of the table's.
 	Features []Feature
-	// MissingRows says what its features are in rows that a layer does not cover, MissingLayers what they are in segments that
-	// have no layer of it, such as those ingested since. Of an overlay to merge the latter must be FallThrough.
+	// MissingRows says what its features are in rows that a layer does not cover, MissingLayers what they are in
+	// segments that have no layer of it, such as those ingested since. Of an overlay to merge the latter must be
+	// FallThrough.
 	MissingRows   MissingPolicy
 	MissingLayers MissingPolicy
-	// Merged is the snapshot that made it part of the table; 0: it is read only by those who name it. Of those that are merged, the one that
-	// was so later lies over the others, whichever was added first: these may be part of the segments by then.
+	// Merged is the snapshot that made it part of the table; 0: it is read only by those who name it. Of those that are
+	// merged, the one that was so later lies over the others, whichever was added first: these may be part of the
+	// segments by then.
 	Merged uint64
-	// Branch is the branch that it was made on, whose snapshot has the segments of its layers; empty: the table's newest.
+	// Branch is the branch that it was made on, whose snapshot has the segments of its layers; empty: the table's
+	// newest.
 	Branch string
 }
 
@@ -73,7 +78,8 @@ func (o Overlay) Validate() error {
 		}
 	}
 	if o.MissingRows > Null || o.MissingLayers > Refuse {
-		return fmt.Errorf("overlay %s: missing-value policies %v of rows and %v of segments: unknown", o.Name, o.MissingRows, o.MissingLayers)
+		return fmt.Errorf("overlay %s: missing-value policies %v of rows and %v of segments: unknown", o.Name,
+			o.MissingRows, o.MissingLayers)
 	}
 	if len(o.Features) == 0 || len(o.Features) > maxOverlayFeatures {
 		return fmt.Errorf("overlay %s: %d features: want 1 to %d", o.Name, len(o.Features), maxOverlayFeatures)

@@ -9,8 +9,8 @@ import (
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
-// A Layer is what an overlay has for one segment: a segment of its own, whose feature files are the overlay's features for the
-// same rows in the same stripes. Table.NewOverlaySegment writes one.
+// A Layer is what an overlay has for one segment: a segment of its own, whose feature files are the overlay's features
+// for the same rows in the same stripes. Table.NewOverlaySegment writes one.
 type OverlaySegment struct {
 	Overlay string
 	Segment string // id of the segment that it lies over

@@ -12,10 +12,10 @@ import (
 //	number (8 BE) | index (4 BE)                                           a segment that was appended
 //	number (8 BE) | index (4 BE) | slot (8 BE) | added (8 BE)              a segment that replaced others
 //
-// number is the snapshot that appended a segment, index the segment's place in that change. Segments that replace others stand where the first of
-// those stood: they keep its number and index, and slot orders them. The slots of one number and index are 2^64, and those of n segments are spread
-// over the ones that are free, so that each can be replaced by several again. added is the snapshot that added the segment; where it
-// is not stored it is number.
+// number is the snapshot that appended a segment, index the segment's place in that change. Segments that replace
+// others stand where the first of those stood: they keep its number and index, and slot orders them. The slots of one
+// number and index are 2^64, and those of n segments are spread over the ones that are free, so that each can be
+// replaced by several again. added is the snapshot that added the segment; where it is not stored it is number.
 type Place struct {
 	Number uint64
 	Index  uint32

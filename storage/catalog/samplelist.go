@@ -7,7 +7,8 @@ import (
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
-// A SampleList is a named set of rows of a table: for each segment a set, empty where it has none, as of those ingested since.
+// A SampleList is a named set of rows of a table: for each segment a set, empty where it has none, as of those ingested
+// since.
 type SampleList struct {
 	Name string
 	// Definition says what it was made from, for people: "click = 1", "keys of ids.csv", "a + b". At most 4,096 bytes.

@@ -15,7 +15,8 @@ import (
 
 // This file looks, before a commit, whether what it builds on and what it adds is there, and is the table's.
 
-// CheckBase makes sure that a snapshot which the handle has read before is still itself: the table may have been removed and made anew.
+// CheckBase makes sure that a snapshot which the handle has read before is still itself: the table may have been
+// removed and made anew.
 func CheckBase(ctx context.Context, t *snapshot.Log, base *snapshot.Snapshot) error {
 	m, err := t.Header(ctx, base.Manifest.Info.Number)
 	switch {
@@ -23,7 +24,8 @@ func CheckBase(ctx context.Context, t *snapshot.Log, base *snapshot.Snapshot) er
 		return ErrLostRace
 	case err == nil && m.Commit != base.Manifest.Commit:
 		t.Forget()
-		return fmt.Errorf("snapshot %d, which was read, is gone: %w: %w", base.Manifest.Info.Number, snapshot.ErrReplaced, catalog.ErrConflict)
+		return fmt.Errorf("snapshot %d, which was read, is gone: %w: %w", base.Manifest.Info.Number,
+			snapshot.ErrReplaced, catalog.ErrConflict)
 	}
 	return replaced(err)
 }
@@ -46,7 +48,8 @@ func (c *Change) checkTable(table names.TableID) error {
 			return err
 		}
 		if i.Table() != table {
-			return fmt.Errorf("%s was written for table %s, and this is table %s: write it for this one: %w", s, i.Table(), table, catalog.ErrConflict)
+			return fmt.Errorf("%s was written for table %s, and this is table %s: write it for this one: %w", s,
+				i.Table(), table, catalog.ErrConflict)
 		}
 	}
 	return nil
@@ -68,7 +71,9 @@ func checkAdded(ctx context.Context, t *snapshot.Log, c Change) error {
 
 // condemned says that a gc has condemned objects that a change adds.
 func condemned(i names.ID) error {
-	return fmt.Errorf("%s: gc has condemned it, for it was written longer ago than the grace period and not committed: write it anew: %w", i, catalog.ErrConflict)
+	return fmt.Errorf(
+		"%s: gc has condemned it, for it was written longer ago than the grace period and not committed: write "+
+			"it anew: %w", i, catalog.ErrConflict)
 }
 
 // checkRowBitmap checks that the object of a set, if it has one, is there and that no gc has condemned it.
@@ -96,8 +101,8 @@ func checkRowBitmap(ctx context.Context, blobs object.Store, r bitmap.Ref) error
 	return nil
 }
 
-// checkSegment holds the objects that there are of a segment to its descriptor, in one listing. gc may have condemned it, or have taken
-// those that a slow writer made first.
+// checkSegment holds the objects that there are of a segment to its descriptor, in one listing. gc may have condemned
+// it, or have taken those that a slow writer made first.
 func checkSegment(ctx context.Context, blobs object.Store, d catalog.SegmentDescriptor) error {
 	segment, err := names.ParseID(d.ID)
 	if err != nil {
@@ -132,8 +137,11 @@ func checkSegment(ctx context.Context, blobs object.Store, d catalog.SegmentDesc
 		want++
 	}
 	if objects != want || sum != d.Bytes {
-		return wire.Corrupt(d.Index, fmt.Sprintf("%d objects of %d bytes with the index: the segment says %d of %d; gc takes uncommitted ones after its grace period",
-			objects, sum, want, d.Bytes))
+		return wire.Corrupt(d.Index,
+			fmt.Sprintf(
+				"%d objects of %d bytes with the index: the segment says %d of %d; gc takes uncommitted ones after "+
+					"its grace period",
+				objects, sum, want, d.Bytes))
 	}
 	return nil
 }

@@ -27,7 +27,8 @@ func commit(ctx context.Context, t *snapshot.Log, c Change) (*snapshot.Snapshot,
 		return nil, err
 	}
 	for {
-		// PROTOCOL.md says why in this order: what the commit builds on first, then whether gc has condemned what it adds, then the put.
+		// PROTOCOL.md says why in this order: what the commit builds on first, then whether gc has condemned what it
+		// adds, then the put.
 		cached := t.LastRead()
 		base, err := t.LatestOr(ctx, cached)
 		if err != nil {
@@ -43,9 +44,11 @@ func commit(ctx context.Context, t *snapshot.Log, c Change) (*snapshot.Snapshot,
 			table = base.Manifest.Table
 		}
 		// What the handle has read must still be there, itself and not another of its number.
-		if n := base.Manifest.Info; cached != nil && (n.Number < cached.Manifest.Info.Number || n.Number == cached.Manifest.Info.Number && base.Manifest.Commit != cached.Manifest.Commit) {
+		if n := base.Manifest.Info; cached != nil && (n.Number < cached.Manifest.Info.Number ||
+			n.Number == cached.Manifest.Info.Number && base.Manifest.Commit != cached.Manifest.Commit) {
 			t.Forget()
-			return nil, fmt.Errorf("snapshot %d, which was read, is gone: %w: %w", cached.Manifest.Info.Number, snapshot.ErrReplaced, catalog.ErrConflict)
+			return nil, fmt.Errorf("snapshot %d, which was read, is gone: %w: %w", cached.Manifest.Info.Number,
+				snapshot.ErrReplaced, catalog.ErrConflict)
 		}
 		if err := c.checkTable(table); err != nil {
 			return nil, err
@@ -86,7 +89,8 @@ func replaced(err error) error {
 var ErrLostRace = errors.New("lost the race for a snapshot number")
 
 // Attempt tries to make the snapshot after base.
-func Attempt(ctx context.Context, t *snapshot.Log, base *snapshot.Snapshot, table names.TableID, c Change) (_ *snapshot.Snapshot, err error) {
+func Attempt(ctx context.Context, t *snapshot.Log, base *snapshot.Snapshot, table names.TableID,
+	c Change) (_ *snapshot.Snapshot, err error) {
 	e := edit{change: &c, base: base, table: table, m: base.Manifest, info: base.Manifest.Info}
 	if e.info.Number++; e.info.Number > names.MaxSnapshot {
 		return nil, fmt.Errorf("the table has %d snapshots: no more are possible", uint64(names.MaxSnapshot))
@@ -159,15 +163,16 @@ func putSnapshot(ctx context.Context, t *snapshot.Log, name string, b []byte, m 
 	if err == nil {
 		return nil
 	}
-	// The put may have been made all the same, also where it is answered that the name is taken: by a try that got no answer. Whose the
-	// snapshot is, its commit id says.
+	// The put may have been made all the same, also where it is answered that the name is taken: by a try that got no
+	// answer. Whose the snapshot is, its commit id says.
 	ctx = context.WithoutCancel(ctx)
 	ours, known, rerr := isMade(ctx, t, m)
 	switch {
 	case rerr != nil:
 		return errors.Join(err, rerr)
 	case !known && errors.Is(err, object.ErrExists):
-		return fmt.Errorf("snapshot %d was made and has expired meanwhile: whether by this commit is not known", m.Info.Number)
+		return fmt.Errorf("snapshot %d was made and has expired meanwhile: whether by this commit is not known",
+			m.Info.Number)
 	case !known:
 		return err
 	case !ours:
@@ -182,7 +187,8 @@ func putSnapshot(ctx context.Context, t *snapshot.Log, name string, b []byte, m 
 	return nil
 }
 
-// isMade reports whether the snapshot with the number of m is m, and whether there is one or was, as far as can be known.
+// isMade reports whether the snapshot with the number of m is m, and whether there is one or was, as far as can be
+// known.
 func isMade(ctx context.Context, t *snapshot.Log, m snapshot.Manifest) (ours, known bool, err error) {
 	there, err := t.Header(ctx, m.Info.Number)
 	if err == nil {

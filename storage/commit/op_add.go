@@ -11,7 +11,8 @@ import (
 	"github.com/dsistore/dsistore/storage/names"
 )
 
-// AddSegments adds segments. Those of a partition of which the change removes segments replace them: they take the place of the first.
+// AddSegments adds segments. Those of a partition of which the change removes segments replace them: they take the
+// place of the first.
 type AddSegments []catalog.SegmentDescriptor
 
 func (AddSegments) phase() phase { return phaseAdd }
@@ -57,7 +58,8 @@ func (a AddSegments) apply(ctx context.Context, e *edit) error {
 			return fmt.Errorf("segment %s is in the table already: %w", d.ID, catalog.ErrConflict)
 		}
 		key := catalog.SegmentKey(d.Partition.String(), places[i])
-		e.listing = append(e.listing, lsm.Entry{Key: key, Value: catalog.AppendDescriptor(nil, d)}, lsm.Entry{Key: keys[i], Value: key[1:]})
+		e.listing = append(e.listing, lsm.Entry{Key: key, Value: catalog.AppendDescriptor(nil, d)},
+			lsm.Entry{Key: keys[i], Value: key[1:]})
 		e.info.Rows += d.Rows
 		e.info.AddedRows += d.Rows
 		e.info.Bytes += d.Bytes

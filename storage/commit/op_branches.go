@@ -55,9 +55,9 @@ func (d DropBranches) apply(ctx context.Context, e *edit) error {
 	return nil
 }
 
-// SetBranches sets branches: a new one if Added is 0, else in place of the one that was set in snapshot Added. Snapshot 0, of
-// the branch or of a pin, is the snapshot that the commit makes. A branch with overlays made on it keeps its snapshot, unless
-// the change drops those.
+// SetBranches sets branches: a new one if Added is 0, else in place of the one that was set in snapshot Added. Snapshot
+// 0, of the branch or of a pin, is the snapshot that the commit makes. A branch with overlays made on it keeps its
+// snapshot, unless the change drops those.
 type SetBranches []catalog.Branch
 
 func (SetBranches) phase() phase { return phaseBranches }
@@ -134,8 +134,8 @@ func (e *edit) branch(ctx context.Context, name string) (*catalog.Branch, error)
 	return e.base.FindBranch(ctx, name)
 }
 
-// checkMove returns an error when a branch that is set goes to another snapshot, and overlays that were made on it stay: their layers
-// lie over the segments of the one that it had.
+// checkMove returns an error when a branch that is set goes to another snapshot, and overlays that were made on it
+// stay: their layers lie over the segments of the one that it had.
 func (e *edit) checkMove(ctx context.Context, there, b catalog.Branch) error {
 	if there.Snapshot == b.Snapshot {
 		return nil
@@ -147,7 +147,8 @@ func (e *edit) checkMove(ctx context.Context, there, b catalog.Branch) error {
 	for _, o := range overlays {
 		// What the change has defined is of the new snapshot.
 		if _, changed := e.defined[o.Name]; o.Branch == b.Name && !changed {
-			return fmt.Errorf("overlay %s was made on its snapshot %d: drop it in the change that sets another", o.Name, there.Snapshot)
+			return fmt.Errorf("overlay %s was made on its snapshot %d: drop it in the change that sets another", o.Name,
+				there.Snapshot)
 		}
 	}
 	return nil
@@ -157,7 +158,8 @@ func (e *edit) checkMove(ctx context.Context, there, b catalog.Branch) error {
 func (e *edit) checkPins(ctx context.Context, b catalog.Branch, pinned map[uint64]bool) error {
 	at := func(n uint64) (*snapshot.Snapshot, error) {
 		if n < e.base.Manifest.Info.Oldest && !pinned[n] {
-			return nil, fmt.Errorf("snapshot %d has expired, and gc may be about to take it: %w", n, catalog.ErrNotFound)
+			return nil, fmt.Errorf("snapshot %d has expired, and gc may be about to take it: %w", n,
+				catalog.ErrNotFound)
 		}
 		return e.base.Log.At(ctx, n)
 	}
@@ -172,11 +174,14 @@ func (e *edit) checkPins(ctx context.Context, b catalog.Branch, pinned map[uint6
 			return err
 		}
 		if o.Branch != "" && o.Branch != b.Name {
-			return fmt.Errorf("overlay %s was made on branch %s: its layers are over segments of that", p.Name, o.Branch)
+			return fmt.Errorf("overlay %s was made on branch %s: its layers are over segments of that",
+				p.Name, o.Branch)
 		}
 		// Its layers say nothing of rows that were deleted in between, which the branch reads.
 		if o.Branch == "" && o.Added > b.Snapshot {
-			return fmt.Errorf("overlay %s was made in snapshot %d, after snapshot %d that the branch reads: make the branch of a later one, or the overlay on the branch",
+			return fmt.Errorf(
+				"overlay %s was made in snapshot %d, after snapshot %d that the branch reads: make the branch of a "+
+					"later one, or the overlay on the branch",
 				p.Name, o.Added, b.Snapshot)
 		}
 	}
@@ -202,7 +207,8 @@ func (e *edit) checkPins(ctx context.Context, b catalog.Branch, pinned map[uint6
 }
 
 // pinned returns an overlay as a branch pins it, in the snapshot that the commit makes or in one of at.
-func (e *edit) pinned(ctx context.Context, p catalog.Pin, at func(uint64) (*snapshot.Snapshot, error)) (catalog.Overlay, error) {
+func (e *edit) pinned(ctx context.Context, p catalog.Pin,
+	at func(uint64) (*snapshot.Snapshot, error)) (catalog.Overlay, error) {
 	if p.Snapshot != e.info.Number {
 		s, err := at(p.Snapshot)
 		if err != nil {

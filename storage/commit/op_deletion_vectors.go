@@ -10,7 +10,8 @@ import (
 	"github.com/dsistore/dsistore/storage/names"
 )
 
-// A DeletionVector has rows of a segment that a commit deletes. Readers of its snapshot, and of later ones, do not see them.
+// A DeletionVector has rows of a segment that a commit deletes. Readers of its snapshot, and of later ones, do not see
+// them.
 type DeletionVector struct {
 	Segment string     // id
 	Rows    bitmap.Ref // of bitmap.Store.Put

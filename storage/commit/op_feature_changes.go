@@ -12,7 +12,8 @@ import (
 	"github.com/dsistore/dsistore/storage/lsm"
 )
 
-// A FeatureChange gives a feature another name, or another status, or both. It touches no data: segments know features by id.
+// A FeatureChange gives a feature another name, or another status, or both. It touches no data: segments know features
+// by id.
 type FeatureChange struct {
 	Feature string                 // its name now, also when it was dropped
 	Rename  string                 // its new name; empty: the name stays
@@ -45,7 +46,9 @@ func (s ChangeFeatures) validate(c *Change) error {
 		if f.Rename != "" {
 			once.check(nil, "feature renamed to", f.Rename)
 		}
-		if slices.ContainsFunc(added, func(g catalog.Feature) bool { return g.Name == f.Feature || g.Name == f.Rename }) {
+		if slices.ContainsFunc(added, func(g catalog.Feature) bool {
+			return g.Name == f.Feature || g.Name == f.Rename
+		}) {
 			once.check(errors.New("changed, and of the added segments"), "feature", f.Feature)
 		}
 	}
@@ -95,7 +98,8 @@ func (s ChangeFeatures) apply(ctx context.Context, e *edit) error {
 		if f.Name != known.Name {
 			e.renamed = append(e.renamed, renamed{known.Name, f.Name})
 			e.m.Retired++
-			e.schema = append(e.schema, lsm.Entry{Key: catalog.NameKey(known.Name), Value: nil}, lsm.Entry{Key: catalog.FeatureIDKey(f.ID), Value: []byte(f.Name)})
+			e.schema = append(e.schema, lsm.Entry{Key: catalog.NameKey(known.Name), Value: nil},
+				lsm.Entry{Key: catalog.FeatureIDKey(f.ID), Value: []byte(f.Name)})
 		}
 		e.schema = append(e.schema, lsm.Entry{Key: catalog.NameKey(f.Name), Value: catalog.AppendFeature(nil, f)})
 	}
@@ -148,8 +152,8 @@ func (e *edit) keys(ctx context.Context) error {
 			return nil
 		}
 	}
-	// What does not fit is left out, and readers go through the schema. An entry that stayed could hold again, wrongly: with features dropped
-	// their number might come back to it.
+	// What does not fit is left out, and readers go through the schema. An entry that stayed could hold again, wrongly:
+	// with features dropped their number might come back to it.
 	e.schema = append(e.schema, lsm.Entry{Key: catalog.KeyFeaturesKey(), Value: nil})
 	return nil
 }

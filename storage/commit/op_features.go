@@ -10,7 +10,8 @@ import (
 	"github.com/dsistore/dsistore/storage/lsm"
 )
 
-// AddFeatures are the features of the added segments. New ones are added to the schema, and the types of known ones widened.
+// AddFeatures are the features of the added segments. New ones are added to the schema, and the types of known ones
+// widened.
 type AddFeatures []catalog.Feature
 
 func (AddFeatures) phase() phase { return phaseAddFeatures }
@@ -61,7 +62,8 @@ func (e *edit) features(ctx context.Context) error {
 		}
 		merged := f
 		merged.Status = catalog.FeatureActive
-		// One of the same name is another feature, with an id of its own; the name of a dropped one may have been another's since.
+		// One of the same name is another feature, with an id of its own; the name of a dropped one may have been
+		// another's since.
 		if known[i] != nil && known[i].Status == catalog.FeatureDropped && known[i].ID != f.ID {
 			known[i] = nil
 		}
@@ -107,16 +109,19 @@ func mergeFeature(known, f catalog.Feature) (catalog.Feature, error) {
 	}
 	var err error
 	if out.Type, err = vector.Widen(known.Type, f.Type); err != nil {
-		return out, fmt.Errorf("feature %s is %v in the table and %v in the change: %w", f.Name, known.Type, f.Type, err)
+		return out, fmt.Errorf("feature %s is %v in the table and %v in the change: %w", f.Name, known.Type,
+			f.Type, err)
 	}
 	if f.Role != catalog.RoleFeature && f.Role != known.Role {
 		return out, fmt.Errorf("feature %s is a %v in the table and a %v in the change", f.Name, known.Role, f.Role)
 	}
 	if known.Logical != f.Logical {
-		return out, fmt.Errorf("feature %s is of logical type %q in the table and %q in the change", f.Name, known.Logical, f.Logical)
+		return out, fmt.Errorf("feature %s is of logical type %q in the table and %q in the change", f.Name,
+			known.Logical, f.Logical)
 	}
 	if known.OriginColumn != f.OriginColumn || known.OriginKey != f.OriginKey {
-		return out, fmt.Errorf("feature %s comes from key %q of column %q in the table and from key %q of column %q in the change",
+		return out, fmt.Errorf(
+			"feature %s comes from key %q of column %q in the table and from key %q of column %q in the change",
 			f.Name, known.OriginKey, known.OriginColumn, f.OriginKey, f.OriginColumn)
 	}
 	return out, nil

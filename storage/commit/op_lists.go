@@ -107,7 +107,8 @@ func (s SetListRows) validate(c *Change) error {
 	var once checkOnce
 	for _, l := range s {
 		_, err := names.ParseID(l.Segment)
-		once.check(errors.Join(catalog.CheckName("sample list", l.List), err), "rows of a sample list:", l.List+"\x00"+l.Segment)
+		once.check(errors.Join(catalog.CheckName("sample list", l.List), err), "rows of a sample list:",
+			l.List+"\x00"+l.Segment)
 	}
 	return cmp.Or(c.needBase(len(s), "sample lists"), once.err)
 }
@@ -171,7 +172,8 @@ func (e *edit) listRows(ctx context.Context, name string, sets []ListRows) error
 		}
 		// The empty set too: an entry says since when, so that no compaction brings the rows before back.
 		r.Rows.Since = e.info.Number
-		e.listing = append(e.listing, lsm.Entry{Key: append(catalog.ListRowsPrefix(name), segment[:]...), Value: bitmap.AppendEntry(nil, r.Rows)})
+		e.listing = append(e.listing, lsm.Entry{Key: append(catalog.ListRowsPrefix(name), segment[:]...),
+			Value: bitmap.AppendEntry(nil, r.Rows)})
 	}
 	return nil
 }

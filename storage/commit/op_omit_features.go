@@ -7,8 +7,8 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
-// OmitFeatures are dropped features that the added segments leave out of what the removed segments had. They must still be
-// dropped: else their values would be lost.
+// OmitFeatures are dropped features that the added segments leave out of what the removed segments had. They must still
+// be dropped: else their values would be lost.
 type OmitFeatures []catalog.FeatureID
 
 func (OmitFeatures) phase() phase           { return phaseChangeFeatures }
@@ -37,7 +37,8 @@ func (o OmitFeatures) apply(ctx context.Context, e *edit) error {
 	for i, f := range found {
 		// Another feature may have taken the name since.
 		if f != nil && f.ID == o[i] && f.Status != catalog.FeatureDropped {
-			return fmt.Errorf("feature %s, which the added segments leave out, is not dropped any more: %w", f.Name, catalog.ErrConflict)
+			return fmt.Errorf("feature %s, which the added segments leave out, is not dropped any more: %w", f.Name,
+				catalog.ErrConflict)
 		}
 	}
 	return nil

@@ -20,7 +20,8 @@ func (SetOverlaySegments) phase() phase { return phaseRows }
 func (s SetOverlaySegments) validate(c *Change) error {
 	var once checkOnce
 	for _, l := range s {
-		once.check(errors.Join(catalog.CheckName("overlay", l.Overlay), l.Data.Validate()), "layer:", l.Overlay+"\x00"+l.Segment)
+		once.check(errors.Join(catalog.CheckName("overlay", l.Overlay), l.Data.Validate()), "layer:",
+			l.Overlay+"\x00"+l.Segment)
 		once.check(nil, "segment of a layer:", l.Data.ID)
 		if _, err := names.ParseID(l.Segment); err != nil {
 			once.check(err, "layer of overlay", l.Overlay)
@@ -55,7 +56,9 @@ func (s SetOverlaySegments) apply(ctx context.Context, e *edit) error {
 		}
 		// Only those who name the overlay were to see these values. Now everybody would.
 		if o.Merged > base && o.Merged != e.info.Number {
-			return fmt.Errorf("overlay %s became part of the table in snapshot %d, after snapshot %d that the change was made against: %w",
+			return fmt.Errorf(
+				"overlay %s became part of the table in snapshot %d, after snapshot %d that the change was made "+
+					"against: %w",
 				name, o.Merged, base, catalog.ErrConflict)
 		}
 		if err := e.setOverlaySegments(ctx, *o, byOverlay[name]); err != nil {
@@ -118,13 +121,15 @@ func (e *edit) setOverlaySegments(ctx context.Context, o catalog.Overlay, layers
 			return err
 		}
 		l.Since = e.info.Number
-		e.listing = append(e.listing, lsm.Entry{Key: append(catalog.OverlaySegmentPrefix(o.Number), segment[:]...), Value: catalog.AppendOverlaySegment(nil, l)})
+		e.listing = append(e.listing, lsm.Entry{Key: append(catalog.OverlaySegmentPrefix(o.Number), segment[:]...),
+			Value: catalog.AppendOverlaySegment(nil, l)})
 	}
 	return nil
 }
 
 // underOverlay returns the segments that layers of an overlay lie over: the table's, or those of the overlay's branch.
-func (e *edit) underOverlay(ctx context.Context, o catalog.Overlay, ids []string) (map[string]catalog.SegmentDescriptor, error) {
+func (e *edit) underOverlay(ctx context.Context, o catalog.Overlay,
+	ids []string) (map[string]catalog.SegmentDescriptor, error) {
 	if o.Branch == "" {
 		return e.under(ctx, ids)
 	}
@@ -151,7 +156,8 @@ func (e *edit) underOverlay(ctx context.Context, o catalog.Overlay, ids []string
 	out := make(map[string]catalog.SegmentDescriptor, len(ids))
 	for i, d := range found {
 		if d == nil {
-			return nil, fmt.Errorf("segment %s is not in snapshot %d of branch %s: %w", ids[i], b.Snapshot, o.Branch, catalog.ErrConflict)
+			return nil, fmt.Errorf("segment %s is not in snapshot %d of branch %s: %w", ids[i], b.Snapshot, o.Branch,
+				catalog.ErrConflict)
 		}
 		out[ids[i]] = *d
 	}

@@ -40,7 +40,8 @@ func (d DropOverlays) apply(ctx context.Context, e *edit) error {
 	return nil
 }
 
-// DefineOverlays defines overlays over those that there are, the lowest first. Number, Added and Merged are set by the commit.
+// DefineOverlays defines overlays over those that there are, the lowest first. Number, Added and Merged are set by the
+// commit.
 type DefineOverlays []catalog.Overlay
 
 func (DefineOverlays) phase() phase { return phaseDefineOverlays }
@@ -81,7 +82,8 @@ func (d DefineOverlays) apply(ctx context.Context, e *edit) error {
 			}
 			if b == nil {
 				_, err := e.base.Branch(ctx, o.Branch)
-				return fmt.Errorf("overlay %s: %w", o.Name, cmp.Or(err, fmt.Errorf("branch %s is gone: %w", o.Branch, catalog.ErrConflict)))
+				return fmt.Errorf("overlay %s: %w", o.Name, cmp.Or(err, fmt.Errorf("branch %s is gone: %w", o.Branch,
+					catalog.ErrConflict)))
 			}
 			if b.Snapshot != 0 {
 				if under, err = e.base.Log.At(ctx, b.Snapshot); err != nil {
@@ -122,8 +124,11 @@ func (m MergeOverlays) apply(ctx context.Context, e *edit) error {
 		case there.Merged != 0:
 			return fmt.Errorf("overlay %s is merged already", name)
 		case there.MissingLayers != catalog.FallThrough:
-			// Compaction makes merged overlays part of the segments that it writes, and could not tell the segments without a layer.
-			return fmt.Errorf("overlay %s says %q of segments without a layer: want %q of one that becomes part of the table", name, there.MissingLayers, catalog.FallThrough)
+			// Compaction makes merged overlays part of the segments that it writes, and could not tell the segments
+			// without a layer.
+			return fmt.Errorf(
+				"overlay %s says %q of segments without a layer: want %q of one that becomes part of the table",
+				name, there.MissingLayers, catalog.FallThrough)
 		}
 		if err := e.noneDropped(ctx, *there); err != nil {
 			return err
@@ -139,7 +144,8 @@ func (m MergeOverlays) apply(ctx context.Context, e *edit) error {
 	return nil
 }
 
-// noneDropped returns an error when the table has dropped a feature of an overlay: what is part of the table has its features in the schema.
+// noneDropped returns an error when the table has dropped a feature of an overlay: what is part of the table has its
+// features in the schema.
 func (e *edit) noneDropped(ctx context.Context, o catalog.Overlay) error {
 	ids := make([]catalog.FeatureID, len(o.Features))
 	for i, f := range o.Features {
@@ -151,7 +157,8 @@ func (e *edit) noneDropped(ctx context.Context, o catalog.Overlay) error {
 	}
 	for _, k := range known {
 		if k != nil && k.Status == catalog.FeatureDropped {
-			return fmt.Errorf("overlay %s has feature %s, which was dropped: it cannot become part of the table", o.Name, k.Name)
+			return fmt.Errorf("overlay %s has feature %s, which was dropped: it cannot become part of the table",
+				o.Name, k.Name)
 		}
 	}
 	return nil
@@ -189,7 +196,8 @@ func (e *edit) setOverlay(o catalog.Overlay) {
 	e.listing = append(e.listing, lsm.Entry{Key: catalog.OverlayKey(o.Name), Value: catalog.AppendOverlay(nil, o)})
 }
 
-// fitsSchema holds an overlay's features to those of their names and ids in the schema of the snapshot that it lies over.
+// fitsSchema holds an overlay's features to those of their names and ids in the schema of the snapshot that it lies
+// over.
 func (e *edit) fitsSchema(ctx context.Context, o catalog.Overlay, under *snapshot.Snapshot) error {
 	names := make([]string, len(o.Features))
 	keys := make([][]byte, len(o.Features))
@@ -207,10 +215,12 @@ func (e *edit) fitsSchema(ctx context.Context, o catalog.Overlay, under *snapsho
 	for i, f := range o.Features {
 		switch k := known[i]; {
 		case k != nil && k.ID != f.ID:
-			return fmt.Errorf("overlay %s: feature %s: id %016x: the table has %016x", o.Name, f.Name, uint64(f.ID), uint64(k.ID))
+			return fmt.Errorf("overlay %s: feature %s: id %016x: the table has %016x", o.Name, f.Name, uint64(f.ID),
+				uint64(k.ID))
 		case k != nil:
 			if _, err := vector.Widen(k.Type, f.Type); err != nil {
-				return fmt.Errorf("overlay %s: feature %s is %v in the table and %v in the overlay: %w", o.Name, f.Name, k.Type, f.Type, err)
+				return fmt.Errorf("overlay %s: feature %s is %v in the table and %v in the overlay: %w", o.Name, f.Name,
+					k.Type, f.Type, err)
 			}
 		case owners[i] != nil:
 			return fmt.Errorf("overlay %s: %w", o.Name, ownedBy(f, string(owners[i])))
@@ -234,14 +244,17 @@ func (e *edit) dropOverlay(ctx context.Context, name string) error {
 	}
 	err = e.base.EachOverlaySegment(ctx, *o, func(l catalog.OverlaySegment) error {
 		if o.Merged != 0 && !slices.Contains(Op[RemoveSegments](e.change), l.Segment) {
-			return fmt.Errorf("overlay %s is part of the table since snapshot %d, and lies over segment %s: compaction makes it part of the segments",
+			return fmt.Errorf(
+				"overlay %s is part of the table since snapshot %d, and lies over segment %s: compaction makes it "+
+					"part of the segments",
 				name, o.Merged, l.Segment)
 		}
 		segment, err := names.ParseID(l.Segment)
 		if err != nil {
 			return err
 		}
-		e.listing = append(e.listing, lsm.Entry{Key: append(catalog.OverlaySegmentPrefix(o.Number), segment[:]...), Value: nil})
+		e.listing = append(e.listing, lsm.Entry{Key: append(catalog.OverlaySegmentPrefix(o.Number), segment[:]...),
+			Value: nil})
 		return nil
 	})
 	if err != nil {

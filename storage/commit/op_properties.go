@@ -65,6 +65,7 @@ func (e *edit) emptied(ctx context.Context) error {
 	if err != nil || old == value {
 		return err
 	}
-	e.schema = append(e.schema, lsm.Entry{Key: catalog.PropertyKey(snapshot.PartitionKeysProperty), Value: []byte(value)})
+	e.schema = append(e.schema, lsm.Entry{Key: catalog.PropertyKey(snapshot.PartitionKeysProperty),
+		Value: []byte(value)})
 	return nil
 }

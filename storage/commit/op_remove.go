@@ -47,7 +47,9 @@ func (o OverwritePartitions) apply(ctx context.Context, e *edit) error {
 				return wire.Corrupt(e.base.TreeName(e.base.Manifest.Listing), reason)
 			}
 			if p.Added > c.Base {
-				return fmt.Errorf("partition %q got segment %s in snapshot %d, after snapshot %d that the change was made against: %w",
+				return fmt.Errorf(
+					"partition %q got segment %s in snapshot %d, after snapshot %d that the change was made "+
+						"against: %w",
 					canonical, d.ID, p.Added, c.Base, catalog.ErrConflict)
 			}
 			if removed[d.ID] {
@@ -64,8 +66,8 @@ func (o OverwritePartitions) apply(ctx context.Context, e *edit) error {
 	return nil
 }
 
-// RemoveSegments removes the segments of the ids, which must still be there. The change must have been made against all that
-// was set for them: their deletion vectors, overlay segments and rows of sample lists.
+// RemoveSegments removes the segments of the ids, which must still be there. The change must have been made against all
+// that was set for them: their deletion vectors, overlay segments and rows of sample lists.
 type RemoveSegments []string
 
 func (RemoveSegments) phase() phase { return phaseRemove }
@@ -120,7 +122,8 @@ func (r RemoveSegments) apply(ctx context.Context, e *edit) error {
 	return nil
 }
 
-// drop takes a segment out of the listing and the totals. key is taken over. replaced: the change must have seen what lies over it.
+// drop takes a segment out of the listing and the totals. key is taken over. replaced: the change must have seen what
+// lies over it.
 func (e *edit) drop(key []byte, d catalog.SegmentDescriptor, replaced bool) error {
 	segment, err := names.ParseID(d.ID)
 	if err != nil {
@@ -134,7 +137,8 @@ func (e *edit) drop(key []byte, d catalog.SegmentDescriptor, replaced bool) erro
 	if d.Rows > e.info.Rows || d.Bytes > e.info.Bytes || e.info.Segments == 0 {
 		return wire.Corrupt(e.base.ObjectName(), "totals are less than their parts")
 	}
-	e.listing = append(e.listing, lsm.Entry{Key: key, Value: nil}, lsm.Entry{Key: catalog.SegmentIDKey(segment), Value: nil})
+	e.listing = append(e.listing, lsm.Entry{Key: key, Value: nil}, lsm.Entry{Key: catalog.SegmentIDKey(segment),
+		Value: nil})
 	e.info.Rows -= d.Rows
 	e.info.RemovedRows += d.Rows
 	e.info.Bytes -= d.Bytes
@@ -152,7 +156,8 @@ func (e *edit) strip(ctx context.Context) error {
 		gone = append(gone, d)
 	}
 	slices.SortFunc(gone, func(a, b catalog.SegmentDescriptor) int { return cmp.Compare(a.ID, b.ID) })
-	take := func(prefix []byte, what string, each func(decoded []byte, d catalog.SegmentDescriptor) (since uint64, reason string)) error {
+	take := func(prefix []byte, what string, each func(decoded []byte, d catalog.SegmentDescriptor) (since uint64,
+		reason string)) error {
 		values, err := e.base.PerSegment(ctx, prefix, gone)
 		if err != nil {
 			return err
@@ -181,7 +186,8 @@ func (e *edit) strip(ctx context.Context) error {
 		return r.Since, reason
 	}
 	if e.base.Manifest.Info.DeletedRows > 0 {
-		if err := take([]byte{catalog.DeletesSpace}, "deletes", func(v []byte, d catalog.SegmentDescriptor) (uint64, string) {
+		if err := take([]byte{catalog.DeletesSpace}, "deletes", func(v []byte, d catalog.SegmentDescriptor) (uint64,
+			string) {
 			r, reason := bitmap.DecodeEntry(v, d.Rows, "")
 			e.info.DeletedRows -= min(r.Count, e.info.DeletedRows)
 			return r.Since, reason
@@ -194,7 +200,8 @@ func (e *edit) strip(ctx context.Context) error {
 		return err
 	}
 	for _, o := range overlays {
-		if err := take(catalog.OverlaySegmentPrefix(o.Number), "layer of overlay "+o.Name, func(v []byte, d catalog.SegmentDescriptor) (uint64, string) {
+		if err := take(catalog.OverlaySegmentPrefix(o.Number), "layer of overlay "+o.Name, func(v []byte,
+			d catalog.SegmentDescriptor) (uint64, string) {
 			segment, err := names.ParseID(d.ID)
 			if err != nil {
 				return 0, err.Error()

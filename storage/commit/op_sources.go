@@ -9,8 +9,8 @@ import (
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
-// AddSources notes what was ingested. A source that was ingested before is ErrDuplicateSource, unless the change overwrites
-// partitions and was made against a snapshot that held it.
+// AddSources notes what was ingested. A source that was ingested before is ErrDuplicateSource, unless the change
+// overwrites partitions and was made against a snapshot that held it.
 type AddSources []catalog.Source
 
 func (AddSources) phase() phase { return phaseTable }
@@ -46,7 +46,8 @@ func (a AddSources) apply(ctx context.Context, e *edit) error {
 				return wire.Corrupt(e.base.TreeName(e.base.Manifest.Listing), "source is malformed")
 			}
 			if !overwrites || number > e.change.Base {
-				return fmt.Errorf("source %s (as %s, in snapshot %d): %w", s.Name, name, number, catalog.ErrDuplicateSource)
+				return fmt.Errorf("source %s (as %s, in snapshot %d): %w", s.Name, name, number,
+					catalog.ErrDuplicateSource)
 			}
 		}
 		e.listing = append(e.listing, lsm.Entry{Key: keys[i], Value: catalog.SourceValue(e.info.Number, s.Name)})

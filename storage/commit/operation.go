@@ -14,14 +14,15 @@ import (
 	"github.com/dsistore/dsistore/storage/snapshot"
 )
 
-// An Operation is one thing that a commit does, such as AddSegments. To add an operation, write a type with these methods in
-// a file of its own. If it adds segments or row bitmaps, it is an adder too.
+// An Operation is one thing that a commit does, such as AddSegments. To add an operation, write a type with these
+// methods in a file of its own. If it adds segments or row bitmaps, it is an adder too.
 type Operation interface {
 	// phase says when the operation is applied.
 	phase() phase
 	// validate checks the operation by itself and against the other operations of its change.
 	validate(c *Change) error
-	// apply puts the operation into the edit. The error matches ErrConflict if a commit after the change's base is the reason.
+	// apply puts the operation into the edit. The error matches ErrConflict if a commit after the change's base is the
+	// reason.
 	apply(ctx context.Context, e *edit) error
 }
 
@@ -30,8 +31,8 @@ type adder interface {
 	adds() ([]catalog.SegmentDescriptor, []bitmap.Ref)
 }
 
-// A phase orders the operations of a change. What is defined comes before what names it, and what is removed before what
-// replaces it. Operations of one phase are applied in the order of the change.
+// A phase orders the operations of a change. What is defined comes before what names it, and what is removed before
+// what replaces it. Operations of one phase are applied in the order of the change.
 type phase uint8
 
 const (
@@ -85,7 +86,8 @@ func (c *Change) Set(o Operation) {
 // Validate returns an error that names the first invalid part.
 func (c Change) Validate() error {
 	if c.Operation == "" || len(c.Operation) > snapshot.MaxOperation {
-		return fmt.Errorf("change: operation %q of %d bytes: want 1 to %d", c.Operation, len(c.Operation), snapshot.MaxOperation)
+		return fmt.Errorf("change: operation %q of %d bytes: want 1 to %d", c.Operation, len(c.Operation),
+			snapshot.MaxOperation)
 	}
 	for i, o := range c.Ops { // Op finds no pointers
 		switch kind := reflect.TypeOf(o); {
@@ -111,7 +113,9 @@ func (c Change) Validate() error {
 
 // inOrder returns the operations in the order in which they are applied.
 func (c *Change) inOrder() []Operation {
-	return slices.SortedStableFunc(slices.Values(c.Ops), func(a, b Operation) int { return int(a.phase()) - int(b.phase()) })
+	return slices.SortedStableFunc(slices.Values(c.Ops), func(a, b Operation) int {
+		return int(a.phase()) - int(b.phase())
+	})
 }
 
 // needBase returns an error if n elements of an operation need a base and the change has none.
@@ -143,14 +147,17 @@ type edit struct {
 	listing, schema []lsm.Entry
 	made            []string // objects that the attempt made
 
-	added    []catalog.Feature                    // to the schema
-	merging  []catalog.Feature                    // of overlays that are merged into the table
-	removed  map[string]catalog.SegmentDescriptor // segments that the change removes
-	vacated  map[string]catalog.Place             // by partition: the first place of its removed segments; its added segments take it
-	replaced map[string]bool                      // removed segments whose deletion vectors, overlay segments and list rows the change must have seen
-	defined  map[string]*catalog.Overlay          // overlays that the change defines or alters; nil: it drops the overlay
-	listed   map[string]*catalog.SampleList       // the same for sample lists
-	renamed  []renamed
+	added   []catalog.Feature                    // to the schema
+	merging []catalog.Feature                    // of overlays that are merged into the table
+	removed map[string]catalog.SegmentDescriptor // segments that the change removes
+	// by partition: the first place of its removed segments; its added segments take it
+	vacated map[string]catalog.Place
+	// removed segments whose deletion vectors, overlay segments and list rows the change must have seen
+	replaced map[string]bool
+	// overlays that the change defines or alters; nil: it drops the overlay
+	defined map[string]*catalog.Overlay
+	listed  map[string]*catalog.SampleList // the same for sample lists
+	renamed []renamed
 }
 
 func (e *edit) store() *snapshot.Store { return e.base.Log.Store }
@@ -184,7 +191,8 @@ func taken(what, name string, since, base uint64) error {
 
 // later says that another commit set something after the change's base.
 func later(what, name string, since, base uint64) error {
-	return fmt.Errorf("%s %s was set in snapshot %d, after snapshot %d that the change was made against: %w", what, name, since, base, catalog.ErrConflict)
+	return fmt.Errorf("%s %s was set in snapshot %d, after snapshot %d that the change was made against: %w", what,
+		name, since, base, catalog.ErrConflict)
 }
 
 // A checkOnce keeps the first error. A name that comes twice is an error.

@@ -19,7 +19,8 @@ func (e *edit) vacate(canonical string, p catalog.Place) {
 	}
 }
 
-// places returns where the added segments stand: in place of those of their partition that the change names to be removed, else behind all others.
+// places returns where the added segments stand: in place of those of their partition that the change names to be
+// removed, else behind all others.
 func (e *edit) places(ctx context.Context, add []catalog.SegmentDescriptor) ([]catalog.Place, error) {
 	out := make([]catalog.Place, len(add))
 	count, before := map[string]uint64{}, map[string]uint64{}
@@ -40,11 +41,14 @@ func (e *edit) places(ctx context.Context, add []catalog.SegmentDescriptor) ([]c
 				return nil, err
 			}
 			if steps[canonical] = room / count[canonical]; steps[canonical] == 0 {
-				return nil, fmt.Errorf("partition %q has no room in its order for %d segments in place of fewer: replace more of them at once",
+				return nil, fmt.Errorf(
+					"partition %q has no room in its order for %d segments in place of fewer: replace more of "+
+						"them at once",
 					canonical, count[canonical])
 			}
 		}
-		out[i] = catalog.Place{Number: first.Number, Index: first.Index, Slot: first.Slot + before[canonical]*steps[canonical], Added: e.info.Number}
+		out[i] = catalog.Place{Number: first.Number, Index: first.Index, Slot: first.Slot +
+			before[canonical]*steps[canonical], Added: e.info.Number}
 		before[canonical]++
 	}
 	return out, nil

@@ -31,10 +31,10 @@ type ExpireReport struct {
 	Snapshot uint64   // that the commit made; 0: none was needed
 }
 
-// Expire makes the snapshots below a number expire: they are no longer part of the table's history, and gc removes them, with
-// what only they name, after its grace period. Those that a branch pins, or a lease holds, stay for those. Its cost is a small read
-// for each snapshot that is looked at, and a commit; none where only snapshots that an Expire or GC made would expire: else one that runs
-// every day would go on for ever about itself.
+// Expire makes the snapshots below a number expire: they are no longer part of the table's history, and gc removes
+// them, with what only they name, after its grace period. Those that a branch pins, or a lease holds, stay for those.
+// Its cost is a small read for each snapshot that is looked at, and a commit; none where only snapshots that an Expire
+// or GC made would expire: else one that runs every day would go on for ever about itself.
 func Expire(ctx context.Context, t *snapshot.Log, opts ExpireOptions) (*ExpireReport, error) {
 	if opts.YoungerThan < 0 {
 		return nil, fmt.Errorf("expire: younger than %v: want none negative", opts.YoungerThan)
@@ -65,8 +65,8 @@ func Expire(ctx context.Context, t *snapshot.Log, opts ExpireOptions) (*ExpireRe
 		if err != nil && !opts.DryRun { // which may look at a store that it cannot write to
 			return nil, fmt.Errorf("expire: %w", err)
 		}
-		// The newest that is older than that was the table until the next one came, and stays. Ages are the objects', not those that committers
-		// wrote into them.
+		// The newest that is older than that was the table until the next one came, and stays. Ages are the objects',
+		// not those that committers wrote into them.
 		young := first
 		for _, s := range there {
 			if s.Number > first && s.ModTime <= now.Add(-opts.YoungerThan).UnixNano() {
@@ -88,7 +88,8 @@ func Expire(ctx context.Context, t *snapshot.Log, opts ExpireOptions) (*ExpireRe
 		r.Expired = append(r.Expired, n)
 	}
 	if len(r.Expired) > 0 && !opts.DryRun {
-		s, err := commit.Run(ctx, t, commit.Change{Operation: expireOperation, Base: last, Ops: []commit.Operation{commit.ExpireBelow(oldest)}})
+		s, err := commit.Run(ctx, t, commit.Change{Operation: expireOperation, Base: last,
+			Ops: []commit.Operation{commit.ExpireBelow(oldest)}})
 		if err != nil {
 			return nil, err
 		}
@@ -98,12 +99,14 @@ func Expire(ctx context.Context, t *snapshot.Log, opts ExpireOptions) (*ExpireRe
 	return r, err
 }
 
-// isMaintenance reports whether an operation's snapshots have the rows of those before them, and are made again and again.
+// isMaintenance reports whether an operation's snapshots have the rows of those before them, and are made again and
+// again.
 func isMaintenance(operation string) bool {
 	return operation == expireOperation || operation == Operation
 }
 
-// keepLast returns the lowest of the n newest snapshots from first to last that no Expire or GC made, first where there are fewer.
+// keepLast returns the lowest of the n newest snapshots from first to last that no Expire or GC made, first where there
+// are fewer.
 func keepLast(ctx context.Context, t *snapshot.Log, first, last, n uint64) (uint64, error) {
 	for high := last; high > first; {
 		low := max(first+1, high-min(high, object.RequestsAtOnce)+1)

@@ -17,8 +17,8 @@ import (
 	"github.com/dsistore/dsistore/storage/snapshot"
 )
 
-// DefaultGrace is how long GC leaves what no snapshot names. It should be longer than the longest time between the first object of a segment
-// and the commit that adds it: a commit that comes later is refused.
+// DefaultGrace is how long GC leaves what no snapshot names. It should be longer than the longest time between the
+// first object of a segment and the commit that adds it: a commit that comes later is refused.
 const DefaultGrace = 24 * time.Hour
 
 // Operation is the operation of the snapshots that gc makes. They have what those before them have.
@@ -40,7 +40,8 @@ type Report struct {
 	Referenced uint64        // objects that a snapshot's segments and runs own
 	Unknown    uint64        // objects whose names are not ours: left alone
 	YoungBytes uint64        // of Young
-	// Unnamed are objects of segments and runs that no snapshot names, and temporary files, removed or within the grace period.
+	// Unnamed are objects of segments and runs that no snapshot names, and temporary files, removed or within the grace
+	// period.
 	Unnamed, UnnamedBytes uint64
 	Tables                uint64
 	Snapshots             uint64 // looked at: those that have not expired, and those held
@@ -64,14 +65,15 @@ type Skip struct {
 	Err   error
 }
 
-// Run removes the snapshots that expired longer ago than the grace period, the objects that no other snapshot of any table names,
-// leases that have run out, and temporary files; each only when it, or the newest object of its segment or run, is older than the
-// grace period. A snapshot that a branch of the newest snapshot pins, or a lease, stays with all it names. Ages are told by the clock that
-// dates the objects, and by no other.
+// Run removes the snapshots that expired longer ago than the grace period, the objects that no other snapshot of any
+// table names, leases that have run out, and temporary files; each only when it, or the newest object of its segment or
+// run, is older than the grace period. A snapshot that a branch of the newest snapshot pins, or a lease, stays with all
+// it names. Ages are told by the clock that dates the objects, and by no other.
 //
-// It never removes what a committed snapshot that stays names, however slow its writer was: PROTOCOL.md says why. A commit of what it is
-// about to remove is refused. Several may run at once, beside everything else. A table that is damaged is skipped, with all its objects, and
-// so is what cannot be listed: the report says so. A store that holds old objects and not one table is an error.
+// It never removes what a committed snapshot that stays names, however slow its writer was: PROTOCOL.md says why. A
+// commit of what it is about to remove is refused. Several may run at once, beside everything else. A table that is
+// damaged is skipped, with all its objects, and so is what cannot be listed: the report says so. A store that holds old
+// objects and not one table is an error.
 func Run(ctx context.Context, s *snapshot.Store, opts Options) (*Report, error) {
 	grace := opts.Grace
 	if grace < 0 {
@@ -153,9 +155,11 @@ type dataGroup struct {
 	newest  int64 // modification time
 }
 
-// empty reports whether the group has only markers, which an interrupted gc left: no commit takes an id without objects.
+// empty reports whether the group has only markers, which an interrupted gc left: no commit takes an id without
+// objects.
 func (g *dataGroup) empty() bool {
-	return len(g.objects) > 0 && !slices.ContainsFunc(g.objects, func(o object.Info) bool { return !g.id.IsCondemned(o.Name) })
+	return len(g.objects) > 0 && !slices.ContainsFunc(g.objects,
+		func(o object.Info) bool { return !g.id.IsCondemned(o.Name) })
 }
 
 // hexDigits begin the names of all data objects: as many listings find them all.
@@ -208,9 +212,11 @@ func listData(ctx context.Context, blobs object.Store, prefix string) (out []*da
 // tablePlans are the tables of a store as one gc sees them.
 type tablePlans struct {
 	plans []*tablePlan
-	// of are those that are whole. Of one id there are several where somebody has copied the objects of a table under another name.
+	// of are those that are whole. Of one id there are several where somebody has copied the objects of a table under
+	// another name.
 	of map[names.TableID][]*tablePlan
-	// damaged are tables that could not be looked at. unknown: of one of them not even the id can be read, so that what is of no other table may be its.
+	// damaged are tables that could not be looked at. unknown: of one of them not even the id can be read, so that what
+	// is of no other table may be its.
 	damaged map[names.TableID]bool
 	unknown bool
 	named   map[names.ID]bool // by snapshots that stay
@@ -218,7 +224,8 @@ type tablePlans struct {
 
 // tables looks at every table, several at a time. One that is damaged is skipped.
 func (c *collector) tables(ctx context.Context, plan func(*snapshot.Log) *tablePlan) (tablePlans, error) {
-	out := tablePlans{of: map[names.TableID][]*tablePlan{}, damaged: map[names.TableID]bool{}, named: map[names.ID]bool{}}
+	out := tablePlans{of: map[names.TableID][]*tablePlan{}, damaged: map[names.TableID]bool{},
+		named: map[names.ID]bool{}}
 	tables, err := c.s.Tables(ctx, true)
 	if err != nil {
 		return out, err
@@ -290,9 +297,9 @@ func (c *collector) unnamed(groups []*dataGroup, tables tablePlans, cutoff int64
 //	look      at the snapshots up to that number
 //	delete    what they do not name, the markers last
 //
-// A commit reads the newest snapshot, looks for markers beside what it adds, and takes the next number. One that has not seen a marker had
-// read the newest before it was fenced: either it took its number before the fence, and the look finds it, or it loses it to the fence, and finds the
-// marker when it tries again.
+// A commit reads the newest snapshot, looks for markers beside what it adds, and takes the next number. One that has
+// not seen a marker had read the newest before it was fenced: either it took its number before the fence, and the look
+// finds it, or it loses it to the fence, and finds the marker when it tries again.
 func (c *collector) collect(ctx context.Context, groups []*dataGroup, tables tablePlans) error {
 	var condemned []*dataGroup
 	fenced := map[*tablePlan]bool{}
@@ -315,7 +322,10 @@ func (c *collector) collect(ctx context.Context, groups []*dataGroup, tables tab
 	if err != nil {
 		return err
 	}
-	plans := slices.SortedFunc(maps.Keys(fenced), func(a, b *tablePlan) int { return cmp.Compare(a.t.Table, b.t.Table) })
+	plans := slices.SortedFunc(maps.Keys(fenced), func(a, b *tablePlan) int {
+		return cmp.Compare(a.t.Table,
+			b.t.Table)
+	})
 	failed := make([]error, len(plans))
 	err = object.Parallel(ctx, object.RequestsAtOnce, len(plans), func(ctx context.Context, i int) error {
 		failed[i] = plans[i].fence(ctx)
@@ -343,7 +353,8 @@ func (c *collector) collect(ctx context.Context, groups []*dataGroup, tables tab
 	return errors.Join(err, syncRemoved(ctx, c.s.Blobs, groups))
 }
 
-// syncRemoved makes the removal of objects durable where a crash could take it back, in a local store: what Purge has removed, nobody reads again.
+// syncRemoved makes the removal of objects durable where a crash could take it back, in a local store: what Purge has
+// removed, nobody reads again.
 func syncRemoved(ctx context.Context, blobs object.Store, groups []*dataGroup) error {
 	local := object.AsLocal(blobs)
 	if local == nil {
@@ -356,7 +367,10 @@ func syncRemoved(ctx context.Context, blobs object.Store, groups []*dataGroup) e
 		dirs[dir], dirs[path.Dir(dir)] = true, true
 	}
 	all := slices.Sorted(maps.Keys(dirs))
-	return object.Parallel(ctx, object.RequestsAtOnce, len(all), func(ctx context.Context, i int) error { return local.SyncDir(ctx, all[i]) })
+	return object.Parallel(ctx, object.RequestsAtOnce, len(all), func(ctx context.Context,
+		i int) error {
+		return local.SyncDir(ctx, all[i])
+	})
 }
 
 // remove deletes all objects of an id, the markers of gcs after the others.

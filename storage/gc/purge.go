@@ -12,10 +12,10 @@ import (
 	"github.com/dsistore/dsistore/storage/snapshot"
 )
 
-// Purge removes the data that only expired snapshots of the table name, whatever its age: segments, overlay segments and sets of rows. A reader of
-// an expired snapshot without a lease finds it gone. The snapshots themselves, with the runs of their trees, are left to GC, and so is what no
-// snapshot names; other tables are not looked at. What a branch of the newest snapshot, or a lease, holds stays. The report has what was removed,
-// and who holds what.
+// Purge removes the data that only expired snapshots of the table name, whatever its age: segments, overlay segments
+// and sets of rows. A reader of an expired snapshot without a lease finds it gone. The snapshots themselves, with the
+// runs of their trees, are left to GC, and so is what no snapshot names; other tables are not looked at. What a branch
+// of the newest snapshot, or a lease, holds stays. The report has what was removed, and who holds what.
 func Purge(ctx context.Context, t *snapshot.Log) (*Report, error) {
 	r, err := purge(ctx, t)
 	if err != nil {
@@ -68,7 +68,8 @@ func purge(ctx context.Context, t *snapshot.Log) (*Report, error) {
 		return c.r, nil
 	}
 	// What the others name is found when they are fenced.
-	err = c.collect(ctx, groups, tablePlans{plans: plans, of: map[names.TableID][]*tablePlan{of: plans}, damaged: map[names.TableID]bool{}})
+	err = c.collect(ctx, groups, tablePlans{plans: plans, of: map[names.TableID][]*tablePlan{of: plans},
+		damaged: map[names.TableID]bool{}})
 	c.r.sort()
 	if err == nil && len(c.r.Skipped) > 0 {
 		err = c.r.Skipped[0].Err
@@ -76,8 +77,10 @@ func purge(ctx context.Context, t *snapshot.Log) (*Report, error) {
 	return c.r, err
 }
 
-// sameTable looks at the tables of another name that have the same id: somebody has copied the objects of one. What they name stays.
-func sameTable(ctx context.Context, s *snapshot.Store, name string, of names.TableID, now time.Time) ([]*tablePlan, error) {
+// sameTable looks at the tables of another name that have the same id: somebody has copied the objects of one. What
+// they name stays.
+func sameTable(ctx context.Context, s *snapshot.Store, name string, of names.TableID,
+	now time.Time) ([]*tablePlan, error) {
 	names, err := s.Tables(ctx, true)
 	if err != nil {
 		return nil, err

@@ -112,7 +112,8 @@ func (p *tablePlan) look(ctx context.Context, r *Report) (err error) {
 	return p.mark(ctx, newest, r)
 }
 
-// expired returns the first snapshot that stays: those before it expired, by a snapshot that is older than the grace period.
+// expired returns the first snapshot that stays: those before it expired, by a snapshot that is older than the grace
+// period.
 func (p *tablePlan) expired(ctx context.Context, newest *snapshot.Snapshot) (uint64, error) {
 	switch {
 	case p.purge:
@@ -131,8 +132,8 @@ func (p *tablePlan) expired(ctx context.Context, newest *snapshot.Snapshot) (uin
 	return 1, nil
 }
 
-// holds finds out which snapshots below whole are held, after it is known which have expired: see Snapshot.Lease. s is the
-// newest snapshot.
+// holds finds out which snapshots below whole are held, after it is known which have expired: see Snapshot.Lease. s is
+// the newest snapshot.
 func (p *tablePlan) holds(ctx context.Context, s *snapshot.Snapshot, r *Report) error {
 	p.pinned, p.branch = map[uint64]bool{}, map[uint64]string{}
 	branches, err := s.Branches(ctx)
@@ -158,9 +159,12 @@ func (p *tablePlan) holds(ctx context.Context, s *snapshot.Snapshot, r *Report) 
 		}
 	}
 	if len(p.ended) > 0 && !p.dryRun {
-		// They go first, and then all are listed again: an owner that renews one and finds it gone knows that this may have missed the
-		// new one.
-		err := object.Parallel(ctx, object.RequestsAtOnce, len(p.ended), func(ctx context.Context, i int) error { return p.t.Store.Remove(ctx, p.ended[i].Info.Name) })
+		// They go first, and then all are listed again: an owner that renews one and finds it gone knows that this may
+		// have missed the new one.
+		err := object.Parallel(ctx, object.RequestsAtOnce, len(p.ended), func(ctx context.Context,
+			i int) error {
+			return p.t.Store.Remove(ctx, p.ended[i].Info.Name)
+		})
 		if err != nil {
 			return err
 		}
@@ -180,7 +184,8 @@ func (p *tablePlan) holds(ctx context.Context, s *snapshot.Snapshot, r *Report) 
 		}
 		p.pinned[l.Snapshot] = true
 		by := "lease " + l.ID
-		if info, err := lease.Describe(ctx, p.t, l); err == nil && info.ID != "" { // whose it is, is for the message alone
+		// whose it is, is for the message alone
+		if info, err := lease.Describe(ctx, p.t, l); err == nil && info.ID != "" {
 			by = info.String()
 		}
 		r.Held = append(r.Held, Hold{p.t.Table, l.Snapshot, by})
@@ -210,11 +215,13 @@ func (p *tablePlan) mark(ctx context.Context, newest *snapshot.Snapshot, r *Repo
 	if !p.purge {
 		return nil
 	}
-	h := snapshot.History{Log: p.t, Snapshot: p.history.Snapshot, Shown: markData(p.named.expired), Expired: p.history.Expired, There: p.there}
+	h := snapshot.History{Log: p.t, Snapshot: p.history.Snapshot, Shown: markData(p.named.expired),
+		Expired: p.history.Expired, There: p.there}
 	return h.Walk(ctx, p.there[0].Number, p.whole-1)
 }
 
-// dropped returns an error where a branch still holds a snapshot that is missing: it may have been dropped meanwhile, and another gc have taken it.
+// dropped returns an error where a branch still holds a snapshot that is missing: it may have been dropped meanwhile,
+// and another gc have taken it.
 func (p *tablePlan) dropped(ctx context.Context, n uint64, branch string) error {
 	newest, err := p.t.Latest(ctx)
 	if err != nil {
@@ -225,13 +232,14 @@ func (p *tablePlan) dropped(ctx context.Context, n uint64, branch string) error 
 		return err
 	}
 	if slices.ContainsFunc(branches, func(b catalog.Branch) bool { return slices.Contains(b.Pins(), n) }) {
-		return wire.Corrupt(names.PinnedName(p.t.Table, n), fmt.Sprintf("object is missing, and branch %s reads it: drop the branch to collect what it had", branch))
+		return wire.Corrupt(names.PinnedName(p.t.Table, n),
+			fmt.Sprintf("object is missing, and branch %s reads it: drop the branch to collect what it had", branch))
 	}
 	return nil
 }
 
-// fence takes the next number of the table, unless another commit takes it: who has read the newest snapshot before finds it taken. Then it
-// notes what the snapshots since name.
+// fence takes the next number of the table, unless another commit takes it: who has read the newest snapshot before
+// finds it taken. Then it notes what the snapshots since name.
 func (p *tablePlan) fence(ctx context.Context) error {
 	seen := p.t.LastRead()
 	base, err := p.t.LatestOr(ctx, seen)
@@ -252,7 +260,8 @@ func (p *tablePlan) fence(ctx context.Context) error {
 		}
 		base = p.t.Empty()
 	}
-	if _, err := commit.Attempt(ctx, p.t, base, p.t.ID(), commit.Change{Operation: Operation}); err != nil && !errors.Is(err, commit.ErrLostRace) {
+	_, err = commit.Attempt(ctx, p.t, base, p.t.ID(), commit.Change{Operation: Operation})
+	if err != nil && !errors.Is(err, commit.ErrLostRace) {
 		return err
 	}
 	n, err := p.t.Newest(ctx)
@@ -337,15 +346,21 @@ func (p *tablePlan) run(ctx context.Context, r *Report) error {
 	}
 	// Lowest first, and no more at a time than snapshots allows for.
 	for some := range slices.Chunk(gone, object.RequestsAtOnce) {
-		if err := object.Parallel(ctx, object.RequestsAtOnce, len(some), func(ctx context.Context, i int) error { return p.truncate(ctx, some[i]) }); err != nil {
+		if err := object.Parallel(ctx, object.RequestsAtOnce, len(some), func(ctx context.Context,
+			i int) error {
+			return p.truncate(ctx, some[i])
+		}); err != nil {
 			return err
 		}
 	}
-	return object.Parallel(ctx, object.RequestsAtOnce, len(copies), func(ctx context.Context, i int) error { return p.t.Store.Remove(ctx, copies[i].Name) })
+	return object.Parallel(ctx, object.RequestsAtOnce, len(copies), func(ctx context.Context,
+		i int) error {
+		return p.t.Store.Remove(ctx, copies[i].Name)
+	})
 }
 
-// truncate removes an expired snapshot, and copies it before where it is held. Its number stays taken, so that a commit which was built on the
-// one before, and comes only now, does not succeed.
+// truncate removes an expired snapshot, and copies it before where it is held. Its number stays taken, so that a commit
+// which was built on the one before, and comes only now, does not succeed.
 func (p *tablePlan) truncate(ctx context.Context, s snapshot.Object) error {
 	if p.pinned[s.Number] {
 		b := make([]byte, s.Size)

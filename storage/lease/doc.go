@@ -4,7 +4,8 @@
 //	Renew ─> the same lease, number + 1; the object before goes at the next renewal
 //	Release, End ─> no object
 //
-// A Lease is held by a reader. Its object's name says all that gc needs; its age is told by the clock that dates objects.
+// A Lease is held by a reader. Its object's name says all that gc needs; its age is told by the clock that dates
+// objects.
 //
 // # Invariants
 //

@@ -24,9 +24,10 @@ import (
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
-// A lease is an object of its own, so that readers commit nothing. All that gc needs stands in its name, and its age is told by the clock that
-// dates objects: it is in force until that time after it was made. A renewed one is another object, whose number is one higher, so that
-// the objects of a lease lie side by side, in order. Numbers in the bytes are little-endian.
+// A lease is an object of its own, so that readers commit nothing. All that gc needs stands in its name, and its age is
+// told by the clock that dates objects: it is in force until that time after it was made. A renewed one is another
+// object, whose number is one higher, so that the objects of a lease lie side by side, in order. Numbers in the bytes
+// are little-endian.
 //
 //	tables/<table>/leases/<snapshot>-<lease, 16 hex>-<number, 8 digits>-<milliseconds>
 //
@@ -74,7 +75,8 @@ type Name struct {
 
 // ObjectName returns the name of the object, which parseLease takes apart.
 func (l Name) ObjectName(table string) string {
-	return fmt.Sprintf("%s%s%d-%s-%08d-%d", names.TableDir(table), names.LeasesDir, l.Snapshot, l.ID, l.number, l.Lasts.Milliseconds())
+	return fmt.Sprintf("%s%s%d-%s-%08d-%d", names.TableDir(table), names.LeasesDir, l.Snapshot, l.ID, l.number,
+		l.Lasts.Milliseconds())
 }
 
 func parseLease(table, name string) (l Name, ok bool) {
@@ -90,11 +92,12 @@ func parseLease(table, name string) (l Name, ok bool) {
 	lasts, errs[2] = strconv.ParseUint(parts[3], 10, 43) // nanoseconds fit 63 bits
 	l.Lasts = time.Duration(lasts) * time.Millisecond
 	lease, err := hex.DecodeString(l.ID)
-	return l, errors.Join(append(errs[:], err)...) == nil && len(lease) == 8 && l.Snapshot > 0 && l.ObjectName(table) == name
+	return l, errors.Join(append(errs[:], err)...) == nil && len(lease) == 8 && l.Snapshot > 0 &&
+		l.ObjectName(table) == name
 }
 
-// A Lease keeps everything that a snapshot names, until a time or until it is released, whatever expires meanwhile. A reader
-// that needs longer renews it. Safe for concurrent use.
+// A Lease keeps everything that a snapshot names, until a time or until it is released, whatever expires meanwhile. A
+// reader that needs longer renews it. Safe for concurrent use.
 type Lease struct {
 	t        *snapshot.Log
 	snapshot *snapshot.Snapshot
@@ -112,12 +115,13 @@ type Lease struct {
 func Take(ctx context.Context, s *snapshot.Snapshot, owner string, d time.Duration) (*Lease, error) {
 	var random [8]byte
 	rand.Read(random[:])
-	l := &Lease{t: s.Log, snapshot: s, owner: owner, name: Name{Snapshot: s.Manifest.Info.Number, ID: hex.EncodeToString(random[:])}}
+	l := &Lease{t: s.Log, snapshot: s, owner: owner, name: Name{Snapshot: s.Manifest.Info.Number,
+		ID: hex.EncodeToString(random[:])}}
 	if err := l.put(ctx, d); err != nil {
 		return nil, err
 	}
-	// gc reads which snapshots have expired first and the leases after. So a lease that gc has not seen finds here that the
-	// snapshot has expired.
+	// gc reads which snapshots have expired first and the leases after. So a lease that gc has not seen finds here that
+	// the snapshot has expired.
 	if err := stays(ctx, s); err != nil {
 		return nil, errors.Join(err, l.Release(context.WithoutCancel(ctx)))
 	}
@@ -142,8 +146,9 @@ func stays(ctx context.Context, s *snapshot.Snapshot) error {
 			return nil
 		}
 	}
+	last := newest.Manifest.Info
 	return fmt.Errorf("table %s: snapshot %d has expired: %w; there are %d to %d",
-		s.Log.Table, s.Manifest.Info.Number, catalog.ErrNotFound, newest.Manifest.Info.Oldest, newest.Manifest.Info.Number)
+		s.Log.Table, s.Manifest.Info.Number, catalog.ErrNotFound, last.Oldest, last.Number)
 }
 
 // put makes the next object of the lease, and makes it the one in force. The caller has the lock, or the lease alone.
@@ -173,11 +178,12 @@ func (l *Lease) put(ctx context.Context, d time.Duration) error {
 func (l *Lease) Info() Info {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return Info{ID: l.name.ID, Snapshot: l.name.Snapshot, Until: l.until, Owner: l.owner, Renewed: l.until.Add(-l.name.Lasts)}
+	return Info{ID: l.name.ID, Snapshot: l.name.Snapshot, Until: l.until, Owner: l.owner,
+		Renewed: l.until.Add(-l.name.Lasts)}
 }
 
-// Renew makes the lease last for d from now on. ErrNotFound: somebody has ended it, or it ran out and gc took it; it is over then, and what it
-// kept may be gone.
+// Renew makes the lease last for d from now on. ErrNotFound: somebody has ended it, or it ran out and gc took it; it is
+// over then, and what it kept may be gone.
 func (l *Lease) Renew(ctx context.Context, d time.Duration) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -188,8 +194,8 @@ func (l *Lease) Renew(ctx context.Context, d time.Duration) error {
 	if err := l.put(ctx, d); err != nil {
 		return err
 	}
-	// gc deletes leases that have run out, lists what leases there are then, and only after that deletes what nobody holds. So while the
-	// one before is there, no gc has passed over both.
+	// gc deletes leases that have run out, lists what leases there are then, and only after that deletes what nobody
+	// holds. So while the one before is there, no gc has passed over both.
 	_, err := l.t.Store.Blobs.Stat(ctx, old.ObjectName(l.t.Table))
 	if err == nil {
 		// The one before stays until the next time: a directory that is read while both change may show neither.
@@ -294,11 +300,12 @@ func Describe(ctx context.Context, t *snapshot.Log, l Object) (Info, error) {
 	if reason != "" {
 		return Info{}, wire.Corrupt(l.Info.Name, reason)
 	}
-	return Info{ID: l.ID, Snapshot: l.Snapshot, Until: l.Until(), Owner: owner, Renewed: time.Unix(0, l.Info.ModTime).UTC()}, nil
+	return Info{ID: l.ID, Snapshot: l.Snapshot, Until: l.Until(), Owner: owner, Renewed: time.Unix(0,
+		l.Info.ModTime).UTC()}, nil
 }
 
-// End ends a lease, by its id, in place of its owner, who is killed, say. An owner who lives finds out when it renews the lease, or
-// when what it reads is gone. ErrNotFound: there is no such lease.
+// End ends a lease, by its id, in place of its owner, who is killed, say. An owner who lives finds out when it renews
+// the lease, or when what it reads is gone. ErrNotFound: there is no such lease.
 func End(ctx context.Context, t *snapshot.Log, lease string) (Info, error) {
 	var info Info
 	for range maxLeasePasses { // it may be renewed meanwhile
@@ -352,9 +359,10 @@ func Newest(all []Object) []Object {
 	return out
 }
 
-// Objects returns the objects of leases that there are, those that have run out too, the objects of each lease together and in the order
-// in which they were made. It is one listing, and misses no lease that is in force all the while, even where its pages are far
-// apart in time: of a lease whose objects lie behind what was listed, the one that is there then is seen.
+// Objects returns the objects of leases that there are, those that have run out too, the objects of each lease together
+// and in the order in which they were made. It is one listing, and misses no lease that is in force all the while, even
+// where its pages are far apart in time: of a lease whose objects lie behind what was listed, the one that is there
+// then is seen.
 func Objects(ctx context.Context, t *snapshot.Log) ([]Object, error) {
 	var out []Object
 	for info, err := range t.Store.Blobs.List(ctx, names.TableDir(t.Table)+names.LeasesDir, "") {

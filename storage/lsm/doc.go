@@ -1,5 +1,5 @@
-// Package lsm has the trees of a snapshot: sorted maps, kept as immutable runs of growing size and a memtable within the
-// snapshot object.
+// Package lsm has the trees of a snapshot: sorted maps, kept as immutable runs of growing size and a memtable within
+// the snapshot object.
 //
 //	runs[0]  runs[1] ... runs[n-1]   memtable    a key's entry in a later part replaces those before
 //	largest, oldest      smallest    in the snapshot

@@ -93,12 +93,15 @@ const (
 )
 
 const (
-	// DefaultMemtableBytes is how large the tail gets before it becomes a run, a bound on what each commit writes again.
+	// DefaultMemtableBytes is how large the tail gets before it becomes a run, a bound on what each commit writes
+	// again.
 	DefaultMemtableBytes = 32 << 10
-	// mergeRatio: a run is merged into the one that is made when it is smaller than this many times what is merged so far.
+	// mergeRatio: a run is merged into the one that is made when it is smaller than this many times what is merged so
+	// far.
 	mergeRatio = 4
 	maxRuns    = 64
-	// RemoteRunBytes: where requests take long, runs of up to so many bytes are read whole. Over a network that takes about as long as one block.
+	// RemoteRunBytes: where requests take long, runs of up to so many bytes are read whole. Over a network that takes
+	// about as long as one block.
 	RemoteRunBytes = 1 << 20
 )
 
@@ -184,8 +187,8 @@ func DecodeTree(d *wire.Decoder, kind Kind) Tree {
 	return t
 }
 
-// maxMemtableKeys bounds the keys of a tail together. Each shares bytes with the one before, so that few bytes could stand for
-// many: a writer's tail holds some 32 KiB.
+// maxMemtableKeys bounds the keys of a tail together. Each shares bytes with the one before, so that few bytes could
+// stand for many: a writer's tail holds some 32 KiB.
 const maxMemtableKeys = 16 << 20
 
 // MaxKey bounds a key of a tree. The longest is a partition's.
@@ -240,7 +243,10 @@ func (s *Store) Get(ctx context.Context, t Tree, keys ...[]byte) ([][]byte, erro
 	out := make([][]byte, len(keys))
 	var open []int // places in keys not yet decided
 	for k, key := range keys {
-		i, ok := slices.BinarySearchFunc(t.Memtable, key, func(e Entry, key []byte) int { return bytes.Compare(e.Key, key) })
+		i, ok := slices.BinarySearchFunc(t.Memtable, key, func(e Entry, key []byte) int {
+			return bytes.Compare(e.Key,
+				key)
+		})
 		if ok {
 			out[k] = bytes.Clone(t.Memtable[i].Value)
 		} else {
@@ -357,7 +363,8 @@ func (s *Store) OpenRuns(ctx context.Context, trees ...Tree) error {
 }
 
 // OpenTable opens a sorted table of the store.
-func OpenTable(ctx context.Context, blobs object.Store, name string, size uint64, fetch sst.Fetch) (*sst.Reader, error) {
+func OpenTable(ctx context.Context, blobs object.Store, name string, size uint64,
+	fetch sst.Fetch) (*sst.Reader, error) {
 	return sst.Open(ctx, name, int64(size), fetch, func(ctx context.Context, ranges ...object.Range) error {
 		return wire.Missing(name, object.ReadRanges(ctx, blobs, name, ranges...))
 	})
@@ -412,7 +419,10 @@ func (i *Iter) Seek(ctx context.Context, key []byte) bool {
 			p.ok = p.it.SeekGE(ctx, key)
 			continue
 		}
-		p.at, _ = slices.BinarySearchFunc(p.memtable, key, func(e Entry, key []byte) int { return bytes.Compare(e.Key, key) })
+		p.at, _ = slices.BinarySearchFunc(p.memtable, key, func(e Entry, key []byte) int {
+			return bytes.Compare(e.Key,
+				key)
+		})
 		p.bound(i.upper)
 	}
 	return i.findSmallest(ctx)
@@ -494,7 +504,8 @@ func (i *Iter) findSmallest(ctx context.Context) bool {
 
 // Put returns t with the changes, in key order, put in. When the tail grows too large it becomes a run, which is
 // written, durably, before put returns; its id, which is one of the table's, is then made, else nil.
-func (s *Store) Put(ctx context.Context, table names.TableID, t Tree, changes []Entry) (_ Tree, made []names.ID, err error) {
+func (s *Store) Put(ctx context.Context, table names.TableID, t Tree,
+	changes []Entry) (_ Tree, made []names.ID, err error) {
 	out := Tree{Kind: t.Kind, Runs: t.Runs, Memtable: MergeEntries(t.Memtable, changes)}
 	n := sizeOf(out.Memtable)
 	if n <= s.MemtableBytes {

@@ -38,7 +38,8 @@ const (
 	maxTableName = 80
 )
 
-// A tableID tells a table from every other, those of its name that were removed before it too: 8 random bytes, never all zero.
+// A tableID tells a table from every other, those of its name that were removed before it too: 8 random bytes, never
+// all zero.
 type TableID [8]byte
 
 func NewTableID() TableID {
@@ -50,8 +51,9 @@ func NewTableID() TableID {
 
 func (t TableID) String() string { return hex.EncodeToString(t[:]) }
 
-// An id names a segment, a run or a set of rows: 8 random bytes, and the id of the table that it belongs to. So what an object is
-// of is known from its name: a commit refuses what is another table's, and gc knows who may yet commit what it is about to remove.
+// An id names a segment, a run or a set of rows: 8 random bytes, and the id of the table that it belongs to. So what an
+// object is of is known from its name: a commit refuses what is another table's, and gc knows who may yet commit what
+// it is about to remove.
 type ID [16]byte
 
 // newID returns a new id of the table.
@@ -89,7 +91,8 @@ func ParseID(s string) (ID, error) {
 	return i, nil
 }
 
-// dir is the prefix of a segment's or run's objects. It begins with random digits, so that an object store spreads them.
+// dir is the prefix of a segment's or run's objects. It begins with random digits, so that an object store spreads
+// them.
 func (i ID) Dir() string { s := i.String(); return s[:2] + "/" + s + "/" }
 
 func (i ID) ListingName() string { return i.Dir() + ListingFile }
@@ -152,18 +155,19 @@ func isDataFile(s string) bool {
 	return ok && err == nil && n <= MaxObjectNumber && number == objectNumber(n)
 }
 
-// ValidateTable returns an error, which matches ErrName, when name cannot be a table's: 1 to 80 bytes of UTF-8 that commands and people read as one
-// name. Overlays, sample lists and branches follow the same rules.
+// ValidateTable returns an error, which matches ErrName, when name cannot be a table's: 1 to 80 bytes of UTF-8 that
+// commands and people read as one name. Overlays, sample lists and branches follow the same rules.
 func ValidateTable(name string) error { return CheckTyped("table", name, maxTableName) }
 
-// ErrName is matched when a name cannot be that of a table, an overlay, a sample list or a branch; the message says why.
+// ErrName is matched when a name cannot be that of a table, an overlay, a sample list or a branch; the message says
+// why.
 var ErrName = errors.New("bad name")
 
 // separators have a meaning where names are typed.
 var separators = map[rune]string{'@': "a table and a branch, as in TABLE@BRANCH", ',': "the names of a list"}
 
-// checkTyped returns an error when name would be read as something else where people type it, or shown as something else where they read it. what says
-// whose name it is.
+// checkTyped returns an error when name would be read as something else where people type it, or shown as something
+// else where they read it. what says whose name it is.
 func CheckTyped(what, name string, maxBytes int) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%s %.100q: %w: %s", what, name, ErrName, fmt.Sprintf(format, args...))
@@ -195,15 +199,16 @@ func TableDir(table string) string { return TablesPrefix + escape(table) }
 // tableRoot names the object that holds the table's id.
 func TableRoot(table string) string { return TableDir(table) + rootName }
 
-// tableBegun names the object that says that the table had a commit: without it a table without snapshots is none yet, with it they are lost.
+// tableBegun names the object that says that the table had a commit: without it a table without snapshots is none yet,
+// with it they are lost.
 func TableBegun(table string) string { return TableDir(table) + begunName }
 
 // maxSnapshot bounds the number of a snapshot, so that its complement has ten digits.
 const MaxSnapshot = 9_999_999_999
 
-// snapshotName names snapshot number of a table. Names sort newest first, so that one small listing finds the newest: the digits are the
-// number's complement to maxSnapshot, which is followed, for people, by the number itself. A hundred share a directory, so that no directory of a
-// local store that is listed is large.
+// snapshotName names snapshot number of a table. Names sort newest first, so that one small listing finds the newest:
+// the digits are the number's complement to maxSnapshot, which is followed, for people, by the number itself. A hundred
+// share a directory, so that no directory of a local store that is listed is large.
 //
 //	tables/ads/snapshots/99999999/9999999996.3
 func SnapshotName(table string, number uint64) string {

@@ -8,9 +8,9 @@
 //	a root               ranged GET, LIST)      a Store around a Store
 //	directory
 //
-// An object exists, whole and durable, or it does not exist: PutIfAbsent and Writer.Commit are the two ways to make one, and
-// both refuse a name that is taken. No object changes, but that Truncate takes the bytes of one away and leaves its name taken. That is
-// all that commits are built on.
+// An object exists, whole and durable, or it does not exist: PutIfAbsent and Writer.Commit are the two ways to make
+// one, and both refuse a name that is taken. No object changes, but that Truncate takes the bytes of one away and
+// leaves its name taken. That is all that commits are built on.
 //
 // Local keeps an object in the file of the same name under its root, and writes it like this, so that power loss at any
 // point leaves it whole or absent:
@@ -21,8 +21,8 @@
 //
 // Truncate renames an empty _tmp/<random> over the file, and syncs the directory.
 //
-// A symbolic link to a file is read as that file. One to a directory is not followed by listings, which name it in an error:
-// they would leave the store, or go round in circles.
+// A symbolic link to a file is read as that file. One to a directory is not followed by listings, which name it in an
+// error: they would leave the store, or go round in circles.
 //
 // Names whose first component begins with "_" are the store's own and no object's: _tmp here.
 //

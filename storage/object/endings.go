@@ -71,8 +71,9 @@ type Ending struct {
 	N    int64
 }
 
-// Endings returns how the requests ended that have ended, by kind and way, those that there were none of left out. A list ends once for each
-// page of 1,000, and a write when its object is there. Of ReadRanges that fail the one range counts that did.
+// Endings returns how the requests ended that have ended, by kind and way, those that there were none of left out. A
+// list ends once for each page of 1,000, and a write when its object is there. Of ReadRanges that fail the one range
+// counts that did.
 func (c *Counted) Endings() []Ending {
 	var out []Ending
 	for o := range c.ended {

@@ -21,8 +21,8 @@ const (
 )
 
 // Fault is a Store that fails operations on purpose. Operations are counted from 1: reads, stats, lists, puts, creates,
-// every Write and Commit of a Writer, deletes and truncations. It stands for a store that answers with errors; a machine that loses
-// power is a Local over a file system that crashes (NewLocalFS).
+// every Write and Commit of a Writer, deletes and truncations. It stands for a store that answers with errors; a
+// machine that loses power is a Local over a file system that crashes (NewLocalFS).
 type Fault struct {
 	Store
 

@@ -32,7 +32,8 @@ type Local struct {
 	mu sync.Mutex
 	// durable holds the directories that this process knows to exist durably. Guarded by mu.
 	durable map[string]bool
-	// missing holds the directories above the root that this process found missing, and so may have made. Guarded by mu.
+	// missing holds the directories above the root that this process found missing, and so may have made. Guarded by
+	// mu.
 	missing map[string]bool
 }
 
@@ -93,7 +94,8 @@ func (l *Local) open(name string) (vfs.File, error) {
 	return f, nil
 }
 
-// plain describes the plain file of an object, whose name is valid, or the one that a symbolic link in its place leads to.
+// plain describes the plain file of an object, whose name is valid, or the one that a symbolic link in its place leads
+// to.
 func (l *Local) plain(name string) (Info, error) {
 	info, err := l.fs.Stat(l.path(name))
 	switch {
@@ -135,8 +137,8 @@ func (l *Local) PutIfAbsent(ctx context.Context, name string, data []byte) error
 	return w.Commit(ctx)
 }
 
-// exists makes sure that an object that was found in its place is durable, and returns ErrExists. Who put it there may not
-// have come to the sync of its directory, or had it fail.
+// exists makes sure that an object that was found in its place is durable, and returns ErrExists. Who put it there may
+// not have come to the sync of its directory, or had it fail.
 func (l *Local) exists(name string) error {
 	if err := l.syncDir(l.fs.PathDir(l.path(name))); err != nil {
 		return err
@@ -231,8 +233,9 @@ func (w *localWriter) Abort() {
 	_ = w.l.fs.Remove(w.tmp)
 }
 
-// makeDir makes dir, which is the root or below it, and its missing parents, and makes their entries durable. Every level
-// from the root down is synced once even when it was there: another process may have made it and not synced it yet.
+// makeDir makes dir, which is the root or below it, and its missing parents, and makes their entries durable. Every
+// level from the root down is synced once even when it was there: another process may have made it and not synced it
+// yet.
 func (l *Local) makeDir(dir string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -382,8 +385,8 @@ func (w *listing) dir(name string) bool {
 		case isAbsent(err) && w.l.isLink(full):
 			continue // it leads nowhere
 		case isAbsent(err):
-			// It was deleted since the names were read. What was made before that, and is there, may be missing among them: as a page of a listing
-			// that begins here, the names are read again.
+			// It was deleted since the names were read. What was made before that, and is there, may be missing among
+			// them: as a page of a listing that begins here, the names are read again.
 			again, err := w.l.fs.List(path)
 			if err != nil && !isAbsent(err) {
 				w.yield(Info{}, fmt.Errorf("store %s: list %s: %w", w.l.root, name, err))
@@ -394,7 +397,8 @@ func (w *listing) dir(name string) bool {
 			w.yield(Info{}, fmt.Errorf("object %s: %w", full, err))
 			return false
 		case info.IsDir() && w.l.isLink(full):
-			w.yield(Info{}, fmt.Errorf("store %s: %s is a symbolic link to a directory: a store's directories are its own", w.l.root, full))
+			w.yield(Info{}, fmt.Errorf(
+				"store %s: %s is a symbolic link to a directory: a store's directories are its own", w.l.root, full))
 			return false
 		case info.IsDir():
 			if !w.dir(full + "/") {
@@ -446,7 +450,8 @@ func (w *listing) sort(name string, entries []string) []string {
 	return entries
 }
 
-// temporaryName returns a new name of a temporary file, and isTemporary reports whether a name is one: 32 lower-case hexadecimal digits.
+// temporaryName returns a new name of a temporary file, and isTemporary reports whether a name is one: 32 lower-case
+// hexadecimal digits.
 func temporaryName() string {
 	var r [16]byte
 	rand.Read(r[:])
@@ -461,7 +466,8 @@ func isTemporary(name string) bool {
 // Temporary lists the temporary files that writers of any process left or are writing, oldest or not.
 func (l *Local) Temporary(ctx context.Context) ([]Info, error) {
 	if l.isLink(tmpDir) {
-		return nil, fmt.Errorf("store %s: %s is a symbolic link: what it leads to may be somebody else's", l.root, tmpDir)
+		return nil, fmt.Errorf("store %s: %s is a symbolic link: what it leads to may be somebody else's",
+			l.root, tmpDir)
 	}
 	dir := l.fs.PathJoin(l.root, tmpDir)
 	entries, err := l.fs.List(dir)
@@ -504,7 +510,8 @@ func (l *Local) RemoveTemporary(name string) error {
 	return nil
 }
 
-// Holds returns the name of something that the root holds, a file of whatever name or a directory, or "" when it is empty or not there.
+// Holds returns the name of something that the root holds, a file of whatever name or a directory, or "" when it is
+// empty or not there.
 func (l *Local) Holds() (string, error) {
 	entries, err := l.fs.List(l.root)
 	if err != nil && !isAbsent(err) {
@@ -519,7 +526,8 @@ func (l *Local) Holds() (string, error) {
 	return "", nil
 }
 
-// SyncDir makes durable what was made and removed directly under a name prefix; nothing where there is no such directory.
+// SyncDir makes durable what was made and removed directly under a name prefix; nothing where there is no such
+// directory.
 func (l *Local) SyncDir(ctx context.Context, name string) error {
 	if err := errors.Join(ctx.Err(), ValidateName(name)); err != nil {
 		return err

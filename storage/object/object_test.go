@@ -110,7 +110,8 @@ func TestLocalCrash(t *testing.T) {
 		if _, err := w.Write(big); err != nil {
 			t.Fatal(err)
 		}
-		after := object.NewLocalFS(mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(1, uint64(percent)))}), "/deep/root")
+		after := object.NewLocalFS(mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent,
+			RNG: rand.New(rand.NewPCG(1, uint64(percent)))}), "/deep/root")
 		b := make([]byte, len(big))
 		if err := after.ReadAt(ctx, "t/1/done", b, 0); err != nil || !bytes.Equal(b, big) {
 			t.Fatalf("%d %%: what was put is lost: %v", percent, err)
@@ -238,7 +239,8 @@ func TestCountedEndings(t *testing.T) {
 	faulty.FailAt(1, object.FailBefore)
 	_ = c.Delete(ctx, "a")
 	want := []object.Ending{
-		{Op: "read", Code: "ok", N: 3}, {Op: "read", Code: "not_found", N: 2}, {Op: "read", Code: "short", N: 1}, {Op: "read", Code: "canceled", N: 1},
+		{Op: "read", Code: "ok", N: 3}, {Op: "read", Code: "not_found", N: 2}, {Op: "read", Code: "short",
+			N: 1}, {Op: "read", Code: "canceled", N: 1},
 		{Op: "stat", Code: "not_found", N: 1}, {Op: "list", Code: "ok", N: 1},
 		{Op: "write", Code: "ok", N: 2}, {Op: "write", Code: "exists", N: 1},
 		{Op: "delete", Code: "ok", N: 1}, {Op: "delete", Code: "error", N: 1},
@@ -296,8 +298,8 @@ func TestLocalDirectoryRemoved(t *testing.T) {
 	}
 }
 
-// TestPutUnsynced: an object that may be lost is there whole until the machine loses power, in whatever store; nothing is left beside it, and no
-// other of its name is touched.
+// TestPutUnsynced: an object that may be lost is there whole until the machine loses power, in whatever store; nothing
+// is left beside it, and no other of its name is touched.
 func TestPutUnsynced(t *testing.T) {
 	l := local(t).(*object.Local)
 	counted := object.NewCounted(object.NewFault(l))

@@ -18,7 +18,8 @@ func Open(uri string) (Store, error) {
 		return NewLocal(uri)
 	}
 	if scheme != "file" {
-		return nil, fmt.Errorf("store %s: no support for %s:// stores; want a path or file:///path", redact(uri), scheme)
+		return nil, fmt.Errorf("store %s: no support for %s:// stores; want a path or file:///path",
+			redact(uri), scheme)
 	}
 	u, err := url.Parse(uri)
 	if err != nil {
@@ -61,8 +62,8 @@ func AsLocal(s Store) *Local {
 	}
 }
 
-// HighLatency reports whether each request of s takes about as long as a network does, so that several at once are better than fewer one
-// after another: whether s or a store that it wraps has a method HighLatency that says so.
+// HighLatency reports whether each request of s takes about as long as a network does, so that several at once are
+// better than fewer one after another: whether s or a store that it wraps has a method HighLatency that says so.
 func HighLatency(s Store) bool {
 	for {
 		if f, ok := s.(interface{ HighLatency() bool }); ok && f.HighLatency() {

@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// RequestsAtOnce is how many requests of one operation are under way at once, as a rule. Over a network that many take about as long as one.
+// RequestsAtOnce is how many requests of one operation are under way at once, as a rule. Over a network that many take
+// about as long as one.
 const RequestsAtOnce = 32
 
 // Parallel calls f for 0 to n-1, limit at a time, until one returns an error, which it returns, or ctx ends.

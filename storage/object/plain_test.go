@@ -38,7 +38,8 @@ func TestNamedPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, err := range map[string]error{"stat": stat, "read": <-read, "put": s.PutIfAbsent(ctx, "a/2", nil)} {
-		if err == nil || errors.Is(err, object.ErrNotFound) || errors.Is(err, object.ErrExists) || !strings.Contains(err.Error(), "plain file") {
+		if err == nil || errors.Is(err, object.ErrNotFound) || errors.Is(err, object.ErrExists) ||
+			!strings.Contains(err.Error(), "plain file") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -59,8 +60,9 @@ func listed(ctx context.Context, t *testing.T, s object.Store) string {
 	return strings.Join(names, " ")
 }
 
-// TestSymbolicLinks: a link to a file is that file; one to a directory, which may lead out of the store or round in circles,
-// is not followed but named, and so is a directory for temporary files that is a link: gc would empty what it leads to.
+// TestSymbolicLinks: a link to a file is that file; one to a directory, which may lead out of the store or round in
+// circles, is not followed but named, and so is a directory for temporary files that is a link: gc would empty what it
+// leads to.
 func TestSymbolicLinks(t *testing.T) {
 	ctx := t.Context()
 	for _, to := range []string{".", "..", t.TempDir()} {

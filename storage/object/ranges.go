@@ -15,8 +15,8 @@ type Range struct {
 	Off int64
 }
 
-// LargeRead is the size from which on a length that was read from stored bytes is checked with CheckEnd before it sizes a buffer. What is shorter is cheaper to
-// allocate in vain than to ask for.
+// LargeRead is the size from which on a length that was read from stored bytes is checked with CheckEnd before it sizes
+// a buffer. What is shorter is cheaper to allocate in vain than to ask for.
 const LargeRead = 8 << 20
 
 // CheckEnd returns io.ErrUnexpectedEOF unless an object has at least end bytes: one Stat.
@@ -53,8 +53,8 @@ func ReadRanges(ctx context.Context, s Store, name string, ranges ...Range) erro
 	return g.Wait()
 }
 
-// readRanges opens the file once, tells the system of all ranges, so that it fetches them together, and then takes each:
-// as quick from a cold disk as many threads, and without them.
+// readRanges opens the file once, tells the system of all ranges, so that it fetches them together, and then takes
+// each: as quick from a cold disk as many threads, and without them.
 func (l *Local) readRanges(ctx context.Context, name string, ranges []Range) error {
 	for _, r := range ranges {
 		if err := checkRange(name, r.Off); err != nil {

@@ -20,7 +20,8 @@ func TestReadRanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	counted := NewCounted(local)
-	for name, s := range map[string]Store{"local": local, "memory": NewMemory(), "counted": counted, "fault": NewFault(NewMemory())} {
+	for name, s := range map[string]Store{"local": local, "memory": NewMemory(), "counted": counted,
+		"fault": NewFault(NewMemory())} {
 		if err := s.PutIfAbsent(ctx, "a/"+name, data); err != nil {
 			t.Fatal(name, err)
 		}

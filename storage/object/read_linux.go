@@ -10,9 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readPlain fills ranges of the plain file of an object by system calls of its own, and reports whether the file is one and
-// could be opened: why not, whoever asks otherwise finds out. Where a table is opened most of the time is spent in small reads,
-// and os.File takes seven calls more for each, to learn whether the file is one to poll, as none is.
+// readPlain fills ranges of the plain file of an object by system calls of its own, and reports whether the file is one
+// and could be opened. If not, the caller reads otherwise and learns why. Where a table is opened most of the time is
+// spent in small reads, and os.File takes seven calls more for each, to learn whether the file is one to poll, as none
+// is.
 func (l *Local) readPlain(ctx context.Context, name string, ranges []Range) (tried bool, err error) {
 	if l.fs != vfs.Default {
 		return false, nil

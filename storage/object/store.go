@@ -20,17 +20,18 @@ var (
 type Info struct {
 	Name string
 	Size int64
-	// ModTime is when the object was made, in Unix nanoseconds by the store's clock. All ages in a store are told by it.
+	// ModTime is when the object was made, in Unix nanoseconds by the store's clock. All ages in a store are told by
+	// it.
 	ModTime int64
 }
 
-// A Writer streams a new object, which exists, durable and whole, once Commit returns nil, and not before. Exactly one of
-// Commit and Abort ends it; Abort after Commit does nothing. It lives under the context of its Create: after that has ended, Write and Commit return its
-// error, and there is no object. Not safe for concurrent use.
+// A Writer streams a new object, which exists, durable and whole, once Commit returns nil, and not before. Exactly one
+// of Commit and Abort ends it; Abort after Commit does nothing. It lives under the context of its Create: after that
+// has ended, Write and Commit return its error, and there is no object. Not safe for concurrent use.
 type Writer interface {
 	io.Writer
-	// Commit makes the object. It returns ErrExists, and leaves what is there, when the name is taken. ctx bounds this call; it does not
-	// replace the context of Create.
+	// Commit makes the object. It returns ErrExists, and leaves what is there, when the name is taken. ctx bounds this
+	// call; it does not replace the context of Create.
 	Commit(ctx context.Context) error
 	// Abort drops what was written.
 	Abort()
@@ -43,21 +44,22 @@ type Store interface {
 	ReadAt(ctx context.Context, name string, p []byte, off int64) error
 	// Stat describes one object; ErrNotFound when there is none.
 	Stat(ctx context.Context, name string) (Info, error)
-	// PutIfAbsent creates the object, durably, or returns ErrExists and changes nothing: the object that is there is durable.
-	// Of several that race for a name, in any number of processes, exactly one returns nil. After any other error the
-	// object may exist, now or later, and need not be durable.
+	// PutIfAbsent creates the object, durably, or returns ErrExists and changes nothing: the object that is there is
+	// durable. Of several that race for a name, in any number of processes, exactly one returns nil. After any other
+	// error the object may exist, now or later, and need not be durable.
 	PutIfAbsent(ctx context.Context, name string, data []byte) error
-	// Create starts a new object; names are unique by construction, an existing one is ErrExists at Commit. ctx is that of the whole upload, whose
-	// requests a store may send in the background: it must not end before Commit or Abort has returned. So it is not the context of an
-	// errgroup.Group whose Wait returns before.
+	// Create starts a new object; names are unique by construction, an existing one is ErrExists at Commit. ctx is that
+	// of the whole upload, whose requests a store may send in the background: it must not end before Commit or Abort
+	// has returned. So it is not the context of an errgroup.Group whose Wait returns before.
 	Create(ctx context.Context, name string) (Writer, error)
 	// List yields objects whose name has the prefix and sorts after startAfter, in the byte order of names. After an
 	// error it ends.
 	List(ctx context.Context, prefix, startAfter string) iter.Seq2[Info, error]
 	// Delete removes an object; ErrNotFound when there is none.
 	Delete(ctx context.Context, name string) error
-	// Truncate replaces the object of a name, or none, by an object without bytes, durably. It is the only way in which an object
-	// changes: what it held is gone, and its name stays taken for ever, so that no PutIfAbsent succeeds at it again.
+	// Truncate replaces the object of a name, or none, by an object without bytes, durably. It is the only way in which
+	// an object changes: what it held is gone, and its name stays taken for ever, so that no PutIfAbsent succeeds at it
+	// again.
 	Truncate(ctx context.Context, name string) error
 	// URI names the root, without credentials.
 	URI() string
@@ -87,7 +89,8 @@ func ValidateName(name string) error {
 	}
 	for i := range len(name) {
 		c := name[i]
-		if c == '/' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-._=%+@,~", c) >= 0 {
+		if c == '/' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
+			strings.IndexByte("-._=%+@,~", c) >= 0 {
 			continue
 		}
 		return fmt.Errorf("object name %q: byte %#02x is not allowed", name, c)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Throttled is a Store through which no more than a number of bytes a second are read, and as many written, on average: what works in the background
-// leaves the rest of the machine's to others.
+// Throttled is a Store through which no more than a number of bytes a second are read, and as many written, on average:
+// what works in the background leaves the rest of the machine's to others.
 type Throttled struct {
 	Store
 	reads, writes pace

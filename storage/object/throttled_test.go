@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestThrottled: by a clock that only sleeping moves, so many bytes take their time, reads and writes each by themselves, and no longer.
+// TestThrottled: by a clock that only sleeping moves, so many bytes take their time, reads and writes each by
+// themselves, and no longer.
 func TestThrottled(t *testing.T) {
 	ctx := t.Context()
 	s := NewThrottled(NewMemory(), 1000)

@@ -14,9 +14,9 @@ type unsyncedPutter interface {
 	putUnsynced(ctx context.Context, name string, data []byte) error
 }
 
-// PutUnsynced is PutIfAbsent for an object that may be lost: where the machine loses power soon after, it may be absent, or be there and have other
-// bytes, fewer or none. Whoever reads it knows by a checksum. Everybody else sees it whole, or does not see it. Of a store that has no cheaper way
-// it is PutIfAbsent.
+// PutUnsynced is PutIfAbsent for an object that may be lost: where the machine loses power soon after, it may be
+// absent, or be there and have other bytes, fewer or none. Who reads it then knows by a checksum. Otherwise it is seen
+// whole, or not at all. Of a store that has no cheaper way it is PutIfAbsent.
 func PutUnsynced(ctx context.Context, s Store, name string, data []byte) error {
 	if u, ok := s.(unsyncedPutter); ok {
 		return u.putUnsynced(ctx, name, data)
@@ -24,7 +24,8 @@ func PutUnsynced(ctx context.Context, s Store, name string, data []byte) error {
 	return s.PutIfAbsent(ctx, name, data)
 }
 
-// putUnsynced makes an object as a localWriter does, without a sync: five calls of the system where the directories are there.
+// putUnsynced makes an object as a localWriter does, without a sync: five calls of the system where the directories are
+// there.
 func (l *Local) putUnsynced(ctx context.Context, name string, data []byte) error {
 	if err := errors.Join(ctx.Err(), ValidateName(name)); err != nil {
 		return err

@@ -1,7 +1,7 @@
 // Package segment reads and writes segments: the objects that hold the rows of one partition, feature by feature.
 //
 //	            Writer                                        Reader
-//	AddFeature ──┬─> pack-000000 ... many small files         index.sst ──> Entry: where a feature file is, its directory
+//	AddFeature ──┬─> pack-000000 ... many small files         index.sst ──> Entry: where a feature file is
 //	             ├─> file-000007 ... a large file
 //	             └─> key hashes ──> keys.sst                  keys.sst  ──> KeyRows: rows that may have a key
 //	Finish ────────> index.sst
@@ -22,6 +22,6 @@
 //
 // # Ownership
 //
-// What methods return is the caller's unless a comment says otherwise. Store and Reader are safe for concurrent use, Writer as
-// its comment says.
+// What methods return is the caller's unless a comment says otherwise. Store and Reader are safe for concurrent use,
+// Writer as its comment says.
 package segment

@@ -15,7 +15,8 @@ func FuzzIndexRecords(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	v, err := g.table.Get(f.Context(), featureKey(g.id, userKey.ID), recordKey(g.id, factsRecord), recordKey(g.id, objectsRecord))
+	v, err := g.table.Get(f.Context(), featureKey(g.id, userKey.ID), recordKey(g.id, factsRecord), recordKey(g.id,
+		objectsRecord))
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -21,25 +21,29 @@ import (
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
-// fewKeys says when a table of keys is asked: when there are at most one key for so many rows. Of more keys each stripe is likely to have one, and to decode the
-// feature takes no more than the table would.
+// fewKeys says when a table of keys is asked: when there are at most one key for so many rows. Of more keys each stripe
+// is likely to have one, and to decode the feature takes no more than the table would.
 const fewKeys = 8
 
 // Chunks of a filter, and buckets, that lie no further apart are read as one; remoteKeyGap where requests take long.
 const (
 	keyGap       = 16 << 10
 	remoteKeyGap = 256 << 10
-	// keyIndexShare is which part of a table of keys holds the index of its blocks, which is read with the tail where requests take long.
+	// keyIndexShare is which part of a table of keys holds the index of its blocks, which is read with the tail where
+	// requests take long.
 	keyIndexShare = 32
-	// keysHead is how much of the front is read with the tail: the block with the facts, which holds the first chunk of a filter, too.
+	// keysHead is how much of the front is read with the tail: the block with the facts, which holds the first chunk of
+	// a filter, too.
 	keysHead = 4 << 10
 )
 
-// KeyRows returns, for each segment, rows among which are all that have one of the keys of a feature, deleted ones too: whole
-// stripes. nil: every row. The keys are given by their hashes (HashInt, HashText), as SortHashes returns them. It reads the segments' tables of
-// keys, several at a time: first the filters and, where a filter lets hashes through, their entries. It is every row of a segment
-// whose table is damaged or lost: the rows are there all the same, and verify reports the table.
-func (s *Store) KeyRows(ctx context.Context, f catalog.FeatureID, hashes []uint64, segments []catalog.SegmentDescriptor) ([]*roaring.Bitmap, error) {
+// KeyRows returns, for each segment, rows among which are all that have one of the keys of a feature, deleted ones too:
+// whole stripes. nil: every row. The keys are given by their hashes (HashInt, HashText), as SortHashes returns them. It
+// reads the segments' tables of keys, several at a time: first the filters and, where a filter lets hashes through,
+// their entries. It is every row of a segment whose table is damaged or lost: the rows are there all the same, and
+// verify reports the table.
+func (s *Store) KeyRows(ctx context.Context, f catalog.FeatureID, hashes []uint64,
+	segments []catalog.SegmentDescriptor) ([]*roaring.Bitmap, error) {
 	out := make([]*roaring.Bitmap, len(segments))
 	err := object.Parallel(ctx, object.RequestsAtOnce, len(segments), func(ctx context.Context, i int) error {
 		d := segments[i]
@@ -58,7 +62,8 @@ func (s *Store) KeyRows(ctx context.Context, f catalog.FeatureID, hashes []uint6
 	return out, err
 }
 
-// ReadsKeyTables reports whether KeyRows reads a table of keys for the hashes: else it returns every row of all segments.
+// ReadsKeyTables reports whether KeyRows reads a table of keys for the hashes: else it returns every row of all
+// segments.
 func ReadsKeyTables(segments []catalog.SegmentDescriptor, hashes []uint64) bool {
 	return slices.ContainsFunc(segments, func(d catalog.SegmentDescriptor) bool { return asks(d, len(hashes)) })
 }
@@ -118,7 +123,8 @@ func (s *Store) readKeys(ctx context.Context, segment names.ID, d catalog.Segmen
 	k := &keyTable{name: segment.KeysName(), segmentRows: d.Rows}
 	fetch := sst.Fetch{Head: keysHead, Gap: keyGap}
 	if object.HighLatency(s.Blobs) {
-		fetch.Whole, fetch.Gap, fetch.Tail = lsm.RemoteRunBytes, remoteKeyGap, int(min(d.KeysSize/keyIndexShare, lsm.RemoteRunBytes))
+		fetch.Whole, fetch.Gap, fetch.Tail = lsm.RemoteRunBytes, remoteKeyGap, int(min(d.KeysSize/keyIndexShare,
+			lsm.RemoteRunBytes))
 	}
 	if k.table, err = lsm.OpenTable(ctx, s.Blobs, k.name, d.KeysSize, fetch); err != nil {
 		return nil, err
@@ -156,7 +162,8 @@ func (k *keyTable) of(f catalog.FeatureID) *keyFacts {
 	return nil
 }
 
-// rows returns the rows of the stripes in which the hashes may be, which ascend; nil: all, as it is not known, or not worth to know.
+// rows returns the rows of the stripes in which the hashes may be, which ascend; nil: all, as it is not known, or not
+// worth to know.
 func (k *keyTable) rows(ctx context.Context, feature catalog.FeatureID, hashes []uint64) (*roaring.Bitmap, error) {
 	f := k.of(feature)
 	if f == nil {
@@ -218,7 +225,8 @@ func (k *keyTable) look(ctx context.Context, f *keyFacts, hashes []uint64, hit [
 		}
 		for _, h := range hashes {
 			want := fingerprint(h, bits)
-			for i := sort.Search(b.n, func(i int) bool { return b.fingerprint(i) >= want }); i < b.n && b.fingerprint(i) == want; i++ {
+			i := sort.Search(b.n, func(i int) bool { return b.fingerprint(i) >= want })
+			for ; i < b.n && b.fingerprint(i) == want; i++ {
 				stripe := b.stripe(i)
 				if stripe >= len(hit) {
 					return "entry names a stripe that the segment does not have"
@@ -230,7 +238,8 @@ func (k *keyTable) look(ctx context.Context, f *keyFacts, hashes []uint64, hit [
 	})
 }
 
-// each calls visit with each of the parts of a feature that hashes are in, and those hashes. partOf ascends with the hash. A bucket that is not there is empty.
+// each calls visit with each of the parts of a feature that hashes are in, and those hashes. partOf ascends with the
+// hash. A bucket that is not there is empty.
 func (k *keyTable) each(ctx context.Context, f *keyFacts, kind byte, hashes []uint64, partOf func(uint64) uint32,
 	visit func(part uint32, value []byte, hashes []uint64) (reason string)) error {
 	var keys [][]byte

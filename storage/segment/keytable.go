@@ -20,12 +20,15 @@ import (
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
-// A segment's table of keys, keys.sst, says in which stripes a session, request or user may be. It has hashes, no keys: a reader that finds a stripe
-// there decodes the feature's stripe and compares. The entries of the sorted table:
+// A segment's table of keys, keys.sst, says in which stripes a session, request or user may be. It has hashes, no keys:
+// a reader that finds a stripe there decodes the feature's stripe and compares. The entries of the sorted table:
 //
-//	00                                   facts: segment id, rows and stripes (appendFacts), then the key features (appendKeyFacts)
-//	01 | feature id (8 BE) | 01 | c (4 BE)   chunk c of the feature's Bloom filter: 64 blocks of 32 bytes, the last has what is left
-//	01 | feature id (8 BE) | 02 | b (4 BE)   bucket b of its entries: n fingerprints (2 LE each), ascending, then their n stripes (1 or 2 LE each)
+//	00                                       facts: segment id, rows and stripes (appendFacts), then the key features
+//	                                         (appendKeyFacts)
+//	01 | feature id (8 BE) | 01 | c (4 BE)   chunk c of the feature's Bloom filter: 64 blocks of 32 bytes, the last
+//	                                         has what is left
+//	01 | feature id (8 BE) | 02 | b (4 BE)   bucket b of its entries: n fingerprints (2 LE each), ascending, then
+//	                                         their n stripes (1 or 2 LE each)
 //
 // Of a key's hash (xxhash64, seed 0, of the integer's 8 bytes LE or of the string) the low 16 bits are not used:
 //
@@ -48,7 +51,8 @@ const (
 	// hashMask are the bits of a hash that count; an entry in memory has its stripe in the others.
 	hashMask      = math.MaxUint64 &^ 0xffff
 	maxKeyStripes = 1 << 16
-	// maxKeyEntries bounds the entries of a feature, and so the memory that a writer holds for them: 128 MiB. A feature with more has none.
+	// maxKeyEntries bounds the entries of a feature, and so the memory that a writer holds for them: 128 MiB. A feature
+	// with more has none.
 	maxKeyEntries = 1 << 24
 	// defaultKeyRows is how many rows a segment has at least to get a table: a smaller one's keys are read as quickly.
 	defaultKeyRows = 4096
@@ -64,9 +68,11 @@ func HashInt(v int64) uint64 {
 // HashText is HashInt for strings and bytes.
 func HashText(v []byte) uint64 { return xxhash.Sum64(v) }
 
-// isLookedUp reports whether a segment's table of keys has the feature: a session, request or user key that is an integer, a string or bytes.
+// isLookedUp reports whether a segment's table of keys has the feature: a session, request or user key that is an
+// integer, a string or bytes.
 func isLookedUp(f catalog.Feature) bool {
-	return (f.Role == catalog.RoleSessionKey || f.Role == catalog.RoleRequestKey || f.Role == catalog.RoleUserKey) && IsLookupType(f.Type)
+	return (f.Role == catalog.RoleSessionKey || f.Role == catalog.RoleRequestKey || f.Role == catalog.RoleUserKey) &&
+		IsLookupType(f.Type)
 }
 
 // IsLookupType reports whether rows can be looked up by values of the type: integers, strings and bytes.
@@ -74,7 +80,8 @@ func IsLookupType(t vector.Type) bool {
 	return t.Kind == vector.String || t.Kind == vector.Bytes || t.Kind == vector.Dense && t.Elem.IsInteger()
 }
 
-// keyHashes are the hashes of a key feature of a segment that is written, with the stripe in the low 16 bits. Values that are equal and next to each other are one.
+// keyHashes are the hashes of a key feature of a segment that is written, with the stripe in the low 16 bits. Values
+// that are equal and next to each other are one.
 type keyHashes struct {
 	feature catalog.FeatureID
 	stripes int
@@ -109,7 +116,8 @@ func (k *keyHashes) add(c *vector.Column) {
 	}
 }
 
-// sort orders the entries, and makes them distinct. Hashes are spread evenly: they are dealt to places of about 16 by their first bits, and each place is sorted.
+// sort orders the entries, and makes them distinct. Hashes are spread evenly: they are dealt to places of about 16 by
+// their first bits, and each place is sorted.
 func (k *keyHashes) sort() {
 	shift := min(64, 64-bits.Len(uint(len(k.entries)/16)))
 	ends := make([]uint32, 1<<(64-shift))
@@ -199,7 +207,8 @@ func keyPart(dst []byte, f catalog.FeatureID, kind byte, n uint32) []byte {
 }
 
 // filterSalts are those of Parquet's filter: each takes one bit of a word from the same 32 bits of a hash.
-var filterSalts = [8]uint32{0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31}
+var filterSalts = [8]uint32{0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b,
+	0x9efc4947, 0x5c6bfb31}
 
 // filterPlace returns the block that a hash is in, of so many.
 func filterPlace(hash, blocks uint64) uint64 { return (hash >> 32) * blocks >> 32 }
@@ -342,7 +351,8 @@ func (w *Writer) writeKeys(ctx context.Context) (int64, error) {
 	return size, out.Commit(ctx)
 }
 
-// CheckKeys reads a segment's whole table of keys: its checksums, and that all that its facts say is there and well formed.
+// CheckKeys reads a segment's whole table of keys: its checksums, and that all that its facts say is there and well
+// formed.
 func (s *Store) CheckKeys(ctx context.Context, d catalog.SegmentDescriptor) error {
 	segment, err := names.ParseID(d.ID)
 	if err != nil {
@@ -366,7 +376,8 @@ func (s *Store) CheckKeys(ctx context.Context, d catalog.SegmentDescriptor) erro
 		n := uint64(binary.BigEndian.Uint32(key[10:]))
 		switch key[9] {
 		case filterChunk:
-			if n*filterChunkBytes != blocks[f.feature]*filterBlock || len(value) == 0 || len(value)%filterBlock != 0 || len(value) > filterChunkBytes {
+			if n*filterChunkBytes != blocks[f.feature]*filterBlock || len(value) == 0 || len(value)%filterBlock != 0 ||
+				len(value) > filterChunkBytes {
 				return wire.Corrupt(k.name, "filter is malformed")
 			}
 			blocks[f.feature] += uint64(len(value) / filterBlock)
@@ -393,8 +404,9 @@ func (s *Store) CheckKeys(ctx context.Context, d catalog.SegmentDescriptor) erro
 	}
 	for _, f := range k.features {
 		if entries[f.feature] != f.entries || blocks[f.feature] != f.blocks {
-			return wire.Corrupt(k.name, fmt.Sprintf("feature %016x has %d entries and %d blocks: its facts say %d and %d",
-				uint64(f.feature), entries[f.feature], blocks[f.feature], f.entries, f.blocks))
+			return wire.Corrupt(k.name,
+				fmt.Sprintf("feature %016x has %d entries and %d blocks: its facts say %d and %d",
+					uint64(f.feature), entries[f.feature], blocks[f.feature], f.entries, f.blocks))
 		}
 	}
 	return nil

@@ -19,7 +19,8 @@ import (
 
 var (
 	int64Type = vector.Type{Kind: vector.Dense, Elem: vector.Int64}
-	userKey   = catalog.Feature{ID: catalog.NewFeatureID("user", 0), Name: "user", Type: int64Type, Role: catalog.RoleUserKey}
+	userKey   = catalog.Feature{ID: catalog.NewFeatureID("user", 0), Name: "user", Type: int64Type,
+		Role: catalog.RoleUserKey}
 )
 
 // writeSegment writes a segment with a user key, whose values are random.
@@ -53,7 +54,8 @@ func writeSegment(t testing.TB, s *Store, stripes []uint32) catalog.SegmentDescr
 	return d
 }
 
-// TestKeyHead: the first 2 KiB of a table of keys hold the record of its stripes, as SPEC.md says: it is not read again.
+// TestKeyHead: the first 2 KiB of a table of keys hold the record of its stripes, as SPEC.md says: it is not read
+// again.
 func TestKeyHead(t *testing.T) {
 	counting := object.NewCounted(object.NewMemory())
 	s := NewStore(counting, format.Limits{}, 0)
@@ -65,11 +67,14 @@ func TestKeyHead(t *testing.T) {
 	reads := counting.Counts().Reads - before
 	t.Logf("%d bytes: %d", d.KeysSize, reads)
 	if reads > 3 { // tail, head, and the index partition of the facts
-		t.Errorf("opening a table of keys of %d bytes reads %d ranges: want 3, the tail, the head and an index partition: the head lacks the facts", d.KeysSize, reads)
+		t.Errorf(
+			"opening a table of keys of %d bytes reads %d ranges: want 3, the tail, the head and an index "+
+				"partition: the head lacks the facts", d.KeysSize, reads)
 	}
 }
 
-// TestKeyFactsMemory: facts that lie about how many features there are allocate no more than a small multiple of their bytes.
+// TestKeyFactsMemory: facts that lie about how many features there are allocate no more than a small multiple of their
+// bytes.
 func TestKeyFactsMemory(t *testing.T) {
 	b := binary.AppendUvarint(nil, 1<<20)
 	b = append(b, make([]byte, 1<<20)...)
@@ -86,7 +91,8 @@ func TestKeyFactsMemory(t *testing.T) {
 	}
 }
 
-// TestKeyBucketSkewed: a feature whose keys were made so that their hashes begin alike (xxhash64 of eight bytes can be turned round) is left out.
+// TestKeyBucketSkewed: a feature whose keys were made so that their hashes begin alike (xxhash64 of eight bytes can be
+// turned round) is left out.
 func TestKeyBucketSkewed(t *testing.T) {
 	k := &keyHashes{feature: 1, stripes: 1, entries: make([]uint64, maxBucketEntries+9)}
 	for i := range k.entries {

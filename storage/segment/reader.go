@@ -181,7 +181,8 @@ func (s *Store) Open(ctx context.Context, d catalog.SegmentDescriptor) (*Reader,
 // Descriptor returns what the segment was opened with.
 func (g *Reader) Descriptor() catalog.SegmentDescriptor { return g.d }
 
-// StripeRows returns the rows of each stripe, the same for every feature of the segment. Borrowed for ever: do not write.
+// StripeRows returns the rows of each stripe, the same for every feature of the segment. Borrowed for ever: do not
+// write.
 func (g *Reader) StripeRows() []uint32 { return g.stripes }
 
 // Lookup returns the entries of the given features in order; nil where the segment does not have the feature. The
@@ -220,8 +221,8 @@ func (g *Reader) Entries(ctx context.Context) ([]*Entry, error) {
 	return out, nil
 }
 
-// Each calls visit for every entry, in id order, until visit returns an error, which Each then returns. Entries are the visitor's to
-// keep: what it does not keep takes no memory after the call, however many features the segment has.
+// Each calls visit for every entry, in id order, until visit returns an error, which Each then returns. Entries are the
+// visitor's to keep: what it does not keep takes no memory after the call, however many features the segment has.
 func (g *Reader) Each(ctx context.Context, visit func(*Entry) error) error {
 	it := g.table.Iter(recordKey(g.id, featureRecord+1))
 	for ok := it.SeekGE(ctx, recordKey(g.id, featureRecord)); ok; ok = it.Next(ctx) {
@@ -265,7 +266,8 @@ func (g *Reader) entry(f catalog.FeatureID, v []byte) (*Entry, error) {
 
 // decodeEntry decodes a feature record and holds it to the feature and the segment's stripes. Errors match
 // format.ErrCorrupt or ErrUnsupported; the caller adds the place.
-func decodeEntry(segment names.ID, f catalog.FeatureID, v []byte, stripes []uint32, limits format.Limits) (*Entry, error) {
+func decodeEntry(segment names.ID, f catalog.FeatureID, v []byte, stripes []uint32,
+	limits format.Limits) (*Entry, error) {
 	d := wire.Decoder{Rest: v}
 	l := decodeLocation(&d)
 	if d.Reason != "" {
@@ -276,7 +278,8 @@ func decodeEntry(segment names.ID, f catalog.FeatureID, v []byte, stripes []uint
 		return nil, err
 	}
 	e := &Entry{
-		Object: segment.ObjectName(l.kind, l.number), ObjectSize: l.size, Offset: l.offset, Length: l.length, Meta: meta,
+		Object: segment.ObjectName(l.kind,
+			l.number), ObjectSize: l.size, Offset: l.offset, Length: l.length, Meta: meta,
 	}
 	if reason := checkEntry(e, f, stripes); reason != "" {
 		return e, wire.Corrupt("", reason)

@@ -30,7 +30,8 @@ type Store struct {
 // NewStore returns a store of segments over blobs. minKeyRows of 0 is the default.
 func NewStore(blobs object.Store, limits format.Limits, minKeyRows uint64) *Store {
 	return &Store{
-		Blobs: blobs, Limits: limits, MinKeyRows: cmp.Or(minKeyRows, defaultKeyRows), keys: lru.New[names.ID, *keyTable](openKeyBytes, nil),
+		Blobs: blobs, Limits: limits, MinKeyRows: cmp.Or(minKeyRows, defaultKeyRows), keys: lru.New[names.ID,
+			*keyTable](openKeyBytes, nil),
 	}
 }
 
@@ -41,8 +42,8 @@ func (s *Store) Close() {
 	s.keys.Clear()
 }
 
-// Discard removes the objects of a segment that was finished and that no commit will add. Never call it for a segment that was
-// committed.
+// Discard removes the objects of a segment that was finished and that no commit will add. Never call it for a segment
+// that was committed.
 func (s *Store) Discard(ctx context.Context, d catalog.SegmentDescriptor) error {
 	segment, err := names.ParseID(d.ID)
 	if err != nil {

@@ -37,14 +37,16 @@ func (o Options) withDefaults() Options {
 // Validate returns an error naming the first field that is wrong.
 func (o Options) Validate() error {
 	if o.PackBytes < 0 || o.StandAloneBytes < 0 || o.HoldBytes < 0 {
-		return fmt.Errorf("segment options: pack %d, stand-alone %d, hold %d bytes: want none negative", o.PackBytes, o.StandAloneBytes, o.HoldBytes)
+		return fmt.Errorf("segment options: pack %d, stand-alone %d, hold %d bytes: want none negative", o.PackBytes,
+			o.StandAloneBytes, o.HoldBytes)
 	}
 	return nil
 }
 
 // A Writer writes one segment: feature files into packs, in the order given, large ones into objects of their
-// own, then the table of keys and the index. It holds no more than HoldBytes of finished files, StandAloneBytes for each AddFeature under
-// way, and of a key feature 8 bytes for each distinct value of a stripe, 128 MiB at most. AddFeature and Skip are safe for concurrent use; Finish comes after all of them; Abort at any time.
+// own, then the table of keys and the index. It holds no more than HoldBytes of finished files, StandAloneBytes for
+// each AddFeature under way, and of a key feature 8 bytes for each distinct value of a stripe, 128 MiB at most.
+// AddFeature and Skip are safe for concurrent use; Finish comes after all of them; Abort at any time.
 type Writer struct {
 	s       *Store
 	ctx     context.Context // of NewWriter: packs are uploaded under it, by several calls of AddFeature
@@ -100,15 +102,17 @@ type packFile struct {
 
 var errAborted = errors.New("segment writer was aborted")
 
-// NewWriter starts a segment of a table and partition whose stripes have the given rows. ctx is that of the whole segment: it must
-// not end before Finish or Abort has returned.
-func (s *Store) NewWriter(ctx context.Context, table names.TableID, p catalog.Partition, stripeRows []uint32, opts Options) (*Writer, error) {
+// NewWriter starts a segment of a table and partition whose stripes have the given rows. ctx is that of the whole
+// segment: it must not end before Finish or Abort has returned.
+func (s *Store) NewWriter(ctx context.Context, table names.TableID, p catalog.Partition, stripeRows []uint32,
+	opts Options) (*Writer, error) {
 	if err := errors.Join(ctx.Err(), p.Validate(), opts.Validate()); err != nil {
 		return nil, err
 	}
 	w := &Writer{
-		s: s, ctx: ctx, id: names.NewID(table), p: slices.Clone(p), stripes: slices.Clone(stripeRows), opts: opts.withDefaults(),
-		changed: make(chan struct{}), orders: map[int]bool{}, features: map[catalog.FeatureID]string{}, waiting: map[int]finishedFile{},
+		s: s, ctx: ctx, id: names.NewID(table), p: slices.Clone(p), stripes: slices.Clone(stripeRows),
+		opts: opts.withDefaults(), changed: make(chan struct{}), orders: map[int]bool{},
+		features: map[catalog.FeatureID]string{}, waiting: map[int]finishedFile{},
 	}
 	for i, n := range stripeRows {
 		if n == 0 {
@@ -123,9 +127,9 @@ func (s *Store) NewWriter(ctx context.Context, table names.TableID, p catalog.Pa
 func (w *Writer) ID() string { return w.id.String() }
 
 // AddFeature writes one feature: write is called with a format.Writer and writes every stripe. order is the feature's
-// place in the packs, 0 first; every order from 0 up to the last must be added or skipped exactly once before Finish, and
-// the bytes laid down do not depend on the calls' timing. A call may wait until those before it are done, so calls must
-// be begun in about that order: the one whose turn it is never waits. After an error, which names the feature, the
+// place in the packs, 0 first; every order from 0 up to the last must be added or skipped exactly once before Finish,
+// and the bytes laid down do not depend on the calls' timing. A call may wait until those before it are done, so calls
+// must be begun in about that order: the one whose turn it is never waits. After an error, which names the feature, the
 // segment cannot be finished.
 func (w *Writer) AddFeature(ctx context.Context, order int, f catalog.Feature, write func(*format.Writer) error) error {
 	if err := w.begin(ctx, order, f); err != nil {
@@ -134,10 +138,10 @@ func (w *Writer) AddFeature(ctx context.Context, order int, f catalog.Feature, w
 	return w.add(ctx, order, 0, []catalog.Feature{f}, func(files []*format.Writer) error { return write(files[0]) })
 }
 
-// AddGroup is AddFeature for the features of a dedup group, at least one, which lie in the packs one after the other behind
-// their inverse: that has the given order, the first feature the next, and so on. write is called with the writer of the
-// inverse (stripes of kind Inverse) and those of the features; every stripe of a feature has the slots of the inverse's.
-// While it is under way the call holds StandAloneBytes for each of them.
+// AddGroup is AddFeature for the features of a dedup group, at least one, which lie in the packs one after the other
+// behind their inverse: that has the given order, the first feature the next, and so on. write is called with the
+// writer of the inverse (stripes of kind Inverse) and those of the features; every stripe of a feature has the slots of
+// the inverse's. While it is under way the call holds StandAloneBytes for each of them.
 func (w *Writer) AddGroup(ctx context.Context, order int, features []catalog.Feature,
 	write func(inverse *format.Writer, features []*format.Writer) error) error {
 	if len(features) == 0 {
@@ -147,7 +151,10 @@ func (w *Writer) AddGroup(ctx context.Context, order int, features []catalog.Fea
 	if err := w.begin(ctx, order, files...); err != nil {
 		return err
 	}
-	return w.add(ctx, order, files[0].ID, files, func(files []*format.Writer) error { return write(files[0], files[1:]) })
+	return w.add(ctx, order, files[0].ID, files, func(files []*format.Writer) error {
+		return write(files[0],
+			files[1:])
+	})
 }
 
 // inverseOf begins the name of a group's inverse; its first feature's follows.
@@ -157,13 +164,16 @@ const inverseOf = "inverse of "
 func groupFeature(f catalog.Feature) catalog.Feature {
 	// A NUL keeps the hashed name apart from every feature's that people type.
 	return catalog.Feature{
-		ID: catalog.NewFeatureID("\x00inverse\x00"+f.Name, f.Generation), Name: inverseOf + strings.ToValidUTF8(f.Name[:min(len(f.Name), catalog.MaxName-32)], ""),
+		ID: catalog.NewFeatureID("\x00inverse\x00"+f.Name, f.Generation), Name: inverseOf +
+			strings.ToValidUTF8(f.Name[:min(len(f.Name), catalog.MaxName-32)], ""),
 		Type: vector.Type{Kind: vector.Inverse},
 	}
 }
 
-// add writes the files of the orders from first on, which begin took. The first is the inverse of group unless that is 0.
-func (w *Writer) add(ctx context.Context, first int, group catalog.FeatureID, files []catalog.Feature, write func([]*format.Writer) error) error {
+// add writes the files of the orders from first on, which begin took. The first is the inverse of group unless that is
+// 0.
+func (w *Writer) add(ctx context.Context, first int, group catalog.FeatureID, files []catalog.Feature,
+	write func([]*format.Writer) error) error {
 	done, at, err := w.write(ctx, first, group, files, write)
 	if err != nil {
 		err = fmt.Errorf("feature %s: %w", files[at].Name, err)
@@ -267,15 +277,16 @@ func (w *Writer) take(order int, f catalog.Feature) error {
 	return nil
 }
 
-// write makes the feature files of the orders from first on, in memory or, once they are large, each in an object of its
-// own. An error is of file at.
+// write makes the feature files of the orders from first on, in memory or, once they are large, each in an object of
+// its own. An error is of file at.
 func (w *Writer) write(ctx context.Context, first int, group catalog.FeatureID, files []catalog.Feature,
 	write func([]*format.Writer) error) (done []finishedFile, at int, err error) {
 	spools := make([]*spool, len(files))
 	var keys []*keyHashes
 	writers := make([]*format.Writer, len(files))
 	for i, f := range files {
-		sp := &spool{ctx: ctx, s: w.s, name: w.id.ObjectName(names.FileObject, uint64(first+i)), limit: w.opts.StandAloneBytes}
+		sp := &spool{ctx: ctx, s: w.s, name: w.id.ObjectName(names.FileObject, uint64(first+i)),
+			limit: w.opts.StandAloneBytes}
 		defer sp.abort()
 		opts := format.WriterOptions{Feature: uint64(f.ID), Name: f.Name, Profile: w.opts.Profile}
 		if f.ID != group {
@@ -408,7 +419,8 @@ func (w *Writer) drain(ctx context.Context) error {
 }
 
 // lay puts one file in its place and returns where it is, and the pack that it filled. The caller is draining.
-func (w *Writer) place(ctx context.Context, order int, item finishedFile) (l location, sealed *segmentObject, err error) {
+func (w *Writer) place(ctx context.Context, order int,
+	item finishedFile) (l location, sealed *segmentObject, err error) {
 	if item.skip {
 		return l, nil, nil
 	}
@@ -485,7 +497,8 @@ func (w *Writer) finish(ctx context.Context) (catalog.SegmentDescriptor, error) 
 	case w.ended:
 		return catalog.SegmentDescriptor{}, errors.New("segment: finished twice")
 	case w.draining || len(w.orders) != w.next:
-		return catalog.SegmentDescriptor{}, fmt.Errorf("segment: order %d was neither added nor skipped, or is not done", w.next)
+		return catalog.SegmentDescriptor{}, fmt.Errorf(
+			"segment: order %d was neither added nor skipped, or is not done", w.next)
 	}
 	if w.pack != nil {
 		sealed, err := w.seal(ctx)
@@ -506,8 +519,9 @@ func (w *Writer) finish(ctx context.Context) (catalog.SegmentDescriptor, error) 
 		return catalog.SegmentDescriptor{}, err
 	}
 	d := catalog.SegmentDescriptor{
-		ID: w.id.String(), Partition: w.p, Rows: w.rows, Bytes: uint64(size + w.keysSize), Features: uint32(len(w.records)),
-		Objects: uint32(len(w.objects)), Index: w.id.IndexName(), IndexSize: uint64(size), KeysSize: uint64(w.keysSize),
+		ID: w.id.String(), Partition: w.p, Rows: w.rows, Bytes: uint64(size + w.keysSize),
+		Features: uint32(len(w.records)), Objects: uint32(len(w.objects)), Index: w.id.IndexName(),
+		IndexSize: uint64(size), KeysSize: uint64(w.keysSize),
 	}
 	for _, o := range w.objects {
 		d.Bytes += o.size

@@ -9,7 +9,8 @@ import (
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
-// Branches returns the branches of the table as of the snapshot, in name order. Those that hold now are the newest snapshot's.
+// Branches returns the branches of the table as of the snapshot, in name order. Those that hold now are the newest
+// snapshot's.
 func (s *Snapshot) Branches(ctx context.Context) ([]catalog.Branch, error) {
 	if s.Manifest.Branches == 0 {
 		return nil, nil
@@ -37,7 +38,8 @@ func (s *Snapshot) Branch(ctx context.Context, name string) (catalog.Branch, err
 	for _, b := range all {
 		names = append(names, b.Name)
 	}
-	return catalog.Branch{}, fmt.Errorf("table %s: branch %.150q: %w%s", s.Log.Table, name, catalog.ErrNotFound, suggest.Hint(name, names))
+	return catalog.Branch{}, fmt.Errorf("table %s: branch %.150q: %w%s", s.Log.Table, name, catalog.ErrNotFound,
+		suggest.Hint(name, names))
 }
 
 // FindBranch returns nil where there is no such branch.

@@ -30,7 +30,8 @@ type FeatureTotals struct {
 	Group string
 }
 
-// Factor returns how often a stored value is used: the dedupe factor by elements, or by slots where no row has an element.
+// Factor returns how often a stored value is used: the dedupe factor by elements, or by slots where no row has an
+// element.
 func (t *FeatureTotals) Factor() float64 {
 	switch {
 	case t.StoredElements > 0:
@@ -44,8 +45,8 @@ func (t *FeatureTotals) Factor() float64 {
 // totalsAtOnce is of how many segments the indexes are read before they are summed up.
 const totalsAtOnce = 4 * object.RequestsAtOnce
 
-// FeatureTotals returns the totals of every feature of the snapshot, in name order, from the segments' indexes. Its cost
-// is that of reading them all, many at once.
+// FeatureTotals returns the totals of every feature of the snapshot, in name order, from the segments' indexes. Its
+// cost is that of reading them all, many at once.
 func (s *Snapshot) FeatureTotals(ctx context.Context) ([]FeatureTotals, error) {
 	features, err := s.Features(ctx)
 	if err != nil {
@@ -108,7 +109,8 @@ type featureIn struct {
 	group catalog.FeatureID
 }
 
-func (p *segmentTotals) read(ctx context.Context, s *Snapshot, d catalog.SegmentDescriptor, known map[catalog.FeatureID]*FeatureTotals) error {
+func (p *segmentTotals) read(ctx context.Context, s *Snapshot, d catalog.SegmentDescriptor,
+	known map[catalog.FeatureID]*FeatureTotals) error {
 	g, err := s.OpenSegment(ctx, d)
 	if err != nil {
 		return err
@@ -117,7 +119,8 @@ func (p *segmentTotals) read(ctx context.Context, s *Snapshot, d catalog.Segment
 	return g.Each(ctx, func(e *segment.Entry) error {
 		m := e.Meta
 		t := featureIn{group: catalog.FeatureID(m.Group), FeatureTotals: FeatureTotals{
-			Feature: catalog.Feature{ID: catalog.FeatureID(m.Feature)}, Segments: 1, Rows: m.Rows, NullRows: m.Stats.NullRows, Elements: m.Stats.Elements,
+			Feature:  catalog.Feature{ID: catalog.FeatureID(m.Feature)},
+			Segments: 1, Rows: m.Rows, NullRows: m.Stats.NullRows, Elements: m.Stats.Elements,
 			RawBytes: m.Stats.RawBytes, StoredBytes: e.Length, Partial: m.Found.Partial, SavedBytes: m.Found.SavedBytes,
 		}}
 		if known[t.ID] == nil { // the inverse of a dedup group: no feature of the schema

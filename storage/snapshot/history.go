@@ -19,11 +19,11 @@ type History struct {
 	Log *Log
 	// Snapshot, when set, is called for each snapshot before its entries. An error that it returns ends the walk.
 	Snapshot func(m Manifest) error
-	// Entry, when set, is called for each entry of the trees' tails and runs: for those of a tail once for every snapshot
-	// that repeats it. value is nil when the entry removes. key and value are borrowed for the call.
+	// Entry, when set, is called for each entry of the trees' tails and runs: for those of a tail once for every
+	// snapshot that repeats it. value is nil when the entry removes. key and value are borrowed for the call.
 	Entry func(object string, kind lsm.Kind, key, value []byte) error
-	// Shown, when set, is called for each entry that a snapshot of the walk shows, at least once for all of them together, and
-	// never for one that an earlier run holds and every one of them hides. It never removes.
+	// Shown, when set, is called for each entry that a snapshot of the walk shows, at least once for all of them
+	// together, and never for one that an earlier run holds and every one of them hides. It never removes.
 	Shown func(object string, kind lsm.Kind, key, value []byte) error
 	// Damaged, when set, takes the errors of what cannot be read or is wrong, and the walk goes on; else they end it.
 	Damaged func(error)
@@ -36,7 +36,8 @@ type History struct {
 	Before uint64            // the snapshot that was walked last, whole
 }
 
-// Walk visits the snapshots from to to, both included, and reads many of them at a time. Runs that an earlier walk visited it passes over.
+// Walk visits the snapshots from to to, both included, and reads many of them at a time. Runs that an earlier walk
+// visited it passes over.
 func (h *History) Walk(ctx context.Context, from, to uint64) error {
 	if h.runs == nil {
 		h.runs = map[names.ID]bool{}
@@ -67,7 +68,8 @@ func (h *History) read(ctx context.Context, n uint64) (*Snapshot, error) {
 		return h.Log.Read(ctx, n)
 	}
 	s, err := h.Log.readObject(ctx, h.There[i].Name, n, h.There[i].Size)
-	if errors.Is(err, object.ErrNotFound) || errors.Is(err, io.ErrUnexpectedEOF) { // it was truncated since, or it is damaged
+	// it was truncated since, or it is damaged
+	if errors.Is(err, object.ErrNotFound) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return h.Log.Read(ctx, n)
 	}
 	return s, err
@@ -163,7 +165,8 @@ func (h *History) tree(ctx context.Context, s *Snapshot, t lsm.Tree, shows bool)
 	return nil
 }
 
-func (h *History) run(ctx context.Context, kind lsm.Kind, ref lsm.Run, visit func(object string, key, value []byte) error) error {
+func (h *History) run(ctx context.Context, kind lsm.Kind, ref lsm.Run, visit func(object string, key,
+	value []byte) error) error {
 	name := kind.ObjectName(ref.ID)
 	r, err := h.Log.Store.Trees.OpenRun(ctx, kind, ref)
 	if err != nil {

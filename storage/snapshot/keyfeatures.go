@@ -31,8 +31,8 @@ func (s *Snapshot) NotedKeyFeatures(ctx context.Context) (*catalog.KeyFeatures, 
 	return &k, nil
 }
 
-// KeyFeatures returns the session, request, user and time keys of the schema, in name order. Its cost is two look-ups; in a
-// snapshot of a writer that did not note them it is the schema's.
+// KeyFeatures returns the session, request, user and time keys of the schema, in name order. Its cost is two look-ups;
+// in a snapshot of a writer that did not note them it is the schema's.
 func (s *Snapshot) KeyFeatures(ctx context.Context) ([]catalog.Feature, error) {
 	k, err := s.NotedKeyFeatures(ctx)
 	if err != nil {
@@ -54,15 +54,18 @@ func (s *Snapshot) KeyFeatures(ctx context.Context) ([]catalog.Feature, error) {
 	var out []catalog.Feature
 	for i, f := range found {
 		if f == nil || !slices.Contains(k.Keys, catalog.KeyFeature{Role: f.Role, Name: f.Name}) {
-			return nil, wire.Corrupt(s.TreeName(s.Manifest.Schema), fmt.Sprintf("key features: %.100q is not what it is said to be", names[i]))
+			return nil, wire.Corrupt(s.TreeName(s.Manifest.Schema),
+				fmt.Sprintf("key features: %.100q is not what it is said to be", names[i]))
 		}
 		out = append(out, *f)
 	}
 	return out, nil
 }
 
-// KeyRows is Store.KeyRows of package segment, and every row where an overlay that is part of the table replaces the feature.
-func (s *Snapshot) KeyRows(ctx context.Context, f catalog.Feature, hashes []uint64, segments []catalog.SegmentDescriptor) ([]*roaring.Bitmap, error) {
+// KeyRows is Store.KeyRows of package segment, and every row where an overlay that is part of the table replaces the
+// feature.
+func (s *Snapshot) KeyRows(ctx context.Context, f catalog.Feature, hashes []uint64,
+	segments []catalog.SegmentDescriptor) ([]*roaring.Bitmap, error) {
 	if !slices.ContainsFunc(segments, func(d catalog.SegmentDescriptor) bool { return d.KeysSize > 0 }) {
 		return make([]*roaring.Bitmap, len(segments)), nil
 	}

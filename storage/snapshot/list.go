@@ -10,18 +10,20 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// An Object is a snapshot as a listing shows it. Size 0: it has expired, gc has truncated it, and its number stays taken.
+// An Object is a snapshot as a listing shows it. Size 0: it has expired, gc has truncated it, and its number stays
+// taken.
 type Object struct {
 	Number uint64
 	object.Info
 }
 
-// Newest returns the newest snapshot's number and object, 0 when there is none. Names sort newest first: it is one request, of one
-// name, at any number of snapshots.
+// Newest returns the newest snapshot's number and object, 0 when there is none. Names sort newest first: it is one
+// request, of one name, at any number of snapshots.
 func (t *Log) Newest(ctx context.Context) (Object, error) {
 	n, err := t.firstListed(ctx)
 	for err == nil && n.Number > 0 && n.Size == 0 {
-		// A listing of a local store reads names before sizes: this one may have expired, and been truncated, in between. Then there is a newer one.
+		// A listing of a local store reads names before sizes: this one may have expired, and been truncated, in
+		// between. Then there is a newer one.
 		listed := n.Number
 		if n, err = t.firstListed(ctx); n.Number <= listed {
 			break
@@ -43,12 +45,13 @@ func (t *Log) firstListed(ctx context.Context) (Object, error) {
 	return Object{}, nil
 }
 
-// truncatedRun is how many truncated snapshots in a row say that all before them are truncated too: gc truncates the lowest first, fewer
-// than this many at a time.
+// truncatedRun is how many truncated snapshots in a row say that all before them are truncated too: gc truncates the
+// lowest first, fewer than this many at a time.
 const truncatedRun = 2 * object.RequestsAtOnce
 
-// List lists the snapshots that there are, the lowest first, without those that were truncated. It ends at a run of truncated ones, so
-// that its cost does not grow with what has expired. verify and gc, which must see a gap, ask it; who reads asks newest.
+// List lists the snapshots that there are, the lowest first, without those that were truncated. It ends at a run of
+// truncated ones, so that its cost does not grow with what has expired. verify and gc, which must see a gap, ask it;
+// who reads asks newest.
 func (t *Log) List(ctx context.Context) ([]Object, error) {
 	var out []Object // the newest first
 	run := 0
@@ -92,8 +95,9 @@ func (t *Log) List(ctx context.Context) ([]Object, error) {
 	return out, nil
 }
 
-// SyncBefore makes the snapshot before n durable, which has been read, and which a writer may have put that was killed before it was durable. The directory
-// of a local store that both are in is synced with n: so it is about those of another. Else a crash could leave n, and a gap before it.
+// SyncBefore makes the snapshot before n durable, which has been read, and which a writer may have put that was killed
+// before it was durable. The directory of a local store that both are in is synced with n: so it is about those of
+// another. Else a crash could leave n, and a gap before it.
 func (t *Log) SyncBefore(ctx context.Context, n uint64) error {
 	local := object.AsLocal(t.Store.Blobs)
 	if local == nil || n == 1 {

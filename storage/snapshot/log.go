@@ -21,8 +21,9 @@ type Log struct {
 	Table string // the table's
 
 	mu sync.Mutex
-	// id is the table's, zero until it is known. It never becomes another: if somebody removed the table and made another of its name,
-	// methods return an error. last is the newest snapshot that was read, or nil, and at its object. Guarded by mu.
+	// id is the table's, zero until it is known. It never becomes another: if somebody removed the table and made
+	// another of its name, methods return an error. last is the newest snapshot that was read, or nil, and at its
+	// object. Guarded by mu.
 	id   names.TableID
 	last *Snapshot
 	at   object.Info
@@ -60,8 +61,8 @@ func (t *Log) ID() names.TableID {
 	return t.id
 }
 
-// Latest returns the newest snapshot; ErrNotFound before the first commit. It is a listing of one name, and where that is not the snapshot
-// that the handle read last, a read.
+// Latest returns the newest snapshot; ErrNotFound before the first commit. It is a listing of one name, and where that
+// is not the snapshot that the handle read last, a read.
 func (t *Log) Latest(ctx context.Context) (*Snapshot, error) {
 	s, err := t.LatestOrNil(ctx)
 	if err == nil && s == nil {
@@ -73,7 +74,8 @@ func (t *Log) Latest(ctx context.Context) (*Snapshot, error) {
 // LatestOrNil is Latest, nil before the first commit.
 func (t *Log) LatestOrNil(ctx context.Context) (*Snapshot, error) { return t.LatestOr(ctx, nil) }
 
-// LatestOr is latest, and last, not read again, where the newest snapshot has its number: whether it is that is for the caller to find out.
+// LatestOr is latest, and last, not read again, where the newest snapshot has its number: whether it is that is for the
+// caller to find out.
 func (t *Log) LatestOr(ctx context.Context, last *Snapshot) (*Snapshot, error) {
 	for {
 		n, err := t.Newest(ctx)
@@ -87,7 +89,8 @@ func (t *Log) LatestOr(ctx context.Context, last *Snapshot) (*Snapshot, error) {
 		if !errors.Is(err, object.ErrNotFound) {
 			return s, err
 		}
-		// It has expired since, and gc has truncated it: there is a newer one. Where there is none, the next listing has nothing.
+		// It has expired since, and gc has truncated it: there is a newer one. Where there is none, the next listing
+		// has nothing.
 	}
 }
 
@@ -170,7 +173,8 @@ func (t *Log) At(ctx context.Context, number uint64) (*Snapshot, error) {
 	if number > 0 && number < first {
 		expired = ": it has expired"
 	}
-	return nil, fmt.Errorf("table %s: snapshot %d: %w%s; there are %d to %d", t.Table, number, catalog.ErrNotFound, expired, first, n)
+	return nil, fmt.Errorf("table %s: snapshot %d: %w%s; there are %d to %d", t.Table, number, catalog.ErrNotFound,
+		expired, first, n)
 }
 
 // AsOf returns the newest snapshot that is not younger than at; ErrNotFound says how old the first is. Its cost is
@@ -226,8 +230,8 @@ func (t *Log) Snapshots(ctx context.Context) ([]Info, error) {
 	return t.Infos(ctx, first, n)
 }
 
-// Infos describes the snapshots from first to last, which have not expired. How many there are only a header says: memory is taken for no more than
-// are found, and a part.
+// Infos describes the snapshots from first to last, which have not expired. How many there are only a header says:
+// memory is taken for no more than are found, and a part.
 func (t *Log) Infos(ctx context.Context, first, last uint64) ([]Info, error) {
 	const part = 1024
 	var out []Info
@@ -285,7 +289,8 @@ func (t *Log) Read(ctx context.Context, number uint64) (*Snapshot, error) {
 	return s, err
 }
 
-// either calls f for the object of a snapshot, and for the copy of it where it has expired: a branch or a lease may keep that.
+// either calls f for the object of a snapshot, and for the copy of it where it has expired: a branch or a lease may
+// keep that.
 func (t *Log) either(ctx context.Context, number uint64, f func(name string) error) error {
 	name := names.SnapshotName(t.Table, number)
 	err := f(name)
@@ -332,5 +337,6 @@ func (t *Log) readObject(ctx context.Context, name string, number uint64, size i
 
 // Empty returns what the first commit builds on: a snapshot without anything, and without a number.
 func (t *Log) Empty() *Snapshot {
-	return &Snapshot{Log: t, Manifest: Manifest{Listing: lsm.Tree{Kind: lsm.Listing}, Schema: lsm.Tree{Kind: lsm.Schema}}}
+	return &Snapshot{Log: t, Manifest: Manifest{Listing: lsm.Tree{Kind: lsm.Listing},
+		Schema: lsm.Tree{Kind: lsm.Schema}}}
 }

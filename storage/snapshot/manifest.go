@@ -36,8 +36,9 @@ import (
 //	   160     8  oldest: snapshots below it have expired
 //	   168     8  deleted rows, of the rows of the snapshot
 //	   176     8  xxhash64 of bytes 0 to 175
-//	   184        body: the listing tree, the schema tree; then, as varints, the number that the next overlay gets, how many overlays,
-//	              sample lists and branches there are, and how often a feature was dropped or renamed
+//	   184        body: the listing tree, the schema tree; then, as varints, the number that the next overlay gets,
+//	              how many overlays, sample lists and branches there are, and how often a feature was dropped or
+//	              renamed
 const (
 	snapshotMagic   = "DSISNAP"
 	snapshotVersion = 1
@@ -94,8 +95,8 @@ func AppendManifest(dst []byte, m Manifest) []byte {
 	return dst
 }
 
-// newerSnapshot returns an error when b begins a snapshot of a version that this program does not know. What follows the
-// version byte is then that version's own, its checksum too.
+// newerSnapshot returns an error when b begins a snapshot of a version that this program does not know. What follows
+// the version byte is then that version's own, its checksum too.
 func newerSnapshot(name string, b []byte) error {
 	if len(b) >= 8 && string(b[:7]) == snapshotMagic && b[7] > snapshotVersion {
 		return fmt.Errorf("%s: %w: snapshot of version %d: this program reads version %d",
@@ -136,7 +137,8 @@ func decodeHeader(h []byte, number uint64) (m Manifest, reason string) {
 	}
 	m.Info = Info{
 		Number: v[0], Time: time.Unix(0, int64(v[1])).UTC(), Rows: v[2], Segments: v[3], Bytes: v[4], Features: v[5],
-		AddedRows: v[6], RemovedRows: v[7], Operation: string(h[129 : 129+int(n)]), Oldest: oldest, DeletedRows: deleted,
+		AddedRows: v[6], RemovedRows: v[7],
+		Operation: string(h[129 : 129+int(n)]), Oldest: oldest, DeletedRows: deleted,
 	}
 	copy(m.Commit[:], h[72:88])
 	copy(m.Parent[:], h[88:104])

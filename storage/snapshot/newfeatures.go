@@ -8,9 +8,10 @@ import (
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
-// NewFeatures returns the features with id and generation as a change to the table, which has this as its newest snapshot, must
-// give them: those of the schema's feature of the name where it has one, else those of a new one. A name whose features were
-// dropped or renamed gets the next generation. Its cost is a look-up or two, and one more for each generation.
+// NewFeatures returns the features with id and generation as a change to the table, which has this as its newest
+// snapshot, must give them: those of the schema's feature of the name where it has one, else those of a new one. A name
+// whose features were dropped or renamed gets the next generation. Its cost is a look-up or two, and one more for each
+// generation.
 func (s *Snapshot) NewFeatures(ctx context.Context, features ...catalog.Feature) ([]catalog.Feature, error) {
 	names := make([]string, len(features))
 	for i, f := range features {
@@ -58,8 +59,8 @@ func (s *Snapshot) NewFeatures(ctx context.Context, features ...catalog.Feature)
 	return out, nil
 }
 
-// FeatureIDs returns the ids that features of the table have or had: a new feature must have another. Its cost is the schema's; nil,
-// at no cost, where none was dropped or renamed, and every id is that of a feature in Features.
+// FeatureIDs returns the ids that features of the table have or had: a new feature must have another. Its cost is the
+// schema's; nil, at no cost, where none was dropped or renamed, and every id is that of a feature in Features.
 func (s *Snapshot) FeatureIDs(ctx context.Context) (map[catalog.FeatureID]bool, error) {
 	if s.Manifest.Retired == 0 {
 		return nil, nil

@@ -13,8 +13,8 @@ import (
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
-// Overlays returns the overlays of the snapshot: those that are merged, the lowest first, and then the others, by number. Its cost is one request
-// or two, and none in a snapshot without overlays.
+// Overlays returns the overlays of the snapshot: those that are merged, the lowest first, and then the others, by
+// number. Its cost is one request or two, and none in a snapshot without overlays.
 func (s *Snapshot) Overlays(ctx context.Context) ([]catalog.Overlay, error) {
 	if s.Manifest.Overlays == 0 {
 		return nil, nil
@@ -49,7 +49,8 @@ func (s *Snapshot) Overlay(ctx context.Context, name string) (catalog.Overlay, e
 	for _, o := range all {
 		names = append(names, o.Name)
 	}
-	return catalog.Overlay{}, fmt.Errorf("table %s: overlay %.150q: %w%s", s.Log.Table, name, catalog.ErrNotFound, suggest.Hint(name, names))
+	return catalog.Overlay{}, fmt.Errorf("table %s: overlay %.150q: %w%s", s.Log.Table, name, catalog.ErrNotFound,
+		suggest.Hint(name, names))
 }
 
 // FindOverlay returns nil where there is no such overlay.
@@ -76,14 +77,16 @@ func deref[T any](p *T) T {
 	return *p
 }
 
-// EachIn calls visit for every entry of a space of the listing. What visit returns, unless it is empty, is wrong with it.
+// EachIn calls visit for every entry of a space of the listing. What visit returns, unless it is empty, is wrong with
+// it.
 func (s *Snapshot) EachIn(ctx context.Context, space byte, visit func(key, value []byte) (reason string)) error {
 	lower, upper := catalog.SpaceBounds(space)
 	return s.EachBetween(ctx, lower, upper, visit)
 }
 
 // EachBetween is space for the keys from lower on and below upper.
-func (s *Snapshot) EachBetween(ctx context.Context, lower, upper []byte, visit func(key, value []byte) (reason string)) error {
+func (s *Snapshot) EachBetween(ctx context.Context, lower, upper []byte, visit func(key,
+	value []byte) (reason string)) error {
 	it := s.Log.Store.Trees.Iter(ctx, s.Manifest.Listing, upper)
 	for ok := it.Seek(ctx, lower); ok; ok = it.Next(ctx) {
 		if reason := visit(it.Key, it.Value); reason != "" {
@@ -93,9 +96,10 @@ func (s *Snapshot) EachBetween(ctx context.Context, lower, upper []byte, visit f
 	return it.Err
 }
 
-// Layers returns what the overlays have for segments of the snapshot: out[i][j] is the layer of overlays[j] over segments[i],
-// nil where it has none. Its cost follows from what is asked for, not from what the table has.
-func (s *Snapshot) OverlaySegments(ctx context.Context, overlays []catalog.Overlay, segments ...catalog.SegmentDescriptor) ([][]*catalog.OverlaySegment, error) {
+// Layers returns what the overlays have for segments of the snapshot: out[i][j] is the layer of overlays[j] over
+// segments[i], nil where it has none. Its cost follows from what is asked for, not from what the table has.
+func (s *Snapshot) OverlaySegments(ctx context.Context, overlays []catalog.Overlay,
+	segments ...catalog.SegmentDescriptor) ([][]*catalog.OverlaySegment, error) {
 	out := make([][]*catalog.OverlaySegment, len(segments))
 	for i := range out {
 		out[i] = make([]*catalog.OverlaySegment, len(overlays))
@@ -129,8 +133,10 @@ func (s *Snapshot) OverlaySegments(ctx context.Context, overlays []catalog.Overl
 	return out, nil
 }
 
-// EachOverlaySegment calls visit for every layer of an overlay, in the order of segment ids, until visit returns an error.
-func (s *Snapshot) EachOverlaySegment(ctx context.Context, o catalog.Overlay, visit func(catalog.OverlaySegment) error) error {
+// EachOverlaySegment calls visit for every layer of an overlay, in the order of segment ids, until visit returns an
+// error.
+func (s *Snapshot) EachOverlaySegment(ctx context.Context, o catalog.Overlay,
+	visit func(catalog.OverlaySegment) error) error {
 	if s.Manifest.Overlays == 0 {
 		return nil
 	}
@@ -144,7 +150,8 @@ func (s *Snapshot) EachOverlaySegment(ctx context.Context, o catalog.Overlay, vi
 		if !ok {
 			return "layer key is malformed"
 		}
-		l, reason := catalog.DecodeOverlaySegment(o.Name, segment, append([]byte(nil), value...), s.TreeName(s.Manifest.Listing))
+		l, reason := catalog.DecodeOverlaySegment(o.Name, segment, append([]byte(nil), value...),
+			s.TreeName(s.Manifest.Listing))
 		if reason == "" {
 			stop = visit(l)
 		}
@@ -156,12 +163,14 @@ func (s *Snapshot) EachOverlaySegment(ctx context.Context, o catalog.Overlay, vi
 	return err
 }
 
-// scanShare: when more than one of so many of a snapshot's segments are asked about, their space is walked, and not each
-// looked up.
+// scanShare: when more than one of so many of a snapshot's segments are asked about, their space is walked, and not
+// each looked up.
 const scanShare = 16
 
-// PerSegment returns the entries of prefix and each segment's id, nil where there is none. What it returns is the caller's.
-func (s *Snapshot) PerSegment(ctx context.Context, prefix []byte, segments []catalog.SegmentDescriptor) ([][]byte, error) {
+// PerSegment returns the entries of prefix and each segment's id, nil where there is none. What it returns is the
+// caller's.
+func (s *Snapshot) PerSegment(ctx context.Context, prefix []byte,
+	segments []catalog.SegmentDescriptor) ([][]byte, error) {
 	keys := make([][]byte, len(segments))
 	for i, d := range segments {
 		segment, err := names.ParseID(d.ID)
@@ -187,8 +196,8 @@ func (s *Snapshot) PerSegment(ctx context.Context, prefix []byte, segments []cat
 	return out, err
 }
 
-// DeletionVectors returns the deleted rows of segments of the snapshot, in order. Its cost follows from what is asked for, and is
-// none in a snapshot without deletes.
+// DeletionVectors returns the deleted rows of segments of the snapshot, in order. Its cost follows from what is asked
+// for, and is none in a snapshot without deletes.
 func (s *Snapshot) DeletionVectors(ctx context.Context, segments ...catalog.SegmentDescriptor) ([]bitmap.Ref, error) {
 	if s.Manifest.Info.DeletedRows == 0 {
 		return make([]bitmap.Ref, len(segments)), nil
@@ -197,7 +206,8 @@ func (s *Snapshot) DeletionVectors(ctx context.Context, segments ...catalog.Segm
 }
 
 // rowBitmaps returns the sets under prefix of the segments, empty where there is none.
-func (s *Snapshot) rowBitmaps(ctx context.Context, prefix []byte, what string, segments []catalog.SegmentDescriptor) ([]bitmap.Ref, error) {
+func (s *Snapshot) rowBitmaps(ctx context.Context, prefix []byte, what string,
+	segments []catalog.SegmentDescriptor) ([]bitmap.Ref, error) {
 	values, err := s.PerSegment(ctx, prefix, segments)
 	if err != nil {
 		return nil, err
@@ -209,7 +219,8 @@ func (s *Snapshot) rowBitmaps(ctx context.Context, prefix []byte, what string, s
 		}
 		var reason string
 		if out[i], reason = bitmap.DecodeEntry(v, segments[i].Rows, s.TreeName(s.Manifest.Listing)); reason != "" {
-			return nil, wire.Corrupt(s.TreeName(s.Manifest.Listing), fmt.Sprintf("%s of segment %s: %s", what, segments[i].ID, reason))
+			return nil, wire.Corrupt(s.TreeName(s.Manifest.Listing), fmt.Sprintf("%s of segment %s: %s", what,
+				segments[i].ID, reason))
 		}
 	}
 	return out, nil

@@ -10,8 +10,9 @@ import (
 // ProfileProperty is what ingest stores feature files for: speed, balanced or size.
 const ProfileProperty = "profile"
 
-// PartitionKeysProperty is set by the commit that takes the last segment of a table away: its partition keys, as the canonical form of a
-// partition of them with empty values. Readers need it, for expressions that name the keys; where it would be too long, or no UTF-8, it is left out.
+// PartitionKeysProperty is set by the commit that takes the last segment of a table away: its partition keys, as the
+// canonical form of a partition of them with empty values. Readers need it, for expressions that name the keys; where
+// it would be too long, or no UTF-8, it is left out.
 const PartitionKeysProperty = "partition_keys"
 
 // lastPartitionKeys returns the partition keys of a table that has no segments.

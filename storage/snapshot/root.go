@@ -14,7 +14,8 @@ import (
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
-// The root of a table is the object tables/<table>/table, made before anything else of the table. It gives the table its id.
+// The root of a table is the object tables/<table>/table, made before anything else of the table. It gives the table
+// its id.
 //
 //	offset  size
 //	     0     8  magic "DSITABL" and the version, 1
@@ -44,7 +45,8 @@ func decodeRoot(b []byte) (t names.TableID, reason string) {
 	return names.TableID(b[8:16]), ""
 }
 
-// Identity returns the table's id. A table that has none yet gets one: nothing of it is visible before its first commit.
+// Identity returns the table's id. A table that has none yet gets one: nothing of it is visible before its first
+// commit.
 func (t *Log) Identity(ctx context.Context) (names.TableID, error) {
 	if of := t.ID(); of != (names.TableID{}) {
 		return of, nil
@@ -69,14 +71,16 @@ func (t *Log) Identity(ctx context.Context) (names.TableID, error) {
 	return t.Root(ctx)
 }
 
-// Root returns the id of a table that has no snapshot yet, and gives it one if it has none. The handle's own must be the same.
+// Root returns the id of a table that has no snapshot yet, and gives it one if it has none. The handle's own must be
+// the same.
 func (t *Log) Root(ctx context.Context) (names.TableID, error) {
 	of, err := t.ReadRoot(ctx)
 	if !errors.Is(err, object.ErrNotFound) {
 		return of, err
 	}
 	if t.ID() != (names.TableID{}) {
-		return of, fmt.Errorf("table %s: %w: it was removed since it was opened: %w", t.Table, catalog.ErrNotFound, catalog.ErrConflict)
+		return of, fmt.Errorf("table %s: %w: it was removed since it was opened: %w", t.Table, catalog.ErrNotFound,
+			catalog.ErrConflict)
 	}
 	return t.Identity(ctx)
 }

@@ -38,7 +38,8 @@ func (s *Snapshot) SampleList(ctx context.Context, name string) (catalog.SampleL
 	for _, l := range all {
 		names = append(names, l.Name)
 	}
-	return catalog.SampleList{}, fmt.Errorf("table %s: sample list %.150q: %w%s", s.Log.Table, name, catalog.ErrNotFound, suggest.Hint(name, names))
+	return catalog.SampleList{}, fmt.Errorf("table %s: sample list %.150q: %w%s", s.Log.Table, name,
+		catalog.ErrNotFound, suggest.Hint(name, names))
 }
 
 // FindList returns nil where there is no such list.
@@ -57,9 +58,10 @@ func (s *Snapshot) FindList(ctx context.Context, name string) (*catalog.SampleLi
 	return &l, nil
 }
 
-// ListedRows returns the rows of segments of the snapshot that are in a sample list, in order; deleted ones may be among them.
-// A list that does not exist has none: SampleList tells. Its cost follows from what is asked for.
-func (s *Snapshot) ListedRows(ctx context.Context, list string, segments ...catalog.SegmentDescriptor) ([]bitmap.Ref, error) {
+// ListedRows returns the rows of segments of the snapshot that are in a sample list, in order; deleted ones may be
+// among them. A list that does not exist has none: SampleList tells. Its cost follows from what is asked for.
+func (s *Snapshot) ListedRows(ctx context.Context, list string,
+	segments ...catalog.SegmentDescriptor) ([]bitmap.Ref, error) {
 	if s.Manifest.Lists == 0 {
 		return make([]bitmap.Ref, len(segments)), nil
 	}

@@ -44,8 +44,8 @@ type Snapshot struct {
 // Info describes the snapshot.
 func (s *Snapshot) Info() Info { return s.Manifest.Info }
 
-// Exists reports whether the store still has this very snapshot: it was not removed, nor the store made anew with another of its
-// number. One small read.
+// Exists reports whether the store still has this very snapshot: it was not removed, nor the store made anew with
+// another of its number. One small read.
 func (s *Snapshot) Exists(ctx context.Context) (bool, error) {
 	m, err := s.Log.Header(ctx, s.Manifest.Info.Number)
 	if errors.Is(err, object.ErrNotFound) || errors.Is(err, ErrReplaced) {
@@ -131,7 +131,8 @@ func (s *Snapshot) noFeature(ctx context.Context, name string) error {
 	for _, f := range features {
 		names = append(names, f.Name)
 	}
-	return fmt.Errorf("table %s: feature %.100q: %w%s", s.Log.Table, name, catalog.ErrNotFound, suggest.Hint(name, names))
+	return fmt.Errorf("table %s: feature %.100q: %w%s", s.Log.Table, name, catalog.ErrNotFound,
+		suggest.Hint(name, names))
 }
 
 // Features returns the whole schema in name order, without features that were dropped: its cost is the schema's.
@@ -155,10 +156,11 @@ func (s *Snapshot) AllFeatures(ctx context.Context) ([]catalog.Feature, error) {
 	return out, it.Err
 }
 
-// Segments returns the segments whose partition matches (nil: all), in partition order, then in the order in which they were added, save that
-// segments that replaced others stand where those stood: the canonical row order of the snapshot. match is called once a partition; of those that do not match no
-// more than the first segment is looked at.
-func (s *Snapshot) Segments(ctx context.Context, match func(catalog.Partition) bool) ([]catalog.SegmentDescriptor, error) {
+// Segments returns the segments whose partition matches (nil: all), in partition order, then in the order in which they
+// were added, save that segments that replaced others stand where those stood: the canonical row order of the snapshot.
+// match is called once a partition; of those that do not match no more than the first segment is looked at.
+func (s *Snapshot) Segments(ctx context.Context,
+	match func(catalog.Partition) bool) ([]catalog.SegmentDescriptor, error) {
 	var out []catalog.SegmentDescriptor
 	err := s.WalkSegments(ctx, func(canonical string, p catalog.Partition) bool { return match == nil || match(p) },
 		func(d catalog.SegmentDescriptor) { out = append(out, d) })
@@ -187,9 +189,9 @@ func (s *Snapshot) Partitions(ctx context.Context) ([]catalog.Partition, error) 
 	return out, err
 }
 
-// PartitionKeys returns the partition keys of the table, in order: those of its first partition, or, of a table without segments, those of
-// the first that its last commit with segments had. Its cost is one look-up, however many partitions there are. Ingest holds every partition
-// of a table to them; Commit does not.
+// PartitionKeys returns the partition keys of the table, in order: those of its first partition, or, of a table without
+// segments, those of the first that its last commit with segments had. Its cost is one look-up, however many partitions
+// there are. Ingest holds every partition of a table to them; Commit does not.
 func (s *Snapshot) PartitionKeys(ctx context.Context) ([]string, error) {
 	var keys []string
 	lower, upper := catalog.SpaceBounds(catalog.PartitionSpace)
@@ -210,7 +212,8 @@ func (s *Snapshot) PartitionKeys(ctx context.Context) ([]string, error) {
 }
 
 // WalkSegments calls want once a partition, and then visit for each of its segments when want says so.
-func (s *Snapshot) WalkSegments(ctx context.Context, want func(string, catalog.Partition) bool, visit func(catalog.SegmentDescriptor)) error {
+func (s *Snapshot) WalkSegments(ctx context.Context, want func(string, catalog.Partition) bool,
+	visit func(catalog.SegmentDescriptor)) error {
 	lower, upper := catalog.SpaceBounds(catalog.PartitionSpace)
 	it := s.Log.Store.Trees.Iter(ctx, s.Manifest.Listing, upper)
 	var current []byte // the prefix of the partition that the walk is in
@@ -295,7 +298,8 @@ func (s *Snapshot) AddedIn(ctx context.Context, segments ...catalog.SegmentDescr
 	out := make([]uint64, len(segments))
 	for i, w := range where {
 		if w == nil {
-			return nil, fmt.Errorf("table %s: segment %s in snapshot %d: %w", s.Log.Table, segments[i].ID, s.Manifest.Info.Number, catalog.ErrNotFound)
+			return nil, fmt.Errorf("table %s: segment %s in snapshot %d: %w", s.Log.Table, segments[i].ID,
+				s.Manifest.Info.Number, catalog.ErrNotFound)
 		}
 		_, p, ok := catalog.ParseSegmentKey(append([]byte{catalog.PartitionSpace}, w...))
 		if !ok {
@@ -306,8 +310,8 @@ func (s *Snapshot) AddedIn(ctx context.Context, segments ...catalog.SegmentDescr
 	return out, nil
 }
 
-// FeaturesByID returns the features of the ids in order, under the names that they have now and dropped ones too; nil where the schema has
-// none. Its cost is two look-ups.
+// FeaturesByID returns the features of the ids in order, under the names that they have now and dropped ones too; nil
+// where the schema has none. Its cost is two look-ups.
 func (s *Snapshot) FeaturesByID(ctx context.Context, ids ...catalog.FeatureID) ([]*catalog.Feature, error) {
 	keys := make([][]byte, len(ids))
 	for i, f := range ids {

@@ -25,7 +25,8 @@ type Store struct {
 	Trees    *lsm.Store
 	Segments *segment.Store
 	Bitmaps  *bitmap.Store
-	// Now is the time that commits are dated with, and Clock that of the store's clock, by which all ages count. Nil: see now and Clock.
+	// Now is the time that commits are dated with, and Clock that of the store's clock, by which all ages count. Nil:
+	// see now and Clock.
 	Now, Clock func() time.Time
 	// Make, unless nil, is called before the first object of a table is put.
 	Make func(ctx context.Context) error
@@ -36,7 +37,8 @@ type Store struct {
 // Log returns the snapshots of a table, none of which was read.
 func (s *Store) Log(table string) *Log { return &Log{Store: s, Table: table} }
 
-// Tables returns the names of all tables, in the order of their object names. roots: with those that have not had a commit yet, and only have their root.
+// Tables returns the names of all tables, in the order of their object names. roots: with those that have not had a
+// commit yet, and only have their root.
 func (s *Store) Tables(ctx context.Context, roots bool) ([]string, error) {
 	var out []string
 	after, leased := "", ""
@@ -84,7 +86,8 @@ func (s *Store) Tables(ctx context.Context, roots bool) ([]string, error) {
 // pastDir returns what sorts after all names that begin with dir, which ends with "/".
 func pastDir(dir string) string { return dir[:len(dir)-1] + "0" } // the byte after "/"
 
-// CommitTime returns the time by which commits are dated, within the years 1678 to 2261, which nanoseconds since 1970 can tell.
+// CommitTime returns the time by which commits are dated, within the years 1678 to 2261, which nanoseconds since 1970
+// can tell.
 func (s *Store) CommitTime() time.Time {
 	now := time.Now()
 	if s.Now != nil {
@@ -99,8 +102,8 @@ func (s *Store) CommitTime() time.Time {
 	return now.UTC()
 }
 
-// Time returns the time of the clock that dates the store's objects, by which all ages in it are told. It makes an object to find out, and
-// removes it. An error comes with this machine's time.
+// Time returns the time of the clock that dates the store's objects, by which all ages in it are told. It makes an
+// object to find out, and removes it. An error comes with this machine's time.
 func (s *Store) Time(ctx context.Context) (time.Time, error) {
 	if s.Clock != nil {
 		return s.Clock().UTC(), nil

@@ -9,7 +9,8 @@ import (
 // A handle locates a block: its bytes are [off, off+n), its trailer follows.
 type handle struct{ off, n uint64 }
 
-// trailerLen is a block's trailer: compression (1, always 0 here), checksum (4 LE) of the block and the compression byte.
+// trailerLen is a block's trailer: compression (1, always 0 here), checksum (4 LE) of the block and the compression
+// byte.
 const trailerLen = 5
 
 func (h handle) end() uint64 { return h.off + h.n + trailerLen }
@@ -58,8 +59,8 @@ func uvarint(b []byte, i int) (uint64, int) {
 // A key is the first shared bytes of the one before and the suffix; at a restart shared is 0. Keys carry the 8 bytes of
 // Pebble's internal trailer, except in the properties and metaindex blocks.
 //
-// Writer makes a restart at every restartInterval-th entry. So the keys of a block are restartInterval times as long as it at most, and whoever copies
-// each of them does work in proportion to the block.
+// Writer makes a restart at every restartInterval-th entry. So the keys of a block are restartInterval times as long as
+// it at most, and copying each of them takes work in proportion to the block.
 type cursor struct {
 	data     []byte // the entries
 	restarts []byte // 4 LE each
@@ -72,8 +73,8 @@ type cursor struct {
 	reason   string // why the block is wrong, empty when it is not
 }
 
-// internalTrailer is the length of the internal trailer of every key that Writer writes: kind 1 (set), sequence number 0, 8 bytes LE. Index
-// separators may carry another one.
+// internalTrailer is the length of the internal trailer of every key that Writer writes: kind 1 (set), sequence number
+// 0, 8 bytes LE. Index separators may carry another one.
 const internalTrailer = 8
 
 // restartInterval is how many entries of a data block share the beginning of their keys. In an index block none do.

@@ -1,5 +1,5 @@
-// Package sst writes and reads the sorted tables that a store keeps: a segment's index and table of keys, a table's listing and
-// schema.
+// Package sst writes and reads the sorted tables that a store keeps: a segment's index and table of keys, a table's
+// listing and schema.
 //
 // They are Pebble sstables, written by Pebble itself with every choice pinned:
 //
@@ -12,7 +12,8 @@
 //
 // The reader is our own, for the subset that the writer makes, for two reasons. A look-up in a process that has just
 // started must cost few requests: Reader gets footer, properties and the top of the index in one read of the tail, and
-// then the index partitions of a batch of keys at once, and then their blocks. And the bytes may be hostile: every length is checked against the
-// file before it sizes or indexes anything, no code here is unsafe, and whatever is wrong is a format.CorruptError with
-// the object and the offset. Pebble's reader, which trusts what passes its checksums, is the oracle in the tests.
+// then the index partitions of a batch of keys at once, and then their blocks. And the bytes may be untrusted: every
+// length is checked against the file before it sizes or indexes anything, no code here is unsafe, and whatever is wrong
+// is a format.CorruptError with the object and the offset. Pebble's reader, which trusts what passes its checksums, is
+// the oracle in the tests.
 package sst

@@ -140,7 +140,8 @@ func (it *Iter) nextPart(ctx context.Context) bool {
 	return it.loadBlock(ctx, 0)
 }
 
-// loadBlock stands before the first entry of block i. Blocks read one after another are read ahead, ever more at a time.
+// loadBlock stands before the first entry of block i. Blocks read one after another are read ahead, ever more at a
+// time.
 func (it *Iter) loadBlock(ctx context.Context, i int) bool {
 	b, ok := it.ready[it.part[i].off]
 	if !ok {

@@ -18,8 +18,8 @@ const (
 	footerLen = 53
 	magic     = "\xf0\x9f\xaa\xb3\xf0\x9f\xaa\xb3"
 	version   = 2
-	// Open reads a table of up to wholeBytes (or Fetch.Whole) whole, else what should hold the top of its index: baseTail bytes and the
-	// tailShare-th part of it, at most maxTail.
+	// Open reads a table of up to wholeBytes (or Fetch.Whole) whole, else what should hold the top of its index:
+	// baseTail bytes and the tailShare-th part of it, at most maxTail.
 	wholeBytes = 64 << 10
 	baseTail   = 2 << 10
 	tailShare  = 512
@@ -33,7 +33,8 @@ const (
 // A ReadFunc fills ranges of the table's object, at once where it can; io.ErrUnexpectedEOF when it ends before one.
 type ReadFunc func(ctx context.Context, ranges ...object.Range) error
 
-// A Reader reads a sorted table. It holds the tail of the object and what it read of the index. Safe for concurrent use.
+// A Reader reads a sorted table. It holds the tail of the object and what it read of the index. Safe for concurrent
+// use.
 type Reader struct {
 	object string
 	size   uint64
@@ -71,7 +72,8 @@ type Fetch struct {
 
 // Open reads the tail of the table of size bytes in the object of a name, and what fetch says.
 func Open(ctx context.Context, name string, size int64, fetch Fetch, read ReadFunc) (*Reader, error) {
-	r := &Reader{object: name, size: uint64(size), read: read, gap: uint64(max(coalesceGap, fetch.Gap)), partitions: map[uint64][]byte{}}
+	r := &Reader{object: name, size: uint64(size), read: read, gap: uint64(max(coalesceGap, fetch.Gap)),
+		partitions: map[uint64][]byte{}}
 	if size < footerLen {
 		return nil, r.corrupt(0, "table shorter than its footer")
 	}
@@ -91,7 +93,8 @@ func Open(ctx context.Context, name string, size int64, fetch Fetch, read ReadFu
 	}
 	foot := r.tail[len(r.tail)-footerLen:]
 	footOff := r.size - footerLen
-	if string(foot[footerLen-8:]) != magic || binary.LittleEndian.Uint32(foot[footerLen-12:]) != version || foot[0] != 1 {
+	if string(foot[footerLen-8:]) != magic || binary.LittleEndian.Uint32(foot[footerLen-12:]) != version ||
+		foot[0] != 1 {
 		return nil, r.corrupt(footOff, "no footer of a table of format 2")
 	}
 	meta, i := r.handle(foot[1:footerLen-12], 0, footOff)
@@ -192,8 +195,8 @@ func (r *Reader) index(ctx context.Context, h handle) ([]indexEntry, error) {
 	return r.parseIndex(b, h, h.off)
 }
 
-// parseIndex decodes the index block at h. The blocks that it names follow each other and end before limit. Its keys are stored whole, so that they take no more
-// memory than the block.
+// parseIndex decodes the index block at h. The blocks that it names follow each other and end before limit. Its keys
+// are stored whole, so that they take no more memory than the block.
 func (r *Reader) parseIndex(b []byte, h handle, limit uint64) ([]indexEntry, error) {
 	var c cursor
 	var out []indexEntry
@@ -229,7 +232,8 @@ func (r *Reader) partition(ctx context.Context, h handle) ([]indexEntry, error) 
 		return nil, err
 	}
 	n := len(entries)
-	if n == 0 || h == r.top[0].handle && entries[0].off != 0 || h == r.top[len(r.top)-1].handle && entries[n-1].end() != r.dataEnd {
+	if n == 0 || h == r.top[0].handle && entries[0].off != 0 || h == r.top[len(r.top)-1].handle &&
+		entries[n-1].end() != r.dataEnd {
 		return nil, r.corrupt(h.off, "index partition does not name the blocks that are its own")
 	}
 	return entries, nil
@@ -360,8 +364,8 @@ func (r *Reader) block(ctx context.Context, h handle) ([]byte, error) {
 	return r.checked(b, h.off)
 }
 
-// blocks reads the blocks of handles (those of no length left out), by offset. What it allocates is less than the table: partitions that name blocks which
-// overlap are found out before any is read.
+// blocks reads the blocks of handles (those of no length left out), by offset. What it allocates is less than the
+// table: partitions that name blocks which overlap are found out before any is read.
 func (r *Reader) blocks(ctx context.Context, handles []handle) (map[uint64][]byte, error) {
 	hs := slices.Clone(handles)
 	hs = slices.DeleteFunc(hs, func(h handle) bool { return h.n == 0 })

@@ -85,8 +85,10 @@ func TestReaderEqualsPebble(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		entries := sorted(t)
 		b := build(t, entries)
-		fetch := Fetch{Head: rapid.SampledFrom([]int{0, 2000}).Draw(t, "head"), Whole: rapid.SampledFrom([]int{0, 1 << 20}).Draw(t, "whole"),
-			Tail: rapid.SampledFrom([]int{0, 20000, 1 << 30}).Draw(t, "tail"), Gap: rapid.SampledFrom([]int{0, 1 << 20}).Draw(t, "gap")}
+		fetch := Fetch{Head: rapid.SampledFrom([]int{0, 2000}).Draw(t, "head"), Whole: rapid.SampledFrom([]int{0,
+			1 << 20}).Draw(t, "whole"),
+			Tail: rapid.SampledFrom([]int{0, 20000, 1 << 30}).Draw(t, "tail"), Gap: rapid.SampledFrom([]int{0,
+				1 << 20}).Draw(t, "gap")}
 		r, err := Open(ctx, "o", int64(len(b)), fetch, readFrom(b))
 		if err != nil {
 			t.Fatal(err)
@@ -131,7 +133,8 @@ func TestReaderEqualsPebble(t *testing.T) {
 			t.Fatal(err)
 		}
 		for k := range keys {
-			if !bytes.Equal(got[k], want[k]) || (got[k] == nil) != (want[k] == nil) && k%2 == 1 || k%2 == 0 && got[k] == nil {
+			if !bytes.Equal(got[k], want[k]) || (got[k] == nil) != (want[k] == nil) && k%2 == 1 || k%2 == 0 &&
+				got[k] == nil {
 				t.Fatalf("key %x: %x, want %x", keys[k], got[k], want[k])
 			}
 		}
@@ -172,7 +175,8 @@ func useReader(ctx context.Context, r *Reader, entries []entry) error {
 	i := 0
 	it := r.Iter(nil)
 	for ok := it.SeekGE(ctx, nil); ok; ok = it.Next(ctx) {
-		if entries != nil && (i >= len(entries) || !bytes.Equal(it.Key(), entries[i].key) || !bytes.Equal(it.Value(), entries[i].value)) {
+		if entries != nil && (i >= len(entries) || !bytes.Equal(it.Key(), entries[i].key) || !bytes.Equal(it.Value(),
+			entries[i].value)) {
 			return errors.New("wrong entry without an error")
 		}
 		i++
@@ -193,7 +197,8 @@ func TestDamage(t *testing.T) {
 	for _, c := range []struct{ n, steps int }{{100, 5000}, {12000, 150}} {
 		entries := many(c.n, 80)
 		b := build(t, entries)
-		if r, err := Open(t.Context(), "o", int64(len(b)), Fetch{}, readFrom(b)); err != nil || r.twoLevel != (c.n > 10000) {
+		if r, err := Open(t.Context(), "o", int64(len(b)), Fetch{}, readFrom(b)); err != nil ||
+			r.twoLevel != (c.n > 10000) {
 			t.Fatal(err, len(b))
 		}
 		flip := func(i int) {
@@ -258,8 +263,9 @@ func cleanTableOf(f *testing.F, entries []entry) (out cleanTable) {
 	return out
 }
 
-// FuzzReader gives the reader a table in which the fuzzer wrote one block and made its checksum right, or the footer. The table has an index of one level,
-// or of two. Whatever is in it, it is read about as often as it is used, and nothing large is allocated.
+// FuzzReader gives the reader a table in which the fuzzer wrote one block and made its checksum right, or the footer.
+// The table has an index of one level, or of two. Whatever is in it, it is read about as often as it is used, and
+// nothing large is allocated.
 func FuzzReader(f *testing.F) {
 	tables := []cleanTable{cleanTableOf(f, many(50, 100)), cleanTableOf(f, many(1200, 100))}
 	const parts = 6 // the last is the footer
@@ -296,7 +302,8 @@ func TestRequests(t *testing.T) {
 		b := build(t, many(n, 200))
 		var reads, bytesRead int
 		inner := readFrom(b)
-		r, err := Open(t.Context(), "o", int64(len(b)), Fetch{}, func(ctx context.Context, ranges ...object.Range) error {
+		r, err := Open(t.Context(), "o", int64(len(b)), Fetch{}, func(ctx context.Context,
+			ranges ...object.Range) error {
 			reads++
 			for _, r := range ranges {
 				bytesRead += len(r.P)

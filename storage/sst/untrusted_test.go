@@ -13,7 +13,8 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// A craftedEntry is an entry of a crafted block: a key without its trailer, of which shared bytes are those of the entry before.
+// A craftedEntry is an entry of a crafted block: a key without its trailer, of which shared bytes are those of the
+// entry before.
 type craftedEntry struct {
 	shared int
 	suffix string
@@ -24,7 +25,8 @@ func appendHandle(dst []byte, h handle) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(dst, h.off), h.n)
 }
 
-// craftBlock returns a block with one restart. raw: keys have no trailer; else it is part of the suffix, and nothing of it is shared.
+// craftBlock returns a block with one restart. raw: keys have no trailer; else it is part of the suffix, and nothing of
+// it is shared.
 func craftBlock(raw bool, entries ...craftedEntry) []byte {
 	var b []byte
 	for _, e := range entries {
@@ -52,7 +54,8 @@ func (c *crafted) add(body []byte) handle {
 
 // finish adds properties, metaindex and footer: a table whose index is the last block.
 func (c *crafted) finish(index handle, kind uint32) []byte {
-	props := c.add(craftBlock(true, craftedEntry{suffix: "rocksdb.block.based.table.index.type", value: binary.LittleEndian.AppendUint32(nil, kind)}))
+	props := c.add(craftBlock(true, craftedEntry{suffix: "rocksdb.block.based.table.index.type",
+		value: binary.LittleEndian.AppendUint32(nil, kind)}))
 	meta := c.add(craftBlock(true, craftedEntry{suffix: "rocksdb.properties", value: appendHandle(nil, props)}))
 	foot := appendHandle(appendHandle([]byte{1}, meta), index)
 	foot = append(foot, make([]byte, footerLen-12-len(foot))...)
@@ -88,8 +91,8 @@ func iterate(ctx context.Context) func(r *Reader) error {
 	}
 }
 
-// TestOverlappingBlocks: the partitions of an index name large blocks that overlap. A look-up of many keys allocates no more than the table is large, before
-// any of the blocks is checked.
+// TestOverlappingBlocks: the partitions of an index name large blocks that overlap. A look-up of many keys allocates no
+// more than the table is large, before any of the blocks is checked.
 func TestOverlappingBlocks(t *testing.T) {
 	const n, size = 160, 5 << 20
 	var c crafted
@@ -98,7 +101,8 @@ func TestOverlappingBlocks(t *testing.T) {
 	var keys [][]byte
 	for i := range n {
 		keys = append(keys, fmt.Appendf(nil, "key%03d", i))
-		part := c.add(craftBlock(false, craftedEntry{suffix: string(keys[i]), value: appendHandle(nil, handle{uint64(6 * i), size})}))
+		part := c.add(craftBlock(false, craftedEntry{suffix: string(keys[i]), value: appendHandle(nil,
+			handle{uint64(6 * i), size})}))
 		top = append(top, craftedEntry{suffix: string(keys[i]), value: appendHandle(nil, part)})
 	}
 	b := c.finish(c.add(craftBlock(false, top...)), 2)
@@ -110,11 +114,13 @@ func TestOverlappingBlocks(t *testing.T) {
 		t.Error(err)
 	}
 	if most := uint64(2*len(b) + 1<<20); allocated > most || read > most {
-		t.Errorf("a table of %d bytes: a look-up of %d keys allocates %d bytes and reads %d", len(b), n, allocated, read)
+		t.Errorf("a table of %d bytes: a look-up of %d keys allocates %d bytes and reads %d", len(b), n,
+			allocated, read)
 	}
 }
 
-// TestRepeatedBlocks: many small partitions name the same large block, which has no entry. Walking the table reads about as much as it has.
+// TestRepeatedBlocks: many small partitions name the same large block, which has no entry. Walking the table reads
+// about as much as it has.
 func TestRepeatedBlocks(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -140,12 +146,14 @@ func TestRepeatedBlocks(t *testing.T) {
 			t.Error(c.name, err)
 		}
 		if most := uint64(3*len(b) + 1<<20); allocated > most || read > most {
-			t.Errorf("%s: a table of %d bytes: walking it allocates %d bytes and reads %d", c.name, len(b), allocated, read)
+			t.Errorf("%s: a table of %d bytes: walking it allocates %d bytes and reads %d", c.name, len(b),
+				allocated, read)
 		}
 	}
 }
 
-// TestLongSharedKeys: a key of a megabyte that thousands of entries share. As whole keys the block would be thousands of times as large.
+// TestLongSharedKeys: a key of a megabyte that thousands of entries share. As whole keys the block would be thousands
+// of times as large.
 func TestLongSharedKeys(t *testing.T) {
 	const n, size = 2000, 1 << 20
 	long := func(entry func(i int) craftedEntry) (out []craftedEntry) {
@@ -166,7 +174,10 @@ func TestLongSharedKeys(t *testing.T) {
 			block := x.add(craftBlock(false, long(func(int) craftedEntry { return craftedEntry{} })...))
 			b = x.finish(x.add(craftBlock(false, craftedEntry{suffix: "z", value: appendHandle(nil, block)})), 0)
 		case "index", "partition":
-			entries := long(func(int) craftedEntry { return craftedEntry{value: appendHandle(nil, x.add(craftBlock(false)))} })
+			entries := long(func(int) craftedEntry {
+				return craftedEntry{value: appendHandle(nil,
+					x.add(craftBlock(false)))}
+			})
 			index := x.add(craftBlock(false, entries...))
 			if level == "index" {
 				b = x.finish(index, 0)
@@ -175,14 +186,16 @@ func TestLongSharedKeys(t *testing.T) {
 			}
 		case "top":
 			entries := long(func(i int) craftedEntry {
-				return craftedEntry{value: appendHandle(nil, x.add(craftBlock(false, craftedEntry{suffix: "z", value: appendHandle(nil, handle{0, 8})})))}
+				return craftedEntry{value: appendHandle(nil, x.add(craftBlock(false, craftedEntry{suffix: "z",
+					value: appendHandle(nil, handle{0, 8})})))}
 			})
 			b = x.finish(x.add(craftBlock(false, entries...)), 2)
 		}
-		for name, f := range map[string]func(*Reader) error{"walk": iterate(t.Context()), "look-up": func(r *Reader) error {
-			_, err := r.Get(t.Context(), []byte("kkkk"), []byte("y"))
-			return err
-		}} {
+		for name, f := range map[string]func(*Reader) error{"walk": iterate(t.Context()),
+			"look-up": func(r *Reader) error {
+				_, err := r.Get(t.Context(), []byte("kkkk"), []byte("y"))
+				return err
+			}} {
 			allocated, _, err := measure(t, b, f)
 			if err != nil && !errors.Is(err, format.ErrCorrupt) || err == nil && name == "walk" {
 				t.Errorf("%s, %s: %v", level, name, err)

@@ -12,12 +12,14 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// FuzzRowEntries: what an entry of the listing may say of deletes, layers, lists and branches is refused or understood, and what is
-// understood is written as it is read.
+// FuzzRowEntries: what an entry of the listing may say of deletes, layers, lists and branches is refused or understood,
+// and what is understood is written as it is read.
 func FuzzRowEntries(f *testing.F) {
 	segment := names.RandomID()
-	d := catalog.SegmentDescriptor{ID: segment.String(), Rows: 100, Bytes: 20, Index: segment.IndexName(), IndexSize: 10}
-	feature := catalog.Feature{ID: catalog.NewFeatureID("x", 0), Name: "x", Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}}
+	d := catalog.SegmentDescriptor{ID: segment.String(), Rows: 100, Bytes: 20, Index: segment.IndexName(),
+		IndexSize: 10}
+	feature := catalog.Feature{ID: catalog.NewFeatureID("x", 0), Name: "x", Type: vector.Type{Kind: vector.Dense,
+		Elem: vector.Int64}}
 	var set, inObject bitmap.Ref
 	for ref, inline := range map[*bitmap.Ref]int{&set: bitmap.MaxInline, &inObject: 0} {
 		store := bitmap.Store{Blobs: object.NewMemory(), InlineBytes: inline}
@@ -30,11 +32,17 @@ func FuzzRowEntries(f *testing.F) {
 	f.Add(catalog.DeletesKey(segment), bitmap.AppendEntry(nil, set))
 	f.Add(catalog.DeletesKey(segment), bitmap.AppendEntry(nil, inObject))
 	f.Add(append(catalog.ListRowsPrefix("clicks"), segment[:]...), bitmap.AppendEntry(nil, inObject))
-	f.Add(append(catalog.OverlaySegmentPrefix(7), segment[:]...), catalog.AppendOverlaySegment(nil, catalog.OverlaySegment{Data: d, All: true, Since: 4}))
-	f.Add(append(catalog.OverlaySegmentPrefix(7), segment[:]...), catalog.AppendOverlaySegment(nil, catalog.OverlaySegment{Data: d, Covered: set, Since: 4}))
-	f.Add(catalog.OverlayKey("o"), catalog.AppendOverlay(nil, catalog.Overlay{Name: "o", Features: []catalog.Feature{feature}}))
-	f.Add(catalog.ListKey("clicks"), catalog.AppendList(nil, catalog.SampleList{Name: "clicks", Definition: "a > 1", Added: 9}))
-	f.Add(catalog.BranchKey("b"), catalog.AppendBranch(nil, catalog.Branch{Name: "b", Snapshot: 3, Overlays: []catalog.Pin{{Name: "o", Snapshot: 2}}, List: catalog.Pin{Name: "l", Snapshot: 1}, Owner: "x", Added: 4}))
+	f.Add(append(catalog.OverlaySegmentPrefix(7), segment[:]...), catalog.AppendOverlaySegment(nil,
+		catalog.OverlaySegment{Data: d, All: true, Since: 4}))
+	f.Add(append(catalog.OverlaySegmentPrefix(7), segment[:]...), catalog.AppendOverlaySegment(nil,
+		catalog.OverlaySegment{Data: d, Covered: set, Since: 4}))
+	f.Add(catalog.OverlayKey("o"), catalog.AppendOverlay(nil, catalog.Overlay{Name: "o",
+		Features: []catalog.Feature{feature}}))
+	f.Add(catalog.ListKey("clicks"), catalog.AppendList(nil, catalog.SampleList{Name: "clicks",
+		Definition: "a > 1", Added: 9}))
+	f.Add(catalog.BranchKey("b"), catalog.AppendBranch(nil, catalog.Branch{Name: "b", Snapshot: 3,
+		Overlays: []catalog.Pin{{Name: "o", Snapshot: 2}}, List: catalog.Pin{Name: "l",
+			Snapshot: 1}, Owner: "x", Added: 4}))
 	f.Fuzz(func(t *testing.T, key, value []byte) {
 		if len(key) == 0 || !isRowSpace(key[0]) || checkRowEntry("o", key, value) != "" {
 			return

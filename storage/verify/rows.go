@@ -46,7 +46,8 @@ type notedBitmap struct {
 
 func isRowSpace(space byte) bool {
 	switch space {
-	case catalog.DeletesSpace, catalog.OverlaySpace, catalog.OverlaySegmentSpace, catalog.ListSpace, catalog.ListRowsSpace, catalog.BranchSpace:
+	case catalog.DeletesSpace, catalog.OverlaySpace, catalog.OverlaySegmentSpace, catalog.ListSpace,
+		catalog.ListRowsSpace, catalog.BranchSpace:
 		return true
 	}
 	return false
@@ -98,7 +99,8 @@ func checkRowKey(key []byte) string {
 // parseListRowsKey takes an 'L' key apart.
 func parseListRowsKey(key []byte) (list string, segment names.ID, ok bool) {
 	at := len(key) - 17 // the NUL
-	if at < 1 || key[0] != catalog.ListRowsSpace || key[at] != 0 || catalog.CheckName("sample list", string(key[1:at])) != nil {
+	if at < 1 || key[0] != catalog.ListRowsSpace || key[at] != 0 || catalog.CheckName("sample list",
+		string(key[1:at])) != nil {
 		return "", names.ID{}, false
 	}
 	segment, ok = catalog.SegmentOf(key, key[:at+1])
@@ -156,7 +158,8 @@ func (v *verifier) shown(table, place string, kind lsm.Kind, key, value []byte) 
 	return nil
 }
 
-// span returns the first snapshot that has not expired and the expired ones that are held. What of it cannot be read is damage.
+// span returns the first snapshot that has not expired and the expired ones that are held. What of it cannot be read is
+// damage.
 func (v *verifier) span(ctx context.Context, t *snapshot.Log, newest uint64) (first uint64, held []uint64) {
 	s, err := t.Read(ctx, newest)
 	if err != nil {
@@ -181,8 +184,8 @@ func (v *verifier) span(ctx context.Context, t *snapshot.Log, newest uint64) (fi
 		if l.Snapshot >= first {
 			continue
 		}
-		// One that was refused may not have been taken back, and one that has run out keeps nothing: which is which the store's clock tells,
-		// and what is there is checked.
+		// One that was refused may not have been taken back, and one that has run out keeps nothing: which is which the
+		// store's clock tells, and what is there is checked.
 		if _, err := t.Header(ctx, l.Snapshot); !errors.Is(err, object.ErrNotFound) {
 			held = append(held, l.Snapshot)
 		}
@@ -196,11 +199,12 @@ func (v *verifier) span(ctx context.Context, t *snapshot.Log, newest uint64) (fi
 func (v *verifier) overTable(ctx context.Context, s *snapshot.Snapshot) error {
 	place := s.TreeName(s.Manifest.Listing)
 	listed := map[names.ID]uint64{} // rows
-	if err := s.WalkSegments(ctx, func(string, catalog.Partition) bool { return true }, func(d catalog.SegmentDescriptor) {
-		if segment, err := names.ParseID(d.ID); err == nil {
-			listed[segment] = d.Rows
-		}
-	}); err != nil {
+	if err := s.WalkSegments(ctx, func(string, catalog.Partition) bool { return true },
+		func(d catalog.SegmentDescriptor) {
+			if segment, err := names.ParseID(d.ID); err == nil {
+				listed[segment] = d.Rows
+			}
+		}); err != nil {
 		return err
 	}
 	overlays, err := v.all(ctx, s)
@@ -218,7 +222,8 @@ func (v *verifier) overTable(ctx context.Context, s *snapshot.Snapshot) error {
 	byNumber := map[uint32]catalog.Overlay{}
 	for _, o := range overlays {
 		if other, ok := byNumber[o.Number]; ok || uint64(o.Number) >= s.Manifest.NextOverlay {
-			v.damage(wire.Corrupt(place, fmt.Sprintf("overlay %s has number %d, as has %q; the next is %d", o.Name, o.Number, other.Name, s.Manifest.NextOverlay)))
+			v.damage(wire.Corrupt(place, fmt.Sprintf("overlay %s has number %d, as has %q; the next is %d", o.Name,
+				o.Number, other.Name, s.Manifest.NextOverlay)))
 		}
 		byNumber[o.Number] = o
 	}
@@ -260,9 +265,13 @@ func (v *verifier) overTable(ctx context.Context, s *snapshot.Snapshot) error {
 			return err
 		}
 	}
-	if m := s.Manifest; m.Info.DeletedRows != deleted || m.Overlays != uint64(len(overlays)) || m.Lists != uint64(len(lists)) || m.Branches != uint64(len(branches)) {
-		v.damage(wire.Corrupt(s.ObjectName(), fmt.Sprintf("says %d deleted rows, %d overlays, %d sample lists, %d branches: its parts have %d, %d, %d, %d",
-			m.Info.DeletedRows, m.Overlays, m.Lists, m.Branches, deleted, len(overlays), len(lists), len(branches))))
+	if m := s.Manifest; m.Info.DeletedRows != deleted || m.Overlays != uint64(len(overlays)) ||
+		m.Lists != uint64(len(lists)) || m.Branches != uint64(len(branches)) {
+		v.damage(wire.Corrupt(s.ObjectName(),
+			fmt.Sprintf(
+				"says %d deleted rows, %d overlays, %d sample lists, %d branches: its parts have %d, %d, %d, %d",
+				m.Info.DeletedRows, m.Overlays, m.Lists, m.Branches, deleted, len(overlays), len(lists),
+				len(branches))))
 	}
 	// What a branch pins must have what it names.
 	for _, b := range branches {
@@ -314,13 +323,15 @@ func (v *verifier) overSegments(ctx context.Context, g *errgroup.Group) {
 }
 
 // layer holds a layer to the segment under it.
-func (v *verifier) layer(ctx context.Context, l notedOverlaySegment, byID map[names.ID]catalog.SegmentDescriptor) error {
+func (v *verifier) layer(ctx context.Context, l notedOverlaySegment,
+	byID map[names.ID]catalog.SegmentDescriptor) error {
 	base, ok := byID[l.base]
 	if !ok {
 		if v.onBranch[l.over] {
 			return nil // of a branch that is gone, with the snapshot that had the segment; the overlay's own go after
 		}
-		return wire.Corrupt(l.place, fmt.Sprintf("layer %s lies over segment %s, which no snapshot lists", l.Data.ID, l.base))
+		return wire.Corrupt(l.place, fmt.Sprintf("layer %s lies over segment %s, which no snapshot lists",
+			l.Data.ID, l.base))
 	}
 	if reason := l.Mismatch(base); reason != "" {
 		return wire.Corrupt(l.place, reason)
@@ -340,7 +351,8 @@ func (v *verifier) layer(ctx context.Context, l notedOverlaySegment, byID map[na
 		}
 	}
 	if !slices.Equal(stripes[0], stripes[1]) {
-		return wire.Corrupt(l.Data.Index, fmt.Sprintf("its stripes are not those of segment %s, which it lies over", base.ID))
+		return wire.Corrupt(l.Data.Index, fmt.Sprintf("its stripes are not those of segment %s, which it lies over",
+			base.ID))
 	}
 	return nil
 }
@@ -354,12 +366,14 @@ func (v *verifier) set(ctx context.Context, set notedBitmap, byID map[names.ID]c
 	if rows == 0 {
 		d, ok := byID[set.segment]
 		if !ok {
-			return wire.Corrupt(set.place, fmt.Sprintf("set of rows of segment %s, which no snapshot lists", set.segment))
+			return wire.Corrupt(set.place, fmt.Sprintf("set of rows of segment %s, which no snapshot lists",
+				set.segment))
 		}
 		rows = d.Rows
 	}
 	if set.Count > rows || set.Count > 0 && rows > bitmap.MaxRows {
-		return wire.Corrupt(set.place, fmt.Sprintf("set of %d rows of segment %s, which has %d", set.Count, set.segment, rows))
+		return wire.Corrupt(set.place, fmt.Sprintf("set of %d rows of segment %s, which has %d", set.Count,
+			set.segment, rows))
 	}
 	if id, size, ok := set.Object(); ok {
 		if err := v.object(ctx, segment.Object{Name: id.RowsName(), Size: size}); err != nil {

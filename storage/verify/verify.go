@@ -41,17 +41,18 @@ type Report struct {
 	DamageCount uint64
 }
 
-// Run checks tables, and returns what it found; the error is for what kept it from looking. damage is what the caller found.
-// What is damaged, missing or unreadable is in the report.
+// Run checks tables, and returns what it found; the error is for what kept it from looking. damage is what the caller
+// found. What is damaged, missing or unreadable is in the report.
 //
-// Shallow: the table has its root; no snapshot that has not expired is missing, nor one that a branch or a lease holds; every one decodes and follows from
-// the one before; every listing and schema decodes, all checksums of their tables right; every object that a segment, a layer or a
-// set of rows of any of them names exists with the right size; sets within the listing decode. Deep: besides, every
-// stripe's checksums hold, each feature file's and pack's own directory agrees with the segment's index, every set of rows
-// decodes, and every layer has the stripes of the segment under it.
+// Shallow: the table has its root; no snapshot that has not expired is missing, nor one that a branch or a lease holds;
+// every one decodes and follows from the one before; every listing and schema decodes, all checksums of their tables
+// right; every object that a segment, a layer or a set of rows of any of them names exists with the right size; sets
+// within the listing decode. Deep: besides, every stripe's checksums hold, each feature file's and pack's own directory
+// agrees with the segment's index, every set of rows decodes, and every layer has the stripes of the segment under it.
 //
 // progress, which may be nil, is called with the bytes of segments done and to do; never by two goroutines at once.
-func Run(ctx context.Context, s *snapshot.Store, tables []string, deep bool, progress func(done, total uint64), damage ...error) (*Report, error) {
+func Run(ctx context.Context, s *snapshot.Store, tables []string, deep bool, progress func(done, total uint64),
+	damage ...error) (*Report, error) {
 	v := &verifier{s: s, report: &Report{Deep: deep}, progress: progress}
 	for _, err := range damage {
 		v.damage(err)
@@ -234,7 +235,8 @@ func (v *verifier) note(d catalog.SegmentDescriptor) {
 	v.total += d.Bytes
 }
 
-// Totals checks the totals of snapshot n, and returns what is wrong with them. The error is for what kept it from looking.
+// Totals checks the totals of snapshot n, and returns what is wrong with them. The error is for what kept it from
+// looking.
 func Totals(ctx context.Context, t *snapshot.Log, n uint64) ([]error, error) {
 	v := &verifier{s: t.Store, report: &Report{}}
 	err := v.totals(ctx, t, n)
@@ -285,9 +287,11 @@ func (v *verifier) totals(ctx context.Context, t *snapshot.Log, n uint64) error 
 		}
 		v.damage(err)
 	}
-	if i := s.Manifest.Info; i.Rows != got.Rows || i.Bytes != got.Bytes || i.Segments != got.Segments || i.Features != got.Features {
-		v.damage(wire.Corrupt(s.ObjectName(), fmt.Sprintf("says %d rows, %d bytes, %d segments, %d features: its parts have %d, %d, %d, %d",
-			i.Rows, i.Bytes, i.Segments, i.Features, got.Rows, got.Bytes, got.Segments, got.Features)))
+	if i := s.Manifest.Info; i.Rows != got.Rows || i.Bytes != got.Bytes || i.Segments != got.Segments ||
+		i.Features != got.Features {
+		v.damage(wire.Corrupt(s.ObjectName(),
+			fmt.Sprintf("says %d rows, %d bytes, %d segments, %d features: its parts have %d, %d, %d, %d",
+				i.Rows, i.Bytes, i.Segments, i.Features, got.Rows, got.Bytes, got.Segments, got.Features)))
 	}
 	return nil
 }
@@ -300,7 +304,8 @@ func (v *verifier) keyFeatures(ctx context.Context, s *snapshot.Snapshot, featur
 	}
 	want := slices.DeleteFunc(slices.Clone(features), func(f catalog.Feature) bool { return !f.Role.IsKey() })
 	if !slices.Equal(got, want) {
-		return wire.Corrupt(s.TreeName(s.Manifest.Schema), fmt.Sprintf("key features: %d are noted, the schema has %d", len(got), len(want)))
+		return wire.Corrupt(s.TreeName(s.Manifest.Schema), fmt.Sprintf("key features: %d are noted, the schema has %d",
+			len(got), len(want)))
 	}
 	return nil
 }
@@ -314,7 +319,8 @@ func (v *verifier) listedByID(ctx context.Context, s *snapshot.Snapshot, keys []
 		}
 		for i, w := range where {
 			if w == nil {
-				return wire.Corrupt(s.TreeName(s.Manifest.Listing), fmt.Sprintf("segment %x is not listed by its id", some[i][1:]))
+				return wire.Corrupt(s.TreeName(s.Manifest.Listing), fmt.Sprintf("segment %x is not listed by its id",
+					some[i][1:]))
 			}
 		}
 	}
@@ -404,7 +410,8 @@ func (v *verifier) segment(ctx context.Context, d catalog.SegmentDescriptor) err
 			continue // missing, and reported; or not of the segment, which the next check would say
 		}
 		if size != e.ObjectSize {
-			v.damage(format.Locate(wire.Corrupt(d.Index, fmt.Sprintf("%s of %d bytes: its record says %d", e.Object, size, e.ObjectSize)), d.Index, e.Meta.Name, 0))
+			v.damage(format.Locate(wire.Corrupt(d.Index, fmt.Sprintf("%s of %d bytes: its record says %d", e.Object,
+				size, e.ObjectSize)), d.Index, e.Meta.Name, 0))
 			continue
 		}
 		if err := v.feature(ctx, e); err != nil {
@@ -513,7 +520,8 @@ func (v *verifier) feature(ctx context.Context, e *segment.Entry) error {
 }
 
 // pack checks a pack's directory against the index: the same files in the same places.
-func (v *verifier) pack(ctx context.Context, segment names.ID, o segment.Object, entries map[uint64]*segment.Entry) error {
+func (v *verifier) pack(ctx context.Context, segment names.ID, o segment.Object,
+	entries map[uint64]*segment.Entry) error {
 	if !segment.IsPack(o.Name) {
 		if len(entries) != 1 {
 			return wire.Corrupt(o.Name, fmt.Sprintf("holds %d feature files: want one", len(entries)))
@@ -527,7 +535,8 @@ func (v *verifier) pack(ctx context.Context, segment names.ID, o segment.Object,
 	for _, f := range files {
 		e := entries[f.Feature]
 		if e == nil || e.Offset != f.Offset || e.Length != f.Length {
-			return wire.Corrupt(o.Name, fmt.Sprintf("feature %016x of the pack's directory is not where the index says", f.Feature))
+			return wire.Corrupt(o.Name, fmt.Sprintf("feature %016x of the pack's directory is not where the index says",
+				f.Feature))
 		}
 	}
 	if len(files) != len(entries) {

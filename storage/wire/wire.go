@@ -2,7 +2,8 @@ package wire
 
 import "encoding/binary"
 
-// A Decoder takes values off the front of Rest. The first thing that is wrong sets Reason. What it returns borrows the bytes.
+// A Decoder takes values off the front of Rest. The first thing that is wrong sets Reason. What it returns borrows the
+// bytes.
 type Decoder struct {
 	Rest   []byte
 	Reason string

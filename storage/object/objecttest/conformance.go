@@ -23,7 +23,8 @@ func Conformance(t *testing.T, open func(t *testing.T) object.Store) {
 		test func(*testing.T, object.Store)
 	}{
 		{"PutAndRead", putAndRead}, {"PutIfAbsent", putIfAbsent}, {"Race", race}, {"Writer", writer},
-		{"WriterRace", writerRace}, {"List", list}, {"Delete", deleteObject}, {"Names", names}, {"Cancelled", cancelled},
+		{"WriterRace", writerRace}, {"List", list}, {"Delete", deleteObject}, {"Names",
+			names}, {"Cancelled", cancelled},
 		{"NotFound", notFound}, {"Truncate", truncate}, {"Upload", upload},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
@@ -194,7 +195,8 @@ func writerRace(t *testing.T, s object.Store) {
 func list(t *testing.T, s object.Store) {
 	ctx := t.Context()
 	all := []string{
-		"a", "a-b/x", "a.b", "a0", "aa/b", "b/1", "b/10", "b/2", "b/2.x", "b-/q", "b-c", "t/0/s/00001", "t/0/s/00002", "t/0/s/00003",
+		"a", "a-b/x", "a.b", "a0", "aa/b", "b/1", "b/10", "b/2", "b/2.x", "b-/q", "b-c", "t/0/s/00001", "t/0/s/00002",
+		"t/0/s/00003",
 		"t/0-/s/00001", "t/00/s/1", "t/1/s/00001", "z%2F", "z+",
 	}
 	for _, n := range all {
@@ -202,7 +204,8 @@ func list(t *testing.T, s object.Store) {
 	}
 	slices.Sort(all)
 	froms := append([]string{"", "b/", "b0", "t/0/", "t/00", "t/0/s/00002", "t/0/s/000021", "zz", "a-", "t"}, all...)
-	prefixes := append([]string{"", "b", "b/", "t/0", "t/0/", "t/0/s/", "t/0/s/0000", "nothing", "a-", "t/0/s/00001/"}, all...)
+	prefixes := append([]string{"", "b", "b/", "t/0", "t/0/", "t/0/s/", "t/0/s/0000", "nothing", "a-", "t/0/s/00001/"},
+		all...)
 	for _, prefix := range prefixes {
 		for _, from := range froms {
 			var expect, got []string
@@ -247,7 +250,8 @@ func deleteObject(t *testing.T, s object.Store) {
 func names(t *testing.T, s object.Store) {
 	ctx := t.Context()
 	bad := []string{
-		"", "/", "/a", "a/", "a//b", ".", "..", "a/..", "../a", "a/../b", "./a", "_tmp/x", "_index", "a\x00b", "a\nb", `a\b`, "a b", "a:b",
+		"", "/", "/a", "a/", "a//b", ".", "..", "a/..", "../a", "a/../b", "./a", "_tmp/x", "_index", "a\x00b", "a\nb",
+		`a\b`, "a b", "a:b",
 		strings.Repeat("a", 256), strings.Repeat("a/", 600) + "a", "caf\u00e9",
 	}
 	for _, n := range bad {
@@ -303,7 +307,8 @@ func cancelled(t *testing.T, s object.Store) {
 	}
 }
 
-// upload holds a Writer to living as long as the context of its Create, and no longer: the context of Commit does not replace it.
+// upload holds a Writer to living as long as the context of its Create, and no longer: the context of Commit does not
+// replace it.
 func upload(t *testing.T, s object.Store) {
 	ctx := t.Context()
 	create := func(name string) (object.Writer, context.CancelFunc) {
@@ -367,8 +372,8 @@ func notFound(t *testing.T, s object.Store) {
 	}
 }
 
-// truncate tests that a truncated object has no bytes, is listed, and that its name stays taken; twice is as once, and of a name without an
-// object one is made.
+// truncate tests that a truncated object has no bytes, is listed, and that its name stays taken; twice is as once, and
+// of a name without an object one is made.
 func truncate(t *testing.T, s object.Store) {
 	ctx := t.Context()
 	must(t, s.PutIfAbsent(ctx, "t/a", []byte("bytes")))

@@ -32,7 +32,8 @@ func TestStores(t *testing.T) {
 		"Fault":     func(t *testing.T) object.Store { return object.NewFault(memory(t)) },
 		"Throttled": func(t *testing.T) object.Store { return object.NewThrottled(memory(t), 1<<30) },
 		"All": func(t *testing.T) object.Store {
-			return object.NewFault(object.NewThrottled(object.NewDelayed(object.NewCounted(memory(t)), time.Microsecond), 1<<30))
+			return object.NewFault(object.NewThrottled(object.NewDelayed(object.NewCounted(memory(t)),
+				time.Microsecond), 1<<30))
 		},
 	} {
 		t.Run(name, func(t *testing.T) { Conformance(t, make) })

@@ -10,7 +10,8 @@ import (
 // A Cost is how many requests something makes, and in how many round trips.
 type Cost struct{ Requests, Trips int64 }
 
-// A Meter counts what the users of a far store ask of it. It is for a bubble of testing/synctest, where nothing but requests takes time.
+// A Meter counts what the users of a far store ask of it. It is for a bubble of testing/synctest, where nothing but
+// requests takes time.
 type Meter struct{ *object.Counted }
 
 // NewMeter returns a Meter over s, whose requests take a second each.
