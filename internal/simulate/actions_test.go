@@ -12,7 +12,8 @@ import (
 	"github.com/dsistore/dsistore/storage/commit"
 )
 
-// This file has what machines do to the rows of a table. Each action says to the model what its commit is to do before it tries.
+// This file has what machines do to the rows of a table. Each action says to the model what its commit is to do before
+// it tries.
 
 // handle returns the handle of a table that the machine keeps: it may know an old state.
 func (m *machine) handle(name string) (*storage.Table, error) {
@@ -32,7 +33,8 @@ func excused(err error) bool {
 }
 
 // commit tries a change and tells the model before and after.
-func (m *machine) commit(ctx context.Context, t *storage.Table, what string, c commit.Change, apply func(*state, uint64)) (*storage.Snapshot, error) {
+func (m *machine) commit(ctx context.Context, t *storage.Table, what string, c commit.Change, apply func(*state,
+	uint64)) (*storage.Snapshot, error) {
 	m.commits++
 	i := &intent{operation: fmt.Sprintf("%s %s%d", what, m.name(), m.commits), table: t.Name(), apply: apply}
 	c.Operation = i.operation
@@ -60,7 +62,8 @@ func (m *machine) reads(t *storage.Table) {
 	if !ok {
 		m.used[t] = x.removals
 	} else if n != x.removals {
-		m.r.fail(fmt.Errorf("machine %s: a handle of table %s, which was removed since, reads the one that was made anew", m.name(), t.Name()))
+		m.r.fail(fmt.Errorf("machine %s: a handle of table %s, which was removed since, reads the new one",
+			m.name(), t.Name()))
 	}
 }
 
@@ -102,7 +105,9 @@ func appendRows(table, part string, n int) func(m *machine) {
 			if err != nil {
 				return err
 			}
-			_, err = m.commit(ctx, t, "append", commit.Change{Ops: []commit.Operation{commit.AddFeatures{feature(rowFeature)}, commit.AddSegments{d}}}, addRows(p, rows))
+			_, err = m.commit(ctx, t, "append",
+				commit.Change{Ops: []commit.Operation{commit.AddFeatures{feature(rowFeature)}, commit.AddSegments{d}}},
+				addRows(p, rows))
 			return err
 		})
 	}
@@ -129,7 +134,9 @@ func overwritePartition(table, part string, n int) func(m *machine) {
 				return err
 			}
 			add := addRows(p, rows)
-			_, err = m.commit(ctx, t, "overwrite", commit.Change{Base: base, Ops: []commit.Operation{commit.AddFeatures{feature(rowFeature)}, commit.AddSegments{d}, commit.OverwritePartitions{p}}}, func(s *state, number uint64) {
+			_, err = m.commit(ctx, t, "overwrite", commit.Change{Base: base,
+				Ops: []commit.Operation{commit.AddFeatures{feature(rowFeature)}, commit.AddSegments{d},
+					commit.OverwritePartitions{p}}}, func(s *state, number uint64) {
 				s.emptyPartition(p)
 				add(s, number)
 			})
@@ -139,7 +146,8 @@ func overwritePartition(table, part string, n int) func(m *machine) {
 }
 
 // pickSegment returns a segment of the newest snapshot.
-func (m *machine) pickSegment(ctx context.Context, t *storage.Table) (*storage.Snapshot, catalog.SegmentDescriptor, error) {
+func (m *machine) pickSegment(ctx context.Context, t *storage.Table) (*storage.Snapshot, catalog.SegmentDescriptor,
+	error) {
 	s, err := t.Latest(ctx)
 	if err != nil {
 		return nil, catalog.SegmentDescriptor{}, err
@@ -175,14 +183,18 @@ func deleteRow(table string) func(m *machine) {
 			if err != nil {
 				return err
 			}
-			_, err = m.commit(ctx, t, "delete", commit.Change{Base: s.Info().Number, Ops: []commit.Operation{commit.DeleteRows{{Segment: d.ID, Rows: set}}}}, func(s *state, _ uint64) { delete(s.rows, rows[at].n) })
+			_, err = m.commit(ctx, t, "delete", commit.Change{Base: s.Info().Number,
+				Ops: []commit.Operation{commit.DeleteRows{{Segment: d.ID, Rows: set}}}}, func(s *state,
+				_ uint64) {
+				delete(s.rows, rows[at].n)
+			})
 			return err
 		})
 	}
 }
 
-// rewriteSegments makes all segments of a partition into one, without the rows that are deleted, and keeps the order of what a compaction does: it
-// reads, writes, commits against what it has read.
+// rewriteSegments makes all segments of a partition into one, without the rows that are deleted, and keeps the order of
+// what a compaction does: it reads, writes, commits against what it has read.
 func rewriteSegments(table, part string) func(m *machine) {
 	return func(m *machine) {
 		m.do("rewrite "+table, func(ctx context.Context) error {
@@ -227,7 +239,8 @@ func rewriteSegments(table, part string) func(m *machine) {
 }
 
 // liveRows reads the rows of segments that are not deleted.
-func (m *machine) liveRows(ctx context.Context, s *storage.Snapshot, segments []catalog.SegmentDescriptor) ([]int64, error) {
+func (m *machine) liveRows(ctx context.Context, s *storage.Snapshot, segments []catalog.SegmentDescriptor) ([]int64,
+	error) {
 	deleted, err := s.DeletionVectors(ctx, segments...)
 	if err != nil {
 		return nil, err
@@ -251,7 +264,8 @@ func (m *machine) liveRows(ctx context.Context, s *storage.Snapshot, segments []
 	return out, nil
 }
 
-// removeTable takes all objects of a table away, as somebody does by hand who wants it gone and has stopped its writers. Handles stay open.
+// removeTable takes all objects of a table away, as somebody does by hand who wants it gone and has stopped its
+// writers. Handles stay open.
 func removeTable(table string) func(m *machine) {
 	return func(m *machine) {
 		m.do("remove "+table, func(context.Context) error {
@@ -285,7 +299,9 @@ func shareSegment(from, to string) func(m *machine) {
 			for _, row := range rows {
 				numbers = append(numbers, row.n)
 			}
-			_, err = m.commit(ctx, b, "share", commit.Change{Ops: []commit.Operation{commit.AddFeatures{feature(rowFeature)}, commit.AddSegments{d}}}, addRows(d.Partition, numbers))
+			_, err = m.commit(ctx, b, "share",
+				commit.Change{Ops: []commit.Operation{commit.AddFeatures{feature(rowFeature)}, commit.AddSegments{d}}},
+				addRows(d.Partition, numbers))
 			return err
 		})
 	}

@@ -15,8 +15,9 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// blobs are the objects of the one store that all machines of a world share. They are an object.Store that answers at once, for the scheduler and
-// the checks, whose code may ask for several things at a time; machines reach them through a client each.
+// blobs are the objects of the one store that all machines of a world share. They are an object.Store that answers at
+// once, for the scheduler and the checks, whose code may ask for several things at a time; machines reach them through
+// a client each.
 type blobs struct {
 	mu      sync.Mutex // guards what follows; what runs in a bubble never waits while it holds it
 	objects map[string]blob
@@ -60,7 +61,8 @@ func (b *blobs) ReadAt(_ context.Context, name string, p []byte, off int64) erro
 		return err
 	}
 	if off < 0 || off > int64(len(o.data)) || int64(len(p)) > int64(len(o.data))-off {
-		return fmt.Errorf("object %s of %d bytes: read of %d at %d: %w", name, len(o.data), len(p), off, io.ErrUnexpectedEOF)
+		return fmt.Errorf("object %s of %d bytes: read of %d at %d: %w", name, len(o.data), len(p), off,
+			io.ErrUnexpectedEOF)
 	}
 	copy(p, o.data[off:])
 	return nil
@@ -163,7 +165,8 @@ func (b *blobs) Create(ctx context.Context, name string) (object.Writer, error) 
 	return &blobWriter{put: func(data []byte) error { return b.PutIfAbsent(ctx, name, data) }}, nil
 }
 
-// touch begins to note the names of objects that are read or asked for and found, until the one that is returned is given back.
+// touch begins to note the names of objects that are read or asked for and found, until the one that is returned is
+// given back.
 func (b *blobs) touch(in map[string]bool) (before map[string]bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

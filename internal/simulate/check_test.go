@@ -19,8 +19,8 @@ type segmentModel struct {
 	needs  []string
 }
 
-// changed looks at what an object that was put or deleted means. It is called after every one, so that what is wrong is found at the step that
-// did it.
+// changed looks at what an object that was put or deleted means. It is called after every one, so that what is wrong is
+// found at the step that did it.
 func (m *model) changed(o *operation) {
 	if m.busy || m.r.failed() {
 		return
@@ -52,18 +52,22 @@ func (m *model) deleted(name string) {
 }
 
 func (m *model) sorted() []*tableModel {
-	return slices.SortedFunc(maps.Values(m.tables), func(a, b *tableModel) int { return strings.Compare(a.name, b.name) })
+	return slices.SortedFunc(maps.Values(m.tables), func(a, b *tableModel) int {
+		return strings.Compare(a.name,
+			b.name)
+	})
 }
 
 // whole fails when a version cannot be read, with all that it needs.
 func (m *model) whole(t *tableModel, v *version, why string) {
 	if err := m.read(t, v); err != nil {
-		m.r.fail(fmt.Errorf("snapshot %d of table %s, made by %q, cannot be read (%s): %w", v.number, t.name, v.made, why, err))
+		m.r.fail(fmt.Errorf("snapshot %d of table %s, made by %q, cannot be read (%s): %w", v.number, t.name, v.made,
+			why, err))
 	}
 }
 
-// observe looks whether the newest snapshot of a table is what it was, or one more. by is what a machine was at that changed an object of it, if
-// that is known.
+// observe looks whether the newest snapshot of a table is what it was, or one more. by is what a machine was at that
+// changed an object of it, if that is known.
 func (m *model) observe(t *tableModel, by *intent) {
 	ctx := context.Background()
 	tab, err := m.handle(t.name)
@@ -86,7 +90,8 @@ func (m *model) observe(t *tableModel, by *intent) {
 	switch {
 	case info.Number == t.newest:
 		if made := t.versions[t.newest].made; made != info.Operation {
-			m.r.fail(fmt.Errorf("snapshot %d of table %s was made by %q, and now by %q", info.Number, t.name, made, info.Operation))
+			m.r.fail(fmt.Errorf("snapshot %d of table %s was made by %q, and now by %q", info.Number, t.name, made,
+				info.Operation))
 		}
 		return
 	case info.Number != t.newest+1:
@@ -264,7 +269,8 @@ func (m *model) segment(ctx context.Context, s *storage.Snapshot, d catalog.Segm
 }
 
 // readLayers reads what overlays have for the live rows.
-func (m *model) readLayers(ctx context.Context, s *storage.Snapshot, segments []catalog.SegmentDescriptor, live [][]int64, got *state) error {
+func (m *model) readLayers(ctx context.Context, s *storage.Snapshot, segments []catalog.SegmentDescriptor,
+	live [][]int64, got *state) error {
 	overlays, err := s.Overlays(ctx)
 	if err != nil {
 		return err
@@ -338,7 +344,8 @@ func (m *model) readLayers(ctx context.Context, s *storage.Snapshot, segments []
 	return nil
 }
 
-// differs says what of a state that was read is not as it must be. What an overlay says of rows that are gone does not matter.
+// differs says what of a state that was read is not as it must be. What an overlay says of rows that are gone does not
+// matter.
 func (s *state) differs(got *state) error {
 	for row, want := range s.rows {
 		if r, ok := got.rows[row]; !ok || r != want {
@@ -347,7 +354,8 @@ func (s *state) differs(got *state) error {
 		}
 	}
 	if len(got.rows) != len(s.rows) {
-		return fmt.Errorf("it has rows %v, want %v", slices.Sorted(maps.Keys(got.rows)), slices.Sorted(maps.Keys(s.rows)))
+		return fmt.Errorf("it has rows %v, want %v", slices.Sorted(maps.Keys(got.rows)),
+			slices.Sorted(maps.Keys(s.rows)))
 	}
 	if !maps.Equal(got.branches, s.branches) {
 		return fmt.Errorf("it has branches %v, want %v", got.branches, s.branches)
@@ -358,7 +366,8 @@ func (s *state) differs(got *state) error {
 	for name, want := range s.lists {
 		for row := range s.rows {
 			if got.lists[name] == nil || got.lists[name][row] != want[row] {
-				return fmt.Errorf("row %d is in sample list %s: %v, want %v", row, name, got.lists[name][row], want[row])
+				return fmt.Errorf("row %d is in sample list %s: %v, want %v", row, name, got.lists[name][row],
+					want[row])
 			}
 		}
 	}

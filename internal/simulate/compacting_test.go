@@ -13,8 +13,8 @@ import (
 
 // This file has compactions and erasures by the real code of package compaction.
 
-// quickly are the options of who writes segments here: one worker, no search for duplicates in two rows, and a directory for spill files that is
-// the test's own.
+// quickly are the options of who writes segments here: one worker, no search for duplicates in two rows, and a
+// directory for spill files that is the test's own.
 var quickly = writer.Options{Workers: 1, Dedup: writer.DedupOff, TempDir: "."}
 
 // compactTable compacts a table: all segments of a partition into one, whatever their size.
@@ -42,8 +42,8 @@ func (m *machine) compact(ctx context.Context, t *storage.Table) error {
 	return err
 }
 
-// eraseRow erases a row of a table, which may be deleted already, or gone: one of a segment of the newest snapshot, or, where a number is given, one
-// of the snapshot of that number, which the setup of the world has made.
+// eraseRow erases a row of a table, which may be deleted already, or gone: one of a segment of the newest snapshot, or,
+// where a number is given, one of the snapshot of that number, which the setup of the world has made.
 func eraseRow(table string, number uint64, dropBranches bool) func(m *machine) {
 	return func(m *machine) {
 		m.do("erase from "+table, func(ctx context.Context) error {
@@ -100,13 +100,15 @@ func (m *machine) erase(ctx context.Context, t *storage.Table, dropBranches bool
 			}
 		},
 	})
-	_, err = compaction.Erase(ctx, t, compaction.Erasure{Keys: keys, DropBranches: dropBranches, Compact: compaction.Options{Write: quickly}})
+	_, err = compaction.Erase(ctx, t, compaction.Erasure{Keys: keys, DropBranches: dropBranches,
+		Compact: compaction.Options{Write: quickly}})
 	end()
 	switch {
 	case err == nil:
 		m.r.model.erased(e)
 	case errors.Is(err, compaction.ErrFound):
-		m.r.fail(fmt.Errorf("machine %s: rows %v of table %s were erased, and the erasure found one: %w", m.name(), rows, t.Name(), err))
+		m.r.fail(fmt.Errorf("machine %s: rows %v of table %s were erased, and the erasure found one: %w", m.name(),
+			rows, t.Name(), err))
 	}
 	return err
 }

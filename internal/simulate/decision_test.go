@@ -12,16 +12,17 @@ import (
 type action uint8
 
 const (
-	carryOut  action = iota // an operation that waits
-	letPass                 // time
-	stopOne                 // a machine, for ever
-	restart                 // a machine: what it is at ends where it is, and it goes on with the next action of its script, knowing nothing
-	turnClock               // of a machine
-	landLate                // an effect that was put off
+	carryOut action = iota // an operation that waits
+	letPass                // time
+	stopOne                // a machine, for ever
+	// a machine: what it is at ends where it is, and it goes on with the next action of its script, knowing nothing
+	restart
+	turnClock // of a machine
+	landLate  // an effect that was put off
 )
 
-// A decision is one step of the scheduler. A trace is a list of them; together with the world and the seed it says everything that happens.
-// As text:
+// A decision is one step of the scheduler. A trace is a list of them; together with the world and the seed it says
+// everything that happens. As text:
 //
 //	A         the first operation of machine A that waits is carried out
 //	A#1       the second, in their order

@@ -13,8 +13,8 @@ import (
 	"github.com/dsistore/dsistore/storage/lease"
 )
 
-// checkEnd looks at the store after all machines have ended: everything that must be there is, and a machine that comes then, undisturbed and
-// with a clock that is right, can collect what nobody needs.
+// checkEnd looks at the store after all machines have ended: everything that must be there is, and a machine that comes
+// then, undisturbed and with a clock that is right, can collect what nobody needs.
 func (m *model) checkEnd() {
 	m.r.stopped = false // nobody else is there
 	for _, t := range m.sorted() {
@@ -39,8 +39,8 @@ func (m *model) checkEnd() {
 	})
 }
 
-// collect lets all leases run out, all snapshots but the newest expire, and takes what nobody needs. Two passes of gc must be enough: the first
-// may leave marks of its own.
+// collect lets all leases run out, all snapshots but the newest expire, and takes what nobody needs. Two passes of gc
+// must be enough: the first may leave marks of its own.
 func (m *model) collect(last *machine) error {
 	_ = last.sleep(lease.Max)
 	for _, t := range m.sorted() {
@@ -90,7 +90,8 @@ func (m *model) collect(last *machine) error {
 	return nil
 }
 
-// maintain compacts a table that was compacted, and erases what somebody has begun to erase from one: both must succeed.
+// maintain compacts a table that was compacted, and erases what somebody has begun to erase from one: both must
+// succeed.
 func (m *model) maintain(last *machine, tab *storage.Table, t *tableModel) error {
 	if t.compacted {
 		if err := last.compact(last.ctx, tab); err != nil {

@@ -34,8 +34,9 @@ func (m *model) erasing(name string, rows []int64) *erasureModel {
 	return &erasureModel{t, t.removals, rows}
 }
 
-// erased fails unless rows are gone, as somebody was just told: from every snapshot that can be read, and from every object that a snapshot ever
-// named. What no commit has named may have them: a segment that is written meanwhile, or was by somebody who stopped.
+// erased fails unless rows are gone, as somebody was just told: from every snapshot that can be read, and from every
+// object that a snapshot ever named. What no commit has named may have them: a segment that is written meanwhile, or
+// was by somebody who stopped.
 func (m *model) erased(e *erasureModel) {
 	if e.table.removals != e.removals {
 		return
@@ -75,11 +76,13 @@ func (s *state) has(row int64) bool {
 
 // has reports whether the segment has the row, deleted or not, or, as the data of a layer, a label of it.
 func (s *segmentModel) has(row int64, labels map[int64]bool) bool {
-	return slices.Contains(s.rows, value{row, true}) || slices.ContainsFunc(s.labels, func(v value) bool { return v.there && labels[v.n] })
+	return slices.Contains(s.rows, value{row, true}) ||
+		slices.ContainsFunc(s.labels, func(v value) bool { return v.there && labels[v.n] })
 }
 
-// left returns an object of a segment that is there and that a snapshot names which is not truncated; empty: there is none. What gc has begun to take
-// away with its snapshots it has to take to the end. Of an object that came again, because a request was repeated late, nobody is to blame.
+// left returns an object of a segment that is there and that a snapshot names which is not truncated; empty: there is
+// none. What gc has begun to take away with its snapshots it has to take to the end. Of an object that came again,
+// because a request was repeated late, nobody is to blame.
 func (m *model) left(t *tableModel, id string) string {
 	whole := map[uint64]bool{}
 	page, _ := m.r.blobs.page("tables/"+t.name+"/snapshots/", "", math.MaxInt)

@@ -8,11 +8,12 @@ import (
 
 // An explorer runs a world again and again, in every order that matters, and in none twice.
 //
-// Two operations of different machines are independent when neither changes what the other sees; then one order of the two says all that the
-// other would. So, in each run, the explorer looks for operations that depend on each other and that nothing else orders, and has the other
-// order tried later (dynamic partial-order reduction, Flanagan and Godefroid); orders that are known to come to the same are not tried again
-// (sleep sets, Godefroid). All that one machine does depends on all else that it does: where it waits for several requests at a time, they
-// come in the order of their names.
+// Two operations of different machines are independent when neither changes what the other sees; then one order of the
+// two says all that the other would. So, in each run, the explorer looks for operations that depend on each other and
+// that nothing else orders, and has the other order tried later (dynamic partial-order reduction, Flanagan and
+// Godefroid); orders that are known to come to the same are not tried again (sleep sets, Godefroid). All that one
+// machine does depends on all else that it does: where it waits for several requests at a time, they come in the order
+// of their names.
 type explorer struct {
 	t     *testing.T
 	world *world
@@ -43,7 +44,8 @@ func (x exploration) String() string {
 	if !x.Whole {
 		how = "NOT all"
 	}
-	return fmt.Sprintf("%-26s %s interleavings: %d (and %d left as repeating others), %d states, %d operations, at most %d in one",
+	return fmt.Sprintf("%-26s %s interleavings: %d (and %d left as repeating others), %d states, %d operations, "+
+		"at most %d in one",
 		x.World, how, x.Runs, x.Pruned, x.States, x.Steps, x.Depth)
 }
 
@@ -55,7 +57,8 @@ type node struct {
 	tried   []bool       // by choice
 	sleep   []transition // to be left out: in another run they come first, with nothing else that they depend on
 	made    transition   // what the current choice did
-	hb      []int        // by actor: 1 more than the last node whose transition comes before this one's, whatever the order
+	// by actor: 1 more than the last node whose transition comes before this one's, whatever the order
+	hb []int
 }
 
 // A choice is a decision, by an actor: a machine, a length of time that passes, or an effect that was put off.
@@ -113,8 +116,10 @@ func (x *explorer) choose(r *run) (decision, bool) {
 	x.at++
 	r.clock, r.done = false, nil
 	c := n.choices[n.current]
-	if d := c.decision; d.action == carryOut && (d.pick >= len(r.machines[d.machine].waiting) || r.machines[d.machine].waiting[d.pick].key() != c.key) {
-		panic(fmt.Sprintf("world %s: run differs from the one before at step %d: %s is not there", x.world.name, x.at, c.key))
+	if d := c.decision; d.action == carryOut && (d.pick >= len(r.machines[d.machine].waiting) ||
+		r.machines[d.machine].waiting[d.pick].key() != c.key) {
+		panic(fmt.Sprintf("world %s: run differs from the one before at step %d: %s is not there", x.world.name, x.at,
+			c.key))
 	}
 	return c.decision, false
 }
@@ -148,7 +153,8 @@ func (x *explorer) note(r *run) {
 		return // of a run before
 	}
 	c := n.choices[n.current]
-	n.made = transition{choice: c, op: r.done, clock: r.clock || c.decision.action == letPass || r.done != nil && r.done.changed}
+	n.made = transition{choice: c, op: r.done, clock: r.clock || c.decision.action == letPass || r.done != nil &&
+		r.done.changed}
 }
 
 // finish notes the last choice of a run and has the orders tried that its transitions ask for.
@@ -178,7 +184,7 @@ func (x *explorer) grow(r *run) bool {
 			}
 		}
 	}
-	// Whoever went on goes on, else the first who can: few changes from one to the other.
+	// The actor of the last operation goes on, else the first that can: few changes of actor.
 	for i, c := range n.choices {
 		if !n.asleep(c) && (n.current < 0 || c.actor == last && n.choices[n.current].actor != last) {
 			n.current = i
@@ -216,7 +222,8 @@ func (x *explorer) choices(r *run) []choice {
 	}
 	for i, m := range r.machines {
 		for pick, o := range m.waiting {
-			// Of what a machine asks for at the same time the first in their order comes first: TestSimulate draws other orders.
+			// Of what a machine asks for at the same time the first in their order comes first: TestSimulate draws
+			// other orders.
 			if m.dead || pick != m.ready() {
 				continue
 			}
@@ -243,7 +250,8 @@ func (x *explorer) choices(r *run) []choice {
 		}
 	}
 	for i, o := range r.late {
-		out = append(out, choice{len(r.machines) + len(x.world.passing), decision{action: landLate, pick: i}, "late " + o.key()})
+		out = append(out, choice{len(r.machines) + len(x.world.passing), decision{action: landLate, pick: i},
+			"late " + o.key()})
 	}
 	return out
 }
@@ -267,8 +275,8 @@ func (x *explorer) depend(a, b transition) bool {
 	return dependent(a.op, b.op)
 }
 
-// races finds the transitions before that of a node, the first i, that it depends on and that nothing else orders before it, and has its actor
-// tried first there.
+// races finds the transitions before that of a node, the first i, that it depends on and that nothing else orders
+// before it, and has its actor tried first there.
 func (x *explorer) races(n *node, i int) {
 	n.hb = make([]int, x.actors())
 	for j := i - 1; j >= 0; j-- {
@@ -278,7 +286,8 @@ func (x *explorer) races(n *node, i int) {
 		}
 		// A table is removed at moments at which nobody is at anything, and these lie before what was done last.
 		waits := n.made.op != nil && n.made.op.kind == opRemove
-		if (j >= n.hb[b.made.actor] || waits) && b.made.actor != n.made.actor && (x.world.depth == 0 || j < x.world.depth) {
+		if (j >= n.hb[b.made.actor] || waits) && b.made.actor != n.made.actor && (x.world.depth == 0 ||
+			j < x.world.depth) {
 			b.try(n.made.actor)
 		}
 		for a, at := range b.hb {

@@ -6,8 +6,9 @@ import (
 	"io"
 )
 
-// idSource stands in for the system's random numbers while a world runs, so that the ids of segments, snapshots and leases follow from the
-// world, the machine and how many it has drawn. One machine runs at a time; what it draws does not depend on the others.
+// idSource stands in for the system's random numbers while a world runs, so that the ids of segments, snapshots and
+// leases follow from the world, the machine and how many it has drawn. One machine runs at a time; what it draws does
+// not depend on the others.
 type idSource struct {
 	current *uint64 // the state of the machine that runs
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest"
 )
 
-// This file has ingests of files by the real code of package ingest. The files are in the working directory of the process, and are written
-// anew by each ingest: what a file holds follows from its name and the run.
+// This file has ingests of files by the real code of package ingest. The files are in the working directory of the
+// process, and are written anew by each ingest: what a file holds follows from its name and the run.
 
 // An ingestion says what is ingested.
 type ingestion struct {
@@ -27,8 +27,8 @@ var sharedRows = []int64{901, 902}
 // mappingFile says what the columns of the files are.
 const mappingFile = "mapping.json"
 
-// ingestFile ingests a small file. Where the store answers with an error it is not known whether that was done, and the file is ingested once more, as
-// people do: its rows must not be there twice.
+// ingestFile ingests a small file. Where the store answers with an error it is not known whether that was done, and the
+// file is ingested once more, as people do: its rows must not be there twice.
 func ingestFile(o ingestion) func(m *machine) {
 	what := "ingest"
 	if o.overwrite {
@@ -52,7 +52,8 @@ func ingestFile(o ingestion) func(m *machine) {
 				return err
 			}
 			for again := false; ; again = true {
-				i := &intent{operation: what, table: o.table, removals: -1, apply: o.apply(rows), partitions: noPartition}
+				i := &intent{operation: what, table: o.table, removals: -1, apply: o.apply(rows),
+					partitions: noPartition}
 				end := m.at(i)
 				report, err := ingest.Run(ctx, m.store, o.table, []string{name}, opts)
 				end()

@@ -16,7 +16,8 @@ import (
 // This file has what machines do to what lies over the rows of a table: overlays and sample lists.
 
 // someRows draws rows of a segment, at least one, and returns their numbers.
-func (m *machine) someRows(ctx context.Context, d catalog.SegmentDescriptor) (rows []value, at *roaring.Bitmap, err error) {
+func (m *machine) someRows(ctx context.Context, d catalog.SegmentDescriptor) (rows []value, at *roaring.Bitmap,
+	err error) {
 	if rows, err = readFeature(ctx, m.store, d, rowFeature); err != nil {
 		return nil, nil, err
 	}
@@ -90,20 +91,22 @@ func setLayer(table, name string) func(m *machine) {
 
 // mergeOverlay makes an overlay part of the table.
 func mergeOverlay(table, name string) func(m *machine) {
-	return changeOverlay("merge", table, name, func(c *commit.Change) { c.Set(commit.MergeOverlays{name}) }, func(s *state) {
-		for row, label := range s.overlays[name] {
-			if r, ok := s.rows[row]; ok {
-				r.label = value{label, true}
-				s.rows[row] = r
+	return changeOverlay("merge", table, name, func(c *commit.Change) { c.Set(commit.MergeOverlays{name}) },
+		func(s *state) {
+			for row, label := range s.overlays[name] {
+				if r, ok := s.rows[row]; ok {
+					r.label = value{label, true}
+					s.rows[row] = r
+				}
 			}
-		}
-		delete(s.overlays, name)
-	})
+			delete(s.overlays, name)
+		})
 }
 
 // dropOverlay takes an overlay away.
 func dropOverlay(table, name string) func(m *machine) {
-	return changeOverlay("drop", table, name, func(c *commit.Change) { c.Set(commit.DropOverlays{name}) }, func(s *state) { delete(s.overlays, name) })
+	return changeOverlay("drop", table, name, func(c *commit.Change) { c.Set(commit.DropOverlays{name}) },
+		func(s *state) { delete(s.overlays, name) })
 }
 
 // changeOverlay does something to an overlay that is there and is not part of the table.

@@ -12,7 +12,8 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// A machine runs a script against the store, by a clock of its own. Its goroutines wait for the scheduler at every request.
+// A machine runs a script against the store, by a clock of its own. Its goroutines wait for the scheduler at every
+// request.
 type machine struct {
 	r             *run
 	index         int
@@ -43,7 +44,8 @@ type machine struct {
 }
 
 func newMachine(r *run, index int) *machine {
-	m := &machine{r: r, index: index, rnd: rand.New(rand.NewPCG(r.seed, uint64(index))), tables: map[string]*storage.Table{}, used: map[*storage.Table]int{}}
+	m := &machine{r: r, index: index, rnd: rand.New(rand.NewPCG(r.seed, uint64(index))),
+		tables: map[string]*storage.Table{}, used: map[*storage.Table]int{}}
 	m.ids = (r.seed%idVariants)<<32 | uint64(index+1)<<16
 	return m
 }

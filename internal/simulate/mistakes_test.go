@@ -1,7 +1,7 @@
 package simulate
 
-// A mutation is a mistake put into a file. Each must be found: what nobody finds shows that the worlds, or what is looked
-// at in them, have a hole.
+// A mutation is a mistake put into a file. Each must be found: what nobody finds shows that the worlds, or what is
+// looked at in them, have a hole.
 type mutation struct {
 	name  string
 	file  string // from the root of the repository on
@@ -27,19 +27,23 @@ const (
 var mutations = []mutation{
 	{
 		name: "a commit does not look for markers of gc", file: fileChecks,
-		edits: []edit{{"if segment.IsCondemned(info.Name) {\n\t\t\treturn condemned(segment)\n\t\t}", "if segment.IsCondemned(info.Name) {\n\t\t\tcontinue\n\t\t}"}},
+		edits: []edit{{"if segment.IsCondemned(info.Name) {\n\t\t\treturn condemned(segment)\n\t\t}",
+			"if segment.IsCondemned(info.Name) {\n\t\t\tcontinue\n\t\t}"}},
 	},
 	{
 		name: "gc does not fence", file: fileTable,
 		edits: []edit{
-			{"_, err = commit.Attempt(ctx, p.t, base, p.t.ID(), commit.Change{Operation: Operation})\n\tif err != nil && !errors.Is(err, commit.ErrLostRace) {\n\t\treturn err\n\t}\n", ""},
+			{"_, err = commit.Attempt(ctx, p.t, base, p.t.ID(), commit.Change{Operation: Operation})\n\t" +
+				"if err != nil && !errors.Is(err, commit.ErrLostRace) {\n\t\treturn err\n\t}\n", ""},
 			{"if n.Number <= base.Manifest.Info.Number {", "if n.Number < base.Manifest.Info.Number {"},
 		},
 	},
 	{
 		name: "expiry is judged by the committers' times", file: fileTable,
-		edits: []edit{{"\t\tif s.ModTime > p.cutoff {\n\t\t\tcontinue\n\t\t}\n\t\tm, err := p.t.Header(ctx, s.Number)\n",
-			"\t\tm, err := p.t.Header(ctx, s.Number)\n\t\tif err == nil && m.Info.Time.UnixNano() > p.cutoff {\n\t\t\tcontinue\n\t\t}\n"}},
+		edits: []edit{{"\t\tif s.ModTime > p.cutoff {\n\t\t\tcontinue\n\t\t}\n\t\t" +
+			"m, err := p.t.Header(ctx, s.Number)\n",
+			"\t\tm, err := p.t.Header(ctx, s.Number)\n\t\tif err == nil && m.Info.Time.UnixNano() > p.cutoff " +
+				"{\n\t\t\tcontinue\n\t\t}\n"}},
 	},
 	{
 		name: "leases are judged by gc's own clock", file: fileTable,
@@ -56,17 +60,24 @@ var mutations = []mutation{
 	{
 		name: "gc fences before it condemns", file: fileGC,
 		edits: []edit{
-			{"err := object.Parallel(ctx, object.RequestsAtOnce, len(condemned), func(ctx context.Context, i int) error {", "condemn := func() error { return object.Parallel(ctx, object.RequestsAtOnce, len(condemned), func(ctx context.Context, i int) error {"},
-			{"\t\treturn err\n\t})\n\tif err != nil {\n\t\treturn err\n\t}\n\tplans := slices.", "\t\treturn err\n\t}) }\n\tplans := slices."},
-			{"err = object.Parallel(ctx, object.RequestsAtOnce, len(plans), func", "err := object.Parallel(ctx, object.RequestsAtOnce, len(plans), func"},
-			{"\terr = object.Parallel(ctx, object.RequestsAtOnce, len(groups), func", "\tif err := condemn(); err != nil {\n\t\treturn err\n\t}\n\terr = object.Parallel(ctx, object.RequestsAtOnce, len(groups), func"},
+			{"err := object.Parallel(ctx, object.RequestsAtOnce, len(condemned), func(ctx context.Context, i int) " +
+				"error {", "condemn := func() error { return object.Parallel(ctx, object.RequestsAtOnce, " +
+				"len(condemned), func(ctx context.Context, i int) error {"},
+			{"\t\treturn err\n\t})\n\tif err != nil {\n\t\treturn err\n\t}\n\tplans := slices.",
+				"\t\treturn err\n\t}) }\n\tplans := slices."},
+			{"err = object.Parallel(ctx, object.RequestsAtOnce, len(plans), func",
+				"err := object.Parallel(ctx, object.RequestsAtOnce, len(plans), func"},
+			{"\terr = object.Parallel(ctx, object.RequestsAtOnce, len(groups), func",
+				"\tif err := condemn(); err != nil {\n\t\treturn err\n\t}\n\t" +
+					"err = object.Parallel(ctx, object.RequestsAtOnce, len(groups), func"},
 		},
 	},
 	{
 		name: "a commit looks for markers before it reads the newest snapshot", file: fileCommit,
 		edits: []edit{
 			{"\t\t\t\treturn checkAdded(ctx, t, c)\n", "\t\t\t\treturn nil\n"},
-			{"cached := t.LastRead()\n", "cached := t.LastRead()\n\t\tif err := checkAdded(ctx, t, c); err != nil {\n\t\t\treturn nil, err\n\t\t}\n"},
+			{"cached := t.LastRead()\n", "cached := t.LastRead()\n\t\t" +
+				"if err := checkAdded(ctx, t, c); err != nil {\n\t\t\treturn nil, err\n\t\t}\n"},
 		},
 	},
 	{
@@ -83,7 +94,8 @@ var mutations = []mutation{
 	},
 	{
 		name: "leases are not listed again", file: fileTable,
-		edits: []edit{{"if leases, err = lease.Objects(ctx, p.t); err != nil {\n\t\t\treturn err", "if err != nil {\n\t\t\treturn err"}},
+		edits: []edit{{"if leases, err = lease.Objects(ctx, p.t); err != nil {\n\t\t\treturn err",
+			"if err != nil {\n\t\t\treturn err"}},
 	},
 	{
 		name: "a lease is taken without a look whether the snapshot stays", file: fileLease,
@@ -96,23 +108,30 @@ var mutations = []mutation{
 	{
 		name: "a held snapshot is copied after it was truncated", file: fileTable,
 		edits: []edit{{"err = p.t.Store.Blobs.PutIfAbsent(ctx, names.PinnedName(p.t.Table, s.Number), b)",
-			"if err = p.t.Store.Blobs.Truncate(ctx, s.Name); err == nil {\n\t\t\t\terr = p.t.Store.Blobs.PutIfAbsent(ctx, names.PinnedName(p.t.Table, s.Number), b)\n\t\t\t}"}},
+			"if err = p.t.Store.Blobs.Truncate(ctx, s.Name); err == nil {\n\t\t\t\t" +
+				"err = p.t.Store.Blobs.PutIfAbsent(ctx, names.PinnedName(p.t.Table, s.Number), b)\n\t\t\t}"}},
 	},
 	{
 		name: "gc lists leases before it reads the newest snapshot", file: fileTable,
 		edits: []edit{
 			{"\tended  []lease.Object    // leases that have run out\n", "\tended, early []lease.Object\n"},
-			{"\tif p.there, err = p.t.List(ctx); err != nil {", "\tif p.early, err = lease.Objects(ctx, p.t); err != nil {\n\t\treturn err\n\t}\n\tif p.there, err = p.t.List(ctx); err != nil {"},
+			{"\tif p.there, err = p.t.List(ctx); err != nil {",
+				"\tif p.early, err = lease.Objects(ctx, p.t); err != nil {\n\t\treturn err\n\t}\n\t" +
+					"if p.there, err = p.t.List(ctx); err != nil {"},
 			{"\tleases, err := lease.Objects(ctx, p.t)\n", "\tleases := p.early\n"},
 		},
 	},
 	{
 		name: "a commit takes its own snapshot for another's", file: fileCommit,
-		edits: []edit{{"\tctx = context.WithoutCancel(ctx)\n\tours, known, rerr", "\tctx = context.WithoutCancel(ctx)\n\tif errors.Is(err, object.ErrExists) {\n\t\treturn ErrLostRace\n\t}\n\tours, known, rerr"}},
+		edits: []edit{{"\tctx = context.WithoutCancel(ctx)\n\tours, known, rerr",
+			"\tctx = context.WithoutCancel(ctx)\n\tif errors.Is(err, object.ErrExists) {\n\t\treturn ErrLostRace\n\t" +
+				"}\n\tours, known, rerr"}},
 	},
 	{
 		name: "a commit tries again after an error without a look", file: fileCommit,
-		edits: []edit{{"\tctx = context.WithoutCancel(ctx)\n\tours, known, rerr", "\tctx = context.WithoutCancel(ctx)\n\tif !errors.Is(err, object.ErrExists) {\n\t\treturn ErrLostRace\n\t}\n\tours, known, rerr"}},
+		edits: []edit{{"\tctx = context.WithoutCancel(ctx)\n\tours, known, rerr",
+			"\tctx = context.WithoutCancel(ctx)\n\tif !errors.Is(err, object.ErrExists) {\n\t\treturn ErrLostRace\n\t" +
+				"}\n\tours, known, rerr"}},
 	},
 	{
 		name: "a lost race counts as won", file: fileCommit,
@@ -124,8 +143,10 @@ var mutations = []mutation{
 	},
 	{
 		name: "gc deletes its markers first", file: fileGC,
-		edits: []edit{{"\tif err := c.s.DeleteAll(ctx, i, data...); err != nil {\n\t\treturn err\n\t}\n\tif err := c.s.DeleteAll(ctx, i, markers...); err != nil {",
-			"\tif err := c.s.DeleteAll(ctx, i, markers...); err != nil {\n\t\treturn err\n\t}\n\tif err := c.s.DeleteAll(ctx, i, data...); err != nil {"}},
+		edits: []edit{{"\tif err := c.s.DeleteAll(ctx, i, data...); err != nil {\n\t\treturn err\n\t}\n\t" +
+			"if err := c.s.DeleteAll(ctx, i, markers...); err != nil {",
+			"\tif err := c.s.DeleteAll(ctx, i, markers...); err != nil {\n\t\treturn err\n\t}\n\t" +
+				"if err := c.s.DeleteAll(ctx, i, data...); err != nil {"}},
 	},
 	{
 		name: "purge does not look at branches", file: fileTable,
@@ -145,7 +166,8 @@ var mutations = []mutation{
 	},
 	{
 		name: "a handle does not know its table", file: "storage/snapshot/log.go",
-		edits: []edit{{"\treturn fmt.Errorf(\"table %s: %w: %w since it was opened: open it again\", t.Table, catalog.ErrNotFound, ErrReplaced)\n", "\tt.id = of\n\treturn nil\n"}},
+		edits: []edit{{"\treturn fmt.Errorf(\"table %s: %w: %w since it was opened: open it again\", t.Table, " +
+			"catalog.ErrNotFound, ErrReplaced)\n", "\tt.id = of\n\treturn nil\n"}},
 	},
 	{
 		name: "a compaction does not remap rows that were deleted meanwhile", file: "compaction/remap.go",
@@ -157,7 +179,8 @@ var mutations = []mutation{
 	},
 	{
 		name: "a compaction does not look whether layers were set meanwhile", file: fileRun,
-		edits: []edit{{"newest.Info().Number == b.snap.Info().Number || !b.same(now)", "newest.Info().Number == b.snap.Info().Number"}},
+		edits: []edit{{"newest.Info().Number == b.snap.Info().Number || !b.same(now)",
+			"newest.Info().Number == b.snap.Info().Number"}},
 	},
 	{
 		name: "a compaction discards its segments when it does not know what became of its commit", file: fileRun,
@@ -193,6 +216,7 @@ var mutations = []mutation{
 	},
 	{
 		name: "an ingest discards its segments when it does not know what became of its commit", file: fileIngest,
-		edits: []edit{{"if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrDuplicateSource) {", "if err != nil {"}},
+		edits: []edit{{"if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrDuplicateSource) {",
+			"if err != nil {"}},
 	},
 }

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// A model says what the tables must hold: for each snapshot the rows that the commits up to it mean, in the order of their numbers. It knows
-// what every commit was to do, and from the store only which commit made which snapshot. It shares no code with what it tests.
+// A model says what the tables must hold: for each snapshot the rows that the commits up to it mean, in the order of
+// their numbers. It knows what every commit was to do, and from the store only which commit made which snapshot. It
+// shares no code with what it tests.
 type model struct {
 	r  *run
 	mu sync.Mutex // guards what machines touch: intents, leases, and madeSegments
@@ -24,7 +25,8 @@ type model struct {
 }
 
 func newModel(r *run) *model {
-	return &model{r: r, tables: map[string]*tableModel{}, intents: map[string]*intent{}, segments: map[string]*segmentModel{}, grace: grace,
+	return &model{r: r, tables: map[string]*tableModel{}, intents: map[string]*intent{},
+		segments: map[string]*segmentModel{}, grace: grace,
 		labels: map[int64]map[int64]bool{}, strayed: map[string]bool{}}
 }
 
@@ -90,8 +92,9 @@ func emptyState() *state {
 type intent struct {
 	operation string // by which its snapshot is known, or, where others use it too, by the machine that put it
 	table     string
-	removals  int                           // of the table that the handle was of when it was used first; -1: it was not
-	apply     func(s *state, number uint64) // on a clone; number is its snapshot's
+	// of the table that the handle was of when it was used first; -1: it was not
+	removals int
+	apply    func(s *state, number uint64) // on a clone; number is its snapshot's
 
 	repeats       bool     // it makes several snapshots
 	dropsBranches bool     // it may drop any
@@ -127,12 +130,15 @@ func (m *model) committed(i *intent, number uint64, err error, excused bool) {
 	t := m.table(i.table)
 	switch {
 	case err == nil && i.made != number:
-		m.r.fail(fmt.Errorf("commit %q to table %s was acknowledged as snapshot %d: %s", i.operation, i.table, number, t.madeText(i.made)))
+		m.r.fail(fmt.Errorf("commit %q to table %s was acknowledged as snapshot %d: %s", i.operation, i.table, number,
+			t.madeText(i.made)))
 	case err == nil && i.removals >= 0 && i.removals != t.removals:
-		m.r.fail(fmt.Errorf("commit %q to table %s, by a handle of the one that was removed, was acknowledged as snapshot %d", i.operation, i.table, number))
+		m.r.fail(fmt.Errorf("commit %q to table %s, by a handle of the one that was removed, was acknowledged as "+
+			"snapshot %d", i.operation, i.table, number))
 	case err == nil || excused:
 	case i.made != 0:
-		m.r.fail(fmt.Errorf("commit %q to table %s was refused (%w), and snapshot %d is it", i.operation, i.table, err, i.made))
+		m.r.fail(fmt.Errorf("commit %q to table %s was refused (%w), and snapshot %d is it", i.operation, i.table, err,
+			i.made))
 	default:
 		i.refused = err
 	}
@@ -161,11 +167,14 @@ func (m *model) next(t *tableModel, operation string, number uint64, by *intent)
 	case i == nil && slices.Contains(neutral, operation):
 		return before, nil, nil
 	case i == nil || i.table != t.name:
-		return nil, nil, fmt.Errorf("snapshot %d of table %s was made by %q, which nobody has tried", number, t.name, operation)
+		return nil, nil, fmt.Errorf("snapshot %d of table %s was made by %q, which nobody has tried", number, t.name,
+			operation)
 	case i.refused != nil:
-		return nil, nil, fmt.Errorf("commit %q to table %s was refused (%w), and snapshot %d is it", operation, t.name, i.refused, number)
+		return nil, nil, fmt.Errorf("commit %q to table %s was refused (%w), and snapshot %d is it", operation, t.name,
+			i.refused, number)
 	case i.made != 0 && !i.repeats:
-		return nil, nil, fmt.Errorf("commit %q to table %s was made twice: snapshots %d and %d", operation, t.name, i.made, number)
+		return nil, nil, fmt.Errorf("commit %q to table %s was made twice: snapshots %d and %d", operation, t.name,
+			i.made, number)
 	}
 	i.made = number
 	after := before.clone()
@@ -200,7 +209,8 @@ func (m *model) protected(t *tableModel, v *version) string {
 	return ""
 }
 
-// removed notes that somebody has taken away all objects of the table: what comes now is another table of the same name.
+// removed notes that somebody has taken away all objects of the table: what comes now is another table of the same
+// name.
 func (m *model) removed(name string) {
 	m.lock()
 	defer m.unlock()

@@ -14,8 +14,10 @@ import (
 )
 
 var (
-	hunt       = flag.Float64("simulate.hunt", 0, "how many CPU seconds TestHunt looks for a failure, which it prints as JSON")
-	mutate     = flag.Float64("simulate.mutate", 0, "how many CPU seconds TestMutations gives each mutation; 0: it only looks whether they can be made")
+	hunt = flag.Float64("simulate.hunt", 0,
+		"how many CPU seconds TestHunt looks for a failure, which it prints as JSON")
+	mutate = flag.Float64("simulate.mutate", 0,
+		"how many CPU seconds TestMutations gives each mutation; 0: it only looks whether they can be made")
 	mutateOnly = flag.String("simulate.only", "", "the mutations whose names match this")
 	reportFile = flag.String("simulate.report", "", "where TestMutations writes its table")
 )
@@ -113,7 +115,8 @@ func TestMutations(t *testing.T) {
 				what, _, _ := strings.Cut(c.Failure, "\n")
 				what = strings.ReplaceAll(what, "|", "/")
 				t.Logf("found: %s, seed %d, %d operations, %.1f CPU s: %s", c.World, c.Seed, c.Steps, c.Seconds, what)
-				rows[i] = fmt.Sprintf("| %s | yes | %s, seed %d | %d | %.1f | %.110s |\n", mu.name, c.World, c.Seed, c.Steps, c.Seconds, what)
+				rows[i] = fmt.Sprintf("| %s | yes | %s, seed %d | %d | %.1f | %.110s |\n", mu.name, c.World, c.Seed,
+					c.Steps, c.Seconds, what)
 			})
 		}
 	})
@@ -128,7 +131,8 @@ func TestMutations(t *testing.T) {
 // caught builds the tests over a changed file and hunts.
 func caught(t *testing.T, root, file, name, text string) (c catch) {
 	dir := t.TempDir()
-	changed, overlay, binary := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "simulate.test")
+	changed, overlay, binary := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir,
+		"simulate.test")
 	b, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})
 	if err != nil {
 		t.Fatal(err)
@@ -138,13 +142,15 @@ func caught(t *testing.T, root, file, name, text string) (c catch) {
 			t.Fatal(err)
 		}
 	}
-	build := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-tags", "invariants,pebblegozstd", "-overlay", overlay, "-o", binary, "./internal/simulate")
+	build := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-tags", "invariants,pebblegozstd",
+		"-overlay", overlay, "-o", binary, "./internal/simulate")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("mutation %q: %v\n%s", name, err, out)
 	}
 	defer os.Remove(binary)
-	cmd := exec.Command(binary, "-test.run=^TestHunt$", "-test.timeout=0", fmt.Sprintf("-simulate.hunt=%v", *mutate), fmt.Sprintf("-simulate.seed=%d", *firstSeed))
+	cmd := exec.Command(binary, "-test.run=^TestHunt$", "-test.timeout=0", fmt.Sprintf("-simulate.hunt=%v", *mutate),
+		fmt.Sprintf("-simulate.seed=%d", *firstSeed))
 	cmd.Dir = filepath.Join(root, "internal", "simulate")
 	out, err := cmd.CombinedOutput()
 	_, last, ok := strings.Cut(string(out), "\n"+catchMark)

@@ -15,20 +15,23 @@ import (
 type operationKind uint8
 
 const (
-	opTurn     operationKind = iota // a step of a script that asks nothing of the store, so that the scheduler says when it begins
-	opWait                          // until a time, or until another machine has ended
-	opRead                          // ReadAt
-	opStat                          // Stat
-	opPut                           // PutIfAbsent, or the Commit of a Writer
-	opCreate                        // Create
-	opList                          // a page of a List
-	opDelete                        // Delete
-	opTruncate                      // Truncate
-	opRemove                        // the objects of a table, all at once, when no other machine is at anything: its writers were stopped
+	// a step of a script that asks nothing of the store, so that the scheduler says when it begins
+	opTurn     operationKind = iota
+	opWait                   // until a time, or until another machine has ended
+	opRead                   // ReadAt
+	opStat                   // Stat
+	opPut                    // PutIfAbsent, or the Commit of a Writer
+	opCreate                 // Create
+	opList                   // a page of a List
+	opDelete                 // Delete
+	opTruncate               // Truncate
+	// the objects of a table, all at once, when no other machine is at anything: its writers were stopped
+	opRemove
 )
 
 var operationNames = [...]string{
-	opTurn: "turn", opWait: "wait", opRead: "read", opStat: "stat", opPut: "put", opCreate: "create", opList: "list", opDelete: "delete",
+	opTurn: "turn", opWait: "wait", opRead: "read", opStat: "stat", opPut: "put", opCreate: "create", opList: "list",
+	opDelete:   "delete",
 	opTruncate: "truncate", opRemove: "remove",
 }
 
@@ -60,10 +63,11 @@ type operation struct {
 	changed bool  // it has put or deleted an object
 }
 
-// compare orders the operations of a machine that wait at the same time by what they ask, not by when they came: which of two goroutines was
-// quicker says nothing.
+// compare orders the operations of a machine that wait at the same time by what they ask, not by when they came: which
+// of two goroutines was quicker says nothing.
 func (o *operation) compare(p *operation) int {
-	return cmp.Or(cmp.Compare(o.kind, p.kind), cmp.Compare(o.name, p.name), cmp.Compare(o.after, p.after), cmp.Compare(o.off, p.off),
+	return cmp.Or(cmp.Compare(o.kind, p.kind), cmp.Compare(o.name, p.name), cmp.Compare(o.after, p.after),
+		cmp.Compare(o.off, p.off),
 		cmp.Compare(len(o.p), len(p.p)))
 }
 
@@ -87,10 +91,12 @@ const (
 	faultLost        // it is done, and answered with an error
 	faultLate        // it is answered with an error, and done later
 	faultTwice       // it is done and answered, and done once more later: a request that was sent again arrives twice
-	faultAgain       // it is done, its answer is lost, and the client's second try is answered as what is done already: 412, 404
+	// it is done, its answer is lost, and the client's second try is answered as what is done already: 412, 404
+	faultAgain
 )
 
-var faultNames = [...]string{faultFail: "fail", faultLost: "lost", faultLate: "late", faultTwice: "twice", faultAgain: "again"}
+var faultNames = [...]string{faultFail: "fail", faultLost: "lost", faultLate: "late", faultTwice: "twice",
+	faultAgain: "again"}
 
 func (f fault) String() string { return faultNames[f] }
 
@@ -121,7 +127,8 @@ var errFault = errors.New("the store answered with an error")
 // errStopped is matched by what a machine is answered that has stopped for ever.
 var errStopped = errors.New("the machine has stopped")
 
-// perform carries an operation out on the objects, in one piece, and sets its answer. late: it has an effect that comes later.
+// perform carries an operation out on the objects, in one piece, and sets its answer. late: it has an effect that comes
+// later.
 func (b *blobs) perform(o *operation, f fault, page int) (late bool) {
 	o.fault = f
 	if f == faultFail || f == faultLate {
@@ -176,8 +183,8 @@ func (o *operation) sees(name string) bool {
 	return false
 }
 
-// dependent reports whether the order of two operations of different machines that were carried out may matter: one changes what the other
-// sees.
+// dependent reports whether the order of two operations of different machines that were carried out may matter: one
+// changes what the other sees.
 func dependent(a, b *operation) bool {
 	return a.changed && b.sees(a.name) || b.changed && a.sees(b.name)
 }

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// A gambler draws what happens next, from a seed. How it draws differs from run to run, for no one way finds everything: how long a machine
-// goes on before another has a turn, how often the adversary is there, how long time stands still.
+// A gambler draws what happens next, from a seed. How it draws differs from run to run, for no one way finds
+// everything: how long a machine goes on before another has a turn, how often the adversary is there, how long time
+// stands still.
 type gambler struct {
 	rnd *rand.Rand
 
@@ -25,7 +26,8 @@ type gambler struct {
 }
 
 // lengths of time that matter, of seconds to more than any lease lasts.
-var lengths = []time.Duration{time.Minute, time.Hour, 23 * time.Hour, 25 * time.Hour, 49 * time.Hour, 8 * 24 * time.Hour}
+var lengths = []time.Duration{time.Minute, time.Hour, 23 * time.Hour, 25 * time.Hour, 49 * time.Hour,
+	8 * 24 * time.Hour}
 
 func newGambler(seed uint64, machines int) *gambler {
 	g := &gambler{rnd: rand.New(rand.NewPCG(seed, 0x73696d)), last: -1}

@@ -2,8 +2,8 @@ package simulate
 
 import "testing"
 
-// A replayer lets the decisions of a trace happen, and passes over those that have no meaning where it has come to: of a shortened trace there
-// are some. What the trace does not say ends undisturbed.
+// A replayer lets the decisions of a trace happen, and passes over those that have no meaning where it has come to: of
+// a shortened trace there are some. What the trace does not say ends undisturbed.
 type replayer struct {
 	trace []decision
 }

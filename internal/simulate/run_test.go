@@ -20,7 +20,8 @@ const (
 	maxIdle = 1000
 )
 
-// A chooser says what happens next. done: it says no more; what is under way ends undisturbed, one machine after the other.
+// A chooser says what happens next. done: it says no more; what is under way ends undisturbed, one machine after the
+// other.
 type chooser interface {
 	choose(r *run) (d decision, done bool)
 	// ended is called when the run is over, before anything else is done to its store.
@@ -100,7 +101,7 @@ func (r *run) play(c chooser) result {
 	r.end(cancel)
 	if !r.failed() && !r.abandoned {
 		r.model.checkEnd()
-		r.end(cancel) // whoever was alone at the end waits, where that failed
+		r.end(cancel) // a machine that ran alone at the end waits, where that failed
 	}
 	out.failure = r.failure
 	if r.log != nil {
@@ -234,7 +235,10 @@ func (r *run) anyReady() bool {
 func (r *run) allEnded() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return !slices.ContainsFunc(r.machines, func(m *machine) bool { return !m.dead && !(m.finished && len(m.waiting) == 0) })
+	return !slices.ContainsFunc(r.machines, func(m *machine) bool {
+		return !m.dead && !(m.finished &&
+			len(m.waiting) == 0)
+	})
 }
 
 // nextWait is how long it takes until something that waits for a time is ready.
@@ -266,7 +270,9 @@ func (r *run) underWay() string {
 // pass lets time pass for everybody. Goroutines that a timer wakes draw their ids of a machine that is none.
 func (r *run) pass(d time.Duration) {
 	timers := uint64(r.steps)<<8 | 0xff
-	r.mu.Lock() // nothing else tells the race detector that a goroutine which is woken runs after all that was done before: see clock and ask
+	// nothing else tells the race detector that a goroutine which is woken runs after all that was done before: see
+	// clock and ask
+	r.mu.Lock()
 	r.ids.current = &timers
 	r.mu.Unlock()
 	time.Sleep(d)
@@ -361,7 +367,8 @@ func (r *run) land(i int) bool {
 	if i >= len(r.late) {
 		return false
 	}
-	o := &operation{kind: r.late[i].kind, machine: r.late[i].machine, name: r.late[i].name, data: r.late[i].data, by: r.late[i].by}
+	o := &operation{kind: r.late[i].kind, machine: r.late[i].machine, name: r.late[i].name, data: r.late[i].data,
+		by: r.late[i].by}
 	r.late = slices.Delete(r.late, i, i+1)
 	r.hash.add(o, noFault)
 	r.blobs.perform(o, noFault, 0)

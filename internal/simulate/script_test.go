@@ -13,9 +13,9 @@ import (
 //
 //	append t; overwrite t | append t; gc | -48h far expire t 1
 //
-// What stands before the first bar is done before the machines begin, alone and undisturbed. Each part after it is a machine, A, B and so on: what
-// its clock is off by, whether requests take long for it (far), whether all its commits make runs and objects of sets of rows (runs), and its
-// actions.
+// What stands before the first bar is done before the machines begin, alone and undisturbed. Each part after it is a
+// machine, A, B and so on: what its clock is off by, whether requests take long for it (far), whether all its commits
+// make runs and objects of sets of rows (runs), and its actions.
 
 // An actionMaker makes an action of its arguments.
 type actionMaker struct {
@@ -39,28 +39,40 @@ func arg(args []string, i int) string {
 
 // actionMakers are the actions that worlds are written with, by their first word.
 var actionMakers = map[string]actionMaker{
-	"append":    plainAction("append TABLE [PARTITION]", 1, 2, func(a []string) func(*machine) { return appendRows(a[0], arg(a, 1), 2) }),
-	"overwrite": plainAction("overwrite TABLE [PARTITION]", 1, 2, func(a []string) func(*machine) { return overwritePartition(a[0], arg(a, 1), 1) }),
-	"delete":    plainAction("delete TABLE", 1, 1, func(a []string) func(*machine) { return deleteRow(a[0]) }),
-	"rewrite":   plainAction("rewrite TABLE [PARTITION]", 1, 2, func(a []string) func(*machine) { return rewriteSegments(a[0], arg(a, 1)) }),
-	"compact":   plainAction("compact TABLE", 1, 1, func(a []string) func(*machine) { return compactTable(a[0]) }),
-	"ingest":    plainAction("ingest TABLE [PARTITION]", 1, 2, func(a []string) func(*machine) { return ingestFile(ingestion{table: a[0], part: arg(a, 1)}) }),
+	"append": plainAction("append TABLE [PARTITION]", 1, 2,
+		func(a []string) func(*machine) { return appendRows(a[0], arg(a, 1), 2) }),
+	"overwrite": plainAction("overwrite TABLE [PARTITION]", 1, 2,
+		func(a []string) func(*machine) { return overwritePartition(a[0], arg(a, 1), 1) }),
+	"delete": plainAction("delete TABLE", 1, 1, func(a []string) func(*machine) { return deleteRow(a[0]) }),
+	"rewrite": plainAction("rewrite TABLE [PARTITION]", 1, 2,
+		func(a []string) func(*machine) { return rewriteSegments(a[0], arg(a, 1)) }),
+	"compact": plainAction("compact TABLE", 1, 1, func(a []string) func(*machine) { return compactTable(a[0]) }),
+	"ingest": plainAction("ingest TABLE [PARTITION]", 1, 2,
+		func(a []string) func(*machine) { return ingestFile(ingestion{table: a[0], part: arg(a, 1)}) }),
 	"replace": plainAction("replace TABLE [PARTITION]", 1, 2, func(a []string) func(*machine) {
 		return ingestFile(ingestion{table: a[0], part: arg(a, 1), overwrite: true})
 	}),
-	"dump":       plainAction("dump TABLE", 1, 1, func(a []string) func(*machine) { return ingestFile(ingestion{table: a[0], shared: true}) }),
-	"remove":     plainAction("remove TABLE", 1, 1, func(a []string) func(*machine) { return removeTable(a[0]) }),
-	"share":      plainAction("share TABLE OTHER", 2, 2, func(a []string) func(*machine) { return shareSegment(a[0], a[1]) }),
-	"purge":      plainAction("purge TABLE", 1, 1, func(a []string) func(*machine) { return purge(a[0]) }),
-	"branch":     plainAction("branch TABLE NAME", 2, 2, func(a []string) func(*machine) { return createBranch(a[0], a[1]) }),
-	"unbranch":   plainAction("unbranch TABLE NAME", 2, 2, func(a []string) func(*machine) { return dropBranch(a[0], a[1]) }),
-	"layer":      plainAction("layer TABLE OVERLAY", 2, 2, func(a []string) func(*machine) { return setLayer(a[0], a[1]) }),
-	"merge":      plainAction("merge TABLE OVERLAY", 2, 2, func(a []string) func(*machine) { return mergeOverlay(a[0], a[1]) }),
-	"drop":       plainAction("drop TABLE OVERLAY", 2, 2, func(a []string) func(*machine) { return dropOverlay(a[0], a[1]) }),
-	"list":       plainAction("list TABLE LIST", 2, 2, func(a []string) func(*machine) { return listRows(a[0], a[1]) }),
-	"endlease":   plainAction("endlease TABLE", 1, 1, func(a []string) func(*machine) { return endLease(a[0]) }),
-	"readbranch": plainAction("readbranch TABLE NAME", 2, 2, func(a []string) func(*machine) { return readBranch(a[0], a[1]) }),
-	"reopen":     plainAction("reopen", 0, 0, func([]string) func(*machine) { return reopen }),
+	"dump": plainAction("dump TABLE", 1, 1,
+		func(a []string) func(*machine) { return ingestFile(ingestion{table: a[0], shared: true}) }),
+	"remove": plainAction("remove TABLE", 1, 1, func(a []string) func(*machine) { return removeTable(a[0]) }),
+	"share": plainAction("share TABLE OTHER", 2, 2,
+		func(a []string) func(*machine) { return shareSegment(a[0], a[1]) }),
+	"purge": plainAction("purge TABLE", 1, 1, func(a []string) func(*machine) { return purge(a[0]) }),
+	"branch": plainAction("branch TABLE NAME", 2, 2,
+		func(a []string) func(*machine) { return createBranch(a[0], a[1]) }),
+	"unbranch": plainAction("unbranch TABLE NAME", 2, 2,
+		func(a []string) func(*machine) { return dropBranch(a[0], a[1]) }),
+	"layer": plainAction("layer TABLE OVERLAY", 2, 2,
+		func(a []string) func(*machine) { return setLayer(a[0], a[1]) }),
+	"merge": plainAction("merge TABLE OVERLAY", 2, 2,
+		func(a []string) func(*machine) { return mergeOverlay(a[0], a[1]) }),
+	"drop": plainAction("drop TABLE OVERLAY", 2, 2,
+		func(a []string) func(*machine) { return dropOverlay(a[0], a[1]) }),
+	"list":     plainAction("list TABLE LIST", 2, 2, func(a []string) func(*machine) { return listRows(a[0], a[1]) }),
+	"endlease": plainAction("endlease TABLE", 1, 1, func(a []string) func(*machine) { return endLease(a[0]) }),
+	"readbranch": plainAction("readbranch TABLE NAME", 2, 2,
+		func(a []string) func(*machine) { return readBranch(a[0], a[1]) }),
+	"reopen": plainAction("reopen", 0, 0, func([]string) func(*machine) { return reopen }),
 	"gc": {"gc [GRACE]", 0, 1, func(a []string) (func(*machine), error) {
 		if len(a) == 0 {
 			return collect(grace), nil
@@ -89,8 +101,14 @@ var actionMakers = map[string]actionMaker{
 		}
 		return awaitMachine(int(a[0][0] - 'A')), nil
 	}},
-	"erase":    {"erase TABLE [SNAPSHOT]", 1, 2, func(a []string) (func(*machine), error) { return eraseWith(a, false) }},
-	"eraseall": {"eraseall TABLE [SNAPSHOT]", 1, 2, func(a []string) (func(*machine), error) { return eraseWith(a, true) }},
+	"erase": {"erase TABLE [SNAPSHOT]", 1, 2, func(a []string) (func(*machine), error) {
+		return eraseWith(a,
+			false)
+	}},
+	"eraseall": {"eraseall TABLE [SNAPSHOT]", 1, 2, func(a []string) (func(*machine), error) {
+		return eraseWith(a,
+			true)
+	}},
 	"sleep": {"sleep TIME", 1, 1, func(a []string) (func(*machine), error) {
 		d, err := time.ParseDuration(a[0])
 		return func(m *machine) { _ = m.sleep(d) }, err

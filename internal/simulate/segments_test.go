@@ -24,8 +24,8 @@ func feature(name string) catalog.Feature {
 	return catalog.Feature{ID: catalog.NewFeatureID(name, 0), Name: name, Type: int64Type}
 }
 
-// A recorder takes the objects of a segment, so that what the real writer makes is made once for each id and values: writing takes longer
-// than all else that happens to a segment.
+// A recorder takes the objects of a segment, so that what the real writer makes is made once for each id and values:
+// writing takes longer than all else that happens to a segment.
 type recorder struct {
 	objects []recorded
 }
@@ -61,9 +61,10 @@ var madeSegments = map[string]madeSegment{}
 // maxMade bounds madeSegments.
 const maxMade = 50_000
 
-// writeSegment writes a segment that holds the values of a feature, with the real writer, and puts its objects through the client of the
-// machine. recording is the context, of withRecorder, that the writer began with.
-func (m *machine) writeSegment(ctx, recording context.Context, w *segment.Writer, p catalog.Partition, f catalog.Feature, values []int64) (catalog.SegmentDescriptor, error) {
+// writeSegment writes a segment that holds the values of a feature, with the real writer, and puts its objects through
+// the client of the machine. recording is the context, of withRecorder, that the writer began with.
+func (m *machine) writeSegment(ctx, recording context.Context, w *segment.Writer, p catalog.Partition,
+	f catalog.Feature, values []int64) (catalog.SegmentDescriptor, error) {
 	key := fmt.Sprint(w.ID(), p, f.Name, values)
 	m.r.model.lock()
 	made, ok := madeSegments[key]
@@ -111,7 +112,8 @@ func (m *machine) writeSegment(ctx, recording context.Context, w *segment.Writer
 }
 
 // newSegment writes a segment of the table with the given rows.
-func (m *machine) newSegment(ctx context.Context, t *storage.Table, p catalog.Partition, rows []int64) (catalog.SegmentDescriptor, error) {
+func (m *machine) newSegment(ctx context.Context, t *storage.Table, p catalog.Partition,
+	rows []int64) (catalog.SegmentDescriptor, error) {
 	recording := withRecorder(ctx)
 	w, err := t.NewSegment(recording, p, []uint32{uint32(len(rows))}, segment.Options{})
 	if err != nil {

@@ -53,8 +53,8 @@ type shortened struct {
 	replays int // that it took
 }
 
-// shrink looks for a small world and a short trace that fail as a run did: with few actions, few faults, and few changes from one machine to
-// another, found by leaving out, joining and cutting short.
+// shrink looks for a small world and a short trace that fail as a run did: with few actions, few faults, and few
+// changes from one machine to another, found by leaving out, joining and cutting short.
 func shrink(t *testing.T, w *world, o runOptions, failed result) shortened {
 	o.log = false
 	s := &shrinker{t: t, world: w, opts: o, reason: reason(failed.failure), until: time.Now().Add(shrinkTime)}
@@ -117,7 +117,8 @@ func (s *shrinker) plainer(trace []decision) []decision {
 		if d.action != carryOut || d.fault == noFault && d.pick == 0 {
 			continue
 		}
-		for _, p := range []decision{{machine: d.machine}, {machine: d.machine, pick: d.pick}, {machine: d.machine, fault: d.fault}} {
+		for _, p := range []decision{{machine: d.machine}, {machine: d.machine, pick: d.pick}, {machine: d.machine,
+			fault: d.fault}} {
 			if p == d {
 				continue
 			}

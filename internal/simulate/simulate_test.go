@@ -15,22 +15,26 @@ import (
 )
 
 var (
-	seconds   = flag.Float64("simulate.seconds", 0, "how long TestSimulate explores small worlds and draws random ones, with a process a core; 0: a few seconds, in this one")
+	seconds = flag.Float64("simulate.seconds", 0,
+		"how long TestSimulate explores small worlds and draws random ones, with one process per core; 0: a "+
+			"few seconds, in this process")
 	firstSeed = flag.Uint64("simulate.seed", 1, "the first seed; those after it follow")
 	worldText = flag.String("simulate.world", "", "the world that TestReplay runs, as script.go says")
 	pageSize  = flag.Int("simulate.page", 0, "objects in a page of a listing, in TestReplay")
 	traceText = flag.String("simulate.trace", "", "the trace that TestReplay follows")
-	part      = flag.String("simulate.part", "", "i/n: this process does the i-th of n parts of TestSimulate, and prints what it did as JSON")
+	part      = flag.String("simulate.part", "",
+		"i/n: this process does the i-th of n parts of TestSimulate, and prints what it did as JSON")
 )
 
-// fewTime is how long the random part of TestSimulate takes where nothing is said, and fewExplored how long the exploration of one world.
+// fewTime is how long the random part of TestSimulate takes where nothing is said, and fewExplored how long the
+// exploration of one world.
 const (
 	fewTime     = 5 * time.Second
 	fewExplored = time.Second / 2
 )
 
-// oneThread keeps the goroutines of a bubble on one thread, where handing on from one to the other costs least, and collects garbage seldom. The
-// files that are ingested are in a directory of the test.
+// oneThread keeps the goroutines of a bubble on one thread, where handing on from one to the other costs least, and
+// collects garbage seldom. The files that are ingested are in a directory of the test.
 func oneThread(t *testing.T) {
 	t.Chdir(t.TempDir())
 	gc := debug.SetGCPercent(400)
@@ -84,7 +88,8 @@ func TestDeterminism(t *testing.T) {
 				}
 				b = replay(t, w, o, first.trace)
 			}
-			t.Fatalf("seed %d: %d, %d and %d operations: they differ\nworld: %s\n%s", seed, first.steps, again.steps, followed.steps, w.text, firstDifference(a.log, b.log))
+			t.Fatalf("seed %d: %d, %d and %d operations: they differ\nworld: %s\n%s", seed, first.steps, again.steps,
+				followed.steps, w.text, firstDifference(a.log, b.log))
 		}
 		parsed, err := parseTrace(formatTrace(first.trace))
 		if err != nil || formatTrace(parsed) != formatTrace(first.trace) {
@@ -183,7 +188,8 @@ func TestSimulate(t *testing.T) {
 // worldsTable is the table of the small worlds, as they were explored.
 func worldsTable(explored []exploration) string {
 	var b strings.Builder
-	b.WriteString("| world | what is done | besides | interleavings | states | operations | longest | whole |\n|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| world | what is done | besides | interleavings | states | operations | longest | whole |\n" +
+		"|---|---|---|---|---|---|---|---|\n")
 	for _, w := range smallWorlds {
 		for _, x := range explored {
 			if x.World != w.name {
@@ -207,7 +213,8 @@ func worldsTable(explored []exploration) string {
 				whole = "no: time was over"
 			}
 			text := strings.ReplaceAll(w.text, "|", "\\|")
-			fmt.Fprintf(&b, "| %s | `%s` | %s | %d | %d | %d | %d | %s |\n", w.name, text, strings.Join(besides, ", "), x.Runs, x.States, x.Steps, x.Depth, whole)
+			fmt.Fprintf(&b, "| %s | `%s` | %s | %d | %d | %d | %d | %s |\n", w.name, text, strings.Join(besides, ", "),
+				x.Runs, x.States, x.Steps, x.Depth, whole)
 		}
 	}
 	return b.String()
@@ -242,7 +249,8 @@ func inParts(t *testing.T) {
 	start := time.Now()
 	for i := range n {
 		wg.Go(func() {
-			c := exec.Command(os.Args[0], "-test.run=^TestSimulate$", "-test.timeout=0", fmt.Sprintf("-simulate.part=%d/%d", i, n),
+			c := exec.Command(os.Args[0], "-test.run=^TestSimulate$", "-test.timeout=0",
+				fmt.Sprintf("-simulate.part=%d/%d", i, n),
 				fmt.Sprintf("-simulate.seconds=%v", *seconds), fmt.Sprintf("-simulate.seed=%d", *firstSeed))
 			b, err := c.CombinedOutput()
 			_, last, ok := strings.Cut(string(b), "\n"+tallyMark)
@@ -274,8 +282,10 @@ func inParts(t *testing.T) {
 		}
 	}
 	fmt.Printf("%d small worlds explored, %d operations\n", len(sum.Explored), operations)
-	fmt.Printf("%d random worlds, %d operations, %.0f per CPU second\n", sum.Runs, sum.Steps, float64(sum.Steps)/max(sum.CPU, 0.001))
-	fmt.Printf("%d operations in all, in %.0f s, seed %d\n", operations+sum.Steps, time.Since(start).Seconds(), *firstSeed)
+	fmt.Printf("%d random worlds, %d operations, %.0f per CPU second\n", sum.Runs, sum.Steps,
+		float64(sum.Steps)/max(sum.CPU, 0.001))
+	fmt.Printf("%d operations in all, in %.0f s, seed %d\n", operations+sum.Steps, time.Since(start).Seconds(),
+		*firstSeed)
 	for _, o := range outs {
 		if o.Failed != "" {
 			t.Error(o.Failed)

@@ -179,7 +179,8 @@ func (m *machine) hasRead(t *tableModel, v *version, rows []int64, err error) er
 		m.r.fail(fmt.Errorf("machine %s reads snapshot %d of table %s (%s): %w", m.name(), v.number, t.name, why, err))
 	}
 	if err == nil && !slices.Equal(rows, v.state.sortedRows()) && m.r.model.stands(t, v) {
-		m.r.fail(fmt.Errorf("machine %s read snapshot %d of table %s: rows %v, want %v", m.name(), v.number, t.name, rows, v.state.sortedRows()))
+		m.r.fail(fmt.Errorf("machine %s read snapshot %d of table %s: rows %v, want %v", m.name(), v.number, t.name,
+			rows, v.state.sortedRows()))
 	}
 	return err
 }
@@ -197,7 +198,8 @@ func createBranch(table, name string) func(m *machine) {
 				return err
 			}
 			number := s.Info().Number
-			_, err = m.commit(ctx, t, "branch", commit.Change{Base: number, Ops: []commit.Operation{commit.SetBranches{{Name: name, Snapshot: number}}}},
+			_, err = m.commit(ctx, t, "branch", commit.Change{Base: number,
+				Ops: []commit.Operation{commit.SetBranches{{Name: name, Snapshot: number}}}},
 				func(s *state, _ uint64) { s.branches[name] = number })
 			return err
 		})
@@ -216,7 +218,8 @@ func dropBranch(table, name string) func(m *machine) {
 			if err != nil {
 				return err
 			}
-			_, err = m.commit(ctx, t, "unbranch", commit.Change{Base: s.Info().Number, Ops: []commit.Operation{commit.DropBranches{name}}},
+			_, err = m.commit(ctx, t, "unbranch", commit.Change{Base: s.Info().Number,
+				Ops: []commit.Operation{commit.DropBranches{name}}},
 				func(s *state, _ uint64) { delete(s.branches, name) })
 			return err
 		})

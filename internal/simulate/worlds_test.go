@@ -14,11 +14,13 @@ type world struct {
 	text string
 	// page is how many objects a listing gives at a time. Default 1000.
 	page int
-	// passing are lengths of time, of which each passes once, at any moment: exhaustive exploration tries all. Random runs draw of others.
+	// passing are lengths of time, of which each passes once, at any moment: exhaustive exploration tries all. Random
+	// runs draw of others.
 	passing []time.Duration
 	// faults that an exhaustive exploration tries, at most one of them in a run. Random runs draw of all.
 	faults []fault
-	// crash: it also tries that a machine crashes in the midst of something, and goes on with its next action. That counts as a fault.
+	// crash: it also tries that a machine crashes in the midst of something, and goes on with its next action. That
+	// counts as a fault.
 	crash bool
 	// depth bounds how far exhaustive exploration branches; 0: to the end.
 	depth int
@@ -94,23 +96,27 @@ var smallWorlds = []world{
 	{name: "deletes under gc", text: "runs append t | runs delete t | gc", passing: []time.Duration{grace + time.Hour}},
 	{name: "layer and rewrite", text: "append t | layer t x | rewrite t"},
 	{name: "layers under gc", text: "append t | layer t x | gc", passing: []time.Duration{grace + time.Hour}},
-	{name: "gc, one fault", text: "append t; overwrite t; expire t 1 | append t | gc", faults: allFaults, passing: []time.Duration{grace + time.Hour}},
+	{name: "gc, one fault", text: "append t; overwrite t; expire t 1 | append t | gc", faults: allFaults,
+		passing: []time.Duration{grace + time.Hour}},
 	{name: "compact and delete", text: "append t; append t | compact t | delete t"},
 	{name: "compact and list", text: "append t; list t x; append t | compact t | list t x"},
 	{name: "compact and layer", text: "append t; layer t x; append t | runs compact t | runs layer t x"},
 	{name: "two compactions", text: "append t; append t | compact t | compact t"},
-	{name: "compact under gc", text: "append t; append t | compact t | gc", passing: []time.Duration{grace + time.Hour}},
+	{name: "compact under gc", text: "append t; append t | compact t | gc",
+		passing: []time.Duration{grace + time.Hour}},
 	{name: "compact, one fault", text: "append t; append t | compact t | append t", faults: allFaults},
 	{name: "compact, one crash", text: "append t; append t; layer t x | compact t; compact t | delete t", crash: true},
 	{name: "erase and append", text: "append t | erase t | append t"},
 	{name: "erase and a lease", text: "append t | erase t | read t 1h"},
 	{name: "erase and a branch", text: "append t | erase t; eraseall t | branch t x"},
 	{name: "erase from history", text: "append t; overwrite t | erase t 1 | append t"},
-	{name: "erase from history, one crash", text: "append t; layer t x; overwrite t; expire t 1 | purge t; eraseall t 1; eraseall t 1", crash: true},
+	{name: "erase from history, one crash",
+		text: "append t; layer t x; overwrite t; expire t 1 | purge t; eraseall t 1; eraseall t 1", crash: true},
 	{name: "erase, one crash", text: "append t; layer t x | eraseall t; erase t | append t", crash: true},
 	{name: "one dump twice", text: " | dump t | dump t"},
 	{name: "ingest and overwrite, one fault", text: "ingest t | ingest t | replace t", faults: allFaults},
-	{name: "expire, gc and a lease, one fault", text: "append t; overwrite t | read t 160h 1 | expire t 1; gc 1h", faults: allFaults,
+	{name: "expire, gc and a lease, one fault", text: "append t; overwrite t | read t 160h 1 | expire t 1; gc 1h",
+		faults:  allFaults,
 		passing: []time.Duration{2 * time.Hour}},
 }
 
@@ -176,7 +182,8 @@ type weighted struct {
 	text   string
 }
 
-var setupActions = []weighted{{3, "append t"}, {1, "overwrite t"}, {1, "delete t"}, {1, "rewrite t"}, {1, "branch t z"}, {1, "expire t 1"}, {1, "layer t x"}, {1, "list t x"}}
+var setupActions = []weighted{{3, "append t"}, {1, "overwrite t"}, {1, "delete t"}, {1, "rewrite t"}, {1, "branch t z"},
+	{1, "expire t 1"}, {1, "layer t x"}, {1, "list t x"}}
 
 // randomActions are what machines of random worlds do, and how often.
 var randomActions = []weighted{
@@ -187,5 +194,6 @@ var randomActions = []weighted{
 	{1, "share t u"}, {1, "remove TABLE"}, {2, "endlease TABLE"}, {1, "readbranch TABLE NAME"},
 	{3, "layer TABLE NAME"}, {1, "merge TABLE NAME"}, {1, "drop TABLE NAME"}, {2, "list TABLE NAME"},
 	{2, "compact TABLE"}, {1, "erase TABLE"}, {1, "eraseall TABLE 1"},
-	{1, "ingest TABLE"}, {1, "dump TABLE"}, {1, "ingest v a"}, {1, "replace v b"}, {1, "dump w"}, {1, "replace w"}, {1, "compact w"},
+	{1, "ingest TABLE"}, {1, "dump TABLE"}, {1, "ingest v a"}, {1, "replace v b"}, {1, "dump w"}, {1, "replace w"}, {1,
+		"compact w"},
 }
