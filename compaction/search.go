@@ -33,13 +33,13 @@ type Search struct {
 	Objects  uint64 `json:"objects_read"`
 	Bytes    uint64 `json:"bytes_read"`
 	ByteKeys int    `json:"keys_searched_as_bytes"`
-	// Found are the places where a key was found; none: the search succeeded.
+	// Found says where a key was found; none: the search succeeded.
 	Found []string `json:"found"`
-	// More is how many places were found beyond those that Found has.
+	// More is how many more were found than Found lists.
 	More uint64 `json:"found_more"`
 }
 
-// maxFound bounds the places that a Search lists.
+// maxFound bounds what a Search lists.
 const maxFound = 100
 
 // Proves says what it means that nothing was found.
@@ -58,10 +58,10 @@ func (s *Search) found(format string, args ...any) {
 	s.Found = append(s.Found, fmt.Sprintf(format, args...))
 }
 
-// merge adds the places of another part of the search.
+// merge adds what another part found of the search.
 func (s *Search) merge(part *Search) {
-	for _, place := range part.Found {
-		s.found("%s", place)
+	for _, where := range part.Found {
+		s.found("%s", where)
 	}
 	s.More += part.More
 }

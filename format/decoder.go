@@ -31,11 +31,11 @@ type StripeDecoder struct {
 
 	// Of DecodeRows: see there.
 	selection Selection
-	picks     []int32         // places of what is asked for: runs of rows, then present slots
+	picks     []int32         // positions of what is asked for: runs of rows, then present slots
 	presence  vector.Bitmap   // of all slots
 	ranks     []int32         // present slots before each word of presence
 	spans     []encoding.Span // of values; not nil, which would be all of them
-	places    []int32         // among those values, of the stripe's own
+	positions    []int32         // among those values, of the stripe's own
 	ownSpans  []encoding.Span // of the stripe's own
 	data      []byte          // of all strings
 

@@ -164,7 +164,7 @@ func (d *StripeDecoder) decodeCodesAt(vals []int64, m *FileMeta, s *StripeMeta, 
 		return d.fail(Codes, err)
 	}
 	shared := d.dictionary.values
-	own, ownSpans := d.places[:0], d.ownSpans[:0]
+	own, ownSpans := d.positions[:0], d.ownSpans[:0]
 	for i, c := range vals {
 		if uint64(c) < uint64(len(shared)) {
 			continue
@@ -177,7 +177,7 @@ func (d *StripeDecoder) decodeCodesAt(vals []int64, m *FileMeta, s *StripeMeta, 
 		own = append(own, int32(i))
 		ownSpans = append(ownSpans, encoding.Span{From: int32(c), To: int32(c) + 1})
 	}
-	d.places, d.ownSpans = own, ownSpans
+	d.positions, d.ownSpans = own, ownSpans
 	if len(own) < len(vals) {
 		encoding.LookUpIn(vals, shared)
 	}

@@ -29,7 +29,7 @@ func listsOf(x *Tensors) [3]*Jagged { return [3]*Jagged{&x.Sparse, &x.Weighted, 
 // follow one another.
 func checkLayout(t *rapid.T, b *Batch) {
 	x, p := b.Tensors, b.Plan()
-	var of [3][]int32 // places of the features that are lists, by kind
+	var of [3][]int32 // positions of the features that are lists, by kind
 	for i := range p.Features {
 		f := &p.Features[i]
 		kind := -1
@@ -46,11 +46,11 @@ func checkLayout(t *rapid.T, b *Batch) {
 			of[kind] = append(of[kind], int32(i))
 		}
 	}
-	for k, places := range of {
-		places = p.ExpandedLast(places)
+	for k, positions := range of {
+		positions = p.ExpandedLast(positions)
 		j := listsOf(x)[k]
-		if !slices.Equal(j.Features, places) {
-			t.Fatalf("features %v, those of the plan are %v", j.Features, places)
+		if !slices.Equal(j.Features, positions) {
+			t.Fatalf("features %v, those of the plan are %v", j.Features, positions)
 		}
 		for i, f := range j.Features {
 			from, to := j.Lists(i)

@@ -17,11 +17,11 @@ import (
 // testOverlays are overlays over a testTable, whose model has what they make of it: each is put over the rows when it
 // is drawn, from the lowest up, row by row.
 type testOverlays struct {
-	defined []catalog.Overlay // the lowest first; nil: none
-	places  [][]int           // their features, in the table
-	only    map[int]bool      // features that no segment has
-	layers  [][]*catalog.OverlaySegment
-	covers  map[*catalog.OverlaySegment]*roaring.Bitmap
+	defined   []catalog.Overlay // the lowest first; nil: none
+	positions [][]int           // their features, in the table
+	only      map[int]bool      // features that no segment has
+	layers    [][]*catalog.OverlaySegment
+	covers    map[*catalog.OverlaySegment]*roaring.Bitmap
 }
 
 // lay puts the overlays over a layout.
@@ -52,17 +52,18 @@ func (o *testOverlays) draw(t *rapid.T, features []catalog.Feature) {
 				"missing rows"),
 			MissingLayers: rapid.SampledFrom(policies).Draw(t, "missing layers"),
 		}
-		places := rapid.Permutation(may).Draw(t, "overlay's features")
-		places = slices.Clone(places[:rapid.IntRange(1, min(4, len(places))).Draw(t, "features of the overlay")])
+		positions := rapid.Permutation(may).Draw(t, "overlay's features")
+		positions = slices.Clone(positions[:rapid.IntRange(1, min(4, len(positions))).Draw(t,
+			"features of the overlay")])
 		if rapid.IntRange(0, 3).Draw(t, "hot") > 0 { // stacks are to be over the same features
-			places = append(places, may[:min(2, len(may))]...)
+			positions = append(positions, may[:min(2, len(may))]...)
 		}
-		slices.Sort(places) // which is the order of ids
-		places = slices.Compact(places)
-		for _, f := range places {
+		slices.Sort(positions) // which is the order of ids
+		positions = slices.Compact(positions)
+		for _, f := range positions {
 			x.Features = append(x.Features, features[f])
 		}
-		o.defined, o.places = append(o.defined, x), append(o.places, places)
+		o.defined, o.positions = append(o.defined, x), append(o.positions, positions)
 	}
 }
 
@@ -87,7 +88,7 @@ func (o *testOverlays) drawLayers(t *rapid.T, table *testTable) {
 		}
 		if rapid.IntRange(0, 3).Draw(t, "no layer") == 0 {
 			for r := range stripeOf {
-				for _, f := range o.places[k] {
+				for _, f := range o.positions[k] {
 					if x.MissingLayers == catalog.Null {
 						null(base+r, f, d.Index+" null")
 					}
@@ -98,7 +99,7 @@ func (o *testOverlays) drawLayers(t *rapid.T, table *testTable) {
 		data := catalog.SegmentDescriptor{ID: fmt.Sprint(d.ID, " ", k), Rows: d.Rows,
 			Index: fmt.Sprint(d.Index, " ", k)}
 		var stored []int
-		for _, f := range o.places[k] {
+		for _, f := range o.positions[k] {
 			if rapid.IntRange(0, 5).Draw(t, "in the layer") > 0 {
 				stored = append(stored, f)
 			}
@@ -123,7 +124,7 @@ func (o *testOverlays) drawLayers(t *rapid.T, table *testTable) {
 			}
 		}
 		for r := range stripeOf {
-			for _, f := range o.places[k] {
+			for _, f := range o.positions[k] {
 				c, ok := cells[[2]int{base + r, f}]
 				switch {
 				case !covered.Contains(uint32(r)):

@@ -55,7 +55,7 @@ type testTable struct {
 	selected       []*roaring.Bitmap
 	rowSelectRatio int
 	gatheredRun    int
-	places         []int      // in rows, of each row that is stored, or -1
+	positions      []int      // in rows, of each row that is stored, or -1
 	stripeRows     [][]uint32 // of each segment's stripes, that are selected
 	overlays       testOverlays
 }
@@ -82,7 +82,7 @@ func (table *testTable) open(ctx context.Context, d catalog.SegmentDescriptor) (
 	return table.indexes[d.ID], ctx.Err()
 }
 
-// layout puts a plan of the given features (places in t.features) against the table.
+// layout puts a plan of the given features (positions in t.features) against the table.
 func (table *testTable) layout(features []int, batch int, output Output) *Layout {
 	return table.dedupLayout(features, batch, output, DedupKJT)
 }
@@ -131,7 +131,7 @@ func drawRowSelectRatio(t *rapid.T) (rowSelectRatio, gatheredRun int) {
 // do layouts.
 func (table *testTable) drawSelection(t *rapid.T, whole bool) {
 	for row := range table.rows {
-		table.places = append(table.places, row)
+		table.positions = append(table.positions, row)
 	}
 	for _, d := range table.segments {
 		table.stripeRows = append(table.stripeRows, table.indexes[d.ID].stripeRows)
@@ -151,10 +151,10 @@ func (table *testTable) drawSelection(t *rapid.T, whole bool) {
 		for _, n := range table.indexes[d.ID].stripeRows {
 			before := len(table.rows)
 			for range n {
-				table.places[row] = -1
+				table.positions[row] = -1
 				if share > 10 || rapid.IntRange(0, 9).Draw(t, "row") < share {
 					selected.Add(at)
-					table.places[row] = len(table.rows)
+					table.positions[row] = len(table.rows)
 					table.rows = append(table.rows, all[row])
 					table.slots = append(table.slots, slots[row])
 				}

@@ -119,7 +119,7 @@ func TestKeepBatchesOfAllModes(t *testing.T) {
 			for i, kjt := range kept[DedupKJT] {
 				rows := slices.Clone(kjt.Columns[len(x.features)-1].Ints)
 				for r, n := range rows {
-					rows[r] = int64(x.table.places[n])
+					rows[r] = int64(x.table.positions[n])
 				}
 				for dedup := range scanners {
 					b := kept[dedup][i]

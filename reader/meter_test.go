@@ -126,7 +126,7 @@ func TestMeterOfTakes(t *testing.T) {
 		}
 		defer taker.Close()
 		taker.x.Stats.Meter.Begin(len(l.features))
-		rows := drawPlaces(t, len(table.rows))
+		rows := drawPositions(t, len(table.rows))
 		takeRows(t, taker, rows).Release()
 		checkMeter(t, taker.x.Stats, l)
 		distinct := map[uint64]bool{}

@@ -243,10 +243,10 @@ func (w *world) layer(o *worldOverlay, i int) catalog.OverlaySegment {
 }
 
 func (w *world) addOverlay() {
-	places := rapid.Permutation([]int{1, 2, 3, 4}).Draw(w.t, "features")[:rapid.IntRange(1, 4).Draw(w.t, "how many")]
+	positions := rapid.Permutation([]int{1, 2, 3, 4}).Draw(w.t, "features")[:rapid.IntRange(1, 4).Draw(w.t, "how many")]
 	o := worldOverlay{layers: map[int]worldLayer{}}
 	o.Name, o.Number = fmt.Sprint("o", len(w.now.overlays)), uint32(len(w.now.overlays))
-	for _, f := range places {
+	for _, f := range positions {
 		o.Features = append(o.Features, w.features[f])
 	}
 	slices.SortFunc(o.Features, func(a, b catalog.Feature) int { return compareID(a, b.ID) })
@@ -556,16 +556,16 @@ func (w *world) read() {
 	}
 	defer taker.Close()
 	for range 3 { // in the end stripes are kept
-		places := rapid.SliceOfN(rapid.IntRange(0, len(want)-1), 1, 9).Draw(t, "places")
-		rows := make([]uint64, len(places))
-		for i, p := range places {
+		positions := rapid.SliceOfN(rapid.IntRange(0, len(want)-1), 1, 9).Draw(t, "positions")
+		rows := make([]uint64, len(positions))
+		for i, p := range positions {
 			rows[i] = uint64(p)
 		}
 		b, err := taker.Take(ctx, rows)
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		check(b, places)
+		check(b, positions)
 		b.Release()
 	}
 }

@@ -39,18 +39,18 @@ func TestSelectRows(t *testing.T) {
 		for i := range g.Stripes() {
 			n := int(g.Starts[i+1] - g.Starts[i])
 			for _, share := range []int{1, 2, 50, 1000} {
-				var places, want []int32
+				var positions, want []int32
 				for p := range n {
 					if r.IntN(share) == 0 || p == n-1 {
 						row, err := b.Select(uint32(g.Starts[i]-g.Starts[0]) + uint32(p))
 						if err != nil {
 							t.Fatal(err)
 						}
-						places, want = append(places, int32(p)), append(want, int32(row)-int32(g.First[i]))
+						positions, want = append(positions, int32(p)), append(want, int32(row)-int32(g.First[i]))
 					}
 				}
-				if g.SelectRows(i, places); !slices.Equal(places, want) {
-					t.Fatalf("%s: places of stripe %d are other rows than Select says", name, i)
+				if g.SelectRows(i, positions); !slices.Equal(positions, want) {
+					t.Fatalf("%s: positions of stripe %d are other rows than Select says", name, i)
 				}
 			}
 		}
@@ -73,13 +73,13 @@ func BenchmarkSelectRows(b *testing.B) {
 		g, _ := selectedSegment([]uint32{40 * stripe, stripe, 23 * stripe}, x.in)
 		n := int(g.Starts[2] - g.Starts[1])
 		for _, want := range []int{1, 8, 64, 512} {
-			places, rows := make([]int32, want), make([]int32, want)
-			for i := range places {
-				places[i] = int32(i * n / want)
+			positions, rows := make([]int32, want), make([]int32, want)
+			for i := range positions {
+				positions[i] = int32(i * n / want)
 			}
 			b.Run(fmt.Sprintf("%s/%d", x.name, want), func(b *testing.B) {
 				for b.Loop() {
-					copy(rows, places)
+					copy(rows, positions)
 					g.SelectRows(1, rows)
 				}
 			})

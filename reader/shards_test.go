@@ -42,7 +42,7 @@ func TestShardsAreABijection(t *testing.T) {
 	})
 }
 
-// ranked reads what one rank gets from a position on: places in the global order and the rows of each batch.
+// ranked reads what one rank gets from a position on: positions in the global order and the rows of each batch.
 func (x *shuffled) ranked(t *rapid.T, s *RankScanner, p Position, begin uint64, stop int) (at []uint64,
 	batches [][]int) {
 	x.info = s.opts.Info
@@ -81,9 +81,9 @@ func TestRanksGiveTheGlobalOrder(t *testing.T) {
 		}
 		alone := rank(ranks)
 		defer alone.Close()
-		places, want := x.ranked(t, alone, Position{Epoch: epoch}, 0, -1)
-		if uint64(len(places)) != alone.Batches() {
-			t.Fatalf("%d batches, want %d", len(places), alone.Batches())
+		positions, want := x.ranked(t, alone, Position{Epoch: epoch}, 0, -1)
+		if uint64(len(positions)) != alone.Batches() {
+			t.Fatalf("%d batches, want %d", len(positions), alone.Batches())
 		}
 		plain := open(t, x.layout, drawOptions(t))
 		defer plain.Close()
@@ -93,7 +93,7 @@ func TestRanksGiveTheGlobalOrder(t *testing.T) {
 		}
 		shards := Shards{Batches: uint64(len(all)), Count: ranks.Shards}
 		for j := range want {
-			if _, batch := shards.At(uint64(j)); places[j] != uint64(j) || !slices.Equal(want[j], all[batch]) {
+			if _, batch := shards.At(uint64(j)); positions[j] != uint64(j) || !slices.Equal(want[j], all[batch]) {
 				t.Fatalf("batch %d of the global order has rows %v, want %v", j, want[j], all[batch])
 			}
 		}

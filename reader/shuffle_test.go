@@ -77,7 +77,7 @@ func (x *shuffled) numbers(t *rapid.T, b *Batch) []int {
 	column := b.Columns[len(x.features)-1]
 	out := make([]int, b.Rows)
 	for r := range out {
-		out[r] = x.table.places[column.Ints[column.Slot(r)]]
+		out[r] = x.table.positions[column.Ints[column.Slot(r)]]
 	}
 	checkRows(t, x.table, x.features, b, out)
 	if x.layout.plan.Dedup != DedupKJT {

@@ -17,8 +17,8 @@ import (
 	"github.com/dsistore/dsistore/reader/ioplan"
 )
 
-// drawPlaces draws rows of n to take: none, some in any order, some twice, or in order.
-func drawPlaces(t *rapid.T, n int) []uint64 {
+// drawPositions draws rows of n to take: none, some in any order, some twice, or in order.
+func drawPositions(t *rapid.T, n int) []uint64 {
 	if n == 0 {
 		return nil
 	}
@@ -74,7 +74,7 @@ func TestTakeEqualsModel(t *testing.T) {
 		}
 		defer taker.Close()
 		for range 5 {
-			rows := drawPlaces(t, len(table.rows))
+			rows := drawPositions(t, len(table.rows))
 			asked := slices.Clone(rows)
 			b := takeRows(t, taker, rows)
 			if !slices.Equal(rows, asked) {

@@ -374,10 +374,10 @@ var (
 
 // drawAscending draws n entries of an ascending list.
 func drawAscending(t *rapid.T, list []string, n int) []string {
-	places := rapid.Permutation(indices(len(list))).Draw(t, "constants")[:n]
-	slices.Sort(places)
+	positions := rapid.Permutation(indices(len(list))).Draw(t, "constants")[:n]
+	slices.Sort(positions)
 	var out []string
-	for _, p := range places {
+	for _, p := range positions {
 		out = append(out, list[p])
 	}
 	return out
@@ -504,8 +504,8 @@ func drawTransformed(t *rapid.T, table *testTable, features []int, plan Plan, pl
 	p.Features, p.Transforms = nil, make([]transform.Bound, len(features))
 	out := &testTable{
 		model: model{features: slices.Clone(table.features)}, slots: table.slots, segments: table.segments,
-		indexes: table.indexes,
-		places:  table.places, stripeRows: table.stripeRows,
+		indexes:   table.indexes,
+		positions: table.positions, stripeRows: table.stripeRows,
 	}
 	for _, row := range table.rows {
 		out.rows = append(out.rows, slices.Clone(row))

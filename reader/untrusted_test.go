@@ -140,7 +140,7 @@ func takeUntrusted(t *rapid.T, l *Layout) {
 		t.Fatal(err)
 	}
 	defer taker.Close()
-	b, err := taker.Take(context.Background(), drawPlaces(t, int(l.Rows())))
+	b, err := taker.Take(context.Background(), drawPositions(t, int(l.Rows())))
 	if err != nil {
 		if !errors.Is(err, format.ErrCorrupt) {
 			t.Fatalf("%v (%T)", err, err)

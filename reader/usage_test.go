@@ -26,7 +26,8 @@ type accessModel struct {
 	total usage.Counters                         // readers, rows, batches and bytes
 }
 
-// reader adds a reader of features (places in the world's) of the rows from a number on, which are read whole so often.
+// reader adds a reader of features (positions in the world's) of the rows from a number on, which are read whole so
+// often.
 func (m *accessModel) reader(features []int, from, passes int) {
 	m.total.Readers++
 	for _, f := range features {

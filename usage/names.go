@@ -54,8 +54,8 @@ func rollupName(prefix string, d day, number uint64) string {
 	return fmt.Sprintf("%s%s%s-%0*d", prefix, rollupDir, d, numberDigits, number)
 }
 
-// A place is what the name of an object says.
-type place struct {
+// An objectName is what the name of an object says.
+type objectName struct {
 	name     string
 	rollup   bool
 	day      day
@@ -65,9 +65,9 @@ type place struct {
 	modTime  int64
 }
 
-// parsePlace parses a name. It accepts no name that nothing in this file makes.
-func parsePlace(prefix, name string) (place, bool) {
-	p := place{name: name}
+// parseObjectName parses a name. It accepts no name that nothing in this file makes.
+func parseObjectName(prefix, name string) (objectName, bool) {
+	p := objectName{name: name}
 	rest, ok := strings.CutPrefix(name, prefix)
 	if !ok {
 		return p, false

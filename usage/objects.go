@@ -53,13 +53,13 @@ func (s span) has(d day) bool { return d >= s.since && d < s.until }
 
 // objects are those of a day, as they were listed.
 type objects struct {
-	rollups []place        // the largest number first
-	records map[id][]place // the largest sequence first
+	rollups []objectName        // the largest number first
+	records map[id][]objectName // the largest sequence first
 }
 
-func newObjects() *objects { return &objects{records: map[id][]place{}} }
+func newObjects() *objects { return &objects{records: map[id][]objectName{}} }
 
-func (o *objects) add(p place) {
+func (o *objects) add(p objectName) {
 	if p.rollup {
 		o.rollups = append(o.rollups, p)
 	} else {
@@ -68,7 +68,7 @@ func (o *objects) add(p place) {
 }
 
 func (o *objects) sort() {
-	later := func(a, b place) int { return cmp.Compare(b.sequence, a.sequence) }
+	later := func(a, b objectName) int { return cmp.Compare(b.sequence, a.sequence) }
 	slices.SortFunc(o.rollups, later)
 	for _, all := range o.records {
 		slices.SortFunc(all, later)
@@ -111,7 +111,7 @@ func list(ctx context.Context, t *storage.Table, prefix string, in span, out map
 		if err != nil {
 			return err
 		}
-		p, ok := parsePlace(t.UsagePrefix(), info.Name)
+		p, ok := parseObjectName(t.UsagePrefix(), info.Name)
 		if !ok || !in.has(p.day) {
 			continue
 		}
@@ -129,7 +129,7 @@ func list(ctx context.Context, t *storage.Table, prefix string, in span, out map
 
 // read reads and checks one object. ErrNotFound: it is gone. Of a damaged one the error is a format.CorruptError, of a
 // newer version a format.UnsupportedError.
-func read(ctx context.Context, t *storage.Table, p place) (*decoded, error) {
+func read(ctx context.Context, t *storage.Table, p objectName) (*decoded, error) {
 	if p.size > maxObject {
 		return nil, &format.CorruptError{Object: p.name, Stripe: -1, Offset: -1,
 			Reason: fmt.Sprintf("%d bytes: usage records have at most %d", p.size, maxObject)}
@@ -153,19 +153,19 @@ func read(ctx context.Context, t *storage.Table, p place) (*decoded, error) {
 
 // A result is what came of reading an object.
 type result struct {
-	place   place
+	from    objectName
 	decoded *decoded
 	err     error
 }
 
 // readAll reads objects side by side. The error is that of a ctx that ended; others are in the results.
-func readAll(ctx context.Context, t *storage.Table, places []place) ([]result, error) {
-	out := make([]result, len(places))
+func readAll(ctx context.Context, t *storage.Table, names []objectName) ([]result, error) {
+	out := make([]result, len(names))
 	var g errgroup.Group
 	g.SetLimit(objectsAtOnce)
-	for i, p := range places {
+	for i, p := range names {
 		g.Go(func() error {
-			out[i].place = p
+			out[i].from = p
 			out[i].decoded, out[i].err = read(ctx, t, p)
 			return nil
 		})
@@ -174,19 +174,19 @@ func readAll(ctx context.Context, t *storage.Table, places []place) ([]result, e
 	return out, ctx.Err()
 }
 
-// inTurns cuts places into parts of at most so many bytes, or one place.
-func inTurns(places []place, most int64) iter.Seq[[]place] {
-	return func(yield func([]place) bool) {
-		for len(places) > 0 {
-			n, bytes := 1, places[0].size
-			for n < len(places) && bytes+places[n].size <= most {
-				bytes += places[n].size
+// inTurns cuts names into parts of at most so many bytes, or one name.
+func inTurns(names []objectName, most int64) iter.Seq[[]objectName] {
+	return func(yield func([]objectName) bool) {
+		for len(names) > 0 {
+			n, bytes := 1, names[0].size
+			for n < len(names) && bytes+names[n].size <= most {
+				bytes += names[n].size
 				n++
 			}
-			if !yield(places[:n]) {
+			if !yield(names[:n]) {
 				return
 			}
-			places = places[n:]
+			names = names[n:]
 		}
 	}
 }
@@ -233,7 +233,7 @@ func readListed(ctx context.Context, t *storage.Table, listed *objects, last boo
 			gone = true
 			return
 		}
-		out.damage(r.place.name, r.err)
+		out.damage(r.from.name, r.err)
 	}
 	merged := map[id]bool{}
 	// Of a damaged rollup the one before may be there yet.
@@ -256,13 +256,13 @@ func readListed(ctx context.Context, t *storage.Table, listed *objects, last boo
 			return nil, true, nil
 		}
 	}
-	var places []place
+	var names []objectName
 	for _, i := range listed.ids() {
 		if !merged[i] {
-			places = append(places, listed.records[i][0])
+			names = append(names, listed.records[i][0])
 		}
 	}
-	for some := range inTurns(places, heldBytes) {
+	for some := range inTurns(names, heldBytes) {
 		results, err := readAll(ctx, t, some)
 		if err != nil {
 			return nil, false, err
@@ -359,11 +359,11 @@ func Verify(ctx context.Context, t *storage.Table) (*Coverage, error) {
 		return nil, fmt.Errorf("usage records of %s: %w", t.Name(), err)
 	}
 	for _, d := range sortedKeys(days) {
-		places := days[d].rollups
+		names := days[d].rollups
 		for _, i := range days[d].ids() {
-			places = append(places, days[d].records[i]...)
+			names = append(names, days[d].records[i]...)
 		}
-		for some := range inTurns(places, heldBytes) {
+		for some := range inTurns(names, heldBytes) {
 			results, err := readAll(ctx, t, some)
 			if err != nil {
 				return nil, err
@@ -372,8 +372,8 @@ func Verify(ctx context.Context, t *storage.Table) (*Coverage, error) {
 				switch {
 				case errors.Is(r.err, object.ErrNotFound):
 				case r.err != nil:
-					out.damage(r.place.name, r.err)
-				case r.place.rollup:
+					out.damage(r.from.name, r.err)
+				case r.from.rollup:
 					out.Rollups++
 				default:
 					out.Records++

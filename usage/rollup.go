@@ -128,8 +128,8 @@ func (r *roller) expire(ctx context.Context, o *objects) error {
 	return r.remove(ctx, o.rollups...)
 }
 
-func (r *roller) remove(ctx context.Context, places ...place) error {
-	for _, p := range places {
+func (r *roller) remove(ctx context.Context, names ...objectName) error {
+	for _, p := range names {
 		if !r.opts.DryRun {
 			if err := r.t.Store().Blobs().Delete(ctx, p.name); err != nil && !errors.Is(err, object.ErrNotFound) {
 				return err
@@ -196,7 +196,7 @@ func (r *roller) attempt(ctx context.Context, d day, listed *objects) (again boo
 		used = p.sequence
 		break
 	}
-	var old, done []place // to be merged, and merged before
+	var old, done []objectName // to be merged, and merged before
 	for _, i := range listed.ids() {
 		all := listed.records[i]
 		switch _, ok := merged[i]; {
@@ -218,14 +218,14 @@ func (r *roller) attempt(ctx context.Context, d day, listed *objects) (again boo
 			switch {
 			case errors.Is(x.err, object.ErrNotFound): // replaced, or merged: another time
 			case isDamage(x.err), errors.Is(x.err, format.ErrUnsupported):
-				r.damage(x.place, x.err)
+				r.damage(x.from, x.err)
 			case x.err != nil:
 				return false, x.err
 			default:
 				some = true
 				addTo(sums, x.decoded)
-				merged[x.place.id] = next.written
-				done = append(done, listed.records[x.place.id]...)
+				merged[x.from.id] = next.written
+				done = append(done, listed.records[x.from.id]...)
 				r.report.Merged++
 			}
 		}
@@ -288,17 +288,17 @@ func (f *file) fit(limit int) []byte {
 }
 
 // clean removes records that were merged, and rollups before the newest.
-func (r *roller) clean(ctx context.Context, done, rollups []place, newest uint64) error {
+func (r *roller) clean(ctx context.Context, done, rollups []objectName, newest uint64) error {
 	if err := r.remove(ctx, done...); err != nil {
 		return err
 	}
 	return r.remove(ctx, slices.DeleteFunc(slices.Clone(rollups),
-		func(p place) bool { return p.sequence >= newest })...)
+		func(p objectName) bool { return p.sequence >= newest })...)
 }
 
 func isDamage(err error) bool { return errors.Is(err, format.ErrCorrupt) }
 
-func (r *roller) damage(p place, err error) {
+func (r *roller) damage(p objectName, err error) {
 	var c Coverage
 	c.Damaged, c.DamagedCount = r.report.Damaged, r.report.DamagedCount
 	c.damage(p.name, err)

@@ -22,7 +22,7 @@ type Source interface {
 	Uses(to *Uses)
 }
 
-// Uses add up what is read of the features of a Source, each at its place in Source.Features.
+// Uses add up what is read of the features of a Source, each at its position in Source.Features.
 type Uses struct {
 	list []use
 	now  int64

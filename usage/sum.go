@@ -12,10 +12,10 @@ import (
 // A sum is a record that others are added to.
 type sum struct {
 	Record
-	places map[catalog.FeatureID]int // in Features
+	positions map[catalog.FeatureID]int // in Features
 }
 
-func newSum(k Key) *sum { return &sum{Record: Record{Key: k}, places: map[catalog.FeatureID]int{}} }
+func newSum(k Key) *sum { return &sum{Record: Record{Key: k}, positions: map[catalog.FeatureID]int{}} }
 
 // add adds what a record of the same key counts. Where they do not agree on a process there is none.
 func (s *sum) add(r *Record) {
@@ -38,9 +38,9 @@ func (s *sum) add(r *Record) {
 	s.Counters.add(&r.Counters)
 	for i := range r.Features {
 		u := &r.Features[i]
-		at, ok := s.places[u.ID]
+		at, ok := s.positions[u.ID]
 		if !ok {
-			s.places[u.ID] = len(s.Features)
+			s.positions[u.ID] = len(s.Features)
 			s.Features = append(s.Features, *u)
 			continue
 		}

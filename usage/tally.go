@@ -7,7 +7,7 @@ import (
 )
 
 // A tally is what readers of one key and of the same features have done on a day, and no sum has yet. Readers are added
-// to it when they are closed: a step a feature, with no look-ups, since their features have the same places. Sums,
+// to it when they are closed: a step a feature, with no look-ups, since their features have the same positions. Sums,
 // which look features up by id, are made of tallies in the background.
 type tally struct {
 	key        Key // as the readers have it: not cleaned
@@ -23,8 +23,8 @@ type tally struct {
 const (
 	// maxTallies is how many there are at once; what is more makes sums of them at once. So does what has more
 	// features, of all of them.
-	maxTallies     = 64
-	maxTallyPlaces = 1 << 18
+	maxTallies        = 64
+	maxTallyPositions = 1 << 18
 )
 
 // tallyOf returns the tally that a reader is added to. The caller has the lock.
@@ -34,7 +34,7 @@ func (w *Writer) tallyOf(key *Key, d day, features []Feature) *tally {
 			return t
 		}
 	}
-	if len(w.tallies) >= maxTallies || len(w.tallies) > 0 && w.places+len(features) > maxTallyPlaces {
+	if len(w.tallies) >= maxTallies || len(w.tallies) > 0 && w.positions+len(features) > maxTallyPositions {
 		for _, t := range w.takeTallies() {
 			w.add(t.record(w.opts.User, w.host()))
 		}
@@ -42,14 +42,14 @@ func (w *Writer) tallyOf(key *Key, d day, features []Feature) *tally {
 	t := &tally{key: *key, day: d, features: features}
 	t.uses.list = make([]use, len(features))
 	w.tallies = append(w.tallies, t)
-	w.places += len(features)
+	w.positions += len(features)
 	return t
 }
 
 // takeTallies takes the tallies away. The caller has the lock.
 func (w *Writer) takeTallies() []*tally {
 	out := w.tallies
-	w.tallies, w.places = nil, 0
+	w.tallies, w.positions = nil, 0
 	return out
 }
 
@@ -90,7 +90,7 @@ func (t *tally) record(user, host string) *Record {
 		Features: make([]FeatureUse, 0, len(t.features)),
 	}
 	r.User = cmp.Or(r.User, user)
-	places := make(map[catalog.FeatureID]int, len(t.features))
+	positions := make(map[catalog.FeatureID]int, len(t.features))
 	for i, f := range t.features {
 		x := &t.uses.list[i]
 		last := max(x.last, t.counted)
@@ -101,9 +101,9 @@ func (t *tally) record(user, host string) *Record {
 			ID: f.ID, Name: f.Name, Stripes: x.stripes, Rows: x.rows, BytesNeeded: x.needed, BytesUnneeded: x.unneeded,
 			Last: seconds(last - 1),
 		}
-		at, ok := places[f.ID]
+		at, ok := positions[f.ID]
 		if !ok {
-			places[f.ID] = len(r.Features)
+			positions[f.ID] = len(r.Features)
 			u.Readers = t.counters.Readers
 			r.Features = append(r.Features, u)
 			continue

@@ -71,15 +71,15 @@ func (f *file) append(dst []byte) []byte {
 		dst = binary.AppendUvarint(append(dst, m.id[:]...), uint64(m.at))
 	}
 	slices.SortFunc(f.records, func(a, b *Record) int { return compareKeys(&a.Key, &b.Key) })
-	places := map[string]int{}
+	positions := map[string]int{}
 	for _, r := range f.records {
 		for _, s := range r.strings() {
-			places[*s] = 0
+			positions[*s] = 0
 		}
 	}
-	dst = binary.AppendUvarint(dst, uint64(len(places)))
-	for i, s := range sortedKeys(places) {
-		places[s] = i
+	dst = binary.AppendUvarint(dst, uint64(len(positions)))
+	for i, s := range sortedKeys(positions) {
+		positions[s] = i
 		dst = appendString(dst, s)
 	}
 	type named struct {
@@ -97,14 +97,14 @@ func (f *file) append(dst []byte) []byte {
 		}
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(names)))
-	featurePlaces := make(map[catalog.FeatureID]int, len(names))
+	featurePositions := make(map[catalog.FeatureID]int, len(names))
 	for i, f := range sortedKeys(names) {
-		featurePlaces[f] = i
+		featurePositions[f] = i
 		dst = appendString(binary.LittleEndian.AppendUint64(dst, uint64(f)), names[f].name)
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(f.records)))
 	for _, r := range f.records {
-		dst = r.append(dst, places, featurePlaces)
+		dst = r.append(dst, positions, featurePositions)
 	}
 	return binary.LittleEndian.AppendUint64(dst, xxhash.Sum64(dst[start:]))
 }
@@ -133,9 +133,9 @@ func (u *FeatureUse) numbers() [5]*uint64 {
 	return [...]*uint64{&u.Readers, &u.Stripes, &u.Rows, &u.BytesNeeded, &u.BytesUnneeded}
 }
 
-func (r *Record) append(dst []byte, places map[string]int, features map[catalog.FeatureID]int) []byte {
+func (r *Record) append(dst []byte, positions map[string]int, features map[catalog.FeatureID]int) []byte {
 	for _, s := range r.strings() {
-		dst = binary.AppendUvarint(dst, uint64(places[*s]))
+		dst = binary.AppendUvarint(dst, uint64(positions[*s]))
 	}
 	dst = binary.LittleEndian.AppendUint64(dst, r.Filter)
 	start, end := r.Start.Unix(), r.End.Unix()
@@ -157,9 +157,9 @@ func (r *Record) append(dst []byte, places map[string]int, features map[catalog.
 	before := -1
 	for i := range r.Features {
 		u := &r.Features[i]
-		place := features[u.ID]
-		dst = binary.AppendUvarint(dst, uint64(place-before-1))
-		before = place
+		position := features[u.ID]
+		dst = binary.AppendUvarint(dst, uint64(position-before-1))
+		before = position
 		for _, n := range u.numbers() {
 			dst = binary.AppendUvarint(dst, *n)
 		}
@@ -305,15 +305,15 @@ func (f *decoded) read(visit func(*Record) bool) (reason string, offset int) {
 		}
 		n := d.count(minUse)
 		r.Features = r.Features[:0]
-		place := -1
+		position := -1
 		for range n {
 			skip := d.uvarint()
-			if skip >= uint64(len(f.features)-place-1) {
+			if skip >= uint64(len(f.features)-position-1) {
 				d.fail("no such feature")
 				break
 			}
-			place += 1 + int(skip)
-			u := FeatureUse{ID: f.features[place].ID, Name: f.features[place].Name}
+			position += 1 + int(skip)
+			u := FeatureUse{ID: f.features[position].ID, Name: f.features[position].Name}
 			for _, n := range u.numbers() {
 				*n = d.uvarint()
 			}

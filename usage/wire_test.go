@@ -229,8 +229,8 @@ func TestUntrustedBytes(t *testing.T) {
 			make([]byte, 5000)...)...), "length out of range"},
 		{"feature 0", append(append(head(1), 0, 0, 1), make([]byte, 10)...), "features out of order"},
 		{"many records", append(append(head(1), 0, 0, 0), huge...), "more than there is room for"},
-		{"string place", record(func(b []byte) { b[3] = 1 }), "no such string"},
-		{"feature place", append(record(func(b []byte) { b[minRecord-1] = 1 }), make([]byte, minUse)...),
+		{"string position", record(func(b []byte) { b[3] = 1 }), "no such string"},
+		{"feature position", append(record(func(b []byte) { b[minRecord-1] = 1 }), make([]byte, minUse)...),
 			"no such feature"},
 		{"left over", append(record(func([]byte) {}), 0), "bytes left over"},
 		{"cut", record(func([]byte) {})[:20], "more than there is room for"},
@@ -294,12 +294,12 @@ func FuzzDecode(f *testing.F) {
 func TestNames(t *testing.T) {
 	const prefix = "tables/t/usage/"
 	i := id{0xab, 1}
-	for _, p := range []place{
+	for _, p := range []objectName{
 		{name: recordsName(prefix, dayOf(noon), i, 1), day: dayOf(noon), id: i, sequence: 1},
 		{name: recordsName(prefix, 0, i, maxSequence), id: i, sequence: maxSequence},
 		{name: rollupName(prefix, dayOf(noon), 3), rollup: true, day: dayOf(noon), sequence: 3},
 	} {
-		if got, ok := parsePlace(prefix, p.name); !ok || got != p {
+		if got, ok := parseObjectName(prefix, p.name); !ok || got != p {
 			t.Errorf("%s: %+v, %v", p.name, got, ok)
 		}
 	}
@@ -314,7 +314,7 @@ func TestNames(t *testing.T) {
 		"tables/t/usage/1969-12-31/" + strings.Repeat("ab", 16) + "-000001",
 		"tables/t/usage/2026-11-22/x/" + strings.Repeat("ab", 16) + "-000001",
 	} {
-		if p, ok := parsePlace(prefix, name); ok {
+		if p, ok := parseObjectName(prefix, name); ok {
 			t.Errorf("%s is %+v", name, p)
 		}
 	}

@@ -42,17 +42,17 @@ type Writer struct {
 	// writing holds a token while somebody writes; who waits for it can give up.
 	writing chan struct{}
 
-	mu       sync.Mutex
-	sessions *Session // those that are open, in a list; guarded by mu, as all below
-	tallies  []*tally // what is in no file yet
-	places   int      // features of the tallies
-	folding  int      // tallies that are on their way from there into files
-	files    map[day]*growing
-	timer    *time.Timer
-	due      time.Time // when it fires; zero: it does not
-	closing  bool      // it fires as soon as it has to for a reader that was closed
-	wrote    time.Time
-	off      bool // the store may not be written to, or the Writer is closed
+	mu        sync.Mutex
+	sessions  *Session // those that are open, in a list; guarded by mu, as all below
+	tallies   []*tally // what is in no file yet
+	positions int      // features of the tallies
+	folding   int      // tallies that are on their way from there into files
+	files     map[day]*growing
+	timer     *time.Timer
+	due       time.Time // when it fires; zero: it does not
+	closing   bool      // it fires as soon as it has to for a reader that was closed
+	wrote     time.Time
+	off       bool // the store may not be written to, or the Writer is closed
 
 	// retire, where it is set, is called when nothing has been recorded for long.
 	retire func()

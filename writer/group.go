@@ -125,18 +125,21 @@ func sampleParts(p *segmentPlan) (parts []part, rows int) {
 }
 
 // groups finds the features that repeat together, from a sample of the segment's rows, and notes what each of the
-// others does best by itself. Members are places in j.order. Features are sampled in parallel, a few at a time, while
-// those before them find their groups in order.
+// others does best by itself. Members are positions in j.order. Features are sampled in parallel, a few at a time,
+// while those before them find their groups in order.
 func (j *segmentJob) groups(ctx context.Context) ([]dedup.Group, error) {
 	if !j.Dedup.takes(DedupGroups) {
 		return nil, nil
 	}
-	places := make([]int, len(j.order))
-	for i := range places {
-		places[i] = i
+	positions := make([]int, len(j.order))
+	for i := range positions {
+		positions[i] = i
 	}
 	// Features with few nulls say best what repeats; in groups of them the others find their place.
-	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(j.order[b].RawBytes, j.order[a].RawBytes) })
+	slices.SortStableFunc(positions, func(a, b int) int {
+		return cmp.Compare(j.order[b].RawBytes,
+			j.order[a].RawBytes)
+	})
 	parts, rows := sampleParts(j.plan)
 	var g dedup.Grouper
 	share := writeShare(j.Memory) / 2 // for finding groups, and for one group's stripes
@@ -151,14 +154,14 @@ func (j *segmentJob) groups(ctx context.Context) ([]dedup.Group, error) {
 	}
 	ahead := sampledAhead * j.Workers
 	now, next := make([]dedup.Sampled, ahead), make([]dedup.Sampled, ahead)
-	if err := sampleAll(ctx, samplers, places[:min(ahead, len(places))], now); err != nil {
+	if err := sampleAll(ctx, samplers, positions[:min(ahead, len(positions))], now); err != nil {
 		return nil, err
 	}
-	for len(places) > 0 {
-		block := places[:min(ahead, len(places))]
-		places = places[len(block):]
+	for len(positions) > 0 {
+		block := positions[:min(ahead, len(positions))]
+		positions = positions[len(block):]
 		var eg errgroup.Group
-		eg.Go(func() error { return sampleAll(ctx, samplers, places[:min(ahead, len(places))], next) })
+		eg.Go(func() error { return sampleAll(ctx, samplers, positions[:min(ahead, len(positions))], next) })
 		for k, i := range block {
 			f := j.order[i]
 			f.choice.Note(&now[k])
@@ -186,19 +189,19 @@ type featureSampler struct {
 	starts  []int32
 }
 
-// sampleAll samples the features at places, in parallel.
-func sampleAll(ctx context.Context, samplers []featureSampler, places []int, out []dedup.Sampled) error {
+// sampleAll samples the features at positions, in parallel.
+func sampleAll(ctx context.Context, samplers []featureSampler, positions []int, out []dedup.Sampled) error {
 	g, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
-	for i := range min(len(samplers), len(places)) {
+	for i := range min(len(samplers), len(positions)) {
 		s := &samplers[i]
 		g.Go(func() error {
 			for {
 				k := int(next.Add(1)) - 1
-				if k >= len(places) {
+				if k >= len(positions) {
 					return nil
 				}
-				f := s.order[places[k]]
+				f := s.order[positions[k]]
 				if err := s.sample(ctx, f, &out[k]); err != nil {
 					return fmt.Errorf("feature %q: %w", f.Name, err)
 				}

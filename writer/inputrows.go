@@ -18,7 +18,7 @@ type inputRows struct {
 	ctx context.Context // of the one Run that the rows are read for
 	r   *rewriting
 
-	opened  []RewriteColumn // by place in the segment's ranges; nil: null in every row
+	opened  []RewriteColumn // by position in the segment's ranges; nil: null in every row
 	inputs  []*RewriteInput
 	decoded []vector.Column
 	cols    []*vector.Column
@@ -116,14 +116,14 @@ type spilledBlock struct {
 
 // spill reads the opened columns, one after the other.
 func (r *inputRows) spill(s *segmentPlan) error {
-	type place struct{ stripe, i int }
-	places := make([][]place, len(s.ranges))
+	type position struct{ stripe, i int }
+	positions := make([][]position, len(s.ranges))
 	a := &spilledRows{blocks: make(map[*stripePlan][]spilledBlock, len(s.stripes)), out: make([]byte, 0, spillBufBytes)}
 	for k := range s.stripes {
 		st := &s.stripes[k]
 		a.blocks[st] = make([]spilledBlock, len(st.ranges))
 		for i, g := range st.ranges {
-			places[g.run] = append(places[g.run], place{k, i})
+			positions[g.run] = append(positions[g.run], position{k, i})
 		}
 	}
 	var err error
@@ -136,7 +136,7 @@ func (r *inputRows) spill(s *segmentPlan) error {
 			continue
 		}
 		rows := &r.decoded[run]
-		for _, p := range places[run] {
+		for _, p := range positions[run] {
 			if err := r.ctx.Err(); err != nil {
 				return err
 			}

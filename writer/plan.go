@@ -11,12 +11,12 @@ type segmentPlan struct {
 	ranges []runRange
 }
 
-// A stripePlan is pieces [from, to) of its segment's. Over a buffer their sources are chunks. Over runs they are places
-// in the segment's ranges, and their rows count from the stripe's own range there.
+// A stripePlan is pieces [from, to) of its segment's. Over a buffer their sources are chunks. Over runs they are
+// positions in the segment's ranges, and their rows count from the stripe's own range there.
 type stripePlan struct {
 	rows     int
 	from, to int
-	ranges   []runRange // over runs: those that the stripe needs; run is the place in the segment's ranges
+	ranges   []runRange // over runs: those that the stripe needs; run is the position in the segment's ranges
 }
 
 type runRange struct{ run, lo, hi uint32 }
@@ -24,7 +24,7 @@ type runRange struct{ run, lo, hi uint32 }
 // A planner cuts a stream of records into segments and stripes.
 //
 // A stripe ends at the first end of a session where it has stripeRows rows, or half of stripeBytes in its largest rows'
-// features. One that finds no such place ends at twice either limit, in the middle of a session. Without sessions it
+// features. One that finds no such position ends at twice either limit, in the middle of a session. Without sessions it
 // has exactly stripeRows rows. Summing each row's largest feature overstates what any one feature of the stripe decodes
 // to, so that stripeBytes holds for all of them, except that a stripe has at least one row.
 type planner struct {
@@ -40,9 +40,9 @@ type planner struct {
 	acrossPartitions bool
 	keep             func(*record)
 
-	places  []uint32   // by run: its place in the segment's ranges and 1, or 0
-	ranges  []runRange // of the stripe being made, by place; hi 0: none
-	touched []uint32   // places of the stripe being made
+	positions []uint32   // by run: its position in the segment's ranges and 1, or 0
+	ranges    []runRange // of the stripe being made, by position; hi 0: none
+	touched   []uint32   // positions of the stripe being made
 }
 
 // next returns the next segment, nil after the last.
@@ -63,7 +63,7 @@ func (p *planner) next() (*segmentPlan, error) {
 		h = p.in.Head()
 	}
 	for _, g := range s.ranges {
-		p.places[g.run] = 0
+		p.positions[g.run] = 0
 	}
 	return s, nil
 }
@@ -118,7 +118,7 @@ func (p *planner) endsBefore(rows int, most int64, last, next *record) bool {
 func (p *planner) addPiece(s *segmentPlan, from int, r *record) {
 	src := r.chunk
 	if p.overRuns {
-		src = p.place(s, r.chunk)
+		src = p.position(s, r.chunk)
 		g := &p.ranges[src]
 		if g.hi == 0 {
 			g.run, g.lo = src, r.row
@@ -135,19 +135,19 @@ func (p *planner) addPiece(s *segmentPlan, from int, r *record) {
 	s.pieces = append(s.pieces, piece{src: src, row: r.row, n: 1})
 }
 
-// place returns a run's place in the segment's ranges.
-func (p *planner) place(s *segmentPlan, run uint32) uint32 {
-	for len(p.places) <= int(run) {
-		p.places = append(p.places, 0)
+// position returns a run's position in the segment's ranges.
+func (p *planner) position(s *segmentPlan, run uint32) uint32 {
+	for len(p.positions) <= int(run) {
+		p.positions = append(p.positions, 0)
 	}
-	if p.places[run] == 0 {
+	if p.positions[run] == 0 {
 		s.ranges = append(s.ranges, runRange{run: run})
-		p.places[run] = uint32(len(s.ranges))
+		p.positions[run] = uint32(len(s.ranges))
 		if len(p.ranges) < len(s.ranges) {
 			p.ranges = append(p.ranges, runRange{})
 		}
 	}
-	return p.places[run] - 1
+	return p.positions[run] - 1
 }
 
 // takeRanges returns the ranges of the stripe just made, adds them to the segment's, and makes its pieces' rows count
@@ -160,13 +160,13 @@ func (p *planner) takeRanges(s *segmentPlan, pieces []piece) []runRange {
 		pieces[i].row -= p.ranges[pieces[i].src].lo
 	}
 	out := make([]runRange, 0, len(p.touched))
-	for _, place := range p.touched {
-		g := &p.ranges[place]
+	for _, position := range p.touched {
+		g := &p.ranges[position]
 		out = append(out, *g)
-		if whole := &s.ranges[place]; whole.hi == 0 {
+		if whole := &s.ranges[position]; whole.hi == 0 {
 			whole.lo = g.lo
 		}
-		s.ranges[place].hi = g.hi
+		s.ranges[position].hi = g.hi
 		g.hi = 0
 	}
 	p.touched = p.touched[:0]

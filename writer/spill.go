@@ -161,7 +161,7 @@ func (s *spiller) writeFeatures(ctx context.Context) error {
 	}
 }
 
-// A spillWriter is one worker's. It collects blocks and claims their place in the file when it writes them.
+// A spillWriter is one worker's. It collects blocks and claims their offset in the file when it writes them.
 type spillWriter struct {
 	*spiller
 	rows     rowsOf
@@ -203,7 +203,7 @@ func (w *spillWriter) writeFeature(number int) error {
 		}
 	}
 	blocks := len(w.index) / indexEntryBytes
-	// The index follows its blocks; it is whole only once their places are known.
+	// The index follows its blocks; it is whole only once their offsets are known.
 	if err := w.flush(); err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
-"""Opening, planning, a first read and rows at random places by several builds of the package, in turns: each round runs
-every build in a process of its own, on one core. Seconds of the processor are told beside those of the clock: they
+"""Opening, planning, a first read and rows at random positions by several builds of the package, in turns: each round
+runs every build in a process of its own, on one core. Seconds of the processor are told beside those of the clock: they
 mislead less on a busy machine.
 
     python bench/pytorch/builds.py STORE TABLE --features a,b --build old=/path/to/old/src --build new=python/src

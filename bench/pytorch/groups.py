@@ -171,11 +171,12 @@ def _compare(kjt: Any, number: np.ndarray, source: dict[int, pa.Table], output: 
                 continue
             want = table[key].combine_chunks().take(pa.array(number[here] - day * 10_000_000)).fill_null([])
             sizes = lengths[of[here]]
-            places = np.repeat(ends[of[here]] - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
+            positions = np.repeat(ends[of[here]] - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
             flat = want.flatten()
             got = [(values, flat.field("id") if weights is not None else flat)
                    ] + ([(weights, flat.field("score"))] if weights is not None else [])
-            if not np.array_equal(sizes, want.value_lengths()) or any(not np.array_equal(x[places], y) for x, y in got):
+            if not np.array_equal(sizes, want.value_lengths()) or any(not np.array_equal(x[positions], y)
+                                                                      for x, y in got):
                 raise SystemExit(f"{output}: lists of {key} on day {day} are not the source's")
 
 

@@ -209,14 +209,14 @@ func decodeDictionary[T any](f *family[T]) decodeFunc[T] {
 			}
 			return valuesOf(dst, values, codes)
 		}
-		places := d.spans.grab(len(codes))
+		positions := d.spans.grab(len(codes))
 		for i, c := range codes {
 			if uint64(c) >= uint64(k) {
 				return errCode
 			}
-			places[i] = Span{int32(c), int32(c) + 1}
+			positions[i] = Span{int32(c), int32(c) + 1}
 		}
-		return f.decodeAt(d, dst, k, places, chunk, depth+1)
+		return f.decodeAt(d, dst, k, positions, chunk, depth+1)
 	}
 }
 
@@ -267,7 +267,7 @@ func (d *Decoder) LookUp(dst, first, second []int64, src []byte) (bad int, code 
 	return bad, code, nil
 }
 
-// LookUpIn makes each of codes, which are places in values, the value there.
+// LookUpIn makes each of codes, which are positions in values, the value there.
 func LookUpIn(codes, values []int64) { gather.Two(codes, values, nil, codes) }
 
 // codeBlocks decodes a chunk of n codes in blocks that stay in the first-level cache and gives f each with the place at

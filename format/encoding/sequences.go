@@ -93,11 +93,11 @@ type sequences struct {
 // findSequences fills p, whose slices have room for len(vals).
 func (e *encoder) findSequences(p *sequences, vals []int64) {
 	size := 1 << max(8, min(17, bits.Len(uint(len(vals)))))
-	if cap(e.places) < size {
-		e.places = make([]int32, size)
+	if cap(e.positions) < size {
+		e.positions = make([]int32, size)
 	}
-	places := e.places[:size]
-	clear(places)
+	positions := e.positions[:size]
+	clear(positions)
 	shift := 64 - bits.Len(uint(size-1))
 	pair := func(i int) uint64 {
 		return (uint64(vals[i])*0x9e3779b97f4a7c15 + uint64(vals[i+1])) * 0xd6e8feb86659fd93 >> shift
@@ -106,8 +106,8 @@ func (e *encoder) findSequences(p *sequences, vals []int64) {
 	i := 0
 	for i+minCopy <= len(vals) {
 		h := pair(i)
-		from := int(places[h]) - 1
-		places[h] = int32(i) + 1
+		from := int(positions[h]) - 1
+		positions[h] = int32(i) + 1
 		if from < 0 || vals[from] != vals[i] || vals[from+1] != vals[i+1] || vals[from+2] != vals[i+2] {
 			i++
 			continue
@@ -125,7 +125,7 @@ func (e *encoder) findSequences(p *sequences, vals []int64) {
 		p.distances = append(p.distances, int64(distance))
 		p.literals = append(p.literals, vals[literal:start]...)
 		for i += 2; i < end && i+minCopy <= len(vals); i += 2 {
-			places[pair(i)] = int32(i) + 1
+			positions[pair(i)] = int32(i) + 1
 		}
 		i, literal = end, end
 	}

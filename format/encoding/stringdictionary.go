@@ -30,13 +30,13 @@ func offerStringDictionary(e *encoder, c *stringChoice) {
 	mark := e.ints.mark()
 	defer e.ints.release(mark)
 	n := len(c.offsets) - 1
-	places := e.ints.grab(n)
-	for i := range places {
-		places[i] = int64(i)
+	positions := e.ints.grab(n)
+	for i := range positions {
+		positions[i] = int64(i)
 	}
-	places = sampleInts(&e.ints, places, 16, 256)
-	hashes := e.ints.grab(len(places))
-	for i, at := range places {
+	positions = sampleInts(&e.ints, positions, 16, 256)
+	hashes := e.ints.grab(len(positions))
+	for i, at := range positions {
 		s := c.data[c.offsets[at]-c.offsets[0] : c.offsets[at+1]-c.offsets[0]]
 		hashes[i] = int64(maphash.Bytes(e.words.seed(), s))
 	}

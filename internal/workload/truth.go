@@ -18,7 +18,7 @@ type Truth struct {
 	window   window
 	maker    maker
 	made     int // the feature that maker is set to, or -1
-	places   []int32
+	positions   []int32
 }
 
 // NewTruth returns the Truth of a table.
@@ -137,14 +137,14 @@ func (t *Truth) use(feature int) {
 	}
 }
 
-// order returns the places of rows [lo, hi) of the current window, in the order of the table. Borrowed.
+// order returns the positions of rows [lo, hi) of the current window, in the order of the table. Borrowed.
 func (t *Truth) order(lo, hi int) []int32 {
 	if t.options.Order == Interleaved {
 		return t.window.order[lo:hi]
 	}
-	t.places = t.places[:0]
+	t.positions = t.positions[:0]
 	for i := lo; i < hi; i++ {
-		t.places = append(t.places, int32(i))
+		t.positions = append(t.positions, int32(i))
 	}
-	return t.places
+	return t.positions
 }

@@ -16,8 +16,8 @@ const (
 	spanNull   = -1
 )
 
-// A maker produces the values of one feature for places of one window. It makes what a session or item needs the first
-// time that one of its rows is asked for. Not safe for concurrent use.
+// A maker produces the values of one feature for positions of one window. It makes what a session or item needs the
+// first time that one of its rows is asked for. Not safe for concurrent use.
 type maker struct {
 	f *Feature
 	w *window
@@ -58,22 +58,22 @@ func fill[T any](s []T, v T) {
 	}
 }
 
-// appendTo appends the values at the given places to c, whose type is the feature's.
-func (m *maker) appendTo(c *vector.Column, places []int32) {
+// appendTo appends the values at the given positions to c, whose type is the feature's.
+func (m *maker) appendTo(c *vector.Column, positions []int32) {
 	base := c.Rows
-	c.Rows += len(places)
+	c.Rows += len(positions)
 	c.Slots = c.Rows
 	c.Present = c.Present.Grow(c.Rows)
 	switch m.f.Family {
 	case UserHistory, UserWeighted, UserList, ItemList:
-		m.appendLists(c, base, places)
+		m.appendLists(c, base, positions)
 	case UserDense, ItemDense, ContextDense:
-		m.appendDense(c, base, places)
+		m.appendDense(c, base, positions)
 	case UserEmbedding:
-		m.appendEmbeddings(c, base, places)
+		m.appendEmbeddings(c, base, positions)
 	default:
 		c.Present.SetRange(base, c.Rows)
-		for _, p := range places {
+		for _, p := range positions {
 			c.Ints = append(c.Ints, m.keyOrLabel(p))
 		}
 	}
@@ -115,8 +115,8 @@ func (m *maker) clicked(place int32, sk, step uint64) (bool, uint64) {
 // converted reports whether a click converts, by its hash.
 func (m *maker) converted(h uint64) bool { return chance(h>>16, parts(0.2)) }
 
-func (m *maker) appendLists(c *vector.Column, base int, places []int32) {
-	for i, p := range places {
+func (m *maker) appendLists(c *vector.Column, base int, positions []int32) {
+	for i, p := range positions {
 		s := m.span(p)
 		if s.n != spanNull {
 			c.Present.Set(base + i)
@@ -288,8 +288,8 @@ func resizeKeep[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-func (m *maker) appendDense(c *vector.Column, base int, places []int32) {
-	for i, p := range places {
+func (m *maker) appendDense(c *vector.Column, base int, positions []int32) {
+	for i, p := range positions {
 		key := m.denseKey(p)
 		present := chance(key, m.f.coverParts)
 		if present {
@@ -353,8 +353,8 @@ func (m *maker) appendNumber(c *vector.Column, h uint64, present bool) {
 	}
 }
 
-func (m *maker) appendEmbeddings(c *vector.Column, base int, places []int32) {
-	for i, p := range places {
+func (m *maker) appendEmbeddings(c *vector.Column, base int, positions []int32) {
+	for i, p := range positions {
 		key := join(m.f.key^m.w.session[m.w.of[p]], 1)
 		present := chance(key, m.f.coverParts)
 		if present {

@@ -25,7 +25,7 @@ def ingest(path, columns, roles={}, **options) -> dsistore.Table:
     return store.table("t")
 
 
-def places(b: Batch) -> dict[str, str]:
+def parts_of(b: Batch) -> dict[str, str]:
     """Which part of a batch has each of its features. A feature that two have, or a column too many or too few, is an
     error."""
     parts = {"dense": b.dense_names, "labels": b.label_names, "embeddings": list(b.embeddings), "keys": list(b.keys),
@@ -82,7 +82,7 @@ def test_an_id_is_never_rounded(ids, output, where):
 
 def test_integers_by_name(ids):
     for b in ids.torch(["count", "tags"], labels="click", integers=["request_id", "hash"], batch_size=4096):
-        assert places(b) == {
+        assert parts_of(b) == {
             "count": "dense", "tags": "sparse", "click": "labels", "request_id": "integers", "hash": "integers"
         }
         assert b.integers["request_id"].dtype == torch.int64 and b.integers["request_id"].tolist() == IDS
@@ -99,9 +99,9 @@ def test_integers_by_name(ids):
     assert max(all_of(ids, "country", integers="country", transforms={"country": f"hash({2**60})"})) > MOST
     # A key comes as it did, or so.
     (b,) = ids.torch(["user"])
-    assert places(b) == {"user": "keys"} and b.keys["user"].tolist() == [2**40 + i // 4 for i in range(4096)]
+    assert parts_of(b) == {"user": "keys"} and b.keys["user"].tolist() == [2**40 + i // 4 for i in range(4096)]
     (b,) = ids.torch(["@keys"], integers="user")
-    assert places(b) == {"user": "integers"} and b.integers["user"].tolist() == [2**40 + i // 4 for i in range(4096)]
+    assert parts_of(b) == {"user": "integers"} and b.integers["user"].tolist() == [2**40 + i // 4 for i in range(4096)]
 
 
 @pytest.mark.parametrize("presence", [False, True])
@@ -120,7 +120,7 @@ def test_integers_that_are_null(ids, presence):
 
 def test_ways_out_that_the_error_names(ids):
     (b,) = ids.torch(["request_id"], transforms={"request_id": "list"}, batch_size=4096)
-    assert places(b) == {"request_id": "sparse"} and b.sparse.values.tolist() == IDS
+    assert parts_of(b) == {"request_id": "sparse"} and b.sparse.values.tolist() == IDS
     (b,) = ids.torch(["request_id"], transforms={"request_id": "cast(float32)"}, batch_size=4096)
     assert b.dense[:, 0].tolist() == [2.0**62] * 4096
     (b,) = ids.torch(["request_id"], transforms={"request_id": "mod(1000)"}, batch_size=4096)
@@ -251,29 +251,29 @@ def one(table, *args, **options) -> Batch:
 def test_every_feature_is_in_the_batch_once(labeled, output, presence):
     """labels= says which are labels. What is named in features besides is a feature, whatever its role is."""
     b = one(labeled, ["click", "conversion", "a", "list", "shared"], labels="click", output=output, presence=presence)
-    assert places(b) == {"click": "labels", "conversion": "dense", "a": "dense", "list": "sparse", "shared": "sparse"}
+    assert parts_of(b) == {"click": "labels", "conversion": "dense", "a": "dense", "list": "sparse", "shared": "sparse"}
     assert [g.keys for g in b.groups] == ([["shared"]] if output == "ikjt" else [])
     assert b.label_names == ["click"] and b.labels.tolist() == [0, 1, 0, 1, 0, 1] and b.labels.shape == (6,)
     assert b.dense[:, b.dense_names.index("conversion")].tolist() == [0, 1, 2, 0, 1, 2]
     assert (b.labels_present is not None) == presence and (not presence or b.labels_present.shape == (6,))
     b = one(labeled, ["click", "conversion", "a"], labels=["dwell"], output=output, presence=presence)
-    assert places(b) == {"dwell": "labels", "click": "dense", "conversion": "dense", "a": "dense"}
+    assert parts_of(b) == {"dwell": "labels", "click": "dense", "conversion": "dense", "a": "dense"}
     assert b.labels.shape == (6, 1)
     b = one(labeled, ["topics", "why", "conversion"], labels=["click"], output=output, presence=presence)
-    assert places(b) == {"topics": "sparse", "why": "keys", "conversion": "dense", "click": "labels"}
+    assert parts_of(b) == {"topics": "sparse", "why": "keys", "conversion": "dense", "click": "labels"}
     assert b.sparse.values.tolist() == list(range(6))
     b = one(labeled, ["a", "conversion"], labels=["conversion", "click"], output=output, presence=presence)
     assert b.label_names == ["conversion", "click"] and b.dense_names == ["a"]
     assert b.labels[:, 0].tolist() == [0, 1, 2, 0, 1, 2]
     b = one(labeled, ["user", "a"], labels="user", output=output)
-    assert places(b) == {"user": "labels", "a": "dense"}
+    assert parts_of(b) == {"user": "labels", "a": "dense"}
 
 
 def test_without_labels_roles_decide(labeled):
     b = one(labeled, ["conversion", "click", "dwell", "why"])
-    assert places(b) == {"conversion": "labels", "click": "labels", "dwell": "dense", "why": "keys"}
+    assert parts_of(b) == {"conversion": "labels", "click": "labels", "dwell": "dense", "why": "keys"}
     assert b.labels.shape == (6, 2) and b.label_names == ["conversion", "click"]
-    assert places(one(labeled, "conversion")) == {"conversion": "labels"}
+    assert parts_of(one(labeled, "conversion")) == {"conversion": "labels"}
 
 
 def test_a_glob_makes_no_feature_of_a_label(labeled):
@@ -285,7 +285,7 @@ def test_a_glob_makes_no_feature_of_a_label(labeled):
         assert ("conversion" in str(e.value)) != named or features in (["c*"], ["@labels"])
         if features != ["c*"]:
             assert "topics" in str(e.value) and "why" in str(e.value)  # all at once
-    where = places(one(labeled, ["*", "topics", "why"], labels=["click", "conversion"]))
+    where = parts_of(one(labeled, ["*", "topics", "why"], labels=["click", "conversion"]))
     assert where == {
         "click": "labels", "conversion": "labels", "topics": "sparse", "why": "keys", "user": "keys", "a": "dense",
         "dwell": "dense", "list": "sparse", "shared": "sparse", "key": "dense"
@@ -305,11 +305,11 @@ def test_names_that_read_as_globs(tmp_path):
     table = ingest(tmp_path,
                    {"a*": [1, 0], "ab": [5, 6], "?": [2**53 + 1, 8], "xy": [9, 9], "@s": [3, 4], "w\\": [1, 1]})
     b = one(table, "xy", labels="a\\*", integers=["\\?", "\\@s", "w\\\\"])
-    assert places(b) == {"a*": "labels", "?": "integers", "@s": "integers", "w\\": "integers", "xy": "dense"}
+    assert parts_of(b) == {"a*": "labels", "?": "integers", "@s": "integers", "w\\": "integers", "xy": "dense"}
     assert b.labels.tolist() == [1, 0] and b.integers["?"].tolist() == [2**53 + 1, 8]
 
 
 def test_labels_and_weights(labeled):
     b = one(labeled, ["a", "conversion"], labels="click", downsample="click = 0 AND sample(0.5, key=key, seed=1)")
-    assert places(b) == {"a": "dense", "conversion": "dense", "click": "labels"}
+    assert parts_of(b) == {"a": "dense", "conversion": "dense", "click": "labels"}
     assert b.labels.shape == (b.rows,) and set(b.sample_weight.tolist()) <= {1, 2}

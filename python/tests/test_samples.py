@@ -144,8 +144,9 @@ def test_deleted_rows_are_seen_by_nobody_new(store, source):
     same(table.scan(COLUMNS), left)
     same(scan, source)
     same(old.scan(COLUMNS), source)
-    places = [0, left.num_rows - 1, 7]
-    assert table.take(places, COLUMNS).to_pylist() == table.scan(COLUMNS).to_arrow().take(pa.array(places)).to_pylist()
+    positions = [0, left.num_rows - 1, 7]
+    assert table.take(positions, COLUMNS).to_pylist() == table.scan(COLUMNS).to_arrow().take(
+        pa.array(positions)).to_pylist()
     assert set(table.take(range(len(table)), ["request_id"])["request_id"].to_pylist()) == set(
         left["request_id"].to_pylist())
     assert table.delete("country = 'de'")["snapshot"] == table.snapshot.number  # nothing left to delete

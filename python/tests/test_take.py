@@ -32,8 +32,8 @@ def test_take_equals_the_source(table, source, n):
 def test_rows_may_be_any_integers(table, source, rows):
     got = table.take(rows, ["click", "user_history"])
     assert got.column_names == ["click", "user_history"]
-    places = [int(x) for x in (rows.to_pylist() if hasattr(rows, "to_pylist") else rows)]
-    assert got["user_history"].to_pylist() == [source["user_history"][p].as_py() for p in places]
+    positions = [int(x) for x in (rows.to_pylist() if hasattr(rows, "to_pylist") else rows)]
+    assert got["user_history"].to_pylist() == [source["user_history"][p].as_py() for p in positions]
 
 
 @pytest.mark.parametrize("rows", [

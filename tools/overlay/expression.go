@@ -200,11 +200,11 @@ func (v *view) evaluate(ctx context.Context, exprs []computed, opts *Options, wa
 			}
 		}
 	}
-	x := &evaluation{view: v, exprs: exprs, places: make([][]int, len(exprs)), of: make([]result, len(exprs)),
+	x := &evaluation{view: v, exprs: exprs, positions: make([][]int, len(exprs)), of: make([]result, len(exprs)),
 		at: make([]truth, len(exprs))}
 	for i := range exprs {
 		for _, n := range exprs[i].features() {
-			x.places[i] = append(x.places[i], slices.Index(names, n))
+			x.positions[i] = append(x.positions[i], slices.Index(names, n))
 		}
 		if exprs[i].value != nil {
 			x.of[i].number = vector.NewColumn(exprs[i].Type)
@@ -243,7 +243,7 @@ const constantRows = 1 << 16
 type evaluation struct {
 	view      *view
 	exprs     []computed
-	places    [][]int // of each expression's features among the columns
+	positions    [][]int // of each expression's features among the columns
 	evaluator expr.Evaluator
 	columns   []*vector.Column
 	of        []result // of the segment's rows so far, by expression
@@ -270,7 +270,7 @@ func (x *evaluation) take(p piece) {
 	for i := range x.of {
 		r, e := &x.of[i], &x.exprs[i]
 		x.columns = x.columns[:0]
-		for _, c := range x.places[i] {
+		for _, c := range x.positions[i] {
 			x.columns = append(x.columns, p.columns[c])
 		}
 		if r.number != nil {

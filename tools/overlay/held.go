@@ -20,19 +20,19 @@ type held struct {
 	keys   []byte   // of all rows, one after the other
 	ends   []uint64 // of each row's key in keys
 	width  int      // of every key; -1: they differ
-	places []uint64 // of each row: its part << 32 | its row of that
+	positions []uint64 // of each row: its part << 32 | its row of that
 	// table is open addressing by hash: the upper half of the hash << 32 | a row's number + 1, or 0. Its length is a
 	// power of two, more than half of it free.
 	table []uint64
 
-	columns [][]*vector.Column // by place among the overlay's features, then by part; nil: null in every row
+	columns [][]*vector.Column // by position among the overlay's features, then by part; nil: null in every row
 	batch   keyBatch
 }
 
 // maxHeldRows keeps a row's number + 1 inside the table.
 const maxHeldRows = math.MaxUint32 - 1
 
-// heldRowBytes is what a row takes besides its key and values: end, place, and at most four places of the table.
+// heldRowBytes is what a row takes besides its key and values: end, position, and at most four slots of the table.
 const heldRowBytes = 8 + 8 + 32
 
 // A keyBatch is the keys of some rows, and their hashes.
@@ -71,7 +71,7 @@ func (b *keyBatch) hash(hash func([]byte) uint64) {
 // bytes returns what is held, and would be with so many rows more, whose keys take about as much as those that are
 // there.
 func (h *held) bytes(more int) int64 {
-	rows := len(h.places)
+	rows := len(h.positions)
 	n := int64(cap(h.keys)) + int64(rows+more)*heldRowBytes
 	if rows > 0 {
 		n += int64(len(h.keys)) / int64(rows) * int64(more)
@@ -107,11 +107,11 @@ func (h *held) add(p *filePart) error {
 	})
 	p.keys = nil
 	b.hash(h.files.opts.hash)
-	for 2*(len(h.places)+len(b.rows)+1) > len(h.table) {
+	for 2*(len(h.positions)+len(b.rows)+1) > len(h.table) {
 		h.grow()
 	}
 	for i, sum := range b.sums {
-		n, key := len(h.places), b.key(i)
+		n, key := len(h.positions), b.key(i)
 		if n == 0 {
 			h.width = len(key)
 		} else if len(key) != h.width {
@@ -124,13 +124,13 @@ func (h *held) add(p *filePart) error {
 		h.table[at] = tag(sum) | uint64(n+1)
 		h.keys = append(h.keys, key...)
 		h.ends = append(h.ends, uint64(len(h.keys)))
-		h.places = append(h.places, part|uint64(b.rows[i]))
+		h.positions = append(h.positions, part|uint64(b.rows[i]))
 	}
 	return err // of a null key, which comes after those before it
 }
 
-// find returns the row that has a key, or -1, and the place in the table where the search ended.
-func (h *held) find(sum uint64, key []byte) (place int, row int64) {
+// find returns the row that has a key, or -1, and the slot of the table where the search ended.
+func (h *held) find(sum uint64, key []byte) (slot int, row int64) {
 	mask := uint64(len(h.table) - 1)
 	for i := sum & mask; ; i = (i + 1) & mask {
 		e := h.table[i]
@@ -174,7 +174,7 @@ func (h *held) findAll(found []int64, b *keyBatch) []int64 {
 func (h *held) grow() {
 	h.table = make([]uint64, max(1024, 2*len(h.table)))
 	mask := uint64(len(h.table) - 1)
-	for r := range h.places {
+	for r := range h.positions {
 		sum := h.files.opts.hash(h.key(uint64(r)))
 		i := sum & mask
 		for h.table[i] != 0 {
@@ -186,10 +186,10 @@ func (h *held) grow() {
 
 // seal brings the columns into the types that the overlay's features turned out to have.
 func (h *held) seal(features []*fileFeature) error {
-	place := make(map[*fileFeature]int, len(features))
+	position := make(map[*fileFeature]int, len(features))
 	h.columns = make([][]*vector.Column, len(features))
 	for i, f := range features {
-		place[f] = i
+		position[f] = i
 		h.columns[i] = make([]*vector.Column, len(h.parts))
 	}
 	for k, p := range h.parts {
@@ -198,7 +198,7 @@ func (h *held) seal(features []*fileFeature) error {
 			if err != nil {
 				return fmt.Errorf("feature %s: %w", f.Name, err)
 			}
-			h.columns[place[f]][k] = c
+			h.columns[position[f]][k] = c
 		}
 		p.columns = nil
 	}
@@ -218,8 +218,8 @@ func (h *held) gather(f int, rows []uint32) appender {
 	columns := h.columns[f]
 	return func(dst *vector.Column, n int) error {
 		for _, r := range rows[:n] {
-			place := h.places[r]
-			c, row := columns[place>>32], int(uint32(place))
+			at := h.positions[r]
+			c, row := columns[at>>32], int(uint32(at))
 			switch {
 			case c == nil || c.IsNull(row):
 				dst.AppendNulls(1)

@@ -39,7 +39,7 @@ func newJoiner(f *files, dir func() (string, error)) *joiner {
 func (j *joiner) add(ctx context.Context, p *filePart) error {
 	if h := j.held; h != nil {
 		j.bytes += p.bytes()
-		if len(h.places)+p.rows <= maxHeldRows && j.bytes+h.bytes(p.rows) <= j.files.opts.heldShare() {
+		if len(h.positions)+p.rows <= maxHeldRows && j.bytes+h.bytes(p.rows) <= j.files.opts.heldShare() {
 			return h.add(p)
 		}
 		if err := j.moveOut(ctx); err != nil {
@@ -212,7 +212,7 @@ func (h *heldMatch) candidates(ctx context.Context, v *view) (*view, error) {
 	if len(key) != 1 {
 		return v, nil
 	}
-	hashes := make([]uint64, len(h.places))
+	hashes := make([]uint64, len(h.positions))
 	for row := range hashes {
 		if k := h.key(uint64(row)); key[0].class == integerKey {
 			hashes[row] = segment.HashInt(int64(binary.BigEndian.Uint64(k[1:])))

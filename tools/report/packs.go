@@ -86,8 +86,8 @@ func (c *collector) packed(s *usage.Summary) []place {
 	return out
 }
 
-// unneeded returns how many bytes are needed to read features from files in the order of their places, and how many of
-// the gaps between.
+// unneeded returns how many bytes are needed to read features from files in the order of their positions, and how many
+// of the gaps between.
 func unneeded(files []place, read map[catalog.FeatureID]bool) (needed, over uint64) {
 	inverses := map[catalog.FeatureID]bool{}
 	for i := range files {

@@ -160,10 +160,10 @@ func (k *KeySource) find(ctx context.Context, v *storage.View, partition string,
 			return nil, nil, nil, err
 		}
 		report.Distinct += uint64(set.len())
-		set.missing(func(place int) {
+		set.missing(func(key int) {
 			report.Missing++
 			if len(report.Examples) < shownMissing {
-				report.Examples = append(report.Examples, set.show(place, f.Type))
+				report.Examples = append(report.Examples, set.show(key, f.Type))
 			}
 		})
 	}
@@ -228,7 +228,7 @@ func scanKeys(ctx context.Context, layout *reader.Layout, read reader.Options, s
 		return err
 	}
 	defer s.Close()
-	at := newPlaces(layout.Matched(), out)
+	at := newPositions(layout.Matched(), out)
 	var hits []bool // by slot
 	for {
 		b, err := s.Next(ctx)
@@ -260,31 +260,31 @@ func scanKeys(ctx context.Context, layout *reader.Layout, read reader.Options, s
 	}
 }
 
-// places turns places in a layout's order, which ascend, into rows of segments.
-type places struct {
+// positions turns positions in a layout's order, which ascend, into rows of segments.
+type positions struct {
 	segments   []reader.SegmentRows
 	out        map[string]*roaring.Bitmap
-	at         int      // the segment that the newest place is in; -1: there is none
-	first, end uint64   // its places
-	rows       []uint32 // of the segment, by place; nil: they are the places
+	at         int      // the segment that the newest position is in; -1: there is none
+	first, end uint64   // its positions
+	rows       []uint32 // of the segment, by position; nil: they are the positions
 	pending    []uint32
 }
 
-func newPlaces(segments []reader.SegmentRows, out map[string]*roaring.Bitmap) *places {
-	return &places{segments: segments, out: out, at: -1}
+func newPositions(segments []reader.SegmentRows, out map[string]*roaring.Bitmap) *positions {
+	return &positions{segments: segments, out: out, at: -1}
 }
 
-func (p *places) add(place uint64) {
-	for place >= p.end {
+func (p *positions) add(position uint64) {
+	for position >= p.end {
 		p.flush()
 		p.at++
 		r := p.segments[p.at]
 		p.first, p.end, p.rows = p.end, p.end+r.Count(), nil
-		if r.Rows != nil && place < p.end {
+		if r.Rows != nil && position < p.end {
 			p.rows = r.Rows.ToArray()
 		}
 	}
-	row := uint32(place - p.first)
+	row := uint32(position - p.first)
 	if p.rows != nil {
 		row = p.rows[row]
 	}
@@ -292,7 +292,7 @@ func (p *places) add(place uint64) {
 }
 
 // flush adds the rows of the segment that p is at.
-func (p *places) flush() {
+func (p *positions) flush() {
 	if len(p.pending) == 0 {
 		return
 	}

@@ -78,22 +78,22 @@ func (s *keySet) sizeBytes() int64 {
 	return int64(8*len(s.ints) + len(s.text) + 8*len(s.ends) + 4*len(s.table) + 8*len(s.found))
 }
 
-// textOf returns the key at a place, of bytes. Borrowed.
-func (s *keySet) textOf(place int) []byte {
+// textOf returns the key at a position, of bytes. Borrowed.
+func (s *keySet) textOf(position int) []byte {
 	from := uint64(0)
-	if place > 0 {
-		from = s.ends[place-1]
+	if position > 0 {
+		from = s.ends[position-1]
 	}
-	return s.text[from:s.ends[place]]
+	return s.text[from:s.ends[position]]
 }
 
 func (s *keySet) hashInt(v int64) uint64   { return maphash.Comparable(s.seed, v) }
 func (s *keySet) hashText(v []byte) uint64 { return maphash.Bytes(s.seed, v) }
-func (s *keySet) hashAt(place int) uint64 {
+func (s *keySet) hashAt(position int) uint64 {
 	if s.bytes {
-		return s.hashText(s.textOf(place))
+		return s.hashText(s.textOf(position))
 	}
-	return s.hashInt(s.ints[place])
+	return s.hashInt(s.ints[position])
 }
 
 // first is where in the table a key of a hash may be; the classes are told apart by other bits.
@@ -141,20 +141,20 @@ func (s *keySet) added(hash uint64) bool {
 	return true
 }
 
-func (s *keySet) put(hash uint64, place int) {
+func (s *keySet) put(hash uint64, position int) {
 	mask := uint64(len(s.table) - 1)
 	i := s.first(hash)
 	for s.table[i] != 0 {
 		i = (i + 1) & mask
 	}
-	s.table[i] = uint32(place + 1)
+	s.table[i] = uint32(position + 1)
 }
 
 func (s *keySet) rehash(size int) {
 	s.table = slices.Grow(s.table[:0], size)[:size]
 	clear(s.table)
-	for place := range s.len() {
-		s.put(s.hashAt(place), place)
+	for position := range s.len() {
+		s.put(s.hashAt(position), position)
 	}
 }
 
@@ -162,16 +162,16 @@ func (s *keySet) rehash(size int) {
 func (s *keySet) split() {
 	s.classes *= 2
 	kept, text := 0, 0
-	for place := range s.len() {
-		if s.hashAt(place)&(s.classes-1) != s.class {
+	for position := range s.len() {
+		if s.hashAt(position)&(s.classes-1) != s.class {
 			continue
 		}
 		if s.bytes {
-			// In place: what is written lies before what is read, and so does its end.
-			text += copy(s.text[text:], s.textOf(place))
+			// In position: what is written lies before what is read, and so does its end.
+			text += copy(s.text[text:], s.textOf(position))
 			s.ends[kept] = uint64(text)
 		} else {
-			s.ints[kept] = s.ints[place]
+			s.ints[kept] = s.ints[position]
 		}
 		kept++
 	}
@@ -194,8 +194,8 @@ func (s *keySet) findInt(v int64, hash uint64) int {
 	}
 	mask := uint64(len(s.table) - 1)
 	for i := s.first(hash); s.table[i] != 0; i = (i + 1) & mask {
-		if place := int(s.table[i] - 1); s.ints[place] == v {
-			return place
+		if position := int(s.table[i] - 1); s.ints[position] == v {
+			return position
 		}
 	}
 	return -1
@@ -207,8 +207,8 @@ func (s *keySet) findText(v []byte, hash uint64) int {
 	}
 	mask := uint64(len(s.table) - 1)
 	for i := s.first(hash); s.table[i] != 0; i = (i + 1) & mask {
-		if place := int(s.table[i] - 1); bytes.Equal(s.textOf(place), v) {
-			return place
+		if position := int(s.table[i] - 1); bytes.Equal(s.textOf(position), v) {
+			return position
 		}
 	}
 	return -1
@@ -218,31 +218,31 @@ func (s *keySet) findText(v []byte, hash uint64) int {
 func (s *keySet) hitInt(v int64) bool   { return s.hit(s.findInt(v, s.hashInt(v))) }
 func (s *keySet) hitText(v []byte) bool { return s.hit(s.findText(v, s.hashText(v))) }
 
-func (s *keySet) hit(place int) bool {
-	if place >= 0 {
-		s.found[place>>6] |= 1 << (place & 63)
+func (s *keySet) hit(position int) bool {
+	if position >= 0 {
+		s.found[position>>6] |= 1 << (position & 63)
 	}
-	return place >= 0
+	return position >= 0
 }
 
-// missing calls visit for the place of each key that was not found, in the order in which they were added.
-func (s *keySet) missing(visit func(place int)) {
-	for place := range s.len() {
-		if s.found[place>>6]>>(place&63)&1 == 0 {
-			visit(place)
+// missing calls visit for the position of each key that was not found, in the order in which they were added.
+func (s *keySet) missing(visit func(position int)) {
+	for position := range s.len() {
+		if s.found[position>>6]>>(position&63)&1 == 0 {
+			visit(position)
 		}
 	}
 }
 
 // show prints a key of a type for people.
-func (s *keySet) show(place int, t vector.Type) string {
+func (s *keySet) show(position int, t vector.Type) string {
 	switch {
 	case t.Kind == vector.String:
-		return string(s.textOf(place))
+		return string(s.textOf(position))
 	case s.bytes:
-		return "0x" + hex.EncodeToString(s.textOf(place))
+		return "0x" + hex.EncodeToString(s.textOf(position))
 	case t.Elem == vector.Uint64:
-		return strconv.FormatUint(uint64(s.ints[place]), 10)
+		return strconv.FormatUint(uint64(s.ints[position]), 10)
 	}
-	return strconv.FormatInt(s.ints[place], 10)
+	return strconv.FormatInt(s.ints[position], 10)
 }

@@ -86,11 +86,11 @@ class _IPC(_Arrow):
 
     def take(self, opened: Any, rows: list[int], columns: list[str]) -> pa.Table:
         reader = self._reader(opened, columns)
-        places, out = np.asarray(rows), []
+        positions, out = np.asarray(rows), []
         begin = 0
         for i in range(reader.num_record_batches):
             b = reader.get_batch(i)
-            here = places[(places >= begin) & (places < begin + b.num_rows)]
+            here = positions[(positions >= begin) & (positions < begin + b.num_rows)]
             if len(here):
                 out.append(b.take(pa.array(here - begin)))
             begin += b.num_rows
@@ -141,10 +141,10 @@ class _Parquet(_Arrow):
             yield opened.read_row_group(g, columns=columns, use_threads=self.threads > 1)
 
     def take(self, opened: pq.ParquetFile, rows: list[int], columns: list[str]) -> pa.Table:
-        places, out, begin = np.asarray(rows), [], 0
+        positions, out, begin = np.asarray(rows), [], 0
         for g in range(opened.num_row_groups):
             n = opened.metadata.row_group(g).num_rows
-            here = places[(places >= begin) & (places < begin + n)]
+            here = positions[(positions >= begin) & (positions < begin + n)]
             if len(here):
                 out.append(
                     opened.read_row_group(g, columns=columns, use_threads=self.threads > 1).take(

@@ -57,7 +57,7 @@ class MDS(Engine):
 
     def batches(self, opened: Any, projection: Projection, groups: list[list[str]] | None) -> Iterator[Batch]:
         dataset, dense = opened
-        places = [dense.index(n) for n in projection.dense]
+        positions = [dense.index(n) for n in projection.dense]
         make = Maker(projection, groups)
         for first in range(0, len(dataset), BATCH):
             samples = [dataset[i] for i in range(first, min(first + BATCH, len(dataset)))]
@@ -75,7 +75,7 @@ class MDS(Engine):
                     parts.append(
                         Lists(lengths, offsets, np.frombuffer(b"".join(c[:len(c) // 12 * 8] for c in cells), np.int64),
                               np.frombuffer(b"".join(c[len(c) // 12 * 8:] for c in cells), np.float32)))
-            b = Batch(rows, list(projection.dense), matrix[:, places].astype(np.float32),
+            b = Batch(rows, list(projection.dense), matrix[:, positions].astype(np.float32),
                       (list(projection.sparse), parts[0]), (list(projection.weighted), parts[1]))
             yield make._hashed(b) if groups else b
 

@@ -122,7 +122,7 @@ class Column:
 
 @dataclass(slots=True)
 class RawBatch:
-    """One batch: B rows. Features are named by their places in the plan."""
+    """One batch: B rows. Features are named by their positions in the plan."""
 
     index: int  # in the global order
     first_row: int

@@ -24,7 +24,8 @@ __all__ = ["Masked", "NumpyDataset", "Ragged"]
 
 
 class Ragged(NamedTuple):
-    """The lists of one feature. List i is ``values[offsets[i]:offsets[i + 1]]``, and its weights have the same places.
+    """The lists of one feature. List i is ``values[offsets[i]:offsets[i + 1]]``, and its weights have the same
+    positions.
 
     values is int64 ids (uint64 bit for bit) or float32 numbers, offsets int32 from 0. weights, float32, is None where
     the feature has none. inverse, [B] int32, is the list of each row; None: list i is that of row i. present, bool, is

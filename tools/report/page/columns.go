@@ -135,7 +135,7 @@ func (c *cells) append(b []byte) []byte {
 // A field is one of a feature, or of an object within it.
 type field struct {
 	key   string
-	path  []int // of places in structs; a nil pointer on it makes the value null
+	path  []int // of positions in structs; a nil pointer on it makes the value null
 	empty bool  // is null where it is zero
 }
 
