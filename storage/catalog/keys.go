@@ -116,3 +116,34 @@ func (s Source) Validate() error {
 	}
 	return nil
 }
+
+// SegmentIDKeys returns the keys of segments by their ids.
+func SegmentIDKeys(ids ...string) ([][]byte, error) {
+	keys := make([][]byte, len(ids))
+	for i, s := range ids {
+		id, err := names.ParseID(s)
+		if err != nil {
+			return nil, err
+		}
+		keys[i] = SegmentIDKey(id)
+	}
+	return keys, nil
+}
+
+// FeatureIDKeys returns the keys of features by their ids.
+func FeatureIDKeys(features []Feature) [][]byte {
+	keys := make([][]byte, len(features))
+	for i, f := range features {
+		keys[i] = FeatureIDKey(f.ID)
+	}
+	return keys
+}
+
+// IDs returns the ids of segments.
+func IDs(segments []SegmentDescriptor) []string {
+	out := make([]string, len(segments))
+	for i, d := range segments {
+		out[i] = d.ID
+	}
+	return out
+}

@@ -7,8 +7,6 @@ import (
 
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
-	"github.com/dsistore/dsistore/storage/lsm"
-	"github.com/dsistore/dsistore/storage/names"
 )
 
 // AddSegments adds segments. Those of a partition of which the change removes segments replace them: they take the
@@ -37,15 +35,11 @@ func (a AddSegments) validate(*Change) error {
 }
 
 func (a AddSegments) apply(ctx context.Context, e *edit) error {
-	keys := make([][]byte, len(a))
-	for i, d := range a {
-		segment, err := names.ParseID(d.ID)
-		if err != nil {
-			return err
-		}
-		keys[i] = catalog.SegmentIDKey(segment)
+	keys, err := catalog.SegmentIDKeys(catalog.IDs(a)...)
+	if err != nil {
+		return err
 	}
-	there, err := e.store().Trees.Get(ctx, e.base.Manifest.Listing, keys...)
+	there, err := e.base.GetListing(ctx, keys...)
 	if err != nil {
 		return err
 	}
@@ -58,8 +52,8 @@ func (a AddSegments) apply(ctx context.Context, e *edit) error {
 			return fmt.Errorf("segment %s is in the table already: %w", d.ID, catalog.ErrConflict)
 		}
 		key := catalog.SegmentKey(d.Partition.String(), places[i])
-		e.listing = append(e.listing, lsm.Entry{Key: key, Value: catalog.AppendDescriptor(nil, d)},
-			lsm.Entry{Key: keys[i], Value: key[1:]})
+		e.setListing(key, catalog.AppendDescriptor(nil, d))
+		e.setListing(keys[i], key[1:])
 		e.info.Rows += d.Rows
 		e.info.AddedRows += d.Rows
 		e.info.Bytes += d.Bytes
@@ -68,16 +62,20 @@ func (a AddSegments) apply(ctx context.Context, e *edit) error {
 	return nil
 }
 
-// under returns the segments of the ids as the change leaves them. A removed segment is a conflict.
-func (e *edit) under(ctx context.Context, ids []string) (map[string]catalog.SegmentDescriptor, error) {
-	out := make(map[string]catalog.SegmentDescriptor, len(ids))
+// under returns the segments of the ids, in order, as the change leaves them. A removed segment is a conflict.
+func (e *edit) under(ctx context.Context, ids []string) ([]catalog.SegmentDescriptor, error) {
+	added := map[string]catalog.SegmentDescriptor{}
 	for _, d := range Op[AddSegments](e.change) {
-		out[d.ID] = d
+		added[d.ID] = d
 	}
+	out := make([]catalog.SegmentDescriptor, len(ids))
 	var ask []string
-	for _, i := range ids {
-		if _, ok := out[i]; !ok {
-			ask = append(ask, i)
+	var at []int
+	for i, id := range ids {
+		if d, ok := added[id]; ok {
+			out[i] = d
+		} else {
+			ask, at = append(ask, id), append(at, i)
 		}
 	}
 	found, err := e.base.SegmentsByID(ctx, ask...)
@@ -85,13 +83,10 @@ func (e *edit) under(ctx context.Context, ids []string) (map[string]catalog.Segm
 		return nil, err
 	}
 	for k, d := range found {
-		if d != nil {
-			if _, gone := e.removed[d.ID]; !gone {
-				out[d.ID] = *d
-				continue
-			}
+		if _, gone := e.removed[ask[k]]; gone || d == nil {
+			return nil, fmt.Errorf("segment %s is gone: %w", ask[k], catalog.ErrConflict)
 		}
-		return nil, fmt.Errorf("segment %s is gone: %w", ask[k], catalog.ErrConflict)
+		out[at[k]] = *d
 	}
 	return out, nil
 }

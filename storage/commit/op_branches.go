@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/storage/catalog"
-	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/snapshot"
 )
 
@@ -49,7 +48,7 @@ func (d DropBranches) apply(ctx context.Context, e *edit) error {
 		if b.Added > c.Base {
 			return later("branch", name, b.Added, c.Base)
 		}
-		e.listing = append(e.listing, lsm.Entry{Key: catalog.BranchKey(name), Value: nil})
+		e.setListing(catalog.BranchKey(name), nil)
 		e.m.Branches--
 	}
 	return nil
@@ -116,7 +115,7 @@ func (s SetBranches) apply(ctx context.Context, e *edit) error {
 		if err := e.checkPins(ctx, b, pinned); err != nil {
 			return fmt.Errorf("branch %s: %w", b.Name, err)
 		}
-		e.listing = append(e.listing, lsm.Entry{Key: catalog.BranchKey(b.Name), Value: catalog.AppendBranch(nil, b)})
+		e.setListing(catalog.BranchKey(b.Name), catalog.AppendBranch(nil, b))
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
-	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 )
 
@@ -43,11 +42,10 @@ func (v DeleteRows) apply(ctx context.Context, e *edit) error {
 	for _, d := range v {
 		ids = append(ids, d.Segment)
 	}
-	under, err := e.under(ctx, ids)
+	segments, err := e.under(ctx, ids)
 	if err != nil {
 		return fmt.Errorf("deletes: %w", err)
 	}
-	segments := inOrderOf(ids, under)
 	before, err := e.base.DeletionVectors(ctx, segments...)
 	if err != nil {
 		return err
@@ -67,11 +65,9 @@ func (v DeleteRows) apply(ctx context.Context, e *edit) error {
 		}
 		set.Since = e.info.Number
 		e.info.DeletedRows += set.Count - before[i].Count
-		segment, err := names.ParseID(d.Segment)
-		if err != nil {
+		if err := e.setOf(d.Segment, []byte{catalog.DeletesSpace}, bitmap.AppendEntry(nil, set)); err != nil {
 			return err
 		}
-		e.listing = append(e.listing, lsm.Entry{Key: catalog.DeletesKey(segment), Value: bitmap.AppendEntry(nil, set)})
 	}
 	return nil
 }

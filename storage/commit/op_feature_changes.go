@@ -9,7 +9,6 @@ import (
 
 	"github.com/dsistore/dsistore/internal/suggest"
 	"github.com/dsistore/dsistore/storage/catalog"
-	"github.com/dsistore/dsistore/storage/lsm"
 )
 
 // A FeatureChange gives a feature another name, or another status, or both. It touches no data: segments know features
@@ -98,10 +97,10 @@ func (s ChangeFeatures) apply(ctx context.Context, e *edit) error {
 		if f.Name != known.Name {
 			e.renamed = append(e.renamed, renamed{known.Name, f.Name})
 			e.m.Retired++
-			e.schema = append(e.schema, lsm.Entry{Key: catalog.NameKey(known.Name), Value: nil},
-				lsm.Entry{Key: catalog.FeatureIDKey(f.ID), Value: []byte(f.Name)})
+			e.setSchema(catalog.NameKey(known.Name), nil)
+			e.setSchema(catalog.FeatureIDKey(f.ID), []byte(f.Name))
 		}
-		e.schema = append(e.schema, lsm.Entry{Key: catalog.NameKey(f.Name), Value: catalog.AppendFeature(nil, f)})
+		e.setSchema(catalog.NameKey(f.Name), catalog.AppendFeature(nil, f))
 	}
 	return nil
 }
@@ -148,12 +147,12 @@ func (e *edit) keys(ctx context.Context) error {
 			}
 		}
 		if value := catalog.AppendKeyFeatures(nil, *k); len(value) <= catalog.MaxKeyFeatures {
-			e.schema = append(e.schema, lsm.Entry{Key: catalog.KeyFeaturesKey(), Value: value})
+			e.setSchema(catalog.KeyFeaturesKey(), value)
 			return nil
 		}
 	}
 	// What does not fit is left out, and readers go through the schema. An entry that stayed could hold again, wrongly:
 	// with features dropped their number might come back to it.
-	e.schema = append(e.schema, lsm.Entry{Key: catalog.KeyFeaturesKey(), Value: nil})
+	e.setSchema(catalog.KeyFeaturesKey(), nil)
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/catalog"
-	"github.com/dsistore/dsistore/storage/lsm"
 )
 
 // AddFeatures are the features of the added segments. New ones are added to the schema, and the types of known ones
@@ -44,15 +43,15 @@ func (e *edit) features(ctx context.Context) error {
 		return err
 	}
 	names := make([]string, len(features))
-	keys := make([][]byte, len(features))
+	keys := catalog.FeatureIDKeys(features)
 	for i, f := range features {
-		names[i], keys[i] = f.Name, catalog.FeatureIDKey(f.ID)
+		names[i] = f.Name
 	}
 	known, err := e.base.FindAll(ctx, names...)
 	if err != nil {
 		return err
 	}
-	owners, err := e.store().Trees.Get(ctx, e.base.Manifest.Schema, keys...)
+	owners, err := e.base.GetSchema(ctx, keys...)
 	if err != nil {
 		return err
 	}
@@ -73,7 +72,7 @@ func (e *edit) features(ctx context.Context) error {
 		if known[i] == nil {
 			e.info.Features++
 			e.added = append(e.added, f)
-			e.schema = append(e.schema, lsm.Entry{Key: keys[i], Value: []byte(f.Name)})
+			e.setSchema(keys[i], []byte(f.Name))
 		} else {
 			if merged, err = mergeFeature(*known[i], f); err != nil {
 				return err
@@ -82,7 +81,7 @@ func (e *edit) features(ctx context.Context) error {
 				continue
 			}
 		}
-		e.schema = append(e.schema, lsm.Entry{Key: catalog.NameKey(f.Name), Value: catalog.AppendFeature(nil, merged)})
+		e.setSchema(catalog.NameKey(f.Name), catalog.AppendFeature(nil, merged))
 	}
 	return nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
-	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 )
 
@@ -41,13 +40,13 @@ func (d DropLists) apply(ctx context.Context, e *edit) error {
 		}
 		prefix := catalog.ListRowsPrefix(name)
 		err = e.base.EachBetween(ctx, prefix, catalog.PrefixEnd(prefix), func(key, _ []byte) string {
-			e.listing = append(e.listing, lsm.Entry{Key: slices.Clone(key), Value: nil})
+			e.setListing(slices.Clone(key), nil)
 			return ""
 		})
 		if err != nil {
 			return err
 		}
-		e.listing = append(e.listing, lsm.Entry{Key: catalog.ListKey(name), Value: nil})
+		e.setListing(catalog.ListKey(name), nil)
 		e.setList(name, nil)
 		e.m.Lists--
 	}
@@ -79,7 +78,7 @@ func (d DefineLists) apply(ctx context.Context, e *edit) error {
 		l.Added = e.info.Number
 		e.setList(l.Name, &l)
 		e.m.Lists++
-		e.listing = append(e.listing, lsm.Entry{Key: catalog.ListKey(l.Name), Value: catalog.AppendList(nil, l)})
+		e.setListing(catalog.ListKey(l.Name), catalog.AppendList(nil, l))
 	}
 	return nil
 }
@@ -148,11 +147,10 @@ func (e *edit) listRows(ctx context.Context, name string, sets []ListRows) error
 	for _, r := range sets {
 		ids = append(ids, r.Segment)
 	}
-	under, err := e.under(ctx, ids)
+	segments, err := e.under(ctx, ids)
 	if err != nil {
 		return err
 	}
-	segments := inOrderOf(ids, under)
 	before := make([]bitmap.Ref, len(segments))
 	if !fresh {
 		if before, err = e.base.ListedRows(ctx, name, segments...); err != nil {
@@ -166,14 +164,11 @@ func (e *edit) listRows(ctx context.Context, name string, sets []ListRows) error
 		if err := r.Rows.Fits(r.Segment, segments[i].Rows); err != nil {
 			return err
 		}
-		segment, err := names.ParseID(r.Segment)
-		if err != nil {
-			return err
-		}
 		// The empty set too: an entry says since when, so that no compaction brings the rows before back.
 		r.Rows.Since = e.info.Number
-		e.listing = append(e.listing, lsm.Entry{Key: append(catalog.ListRowsPrefix(name), segment[:]...),
-			Value: bitmap.AppendEntry(nil, r.Rows)})
+		if err := e.setOf(r.Segment, catalog.ListRowsPrefix(name), bitmap.AppendEntry(nil, r.Rows)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

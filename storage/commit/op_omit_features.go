@@ -22,7 +22,7 @@ func (o OmitFeatures) apply(ctx context.Context, e *edit) error {
 	for i, f := range o {
 		keys[i] = catalog.FeatureIDKey(f)
 	}
-	owners, err := e.store().Trees.Get(ctx, e.base.Manifest.Schema, keys...)
+	owners, err := e.base.GetSchema(ctx, keys...)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
-	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 )
 
@@ -81,15 +80,6 @@ func grouped[E any](all []E, key func(E) string) (keys []string, groups map[stri
 	return keys, groups
 }
 
-// inOrderOf returns the segments of the ids as the change leaves them, in order.
-func inOrderOf(ids []string, byID map[string]catalog.SegmentDescriptor) []catalog.SegmentDescriptor {
-	out := make([]catalog.SegmentDescriptor, len(ids))
-	for i, s := range ids {
-		out[i] = byID[s]
-	}
-	return out
-}
-
 // setOverlaySegments sets the segments of one overlay.
 func (e *edit) setOverlaySegments(ctx context.Context, o catalog.Overlay, layers []catalog.OverlaySegment) error {
 	base := e.change.Base
@@ -97,11 +87,10 @@ func (e *edit) setOverlaySegments(ctx context.Context, o catalog.Overlay, layers
 	for _, l := range layers {
 		ids = append(ids, l.Segment)
 	}
-	under, err := e.underOverlay(ctx, o, ids)
+	segments, err := e.underOverlay(ctx, o, ids)
 	if err != nil {
 		return err
 	}
-	segments := inOrderOf(ids, under)
 	before, err := e.base.OverlaySegments(ctx, []catalog.Overlay{o}, segments...)
 	if err != nil {
 		return err
@@ -116,20 +105,18 @@ func (e *edit) setOverlaySegments(ctx context.Context, o catalog.Overlay, layers
 		if err := l.Covered.Fits(l.Segment, segments[i].Rows); err != nil {
 			return err
 		}
-		segment, err := names.ParseID(l.Segment)
-		if err != nil {
+		l.Since = e.info.Number
+		value := catalog.AppendOverlaySegment(nil, l)
+		if err := e.setOf(l.Segment, catalog.OverlaySegmentPrefix(o.Number), value); err != nil {
 			return err
 		}
-		l.Since = e.info.Number
-		e.listing = append(e.listing, lsm.Entry{Key: append(catalog.OverlaySegmentPrefix(o.Number), segment[:]...),
-			Value: catalog.AppendOverlaySegment(nil, l)})
 	}
 	return nil
 }
 
-// underOverlay returns the segments that layers of an overlay lie over: the table's, or those of the overlay's branch.
+// underOverlay is under for the segments that those of an overlay lie over: the table's, or those of the overlay's branch.
 func (e *edit) underOverlay(ctx context.Context, o catalog.Overlay,
-	ids []string) (map[string]catalog.SegmentDescriptor, error) {
+	ids []string) ([]catalog.SegmentDescriptor, error) {
 	if o.Branch == "" {
 		return e.under(ctx, ids)
 	}
@@ -153,13 +140,13 @@ func (e *edit) underOverlay(ctx context.Context, o catalog.Overlay,
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[string]catalog.SegmentDescriptor, len(ids))
+	out := make([]catalog.SegmentDescriptor, len(ids))
 	for i, d := range found {
 		if d == nil {
 			return nil, fmt.Errorf("segment %s is not in snapshot %d of branch %s: %w", ids[i], b.Snapshot, o.Branch,
 				catalog.ErrConflict)
 		}
-		out[ids[i]] = *d
+		out[i] = *d
 	}
 	return out, nil
 }

@@ -9,8 +9,6 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/catalog"
-	"github.com/dsistore/dsistore/storage/lsm"
-	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/snapshot"
 )
 
@@ -166,11 +164,7 @@ func (e *edit) noneDropped(ctx context.Context, o catalog.Overlay) error {
 
 // renamedFeatures returns an overlay's features under the names that the table has for their ids now.
 func (e *edit) renamedFeatures(ctx context.Context, features []catalog.Feature) ([]catalog.Feature, error) {
-	keys := make([][]byte, len(features))
-	for i, f := range features {
-		keys[i] = catalog.FeatureIDKey(f.ID)
-	}
-	names, err := e.store().Trees.Get(ctx, e.base.Manifest.Schema, keys...)
+	names, err := e.base.GetSchema(ctx, catalog.FeatureIDKeys(features)...)
 	if err != nil {
 		return nil, err
 	}
@@ -193,22 +187,21 @@ func (e *edit) define(name string, o *catalog.Overlay) {
 
 func (e *edit) setOverlay(o catalog.Overlay) {
 	e.define(o.Name, &o)
-	e.listing = append(e.listing, lsm.Entry{Key: catalog.OverlayKey(o.Name), Value: catalog.AppendOverlay(nil, o)})
+	e.setListing(catalog.OverlayKey(o.Name), catalog.AppendOverlay(nil, o))
 }
 
 // fitsSchema holds an overlay's features to those of their names and ids in the schema of the snapshot that it lies
 // over.
 func (e *edit) fitsSchema(ctx context.Context, o catalog.Overlay, under *snapshot.Snapshot) error {
 	names := make([]string, len(o.Features))
-	keys := make([][]byte, len(o.Features))
 	for i, f := range o.Features {
-		names[i], keys[i] = f.Name, catalog.FeatureIDKey(f.ID)
+		names[i] = f.Name
 	}
 	known, err := under.Find(ctx, names...)
 	if err != nil {
 		return err
 	}
-	owners, err := e.store().Trees.Get(ctx, under.Manifest.Schema, keys...)
+	owners, err := under.GetSchema(ctx, catalog.FeatureIDKeys(o.Features)...)
 	if err != nil {
 		return err
 	}
@@ -249,18 +242,12 @@ func (e *edit) dropOverlay(ctx context.Context, name string) error {
 					"part of the segments",
 				name, o.Merged, l.Segment)
 		}
-		segment, err := names.ParseID(l.Segment)
-		if err != nil {
-			return err
-		}
-		e.listing = append(e.listing, lsm.Entry{Key: append(catalog.OverlaySegmentPrefix(o.Number), segment[:]...),
-			Value: nil})
-		return nil
+		return e.setOf(l.Segment, catalog.OverlaySegmentPrefix(o.Number), nil)
 	})
 	if err != nil {
 		return err
 	}
-	e.listing = append(e.listing, lsm.Entry{Key: catalog.OverlayKey(name), Value: nil})
+	e.setListing(catalog.OverlayKey(name), nil)
 	e.define(name, nil)
 	e.m.Overlays--
 	return nil

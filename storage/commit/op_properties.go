@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/storage/catalog"
-	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/snapshot"
 )
 
@@ -38,7 +37,7 @@ func (p SetProperties) apply(ctx context.Context, e *edit) error {
 			return err
 		}
 		if value := p[name]; value != old {
-			e.schema = append(e.schema, lsm.Entry{Key: catalog.PropertyKey(name), Value: []byte(value)})
+			e.setSchema(catalog.PropertyKey(name), []byte(value))
 		}
 	}
 	return nil
@@ -65,7 +64,6 @@ func (e *edit) emptied(ctx context.Context) error {
 	if err != nil || old == value {
 		return err
 	}
-	e.schema = append(e.schema, lsm.Entry{Key: catalog.PropertyKey(snapshot.PartitionKeysProperty),
-		Value: []byte(value)})
+	e.setSchema(catalog.PropertyKey(snapshot.PartitionKeysProperty), []byte(value))
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
-	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/wire"
 )
@@ -44,7 +43,7 @@ func (o OverwritePartitions) apply(ctx context.Context, e *edit) error {
 		for ok := it.Seek(ctx, catalog.PartitionPrefix(canonical)); ok; ok = it.Next(ctx) {
 			p, d, reason := catalog.ParseSegment(it.Key, it.Value)
 			if reason != "" {
-				return wire.Corrupt(e.base.TreeName(e.base.Manifest.Listing), reason)
+				return e.base.CorruptListing(reason)
 			}
 			if p.Added > c.Base {
 				return fmt.Errorf(
@@ -90,12 +89,11 @@ func (r RemoveSegments) validate(c *Change) error {
 
 func (r RemoveSegments) apply(ctx context.Context, e *edit) error {
 	removed := slices.Compact(slices.Sorted(slices.Values(r)))
-	keys := make([][]byte, len(removed))
-	for i, s := range removed {
-		segment, _ := names.ParseID(s)
-		keys[i] = catalog.SegmentIDKey(segment)
+	keys, err := catalog.SegmentIDKeys(removed...)
+	if err != nil {
+		return err
 	}
-	where, err := e.store().Trees.Get(ctx, e.base.Manifest.Listing, keys...)
+	where, err := e.base.GetListing(ctx, keys...)
 	if err != nil {
 		return err
 	}
@@ -105,14 +103,14 @@ func (r RemoveSegments) apply(ctx context.Context, e *edit) error {
 		}
 		where[i] = append([]byte{catalog.PartitionSpace}, w...)
 	}
-	values, err := e.store().Trees.Get(ctx, e.base.Manifest.Listing, where...)
+	values, err := e.base.GetListing(ctx, where...)
 	if err != nil {
 		return err
 	}
 	for i, v := range values {
 		p, d, reason := catalog.ParseSegment(where[i], v)
 		if reason != "" {
-			return wire.Corrupt(e.base.TreeName(e.base.Manifest.Listing), reason)
+			return e.base.CorruptListing(reason)
 		}
 		e.vacate(d.Partition.String(), p)
 		if err := e.drop(where[i], d, true); err != nil {
@@ -137,8 +135,8 @@ func (e *edit) drop(key []byte, d catalog.SegmentDescriptor, replaced bool) erro
 	if d.Rows > e.info.Rows || d.Bytes > e.info.Bytes || e.info.Segments == 0 {
 		return wire.Corrupt(e.base.ObjectName(), "totals are less than their parts")
 	}
-	e.listing = append(e.listing, lsm.Entry{Key: key, Value: nil}, lsm.Entry{Key: catalog.SegmentIDKey(segment),
-		Value: nil})
+	e.setListing(key, nil)
+	e.setListing(catalog.SegmentIDKey(segment), nil)
 	e.info.Rows -= d.Rows
 	e.info.RemovedRows += d.Rows
 	e.info.Bytes -= d.Bytes
@@ -168,16 +166,14 @@ func (e *edit) strip(ctx context.Context) error {
 			}
 			since, reason := each(v, gone[i])
 			if reason != "" {
-				return wire.Corrupt(e.base.TreeName(e.base.Manifest.Listing), reason)
+				return e.base.CorruptListing(reason)
 			}
 			if since > e.change.Base && e.replaced[gone[i].ID] {
 				return later(what+" of segment", gone[i].ID, since, e.change.Base)
 			}
-			segment, err := names.ParseID(gone[i].ID)
-			if err != nil {
+			if err := e.setOf(gone[i].ID, prefix, nil); err != nil {
 				return err
 			}
-			e.listing = append(e.listing, lsm.Entry{Key: append(slices.Clone(prefix), segment[:]...), Value: nil})
 		}
 		return nil
 	}

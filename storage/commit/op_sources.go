@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	"github.com/dsistore/dsistore/storage/catalog"
-	"github.com/dsistore/dsistore/storage/lsm"
-	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // AddSources notes what was ingested. A source that was ingested before is ErrDuplicateSource, unless the change
@@ -35,7 +33,7 @@ func (a AddSources) apply(ctx context.Context, e *edit) error {
 	for i, s := range a {
 		keys[i] = catalog.SourceKey(s.Fingerprint)
 	}
-	values, err := e.store().Trees.Get(ctx, e.base.Manifest.Listing, keys...)
+	values, err := e.base.GetListing(ctx, keys...)
 	if err != nil {
 		return err
 	}
@@ -43,14 +41,14 @@ func (a AddSources) apply(ctx context.Context, e *edit) error {
 		if values[i] != nil {
 			number, name, ok := catalog.ParseSource(values[i])
 			if !ok {
-				return wire.Corrupt(e.base.TreeName(e.base.Manifest.Listing), "source is malformed")
+				return e.base.CorruptListing("source is malformed")
 			}
 			if !overwrites || number > e.change.Base {
 				return fmt.Errorf("source %s (as %s, in snapshot %d): %w", s.Name, name, number,
 					catalog.ErrDuplicateSource)
 			}
 		}
-		e.listing = append(e.listing, lsm.Entry{Key: keys[i], Value: catalog.SourceValue(e.info.Number, s.Name)})
+		e.setListing(keys[i], catalog.SourceValue(e.info.Number, s.Name))
 	}
 	return nil
 }

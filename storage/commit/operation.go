@@ -162,6 +162,23 @@ type edit struct {
 
 func (e *edit) store() *snapshot.Store { return e.base.Log.Store }
 
+// setListing sets an entry of the listing, or removes it if value is nil. setSchema is the same for the schema.
+func (e *edit) setListing(key, value []byte) {
+	e.listing = append(e.listing, lsm.Entry{Key: key, Value: value})
+}
+func (e *edit) setSchema(key, value []byte) {
+	e.schema = append(e.schema, lsm.Entry{Key: key, Value: value})
+}
+
+// setOf sets the entry of a segment under a prefix of the listing.
+func (e *edit) setOf(segment string, prefix, value []byte) error {
+	id, err := names.ParseID(segment)
+	if err == nil {
+		e.setListing(append(slices.Clone(prefix), id[:]...), value)
+	}
+	return err
+}
+
 // apply applies the operations of the change.
 func (e *edit) apply(ctx context.Context) error {
 	ops := e.change.inOrder()

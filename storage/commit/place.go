@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/dsistore/dsistore/storage/catalog"
-	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // vacate notes a place that a named segment gives up.
@@ -60,7 +59,7 @@ func (e *edit) room(ctx context.Context, canonical string, first catalog.Place) 
 	for ok := it.Seek(ctx, catalog.SegmentKey(canonical, first)); ok; ok = it.Next(ctx) {
 		p, d, reason := catalog.ParseSegment(it.Key, it.Value)
 		if reason != "" {
-			return 0, wire.Corrupt(e.base.TreeName(e.base.Manifest.Listing), reason)
+			return 0, e.base.CorruptListing(reason)
 		}
 		if p.Number != first.Number || p.Index != first.Index {
 			break

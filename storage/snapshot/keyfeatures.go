@@ -9,7 +9,6 @@ import (
 
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/segment"
-	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // NotedKeyFeatures returns the entry, nil where there is none that holds. Its cost is one look-up.
@@ -17,13 +16,13 @@ func (s *Snapshot) NotedKeyFeatures(ctx context.Context) (*catalog.KeyFeatures, 
 	if s.Manifest.Info.Features == 0 {
 		return &catalog.KeyFeatures{}, nil
 	}
-	values, err := s.Log.Store.Trees.Get(ctx, s.Manifest.Schema, catalog.KeyFeaturesKey())
+	values, err := s.GetSchema(ctx, catalog.KeyFeaturesKey())
 	if err != nil || values[0] == nil {
 		return nil, err
 	}
 	k, reason := catalog.DecodeKeyFeatures(values[0])
 	if reason != "" {
-		return nil, wire.Corrupt(s.TreeName(s.Manifest.Schema), reason)
+		return nil, s.CorruptSchema(reason)
 	}
 	if k.Of != s.Manifest.Info.Features {
 		return nil, nil
@@ -54,8 +53,7 @@ func (s *Snapshot) KeyFeatures(ctx context.Context) ([]catalog.Feature, error) {
 	var out []catalog.Feature
 	for i, f := range found {
 		if f == nil || !slices.Contains(k.Keys, catalog.KeyFeature{Role: f.Role, Name: f.Name}) {
-			return nil, wire.Corrupt(s.TreeName(s.Manifest.Schema),
-				fmt.Sprintf("key features: %.100q is not what it is said to be", names[i]))
+			return nil, s.CorruptSchema(fmt.Sprintf("key features: %.100q is not what it is said to be", names[i]))
 		}
 		out = append(out, *f)
 	}

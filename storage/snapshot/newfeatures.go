@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 
 	"github.com/dsistore/dsistore/storage/catalog"
-	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // NewFeatures returns the features with id and generation as a change to the table, which has this as its newest
@@ -43,7 +42,7 @@ func (s *Snapshot) NewFeatures(ctx context.Context, features ...catalog.Feature)
 			out[i].ID = catalog.NewFeatureID(out[i].Name, out[i].Generation)
 			keys[k] = catalog.FeatureIDKey(out[i].ID)
 		}
-		owners, err := s.Log.Store.Trees.Get(ctx, s.Manifest.Schema, keys...)
+		owners, err := s.GetSchema(ctx, keys...)
 		if err != nil {
 			return nil, err
 		}
@@ -66,13 +65,13 @@ func (s *Snapshot) FeatureIDs(ctx context.Context) (map[catalog.FeatureID]bool, 
 		return nil, nil
 	}
 	lower, upper := catalog.SpaceBounds(catalog.FeatureIDSpace)
-	it := s.Log.Store.Trees.Iter(ctx, s.Manifest.Schema, upper)
 	out := map[catalog.FeatureID]bool{}
-	for ok := it.Seek(ctx, lower); ok; ok = it.Next(ctx) {
-		if len(it.Key) != 9 {
-			return nil, wire.Corrupt(s.TreeName(s.Manifest.Schema), "feature id key is malformed")
+	err := s.each(ctx, s.Manifest.Schema, lower, upper, func(key, _ []byte) string {
+		if len(key) != 9 {
+			return "feature id key is malformed"
 		}
-		out[catalog.FeatureID(binary.BigEndian.Uint64(it.Key[1:]))] = true
-	}
-	return out, it.Err
+		out[catalog.FeatureID(binary.BigEndian.Uint64(key[1:]))] = true
+		return ""
+	})
+	return out, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/dsistore/dsistore/storage/catalog"
-	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // ProfileProperty is what ingest stores feature files for: speed, balanced or size.
@@ -23,7 +22,7 @@ func (s *Snapshot) lastPartitionKeys(ctx context.Context) ([]string, error) {
 	}
 	p, err := catalog.ParsePartition(text)
 	if err != nil {
-		return nil, wire.Corrupt(s.TreeName(s.Manifest.Schema), "property "+PartitionKeysProperty+": "+err.Error())
+		return nil, s.CorruptSchema("property " + PartitionKeysProperty + ": " + err.Error())
 	}
 	var keys []string
 	for _, v := range p {
@@ -34,12 +33,12 @@ func (s *Snapshot) lastPartitionKeys(ctx context.Context) ([]string, error) {
 
 // Property returns the value of a table's property, empty where it has none. Its cost is one look-up.
 func (s *Snapshot) Property(ctx context.Context, name string) (string, error) {
-	values, err := s.Log.Store.Trees.Get(ctx, s.Manifest.Schema, catalog.PropertyKey(name))
+	values, err := s.GetSchema(ctx, catalog.PropertyKey(name))
 	if err != nil || values[0] == nil {
 		return "", err
 	}
 	if err := catalog.CheckProperty(name, string(values[0])); err != nil {
-		return "", wire.Corrupt(s.TreeName(s.Manifest.Schema), err.Error())
+		return "", s.CorruptSchema(err.Error())
 	}
 	return string(values[0]), nil
 }

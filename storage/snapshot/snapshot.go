@@ -14,7 +14,6 @@ import (
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
-	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // Info is what `dsi snapshots` prints.
@@ -100,7 +99,7 @@ func (s *Snapshot) FindAll(ctx context.Context, names ...string) ([]*catalog.Fea
 	for i, n := range names {
 		keys[i] = catalog.NameKey(n)
 	}
-	values, err := s.Log.Store.Trees.Get(ctx, s.Manifest.Schema, keys...)
+	values, err := s.GetSchema(ctx, keys...)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +110,7 @@ func (s *Snapshot) FindAll(ctx context.Context, names ...string) ([]*catalog.Fea
 		}
 		f, reason := catalog.DecodeFeature(names[i], v)
 		if reason != "" {
-			return nil, wire.Corrupt(s.TreeName(s.Manifest.Schema), reason)
+			return nil, s.CorruptSchema(reason)
 		}
 		out[i] = &f
 	}
@@ -144,16 +143,13 @@ func (s *Snapshot) Features(ctx context.Context) ([]catalog.Feature, error) {
 // AllFeatures is Features with those that were dropped and whose name no other feature has taken since.
 func (s *Snapshot) AllFeatures(ctx context.Context) ([]catalog.Feature, error) {
 	lower, upper := catalog.SpaceBounds(catalog.NameSpace)
-	it := s.Log.Store.Trees.Iter(ctx, s.Manifest.Schema, upper)
 	var out []catalog.Feature
-	for ok := it.Seek(ctx, lower); ok; ok = it.Next(ctx) {
-		f, reason := catalog.DecodeFeature(string(it.Key[1:]), it.Value)
-		if reason != "" {
-			return nil, wire.Corrupt(s.TreeName(s.Manifest.Schema), reason)
-		}
+	err := s.each(ctx, s.Manifest.Schema, lower, upper, func(key, value []byte) string {
+		f, reason := catalog.DecodeFeature(string(key[1:]), value)
 		out = append(out, f)
-	}
-	return out, it.Err
+		return reason
+	})
+	return out, err
 }
 
 // Segments returns the segments whose partition matches (nil: all), in partition order, then in the order in which they
@@ -171,15 +167,13 @@ func (s *Snapshot) Segments(ctx context.Context,
 func (s *Snapshot) Partition(ctx context.Context, p catalog.Partition) ([]catalog.SegmentDescriptor, error) {
 	var out []catalog.SegmentDescriptor
 	canonical := p.String()
-	it := s.Log.Store.Trees.Iter(ctx, s.Manifest.Listing, catalog.PartitionEnd(canonical))
-	for ok := it.Seek(ctx, catalog.PartitionPrefix(canonical)); ok; ok = it.Next(ctx) {
-		_, d, reason := catalog.ParseSegment(it.Key, it.Value)
-		if reason != "" {
-			return nil, wire.Corrupt(s.TreeName(s.Manifest.Listing), reason)
-		}
+	lower, upper := catalog.PartitionPrefix(canonical), catalog.PartitionEnd(canonical)
+	err := s.EachBetween(ctx, lower, upper, func(key, value []byte) string {
+		_, d, reason := catalog.ParseSegment(key, value)
 		out = append(out, d)
-	}
-	return out, it.Err
+		return reason
+	})
+	return out, err
 }
 
 // Partitions returns the partitions that have segments, in partition order. Its cost is a look-up each.
@@ -199,7 +193,7 @@ func (s *Snapshot) PartitionKeys(ctx context.Context) ([]string, error) {
 	if it.Seek(ctx, lower) {
 		_, d, reason := catalog.ParseSegment(it.Key, it.Value)
 		if reason != "" {
-			return nil, wire.Corrupt(s.TreeName(s.Manifest.Listing), reason)
+			return nil, s.CorruptListing(reason)
 		}
 		for _, v := range d.Partition {
 			keys = append(keys, v.Key)
@@ -220,7 +214,7 @@ func (s *Snapshot) WalkSegments(ctx context.Context, want func(string, catalog.P
 	for ok := it.Seek(ctx, lower); ok; {
 		_, d, reason := catalog.ParseSegment(it.Key, it.Value)
 		if reason != "" {
-			return wire.Corrupt(s.TreeName(s.Manifest.Listing), reason)
+			return s.CorruptListing(reason)
 		}
 		if current == nil || !bytes.HasPrefix(it.Key, current) {
 			canonical := d.Partition.String()
@@ -238,21 +232,17 @@ func (s *Snapshot) WalkSegments(ctx context.Context, want func(string, catalog.P
 
 // HasSource reports whether a source of the fingerprint was ever ingested into the table, up to this snapshot.
 func (s *Snapshot) HasSource(ctx context.Context, fingerprint string) (bool, error) {
-	v, err := s.Log.Store.Trees.Get(ctx, s.Manifest.Listing, catalog.SourceKey(fingerprint))
+	v, err := s.GetListing(ctx, catalog.SourceKey(fingerprint))
 	return err == nil && v[0] != nil, err
 }
 
 // SegmentsByID returns the segments of the ids in order, nil where the snapshot has none. Its cost is two look-ups.
 func (s *Snapshot) SegmentsByID(ctx context.Context, ids ...string) ([]*catalog.SegmentDescriptor, error) {
-	keys := make([][]byte, len(ids))
-	for i, v := range ids {
-		segment, err := names.ParseID(v)
-		if err != nil {
-			return nil, err
-		}
-		keys[i] = catalog.SegmentIDKey(segment)
+	keys, err := catalog.SegmentIDKeys(ids...)
+	if err != nil {
+		return nil, err
 	}
-	where, err := s.Log.Store.Trees.Get(ctx, s.Manifest.Listing, keys...)
+	where, err := s.GetListing(ctx, keys...)
 	if err != nil {
 		return nil, err
 	}
@@ -264,7 +254,7 @@ func (s *Snapshot) SegmentsByID(ctx context.Context, ids ...string) ([]*catalog.
 			at, there = append(at, i), append(there, append([]byte{catalog.PartitionSpace}, w...))
 		}
 	}
-	values, err := s.Log.Store.Trees.Get(ctx, s.Manifest.Listing, there...)
+	values, err := s.GetListing(ctx, there...)
 	if err != nil {
 		return nil, err
 	}
@@ -274,7 +264,7 @@ func (s *Snapshot) SegmentsByID(ctx context.Context, ids ...string) ([]*catalog.
 			reason = fmt.Sprintf("segment %s is listed by the id %s", d.ID, ids[i])
 		}
 		if reason != "" {
-			return nil, wire.Corrupt(s.TreeName(s.Manifest.Listing), reason)
+			return nil, s.CorruptListing(reason)
 		}
 		out[i] = &d
 	}
@@ -283,15 +273,11 @@ func (s *Snapshot) SegmentsByID(ctx context.Context, ids ...string) ([]*catalog.
 
 // AddedIn returns the numbers of the snapshots that added segments of this one, in order. Its cost is a look-up.
 func (s *Snapshot) AddedIn(ctx context.Context, segments ...catalog.SegmentDescriptor) ([]uint64, error) {
-	keys := make([][]byte, len(segments))
-	for i, d := range segments {
-		segment, err := names.ParseID(d.ID)
-		if err != nil {
-			return nil, err
-		}
-		keys[i] = catalog.SegmentIDKey(segment)
+	keys, err := catalog.SegmentIDKeys(catalog.IDs(segments)...)
+	if err != nil {
+		return nil, err
 	}
-	where, err := s.Log.Store.Trees.Get(ctx, s.Manifest.Listing, keys...)
+	where, err := s.GetListing(ctx, keys...)
 	if err != nil {
 		return nil, err
 	}
@@ -303,7 +289,7 @@ func (s *Snapshot) AddedIn(ctx context.Context, segments ...catalog.SegmentDescr
 		}
 		_, p, ok := catalog.ParseSegmentKey(append([]byte{catalog.PartitionSpace}, w...))
 		if !ok {
-			return nil, wire.Corrupt(s.TreeName(s.Manifest.Listing), "listing key is malformed")
+			return nil, s.CorruptListing("listing key is malformed")
 		}
 		out[i] = p.Added
 	}
@@ -317,7 +303,7 @@ func (s *Snapshot) FeaturesByID(ctx context.Context, ids ...catalog.FeatureID) (
 	for i, f := range ids {
 		keys[i] = catalog.FeatureIDKey(f)
 	}
-	owners, err := s.Log.Store.Trees.Get(ctx, s.Manifest.Schema, keys...)
+	owners, err := s.GetSchema(ctx, keys...)
 	if err != nil {
 		return nil, err
 	}

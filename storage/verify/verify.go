@@ -304,7 +304,7 @@ func (v *verifier) keyFeatures(ctx context.Context, s *snapshot.Snapshot, featur
 	}
 	want := slices.DeleteFunc(slices.Clone(features), func(f catalog.Feature) bool { return !f.Role.IsKey() })
 	if !slices.Equal(got, want) {
-		return wire.Corrupt(s.TreeName(s.Manifest.Schema), fmt.Sprintf("key features: %d are noted, the schema has %d",
+		return s.CorruptSchema(fmt.Sprintf("key features: %d are noted, the schema has %d",
 			len(got), len(want)))
 	}
 	return nil
@@ -313,13 +313,13 @@ func (v *verifier) keyFeatures(ctx context.Context, s *snapshot.Snapshot, featur
 // listedByID checks that the listing has the keys, many at a time.
 func (v *verifier) listedByID(ctx context.Context, s *snapshot.Snapshot, keys [][]byte) error {
 	for some := range slices.Chunk(keys, 4096) {
-		where, err := v.s.Trees.Get(ctx, s.Manifest.Listing, some...)
+		where, err := s.GetListing(ctx, some...)
 		if err != nil {
 			return err
 		}
 		for i, w := range where {
 			if w == nil {
-				return wire.Corrupt(s.TreeName(s.Manifest.Listing), fmt.Sprintf("segment %x is not listed by its id",
+				return s.CorruptListing(fmt.Sprintf("segment %x is not listed by its id",
 					some[i][1:]))
 			}
 		}
