@@ -209,7 +209,6 @@ func (x *tester) decode(d catalog.SegmentDescriptor) []decodedRow {
 	ctx := context.Background()
 	g, err := x.store.Segments().Open(ctx, d)
 	x.check(err)
-	defer g.Close()
 	entries, err := g.Entries(ctx)
 	x.check(err)
 	out := make([]decodedRow, d.Rows)
@@ -536,7 +535,6 @@ func (x *tester) overlay(name string, missingRows, missingLayers catalog.Missing
 		g, err := x.store.Segments().Open(ctx, d)
 		x.check(err)
 		stripes := g.StripeRows()
-		x.check(g.Close())
 		w, err := x.table.NewOverlaySegment(ctx, d, segment.Options{})
 		x.check(err)
 		x.check(w.AddFeature(ctx, 0, label[0], func(f *format.Writer) error {

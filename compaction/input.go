@@ -2,7 +2,6 @@ package compaction
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -53,7 +52,7 @@ func indexOf(ctx context.Context, store *storage.Store,
 		return nil, nil, fmt.Errorf("segment %s: %w", d.ID, err)
 	}
 	entries, err := g.Entries(ctx)
-	if err = errors.Join(err, g.Close()); err != nil {
+	if err != nil {
 		return nil, nil, fmt.Errorf("segment %s: %w", d.ID, err)
 	}
 	out := make(map[catalog.FeatureID]*segment.Entry, len(entries))

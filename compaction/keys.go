@@ -86,7 +86,6 @@ func keyColumn(ctx context.Context, fetch *fetcher, store *storage.Store, d cata
 	if err != nil {
 		return nil, err
 	}
-	defer g.Close()
 	entries := map[catalog.FeatureID]*segment.Entry{}
 	look := func(f catalog.FeatureID) error {
 		e, err := g.Lookup(ctx, f)

@@ -75,8 +75,6 @@ func (x *testIndex) Lookup(ctx context.Context, ids ...catalog.FeatureID) ([]*se
 	return out, ctx.Err()
 }
 
-func (x *testIndex) Close() error { return nil }
-
 func (table *testTable) open(ctx context.Context, d catalog.SegmentDescriptor) (segmentIndex, error) {
 	table.opens.Add(1)
 	return table.indexes[d.ID], ctx.Err()

@@ -58,11 +58,10 @@ type Layout struct {
 	transformers []*transform.Program
 }
 
-// segmentIndex is the part of storage.Segment that reading needs.
+// segmentIndex is the part of a segment.Reader that reading needs.
 type segmentIndex interface {
 	StripeRows() []uint32
 	Lookup(ctx context.Context, ids ...catalog.FeatureID) ([]*segment.Entry, error)
-	Close() error
 }
 
 // LayoutOptions say how a layout finds the rows that its plan's filter selects. They do not change which they are. The

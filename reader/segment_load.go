@@ -3,7 +3,6 @@ package reader
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -81,8 +80,8 @@ type groupUse struct {
 	file    int32 // in the segment's files
 }
 
-// loadSegment opens the index of segment i of the layout, and those of the layers over it, looks the projection up and
-// closes them again.
+// loadSegment opens the index of segment i of the layout, and those of the layers over it, and looks the
+// projection up.
 func (l *Layout) loadSegment(ctx context.Context, i int) (_ *ioplan.Segment, err error) {
 	d := l.segments[i]
 	index, err := l.open(ctx, d)
@@ -90,7 +89,6 @@ func (l *Layout) loadSegment(ctx context.Context, i int) (_ *ioplan.Segment, err
 		return nil, err
 	}
 	x := &segmentLoader{l: l, i: i, sources: []*source{{d: d, index: index}}}
-	defer func() { err = errors.Join(err, x.close()) }()
 	if x.g, err = l.newSegment(i, index.StripeRows()); err != nil {
 		return nil, err
 	}
@@ -134,17 +132,6 @@ func (l *Layout) newSegment(i int, stripeRows []uint32) (*ioplan.Segment, error)
 	}
 	g.Starts = ioplan.StartsOf(l.firstRow[i], ioplan.SelectedRows(stripeRows, g.Selected))
 	return g, nil
-}
-
-// close closes the indexes.
-func (x *segmentLoader) close() error {
-	var errs []error
-	for _, s := range x.sources {
-		if s.index != nil {
-			errs = append(errs, s.index.Close())
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // mixOf goes down a chain until every row is found.

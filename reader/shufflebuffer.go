@@ -2,7 +2,6 @@ package reader
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sort"
 
@@ -113,8 +112,7 @@ func (l *Layout) stripeRows(ctx context.Context, seg int) ([]uint32, error) {
 		return nil, err
 	}
 	rows := slices.Clone(index.StripeRows())
-	_, err = ioplan.Cumulate(l.segments[seg], rows)
-	if err = errors.Join(err, index.Close()); err != nil {
+	if _, err := ioplan.Cumulate(l.segments[seg], rows); err != nil {
 		return nil, err
 	}
 	return ioplan.SelectedRows(rows, l.selectionOf(seg)), nil

@@ -47,7 +47,6 @@ func (m *accessModel) pass(g *worldSegment, features []int, from int) {
 	if err != nil {
 		m.w.t.Fatal(err)
 	}
-	defer open.Close()
 	first := g.first
 	for k, n := range g.stripe {
 		rows := first + int(n) - max(first, from)

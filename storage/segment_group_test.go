@@ -116,9 +116,6 @@ func TestSegmentGroups(t *testing.T) {
 					members[1].Offset)
 			}
 		}
-		if err := g.Close(); err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 

@@ -153,7 +153,6 @@ func TestCommitAndRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer g.Close()
 	es, err := g.Lookup(ctx, fs[0].ID, 12345)
 	if err != nil || es[0] == nil || es[1] != nil {
 		t.Fatal(es, err)

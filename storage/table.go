@@ -117,7 +117,6 @@ func (t *Table) NewOverlaySegment(ctx context.Context, base catalog.SegmentDescr
 	if err != nil {
 		return nil, fmt.Errorf("layer over segment %s: %w", base.ID, err)
 	}
-	defer g.Close()
 	return t.NewSegment(ctx, base.Partition, g.StripeRows(), opts)
 }
 

@@ -59,7 +59,7 @@ func TestVerifyDictionary(t *testing.T) {
 			t.Fatal(err)
 		}
 		found, err := g.Lookup(ctx, feature("b", int64Type).ID)
-		if err := errors.Join(err, g.Close()); err != nil {
+		if err != nil {
 			t.Fatal(err)
 		}
 		e := found[0]

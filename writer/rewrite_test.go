@@ -225,7 +225,6 @@ func segmentBytes(t *testing.T, s *storage.Store, blobs object.Store, d catalog.
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer g.Close()
 	entries, err := g.Entries(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -53,7 +52,7 @@ func footprintOf(ctx context.Context, snap *storage.Snapshot) (*footprint, error
 			return nil, err
 		}
 		entries, err := g.Entries(ctx)
-		if err = errors.Join(err, g.Close()); err != nil {
+		if err != nil {
 			return nil, err
 		}
 		for _, e := range entries {

@@ -104,9 +104,6 @@ func writeLayer(ctx context.Context, snap *storage.Snapshot, d catalog.SegmentDe
 		return d, err
 	}
 	stripes := g.StripeRows()
-	if err := g.Close(); err != nil {
-		return d, err
-	}
 	w, err := snap.Table().NewOverlaySegment(ctx, d, segment.Options{})
 	if err != nil {
 		return d, err

@@ -71,7 +71,7 @@ func EachEntry(ctx context.Context, dir string, visit func(*segment.Entry) error
 			return err
 		}
 		entries, err := g.Entries(ctx)
-		if err = errors.Join(err, g.Close()); err != nil {
+		if err != nil {
 			return err
 		}
 		for _, e := range entries {

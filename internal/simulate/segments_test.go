@@ -134,7 +134,6 @@ func readFeature(ctx context.Context, s *storage.Store, d catalog.SegmentDescrip
 	if err != nil {
 		return nil, err
 	}
-	defer g.Close()
 	entries, err := g.Lookup(ctx, feature(name).ID)
 	if err != nil || entries[0] == nil {
 		return nil, err

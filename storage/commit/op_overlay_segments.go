@@ -114,7 +114,8 @@ func (e *edit) setOverlaySegments(ctx context.Context, o catalog.Overlay, layers
 	return nil
 }
 
-// underOverlay is under for the segments that those of an overlay lie over: the table's, or those of the overlay's branch.
+// underOverlay is under for the segments that those of an overlay lie over: the table's, or those of the overlay's
+// branch.
 func (e *edit) underOverlay(ctx context.Context, o catalog.Overlay,
 	ids []string) ([]catalog.SegmentDescriptor, error) {
 	if o.Branch == "" {

@@ -335,6 +335,3 @@ func (g *Reader) Objects(ctx context.Context) ([]Object, error) {
 	}
 	return out, nil
 }
-
-// Close drops what the segment holds in memory.
-func (g *Reader) Close() error { return nil }

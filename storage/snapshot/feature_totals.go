@@ -115,7 +115,6 @@ func (p *segmentTotals) read(ctx context.Context, s *Snapshot, d catalog.Segment
 	if err != nil {
 		return err
 	}
-	defer g.Close()
 	return g.Each(ctx, func(e *segment.Entry) error {
 		m := e.Meta
 		t := featureIn{group: catalog.FeatureID(m.Group), FeatureTotals: FeatureTotals{

@@ -7,8 +7,8 @@ import (
 	"github.com/dsistore/dsistore/storage/names"
 )
 
-// OverlaySegments returns what the overlays have for segments of the snapshot: out[i][j] is the layer of overlays[j] over
-// segments[i], nil where it has none. Its cost follows from what is asked for, not from what the table has.
+// OverlaySegments returns what the overlays have for segments of the snapshot: out[i][j] is the layer of overlays[j]
+// over segments[i], nil where it has none. Its cost follows from what is asked for, not from what the table has.
 func (s *Snapshot) OverlaySegments(ctx context.Context, overlays []catalog.Overlay,
 	segments ...catalog.SegmentDescriptor) ([][]*catalog.OverlaySegment, error) {
 	out := make([][]*catalog.OverlaySegment, len(segments))

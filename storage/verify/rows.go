@@ -305,14 +305,7 @@ func (v *verifier) overSegments(ctx context.Context, g *errgroup.Group) {
 		}
 	}
 	report := func(place string, err error) error {
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		v.damage(wire.Missing(place, err))
-		return nil
+		return v.found(ctx, wire.Missing(place, err))
 	}
 	for _, l := range v.layers {
 		g.Go(func() error { return report(l.Data.Index, v.layer(ctx, l, byID)) })
@@ -346,9 +339,6 @@ func (v *verifier) layer(ctx context.Context, l notedOverlaySegment,
 			return nil // the segment's own check reports it
 		}
 		stripes[i] = g.StripeRows()
-		if err := g.Close(); err != nil {
-			return err
-		}
 	}
 	if !slices.Equal(stripes[0], stripes[1]) {
 		return wire.Corrupt(l.Data.Index, fmt.Sprintf("its stripes are not those of segment %s, which it lies over",

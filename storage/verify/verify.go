@@ -95,6 +95,17 @@ func (v *verifier) damage(err error) {
 	}
 }
 
+// found notes err as damage, unless it is nil. If the context has ended, that is why, and found returns its error.
+func (v *verifier) found(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		v.damage(err)
+	}
+	return nil
+}
+
 // table checks a table's snapshots and trees and notes its segments.
 func (v *verifier) table(ctx context.Context, t *snapshot.Log) error {
 	if v.seen == nil {
@@ -266,26 +277,15 @@ func (v *verifier) totals(ctx context.Context, t *snapshot.Log, n uint64) error 
 		err = v.overTable(ctx, s)
 	}
 	if err != nil {
-		if ctx.Err() != nil {
-			return err
-		}
-		v.damage(err)
-		return nil
+		return v.found(ctx, err)
 	}
 	features, err := s.Features(ctx)
 	if err != nil {
-		if ctx.Err() != nil {
-			return err
-		}
-		v.damage(err)
-		return nil
+		return v.found(ctx, err)
 	}
 	got.Features = uint64(len(features))
-	if err := v.keyFeatures(ctx, s, features); err != nil {
-		if ctx.Err() != nil {
-			return err
-		}
-		v.damage(err)
+	if err := v.found(ctx, v.keyFeatures(ctx, s, features)); err != nil {
+		return err
 	}
 	if i := s.Manifest.Info; i.Rows != got.Rows || i.Bytes != got.Bytes || i.Segments != got.Segments ||
 		i.Features != got.Features {
@@ -334,11 +334,8 @@ func (v *verifier) segments(ctx context.Context) error {
 	v.overSegments(gctx, g)
 	for _, d := range v.todo {
 		g.Go(func() error {
-			if err := v.segment(gctx, d); err != nil {
-				if gctx.Err() != nil {
-					return gctx.Err()
-				}
-				v.damage(err)
+			if err := v.found(gctx, v.segment(gctx, d)); err != nil {
+				return err
 			}
 			v.mu.Lock()
 			defer v.mu.Unlock()
@@ -362,7 +359,6 @@ func (v *verifier) segment(ctx context.Context, d catalog.SegmentDescriptor) err
 	if err != nil {
 		return err
 	}
-	defer g.Close()
 	seg, err := names.ParseID(d.ID)
 	if err != nil {
 		return err
@@ -372,23 +368,18 @@ func (v *verifier) segment(ctx context.Context, d catalog.SegmentDescriptor) err
 		return err
 	}
 	sum := d.IndexSize + d.KeysSize
-	if err := v.keyTable(ctx, seg, d); err != nil {
-		if ctx.Err() != nil {
-			return err
-		}
-		v.damage(err)
+	if err := v.found(ctx, v.keyTable(ctx, seg, d)); err != nil {
+		return err
 	}
 	there := map[string]uint64{}
 	for _, o := range objects {
 		sum += o.Size
-		if err := v.object(ctx, o); err != nil {
-			if ctx.Err() != nil {
-				return err
-			}
-			v.damage(err)
-			continue
+		err := v.object(ctx, o)
+		if err == nil {
+			there[o.Name] = o.Size
+		} else if err := v.found(ctx, err); err != nil {
+			return err
 		}
-		there[o.Name] = o.Size
 	}
 	if sum != d.Bytes {
 		v.damage(wire.Corrupt(d.Index, fmt.Sprintf("objects of %d bytes in all: the listing says %d", sum, d.Bytes)))
@@ -414,11 +405,9 @@ func (v *verifier) segment(ctx context.Context, d catalog.SegmentDescriptor) err
 				size, e.ObjectSize)), d.Index, e.Meta.Name, 0))
 			continue
 		}
-		if err := v.feature(ctx, e); err != nil {
-			if ctx.Err() != nil {
-				return err
-			}
-			v.damage(format.Locate(err, e.Object, e.Meta.Name, 0))
+		err := v.feature(ctx, e)
+		if err := v.found(ctx, format.Locate(err, e.Object, e.Meta.Name, 0)); err != nil {
+			return err
 		}
 		if packed[e.Object] == nil {
 			packed[e.Object] = map[uint64]*segment.Entry{}
@@ -429,11 +418,9 @@ func (v *verifier) segment(ctx context.Context, d catalog.SegmentDescriptor) err
 		if _, ok := there[o.Name]; !ok {
 			continue
 		}
-		if err := v.pack(ctx, seg, o, packed[o.Name]); err != nil {
-			if ctx.Err() != nil {
-				return err
-			}
-			v.damage(format.Locate(err, o.Name, "", 0))
+		err := v.pack(ctx, seg, o, packed[o.Name])
+		if err := v.found(ctx, format.Locate(err, o.Name, "", 0)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -57,7 +57,6 @@ func ingestFiles(t *testing.T, paths []string, o Options) (Report, map[string]*s
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer g.Close()
 	entries, err := g.Entries(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -145,9 +145,6 @@ func storedBits(t *testing.T, s *storage.Store) (map[string][]string, []string, 
 			}
 		}
 		rows += int(d.Rows)
-		if err := g.Close(); err != nil {
-			t.Fatal(err)
-		}
 	}
 	for name, v := range out {
 		out[name] = append(v, make([]string, rows-len(v))...)

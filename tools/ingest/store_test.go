@@ -231,9 +231,6 @@ func storedRows(t testing.TB, s *storage.Store, number uint64) map[string][]map[
 				at += col.Rows
 			}
 		}
-		if err := g.Close(); err != nil {
-			t.Fatal(err)
-		}
 		out[d.Partition.String()] = append(out[d.Partition.String()], rows...)
 	}
 	return out

@@ -49,7 +49,6 @@ func openKept(ctx context.Context, store *storage.Store, s *baseSegment, l *cata
 	if err != nil {
 		return nil, err
 	}
-	defer g.Close()
 	for i, n := range g.StripeRows() {
 		k.starts = append(k.starts, k.starts[i]+int(n))
 	}

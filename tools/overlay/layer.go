@@ -61,9 +61,6 @@ func (w *layerWriter) write(ctx context.Context, s *baseSegment, vals values) (
 		return layer, fmt.Errorf("layer over segment %s: %w", s.ID, err)
 	}
 	stripes := base.StripeRows()
-	if err := base.Close(); err != nil {
-		return layer, err
-	}
 	share := w.opts.encodeShare()
 	out, err := w.table.NewSegment(ctx, s.Partition, stripes, segment.Options{
 		HoldBytes: min(max(share, 1<<20), 128<<20), StandAloneBytes: min(max(share/8, 1<<20), 16<<20),

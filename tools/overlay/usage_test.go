@@ -75,7 +75,6 @@ func TestAddIsRecorded(t *testing.T) {
 			}
 			_, dictionary := entries[0].Meta.Dictionary.Range()
 			bytes += dictionary
-			index.Close()
 		}
 		// The key is read once for the rows that match; what is more of it, of files that do not fit, is not here.
 		if f.Name != "id" && f.Name != "click" || f.Stripes != stripes || f.BytesNeeded != bytes || f.Rows != 700 ||

@@ -154,7 +154,6 @@ func (c *collector) segment(ctx context.Context, s *storage.Store, at int) error
 	if err != nil {
 		return err
 	}
-	defer g.Close()
 	objects, err := g.Objects(ctx)
 	if err != nil {
 		return err

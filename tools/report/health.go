@@ -196,7 +196,6 @@ func (c *collector) layers(ctx context.Context, snap *storage.Snapshot, o catalo
 		if err != nil {
 			return err
 		}
-		defer g.Close()
 		return g.Each(ctx, func(e *segment.Entry) error {
 			if f := c.byID[catalog.FeatureID(e.Meta.Feature)]; f != nil {
 				f.layers += e.Length

@@ -155,7 +155,6 @@ func pieceFeatures(ctx context.Context, snap *storage.Snapshot,
 			}
 			return nil
 		})
-		g.Close()
 		if err != nil {
 			return nil, err
 		}

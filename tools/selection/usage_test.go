@@ -61,7 +61,6 @@ func TestFindingIsRecorded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer index.Close()
 		for _, name := range []string{"number", "name", "user"} {
 			f, err := snap.Lookup(ctx, name)
 			if err != nil {
