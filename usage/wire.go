@@ -14,6 +14,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // SPEC.md has the bytes. The numbers are written to disk.
@@ -80,7 +81,7 @@ func (f *file) append(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(positions)))
 	for i, s := range sortedKeys(positions) {
 		positions[s] = i
-		dst = appendString(dst, s)
+		dst = wire.AppendString(dst, s)
 	}
 	type named struct {
 		name string
@@ -100,7 +101,7 @@ func (f *file) append(dst []byte) []byte {
 	featurePositions := make(map[catalog.FeatureID]int, len(names))
 	for i, f := range sortedKeys(names) {
 		featurePositions[f] = i
-		dst = appendString(binary.LittleEndian.AppendUint64(dst, uint64(f)), names[f].name)
+		dst = wire.AppendString(binary.LittleEndian.AppendUint64(dst, uint64(f)), names[f].name)
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(f.records)))
 	for _, r := range f.records {
@@ -168,10 +169,6 @@ func (r *Record) append(dst []byte, positions map[string]int, features map[catal
 	return dst
 }
 
-func appendString(dst []byte, s string) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
-}
-
 func compareKeys(a, b *Key) int {
 	return cmp.Or(strings.Compare(a.Job, b.Job), strings.Compare(a.User, b.User), strings.Compare(a.Program, b.Program),
 		strings.Compare(a.Purpose, b.Purpose),
@@ -210,56 +207,55 @@ func decode(name string, b []byte) (*decoded, error) {
 			Reason: fmt.Sprintf("usage records of version %d: this program reads version %d", v, version),
 		}
 	}
-	d := decoder{b: b[:end], at: headBytes}
+	d := wire.Decoder{Rest: b[headBytes:end]}
 	out := &decoded{}
-	out.kind = d.byte()
+	out.kind = d.Byte()
 	if out.kind != recordsKind && out.kind != rollupKind {
-		d.fail("unknown kind")
+		d.Fail("unknown kind")
 	}
-	out.day = day(d.max(maxDay, "day"))
-	out.written = int64(d.max(math.MaxInt64, "time"))
-	n := d.count(minMerged)
+	out.day = day(d.Max(maxDay, "day"))
+	out.written = int64(d.Max(math.MaxInt64, "time"))
+	n := d.Count(minMerged)
 	if n > 0 && out.kind == recordsKind {
-		d.fail("records of a process that merge others")
+		d.Fail("records of a process that merge others")
 	}
 	for range n {
-		m := mergedID{id: id(d.take(16)), at: int64(d.max(math.MaxInt64, "time"))}
+		var m mergedID
+		copy(m.id[:], d.Take(16))
+		m.at = int64(d.Max(math.MaxInt64, "time"))
 		if k := len(out.merged); k > 0 && slices.Compare(out.merged[k-1].id[:], m.id[:]) >= 0 {
-			d.fail("merged ids out of order")
+			d.Fail("merged ids out of order")
 		}
 		out.merged = append(out.merged, m)
 	}
-	if n = d.count(minString); n > maxStrings {
-		d.fail("too many strings")
+	if n = d.Count(minString); n > maxStrings {
+		d.Fail("too many strings")
 	}
 	for range min(n, maxStrings) {
-		s := d.string()
+		s := text(&d)
 		if k := len(out.strings); k > 0 && out.strings[k-1] >= s {
-			d.fail("strings out of order")
+			d.Fail("strings out of order")
 		}
 		out.strings = append(out.strings, s)
 	}
-	n = d.count(minFeature)
+	n = d.Count(minFeature)
 	if n > maxFeatures {
-		d.fail("too many features")
+		d.Fail("too many features")
 	}
 	for range min(n, maxFeatures) {
-		f := Feature{ID: catalog.FeatureID(d.u64()), Name: d.string()}
+		f := Feature{ID: catalog.FeatureID(d.U64()), Name: text(&d)}
 		if k := len(out.features); f.ID == 0 || k > 0 && out.features[k-1].ID >= f.ID {
-			d.fail("features out of order")
+			d.Fail("features out of order")
 		}
 		out.features = append(out.features, f)
 	}
-	out.count = d.count(minRecord)
-	if d.reason == "" {
-		out.body = d.b[d.at:]
-		at := d.at
-		if reason, offset := out.read(nil); reason != "" {
-			d.reason, d.failedAt = reason, at+offset
-		}
+	out.count = d.Count(minRecord)
+	if d.Reason == "" {
+		out.body = d.Rest
+		d.Reason, d.Left = out.read(nil)
 	}
-	if d.reason != "" {
-		return nil, bad(d.failedAt, d.reason)
+	if d.Reason != "" {
+		return nil, bad(end-d.Left, d.Reason)
 	}
 	return out, nil
 }
@@ -274,134 +270,75 @@ func (f *decoded) each(visit func(*Record) error) error {
 	return err
 }
 
-// read decodes the records; visit, which may be nil, says whether to go on.
-func (f *decoded) read(visit func(*Record) bool) (reason string, offset int) {
-	d := decoder{b: f.body}
+// read decodes the records; visit, which may be nil, says whether to go on. left is how many bytes come after what is
+// wrong.
+func (f *decoded) read(visit func(*Record) bool) (reason string, left int) {
+	d := wire.Decoder{Rest: f.body}
 	var r Record
 	var before Key
 	texts := r.strings()
 	for i := range f.count {
 		for _, s := range texts {
-			if at := d.uvarint(); at < uint64(len(f.strings)) {
+			if at := d.Uvarint(); at < uint64(len(f.strings)) {
 				*s = f.strings[at]
 			} else {
-				d.fail("no such string")
+				d.Fail("no such string")
 			}
 		}
-		r.Filter = d.u64()
-		r.PID, r.Snapshot = d.uvarint(), d.uvarint()
-		start := int64(d.max(lastSecond, "time"))
-		end := start + int64(d.max(uint64(lastSecond-start), "time"))
+		r.Filter = d.U64()
+		r.PID, r.Snapshot = d.Uvarint(), d.Uvarint()
+		start := int64(d.Max(lastSecond, "time"))
+		end := start + int64(d.Max(uint64(lastSecond-start), "time"))
 		r.Start, r.End = seconds(start), seconds(end)
 		numbers := r.Counters.numbers()
 		for _, n := range numbers[:firstNumbers] {
-			*n = d.uvarint()
+			*n = d.Uvarint()
 		}
 		for _, t := range r.durations() {
-			*t = time.Duration(d.max(math.MaxInt64, "duration"))
+			*t = time.Duration(d.Max(math.MaxInt64, "duration"))
 		}
 		for _, n := range numbers[firstNumbers:] {
-			*n = d.uvarint()
+			*n = d.Uvarint()
 		}
-		n := d.count(minUse)
+		n := d.Count(minUse)
 		r.Features = r.Features[:0]
 		position := -1
 		for range n {
-			skip := d.uvarint()
+			skip := d.Uvarint()
 			if skip >= uint64(len(f.features)-position-1) {
-				d.fail("no such feature")
+				d.Fail("no such feature")
 				break
 			}
 			position += 1 + int(skip)
 			u := FeatureUse{ID: f.features[position].ID, Name: f.features[position].Name}
 			for _, n := range u.numbers() {
-				*n = d.uvarint()
+				*n = d.Uvarint()
 			}
-			u.Last = seconds(end - int64(d.max(uint64(end-start), "time")))
+			u.Last = seconds(end - int64(d.Max(uint64(end-start), "time")))
 			r.Features = append(r.Features, u)
 		}
 		if i > 0 && compareKeys(&before, &r.Key) >= 0 {
-			d.fail("records out of order")
+			d.Fail("records out of order")
 		}
 		before = r.Key
-		if d.reason != "" {
-			return d.reason, d.failedAt
+		if d.Reason != "" {
+			return d.Reason, d.Left
 		}
 		if visit != nil && !visit(&r) {
 			return "", 0
 		}
 	}
-	if d.at < len(d.b) {
-		d.fail("bytes left over")
-	}
-	return d.reason, d.failedAt
+	d.End()
+	return d.Reason, d.Left
 }
 
 func seconds(n int64) time.Time { return time.Unix(n, 0).UTC() }
 
-// A decoder takes values off bytes. The first thing that is wrong sets reason, and everything after is zero.
-type decoder struct {
-	b        []byte
-	at       int
-	reason   string
-	failedAt int
-}
-
-func (d *decoder) fail(reason string) {
-	if d.reason == "" {
-		d.reason, d.failedAt = reason, d.at
-	}
-	d.at = len(d.b)
-}
-
-func (d *decoder) uvarint() uint64 {
-	v, n := binary.Uvarint(d.b[d.at:])
-	if n <= 0 {
-		d.fail("number cut short")
-		return 0
-	}
-	d.at += n
-	return v
-}
-
-// max returns a varint that is at most limit.
-func (d *decoder) max(limit uint64, what string) uint64 {
-	v := d.uvarint()
-	if v > limit {
-		d.fail(what + " out of range")
-		return 0
-	}
-	return v
-}
-
-// count returns a number of things that take so many bytes each at least.
-func (d *decoder) count(size int) uint64 {
-	v := d.uvarint()
-	if v > uint64((len(d.b)-d.at)/size) {
-		d.fail("more than there is room for")
-		return 0
-	}
-	return v
-}
-
-// take returns the next n bytes, or zeros where there are fewer. Borrowed.
-func (d *decoder) take(n int) []byte {
-	if n > len(d.b)-d.at {
-		d.fail("cut short")
-		return make([]byte, n)
-	}
-	out := d.b[d.at : d.at+n]
-	d.at += n
-	return out
-}
-
-func (d *decoder) byte() byte  { return d.take(1)[0] }
-func (d *decoder) u64() uint64 { return binary.LittleEndian.Uint64(d.take(8)) }
-
-func (d *decoder) string() string {
-	s := d.take(int(d.max(maxString, "length")))
+// text takes a string off the front of d.
+func text(d *wire.Decoder) string {
+	s := d.Take(d.Max(maxString, "length"))
 	if !utf8.Valid(s) {
-		d.fail("string is not UTF-8")
+		d.Fail("string is not UTF-8")
 	}
 	return string(s)
 }

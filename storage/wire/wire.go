@@ -7,12 +7,13 @@ import "encoding/binary"
 type Decoder struct {
 	Rest   []byte
 	Reason string
+	Left   int // how many bytes were left when Reason was set
 }
 
 // Fail sets Reason, unless it is set.
 func (d *Decoder) Fail(reason string) {
 	if d.Reason == "" {
-		d.Reason = reason
+		d.Reason, d.Left = reason, len(d.Rest)
 	}
 	d.Rest = nil
 }
@@ -33,6 +34,16 @@ func (d *Decoder) Max(limit uint64, what string) uint64 {
 	v := d.Uvarint()
 	if v > limit {
 		d.Fail(what + " out of range")
+		return 0
+	}
+	return v
+}
+
+// Count returns a number of things that take size bytes each at least, so that it sizes nothing that the bytes do not.
+func (d *Decoder) Count(size int) uint64 {
+	v := d.Uvarint()
+	if v > uint64(len(d.Rest)/size) {
+		d.Fail("more than there is room for")
 		return 0
 	}
 	return v
