@@ -23,7 +23,8 @@ func TestBranches(t *testing.T) {
 	// A branch, its overlay and its list in one commit.
 	s := mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DefineOverlays{overlay("lbl", "y")},
 		commit.SetOverlaySegments{layer(t, tab, "lbl", a, 7, "y")}, commit.DefineLists{
-			{Name: "some"}}, commit.SetListRows{{"some", a.ID, rowSet(t, tab.s, a, 1)}}, commit.SetBranches{
+			{Name: "some"}}, commit.SetListRows{{List: "some", Segment: a.ID, Rows: rowSet(t, tab.s, a,
+			1)}}, commit.SetBranches{
 			{Name: "exp", Overlays: []catalog.Pin{{Name: "lbl"}}, List: catalog.Pin{Name: "some"}, Owner: "me"}}}})
 	b, err := s.Branch(ctx, "exp")
 	if err != nil || b.Snapshot != 2 || b.Overlays[0].Snapshot != 2 || b.List.Snapshot != 2 || b.Added != 2 ||

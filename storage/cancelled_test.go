@@ -79,8 +79,8 @@ func TestCancelledMidway(t *testing.T) {
 			mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x", fmt.Sprint("y",
 				i))), commit.AddSegments{d}}})
 		}
-		mustCommit(t, tab, commit.Change{Base: 12, Ops: []commit.Operation{commit.DeleteRows{{segs[2].ID,
-			rowSet(t, tab.s, segs[2], 1)}}}})
+		mustCommit(t, tab, commit.Change{Base: 12, Ops: []commit.Operation{commit.DeleteRows{{Segment: segs[2].ID,
+			Rows: rowSet(t, tab.s, segs[2], 1)}}}})
 		for i := range uint64(2) {
 			s, err := tab.At(t.Context(), 5+i)
 			if err != nil {

@@ -89,14 +89,15 @@ func layeredScenario(ctx context.Context, t *testing.T, blobs object.Store) (don
 				commit.SetOverlaySegments{{Overlay: "o", Segment: a.ID, Data: data, Covered: set(a, 1, 2)}}}}
 		},
 		func() commit.Change {
-			return commit.Change{Ops: []commit.Operation{commit.DefineLists{{Name: "l"}}, commit.SetListRows{{"l", a.ID,
-				set(a, 5)}}, commit.SetBranches{{Name: "b", Snapshot: 1}}}}
+			return commit.Change{Ops: []commit.Operation{commit.DefineLists{{Name: "l"}}, commit.SetListRows{{List: "l",
+				Segment: a.ID,
+				Rows:    set(a, 5)}}, commit.SetBranches{{Name: "b", Snapshot: 1}}}}
 		},
 		func() commit.Change {
-			return commit.Change{Ops: []commit.Operation{commit.DeleteRows{{a.ID, set(a, 1)}}}}
+			return commit.Change{Ops: []commit.Operation{commit.DeleteRows{{Segment: a.ID, Rows: set(a, 1)}}}}
 		},
 		func() commit.Change {
-			return commit.Change{Ops: []commit.Operation{commit.DeleteRows{{a.ID, set(a, 1, 7)}},
+			return commit.Change{Ops: []commit.Operation{commit.DeleteRows{{Segment: a.ID, Rows: set(a, 1, 7)}},
 				commit.MergeOverlays{"o"}}}
 		},
 		func() commit.Change { return commit.Change{Ops: []commit.Operation{commit.ExpireBelow(4)}} },
@@ -235,10 +236,11 @@ func TestLateDeletes(t *testing.T) {
 	tab.s.core.Trees.MemtableBytes, tab.s.core.Bitmaps.InlineBytes = 1, 0
 	a := writeSegment(t, tab, nil, []uint32{10}, 1, segment.Options{}, "x")
 	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{a}}})
-	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.DeleteRows{{a.ID, rowSet(t, tab.s, a, 1)}}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.DeleteRows{{Segment: a.ID, Rows: rowSet(t,
+		tab.s, a, 1)}}}})
 	late.armed = true
-	if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Ops: []commit.Operation{commit.DeleteRows{{a.ID,
-		rowSet(t, tab.s, a, 2)}}}}); !errors.Is(err, object.ErrInjected) {
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Ops: []commit.Operation{commit.DeleteRows{{Segment: a.ID,
+		Rows: rowSet(t, tab.s, a, 2)}}}}); !errors.Is(err, object.ErrInjected) {
 		t.Fatal(err)
 	}
 	if err := late.land(); err != nil {
@@ -267,8 +269,9 @@ func TestLayersConcurrent(t *testing.T) {
 		h.s.core.Bitmaps.InlineBytes = w % 2 * bitmap.MaxInline
 		wg.Go(func() {
 			for k := range each {
-				c := commit.Change{Operation: "delete", Ops: []commit.Operation{commit.DeleteRows{{a.ID, rowSet(t, h.s,
-					a, uint32(w*100+k), uint32(k))}}}}
+				c := commit.Change{Operation: "delete", Ops: []commit.Operation{commit.DeleteRows{{Segment: a.ID,
+					Rows: rowSet(t, h.s,
+						a, uint32(w*100+k), uint32(k))}}}}
 				if _, err := h.Commit(ctx, c); err != nil {
 					t.Error(err)
 				}
@@ -341,7 +344,8 @@ func TestLayersProcesses(t *testing.T) {
 			}
 			// Every process deletes rows of its own; a row keeps its number in the one segment that there is.
 			c := commit.Change{Operation: "delete", Base: s.Info().Number,
-				Ops: []commit.Operation{commit.DeleteRows{{segs[0].ID, rowSet(t, tab.s, segs[0], uint32(who*each+k))}}}}
+				Ops: []commit.Operation{commit.DeleteRows{{Segment: segs[0].ID, Rows: rowSet(t, tab.s, segs[0],
+					uint32(who*each+k))}}}}
 			if k%3 == 2 {
 				d := writeSegment(t, tab, nil, []uint32{rows}, 1, segment.Options{}, "x")
 				deleted, err := s.DeletionVectors(ctx, segs[0])
@@ -359,7 +363,7 @@ func TestLayersProcesses(t *testing.T) {
 				}
 				c = commit.Change{Operation: "compact", Base: s.Info().Number,
 					Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{d},
-						commit.RemoveSegments{segs[0].ID}, commit.DeleteRows{{d.ID, set}}}}
+						commit.RemoveSegments{segs[0].ID}, commit.DeleteRows{{Segment: d.ID, Rows: set}}}}
 			}
 			switch _, err := tab.Commit(ctx, c); {
 			case err == nil:

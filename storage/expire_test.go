@@ -85,7 +85,8 @@ func TestExpire(t *testing.T) {
 		fmt.Sprint(r.Held) != fmt.Sprint(dry.Held) {
 		t.Fatal(r, err)
 	}
-	if len(r.Held) != 2 || r.Held[0] != (gc.Hold{"ads", 3, "branch exp"}) || r.Held[1].Snapshot != 5 ||
+	if len(r.Held) != 2 || r.Held[0] != (gc.Hold{Table: "ads", Snapshot: 3, By: "branch exp"}) ||
+		r.Held[1].Snapshot != 5 ||
 		!strings.Contains(r.Held[1].By, "job 7") {
 		t.Fatal(r.Held)
 	}

@@ -60,8 +60,9 @@ func makeGolden(t *testing.T, dir string) {
 	b := writeSegment(t, tab, partition("ds", "2"), []uint32{40}, 2, segment.Options{}, "x")
 	mustCommit(t, tab, commit.Change{Operation: "ingest", Ops: []commit.Operation{commit.AddFeatures(features("x")),
 		commit.AddSegments{b}, commit.AddSources{{Fingerprint: "f2", Name: "b.parquet"}}}})
-	mustCommit(t, tab, commit.Change{Operation: "delete", Ops: []commit.Operation{commit.DeleteRows{{a.ID, rowSet(t, s,
-		a, 0, 7, 69)}, {b.ID, everySecond(t, s, b, 1)}}}})
+	mustCommit(t, tab, commit.Change{Operation: "delete", Ops: []commit.Operation{commit.DeleteRows{{Segment: a.ID,
+		Rows: rowSet(t, s,
+			a, 0, 7, 69)}, {Segment: b.ID, Rows: everySecond(t, s, b, 1)}}}})
 	some := layer(t, tab, "label", a, 5, "y", "z")
 	some.All, some.Covered = false, rowSet(t, s, a, 1, 2, 3)
 	label := overlay("label", "y", "z")
@@ -70,7 +71,8 @@ func makeGolden(t *testing.T, dir string) {
 		overlay("fill", "x")}, commit.SetOverlaySegments{some, layer(t, tab, "fill", b, 6, "x")}}})
 	mustCommit(t, tab, commit.Change{Operation: "samples", Base: 4,
 		Ops: []commit.Operation{commit.DefineLists{{Name: "clicks", Definition: "click = 1"}},
-			commit.SetListRows{{"clicks", a.ID, rowSet(t, s, a, 5, 6)}, {"clicks", b.ID, everySecond(t, s, b, 0)}}}})
+			commit.SetListRows{{List: "clicks", Segment: a.ID, Rows: rowSet(t, s, a, 5, 6)}, {List: "clicks",
+				Segment: b.ID, Rows: everySecond(t, s, b, 0)}}}})
 	mustCommit(t, tab, commit.Change{Operation: "branch", Base: 5, Ops: []commit.Operation{commit.SetBranches{
 		{Name: "exp", Snapshot: 5, Overlays: []catalog.Pin{{Name: "label", Snapshot: 4}},
 			List: catalog.Pin{Name: "clicks", Snapshot: 5}, Owner: "ann"}, {Name: "old", Snapshot: 1}}}})

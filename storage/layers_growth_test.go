@@ -28,10 +28,12 @@ func TestLayersGrowth(t *testing.T) {
 			commit.DefineLists{{Name: "l"}}}}
 		all := commit.Op[commit.AddSegments](&c)
 		for i, d := range all {
-			over.Set(append(commit.Op[commit.DeleteRows](&over), commit.DeletionVector{d.ID, rowSet(t, tab.s, d,
-				uint32(i%50))}))
-			over.Set(append(commit.Op[commit.SetListRows](&over), commit.ListRows{"l", d.ID, rowSet(t, tab.s, d,
-				uint32(i%50))}))
+			over.Set(append(commit.Op[commit.DeleteRows](&over), commit.DeletionVector{Segment: d.ID,
+				Rows: rowSet(t, tab.s, d,
+					uint32(i%50))}))
+			over.Set(append(commit.Op[commit.SetListRows](&over), commit.ListRows{List: "l", Segment: d.ID,
+				Rows: rowSet(t, tab.s, d,
+					uint32(i%50))}))
 			data, err := fakeSegment(ctx, tab, nil, 50)
 			if err != nil {
 				t.Fatal(err)
@@ -71,7 +73,8 @@ func TestLayersGrowth(t *testing.T) {
 		}
 		read := counted.Counts().Sub(start)
 		start = counted.Counts()
-		mustCommit(t, h, commit.Change{Ops: []commit.Operation{commit.DeleteRows{{few[1].ID, rowSet(t, h.s, few[1],
+		mustCommit(t, h, commit.Change{Ops: []commit.Operation{commit.DeleteRows{{Segment: few[1].ID, Rows: rowSet(t,
+			h.s, few[1],
 			49, 48)}}}})
 		commit := counted.Counts().Sub(start)
 		cost[n] = [3]int64{read.Requests(), read.BytesRead, commit.Requests()}

@@ -420,7 +420,7 @@ func (r *layeredRun) compaction(t *rapid.T, view layeredTable) (c commit.Change)
 		at += s.rows
 	}
 	if len(deleted) > 0 {
-		c.Set(commit.DeleteRows{{out.ID, r.set(t, out.ID, deleted)}})
+		c.Set(commit.DeleteRows{{Segment: out.ID, Rows: r.set(t, out.ID, deleted)}})
 	}
 	for _, name := range slices.Sorted(maps.Keys(cover)) {
 		y := catalog.OverlaySegment{Overlay: name, Segment: out.ID, Data: r.segment(t, rows),
@@ -432,8 +432,9 @@ func (r *layeredRun) compaction(t *rapid.T, view layeredTable) (c commit.Change)
 	}
 	for _, name := range slices.Sorted(maps.Keys(listed)) {
 		if len(listed[name]) > 0 {
-			c.Set(append(commit.Op[commit.SetListRows](&c), commit.ListRows{name, out.ID, r.set(t, out.ID,
-				listed[name])}))
+			c.Set(append(commit.Op[commit.SetListRows](&c), commit.ListRows{List: name, Segment: out.ID,
+				Rows: r.set(t, out.ID,
+					listed[name])}))
 		}
 	}
 	return c
@@ -456,8 +457,9 @@ func (r *layeredRun) draw(t *rapid.T, view layeredTable) (c commit.Change) {
 	}
 	listRows := func() {
 		for _, s := range pick(t, view) {
-			c.Set(append(commit.Op[commit.SetListRows](&c), commit.ListRows{list, s.id, r.set(t, s.id,
-				drawRows(t, s.rows))}))
+			c.Set(append(commit.Op[commit.SetListRows](&c), commit.ListRows{List: list, Segment: s.id,
+				Rows: r.set(t, s.id,
+					drawRows(t, s.rows))}))
 		}
 	}
 	kind := rapid.SampledFrom([]string{"append", "append", "delete", "delete", "overlay", "layers", "merge",
@@ -468,7 +470,7 @@ func (r *layeredRun) draw(t *rapid.T, view layeredTable) (c commit.Change) {
 		c.Set(commit.AddSegments{r.segment(t, rapid.Uint32Range(1, 400).Draw(t, "rows"))})
 	case "delete":
 		for _, s := range pick(t, view) {
-			c.Set(append(commit.Op[commit.DeleteRows](&c), commit.DeletionVector{s.id, r.set(t, s.id,
+			c.Set(append(commit.Op[commit.DeleteRows](&c), commit.DeletionVector{Segment: s.id, Rows: r.set(t, s.id,
 				drawRows(t, s.rows))}))
 		}
 	case "overlay":

@@ -94,15 +94,18 @@ func TestDeletes(t *testing.T) {
 	s1 := mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x")),
 		commit.AddSegments{a, b}}})
 	// Deletes made against one snapshot unite, in whichever order they come; so do appends between.
-	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.DeleteRows{{a.ID, rowSet(t, tab.s, a, 0, 1, 2)},
-		{b.ID, rowSet(t, tab.s, b, 9)}}}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.DeleteRows{{Segment: a.ID, Rows: rowSet(t, tab.s,
+		a, 0, 1, 2)},
+		{Segment: b.ID, Rows: rowSet(t, tab.s, b, 9)}}}})
 	c := writeSegment(t, tab, partition("p", "a"), []uint32{10}, 1, segment.Options{}, "x")
 	mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.AddFeatures(features("x")),
 		commit.AddSegments{c}}})
-	mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DeleteRows{{a.ID, everySecond(t,
-		tab.s, a, 0)}}}})
-	s := mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DeleteRows{{a.ID, rowSet(t, tab.s,
-		a, 1, 3)}}}})
+	mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DeleteRows{{Segment: a.ID,
+		Rows: everySecond(t,
+			tab.s, a, 0)}}}})
+	s := mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DeleteRows{{Segment: a.ID,
+		Rows: rowSet(t, tab.s,
+			a, 1, 3)}}}})
 	got, err := s.DeletionVectors(ctx, c, b, a)
 	if err != nil || !got[0].IsEmpty() || got[1].Since != 2 || got[2].Since != 5 {
 		t.Fatal(got, err)
@@ -121,7 +124,8 @@ func TestDeletes(t *testing.T) {
 		t.Fatalf("%+v", i)
 	}
 	// What is deleted already changes nothing, and keeps the version that caches go by.
-	s = mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.DeleteRows{{b.ID, rowSet(t, tab.s, b, 9)}}}})
+	s = mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.DeleteRows{{Segment: b.ID, Rows: rowSet(t,
+		tab.s, b, 9)}}}})
 	if got, err := s.DeletionVectors(ctx, b); err != nil || got[0].Since != 2 {
 		t.Fatal(got, err)
 	}
@@ -136,13 +140,14 @@ func TestDeletes(t *testing.T) {
 		commit.RemoveSegments{a.ID, c.ID}, commit.AddSegments{merged}}}
 	wantConflict(t, tab, compaction, "compaction of what got deletes")
 	compaction.Base = 6
-	compaction.Set(commit.DeleteRows{{merged.ID, rowSet(t, tab.s, merged, 5)}})
+	compaction.Set(commit.DeleteRows{{Segment: merged.ID, Rows: rowSet(t, tab.s, merged, 5)}})
 	s = mustCommit(t, tab, compaction)
 	if got, err := s.DeletionVectors(ctx, merged, b); err != nil || got[0].Count != 1 || got[1].Count != 1 ||
 		s.Info().DeletedRows != 2 {
 		t.Fatal(got, err, s.Info())
 	}
-	wantConflict(t, tab, commit.Change{Ops: []commit.Operation{commit.DeleteRows{{a.ID, rowSet(t, tab.s, a, 7)}}}},
+	wantConflict(t, tab, commit.Change{Ops: []commit.Operation{commit.DeleteRows{{Segment: a.ID, Rows: rowSet(t,
+		tab.s, a, 7)}}}},
 		"deletes of a segment that is gone")
 	// An overwrite takes what was deleted away with the rows.
 	s = mustCommit(t, tab, commit.Change{Base: 7, Ops: []commit.Operation{commit.OverwritePartitions{a.Partition}}})
@@ -168,8 +173,8 @@ func TestDeletes(t *testing.T) {
 			t.Errorf("a set of a segment of %d: %+v %s", rows, r, reason)
 		}
 	}
-	if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Ops: []commit.Operation{commit.DeleteRows{{b.ID,
-		rowSet(t, tab.s, a, 7)}}}}); err == nil || errors.Is(err, ErrConflict) {
+	if _, err := tab.Commit(ctx, commit.Change{Operation: "x", Ops: []commit.Operation{commit.DeleteRows{{Segment: b.ID,
+		Rows: rowSet(t, tab.s, a, 7)}}}}); err == nil || errors.Is(err, ErrConflict) {
 		t.Errorf("rows of another segment: %v", err)
 	}
 }
@@ -368,8 +373,10 @@ func TestSampleLists(t *testing.T) {
 	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x")),
 		commit.AddSegments{a, b}}})
 	s := mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DefineLists{{Name: "clicks",
-		Definition: "click = 1"}, {Name: "clicks2"}}, commit.SetListRows{{"clicks", a.ID, everySecond(t, tab.s, a,
-		1)}, {"clicks", b.ID, rowSet(t, tab.s, b, 3)}, {"clicks2", b.ID, rowSet(t, tab.s, b, 4)}}}})
+		Definition: "click = 1"}, {Name: "clicks2"}}, commit.SetListRows{{List: "clicks", Segment: a.ID,
+		Rows: everySecond(t, tab.s, a,
+			1)}, {List: "clicks", Segment: b.ID, Rows: rowSet(t, tab.s, b, 3)}, {
+		List: "clicks2", Segment: b.ID, Rows: rowSet(t, tab.s, b, 4)}}}})
 	got, err := s.ListedRows(ctx, "clicks", b, a)
 	if err != nil || got[1].Count != 25_000 || fmt.Sprint(readRows(t, s, got[0])) != "[3]" ||
 		readRows(t, s, got[1])[100] != 201 {
@@ -379,17 +386,21 @@ func TestSampleLists(t *testing.T) {
 		!got[1].IsEmpty() {
 		t.Fatal(got, err)
 	}
-	wantConflict(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.SetListRows{{"clicks", b.ID,
-		rowSet(t, tab.s, b, 5)}}}}, "rows of a list defined since")
-	late := commit.Change{Base: 2, Ops: []commit.Operation{commit.SetListRows{{"clicks2", b.ID, rowSet(t, tab.s,
-		b, 4, 5)}}}}
+	wantConflict(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.SetListRows{{List: "clicks",
+		Segment: b.ID,
+		Rows:    rowSet(t, tab.s, b, 5)}}}}, "rows of a list defined since")
+	late := commit.Change{Base: 2, Ops: []commit.Operation{commit.SetListRows{{List: "clicks2", Segment: b.ID,
+		Rows: rowSet(t, tab.s,
+			b, 4, 5)}}}}
 	mustCommit(t, tab, late)
 	wantConflict(t, tab, late, "rows of a list set since")
 	// of another segment
-	mustCommit(t, tab, commit.Change{Base: 2, Ops: []commit.Operation{commit.SetListRows{{"clicks2", a.ID,
-		rowSet(t, tab.s, a, 4, 5)}}}})
+	mustCommit(t, tab, commit.Change{Base: 2, Ops: []commit.Operation{commit.SetListRows{{List: "clicks2",
+		Segment: a.ID,
+		Rows:    rowSet(t, tab.s, a, 4, 5)}}}})
 	s = mustCommit(t, tab, commit.Change{Base: 2, Ops: []commit.Operation{commit.DropLists{"clicks"},
-		commit.DefineLists{{Name: "clicks"}}, commit.SetListRows{{"clicks", b.ID, rowSet(t, tab.s, b, 5)}}}})
+		commit.DefineLists{{Name: "clicks"}}, commit.SetListRows{{List: "clicks", Segment: b.ID, Rows: rowSet(t,
+			tab.s, b, 5)}}}})
 	if got, err := s.ListedRows(ctx, "clicks", b, a); err != nil || fmt.Sprint(readRows(t, s, got[0])) != "[5]" ||
 		!got[1].IsEmpty() {
 		t.Fatal(got, err)
@@ -400,23 +411,26 @@ func TestSampleLists(t *testing.T) {
 	// A compaction that carries a list which was replaced meanwhile would bring the old rows back.
 	c := writeSegment(t, tab, nil, []uint32{60}, 1, segment.Options{}, "x")
 	compaction := commit.Change{Base: 4, Ops: []commit.Operation{commit.AddFeatures(features("x")),
-		commit.RemoveSegments{a.ID}, commit.AddSegments{c}, commit.SetListRows{{"clicks", c.ID,
-			rowSet(t, tab.s, c, 7)}}}}
+		commit.RemoveSegments{a.ID}, commit.AddSegments{c}, commit.SetListRows{{List: "clicks", Segment: c.ID,
+			Rows: rowSet(t, tab.s, c, 7)}}}}
 	wantConflict(t, tab, compaction, "compaction and a list replaced")
 	compaction.Base = 5
 	mustCommit(t, tab, compaction)
-	s = mustCommit(t, tab, commit.Change{Base: 6, Ops: []commit.Operation{commit.SetListRows{{"clicks", b.ID,
-		bitmap.Ref{}}}}})
+	s = mustCommit(t, tab, commit.Change{Base: 6, Ops: []commit.Operation{commit.SetListRows{{List: "clicks",
+		Segment: b.ID,
+		Rows:    bitmap.Ref{}}}}})
 	if got, err := s.ListedRows(ctx, "clicks", c, b); err != nil || got[0].Count != 1 || !got[1].IsEmpty() {
 		t.Fatal(got, err)
 	}
 	// A compaction that has not seen that they were taken out would bring them back.
 	d := writeSegment(t, tab, nil, []uint32{10}, 1, segment.Options{}, "x")
 	compaction = commit.Change{Base: 6, Ops: []commit.Operation{commit.AddFeatures(features("x")),
-		commit.RemoveSegments{b.ID}, commit.AddSegments{d}, commit.SetListRows{{"clicks", d.ID, rowSet(t, tab.s, d, 5)},
-			{"clicks2", d.ID, rowSet(t, tab.s, d, 4, 5)}}}}
+		commit.RemoveSegments{b.ID}, commit.AddSegments{d}, commit.SetListRows{{List: "clicks", Segment: d.ID,
+			Rows: rowSet(t, tab.s, d, 5)},
+			{List: "clicks2", Segment: d.ID, Rows: rowSet(t, tab.s, d, 4, 5)}}}}
 	wantConflict(t, tab, compaction, "compaction and rows taken out of a list")
-	late = commit.Change{Base: 6, Ops: []commit.Operation{commit.SetListRows{{"clicks", b.ID, rowSet(t, tab.s, b, 5)}}}}
+	late = commit.Change{Base: 6, Ops: []commit.Operation{commit.SetListRows{{List: "clicks", Segment: b.ID,
+		Rows: rowSet(t, tab.s, b, 5)}}}}
 	wantConflict(t, tab, late, "rows of a list, taken out since")
 	s = mustCommit(t, tab, commit.Change{Base: 7, Ops: []commit.Operation{commit.DropLists{"clicks"}}})
 	if l, err := s.SampleLists(ctx); err != nil || len(l) != 1 || l[0].Name != "clicks2" {

@@ -65,25 +65,6 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// TestSnapshotNames: names sort newest first, and are taken apart as they are put together.
-func TestSnapshotNames(t *testing.T) {
-	last := ""
-	for _, n := range []uint64{names.MaxSnapshot, names.MaxSnapshot - 1, 1 << 32, 10_000, 9_999, 101, 100, 99,
-		10, 9, 2, 1} {
-		name := names.SnapshotName("a b", n)
-		if name <= last {
-			t.Errorf("%d: %s is not after %s", n, name, last)
-		}
-		if got, ok := names.ParseSnapshot("a b", name); !ok || got != n {
-			t.Errorf("%d: %s is %d", n, name, got)
-		}
-		if _, ok := names.ParseSnapshot("a", name); ok {
-			t.Errorf("%s is of another table", name)
-		}
-		last = name
-	}
-}
-
 // TestNewestFromAfar: where requests take long, a table opens and has its newest snapshot after two round trips, at any
 // number of snapshots.
 func TestNewestFromAfar(t *testing.T) {

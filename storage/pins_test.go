@@ -16,8 +16,8 @@ func TestPinsOfLaterOverlays(t *testing.T) {
 	tab := newTable(t, object.NewMemory())
 	a := writeSegment(t, tab, nil, []uint32{100}, 1, segment.Options{}, "x")
 	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("x")), commit.AddSegments{a}}})
-	mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DeleteRows{{a.ID,
-		rowSet(t, tab.s, a, 1)}}}})
+	mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.DeleteRows{{Segment: a.ID,
+		Rows: rowSet(t, tab.s, a, 1)}}}})
 	// 3
 	mustCommit(t, tab, commit.Change{Base: 2, Ops: []commit.Operation{commit.DefineOverlays{overlay("o", "x")},
 		commit.SetOverlaySegments{layer(t, tab, "o", a, 7, "x")}}})

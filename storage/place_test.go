@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -14,40 +13,6 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 )
-
-// TestPlaceBytes: the bytes of the listing's keys, and what is no key.
-func TestPlaceBytes(t *testing.T) {
-	for _, c := range []struct {
-		p    catalog.Place
-		want string
-	}{
-		{catalog.Place{Number: 5, Index: 2, Added: 5}, "pds=1\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x02"},
-		{catalog.Place{Number: 5, Index: 2, Slot: 0, Added: 6},
-			"pds=1\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x02" + strings.Repeat("\x00", 15) + "\x06"},
-		{catalog.Place{Number: 5, Index: 2, Slot: 1 << 63, Added: 7},
-			"pds=1\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x02\x80" + strings.Repeat("\x00", 14) + "\x07"},
-	} {
-		k := catalog.SegmentKey("ds=1", c.p)
-		if string(k) != c.want {
-			t.Errorf("%+v: %q, want %q", c.p, k, c.want)
-		}
-		if canonical, p, ok := catalog.ParseSegmentKey(k); !ok || canonical != "ds=1" || p != c.p {
-			t.Errorf("%q: %q %+v %v", k, canonical, p, ok)
-		}
-		for n := range len(k) {
-			if _, p, ok := catalog.ParseSegmentKey(k[:n]); ok && p.Added == c.p.Added {
-				t.Errorf("%q is a key", k[:n])
-			}
-		}
-	}
-	// A segment does not replace one of a later snapshot, nor of its own.
-	for _, added := range []byte{4, 5} {
-		k := append(catalog.SegmentKey("", catalog.Place{Number: 5, Index: 2, Added: 6}), added)
-		if _, _, ok := catalog.ParseSegmentKey(slices.Delete(k, len(k)-2, len(k)-1)); ok {
-			t.Errorf("%q is a key", k)
-		}
-	}
-}
 
 // TestOrder appends and replaces segments at random, in two partitions, also with changes that were made against an
 // earlier snapshot, and holds the order to a list.
@@ -198,17 +163,4 @@ func TestNoRoomInOrder(t *testing.T) {
 		return
 	}
 	t.Fatal("there was always room")
-}
-
-// TestForeignPlace: keys that no commit makes are damage.
-func TestForeignPlace(t *testing.T) {
-	d := catalog.SegmentDescriptor{ID: strings.Repeat("ab", 16), Partition: partition("ds", "1"), Rows: 1, Index: "x"}
-	value := catalog.AppendDescriptor(nil, d)
-	good := catalog.SegmentKey("ds=1", catalog.Place{Number: 5, Index: 1, Slot: 9, Added: 6})
-	for _, k := range [][]byte{nil, []byte("p"), []byte("pds=1"), good[:len(good)-1], append(bytes.Clone(good), 0),
-		catalog.SegmentKey("ds=2", catalog.Place{Number: 5, Added: 5})} {
-		if _, _, reason := catalog.ParseSegment(k, value); reason == "" {
-			t.Errorf("%q is a key", k)
-		}
-	}
 }

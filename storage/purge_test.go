@@ -22,8 +22,9 @@ func TestPurge(t *testing.T) {
 	segs := replaceAll(t, tab, 4)
 	// 5
 	over := mustCommit(t, tab, commit.Change{Base: 4, Ops: []commit.Operation{commit.DefineOverlays{overlay("o", "y")},
-		commit.SetOverlaySegments{layer(t, tab, "o", segs[3], 7, "y")}, commit.DeleteRows{{segs[3].ID, rowSet(t, tab.s,
-			segs[3], 1)}}}})
+		commit.SetOverlaySegments{layer(t, tab, "o", segs[3], 7, "y")}, commit.DeleteRows{{Segment: segs[3].ID,
+			Rows: rowSet(t, tab.s,
+				segs[3], 1)}}}})
 	layers, err := over.OverlaySegments(ctx, []catalog.Overlay{{Name: "o", Number: 0}}, segs[3])
 	if err != nil || layers[0][0] == nil {
 		t.Fatal(layers, err)

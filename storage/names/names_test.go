@@ -26,3 +26,22 @@ func FuzzNames(f *testing.F) {
 		}
 	})
 }
+
+// TestSnapshotNames: names sort newest first, and are taken apart as they are put together.
+func TestSnapshotNames(t *testing.T) {
+	last := ""
+	for _, n := range []uint64{MaxSnapshot, MaxSnapshot - 1, 1 << 32, 10_000, 9_999, 101, 100, 99,
+		10, 9, 2, 1} {
+		name := SnapshotName("a b", n)
+		if name <= last {
+			t.Errorf("%d: %s is not after %s", n, name, last)
+		}
+		if got, ok := ParseSnapshot("a b", name); !ok || got != n {
+			t.Errorf("%d: %s is %d", n, name, got)
+		}
+		if _, ok := ParseSnapshot("a", name); ok {
+			t.Errorf("%s is of another table", name)
+		}
+		last = name
+	}
+}

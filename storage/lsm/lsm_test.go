@@ -1,0 +1,133 @@
+package lsm
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/dsistore/dsistore/storage/names"
+	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/wire"
+)
+
+// TestTreeBounds: a stored tree makes a reader allocate little, however its bytes were chosen.
+func TestTreeBounds(t *testing.T) {
+	// Keys of the longest kind, each with all but a byte or two from the one before: 6 bytes that stand for 4,000.
+	var b []byte
+	b = append(b, 0) // no runs
+	const n = 100_000
+	b = binary.AppendUvarint(b, n)
+	prev := make([]byte, MaxKey)
+	for i := range n {
+		key := bytes.Clone(prev)
+		binary.BigEndian.PutUint32(key[MaxKey-4:], uint32(i+1))
+		shared := MaxKey - 4
+		for i > 0 && key[shared] == prev[shared] {
+			shared++
+		}
+		if i == 0 {
+			shared = 0
+		}
+		b = binary.AppendUvarint(b, uint64(shared))
+		b = wire.AppendString(b, key[shared:])
+		b = wire.AppendString(b, []byte{RemovedMark})
+		prev = key
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	d := wire.Decoder{Rest: b}
+	DecodeTree(&d, Listing)
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; d.Reason == "" || got > 64<<20 {
+		t.Errorf("%d bytes became %d: %q", len(b), got, d.Reason)
+	}
+}
+
+// FuzzTree: what is accepted is the same when it is written and read again.
+func FuzzTree(f *testing.F) {
+	f.Add(AppendTree(nil, Tree{Runs: []Run{{names.NewID(names.TableID{1}), 100}},
+		Memtable: []Entry{{[]byte("a"), []byte("1")}, {[]byte("ab"), nil}}}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		d := wire.Decoder{Rest: b}
+		tree := DecodeTree(&d, Schema)
+		if d.End(); d.Reason != "" {
+			return
+		}
+		d = wire.Decoder{Rest: AppendTree(nil, tree)}
+		if again := DecodeTree(&d, Schema); d.Reason != "" || !reflect.DeepEqual(again, tree) {
+			t.Fatalf("%s\n%+v\n%+v", d.Reason, again, tree)
+		}
+	})
+}
+
+// TestTreeIsMap changes trees at random, with memtables of several sizes, and holds them to a map: by Get, by Iter, and
+// from several starts and ends.
+func TestTreeIsMap(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		s := NewStore(object.NewMemory(), []int{1, 60, 300, 5000}[seed%4])
+		tree, model := Tree{Kind: Listing}, map[string]string{}
+		for range 60 {
+			var changes []Entry
+			for range 1 + rng.IntN(20) {
+				key := fmt.Sprint("k", rng.IntN(200))
+				if rng.IntN(3) == 0 {
+					changes = append(changes, Entry{[]byte(key), nil})
+					delete(model, key)
+				} else {
+					value := fmt.Sprint(rng.Uint64())
+					changes = append(changes, Entry{[]byte(key), []byte(value)})
+					model[key] = value
+				}
+			}
+			var err error
+			if tree, _, err = s.Put(t.Context(), names.TableID{1}, tree, SortEntries(changes)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var keys [][]byte
+		for i := range 200 {
+			keys = append(keys, fmt.Append(nil, "k", i))
+		}
+		values, err := s.Get(t.Context(), tree, keys...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range values {
+			if want, ok := model[string(keys[i])]; ok != (v != nil) || want != string(v) {
+				t.Fatalf("seed %d: %s is %q, want %q", seed, keys[i], v, want)
+			}
+		}
+		sorted := slices.Sorted(maps.Keys(model))
+		for _, lower := range []string{"", "k1", "k150", "z"} {
+			for _, upper := range []string{"", "k15", "k9"} {
+				var want, got []string
+				for _, k := range sorted {
+					if k >= lower && (upper == "" || k < upper) {
+						want = append(want, k+"="+model[k])
+					}
+				}
+				var end []byte
+				if upper != "" {
+					end = []byte(upper)
+				}
+				it := s.Iter(t.Context(), tree, end)
+				for ok := it.Seek(t.Context(), []byte(lower)); ok; ok = it.Next(t.Context()) {
+					got = append(got, string(it.Key)+"="+string(it.Value))
+				}
+				if it.Err != nil || !slices.Equal(got, want) {
+					t.Fatalf("seed %d, from %q to %q: %v, want %v: %v", seed, lower, upper, got, want, it.Err)
+				}
+			}
+		}
+		if n := len(tree.Runs); n > maxRuns || seed%4 < 2 && n == 0 {
+			t.Fatalf("seed %d: %d runs", seed, n)
+		}
+	}
+}
