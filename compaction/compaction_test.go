@@ -273,8 +273,8 @@ func (h *hooked) Create(ctx context.Context, name string) (object.Writer, error)
 	return h.Store.Create(ctx, name)
 }
 
-// TestMeanwhile: while a compaction writes, others append, delete, list, lay over, drop and take back features, compact
-// and overwrite. It remaps what came, or gives up and leaves nothing.
+// TestMeanwhile: while a compaction writes, others append, delete, list, add overlays, drop and take back features,
+// compact and overwrite. It remaps what came, or gives up and leaves nothing.
 func TestMeanwhile(t *testing.T) {
 	dropped, active := catalog.FeatureDropped, catalog.FeatureActive
 	for _, c := range []struct {

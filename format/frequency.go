@@ -11,7 +11,7 @@ import (
 // A frequencySorter keeps the memory of byFrequency.
 type frequencySorter struct{ from, to []frequent }
 
-// A frequent is a key with its frequency class, laid out so that sorting looks at nothing else.
+// A frequent is a key with its frequency class, packed so that sorting reads nothing else.
 type frequent struct {
 	class, number int32
 	key           uint64

@@ -78,7 +78,7 @@ func (l *Layout) newFilterExecutor(filter *expr.Filter, features []catalog.Featu
 		return nil, err
 	}
 	if l.overlays != nil {
-		v.base.lay(l.overlays, l.layers, l.covered)
+		v.base.applyOverlays(l.overlays, l.layers, l.covered)
 		v.key += v.base.chainKey()
 	}
 	tasks := Options{

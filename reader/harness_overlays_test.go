@@ -24,9 +24,9 @@ type testOverlays struct {
 	covers    map[*catalog.OverlaySegment]*roaring.Bitmap
 }
 
-// lay puts the overlays over a layout.
-func (o *testOverlays) lay(l *Layout) {
-	l.lay(o.defined, o.layers, func(ctx context.Context, x *catalog.OverlaySegment) (*roaring.Bitmap,
+// apply puts the overlays over a layout.
+func (o *testOverlays) apply(l *Layout) {
+	l.applyOverlays(o.defined, o.layers, func(ctx context.Context, x *catalog.OverlaySegment) (*roaring.Bitmap,
 		error) {
 		return o.covers[x], ctx.Err()
 	})

@@ -109,7 +109,7 @@ func (table *testTable) layoutOf(features []int, plan Plan) *Layout {
 func (table *testTable) newLayout(p *Plan) (*Layout, error) {
 	l, err := newLayout(p, table.blobs, table.segments, table.open)
 	if err == nil && table.overlays.defined != nil {
-		table.overlays.lay(l)
+		table.overlays.apply(l)
 	}
 	if err == nil && table.selected != nil {
 		l.rowSelectRatio, l.gatheredRun = table.rowSelectRatio, table.gatheredRun

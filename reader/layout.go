@@ -167,7 +167,7 @@ func layoutOf(ctx context.Context, snap *storage.Snapshot, p *plan.Plan, opts La
 			return nil, err
 		}
 	}
-	if err := l.layOver(ctx, append(merged, named...), filtered); err != nil {
+	if err := l.openOverlays(ctx, append(merged, named...), filtered); err != nil {
 		return nil, err
 	}
 	if filter != nil {

@@ -103,8 +103,9 @@ func overlaysOf(ctx context.Context, snap *storage.Snapshot, p *plan.Plan, at sn
 // coverage returns the rows that a layer covers.
 type coverage func(ctx context.Context, l *catalog.OverlaySegment) (*roaring.Bitmap, error)
 
-// layOver puts overlays, the lowest first, over the layout's segments, as far as its features or others are theirs.
-func (l *Layout) layOver(ctx context.Context, overlays []storage.ViewOverlay, others []catalog.Feature) error {
+// openOverlays puts overlays, the lowest first, over the layout's segments, as far as its features or others are
+// theirs.
+func (l *Layout) openOverlays(ctx context.Context, overlays []storage.ViewOverlay, others []catalog.Feature) error {
 	read := map[catalog.FeatureID]bool{}
 	for _, list := range [][]catalog.Feature{l.features, others} {
 		for _, f := range list {
@@ -128,7 +129,7 @@ func (l *Layout) layOver(ctx context.Context, overlays []storage.ViewOverlay, ot
 		defined[k] = o.Overlay
 	}
 	store := overlays[0].In.Table().Store()
-	l.lay(defined, layers, func(ctx context.Context, x *catalog.OverlaySegment) (*roaring.Bitmap, error) {
+	l.applyOverlays(defined, layers, func(ctx context.Context, x *catalog.OverlaySegment) (*roaring.Bitmap, error) {
 		return store.Bitmaps().Read(ctx, x.Covered)
 	})
 	return nil
@@ -166,8 +167,8 @@ func layersOf(ctx context.Context, overlays []storage.ViewOverlay,
 	return out, nil
 }
 
-// lay is layOver for overlays whose layers are known.
-func (l *Layout) lay(overlays []catalog.Overlay, layers [][]*catalog.OverlaySegment, covered coverage) {
+// applyOverlays is openOverlays for overlays whose layers are known.
+func (l *Layout) applyOverlays(overlays []catalog.Overlay, layers [][]*catalog.OverlaySegment, covered coverage) {
 	l.overlays, l.layers, l.covered = overlays, layers, covered
 	l.chains, l.read, l.chainOf = nil, nil, make([]int32, len(l.features))
 	known := map[string]int32{"": -1}

@@ -1,4 +1,4 @@
-"""dsistore beside the formats that its users would pick otherwise: the same rows, the same tensors, one run.
+"""dsistore beside the formats that its users would choose otherwise: the same rows, the same tensors, one run.
 
     run ──> workload   dumps by `dsi generate`, clustered and in the order of a log; their rows as Arrow and as digests
      │

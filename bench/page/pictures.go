@@ -74,7 +74,7 @@ func (x *picture) take(ctx context.Context, b *browser.Browser, address, to stri
 	if err := p.Eval(ctx, x.do, nil); err != nil {
 		return err
 	}
-	if err := p.Settle(ctx); err != nil {
+	if err := p.WaitForFrame(ctx); err != nil {
 		return err
 	}
 	image, err := p.Screenshot(ctx, false)

@@ -20,7 +20,7 @@ var parts = []part{
 	{"checksum", []string{"hash/crc32."}},
 	{"copy into batches: lists", []string{"reader.(*Jagged).fill", "reader.(*listFiller)."}},
 	{"copy into batches: matrices", []string{"reader.(*Matrix).fill"}},
-	{"slots of batches", []string{"reader.(*groupMaker).pick"}},
+	{"slots of batches", []string{"reader.(*groupMaker).selectSlots"}},
 	{"decode: zstd", []string{"compress/zstd."}},
 	{"decode: dictionaries", []string{"encoding.LookUp", "encoding.lookUp"}},
 	{"decode: inverses", []string{"StripeDecoder).decodeInverse"}},

@@ -8,7 +8,7 @@ import (
 	"github.com/dsistore/dsistore/format/encoding/rans"
 )
 
-// A Chooser picks codecs for one feature's streams and remembers its choices from stripe to stripe. Not safe for
+// A Chooser chooses codecs for one feature's streams and remembers its choices from stripe to stripe. Not safe for
 // concurrent use. The zero Chooser works (balanced). It keeps only its choices: scratch memory is shared by all
 // Choosers of the process and held during a call.
 type Chooser struct {

@@ -75,7 +75,7 @@ func TestPage(t *testing.T) {
 	if must(p.Eval(ctx, "Promise.resolve(document.querySelector('input').value)", &typed)); typed != "häß" {
 		t.Errorf("typed %q", typed)
 	}
-	must(p.Settle(ctx))
+	must(p.WaitForFrame(ctx))
 	image, err := p.Screenshot(ctx, false)
 	if err != nil || !strings.HasPrefix(string(image), "\x89PNG") {
 		t.Errorf("screenshot: %.8q, %v", image, err)

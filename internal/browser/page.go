@@ -189,9 +189,9 @@ func (p *Page) Eval(ctx context.Context, expression string, result any) error {
 	return json.Unmarshal(out.Result.Value, result)
 }
 
-// Settle waits until the browser has made a frame of what was changed before: events of it have been seen, and what is
-// done for each frame is done.
-func (p *Page) Settle(ctx context.Context) error {
+// WaitForFrame waits until the browser has made a frame of what was changed before: events of it have been seen, and
+// what is done for each frame is done.
+func (p *Page) WaitForFrame(ctx context.Context) error {
 	return p.Eval(ctx, "new Promise((done) => requestAnimationFrame(() => setTimeout(done)))", nil)
 }
 

@@ -53,8 +53,8 @@ func (l *ingestedTable) file(labels map[int64]int64) string {
 	return path
 }
 
-// lay adds an overlay from a file.
-func (l *ingestedTable) lay(name string, labels map[int64]int64, change func(*overlay.Options)) error {
+// addOverlay adds an overlay from a file.
+func (l *ingestedTable) addOverlay(name string, labels map[int64]int64, change func(*overlay.Options)) error {
 	l.t.Helper()
 	opts := overlay.Options{From: []string{l.file(labels)}, Key: []string{"row"}, TempDir: l.t.TempDir(),
 		Memory: 64 << 20, Workers: 1}
@@ -156,7 +156,7 @@ func TestDeleteCompactionOverlay(t *testing.T) {
 		},
 		"compact": func(l *ingestedTable) { l.compact() },
 		"overlay": func(l *ingestedTable) {
-			if err := l.lay("o", labels, nil); err != nil {
+			if err := l.addOverlay("o", labels, nil); err != nil {
 				l.t.Fatal(err)
 			}
 		},
@@ -206,7 +206,7 @@ func TestDeleteCompactionOverlay(t *testing.T) {
 	}
 }
 
-// What was made against snapshot n and committed after a compaction n + 1 was laid over segments that were gone, by
+// What was made against snapshot n and committed after a compaction n + 1 covered segments that were gone, by
 // positions that were no more.
 func TestOverlayOfBeforeTheCompaction(t *testing.T) {
 	l := ingestTable(t)
@@ -216,7 +216,7 @@ func TestOverlayOfBeforeTheCompaction(t *testing.T) {
 		labels[i] = 1000 - i
 	}
 	compacted := false
-	if err := l.lay("o", labels, func(o *overlay.Options) {
+	if err := l.addOverlay("o", labels, func(o *overlay.Options) {
 		o.Progress = func(p overlay.Progress) {
 			if p.Phase == overlay.PhaseCommit && !compacted {
 				compacted = true
@@ -284,7 +284,7 @@ func TestBackFillIsSeenWhole(t *testing.T) {
 		}
 		unseen(overlay.Progress{Phase: "after " + phase})
 	}
-	if err := l.lay("o", labels, func(o *overlay.Options) {
+	if err := l.addOverlay("o", labels, func(o *overlay.Options) {
 		o.Progress, o.MissingLayers = unseen,
 			catalog.Refuse
 	}); err != nil {
@@ -306,7 +306,7 @@ func TestBackFillIsSeenWhole(t *testing.T) {
 	if got, _, err := l.read(reader.PlanOptions{Overlays: []string{"o"}}); err == nil {
 		t.Errorf("%v, of rows that were not filled", got)
 	}
-	if err := l.lay("o", labels, func(o *overlay.Options) {
+	if err := l.addOverlay("o", labels, func(o *overlay.Options) {
 		o.Replace, o.MissingLayers, o.MissingRows = true,
 			catalog.Null, catalog.Null
 	}); err != nil {
@@ -328,7 +328,7 @@ func TestBackFillIsSeenWhole(t *testing.T) {
 func TestRowsAfterAMerge(t *testing.T) {
 	l := ingestTable(t)
 	l.days(0, 22)
-	if err := l.lay("o", map[int64]int64{3: 3, 20: 20, 11: 11}, nil); err != nil {
+	if err := l.addOverlay("o", map[int64]int64{3: 3, 20: 20, 11: 11}, nil); err != nil {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
@@ -401,7 +401,7 @@ func TestKeysThatComeTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := l.latest().Info().Number
-	err := l.lay("o", map[int64]int64{1: 1}, func(o *overlay.Options) { o.From = []string{path} })
+	err := l.addOverlay("o", map[int64]int64{1: 1}, func(o *overlay.Options) { o.From = []string{path} })
 	if err == nil || !strings.Contains(err.Error(), "5") || strings.Count(err.Error(), "twice.jsonl") != 2 {
 		t.Errorf("%v", err)
 	}

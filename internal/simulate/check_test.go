@@ -105,7 +105,7 @@ func (m *model) observe(t *tableModel, by *intent) {
 		return
 	}
 	if i != nil && i.partitions != nil {
-		if err := m.settle(ctx, s, v.state, i.partitions); err != nil {
+		if err := m.notePartitions(ctx, s, v.state, i.partitions); err != nil {
 			m.r.fail(err)
 			return
 		}
@@ -135,8 +135,8 @@ func (m *model) observe(t *tableModel, by *intent) {
 	}
 }
 
-// settle notes the partition of new rows that are in one of several, as the commit that added them says.
-func (m *model) settle(ctx context.Context, s *storage.Snapshot, of *state, partitions []string) error {
+// notePartitions notes the partition of new rows that are in one of several, as the commit that added them says.
+func (m *model) notePartitions(ctx context.Context, s *storage.Snapshot, of *state, partitions []string) error {
 	segments, err := s.Segments(ctx, func(p catalog.Partition) bool { return slices.Contains(partitions, p.String()) })
 	if err != nil {
 		return err

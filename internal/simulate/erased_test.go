@@ -103,7 +103,7 @@ func (m *model) left(t *tableModel, id string) string {
 	return ""
 }
 
-// labelled notes labels that somebody lays over rows, whether they are read or not: each is in the data of a layer.
+// labelled notes labels that an overlay has for rows, whether they are read or not: each is in the data of a layer.
 func (m *model) labelled(rows []value, labels []int64) {
 	m.lock()
 	defer m.unlock()

@@ -102,7 +102,7 @@ func explore(t *testing.T, w *world, seed uint64, until time.Time) (exploration,
 	}
 }
 
-// choose repeats what is settled and goes on from there.
+// choose repeats what is decided and goes on from there.
 func (x *explorer) choose(r *run) (decision, bool) {
 	x.note(r)
 	if x.at == len(x.nodes) {
@@ -310,7 +310,7 @@ func (n *node) try(actor int) {
 	}
 }
 
-// back settles on what is tried next; false: everything was.
+// back decides what is tried next; false: everything was.
 func (x *explorer) back() bool {
 	for len(x.nodes) > 0 {
 		n := x.nodes[len(x.nodes)-1]

@@ -30,7 +30,7 @@ func (m *machine) someRows(ctx context.Context, d catalog.SegmentDescriptor) (ro
 	return rows, at, nil
 }
 
-// setLayer lays labels over some rows of a segment, in an overlay that it defines where there is none of the name.
+// setLayer writes labels of some rows of a segment, in an overlay that it defines where there is none of the name.
 func setLayer(table, name string) func(m *machine) {
 	return func(m *machine) {
 		m.do("layer of "+name+" over "+table, func(ctx context.Context) error {

@@ -20,7 +20,7 @@ type model struct {
 	segments map[string]*segmentModel // that were read once, whole
 	busy     bool                     // a check is under way, which changes nothing
 	grace    time.Duration            // the shortest that a gc was told
-	labels   map[int64]map[int64]bool // by row: those that were ever laid over it
+	labels   map[int64]map[int64]bool // by row: those that an overlay ever had for it
 	strayed  map[string]bool          // objects that a request put which came late
 }
 

@@ -2,7 +2,7 @@ package workload
 
 import "fmt"
 
-// A Content is what one window of the table holds of a sparse feature when everything is laid down once: each session's
+// A Content is what one window of the table holds of a sparse feature when everything is stored once: each session's
 // stream of a history, each distinct list of the others. Lower bounds count it.
 type Content struct {
 	Rows    int

@@ -202,7 +202,7 @@ func TestGroupsAndItems(t *testing.T) {
 	}
 }
 
-// What Content lays down once is all that the rows hold.
+// What Content has once is all that the rows hold.
 func TestContentIsWhatTheRowsHold(t *testing.T) {
 	tr := truth(t, Options{Rows: 2000, Order: Clustered})
 	for f := range tr.Features() {
@@ -221,14 +221,14 @@ func TestContentIsWhatTheRowsHold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		laid := make(map[int64]bool)
+		once := make(map[int64]bool)
 		for _, id := range content.IDs {
-			laid[id] = true
+			once[id] = true
 		}
 		nulls := c.Rows - c.Present.Count()
-		if len(laid) != len(held) || content.Null != nulls || len(content.IDs) > len(c.Ints) {
+		if len(once) != len(held) || content.Null != nulls || len(content.IDs) > len(c.Ints) {
 			t.Errorf("feature %s: content has %d ids and %d nulls; the rows have %d and %d", tr.Features()[f].Name,
-				len(laid), content.Null, len(held), nulls)
+				len(once), content.Null, len(held), nulls)
 		}
 	}
 }

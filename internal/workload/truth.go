@@ -10,15 +10,15 @@ import (
 // Generate writes them: partition by partition, file by file. It remembers the window and feature asked for last, so
 // asking in runs is cheap. Not safe for concurrent use.
 type Truth struct {
-	options  Options
-	root     uint64
-	features []Feature
-	byName   map[string]int
-	windows  []windowSlot
-	window   window
-	maker    maker
-	made     int // the feature that maker is set to, or -1
-	positions   []int32
+	options   Options
+	root      uint64
+	features  []Feature
+	byName    map[string]int
+	windows   []windowSlot
+	window    window
+	maker     maker
+	made      int // the feature that maker is set to, or -1
+	positions []int32
 }
 
 // NewTruth returns the Truth of a table.

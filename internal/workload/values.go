@@ -261,7 +261,7 @@ func (m *maker) history(s int32) {
 	}
 }
 
-// distinct returns an id for place at of a stream that no id laid down within the history's length has: the ids of a
+// distinct returns an id for place at of a stream that no id within the history's length has: the ids of a
 // weighted list are the keys of a map in the Hive layout.
 func (m *maker) distinct(at, base, total int32, h uint64) int64 {
 	lo, hi := max(base, at-int32(m.f.Length)), at

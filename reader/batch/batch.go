@@ -67,7 +67,7 @@ func (b *Batch) make(l *batchLayout) error {
 	b.SlotRows = features * uint64(b.Rows)
 	b.Slots = b.SlotRows
 	if l.plan.Dedup != plan.DedupKJT || l.info {
-		b.maker.pick(b, l)
+		b.maker.selectSlots(b, l)
 	}
 	if l.info {
 		b.fillInfo(l)

@@ -28,31 +28,31 @@ type Group struct {
 
 // A groupMaker makes the groups of one batch. It is scratch memory of the batch.
 type groupMaker struct {
-	picker  slotPicker
-	filler  listFiller
-	groups  []Group
-	groupOf []int32              // by position in the plan, the position in groups; their number: none
-	alone   []int32              // the features in no group, ascending
-	inverse memory.Buffer[int32] // of all groups
+	selector slotSelector
+	filler   listFiller
+	groups   []Group
+	groupOf  []int32              // by position in the plan, the position in groups; their number: none
+	alone    []int32              // the features in no group, ascending
+	inverse  memory.Buffer[int32] // of all groups
 }
 
-// pick sets x's groups, and x.alone, and finds the slots of each.
-func (x *groupMaker) pick(b *Batch, l *batchLayout) {
-	x.picker.sort(b.pieces)
-	x.picker.spans, x.picker.listed = x.picker.spans[:0], x.picker.listed[:0]
-	all := x.picker.grouping(l.groupings)
+// selectSlots sets x's groups, and x.alone, and finds the slots of each.
+func (x *groupMaker) selectSlots(b *Batch, l *batchLayout) {
+	x.selector.sort(b.pieces)
+	x.selector.spans, x.selector.listed = x.selector.spans[:0], x.selector.listed[:0]
+	all := x.selector.grouping(l.groupings)
 	inverse := x.inverse.Resize(l.allocator, len(all.groups)*b.Rows)
 	x.groups = x.groups[:0]
 	x.alone = append(x.alone[:0], all.alone...)
 	for _, features := range all.groups {
-		if !x.picker.hasInverse(b.pieces, features[0]) {
+		if !x.selector.hasInverse(b.pieces, features[0]) {
 			x.alone = append(x.alone, features...)
 			continue
 		}
-		g := Group{Features: features, from: len(x.picker.spans)}
+		g := Group{Features: features, from: len(x.selector.spans)}
 		g.Inverse, inverse = cut(inverse, b.Rows)
-		g.Slots, g.Monotone = x.picker.pick(b.pieces, features[0], g.Inverse)
-		g.to = len(x.picker.spans)
+		g.Slots, g.Monotone = x.selector.selectSlots(b.pieces, features[0], g.Inverse)
+		g.to = len(x.selector.spans)
 		x.groups = append(x.groups, g)
 	}
 	slices.Sort(x.alone)
@@ -80,9 +80,9 @@ func (x *groupMaker) slots(b *Batch) uint64 {
 // pickAlone returns the features that are in no group as if they were a group without an inverse: their rows are slots.
 // Those that the plan expands may have an inverse, and are no part of it.
 func (x *groupMaker) pickAlone(b *Batch) Group {
-	g := Group{Features: x.alone, Slots: b.Rows, from: len(x.picker.spans)}
-	x.picker.pickRows(b.pieces)
-	g.to = len(x.picker.spans)
+	g := Group{Features: x.alone, Slots: b.Rows, from: len(x.selector.spans)}
+	x.selector.selectRows(b.pieces)
+	g.to = len(x.selector.spans)
 	return g
 }
 

@@ -120,7 +120,7 @@ func (x *listFiller) fillPresence(j *Jagged, m *listMemory) {
 // cut returns the first n of s, and the others.
 func cut[T any](s []T, n int) (head, tail []T) { return s[:n:n], s[n:] }
 
-func (x *listFiller) spans(g *Group) []slotSpan { return x.b.maker.picker.spans[g.from:g.to] }
+func (x *listFiller) spans(g *Group) []slotSpan { return x.b.maker.selector.spans[g.from:g.to] }
 
 // column returns the column that a span is of.
 func (x *listFiller) column(s slotSpan, feature int32) *vector.Column {
@@ -195,7 +195,7 @@ func (x *listFiller) source(g *Group, i int, feature int32) (c *vector.Column, l
 	case c == nil:
 	case s.listed: // the slots that the span lists, as rows
 		x.view, x.viewOf = *c, nil
-		x.view.Inverse = x.b.maker.picker.listed[lo:hi]
+		x.view.Inverse = x.b.maker.selector.listed[lo:hi]
 		x.view.Rows, x.view.Monotone, x.view.InverseBorrowed = hi-lo, false, true
 		return &x.view, 0, hi - lo
 	case c.Inverse != nil: // its slots as rows
@@ -256,7 +256,7 @@ func (x *listFiller) placeFeature(starts, lengths []int32, g *Group, feature int
 			starts, lengths = starts[slots:], lengths[slots:]
 			continue
 		}
-		for left := x.b.maker.picker.listed[s.lo:s.hi]; len(left) > 0; {
+		for left := x.b.maker.selector.listed[s.lo:s.hi]; len(left) > 0; {
 			slots := 1 // next to each other
 			for slots < len(left) && left[slots] == left[0]+int32(slots) {
 				slots++

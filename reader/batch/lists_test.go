@@ -38,7 +38,7 @@ func TestPartialDuplicatesShareValues(t *testing.T) {
 		c := drawParts(t, rapid.IntRange(1, 40).Draw(t, "slots"))
 		g := Group{Slots: c.Slots, to: 1}
 		x := listFiller{b: &Batch{pieces: []Piece{{Stripe: &ioplan.Stripe{Columns: []*ioplan.Decoded{{Column: c}}}}}}}
-		x.b.maker.picker.spans = []slotSpan{{hi: int32(c.Slots)}}
+		x.b.maker.selector.spans = []slotSpan{{hi: int32(c.Slots)}}
 		starts, lengths := make([]int32, c.Slots), make([]int32, c.Slots)
 		n, ok := x.placeFeature(starts, lengths, &g, 0, 0)
 		out := make([]int64, n)

@@ -9,15 +9,15 @@ import (
 	"github.com/dsistore/dsistore/reader/ioplan"
 )
 
-// A slotSpan is slots of the columns that one stripe has of a group's features: [lo, hi), or those that the picker has
-// listed there.
+// A slotSpan is slots of the columns that one stripe has of a group's features: [lo, hi), or those that the selector
+// has listed there.
 type slotSpan struct {
 	piece  int32 // of the batch, one of that stripe
 	lo, hi int32
 	listed bool
 }
 
-// A slotPicker finds which slots a batch uses, and numbers them, by arithmetic on the inverses of its stripes. Slots
+// A slotSelector finds which slots a batch uses, and numbers them, by arithmetic on the inverses of its stripes. Slots
 // are numbered stripe by stripe, however the pieces of the stripes are mixed in the batch, so that a slot which several
 // pieces use is emitted once and neighbouring slots are copied together:
 //
@@ -27,9 +27,9 @@ type slotSpan struct {
 //
 // Where an inverse is monotone, which the format says, a piece's slots are a range from its first row's to its last's,
 // and only the first can be one of the piece before. Else slots are looked up in a table of the stripe's. Of a stripe
-// that is gathered slots are listed, because they are next to each other here and there only. A slotPicker is scratch
+// that is gathered slots are listed, because they are next to each other here and there only. A slotSelector is scratch
 // memory of one batch.
-type slotPicker struct {
+type slotSelector struct {
 	order   []int32 // the pieces, those of a stripe together, in the order of their rows
 	stripes []stripePieces
 	inOrder bool // order is the batch's
@@ -53,7 +53,7 @@ type stripePieces struct {
 }
 
 // sort sets order and stripes.
-func (x *slotPicker) sort(pieces []Piece) {
+func (x *slotSelector) sort(pieces []Piece) {
 	x.order, x.stripes = x.order[:0], x.stripes[:0]
 	for i := range pieces {
 		x.order = append(x.order, int32(i))
@@ -76,7 +76,7 @@ func (x *slotPicker) sort(pieces []Piece) {
 }
 
 // grouping returns how the features are grouped in the batch whose pieces are sorted.
-func (x *slotPicker) grouping(s *groupings) *grouping {
+func (x *slotSelector) grouping(s *groupings) *grouping {
 	x.sharings = x.sharings[:0]
 	var last *ioplan.Segment
 	for i := range x.stripes {
@@ -98,7 +98,7 @@ func (x *slotPicker) grouping(s *groupings) *grouping {
 }
 
 // hasInverse reports whether a feature has an inverse, or is missing, in any stripe of the batch.
-func (x *slotPicker) hasInverse(pieces []Piece, feature int32) bool {
+func (x *slotSelector) hasInverse(pieces []Piece, feature int32) bool {
 	for i := range x.stripes {
 		p := &pieces[x.order[x.stripes[i].from]]
 		if c := p.Column(feature); c == nil || c.Inverse != nil && !p.Stripe.RowsAreSlots(c) {
@@ -108,8 +108,8 @@ func (x *slotPicker) hasInverse(pieces []Piece, feature int32) bool {
 	return false
 }
 
-// pickRows appends the spans of the features that are in no group, whose slots are their rows.
-func (x *slotPicker) pickRows(pieces []Piece) {
+// selectRows appends the spans of the features that are in no group, whose slots are their rows.
+func (x *slotSelector) selectRows(pieces []Piece) {
 	for i := range pieces {
 		p := &pieces[i]
 		if p.Stripe.Gathered {
@@ -123,15 +123,15 @@ func (x *slotPicker) pickRows(pieces []Piece) {
 }
 
 // addListed appends a span of the slots listed from first on, if there are any.
-func (x *slotPicker) addListed(first int, piece int32) {
+func (x *slotSelector) addListed(first int, piece int32) {
 	if first < len(x.listed) {
 		x.spans = append(x.spans, slotSpan{piece: piece, lo: int32(first), hi: int32(len(x.listed)), listed: true})
 	}
 }
 
-// pick appends the spans of a group that has the feature, fills inverse, an entry a row of the batch, and returns how
-// many slots there are and whether the inverse is monotone.
-func (x *slotPicker) pick(pieces []Piece, feature int32, inverse []int32) (slots int, monotone bool) {
+// selectSlots appends the spans of a group that has the feature, fills inverse, an entry a row of the batch, and
+// returns how many slots there are and whether the inverse is monotone.
+func (x *slotSelector) selectSlots(pieces []Piece, feature int32, inverse []int32) (slots int, monotone bool) {
 	monotone = x.inOrder
 	n := int32(0) // slots so far
 	// of them, that of the rows of stripes without the features: to be the same, null needs no comparison
@@ -169,7 +169,7 @@ func (x *slotPicker) pick(pieces []Piece, feature int32, inverse []int32) (slots
 				n += int32(p.Hi - p.Lo)
 			}
 		case c.Monotone:
-			n = x.pickMonotone(pieces, order, c, inverse, n)
+			n = x.selectMonotone(pieces, order, c, inverse, n)
 		default:
 			monotone = false
 			n = x.pickCodes(pieces, order, c, inverse, n, false)
@@ -179,7 +179,7 @@ func (x *slotPicker) pick(pieces []Piece, feature int32, inverse []int32) (slots
 }
 
 // add appends slots of the stripe whose spans begin at first, to its last span where they follow it.
-func (x *slotPicker) add(first int, piece, lo, hi int32) {
+func (x *slotSelector) add(first int, piece, lo, hi int32) {
 	if k := len(x.spans) - 1; k >= first && x.spans[k].hi == lo {
 		x.spans[k].hi = hi
 		return
@@ -187,8 +187,9 @@ func (x *slotPicker) add(first int, piece, lo, hi int32) {
 	x.spans = append(x.spans, slotSpan{piece: piece, lo: lo, hi: hi})
 }
 
-// pickMonotone picks a stripe whose inverse is monotone; n slots are numbered already. It returns how many are then.
-func (x *slotPicker) pickMonotone(pieces []Piece, order []int32, c *vector.Column, inverse []int32, n int32) int32 {
+// selectMonotone selects slots of a stripe whose inverse is monotone; n slots are numbered already. It returns how many
+// are then.
+func (x *slotSelector) selectMonotone(pieces []Piece, order []int32, c *vector.Column, inverse []int32, n int32) int32 {
 	first, last := len(x.spans), int32(-1)
 	for _, k := range order {
 		p := &pieces[k]
@@ -216,9 +217,9 @@ func (x *slotPicker) pickMonotone(pieces []Piece, order []int32, c *vector.Colum
 	return n
 }
 
-// pickGathered is pickMonotone for a stripe that is gathered, and lists the slots. ascends: no row has a slot before
+// pickGathered is selectMonotone for a stripe that is gathered, and lists the slots. ascends: no row has a slot before
 // that of the row before.
-func (x *slotPicker) pickGathered(pieces []Piece, order []int32, c *vector.Column, inverse []int32, n int32,
+func (x *slotSelector) pickGathered(pieces []Piece, order []int32, c *vector.Column, inverse []int32, n int32,
 	ascends bool) int32 {
 	first := len(x.listed)
 	if ascends {
@@ -245,7 +246,7 @@ func (x *slotPicker) pickGathered(pieces []Piece, order []int32, c *vector.Colum
 }
 
 // growNumbers makes numbers for so many slots, none of which has one.
-func (x *slotPicker) growNumbers(slots int) {
+func (x *slotSelector) growNumbers(slots int) {
 	if len(x.numbers) < slots {
 		x.numbers = make([]int32, slots+slots/8)
 		x.floor = 1
@@ -255,8 +256,8 @@ func (x *slotPicker) growNumbers(slots int) {
 	}
 }
 
-// pickCodes is pickMonotone for an inverse in any order. It adds spans, or lists the slots, for who adds them.
-func (x *slotPicker) pickCodes(pieces []Piece, order []int32, c *vector.Column, inverse []int32, n int32,
+// pickCodes is selectMonotone for an inverse in any order. It adds spans, or lists the slots, for who adds them.
+func (x *slotSelector) pickCodes(pieces []Piece, order []int32, c *vector.Column, inverse []int32, n int32,
 	list bool) int32 {
 	x.growNumbers(c.Slots)
 	first, numbers, floor := len(x.spans), x.numbers, x.floor

@@ -466,7 +466,7 @@ func (i *Iter) skip(ctx context.Context, key []byte) {
 	}
 }
 
-// settle stands at the smallest key of all parts; the last part that has it gives the value.
+// findSmallest moves to the smallest key of all parts; the last part that has it gives the value.
 func (i *Iter) findSmallest(ctx context.Context) bool {
 	for {
 		best := -1

@@ -232,8 +232,8 @@ func (a *advised) dry(dir, line string) {
 	}
 }
 
-// settle lets all but the newest snapshot go, with what only they have.
-func (a *advised) settle(dir string) {
+// dropHistory lets all but the newest snapshot go, with what only they have.
+func (a *advised) dropHistory(dir string) {
 	a.Helper()
 	a.sh(dir, "dsi snapshots expire 'the store' ads --keep-last 1")
 	a.sh(dir, "dsi gc 'the store' --grace 0s")
@@ -244,14 +244,14 @@ func (a *advised) settle(dir string) {
 func (a *advised) saves(kind string, flags []string, then ...string) (x *report.Advice, dir string, saved uint64) {
 	a.Helper()
 	dir, before := a.copied(), a.copied()
-	a.settle(before)
+	a.dropHistory(before)
 	x = a.want(dir, kind, flags...)
 	a.dry(dir, x.Command)
 	a.sh(dir, x.Command)
 	for _, kind := range then {
 		a.sh(dir, a.want(dir, kind).Command)
 	}
-	a.settle(dir)
+	a.dropHistory(dir)
 	was, is := a.bytes(before), a.bytes(dir)
 	saved = was - min(was, is)
 	a.Logf("%s: %s\n  -> %s\n  promised %d (%d to %d), saved %d of %d: %.2f of the promise", x.Kind, x.Text, x.Command,
@@ -404,11 +404,11 @@ func TestAdviceOfHistory(t *testing.T) {
 	if x := a.advice(branch, report.AdviceExpire); x != nil {
 		t.Errorf("a branch holds it too, and %+v", x)
 	}
-	a.settle(branch)
+	a.dropHistory(branch)
 	x := a.want(branch, report.AdviceBranch)
 	before := a.bytes(branch)
 	a.sh(branch, x.Command)
-	a.settle(branch)
+	a.dropHistory(branch)
 	saved := before - a.bytes(branch)
 	t.Logf("%s -> %s: saved %d", x.Text, x.Command, saved)
 	a.near(x, saved, 0.05)

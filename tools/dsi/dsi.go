@@ -27,7 +27,7 @@ type grammar struct {
 	Leases    maintain.Leases   `cmd:"" help:"List who holds which snapshots; end leases of owners that are no more."`
 	Branch    change.Branch     `cmd:"" help:"Name what is read together: a snapshot, overlays, a sample list."`
 	Samples   change.Samples    `cmd:"" help:"Keep rows under a name: sample lists."`
-	Overlay   change.Overlay    `cmd:"" help:"Lay features over a table without rewriting it; list, show, drop, merge overlays."`
+	Overlay   change.Overlay    `cmd:"" help:"Add or replace features of a table without rewriting it; list, show, drop, merge overlays."`
 	Head      read.Head         `cmd:"" help:"Print the first rows."`
 	Scan      read.Scan         `cmd:"" help:"Read everything as a trainer would, and print the rates."`
 	Count     read.Count        `cmd:"" help:"Count rows, without reading them."`

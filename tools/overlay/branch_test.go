@@ -89,7 +89,7 @@ func branchRows(n int) []row {
 	return out
 }
 
-// What is laid over a branch reads what the branch does: its overlays, and every row, whatever its sample list.
+// An overlay over a branch reads what the branch does: its overlays, and every row, whatever its sample list.
 func TestBranchOfOverlays(t *testing.T) {
 	s := newStore(t, object.NewMemory())
 	ingestRows(t, s, branchFields, branchRows(900), nil)

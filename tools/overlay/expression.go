@@ -243,7 +243,7 @@ const constantRows = 1 << 16
 type evaluation struct {
 	view      *view
 	exprs     []computed
-	positions    [][]int // of each expression's features among the columns
+	positions [][]int // of each expression's features among the columns
 	evaluator expr.Evaluator
 	columns   []*vector.Column
 	of        []result // of the segment's rows so far, by expression

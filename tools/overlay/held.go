@@ -17,9 +17,9 @@ type held struct {
 	files *files
 	parts []*filePart
 
-	keys   []byte   // of all rows, one after the other
-	ends   []uint64 // of each row's key in keys
-	width  int      // of every key; -1: they differ
+	keys      []byte   // of all rows, one after the other
+	ends      []uint64 // of each row's key in keys
+	width     int      // of every key; -1: they differ
 	positions []uint64 // of each row: its part << 32 | its row of that
 	// table is open addressing by hash: the upper half of the hash << 32 | a row's number + 1, or 0. Its length is a
 	// power of two, more than half of it free.

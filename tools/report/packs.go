@@ -15,9 +15,9 @@ import (
 // gapBytes: readers fetch what lies so close together at once (reader.Options.GapBytes).
 const gapBytes = 64 << 10
 
-// repack estimates which share of the unneeded bytes would not be read if packs had the order in which compaction lays
-// features that are read so: it goes through the largest segment as each job does that reads whole features, once as
-// its packs are and once as they would be. What a job reads weighs as much as the bytes that it needed.
+// repack estimates which share of the unneeded bytes would not be read if packs had the order in which compaction
+// writes features that are read so: it goes through the largest segment as each job does that reads whole features,
+// once as its packs are and once as they would be. What a job reads weighs as much as the bytes that it needed.
 func (c *collector) repack(s *usage.Summary) (share float64) {
 	now := slices.Clone(c.layout)
 	slices.SortFunc(now, func(a, b place) int {
@@ -51,8 +51,8 @@ func (c *collector) repack(s *usage.Summary) (share float64) {
 	return 1 - after/before
 }
 
-// packed returns the files of the largest segment in the order in which compaction would lay them: a group, its inverse
-// first, where the first of its features would be.
+// packed returns the files of the largest segment in the order in which compaction would write them: a group, its
+// inverse first, where the first of its features would be.
 func (c *collector) packed(s *usage.Summary) []place {
 	var features []place
 	inverses, groups := map[catalog.FeatureID]place{}, map[catalog.FeatureID][]place{}

@@ -15,9 +15,9 @@ import (
 	"github.com/dsistore/dsistore/tools/terminal"
 )
 
-// Overlay lays features over a table without rewriting it.
+// Overlay adds or replaces features of a table without rewriting it.
 type Overlay struct {
-	Add    overlayAdd    `cmd:"" help:"Lay features over a table: from files joined by a key, or from an expression."`
+	Add    overlayAdd    `cmd:"" help:"Add or replace features of a table: from files joined by a key, or from an expression."`
 	Extend overlayExtend `cmd:"" help:"Cover more rows of the table by an overlay, as those that were ingested since: from files, or from an expression."`
 	List   overlayList   `cmd:"" help:"List a table's overlays, and how much they cover."`
 	Show   overlayShow   `cmd:"" help:"Show an overlay's features, and how much of each segment it covers."`

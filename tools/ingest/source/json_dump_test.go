@@ -16,7 +16,7 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/jsonl"
 )
 
-// beyondSample is lines of JSON after which a schema is settled.
+// beyondSample is lines of JSON after which a schema is fixed.
 func beyondSample(members string) string {
 	return strings.Repeat(`{`+members+`, "fill": "`+strings.Repeat("x", jsonl.SampleBytes/4)+`"}`+"\n", 5)
 }

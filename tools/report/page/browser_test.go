@@ -95,7 +95,7 @@ func (w *tab) do(err error) {
 // value computes an expression in the page, in which $ finds an element and $$ all of them.
 func value[T any](w *tab, expression string) (v T) {
 	w.t.Helper()
-	w.do(w.Settle(w.ctx))
+	w.do(w.WaitForFrame(w.ctx))
 	w.do(
 		w.Eval(
 			w.ctx,

@@ -53,7 +53,7 @@ func NewStream(ctx context.Context, lines *lines.Reader, d *input.Set) (*Reader,
 	var sample [][]byte
 	err := s.read(ctx, lines, func(line []byte) bool {
 		sample = append(sample, bytes.Clone(line))
-		return !s.settled
+		return !s.fixed
 	})
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func NewStream(ctx context.Context, lines *lines.Reader, d *input.Set) (*Reader,
 	return r, err
 }
 
-// read takes the word of lines up to the one after which keep returns false, or the last. It settles the schema after
+// read takes the word of lines up to the one after which keep returns false, or the last. It fixes the schema after
 // SampleBytes.
 func (s *schema) read(ctx context.Context, lines *lines.Reader, keep func(line []byte) bool) error {
 	p := &parser{maxDepth: s.limits.Depth}
@@ -89,7 +89,7 @@ func (s *schema) read(ctx context.Context, lines *lines.Reader, keep func(line [
 			return err
 		}
 		size += len(line) + 1
-		s.settled = s.settled || size >= SampleBytes
+		s.fixed = s.fixed || size >= SampleBytes
 		if !keep(line) {
 			return s.refusal()
 		}

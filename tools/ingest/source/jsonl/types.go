@@ -23,8 +23,8 @@ type schema struct {
 	top   *jsonType
 	keys  int
 	blank bool // no line is an object: they are blank or malformed, or there is none
-	// settled: values that have no place beside those before them have no say any more. Their rows are bad.
-	settled bool
+	// fixed: values that have no place beside those before them have no say any more. Their rows are bad.
+	fixed bool
 	// looking: nothing is changed, and news says whether something would be.
 	looking, news bool
 	at            int64         // the number of the line that is read
@@ -236,7 +236,7 @@ func (t *jsonType) infer(p *parser) error {
 	if k == jsonNull {
 		return p.literal("null")
 	}
-	if t.mixed || t.kind != 0 && t.kind != k && t.schema.settled {
+	if t.mixed || t.kind != 0 && t.kind != k && t.schema.fixed {
 		return p.skip()
 	}
 	if t.kind != k && t.schema.looking {
@@ -306,7 +306,7 @@ func (t *jsonType) addNumber(text []byte, whole bool) {
 	}
 	all := t.number.with(n)
 	switch {
-	case all == t.number || t.schema.settled && all.mixed():
+	case all == t.number || t.schema.fixed && all.mixed():
 	case t.schema.looking:
 		t.schema.news = true
 	default:
