@@ -72,7 +72,7 @@ func Open(ctx context.Context, blobs object.Store, opts Options) (*Store, error)
 	}
 	if opts.MemtableBytes < 0 || opts.InlineBitmapBytes < 0 || opts.InlineBitmapBytes > bitmap.MaxInline {
 		return nil, fmt.Errorf(
-			"store: a tail of %d bytes, sets of rows of %d within an entry: want none negative, and sets of at most %d",
+			"store: a memtable of %d bytes, sets of rows of %d within an entry: want none negative, and sets of at most %d",
 			opts.MemtableBytes, opts.InlineBitmapBytes, bitmap.MaxInline)
 	}
 	s := &Store{core: &snapshot.Store{

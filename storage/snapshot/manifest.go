@@ -44,7 +44,7 @@ const (
 	snapshotVersion = 1
 	HeaderBytes     = 184
 	MaxOperation    = 31
-	// MaxBody bounds what an object may make a reader allocate. Writers keep tails to some 32 KiB.
+	// MaxBody bounds what an object may make a reader allocate. Writers keep memtables to some 32 KiB.
 	MaxBody = 4 << 20
 )
 
