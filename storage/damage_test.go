@@ -90,7 +90,8 @@ func TestReadDamage(t *testing.T) {
 		columns = append(columns, fmt.Sprint("f", i))
 	}
 	for n := range 2 {
-		tab.s.core.Trees.MemtableBytes = uint64(n * lsm.DefaultMemtableBytes) // the first makes runs, the second a memtable
+		// the first makes runs, the second a memtable
+		tab.s.core.Trees.MemtableBytes = uint64(n * lsm.DefaultMemtableBytes)
 		d := writeSegment(t, tab, partition("ds", fmt.Sprint(n)), []uint32{3, 2}, 1,
 			segment.Options{StandAloneBytes: 170}, columns[:8]...)
 		if _, err := tab.Commit(ctx, commit.Change{Operation: "ingest",

@@ -71,15 +71,14 @@ func Open(ctx context.Context, blobs object.Store, opts Options) (*Store, error)
 		return nil, err
 	}
 	if opts.MemtableBytes < 0 || opts.InlineBitmapBytes < 0 || opts.InlineBitmapBytes > bitmap.MaxInline {
-		return nil, fmt.Errorf(
-			"store: a memtable of %d bytes, sets of rows of %d within an entry: want none negative, and sets of at most %d",
-			opts.MemtableBytes, opts.InlineBitmapBytes, bitmap.MaxInline)
+		return nil, fmt.Errorf("store: a memtable of %d bytes, sets of rows of %d within an entry: "+
+			"want none negative, and sets of at most %d", opts.MemtableBytes, opts.InlineBitmapBytes, bitmap.MaxInline)
 	}
 	s := &Store{core: &snapshot.Store{
-		Blobs: blobs, Trees: lsm.NewStore(blobs, opts.MemtableBytes), Segments: segment.NewStore(blobs, opts.Limits,
-			opts.MinKeyTableRows),
-		Bitmaps: &bitmap.Store{Blobs: blobs, InlineBytes: cmp.Or(opts.InlineBitmapBytes, bitmap.MaxInline)},
-		Now:     opts.Now, Clock: opts.Clock,
+		Blobs: blobs, Trees: lsm.NewStore(blobs, opts.MemtableBytes),
+		Segments: segment.NewStore(blobs, opts.Limits, opts.MinKeyTableRows),
+		Bitmaps:  &bitmap.Store{Blobs: blobs, InlineBytes: cmp.Or(opts.InlineBitmapBytes, bitmap.MaxInline)},
+		Now:      opts.Now, Clock: opts.Clock,
 	}}
 	s.core.Make = s.make
 	return s, nil
@@ -136,7 +135,7 @@ func (s *Store) Tables(ctx context.Context) ([]string, error) {
 	return s.core.Tables(ctx, false)
 }
 
-// Table returns a table that exists; ErrNotFound names the nearest.
+// Table returns a table that exists; the message of ErrNotFound suggests names.
 func (s *Store) Table(ctx context.Context, name string) (*Table, error) {
 	t, _, err := s.table(ctx, name)
 	return t, err

@@ -29,7 +29,7 @@ type ViewOverlay struct {
 	In *Snapshot
 }
 
-// OpenBranch returns what a branch of the table reads; ErrNotFound names the nearest branch.
+// OpenBranch returns what a branch of the table reads; the message of ErrNotFound suggests branches.
 func (t *Table) OpenBranch(ctx context.Context, name string) (*View, error) {
 	newest, err := t.Latest(ctx)
 	if err != nil {

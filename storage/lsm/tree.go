@@ -55,7 +55,8 @@ const (
 
 // AppendTree appends the stored form of a tree, which is part of a snapshot object:
 //
-//	number of runs | (id (16) | size)... | number of memtable entries | (shared | key suffix | value mark and value)...
+//	number of runs | (id (16) | size)... |
+//	number of memtable entries | (shared | key suffix | value mark and value)...
 //
 // shared is how many bytes the key shares with the key before. suffix and value follow their lengths.
 func AppendTree(dst []byte, t Tree) []byte {

@@ -19,8 +19,8 @@ type History struct {
 	Log *Log
 	// Snapshot, when set, is called for each snapshot before its entries. An error that it returns ends the walk.
 	Snapshot func(m Manifest) error
-	// Entry, when set, is called for each entry of the trees' memtables and runs: for those of a memtable once for every
-	// snapshot that repeats it. value is nil when the entry removes. key and value are borrowed for the call.
+	// Entry, when set, is called for each entry of the trees' memtables and runs: for those of a memtable once for
+	// every snapshot that repeats it. value is nil when the entry removes. key and value are borrowed for the call.
 	Entry func(object string, kind lsm.Kind, key, value []byte) error
 	// Shown, when set, is called for each entry that a snapshot of the walk shows, at least once for all of them
 	// together, and never for one that an earlier run holds and every one of them hides. It never removes.
@@ -88,8 +88,8 @@ func (h *History) visit(ctx context.Context, n uint64, s *Snapshot, err error) e
 			return err
 		}
 	}
-	// What a snapshot shows and the one before does not, its commit has set: it is in the memtable, or in the run that the
-	// commit made of the memtable. So only the first of a row of snapshots is gone through as a whole.
+	// What a snapshot shows and the one before does not, its commit has set: it is in the memtable, or in the run that
+	// the commit made of the memtable. So only the first of a row of snapshots is gone through as a whole.
 	whole := h.Before == 0 || h.Before+1 != n
 	for _, t := range [...]lsm.Tree{s.Manifest.Listing, s.Manifest.Schema} {
 		if err := h.tree(ctx, s, t, !whole); err != nil {

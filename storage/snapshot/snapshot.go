@@ -66,7 +66,7 @@ func (s *Snapshot) TreeName(t lsm.Tree) string {
 }
 
 // Lookup returns the named features in the order asked for, reading only what they need; an unknown name gives
-// ErrNotFound with the nearest.
+// ErrNotFound, and its message suggests names.
 func (s *Snapshot) Lookup(ctx context.Context, names ...string) ([]catalog.Feature, error) {
 	found, err := s.Find(ctx, names...)
 	if err != nil {

@@ -3,8 +3,9 @@
 //	snapshots ── entries of the trees ── segments: objects, index, table of keys ── deep: feature files and packs
 //	                  └── rows: deletion vectors, overlay segments, sample lists, branches, leases
 //
-//	verify.go  snapshots, trees and segments
-//	rows.go    what lies over segments
+//	verify.go   snapshots, trees and segments
+//	entries.go  how the entries of each space of a tree are checked
+//	rows.go     what lies over segments
 //
 // # Invariants
 //

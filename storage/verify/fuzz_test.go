@@ -8,6 +8,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -44,7 +45,8 @@ func FuzzRowEntries(f *testing.F) {
 		Overlays: []catalog.Pin{{Name: "o", Snapshot: 2}}, List: catalog.Pin{Name: "l",
 			Snapshot: 1}, Owner: "x", Added: 4}))
 	f.Fuzz(func(t *testing.T, key, value []byte) {
-		if len(key) == 0 || !isRowSpace(key[0]) || checkRowEntry("o", key, value) != "" {
+		if len(key) == 0 || entryChecks[lsm.Listing][key[0]].key == nil || checkEntry("o", lsm.Listing, key,
+			value) != "" {
 			return
 		}
 		var again []byte
@@ -65,8 +67,10 @@ func FuzzRowEntries(f *testing.F) {
 		case catalog.BranchSpace:
 			b, _ := catalog.DecodeBranch(name, value)
 			again = catalog.AppendBranch(nil, b)
+		default:
+			return
 		}
-		if reason := checkRowEntry("o", key, again); reason != "" {
+		if reason := checkEntry("o", lsm.Listing, key, again); reason != "" {
 			t.Fatalf("what was understood is not when it is written again: %s", reason)
 		}
 		if len(again) > len(value) {

@@ -44,69 +44,6 @@ type notedBitmap struct {
 	rows    uint64 // of the segment; 0: those of the descriptor noted
 }
 
-func isRowSpace(space byte) bool {
-	switch space {
-	case catalog.DeletesSpace, catalog.OverlaySpace, catalog.OverlaySegmentSpace, catalog.ListSpace,
-		catalog.ListRowsSpace, catalog.BranchSpace:
-		return true
-	}
-	return false
-}
-
-// checkLayerEntry says what is wrong with an entry of one of those spaces; value is nil when it removes.
-func checkRowEntry(place string, key, value []byte) (reason string) {
-	name := string(key[1:])
-	if reason = checkRowKey(key); reason != "" || value == nil {
-		return reason
-	}
-	switch key[0] {
-	case catalog.DeletesSpace, catalog.ListRowsSpace:
-		_, reason = bitmap.DecodeEntry(value, bitmap.MaxRows, place)
-	case catalog.OverlaySpace:
-		_, reason = catalog.DecodeOverlay(name, value)
-	case catalog.OverlaySegmentSpace:
-		_, reason = catalog.ParseOverlaySegment(key, value, place)
-	case catalog.ListSpace:
-		_, reason = catalog.DecodeList(name, value)
-	case catalog.BranchSpace:
-		_, reason = catalog.DecodeBranch(name, value)
-	}
-	return reason
-}
-
-// checkLayerKey says what is wrong with a key of one of those spaces.
-func checkRowKey(key []byte) string {
-	ok := true
-	switch key[0] {
-	case catalog.DeletesSpace:
-		_, ok = catalog.SegmentOf(key, key[:1])
-	case catalog.OverlaySegmentSpace:
-		ok = len(key) == 5+16
-		if ok {
-			_, ok = catalog.SegmentOf(key, key[:5])
-		}
-	case catalog.ListRowsSpace:
-		_, _, ok = parseListRowsKey(key)
-	default:
-		ok = catalog.CheckName("entry", string(key[1:])) == nil
-	}
-	if !ok {
-		return "is malformed"
-	}
-	return ""
-}
-
-// parseListRowsKey takes an 'L' key apart.
-func parseListRowsKey(key []byte) (list string, segment names.ID, ok bool) {
-	at := len(key) - 17 // the NUL
-	if at < 1 || key[0] != catalog.ListRowsSpace || key[at] != 0 || catalog.CheckName("sample list",
-		string(key[1:at])) != nil {
-		return "", names.ID{}, false
-	}
-	segment, ok = catalog.SegmentOf(key, key[:at+1])
-	return string(key[1:at]), segment, ok
-}
-
 // shown notes what an entry that a snapshot of a table shows names, each once. entry has found the entry to be right.
 func (v *verifier) shown(table, place string, kind lsm.Kind, key, value []byte) error {
 	if kind != lsm.Listing || len(key) == 0 {
@@ -130,7 +67,7 @@ func (v *verifier) shown(table, place string, kind lsm.Kind, key, value []byte) 
 	default:
 		return nil
 	}
-	if reason := checkRowEntry(place, key, value); reason != "" {
+	if reason := checkEntry(place, lsm.Listing, key, value); reason != "" {
 		return nil
 	}
 	if v.noted == nil {
@@ -234,7 +171,7 @@ func (v *verifier) overTable(ctx context.Context, s *snapshot.Snapshot) error {
 	deleted := uint64(0)
 	for _, space := range [...]byte{catalog.DeletesSpace, catalog.OverlaySegmentSpace, catalog.ListRowsSpace} {
 		err := s.EachIn(ctx, space, func(key, value []byte) string {
-			if checkRowEntry(place, key, value) != "" {
+			if checkEntry(place, lsm.Listing, key, value) != "" {
 				return "" // reported by the walk
 			}
 			segment := names.ID(key[len(key)-16:])

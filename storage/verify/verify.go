@@ -179,63 +179,6 @@ func (v *verifier) table(ctx context.Context, t *snapshot.Log) error {
 	return v.totals(ctx, t, last)
 }
 
-// CheckEntry checks one entry of a tree.
-func CheckEntry(object string, kind lsm.Kind, key, value []byte) error {
-	if len(key) == 0 {
-		return wire.Corrupt(object, "empty key")
-	}
-	ok := true
-	switch space := key[0]; {
-	case kind == lsm.Listing && space == catalog.PartitionSpace:
-		if value == nil {
-			_, _, ok = catalog.ParseSegmentKey(key)
-			break
-		}
-		if _, _, reason := catalog.ParseSegment(key, value); reason != "" {
-			return wire.Corrupt(object, reason)
-		}
-	case kind == lsm.Listing && space == catalog.SegmentSpace:
-		ok = len(key) == 17
-		if ok && value != nil {
-			_, _, ok = catalog.ParseSegmentKey(append([]byte{catalog.PartitionSpace}, value...))
-		}
-	case kind == lsm.Listing && space == catalog.SourceSpace:
-		if value != nil {
-			_, _, ok = catalog.ParseSource(value)
-		}
-	case kind == lsm.Listing && isRowSpace(space):
-		reason := checkRowEntry(object, key, value)
-		if reason != "" {
-			return wire.Corrupt(object, fmt.Sprintf("entry %.40q: %s", key, reason))
-		}
-	case kind == lsm.Schema && space == catalog.NameSpace:
-		if value != nil {
-			if _, reason := catalog.DecodeFeature(string(key[1:]), value); reason != "" {
-				return wire.Corrupt(object, reason)
-			}
-		}
-	case kind == lsm.Schema && space == catalog.FeatureIDSpace:
-		ok = len(key) == 9
-	case kind == lsm.Schema && space == catalog.KeyFeaturesSpace:
-		ok = len(key) == 1
-		if ok && value != nil {
-			if _, reason := catalog.DecodeKeyFeatures(value); reason != "" {
-				return wire.Corrupt(object, reason)
-			}
-		}
-	case kind == lsm.Schema && space == catalog.PropertySpace:
-		if value != nil {
-			ok = catalog.CheckProperty(string(key[1:]), string(value)) == nil
-		}
-	default:
-		ok = false
-	}
-	if !ok {
-		return wire.Corrupt(object, fmt.Sprintf("entry %.40q is malformed", key))
-	}
-	return nil
-}
-
 func (v *verifier) note(d catalog.SegmentDescriptor) {
 	i, err := names.ParseID(d.ID)
 	if err != nil || v.seen[i] {
