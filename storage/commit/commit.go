@@ -91,7 +91,12 @@ var ErrLostRace = errors.New("lost the race for a snapshot number")
 // Attempt tries to make the snapshot after base.
 func Attempt(ctx context.Context, t *snapshot.Log, base *snapshot.Snapshot, table names.TableID,
 	c Change) (_ *snapshot.Snapshot, err error) {
-	e := edit{change: &c, base: base, table: table, m: base.Manifest, info: base.Manifest.Info}
+	e := edit{
+		change: &c, base: base, m: base.Manifest, info: base.Manifest.Info,
+		removed: map[string]catalog.SegmentDescriptor{},
+		vacated: map[string]catalog.Place{}, replaced: map[string]bool{},
+		defined: map[string]*catalog.Overlay{}, listed: map[string]*catalog.SampleList{},
+	}
 	if e.info.Number++; e.info.Number > names.MaxSnapshot {
 		return nil, fmt.Errorf("the table has %d snapshots: no more are possible", uint64(names.MaxSnapshot))
 	}

@@ -47,7 +47,7 @@ func (d DropLists) apply(ctx context.Context, e *edit) error {
 			return err
 		}
 		e.setListing(catalog.ListKey(name), nil)
-		e.setList(name, nil)
+		e.listed[name] = nil
 		e.m.Lists--
 	}
 	return nil
@@ -76,18 +76,11 @@ func (d DefineLists) apply(ctx context.Context, e *edit) error {
 			return taken("sample list", l.Name, there.Added, e.change.Base)
 		}
 		l.Added = e.info.Number
-		e.setList(l.Name, &l)
+		e.listed[l.Name] = &l
 		e.m.Lists++
 		e.setListing(catalog.ListKey(l.Name), catalog.AppendList(nil, l))
 	}
 	return nil
-}
-
-func (e *edit) setList(name string, l *catalog.SampleList) {
-	if e.listed == nil {
-		e.listed = map[string]*catalog.SampleList{}
-	}
-	e.listed[name] = l
 }
 
 // ListRows are the rows of a segment that are in a sample list.

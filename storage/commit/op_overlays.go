@@ -177,16 +177,8 @@ func (e *edit) renamedFeatures(ctx context.Context, features []catalog.Feature) 
 	return out, nil
 }
 
-// define notes what becomes of an overlay; nil: the change drops it.
-func (e *edit) define(name string, o *catalog.Overlay) {
-	if e.defined == nil {
-		e.defined = map[string]*catalog.Overlay{}
-	}
-	e.defined[name] = o
-}
-
 func (e *edit) setOverlay(o catalog.Overlay) {
-	e.define(o.Name, &o)
+	e.defined[o.Name] = &o
 	e.setListing(catalog.OverlayKey(o.Name), catalog.AppendOverlay(nil, o))
 }
 
@@ -248,7 +240,7 @@ func (e *edit) dropOverlay(ctx context.Context, name string) error {
 		return err
 	}
 	e.setListing(catalog.OverlayKey(name), nil)
-	e.define(name, nil)
+	e.defined[name] = nil
 	e.m.Overlays--
 	return nil
 }

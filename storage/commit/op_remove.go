@@ -127,9 +127,6 @@ func (e *edit) drop(key []byte, d catalog.SegmentDescriptor, replaced bool) erro
 	if err != nil {
 		return err
 	}
-	if e.removed == nil {
-		e.removed, e.replaced = map[string]catalog.SegmentDescriptor{}, map[string]bool{}
-	}
 	e.removed[d.ID] = d
 	e.replaced[d.ID] = replaced
 	if d.Rows > e.info.Rows || d.Bytes > e.info.Bytes || e.info.Segments == 0 {

@@ -141,7 +141,6 @@ func (c *Change) adds() (segments []catalog.SegmentDescriptor, rows []bitmap.Ref
 type edit struct {
 	change          *Change
 	base            *snapshot.Snapshot
-	table           names.TableID
 	m               snapshot.Manifest // the next one; its trees and info are put together last
 	info            snapshot.Info
 	listing, schema []lsm.Entry

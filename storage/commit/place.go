@@ -10,9 +10,6 @@ import (
 
 // vacate notes a place that a named segment gives up.
 func (e *edit) vacate(canonical string, p catalog.Place) {
-	if e.vacated == nil {
-		e.vacated = map[string]catalog.Place{}
-	}
 	if first, ok := e.vacated[canonical]; !ok || p.Before(first) {
 		e.vacated[canonical] = p
 	}

@@ -57,9 +57,6 @@ func (v *verifier) shown(table, place string, kind lsm.Kind, key, value []byte) 
 		return nil
 	case catalog.OverlaySpace:
 		if o, reason := catalog.DecodeOverlay(string(key[1:]), value); reason == "" && o.Branch != "" {
-			if v.onBranch == nil {
-				v.onBranch = map[notedOverlay]bool{}
-			}
 			v.onBranch[notedOverlay{table, o.Number}] = true
 		}
 		return nil
@@ -69,9 +66,6 @@ func (v *verifier) shown(table, place string, kind lsm.Kind, key, value []byte) 
 	}
 	if reason := checkEntry(place, lsm.Listing, key, value); reason != "" {
 		return nil
-	}
-	if v.noted == nil {
-		v.noted = map[string]bool{}
 	}
 	once := string(key) + string(value)
 	if v.noted[once] {

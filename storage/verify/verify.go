@@ -53,7 +53,8 @@ type Report struct {
 // progress, which may be nil, is called with the bytes of segments done and to do; never by two goroutines at once.
 func Run(ctx context.Context, s *snapshot.Store, tables []string, deep bool, progress func(done, total uint64),
 	damage ...error) (*Report, error) {
-	v := &verifier{s: s, report: &Report{Deep: deep}, progress: progress}
+	v := newVerifier(s)
+	v.report.Deep, v.progress = deep, progress
 	for _, err := range damage {
 		v.damage(err)
 	}
@@ -86,6 +87,11 @@ type verifier struct {
 	done   uint64
 }
 
+func newVerifier(s *snapshot.Store) *verifier {
+	return &verifier{s: s, report: &Report{}, seen: map[names.ID]bool{}, noted: map[string]bool{},
+		onBranch: map[notedOverlay]bool{}}
+}
+
 func (v *verifier) damage(err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -108,9 +114,6 @@ func (v *verifier) found(ctx context.Context, err error) error {
 
 // table checks a table's snapshots and trees and notes its segments.
 func (v *verifier) table(ctx context.Context, t *snapshot.Log) error {
-	if v.seen == nil {
-		v.seen = map[names.ID]bool{}
-	}
 	there, err := t.List(ctx)
 	if err != nil {
 		return err
@@ -192,7 +195,7 @@ func (v *verifier) note(d catalog.SegmentDescriptor) {
 // Totals checks the totals of snapshot n, and returns what is wrong with them. The error is for what kept it from
 // looking.
 func Totals(ctx context.Context, t *snapshot.Log, n uint64) ([]error, error) {
-	v := &verifier{s: t.Store, report: &Report{}}
+	v := newVerifier(t.Store)
 	err := v.totals(ctx, t, n)
 	return v.report.Damage, err
 }
