@@ -1,4 +1,4 @@
-// Package compaction makes the segments of a table into fewer, better ones, and erases rows.
+// Package compaction rewrites the segments of a table into fewer, better ones, and erases rows.
 //
 //	Plan:  listing, deletes, layers, statistics ──> jobs, each with its reasons          (reads, writes nothing)
 //
@@ -8,19 +8,21 @@
 //	                                |
 //	       deleted rows, rows of sample lists, covered rows ──> the same sets of the new segments
 //	                                |
-//	                          one commit a job
+//	                          one commit per job
 //
 // # Jobs
 //
-// A job is some segments of one partition that are rewritten together, and committed by themselves: what is committed
-// stays when the process is killed, and the next plan has only the rest. What was written and not committed nobody
-// names; gc takes it.
+// A job rewrites some segments of one partition together and commits them. Each job has a commit of its own: when the
+// process is killed, committed jobs stay and the next plan has only the rest. No snapshot names what was written and
+// not committed; gc removes it.
 //
-// Segments are merged by size, in tiers: those of about one size, when there are Options.Fanout of them, and the
-// smaller ones with them, so that a row is rewritten as often as the logarithm of the table. Sessions that lie in
-// several ingests come together. Too large segments are cut. A table without a session key keeps the order of its rows:
-// only neighbours are merged there, and the new segments stand where the first of the old ones stood. Segments are
-// rewritten by themselves when many of their rows are deleted, or much of them is features that were dropped.
+// Segments are merged by size, in tiers: Options.Fanout segments of about one size together, and smaller ones with
+// them. So a row is rewritten as often as the logarithm of the table. Sessions that are spread over several ingests
+// come together. Segments that are too large are cut. A segment is rewritten by itself when many of its rows are
+// deleted, or when much of it is dropped features.
+//
+// A table without a session key keeps the order of its rows: only neighbours are merged, and the new segments take the
+// position of the first input.
 //
 // # What moves with the rows
 //
@@ -28,13 +30,13 @@
 // sample lists are rewritten for the new segments, by a row-id remap. Branches name snapshots, which do not change. A
 // reader sees the same rows, perhaps in another order.
 //
-// An overlay may say something else of rows that a layer does not cover than of segments without one. Such segments are
-// merged only with those that have a layer too, or none either: see Job.
+// The missing-value policy of an overlay can differ between rows that a layer does not cover and segments without a
+// layer. Segments with a layer of such an overlay are merged only with each other, and so are those without: see Job.
 //
-// # Others at work
+// # Concurrent changes
 //
-// Appends go on meanwhile, and are not waited for. When rows of the inputs are deleted, or put into sample lists, these
-// sets are remapped again, and the commit is tried again; when overlays or the schema change, the job is
-// begun again. When an input is gone, because another compaction had it or its partition was overwritten, the job is
-// left out. A lease keeps the inputs.
+// Appends go on meanwhile and do not conflict. When rows of the inputs are deleted or put into sample lists, these sets
+// are remapped again and the commit is retried. When overlays or the schema change, the job starts again. When an input
+// is gone, because another compaction rewrote it or its partition was overwritten, the job is left out. A lease keeps
+// the inputs from gc.
 package compaction

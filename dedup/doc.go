@@ -1,4 +1,5 @@
-// Package dedup finds what repeats in a stripe, so that it is stored once, and says which features repeat together.
+// Package dedup finds duplicates in a stripe, so that each value is stored once, and says which features repeat on the
+// same rows.
 //
 //	rows of one feature, in clustered order            what Find gives
 //
@@ -10,18 +11,18 @@
 //	   4   c b a                    3                   0
 //	                                monotone inverse    inverse by codes  each list an offset and a length
 //
-// Each step is taken where it pays: where a stripe in that form is fetched and decoded sooner, by the bytes that a
-// Sizer says it takes encoded and by what decoding its values and its inverse takes. So a Finder examines a stripe now
-// and then (the first, then after 7, 15, 31, 63 others, or when the rows change more or less often than they did) and
-// keeps to the form in between. docs/decisions/0013 has the rule and its figures.
+// A Finder uses the form with the lowest cost: the bytes that a Sizer says the encoded stripe takes, and the time to
+// decode its values and inverse. It examines the first stripe, then one after 7, 15, 31 and 63 others, and one whose
+// rows change more or less often than before. In between it keeps the form. docs/decisions/0013 has the rule and its
+// figures.
 //
 // # Invariants
 //
 //   - The column that Find returns expands to the column that it was given, row by row and bit by bit: null, empty, the
 //     bits of a NaN and the sign of a zero are values like others.
-//   - Equal hashes prove nothing: values are compared before they are shared. The time is linear in the stripe whatever
-//     its values are: the hash of a value finds its place in a bounded number of probes, a partial duplicate in a
-//     bounded number of shifts; pairs of slots are hashed with a seed that nobody knows.
+//   - Values with equal hashes are compared before they are shared.
+//   - The time is linear in the stripe, also for adversarial values: a hash is looked up in a bounded number of probes,
+//     a partial duplicate found in a bounded number of shifts, and pairs of slots are hashed with a random seed.
 //   - The result depends on the stripes since Reset alone, neither on time nor on the seed: pairs are numbered as they
 //     first occur.
 //

@@ -33,7 +33,7 @@ type partialFinder struct {
 	end     int32   // placed values
 }
 
-// walk places the lists of the rows reps, one a slot, backward from the last or forward from the first.
+// walk places the lists of the rows reps, one per slot, backward from the last or forward from the first.
 func (w *partialFinder) walk(v *values, reps []int32, backward bool) {
 	n := len(reps)
 	w.starts, w.lengths = vector.Resize(w.starts, n), vector.Resize(w.lengths, n)

@@ -20,7 +20,7 @@ func (v *values) markRuns(starts []int32, rows int) []int32 {
 	return markNumbers(starts, v, v.wide[:rows])
 }
 
-// markNumbers is markRuns for one number a row, after row 0.
+// markNumbers is markRuns for one number per row, after row 0.
 func markNumbers[T int64 | uint32](starts []int32, v *values, vals []T) []int32 {
 	present := v.c.Present
 	if present == nil {

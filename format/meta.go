@@ -11,9 +11,9 @@ import (
 type StreamKind uint8
 
 const (
-	Presence       StreamKind = 1 // a bit a slot
+	Presence       StreamKind = 1 // a bit per slot
 	InverseRuns    StreamKind = 2 // lengths of the inverse's runs
-	InverseChanges StreamKind = 3 // a bit a row: a run starts
+	InverseChanges StreamKind = 3 // a bit per row: a run starts
 	InverseCodes   StreamKind = 4 // the slot of each run
 	Lengths        StreamKind = 5 // of each present slot
 	Values         StreamKind = 6

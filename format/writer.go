@@ -44,7 +44,7 @@ type Writer struct {
 	streams []StreamMeta  // copied when the stripe is done
 	runs    []int32       // lengths of the inverse's runs
 	codes   []int32       // slot of each run, then its code
-	changes vector.Bitmap // a bit a row: a run starts
+	changes vector.Bitmap // a bit per row: a run starts
 	ints    []int64       // values and lengths of present slots only
 	floats  []float32
 	doubles []float64

@@ -49,7 +49,7 @@ type Layout struct {
 	// overlays have some of the features, or of those that the filter reads: overlays.go says how they lie, the lowest
 	// first.
 	overlays []catalog.Overlay
-	layers   [][]*catalog.OverlaySegment // of each segment an entry an overlay, nil where it has none
+	layers   [][]*catalog.OverlaySegment // of each segment an entry per overlay, nil where it has none
 	covered  coverage
 	chains   [][]int32 // those that features have: overlays, the highest first. nil: no overlay has any of the features
 	chainOf  []int32   // the chain of each of features, or -1

@@ -27,7 +27,7 @@ import (
 // Taker does; then its columns have a row a position. They have so, too, where rows here and there are selected of a
 // stripe that is decoded whole: see package execution.
 
-// restrict makes the layout one of the rows that are in the bitmaps, an entry a segment; nil: every row. Segments
+// restrict makes the layout one of the rows that are in the bitmaps, an entry per segment; nil: every row. Segments
 // without any are left out. The bitmaps are not written to afterwards.
 func (l *Layout) restrict(selected []*roaring.Bitmap) error {
 	segments, layers := l.segments[:0:0], l.layers[:0:0]

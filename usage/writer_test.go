@@ -71,7 +71,8 @@ func (r *reading) read(rows uint64) {
 	}
 }
 
-// What a process reads is one object a day, which grows; a reader counts once a day, and so does each of its features.
+// What a process reads is one object per day, which grows; a reader counts once per day, and so does each of its
+// features.
 func TestSessions(t *testing.T) {
 	table, now := tableIn(t, object.NewMemory()), &clock{noon}
 	w := writer(t, table, Options{Now: now.Now})

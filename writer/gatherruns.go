@@ -85,7 +85,7 @@ func (g *runGatherer) begin(row int, null bool) {
 	g.starts = append(g.starts, int32(row))
 }
 
-// numbers writes the first value of each run of columns of one number a row to dst, which has room for every row, and
+// numbers writes the first value of each run of columns of one number per row to dst, which has room for every row, and
 // returns how many runs there are.
 func numbers[T uint32 | int64](g *runGatherer, dst []T, vals [][]T, srcs []*vector.Column, pieces []piece) (runs int) {
 	var before T

@@ -55,7 +55,7 @@ def write(directory: pathlib.Path, name: str, result: Any, on: dict[str, Any]) -
 
 
 def show(name: str, rows: list[dict[str, Any]]) -> None:
-    """Prints a line a row: what tells rows apart, then medians."""
+    """Prints a line per row: what tells rows apart, then medians."""
     for row in rows:
         cells = [f"{k}={v:.5g}" if isinstance(v, float) else f"{k}={v}"
                  for k, v in row.items() if not isinstance(v, list) and k != "engine" and v is not None]

@@ -1,7 +1,7 @@
 """The other side: pyarrow reads the same rows of Parquet into the same tensors, as a careful trainer would.
 
-Batches are decoded by column, ids taken over without a copy a feature and joined once, nulls filled by Arrow's kernels,
-and nothing is done a row at a time in Python.
+Batches are decoded by column, ids taken over without a copy per feature and joined once, nulls filled by Arrow's
+kernels, and nothing is done a row at a time in Python.
 """
 
 from __future__ import annotations

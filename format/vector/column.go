@@ -19,7 +19,7 @@ type Column struct {
 	// through this one.
 	InverseBorrowed bool
 
-	// Present has a bit a slot; nil: no slot is null.
+	// Present has a bit per slot; nil: no slot is null.
 	Present Bitmap
 
 	// Lists only. Without Lengths, slot s is [Offsets[s], Offsets[s+1]), Offsets has Slots+1 entries and starts at 0.

@@ -53,7 +53,7 @@ UNIT_NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
 def canonical(array):
-    """Returns a list of plain Python values that compare with ==, one a row."""
+    """Returns a list of plain Python values that compare with ==, one per row."""
     if isinstance(array, pa.ChunkedArray):
         out = []
         for chunk in array.chunks:

@@ -252,7 +252,7 @@ def test_overlays_on_some_partitions(tmp_path, want, options):
 
 
 def test_presence_over_partitions(table, want):
-    """Masks are one a list, in both outputs."""
+    """Masks are one per list, in both outputs."""
     for output in ("kjt", "ikjt"):
         for batch in read(table, output, presence=True, batch_size=100):
             rows = [want[i] for i in batch.keys["row"].tolist()]

@@ -24,7 +24,7 @@
 //	ikjt       dictionary<int32, list>     plain, or with Options.Dictionaries dictionary<int32, ...>
 //	partial    list_view                   the same
 //
-// A dictionary has an entry a slot of the batch, so that every record has dictionaries of its own: an IPC stream
+// A dictionary has an entry per slot of the batch, so that every record has dictionaries of its own: an IPC stream
 // replaces them, an IPC file cannot hold them. Views share values, their starts and lengths are made for the record.
 // Maps have no view and extension types no dictionary: they are plain, and so is whatever is folded, and all of
 // Parquet. With Options.Plain everything is.

@@ -75,7 +75,7 @@ func TestSharedRows(t *testing.T) {
 	}
 }
 
-// A dictionary has an entry a slot and shares the batch's memory, and so do views.
+// A dictionary has an entry per slot and shares the batch's memory, and so do views.
 func TestSharedMemory(t *testing.T) {
 	features := []testFeature{{name: "ids", typ: sparse(vector.Int64), fill: ints([]int64{1, -2}, []int64{3})}}
 	for _, dedup := range []reader.Dedup{reader.DedupIKJT, reader.DedupPartial} {

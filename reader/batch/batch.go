@@ -18,8 +18,8 @@ type Batch struct {
 	// each other. Where the plan shuffles, those that come from one shuffle buffer are put in the order of the table.
 	FirstRow uint64
 	Rows     int
-	// Columns has an entry a feature of the plan: columns of the plan's types. With OutputTensors, entries are nil for
-	// the features that Tensors holds, and the others are plain. With OutputColumns they are plain where the plan's
+	// Columns has an entry per feature of the plan: columns of the plan's types. With OutputTensors, entries are nil
+	// for the features that Tensors holds, and the others are plain. With OutputColumns they are plain where the plan's
 	// Dedup is DedupKJT; else those that have an inverse in a stripe of the batch hold the slots that the batch uses,
 	// and features that share an inverse in each of those stripes have one Inverse here; with DedupPartial lists may be
 	// slices of one another. The caller must not write to them.

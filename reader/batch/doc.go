@@ -8,7 +8,7 @@
 //	  v
 //	Pool      batches and drafts kept for the next use; each Quota says how many of them one reader has
 //
-// Without deduplication (KJT) rows are expanded: one copy a row. Else a batch holds each slot that it uses once, and
+// Without deduplication (KJT) rows are expanded: one copy per row. Else a batch holds each slot that it uses once, and
 // the inverse of its rows: slots.go finds the slots from the inverses of stripes, sharing.go which features share an
 // inverse. Partial duplicates stay slices of one run of values where the plan asks for that.
 //

@@ -8,7 +8,7 @@ import (
 )
 
 // Expand makes dst the KJT of lists of t's, one of Sparse, Weighted and Floats: a list a row and feature, in order. It
-// is one copy a row and nothing else. dst's memory is used again where it is large enough and dst held the same kind;
+// is one copy per row and nothing else. dst's memory is used again where it is large enough and dst held the same kind;
 // what it held is lost. dst owns its slices, except Features, and shares none with t.
 func (t *Tensors) Expand(dst, lists *Jagged) error {
 	features := len(lists.Features)

@@ -16,7 +16,7 @@ const (
 	inverseNone = 0
 	// inverseMissing: the segment has no such feature, all rows are null.
 	inverseMissing = 1
-	// inverseItem and more: an item of the segment, which has one inverse a stripe; it may have none in some stripes.
+	// inverseItem and more: an item of the segment, which has one inverse per stripe; it may have none in some stripes.
 	inverseItem = 2
 )
 

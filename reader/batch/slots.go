@@ -129,7 +129,7 @@ func (x *slotSelector) addListed(first int, piece int32) {
 	}
 }
 
-// selectSlots appends the spans of a group that has the feature, fills inverse, an entry a row of the batch, and
+// selectSlots appends the spans of a group that has the feature, fills inverse, an entry per row of the batch, and
 // returns how many slots there are and whether the inverse is monotone.
 func (x *slotSelector) selectSlots(pieces []Piece, feature int32, inverse []int32) (slots int, monotone bool) {
 	monotone = x.inOrder

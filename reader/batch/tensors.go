@@ -36,7 +36,7 @@ func (t *Tensors) list(k listKind) *Jagged {
 // microseconds since 1970 of a timestamp[us], ticks of a duration, the unscaled digits of a decimal. Batch.Columns has
 // the exact values of keys, of PlanOptions.Integers, and with OutputColumns of all features.
 type Matrix struct {
-	Features []int32 // positions in Plan.Features: one a column, or one in all for an embedding
+	Features []int32 // positions in Plan.Features: one per column, or one in all for an embedding
 	Width    int
 	Values   []float32 // [B * Width]
 	// Present, when Options.Presence asks for it, has a bitmap of B bits per feature, each beginning a word: see
@@ -47,7 +47,7 @@ type Matrix struct {
 	present memory.Buffer[uint64]
 }
 
-// PresentOf returns the presence of the i-th of m's features: a bit a row. It is nil without Options.Presence.
+// PresentOf returns the presence of the i-th of m's features: a bit per row. It is nil without Options.Presence.
 func (m *Matrix) PresentOf(i int) vector.Bitmap { return presentOf(m.Present, i, len(m.Features)) }
 
 // A Jagged is the parts of a keyed jagged tensor: the lists of each feature in turn, a list a slot where the feature is
@@ -77,8 +77,8 @@ type Jagged struct {
 	// rounded as in a Matrix, and so are Weights.
 	Values      []int64
 	FloatValues []float32
-	Weights     []float32 // Weighted only: one a value
-	// Present, when Options.Presence asks for it, tells null from empty: a bitmap a feature, of a bit a list, each
+	Weights     []float32 // Weighted only: one per value
+	// Present, when Options.Presence asks for it, tells null from empty: a bitmap per feature, of a bit per list, each
 	// beginning a word. See PresentOf.
 	Present []uint64
 }
@@ -92,7 +92,7 @@ func (j *Jagged) Lists(i int) (from, to int) {
 	return i * n, (i + 1) * n
 }
 
-// PresentOf returns the presence of the i-th of j's features: a bit a list. It is nil without Options.Presence.
+// PresentOf returns the presence of the i-th of j's features: a bit per list. It is nil without Options.Presence.
 func (j *Jagged) PresentOf(i int) vector.Bitmap {
 	if j.Present == nil || j.First == nil {
 		return presentOf(j.Present, i, len(j.Features))
@@ -189,7 +189,7 @@ func scatterColumn(dst []float32, stride int, c *vector.Column, width, lo, hi in
 	return 0
 }
 
-// presenceOf fills a bitmap a feature.
+// presenceOf fills a bitmap per feature.
 func presenceOf(buf *memory.Buffer[uint64], features []int32, b *Batch, l *batchLayout) []uint64 {
 	words := vector.BitmapWords(b.Rows)
 	all := buf.Resize(l.allocator, words*len(features))

@@ -336,7 +336,7 @@ func (s *scalar) compareKeys(op Op, r *scalar) func(*input, int) truth {
 	}
 }
 
-// A scalarNode is a condition about any values, which is evaluated row by row: of one feature once a slot, of
+// A scalarNode is a condition about any values, which is evaluated row by row: of one feature once per slot, of
 // none once.
 type scalarNode struct {
 	truth    func(in *input, at int) truth

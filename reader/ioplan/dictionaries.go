@@ -17,7 +17,7 @@ import (
 // Their memory is the budget's from the leading I/O task to the last of the segment's I/O tasks, or to the last before
 // the segment is looked up anew.
 type Dictionaries struct {
-	files []format.Dictionary // one a file of the segment; empty where it has none
+	files []format.Dictionary // one per file of the segment; empty where it has none
 	Bytes int64               // of memory, decoded
 	led   bool                // an I/O task leads; this and left are the planner's own
 	left  int                 // stripes to come; 0 until the first are looked at

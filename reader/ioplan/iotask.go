@@ -23,7 +23,7 @@ type IOTask struct {
 	From, To int // stripes
 
 	Leads    bool   // fetches the dictionaries
-	Needs    []Need // one a file of the segment, then those of the dictionaries
+	Needs    []Need // one per file of the segment, then those of the dictionaries
 	order    []int32
 	Ranges   []Range
 	Requests []Request

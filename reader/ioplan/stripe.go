@@ -32,7 +32,7 @@ type Stripe struct {
 	Sessions []int32
 	Taken    int64 // from the budget, for the decoded columns
 
-	Columns  []*Decoded // one a feature of the plan; nil: null in every row
+	Columns  []*Decoded // one per feature of the plan; nil: null in every row
 	Inverses []*Decoded // of the groups, which the columns of their features may share
 
 	Undecoded atomic.Int32  // tasks not yet done

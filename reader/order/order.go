@@ -11,7 +11,7 @@ import (
 // An Epoch is the order in which one epoch of a shuffled plan gives rows. It is a pure function of the rows of the
 // plan's segments, the shuffle and the epoch; the rows of stripes and sessions are asked for where they are needed:
 //
-//	segments   permuted, and cut into groups of max(64, BufferStripes)        costs a number a segment, opens none
+//	segments   permuted, and cut into groups of max(64, BufferStripes)        costs a number per segment, opens none
 //	  group    the stripes of its segments permuted, cut into buffers  opens the indexes of its segments
 //	    buffer its stripes' sessions, or rows, permuted                 decodes its stripes
 //	      batch  rows [j*B, (j+1)*B) of what that makes

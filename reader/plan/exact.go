@@ -38,7 +38,7 @@ func mayBeExact(f catalog.Feature) error {
 	case f.Type.Kind == vector.Dense && f.Type.Elem.IsInteger():
 		return nil
 	case f.Type.IsList() && f.Type.Elem.IsInteger():
-		return fmt.Errorf("%q is %v, whose ids are int64 anyway: want a number a row", f.Name, f.Type)
+		return fmt.Errorf("%q is %v, whose ids are int64 anyway: want a number per row", f.Name, f.Type)
 	}
 	return fmt.Errorf("%q is %v: want a dense integer", f.Name, f.Type)
 }

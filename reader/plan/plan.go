@@ -107,11 +107,11 @@ type Plan struct {
 	BatchSize  int
 	Output     Output
 	Dedup      Dedup
-	// Expanded has an entry a feature: whether its lists come a row each whatever Dedup is. nil: none of them.
+	// Expanded has an entry per feature: whether its lists come a row each whatever Dedup is. nil: none of them.
 	Expanded []bool
-	// Transforms has an entry a feature, a zero one where nothing is done. nil: nothing is done to any.
+	// Transforms has an entry per feature, a zero one where nothing is done. nil: nothing is done to any.
 	Transforms []transform.Bound
-	// Exact has an entry a feature: whether it is a dense integer that comes as an exact column with OutputTensors.
+	// Exact has an entry per feature: whether it is a dense integer that comes as an exact column with OutputTensors.
 	// nil: none is.
 	Exact   []bool
 	Shuffle Shuffle
@@ -342,7 +342,7 @@ func validateType(name string, t vector.Type, logical string) error {
 	return nil
 }
 
-// String prints p for people, a line a fact and a line a feature.
+// String prints p for people, a line per fact and a line per feature.
 func (p *Plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "table      %s\n", p.Table)

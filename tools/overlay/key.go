@@ -72,8 +72,8 @@ func typeName(t vector.Type, logical string) string {
 	return t.String() + " (" + logical + ")"
 }
 
-// appendKey appends the canonical form of the key in a row of plain columns, one a part. A part that is null gives its
-// place, and nothing is appended; else null is -1. A nil column is null in every row.
+// appendKey appends the canonical form of the key in a row of plain columns, one per part. A part that is null gives
+// its place, and nothing is appended; else null is -1. A nil column is null in every row.
 func appendKey(dst []byte, columns []*vector.Column, row int) (key []byte, null int) {
 	before := len(dst)
 	for i, c := range columns {

@@ -91,7 +91,7 @@ func (o *Options) Validate() error {
 	case o.Memory < 0 || o.Memory > maxMemory:
 		return fmt.Errorf("memory of %d bytes: want 1 to %d, or 0 for 1 GiB", o.Memory, int64(maxMemory))
 	case o.Workers < 0:
-		return fmt.Errorf("%d workers: want 1 or more, or 0 for one a core", o.Workers)
+		return fmt.Errorf("%d workers: want 1 or more, or 0 for one per core", o.Workers)
 	}
 	for i, k := range o.Key {
 		if slices.Contains(o.Key[:i], k) {

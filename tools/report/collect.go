@@ -218,7 +218,7 @@ func (w *walk) membersOf(id catalog.FeatureID) *members {
 	return x
 }
 
-// entry takes an entry. It keeps nothing of it but, in a feature of a group, a number a stripe until the inverse is
+// entry takes an entry. It keeps nothing of it but, in a feature of a group, a number per stripe until the inverse is
 // met.
 func (w *walk) entry(e *segment.Entry) error {
 	m, id := e.Meta, catalog.FeatureID(e.Meta.Feature)

@@ -58,7 +58,7 @@ func (r *Report) Part(view string) any {
 	return map[string]any{"schema": r.Schema, "made": r.Made, "store": r.Store, "since": r.Since, "tables": tables}
 }
 
-// Tables lays out a line a table.
+// Tables lays out a line per table.
 func Tables(r *Report, o ViewOptions) (*Listing, error) {
 	return list(r.Tables, []column[Table]{
 		textColumn("table", "table", func(t *Table) string { return t.Table }),
@@ -204,7 +204,7 @@ func curveText(c *Curve) string {
 	return ""
 }
 
-// FeaturesView is a line a feature.
+// FeaturesView is a line per feature.
 func FeaturesView(t *Table, o ViewOptions) ([]Section, error) {
 	columns := []column[Feature]{
 		textColumn("feature", "feature", func(f *Feature) string { return f.Name }),
@@ -268,7 +268,7 @@ func encodingsText(all []StreamEncoding) string {
 	return strings.Join(out, "; ")
 }
 
-// JobsView is a line a job.
+// JobsView is a line per job.
 func JobsView(t *Table, o ViewOptions) ([]Section, error) {
 	l, err := list(t.Jobs, []column[Job]{
 		textColumn("job", "job", func(j *Job) string { return j.Job }),

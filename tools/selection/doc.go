@@ -6,7 +6,7 @@
 //	            │                                         ──> the key feature's slots of those, scanned ──> rows
 //	            │
 //	            v
-//	        Selection: a bitmap a segment ──> Delete: deleted rows, in a new snapshot
+//	        Selection: a bitmap per segment ──> Delete: deleted rows, in a new snapshot
 //	                                     ├──> Create: rows of a sample list
 //	                                     └──> Lookup: segments, rows, and positions for a reader.Taker
 //
@@ -17,6 +17,6 @@
 // # Memory
 //
 // Keys are held as they are, in a hash table of at most KeySource.Memory bytes. Where more are given, they are taken in
-// parts, told apart by hash: the files and the key feature are read once a part. Rows are held as Roaring bitmaps,
+// parts, told apart by hash: the files and the key feature are read once per part. Rows are held as Roaring bitmaps,
 // those of all segments at once.
 package selection

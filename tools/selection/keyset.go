@@ -33,7 +33,7 @@ type keySet struct {
 	text  []byte   // of all keys, one after the other
 	ends  []uint64 // in text
 	table []uint32
-	found []uint64 // a bit a key
+	found []uint64 // a bit per key
 }
 
 const (

@@ -15,7 +15,7 @@ type Head struct {
 	app.TableArgs
 	Features []string `required:"" help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions)."`
 	Rows     int      `short:"n" default:"10" help:"How many rows."`
-	Vertical bool     `help:"A line a value instead of a line a row. Default when there are many features."`
+	Vertical bool     `help:"A line per value instead of a line per row. Default when there are many features."`
 	readFlags
 }
 

@@ -86,7 +86,7 @@ class Batch:
                        )
 
     def to(self, device: Any, non_blocking: bool = False) -> Batch:
-        """The batch on a device. One int32 inverse a group travels: KJTs are made anew there."""
+        """The batch on a device. One int32 inverse per group travels: KJTs are made anew there."""
         return self.map(lambda t: t.to(device=device, non_blocking=non_blocking))
 
     def pin_memory(self) -> Batch:

@@ -31,8 +31,8 @@ def variable(j: Jagged, inverses: torch.Tensor, rows: int, end: int) -> KeyedJag
     """Features up to end, over the same memory, in the variable-batch form: as many lists a key as its group has slots,
     or rows where it is in none, and inverse indices [keys, rows].
 
-    The matrix of inverse indices is made here, on the tensors' device, of one int32 inverse a group: it is as large as
-    keys x rows x 8 bytes, and so should neither be pinned nor travel. Nothing here waits for the device.
+    The matrix of inverse indices is made here, on the tensors' device, of one int32 inverse per group: it is as large
+    as keys x rows x 8 bytes, and so should neither be pinned nor travel. Nothing here waits for the device.
     """
     from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
 

@@ -31,7 +31,7 @@ class Jagged:
     List i of all, one feature after the other, is ``values[offsets[i]:offsets[i + 1]]``. values are int64 ids (uint64
     bit for bit), or float32 numbers; weights belong to them one by one where the features are weighted, else are None.
     A null list and an empty one both have length 0; present, which a dataset with ``presence=True`` gives, tells them
-    apart: bool, one a list, in the order of lengths.
+    apart: bool, one per list, in the order of lengths.
     """
 
     keys: list[str]
