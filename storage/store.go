@@ -172,11 +172,8 @@ func (s *Store) At(ctx context.Context, name string, number uint64) (*Snapshot, 
 		return nil, err
 	}
 	var snap *Snapshot
-	err := s.whenReady(ctx, func() (err error) {
-		snap, err = (&Table{s: s, log: s.core.Log(name)}).At(ctx,
-			number)
-		return err
-	})
+	t := &Table{s: s, log: s.core.Log(name)}
+	err := s.whenReady(ctx, func() (err error) { snap, err = t.At(ctx, number); return err })
 	return snap, err
 }
 

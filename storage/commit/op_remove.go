@@ -151,8 +151,8 @@ func (e *edit) strip(ctx context.Context) error {
 		gone = append(gone, d)
 	}
 	slices.SortFunc(gone, func(a, b catalog.SegmentDescriptor) int { return cmp.Compare(a.ID, b.ID) })
-	take := func(prefix []byte, what string, each func(decoded []byte, d catalog.SegmentDescriptor) (since uint64,
-		reason string)) error {
+	take := func(prefix []byte, what string,
+		each func(decoded []byte, d catalog.SegmentDescriptor) (since uint64, reason string)) error {
 		values, err := e.base.PerSegment(ctx, prefix, gone)
 		if err != nil {
 			return err
@@ -179,8 +179,8 @@ func (e *edit) strip(ctx context.Context) error {
 		return r.Since, reason
 	}
 	if e.base.Manifest.Info.DeletedRows > 0 {
-		if err := take([]byte{catalog.DeletesSpace}, "deletes", func(v []byte, d catalog.SegmentDescriptor) (uint64,
-			string) {
+		deletes := []byte{catalog.DeletesSpace}
+		if err := take(deletes, "deletes", func(v []byte, d catalog.SegmentDescriptor) (uint64, string) {
 			r, reason := bitmap.DecodeEntry(v, d.Rows, "")
 			e.info.DeletedRows -= min(r.Count, e.info.DeletedRows)
 			return r.Since, reason

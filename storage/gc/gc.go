@@ -367,10 +367,10 @@ func syncRemoved(ctx context.Context, blobs object.Store, groups []*dataGroup) e
 		dirs[dir], dirs[path.Dir(dir)] = true, true
 	}
 	all := slices.Sorted(maps.Keys(dirs))
-	return object.Parallel(ctx, object.RequestsAtOnce, len(all), func(ctx context.Context,
-		i int) error {
-		return local.SyncDir(ctx, all[i])
-	})
+	return object.Parallel(ctx, object.RequestsAtOnce, len(all),
+		func(ctx context.Context, i int) error {
+			return local.SyncDir(ctx, all[i])
+		})
 }
 
 // remove deletes all objects of an id, the markers of gcs after the others.

@@ -161,10 +161,10 @@ func (p *tablePlan) holds(ctx context.Context, s *snapshot.Snapshot, r *Report) 
 	if len(p.ended) > 0 && !p.dryRun {
 		// They go first, and then all are listed again: an owner that renews one and finds it gone knows that this may
 		// have missed the new one.
-		err := object.Parallel(ctx, object.RequestsAtOnce, len(p.ended), func(ctx context.Context,
-			i int) error {
-			return p.t.Store.Remove(ctx, p.ended[i].Info.Name)
-		})
+		err := object.Parallel(ctx, object.RequestsAtOnce, len(p.ended),
+			func(ctx context.Context, i int) error {
+				return p.t.Store.Remove(ctx, p.ended[i].Info.Name)
+			})
 		if err != nil {
 			return err
 		}
@@ -346,17 +346,17 @@ func (p *tablePlan) run(ctx context.Context, r *Report) error {
 	}
 	// Lowest first, and no more at a time than snapshots allows for.
 	for some := range slices.Chunk(gone, object.RequestsAtOnce) {
-		if err := object.Parallel(ctx, object.RequestsAtOnce, len(some), func(ctx context.Context,
-			i int) error {
-			return p.truncate(ctx, some[i])
-		}); err != nil {
+		if err := object.Parallel(ctx, object.RequestsAtOnce, len(some),
+			func(ctx context.Context, i int) error {
+				return p.truncate(ctx, some[i])
+			}); err != nil {
 			return err
 		}
 	}
-	return object.Parallel(ctx, object.RequestsAtOnce, len(copies), func(ctx context.Context,
-		i int) error {
-		return p.t.Store.Remove(ctx, copies[i].Name)
-	})
+	return object.Parallel(ctx, object.RequestsAtOnce, len(copies),
+		func(ctx context.Context, i int) error {
+			return p.t.Store.Remove(ctx, copies[i].Name)
+		})
 }
 
 // truncate removes an expired snapshot, and copies it before where it is held. Its number stays taken, so that a commit

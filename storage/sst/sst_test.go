@@ -302,14 +302,14 @@ func TestRequests(t *testing.T) {
 		b := build(t, many(n, 200))
 		var reads, bytesRead int
 		inner := readFrom(b)
-		r, err := Open(t.Context(), "o", int64(len(b)), Fetch{}, func(ctx context.Context,
-			ranges ...object.Range) error {
-			reads++
-			for _, r := range ranges {
-				bytesRead += len(r.P)
-			}
-			return inner(ctx, ranges...)
-		})
+		r, err := Open(t.Context(), "o", int64(len(b)), Fetch{},
+			func(ctx context.Context, ranges ...object.Range) error {
+				reads++
+				for _, r := range ranges {
+					bytesRead += len(r.P)
+				}
+				return inner(ctx, ranges...)
+			})
 		if err != nil {
 			t.Fatal(err)
 		}

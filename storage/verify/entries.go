@@ -49,8 +49,9 @@ var entryChecks = map[lsm.Kind]map[byte]entryCheck{
 	lsm.Schema: {
 		catalog.NameSpace:      {anyKey, checkNamed(catalog.DecodeFeature)},
 		catalog.FeatureIDSpace: {func(key []byte) bool { return len(key) == 9 }, anyValue},
-		catalog.KeyFeaturesSpace: {func(key []byte) bool { return len(key) == 1 }, func(_ string, _,
-			value []byte) string {
+		catalog.KeyFeaturesSpace: {func(key []byte) bool {
+			return len(key) == 1
+		}, func(_ string, _, value []byte) string {
 			_, reason := catalog.DecodeKeyFeatures(value)
 			return reason
 		}},
