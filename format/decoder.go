@@ -35,7 +35,7 @@ type StripeDecoder struct {
 	presence  vector.Bitmap   // of all slots
 	ranks     []int32         // present slots before each word of presence
 	spans     []encoding.Span // of values; not nil, which would be all of them
-	positions    []int32         // among those values, of the stripe's own
+	positions []int32         // among those values, of the stripe's own
 	ownSpans  []encoding.Span // of the stripe's own
 	data      []byte          // of all strings
 

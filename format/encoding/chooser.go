@@ -129,7 +129,7 @@ type encoder struct {
 	words      wordTable
 	sorting    []keyed
 	sorted     []keyed
-	positions     []int32
+	positions  []int32
 	zstd, hard *zstd.Encoder
 
 	ransEncoder *rans.Encoder
