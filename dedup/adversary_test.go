@@ -92,4 +92,15 @@ func TestPairs(t *testing.T) {
 	}
 	inverse, codes := colliding(rows)
 	check("chosen", inverse, codes)
+
+	// Whatever a process draws. One in a hundred factors alone, one with few bits set for instance, is none to hash with.
+	defer func(seed, factor uint64) { pairSeed, pairFactor = seed, factor }(pairSeed, pairFactor)
+	inverse, codes = random(rows, 2)
+	for i := range 400 {
+		pairSeed, pairFactor = rng.Uint64(), rng.Uint64()|1
+		if i < 64 {
+			pairFactor = 1<<i | 1
+		}
+		check(fmt.Sprintf("seed %#x, factor %#x", pairSeed, pairFactor), inverse, codes)
+	}
 }

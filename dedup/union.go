@@ -145,7 +145,8 @@ func (t *pairTable) same(inverse, starts, codes []int32) (slots int, same bool) 
 	return slots, true
 }
 
-func pairHash(key uint64) uint64 { return fold(key^pairSeed, pairFactor) }
+// pairHash returns the hash of a pair. A factor that is drawn may mix badly, so a good one comes first.
+func pairHash(key uint64) uint64 { return fold(fold(key^pairSeed, key1), pairFactor) }
 
 // refine sets each row of inverse, which numbers slots as they first occur, to the number of its pair of inverse and
 // the feature's slot, and returns how many pairs there are. starts are the first rows of the feature's runs, codes
