@@ -93,7 +93,7 @@ func TestPairs(t *testing.T) {
 	inverse, codes := colliding(rows)
 	check("chosen", inverse, codes)
 
-	// Whatever a process draws. One in a hundred factors alone, one with few bits set for instance, is none to hash with.
+	// Whatever a process draws. One in a hundred factors mixes badly, such as those with few bits set.
 	defer func(seed, factor uint64) { pairSeed, pairFactor = seed, factor }(pairSeed, pairFactor)
 	inverse, codes = random(rows, 2)
 	for i := range 400 {
