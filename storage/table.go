@@ -120,7 +120,7 @@ func (t *Table) NewOverlaySegment(ctx context.Context, base catalog.SegmentDescr
 	return t.NewSegment(ctx, base.Partition, g.StripeRows(), opts)
 }
 
-// Lease takes a lease on the snapshot for d, at most MaxLease. ErrNotFound: the snapshot has expired.
+// Lease takes a lease on the snapshot for d, at most lease.Max. ErrNotFound: the snapshot has expired.
 func (s *Snapshot) Lease(ctx context.Context, owner string, d time.Duration) (*lease.Lease, error) {
 	return lease.Take(ctx, s.Snapshot, owner, d)
 }

@@ -1,4 +1,4 @@
-// Package workload makes training tables of the published shape (docs/workload in bench/README.md) from a seed, as
+// Package workload makes training tables of the published shape ("The workload" in bench/README.md) from a seed, as
 // Parquet files, and says what every row of them is without reading a file.
 //
 // Every value is a pure function of (seed, feature, session, sample) or of (seed, feature, item): nothing depends on

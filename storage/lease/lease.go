@@ -111,7 +111,7 @@ type Lease struct {
 	before string // the object that this one was renewed from; empty: it never was, or it is gone
 }
 
-// Take takes a lease on the snapshot for d, at most MaxLease. ErrNotFound: the snapshot has expired.
+// Take takes a lease on the snapshot for d, at most Max. ErrNotFound: the snapshot has expired.
 func Take(ctx context.Context, s *snapshot.Snapshot, owner string, d time.Duration) (*Lease, error) {
 	var random [8]byte
 	rand.Read(random[:])
@@ -285,7 +285,7 @@ func List(ctx context.Context, t *snapshot.Log) ([]Info, error) {
 	return out, nil
 }
 
-// Describe reads whose a lease is; the zero LeaseInfo where it is gone.
+// Describe reads whose a lease is; the zero Info where it is gone.
 func Describe(ctx context.Context, t *snapshot.Log, l Object) (Info, error) {
 	if l.Info.Size > maxLeaseSize {
 		return Info{}, wire.Corrupt(l.Info.Name, fmt.Sprintf("%d bytes are no lease", l.Info.Size))

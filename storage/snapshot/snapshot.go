@@ -34,7 +34,8 @@ type Info struct {
 // LiveRows returns how many rows a reader sees.
 func (i Info) LiveRows() uint64 { return i.Rows - i.DeletedRows }
 
-// A Snapshot is an immutable version of a table. Safe for concurrent use.
+// A Snapshot is an immutable version of a table. Its fields are for the packages that commit, verify and collect
+// garbage; nobody changes them. Safe for concurrent use.
 type Snapshot struct {
 	Log      *Log
 	Manifest Manifest

@@ -26,7 +26,7 @@ type Store struct {
 	Segments *segment.Store
 	Bitmaps  *bitmap.Store
 	// Now is the time that commits are dated with, and Clock that of the store's clock, by which all ages count. Nil:
-	// see now and Clock.
+	// see CommitTime and Time.
 	Now, Clock func() time.Time
 	// Make, unless nil, is called before the first object of a table is put.
 	Make func(ctx context.Context) error
