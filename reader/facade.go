@@ -33,6 +33,9 @@ type (
 	Matrix         = batch.Matrix
 	Jagged         = batch.Jagged
 	Group          = batch.Group
+	Schema         = batch.Schema
+	ListsSchema    = batch.ListsSchema
+	Array          = batch.Array
 	Info           = batch.Info
 	LabelMean      = batch.LabelMean
 	InfoTotals     = batch.InfoTotals
@@ -41,6 +44,9 @@ type (
 	InexactError   = batch.InexactError
 	InexactInteger = batch.InexactInteger
 )
+
+// NewSchema returns what the blocks of a plan's batches have.
+func NewSchema(p *Plan) *Schema { return batch.NewSchema(p) }
 
 // What package cache has for users of readers.
 type (

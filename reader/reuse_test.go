@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"math"
-	"reflect"
-	"strings"
 	"testing"
 	"unsafe"
 
@@ -101,57 +99,6 @@ func TestReuse(t *testing.T) {
 		}
 		if again := read(layout(), opts); again != first {
 			t.Errorf("%s: what was kept is gone", name)
-		}
-	}
-}
-
-// What a batch frees, and overwrites when it is released, is every buffer that it has.
-func TestBatchMemory(t *testing.T) {
-	table := plainTable(t, plainShape{dense: 2, sparse: 3, segments: 1, stripes: 2, stripeRows: 256, session: 4})
-	for _, output := range []Output{OutputColumns, OutputTensors} {
-		s := open(t, table.dedupLayout(indices(len(table.features)), 100, output, DedupIKJT), Options{Workers: 1})
-		b, err := s.Next(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
-		listed := map[uintptr]bool{}
-		memory := reflect.ValueOf(b).Elem().FieldByName("memory")
-		for i := range memory.Len() {
-			listed[memory.Index(i).Elem().Pointer()] = true
-		}
-		found := 0
-		eachBuffer(reflect.ValueOf(b).Elem(), func(v reflect.Value) {
-			found++
-			if !listed[v.Addr().Pointer()] {
-				t.Errorf("%s: a %s is not in the batch's memory", output, v.Type())
-			}
-		})
-		if found == 0 || found != len(listed) || found != memory.Len() {
-			t.Errorf("%s: the batch has %d buffers, its memory %d, of which %d differ", output, found, memory.Len(),
-				len(listed))
-		}
-		b.Release()
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// eachBuffer calls do for every buffer that lies in v: in its fields, arrays and slices, and in Tensors, but not in
-// what belongs to others.
-func eachBuffer(v reflect.Value, do func(reflect.Value)) {
-	switch {
-	case strings.HasPrefix(v.Type().Name(), "Buffer["):
-		do(v)
-	case v.Kind() == reflect.Struct:
-		for i := range v.NumField() {
-			eachBuffer(v.Field(i), do)
-		}
-	case v.Type() == reflect.TypeFor[*Tensors]() && !v.IsNil():
-		eachBuffer(v.Elem(), do)
-	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct, v.Kind() == reflect.Array:
-		for i := range v.Len() {
-			eachBuffer(v.Index(i), do)
 		}
 	}
 }

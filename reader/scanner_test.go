@@ -116,6 +116,7 @@ func checkRows(t interface{ Fatalf(string, ...any) }, table *testTable, features
 			check(place, r, columnValue(c, r), "columns")
 		}
 	}
+	checkBlock(t, b)
 	if b.Tensors == nil {
 		return
 	}
@@ -154,7 +155,10 @@ func checkRows(t interface{ Fatalf(string, ...any) }, table *testTable, features
 	}
 	jagged := func(j *Jagged, what string) {
 		held += len(j.Features)
-		n := j.First[len(j.Features)]
+		if len(j.Features) == 0 {
+			return
+		}
+		n := int(j.First[len(j.Features)])
 		if len(j.Lengths) != n {
 			t.Fatalf("%s has %d lengths for %d lists", what, len(j.Lengths), n)
 		}

@@ -67,7 +67,7 @@ def _rows(n: int, plain: tuple[Any, ...], groups: Iterable[tuple[torch.Tensor | 
 def store_rows(dataset: Any) -> np.ndarray:
     """A hash of each row, in order."""
     def lists(b: Any) -> Iterator[tuple[torch.Tensor | None, tuple[Any, ...]]]:
-        inverses = [*b.lists.inverses, None]
+        inverses = [*b.inverses, None]
         for j in (b.sparse, b.weighted):
             groups = [-1] * len(j.keys) if j.groups is None else j.groups.tolist()
             for key, group in zip(j.keys, groups):

@@ -11,6 +11,8 @@ package main
 #include "guard.h"
 
 typedef struct { char *data; int64_t size; } dsi_text;
+
+typedef struct { void *block; int64_t size, id, index, epoch; } dsi_batch;
 */
 import "C"
 
@@ -81,16 +83,18 @@ func dsi_end(call C.int64_t, keep C.int32_t) { theEngine.End(int64(call), keep !
 //export dsi_free
 func dsi_free(p *C.char) { C.free(unsafe.Pointer(p)) }
 
-// dsi_next waits at most milliseconds for the loader's next batch. Its status is engine.Status: with 0, words and n
-// are the batch's descriptor until dsi_release of words[1]; with 3, what holds the error and is freed with dsi_free.
+// dsi_next waits at most milliseconds for the loader's next batch. Its status is engine.Status: with 0, batch has the
+// batch until dsi_release of its id; with 3, what holds the error and is freed with dsi_free.
 //
 //export dsi_next
-func dsi_next(loader, milliseconds C.int64_t, words **C.int64_t, n *C.int64_t, what *C.dsi_text) C.int32_t {
-	w, status, message := theEngine.Next(int64(loader), time.Duration(milliseconds)*time.Millisecond)
+func dsi_next(loader, milliseconds C.int64_t, batch *C.dsi_batch, what *C.dsi_text) C.int32_t {
+	given, status, message := theEngine.Next(int64(loader), time.Duration(milliseconds)*time.Millisecond)
 	switch status {
 	case engine.StatusBatch:
-		*words = (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(w)))
-		*n = C.int64_t(len(w))
+		*batch = C.dsi_batch{
+			block: unsafe.Pointer(unsafe.SliceData(given.Block)), size: C.int64_t(len(given.Block)),
+			id: C.int64_t(given.ID), index: C.int64_t(given.Index), epoch: C.int64_t(given.Epoch),
+		}
 	case engine.StatusError:
 		*what = text(message)
 	}

@@ -5,8 +5,8 @@
 //	open, features, plan ───> dsi_call(JSON), dsi_wait, dsi_end ──────> Run, Begin    answers with JSON
 //	ingest of a stream   ───> dsi_begin_stream, dsi_wait, dsi_end ────> BeginStream
 //	scan, take           ───> dsi_stream(ArrowArrayStream) ───────────> Records   a record reader over pooled C memory
-//	torch, numpy         ───> dsi_next(descriptor) ───────────────────> Next      a descriptor is a list of words:
-//	                          dsi_release(batch), dsi_close(loader)            addresses and counts (descriptor.go)
+//	torch, numpy         ───> dsi_next(block) ────────────────────────> Next      all of a batch: reader/BATCH.md
+//	                          dsi_release(batch), dsi_close(loader)
 //
 // Whatever Python may still read after a call lies in memory of the Allocator that the Engine was given, which is C's.
 // Nothing that Go's collector owns crosses. A batch is pooled, and stays where it is until Python releases it, also

@@ -20,10 +20,10 @@ type Engine struct {
 	metrics   atomic.Pointer[metricsServer] // nil: nobody asked for them
 	metricsMu sync.Mutex                    // held while metrics begin to be served
 
-	calls   handles[*call]    // begun and not ended
-	loaders handles[*loader]  // open
-	records handles[*Records] // opened and not taken
-	batches handles[*held]    // given to Python and not released
+	calls   handles[*call]         // begun and not ended
+	loaders handles[*loader]       // open
+	records handles[*Records]      // opened and not taken
+	batches handles[*reader.Batch] // given to Python and not released
 
 	mu sync.Mutex
 	// stores stay open for as long as the process lives: they hold no file handles. By URI; guarded by mu.

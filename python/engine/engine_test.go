@@ -260,7 +260,7 @@ func TestErrorsSayTheirKind(t *testing.T) {
 	}
 }
 
-// A loader gives each rank its batches as descriptors, which are C's until they are released, once.
+// A loader gives each rank its batches as blocks, which are C's until they are released, once.
 func TestLoader(t *testing.T) {
 	e := newEngine(t)
 	at := ingested(t, e, 200)
@@ -271,27 +271,27 @@ func TestLoader(t *testing.T) {
 	if p.Rows != 200 || p.Batches != 7 {
 		t.Fatalf("plan %+v", p)
 	}
-	seen := map[int64]bool{}
+	seen := map[uint64]bool{}
 	var held []int64
 	for rank := range 2 {
-		opened := must[map[string]int64](t, e, "loader_open", map[string]any{
+		opened := must[loaderAnswer](t, e, "loader_open", map[string]any{
 			"uri": at["uri"], "plan": p.Plan, "rank": rank, "world": 2, "shards": 2,
 		})
 		for {
-			words, status, text := e.Next(opened["handle"], time.Minute)
+			given, status, text := e.Next(opened.Handle, time.Minute)
 			if status == StatusEnd {
 				break
 			}
 			if status != StatusBatch {
 				t.Fatalf("status %d: %s", status, text)
 			}
-			if words[0] != DescriptorVersion || seen[words[2]] || words[2]%2 != int64(rank) {
-				t.Fatalf("rank %d: words %v", rank, words[:6])
+			if string(given.Block[:8]) != "DSIBATCH" || seen[given.Index] || given.Index%2 != uint64(rank) {
+				t.Fatalf("rank %d: batch %d, block %q", rank, given.Index, given.Block[:64])
 			}
-			seen[words[2]] = true
-			held = append(held, words[1])
+			seen[given.Index] = true
+			held = append(held, given.ID)
 		}
-		must[bool](t, e, "loader_close", map[string]any{"handle": opened["handle"]})
+		must[bool](t, e, "loader_close", map[string]any{"handle": opened.Handle})
 	}
 	if len(seen) != 7 || must[int](t, e, "held", nil) != 7 {
 		t.Fatalf("%d batches", len(seen))

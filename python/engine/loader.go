@@ -20,10 +20,13 @@ type loader struct {
 	closed  func()              // tells the metrics
 }
 
-// held is a batch that Python has, and its descriptor.
-type held struct {
-	batch      *reader.Batch
-	descriptor descriptor
+// A Given is a batch that Python has. Its Block, which reader/BATCH.md describes, lies in the Allocator's memory until
+// Release of its ID.
+type Given struct {
+	Block []byte
+	ID    int64
+	Index uint64 // in the global order, of all ranks
+	Epoch uint64
 }
 
 // Status says what Next did.
@@ -103,7 +106,14 @@ func (e *Engine) loaderOpen(ctx context.Context, p *loaderParams) (any, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
-	return handle{e.loaders.add(&loader{scanner: s, closed: e.measured().AddReader(s)})}, nil
+	return loaderAnswer{
+		handle{e.loaders.add(&loader{scanner: s, closed: e.measured().AddReader(s)})}, reader.NewSchema(layout.Plan()),
+	}, nil
+}
+
+type loaderAnswer struct {
+	handle
+	Schema *reader.Schema `json:"schema"`
 }
 
 // handle names a loader.
@@ -183,9 +193,8 @@ func (e *Engine) loaderClose(_ context.Context, p *handle) (any, error) {
 	return true, e.CloseLoader(p.Handle)
 }
 
-// Next waits at most wait for the next batch of a loader. Its descriptor lies in the Allocator's memory until Release
-// of the batch's id, words[1]. With StatusError the text is the answer of a call.
-func (e *Engine) Next(loader int64, wait time.Duration) (words []int64, status Status, text []byte) {
+// Next waits at most wait for the next batch of a loader. With StatusError the text is the answer of a call.
+func (e *Engine) Next(loader int64, wait time.Duration) (given Given, status Status, text []byte) {
 	defer func() {
 		if r := recover(); r != nil {
 			status, text = StatusError, panicked(r)
@@ -197,30 +206,27 @@ func (e *Engine) Next(loader int64, wait time.Duration) (words []int64, status S
 		epoch := s.Position().Epoch
 		b, at, err := s.Next(ctx)
 		if err == nil {
-			h := &held{batch: b}
-			h.descriptor.set(e.allocator, b, e.batches.add(h), at, epoch)
-			words = h.descriptor.words
+			given = Given{Block: b.Block(), ID: e.batches.add(b), Index: at, Epoch: epoch}
 		}
 		return err
 	})
 	switch {
 	case err == nil:
-		return words, StatusBatch, nil
+		return given, StatusBatch, nil
 	case errors.Is(err, io.EOF):
-		return nil, StatusEnd, nil
+		return given, StatusEnd, nil
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		return nil, StatusTimeout, nil
+		return given, StatusTimeout, nil
 	}
-	return nil, StatusError, Failure(err)
+	return given, StatusError, Failure(err)
 }
 
 // Release takes back a batch that Next gave. A second call, or one with an id that was never given, is an error.
 func (e *Engine) Release(id int64) error {
-	h, err := e.batches.take(id)
+	b, err := e.batches.take(id)
 	if err != nil {
 		return fmt.Errorf("engine: batch %d is not held", id)
 	}
-	h.descriptor.free(e.allocator)
-	h.batch.Release()
+	b.Release()
 	return nil
 }

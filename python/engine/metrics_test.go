@@ -54,12 +54,12 @@ func TestServeMetrics(t *testing.T) {
 	scrape("dsi_ingest_rows_total 200", "dsi_reader_open 0", "dsi_reader_rows_total 0")
 	p := must[planAnswer](t, e, "plan", with(at, "features", []string{"list", "click"}, "output", "tensors",
 		"batch_size", 50))
-	h := must[map[string]int64](t, e, "loader_open", map[string]any{"uri": at["uri"], "plan": p.Plan})["handle"]
-	words, status, text := e.Next(h, time.Minute)
+	h := must[loaderAnswer](t, e, "loader_open", map[string]any{"uri": at["uri"], "plan": p.Plan}).Handle
+	given, status, text := e.Next(h, time.Minute)
 	if status != StatusBatch {
 		t.Fatalf("%s", text)
 	}
-	if err := e.Release(words[1]); err != nil {
+	if err := e.Release(given.ID); err != nil {
 		t.Fatal(err)
 	}
 	scrape("dsi_reader_rows_total 50", "dsi_reader_open 1")

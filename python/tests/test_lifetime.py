@@ -24,7 +24,8 @@ from programs import finish, start
 EXITS = """
     import os, sys, threading, time
     import dsistore
-    from dsistore import _descriptor, _engine
+    from dsistore import _engine
+    from dsistore._block import Block, Schema
     path, ending = sys.argv[1:]
     table = dsistore.open(path).table("ads")
     data = table.torch(["user_*", "dense_a"], batch_size=20, output="ikjt", shuffle="session")
@@ -37,11 +38,12 @@ EXITS = """
     unread = table.scan(["click"]).__arrow_c_stream__()
     def for_ever():  # without torch, which ends the process itself when such a thread is in it at the exit
         while True:
-            loader = _engine.call("loader_open", uri=path, plan=data.plan)["handle"]
-            while (descriptor := _engine.next_batch(loader)) is not None:
-                kept.append(_descriptor.read(descriptor))
+            loader = _engine.call("loader_open", uri=path, plan=data.plan)
+            schema = Schema(loader["schema"])
+            while (held := _engine.next_batch(loader["handle"])) is not None:
+                kept.append(Block(schema, held).array("sparse.values"))
                 del kept[:-50]
-            _engine.close(loader)
+            _engine.close(loader["handle"])
     if ending == "threads":
         for _ in range(4):
             threading.Thread(target=for_ever, daemon=True).start()

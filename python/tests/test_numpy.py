@@ -135,12 +135,13 @@ WITHOUT_TORCH = """
     table = dsistore.open(sys.argv[1]).table("ads")
 
     # The lower level: a plan, a loader of the engine, and a batch as NumPy arrays.
-    from dsistore import _descriptor, _engine
+    from dsistore import _engine
+    from dsistore._block import Block, Schema
     plan = table._ref.plan(features=["user_list", "dense_a"], output="tensors", dedup="ikjt", batch_size=100)
-    loader = _engine.call("loader_open", uri=table._ref.root, plan=plan.text)["handle"]
-    raw = _descriptor.read(_engine.next_batch(loader))
-    assert raw.rows == 100 and raw.dense.values.shape == (100, 1) and raw.inverses.shape == (1, 100)
-    _engine.close(loader)
+    loader = _engine.call("loader_open", uri=table._ref.root, plan=plan.text)
+    block = Block(Schema(loader["schema"]), _engine.next_batch(loader["handle"]))
+    assert block.rows == 100 and block.array("dense.values").shape == block.array("groups.inverses").shape == (100,)
+    _engine.close(loader["handle"])
 
     # The output: values, epochs, ranks of the environment, state.
     import os

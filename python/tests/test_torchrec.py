@@ -185,17 +185,41 @@ def test_pin_memory_and_record_stream_reach_every_tensor(table, monkeypatch):
     before = batch.sparse_features
     pinned, recorded = [], []
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda t: pinned.append(t) or t.clone())
-    monkeypatch.setattr(torch.Tensor, "record_stream", lambda t, stream: recorded.append((t.data_ptr(), stream)))
+    monkeypatch.setattr(torch.Tensor, "record_stream", lambda t, stream: recorded.append(
+        (t.untyped_storage().data_ptr(), stream)))
     copy = batch.pin_memory()
-    assert len(pinned) == len(tensors_of(batch)) and same(copy, batch)
+    # One copy of the block, and one of each key, which may be lists.
+    assert len(pinned) == 1 + len(batch.keys) and same(copy, batch)
     assert not {t.data_ptr() for t in tensors_of(copy) if t.numel()} & {t.data_ptr() for t in tensors_of(batch)}
     batch.record_stream("s1")
     after = batch.weighted_features
     parts = batch.dedup_sparse_features
     want = [*tensors_of(batch), *kjt_tensors(before), *kjt_tensors(parts), after.values(), after.weights()]
-    assert {(t.data_ptr(), "s1") for t in want} <= set(recorded)
+    assert {(t.untyped_storage().data_ptr(), "s1") for t in want} <= set(recorded)
     batch.record_stream("s2")
-    assert {(t.data_ptr(), "s2") for t in want} <= set(recorded)
+    assert {(t.untyped_storage().data_ptr(), "s2") for t in want} <= set(recorded)
+
+
+def test_parts_that_are_set_stay_so(table):
+    """A job may change a batch before it moves it."""
+    batch = one_batch(table)
+    before = batch.sparse_features
+    dense, lists = batch.dense * 2 + 1, batch.sparse
+    batch.dense = dense
+    lists.values = lists.values % 97
+    batch.sparse = lists
+    for other in (batch, batch.to("cpu"), batch.to("cpu").to("cpu"), batch.map(lambda t: t.clone()),
+                  pickle.loads(pickle.dumps(batch))):
+        assert torch.equal(other.dense, dense) and torch.equal(other.dense_features, dense)
+        assert torch.equal(other.sparse_features.values(), before.values() % 97)
+        assert torch.equal(other.labels, batch.labels)
+
+
+def test_a_part_costs_nothing_until_it_is_asked_for(table):
+    batch = one_batch(table)
+    assert batch._parts == {}
+    assert batch.sparse_features is batch.sparse_features and set(batch._parts) == {"sparse_features", "sparse",
+                                                                                    "inverses"}
 
 
 def test_weighted_lists_that_are_all_empty_have_weights(tmp_path):

@@ -5,7 +5,6 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/ioplan"
-	"github.com/dsistore/dsistore/reader/memory"
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
@@ -40,7 +39,7 @@ type Batch struct {
 	// not touch.
 	pieces []Piece
 	maker  groupMaker
-	memory []memory.AnyBuffer // all that the allocator gives memory to
+	block  block // has all arrays of Columns and Tensors
 }
 
 // A Piece is the rows of one stripe that a batch takes.
@@ -61,11 +60,13 @@ func (b *Batch) Release() {
 // Plan returns the plan that the batch is of. Borrowed: do not write.
 func (b *Batch) Plan() *plan.Plan { return b.quota.pool.layout.plan }
 
-// make fills b from its pieces.
+// make fills b from its pieces: it adds arrays as their sizes become known, and makes memory of them twice, before the
+// lengths of lists are known and after.
 func (b *Batch) make(l *batchLayout) error {
 	features := uint64(len(l.groupings.features))
 	b.SlotRows = features * uint64(b.Rows)
 	b.Slots = b.SlotRows
+	b.block.reset(l.allocator, len(l.schema.Arrays))
 	if l.plan.Dedup != plan.DedupKJT || l.info {
 		b.maker.selectSlots(b, l)
 	}
@@ -76,14 +77,22 @@ func (b *Batch) make(l *batchLayout) error {
 		b.Slots = b.maker.slots(b)
 	}
 	f := &b.maker.filler
-	f.b, f.l, f.partial, f.viewOf = b, l, l.plan.Dedup == plan.DedupPartial, nil
-	if err := b.maker.fillColumns(b, l); err != nil || b.Tensors == nil {
+	f.begin(b, l)
+	defer clear(f.copies)
+	f.measure()
+	b.block.allocate(l.allocator)
+	if err := f.place(); err != nil {
 		return err
 	}
-	if err := b.Tensors.fillMatrices(b, l); err != nil {
-		return err
+	b.block.allocate(l.allocator)
+	f.copyValues()
+	if b.Tensors != nil {
+		if err := b.Tensors.fillMatrices(b, l); err != nil {
+			return err
+		}
 	}
-	return b.maker.fillTensors(b.Tensors, b, l)
+	b.block.writeHeader(len(l.schema.Arrays), b)
+	return nil
 }
 
 // newBatch returns an empty batch with all its columns.
@@ -93,7 +102,7 @@ func (l *batchLayout) newBatch(quota *Quota) *Batch {
 		Columns: make([]*vector.Column, len(l.plan.Features)), exact: make([]exactColumn, len(l.exact)),
 	}
 	for i, f := range l.exact {
-		b.exact[i].feature = f
+		b.exact[i].feature, b.exact[i].arrays = f, l.schema.columns[i]
 		if plan.IsPartitionKey(l.plan.Features[f]) {
 			b.exact[i].partitionKey = l.plan.Features[f].Name
 		}
@@ -104,31 +113,11 @@ func (l *batchLayout) newBatch(quota *Quota) *Batch {
 	if l.plan.Output == plan.OutputTensors {
 		b.Tensors = newTensors(l)
 	}
-	b.memory = b.buffers()
 	return b
 }
 
-// buffers returns what the allocator gives memory to.
-func (b *Batch) buffers() []memory.AnyBuffer {
-	all := []memory.AnyBuffer{&b.maker.inverse}
-	for i := range b.exact {
-		all = append(all, b.exact[i].buffers()...)
-	}
-	if b.Tensors != nil {
-		all = append(all, b.Tensors.buffers()...)
-	}
-	return all
-}
+// Schema says what the block has. Borrowed: do not write.
+func (b *Batch) Schema() *Schema { return b.quota.pool.layout.schema }
 
-// free gives the batch's memory back to the allocator.
-func (b *Batch) free(a memory.Allocator) {
-	for _, x := range b.memory {
-		x.Free(a)
-	}
-}
-
-func (b *Batch) poison() {
-	for _, x := range b.memory {
-		x.Poison()
-	}
-}
+// Block returns all memory of the batch, as BATCH.md describes it. Borrowed until Release.
+func (b *Batch) Block() []byte { return b.block.raw[:b.block.used] }

@@ -15,7 +15,8 @@
 // Invariants:
 //   - Nothing is hashed and no values are compared: duplicates are those that the segments have.
 //   - A batch follows from its pieces and the plan alone. Features lie in the order of the plan in every batch.
-//   - Memory comes from the Allocator; it is written over when a batch is released, with the build tag invariants.
+//   - All memory of a batch is one block from the Allocator (block.go, schema.go; ../BATCH.md has the bytes). It is
+//     written over when a batch is released, with the build tag invariants.
 //   - In a steady state Make allocates nothing, and makes no interface call for a row or a value.
 //
 // A Batch is owned by its caller from Quota.Give to Release. A Pool and its Quotas are safe for concurrent use; one

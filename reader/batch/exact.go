@@ -5,115 +5,155 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/expand"
-	"github.com/dsistore/dsistore/reader/memory"
 )
 
-// An exactColumn is the memory of one exact column of a batch.
+// An exactColumn makes one exact column of a batch.
 type exactColumn struct {
 	feature int32 // its position in the plan
 	column  vector.Column
 	// partitionKey: the column is of that partition key and of no feature, unless it is empty.
 	partitionKey string
 	alone        bool // it shares slots with no feature: a partition key, weights
+	arrays       columnArrays
 
-	present      memory.Buffer[uint64]
-	offsets      memory.Buffer[int32]
-	lengths      memory.Buffer[int32]
-	ints         memory.Buffer[int64]
-	floats       memory.Buffer[float32]
-	doubles      memory.Buffer[float64]
-	data         memory.Buffer[byte]
-	scoreFloats  memory.Buffer[float32]
-	scoreDoubles memory.Buffer[float64]
+	group   *Group // that it has the slots of; nil: a value for each row
+	partial bool   // slots are partial duplicates: the column has lengths
+	copies  copyRange
 }
 
-// fill makes the column of b's pieces: of the slots of a group, else with a value for each row.
-func (e *exactColumn) fill(g *Group, x *listFiller) error {
-	c, a := &e.column, x.l.allocator
-	c.Rows, c.Slots, c.Lengths = x.b.Rows, x.b.Rows, nil
-	c.Inverse, c.Monotone, c.InverseBorrowed = nil, false, false
-	if g != nil {
-		c.Slots, c.Inverse = g.Slots, g.Inverse
-		c.InverseBorrowed, c.Monotone = g.Inverse != nil, g.Inverse != nil && g.Monotone
-	}
-	if e.partitionKey != "" {
-		return e.fillPartition(x.b, x.l)
-	}
-	e.fillPresence(g, x)
-	n := c.Slots * c.Type.Width()
-	if c.Type.IsList() {
-		var err error
-		if n, err = e.fillRanges(g, x); err != nil {
-			return err
+// measure adds to the block what has a size that is known before the lengths of lists are.
+func (e *exactColumn) measure(x *listFiller) {
+	c, k := &e.column, &x.b.block
+	e.group, e.partial = nil, false
+	if !e.alone && x.b.Tensors == nil {
+		if g := x.group(e.feature); g != &x.alone || c.Type.IsList() {
+			e.group = g
 		}
 	}
-	switch c.Type.Physical() {
+	c.Rows, c.Slots, c.Monotone = x.b.Rows, x.b.Rows, false
+	if g := e.group; g != nil {
+		c.Slots = g.Slots
+		c.Monotone = g != &x.alone && g.Monotone
+	}
+	if e.partitionKey != "" {
+		e.measurePartition(x.b)
+		return
+	}
+	if x.some(e.group, e.feature, func(c *vector.Column) bool { return c == nil || c.Present != nil }) {
+		add[uint64](k, e.arrays.present, vector.BitmapWords(c.Slots))
+	}
+	if !c.Type.IsList() {
+		addValues(k, e, c.Slots*c.Type.Width())
+		return
+	}
+	isPartial := func(c *vector.Column) bool { return c != nil && c.Lengths != nil }
+	if x.partial && e.group != nil && x.some(e.group, e.feature, isPartial) {
+		e.partial = true
+		add[int32](k, e.arrays.offsets, c.Slots)
+		add[int32](k, e.arrays.lengths, c.Slots)
+		return
+	}
+	add[int32](k, e.arrays.offsets, c.Slots+1)
+}
+
+// addValues adds n values, and their scores.
+func addValues(k *block, e *exactColumn, n int) {
+	switch e.column.Type.Physical() {
 	case vector.Int64Values:
-		c.Ints = e.ints.Resize(a, n)
-		fillValues(c.Ints, e, g, x, func(s *vector.Column) []int64 { return s.Ints })
+		add[int64](k, e.arrays.values, n)
 	case vector.Float32Values:
-		c.Floats = e.floats.Resize(a, n)
-		fillValues(c.Floats, e, g, x, func(s *vector.Column) []float32 { return s.Floats })
+		add[float32](k, e.arrays.values, n)
 	case vector.Float64Values:
-		c.Doubles = e.doubles.Resize(a, n)
-		fillValues(c.Doubles, e, g, x, func(s *vector.Column) []float64 { return s.Doubles })
+		add[float64](k, e.arrays.values, n)
 	case vector.ByteValues:
-		c.Data = e.data.Resize(a, n)
-		fillValues(c.Data, e, g, x, func(s *vector.Column) []byte { return s.Data })
+		add[byte](k, e.arrays.values, n)
 	}
-	switch c.Type.Score {
+	switch e.column.Type.Score {
 	case vector.Float32:
-		c.ScoreFloats = e.scoreFloats.Resize(a, n)
-		fillValues(c.ScoreFloats, e, g, x, func(s *vector.Column) []float32 { return s.ScoreFloats })
+		add[float32](k, e.arrays.scores, n)
 	case vector.Float64:
-		c.ScoreDoubles = e.scoreDoubles.Resize(a, n)
-		fillValues(c.ScoreDoubles, e, g, x, func(s *vector.Column) []float64 { return s.ScoreDoubles })
+		add[float64](k, e.arrays.scores, n)
 	}
+}
+
+// place fills presence and the ranges of lists, and adds the values of these to the block.
+func (e *exactColumn) place(x *listFiller) error {
+	c, k := &e.column, &x.b.block
+	if e.partitionKey != "" {
+		return e.measurePartitionValues(x.b, x.l)
+	}
+	if p := vector.Bitmap(arrayOf[uint64](k, e.arrays.present)); p != nil {
+		clear(p)
+		x.putPresence(p, e.group, e.feature)
+		if expand.AllSet(p, c.Slots) {
+			k.shorten(e.arrays.present, 0)
+		}
+	}
+	if !c.Type.IsList() {
+		return nil
+	}
+	n, ok := 0, true
+	offsets, from := arrayOf[int32](k, e.arrays.offsets), len(x.copies)
+	if e.partial {
+		n, ok = x.placeFeature(offsets, arrayOf[int32](k, e.arrays.lengths), e.group, e.feature, 0)
+	} else {
+		offsets[0] = 0
+		x.putLengths(offsets[1:], e.group, e.feature)
+		n, ok = expand.Accumulate(offsets[1:], 0)
+	}
+	if !ok {
+		return tooLarge(x.b, x.l, e.feature)
+	}
+	e.copies = copyRange{from, len(x.copies)}
+	addValues(k, e, n)
 	return nil
 }
 
-// fillPresence sets the column's Present, nil when no slot is null.
-func (e *exactColumn) fillPresence(g *Group, x *listFiller) {
-	e.column.Present = nil
-	if !x.some(g, e.feature, func(c *vector.Column) bool { return c == nil || c.Present != nil }) {
-		return
+// copyValues makes the column the block's, which does not move any more, and fills its values.
+func (e *exactColumn) copyValues(x *listFiller) {
+	c, k := &e.column, &x.b.block
+	c.Present = arrayOf[uint64](k, e.arrays.present)
+	c.Inverse, c.InverseBorrowed = nil, false
+	if e.group != nil && e.group.Inverse != nil {
+		c.Inverse, c.InverseBorrowed = e.group.Inverse, true
 	}
-	p := vector.Bitmap(e.present.Resize(x.l.allocator, vector.BitmapWords(e.column.Slots)))
-	clear(p)
-	x.putPresence(p, g, e.feature)
-	if !expand.AllSet(p, e.column.Slots) {
-		e.column.Present = p
+	c.Offsets, c.Lengths = nil, nil
+	if c.Type.IsList() {
+		c.Offsets, c.Lengths = arrayOf[int32](k, e.arrays.offsets), arrayOf[int32](k, e.arrays.lengths)
 	}
-}
-
-// fillRanges sets the column's Offsets, and its Lengths where it has partial duplicates, and returns the number of
-// values.
-func (e *exactColumn) fillRanges(g *Group, x *listFiller) (n int, err error) {
-	c := &e.column
-	x.copies = x.copies[:0]
-	ok := true
-	isPartial := func(c *vector.Column) bool { return c != nil && c.Lengths != nil }
-	if x.partial && g != nil && x.some(g, e.feature, isPartial) {
-		c.Offsets = e.offsets.Resize(x.l.allocator, c.Slots)
-		c.Lengths = e.lengths.Resize(x.l.allocator, c.Slots)
-		n, ok = x.placeFeature(c.Offsets, c.Lengths, g, e.feature, 0)
-	} else {
-		c.Offsets = e.offsets.Resize(x.l.allocator, c.Slots+1)
-		c.Offsets[0] = 0
-		x.putLengths(c.Offsets[1:], g, e.feature)
-		n, ok = expand.Accumulate(c.Offsets[1:], 0)
+	switch c.Type.Physical() {
+	case vector.Int64Values:
+		c.Ints = arrayOf[int64](k, e.arrays.values)
+		fillValues(c.Ints, e, x, func(s *vector.Column) []int64 { return s.Ints })
+	case vector.Float32Values:
+		c.Floats = arrayOf[float32](k, e.arrays.values)
+		fillValues(c.Floats, e, x, func(s *vector.Column) []float32 { return s.Floats })
+	case vector.Float64Values:
+		c.Doubles = arrayOf[float64](k, e.arrays.values)
+		fillValues(c.Doubles, e, x, func(s *vector.Column) []float64 { return s.Doubles })
+	case vector.ByteValues:
+		c.Data = arrayOf[byte](k, e.arrays.values)
+		if e.partitionKey != "" {
+			e.fillPartition(x.b)
+			return
+		}
+		fillValues(c.Data, e, x, func(s *vector.Column) []byte { return s.Data })
 	}
-	if !ok {
-		return 0, tooLarge(x.b, x.l, e.feature)
+	switch c.Type.Score {
+	case vector.Float32:
+		c.ScoreFloats = arrayOf[float32](k, e.arrays.scores)
+		fillValues(c.ScoreFloats, e, x, func(s *vector.Column) []float32 { return s.ScoreFloats })
+	case vector.Float64:
+		c.ScoreDoubles = arrayOf[float64](k, e.arrays.scores)
+		fillValues(c.ScoreDoubles, e, x, func(s *vector.Column) []float64 { return s.ScoreDoubles })
 	}
-	return n, nil
 }
 
 // fillValues copies the values of a group's slots, else of all rows; values says which slice of a column they are.
-func fillValues[T any](dst []T, e *exactColumn, g *Group, x *listFiller, values func(*vector.Column) []T) {
-	if e.column.Lengths != nil {
-		for i := range x.copies {
-			v := &x.copies[i]
+func fillValues[T any](dst []T, e *exactColumn, x *listFiller, values func(*vector.Column) []T) {
+	g := e.group
+	if e.partial {
+		for _, v := range x.copies[e.copies.from:e.copies.to] {
 			copy(dst[v.at:], values(v.column)[v.from:v.to])
 		}
 		return
@@ -132,11 +172,6 @@ func fillValues[T any](dst []T, e *exactColumn, g *Group, x *listFiller, values 
 		}
 		dst = dst[n:]
 	}
-}
-
-func (e *exactColumn) buffers() []memory.AnyBuffer {
-	return []memory.AnyBuffer{&e.present, &e.offsets, &e.lengths, &e.ints, &e.floats, &e.doubles, &e.data,
-		&e.scoreFloats, &e.scoreDoubles}
 }
 
 // Column returns the decoded column of a feature; nil: every row is null.

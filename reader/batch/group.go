@@ -1,10 +1,7 @@
 package batch
 
 import (
-	"slices"
-
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/reader/memory"
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
@@ -31,22 +28,27 @@ type groupMaker struct {
 	selector slotSelector
 	filler   listFiller
 	groups   []Group
-	groupOf  []int32              // by position in the plan, the position in groups; their number: none
-	alone    []int32              // the features in no group, ascending
-	inverse  memory.Buffer[int32] // of all groups
+	groupOf  []int32 // by position in the plan, the position in groups; their number: none
+	inverse  []int32 // of all groups, where they are counted and no part of the batch
 }
 
-// selectSlots sets x's groups, and x.alone, and finds the slots of each.
+// selectSlots sets x's groups, and finds the slots of each.
 func (x *groupMaker) selectSlots(b *Batch, l *batchLayout) {
 	x.selector.sort(b.pieces)
 	x.selector.spans, x.selector.listed = x.selector.spans[:0], x.selector.listed[:0]
 	all := x.selector.grouping(l.groupings)
-	inverse := x.inverse.Resize(l.allocator, len(all.groups)*b.Rows)
+	var inverse []int32
+	if n := len(all) * b.Rows; l.plan.Dedup == plan.DedupKJT {
+		x.inverse = vector.Resize(x.inverse, n)
+		inverse = x.inverse
+	} else {
+		add[int32](&b.block, l.schema.groups.inverses, n)
+		b.block.allocate(l.allocator)
+		inverse = arrayOf[int32](&b.block, l.schema.groups.inverses)
+	}
 	x.groups = x.groups[:0]
-	x.alone = append(x.alone[:0], all.alone...)
-	for _, features := range all.groups {
+	for _, features := range all {
 		if !x.selector.hasInverse(b.pieces, features[0]) {
-			x.alone = append(x.alone, features...)
 			continue
 		}
 		g := Group{Features: features, from: len(x.selector.spans)}
@@ -55,7 +57,9 @@ func (x *groupMaker) selectSlots(b *Batch, l *batchLayout) {
 		g.to = len(x.selector.spans)
 		x.groups = append(x.groups, g)
 	}
-	slices.Sort(x.alone)
+	if l.plan.Dedup != plan.DedupKJT {
+		b.block.shorten(l.schema.groups.inverses, len(x.groups)*b.Rows)
+	}
 	x.groupOf = vector.Resize(x.groupOf, len(l.plan.Features))
 	for i := range x.groupOf {
 		x.groupOf[i] = int32(len(x.groups))
@@ -77,66 +81,11 @@ func (x *groupMaker) slots(b *Batch) uint64 {
 	return n
 }
 
-// pickAlone returns the features that are in no group as if they were a group without an inverse: their rows are slots.
-// Those that the plan expands may have an inverse, and are no part of it.
-func (x *groupMaker) pickAlone(b *Batch) Group {
-	g := Group{Features: x.alone, Slots: b.Rows, from: len(x.selector.spans)}
+// selectAlone returns what the features that are in no group are as if they were a group without an inverse: their rows
+// are slots.
+func (x *groupMaker) selectAlone(b *Batch) Group {
+	g := Group{Slots: b.Rows, from: len(x.selector.spans)}
 	x.selector.selectRows(b.pieces)
 	g.to = len(x.selector.spans)
 	return g
-}
-
-// fillColumns makes the exact columns of b. Without tensors those of a group have its slots and inverse; else a column
-// has a value for each row.
-func (x *groupMaker) fillColumns(b *Batch, l *batchLayout) error {
-	f := &x.filler
-	grouped := l.plan.Dedup != plan.DedupKJT && b.Tensors == nil
-	for i := range b.exact {
-		if e := &b.exact[i]; e.alone || !grouped {
-			if err := e.fill(nil, f); err != nil {
-				return err
-			}
-		}
-	}
-	if !grouped {
-		return nil
-	}
-	for i := range x.groups {
-		for _, feature := range x.groups[i].Features {
-			if err := b.exact[l.exactOf[feature]].fill(&x.groups[i], f); err != nil {
-				return err
-			}
-		}
-	}
-	alone := x.pickAlone(b)
-	for _, feature := range x.alone {
-		e, g := &b.exact[l.exactOf[feature]], &alone
-		if !f.partial || !e.column.Type.IsList() || l.plan.Expands(feature) {
-			g = nil
-		}
-		if err := e.fill(g, f); err != nil {
-			return err
-		}
-	}
-	clear(f.copies)
-	return nil
-}
-
-// fillTensors makes the lists of t.
-func (x *groupMaker) fillTensors(t *Tensors, b *Batch, l *batchLayout) error {
-	f := &x.filler
-	f.groups, f.groupOf = nil, nil
-	if l.plan.Dedup != plan.DedupKJT {
-		f.groups, f.groupOf = x.groups, x.groupOf
-		t.Groups, t.Inverses = x.groups, x.inverse.First(len(x.groups)*b.Rows)
-	}
-	if f.partial {
-		f.alone = x.pickAlone(b)
-	}
-	for k := range listKind(listKinds) {
-		if err := f.fill(t.list(k), k, &t.memory[k]); err != nil {
-			return err
-		}
-	}
-	return nil
 }

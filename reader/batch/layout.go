@@ -34,8 +34,8 @@ type batchLayout struct {
 	weighted   []int32
 	floats     []int32
 
-	exactOf   []int32 // by position in the plan, the position in exact
 	groupings *groupings
+	schema    *Schema
 }
 
 func newBatchLayout(p *plan.Plan, o *Options) *batchLayout {
@@ -67,10 +67,7 @@ func newBatchLayout(p *plan.Plan, o *Options) *batchLayout {
 	for _, positions := range []*[]int32{&l.sparse, &l.weighted, &l.floats} {
 		*positions = p.ExpandedLast(*positions)
 	}
-	l.exactOf = make([]int32, len(p.Features))
-	for i, f := range l.exact {
-		l.exactOf[f] = int32(i)
-	}
 	l.groupings = newGroupings(l)
+	l.schema = newSchema(l)
 	return l
 }

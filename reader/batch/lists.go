@@ -3,7 +3,7 @@ package batch
 import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/expand"
-	"github.com/dsistore/dsistore/reader/memory"
+	"github.com/dsistore/dsistore/reader/plan"
 )
 
 // A listKind says which Jagged of Tensors holds a feature.
@@ -16,21 +16,6 @@ const (
 	listKinds              = 3
 )
 
-// A listMemory is the memory of a Jagged of Tensors.
-type listMemory struct {
-	groups      memory.Buffer[int32]
-	lengths     memory.Buffer[int32]
-	offsets     memory.Buffer[int32] // or starts
-	values      memory.Buffer[int64]
-	floatValues memory.Buffer[float32]
-	weights     memory.Buffer[float32]
-	present     memory.Buffer[uint64]
-}
-
-func (m *listMemory) buffers() []memory.AnyBuffer {
-	return []memory.AnyBuffer{&m.groups, &m.lengths, &m.offsets, &m.values, &m.floatValues, &m.weights, &m.present}
-}
-
 // A valueCopy is values of a column that a partial feature's slots share, and where they go among the batch's.
 type valueCopy struct {
 	column   *vector.Column
@@ -38,7 +23,13 @@ type valueCopy struct {
 	at       int
 }
 
-// A listFiller fills the lists of one batch. It is scratch memory of the batch.
+// A listFiller fills the lists and exact columns of one batch, in three steps:
+//
+//	measure     adds the arrays whose sizes follow from slots and rows
+//	place       fills lengths and offsets, and adds the values
+//	copyValues  fills the values
+//
+// It is scratch memory of the batch.
 type listFiller struct {
 	b       *Batch
 	l       *batchLayout
@@ -47,9 +38,168 @@ type listFiller struct {
 	groupOf []int32 // by position in the plan, the position in groups; nil: no feature is in one
 	alone   Group   // where partial: what the features in no group are as slots
 	copies  []valueCopy
+	kinds   [listKinds]copyRange // of copies, those of each kind of lists
 
 	view   vector.Column  // what source returns
 	viewOf *vector.Column // what view has the slots of; nil: of nothing that is asked for again
+}
+
+// copyRange is copies [from, to).
+type copyRange struct{ from, to int }
+
+// begin makes x the filler of a batch, whose groups are found.
+func (x *listFiller) begin(b *Batch, l *batchLayout) {
+	x.b, x.l, x.partial, x.viewOf, x.copies = b, l, l.plan.Dedup == plan.DedupPartial, nil, x.copies[:0]
+	x.groups, x.groupOf = nil, nil
+	if l.plan.Dedup != plan.DedupKJT {
+		x.groups, x.groupOf = b.maker.groups, b.maker.groupOf
+	}
+	if x.partial {
+		x.alone = b.maker.selectAlone(b)
+	}
+}
+
+// measure adds to the block what has a size that follows from rows and slots.
+func (x *listFiller) measure() {
+	k, s := &x.b.block, x.l.schema
+	x.measureGroups()
+	for i := range x.b.exact {
+		x.b.exact[i].measure(x)
+	}
+	t := x.b.Tensors
+	if t == nil {
+		return
+	}
+	t.measureMatrices(x.b, x.l)
+	for kind := range listKind(listKinds) {
+		j, a := t.list(kind), &s.lists[kind]
+		if len(j.Features) == 0 {
+			continue
+		}
+		lists, words := 0, 0
+		for _, f := range j.Features {
+			n := x.listsOf(f)
+			lists += n
+			words += vector.BitmapWords(n)
+		}
+		add[int32](k, a.firstList, len(j.Features)+1)
+		add[int32](k, a.firstValue, len(j.Features)+1)
+		if x.groupOf != nil {
+			add[int32](k, a.groups, len(j.Features))
+		}
+		add[int32](k, a.lengths, lists)
+		if x.partial {
+			add[int32](k, a.starts, lists)
+		} else {
+			add[int32](k, a.offsets, lists+1)
+		}
+		if x.l.presence {
+			add[uint64](k, a.present, words)
+		}
+	}
+}
+
+// measureGroups adds what says which features are in which groups.
+func (x *listFiller) measureGroups() {
+	if len(x.groups) == 0 {
+		return
+	}
+	k, a, features := &x.b.block, &x.l.schema.groups, 0
+	for i := range x.groups {
+		features += len(x.groups[i].Features)
+	}
+	add[int32](k, a.first, len(x.groups)+1)
+	add[int32](k, a.features, features)
+	add[int32](k, a.slots, len(x.groups))
+	if x.b.Tensors == nil {
+		add[int32](k, a.ofColumns, len(x.b.exact))
+	}
+}
+
+// placeGroups fills what measureGroups added.
+func (x *listFiller) placeGroups() {
+	if len(x.groups) == 0 {
+		return
+	}
+	k, a := &x.b.block, &x.l.schema.groups
+	first, features, slots := arrayOf[int32](k, a.first), arrayOf[int32](k, a.features), arrayOf[int32](k, a.slots)
+	n := 0
+	for i := range x.groups {
+		n += copy(features[n:], x.groups[i].Features)
+		first[i+1], slots[i] = int32(n), int32(x.groups[i].Slots)
+	}
+	first[0] = 0
+	ofColumns := arrayOf[int32](k, a.ofColumns)
+	for i := range ofColumns {
+		ofColumns[i] = x.groupOf[x.b.exact[i].feature]
+	}
+}
+
+// place fills lengths and offsets, and adds the values of all lists to the block.
+func (x *listFiller) place() error {
+	x.placeGroups()
+	for i := range x.b.exact {
+		if err := x.b.exact[i].place(x); err != nil {
+			return err
+		}
+	}
+	t, k := x.b.Tensors, &x.b.block
+	if t == nil {
+		return nil
+	}
+	for kind := range listKind(listKinds) {
+		j, a := t.list(kind), &x.l.schema.lists[kind]
+		if len(j.Features) == 0 {
+			continue
+		}
+		j.use(k, a)
+		from := len(x.copies)
+		n, err := x.placeLists(j)
+		if err != nil {
+			return err
+		}
+		x.kinds[kind] = copyRange{from, len(x.copies)}
+		if kind == floatLists {
+			add[float32](k, a.values, n)
+		} else {
+			add[int64](k, a.values, n)
+		}
+		if kind == weightedLists {
+			add[float32](k, a.weights, n)
+		}
+	}
+	return nil
+}
+
+// copyValues fills all values, and makes columns and tensors those of the block, which does not move any more.
+func (x *listFiller) copyValues() {
+	k := &x.b.block
+	for i := range x.groups {
+		all := arrayOf[int32](k, x.l.schema.groups.inverses)
+		x.groups[i].Inverse = all[i*x.b.Rows : (i+1)*x.b.Rows : (i+1)*x.b.Rows]
+	}
+	for i := range x.b.exact {
+		x.b.exact[i].copyValues(x)
+	}
+	t := x.b.Tensors
+	if t == nil {
+		return
+	}
+	t.use(k, x.l.schema)
+	t.Groups, t.Inverses = x.groups, arrayOf[int32](k, x.l.schema.groups.inverses)
+	for kind := range listKind(listKinds) {
+		if j := t.list(kind); len(j.Features) > 0 {
+			x.copyLists(j, kind)
+		}
+	}
+}
+
+// listsOf returns how many lists a feature has in the batch.
+func (x *listFiller) listsOf(feature int32) int {
+	if g := x.group(feature); g != nil {
+		return g.Slots
+	}
+	return x.b.Rows
 }
 
 // group returns the group that says which slots a feature has; nil: each row has its list.
@@ -66,53 +216,13 @@ func (x *listFiller) group(feature int32) *Group {
 	return nil
 }
 
-// fill makes the lists of one kind, in m.
-func (x *listFiller) fill(j *Jagged, kind listKind, m *listMemory) error {
-	j.Groups, j.Dedup = nil, 0
-	if x.groupOf != nil {
-		j.Groups = m.groups.Resize(x.l.allocator, len(j.Features))
-		for k, f := range j.Features {
-			j.Groups[k] = x.groupOf[f]
-			if !x.l.plan.Expands(f) {
-				j.Dedup = k + 1
-			}
-		}
-	}
-	lists := 0
-	j.First = append(j.First[:0], 0)
-	for _, f := range j.Features {
-		if g := x.group(f); g != nil {
-			lists += g.Slots
-		} else {
-			lists += x.b.Rows
-		}
-		j.First = append(j.First, lists)
-	}
-	values, err := x.place(j, m)
-	if err != nil {
-		return err
-	}
-	x.copyValues(j, kind, m, values)
-	j.Present = nil
-	if x.l.presence {
-		x.fillPresence(j, m)
-	}
-	clear(x.copies)
-	return nil
-}
-
-// fillPresence makes the bitmaps of j's features.
-func (x *listFiller) fillPresence(j *Jagged, m *listMemory) {
-	words := 0
-	for k := range j.Features {
-		words += vector.BitmapWords(j.First[k+1] - j.First[k])
-	}
-	j.Present = m.present.Resize(x.l.allocator, words)
+// fillPresence fills the bitmaps of j's features.
+func (x *listFiller) fillPresence(j *Jagged) {
 	clear(j.Present)
 	left := j.Present
-	for k, f := range j.Features {
+	for _, f := range j.Features {
 		var bits []uint64
-		bits, left = cut(left, vector.BitmapWords(j.First[k+1]-j.First[k]))
+		bits, left = cut(left, vector.BitmapWords(x.listsOf(f)))
 		x.putPresence(bits, x.group(f), f)
 	}
 }
@@ -127,26 +237,26 @@ func (x *listFiller) column(s slotSpan, feature int32) *vector.Column {
 	return x.b.pieces[s.piece].Column(feature)
 }
 
-// place makes the lengths, and the offsets or starts, of j's lists, appends the copies of values that partial ones
-// need, and returns how many values there are.
-func (x *listFiller) place(j *Jagged, m *listMemory) (n int, err error) {
-	lists := j.First[len(j.Features)]
-	j.Lengths = m.lengths.Resize(x.l.allocator, lists)
-	j.Offsets, j.Starts = nil, nil
-	if x.partial {
-		j.Starts = m.offsets.Resize(x.l.allocator, lists)
-	} else {
-		j.Offsets = m.offsets.Resize(x.l.allocator, lists+1)
+// placeLists fills the lengths, and the offsets or starts, of j's lists, and where each feature's begin. It appends the
+// copies of values that partial duplicates need, and returns how many values there are.
+func (x *listFiller) placeLists(j *Jagged) (n int, err error) {
+	j.First[0], j.FirstValue[0] = 0, 0
+	for k, f := range j.Features {
+		if x.groupOf != nil {
+			j.Groups[k] = x.groupOf[f]
+		}
+		j.First[k+1] = j.First[k] + int32(x.listsOf(f))
+	}
+	if !x.partial {
 		j.Offsets[0] = 0
 	}
-	x.copies = x.copies[:0]
 	for k, f := range j.Features {
 		from, to := j.First[k], j.First[k+1]
 		lengths := j.Lengths[from:to]
 		var ok bool
 		switch g := x.group(f); {
 		case !x.partial:
-			n, ok = x.placeLists(j.Offsets[1+from:1+to], lengths, g, f, n)
+			n, ok = x.placeFeatureLists(j.Offsets[1+from:1+to], lengths, g, f, n)
 		case g != nil:
 			n, ok = x.placeFeature(j.Starts[from:to], lengths, g, f, n)
 		default:
@@ -159,13 +269,17 @@ func (x *listFiller) place(j *Jagged, m *listMemory) (n int, err error) {
 		if !ok {
 			return 0, tooLarge(x.b, x.l, f)
 		}
+		j.FirstValue[k+1] = int32(n)
+	}
+	if x.l.presence {
+		x.fillPresence(j)
 	}
 	return n, nil
 }
 
-// placeLists fills the lengths of a feature's lists, the values of which begin at n, and where each ends. It returns
-// the last end; false: it is past what an int32 holds. nil: a list a row.
-func (x *listFiller) placeLists(ends, lengths []int32, g *Group, feature int32, n int) (int, bool) {
+// placeFeatureLists fills the lengths of a feature's lists, the values of which begin at n, and where each ends. It
+// returns the last end; false: it is past what an int32 holds. nil: a list a row.
+func (x *listFiller) placeFeatureLists(ends, lengths []int32, g *Group, feature int32, n int) (int, bool) {
 	if g == nil {
 		return fillRanges(lengths, ends, x.b, feature, n)
 	}
@@ -345,19 +459,11 @@ func (x *listFiller) copy(c *vector.Column, from, to int32, n int) int {
 	return n + int(to-from)
 }
 
-// copyValues makes the values of j's lists, total in number.
-func (x *listFiller) copyValues(j *Jagged, kind listKind, m *listMemory, total int) {
-	j.Values, j.FloatValues, j.Weights = nil, nil, nil
-	if kind == floatLists {
-		j.FloatValues = m.floatValues.Resize(x.l.allocator, total)
-	} else {
-		j.Values = m.values.Resize(x.l.allocator, total)
-	}
-	if kind == weightedLists {
-		j.Weights = m.weights.Resize(x.l.allocator, total)
-	}
-	for i := range x.copies {
-		x.copies[i].put(j, kind)
+// copyLists fills the values of j's lists.
+func (x *listFiller) copyLists(j *Jagged, kind listKind) {
+	of := x.kinds[kind]
+	for i := range x.copies[of.from:of.to] {
+		x.copies[of.from+i].put(j, kind)
 	}
 	begins := j.Offsets
 	if x.partial {
@@ -365,7 +471,7 @@ func (x *listFiller) copyValues(j *Jagged, kind listKind, m *listMemory, total i
 	}
 	bytes := 8*len(j.Values) + 4*len(j.FloatValues)
 	for k, f := range j.Features {
-		at, g := j.First[k], x.group(f)
+		at, g := int(j.First[k]), x.group(f)
 		if g != nil && x.partial {
 			continue // copies has them
 		}

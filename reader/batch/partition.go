@@ -8,38 +8,49 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
-// fillPartition makes the column of a partition key. A partition is the same in all rows of a segment, so a piece has
-// one value: its bytes are written once and then doubled.
+// The column of a partition key. A partition is the same in all rows of a segment, so a piece has one value: its bytes
+// are written once and then doubled.
 //
 //	pieces       |  ds=2026-11-01  |   ds=null   |  ds=2026-11-02  |
 //	present       1 1 1 1 1 1 1 1 1 0 0 0 0 0 0 0 1 1 1 1 1 1 1 1 1
 //	data          2026-11-012026-...               2026-11-022026-...
-func (e *exactColumn) fillPartition(b *Batch, l *batchLayout) error {
-	c := &e.column
-	c.Present = nil
-	nulls, size := false, 0
+
+// measurePartition adds presence, where it is needed, and offsets.
+func (e *exactColumn) measurePartition(b *Batch) {
+	for i := range b.pieces {
+		if _, ok := partitionValue(b.pieces[i].Stripe.Segment.Partition, e.partitionKey); !ok {
+			add[uint64](&b.block, e.arrays.present, vector.BitmapWords(b.Rows))
+			break
+		}
+	}
+	add[int32](&b.block, e.arrays.offsets, b.Rows+1)
+}
+
+// measurePartitionValues adds the bytes of the values.
+func (e *exactColumn) measurePartitionValues(b *Batch, l *batchLayout) error {
+	size := 0
 	for i := range b.pieces {
 		p := &b.pieces[i]
-		v, ok := partitionValue(p.Stripe.Segment.Partition, e.partitionKey)
-		nulls = nulls || !ok
-		size += len(v) * (p.Hi - p.Lo)
-		if size > vector.MaxElements {
+		v, _ := partitionValue(p.Stripe.Segment.Partition, e.partitionKey)
+		if size += len(v) * (p.Hi - p.Lo); size > vector.MaxElements {
 			return tooLarge(b, l, e.feature)
 		}
 	}
-	if nulls {
-		c.Present = e.present.Resize(l.allocator, vector.BitmapWords(b.Rows))
-		clear(c.Present)
-	}
-	c.Offsets = e.offsets.Resize(l.allocator, b.Rows+1)
+	addValues(&b.block, e, size)
+	return nil
+}
+
+// fillPartition fills the column, whose memory is there.
+func (e *exactColumn) fillPartition(b *Batch) {
+	c := &e.column
+	clear(c.Present)
 	c.Offsets[0] = 0
-	c.Data = e.data.Resize(l.allocator, size)
 	at := 0
 	for i := range b.pieces {
 		p := &b.pieces[i]
 		rows := p.Hi - p.Lo
 		v, ok := partitionValue(p.Stripe.Segment.Partition, e.partitionKey)
-		if nulls && ok {
+		if ok && c.Present != nil {
 			c.Present.SetRange(p.At, p.At+rows)
 		}
 		ends := c.Offsets[p.At+1 : p.At+1+rows]
@@ -52,7 +63,6 @@ func (e *exactColumn) fillPartition(b *Batch, l *batchLayout) error {
 			ends[r] = int32(at)
 		}
 	}
-	return nil
 }
 
 // partitionValue returns the value of a key; false: it is null, or p has no such key. A value that is not UTF-8 gets

@@ -55,7 +55,7 @@ func (s *Pool) Close() {
 	defer s.mu.Unlock()
 	s.closed = true
 	for _, b := range s.idle {
-		b.free(s.layout.allocator)
+		b.block.free(s.layout.allocator)
 	}
 	s.idle = nil
 }
@@ -65,7 +65,7 @@ func (s *Pool) Trim(most int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.idle) > 0 && s.memory.InUse() > most {
-		s.idle[0].free(s.layout.allocator)
+		s.idle[0].block.free(s.layout.allocator)
 		s.idle = slices.Delete(s.idle, 0, 1)
 		s.made--
 	}
@@ -231,7 +231,7 @@ func (p *Quota) Drop(d *Draft) {
 // put takes back a batch that take returned.
 func (p *Quota) put(b *Batch) {
 	if memory.Invariants {
-		b.poison()
+		b.block.poison()
 	}
 	b.Rows = 0
 	s := p.pool
@@ -243,7 +243,7 @@ func (p *Quota) put(b *Batch) {
 	}
 	switch {
 	case s.closed || kept && s.made >= s.max:
-		b.free(s.layout.allocator)
+		b.block.free(s.layout.allocator)
 		return
 	case kept:
 		s.made++

@@ -23,12 +23,10 @@ const (
 var sharings atomic.Uint64 // the last id given
 
 // A grouping is the features of a scan cut into those that share inverses in each of some segments. It is immutable.
-type grouping struct {
-	// alone have no inverse in any of the segments, or are expanded. Positions in the plan, ascending.
-	alone []int32
-	// groups are in the order of their first features, each of positions in the plan, ascending.
-	groups [][]int32
-}
+//
+// Its groups are in the order of their first features, each of positions in the plan, ascending. Features that have no
+// inverse in any of the segments, or are expanded, are in none.
+type grouping [][]int32
 
 // groupings finds the grouping of the segments that a batch has rows of, and remembers it. A batch costs one look-up;
 // a segment with features grouped as in none before it costs time linear in the features. Safe for concurrent use.
@@ -38,14 +36,14 @@ type groupings struct {
 
 	mu       sync.Mutex
 	sharings map[string]*ioplan.Sharing // by numbers; guarded by mu
-	known    map[string]*grouping       // by the sharings' ids; guarded by mu
+	known    map[string]grouping        // by the sharings' ids; guarded by mu
 }
 
 // maxGroupings bounds what groupings remembers: of more, it forgets all.
 const maxGroupings = 256
 
 func newGroupings(l *batchLayout) *groupings {
-	s := &groupings{sharings: map[string]*ioplan.Sharing{}, known: map[string]*grouping{}}
+	s := &groupings{sharings: map[string]*ioplan.Sharing{}, known: map[string]grouping{}}
 	positions := l.exact
 	if l.plan.Output == plan.OutputTensors {
 		positions = slices.Concat(l.sparse, l.weighted, l.floats)
@@ -114,15 +112,15 @@ func appendNumbers(b []byte, numbers []int32) []byte {
 }
 
 // of returns the grouping of segments, which are given once each, sorted by id. key is scratch, which is returned.
-func (s *groupings) of(segments []*ioplan.Sharing, key []byte) (*grouping, []byte) {
+func (s *groupings) of(segments []*ioplan.Sharing, key []byte) (grouping, []byte) {
 	key = key[:0]
 	for _, x := range segments {
 		key = binary.LittleEndian.AppendUint64(key, x.ID)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g := s.known[string(key)]
-	if g == nil {
+	g, ok := s.known[string(key)]
+	if !ok {
 		if len(s.known) >= maxGroupings {
 			clear(s.known)
 		}
@@ -133,7 +131,7 @@ func (s *groupings) of(segments []*ioplan.Sharing, key []byte) (*grouping, []byt
 }
 
 // group cuts the features by their numbers in each of the segments.
-func (s *groupings) group(segments []*ioplan.Sharing) *grouping {
+func (s *groupings) group(segments []*ioplan.Sharing) grouping {
 	// A feature's group is refined segment by segment: two stay together that were, and have one number in the next.
 	groups := make([]int32, len(s.features))
 	inverse := make([]bool, len(s.features)) // in any of the segments
@@ -150,20 +148,19 @@ func (s *groupings) group(segments []*ioplan.Sharing) *grouping {
 			inverse[i] = inverse[i] || n != inverseNone
 		}
 	}
-	out := new(grouping)
-	positions := map[int32]int{} // in out.groups
+	var out grouping
+	positions := map[int32]int{} // in out
 	for i, f := range s.features {
 		if !inverse[i] || s.expanded[i] {
-			out.alone = append(out.alone, f)
 			continue
 		}
 		at, ok := positions[groups[i]]
 		if !ok {
-			at = len(out.groups)
+			at = len(out)
 			positions[groups[i]] = at
-			out.groups = append(out.groups, nil)
+			out = append(out, nil)
 		}
-		out.groups[at] = append(out.groups[at], f)
+		out[at] = append(out[at], f)
 	}
 	return out
 }

@@ -76,7 +76,7 @@ func (x *slotSelector) sort(pieces []Piece) {
 }
 
 // grouping returns how the features are grouped in the batch whose pieces are sorted.
-func (x *slotSelector) grouping(s *groupings) *grouping {
+func (x *slotSelector) grouping(s *groupings) grouping {
 	x.sharings = x.sharings[:0]
 	var last *ioplan.Segment
 	for i := range x.stripes {
@@ -92,7 +92,7 @@ func (x *slotSelector) grouping(s *groupings) *grouping {
 			x.sharings = slices.Insert(x.sharings, at, y)
 		}
 	}
-	var g *grouping
+	var g grouping
 	g, x.key = s.of(x.sharings, x.key)
 	return g
 }
@@ -146,7 +146,7 @@ func (x *slotSelector) selectSlots(pieces []Piece, feature int32, inverse []int3
 		case !absent && s.stripe.Gathered:
 			ascends := s.stripe.Columns[feature].Ascends
 			monotone = monotone && ascends
-			n = x.pickGathered(pieces, order, c, inverse, n, ascends)
+			n = x.selectGathered(pieces, order, c, inverse, n, ascends)
 		case absent:
 			switch {
 			case null < 0:
@@ -172,7 +172,7 @@ func (x *slotSelector) selectSlots(pieces []Piece, feature int32, inverse []int3
 			n = x.selectMonotone(pieces, order, c, inverse, n)
 		default:
 			monotone = false
-			n = x.pickCodes(pieces, order, c, inverse, n, false)
+			n = x.selectCodes(pieces, order, c, inverse, n, false)
 		}
 	}
 	return int(n), monotone
@@ -217,9 +217,9 @@ func (x *slotSelector) selectMonotone(pieces []Piece, order []int32, c *vector.C
 	return n
 }
 
-// pickGathered is selectMonotone for a stripe that is gathered, and lists the slots. ascends: no row has a slot before
+// selectGathered is selectMonotone for a stripe that is gathered, and lists the slots. ascends: no row has a slot before
 // that of the row before.
-func (x *slotSelector) pickGathered(pieces []Piece, order []int32, c *vector.Column, inverse []int32, n int32,
+func (x *slotSelector) selectGathered(pieces []Piece, order []int32, c *vector.Column, inverse []int32, n int32,
 	ascends bool) int32 {
 	first := len(x.listed)
 	if ascends {
@@ -240,7 +240,7 @@ func (x *slotSelector) pickGathered(pieces []Piece, order []int32, c *vector.Col
 		x.addListed(first, order[0])
 		return n
 	}
-	n = x.pickCodes(pieces, order, c, inverse, n, true)
+	n = x.selectCodes(pieces, order, c, inverse, n, true)
 	x.addListed(first, order[0])
 	return n
 }
@@ -256,8 +256,8 @@ func (x *slotSelector) growNumbers(slots int) {
 	}
 }
 
-// pickCodes is selectMonotone for an inverse in any order. It adds spans, or lists the slots, for who adds them.
-func (x *slotSelector) pickCodes(pieces []Piece, order []int32, c *vector.Column, inverse []int32, n int32,
+// selectCodes is selectMonotone for an inverse in any order. It adds spans, or lists the slots, for who adds them.
+func (x *slotSelector) selectCodes(pieces []Piece, order []int32, c *vector.Column, inverse []int32, n int32,
 	list bool) int32 {
 	x.growNumbers(c.Slots)
 	first, numbers, floor := len(x.spans), x.numbers, x.floor

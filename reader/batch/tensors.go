@@ -3,7 +3,6 @@ package batch
 import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/expand"
-	"github.com/dsistore/dsistore/reader/memory"
 )
 
 // Tensors are a batch as a trainer takes it. B is the batch's Rows. The caller must not write to them.
@@ -19,8 +18,6 @@ type Tensors struct {
 	Groups []Group
 	// Inverses are those of Groups one after the other: [len(Groups) * B].
 	Inverses []int32
-
-	memory [listKinds]listMemory
 }
 
 // list returns the Jagged of a kind.
@@ -42,9 +39,6 @@ type Matrix struct {
 	// Present, when Options.Presence asks for it, has a bitmap of B bits per feature, each beginning a word: see
 	// PresentOf.
 	Present []uint64
-
-	values  memory.Buffer[float32]
-	present memory.Buffer[uint64]
 }
 
 // PresentOf returns the presence of the i-th of m's features: a bit per row. It is nil without Options.Presence.
@@ -64,9 +58,9 @@ type Jagged struct {
 	// DedupKJT.
 	Groups []int32
 	// First is the position of each feature's first list, and after the last the number of lists. nil: each feature has
-	// as many.
-	First   []int
-	Lengths []int32 // of each list; 0 for null and for empty
+	// as many. FirstValue is the same of values: a feature's are those from FirstValue[i] to FirstValue[i+1].
+	First, FirstValue []int32
+	Lengths           []int32 // of each list; 0 for null and for empty
 	// Offsets, one more than there are lists, from 0: list i is [Offsets[i], Offsets[i+1]) of the values. nil where
 	// Starts is not.
 	Offsets []int32
@@ -86,7 +80,7 @@ type Jagged struct {
 // Lists returns which lists are the i-th feature's: [from, to).
 func (j *Jagged) Lists(i int) (from, to int) {
 	if j.First != nil {
-		return j.First[i], j.First[i+1]
+		return int(j.First[i]), int(j.First[i+1])
 	}
 	n := len(j.Lengths) / len(j.Features)
 	return i * n, (i + 1) * n
@@ -99,9 +93,9 @@ func (j *Jagged) PresentOf(i int) vector.Bitmap {
 	}
 	at := 0
 	for k := range i {
-		at += vector.BitmapWords(j.First[k+1] - j.First[k])
+		at += vector.BitmapWords(int(j.First[k+1] - j.First[k]))
 	}
-	return vector.Bitmap(j.Present[at:][:vector.BitmapWords(j.First[i+1]-j.First[i])])
+	return vector.Bitmap(j.Present[at:][:vector.BitmapWords(int(j.First[i+1]-j.First[i]))])
 }
 
 func presentOf(present []uint64, i, features int) vector.Bitmap {
@@ -117,9 +111,9 @@ func newTensors(l *batchLayout) *Tensors {
 		Dense:      Matrix{Features: l.dense, Width: len(l.dense)},
 		Labels:     Matrix{Features: l.labels, Width: len(l.labels)},
 		Embeddings: make([]Matrix, len(l.embeddings)),
-		Sparse:     Jagged{Features: l.sparse},
-		Weighted:   Jagged{Features: l.weighted},
-		Floats:     Jagged{Features: l.floats},
+		Sparse:     newJagged(&l.schema.Sparse),
+		Weighted:   newJagged(&l.schema.Weighted),
+		Floats:     newJagged(&l.schema.Floats),
 	}
 	for i, f := range l.embeddings {
 		t.Embeddings[i] = Matrix{Features: l.embeddings[i : i+1 : i+1], Width: l.plan.Features[f].Type.Width()}
@@ -127,7 +121,54 @@ func newTensors(l *batchLayout) *Tensors {
 	return t
 }
 
-// fillMatrices makes what has a row a sample in every mode.
+func newJagged(s *ListsSchema) Jagged { return Jagged{Features: s.Features, Dedup: s.Dedup} }
+
+// use makes t's slices those of a block.
+func (t *Tensors) use(k *block, s *Schema) {
+	t.Dense.use(k, s.dense)
+	t.Labels.use(k, s.labels)
+	for i := range t.Embeddings {
+		t.Embeddings[i].use(k, s.embeddings[i])
+	}
+	for kind := range listKind(listKinds) {
+		t.list(kind).use(k, &s.lists[kind])
+	}
+}
+
+func (m *Matrix) use(k *block, a matrixArrays) {
+	m.Values, m.Present = arrayOf[float32](k, a.values), arrayOf[uint64](k, a.present)
+}
+
+func (j *Jagged) use(k *block, a *listArrays) {
+	j.First, j.FirstValue = arrayOf[int32](k, a.firstList), arrayOf[int32](k, a.firstValue)
+	j.Groups, j.Lengths = arrayOf[int32](k, a.groups), arrayOf[int32](k, a.lengths)
+	j.Offsets, j.Starts = arrayOf[int32](k, a.offsets), arrayOf[int32](k, a.starts)
+	j.Weights, j.Present = arrayOf[float32](k, a.weights), arrayOf[uint64](k, a.present)
+	j.Values, j.FloatValues = nil, nil
+	if a.floats {
+		j.FloatValues = arrayOf[float32](k, a.values)
+	} else {
+		j.Values = arrayOf[int64](k, a.values)
+	}
+}
+
+// measureMatrices adds the matrices to the block.
+func (t *Tensors) measureMatrices(b *Batch, l *batchLayout) {
+	t.Dense.measure(b, l, l.schema.dense)
+	t.Labels.measure(b, l, l.schema.labels)
+	for i := range t.Embeddings {
+		t.Embeddings[i].measure(b, l, l.schema.embeddings[i])
+	}
+}
+
+func (m *Matrix) measure(b *Batch, l *batchLayout, a matrixArrays) {
+	add[float32](&b.block, a.values, b.Rows*m.Width)
+	if l.presence {
+		add[uint64](&b.block, a.present, vector.BitmapWords(b.Rows)*len(m.Features))
+	}
+}
+
+// fillMatrices fills what has a row a sample in every mode.
 func (t *Tensors) fillMatrices(b *Batch, l *batchLayout) error {
 	inexact := t.Dense.fill(b, l, nil)
 	inexact = t.Labels.fill(b, l, inexact)
@@ -144,9 +185,8 @@ func (t *Tensors) fillMatrices(b *Batch, l *batchLayout) error {
 // nearest caches.
 const denseBlock = 64
 
-// fill makes m of b's pieces. It appends to inexact the first integer of each feature that float32 does not hold.
+// fill fills m with b's pieces. It appends to inexact the first integer of each feature that float32 does not hold.
 func (m *Matrix) fill(b *Batch, l *batchLayout, inexact []InexactInteger) []InexactInteger {
-	m.Values = m.values.Resize(l.allocator, b.Rows*m.Width)
 	width := 1
 	if len(m.Features) == 1 {
 		width = m.Width
@@ -164,9 +204,11 @@ func (m *Matrix) fill(b *Batch, l *batchLayout, inexact []InexactInteger) []Inex
 			}
 		}
 	}
-	m.Present = nil
-	if l.presence {
-		m.Present = presenceOf(&m.present, m.Features, b, l)
+	clear(m.Present)
+	for k, f := range m.Features {
+		if l.presence {
+			b.maker.filler.putPresence(m.PresentOf(k), nil, f)
+		}
 	}
 	return inexact
 }
@@ -189,17 +231,6 @@ func scatterColumn(dst []float32, stride int, c *vector.Column, width, lo, hi in
 	return 0
 }
 
-// presenceOf fills a bitmap per feature.
-func presenceOf(buf *memory.Buffer[uint64], features []int32, b *Batch, l *batchLayout) []uint64 {
-	words := vector.BitmapWords(b.Rows)
-	all := buf.Resize(l.allocator, words*len(features))
-	clear(all)
-	for k, f := range features {
-		b.maker.filler.putPresence(vector.Bitmap(all[k*words:(k+1)*words]), nil, f)
-	}
-	return all
-}
-
 // putFloats copies lists of float32, or of float64 as float32: one of the two holds the values.
 func putFloats(dst, floats []float32, doubles []float64, c *vector.Column, lo, hi int, past bool) {
 	if len(doubles) > 0 {
@@ -208,16 +239,3 @@ func putFloats(dst, floats []float32, doubles []float64, c *vector.Column, lo, h
 	}
 	expand.PutLists(dst, floats, c, lo, hi, past)
 }
-
-func (t *Tensors) buffers() []memory.AnyBuffer {
-	all := append(t.Dense.buffers(), t.Labels.buffers()...)
-	for i := range t.Embeddings {
-		all = append(all, t.Embeddings[i].buffers()...)
-	}
-	for k := range t.memory {
-		all = append(all, t.memory[k].buffers()...)
-	}
-	return all
-}
-
-func (m *Matrix) buffers() []memory.AnyBuffer { return []memory.AnyBuffer{&m.values, &m.present} }

@@ -44,7 +44,7 @@ class Dsistore(Engine):
 
     def batches(self, opened: Any, projection: Projection, groups: list[list[str]] | None) -> Iterator[Batch]:
         for b in self.dataset(opened, projection, "ikjt" if groups else "kjt"):
-            inverses = [*b.lists.inverses.numpy(), None]
+            inverses = [*b.inverses.numpy(), None]
             yield Batch(b.rows, b.dense_names, b.dense.numpy(), _lists(b.sparse, inverses), _lists(
                 b.weighted, inverses))
 

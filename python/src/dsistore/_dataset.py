@@ -2,8 +2,8 @@
 own.
 
     Options ──> Dataset ──plan──> engine
-                   │ iter                     Dataset._make(RawBatch): of TorchDataset, of NumpyDataset
-                   └──> EpochIterator ──descriptor──> RawBatch ──_make──> a batch of the output
+                   │ iter                     Dataset._make(Block): of TorchDataset, of NumpyDataset
+                   └──> EpochIterator ──next_batch──> Block ──_make──> a batch of the output
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from . import _descriptor, _engine, _worker, errors
+from . import _engine, _worker, errors
+from ._block import Block
 from ._epoch import EpochIterator
 from ._epoch_start import EpochStart
 from ._plan import Plan, TableRef
@@ -106,7 +107,7 @@ class Dataset(Generic[T]):
         self._state = LoaderState(self._plan.batches, start)
         self._meter = Meter()
 
-    def _make(self, raw: _descriptor.RawBatch) -> T:
+    def _make(self, block: Block) -> T:
         """A batch of the output, over the memory of the engine's."""
         raise NotImplementedError
 

@@ -55,7 +55,6 @@ def library() -> ctypes.CDLL:
         if _library is None:
             lib = ctypes.CDLL(_path())
             i32, i64, text, pointer = ctypes.c_int32, ctypes.c_int64, ctypes.POINTER(_Text), ctypes.c_void_p
-            words = ctypes.POINTER(ctypes.POINTER(i64))
             # Releasing is short and happens where objects are freed: with the GIL. Without, a daemon thread that wants
             # it back while the interpreter ends is ended there and then, in the middle of somebody's destructor, which
             # may abort the process.
@@ -66,7 +65,7 @@ def library() -> ctypes.CDLL:
                 ("dsi_wait", i32, i64, i64, text),
                 ("dsi_end", None, i64, i32),
                 ("dsi_free", None, pointer),
-                ("dsi_next", i32, i64, i64, words, ctypes.POINTER(i64), text),
+                ("dsi_next", i32, i64, i64, ctypes.POINTER(_Batch), text),
                 ("dsi_release", i32, i64),
                 ("dsi_close", i32, i64),
                 ("dsi_stream", i32, i64, pointer),
@@ -242,33 +241,39 @@ def flush_epoch() -> None:
 _BATCH, _END, _TIMEOUT = 0, 1, 2
 
 
-class Descriptor:
-    """The descriptor of one batch, which is released with the last of the arrays over its memory: see
-    _descriptor.read."""
+class _Batch(ctypes.Structure):
+    _fields_ = [("block", ctypes.c_void_p), ("size", ctypes.c_int64), ("id", ctypes.c_int64),
+                ("index", ctypes.c_int64), ("epoch", ctypes.c_int64)]
+
+
+class Held:
+    """One batch of the engine, which is released with the last of the arrays over its memory: see _block.Block."""
+
+    __slots__ = ("_lib", "_batch")
 
     def __init__(self, lib: ctypes.CDLL):
         self._lib = lib
-        # null until dsi_next gives a batch: there is no moment without an owner
-        self._at = ctypes.POINTER(ctypes.c_int64)()
-        self._n = ctypes.c_int64()
-        self.words: list[int] = []
+        self._batch = _Batch()  # null until dsi_next gives a batch: there is no moment without an owner
 
     # usable is bound here because a module's names may be gone when the interpreter ends.
     def __del__(self, _usable: Callable[[], bool] = usable) -> None:
-        if self._at and _usable():
-            self._lib.dsi_release(self._at[1])
+        if self._batch.block and _usable():
+            self._lib.dsi_release(self._batch.id)
+
+    def batch(self) -> tuple[int, int, int, int, int]:
+        """The address of its block, the block's bytes, its id, its index in the global order, and its epoch."""
+        b = self._batch
+        return b.block, b.size, b.id, b.index, b.epoch
 
 
-def next_batch(handle: int) -> Descriptor | None:
+def next_batch(handle: int) -> Held | None:
     """The loader's next batch, None after the last. It lets the interpreter handle signals while it waits."""
     lib = library()
-    descriptor, text = Descriptor(lib), _Text()
+    held, text = Held(lib), _Text()
     while True:
-        status = lib.dsi_next(
-            handle, _WAIT_MILLISECONDS, ctypes.byref(descriptor._at), ctypes.byref(descriptor._n), ctypes.byref(text))
+        status = lib.dsi_next(handle, _WAIT_MILLISECONDS, ctypes.byref(held._batch), ctypes.byref(text))
         if status == _BATCH:
-            descriptor.words = descriptor._at[: descriptor._n.value]
-            return descriptor
+            return held
         if status == _END:
             return None
         if status != _TIMEOUT:

@@ -7,7 +7,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
-from . import _descriptor, _engine, errors
+from . import _engine, errors
+from ._block import Block, Schema
 from ._epoch_start import Position
 from ._stats import Meter
 
@@ -39,7 +40,7 @@ class EpochIterator(Iterator[T], Generic[T]):
     _handle: int | None = None
 
     def __init__(self, options: dict[str, Any], start: Position, begin: int, batches: int, world: int,
-                 make: Callable[[_descriptor.RawBatch], T], moved: Callable[[int, bool], None], meter: Meter):
+                 make: Callable[[Block], T], moved: Callable[[int, bool], None], meter: Meter):
         self._options = options
         self._start = start
         self._begin = begin
@@ -69,15 +70,15 @@ class EpochIterator(Iterator[T], Generic[T]):
             raise
 
     def _next(self) -> T:
-        descriptor = None if self._over or self._start.batch == self._batches else _engine.next_batch(self._open())
-        if descriptor is None:
+        held = None if self._over or self._start.batch == self._batches else _engine.next_batch(self._open())
+        if held is None:
             if not self._over:
                 self._move(sys.maxsize)
             raise StopIteration
-        raw = _descriptor.read(descriptor)
+        block = Block(self._schema, held)
         # All ranks are through with the round that this batch is of when they ask for the next.
-        after = self._begin + ((raw.index - self._begin) // self._world + 1) * self._world
-        made = self._make(raw)  # first: where it is interrupted, the batch is not given
+        after = self._begin + ((block.index - self._begin) // self._world + 1) * self._world
+        made = self._make(block)  # first: where it is interrupted, the batch is not given
         self._move(after)
         return made
 
@@ -95,6 +96,7 @@ class EpochIterator(Iterator[T], Generic[T]):
                 if not self._sought and not self._over:
                     opened = _engine.call("loader_open", **self._options)
                     self._handle = opened["handle"]
+                    self._schema = Schema(opened["schema"])
                     self._meter.begin(opened["handle"])
                     sought = _engine.call("loader_seek", handle=self._handle, epoch=self._start.epoch,
                                           batch=self._start.batch, begin=self._begin)

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ._block import Block, Mask
 from ._dataset import Dataset, Options
-from ._descriptor import Lists, Mask, RawBatch
 from ._epoch_start import EpochStart
 from ._plan import TableRef
 
@@ -81,42 +81,48 @@ class NumpyDataset(Dataset[NumpyBatch]):
     def __init__(self, table: TableRef, options: Options):
         super().__init__(table, options, EpochStart())
 
-    def _make(self, raw: RawBatch) -> NumpyBatch:
+    def _make(self, block: Block) -> NumpyBatch:
         parts: NumpyBatch = {}
-        for m in (raw.dense, raw.labels):
-            mask = m.mask()
-            for k, f in enumerate(m.features):
-                parts[self._names[f]] = _masked(m.values[:, k], None if mask is None else mask[k])
+        names, schema, rows = self._names, block.schema, block.rows
+        for kind, features in (("dense", schema.dense), ("labels", schema.labels)):
+            values, mask = block.array(f"{kind}.values").reshape(rows, -1), block.mask(f"{kind}.present", len(features),
+                                                                                      rows)
+            for k, f in enumerate(features):
+                parts[names[f]] = _masked(values[:, k], None if mask is None else mask[k])
         if self._weighted:  # the last label, which is never null
-            parts[self._names[raw.labels.features[-1]]] = raw.labels.values[:, -1]
-        for m in raw.embeddings:
-            mask = m.mask()
-            parts[self._names[m.features[0]]] = _masked(m.values, None if mask is None else mask[0])
-        for lists, floats, weighted in ((raw.sparse, False, False), (raw.weighted, False, True), (raw.floats, True,
-                                                                                                  False)):
-            if lists is not None:
-                self._add_lists(parts, raw, lists, lists.floats if floats else lists.values,
-                                lists.weights if weighted else None)
-        for f, column in raw.columns.items():
-            name, feature = self._names[f], self._plan.features[f]
+            parts[names[schema.labels[-1]]] = values[:, -1]
+        for i, (f, _) in enumerate(schema.embeddings):
+            mask = block.mask(f"embedding.{i}.present", 1, rows)
+            parts[names[f]] = _masked(
+                block.array(f"embedding.{i}.values").reshape(rows, -1), None if mask is None else mask[0])
+        for kind in schema.lists:
+            self._add_lists(parts, block, kind)
+        for i, f in enumerate(schema.columns):
+            name, feature = names[f], self._plan.features[f]
             if name in self._integers:
-                parts[name] = _masked(column.numbers(feature["elem"]), column.mask() if self._presence else None)
+                parts[name] = _masked(
+                    block.numbers(i, feature["elem"]), block.column_mask(i) if self._presence else None)
             else:
-                exact = column.exact(feature["kind"], feature["elem"])
+                exact = block.exact(i, feature["kind"], feature["elem"])
                 parts[name] = np.array(exact, dtype=object) if isinstance(exact, list) else exact
-        return {name: parts[name] for name in self._names}
+        return {name: parts[name] for name in names}
 
-    def _add_lists(self, parts: NumpyBatch, raw: RawBatch, lists: Lists, values: npt.NDArray[Any],
-                   weights: npt.NDArray[np.float32] | None) -> None:
+    def _add_lists(self, parts: NumpyBatch, block: Block, kind: str) -> None:
         """Adds the features of one kind of list."""
-        mask = lists.mask()
+        lists = block.schema.lists[kind]
+        if not lists.features:
+            return
+        values, weights, offsets, groups, inverses = (
+            block.array(name) for name in (f"{kind}.values", f"{kind}.weights", f"{kind}.offsets", f"{kind}.groups",
+                                           "groups.inverses"))
+        inverses, mask = inverses.reshape(-1, block.rows), block.lists_mask(kind)
         first = start = 0  # list and value of the feature
-        for k, (f, size, count) in enumerate(zip(lists.features, lists.sizes, lists.counts)):
+        for k, (f, size, count) in enumerate(zip(lists.features, *block.sizes(kind))):
             end, stop = first + size, start + count
-            group = int(lists.groups[k]) if k < lists.dedup else len(raw.groups)
-            parts[self._names[f]] = Ragged(values[start:stop], lists.offsets[first:end + 1] - np.int32(start),
-                                           None if weights is None else weights[start:stop],
-                                           raw.inverses[group] if group < len(raw.groups) else None,
+            group = int(groups[k]) if k < lists.dedup else len(inverses)
+            parts[self._names[f]] = Ragged(values[start:stop], offsets[first:end + 1] - np.int32(start),
+                                           weights[start:stop] if kind == "weighted" else None,
+                                           inverses[group] if group < len(inverses) else None,
                                            None if mask is None else mask[first:end])
             first, start = end, stop
 

@@ -3,127 +3,221 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 import torch
 
 from . import kjt
-from .lists import BatchLists, DedupGroup, Jagged
+from .block import TensorBlock, unpacked
+from .lists import DedupGroup, Jagged, Map, jagged
 
 if TYPE_CHECKING:
     from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
 
+T = TypeVar("T")
 
-@dataclass(eq=False)
+
+@dataclass(frozen=True)
+class Features:
+    """What a dataset knows of the features of all its batches."""
+
+    names: list[str]  # of the plan's features
+    dense: list[str]
+    labels: list[str]
+    integers: frozenset[str]
+    columns: list[tuple[int, str, str, str]]  # of the exact columns: their places, names, kinds and types of numbers
+    one_label: bool  # labels come as [B]
+    weighted: bool  # the last column of the labels is the rows' weights
+    presence: bool
+
+
+class _Part(Generic[T]):
+    """A part of a batch, which is made when it is first asked for. A part that is assigned to stays what it was set
+    to, also where the batch is moved."""
+
+    def __init__(self, make: Callable[[Batch], T]):
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, batch: None, owner: type) -> _Part[T]: ...
+    @overload
+    def __get__(self, batch: Batch, owner: type) -> T: ...
+    def __get__(self, batch: Batch | None, owner: type) -> T | _Part[T]:
+        if batch is None:
+            return self
+        try:
+            return cast(T, batch._parts[self._name])
+        except KeyError:
+            made = self._make(batch)
+            for stream in batch._streams:
+                _record(made, stream)
+            batch._parts[self._name] = made
+            return made
+
+    def __set__(self, batch: Batch, value: T) -> None:
+        batch._assigned.add(self._name)
+        batch._parts = {k: v for k, v in batch._parts.items() if k in batch._assigned}  # others may be made of it
+        batch._parts[self._name] = value
+
+
 class Batch:
     """One batch: B rows. TorchRec's train pipelines and models take it as it is: it is Pipelineable, and has what
-    torchrec.datasets.utils.Batch has (dense_features, sparse_features, labels), and weighted_features. Tensors share
-    the engine's memory, which is given back when the last of them is gone.
+    torchrec.datasets.utils.Batch has (dense_features, sparse_features, labels), and weighted_features.
 
-    Each feature that was asked for is in one of the parts, once.
+    All of it lies in one block of memory, the engine's or a copy on a device. Tensors are views of the block, and are
+    made when they are first asked for. The engine's memory is given back when the last of them is gone.
 
-    dense is [B, D] float32, its columns ``dense_names``; labels [B, L] float32, its columns ``label_names``, or [B]
-    where one label was asked for by a string and not by a list; embeddings are [B, dim] each. integers are the features
-    of ``integers=``, [B] int64 each, or uint64 where they are stored so. Null is 0. sparse, weighted and floats hold
-    the lists, in a tensor each of lengths and values of a kind: the same features in the same order in every batch of a
-    plan. With output="ikjt" groups say which of them share an inverse in this batch. Other properties give them as
+    Each feature that was asked for is in one of the parts, once: dense, labels, embeddings, integers, sparse, weighted,
+    floats, keys. Null is 0, and an empty list. The lists are the same features in the same order in every batch of a
+    plan. With output="ikjt" groups say which of them share an inverse in this batch. Properties give them as
     KeyedJaggedTensors over the same memory, made at first use on the device where the batch is then: ask for them after
-    ``to``. keys are the other keys among the features (session, request, user, time), strings, bytes and partition
-    keys, exactly: a tensor [B] of int64, uint64, float32 or float64 where they are numbers without null, as wide as
-    that holds them; else a list of numbers, str or bytes, None for null. dense_present and labels_present, of the
-    shapes of dense and labels, and embeddings_present and integers_present, [B] each, are bool: False where the value
-    is null. Like Jagged.present they come with ``presence=True`` only; without it they are None and empty.
-    sample_weight, [B] float32, is what each row counts, with ``downsample``; else None.
+    ``to``. What tells null from 0 (dense_present and the like, and Jagged.present) comes with ``presence=True`` only;
+    without it they are None and empty.
     """
 
-    index: int
-    epoch: int
-    rows: int
-    dense_names: list[str]
-    dense: torch.Tensor
-    label_names: list[str]
-    labels: torch.Tensor
-    lists: BatchLists
-    embeddings: dict[str, torch.Tensor] = field(default_factory=dict)
-    integers: dict[str, torch.Tensor] = field(default_factory=dict)
-    keys: dict[str, Any] = field(default_factory=dict)
-    dense_present: torch.Tensor | None = None
-    labels_present: torch.Tensor | None = None
-    sample_weight: torch.Tensor | None = None
-    embeddings_present: dict[str, torch.Tensor] = field(default_factory=dict)
-    integers_present: dict[str, torch.Tensor] = field(default_factory=dict)
-    # KJTs that were asked for, and the streams that use the batch: those must also know of tensors that are made later.
-    _made: dict[tuple[str, bool, bool], KeyedJaggedTensor] = field(default_factory=dict, init=False, repr=False)
-    _streams: list[Any] = field(default_factory=list, init=False, repr=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, block: TensorBlock, features: Features):
+        self._block = block
+        self._features = features
+        self._parts: dict[str, Any] = {}
+        self._assigned: set[str] = set()  # parts that are not as the block has them
+        # Streams that use the batch: they must also know of tensors that are made later.
+        self._streams: list[Any] = []
         _join_pipelineable()
+
+    def __repr__(self) -> str:
+        return f"<dsistore.torch.Batch {self.index} of epoch {self.epoch}: {self.rows} rows>"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_made": {}, "_streams": []}
+        return {"block": self._block, "features": self._features,
+                "assigned": {name: self._parts[name] for name in self._assigned}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        _join_pipelineable()
-
-    def map(self, f: Any) -> Batch:
-        """The batch with f applied to every tensor."""
-        return replace(self, dense=f(self.dense), labels=f(self.labels), lists=self.lists.map(f), embeddings={
-            k: f(v)
-            for k, v in self.embeddings.items()
-        }, integers={k: f(v)
-                     for k, v in self.integers.items()}, keys={
-                         k: f(v) if isinstance(v, torch.Tensor) else v
-                         for k, v in self.keys.items()
-                     }, dense_present=None if self.dense_present is None else f(self.dense_present),
-                       labels_present=None if self.labels_present is None else f(self.labels_present),
-                       sample_weight=None if self.sample_weight is None else f(self.sample_weight), embeddings_present={
-                           k: f(v)
-                           for k, v in self.embeddings_present.items()
-                       }, integers_present={k: f(v)
-                                            for k, v in self.integers_present.items()},
-                       )
-
-    def to(self, device: Any, non_blocking: bool = False) -> Batch:
-        """The batch on a device. One int32 inverse per group travels: KJTs are made anew there."""
-        return self.map(lambda t: t.to(device=device, non_blocking=non_blocking))
-
-    def pin_memory(self) -> Batch:
-        """A copy in page-locked memory, from which ``to(device, non_blocking=True)`` does not wait."""
-        return self.map(lambda t: t.pin_memory())
-
-    def record_stream(self, stream: Any) -> None:
-        """Says that a stream uses the tensors, so that their memory is not used anew before it is through: also those
-        of KJTs that are made before or after."""
-        def record(t: torch.Tensor) -> torch.Tensor:
-            t.record_stream(stream)
-            return t
-
-        self.map(record)
-        for made in self._made.values():
-            kjt.record_stream(made, stream)
-        self._streams.append(stream)
+        self.__init__(state["block"], state["features"])  # type: ignore[misc]
+        for name, value in state["assigned"].items():
+            setattr(self, name, value)
 
     @property
+    def index(self) -> int:
+        """The batch's position in the order of the epoch, of all ranks."""
+        return self._block.index
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that it is of."""
+        return self._block.epoch
+
+    @property
+    def rows(self) -> int:
+        """B."""
+        return self._block.rows
+
+    @property
+    def dense_names(self) -> list[str]:
+        """The features of dense, a column each."""
+        return self._features.dense
+
+    @property
+    def label_names(self) -> list[str]:
+        """The features of labels."""
+        return self._features.labels
+
+    @_Part
+    def dense(self) -> torch.Tensor:
+        """[B, D] float32: its columns are ``dense_names``."""
+        return self._matrix("dense.values", len(self._features.dense))
+
+    @_Part
+    def labels(self) -> torch.Tensor:
+        """[B, L] float32: its columns are ``label_names``; [B] where one label was asked for by a string and not by a
+        list."""
+        labels = self._all_labels()[:, :len(self._features.labels)]
+        return labels[:, 0] if self._features.one_label else labels
+
+    @_Part
+    def sample_weight(self) -> torch.Tensor | None:
+        """[B] float32: what each row counts, with ``downsample``; else None."""
+        return self._all_labels()[:, -1] if self._features.weighted else None
+
+    @_Part
+    def embeddings(self) -> dict[str, torch.Tensor]:
+        """By feature: [B, dim] float32."""
+        return {
+            self._features.names[f]: self._matrix(f"embedding.{i}.values", width)
+            for i, (f, width) in enumerate(self._block.schema.embeddings)
+        }
+
+    @_Part
+    def integers(self) -> dict[str, torch.Tensor]:
+        """The features of ``integers=``, by name: [B] int64, or uint64 where they are stored so."""
+        return {name: self._numbers(i, elem) for i, name, _, elem in self._features.columns
+                if name in self._features.integers}
+
+    @_Part
+    def keys(self) -> dict[str, Any]:
+        """The other keys among the features (session, request, user, time), strings, bytes and partition keys, by name
+        and exactly: a tensor [B] of int64, uint64, float32 or float64 where they are numbers without null, as wide as
+        that holds them; else a list of numbers, str or bytes, None for null."""
+        return {name: self._exact(i, kind, elem) for i, name, kind, elem in self._features.columns
+                if name not in self._features.integers}
+
+    @_Part
     def sparse(self) -> Jagged:
         """The id lists."""
-        return self.lists.sparse
+        return jagged(self._block, "sparse", self._features.names)
 
-    @property
+    @_Part
     def weighted(self) -> Jagged:
         """The weighted lists."""
-        return self.lists.weighted
+        return jagged(self._block, "weighted", self._features.names)
 
-    @property
+    @_Part
     def floats(self) -> Jagged:
         """The lists of float numbers."""
-        return self.lists.floats
+        return jagged(self._block, "floats", self._features.names)
 
-    @property
+    @_Part
+    def inverses(self) -> torch.Tensor:
+        """[groups, B] int32: of each group, the slot of each row."""
+        return self._block.tensor("groups.inverses").view(-1, self.rows)
+
+    @_Part
     def groups(self) -> list[DedupGroup]:
         """Which features share an inverse in this batch. Empty with output="kjt"."""
-        return self.lists.groups()
+        counts = self._block.counts()
+        keys = [[self._features.names[f] for f in group] for group in counts.groups]
+        return list(map(DedupGroup, keys, counts.slots, self.inverses))
+
+    @_Part
+    def dense_present(self) -> torch.Tensor | None:
+        """[B, D] bool: False where a dense feature is null."""
+        return self._matrix_mask("dense.present", len(self._features.dense))
+
+    @_Part
+    def labels_present(self) -> torch.Tensor | None:
+        """Of the shape of labels, bool: False where a label is null."""
+        mask = self._matrix_mask("labels.present", len(self._features.labels) + self._features.weighted)
+        if mask is None:
+            return None
+        return mask[:, 0] if self._features.one_label else mask[:, :len(self._features.labels)]
+
+    @_Part
+    def embeddings_present(self) -> dict[str, torch.Tensor]:
+        """By feature: [B] bool."""
+        masks = {self._features.names[f]: self._bits(f"embedding.{i}.present", 1)
+                 for i, (f, _) in enumerate(self._block.schema.embeddings)}
+        return {name: mask[0] for name, mask in masks.items() if mask is not None}
+
+    @_Part
+    def integers_present(self) -> dict[str, torch.Tensor]:
+        """By feature: [B] bool."""
+        return {name: self._column_mask(i) for i, name, _, _ in self._features.columns
+                if name in self._features.integers and self._features.presence}
 
     # Attributes rather than methods, because TrainPipelineSparseDist follows attributes of the batch through a traced
     # model.
@@ -133,53 +227,146 @@ class Batch:
         """dense, by TorchRec's name."""
         return self.dense
 
-    @property
+    @_Part
     def sparse_features(self) -> KeyedJaggedTensor:
         """All id lists as one KJT, its keys in the order of the request, those of ``expand`` last. With output="ikjt"
         it is in the variable-batch form in every batch, with identity rows for features whose rows share nothing there,
         and for those of ``expand`` (an ordinary KJT where these are all)."""
-        return self._kjt("sparse", dedup=True, plain=True)
+        return self._kjt(self.sparse, dedup=True, plain=True)
 
-    @property
+    @_Part
     def dedup_sparse_features(self) -> KeyedJaggedTensor:
         """The id lists but for those of ``expand`` as a KJT in the variable-batch form; without keys with
         output="kjt"."""
-        return self._kjt("sparse", dedup=True)
+        return self._kjt(self.sparse, dedup=True)
 
-    @property
+    @_Part
     def plain_sparse_features(self) -> KeyedJaggedTensor:
         """The id lists of ``expand``, all with output="kjt", as an ordinary KJT."""
-        return self._kjt("sparse", plain=True)
+        return self._kjt(self.sparse, plain=True)
 
-    @property
+    @_Part
     def weighted_features(self) -> KeyedJaggedTensor:
         """All weighted lists as one KJT with weights: see sparse_features."""
-        return self._kjt("weighted", dedup=True, plain=True)
+        return self._kjt(self.weighted, dedup=True, plain=True)
 
-    @property
+    @_Part
     def dedup_weighted_features(self) -> KeyedJaggedTensor:
         """The weighted lists but for those of ``expand``: see dedup_sparse_features."""
-        return self._kjt("weighted", dedup=True)
+        return self._kjt(self.weighted, dedup=True)
 
-    @property
+    @_Part
     def plain_weighted_features(self) -> KeyedJaggedTensor:
         """The weighted lists of ``expand``: see plain_sparse_features."""
-        return self._kjt("weighted", plain=True)
+        return self._kjt(self.weighted, plain=True)
 
-    def _kjt(self, part: str, dedup: bool = False, plain: bool = False) -> KeyedJaggedTensor:
-        """A KJT of one part: of the lists that may be deduplicated, of those that never are, or of both. It is made
-        once."""
-        made = self._made.get((part, dedup, plain))
-        if made is None:
-            lists: Jagged = getattr(self.lists, part)
-            if dedup and lists.dedup:
-                made = kjt.variable(lists, self.lists.inverses, self.rows, len(lists.keys) if plain else lists.dedup)
-            else:
-                made = kjt.plain(lists, self.rows, lists.dedup if plain else len(lists.keys))
-            for stream in self._streams:
-                kjt.record_stream(made, stream)
-            self._made[part, dedup, plain] = made
-        return made
+    def map(self, f: Map) -> Batch:
+        """The batch with f applied to every tensor; KeyedJaggedTensors are made anew."""
+        out = Batch(self._block, self._features)
+        for name in _TENSORS:
+            setattr(out, name, _map(getattr(self, name), f))
+        return out
+
+    def to(self, device: Any, non_blocking: bool = False) -> Batch:
+        """The batch on a device: one copy. One int32 inverse a group travels, and KJTs are made anew there."""
+        return self._moved(lambda t: t.to(device=device, non_blocking=non_blocking))
+
+    def pin_memory(self) -> Batch:
+        """A copy in page-locked memory, from which ``to(device, non_blocking=True)`` does not wait."""
+        return self._moved(lambda t: t.pin_memory())
+
+    def _moved(self, f: Map) -> Batch:
+        out = Batch(self._block.map(f), self._features)
+        assigned = set(self._assigned)
+        if len(self._features.columns) > len(self._features.integers):
+            self.keys  # may be lists, which are made where reading does not wait for a device
+            assigned.add("keys")
+        for name in assigned:
+            setattr(out, name, _map(self._parts[name], f))
+        return out
+
+    def record_stream(self, stream: Any) -> None:
+        """Says that a stream uses the tensors, so that their memory is not used anew before it is through: also those
+        that are made later, of KJTs too."""
+        _record(self._block.bytes(), stream)
+        for made in self._parts.values():
+            _record(made, stream)
+        self._streams.append(stream)
+
+    def _matrix(self, name: str, width: int) -> torch.Tensor:
+        return self._block.tensor(name).view(self.rows, width)
+
+    def _all_labels(self) -> torch.Tensor:
+        return self._matrix("labels.values", len(self._features.labels) + self._features.weighted)
+
+    def _bits(self, name: str, features: int) -> torch.Tensor | None:
+        bits = self._block.tensor(name)
+        return unpacked(bits, features, self.rows) if len(bits) else None
+
+    def _matrix_mask(self, name: str, width: int) -> torch.Tensor | None:
+        """The presence of a matrix as [B, width]; None without features, or when nobody asked."""
+        mask = self._bits(name, width)
+        return None if mask is None else mask.t().contiguous()
+
+    def _column_mask(self, i: int) -> torch.Tensor:
+        values = self._block.tensor(f"column.{i}.values")
+        mask = self._bits(f"column.{i}.present", 1)
+        return torch.ones(self.rows, dtype=torch.bool, device=values.device) if mask is None else mask[0]
+
+    def _numbers(self, i: int, elem: str) -> torch.Tensor:
+        values = self._block.tensor(f"column.{i}.values")
+        return values.view(torch.uint64) if elem == "uint64" else values
+
+    def _exact(self, i: int, kind: str, elem: str) -> Any:
+        """The values of the i-th exact column, which is in the host's memory."""
+        present = self._bits(f"column.{i}.present", 1)
+        if kind in ("bytes", "string"):
+            data = self._block.tensor(f"column.{i}.values").numpy().tobytes()
+            offsets = self._block.tensor(f"column.{i}.offsets").tolist()
+            values: list[Any] = [data[a:b] for a, b in zip(offsets, offsets[1:])]
+            if kind == "string":
+                values = [v.decode() for v in values]
+        elif present is None:
+            return self._numbers(i, elem)
+        else:
+            values = self._numbers(i, elem).tolist()
+        return values if present is None else [v if p else None for v, p in zip(values, present[0].tolist())]
+
+    def _kjt(self, lists: Jagged, dedup: bool = False, plain: bool = False) -> KeyedJaggedTensor:
+        """A KJT of the lists that may be deduplicated, of those that never are, or of both."""
+        if dedup and lists.dedup:
+            return kjt.variable(lists, self.inverses, self.rows, len(lists.keys) if plain else lists.dedup)
+        return kjt.plain(lists, self.rows, lists.dedup if plain else len(lists.keys))
+
+
+# The parts that hold tensors of their own, not KJTs over those of others.
+_TENSORS = ("dense", "labels", "sample_weight", "embeddings", "integers", "keys", "sparse", "weighted", "floats",
+            "inverses", "groups", "dense_present", "labels_present", "embeddings_present", "integers_present")
+
+
+def _map(part: Any, f: Map) -> Any:
+    """A part with f applied to every tensor of it."""
+    if isinstance(part, torch.Tensor):
+        return f(part)
+    if isinstance(part, dict):
+        return {k: _map(v, f) for k, v in part.items()}
+    if isinstance(part, list) and part and isinstance(part[0], DedupGroup):
+        return [g.map(f) for g in part]
+    if isinstance(part, Jagged):
+        return part.map(f)
+    return part
+
+
+def _record(part: Any, stream: Any) -> None:
+    """Says that a stream uses a part."""
+    def record(t: torch.Tensor) -> torch.Tensor:
+        t.record_stream(stream)
+        return t
+
+    if hasattr(part, "inverse_indices_or_none"):
+        kjt.record_stream(part, stream)
+    else:
+        _map(part, record)
 
 
 def _join_pipelineable() -> None:

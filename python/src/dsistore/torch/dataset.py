@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
+from .._block import Block, Schema
 from .._dataset import Dataset, Options
-from .._descriptor import Mask, RawBatch
 from .._epoch_start import EpochStart
 from .._plan import TableRef
-from .batch import Batch
-from .lists import lists_of
+from .batch import Batch, Features
+from .block import TensorBlock
 
 if TYPE_CHECKING:
     from torch.types import Device
@@ -78,42 +78,21 @@ class TorchDataset(Dataset[Batch], torch.utils.data.IterableDataset[Batch]):
     def __init__(self, table: TableRef, options: Options, device: Device = None):
         super().__init__(table, options, SharedEpochStart())
         self._device = device
+        self._known: tuple[Schema, Features] | None = None  # of the iterator that runs
 
-    def _make(self, raw: RawBatch) -> Batch:
-        names = self._names
-        labels, labels_present = torch.from_numpy(raw.labels.values), _columns(raw.labels.mask())
-        label_names, weight = [names[f] for f in raw.labels.features], None
-        if self._weighted:  # the last of the labels
-            weight, labels, label_names = labels[:, -1], labels[:, :-1], label_names[:-1]
-            labels_present = None if labels_present is None else labels_present[:, :-1]
-        if self._one_label:
-            labels, labels_present = labels[:, 0], None if labels_present is None else labels_present[:, 0]
-        integers: dict[str, torch.Tensor] = {}
-        integers_present: dict[str, torch.Tensor] = {}
-        keys: dict[str, Any] = {}
-        for place, column in raw.columns.items():
-            name, feature = names[place], self._plan.features[place]
-            if name in self._integers:
-                integers[name] = torch.from_numpy(column.numbers(feature["elem"]))
-                if self._presence:
-                    integers_present[name] = torch.from_numpy(column.mask())
-            else:
-                exact = column.exact(feature["kind"], feature["elem"])
-                keys[name] = exact if isinstance(exact, list) else torch.from_numpy(exact)
-        batch = Batch(
-            index=raw.index, epoch=raw.epoch, rows=raw.rows, dense_names=[names[f] for f in raw.dense.features],
-            dense=torch.from_numpy(
-                raw.dense.values), label_names=label_names, labels=labels, sample_weight=weight, lists=lists_of(
-                    raw, names), embeddings={names[m.features[0]]: torch.from_numpy(m.values)
-                                             for m in raw.embeddings}, integers=integers, keys=keys,
-            dense_present=_columns(raw.dense.mask()), labels_present=labels_present, embeddings_present={
-                names[m.features[0]]: torch.from_numpy(mask[0])
-                for m in raw.embeddings if (mask := m.mask()) is not None
-            }, integers_present=integers_present,
-        )
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_known": None}
+
+    def _make(self, block: Block) -> Batch:
+        if self._known is None or self._known[0] is not block.schema:
+            self._known = block.schema, self._features(block.schema)
+        batch = Batch(TensorBlock(block), self._known[1])
         return batch if self._device is None else batch.to(self._device)
 
-
-def _columns(mask: Mask | None) -> torch.Tensor | None:
-    """The presence of a matrix as [B, D]; None without features, or when nobody asked."""
-    return None if mask is None else torch.from_numpy(mask).t().contiguous()
+    def _features(self, schema: Schema) -> Features:
+        names, features = self._names, self._plan.features
+        labels = [names[f] for f in schema.labels]
+        return Features(
+            names, [names[f] for f in schema.dense], labels[:-1] if self._weighted else labels, self._integers,
+            [(i, names[f], features[f]["kind"], features[f]["elem"]) for i, f in enumerate(schema.columns)],
+            self._one_label, self._weighted, self._presence)

@@ -12,14 +12,13 @@ change from batch to batch, keys and their order do not.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-import numpy.typing as npt
 import torch
 
-from .._descriptor import Lists, RawBatch
+from .block import TensorBlock, unpacked
 
 Map = Callable[[torch.Tensor], torch.Tensor]
 
@@ -60,10 +59,9 @@ class Jagged:
 
     def map(self, f: Map) -> Jagged:
         """The lists with f applied to every tensor."""
-        return Jagged(self.keys, self.sizes, self.counts, self.dedup, None if self.groups is None else f(self.groups),
-                      f(self.lengths), f(self.offsets), f(
-                          self.values), None if self.weights is None else f(self.weights),
-                      None if self.present is None else f(self.present))
+        groups, weights, present = (None if t is None else f(t) for t in (self.groups, self.weights, self.present))
+        return Jagged(self.keys, self.sizes, self.counts, self.dedup, groups, f(self.lengths), f(self.offsets),
+                      f(self.values), weights, present)
 
 
 @dataclass
@@ -74,47 +72,33 @@ class DedupGroup:
     slots: int
     inverse: torch.Tensor  # [B] int32
 
-
-@dataclass
-class BatchLists:
-    """All lists of a batch, and its groups: their features and slots, and their inverses [groups, B] int32."""
-
-    keys: list[list[str]]
-    slots: list[int]
-    inverses: torch.Tensor
-    sparse: Jagged
-    weighted: Jagged
-    floats: Jagged
-
-    def map(self, f: Map) -> BatchLists:
-        return BatchLists(self.keys, self.slots, f(self.inverses), self.sparse.map(f), self.weighted.map(f),
-                          self.floats.map(f))
-
-    def groups(self) -> list[DedupGroup]:
-        return list(map(DedupGroup, self.keys, self.slots, self.inverses))
+    def map(self, f: Map) -> DedupGroup:
+        """The group with f applied to its tensor."""
+        return DedupGroup(self.keys, self.slots, f(self.inverse))
 
 
-_NO_INTS = torch.empty(0, dtype=torch.int32)
-_NO_INVERSES = torch.empty((0, 0), dtype=torch.int32)
-_NO_IDS = torch.empty(0, dtype=torch.int64)
-_NO_NUMBERS = torch.empty(0, dtype=torch.float32)
-
-
-def lists_of(raw: RawBatch, names: list[str]) -> BatchLists:
-    """The lists of a batch, over its memory; names are those of the plan's features."""
-    return BatchLists([[names[f] for f in g.features] for g in raw.groups], [g.slots for g in raw.groups],
-                      torch.from_numpy(raw.inverses) if raw.groups else _NO_INVERSES, _jagged(raw.sparse, names),
-                      _jagged(raw.weighted, names, weighted=True), _jagged(raw.floats, names, floats=True))
-
-
-def _jagged(j: Lists | None, names: list[str], weighted: bool = False, floats: bool = False) -> Jagged:
-    if j is None:
-        return Jagged([], [], [], 0, None, _NO_INTS, torch.zeros(1, dtype=torch.int32),
-                      _NO_NUMBERS if floats else _NO_IDS)
-    values: npt.NDArray[Any] = j.floats if floats else j.values
-    mask = j.mask()
+def jagged(block: TensorBlock, kind: str, names: list[str]) -> Jagged:
+    """The lists of a kind, over the block's memory; names are those of the plan's features."""
+    of = block.schema.lists[kind]
+    if not of.features:
+        none = torch.empty(0, dtype=torch.float32 if kind == "floats" else torch.int64)
+        return Jagged([], [], [], 0, None, torch.empty(0, dtype=torch.int32), torch.zeros(1, dtype=torch.int32), none)
+    sizes, counts = block.counts().lists[kind]
+    present = block.tensor(f"{kind}.present")
     return Jagged(
-        [names[f] for f in j.features], j.sizes, j.counts, j.dedup, torch.from_numpy(j.groups) if j.dedup else None,
-        torch.from_numpy(j.lengths), torch.from_numpy(j.offsets), torch.from_numpy(values),
-        torch.from_numpy(j.weights) if weighted else None,  # also where all lists of the batch are empty
-        None if mask is None else torch.from_numpy(mask))
+        [names[f] for f in of.features], sizes, counts, of.dedup,
+        block.tensor(f"{kind}.groups") if of.dedup else None, block.tensor(f"{kind}.lengths"),
+        block.tensor(f"{kind}.offsets"), block.tensor(f"{kind}.values"),
+        block.tensor(f"{kind}.weights") if kind == "weighted" else None,  # also where all lists are empty
+        _mask(present, sizes) if len(present) else None)
+
+
+def _mask(bits: torch.Tensor, sizes: list[int]) -> torch.Tensor:
+    """[lists] bool: which lists are not null, of bitmaps of sizes[k] bits each."""
+    out = []
+    for size, run in itertools.groupby(sizes):  # of equal sizes at once: they are hundreds
+        n = sum(1 for _ in run)
+        words = n * ((size + 63) // 64)
+        out.append(unpacked(bits[:words], n, size).reshape(-1))
+        bits = bits[words:]
+    return torch.cat(out)

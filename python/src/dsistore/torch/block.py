@@ -1,0 +1,112 @@
+"""The block of a batch as tensors, in the engine's memory or wherever it was copied to."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from .._block import Block, Schema
+
+_TYPES = {
+    np.dtype(a): b
+    for a, b in ((np.int32, torch.int32), (np.int64, torch.int64), (np.uint64, torch.uint64),
+                 (np.float32, torch.float32), (np.float64, torch.float64), (np.uint8, torch.uint8))
+}
+
+
+class ListCounts(NamedTuple):
+    """Of each feature that has lists of a kind, how many lists a batch has, and how many values."""
+
+    sizes: list[int]
+    counts: list[int]
+
+
+class Counts(NamedTuple):
+    """What the numbers of a block say of its tensors' shapes. It is read before the block leaves the engine's memory:
+    later it may be where reading waits for a device."""
+
+    groups: list[list[int]]  # the features of each
+    slots: list[int]  # of each group
+    lists: dict[str, ListCounts]  # by kind
+
+
+class TensorBlock:
+    """The arrays of a block as tensors, which are views.
+
+    A block lies in the engine's memory at first. A copy of it is one tensor of bytes, on any device: it is copied
+    whole, at once.
+    """
+
+    __slots__ = ("schema", "words", "rows", "index", "epoch", "_size", "_memory", "_offset", "_bytes", "_counts")
+
+    def __init__(self, block: Block):
+        self.schema: Schema = block.schema
+        self.words = block.words
+        self.rows = block.rows
+        self.index = block.index
+        self.epoch = block.epoch
+        self._size = block.size
+        self._memory: Any = block.memory  # None: _bytes has the block
+        self._offset = block.offset
+        self._bytes: torch.Tensor | None = None
+        self._counts: Counts | None = None
+
+    def tensor(self, name: str) -> torch.Tensor:
+        """An array by its name; empty where the block does not have it."""
+        array = self.schema.arrays[name]
+        dtype, at, n = _TYPES[array.dtype], self.words[array.word], self.words[array.word + 1]
+        if self._bytes is not None:
+            return self._bytes[at:at + n * array.dtype.itemsize].view(dtype)
+        if n == 0:
+            return torch.empty(0, dtype=dtype)
+        return torch.frombuffer(self._memory, dtype=dtype, count=n, offset=self._offset + at)
+
+    def bytes(self) -> torch.Tensor:
+        """The whole block."""
+        if self._bytes is not None:
+            return self._bytes
+        return torch.frombuffer(self._memory, dtype=torch.uint8, count=self._size, offset=self._offset)
+
+    def counts(self) -> Counts:
+        """The numbers of the block that say what shapes its tensors have."""
+        if self._counts is None:
+            kinds = {k: ListCounts(*self._sizes(k)) for k, of in self.schema.lists.items() if of.features}
+            first, features = self._list("groups.first"), self._list("groups.features")
+            groups = [features[a:b] for a, b in itertools.pairwise(first)]
+            self._counts = Counts(groups, self._list("groups.slots"), kinds)
+        return self._counts
+
+    def _sizes(self, kind: str) -> tuple[list[int], list[int]]:
+        lists, values = self._list(f"{kind}.first_list"), self._list(f"{kind}.first_value")
+        return [b - a for a, b in itertools.pairwise(lists)], [b - a for a, b in itertools.pairwise(values)]
+
+    def _list(self, name: str) -> list[int]:
+        array = self.schema.arrays[name]
+        n = self.words[array.word + 1]
+        return np.ndarray(n, array.dtype, self._memory, self._offset + self.words[array.word]).tolist() if n else []
+
+    def map(self, f: Callable[[torch.Tensor], torch.Tensor]) -> TensorBlock:
+        """A copy of the block that f makes of its bytes."""
+        out = TensorBlock.__new__(TensorBlock)
+        out.__setstate__({**self.__getstate__(), "_bytes": f(self.bytes())})
+        return out
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"schema": self.schema, "words": self.words, "rows": self.rows, "index": self.index, "epoch": self.epoch,
+                "_size": self._size, "_bytes": self.bytes(), "_counts": self.counts()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+        self._memory, self._offset = None, 0
+
+
+def unpacked(bits: torch.Tensor, features: int, n: int) -> torch.Tensor:
+    """Bitmaps of n bits, one per feature, each in whole words, as [features, n] bool."""
+    shifts = torch.arange(8, dtype=torch.uint8, device=bits.device)
+    each = bits.view(torch.uint8).unsqueeze(-1).bitwise_right_shift(shifts).bitwise_and_(1)
+    return each.view(torch.bool).reshape(features, -1)[:, :n]
