@@ -22,7 +22,8 @@ type Source struct {
 	Transforms []*transform.Program
 	SessionKey int32   // its position in Features, or -1
 	Weight     float32 // of weighted rows
-	// RowSelectRatio: a stripe of which fewer than one in so many rows are selected is decoded for those alone.
+	// RowSelectRatio: a stripe of which fewer than one in so many rows are selected is decoded for those alone. Of rows
+	// next to each other only the first counts fully, see decodesRows.
 	RowSelectRatio int
 	// GatheredRun: selected rows that come in runs of so many on average are not gathered.
 	GatheredRun int
@@ -89,14 +90,21 @@ func (x *Executor) Select(s *ioplan.Stripe) {
 		return
 	}
 	s.Selection = g.AppendSelected(s.Selection[:0], i)
-	s.Selected, s.RowSelected = s.Selection, x.decodesRows(s.Rows, s.Stored)
-	s.Gathered = s.RowSelected || x.src.gathers(s.Selected)
+	runs := runsOf(s.Selection)
+	s.Selected, s.RowSelected = s.Selection, x.decodesRows(s.Rows, runs, s.Stored)
+	s.Gathered = s.RowSelected || x.src.gathers(s.Rows, runs)
 }
 
-// decodesRows reports whether so many selected rows of a stripe are decoded alone. Slots that such rows share are given
-// once for each row, so the stripe is decoded whole where slots are asked for.
-func (x *Executor) decodesRows(selected, stored int) bool {
-	return selected*x.src.RowSelectRatio < stored && x.src.Plan.Dedup == plan.DedupKJT && !x.opts.Batches.Info
+// followingRow is what a row costs that follows another selected one, when the rows are decoded alone: so many times what
+// it costs when the stripe is decoded whole.
+const followingRow = 2
+
+// decodesRows reports whether so many selected rows of a stripe, in so many runs, are decoded alone. Slots that such
+// rows share are given once for each row, so the stripe is decoded whole where slots are asked for.
+func (x *Executor) decodesRows(rows, runs, stored int) bool {
+	ratio := x.src.RowSelectRatio
+	return runs*ratio+(rows-runs)*min(ratio, followingRow) < stored &&
+		x.src.Plan.Dedup == plan.DedupKJT && !x.opts.Batches.Info
 }
 
 // ReleaseStripe is called by each user of a stripe when it is done with it. The last one gives the stripe back.

@@ -47,13 +47,17 @@ func gatherRows(dst, inverse, rows []int32) {
 	}
 }
 
-// gathers reports whether a stripe that is decoded whole is gathered to the selected rows.
-func (s *Source) gathers(selected []int32) bool {
-	runs := 1
-	for i := 1; i < len(selected); i++ {
-		if selected[i] != selected[i-1]+1 {
+// gathers reports whether a stripe that is decoded whole is gathered to its selected rows, which are so many in so many
+// runs.
+func (s *Source) gathers(rows, runs int) bool { return runs*s.GatheredRun > rows }
+
+// runsOf returns how many runs of rows next to each other rows are, which ascend.
+func runsOf(rows []int32) int {
+	runs := min(len(rows), 1)
+	for i := 1; i < len(rows); i++ {
+		if rows[i] != rows[i-1]+1 {
 			runs++
 		}
 	}
-	return runs*s.GatheredRun > len(selected)
+	return runs
 }

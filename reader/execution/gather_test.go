@@ -61,8 +61,11 @@ func TestGathers(t *testing.T) {
 			together = append(together, r)
 		}
 	}
-	if !l.gathers(apart) || l.gathers(together) {
-		t.Errorf("gathered: %v, %v", l.gathers(apart), l.gathers(together))
+	if !l.gathers(len(apart), runsOf(apart)) || l.gathers(len(together), runsOf(together)) {
+		t.Errorf("%d rows in %d runs, %d in %d", len(apart), runsOf(apart), len(together), runsOf(together))
+	}
+	if n := runsOf(nil) + runsOf([]int32{7}) + runsOf([]int32{1, 2, 3, 5}); n != 3 {
+		t.Errorf("%d runs", n)
 	}
 }
 
