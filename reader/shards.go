@@ -200,6 +200,14 @@ func (s *RankScanner) Seek(p plan.Position, begin uint64) error {
 	return nil
 }
 
+// Start begins to make the first batch, which Next would do else.
+func (s *RankScanner) Start() error {
+	if s.closed || s.granted != s.next {
+		return nil
+	}
+	return s.grant(s.next + s.step) // it is not to wait for what other shards read
+}
+
 // Next returns the rank's next batch and its position in the global order, or io.EOF after the epoch's last; its Index
 // is its position in the plan's order. Errors and ctx are as in Scanner.Next.
 func (s *RankScanner) Next(ctx context.Context) (*Batch, uint64, error) {
@@ -209,10 +217,8 @@ func (s *RankScanner) Next(ctx context.Context) (*Batch, uint64, error) {
 	if s.next >= s.end {
 		return nil, 0, io.EOF
 	}
-	if s.granted == s.next { // the first: it is not to wait for what other shards read
-		if err := s.grant(s.next + s.step); err != nil {
-			return nil, 0, err
-		}
+	if err := s.Start(); err != nil {
+		return nil, 0, err
 	}
 	shard, batch := s.shards.At(s.next)
 	b, err := s.scanners[shard].Next(ctx)

@@ -94,7 +94,6 @@ var methods = map[string]method{
 	"progress":     withParams((*Engine).progress),
 	"cancel":       withParams((*Engine).cancel),
 	"loader_open":  withParams((*Engine).loaderOpen),
-	"loader_seek":  withParams((*Engine).loaderSeek),
 	"loader_stats": withParams((*Engine).loaderStats),
 	"loader_close": withParams((*Engine).loaderClose),
 	"records_open": withParams((*Engine).recordsOpen),

@@ -250,7 +250,7 @@ func TestErrorsSayTheirKind(t *testing.T) {
 		of("plan") + `,"features":["list"],"transforms":{"list":"frist(1)"}}}`: {"usage", "first"},
 		`{"method":"progress","params":{"call":99}}`:                           {"error", "closed"},
 		`{"method":"cancel","params":{"call":99}}`:                             {"error", "closed"},
-		`{"method":"loader_seek","params":{"handle":99}}`:                      {"error", "closed"},
+		`{"method":"loader_stats","params":{"handle":99}}`:                     {"error", "closed"},
 		`{"method":"loader_close","params":{"handle":99}}`:                     {"error", "closed"},
 	} {
 		got := fails(t, e, request)
@@ -291,7 +291,7 @@ func TestLoader(t *testing.T) {
 			seen[given.Index] = true
 			held = append(held, given.ID)
 		}
-		must[bool](t, e, "loader_close", map[string]any{"handle": opened.Handle})
+		must[map[string]any](t, e, "loader_close", map[string]any{"handle": opened.Handle})
 	}
 	if len(seen) != 7 || must[int](t, e, "held", nil) != 7 {
 		t.Fatalf("%d batches", len(seen))

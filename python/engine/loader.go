@@ -15,7 +15,7 @@ import (
 // A loader gives the batches of a plan to Python, in the order of the plan. Batches are released from any thread, also
 // after it is closed.
 type loader struct {
-	mu      sync.Mutex          // next and seek wait for each other
+	mu      sync.Mutex          // next and close wait for each other
 	scanner *reader.RankScanner // nil: closed; guarded by mu
 	closed  func()              // tells the metrics
 }
@@ -90,8 +90,13 @@ type loaderParams struct {
 	RankWorkers int  `json:"rank_workers"` // processes that share the rank's batches
 	Shards      int  `json:"shards"`
 	DropLast    bool `json:"drop_last"`
+	// The first batch is that of an epoch which the ranks took up at begin.
+	Epoch uint64 `json:"epoch"`
+	Batch uint64 `json:"batch"`
+	Begin uint64 `json:"begin"`
 }
 
+// loaderOpen opens a loader and begins to read.
 func (e *Engine) loaderOpen(ctx context.Context, p *loaderParams) (any, error) {
 	layout, err := e.openPlan(ctx, p.URI, p.Plan)
 	if err != nil {
@@ -106,14 +111,22 @@ func (e *Engine) loaderOpen(ctx context.Context, p *loaderParams) (any, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
+	if err := s.Seek(reader.Position{Epoch: p.Epoch, Batch: p.Batch}, p.Begin); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	if err := s.Start(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
 	return loaderAnswer{
 		handle{e.loaders.add(&loader{scanner: s, closed: e.measured().AddReader(s)})}, reader.NewSchema(layout.Plan()),
+		s.End(),
 	}, nil
 }
 
 type loaderAnswer struct {
 	handle
 	Schema *reader.Schema `json:"schema"`
+	End    uint64         `json:"end"` // before which batch of the global order the epoch ends, for all ranks
 }
 
 // handle names a loader.
@@ -137,60 +150,47 @@ func (e *Engine) withScanner(number int64, f func(*reader.RankScanner) error) er
 	return f(l.scanner)
 }
 
-type seekParams struct {
-	handle
-	Epoch uint64 `json:"epoch"`
-	Batch uint64 `json:"batch"`
-	Begin uint64 `json:"begin"` // where the ranks took up the epoch
-}
-
-// seekAnswer says before which batch of the global order the epoch ends, for all ranks.
-type seekAnswer struct {
-	End uint64 `json:"end"`
-}
-
-func (e *Engine) loaderSeek(_ context.Context, p *seekParams) (any, error) {
-	var out seekAnswer
-	return &out, e.withScanner(p.Handle, func(s *reader.RankScanner) error {
-		if err := s.Seek(reader.Position{Epoch: p.Epoch, Batch: p.Batch}, p.Begin); err != nil {
-			return err
-		}
-		out.End = s.End()
-		return nil
-	})
-}
-
 func (e *Engine) loaderStats(_ context.Context, p *handle) (any, error) {
 	var out map[string]any
 	return &out, e.withScanner(p.Handle, func(scanner *reader.RankScanner) error {
-		s := scanner.Stats()
-		out = map[string]any{
-			"rows": s.Rows, "batches": s.Batches, "bytes_needed": s.BytesNeeded, "bytes_unneeded": s.BytesUnneeded,
-			"requests": s.Requests, "decode_seconds": s.DecodeSeconds, "assemble_seconds": s.AssembleSeconds,
-			"stall_seconds": s.StallSeconds, "dedupe_factor": s.DedupeFactor,
-			"emitted_factor": s.EmittedFactor,
-		}
+		out = statsOf(scanner)
 		return nil
 	})
+}
+
+func statsOf(scanner *reader.RankScanner) map[string]any {
+	s := scanner.Stats()
+	return map[string]any{
+		"rows": s.Rows, "batches": s.Batches, "bytes_needed": s.BytesNeeded, "bytes_unneeded": s.BytesUnneeded,
+		"requests": s.Requests, "decode_seconds": s.DecodeSeconds, "assemble_seconds": s.AssembleSeconds,
+		"stall_seconds": s.StallSeconds, "dedupe_factor": s.DedupeFactor, "emitted_factor": s.EmittedFactor,
+	}
 }
 
 // CloseLoader ends a loader, and waits until it has stopped. Batches that Python has stay valid.
 func (e *Engine) CloseLoader(number int64) error {
-	l, err := e.loaders.take(number)
-	if err != nil {
-		return err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	err = l.scanner.Close()
-	l.scanner = nil
-	l.closed()
+	_, err := e.closeLoader(number)
 	return err
 }
 
-// loaderClose is CloseLoader.
+// closeLoader is CloseLoader, and returns what the loader has done.
+func (e *Engine) closeLoader(number int64) (stats map[string]any, err error) {
+	l, err := e.loaders.take(number)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	stats = statsOf(l.scanner)
+	err = l.scanner.Close()
+	l.scanner = nil
+	l.closed()
+	return stats, err
+}
+
+// loaderClose is CloseLoader, and answers as loader_stats does.
 func (e *Engine) loaderClose(_ context.Context, p *handle) (any, error) {
-	return true, e.CloseLoader(p.Handle)
+	return e.closeLoader(p.Handle)
 }
 
 // Next waits at most wait for the next batch of a loader. With StatusError the text is the answer of a call.

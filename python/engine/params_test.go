@@ -27,7 +27,7 @@ func TestParameters(t *testing.T) {
 		{new(recordsParams), new(recordsParams), `{"uri": "u", "plan": "p", "hash": "h", "fold": true, ` + read + "}"},
 		{new(loaderParams), new(loaderParams),
 			`{"uri": "u", "plan": "p", "rank": 1, "world": 2, "worker": 3, "rank_workers": 4,
-			"shards": 5, "drop_last": true, ` + read + "}"},
+			"shards": 5, "drop_last": true, "epoch": 6, "batch": 7, "begin": 8, ` + read + "}"},
 	} {
 		if err := params(json.RawMessage(c.text), c.got); err != nil {
 			t.Fatal(err)
@@ -69,7 +69,7 @@ func TestParameters(t *testing.T) {
 
 // Each parameter of each method has a name of its own, in a tag.
 func TestParameterNames(t *testing.T) {
-	for _, p := range []any{new(tableRef), new(planParams), new(recordsParams), new(loaderParams), new(seekParams),
+	for _, p := range []any{new(tableRef), new(planParams), new(recordsParams), new(loaderParams),
 		new(takeParams),
 		new(ingestParams), new(overlayParams), new(selectionParams), new(createParams), new(lookupParams),
 		new(listParams), new(callParams)} {

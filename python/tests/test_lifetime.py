@@ -38,7 +38,7 @@ EXITS = """
     unread = table.scan(["click"]).__arrow_c_stream__()
     def for_ever():  # without torch, which ends the process itself when such a thread is in it at the exit
         while True:
-            loader = _engine.call("loader_open", uri=path, plan=data.plan)
+            loader = _engine.call("loader_open", uri=path, plan=data.plan, no_usage=True)
             schema = Schema(loader["schema"])
             while (held := _engine.next_batch(loader["handle"])) is not None:
                 kept.append(Block(schema, held).array("sparse.values"))
@@ -352,7 +352,7 @@ def test_no_thread_reads_before_the_iterator_is_at_its_first_batch(table, monkey
     call = _engine.call
 
     def slow(method, **params):
-        if method == "loader_seek":
+        if method == "loader_open":
             opened.set()
             assert go_on.wait(60)
         return call(method, **params)

@@ -23,8 +23,9 @@ const (
 // Arrays are added and then allocated together, as the sizes become known. Allocate may move the block: slices of
 // before are of the old one.
 type block struct {
-	raw  []byte // from the allocator; owned
-	used int    // bytes that arrays were added up to
+	raw     []byte // from the allocator; owned
+	used    int    // bytes that arrays were added up to
+	expects int    // what blocks of other batches took: memory is made for as much
 }
 
 // reset makes b the block of a batch with so many arrays, all of them absent.
@@ -67,7 +68,8 @@ func (b *block) allocate(a memory.Allocator) {
 	if b.used <= len(b.raw) {
 		return
 	}
-	raw := a.Allocate(align(b.used + b.used/8))
+	size := max(b.used, b.expects)
+	raw := a.Allocate(align(size + size/8))
 	copy(raw, b.raw)
 	b.free(a)
 	b.raw = raw

@@ -31,6 +31,7 @@ type Pool struct {
 	made   int      // guarded by mu
 	idle   []*Batch // guarded by mu
 	drafts []*Draft // idle; guarded by mu
+	block  int      // bytes of the largest block so far; guarded by mu
 	closed bool     // guarded by mu: what is put is freed
 }
 
@@ -171,7 +172,9 @@ func (p *Quota) take() *Batch {
 		return b
 	}
 	s.made++
-	return s.layout.newBatch(p)
+	b := s.layout.newBatch(p)
+	b.block.expects = s.block
+	return b
 }
 
 // Make makes the batch of a draft, whose pieces stay; d.err says why it could not be.
@@ -182,6 +185,9 @@ func (p *Quota) Make(d *Draft) {
 	d.Err = b.make(p.pool.layout)
 	b.pieces = nil
 	d.Batch = b
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	p.pool.block = max(p.pool.block, b.block.used)
 }
 
 // Give marks the batch of a draft as the caller's, and returns it.

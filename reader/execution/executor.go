@@ -95,8 +95,8 @@ func (x *Executor) Select(s *ioplan.Stripe) {
 	s.Gathered = s.RowSelected || x.src.gathers(s.Rows, runs)
 }
 
-// followingRow is what a row costs that follows another selected one, when the rows are decoded alone: so many times what
-// it costs when the stripe is decoded whole.
+// followingRow is what a row costs that follows another selected one, when rows are decoded alone. The unit is a row of
+// a stripe that is decoded whole.
 const followingRow = 2
 
 // decodesRows reports whether so many selected rows of a stripe, in so many runs, are decoded alone. Slots that such

@@ -53,7 +53,7 @@ class EpochIterator(Iterator[T], Generic[T]):
         self._reached = -1  # the batch that moved was called with last; guarded by _moving
         self._moving = threading.RLock()
         self._over = False
-        self._sought = False  # the handle stands at the first batch: until then it is the opening thread's alone
+        self._opened = False  # until then the handle is the opening thread's alone
         # guards the change of _handle: a signal's handler may close what is being opened
         self._opening = threading.RLock()
 
@@ -91,17 +91,15 @@ class EpochIterator(Iterator[T], Generic[T]):
                 self._moved(to if to < self._end else self._batches, to == sys.maxsize)
 
     def _open(self) -> int:
-        if not self._sought:
+        if not self._opened:
             with self._opening:
-                if not self._sought and not self._over:
-                    opened = _engine.call("loader_open", **self._options)
-                    self._handle = opened["handle"]
+                if not self._opened and not self._over:
+                    opened = _engine.call("loader_open", epoch=self._start.epoch, batch=self._start.batch,
+                                          begin=self._begin, **self._options)
+                    self._handle, self._end = opened["handle"], opened["end"]
                     self._schema = Schema(opened["schema"])
                     self._meter.begin(opened["handle"])
-                    sought = _engine.call("loader_seek", handle=self._handle, epoch=self._start.epoch,
-                                          batch=self._start.batch, begin=self._begin)
-                    self._end = sought["end"]
-                    self._sought = True
+                    self._opened = True
         handle = self._handle
         if handle is None or self._over:
             self.close()
@@ -116,8 +114,8 @@ class EpochIterator(Iterator[T], Generic[T]):
                 handle, self._handle = self._handle, None
             if handle is not None:
                 try:
-                    self._meter.end(handle)
-                finally:  # a signal may interrupt the meter
+                    self._meter.end(handle, _engine.call("loader_close", handle=handle))
+                finally:  # a signal may interrupt the call
                     _engine.close(handle)
                 _engine.flush_epoch()
 
@@ -127,6 +125,6 @@ class EpochIterator(Iterator[T], Generic[T]):
         if self._handle is not None and _usable():
             try:
                 if not _finalizing():
-                    self._meter.end(self._handle)
+                    self._meter.end(self._handle, _engine.call("loader_close", handle=self._handle))
             finally:
                 _close(self._handle)

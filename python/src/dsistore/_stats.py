@@ -74,13 +74,14 @@ class Meter:
         """A loader was opened."""
         self._handle, self._began = handle, time.perf_counter()
 
-    def end(self, handle: int) -> None:
-        """A loader is about to be closed."""
+    def end(self, handle: int, done: dict[str, Any]) -> None:
+        """A loader was closed, and had done so much."""
         if handle == self._handle:
-            self._last, self._handle = self._read(handle), None
+            self._last, self._handle = self._since(done), None
 
     def stats(self) -> Stats:
-        return self._last if self._handle is None else self._read(self._handle)
+        """What the loader has done until now."""
+        return self._last if self._handle is None else self._since(_engine.call("loader_stats", handle=self._handle))
 
-    def _read(self, handle: int) -> Stats:
-        return Stats(seconds=time.perf_counter() - self._began, **_engine.call("loader_stats", handle=handle))
+    def _since(self, done: dict[str, Any]) -> Stats:
+        return Stats(seconds=time.perf_counter() - self._began, **done)
