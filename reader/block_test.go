@@ -1,11 +1,14 @@
 package reader
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/reader/memory"
 )
@@ -133,6 +136,7 @@ func checkBlock(t interface{ Fatalf(string, ...any) }, b *Batch) {
 		is(name+".values", slices.Concat(bits64(j.Values), bitsOfFloats(j.FloatValues)))
 		is(name+".weights", bitsOfFloats(j.Weights))
 		is(name+".present", j.Present)
+		is(name+".row_values", bits64(j.RowValues))
 		for k := range j.Features {
 			from, to := j.Lists(k)
 			n := j.FirstValue[k+1] - j.FirstValue[k]
@@ -187,4 +191,58 @@ func TestBlockIsReleased(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// With KeepSlots a plan of DedupKJT gives slots, and its lists expand to those that it gives without.
+func TestKeepSlots(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		table := drawTable(t, smallShape)
+		layout := table.layout(drawProjection(t, table), rapid.IntRange(1, 50).Draw(t, "batch"), OutputTensors)
+		opts := Options{Workers: 2, Presence: rapid.Bool().Draw(t, "presence"), RoundIntegers: true}
+		plain := open(t, layout, opts)
+		defer plain.Close()
+		opts.KeepSlots = true
+		kept := open(t, layout, opts)
+		defer kept.Close()
+		for {
+			want, err := plain.Next(context.Background())
+			got, gotErr := kept.Next(context.Background())
+			if (err == nil) != (gotErr == nil) || err != nil && err.Error() != gotErr.Error() {
+				t.Fatalf("%v, want %v", gotErr, err)
+			}
+			if err != nil {
+				return
+			}
+			checkBlock(t, got)
+			for kind, lists := range map[string][2]*Jagged{
+				"sparse":   {&got.Tensors.Sparse, &want.Tensors.Sparse},
+				"weighted": {&got.Tensors.Weighted, &want.Tensors.Weighted},
+				"floats":   {&got.Tensors.Floats, &want.Tensors.Floats},
+			} {
+				var j Jagged
+				if err := got.Tensors.Expand(&j, lists[0]); err != nil {
+					t.Fatal(err)
+				}
+				w := lists[1]
+				if len(w.Features) > 0 && (!slices.Equal(j.Lengths, w.Lengths) || !slices.Equal(j.Offsets, w.Offsets) ||
+					!slices.Equal(j.Values, w.Values) ||
+					!slices.Equal(bitsOfFloats(j.Weights), bitsOfFloats(w.Weights)) ||
+					!slices.Equal(bitsOfFloats(j.FloatValues), bitsOfFloats(w.FloatValues))) {
+					t.Fatalf("%s: %+v, want %+v", kind, j, *w)
+				}
+				for k := range w.Features {
+					if n := lists[0].RowValues[k]; n != int64(w.FirstValue[k+1]-w.FirstValue[k]) || w.RowValues != nil {
+						t.Fatalf("%s: feature %d has %d values in rows, want those of %v", kind, k, n, w.FirstValue)
+					}
+					for i := range want.Rows {
+						if opts.Presence && j.PresentOf(k).Get(i) != w.PresentOf(k).Get(i) {
+							t.Fatalf("%s: feature %d, row %d: other presence", kind, k, i)
+						}
+					}
+				}
+			}
+			want.Release()
+			got.Release()
+		}
+	})
 }

@@ -45,8 +45,8 @@ type (
 	InexactInteger = batch.InexactInteger
 )
 
-// NewSchema returns what the blocks of a plan's batches have.
-func NewSchema(p *Plan) *Schema { return batch.NewSchema(p) }
+// NewSchema returns what the blocks of a plan's batches have, with Options.KeepSlots or without.
+func NewSchema(p *Plan, keepSlots bool) *Schema { return batch.NewSchema(p, keepSlots) }
 
 // What package cache has for users of readers.
 type (

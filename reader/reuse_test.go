@@ -82,6 +82,7 @@ func TestReuse(t *testing.T) {
 		"less memory":  {layout(), Options{Workers: 1, MaxBatches: 1, Reuse: true, MemoryBudget: 1 << 20}},
 		"more workers": {layout(), Options{Workers: 2, MaxBatches: 1, Reuse: true}},
 		"info":         {layout(), Options{Workers: 1, MaxBatches: 1, Reuse: true, Info: true}},
+		"kept slots":   {layout(), Options{Workers: 1, MaxBatches: 1, Reuse: true, KeepSlots: true}},
 		"kept batches": {layout(), Options{Workers: 1, MaxBatches: 1, Reuse: true, KeepBatches: true}},
 	} {
 		ReleaseReused()

@@ -44,6 +44,9 @@ type Options struct {
 	RequestBytes int64
 	// Presence asks for the presence bitmaps of tensors.
 	Presence bool
+	// KeepSlots gives batches of a plan with DedupKJT as DedupIKJT does, for a caller that expands lists later, on a
+	// device for instance.
+	KeepSlots bool
 	// RoundIntegers: an integer of a matrix that float32 does not hold becomes the nearest number, as where nobody
 	// looks at the values. Default: the batch is an InexactError.
 	RoundIntegers bool
@@ -126,6 +129,7 @@ func (o *Options) execution(l *Layout) execution.Options {
 		Batches: batch.Options{
 			Allocator: o.Allocator, Presence: o.Presence, Round: o.RoundIntegers, Info: o.Info,
 			Sessions: o.Info && l.sessionKey >= 0, Batches: o.MaxBatches, Keep: o.KeepBatches,
+			KeepSlots: o.KeepSlots,
 		},
 	}
 }

@@ -94,6 +94,8 @@ type loaderParams struct {
 	Epoch uint64 `json:"epoch"`
 	Batch uint64 `json:"batch"`
 	Begin uint64 `json:"begin"`
+	// KeepSlots is reader.Options.KeepSlots.
+	KeepSlots bool `json:"keep_slots"`
 }
 
 // loaderOpen opens a loader and begins to read.
@@ -103,7 +105,7 @@ func (e *Engine) loaderOpen(ctx context.Context, p *loaderParams) (any, error) {
 		return nil, err
 	}
 	opts := p.options(e.allocator)
-	opts.Reuse = true
+	opts.Reuse, opts.KeepSlots = true, p.KeepSlots
 	s, err := layout.OpenRank(opts, reader.Ranks{
 		Rank: p.Rank, World: max(p.World, 1), Worker: p.Worker, Workers: p.RankWorkers, Shards: max(p.Shards, 1),
 		DropLast: p.DropLast,
@@ -118,8 +120,8 @@ func (e *Engine) loaderOpen(ctx context.Context, p *loaderParams) (any, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	return loaderAnswer{
-		handle{e.loaders.add(&loader{scanner: s, closed: e.measured().AddReader(s)})}, reader.NewSchema(layout.Plan()),
-		s.End(),
+		handle{e.loaders.add(&loader{scanner: s, closed: e.measured().AddReader(s)})},
+		reader.NewSchema(layout.Plan(), p.KeepSlots), s.End(),
 	}, nil
 }
 

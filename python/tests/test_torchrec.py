@@ -289,3 +289,37 @@ def test_sharded_training_pipelines(store_path, tmp_path, world):
     for (rank, case), losses in got.items():
         torch.testing.assert_close(losses, [step[rank] for step in want], rtol=1e-4, atol=1e-5,
                                    msg=lambda m: f"{case}: {m}")
+
+
+@pytest.mark.parametrize("presence", [False, True])
+def test_what_a_device_expands(table, presence):
+    """output="kjt" with a device: slots travel, and the device makes the lists of rows. Here the device is a CPU."""
+    options = dict(labels=["click"], batch_size=300, shuffle="session", presence=presence)
+    plain = table.torch(ALL, **options)
+    kept = table.torch(ALL, **options)
+    kept._expands, kept._options["keep_slots"] = True, True
+    assert kept.plan == plain.plan
+    bytes_of = [0, 0]
+    for a, b in zip(plain, kept, strict=True):
+        for batch, i in ((a, 0), (b, 1)):
+            bytes_of[i] += len(batch._block.bytes())
+        b = b.to("cpu")
+        for x, y in zip(tensors_of(a), tensors_of(b), strict=True):
+            assert x.dtype == y.dtype and torch.equal(x, y)
+        for part in ("sparse", "weighted", "floats"):
+            x, y = getattr(a, part), getattr(b, part)
+            assert (x.keys, x.sizes, x.counts, x.dedup) == (y.keys, y.sizes, y.counts, y.dedup)
+        assert b.groups == [] and len(b.inverses) == 0
+        for x, y in ((a.sparse_features, b.sparse_features), (a.weighted_features, b.weighted_features)):
+            assert x.keys() == y.keys() and x.stride() == y.stride() and y.inverse_indices_or_none() is None
+            assert x.length_per_key() == y.length_per_key() and torch.equal(x.values(), y.values())
+    assert bytes_of[1] < 0.8 * bytes_of[0]
+
+
+def test_a_device_expands_without_reading_the_block(table):
+    """On a device that computes no values, so that nothing can have waited for one."""
+    want, got = one_batch(table, "kjt"), one_batch(table, "kjt", device="meta")
+    assert [t.shape for t in tensors_of(got)] == [t.shape for t in tensors_of(want)]
+    assert all(t.device.type == "meta" for t in tensors_of(got))
+    a, b = want.sparse_features, got.sparse_features
+    assert a.length_per_key() == b.length_per_key_or_none() and a.values().shape == b.values().shape

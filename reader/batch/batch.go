@@ -67,13 +67,13 @@ func (b *Batch) make(l *batchLayout) error {
 	b.SlotRows = features * uint64(b.Rows)
 	b.Slots = b.SlotRows
 	b.block.reset(l.allocator, len(l.schema.Arrays))
-	if l.plan.Dedup != plan.DedupKJT || l.info {
+	if l.dedup != plan.DedupKJT || l.info {
 		b.maker.selectSlots(b, l)
 	}
 	if l.info {
 		b.fillInfo(l)
 	}
-	if l.plan.Dedup != plan.DedupKJT {
+	if l.dedup != plan.DedupKJT {
 		b.Slots = b.maker.slots(b)
 	}
 	f := &b.maker.filler

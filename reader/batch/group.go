@@ -20,7 +20,8 @@ type Group struct {
 	// Monotone: Inverse starts at 0 and each row has its predecessor's slot or the next one.
 	Monotone bool
 
-	from, to int // its spans
+	from, to int     // its spans
+	slotRows []int32 // how many rows have each slot, where that is counted
 }
 
 // A groupMaker makes the groups of one batch. It is scratch memory of the batch.
@@ -38,7 +39,7 @@ func (x *groupMaker) selectSlots(b *Batch, l *batchLayout) {
 	x.selector.spans, x.selector.listed = x.selector.spans[:0], x.selector.listed[:0]
 	all := x.selector.grouping(l.groupings)
 	var inverse []int32
-	if n := len(all) * b.Rows; l.plan.Dedup == plan.DedupKJT {
+	if n := len(all) * b.Rows; l.dedup == plan.DedupKJT {
 		x.inverse = vector.Resize(x.inverse, n)
 		inverse = x.inverse
 	} else {
@@ -57,7 +58,7 @@ func (x *groupMaker) selectSlots(b *Batch, l *batchLayout) {
 		g.to = len(x.selector.spans)
 		x.groups = append(x.groups, g)
 	}
-	if l.plan.Dedup != plan.DedupKJT {
+	if l.dedup != plan.DedupKJT {
 		b.block.shorten(l.schema.groups.inverses, len(x.groups)*b.Rows)
 	}
 	x.groupOf = vector.Resize(x.groupOf, len(l.plan.Features))

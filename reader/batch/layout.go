@@ -15,11 +15,16 @@ type Options struct {
 	Sessions  bool // and it counts sessions
 	Batches   int  // how many are made at most
 	Keep      bool // those that the caller has do not count among them
+	// KeepSlots makes batches of a plan with DedupKJT as DedupIKJT does, for a caller that expands them later, and adds
+	// Jagged.RowValues.
+	KeepSlots bool
 }
 
 // batchLayout says what goes where in every batch of a scan. It is immutable.
 type batchLayout struct {
 	plan      *plan.Plan
+	dedup     plan.Dedup
+	rowValues bool
 	allocator memory.Allocator
 	presence  bool
 	round     bool // integers that float32 does not hold
@@ -40,7 +45,10 @@ type batchLayout struct {
 
 func newBatchLayout(p *plan.Plan, o *Options) *batchLayout {
 	l := &batchLayout{plan: p, allocator: o.Allocator, presence: o.Presence, round: o.Round, info: o.Info,
-		sessions: o.Sessions}
+		sessions: o.Sessions, dedup: p.Dedup}
+	if o.KeepSlots && p.Dedup == plan.DedupKJT {
+		l.dedup, l.rowValues = plan.DedupIKJT, true
+	}
 	for i := range p.Features {
 		f := &p.Features[i]
 		to := &l.exact

@@ -40,6 +40,8 @@ type listFiller struct {
 	copies  []valueCopy
 	kinds   [listKinds]copyRange // of copies, those of each kind of lists
 
+	slotRows []int32 // of the groups, one after the other
+
 	view   vector.Column  // what source returns
 	viewOf *vector.Column // what view has the slots of; nil: of nothing that is asked for again
 }
@@ -49,9 +51,9 @@ type copyRange struct{ from, to int }
 
 // begin makes x the filler of a batch, whose groups are found.
 func (x *listFiller) begin(b *Batch, l *batchLayout) {
-	x.b, x.l, x.partial, x.viewOf, x.copies = b, l, l.plan.Dedup == plan.DedupPartial, nil, x.copies[:0]
+	x.b, x.l, x.partial, x.viewOf, x.copies = b, l, l.dedup == plan.DedupPartial, nil, x.copies[:0]
 	x.groups, x.groupOf = nil, nil
-	if l.plan.Dedup != plan.DedupKJT {
+	if l.dedup != plan.DedupKJT {
 		x.groups, x.groupOf = b.maker.groups, b.maker.groupOf
 	}
 	if x.partial {
@@ -96,6 +98,9 @@ func (x *listFiller) measure() {
 		if x.l.presence {
 			add[uint64](k, a.present, words)
 		}
+		if x.l.rowValues {
+			add[int64](k, a.rowValues, len(j.Features))
+		}
 	}
 }
 
@@ -137,7 +142,11 @@ func (x *listFiller) placeGroups() {
 
 // place fills lengths and offsets, and adds the values of all lists to the block.
 func (x *listFiller) place() error {
+	x.useInverses()
 	x.placeGroups()
+	if x.l.rowValues {
+		x.countSlotRows()
+	}
 	for i := range x.b.exact {
 		if err := x.b.exact[i].place(x); err != nil {
 			return err
@@ -174,10 +183,7 @@ func (x *listFiller) place() error {
 // copyValues fills all values, and makes columns and tensors those of the block, which does not move any more.
 func (x *listFiller) copyValues() {
 	k := &x.b.block
-	for i := range x.groups {
-		all := arrayOf[int32](k, x.l.schema.groups.inverses)
-		x.groups[i].Inverse = all[i*x.b.Rows : (i+1)*x.b.Rows : (i+1)*x.b.Rows]
-	}
+	x.useInverses()
 	for i := range x.b.exact {
 		x.b.exact[i].copyValues(x)
 	}
@@ -191,6 +197,14 @@ func (x *listFiller) copyValues() {
 		if j := t.list(kind); len(j.Features) > 0 {
 			x.copyLists(j, kind)
 		}
+	}
+}
+
+// useInverses makes the groups' inverses those of the block.
+func (x *listFiller) useInverses() {
+	left := arrayOf[int32](&x.b.block, x.l.schema.groups.inverses)
+	for i := range x.groups {
+		x.groups[i].Inverse, left = cut(left, x.b.Rows)
 	}
 }
 
@@ -274,7 +288,44 @@ func (x *listFiller) placeLists(j *Jagged) (n int, err error) {
 	if x.l.presence {
 		x.fillPresence(j)
 	}
+	if x.l.rowValues {
+		x.countRowValues(j)
+	}
 	return n, nil
+}
+
+// countRowValues fills j's RowValues. The groups' slotRows are counted.
+func (x *listFiller) countRowValues(j *Jagged) {
+	for k, f := range j.Features {
+		g := x.group(f)
+		if g == nil {
+			j.RowValues[k] = int64(j.FirstValue[k+1] - j.FirstValue[k])
+			continue
+		}
+		n := int64(0)
+		for i, length := range j.Lengths[j.First[k]:j.First[k+1]] {
+			n += int64(length) * int64(g.slotRows[i])
+		}
+		j.RowValues[k] = n
+	}
+}
+
+// countSlotRows counts how many rows have each slot of each group.
+func (x *listFiller) countSlotRows() {
+	slots := 0
+	for i := range x.groups {
+		slots += x.groups[i].Slots
+	}
+	x.slotRows = vector.Resize(x.slotRows, slots)
+	clear(x.slotRows)
+	left := x.slotRows
+	for i := range x.groups {
+		g := &x.groups[i]
+		g.slotRows, left = cut(left, g.Slots)
+		for _, s := range g.Inverse {
+			g.slotRows[s]++
+		}
+	}
 }
 
 // placeFeatureLists fills the lengths of a feature's lists, the values of which begin at n, and where each ends. It

@@ -57,7 +57,7 @@ type groupArrays struct {
 type matrixArrays struct{ values, present arrayID }
 
 type listArrays struct {
-	firstList, firstValue, groups, lengths, offsets, starts, values, weights, present arrayID
+	firstList, firstValue, groups, lengths, offsets, starts, values, weights, present, rowValues arrayID
 
 	floats bool // values are float32
 }
@@ -65,8 +65,10 @@ type listArrays struct {
 // columnArrays are absent where the column's type has no use for them.
 type columnArrays struct{ present, offsets, lengths, values, scores arrayID }
 
-// NewSchema returns the schema of a plan.
-func NewSchema(p *plan.Plan) *Schema { return newBatchLayout(p, new(Options)).schema }
+// NewSchema returns the schema of a plan, whose batches keep slots or do not: see Options.KeepSlots.
+func NewSchema(p *plan.Plan, keepSlots bool) *Schema {
+	return newBatchLayout(p, &Options{KeepSlots: keepSlots}).schema
+}
 
 // newSchema returns the schema of a layout, whose features are known.
 func newSchema(l *batchLayout) *Schema {
@@ -95,7 +97,7 @@ func newSchema(l *batchLayout) *Schema {
 func (l *batchLayout) listsSchema(features []int32) ListsSchema {
 	s := ListsSchema{Features: features}
 	for k, f := range features {
-		if l.plan.Dedup != plan.DedupKJT && !l.plan.Expands(f) {
+		if l.dedup != plan.DedupKJT && !l.plan.Expands(f) {
 			s.Dedup = k + 1
 		}
 	}
@@ -122,7 +124,8 @@ func (s *Schema) list(k listKind) listArrays {
 		groups: s.add(name+".groups", "int32"), lengths: s.add(name+".lengths", "int32"),
 		offsets: s.add(name+".offsets", "int32"), starts: s.add(name+".starts", "int32"),
 		values: s.add(name+".values", values), weights: s.add(name+".weights", "float32"),
-		present: s.add(name+".present", "uint64"), floats: k == floatLists,
+		present: s.add(name+".present", "uint64"), rowValues: s.add(name+".row_values", "int64"),
+		floats: k == floatLists,
 	}
 }
 

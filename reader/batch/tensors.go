@@ -72,6 +72,8 @@ type Jagged struct {
 	Values      []int64
 	FloatValues []float32
 	Weights     []float32 // Weighted only: one per value
+	// RowValues, with Options.KeepSlots, are how many values all rows have of each feature.
+	RowValues []int64
 	// Present, when Options.Presence asks for it, tells null from empty: a bitmap per feature, of a bit per list, each
 	// beginning a word. See PresentOf.
 	Present []uint64
@@ -144,6 +146,7 @@ func (j *Jagged) use(k *block, a *listArrays) {
 	j.Groups, j.Lengths = arrayOf[int32](k, a.groups), arrayOf[int32](k, a.lengths)
 	j.Offsets, j.Starts = arrayOf[int32](k, a.offsets), arrayOf[int32](k, a.starts)
 	j.Weights, j.Present = arrayOf[float32](k, a.weights), arrayOf[uint64](k, a.present)
+	j.RowValues = arrayOf[int64](k, a.rowValues)
 	j.Values, j.FloatValues = nil, nil
 	if a.floats {
 		j.FloatValues = arrayOf[float32](k, a.values)

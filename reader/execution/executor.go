@@ -104,7 +104,7 @@ const followingRow = 2
 func (x *Executor) decodesRows(rows, runs, stored int) bool {
 	ratio := x.src.RowSelectRatio
 	return runs*ratio+(rows-runs)*min(ratio, followingRow) < stored &&
-		x.src.Plan.Dedup == plan.DedupKJT && !x.opts.Batches.Info
+		x.src.Plan.Dedup == plan.DedupKJT && !x.opts.Batches.Info && !x.opts.Batches.KeepSlots
 }
 
 // ReleaseStripe is called by each user of a stripe when it is done with it. The last one gives the stripe back.

@@ -11,7 +11,7 @@ import torch
 
 from . import kjt
 from .block import TensorBlock, unpacked
-from .lists import DedupGroup, Jagged, Map, jagged
+from .lists import DedupGroup, Jagged, Map, expanded, jagged
 
 if TYPE_CHECKING:
     from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
@@ -31,6 +31,7 @@ class Features:
     one_label: bool  # labels come as [B]
     weighted: bool  # the last column of the labels is the rows' weights
     presence: bool
+    expands: bool  # blocks keep slots, and lists come one per row
 
 
 class _Part(Generic[T]):
@@ -169,26 +170,29 @@ class Batch:
     @_Part
     def sparse(self) -> Jagged:
         """The id lists."""
-        return jagged(self._block, "sparse", self._features.names)
+        return self._lists("sparse")
 
     @_Part
     def weighted(self) -> Jagged:
         """The weighted lists."""
-        return jagged(self._block, "weighted", self._features.names)
+        return self._lists("weighted")
 
     @_Part
     def floats(self) -> Jagged:
         """The lists of float numbers."""
-        return jagged(self._block, "floats", self._features.names)
+        return self._lists("floats")
 
     @_Part
     def inverses(self) -> torch.Tensor:
         """[groups, B] int32: of each group, the slot of each row."""
-        return self._block.tensor("groups.inverses").view(-1, self.rows)
+        inverses = self._inverses()
+        return inverses[:0] if self._features.expands else inverses
 
     @_Part
     def groups(self) -> list[DedupGroup]:
         """Which features share an inverse in this batch. Empty with output="kjt"."""
+        if self._features.expands:
+            return []
         counts = self._block.counts()
         keys = [[self._features.names[f] for f in group] for group in counts.groups]
         return list(map(DedupGroup, keys, counts.slots, self.inverses))
@@ -292,6 +296,13 @@ class Batch:
         for made in self._parts.values():
             _record(made, stream)
         self._streams.append(stream)
+
+    def _inverses(self) -> torch.Tensor:
+        return self._block.tensor("groups.inverses").view(-1, self.rows)
+
+    def _lists(self, kind: str) -> Jagged:
+        lists = jagged(self._block, kind, self._features.names)
+        return expanded(self._block, kind, lists, self._inverses()) if self._features.expands and lists.keys else lists
 
     def _matrix(self, name: str, width: int) -> torch.Tensor:
         return self._block.tensor(name).view(self.rows, width)

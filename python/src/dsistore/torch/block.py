@@ -32,6 +32,8 @@ class Counts(NamedTuple):
     groups: list[list[int]]  # the features of each
     slots: list[int]  # of each group
     lists: dict[str, ListCounts]  # by kind
+    # by kind, of each feature: how many values the lists of all rows have. Where slots are kept to be expanded
+    row_values: dict[str, list[int]]
 
 
 class TensorBlock:
@@ -77,7 +79,8 @@ class TensorBlock:
             kinds = {k: ListCounts(*self._sizes(k)) for k, of in self.schema.lists.items() if of.features}
             first, features = self._list("groups.first"), self._list("groups.features")
             groups = [features[a:b] for a, b in itertools.pairwise(first)]
-            self._counts = Counts(groups, self._list("groups.slots"), kinds)
+            self._counts = Counts(groups, self._list("groups.slots"), kinds,
+                                  {kind: self._list(f"{kind}.row_values") for kind in kinds})
         return self._counts
 
     def _sizes(self, kind: str) -> tuple[list[int], list[int]]:

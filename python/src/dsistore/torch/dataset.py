@@ -78,6 +78,9 @@ class TorchDataset(Dataset[Batch], torch.utils.data.IterableDataset[Batch]):
     def __init__(self, table: TableRef, options: Options, device: Device = None):
         super().__init__(table, options, SharedEpochStart())
         self._device = device
+        # What repeats travels once, and is expanded on the device.
+        self._expands = not options.dedup and device is not None and torch.device(device).type != "cpu"
+        self._options["keep_slots"] = self._expands or None
         self._known: tuple[Schema, Features] | None = None  # of the iterator that runs
 
     def __getstate__(self) -> dict[str, Any]:
@@ -95,4 +98,4 @@ class TorchDataset(Dataset[Batch], torch.utils.data.IterableDataset[Batch]):
         return Features(
             names, [names[f] for f in schema.dense], labels[:-1] if self._weighted else labels, self._integers,
             [(i, names[f], features[f]["kind"], features[f]["elem"]) for i, f in enumerate(schema.columns)],
-            self._one_label, self._weighted, self._presence)
+            self._one_label, self._weighted, self._presence, self._expands)

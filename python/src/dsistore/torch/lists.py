@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import torch
 
+from .. import errors
 from .block import TensorBlock, unpacked
 
 Map = Callable[[torch.Tensor], torch.Tensor]
@@ -91,6 +92,36 @@ def jagged(block: TensorBlock, kind: str, names: list[str]) -> Jagged:
         block.tensor(f"{kind}.offsets"), block.tensor(f"{kind}.values"),
         block.tensor(f"{kind}.weights") if kind == "weighted" else None,  # also where all lists are empty
         _mask(present, sizes) if len(present) else None)
+
+
+def expanded(block: TensorBlock, kind: str, j: Jagged, inverses: torch.Tensor) -> Jagged:
+    """The lists of a block that keeps slots, with a list a row: gathered on the device where the block is, which is not
+    waited for.
+
+        src       [features * B]  the list of each feature and row: the feature's first + its group's inverse
+        lengths   lengths[src]
+        values    values[offsets[src] + 0, 1, ... lengths]
+    """
+    rows = block.rows
+    counts = block.counts().row_values[kind]
+    if sum(counts) > _MOST:
+        raise errors.UsageError(f"the lists of {rows} rows have {sum(counts)} values: batch_size is too large")
+    assert j.groups is not None
+    # A row a group, and one of the rows themselves for features in none.
+    table = torch.cat([inverses, torch.arange(rows, dtype=torch.int32, device=inverses.device).view(1, rows)])
+    src = (table.index_select(0, j.groups) + block.tensor(f"{kind}.first_list")[:-1].unsqueeze(1)).view(-1)
+    lengths = j.lengths.index_select(0, src)
+    offsets = torch.zeros(len(src) + 1, dtype=torch.int32, device=lengths.device)
+    torch.cumsum(lengths, 0, dtype=torch.int32, out=offsets[1:])
+    by = (j.offsets.index_select(0, src) - offsets[:-1]).repeat_interleave(lengths, output_size=sum(counts))
+    at = by + torch.arange(sum(counts), dtype=torch.int32, device=by.device)
+    return Jagged(
+        j.keys, [rows] * len(j.keys), counts, 0, None, lengths, offsets, j.values.index_select(0, at),
+        None if j.weights is None else j.weights.index_select(0, at),
+        None if j.present is None else j.present.index_select(0, src))
+
+
+_MOST = 2**31 - 1  # what an offset holds
 
 
 def _mask(bits: torch.Tensor, sizes: list[int]) -> torch.Tensor:
