@@ -29,7 +29,7 @@ import (
 
 func main() {}
 
-var theEngine = engine.New(cMemory{})
+var theEngine = engine.New(cMemory{new(freeMappings)}, cMemory{&freeMappings{locked: true}})
 
 // text returns a copy in C's heap, which the caller frees with dsi_free.
 func text(b []byte) C.dsi_text {
@@ -109,6 +109,14 @@ func dsi_release(batch C.int64_t) C.int32_t {
 		return 1
 	}
 	return 0
+}
+
+// dsi_use_locks says how the pages of loaders with "page_locked" are locked: by cudaSetDevice, cudaHostRegister and
+// cudaHostUnregister, for a device. It is called before the first of them is opened, and once.
+//
+//export dsi_use_locks
+func dsi_use_locks(setDevice, lock, unlock unsafe.Pointer, device C.int32_t) {
+	useLocks(setDevice, lock, unlock, int(device))
 }
 
 // dsi_close closes a loader and waits until it has stopped. It returns 0, or 1 when there is none, or it did not end

@@ -5,6 +5,27 @@ package main
 #include <stdlib.h>
 #include <sys/mman.h>
 
+// What locks pages for a device: CUDA's functions, which Python finds.
+static int (*dsi_set_device)(int);
+static int (*dsi_register)(void *, size_t, unsigned);
+static int (*dsi_unregister)(void *);
+static int dsi_device;
+
+static void dsi_keep_locks(void *set_device, void *reg, void *unregister, int device) {
+	dsi_set_device = (int (*)(int))set_device;
+	dsi_register = (int (*)(void *, size_t, unsigned))reg;
+	dsi_unregister = (int (*)(void *))unregister;
+	dsi_device = device;
+}
+
+// Without dsi_set_device a thread's calls would be for device 0, and make a context there in every process.
+static int dsi_lock(void *p, size_t n) {
+	enum { portable = 1 };
+	return dsi_set_device(dsi_device) == 0 && dsi_register(p, n, portable) == 0;
+}
+
+static void dsi_unlock(void *p) { dsi_unregister(p); }
+
 static void *dsi_aligned(size_t n) {
 	void *p = NULL;
 	return posix_memalign(&p, 64, n) == 0 ? p : NULL;
@@ -36,12 +57,22 @@ const (
 )
 
 // cMemory is C's heap, and mappings.
-type cMemory struct{}
+type cMemory struct{ mappings *freeMappings }
 
-var mappings struct {
-	mu    sync.Mutex
-	free  map[int][]unsafe.Pointer // by size; guarded by mu
-	bytes int                      // of free; guarded by mu
+// freeMappings are mappings that are not used.
+type freeMappings struct {
+	// locked: pages are locked for a device, as long as they are mapped. A mapping that the device refuses is not.
+	locked bool
+
+	mu      sync.Mutex
+	free    map[int][]unsafe.Pointer // by size; guarded by mu
+	bytes   int                      // of free; guarded by mu
+	refused map[unsafe.Pointer]bool  // that are not locked; guarded by mu
+}
+
+// useLocks says with which functions, of CUDA, pages are locked.
+func useLocks(setDevice, register, unregister unsafe.Pointer, device int) {
+	C.dsi_keep_locks(setDevice, register, unregister, C.int(device))
 }
 
 // mapping returns the bytes of the mapping that holds n: an eighth more than n at the most, so that blocks of about the
@@ -51,12 +82,12 @@ func mapping(n int) int {
 	return (n + step - 1) / step * step
 }
 
-func (cMemory) Allocate(n int) []byte {
+func (c cMemory) Allocate(n int) []byte {
 	var p unsafe.Pointer
 	if n < mapped {
 		p = C.dsi_aligned(C.size_t(n))
-	} else if p = takeMapping(mapping(n)); p == nil {
-		p = C.dsi_map(C.size_t(mapping(n)))
+	} else if p = c.mappings.take(mapping(n)); p == nil {
+		p = c.mappings.make(mapping(n))
 	}
 	if p == nil {
 		panic("out of memory")
@@ -64,18 +95,45 @@ func (cMemory) Allocate(n int) []byte {
 	return unsafe.Slice((*byte)(p), n)
 }
 
-func (cMemory) Free(b []byte) {
+func (c cMemory) Free(b []byte) {
 	p := unsafe.Pointer(unsafe.SliceData(b))
 	if len(b) < mapped {
 		C.free(p)
-	} else if size := mapping(len(b)); !keepMapping(p, size) {
-		C.munmap(p, C.size_t(size))
+	} else if size := mapping(len(b)); !c.mappings.keep(p, size) {
+		c.mappings.drop(p, size)
 	}
 }
 
-// takeMapping returns a free mapping, or nil.
-func takeMapping(size int) unsafe.Pointer {
-	m := &mappings
+// make returns a new mapping, or nil.
+func (m *freeMappings) make(size int) unsafe.Pointer {
+	p := C.dsi_map(C.size_t(size))
+	if p != nil && m.locked && C.dsi_lock(p, C.size_t(size)) == 0 {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.refused == nil {
+			m.refused = map[unsafe.Pointer]bool{}
+		}
+		m.refused[p] = true
+	}
+	return p
+}
+
+// drop gives a mapping back to the system.
+func (m *freeMappings) drop(p unsafe.Pointer, size int) {
+	if m.locked {
+		m.mu.Lock()
+		refused := m.refused[p]
+		delete(m.refused, p)
+		m.mu.Unlock()
+		if !refused {
+			C.dsi_unlock(p)
+		}
+	}
+	C.munmap(p, C.size_t(size))
+}
+
+// take returns a free mapping, or nil.
+func (m *freeMappings) take(size int) unsafe.Pointer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	free := m.free[size]
@@ -89,9 +147,8 @@ func takeMapping(size int) unsafe.Pointer {
 	return p
 }
 
-// keepMapping keeps a mapping that is no longer used, unless enough are.
-func keepMapping(p unsafe.Pointer, size int) bool {
-	m := &mappings
+// keep keeps a mapping that is no longer used, unless enough are.
+func (m *freeMappings) keep(p unsafe.Pointer, size int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.bytes+size > kept {

@@ -6,7 +6,7 @@ import (
 )
 
 func TestMemoryIsWholeAndComesBack(t *testing.T) {
-	var c cMemory
+	c := cMemory{new(freeMappings)}
 	address := func(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
 	for _, n := range []int{1, 63, 4096, mapped - 1, mapped, mapped + 1, 1<<20 - 1, 1 << 20, 1<<20 + 1, 33 << 20} {
 		b := c.Allocate(n)
@@ -30,7 +30,8 @@ func TestMemoryIsWholeAndComesBack(t *testing.T) {
 }
 
 func TestFreeMappingsAreBounded(t *testing.T) {
-	var c cMemory
+	mappings := new(freeMappings)
+	c := cMemory{mappings}
 	var blocks [][]byte
 	for range 40 {
 		blocks = append(blocks, c.Allocate(4<<20))

@@ -15,6 +15,7 @@ import (
 // An Engine holds what Python has open. Its methods are safe for concurrent use.
 type Engine struct {
 	allocator reader.Allocator
+	locked    reader.Allocator // pages are locked for a device
 	openStore func(uri string) (object.Store, error)
 
 	metrics   atomic.Pointer[metricsServer] // nil: nobody asked for them
@@ -50,10 +51,10 @@ const (
 	maxTakers    = 2
 )
 
-// New returns an Engine whose batches lie in memory of a.
-func New(a reader.Allocator) *Engine {
+// New returns an Engine whose batches lie in memory of a, or of locked, which locks pages for a device.
+func New(a, locked reader.Allocator) *Engine {
 	e := &Engine{
-		allocator: a, openStore: object.Open,
+		allocator: a, locked: locked, openStore: object.Open,
 		stores:    map[string]*storage.Store{},
 		snapshots: lru.New[snapshotKey, *storage.Snapshot](maxSnapshots, nil),
 		layouts:   lru.New[layoutKey, keptLayout](maxLayouts, nil),

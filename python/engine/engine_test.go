@@ -69,7 +69,7 @@ func newEngine(t *testing.T) *Engine {
 		reader.ReleaseReused()
 		c.check(t)
 	})
-	return New(c)
+	return New(c, c)
 }
 
 // requestOf returns the request of a method; what "rows" are among the parameters follows it.

@@ -96,6 +96,8 @@ type loaderParams struct {
 	Begin uint64 `json:"begin"`
 	// KeepSlots is reader.Options.KeepSlots.
 	KeepSlots bool `json:"keep_slots"`
+	// PageLocked: batches lie in memory whose pages are locked for a device.
+	PageLocked bool `json:"page_locked"`
 }
 
 // loaderOpen opens a loader and begins to read.
@@ -104,7 +106,11 @@ func (e *Engine) loaderOpen(ctx context.Context, p *loaderParams) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts := p.options(e.allocator)
+	memory := e.allocator
+	if p.PageLocked {
+		memory = e.locked
+	}
+	opts := p.options(memory)
 	opts.Reuse, opts.KeepSlots = true, p.KeepSlots
 	s, err := layout.OpenRank(opts, reader.Ranks{
 		Rank: p.Rank, World: max(p.World, 1), Worker: p.Worker, Workers: p.RankWorkers, Shards: max(p.Shards, 1),

@@ -27,7 +27,8 @@ func TestParameters(t *testing.T) {
 		{new(recordsParams), new(recordsParams), `{"uri": "u", "plan": "p", "hash": "h", "fold": true, ` + read + "}"},
 		{new(loaderParams), new(loaderParams),
 			`{"uri": "u", "plan": "p", "rank": 1, "world": 2, "worker": 3, "rank_workers": 4,
-			"shards": 5, "drop_last": true, "epoch": 6, "batch": 7, "begin": 8, "keep_slots": true, ` + read + "}"},
+			"shards": 5, "drop_last": true, "epoch": 6, "batch": 7, "begin": 8,
+			"keep_slots": true, "page_locked": true, ` + read + "}"},
 	} {
 		if err := params(json.RawMessage(c.text), c.got); err != nil {
 			t.Fatal(err)

@@ -69,7 +69,7 @@ func TestSnapshotsAreKept(t *testing.T) {
 	e := newEngine(t)
 	at := ingested(t, e, 100)
 	var counted *object.Counted
-	e = New(e.allocator)
+	e = New(e.allocator, e.allocator)
 	e.openStore = func(uri string) (object.Store, error) {
 		s, err := object.Open(uri)
 		counted = object.NewCounted(s)

@@ -68,6 +68,7 @@ def library() -> ctypes.CDLL:
                 ("dsi_next", i32, i64, i64, ctypes.POINTER(_Batch), text),
                 ("dsi_release", i32, i64),
                 ("dsi_close", i32, i64),
+                ("dsi_use_locks", None, pointer, pointer, pointer, i32),
                 ("dsi_stream", i32, i64, pointer),
                 ("dsi_destructor", pointer, pointer, pointer),
                 ("dsi_begin_stream", i64, ctypes.c_char_p, i64, pointer),
@@ -278,6 +279,12 @@ def next_batch(handle: int) -> Held | None:
             return None
         if status != _TIMEOUT:
             _result(_take(lib, text))
+
+
+def use_locks(set_device: int, lock: int, unlock: int, device: int) -> None:
+    """Says at which addresses the functions lie that lock pages for a device: those of cudaSetDevice, cudaHostRegister
+    and cudaHostUnregister."""
+    library().dsi_use_locks(set_device, lock, unlock, device)
 
 
 def close(handle: int, _usable: Callable[[], bool] = usable) -> None:

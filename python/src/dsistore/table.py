@@ -356,8 +356,9 @@ class Table:
               shuffle: Literal["session", "row"] | Shuffle | None = None, seed: int = 0, rank: int | None = None,
               world_size: int | None = None, output: Literal["kjt", "ikjt"] = "kjt", expand: str | Sequence[str] = (),
               transforms: Mapping[str, str] | None = None, drop_last: bool = False, presence: bool = False,
-              device: Device = None, shards: int | None = None, prefetch: int | None = None, workers: int | None = None,
-              memory: int | None = None, job: str | None = None, lease: bool = True) -> TorchDataset:
+              device: Device = None, pin_memory: bool | None = None, shards: int | None = None,
+              prefetch: int | None = None, workers: int | None = None, memory: int | None = None,
+              job: str | None = None, lease: bool = True) -> TorchDataset:
         """An IterableDataset of training batches (dsistore.torch.Batch), which the engine's threads prefetch.
 
         features    names, globs or sets, as in ``features``; nothing else is read
@@ -384,6 +385,7 @@ class Table:
                     same number
         presence    adds masks that tell null from 0 and from the empty list
         device      where batches are moved; default: they stay in the engine's memory, without a copy
+        pin_memory  whether the engine's memory is page-locked; default: with a CUDA device
         shards      in how many shards an epoch is read at once (default: the world size); the order depends on it
         prefetch    batches made ahead
         workers     the engine's threads
@@ -409,7 +411,7 @@ class Table:
                     sample_list=sample_list, downsample=downsample, overlay=overlay, batch_size=batch_size,
                     shuffle=shuffle, seed=seed, rank=rank, world_size=world_size, dedup=output == "ikjt", expand=expand,
                     transforms=transforms, drop_last=drop_last, presence=presence, shards=shards, prefetch=prefetch,
-                    workers=workers, memory=memory, job=job, lease=lease), device)
+                    workers=workers, memory=memory, job=job, lease=lease), device, pin_memory)
 
     def numpy(self, features: str | Sequence[str], *, labels: str | Sequence[str] = (),
               integers: str | Sequence[str] = (), partitions: str | None = None, filter: str | None = None,

@@ -8,6 +8,7 @@ The dataset prefetches in threads of the engine: DataLoader's num_workers=0 is t
 
     dataset    TorchDataset: batches of the engine become Batches
     batch      Batch: tensors, and KeyedJaggedTensors at first use
+    block      the block of a batch as tensors; pages: where its pages are locked for a device
     lists      Jagged, DedupGroup: the lists of a batch, and which of them are deduplicated
     kjt        TorchRec's KeyedJaggedTensor from a Jagged
     support    check: which modules of TorchRec take deduplicated features

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from .._block import Block, Schema
+from . import pages
 
 _TYPES = {
     np.dtype(a): b
@@ -43,9 +44,10 @@ class TensorBlock:
     whole, at once.
     """
 
-    __slots__ = ("schema", "words", "rows", "index", "epoch", "_size", "_memory", "_offset", "_bytes", "_counts")
+    __slots__ = ("schema", "words", "rows", "index", "epoch", "_size", "_memory", "_offset", "_bytes", "_counts",
+                 "_locked")
 
-    def __init__(self, block: Block):
+    def __init__(self, block: Block, locked: bool = False):
         self.schema: Schema = block.schema
         self.words = block.words
         self.rows = block.rows
@@ -56,6 +58,7 @@ class TensorBlock:
         self._offset = block.offset
         self._bytes: torch.Tensor | None = None
         self._counts: Counts | None = None
+        self._locked = locked  # in memory that devices read by themselves
 
     def tensor(self, name: str) -> torch.Tensor:
         """An array by its name; empty where the block does not have it."""
@@ -95,7 +98,10 @@ class TensorBlock:
     def map(self, f: Callable[[torch.Tensor], torch.Tensor]) -> TensorBlock:
         """A copy of the block that f makes of its bytes."""
         out = TensorBlock.__new__(TensorBlock)
-        out.__setstate__({**self.__getstate__(), "_bytes": f(self.bytes())})
+        copy = f(self.bytes())
+        if self._locked and copy.device.type == "cuda":
+            pages.keep_until_copied(self._memory, copy.device)
+        out.__setstate__({**self.__getstate__(), "_bytes": copy})
         return out
 
     def __getstate__(self) -> dict[str, Any]:
@@ -105,7 +111,7 @@ class TensorBlock:
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
             setattr(self, name, value)
-        self._memory, self._offset = None, 0
+        self._memory, self._offset, self._locked = None, 0, False
 
 
 def unpacked(bits: torch.Tensor, features: int, n: int) -> torch.Tensor:

@@ -9,8 +9,10 @@ import torch
 
 from .._block import Block, Schema
 from .._dataset import Dataset, Options
+from .._epoch import EpochIterator
 from .._epoch_start import EpochStart
 from .._plan import TableRef
+from . import pages
 from .batch import Batch, Features
 from .block import TensorBlock
 
@@ -67,19 +69,24 @@ class TorchDataset(Dataset[Batch], torch.utils.data.IterableDataset[Batch]):
     them together, or use torch's Join.
 
     presence adds masks that tell null from 0 and from the empty list: Batch.dense_present and the like, and
-    Jagged.present. Batches are moved to device. prefetch bounds the batches made ahead, workers the engine's threads,
-    memory the bytes of stripes in memory. job is the job's name in usage records: default, DSISTORE_JOB of the
-    environment, else the name of the program. lease=False takes no lease while batches are read (Table.scan).
+    Jagged.present. Batches are moved to device: with a CUDA device their blocks lie in page-locked memory, and one
+    asynchronous copy takes a block there; output="kjt" moves slots, and the device expands them. pin_memory asks for
+    page-locked memory without a device, for a pipeline that moves batches itself. prefetch bounds the batches made
+    ahead, workers the engine's threads, memory the bytes of stripes in memory. job is the job's name in usage records:
+    default, DSISTORE_JOB of the environment, else the name of the program. lease=False takes no lease while batches are
+    read (Table.scan).
 
     It pickles to the plan, and opens what it reads in the process that iterates. A pickle has the rank of the process
     that made it, for DataLoader's workers; another process looks for its own first.
     """
 
-    def __init__(self, table: TableRef, options: Options, device: Device = None):
+    def __init__(self, table: TableRef, options: Options, device: Device = None, pin_memory: bool | None = None):
         super().__init__(table, options, SharedEpochStart())
-        self._device = device
+        self._device = None if device is None else torch.device(device)
+        self._locked = (self._device is not None and self._device.type == "cuda") if pin_memory is None else pin_memory
+        self._options["page_locked"] = self._locked or None
         # What repeats travels once, and is expanded on the device.
-        self._expands = not options.dedup and device is not None and torch.device(device).type != "cpu"
+        self._expands = not options.dedup and self._device is not None and self._device.type != "cpu"
         self._options["keep_slots"] = self._expands or None
         self._known: tuple[Schema, Features] | None = None  # of the iterator that runs
 
@@ -89,8 +96,13 @@ class TorchDataset(Dataset[Batch], torch.utils.data.IterableDataset[Batch]):
     def _make(self, block: Block) -> Batch:
         if self._known is None or self._known[0] is not block.schema:
             self._known = block.schema, self._features(block.schema)
-        batch = Batch(TensorBlock(block), self._known[1])
-        return batch if self._device is None else batch.to(self._device)
+        batch = Batch(TensorBlock(block, self._locked), self._known[1])
+        return batch if self._device is None else batch.to(self._device, non_blocking=self._locked)
+
+    def __iter__(self) -> EpochIterator[Batch]:
+        if self._locked:
+            pages.use(self._device)
+        return super().__iter__()
 
     def _features(self, schema: Schema) -> Features:
         names, features = self._names, self._plan.features

@@ -1,0 +1,119 @@
+"""Page-locked memory, without a CUDA device: what would be called on it, and what is kept meanwhile."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import types
+
+import pyarrow as pa
+import pytest
+import torch
+
+import dsistore
+from dsistore import _engine
+from dsistore.torch import pages
+from programs import run
+
+CUDA = """
+#include <stddef.h>
+static char *from[1000]; static size_t size[1000]; static int n, device = -1, calls;
+int cudaSetDevice(int d) { device = d; return 0; }
+int cudaHostRegister(void *p, size_t s, unsigned flags) {
+    if (device != 3 || flags != 1) return 1;
+    if (++calls % 5 == 0) return 2;  /* out of memory, say */
+    for (int i = 0; i < n; i++)
+        if (from[i] && (char *)p < from[i] + size[i] && from[i] < (char *)p + s) return 3;
+    from[n] = p; size[n++] = s;
+    return 0;
+}
+int cudaHostUnregister(void *p) {
+    for (int i = 0; i < n; i++)
+        if (from[i] == p) { from[i] = 0; return 0; }
+    __builtin_trap();
+}
+int covers(char *p, size_t s) {
+    for (int i = 0; i < n; i++)
+        if (from[i] && p >= from[i] && p + s <= from[i] + size[i]) return 1;
+    return 0;
+}
+int locked(void) { int out = 0; for (int i = 0; i < n; i++) out += from[i] != 0; return out; }
+int made(void) { return calls; }
+"""
+
+PROGRAM = """
+    import ctypes, sys
+    import torch
+    import dsistore
+    from dsistore import _engine
+    from dsistore.torch import pages
+    cuda = ctypes.CDLL(sys.argv[2])
+    pages.ctypes = type("ctypes", (), {"CDLL": lambda name: cuda, "cast": ctypes.cast, "c_void_p": ctypes.c_void_p})
+    torch.cuda.is_available, torch.cuda.current_device = lambda: True, lambda: 3
+    table = dsistore.open(sys.argv[1]).table("t")
+    plain = [b.sparse.values.sum() for b in table.torch(["ids"], batch_size=20_000)]
+    assert cuda.made() == 0
+    data = table.torch(["ids"], batch_size=20_000, pin_memory=True)
+    held = []
+    for epoch in range(4):
+        for b in data:
+            held.append(b)
+    at = [b._block.bytes() for b in held]
+    covered = [cuda.covers(ctypes.c_void_p(t.data_ptr()), ctypes.c_size_t(len(t))) for t in at]
+    # one in five mappings is refused, and serves as it is
+    assert 0.5 < sum(covered) / len(covered) < 1, covered
+    assert [b.sparse.values.sum() for b in held] == plain * 4
+    most = cuda.locked()
+    del at, held, b
+    assert 0 < cuda.locked() < most, (cuda.locked(), most)  # the others wait for the next loader
+    made = cuda.made()
+    assert [b.sparse.values.sum() for b in data] == plain and cuda.made() <= made + 1
+"""
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    path = tmp_path_factory.mktemp("pages") / "store"
+    n = 160_000
+    ids = pa.FixedSizeListArray.from_arrays(pa.array(range(30 * n)), 30).cast(pa.list_(pa.int64()))
+    dsistore.open(path).ingest("t", pa.table({"ids": ids}))
+    return path
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_blocks_are_locked_while_they_are_mapped(store, tmp_path):
+    (tmp_path / "cuda.c").write_text(CUDA)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "cuda.so", tmp_path / "cuda.c"], check=True)
+    run(PROGRAM, store, tmp_path / "cuda.so")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is CUDA")
+def test_without_cuda(table):
+    with pytest.raises(dsistore.UsageError, match="pin_memory.*no CUDA"):
+        next(iter(table.torch(["dense_a"], pin_memory=True)))
+
+
+def test_a_block_stays_while_it_is_copied(table, monkeypatch):
+    """A copy that does not block reads the engine's memory after it has returned."""
+    class Event:
+        done = False
+
+        def record(self, stream):
+            assert stream == "current"
+
+        def query(self):
+            return Event.done
+
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: "current")
+    on_device = types.SimpleNamespace(device=types.SimpleNamespace(type="cuda"))
+    block = next(iter(table.torch(["dense_a"], batch_size=100)))._block
+    block._locked = True
+    copy = block.map(lambda t: on_device)
+    assert copy.bytes() is on_device
+    del block
+    pages.forget_copied()
+    assert _engine.call("held") == 1
+    Event.done = True
+    pages.forget_copied()
+    assert _engine.call("held") == 0
