@@ -36,7 +36,7 @@
 //
 //	what                       bound                       owner, and rule
 //	stripes, stored, decoded   the budget                  memory.Budget; taken in row order
-//	batches                    MaxBatches                  batch.Pool and Quota
+//	batches                    MaxBatches, AheadBytes      batch.Pool and Quota
 //	idle buffers               half the budget             memory.BytePool; idle values in memory.FreeList
 //	of closed readers          the budget, for a minute    execution.Pools; Options.Reuse
 //	segments of a shuffle      a quarter                   LRU (shufflebuffer.go)

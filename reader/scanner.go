@@ -29,6 +29,10 @@ type Options struct {
 	// MaxBatches bounds the batches that are made and not yet released; Next waits for a Release beyond it. At most
 	// 65536; default 4 more than Workers.
 	MaxBatches int
+	// AheadBytes bounds the bytes of the batches that a RankScanner makes before they are asked for; it makes two in
+	// any case. Below 0: MaxBatches alone bounds them. Default: a quarter of MemoryBudget, where MaxBatches is the
+	// default.
+	AheadBytes int64
 	// KeepBatches: the batches that Next gave do not count among MaxBatches, so that a caller who holds many, as one
 	// whose garbage collector releases them does, never waits for itself. Default: they count.
 	KeepBatches bool
@@ -105,6 +109,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.MaxBatches == 0 {
 		o.MaxBatches = o.Workers + 4
+		if o.AheadBytes == 0 {
+			o.AheadBytes = o.MemoryBudget / 4
+		}
 	}
 	if o.Requests == 0 {
 		o.Requests = 64

@@ -100,7 +100,7 @@ const (
 )
 
 // A RankScanner gives the batches of one rank in the global order. It has a Scanner for each shard that it reads of,
-// which share pools. Batches are made in turns of the global order, at most MaxBatches ahead of Next, so that what is
+// which share pools. Batches are made in turns of the global order, some ahead of Next, so that what is
 // ready is what is asked for soonest, and a shard is begun when its first batch comes into that reach:
 //
 //	shard 0   [0]   .    .   [3]   .    .          given up to turn 1, MaxBatches 3:
@@ -230,7 +230,16 @@ func (s *RankScanner) Next(ctx context.Context) (*Batch, uint64, error) {
 	}
 	at := s.next
 	s.next += s.step
-	return b, at, s.grant(s.next + uint64(s.opts.MaxBatches)*s.step)
+	return b, at, s.grant(s.next + s.ahead()*s.step)
+}
+
+// ahead returns how many batches may be made before they are asked for. Their size is known once the first is made.
+func (s *RankScanner) ahead() uint64 {
+	n := int64(s.opts.MaxBatches)
+	if size := int64(s.pools.Batches.BlockBytes()); size > 0 && s.opts.AheadBytes > 0 {
+		n = min(n, max(s.opts.AheadBytes/size, 2))
+	}
+	return uint64(n)
 }
 
 // grant lets the rank's batches before a batch of the global order be made, and begins the scanners that have them.

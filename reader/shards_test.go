@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -225,4 +226,35 @@ func TestRanksMakeMaxBatchesInSum(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// Batches that are large are not made as many ahead as small ones.
+func TestRanksMakeAheadBytes(t *testing.T) {
+	table := plainTable(t, plainShape{sparse: 2, segments: 1, stripes: 8, stripeRows: 256, session: 4})
+	most := func(ahead int64) (made int) {
+		s, err := table.dedupLayout(indices(2), 64, OutputTensors, DedupKJT).OpenRank(
+			Options{AheadBytes: ahead, MaxBatches: 12, MemoryBudget: 1 << 30}, Ranks{World: 1, Shards: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		for {
+			b, _, err := s.Next(t.Context())
+			if errors.Is(err, io.EOF) {
+				return made
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(5 * time.Millisecond) // all that may be made are
+			made = max(made, s.pools.Batches.Counts().Made)
+			b.Release()
+		}
+	}
+	if made := most(1); made > 3 { // two, and one that was released
+		t.Errorf("%d batches are made ahead", made)
+	}
+	if made := most(-1); made < 8 {
+		t.Errorf("%d batches are made ahead where nothing bounds their bytes", made)
+	}
 }

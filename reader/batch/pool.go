@@ -75,6 +75,13 @@ func (s *Pool) Trim(most int64) {
 // Plan returns the plan whose batches these are. Borrowed.
 func (s *Pool) Plan() *plan.Plan { return s.layout.plan }
 
+// BlockBytes returns the bytes of the largest block that was made; 0: none was.
+func (s *Pool) BlockBytes() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.block
+}
+
 // HasSessions reports whether the Info of batches counts sessions.
 func (s *Pool) HasSessions() bool { return s.layout.sessions }
 

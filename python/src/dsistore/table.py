@@ -387,7 +387,7 @@ class Table:
         device      where batches are moved; default: they stay in the engine's memory, without a copy
         pin_memory  whether the engine's memory is page-locked; default: with a CUDA device
         shards      in how many shards an epoch is read at once (default: the world size); the order depends on it
-        prefetch    batches made ahead
+        prefetch    batches made ahead; default: workers + 4, and fewer where these take more than a quarter of memory
         workers     the engine's threads
         memory      bytes of stripes in memory
         job         the job's name in usage records, as in ``scan``
