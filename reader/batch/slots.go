@@ -217,8 +217,8 @@ func (x *slotSelector) selectMonotone(pieces []Piece, order []int32, c *vector.C
 	return n
 }
 
-// selectGathered is selectMonotone for a stripe that is gathered, and lists the slots. ascends: no row has a slot before
-// that of the row before.
+// selectGathered is selectMonotone for a stripe that is gathered, and lists the slots. ascends: no row has a slot
+// before that of the row before.
 func (x *slotSelector) selectGathered(pieces []Piece, order []int32, c *vector.Column, inverse []int32, n int32,
 	ascends bool) int32 {
 	first := len(x.listed)
