@@ -47,7 +47,6 @@ func checkLayout(t *rapid.T, b *Batch) {
 		}
 	}
 	for k, positions := range of {
-		positions = p.ExpandedLast(positions)
 		j := listsOf(x)[k]
 		if !slices.Equal(j.Features, positions) {
 			t.Fatalf("features %v, those of the plan are %v", j.Features, positions)

@@ -269,14 +269,13 @@ def test_groups_of_a_batch_that_travels(table):
     import pickle
 
     for batch in read(table, "ikjt", batch_size=100, expand="item"):
-        order = ["a", "b", "c", "d", "e", "item"]
         other = pickle.loads(pickle.dumps(batch)).to("cpu")
         meta = batch.to("meta")
-        for name in ("sparse_features", "dedup_sparse_features", "plain_sparse_features", "weighted_features"):
+        for name in ("sparse_features", "dedup_sparse_features", "expanded_sparse_features", "weighted_features"):
             a, b, c = getattr(batch, name), getattr(other, name), getattr(meta, name)
             assert a.keys() == b.keys() == c.keys() and a.stride_per_key() == b.stride_per_key() == c.stride_per_key()
             assert torch.equal(a.values(), b.values()) and torch.equal(a.lengths(), b.lengths())
             if a.variable_stride_per_key():
                 assert torch.equal(a.inverse_indices()[1], b.inverse_indices()[1])
                 assert c.inverse_indices()[1].shape == a.inverse_indices()[1].shape
-        assert batch.sparse_features.keys() == order and batch.plain_sparse_features.keys() == ["item"]
+        assert batch.sparse_features.keys() == IDS and batch.expanded_sparse_features.keys() == ["item"]

@@ -28,36 +28,58 @@ def test_bags_of_ikjt_equal_those_of_kjt(table, batch_size):
     model, weighted = bags(LISTS), bags(["scored"], is_weighted=True)
     for a, b in zip(*hashed(table, batch_size=batch_size), strict=True):
         assert a.sparse_features.keys() == LISTS and not a.sparse_features.variable_stride_per_key()
-        assert a.dedup_sparse_features.keys() == [] and a.plain_sparse_features.keys() == LISTS
+        assert a.dedup_sparse_features.keys() == [] and a.expanded_sparse_features.keys() == LISTS
         assert b.sparse_features.keys() == b.dedup_sparse_features.keys(
         ) == LISTS and b.sparse_features.variable_stride_per_key()
         assert b.sparse_features.stride() == b.dedup_sparse_features.stride() == b.rows
-        assert b.plain_sparse_features.keys() == [] and b.plain_sparse_features.stride() == b.rows
+        assert b.expanded_sparse_features.keys() == [] and b.expanded_sparse_features.stride() == b.rows
         want = model(a.sparse_features)
         torch.testing.assert_close(model(b.sparse_features).values(), want.values())
         torch.testing.assert_close(weighted(b.weighted_features).values(), weighted(a.weighted_features).values())
 
 
+@pytest.mark.parametrize("output", ["kjt", "ikjt"])
+def test_weighted_bags_of_the_source(table, source, output):
+    """A weighted collection pools what pyarrow's rows pool to."""
+    weighted = bags(["scored"], is_weighted=True)
+    [weights] = [p.detach() for p in weighted.parameters()]
+    rows = source["scored"].to_pylist()
+    at = 0
+    for batch in table.torch(["scored"], output=output, batch_size=300, transforms={"scored": f"mod({BUCKETS})"}):
+        kjt = batch.weighted_features
+        assert kjt.keys() == ["scored"] and kjt.weights().dtype == torch.float32
+        want = torch.zeros(batch.rows, weights.shape[1])
+        for i, row in enumerate(rows[at:at + batch.rows]):
+            for x in row:
+                want[i] += torch.tensor(x["score"]) * weights[x["id"] % BUCKETS]
+        torch.testing.assert_close(weighted(kjt).values().detach(), want)
+        at += batch.rows
+    assert at == len(rows)
+
+
 @pytest.mark.parametrize("expand", ["item_*", ["user_list"], ["user_history", "scored"]], ids=str)
 def test_expanded_features_are_an_ordinary_kjt(table, expand):
-    """Their lists come a row each, after the others, in both outputs; the model is the same."""
+    """Their lists come a row each, keys in the order of the request in both outputs; the model is the same."""
     plain = ["item_list"] if expand == "item_*" else expand
-    order = [k for k in LISTS if k not in plain] + [k for k in LISTS if k in plain]
     model, weighted = bags(LISTS), bags(["scored"], is_weighted=True)
     for a, b in zip(*hashed(table, batch_size=128, expand=expand), strict=True):
-        assert a.sparse_features.keys() == b.sparse_features.keys() == order
+        assert a.sparse_features.keys() == b.sparse_features.keys() == LISTS
         assert b.dedup_sparse_features.keys() == [k for k in LISTS if k not in plain]
-        assert b.plain_sparse_features.keys() == [k for k in LISTS if k in plain]
-        assert not b.plain_sparse_features.variable_stride_per_key() and b.plain_sparse_features.stride() == b.rows
-        assert b.weighted_features.variable_stride_per_key() == b.dedup_weighted_features.variable_stride_per_key() == (
-            "scored" not in plain)
+        assert b.expanded_sparse_features.keys() == [k for k in LISTS if k in plain]
+        if expand == ["user_list"]:  # the batch is not cut between neighbours
+            assert b.dedup_sparse_features.values().data_ptr() == b.sparse.feature("user_history").values.data_ptr()
+        assert not b.expanded_sparse_features.variable_stride_per_key()
+        assert b.expanded_sparse_features.stride() == b.rows
+        for kjt in (b.weighted_features, b.dedup_weighted_features):
+            assert kjt.variable_stride_per_key() == ("scored" not in plain)
         want = model(a.sparse_features).to_dict()
         for got in (model(b.sparse_features).to_dict(),
-                    part(model, b.dedup_sparse_features) | part(model, b.plain_sparse_features)):
+                    part(model, b.dedup_sparse_features) | part(model, b.expanded_sparse_features)):
             assert got.keys() == want.keys()
             for k, pooled in want.items():
                 torch.testing.assert_close(got[k], pooled)
-        for kjt in (b.weighted_features, b.plain_weighted_features if "scored" in plain else b.dedup_weighted_features):
+        alone = b.expanded_weighted_features if "scored" in plain else b.dedup_weighted_features
+        for kjt in (b.weighted_features, alone):
             torch.testing.assert_close(weighted(kjt).values(), weighted(a.weighted_features).values())
     with pytest.raises(dsistore.NotFoundError, match="did you mean \"user_list\""):
         table.torch(LISTS, output="ikjt", expand="user_lits")
@@ -134,10 +156,10 @@ def test_a_kjt_is_made_once_and_stays_behind(table):
         assert kjt.values().data_ptr() == batch.sparse.values.data_ptr() and kjt.lengths().data_ptr(
         ) == batch.sparse.lengths.data_ptr()
     split = one_batch(table, expand="item_list")
-    assert split.plain_sparse_features.values().data_ptr() == split.sparse.values[split.sparse.counts[0] +
+    assert split.expanded_sparse_features.values().data_ptr() == split.sparse.values[split.sparse.counts[0] +
                                                                                   split.sparse.counts[1]:].data_ptr()
     # What is known of lengths is said: TorchRec would add them up, and wait for the device.
-    for kjt in (whole, split.sparse_features, split.dedup_sparse_features, split.plain_sparse_features,
+    for kjt in (whole, split.sparse_features, split.dedup_sparse_features, split.expanded_sparse_features,
                 one_batch(table, "kjt").sparse_features):
         assert kjt.length_per_key_or_none() == [sum(x.lengths().tolist()) for x in kjt.split([1] * len(kjt.keys()))]
 
@@ -177,6 +199,33 @@ def test_devices(table):
         assert a.keys() == b.keys() and a.stride_per_key() == b.stride_per_key()
         assert [t.shape for t in kjt_tensors(a)] == [t.shape for t in kjt_tensors(b)]
         assert all(t.device.type == "meta" for t in kjt_tensors(a))
+
+
+class CopyStream(torch.cpu.Stream):
+    """A stream that says what happens on it."""
+
+    def __init__(self, happened):
+        self.happened = happened
+
+    def wait_stream(self, stream):
+        self.happened.append(("waits", stream))
+
+
+@pytest.mark.parametrize("output", ["kjt", "ikjt"])
+def test_copies_on_a_stream(table, output, monkeypatch):
+    """As TorchRec's pipelines ask for it: allocated on the current stream, filled on the other, which waits first."""
+    from torchrec.distributed.train_pipeline.utils import _to_device
+
+    batch, happened = one_batch(table, output), []
+    stream, copy = CopyStream(happened), torch.Tensor.copy_
+    monkeypatch.setattr(torch.Tensor, "copy_", lambda t, source, non_blocking=False: happened.append(
+        ("copies", torch.cpu.current_stream(), non_blocking)) or copy(t, source, non_blocking))
+    before = torch.cpu.current_stream()
+    moved = _to_device(batch, torch.device("cpu"), non_blocking=True, data_copy_stream=stream)
+    assert happened[:2] == [("waits", before), ("copies", stream, True)] and before is not stream
+    assert len(happened) == 2 * (1 + len(batch.keys)) and torch.cpu.current_stream() is before
+    assert same(moved, batch) and moved.sparse.values.data_ptr() != batch.sparse.values.data_ptr()
+    assert moved.sparse_features.keys() == LISTS
 
 
 def test_pin_memory_and_record_stream_reach_every_tensor(table, monkeypatch):
@@ -262,6 +311,7 @@ def test_pipelines_without_sharding(store_path):
     torch.testing.assert_close(trainers.plain_losses(store_path, "ikjt"), want)
     for output in ("kjt", "ikjt"):
         torch.testing.assert_close(trainers.base_losses(store_path, output), want)
+        torch.testing.assert_close(trainers.base_losses(store_path, output, enable_inplace_copy_batch=True), want)
 
 
 @pytest.mark.parametrize("world", [1, 2])

@@ -79,10 +79,10 @@ def plain_losses(uri, output, world=1):
     return losses
 
 
-def base_losses(uri, output):
+def base_losses(uri, output, **options):
     """TrainPipelineBase over the dataset."""
     model = Model()
-    pipeline = TrainPipelineBase(model, torch.optim.SGD(model.parameters(), lr=RATE), torch.device("cpu"))
+    pipeline = TrainPipelineBase(model, torch.optim.SGD(model.parameters(), lr=RATE), torch.device("cpu"), **options)
     it = iter(data(uri, output))
     return [[pipeline.progress(it)[0].item()] for _ in range(STEPS)]
 

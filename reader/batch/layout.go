@@ -72,9 +72,6 @@ func newBatchLayout(p *plan.Plan, o *Options) *batchLayout {
 		}
 		*to = append(*to, int32(i))
 	}
-	for _, positions := range []*[]int32{&l.sparse, &l.weighted, &l.floats} {
-		*positions = p.ExpandedLast(*positions)
-	}
 	l.groupings = newGroupings(l)
 	l.schema = newSchema(l)
 	return l

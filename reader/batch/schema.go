@@ -45,8 +45,9 @@ type Schema struct {
 // A ListsSchema says which features have lists of one kind, in the order in which a block has them.
 type ListsSchema struct {
 	Features []int32 `json:"features"`
-	// Dedup is how many of them, the first, may be in groups.
-	Dedup int `json:"dedup"`
+	// Dedup says of each whether it may be in a group: none may with DedupKJT, else all but those that the plan
+	// expands.
+	Dedup []bool `json:"dedup"`
 }
 
 type groupArrays struct {
@@ -95,11 +96,9 @@ func newSchema(l *batchLayout) *Schema {
 }
 
 func (l *batchLayout) listsSchema(features []int32) ListsSchema {
-	s := ListsSchema{Features: features}
+	s := ListsSchema{Features: features, Dedup: make([]bool, len(features))}
 	for k, f := range features {
-		if l.dedup != plan.DedupKJT && !l.plan.Expands(f) {
-			s.Dedup = k + 1
-		}
+		s.Dedup[k] = l.dedup != plan.DedupKJT && !l.plan.Expands(f)
 	}
 	return s
 }

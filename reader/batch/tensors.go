@@ -50,10 +50,10 @@ func (m *Matrix) PresentOf(i int) vector.Bitmap { return presentOf(m.Present, i,
 //	group of  f0: 0     f1: none  f2: 0     f3: 1
 //	lists     s0 s1     r0 r1 r2  s0 s1     s0 s1 s2     First 0 2 5 7 10
 type Jagged struct {
-	Features []int32 // positions in Plan.Features, ascending, but that those which the plan expands come last
-	// Dedup is how many of Features, the first, may be in groups: all but those that the plan expands, and none with
-	// DedupKJT.
-	Dedup int
+	Features []int32 // positions in Plan.Features, ascending
+	// Dedup says of each of Features whether it may be in a group: none may with DedupKJT, else all but those that the
+	// plan expands.
+	Dedup []bool
 	// Groups has for each feature the position of its group in Tensors.Groups; their number: it is in none. nil with
 	// DedupKJT.
 	Groups []int32

@@ -3,7 +3,6 @@ package plan
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/dsistore/dsistore/internal/suggest"
 	"github.com/dsistore/dsistore/storage"
@@ -12,15 +11,6 @@ import (
 
 // Expands reports whether a feature's lists come a row each, whatever is stored.
 func (p *Plan) Expands(feature int32) bool { return p.Expanded != nil && p.Expanded[feature] }
-
-// ExpandedLast returns positions with those of the features that p expands after the others, each in their order.
-func (p *Plan) ExpandedLast(positions []int32) []int32 {
-	if p.Expanded == nil {
-		return positions
-	}
-	lists := slices.DeleteFunc(slices.Clone(positions), p.Expands)
-	return append(lists, slices.DeleteFunc(positions, func(f int32) bool { return !p.Expands(f) })...)
-}
 
 // expand sets Expanded to the features that entries, names, globs and sets, select.
 func (p *Plan) expand(entries []string) error {

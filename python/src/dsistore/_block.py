@@ -36,10 +36,10 @@ class Array(NamedTuple):
 
 @dataclass(frozen=True)
 class Lists:
-    """The features that have lists of one kind, in the order of a block; the first ``dedup`` may be in groups."""
+    """The features that have lists of one kind, in the order of a block, and whether each may be in a group."""
 
     features: list[int]
-    dedup: int
+    dedup: list[bool]
 
 
 class Schema:
@@ -56,7 +56,7 @@ class Schema:
         self.embeddings = list(zip(answer["embeddings"] or [], answer["widths"] or []))
         self.columns: list[int] = answer["columns"] or []
         self.lists = {
-            k: Lists(answer[k]["features"] or [], answer[k]["dedup"]) for k in ("sparse", "weighted", "floats")
+            k: Lists(answer[k]["features"] or [], answer[k]["dedup"] or []) for k in ("sparse", "weighted", "floats")
         }
 
     def __reduce__(self) -> Any:

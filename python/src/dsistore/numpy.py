@@ -119,7 +119,7 @@ class NumpyDataset(Dataset[NumpyBatch]):
         first = start = 0  # list and value of the feature
         for k, (f, size, count) in enumerate(zip(lists.features, *block.sizes(kind))):
             end, stop = first + size, start + count
-            group = int(groups[k]) if k < lists.dedup else len(inverses)
+            group = int(groups[k]) if lists.dedup[k] else len(inverses)
             parts[self._names[f]] = Ragged(values[start:stop], offsets[first:end + 1] - np.int32(start),
                                            weights[start:stop] if kind == "weighted" else None,
                                            inverses[group] if group < len(inverses) else None,

@@ -379,7 +379,7 @@ class Table:
                     DataLoader's workers have the rank of the process that starts them
         output      "kjt": every row has its lists; "ikjt": lists that rows share come once, with an inverse
         expand      names, globs or sets whose lists come one per row with output="ikjt" too, in
-                    Batch.plain_sparse_features
+                    Batch.expanded_sparse_features
         transforms  chains of transforms by name or glob: {"user_history_*": "first(50) | mod(1000000)"}
         drop_last   leaves out a short batch at the end, and batches that are too few for all ranks: all ranks give the
                     same number

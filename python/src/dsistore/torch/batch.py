@@ -233,36 +233,38 @@ class Batch:
 
     @_Part
     def sparse_features(self) -> KeyedJaggedTensor:
-        """All id lists as one KJT, its keys in the order of the request, those of ``expand`` last. With output="ikjt"
-        it is in the variable-batch form in every batch, with identity rows for features whose rows share nothing there,
-        and for those of ``expand`` (an ordinary KJT where these are all)."""
-        return self._kjt(self.sparse, dedup=True, plain=True)
+        """All id lists as one KJT, its keys in the order of the request in every batch. With output="ikjt" it is in the
+        variable-batch form in every batch, with identity rows for features whose rows share nothing there, and for
+        those of ``expand`` (an ordinary KJT where these are all)."""
+        return self._kjt(self.sparse)
 
     @_Part
     def dedup_sparse_features(self) -> KeyedJaggedTensor:
-        """The id lists but for those of ``expand`` as a KJT in the variable-batch form; without keys with
-        output="kjt"."""
-        return self._kjt(self.sparse, dedup=True)
+        """The id lists that are deduplicated, as a KJT in the variable-batch form: all but those of ``expand`` with
+        output="ikjt", none with output="kjt". A view of the batch where its features are neighbours in the request,
+        else a copy; so is expanded_sparse_features."""
+        return self._kjt(self.sparse, True)
 
     @_Part
-    def plain_sparse_features(self) -> KeyedJaggedTensor:
-        """The id lists of ``expand``, all with output="kjt", as an ordinary KJT."""
-        return self._kjt(self.sparse, plain=True)
+    def expanded_sparse_features(self) -> KeyedJaggedTensor:
+        """The id lists that come one per row, as an ordinary KJT: those of ``expand`` with output="ikjt", all with
+        output="kjt"."""
+        return self._kjt(self.sparse, False)
 
     @_Part
     def weighted_features(self) -> KeyedJaggedTensor:
         """All weighted lists as one KJT with weights: see sparse_features."""
-        return self._kjt(self.weighted, dedup=True, plain=True)
+        return self._kjt(self.weighted)
 
     @_Part
     def dedup_weighted_features(self) -> KeyedJaggedTensor:
-        """The weighted lists but for those of ``expand``: see dedup_sparse_features."""
-        return self._kjt(self.weighted, dedup=True)
+        """The weighted lists that are deduplicated: see dedup_sparse_features."""
+        return self._kjt(self.weighted, True)
 
     @_Part
-    def plain_weighted_features(self) -> KeyedJaggedTensor:
-        """The weighted lists of ``expand``: see plain_sparse_features."""
-        return self._kjt(self.weighted, plain=True)
+    def expanded_weighted_features(self) -> KeyedJaggedTensor:
+        """The weighted lists that come one per row: see expanded_sparse_features."""
+        return self._kjt(self.weighted, False)
 
     def map(self, f: Map) -> Batch:
         """The batch with f applied to every tensor; KeyedJaggedTensors are made anew."""
@@ -271,9 +273,26 @@ class Batch:
             setattr(out, name, _map(getattr(self, name), f))
         return out
 
-    def to(self, device: Any, non_blocking: bool = False) -> Batch:
-        """The batch on a device: one copy. One int32 inverse a group travels, and KJTs are made anew there."""
-        return self._moved(lambda t: t.to(device=device, non_blocking=non_blocking))
+    def to(self, device: Any, non_blocking: bool = False, data_copy_stream: Any = None) -> Batch:
+        """The batch on a device: one copy. One int32 inverse a group travels, and KJTs are made anew there.
+
+        With data_copy_stream, which TorchRec's pipelines give with ``enable_inplace_copy_batch``, memory is allocated
+        on the current stream of the device, and filled on that stream. The caller waits for the stream before it uses
+        the batch, as the pipelines do.
+        """
+        if data_copy_stream is None:
+            return self._moved(lambda t: t.to(device=device, non_blocking=non_blocking))
+        module = torch.get_device_module(device)
+
+        def copy(t: torch.Tensor) -> torch.Tensor:
+            out = torch.empty_like(t, device=device)
+            with module.stream(data_copy_stream):
+                # What used the memory before may still run on the current stream.
+                data_copy_stream.wait_stream(current)
+                return out.copy_(t, non_blocking=non_blocking)
+
+        current = module.current_stream(device)
+        return self._moved(copy)
 
     def pin_memory(self) -> Batch:
         """A copy in page-locked memory, from which ``to(device, non_blocking=True)`` does not wait."""
@@ -302,7 +321,7 @@ class Batch:
 
     def _lists(self, kind: str) -> Jagged:
         lists = jagged(self._block, kind, self._features.names)
-        return expanded(self._block, kind, lists, self._inverses()) if self._features.expands and lists.keys else lists
+        return expanded(self._block, kind, lists, self._inverses()) if self._features.expands and any(lists.dedup) else lists
 
     def _matrix(self, name: str, width: int) -> torch.Tensor:
         return self._block.tensor(name).view(self.rows, width)
@@ -343,11 +362,13 @@ class Batch:
             values = self._numbers(i, elem).tolist()
         return values if present is None else [v if p else None for v, p in zip(values, present[0].tolist())]
 
-    def _kjt(self, lists: Jagged, dedup: bool = False, plain: bool = False) -> KeyedJaggedTensor:
-        """A KJT of the lists that may be deduplicated, of those that never are, or of both."""
-        if dedup and lists.dedup:
-            return kjt.variable(lists, self.inverses, self.rows, len(lists.keys) if plain else lists.dedup)
-        return kjt.plain(lists, self.rows, lists.dedup if plain else len(lists.keys))
+    def _kjt(self, lists: Jagged, dedup: bool | None = None) -> KeyedJaggedTensor:
+        """A KJT of the lists that are deduplicated, of those that come one per row, or of both (None)."""
+        if dedup is not None:
+            lists = lists.select([d == dedup for d in lists.dedup])
+        if any(lists.dedup):
+            return kjt.deduplicated(lists, self.inverses, self.rows)
+        return kjt.expanded(lists, self.rows)
 
 
 # The parts that hold tensors of their own, not KJTs over those of others.

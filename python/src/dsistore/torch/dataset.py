@@ -54,7 +54,7 @@ class TorchDataset(Dataset[Batch], torch.utils.data.IterableDataset[Batch]):
 
     shuffle is None, "session", "row" or a Shuffle. output is "kjt" (every row has its lists) or "ikjt" (lists that rows
     share come once: Batch.groups). expand is names, globs or sets whose lists come one per row in "ikjt" too, in
-    Batch.plain_sparse_features: those of items, for instance, which rows hardly ever share. transforms maps names or
+    Batch.expanded_sparse_features: those of items, for instance, which rows hardly ever share. transforms maps names or
     globs to chains of transforms: {"user_history_*": "first(50) | mod(1000000)"}.
 
     rank and world_size, given together, default to torch.distributed's, then to the environment's RANK and WORLD_SIZE.

@@ -13,23 +13,18 @@ if TYPE_CHECKING:
     from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
 
 
-def plain(j: Jagged, rows: int, first: int = 0) -> KeyedJaggedTensor:
-    """Features that have a list a row, from first on, over the same memory."""
+def expanded(j: Jagged, rows: int) -> KeyedJaggedTensor:
+    """Features that have a list a row, over the same memory: an ordinary KJT."""
     from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
 
-    if first == 0:
-        return KeyedJaggedTensor(
-            keys=j.keys[:], values=j.values, lengths=j.lengths, offsets=j.offsets, weights=j.weights, stride=rows,
-            length_per_key=j.counts[:])
-    lists, values = sum(j.sizes[:first]), sum(j.counts[:first])
     return KeyedJaggedTensor(
-        keys=j.keys[first:], values=j.values[values:], lengths=j.lengths[lists:],
-        weights=None if j.weights is None else j.weights[values:], stride=rows, length_per_key=j.counts[first:])
+        keys=j.keys[:], values=j.values, lengths=j.lengths, offsets=j.offsets, weights=j.weights, stride=rows,
+        length_per_key=j.counts[:])
 
 
-def variable(j: Jagged, inverses: torch.Tensor, rows: int, end: int) -> KeyedJaggedTensor:
-    """Features up to end, over the same memory, in the variable-batch form: as many lists a key as its group has slots,
-    or rows where it is in none, and inverse indices [keys, rows].
+def deduplicated(j: Jagged, inverses: torch.Tensor, rows: int) -> KeyedJaggedTensor:
+    """Features over the same memory in the variable-batch form: as many lists a key as its group has slots, or rows
+    where it is in none, and inverse indices [keys, rows].
 
     The matrix of inverse indices is made here, on the tensors' device, of one int32 inverse per group: it is as large
     as keys x rows x 8 bytes, and so should neither be pinned nor travel. Nothing here waits for the device.
@@ -37,18 +32,16 @@ def variable(j: Jagged, inverses: torch.Tensor, rows: int, end: int) -> KeyedJag
     from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
 
     assert j.groups is not None
-    keys, sizes, counts = j.keys[:end], j.sizes[:end], j.counts[:end]
+    keys, sizes = j.keys[:], j.sizes[:]
     # A row a group, and one of the rows themselves for features in none: groups has its place.
     table = torch.empty((len(inverses) + 1, rows), dtype=torch.int64, device=inverses.device)
     if len(inverses):
         table[:-1] = inverses
     torch.arange(rows, out=table[-1])
-    lists, values = sum(sizes), sum(counts)
     return KeyedJaggedTensor(
-        keys=keys, values=j.values[:values], lengths=j.lengths[:lists], offsets=j.offsets[: lists + 1],
-        weights=None if j.weights is None else j.weights[:values],
-        stride_per_key_per_rank=[[n] for n in sizes], stride_per_key=sizes, length_per_key=counts,
-        inverse_indices=(keys, table.index_select(0, j.groups[:end])))
+        keys=keys, values=j.values, lengths=j.lengths, offsets=j.offsets, weights=j.weights,
+        stride_per_key_per_rank=[[n] for n in sizes], stride_per_key=sizes, length_per_key=j.counts[:],
+        inverse_indices=(keys, table.index_select(0, j.groups)))
 
 
 def record_stream(kjt: KeyedJaggedTensor, stream: Any) -> None:

@@ -15,12 +15,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 
 from .. import errors
 from .block import TensorBlock, unpacked
 
+T = TypeVar("T")
 Map = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -37,9 +39,9 @@ class Jagged:
     keys: list[str]
     sizes: list[int]  # lists of each feature
     counts: list[int]  # values of each feature
-    # so many of the keys, the first, are in groups where rows share their lists; the others always have a list a row
-    dedup: int
-    # [features] int32: the place in Batch.groups, whose length stands for none; None with dedup 0
+    # of each feature, whether it is in a group where rows share its lists; else it always has a list a row
+    dedup: list[bool]
+    # [features] int32: the place in Batch.groups, whose length stands for none; None where no feature may be in one
     groups: torch.Tensor | None
     lengths: torch.Tensor  # int32
     offsets: torch.Tensor  # int32, from 0: one more than lists
@@ -50,13 +52,26 @@ class Jagged:
     def feature(self, key: str) -> Jagged:
         """One feature alone: views, but for its offsets, which begin at 0."""
         k = self.keys.index(key)
-        first, start = sum(self.sizes[:k]), sum(self.counts[:k])
-        n, count = self.sizes[k], self.counts[k]
-        lists, values = slice(first, first + n), slice(start, start + count)
-        return Jagged([key], [n], [count], int(k < self.dedup), None if self.groups is None else self.groups[k:k + 1],
-                      self.lengths[lists], self.offsets[first:first + n + 1] - start, self.values[values],
-                      None if self.weights is None else self.weights[values],
-                      None if self.present is None else self.present[lists])
+        return self._stretch(k, k + 1)
+
+    def select(self, wanted: list[bool]) -> Jagged:
+        """The features for which wanted is true, in their order: views where they are neighbours, else copies."""
+        if all(wanted):
+            return self
+        ends = [k for k, (a, b) in enumerate(itertools.pairwise([False, *wanted, False])) if a != b]
+        parts = [self._stretch(a, b) for a, b in zip(ends[::2], ends[1::2])] or [self._stretch(0, 0)]
+        return parts[0] if len(parts) == 1 else _joined(parts)
+
+    def _stretch(self, a: int, b: int) -> Jagged:
+        """The features from the a-th to before the b-th."""
+        first, start = sum(self.sizes[:a]), sum(self.counts[:a])
+        end, stop = first + sum(self.sizes[a:b]), start + sum(self.counts[a:b])
+        offsets = self.offsets[first:end + 1]
+        return Jagged(self.keys[a:b], self.sizes[a:b], self.counts[a:b], self.dedup[a:b],
+                      None if self.groups is None else self.groups[a:b], self.lengths[first:end],
+                      offsets - start if start else offsets, self.values[start:stop],
+                      None if self.weights is None else self.weights[start:stop],
+                      None if self.present is None else self.present[first:end])
 
     def map(self, f: Map) -> Jagged:
         """The lists with f applied to every tensor."""
@@ -78,17 +93,36 @@ class DedupGroup:
         return DedupGroup(self.keys, self.slots, f(self.inverse))
 
 
+def _joined(parts: list[Jagged]) -> Jagged:
+    """The features of all parts, one part after the other."""
+    def cat(of: Callable[[Jagged], torch.Tensor | None]) -> torch.Tensor | None:
+        tensors = [t for p in parts if (t := of(p)) is not None]
+        return torch.cat(tensors) if tensors else None
+
+    def chain(of: Callable[[Jagged], list[T]]) -> list[T]:
+        return [x for p in parts for x in of(p)]
+
+    counts = chain(lambda p: p.counts)
+    starts = itertools.accumulate([0, *(len(p.values) for p in parts)])
+    offsets = [parts[0].offsets[:1], *(p.offsets[1:] + start for p, start in zip(parts, starts))]
+    lengths, values = cat(lambda p: p.lengths), cat(lambda p: p.values)
+    assert lengths is not None and values is not None
+    return Jagged(chain(lambda p: p.keys), chain(lambda p: p.sizes), counts, chain(lambda p: p.dedup),
+                  cat(lambda p: p.groups), lengths, torch.cat(offsets), values, cat(lambda p: p.weights),
+                  cat(lambda p: p.present))
+
+
 def jagged(block: TensorBlock, kind: str, names: list[str]) -> Jagged:
     """The lists of a kind, over the block's memory; names are those of the plan's features."""
     of = block.schema.lists[kind]
     if not of.features:
         none = torch.empty(0, dtype=torch.float32 if kind == "floats" else torch.int64)
-        return Jagged([], [], [], 0, None, torch.empty(0, dtype=torch.int32), torch.zeros(1, dtype=torch.int32), none)
+        return Jagged([], [], [], [], None, torch.empty(0, dtype=torch.int32), torch.zeros(1, dtype=torch.int32), none)
     sizes, counts = block.counts().lists[kind]
     present = block.tensor(f"{kind}.present")
     return Jagged(
         [names[f] for f in of.features], sizes, counts, of.dedup,
-        block.tensor(f"{kind}.groups") if of.dedup else None, block.tensor(f"{kind}.lengths"),
+        block.tensor(f"{kind}.groups") if any(of.dedup) else None, block.tensor(f"{kind}.lengths"),
         block.tensor(f"{kind}.offsets"), block.tensor(f"{kind}.values"),
         block.tensor(f"{kind}.weights") if kind == "weighted" else None,  # also where all lists are empty
         _mask(present, sizes) if len(present) else None)
@@ -116,7 +150,7 @@ def expanded(block: TensorBlock, kind: str, j: Jagged, inverses: torch.Tensor) -
     by = (j.offsets.index_select(0, src) - offsets[:-1]).repeat_interleave(lengths, output_size=sum(counts))
     at = by + torch.arange(sum(counts), dtype=torch.int32, device=by.device)
     return Jagged(
-        j.keys, [rows] * len(j.keys), counts, 0, None, lengths, offsets, j.values.index_select(0, at),
+        j.keys, [rows] * len(j.keys), counts, [False] * len(j.keys), None, lengths, offsets, j.values.index_select(0, at),
         None if j.weights is None else j.weights.index_select(0, at),
         None if j.present is None else j.present.index_select(0, src))
 

@@ -1,0 +1,46 @@
+"""The exceptions of the package."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import pkgutil
+
+import pytest
+
+import dsistore
+from dsistore import errors
+
+
+def modules() -> list[str]:
+    return [m.name for m in pkgutil.walk_packages(dsistore.__path__, "dsistore.") if "lib" not in m.name]
+
+
+def classes() -> list[type[BaseException]]:
+    """Every exception class that a module of the package defines."""
+    pytest.importorskip("torch")
+    found = set()
+    for name in modules():
+        try:
+            module = importlib.import_module(name)
+        except ImportError as e:  # an output of a framework that is not here
+            assert not (e.name or "").startswith("dsistore"), e
+            continue
+        found.update(x for x in vars(module).values()
+                     if isinstance(x, type) and issubclass(x, BaseException) and x.__module__.startswith("dsistore"))
+    assert len(found) >= 9
+    return sorted(found, key=lambda c: c.__name__)
+
+
+def test_no_exception_asks_to_be_skipped():
+    """TorchRec's pipelines skip the batch at an exception, or a cause, that has is_retryable: rows would be missing."""
+    for kind in classes():
+        e = kind("for the test")
+        assert not hasattr(kind, "is_retryable") and not hasattr(e, "is_retryable"), kind
+        assert issubclass(kind, dsistore.DsistoreError)
+    for kind in [*errors._KINDS, "corrupt", "internal"]:
+        e = errors.from_wire({"kind": kind, "message": "for the test", "is_retryable": True})
+        assert not hasattr(e, "is_retryable") and not hasattr(e.__cause__, "is_retryable"), kind
+        assert type(pickle.loads(pickle.dumps(e))) is type(e)
+        utils = pytest.importorskip("torchrec.distributed.train_pipeline.utils")
+        assert not utils._is_data_loading_retriable(e)
