@@ -56,7 +56,7 @@ static int get_next(struct dsi_array_stream *s, struct dsi_array *out) {
 static const char *get_last_error(struct dsi_array_stream *s) {
 	guarded_stream *g = s->private_data;
 	return forked(g->pid) ? "this process was forked from the one that opened the scan: "
-	                        "open it here, by spawn or forkserver"
+	                        "open it here"
 	                      : g->under.get_last_error(&g->under);
 }
 

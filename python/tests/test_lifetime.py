@@ -40,10 +40,10 @@ EXITS = """
         while True:
             loader = _engine.call("loader_open", uri=path, plan=data.plan, no_usage=True)
             schema = Schema(loader["schema"])
-            while (held := _engine.next_batch(loader["handle"])) is not None:
+            while (held := _engine.next_batch(_engine.handle(loader["handle"]))) is not None:
                 kept.append(Block(schema, held).array("sparse.values"))
                 del kept[:-50]
-            _engine.close(loader["handle"])
+            _engine.close(_engine.handle(loader["handle"]))
     if ending == "threads":
         for _ in range(4):
             threading.Thread(target=for_ever, daemon=True).start()

@@ -477,7 +477,7 @@ def test_workers_that_begin_late(parts):
     d.load_state_dict(state)
     assert ids_of(next(iter(loader(1)))) == want[0][7]
     assert [ids_of(b) for b in loader(3)] == want[0]
-    assert [ids_of(b) for b in d] == want[0]
+    assert [ids_of(b) for b in d] == want[1]
     d.load_state_dict(state)
     d.set_epoch(0)
     running = iter(loader(3))
@@ -495,22 +495,29 @@ def test_workers_that_begin_late(parts):
 def test_set_epoch_reaches_workers(parts, persistent):
     table, _ = parts
     d = data(table, batch_size=64, shuffle="session", rank=0, world_size=1)
-    epochs = epochs_alone(table, 4, 1, batch_size=64, shuffle="session")
+    epochs = epochs_alone(table, 6, 1, batch_size=64, shuffle="session")
     loader = DataLoader(d, batch_size=None, num_workers=2, persistent_workers=persistent,
                         multiprocessing_context=FORKSERVER)
     d.load_state_dict({**d.state_dict(), "epoch": 3, "global_position": 5})
     assert [ids_of(b) for b in loader] == epochs[3][5:]  # goes on, once
-    assert [ids_of(b) for b in loader] == epochs[3]
+    assert [ids_of(b) for b in loader] == epochs[4]
     with pytest.raises(dsistore.UsageError, match="StatefulDataLoader"):
         d.state_dict()
     d.set_epoch(2)
     assert d.state_dict()["epoch"] == 2
     running = iter(loader)
-    # left when a worker has read to its end, perhaps
-    assert [ids_of(next(running)) for _ in range(10)] == epochs[2][:10]
+    assert [ids_of(next(running)) for _ in range(2)] == epochs[2][:2]  # and is left before the workers are through
     if not persistent:
         del running
     assert [ids_of(b) for b in loader] == epochs[2]
+    assert [ids_of(b) for b in itertools.islice(loader, 12)] == epochs[3]  # nobody asks for one more
+    assert [ids_of(b) for b in loader] == epochs[4]
+    running = iter(loader)
+    next(running)
+    d.set_epoch(5)
+    rest = [ids_of(b) for b in running]
+    assert rest == epochs[5][1:]  # that it ends does not count: the epoch was set meanwhile
+    assert [ids_of(b) for b in loader] == epochs[5]
     d.set_epoch(1)
     assert [ids_of(b) for b in loader] == epochs[1]
 
@@ -549,6 +556,4 @@ def test_stateful_data_loader(parts, workers, steps):
     other = loader()
     other.load_state_dict(state)
     assert [ids_of(b) for b in other] == epochs[0][steps:]  # after the last, none
-    if workers:  # they do not count epochs
-        other.dataset.set_epoch(1)
     assert [ids_of(b) for b in other] == epochs[1]

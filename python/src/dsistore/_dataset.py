@@ -128,8 +128,9 @@ class Dataset(Generic[T]):
                 for batch in loader:
 
         Iterations that are under way do not change. Without set_epoch, an iteration that gave its epoch's last batch is
-        followed by the next epoch, and one that was left before by the same epoch again. DataLoader's workers do not
-        count epochs: set each.
+        followed by the next epoch, and one that was left before by the same epoch again. So it is in DataLoader's
+        workers, which read ahead, prefetch_factor batches each: where a loop is left so shortly before the end, set
+        the epoch.
         """
         if not number(epoch):
             raise errors.UsageError(f"epoch {epoch!r}: want 0 or more")

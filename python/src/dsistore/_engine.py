@@ -1,4 +1,12 @@
-"""The link to the engine: a Go library that is loaded at the first call, and never in a process that was forked after.
+"""The link to the engine: a Go library that is loaded at the first call.
+
+    process                  forked process
+    libdsistore.so           what it inherited: it never runs again, and what was opened there is nobody's
+    (its threads)   ──fork──>  first call ──> a copy of libdsistore.so, with threads and memory of its own
+
+Go's threads do not survive a fork, so that the library of the parent cannot be used in a child. The dynamic linker
+takes a copy of the file for another library, with variables of its own: its first call starts Go anew. The copy is an
+anonymous file in memory, for as long as the process lives. Only Linux has such files.
 
 ctypes releases the GIL around every call.
 """
@@ -6,21 +14,24 @@ ctypes releases the GIL around every call.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import json
 import os
 import pathlib
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import errors
 
 _FORKED = (
-    "this process was forked from one that had used dsistore, whose engine does not survive a fork: "
-    "use num_workers=0 (the loader prefetches by itself), or multiprocessing_context='spawn' or 'forkserver'"
+    "this process was forked from one that had used dsistore, whose engine does not survive a fork, and a copy of it "
+    "cannot be loaded ({}): use num_workers=0 (the loader prefetches by itself), or multiprocessing_context='spawn' or "
+    "'forkserver'"
 )
+_INHERITED = "it was opened before this process was forked: open it here, iterate the dataset or the table anew"
 
 
 class _Text(ctypes.Structure):
@@ -44,21 +55,42 @@ def _path() -> str:
         f"no engine in {here}: build the package with `pip install .` in python/, which needs Go and a C compiler")
 
 
+@contextlib.contextmanager
+def _file() -> Iterator[str]:
+    """The path of the library to load. In a forked process it is that of a copy, which is gone after the with."""
+    if _library is None or _pid == os.getpid():
+        yield _path()
+        return
+    try:
+        copy = os.memfd_create("libdsistore.so")
+    except (AttributeError, OSError) as e:
+        raise errors.ForkError(_FORKED.format(e)) from None
+    try:
+        with open(_path(), "rb") as source:
+            size, at = os.fstat(source.fileno()).st_size, 0
+            while at < size:
+                at += os.sendfile(copy, source.fileno(), at, size - at)
+        # By the process: the linker takes a name that it knows for what it has loaded by it.
+        yield f"/proc/{os.getpid()}/fd/{copy}"
+    except OSError as e:
+        raise errors.ForkError(_FORKED.format(e)) from None
+    finally:
+        os.close(copy)
+
+
 def library() -> ctypes.CDLL:
     """The engine, loaded when first needed."""
     global _library, _pid
-    if _library is not None:
-        if _pid != os.getpid():
-            raise errors.ForkError(_FORKED)
+    if _library is not None and _pid == os.getpid():
         return _library
-    with _lock:
-        if _library is None:
-            lib = ctypes.CDLL(_path())
+    with _lock, _file() as path:
+        if _library is None or _pid != os.getpid():
+            lib = ctypes.CDLL(path)
             i32, i64, text, pointer = ctypes.c_int32, ctypes.c_int64, ctypes.POINTER(_Text), ctypes.c_void_p
             # Releasing is short and happens where objects are freed: with the GIL. Without, a daemon thread that wants
             # it back while the interpreter ends is ended there and then, in the middle of somebody's destructor, which
             # may abort the process.
-            setattr(lib, "dsi_release", ctypes.PyDLL(_path()).dsi_release)
+            setattr(lib, "dsi_release", ctypes.PyDLL(path).dsi_release)
             for name, returns, *takes in (
                 ("dsi_call", i32, ctypes.c_char_p, i64, i64, ctypes.POINTER(i64), text),
                 ("dsi_begin", i64, ctypes.c_char_p, i64),
@@ -75,15 +107,36 @@ def library() -> ctypes.CDLL:
             ):
                 function = getattr(lib, name)
                 function.restype, function.argtypes = returns, takes
-            _pid = os.getpid()
             _library = lib
+            _pid = os.getpid()  # last: another thread that looks uses the library from here on
             _at_exit()
     return _library
 
 
 def usable(_getpid: Callable[[], int] = os.getpid) -> bool:
-    """Whether the engine is loaded and of this process: releasing something in a forked child must do nothing."""
+    """Whether the engine is loaded and of this process."""
     return _library is not None and _pid == _getpid()
+
+
+class Handle:
+    """What the engine of this process has opened. In a process forked after, it is nothing: the engine there has
+    other things by the same number."""
+
+    __slots__ = ("number", "lib", "_pid")
+
+    def __init__(self, lib: ctypes.CDLL, number: int):
+        self.number = number
+        self.lib = lib
+        self._pid = os.getpid()
+
+    def usable(self, _getpid: Callable[[], int] = os.getpid) -> bool:
+        """Whether it is of this process."""
+        return self._pid == _getpid()
+
+
+def handle(number: int) -> Handle:
+    """The handle of what a call opened."""
+    return Handle(library(), number)
 
 
 def _take(lib: ctypes.CDLL, text: _Text) -> bytes:
@@ -250,15 +303,17 @@ class _Batch(ctypes.Structure):
 class Held:
     """One batch of the engine, which is released with the last of the arrays over its memory: see _block.Block."""
 
-    __slots__ = ("_lib", "_batch")
+    __slots__ = ("_lib", "_batch", "_pid")
 
     def __init__(self, lib: ctypes.CDLL):
         self._lib = lib
         self._batch = _Batch()  # null until dsi_next gives a batch: there is no moment without an owner
+        self._pid = os.getpid()
 
-    # usable is bound here because a module's names may be gone when the interpreter ends.
-    def __del__(self, _usable: Callable[[], bool] = usable) -> None:
-        if self._batch.block and _usable():
+    # getpid is bound here because a module's names may be gone when the interpreter ends. In a process that was forked
+    # after, the engine that gave the batch does not run.
+    def __del__(self, _getpid: Callable[[], int] = os.getpid) -> None:
+        if self._batch.block and self._pid == _getpid():
             self._lib.dsi_release(self._batch.id)
 
     def batch(self) -> tuple[int, int, int, int, int]:
@@ -267,12 +322,14 @@ class Held:
         return b.block, b.size, b.id, b.index, b.epoch
 
 
-def next_batch(handle: int) -> Held | None:
+def next_batch(loader: Handle) -> Held | None:
     """The loader's next batch, None after the last. It lets the interpreter handle signals while it waits."""
-    lib = library()
+    if not loader.usable():
+        raise errors.ForkError(_INHERITED)
+    lib = loader.lib
     held, text = Held(lib), _Text()
     while True:
-        status = lib.dsi_next(handle, _WAIT_MILLISECONDS, ctypes.byref(held._batch), ctypes.byref(text))
+        status = lib.dsi_next(loader.number, _WAIT_MILLISECONDS, ctypes.byref(held._batch), ctypes.byref(text))
         if status == _BATCH:
             return held
         if status == _END:
@@ -287,8 +344,8 @@ def use_locks(set_device: int, lock: int, unlock: int, device: int) -> None:
     library().dsi_use_locks(set_device, lock, unlock, device)
 
 
-def close(handle: int, _usable: Callable[[], bool] = usable) -> None:
+def close(loader: Handle) -> None:
     """Closes a loader. Batches that were given stay valid. It may be called when the interpreter ends, and in a forked
     child, where there is nothing to close."""
-    if _usable() and _library is not None:
-        _library.dsi_close(handle)
+    if loader.usable():
+        loader.lib.dsi_close(loader.number)

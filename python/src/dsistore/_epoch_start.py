@@ -16,32 +16,42 @@ class Position(NamedTuple):
     batch: int
 
 
-_EPOCH, _BATCH, _SHARDS, _SETS, _TAKEN = range(5)
+_EPOCH, _BATCH, _SHARDS, _SETS, _TAKEN, _FOLLOWING, _AFTER, _AFTER_SETS = range(8)
 
 
 class EpochStart:
-    """Where the next epoch iterator begins, in five numbers:
+    """Where the next epoch iterator begins, in eight numbers:
 
-        [epoch, batch, shards or -1, how often they were set, the workers' iteration that began at the batch, or 0]
+        [epoch, batch, shards or -1, how often these were set, the workers' iteration that began at the batch, or 0,
+         the epoch after the last one that workers gave whole, in which iteration, and how often those before had been
+         set then]
 
     An iterator begins at the batch once; the next one begins with the epoch's first batch. The workers of a DataLoader
     iterate together, but they begin one after the other, perhaps when the loop was left already and another iteration
     begins. So the first worker writes which iteration began at the batch, and workers of any other iteration begin with
-    the first batch.
+    the first batch. The worker that gives the last batch of its rank says so in the last three numbers, perhaps before
+    others of its iteration begin. What is set later counts: then they are of the past.
 
-    A pickle has the values of the numbers: the iteration that workers are started for begins where it did when they
-    were started, however long that takes. A process that is no worker, such as one of the ranks that a program sends
-    its dataset to, has numbers of its own, which begin with those values.
+    A pickle has the values of the numbers, and so has a fork: the iteration that workers are started for begins where
+    it did when they were started, however long that takes. A process that is no worker, such as one of the ranks that a
+    program sends its dataset to, has numbers of its own, which begin with those values.
 
     A subclass may keep the numbers where workers that persist see them change: see dsistore.torch.
     """
 
     def __init__(self) -> None:
-        self._store([0, 0, -1, 0, 0])
         self._pid = os.getpid()
+        self._keep([0, 0, -1, 0, 0, 0, 0, -1])
         self._sent: list[int] | None = None  # the values when they were sent to this process
+        self._sent_to = -1  # the process
         self._began: list[int] | None = None  # in a worker: those that its newest iterator began with
         self._iterations = 0  # that a worker began
+        self._iteration = 0  # the newest of them
+
+    def _keep(self, values: list[int]) -> None:
+        """Keeps numbers of this process, and a copy, which a fork leaves as it is."""
+        self._store(values)
+        self._set = values
 
     def _store(self, values: list[int]) -> None:
         """Keeps numbers of this process, which begin with values."""
@@ -56,15 +66,16 @@ class EpochStart:
         return {"sent": list(map(int, n)), "pid": self._pid}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._sent, self._pid = state["sent"], state["pid"]
-        self._store(list(state["sent"]))
-        self._began, self._iterations = None, 0
+        self._sent, self._pid, self._sent_to = state["sent"], state["pid"], os.getpid()
+        self._keep(list(state["sent"]))
+        self._began, self._iterations, self._iteration = None, 0, 0
 
     def _own(self) -> MutableSequence[int]:
         """The numbers of this process, which is no worker."""
         if self._pid != os.getpid():
-            self._store(list(map(int, self._numbers())) if self._sent is None else list(self._sent))
-            self._numbers()[_TAKEN] = 0
+            values = self._handed() or list(map(int, self._numbers()))
+            values[_TAKEN] = 0
+            self._keep(values)
             self._pid = os.getpid()
         return self._numbers()
 
@@ -72,9 +83,15 @@ class EpochStart:
         """The numbers that the next iterator in this process begins with: in a worker perhaps a copy."""
         if _worker.info() is None:
             return self._own()
-        if self._iterations == 0 and self._sent is not None:
+        return self._iterations == 0 and self._handed() or self._numbers()
+
+    def _handed(self) -> list[int] | None:
+        """The values when this was sent to this process, or when the process was forked; None: it was made here."""
+        if self._sent is not None and self._sent_to == os.getpid():
             return list(self._sent)
-        return self._numbers()
+        if self._pid != os.getpid():
+            return [*self._set[:_TAKEN], *list(map(int, self._numbers()))[_TAKEN:]]
+        return None
 
     def set(self, at: Position, shards: int | None = None) -> None:
         """The next iterator begins there; shards None leaves them."""
@@ -84,10 +101,18 @@ class EpochStart:
             n[_SHARDS] = shards
         n[_SETS] += 1
         n[_TAKEN] = 0
+        self._set = list(map(int, n))
 
     def epoch(self) -> int:
         """The epoch of the next iterator."""
-        return int(self._next()[_EPOCH])
+        return _position(self._next()).epoch
+
+    def given(self, epoch: int) -> None:
+        """Says in a worker that its newest iterator, of an epoch, gave the last batch of this rank."""
+        n = self._numbers()
+        if self._began is not None and n[_SETS] == self._began[_SETS]:
+            n[_FOLLOWING], n[_AFTER] = epoch + 1, self._iteration
+            n[_AFTER_SETS] = self._began[_SETS]  # last: from here on they count
 
     def shards(self) -> int | None:
         """The shards that were set for the newest iterator, or for the next one, or None."""
@@ -98,22 +123,34 @@ class EpochStart:
         """Begins an iteration. The one after it begins at the epoch's first batch, unless something else is set."""
         worker = _worker.info()
         n = self._next()
-        at = Position(int(n[_EPOCH]), int(n[_BATCH]))
         if worker is None:
+            at = _position(n)
             n[_BATCH] = 0
-            return at if n[_TAKEN] == 0 else Position(at.epoch, 0)
+            self._set = list(map(int, n))
+            return at
         self._began = list(map(int, n))
         # The workers of an iteration have a seed in common, besides their number, and workers that persist have begun
         # as many.
         this = 1 + (hash((worker.seed - worker.id, self._iterations)) & (1 << 62) - 1)
         self._iterations += 1
+        self._iteration = this
         now = self._numbers()
         if now[_SETS] == n[_SETS]:  # else they are for another iteration by now
             if now[_TAKEN] == 0:
                 now[_TAKEN] = this
             n = now
-        return at if n[_TAKEN] in (0, this) else Position(at.epoch, 0)
+        return _position(n, this)
 
     def in_workers(self) -> bool:
         """Whether workers have begun an iteration since something was set."""
         return bool(self._own()[_TAKEN])
+
+
+def _position(n: MutableSequence[int], this: int = 0) -> Position:
+    """Where an iterator begins by these numbers; this is the workers' iteration that it is of."""
+    batch = int(n[_BATCH]) if n[_TAKEN] in (0, this) else 0
+    if n[_AFTER_SETS] != n[_SETS]:
+        return Position(int(n[_EPOCH]), batch)
+    if this and n[_AFTER] == this:
+        return Position(int(n[_FOLLOWING]) - 1, batch)
+    return Position(int(n[_FOLLOWING]), 0)

@@ -55,7 +55,7 @@ class RankLookup:
         if self._unpickled_by == os.getpid():
             return self._pickled
         # The dataset was not sent to this worker. A forked worker has the parent's process group and environment.
-        found = _of_group() or _of_environment()
+        found = _of_group() or _of_environment() or self._pickled
         if found is None and _parent_may_be_a_rank():
             raise errors.UsageError(
                 "a dataset made in a DataLoader worker does not know the rank of the process that started the worker: "

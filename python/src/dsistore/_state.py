@@ -63,10 +63,10 @@ class LoaderState:
         if epoch != following or epoch != self._position.epoch:
             self.set(Position(epoch, 0))
 
-    def begin(self) -> tuple[Position, int, Callable[[int, bool], None]]:
+    def begin(self) -> tuple[Position, int, Callable[[int, bool, bool], None]]:
         """Begins an iterator. Returns where, at which batch the ranks took up the epoch, and what the iterator calls at
-        each move: with the batch of the global order that the job goes on with, all of them at the epoch's end, and
-        whether the iterator is exhausted."""
+        each move: with the batch of the global order that the job goes on with, all of them at the epoch's end, whether
+        this rank has given its last batch, and whether the iterator is exhausted."""
         in_worker = _worker.info() is not None
         start = self._start.begin()
         begin = start.batch
@@ -76,12 +76,14 @@ class LoaderState:
         this = self._iterator = object()  # and not the iterator, which would live for as long as the dataset
         over = False
 
-        def moved(to: int, exhausted: bool) -> None:
+        def moved(to: int, last: bool, exhausted: bool) -> None:
             nonlocal over
             if self._iterator is not this:
                 return
             self._position = Position(start.epoch, to)
-            if in_worker:  # workers do not count epochs: one that is through waits for the others at the end
+            if in_worker:  # one that is through waits for the others at the end
+                if last:
+                    self._start.given(start.epoch)
                 return
             following = Position(start.epoch + 1, 0)
             if to == self._batches and not over:
@@ -90,7 +92,7 @@ class LoaderState:
             if exhausted:
                 self._position = following
 
-        moved(start.batch, False)
+        moved(start.batch, False, False)
         return start, begin, moved
 
     def save(self, of: Mapping[str, Any], shards: int) -> dict[str, Any]:

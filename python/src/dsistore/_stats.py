@@ -63,25 +63,28 @@ class Meter:
     """Stats of the iteration that began last. A copy in another process has measured nothing."""
 
     def __init__(self) -> None:
-        self._handle: int | None = None
+        self._handle: _engine.Handle | None = None
         self._began = 0.0
         self._last = Stats()
 
     def __reduce__(self) -> Any:
         return Meter, ()
 
-    def begin(self, handle: int) -> None:
+    def begin(self, handle: _engine.Handle) -> None:
         """A loader was opened."""
         self._handle, self._began = handle, time.perf_counter()
 
-    def end(self, handle: int, done: dict[str, Any]) -> None:
+    def end(self, handle: _engine.Handle, done: dict[str, Any]) -> None:
         """A loader was closed, and had done so much."""
         if handle == self._handle:
             self._last, self._handle = self._since(done), None
 
     def stats(self) -> Stats:
         """What the loader has done until now."""
-        return self._last if self._handle is None else self._since(_engine.call("loader_stats", handle=self._handle))
+        handle = self._handle
+        if handle is None or not handle.usable():  # of a process that this one was forked from: nothing was done here
+            return self._last
+        return self._since(_engine.call("loader_stats", handle=handle.number))
 
     def _since(self, done: dict[str, Any]) -> Stats:
         return Stats(seconds=time.perf_counter() - self._began, **done)

@@ -49,7 +49,7 @@ class DuplicateSourceError(DsistoreError):
 
 
 class ForkError(DsistoreError, RuntimeError):
-    """The process was forked after dsistore was used in it."""
+    """It was opened before this process was forked; or no engine can be loaded in a forked process."""
 
 
 _KINDS: dict[str, type[DsistoreError]] = {

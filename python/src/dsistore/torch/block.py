@@ -50,9 +50,9 @@ class TensorBlock:
     def __init__(self, block: Block, locked: bool = False):
         self.schema: Schema = block.schema
         self.words = block.words
-        self.rows = block.rows
-        self.index = block.index
-        self.epoch = block.epoch
+        self.rows: int = block.rows
+        self.index: int = block.index
+        self.epoch: int = block.epoch
         self._size = block.size
         self._memory: Any = block.memory  # None: _bytes has the block
         self._offset = block.offset

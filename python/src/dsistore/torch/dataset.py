@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import MutableSequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,11 +22,14 @@ if TYPE_CHECKING:
 
 
 class SharedEpochStart(EpochStart):
-    """An EpochStart that keeps its numbers in a tensor: torch moves one to shared memory when it is sent to a worker.
-    So set_epoch reaches workers that persist."""
+    """An EpochStart that keeps its numbers in a tensor, in memory that forked processes share, and that torch replaces
+    by shared memory when it is sent to a worker. So set_epoch reaches workers that persist, and workers say when an
+    epoch is over."""
 
     def _store(self, values: list[int]) -> None:
-        self._tensor = torch.tensor(values, dtype=torch.int64)
+        memory = mmap.mmap(-1, mmap.PAGESIZE)  # of this process and those forked from it
+        self._tensor = torch.frombuffer(memory, dtype=torch.int64, count=len(values))
+        self._tensor.copy_(torch.tensor(values))
 
     def _numbers(self) -> MutableSequence[int]:
         # As NumPy's: an element of a tensor takes torch ten times as long. Not kept: the tensor moves when it is
