@@ -6,14 +6,20 @@ import errno
 import os
 import pathlib
 import signal
+import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from collections.abc import Sequence
+from functools import cache
+
+import pytest
 
 import dsistore
 
+CHECKOUT = pathlib.Path(__file__).resolve().parent.parent.parent
 SECONDS = 120  # after which a program hangs
 
 
@@ -57,3 +63,21 @@ def run(program: str, *args: object) -> str:
     status, out, err = finish(start(program, *args))
     assert (status, err) == (0, ""), err
     return out
+
+
+@cache
+def _dsi() -> str:
+    """The command dsi of this checkout."""
+    go = shutil.which(os.environ.get("GO", "go"))
+    if go is None:
+        pytest.skip("no go: dsi cannot be built")
+    out = tempfile.mkdtemp()
+    subprocess.run([go, "build", "-o", out, "./tools/cmd/dsi"], cwd=CHECKOUT, check=True)
+    return os.path.join(out, "dsi")
+
+
+def dsi(*args: object) -> str:
+    """Runs dsi: what Python has no call for."""
+    done = subprocess.run([_dsi(), *map(str, args)], capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

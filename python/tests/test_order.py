@@ -19,6 +19,9 @@ import dsistore
 from dsistore import Shuffle
 from dsistore.torch import TorchDataset
 
+from conftest import make_rows
+from programs import dsi
+
 WORLDS = [1, 2, 3, 6, 8]
 # Rows of each ingest and their partitions: segments of very different sizes, tiny ones among them.
 INGESTS = [(400, ["a", "b"]), (1, ["a"]), (90, ["b", "c"]), (7, ["c"]), (2, ["a", "d"]), (230, ["d"])]
@@ -237,6 +240,47 @@ def test_states_that_make_no_sense(parts):
     for epoch in (-1, 1.5, True, 2**63):
         with pytest.raises(dsistore.UsageError, match="epoch"):
             d.set_epoch(epoch)
+
+
+def test_what_differs_from_the_plan_of_a_state(tmp_path):
+    """The error names it; a job that opens what it had goes on."""
+    store = dsistore.open(tmp_path)
+    store.ingest("t", make_rows(1, 400), session_key="session_id")
+    dsi("branch", "create", tmp_path, "t", "exp")
+    options = {"features": ["user_*"], "labels": "click", "batch_size": 64, "shuffle": "session", "seed": 3}
+
+    def dataset(table, **changed):
+        return table.torch(**{**options, **changed}, rank=0, world_size=1)
+
+    tables = {"newest": store.table("t"), "branch": store.table("t", "exp"), "version": store.table("t", 1)}
+    states, rest = {}, {}
+    for how, table in tables.items():
+        running = iter(d := dataset(table))
+        next(running), next(running)
+        states[how] = json.loads(json.dumps(d.state_dict()))
+        rest[how] = [b.sparse.values.tolist() for b in running]
+    assert len(json.dumps(states["branch"])) < 1000
+    store.ingest("t", make_rows(2, 80), session_key="session_id")
+    again = {"branch": store.table("t", branch="exp"), "version": store.table("t", version=1),
+             "newest": store.table("t", version=states["newest"]["snapshot"])}
+    for how, table in again.items():
+        d = dataset(table)
+        d.load_state_dict(states[how])
+        assert [b.sparse.values.tolist() for b in d] == rest[how] != []
+    with pytest.raises(dsistore.UsageError, match=r"snapshot \(2, now 3\).*version=state\[\"snapshot\"\]") as e:
+        dataset(store.table("t")).load_state_dict(states["newest"])
+    assert "features" not in str(e.value)
+    for changed, said in (
+        ({"batch_size": 65}, r"batch_size \(64, now 65\)"), ({"seed": 4}, r"seed \(3, now 4\)"),
+        ({"features": "user_list"}, "features"), ({"filter": "click = 1"}, "filter"), ({"shuffle": "row"}, "shuffle"),
+        ({"output": "ikjt"}, "output"), ({"transforms": {"user_list": "first(1)"}}, "transforms"),
+        ({"integers": "dense_b"}, "features, integers|integers, features"), ({"labels": "dense_b"}, "labels.*features"),
+        ({"output": "ikjt", "expand": "user_list"}, "expand.*output")):
+        with pytest.raises(dsistore.UsageError, match=f"differ: {said}$|differ: .*{said}") as e:
+            dataset(again["version"], **changed).load_state_dict(states["version"])
+        assert "version=" not in str(e.value)
+    with pytest.raises(dsistore.UsageError, match="branch"):
+        dataset(again["version"]).load_state_dict(states["branch"])
 
 
 def rank_of_environment(uri, rank, world, state, steps, answers) -> None:

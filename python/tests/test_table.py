@@ -11,6 +11,7 @@ import pytest
 
 import dsistore
 from conftest import ROWS, make_rows
+from programs import dsi
 
 
 def tables_of(store):
@@ -72,7 +73,32 @@ def test_versions(tmp_path):
     assert store.tables() == ["t"]
 
 
-@pytest.mark.parametrize("version", [0, -1, 2**70, True, 1.5, "yesterday"])
+def test_names_of_versions(tmp_path):
+    """A text that is no time is a branch, or is not found: it is never taken for a time."""
+    store = dsistore.open(tmp_path)
+    store.ingest("t", make_rows(1, 80))
+    dsi("branch", "create", tmp_path, "t", "v1")
+    dsi("branch", "create", tmp_path, "t", "Training")  # has a T
+    store.ingest("t", make_rows(2, 160))
+    for table in (store.table("t", "v1"), store.table("t", version="Training"), store.table("t@v1")):
+        assert len(table) == 80 and table.branch in ("v1", "Training")
+    today = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=1)
+    assert len(store.table("t", f"{today:%Y-%m-%d}")) == len(store.table("t", f"{today:%Y-%m-%dT%H:%M:%SZ}")) == 240
+    for name, similar in (("v2", "v1"), ("Trainin", "Training"), ("vT1", "v1"), ("2026-1-1", ""), ("20260101", ""),
+                          ("1", "v1")):
+        with pytest.raises(dsistore.NotFoundError, match=f"no time.*{name}.*{similar}"):
+            store.table("t", name)
+    for odd in ("2026-01-01T25:00:00Z", "2026-13-01", "2026-01-01T"):
+        with pytest.raises(dsistore.UsageError, match="RFC 3339"):
+            store.table("t", odd)
+    with pytest.raises(dsistore.UsageError, match="want one"):
+        store.table("t", "v1", branch="Training")
+    with pytest.raises(dsistore.NotFoundError, match="\"u\"") as e:
+        store.table("u", "v1")
+    assert "branch" not in str(e.value).partition("\"u\"")[2]
+
+
+@pytest.mark.parametrize("version", [0, -1, 2**70, True, 1.5])
 def test_versions_that_make_no_sense(table, version):
     with pytest.raises(dsistore.UsageError, match="version|snapshot"):
         table.store.table("ads", version=version)

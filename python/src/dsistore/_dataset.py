@@ -151,17 +151,20 @@ class Dataset(Generic[T]):
         Where DataLoader's workers iterate, they know the position: use torchdata's StatefulDataLoader, which asks them.
         This is a UsageError then.
         """
-        of = {"table": self._table.uri, "snapshot": self._plan.snapshot, "plan_hash": self._plan.hash}
+        of = {"table": self._table.uri, "snapshot": self._plan.snapshot, "plan_hash": self._plan.hash,
+              "plan": dict(self._plan.parts)}
         return self._state.save(of, self._shard_count())
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The next iteration goes on from a state_dict of the same plan, the one after it begins with an epoch's first
-        batch. At an epoch's end nothing is left: the iteration gives no batch, and the one after it is of the next
+        batch. A table that was opened at a branch or version is as it was; one that has a new snapshot since is
+        opened with ``version=state["snapshot"]``. UsageError: the state is of another plan; it says what differs. At an
+        epoch's end nothing is left: the iteration gives no batch, and the one after it is of the next
         epoch.
 
         Iterations that are under way do not change.
         """
-        self._state.load(state, self._plan.hash)
+        self._state.load(state, self._plan)
 
     def _shard_count(self) -> int:
         """In how many shards an epoch is read: those of a state, else those asked for, else the world size."""

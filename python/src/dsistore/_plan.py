@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import json
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -44,6 +47,27 @@ class Plan:
     rows: int
     batches: int
     features: list[dict[str, Any]]
+
+    @functools.cached_property
+    def parts(self) -> dict[str, Any]:
+        """What tells this plan from another, by the names of the options: small, as a part of states. Texts and lists
+        are digests."""
+        plan = json.loads(self.text)
+        shuffle = plan.get("shuffle") or {}
+        of: dict[str, Any] = {name: [(f["name"], f[key]) for f in plan["features"] if key in f] for name, key in (
+            ("labels", "role"), ("integers", "exact"), ("expand", "expanded"), ("transforms", "transforms"))}
+        of["labels"] = [name for name, role in of["labels"] if role == "label"]
+        other = {"role", *("exact", "expanded", "transforms")}
+        of["features"] = [{k: v for k, v in f.items() if k not in other} for f in plan["features"]]
+        for name, key in (("partitions", "partition"), ("filter", "filter"), ("downsample", "downsample"), (
+                "sample_list", "sample_list"), ("overlay", "overlays"), ("output", "dedup")):
+            of[name] = plan.get(key)
+        of["branch"] = [plan.get("branch"), plan.get("branch_list")]
+        of["shuffle"] = {k: v for k, v in shuffle.items() if k != "seed"}
+        return {
+            "table": plan["table"], "snapshot": self.snapshot, "batch_size": plan["batch_size"],
+            "seed": shuffle.get("seed"), **{name: f"{zlib.crc32(json.dumps(of[name]).encode()):08x}" for name in of},
+        }
 
 
 @dataclass(frozen=True)

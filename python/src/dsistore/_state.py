@@ -7,6 +7,7 @@ from typing import Any
 
 from . import _worker, errors
 from ._epoch_start import EpochStart, Position
+from ._plan import Plan
 
 FORMAT = 1  # of state dictionaries
 
@@ -111,8 +112,8 @@ class LoaderState:
             state["begin"] = self._begin.batch if self._begin.epoch == self._position.epoch else self._position.batch
         return state
 
-    def load(self, state: Mapping[str, Any], plan_hash: str) -> None:
-        """Goes to the position of a state dictionary of the plan with this hash."""
+    def load(self, state: Mapping[str, Any], plan: Plan) -> None:
+        """Goes to the position of a state dictionary of the plan."""
         if not isinstance(state, Mapping):
             raise errors.UsageError(f"state {state!r}: want what state_dict gave")
         if state.get("format") != FORMAT:
@@ -120,13 +121,26 @@ class LoaderState:
         for name, least in ("epoch", 0), ("global_position", 0), ("shards", 1):
             if not number(state.get(name), least):
                 raise errors.UsageError(f"state: {name} {state.get(name)!r}: want {least} or more")
-        if state.get("plan_hash") != plan_hash:
-            raise errors.UsageError(
-                f"state: it is of plan {state.get('plan_hash')}, not of {plan_hash}: features, snapshot, batch size, "
-                "seed and the like must be as they were")
+        if state.get("plan_hash") != plan.hash:
+            raise errors.UsageError(f"state: {_differences(state, plan)}")
         at, begin = Position(state["epoch"], state["global_position"]), state.get("begin", state["global_position"])
         if at.batch > self._batches:
             raise errors.UsageError(f"state: global_position {at.batch}: an epoch has {self._batches} batches")
         if not number(begin) or begin > at.batch:
             raise errors.UsageError(f"state: begin {begin!r}: want 0 to global_position, {at.batch}")
         self.set(at, state["shards"], begin)
+
+
+def _differences(state: Mapping[str, Any], plan: Plan) -> str:
+    """What differs between the plan of a state dictionary and another one, and what to do."""
+    was, now = state.get("plan"), plan.parts
+    if not isinstance(was, Mapping) or was == now:
+        return (f"it is of plan {state.get('plan_hash')}, not of {plan.hash}: features, snapshot, batch size, seed and "
+                "the like must be as they were")
+    differs = [name for name in now if was.get(name) != now[name]]
+    values = {name: f"{name} ({was.get(name)}, now {now[name]})" for name in ("snapshot", "batch_size", "seed", "table")}
+    text = "it is of another plan. These differ: " + ", ".join(values.get(name, name) for name in differs)
+    if "snapshot" in differs:
+        text += ('. Open the table as it was: store.table(name, version=state["snapshot"]). A job that opens a branch or '
+                 "a version goes on whatever is added to the table")
+    return text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import datetime
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from .torch import TorchDataset
 
 Version = int | str | datetime.datetime
+_DAY = re.compile(r"\d{4}-\d\d-\d\d(T|$)")  # what a time begins with, or is
 Path = str | os.PathLike[str]
 
 
@@ -71,8 +73,10 @@ class Store:
         return names
 
     def table(self, name: str, version: Version | None = None, *, branch: str | None = None) -> Table:
-        """A table at a version: a snapshot's number, or a time; default: the newest snapshot. With a branch, or as
-        ``"ads@exp"``, it is what the branch reads: its snapshot with its overlays, and the rows in its sample list.
+        """A table at a version: a snapshot's number, a time (a datetime, or text as ``"2026-11-01"`` or
+        ``"2026-11-01T06:00:00Z"``), or the name of a branch; default: the newest snapshot. With a branch, which may
+        also be given as ``branch="exp"`` or ``"ads@exp"``, it is what the branch reads: its snapshot with its overlays,
+        and the rows in its sample list.
 
         NotFoundError suggests similar names when there is no such table or branch.
         """
@@ -123,16 +127,25 @@ class Table:
         self.store = store
         asked: dict[str, Any] = {"uri": store._root, "table": name}
         if isinstance(version, bool) or not isinstance(version, (int, str, datetime.datetime, type(None))):
-            raise errors.UsageError(f"version {version!r}: want a snapshot's number or a time")
+            raise errors.UsageError(f"version {version!r}: want a snapshot's number, a time or a branch")
         if isinstance(version, int):
             if version < 1:  # the engine takes 0 for the newest
                 raise errors.UsageError(f"version {version}: snapshots count from 1")
             asked["snapshot"] = version
         elif isinstance(version, datetime.datetime):
             asked["time"] = version.astimezone(datetime.timezone.utc).isoformat().replace("+00:00", "Z")
-        elif isinstance(version, str):
+        elif isinstance(version, str) and _DAY.match(version):
             asked["time"] = version if "T" in version else version + "T00:00:00Z"
-        answer = _engine.call("table", **asked, branch=branch)
+        elif isinstance(version, str):
+            if branch is not None:
+                raise errors.UsageError(f"version {version!r} and branch {branch!r}: want one")
+            branch = version
+        try:
+            answer = _engine.call("table", **asked, branch=branch)
+        except errors.NotFoundError as e:
+            if branch is None or branch is not version:
+                raise
+            raise errors.NotFoundError(f"version {version!r} is no time (as 2026-11-01), and so a branch: {e}") from None
         params = {"uri": store._root, "table": name, **answer.pop("ref", {})}
         self.snapshot = _snapshot(answer)
         params["snapshot"] = self.snapshot.number
