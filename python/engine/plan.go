@@ -31,6 +31,7 @@ type planParams struct {
 	BatchSize  int               `json:"batch_size"`
 	Labels     []string          `json:"labels"`     // names among the features that are labels, whatever their role is
 	Integers   []string          `json:"integers"`   // names among the features that come as exact integers
+	Sparse     []string          `json:"sparse"`     // names among the features: integers that come as lists of one id
 	Output     string            `json:"output"`     // columns (default) or tensors
 	Dedup      string            `json:"dedup"`      // kjt (default), ikjt or partial
 	Expand     []string          `json:"expand"`     // names, globs and sets among the features: never deduplicated
@@ -86,6 +87,9 @@ func (e *Engine) makePlan(ctx context.Context, p *planParams) (*reader.Layout, *
 	if err != nil {
 		return nil, nil, unlessOfSystem(err)
 	}
+	if err := setSparse(plan, p.Sparse, p.Labels); err != nil {
+		return nil, nil, usageError{err}
+	}
 	if err := setLabels(plan, p.Labels, p.Features); err != nil {
 		return nil, nil, usageError{err}
 	}
@@ -125,6 +129,43 @@ func (p *planParams) options() (opts reader.PlanOptions, err error) {
 		opts.Transforms = append(opts.Transforms, transform.Rule{Features: features, Chain: chain})
 	}
 	return opts, nil
+}
+
+// setSparse makes lists of one id of the integers of names, after what the plan makes of them anyway. Keys among them
+// are then ordinary features.
+func setSparse(plan *reader.Plan, names, labels []string) error {
+	for _, name := range names {
+		i := slices.IndexFunc(plan.Features, func(f catalog.Feature) bool { return f.Name == name })
+		if i < 0 {
+			return fmt.Errorf("sparse: %q is not among the features", name)
+		}
+		f := &plan.Features[i]
+		switch {
+		case f.Type.Kind != vector.Dense || !f.Type.Elem.IsInteger():
+			return fmt.Errorf("sparse: %q is %v: want a dense integer, of which a list of one id is made", name, f.Type)
+		case plan.IsExact(i):
+			return fmt.Errorf("%q is among sparse and among integers: want it in one of them", name)
+		case slices.Contains(labels, name):
+			return fmt.Errorf("%q is among sparse and among labels: want it in one of them", name)
+		}
+		list, err := transform.ParseChain("list")
+		if err != nil {
+			return err
+		}
+		if plan.Transforms == nil {
+			plan.Transforms = make([]transform.Bound, len(plan.Features))
+		}
+		x := &plan.Transforms[i]
+		if len(x.Chain) > 0 {
+			list = slices.Concat(x.Chain, list)
+			f.Type, f.Logical = x.StoredType, x.StoredLogical
+		}
+		if err := plan.SetTransform(i, list); err != nil {
+			return err
+		}
+		f.Role = catalog.RoleFeature
+	}
+	return nil
 }
 
 // setLabels makes the features of names the labels of a plan: no others are, unless there are no names. A feature that

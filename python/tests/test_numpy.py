@@ -11,7 +11,7 @@ import torch
 
 import dsistore
 from dsistore import Shuffle, _engine
-from dsistore.numpy import Masked, Ragged
+from dsistore.numpy import Masked, Ragged, Slices
 from programs import run
 
 LISTS = ["user_list", "user_history", "item_list", "scored", "numbers"]
@@ -60,9 +60,13 @@ def check(got: dict[str, Any], want: dsistore.torch.Batch) -> None:
         of = [len(groups)] * len(lists.keys) if lists.groups is None else lists.groups.tolist()
         for name, group in zip(lists.keys, of):
             ragged, one = got[name], lists.feature(name)
-            assert isinstance(ragged, Ragged)
+            if lists.starts is None:
+                assert isinstance(ragged, Ragged)
+                equal(ragged.offsets, one.offsets)
+            else:
+                assert isinstance(ragged, Slices)
+                equal(ragged.starts, one.starts)
             equal(ragged.values, one.values)
-            equal(ragged.offsets, one.offsets)
             equal(ragged.lengths, one.lengths)
             for a, b in ((ragged.weights, one.weights), (ragged.present, one.present),
                          (ragged.inverse, groups[group].inverse if group < len(groups) else None)):
@@ -78,13 +82,14 @@ def check(got: dict[str, Any], want: dsistore.torch.Batch) -> None:
     {"dedup": True, "presence": True, "batch_size": 77},
     {"dedup": True, "expand": "item_*", "shuffle": Shuffle("session", 4), "seed": 3,
     "presence": True, "batch_size": 64},
+    {"dedup": "partial", "presence": True, "expand": "user_list", "batch_size": 90},
     {"integers": ["dense_b"], "transforms": {"user_history": "first(2)"}, "filter": "dense_b > 10", "drop_last": True,
      "batch_size": 60},
     {"shuffle": "row", "rank": 1, "world_size": 3, "shards": 3, "batch_size": 50},
     {"downsample": "click = 0 AND sample(0.5, key=request_id, seed=7)", "presence": True},
 ])
 def test_batches_are_those_of_torch(table, options):
-    of_torch = {**options, "output": "ikjt" if options.get("dedup") else "kjt"}
+    of_torch = {**options, "output": {True: "ikjt", "partial": "partial"}.get(options.get("dedup"), "kjt")}
     of_torch.pop("dedup", None)
     data, want = table.numpy(ALL, labels=["click"], **options), table.torch(ALL, labels=["click"], **of_torch)
     assert len(data) == len(want) > 0
@@ -95,11 +100,18 @@ def test_batches_are_those_of_torch(table, options):
 
 
 def test_a_row_of_a_ragged_feature(table, source):
-    for dedup in (False, True):
+    want = source["user_history"].to_pylist()
+    for dedup in (False, True, "partial"):
         (batch,) = table.numpy(["user_history"], dedup=dedup, batch_size=4096)
         ragged = batch["user_history"]
-        assert (ragged.inverse is not None) == dedup
-        assert [ragged.row(i).tolist() for i in range(len(source))] == source["user_history"].to_pylist()
+        assert (ragged.inverse is not None) == bool(dedup)
+        assert [ragged.row(i).tolist() for i in range(len(source))] == want
+        if dedup == "partial":
+            whole = ragged.ragged()
+            assert [whole.row(i).tolist() for i in range(len(source))] == want
+            assert whole.lengths.tolist() == ragged.lengths.tolist()
+    with pytest.raises(dsistore.UsageError, match="dedup 'ikjt'"):
+        table.numpy(["user_history"], dedup="ikjt")
 
 
 def test_features_have_the_order_of_the_request(table):

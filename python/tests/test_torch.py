@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 import dsistore
 from conftest import ROWS
 from dsistore import Shuffle, _engine
-from dsistore._dataset import Options
+from dsistore._dataset import BatchOptions, Options
 from dsistore.torch import TorchDataset
 
 LISTS = ["user_list", "user_history", "item_list"]
@@ -23,7 +23,7 @@ ALL = [*LISTS, "scored", "dense_a", "dense_b", "vector", "numbers", "@keys", "re
 
 def expanded(batch, part):
     """{feature: the lists of every row} of one kind."""
-    j = getattr(batch, part)
+    j = getattr(batch, part).contiguous()
     inverses = [g.inverse.tolist() for g in batch.groups]
     offsets, values = j.offsets.tolist(), j.values.tolist()
     groups = [len(inverses)] * len(j.keys) if j.groups is None else j.groups.tolist()
@@ -237,10 +237,10 @@ def test_the_options_of_all_outputs_are_the_same():
     def options(f, without):
         return {p.name: p.default for p in inspect.signature(f).parameters.values() if p.name not in without}
 
-    shared = options(Options, ("dedup",))
-    assert options(dsistore.Table.torch, ("self", "output", "device")) == shared
-    assert options(dsistore.Table.numpy, ("self", "dedup")) == shared
-    for name in [*shared, "output", "device"]:  # and each is explained
+    shared = options(Options, ("features", "dedup"))
+    assert options(dsistore.Table.torch, ("self", "features", "columns", "output", "device")) == shared
+    assert {*BatchOptions.__annotations__} == {*shared, "columns"}
+    for name in [*shared, "features", "columns", "output", "device"]:  # and each is explained
         assert re.search(rf"\b{name}\b", dsistore.Table.torch.__doc__), name
 
 
@@ -327,7 +327,7 @@ def test_a_thread_that_is_late_does_not_move_the_state_back(table, batch_size):
 
 
 def test_an_epoch_iterator_is_closed_though_its_meter_is_interrupted(table, monkeypatch):
-    def interrupted(handle):
+    def interrupted(handle, done):
         raise KeyboardInterrupt
 
     data = table.torch(["user_list"], batch_size=100)

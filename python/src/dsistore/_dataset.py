@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypedDict, TypeVar
 
 from . import _engine, _worker, errors
 from ._block import Block
@@ -18,7 +18,7 @@ from ._epoch import EpochIterator
 from ._epoch_start import EpochStart
 from ._plan import Plan, TableRef
 from ._rank import RankLookup
-from ._select import SampleList, Shuffle, list_name, literal, names
+from ._select import SampleList, Shuffle, list_name, literal, names, selected
 from ._state import LoaderState, number
 from ._stats import Meter, Stats
 
@@ -27,12 +27,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Options:
-    """The options that all outputs have: Table.torch describes them. dedup: lists that rows share come once, with an
-    inverse."""
+    """What is asked of all outputs: Table.torch describes it. dedup is its output."""
 
     features: str | Sequence[str]
     labels: str | Sequence[str] = ()
     integers: str | Sequence[str] = ()
+    sparse: str | Sequence[str] = ()
     partitions: str | None = None
     filter: str | None = None
     sample_list: str | SampleList | None = None
@@ -43,7 +43,7 @@ class Options:
     seed: int = 0
     rank: int | None = None
     world_size: int | None = None
-    dedup: bool = False
+    dedup: str = "kjt"
     expand: str | Sequence[str] = ()
     transforms: Mapping[str, str] | None = None
     drop_last: bool = False
@@ -54,6 +54,44 @@ class Options:
     memory: int | None = None
     job: str | None = None
     lease: bool = True
+
+
+class BatchOptions(TypedDict, total=False):
+    """The options that all outputs have: Table.torch describes them."""
+
+    columns: str | Sequence[str] | None
+    labels: str | Sequence[str]
+    integers: str | Sequence[str]
+    sparse: str | Sequence[str]
+    partitions: str | None
+    filter: str | None
+    sample_list: str | SampleList | None
+    downsample: str | None
+    overlay: str | Sequence[str]
+    batch_size: int
+    shuffle: Literal["session", "row"] | Shuffle | None
+    seed: int
+    rank: int | None
+    world_size: int | None
+    expand: str | Sequence[str]
+    transforms: Mapping[str, str] | None
+    drop_last: bool
+    presence: bool
+    shards: int | None
+    prefetch: int | None
+    workers: int | None
+    memory: int | None
+    job: str | None
+    lease: bool
+
+
+def options_of(features: str | Sequence[str] | None, dedup: bool | str, options: BatchOptions) -> Options:
+    """The options of an output that has dedup instead of Table.torch's output."""
+    if dedup not in (False, True, "partial"):
+        raise errors.UsageError(f"dedup {dedup!r}: want False, True or 'partial'")
+    form = "partial" if dedup == "partial" else "ikjt" if dedup else "kjt"
+    given: dict[str, Any] = dict(options)
+    return Options(selected(features, given.pop("columns", None)), dedup=form, **given)
 
 
 class Dataset(Generic[T]):
@@ -75,14 +113,15 @@ class Dataset(Generic[T]):
         self._rank = RankLookup(o.rank, o.world_size)
         self._job = _engine.job_name(o.job)
         self._table = table
-        label_names, integer_names = (
-            [f.name for f in table.features(of, o.overlay)] if of else [] for of in (o.labels, o.integers))
+        label_names, integer_names, sparse_names = (
+            [f.name for f in table.features(of, o.overlay)] if of else [] for of in (o.labels, o.integers, o.sparse))
         # Before the features, so that a label that they select too keeps its place among the labels.
-        features = [*map(literal, label_names + integer_names), *names(o.features)]
+        features = [*map(literal, label_names + integer_names), *names(o.features), *map(literal, sparse_names)]
         self._plan: Plan = table.plan(
-            features=features, labels=label_names, integers=integer_names, partitions=o.partitions, filter=o.filter,
-            sample_list=list_name(o.sample_list), downsample=o.downsample, overlay=names(o.overlay) or None,
-            batch_size=o.batch_size, output="tensors", dedup="ikjt" if o.dedup else "kjt",
+            features=features, labels=label_names, integers=integer_names, sparse=sparse_names or None,
+            partitions=o.partitions, filter=o.filter, sample_list=list_name(o.sample_list), downsample=o.downsample,
+            overlay=names(o.overlay) or None,
+            batch_size=o.batch_size, output="tensors", dedup=o.dedup,
             expand=names(o.expand) or None, shuffle=None if shuffle is None else {
                 "unit": shuffle.unit, "buffer_stripes": shuffle.buffer_stripes, "seed": o.seed},
             transforms=dict(o.transforms) if o.transforms else None,

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from . import errors
+
 
 @dataclass(frozen=True)
 class SampleList:
@@ -33,6 +35,17 @@ class Shuffle:
 def names(of: str | Sequence[str]) -> list[str]:
     """Names, of one or of several."""
     return [of] if isinstance(of, str) else list(of)
+
+
+def selected(features: str | Sequence[str] | None, columns: str | Sequence[str] | None,
+             default: str | None = None) -> str | Sequence[str]:
+    """What features=, or its other name columns=, selects: one of them is given, unless there is a default."""
+    if features is not None and columns is not None:
+        raise errors.UsageError(f"features {features!r} and columns {columns!r}: they are the same, give one")
+    for given in (features, columns, default):
+        if given is not None:
+            return given
+    raise errors.UsageError("features: give names, globs or sets")
 
 
 def literal(name: str) -> str:

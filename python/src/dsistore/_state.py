@@ -138,9 +138,10 @@ def _differences(state: Mapping[str, Any], plan: Plan) -> str:
         return (f"it is of plan {state.get('plan_hash')}, not of {plan.hash}: features, snapshot, batch size, seed and "
                 "the like must be as they were")
     differs = [name for name in now if was.get(name) != now[name]]
-    values = {name: f"{name} ({was.get(name)}, now {now[name]})" for name in ("snapshot", "batch_size", "seed", "table")}
+    values = {
+        name: f"{name} ({was.get(name)}, now {now[name]})" for name in ("snapshot", "batch_size", "seed", "table")}
     text = "it is of another plan. These differ: " + ", ".join(values.get(name, name) for name in differs)
     if "snapshot" in differs:
-        text += ('. Open the table as it was: store.table(name, version=state["snapshot"]). A job that opens a branch or '
-                 "a version goes on whatever is added to the table")
+        text += ('. Open the table as it was: store.table(name, version=state["snapshot"]). A job that opens a branch '
+                 "or a version goes on whatever is added to the table")
     return text

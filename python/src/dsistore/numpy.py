@@ -20,7 +20,7 @@ from ._dataset import Dataset, Options
 from ._epoch_start import EpochStart
 from ._plan import TableRef
 
-__all__ = ["Masked", "NumpyDataset", "Ragged"]
+__all__ = ["Masked", "NumpyDataset", "Ragged", "Slices"]
 
 
 class Ragged(NamedTuple):
@@ -49,6 +49,33 @@ class Ragged(NamedTuple):
         return self.values[self.offsets[i]: self.offsets[i + 1]]
 
 
+class Slices(NamedTuple):
+    """The lists of one feature with ``dedup="partial"``: some are slices of others. List i is
+    ``values[starts[i]:starts[i] + lengths[i]]``, and its weights have the same places. starts and lengths are int32;
+    the rest is as in Ragged.
+    """
+
+    values: npt.NDArray[Any]
+    starts: npt.NDArray[np.int32]
+    lengths: npt.NDArray[np.int32]
+    weights: npt.NDArray[np.float32] | None = None
+    inverse: npt.NDArray[np.int32] | None = None
+    present: Mask | None = None
+
+    def row(self, row: int) -> npt.NDArray[Any]:
+        """The values of a row of the batch."""
+        i = row if self.inverse is None else int(self.inverse[row])
+        return self.values[self.starts[i]: self.starts[i] + self.lengths[i]]
+
+    def ragged(self) -> Ragged:
+        """The same lists one after the other: copies."""
+        offsets = np.zeros(len(self.lengths) + 1, np.int32)
+        np.cumsum(self.lengths, out=offsets[1:])
+        at = np.arange(offsets[-1], dtype=np.int32) + np.repeat(self.starts - offsets[:-1], self.lengths)
+        return Ragged(self.values[at], offsets, None if self.weights is None else self.weights[at], self.inverse,
+                      self.present)
+
+
 class Masked(NamedTuple):
     """Values of one feature and, [B] bool, whether they are present: not null. Null is 0 in values."""
 
@@ -56,7 +83,7 @@ class Masked(NamedTuple):
     present: Mask
 
 
-NumpyBatch = dict[str, npt.NDArray[Any] | Ragged | Masked]
+NumpyBatch = dict[str, npt.NDArray[Any] | Ragged | Slices | Masked]
 
 
 class NumpyDataset(Dataset[NumpyBatch]):
@@ -70,7 +97,7 @@ class NumpyDataset(Dataset[NumpyBatch]):
         a number or label                       [B] float32
         among ``integers``                      [B] int64, or uint64 where it is stored so
         a key, string, bytes, partition key     [B], as wide as it is stored; objects where they are no numbers or some
-        are null a list, weighted list, list of floats   Ragged
+        are null a list, weighted list, list of floats   Ragged, with dedup="partial" Slices
         an embedding                            [B, dim] float32
         sample_weight, with ``downsample``      [B] float32, the last
 
@@ -80,6 +107,7 @@ class NumpyDataset(Dataset[NumpyBatch]):
 
     def __init__(self, table: TableRef, options: Options):
         super().__init__(table, options, EpochStart())
+        self._partial = options.dedup == "partial"
 
     def _make(self, block: Block) -> NumpyBatch:
         parts: NumpyBatch = {}
@@ -115,15 +143,19 @@ class NumpyDataset(Dataset[NumpyBatch]):
         values, weights, offsets, groups, inverses = (
             block.array(name) for name in (f"{kind}.values", f"{kind}.weights", f"{kind}.offsets", f"{kind}.groups",
                                            "groups.inverses"))
+        starts, lengths = block.array(f"{kind}.starts"), block.array(f"{kind}.lengths")
         inverses, mask = inverses.reshape(-1, block.rows), block.lists_mask(kind)
         first = start = 0  # list and value of the feature
         for k, (f, size, count) in enumerate(zip(lists.features, *block.sizes(kind))):
             end, stop = first + size, start + count
             group = int(groups[k]) if lists.dedup[k] else len(inverses)
-            parts[self._names[f]] = Ragged(values[start:stop], offsets[first:end + 1] - np.int32(start),
-                                           weights[start:stop] if kind == "weighted" else None,
-                                           inverses[group] if group < len(inverses) else None,
-                                           None if mask is None else mask[first:end])
+            more = (weights[start:stop] if kind == "weighted" else None,
+                    inverses[group] if group < len(inverses) else None, None if mask is None else mask[first:end])
+            if self._partial:
+                parts[self._names[f]] = Slices(
+                    values[start:stop], starts[first:end] - np.int32(start), lengths[first:end], *more)
+            else:
+                parts[self._names[f]] = Ragged(values[start:stop], offsets[first:end + 1] - np.int32(start), *more)
             first, start = end, stop
 
 

@@ -9,19 +9,20 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from . import _arrow, _engine, _ingest, errors
 from ._arrow import Scan
 from ._ingest import Progress
 from ._plan import Feature, TableRef
 from ._samples import Samples, key_params
-from ._select import SampleList, Shuffle, list_name, names
+from ._select import SampleList, Shuffle, list_name, names, selected
 
 if TYPE_CHECKING:
     import pyarrow
     from torch.types import Device
 
+    from ._dataset import BatchOptions
     from .numpy import NumpyDataset
     from .torch import TorchDataset
 
@@ -145,7 +146,7 @@ class Table:
         except errors.NotFoundError as e:
             if branch is None or branch is not version:
                 raise
-            raise errors.NotFoundError(f"version {version!r} is no time (as 2026-11-01), and so a branch: {e}") from None
+            raise errors.NotFoundError(f"version {version!r} is no time (2026-11-01), but a branch: {e}") from None
         params = {"uri": store._root, "table": name, **answer.pop("ref", {})}
         self.snapshot = _snapshot(answer)
         params["snapshot"] = self.snapshot.number
@@ -183,12 +184,14 @@ class Table:
         select, with overlays as in ``scan``."""
         return self._ref.features(select, overlay)
 
-    def scan(self, features: str | Sequence[str] = "@all", *, partitions: str | None = None, filter: str | None = None,
-             sample_list: str | SampleList | None = None, downsample: str | None = None,
-             overlay: str | Sequence[str] = (), batch_size: int = 65536, fold: bool = False, workers: int | None = None,
-             memory: int | None = None, job: str | None = None, lease: bool = True) -> Scan:
+    def scan(self, features: str | Sequence[str] | None = None, *, columns: str | Sequence[str] | None = None,
+             partitions: str | None = None, filter: str | None = None, sample_list: str | SampleList | None = None,
+             downsample: str | None = None, overlay: str | Sequence[str] = (), batch_size: int = 65536,
+             fold: bool = False, workers: int | None = None, memory: int | None = None, job: str | None = None,
+             lease: bool = True) -> Scan:
         """The rows as Arrow.
 
+        features     names, globs or sets; default: ``@all``. columns is another name for it
         partitions   a predicate over partition keys: ``ds >= '2026-11-01' AND hr = 3``
         filter       a predicate over features too: only rows for which it is true are given. ``click = 1 AND country IN
                      ('US', 'CA')``, ``dwell BETWEEN 3 AND 10``, ``len(hist) > 3``, ``contains(hist, 17)``, ``any(hist)
@@ -219,7 +222,8 @@ class Table:
         if batch_size < 1:
             raise errors.UsageError(f"batch_size {batch_size}: want 1 or more")
         plan = self._ref.plan(
-            features=names(features), partitions=partitions, filter=filter, sample_list=list_name(sample_list),
+            features=names(selected(features, columns, "@all")), partitions=partitions, filter=filter,
+            sample_list=list_name(sample_list),
             downsample=downsample, overlay=names(overlay) or None, batch_size=batch_size)
         options = {"fold": fold, "workers": workers, "memory": memory, "no_lease": not lease or None}
         return Scan(self.store._root, plan, options, _engine.job_name(job))
@@ -362,23 +366,26 @@ class Table:
             return _ingest.read_source("overlay", source, format, progress, params)
         return _ingest.report(_engine.begin("overlay", **params), progress)
 
-    def torch(self, features: str | Sequence[str], *, labels: str | Sequence[str] = (),
-              integers: str | Sequence[str] = (), partitions: str | None = None, filter: str | None = None,
+    def torch(self, features: str | Sequence[str] | None = None, *, columns: str | Sequence[str] | None = None,
+              labels: str | Sequence[str] = (), integers: str | Sequence[str] = (), sparse: str | Sequence[str] = (),
+              partitions: str | None = None, filter: str | None = None,
               sample_list: str | SampleList | None = None, downsample: str | None = None,
               overlay: str | Sequence[str] = (), batch_size: int = 4096,
               shuffle: Literal["session", "row"] | Shuffle | None = None, seed: int = 0, rank: int | None = None,
-              world_size: int | None = None, output: Literal["kjt", "ikjt"] = "kjt", expand: str | Sequence[str] = (),
-              transforms: Mapping[str, str] | None = None, drop_last: bool = False, presence: bool = False,
-              device: Device = None, pin_memory: bool | None = None, shards: int | None = None,
+              world_size: int | None = None, output: Literal["kjt", "ikjt", "partial"] = "kjt",
+              expand: str | Sequence[str] = (), transforms: Mapping[str, str] | None = None, drop_last: bool = False,
+              presence: bool = False, device: Device = None, pin_memory: bool | None = None, shards: int | None = None,
               prefetch: int | None = None, workers: int | None = None, memory: int | None = None,
               job: str | None = None, lease: bool = True) -> TorchDataset:
         """An IterableDataset of training batches (dsistore.torch.Batch), which the engine's threads prefetch.
 
-        features    names, globs or sets, as in ``features``; nothing else is read
+        features    names, globs or sets, as in ``features``; nothing else is read. columns is another name for it
         labels      the same: of one name ("click") they come as [B], of a list as [B, L]; default: the features that
                     have the role
         integers    the same: dense integers that come as int64, one by one. An integer in another feature that float32
                     does not hold is an error, and never rounded
+        sparse      the same: dense integers (categories, keys) that come as id lists of length one, for an embedding
+                    table, after their transforms; null is an empty list
         partitions  a predicate over partition keys, as in ``scan``
         filter      a predicate over features, as in ``scan``, on values before transforms
         sample_list a sample list, as in ``scan``
@@ -390,7 +397,8 @@ class Table:
         rank, world_size  both or neither; default: torch.distributed's, else RANK and WORLD_SIZE of the environment,
                           else 0 of 1.
                     DataLoader's workers have the rank of the process that starts them
-        output      "kjt": every row has its lists; "ikjt": lists that rows share come once, with an inverse
+        output      "kjt": every row has its lists; "ikjt": lists that rows share come once, with an inverse;
+                    "partial": and lists that are slices of others share their values
         expand      names, globs or sets whose lists come one per row with output="ikjt" too, in
                     Batch.expanded_sparse_features
         transforms  chains of transforms by name or glob: {"user_history_*": "first(50) | mod(1000000)"}
@@ -416,41 +424,29 @@ class Table:
         from ._dataset import Options
         from .torch import TorchDataset
 
-        if output not in ("kjt", "ikjt"):
-            raise errors.UsageError(f"output {output!r}: want 'kjt' or 'ikjt'")
+        if output not in ("kjt", "ikjt", "partial"):
+            raise errors.UsageError(f"output {output!r}: want 'kjt', 'ikjt' or 'partial'")
         return TorchDataset(
             self._ref,
-            Options(features, labels=labels, integers=integers, partitions=partitions, filter=filter,
-                    sample_list=sample_list, downsample=downsample, overlay=overlay, batch_size=batch_size,
-                    shuffle=shuffle, seed=seed, rank=rank, world_size=world_size, dedup=output == "ikjt", expand=expand,
-                    transforms=transforms, drop_last=drop_last, presence=presence, shards=shards, prefetch=prefetch,
-                    workers=workers, memory=memory, job=job, lease=lease), device, pin_memory)
+            Options(selected(features, columns), labels=labels, integers=integers, sparse=sparse,
+                    partitions=partitions, filter=filter, sample_list=sample_list, downsample=downsample,
+                    overlay=overlay, batch_size=batch_size, shuffle=shuffle, seed=seed, rank=rank,
+                    world_size=world_size, dedup=output, expand=expand, transforms=transforms, drop_last=drop_last,
+                    presence=presence, shards=shards, prefetch=prefetch, workers=workers, memory=memory, job=job,
+                    lease=lease), device, pin_memory)
 
-    def numpy(self, features: str | Sequence[str], *, labels: str | Sequence[str] = (),
-              integers: str | Sequence[str] = (), partitions: str | None = None, filter: str | None = None,
-              sample_list: str | SampleList | None = None, downsample: str | None = None,
-              overlay: str | Sequence[str] = (), batch_size: int = 4096,
-              shuffle: Literal["session", "row"] | Shuffle | None = None, seed: int = 0, rank: int | None = None,
-              world_size: int | None = None, dedup: bool = False, expand: str | Sequence[str] = (),
-              transforms: Mapping[str, str] | None = None, drop_last: bool = False, presence: bool = False,
-              shards: int | None = None, prefetch: int | None = None, workers: int | None = None,
-              memory: int | None = None, job: str | None = None, lease: bool = True) -> NumpyDataset:
+    def numpy(self, features: str | Sequence[str] | None = None, *, dedup: bool | Literal["partial"] = False,
+              **options: Unpack[BatchOptions]) -> NumpyDataset:
         """Training batches as dicts of NumPy arrays by feature, without PyTorch: the batches of ``torch`` in the same
         order.
 
         The options are those of ``torch``. dedup=True is output="ikjt": lists that rows share come once, with an
-        inverse. dsistore.numpy.NumpyDataset says what a batch has.
+        inverse; dedup="partial" is output="partial". dsistore.numpy.NumpyDataset says what a batch has.
         """
-        from ._dataset import Options
+        from ._dataset import options_of
         from .numpy import NumpyDataset
 
-        return NumpyDataset(
-            self._ref,
-            Options(features, labels=labels, integers=integers, partitions=partitions, filter=filter,
-                    sample_list=sample_list, downsample=downsample, overlay=overlay, batch_size=batch_size,
-                    shuffle=shuffle, seed=seed, rank=rank, world_size=world_size, dedup=dedup, expand=expand,
-                    transforms=transforms, drop_last=drop_last, presence=presence, shards=shards, prefetch=prefetch,
-                    workers=workers, memory=memory, job=job, lease=lease))
+        return NumpyDataset(self._ref, options_of(features, dedup, options))
 
 
 def _positions(rows: Any) -> bytes:

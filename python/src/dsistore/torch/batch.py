@@ -76,7 +76,8 @@ class Batch:
 
     Each feature that was asked for is in one of the parts, once: dense, labels, embeddings, integers, sparse, weighted,
     floats, keys. Null is 0, and an empty list. The lists are the same features in the same order in every batch of a
-    plan. With output="ikjt" groups say which of them share an inverse in this batch. Properties give them as
+    plan. With output="ikjt" groups say which of them share an inverse in this batch. With output="partial"
+    sparse, weighted and floats have starts instead of offsets (Jagged). Properties give them as
     KeyedJaggedTensors over the same memory, made at first use on the device where the batch is then: ask for them after
     ``to``. What tells null from 0 (dense_present and the like, and Jagged.present) comes with ``presence=True`` only;
     without it they are None and empty.
@@ -292,14 +293,14 @@ class Batch:
                 return out.copy_(t, non_blocking=non_blocking)
 
         current = module.current_stream(device)
-        return self._moved(copy)
+        return self._moved(copy, data_copy_stream)
 
     def pin_memory(self) -> Batch:
         """A copy in page-locked memory, from which ``to(device, non_blocking=True)`` does not wait."""
         return self._moved(lambda t: t.pin_memory())
 
-    def _moved(self, f: Map) -> Batch:
-        out = Batch(self._block.map(f), self._features)
+    def _moved(self, f: Map, stream: Any = None) -> Batch:
+        out = Batch(self._block.map(f, stream), self._features)
         assigned = set(self._assigned)
         if len(self._features.columns) > len(self._features.integers):
             self.keys  # may be lists, which are made where reading does not wait for a device
@@ -364,6 +365,7 @@ class Batch:
 
     def _kjt(self, lists: Jagged, dedup: bool | None = None) -> KeyedJaggedTensor:
         """A KJT of the lists that are deduplicated, of those that come one per row, or of both (None)."""
+        lists = lists.contiguous()
         if dedup is not None:
             lists = lists.select([d == dedup for d in lists.dedup])
         if any(lists.dedup):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from .._block import Block, Schema
@@ -20,10 +21,12 @@ _TYPES = {
 
 
 class ListCounts(NamedTuple):
-    """Of each feature that has lists of a kind, how many lists a batch has, and how many values."""
+    """Of each feature that has lists of a kind, how many lists a batch has, how many values, and how long its lists are
+    in sum: more than the values where lists are slices of others."""
 
     sizes: list[int]
     counts: list[int]
+    totals: list[int]
 
 
 class Counts(NamedTuple):
@@ -86,21 +89,36 @@ class TensorBlock:
                                   {kind: self._list(f"{kind}.row_values") for kind in kinds})
         return self._counts
 
-    def _sizes(self, kind: str) -> tuple[list[int], list[int]]:
+    @property
+    def partial(self) -> bool:
+        """Whether lists may be slices of others: lists have starts instead of offsets."""
+        return any(self.words[self.schema.arrays[f"{k}.lengths"].word + 1] and not
+                   self.words[self.schema.arrays[f"{k}.offsets"].word + 1] for k in self.schema.lists)
+
+    def _sizes(self, kind: str) -> tuple[list[int], list[int], list[int]]:
         lists, values = self._list(f"{kind}.first_list"), self._list(f"{kind}.first_value")
-        return [b - a for a, b in itertools.pairwise(lists)], [b - a for a, b in itertools.pairwise(values)]
+        sizes, counts = ([b - a for a, b in itertools.pairwise(of)] for of in (lists, values))
+        if not self.partial:
+            return sizes, counts, counts
+        ends = np.concatenate(([0], np.cumsum(self._array(f"{kind}.lengths"), dtype=np.int64)))
+        return sizes, counts, np.diff(ends[lists]).tolist()
 
     def _list(self, name: str) -> list[int]:
+        out: list[int] = self._array(name).tolist()
+        return out
+
+    def _array(self, name: str) -> npt.NDArray[Any]:
+        """An array in the engine's memory."""
         array = self.schema.arrays[name]
         n = self.words[array.word + 1]
-        return np.ndarray(n, array.dtype, self._memory, self._offset + self.words[array.word]).tolist() if n else []
+        return np.ndarray(n, array.dtype, self._memory, self._offset + self.words[array.word]) if n else array.empty
 
-    def map(self, f: Callable[[torch.Tensor], torch.Tensor]) -> TensorBlock:
-        """A copy of the block that f makes of its bytes."""
+    def map(self, f: Callable[[torch.Tensor], torch.Tensor], stream: Any = None) -> TensorBlock:
+        """A copy of the block that f makes of its bytes, on a stream; default: the device's current one."""
         out = TensorBlock.__new__(TensorBlock)
         copy = f(self.bytes())
         if self._locked and copy.device.type == "cuda":
-            pages.keep_until_copied(self._memory, copy.device)
+            pages.keep_until_copied(self._memory, copy.device, stream)
         out.__setstate__({**self.__getstate__(), "_bytes": copy})
         return out
 

@@ -56,10 +56,11 @@ class TorchDataset(Dataset[Batch], torch.utils.data.IterableDataset[Batch]):
     partitions is a predicate over partition keys, filter one over features, sample_list a list of rows, and overlay
     names overlays (Table.scan).
 
-    shuffle is None, "session", "row" or a Shuffle. output is "kjt" (every row has its lists) or "ikjt" (lists that rows
-    share come once: Batch.groups). expand is names, globs or sets whose lists come one per row in "ikjt" too, in
-    Batch.expanded_sparse_features: those of items, for instance, which rows hardly ever share. transforms maps names or
-    globs to chains of transforms: {"user_history_*": "first(50) | mod(1000000)"}.
+    shuffle is None, "session", "row" or a Shuffle. output is "kjt" (every row has its lists), "ikjt" (lists that rows
+    share come once: Batch.groups) or "partial" (and lists that are slices of others share their values: Jagged). expand
+    is names, globs or sets whose lists come one per row anyway, in Batch.expanded_sparse_features: those of items, for
+    instance, which rows hardly ever share. transforms maps names or globs to chains of transforms: {"user_history_*":
+    "first(50) | mod(1000000)"}.
 
     rank and world_size, given together, default to torch.distributed's, then to the environment's RANK and WORLD_SIZE.
     They are looked up in the process that iterates, or that makes the DataLoader: its workers get them, with any start
@@ -90,7 +91,7 @@ class TorchDataset(Dataset[Batch], torch.utils.data.IterableDataset[Batch]):
         self._locked = (self._device is not None and self._device.type == "cuda") if pin_memory is None else pin_memory
         self._options["page_locked"] = self._locked or None
         # What repeats travels once, and is expanded on the device.
-        self._expands = not options.dedup and self._device is not None and self._device.type != "cpu"
+        self._expands = options.dedup == "kjt" and self._device is not None and self._device.type != "cpu"
         self._options["keep_slots"] = self._expands or None
         self._known: tuple[Schema, Features] | None = None  # of the iterator that runs
 

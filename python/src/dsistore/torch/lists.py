@@ -30,7 +30,9 @@ Map = Callable[[torch.Tensor], torch.Tensor]
 class Jagged:
     """Lists of several features, sizes[k] of feature k: a row of the batch each, or a slot of its group each.
 
-    List i of all, one feature after the other, is ``values[offsets[i]:offsets[i + 1]]``. values are int64 ids (uint64
+    List i of all, one feature after the other, is ``values[offsets[i]:offsets[i + 1]]``. With output="partial" offsets
+    is empty and starts is not None: list i is ``values[starts[i]:starts[i] + lengths[i]]``, and lists of a feature may
+    overlap, because one is a slice of another; contiguous() makes copies of them. values are int64 ids (uint64
     bit for bit), or float32 numbers; weights belong to them one by one where the features are weighted, else are None.
     A null list and an empty one both have length 0; present, which a dataset with ``presence=True`` gives, tells them
     apart: bool, one per list, in the order of lengths.
@@ -39,6 +41,7 @@ class Jagged:
     keys: list[str]
     sizes: list[int]  # lists of each feature
     counts: list[int]  # values of each feature
+    totals: list[int]  # the lengths of each feature's lists in sum: counts, but with output="partial"
     # of each feature, whether it is in a group where rows share its lists; else it always has a list a row
     dedup: list[bool]
     # [features] int32: the place in Batch.groups, whose length stands for none; None where no feature may be in one
@@ -48,6 +51,7 @@ class Jagged:
     values: torch.Tensor
     weights: torch.Tensor | None = None
     present: torch.Tensor | None = None
+    starts: torch.Tensor | None = None  # int32, one a list; None but with output="partial"
 
     def feature(self, key: str) -> Jagged:
         """One feature alone: views, but for its offsets, which begin at 0."""
@@ -66,18 +70,33 @@ class Jagged:
         """The features from the a-th to before the b-th."""
         first, start = sum(self.sizes[:a]), sum(self.counts[:a])
         end, stop = first + sum(self.sizes[a:b]), start + sum(self.counts[a:b])
-        offsets = self.offsets[first:end + 1]
-        return Jagged(self.keys[a:b], self.sizes[a:b], self.counts[a:b], self.dedup[a:b],
-                      None if self.groups is None else self.groups[a:b], self.lengths[first:end],
-                      offsets - start if start else offsets, self.values[start:stop],
-                      None if self.weights is None else self.weights[start:stop],
-                      None if self.present is None else self.present[first:end])
+        offsets = self.offsets if self.starts is not None else self.offsets[first:end + 1] - start
+        return Jagged(self.keys[a:b], self.sizes[a:b], self.counts[a:b], self.totals[a:b], self.dedup[a:b],
+                      None if self.groups is None else self.groups[a:b], self.lengths[first:end], offsets,
+                      self.values[start:stop], None if self.weights is None else self.weights[start:stop],
+                      None if self.present is None else self.present[first:end],
+                      None if self.starts is None else self.starts[first:end] - start)
+
+    def contiguous(self) -> Jagged:
+        """The lists one after the other, with offsets: itself, but with output="partial". Nothing waits for a device.
+        """
+        if self.starts is None:
+            return self
+        total = sum(self.totals)
+        offsets = torch.zeros(len(self.lengths) + 1, dtype=torch.int32, device=self.lengths.device)
+        torch.cumsum(self.lengths, 0, dtype=torch.int32, out=offsets[1:])
+        at = torch.arange(total, dtype=torch.int32, device=self.lengths.device)
+        at += torch.repeat_interleave(self.starts - offsets[:-1], self.lengths, output_size=total)
+        return Jagged(self.keys, self.sizes, self.totals, self.totals, self.dedup, self.groups, self.lengths, offsets,
+                      self.values.index_select(0, at),
+                      None if self.weights is None else self.weights.index_select(0, at), self.present)
 
     def map(self, f: Map) -> Jagged:
         """The lists with f applied to every tensor."""
-        groups, weights, present = (None if t is None else f(t) for t in (self.groups, self.weights, self.present))
-        return Jagged(self.keys, self.sizes, self.counts, self.dedup, groups, f(self.lengths), f(self.offsets),
-                      f(self.values), weights, present)
+        groups, weights, present, starts = (
+            None if t is None else f(t) for t in (self.groups, self.weights, self.present, self.starts))
+        return Jagged(self.keys, self.sizes, self.counts, self.totals, self.dedup, groups, f(self.lengths),
+                      f(self.offsets), f(self.values), weights, present, starts)
 
 
 @dataclass
@@ -102,14 +121,15 @@ def _joined(parts: list[Jagged]) -> Jagged:
     def chain(of: Callable[[Jagged], list[T]]) -> list[T]:
         return [x for p in parts for x in of(p)]
 
-    counts = chain(lambda p: p.counts)
-    starts = itertools.accumulate([0, *(len(p.values) for p in parts)])
-    offsets = [parts[0].offsets[:1], *(p.offsets[1:] + start for p, start in zip(parts, starts))]
+    begins = list(itertools.accumulate([0, *(len(p.values) for p in parts)]))
+    offsets = [parts[0].offsets[:1], *(p.offsets[1:] + begin for p, begin in zip(parts, begins))]
+    starts = [p.starts + begin for p, begin in zip(parts, begins) if p.starts is not None]
     lengths, values = cat(lambda p: p.lengths), cat(lambda p: p.values)
     assert lengths is not None and values is not None
-    return Jagged(chain(lambda p: p.keys), chain(lambda p: p.sizes), counts, chain(lambda p: p.dedup),
-                  cat(lambda p: p.groups), lengths, torch.cat(offsets), values, cat(lambda p: p.weights),
-                  cat(lambda p: p.present))
+    return Jagged(chain(lambda p: p.keys), chain(lambda p: p.sizes), chain(lambda p: p.counts),
+                  chain(lambda p: p.totals), chain(lambda p: p.dedup), cat(lambda p: p.groups), lengths,
+                  torch.cat(offsets), values, cat(lambda p: p.weights), cat(lambda p: p.present),
+                  torch.cat(starts) if starts else None)
 
 
 def jagged(block: TensorBlock, kind: str, names: list[str]) -> Jagged:
@@ -117,15 +137,17 @@ def jagged(block: TensorBlock, kind: str, names: list[str]) -> Jagged:
     of = block.schema.lists[kind]
     if not of.features:
         none = torch.empty(0, dtype=torch.float32 if kind == "floats" else torch.int64)
-        return Jagged([], [], [], [], None, torch.empty(0, dtype=torch.int32), torch.zeros(1, dtype=torch.int32), none)
-    sizes, counts = block.counts().lists[kind]
+        lengths, offsets = torch.empty(0, dtype=torch.int32), torch.zeros(1, dtype=torch.int32)
+        return Jagged([], [], [], [], [], None, lengths, offsets, none)
+    sizes, counts, totals = block.counts().lists[kind]
+    starts = block.tensor(f"{kind}.starts")
     present = block.tensor(f"{kind}.present")
     return Jagged(
-        [names[f] for f in of.features], sizes, counts, of.dedup,
+        [names[f] for f in of.features], sizes, counts, totals, of.dedup,
         block.tensor(f"{kind}.groups") if any(of.dedup) else None, block.tensor(f"{kind}.lengths"),
         block.tensor(f"{kind}.offsets"), block.tensor(f"{kind}.values"),
         block.tensor(f"{kind}.weights") if kind == "weighted" else None,  # also where all lists are empty
-        _mask(present, sizes) if len(present) else None)
+        _mask(present, sizes) if len(present) else None, starts if block.partial else None)
 
 
 def expanded(block: TensorBlock, kind: str, j: Jagged, inverses: torch.Tensor) -> Jagged:
@@ -150,7 +172,7 @@ def expanded(block: TensorBlock, kind: str, j: Jagged, inverses: torch.Tensor) -
     by = (j.offsets.index_select(0, src) - offsets[:-1]).repeat_interleave(lengths, output_size=sum(counts))
     at = by + torch.arange(sum(counts), dtype=torch.int32, device=by.device)
     return Jagged(
-        j.keys, [rows] * len(j.keys), counts, [False] * len(j.keys), None, lengths, offsets, j.values.index_select(0, at),
+        j.keys, [rows] * len(j.keys), counts, counts, [False] * len(j.keys), None, lengths, offsets, j.values.index_select(0, at),
         None if j.weights is None else j.weights.index_select(0, at),
         None if j.present is None else j.present.index_select(0, src))
 

@@ -41,10 +41,10 @@ def use(device: torch.device | None = None) -> None:
 _copies: collections.deque[tuple[Any, Any]] = collections.deque()
 
 
-def keep_until_copied(memory: Any, device: torch.device) -> None:
-    """Keeps memory until what the device's current stream was told to do so far is done."""
+def keep_until_copied(memory: Any, device: torch.device, stream: Any = None) -> None:
+    """Keeps memory until what a stream, by default the device's current one, was told to do so far is done."""
     event = torch.cuda.Event()
-    event.record(torch.cuda.current_stream(device))
+    event.record(torch.cuda.current_stream(device) if stream is None else stream)
     _copies.append((event, memory))
     forget_copied()
 

@@ -1,0 +1,73 @@
+"""columns=, another name for features, and sparse=: integers that come as lists of one id."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import dsistore
+
+
+def test_columns_is_another_name_for_features(table):
+    for read in (table.torch, table.numpy):
+        a, b = read(["user_list", "dense_a"], labels="click"), read(columns=["user_list", "dense_a"], labels="click")
+        assert a.plan == b.plan
+        with pytest.raises(dsistore.UsageError, match="give one"):
+            read(["user_list"], columns=["dense_a"])
+        with pytest.raises(dsistore.UsageError, match="give names"):
+            read(labels="click")
+    assert table.scan(columns="dense_*").to_arrow().column_names == ["dense_a", "dense_b"]
+    assert table.scan().to_arrow().equals(table.scan("@all").to_arrow())
+    with pytest.raises(dsistore.UsageError, match="give one"):
+        table.scan("click", columns="click")
+    with pytest.raises(TypeError, match="batch_sise"):
+        table.numpy("click", batch_sise=3)
+
+
+@pytest.mark.parametrize("output", ["kjt", "ikjt", "partial"])
+def test_scalars_as_lists_of_one_id(table, source, output):
+    """Ordinary features, keys and labels' neighbours, in the order of the request, nulls as empty lists."""
+    at = 0
+    data = table.torch(["dense_b", "user_list", "event_time", "request_id"], sparse=["session_id", "dense_b"],
+                       labels="click", output=output, transforms={"dense_b": "mod(10)"}, batch_size=90, presence=True)
+    for batch in data:
+        assert batch.sparse.keys == ["dense_b", "user_list", "session_id"] and batch.dense_names == []
+        assert list(batch.keys) == ["event_time", "request_id"]
+        want = source.slice(at, batch.rows)
+        for name, f in (("dense_b", lambda x: x % 10), ("session_id", int)):
+            one = batch.sparse.contiguous().feature(name)
+            k = batch.sparse.keys.index(name)
+            group = len(batch.groups) if batch.sparse.groups is None else int(batch.sparse.groups[k])
+            slots = torch.arange(batch.rows) if group == len(batch.groups) else batch.groups[group].inverse
+            assert one.values[one.offsets[slots]].tolist() == [f(x) for x in want[name].to_pylist()]
+            assert one.lengths[slots].tolist() == [1] * batch.rows
+        at += batch.rows
+    assert at == len(source)
+
+
+def test_null_is_an_empty_list(tmp_path):
+    import pyarrow as pa
+
+    store = dsistore.open(tmp_path)
+    store.ingest("t", pa.table({"category": pa.array([3, None, -1, 2**62], pa.int64()), "x": [0.5, 1.0, 1.5, 2.0]}))
+    (batch,) = store.table("t").numpy("x", sparse="category", presence=True)
+    ids = batch["category"]
+    assert [ids.row(i).tolist() for i in range(4)] == [[3], [], [-1], [2**62]]
+    assert ids.values.dtype == np.int64 and ids.present.tolist() == [True, False, True, True]
+
+
+@pytest.mark.parametrize(("options", "said"), [
+    ({"sparse": "dense_a"}, "dense_a.*want a dense integer"), ({"sparse": "user_list"}, "user_list.*dense integer"),
+    ({"sparse": "country"}, "country.*dense integer"),
+    ({"sparse": "dense_b", "integers": "dense_b"}, "dense_b.*among integers"),
+    ({"sparse": "dense_b", "labels": "dense_b"}, "dense_b.*among labels"),
+    ({"sparse": "dense_b", "transforms": {"dense_b": "cast(float32)"}}, "dense_b.*dense integer")], ids=str)
+def test_what_is_no_id(table, options, said):
+    with pytest.raises(dsistore.UsageError, match=said):
+        table.torch("user_list", **options)
+
+
+def test_a_missing_one_is_suggested(table):
+    with pytest.raises(dsistore.NotFoundError, match="session_id"):
+        table.torch("user_list", sparse="sesion_id")
