@@ -21,7 +21,7 @@ func TestParameters(t *testing.T) {
 		{new(tableRef), new(tableRef), "{" + ref + "}"},
 		{new(planParams), new(planParams), "{" + ref + `, "features": ["a", "b"], "overlay": ["o"], "partitions": "p",
 			"filter": "c = 1", "sample_list": "s", "downsample": "d", "batch_size": 7, "labels": ["c"],
-			"integers": ["a"],
+			"integers": ["a"], "sparse": ["s"],
 			"output": "tensors", "dedup": "ikjt", "expand": ["b"], "shuffle": {"unit": "row", "buffer_stripes": 3,
 			"seed": 18446744073709551615}, "transforms": {"a": "first(3)"}}`},
 		{new(recordsParams), new(recordsParams), `{"uri": "u", "plan": "p", "hash": "h", "fold": true, ` + read + "}"},

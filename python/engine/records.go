@@ -217,7 +217,15 @@ func (o *batchOwner) data(d arrow.ArrayData) arrow.ArrayData {
 	for i, c := range d.Children() {
 		children[i] = o.data(c)
 	}
-	out := array.NewData(d.DataType(), d.Len(), buffers, children, d.NullN(), d.Offset())
+	var out *array.Data
+	if d.DataType().ID() == arrow.DICTIONARY {
+		dictionary := o.data(d.Dictionary())
+		out = array.NewDataWithDictionary(d.DataType(), d.Len(), buffers, d.NullN(), d.Offset(),
+			dictionary.(*array.Data))
+		dictionary.Release()
+	} else {
+		out = array.NewData(d.DataType(), d.Len(), buffers, children, d.NullN(), d.Offset())
+	}
 	for _, c := range children {
 		c.Release()
 	}

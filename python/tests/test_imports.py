@@ -38,6 +38,18 @@ def test_imports_have_no_circle():
     assert len(list(TopologicalSorter(graph).static_order())) == len(MODULES)  # a CycleError names the circle
 
 
+FRAMEWORKS = {"torch": {"torch", "torchrec"}, "jax": {"jax"}, "tensorflow": {"tensorflow"}, "grain": {"grain"}}
+
+
+def test_no_output_imports_the_framework_of_another():
+    """Nor does anything else, but for Table.torch, which looks whether PyTorch is there."""
+    for output, frameworks in FRAMEWORKS.items():
+        for module in MODULES:
+            if not (module.startswith(f"dsistore.{output}") or output == "torch" and module == "dsistore.table"):
+                assert not {i.split(".")[0] for i in imported(module)} & frameworks, (module, output)
+    assert not any(i.split(".")[0] == "grain" for i in imported("dsistore.grain"))  # it needs a protocol, no class
+
+
 def test_only_the_torch_package_imports_torch():
     """But for Table.torch, which imports it when it is called."""
     need = {m for m in MODULES if any(i.split(".")[0] in ("torch", "torchrec") for i in imported(m))}

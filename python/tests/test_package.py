@@ -170,10 +170,11 @@ def test_a_user_script_type_checks(tmp_path):
 
 
 def test_everything_public_has_a_docstring():
+    import dsistore.grain
     import dsistore.numpy
     import dsistore.torch
 
-    for module in (dsistore, dsistore.numpy, dsistore.torch):
+    for module in (dsistore, dsistore.grain, dsistore.numpy, dsistore.torch):
         for name in module.__all__:
             thing = getattr(module, name)
             # That of a dataclass without one is its signature.

@@ -238,7 +238,7 @@ def test_the_options_of_all_outputs_are_the_same():
         return {p.name: p.default for p in inspect.signature(f).parameters.values() if p.name not in without}
 
     shared = options(Options, ("features", "dedup"))
-    assert options(dsistore.Table.torch, ("self", "features", "columns", "output", "device")) == shared
+    assert options(dsistore.Table.torch, ("self", "features", "columns", "output", "device", "pin_memory")) == shared
     assert {*BatchOptions.__annotations__} == {*shared, "columns"}
     for name in [*shared, "features", "columns", "output", "device"]:  # and each is explained
         assert re.search(rf"\b{name}\b", dsistore.Table.torch.__doc__), name

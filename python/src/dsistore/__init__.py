@@ -6,10 +6,12 @@ Arrow.
         ...
 
 open           a Store, which has tables and ingests new data: Store.ingest
-Table          one table at one snapshot: Table.features; Table.torch and Table.numpy for training, Table.scan for Arrow
+Table          one table at one snapshot: Table.features; for training Table.torch, Table.numpy, Table.jax,
+               Table.tensorflow and Table.grain; Table.scan for Arrow
 Shuffle        the order of an epoch
 torch          what Table.torch gives (a package, imported when it is needed): TorchDataset, Batch, check
-numpy          what Table.numpy gives (a module, imported when it is needed): NumpyDataset, Ragged, Masked
+numpy          what Table.numpy gives (a module, imported when it is needed): NumpyDataset, Ragged, Slices, Masked
+jax, tensorflow, grain   what the methods of these names give: modules, imported when they are needed
 *Error         what goes wrong; all are DsistoreError
 serve_metrics  Prometheus metrics of the process
 
@@ -19,10 +21,11 @@ last of them is gone. Only Table.torch needs PyTorch, and only methods that retu
 Modules, each over those below it:
 
     table                                   Store, Table: what users call
-    torch/  numpy                           outputs: how a batch of the engine becomes theirs
+    torch/  jax  tensorflow  grain          outputs: how a batch of the engine becomes theirs
+    numpy                                   the output that jax and tensorflow are made of
     _arrow  _samples  _ingest  _dataset     Arrow streams; sample lists and keys; sources; what datasets share
     _epoch  _state  _rank                   an epoch's iterator; positions and state; ranks
-    _plan  _select  _descriptor  _stats     requests; what is selected; batches as NumPy arrays; measurements
+    _plan  _select  _block  _stats          requests; what is selected; batches as NumPy arrays; measurements
     _engine  errors                         calls into the Go library
 """
 

@@ -17,8 +17,8 @@ from ._block import Block
 from ._epoch import EpochIterator
 from ._epoch_start import EpochStart
 from ._plan import Plan, TableRef
-from ._rank import RankLookup
-from ._select import SampleList, Shuffle, list_name, literal, names, selected
+from ._rank import RankLookup, of_process
+from ._select import SampleList, Shuffle, dedup_form, list_name, literal, names, selected
 from ._state import LoaderState, number
 from ._stats import Meter, Stats
 
@@ -87,11 +87,8 @@ class BatchOptions(TypedDict, total=False):
 
 def options_of(features: str | Sequence[str] | None, dedup: bool | str, options: BatchOptions) -> Options:
     """The options of an output that has dedup instead of Table.torch's output."""
-    if dedup not in (False, True, "partial"):
-        raise errors.UsageError(f"dedup {dedup!r}: want False, True or 'partial'")
-    form = "partial" if dedup == "partial" else "ikjt" if dedup else "kjt"
     given: dict[str, Any] = dict(options)
-    return Options(selected(features, given.pop("columns", None)), dedup=form, **given)
+    return Options(selected(features, given.pop("columns", None)), dedup=dedup_form(dedup), **given)
 
 
 class Dataset(Generic[T]):
@@ -100,6 +97,9 @@ class Dataset(Generic[T]):
     It pickles to the plan, and opens what it reads in the process that iterates. A pickle has the rank of the process
     that made it, for DataLoader's workers; another process looks for its own first.
     """
+
+    # What says which rank this process is, where it is not given.
+    _ask_rank = staticmethod(of_process)
 
     def __init__(self, table: TableRef, o: Options, start: EpochStart):
         super().__init__()
@@ -110,7 +110,7 @@ class Dataset(Generic[T]):
         shuffle = Shuffle(unit=o.shuffle) if isinstance(o.shuffle, str) else o.shuffle
         if not isinstance(shuffle, (Shuffle, type(None))):
             raise errors.UsageError(f"shuffle {shuffle!r}: want None, 'session', 'row' or a Shuffle")
-        self._rank = RankLookup(o.rank, o.world_size)
+        self._rank = RankLookup(o.rank, o.world_size, self._ask_rank)
         self._job = _engine.job_name(o.job)
         self._table = table
         label_names, integer_names, sparse_names = (
@@ -131,6 +131,7 @@ class Dataset(Generic[T]):
                 raise errors.UsageError(
                     f"feature {f['name']!r}: its role is {f['role']}, and it is {f['kind']}: want a number, a string "
                     "or bytes. Where it is a label, say with labels= which features are, and it comes as any other")
+        self._partial = o.dedup == "partial"
         self._one_label = isinstance(o.labels, str) and len(label_names) == 1
         self._weighted = o.downsample is not None  # the last label is the weight
         self._names = [f["name"] for f in self._plan.features]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from . import _worker, errors
@@ -23,26 +24,28 @@ class RankLookup:
     is. The first that is found counts:
 
         in a DataLoader worker   1. given   2. the rank of the process that started the worker
-        elsewhere                1. given   2. torch.distributed   3. RANK and WORLD_SIZE   4. that of the pickle
-                                 5. 0 of 1
+        elsewhere                1. given   2. what ask says   3. that of the pickle   4. 0 of 1
+
+    ask is of_process, which asks torch.distributed and the environment, or what another framework says.
 
     A worker must not look for itself: torch.distributed is not initialized there, and RANK may be that of the machine,
     set by a scheduler. So pickling looks the rank up in the parent, and the pickle has the result. A process that is no
     worker looks again first: it may be one of the ranks to which a program sends its dataset.
     """
 
-    def __init__(self, rank: int | None, world: int | None):
+    def __init__(self, rank: int | None, world: int | None, ask: Callable[[], Rank | None]):
         if (rank is None) != (world is None):
             raise errors.UsageError(f"rank {rank!r} and world_size {world!r}: give both, or neither")
+        self._ask = ask
         self._given = None if rank is None or world is None else _checked(rank, world)
         self._pickled: Rank | None = None  # the rank that was found where this was pickled
         self._unpickled_by = -1  # the process
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"given": self._given, "pickled": None if self._given is not None else self._find()}
+        return {"given": self._given, "ask": self._ask, "pickled": None if self._given is not None else self._find()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._given, self._pickled = state["given"], state["pickled"]
+        self._given, self._ask, self._pickled = state["given"], state["ask"], state["pickled"]
         self._unpickled_by = os.getpid()
 
     def find(self) -> Rank:
@@ -51,11 +54,11 @@ class RankLookup:
 
     def _find(self) -> Rank | None:
         if _worker.info() is None:
-            return _of_group() or _of_environment() or self._pickled
+            return self._ask() or self._pickled
         if self._unpickled_by == os.getpid():
             return self._pickled
         # The dataset was not sent to this worker. A forked worker has the parent's process group and environment.
-        found = _of_group() or _of_environment() or self._pickled
+        found = self._ask() or self._pickled
         if found is None and _parent_may_be_a_rank():
             raise errors.UsageError(
                 "a dataset made in a DataLoader worker does not know the rank of the process that started the worker: "
@@ -66,6 +69,11 @@ class RankLookup:
 # The number of processes of a job, as launchers set it that do not set RANK: Slurm's srun, Open MPI, and MPICH with its
 # descendants.
 _TASKS = ("SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+
+
+def of_process() -> Rank | None:
+    """The rank of this process: in torch.distributed, else in RANK and WORLD_SIZE."""
+    return _of_group() or _of_environment()
 
 
 def _parent_may_be_a_rank() -> bool:

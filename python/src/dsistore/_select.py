@@ -48,6 +48,13 @@ def selected(features: str | Sequence[str] | None, columns: str | Sequence[str] 
     raise errors.UsageError("features: give names, globs or sets")
 
 
+def dedup_form(dedup: bool | str) -> str:
+    """The engine's name of what dedup= asks for."""
+    if dedup not in (False, True, "partial"):
+        raise errors.UsageError(f"dedup {dedup!r}: want False, True or 'partial'")
+    return "partial" if dedup == "partial" else "ikjt" if dedup else "kjt"
+
+
 def literal(name: str) -> str:
     """An entry that selects the feature of this name alone, whatever characters of globs it has."""
     text = re.sub(r"[*?\\]", r"\\\g<0>", name)

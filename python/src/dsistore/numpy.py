@@ -107,9 +107,21 @@ class NumpyDataset(Dataset[NumpyBatch]):
 
     def __init__(self, table: TableRef, options: Options):
         super().__init__(table, options, EpochStart())
-        self._partial = options.dedup == "partial"
+        self._maker = NumpyMaker(self)
 
     def _make(self, block: Block) -> NumpyBatch:
+        return self._maker.make(block)
+
+
+class NumpyMaker:
+    """Makes batches of NumPy arrays of a dataset's blocks."""
+
+    def __init__(self, of: Dataset[Any]):
+        self._names, self._integers, self._presence = of._names, of._integers, of._presence
+        self._plan, self._weighted, self._partial = of._plan, of._weighted, of._partial
+
+    def make(self, block: Block) -> NumpyBatch:
+        """The batch of a block, over its memory."""
         parts: NumpyBatch = {}
         names, schema, rows = self._names, block.schema, block.rows
         for kind, features in (("dense", schema.dense), ("labels", schema.labels)):

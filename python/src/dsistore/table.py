@@ -9,21 +9,24 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from . import _arrow, _engine, _ingest, errors
 from ._arrow import Scan
 from ._ingest import Progress
 from ._plan import Feature, TableRef
 from ._samples import Samples, key_params
-from ._select import SampleList, Shuffle, list_name, names, selected
+from ._select import SampleList, Shuffle, dedup_form, list_name, names, selected
 
 if TYPE_CHECKING:
     import pyarrow
     from torch.types import Device
 
     from ._dataset import BatchOptions
+    from .grain import TableSource
+    from .jax import JaxDataset, Target
     from .numpy import NumpyDataset
+    from .tensorflow import TensorflowDataset
     from .torch import TorchDataset
 
 Version = int | str | datetime.datetime
@@ -116,6 +119,23 @@ class Store:
         return _ingest.read_source("ingest", source, format, progress, params)
 
 
+class ScanOptions(TypedDict, total=False):
+    """The options of Table.scan, which describes them."""
+
+    columns: str | Sequence[str] | None
+    partitions: str | None
+    filter: str | None
+    sample_list: str | SampleList | None
+    downsample: str | None
+    overlay: str | Sequence[str]
+    batch_size: int
+    fold: bool
+    workers: int | None
+    memory: int | None
+    job: str | None
+    lease: bool
+
+
 class Table:
     """A table at one snapshot, or as a branch had it when it was opened. It pickles, and reads the same wherever it is
     unpickled.
@@ -187,8 +207,8 @@ class Table:
     def scan(self, features: str | Sequence[str] | None = None, *, columns: str | Sequence[str] | None = None,
              partitions: str | None = None, filter: str | None = None, sample_list: str | SampleList | None = None,
              downsample: str | None = None, overlay: str | Sequence[str] = (), batch_size: int = 65536,
-             fold: bool = False, workers: int | None = None, memory: int | None = None, job: str | None = None,
-             lease: bool = True) -> Scan:
+             fold: bool = False, dedup: bool | Literal["partial"] = False, workers: int | None = None,
+             memory: int | None = None, job: str | None = None, lease: bool = True) -> Scan:
         """The rows as Arrow.
 
         features     names, globs or sets; default: ``@all``. columns is another name for it
@@ -208,6 +228,9 @@ class Table:
                      have values, and from those of the branch or the table elsewhere, as each overlay declares. Filters
                      see the result
         fold         puts the features of a source map or struct back into one column
+        dedup        True: lists that rows share come once in a record batch, as a dictionary: ``dictionary<int32,
+                     list>``, whose indices are the inverse. "partial": lists that are slices of others share their
+                     values too, as ``list_view``. Maps, and what is folded, stay plain
         batch_size   bounds the rows of a record batch
         workers      the engine's threads
         memory       bytes of stripes in memory
@@ -223,10 +246,16 @@ class Table:
             raise errors.UsageError(f"batch_size {batch_size}: want 1 or more")
         plan = self._ref.plan(
             features=names(selected(features, columns, "@all")), partitions=partitions, filter=filter,
-            sample_list=list_name(sample_list),
-            downsample=downsample, overlay=names(overlay) or None, batch_size=batch_size)
+            sample_list=list_name(sample_list), downsample=downsample, overlay=names(overlay) or None,
+            batch_size=batch_size, dedup=dedup_form(dedup))
         options = {"fold": fold, "workers": workers, "memory": memory, "no_lease": not lease or None}
         return Scan(self.store._root, plan, options, _engine.job_name(job))
+
+    def arrow(self, features: str | Sequence[str] | None = None, *, dedup: bool | Literal["partial"] = False,
+              **options: Unpack[ScanOptions]) -> Scan:
+        """``scan``, by the name of the other outputs. dedup and the options are its: dedup=True keeps what rows share
+        in dictionaries."""
+        return self.scan(features, dedup=dedup, **options)
 
     def delete(self, filter: str | None = None, *, partitions: str | None = None,
                sample_list: str | SampleList | None = None, keys: Any = None, key: str | None = None,
@@ -447,6 +476,51 @@ class Table:
         from .numpy import NumpyDataset
 
         return NumpyDataset(self._ref, options_of(features, dedup, options))
+
+    def jax(self, features: str | Sequence[str] | None = None, *, dedup: bool | Literal["partial"] = False,
+            device: Target = None, **options: Unpack[BatchOptions]) -> JaxDataset:
+        """Training batches as dicts of JAX arrays by feature: the batches of ``torch`` in the same order.
+
+        The options are those of ``torch`` and ``numpy``; rank and world_size default to jax.process_index() and
+        jax.process_count(). device, a jax.Device or a jax.sharding.Sharding, is where batches are put.
+        dsistore.jax.JaxDataset says what a batch has. UsageError: a feature has 64-bit integers, jax_enable_x64 is not
+        set, and no transform bounds them.
+        """
+        from ._dataset import options_of
+        try:
+            from .jax import JaxDataset
+        except ImportError as e:
+            raise ImportError("Table.jax needs JAX: pip install jax") from e
+
+        return JaxDataset(self._ref, options_of(features, dedup, options), device)
+
+    def tensorflow(self, features: str | Sequence[str] | None = None, *, dedup: bool = False,
+                   **options: Unpack[BatchOptions]) -> TensorflowDataset:
+        """Training batches for TensorFlow: ``.dataset()`` is a tf.data.Dataset of tensors and RaggedTensors by feature,
+        the batches of ``torch`` in the same order.
+
+        The options are those of ``torch`` and ``numpy``; rank and world_size default to those of the tf.distribute
+        strategy in scope. dsistore.tensorflow.TensorflowDataset says what a batch has.
+        """
+        from ._dataset import options_of
+        try:
+            from .tensorflow import TensorflowDataset
+        except ImportError as e:
+            raise ImportError("Table.tensorflow needs TensorFlow: pip install tensorflow") from e
+
+        return TensorflowDataset(self._ref, options_of(features, dedup, options))
+
+    def grain(self, features: str | Sequence[str] | None = None, *, columns: str | Sequence[str] | None = None,
+              overlay: str | Sequence[str] = (), memory: int | None = None, job: str | None = None,
+              lease: bool = True) -> TableSource:
+        """The rows as a Grain RandomAccessDataSource: ``grain.MapDataset.source(table.grain([...]))``. Grain shuffles,
+        shards and resumes. The parameters are those of ``take``; default: all features. dsistore.grain.TableSource says
+        what a row is.
+        """
+        from .grain import TableSource
+
+        return TableSource(
+            self._ref, selected(features, columns, "@all"), overlay, _engine.job_name(job), memory, lease)
 
 
 def _positions(rows: Any) -> bytes:

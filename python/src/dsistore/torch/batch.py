@@ -322,7 +322,9 @@ class Batch:
 
     def _lists(self, kind: str) -> Jagged:
         lists = jagged(self._block, kind, self._features.names)
-        return expanded(self._block, kind, lists, self._inverses()) if self._features.expands and any(lists.dedup) else lists
+        if self._features.expands and any(lists.dedup):
+            return expanded(self._block, kind, lists, self._inverses())
+        return lists
 
     def _matrix(self, name: str, width: int) -> torch.Tensor:
         return self._block.tensor(name).view(self.rows, width)

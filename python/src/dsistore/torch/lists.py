@@ -172,7 +172,8 @@ def expanded(block: TensorBlock, kind: str, j: Jagged, inverses: torch.Tensor) -
     by = (j.offsets.index_select(0, src) - offsets[:-1]).repeat_interleave(lengths, output_size=sum(counts))
     at = by + torch.arange(sum(counts), dtype=torch.int32, device=by.device)
     return Jagged(
-        j.keys, [rows] * len(j.keys), counts, counts, [False] * len(j.keys), None, lengths, offsets, j.values.index_select(0, at),
+        j.keys, [rows] * len(j.keys), counts, counts, [False] * len(j.keys), None, lengths, offsets,
+        j.values.index_select(0, at),
         None if j.weights is None else j.weights.index_select(0, at),
         None if j.present is None else j.present.index_select(0, src))
 

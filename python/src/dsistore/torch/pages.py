@@ -29,10 +29,11 @@ def use(device: torch.device | None = None) -> None:
         if not torch.cuda.is_available():
             raise errors.UsageError("pin_memory, or a CUDA device: PyTorch finds no CUDA here")
         symbols = ctypes.CDLL(None)  # torch loads CUDA's runtime for all
-        functions = [getattr(symbols, name) for name in ("cudaSetDevice", "cudaHostRegister", "cudaHostUnregister")]
+        set_device, lock, unlock = (
+            ctypes.cast(getattr(symbols, name), ctypes.c_void_p).value or 0
+            for name in ("cudaSetDevice", "cudaHostRegister", "cudaHostUnregister"))
         index = None if device is None else device.index
-        _engine.use_locks(*(ctypes.cast(f, ctypes.c_void_p).value for f in functions),
-                          torch.cuda.current_device() if index is None else index)
+        _engine.use_locks(set_device, lock, unlock, torch.cuda.current_device() if index is None else index)
         _ready = os.getpid()
 
 
@@ -43,7 +44,7 @@ _copies: collections.deque[tuple[Any, Any]] = collections.deque()
 
 def keep_until_copied(memory: Any, device: torch.device, stream: Any = None) -> None:
     """Keeps memory until what a stream, by default the device's current one, was told to do so far is done."""
-    event = torch.cuda.Event()
+    event = torch.cuda.Event()  # type: ignore[no-untyped-call]
     event.record(torch.cuda.current_stream(device) if stream is None else stream)
     _copies.append((event, memory))
     forget_copied()

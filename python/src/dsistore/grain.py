@@ -1,0 +1,106 @@
+"""Rows for Grain, JAX's loader: a RandomAccessDataSource over a table. Grain itself is not imported here.
+
+    source = table.grain(["user_*", "age", "click"])
+    rows = grain.MapDataset.source(source).shuffle(seed=7).to_iter_dataset().batch(4096, batch_fn=...)
+
+Grain shuffles, shards and saves its position by row positions; Table.jax gives whole batches, which is faster where the
+engine's shuffle will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+import numpy as np
+
+from . import _engine
+from ._arrow import Records, to_table
+from ._plan import TableRef
+from ._select import names
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["TableSource"]
+
+Row = dict[str, Any]
+
+
+class TableSource:
+    """The rows of a table by their positions, in the order in which ``Table.scan`` gives them: a Grain
+    RandomAccessDataSource. Table.grain makes it. len() is the number of rows.
+
+    ``source[i]`` is a dict with an entry for each feature: a number as NumPy's, a list or embedding as an array, a
+    weighted list as a pair of arrays (ids, weights), str and bytes as they are; None for null. Grain reads the rows of
+    a batch together, which is much faster than each alone.
+
+    It pickles, for Grain's processes, and repr() says which rows it has, for Grain's checkpoints. It needs pyarrow.
+    """
+
+    def __init__(self, table: TableRef, features: str | Sequence[str], overlay: str | Sequence[str], job: str,
+                 memory: int | None, lease: bool):
+        plan = table.plan(features=names(features), overlay=names(overlay) or None)
+        self._rows = plan.rows
+        self._hash = plan.hash
+        self._table = table
+        self._options = {
+            "features": names(features), "overlay": names(overlay) or None, "memory": memory,
+            "no_lease": not lease or None}
+        self._job = job
+
+    def __repr__(self) -> str:
+        return f"TableSource({self._table.uri!r}, {self._table.params['table']!r}, plan={self._hash})"
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def __getitem__(self, row: SupportsIndex) -> Row:
+        return self._getitems([row])[0]
+
+    def _getitems(self, rows: Iterable[SupportsIndex]) -> list[Row]:
+        """The rows at positions: Grain calls it with all of a batch."""
+        positions = np.fromiter((r.__index__() for r in rows), "<i8")
+        if np.any(outside := (positions < -self._rows) | (positions >= self._rows)):
+            raise IndexError(f"row {positions[outside][0]} of {self._rows}")
+        positions[positions < 0] += self._rows
+        if not len(positions):
+            return []
+        records = _engine.call("take", **self._table.params, **self._options, following=positions.tobytes(),
+                               **_engine.recorded(self._job))
+        table = to_table(Records(records))
+        columns = {name: _values(table.column(name).combine_chunks()) for name in table.column_names}
+        return [{name: column[i] for name, column in columns.items()} for i in range(len(positions))]
+
+
+def _values(column: pyarrow.Array) -> list[Any]:
+    """The values of a column, a row each."""
+    import pyarrow as pa
+
+    kind, null = column.type, column.is_null().to_pylist()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
+        ends = column.offsets.to_numpy()
+        if pa.types.is_map(kind) or pa.types.is_struct(kind.value_type):
+            pairs = [column.keys, column.items] if pa.types.is_map(kind) else [
+                column.values.field(i) for i in range(2)]
+            arrays = [_numbers(p) for p in pairs]
+            values: list[Any] = [(arrays[0][a:b], arrays[1][a:b]) for a, b in zip(ends, ends[1:])]
+        else:
+            array = _numbers(column.values)
+            values = [array[a:b] for a, b in zip(ends, ends[1:])]
+    elif pa.types.is_fixed_size_list(kind):
+        array = _numbers(column.values).reshape(-1, kind.list_size)[column.offset:]
+        values = list(array)
+    elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
+        values = list(_numbers(column))
+    else:
+        values = column.to_pylist()
+    return [None if absent else v for v, absent in zip(values, null)] if any(null) else values
+
+
+def _numbers(array: pyarrow.Array) -> np.ndarray[Any, Any]:
+    """A column of numbers; null is 0."""
+    if array.null_count:
+        array = array.fill_null(False if str(array.type) == "bool" else 0)
+    out: np.ndarray[Any, Any] = array.to_numpy(zero_copy_only=False)
+    return out

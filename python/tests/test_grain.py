@@ -1,0 +1,92 @@
+"""Table.grain: rows of the source by position, through Grain's own datasets and loaders."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import dsistore
+
+grain = pytest.importorskip("grain")
+
+FEATURES = ["user_list", "scored", "numbers", "vector", "dense_a", "dense_b", "country", "event_time"]
+
+
+def plain(row):
+    """A row as pyarrow gives it."""
+    out = {}
+    for name, x in row.items():
+        if isinstance(x, tuple):
+            ids, scores = x
+            assert ids.dtype == np.int64 and scores.dtype == np.float32
+            x = [{"id": i, "score": s} for i, s in zip(ids.tolist(), scores.tolist(), strict=True)]
+        out[name] = x.tolist() if isinstance(x, (np.ndarray, np.generic)) else x
+    return out
+
+
+@pytest.fixture
+def rows(source):
+    return source.select(FEATURES).to_pylist()
+
+
+def test_rows_are_those_of_the_source(table, rows):
+    source = table.grain(FEATURES)
+    assert isinstance(source, grain.sources.RandomAccessDataSource) and len(source) == len(rows)
+    some = [5, 0, 999, 5, 31, -1]
+    assert list(map(plain, source._getitems(some))) == [rows[i] for i in some]
+    assert plain(source[17]) == rows[17] and plain(source[np.int64(18)]) == rows[18]
+    assert source._getitems([]) == []
+    for beyond in (1000, -1001):
+        with pytest.raises(IndexError, match=f"row {beyond} of 1000"):
+            source[beyond]
+    other = pickle.loads(pickle.dumps(source))
+    assert plain(other[3]) == rows[3] and repr(other) == repr(source)
+    with pytest.raises(dsistore.NotFoundError, match="user_list"):
+        table.grain("user_lits")
+    assert list(table.grain()[0]) == table.scan().to_arrow().column_names
+
+
+def test_a_map_dataset(table, rows):
+    """Shuffled by Grain; the rows of a batch are read together, each once in an epoch, and slices are shards."""
+    data = grain.MapDataset.source(table.grain(columns=FEATURES)).shuffle(seed=3)
+    order = [row["event_time"] for row in data]
+    by_time = {row["event_time"]: row for row in rows}
+    assert sorted(order) == sorted(by_time) and order != sorted(order)
+    batches = list(data.batch(64, batch_fn=list))
+    assert [row["event_time"] for batch in batches for row in batch] == order
+    assert all(plain(row) == by_time[int(row["event_time"])] for batch in batches for row in batch)
+    shards = [[row["event_time"] for row in data[s::3]] for s in range(3)]
+    assert [shards[i % 3][i // 3] for i in range(len(order))] == order
+
+
+def test_resume(table):
+    """Grain's own state goes on exactly."""
+    def times(batches):
+        return [[int(row["event_time"]) for row in batch] for batch in batches]
+
+    def loader():
+        return iter(grain.MapDataset.source(table.grain("event_time")).shuffle(seed=3).batch(
+            100, batch_fn=list).to_iter_dataset(grain.ReadOptions(num_threads=2, prefetch_buffer_size=4)))
+
+    whole = times(loader())
+    running = loader()
+    head = [next(running) for _ in range(3)]
+    state = running.get_state()
+    other = loader()
+    other.set_state(state)
+    assert times(head) + times(other) == whole and len(whole) == 10
+
+
+def test_a_data_loader(table, rows):
+    """Grain's DataLoader, with shards by a sampler."""
+    source = table.grain(FEATURES)
+    got = {}
+    for shard in range(2):
+        sampler = grain.samplers.IndexSampler(
+            len(source), shard_options=grain.sharding.ShardOptions(shard, 2), shuffle=True, num_epochs=1, seed=1)
+        for row in grain.DataLoader(data_source=source, sampler=sampler):
+            assert int(row["event_time"]) not in got
+            got[int(row["event_time"])] = plain(row)
+    assert got == {row["event_time"]: row for row in rows}
