@@ -7,6 +7,7 @@ from torch.utils.data import DataLoader
 
 import dsistore
 from dsistore import Shuffle
+from dsistore.numpy import NumpyDataset
 from dsistore.torch import Batch, DedupGroup, Jagged, TorchDataset
 
 
@@ -22,6 +23,11 @@ def train(path: str) -> float:
         transforms={"user_*": "first(50)"}, presence=True, drop_last=True, device=torch.device("cpu"))
     table.torch("user_*", batch_sise=4096)  # type: ignore[call-arg]
     table.torch("user_*", output="jagged")  # type: ignore[arg-type]
+    arrays: NumpyDataset = table.numpy(columns=["user_*"], dedup="partial", sparse="item_id", batch_size=64)
+    table.numpy("user_*", batch_sise=4096)  # type: ignore[call-arg]
+    table.jax("user_*", labels="click", dedup=True).set_epoch(1)
+    table.tensorflow("user_*", shuffle="row").dataset()
+    print(len(table.grain("user_*")), table.arrow("user_*", dedup=True).rows, len(arrays))
     dataset.set_epoch(1)
     dataset.load_state_dict(dataset.state_dict())
     total = 0.0
