@@ -172,7 +172,8 @@ func TestBlockIsReleased(t *testing.T) {
 	table := plainTable(t, plainShape{dense: 2, sparse: 3, segments: 1, stripes: 2, stripeRows: 256, session: 4})
 	for _, output := range []Output{OutputColumns, OutputTensors} {
 		a := &countingAllocator{live: map[*byte]int{}}
-		s := open(t, table.dedupLayout(indices(len(table.features)), 100, output, DedupIKJT),
+		// One batch: nothing uses its memory again.
+		s := open(t, table.dedupLayout(indices(len(table.features)), 512, output, DedupIKJT),
 			Options{Workers: 1, MaxBatches: 1, Allocator: a})
 		b, err := s.Next(t.Context())
 		if err != nil {
