@@ -78,8 +78,10 @@ func (b *Batch) make(l *batchLayout) error {
 	}
 	f := &b.maker.filler
 	f.begin(b, l)
-	defer clear(f.copies)
-	f.measure()
+	defer func() { clear(f.copies) }() // they keep no columns
+	if err := f.measure(); err != nil {
+		return err
+	}
 	b.block.allocate(l.allocator)
 	if err := f.place(); err != nil {
 		return err

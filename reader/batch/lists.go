@@ -1,6 +1,8 @@
 package batch
 
 import (
+	"fmt"
+
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/expand"
 	"github.com/dsistore/dsistore/reader/plan"
@@ -62,7 +64,7 @@ func (x *listFiller) begin(b *Batch, l *batchLayout) {
 }
 
 // measure adds to the block what has a size that follows from rows and slots.
-func (x *listFiller) measure() {
+func (x *listFiller) measure() error {
 	k, s := &x.b.block, x.l.schema
 	x.measureGroups()
 	for i := range x.b.exact {
@@ -70,7 +72,7 @@ func (x *listFiller) measure() {
 	}
 	t := x.b.Tensors
 	if t == nil {
-		return
+		return nil
 	}
 	t.measureMatrices(x.b, x.l)
 	for kind := range listKind(listKinds) {
@@ -83,6 +85,10 @@ func (x *listFiller) measure() {
 			n := x.listsOf(f)
 			lists += n
 			words += vector.BitmapWords(n)
+		}
+		if lists >= vector.MaxElements {
+			return fmt.Errorf("%d list features of %d rows have more than %d lists: the batch size, %d, is too large",
+				len(j.Features), x.b.Rows, vector.MaxElements, x.l.plan.BatchSize)
 		}
 		add[int32](k, a.firstList, len(j.Features)+1)
 		add[int32](k, a.firstValue, len(j.Features)+1)
@@ -102,6 +108,7 @@ func (x *listFiller) measure() {
 			add[int64](k, a.rowValues, len(j.Features))
 		}
 	}
+	return nil
 }
 
 // measureGroups adds what says which features are in which groups.
