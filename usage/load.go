@@ -13,7 +13,10 @@ import (
 
 // Load adds up what was recorded of a table, as Walk gives it.
 func Load(ctx context.Context, t *storage.Table, since, until time.Time) (*Summary, error) {
-	a := newAdder(t.Name(), since, until)
+	a := adder{
+		out:      Summary{Table: t.Name(), Since: since, Until: until},
+		features: map[catalog.FeatureID]*addedFeature{}, jobs: map[jobKey]*addedJob{},
+	}
 	coverage, err := Walk(ctx, t, since, until, func(day time.Time, r *Record) error {
 		a.add(day, r)
 		return nil
@@ -31,7 +34,6 @@ type adder struct {
 	features map[catalog.FeatureID]*addedFeature
 	jobs     map[jobKey]*addedJob
 	day      *DayTotal
-	dayJobs  map[jobKey]bool
 }
 
 type jobKey struct{ job, user string }
@@ -46,32 +48,27 @@ type addedJob struct {
 	features map[catalog.FeatureID]int // in JobTotal.Features
 }
 
-func newAdder(table string, since, until time.Time) *adder {
-	return &adder{
-		out:      Summary{Table: table, Since: since, Until: until},
-		features: map[catalog.FeatureID]*addedFeature{}, jobs: map[jobKey]*addedJob{},
-	}
-}
-
 func (a *adder) add(day time.Time, r *Record) {
 	if a.day == nil || !a.day.Day.Equal(day) {
 		a.out.Days = append(a.out.Days, DayTotal{Day: day})
-		a.day, a.dayJobs = &a.out.Days[len(a.out.Days)-1], map[jobKey]bool{}
+		a.day = &a.out.Days[len(a.out.Days)-1]
 	}
 	a.out.Total.add(&r.Counters)
 	a.day.add(&r.Counters)
 	key := jobKey{r.Job, r.User}
-	if !a.dayJobs[key] {
-		a.dayJobs[key] = true
-		a.day.Jobs++
-	}
 	j := a.jobs[key]
 	if j == nil {
 		j = &addedJob{JobTotal: JobTotal{Job: r.Job, User: r.User, Start: r.Start, End: r.End},
 			features: map[catalog.FeatureID]int{}}
 		a.jobs[key] = j
 	}
-	j.JobTotal.add(day, r)
+	if k := len(j.Days) - 1; k < 0 || !j.Days[k].Day.Equal(day) {
+		j.Days = append(j.Days, JobDay{Day: day})
+		a.day.Jobs++
+	}
+	d := &j.Days[len(j.Days)-1]
+	d.Readers = plus(d.Readers, r.Readers)
+	j.JobTotal.add(r)
 	for i := range r.Features {
 		u := &r.Features[i]
 		f := a.features[u.ID]
@@ -104,7 +101,7 @@ func insert(sorted []string, s string) []string {
 	return sorted
 }
 
-func (j *JobTotal) add(day time.Time, r *Record) {
+func (j *JobTotal) add(r *Record) {
 	j.Programs, j.Purposes = insert(j.Programs, r.Program), insert(j.Purposes, r.Purpose)
 	j.Snapshot = max(j.Snapshot, r.Snapshot)
 	if r.Start.Before(j.Start) {
@@ -114,14 +111,6 @@ func (j *JobTotal) add(day time.Time, r *Record) {
 		j.End = r.End
 	}
 	j.Counters.add(&r.Counters)
-	if k := len(j.Days) - 1; k < 0 || !j.Days[k].Day.Equal(day) {
-		j.Days = append(j.Days, JobDay{Day: day})
-	}
-	d := &j.Days[len(j.Days)-1]
-	d.Readers = plus(d.Readers, r.Readers)
-	d.Rows = plus(d.Rows, r.Rows)
-	d.BytesNeeded = plus(d.BytesNeeded, r.BytesNeeded)
-	d.BytesUnneeded = plus(d.BytesUnneeded, r.BytesUnneeded)
 }
 
 func (f *JobFeature) add(u *FeatureUse) {

@@ -347,8 +347,7 @@ func Walk(ctx context.Context, t *storage.Table, since, until time.Time,
 func (c *Coverage) add(o *Coverage) {
 	c.Records += o.Records
 	c.Rollups += o.Rollups
-	c.DamagedCount += o.DamagedCount
-	c.Damaged = append(c.Damaged, o.Damaged[:min(len(o.Damaged), maxDamaged-len(c.Damaged))]...)
+	c.Add(Damages{o.Damaged[:min(len(o.Damaged), maxDamaged-len(c.Damaged))], o.DamagedCount})
 }
 
 // Verify reads every object, those too that do not count, and says which are damaged.

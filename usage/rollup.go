@@ -50,10 +50,9 @@ type RollupReport struct {
 	Young   uint64 // left for later
 	Expired uint64 // days that are kept no longer
 	Removed uint64 // objects
-	// Damaged are records that were passed over, at most 100 of them, damaged or of a newer version; they stay until
-	// their day expires. A day with a rollup of a newer version is left as it is.
-	Damaged      []Damage
-	DamagedCount uint64
+	// Damages are records that were passed over, damaged or of a newer version. They stay until their day expires. A day
+	// with a rollup of a newer version is left as it is.
+	Damages
 }
 
 // Rollup merges the records of a table that nobody writes any more into one rollup a day, and removes days that are
@@ -74,10 +73,10 @@ func Rollup(ctx context.Context, t *storage.Table, opts RollupOptions) (*RollupR
 		return out, fmt.Errorf("rollup of usage records of %s: %w", t.Name(), err)
 	}
 	days, err := listDays(ctx, t, spanOf(time.Time{}, time.Time{}))
-	if err != nil || len(days) == 0 {
-		if err != nil {
-			return wrong(err)
-		}
+	if err != nil {
+		return wrong(err)
+	}
+	if len(days) == 0 {
 		return out, nil
 	}
 	r := roller{t: t, opts: opts, report: out}
@@ -181,10 +180,10 @@ func (r *roller) attempt(ctx context.Context, d day, listed *objects) (again boo
 			return false, ctx.Err()
 		// of a newer program, which goes on with it: the next would leave out what it holds
 		case errors.Is(err, format.ErrUnsupported):
-			r.damage(p, err)
+			r.report.damage(p.name, err)
 			return false, nil
 		case isDamage(err):
-			r.damage(p, err)
+			r.report.damage(p.name, err)
 			continue
 		case err != nil:
 			return false, err
@@ -218,7 +217,7 @@ func (r *roller) attempt(ctx context.Context, d day, listed *objects) (again boo
 			switch {
 			case errors.Is(x.err, object.ErrNotFound): // replaced, or merged: another time
 			case isDamage(x.err), errors.Is(x.err, format.ErrUnsupported):
-				r.damage(x.from, x.err)
+				r.report.damage(x.from.name, x.err)
 			case x.err != nil:
 				return false, x.err
 			default:
@@ -297,13 +296,6 @@ func (r *roller) clean(ctx context.Context, done, rollups []objectName, newest u
 }
 
 func isDamage(err error) bool { return errors.Is(err, format.ErrCorrupt) }
-
-func (r *roller) damage(p objectName, err error) {
-	var c Coverage
-	c.Damaged, c.DamagedCount = r.report.Damaged, r.report.DamagedCount
-	c.damage(p.name, err)
-	r.report.Damaged, r.report.DamagedCount = c.Damaged, c.DamagedCount
-}
 
 // addTo adds the records of a file to those of a rollup, which are told apart by job, user, program and purpose.
 func addTo(sums map[Key]*sum, f *decoded) {

@@ -9,10 +9,8 @@ type Session struct {
 	opened   int64 // in seconds
 
 	// Guarded by the Writer's mu:
-	open       bool
-	prev, next *Session // of those that are open
-	seen       bool     // something was recorded
-	day        day      // of the last
+	seen bool // something was recorded
+	day  day  // of the last
 }
 
 // Begin says that a reader was opened. source is asked now and then, from any goroutine, until End has returned.
@@ -21,7 +19,7 @@ func (w *Writer) Begin(key Key, snapshot uint64, source Source) *Session {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.off {
-		w.enter(s)
+		w.sessions[s] = true
 		w.soon()
 	}
 	return s
@@ -34,37 +32,17 @@ func (s *Session) End() {
 	}
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
-	if !s.open {
+	if !s.w.sessions[s] {
 		return
 	}
-	s.w.leave(s)
+	delete(s.w.sessions, s)
 	if s.collect() {
 		s.w.soonAfterClose()
 	}
 }
 
-// enter puts a session among those that are open. The caller has the lock, as of what follows.
-func (w *Writer) enter(s *Session) {
-	s.open, s.next = true, w.sessions
-	if w.sessions != nil {
-		w.sessions.prev = s
-	}
-	w.sessions = s
-}
-
-func (w *Writer) leave(s *Session) {
-	if s.prev != nil {
-		s.prev.next = s.next
-	} else {
-		w.sessions = s.next
-	}
-	if s.next != nil {
-		s.next.prev = s.prev
-	}
-	s.open, s.prev, s.next = false, nil, nil
-}
-
-// collect records what the reader has done since the last time, and reports whether it did anything.
+// collect records what the reader has done since the last call, and reports whether it did anything. The caller has the
+// lock.
 func (s *Session) collect() bool {
 	if s.w.off {
 		return false

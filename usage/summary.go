@@ -7,7 +7,7 @@ import (
 )
 
 // A Summary is what was read of a table in a span of days: rollups, and records that no rollup has yet, added up in the
-// three ways that people look at them. Load and Add make one.
+// three ways that people look at them. Load makes one.
 type Summary struct {
 	Table        string
 	Since, Until time.Time // days, in UTC; Until is the first that is not looked at
@@ -25,18 +25,27 @@ type Summary struct {
 type Coverage struct {
 	Records uint64 // those of processes
 	Rollups uint64
-	// Damaged are objects that were passed over, at most 100 of them by name; DamagedCount is how many there are.
+	Damages
+}
+
+// Damages are the objects of a table that were passed over: the first 100 by name, and how many there are.
+type Damages struct {
 	Damaged      []Damage
 	DamagedCount uint64
 }
 
-// maxDamaged bounds Coverage.Damaged.
+// maxDamaged bounds Damages.Damaged.
 const maxDamaged = 100
 
-func (c *Coverage) damage(name string, err error) {
-	if c.DamagedCount++; len(c.Damaged) < maxDamaged {
-		c.Damaged = append(c.Damaged, Damage{name, err})
+func (d *Damages) damage(name string, err error) {
+	if d.DamagedCount++; len(d.Damaged) < maxDamaged {
+		d.Damaged = append(d.Damaged, Damage{name, err})
 	}
+}
+
+// Add adds the damages of another table, all that have a name.
+func (d *Damages) Add(o Damages) {
+	d.Damaged, d.DamagedCount = append(d.Damaged, o.Damaged...), d.DamagedCount+o.DamagedCount
 }
 
 // A Damage is an object that could not be used, and why.
@@ -72,10 +81,10 @@ type JobFeature struct {
 	Readers, Stripes, Rows, BytesNeeded, BytesUnneeded uint64
 }
 
-// A JobDay is what a job has read on a day.
+// A JobDay is how many readers a job had on a day.
 type JobDay struct {
-	Day                                       time.Time
-	Readers, Rows, BytesNeeded, BytesUnneeded uint64
+	Day     time.Time
+	Readers uint64
 }
 
 // A DayTotal is what was read on a day.

@@ -43,10 +43,10 @@ type Writer struct {
 	writing chan struct{}
 
 	mu        sync.Mutex
-	sessions  *Session // those that are open, in a list; guarded by mu, as all below
-	tallies   []*tally // what is in no file yet
-	positions int      // features of the tallies
-	folding   int      // tallies that are on their way from there into files
+	sessions  map[*Session]bool // those that are open; guarded by mu, as all below
+	tallies   []*tally          // what is in no file yet
+	positions int               // features of the tallies
+	folding   int               // tallies that are on their way from there into files
 	files     map[day]*growing
 	timer     *time.Timer
 	due       time.Time // when it fires; zero: it does not
@@ -77,7 +77,7 @@ func NewWriter(table *storage.Table, opts Options) (*Writer, error) {
 	go thisUser() // who asks for it later need not wait, which may be long where users are looked up elsewhere
 	return &Writer{
 		table: table, prefix: table.UsagePrefix(), opts: opts.withDefaults(), writing: make(chan struct{}, 1),
-		files: map[day]*growing{},
+		sessions: map[*Session]bool{}, files: map[day]*growing{},
 	}, nil
 }
 
@@ -233,7 +233,7 @@ func (w *Writer) tick() {
 func (w *Writer) idle() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.sessions == nil && len(w.tallies)+w.folding+len(w.files) == 0
+	return len(w.sessions)+len(w.tallies)+w.folding+len(w.files) == 0
 }
 
 // Flush writes what readers have done so far. The error says why something could not be written: it is tried again
@@ -268,9 +268,7 @@ func (w *Writer) Close(ctx context.Context) error {
 	if w.timer != nil {
 		w.timer.Stop()
 	}
-	for w.sessions != nil {
-		w.leave(w.sessions)
-	}
+	clear(w.sessions)
 	lost := len(w.takeTallies()) // what could not be written in time
 	for _, f := range w.files {
 		if f.dirty {
@@ -285,7 +283,7 @@ func (w *Writer) Close(ctx context.Context) error {
 // write writes all that is new. The caller has the token.
 func (w *Writer) write(ctx context.Context) error {
 	w.mu.Lock()
-	for s := w.sessions; s != nil; s = s.next {
+	for s := range w.sessions {
 		s.collect()
 	}
 	tallies := w.takeTallies()

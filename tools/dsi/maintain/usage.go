@@ -93,7 +93,7 @@ func (c *usageList) Run(ctx context.Context, e *app.Env) error {
 		"job, user, purpose, #readers, #features, #rows, #needed, #unneeded, #waited, #dedupe, last",
 		out.Jobs, usageJobJSON.row)
 	if err == nil && !e.JSON {
-		printDamagedRecords(e, &s.Coverage)
+		printDamagedRecords(e, s.Damages)
 	}
 	return err
 }
@@ -141,7 +141,7 @@ func (c *usageRollup) Run(ctx context.Context, e *app.Env) error {
 		return err
 	}
 	out := rollupJSON{Store: store.Blobs().URI(), DryRun: c.DryRun}
-	var damaged usage.Coverage
+	var damaged usage.Damages
 	for _, t := range tables {
 		r, err := usage.Rollup(ctx, t, usage.RollupOptions{Keep: c.Keep, DryRun: c.DryRun})
 		if err != nil {
@@ -154,8 +154,7 @@ func (c *usageRollup) Run(ctx context.Context, e *app.Env) error {
 		out.Expired += r.Expired
 		out.Removed += r.Removed
 		out.Damaged += r.DamagedCount
-		damaged.Damaged = append(damaged.Damaged, r.Damaged...)
-		damaged.DamagedCount += r.DamagedCount
+		damaged.Add(r.Damages)
 	}
 	if e.JSON {
 		return e.PrintJSON(out)
@@ -163,7 +162,7 @@ func (c *usageRollup) Run(ctx context.Context, e *app.Env) error {
 	e.Printf("%s %s into rollups of %s; %s too young, %s too long ago\n", terminal.Did(c.DryRun, "merged", "merge"),
 		terminal.Plural(out.Merged, "record"), terminal.Plural(out.Days, "day"), terminal.Plural(out.Young,
 			"record"), terminal.Plural(out.Expired, "day"))
-	printDamagedRecords(e, &damaged)
+	printDamagedRecords(e, damaged)
 	return nil
 }
 
@@ -187,35 +186,33 @@ func rollup(ctx context.Context, e *app.Env, store *storage.Store, names ...stri
 }
 
 // verifyUsage looks for damaged usage records. A table that is damaged itself has records, too.
-func verifyUsage(ctx context.Context, store *storage.Store, table string) (*usage.Coverage, error) {
+func verifyUsage(ctx context.Context, store *storage.Store, table string) (out usage.Damages, err error) {
 	names := []string{table}
 	if table == "" {
-		var err error
 		if names, err = store.Tables(ctx); err != nil {
-			return nil, err
+			return out, err
 		}
 	}
-	out := &usage.Coverage{}
 	for _, name := range names {
 		t, err := store.NewTable(ctx, name)
 		if err != nil {
-			return nil, err
+			return out, err
 		}
 		c, err := usage.Verify(ctx, t)
 		if err != nil {
-			return nil, err
+			return out, err
 		}
-		out.Damaged, out.DamagedCount = append(out.Damaged, c.Damaged...), out.DamagedCount+c.DamagedCount
+		out.Add(c.Damages)
 	}
 	return out, nil
 }
 
-func printDamagedRecords(e *app.Env, c *usage.Coverage) {
-	for _, d := range c.Damaged {
+func printDamagedRecords(e *app.Env, all usage.Damages) {
+	for _, d := range all.Damaged {
 		e.Printf("passed over: %s\n", terminal.OneLine(d.Err.Error()))
 	}
-	if c.DamagedCount > 0 {
+	if all.DamagedCount > 0 {
 		e.Printf("%s of usage records; the table is none the worse for it\n",
-			terminal.Plural(c.DamagedCount, "damaged object"))
+			terminal.Plural(all.DamagedCount, "damaged object"))
 	}
 }
