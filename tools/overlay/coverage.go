@@ -17,12 +17,11 @@ type Coverage struct {
 
 // A SegmentCoverage is the coverage of one segment.
 type SegmentCoverage struct {
-	Segment   string
-	Partition catalog.Partition
-	Layer     bool // it has one
-	Rows      uint64
-	Covered   uint64
-	Bytes     uint64 // of the layer
+	Segment catalog.SegmentDescriptor
+	Layer   bool // it has one
+	Rows    uint64
+	Covered uint64
+	Bytes   uint64 // of the layer
 }
 
 // Cover adds up what an overlay of a snapshot covers: of its segments or, where it was made on a branch, of the
@@ -54,7 +53,7 @@ func Cover(ctx context.Context, snap *storage.Snapshot, o catalog.Overlay,
 		return c, err
 	}
 	for i, d := range segments {
-		s := SegmentCoverage{Segment: d.ID, Partition: d.Partition, Rows: d.Rows - deleted[i].Count}
+		s := SegmentCoverage{Segment: d, Rows: d.Rows - deleted[i].Count}
 		if l := layers[i][0]; l != nil {
 			s.Layer, s.Bytes = true, l.Data.Bytes
 			if s.Covered = s.Rows; !l.All {

@@ -86,7 +86,7 @@ func (a *adviser) records() {
 	}
 	if h.Damaged > 0 {
 		a.add(Advice{Kind: AdviceRecords, Text: fmt.Sprintf("%s damaged and left out: reads are missing here",
-			terminal.Plural(h.Damaged, "usage record")+" "+are(h.Damaged))})
+			terminal.Plural(h.Damaged, "usage record")+" "+agree(h.Damaged, "is", "are"))})
 	}
 }
 
@@ -114,11 +114,12 @@ func (a *adviser) clocks(s *usage.Summary) {
 		terminal.Plural(readers, "reader"), when)})
 }
 
-func are(n uint64) string {
+// agree returns the form of a verb that goes with so many of something.
+func agree(n uint64, one, several string) string {
 	if n == 1 {
-		return "is"
+		return one
 	}
-	return "are"
+	return several
 }
 
 // unread names the features that nobody read for days, as far as there are records of so many.
@@ -149,10 +150,10 @@ func (a *adviser) unread(days uint64, first time.Time) {
 			found = append(found, f)
 		}
 	}
-	names, bytes := a.of(found, storedBytes)
 	if len(found) == 0 {
 		return
 	}
+	names, bytes := a.of(found, storedBytes)
 	r := &a.t.Summary.Reads
 	x := Advice{
 		Kind: AdviceUnread, SavedBytes: bytes, Features: names, FeatureCount: uint64(len(found)), Readers: r.Readers,
@@ -161,7 +162,8 @@ func (a *adviser) unread(days uint64, first time.Time) {
 	}
 	x.Text = fmt.Sprintf("%s not read for %s or more, as far as %s of %s on %s since %s say: dropped, and then taken "+
 		"out by dsi compact, they would save %s, %s of what is stored",
-		terminal.Plural(x.FeatureCount, "feature")+" "+were(len(found)), terminal.Plural(days, "day"),
+		terminal.Plural(x.FeatureCount, "feature")+" "+agree(x.FeatureCount, "was", "were"),
+		terminal.Plural(days, "day"),
 		terminal.Plural(x.Readers, "reader"),
 		terminal.Plural(x.Jobs, "job"), terminal.Plural(x.Days, "day"), dayText(first), terminal.Bytes(bytes),
 		shareText(share(bytes, a.t.Summary.StoredBytes)))
@@ -218,13 +220,6 @@ func (a *adviser) drop(names []string, all int, days uint64) string {
 // Printable reports whether a terminal shows a name as it is, on one line.
 func Printable(name string) bool {
 	return !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
-}
-
-func were(n int) string {
-	if n == 1 {
-		return "was"
-	}
-	return "were"
 }
 
 // more ends a command that names only some.
@@ -309,12 +304,12 @@ func (a *adviser) purge() {
 			x.Estimate, x.AtMost = true, found.bytes
 			x.Text = fmt.Sprintf("%s deleted and stored: compaction takes them out of %s, up to %s, less where rows "+
 				"that stay have the same values",
-				terminal.Plural(found.count, "row")+" "+are(found.count), terminal.Plural(found.segments, "segment"),
-				terminal.Bytes(found.bytes))
+				terminal.Plural(found.count, "row")+" "+agree(found.count, "is", "are"),
+				terminal.Plural(found.segments, "segment"), terminal.Bytes(found.bytes))
 		} else {
 			n := a.t.Savings.Dropped.Count
 			x.Text = fmt.Sprintf("%s dropped and stored: compaction takes them out of %s, %s",
-				terminal.Plural(n, "feature")+" "+are(n),
+				terminal.Plural(n, "feature")+" "+agree(n, "is", "are"),
 				terminal.Plural(found.segments, "segment"), terminal.Bytes(found.bytes))
 		}
 		a.add(x)
@@ -333,8 +328,8 @@ type rewriting struct {
 }
 
 // rewrite says what compaction would merge, and what is shared then that is not now.
-func (a *adviser) rewrite(w *rewriting) {
-	if w == nil || w.segments == 0 {
+func (a *adviser) rewrite(w rewriting) {
+	if w.segments == 0 {
 		return
 	}
 	kind, rest := AdviceMerge, ""

@@ -77,19 +77,19 @@ func TestRules(t *testing.T) {
 	says(t, advised(t, AdviceOverlay, overlays, func(a *adviser) {
 		a.t.Health.Overlays = []OverlayHealth{{Overlay: "o", State: "merged", Covered: 3, Layers: 2, Bytes: 50}}
 	}), 0, "dsi compact s t --repack", "2 segments")
-	merged := func(w *rewriting) (func(*adviser), func(*adviser)) {
-		var given *rewriting
+	merged := func(w rewriting) (func(*adviser), func(*adviser)) {
+		var given rewriting
 		return func(a *adviser) { a.rewrite(given) }, func(*adviser) { given = w }
 	}
 	small := rewriting{segments: 3, into: 1, bytes: 4 << 20, reasons: []string{"they are small"}, frames: 1 << 20}
-	rule, set := merged(&small)
+	rule, set := merged(small)
 	says(t, advised(t, AdviceMerge, rule, set), 1<<20, "dsi compact s t",
 		"3 segments, 4.00 MiB, would become about 1: they are small", "about 1.00 MiB less")
 	few := small
 	few.full = true
 	few.sharing = []sharing{{sessions: 100, pieces: 300, elements: 6000, before: 3000,
 		after: [3]float64{1200, 1000, 900}, saved: 2 << 20, least: 1 << 20, most: 3 << 20}}
-	rule, set = merged(&few)
+	rule, set = merged(few)
 	got := advised(t, AdviceCluster, rule, set)
 	says(t, got, 3<<20, "dsi compact s t --full", "100 sessions lie in 300 pieces", "from 2.00 to about 6.00")
 	if got.AtLeast != 3<<19 || got.AtMost != 5033164 {

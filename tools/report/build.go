@@ -449,14 +449,14 @@ func (b *builder) advise(ctx context.Context) error {
 }
 
 // rewritings returns what dsi compact would merge or cut, and what it would merge besides when it is told to merge all
-// small segments; nil: nothing.
-func (b *builder) rewritings(ctx context.Context) (usual, full *rewriting, err error) {
+// small segments.
+func (b *builder) rewritings(ctx context.Context) (usual, full rewriting, err error) {
 	plan, err := compaction.NewPlan(ctx, b.t, compaction.Options{})
 	if err != nil {
-		return nil, nil, err
+		return usual, full, err
 	}
 	if usual, err = b.rewriting(ctx, plan.Jobs); err != nil {
-		return nil, nil, err
+		return usual, full, err
 	}
 	planned := map[string]bool{}
 	for i := range plan.Jobs {
@@ -465,24 +465,22 @@ func (b *builder) rewritings(ctx context.Context) (usual, full *rewriting, err e
 		}
 	}
 	if b.out.Health.Segments.Mergeable == 0 {
-		return usual, nil, nil
+		return usual, full, nil
 	}
 	// Large ones are in the plan before, if they are to be merged: no session keys are read again.
 	if plan, err = compaction.NewPlan(ctx, b.t, compaction.Options{Full: true, SharedShare: 2}); err != nil {
-		return nil, nil, err
+		return usual, full, err
 	}
 	plan.Jobs = slices.DeleteFunc(plan.Jobs, func(j compaction.Job) bool {
 		return !slices.ContainsFunc(j.Segments, func(id string) bool { return !planned[id] })
 	})
-	if full, err = b.rewriting(ctx, plan.Jobs); full != nil {
-		full.full = true
-	}
+	full, err = b.rewriting(ctx, plan.Jobs)
+	full.full = true
 	return usual, full, err
 }
 
-// rewriting adds up what jobs of a plan would merge and cut; nil: nothing.
-func (b *builder) rewriting(ctx context.Context, jobs []compaction.Job) (*rewriting, error) {
-	var out *rewriting
+// rewriting adds up what jobs of a plan would merge and cut.
+func (b *builder) rewriting(ctx context.Context, jobs []compaction.Job) (out rewriting, err error) {
 	byID := make(map[string]*segmentFacts, len(b.c.segments))
 	for i := range b.c.segments {
 		byID[b.c.segments[i].d.ID] = &b.c.segments[i]
@@ -500,9 +498,6 @@ func (b *builder) rewriting(ctx context.Context, jobs []compaction.Job) (*rewrit
 		if len(segments) < len(j.Segments) || len(segments) == 1 && j.Into <= 1 {
 			continue
 		}
-		if out == nil {
-			out = new(rewriting)
-		}
 		out.segments += uint64(len(segments))
 		out.into += j.Into
 		out.bytes += j.Bytes
@@ -515,7 +510,7 @@ func (b *builder) rewriting(ctx context.Context, jobs []compaction.Job) (*rewrit
 		out.frames += float64(frames) * max(1-float64(after)/float64(max(stripes, 1)), 0)
 		s, err := sharingOf(ctx, b.snap, segments)
 		if err != nil {
-			return nil, err
+			return out, err
 		}
 		if s != nil {
 			out.sharing = append(out.sharing, *s)

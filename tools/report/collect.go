@@ -166,8 +166,11 @@ func (c *collector) segment(ctx context.Context, s *storage.Store, at int) error
 	defer c.mu.Unlock()
 	for id, x := range w.groups {
 		if !x.known {
-			return &format.CorruptError{Object: d.Index, Feature: x.members[0].Name, Stripe: -1, Offset: -1,
+			return &format.CorruptError{Object: d.Index, Feature: x.members[0].f.Name, Stripe: -1, Offset: -1,
 				Reason: fmt.Sprintf("its group's inverse %016x is not in the segment", uint64(id))}
+		}
+		for _, m := range x.members {
+			w.divide(x, m)
 		}
 		c.group(id, x, at)
 	}
@@ -199,12 +202,11 @@ type members struct {
 	name    string
 	repeats []repeat
 	bytes   uint64 // of its streams
-	members []*feature
-	waiting []waitingMember
+	members []member
 }
 
-// A waitingMember is a feature whose group's inverse was not met yet.
-type waitingMember struct {
+// A member is a feature of a group, and the bytes that its values repeat in each stripe.
+type member struct {
 	f        *feature
 	repeated []int64
 }
@@ -218,8 +220,8 @@ func (w *walk) membersOf(id catalog.FeatureID) *members {
 	return x
 }
 
-// entry takes an entry. It keeps nothing of it but, in a feature of a group, a number per stripe until the inverse is
-// met.
+// entry takes an entry. It keeps nothing of it but, in a feature of a group, a number per stripe: the inverse may come
+// later.
 func (w *walk) entry(e *segment.Entry) error {
 	m, id := e.Meta, catalog.FeatureID(e.Meta.Feature)
 	chain := chainOf(m, e.Length)
@@ -256,16 +258,10 @@ func (w *walk) entry(e *segment.Entry) error {
 			f.first = firstStripeOf(e)
 		}
 	}
-	if m.Group == 0 {
-		return nil
+	if m.Group != 0 {
+		x := w.membersOf(catalog.FeatureID(m.Group))
+		x.members = append(x.members, member{f, chain.repeated})
 	}
-	x := w.membersOf(catalog.FeatureID(m.Group))
-	x.members = append(x.members, f)
-	if !x.known {
-		x.waiting = append(x.waiting, waitingMember{f, chain.repeated})
-		return nil
-	}
-	w.divide(x, f, chain.repeated)
 	return nil
 }
 
@@ -279,19 +275,15 @@ func (w *walk) inverse(id catalog.FeatureID, m *format.FileMeta, chain fileChain
 	// What is of the inverse is added when it is known how many share it.
 	chain.inverses = 0
 	w.total.add(chain.chain)
-	for _, m := range x.waiting {
-		w.divide(x, m.f, m.repeated)
-	}
-	x.waiting = nil
 }
 
 // divide says which of a feature's repeated values the group's runs save, and which its slots.
-func (w *walk) divide(x *members, f *feature, repeated []int64) {
+func (w *walk) divide(x *members, m member) {
 	var c chain
-	for i, bytes := range repeated {
+	for i, bytes := range m.repeated {
 		c.divide(x.repeats[i], bytes)
 	}
-	f.chain.add(c)
+	m.f.chain.add(c)
 	w.total.add(c)
 }
 
@@ -310,8 +302,8 @@ func (c *collector) group(id catalog.FeatureID, x *members, at int) {
 	c.total.groups += int64(others * x.bytes)
 	if at > g.last {
 		g.last, g.name, g.members = at, x.name, g.members[:0]
-		for _, f := range x.members {
-			g.members = append(g.members, f.ID)
+		for _, m := range x.members {
+			g.members = append(g.members, m.f.ID)
 		}
 	}
 }

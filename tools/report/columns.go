@@ -42,8 +42,8 @@ type Listing struct {
 	More int
 }
 
-// list lays out rows: sorted by the column of o.Sort, the largest number or the first word first; an empty one leaves
-// them as they are. Columns that are empty in all rows are left out for people.
+// list lays out rows, sorted by the column of o.Sort, the largest number or the first word first; an empty one leaves
+// them as they are.
 func list[T any](rows []T, columns []column[T], o ViewOptions) (*Listing, error) {
 	rows = slices.Clone(rows)
 	if key := o.Sort; key != "" {
@@ -71,11 +71,17 @@ func list[T any](rows []T, columns []column[T], o ViewOptions) (*Listing, error)
 	if o.Reverse {
 		slices.Reverse(rows)
 	}
+	return layOut(rows, columns, o.Limit), nil
+}
+
+// layOut lays out rows in their order, for people the first limit of them; 0: all. Columns that are empty in all of
+// these are left out for people.
+func layOut[T any](rows []T, columns []column[T], limit int) *Listing {
 	l := &Listing{Rows: [][]string{}, Values: [][]string{}}
 	var shown []*column[T]
 	used := rows
-	if o.Limit > 0 && len(used) > o.Limit {
-		used, l.More = used[:o.Limit], len(used)-o.Limit
+	if limit > 0 && len(used) > limit {
+		used, l.More = used[:limit], len(used)-limit
 	}
 	for i := range columns {
 		c := &columns[i]
@@ -102,7 +108,7 @@ func list[T any](rows []T, columns []column[T], o ViewOptions) (*Listing, error)
 		}
 		l.Values = append(l.Values, row)
 	}
-	return l, nil
+	return l
 }
 
 func (c *column[T]) print(r *T) string {

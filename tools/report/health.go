@@ -129,14 +129,10 @@ func (c *collector) overlays(ctx context.Context, snap *storage.Snapshot) ([]Ove
 		return nil, nil, err
 	}
 	for _, o := range all {
-		bytesOf, err := segmentBytes(ctx, snap, o)
-		if err != nil {
-			return nil, nil, err
-		}
 		s := OverlaySaving{Overlay: o.Name, Features: uint64(len(o.Features))}
 		cover, err := overlay.Cover(ctx, snap, o, func(p overlay.SegmentCoverage) {
 			if p.Layer {
-				s.SavedBytes += bytesOf[p.Segment]
+				s.SavedBytes += p.Segment.Bytes
 			}
 		})
 		if err != nil {
@@ -165,28 +161,6 @@ func (c *collector) overlays(ctx context.Context, snap *storage.Snapshot) ([]Ove
 		}
 	}
 	return health, savings, nil
-}
-
-// segmentBytes returns the bytes of the segments that an overlay's layers may lie over, by id.
-func segmentBytes(ctx context.Context, snap *storage.Snapshot, o catalog.Overlay) (map[string]uint64, error) {
-	if o.Branch != "" {
-		b, err := snap.Branch(ctx, o.Branch)
-		if err != nil {
-			return nil, err
-		}
-		if snap, err = snap.Table().At(ctx, b.Snapshot); err != nil {
-			return nil, err
-		}
-	}
-	segments, err := snap.Segments(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	out := make(map[string]uint64, len(segments))
-	for _, d := range segments {
-		out[d.ID] = d.Bytes
-	}
-	return out, nil
 }
 
 // layers adds what an overlay's layers hold of each feature.

@@ -12,25 +12,21 @@ import (
 )
 
 const (
-	dayLayout = "2006-01-02"
 	// curvePoints is how many points a curve has at most, beside its origin.
 	curvePoints = 256
 	// maxDays bounds the days of a trend: one that a wrong clock dated is not worth a page of empty ones.
 	maxDays = 3660
 )
 
-func timeText(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339)
-}
+func timeText(t time.Time) string { return formatted(t, time.RFC3339) }
+func dayText(t time.Time) string  { return formatted(t, time.DateOnly) }
 
-func dayText(t time.Time) string {
+// formatted prints a time in UTC, the zero time as nothing.
+func formatted(t time.Time, layout string) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.UTC().Format(dayLayout)
+	return t.UTC().Format(layout)
 }
 
 // readsOf turns counters into Reads of so many jobs.
@@ -118,15 +114,10 @@ func jobsOf(s *usage.Summary, stored map[catalog.FeatureID]uint64) []Job {
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		job := Job{
-			Job: j.Job, User: j.User, Programs: slices.Clone(j.Programs), Purposes: slices.Clone(j.Purposes),
+			Job: j.Job, User: j.User, Programs: append([]string{}, j.Programs...),
+			Purposes: append([]string{}, j.Purposes...),
 			Snapshot: j.Snapshot, First: timeText(j.Start), Last: timeText(j.End),
 			Days: uint64(len(j.Days)), Reads: readsOf(j.Counters, 1), Features: uint64(len(j.Features)),
-		}
-		if job.Programs == nil {
-			job.Programs = []string{}
-		}
-		if job.Purposes == nil {
-			job.Purposes = []string{}
 		}
 		known, bytes := uint64(0), uint64(0)
 		for _, f := range j.Features {
@@ -172,8 +163,8 @@ func daysOf(s *usage.Summary, infos []snapshot.Info, since, now time.Time) []Day
 	if len(names) == 0 {
 		return []Day{}
 	}
-	first, _ := time.Parse(dayLayout, names[0])
-	last, _ := time.Parse(dayLayout, names[len(names)-1])
+	first, _ := time.Parse(time.DateOnly, names[0])
+	last, _ := time.Parse(time.DateOnly, names[len(names)-1])
 	if n := now.UTC().Truncate(24 * time.Hour); n.After(last) {
 		last = n
 	}

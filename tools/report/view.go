@@ -297,7 +297,7 @@ func JobsView(t *Table, o ViewOptions) ([]Section, error) {
 	if err != nil {
 		return nil, err
 	}
-	days, err := list(t.Days, []column[Day]{
+	days := layOut(t.Days, []column[Day]{
 		textColumn("day", "day", func(d *Day) string { return d.Day }),
 		countColumn("readers", "readers", func(d *Day) uint64 { return d.Readers }),
 		countColumn("jobs", "jobs", func(d *Day) uint64 { return d.Jobs }),
@@ -307,7 +307,7 @@ func JobsView(t *Table, o ViewOptions) ([]Section, error) {
 		bytesColumn("bytes_unneeded", "unneeded", func(d *Day) uint64 { return d.BytesUnneeded }),
 		knownColumn("table_rows", "table's rows", terminal.Count[uint64], func(d *Day) *uint64 { return d.TableRows }),
 		knownColumn("table_bytes", "table's bytes", terminal.Bytes, func(d *Day) *uint64 { return d.TableBytes }),
-	}, ViewOptions{})
+	}, 0)
 	sections := []Section{{Listing: l}}
 	if len(l.Values) == 0 {
 		sections = []Section{{Lines: []string{"reads: " + noReads(o)}, Listing: l}}
@@ -315,7 +315,7 @@ func JobsView(t *Table, o ViewOptions) ([]Section, error) {
 	if len(days.Values) > 0 {
 		sections = append(sections, Section{Title: "by day", Listing: days})
 	}
-	return sections, err
+	return sections, nil
 }
 
 // SavingsView is the chain from the source's bytes to those stored, and what is no part of it.
@@ -331,7 +331,7 @@ func SavingsView(t *Table, o ViewOptions) ([]Section, error) {
 		left -= c.Bytes
 		after[c.Cause] = left
 	}
-	l, err := list(rows, []column[Cause]{
+	l := layOut(rows, []column[Cause]{
 		textColumn("cause", "cause", func(c *Cause) string { return c.Cause }),
 		{"bytes", "saved", func(c *Cause) any { return c.Bytes }, func(c *Cause) string {
 			if _, link := after[c.Cause]; !link {
@@ -353,13 +353,9 @@ func SavingsView(t *Table, o ViewOptions) ([]Section, error) {
 		bytesColumn("estimated_bytes", "estimated", func(c *Cause) uint64 { return c.EstimatedBytes }),
 		{"meaning", "because", func(c *Cause) any { return c.Meaning },
 			func(c *Cause) string { return shortMeaning(c.Meaning) }},
-	}, ViewOptions{})
-	if err != nil {
-		return nil, err
-	}
-	var apart []string
-	apart = append(apart, fmt.Sprintf("sharing slots: about %s more would be stored, encoded, with a slot for each row",
-		terminal.Bytes(s.DuplicatesSaved)))
+	}, 0)
+	apart := []string{fmt.Sprintf("sharing slots: about %s more would be stored, encoded, with a slot for each row",
+		terminal.Bytes(s.DuplicatesSaved))}
 	for _, x := range s.Overlays {
 		apart = append(apart, fmt.Sprintf("overlay %s: %s instead of a copy of %s", x.Overlay, terminal.Bytes(x.Bytes),
 			terminal.Bytes(x.CopyBytes)))
@@ -410,56 +406,49 @@ func HealthView(t *Table, o ViewOptions) ([]Section, error) {
 		return nil, err
 	}
 	sections := []Section{{Facts: facts}, {Title: "smallest segments", Listing: smallest}}
-	add := func(title string, l *Listing, err2 error) {
-		if err == nil {
-			err = err2
-		}
-		if err == nil && len(l.Rows) > 0 {
-			sections = append(sections, Section{Title: title, Listing: l})
+	for _, s := range []Section{
+		{Title: "overlays", Listing: layOut(h.Overlays, []column[OverlayHealth]{
+			textColumn("overlay", "overlay", func(o *OverlayHealth) string { return o.Overlay }),
+			textColumn("state", "state", func(o *OverlayHealth) string { return o.State }),
+			shareColumn("coverage", "covered", func(o *OverlayHealth) float64 { return o.Coverage }),
+			countColumn("covered", "rows", func(o *OverlayHealth) uint64 { return o.Covered }),
+			countColumn("layers", "layers", func(o *OverlayHealth) uint64 { return o.Layers }),
+			countColumn("segments", "segments", func(o *OverlayHealth) uint64 { return o.Segments }),
+			countColumn("features", "features", func(o *OverlayHealth) uint64 { return uint64(len(o.Features)) }),
+			bytesColumn("bytes", "bytes", func(o *OverlayHealth) uint64 { return o.Bytes }),
+		}, 0)},
+		{Title: "sample lists", Listing: layOut(h.Lists, []column[ListHealth]{
+			textColumn("sample_list", "sample list", func(l *ListHealth) string { return l.List }),
+			countColumn("rows", "rows", func(l *ListHealth) uint64 { return l.Rows }),
+			shareColumn("share", "of the table", func(l *ListHealth) float64 { return l.Share }),
+			textColumn("definition", "definition", func(l *ListHealth) string { return l.Definition }),
+		}, 0)},
+		{Title: "what old snapshots hold", Listing: layOut(h.Snapshots.Holding, []column[SnapshotHolder]{
+			countColumn("snapshot", "up to snapshot", func(s *SnapshotHolder) uint64 { return s.Snapshot }),
+			textColumn("time", "time", func(s *SnapshotHolder) string { return s.Time }),
+			textColumn("next_operation", "before", func(s *SnapshotHolder) string { return s.Next }),
+			bytesColumn("bytes", "held alone", func(s *SnapshotHolder) uint64 { return s.Bytes }),
+		}, 0)},
+		{Title: "branches", Listing: layOut(h.Branches, []column[BranchHealth]{
+			textColumn("branch", "branch", func(b *BranchHealth) string { return b.Branch }),
+			textColumn("owner", "owner", func(b *BranchHealth) string { return b.Owner }),
+			textColumn("created", "created", func(b *BranchHealth) string { return b.Created }),
+			textColumn("snapshots", "snapshots",
+				func(b *BranchHealth) string { return strings.Trim(fmt.Sprint(b.Snapshots), "[]") }),
+			bytesColumn("alone_bytes", "held alone", func(b *BranchHealth) uint64 { return b.AloneBytes }),
+		}, 0)},
+		{Title: "leases", Listing: layOut(h.Leases, []column[LeaseHealth]{
+			textColumn("owner", "lease of", func(l *LeaseHealth) string { return l.Owner }),
+			countColumn("snapshot", "snapshot", func(l *LeaseHealth) uint64 { return l.Snapshot }),
+			textColumn("until", "until", func(l *LeaseHealth) string { return l.Until }),
+			bytesColumn("alone_bytes", "held alone", func(l *LeaseHealth) uint64 { return l.AloneBytes }),
+		}, 0)},
+	} {
+		if len(s.Listing.Rows) > 0 {
+			sections = append(sections, s)
 		}
 	}
-	l, e := list(h.Overlays, []column[OverlayHealth]{
-		textColumn("overlay", "overlay", func(o *OverlayHealth) string { return o.Overlay }),
-		textColumn("state", "state", func(o *OverlayHealth) string { return o.State }),
-		shareColumn("coverage", "covered", func(o *OverlayHealth) float64 { return o.Coverage }),
-		countColumn("covered", "rows", func(o *OverlayHealth) uint64 { return o.Covered }),
-		countColumn("layers", "layers", func(o *OverlayHealth) uint64 { return o.Layers }),
-		countColumn("segments", "segments", func(o *OverlayHealth) uint64 { return o.Segments }),
-		countColumn("features", "features", func(o *OverlayHealth) uint64 { return uint64(len(o.Features)) }),
-		bytesColumn("bytes", "bytes", func(o *OverlayHealth) uint64 { return o.Bytes }),
-	}, ViewOptions{})
-	add("overlays", l, e)
-	l, e = list(h.Lists, []column[ListHealth]{
-		textColumn("sample_list", "sample list", func(l *ListHealth) string { return l.List }),
-		countColumn("rows", "rows", func(l *ListHealth) uint64 { return l.Rows }),
-		shareColumn("share", "of the table", func(l *ListHealth) float64 { return l.Share }),
-		textColumn("definition", "definition", func(l *ListHealth) string { return l.Definition }),
-	}, ViewOptions{})
-	add("sample lists", l, e)
-	l, e = list(h.Snapshots.Holding, []column[SnapshotHolder]{
-		countColumn("snapshot", "up to snapshot", func(s *SnapshotHolder) uint64 { return s.Snapshot }),
-		textColumn("time", "time", func(s *SnapshotHolder) string { return s.Time }),
-		textColumn("next_operation", "before", func(s *SnapshotHolder) string { return s.Next }),
-		bytesColumn("bytes", "held alone", func(s *SnapshotHolder) uint64 { return s.Bytes }),
-	}, ViewOptions{})
-	add("what old snapshots hold", l, e)
-	l, e = list(h.Branches, []column[BranchHealth]{
-		textColumn("branch", "branch", func(b *BranchHealth) string { return b.Branch }),
-		textColumn("owner", "owner", func(b *BranchHealth) string { return b.Owner }),
-		textColumn("created", "created", func(b *BranchHealth) string { return b.Created }),
-		textColumn("snapshots", "snapshots",
-			func(b *BranchHealth) string { return strings.Trim(fmt.Sprint(b.Snapshots), "[]") }),
-		bytesColumn("alone_bytes", "held alone", func(b *BranchHealth) uint64 { return b.AloneBytes }),
-	}, ViewOptions{})
-	add("branches", l, e)
-	l, e = list(h.Leases, []column[LeaseHealth]{
-		textColumn("owner", "lease of", func(l *LeaseHealth) string { return l.Owner }),
-		countColumn("snapshot", "snapshot", func(l *LeaseHealth) uint64 { return l.Snapshot }),
-		textColumn("until", "until", func(l *LeaseHealth) string { return l.Until }),
-		bytesColumn("alone_bytes", "held alone", func(l *LeaseHealth) uint64 { return l.AloneBytes }),
-	}, ViewOptions{})
-	add("leases", l, e)
-	return sections, err
+	return sections, nil
 }
 
 func packsText(p *PackHealth) string {
@@ -508,16 +497,13 @@ func recordsText(h *UsageHealth) string {
 
 // AdviseView is what is worth doing.
 func AdviseView(t *Table, o ViewOptions) ([]Section, error) {
-	l, err := list(t.Advice, []column[Advice]{
+	l := layOut(t.Advice, []column[Advice]{
 		textColumn("kind", "", func(a *Advice) string { return a.Kind }),
 		bytesColumn("saved_bytes", "", func(a *Advice) uint64 { return a.SavedBytes }),
 		bytesColumn("unneeded_bytes", "", func(a *Advice) uint64 { return a.UnneededBytes }),
 		textColumn("text", "", func(a *Advice) string { return a.Text }),
 		textColumn("command", "", func(a *Advice) string { return a.Command }),
-	}, ViewOptions{})
-	if err != nil {
-		return nil, err
-	}
+	}, 0)
 	lines := adviceLines(t.Advice)
 	if len(lines) == 0 {
 		lines = []string{"nothing"}

@@ -319,7 +319,8 @@ func (c *overlayShow) Run(ctx context.Context, e *app.Env) error {
 	}
 	var parts []overlayPartsJSON
 	info, err := newOverlayJSON(ctx, snap, o, func(s overlay.SegmentCoverage) {
-		parts = append(parts, overlayPartsJSON{s.Segment, s.Partition.String(), s.Layer, s.Rows, s.Covered, s.Bytes})
+		parts = append(parts, overlayPartsJSON{s.Segment.ID, s.Segment.Partition.String(), s.Layer, s.Rows, s.Covered,
+			s.Bytes})
 	})
 	if err != nil {
 		return err
