@@ -1,7 +1,6 @@
 package dsistat
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -37,14 +36,9 @@ type grammar struct {
 	Advise   adviseCmd   `cmd:"" help:"What is worth doing, and what it would save."`
 }
 
-// storeArg is the argument that every command begins with.
-type storeArg struct {
-	Store string `arg:"" help:"Root of the store: a directory, or file:///path."`
-}
-
-// tableArgs are the arguments of the commands that look at tables.
+// tableArgs are the arguments of every command.
 type tableArgs struct {
-	storeArg
+	Store string   `arg:"" help:"Root of the store: a directory, or file:///path."`
 	Table []string `arg:"" optional:"" help:"Names of tables. Default: all."`
 }
 
@@ -66,7 +60,7 @@ type summaryCmd struct {
 }
 
 func (c *summaryCmd) Run(ctx context.Context, a *app) error {
-	if c.HTML != "" && (a.json || a.csv) {
+	if c.HTML != "" && (a.JSON || a.csv) {
 		return terminal.Usagef("--html: want it without --json and --csv")
 	}
 	if c.Encodings && c.HTML == "" {
@@ -80,17 +74,17 @@ func (c *summaryCmd) Run(ctx context.Context, a *app) error {
 		return writePage(c.HTML, r)
 	}
 	if len(r.Tables) == 1 && !a.csv {
-		return a.print(r, "", report.SummaryView, report.ViewOptions{})
+		return a.print(r, "", report.ViewOptions{})
 	}
-	if a.json {
-		return terminal.JSON(a.out, r)
+	if a.JSON {
+		return a.PrintJSON(r)
 	}
 	l, err := report.Tables(r, report.ViewOptions{})
 	if err != nil {
 		return err
 	}
 	if a.csv {
-		return terminal.CSV(a.out, l.Keys, l.Values)
+		return terminal.CSV(a.Out, l.Keys, l.Values)
 	}
 	if len(r.Tables) == 0 {
 		return a.noTables(r)
@@ -100,7 +94,7 @@ func (c *summaryCmd) Run(ctx context.Context, a *app) error {
 }
 
 func (a *app) noTables(r *report.Report) error {
-	fmt.Fprintf(a.out, "no tables in %s\n", r.Store)
+	a.Printf("no tables in %s\n", r.Store)
 	return nil
 }
 
@@ -121,11 +115,7 @@ type featuresCmd struct {
 }
 
 func (c *featuresCmd) Run(ctx context.Context, a *app) error {
-	r, err := a.build(ctx, c.tableArgs, report.Options{Features: c.Features, Encodings: c.Encodings})
-	if err != nil {
-		return err
-	}
-	return a.print(r, "features", report.FeaturesView, c.options())
+	return a.show(ctx, c.tableArgs, report.Options{Features: c.Features, Encodings: c.Encodings}, "features", c.options())
 }
 
 type jobsCmd struct {
@@ -134,21 +124,13 @@ type jobsCmd struct {
 }
 
 func (c *jobsCmd) Run(ctx context.Context, a *app) error {
-	r, err := a.build(ctx, c.tableArgs, report.Options{})
-	if err != nil {
-		return err
-	}
-	return a.print(r, "jobs", report.JobsView, c.options())
+	return a.show(ctx, c.tableArgs, report.Options{}, "jobs", c.options())
 }
 
 type savingsCmd struct{ tableArgs }
 
 func (c *savingsCmd) Run(ctx context.Context, a *app) error {
-	r, err := a.build(ctx, c.tableArgs, report.Options{})
-	if err != nil {
-		return err
-	}
-	return a.print(r, "savings", report.SavingsView, report.ViewOptions{})
+	return a.show(ctx, c.tableArgs, report.Options{}, "savings", report.ViewOptions{})
 }
 
 type healthCmd struct {
@@ -157,11 +139,7 @@ type healthCmd struct {
 }
 
 func (c *healthCmd) Run(ctx context.Context, a *app) error {
-	r, err := a.build(ctx, c.tableArgs, report.Options{})
-	if err != nil {
-		return err
-	}
-	return a.print(r, "health", report.HealthView, c.options())
+	return a.show(ctx, c.tableArgs, report.Options{}, "health", c.options())
 }
 
 type adviseCmd struct {
@@ -174,7 +152,7 @@ func (c *adviseCmd) Run(ctx context.Context, a *app) error {
 	if c.Unread < 1 {
 		return terminal.Usagef("--unread %d: want 1 or more", c.Unread)
 	}
-	if c.Names != "" && (a.json || a.csv) {
+	if c.Names != "" && (a.JSON || a.csv) {
 		return terminal.Usagef("--names: want it without --json and --csv")
 	}
 	r, err := a.build(ctx, c.tableArgs, report.Options{UnreadDays: c.Unread, AllNames: c.Names != ""})
@@ -184,7 +162,7 @@ func (c *adviseCmd) Run(ctx context.Context, a *app) error {
 	if c.Names != "" {
 		return a.names(r, c.Names)
 	}
-	return a.print(r, "advise", report.AdviseView, report.ViewOptions{})
+	return a.print(r, "advise", report.ViewOptions{})
 }
 
 // names prints the features that a kind of advice is about, but those that a line cannot hold.
@@ -199,7 +177,7 @@ func (a *app) names(r *report.Report, kind string) error {
 		if x := &r.Tables[0].Advice[i]; x.Kind == kind {
 			for _, name := range x.Features {
 				if report.Printable(name) {
-					fmt.Fprintln(a.out, name)
+					fmt.Fprintln(a.Out, name)
 				}
 			}
 		}
@@ -239,37 +217,35 @@ func (d day) since(now time.Time) time.Time {
 
 // app is what every command prints to.
 type app struct {
-	out       *bufio.Writer
-	json, csv bool
-	since     day
-	width     int   // of the terminal; 0: it is none
-	failed    error // of tables that are missing in what is printed
+	*terminal.Env
+	csv    bool
+	since  day
+	width  int   // of the terminal; 0: it is none
+	failed error // of tables that are missing in what is printed
 }
 
 // Run does what args say and returns the exit code.
-func Run(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
-	a := &app{out: bufio.NewWriterSize(stdout, 64<<10), width: terminal.Width(stdout)}
-	err := a.do(ctx, args, stderr)
-	if err == nil {
-		err = a.failed
-	}
-	if flushErr := a.out.Flush(); err == nil && flushErr != nil {
-		err = fmt.Errorf("standard output: %w", flushErr)
-	}
-	return terminal.Report(ctx, "dsistat", stderr, err)
+func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{Env: terminal.NewEnv("dsistat", stdin, stdout, stderr), width: terminal.Width(stdout)}
+	return a.Env.Run(ctx, func() error {
+		if err := a.do(ctx, args); err != nil {
+			return err
+		}
+		return a.failed
+	})
 }
 
-func (a *app) do(ctx context.Context, args []string, stderr io.Writer) error {
+func (a *app) do(ctx context.Context, args []string) error {
 	var c grammar
 	parsed, err := terminal.Parse("dsistat", "What tables hold, who reads it, what that costs, and what was saved.", &c,
-		args, a.out, stderr)
+		args, a.Out, a.Err)
 	if err != nil || parsed == nil {
 		return err
 	}
 	if c.JSON && c.CSV {
 		return terminal.Usagef("--json and --csv: want one of them")
 	}
-	a.json, a.csv, a.since = c.JSON, c.CSV, c.Since
+	a.JSON, a.csv, a.since = c.JSON, c.CSV, c.Since
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	return parsed.Run(a)
 }
@@ -307,15 +283,28 @@ func (a *app) build(ctx context.Context, t tableArgs, opts report.Options) (*rep
 	return r, err
 }
 
-// print prints a view of each table.
-func (a *app) print(r *report.Report, name string, view report.View, o report.ViewOptions) error {
-	if a.json {
-		return terminal.JSON(a.out, r.Part(name))
+// show makes a report and prints the view of a name.
+func (a *app) show(ctx context.Context, t tableArgs, opts report.Options, view string, o report.ViewOptions) error {
+	r, err := a.build(ctx, t, opts)
+	if err != nil {
+		return err
+	}
+	return a.print(r, view, o)
+}
+
+// print prints the view of a name of each table; an empty name: the summary.
+func (a *app) print(r *report.Report, name string, o report.ViewOptions) error {
+	if a.JSON {
+		return a.PrintJSON(r.Part(name))
 	}
 	if len(r.Tables) == 0 && !a.csv {
 		return a.noTables(r)
 	}
 	o.Since = r.Since
+	view := report.Views[name]
+	if name == "" {
+		view = report.SummaryView
+	}
 	for i := range r.Tables {
 		t := &r.Tables[i]
 		sections, err := view(t, o)
@@ -333,9 +322,9 @@ func (a *app) print(r *report.Report, name string, view report.View, o report.Vi
 		}
 		if len(r.Tables) > 1 {
 			if i > 0 {
-				fmt.Fprintln(a.out)
+				fmt.Fprintln(a.Out)
 			}
-			fmt.Fprintf(a.out, "table %s\n\n", terminal.OneLine(t.Table))
+			a.Printf("table %s\n\n", terminal.OneLine(t.Table))
 		}
 		a.sections(sections)
 	}
@@ -353,9 +342,9 @@ func (a *app) printCSV(table string, header bool, sections []report.Section) err
 			rows[i] = append([]string{table}, v...)
 		}
 		if !header {
-			return terminal.CSV(a.out, nil, rows)
+			return terminal.CSV(a.Out, nil, rows)
 		}
-		return terminal.CSV(a.out, append([]string{"table"}, s.Listing.Keys...), rows)
+		return terminal.CSV(a.Out, append([]string{"table"}, s.Listing.Keys...), rows)
 	}
 	return nil
 }
@@ -368,18 +357,18 @@ func (a *app) sections(all []report.Section) {
 			continue
 		}
 		if !first {
-			fmt.Fprintln(a.out)
+			fmt.Fprintln(a.Out)
 		}
 		first = false
 		if s.Title != "" {
-			terminal.Wrap(a.out, a.width, 0, s.Title)
+			terminal.Wrap(a.Out, a.width, 0, s.Title)
 		}
-		terminal.Facts(a.out, s.Facts)
+		a.PrintFacts(s.Facts...)
 		for _, l := range s.Lines {
 			text, line, found := strings.Cut(l, "\n")
-			terminal.Wrap(a.out, a.width, 4, text)
+			terminal.Wrap(a.Out, a.width, 4, text)
 			if found { // a command, which is one line however long
-				fmt.Fprintln(a.out, "    "+terminal.OneLine(line))
+				fmt.Fprintln(a.Out, "    "+terminal.OneLine(line))
 			}
 		}
 		if s.Listing != nil && len(s.Lines) == 0 {
@@ -389,12 +378,12 @@ func (a *app) sections(all []report.Section) {
 }
 
 func (a *app) listing(l *report.Listing) {
-	left := terminal.FittingTable(a.out, a.width, l.Names, l.Rows, l.Right...)
+	left := terminal.FittingTable(a.Out, a.width, l.Names, l.Rows, l.Right...)
 	if l.More > 0 {
-		fmt.Fprintf(a.out, "... and %s more\n", terminal.Count(l.More))
+		a.Printf("... and %s more\n", terminal.Count(l.More))
 	}
 	if left > 0 {
-		fmt.Fprintf(a.out, "... and %s more: in a wider terminal, or by --csv\n",
+		a.Printf("... and %s more: in a wider terminal, or by --csv\n",
 			terminal.Plural(uint64(left), "column"))
 	}
 }
