@@ -227,8 +227,14 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	found("index", open, opened)
 	counter(conflicts, float64(met.Retried), "retried")
 	counter(conflicts, float64(met.Refused), "refused")
-	for _, e := range m.endings() {
-		counter(requests, float64(e.N), e.kind, e.Op, e.Code)
+	ended := map[[3]string]int64{} // by kind of store, op and code
+	for _, c := range m.blobs {
+		for _, e := range c.Endings() {
+			ended[[3]string{kindOf(c.URI()), e.Op, e.Code}] += e.N
+		}
+	}
+	for labels, n := range ended {
+		counter(requests, float64(n), labels[:]...)
 	}
 	if w := m.work; w.total > 0 {
 		gauge(progress, min(float64(w.done)/float64(w.total), 1), w.command, w.phase)
@@ -246,27 +252,6 @@ func ratio(rows, slots uint64) float64 {
 		return 1
 	}
 	return float64(rows) / float64(slots)
-}
-
-type storeEnding struct {
-	kind string
-	object.Ending
-}
-
-// endings adds up those of stores of one kind. m.mu is held.
-func (m *Metrics) endings() []storeEnding {
-	type key struct{ kind, op, code string }
-	sums := map[key]int64{}
-	for _, c := range m.blobs {
-		for _, e := range c.Endings() {
-			sums[key{kindOf(c.URI()), e.Op, e.Code}] += e.N
-		}
-	}
-	out := make([]storeEnding, 0, len(sums))
-	for k, n := range sums {
-		out = append(out, storeEnding{k.kind, object.Ending{Op: k.op, Code: k.code, N: n}})
-	}
-	return out
 }
 
 // kindOf returns the scheme of a store's URI, which may have no other part: a path is a file's, and a word is its own.
