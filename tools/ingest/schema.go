@@ -185,7 +185,8 @@ func mix(known, f *catalog.Feature, where, file string) (t vector.Type, logical 
 	if !ok || f.Type != known.Type || where == inTable && logical != known.Logical {
 		if logical = f.Logical; logical != known.Logical {
 			return t, logical, fmt.Errorf("feature %q is %s in %s and %s in %s: they do not mix%s", known.Name,
-				typeName(known), where, typeName(f), file, mixHint(known.Logical, logical, where))
+				source.TypeName(known.Type, known.Logical), where, source.TypeName(f.Type, f.Logical), file,
+				mixHint(known.Logical, logical, where))
 		}
 	}
 	if f.OriginColumn != known.OriginColumn || f.OriginKey != known.OriginKey {
@@ -295,13 +296,6 @@ func mixHint(known, file, where string) string {
 	}
 	return fmt.Sprintf(`; say with --mapping that the file's shall be as the table's, {"timestamp": %q}, or give them `+
 		`another name, {"rename": ...}`, strings.TrimSuffix(strings.TrimPrefix(known, "timestamp["), "]"))
-}
-
-func typeName(f *catalog.Feature) string {
-	if f.Logical == "" {
-		return f.Type.String()
-	}
-	return f.Type.String() + " (" + f.Logical + ")"
 }
 
 func originName(name string, f *catalog.Feature) string {

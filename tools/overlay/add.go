@@ -15,6 +15,7 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/snapshot"
+	"github.com/dsistore/dsistore/tools/ingest/source"
 )
 
 // maxAttempts bounds how often layers are made for segments that came meanwhile, and the commit is tried again.
@@ -48,9 +49,9 @@ func makeOverlay(ctx context.Context, store *storage.Store, ref, name string, op
 	}
 	release := spill.HoldMemory(opts.Memory)
 	defer release()
-	start := time.Now()
+	done := timed(&r.Seconds.Total)
 	err = m.run(ctx)
-	since(&r.Seconds.Total, start)
+	done()
 	return r, err
 }
 
@@ -99,15 +100,12 @@ func (m *maker) run(ctx context.Context) (err error) {
 		}
 		// What came meanwhile is covered, too, as long as it does not go on for ever.
 		if m.report.Attempts++; m.report.Attempts < maxAttempts {
-			now, err := m.open(ctx)
-			if err != nil {
+			if v, err = m.open(ctx); err != nil {
 				return err
 			}
-			if len(m.unwritten(now)) > 0 {
-				v = now
+			if len(m.unwritten(v)) > 0 {
 				continue
 			}
-			v = now
 		}
 		err := m.commit(ctx, v)
 		if err == nil {
@@ -242,16 +240,21 @@ func (m *maker) define(ctx context.Context, v *view, f *catalog.Feature) error {
 		}
 	}
 	m.overlay.Features = append(m.overlay.Features, *f)
-	m.report.Features = append(m.report.Features, FeatureReport{
-		Name: f.Name, Type: typeName(f.Type, f.Logical), Role: f.Role.String(), Replaces: k != nil,
-	})
+	m.tellFeature(f, k != nil)
 	return nil
+}
+
+// tellFeature puts a feature of the overlay into the report.
+func (m *maker) tellFeature(f *catalog.Feature, replaces bool) {
+	m.report.Features = append(m.report.Features, FeatureReport{
+		Name: f.Name, Type: source.TypeName(f.Type, f.Logical), Role: f.Role.String(), Replaces: replaces,
+	})
 }
 
 // keyOf returns the features that are the key.
 func (m *maker) keyOf(ctx context.Context, v *view) ([]keyPart, error) {
-	var names []string
-	if names = m.opts.Key; len(names) == 0 {
+	names := m.opts.Key
+	if len(names) == 0 {
 		all, err := v.snap.KeyFeatures(ctx)
 		if err != nil {
 			return nil, err
@@ -276,7 +279,7 @@ func (m *maker) keyOf(ctx context.Context, v *view) ([]keyPart, error) {
 // readFiles reads what is joined.
 func (m *maker) readFiles(ctx context.Context, v *view,
 	find func(context.Context, string) (*known, error)) (err error) {
-	defer m.timed(&m.report.Seconds.Read)()
+	defer timed(&m.report.Seconds.Read)()
 	key, err := m.keyOf(ctx, v)
 	if err != nil {
 		return err
@@ -311,9 +314,9 @@ func (m *maker) readFiles(ctx context.Context, v *view,
 }
 
 // timed returns what adds the time from now on to *s.
-func (m *maker) timed(s *float64) func() {
+func timed(s *float64) func() {
 	start := time.Now()
-	return func() { since(s, start) }
+	return func() { *s += time.Since(start).Seconds() }
 }
 
 // tell says how far a phase is.
@@ -324,15 +327,11 @@ func (m *maker) tell(phase Phase, done, total int64) {
 	}
 }
 
-// unwritten returns which segments of a view have no layer yet, by index; nil: all have.
-func (m *maker) unwritten(v *view) map[int]bool {
-	var out map[int]bool
+// unwritten returns the indexes of the segments of a view that have no layer yet.
+func (m *maker) unwritten(v *view) (out []int) {
 	for i, s := range v.segments {
 		if _, ok := m.layers[s.ID]; !ok && !m.extends.covers(s.ID) {
-			if out == nil {
-				out = map[int]bool{}
-			}
-			out[i] = true
+			out = append(out, i)
 		}
 	}
 	return out
@@ -346,14 +345,14 @@ func (m *maker) cover(ctx context.Context, v *view) error {
 	}
 	want := make([]bool, len(v.segments))
 	total := int64(0)
-	for i := range todo {
+	for _, i := range todo {
 		want[i] = true
 		total += int64(v.segments[i].rows)
 	}
 	writing := 0.0
 	start := time.Now()
 	visit := func(segment int, vals values) error {
-		defer m.timed(&writing)()
+		defer timed(&writing)()
 		return m.layer(ctx, &v.segments[segment], vals)
 	}
 	var err error
@@ -397,7 +396,7 @@ func (m *maker) layer(ctx context.Context, s *baseSegment, vals values) error {
 
 // commit makes the overlay visible, over the segments of a view.
 func (m *maker) commit(ctx context.Context, v *view) error {
-	defer m.timed(&m.report.Seconds.Commit)()
+	defer timed(&m.report.Seconds.Commit)()
 	m.tell(PhaseCommit, 0, 0)
 	// The name may have been taken, or what was to be replaced may be gone.
 	if err := m.checkName(ctx, v); err != nil {

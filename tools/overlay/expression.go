@@ -13,6 +13,7 @@ import (
 	"github.com/dsistore/dsistore/reader/expr"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/tools/ingest/source"
 )
 
 // A computed is a feature that an expression gives: 1, 0 or null of a condition, or a number.
@@ -51,7 +52,7 @@ func (c *computed) fits(k *known) error {
 			gives = c.Type.String()
 		}
 		return fmt.Errorf("feature %s is %s in %s, and the expression gives %s: %s", c.Name,
-			typeName(k.Type, k.Logical), k.in, gives, k.advice)
+			source.TypeName(k.Type, k.Logical), k.in, gives, k.advice)
 	}
 	if w == k.Type {
 		c.Type = w

@@ -10,6 +10,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/tools/ingest/source"
 )
 
 // Extend covers rows that an overlay of a table does not cover: those that were ingested since, those whose keys other
@@ -96,10 +97,7 @@ func (m *maker) lookUp(ctx context.Context, v *view) error {
 		return fmt.Errorf("overlay %s was replaced meanwhile: %w", o.Name, storage.ErrConflict)
 	}
 	m.overlay = o
-	descriptors := make([]catalog.SegmentDescriptor, len(v.segments))
-	for i, s := range v.segments {
-		descriptors[i] = s.SegmentDescriptor
-	}
+	descriptors := v.descriptors()
 	layers, err := v.newest.OverlaySegments(ctx, []catalog.Overlay{o}, descriptors...)
 	if err != nil {
 		return err
@@ -143,9 +141,7 @@ func (m *maker) prepareMore(ctx context.Context, v *view) error {
 		if err != nil {
 			return err
 		}
-		m.report.Features = append(m.report.Features, FeatureReport{
-			Name: f.Name, Type: typeName(f.Type, f.Logical), Role: f.Role.String(), Replaces: k != nil,
-		})
+		m.tellFeature(&f, k != nil)
 	}
 	find := func(_ context.Context, name string) (*known, error) {
 		for _, f := range m.overlay.Features {
@@ -174,7 +170,7 @@ func (m *maker) prepareMore(ctx context.Context, v *view) error {
 		}
 		c := exprs[i]
 		if c.Type != f.Type {
-			return m.otherType(f, typeName(c.Type, ""))
+			return m.otherType(f, source.TypeName(c.Type, ""))
 		}
 		c.Feature = f
 		m.exprs = append(m.exprs, c)
@@ -188,7 +184,7 @@ func (m *maker) matchFeatures(features []*fileFeature) error {
 		i := slices.IndexFunc(m.overlay.Features, func(f catalog.Feature) bool { return f.Name == x.Name })
 		f := m.overlay.Features[i]
 		if w, err := vector.Widen(x.Type, f.Type); err != nil || w != f.Type || x.Logical != f.Logical {
-			return m.otherType(f, typeName(x.Type, x.Logical)+" in "+x.firstFile)
+			return m.otherType(f, source.TypeName(x.Type, x.Logical)+" in "+x.firstFile)
 		}
 		x.Feature = f
 	}
@@ -197,5 +193,5 @@ func (m *maker) matchFeatures(features []*fileFeature) error {
 
 func (m *maker) otherType(f catalog.Feature, is string) error {
 	return fmt.Errorf("feature %s is %s in overlay %s and %s: to hold both, the overlay has to be made anew", f.Name,
-		typeName(f.Type, f.Logical), m.overlay.Name, is)
+		source.TypeName(f.Type, f.Logical), m.overlay.Name, is)
 }

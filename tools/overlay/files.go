@@ -295,7 +295,7 @@ func (x *fileFeature) merge(path string, f *source.Field) error {
 	} else {
 		if f.Logical != x.Logical {
 			return fmt.Errorf("feature %s is %s in %s and %s in %s: they do not mix", x.Name,
-				typeName(x.Type, x.Logical), x.firstFile, typeName(f.Type, f.Logical), path)
+				source.TypeName(x.Type, x.Logical), x.firstFile, source.TypeName(f.Type, f.Logical), path)
 		}
 		w, err := vector.Widen(x.Type, f.Type)
 		if err != nil {
@@ -316,7 +316,7 @@ func (x *fileFeature) fitsKnown(where string) error {
 	}
 	if k.Logical != x.Logical {
 		return fmt.Errorf("feature %s is %s in %s and %s in %s: they do not mix; %s", x.Name,
-			typeName(k.Type, k.Logical), k.in, typeName(x.Type, x.Logical), where, k.advice)
+			source.TypeName(k.Type, k.Logical), k.in, source.TypeName(x.Type, x.Logical), where, k.advice)
 	}
 	if _, err := vector.Widen(k.Type, x.Type); err != nil {
 		return fmt.Errorf("feature %s is %v in %s and %v in %s: no type holds both exactly; %s", x.Name, k.Type, k.in,

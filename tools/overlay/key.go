@@ -8,6 +8,7 @@ import (
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/tools/ingest/source"
 )
 
 // The canonical form of a key, which is equal for equal keys:
@@ -60,16 +61,9 @@ func (p *keyPart) fits(file string, t vector.Type, logical string) error {
 	// An integer may count anything from anywhere; bytes are what they are.
 	if !ok || class != p.class || class == integerKey && logical != p.Logical {
 		return fmt.Errorf("key %s is %s in the table and %s in %s: they are not compared with each other", p.Name,
-			typeName(p.Type, p.Logical), typeName(t, logical), file)
+			source.TypeName(p.Type, p.Logical), source.TypeName(t, logical), file)
 	}
 	return nil
-}
-
-func typeName(t vector.Type, logical string) string {
-	if logical == "" {
-		return t.String()
-	}
-	return t.String() + " (" + logical + ")"
 }
 
 // appendKey appends the canonical form of the key in a row of plain columns, one per part. A part that is null gives

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
+	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"golang.org/x/sync/errgroup"
@@ -35,7 +36,7 @@ type layerWriter struct {
 	profile format.Profile
 	opts    *Options
 	choices []dedup.Choice // by feature: what was learnt of it from the segments before
-	seekers chan *seeker   // idle ones
+	seekers sync.Pool      // of *seeker
 }
 
 // A seeker is what one worker needs to make stripes.
@@ -48,7 +49,7 @@ type seeker struct {
 func newLayerWriter(t *storage.Table, o *catalog.Overlay, profile format.Profile, opts *Options) *layerWriter {
 	return &layerWriter{
 		table: t, overlay: o, profile: profile, opts: opts, choices: make([]dedup.Choice, len(o.Features)),
-		seekers: make(chan *seeker, opts.Workers),
+		seekers: sync.Pool{New: func() any { return new(seeker) }},
 	}
 }
 
@@ -104,26 +105,12 @@ func (w *layerWriter) discard(ctx context.Context, l catalog.OverlaySegment) {
 	_ = w.table.Store().Bitmaps().Discard(ctx, l.Covered)
 }
 
-func (w *layerWriter) seeker() *seeker {
-	select {
-	case s := <-w.seekers:
-		return s
-	default:
-		return new(seeker)
-	}
-}
-
 // feature writes feature f of a layer. One that is null everywhere is written, too: a layer has all features of its
 // overlay.
 func (w *layerWriter) feature(ctx context.Context, out *segment.Writer, f int, s *baseSegment, stripes []uint32,
 	vals values) error {
-	k := w.seeker()
-	defer func() {
-		select {
-		case w.seekers <- k:
-		default:
-		}
-	}()
+	k := w.seekers.Get().(*seeker)
+	defer w.seekers.Put(k)
 	feature := w.overlay.Features[f]
 	k.sizer.Profile = w.profile
 	k.finder.Reset(feature.Type, dedup.Options{Sizer: &k.sizer, NsPerByte: w.profile.NsPerByte()}, w.choices[f])

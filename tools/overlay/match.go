@@ -130,9 +130,7 @@ func (h *heldMatch) match(ctx context.Context, v *view, want []bool, progress fu
 		return err
 	}
 	begin := func(segment int) {
-		words := vector.BitmapWords(int(all[segment].Rows))
-		covered = slices.Grow(covered[:0], words)[:words]
-		clear(covered)
+		covered = cleared(covered, int(all[segment].Rows))
 		rows, row, live = rows[:0], 0, nil
 	}
 	end := func(segment int) error {

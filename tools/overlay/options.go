@@ -7,7 +7,6 @@ import (
 	"io"
 	"runtime"
 	"slices"
-	"time"
 
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage/catalog"
@@ -222,11 +221,4 @@ type Seconds struct {
 	Write  float64 `json:"write"`
 	Commit float64 `json:"commit"`
 	Total  float64 `json:"total"`
-}
-
-// since adds the time from start to *s and returns now.
-func since(s *float64, start time.Time) time.Time {
-	now := time.Now()
-	*s += now.Sub(start).Seconds()
-	return now
 }

@@ -2,6 +2,7 @@ package overlay
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -207,12 +208,8 @@ func (m *sortMerge) noteUnmatched(x fileRow) {
 	if m.has(x.number) {
 		return
 	}
-	i, _ := slices.BinarySearchFunc(m.unknown, x.number, func(u unmatchedRow, n uint64) int {
-		if u.row < n {
-			return -1
-		}
-		return 1
-	})
+	i, _ := slices.BinarySearchFunc(m.unknown, x.number,
+		func(u unmatchedRow, n uint64) int { return cmp.Compare(u.row, n) })
 	if i == shownUnmatched {
 		return
 	}

@@ -91,6 +91,15 @@ func openView(ctx context.Context, t *storage.Table, branch string, named []stri
 	return v, nil
 }
 
+// descriptors returns those of the segments.
+func (v *view) descriptors() []catalog.SegmentDescriptor {
+	out := make([]catalog.SegmentDescriptor, len(v.segments))
+	for i, s := range v.segments {
+		out[i] = s.SegmentDescriptor
+	}
+	return out
+}
+
 // rows returns how many rows the view has.
 func (v *view) rows() uint64 {
 	n := uint64(0)
@@ -108,11 +117,7 @@ func (v *view) within(ctx context.Context, key catalog.Feature, hashes []uint64)
 			return v, nil // it has other keys than the segments
 		}
 	}
-	descriptors := make([]catalog.SegmentDescriptor, len(v.segments))
-	for i, s := range v.segments {
-		descriptors[i] = s.SegmentDescriptor
-	}
-	rows, err := v.snap.KeyRows(ctx, key, hashes, descriptors)
+	rows, err := v.snap.KeyRows(ctx, key, hashes, v.descriptors())
 	if err != nil {
 		return nil, err
 	}

@@ -69,9 +69,11 @@ func Delete(ctx context.Context, table *storage.Table, q *Query, opts Options) (
 			return nil
 		}
 		c := commit.Change{Operation: "delete", Base: snap.Info().Number}
-		err = commitRows(ctx, table, s, &c, func(segment string, rows bitmap.Ref) {
-			c.Set(append(commit.Op[commit.DeleteRows](&c), commit.DeletionVector{Segment: segment, Rows: rows}))
-		}, func(made *storage.Snapshot) { report.Snapshot = made.Info().Number })
+		var rows commit.DeleteRows
+		report.Snapshot, err = commitRows(ctx, table, s, &c, func(segment string, set bitmap.Ref) {
+			rows = append(rows, commit.DeletionVector{Segment: segment, Rows: set})
+			c.Set(rows)
+		})
 		return err
 	})
 	if err != nil {
@@ -123,10 +125,9 @@ func attempts(ctx context.Context, table *storage.Table, q *Query,
 }
 
 // commitRows makes sets of a selection's rows, gives them to add, and commits the change, which add has put them into.
-// made is called with the snapshot.
+// It returns the number of the snapshot.
 func commitRows(ctx context.Context, table *storage.Table, s *Selection, c *commit.Change,
-	add func(segment string, rows bitmap.Ref),
-	made func(*storage.Snapshot)) (err error) {
+	add func(segment string, rows bitmap.Ref)) (snapshot uint64, err error) {
 	store := table.Store()
 	var sets []bitmap.Ref
 	defer func() {
@@ -141,19 +142,18 @@ func commitRows(ctx context.Context, table *storage.Table, s *Selection, c *comm
 	for _, x := range s.Segments {
 		rows, err := rowsOf(x)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		set, err := store.Bitmaps().Put(ctx, x.Segment.ID, x.Segment.Rows, rows)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		sets = append(sets, set)
 		add(x.Segment.ID, set)
 	}
-	snap, err := table.Commit(ctx, *c)
+	made, err := table.Commit(ctx, *c)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	made(snap)
-	return nil
+	return made.Info().Number, nil
 }

@@ -34,10 +34,12 @@ func (k *KeySource) once() bool {
 	})
 }
 
-// each calls visit with plain columns of all keys, of a type that compares with the feature's by value; place says, for
-// messages, where a row of the column comes from. Columns are borrowed until visit returns.
-func (k *KeySource) each(ctx context.Context, f catalog.Feature,
-	visit func(c *vector.Column, place func(row int) string) error) error {
+// A keyVisitor takes keys as a plain column, of a type that compares with the feature's by value, borrowed for the call.
+// place says, for messages, where a row of it comes from.
+type keyVisitor func(c *vector.Column, place func(row int) string) error
+
+// each calls visit with all keys.
+func (k *KeySource) each(ctx context.Context, f catalog.Feature, visit keyVisitor) error {
 	for from := 0; from < len(k.Given); from += linesAtOnce {
 		c := vector.NewColumn(f.Type)
 		for i, key := range k.Given[from:min(from+linesAtOnce, len(k.Given))] {
@@ -77,7 +79,7 @@ func (k *KeySource) hasLines(path string) bool {
 func sameKind(f catalog.Feature, t vector.Type, logical string) error {
 	if f.Logical != logical {
 		return fmt.Errorf("%q is %s in the table and %s in the file: they do not mix", f.Name,
-			typeName(f.Type, f.Logical), typeName(t, logical))
+			source.TypeName(f.Type, f.Logical), source.TypeName(t, logical))
 	}
 	w, err := vector.Widen(f.Type, t)
 	if err == nil && segment.IsLookupType(w) {
@@ -86,16 +88,8 @@ func sameKind(f catalog.Feature, t vector.Type, logical string) error {
 	return fmt.Errorf("%q is %v in the table and %v in the file: they do not compare exactly", f.Name, f.Type, t)
 }
 
-func typeName(t vector.Type, logical string) string {
-	if logical == "" {
-		return t.String()
-	}
-	return t.String() + " (" + logical + ")"
-}
-
 // eachRow is each for a file or directory that ingest reads.
-func (k *KeySource) eachRow(ctx context.Context, path string, f catalog.Feature,
-	visit func(*vector.Column, func(int) string) error) error {
+func (k *KeySource) eachRow(ctx context.Context, path string, f catalog.Feature, visit keyVisitor) error {
 	files, err := source.Discover(ctx, []string{path}, source.Options{Format: k.Format, Stdin: k.Stdin})
 	if err != nil {
 		return fmt.Errorf("keys: %w", err)
@@ -108,8 +102,7 @@ func (k *KeySource) eachRow(ctx context.Context, path string, f catalog.Feature,
 	return nil
 }
 
-func eachOfFile(ctx context.Context, file *source.File, f catalog.Feature,
-	visit func(*vector.Column, func(int) string) error) (err error) {
+func eachOfFile(ctx context.Context, file *source.File, f catalog.Feature, visit keyVisitor) (err error) {
 	src, err := file.Open(ctx)
 	if err != nil {
 		return err
@@ -131,8 +124,7 @@ func eachOfFile(ctx context.Context, file *source.File, f catalog.Feature,
 	}
 }
 
-func ofChunk(path string, c *source.Chunk, fields []*source.Field, f catalog.Feature,
-	visit func(*vector.Column, func(int) string) error) error {
+func ofChunk(path string, c *source.Chunk, fields []*source.Field, f catalog.Feature, visit keyVisitor) error {
 	if c.Rows == 0 {
 		return nil
 	}
@@ -186,8 +178,7 @@ const (
 )
 
 // eachLine is each for text with a key a line, or in a column. An empty line is no key.
-func (k *KeySource) eachLine(ctx context.Context, path string, f catalog.Feature,
-	visit func(*vector.Column, func(int) string) error) error {
+func (k *KeySource) eachLine(ctx context.Context, path string, f catalog.Feature, visit keyVisitor) error {
 	in := k.Stdin
 	if path != "-" {
 		file, err := os.Open(path)
@@ -240,7 +231,7 @@ func appendKey(c *vector.Column, f catalog.Feature, key []byte) (err error) {
 	switch {
 	case f.Logical != "" && !c.Type.IsList():
 		return fmt.Errorf("%q is %s: as text its values are not unambiguous: want a Parquet or Arrow file", f.Name,
-			typeName(f.Type, f.Logical))
+			source.TypeName(f.Type, f.Logical))
 	case c.Type.IsList():
 		c.Data = append(c.Data, key...)
 	case c.Type.Elem == vector.Uint64:

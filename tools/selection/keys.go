@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,10 +123,7 @@ func (k *KeySource) find(ctx context.Context, v *storage.View, partition string,
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	memory := k.Memory
-	if memory == 0 {
-		memory = defaultKeyMemory
-	}
+	memory := cmp.Or(k.Memory, defaultKeyMemory)
 	report := &KeyReport{Feature: f.Name, Examples: []string{}}
 	set := newKeySet(f.Type, memory)
 	out := map[string]*roaring.Bitmap{}
@@ -199,20 +197,22 @@ func (k *KeySource) within(ctx context.Context, v *storage.View, f catalog.Featu
 	return out, nil
 }
 
+// keyOf returns the key in a slot of a column. Borrowed.
+func (s *keySet) keyOf(c *vector.Column, slot int) key {
+	lo, hi := c.SlotRange(slot)
+	if s.bytes {
+		return key{text: c.Data[lo:hi]}
+	}
+	return key{int: c.Ints[lo]}
+}
+
 // addColumn adds the keys of a plain column. A null is an error that names its place.
 func (s *keySet) addColumn(c *vector.Column, place func(row int) string) error {
 	for row := range c.Rows {
 		if c.IsNull(row) {
 			return fmt.Errorf("keys: %s: the key is null: no row can be named by it", place(row))
 		}
-		ok := true
-		if s.bytes {
-			lo, hi := c.RowRange(row)
-			ok = s.addText(c.Data[lo:hi])
-		} else {
-			ok = s.addInt(c.Ints[row])
-		}
-		if !ok {
+		if !s.add(s.keyOf(c, row)) {
 			return fmt.Errorf("keys: memory of %d bytes is too little", s.memory)
 		}
 	}
@@ -228,7 +228,7 @@ func scanKeys(ctx context.Context, layout *reader.Layout, read reader.Options, s
 		return err
 	}
 	defer s.Close()
-	at := newPositions(layout.Matched(), out)
+	at := positions{segments: layout.Matched(), out: out, at: -1}
 	var hits []bool // by slot
 	for {
 		b, err := s.Next(ctx)
@@ -242,14 +242,7 @@ func scanKeys(ctx context.Context, layout *reader.Layout, read reader.Options, s
 		c := b.Columns[0]
 		hits = hits[:0]
 		for slot := range c.Slots {
-			hit := c.Present == nil || c.Present.Get(slot)
-			if lo, hi := c.SlotRange(slot); !hit {
-			} else if set.bytes {
-				hit = set.hitText(c.Data[lo:hi])
-			} else {
-				hit = set.hitInt(c.Ints[lo])
-			}
-			hits = append(hits, hit)
+			hits = append(hits, (c.Present == nil || c.Present.Get(slot)) && set.hit(set.keyOf(c, slot)))
 		}
 		for row := range b.Rows {
 			if hits[c.Slot(row)] {
@@ -268,10 +261,6 @@ type positions struct {
 	first, end uint64   // its positions
 	rows       []uint32 // of the segment, by position; nil: they are the positions
 	pending    []uint32
-}
-
-func newPositions(segments []reader.SegmentRows, out map[string]*roaring.Bitmap) *positions {
-	return &positions{segments: segments, out: out, at: -1}
 }
 
 func (p *positions) add(position uint64) {

@@ -87,48 +87,49 @@ func (s *keySet) textOf(position int) []byte {
 	return s.text[from:s.ends[position]]
 }
 
-func (s *keySet) hashInt(v int64) uint64   { return maphash.Comparable(s.seed, v) }
-func (s *keySet) hashText(v []byte) uint64 { return maphash.Bytes(s.seed, v) }
-func (s *keySet) hashAt(position int) uint64 {
+// A key is one of a set: bytes, or an integer.
+type key struct {
+	int  int64
+	text []byte
+}
+
+// at returns the key at a position. Borrowed.
+func (s *keySet) at(position int) key {
 	if s.bytes {
-		return s.hashText(s.textOf(position))
+		return key{text: s.textOf(position)}
 	}
-	return s.hashInt(s.ints[position])
+	return key{int: s.ints[position]}
+}
+
+func (s *keySet) hash(k key) uint64 {
+	if s.bytes {
+		return maphash.Bytes(s.seed, k.text)
+	}
+	return maphash.Comparable(s.seed, k.int)
 }
 
 // first is where in the table a key of a hash may be; the classes are told apart by other bits.
 func (s *keySet) first(hash uint64) uint64 { return hash >> 24 & uint64(len(s.table)-1) }
 
-// addInt and addText add a key unless it is there, or of another class. They report whether there is room.
-func (s *keySet) addInt(v int64) bool {
-	h := s.hashInt(v)
-	if h&(s.classes-1) != s.class || s.findInt(v, h) >= 0 {
+// add adds a key unless it is there, or of another class. It reports whether there is room.
+func (s *keySet) add(k key) bool {
+	hash := s.hash(k)
+	if hash&(s.classes-1) != s.class || s.find(k, hash) >= 0 {
 		return true
 	}
-	s.ints = append(s.ints, v)
-	return s.added(h)
-}
-
-func (s *keySet) addText(v []byte) bool {
-	h := s.hashText(v)
-	if h&(s.classes-1) != s.class || s.findText(v, h) >= 0 {
-		return true
+	if s.bytes {
+		s.text = append(s.text, k.text...)
+		s.ends = append(s.ends, uint64(len(s.text)))
+	} else {
+		s.ints = append(s.ints, k.int)
 	}
-	s.text = append(s.text, v...)
-	s.ends = append(s.ends, uint64(len(s.text)))
-	return s.added(h)
-}
-
-// added puts the newest key into the table.
-func (s *keySet) added(hash uint64) bool {
 	n := s.len()
 	if n&63 == 1 {
 		s.found = append(s.found, 0)
 	}
-	switch {
-	case 2*n > len(s.table):
+	if 2*n > len(s.table) {
 		s.rehash(max(minTable, 2*len(s.table)))
-	default:
+	} else {
 		s.put(hash, n-1)
 	}
 	// The first pass over the keys says into how many parts they go; later ones find parts that are about as large.
@@ -154,7 +155,7 @@ func (s *keySet) rehash(size int) {
 	s.table = slices.Grow(s.table[:0], size)[:size]
 	clear(s.table)
 	for position := range s.len() {
-		s.put(s.hashAt(position), position)
+		s.put(s.hash(s.at(position)), position)
 	}
 }
 
@@ -163,7 +164,7 @@ func (s *keySet) split() {
 	s.classes *= 2
 	kept, text := 0, 0
 	for position := range s.len() {
-		if s.hashAt(position)&(s.classes-1) != s.class {
+		if s.hash(s.at(position))&(s.classes-1) != s.class {
 			continue
 		}
 		if s.bytes {
@@ -188,37 +189,24 @@ func (s *keySet) split() {
 	s.rehash(size)
 }
 
-func (s *keySet) findInt(v int64, hash uint64) int {
+// find returns the position of a key with a hash, -1 where it is not in the set.
+func (s *keySet) find(k key, hash uint64) int {
 	if len(s.table) == 0 {
 		return -1
 	}
 	mask := uint64(len(s.table) - 1)
 	for i := s.first(hash); s.table[i] != 0; i = (i + 1) & mask {
-		if position := int(s.table[i] - 1); s.ints[position] == v {
+		position := int(s.table[i] - 1)
+		if s.bytes && bytes.Equal(s.textOf(position), k.text) || !s.bytes && s.ints[position] == k.int {
 			return position
 		}
 	}
 	return -1
 }
 
-func (s *keySet) findText(v []byte, hash uint64) int {
-	if len(s.table) == 0 {
-		return -1
-	}
-	mask := uint64(len(s.table) - 1)
-	for i := s.first(hash); s.table[i] != 0; i = (i + 1) & mask {
-		if position := int(s.table[i] - 1); bytes.Equal(s.textOf(position), v) {
-			return position
-		}
-	}
-	return -1
-}
-
-// hitInt and hitText report whether a key is in the set, and remember that it was found.
-func (s *keySet) hitInt(v int64) bool   { return s.hit(s.findInt(v, s.hashInt(v))) }
-func (s *keySet) hitText(v []byte) bool { return s.hit(s.findText(v, s.hashText(v))) }
-
-func (s *keySet) hit(position int) bool {
+// hit reports whether a key is in the set, and remembers that it was found.
+func (s *keySet) hit(k key) bool {
+	position := s.find(k, s.hash(k))
 	if position >= 0 {
 		s.found[position>>6] |= 1 << (position & 63)
 	}

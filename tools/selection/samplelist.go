@@ -77,10 +77,13 @@ func Create(ctx context.Context, table *storage.Table, name string, q *Query, re
 		if opts.DryRun {
 			return nil
 		}
-		return commitRows(ctx, table, s, &c, func(segment string, rows bitmap.Ref) {
-			c.Set(append(commit.Op[commit.SetListRows](&c),
-				commit.ListRows{List: name, Segment: segment, Rows: rows}))
-		}, func(made *storage.Snapshot) { report.Snapshot, report.Added = made.Info().Number, made.Info().Number })
+		var rows commit.SetListRows
+		report.Snapshot, err = commitRows(ctx, table, s, &c, func(segment string, set bitmap.Ref) {
+			rows = append(rows, commit.ListRows{List: name, Segment: segment, Rows: set})
+			c.Set(rows)
+		})
+		report.Added = report.Snapshot
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sample list %s: %w", name, err)

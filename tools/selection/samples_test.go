@@ -543,7 +543,7 @@ func TestKeySet(t *testing.T) {
 			for class := uint64(0); class < set.classes; class++ {
 				set.start(class)
 				for _, k := range keys {
-					if ok := typ.IsList() && set.addText([]byte(fmt.Sprint(k))) || !typ.IsList() && set.addInt(k); !ok {
+					if !set.add(key{k, []byte(fmt.Sprint(k))}) {
 						t.Fatal("no room")
 					}
 				}
@@ -552,7 +552,7 @@ func TestKeySet(t *testing.T) {
 				}
 				distinct += set.len()
 				for k := int64(-1500); k < 1500; k++ {
-					if typ.IsList() && set.hitText([]byte(fmt.Sprint(k))) || !typ.IsList() && set.hitInt(k) {
+					if set.hit(key{k, []byte(fmt.Sprint(k))}) {
 						found[fmt.Sprint(k)]++
 					}
 				}

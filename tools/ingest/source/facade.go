@@ -1,6 +1,7 @@
 package source
 
 import (
+	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest/source/arrow"
 	"github.com/dsistore/dsistore/tools/ingest/source/hive"
@@ -18,6 +19,14 @@ type RecordReader = arrow.RecordReader
 
 // NewRecords takes r over; see arrow.NewRecords.
 func NewRecords(r RecordReader, resident bool) *Records { return arrow.NewRecords(r, resident) }
+
+// TypeName prints a type with its logical type, for messages.
+func TypeName(t vector.Type, logical string) string {
+	if logical == "" {
+		return t.String()
+	}
+	return t.String() + " (" + logical + ")"
+}
 
 // OrderPartition returns p with its keys in the order of keys, where these are the same: p itself where they are not.
 func OrderPartition(p catalog.Partition, keys []string) catalog.Partition {
