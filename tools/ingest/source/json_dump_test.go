@@ -126,6 +126,24 @@ func TestJSONMalformed(t *testing.T) {
 	}
 }
 
+// TestJSONStreamLineEnds: what ends the lines of a stream is told by its beginning, not again by what follows the lines
+// that its types come from.
+func TestJSONStreamLineEnds(t *testing.T) {
+	line, _, _ := strings.Cut(beyondSample(`"i": 1`), "\n")
+	chunks, err := readPath(t, "-", Options{Format: "jsonl",
+		Stdin: strings.NewReader(strings.Repeat(line+"\n", 4) + "{\"i\": 2,\r\"fill\": \"\"}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for _, c := range chunks {
+		rows += c.Rows
+	}
+	if rows != 5 {
+		t.Errorf("%d rows, want 5", rows)
+	}
+}
+
 // TestJSONFilesDisagree: the file that does not go with those before it is the one that is refused, and it has no say
 // on any column.
 func TestJSONFilesDisagree(t *testing.T) {

@@ -31,7 +31,6 @@ const SampleBytes = 4 << 20
 
 // newReader reads lines with the types of a schema.
 func newReader(in *lines.Reader, s *schema, opts *column.ReadOptions) (*Reader, error) {
-	in.OldEnds()
 	r := &Reader{
 		Rows: lines.Rows{Target: opts.ChunkBytes}, lines: in, limits: &opts.Limits, index: map[string]int{},
 		blank: s.blank,
@@ -69,7 +68,6 @@ func NewStream(ctx context.Context, lines *lines.Reader, d *input.Set) (*Reader,
 // SampleBytes.
 func (s *schema) read(ctx context.Context, lines *lines.Reader, keep func(line []byte) bool) error {
 	p := &parser{maxDepth: s.limits.Depth}
-	lines.OldEnds()
 	size := 0
 	for n := 0; ; n++ {
 		if n%256 == 0 {

@@ -20,7 +20,7 @@ import (
 // A Reader reads the lines of a file that may be compressed with gzip, zstd or bzip2, as its first bytes tell,
 // or with deflate, as its name does. Lines end with \n or \r\n; or with \r in text whose first lines have no other end.
 type Reader struct {
-	src   io.Closer // nil: not ours to close
+	src   io.Closer // nil: closed
 	unzip func()    // frees the decompressor; nil: none
 	r     *bufio.Reader
 	limit int64
@@ -72,9 +72,16 @@ func (l *Reader) begin(path string, in io.Reader, set charset) error {
 	l.r = br
 	// The mark that some programs put before their text is no part of it.
 	if head, _ := br.Peek(len(ByteOrderMark)); string(head) == ByteOrderMark {
-		_, err = br.Discard(len(head))
+		if _, err := br.Discard(len(head)); err != nil {
+			return err
+		}
 	}
-	return err
+	// As in files of old Macs. To Hadoop \r always ends a line.
+	head, _ = br.Peek(64 << 10) // an error comes again with the first line
+	if at := bytes.IndexByte(head, '\r'); bytes.IndexByte(head, '\n') < 0 && at >= 0 && at < len(head)-1 {
+		l.eol = '\r'
+	}
+	return nil
 }
 
 const bufferBytes = 256 << 10
@@ -109,15 +116,6 @@ func (l *Reader) decompress(path string, head []byte, in io.Reader) (io.Reader, 
 		return bzip2.NewReader(in), nil
 	}
 	return in, nil
-}
-
-// OldEnds has lines end with \r where that is all that ends lines at the start of the text, as in files of old Macs. To
-// Hadoop it always ends a line.
-func (l *Reader) OldEnds() {
-	head, _ := l.r.Peek(64 << 10) // an error comes again with the first line
-	if at := bytes.IndexByte(head, '\r'); bytes.IndexByte(head, '\n') < 0 && at >= 0 && at < len(head)-1 {
-		l.eol = '\r'
-	}
 }
 
 // ByteOrderMark is what some programs put before text in UTF-8.

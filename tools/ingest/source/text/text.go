@@ -37,7 +37,6 @@ func NewReader(in *lines.Reader, nodes []*column.Type, t *lines.Layout, typeOf t
 	}
 	r := &Reader{Splitter: lines.Splitter{Lines: in, Layout: layout},
 		Rows: lines.Rows{Nodes: nodes, Target: opts.ChunkBytes}, undelimited: t.Delimiter == "", limits: &opts.Limits}
-	in.OldEnds()
 	for range layout.Skip {
 		if _, err := in.Next(); err != nil && err != io.EOF {
 			return nil, err
