@@ -130,16 +130,14 @@ func (d *discovery) path(ctx context.Context, p string) error {
 		if err := d.linkedFile(p); err != nil {
 			return err
 		}
-		// The directories above a file that is named alone say what partition it is in, as those below a root do.
-		part, err := hive.DirectoryPartition(filepath.ToSlash(filepath.Dir(p)))
-		if err != nil {
-			return fmt.Errorf("%s: %w", p, err)
-		}
-		return d.file(p, st, part, true)
 	}
-	above, err := hive.DirectoryPartition(filepath.ToSlash(filepath.Clean(p)))
+	// The directories above what is named say what partition it is in, as those below a root do.
+	above, err := hive.DirectoryPartition(filepath.ToSlash(filepath.Clean(dir)))
 	if err != nil {
 		return fmt.Errorf("%s: %w", p, err)
+	}
+	if !st.IsDir() {
+		return d.file(p, st, above, true)
 	}
 	before := len(d.files)
 	if err := d.directory(ctx, p, above); err != nil {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -303,12 +302,7 @@ func (s *tableSource) judge(b *column.Batch, bad map[int]column.BadRow) ([]int32
 	if len(bad) == 0 {
 		return nil, nil
 	}
-	rows := make([]int, 0, len(bad))
-	for r := range bad {
-		rows = append(rows, r)
-	}
-	sort.Ints(rows)
-	for _, r := range rows {
+	for _, r := range slices.Sorted(maps.Keys(bad)) {
 		e := bad[r]
 		at := place(b, s.path, r)
 		if s.opts.OnBadRow == nil {

@@ -28,8 +28,7 @@ type messageReader struct {
 	msg    *ipc.Message
 	file   bool // a footer follows the stream
 	ended  bool
-	// rows and bytes are those of the last record batch.
-	rows, bytes int64
+	bytes  int64 // of the last record batch
 	// views is how many columns of a record batch, nested ones included, are views; dictViews those of dictionaries by
 	// id.
 	views     int
@@ -87,7 +86,7 @@ func (m *messageReader) Message() (*ipc.Message, error) {
 			return nil, errDamagedMessage
 		}
 	}
-	m.rows, m.bytes = head.rows, head.bytes
+	m.bytes = head.bytes
 	if m.msg != nil {
 		m.msg.Release()
 	}
@@ -183,15 +182,14 @@ func (m *messageReader) Release() {
 
 // A messageHead is what we read of a message's metadata ourselves, to bound what the library allocates for it.
 type messageHead struct {
-	typ         byte
-	body        int64
-	rows        int64
-	bytes       int64 // of the body, decompressed
-	compressed  bool
-	buffers     []bufferSpan
-	hasContents bool
-	id          int64 // of a dictionary
-	counts      int   // of the buffers of each view; -1: the message has none
+	typ        byte
+	body       int64
+	rows       int64
+	bytes      int64 // of the body, decompressed
+	compressed bool
+	buffers    []bufferSpan
+	id         int64 // of a dictionary
+	counts     int   // of the buffers of each view; -1: the message has none
 	// Of a schema: see messageReader.
 	views     int
 	dictViews map[int64]int
@@ -237,7 +235,6 @@ func parseMessage(meta []byte) (h *messageHead, err error) {
 		h.views, err = header.checkFields(1, 0, &left, h.dictViews)
 		return h, err
 	case h.typ == headerDictionary || h.typ == headerRecordBatch:
-		h.hasContents = true
 		h.rows = header.GetInt64Slot(slot(0), 0)
 		h.compressed = header.child(3) != nil
 		n, at := header.vector(2, 16)
@@ -330,9 +327,6 @@ func (t *flatTable) checkFields(i, depth int, left *int, dictViews map[int64]int
 
 // check verifies that the buffers lie within the body and bounds what they become.
 func (h *messageHead) check(body []byte, limits *column.Limits) error {
-	if !h.hasContents {
-		return nil
-	}
 	if h.rows < 0 || h.rows > math.MaxInt32 {
 		return fmt.Errorf("an Arrow batch of %d rows", h.rows)
 	}

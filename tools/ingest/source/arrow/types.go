@@ -43,9 +43,6 @@ func typeOf(t arrow.DataType, depth int) *column.Type {
 	number := func(e vector.Elem, format string, args ...any) *column.Type {
 		return &column.Type{Shape: column.Number, Elem: e, Logical: fmt.Sprintf(format, args...)}
 	}
-	list := func(el arrow.Field) *column.Type {
-		return &column.Type{Shape: column.List, Children: []*column.Type{fieldType(el, depth+1)}}
-	}
 	if e, ok := arrowNumbers[t.ID()]; ok {
 		return &column.Type{Shape: column.Number, Elem: e}
 	}
@@ -83,17 +80,8 @@ func typeOf(t arrow.DataType, depth int) *column.Type {
 		}
 		return n
 	case *arrow.MapType:
-		n := &column.Type{Shape: column.Map, Children: []*column.Type{fieldType(t.KeyField(), depth+1),
+		return &column.Type{Shape: column.Map, Children: []*column.Type{fieldType(t.KeyField(), depth+1),
 			fieldType(t.ItemField(), depth+1)}}
-		return n
-	case *arrow.ListType:
-		return list(t.ElemField())
-	case *arrow.LargeListType:
-		return list(t.ElemField())
-	case *arrow.ListViewType:
-		return list(t.ElemField())
-	case *arrow.LargeListViewType:
-		return list(t.ElemField())
 	case *arrow.FixedSizeListType:
 		if t.Len() < 0 {
 			return &column.Type{Shape: column.Refused, Reason: fmt.Sprintf("a list of %d values", t.Len())}
@@ -114,6 +102,8 @@ func typeOf(t arrow.DataType, depth int) *column.Type {
 		n := typeOf(t.StorageType(), depth+1)
 		nameExtension(n, t.ExtensionName())
 		return n
+	case arrow.ListLikeType:
+		return &column.Type{Shape: column.List, Children: []*column.Type{fieldType(t.ElemField(), depth+1)}}
 	}
 	return &column.Type{Shape: column.Refused, Reason: fmt.Sprintf("Arrow's type %v has no place in a table", t)}
 }

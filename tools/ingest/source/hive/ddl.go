@@ -3,8 +3,6 @@ package hive
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,21 +25,11 @@ type Table struct {
 	StoredAs string
 }
 
-const maxDDLBytes = 64 << 20
-
 // ReadTable reads a file with a CREATE TABLE statement; see ParseTable.
 func ReadTable(path string, limits *column.Limits) (*Table, error) {
-	f, err := os.Open(path)
+	raw, err := lines.ReadFile(path, "DDL")
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, maxDDLBytes+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(raw) > maxDDLBytes {
-		return nil, fmt.Errorf("%s: a DDL file has at most %d bytes", path, maxDDLBytes)
 	}
 	d, err := ParseTable(string(raw), limits.Depth)
 	if err != nil {

@@ -2,6 +2,7 @@ package lines
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 )
 
@@ -30,15 +31,9 @@ type Layout struct {
 // Overlay returns t with what o sets in place of its own.
 func (t *Layout) Overlay(o *Layout) Layout {
 	out := *t
-	for _, f := range []struct{ to, from *string }{
-		{&out.Delimiter, &o.Delimiter}, {&out.Items, &o.Items}, {&out.MapKeys, &o.MapKeys}, {&out.Quote, &o.Quote},
-		{&out.Escape, &o.Escape},
-		{&out.Extra, &o.Extra},
-	} {
-		if *f.from != "" {
-			*f.to = *f.from
-		}
-	}
+	out.Delimiter, out.Items = cmp.Or(o.Delimiter, t.Delimiter), cmp.Or(o.Items, t.Items)
+	out.MapKeys, out.Quote = cmp.Or(o.MapKeys, t.MapKeys), cmp.Or(o.Quote, t.Quote)
+	out.Escape, out.Extra = cmp.Or(o.Escape, t.Escape), cmp.Or(o.Extra, t.Extra)
 	if o.HasNull {
 		out.Null, out.HasNull = o.Null, true
 	}

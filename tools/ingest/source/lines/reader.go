@@ -17,6 +17,23 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
+// maxTextFile is how many bytes a file has at most that ReadFile reads.
+const maxTextFile = 64 << 20
+
+// ReadFile reads a file whole that says how others are read; kind is what it is.
+func ReadFile(path, kind string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxTextFile+1))
+	if err == nil && len(raw) > maxTextFile {
+		err = fmt.Errorf("%s: a %s file has at most %d bytes", path, kind, maxTextFile)
+	}
+	return raw, err
+}
+
 // A Reader reads the lines of a file that may be compressed with gzip, zstd or bzip2, as its first bytes tell,
 // or with deflate, as its name does. Lines end with \n or \r\n; or with \r in text whose first lines have no other end.
 type Reader struct {

@@ -347,8 +347,7 @@ func (s *structBinding) Emit(a *column.Array, mask vector.Bitmap, o *Output) {
 
 // markerColumn is true in the rows where a is not null, and null elsewhere.
 func markerColumn(a *column.Array) *vector.Column {
-	c := vector.NewColumn(vector.Type{Kind: vector.Dense, Elem: vector.Bool})
-	c.Rows, c.Slots, c.Present = a.Len, a.Len, presence(a)
+	c := newColumn(vector.Type{Kind: vector.Dense, Elem: vector.Bool}, a)
 	c.Ints = make([]int64, a.Len)
 	for i := range c.Ints {
 		if c.Present == nil || c.Present.Get(i) {

@@ -121,8 +121,7 @@ func stringConverter(n *column.Type, cm *Column) (*converter, error) {
 		t := vector.Type{Kind: vector.Dense, Elem: vector.Int64}
 		return &converter{t: t, column: func(a *column.Array, bad func(int, error)) *vector.Column {
 			ReportFaults(a, bad)
-			c := vector.NewColumn(t)
-			c.Rows, c.Slots, c.Present = a.Len, a.Len, presence(a)
+			c := newColumn(t, a)
 			c.Ints = hashes(a)
 			return c
 		}}, nil

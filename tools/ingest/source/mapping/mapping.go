@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -78,27 +77,16 @@ func (m *Mapping) DropsIn(path string) bool {
 	return false
 }
 
-const maxMappingBytes = 64 << 20
-
 // Read reads a mapping file. An empty path gives the empty Mapping.
 func Read(path string) (*Mapping, error) {
-	m := &Mapping{}
 	if path == "" {
-		return m, nil
+		return &Mapping{}, nil
 	}
-	f, err := os.Open(path)
+	raw, err := lines.ReadFile(path, "mapping")
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, maxMappingBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if len(raw) > maxMappingBytes {
-		return nil, fmt.Errorf("%s: a mapping file has at most %d bytes", path, maxMappingBytes)
-	}
-	m, err = Parse(raw)
+	m, err := Parse(raw)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -284,8 +284,8 @@ func (d *intReader) readPatched(width uint, count int) {
 		d.all = append(d.all, int64(p.take(width)))
 	}
 	p.align()
-	entry := closestWidth(patchWidth + gapWidth)
-	at := 0
+	i := slices.IndexFunc(packedWidths[:], func(w uint) bool { return w >= patchWidth+gapWidth })
+	entry, at := packedWidths[i], 0
 	for range patches {
 		e := p.take(entry)
 		at += int(e >> patchWidth)
@@ -302,11 +302,6 @@ func (d *intReader) readPatched(width uint, count int) {
 	for i := range d.all {
 		d.all[i] += base
 	}
-}
-
-func closestWidth(n uint) uint {
-	i := slices.IndexFunc(packedWidths[:], func(w uint) bool { return w >= n })
-	return packedWidths[i]
 }
 
 func (d *intReader) readDeltas(width uint, count int) {

@@ -90,10 +90,9 @@ func open(path string, opts *column.ReadOptions) (r *Reader, err error) {
 		return nil, column.Refuse("", "the file is encrypted, which this reader does not support: decrypt it first")
 	}
 	r.foot, r.quirks = foot, page.QuirksOf(foot.Writer)
-	r.cols = (&schemaWalker{}).columns(foot.Root)
-	for _, c := range r.cols {
-		r.nodes = append(r.nodes, c.node)
-	}
+	var all levelNode
+	(&schemaWalker{}).structOf(foot.Root, &all)
+	r.cols, r.nodes = all.children, all.node.Children
 	refineByArrow(r.nodes, foot.Meta[arrowSchemaKey], opts)
 	return r, r.checkGroups()
 }
@@ -331,7 +330,7 @@ func (r *Reader) fill(n *levelNode, spans []leafSpan, first, rows int, s *leafSc
 func (r *Reader) finishGroup() error {
 	defer r.closeGroup()
 	for i, l := range r.leaves {
-		if l != nil && (l.levels > 0 || l.pages.Left > 0 || l.pages.Remaining > 0) {
+		if l != nil && !l.done() {
 			return fmt.Errorf("column %q has more rows than the row group", r.foot.Path(i))
 		}
 	}

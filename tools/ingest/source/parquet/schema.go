@@ -35,16 +35,11 @@ type schemaWalker struct {
 	leaf int // the next column of the file
 }
 
-func (w *schemaWalker) columns(root *footer.Element) []*levelNode {
-	var out []*levelNode
-	w.members(root, 0, 0, 0, func(n *levelNode) { out = append(out, n) })
-	return out
-}
-
-// members calls add with the node of each child of a group.
-func (w *schemaWalker) members(e *footer.Element, slot, above, rep int16, add func(*levelNode)) {
+// members gives n the node of each child of a group.
+func (w *schemaWalker) members(n *levelNode, e *footer.Element, slot, above, rep int16) {
 	for _, k := range e.Children {
-		add(w.field(k, slot, above, rep))
+		c := w.field(k, slot, above, rep)
+		n.children, n.node.Children = append(n.children, c), append(n.node.Children, c.node)
 	}
 }
 
@@ -112,10 +107,7 @@ func (w *schemaWalker) value(e *footer.Element, slot, present, rep int16) *level
 
 func (w *schemaWalker) structOf(e *footer.Element, n *levelNode) {
 	n.node = &column.Type{Shape: column.Struct}
-	w.members(e, n.slot, n.present, n.rep, func(c *levelNode) {
-		n.children = append(n.children, c)
-		n.node.Children = append(n.node.Children, c.node)
-	})
+	w.members(n, e, n.slot, n.present, n.rep)
 }
 
 // list reads a group annotated LIST in each of the forms that writers have used. The repeated field is the element
@@ -152,10 +144,7 @@ func (w *schemaWalker) mapOf(e *footer.Element, n *levelNode) {
 		return
 	}
 	n.node = &column.Type{Shape: column.Map}
-	w.members(kept[0], n.present+1, n.present+1, n.rep+1, func(c *levelNode) {
-		n.children = append(n.children, c)
-		n.node.Children = append(n.node.Children, c.node)
-	})
+	w.members(n, kept[0], n.present+1, n.present+1, n.rep+1)
 	if len(n.children) == 1 {
 		n.node.Shape = column.List
 	}

@@ -64,27 +64,16 @@ func NewCursor(h *Header, page []byte, maxDef, maxRep int16, q Quirks) (c Cursor
 	if h.Typ == DataV2 {
 		repEncoding, defEncoding, repSize, defSize = EncodingRLE, EncodingRLE, int(h.repBytes), int(h.defBytes)
 	}
-	pos := 0
-	if maxRep > 0 {
-		if c.Reps, pos, err = levelCursor(page, pos, int(h.values), maxRep, repEncoding, repSize,
-			q.lowLevels); err != nil {
-			return c, err
-		}
-	} else if repSize > 0 {
-		pos += repSize
+	n := int(h.values)
+	if c.Reps, c.pos, err = levelCursor(page, 0, n, maxRep, repEncoding, repSize, q.lowLevels); err != nil {
+		return c, err
 	}
-	if maxDef > 0 {
-		if c.Defs, pos, err = levelCursor(page, pos, int(h.values), maxDef, defEncoding, defSize,
-			q.lowLevels); err != nil {
-			return c, err
-		}
-	} else if defSize > 0 {
-		pos += defSize
+	if c.Defs, c.pos, err = levelCursor(page, c.pos, n, maxDef, defEncoding, defSize, q.lowLevels); err != nil {
+		return c, err
 	}
-	if pos > len(page) {
+	if c.pos > len(page) {
 		return c, ErrShortPage
 	}
-	c.pos = pos
 	return c, nil
 }
 

@@ -72,11 +72,13 @@ func (p *Reader) Next() error {
 		if p.Head.Typ != Data && p.Head.Typ != DataV2 {
 			continue
 		}
-		if err := p.takeValues(&p.Head); err != nil {
-			return err
+		values := int64(p.Head.values)
+		if values > p.Remaining {
+			return fmt.Errorf("a page of %d values where the footer leaves %d", values, p.Remaining)
 		}
-		if p.Head.values > 0 {
-			p.at, p.Left = at, int64(p.Head.values)
+		p.Remaining -= values
+		if values > 0 {
+			p.at, p.Left = at, values
 			return nil
 		}
 	}
@@ -165,15 +167,6 @@ func (p *Reader) load(at int64) (int64, error) {
 		return size, nil
 	}
 	return size, p.decompress(p.Buf[levels:], body[levels:], codec)
-}
-
-// takeValues accounts for the values of a data page.
-func (p *Reader) takeValues(h *Header) error {
-	if int64(h.values) > p.Remaining {
-		return fmt.Errorf("a page of %d values where the footer leaves %d", h.values, p.Remaining)
-	}
-	p.Remaining -= int64(h.values)
-	return nil
 }
 
 // readPage reads the header and the body at an offset, and returns their size. The body is in *scratch.
