@@ -56,14 +56,19 @@ func (s StoreArg) with(ctx context.Context, e *Env, rate int64,
 	return store, nil
 }
 
+// TableNames returns a name, or those of all tables of a store where it is empty.
+func TableNames(ctx context.Context, store *storage.Store, name string) ([]string, error) {
+	if name != "" {
+		return []string{name}, nil
+	}
+	return store.Tables(ctx)
+}
+
 // Tables returns a table of a store, or all where none is named.
 func Tables(ctx context.Context, store *storage.Store, name string) ([]*storage.Table, error) {
-	names := []string{name}
-	if name == "" {
-		var err error
-		if names, err = store.Tables(ctx); err != nil {
-			return nil, err
-		}
+	names, err := TableNames(ctx, store, name)
+	if err != nil {
+		return nil, err
 	}
 	var out []*storage.Table
 	for _, n := range names {
@@ -143,10 +148,11 @@ func (t TableArgs) OpenView(ctx context.Context, e *Env, at AtFlag) (*storage.Vi
 	return &storage.View{Snapshot: snap}, nil
 }
 
-// Commit commits a change to the newest snapshot, and says what it did.
-func (t TableArgs) Commit(ctx context.Context, e *Env, snap *storage.Snapshot, c commit.Change, did string) error {
-	c.Base = snap.Info().Number
-	made, err := snap.Table().Commit(ctx, c)
+// Commit commits one operation to the newest snapshot, under a name, and says what it did.
+func (t TableArgs) Commit(ctx context.Context, e *Env, snap *storage.Snapshot, name string, op commit.Operation,
+	did string) error {
+	made, err := snap.Table().Commit(ctx, commit.Change{Operation: name, Base: snap.Info().Number,
+		Ops: []commit.Operation{op}})
 	if err != nil {
 		return err
 	}

@@ -98,9 +98,8 @@ func (c *branchCreate) Run(ctx context.Context, e *app.Env) error {
 	if err := b.Validate(); err != nil {
 		return terminal.UsageError{Err: err}
 	}
-	made, err := snap.Table().Commit(ctx,
-		commit.Change{Operation: "branch", Base: number,
-			Ops: []commit.Operation{commit.SetBranches{b}}})
+	made, err := snap.Table().Commit(ctx, commit.Change{Operation: "branch", Base: number,
+		Ops: []commit.Operation{commit.SetBranches{b}}})
 	if err != nil {
 		return err
 	}
@@ -147,7 +146,6 @@ func (c *branchDrop) Run(ctx context.Context, e *app.Env) error {
 	if err != nil {
 		return err
 	}
-	return c.Commit(ctx, e, snap, commit.Change{Operation: "branch",
-		Ops: []commit.Operation{commit.DropBranches{c.Branch}}},
+	return c.Commit(ctx, e, snap, "branch", commit.DropBranches{c.Branch},
 		"branch "+terminal.OneLine(c.Branch)+" dropped")
 }

@@ -359,9 +359,7 @@ type overlayDrop struct {
 }
 
 func (c *overlayDrop) Run(ctx context.Context, e *app.Env) error {
-	return c.apply(ctx, e, c.TableArgs, "dropped", commit.Change{Ops: []commit.Operation{
-		commit.DropOverlays{c.Overlay},
-	}})
+	return c.apply(ctx, e, c.TableArgs, "dropped", commit.DropOverlays{c.Overlay})
 }
 
 type overlayMerge struct {
@@ -370,13 +368,11 @@ type overlayMerge struct {
 }
 
 func (c *overlayMerge) Run(ctx context.Context, e *app.Env) error {
-	return c.apply(ctx, e, c.TableArgs, "merged", commit.Change{Ops: []commit.Operation{
-		commit.MergeOverlays{c.Overlay},
-	}})
+	return c.apply(ctx, e, c.TableArgs, "merged", commit.MergeOverlays{c.Overlay})
 }
 
 // apply commits a change to an overlay that is there.
-func (c overlayArg) apply(ctx context.Context, e *app.Env, t app.TableArgs, did string, change commit.Change) error {
+func (c overlayArg) apply(ctx context.Context, e *app.Env, t app.TableArgs, did string, op commit.Operation) error {
 	snap, err := t.OpenNewest(ctx, e)
 	if err != nil {
 		return err
@@ -384,6 +380,5 @@ func (c overlayArg) apply(ctx context.Context, e *app.Env, t app.TableArgs, did 
 	if _, err := snap.Overlay(ctx, c.Overlay); err != nil {
 		return err
 	}
-	change.Operation = "overlay"
-	return t.Commit(ctx, e, snap, change, "overlay "+terminal.OneLine(c.Overlay)+" "+did)
+	return t.Commit(ctx, e, snap, "overlay", op, "overlay "+terminal.OneLine(c.Overlay)+" "+did)
 }

@@ -60,7 +60,7 @@ func (c *GC) Run(ctx context.Context, e *app.Env) error {
 		return err
 	}
 	if !c.DryRun {
-		rollup(ctx, e, store)
+		rollup(ctx, e, store, "")
 	}
 	out := gcJSON{
 		store.Blobs().URI(), r.DryRun, []objectJSON{}, r.Bytes, r.Young, r.YoungBytes, r.Referenced, r.Unknown,

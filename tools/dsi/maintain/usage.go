@@ -166,14 +166,9 @@ func (c *usageRollup) Run(ctx context.Context, e *app.Env) error {
 	return nil
 }
 
-// rollup rolls the usage records of tables up, of all where none is named. Nothing depends on it.
-func rollup(ctx context.Context, e *app.Env, store *storage.Store, names ...string) {
-	if len(names) == 0 {
-		var err error
-		if names, err = store.Tables(ctx); err != nil {
-			return // the caller has seen them
-		}
-	}
+// rollup rolls the usage records of a table up, of all where none is named. Nothing depends on it.
+func rollup(ctx context.Context, e *app.Env, store *storage.Store, table string) {
+	names, _ := app.TableNames(ctx, store, table) // an error: the caller has seen them
 	for _, name := range names {
 		t, err := store.NewTable(ctx, name)
 		if err == nil {
@@ -187,11 +182,9 @@ func rollup(ctx context.Context, e *app.Env, store *storage.Store, names ...stri
 
 // verifyUsage looks for damaged usage records. A table that is damaged itself has records, too.
 func verifyUsage(ctx context.Context, store *storage.Store, table string) (out usage.Damages, err error) {
-	names := []string{table}
-	if table == "" {
-		if names, err = store.Tables(ctx); err != nil {
-			return out, err
-		}
+	names, err := app.TableNames(ctx, store, table)
+	if err != nil {
+		return out, err
 	}
 	for _, name := range names {
 		t, err := store.NewTable(ctx, name)
