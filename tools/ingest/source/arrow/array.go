@@ -54,7 +54,7 @@ func (c *recordConverter) convert(ctx context.Context, dst []*column.Array, part
 	})
 }
 
-// An converter makes our arrays of those of one column of Arrow's. Decoded dictionaries are kept for the record.
+// A converter makes our arrays of those of one column of Arrow's. Decoded dictionaries are kept for the record.
 type converter struct {
 	limits       *column.Limits
 	borrow       bool // see recordConverter

@@ -35,7 +35,7 @@ func (b *batcher) setSchema(schema *arrow.Schema) {
 // Columns returns the types of the records' columns.
 func (b *batcher) Columns() []*column.Type { return b.nodes }
 
-// Want leaves columns unread.
+// Project leaves columns unread.
 func (b *batcher) Project(wanted []bool) error {
 	b.wanted = wanted
 	return nil

@@ -11,11 +11,11 @@ import (
 //
 //	shape        values                                       children
 //	null         none                                         none
-//	number       ints, floats or doubles[n], as elem says     none
-//	bytes        data[offsets[i]:offsets[i+1]]                none
-//	list, map    entries offsets[i] to offsets[i+1]           1 element, or key and value; all of offsets[n] entries
-//	fixed list   entries i*dim to (i+1)*dim                   1 element of n*dim entries
-//	struct       none                                         a member each, of n entries
+//	number       Ints, Floats or Doubles[Len], as Elem says   none
+//	bytes        Data[Offsets[i]:Offsets[i+1]]                none
+//	list, map    entries Offsets[i] to Offsets[i+1]           1 element, or key and value; all of Offsets[Len] entries
+//	fixed list   entries i*Dim to (i+1)*Dim                   1 element of Len*Dim entries
+//	struct       none                                         a member each, of Len entries
 //
 // Null entries may hold anything; mapping clears them. Offsets start at 0 and never decrease.
 type Array struct {
@@ -222,7 +222,7 @@ func (a *Array) Masked(mask vector.Bitmap) *Array {
 	return &out
 }
 
-// Check returns an error when a is not what the comment of array says: format readers that build arrays from foreign
+// Check returns an error when a is not what the comment of Array says: format readers that build arrays from foreign
 // offsets call it.
 func (a *Array) Check() error {
 	n := a.Len

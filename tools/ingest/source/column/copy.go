@@ -117,7 +117,7 @@ func (a *Array) SizeBytesOf(lo, hi int) int64 {
 	return size
 }
 
-// FillFrom gives a, whose n and valid are set, copies of the first values values of src, which holds no nulls.
+// FillFrom gives a, whose Len and Valid are set, copies of the first values values of src, which holds no nulls.
 func (a *Array) FillFrom(src *Array, values int) {
 	switch a.Type.Shape {
 	case Number:

@@ -22,7 +22,7 @@ type EmptyFile interface{ IsEmpty() bool }
 // A Batch is consecutive rows.
 type Batch struct {
 	Rows     int
-	Arrays   []*Array // aligned with columns(); nil or missing at the end: null in every row
+	Arrays   []*Array // aligned with Columns; nil or missing at the end: null in every row
 	RowGroup int      // -1: none
 	Row      int64    // of the first row, in the file
 	Lines    []int64  // of each row; nil: none

@@ -16,9 +16,9 @@ const (
 	Number                  // a number or bool: Elem
 	Bytes
 	String
-	List      // children[0], any number of times
+	List      // Children[0], any number of times
 	FixedList // Children[0], Dim times
-	Map       // children[0] is the key, children[1] the value
+	Map       // Children[0] is the key, Children[1] the value
 	Struct    // one value of each child
 	Refused   // has no place here: Reason
 )
@@ -34,15 +34,15 @@ type Type struct {
 	Dim      int
 	Children []*Type
 	Reason   string // Refused
-	// AnyUnit: a timestamp whose source has seconds and nanoseconds: the reader gives it in the unit that logical says.
-	// Where seen is set, the reader notes there what the values are, and need not give them.
+	// AnyUnit: a timestamp whose source has seconds and nanoseconds. The reader gives it in the unit that Logical says.
+	// Where Seen is set, the reader notes there what the values are, and need not give them.
 	AnyUnit bool
 	Seen    *TimestampRange
-	NoUnit  bool // anyUnit: no unit holds all values of the dump
+	NoUnit  bool // AnyUnit: no unit holds all values of the dump
 	// Unread: the mapping drops it, so that no reader looks at its values. Its array is Unread's.
 	Unread bool
-	// Given: JSON: the mapping file says the type, so that a number may be written as a string, and a string as a
-	// number.
+	// Given: the mapping file says the type of a column of JSON, so that a number may be written as a string, and a
+	// string as a number.
 	Given bool
 }
 

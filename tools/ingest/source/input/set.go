@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// An Set is all files that are read together, as one dump. Formats whose files say nothing of their types infer them
+// A Set is all files that are read together, as one dump. Formats whose files say nothing of their types infer them
 // from the values of all files.
 type Set struct {
 	Mapping *mapping.Mapping
@@ -50,8 +50,8 @@ func (d *Set) Features() []catalog.Feature {
 	return d.Known()
 }
 
-// column.TimestampUnit returns the unit that the mapping file or the table says for the timestamps of a path, empty
-// where neither does.
+// TimestampUnit returns the unit that the mapping file or the table says for the timestamps of a path, empty where
+// neither does.
 func (d *Set) TimestampUnit(path string) string {
 	name := path
 	if cm := d.Mapping.Columns[path]; cm != nil {

@@ -20,7 +20,7 @@ import (
 //	every directory above it                          markers looked up by name
 //	a file                                            its name; the names and ids of its columns; its metadata
 //
-// A lakehouse is where a marker was found.
+// A Table is where a marker was found.
 type Table struct {
 	kind   string // one of the constants below
 	marker string // the path of the marker

@@ -75,7 +75,7 @@ type BadText struct{ reason string }
 
 func (e *BadText) Error() string { return e.reason }
 
-// Split cuts a line into r.fields, reading more lines where a quoted column goes on.
+// Split cuts a line into r.Fields, reading more lines where a quoted column goes on.
 func (r *Splitter) Split(line []byte) error {
 	r.Fields = r.Fields[:0]
 	if r.Layout.Csv {

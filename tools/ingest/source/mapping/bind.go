@@ -46,11 +46,11 @@ func NewBinder(m *Mapping, limits column.Limits, session, time string, partition
 }
 
 // A Binding turns the arrays of one input column, or of a part of one, into columns of features. mask is where the
-// parts above are not null (nil: everywhere). a.n is the number of rows.
+// parts above are not null (nil: everywhere). a.Len is the number of rows.
 type Binding interface {
 	Emit(a *column.Array, mask vector.Bitmap, o *Output)
-	// Finds reports whether emit may find new features. Such bindings are called one after the other; the others' calls
-	// of emit for different columns may be made at once.
+	// Finds reports whether Emit may find new features. Such bindings are called one after the other; the others' calls
+	// of Emit for different columns may be made at once.
 	Finds() bool
 }
 

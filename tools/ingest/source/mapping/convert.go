@@ -20,7 +20,7 @@ type converter struct {
 	t       vector.Type
 	logical string
 	// column reports entries that have no place through bad; what it puts in their place does not matter, but the
-	// column is valid and has a.n rows.
+	// column is valid and has a.Len rows.
 	column func(a *column.Array, bad func(entry int, err error)) *vector.Column
 }
 

@@ -62,7 +62,7 @@ var Format = &input.Format{
 	Ranges: timestampRanges,
 }
 
-// An child is the python process that reads an ORC file. No Go library does.
+// A child is the python process that reads an ORC file. No Go library does.
 type child struct {
 	cmd    *exec.Cmd
 	out    io.ReadCloser

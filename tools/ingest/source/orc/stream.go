@@ -24,7 +24,7 @@ const (
 	codecZstd   = 5
 )
 
-// An chunkReader reads a stream of an ORC file, chunk by chunk.
+// A chunkReader reads a stream of an ORC file, chunk by chunk.
 //
 //	chunk      length * 2, + 1 where it is not compressed (3 LE) · bytes
 //

@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// An Tail is what the end of an ORC file says, as far as it is read here: pyarrow reads the file, but for the
+// A Tail is what the end of an ORC file says, as far as it is read here: pyarrow reads the file, but for the
 // timestamps that it does not hold, and what tables keep in the footer.
 //
 //	+-----+---------+----------+--------+-------------+------------+
@@ -32,7 +32,7 @@ type Tail struct {
 
 type stripe struct{ offset, index, data, footer, rows uint64 }
 
-// An typeNode is a node of the schema, by its number.
+// A typeNode is a node of the schema, by its number.
 type typeNode struct {
 	Kind       uint64
 	Subtypes   []uint64
@@ -292,7 +292,7 @@ func (t *Tail) exceedsNanoseconds(typ uint64, surely bool) bool {
 	return slices.ContainsFunc(of.Subtypes, func(s uint64) bool { return t.exceedsNanoseconds(s, surely) })
 }
 
-// An stripeFooter says where the streams of a stripe are.
+// A stripeFooter says where the streams of a stripe are.
 type stripeFooter struct {
 	streams   []streamAt
 	encodings []uint64 // by type

@@ -128,7 +128,7 @@ func (r *Reader) FileMeta() lakehouse.FileMeta {
 	return s
 }
 
-// Want says which columns are read; the others are not touched, and neither are members that the mapping drops.
+// Project says which columns are read; the others are not touched, and neither are members that the mapping drops.
 func (r *Reader) Project(wanted []bool) error {
 	r.wanted = wanted
 	for i, c := range r.cols {

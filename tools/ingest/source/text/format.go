@@ -40,7 +40,7 @@ func (t *inference) open(ctx context.Context, in input.File) (column.Reader, err
 	return nil, err
 }
 
-// lines.Open takes the schema from the DDL, or from the mapping's list of columns, or from the header line, whose
+// openLines takes the schema from the DDL, or from the mapping's list of columns, or from the header line, whose
 // columns are of the types that typeOf gives.
 func (t *inference) openLines(in *lines.Reader, typeOf typeOf) (*Reader, error) {
 	d := t.d

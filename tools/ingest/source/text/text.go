@@ -146,7 +146,7 @@ func (r *Reader) appendRow(b *column.Batch) (line, size int64, err error) {
 	return line, size, nil
 }
 
-// nextRow puts the columns of the next row into r.fields, and returns the number of its first line, what is wrong with
+// nextRow puts the columns of the next row into r.Fields, and returns the number of its first line, what is wrong with
 // the row as such, and io.EOF after the last.
 func (r *Reader) nextRow() (first int64, bad, err error) {
 	for {

@@ -53,7 +53,7 @@ const (
 
 const maxFooterBytes = 1 << 30
 
-// Damaged is an error about a footer that no program can read.
+// damaged returns an error about a footer that no program can read.
 func damaged(format string, args ...any) error {
 	return fmt.Errorf("the Parquet footer is damaged, or of a program that does not follow the format: %w; "+
 		"copy the file again, or write it anew", fmt.Errorf(format, args...))

@@ -58,7 +58,7 @@ func CursorReads(h *Header, v valueType) bool {
 	return false
 }
 
-// NewCursor returns the place of the page's first levels. beginValues has to follow where its values are read.
+// NewCursor returns the place of the page's first levels. BeginValues has to follow where its values are read.
 func NewCursor(h *Header, page []byte, maxDef, maxRep int16, q Quirks) (c Cursor, err error) {
 	repEncoding, defEncoding, repSize, defSize := h.RepEncoding, h.DefEncoding, -1, -1
 	if h.Typ == DataV2 {

@@ -18,7 +18,7 @@ type Library struct {
 	Fixed  int // the length of values of fixed length that are read as byte arrays; else 0
 }
 
-// FixedAsBytes returns what Library.fixed is for pages of a column in an encoding.
+// FixedAsBytes returns what Library.Fixed is for pages of a column in an encoding.
 func FixedAsBytes(col *schema.Column, encoding int32) int {
 	if encoding == encodingDeltaByteArray && col.PhysicalType() == parquet.Types.FixedLenByteArray {
 		return col.TypeLength()

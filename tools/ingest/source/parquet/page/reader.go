@@ -85,10 +85,10 @@ func (p *Reader) Next() error {
 	return io.EOF
 }
 
-// Drop forgets the bytes of the current page and of the dictionary, until restore.
+// Drop forgets the bytes of the current page and of the dictionary, until Restore.
 func (p *Reader) Drop() { p.Buf, p.Dict = nil, dictionary{} }
 
-// Restore reads again what drop forgot, as far as it is still of use.
+// Restore reads again what Drop forgot, as far as it is still of use.
 func (p *Reader) Restore() error {
 	if !p.Dict.loaded && p.dictAt > 0 {
 		at := p.dictAt
@@ -107,7 +107,7 @@ func (p *Reader) Restore() error {
 // SizeBytes returns the memory of the page and the dictionary.
 func (p *Reader) SizeBytes() int64 { return int64(cap(p.Buf)) + p.Dict.sizeBytes() }
 
-// load reads the page at an offset, of which it returns the length in the file, into p.head and p.buf, or p.dict.
+// load reads the page at an offset, of which it returns the length in the file, into p.Head and p.Buf, or p.Dict.
 func (p *Reader) load(at int64) (int64, error) {
 	scratch := pageScratch.Get().(*[]byte)
 	defer pageScratch.Put(scratch)
