@@ -86,8 +86,7 @@ func (t *tally) add(c *Counters, snapshot uint64, start, end int64) {
 func (t *tally) record(user, host string) *Record {
 	r := &Record{
 		Key: t.key, Snapshot: t.snapshot, Start: seconds(t.start), End: seconds(t.end), Host: host, PID: processID,
-		Counters: t.counters,
-		Features: make([]FeatureUse, 0, len(t.features)),
+		Counters: t.counters, Features: make([]FeatureUse, 0, len(t.features)),
 	}
 	r.User = cmp.Or(r.User, user)
 	positions := make(map[catalog.FeatureID]int, len(t.features))

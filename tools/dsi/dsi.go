@@ -62,8 +62,7 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return e.Run(ctx, func() error {
 		var g grammar
 		parsed, err := terminal.Parse("dsi", "Training tables for recommendation models: ingest, look, read, export.",
-			&g, args,
-			e.Out, e.Err)
+			&g, args, e.Out, e.Err)
 		if err != nil || parsed == nil {
 			return err
 		}

@@ -68,28 +68,22 @@ func (e *engine) add(ctx context.Context, rows *writer.Rows, features []*feature
 }
 
 // number returns the number of the partition of rows of a file.
+//
+// Partitions that directories name have their numbers in the order of the files, whichever file is read first.
+// Partitions are written in the order of their numbers, and what the writer learns about features goes from one to the
+// next: so the same dump makes the same segments. Where columns partition the rows, too, the order is that in which
+// their values are first read.
 func (e *engine) number(file int, p catalog.Partition) (uint32, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.parts) == 0 && len(p) == len(e.files[file].Partition) {
-		if err := e.numberDirectories(); err != nil {
-			return 0, err
+		for i := range e.files {
+			if _, err := e.partition(e.files[i].Partition, e.files[i].Path); err != nil {
+				return 0, err
+			}
 		}
 	}
 	return e.partition(p, e.files[file].Path)
-}
-
-// numberDirectories numbers the partitions that directories name in the order of the files: partitions are written in
-// the order of their numbers, and what the writer finds out about features goes from one to the next, so that the same
-// dump makes the same segments whichever file is read first. Where columns partition the rows, too, the order is that
-// in which values are first read. It is called with mu held.
-func (e *engine) numberDirectories() error {
-	for i := range e.files {
-		if _, err := e.partition(e.files[i].Partition, e.files[i].Path); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // partition returns the number of a partition. It is called with mu held.

@@ -157,14 +157,12 @@ func (a *adviser) unread(days uint64, first time.Time) {
 	r := &a.t.Summary.Reads
 	x := Advice{
 		Kind: AdviceUnread, SavedBytes: bytes, Features: names, FeatureCount: uint64(len(found)), Readers: r.Readers,
-		Jobs: r.Jobs, Days: a.readDays(),
-		Command: a.drop(names, len(found), days),
+		Jobs: r.Jobs, Days: a.readDays(), Command: a.drop(names, len(found), days),
 	}
 	x.Text = fmt.Sprintf("%s not read for %s or more, as far as %s of %s on %s since %s say: dropped, and then taken "+
 		"out by dsi compact, they would save %s, %s of what is stored",
 		terminal.Plural(x.FeatureCount, "feature")+" "+agree(x.FeatureCount, "was", "were"),
-		terminal.Plural(days, "day"),
-		terminal.Plural(x.Readers, "reader"),
+		terminal.Plural(days, "day"), terminal.Plural(x.Readers, "reader"),
 		terminal.Plural(x.Jobs, "job"), terminal.Plural(x.Days, "day"), dayText(first), terminal.Bytes(bytes),
 		shareText(share(bytes, a.t.Summary.StoredBytes)))
 	a.add(x)

@@ -250,8 +250,7 @@ func (b *builder) features() {
 			Segments: f.segments, Coverage: share(present, rows), MeanLength: share(elements, present),
 			Elements: elements,
 			Distinct: f.distinct.bounds(f.Type, elements), RawBytes: f.raw, StoredBytes: f.stored, LayerBytes: f.layers,
-			Slots:          f.slots,
-			StoredElements: f.storedElements, Partial: f.partial,
+			Slots: f.slots, StoredElements: f.storedElements, Partial: f.partial,
 			DedupeFactor: factor(f.elements, f.storedElements, f.rows, f.slots),
 			Group:        b.c.groupName(f), Saved: f.chain.saved(), DuplicatesSaved: f.found, Use: b.uses[f.ID],
 		}

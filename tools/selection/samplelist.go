@@ -68,8 +68,7 @@ func Create(ctx context.Context, table *storage.Table, name string, q *Query, re
 		report = &ListReport{
 			ListInfo: ListInfo{
 				Table: table.Name(), Name: name, Snapshot: c.Base, Definition: list.Definition, Added: c.Base,
-				Rows:      s.Rows,
-				TableRows: snap.Info().LiveRows(), Share: share(s.Rows, snap.Info().LiveRows()),
+				Rows: s.Rows, TableRows: snap.Info().LiveRows(), Share: share(s.Rows, snap.Info().LiveRows()),
 				Segments: uint64(len(s.Segments)),
 			},
 			DryRun: opts.DryRun, Replaced: len(commit.Op[commit.DropLists](&c)) > 0, Keys: s.Keys, Attempts: attempt,
@@ -163,8 +162,7 @@ func Describe(ctx context.Context, snap *storage.Snapshot,
 	info := snap.Info()
 	out := &ListInfo{
 		Table: snap.Table().Name(), Name: list.Name, Snapshot: info.Number, Definition: list.Definition,
-		Added:     list.Added,
-		TableRows: info.LiveRows(),
+		Added: list.Added, TableRows: info.LiveRows(),
 	}
 	partitions := []PartitionShare{}
 	for i, d := range segments {

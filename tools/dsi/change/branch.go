@@ -43,8 +43,7 @@ type pinJSON struct {
 func newBranchJSON(b catalog.Branch) branchJSON {
 	out := branchJSON{
 		Name: b.Name, Snapshot: b.Snapshot, Overlays: []pinJSON{}, Created: terminal.TimeMillis(b.Created),
-		Owner:   b.Owner,
-		created: b.Created,
+		Owner: b.Owner, created: b.Created,
 	}
 	for _, p := range b.Overlays {
 		out.Overlays = append(out.Overlays, pinJSON{p.Name, p.Snapshot})

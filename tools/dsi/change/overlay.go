@@ -56,8 +56,7 @@ type overlaySource struct {
 func (s *overlaySource) options(ctx context.Context, e *app.Env, job string) overlay.Options {
 	opts := overlay.Options{
 		From: s.From, Key: s.Key, MappingFile: s.Mapping, DDLFile: s.DDL, Exprs: s.Expr, Over: s.Over,
-		Memory: int64(s.Memory),
-		Usage:  s.Usage(job),
+		Memory: int64(s.Memory), Usage: s.Usage(job),
 	}
 	if s.Format != "auto" {
 		opts.Format = s.Format
@@ -194,8 +193,7 @@ func overlayFacts(r overlay.Report) [][2]string {
 // covered says which part of the rows has values of an overlay.
 func covered(covered, rows uint64, layers, segments int) string {
 	return fmt.Sprintf("%s of %s rows, in %s of %s", terminal.Count(covered), terminal.Count(rows),
-		terminal.Count(layers),
-		terminal.Plural(uint64(segments), "segment"))
+		terminal.Count(layers), terminal.Plural(uint64(segments), "segment"))
 }
 
 // overlayJSON is an overlay as --json prints it.

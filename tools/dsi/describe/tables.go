@@ -28,8 +28,7 @@ type snapshotJSON struct {
 func newSnapshotJSON(i snapshot.Info) snapshotJSON {
 	return snapshotJSON{
 		i.Number, terminal.TimeMillis(i.Time), i.Operation, i.Rows, i.AddedRows, i.RemovedRows, i.DeletedRows,
-		i.Features,
-		i.Segments, i.Bytes,
+		i.Features, i.Segments, i.Bytes,
 	}
 }
 

@@ -93,8 +93,7 @@ func printErasure(e *app.Env, r *compaction.EraseReport) {
 		e.Printf("would erase %s rows, and %s that were deleted before, rewrite %s of %s, %s of %s, and let all "+
 			"snapshots before expire\n",
 			terminal.Count(r.Rows), terminal.Count(r.Deleted), terminal.Count(r.Segments),
-			terminal.Plural(r.TableSegments, "segment"),
-			terminal.Bytes(r.Bytes), terminal.Bytes(r.TableBytes))
+			terminal.Plural(r.TableSegments, "segment"), terminal.Bytes(r.Bytes), terminal.Bytes(r.TableBytes))
 		if len(r.Branches) > 0 {
 			e.Printf("would drop branches %s\n", terminal.OneLine(strings.Join(r.Branches, ", ")))
 		}

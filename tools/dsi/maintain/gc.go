@@ -64,8 +64,7 @@ func (c *GC) Run(ctx context.Context, e *app.Env) error {
 	}
 	out := gcJSON{
 		store.Blobs().URI(), r.DryRun, []objectJSON{}, r.Bytes, r.Young, r.YoungBytes, r.Referenced, r.Unknown,
-		r.Tables,
-		r.Snapshots, r.Expired, holdsJSON(r.Held), []skipJSON{},
+		r.Tables, r.Snapshots, r.Expired, holdsJSON(r.Held), []skipJSON{},
 	}
 	for _, s := range r.Skipped {
 		out.Skipped = append(out.Skipped, skipJSON{s.Table, terminal.OneLine(s.Err.Error())})

@@ -73,8 +73,7 @@ func (c *usageList) Run(ctx context.Context, e *app.Env) error {
 	}
 	out := usageJSON{
 		Store: table.Store().Blobs().URI(), Table: c.Table, Jobs: []usageJobJSON{}, Records: s.Records,
-		Rollups: s.Rollups,
-		Damaged: s.DamagedCount, Features: len(s.Features),
+		Rollups: s.Rollups, Damaged: s.DamagedCount, Features: len(s.Features),
 	}
 	for i := range s.Jobs {
 		j := &s.Jobs[i]

@@ -34,7 +34,7 @@ func (c *Count) Run(ctx context.Context, e *app.Env) error {
 		return err
 	}
 	snap := view.Snapshot
-	m, err := reader.Matching(ctx, snap, c.planOptions(),
+	m, err := reader.Matching(ctx, snap, c.planOptions(reader.PlanOptions{}),
 		reader.LayoutOptions{View: view, Read: reader.Options{Usage: c.Usage("count")}})
 	if err != nil {
 		return err

@@ -51,16 +51,8 @@ func (c *Export) Run(ctx context.Context, e *app.Env) error {
 		return terminal.Usagef("--dedup=%v: an Arrow file holds one dictionary a column: want .arrows or -, or "+
 			"--dedup=partial", d)
 	}
-	opts, err := c.planOptions(c.Features)
-	if err != nil {
-		return err
-	}
-	view, err := c.OpenView(ctx, e, c.AtFlag)
-	if err != nil {
-		return err
-	}
-	opts.Dedup = reader.Dedup(c.Dedup)
-	plan, err := reader.NewViewPlan(ctx, view, opts)
+	view, plan, err := c.plan(ctx, e, c.TableArgs,
+		reader.PlanOptions{Features: c.Features, Dedup: reader.Dedup(c.Dedup)})
 	if err != nil {
 		return err
 	}

@@ -27,16 +27,7 @@ func (c *Head) Run(ctx context.Context, e *app.Env) error {
 	if c.Rows < 1 || c.Rows > reader.MaxBatchSize {
 		return terminal.Usagef("--rows %d: want 1 to %d", c.Rows, reader.MaxBatchSize)
 	}
-	opts, err := c.planOptions(c.Features)
-	if err != nil {
-		return err
-	}
-	view, err := c.OpenView(ctx, e, c.AtFlag)
-	if err != nil {
-		return err
-	}
-	opts.BatchSize = c.Rows
-	plan, err := reader.NewViewPlan(ctx, view, opts)
+	view, plan, err := c.plan(ctx, e, c.TableArgs, reader.PlanOptions{Features: c.Features, BatchSize: c.Rows})
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/reader/transform"
+	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/dsi/app"
 	"github.com/dsistore/dsistore/tools/terminal"
 )
@@ -19,9 +20,10 @@ type selectFlags struct {
 	app.AtFlag
 }
 
-// planOptions returns what the flags say of a plan.
-func (s selectFlags) planOptions() reader.PlanOptions {
-	return reader.PlanOptions{Partition: s.Partition, Filter: s.Where, SampleList: s.SampleList, Overlays: s.Overlay}
+// planOptions returns opts with what the flags say.
+func (s selectFlags) planOptions(opts reader.PlanOptions) reader.PlanOptions {
+	opts.Partition, opts.Filter, opts.SampleList, opts.Overlays = s.Partition, s.Where, s.SampleList, s.Overlay
+	return opts
 }
 
 // readFlags select what the reading commands read.
@@ -33,18 +35,24 @@ type readFlags struct {
 	Transform []string `sep:"none" placeholder:"FEATURES=CHAIN" help:"Transform values, as in 'user_*=first(20)|mod(1000003)': first, mod, hash, sigrid_hash, clamp, log1p, bucketize, cast, fill, list, and scores.clamp and so on. May be repeated; a name goes before globs."`
 }
 
-// planOptions returns what the flags say of a plan for features.
-func (r readFlags) planOptions(features []string) (reader.PlanOptions, error) {
-	out := r.selectFlags.planOptions()
-	out.Features, out.Downsample = features, r.Downsample
+// plan opens what the arguments mean, and plans to read it as opts and the flags say.
+func (r readFlags) plan(ctx context.Context, e *app.Env, t app.TableArgs, opts reader.PlanOptions) (*storage.View,
+	*reader.Plan, error) {
+	opts = r.planOptions(opts)
+	opts.Downsample = r.Downsample
 	for _, text := range r.Transform {
 		rule, err := transform.ParseRule(text)
 		if err != nil {
-			return out, terminal.Usagef("--transform: %w", err)
+			return nil, nil, terminal.Usagef("--transform: %w", err)
 		}
-		out.Transforms = append(out.Transforms, rule)
+		opts.Transforms = append(opts.Transforms, rule)
 	}
-	return out, nil
+	view, err := t.OpenView(ctx, e, r.AtFlag)
+	if err != nil {
+		return nil, nil, err
+	}
+	plan, err := reader.NewViewPlan(ctx, view, opts)
+	return view, plan, err
 }
 
 // options returns how a command reads.

@@ -58,20 +58,12 @@ func (c *Scan) Run(ctx context.Context, e *app.Env) error {
 	if c.Epochs < 1 {
 		return terminal.Usagef("--epochs %d: want 1 or more", c.Epochs)
 	}
-	opts, err := c.planOptions(c.Features)
+	shuffle, err := c.shuffle()
 	if err != nil {
 		return err
 	}
-	opts.Shuffle, err = c.shuffle()
-	if err != nil {
-		return err
-	}
-	view, err := c.OpenView(ctx, e, c.AtFlag)
-	if err != nil {
-		return err
-	}
-	opts.BatchSize, opts.Output, opts.Dedup = c.BatchSize, reader.OutputTensors, reader.Dedup(c.Dedup)
-	plan, err := reader.NewViewPlan(ctx, view, opts)
+	view, plan, err := c.plan(ctx, e, c.TableArgs, reader.PlanOptions{Features: c.Features, BatchSize: c.BatchSize,
+		Output: reader.OutputTensors, Dedup: reader.Dedup(c.Dedup), Shuffle: shuffle})
 	if err != nil {
 		return err
 	}

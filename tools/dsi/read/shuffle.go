@@ -57,8 +57,7 @@ func newShuffleJSON(p *reader.Plan, s reader.InfoSummary) *shuffleJSON {
 	out := &shuffleJSON{
 		Unit: p.Shuffle.Unit.String(), BufferStripes: p.Shuffle.BufferStripes, Seed: p.Shuffle.Seed,
 		DedupeMedian: s.DedupeMedian, DedupeMean: s.DedupeMean, SessionsMedian: s.SessionsMedian,
-		SessionsMean: s.SessionsMean,
-		Labels:       make([]labelJSON, len(s.Labels)),
+		SessionsMean: s.SessionsMean, Labels: make([]labelJSON, len(s.Labels)),
 	}
 	for i, l := range s.Labels {
 		out.Labels[i] = labelJSON{p.Features[l.Feature].Name, l.Mean, l.Deviation}

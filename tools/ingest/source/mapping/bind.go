@@ -40,8 +40,7 @@ func NewBinder(m *Mapping, limits column.Limits, session, time string, partition
 	return &Binder{
 		Mapping: m, limits: limits, session: session, time: time,
 		PartitionBy: append(slices.Clone(partitionBy), m.PartitionBy...), byName: map[string]*Field{},
-		byPath: map[string]*Field{}, Seen: map[string]bool{},
-		groups: map[string]group{},
+		byPath: map[string]*Field{}, Seen: map[string]bool{}, groups: map[string]group{},
 	}
 }
 
