@@ -54,8 +54,7 @@ func sourceOptions(o *Options, bad *quarantine) source.Options {
 		Format: o.Format, MappingFile: o.MappingFile, DDLFile: o.DDLFile,
 		SessionKey: o.SessionKey, TimeKey: o.TimeKey,
 		ChunkBytes: chunkShare(o.Memory, o.Workers), Threads: o.Workers, Stdin: o.Stdin,
-		Records:   o.Records,
-		PageBytes: pageShare(o.Memory, o.Workers),
+		Records: o.Records, PageBytes: pageShare(o.Memory, o.Workers),
 	}
 	if o.PartitionBy != "" {
 		s.PartitionBy = []string{o.PartitionBy}

@@ -170,8 +170,7 @@ var (
 		[]string{"version", "revision", "go"}, nil)
 
 	all = []*prometheus.Desc{bytesRead, requests, rowsRead, batches, stall, decode, assemble, prefetch, dedup,
-		openReaders, cacheHits, cacheMisses,
-		ingestRows, conflicts, progress, usageRecords, buildInfo}
+		openReaders, cacheHits, cacheMisses, ingestRows, conflicts, progress, usageRecords, buildInfo}
 )
 
 // Describe implements prometheus.Collector.

@@ -336,8 +336,7 @@ func (a *adviser) rewrite(w rewriting) {
 	}
 	saved, least, most := w.frames, w.frames/2, 0.0 // how much better larger stripes are encoded is not known
 	text := fmt.Sprintf("%s, %s, would become about %s", terminal.Plural(w.segments, "segment"),
-		terminal.Bytes(w.bytes),
-		terminal.Count(w.into))
+		terminal.Bytes(w.bytes), terminal.Count(w.into))
 	if len(w.reasons) > 0 {
 		text += ": " + strings.Join(w.reasons[:min(len(w.reasons), 3)], "; ") + more(len(w.reasons)-3)
 	}
@@ -351,8 +350,7 @@ func (a *adviser) rewrite(w rewriting) {
 			kind, most = AdviceCluster, 1.5*w.frames+1.1*sum.most
 		}
 		text += fmt.Sprintf("; their %s lie in %s: together, the dedupe factor would go %s",
-			terminal.Plural(sum.sessions, "session"),
-			terminal.Plural(sum.pieces, "piece"), &sum)
+			terminal.Plural(sum.sessions, "session"), terminal.Plural(sum.pieces, "piece"), &sum)
 	}
 	if w.full && !a.worth(uint64(saved)) {
 		return

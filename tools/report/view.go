@@ -100,8 +100,7 @@ func SummaryView(t *Table, o ViewOptions) ([]Section, error) {
 	facts := [][2]string{
 		{"table", fmt.Sprintf("%s, snapshot %d, %s, %s", t.Table, s.Snapshot, s.Operation, s.SnapshotTime)},
 		{"rows", fmt.Sprintf("%s in %s of %s, %s", terminal.Count(s.Rows), terminal.Plural(s.Segments, "segment"),
-			terminal.Plural(s.Partitions, "partition"),
-			terminal.Plural(s.Features, "feature"))},
+			terminal.Plural(s.Partitions, "partition"), terminal.Plural(s.Features, "feature"))},
 		{"stored", fmt.Sprintf("%s for %s of values, %s; %.1f bytes/row", terminal.Bytes(s.StoredBytes),
 			terminal.Bytes(s.RawBytes), ratioText(s.Ratio), s.BytesPerRow)},
 		{"duplicates", duplicatesText(t)},

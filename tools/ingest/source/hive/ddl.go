@@ -248,8 +248,7 @@ func (p *ddlParser) column() (*column.Type, error) {
 				return nil, err
 			}
 		case p.words("not", "null"), p.words("null"), p.words("enable"), p.words("disable"), p.words("validate"),
-			p.words("novalidate"),
-			p.words("rely"), p.words("norely"), p.words("unique"), p.words("primary", "key"):
+			p.words("novalidate"), p.words("rely"), p.words("norely"), p.words("unique"), p.words("primary", "key"):
 		case p.words("collate"):
 			p.word()
 		case p.words("default"), p.words("check"), p.words("generated"), p.words("constraint"), p.words("references"):

@@ -104,8 +104,7 @@ func (e *Element) build() (schema.Node, error) {
 		group, err = schema.NewGroupNodeConverted(e.Name, repetition, nil, converted, e.FieldID)
 	case logical == nil && e.Converted >= 0:
 		leaf, err = schema.NewPrimitiveNodeConverted(e.Name, repetition, parquet.Type(e.Physical), converted,
-			int(e.Length),
-			int(max(e.Precision, 0)), int(max(e.Scale, 0)), e.FieldID)
+			int(e.Length), int(max(e.Precision, 0)), int(max(e.Scale, 0)), e.FieldID)
 	default:
 		leaf, err = schema.NewPrimitiveNodeLogical(e.Name, repetition, logical, parquet.Type(e.Physical), int(e.Length),
 			e.FieldID)
