@@ -50,8 +50,8 @@ type RollupReport struct {
 	Young   uint64 // left for later
 	Expired uint64 // days that are kept no longer
 	Removed uint64 // objects
-	// Damages are records that were passed over, damaged or of a newer version. They stay until their day expires. A day
-	// with a rollup of a newer version is left as it is.
+	// Damages are records that were passed over, damaged or of a newer version. They stay until their day expires. A
+	// day with a rollup of a newer version is left as it is.
 	Damages
 }
 

@@ -115,7 +115,8 @@ type featuresCmd struct {
 }
 
 func (c *featuresCmd) Run(ctx context.Context, a *app) error {
-	return a.show(ctx, c.tableArgs, report.Options{Features: c.Features, Encodings: c.Encodings}, "features", c.options())
+	return a.show(ctx, c.tableArgs, report.Options{Features: c.Features, Encodings: c.Encodings}, "features",
+		c.options())
 }
 
 type jobsCmd struct {

@@ -34,8 +34,8 @@ func (k *KeySource) once() bool {
 	})
 }
 
-// A keyVisitor takes keys as a plain column, of a type that compares with the feature's by value, borrowed for the call.
-// place says, for messages, where a row of it comes from.
+// A keyVisitor takes keys as a plain column, borrowed for the call. Its type compares with the feature's by value.
+// place says, for messages, where a row of the column comes from.
 type keyVisitor func(c *vector.Column, place func(row int) string) error
 
 // each calls visit with all keys.

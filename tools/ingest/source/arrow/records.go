@@ -27,7 +27,7 @@ type RecordReader interface {
 // Records are Arrow records in memory, as an input: what Options.Records gives the path "-" to read. They are read
 // once, and nothing is copied that a Column can show as it is.
 //
-//	RecordReader ── a goroutine ──> record ── converter ──> arrays that borrow its buffers ──> Chunk, until its Release
+//	RecordReader ── a goroutine ──> record ── converter ──> arrays that borrow its buffers ──> Chunk, until Release
 //
 // Close may be called at any time, by any goroutine; everything else by one.
 type Records struct {

@@ -154,8 +154,8 @@ var EncodingNames = map[int32]string{
 	encodingDeltaByteArray: "DELTA_BYTE_ARRAY", encodingByteStreamSplit: "BYTE_STREAM_SPLIT",
 }
 
-// levelCursor returns the place of the first of n levels up to top in page, from pos on, and where they end. A top of 0:
-// none are read. size is their length in bytes, -1 where the page says it. low: packed levels begin with the lowest bit.
+// levelCursor returns the place of the first of n levels up to top in page, from pos on, and where they end. A top of
+// 0 reads none. size is their length in bytes, -1 where the page says it. low: packed levels begin with the lowest bit.
 func levelCursor(page []byte, pos, n int, top int16, encoding int32, size int, low bool) (c rleCursor, end int,
 	err error) {
 	if top == 0 {
