@@ -128,8 +128,7 @@ func addTotals(ctx context.Context, snap *storage.Snapshot, infos []FeatureJSON)
 
 // PrintFeatures prints a line per feature, without the columns that would be empty throughout.
 func PrintFeatures(e *app.Env, features []FeatureJSON) {
-	names := strings.Split("feature, kind, type, role, status, logical, from column, #coverage, #values/row, "+
-		"#raw, "+
+	names := strings.Split("feature, kind, type, role, status, logical, from column, #coverage, #values/row, #raw, "+
 		"#stored, #dedupe, #partial, group", ", ")
 	rows := make([][]string, len(features))
 	for i, f := range features {

@@ -134,8 +134,7 @@ func printErasure(e *app.Env, r *compaction.EraseReport) {
 		add("not known", "what is in objects that no snapshot names: "+r.UnnamedError)
 	case r.Unnamed > 0:
 		add("not known", fmt.Sprintf("what is in %s, %s, that no snapshot names: of an ingest or compaction under "+
-			"way, "+
-			"or killed; dsi gc takes them when they are older than a day",
+			"way, or killed; dsi gc takes them when they are older than a day",
 			terminal.Plural(r.Unnamed, "object"), terminal.Bytes(r.UnnamedBytes)))
 	}
 	add("time", fmt.Sprintf("%.1f s", r.Seconds))

@@ -88,8 +88,7 @@ type leasesEnd struct {
 // Help says what it does to owners that live.
 func (c *leasesEnd) Help() string {
 	return "Naming them is all the confirmation there is. An owner that lives may find that what it reads is gone: " +
-		"look at " +
-		"when its lease was renewed, which readers do every hour and compactions every quarter of one."
+		"look at when its lease was renewed, which readers do every hour and compactions every quarter of one."
 }
 
 func (c *leasesEnd) Run(ctx context.Context, e *app.Env) error {

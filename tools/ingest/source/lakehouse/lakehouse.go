@@ -234,8 +234,7 @@ func (s FileMeta) Check(dropped func(column string) bool) error {
 	}
 	if kind == "position" || kind == "equality" {
 		return column.Refuse("", "Iceberg's %s deletes: each row says which row of another file is deleted, and is "+
-			"none of the table; "+
-			"export the table with %s and ingest the export", kind, exporters[icebergTable])
+			"none of the table; export the table with %s and ingest the export", kind, exporters[icebergTable])
 	}
 	if slices.Equal(s.Columns, acidColumns) {
 		return column.Refuse("", "a file of %s: its rows are events that insert, update and delete; export the table "+
