@@ -47,7 +47,7 @@ type Writer struct {
 	tallies   []*tally          // what is in no file yet
 	positions int               // features of the tallies
 	folding   int               // tallies that are on their way from there into files
-	files     map[day]*growing
+	files     map[day]*dayRecords
 	timer     *time.Timer
 	due       time.Time // when it fires; zero: it does not
 	closing   bool      // it fires as soon as it has to for a reader that was closed
@@ -58,15 +58,15 @@ type Writer struct {
 	retire func()
 }
 
-// A growing is the records of a day, under one id.
-type growing struct {
-	id       id
-	sums     map[Key]*sum
-	uses     int
-	dirty    bool // some of it is in no object
-	begun    time.Time
-	sequence uint64   // of the last write
-	stale    []string // objects that the next replaces
+// A dayRecords is what this process records of a day, under one id.
+type dayRecords struct {
+	id        id
+	sums      map[Key]*sum
+	uses      int
+	unwritten bool // some of it is in no object
+	begun     time.Time
+	sequence  uint64   // of the last write
+	stale     []string // objects that the next replaces
 }
 
 // NewWriter returns a Writer for a table. Close it.
@@ -77,7 +77,7 @@ func NewWriter(table *storage.Table, opts Options) (*Writer, error) {
 	go thisUser() // who asks for it later need not wait, which may be long where users are looked up elsewhere
 	return &Writer{
 		table: table, prefix: table.UsagePrefix(), opts: opts.withDefaults(), writing: make(chan struct{}, 1),
-		sessions: map[*Session]bool{}, files: map[day]*growing{},
+		sessions: map[*Session]bool{}, files: map[day]*dayRecords{},
 	}, nil
 }
 
@@ -110,7 +110,7 @@ func (w *Writer) add(r *Record) {
 	d := dayOf(r.End)
 	f := w.files[d]
 	if f != nil && age(f.begun) > nextID {
-		if f.dirty { // it could not be written all the while
+		if f.unwritten { // it could not be written all the while
 			totals.lost.Add(uint64(len(f.sums)))
 		}
 		delete(w.files, d)
@@ -124,7 +124,7 @@ func (w *Writer) add(r *Record) {
 			totals.lost.Add(1)
 			return
 		}
-		f = &growing{sums: map[Key]*sum{}}
+		f = &dayRecords{sums: map[Key]*sum{}}
 		rand.Read(f.id[:])
 		w.files[d] = f
 	}
@@ -146,7 +146,7 @@ func (w *Writer) add(r *Record) {
 	before := len(s.Features)
 	s.add(r)
 	f.uses += len(s.Features) - before
-	f.dirty = true
+	f.unwritten = true
 }
 
 // age is how long ago something was, by whatever clock says more: the monotonic one stands still while a machine
@@ -162,7 +162,7 @@ func age(t time.Time) time.Duration {
 // forget drops the days that are written. The caller has the lock.
 func (w *Writer) forget() {
 	for d, f := range w.files {
-		if !f.dirty {
+		if !f.unwritten {
 			delete(w.files, d)
 		}
 	}
@@ -271,7 +271,7 @@ func (w *Writer) Close(ctx context.Context) error {
 	clear(w.sessions)
 	lost := len(w.takeTallies()) // what could not be written in time
 	for _, f := range w.files {
-		if f.dirty {
+		if f.unwritten {
 			lost += len(f.sums)
 		}
 	}
@@ -298,7 +298,7 @@ func (w *Writer) write(ctx context.Context) error {
 	}
 	w.mu.Lock()
 	for d, f := range w.files {
-		if !f.dirty && age(f.begun) > nextID {
+		if !f.unwritten && age(f.begun) > nextID {
 			delete(w.files, d)
 		}
 	}
@@ -319,7 +319,7 @@ func (w *Writer) writeDay(ctx context.Context, d day) error {
 	user := cmp.Or(w.opts.User, thisUser())
 	w.mu.Lock()
 	f := w.files[d]
-	if w.off || f == nil || !f.dirty {
+	if w.off || f == nil || !f.unwritten {
 		w.mu.Unlock()
 		return nil
 	}
@@ -334,7 +334,7 @@ func (w *Writer) writeDay(ctx context.Context, d day) error {
 	}
 	o := file{kind: recordsKind, day: d, written: max(w.opts.Now().Unix(), 0), records: f.records(user)}
 	f.sequence++
-	f.dirty = false
+	f.unwritten = false
 	name := recordsName(w.prefix, d, f.id, f.sequence)
 	stale := f.stale
 	f.stale = nil
@@ -355,7 +355,7 @@ func (w *Writer) writeDay(ctx context.Context, d day) error {
 	if err == nil {
 		return nil
 	}
-	f.dirty = true
+	f.unwritten = true
 	if unwritable(err) {
 		w.off = true
 		totals.lost.Add(uint64(len(o.records)))
@@ -365,7 +365,7 @@ func (w *Writer) writeDay(ctx context.Context, d day) error {
 }
 
 // records returns copies of the records; those that do not say are of user.
-func (f *growing) records(user string) []*Record {
+func (f *dayRecords) records(user string) []*Record {
 	byKey := make(map[Key]*sum, len(f.sums))
 	for k, s := range f.sums {
 		k.User = cmp.Or(k.User, user)

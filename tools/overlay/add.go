@@ -373,7 +373,7 @@ func (m *maker) cover(ctx context.Context, v *view) error {
 func (m *maker) layer(ctx context.Context, s *baseSegment, vals values) error {
 	old := m.extends.layer(s.ID)
 	if old != nil {
-		k, err := openKept(ctx, m.table.Store(), s, old, m.overlay.Features)
+		k, err := openOldLayer(ctx, m.table.Store(), s, old, m.overlay.Features)
 		if err != nil {
 			return fmt.Errorf("layer over segment %s: %w", s.ID, err)
 		}

@@ -61,8 +61,8 @@ func (a *adviser) dsi(verb, rest string) string {
 	return strings.TrimSpace("dsi " + verb + " " + a.table + " " + rest)
 }
 
-// of names features, the largest first, and adds up their bytes.
-func (a *adviser) of(features []*Feature, bytes func(*Feature) uint64) (names []string, sum uint64) {
+// largest names features, the largest first, and adds up their bytes.
+func (a *adviser) largest(features []*Feature, bytes func(*Feature) uint64) (names []string, sum uint64) {
 	features = slices.Clone(features)
 	slices.SortStableFunc(features, func(a, b *Feature) int { return cmp.Compare(bytes(b), bytes(a)) })
 	for i, f := range features {
@@ -90,8 +90,8 @@ func (a *adviser) records() {
 	}
 }
 
-// clocks says that records are of days on which nothing can have been read.
-func (a *adviser) clocks(s *usage.Summary) {
+// wrongClocks says that records are of days on which nothing can have been read.
+func (a *adviser) wrongClocks(s *usage.Summary) {
 	var readers, days uint64
 	first, last := "", ""
 	for i := range s.Days {
@@ -153,7 +153,7 @@ func (a *adviser) unread(days uint64, first time.Time) {
 	if len(found) == 0 {
 		return
 	}
-	names, bytes := a.of(found, storedBytes)
+	names, bytes := a.largest(found, storedBytes)
 	r := &a.t.Summary.Reads
 	x := Advice{
 		Kind: AdviceUnread, SavedBytes: bytes, Features: names, FeatureCount: uint64(len(found)), Readers: r.Readers,
@@ -253,7 +253,7 @@ func (a *adviser) duplicates() {
 			found = append(found, &a.t.Features[at])
 		}
 	}
-	names, bytes := a.of(found, func(f *Feature) uint64 { return cost[f.Name] })
+	names, bytes := a.largest(found, func(f *Feature) uint64 { return cost[f.Name] })
 	if len(found) == 0 || !a.worth(bytes) {
 		return
 	}

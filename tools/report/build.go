@@ -434,7 +434,7 @@ func (b *builder) advise(ctx context.Context) error {
 		a.listed = math.MaxInt
 	}
 	a.records()
-	a.clocks(b.reads)
+	a.wrongClocks(b.reads)
 	a.unread(uint64(b.opts.UnreadDays), firstDay(b.reads, b.now))
 	a.repack(b.reads)
 	a.duplicates()

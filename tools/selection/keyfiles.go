@@ -95,14 +95,14 @@ func (k *KeySource) eachRow(ctx context.Context, path string, f catalog.Feature,
 		return fmt.Errorf("keys: %w", err)
 	}
 	for i := range files {
-		if err := eachOfFile(ctx, &files[i], f, visit); err != nil {
+		if err := eachInFile(ctx, &files[i], f, visit); err != nil {
 			return fmt.Errorf("keys: %w", err)
 		}
 	}
 	return nil
 }
 
-func eachOfFile(ctx context.Context, file *source.File, f catalog.Feature, visit keyVisitor) (err error) {
+func eachInFile(ctx context.Context, file *source.File, f catalog.Feature, visit keyVisitor) (err error) {
 	src, err := file.Open(ctx)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func eachOfFile(ctx context.Context, file *source.File, f catalog.Feature, visit
 		if err != nil {
 			return err
 		}
-		err = ofChunk(file.Path, c, src.Fields(), f, visit)
+		err = eachInChunk(file.Path, c, src.Fields(), f, visit)
 		c.Release()
 		if err != nil {
 			return err
@@ -124,7 +124,7 @@ func eachOfFile(ctx context.Context, file *source.File, f catalog.Feature, visit
 	}
 }
 
-func ofChunk(path string, c *source.Chunk, fields []*source.Field, f catalog.Feature, visit keyVisitor) error {
+func eachInChunk(path string, c *source.Chunk, fields []*source.Field, f catalog.Feature, visit keyVisitor) error {
 	if c.Rows == 0 {
 		return nil
 	}

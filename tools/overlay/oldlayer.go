@@ -22,26 +22,26 @@ import (
 //	given     x  y  -  -  z  -
 //	anew      a  y  -  b  c  -
 
-// A kept is a layer that is written anew.
-type kept struct {
+// An oldLayer is a layer that is written anew.
+type oldLayer struct {
 	store  *storage.Store
 	rows   vector.Bitmap // that it covers, of those that are not deleted
 	starts []int         // rows at which stripes start, and the end
-	files  []keptFile    // of the overlay's features
+	files  []oldFile     // of the overlay's features
 }
 
-// A keptFile is a feature of a layer; the zero value is null in every row.
-type keptFile struct{ entry, group *segment.Entry }
+// An oldFile is a feature of a layer; the zero value is null in every row.
+type oldFile struct{ entry, group *segment.Entry }
 
-// openKept looks up what a layer over s has.
-func openKept(ctx context.Context, store *storage.Store, s *baseSegment, l *catalog.OverlaySegment,
-	features []catalog.Feature) (*kept, error) {
+// openOldLayer looks up what a layer over s has.
+func openOldLayer(ctx context.Context, store *storage.Store, s *baseSegment, l *catalog.OverlaySegment,
+	features []catalog.Feature) (*oldLayer, error) {
 	covered, err := store.Bitmaps().Read(ctx, l.Covered)
 	if err != nil {
 		return nil, err
 	}
-	k := &kept{store: store, rows: bitmapOf(covered, int(s.Rows)), starts: []int{0},
-		files: make([]keptFile, len(features))}
+	k := &oldLayer{store: store, rows: bitmapOf(covered, int(s.Rows)), starts: []int{0},
+		files: make([]oldFile, len(features))}
 	for i := range s.dead {
 		k.rows[i] &^= s.dead[i]
 	}
@@ -86,11 +86,11 @@ func openKept(ctx context.Context, store *storage.Store, s *baseSegment, l *cata
 	return k, nil
 }
 
-// A keptColumn is one feature of a layer, as a column of the type that is written. It holds one decoded stripe, and is
+// An oldColumn is one feature of a layer, as a column of the type that is written. It holds one decoded stripe, and is
 // used from one goroutine.
-type keptColumn struct {
-	*kept
-	keptFile
+type oldColumn struct {
+	*oldLayer
+	oldFile
 	typ        vector.Type
 	decoder    *format.StripeDecoder
 	dictionary *format.Dictionary
@@ -101,13 +101,13 @@ type keptColumn struct {
 	widened    *vector.Column
 }
 
-func (k *kept) column(f int, t vector.Type) *keptColumn {
-	return &keptColumn{kept: k, keptFile: k.files[f], typ: t, decoder: format.NewStripeDecoder(format.Limits{}),
+func (k *oldLayer) column(f int, t vector.Type) *oldColumn {
+	return &oldColumn{oldLayer: k, oldFile: k.files[f], typ: t, decoder: format.NewStripeDecoder(format.Limits{}),
 		stripe: -1}
 }
 
 // append appends a row of the segment. Rows are asked for in order.
-func (c *keptColumn) append(ctx context.Context, dst *vector.Column, row int) error {
+func (c *oldColumn) append(ctx context.Context, dst *vector.Column, row int) error {
 	if c.entry == nil {
 		dst.AppendNulls(1)
 		return nil
@@ -126,7 +126,7 @@ func (c *keptColumn) append(ctx context.Context, dst *vector.Column, row int) er
 }
 
 // load decodes a stripe.
-func (c *keptColumn) load(ctx context.Context, k int) error {
+func (c *oldColumn) load(ctx context.Context, k int) error {
 	var inverse *vector.Column
 	if c.group != nil {
 		c.decoder.Use(nil)
@@ -172,7 +172,7 @@ func (c *keptColumn) load(ctx context.Context, k int) error {
 }
 
 // read makes raw bytes of a feature file.
-func (c *keptColumn) read(ctx context.Context, e *segment.Entry, at, length uint64) error {
+func (c *oldColumn) read(ctx context.Context, e *segment.Entry, at, length uint64) error {
 	short := func() error {
 		return &format.CorruptError{Object: e.Object, Stripe: -1, Offset: int64(e.Offset + at),
 			Reason: "the object ends before its segment says"}
@@ -203,7 +203,7 @@ func (c *keptColumn) read(ctx context.Context, e *segment.Entry, at, length uint
 }
 
 // under returns values under what k keeps, and whether they cover a row that k does not.
-func (k *kept) under(ctx context.Context, s *baseSegment, features []catalog.Feature, vals values) (values, bool) {
+func (k *oldLayer) under(ctx context.Context, s *baseSegment, features []catalog.Feature, vals values) (values, bool) {
 	rows := int(s.Rows)
 	out := values{covered: make(vector.Bitmap, vector.BitmapWords(rows))}
 	if vals.covered != nil {
