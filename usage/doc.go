@@ -6,24 +6,24 @@
 //	                                                                                                      |
 //	dsistat, compaction <── Summary <── Load: rollups, and the records that none of them has yet <────────┘
 //
-// A reader (Source) counts anyway what it does; a Writer takes the counters over when the reader is closed, and every
-// five minutes while it is open. It adds up what the readers of its process do that read alike (tally, sum), and writes
-// it as one object beside the table, which it replaces as long as it grows, for half an hour. So a job that opens a
-// reader an epoch, or a thousand a minute, costs as many requests as any other.
+// A reader (Source) counts what it does. A Writer takes the counters over when the reader is closed, and every five
+// minutes while it is open. It adds up the readers of its process that read the same (tally, sum), and writes the sums as
+// one object beside the table. For half an hour it replaces that object as the sums grow. So a job that opens a reader
+// per epoch, or a thousand per minute, costs as many requests as any other.
 //
-// A Rollup merges the records that nobody writes any more, by day, job and user, and removes them. Load reads the
+// A Rollup merges the records that no process writes any more, by day, job and user, and removes them. Load reads the
 // rollups, and the records that are not in them.
 //
 // # Invariants
 //
-//   - Recording never hurts a read: nothing waits for it, no error of it is told to a reader, and what it holds in
-//     memory is bounded. What cannot be written is counted (Totals) and in the end forgotten.
-//   - No record is counted twice, whichever process dies or runs at the same time: a rollup names what is in it, and
-//     there is one of each number. A record may be lost.
-//   - Records are of no importance to the table: nothing that reads or changes it looks at them. Damaged ones are
-//     passed over, and counted.
-//   - Records hold no values of rows. Names of features, branches and sample lists, of jobs, users and hosts are in
-//     them; a filter, which may hold values, is there as a hash. So erasing rows leaves them as they are.
+//   - Recording never hurts a read: no read waits for it, no reader gets its errors, and its memory is bounded. Records
+//     that cannot be written are counted (Totals) and dropped in the end.
+//   - No record is counted twice, whichever process dies or runs at the same time: a rollup names the records in it, and
+//     there is one rollup of each number. A record may be lost.
+//   - The table does not depend on its records: nothing that reads or changes it reads them. Damaged ones are passed
+//     over, and counted.
+//   - Records hold no values of rows. They hold names of features, branches, sample lists, jobs, users and hosts, and a
+//     hash of a filter, which may hold values. So erasing rows leaves records as they are.
 //
 // # Objects (SPEC.md is byte-exact)
 //

@@ -27,8 +27,8 @@ const (
 	maxPasses = 20
 )
 
-// heldBytes bounds the bytes of objects that are held at once, but that one is held however large it is. Decoded they
-// take up to some times as much: 24 bytes for each name of a feature beside its text. Tests make it small.
+// heldBytes bounds the bytes of the objects that are held at once; a larger one is held alone. Decoded they take a few
+// times as much: 24 bytes for each name of a feature beside its text. Tests make it small.
 var heldBytes int64 = 32 << 20
 
 // A span is days [since, until).
@@ -203,9 +203,9 @@ func (o *objects) bytes() int64 {
 	return n
 }
 
-// readDay gives what counts of a day to take, the rollup first, and reads no more than heldBytes ahead. listed, which
-// may be nil, is what was listed of the day. Where some of it is gone, anew is called, and all is read again: what take
-// was given before counts for nothing.
+// readDay gives the objects of a day that count to take, the rollup first. It reads no more than heldBytes ahead. listed
+// is the day's listing; nil: it is not listed yet. Where a listed object is gone, readDay calls anew and reads the day
+// again: the caller drops what take was given.
 func readDay(ctx context.Context, t *storage.Table, d day, listed *objects, anew func(),
 	take func(*decoded)) (*Coverage, error) {
 	for pass := 0; ; pass++ {
@@ -224,7 +224,8 @@ func readDay(ctx context.Context, t *storage.Table, d day, listed *objects, anew
 	}
 }
 
-// readListed is readDay for what was listed; gone: some of it is not there any more, and last says to go on without.
+// readListed is readDay for a listing. gone: a listed object is not there any more. With last such objects are passed
+// over.
 func readListed(ctx context.Context, t *storage.Table, listed *objects, last bool,
 	take func(*decoded)) (out *Coverage, gone bool, err error) {
 	out = &Coverage{}
@@ -283,10 +284,10 @@ func readListed(ctx context.Context, t *storage.Table, listed *objects, last boo
 	return out, false, nil
 }
 
-// Walk gives what was recorded of a table on the days from that of since to the one before until (UTC; zero times: all)
-// to visit, in the order of days: records of processes, and what rollups make of them; of days of which more than 32
-// MiB is not in a rollup, what a rollup would make of them. A record is good until visit returns; what visit returns
-// ends the walk. Damaged objects are passed over, and so are those that cannot be read: the Coverage has them.
+// Walk gives the records of a table to visit, day by day from that of since to the one before until (UTC; zero times:
+// all). They are those of processes, and those of rollups. Of a day with more than 32 MiB outside of its rollup they are
+// what a rollup would make of them. A record is valid until visit returns. An error of visit ends the walk. Objects that
+// are damaged or cannot be read are passed over; the Coverage names them.
 func Walk(ctx context.Context, t *storage.Table, since, until time.Time,
 	visit func(day time.Time, r *Record) error) (*Coverage, error) {
 	wrong := func(err error) (*Coverage, error) { return nil, fmt.Errorf("usage records of %s: %w", t.Name(), err) }
@@ -350,7 +351,7 @@ func (c *Coverage) add(o *Coverage) {
 	c.Add(Damages{o.Damaged[:min(len(o.Damaged), maxDamaged-len(c.Damaged))], o.DamagedCount})
 }
 
-// Verify reads every object, those too that do not count, and says which are damaged.
+// Verify reads every object, also those that Load does not need, and says which are damaged.
 func Verify(ctx context.Context, t *storage.Table) (*Coverage, error) {
 	out := &Coverage{}
 	days, err := listDays(ctx, t, spanOf(time.Time{}, time.Time{}))

@@ -6,11 +6,11 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
-// A Record says what one job has read of a table in a day, as far as one process knows: of all its readers that read
-// alike. It has no values of rows: of a filter, which may hold some, it has a hash.
+// A Record says what one job has read of a table in a day, in one process: the sum of all its readers that read the same.
+// It has no values of rows, and only a hash of a filter, which may hold some.
 //
-// Counters only grow while a process runs; where records are added up, as a rollup does, they are sums, and what the
-// records do not agree on is empty.
+// Counters only grow while a process runs. Where records are added up, as by a rollup, the fields in which they differ
+// are empty.
 type Record struct {
 	Key
 
@@ -97,9 +97,9 @@ type FeatureUse struct {
 	Stripes uint64 // of its feature files that were fetched
 	Rows    uint64 // in those stripes that were asked for
 
-	// BytesNeeded are those of its stripes and dictionaries; what an inverse takes that features share is divided among
-	// those that are read. BytesUnneeded is its part of the gaps that were fetched with them, in proportion to the
-	// bytes needed. Over all features they add up to the Record's.
+	// BytesNeeded are those of its stripes and dictionaries. An inverse that features share is divided among those that
+	// are read. BytesUnneeded is its part of the gaps that were fetched, in proportion to the bytes needed. Over all
+	// features they add up to the Record's.
 	BytesNeeded   uint64
 	BytesUnneeded uint64
 

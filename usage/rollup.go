@@ -17,9 +17,8 @@ import (
 type RollupOptions struct {
 	// Now says which records are old. Default: the store's clock, which dates them.
 	Now func() time.Time
-	// MinAge is how long nobody has written to records that are merged. Default 1 hour, which is longer than a process
-	// writes to the same ones. Below 0: whatever their age is, for when no process reads: what one writes to them later
-	// is lost.
+	// MinAge is the least time since the last write to records that are merged. Default 1 hour, which is longer than a
+	// process writes to the same object. Below 0: records of any age. Then what a process writes to them later is lost.
 	MinAge time.Duration
 	// Keep is how long rollups are kept. Default 400 days.
 	Keep   time.Duration
@@ -37,8 +36,8 @@ func (o *RollupOptions) Validate() error {
 const (
 	defaultMinAge = time.Hour
 	defaultKeep   = 400 * 24 * time.Hour
-	// mergedFor is how long a rollup remembers the ids that it has merged, in seconds: a process may have stood still
-	// since it began to write.
+	// mergedFor is for how many seconds a rollup names the ids that it has merged: a process may have been suspended
+	// during a write.
 	mergedFor = daySeconds
 )
 
@@ -55,9 +54,9 @@ type RollupReport struct {
 	Damages
 }
 
-// Rollup merges the records of a table that nobody writes any more into one rollup a day, and removes days that are
-// kept no longer. Several may run at once, and any may die at any moment: no record counts twice. Again it does
-// nothing.
+// Rollup merges the records of a table that no process writes any more into one rollup per day, and removes days older
+// than RollupOptions.Keep. Several may run at once, and any may die at any moment: no record counts twice. A second call
+// does nothing.
 func Rollup(ctx context.Context, t *storage.Table, opts RollupOptions) (*RollupReport, error) {
 	out := &RollupReport{DryRun: opts.DryRun}
 	if err := opts.Validate(); err != nil {
@@ -257,11 +256,11 @@ func (r *roller) attempt(ctx context.Context, d day, listed *objects) (again boo
 	return false, r.clean(ctx, done, listed.rollups, number+1)
 }
 
-// othersJob is the job of those that have no record of their own in a rollup.
+// othersJob is the job of the sum of jobs that have no record of their own in a rollup.
 const othersJob = "(others)"
 
-// fit encodes a rollup. Where it would take more than limit bytes, as where each run of a job has a name of its own,
-// the jobs that read least become one, half of all at a time.
+// fit encodes a rollup. While it takes more than limit bytes, as where each run of a job has its own name, fit merges
+// half of the jobs, those that read least, into one.
 func (f *file) fit(limit int) []byte {
 	for {
 		b := f.append(nil)

@@ -6,9 +6,9 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
-// A tally is what readers of one key and of the same features have done on a day, and no sum has yet. Readers are added
-// to it when they are closed: a step a feature, with no look-ups, since their features have the same positions. Sums,
-// which look features up by id, are made of tallies in the background.
+// A tally adds up readers of one key and of the same features on a day, until a sum takes it over. A reader is added when
+// it is closed: one step per feature without look-ups, since the features have the same positions. Sums look features
+// up by id, and are made of tallies in the background.
 type tally struct {
 	key        Key // as the readers have it: not cleaned
 	day        day
@@ -21,8 +21,8 @@ type tally struct {
 }
 
 const (
-	// maxTallies is how many there are at once; what is more makes sums of them at once. So does what has more
-	// features, of all of them.
+	// With more than maxTallies tallies, or more than maxTallyPositions features of all of them, all become sums at
+	// once.
 	maxTallies        = 64
 	maxTallyPositions = 1 << 18
 )
@@ -81,8 +81,8 @@ func (t *tally) add(c *Counters, snapshot uint64, start, end int64) {
 	}
 }
 
-// record makes a record of the tally, which is clean. Whose key does not say is of user. A feature that is there twice
-// is one.
+// record makes a clean record of the tally, of user where its key names none. A feature that is there twice becomes
+// one.
 func (t *tally) record(user, host string) *Record {
 	r := &Record{
 		Key: t.key, Snapshot: t.snapshot, Start: seconds(t.start), End: seconds(t.end), Host: host, PID: processID,

@@ -16,12 +16,11 @@ import (
 )
 
 const (
-	// oneID is how long a process writes under one id. A rollup takes what has not been written to for twice as long.
+	// oneID is how long a process writes under one id. A rollup takes objects that were not written for twice as long.
 	oneID = 30 * time.Minute
-	// nextID is from when on what is new goes under a new one, so that there is time to write it.
+	// nextID is the age of an id from which on new records get another one, so that there is time to write them.
 	nextID = 25 * time.Minute
-	// afterClose is how long a record waits for others when a reader was closed, and betweenWrites how long after a
-	// write.
+	// A record waits afterClose for others when its reader was closed, and betweenWrites after the last write.
 	afterClose    = 5 * time.Second
 	betweenWrites = time.Minute
 
@@ -39,7 +38,7 @@ type Writer struct {
 	prefix string
 	opts   Options
 
-	// writing holds a token while somebody writes; who waits for it can give up.
+	// writing holds a token during a write. Unlike for a mutex, a caller can stop waiting for it.
 	writing chan struct{}
 
 	mu        sync.Mutex
@@ -81,8 +80,8 @@ func NewWriter(table *storage.Table, opts Options) (*Writer, error) {
 	}, nil
 }
 
-// Add adds a record to what is written next. Where it does not say, it is of the Writer's user, host and process, and
-// of now. It is kept by the day of its End.
+// Add adds a record to the next write. Empty fields become the Writer's user, host and process, and the current time.
+// The record belongs to the day of its End.
 func (w *Writer) Add(r *Record) {
 	c := *r
 	c.Features = append([]FeatureUse(nil), r.Features...)
@@ -168,16 +167,15 @@ func (w *Writer) forget() {
 	}
 }
 
-// soon sees to it that what is new is written in an interval, or before. The caller has the lock. A timer that is set
-// already fires before.
+// soon has new records written within an interval. The caller has the lock. A timer that is set already fires before.
 func (w *Writer) soon() {
 	if w.due.IsZero() {
 		w.fireIn(w.opts.Interval)
 	}
 }
 
-// soonAfterClose sees to it that what a reader did that was closed is written soon, with what others do, and not right
-// after the last write. The caller has the lock.
+// soonAfterClose has the records of a closed reader written soon, together with others', and not right after the last
+// write. The caller has the lock.
 func (w *Writer) soonAfterClose() {
 	if w.closing {
 		return
@@ -190,7 +188,7 @@ func (w *Writer) soonAfterClose() {
 	w.fireIn(min(wait, w.opts.Interval))
 }
 
-// fireIn sets the timer, unless it fires before. The caller has the lock.
+// fireIn sets the timer, unless it is set to an earlier time. The caller has the lock.
 func (w *Writer) fireIn(wait time.Duration) {
 	if w.off || w.opts.Interval < 0 {
 		return
@@ -236,8 +234,7 @@ func (w *Writer) idle() bool {
 	return len(w.sessions)+len(w.tallies)+w.folding+len(w.files) == 0
 }
 
-// Flush writes what readers have done so far. The error says why something could not be written: it is tried again
-// later.
+// Flush writes what readers have done so far. After an error it is tried again later.
 func (w *Writer) Flush(ctx context.Context) error {
 	select {
 	case w.writing <- struct{}{}:
@@ -257,7 +254,7 @@ func (w *Writer) Flush(ctx context.Context) error {
 	}
 }
 
-// Close is Flush, within Options.Timeout, and no more: what is recorded later is forgotten.
+// Close is Flush within Options.Timeout. What is recorded later is dropped.
 func (w *Writer) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, w.opts.Timeout)
 	defer cancel()
@@ -364,7 +361,7 @@ func (w *Writer) writeDay(ctx context.Context, d day) error {
 	return fmt.Errorf("usage records: %w", err)
 }
 
-// records returns copies of the records; those that do not say are of user.
+// records returns copies of the records, of user where their key names none.
 func (f *dayRecords) records(user string) []*Record {
 	byKey := make(map[Key]*sum, len(f.sums))
 	for k, s := range f.sums {

@@ -22,11 +22,11 @@ const (
 	worthShare = 0.001
 	worthBytes = 64 << 10
 	leastBytes = 1 << 10
-	// purgedShare is from which share on of a segment, deleted or dropped, dsi compact rewrites it unless it is told
-	// otherwise, and leastPurged the least for which advice tells it so: less is not worth writing the rest again.
+	// dsi compact rewrites segments of which purgedShare is deleted or dropped, unless it is told otherwise. Advice
+	// tells it to from leastPurged on: less is not worth writing the rest again.
 	purgedShare = 0.1
 	leastPurged = 0.01
-	// popularDays is over how many days dsi compact looks at what was read, unless it is told otherwise.
+	// popularDays is how many days of reads dsi compact looks at, unless it is told otherwise.
 	popularDays = ingest.PopularDays
 )
 
@@ -122,7 +122,7 @@ func agree(n uint64, one, several string) string {
 	return several
 }
 
-// unread names the features that nobody read for days, as far as there are records of so many.
+// unread names the features that nobody read for so many days. Where the records are of fewer, it says so.
 func (a *adviser) unread(days uint64, first time.Time) {
 	known := daysSince(first, a.now)
 	if first.IsZero() {
@@ -178,8 +178,8 @@ func (a *adviser) readDays() (n uint64) {
 	return n
 }
 
-// advise is the command that gives the advice of so many days again, with the names of the features that a kind of it
-// is about.
+// advise is the command that gives this advice again, for so many days; with a kind it prints the names of the features
+// that advice of the kind is about.
 func (a *adviser) advise(days uint64, kind string) string {
 	text := fmt.Sprintf("dsistat advise %s --unread %d", a.table, days)
 	if !a.since.IsZero() {
@@ -191,9 +191,8 @@ func (a *adviser) advise(days uint64, kind string) string {
 	return text
 }
 
-// drop is the command that drops features. Where they are many it asks for their names again. What a dump calls its
-// columns is not to run when somebody pastes it, and a name that a terminal cannot show is not to become another's: it
-// is in neither.
+// drop is the command that drops features. Where they are many, it reads their names from another command. Names come
+// from dumps: each is quoted as one word of a shell, and those that a terminal would change are left out.
 func (a *adviser) drop(names []string, all int, days uint64) string {
 	if all > typedFeatures {
 		return a.advise(days, AdviceUnread) + " | " + a.dsi("features drop", "--from -")
@@ -228,8 +227,9 @@ func more(n int) string {
 	return " ..."
 }
 
-// duplicates names the features whose duplicates cost more than they save: in a group, whose part of the inverse takes
-// more; alone, where the writer's estimate, which has taken the inverse off, is that nothing is saved.
+// duplicates names the features whose duplicates cost more than they save. In a group, these are features whose part of
+// the inverse takes more than the writer's estimate saves. Alone, they are those for which that estimate, which counts
+// the inverse, is that nothing is saved.
 func (a *adviser) duplicates() {
 	cost := map[string]uint64{}
 	var found []*Feature
@@ -265,14 +265,14 @@ func (a *adviser) duplicates() {
 	})
 }
 
-// A purge is what compaction takes out of segments of which a share is stored for nobody.
+// A purge is what compaction takes out of segments with deleted rows or dropped features.
 type purge struct {
 	count, bytes uint64 // rows, or bytes of features
 	segments     uint64
 }
 
-// purge says what compaction would take out: where it does so unless told otherwise, or, if that is not most of it,
-// where it is worth telling it.
+// purge says what dsi compact would take out by itself. Where that is less than 80 % of what it could take out, it says
+// what it would take out of all segments for which that pays, and how to tell it.
 func (a *adviser) purge() {
 	const rows, features = "rows", "features"
 	for _, what := range []string{rows, features} {
@@ -314,8 +314,8 @@ func (a *adviser) purge() {
 	}
 }
 
-// A rewriting is jobs of a plan of compaction that merge segments, or cut them, and what that would save besides what
-// is deleted and dropped.
+// A rewriting adds up the jobs of a compaction's plan that merge segments, or cut them. What they save of deleted rows
+// and dropped features is not in it.
 type rewriting struct {
 	segments, into uint64
 	bytes          uint64
@@ -325,7 +325,7 @@ type rewriting struct {
 	full           bool // dsi compact does it when told to merge all
 }
 
-// rewrite says what compaction would merge, and what is shared then that is not now.
+// rewrite says what compaction would merge, and which values rows would share then.
 func (a *adviser) rewrite(w rewriting) {
 	if w.segments == 0 {
 		return
@@ -364,7 +364,7 @@ func (a *adviser) rewrite(w rewriting) {
 	a.add(x)
 }
 
-// history says what old snapshots, branches and leases hold.
+// history says how many bytes are stored for old snapshots, branches and leases alone.
 func (a *adviser) history() {
 	h := &a.t.Health
 	if h.Snapshots.AloneBytes > 0 && a.worth(h.Snapshots.AloneBytes) {
@@ -394,7 +394,7 @@ func (a *adviser) history() {
 	}
 }
 
-// overlays says which of them could be part of the table, and which say nothing.
+// overlays names those that compaction could make part of the segments, and those that cover no row.
 func (a *adviser) overlays() {
 	for _, o := range a.t.Health.Overlays {
 		switch {
@@ -416,7 +416,7 @@ func (a *adviser) overlays() {
 	}
 }
 
-// order puts what is worth most first.
+// order returns the advice, what saves most first.
 func (a *adviser) order() []Advice {
 	slices.SortStableFunc(a.out, func(x, y Advice) int {
 		return cmp.Or(cmp.Compare(y.SavedBytes+y.UnneededBytes, x.SavedBytes+x.UnneededBytes),

@@ -56,9 +56,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Build reports on tables of a store; without names on all of them. Those of all that it cannot report on are named by
-// the error, and the report has the others. Its cost is that of reading the indexes of the newest snapshot's segments
-// and layers, the listings of the snapshots after which data was taken away, and the usage records. It writes nothing.
+// Build reports on tables of a store, without names on all of them. Then the error names those that it cannot report
+// on, and the report has the others. Build reads the indexes of the newest snapshot's segments and layers, the listings of
+// snapshots after which data was removed, and the usage records. It writes nothing.
 func Build(ctx context.Context, store *storage.Store, tables []string, opts Options) (*Report, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
@@ -110,11 +110,11 @@ type builder struct {
 
 	snap     *storage.Snapshot
 	segments []catalog.SegmentDescriptor
-	history  []snapshot.Info // that has not expired
+	history  []snapshot.Info // snapshots that have not expired
 	c        *collector
 	reads    *usage.Summary
 	uses     map[catalog.FeatureID]Use
-	added    map[catalog.FeatureID]time.Time // of features that came after the first day of records
+	added    map[catalog.FeatureID]time.Time // when features were added, if after the first day of records
 	out      *Table
 }
 
@@ -199,7 +199,7 @@ func (b *builder) collect(ctx context.Context, listed map[string]bool) error {
 	return b.c.read(ctx, b.t.Store(), b.segments, deleted)
 }
 
-// health looks at what is not feature files, and at what is stored beside the segments.
+// health fills in Health, and the savings of overlays, sample lists and compaction.
 func (b *builder) health(ctx context.Context) error {
 	h, s := &b.out.Health, &b.out.Savings
 	h.Segments, h.Packs = b.c.segmentHealth(), b.c.packHealth()
@@ -264,8 +264,8 @@ func (b *builder) features() {
 	}
 }
 
-// unread returns for how many days a feature that was never read could have been: since there are records, and it is
-// there.
+// unread returns for how many days a feature without reads has been unread: since it was added, or since there are
+// records.
 func (b *builder) unread(first time.Time, id catalog.FeatureID) uint64 {
 	if added := b.added[id]; !first.IsZero() && added.After(first) {
 		first = added
@@ -273,9 +273,9 @@ func (b *builder) unread(first time.Time, id catalog.FeatureID) uint64 {
 	return daysSince(first, b.now)
 }
 
-// age finds out when features came that were not there on the first day that there are records of. Of those that the
-// oldest snapshot has that is kept it is not known. Features come a few times in a table's life, so that few snapshots
-// are opened: each time half of those that are left.
+// age finds out when features were added, where that was after the first day of records. It is not known of features
+// that the oldest snapshot has. It halves the history until no feature was added between two snapshots: features are
+// added a few times in a table's life, so that few snapshots are opened.
 func (b *builder) age(ctx context.Context) error {
 	first := firstDay(b.reads, b.now)
 	from, _ := slices.BinarySearchFunc(b.history, first,
@@ -320,7 +320,7 @@ func (b *builder) age(ctx context.Context) error {
 	return between(from, len(b.history)-1)
 }
 
-// schemaOf returns the features of a snapshot; of one that has gone meanwhile, none.
+// schemaOf returns the features of a snapshot, none where it has expired meanwhile.
 func (b *builder) schemaOf(ctx context.Context, number uint64) (map[catalog.FeatureID]bool, error) {
 	out := map[catalog.FeatureID]bool{}
 	snap, err := b.t.At(ctx, number)
@@ -337,7 +337,7 @@ func (b *builder) schemaOf(ctx context.Context, number uint64) (map[catalog.Feat
 	return out, err
 }
 
-// factor is how often a stored value is used: by elements, or by slots where no row has an element.
+// factor is how often a stored value is used: elements over stored elements, or rows over slots where there are none.
 func factor(elements, stored, rows, slots uint64) float64 {
 	switch {
 	case stored > 0:
@@ -375,7 +375,7 @@ func (b *builder) reading() {
 	b.out.Curve = curveOf(b.out.Features)
 }
 
-// summary adds all up, and follows the savings.
+// summary fills in Summary, and the chain of Savings.
 func (b *builder) summary() {
 	i := b.snap.Info()
 	total := &b.c.total
@@ -420,7 +420,7 @@ func (b *builder) summary() {
 	v.SourceBytes, v.StoredBytes, v.Causes = s.RawBytes, s.StoredBytes, total.causes()
 }
 
-// advise says what is worth doing.
+// advise fills in Advice.
 func (b *builder) advise(ctx context.Context) error {
 	usual, full, err := b.rewritings(ctx)
 	if err != nil {
@@ -447,8 +447,7 @@ func (b *builder) advise(ctx context.Context) error {
 	return nil
 }
 
-// rewritings returns what dsi compact would merge or cut, and what it would merge besides when it is told to merge all
-// small segments.
+// rewritings returns what dsi compact would merge or cut, and what it would merge besides with --full.
 func (b *builder) rewritings(ctx context.Context) (usual, full rewriting, err error) {
 	plan, err := compaction.NewPlan(ctx, b.t, compaction.Options{})
 	if err != nil {

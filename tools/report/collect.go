@@ -36,7 +36,7 @@ type feature struct {
 	inverse                                      uint64 // bytes of its own inverses
 	distinct                                     distinct
 
-	last  int // place of the last segment that has it
+	last  int // index of the last segment that has it
 	group catalog.FeatureID
 	first firstStripe // of that segment; only where encodings are asked for
 }
@@ -53,7 +53,7 @@ type firstStripe struct {
 type distinct struct {
 	least    uint64
 	sum      uint64 // of what the files have at most
-	unknown  bool   // of a file sum says nothing
+	unknown  bool   // sum leaves a file out, which does not say how many it has
 	bounded  bool
 	min, max int64 // of integers
 }
@@ -67,7 +67,7 @@ type group struct {
 	bytes, saved uint64
 }
 
-// A segmentFacts is what is known of one segment, besides its features.
+// A segmentFacts is what a report needs of one segment, besides its features.
 type segmentFacts struct {
 	d                        catalog.SegmentDescriptor
 	deleted                  uint64
@@ -102,7 +102,7 @@ type place struct {
 	offset, length uint64
 }
 
-// newCollector knows the features of the schema.
+// newCollector returns a collector of the features of a schema.
 func newCollector(features []catalog.Feature) *collector {
 	c := &collector{byID: map[catalog.FeatureID]*feature{}, groups: map[catalog.FeatureID]*group{},
 		schema: map[catalog.FeatureID]bool{}}
@@ -399,7 +399,7 @@ func (c *collector) groupName(f *feature) string {
 	return ""
 }
 
-// sorted puts features in name order, those of the schema before others of the name.
+// sorted puts features in name order, those of the schema before dropped ones of the same name.
 func (c *collector) sorted() {
 	slices.SortStableFunc(c.order, func(a, b *feature) int {
 		if n := strings.Compare(a.Name, b.Name); n != 0 {

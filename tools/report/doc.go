@@ -5,15 +5,14 @@
 //	usage.Summary ────────────────┘                  ├───> Views: tables and facts for people, CSV
 //	                                                  └───> report/page: HTML
 //
-// A Report is a plain value. All its figures follow from directories, the listing and usage records: no value is
-// decoded, and the indexes are gone through once, an entry at a time, so that a report needs memory for the features
-// and not for their stripes.
+// A Report is a plain value. Its figures come from directories, the listing and usage records: Build decodes no value. It
+// reads each index once, entry by entry, so that it needs memory for the features and not for their stripes.
 //
 // # Invariants
 //
 //   - Savings add up: source bytes less stored bytes are the sum of the causes, to the byte, whatever the directories
-//     say. What of a cause is an estimate is said beside it.
-//   - What cannot be known from directories is missing, not guessed.
+//     say. Each cause says how much of it is an estimate.
+//   - What directories do not say is missing, not guessed.
 //   - A damaged usage record is counted and named, and changes nothing else. A damaged index ends the report with an
-//     error that says where.
+//     error that says where it is.
 package report

@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// wholeRows and wholeBytes are what compaction makes segments of, and smallShare how much of that a small one has
-	// at most (package compaction).
+	// Compaction makes segments of about wholeRows rows or wholeBytes. Small ones have less than smallShare of both
+	// (package compaction).
 	wholeRows  = 1 << 20
 	wholeBytes = 4 << 30
 	smallShare = 0.5
-	// wholePack is what packs are filled up to; one of less than smallPack beside others is too small.
+	// Packs are filled up to wholePack. One of less than smallPack beside others is too small.
 	wholePack = 128 << 20
 	smallPack = 8 << 20
 	// shownSegments is how many of the largest and smallest segments are listed.
@@ -92,7 +92,7 @@ func (c *collector) packHealth() PackHealth {
 	return h
 }
 
-// waiting returns what is stored for nobody.
+// waiting returns the deleted rows and dropped features that are still stored.
 func (c *collector) waiting() (deleted, dropped Waiting) {
 	for _, s := range c.segments {
 		if s.deleted > 0 {
@@ -121,7 +121,7 @@ func partOf(d catalog.SegmentDescriptor, rows uint64) uint64 {
 	return uint64(mulDiv(int64(d.Bytes), rows, d.Rows))
 }
 
-// overlays looks at the overlays of a snapshot: what they cover, and what they hold of each feature.
+// overlays returns what the overlays of a snapshot cover and save, and adds their layers to the features.
 func (c *collector) overlays(ctx context.Context, snap *storage.Snapshot) ([]OverlayHealth, []OverlaySaving, error) {
 	health, savings := []OverlayHealth{}, []OverlaySaving{}
 	all, err := snap.Overlays(ctx)
@@ -163,7 +163,7 @@ func (c *collector) overlays(ctx context.Context, snap *storage.Snapshot) ([]Ove
 	return health, savings, nil
 }
 
-// layers adds what an overlay's layers hold of each feature.
+// layers adds the bytes of each feature in an overlay's layers.
 func (c *collector) layers(ctx context.Context, snap *storage.Snapshot, o catalog.Overlay) error {
 	return snap.EachOverlaySegment(ctx, o, func(l catalog.OverlaySegment) error {
 		g, err := snap.OpenSegment(ctx, l.Data)
@@ -179,7 +179,7 @@ func (c *collector) layers(ctx context.Context, snap *storage.Snapshot, o catalo
 	})
 }
 
-// lists looks at the sample lists of a snapshot.
+// lists returns what the sample lists of a snapshot have and save.
 func lists(ctx context.Context, snap *storage.Snapshot,
 	segments []catalog.SegmentDescriptor) ([]ListHealth, []ListSaving, error) {
 	health, savings := []ListHealth{}, []ListSaving{}

@@ -13,20 +13,20 @@ import (
 // maxOpened bounds how many snapshots of a history are opened to see what they hold.
 const maxOpened = 256
 
-// keepsAll are the operations whose snapshots have all segments and layers of those before them.
+// keepsAll are the operations that remove no segment and no layer.
 var keepsAll = map[string]bool{"ingest": true, "delete": true, "samples": true, "features": true, "expire": true}
 
-// holders finds out what segments and layers who keeps: the newest snapshot, older ones, branches, leases.
+// holders finds out which segments and layers the newest snapshot, older ones, branches and leases have.
 type holders struct {
 	t      *storage.Table
 	newest *storage.Snapshot
 	held   map[string]*held // by segment id
 	opened map[uint64][]string
-	// snapshots that leases hold, each once: to those that hold the same one, what they have is theirs together
+	// leased are the snapshots that leases hold, each once: leases of the same snapshot share its bytes.
 	leased []uint64
 }
 
-// A held is a segment, or a layer's.
+// A held is a segment of the table or of a layer, and what has it.
 type held struct {
 	bytes  uint64
 	newest bool   // the newest snapshot has it
@@ -35,7 +35,7 @@ type held struct {
 	shared bool   // by several of them
 }
 
-// snapshot returns the ids of what a snapshot has, and knows their bytes. Each snapshot is opened once.
+// snapshot returns the ids of a snapshot's segments and layers, and notes their bytes.
 func (h *holders) snapshot(ctx context.Context, number uint64) ([]string, error) {
 	if ids, ok := h.opened[number]; ok {
 		return ids, nil
@@ -74,8 +74,8 @@ func (h *holders) snapshot(ctx context.Context, number uint64) ([]string, error)
 	return ids, nil
 }
 
-// holdings returns what of the history, of branches and of leases is kept, and what bytes each alone keeps. infos are
-// the snapshots up to snap that have not expired.
+// holdings returns the history, branches and leases of a table, and the bytes that are stored for each of them alone.
+// infos are the snapshots up to snap that have not expired.
 func holdings(ctx context.Context, snap *storage.Snapshot,
 	infos []snapshot.Info) (SnapshotHealth, []BranchHealth, []LeaseHealth, error) {
 	h := &holders{t: snap.Table(), newest: snap, held: map[string]*held{}, opened: map[uint64][]string{}}
@@ -123,7 +123,7 @@ func holdings(ctx context.Context, snap *storage.Snapshot,
 	return out, branches, leases, nil
 }
 
-// history looks at the snapshots after which something was taken away, the newest first, as many as maxOpened.
+// history opens the snapshots after which data was removed, the newest first, at most maxOpened of them.
 func (h *holders) history(ctx context.Context, infos []snapshot.Info, out *SnapshotHealth) error {
 	looked := 0
 	for i := len(infos) - 2; i >= 0; i-- {
@@ -154,7 +154,7 @@ func (h *holders) history(ctx context.Context, infos []snapshot.Info, out *Snaps
 	return nil
 }
 
-// named looks at what branches and leases have.
+// named opens the snapshots of branches and leases.
 func (h *holders) named(ctx context.Context) ([]BranchHealth, []LeaseHealth, error) {
 	branches, leases := []BranchHealth{}, []LeaseHealth{}
 	hold := func(by int, numbers ...uint64) error {

@@ -12,12 +12,12 @@ import (
 	"github.com/dsistore/dsistore/writer"
 )
 
-// gapBytes: readers fetch what lies so close together at once (reader.Options.GapBytes).
+// gapBytes is the largest gap between files that readers fetch with one request (reader.Options.GapBytes).
 const gapBytes = 64 << 10
 
-// repack estimates which share of the unneeded bytes would not be read if packs had the order in which compaction
-// writes features that are read so: it goes through the largest segment as each job does that reads whole features,
-// once as its packs are and once as they would be. What a job reads weighs as much as the bytes that it needed.
+// repack estimates which share of the unneeded bytes jobs would not read if compaction ordered packs by what is read.
+// For each job it adds up the gaps between the features that the job reads in the largest segment, with the packs as
+// they are and as they would be. A job weighs as much as the bytes that it needed.
 func (c *collector) repack(s *usage.Summary) (share float64) {
 	now := slices.Clone(c.layout)
 	slices.SortFunc(now, func(a, b place) int {

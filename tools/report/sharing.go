@@ -13,15 +13,14 @@ import (
 )
 
 const (
-	// scattered: the sessions of segments lie in so many pieces, of which merging would make one each, before that is
-	// worth a look.
+	// scattered is how many pieces a session has on average before merging is worth a look: it would make one of them.
 	scattered = 1.05
-	// mostSpread bounds the rows of segments of which session keys are read to see how their sessions lie.
+	// mostSpread is the most rows of which session keys are read to find their pieces.
 	mostSpread = 64 << 20
 	// stripeRows is how many rows the stripes have that compaction writes.
 	stripeRows = 16384
-	// adjacent: pieces of fewer rows than this say nothing of how often values change from one row of a session to the
-	// next.
+	// adjacent is the fewest rows of a piece, on average, that show how often values change from one row of a session
+	// to the next.
 	adjacent = 1.2
 )
 

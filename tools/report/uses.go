@@ -14,7 +14,7 @@ import (
 const (
 	// curvePoints is how many points a curve has at most, beside its origin.
 	curvePoints = 256
-	// maxDays bounds the days of a trend: one that a wrong clock dated is not worth a page of empty ones.
+	// maxDays bounds the days of a trend: a wrong clock must not make thousands of empty days.
 	maxDays = 3660
 )
 
@@ -57,8 +57,7 @@ func ratio(a, b float64) float64 {
 
 func share(part, whole uint64) float64 { return ratio(float64(part), float64(whole)) }
 
-// possible reports whether something can have been read on a day. Clocks that were not set say 1970, and others a day
-// to come.
+// possible reports whether a day can be that of a read. Wrong clocks give 1970, or days in the future.
 func possible(day, now time.Time) bool {
 	return day.After(now.AddDate(0, 0, -maxDays-1)) && !day.After(now.AddDate(0, 0, 1))
 }
@@ -135,8 +134,7 @@ func jobsOf(s *usage.Summary, stored map[catalog.FeatureID]uint64) []Job {
 	return out
 }
 
-// daysOf returns what happened on each day, from the first that something was read on, or that the first snapshot since
-// is of, to the last.
+// daysOf returns what was read on each day: from that of the first read, or of the first snapshot since, to today.
 func daysOf(s *usage.Summary, infos []snapshot.Info, since, now time.Time) []Day {
 	byDay := map[string]*Day{}
 	day := func(t time.Time) *Day {

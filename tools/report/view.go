@@ -134,8 +134,8 @@ func SummaryView(t *Table, o ViewOptions) ([]Section, error) {
 	return sections, nil
 }
 
-// duplicatesText says what sharing is worth on disk: the links of the savings are in plain numbers, of which encodings
-// would have got a part.
+// duplicatesText says how much sharing saves on disk. The links of the chain say it of plain numbers, part of which
+// encodings would save without sharing.
 func duplicatesText(t *Table) string {
 	text := fmt.Sprintf("each stored value is used %.2f times", t.Summary.DedupeFactor)
 	if n := t.Savings.DuplicatesSaved; n > 0 {
@@ -317,7 +317,7 @@ func JobsView(t *Table, o ViewOptions) ([]Section, error) {
 	return sections, nil
 }
 
-// SavingsView is the chain from the source's bytes to those stored, and what is no part of it.
+// SavingsView is the chain from the source's bytes to those stored, and the savings that are not in it.
 func SavingsView(t *Table, o ViewOptions) ([]Section, error) {
 	s := &t.Savings
 	rows := []Cause{{Cause: "source", Bytes: int64(s.SourceBytes),
@@ -375,13 +375,13 @@ func SavingsView(t *Table, o ViewOptions) ([]Section, error) {
 		"duplicates before encoding", Listing: l}, {Title: "besides", Lines: apart}}, nil
 }
 
-// shortMeaning is a meaning without its second half, which the title says for all.
+// shortMeaning is a meaning without what the listing's title says for all.
 func shortMeaning(text string) string {
 	text, _, _ = strings.Cut(text, "; ")
 	return text
 }
 
-// HealthView is what of a table is as it should be, and what is not.
+// HealthView is segments, packs, snapshots, overlays, branches and leases.
 func HealthView(t *Table, o ViewOptions) ([]Section, error) {
 	h := &t.Health
 	facts := [][2]string{
