@@ -203,9 +203,9 @@ func (o *objects) bytes() int64 {
 	return n
 }
 
-// readDay gives the objects of a day that count to take, the rollup first. It reads no more than heldBytes ahead. listed
-// is the day's listing; nil: it is not listed yet. Where a listed object is gone, readDay calls anew and reads the day
-// again: the caller drops what take was given.
+// readDay gives the objects of a day that count to take, the rollup first. It reads no more than heldBytes ahead.
+// listed is the day's listing; nil: it is not listed yet. Where a listed object is gone, readDay calls anew and reads
+// the day again: the caller drops what take was given.
 func readDay(ctx context.Context, t *storage.Table, d day, listed *objects, anew func(),
 	take func(*decoded)) (*Coverage, error) {
 	for pass := 0; ; pass++ {
@@ -285,9 +285,9 @@ func readListed(ctx context.Context, t *storage.Table, listed *objects, last boo
 }
 
 // Walk gives the records of a table to visit, day by day from that of since to the one before until (UTC; zero times:
-// all). They are those of processes, and those of rollups. Of a day with more than 32 MiB outside of its rollup they are
-// what a rollup would make of them. A record is valid until visit returns. An error of visit ends the walk. Objects that
-// are damaged or cannot be read are passed over; the Coverage names them.
+// all). They are those of processes, and those of rollups. Of a day with more than 32 MiB outside of its rollup they
+// are what a rollup would make of them. A record is valid until visit returns. An error of visit ends the walk. Objects
+// that are damaged or cannot be read are passed over; the Coverage names them.
 func Walk(ctx context.Context, t *storage.Table, since, until time.Time,
 	visit func(day time.Time, r *Record) error) (*Coverage, error) {
 	wrong := func(err error) (*Coverage, error) { return nil, fmt.Errorf("usage records of %s: %w", t.Name(), err) }

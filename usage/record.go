@@ -6,8 +6,8 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
-// A Record says what one job has read of a table in a day, in one process: the sum of all its readers that read the same.
-// It has no values of rows, and only a hash of a filter, which may hold some.
+// A Record says what one job has read of a table in a day, in one process: the sum of all its readers that read the
+// same. It has no values of rows, and only a hash of a filter, which may hold some.
 //
 // Counters only grow while a process runs. Where records are added up, as by a rollup, the fields in which they differ
 // are empty.

@@ -55,8 +55,8 @@ type RollupReport struct {
 }
 
 // Rollup merges the records of a table that no process writes any more into one rollup per day, and removes days older
-// than RollupOptions.Keep. Several may run at once, and any may die at any moment: no record counts twice. A second call
-// does nothing.
+// than RollupOptions.Keep. Several may run at once, and any may die at any moment: no record counts twice. A second
+// call does nothing.
 func Rollup(ctx context.Context, t *storage.Table, opts RollupOptions) (*RollupReport, error) {
 	out := &RollupReport{DryRun: opts.DryRun}
 	if err := opts.Validate(); err != nil {

@@ -6,9 +6,9 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
-// A tally adds up readers of one key and of the same features on a day, until a sum takes it over. A reader is added when
-// it is closed: one step per feature without look-ups, since the features have the same positions. Sums look features
-// up by id, and are made of tallies in the background.
+// A tally adds up readers of one key and of the same features on a day, until a sum takes it over. A reader is added
+// when it is closed: one step per feature without look-ups, since the features have the same positions. Sums look
+// features up by id, and are made of tallies in the background.
 type tally struct {
 	key        Key // as the readers have it: not cleaned
 	day        day

@@ -57,8 +57,8 @@ func (o Options) withDefaults() Options {
 }
 
 // Build reports on tables of a store, without names on all of them. Then the error names those that it cannot report
-// on, and the report has the others. Build reads the indexes of the newest snapshot's segments and layers, the listings of
-// snapshots after which data was removed, and the usage records. It writes nothing.
+// on, and the report has the others. Build reads the indexes of the newest snapshot's segments and layers, the listings
+// of snapshots after which data was removed, and the usage records. It writes nothing.
 func Build(ctx context.Context, store *storage.Store, tables []string, opts Options) (*Report, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err

@@ -5,8 +5,8 @@
 //	usage.Summary ────────────────┘                  ├───> Views: tables and facts for people, CSV
 //	                                                  └───> report/page: HTML
 //
-// A Report is a plain value. Its figures come from directories, the listing and usage records: Build decodes no value. It
-// reads each index once, entry by entry, so that it needs memory for the features and not for their stripes.
+// A Report is a plain value. Its figures come from directories, the listing and usage records: Build decodes no value.
+// It reads each index once, entry by entry, so that it needs memory for the features and not for their stripes.
 //
 // # Invariants
 //
