@@ -18,8 +18,8 @@
 //
 //   - Recording never hurts a read: no read waits for it, no reader gets its errors, and its memory is bounded.
 //     Records that cannot be written are counted (Totals) and dropped in the end.
-//   - No record is counted twice, whichever process dies or runs at the same time: a rollup names the records in it, and
-//     there is one rollup of each number. A record may be lost.
+//   - No record is counted twice, whichever process dies or runs at the same time: a rollup names the records in it,
+//     and there is one rollup of each number. A record may be lost.
 //   - The table does not depend on its records: nothing that reads or changes it reads them. Damaged ones are passed
 //     over, and counted.
 //   - Records hold no values of rows. They hold names of features, branches, sample lists, jobs, users and hosts, and a

@@ -18,12 +18,13 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source"
 )
 
-// maxAttempts bounds how often layers are made for segments that came meanwhile, and the commit is tried again.
+// maxAttempts bounds how often layers are written for new segments, and the commit is tried again.
 const maxAttempts = 10
 
-// Add makes an overlay of a table, or of a branch, "table@branch", which has it on top from then on, as one commit, and
-// says what it did. On any error, and when ctx ends first, the table is as it was. It returns storage.ErrConflict where
-// others kept changing the table, and storage.ErrExists where there is an overlay of the name.
+// Add makes an overlay of a table in one commit, and reports on it. Of a branch, "table@branch", the overlay is on top
+// of the branch's from then on. On any error, and when ctx ends first, the table is as it was. Add returns
+// storage.ErrConflict where other commits kept changing the table, and storage.ErrExists where there is an overlay of
+// the name.
 func Add(ctx context.Context, store *storage.Store, ref, name string, opts Options) (Report, error) {
 	return makeOverlay(ctx, store, ref, name, opts, nil)
 }
@@ -67,8 +68,7 @@ type maker struct {
 	exprs   []computed                 // or
 	rows    joined
 	writer  *layerWriter
-	// layers are those that were written, by the segment that they lie over; nil where one has no row to cover, and
-	// none is needed.
+	// layers are those that were written, by segment; nil where a segment has no row to cover, and needs none.
 	layers map[string]*catalog.OverlaySegment
 	phase  Progress
 }
@@ -98,7 +98,7 @@ func (m *maker) run(ctx context.Context) (err error) {
 		if err := m.cover(ctx, v); err != nil {
 			return err
 		}
-		// What came meanwhile is covered, too, as long as it does not go on for ever.
+		// Segments that were ingested meanwhile are covered, too, up to a number of attempts.
 		if m.report.Attempts++; m.report.Attempts < maxAttempts {
 			if v, err = m.open(ctx); err != nil {
 				return err
@@ -111,7 +111,7 @@ func (m *maker) run(ctx context.Context) (err error) {
 		if err == nil {
 			break
 		}
-		// Another that took the name is replaced, too.
+		// With Replace, an overlay that took the name meanwhile is replaced, too.
 		conflict, exists := errors.Is(err, storage.ErrConflict), errors.Is(err, storage.ErrExists) && !m.opts.Replace
 		if !conflict || exists || m.report.Attempts >= maxAttempts {
 			// After any other error than these the snapshot may be there all the same: its objects stay.
@@ -156,7 +156,7 @@ func (m *maker) checkName(ctx context.Context, v *view) error {
 	return nil
 }
 
-// prepare finds out what the overlay has: it types the expressions, or reads the files.
+// prepare sets the features of the overlay: it types the expressions, or reads the files.
 func (m *maker) prepare(ctx context.Context, v *view) error {
 	name, err := v.snap.Property(ctx, snapshot.ProfileProperty)
 	if err != nil {
@@ -195,7 +195,7 @@ func (m *maker) prepare(ctx context.Context, v *view) error {
 	return nil
 }
 
-// find returns the view's feature of a name, nil where there is none, and refuses what no overlay replaces.
+// find returns the view's feature of a name, nil where there is none. Keys and partition keys are errors.
 func (m *maker) find(ctx context.Context, v *view, name string) (*known, error) {
 	keys, err := v.snap.PartitionKeys(ctx)
 	if err != nil {
@@ -217,7 +217,7 @@ func (m *maker) find(ctx context.Context, v *view, name string) (*known, error) 
 	}
 }
 
-// define gives a feature its id, and puts it among those of the overlay: the view's, where it has one of the name.
+// define gives a feature its id, and adds it to the overlay. Where the view has a feature of the name, it becomes that.
 func (m *maker) define(ctx context.Context, v *view, f *catalog.Feature) error {
 	k, err := v.feature(ctx, f.Name)
 	if err != nil {
@@ -442,7 +442,7 @@ func (m *maker) commit(ctx context.Context, v *view) error {
 	return nil
 }
 
-// finish removes the layers of segments that are gone, and fills the report.
+// finish removes the layers of segments that were compacted meanwhile, and fills the report.
 func (m *maker) finish(ctx context.Context, v *view) {
 	r := m.report
 	left := m.layers

@@ -13,13 +13,11 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source"
 )
 
-// Extend covers rows that an overlay of a table does not cover: those that were ingested since, those whose keys other
-// files have. Values that it has stay, whatever is given for their rows; its features, types and policies are what they
-// were. It is one commit, like Add, and says what was covered before. An overlay that is part of the table is not
-// extended, nor is one of a branch, whose rows stay the same.
+// Extend covers more rows of a table by an overlay: rows that were ingested since, or whose keys other files have. The
+// overlay keeps its values, features, types and policies. Extend is one commit, like Add, and reports what was covered
+// before. An overlay that is part of the table cannot be extended, nor one of a branch, whose rows do not change.
 //
-// The layers over segments with rows to cover are written anew where there are such: an old snapshot and a branch read
-// what they did.
+// Layers over segments with rows to cover are written anew. Old snapshots and branches keep the layers that they had.
 func Extend(ctx context.Context, store *storage.Store, table, name string, opts Options) (Report, error) {
 	switch {
 	case strings.Contains(table, "@"):
@@ -36,7 +34,7 @@ func Extend(ctx context.Context, store *storage.Store, table, name string, opts 
 	return makeOverlay(ctx, store, table, name, opts, &extension{})
 }
 
-// An extension is what an overlay has that is extended.
+// An extension is what an overlay had before it is extended.
 type extension struct {
 	number uint32                             // of the overlay
 	before map[string]*catalog.OverlaySegment // over the segments of the view that was opened last; nil: none was
@@ -79,8 +77,8 @@ func (m *maker) coveredBy(ctx context.Context, l *catalog.OverlaySegment, s *bas
 	return n, nil
 }
 
-// lookUp finds out what the overlay has over the segments of a view. Layers that were written over others than it has
-// now are written again.
+// lookUp reads the overlay and its layers over the segments of a view. A layer that was written to replace another than
+// the overlay has now is discarded, and written again.
 func (m *maker) lookUp(ctx context.Context, v *view) error {
 	x := m.extends
 	o, err := v.newest.Overlay(ctx, m.overlay.Name)

@@ -35,11 +35,11 @@ type layerWriter struct {
 	overlay *catalog.Overlay
 	profile format.Profile
 	opts    *Options
-	choices []dedup.Choice // by feature: what was learnt of it from the segments before
+	choices []dedup.Choice // by feature, from the segments before
 	seekers sync.Pool      // of *seeker
 }
 
-// A seeker is what one worker needs to make stripes.
+// A seeker is the memory of one worker that makes stripes.
 type seeker struct {
 	column vector.Column
 	finder dedup.Finder
@@ -53,7 +53,7 @@ func newLayerWriter(t *storage.Table, o *catalog.Overlay, profile format.Profile
 	}
 }
 
-// write writes the layer over a segment. What it returns is durable, and the caller's to commit or to discard.
+// write writes the layer over a segment. It is durable when write returns. The caller commits or discards it.
 func (w *layerWriter) write(ctx context.Context, s *baseSegment, vals values) (
 	layer catalog.OverlaySegment, err error) {
 	store := w.table.Store()
@@ -99,7 +99,7 @@ func (w *layerWriter) write(ctx context.Context, s *baseSegment, vals values) (
 	return layer, nil
 }
 
-// discard removes a layer that is not committed, as far as it can: what stays, gc finds.
+// discard removes a layer that is not committed. gc removes what it cannot.
 func (w *layerWriter) discard(ctx context.Context, l catalog.OverlaySegment) {
 	_ = w.table.Store().Segments().Discard(ctx, l.Data)
 	_ = w.table.Store().Bitmaps().Discard(ctx, l.Covered)
@@ -141,9 +141,9 @@ func (w *layerWriter) feature(ctx context.Context, out *segment.Writer, f int, s
 	})
 }
 
-// A filler makes the stripes of a feature of a layer. Covered rows have their values and deleted ones are null. What
-// the others hold means nothing: a number is that of the row before, so that neither a presence bitmap nor the range of
-// the values grows with them, and what is no number is null.
+// A filler makes the stripes of a feature of a layer. Covered rows have their values, and deleted ones are null. The
+// values of other rows are never read. In a dense feature they repeat the row before, so that neither a presence bitmap
+// nor the range of the values grows with them; in others they are null.
 type filler struct {
 	column        *vector.Column
 	read          appender

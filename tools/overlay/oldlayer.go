@@ -14,15 +14,14 @@ import (
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
-// What a layer has stays when others of its segment's rows are covered: a layer is written anew, of the values that it
-// had and those that come.
+// When more rows of a segment are covered, its layer is written anew: with the values that it had, and the new ones.
 //
 //	row       0  1  2  3  4  5
 //	layer     a  -  -  b  c  -        kept: covered, whatever comes
 //	given     x  y  -  -  z  -
 //	anew      a  y  -  b  c  -
 
-// An oldLayer is a layer that is written anew.
+// An oldLayer is a layer whose values go into a new one.
 type oldLayer struct {
 	store  *storage.Store
 	rows   vector.Bitmap // that it covers, of those that are not deleted
@@ -33,7 +32,7 @@ type oldLayer struct {
 // An oldFile is a feature of a layer; the zero value is null in every row.
 type oldFile struct{ entry, group *segment.Entry }
 
-// openOldLayer looks up what a layer over s has.
+// openOldLayer opens the layer over s.
 func openOldLayer(ctx context.Context, store *storage.Store, s *baseSegment, l *catalog.OverlaySegment,
 	features []catalog.Feature) (*oldLayer, error) {
 	covered, err := store.Bitmaps().Read(ctx, l.Covered)
@@ -171,7 +170,7 @@ func (c *oldColumn) load(ctx context.Context, k int) error {
 	return nil
 }
 
-// read makes raw bytes of a feature file.
+// read sets raw to bytes of a feature file.
 func (c *oldColumn) read(ctx context.Context, e *segment.Entry, at, length uint64) error {
 	short := func() error {
 		return &format.CorruptError{Object: e.Object, Stripe: -1, Offset: int64(e.Offset + at),
@@ -202,16 +201,16 @@ func (c *oldColumn) read(ctx context.Context, e *segment.Entry, at, length uint6
 	return nil
 }
 
-// under returns values under what k keeps, and whether they cover a row that k does not.
-func (k *oldLayer) under(ctx context.Context, s *baseSegment, features []catalog.Feature, vals values) (values, bool) {
+// under returns values in rows that k does not cover, and k's in those that it does. more: some rows are new.
+func (k *oldLayer) under(ctx context.Context, s *baseSegment, features []catalog.Feature,
+	vals values) (out values, more bool) {
 	rows := int(s.Rows)
-	out := values{covered: make(vector.Bitmap, vector.BitmapWords(rows))}
+	out.covered = make(vector.Bitmap, vector.BitmapWords(rows))
 	if vals.covered != nil {
 		copy(out.covered, vals.covered)
 	} else {
 		out.covered.SetRange(0, rows)
 	}
-	more := false
 	for i, w := range out.covered {
 		if s.dead != nil {
 			w &^= s.dead[i]

@@ -16,14 +16,13 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
-// A view is the rows that an overlay is made over: those of the table's newest snapshot, or of a branch's.
+// A view is the rows under an overlay: those of the table's newest snapshot, or of a branch.
 type view struct {
 	newest *storage.Snapshot // that the commit is made against
 	snap   *storage.Snapshot // that has the segments
 	branch *catalog.Branch   // nil: none
 	over   *storage.View     // what is read: snap under the branch's overlays
-	// named are overlays that lie over those.
-	named []string
+	named  []string          // overlays to read over those
 	// segments are snap's, in the order of the table, with at least a row that is not deleted.
 	segments []baseSegment
 	batch    uint64 // number of the last that walk has read
@@ -109,8 +108,8 @@ func (v *view) rows() uint64 {
 	return n
 }
 
-// within returns the view of the rows that may have one of the keys of a feature, given by their hashes: v itself where
-// the segments' tables of keys do not say. All segments are in it, those too that have no such row.
+// within returns the view of the rows that may have one of the keys of a feature, given by their hashes, from the
+// segments' tables of keys; v itself where there are none. It has all segments, also those without such rows.
 func (v *view) within(ctx context.Context, key catalog.Feature, hashes []uint64) (*view, error) {
 	for _, o := range v.over.Overlays {
 		if slices.ContainsFunc(o.Features, func(f catalog.Feature) bool { return f.ID == key.ID }) {
@@ -166,8 +165,8 @@ func (v *view) plan(ctx context.Context, names []string, batchSize int) (*reader
 		Overlays: v.named})
 }
 
-// feature returns what an overlay of the view replaces under a name: a feature of the table or of the branch's
-// overlays. nil: there is none, or it is a partition key.
+// feature returns the feature that an overlay of the view replaces under a name: one of the table, or of the branch's
+// overlays; nil where there is none, and for a partition key.
 func (v *view) feature(ctx context.Context, name string) (*catalog.Feature, error) {
 	if len(v.over.Overlays) == 0 {
 		found, err := v.snap.Find(ctx, name)

@@ -15,8 +15,7 @@ import (
 
 // Options say how rows are found. They do not change which they are.
 type Options struct {
-	// Read are the memory, workers and requests to do it with, and what usage records say of it; the purpose is that of
-	// what is done.
+	// Read bounds memory, workers and requests, and says how the reads are recorded. Delete and Create set the purpose.
 	Read reader.Options
 	// DryRun finds and reports, and commits nothing.
 	DryRun bool
@@ -25,15 +24,15 @@ type Options struct {
 // A DeleteReport says what was deleted. Its JSON keys are stable.
 type DeleteReport struct {
 	Table string `json:"table"`
-	// Snapshot has the deletes; where nothing was to be deleted, it is the one that was looked at.
+	// Snapshot has the deletes. Where there was nothing to delete, it is the one that was searched.
 	Snapshot uint64 `json:"snapshot"`
 	DryRun   bool   `json:"dry_run"`
 	Deleted  uint64 `json:"rows_deleted"`
-	Left     uint64 `json:"rows_left"` // that readers see, of the snapshot looked at
+	Left     uint64 `json:"rows_left"` // that readers see, of the snapshot that was searched
 	// Segments are those with rows that were deleted, in the table's order.
 	Segments []SegmentDeletes `json:"segments"`
 	Keys     *KeyReport       `json:"keys,omitempty"`
-	// Attempts is how often rows were looked for: more than 1 after a conflict.
+	// Attempts is how often rows were searched: more than 1 after a conflict.
 	Attempts int `json:"attempts"`
 }
 
@@ -46,13 +45,13 @@ type SegmentDeletes struct {
 	Before    uint64 `json:"rows_deleted_before"`
 }
 
-// maxAttempts bounds how often a change that lost a race is tried.
+// maxAttempts bounds how often a change is tried that conflicts with others.
 const maxAttempts = 10
 
-// Delete deletes the rows of the table's newest snapshot that the query means: no reader of the snapshot that it makes,
-// or of a later one, sees them. Readers of others do, and the bytes are there until they are erased. Where it loses
-// against a commit that took segments away it looks again. Rows that are ingested meanwhile stay. A query that means no
-// row makes no snapshot.
+// Delete deletes the rows of the table's newest snapshot that the query selects, in a new snapshot. Readers of older
+// snapshots still see them, and their bytes stay until they are erased. Where the commit conflicts with one that
+// removed segments, Delete searches again. Rows that are ingested meanwhile stay. A query that selects no row makes no
+// snapshot.
 func Delete(ctx context.Context, table *storage.Table, q *Query, opts Options) (*DeleteReport, error) {
 	var report *DeleteReport
 	opts.Read.Usage.Purpose = usage.PurposeDelete
@@ -105,8 +104,8 @@ func deleteReport(ctx context.Context, s *Selection) (*DeleteReport, error) {
 	return r, nil
 }
 
-// attempts calls do with the newest snapshot, and again while it loses against other commits, unless the query has keys
-// that can be read only once. A query of nil has none.
+// attempts calls do with the newest snapshot, and again while its commit conflicts with others, unless the query has
+// keys that can be read only once. A query of nil has none.
 func attempts(ctx context.Context, table *storage.Table, q *Query,
 	do func(snap *storage.Snapshot, attempt int) error) error {
 	most := maxAttempts
@@ -131,8 +130,7 @@ func commitRows(ctx context.Context, table *storage.Table, s *Selection, c *comm
 	store := table.Store()
 	var sets []bitmap.Ref
 	defer func() {
-		// Refused for certain. After any other error of the commit the snapshot may be there all the same: what it
-		// names stays.
+		// After these errors the commit was not made. After any other it may have been: the sets stay.
 		if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrExists) {
 			for _, r := range sets {
 				_ = store.Bitmaps().Discard(context.WithoutCancel(ctx), r) // what stays, gc finds

@@ -1,4 +1,4 @@
-// Package selection says which rows of a table are meant, and deletes them or keeps them as a sample list.
+// Package selection finds rows of a table, and deletes them or keeps them as a sample list.
 //
 //	Query ─┬─ Partition, Where   reader.Matching: statistics, then the filter's features
 //	       ├─ Lists              "a AND NOT b": bitmaps that the table has, joined
@@ -10,13 +10,13 @@
 //	                                     ├──> Create: rows of a sample list
 //	                                     └──> Lookup: segments, rows, and positions for a reader.Taker
 //
-// A row is meant when it is in all that the query says, and not deleted. Both commits commute with appends, and deletes
-// with each other; where one loses against a commit that took segments away (a compaction, an overwrite) the query is
-// run again on what there is then.
+// A query selects the rows that match all its parts and are not deleted. Both commits commute with appends, and deletes
+// with each other. Where one conflicts with a commit that removed segments (a compaction, an overwrite), the query runs
+// again on the new snapshot.
 //
 // # Memory
 //
-// Keys are held as they are, in a hash table of at most KeySource.Memory bytes. Where more are given, they are taken in
-// parts, told apart by hash: the files and the key feature are read once per part. Rows are held as Roaring bitmaps,
-// those of all segments at once.
+// Keys are held whole, in a hash table of at most KeySource.Memory bytes. More keys are split into parts by hash, and
+// the files and the key feature are read once per part. Rows are held as Roaring bitmaps, those of all segments at
+// once.
 package selection

@@ -105,8 +105,8 @@ func (k *KeySource) feature(ctx context.Context, snap *storage.Snapshot) (catalo
 	return found[0], nil
 }
 
-// find returns the rows, by segment id, of the partitions that have one of the keys, and the layout of all that were
-// looked at.
+// find returns the rows with one of the keys in the partitions, by segment id, and the layout of all rows that were
+// searched.
 func (k *KeySource) find(ctx context.Context, v *storage.View, partition string,
 	read reader.Options) (map[string]*roaring.Bitmap, *reader.Layout, *KeyReport, error) {
 	f, err := k.feature(ctx, v.Snapshot)
@@ -168,8 +168,8 @@ func (k *KeySource) find(ctx context.Context, v *storage.View, partition string,
 	return out, whole, report, nil
 }
 
-// within returns the rows that may have one of the keys, by segment, as the segments' tables of keys say; nil: they say
-// nothing.
+// within returns the rows that may have one of the keys, by segment, from the segments' tables of keys; nil: any row
+// may, as no segment has such a table.
 func (k *KeySource) within(ctx context.Context, v *storage.View, f catalog.Feature, set *keySet,
 	layout *reader.Layout) (map[string]*roaring.Bitmap, error) {
 	for _, o := range v.Overlays {

@@ -12,7 +12,7 @@ import (
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
-// A keySet is a part of the keys that are looked for: those whose hash falls into its class.
+// A keySet holds a part of the keys to find: those whose hash falls into its class.
 //
 //	table    | 0 | 3 | 0 | 1 | 2 | 0 |      index of a key + 1 by hash, 0: empty
 //	               |       |   |
@@ -20,8 +20,8 @@ import (
 //
 // The table has a power of two of entries, of which at least half are empty.
 //
-// When it grows beyond its memory the classes are split in two and it keeps one of them; keys of the others are looked
-// for later.
+// When it grows beyond its memory it splits each class in two and keeps one of them. The keys of other classes are
+// found in later passes.
 type keySet struct {
 	seed   maphash.Seed
 	memory int64
@@ -132,7 +132,7 @@ func (s *keySet) add(k key) bool {
 	} else {
 		s.put(hash, n-1)
 	}
-	// The first pass over the keys says into how many parts they go; later ones find parts that are about as large.
+	// The first pass over the keys sets the number of classes; those of later passes are about as large.
 	for s.class == 0 && (s.sizeBytes() > s.memory || s.len() > maxKeys) && s.len() > 1 {
 		if s.classes == maxClasses {
 			return false

@@ -21,8 +21,7 @@ type listExpr struct {
 // ListName writes the name of a list as Query.Lists has it.
 func ListName(name string) string { return (&expr.Name{Name: name}).String() }
 
-// parseLists reads the words that join lists. They are those of a filter, with names of lists where that has
-// predicates.
+// parseLists parses an expression of lists: that of a filter, with names of lists in place of predicates.
 func parseLists(text string) (*listExpr, error) {
 	e, err := expr.Parse(text)
 	if err != nil {
@@ -59,7 +58,7 @@ func (l *listExpr) collect(e expr.Expr) error {
 // segmentsAtOnce is of how many segments at once bitmaps are read.
 const segmentsAtOnce = 16
 
-// restrict leaves the rows of a selection that the lists, so joined, have. NOT is of the rows that are there.
+// restrict keeps the rows of a selection that the expression has. NOT is relative to the rows of the selection.
 func (l *listExpr) restrict(ctx context.Context, s *Selection) error {
 	var segments []catalog.SegmentDescriptor
 	for _, r := range s.Segments {
@@ -102,7 +101,8 @@ func (l *listExpr) restrict(ctx context.Context, s *Selection) error {
 	return nil
 }
 
-// join returns the rows of a segment, of all that are there, that an expression has. It may be one of sets.
+// join returns the rows of a segment that an expression has; all are the rows that NOT is relative to. The result may
+// be one of sets.
 func join(e expr.Expr, sets map[string]*roaring.Bitmap, all *roaring.Bitmap) *roaring.Bitmap {
 	switch e := e.(type) {
 	case *expr.Name:

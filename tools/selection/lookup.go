@@ -8,7 +8,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// Found says where the rows are that have one of some keys. Its JSON keys are stable.
+// Found is the rows that have one of the given keys. Its JSON keys are stable.
 type Found struct {
 	Table    string `json:"table"`
 	Snapshot uint64 `json:"snapshot"`
@@ -28,8 +28,8 @@ type FoundRows struct {
 	Positions []uint64 `json:"positions"`
 }
 
-// Lookup finds the rows of a view that have one of the keys. Of large segments it reads the tables of keys and the
-// stripes of the key feature that these name; of others the key feature.
+// Lookup finds the rows of a view that have one of the keys. Of large segments it reads the table of keys, and the
+// stripes of the key feature that it names; of other segments it reads all of the key feature.
 func Lookup(ctx context.Context, v *storage.View, keys *KeySource, read reader.Options) (*Found, error) {
 	if err := keys.validate(); err != nil {
 		return nil, err

@@ -15,14 +15,14 @@ import (
 	"github.com/dsistore/dsistore/usage"
 )
 
-// ErrQuery is matched when a query, or a list's name, makes no sense, whatever the table has.
+// ErrQuery is matched when a query, or a list's name, is invalid for any table.
 var ErrQuery = errors.New("rows asked for")
 
 func badQuery(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrQuery, fmt.Sprintf(format, args...))
 }
 
-// A Query says which rows are meant: those that are in everything that it says. It must say something.
+// A Query selects the rows that match all its parts. It has at least one.
 type Query struct {
 	// Partition is a predicate over partition values, as reader.PlanOptions.Partition. Default: every partition.
 	Partition string
@@ -31,11 +31,11 @@ type Query struct {
 	// Lists joins sample lists of the table: names with AND, OR, NOT and parentheses, a name with other than letters,
 	// digits and _ in double quotes. Default: every row.
 	Lists string
-	// Keys are keys of which each is in the row. Default: every row.
+	// Keys are keys of rows: a row matches one of them. Default: every row.
 	Keys *KeySource
 }
 
-// Validate returns an error, which matches ErrQuery, when the query says nothing, or what no query can say.
+// Validate returns an error, which matches ErrQuery, when the query has no part, or one that is invalid for any table.
 func (q *Query) Validate() error {
 	if q.Partition == "" && q.Where == "" && q.Lists == "" && q.Keys == nil {
 		return badQuery("no row is named: want a filter, partitions, sample lists or keys")
@@ -54,7 +54,7 @@ func (q *Query) Validate() error {
 // maxDefinition is how long a sample list's definition gets.
 const maxDefinition = 4096
 
-// String says what the query is, for people: the definition of the list that is made by it.
+// String prints the query for people: the definition of the list that Create makes of it.
 func (q *Query) String() string {
 	var parts []string
 	add := func(label, s string) {
@@ -75,20 +75,20 @@ func (q *Query) String() string {
 	return s
 }
 
-// A Selection is the rows of a snapshot that a query means. Borrowed: do not write.
+// A Selection is the rows of a snapshot that a query selects. Borrowed: do not write.
 type Selection struct {
 	Snapshot *storage.Snapshot
 	// Segments are those that have such rows, in the table's order.
 	Segments []reader.SegmentRows
 	Rows     uint64 // of all
-	// Pruning is what Where took; nil: there is none.
+	// Pruning is the cost of Where; nil: there is none.
 	Pruning *reader.Pruning
 	// Keys says what became of the keys; nil: there are none.
 	Keys *KeyReport
 }
 
-// Find returns the rows of a snapshot that the query means. What it reads is recorded as read.Usage says, for counting
-// unless that names another purpose.
+// Find returns the rows of a snapshot that the query selects. Its reads are recorded as read.Usage says, with the
+// purpose of counting unless that names another.
 func (q *Query) Find(ctx context.Context, snap *storage.Snapshot, read reader.Options) (*Selection, error) {
 	if err := q.Validate(); err != nil {
 		return nil, err

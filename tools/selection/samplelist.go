@@ -18,7 +18,7 @@ import (
 type ListInfo struct {
 	Table      string `json:"table"`
 	Name       string `json:"sample_list"`
-	Snapshot   uint64 `json:"snapshot"` // that it was looked at in
+	Snapshot   uint64 `json:"snapshot"` // of which the counts are
 	Definition string `json:"definition"`
 	Added      uint64 `json:"added"` // the snapshot that defined it
 	// Rows are those in it that readers see, TableRows all that they see, and Share the one over the other.
@@ -39,9 +39,9 @@ type ListReport struct {
 	Attempts int        `json:"attempts"`
 }
 
-// Create makes a sample list of the rows of the table's newest snapshot that the query means, in a new snapshot. Rows
-// that are ingested later are not in it. A list without rows is one too. storage.ErrExists: there is one of the name,
-// and replace is false.
+// Create makes a sample list of the rows of the table's newest snapshot that the query selects, in a new snapshot. Rows
+// that are ingested later are not in it. A list may have no rows. storage.ErrExists: there is one of the name, and
+// replace is false.
 func Create(ctx context.Context, table *storage.Table, name string, q *Query, replace bool,
 	opts Options) (*ListReport, error) {
 	list := catalog.SampleList{Name: name, Definition: q.String()}
@@ -97,7 +97,7 @@ func share(rows, of uint64) float64 {
 	return float64(rows) / float64(of)
 }
 
-// Drop takes a sample list away, in a new snapshot. Branches that have it keep it.
+// Drop removes a sample list, in a new snapshot. Branches that have it keep it.
 func Drop(ctx context.Context, table *storage.Table, name string) (*storage.Snapshot, error) {
 	var made *storage.Snapshot
 	err := attempts(ctx, table, nil, func(snap *storage.Snapshot, _ int) (err error) {
@@ -111,7 +111,7 @@ func Drop(ctx context.Context, table *storage.Table, name string) (*storage.Snap
 	return made, err
 }
 
-// A PartitionShare is what a sample list has of a partition.
+// A PartitionShare is how much of a partition is in a sample list.
 type PartitionShare struct {
 	Partition string  `json:"partition"`
 	Rows      uint64  `json:"rows"` // in the list, that readers see
@@ -119,8 +119,8 @@ type PartitionShare struct {
 	Share     float64 `json:"share"`
 }
 
-// Describe says what a sample list of a snapshot has, in all and of each partition. It reads the sets of segments with
-// both listed and deleted rows alone.
+// Describe counts the rows of a sample list of a snapshot, in all and by partition. It reads bitmaps only of segments
+// with both listed and deleted rows.
 func Describe(ctx context.Context, snap *storage.Snapshot,
 	list catalog.SampleList) (*ListInfo, []PartitionShare, error) {
 	segments, err := snap.Segments(ctx, nil)
