@@ -442,7 +442,7 @@ func TestSort(t *testing.T) {
 	order := func(sortBy string, limit int) (string, *Listing) {
 		t.Helper()
 		key, reverse := strings.CutPrefix(sortBy, "-")
-		sections, err := FeaturesView(table, ViewOptions{Sort: key, Reverse: reverse, Limit: limit})
+		sections, err := featuresView(table, ViewOptions{Sort: key, Reverse: reverse, Limit: limit})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -461,7 +461,7 @@ func TestSort(t *testing.T) {
 	if names, l := order("stored_bytes", 2); names != "bca" || len(l.Rows) != 2 || l.More != 1 || l.Rows[0][0] != "b" {
 		t.Errorf("%s %+v", names, l)
 	}
-	if _, err := FeaturesView(table, ViewOptions{Sort: "stored_byte"}); !errors.Is(err, ErrSort) ||
+	if _, err := featuresView(table, ViewOptions{Sort: "stored_byte"}); !errors.Is(err, ErrSort) ||
 		!strings.Contains(err.Error(), `did you mean "stored_bytes"`) {
 		t.Errorf("%v", err)
 	}

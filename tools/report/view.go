@@ -28,8 +28,8 @@ type ViewOptions struct {
 type View func(t *Table, o ViewOptions) ([]Section, error)
 
 // Views are those that have a command, by its name. A table at a glance is SummaryView.
-var Views = map[string]View{"features": FeaturesView, "jobs": JobsView, "savings": SavingsView, "health": HealthView,
-	"advise": AdviseView}
+var Views = map[string]View{"features": featuresView, "jobs": jobsView, "savings": savingsView, "health": healthView,
+	"advise": adviseView}
 
 // parts are the keys of a Table that the views have.
 var parts = map[string][]string{
@@ -110,13 +110,13 @@ func SummaryView(t *Table, o ViewOptions) ([]Section, error) {
 	}
 	facts = append(facts, readFacts(t, o)...)
 	sections := []Section{{Facts: facts}}
-	saved, err := SavingsView(t, ViewOptions{})
+	saved, err := savingsView(t, ViewOptions{})
 	if err != nil {
 		return nil, err
 	}
 	sections = append(sections, saved[0])
 	if len(t.Jobs) > 0 {
-		jobs, err := JobsView(t, ViewOptions{Limit: shownJobs})
+		jobs, err := jobsView(t, ViewOptions{Limit: shownJobs})
 		if err != nil {
 			return nil, err
 		}
@@ -203,8 +203,8 @@ func curveText(c *Curve) string {
 	return ""
 }
 
-// FeaturesView is a line per feature.
-func FeaturesView(t *Table, o ViewOptions) ([]Section, error) {
+// featuresView is a line per feature.
+func featuresView(t *Table, o ViewOptions) ([]Section, error) {
 	columns := []column[Feature]{
 		textColumn("feature", "feature", func(f *Feature) string { return f.Name }),
 		textColumn("id", "", func(f *Feature) string { return f.ID }),
@@ -267,8 +267,8 @@ func encodingsText(all []StreamEncoding) string {
 	return strings.Join(out, "; ")
 }
 
-// JobsView is a line per job.
-func JobsView(t *Table, o ViewOptions) ([]Section, error) {
+// jobsView is a line per job.
+func jobsView(t *Table, o ViewOptions) ([]Section, error) {
 	l, err := list(t.Jobs, []column[Job]{
 		textColumn("job", "job", func(j *Job) string { return j.Job }),
 		textColumn("user", "user", func(j *Job) string { return j.User }),
@@ -317,8 +317,8 @@ func JobsView(t *Table, o ViewOptions) ([]Section, error) {
 	return sections, nil
 }
 
-// SavingsView is the chain from the source's bytes to those stored, and the savings that are not in it.
-func SavingsView(t *Table, o ViewOptions) ([]Section, error) {
+// savingsView is the chain from the source's bytes to those stored, and the savings that are not in it.
+func savingsView(t *Table, o ViewOptions) ([]Section, error) {
 	s := &t.Savings
 	rows := []Cause{{Cause: "source", Bytes: int64(s.SourceBytes),
 		Meaning: "the values of all rows as plain numbers, in their source's width"}}
@@ -381,8 +381,8 @@ func shortMeaning(text string) string {
 	return text
 }
 
-// HealthView is segments, packs, snapshots, overlays, branches and leases.
-func HealthView(t *Table, o ViewOptions) ([]Section, error) {
+// healthView is segments, packs, snapshots, overlays, branches and leases.
+func healthView(t *Table, o ViewOptions) ([]Section, error) {
 	h := &t.Health
 	facts := [][2]string{
 		{"segments", fmt.Sprintf("%s, on average %s rows and %s; %s small, %s, %s could be merged",
@@ -494,8 +494,8 @@ func recordsText(h *UsageHealth) string {
 	return text
 }
 
-// AdviseView is what is worth doing.
-func AdviseView(t *Table, o ViewOptions) ([]Section, error) {
+// adviseView is what is worth doing.
+func adviseView(t *Table, o ViewOptions) ([]Section, error) {
 	l := layOut(t.Advice, []column[Advice]{
 		textColumn("kind", "", func(a *Advice) string { return a.Kind }),
 		bytesColumn("saved_bytes", "", func(a *Advice) uint64 { return a.SavedBytes }),

@@ -3,6 +3,7 @@ package terminal
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -37,7 +38,7 @@ func (e *Env) Run(ctx context.Context, command func() error) int {
 	if flushErr := e.Out.Flush(); err == nil && flushErr != nil {
 		err = fmt.Errorf("standard output: %w", flushErr)
 	}
-	return Report(ctx, e.Name, e.Err, err)
+	return report(ctx, e.Name, e.Err, err)
 }
 
 // Printf prints to standard output.
@@ -49,10 +50,23 @@ func (e *Env) Warnf(format string, args ...any) {
 }
 
 // PrintJSON prints v as one object.
-func (e *Env) PrintJSON(v any) error { return JSON(e.Out, v) }
+func (e *Env) PrintJSON(v any) error {
+	enc := json.NewEncoder(e.Out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
 
 // PrintFacts prints name and value, a line each, values aligned.
-func (e *Env) PrintFacts(facts ...[2]string) { Facts(e.Out, facts) }
+func (e *Env) PrintFacts(facts ...[2]string) {
+	width := 0
+	for _, f := range facts {
+		width = max(width, len(f[0]))
+	}
+	for _, f := range facts {
+		e.Printf("%-*s  %s\n", width, f[0], OneLine(f[1]))
+	}
+}
 
 // Print prints v with --json, and else the facts.
 func (e *Env) Print(v any, facts ...[2]string) error {

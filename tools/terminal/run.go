@@ -55,9 +55,9 @@ func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(for
 // ErrDamage is matched by the error of a command that found damage, which it has printed.
 var ErrDamage = errors.New("damage found")
 
-// Report prints err as one line that begins with the command's name, on a terminal with a picture of the place below
+// report prints err as one line that begins with the command's name, on a terminal with a picture of the place below
 // it, and returns the exit code that it stands for.
-func Report(ctx context.Context, name string, stderr io.Writer, err error) int {
+func report(ctx context.Context, name string, stderr io.Writer, err error) int {
 	if err == nil {
 		return ExitDone
 	}

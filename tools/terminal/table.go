@@ -2,7 +2,6 @@ package terminal
 
 import (
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -118,25 +117,6 @@ func Wrap(out io.Writer, width, indent int, s string) {
 		}
 	}
 	fmt.Fprintln(out, line)
-}
-
-// Facts prints name and value, a line each, values aligned.
-func Facts(out io.Writer, facts [][2]string) {
-	width := 0
-	for _, f := range facts {
-		width = max(width, len(f[0]))
-	}
-	for _, f := range facts {
-		fmt.Fprintf(out, "%-*s  %s\n", width, f[0], OneLine(f[1]))
-	}
-}
-
-// JSON prints v as one object.
-func JSON(out io.Writer, v any) error {
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
 }
 
 // CSV prints rows under the names, unless these are nil, as RFC 4180 has it, with "\n" at the end of lines.

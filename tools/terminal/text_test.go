@@ -46,7 +46,7 @@ func TestCodes(t *testing.T) {
 	}
 	for _, test := range tests {
 		var out strings.Builder
-		if code := Report(test.ctx, "dsi", &out, test.err); code != test.want {
+		if code := report(test.ctx, "dsi", &out, test.err); code != test.want {
 			t.Errorf("%v exits with %d, want %d", test.err, code, test.want)
 		}
 		if test.err != nil && (!strings.HasPrefix(out.String(), "dsi: ") || strings.Count(out.String(), "\n") != 1) {
