@@ -302,29 +302,17 @@ func Walk(ctx context.Context, t *storage.Table, since, until time.Time,
 			bytes += days[left[n]].bytes()
 			n++
 		}
-		if n == 0 { // a day that is too large to be held
-			sums := map[Key]*sum{}
-			c, err := readDay(ctx, t, left[0], days[left[0]], func() { clear(sums) },
-				func(d *decoded) { addTo(sums, d) })
-			if err != nil {
-				return wrong(err)
-			}
-			out.add(c)
-			for _, s := range sums {
-				if err := visit(left[0].start(), &s.Record); err != nil {
-					return nil, err
-				}
-			}
-			left = left[1:]
-			continue
-		}
-		held := make([][]*decoded, n)
-		coverages := make([]*Coverage, n)
+		large := n == 0 // the first day cannot be held: its records are added up as they are read
+		n = max(n, 1)
+		sums, held, coverages := map[Key]*sum{}, make([][]*decoded, n), make([]*Coverage, n)
 		var g errgroup.Group
 		for i, d := range left[:n] {
+			anew, take := func() { held[i] = nil }, func(d *decoded) { held[i] = append(held[i], d) }
+			if large {
+				anew, take = func() { clear(sums) }, func(d *decoded) { addTo(sums, d) }
+			}
 			g.Go(func() (err error) {
-				coverages[i], err = readDay(ctx, t, d, days[d], func() { held[i] = nil },
-					func(d *decoded) { held[i] = append(held[i], d) })
+				coverages[i], err = readDay(ctx, t, d, days[d], anew, take)
 				return err
 			})
 		}
@@ -333,12 +321,18 @@ func Walk(ctx context.Context, t *storage.Table, since, until time.Time,
 		}
 		for i, all := range held {
 			out.add(coverages[i])
+			day := left[i].start()
 			for _, f := range all {
-				if err := f.each(func(record *Record) error { return visit(left[i].start(), record) }); err != nil {
+				if err := f.each(func(record *Record) error { return visit(day, record) }); err != nil {
 					return nil, err
 				}
 			}
 			held[i] = nil
+		}
+		for _, s := range sums {
+			if err := visit(left[0].start(), &s.Record); err != nil {
+				return nil, err
+			}
 		}
 		left = left[n:]
 	}

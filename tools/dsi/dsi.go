@@ -61,8 +61,7 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	e := &app.Env{Env: terminal.NewEnv("dsi", stdin, stdout, stderr)}
 	return e.Run(ctx, func() error {
 		var g grammar
-		parsed, err := terminal.Parse("dsi", "Training tables for recommendation models: ingest, look, read, export.",
-			&g, args, e.Out, e.Err)
+		parsed, err := e.Parse("Training tables for recommendation models: ingest, look, read, export.", &g, args)
 		if err != nil || parsed == nil {
 			return err
 		}

@@ -238,8 +238,7 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 func (a *app) do(ctx context.Context, args []string) error {
 	var c grammar
-	parsed, err := terminal.Parse("dsistat", "What tables hold, who reads it, what that costs, and what was saved.", &c,
-		args, a.Out, a.Err)
+	parsed, err := a.Parse("What tables hold, who reads it, what that costs, and what was saved.", &c, args)
 	if err != nil || parsed == nil {
 		return err
 	}
@@ -384,7 +383,6 @@ func (a *app) listing(l *report.Listing) {
 		a.Printf("... and %s more\n", terminal.Count(l.More))
 	}
 	if left > 0 {
-		a.Printf("... and %s more: in a wider terminal, or by --csv\n",
-			terminal.Plural(uint64(left), "column"))
+		a.Printf("... and %s more: in a wider terminal, or by --csv\n", terminal.Plural(uint64(left), "column"))
 	}
 }

@@ -93,8 +93,7 @@ var errExit = errors.New("exit")
 
 // Parse parses args into grammar, a pointer to a struct with kong's tags. nil without an error: help or the version was
 // asked for, and printed.
-func Parse(name, description string, grammar any, args []string, stdout, stderr io.Writer) (parsed *kong.Context,
-	err error) {
+func (e *Env) Parse(description string, grammar any, args []string) (parsed *kong.Context, err error) {
 	for _, arg := range args {
 		// kong would put U+FFFD for such bytes, and one name would stand for many.
 		if !utf8.ValidString(arg) {
@@ -111,18 +110,18 @@ func Parse(name, description string, grammar any, args []string, stdout, stderr 
 		}
 	}()
 	parser, err := kong.New(grammar,
-		kong.Name(name),
+		kong.Name(e.Name),
 		kong.Description(description),
-		kong.Writers(stdout, stderr),
+		kong.Writers(e.Out, e.Err),
 		kong.Exit(func(int) { panic(errExit) }),
-		kong.Vars{"version": version(name)},
+		kong.Vars{"version": version(e.Name)},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 	)
 	if err != nil {
 		return nil, err
 	}
 	if parsed, err = parser.Parse(args); err != nil {
-		return nil, badArguments(name, err)
+		return nil, badArguments(e.Name, err)
 	}
 	return parsed, nil
 }

@@ -61,8 +61,7 @@ func (c *Expire) Run(ctx context.Context, e *app.Env) error {
 	if err != nil {
 		return err
 	}
-	r, err := table.Expire(ctx, gc.ExpireOptions{KeepLast: c.KeepLast, YoungerThan: c.YoungerThan,
-		DryRun: c.DryRun})
+	r, err := table.Expire(ctx, gc.ExpireOptions{KeepLast: c.KeepLast, YoungerThan: c.YoungerThan, DryRun: c.DryRun})
 	if err != nil {
 		return err
 	}

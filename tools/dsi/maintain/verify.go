@@ -45,8 +45,7 @@ func (c *Verify) Run(ctx context.Context, e *app.Env) error {
 	bar := e.Progress("verifying", app.UnitBytes)
 	defer bar.Finish()
 	start := time.Now()
-	r, err := store.Verify(ctx, c.Table, c.Deep,
-		func(done, total uint64) { bar.Set(int64(done), int64(total)) })
+	r, err := store.Verify(ctx, c.Table, c.Deep, func(done, total uint64) { bar.Set(int64(done), int64(total)) })
 	bar.Finish()
 	if err != nil {
 		return err

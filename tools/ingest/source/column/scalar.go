@@ -219,8 +219,7 @@ func ExactFloat(e vector.Elem, v int64) bool {
 // AppendCell appends a byte string, or a fault in its place when it is too long.
 func AppendCell[T ~string | ~[]byte](a *Array, v T, limits *Limits) error {
 	if int64(len(v)) > limits.CellBytes {
-		a.Fault(fmt.Errorf("a value of %d bytes, the limit is %d", len(v),
-			limits.CellBytes))
+		a.Fault(fmt.Errorf("a value of %d bytes, the limit is %d", len(v), limits.CellBytes))
 		v = v[:0]
 	}
 	if int64(len(a.Data)+len(v)) > min(limits.BatchBytes, math.MaxInt32) {

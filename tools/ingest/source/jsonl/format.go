@@ -80,8 +80,7 @@ func (d *inference) scan(ctx context.Context) error {
 	for some := range slices.Chunk(d.d.Files(name), filesAtOnce) {
 		schemas, errs := make([]*schema, len(some)), make([]error, len(some))
 		err := d.d.Scan(ctx, some, func(ctx context.Context, i int, in input.File) {
-			schemas[i],
-				errs[i] = d.file(ctx, in.Path)
+			schemas[i], errs[i] = d.file(ctx, in.Path)
 		})
 		if err != nil {
 			return err

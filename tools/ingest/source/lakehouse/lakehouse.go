@@ -140,10 +140,8 @@ func isTransactional(dir string) bool {
 		return false
 	}
 	entries, _ := os.ReadDir(dir) // what cannot be listed shows nothing
-	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
-		return !e.IsDir() &&
-			transactionFiles.MatchString(e.Name())
-	})
+	return slices.ContainsFunc(entries,
+		func(e fs.DirEntry) bool { return !e.IsDir() && transactionFiles.MatchString(e.Name()) })
 }
 
 func exists(path string) bool {

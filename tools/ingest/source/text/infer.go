@@ -150,8 +150,7 @@ func (c *textValues) add(s string) {
 		whole := err == nil && strconv.FormatInt(v, 10) == s
 		check(textInt, func() bool { return whole })
 		check(textFloat, func() bool {
-			return whole && column.ExactFloat(vector.Float64, v) || !whole &&
-				isFraction(s)
+			return whole && column.ExactFloat(vector.Float64, v) || !whole && isFraction(s)
 		})
 		check(textSingle, func() bool {
 			if whole {
