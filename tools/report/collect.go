@@ -69,13 +69,12 @@ type group struct {
 
 // A segmentFacts is what a report needs of one segment, besides its features.
 type segmentFacts struct {
-	d                        catalog.SegmentDescriptor
-	deleted                  uint64
-	elements, storedElements uint64
-	objects                  []segment.Object
-	droppedBytes             uint64 // of features that no reader sees
-	frames                   uint64 // bytes of headers, directories, indexes
-	stripes                  uint64
+	d            catalog.SegmentDescriptor
+	deleted      uint64
+	objects      []segment.Object
+	droppedBytes uint64 // of features that no reader sees
+	frames       uint64 // bytes of headers, directories, indexes
+	stripes      uint64
 }
 
 // A collector adds up directories. Safe for concurrent use while segments are read.
@@ -179,7 +178,7 @@ func (c *collector) segment(ctx context.Context, s *storage.Store, at int) error
 	c.total.add(w.total)
 	c.raw += w.raw
 	f := &c.segments[at]
-	f.objects, f.elements, f.storedElements, f.droppedBytes = objects, w.elements, w.storedElements, w.droppedBytes
+	f.objects, f.droppedBytes = objects, w.droppedBytes
 	f.frames, f.stripes = uint64(max(-w.total.frames, 0)), uint64(len(g.StripeRows()))
 	return nil
 }
@@ -190,10 +189,9 @@ type walk struct {
 	at     int
 	groups map[catalog.FeatureID]*members
 
-	total                    chain
-	raw, files               uint64
-	elements, storedElements uint64
-	droppedBytes             uint64 // of features that no reader sees
+	total        chain
+	raw, files   uint64
+	droppedBytes uint64 // of features that no reader sees
 }
 
 // A members is a group of the segment.
@@ -248,10 +246,6 @@ func (w *walk) entry(e *segment.Entry) error {
 	f.chain.add(chain.chain)
 	f.inverse += uint64(-chain.inverses)
 	w.total.add(chain.chain)
-	w.elements += m.Stats.Elements
-	for i := range m.Stripes {
-		w.storedElements += m.Stripes[i].Elements
-	}
 	if w.at > f.last {
 		f.last, f.group = w.at, catalog.FeatureID(m.Group)
 		if w.c.encodings != nil && w.c.encodings(id) {

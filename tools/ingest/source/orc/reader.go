@@ -215,7 +215,8 @@ func (r *reader) finish() error {
 func fromNanoseconds(a *column.Array) {
 	if a.Type.AnyUnit && column.TimestampUnit(a.Type.Logical) != "ns" {
 		r := column.Rescaling{From: "ns", To: column.TimestampUnit(a.Type.Logical)}
-		a.Ints = r.Apply(a, func(entry int, err error) { a.Faults = append(a.Faults, column.Fault{Entry: entry, Err: err}) })
+		a.Ints = r.Apply(a,
+			func(entry int, err error) { a.Faults = append(a.Faults, column.Fault{Entry: entry, Err: err}) })
 	}
 	for _, c := range a.Children {
 		fromNanoseconds(c)
