@@ -134,8 +134,8 @@ func (c *Ingest) printAdded(ctx context.Context, e *app.Env, store *storage.Stor
 func reportFacts(r ingest.Report) [][2]string {
 	d, s := r.Duplicates, r.Seconds
 	duplicates := describe.Duplicates{
-		Factor: d.Factor, Slots: d.Slots, RowSlots: d.RowSlots, Partial: uint64(d.Partial),
-		Groups: uint64(d.Groups), Grouped: uint64(d.GroupFeatures), Saved: uint64(d.BytesSaved),
+		Factor: d.Factor, Slots: uint64(d.Slots), RowSlots: uint64(d.RowSlots), Partial: uint64(d.Partial),
+		Groups: uint64(d.Groups), Grouped: uint64(d.GroupFeatures), SavedBytes: uint64(d.BytesSaved),
 	}
 	facts := [][2]string{
 		{"table", fmt.Sprintf("%s, snapshot %d", r.Table, r.Snapshot)},

@@ -20,20 +20,10 @@ type Describe struct {
 	Totals bool `help:"Sum up the duplicates that ingest found. It reads every segment's index."`
 }
 
-// duplicatesJSON sums over features what ingest found.
-type duplicatesJSON struct {
-	Factor     float64 `json:"dedupe_factor"`
-	Slots      uint64  `json:"slots"`
-	Partial    uint64  `json:"partial"`
-	Groups     int     `json:"groups"`
-	Grouped    int     `json:"group_features"`
-	SavedBytes uint64  `json:"saved_bytes_estimate"`
-}
-
-func sumDuplicates(all []snapshot.FeatureTotals) *duplicatesJSON {
+func sumDuplicates(all []snapshot.FeatureTotals) *Duplicates {
 	var sum snapshot.FeatureTotals
 	groups := map[string]bool{}
-	d := new(duplicatesJSON)
+	d := new(Duplicates)
 	for _, t := range all {
 		sum.Elements += t.Elements
 		sum.StoredElements += t.StoredElements
@@ -46,7 +36,7 @@ func sumDuplicates(all []snapshot.FeatureTotals) *duplicatesJSON {
 			d.Grouped++
 		}
 	}
-	d.Factor, d.Slots, d.Groups = sum.Factor(), sum.Slots, len(groups)
+	d.Factor, d.Slots, d.Groups = sum.Factor(), sum.Slots, uint64(len(groups))
 	return d
 }
 
@@ -62,7 +52,7 @@ type describeJSON struct {
 	PartitionCount int               `json:"partition_count"`
 	FirstPartition string            `json:"first_partition"`
 	LastPartition  string            `json:"last_partition"`
-	Duplicates     *duplicatesJSON   `json:"duplicates,omitempty"` // with --totals
+	Duplicates     *Duplicates       `json:"duplicates,omitempty"` // with --totals
 }
 
 // Run runs the command.
@@ -138,11 +128,8 @@ func (d *describeJSON) facts() [][2]string {
 		add("partitions", fmt.Sprintf("%s, from %s to %s", terminal.Count(d.PartitionCount), d.FirstPartition,
 			d.LastPartition))
 	}
-	if u := d.Duplicates; u != nil {
-		add("duplicates", Duplicates{
-			Factor: u.Factor, Partial: u.Partial, Groups: uint64(u.Groups), Grouped: uint64(u.Grouped),
-			Saved: u.SavedBytes,
-		}.String())
+	if d.Duplicates != nil {
+		add("duplicates", d.Duplicates.String())
 	}
 	return facts
 }

@@ -7,16 +7,21 @@ import (
 	"github.com/dsistore/dsistore/tools/terminal"
 )
 
-// Duplicates are what repeats in a table, or in what was ingested.
+// Duplicates sum over features the duplicates that ingest found: in a table, or in what was ingested.
 type Duplicates struct {
-	Factor                          float64
-	Slots, RowSlots                 int64 // RowSlots is 0 where they are not known
-	Partial, Groups, Grouped, Saved uint64
+	Factor     float64 `json:"dedupe_factor"`
+	Slots      uint64  `json:"slots"`
+	Partial    uint64  `json:"partial"`
+	Groups     uint64  `json:"groups"`
+	Grouped    uint64  `json:"group_features"`
+	SavedBytes uint64  `json:"saved_bytes_estimate"`
+
+	RowSlots uint64 `json:"-"` // 0 where they are not known
 }
 
 // String says what was found and what it is worth, without what there is nothing of.
 func (d Duplicates) String() string {
-	if d.Factor <= 1 && d.Partial == 0 && d.Groups == 0 && d.Saved == 0 {
+	if d.Factor <= 1 && d.Partial == 0 && d.Groups == 0 && d.SavedBytes == 0 {
 		return "none: each value is used once"
 	}
 	out := fmt.Sprintf("each stored value is used %.2f times", d.Factor)
@@ -31,8 +36,8 @@ func (d Duplicates) String() string {
 		parts = append(parts, fmt.Sprintf("%s of %s", terminal.Plural(d.Groups, "group"),
 			terminal.Plural(d.Grouped, "feature")))
 	}
-	if d.Saved > 0 {
-		parts = append(parts, fmt.Sprintf("about %s saved", terminal.Bytes(d.Saved)))
+	if d.SavedBytes > 0 {
+		parts = append(parts, fmt.Sprintf("about %s saved", terminal.Bytes(d.SavedBytes)))
 	} else {
 		parts = append(parts, "which saves decoding: the encodings alone would be as small")
 	}

@@ -14,12 +14,12 @@ func TestDuplicatesText(t *testing.T) {
 			"each stored value is used 14.34 times; 28 of 400 slots, which saves decoding: the encodings alone " +
 				"would be as small"},
 		{Duplicates{Factor: 10.781, Slots: 2_261_140, RowSlots: 8_350_000, Partial: 117_543, Groups: 60, Grouped: 325,
-			Saved: 5 << 20},
+			SavedBytes: 5 << 20},
 			"each stored value is used 10.78 times; 2,261,140 of 8,350,000 slots, " +
 				"117,543 partial duplicates, 60 groups of 325 features, about 5.00 MiB saved"},
-		{Duplicates{Factor: 2, Partial: 1, Groups: 1, Grouped: 2, Saved: 100},
+		{Duplicates{Factor: 2, Partial: 1, Groups: 1, Grouped: 2, SavedBytes: 100},
 			"each stored value is used 2.00 times; 1 partial duplicate, 1 group of 2 features, about 100 B saved"},
-		{Duplicates{Factor: 1, RowSlots: 5, Slots: 4, Saved: 9},
+		{Duplicates{Factor: 1, RowSlots: 5, Slots: 4, SavedBytes: 9},
 			"each stored value is used 1.00 times; 4 of 5 slots, about 9 B saved"},
 	} {
 		if got := tc.d.String(); got != tc.want {
