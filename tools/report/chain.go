@@ -7,7 +7,8 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A chain leads from the raw bytes of rows to the bytes stored, link by link, with what each link saves:
+// A chain leads from the raw bytes of rows to the bytes stored, link by link, with what each link saves. The links come
+// to the raw bytes less those stored:
 //
 //	rows ── runs ──> a value per run ── slots ──> a value per slot ── partial ──> values stored once
 //	     ── encodings ──> bytes of values
@@ -32,11 +33,6 @@ func (c *chain) add(o chain) {
 	c.groups += o.groups
 	c.frames += o.frames
 	c.split += o.split
-}
-
-// sum is the raw bytes less those stored.
-func (c *chain) sum() int64 {
-	return c.runs + c.slots + c.partial + c.encodings + c.shape + c.inverses + c.groups + c.frames
 }
 
 // A link is one of a chain.
