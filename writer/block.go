@@ -8,14 +8,15 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A block is some rows of one feature in a spill file. Null rows take a bit; numbers take their source's width.
+// A block holds consecutive rows of one feature in a spill file. A null row takes one bit. A number takes as many bytes
+// as its type has (blockValueSize).
 //
-//	+--------------+----------------------+----------------------+------------------+--------+--------+
-//	| flags (1)    | presence, a bit a row | lengths (4 each), of | values of        | scores |
-//	| 1: has nulls | in 8-byte words, if 1 | present rows, lists  | present rows     |        |
-//	+--------------+----------------------+----------------------+------------------+--------+
+//	+--------------+-------------------------+---------------------+--------------+--------------+
+//	| flags (1)    | presence, 1 bit per row | lengths (4 each) of | values of    | scores of    |
+//	| 1: has nulls | in 8-byte words, if 1   | present rows, lists | present rows | present rows |
+//	+--------------+-------------------------+---------------------+--------------+--------------+
 //
-// All little-endian. Spill files are read by the process that wrote them: the layout may change at any time.
+// All little-endian. Only the process that wrote a spill file reads it, so the layout may change at any time.
 const blockHasNulls = 1
 
 // appendBlock appends the block of a plain column.
@@ -67,8 +68,8 @@ func appendFixed(dst []byte, c *vector.Column) []byte {
 	return dst
 }
 
-// elemWidth returns the bytes that a value of type t takes in a block.
-func elemWidth(t vector.Type) int {
+// blockValueSize returns how many bytes a value of type t takes in a block, without its score.
+func blockValueSize(t vector.Type) int {
 	if t.Physical() == vector.ByteValues {
 		return 1
 	}
@@ -92,7 +93,7 @@ func appendValues(dst []byte, c *vector.Column, lo, hi int) []byte {
 	case vector.ByteValues:
 		return append(dst, c.Data[lo:hi]...)
 	}
-	switch elemWidth(c.Type) {
+	switch blockValueSize(c.Type) {
 	case 1:
 		for _, v := range c.Ints[lo:hi] {
 			dst = append(dst, byte(v))
@@ -137,7 +138,7 @@ type blockReader struct {
 	scores   []byte // not yet read
 }
 
-// reset makes b read the block of the given rows. src is borrowed until the next reset.
+// reset makes b read the block src, which has so many rows. src is borrowed until the next reset.
 func (b *blockReader) reset(t vector.Type, src []byte, rows int) {
 	*b = blockReader{typ: t}
 	present := rows
@@ -157,12 +158,13 @@ func (b *blockReader) reset(t vector.Type, src []byte, rows int) {
 	b.lengths, src = src[:4*present], src[4*present:]
 	b.values = src
 	if t.Kind == vector.Weighted {
-		n := len(src) / (elemWidth(t) + scoreWidth(t)) * elemWidth(t)
+		n := len(src) / (blockValueSize(t) + scoreSize(t)) * blockValueSize(t)
 		b.values, b.scores = src[:n], src[n:]
 	}
 }
 
-func scoreWidth(t vector.Type) int {
+// scoreSize returns how many bytes a score of type t takes, in a block and in memory.
+func scoreSize(t vector.Type) int {
 	if t.Score == vector.Float64 {
 		return 8
 	}
@@ -195,9 +197,9 @@ func (b *blockReader) skip(n int) {
 		}
 		b.lengths = b.lengths[4*present:]
 	}
-	b.values = b.values[values*elemWidth(b.typ):]
+	b.values = b.values[values*blockValueSize(b.typ):]
 	if b.typ.Kind == vector.Weighted {
-		b.scores = b.scores[values*scoreWidth(b.typ):]
+		b.scores = b.scores[values*scoreSize(b.typ):]
 	}
 }
 
@@ -228,7 +230,7 @@ func (b *blockReader) appendRows(dst *vector.Column, n int) {
 	}
 	w := b.typ.Width()
 	for n > 0 {
-		// The longest stretch of rows that are alike.
+		// The next k rows are all present or all null.
 		present := b.isPresent(b.row)
 		k := n
 		if b.presence != nil {
@@ -269,7 +271,7 @@ func (b *blockReader) appendLists(dst *vector.Column, n int) {
 	dst.Slots += n
 }
 
-// addPresent ends n present rows of a fixed number of values whose values have been appended.
+// addPresent counts n more present rows in dst, whose values have been appended.
 func addPresent(dst *vector.Column, n int) {
 	if dst.Present != nil {
 		dst.Present = dst.Present.Grow(dst.Slots + n)
@@ -279,7 +281,7 @@ func addPresent(dst *vector.Column, n int) {
 	dst.Slots += n
 }
 
-// presentSoFar returns dst's presence as a bitmap that is there.
+// presentSoFar returns dst.Present or, when that is nil, a new bitmap in which every row is present.
 func presentSoFar(dst *vector.Column) vector.Bitmap {
 	if dst.Present != nil {
 		return dst.Present
@@ -289,9 +291,9 @@ func presentSoFar(dst *vector.Column) vector.Bitmap {
 	return p
 }
 
-// takeValues moves n values, with their scores, to dst.
+// takeValues appends the next n values, with their scores, to dst.
 func (b *blockReader) takeValues(dst *vector.Column, n int) {
-	w := elemWidth(b.typ)
+	w := blockValueSize(b.typ)
 	src := b.values[:n*w]
 	b.values = b.values[n*w:]
 	switch b.typ.Physical() {
@@ -307,7 +309,7 @@ func (b *blockReader) takeValues(dst *vector.Column, n int) {
 	if b.typ.Kind != vector.Weighted {
 		return
 	}
-	w = scoreWidth(b.typ)
+	w = scoreSize(b.typ)
 	scores := b.scores[:n*w]
 	b.scores = b.scores[n*w:]
 	if b.typ.Score == vector.Float64 {

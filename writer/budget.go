@@ -5,19 +5,21 @@ import (
 	"sync"
 )
 
-// A memoryBudget is memory that what is under way shares. Unlike a semaphore it lets who has come late take what is
-// left past one who waits for more: helpers of what is under way, which end before it does.
+// A memoryBudget limits the memory of concurrent workers, in bytes. It is not fair, unlike semaphore.Weighted: a small
+// request succeeds while a larger one waits. The small ones come from helpers of running workers (segmentJob.spread),
+// which end first, so the larger request still gets its turn. It is safe for concurrent use.
 type memoryBudget struct {
-	mu      sync.Mutex
-	left    int64
-	changed chan struct{} // closed, and another one made, when some comes back
+	mu      sync.Mutex    // guards the fields below
+	left    int64         // bytes
+	changed chan struct{} // closed and replaced by each release
 }
 
 func newMemoryBudget(bytes int64) *memoryBudget {
 	return &memoryBudget{left: bytes, changed: make(chan struct{})}
 }
 
-// acquire takes bytes, which are no more than the whole budget, as soon as so many are left.
+// acquire waits until so many bytes are left and takes them. More bytes than the whole budget would wait until ctx
+// ends.
 func (b *memoryBudget) acquire(ctx context.Context, bytes int64) error {
 	for {
 		b.mu.Lock()
@@ -35,14 +37,14 @@ func (b *memoryBudget) acquire(ctx context.Context, bytes int64) error {
 	}
 }
 
-// tryAcquire takes bytes if so many are left.
+// tryAcquire takes the bytes and returns true, or returns false at once when fewer are left.
 func (b *memoryBudget) tryAcquire(bytes int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.take(bytes)
 }
 
-// take is called with mu held.
+// take is tryAcquire with mu held.
 func (b *memoryBudget) take(bytes int64) bool {
 	if bytes > b.left {
 		return false
@@ -51,6 +53,7 @@ func (b *memoryBudget) take(bytes int64) bool {
 	return true
 }
 
+// release returns bytes that were acquired.
 func (b *memoryBudget) release(bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

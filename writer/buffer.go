@@ -7,8 +7,8 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A buffer holds Rows as they came, each a chunk, with a record for each row. Nothing is copied until the rows are in
-// order: then each feature is gathered once, to a spill file or to a stripe.
+// A buffer holds Rows unchanged, one chunk for each Rows, and a record for each row. Sorting moves only the records.
+// Afterwards each feature is gathered once, to a spill file or to a stripe.
 //
 //	records   sorted:  (chunk 2, row 7) (chunk 0, row 1) (chunk 2, row 8) ...
 //	features  number → the chunks that have it, and their columns
@@ -19,7 +19,7 @@ type buffer struct {
 	chunks  int
 	columns [][]chunkColumn // by feature number
 	bytes   int64           // memory held, records included
-	release []func()        // give back what columns borrow
+	release []func()        // Rows.Release of each chunk
 }
 
 type chunkColumn struct {
@@ -27,7 +27,7 @@ type chunkColumn struct {
 	col   *vector.Column
 }
 
-// columnOverhead is what a column takes beside its values, the buffer's entry for it included.
+// columnOverhead is the memory of a column without its values, in bytes, with the buffer's entry for it.
 const columnOverhead = int64(unsafe.Sizeof(vector.Column{})+unsafe.Sizeof(chunkColumn{})) + 64
 
 // columnBytes returns the memory that c holds, by capacity.
@@ -37,7 +37,8 @@ func columnBytes(c *vector.Column) int64 {
 		8*int64(cap(c.Present)+cap(c.Ints)+cap(c.Doubles)+cap(c.ScoreDoubles))
 }
 
-// add takes over rows, whose columns take so many bytes; recs, one for each row, are copied.
+// add appends rows as a chunk and owns them. bytes is the memory of their columns. recs has a record for each row: add
+// sets its chunk and row, and copies it.
 func (b *buffer) add(recs []record, rows *Rows, bytes int64) {
 	for i := range recs {
 		recs[i].chunk, recs[i].row = uint32(b.chunks), uint32(i)
@@ -56,7 +57,7 @@ func (b *buffer) add(recs []record, rows *Rows, bytes int64) {
 	b.chunks++
 }
 
-// free gives back what columns borrow. The buffer is empty after it.
+// free releases all rows and leaves the buffer empty.
 func (b *buffer) free() {
 	for _, release := range b.release {
 		release()
@@ -72,8 +73,8 @@ func (b *buffer) sort() {
 // has reports whether any chunk has the feature.
 func (b *buffer) has(number int) bool { return number < len(b.columns) && len(b.columns[number]) > 0 }
 
-// sources returns, by chunk, the feature's columns as columns of type t, in dst's memory. Converted ones replace the
-// chunk's own. One goroutine at a time for each feature.
+// sources returns the feature's columns, one for each chunk, nil where the chunk lacks the feature, in dst's memory. A
+// column of another type is converted to t and replaced in the buffer. One goroutine at a time for each feature.
 func (b *buffer) sources(dst []*vector.Column, number int, t vector.Type) ([]*vector.Column, error) {
 	dst = vector.Resize(dst, b.chunks)
 	clear(dst)
@@ -94,7 +95,7 @@ func (b *buffer) sources(dst []*vector.Column, number int, t vector.Type) ([]*ve
 	return dst, nil
 }
 
-// appendPieces appends the pieces that spell records [lo, hi), none across a multiple of grain counted from record 0.
+// appendPieces appends the pieces for records [lo, hi). No piece crosses a multiple of grain records.
 func (b *buffer) appendPieces(dst []piece, lo, hi, grain int) []piece {
 	for i := lo; i < hi; i++ {
 		r := &b.records[i]

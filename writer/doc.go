@@ -30,8 +30,9 @@
 // A stripe is gathered by runs. Rows are compared where they are stored, which may be Arrow's own memory, and repeated
 // values are not copied. Then the stripes of each feature are searched for equal rows and overlapping lists
 // (dedup.Finder). The writer tries each technique on a stripe (format.Sizer) and keeps the one with the lowest cost of
-// fetching and decoding. It tries again as stripes go by, and what it learns of a feature outlives the segment. Where
-// nothing repeats, the bytes are those of Options.Dedup off. Duplicates and the segment's index say what was found.
+// fetching and decoding. It repeats the trial every few stripes and starts the next segment with the last choice
+// (dedup.Choice). Without repeated values the bytes are those of DedupOff. Duplicates and the segment's index hold the
+// figures.
 //
 // # Memory
 //
@@ -42,14 +43,14 @@
 //   - one quarter: stripes that are gathered, searched for duplicates and encoded, with their scratch memory. Sampling
 //     for groups takes at most half of it;
 //   - one eighth: feature files that wait for their turn in a pack;
-//   - the rest: what sources read ahead, and garbage.
+//   - the rest: the sources' read-ahead, and garbage.
 //
-// A run keeps in memory 40 bytes for each of its features, and 64 KiB while runs are merged. The plan of a segment
-// takes at most 12 bytes per row. A feature costs nothing in the rows and runs that lack it.
+// A run keeps 40 bytes per feature in memory, and 64 KiB more while runs are merged. The plan of a segment takes at
+// most 12 bytes per row. A feature costs nothing in chunks and runs that lack it.
 //
 // # Failure
 //
-// Segments exist before they are committed. The caller discards those of a failed job (Rewrite does it itself); those
-// of a killed process are unreferenced objects that gc finds. Spill files are unlinked when they are opened, so nothing
-// is left of them however the process ends.
+// Segments exist before they are committed. When a job fails, the caller discards its segments (Rewrite does it
+// itself). When the process is killed, gc deletes them as unreferenced objects. Spill files are unlinked when they are
+// opened, so they disappear with the process.
 package writer

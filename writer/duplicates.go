@@ -2,20 +2,20 @@ package writer
 
 import "github.com/dsistore/dsistore/dedup"
 
-// Duplicates says what was found to repeat, over all features and segments.
+// Duplicates counts the repeated values of all features and segments of a job.
 type Duplicates struct {
-	// Factor is how often a stored value is used: ids, numbers and bytes over rows, by those stored.
+	// Factor is the number of elements (ids, numbers, bytes) of all rows, divided by the number of stored elements.
 	Factor float64 `json:"factor"`
-	// Slots are the values stored, a list or a number each, of RowSlots: one for each row and feature that some row
-	// has.
+	// RowSlots is the number of slots that the features would have without deduplication: one per row and feature,
+	// features that are null in every row of their segment not counted. Slots is how many are stored.
 	RowSlots int64 `json:"row_slots"`
 	Slots    int64 `json:"slots"`
-	Partial  int64 `json:"partial"` // slots whose values other slots store too
-	Groups   int   `json:"groups"`  // dedup groups, segment by segment
-	// GroupFeatures are the features in them.
+	Partial  int64 `json:"partial"` // slots that are partial duplicates
+	Groups   int   `json:"groups"`  // dedup groups, summed over segments
+	// GroupFeatures is the number of features in dedup groups, summed over segments.
 	GroupFeatures int `json:"group_features"`
-	// BytesSaved estimates what the segments would take more with a slot for each row, from the stripes that were
-	// examined.
+	// BytesSaved estimates how many more bytes the segments would take with one slot per row. It is extrapolated from
+	// the stripes that were examined.
 	BytesSaved int64 `json:"bytes_saved_estimate"`
 
 	before, after int64

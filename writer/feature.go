@@ -5,13 +5,13 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
-// A Feature is one that segments are written with.
+// A Feature is a feature of the segments to write.
 type Feature struct {
-	catalog.Feature        // as its files are to say
-	Number          int    // stands for the feature in Rows, spill files and columns that are opened
-	RawBytes        uint64 // that its rows decode to
-	// Of a Rewrite: memory of its opened columns, one of each input, and what one of them takes at most.
+	catalog.Feature        // written to its files
+	Number          int    // identifies the feature in Rows, spill files and Rewrite.Open
+	RawBytes        uint64 // decoded bytes of all its rows; an estimate will do
+	// Of a Rewrite, in bytes: the memory of all inputs' opened columns of the feature together, and of the largest one.
 	HeldBytes, MostBytes int64
 
-	choice dedup.Choice // by the worker that writes the feature
+	choice dedup.Choice // used by the one worker that writes the feature
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A piece is n consecutive rows of a source column, from row on. A list of pieces over a list of columns spells a new
-// column: this is how sorted rows are described once and then gathered feature by feature.
+// A piece is n consecutive rows of source column src, from row on. A list of pieces describes the sorted rows once.
+// Each feature is then gathered by the same pieces from its own columns.
 type piece struct {
 	src, row, n uint32
 }
@@ -22,9 +22,8 @@ type gatherer struct {
 	data    [][]byte
 }
 
-// gather sets dst, whose Type says what to build, to the rows that pieces spell. srcs are plain columns of that Type
-// and are borrowed for the call; a nil one is null in every row. Rows are the sum over pieces. It returns how many
-// rows are not null.
+// gather sets dst to the rows of pieces. dst.Type is the type of srcs, which are plain columns borrowed for the call; a
+// nil one is null in every row. rows is the sum of pieces' n. It returns how many rows are not null.
 func (g *gatherer) gather(dst *vector.Column, srcs []*vector.Column, pieces []piece, rows int) (int, error) {
 	dst.Reset()
 	dst.Rows, dst.Slots = rows, rows

@@ -8,27 +8,27 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A runGatherer builds stripes from pieces, a run of equal rows once: rows are compared where they lie, and what
-// repeats is not copied. It holds scratch memory: one for each goroutine.
+// A runGatherer builds stripes from pieces and stores each run of equal rows once. It compares rows in their source
+// columns and copies only the first of each run. It holds scratch memory: one for each goroutine.
 //
-//	pieces   (chunk 2, row 7) (chunk 0, row 1) (chunk 2, row 8) ...     rows in order, wherever they are
-//	compare  each with the one before, bit by bit
-//	copy     the first of each run
+//	pieces   (chunk 2, row 7) (chunk 0, row 1) (chunk 2, row 8) ...     rows in order
+//	compare  each row with the one before, bit by bit
+//	copy     the first row of each run
 type runGatherer struct {
 	raw, rawScores [][]byte // of each source
 	numbers32      [][]uint32
 	numbers64      [][]int64
-	starts         []int32
-	nulls          []int32 // runs of nulls
-	kept           []sourceSpan
+	starts         []int32      // first row of each run
+	nulls          []int32      // indexes of the runs that are null
+	kept           []sourceSpan // values to copy, in order
 	present        vector.Bitmap
 }
 
 // A sourceSpan is values [lo, hi) of a source.
 type sourceSpan struct{ src, lo, hi uint32 }
 
-// gather sets dst, whose Type says what to build, to the rows that pieces spell, a row for each run, and returns the
-// stripe, which borrows dst and g. srcs are as gatherer.gather takes them. Rows are the sum over pieces.
+// gather sets dst to the rows of pieces, one row for each run, and returns the stripe, which borrows dst and g until
+// the next call. dst.Type, srcs and rows are as in gatherer.gather.
 func (g *runGatherer) gather(dst *vector.Column, srcs []*vector.Column, pieces []piece, rows int) (dedup.Stripe,
 	error) {
 	dst.Reset()
@@ -77,7 +77,7 @@ func (g *runGatherer) gather(dst *vector.Column, srcs []*vector.Column, pieces [
 	return dedup.Stripe{Values: dst, Starts: g.starts, Rows: rows}, nil
 }
 
-// begin begins a run with a row.
+// begin starts a run at a row.
 func (g *runGatherer) begin(row int, null bool) {
 	if null {
 		g.nulls = append(g.nulls, int32(len(g.starts)))
@@ -85,8 +85,8 @@ func (g *runGatherer) begin(row int, null bool) {
 	g.starts = append(g.starts, int32(row))
 }
 
-// numbers writes the first value of each run of columns of one number per row to dst, which has room for every row, and
-// returns how many runs there are.
+// numbers finds the runs of columns with one number per row. It writes the first value of each run to dst, whose length
+// is the number of rows, and returns the number of runs.
 func numbers[T uint32 | int64](g *runGatherer, dst []T, vals [][]T, srcs []*vector.Column, pieces []piece) (runs int) {
 	var before T
 	beforeNull := false
@@ -162,7 +162,7 @@ func (g *runGatherer) lists(dst *vector.Column, srcs []*vector.Column, pieces []
 			return vector.BytesOf(c.ScoreFloats)
 		})
 	}
-	size, scoreSize := valueSize(t), scoreWidth(t)
+	size, perScore := valueSize(t), scoreSize(t)
 	var before, beforeScores []byte
 	beforeNull := false
 	row, all, end := 0, int64(0), int32(0)
@@ -185,7 +185,7 @@ func (g *runGatherer) lists(dst *vector.Column, srcs []*vector.Column, pieces []
 			v := raw[lo*size : hi*size]
 			var scores []byte
 			if len(g.rawScores) > 0 {
-				scores = g.rawScores[p.src][lo*scoreSize : hi*scoreSize]
+				scores = g.rawScores[p.src][lo*perScore : hi*perScore]
 			}
 			if row > 0 && null == beforeNull && bytes.Equal(v, before) && bytes.Equal(scores, beforeScores) {
 				row++
@@ -207,7 +207,7 @@ func (g *runGatherer) lists(dst *vector.Column, srcs []*vector.Column, pieces []
 	return nil
 }
 
-// keep adds values to those that are copied.
+// keep adds values [lo, hi) of a source to those that copyKept copies.
 func (g *runGatherer) keep(src, lo, hi uint32) {
 	if n := len(g.kept); n > 0 && g.kept[n-1].src == src && g.kept[n-1].hi == lo {
 		g.kept[n-1].hi = hi
@@ -216,7 +216,7 @@ func (g *runGatherer) keep(src, lo, hi uint32) {
 	g.kept = append(g.kept, sourceSpan{src, lo, hi})
 }
 
-// copyKept appends what is kept to dst's values.
+// copyKept sets dst's values, and scores, to the kept spans.
 func (g *runGatherer) copyKept(dst *vector.Column, srcs []*vector.Column) {
 	t := dst.Type
 	n := 0
@@ -276,7 +276,7 @@ func zeros(t vector.Type, n int) *vector.Column {
 	return c
 }
 
-// valueBytes returns the values of a column as the bytes that they are in memory. Borrowed.
+// valueBytes returns a column's values as bytes of the same memory. Borrowed.
 func valueBytes(c *vector.Column) []byte {
 	switch c.Type.Physical() {
 	case vector.Float32Values:

@@ -15,19 +15,19 @@ import (
 
 // A unit is what one worker writes: a feature, or the features of a dedup group.
 type unit struct {
-	order    int // place in the packs; a group takes one place more than it has features, for its inverse
+	order    int // position in the packs; a group takes one position for its inverse and one for each feature
 	features []*Feature
-	byRuns   bool
-	memory   int64
+	byRuns   bool  // dedup.Group.ByRuns
+	memory   int64 // bytes to acquire while the unit is written
 }
 
-// units returns what the segment is made of, in the order of the packs. A group stands where its first feature would.
+// units returns the units of the segment in the order of the packs. A group has the position of its first feature.
 func (j *segmentJob) units(ctx context.Context) ([]*unit, error) {
 	groups, err := j.groups(ctx)
 	if err != nil {
 		return nil, err
 	}
-	groupOf := map[int]*dedup.Group{} // by place in j.order
+	groupOf := map[int]*dedup.Group{} // by position in j.order
 	for i := range groups {
 		g := &groups[i]
 		slices.Sort(g.Members)
@@ -60,7 +60,7 @@ func (j *segmentJob) units(ctx context.Context) ([]*unit, error) {
 	return out, nil
 }
 
-// scratch bounds what finding the duplicates of a unit holds: one seeker for all its features, and a group's Union.
+// scratch bounds the memory for finding the duplicates of a unit: one seeker for all its features, and a group's Union.
 func (j *segmentJob) scratch(u *unit) int64 {
 	n := j.seekerBytes(u)
 	if len(u.features) > 1 {
@@ -69,13 +69,13 @@ func (j *segmentJob) scratch(u *unit) int64 {
 	return n
 }
 
-// seekerBytes bounds what a seeker holds of the features of a unit, one after the other.
+// seekerBytes bounds the memory of a seeker that handles the features of a unit one after the other.
 func (j *segmentJob) seekerBytes(u *unit) int64 {
 	values := int64(0)
 	for _, f := range u.features {
 		values = max(values, j.stripeBytes(f))
 	}
-	return dedup.ScratchBytes(j.stripeRows(), values) + 2*values // the Sizer's: the encoded form, and what is encoded
+	return dedup.ScratchBytes(j.stripeRows(), values) + 2*values // the Sizer holds the values and their encoded form
 }
 
 // stripeRows returns the rows of the segment's largest stripe.
@@ -94,18 +94,18 @@ type part struct {
 	rows   int
 }
 
-// What groups are chosen from: some rows of a few stripes that are spread over the segment, so that one that is not
-// like the others does not decide, and about as many in all as a stripe has, so that what comes back does so as often.
+// Groups are chosen from a sample of rows. The sample comes from a few stripes spread over the segment, so that one
+// unusual stripe does not decide. In all it has about as many rows as a stripe, so that values repeat as often in it.
 const (
 	sampledStripes = 4
-	leastSample    = 4096  // rows
-	mostSample     = 16384 // rows
+	minSampleRows  = 4096
+	maxSampleRows  = 16384
 )
 
 // sampleParts returns parts of the segment's stripes with about a sixteenth of its rows, and how many rows they have.
 func sampleParts(p *segmentPlan) (parts []part, rows int) {
 	n := min(sampledStripes, len(p.stripes))
-	want := (min(max(p.rows/16, leastSample), mostSample) + n - 1) / n
+	want := (min(max(p.rows/16, minSampleRows), maxSampleRows) + n - 1) / n
 	for i := range n {
 		st := &p.stripes[(2*i+1)*len(p.stripes)/(2*n)]
 		t := part{stripe: st, rows: min(st.rows, want)}
@@ -124,21 +124,21 @@ func sampleParts(p *segmentPlan) (parts []part, rows int) {
 	return parts, rows
 }
 
-// groups finds the features that repeat together, from a sample of the segment's rows, and notes what each of the
-// others does best by itself. Members are positions in j.order. Features are sampled in parallel, a few at a time,
-// while those before them find their groups in order.
+// groups finds the features that repeat on the same rows, from a sample of the segment's rows. It also records in each
+// feature's choice what the sample shows about the feature alone. Members are positions in j.order. Features are
+// sampled in parallel, a block of them at a time, while the features of the block before are added to groups in order.
 func (j *segmentJob) groups(ctx context.Context) ([]dedup.Group, error) {
-	if !j.Dedup.takes(DedupGroups) {
+	if !j.Dedup.includes(DedupGroups) {
 		return nil, nil
 	}
 	positions := make([]int, len(j.order))
 	for i := range positions {
 		positions[i] = i
 	}
-	// Features with few nulls say best what repeats; in groups of them the others find their place.
+	// Large features come first: they have few nulls, so they show best which rows repeat. The others join their
+	// groups.
 	slices.SortStableFunc(positions, func(a, b int) int {
-		return cmp.Compare(j.order[b].RawBytes,
-			j.order[a].RawBytes)
+		return cmp.Compare(j.order[b].RawBytes, j.order[a].RawBytes)
 	})
 	parts, rows := sampleParts(j.plan)
 	var g dedup.Grouper
@@ -175,10 +175,10 @@ func (j *segmentJob) groups(ctx context.Context) ([]dedup.Group, error) {
 	return g.Groups(), nil
 }
 
-// sampledAhead is how many features a worker samples before they are looked at.
+// sampledAhead is how many features of a block each worker samples.
 const sampledAhead = 4
 
-// A featureSampler is what one worker needs to sample features.
+// A featureSampler holds one worker's state for sampling features.
 type featureSampler struct {
 	*segmentJob
 	maker   *stripeMaker
@@ -211,7 +211,7 @@ func sampleAll(ctx context.Context, samplers []featureSampler, positions []int, 
 	return g.Wait()
 }
 
-// sample examines the rows of the parts, none when the feature is null throughout the segment.
+// sample examines the rows of the parts; no rows when the feature is null in the whole segment.
 func (s *featureSampler) sample(ctx context.Context, f *Feature, dst *dedup.Sampled) error {
 	s.rows.Type = f.Type
 	s.rows.Reset()
@@ -240,7 +240,8 @@ func (s *featureSampler) sample(ctx context.Context, f *Feature, dst *dedup.Samp
 	return nil
 }
 
-// writeGroup writes the features of a dedup group, stripe by stripe side by side, in as many workers as are idle.
+// writeGroup writes the features of a dedup group. It writes stripe i of all features before stripe i+1; idle workers
+// help (segmentJob.spread).
 func (j *segmentJob) writeGroup(ctx context.Context, u *unit) error {
 	s := j.seekers.Get().(*seeker)
 	defer j.seekers.Put(s)
@@ -289,9 +290,9 @@ type groupJob struct {
 	*seeker
 	makers       []*stripeMaker // by feature, each with its stripe
 	stats        []dedup.Stats  // by feature
-	scratch      int64          // what a seeker holds of one of the features
+	scratch      int64          // memory of a helper's seeker
 	union        dedup.Union
-	inverseBytes float64 // estimated from the first stripe's
+	inverseBytes float64 // of the whole segment, estimated from the first stripe
 }
 
 // stripe writes stripe i of the inverse and of the features.

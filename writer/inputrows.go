@@ -8,12 +8,12 @@ import (
 	"github.com/dsistore/dsistore/internal/spill"
 )
 
-// inputRows gives the live rows of a Rewrite's inputs: those that are deleted do not count in a plan's ranges, and are
-// not held in memory.
+// inputRows is the rowSource of a Rewrite: the live rows of its inputs. Deleted rows are skipped and never held in
+// memory.
 //
-// An opened column holds a decoded stripe, so that the stripes which are made one after the other find it there. Where
-// those of all inputs are more than a feature may take, one input after the other is read and its rows are spilled
-// to a file, by the stripes that they go to: each is decoded once all the same, and one of them is held at a time.
+// An opened column holds a decoded stripe of its input, which successive output stripes reuse. When the decoded stripes
+// of all inputs exceed the memory of a feature (rewriting.spills), open reads one input after the other and spills its
+// rows to a file, sorted by output stripe. Then each input stripe is still decoded once, but only one is in memory.
 type inputRows struct {
 	ctx context.Context // of the one Run that the rows are read for
 	r   *rewriting
@@ -91,22 +91,22 @@ func (r *inputRows) stripe(st *stripePlan) ([]*vector.Column, error) {
 func (r *inputRows) take(to *vector.Column, c RewriteColumn, g runRange) error {
 	err := r.inputs[g.run].eachLive(g.lo, g.hi, func(lo, hi int) error { return c.Append(to, lo, hi) })
 	if r.sample {
-		c.Close() // the next stripe of a sample lies elsewhere
+		c.Close() // the next stripe of a sample is far away
 	}
 	return err
 }
 
-// spilledRows are rows of one feature of a segment in a file, as blocks: one for each range of each stripe.
+// spilledRows holds the rows of one feature of a segment in a file, as a block for each range of each output stripe.
 type spilledRows struct {
 	file    *spill.File
-	end     int64
-	out     []byte // to be written at end
+	end     int64  // of what is in the file
+	out     []byte // blocks to be written at end
 	blocks  map[*stripePlan][]spilledBlock
 	raw     []byte
 	decoder blockReader
 }
 
-// An spilledBlock says where a block is. Length 0: it has no rows.
+// A spilledBlock says where a block is. rows 0: it is empty and not stored.
 type spilledBlock struct {
 	at       int64
 	length   uint32
@@ -114,7 +114,7 @@ type spilledBlock struct {
 	rows     uint32
 }
 
-// spill reads the opened columns, one after the other.
+// spill reads the opened columns one after the other into r.spilled, and closes them.
 func (r *inputRows) spill(s *segmentPlan) error {
 	type position struct{ stripe, i int }
 	positions := make([][]position, len(s.ranges))
@@ -163,7 +163,8 @@ func (a *spilledRows) add(c *vector.Column) (spilledBlock, error) {
 	at := spilledBlock{at: a.end + int64(start), length: uint32(len(b)), checksum: spill.Checksum(b),
 		rows: uint32(c.Rows)}
 	if int64(len(b)) > int64(at.length) {
-		return at, fmt.Errorf("%d rows take %d bytes", c.Rows, len(b))
+		return at, fmt.Errorf("spilling: %d rows of a stripe take %d bytes, want less than 4 GiB: use smaller stripes",
+			c.Rows, len(b))
 	}
 	if len(a.out) < spillBufBytes-blockBytes {
 		return at, nil

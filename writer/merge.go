@@ -10,7 +10,7 @@ import (
 	"github.com/dsistore/dsistore/internal/spill"
 )
 
-// A recordStream gives records in order.
+// A recordStream returns records in order.
 type recordStream = spill.Stream[record]
 
 // A bufferStream is the records of a sorted buffer.
@@ -28,20 +28,21 @@ func (s *bufferStream) Head() *record {
 
 func (s *bufferStream) Advance() error { s.at++; return nil }
 
-// A sequenceStream is the records of a sequence. Their chunk is the run's number among all and their row the row in it.
+// A sequenceStream is the records of a sequence. A record's chunk is the number of its run among the runs of all
+// sequences; its row is the row in that run.
 type sequenceStream struct {
-	runs []*run // not yet begun
+	runs []*run // not yet started
 	in   *bufio.Reader
-	left int // in the run, the head included
+	left int // records left in the run, including the head
 	rec  record
 	raw  [recordBytes]byte
 	next uint32 // number of runs[0]
 }
 
-// recordReadBytes is what each sequence's records are read ahead by.
+// recordReadBytes is the read buffer for the records of each sequence.
 const recordReadBytes = 64 << 10
 
-// newSequenceStream returns the records of a sequence whose first run has the given number.
+// newSequenceStream returns the records of a sequence whose first run has number first.
 func newSequenceStream(q *sequence, first int) (*sequenceStream, error) {
 	s := &sequenceStream{runs: q.runs, next: uint32(first), in: bufio.NewReaderSize(nil, recordReadBytes), left: 1}
 	return s, s.Advance()
@@ -89,7 +90,7 @@ func mergeStreams(sequences []*sequence) (recordStream, []*run, error) {
 	return spill.NewMerge(compareRecords, streams), runs, nil
 }
 
-// mergeLimits bound what merging sequences into one holds in memory.
+// mergeLimits bound the memory for merging sequences into one.
 type mergeLimits struct {
 	rows         int   // of a run
 	featureBytes int64 // of one feature of a run
@@ -129,7 +130,7 @@ func mergeSequences(ctx context.Context, sequences []*sequence, types []vector.T
 		}
 		plan.cut(spillGrain)
 		err = out.append(ctx, runInput{
-			records: records, plan: plan, types: types, newRows: func() rowsOf { return &runRows{runs: runs} },
+			records: records, plan: plan, types: types, newRows: func() rowSource { return &runRows{runs: runs} },
 		}, limits.workers)
 		if err != nil {
 			return nil, err

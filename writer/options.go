@@ -9,59 +9,59 @@ import (
 	"github.com/dsistore/dsistore/format"
 )
 
-// Dedup says how far duplicates are looked for. Each step takes those before it; each is taken, feature by feature and
-// stripe by stripe, only where it pays.
+// Dedup is the set of deduplication steps that the writer tries. Each step includes those before it. A step is used for
+// a feature and stripe only where it lowers the cost of size and decoding.
 type Dedup string
 
 const (
 	DedupAuto    Dedup = "auto"    // every step
-	DedupOff     Dedup = "off"     // each row is stored
-	DedupRuns    Dedup = "runs"    // rows equal to the one before
-	DedupSlots   Dedup = "slots"   // rows equal to any before in the stripe
-	DedupPartial Dedup = "partial" // lists that are ranges of others
-	DedupGroups  Dedup = "groups"  // features that repeat together share an inverse
+	DedupOff     Dedup = "off"     // one stored value per row
+	DedupRuns    Dedup = "runs"    // a row equal to the one before is not stored
+	DedupSlots   Dedup = "slots"   // a row equal to any earlier one of the stripe is not stored
+	DedupPartial Dedup = "partial" // a list that is a slice of another list is not stored
+	DedupGroups  Dedup = "groups"  // features that repeat on the same rows share an inverse
 )
 
-// dedupSteps are in the order in which steps build on each other.
+// dedupSteps are in order: each includes those before it.
 var dedupSteps = []Dedup{DedupOff, DedupRuns, DedupSlots, DedupPartial, DedupGroups}
 
-// takes reports whether d takes a step.
-func (d Dedup) takes(step Dedup) bool {
+// includes reports whether d includes a step.
+func (d Dedup) includes(step Dedup) bool {
 	return d == DedupAuto || slices.Index(dedupSteps, d) >= slices.Index(dedupSteps, step)
 }
 
 // Options say how segments are written. The zero value works.
 type Options struct {
-	// Memory bounds, in bytes, what is held: rows buffered, keys, and what is being encoded. doc.go says how it is
-	// shared. Default 1 GiB.
+	// Memory limits the bytes in memory: buffered rows, keys, and stripes being encoded. The package comment says how
+	// it is divided. Default 1 GiB.
 	Memory int64
 
-	// TempDir holds spill files. Default: the store's own directory where it is a local one, else os.TempDir.
+	// TempDir is the directory of spill files. Default: the store's directory if it is a local one, else os.TempDir.
 	TempDir string
 
 	// FanIn is how many spilled sequences are merged into one. Default: as many as Memory allows, 8 to 128.
 	FanIn int
 
-	Dedup Dedup // how far duplicates are looked for; default DedupAuto
+	Dedup Dedup // deduplication steps to try; default DedupAuto
 
-	// Profile is what the size of the table is weighed against the time to read it for: speed, balanced or size.
-	// Default: the table's, else balanced.
+	// Profile weighs stored size against decoding time: "speed", "balanced" or "size". Default: the table's, else
+	// balanced.
 	Profile string
-	// NsPerByte weighs in place of the profile: the ns of decoding that a stored byte counts for. Default: the
+	// NsPerByte replaces the weight of the profile: how many ns of decoding a stored byte is worth. Default: the
 	// profile's.
 	NsPerByte float64
 
 	Workers int // goroutines that encode and write; default GOMAXPROCS
 
-	SegmentRows  int   // rows of a segment, about; default 1<<20
-	SegmentBytes int64 // decoded bytes of a segment, about; default 16 GiB
-	StripeRows   int   // rows of a stripe, about; default 16,384
-	// StripeBytes is what a stripe of one feature may decode to, except when it is one row; default 64 MiB, or a 16th
-	// of Memory where that is less.
+	SegmentRows  int   // approximate rows of a segment; default 1<<20
+	SegmentBytes int64 // approximate decoded bytes of a segment; default 16 GiB
+	StripeRows   int   // approximate rows of a stripe; default 16,384
+	// StripeBytes limits the decoded bytes of a stripe of one feature; a single row may exceed it. Default 64 MiB, or a
+	// 16th of Memory if that is less.
 	StripeBytes int64
 }
 
-// maxMemory keeps sums of budgets inside an int64.
+// maxMemory keeps sums of budgets within an int64.
 const maxMemory = 1 << 50
 
 // Validate returns an error naming the first field that cannot be used.
@@ -91,7 +91,7 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// WithDefaults returns o with every zero field set, save TempDir and the profile.
+// WithDefaults returns o with every zero field set, except TempDir, Profile and NsPerByte.
 func (o Options) WithDefaults() Options {
 	o.Memory = cmp.Or(o.Memory, 1<<30)
 	o.Workers = cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
@@ -104,7 +104,7 @@ func (o Options) WithDefaults() Options {
 	return o
 }
 
-// profile returns what NsPerByte or Profile says.
+// profile returns NsPerByte if set, else the weight of Profile.
 func (o *Options) profile() (format.Profile, error) {
 	if o.NsPerByte > 0 {
 		return format.Profile(o.NsPerByte), nil

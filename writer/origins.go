@@ -10,17 +10,17 @@ import (
 	"github.com/dsistore/dsistore/internal/spill"
 )
 
-// An Origin is n rows of an input of a Rewrite, from row on.
+// An Origin is N consecutive rows of an input of a Rewrite, from Row on.
 type Origin struct{ Input, Row, N uint32 }
 
-// An OriginSpan says where in the file of origins those of a segment are.
+// An OriginSpan locates the origins of one segment in the file of origins.
 type OriginSpan struct {
 	at    int64 // in origins
 	count int64
 }
 
-// An originFile holds origins in the order of what was written, in a file that is freed when it is closed: 12 bytes
-// little-endian for each row whose input, or place in it, does not follow the one before.
+// An originFile is a temporary file with the origins of all written rows, in writing order. Consecutive rows of an
+// input make one entry of 12 bytes, little-endian. Closing frees the file.
 //
 //	+-----------+---------+-------+
 //	| input (4) | row (4) | n (4) |
@@ -28,10 +28,10 @@ type OriginSpan struct {
 type originFile struct {
 	file    *spill.File
 	out     *bufio.Writer
-	now     Origin // N 0: none
-	begun   int64  // of the segment under way
+	now     Origin // not yet written; N 0: none
+	begun   int64  // value of written where the current segment starts
 	written int64  // in origins
-	err     error
+	err     error  // of writing
 }
 
 const originBytes = 12
@@ -54,7 +54,7 @@ func (f *originFile) add(input, row uint32) {
 	f.now = Origin{input, row, 1}
 }
 
-// flush writes the origin under way.
+// flush writes now.
 func (f *originFile) flush() {
 	if f.now.N == 0 {
 		return
@@ -69,7 +69,7 @@ func (f *originFile) flush() {
 	f.now = Origin{}
 }
 
-// end ends a segment.
+// end ends a segment and returns its span.
 func (f *originFile) end() (OriginSpan, error) {
 	f.flush()
 	s := OriginSpan{f.begun, f.written - f.begun}
@@ -80,7 +80,7 @@ func (f *originFile) end() (OriginSpan, error) {
 	return s, nil
 }
 
-// each visits the origins of a segment. Several may at once.
+// each visits the origins of a segment in order; at is the row of the segment. It is safe for concurrent use.
 func (f *originFile) each(s OriginSpan, visit func(at uint32, o Origin) error) error {
 	in := bufio.NewReaderSize(io.NewSectionReader(f.file, s.at*originBytes, s.count*originBytes), 64<<10)
 	var b [originBytes]byte

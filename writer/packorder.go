@@ -9,14 +9,14 @@ import (
 
 // A Popularity says how often features are read. Usage records implement it.
 type Popularity interface {
-	// Popularity returns a number for each feature that is larger the more often it is read; 0: not known, or never.
+	// Popularity returns a number for each feature, larger if it is read more often; 0 if it is never read or unknown.
 	Popularity(features []catalog.Feature) []float64
 }
 
-// SortForPacks puts features in the order in which packs hold them: keys and labels, which nearly every job reads, then
-// those that are read most, then from small to large by what they decode to, so that a job's many small features lie
-// together and large ones do not push them apart. Without p nothing is known of what is read. of returns what there is
-// to know of a feature, and its decoded bytes.
+// SortForPacks sorts features in the order of packs: by RoleOrder, then by p from most to least read, then by decoded
+// bytes from small to large, then by name. Keys and labels come first because nearly every job reads them. Small
+// features lie together, so that a job that reads many of them makes few requests. p may be nil. of returns a feature's
+// description and its decoded bytes.
 func SortForPacks[F any](features []F, p Popularity, of func(F) (catalog.Feature, uint64)) {
 	type packed struct {
 		feature  F
@@ -46,7 +46,7 @@ func SortForPacks[F any](features []F, p Popularity, of func(F) (catalog.Feature
 	}
 }
 
-// RoleOrder says where in packs features of a role come: keys first, then labels, then the others.
+// RoleOrder returns the rank of a role in packs: keys first, then labels, then the others.
 func RoleOrder(r catalog.Role) int {
 	switch r {
 	case catalog.RoleSessionKey:

@@ -1,48 +1,49 @@
 package writer
 
-// A segmentPlan says which rows make a segment, stripe by stripe. It is made from records alone.
+// A segmentPlan lists the rows of a segment, stripe by stripe. It is made from records alone.
 type segmentPlan struct {
 	part    uint32
 	rows    int
 	bytes   int64 // decoded
 	stripes []stripePlan
 	pieces  []piece // of all stripes
-	// ranges are the runs that the segment needs, each with its rows from the first needed to the last. Over runs only.
+	// ranges are the runs that the segment needs, each from its first to its last needed row. nil for a buffer's rows.
 	ranges []runRange
 }
 
-// A stripePlan is pieces [from, to) of its segment's. Over a buffer their sources are chunks. Over runs they are
-// positions in the segment's ranges, and their rows count from the stripe's own range there.
+// A stripePlan is pieces [from, to) of its segment. The sources of a buffer's pieces are chunks. The sources of pieces
+// of runs are positions in the segment's ranges, and piece.row counts from lo of the stripe's range of that position.
 type stripePlan struct {
 	rows     int
 	from, to int
-	ranges   []runRange // over runs: those that the stripe needs; run is the position in the segment's ranges
+	ranges   []runRange // of runs that the stripe needs; their run is a position in the segment's ranges
 }
 
+// A runRange is rows [lo, hi) of a run.
 type runRange struct{ run, lo, hi uint32 }
 
 // A planner cuts a stream of records into segments and stripes.
 //
-// A stripe ends at the first end of a session where it has stripeRows rows, or half of stripeBytes in its largest rows'
-// features. One that finds no such position ends at twice either limit, in the middle of a session. Without sessions it
-// has exactly stripeRows rows. Summing each row's largest feature overstates what any one feature of the stripe decodes
-// to, so that stripeBytes holds for all of them, except that a stripe has at least one row.
+// A stripe's size is its rows, and the sum over its rows of the largest feature's bytes (record.most). A stripe ends at
+// the first end of a session at which it has stripeRows rows or stripeBytes/2 bytes. If it reaches 2*stripeRows rows or
+// stripeBytes bytes before, it ends there, in the middle of a session. Without sessions it has exactly stripeRows rows.
+// The sum of the largest features is at least the size of each feature, so no feature exceeds stripeBytes, unless a
+// single row does.
 type planner struct {
 	in          recordStream
 	stripeRows  int
 	stripeBytes int64
 	overRuns    bool
-	dropped     []bool // by source: rows of these are left out; nil: none is
-	// segmentRows returns the rows at which a segment of the partition ends, with the stripe that reaches them.
+	dropped     []bool // by source: whether its rows are left out; nil: no rows are
+	// segmentRows returns after how many rows a segment of the partition ends. Its last stripe is completed.
 	segmentRows func(part uint32) int
 
-	// acrossPartitions: segments take no notice of partitions. keep, when set, is called with each record taken.
-	acrossPartitions bool
-	keep             func(*record)
+	acrossPartitions bool          // a segment may hold rows of several partitions
+	keep             func(*record) // if not nil, called with each planned record
 
-	positions []uint32   // by run: its position in the segment's ranges and 1, or 0
+	positions []uint32   // by run: its position in the segment's ranges plus 1, or 0
 	ranges    []runRange // of the stripe being made, by position; hi 0: none
-	touched   []uint32   // positions of the stripe being made
+	touched   []uint32   // positions that the stripe being made uses
 }
 
 // next returns the next segment, nil after the last.
@@ -68,6 +69,7 @@ func (p *planner) next() (*segmentPlan, error) {
 	return s, nil
 }
 
+// together reports whether r may be in segment s.
 func (p *planner) together(s *segmentPlan, r *record) bool {
 	return p.acrossPartitions || r.part == s.part
 }
@@ -107,7 +109,7 @@ func (p *planner) stripe(s *segmentPlan) error {
 	return nil
 }
 
-// endsBefore reports whether a stripe whose last record is last ends before next.
+// endsBefore reports whether a stripe of so many rows and bytes, whose last record is last, ends before next.
 func (p *planner) endsBefore(rows int, most int64, last, next *record) bool {
 	if rows >= 2*p.stripeRows || most+int64(next.most) > p.stripeBytes {
 		return true
@@ -135,7 +137,7 @@ func (p *planner) addPiece(s *segmentPlan, from int, r *record) {
 	s.pieces = append(s.pieces, piece{src: src, row: r.row, n: 1})
 }
 
-// position returns a run's position in the segment's ranges.
+// position returns a run's position in the segment's ranges, after adding it if it is new.
 func (p *planner) position(s *segmentPlan, run uint32) uint32 {
 	for len(p.positions) <= int(run) {
 		p.positions = append(p.positions, 0)
@@ -150,8 +152,8 @@ func (p *planner) position(s *segmentPlan, run uint32) uint32 {
 	return p.positions[run] - 1
 }
 
-// takeRanges returns the ranges of the stripe just made, adds them to the segment's, and makes its pieces' rows count
-// from them.
+// takeRanges returns the ranges of the finished stripe, adds them to the segment's ranges, and makes the rows of pieces
+// relative to them.
 func (p *planner) takeRanges(s *segmentPlan, pieces []piece) []runRange {
 	if !p.overRuns {
 		return nil
@@ -173,6 +175,7 @@ func (p *planner) takeRanges(s *segmentPlan, pieces []piece) []runRange {
 	return out
 }
 
+// skipDropped advances the stream to the next record that is not left out.
 func (p *planner) skipDropped() error {
 	for {
 		h := p.in.Head()

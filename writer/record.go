@@ -9,30 +9,30 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A record stands for one row while rows are put in order. Records are ordered by partition, session, time and place in
-// the dump; no two are equal.
+// A record represents one row while rows are sorted. Records are ordered by partition, session (a, then b), time, and
+// position in the sources. No two are equal.
 //
-//	field     numbers                          bytes, strings
-//	a         0 negative, 1 not                the first 8 bytes, big-endian, zero-padded
-//	b         the bits of the number           xxhash64 of the whole
+//	field     session key is a number          session key is bytes or a string
+//	a         0 if negative, else 1            the first 8 bytes, big-endian, zero-padded
+//	b         the bits of the number           xxhash64 of the whole key
 //
-// Sessions are thus in the order of their key: numbers by value; strings by their first 8 bytes. Two strings that agree
-// in both a and b would be one session: nothing is lost, they are only clustered together.
+// Sessions are thus in the order of their key: numbers by value; strings by their first 8 bytes. Two strings with equal
+// a and b are clustered as one session, which loses no data.
 type record struct {
-	a, b  uint64 // session; both all ones: no session key, a session of its own
-	time  uint64 // in an order-keeping form; 0 without a session, all ones for a null time: last
+	a, b  uint64 // session; both all ones: no session key, a session of one row
+	time  uint64 // in a form that sorts as unsigned; 0 without a session; all ones (last) for a null time
 	ord   uint64 // source << ordSourceShift | row in the source as read
 	part  uint32 // index of the partition
-	bytes uint32 // what the row decodes to, over all features
-	most  uint32 // what the row's largest feature decodes to
+	bytes uint32 // decoded bytes of the row, over all features
+	most  uint32 // decoded bytes of the row's largest feature
 
 	chunk, row uint32 // where the row is in the buffer; not spilled
 }
 
 const (
 	ordSourceShift = 40
-	MaxSources     = 1 << (64 - ordSourceShift)
-	MaxSourceRows  = 1 << ordSourceShift
+	MaxSources     = 1 << (64 - ordSourceShift) // sources of a Sorter, inputs of a Rewrite
+	MaxSourceRows  = 1 << ordSourceShift        // rows of one source
 
 	noSession = math.MaxUint64
 	noTime    = math.MaxUint64
@@ -87,7 +87,7 @@ func decodeRecord(r *record, src []byte) {
 	r.most = binary.LittleEndian.Uint32(src[40:])
 }
 
-// setKeys sets session and time of recs, one for each row, from the key columns; nil: null in every row.
+// setKeys sets session and time of recs from the key columns, which have a row for each record; nil: null in every row.
 func setKeys(recs []record, session, times *vector.Column) {
 	for i := range recs {
 		r := &recs[i]
@@ -103,6 +103,7 @@ func setKeys(recs []record, session, times *vector.Column) {
 	}
 }
 
+// sessionForm returns a and b of a record whose session key is row i of c.
 func sessionForm(c *vector.Column, i int) (a, b uint64) {
 	switch c.Type.Physical() {
 	case vector.Int64Values:
@@ -122,7 +123,7 @@ func sessionForm(c *vector.Column, i int) (a, b uint64) {
 	return binary.BigEndian.Uint64(head[:]), xxhash.Sum64(v)
 }
 
-// timeForm maps numbers to unsigned ones in the same order. An unsigned time of 2^63 or more counts as 2^63-1.
+// timeForm maps row i of c to an unsigned number with the same order. A uint64 time of 2^63 or more counts as 2^63-1.
 func timeForm(c *vector.Column, i int) uint64 {
 	switch c.Type.Physical() {
 	case vector.Float32Values:
@@ -137,7 +138,7 @@ func timeForm(c *vector.Column, i int) uint64 {
 	return uint64(v) ^ 1<<63
 }
 
-// floatForm keeps the order of floats: -Inf first, then numbers, +Inf, NaN.
+// floatForm maps floats to unsigned numbers in the order -Inf, numbers, +Inf, NaN.
 func floatForm(f float64) uint64 {
 	if f != f {
 		return noTime - 1
@@ -149,13 +150,12 @@ func floatForm(f float64) uint64 {
 	return b | 1<<63
 }
 
-// sizedRows is how many rows setSizes looks at at once: what it counts of them stays in the nearest cache.
+// sizedRows is how many rows setSizes handles at a time, so that their sums stay in the L1 cache.
 const sizedRows = 1024
 
-// setSizes sets bytes and most of recs, one for each row of cols, which are plain. A size that 32 bits do not hold is
-// the most that they do.
+// setSizes sets bytes and most of recs, one for each row of cols, which are plain. Sizes saturate at 2^32-1.
 func setSizes(recs []record, cols []*vector.Column) {
-	fixed, fixedMost := uint64(0), uint64(0) // of columns whose rows take the same
+	fixed, fixedMost := uint64(0), uint64(0) // of columns whose rows are all of one size
 	for _, c := range cols {
 		if !c.Type.IsList() {
 			size := uint64(elementBytes(c.Type)) * uint64(c.Type.Width())
@@ -186,20 +186,10 @@ func setSizes(recs []record, cols []*vector.Column) {
 	}
 }
 
-// elementBytes returns what one value of type t takes in memory, its score included.
+// elementBytes returns how many bytes a value of type t takes in memory, with its score.
 func elementBytes(t vector.Type) int {
-	n := 8
-	switch t.Physical() {
-	case vector.Float32Values:
-		n = 4
-	case vector.ByteValues:
-		n = 1
+	if t.Kind == vector.Weighted {
+		return valueSize(t) + scoreSize(t)
 	}
-	switch {
-	case t.Kind == vector.Weighted && t.Score == vector.Float64:
-		n += 8
-	case t.Kind == vector.Weighted:
-		n += 4
-	}
-	return n
+	return valueSize(t)
 }

@@ -17,74 +17,74 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
-// A Rewrite makes segments of one partition into others.
+// A Rewrite writes the rows of segments of one partition as new segments. It commits nothing.
 //
 //	inputs' keys ──> streams of records, each in order ──> merge ──> plans: pieces of inputs
 //	                                                                    |            └─> Origins
 //	inputs' columns, opened feature by feature ──> gather pieces ──> duplicates ──> segments, and their overlays
 //
-// Since the rows of a segment are in the order of records, inputs are merged as runs are, and nothing is sorted: of a
-// feature a worker holds one stripe of each input or, where that is more than its share of Options.Memory, spills the
-// rows to a file, by the stripes that they go to. Nothing is committed.
+// The rows of a segment are already in the order of records, so the inputs are merged and nothing is sorted. A worker
+// holds one decoded stripe of its feature for each input. If these exceed its share of Options.Memory, it spills the
+// rows to a file instead (inputRows).
 type Rewrite struct {
 	Table     *storage.Table
 	Partition catalog.Partition
 	Inputs    []RewriteInput
-	// Features are those of the segments, in the order in which packs hold them. Layers are further segments over the
-	// same rows, in the same stripes, with these features. Run
-	// numbers all of them through: those of Features from 0, then those of each layer.
+	// Features are the features of the new segments, in the order of packs. Each element of Layers makes one more
+	// segment (an overlay) for each new one, over the same rows in the same stripes, with the features of that element.
+	// Run sets Feature.Number: Features first, from 0, then those of each layer.
 	Features []*Feature
 	Layers   [][]*Feature
-	// Session and Time are the numbers of the keys that order the rows; below 0: none.
+	// Session and Time are the numbers of the key features that order the rows; below 0: none.
 	Session, Time int
-	// Segments is into how many segments, about, the rows are cut. Default 1.
+	// Segments is the approximate number of new segments. Default 1.
 	Segments int
-	// KeepOrder leaves the rows in the order of the inputs, whatever their keys.
+	// KeepOrder leaves the rows in the order of the inputs and does not compare keys.
 	KeepOrder bool
-	// Open opens a feature of an input, by number; nil: it is null in every row. It is called by several goroutines at
-	// once, each column is used by one.
+	// Open opens a feature, by number, of an input. It returns nil if the feature is null in every row. Several
+	// goroutines call it at once; each returned column is used by one goroutine.
 	Open func(ctx context.Context, input, feature int) (RewriteColumn, error)
-	// Progress, when set, is called now and then, from one goroutine at a time, with how many of the decoded bytes are
-	// written. It must not block.
+	// Progress, if set, is called from one goroutine at a time with the decoded bytes written so far and in all. It
+	// must not block.
 	Progress func(bytes, totalBytes int64)
 }
 
-// A RewriteInput is the rows of a segment.
+// A RewriteInput describes the rows of one input segment.
 type RewriteInput struct {
 	Stripes []RewriteStripe
-	Deleted *roaring.Bitmap // rows that are left out; nil: none
+	Deleted *roaring.Bitmap // rows to leave out; nil: none
 }
 
-// A RewriteStripe says how many rows a stripe has, deleted ones too, and what one of them decodes to on average.
+// A RewriteStripe describes a stripe of an input.
 type RewriteStripe struct {
-	Rows uint32
-	// RowBytes is over all features, MostBytes the largest of one.
+	Rows uint32 // including deleted ones
+	// RowBytes is the average decoded bytes of a row over all features, MostBytes those of the largest feature.
 	RowBytes, MostBytes uint32
 }
 
 // A RewriteColumn is an opened feature of an input.
 type RewriteColumn interface {
-	// MayHave reports whether a row of [lo, hi) may be not null.
+	// MayHave returns false only if every row of [lo, hi) is null.
 	MayHave(lo, hi int) bool
-	// Append appends rows [lo, hi) to dst, a plain column of the feature's type. Calls ascend, save that the rows of
-	// one call may come again in the next.
+	// Append appends rows [lo, hi) to dst, a plain column of the feature's type. lo and hi never decrease from call to
+	// call, so ranges ascend but may overlap.
 	Append(dst *vector.Column, lo, hi int) error
-	// Close gives its memory back for others. An Append after it takes memory again.
+	// Close frees the column's memory. A later Append allocates it again.
 	Close()
 }
 
-// ErrUnordered is matched when the rows of an input are not in the order of the keys: they were written when the table
-// had others.
+// ErrUnordered is returned when the rows of an input are not in the order of the keys, because the table had other keys
+// when they were written.
 var ErrUnordered = errors.New("rows are not in the order of the keys")
 
-// A Rewritten is one segment that a Rewrite made.
+// A Rewritten is one segment that a Rewrite wrote.
 type Rewritten struct {
 	Data   catalog.SegmentDescriptor
 	Layers []catalog.SegmentDescriptor // aligned with Rewrite.Layers
 	Rows   OriginSpan
 }
 
-// A RewriteResult is what a Rewrite made. Close it.
+// A RewriteResult holds the segments that a Rewrite wrote. The caller closes it.
 type RewriteResult struct {
 	Segments   []Rewritten
 	Duplicates Duplicates
@@ -94,13 +94,13 @@ type RewriteResult struct {
 // Close frees the file of origins.
 func (r *RewriteResult) Close() error { return r.origins.close() }
 
-// Origins calls visit for the rows of a segment, in order, as pieces of inputs: n rows of the segment from at on are
-// those of the input from row on.
+// Origins calls visit for the rows of a segment in order: rows [at, at+o.N) of the segment are rows [o.Row, o.Row+o.N)
+// of input o.Input. It is safe for concurrent use until Close.
 func (r *RewriteResult) Origins(of OriginSpan, visit func(at uint32, o Origin) error) error {
 	return r.origins.each(of, visit)
 }
 
-// Run writes the segments. After an error there are none: what was written is deleted, as far as that can be.
+// Run writes the segments. After an error it deletes the segments that it wrote, as far as the store allows.
 func (x *Rewrite) Run(ctx context.Context, opts Options) (_ *RewriteResult, err error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (x *Rewrite) Run(ctx context.Context, opts Options) (_ *RewriteResult, err 
 		r.rows += rows
 		r.bytes += bytes
 	}
-	r.output, err = newOutput(&opts, ToTable(x.Table, opts.Memory), func() rowsOf { return &inputRows{ctx: ctx, r: r} },
+	r.output, err = newOutput(&opts, ToTable(x.Table, opts.Memory), func() rowSource { return &inputRows{ctx: ctx, r: r} },
 		r.rows)
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (x *Rewrite) Run(ctx context.Context, opts Options) (_ *RewriteResult, err 
 	return nil, errors.Join(err, out.Close())
 }
 
-// number numbers the features through, and returns them by their numbers.
+// number sets the Number of all features and returns the features by number.
 func (x *Rewrite) number() []*Feature {
 	all := slices.Concat(append([][]*Feature{x.Features}, x.Layers...)...)
 	for i, f := range all {
@@ -148,7 +148,7 @@ func (x *Rewrite) number() []*Feature {
 	return all
 }
 
-// A rewriting is a Rewrite under way.
+// A rewriting is the state of Rewrite.Run.
 type rewriting struct {
 	*Rewrite
 	*output
@@ -156,7 +156,7 @@ type rewriting struct {
 	features []*Feature // by number
 	origins  *originFile
 
-	rows, bytes int64 // that are live
+	rows, bytes int64 // live rows of all inputs, and their decoded bytes
 }
 
 func (r *rewriting) discard(ctx context.Context, made []Rewritten) {
@@ -168,7 +168,7 @@ func (r *rewriting) discard(ctx context.Context, made []Rewritten) {
 }
 
 func (r *rewriting) write(ctx context.Context, out *RewriteResult) error {
-	r.tell(0, 0)
+	r.progress(0, 0)
 	p, err := r.planner(ctx)
 	if err != nil {
 		return err
@@ -200,11 +200,11 @@ func (r *rewriting) write(ctx context.Context, out *RewriteResult) error {
 			last := &out.Segments[len(out.Segments)-1]
 			last.Layers = append(last.Layers, d)
 		}
-		r.tell(int64(plan.rows), plan.bytes-share*int64(len(r.features)))
+		r.progress(int64(plan.rows), plan.bytes-share*int64(len(r.features)))
 	}
 }
 
-// live returns how many rows are not deleted, and about what they decode to.
+// live returns how many rows are not deleted, and their approximate decoded bytes.
 func (i *RewriteInput) live() (rows, bytes int64) {
 	first := uint64(0)
 	for _, s := range i.Stripes {
@@ -219,8 +219,8 @@ func (i *RewriteInput) live() (rows, bytes int64) {
 	return rows, bytes
 }
 
-// locate makes the ranges of a plan, which count live rows, those of the inputs' rows, with the deleted ones between
-// them.
+// locate converts the ranges of a plan, which count live rows, to ranges of the inputs' rows, which include the deleted
+// rows between them.
 func (r *rewriting) locate(plan *segmentPlan) {
 	move := func(g *runRange, in *RewriteInput) {
 		if in.Deleted != nil {
@@ -238,7 +238,7 @@ func (r *rewriting) locate(plan *segmentPlan) {
 	}
 }
 
-// liveRow returns the row that the n-th live one is, from 0. There are deleted ones.
+// liveRow returns the row of the n-th live row, from 0. Deleted is not nil.
 func (i *RewriteInput) liveRow(n uint32) uint32 {
 	rows := 0
 	for _, s := range i.Stripes {
@@ -248,7 +248,7 @@ func (i *RewriteInput) liveRow(n uint32) uint32 {
 		func(row int) bool { return uint64(row)+1-i.Deleted.Rank(uint32(row)) > uint64(n) }))
 }
 
-// eachLive calls visit with the pieces of rows [lo, hi) that are not deleted.
+// eachLive calls visit with the maximal ranges of rows of [lo, hi) that are not deleted.
 func (i *RewriteInput) eachLive(lo, hi uint32, visit func(lo, hi int) error) error {
 	if i.Deleted != nil {
 		it := i.Deleted.Iterator()
@@ -268,7 +268,7 @@ func (i *RewriteInput) eachLive(lo, hi uint32, visit func(lo, hi int) error) err
 	return visit(int(lo), int(hi))
 }
 
-// planner returns what plans the segments from the inputs' records.
+// planner returns the planner of the new segments, over the merged records of the inputs.
 func (r *rewriting) planner(ctx context.Context) (*planner, error) {
 	if len(r.Inputs) > MaxSources {
 		return nil, fmt.Errorf("%d inputs: want at most %d", len(r.Inputs), MaxSources)
@@ -291,13 +291,13 @@ func (r *rewriting) planner(ctx context.Context) (*planner, error) {
 	}, nil
 }
 
-// spills reports whether the opened columns of a feature take so much that its rows are spilled.
+// spills reports whether the opened columns of a feature take so much memory that its rows are spilled.
 func (r *rewriting) spills(f *Feature) bool {
 	return 3*r.stripeBytes(f)+f.HeldBytes > writeShare(r.Memory)
 }
 
-// columnMemory returns what is held of opened columns while a stripe of f is written: the inputs' stripes, or one of
-// them and what is on the way to a file.
+// columnMemory returns the memory of the opened columns while a stripe of f is written: a decoded stripe of each input
+// or, when f is spilled, of one input, and the write buffer.
 func (r *rewriting) columnMemory(f *Feature) int64 {
 	if r.spills(f) {
 		return f.MostBytes + spillBufBytes
@@ -306,16 +306,16 @@ func (r *rewriting) columnMemory(f *Feature) int64 {
 }
 
 const (
-	// An inputStream reads the keys of keyBlockRows rows at once; of fewer, leastKeyRows at least, where there are many
-	// inputs for the memory.
-	keyBlockRows = 4096
-	leastKeyRows = 256
-	// keyRowBytes is about what a row takes of which the keys are read: a record, and the keys.
+	// An inputStream reads the keys of at most maxKeyRows rows at once, and at least minKeyRows however little memory
+	// there is.
+	maxKeyRows = 4096
+	minKeyRows = 256
+	// keyRowBytes is the approximate memory of a row whose keys are read: its record and its keys.
 	keyRowBytes = 128
 )
 
-// keyMemory says how the streams of the inputs' keys stay within the half of memory that a buffer has in an ingest: how
-// many rows each reads at once, and whether it gives its decoded stripes back between.
+// keyMemory divides bufferShare among the streams of the inputs' keys. It returns how many rows each reads at once, and
+// whether each closes its columns after every read because their decoded stripes would take too much.
 func (r *rewriting) keyMemory() (rows int, shut bool) {
 	half := bufferShare(r.Memory) / 2
 	held := int64(0)
@@ -325,18 +325,18 @@ func (r *rewriting) keyMemory() (rows int, shut bool) {
 		}
 	}
 	each := half / int64(max(len(r.Inputs), 1)) / keyRowBytes
-	return int(min(max(each, leastKeyRows), keyBlockRows)), held > half
+	return int(min(max(each, minKeyRows), maxKeyRows)), held > half
 }
 
-// An inputStream is the records of an input's live rows. Their chunk is the input, their row counts its live ones, and
-// the end of their ord is the row in it.
+// An inputStream is the records of an input's live rows. A record's chunk is the input, its row counts live rows only,
+// and the low bits of its ord are the row of the input, deleted rows counted.
 type inputStream struct {
 	ctx           context.Context // of the one Run that the stream is read for
 	x             *rewriting
 	input         int
 	blockRows     int           // that are read at once
-	shut          bool          // columns give their memory back after each block
-	session, time RewriteColumn // nil: there is none
+	shut          bool          // columns are closed after each block
+	session, time RewriteColumn // nil: null in every row, or the table has no such key
 	sessions      vector.Column
 	times         vector.Column
 
@@ -350,7 +350,7 @@ type inputStream struct {
 	any        bool // last is set
 }
 
-// open makes the first record the head.
+// open opens the key columns and loads the first block.
 func (s *inputStream) open() (err error) {
 	for _, n := range s.x.Inputs[s.input].Stripes {
 		s.rows += int(n.Rows)
@@ -388,7 +388,7 @@ func (s *inputStream) Advance() error {
 	return s.load()
 }
 
-// load makes records of the next rows that are not deleted; none at the end.
+// load makes records of the next block with a live row; none at the end.
 func (s *inputStream) load() error {
 	s.records, s.at = s.records[:0], 0
 	for len(s.records) == 0 && s.next < s.rows {
@@ -407,7 +407,7 @@ func (s *inputStream) load() error {
 	return nil
 }
 
-// block makes records of rows [lo, hi).
+// block makes records of the live rows of [lo, hi).
 func (s *inputStream) block(lo, hi int) error {
 	in := &s.x.Inputs[s.input]
 	key := func(c RewriteColumn, to *vector.Column) (*vector.Column, error) {

@@ -14,19 +14,20 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// rowsOf gives the columns that a stripe's pieces speak of, for one feature of one segment at a time.
-type rowsOf interface {
-	// open starts the feature of that number, as type t, in the segment and reports whether any of its rows is not
-	// null. sample: a few of its stripes are asked for, and not all.
+// A rowSource returns the source columns of a stripe's pieces, for one feature of one segment at a time. Each worker
+// has its own.
+type rowSource interface {
+	// open prepares the feature of that number, as type t, for the stripes of s. It reports whether any of its rows is
+	// not null. sample: stripe will be called for a few stripes only.
 	open(number int, t vector.Type, s *segmentPlan, sample bool) (bool, error)
-	// stripe returns the columns, of the feature's type, nil where a whole one is null. Stripes come in order. Borrowed
-	// until the next call.
+	// stripe returns the columns by piece.src, all of the feature's type, nil for one that is null in every row.
+	// Stripes are asked for in order. The columns are borrowed until the next call.
 	stripe(st *stripePlan) ([]*vector.Column, error)
-	// done gives back what is held of the feature that was opened last.
+	// done releases the feature that was opened last.
 	done()
 }
 
-// bufferRows gives the rows of a sorted buffer.
+// bufferRows is the rowSource of a sorted buffer.
 type bufferRows struct {
 	buf  *buffer
 	cols []*vector.Column
@@ -57,7 +58,7 @@ func (b *bufferRows) stripe(*stripePlan) ([]*vector.Column, error) { return b.co
 
 func (b *bufferRows) done() {}
 
-// runRows gives the rows of runs. Its memory is for the runs that one segment needs, by their place in its plan.
+// runRows is the rowSource of spilled runs. readers, decoded and cols are by position in the segment's ranges.
 type runRows struct {
 	runs    []*run
 	typ     vector.Type
@@ -120,28 +121,27 @@ func (r *runRows) stripe(st *stripePlan) ([]*vector.Column, error) {
 	return r.cols, nil
 }
 
-// done: blocks of runs are small, and stay for the next feature.
+// done keeps the block buffers of runs, which are small, for the next feature.
 func (r *runRows) done() {}
 
-// An output writes segments, one after the other: what they share.
+// An output writes segments one after the other. It holds what they share.
 type output struct {
 	*Options
 	target  Target
 	weight  format.Profile
 	rows    int64                // of all segments
-	held    func(*Feature) int64 // what the opened columns of a feature take while a stripe of it is made; nil: nothing
-	memory  *memoryBudget        // for stripes being made and encoded
+	held    func(*Feature) int64 // memory of a feature's opened columns while a stripe of it is gathered; nil: 0
+	memory  *memoryBudget        // for stripes being gathered and encoded
 	makers  *sync.Pool           // of *stripeMaker
 	seekers *sync.Pool           // of *seeker
 
-	mu    sync.Mutex // guards what follows, and calls of wrote
-	wrote func(rows, bytes int64)
+	mu    sync.Mutex              // guards found, and calls of wrote
+	wrote func(rows, bytes int64) // progress since the last call; nil: not reported
 	found Duplicates
 }
 
-// newOutput returns a writer of segments of so many rows in all, which newRows gives, one for each worker. opts have
-// their defaults.
-func newOutput(opts *Options, target Target, newRows func() rowsOf, rows int64) (*output, error) {
+// newOutput returns an output for so many rows in all. newRows makes a worker's rowSource. opts have their defaults.
+func newOutput(opts *Options, target Target, newRows func() rowSource, rows int64) (*output, error) {
 	weight, err := opts.profile()
 	return &output{
 		Options: opts, target: target, weight: weight, rows: max(rows, 1),
@@ -151,21 +151,20 @@ func newOutput(opts *Options, target Target, newRows func() rowsOf, rows int64) 
 	}, err
 }
 
-// tell says how much more is written.
-func (w *output) tell(rows, bytes int64) {
+// progress reports rows and decoded bytes that were written since the last report.
+func (w *output) progress(rows, bytes int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.advance(rows, bytes)
+	w.progressLocked(rows, bytes)
 }
 
-// advance is called with mu held.
-func (w *output) advance(rows, bytes int64) {
+func (w *output) progressLocked(rows, bytes int64) {
 	if w.wrote != nil {
 		w.wrote(rows, bytes)
 	}
 }
 
-// write writes the planned rows of the features as one segment. Each feature counts for share bytes of what is written.
+// write writes the planned rows of the features as one segment. Each finished feature adds share bytes to the progress.
 func (w *output) write(ctx context.Context, plan *segmentPlan, p catalog.Partition, features []*Feature,
 	share int64) (d catalog.SegmentDescriptor, err error) {
 	stripeRows := make([]uint32, len(plan.stripes))
@@ -186,33 +185,34 @@ func (w *output) write(ctx context.Context, plan *segmentPlan, p catalog.Partiti
 	}
 	if d.Rows != uint64(plan.rows) {
 		w.target.Discard(context.WithoutCancel(ctx), []catalog.SegmentDescriptor{d})
-		return catalog.SegmentDescriptor{}, fmt.Errorf("segment %s does not hold the rows that were planned", d.ID)
+		return catalog.SegmentDescriptor{}, fmt.Errorf("segment %s has %d rows, want the %d that were planned", d.ID,
+			d.Rows, plan.rows)
 	}
 	return d, nil
 }
 
-// done counts a feature that is written, and the duplicates found in it.
+// done counts a feature that was written, and its duplicates.
 func (j *segmentJob) done(s dedup.Stats) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.advance(0, j.share)
+	j.progressLocked(0, j.share)
 	j.found.add(s)
 }
 
-// grouped counts a dedup group that is written.
+// grouped counts a dedup group that was written.
 func (j *segmentJob) grouped(features int, inverseBytes int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.found.addAll(Duplicates{Groups: 1, GroupFeatures: features, saved: -inverseBytes})
 }
 
-// stripeBytes estimates what a stripe of f decodes to.
+// stripeBytes estimates the decoded bytes of a stripe of f.
 func (w *output) stripeBytes(f *Feature) int64 {
 	return min(int64(float64(f.RawBytes)/float64(w.rows)*float64(w.StripeRows)), w.StripeBytes)
 }
 
-// estimate returns about what is held while a stripe of f is written: the stripe, the columns that it is gathered from,
-// and its encoded form.
+// estimate returns the approximate memory while a stripe of f is written: the stripe, the columns that it is gathered
+// from, and its encoded form.
 func (w *output) estimate(f *Feature) int64 {
 	n := 3 * w.stripeBytes(f)
 	if w.held != nil {
@@ -221,48 +221,48 @@ func (w *output) estimate(f *Feature) int64 {
 	return min(n, writeShare(w.Memory))
 }
 
-// A segmentJob writes one segment: its features in parallel, each stripe by stripe, and with workers that have none the
-// features of a group.
+// A segmentJob writes one segment: its features in parallel, each stripe by stripe. Idle workers help with the features
+// of a dedup group.
 type segmentJob struct {
 	*output
 	plan  *segmentPlan
 	out   SegmentWriter
 	order []*Feature
-	share int64               // of the decoded bytes, that each feature counts for
-	idle  *semaphore.Weighted // workers without work
+	share int64               // decoded bytes that each feature adds to the progress
+	idle  *semaphore.Weighted // idle workers
 }
 
-// A stripeMaker is what one worker needs to make stripes of a feature.
+// A stripeMaker holds one worker's state for gathering stripes of a feature.
 type stripeMaker struct {
-	rows   rowsOf
+	rows   rowSource
 	whole  gatherer
 	runs   runGatherer
 	col    vector.Column
 	stripe dedup.Stripe // of col
 }
 
-// A seeker is what one worker needs to find duplicates.
+// A seeker holds one worker's state for finding duplicates.
 type seeker struct {
 	finder dedup.Finder
 	sizer  format.Sizer
 }
 
-// finding returns what the segment allows the seeker's Finder.
+// finding returns the options of the seeker's Finder for this segment.
 func (j *segmentJob) finding(s *seeker) dedup.Options {
 	s.sizer.Profile = j.weight
 	d := j.Dedup
 	return dedup.Options{
-		NoRuns: !d.takes(DedupRuns), NoSlots: !d.takes(DedupSlots), NoPartial: !d.takes(DedupPartial), Sizer: &s.sizer,
-		NsPerByte: j.weight.NsPerByte(),
+		NoRuns: !d.includes(DedupRuns), NoSlots: !d.includes(DedupSlots), NoPartial: !d.includes(DedupPartial),
+		Sizer: &s.sizer, NsPerByte: j.weight.NsPerByte(),
 	}
 }
 
-// foundOf is what a feature file says of its duplicates.
+// foundOf returns the figures of duplicates that a feature file stores.
 func foundOf(s dedup.Stats) format.Found {
 	return format.Found{Partial: uint64(s.Partial), SavedBytes: uint64(max(s.SavedBytes, 0))}
 }
 
-// write writes every feature of the segment, or leaves it to the caller to abort.
+// write writes every feature of the segment. After an error the caller aborts the segment.
 func (j *segmentJob) write(ctx context.Context) error {
 	g, gctx := errgroup.WithContext(ctx)
 	units, err := j.units(gctx)
@@ -271,9 +271,10 @@ func (j *segmentJob) write(ctx context.Context) error {
 	}
 	j.idle = semaphore.NewWeighted(int64(j.Workers))
 	for _, u := range units {
-		// Started in order, here and not in the goroutine: a writer that waits for its predecessors finds them running.
+		// Acquire here and not in the goroutine, so that units start in the order of packs: a feature file may have to
+		// wait for those before it, which then are running.
 		if err := j.memory.acquire(gctx, u.memory); err != nil {
-			break // a worker has ended, or the caller; Wait says why
+			break // a worker failed or the caller canceled; Wait returns the reason
 		}
 		if err := j.idle.Acquire(gctx, 1); err != nil {
 			j.memory.release(u.memory)
@@ -294,9 +295,9 @@ func (j *segmentJob) write(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// spread calls work with the numbers 0 to n-1, in the caller and in workers that are idle. Each of these holds scratch
-// more bytes of memory, as long as there is so much. s is the caller's seeker; each has its own. When all calls have
-// returned, so does spread, with the error of the lowest number: after one no more calls begin.
+// spread calls work with the numbers 0 to n-1, in the caller and in as many idle workers as there are and j.memory has
+// scratch bytes for. The caller uses seeker s; each helper has its own. After an error no more calls start. spread
+// returns when all calls have returned, with the error of the lowest number.
 func (j *segmentJob) spread(n int, s *seeker, scratch int64, work func(s *seeker, k int) error) error {
 	errs := make([]error, n)
 	var next atomic.Int64
@@ -381,7 +382,7 @@ func (j *segmentJob) writeFeature(ctx context.Context, m *stripeMaker, s *seeker
 	})
 }
 
-// form returns stripe i of f, which m has open, in the form in which it is stored. Borrowed until the next call.
+// form returns stripe i of f, which m has opened, as it is to be stored. Borrowed until the next call.
 func (j *segmentJob) form(ctx context.Context, m *stripeMaker, s *seeker, f *Feature, i int) (*vector.Column, error) {
 	if j.Dedup != DedupOff {
 		if err := j.gather(ctx, m, f, i); err != nil {
@@ -403,13 +404,13 @@ func (j *segmentJob) form(ctx context.Context, m *stripeMaker, s *seeker, f *Fea
 	return &m.col, err
 }
 
-// gather sets m.stripe to stripe i of f, which m has open.
+// gather sets m.stripe to stripe i of f, which m has opened.
 func (j *segmentJob) gather(ctx context.Context, m *stripeMaker, f *Feature, i int) error {
 	st := &j.plan.stripes[i]
 	return j.gatherPieces(ctx, m, f, st, j.plan.pieces[st.from:st.to], st.rows)
 }
 
-// gatherPieces sets m.stripe to the rows that some of a stripe's pieces spell.
+// gatherPieces sets m.stripe to the rows of some of the pieces of stripe st.
 func (j *segmentJob) gatherPieces(ctx context.Context, m *stripeMaker, f *Feature, st *stripePlan, pieces []piece,
 	rows int) error {
 	if err := ctx.Err(); err != nil {

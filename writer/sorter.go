@@ -11,25 +11,25 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
-// Rows are rows of one partition as a source gave them: plain columns, by the numbers of their features. A feature that
-// has no column is null in each.
+// Rows are consecutive rows of one partition from one source, as plain columns. A feature without a column is null in
+// every row.
 type Rows struct {
-	Partition uint32
-	// Source and First are the place of the first row: the number of its source, and the row in it. Rows that agree in
-	// partition, session and time stay in this order. Below MaxSources and MaxSourceRows.
+	Partition uint32 // its number, from 0 without gaps
+	// Source is the number of the source, below MaxSources; First is the first row's position in it, below
+	// MaxSourceRows. Rows with equal partition, session and time are sorted by Source, then by position.
 	Source int
 	First  int64
 	Count  int
 	// Session and Time are the columns of the keys; nil: null in every row.
 	Session, Time *vector.Column
-	Numbers       []int // borrowed for the call
-	Columns       []*vector.Column
-	Lent          int64  // bytes of Columns that count elsewhere
-	Release       func() // gives back what Columns borrow; called once, also by Sorter.Close
+	Numbers       []int            // Feature.Number of each column; borrowed for the call
+	Columns       []*vector.Column // of Count rows each
+	Lent          int64            // bytes of Columns that are not counted against Options.Memory
+	Release       func()           // releases what Columns borrow; called once, by Sorter.Close at the latest
 }
 
-// A Sorter puts rows in order with bounded memory: what is full is sorted and spilled, what was spilled is merged. Add
-// may be called by several goroutines at once.
+// A Sorter sorts rows in bounded memory. When its buffer is full, it sorts the rows and spills them to a file; spilled
+// rows are merged. Call Add from any number of goroutines, then Write once, then Close.
 type Sorter struct {
 	opts  Options
 	dir   func() (string, error) // for spill files
@@ -44,17 +44,17 @@ type Sorter struct {
 	records sync.Pool // of *[]record
 }
 
-// Spills say what did not fit in memory.
+// Spills counts what was written to spill files.
 type Spills struct {
-	Count   int
-	Bytes   int64
-	Seconds float64 // by the clock
+	Count   int     // how often the buffer was full
+	Bytes   int64   // written, merges included
+	Seconds float64 // wall-clock time, merges included
 }
 
 type partTotals struct{ rows, bytes int64 }
 
-// NewSorter returns an empty Sorter. Spill files go to the directory that dir returns; types returns the types of all
-// features so far, by number, each of which holds the values of all columns that were added.
+// NewSorter returns an empty Sorter. dir returns the directory of spill files. types returns the types of all features
+// so far, by number; the columns added so far are convertible to them.
 func NewSorter(opts Options, dir func() (string, error), types func() []vector.Type) *Sorter {
 	opts = opts.WithDefaults()
 	return &Sorter{
@@ -63,8 +63,8 @@ func NewSorter(opts Options, dir func() (string, error), types func() []vector.T
 	}
 }
 
-// Add takes rows over, spilling what is buffered if they would not fit, and returns what they decode to. After an error
-// the rows are the caller's.
+// Add adds rows and owns them, unless it returns an error. It spills the buffer first if the rows do not fit. It
+// returns the decoded bytes of the rows.
 func (s *Sorter) Add(ctx context.Context, rows *Rows) (decoded int64, err error) {
 	size := -rows.Lent
 	for _, c := range rows.Columns {
@@ -98,14 +98,14 @@ func (s *Sorter) Add(ctx context.Context, rows *Rows) (decoded int64, err error)
 	return decoded, nil
 }
 
-// Spills returns what was spilled so far.
+// Spills returns the counts so far.
 func (s *Sorter) Spills() Spills {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.spills
 }
 
-// Close frees the spill files, and what is buffered.
+// Close frees the spill files and releases the buffered rows.
 func (s *Sorter) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +113,7 @@ func (s *Sorter) Close() {
 	s.spilled.Close()
 }
 
-// spill sorts what is buffered, writes it to a sequence and starts an empty buffer. It is called with mu held.
+// spill sorts the buffer, writes it as a sequence and empties it. It is called with mu held.
 func (s *Sorter) spill(ctx context.Context) error {
 	start := time.Now()
 	dir, err := s.dir()
@@ -133,7 +133,7 @@ func (s *Sorter) spill(ctx context.Context) error {
 	s.buf.free()
 	s.spills.Count++
 	s.spills.Bytes += q.file.Size()
-	// Many sequences would each want a file and memory while they are merged: one takes their place.
+	// Each sequence needs an open file and a read buffer in the final merge. FanIn of them are replaced by one.
 	err = s.spilled.Add(q, s.opts.FanIn, func(level []*sequence) (*sequence, error) {
 		merged, err := mergeSequences(ctx, level, types, dir, s.mergeLimits())
 		if err == nil {
@@ -145,11 +145,11 @@ func (s *Sorter) spill(ctx context.Context) error {
 	return err
 }
 
-// maxFanIn bounds the files that are open at once.
+// maxFanIn limits the files that are open at once.
 const maxFanIn = 128
 
-// fanIn returns how many sequences are merged at once: each takes what its records are read ahead by, and for each
-// worker a block as it is read and as it is decoded.
+// fanIn returns how many sequences are merged at once within writeShare. Each takes the read buffer of its records and,
+// for each worker, an encoded and a decoded block.
 func fanIn(o *Options) int {
 	each := int64(recordReadBytes + o.Workers*2*blockBytes)
 	return int(min(max(writeShare(o.Memory)/each, 8), maxFanIn))
@@ -164,20 +164,20 @@ func (s *Sorter) mergeLimits() mergeLimits {
 	}
 }
 
-// A Job says what a Sorter's rows are written to.
+// A Job says where and how Sorter.Write writes the rows.
 type Job struct {
 	Target    Target
-	Features  []*Feature // in the order in which packs hold them
+	Features  []*Feature // in the order of packs, see SortForPacks
 	Partition func(number uint32) catalog.Partition
-	// Dropped are sources, by number, whose rows are left out; nil: none is.
+	// Dropped says for each source, by number, whether its rows are left out; nil: no rows are.
 	Dropped []bool
-	// Wrote, when set, is called with the rows and the decoded bytes that were written since the last call, by one
-	// goroutine at a time. It must not block.
+	// Wrote, if set, is called from one goroutine at a time with the rows and decoded bytes that were written since the
+	// last call. It must not block.
 	Wrote func(rows, bytes int64)
 }
 
-// Write writes the rows in order as segments. Nothing is added afterwards. The segments that it returns exist even when
-// there is an error; nothing is committed.
+// Write writes the rows in order as segments. It is called once, after the last Add. It commits nothing. The returned
+// segments exist even if there is an error; the caller discards them.
 func (s *Sorter) Write(ctx context.Context, job Job) (out Written, err error) {
 	p, newRows, err := s.merge(ctx, job.Dropped)
 	if err != nil {
@@ -205,22 +205,22 @@ func (s *Sorter) Write(ctx context.Context, job Job) (out Written, err error) {
 		if err != nil {
 			return out, err
 		}
-		w.tell(int64(plan.rows), plan.bytes-share*int64(len(job.Features)))
+		w.progress(int64(plan.rows), plan.bytes-share*int64(len(job.Features)))
 		out.Segments = append(out.Segments, d)
 		out.Stripes += len(plan.stripes)
 		out.Duplicates = w.found
 	}
 }
 
-// Written is what was made of a Sorter's rows.
+// Written describes the segments that Sorter.Write wrote.
 type Written struct {
 	Segments   []catalog.SegmentDescriptor
 	Stripes    int
 	Duplicates Duplicates
 }
 
-// merge returns what plans the segments, and what makes readers of their rows.
-func (s *Sorter) merge(ctx context.Context, dropped []bool) (*planner, func() rowsOf, error) {
+// merge returns the planner of the segments, and the constructor of a worker's rowSource.
+func (s *Sorter) merge(ctx context.Context, dropped []bool) (*planner, func() rowSource, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := &planner{stripeRows: s.opts.StripeRows, stripeBytes: s.opts.StripeBytes, segmentRows: s.segmentRows,
@@ -229,7 +229,7 @@ func (s *Sorter) merge(ctx context.Context, dropped []bool) (*planner, func() ro
 		buf := s.buf
 		buf.sort()
 		p.in = &bufferStream{records: buf.records}
-		return p, func() rowsOf { return &bufferRows{buf: buf} }, nil
+		return p, func() rowSource { return &bufferRows{buf: buf} }, nil
 	}
 	if len(s.buf.records) > 0 {
 		if err := s.spill(ctx); err != nil {
@@ -241,10 +241,11 @@ func (s *Sorter) merge(ctx context.Context, dropped []bool) (*planner, func() ro
 		return nil, nil, err
 	}
 	p.in, p.overRuns = in, true
-	return p, func() rowsOf { return &runRows{runs: runs} }, nil
+	return p, func() rowSource { return &runRows{runs: runs} }, nil
 }
 
-// segmentRows cuts a partition into segments of one size, near what was asked, rather than leave a small last one.
+// segmentRows returns the rows of each segment of a partition. Segments of a partition have about equal sizes near
+// SegmentRows and SegmentBytes, so that the last one is not much smaller.
 func (s *Sorter) segmentRows(part uint32) int {
 	t := &s.parts[part]
 	n := max(math.Round(float64(t.rows)/float64(s.opts.SegmentRows)),

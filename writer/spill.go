@@ -12,27 +12,26 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A sequence is sorted rows in a spill file: one run, or, when it was merged from other sequences, several, each sorted
-// after the one before it.
+// A sequence is sorted rows in a spill file, as one run or, when merged from other sequences, several. All rows of a
+// run sort before those of the next.
 //
 //	+---------------------------------+---------------------------------+
 //	| run: records | blocks, indexes  | run: records | blocks, indexes  | ...
 //	+---------------------------------+---------------------------------+
 //
 // Blocks and block indexes of a run's features are in no particular order. Block i of a feature holds its rows
-// [i*blockRows, (i+1)*blockRows), so that a range of rows of one feature is one range of the file. What stays in memory
-// of a run is a section for each feature that it has.
+// [i*blockRows, (i+1)*blockRows). Only a section for each feature of a run stays in memory.
 type sequence struct {
 	file *spill.File
 	runs []*run
 }
 
-// A run is what was sorted, or merged, in memory at once.
+// A run holds the rows that were in memory at once when it was written, from a buffer or a merge.
 type run struct {
 	file     *spill.File // the sequence's
 	records  int64       // offset
 	rows     int
-	sections []section // by feature number; what is past the end has no section
+	sections []section // by feature number; features past the end are null in every row
 }
 
 func newSequence(dir string) (*sequence, error) {
@@ -46,7 +45,7 @@ func newSequence(dir string) (*sequence, error) {
 // Close frees the file.
 func (q *sequence) Close() error { return q.file.Close() }
 
-// A section says where a feature is in a run. Without blocks it is null in every row.
+// A section locates a feature in a run. With blocks 0 the feature is null in every row.
 type section struct {
 	typ       vector.Type
 	blockRows uint32
@@ -59,9 +58,10 @@ type section struct {
 const indexEntryBytes = 16
 
 const (
-	// spillGrain: blocks hold a multiple of so many rows, so that the pieces of a run are cut once for all features.
+	// The rows of a block are a multiple of spillGrain, except in the last block. Pieces are cut at these multiples
+	// once, for all features.
 	spillGrain    = 64
-	blockBytes    = 64 << 10 // about
+	blockBytes    = 64 << 10 // approximate
 	maxBlockRows  = 1 << 16
 	spillBufBytes = 1 << 20 // a worker's write buffer
 )
@@ -69,12 +69,12 @@ const (
 // A runInput is rows in order, to be written as a run.
 type runInput struct {
 	records []record
-	plan    *segmentPlan  // one stripe, no piece of it across a multiple of spillGrain rows
-	types   []vector.Type // by number, of all features that may have a value
-	newRows func() rowsOf // one for each worker
+	plan    *segmentPlan     // one stripe, no piece of it across a multiple of spillGrain rows
+	types   []vector.Type    // by number, of all features that may have a value
+	newRows func() rowSource // makes one for each worker
 }
 
-// append writes a run, which sorts after those before it.
+// append writes a run. Its rows sort after those of the runs before.
 func (q *sequence) append(ctx context.Context, in runInput, workers int) error {
 	r := &run{file: q.file, rows: len(in.records), sections: make([]section, len(in.types))}
 	r.records = q.file.Claim(int64(r.rows) * recordBytes)
@@ -91,19 +91,19 @@ func (q *sequence) append(ctx context.Context, in runInput, workers int) error {
 	return nil
 }
 
-// spillInput is what a sorted buffer spills.
+// spillInput returns the run of a sorted buffer.
 func spillInput(b *buffer, types []vector.Type) runInput {
 	rows := len(b.records)
 	pieces := b.appendPieces(nil, 0, rows, spillGrain)
 	return runInput{
 		records: b.records, types: types,
 		plan:    &segmentPlan{rows: rows, pieces: pieces, stripes: []stripePlan{{rows: rows, to: len(pieces)}}},
-		newRows: func() rowsOf { return &bufferRows{buf: b} },
+		newRows: func() rowSource { return &bufferRows{buf: b} },
 	}
 }
 
-// grainStarts returns, for each multiple of spillGrain rows, the first piece from there, and the number of pieces at
-// the end.
+// grainStarts returns the index of the piece that starts at each multiple of spillGrain rows, then the number of
+// pieces.
 func grainStarts(pieces []piece) []int32 {
 	starts := make([]int32, 0, len(pieces)/spillGrain+2)
 	rows := 0
@@ -161,21 +161,22 @@ func (s *spiller) writeFeatures(ctx context.Context) error {
 	}
 }
 
-// A spillWriter is one worker's. It collects blocks and claims their offset in the file when it writes them.
+// A spillWriter is the state of one worker of a spiller. It collects blocks in out; flush writes them and learns their
+// offset in the file.
 type spillWriter struct {
 	*spiller
-	rows     rowsOf
+	rows     rowSource
 	gatherer gatherer
 	col      vector.Column
 	out      []byte
 	index    []byte
-	pending  []int // where in index entries are whose offset is yet relative to out
+	pending  []int // offsets in index of the entries whose block offset is still relative to out
 }
 
 func (w *spillWriter) writeFeature(number int) error {
 	t := w.in.types[number]
 	if t.Kind == 0 {
-		return nil // in the table, not in the dump
+		return nil // a feature of the table that no source has
 	}
 	defer w.rows.done()
 	present, err := w.rows.open(number, t, w.in.plan, false)
@@ -203,7 +204,7 @@ func (w *spillWriter) writeFeature(number int) error {
 		}
 	}
 	blocks := len(w.index) / indexEntryBytes
-	// The index follows its blocks; it is whole only once their offsets are known.
+	// The index is written after its blocks, when their offsets are known.
 	if err := w.flush(); err != nil {
 		return err
 	}
@@ -251,7 +252,7 @@ func (w *spillWriter) flush() error {
 	return nil
 }
 
-// chooseBlockRows returns how many rows of a feature make about blockBytes: a power of two.
+// chooseBlockRows returns the power of two of rows of a feature that take about blockBytes.
 func chooseBlockRows(sources []*vector.Column, rows int) int {
 	size := 0
 	for _, c := range sources {

@@ -7,6 +7,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
+// section returns the section of a feature, the zero section if the run has none.
 func (r *run) section(number int) section {
 	if number < len(r.sections) {
 		return r.sections[number]
@@ -14,7 +15,7 @@ func (r *run) section(number int) section {
 	return section{}
 }
 
-// A runReader reads a range of rows of one feature of a run, in order. It may be used again for another.
+// A runReader reads a range of rows of one feature of a run, in order. reset makes it read another range.
 type runReader struct {
 	run     *run
 	sec     section
@@ -38,8 +39,8 @@ func (r *runReader) reset(src *run, sec section, lo, hi int) error {
 	return nil
 }
 
-// load makes the block that holds the next row current. It reports whether the block has any present row, and how many
-// of its rows are left.
+// load reads the block of the next row, unless it is loaded. stored is false if all rows of the block are null; left is
+// how many of its rows are left, from the next row on.
 func (r *runReader) load() (stored bool, left int, err error) {
 	per := int(r.sec.blockRows)
 	block := r.row / per
@@ -85,7 +86,7 @@ func (r *runReader) appendRows(dst *vector.Column, n int) error {
 	return nil
 }
 
-// seek makes row, at or after the next one, the next one.
+// seek moves the next row forward to row.
 func (r *runReader) seek(row int) {
 	if r.loaded >= 0 && row/int(r.sec.blockRows) == r.loaded && row > r.row {
 		r.decoder.skip(row - r.row)
@@ -93,7 +94,7 @@ func (r *runReader) seek(row int) {
 	r.row = row
 }
 
-// anyPresent reports whether one of the next n rows is not null. The reader must be reset afterwards.
+// anyPresent reports whether any of the next n rows is not null. The reader must be reset afterwards.
 func (r *runReader) anyPresent(n int) (bool, error) {
 	for n > 0 {
 		stored, left, err := r.load()

@@ -13,16 +13,17 @@ import (
 // A StripeWriter takes the stripes of one feature of one segment. *format.Writer is one.
 type StripeWriter interface {
 	WriteStripe(c *vector.Column) error
-	// Note records the duplicates of all stripes.
+	// Note records the duplicates found in all stripes.
 	Note(f format.Found)
-	// Finalize does what is left to do after the last stripe.
+	// Finalize writes the rest of the file, after the last stripe.
 	Finalize() error
 }
 
-// A SegmentWriter is what is needed of a segment.Writer.
+// A SegmentWriter writes one segment. *segment.Writer documents the methods.
 type SegmentWriter interface {
 	AddFeature(ctx context.Context, order int, f catalog.Feature, write func(StripeWriter) error) error
-	// AddGroup writes a dedup group: the inverse at order, its features behind it. The first writer takes the inverse.
+	// AddGroup writes a dedup group: the inverse at position order, its features after it. The first StripeWriter takes
+	// the inverse.
 	AddGroup(ctx context.Context, order int, features []catalog.Feature, write func([]StripeWriter) error) error
 	Skip(order int)
 	Finish(ctx context.Context) (catalog.SegmentDescriptor, error)
@@ -37,8 +38,8 @@ type Target interface {
 	Discard(ctx context.Context, segments []catalog.SegmentDescriptor)
 }
 
-// ToTable returns the target that writes segments of a table. Feature files that wait for their place in a pack take an
-// eighth of memory.
+// ToTable returns the target that writes segments of a table. Feature files that wait for their turn in a pack take at
+// most an eighth of memory, in bytes, and 1 to 128 MiB.
 func ToTable(t *storage.Table, memory int64) Target {
 	return tableTarget{t, segment.Options{
 		HoldBytes:       min(max(memory/8, 1<<20), 128<<20),
@@ -64,7 +65,7 @@ func (t tableTarget) NewSegment(ctx context.Context, p catalog.Partition, stripe
 
 func (t tableTarget) Discard(ctx context.Context, segments []catalog.SegmentDescriptor) {
 	for _, d := range segments {
-		// What stays, gc finds.
+		// gc deletes objects that this could not delete.
 		_ = t.table.Store().Segments().Discard(ctx, d)
 	}
 }
