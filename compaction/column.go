@@ -13,27 +13,27 @@ import (
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
-// A column gives the rows of a feature of an input: of each row the value of the highest source that covers it. It is
-// one of writer.RewriteColumn. It holds one decoded stripe of each source.
+// A column is the writer.RewriteColumn of a feature of an input. The value of a row comes from the first source that
+// covers the row. A column holds one decoded stripe of each source.
 type column struct {
 	ctx     context.Context // of the one Run that the column is read for
 	fetch   *fetcher
 	typ     vector.Type
-	starts  []int // row at which each stripe starts, and the end
-	sources []sourceColumn
-	within  *roaring.Bitmap // eachStripe leaves out stripes without a row of it; nil: none
+	starts  []int           // first row of each stripe, and the number of rows
+	sources []sourceColumn  // the highest first
+	within  *roaring.Bitmap // eachStripe skips stripes without a row of it; nil: skips none
 }
 
-// A sourceColumn is a source, and its stripe that was read last.
+// A sourceColumn is a source and its stripe that was decoded last.
 type sourceColumn struct {
 	source
 	stripe     int // -1: none
 	memory     *stripeMemory
-	dictionary *format.Dictionary // decoded; nil: not yet, or there is none
-	widened    *vector.Column     // the stripe as the column's type
+	dictionary *format.Dictionary // decoded; nil: not yet, or the feature has none
+	widened    *vector.Column     // the stripe, converted to the column's type
 }
 
-// A stripeMemory is what decoding needs. They are used again.
+// A stripeMemory is the pooled memory for decoding a stripe.
 type stripeMemory struct {
 	decoder *format.StripeDecoder
 	raw     []byte
@@ -45,7 +45,7 @@ var stripeMemories = sync.Pool{New: func() any {
 	return &stripeMemory{decoder: format.NewStripeDecoder(format.Limits{})}
 }}
 
-// newColumn returns a column of a feature of the given type. starts are those of in's stripes.
+// newColumn returns a column of a feature of type t. starts is startsOf the input's stripes.
 func newColumn(ctx context.Context, fetch *fetcher, t vector.Type, starts []int, sources []source) *column {
 	c := &column{ctx: ctx, fetch: fetch, typ: t, starts: starts}
 	for _, s := range sources {
@@ -54,7 +54,7 @@ func newColumn(ctx context.Context, fetch *fetcher, t vector.Type, starts []int,
 	return c
 }
 
-// startsOf returns the rows at which stripes start, and the end.
+// startsOf returns the first row of each stripe, and the number of all rows. stripes are rows per stripe.
 func startsOf(stripes []uint32) []int {
 	out := make([]int, 1, len(stripes)+1)
 	for i, n := range stripes {
@@ -73,7 +73,7 @@ func (c *column) Close() {
 	}
 }
 
-// MayHave reports whether a row of [lo, hi) may be not null, as the stripes' statistics say.
+// MayHave reports, from the stripes' statistics, whether a row of [lo, hi) may be not null.
 func (c *column) MayHave(lo, hi int) bool {
 	for i := range c.sources {
 		e := c.sources[i].entry
@@ -89,7 +89,7 @@ func (c *column) MayHave(lo, hi int) bool {
 	return false
 }
 
-// stripeOf returns the stripe that a row is in.
+// stripeOf returns the stripe of a row.
 func (c *column) stripeOf(row int) int {
 	return sort.Search(len(c.starts)-1, func(i int) bool { return c.starts[i+1] > row })
 }
@@ -97,7 +97,7 @@ func (c *column) stripeOf(row int) int {
 // Append appends rows [lo, hi) to dst.
 func (c *column) Append(dst *vector.Column, lo, hi int) error { return c.append(dst, 0, lo, hi) }
 
-// append appends rows as the sources from the first on have them.
+// append is Append without the sources before first.
 func (c *column) append(dst *vector.Column, first, lo, hi int) error {
 	if first == len(c.sources) {
 		dst.AppendNulls(hi - lo)
@@ -143,8 +143,8 @@ func (c *column) appendStripes(dst *vector.Column, s *sourceColumn, lo, hi int) 
 		to := min(hi, c.starts[k+1])
 		if n := int64(dst.Elements()) + expandedElements(s.widened, lo-c.starts[k],
 			to-c.starts[k]); n > vector.MaxElements {
-			return fmt.Errorf("feature %q: %d rows hold more than %d values", s.entry.Meta.Name, to-lo,
-				vector.MaxElements)
+			return fmt.Errorf("feature %q: %d rows hold more than %d values: use smaller stripes", s.entry.Meta.Name,
+				to-lo, vector.MaxElements)
 		}
 		dst.AppendRows(s.widened, lo-c.starts[k], to-c.starts[k])
 		lo = to
@@ -217,8 +217,8 @@ func (c *column) decode(m *stripeMemory, dst *vector.Column, e *segment.Entry, k
 	return m.decoder.DecodeStripe(dst, e.Meta, k, m.raw, inverse)
 }
 
-// eachStripe calls visit with every stripe, that has rows of within, of a column of one source, decoded, and its first
-// row. The stripe is borrowed for the call.
+// eachStripe calls visit with each decoded stripe of a column of one source that has rows of within, and its first row.
+// The stripe is borrowed for the call.
 func (c *column) eachStripe(visit func(first int, stripe *vector.Column) error) error {
 	s := &c.sources[0]
 	if s.entry == nil {

@@ -20,20 +20,20 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// An Erasure says which rows are erased: those that a filter selects, or those with a key.
+// An Erasure selects the rows to erase, by a filter or by keys, and says how.
 type Erasure struct {
-	// Where is a predicate in the words of reader/expr; empty: Keys say it. Of rows that were deleted before it is not
-	// known, so that all of them are erased too: what was deleted by a predicate is erased by the same one.
+	// Where is a predicate in the syntax of reader/expr; empty: Keys selects the rows. It cannot be evaluated on rows
+	// that were deleted before, so with Where all of those are erased too.
 	Where string
-	// Keys are values of a feature of the table.
+	// Keys are values of a feature of the table. Rows with one of them are erased, deleted ones too.
 	Keys *Keys
-	// Key is the feature whose values are searched for when Where says which rows are erased; empty: the user key, else
-	// the request key, else the session key of the table; without any, nothing is searched for.
+	// Key is, with Where, the feature whose values are searched for afterwards. Default: the user key of the table,
+	// else the request key, else the session key; without any of these, nothing is searched for.
 	Key string
-	// DropBranches drops the branches that hold such rows. Default: they are refused, by name.
+	// DropBranches drops the branches that keep such rows. Default: an error names them.
 	DropBranches bool
-	DryRun       bool // say what would be touched, and change nothing
-	// Compact says how segments are rewritten; what it says of what is worth it is not looked at.
+	DryRun       bool // report, and change nothing
+	// Compact says how segments are rewritten. Its fields that select segments are ignored.
 	Compact Options
 }
 
@@ -41,11 +41,10 @@ type Erasure struct {
 type EraseReport struct {
 	Table    string `json:"table"`
 	DryRun   bool   `json:"dry_run"`
-	Snapshot uint64 `json:"snapshot"`            // the newest after it
-	Rows     uint64 `json:"rows"`                // that were there, and are erased
-	Deleted  uint64 `json:"rows_deleted_before"` // that were deleted, and not yet erased: those of the keys, or all
-	// Segments are those that were rewritten, of TableSegments; Bytes what they took, of TableBytes, and BytesMade what
-	// those in their place take.
+	Snapshot uint64 `json:"snapshot"`            // the newest, after Erase
+	Rows     uint64 `json:"rows"`                // erased rows that readers saw before
+	Deleted  uint64 `json:"rows_deleted_before"` // erased rows that had been deleted before: with a key, or all of them
+	// Segments of TableSegments were rewritten; they took Bytes of TableBytes. The new segments take BytesMade.
 	Segments      uint64   `json:"segments_rewritten"`
 	TableSegments uint64   `json:"table_segments"`
 	Bytes         uint64   `json:"bytes_rewritten"`
@@ -55,10 +54,9 @@ type EraseReport struct {
 	Expired       []uint64 `json:"snapshots_expired"`
 	Removed       uint64   `json:"objects_removed"`
 	BytesRemoved  uint64   `json:"bytes_removed"`
-	// Unnamed are objects of the store that no snapshot of any table names, and temporary files, that are left, since
-	// they may be of a commit to come: of an ingest or a compaction under way, or of one that was killed. What rows
-	// they have is not known; gc takes them when they are older than its grace period. UnnamedError says why they could
-	// not be counted.
+	// Unnamed counts the objects of the store that no snapshot of any table names, and temporary files. They stay,
+	// because an ingest or compaction that is running may commit them. It is not known which rows they have. gc deletes
+	// them when they are older than its grace period. UnnamedError says why they could not be counted.
 	Unnamed      uint64  `json:"objects_unnamed"`
 	UnnamedBytes uint64  `json:"bytes_unnamed"`
 	UnnamedError string  `json:"unnamed_error,omitempty"`
@@ -70,33 +68,35 @@ type EraseReport struct {
 // eraseOperation is the operation of snapshots that Erase makes.
 const eraseOperation = "erase"
 
-// endLeases says the way out.
+// endLeases ends the message of an error about a lease.
 const endLeases = "; if its owner is no more, end it: dsi leases end"
 
-// ErrHeld is matched when a branch or a lease keeps a snapshot that has rows which are to be erased.
+// ErrHeld is returned when a branch or a lease keeps a snapshot that may have rows to be erased.
 var ErrHeld = errors.New("held")
 
-// Erase takes rows out of a table physically:
+// Erase removes rows from a table physically:
 //
 //	deletes ──> rewrite of the segments that have them, and of their overlays and lists
 //	        ──> expiry of all snapshots before ──> purge of their data ──> search
 //
-// After the first step no reader of the newest snapshot sees the rows; an error in a later one leaves that so, and to
-// run Erase again goes on: where one was not finished, all segments with deleted rows are rewritten. The history of the
-// table ends: no snapshot before can be read, but by branches that have none of the rows. What only expired snapshots
-// name goes at once: a reader of one without a lease fails. A lease on such a snapshot refuses the whole, as a branch
-// does. One that comes after the first step is refused at the end, when the rows are deleted; a branch is dropped there
-// where it is to be.
+// After the first step no reader of the newest snapshot sees the rows. After an error in a later step this stays so,
+// and the next Erase continues: it rewrites all segments with deleted rows.
 //
-// Where the newest snapshot has none of the rows, others may: those that have not expired, and those whose data is
-// still there. With keys the segments of these are looked at. What a filter would select in them is not known: they
-// count as having the rows when they have a segment that the newest snapshot lacks.
+// All earlier snapshots expire and cannot be read any more, except those of branches that have none of the rows.
+// Objects that only expired snapshots name are deleted at once, so a reader of such a snapshot without a lease fails.
+//
+// ErrHeld is returned before the first step if a branch or a lease keeps a snapshot that may have the rows (for a
+// branch see DropBranches). It is returned after the last step for a branch or lease that was made meanwhile.
+//
+// If the newest snapshot has none of the rows, older ones may have them: those that have not expired, and expired ones
+// whose data is still there. With keys, their segments are read. With a filter, a snapshot counts as having the rows if
+// it has a segment that the newest snapshot lacks.
 func Erase(ctx context.Context, table *storage.Table, what Erasure) (_ *EraseReport, err error) {
 	start := time.Now()
 	if err := what.Compact.Validate(); err != nil {
 		return nil, err
 	}
-	// Leases that closed readers of this process left for the next are in nobody's way but this one's.
+	// Closed readers of this process keep leases for the next reader. They would hold snapshots.
 	reader.ReleaseReused()
 	e := &eraser{table: table, store: table.Store(), what: what, out: &EraseReport{
 		Table: table.Name(), DryRun: what.DryRun, Branches: []string{}, Expired: []uint64{}}}
@@ -107,7 +107,7 @@ func Erase(ctx context.Context, table *storage.Table, what Erasure) (_ *EraseRep
 	return e.out, nil
 }
 
-// An eraser is an Erase under way.
+// An eraser is the state of Erase.
 type eraser struct {
 	table *storage.Table
 	store *storage.Store
@@ -117,14 +117,15 @@ type eraser struct {
 	snap *storage.Snapshot
 	all  []catalog.SegmentDescriptor
 	keys *Keys                      // that no row has afterwards; nil: not known
-	live map[string]*roaring.Bitmap // by segment: rows to be erased
-	had  map[string]bool            // segments to be rewritten: also for rows that were deleted before
-	// unfinished: the snapshots before an earlier erasure have not expired; history: nor have others that have the
-	// rows; uncollected: the data of snapshots that have expired may be there yet.
+	live map[string]*roaring.Bitmap // by segment: rows to erase that are not deleted
+	// affected are the segments to rewrite: they have rows to erase, deleted ones included.
+	affected map[string]bool
+	// unfinished: an earlier Erase stopped before its snapshots expired. history: a snapshot before the newest that has
+	// not expired may have the rows. uncollected: an expired snapshot may have the rows, and its data is still there.
 	unfinished, history, uncollected bool
 
-	contents    map[string]segmentContents // by segment, as far as that was looked at
-	snapshotHas map[uint64]bool            // by snapshot: whether it has the rows, or may have
+	contents    map[string]segmentContents // by segment, of those examined so far
+	snapshotHas map[uint64]bool            // by snapshot: whether it may have the rows
 }
 
 func (e *eraser) run(ctx context.Context) error {
@@ -137,7 +138,7 @@ func (e *eraser) run(ctx context.Context) error {
 	info := e.snap.Info()
 	e.out.Snapshot, e.out.TableSegments, e.out.TableBytes = info.Number, info.Segments, info.Bytes
 	for _, d := range e.all {
-		if e.had[d.ID] {
+		if e.affected[d.ID] {
 			e.out.Segments++
 			e.out.Bytes += d.Bytes
 		}
@@ -170,7 +171,7 @@ func (e *eraser) find(ctx context.Context) (err error) {
 	if e.all, err = e.snap.Segments(ctx, nil); err != nil {
 		return err
 	}
-	e.live, e.had = map[string]*roaring.Bitmap{}, map[string]bool{}
+	e.live, e.affected = map[string]*roaring.Bitmap{}, map[string]bool{}
 	if e.what.Keys != nil {
 		if err := e.plainKey(ctx, e.what.Keys.feature); err != nil {
 			return err
@@ -179,7 +180,7 @@ func (e *eraser) find(ctx context.Context) (err error) {
 		return e.findKeys(ctx)
 	}
 	match, err := reader.Matching(ctx, e.snap, reader.PlanOptions{Filter: e.what.Where},
-		// a rewrite is no job's reading
+		// Erase is not a job whose reading counts as usage.
 		reader.LayoutOptions{Read: reader.Options{Usage: reader.UsageOptions{Off: true}}})
 	if err != nil {
 		return err
@@ -190,7 +191,7 @@ func (e *eraser) find(ctx context.Context) (err error) {
 			rows = roaring.New()
 			rows.AddRange(0, s.Segment.Rows)
 		}
-		e.live[s.Segment.ID], e.had[s.Segment.ID] = rows, true
+		e.live[s.Segment.ID], e.affected[s.Segment.ID] = rows, true
 		e.out.Rows += rows.GetCardinality()
 	}
 	deleted, err := e.snap.DeletionVectors(ctx, e.all...)
@@ -199,7 +200,7 @@ func (e *eraser) find(ctx context.Context) (err error) {
 	}
 	for i, d := range e.all {
 		if !deleted[i].IsEmpty() {
-			e.had[d.ID] = true
+			e.affected[d.ID] = true
 			e.out.Deleted += deleted[i].Count
 		}
 	}
@@ -216,8 +217,8 @@ func (e *eraser) find(ctx context.Context) (err error) {
 	return e.collect(ctx, deleted)
 }
 
-// resume finds out whether an earlier erasure was not finished. Which rows it was about nobody knows any more: they are
-// deleted.
+// resume finds out whether an earlier Erase was not finished. Its rows are deleted, but it is not known which they are,
+// so all segments with deleted rows are affected.
 func (e *eraser) resume(ctx context.Context) error {
 	infos, err := e.table.Snapshots(ctx)
 	if err != nil {
@@ -239,14 +240,14 @@ func (e *eraser) resume(ctx context.Context) error {
 	}
 	for i, d := range e.all {
 		if !deleted[i].IsEmpty() {
-			e.had[d.ID] = true
+			e.affected[d.ID] = true
 		}
 	}
 	return nil
 }
 
-// KeyFeature returns the feature of a name, which keys are of; without a name the user key of the table, else its
-// request key, else its session key, and nil when it has none.
+// KeyFeature returns the feature of that name. With an empty name it returns the user key of the table, else the
+// request key, else the session key, and nil if the table has none of them.
 func KeyFeature(ctx context.Context, snap *storage.Snapshot, name string) (*catalog.Feature, error) {
 	if name != "" {
 		found, err := snap.Lookup(ctx, name)
@@ -267,8 +268,7 @@ func KeyFeature(ctx context.Context, snap *storage.Snapshot, name string) (*cata
 	return nil, nil
 }
 
-// plainKey returns an error where an overlay that is part of the table replaces the key: its values are in two places
-// then.
+// plainKey returns an error if an overlay replaces the values of the key, which then are in two places.
 func (e *eraser) plainKey(ctx context.Context, key catalog.Feature) error {
 	overlays, err := e.snap.Overlays(ctx)
 	if err != nil {
@@ -283,22 +283,22 @@ func (e *eraser) plainKey(ctx context.Context, key catalog.Feature) error {
 	return nil
 }
 
-// columnsAtOnce is how many segments' keys are read at once, of which each may hold columnBytes of what was read; of
-// one that is not read whole someBytes, in small blocks.
 const (
-	columnsAtOnce = 8
-	columnBytes   = maxBlock
-	someBytes     = 4 * blocksEach * minBlock
+	columnsAtOnce = 8 // segments whose keys are read at once
+	// The memory of the fetcher of one segment: when all stripes are read, and when some are, in small blocks.
+	columnBytes = maxBlock
+	someBytes   = 4 * blocksEach * minBlock
 )
 
-// eachColumn calls visit with the key of each segment, some at a time. A column is borrowed for the call.
+// eachColumn calls visit with the key column of each segment, from columnsAtOnce goroutines. A column is borrowed for
+// the call.
 func (e *eraser) eachColumn(ctx context.Context, segments []catalog.SegmentDescriptor,
 	visit func(ctx context.Context, i int, c *column) error) error {
 	return e.eachColumnOf(ctx, segments, make([]*roaring.Bitmap, len(segments)), visit)
 }
 
-// eachColumnOf is eachColumn with stripes alone that have one of the rows within; nil: all. Segments without such rows
-// are left out.
+// eachColumnOf is eachColumn with only those stripes that have a row of within[i]; nil: all stripes. Segments with an
+// empty within are skipped.
 func (e *eraser) eachColumnOf(ctx context.Context, segments []catalog.SegmentDescriptor, within []*roaring.Bitmap,
 	visit func(ctx context.Context, i int, c *column) error) error {
 	return object.Parallel(ctx, columnsAtOnce, len(segments), func(ctx context.Context, i int) error {
@@ -319,8 +319,8 @@ func (e *eraser) eachColumnOf(ctx context.Context, segments []catalog.SegmentDes
 	})
 }
 
-// eachCandidate is eachColumn for the segments, and the stripes of them, that may have one of the keys, as the
-// segments' tables of keys say.
+// eachCandidate is eachColumn with only those segments and stripes that, by the segments' tables of keys, may have one
+// of the keys.
 func (e *eraser) eachCandidate(ctx context.Context, segments []catalog.SegmentDescriptor,
 	visit func(ctx context.Context, i int, c *column) error) error {
 	within, err := e.snap.KeyRows(ctx, e.keys.feature, e.keys.hashes(), segments)
@@ -330,7 +330,7 @@ func (e *eraser) eachCandidate(ctx context.Context, segments []catalog.SegmentDe
 	return e.eachColumnOf(ctx, segments, within, visit)
 }
 
-// findKeys finds the rows that have one of the keys, deleted ones too.
+// findKeys finds the rows that have one of the keys, and counts those that are deleted.
 func (e *eraser) findKeys(ctx context.Context) error {
 	deleted, err := e.snap.DeletionVectors(ctx, e.all...)
 	if err != nil {
@@ -358,7 +358,7 @@ func (e *eraser) findKeys(ctx context.Context) error {
 		if found[i] == 0 {
 			continue
 		}
-		e.had[d.ID] = true
+		e.affected[d.ID] = true
 		n := live[i].GetCardinality()
 		if n > 0 {
 			e.live[d.ID] = live[i]
@@ -369,8 +369,7 @@ func (e *eraser) findKeys(ctx context.Context) error {
 	return nil
 }
 
-// collect finds the keys of the rows to be erased, and of those that were deleted, without those that other rows have
-// too.
+// collect sets e.keys to the keys of all erased rows, except keys that other rows have too.
 func (e *eraser) collect(ctx context.Context, deleted []bitmap.Ref) error {
 	gone := make([]*roaring.Bitmap, len(e.all))
 	for i, d := range e.all {
@@ -444,7 +443,7 @@ func (e *eraser) delete(ctx context.Context, branches []string) error {
 	return nil
 }
 
-// maxRewrites is how often other compactions may be quicker.
+// maxRewrites is how often rewrite tries again after another compaction rewrote its segments.
 const maxRewrites = 4
 
 // rewrite rewrites the segments that have the rows.
@@ -452,7 +451,7 @@ func (e *eraser) rewrite(ctx context.Context) error {
 	opts := e.what.Compact
 	opts.Operation, opts.Partition, opts.Repack = eraseOperation, "", false
 	for _, d := range e.all {
-		if e.had[d.ID] {
+		if e.affected[d.ID] {
 			opts.Segments = append(opts.Segments, d.ID)
 		}
 	}
@@ -476,7 +475,7 @@ func (e *eraser) rewrite(ctx context.Context) error {
 		storage.ErrConflict)
 }
 
-// rewriteSome rewrites segments; left: other compactions had some.
+// rewriteSome rewrites segments. left: some were not rewritten because another compaction had replaced them.
 func (e *eraser) rewriteSome(ctx context.Context, opts Options) (left bool, err error) {
 	plan, err := NewPlan(ctx, e.table, opts)
 	if err != nil {
@@ -498,7 +497,8 @@ func (e *eraser) rewriteSome(ctx context.Context, opts Options) (left bool, err 
 	return left, err
 }
 
-// moved returns the segments that another compaction may have moved the rows to, as deleted ones.
+// moved returns the segments to rewrite next: those with deleted rows that are affected, or that another compaction
+// made, to which it may have moved the rows.
 func (e *eraser) moved(ctx context.Context) (ids []string, err error) {
 	snap, err := e.table.Latest(ctx)
 	if err != nil {
@@ -514,16 +514,16 @@ func (e *eraser) moved(ctx context.Context) (ids []string, err error) {
 	}
 	for i, d := range segments {
 		known := slices.ContainsFunc(e.all, func(o catalog.SegmentDescriptor) bool { return o.ID == d.ID })
-		if !deleted[i].IsEmpty() && (!known || e.had[d.ID]) {
+		if !deleted[i].IsEmpty() && (!known || e.affected[d.ID]) {
 			ids = append(ids, d.ID)
 		}
 	}
 	return ids, nil
 }
 
-// expire lets all snapshots before the newest expire, and takes what only they name.
+// expire expires all snapshots before the newest, and deletes the objects that only they name.
 func (e *eraser) expire(ctx context.Context) error {
-	ended := len(e.had) > 0 || e.unfinished || e.history
+	ended := len(e.affected) > 0 || e.unfinished || e.history
 	if !ended && !e.uncollected {
 		return nil
 	}
@@ -540,9 +540,9 @@ func (e *eraser) expire(ctx context.Context) error {
 	return e.collectGarbage(ctx)
 }
 
-// endHistory lets all snapshots before the newest expire, and returns the one that says so.
+// endHistory expires all snapshots before newest, and returns the snapshot that this commit made.
 func (e *eraser) endHistory(ctx context.Context, newest *storage.Snapshot) (*storage.Snapshot, error) {
-	// Whatever others committed since is theirs to keep: a compaction of theirs wrote none of the deleted rows either.
+	// Commits of others since then may stay: compactions write no deleted rows.
 	s, err := e.table.Commit(ctx, commit.Change{Operation: "expire", Base: newest.Info().Number,
 		Ops: []commit.Operation{commit.ExpireBelow(newest.Info().Number)}})
 	if err != nil {
@@ -555,8 +555,8 @@ func (e *eraser) endHistory(ctx context.Context, newest *storage.Snapshot) (*sto
 	return s, nil
 }
 
-// countUnnamed counts the objects of segments and runs that gc would take now or later. That another table is damaged,
-// say, does not end the erasure.
+// countUnnamed counts the objects of segments and runs that gc would delete now or later. An error, for instance
+// because another table is damaged, is only reported.
 func (e *eraser) countUnnamed(ctx context.Context) {
 	r, err := e.store.GC(ctx, gc.Options{DryRun: true})
 	if err != nil {
@@ -569,7 +569,7 @@ func (e *eraser) countUnnamed(ctx context.Context) {
 	}
 }
 
-// collectGarbage takes what only expired snapshots name.
+// collectGarbage deletes the objects that only expired snapshots name.
 func (e *eraser) collectGarbage(ctx context.Context) error {
 	r, err := e.table.Purge(ctx)
 	if err != nil {
@@ -582,8 +582,5 @@ func (e *eraser) collectGarbage(ctx context.Context) error {
 	}
 	e.out.Snapshot = newest.Info().Number
 	e.countUnnamed(ctx)
-	if err := e.endNewLeases(ctx, r.Held); err != nil {
-		return err
-	}
-	return nil
+	return e.endNewLeases(ctx, r.Held)
 }

@@ -11,33 +11,33 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// This file has what an erasure knows of snapshots other than the newest. They may have the rows where the newest has
-// none any more: a compaction wrote no deleted rows, or a partition was overwritten.
+// This file finds out which snapshots other than the newest may have the rows. They may have rows that the newest
+// lacks: compactions write no deleted rows, and partitions are overwritten.
 
-// A segmentContents says what is known of a segment.
+// A segmentContents says whether a segment may have rows to erase.
 type segmentContents uint8
 
 const (
 	hasNone  segmentContents = iota // it has none of the rows
 	mayHave                         // it has some, or may have
-	isPurged                        // an erasure before has purged it
+	isPurged                        // an earlier Erase deleted its objects
 )
 
-// noteContents notes that segments have none of the rows, but those that are to be rewritten.
+// noteContents records that affected segments may have the rows and that the other segments have none.
 func (e *eraser) noteContents(segments []catalog.SegmentDescriptor) {
 	if e.contents == nil {
 		e.contents = map[string]segmentContents{}
 	}
 	for _, d := range segments {
 		e.contents[d.ID] = hasNone
-		if e.had[d.ID] {
+		if e.affected[d.ID] {
 			e.contents[d.ID] = mayHave
 		}
 	}
 	e.snapshotHas = map[uint64]bool{}
 }
 
-// mayHaveRows reports whether a snapshot has the rows, or may have: what a filter would select in it is not known.
+// mayHaveRows reports whether a snapshot may have the rows.
 func (e *eraser) mayHaveRows(ctx context.Context, number uint64) (bool, error) {
 	may, ok := e.snapshotHas[number]
 	if ok {
@@ -95,7 +95,7 @@ func (e *eraser) lookAtSnapshot(ctx context.Context, s *storage.Snapshot) (bool,
 	return false, nil
 }
 
-// contentsOf returns what is known of a segment.
+// contentsOf returns the contents of a segment, from e.contents if they are known.
 func (e *eraser) contentsOf(ctx context.Context, d catalog.SegmentDescriptor) (segmentContents, error) {
 	t, ok := e.contents[d.ID]
 	if ok {
@@ -108,7 +108,7 @@ func (e *eraser) contentsOf(ctx context.Context, d catalog.SegmentDescriptor) (s
 	return t, err
 }
 
-// lookAt looks at a segment that the newest snapshot lacks.
+// lookAt examines a segment that the newest snapshot lacks.
 func (e *eraser) lookAt(ctx context.Context, d catalog.SegmentDescriptor) (segmentContents, error) {
 	switch there, err := e.isThere(ctx, d); {
 	case err != nil:
@@ -132,7 +132,7 @@ func (e *eraser) lookAt(ctx context.Context, d catalog.SegmentDescriptor) (segme
 	return t, err
 }
 
-// isThere reports whether an object of a segment is left: a purge that was interrupted may have taken some.
+// isThere reports whether any object of a segment is left. A purge that was interrupted may have deleted only some.
 func (e *eraser) isThere(ctx context.Context, d catalog.SegmentDescriptor) (bool, error) {
 	for info, err := range e.store.Blobs().List(ctx, path.Dir(d.Index)+"/", "") {
 		if err != nil || info.Size > 0 { // markers of gc are empty
@@ -142,15 +142,14 @@ func (e *eraser) isThere(ctx context.Context, d catalog.SegmentDescriptor) (bool
 	return false, nil
 }
 
-// missesInARow is how many snapshots that are gone, one after the other, say that those before them are gone too: gc
-// takes the lowest first, some at a time.
+// missesInARow: after so many missing snapshots in a row, all before them are taken to be missing too. gc deletes
+// snapshots from the lowest number on, several at a time.
 const missesInARow = 64
 
-// lookBack finds out whether snapshots before the newest have the rows: those that have not expired, and those whose
-// data nobody has collected yet.
+// lookBack sets history and uncollected: whether snapshots before the newest may have the rows.
 func (e *eraser) lookBack(ctx context.Context) error {
-	if len(e.had) > 0 || e.unfinished {
-		return nil // all before the newest goes anyhow
+	if len(e.affected) > 0 || e.unfinished {
+		return nil // all snapshots before the newest will expire anyway
 	}
 	info, misses := e.snap.Info(), 0
 	for n := info.Number - 1; n > 0 && misses < missesInARow; n-- {

@@ -11,7 +11,7 @@ import (
 	"github.com/dsistore/dsistore/storage/gc"
 )
 
-// heldBranches returns the branches, as of a snapshot, that keep one which may have the rows.
+// heldBranches returns the names of the branches, as of snapshot as, that keep a snapshot which may have the rows.
 func (e *eraser) heldBranches(ctx context.Context, as *storage.Snapshot) (out []string, err error) {
 	all, err := as.Branches(ctx)
 	if err != nil {
@@ -32,14 +32,14 @@ func (e *eraser) heldBranches(ctx context.Context, as *storage.Snapshot) (out []
 	return out, nil
 }
 
-// heldBy refuses branches that are not to be dropped.
+// heldBy returns the error about branches that are not to be dropped.
 func heldBy(branches []string) error {
 	return fmt.Errorf("snapshots that may have the rows are %w by branches %s: drop them, and erase again", ErrHeld,
 		strings.Join(branches, ", "))
 }
 
-// holds returns the branches that keep a snapshot which may have the rows, and refuses leases, and branches unless they
-// are dropped.
+// holds returns the branches that keep a snapshot which may have the rows. It returns ErrHeld if a lease keeps one, or
+// if there are such branches and DropBranches is not set.
 func (e *eraser) holds(ctx context.Context) (branches []string, err error) {
 	if branches, err = e.heldBranches(ctx, e.snap); err != nil {
 		return nil, err
@@ -70,16 +70,16 @@ func (e *eraser) holds(ctx context.Context) (branches []string, err error) {
 	return branches, nil
 }
 
-// endNewHolds drops, or refuses, the branches that others made of snapshots which may have the rows while these were
-// erased. All those snapshots have expired in newest: a branch of one can be made no more, unless another branch has
-// it.
+// endNewHolds handles branches of snapshots which may have the rows that others made during Erase: it drops them if
+// DropBranches is set, else it returns ErrHeld. Those snapshots have expired in newest, so no new branch of one can be
+// made, except from another branch.
 func (e *eraser) endNewHolds(ctx context.Context, newest *storage.Snapshot) error {
 	for range maxRewrites {
 		segments, err := newest.Segments(ctx, nil)
 		if err != nil {
 			return err
 		}
-		e.noteContents(segments) // those that it had not seen it has made, or others have since
+		e.noteContents(segments) // segments that are new since were written without the rows
 		branches, err := e.heldBranches(ctx, newest)
 		if err != nil || len(branches) == 0 {
 			return err
@@ -96,17 +96,18 @@ func (e *eraser) endNewHolds(ctx context.Context, newest *storage.Snapshot) erro
 			e.out.Branches = append(e.out.Branches, branches...)
 		case !errors.Is(err, storage.ErrConflict) && !errors.Is(err, storage.ErrNotFound):
 			return err
-		default: // somebody set one, or dropped it
+		default: // another commit changed or dropped a branch
 			if newest, err = e.table.Latest(ctx); err != nil {
 				return err
 			}
 		}
 	}
-	return fmt.Errorf("branches of snapshots that may have the rows are made again and again: %w", ErrHeld)
+	return fmt.Errorf("new branches of snapshots that may have the rows appeared %d times in a row: "+
+		"stop what makes them, and erase again: %w", maxRewrites, ErrHeld)
 }
 
-// endNewLeases refuses the leases that were taken of snapshots which may have the rows while these were erased. holds
-// are on expired snapshots, as a purge found them.
+// endNewLeases returns ErrHeld if a lease was taken during Erase on a snapshot which may have the rows. holds are those
+// on expired snapshots, as Purge found them.
 func (e *eraser) endNewLeases(ctx context.Context, holds []gc.Hold) error {
 	for _, h := range holds {
 		if !strings.HasPrefix(h.By, "lease ") {

@@ -12,9 +12,9 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// A fetcher reads ranges of objects. Short ones come out of blocks that are kept, within a bound on bytes, those used
-// last: features lie in the packs in about the order in which they are asked for, so that an object is read in a few
-// large requests and not in one for each stripe of a feature. Safe for concurrent use.
+// A fetcher reads ranges of objects. It reads short ranges in blocks, which an LRU cache keeps. Features are asked for
+// in about the order in which they lie in packs, so this takes a few large requests per object instead of one for each
+// stripe of each feature. It is safe for concurrent use.
 type fetcher struct {
 	blobs object.Store
 	max   int64
@@ -25,7 +25,8 @@ type fetcher struct {
 	read   int64                        // bytes, guarded by mu
 }
 
-// A blockKey names a block of an object, which is of the size that a segment says: another may lie.
+// A blockKey identifies a block of an object. size is the object's size as the segment's index has it: a damaged index
+// may have another size, and its blocks must not be mixed up with others.
 type blockKey struct {
 	object       string
 	size, number uint64
@@ -39,15 +40,15 @@ type block struct {
 
 const (
 	minBlock, maxBlock = 64 << 10, 4 << 20
-	// blocksEach is how many blocks of each object there is room for: where the next features are, and where those of
+	// blocksEach is how many blocks of each object the cache has space for: the next features, and the inverses of
 	// their groups.
 	blocksEach = 4
-	// longRange: what is longer is read by itself. The object's size is looked at first, so that a damaged index
-	// allocates nothing that no object has.
+	// longRange: a range of so many bytes or more is read by one request of its own. The object's size is checked
+	// first, so that a damaged index cannot cause a large allocation.
 	longRange = object.LargeRead
 )
 
-// newFetcher returns a fetcher that keeps about so many bytes, of so many objects that are read side by side.
+// newFetcher returns a fetcher whose cache holds about so many bytes, divided among so many objects read concurrently.
 func newFetcher(blobs object.Store, bytes int64, objects int) *fetcher {
 	size := uint64(min(max(bytes/int64(blocksEach*max(objects, 1)), minBlock), maxBlock))
 	return &fetcher{blobs: blobs, max: bytes, size: size, blocks: lru.New[blockKey, *block](bytes, nil)}
@@ -60,7 +61,7 @@ func (f *fetcher) bytesRead() int64 {
 	return f.read
 }
 
-// get appends bytes [off, off+n) of an object of the given size to dst.
+// get appends bytes [off, off+n) of an object of the given size to dst. A range that ends beyond size is ErrCorrupt.
 func (f *fetcher) get(ctx context.Context, dst []byte, name string, size, off, n uint64) ([]byte, error) {
 	if off > size || n > size-off {
 		return dst, &format.CorruptError{Object: name, Stripe: -1, Offset: int64(off),
@@ -101,7 +102,7 @@ func (f *fetcher) count(n int64) {
 	f.read += n
 }
 
-// block returns a block of an object. Borrowed: nobody writes to it.
+// block returns a block of an object. It is shared: the caller must not change it.
 func (f *fetcher) block(ctx context.Context, name string, size, number uint64) ([]byte, error) {
 	key := blockKey{name, size, number}
 	n := min(f.size, size-number*f.size)
@@ -124,7 +125,7 @@ func (f *fetcher) block(ctx context.Context, name string, size, number uint64) (
 	return b.data, nil
 }
 
-// drop forgets a block that could not be read.
+// drop removes a block that could not be read from the cache.
 func (f *fetcher) drop(key blockKey, b *block) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -133,7 +134,8 @@ func (f *fetcher) drop(key blockKey, b *block) {
 	}
 }
 
-// missing says that an object is not what its segment says where that is so.
+// missing turns a read error into a CorruptError if it means that the object is missing or shorter than its segment
+// says.
 func missing(name string, off uint64, err error) error {
 	reason := ""
 	switch {

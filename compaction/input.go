@@ -18,19 +18,19 @@ import (
 	"github.com/dsistore/dsistore/writer"
 )
 
-// An input is a segment to be rewritten, and what lies over it.
+// An input is a segment to be rewritten, with its deleted rows and overlays.
 type input struct {
 	d       catalog.SegmentDescriptor
 	stripes []uint32 // rows of each
 	entries map[catalog.FeatureID]*segment.Entry
 	deleted *roaring.Bitmap // nil: none
-	// merged are the layers of overlays that are part of the table, the highest first. separate has an entry for each
-	// overlay that stays one; nil where the segment has no layer of it.
+	// merged are the layers of overlays that are part of the table, the highest first. separate has an element for each
+	// overlay that stays an overlay; nil if the segment has no layer of it.
 	merged   []*layer
 	separate []*layer
 }
 
-// A layer is what an overlay has for an input.
+// A layer is the part of an overlay over one input.
 type layer struct {
 	overlay catalog.Overlay
 	data    catalog.SegmentDescriptor
@@ -38,13 +38,8 @@ type layer struct {
 	covered *roaring.Bitmap // nil: all rows
 }
 
-// entriesOf returns the entries of a segment's index.
-func entriesOf(ctx context.Context, store *storage.Store,
-	d catalog.SegmentDescriptor) (map[catalog.FeatureID]*segment.Entry, error) {
-	entries, _, err := indexOf(ctx, store, d)
-	return entries, err
-}
-
+// indexOf returns the entries of a segment's index, by feature or by dedup group for an inverse, and the rows of its
+// stripes.
 func indexOf(ctx context.Context, store *storage.Store,
 	d catalog.SegmentDescriptor) (map[catalog.FeatureID]*segment.Entry, []uint32, error) {
 	g, err := store.Segments().Open(ctx, d)
@@ -62,7 +57,7 @@ func indexOf(ctx context.Context, store *storage.Store,
 	return out, g.StripeRows(), nil
 }
 
-// openInputs opens segments of a snapshot with all that lies over them. overlays are those of the snapshot.
+// openInputs opens segments of a snapshot with their deleted rows and their layers of overlays.
 func openInputs(ctx context.Context, snap *storage.Snapshot, ds []catalog.SegmentDescriptor,
 	overlays []catalog.Overlay) ([]*input, error) {
 	store := snap.Table().Store()
@@ -82,11 +77,11 @@ func openInputs(ctx context.Context, snap *storage.Snapshot, ds []catalog.Segmen
 	return out, err
 }
 
-// openInput opens one; layers has an entry for each overlay.
+// openInput opens one input. layers has an element for each overlay.
 func openInput(ctx context.Context, store *storage.Store, d catalog.SegmentDescriptor, deleted bitmap.Ref,
 	overlays []catalog.Overlay, layers []*catalog.OverlaySegment) (*input, error) {
 	if d.Rows > math.MaxUint32 {
-		return nil, fmt.Errorf("segment %s: %d rows are too many to be rewritten", d.ID, d.Rows)
+		return nil, fmt.Errorf("segment %s: %d rows: at most %d can be rewritten", d.ID, d.Rows, math.MaxUint32)
 	}
 	in := &input{d: d}
 	var err error
@@ -113,7 +108,7 @@ func openInput(ctx context.Context, store *storage.Store, d catalog.SegmentDescr
 	return in, nil
 }
 
-// openLayer opens a layer over an input; nil where there is none, or it is no business of compaction's.
+// openLayer opens a layer over an input. It returns nil if there is none, or if the overlay is a branch's.
 func openLayer(ctx context.Context, store *storage.Store, in *input, o catalog.Overlay,
 	l *catalog.OverlaySegment) (*layer, error) {
 	if l == nil || o.Branch != "" {
@@ -125,13 +120,9 @@ func openLayer(ctx context.Context, store *storage.Store, in *input, o catalog.O
 	if out.entries, stripes, err = indexOf(ctx, store, l.Data); err != nil {
 		return nil, err
 	}
-	if len(stripes) != len(in.stripes) {
-		return nil, misfit(l, in)
-	}
-	for i := range stripes {
-		if stripes[i] != in.stripes[i] {
-			return nil, misfit(l, in)
-		}
+	if !slices.Equal(stripes, in.stripes) {
+		return nil, &format.CorruptError{Object: l.Data.Index, Stripe: -1, Offset: -1, Reason: fmt.Sprintf(
+			"the layer of overlay %s has other stripes than segment %s under it", l.Overlay, in.d.ID)}
 	}
 	if l.All {
 		return out, nil
@@ -140,12 +131,7 @@ func openLayer(ctx context.Context, store *storage.Store, in *input, o catalog.O
 	return out, err
 }
 
-func misfit(l *catalog.OverlaySegment, in *input) error {
-	return &format.CorruptError{Object: l.Data.Index, Stripe: -1, Offset: -1,
-		Reason: fmt.Sprintf("the layer of overlay %s has other stripes than segment %s under it", l.Overlay, in.d.ID)}
-}
-
-// covers returns the rows that l covers; nil: all. None without a layer.
+// covers returns the rows that l covers; nil: all rows. A nil layer covers none.
 func (l *layer) covers() *roaring.Bitmap {
 	if l == nil {
 		return roaring.New()
@@ -166,7 +152,7 @@ func (in *input) has(f catalog.FeatureID) bool {
 	return false
 }
 
-// sources returns where the rows of a feature of the table are, the highest first.
+// sources returns the sources of a feature of the table, the highest first.
 func (in *input) sources(f catalog.FeatureID) []source {
 	var out []source
 	for _, l := range in.merged {
@@ -188,13 +174,13 @@ func hasFeature(o catalog.Overlay, f catalog.FeatureID) bool {
 	return slices.ContainsFunc(o.Features, func(g catalog.Feature) bool { return g.ID == f })
 }
 
-// source returns where l has the rows of a feature.
+// source returns l's source of a feature.
 func (l *layer) source(f catalog.FeatureID) source { return sourceOf(l.entries, f, l.covered) }
 
-// A source is a feature file, and the rows that are looked for in it.
+// A source is a feature file, and the rows whose values come from it.
 type source struct {
 	entry   *segment.Entry  // nil: null in every row
-	group   *segment.Entry  // the inverse of its group; nil: it has none
+	group   *segment.Entry  // the inverse of its dedup group; nil: it is in no group
 	covered *roaring.Bitmap // nil: all rows
 }
 
@@ -207,7 +193,7 @@ func sourceOf(entries map[catalog.FeatureID]*segment.Entry, f catalog.FeatureID,
 	return s
 }
 
-// rewriteInput returns what ingest needs to know of the rows.
+// rewriteInput describes the input to package writer.
 func (in *input) rewriteInput() writer.RewriteInput {
 	out := writer.RewriteInput{Deleted: in.deleted, Stripes: make([]writer.RewriteStripe, len(in.stripes))}
 	sum, most := make([]uint64, len(in.stripes)), make([]uint64, len(in.stripes))
@@ -225,7 +211,7 @@ func (in *input) rewriteInput() writer.RewriteInput {
 	return out
 }
 
-// decodedBytes returns what so many rows of a type take in memory, without duplicates.
+// decodedBytes returns how many bytes so many rows with statistics s take in memory, without deduplication.
 func decodedBytes(t vector.Type, s *format.Stats, rows uint64) uint64 {
 	unit := uint64(8)
 	switch t.Physical() {

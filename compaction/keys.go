@@ -17,13 +17,13 @@ import (
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
-// sampledSessions is about how many sessions of a partition are looked at.
+// sampledSessions is the approximate number of sessions that are compared: of more, a sample by hash.
 const sampledSessions = 1 << 20
 
-// shared reports whether so many sessions lie in large segments of several commits that g is merged; the text says how
-// many, and is empty when that was not looked at. What one commit made was clustered by it as well as can be: a session
-// that is larger than a segment, and rows that keep another order, would be merged for ever.
-func (p *planner) shared(ctx context.Context, g []*candidate) (merge bool, text string, err error) {
+// sharedSessions reports whether to merge g because enough of its sessions have rows in large segments of several
+// commits. text states the share, and is empty if the sessions were not compared. Segments of one commit are not merged
+// for shared sessions: their writer clustered them as well as it could, so they would be merged by every plan.
+func (p *planner) sharedSessions(ctx context.Context, g []*candidate) (merge bool, text string, err error) {
 	var large []*candidate
 	rows := uint64(0)
 	for _, s := range g {
@@ -66,11 +66,12 @@ func (p *planner) shared(ctx context.Context, g []*candidate) (merge bool, text 
 	}
 	share := float64(several) / float64(all)
 	merge = share >= p.opts.SharedShare
-	text = fmt.Sprintf("%.1f %% of the sessions of partition %q lie in several commits' segments, of %d large ones",
+	text = fmt.Sprintf("%.1f %% of the sessions of partition %q have rows from several commits, in %d large segments",
 		100*share, g[0].d.Partition, len(large))
 	return merge, text, nil
 }
 
+// addedIn returns the snapshot that added each segment.
 func addedIn(ctx context.Context, snap *storage.Snapshot, segments []*candidate) ([]uint64, error) {
 	ds := make([]catalog.SegmentDescriptor, len(segments))
 	for i, s := range segments {
@@ -79,7 +80,7 @@ func addedIn(ctx context.Context, snap *storage.Snapshot, segments []*candidate)
 	return snap.AddedIn(ctx, ds...)
 }
 
-// keyColumn opens a feature of a segment, as the segment itself has it.
+// keyColumn opens a feature of a segment, without overlays.
 func keyColumn(ctx context.Context, fetch *fetcher, store *storage.Store, d catalog.SegmentDescriptor,
 	key catalog.Feature) (*column, error) {
 	g, err := store.Segments().Open(ctx, d)
@@ -104,7 +105,7 @@ func keyColumn(ctx context.Context, fetch *fetcher, store *storage.Store, d cata
 	return newColumn(ctx, fetch, key.Type, startsOf(g.StripeRows()), []source{sourceOf(entries, key.ID, nil)}), nil
 }
 
-// overlap reports whether the ranges of keys of two columns overlap, or may.
+// overlap reports whether the key ranges of any two columns may overlap, by their statistics.
 func overlap(columns []*column) bool {
 	type span struct{ lo, hi float64 }
 	var spans []span
@@ -134,8 +135,8 @@ func overlap(columns []*column) bool {
 	return false
 }
 
-// countShared returns how many sessions, of one in so many by hash, are in columns of several commits, and how many
-// there are.
+// countShared counts the sessions of columns, all of them and those that are in columns of several commits. It counts
+// one in oneIn sessions, chosen by hash. commits has an element for each column. The columns are closed.
 func countShared(columns []*column, commits []uint64, oneIn uint64) (several, all int, err error) {
 	type seen struct {
 		in   uint64
@@ -160,7 +161,7 @@ func countShared(columns []*column, commits []uint64, oneIn uint64) (several, al
 	return several, len(found), err
 }
 
-// eachSlot calls visit with a hash of every value that is stored and not null.
+// eachSlot calls visit with a hash of each slot that is not null.
 func (c *column) eachSlot(visit func(hash uint64)) error {
 	return c.eachStripe(func(_ int, stripe *vector.Column) error {
 		for slot := range stripe.Slots {

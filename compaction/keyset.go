@@ -16,14 +16,15 @@ import (
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
-// Keys are values of a feature that names people, requests or sessions: integers, or strings.
+// Keys is a set of values of an integer or string feature that identifies users, requests or sessions. Each instance
+// has either numbers or texts.
 type Keys struct {
 	feature catalog.Feature
-	numbers map[int64]struct{} // of an integer feature; bit for bit where it is unsigned
+	numbers map[int64]struct{} // of an integer feature; uint64 values as the int64 with the same bits
 	texts   map[string]struct{}
 }
 
-// NewKeys returns no keys of a feature, which must be an integer or a string.
+// NewKeys returns an empty set of values of f, which must be an integer or a string feature.
 func NewKeys(f catalog.Feature) (*Keys, error) {
 	k := &Keys{feature: f}
 	switch {
@@ -37,8 +38,8 @@ func NewKeys(f catalog.Feature) (*Keys, error) {
 	return k, nil
 }
 
-// ReadKeys reads keys of a feature from a text (package internal/keytext). Its path, for messages, says by its ending
-// what it is. Empty lines do not count.
+// ReadKeys reads values of f from a file in a format of package internal/keytext. The extension of path is the format;
+// errors name path. Empty keys are skipped.
 func ReadKeys(f catalog.Feature, r io.Reader, path string) (*Keys, error) {
 	k, err := NewKeys(f)
 	if err != nil {
@@ -63,13 +64,14 @@ func ReadKeys(f catalog.Feature, r io.Reader, path string) (*Keys, error) {
 		}
 		v, err := k.number(text)
 		if err != nil {
-			return nil, fmt.Errorf("keys: %s, line %d: %.50q is no %v", path, in.Line(), text, f.Type)
+			return nil, fmt.Errorf("keys: %s, line %d: %.50q is not a value of key %q, which is %v", path, in.Line(),
+				text, f.Name, f.Type)
 		}
 		k.numbers[v] = struct{}{}
 	}
 }
 
-// number parses an integer of the feature's type; text prints one.
+// number parses an integer of the feature's type.
 func (k *Keys) number(text string) (int64, error) {
 	if k.feature.Type.Elem == vector.Uint64 {
 		u, err := strconv.ParseUint(text, 10, 64)
@@ -78,6 +80,7 @@ func (k *Keys) number(text string) (int64, error) {
 	return strconv.ParseInt(text, 10, 64)
 }
 
+// text prints an integer of the feature's type.
 func (k *Keys) text(v int64) string {
 	if k.feature.Type.Elem == vector.Uint64 {
 		return strconv.FormatUint(uint64(v), 10)
@@ -85,7 +88,8 @@ func (k *Keys) text(v int64) string {
 	return strconv.FormatInt(v, 10)
 }
 
-// named reports whether a predicate names the feature and has one of the keys as a word: "user_id IN (17, 18)" has 17.
+// named reports whether a predicate contains the feature's name and one of the keys as words, as "user_id IN (17, 18)"
+// contains 17.
 func (k *Keys) named(predicate string) bool {
 	words := strings.FieldsFunc(predicate, func(r rune) bool { return strings.ContainsRune(" \t\n'\"`(),;=<>!", r) })
 	return slices.Contains(words, k.feature.Name) && slices.ContainsFunc(words, func(word string) bool {
@@ -99,7 +103,7 @@ func (k *Keys) named(predicate string) bool {
 	})
 }
 
-// hashes returns the hashes of the keys by which storage looks them up.
+// hashes returns the hashes of the keys, for Snapshot.KeyRows.
 func (k *Keys) hashes() []uint64 {
 	out := make([]uint64, 0, k.Len())
 	for t := range k.texts {
@@ -125,7 +129,7 @@ func (k *Keys) has(c *vector.Column, slot int) bool {
 	return ok
 }
 
-// add and remove change the keys by the value of a slot, which is not null.
+// add adds the value of a slot, which is not null.
 func (k *Keys) add(c *vector.Column, slot int) {
 	lo, hi := c.SlotRange(slot)
 	if k.texts != nil {
@@ -135,6 +139,7 @@ func (k *Keys) add(c *vector.Column, slot int) {
 	k.numbers[c.Ints[lo]] = struct{}{}
 }
 
+// remove removes the value of a slot, which is not null.
 func (k *Keys) remove(c *vector.Column, slot int) {
 	lo, hi := c.SlotRange(slot)
 	if k.texts != nil {
@@ -150,12 +155,10 @@ func (k *Keys) rows(c *column) (*roaring.Bitmap, error) {
 	var hit []bool
 	err := c.eachStripe(func(first int, stripe *vector.Column) error {
 		hit = append(hit[:0], make([]bool, stripe.Slots)...)
-		some := false
 		for slot := range stripe.Slots {
 			hit[slot] = present(stripe, slot) && k.has(stripe, slot)
-			some = some || hit[slot]
 		}
-		if !some {
+		if !slices.Contains(hit, true) {
 			return nil
 		}
 		for row := range stripe.Rows {

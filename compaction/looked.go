@@ -16,22 +16,20 @@ import (
 	"github.com/dsistore/dsistore/storage/commit"
 )
 
-// lookedProperty is what a compaction notes in the table for those that follow: of segments that a snapshot had, the
-// indexes were looked through for dropped features, and the session keys for sessions that several have, and what was
-// worth rewriting was rewritten. So a plan looks at what came since, and its cost does not grow with the table for ever
-// after one feature was dropped.
+// lookedProperty is a property of the table that records which segments plans need not examine again. Examining means
+// reading indexes for dropped features, and session keys for sessions shared by several segments. After a compaction,
+// the segments of its plan's snapshot are examined and those worth rewriting are rewritten. A later plan examines only
+// segments that were added since. Its value is:
 //
-//	number of the snapshot | space | hash of what was looked for, 16 hexadecimal digits
+//	number of the snapshot | space | hash of what was looked for (asked), 16 hexadecimal digits
 //
-// Where another was asked, and after features were dropped or taken back, the hash is another, and all is looked at
-// again.
+// With other options, or after features were dropped or restored, the hash differs and all segments are examined again.
 const lookedProperty = "compaction"
 
-// worthNoting is how many segments a plan has to have looked at to be noted: what costs less than a commit is done
-// again.
+// worthNoting is how many segments a plan must examine to be recorded. Examining fewer again costs less than a commit.
 const worthNoting = 64
 
-// asked hashes what a plan looks for: the dropped features, and the options that say what of it is worth a rewrite.
+// asked hashes what a plan looks for: the dropped features, and the options that decide which segments are rewritten.
 func (p *planner) asked(dropped map[catalog.FeatureID]bool) uint64 {
 	var b []byte
 	for _, f := range slices.Sorted(maps.Keys(dropped)) {
@@ -47,7 +45,7 @@ func (p *planner) asked(dropped map[catalog.FeatureID]bool) uint64 {
 	return xxhash.Sum64(b)
 }
 
-// readLooked finds out what needs no look. An entry that nobody understands counts for nothing.
+// readLooked sets p.looked from the table's property. A property that cannot be parsed is ignored.
 func (p *planner) readLooked(ctx context.Context, dropped map[catalog.FeatureID]bool) error {
 	p.hash = p.asked(dropped)
 	text, err := p.snap.Property(ctx, lookedProperty)
@@ -62,7 +60,7 @@ func (p *planner) readLooked(ctx context.Context, dropped map[catalog.FeatureID]
 	return nil
 }
 
-// toNote returns what is to be noted once the jobs of the plan are done; empty: nothing.
+// toNote returns the value of lookedProperty to set when all jobs of the plan are done; empty: none.
 func (p *planner) toNote() string {
 	if p.looks < worthNoting || p.opts.Partition != "" || len(p.opts.Segments) > 0 {
 		return ""
@@ -70,7 +68,7 @@ func (p *planner) toNote() string {
 	return fmt.Sprintf("%d %016x", p.snap.Info().Number, p.hash)
 }
 
-// note notes what a plan has looked at. It returns the snapshot made; 0: none was needed.
+// note sets lookedProperty. It returns the number of the snapshot that it made; 0: it made none.
 func (r *runner) note(ctx context.Context, looked string) (uint64, error) {
 	if looked == "" {
 		return 0, nil
@@ -78,7 +76,7 @@ func (r *runner) note(ctx context.Context, looked string) (uint64, error) {
 	made, err := r.table.Commit(ctx, commit.Change{Operation: r.opts.Operation,
 		Ops: []commit.Operation{commit.SetProperties{lookedProperty: looked}}})
 	if errors.Is(err, storage.ErrConflict) {
-		return 0, nil // the next one looks again
+		return 0, nil // the next plan examines the segments again
 	}
 	if err != nil {
 		return 0, err

@@ -7,45 +7,43 @@ import (
 	"github.com/dsistore/dsistore/writer"
 )
 
-// Options say what is worth rewriting, and how it is done. The zero value works.
+// Options say which segments are rewritten, and how. The zero value works.
 type Options struct {
-	// Partition is a predicate over partition values in the words of reader/expr. Default: every partition.
+	// Partition is a predicate over partition values in the syntax of reader/expr. Default: every partition.
 	Partition string
-	// Segments are ids; only these segments are rewritten, and all of them are. Default: what the rest says.
+	// Segments are ids: exactly these segments are rewritten. Default: the fields below decide.
 	Segments []string
 
-	SegmentRows  uint64 // rows of a segment, about; default 1<<20
-	SegmentBytes uint64 // bytes of a segment as it is stored, about; default 4 GiB
-	// Fanout is how many segments of about one size, less than half of what a segment should have, are merged. Default
-	// 4.
+	SegmentRows  uint64 // target rows of a segment; default 1<<20
+	SegmentBytes uint64 // target stored bytes of a segment; default 4 GiB
+	// Fanout is how many segments of about one size, less than half of the target size, are merged. Default 4.
 	Fanout int
-	// Full merges all segments that are smaller than half of what they should be, wherever there are two of a
-	// partition; without a session key, two side by side.
+	// Full merges all segments of less than half of the target size if a partition has at least two; without a session
+	// key, two next to each other.
 	Full bool
-	// DeletedShare is the share of a segment's rows, from which on it is rewritten when they are deleted. Default 0.1.
+	// DeletedShare: a segment is rewritten if at least this share of its rows is deleted. Default 0.1.
 	DeletedShare float64
-	// DroppedShare is the share of a segment's bytes, from which on it is rewritten when they are of dropped features.
-	// Default 0.1.
+	// DroppedShare: a segment is rewritten if dropped features take at least this share of its bytes. Default 0.1.
 	DroppedShare float64
-	// SharedShare is the share of a partition's sessions, from which on its segments are merged, large ones too, when
-	// several segments have them. Default 0.1; above 1: never, and no session keys are read.
+	// SharedShare: the segments of a partition are merged, large ones too, if at least this share of its sessions has
+	// rows in large segments of several commits. Default 0.1; above 1: never, and no session keys are read.
 	SharedShare float64
 	// Repack rewrites every segment, so that its packs have the order of Popularity.
 	Repack bool
-	// MaxInputs is how many segments are rewritten together at most; their indexes are in memory. Default 256.
+	// MaxInputs is the largest number of segments that a job rewrites; their indexes are in memory. Default 256.
 	MaxInputs int
 
-	// Popularity says which features are read most; they lie together in packs. Default: not known, small ones come
-	// first.
+	// Popularity says which features are read most; they lie together in packs. Default: not known, smaller features
+	// come first.
 	Popularity Popularity
 
-	// What follows says how Run works, as in an ingest. Its Segment fields are not looked at.
+	// Write says how Run writes segments. Its SegmentRows and SegmentBytes are ignored.
 	Write writer.Options
-	// Owner is who holds the leases on the snapshots that are read, for people. Default "compaction".
+	// Owner is the owner's name in the leases on the snapshots that are read. Default "compaction".
 	Owner string
-	// Progress, when set, is called now and then, from one goroutine at a time. It must not block.
+	// Progress, if set, is called from one goroutine at a time. It must not block.
 	Progress func(Progress)
-	// Operation is what the snapshots say that made them. Default "compact".
+	// Operation is the operation of the snapshots that are made. Default "compact".
 	Operation string
 }
 
@@ -54,8 +52,8 @@ type Popularity = writer.Popularity
 
 // Progress says how far Run is.
 type Progress struct {
-	Job, Jobs int // from 1
-	// Bytes of TotalBytes, decoded, of the job's rows are written.
+	Job, Jobs int // number of the current job, from 1, and of all jobs
+	// Decoded bytes of the current job's rows, written so far and in all.
 	Bytes, TotalBytes int64
 }
 

@@ -12,13 +12,13 @@ import (
 	"github.com/dsistore/dsistore/writer"
 )
 
-// A PackOrder says in which order the packs of new segments will hold the features, and why. Its JSON keys are stable.
+// A PackOrder describes the order of features in the packs of new segments. Its JSON keys are stable.
 type PackOrder struct {
-	// By is popularity, or size where no feature is known to be read: then those that are no keys or labels come from
-	// small to large.
+	// By is "popularity", or "size" if no feature is known to be read. Then the features other than keys and labels are
+	// sorted from small to large.
 	By string `json:"by"`
-	// Popular are features that are read, the first in the packs first: at most maxPopular of Read. Keys and labels
-	// come before all others.
+	// Popular are the first maxPopular of the Read features that are read, in the order of packs: keys and labels come
+	// first.
 	Popular []PopularFeature `json:"popular"`
 	Read    int              `json:"features_read"`
 	Unread  int              `json:"features_unread"` // they come last, from small to large
@@ -37,7 +37,7 @@ const (
 	shownPopular = 8
 )
 
-// packOrder returns the order of the table's features. Its cost is the schema's.
+// packOrder returns the order of the table's features. It reads only the schema.
 func packOrder(ctx context.Context, snap *storage.Snapshot, p Popularity) (*PackOrder, error) {
 	out := &PackOrder{By: "size", Popular: []PopularFeature{}}
 	features, err := snap.Features(ctx)
@@ -77,10 +77,10 @@ func packOrder(ctx context.Context, snap *storage.Snapshot, p Popularity) (*Pack
 	return out, nil
 }
 
-// String prints o for people, as a line.
+// String prints o as one line.
 func (o *PackOrder) String() string {
 	if o.By == "size" {
-		return "packs: keys and labels first, then from small to large: what is read is not known"
+		return "packs: keys and labels first, then from small to large: it is not known which features are read"
 	}
 	names := make([]string, 0, shownPopular)
 	for _, f := range o.Popular[:min(len(o.Popular), shownPopular)] {
@@ -91,7 +91,7 @@ func (o *PackOrder) String() string {
 		text += fmt.Sprintf(", and %d more", more)
 	}
 	if o.Unread > 0 {
-		text += fmt.Sprintf("; then %d that nobody read, from small to large", o.Unread)
+		text += fmt.Sprintf("; then %d that are not read, from small to large", o.Unread)
 	}
 	return text
 }

@@ -79,7 +79,7 @@ func TestPlanSaysPackOrder(t *testing.T) {
 		t.Errorf("%+v, want %s", o, want)
 	}
 	line := "packs: keys and labels first, then what is read most: time, history, name; " +
-		"then 2 that nobody read, from small to large\n"
+		"then 2 that are not read, from small to large\n"
 	if !strings.Contains(got.String(), line) {
 		t.Errorf("%s does not say: %s", got, line)
 	}

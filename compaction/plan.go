@@ -5,21 +5,20 @@ import (
 	"strings"
 )
 
-// A Plan says what Run will do: a pure value. Its JSON keys are stable.
+// A Plan lists what Run will do. It is plain data: it may be stored, and run later. Its JSON keys are stable.
 type Plan struct {
 	Table    string `json:"table"`
 	Snapshot uint64 `json:"snapshot"`
 	Jobs     []Job  `json:"jobs"`
-	// Left are the segments that no job has.
+	// Left is the number of segments that no job rewrites; LeftRows and LeftBytes are their rows and stored bytes.
 	Left      uint64 `json:"segments_left"`
 	LeftRows  uint64 `json:"rows_left"`
 	LeftBytes uint64 `json:"bytes_left"`
-	// Packs say in which order the new segments' packs will hold the features; nil where nothing is rewritten.
+	// Packs is the order of features in the packs of new segments; nil if there are no jobs.
 	Packs *PackOrder `json:"packs,omitempty"`
-	// Notes say what was looked at and is left as it is.
+	// Notes say why segments that were examined are not rewritten.
 	Notes []string `json:"notes"`
-	// Looked is what Run notes in the table, when all jobs are done, so that later plans need not look at the same
-	// again; empty: nothing.
+	// Looked is the value that Run gives lookedProperty when all jobs are done; empty: it does not set it.
 	Looked string `json:"looked,omitempty"`
 }
 
@@ -31,7 +30,8 @@ type Job struct {
 	Rows      uint64   `json:"rows"`
 	Deleted   uint64   `json:"rows_deleted"`
 	Bytes     uint64   `json:"bytes"` // stored, of the segments
-	// Into is how many segments they become, about; BytesOut what these will take, without what the merging saves.
+	// Into is the approximate number of new segments. BytesOut estimates their stored bytes; it does not count what
+	// merging saves.
 	Into     uint64 `json:"into_segments"`
 	BytesOut uint64 `json:"bytes_out_estimate"`
 }
@@ -44,7 +44,7 @@ func (p *Plan) Segments() (n int) {
 	return n
 }
 
-// Bytes returns how many stored bytes the jobs read, and about how many they write.
+// Bytes returns how many stored bytes the jobs read, and an estimate of how many they write.
 func (p *Plan) Bytes() (in, out uint64) {
 	for i := range p.Jobs {
 		in += p.Jobs[i].Bytes
@@ -53,7 +53,7 @@ func (p *Plan) Bytes() (in, out uint64) {
 	return in, out
 }
 
-// String prints p for people: a line for each job, and its reasons under it.
+// String prints p, one line for each job with its reasons under it.
 func (p *Plan) String() string {
 	var b strings.Builder
 	in, out := p.Bytes()

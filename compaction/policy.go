@@ -12,10 +12,10 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
-// NewPlan looks at the newest snapshot of a table, and says which of its segments are worth rewriting. It writes
-// nothing. Its cost is the listing, and what lies over the segments; the schema, for the order of packs; the indexes of
-// segments where features were dropped, and, of partitions with several large segments, their session keys: those that
-// no plan before has looked at.
+// NewPlan returns the jobs that are worth doing in the newest snapshot of a table. It writes nothing. It reads the
+// listing, the deletes and overlays of segments, and the schema if there are jobs. It also reads the indexes of
+// segments if features were dropped, and the session keys of partitions with several large segments, but of each
+// segment only once (lookedProperty).
 func NewPlan(ctx context.Context, table *storage.Table, opts Options) (*Plan, error) {
 	snap, err := table.Latest(ctx)
 	if err != nil {
@@ -65,29 +65,29 @@ type planner struct {
 	// ordered: the table has no session key and keeps the order of its rows. Only neighbours are rewritten together.
 	ordered bool
 
-	hash   uint64 // of what is looked for
-	looked uint64 // segments that were added in this snapshot, or before, need no look
-	looks  int    // segments that were looked at
+	hash   uint64 // planner.asked
+	looked uint64 // segments that were added in this snapshot, or before, need not be examined
+	looks  int    // number of segments examined
 }
 
-// A candidate is a segment, and what speaks for rewriting it.
+// A candidate is a segment, and what the plan knows about it.
 type candidate struct {
 	d       catalog.SegmentDescriptor
-	at      int // among the segments of the partitions that are looked at
-	deleted uint64
+	at      int    // its position among the segments of the matched partitions
+	deleted uint64 // rows
 	dropped uint64 // bytes of dropped features
-	// kind has a byte for each overlay that says something else of rows that it does not cover than of segments without
-	// a layer: whether the segment has one.
+	// kind has a byte for each overlay for which splits is true: '1' if the segment has a layer of it. Segments of
+	// different kinds are not merged.
 	kind    string
-	forced  bool
+	forced  bool     // it is one of Options.Segments
 	reasons []string // to rewrite it, whatever its size
-	planned bool
+	planned bool     // a job has it
 }
 
 // live returns how many rows are not deleted.
 func (c *candidate) live() uint64 { return c.d.Rows - c.deleted }
 
-// look finds the candidates and what is known of each.
+// look sets p.segments.
 func (p *planner) look(ctx context.Context) error {
 	match, err := partitionMatch(ctx, p.snap, p.opts.Partition)
 	if err != nil {
@@ -178,15 +178,16 @@ func kindsOf(ctx context.Context, snap *storage.Snapshot, ds []catalog.SegmentDe
 	return out, nil
 }
 
-// separate reports whether an overlay stays one: it is neither part of the table, nor of a branch, which keeps the
-// segments under it.
+// separate reports whether an overlay stays an overlay after compaction: it is neither part of the table nor of a
+// branch. A branch keeps its old segments.
 func separate(o catalog.Overlay) bool { return o.Merged == 0 && o.Branch == "" }
 
-// splits reports whether segments with a layer of the overlay and segments without one cannot be merged: rows of one
-// segment that a layer does not cover are all one thing.
+// splits reports whether segments with a layer of the overlay must not be merged with segments without one: the overlay
+// has different missing-value policies for rows that a layer does not cover and for segments without a layer. A merged
+// segment could not tell its rows apart.
 func splits(o catalog.Overlay) bool { return separate(o) && o.MissingLayers != o.MissingRows }
 
-// lookDropped finds how much of the segments is features that were dropped.
+// lookDropped sets candidate.dropped.
 func (p *planner) lookDropped(ctx context.Context) error {
 	live, err := p.snap.Features(ctx)
 	if err != nil {
@@ -218,7 +219,7 @@ func (p *planner) lookDropped(ctx context.Context) error {
 			continue
 		}
 		p.looks++
-		entries, err := entriesOf(ctx, p.snap.Table().Store(), s.d)
+		entries, _, err := indexOf(ctx, p.snap.Table().Store(), s.d)
 		if err != nil {
 			return err
 		}
@@ -231,7 +232,7 @@ func (p *planner) lookDropped(ctx context.Context) error {
 	return nil
 }
 
-// reasons says why a segment is rewritten whatever its size.
+// reasons sets candidate.reasons.
 func (p *planner) reasons(s *candidate) {
 	add := func(format string, args ...any) { s.reasons = append(s.reasons, fmt.Sprintf(format, args...)) }
 	if s.forced {
@@ -251,28 +252,29 @@ func (p *planner) reasons(s *candidate) {
 	}
 }
 
-// cuttable reports whether s has so many rows that cutting it makes smaller ones, whatever its sessions: a segment ends
-// where a stripe does, and a stripe has twice its rows at most.
+// cuttable reports whether s has enough rows that cutting it makes smaller segments, whatever its sessions: a segment
+// ends where a stripe ends, and a stripe has at most 2*StripeRows rows.
 func (p *planner) cuttable(s *candidate) bool {
 	return s.live() > 4*uint64(stripeRowsOf(&p.opts))
 }
 
-// size returns what share of a whole segment s is.
+// size returns the size of s as a multiple of the target size.
 func (p *planner) size(s *candidate) float64 {
 	return p.share(s.live(), liveBytes(s))
 }
 
+// share returns the size of a segment of so many rows and stored bytes as a multiple of the target size.
 func (p *planner) share(rows, bytes uint64) float64 {
 	return max(float64(rows)/float64(p.opts.SegmentRows), float64(bytes)/float64(p.opts.SegmentBytes))
 }
 
-// liveBytes estimates what of s stays.
+// liveBytes estimates the stored bytes of s without deleted rows and dropped features.
 func liveBytes(s *candidate) uint64 {
 	return uint64(float64(s.d.Bytes-min(s.dropped, s.d.Bytes)) * float64(s.live()) / float64(max(s.d.Rows, 1)))
 }
 
-// groups returns the segments that may be merged with each other, in the table's order. ordered: those of a group are
-// neighbours.
+// groups returns the groups of segments that may be merged with each other, each in the table's order. ordered: the
+// segments of a group are neighbours in the table.
 func (p *planner) groups(ordered bool) [][]*candidate {
 	var out [][]*candidate
 	at := map[string]int{}
@@ -292,11 +294,11 @@ func (p *planner) groups(ordered bool) [][]*candidate {
 	return out
 }
 
-// small: a segment of less than this share of a whole one is merged with others.
+// small: a segment of less than this share of the target size is merged with others.
 const small = 0.5
 
-// tier returns how often s must be taken four times to be not small: 1 for the largest of the small ones, 0 for one
-// that is not.
+// tier returns how many times the size of s must be multiplied by 4 to reach small: 0 for a segment that is not small,
+// 1 for the largest small ones.
 func (p *planner) tier(s *candidate) int {
 	size := p.size(s)
 	if size >= small {
@@ -307,11 +309,11 @@ func (p *planner) tier(s *candidate) int {
 
 // group plans segments that may be merged with each other.
 func (p *planner) group(ctx context.Context, g []*candidate) error {
-	// What is shared between jobs would be shared after them too, and merged again by every plan: so it is looked for
-	// job by job.
+	// Shared sessions are counted within each possible job. Sessions shared between two jobs would still be shared
+	// after both, and every plan would merge them again.
 	for from := 0; from < len(g) && !p.ordered; {
 		to := p.fill(g, from)
-		shared, text, err := p.shared(ctx, g[from:to])
+		shared, text, err := p.sharedSessions(ctx, g[from:to])
 		switch {
 		case err != nil:
 			return err
@@ -340,7 +342,7 @@ func (p *planner) group(ctx context.Context, g []*candidate) error {
 	return nil
 }
 
-// fill returns the end of the segments from one on that make a job: as many as its memory allows.
+// fill returns the end of the job that starts at merge[from]: a job has as many segments as its memory allows.
 func (p *planner) fill(merge []*candidate, from int) int {
 	to, held := from, int64(0)
 	for to < len(merge) && to-from < p.opts.MaxInputs {
@@ -359,18 +361,18 @@ func memoryOf(o *Options) int64 { return cmp.Or(o.Write.Memory, 1<<30) }
 // stripeRowsOf is writer.Options.StripeRows with its default.
 func stripeRowsOf(o *Options) int { return cmp.Or(o.Write.StripeRows, 16384) }
 
-// indexMemory estimates what the index of a segment takes in memory: its entries, and their stripes.
+// indexMemory estimates the memory of a segment's index, in bytes: its entries and their stripes.
 func indexMemory(d catalog.SegmentDescriptor) int64 {
 	return int64(d.Features) * (300 + 250*int64(1+d.Rows/16384))
 }
 
-// A merge is segments to be merged, and why.
+// A merge is a list of segments to be merged, and the reasons.
 type merge struct {
 	segments []*candidate
 	why      []string
 }
 
-// merges returns what of a group is merged.
+// merges returns the merges of a group.
 func (p *planner) merges(g []*candidate) []merge {
 	if len(p.opts.Segments) > 0 {
 		return []merge{{segments: g}}
@@ -378,8 +380,8 @@ func (p *planner) merges(g []*candidate) []merge {
 	return p.mergeBySize(g, 1, p.ordered)
 }
 
-// mergeBySize returns which of the segments of a tier, and of those of smaller ones, are merged. ordered: only those
-// that stand side by side in g.
+// mergeBySize returns the merges among the segments of a tier and of smaller ones. ordered: only neighbours in g are
+// merged.
 func (p *planner) mergeBySize(g []*candidate, tier int, ordered bool) (out []merge) {
 	least := p.opts.Fanout
 	if p.opts.Full {
@@ -387,7 +389,7 @@ func (p *planner) mergeBySize(g []*candidate, tier int, ordered bool) (out []mer
 	}
 	for _, s := range p.stretches(g, tier, ordered) {
 		if len(s) < least {
-			continue // nor is there another tier with so many
+			continue // no tier has enough segments
 		}
 		n := 0
 		for _, c := range s {
@@ -396,7 +398,7 @@ func (p *planner) mergeBySize(g []*candidate, tier int, ordered bool) (out []mer
 			}
 		}
 		if n >= least || p.opts.Full {
-			why := fmt.Sprintf("%d segments have less than %.3g %% of a whole one's rows", len(s),
+			why := fmt.Sprintf("%d segments have less than %.3g %% of the target size", len(s),
 				100*small/math.Pow(4, float64(tier-1)))
 			out = append(out, merge{s, []string{why}})
 		} else {
@@ -406,7 +408,8 @@ func (p *planner) mergeBySize(g []*candidate, tier int, ordered bool) (out []mer
 	return out
 }
 
-// stretches returns the segments of a tier and of smaller ones. ordered: without one of a larger tier between.
+// stretches returns the segments of g in a tier and in smaller ones, as one list. ordered: as a list for each stretch
+// without a larger segment between.
 func (p *planner) stretches(g []*candidate, tier int, ordered bool) [][]*candidate {
 	var out [][]*candidate
 	open := false
@@ -423,7 +426,7 @@ func (p *planner) stretches(g []*candidate, tier int, ordered bool) [][]*candida
 	return out
 }
 
-// noteOrder says how many segments are not merged for the sake of the order.
+// noteOrder adds a note about segments that are not merged only because the table keeps the order of its rows.
 func (p *planner) noteOrder() {
 	if !p.ordered || len(p.opts.Segments) > 0 {
 		return
@@ -442,7 +445,7 @@ func (p *planner) noteOrder() {
 	}
 }
 
-// job adds a job.
+// job adds a job to the plan.
 func (p *planner) job(segments []*candidate, why []string) {
 	j := Job{Partition: segments[0].d.Partition.String(), Segments: []string{}, Reasons: slices.Clone(why)}
 	reasons := map[string]int{}

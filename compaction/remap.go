@@ -12,33 +12,33 @@ import (
 	"github.com/dsistore/dsistore/writer"
 )
 
-// A rewritten is what became of the inputs of a job.
+// A rewritten holds the inputs of a job and the segments that were made of them.
 type rewritten struct {
 	store  *storage.Store
 	inputs []*input
-	// overlays are those that have a layer over an input and stay overlays; layers[i][j] is the layer of overlays[j]
-	// over inputs[i].
+	// overlays are those that have a layer over an input and stay overlays. layers[i][j] is the layer of overlays[j]
+	// over inputs[i]; nil: there is none.
 	overlays []catalog.Overlay
 	layers   [][]*layer
 	result   *writer.RewriteResult
 }
 
-// A rowRemap moves row ids of the inputs to the new segments: those of a deletion vector, a sample list or an overlay.
+// A rowRemap maps sets of row ids of the inputs to sets of row ids of the new segments. The sets are those of a
+// deletion vector, a sample list or an overlay.
 type rowRemap struct {
 	sets []*roaring.Bitmap // by input; nil: every row
-	// take gets the rows of a new segment, and owns them.
+	// take is called with the set of each new segment, and owns it.
 	take func(segment writer.Rewritten, rows *roaring.Bitmap) error
 
-	moved     *roaring.Bitmap
+	moved     *roaring.Bitmap // the set of the current new segment, so far
 	iterators []roaring.IntPeekable
-	last      []uint32 // by input: the iterator has passed the rows before it
+	last      []uint32 // by input: the iterator is past the rows below
 }
 
-// remapsAtOnce bounds how many sets per input are in memory at once. The origins of a new segment's rows are read once
-// for so many.
+// remapsAtOnce is how many remaps are in memory and applied at once. Each time, the origins of the new rows are read.
 const remapsAtOnce = 32
 
-// apply does remaps for all new segments.
+// apply applies remaps to all new segments.
 func (w *rewritten) apply(ctx context.Context, all []*rowRemap) error {
 	for _, segment := range w.result.Segments {
 		for _, c := range all {
@@ -67,7 +67,7 @@ func (w *rewritten) apply(ctx context.Context, all []*rowRemap) error {
 	return nil
 }
 
-// begin turns c to another segment.
+// begin starts another new segment.
 func (c *rowRemap) begin() {
 	c.moved, c.last, c.iterators = roaring.New(), make([]uint32, len(c.sets)), make([]roaring.IntPeekable, len(c.sets))
 	for i, s := range c.sets {
@@ -77,7 +77,7 @@ func (c *rowRemap) begin() {
 	}
 }
 
-// add adds the rows from at on, which are those of an input.
+// add adds the rows of c.sets among rows o, which are rows [at, at+o.N) of the new segment.
 func (c *rowRemap) add(at uint32, o writer.Origin) {
 	if c.sets[o.Input] == nil {
 		c.moved.AddRange(uint64(at), uint64(at)+uint64(o.N))
@@ -95,9 +95,8 @@ func (c *rowRemap) add(at uint32, o writer.Origin) {
 	}
 }
 
-// sets returns the rows of stored sets, one an input, and whether there are any.
-func (w *rewritten) sets(ctx context.Context, stored []bitmap.Ref) (out []*roaring.Bitmap, some bool,
-	err error) {
+// sets reads stored sets, one for each input. some is false if all are empty.
+func (w *rewritten) sets(ctx context.Context, stored []bitmap.Ref) (out []*roaring.Bitmap, some bool, err error) {
 	out = make([]*roaring.Bitmap, len(stored))
 	for i, s := range stored {
 		if out[i], err = w.store.Bitmaps().Read(ctx, s); err != nil {
@@ -108,7 +107,7 @@ func (w *rewritten) sets(ctx context.Context, stored []bitmap.Ref) (out []*roari
 	return out, some, nil
 }
 
-// A remapped is the part of a commit that the remaps make.
+// A remapped is the part of a commit that results from the remaps.
 type remapped struct {
 	store   *storage.Store
 	deletes []commit.DeletionVector
@@ -117,9 +116,8 @@ type remapped struct {
 	unused  []catalog.SegmentDescriptor // layers that cover no row
 }
 
-// discard deletes the objects of its sets: no commit names them.
+// discard deletes the objects of its sets, which no commit names. gc deletes those that discard could not delete.
 func (c *remapped) discard(ctx context.Context) {
-	// what stays, gc finds
 	drop := func(r bitmap.Ref) { _ = c.store.Bitmaps().Discard(context.WithoutCancel(ctx), r) }
 	for _, d := range c.deletes {
 		drop(d.Rows)
@@ -132,8 +130,8 @@ func (c *remapped) discard(ctx context.Context) {
 	}
 }
 
-// remap makes the sets of the new segments from those that a snapshot has of the inputs. Rows that were deleted since
-// the inputs were read are deleted of the new segments.
+// remap makes the sets of the new segments from the sets of the inputs in a snapshot: sample lists, overlays, and the
+// rows that were deleted since the inputs were read.
 func (w *rewritten) remap(ctx context.Context, snap *storage.Snapshot) (_ *remapped, err error) {
 	c := &remapped{store: w.store}
 	defer func() {
@@ -197,7 +195,7 @@ func (w *rewritten) remap(ctx context.Context, snap *storage.Snapshot) (_ *remap
 	return c, err
 }
 
-// storeRows returns a function that stores the rows of a new segment, where there are any, for add.
+// storeRows returns a rowRemap.take that stores a set, unless it is empty, and calls add with it.
 func (w *rewritten) storeRows(ctx context.Context,
 	add func(segment string, rows bitmap.Ref)) func(writer.Rewritten, *roaring.Bitmap) error {
 	return func(segment writer.Rewritten, rows *roaring.Bitmap) error {
@@ -213,7 +211,7 @@ func (w *rewritten) storeRows(ctx context.Context,
 	}
 }
 
-// deletedSince returns the rows that were deleted since the inputs were read; nil: there are none.
+// deletedSince returns the remap of the rows that were deleted since the inputs were read; nil: there are none.
 func (w *rewritten) deletedSince(ctx context.Context, snap *storage.Snapshot, ds []catalog.SegmentDescriptor,
 	c *remapped) (*rowRemap, error) {
 	deleted, err := snap.DeletionVectors(ctx, ds...)
@@ -239,7 +237,7 @@ func (w *rewritten) deletedSince(ctx context.Context, snap *storage.Snapshot, ds
 	})}, nil
 }
 
-// layersOf returns what the j-th overlay covers.
+// layersOf returns the remap of the rows that w.overlays[j] covers.
 func (w *rewritten) layersOf(ctx context.Context, j int, o catalog.Overlay, c *remapped) *rowRemap {
 	sets := make([]*roaring.Bitmap, len(w.inputs))
 	for i := range w.inputs {

@@ -21,29 +21,29 @@ import (
 // A Report says what Run did. Its JSON keys are stable.
 type Report struct {
 	Table    string      `json:"table"`
-	Snapshot uint64      `json:"snapshot"` // the last one made; 0: none
+	Snapshot uint64      `json:"snapshot"` // number of the last snapshot that Run made; 0: none
 	Jobs     []JobReport `json:"jobs"`
 	Seconds  float64     `json:"seconds"`
 }
 
-// A JobReport says what became of a job.
+// A JobReport is the result of a job.
 type JobReport struct {
 	Partition string `json:"partition"`
-	Snapshot  uint64 `json:"snapshot"`            // that its commit made; 0: it was left out
-	LeftOut   string `json:"left_out,omitempty"`  // why
-	Removed   int    `json:"segments_removed"`    // segments that are gone
-	Made      int    `json:"segments_made"`       // and those in their place
-	Rows      uint64 `json:"rows"`                // written
-	Deleted   uint64 `json:"rows_deleted_purged"` // not written
-	BytesIn   uint64 `json:"bytes_removed"`       // stored, of the segments that are gone
-	BytesOut  uint64 `json:"bytes_made"`          // and of those in their place
-	LayersOut uint64 `json:"bytes_made_layers"`   // and of the layers over them
+	Snapshot  uint64 `json:"snapshot"`            // number of the snapshot of its commit; 0: it was left out
+	LeftOut   string `json:"left_out,omitempty"`  // why it was left out
+	Removed   int    `json:"segments_removed"`    // rewritten segments
+	Made      int    `json:"segments_made"`       // new segments
+	Rows      uint64 `json:"rows"`                // of the new segments
+	Deleted   uint64 `json:"rows_deleted_purged"` // deleted rows, which were not written
+	BytesIn   uint64 `json:"bytes_removed"`       // stored, of the rewritten segments
+	BytesOut  uint64 `json:"bytes_made"`          // stored, of the new segments
+	LayersOut uint64 `json:"bytes_made_layers"`   // stored, of the new layers of overlays
 	BytesRead uint64 `json:"bytes_read"`
-	// KeptOrder: the rows of an input are not in the order of the table's keys, so that those of all stay in their
-	// order.
+	// KeptOrder: the rows of an input are not in the order of the table's keys, so the rows of all inputs stay in their
+	// order and are not sorted.
 	KeptOrder bool `json:"kept_order,omitempty"`
-	// Attempts is how often the rows were written, Commits how often the commit was tried: others change the table
-	// meanwhile.
+	// Attempts is how often the rows were written, Commits how often the commit was tried. Both are more than 1 when
+	// other writers changed the table meanwhile.
 	Attempts   int               `json:"attempts"`
 	Commits    int               `json:"commits"`
 	Duplicates writer.Duplicates `json:"duplicates"`
@@ -51,20 +51,20 @@ type JobReport struct {
 }
 
 const (
-	// maxAttempts is how often a job is begun again because what lies over its segments changed.
+	// maxAttempts is how often a job is tried when overlays or the schema change meanwhile.
 	maxAttempts = 4
-	// maxCommits is how often one attempt is committed, when only rows were deleted or listed meanwhile.
+	// maxCommits is how often one attempt is committed when only deletes or sample lists change meanwhile.
 	maxCommits = 20
 )
 
-// Run does the jobs of a plan, one after the other, each in a commit of its own. It returns what was done also with an
-// error: what was committed stays. When ctx ends nothing of the job under way can be seen.
+// Run does the jobs of a plan one after the other, each in a commit of its own. It returns a report even with an error,
+// because committed jobs stay. When ctx ends, nothing of the current job becomes visible.
 func Run(ctx context.Context, table *storage.Table, plan *Plan, opts Options) (*Report, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
 	}
 	if plan.Table != table.Name() {
-		return nil, fmt.Errorf("plan of compaction: it is of table %s, not of %s", plan.Table, table.Name())
+		return nil, fmt.Errorf("plan of compaction: it is for table %s, not for %s", plan.Table, table.Name())
 	}
 	start := time.Now()
 	r := &runner{table: table, opts: opts.withDefaults()}
@@ -99,17 +99,17 @@ func Run(ctx context.Context, table *storage.Table, plan *Plan, opts Options) (*
 	return out, nil
 }
 
-// A runner does jobs.
+// A runner runs jobs.
 type runner struct {
 	table *storage.Table
 	opts  Options
 	tell  func(bytes, total int64)
 }
 
-// errLeft is matched when a job cannot be done any more.
+// errLeft is returned when a job cannot be done any more, because its inputs changed.
 var errLeft = errors.New("left out")
 
-// job does one job, beginning it again when others were quicker.
+// job runs one job. After a conflict it starts the job again.
 func (r *runner) job(ctx context.Context, j *Job) (out JobReport, err error) {
 	start := time.Now()
 	out.Partition = j.Partition
@@ -150,13 +150,13 @@ func (r *runner) attempt(ctx context.Context, j *Job, out *JobReport) error {
 	made, c, err := r.commit(ctx, b, w, change, out)
 	if err != nil {
 		if errors.Is(err, storage.ErrConflict) || errors.Is(err, errLeft) {
-			// Refused for certain. After any other error the snapshot may be there all the same: its objects stay.
+			// There is no commit. After any other error there may be one, so the segments stay.
 			r.discard(ctx, w.result.Segments)
 		}
 		return err
 	}
 	for _, d := range c.unused {
-		_ = r.table.Store().Segments().Discard(context.WithoutCancel(ctx), d) // what stays, gc finds
+		_ = r.table.Store().Segments().Discard(context.WithoutCancel(ctx), d) // after an error gc deletes it
 	}
 	out.Snapshot = made.Info().Number
 	out.Removed, out.Made = len(w.inputs), len(w.result.Segments)
@@ -181,22 +181,22 @@ func (r *runner) discard(ctx context.Context, made []writer.Rewritten) {
 	defer cancel()
 	for _, m := range made {
 		for _, d := range append([]catalog.SegmentDescriptor{m.Data}, m.Layers...) {
-			_ = r.table.Store().Segments().Discard(ctx, d) // what stays, gc finds
+			_ = r.table.Store().Segments().Discard(ctx, d) // after an error gc deletes it
 		}
 	}
 }
 
-// A base is what a job's inputs are in a snapshot.
+// A base describes a job's inputs in one snapshot.
 type base struct {
 	snap     *storage.Snapshot
 	segments []catalog.SegmentDescriptor
 	features []catalog.Feature          // of the table, in name order
 	overlays []catalog.Overlay          // that have a layer over an input and are not a branch's, the lowest first
 	since    [][]uint64                 // by input and overlay: the snapshot that set the layer; 0: there is none
-	had      map[catalog.FeatureID]bool // ids that a feature has or had; nil: none was dropped
+	had      map[catalog.FeatureID]bool // ids of features, dropped ones too; nil: none was dropped
 }
 
-// base looks segments up in a snapshot.
+// base returns the base of segments in a snapshot. It returns errLeft if they cannot be rewritten together any more.
 func (r *runner) base(ctx context.Context, snap *storage.Snapshot, ids []string) (*base, error) {
 	b := &base{snap: snap}
 	found, err := snap.SegmentsByID(ctx, ids...)
@@ -205,7 +205,7 @@ func (r *runner) base(ctx context.Context, snap *storage.Snapshot, ids []string)
 	}
 	for i, d := range found {
 		if d == nil {
-			return nil, fmt.Errorf("%w: segment %s is gone: another compaction had it, "+
+			return nil, fmt.Errorf("%w: segment %s is gone: another compaction rewrote it, "+
 				"or its partition was overwritten", errLeft, ids[i])
 		}
 		b.segments = append(b.segments, *d)
@@ -216,8 +216,8 @@ func (r *runner) base(ctx context.Context, snap *storage.Snapshot, ids []string)
 	}
 	for i := range kinds {
 		if kinds[i] != kinds[0] {
-			return nil, fmt.Errorf("%w: an overlay that says something else of segments without a layer has got one "+
-				"over some of the segments", errLeft)
+			return nil, fmt.Errorf("%w: since the plan, an overlay got a layer over some of the segments, and its "+
+				"missing-value policy is another for segments without a layer", errLeft)
 		}
 	}
 	if b.features, err = snap.Features(ctx); err != nil {
@@ -229,7 +229,7 @@ func (r *runner) base(ctx context.Context, snap *storage.Snapshot, ids []string)
 	return b, b.layers(ctx)
 }
 
-// layers finds the overlays over the segments.
+// layers sets overlays and since.
 func (b *base) layers(ctx context.Context) error {
 	all, err := b.snap.Overlays(ctx)
 	if err != nil {
@@ -257,7 +257,8 @@ func (b *base) layers(ctx context.Context) error {
 	return nil
 }
 
-// same reports whether what was written on b is what would be written on o: only deletes and sample lists may differ.
+// same reports whether the segments written for b are also right for o: b and o differ at most in deletes, sample lists
+// and new features.
 func (b *base) same(o *base) bool {
 	sameOverlay := func(x, y catalog.Overlay) bool {
 		return x.Name == y.Name && x.Number == y.Number && x.Added == y.Added && x.Merged == y.Merged
@@ -275,7 +276,7 @@ func (b *base) same(o *base) bool {
 			return false
 		}
 	}
-	for f := range b.had { // one that was dropped may be back
+	for f := range b.had { // a feature that was dropped may have been restored
 		if _, was := before[f]; !was && now[f] != "" {
 			return false
 		}
@@ -284,7 +285,7 @@ func (b *base) same(o *base) bool {
 		slices.EqualFunc(b.since, o.since, slices.Equal[[]uint64])
 }
 
-// rewrite writes the rows, and returns them with the part of the change that does not depend on what follows them.
+// rewrite writes the rows. It returns the new segments, and the change without what depends on the remaps.
 func (r *runner) rewrite(ctx context.Context, b *base, out *JobReport) (*rewritten, commit.Change, error) {
 	change := commit.Change{Operation: r.opts.Operation}
 	store := r.table.Store()
@@ -332,7 +333,7 @@ func (r *runner) rewrite(ctx context.Context, b *base, out *JobReport) (*rewritt
 	return w, change, nil
 }
 
-// A job is a rewrite being prepared.
+// A job is the state of runner.rewrite.
 type job struct {
 	*runner
 	*base
@@ -342,8 +343,7 @@ type job struct {
 	starts  [][]int // by input: the rows at which its stripes start
 }
 
-// prepare says what is rewritten, and returns the features of the new segments and the dropped ones that they leave
-// out.
+// prepare sets x.rewrite. It returns the features of the new segments, and the dropped features that they leave out.
 func (x *job) prepare() (features []catalog.Feature, without []catalog.FeatureID) {
 	rw := &x.rewrite
 	rw.Table, rw.Partition, rw.Session, rw.Time = x.table, x.segments[0].Partition, -1, -1
@@ -406,7 +406,7 @@ func (x *job) prepare() (features []catalog.Feature, without []catalog.FeatureID
 	return features, without
 }
 
-// readAhead reads where the keys of each input begin, of all at once: the merge of their rows asks one after another.
+// readAhead reads the first stripe of the keys of all inputs concurrently. The merge would read them one after another.
 func (x *job) readAhead(ctx context.Context) error {
 	var keys []catalog.FeatureID
 	for _, at := range []int{x.rewrite.Session, x.rewrite.Time} {
@@ -423,7 +423,7 @@ func (x *job) readAhead(ctx context.Context) error {
 		}
 	}
 	if held > uint64(x.fetch.max) {
-		return nil // the first would be dropped before they are used
+		return nil // the cache would drop the first ones before they are used
 	}
 	return object.Parallel(ctx, object.RequestsAtOnce, len(x.inputs), func(ctx context.Context, i int) error {
 		for _, key := range keys {
@@ -440,10 +440,10 @@ func (x *job) readAhead(ctx context.Context) error {
 	})
 }
 
-// feature sums up what the inputs hold of a feature.
+// feature describes a feature to package writer: its decoded bytes, and the memory of its opened columns.
 func (x *job) feature(f catalog.Feature, sources func(*input) []source) *writer.Feature {
 	out := &writer.Feature{Feature: f}
-	out.Status = catalog.FeatureActive // segments do not know
+	out.Status = catalog.FeatureActive // segments do not store the status
 	for _, in := range x.inputs {
 		held := int64(0)
 		for _, s := range sources(in) {
@@ -466,7 +466,7 @@ func (x *job) feature(f catalog.Feature, sources func(*input) []source) *writer.
 	return out
 }
 
-// layerSources returns where the rows of a feature of a separate overlay are; none without a layer.
+// layerSources returns the source of a feature of in.separate[overlay]; none without a layer.
 func (in *input) layerSources(overlay int, f catalog.FeatureID) []source {
 	if l := in.separate[overlay]; l != nil {
 		return []source{l.source(f)}
@@ -474,7 +474,7 @@ func (in *input) layerSources(overlay int, f catalog.FeatureID) []source {
 	return nil
 }
 
-// open opens a feature of an input.
+// open is x.rewrite.Open.
 func (x *job) open(ctx context.Context, i, number int) (writer.RewriteColumn, error) {
 	in := x.inputs[i]
 	var sources []source
@@ -498,7 +498,8 @@ func (x *job) open(ctx context.Context, i, number int) (writer.RewriteColumn, er
 	return newColumn(ctx, x.fetch, f.Type, x.starts[i], sources), nil
 }
 
-// commit commits what was rewritten. While only deletes and sample lists change, it remaps them again and tries again.
+// commit commits the new segments. After a conflict with a change of deletes or sample lists only, it remaps these and
+// tries again.
 func (r *runner) commit(ctx context.Context, b *base, w *rewritten, change commit.Change,
 	out *JobReport) (*storage.Snapshot, *remapped, error) {
 	for range maxCommits {
@@ -540,8 +541,8 @@ func (r *runner) commit(ctx context.Context, b *base, w *rewritten, change commi
 		storage.ErrConflict)
 }
 
-// dropMerged takes away overlays that are part of the table and lie over no segment any more. It returns the snapshot
-// made; 0: none was needed.
+// dropMerged drops the overlays that are part of the table and have no layer over any segment. It returns the number of
+// the snapshot that it made; 0: it made none.
 func (r *runner) dropMerged(ctx context.Context) (uint64, error) {
 	snap, err := r.table.Latest(ctx)
 	if err != nil {
@@ -579,16 +580,16 @@ func (r *runner) dropMerged(ctx context.Context) (uint64, error) {
 	return made.Info().Number, nil
 }
 
-// A renewedLease is renewed until it is released.
+// A renewedLease is a lease that a goroutine renews until release.
 type renewedLease struct {
 	of      *lease.Lease
-	done    chan struct{}
-	renewed chan struct{} // closed when nobody renews any more
+	done    chan struct{} // closed by release
+	renewed chan struct{} // closed when the goroutine has ended
 }
 
 const leaseTime = time.Hour
 
-// hold takes a lease on a snapshot. ErrConflict: it has expired meanwhile.
+// hold takes a lease on a snapshot. It returns ErrConflict if the snapshot has expired.
 func hold(ctx context.Context, snap *storage.Snapshot, owner string) (*renewedLease, error) {
 	of, err := snap.Lease(ctx, owner, leaseTime)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -605,7 +606,7 @@ func hold(ctx context.Context, snap *storage.Snapshot, owner string) (*renewedLe
 		for {
 			select {
 			case <-t.C:
-				_ = of.Renew(ctx, leaseTime) // three more come before it runs out
+				_ = of.Renew(ctx, leaseTime) // after an error three more tries follow before the lease ends
 			case <-l.done:
 				return
 			}
@@ -614,7 +615,7 @@ func hold(ctx context.Context, snap *storage.Snapshot, owner string) (*renewedLe
 	return l, nil
 }
 
-// release gives the lease back. One that cannot be, runs out.
+// release ends the lease. After an error it ends by itself after leaseTime.
 func (l *renewedLease) release(ctx context.Context) {
 	close(l.done)
 	<-l.renewed

@@ -17,39 +17,41 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// A Search says where erased keys were looked for, and found. Its JSON keys are stable.
+// A Search is the result of the search for erased keys. Its JSON keys are stable.
 type Search struct {
 	Feature string `json:"feature"`
 	Keys    int    `json:"keys"`
-	// Values: every stored slot of the feature in so many segments, and layers, was decoded and compared: those of the
-	// newest snapshot, and of snapshots that branches keep.
+	// Segments and Slots count the segments (layers of overlays included) and stored slots of the feature that were
+	// decoded and compared: those of the newest snapshot, and of snapshots that branches keep.
 	Segments uint64 `json:"segments_decoded"`
 	Slots    uint64 `json:"slots_decoded"`
-	// Definitions is how many sample lists' definitions were looked through.
+	// Definitions is how many definitions of sample lists were searched.
 	Definitions uint64 `json:"definitions_read"`
-	// Bytes: every byte of every object was compared with the keys that have eight bytes at least: integers as eight
-	// bytes, in either order, and as decimal text; strings as they are. Shorter strings, and integers below 2^40, which
-	// chance would find, are looked for as values only.
+	// Objects and Bytes count what was searched for the bytes of ByteKeys keys: every byte of every object of the
+	// store. Integers are searched for as eight bytes, in either byte order, and as decimal text; strings as they are.
+	// Strings of less than 8 bytes and integers of less than 2^40 are not, because other data has the same bytes by
+	// chance.
 	Objects  uint64 `json:"objects_read"`
 	Bytes    uint64 `json:"bytes_read"`
 	ByteKeys int    `json:"keys_searched_as_bytes"`
-	// Found says where a key was found; none: the search succeeded.
+	// Found lists where keys were found, at most maxFound; empty: none was found.
 	Found []string `json:"found"`
-	// More is how many more were found than Found lists.
+	// More is how many finds Found does not list.
 	More uint64 `json:"found_more"`
 }
 
-// maxFound bounds what a Search lists.
+// maxFound limits Search.Found.
 const maxFound = 100
 
-// Proves says what it means that nothing was found.
+// Proves says what is certain when nothing was found.
 func (s *Search) Proves() string {
 	return fmt.Sprintf("no stored value of feature %s in any segment that a snapshot names is one of the keys, "+
-		"and no object has the bytes of one of the %d keys of eight bytes or more; "+
-		"compressed and packed bytes are proved by their values alone, and values of other features are not looked at",
+		"and no object has the bytes of one of the %d keys of eight bytes or more; compressed and packed keys are "+
+		"found only by decoding values of this feature, and values of other features are not decoded",
 		s.Feature, s.ByteKeys)
 }
 
+// found adds a find.
 func (s *Search) found(format string, args ...any) {
 	if len(s.Found) == maxFound {
 		s.More++
@@ -58,7 +60,7 @@ func (s *Search) found(format string, args ...any) {
 	s.Found = append(s.Found, fmt.Sprintf(format, args...))
 }
 
-// merge adds what another part found of the search.
+// merge adds the finds of a part of the search.
 func (s *Search) merge(part *Search) {
 	for _, where := range part.Found {
 		s.found("%s", where)
@@ -66,10 +68,10 @@ func (s *Search) merge(part *Search) {
 	s.More += part.More
 }
 
-// ErrFound is matched when a search found an erased key.
+// ErrFound is returned by Erase when an erased key was found after erasing.
 var ErrFound = errors.New("an erased key was found")
 
-// search looks for the keys in everything that the store has.
+// search searches for the keys in the whole store.
 func (e *eraser) search(ctx context.Context) error {
 	if e.keys == nil || e.keys.Len() == 0 {
 		return nil
@@ -88,7 +90,7 @@ func (e *eraser) search(ctx context.Context) error {
 	return nil
 }
 
-// searchValues decodes the feature wherever it can be read.
+// searchValues decodes the feature in all segments that the newest snapshot or a branch names.
 func (e *eraser) searchValues(ctx context.Context, s *Search) error {
 	newest, err := e.table.Latest(ctx)
 	if err != nil {
@@ -153,7 +155,7 @@ func (e *eraser) searchValues(ctx context.Context, s *Search) error {
 	return nil
 }
 
-// searchDefinitions looks at what sample lists say that they were made from.
+// searchDefinitions searches the definitions of sample lists.
 func (e *eraser) searchDefinitions(ctx context.Context, s *Search, snap *storage.Snapshot) error {
 	lists, err := snap.SampleLists(ctx)
 	if err != nil {
@@ -163,7 +165,7 @@ func (e *eraser) searchDefinitions(ctx context.Context, s *Search, snap *storage
 		s.Definitions++
 		if e.keys.named(l.Definition) {
 			s.found("sample list %s of snapshot %d: its definition names a key: drop the list, "+
-				"or make it anew under another definition", l.Name, snap.Info().Number)
+				"or create it with another definition", l.Name, snap.Info().Number)
 		}
 	}
 	return nil
@@ -171,7 +173,7 @@ func (e *eraser) searchDefinitions(ctx context.Context, s *Search, snap *storage
 
 func (e *eraser) searchColumn(s *Search, d catalog.SegmentDescriptor, c *column) error {
 	if c.sources[0].entry == nil {
-		return nil // a layer of other features, or a segment before this one
+		return nil // a layer of other features, or a segment written before the table had the feature
 	}
 	s.Segments++
 	return c.eachStripe(func(first int, stripe *vector.Column) error {
@@ -187,15 +189,15 @@ func (e *eraser) searchColumn(s *Search, d catalog.SegmentDescriptor, c *column)
 	})
 }
 
-// leastByteInt is the least integer that is looked for as bytes.
-const leastByteInt = 1 << 40
+// minByteInt is the smallest magnitude of integers that are searched for as bytes.
+const minByteInt = 1 << 40
 
-// A byteKeys finds keys in bytes: by their first eight, and then whole.
+// A byteKeys finds keys in bytes. It looks up each eight bytes, then compares the whole key.
 type byteKeys struct {
-	by8    map[uint64][]string
-	filter [1 << 16 / 64]uint64 // of the low 16 bits of by8's
-	count  int
-	most   int // the longest, in bytes
+	by8    map[uint64][]string  // by the first eight bytes, little-endian
+	filter [1 << 16 / 64]uint64 // bitmap of the low 16 bits of by8's keys
+	count  int                  // number of keys
+	most   int                  // bytes of the longest
 }
 
 func newByteKeys(k *Keys) *byteKeys {
@@ -213,7 +215,7 @@ func newByteKeys(k *Keys) *byteKeys {
 		}
 	}
 	for v := range k.numbers {
-		if v < leastByteInt && v > -leastByteInt {
+		if v < minByteInt && v > -minByteInt {
 			continue
 		}
 		b.count++
@@ -224,7 +226,7 @@ func newByteKeys(k *Keys) *byteKeys {
 	return b
 }
 
-// find returns where in p a key begins, -1: nowhere.
+// find returns the first offset in p at which a key starts, -1 if there is none.
 func (b *byteKeys) find(p []byte) int {
 	if len(p) < 8 {
 		return -1
@@ -246,11 +248,11 @@ func (b *byteKeys) find(p []byte) int {
 }
 
 const (
-	searchBlock   = 1 << 20 // how much of an object is read at once
+	searchBlock   = 1 << 20 // bytes of an object that are read at once
 	objectsAtOnce = 8
 )
 
-// searchBytes reads every object of the store.
+// searchBytes searches every object of the store for the bytes of keys.
 func (e *eraser) searchBytes(ctx context.Context, s *Search) error {
 	keys := newByteKeys(e.keys)
 	s.ByteKeys = keys.count
@@ -283,14 +285,14 @@ func (e *eraser) searchBytes(ctx context.Context, s *Search) error {
 	return listed
 }
 
-// searchObject reads an object.
+// searchObject searches one object, up to its first key.
 func (e *eraser) searchObject(ctx context.Context, keys *byteKeys, info object.Info) (part Search, err error) {
 	buf := make([]byte, min(info.Size, int64(searchBlock+keys.most)))
 	for at := int64(0); at < info.Size; at += searchBlock {
-		// With what a key that begins in the block may go on into.
+		// A block is read with the next keys.most bytes, because a key may start in it and end after it.
 		p := buf[:min(int64(len(buf)), info.Size-at)]
 		if err := e.store.Blobs().ReadAt(ctx, info.Name, p, at); errors.Is(err, object.ErrNotFound) {
-			break // it is gone, as leases and usage records are that others replace
+			break // deleted meanwhile, such as a lease or a usage record
 		} else if err != nil {
 			return part, err
 		}

@@ -8,16 +8,16 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
-// A Spread says in how many pieces the sessions of some segments lie: a session has a piece in each segment that has a
-// row of it. Of many sessions some are counted, the same of every segment.
+// A Spread says how many segments the sessions of a table are spread over. A session has a piece in each segment that
+// has a row of it, so Pieces/Sessions is the average number of segments per session.
 type Spread struct {
-	Sessions, Pieces uint64
-	// OneIn: so many sessions stand for one that was counted, about.
+	Sessions, Pieces uint64 // counted
+	// OneIn: about one in so many sessions was counted, the same sessions in all segments.
 	OneIn uint64
 }
 
-// SpreadOf counts the pieces of the sessions of segments of a snapshot; all zero: the table has no session key. Its
-// cost is the read of the session keys' feature files, and memory for about a million sessions.
+// SpreadOf counts the sessions and pieces of segments of a snapshot. It returns the zero Spread if the table has no
+// session key. It reads the whole session key, and needs memory for about a million sessions.
 func SpreadOf(ctx context.Context, snap *storage.Snapshot, segments ...catalog.SegmentDescriptor) (Spread, error) {
 	keys, err := snap.KeyFeatures(ctx)
 	if err != nil {

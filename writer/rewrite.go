@@ -118,8 +118,8 @@ func (x *Rewrite) Run(ctx context.Context, opts Options) (_ *RewriteResult, err 
 		r.rows += rows
 		r.bytes += bytes
 	}
-	r.output, err = newOutput(&opts, ToTable(x.Table, opts.Memory), func() rowSource { return &inputRows{ctx: ctx, r: r} },
-		r.rows)
+	r.output, err = newOutput(&opts, ToTable(x.Table, opts.Memory),
+		func() rowSource { return &inputRows{ctx: ctx, r: r} }, r.rows)
 	if err != nil {
 		return nil, err
 	}
