@@ -213,19 +213,7 @@ func (in *input) rewriteInput() writer.RewriteInput {
 
 // decodedBytes returns how many bytes so many rows with statistics s take in memory, without deduplication.
 func decodedBytes(t vector.Type, s *format.Stats, rows uint64) uint64 {
-	unit := uint64(8)
-	switch t.Physical() {
-	case vector.Float32Values:
-		unit = 4
-	case vector.ByteValues:
-		unit = 1
-	}
-	switch t.Score {
-	case vector.Float32:
-		unit += 4
-	case vector.Float64:
-		unit += 8
-	}
+	unit := uint64(t.ValueBytes())
 	if !t.IsList() {
 		return unit * uint64(t.Width()) * rows
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// values are those of a column as bits: floats are compared bit by bit. All are borrowed from the column.
-// Exactly one of wide, narrow and data holds them.
+// values are the values of a column as bits, so that floats are compared bit by bit. Exactly one of wide, narrow and
+// data is set. All are borrowed from the column.
 type values struct {
 	c      *vector.Column // plain
 	wide   []int64
@@ -20,13 +20,13 @@ type values struct {
 	narrowScores []uint32
 }
 
-// set borrows the plain column c, whose first rows rows alone may be asked for.
+// set makes v the values of the first rows rows of c, a plain column that it borrows.
 func (v *values) set(c *vector.Column, rows int) {
 	n := 0
 	if rows > 0 {
 		_, n = c.SlotRange(rows - 1)
 	}
-	v.c, v.wide, v.narrow, v.data, v.wideScores, v.narrowScores = c, nil, nil, nil, nil, nil
+	*v = values{c: c}
 	switch c.Type.Physical() {
 	case vector.Int64Values:
 		v.wide = c.Ints[:n]
@@ -46,10 +46,8 @@ func (v *values) set(c *vector.Column, rows int) {
 	}
 }
 
-// drop forgets the column, which was borrowed.
-func (v *values) drop() {
-	v.c, v.wide, v.narrow, v.data, v.wideScores, v.narrowScores = nil, nil, nil, nil, nil, nil
-}
+// drop removes the references to the borrowed column.
+func (v *values) drop() { *v = values{} }
 
 func (v *values) null(row int) bool { return v.c.Present != nil && !v.c.Present.Get(row) }
 
@@ -97,7 +95,8 @@ func (v *values) equalOne(i, j int) bool {
 	return v.data[i] == v.data[j]
 }
 
-// The hash is wyhash's multiply and fold, with fixed keys: values made to collide are only not found to be equal.
+// The hash is wyhash's multiply and fold with fixed keys. Values that someone made to collide only stay undetected as
+// duplicates: equal hashes are always compared.
 const (
 	key0 = 0xa0761d6478bd642f
 	key1 = 0xe7037ed1a0b428db

@@ -6,43 +6,43 @@ import "math"
 type step uint8
 
 const (
-	noStep  step = iota // each row has its own
-	byRuns              // with the row before, when they are equal
-	bySlots             // with any earlier row of the stripe that is equal
+	noStep  step = iota // each row has a slot of its own
+	byRuns              // a row shares the slot of the row before if they are equal
+	bySlots             // a row shares the slot of any earlier equal row of the stripe
 )
 
 const (
-	leastWait, maxWait = 7, 63 // stripes
-	// maxDrift is how far the share of rows that differ from the one before may move until a stripe is examined again.
+	minWait, maxWait = 7, 63 // stripes
+	// maxDrift: a stripe is examined early when Choice.share changes by more.
 	maxDrift = 0.15
 )
 
-// A Choice is what a Finder remembers of a feature: the form that it takes, and when to look again. The zero Choice is
-// of a feature of which nothing is known.
+// A Choice is the form that a Finder uses for a feature, and when it examines a stripe next. The zero Choice is that of
+// a feature which was not examined yet.
 type Choice struct {
 	known    bool
 	step     step
 	partial  bool
 	backward bool    // the direction of partial
-	share    float64 // of the first rows of the stripe examined last that differ from the one before
+	share    float64 // of the stripe examined last: the share of sampled rows that differ from the row before
 	grouped  bool    // saved is of the feature in its dedup group
-	saved    float64 // bytes per row, against a slot for each; below 0 where decoding is worth them
+	saved    float64 // bytes per row, against one slot per row; negative if faster decoding was worth more bytes
 	wait     int     // stripes until the next is examined
-	waited   int     // the wait before
+	waited   int     // the last value that wait started from
 }
 
-// keep notes the form that an examination chose, and how long to keep to it: 7, 15, 31, 63 stripes while it stays the
-// same.
+// keep records the form that an examination chose. The Finder uses it for 7 stripes, then, while the next examinations
+// choose the same, for 15, 31 and 63.
 func (c *Choice) keep(s step, partial bool, saved float64) {
 	if !c.known || c.step != s || c.partial != partial {
 		c.waited = 0
 	}
 	c.known, c.step, c.partial, c.saved = true, s, partial, saved
-	c.waited = min(max(2*c.waited+1, leastWait), maxWait)
+	c.waited = min(max(2*c.waited+1, minWait), maxWait)
 	c.wait = c.waited
 }
 
-// due reports whether a stripe is to be examined, of whose first rows so large a share differ from the one before.
+// due reports whether to examine a stripe. share is the share of its sampled rows that differ from the row before.
 func (c *Choice) due(share float64) bool {
 	if !c.known || c.wait == 0 || math.Abs(share-c.share) > maxDrift {
 		c.share = share
@@ -52,7 +52,7 @@ func (c *Choice) due(share float64) bool {
 	return false
 }
 
-// Note takes over what a sample says of a feature of which nothing is known.
+// Note sets the saved bytes of a feature that was not examined yet from a sample.
 func (c *Choice) Note(s *Sampled) {
 	if !c.known {
 		c.saved = s.saved

@@ -2,7 +2,7 @@ package dedup
 
 import "github.com/dsistore/dsistore/format/vector"
 
-// slotPresence returns dst, whose memory is reused, set to which of the rows reps are present, and whether one is null.
+// slotPresence returns dst, whose memory is reused, set to the presence of the rows reps, and whether any is null.
 func slotPresence(dst, present vector.Bitmap, reps []int32) (_ vector.Bitmap, nulls bool) {
 	dst = dst[:0].Grow(len(reps))
 	for slot, row := range reps {
@@ -15,7 +15,7 @@ func slotPresence(dst, present vector.Bitmap, reps []int32) (_ vector.Bitmap, nu
 	return dst, nulls
 }
 
-// copyValues sets the values of out to those of c that spans say, end to end.
+// copyValues sets the values of out, and its scores, to the spans of c's, end to end.
 func copyValues(out, c *vector.Column, spans []span) {
 	switch c.Type.Physical() {
 	case vector.Int64Values:
@@ -48,7 +48,7 @@ func copySpans[T any](dst, src []T, spans []span) []T {
 	return dst
 }
 
-// spansOf appends to spans the values of the rows reps, end to end, and returns how many they are.
+// spansOf appends the spans of the values of rows reps of c, and returns how many values these are.
 func spansOf(spans []span, c *vector.Column, reps []int32) ([]span, int) {
 	n := 0
 	for _, row := range reps {

@@ -7,29 +7,29 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// What a stream costs whatever it holds: its header, its checksum and its entry in the directory, in bits.
+// streamBits is the fixed cost of a stream: its header, its checksum and its entry in the directory, in bits.
 const streamBits = 12 * 8
 
 const (
 	sampledValues = 512
 	sampleTable   = 2048
-	// scoreBits is what one score takes, about.
+	// scoreBits is the approximate size of one score.
 	scoreBits = 8
 	// estimatorBytes is the memory of an estimator.
 	estimatorBytes = 8 * sampleTable
 )
 
-// What fetching a byte and decoding a value cost, in ns, after the encodings' chooser (format/encoding, Balanced).
+// The cost of a stored byte and of decoding, in ns, as in the encodings' chooser (format/encoding, Balanced).
 const (
 	balancedNsPerByte = 8
-	nsValue           = 0.5 // an id, a number or a score, decoded
-	nsStringByte      = 0.1
-	nsSlot            = 0.5 // the length of a list, or the start of a slice
-	nsRow             = 0.6 // an inverse that is monotone
-	nsCodedRow        = 1.5 // one that is not, and gathering its slots
+	nsValue           = 0.5 // per id, number or score
+	nsStringByte      = 0.1 // per byte of strings
+	nsSlot            = 0.5 // per length of a list, or start of a partial duplicate
+	nsRow             = 0.6 // per row of a monotone inverse
+	nsCodedRow        = 1.5 // per row of another inverse, with gathering its slots
 )
 
-// decodeTime returns the ns that decoding a form of a stripe takes, about.
+// decodeTime estimates the time of decoding a form of a stripe, in ns.
 func decodeTime(c *vector.Column) float64 {
 	ns := nsValue * float64(c.Elements())
 	switch {
@@ -54,13 +54,13 @@ func decodeTime(c *vector.Column) float64 {
 	return ns
 }
 
-// An estimator says about what values cost once encoded. It need not be close: most features gain a lot or nothing.
+// An estimator estimates the size of encoded values. It need not be exact: most features gain a lot or nothing.
 type estimator struct {
 	seen [sampleTable]uint64
 }
 
-// valueBits estimates the bits that one value of the stripe takes, without its score, from a sample of those of all
-// rows. v has the stripe's values.
+// valueBits estimates the encoded bits of one value of the stripe, without its score, from a sample of the values of
+// all rows. v has the stripe's values.
 func (e *estimator) valueBits(v *values, s Stripe) float64 {
 	total := s.Elements()
 	if total == 0 {
@@ -70,7 +70,7 @@ func (e *estimator) valueBits(v *values, s Stripe) float64 {
 	n := min(total, sampledValues)
 	distinct := 0
 	var all uint64
-	p := places{stripe: s}
+	p := valueCursor{stripe: s}
 	for i := range n {
 		x := v.bitsAt(p.find(i * total / n))
 		all |= x
@@ -94,14 +94,15 @@ func (e *estimator) valueBits(v *values, s Stripe) float64 {
 	return max(min(width, math.Log2(float64(distinct))+1+4*share), 0.5)
 }
 
-// places finds where in a stripe's values those of its rows are: of ascending numbers, counted over all rows.
-type places struct {
+// A valueCursor finds values of a stripe by their number among the values of all rows.
+type valueCursor struct {
 	stripe Stripe
 	run    int
-	before int // values of the rows of the runs before
+	before int // values of the rows of all runs before run
 }
 
-func (p *places) find(i int) int {
+// find returns the position in stripe.Values of value i. i must not be less than in the call before.
+func (p *valueCursor) find(i int) int {
 	s := p.stripe
 	if s.Starts == nil || s.Values.Rows == s.Rows {
 		return i
@@ -128,7 +129,7 @@ func (v *values) bitsAt(i int) uint64 {
 	return uint64(v.data[i])
 }
 
-// entropy returns the bits that each of n choices takes when k of them are of one kind.
+// entropy returns the entropy in bits of each of n choices, k of which are of one of two kinds.
 func entropy(k, n int) float64 {
 	if k <= 0 || k >= n {
 		return 0

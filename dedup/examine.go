@@ -7,18 +7,18 @@ import (
 )
 
 const (
-	// A plain stripe with plainTimes the values of another form is sure to decode more slowly: it is not encoded whole
-	// to learn what it takes, but partRows rows of both are.
+	// A plain stripe with plainTimes as many values as another form surely decodes more slowly. Its size is then
+	// estimated from partRows rows of both instead of encoding it whole.
 	plainTimes = 4
 	partRows   = 2048 // a multiple of 64
 )
 
-// A measure is what a form of a stripe takes.
+// A measure is the cost of a form of a stripe.
 type measure struct {
 	step     step
-	bytes    float64
-	elements int
-	score    float64
+	bytes    float64 // stored
+	elements int     // stored values
+	score    float64 // bytes and decoding time, in ns
 }
 
 // examine chooses the form of the stripe and returns it.
@@ -27,12 +27,12 @@ func (f *Finder) examine() *vector.Column {
 	elements := f.stripe.Elements()
 	f.opts.Sizer.Reset(f.typ, false)
 	best := measure{score: math.Inf(1)}
-	if !f.opts.NoRuns && f.take(byRuns) {
+	if !f.opts.NoRuns && f.setReps(byRuns) {
 		best = f.measure(byRuns, false)
 	}
 	if !f.opts.NoSlots && len(f.starts) > 1 {
 		f.findSlots()
-		if f.slotsMayPay(best) && f.take(bySlots) {
+		if f.slotsMayPay(best) && f.setReps(bySlots) {
 			if m := f.measure(bySlots, false); m.score < best.score*(1-slotsMargin) {
 				best = m
 			}
@@ -40,14 +40,14 @@ func (f *Finder) examine() *vector.Column {
 	}
 	plain := -1.0
 	if best.step != noStep && elements < plainTimes*best.elements {
-		f.take(noStep)
+		f.setReps(noStep)
 		m := f.measure(noStep, false)
 		plain = m.bytes
 		if m.score <= best.score {
 			best = m
 		}
 	}
-	f.take(best.step)
+	f.setReps(best.step)
 	partial := f.findPartial()
 	switch {
 	case best.step != noStep && plain < 0:
@@ -71,8 +71,8 @@ func (f *Finder) examine() *vector.Column {
 	return f.form(best.step, partial)
 }
 
-// slotsMayPay reports whether slots leave so much less than what was measured before them, if anything was, that they
-// are worth encoding: their inverse is larger and slower.
+// slotsMayPay reports whether slots are worth measuring: they have clearly fewer slots or values than the form measured
+// before, if there is one. Their inverse is larger and slower than that of runs.
 func (f *Finder) slotsMayPay(before measure) bool {
 	if before.step == noStep {
 		return len(f.slotReps) < len(f.starts)
@@ -85,16 +85,16 @@ func (f *Finder) slotsMayPay(before measure) bool {
 	return float64(n) < (1-slotsMargin)*float64(before.elements)
 }
 
-// measure returns what the step takes, whose slots are in reps; with partial, as partial duplicates.
+// measure returns the cost of step s, whose slots are in reps, with or without partial duplicates.
 func (f *Finder) measure(s step, partial bool) measure { return f.score(s, f.form(s, partial)) }
 
-// score returns what a form of a stripe takes.
+// score returns the cost of a form of a stripe.
 func (f *Finder) score(s step, out *vector.Column) measure {
 	b := f.size(out)
 	return measure{step: s, bytes: b, elements: out.Elements(), score: b*f.opts.nsPerByte() + decodeTime(out)}
 }
 
-// size returns the bytes of a form; without end, where the Sizer has no size, so that no such form is taken.
+// size returns the stored bytes of a form. It returns +Inf, so that the form is not used, if the Sizer fails.
 func (f *Finder) size(out *vector.Column) float64 {
 	n, err := f.opts.Sizer.Size(out)
 	if err != nil {
@@ -103,8 +103,8 @@ func (f *Finder) size(out *vector.Column) float64 {
 	return float64(n)
 }
 
-// plainBytes returns what the stripe's rows, of so many values, take as they are. Where the form without partial
-// duplicates whose slots reps has, and which was measured, has many fewer it is estimated from the first rows of both.
+// plainBytes returns the stored bytes of the stripe with one slot per row, which has so many elements. If it has many
+// more than the form m, whose slots are in reps, it is estimated from the first rows of both.
 func (f *Finder) plainBytes(elements int, m measure) float64 {
 	rows := f.stripe.Rows
 	if rows <= 2*partRows || elements < plainTimes*m.elements {
@@ -118,7 +118,7 @@ func (f *Finder) plainBytes(elements int, m measure) float64 {
 	return m.bytes * f.sizeRows(partRows) / max(short, 1)
 }
 
-// firstRow returns the first row that has the value numbered at, of those that reps may hold.
+// firstRow returns the first row of value at, an element of reps.
 func (f *Finder) firstRow(at int32) int32 {
 	if f.stripe.Starts == nil {
 		return at
@@ -126,7 +126,7 @@ func (f *Finder) firstRow(at int32) int32 {
 	return f.stripe.Starts[at]
 }
 
-// sizeRows returns what the first rows take with a slot each. reps stay as they are.
+// sizeRows returns the stored bytes of the first rows with one slot per row. It leaves reps as it was.
 func (f *Finder) sizeRows(rows int) float64 {
 	if f.stripe.Values.Rows == f.stripe.Rows {
 		return f.size(f.first(f.stripe.Values, rows, rows))
@@ -138,7 +138,7 @@ func (f *Finder) sizeRows(rows int) float64 {
 	return n
 }
 
-// first returns the first rows of c, which use the first slots, as a column that is borrowed until the next call.
+// first returns the first rows of c, which use only its first slots, as a column that is borrowed until the next call.
 func (f *Finder) first(c *vector.Column, rows, slots int) *vector.Column {
 	p := &f.part
 	*p = *c
@@ -175,8 +175,8 @@ func (f *Finder) canShareValues(c *vector.Column) bool {
 	return !f.opts.NoPartial && c.Type.IsList() && c.Type.Physical() != vector.ByteValues
 }
 
-// findPartial reports whether the slots of reps share values as partial duplicates, in the direction that saves more,
-// and places them.
+// findPartial reports whether enough values of the slots of reps are partial duplicates. It tries both directions on a
+// sample, and places the slots in the better one.
 func (f *Finder) findPartial() bool {
 	c := f.v.c
 	if !f.canShareValues(c) || len(f.reps) < 2 {
@@ -196,7 +196,7 @@ func (f *Finder) findPartial() bool {
 	return f.placePartial()
 }
 
-// placePartial places the slots of reps as partial duplicates and reports whether they share values.
+// placePartial places the slots of reps as partial duplicates and reports whether they share enough values.
 func (f *Finder) placePartial() bool {
 	if len(f.reps) < 2 {
 		return false

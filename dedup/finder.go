@@ -6,17 +6,15 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// Options say which steps a Finder may take, and how it knows what they save. The zero value of the others than Sizer
-// allows all.
+// Options say which steps a Finder tries, and how it weighs them. All steps are tried by default.
 type Options struct {
-	NoRuns    bool // default false: a row equal to the one before shares its slot
-	NoSlots   bool // default false: a row equal to any earlier one of the stripe shares its slot
-	NoPartial bool // default false: lists share the values that they have in common
-	// Sizer says what a stripe takes in each form. A Finder and a Sampler need one. It must not be used by another of
-	// them at the same time.
+	NoRuns    bool // do not share slots between a row and an equal row before it
+	NoSlots   bool // do not share slots between a row and an equal earlier row that is not its neighbour
+	NoPartial bool // do not store lists as slices of others
+	// Sizer returns the stored size of each form. It is required. Finders and Samplers that are used concurrently need
+	// different ones.
 	Sizer Sizer
-	// NsPerByte is what a stored byte counts for, in ns of decoding. Default: 8, as for the encodings' chooser
-	// (Balanced).
+	// NsPerByte is how many ns of decoding a stored byte is worth. Default: 8, as in the encodings' chooser (Balanced).
 	NsPerByte float64
 }
 
@@ -27,28 +25,31 @@ func (o *Options) nsPerByte() float64 {
 	return o.NsPerByte
 }
 
-// A Sizer says what stripes take once encoded. *format.Sizer is one.
+// A Sizer returns the size of encoded stripes. *format.Sizer is one.
 type Sizer interface {
-	// Reset turns it to stripes of a type; grouped: without their inverse.
+	// Reset starts stripes of type t. grouped: their size is without the inverse.
 	Reset(t vector.Type, grouped bool)
-	// Size returns the bytes of a stripe, which is borrowed for the call.
+	// Size returns the bytes of an encoded stripe. c is borrowed for the call.
 	Size(c *vector.Column) (int, error)
 }
 
 const (
 	sampledRows  = 1024
 	sampledSlots = 512
-	// slotsMargin is what slots must save against runs: their inverse is not monotone, so that a batch gathers its
-	// values.
+	// slotsMargin is the share that slots must save against runs: their inverse is not monotone, so that a reader has
+	// to gather the values of a batch.
 	slotsMargin = 0.03
 	// minPartialShare is the share of the values that partial duplicates must save.
 	minPartialShare = 0.05
 )
 
-// A Finder finds the duplicates in the stripes of one feature, one after the other. Now and then it examines a stripe:
-// it takes the form in which it is fetched and decoded soonest, by the bytes that a Sizer says, and keeps to that form
-// until it examines the next. The zero Finder is ready after Reset. Not safe for concurrent use. Memory: ScratchBytes
-// of the largest stripe and what the Sizer holds; nothing is allocated for a row or a list.
+// A Finder finds the duplicates in the stripes of one feature, one stripe after the other. From time to time it
+// examines a stripe: it compares the possible forms and uses the one with the lowest cost of fetching and decoding
+// until the next examination. The zero Finder is ready after Reset. Not safe for concurrent use. It holds ScratchBytes
+// of the largest stripe and the Sizer's memory, and does not allocate per row or list.
+//
+// reps, at, slotReps, ofRow and ofUnion hold "values": row numbers of Stripe.Values, which has a row for each run or,
+// if the runs are not known, for each row.
 type Finder struct {
 	typ      vector.Type
 	opts     Options
@@ -58,19 +59,19 @@ type Finder struct {
 	table    slotTable
 	partials partialFinder
 	estimate estimator
-	stripe   Stripe  // the one at hand
+	stripe   Stripe  // the current one
 	marked   []int32 // memory of starts
 	starts   []int32 // first row of each run
 	at       []int32 // value of each run
-	codes    []int32 // slot of each run
-	slotReps []int32 // value of each slot, when equal ones share one
+	codes    []int32 // slot of each run, with bySlots
+	slotReps []int32 // value of each slot, with bySlots
 	rows     []int32 // 0, 1, 2, ...
-	ofRow    []int32 // value of each row, when they are fewer
-	ofUnion  []int32 // value of each slot of a Union, when they are fewer than the rows
-	reps     []int32 // value of each slot of the form at hand; borrowed from those above, or from a Union
+	ofRow    []int32 // value of each row, if there are fewer values than rows
+	ofUnion  []int32 // value of each slot of a Union, if there are fewer values than rows
+	reps     []int32 // value of each slot of the current form; borrowed from those above, or from a Union
 	spans    []span
 
-	out, shown          vector.Column // shown borrows its values
+	out, shown          vector.Column // shown borrows the stripe's values
 	inverse             []int32       // memory of out's slices while out does not use them
 	present             vector.Bitmap
 	offsets, slotLength []int32
@@ -78,7 +79,7 @@ type Finder struct {
 	partPresent         vector.Bitmap
 }
 
-// Reset turns f to the first stripe of a feature of type t, of which known is remembered, keeping its memory.
+// Reset starts a feature of type t. known is the Choice after its earlier stripes, or zero. Reset keeps f's memory.
 func (f *Finder) Reset(t vector.Type, opts Options, known Choice) {
 	f.typ, f.opts, f.stats, f.choice = t, opts, Stats{}, known
 	if !known.known {
@@ -89,21 +90,20 @@ func (f *Finder) Reset(t vector.Type, opts Options, known Choice) {
 // Stats returns the counts since Reset.
 func (f *Finder) Stats() Stats { return f.stats }
 
-// Choice returns what f remembers, for the next stripes of the feature.
+// Choice returns the current choice, for Reset before the next stripes of the feature.
 func (f *Finder) Choice() Choice { return f.choice }
 
-// ScratchBytes bounds the memory that a Finder holds besides what it was given and the Sizer's, for stripes of so many
-// rows whose values take that many bytes.
+// ScratchBytes bounds the memory of a Finder, in bytes, without its arguments and the Sizer's memory, for stripes of so
+// many rows whose values take valueBytes.
 func ScratchBytes(rows, valueBytes int64) int64 {
-	// By row: starts, codes, slots' values, rows, the values of rows and of a union's slots, inverse (4 each), spans
-	// placed and copied (8 each), the lists' starts and lengths, twice (16), the table (8 for each of at most 4
-	// places); memory that grows is up to a quarter more, or by append up to twice as much. Values: the result's, and
-	// twice as much to spare: the bound decides which groups fit.
+	// Per row: starts, codes, slotReps, rows, ofRow, ofUnion, inverse (4 each), two lists of spans (8 each), starts and
+	// lengths of lists, twice (16), the table (8 for each of at most 4 positions). Slices have up to twice the capacity
+	// that they need. Values: one copy in the result, and twice as much as a reserve.
 	return estimatorBytes + 192*rows + 3*valueBytes
 }
 
-// Find returns c, a plain column of the Finder's type, with its duplicates found: c itself when there is nothing to
-// gain, else a column that is borrowed until the next call. c is borrowed for as long.
+// Find returns a column that expands to c, a plain column of the Finder's type, in the form that was chosen. It returns
+// c itself if no form costs less. Else the column is borrowed until the next call, and borrows c.
 func (f *Finder) Find(c *vector.Column) *vector.Column {
 	return f.FindRuns(Stripe{Values: c, Rows: c.Rows})
 }
@@ -128,14 +128,14 @@ func (f *Finder) FindRuns(s Stripe) *vector.Column {
 	return out
 }
 
-// Leave counts a stripe that is stored as it is.
+// Leave counts a stripe that is stored with one slot per row, without examining it.
 func (f *Finder) Leave(c *vector.Column) {
 	n := int64(c.Elements())
 	f.stats.Add(Stats{Stripes: 1, Rows: int64(c.Rows), Runs: int64(c.Rows), Slots: int64(c.Rows), ElementsBefore: n,
 		ElementsAfter: n})
 }
 
-// drop forgets what was borrowed.
+// drop removes the references to what was borrowed.
 func (f *Finder) drop() {
 	f.v.drop()
 	f.part, f.stripe = vector.Column{}, Stripe{}
@@ -147,7 +147,7 @@ func (f *Finder) find(s Stripe) *vector.Column {
 		f.stats.Runs += int64(s.Rows)
 		return s.Values
 	}
-	if f.choice.grouped { // what was known of it in a group says nothing of it alone
+	if f.choice.grouped { // the choice in a group does not apply to the feature alone
 		f.choice = Choice{backward: f.choice.backward}
 	}
 	if f.choice.due(f.sampleShare(s)) {
@@ -162,15 +162,15 @@ func (f *Finder) find(s Stripe) *vector.Column {
 	if step == bySlots {
 		f.findSlots()
 	}
-	if !f.take(step) {
+	if !f.setReps(step) {
 		step = noStep
-		f.take(step)
+		f.setReps(step)
 	}
 	partial = partial && f.placePartial()
 	return f.form(step, partial)
 }
 
-// sampleShare returns the share of the first rows that differ from the one before.
+// sampleShare returns the share of the first sampledRows rows that differ from the row before.
 func (f *Finder) sampleShare(s Stripe) float64 {
 	n := min(s.Rows, sampledRows)
 	if s.Starts != nil {
@@ -182,7 +182,7 @@ func (f *Finder) sampleShare(s Stripe) float64 {
 	return float64(len(f.marked)) / float64(n)
 }
 
-// markRuns sets starts, at and v.
+// markRuns sets starts, at and v from the stripe.
 func (f *Finder) markRuns() {
 	s := f.stripe
 	f.v.set(s.Values, s.Values.Rows)
@@ -209,8 +209,8 @@ func (f *Finder) findSlots() {
 	f.slotReps = f.table.find(&f.v, f.at, f.codes, f.slotReps[:0])
 }
 
-// take sets reps to the slots that a step makes and reports whether they are fewer than the rows, or there is no step.
-func (f *Finder) take(s step) bool {
+// setReps sets reps to the slots of a step. It returns false if a step other than noStep has as many slots as rows.
+func (f *Finder) setReps(s step) bool {
 	switch s {
 	case byRuns:
 		f.reps = f.at
@@ -243,14 +243,14 @@ func (f *Finder) plain() *vector.Column {
 	return f.column(nil, false)
 }
 
-// form makes the result of the step whose slots reps has and, with partial, of partial duplicates.
+// form makes the column of step s, whose slots are in reps, with or without partial duplicates.
 func (f *Finder) form(s step, partial bool) *vector.Column {
 	rows := f.stripe.Rows
 	switch s {
 	case byRuns:
 		f.inverse = vector.Resize(f.inverse, rows)
 		fillRuns(f.inverse, f.starts, nil)
-		if !partial && f.stripe.Starts != nil { // the values are what was given
+		if !partial && f.stripe.Starts != nil { // the stripe's values have a row for each run already
 			f.shown = *f.stripe.Values
 			f.shown.Rows, f.shown.Inverse, f.shown.Monotone = rows, f.inverse, true
 			return &f.shown
@@ -269,9 +269,9 @@ func (f *Finder) form(s step, partial bool) *vector.Column {
 	return out
 }
 
-// column makes a column of the slots of reps and, with partial, of the placed values. inverse may be nil.
+// column makes a column of the slots of reps or, with partial, of f.partials. inverse may be nil.
 func (f *Finder) column(inverse []int32, partial bool) *vector.Column {
-	f.takeBack()
+	f.keepMemory()
 	c, out := f.stripe.Values, &f.out
 	out.Type, out.Rows = c.Type, f.stripe.Rows
 	out.Inverse, out.Monotone, out.InverseBorrowed = inverse, false, false
@@ -298,8 +298,8 @@ func (f *Finder) column(inverse []int32, partial bool) *vector.Column {
 	return out
 }
 
-// takeBack keeps the memory of slices that out may give up.
-func (f *Finder) takeBack() {
+// keepMemory keeps the memory of slices that the next form of out may not need.
+func (f *Finder) keepMemory() {
 	if f.out.Offsets != nil {
 		f.offsets = f.out.Offsets
 	}
@@ -308,7 +308,7 @@ func (f *Finder) takeBack() {
 	}
 }
 
-// fillRuns sets each row of inverse to the slot of its run: the run's number, or codes where there are any.
+// fillRuns sets each row of inverse to the slot of its run: codes[run], or without codes the run's number.
 func fillRuns(inverse, starts, codes []int32) {
 	for i, start := range starts {
 		end := len(inverse)
@@ -326,6 +326,7 @@ func fillRuns(inverse, starts, codes []int32) {
 	}
 }
 
+// listOffsets returns the offsets of the lists of rows reps of c, end to end, in the memory of offsets.
 func listOffsets(offsets []int32, c *vector.Column, reps []int32) []int32 {
 	offsets = append(offsets[:0], 0)
 	end := int32(0)
@@ -337,7 +338,7 @@ func listOffsets(offsets []int32, c *vector.Column, reps []int32) []int32 {
 	return offsets
 }
 
-// countPartial counts the slots whose values others store too.
+// countPartial counts the slots that are partial duplicates.
 func (f *Finder) countPartial() {
 	end := int32(0)
 	for i := range f.reps {

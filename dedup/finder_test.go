@@ -51,7 +51,7 @@ func TestEveryStepStaysEqual(t *testing.T) {
 				rt.Fatalf("%d slots for %d values", len(f.slotReps), n)
 			}
 			step := rapid.SampledFrom([]step{noStep, byRuns, bySlots}).Draw(rt, "step")
-			f.take(step)
+			f.setReps(step)
 			partial := ty.IsList() && rapid.Bool().Draw(rt, "partial")
 			f.choice.backward = rapid.Bool().Draw(rt, "backward")
 			if partial {

@@ -8,38 +8,40 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A Group says which features share an inverse.
+// A Group is a set of features that share an inverse.
 type Group struct {
-	// Members are the numbers that the features were added with, in that order.
+	// Members are the numbers of the features, in the order in which they were added.
 	Members []int
 	// ByRuns: only neighbouring rows share slots.
 	ByRuns bool
 }
 
 const (
-	// maxGroups bounds the groups that a feature is held against.
+	// maxGroups is how many groups a feature is compared with.
 	maxGroups = 512
-	// quickRows are looked at first; a group that differs in more than an eighth of them is not compared in full.
+	// The first quickRows rows are compared first. A group that differs in more than an eighth of them is not compared
+	// in full.
 	quickRows  = 1024
 	quickWords = quickRows / 64
-	// fileBits is what a feature file of its own costs for the inverse.
+	// fileBits is the size of the additional file for a group's inverse.
 	fileBits = 60 * 8
-	// slotsOverRuns is how much larger a group may be by runs: its inverse is monotone, which reads faster.
+	// slotsOverRuns is how much larger a group may be by runs than by slots: its inverse is monotone, so it reads
+	// faster.
 	slotsOverRuns = 1.03
 )
 
-// A Grouper finds the features that repeat on the same rows, from a sample: one stripe, or part of one, the same rows
-// of each feature. Features come one after the other, those with most values first; each joins the group where it makes
-// the whole smaller by most, or starts one. A group's inverse tells rows apart that differ in any member, so that
-// nearly equal features share as well: a slot more costs its values again. Not safe for concurrent use. Memory: 8 bytes
-// for each row of the sample and group.
+// A Grouper finds the features that repeat on the same rows, from a sample: the same rows of each feature. Features are
+// added one after the other, large ones first. Each joins the group with which it saves most, or starts a new one. Two
+// rows share a slot of a group's inverse if they are equal in every member, so features that repeat on nearly the same
+// rows can be in one group: a row that differs in one member costs the values of the others again. Not safe for
+// concurrent use. It holds 8 bytes for each row of the sample and each group.
 //
 //	feature ── Sampler.Sample ──> Sampled ── Grouper.Add ──> Groups
 //	           many at once                  one by one, in order
 type Grouper struct {
-	rows   int
-	most   int // groups
-	nsByte float64
+	rows   int     // of the sample
+	most   int     // groups that memory allows
+	nsByte float64 // Options.NsPerByte
 	groups []*candidate
 
 	pairs pairTable
@@ -48,7 +50,8 @@ type Grouper struct {
 	quick quick
 }
 
-// A quick says of each of the first rows whether it and the one before have values, and whether they differ.
+// A quick has two bits for each of the first quickRows rows: whether it and the row before have values, and whether
+// they are in different slots.
 type quick struct{ both, changed [quickWords]uint64 }
 
 // set fills q from the slots of all rows.
@@ -65,7 +68,7 @@ func (q *quick) set(slots []int32, present vector.Bitmap) {
 	}
 }
 
-// alike reports whether q and r change on the same rows, in most of those in which both have values.
+// alike reports whether q and r change on the same rows, in at least 7/8 of the rows in which both have values.
 func (q *quick) alike(r *quick) bool {
 	both, differ := 0, 0
 	for i := range q.both {
@@ -76,37 +79,36 @@ func (q *quick) alike(r *quick) bool {
 	return 8*differ <= both
 }
 
-// A candidate is a group in the making, of one feature or more.
+// A candidate is a possible group of one or more features.
 type candidate struct {
 	Group
-	inverse []int32 // by row, slots numbered as they first occur
-	present vector.Bitmap
+	inverse []int32       // by row; slots are numbered in the order in which they first occur
+	present vector.Bitmap // rows in which some member has values
 	quick   quick
 	slots   int
-	rowBits []float32 // by row: what its values take, of all members
-	cost    float64   // what the members take with their inverse, or the first by itself
-	weight  int64
+	rowBits []float32 // by row: size of its values in all members, in bits
+	cost    float64   // of the members with their inverse, in bits
+	weight  int64     // sum of the members'
 }
 
-// Reset starts a sample of rows rows, of whose groups no more than maxBytes is held. opts are those of the Samplers.
+// Reset starts a sample of rows rows. The groups hold at most maxBytes. opts are those of the Samplers.
 func (g *Grouper) Reset(rows int, maxBytes int64, opts Options) {
 	g.rows, g.groups, g.nsByte = rows, g.groups[:0], opts.nsPerByte()
 	g.most = int(min(maxGroups, maxBytes/(8*int64(max(rows, 1)))))
 }
 
-// Add adds a feature of the sample, which is borrowed for the call, under a number. weight is what it adds to a group's
-// weight, which stays within limit.
+// Add adds a feature of the sample, which is borrowed for the call, under a number. A feature joins a group only if the
+// sum of their weights stays within limit.
 func (g *Grouper) Add(number int, f *Sampled, weight, limit int64) {
 	if f.rows != g.rows || !f.apart {
 		return
 	}
-	// Its own inverse.
 	g.byRow = vector.Resize(g.byRow, g.rows)
 	fillRuns(g.byRow, f.starts, f.codes)
 	g.add(number, f, weight, limit)
 }
 
-// inverseTime returns what decoding an inverse of so many rows takes, in the bits that could be fetched instead.
+// inverseTime returns the time of decoding an inverse of so many rows, as the number of stored bits that it is worth.
 func inverseTime(rows int, monotone bool, nsPerByte float64) float64 {
 	ns := float64(nsCodedRow)
 	if monotone {
@@ -115,7 +117,7 @@ func inverseTime(rows int, monotone bool, nsPerByte float64) float64 {
 	return ns * float64(rows) * 8 / nsPerByte
 }
 
-// add finds the feature's place among the groups.
+// add adds the feature, whose inverse is g.byRow, to the best group or to a new one.
 func (g *Grouper) add(number int, f *Sampled, weight, limit int64) {
 	var best *candidate
 	bestGain, bestSlots := 0.0, 0
@@ -183,7 +185,7 @@ func (g *Grouper) Groups() []Group {
 	return out
 }
 
-// inverseBits estimates what an inverse takes; slots is 0 when it is monotone.
+// inverseBits estimates the size of an inverse. slots is 0 if it is monotone.
 func inverseBits(rows, runs, slots int) float64 {
 	n := float64(rows)*entropy(runs, rows) + streamBits
 	if slots > 0 && slots < runs {
@@ -192,7 +194,8 @@ func inverseBits(rows, runs, slots int) float64 {
 	return n
 }
 
-// together returns what the feature and k take with the slots of g.tried, by runs or by slots, whichever is less.
+// together returns the cost in bits of k with the feature added, whose slots are g.tried: the lower of by runs and by
+// slots.
 func (g *Grouper) together(k *candidate, f *Sampled, slots int) float64 {
 	runs, byRuns, bySlots := 0, 0.0, 0.0
 	next, last := int32(0), int32(-1)

@@ -3,22 +3,22 @@ package dedup
 import "github.com/dsistore/dsistore/format/vector"
 
 const (
-	// maxShift bounds how far from its neighbour a list is looked for.
+	// maxShift is how far from the start of its neighbour a list is searched for.
 	maxShift = 32
-	// maxCompares bounds how many places with the right first value are compared in full.
+	// maxCompares is how many positions with the right first value are compared in full.
 	maxCompares = 4
-	// minOverlap is how many values a list shares with its neighbour at least, when it has as many.
+	// minOverlap is how many values a list must share with its neighbour, if it has as many.
 	minOverlap = 2
-	// clearValues is how many values a list saves on average where partial duplicates are taken unseen.
+	// clearValues: partial duplicates that save so many values per list are used without measuring.
 	clearValues = 8
 )
 
 // A span is values [lo, hi) of a column.
 type span struct{ lo, hi int32 }
 
-// A partialFinder places lists so that neighbours share the values that they have in common. It walks the slots in one
-// direction. A list is looked for in the values placed last, where the list before it starts or a few values further
-// on. Values past the end are appended:
+// A partialFinder places lists so that neighbours share the values that they have in common. It visits the slots in one
+// direction. It searches the values placed last for each list, near the start of the list before. Values of the list
+// that are past their end are appended:
 //
 //	newest first, last slot to first            oldest first, first slot to last
 //
@@ -33,13 +33,13 @@ type partialFinder struct {
 	end     int32   // placed values
 }
 
-// walk places the lists of the rows reps, one per slot, backward from the last or forward from the first.
+// walk places the lists of the rows reps, one per slot, from the last to the first if backward, else from the first on.
 func (w *partialFinder) walk(v *values, reps []int32, backward bool) {
 	n := len(reps)
 	w.starts, w.lengths = vector.Resize(w.starts, n), vector.Resize(w.lengths, n)
 	w.placed, w.end = w.placed[:0], 0
-	// The anchor is the list that ends the placed values, and at is where it starts there. Lists are compared with it
-	// alone.
+	// The anchor is the list whose values end the placed values, and at is its start there. Lists are compared only
+	// with the anchor.
 	var anchor span
 	at, previous := int32(0), int32(0)
 	for i := range n {
@@ -85,13 +85,14 @@ func (w *partialFinder) values() int {
 	return n
 }
 
-// clear reports whether the partial duplicates save so much that they are taken unseen: half of the values, and more of
-// each list than its place can cost.
-func (w *partialFinder) clear() bool {
+// clearlyPays reports whether the partial duplicates save so much that they need not be measured: half of the values,
+// and more per list than storing its start can cost.
+func (w *partialFinder) clearlyPays() bool {
 	saved := w.values() - int(w.end)
 	return saved >= int(w.end) && saved >= clearValues*len(w.lengths)
 }
 
+// place appends values to the placed ones.
 func (w *partialFinder) place(s span) {
 	w.end += s.hi - s.lo
 	if n := len(w.placed); n > 0 && w.placed[n-1].hi == s.lo {
@@ -101,8 +102,8 @@ func (w *partialFinder) place(s span) {
 	w.placed = append(w.placed, s)
 }
 
-// match returns the place in anchor at which list starts, or -1: the values that both have from there on are the same,
-// and list may run past the end. It looks at near and a few places after it, then before it.
+// match returns the position in anchor at which list starts, or -1. From there on, the values of anchor are those of
+// list, which may continue past anchor's end. It tries positions from near upwards, then downwards.
 func match(v *values, anchor, list span, near int32) int32 {
 	compares := 0
 	size, length := anchor.hi-anchor.lo, list.hi-list.lo

@@ -6,38 +6,38 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A Sampler examines features of a sample for a Grouper, one after the other. It keeps its memory. One for each
+// A Sampler examines features of a sample for a Grouper, one after the other. It reuses its memory: one for each
 // goroutine.
 type Sampler struct {
 	finder Finder
 	reps   []int32 // values that are encoded
 }
 
-// Sampled is what a Sampler learnt of a feature. Its memory is used again.
+// Sampled is what a Sampler found out about a feature. Its memory is reused.
 type Sampled struct {
-	rows    int
-	apart   bool          // some rows differ, and have values: it may share an inverse
+	rows    int           // of the sample
+	apart   bool          // rows with values differ, so the feature may join a group
 	starts  []int32       // first row of each run
 	codes   []int32       // slot of each run
 	slots   int           // distinct values
 	present vector.Bitmap // rows that are neither null nor empty
-	rowBits []float32     // what each row takes
-	alone   float64       // what it takes by itself, its inverse included, in bits
-	saved   float64       // bytes per row that a slot for each row would take more, no inverse counted
+	rowBits []float32     // encoded size of each row, in bits
+	alone   float64       // cost of the feature outside of a group, with its inverse, in bits
+	saved   float64       // bytes per row that deduplication saves, not counting the inverse
 }
 
 const (
-	// encodedValues is about how many values of a feature's sample are encoded to learn what they take: in
-	// encodedBlocks pieces that are spread over it, so that what is not like the rest does not decide.
+	// About encodedValues values of a feature's sample are encoded to measure their size, in encodedBlocks pieces that
+	// are spread over the sample, so that one unusual piece does not decide.
 	encodedValues = 1 << 13
 	encodedBlocks = 4
-	// copyBits is about what the encodings take, size and time together, for a list that comes again and again in the
-	// rows after it, and repeatBits for a number.
+	// The approximate cost in bits, size and decoding time, of a row that repeats the row before and is not
+	// deduplicated: copyBits for a list, repeatBits for a number.
 	copyBits   = 32
 	repeatBits = 8
 )
 
-// Sample examines the rows of a feature, which are borrowed for the call. opts say what the feature may do by itself.
+// Sample sets dst from the rows of a feature, which are borrowed for the call. opts are those of the feature's Finder.
 func (s *Sampler) Sample(dst *Sampled, rows Stripe, opts Options) {
 	dst.rows, dst.apart, dst.saved = rows.Rows, false, 0
 	if rows.Rows < 2 {
@@ -52,21 +52,20 @@ func (s *Sampler) Sample(dst *Sampled, rows Stripe, opts Options) {
 	dst.starts, dst.codes = append(dst.starts[:0], f.starts...), append(dst.codes[:0], f.codes...)
 	dst.slots = len(f.slotReps)
 	if dst.markPresent(rows) == 0 || len(f.starts) == 1 {
-		return // nothing to tell apart: by itself it takes next to nothing
+		return // all rows are equal or have no values: a group would save nothing
 	}
 	dst.apart = true
 	s.measure(dst, rows)
 }
 
-// measure sets rowBits to what each row takes once encoded, and alone to what the feature takes by itself in the form
-// that takes least, with its inverse.
+// measure sets rowBits, saved and alone: the cost of the cheapest form.
 func (s *Sampler) measure(dst *Sampled, rows Stripe) {
 	f := &s.finder
 	cost := f.costOf(rows)
 	scale := s.encoded(&cost)
 	dst.rowBits = vector.Resize(dst.rowBits, rows.Rows)
-	copied := 0.0 // the rows that are equal to the one before, with a slot each
-	ofRuns := 0.0
+	copied := 0.0 // bits of the rows equal to the row before, with a slot for each
+	ofRuns := 0.0 // bits of the other rows
 	again := float64(repeatBits)
 	if rows.Values.Type.IsList() {
 		again = copyBits
@@ -83,15 +82,15 @@ func (s *Sampler) measure(dst *Sampled, rows Stripe) {
 	}
 	dst.saved = copied / 8 / float64(rows.Rows)
 	inverse := inverseBits(rows.Rows, len(dst.starts), 0)
-	copied = max(copied, inverse) // what changes has to be said in any form
+	copied = max(copied, inverse) // every form has to store which rows change
 	dst.alone = ofRuns + inverse + inverseTime(rows.Rows, true, f.opts.nsPerByte())
 	if rows.Rows < plainTimes*len(dst.starts) && ofRuns+copied < dst.alone {
 		dst.alone = ofRuns + copied
 	}
 }
 
-// encoded returns how many bits some of the runs' values take once encoded, as partial duplicates where that is less,
-// for each bit of the estimate.
+// encoded returns the encoded size of a sample of the values, as partial duplicates if that costs less, divided by the
+// estimate of cost.
 func (s *Sampler) encoded(cost *rowCost) float64 {
 	f := &s.finder
 	s.reps = appendBlocks(s.reps[:0], f.stripe.Values, f.at)
@@ -106,7 +105,7 @@ func (s *Sampler) encoded(cost *rowCost) float64 {
 	f.opts.Sizer.Reset(f.typ, true)
 	partial := f.findPartial()
 	m := f.scoreSlots(partial)
-	if partial && !f.partials.clear() {
+	if partial && !f.partials.clearlyPays() {
 		if without := f.scoreSlots(false); without.score < m.score {
 			m = without
 		}
@@ -114,10 +113,10 @@ func (s *Sampler) encoded(cost *rowCost) float64 {
 	if scale := 8 * m.bytes / estimated; scale < math.MaxFloat32 {
 		return scale
 	}
-	return 1 // a form that cannot be stored: WriteStripe will say so
+	return 1 // the form cannot be stored: WriteStripe will return the error
 }
 
-// appendBlocks appends those of the rows reps of c that are encoded.
+// appendBlocks appends the rows of reps whose values are encoded: about encodedValues values, in blocks.
 func appendBlocks(dst []int32, c *vector.Column, reps []int32) []int32 {
 	values := 0
 	for _, row := range reps {
@@ -131,7 +130,7 @@ func appendBlocks(dst []int32, c *vector.Column, reps []int32) []int32 {
 	for i := range encodedBlocks {
 		from := i * (len(reps) - length) / (encodedBlocks - 1)
 		if from < end {
-			continue // fewer rows than blocks: none is encoded twice
+			continue // blocks overlap: do not encode a row twice
 		}
 		end = from + length
 		dst = append(dst, reps[from:end]...)
@@ -161,15 +160,15 @@ func (d *Sampled) markPresent(rows Stripe) int {
 	return n
 }
 
-// A rowCost is what the rows of a column take, in bits.
+// A rowCost estimates the encoded size of rows of a column, in bits.
 type rowCost struct {
 	c           *vector.Column
-	null        float64 // of knowing whether a row is null
-	length      float64 // of a list
-	elementBits float64
+	null        float64 // per row: whether it is null
+	length      float64 // per list: its length
+	elementBits float64 // per value
 }
 
-// costOf estimates what rows of the stripe, which is in v, take.
+// costOf returns the rowCost of the stripe, whose values are in f.v.
 func (f *Finder) costOf(rows Stripe) rowCost {
 	c := rows.Values
 	r := rowCost{c: c}
@@ -197,6 +196,7 @@ func (f *Finder) costOf(rows Stripe) rowCost {
 	return r
 }
 
+// row returns the bits of a row.
 func (r *rowCost) row(row int) float64 {
 	if r.c.Present != nil && !r.c.Present.Get(row) {
 		return r.null

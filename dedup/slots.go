@@ -6,26 +6,26 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// maxProbes bounds the places that a hash is looked for in. A table is half full at most, so that an honest hash hardly
-// ever meets the bound; values made to collide stay apart after it.
+// maxProbes is how many positions are probed for a hash. The table is at most half full, so ordinary values hardly ever
+// need so many. Values that were made to collide then stay in different slots.
 const maxProbes = 12
 
-// A slotTable finds the values that came before.
+// A slotTable finds earlier equal values.
 type slotTable struct {
-	slots  []int32 // slot+1 by place; 0: free
+	slots  []int32 // slot+1 by position; 0: free
 	hashes []uint32
 	weak   bool // tests set it: every hash is the same
 }
 
-// reset empties the table and makes room for n values.
+// reset empties the table and resizes it for n values.
 func (t *slotTable) reset(n int) {
 	size := 1 << bits.Len(uint(max(2*n, 16)-1))
 	t.slots, t.hashes = vector.Resize(t.slots, size), vector.Resize(t.hashes, size)
 	clear(t.slots)
 }
 
-// find sets codes to the slot of each run, whose rows starts has, and returns reps with the first row of each slot
-// appended. Slots are numbered as they first occur.
+// find sets codes to the slot of each run and returns reps with the first row of each slot appended. starts has a row
+// of v for each run. Slots are numbered in the order in which they first occur.
 func (t *slotTable) find(v *values, starts, codes, reps []int32) []int32 {
 	t.reset(len(starts))
 	mask := uint64(len(t.slots) - 1)

@@ -1,22 +1,21 @@
 package dedup
 
-// Stats count what a Finder saw and left since Reset.
+// Stats are the counts of a Finder since Reset.
 type Stats struct {
 	Stripes int64
 	Rows    int64
-	Runs    int64 // stretches of equal rows; in stripes that were sampled only, as many as rows
-	Slots   int64 // stored, in all stripes
-	// Partial is how many of the slots are sub-ranges of what others store.
+	Runs    int64 // runs of equal rows; a stripe that is stored with one slot per row counts its rows
+	Slots   int64 // stored
+	// Partial is how many of the slots are partial duplicates.
 	Partial int64
-	// ElementsBefore are the values of all rows, ElementsAfter those stored: ids, bytes or numbers.
+	// ElementsBefore counts the values (ids, bytes or numbers) of all rows, ElementsAfter the stored ones.
 	ElementsBefore, ElementsAfter int64
-	// SavedBytes estimates what the stripes would take more with a slot for each row, from those that were examined; a
-	// group's inverse is not taken off.
+	// SavedBytes estimates how many more bytes the stripes would take with one slot per row. It is extrapolated from
+	// the examined stripes. The size of a group's inverse is not subtracted.
 	SavedBytes float64
 }
 
-// Factor returns how often a stored value is used: the dedupe factor by elements, or by slots where no row has an
-// element.
+// Factor returns the dedupe factor: how often a stored element is used on average, or a slot if there are no elements.
 func (s Stats) Factor() float64 {
 	switch {
 	case s.ElementsAfter > 0:

@@ -7,9 +7,9 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A Union makes the one inverse of a stripe that the features of a dedup group share: two rows share a slot when they
-// are equal in every feature. By runs, rows that are not neighbours never share one, so that the inverse is monotone.
-// The zero Union is ready after Reset. Not safe for concurrent use.
+// A Union makes the inverse that the features of a dedup group share in a stripe: two rows share a slot if they are
+// equal in every feature. By runs, only neighbouring rows share a slot, so that the inverse is monotone. The zero Union
+// is ready after Reset. Not safe for concurrent use.
 //
 //	feature a          x x x y y
 //	feature b          1 2 2 2 1
@@ -31,16 +31,14 @@ type Union struct {
 	column vector.Column
 }
 
-// UnionBytes bounds the memory that a Union holds for stripes of so many rows.
+// UnionBytes bounds the memory of a Union, in bytes, for stripes of so many rows.
 func UnionBytes(rows int64) int64 {
-	// By row: the inverse, runs of the group and of a feature, their numbers, codes, slots of slots, slots' rows (4
-	// each); both tables, of 8 and 12 bytes for each of at most 4 places; memory that grows is a quarter more, or by
-	// append twice as much. Floats as bits: 8 at least, and more for lists, which a Finder's memory, not used yet,
-	// allows for.
+	// Per row: the inverse, starts, merged, other, runs, codes, pairs.codes, reps (4 each); both tables, of 8 and 12
+	// bytes for each of at most 4 positions. Slices have up to twice the capacity that they need.
 	return 160 * rows
 }
 
-// Reset starts a stripe of rows rows, which no feature has told apart yet.
+// Reset starts a stripe of rows rows.
 func (u *Union) Reset(rows int, byRuns bool) {
 	u.byRuns, u.rows, u.slots = byRuns, rows, min(rows, 1)
 	u.column.Inverse = vector.Resize(u.column.Inverse, rows)
@@ -48,7 +46,7 @@ func (u *Union) Reset(rows int, byRuns bool) {
 	u.merged = append(u.merged[:0], 0)[:u.slots]
 }
 
-// Add tells apart what differs in s, which is borrowed for the call.
+// Add separates the rows that differ in s, the stripe of one feature, which is borrowed for the call.
 func (u *Union) Add(s Stripe) {
 	if u.rows == 0 {
 		return
@@ -79,7 +77,7 @@ func (u *Union) Add(s Stripe) {
 	u.v.drop()
 }
 
-// Inverse returns the inverse as a column of its own kind, borrowed until the next Reset.
+// Inverse returns the inverse as a column of kind vector.Inverse, borrowed until the next Reset.
 func (u *Union) Inverse() *vector.Column {
 	c := &u.column
 	c.Type, c.Rows, c.Slots, c.Monotone = vector.Type{Kind: vector.Inverse}, u.rows, u.slots, u.byRuns
@@ -112,19 +110,19 @@ func mergeStarts(dst, a, b []int32) []int32 {
 	return append(append(dst, a...), b...)
 }
 
-// pairSeed and pairFactor are drawn for each process: with ones that are known, rows can be made whose pairs all fall
-// into one place. The result does not depend on them, since every pair is found, and numbered as it first occurs.
+// pairSeed and pairFactor are random for each process, so that nobody can make rows whose pairs all collide. The result
+// does not depend on them: every pair is found, and numbered in the order in which pairs first occur.
 var pairSeed, pairFactor = rand.Uint64(), rand.Uint64() | 1
 
-// A pairTable numbers pairs of slots as they first occur. Open addressing, at most half full.
+// A pairTable numbers pairs of slots in the order in which they first occur. Open addressing, at most half full.
 type pairTable struct {
-	keys  []uint64 // pair by place
-	slots []int32  // slot+1 by place; 0: free
+	keys  []uint64 // pair by position
+	slots []int32  // slot+1 by position; 0: free
 	codes []int32  // the feature's slot by slot of the inverse
 }
 
-// same reports whether the rows of each slot of inverse, which numbers them as they first occur, are in one slot of the
-// feature, and how many slots inverse then has: the feature tells nothing apart that is not told apart already.
+// same reports whether the feature separates no rows of a slot of inverse: all rows of the slot are in one slot of the
+// feature. If so, slots is the number of slots of inverse, which numbers them in the order in which they first occur.
 func (t *pairTable) same(inverse, starts, codes []int32) (slots int, same bool) {
 	t.codes = vector.Resize(t.codes, len(inverse))
 	for i, start := range starts {
@@ -145,11 +143,12 @@ func (t *pairTable) same(inverse, starts, codes []int32) (slots int, same bool) 
 	return slots, true
 }
 
-// pairHash returns the hash of a pair. A factor that is drawn may mix badly, so a good one comes first.
+// pairHash returns the hash of a pair. A random factor may mix badly, so a known good one is applied first.
 func pairHash(key uint64) uint64 { return fold(fold(key^pairSeed, key1), pairFactor) }
 
-// refine sets each row of inverse, which numbers slots as they first occur, to the number of its pair of inverse and
-// the feature's slot, and returns how many pairs there are. starts are the first rows of the feature's runs, codes
+// refine separates the rows of inverse that are in different slots of a feature: it sets each row to the number of its
+// pair (slot of inverse, slot of the feature), and returns how many pairs there are. Slots of inverse, before and
+// after, are numbered in the order in which they first occur. starts are the first rows of the feature's runs, codes
 // their slots.
 func (t *pairTable) refine(inverse, starts, codes []int32) (slots int) {
 	if slots, same := t.same(inverse, starts, codes); same {
@@ -186,8 +185,8 @@ func (t *pairTable) refine(inverse, starts, codes []int32) (slots int) {
 	return slots
 }
 
-// FindIn returns the rows of a stripe of the Finder's type, which the group whose inverse u holds has, with the group's
-// slots: the values of each slot once, and partial duplicates where they pay. It is borrowed until the next call, and
+// FindIn returns a column that expands to s, with the inverse of the dedup group, which is in u. It has the value of
+// each slot of the group once, as partial duplicates if that costs less. The column is borrowed until the next call,
 // its Inverse until u's next Reset. u.Inverse must have been called.
 func (f *Finder) FindIn(s Stripe, u *Union) *vector.Column {
 	before := int64(s.Elements())
@@ -200,7 +199,7 @@ func (f *Finder) FindIn(s Stripe, u *Union) *vector.Column {
 	f.reps = f.valuesOf(u.reps)
 	partial := false
 	if s.Rows > 1 {
-		// Beside partial duplicates there is nothing to choose, and what the group saves is examined once.
+		// In a group only partial duplicates are a choice. Other features are examined once, to set choice.saved.
 		due := !f.choice.grouped || f.canShareValues(s.Values) && f.choice.due(f.sampleShare(s))
 		if due || f.choice.partial {
 			f.v.set(s.Values, s.Values.Rows)
@@ -225,7 +224,7 @@ func (f *Finder) FindIn(s Stripe, u *Union) *vector.Column {
 	return out
 }
 
-// valuesOf returns the values of rows, which ascend.
+// valuesOf returns the values (see Finder) of rows, which ascend.
 func (f *Finder) valuesOf(rows []int32) []int32 {
 	starts := f.stripe.Starts
 	if starts == nil {
@@ -242,21 +241,21 @@ func (f *Finder) valuesOf(rows []int32) []int32 {
 	return f.ofUnion
 }
 
-// examinedRows is how many rows of a group's stripe say whether partial duplicates pay, and examinedValues how many
-// values of their lists, at most.
+// Partial duplicates of a group are measured on the slots of the first examinedRows rows, or fewer if their lists have
+// more than examinedValues values.
 const (
 	examinedRows   = 4096
 	examinedValues = 1 << 14
 )
 
-// examineIn reports whether partial duplicates pay in a stripe of a group, judged by its first rows, places them,
-// and notes what the group saves: about what the feature saved by itself.
+// examineIn reports whether partial duplicates pay in a stripe of a group, and places them. It takes choice.saved, an
+// estimate of the feature outside of the group, for the saving in the group.
 func (f *Finder) examineIn(u *Union) bool {
 	saved, known := f.choice.saved, f.choice.grouped || f.choice.partial
 	partial := f.findPartial()
 	switch {
 	case !partial:
-	case f.partials.clear():
+	case f.partials.clearlyPays():
 		if !known {
 			saved += copyBits / 8 * float64(u.slots) / float64(u.rows)
 		}
@@ -278,7 +277,7 @@ func (f *Finder) examineIn(u *Union) bool {
 	return partial
 }
 
-// examinedSlots returns how many of the group's slots, at least one, say whether partial duplicates pay.
+// examinedSlots returns how many of the group's slots are measured, at least one.
 func (f *Finder) examinedSlots(u *Union) int {
 	values := 0
 	for i, rep := range f.reps {
@@ -291,7 +290,7 @@ func (f *Finder) examinedSlots(u *Union) int {
 	return len(f.reps)
 }
 
-// scoreSlots returns what the slots of reps take by themselves.
+// scoreSlots returns the cost of the slots of reps, without an inverse.
 func (f *Finder) scoreSlots(partial bool) measure {
 	rows := f.stripe.Rows
 	f.stripe.Rows = len(f.reps)

@@ -9,53 +9,53 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A StripeDecoder decodes stripes; it holds scratch memory, and decoding into the same columns again allocates nothing.
-// Not safe for concurrent use.
+// A StripeDecoder decodes stripes. It holds scratch memory, so that decoding into the same columns again allocates
+// nothing. Not safe for concurrent use.
 type StripeDecoder struct {
 	limits Limits
 	codec  encoding.Decoder
 
-	// The stripe being decoded, for errors: its number, its chunks by kind (nil: absent) and where they are in the
-	// file.
+	// The stripe being decoded: its number, its chunks by kind (nil: absent) and their offsets in the file.
 	stripe  int
 	chunks  [streamKinds + 1][]byte
 	offsets [streamKinds + 1]uint64
 
-	dictionary *Dictionary // of Use
+	dictionary *Dictionary // set by Use
 
 	runs    []int32
 	codes   []int32
-	own     []int64 // values of a stripe beside the dictionary's
+	own     []int64 // values of the stripe that are not in the dictionary
 	changes vector.Bitmap
 	compact []int32 // offsets of the present slots
 
-	// Of DecodeRows: see there.
+	// Scratch memory of DecodeRows.
 	selection Selection
-	picks     []int32         // positions of what is asked for: runs of rows, then present slots
+	positions []int32         // of the runs of the selected rows, then of their present slots among all present
 	presence  vector.Bitmap   // of all slots
 	ranks     []int32         // present slots before each word of presence
-	spans     []encoding.Span // of values; not nil, which would be all of them
-	positions []int32         // among those values, of the stripe's own
-	ownSpans  []encoding.Span // of the stripe's own
+	spans     []encoding.Span // values to decode; never nil, which would mean all
+	ownAt     []int32         // positions among the decoded values of the stripe's own values
+	ownSpans  []encoding.Span // of the stripe's own values to decode
 	data      []byte          // of all strings
 
-	// Memory of columns that for now need none: nil means something in these fields of a Column.
+	// Memory of fields of a Column that are nil in the last stripe. (nil has a meaning in these fields.)
 	spareInverse []int32
 	spareLengths []int32
 	sparePresent vector.Bitmap
 }
 
-// NewStripeDecoder returns a StripeDecoder that refuses stripes over limits.
+// NewStripeDecoder returns a StripeDecoder that returns an error for stripes beyond limits.
 func NewStripeDecoder(limits Limits) *StripeDecoder {
 	return &StripeDecoder{limits: limits.withDefaults()}
 }
 
-// DecodeStripe decodes stripe i of m from src, its m.Stripes[i].Length bytes, into dst, whose memory is reused. The
-// result is a valid Column for any src that passes the checksums, and shares no memory with src. For a feature of a
-// file with a dictionary that is given by Use before. For a feature of a
-// group, inverse is the group's decoded stripe, and dst borrows its Inverse until the next decoding into either;
-// otherwise inverse is not looked at. Errors that match ErrCorrupt have their offset in the feature file: the caller
-// adds the rest with Locate. After an error dst is empty.
+// DecodeStripe decodes stripe i of m from src, its m.Stripes[i].Length bytes, into dst, whose memory is reused. If it
+// returns no error, dst is a valid Column, and shares no memory with src. If the file has a dictionary, Use must have
+// been called with it. If the feature is in a group, inverse is the group's decoded stripe, and dst borrows its Inverse
+// until the next decoding into either; otherwise inverse is ignored.
+//
+// Errors about the bytes match ErrCorrupt or ErrUnsupported. Their offset counts from the start of the feature file;
+// the caller adds the object with Locate. After an error dst is empty.
 func (d *StripeDecoder) DecodeStripe(dst *vector.Column, m *FileMeta, i int, src []byte, inverse *vector.Column) error {
 	return d.end(dst, m, d.decode(dst, m, i, src, inverse))
 }
@@ -91,7 +91,7 @@ func (d *StripeDecoder) decode(dst *vector.Column, m *FileMeta, i int, src []byt
 	return d.decodeFixed(dst, m, s, int(s.Elements), nil)
 }
 
-// empty takes the values of the stripe before out of dst, and keeps its memory.
+// empty removes the values of the last stripe from dst, and keeps its memory.
 func empty(dst *vector.Column, t vector.Type, rows, slots int) {
 	if dst.InverseBorrowed {
 		dst.Inverse, dst.InverseBorrowed = nil, false
@@ -101,7 +101,7 @@ func empty(dst *vector.Column, t vector.Type, rows, slots int) {
 	dst.Data, dst.ScoreFloats, dst.ScoreDoubles = dst.Data[:0], dst.ScoreFloats[:0], dst.ScoreDoubles[:0]
 }
 
-// end empties dst where decoding failed, and forgets the stripe's bytes, which are borrowed for the call only.
+// end empties dst after an error, and removes the references to the stripe's bytes, which are borrowed for the call.
 func (d *StripeDecoder) end(dst *vector.Column, m *FileMeta, err error) error {
 	if err != nil {
 		dst.Type = m.Type
@@ -114,7 +114,8 @@ func (d *StripeDecoder) end(dst *vector.Column, m *FileMeta, err error) error {
 // borrowInverse gives dst the inverse of its group.
 func (d *StripeDecoder) borrowInverse(dst *vector.Column, s *StripeMeta, inverse *vector.Column) error {
 	if inverse == nil {
-		return fmt.Errorf("stripe %d: a feature of a group is decoded with the group's inverse, which is nil", d.stripe)
+		return fmt.Errorf("stripe %d: the feature is in a dedup group: decode the group's inverse first and pass it",
+			d.stripe)
 	}
 	if inverse.Rows != dst.Rows || inverse.Slots != dst.Slots {
 		return &CorruptError{Stripe: d.stripe, Offset: int64(s.Offset),
@@ -147,19 +148,19 @@ func (d *StripeDecoder) decodePresence(dst *vector.Column, s *StripeMeta) error 
 	return d.presenceBits(dst.Present, s)
 }
 
-// presenceBits decodes which slots of the stripe are present, of which some are and some are not.
+// presenceBits decodes the presence of the stripe's slots. Some slots are present and some are null.
 func (d *StripeDecoder) presenceBits(bits vector.Bitmap, s *StripeMeta) error {
 	if err := d.codec.Bits(bits, int(s.Slots), d.chunks[Presence]); err != nil {
 		return d.fail(Presence, err)
 	}
 	if n := bits.Count(); n != int(s.Present) {
-		return d.fail(Presence, reasonf("%d present slots, want %d", n, s.Present))
+		return d.fail(Presence, fmt.Errorf("%d present slots, want %d", n, s.Present))
 	}
 	return nil
 }
 
-// decodeRanges decodes Offsets, and Lengths of slices. It returns the offsets of the strings that a values stream of
-// strings holds.
+// decodeRanges decodes Offsets, and Lengths if there are partial duplicates. It returns the offsets of the strings of
+// the values stream, which decoding strings needs.
 func (d *StripeDecoder) decodeRanges(dst *vector.Column, s *StripeMeta) (strings []int32, err error) {
 	if d.chunks[Starts] != nil {
 		return d.decodeStarts(dst, s)
@@ -207,7 +208,7 @@ func (d *StripeDecoder) decodeStarts(dst *vector.Column, s *StripeMeta) (strings
 	return d.compact, nil
 }
 
-// makeInverse gives dst an Inverse of Rows entries; they hold anything.
+// makeInverse gives dst an Inverse of Rows entries with unspecified contents.
 func (d *StripeDecoder) makeInverse(dst *vector.Column) {
 	if dst.Inverse == nil {
 		dst.Inverse, d.spareInverse = d.spareInverse, nil
@@ -229,21 +230,23 @@ func (d *StripeDecoder) dropLengths(dst *vector.Column) {
 	dst.Lengths = nil
 }
 
-// fail returns err as a CorruptError of a stream of the stripe being decoded, or as an UnsupportedError when this
-// version does not know the codec, of the stream or of a chunk nested in it.
+// fail returns the streamError of a stream of the stripe being decoded.
 func (d *StripeDecoder) fail(kind StreamKind, err error) error {
-	e := CorruptError{Stripe: d.stripe, Stream: kind.String(), Offset: int64(d.offsets[kind]), Reason: err.Error()}
+	return streamError(CorruptError{Stripe: d.stripe, Stream: kind.String(), Offset: int64(d.offsets[kind])}, err)
+}
+
+// streamError returns e with err as its reason. It is an UnsupportedError if this version does not know the codec of
+// the stream or of a chunk nested in it.
+func streamError(e CorruptError, err error) error {
+	e.Reason = err.Error()
 	if r := (*encoding.ReasonError)(nil); errors.As(err, &r) && r.Unknown != 0 {
 		return (*UnsupportedError)(&e)
 	}
 	return &e
 }
 
-// reasonf makes the error that fail turns into a CorruptError.
-func reasonf(format string, args ...any) error { return fmt.Errorf(format, args...) }
-
-// VerifyStripe checks the checksums of stripe i, whose bytes src is, without decoding. Errors match ErrCorrupt; their
-// offset is in the feature file.
+// VerifyStripe checks the checksums of stripe i, whose bytes are src, without decoding. Errors match ErrCorrupt; their
+// offset counts from the start of the feature file.
 func VerifyStripe(m *FileMeta, i int, src []byte) error {
 	var chunks [streamKinds + 1][]byte
 	var offsets [streamKinds + 1]uint64

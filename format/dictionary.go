@@ -5,21 +5,20 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/dsistore/dsistore/format/encoding"
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// DictionaryMeta says how large a feature file's dictionary is. It stands between the header and the first stripe; a
-// Length of 0 says that there is none.
+// DictionaryMeta is the size of a feature file's dictionary, which is between the header and the first stripe. Length
+// is 0 if there is none.
 type DictionaryMeta struct {
 	Values uint32
 	Length uint64 // bytes, its checksum included
 }
 
-// Range returns where the dictionary is in the feature file.
+// Range returns the position of the dictionary in the feature file, in bytes.
 func (d DictionaryMeta) Range() (offset, length uint64) { return headerLength, d.Length }
 
-// DecodedBytes returns the memory of the dictionary once it is decoded.
+// DecodedBytes returns the memory of the decoded dictionary.
 func (d DictionaryMeta) DecodedBytes() uint64 { return 8 * uint64(d.Values) }
 
 // check returns what is wrong with the dictionary of a file of type t, or "".
@@ -37,22 +36,22 @@ func (d DictionaryMeta) check(t vector.Type, limits Limits) string {
 	return ""
 }
 
-// mayShare reports whether the values of type t may stand in a dictionary: integers, but for embeddings.
+// mayShare reports whether a dictionary may hold values of type t: integers, except in embeddings.
 func mayShare(t vector.Type) bool {
 	return t.Physical() == vector.Int64Values && t.Kind != vector.Embedding && t.Kind != vector.Inverse
 }
 
-// A Dictionary is a feature file's, decoded: the values that several of its stripes share. It may be used by many
-// decoders at once while none decodes into it. The zero Dictionary is empty.
+// A Dictionary is the decoded dictionary of a feature file: the values that several of its stripes share. Many decoders
+// may use it concurrently, unless one decodes into it. The zero Dictionary is empty.
 type Dictionary struct {
 	values []int64
 }
 
-// dictionaryStream is what messages call the dictionary.
+// dictionaryStream is the dictionary's name in CorruptError.Stream.
 const dictionaryStream = "dictionary"
 
 // DecodeDictionary decodes the dictionary of m from src, its m.Dictionary.Length bytes, into dst, whose memory is
-// reused. Errors are as DecodeStripe's, of no stripe; after one dst is empty.
+// reused. Errors are as in DecodeStripe, with Stripe -1. After an error dst is empty.
 func (d *StripeDecoder) DecodeDictionary(dst *Dictionary, m *FileMeta, src []byte) error {
 	dst.values = dst.values[:0]
 	if reason := m.Dictionary.check(m.Type, d.limits); reason != "" {
@@ -72,25 +71,21 @@ func (d *StripeDecoder) DecodeDictionary(dst *Dictionary, m *FileMeta, src []byt
 	return nil
 }
 
-// VerifyDictionary checks the checksum of the dictionary, whose bytes src is, without decoding it.
+// VerifyDictionary checks the checksum of the dictionary, whose bytes are src, without decoding it.
 func VerifyDictionary(m *FileMeta, src []byte) error {
 	if uint64(len(src)) != m.Dictionary.Length || len(src) <= checksumLength {
-		return dictionaryError(reasonf("%d bytes, want %d", len(src), m.Dictionary.Length))
+		return dictionaryError(fmt.Errorf("%d bytes, want %d", len(src), m.Dictionary.Length))
 	}
 	chunk := src[:len(src)-checksumLength]
 	if got, want := checksum(chunk), binary.LittleEndian.Uint32(src[len(chunk):]); got != want {
-		return dictionaryError(reasonf("checksum %08x, want %08x", got, want))
+		return dictionaryError(fmt.Errorf("checksum %08x, want %08x", got, want))
 	}
 	return nil
 }
 
 func dictionaryError(err error) error {
-	e := CorruptError{Stripe: -1, Stream: dictionaryStream, Offset: headerLength, Reason: err.Error()}
-	if r := (*encoding.ReasonError)(nil); errors.As(err, &r) && r.Unknown != 0 {
-		return (*UnsupportedError)(&e)
-	}
-	return &e
+	return streamError(CorruptError{Stripe: -1, Stream: dictionaryStream, Offset: headerLength}, err)
 }
 
-// Use gives the decoder the dictionary of the files whose stripes come next; nil takes it away. Borrowed until then.
+// Use sets the dictionary for the stripes that are decoded next; nil for none. It is borrowed until the next Use.
 func (d *StripeDecoder) Use(dictionary *Dictionary) { d.dictionary = dictionary }

@@ -263,7 +263,7 @@ func TestForgedDictionaries(t *testing.T) {
 	seal(src)
 	d := format.NewStripeDecoder(format.Limits{})
 	if err := d.DecodeDictionary(new(format.Dictionary), &forged, src); !errors.Is(err, format.ErrCorrupt) ||
-		!strings.Contains(err.Error(), "which no uint32 is") {
+		!strings.Contains(err.Error(), "out of the range of uint32") {
 		t.Error(err)
 	}
 	if err := use(d, small, m); err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// Dump writes the annotated bytes of the feature file or the pack that is r's first size bytes: a line for each field
-// and each stream with its offset, its length, its first bytes and their meaning. Of damaged bytes it writes what can
-// still be read, and returns the first error that matches ErrCorrupt or ErrUnsupported. The text is for people and may
-// change.
+// Dump writes the annotated bytes of a feature file or pack, which is the first size bytes of r: a line for each field
+// and each stream with its offset, its length, its first bytes and their meaning. If bytes are damaged, it writes what
+// can still be read and returns the first error, which matches ErrCorrupt or ErrUnsupported. The text is not a stable
+// format.
 func Dump(w io.Writer, r io.ReaderAt, size int64) error {
 	d := dumper{w: bufio.NewWriter(w), r: r}
 	var magic [3]byte
@@ -124,7 +124,7 @@ func (d *dumper) file(off, size int64) error {
 	return err
 }
 
-// ends writes the first and the last bytes of what cannot be opened.
+// ends writes the first and the last bytes of a file that cannot be opened.
 func (d *dumper) ends(off, size int64) {
 	head := make([]byte, max(0, min(size, headerLength)))
 	if readFull(d.r, head, off) == nil {
@@ -216,15 +216,15 @@ func boundsText(t vector.Type, s *Stats) string {
 	return fmt.Sprintf("min %v, max %v", s.MinFloat, s.MaxFloat)
 }
 
-// A fieldReader is a metaReader that writes a line for each field. It checks nothing: the directory's checksum is
-// right, and what DecodeMeta refuses is shown as it stands until the bytes end.
+// A fieldReader is a metaReader that writes a line for each field. It checks nothing: it shows fields that DecodeMeta
+// would refuse, until the bytes end. The directory's checksum was verified.
 type fieldReader struct {
 	metaReader
 	d  *dumper
 	at int64
 }
 
-// field writes the line of the field that read reads.
+// field calls read, which reads a field and returns its text, and writes the field's line.
 func (f *fieldReader) field(read func() string) {
 	before := f.src
 	text := read()

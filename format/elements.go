@@ -7,8 +7,8 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// What DecodeStripe and DecodeRows share: all elements of a stripe are one span of them, and come faster. Where spans
-// is nil all are decoded, otherwise n elements, those of spans.
+// The functions of this file are shared by DecodeStripe and DecodeRows. spans are the elements to decode, n of them in
+// all; nil: all elements of the stripe, which is faster.
 
 // decodeFixed decodes the values of dense features and embeddings.
 func (d *StripeDecoder) decodeFixed(dst *vector.Column, m *FileMeta, s *StripeMeta, n int,
@@ -28,8 +28,8 @@ func (d *StripeDecoder) decodeFixed(dst *vector.Column, m *FileMeta, s *StripeMe
 	return nil
 }
 
-// decodeElements decodes the values and the scores of lists, or the bytes of strings, whose offsets in the stripe are
-// strings.
+// decodeElements decodes the values and the scores of lists, or the bytes of strings. strings are the offsets of all
+// strings of the stripe.
 func (d *StripeDecoder) decodeElements(dst *vector.Column, m *FileMeta, s *StripeMeta, n int, spans []encoding.Span,
 	strings []int32) error {
 	if dst.Type.Physical() == vector.ByteValues {
@@ -55,7 +55,7 @@ func (d *StripeDecoder) decodeElements(dst *vector.Column, m *FileMeta, s *Strip
 	return nil
 }
 
-// decodeStrings decodes the bytes of strings. Those of spans are copied from all.
+// decodeStrings decodes the bytes of strings. With spans it decodes all bytes and copies the spans.
 func (d *StripeDecoder) decodeStrings(dst *vector.Column, s *StripeMeta, n int, spans []encoding.Span,
 	strings []int32) error {
 	if dst.Data = vector.Resize(dst.Data, n); n == 0 {
@@ -76,7 +76,7 @@ func (d *StripeDecoder) decodeStrings(dst *vector.Column, s *StripeMeta, n int, 
 	return nil
 }
 
-// decodeValues makes room for all values and decodes n of the stripe's to the front of it.
+// decodeValues resizes dst's values to all of them and decodes n to the front.
 func (d *StripeDecoder) decodeValues(dst *vector.Column, m *FileMeta, s *StripeMeta, n, all int,
 	spans []encoding.Span) error {
 	stored, chunk := int(s.Elements), d.chunks[Values]
@@ -108,7 +108,7 @@ func (d *StripeDecoder) decodeValues(dst *vector.Column, m *FileMeta, s *StripeM
 	return nil
 }
 
-// outOfRange returns an error unless all values, which are those of spans, fit the type.
+// outOfRange returns an error if a value is out of the range of the type. vals are the values of spans.
 func outOfRange(t vector.Type, vals []int64, spans []encoding.Span) error {
 	i := t.Elem.FirstOutOfRange(vals)
 	if i < 0 {
@@ -123,14 +123,14 @@ func outOfRange(t vector.Type, vals []int64, spans []encoding.Span) error {
 		place += int(x.From)
 		break
 	}
-	return reasonf("value %d is %d, which no %v is", place, vals[i], t.Elem)
+	return fmt.Errorf("value %d is %d, out of the range of %v", place, vals[i], t.Elem)
 }
 
-// decodeCodes decodes codes to vals and puts the values in their place. Where all are asked for, codes are looked up as
-// they are decoded; of the stripe's own values a few codes need a few.
+// decodeCodes sets vals to the values of the stripe's codes, from the dictionary and the stripe's own values. Without
+// spans, codes are looked up while they are decoded.
 func (d *StripeDecoder) decodeCodes(vals []int64, m *FileMeta, s *StripeMeta, spans []encoding.Span) error {
 	if d.dictionary == nil || uint32(len(d.dictionary.values)) != m.Dictionary.Values {
-		return fmt.Errorf("stripe %d: it is decoded with the dictionary of its file, of %d values, which was not given",
+		return fmt.Errorf("stripe %d: call Use with the dictionary of its file, of %d values, before decoding it",
 			d.stripe, m.Dictionary.Values)
 	}
 	if spans != nil {
@@ -152,32 +152,32 @@ func (d *StripeDecoder) decodeCodes(vals []int64, m *FileMeta, s *StripeMeta, sp
 		return d.fail(Codes, err)
 	}
 	if bad >= 0 {
-		return d.fail(Codes, reasonf("code %d of value %d, of %d values of the file and %d of the stripe", code, bad,
+		return d.fail(Codes, fmt.Errorf("code %d of value %d, of %d values of the file and %d of the stripe", code, bad,
 			len(shared), len(d.own)))
 	}
 	return nil
 }
 
-// decodeCodesAt is decodeCodes for spans. Values of the stripe's own are decoded where a code names one.
+// decodeCodesAt is decodeCodes for spans. It decodes only those of the stripe's own values that a code refers to.
 func (d *StripeDecoder) decodeCodesAt(vals []int64, m *FileMeta, s *StripeMeta, spans []encoding.Span) error {
 	if err := d.codec.IntsAt(vals, int(s.Elements), spans, d.chunks[Codes]); err != nil {
 		return d.fail(Codes, err)
 	}
 	shared := d.dictionary.values
-	own, ownSpans := d.positions[:0], d.ownSpans[:0]
+	own, ownSpans := d.ownAt[:0], d.ownSpans[:0]
 	for i, c := range vals {
 		if uint64(c) < uint64(len(shared)) {
 			continue
 		}
 		if c -= int64(len(shared)); uint64(c) >= uint64(s.Own) {
-			return d.fail(Codes, reasonf("a code is %d, of %d values of the file and %d of the stripe", vals[i],
+			return d.fail(Codes, fmt.Errorf("a code is %d, of %d values of the file and %d of the stripe", vals[i],
 				len(shared), s.Own))
 		}
-		vals[i] = 0 // looked up with the others, which are next to it
+		vals[i] = 0 // any valid code: LookUpIn looks it up with its neighbours, and it is overwritten below
 		own = append(own, int32(i))
 		ownSpans = append(ownSpans, encoding.Span{From: int32(c), To: int32(c) + 1})
 	}
-	d.positions, d.ownSpans = own, ownSpans
+	d.ownAt, d.ownSpans = own, ownSpans
 	if len(own) < len(vals) {
 		encoding.LookUpIn(vals, shared)
 	}
@@ -198,7 +198,7 @@ func (d *StripeDecoder) decodeCodesAt(vals []int64, m *FileMeta, s *StripeMeta, 
 	return nil
 }
 
-// decodeEnds sets ends to a 0 and the ends of the lists of all present slots.
+// decodeEnds sets ends to 0 followed by the ends of the lists of all present slots.
 func (d *StripeDecoder) decodeEnds(ends []int32, s *StripeMeta) error {
 	ends[0] = 0
 	lengths := ends[1:]
@@ -212,12 +212,12 @@ func (d *StripeDecoder) decodeEnds(ends []int32, s *StripeMeta) error {
 		lengths[i] = int32(sum)
 	}
 	if signs < 0 || sum != int64(s.Elements) {
-		return d.fail(Lengths, reasonf("lengths sum to %d, want %d, none negative", sum, s.Elements))
+		return d.fail(Lengths, fmt.Errorf("lengths sum to %d, want %d, none negative", sum, s.Elements))
 	}
 	return nil
 }
 
-// decodeSlices decodes how long the lists of present slots are and where they start among the elements.
+// decodeSlices decodes the lengths of the lists of present slots and their starts in the elements.
 func (d *StripeDecoder) decodeSlices(lengths, starts []int32, s *StripeMeta, spans []encoding.Span) error {
 	if err := d.codec.Int32sAt(lengths, int(s.Present), spans, d.chunks[Lengths]); err != nil {
 		return d.fail(Lengths, err)
@@ -227,7 +227,7 @@ func (d *StripeDecoder) decodeSlices(lengths, starts []int32, s *StripeMeta, spa
 	}
 	for i, length := range lengths {
 		if start := starts[i]; start < 0 || length < 0 || int64(start)+int64(length) > int64(s.Elements) {
-			return d.fail(Starts, reasonf("slice of %d values at %d, of %d", length, start, s.Elements))
+			return d.fail(Starts, fmt.Errorf("slice of %d values at %d, of %d", length, start, s.Elements))
 		}
 	}
 	return nil

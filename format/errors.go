@@ -5,19 +5,19 @@ import (
 	"fmt"
 )
 
-// ErrCorrupt is matched by every error that says that stored bytes are wrong.
+// ErrCorrupt is returned when stored bytes are wrong. The error is a *CorruptError.
 var ErrCorrupt = errors.New("corrupt data")
 
-// ErrUnsupported is matched when stored bytes are sound but were written for a newer version of this program.
+// ErrUnsupported is returned when stored bytes need a newer version of this program. The error is an *UnsupportedError.
 var ErrUnsupported = errors.New("unsupported data")
 
 // A CorruptError says what is wrong with stored bytes and where. Each layer fills in the fields that it knows.
 type CorruptError struct {
 	Object  string // the blob's name
 	Feature string // name or id
-	Stripe  int    // -1 where no stripe is meant
-	Stream  string // presence, lengths, values, ...; empty where no stream is meant
-	Offset  int64  // in the object; in the feature file until Locate has added where that starts; -1 where unknown
+	Stripe  int    // -1 if no stripe is concerned
+	Stream  string // presence, lengths, values, ...; empty if no stream is concerned
+	Offset  int64  // in the object; before Locate, in the feature file; -1 if unknown
 	Reason  string
 }
 
@@ -26,7 +26,7 @@ func (e *CorruptError) Error() string { return place("corrupt data", e) }
 // Is makes errors.Is(err, ErrCorrupt) true.
 func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }
 
-// An UnsupportedError says what in the stored bytes this program is too old for, and where.
+// An UnsupportedError says what this program does not know in stored bytes, and where.
 type UnsupportedError CorruptError
 
 func (e *UnsupportedError) Error() string {
@@ -55,8 +55,8 @@ func place(s string, e *CorruptError) string {
 	return s + ": " + e.Reason
 }
 
-// Locate returns err with the object and the feature that it happened in, where it says none yet, and with base, the
-// offset of the feature file in the object, added to its offset. Errors of other types are returned as they are.
+// Locate returns a copy of a CorruptError or UnsupportedError with object and feature set, unless they are set already,
+// and with base, the offset of the feature file in the object, added to Offset. It returns other errors unchanged.
 func Locate(err error, object, feature string, base int64) error {
 	var e CorruptError
 	var c *CorruptError

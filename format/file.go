@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// What never changes about a file (SPEC.md, section 2).
+// The header and tail, which are the same in all versions of the format (SPEC.md, section 2).
 //
 //	header                     tail
 //	+----------+---------+     +----------------------+--------------+----------+---------+
@@ -49,8 +49,9 @@ func tailChecksum(directory, tail []byte) uint32 {
 	return crc32.Update(sum, castagnoli, tail[8:tailLength])
 }
 
-// OpenFile reads the directory of the feature file at [off, off+size) of r. Offsets of its errors are r's; those of the
-// result are the file's. An error of r is returned as it is, except that an r that ends before off+size is corrupt.
+// OpenFile reads the directory of the feature file at [off, off+size) of r. Offsets in its errors count from the start
+// of r, offsets in the result from the start of the file. An r that ends before off+size is ErrCorrupt; other errors of
+// r are returned unchanged.
 func OpenFile(r io.ReaderAt, off, size int64, limits Limits) (*FileMeta, error) {
 	limits = limits.withDefaults()
 	directory, err := readDirectory(r, off, size, fileMagic, limits)
@@ -68,7 +69,7 @@ func OpenFile(r io.ReaderAt, off, size int64, limits Limits) (*FileMeta, error) 
 	return m, nil
 }
 
-// withOffset returns err, a corrupt or an unsupported one of unknown offset, with its offset set.
+// withOffset sets the Offset of a CorruptError or UnsupportedError, and returns it.
 func withOffset(err error, offset int64) error {
 	switch e := err.(type) {
 	case *CorruptError:
@@ -79,11 +80,11 @@ func withOffset(err error, offset int64) error {
 	return err
 }
 
-// suffixBytes is how much of a file's end is read at first: nearly always enough for its directory, and for small files
-// for all of it, so that opening costs one read or two.
+// suffixBytes is how much of a file's end is read first. This is nearly always enough for the directory, and for all of
+// a small file, so that opening takes one or two reads.
 const suffixBytes = 4096
 
-// readDirectory checks header and tail of the file at [off, off+size) of r and returns its directory, an owned slice.
+// readDirectory checks header and tail of the file at [off, off+size) of r and returns its directory. Owned.
 func readDirectory(r io.ReaderAt, off, size int64, magic string, limits Limits) ([]byte, error) {
 	if off < 0 || size < headerLength+tailLength || off+size < off {
 		return nil, corrupt(max(off, -1), "%d bytes, too few for a file", size)
@@ -139,7 +140,7 @@ func readDirectory(r io.ReaderAt, off, size int64, magic string, limits Limits) 
 	return directory, nil
 }
 
-// readFull fills b from off of r; an r that ends before is corrupt.
+// readFull fills b from off of r. An r that ends before is ErrCorrupt.
 func readFull(r io.ReaderAt, b []byte, off int64) error {
 	n, err := r.ReadAt(b, off)
 	switch {

@@ -132,7 +132,7 @@ func TestForgedStreams(t *testing.T) {
 		{"a code before slot 0", again, format.InverseCodes, ints(0, 2, 1, 1, 1), "has slot -1 of 4"},
 		{"a code of 31 bits", again, format.InverseCodes, ints(0, math.MinInt32, 1, 1, 1), "of 4"},
 		{"a number that no int8 is", bytes8, format.Values, e.AppendInts(nil, 0, []int64{1, -128, 128}),
-			"value 2 is 128, which no int8 is"},
+			"value 2 is 128, out of the range of int8"},
 		{"numbers that int8 are", bytes8, format.Values, e.AppendInts(nil, 0, []int64{1, -128, 127}), ""},
 		{"only new slots", again, format.InverseCodes, ints(0, 0, 0, 0, 0), "has slot 4 of 4"},
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A frequencySorter keeps the memory of byFrequency.
+// A frequencySorter holds the memory of byFrequency.
 type frequencySorter struct{ from, to []frequent }
 
 // A frequent is a key with its frequency class, packed so that sorting reads nothing else.
@@ -17,12 +17,12 @@ type frequent struct {
 	key           uint64
 }
 
-// radixFrom is from how many keys on they are sorted byte by byte.
+// radixFrom is the number of keys from which on radix sort is used.
 const radixFrom = 256
 
-// byFrequency appends the numbers of keys, which differ, those of the highest frequency class (a power of two of
-// occurrences) first, in each class by ascending key: codes are small where it counts, and yet neighbouring keys differ
-// by little.
+// byFrequency appends the indexes of keys, which are distinct, sorted by frequency class (the bit length of the count)
+// from high to low, then by key from low to high. So frequent keys have small codes, and neighbouring keys of a class
+// differ by little. counts has the number of occurrences of each key.
 func (s *frequencySorter) byFrequency(dst []int32, keys []int64, counts []int32) []int32 {
 	s.from = vector.Resize(s.from, len(keys))
 	for i, k := range keys {
@@ -44,7 +44,7 @@ func (s *frequencySorter) byFrequency(dst []int32, keys []int64, counts []int32)
 	return dst
 }
 
-// radix sorts s.from, the least significant byte first: those of the keys in which some differ, then the classes.
+// radix sorts s.from by radix sort, least significant byte first: by the bytes in which keys differ, then by class.
 func (s *frequencySorter) radix() {
 	s.to = vector.Resize(s.to, len(s.from))
 	or, and := uint64(0), ^uint64(0)
@@ -63,7 +63,7 @@ func (s *frequencySorter) radix() {
 // classDigit is the digit of the class, in place of the shift of a key's byte.
 const classDigit = 64
 
-// digit returns what a pass sorts by.
+// digit returns the byte that a pass sorts by.
 func (f *frequent) digit(shift int) byte {
 	if shift == classDigit {
 		return byte(32 - f.class)
@@ -71,7 +71,7 @@ func (f *frequent) digit(shift int) byte {
 	return byte(f.key >> (shift & 63))
 }
 
-// pass sorts s.from by a digit, and what is equal in it stays in order.
+// pass sorts s.from by a digit. It is stable.
 func (s *frequencySorter) pass(shift int) {
 	var at [256]int32
 	for i := range s.from {

@@ -2,17 +2,16 @@ package format
 
 import "github.com/dsistore/dsistore/format/vector"
 
-// A groupInverse is what the Writer of a group's inverse knows of its last stripe, for the features of the group: that
-// it is valid, and how many rows each slot has. They have the same slice, so that it need not be looked through again
-// for each of them.
+// A groupInverse caches, in the Writer of a group's inverse, that its last stripe is valid and how many rows each slot
+// has. The Writers of the group's features, which get the same slice, use it instead of reading the inverse again.
 type groupInverse struct {
-	wanted  bool    // some Writer has WriterOptions.Inverse
-	inverse []int32 // borrowed, and compared by where it is alone
+	wanted  bool    // this Writer is some other Writer's WriterOptions.Inverse
+	inverse []int32 // borrowed; only its address is compared
 	slots   int
 	rows    []int32 // by slot
 }
 
-// note takes note of a valid stripe.
+// note caches a valid stripe.
 func (g *groupInverse) note(c *vector.Column) {
 	g.inverse, g.slots = c.Inverse, c.Slots
 	g.rows = vector.Resize(g.rows, c.Slots)
@@ -22,7 +21,7 @@ func (g *groupInverse) note(c *vector.Column) {
 	}
 }
 
-// has reports whether c has the inverse of the stripe that w, nil where there is no such Writer, was given last.
+// has reports whether c has the inverse of w's last stripe. w may be nil.
 func (w *Writer) has(c *vector.Column) bool {
 	if w == nil {
 		return false
@@ -32,7 +31,7 @@ func (w *Writer) has(c *vector.Column) bool {
 		c.Slots == g.slots
 }
 
-// rowsOfSlots returns how many rows each slot of c has, borrowed, where w knows it, else nil.
+// rowsOfSlots returns the number of rows of each slot of c if w has cached it, else nil. Borrowed.
 func (w *Writer) rowsOfSlots(c *vector.Column) []int32 {
 	if !w.has(c) {
 		return nil
@@ -40,7 +39,7 @@ func (w *Writer) rowsOfSlots(c *vector.Column) []int32 {
 	return w.shares.rows
 }
 
-// validate returns an error unless c is valid.
+// validate returns an error if c is not valid.
 func (w *Writer) validate(c *vector.Column) error {
 	if w.inverse.has(c) {
 		return c.ValidateSlots()

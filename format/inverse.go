@@ -1,8 +1,12 @@
 package format
 
-import "github.com/dsistore/dsistore/format/vector"
+import (
+	"fmt"
 
-// appendInverse appends the streams of c.Inverse, none when every row is its own slot or all share one. c has rows.
+	"github.com/dsistore/dsistore/format/vector"
+)
+
+// appendInverse appends the streams of c.Inverse: none if each row has its own slot or all rows share one. c has rows.
 func (w *Writer) appendInverse(c *vector.Column) {
 	if c.Inverse == nil || c.Slots == 1 || isIdentity(c) {
 		return
@@ -38,7 +42,7 @@ func isIdentity(c *vector.Column) bool {
 	return true
 }
 
-// findRuns fills w.runs, w.codes (a slot a run) and w.changes, and reports whether the inverse is monotone.
+// findRuns sets w.runs, w.codes (the slot of each run) and w.changes, and reports whether the inverse is monotone.
 func (w *Writer) findRuns(inverse []int32, slots int) (monotone bool) {
 	w.runs, w.codes = w.runs[:0], w.codes[:0]
 	w.changes = w.changes[:0].Grow(len(inverse))
@@ -94,7 +98,7 @@ func (d *StripeDecoder) decodeInverse(dst *vector.Column, s *StripeMeta) error {
 	case runs == nil && changes == nil:
 		n = int(s.Rows)
 	}
-	var slots []int32 // of each run; nil: its number
+	var slots []int32 // of each run; nil: the run's number is its slot
 	if codes != nil {
 		if runs == nil && changes == nil {
 			return d.decodeSlots(dst.Inverse, codes, int(s.Slots))
@@ -130,8 +134,7 @@ func (d *StripeDecoder) decodeInverse(dst *vector.Column, s *StripeMeta) error {
 	return nil
 }
 
-// decodeSlots decodes the codes of runs and makes them slots: a code is how far a slot lies before the first that is
-// new.
+// decodeSlots decodes the codes of runs to slots. A code is n-slot, where n is the number of slots used so far.
 func (d *StripeDecoder) decodeSlots(dst []int32, codes []byte, slots int) error {
 	if err := d.codec.Int32s(dst, codes); err != nil {
 		return d.fail(InverseCodes, err)
@@ -140,7 +143,7 @@ func (d *StripeDecoder) decodeSlots(dst []int32, codes []byte, slots int) error 
 	for i, c := range dst {
 		slot := next - int64(c)
 		if slot < 0 || slot >= int64(slots) {
-			return d.fail(InverseCodes, reasonf("run %d has slot %d of %d", i, slot, slots))
+			return d.fail(InverseCodes, fmt.Errorf("run %d has slot %d of %d", i, slot, slots))
 		}
 		dst[i] = int32(slot)
 		next = max(next, slot+1)
@@ -148,13 +151,13 @@ func (d *StripeDecoder) decodeSlots(dst []int32, codes []byte, slots int) error 
 	return nil
 }
 
-// fillRunsFallback sets inverse to the slot, or without slots to the number, of the run that each row is in, from a run
-// on, which begins at a row. Hot: fillRuns replaces it where the processor has vectors.
+// fillRunsFallback sets each row of inverse to slots[run] or, without slots, to run, where run is the run of the row
+// and runs are the lengths of runs. It starts with run first, at row. Hot: fillRuns uses AVX2 if there is.
 func fillRunsFallback(inverse, runs, slots []int32, first, row int) error {
 	for i, n := range runs[first:] {
 		i += first
 		if n <= 0 || int(n) > len(inverse)-row {
-			return reasonf("run %d of %d rows at row %d of %d", i, n, row, len(inverse))
+			return fmt.Errorf("run %d of %d rows at row %d of %d", i, n, row, len(inverse))
 		}
 		slot := int32(i)
 		if slots != nil {
@@ -167,28 +170,28 @@ func fillRunsFallback(inverse, runs, slots []int32, first, row int) error {
 		row += int(n)
 	}
 	if row != len(inverse) {
-		return reasonf("runs hold %d rows of %d", row, len(inverse))
+		return fmt.Errorf("runs hold %d rows of %d", row, len(inverse))
 	}
 	return nil
 }
 
-// fillChanges is fillRuns for changes, which must make n runs.
+// fillChanges is fillRuns for changes, which must have n runs.
 func fillChanges(inverse []int32, changes vector.Bitmap, n int) error {
 	if r := len(inverse) & 63; r != 0 {
 		changes[len(changes)-1] &= 1<<r - 1
 	}
 	if changes.Get(0) {
-		return reasonf("row 0 changes")
+		return fmt.Errorf("row 0 changes")
 	}
 	if got := changes.Count() + 1; got != n {
-		return reasonf("changes make %d runs, want %d", got, n)
+		return fmt.Errorf("changes make %d runs, want %d", got, n)
 	}
 	fillChangeBits(inverse, changes)
 	return nil
 }
 
-// fillChangeBitsFallback sets inverse to how many changes there are up to and with each row, and run more. Hot:
-// fillChangeBits replaces it where the processor has vectors.
+// fillChangeBitsFallback sets each row of inverse to run plus the number of changes up to and including the row. Hot:
+// fillChangeBits uses AVX2 if there is.
 func fillChangeBitsFallback(inverse []int32, changes vector.Bitmap, run int32) {
 	for i := 0; i < len(inverse); i += 64 {
 		word := changes[i>>6]

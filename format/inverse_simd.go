@@ -16,7 +16,7 @@ func fillRunsAVX2(inverse *int32, rows int, runs, slots *int32, n int) (done, ro
 //go:noescape
 func fillChangesAVX2(inverse *int32, changes *byte, n int, counts *uint64) (run int32)
 
-// bitCounts are for fillChangesAVX2: byte j of entry b is how many of the bits 0 to j of b are set.
+// bitCounts is a table for fillChangesAVX2: byte j of entry b is how many of the bits 0 to j of b are set.
 var bitCounts = func() (t [256]uint64) {
 	for b := range t {
 		for j := range 8 {
@@ -26,7 +26,7 @@ var bitCounts = func() (t [256]uint64) {
 	return t
 }()
 
-// fillRuns is fillRunsFallback.
+// fillRuns is fillRunsFallback from the first run on.
 func fillRuns(inverse, runs, slots []int32) error {
 	if !simd.AVX2 || len(inverse) < 32 || len(runs) == 0 {
 		return fillRunsFallback(inverse, runs, slots, 0, 0)
@@ -39,7 +39,7 @@ func fillRuns(inverse, runs, slots []int32) error {
 	return fillRunsFallback(inverse, runs, slots, done, row)
 }
 
-// fillChangeBits is fillChangeBitsFallback.
+// fillChangeBits is fillChangeBitsFallback with run 0.
 func fillChangeBits(inverse []int32, changes vector.Bitmap) {
 	if n := len(inverse) &^ 63; simd.AVX2 && n > 0 {
 		words := changes[:n/64]

@@ -6,15 +6,15 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// Limits bound what stored metadata may claim, so that damaged or untrusted bytes cannot size an allocation. The zero
-// value works.
+// Limits are the largest counts that stored metadata may have. They protect against large allocations for damaged or
+// untrusted bytes. The zero value works.
 type Limits struct {
 	StripeRows  uint64 // rows, and slots, of a stripe; default 1<<24, at most 1<<31-1
-	StripeBytes uint64 // decoded bytes of a stripe, and half of what it may take as stored; default 1 GiB
+	StripeBytes uint64 // decoded bytes of a stripe, and half of its stored bytes; default 1 GiB
 	FileStripes uint64 // stripes of a file; default 1<<17
-	// DictionaryValues bounds the dictionary of a file; default 1<<20.
+	// DictionaryValues is for the values of a file's dictionary; default 1<<20.
 	DictionaryValues uint64
-	DirectoryBytes   uint64 // directory of a file or a pack; default 64 MiB
+	DirectoryBytes   uint64 // bytes of the directory of a file or pack; default 64 MiB
 }
 
 const (
@@ -27,7 +27,7 @@ const (
 	maxNameBytes    = 1<<16 - 1
 	maxRowElements  = 1 << 48
 	maxStreamLength = 1 << 48
-	storedSlack     = 1 << 20 // what streams of few values may take beyond StripeBytes
+	storedSlack     = 1 << 20 // bytes that a stripe may take in addition to 2*StripeBytes
 )
 
 func (l Limits) withDefaults() Limits {
@@ -51,8 +51,8 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// decodedBytes returns the memory that a column of the stripe takes, or false when a count is more than any column can
-// hold. Rows and Slots fit an int32.
+// decodedBytes returns the memory of a column of the stripe, or false if a count exceeds what a column can hold. Rows
+// and Slots fit an int32.
 func decodedBytes(t vector.Type, s *StripeMeta) (uint64, bool) {
 	n := uint64(0)
 	if s.Slots != s.Rows || s.has(InverseCodes) || s.has(InverseRuns) || s.has(InverseChanges) {
@@ -79,7 +79,7 @@ func decodedBytes(t vector.Type, s *StripeMeta) (uint64, bool) {
 	return n + held*uint64(t.ValueBytes()), true
 }
 
-// sourceBytes returns the width of one value of t and its score in the source.
+// sourceBytes returns the bytes of one value of t with its score in the source.
 func sourceBytes(t vector.Type) uint64 {
 	if t.Kind == vector.Bytes || t.Kind == vector.String {
 		return 1

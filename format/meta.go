@@ -7,7 +7,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// StreamKind tells the streams of a stripe apart. The numbers are written to disk and never change meaning.
+// StreamKind identifies a stream of a stripe. The numbers are written to disk and never change meaning.
 type StreamKind uint8
 
 const (
@@ -15,13 +15,13 @@ const (
 	InverseRuns    StreamKind = 2 // lengths of the inverse's runs
 	InverseChanges StreamKind = 3 // a bit per row: a run starts
 	InverseCodes   StreamKind = 4 // the slot of each run
-	Lengths        StreamKind = 5 // of each present slot
-	Values         StreamKind = 6
+	Lengths        StreamKind = 5 // the length of each present slot
+	Values         StreamKind = 6 // values of present slots; with Codes, the stripe's own distinct values
 	Scores         StreamKind = 7
-	Starts         StreamKind = 8 // where each present slot starts in the values
-	Codes          StreamKind = 9 // of each value, in the file's dictionary and the stripe's own values
+	Starts         StreamKind = 8 // partial duplicates: the start of each present slot in the values
+	Codes          StreamKind = 9 // the code of each value: in the file's dictionary, then in the stripe's own values
 
-	streamKinds = 9 // the last of them
+	streamKinds = 9 // the largest
 )
 
 var streamNames = [...]string{
@@ -42,17 +42,16 @@ type StreamMeta struct {
 	Length uint64 // bytes, its checksum included
 }
 
-// StripeMeta says where a stripe is and what it holds. The streams are contiguous, in the order of their kinds, from
-// Offset.
+// StripeMeta describes a stripe. Its streams are contiguous, in the order of their kinds, from Offset on.
 type StripeMeta struct {
 	Offset   uint64 // from the start of the feature file
 	Length   uint64 // of all streams
 	Rows     uint32
 	Slots    uint32
 	Present  uint32 // slots that are not null
-	Runs     uint32 // of an inverse that has codes and runs shorter than rows; else 0
-	Own      uint32 // with Codes: values of the stripe's own, beside the dictionary's; else 0
-	Elements uint64 // values stored: ids, bytes, or numbers
+	Runs     uint32 // runs of an inverse that has codes and fewer runs than rows; else 0
+	Own      uint32 // with Codes: the stripe's own distinct values, which are not in the dictionary; else 0
+	Elements uint64 // stored values: ids, bytes, or numbers
 	Streams  []StreamMeta
 	Stats    Stats
 }
@@ -67,28 +66,28 @@ func (s *StripeMeta) has(k StreamKind) bool {
 	return false
 }
 
-// Stats of a stripe or a whole file, over rows.
+// Stats are statistics over the rows of a stripe or file, duplicates counted.
 type Stats struct {
 	NullRows uint64
-	Elements uint64 // over rows: what an expanded reader would see
-	RawBytes uint64 // those elements, and their scores, in their source width
+	Elements uint64 // values of all rows
+	RawBytes uint64 // bytes of these elements and their scores in the source
 	// HasMinMax: every present number (list elements too) that is not NaN lies between Min and Max, inclusive. The
-	// bounds are exact for dense features, rounded outward for lists, absent for embeddings, bytes and strings. Ints
-	// hold integers and bools (uint64 bit for bit, and compared unsigned), floats float32 and float64.
+	// bounds are exact for dense features, rounded outward for lists, absent for embeddings, bytes and strings. MinInt
+	// and MaxInt are for integers and bools (uint64 with the same bits, compared unsigned), MinFloat and MaxFloat for
+	// float32 and float64.
 	HasMinMax          bool
 	MinInt, MaxInt     int64
 	MinFloat, MaxFloat float64
 }
 
-// FileMeta is a feature file's directory: its footer holds it, and the segment's index too. Nothing in this package
-// writes to one that it has returned: it may be read concurrently.
+// FileMeta is a feature file's directory. It is stored at the end of the file, and in the segment's index. This package
+// never changes one that it has returned, so it may be read concurrently.
 type FileMeta struct {
-	Type    vector.Type
-	Feature uint64 // feature id
-	Name    string // the feature's name when it was written
-	Group   uint64 // the feature id of the dedup group's inverse file, or 0
-	// Dictionary is of values that several stripes share.
-	Dictionary DictionaryMeta
+	Type       vector.Type
+	Feature    uint64         // feature id
+	Name       string         // the feature's name when it was written
+	Group      uint64         // the feature id of the dedup group's inverse file, or 0
+	Dictionary DictionaryMeta // of values that several stripes share
 	Stripes    []StripeMeta
 	Found      Found
 	// Rows and Stats are over all stripes. They are not stored: DecodeMeta and Finish add them up.
@@ -96,11 +95,11 @@ type FileMeta struct {
 	Stats Stats
 }
 
-// Found is what a writer says of the duplicates that it found in a feature; nothing is read by it. Rows, slots and
-// values before and after are in the stripes.
+// Found is statistics of the duplicates that the writer found in a feature. Decoding does not need them. The stripes
+// have the numbers of rows, slots and values.
 type Found struct {
-	Partial uint64 // slots whose values other slots store too
-	// SavedBytes estimates how many bytes more the file would take with a slot for each row.
+	Partial uint64 // slots that are partial duplicates
+	// SavedBytes estimates how many more bytes the file would take with one slot per row.
 	SavedBytes uint64
 }
 
@@ -122,7 +121,7 @@ func (m *FileMeta) addTotals() {
 	}
 }
 
-// add widens s, statistics of type t, by those of more rows.
+// add adds the statistics of more rows to s. Both are of type t.
 func (s *Stats) add(t vector.Type, o *Stats) {
 	s.NullRows += o.NullRows
 	s.Elements += o.Elements
@@ -146,8 +145,8 @@ func (s *Stats) add(t vector.Type, o *Stats) {
 	}
 }
 
-// check returns what is wrong with the counts of one stripe under limits (defaults filled in), or "". Everything that a
-// decoder allocates follows from counts that passed.
+// check returns what is wrong with the counts of a stripe, or "". limits have their defaults. A decoder allocates
+// memory only for counts that passed this check.
 func (m *FileMeta) check(s *StripeMeta, limits Limits) string {
 	t := m.Type
 	list := t.IsList()
@@ -206,14 +205,14 @@ func (m *FileMeta) check(s *StripeMeta, limits Limits) string {
 	if n > limits.StripeBytes {
 		return fmt.Sprintf("decodes to %d bytes, over the limit of %d", n, limits.StripeBytes)
 	}
-	stored := uint64(0) // cannot overflow: a stripe has a stream a kind, and each is checked first
+	stored := uint64(0) // cannot overflow: a stripe has one stream per kind, and each length is checked first
 	for _, f := range s.Streams {
 		if f.Length <= checksumLength || f.Length > maxStreamLength {
 			return fmt.Sprintf("stream %v of %d bytes", f.Kind, f.Length)
 		}
 		stored += f.Length
 	}
-	// A reader holds a stripe as it is stored, too. No encoding doubles what it encodes but in streams of a few bytes.
+	// A reader also holds the stored stripe. No encoding doubles the size of its input, except in very small streams.
 	if stored > storedSlack && (stored-storedSlack)/2 > limits.StripeBytes {
 		return fmt.Sprintf("stored in %d bytes, over the limit for stripes that decode to %d", stored,
 			limits.StripeBytes)

@@ -23,7 +23,7 @@ const (
 	stripeDoubles  = 1 << 5
 	allStripeFlags = stripeSlots | stripeNulls | stripeAllNull | stripeExpanded | stripeBounds | stripeDoubles
 
-	// Tags of fields (SPEC.md, section 5). A reader that does not know one skips it when it is even.
+	// Tags of fields (SPEC.md, section 5). A reader skips unknown even tags, and refuses unknown odd ones.
 	foundField = 2
 
 	// minEntryBytes is the length of the shortest stripe entry: streams, flags, rows.
@@ -40,7 +40,7 @@ const (
 //	|      | (uvarint) |           |           |
 //	+------+-----------+-----------+-----------+
 //
-// m is one that Finish or DecodeMeta returned; DecodeMeta reads it back, totals computed anew.
+// m was returned by Finish or DecodeMeta. DecodeMeta decodes it, and computes the totals again.
 func AppendMeta(dst []byte, m *FileMeta) []byte {
 	flags := byte(0)
 	if m.Group != 0 {
@@ -84,7 +84,7 @@ func AppendMeta(dst []byte, m *FileMeta) []byte {
 	return dst
 }
 
-// appendFound appends the fields, of which there is one:
+// appendFound appends the list of fields, which has one field:
 //
 //	+-------+---------+------------+---------+-------------+
 //	| 1 (1) | tag (1) | length (1) | partial | saved bytes |
@@ -222,8 +222,9 @@ func fits(v int64, n int, signed bool) bool {
 	return uint64(v)<<shift>>shift == uint64(v)
 }
 
-// DecodeMeta decodes what AppendMeta appended, all of src, checking every field against limits. The result shares no
-// memory with src. Errors match ErrCorrupt or ErrUnsupported; their offset is unknown, their stripe is set.
+// DecodeMeta decodes what AppendMeta appended, and checks every field against limits. src has nothing else. The result
+// shares no memory with src. Errors match ErrCorrupt or ErrUnsupported; their Offset is -1, and their Stripe is set if
+// they concern one.
 func DecodeMeta(src []byte, limits Limits) (*FileMeta, error) {
 	r := metaReader{src: src}
 	m := new(FileMeta)
@@ -233,7 +234,8 @@ func DecodeMeta(src []byte, limits Limits) (*FileMeta, error) {
 	return m, nil
 }
 
-// A metaReader takes fields off the front of src. The first short read sets bad, and everything after reads zero.
+// A metaReader reads fields from the front of src. If src is too short for one, it sets bad, and returns 0 for all
+// later fields.
 type metaReader struct {
 	src []byte
 	bad bool
@@ -331,7 +333,7 @@ func (r *metaReader) file(m *FileMeta, limits Limits) error {
 		}
 	}
 	if flags&flagDictionary != 0 {
-		m.Dictionary.Values = uint32(min(r.uvarint(), math.MaxUint32)) // check refuses what does not fit
+		m.Dictionary.Values = uint32(min(r.uvarint(), math.MaxUint32)) // check refuses a larger number
 		m.Dictionary.Length = r.uvarint()
 	}
 	n := r.uvarint()
@@ -377,7 +379,7 @@ func (r *metaReader) stripes(m *FileMeta, n int, limits Limits) error {
 		return nil
 	}
 	m.Stripes = make([]StripeMeta, n)
-	streams := make([]StreamMeta, 0, 4*n) // one array for all stripes, as a rule
+	streams := make([]StreamMeta, 0, 4*n) // usually one array for all stripes
 	offset := headerLength + m.Dictionary.Length
 	before := uint32(0)
 	for i := range m.Stripes {
@@ -409,7 +411,7 @@ func (r *metaReader) stripes(m *FileMeta, n int, limits Limits) error {
 	return nil
 }
 
-// inStripe returns err, a corrupt or an unsupported one, with its stripe set.
+// inStripe sets the Stripe of a CorruptError or UnsupportedError, and returns it.
 func inStripe(err error, stripe int) error {
 	switch e := err.(type) {
 	case *CorruptError:
@@ -439,7 +441,7 @@ func (r *metaReader) stripe(m *FileMeta, s *StripeMeta, before uint32, limits Li
 		}
 	}
 	change := r.varint()
-	rows := int64(before) + change // before fits an int32; what overflows is refused for its change
+	rows := int64(before) + change // before fits an int32; a change that could overflow is refused below
 	if change > math.MaxInt32 || rows < 0 || uint64(rows) > limits.StripeRows {
 		return corrupt(-1, "%d rows more than the stripe before, which has %d; the limit is %d", change, before,
 			limits.StripeRows)
@@ -559,8 +561,7 @@ func (r *metaReader) intBound(signed bool, fill byte) (int64, bool) {
 	return v, true
 }
 
-// fields takes the fields that this version knows, skips what later versions may have added and lets older readers
-// skip, and refuses the rest.
+// fields reads the fields that this version knows, skips unknown ones with even tags, and refuses unknown odd ones.
 func (r *metaReader) fields(m *FileMeta) error {
 	count := r.uvarint()
 	for range count {
@@ -571,7 +572,7 @@ func (r *metaReader) fields(m *FileMeta) error {
 		}
 		switch {
 		case tag == foundField:
-			// What a later version appends to the value is not looked at.
+			// A later version may append to the value: ignore the rest.
 			v := metaReader{src: value}
 			m.Found = Found{Partial: v.uvarint(), SavedBytes: v.uvarint()}
 			if v.bad {

@@ -13,11 +13,12 @@ type PackEntry struct {
 	Offset, Length uint64
 }
 
-// minFileLength is the length of a feature file with an empty directory, which none is.
+// minFileLength is less than the length of any feature file: it is that of one with an empty directory.
 const minFileLength = headerLength + tailLength
 
-// A PackWriter concatenates feature files into one object, with a directory at the end so that it can be read alone.
-// Not safe for concurrent use. After an error of the io.Writer every call returns that error.
+// A PackWriter concatenates feature files into one object with a directory at the end, so that the pack can be read
+// without a segment's index. Not safe for concurrent use. After an error of the io.Writer every call returns that
+// error.
 type PackWriter struct {
 	w       io.Writer
 	size    int64
@@ -46,7 +47,7 @@ func (p *PackWriter) write(b []byte) error {
 func (p *PackWriter) Add(feature uint64, file []byte) (offset uint64, err error) {
 	n := len(file)
 	if n < minFileLength || string(file[:3]) != fileMagic || string(file[n-4:n-1]) != fileMagic {
-		return 0, fmt.Errorf("pack: the %d bytes added for feature %d are no feature file", n, feature)
+		return 0, fmt.Errorf("pack: the %d bytes added for feature %d are not a feature file", n, feature)
 	}
 	offset = uint64(p.size)
 	if err := p.write(file); err != nil {
@@ -59,7 +60,7 @@ func (p *PackWriter) Add(feature uint64, file []byte) (offset uint64, err error)
 // Size returns the bytes written so far.
 func (p *PackWriter) Size() int64 { return p.size }
 
-// Finish writes directory and tail and returns the pack's length. The PackWriter cannot be used after it.
+// Finish writes directory and tail and returns the pack's length. The PackWriter cannot be used afterwards.
 func (p *PackWriter) Finish() (size int64, err error) {
 	b := appendPackDirectory(nil, p.entries)
 	if len(b) > defaultDirectoryBytes {
@@ -95,8 +96,8 @@ func appendPackDirectory(dst []byte, entries []PackEntry) []byte {
 // minPackEntryBytes is the length of the shortest entry: feature, gap, length.
 const minPackEntryBytes = 10
 
-// OpenPack reads the directory of the pack that is r's first size bytes. Entries are in the order of their offsets, do
-// not overlap and lie inside the pack.
+// OpenPack reads the directory of a pack, which is the first size bytes of r. Entries are in the order of their
+// offsets, do not overlap and lie inside the pack. Errors are as in OpenFile.
 func OpenPack(r io.ReaderAt, size int64, limits Limits) ([]PackEntry, error) {
 	directory, err := readDirectory(r, 0, size, packMagic, limits.withDefaults())
 	if err != nil {

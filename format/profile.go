@@ -7,17 +7,17 @@ import (
 	"github.com/dsistore/dsistore/format/encoding"
 )
 
-// A Profile weighs the size of what is stored against the time to decode it; the zero Profile is balanced. Any profile
-// can be read by any reader.
+// A Profile weighs stored size against decoding time. The zero Profile is balanced. The profile does not change the
+// format: every reader can read files of every profile.
 type Profile = encoding.Profile
 
-// profiles by their names, which tables remember.
+// profiles have names that are stored in tables.
 var profiles = []struct {
 	name    string
 	profile Profile
 }{{"speed", encoding.Speed}, {"balanced", encoding.Balanced}, {"size", encoding.Size}}
 
-// ParseProfile returns the profile of a name: speed, balanced or size.
+// ParseProfile returns the profile called speed, balanced or size.
 func ParseProfile(name string) (Profile, error) {
 	for _, p := range profiles {
 		if p.name == name {

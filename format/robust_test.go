@@ -357,7 +357,7 @@ func TestWriterRefuses(t *testing.T) {
 	for _, c := range []struct {
 		column *vector.Column
 		want   string
-	}{{str, "UTF-8"}, {small, "128, which no int8 is"}, {broken, "0 values for 2 slots"}} {
+	}{{str, "UTF-8"}, {small, "128, out of the range of int8"}, {broken, "0 values for 2 slots"}} {
 		var b bytes.Buffer
 		w, err := format.NewWriter(&b, c.column.Type, format.WriterOptions{})
 		if err != nil {

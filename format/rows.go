@@ -8,19 +8,19 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A Selection is some rows of a stripe and the slots that they have. Features of a group share one. The zero Selection
-// is ready for SelectRows; its memory is reused.
+// A Selection is a list of rows of a stripe, with their slots. The features of a group share one. The zero Selection is
+// ready for SelectRows; its memory is reused.
 //
 //	inverse of the stripe   0 0 1 2 2 2 3
 //	rows                      ^   ^ ^   ^       slots 0 2 3   inverse 0 1 1 2
 type Selection struct {
 	stripeRows, stripeSlots int
 	rows                    int
-	slots                   []int32 // of the rows in order; a row that has the slot of the row before adds none
-	inverse                 []int32 // of each row, in slots
+	slots                   []int32 // slots of the rows, in order, without repeating the slot of the row before
+	inverse                 []int32 // by row: position in slots
 }
 
-// add appends a row that has the slot.
+// add appends a row of that slot.
 func (x *Selection) add(slot int32) {
 	if k := len(x.slots); k == 0 || x.slots[k-1] != slot {
 		x.slots = append(x.slots, slot)
@@ -28,8 +28,8 @@ func (x *Selection) add(slot int32) {
 	x.inverse = append(x.inverse, int32(len(x.slots)-1))
 }
 
-// SelectRows makes x the rows of stripe i of a group's inverse file: rows are of the stripe and ascend. src and errors
-// are as in DecodeStripe.
+// SelectRows sets x to rows of stripe i of a group's inverse file. rows ascend. m, i, src and errors are as in
+// DecodeStripe.
 func (d *StripeDecoder) SelectRows(x *Selection, m *FileMeta, i int, src []byte, rows []int32) error {
 	defer clear(d.chunks[:])
 	s, err := d.begin(m, i, src)
@@ -39,17 +39,17 @@ func (d *StripeDecoder) SelectRows(x *Selection, m *FileMeta, i int, src []byte,
 	return d.selectRows(x, s, rows)
 }
 
-// DecodeRows decodes some rows of stripe i: rows are of the stripe and ascend, and row j of dst is row rows[j] of it.
-// It decodes no more than these rows need, as far as the streams allow: what DecodeStripe gives costs the whole stripe.
-// Of a feature of a group, group is what SelectRows gave of the group's stripe for the same rows; otherwise it is not
-// looked at. All else is as in DecodeStripe, but that bytes that are wrong under a right checksum are found only where
-// they are needed, and that dst borrows nothing and has neither Lengths nor slots that no row has.
+// DecodeRows is DecodeStripe for some rows of stripe i: row j of dst is row rows[j] of the stripe. rows ascend. It
+// decodes only what these rows need, as far as the codecs allow. For a feature of a group, group is the result of
+// SelectRows with the group's stripe and the same rows; otherwise it is ignored. Unlike after DecodeStripe, dst borrows
+// nothing, has no Lengths, and has only slots of its rows. Wrong bytes with a right checksum are found only if these
+// rows need them.
 func (d *StripeDecoder) DecodeRows(dst *vector.Column, m *FileMeta, i int, src []byte, rows []int32,
 	group *Selection) error {
 	return d.end(dst, m, d.decodeRows(dst, m, i, src, rows, group))
 }
 
-// begin checks stripe i of m and finds its chunks.
+// begin checks stripe i of m and its checksums, and sets d.chunks.
 func (d *StripeDecoder) begin(m *FileMeta, i int, src []byte) (*StripeMeta, error) {
 	s := &m.Stripes[i]
 	d.stripe = i
@@ -85,7 +85,7 @@ func (d *StripeDecoder) decodeRows(dst *vector.Column, m *FileMeta, i int, src [
 		d.makeInverse(dst)
 		copy(dst.Inverse, x.inverse)
 	}
-	if err := d.pickPresent(dst, s, x.slots); err != nil {
+	if err := d.selectPresent(dst, s, x.slots); err != nil {
 		return err
 	}
 	if m.Type.IsList() {
@@ -97,16 +97,16 @@ func (d *StripeDecoder) decodeRows(dst *vector.Column, m *FileMeta, i int, src [
 	}
 	width := int32(dst.Type.Width())
 	d.spans = d.spans[:0]
-	for _, k := range d.picks {
+	for _, k := range d.positions {
 		d.addSpan(k*width, (k+1)*width)
 	}
-	return d.decodeFixed(dst, m, s, len(d.picks)*int(width), d.spans)
+	return d.decodeFixed(dst, m, s, len(d.positions)*int(width), d.spans)
 }
 
 func (d *StripeDecoder) checkGroup(x *Selection, s *StripeMeta, rows []int32) error {
 	if x == nil {
-		return fmt.Errorf("stripe %d: rows of a feature of a group are decoded with the group's selection, "+
-			"which is nil", d.stripe)
+		return fmt.Errorf("stripe %d: the feature is in a dedup group: call SelectRows on the group's stripe first "+
+			"and pass the Selection", d.stripe)
 	}
 	if x.stripeRows != int(s.Rows) || x.stripeSlots != int(s.Slots) || x.rows != len(rows) {
 		return &CorruptError{Stripe: d.stripe, Offset: int64(s.Offset),
@@ -116,13 +116,13 @@ func (d *StripeDecoder) checkGroup(x *Selection, s *StripeMeta, rows []int32) er
 	return nil
 }
 
-// selectRows is SelectRows of a stripe whose chunks are found.
+// selectRows is SelectRows after begin.
 func (d *StripeDecoder) selectRows(x *Selection, s *StripeMeta, rows []int32) error {
 	x.stripeRows, x.stripeSlots, x.rows = int(s.Rows), int(s.Slots), len(rows)
 	x.slots, x.inverse = x.slots[:0], x.inverse[:0]
 	for j, r := range rows {
 		if r < 0 || r >= int32(s.Rows) || j > 0 && r <= rows[j-1] {
-			return fmt.Errorf("stripe %d: row %d at place %d: want rows of %d that ascend", d.stripe, r, j, s.Rows)
+			return fmt.Errorf("stripe %d: row %d at position %d: want ascending rows below %d", d.stripe, r, j, s.Rows)
 		}
 	}
 	runs, changes, codes := d.chunks[InverseRuns], d.chunks[InverseChanges], d.chunks[InverseCodes]
@@ -141,8 +141,8 @@ func (d *StripeDecoder) selectRows(x *Selection, s *StripeMeta, rows []int32) er
 	case runs == nil && changes == nil:
 		n = int(s.Rows)
 	}
-	// The run that each row is in.
-	d.picks = vector.Resize(d.picks, len(rows))
+	// Find the run of each row.
+	d.positions = vector.Resize(d.positions, len(rows))
 	switch {
 	case runs != nil:
 		if err := d.runsOf(rows, n, int(s.Rows)); err != nil {
@@ -153,10 +153,10 @@ func (d *StripeDecoder) selectRows(x *Selection, s *StripeMeta, rows []int32) er
 			return d.fail(InverseChanges, err)
 		}
 	default:
-		copy(d.picks, rows)
+		copy(d.positions, rows)
 	}
 	if codes == nil {
-		for _, run := range d.picks {
+		for _, run := range d.positions {
 			x.add(run)
 		}
 		return nil
@@ -165,13 +165,13 @@ func (d *StripeDecoder) selectRows(x *Selection, s *StripeMeta, rows []int32) er
 	if err := d.decodeSlots(d.codes, codes, int(s.Slots)); err != nil {
 		return err
 	}
-	for _, run := range d.picks {
+	for _, run := range d.positions {
 		x.add(d.codes[run])
 	}
 	return nil
 }
 
-// runsOf sets d.picks to the run of each of rows, from the lengths of n runs.
+// runsOf sets d.positions to the run of each of rows, from the lengths of n runs of all rows.
 func (d *StripeDecoder) runsOf(rows []int32, n, all int) error {
 	d.runs = vector.Resize(d.runs, n)
 	if err := d.codec.Int32s(d.runs, d.chunks[InverseRuns]); err != nil {
@@ -180,50 +180,50 @@ func (d *StripeDecoder) runsOf(rows []int32, n, all int) error {
 	end, j := 0, 0
 	for i, length := range d.runs {
 		if length <= 0 || int(length) > all-end {
-			return reasonf("run %d of %d rows at row %d of %d", i, length, end, all)
+			return fmt.Errorf("run %d of %d rows at row %d of %d", i, length, end, all)
 		}
 		end += int(length)
 		for ; j < len(rows) && int(rows[j]) < end; j++ {
-			d.picks[j] = int32(i)
+			d.positions[j] = int32(i)
 		}
 	}
 	if end != all {
-		return reasonf("runs hold %d rows of %d", end, all)
+		return fmt.Errorf("runs hold %d rows of %d", end, all)
 	}
 	return nil
 }
 
-// changesOf is runsOf for changes, which must make n runs.
+// changesOf is runsOf for changes, which must have n runs.
 func (d *StripeDecoder) changesOf(rows []int32, n, all int) error {
 	d.changes = vector.Resize(d.changes, vector.BitmapWords(all))
 	if err := d.codec.Bits(d.changes, all, d.chunks[InverseChanges]); err != nil {
 		return err
 	}
 	if d.changes.Get(0) {
-		return reasonf("row 0 changes")
+		return fmt.Errorf("row 0 changes")
 	}
 	j, before := 0, 0
 	for i, word := range d.changes {
 		for ; j < len(rows) && int(rows[j])>>6 == i; j++ {
 			upTo := word << (63 - uint(rows[j])&63) // the bits of the word up to the row's
-			d.picks[j] = int32(before + bits.OnesCount64(upTo))
+			d.positions[j] = int32(before + bits.OnesCount64(upTo))
 		}
 		before += bits.OnesCount64(word)
 	}
 	if before+1 != n {
-		return reasonf("changes make %d runs, want %d", before+1, n)
+		return fmt.Errorf("changes make %d runs, want %d", before+1, n)
 	}
 	return nil
 }
 
-// pickPresent sets dst.Present for the slots, nil where all are present, and d.picks to the place of each present one
-// among the present slots of the stripe.
-func (d *StripeDecoder) pickPresent(dst *vector.Column, s *StripeMeta, slots []int32) error {
+// selectPresent sets dst.Present for the slots, nil if all are present, and d.positions to the position of each present
+// one among the present slots of the stripe.
+func (d *StripeDecoder) selectPresent(dst *vector.Column, s *StripeMeta, slots []int32) error {
 	if cap(dst.Present) > cap(d.sparePresent) {
 		d.sparePresent = dst.Present
 	}
 	dst.Present = nil
-	d.picks = append(d.picks[:0], slots...)
+	d.positions = append(d.positions[:0], slots...)
 	if s.Present == s.Slots {
 		return nil
 	}
@@ -231,7 +231,7 @@ func (d *StripeDecoder) pickPresent(dst *vector.Column, s *StripeMeta, slots []i
 	d.sparePresent = nil
 	clear(present)
 	if s.Present == 0 {
-		dst.Present, d.picks = present, d.picks[:0]
+		dst.Present, d.positions = present, d.positions[:0]
 		return nil
 	}
 	d.presence = vector.Resize(d.presence, vector.BitmapWords(int(s.Slots)))
@@ -251,10 +251,10 @@ func (d *StripeDecoder) pickPresent(dst *vector.Column, s *StripeMeta, slots []i
 			continue
 		}
 		present.Set(j)
-		d.picks[k] = d.ranks[slot>>6] + int32(bits.OnesCount64(word&(1<<bit-1)))
+		d.positions[k] = d.ranks[slot>>6] + int32(bits.OnesCount64(word&(1<<bit-1)))
 		k++
 	}
-	d.picks = d.picks[:k]
+	d.positions = d.positions[:k]
 	if k == len(slots) {
 		d.sparePresent = present
 		return nil
@@ -274,8 +274,8 @@ func (d *StripeDecoder) addSpan(from, to int32) {
 	}
 }
 
-// rangesOf sets dst.Offsets, and d.spans to where the lists of the present slots are, and returns how many values they
-// have. d.compact are the ends of the stripe's strings.
+// rangesOf sets dst.Offsets, and d.spans to the lists of the present slots, and returns how many values these have. It
+// also sets d.compact to the offsets of the strings of the values stream.
 func (d *StripeDecoder) rangesOf(dst *vector.Column, s *StripeMeta) (int, error) {
 	d.spans = d.spans[:0]
 	dst.Offsets = vector.Resize(dst.Offsets, dst.Slots+1)
@@ -287,9 +287,9 @@ func (d *StripeDecoder) rangesOf(dst *vector.Column, s *StripeMeta) (int, error)
 	}
 	partial := d.chunks[Starts] != nil
 	if partial {
-		n := len(d.picks)
+		n := len(d.positions)
 		d.runs, d.codes = vector.Resize(d.runs, n), vector.Resize(d.codes, n)
-		for _, k := range d.picks {
+		for _, k := range d.positions {
 			d.addSpan(k, k+1)
 		}
 		if err := d.decodeSlices(d.codes, d.runs, s, d.spans); err != nil {
@@ -310,7 +310,7 @@ func (d *StripeDecoder) rangesOf(dst *vector.Column, s *StripeMeta) (int, error)
 				from = d.runs[k]
 				to = from + d.codes[k]
 			} else {
-				from, to = d.compact[d.picks[k]], d.compact[d.picks[k]+1]
+				from, to = d.compact[d.positions[k]], d.compact[d.positions[k]+1]
 			}
 			k++
 			sum += int64(to - from)

@@ -9,40 +9,39 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// What a Writer holds back at most, until it knows which values the stripes share.
+// Limits of the stripes that a Writer holds back until it decides on the dictionary.
 const (
 	maxWaitingValues   = 1 << 19 // 4 bytes each
 	maxWaitingDistinct = 1 << 17
 	maxWaitingBytes    = 1 << 20 // of the other streams
 )
 
-// A dictionaryBuilder is the shared-dictionary builder: it finds the values that several stripes of a file have, so
-// that they are stored once for all of them:
+// A dictionaryBuilder finds the values that several stripes of a file have, so that they are stored once:
 //
 //	stripe 0    a b a c        codes 0 1 0 2   own c
 //	stripe 1    b a d a        codes 1 0 2 0   own d        dictionary a b
 //
-// The first stripes decide. Until the dictionary is finished they wait, encoded but for their values. Later stripes use
-// the dictionary that there is by then. Where nothing is shared the Writer drops the builder.
+// The dictionary is chosen from the first stripes. They wait until then, with all streams encoded except their values.
+// Later stripes use the dictionary. If no dictionary pays, the Writer drops the builder.
 type dictionaryBuilder struct {
-	open    bool // stripes wait
+	open    bool // the dictionary is not chosen yet, and stripes wait
 	table   valueTable
 	waiting []waitingStripe
-	held    []int32 // codes of the values of all that wait, in the table
+	held    []int32 // values of all waiting stripes, as numbers in the table
 	bytes   int     // of their other streams
 
-	shared int // values at the front of the table that are the dictionary's
-	// Memory of the stripe being made.
+	shared int // values of the dictionary, which are the first of the table
+	// Memory for the stripe being written.
 	codes  []int32
-	own    []int64 // values that the dictionary lacks
-	fresh  []int32 // their codes in the table that was
-	counts []int32 // of each
-	order  []int32
-	place  []int32
+	own    []int64 // distinct values that the dictionary lacks
+	fresh  []int32 // their numbers in the old table
+	counts []int32 // occurrences of each
+	order  []int32 // indexes of own in the order in which they are stored
+	place  []int32 // by index of own: its code
 	vals   []int64
 	// Memory of finishDictionary.
-	keys    []int64
-	placeOf []int32 // by code in the table that was
+	keys    []int64 // of the old table
+	placeOf []int32 // by number in the old table: code in the dictionary, or -1
 	tallies []tally
 	touched []int32
 	sorter  frequencySorter
@@ -59,7 +58,7 @@ func newDictionaryBuilder() *dictionaryBuilder {
 	return h
 }
 
-// dropBuilder gives the memory back.
+// dropBuilder returns the builder to the pool.
 func (w *Writer) dropBuilder() {
 	if w.builder != nil {
 		dictionaryBuilders.Put(w.builder)
@@ -82,8 +81,7 @@ type waitingStripe struct {
 	values int        // codes of it
 }
 
-// hold keeps the stripe that w.build made, whose values are vals, and finishes the dictionary once enough is
-// known.
+// hold keeps the stripe that w.build made, whose values are vals. It finishes the dictionary when enough stripes wait.
 func (w *Writer) hold(vals []int64) {
 	h := w.builder
 	n := len(h.held)
@@ -98,7 +96,7 @@ func (w *Writer) hold(vals []int64) {
 	}
 }
 
-// finishDictionary decides what is shared and writes the dictionary and the stripes that wait.
+// finishDictionary chooses the dictionary, and writes it and the waiting stripes.
 func (w *Writer) finishDictionary() {
 	h := w.builder
 	if h == nil || !h.open {
@@ -119,8 +117,7 @@ func (w *Writer) finishDictionary() {
 		w.meta.Dictionary = DictionaryMeta{Values: uint32(h.shared), Length: uint64(len(w.buf))}
 		w.write(w.buf)
 	}
-	// What waits has codes in the table that was: they are turned into those of the dictionary without looking values
-	// up again.
+	// The values of waiting stripes are numbers in the old table. placeOf maps them to codes without looking up values.
 	h.placeOf = vector.Resize(h.placeOf, len(keys))
 	place := h.placeOf
 	for i := range place {
@@ -151,8 +148,8 @@ func (w *Writer) finishDictionary() {
 	}
 }
 
-// recode returns codes of the dictionary, and of the stripe's own values behind it, for codes of keys; place says where
-// the dictionary has a key, -1: not, and is left as it was. Borrowed.
+// recode returns the codes of a stripe's values, given as numbers of keys, in the dictionary and the stripe's own
+// values, which it sets. place is placeOf, which recode leaves as it was. Borrowed.
 func (h *dictionaryBuilder) recode(codes []int32, keys []int64, place []int32) []int32 {
 	out := vector.Resize(h.codes, len(codes))
 	h.codes, h.counts, h.own, h.fresh = out, h.counts[:0], h.own[:0], h.fresh[:0]
@@ -176,8 +173,8 @@ func (h *dictionaryBuilder) recode(codes []int32, keys []int64, place []int32) [
 	return h.orderOwn()
 }
 
-// insertValues adds the streams of vals to the streams that the stripe being made has already: as values, or as codes
-// with the values of its own.
+// insertValues adds vals to the streams of the stripe being written: as values or, with a dictionary, as codes and the
+// stripe's own values.
 func (w *Writer) insertValues(vals []int64) {
 	if len(vals) == 0 {
 		return
@@ -192,7 +189,7 @@ func (w *Writer) insertValues(vals []int64) {
 	})
 }
 
-// insertCodes adds the streams of codes, and of h.own in h.order.
+// insertCodes adds the streams of codes and of h.own, in the order h.order.
 func (w *Writer) insertCodes(codes []int32) {
 	h := w.builder
 	if len(codes) == 0 {
@@ -203,7 +200,7 @@ func (w *Writer) insertCodes(codes []int32) {
 			return
 		}
 		w.stripe.Own = uint32(len(h.own))
-		h.vals = h.vals[:0] // what it held has been used
+		h.vals = h.vals[:0]
 		for _, c := range h.order {
 			h.vals = append(h.vals, h.own[c])
 		}
@@ -214,7 +211,7 @@ func (w *Writer) insertCodes(codes []int32) {
 	w.endStream(Codes)
 }
 
-// insert lets add append streams before scores and starts, which stand behind the values.
+// insert calls add, which appends streams, so that they come before scores and starts.
 func (w *Writer) insert(add func()) {
 	n, at := len(w.streams), uint64(0)
 	for i, s := range w.streams {
@@ -230,14 +227,13 @@ func (w *Writer) insert(add func()) {
 	w.streams, w.buf = append(w.streams, behind...), append(w.buf, after...)
 }
 
-// The chooser's memories of streams that no kind numbers.
+// Numbers of streams for the chooser's memory, besides the StreamKinds.
 const (
 	ownMemory        = streamKinds + 1
 	dictionaryMemory = streamKinds + 2
 )
 
-// code returns the codes of vals, borrowed, and sets h.own to what the dictionary lacks and h.order to the order in
-// which that is stored.
+// code returns the codes of vals, and sets h.own and h.order. Borrowed.
 func (h *dictionaryBuilder) code(vals []int64) []int32 {
 	h.codes, h.counts = h.codes[:0], h.counts[:0]
 	for _, v := range vals {
@@ -255,7 +251,7 @@ func (h *dictionaryBuilder) code(vals []int64) []int32 {
 	return h.orderOwn()
 }
 
-// orderOwn sets h.order and makes h.codes, which number h.own as it stands, follow it. Borrowed.
+// orderOwn sets h.order, and changes the codes of h.own in h.codes accordingly. It returns h.codes. Borrowed.
 func (h *dictionaryBuilder) orderOwn() []int32 {
 	h.order = h.sorter.byFrequency(h.order[:0], h.own, h.counts)
 	if len(h.own) == 0 {
@@ -273,25 +269,25 @@ func (h *dictionaryBuilder) orderOwn() []int32 {
 	return h.codes
 }
 
-// What choose takes a dictionary to cost and to save, beside bytes.
+// Constants of choose.
 const (
-	sharedMargin  = 0.95 // of the cost without: what a dictionary must come to
-	sharedBytes   = 512  // that it must save
-	nsOfLookUp    = 1.0  // a value, from a dictionary that no near cache holds
-	nearEntries   = 1 << 13
-	nsOfEntry     = 1.0 // to decode an entry
-	bitsOverEntry = 2.0 // of an entry, over the log2 of the mean gap
+	sharedMargin  = 0.95    // the cost with a dictionary must be at most this share of the cost without
+	sharedBytes   = 512     // bytes that a dictionary must save
+	nsOfLookUp    = 1.0     // to look up a value in a dictionary of more than nearEntries
+	nearEntries   = 1 << 13 // entries that fit the L2 cache
+	nsOfEntry     = 1.0     // to decode an entry
+	bitsOverEntry = 2.0     // of an encoded entry, beyond the log2 of the mean gap between entries
 )
 
-// A tally counts a value of the stripes that wait.
+// A tally counts a value in the waiting stripes.
 type tally struct {
 	total int32 // occurrences
-	here  int32 // in the stripe at hand
-	in    int32 // stripes
-	last  int32 // stripe
+	here  int32 // occurrences in the current stripe
+	in    int32 // number of stripes that have it
+	last  int32 // the last of them
 }
 
-// log2 is math.Log2 of a count.
+// log2 is math.Log2 of a count; 0 for 0.
 func log2(n int) float64 {
 	if n < len(logarithms) {
 		return logarithms[n]
@@ -299,7 +295,7 @@ func log2(n int) float64 {
 	return math.Log2(float64(n))
 }
 
-// logarithms are those of most counts; that of 0 is 0.
+// logarithms is a table for log2.
 var logarithms = func() (l [256]float64) {
 	for i := 1; i < len(l); i++ {
 		l[i] = math.Log2(float64(i))
@@ -307,8 +303,8 @@ var logarithms = func() (l [256]float64) {
 	return l
 }()
 
-// choose returns the places in the table of the values that are worth sharing, those of several stripes, in the order
-// of the dictionary; none when it does not pay, at nsPerByte for a byte stored.
+// choose returns the values of the dictionary, as numbers in the table, in the order of the dictionary: those that
+// several stripes have. It returns none if a dictionary does not lower the cost, with nsPerByte per stored byte.
 func (h *dictionaryBuilder) choose(nsPerByte float64) []int32 {
 	keys := h.table.keys
 	if len(h.waiting) < 2 || len(keys) == 0 {

@@ -5,17 +5,17 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A Sizer says what a stripe would take in a feature file, without making one: by encoding it. It chooses codecs anew
-// after each Reset. Memory: scratch in proportion to the largest stripe. Not safe for concurrent use.
+// A Sizer measures the size of a stripe in a feature file by encoding it. It chooses codecs again after each Reset. Its
+// memory is proportional to the largest stripe. Not safe for concurrent use.
 type Sizer struct {
-	// Profile is that of the files; it counts from the next Reset. Default: balanced.
+	// Profile is used from the next Reset on. Default: balanced.
 	Profile Profile
 
 	w     Writer
 	entry []byte
 }
 
-// Reset turns s to stripes of type t. grouped: the feature is in a dedup group, so that its inverse lies elsewhere.
+// Reset starts stripes of type t. grouped: the feature is in a dedup group, so its inverse is not counted.
 func (s *Sizer) Reset(t vector.Type, grouped bool) {
 	s.w.meta = FileMeta{Type: t}
 	if grouped {
@@ -24,8 +24,8 @@ func (s *Sizer) Reset(t vector.Type, grouped bool) {
 	s.w.chooser = encoding.Chooser{Profile: s.Profile}
 }
 
-// Size returns the bytes of a valid column's streams with their checksums, and of its entry in the directory, which is
-// stored twice: in the file and in the segment's index. c is borrowed for the call. It returns an error where
+// Size returns the bytes of the streams of c, a valid column, with their checksums, and of its entry in the directory,
+// which is stored twice: in the file and in the segment's index. c is borrowed for the call. It returns an error if
 // Writer.WriteStripe would.
 func (s *Sizer) Size(c *vector.Column) (int, error) {
 	if err := s.w.build(c); err != nil {

@@ -11,7 +11,7 @@ import (
 //
 //	present   1 0 0 1 1 0        v before   a b c . . .        after   a 0 0 b c 0
 //
-// It goes from the last slot to the first: a value moves up or stays, never over one that has yet to move.
+// It goes from the last slot to the first. Values only move up, so none overwrites one that has yet to move.
 func spread[T any](v []T, present vector.Bitmap, slots, width int) {
 	if width == 1 {
 		spreadOne(v[:slots], present)
@@ -29,8 +29,8 @@ func spread[T any](v []T, present vector.Bitmap, slots, width int) {
 	}
 }
 
-// spreadOne is spread for a width of 1, a word of presence at a time: its values are set aside, since they may lie
-// where the word's slots are, and dealt out without a branch for each slot.
+// spreadOne is spread for a width of 1. It handles one word of presence at a time, without a branch per slot. The
+// values are copied aside first, because they may overlap the slots of the word.
 func spreadOne[T any](v []T, present vector.Bitmap) {
 	var aside [64]T
 	k := present.Count()

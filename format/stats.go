@@ -8,7 +8,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// countRows fills in the statistics over rows of w.stripe, whose slots and elements are known.
+// countRows sets NullRows, Elements and RawBytes of w.stripe, whose slots and elements are known.
 func (w *Writer) countRows(c *vector.Column) {
 	s := &w.stripe.Stats
 	s.NullRows = uint64(w.stripe.Slots - w.stripe.Present)
@@ -19,8 +19,8 @@ func (w *Writer) countRows(c *vector.Column) {
 	s.RawBytes = s.Elements * sourceBytes(c.Type)
 }
 
-// countSlots returns how many rows are null, and how many values the rows have. rows says how many rows each slot has;
-// nil: not known.
+// countSlots returns how many rows are null, and how many values all rows have. rows is the number of rows of each
+// slot; nil: not known.
 func countSlots(c *vector.Column, rows []int32) (nulls, elements uint64) {
 	if c.Present == nil && !c.Type.IsList() {
 		return 0, uint64(c.Rows * c.Type.Width())
@@ -39,7 +39,7 @@ func countSlots(c *vector.Column, rows []int32) (nulls, elements uint64) {
 		}
 		return nulls, elements
 	}
-	// Neighbouring rows often share a slot, whose values are then looked up once.
+	// Neighbouring rows often share a slot. Count it once per run.
 	for row := 0; row < len(c.Inverse); {
 		s := c.Inverse[row]
 		end := row + 1
@@ -107,8 +107,8 @@ func boundFloats[T float32 | float64](s *Stats, t vector.Type, vals []T) {
 	}
 }
 
-// roundBounds widens the bounds of a list's values to what takes few bytes in the directory; those of dense features
-// stay exact.
+// roundBounds widens the bounds of lists, so that they take fewer bytes in the directory. Bounds of dense features stay
+// exact.
 func (s *Stats) roundBounds(t vector.Type) {
 	switch {
 	case t.Kind == vector.Dense:
@@ -139,6 +139,7 @@ func lowBytes(v int64, signed bool) int64 {
 	return 1<<(8*max(n-2, 0)) - 1
 }
 
+// checkUTF8 returns an error if a slot is not valid UTF-8.
 func checkUTF8(c *vector.Column) error {
 	for i := range c.Slots {
 		lo, hi := c.SlotRange(i)

@@ -2,25 +2,24 @@ package format
 
 import "math/rand/v2"
 
-// hashFactor is drawn for each process, so that no values can be made that all fall into one place. No stored byte
-// depends on it.
+// hashFactor is random for each process, so that nobody can make values that all collide. No stored byte depends on it.
 var hashFactor = rand.Uint64() | 1
 
 // A valueTable numbers distinct values in the order in which they are added. Open addressing, at most half full.
 type valueTable struct {
 	keys  []int64
-	slots []int32 // place in keys, plus one; 0 is free
+	slots []int32 // index in keys, plus one; 0 is free
 }
 
-// leastSlots are those of an empty table.
-const leastSlots = 1024
+// minSlots is the size of an empty table.
+const minSlots = 1024
 
 func (t *valueTable) reset() {
 	t.keys = t.keys[:0]
-	t.grow(leastSlots)
+	t.grow(minSlots)
 }
 
-// grow makes n places for the keys.
+// grow resizes the table to n slots.
 func (t *valueTable) grow(n int) {
 	if cap(t.slots) < n {
 		t.slots = make([]int32, n)
@@ -33,6 +32,7 @@ func (t *valueTable) grow(n int) {
 	}
 }
 
+// find returns the slot of v, or the free slot for it.
 func (t *valueTable) find(v int64) int {
 	mask := len(t.slots) - 1
 	h := uint64(v) * hashFactor
@@ -44,10 +44,10 @@ func (t *valueTable) find(v int64) int {
 	return i
 }
 
-// add returns the number of v.
+// add adds v, unless it is there, and returns its number.
 func (t *valueTable) add(v int64) int32 {
 	if 2*len(t.keys) >= len(t.slots) {
-		t.grow(4 * max(len(t.slots), leastSlots/4))
+		t.grow(4 * max(len(t.slots), minSlots/4))
 	}
 	at := t.find(v)
 	if t.slots[at] == 0 {
@@ -57,7 +57,7 @@ func (t *valueTable) add(v int64) int32 {
 	return t.slots[at] - 1
 }
 
-// addAll sets numbers to those of vals. A value that comes right again is not looked up.
+// addAll adds vals and sets numbers to theirs. A value equal to the one before is not looked up.
 func (t *valueTable) addAll(numbers []int32, vals []int64) {
 	for i, v := range vals {
 		if i > 0 && v == vals[i-1] {
@@ -68,8 +68,8 @@ func (t *valueTable) addAll(numbers []int32, vals []int64) {
 	}
 }
 
-// cut takes out the values added last, down to n of them. What was added last stands at the end of its stretch of taken
-// places, so that it leaves no gap before another.
+// cut removes the values added last, so that n remain. The last one added is at the end of its probe sequence, so that
+// freeing its slot hides no other value.
 func (t *valueTable) cut(n int) {
 	for i := len(t.keys) - 1; i >= n; i-- {
 		at := t.find(t.keys[i])

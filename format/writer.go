@@ -11,24 +11,24 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// WriterOptions: the zero value works.
+// WriterOptions are the options of NewWriter. The zero value works.
 type WriterOptions struct {
 	Feature uint64 // feature id
-	Name    string // for people who inspect the file; at most 65,535 bytes
+	Name    string // feature name, used only to inspect the file; at most 65,535 bytes
 	Group   uint64 // feature id of the dedup group's inverse file; default 0: the feature has its own inverse
-	// Profile weighs the size of the streams against the time to decode them. Default: balanced.
+	// Profile weighs stored size against decoding time. Default: balanced.
 	Profile Profile
-	// Inverse is the Writer of the group's inverse, where stripes of the feature come after the inverse's own and have
-	// its very slice: it is looked through once for all features of the group, then, and must not change until the last
-	// of them has its stripe. Default: none.
+	// Inverse is the Writer of the group's inverse. If set, each stripe must be written to Inverse first, and
+	// Column.Inverse must be the same slice in both, unchanged until all features of the group have their stripe. The
+	// slice is then validated once for all features. Default: none.
 	Inverse *Writer
-	// Seen, unless nil, is called with every stripe that was taken. The column is borrowed for the call.
+	// Seen, if set, is called with every stripe that WriteStripe accepts. The column is borrowed for the call.
 	Seen func(c *vector.Column)
 }
 
-// A Writer writes one feature file. It remembers the codecs chosen from stripe to stripe. Of integers it holds the
-// first stripes back, about 8 MiB of them at most, to find the values that they share. Not safe for concurrent use.
-// After an error of the io.Writer every call returns that error; after any other error the call left no trace.
+// A Writer writes one feature file. It keeps the chosen codecs from stripe to stripe. For integers it holds back the
+// first stripes, at most about 8 MiB, to find the values that they share. Not safe for concurrent use. After an error
+// of the io.Writer every call returns that error. After any other error the Writer is as before the call.
 type Writer struct {
 	w       io.Writer
 	meta    FileMeta
@@ -39,7 +39,7 @@ type Writer struct {
 
 	// The stripe being built; memory is reused from stripe to stripe.
 	buf     []byte
-	alt     []byte        // the other way to store a stream, until the smaller is known
+	alt     []byte        // the alternative form of a stream; the smaller one is kept
 	stripe  StripeMeta    // its Streams alias streams
 	streams []StreamMeta  // copied when the stripe is done
 	runs    []int32       // lengths of the inverse's runs
@@ -49,14 +49,14 @@ type Writer struct {
 	floats  []float32
 	doubles []float64
 	int32s  []int32
-	vals    []int64 // borrowed: the stripe's, when their streams are made last
+	vals    []int64 // values of the stripe, if builder is set: WriteStripe appends their streams last; borrowed
 
 	inverse *Writer // WriterOptions.Inverse
 	seen    func(c *vector.Column)
 	shares  groupInverse
 }
 
-// NewWriter returns a Writer of a feature file of type t to w. Every stripe is one call of w.Write.
+// NewWriter returns a Writer of a feature file of type t to w. Each stripe is one call of w.Write.
 func NewWriter(w io.Writer, t vector.Type, opts WriterOptions) (*Writer, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
@@ -89,9 +89,9 @@ func (w *Writer) write(b []byte) {
 	w.offset += uint64(len(b))
 }
 
-// WriteStripe appends one stripe: the column's Inverse, Lengths (partial duplicates) and Present are stored as they
-// are. When opts.Group is set the column's Inverse is left out: the group's file holds it, with the same slots in every
-// stripe. c is borrowed for the call. Strings that are not UTF-8 and integers that c.Type cannot hold are refused.
+// WriteStripe appends one stripe. It stores the column's Inverse, Lengths (partial duplicates) and Present unchanged.
+// If opts.Group is set it does not store the Inverse: the group's file has it, with the same slots in every stripe. c
+// is borrowed for the call. It returns an error for strings that are not UTF-8 and integers out of the range of c.Type.
 func (w *Writer) WriteStripe(c *vector.Column) error {
 	if w.err != nil {
 		return w.err
@@ -120,7 +120,7 @@ func (w *Writer) WriteStripe(c *vector.Column) error {
 	return w.err
 }
 
-// writeStripe writes the stripe that is made.
+// writeStripe writes the stripe that is in w.stripe, w.streams and w.buf.
 func (w *Writer) writeStripe() {
 	s := w.stripe
 	s.Length = uint64(len(w.buf))
@@ -132,11 +132,11 @@ func (w *Writer) writeStripe() {
 	}
 }
 
-// Note records what was found in the stripes written, all of them, for the directory.
+// Note sets FileMeta.Found: the duplicates found in all stripes.
 func (w *Writer) Note(f Found) { w.meta.Found = f }
 
-// Finalize writes the stripes that are held back and gives back the memory that finding shared values takes. Finish
-// does so, too: who ends several files at once calls it for each of them before, in parallel. No stripe comes after it.
+// Finalize writes the stripes that are held back, and frees the memory for finding shared values. No stripe may follow.
+// Finish calls it; call it before to finalize several files in parallel.
 func (w *Writer) Finalize() error {
 	if w.err == nil {
 		w.finishDictionary()
@@ -145,14 +145,11 @@ func (w *Writer) Finalize() error {
 	return w.err
 }
 
-// Finish writes directory and tail and returns the directory and the file's length. The Writer cannot be used after it.
+// Finish writes directory and tail and returns the directory and the file's length. The Writer cannot be used
+// afterwards.
 func (w *Writer) Finish() (*FileMeta, int64, error) {
-	if w.err == nil {
-		w.finishDictionary()
-		w.dropBuilder()
-	}
-	if w.err != nil {
-		return nil, 0, w.err
+	if err := w.Finalize(); err != nil {
+		return nil, 0, err
 	}
 	if len(w.meta.Stripes) > defaultFileStripes {
 		return nil, 0, fmt.Errorf("file of %d stripes: at most %d", len(w.meta.Stripes), defaultFileStripes)
@@ -197,7 +194,7 @@ func (w *Writer) build(c *vector.Column) error {
 	}
 	w.countRows(c)
 	w.stripe.Streams = w.streams
-	if len(w.vals) > 0 { // what is to come does not matter here
+	if len(w.vals) > 0 { // for check, a placeholder of the values' stream, which WriteStripe appends later
 		w.stripe.Streams = append(w.stripe.Streams, StreamMeta{Kind: Values, Length: checksumLength + 1})
 	}
 	if reason := w.meta.check(&w.stripe, Limits{}.withDefaults()); reason != "" {
@@ -206,7 +203,7 @@ func (w *Writer) build(c *vector.Column) error {
 	return nil
 }
 
-// endStream adds the checksum of the chunk that w.buf ends with, and its entry.
+// endStream appends the checksum of the chunk at the end of w.buf, and adds the stream to w.streams.
 func (w *Writer) endStream(kind StreamKind) {
 	start := uint64(0)
 	for _, s := range w.streams {
@@ -277,7 +274,8 @@ func (w *Writer) appendValues(c *vector.Column) error {
 	return nil
 }
 
-// compact returns vals, or for a column that is no list those of its present slots, gathered in *scratch.
+// compact returns the values of the present slots: vals itself for lists, where null slots have none, else the values
+// gathered in *scratch if some slot is null.
 func compact[T any](scratch *[]T, c *vector.Column, vals []T) []T {
 	if c.Present == nil || c.Type.IsList() {
 		return vals
@@ -310,8 +308,8 @@ func (w *Writer) lengths(c *vector.Column) []int32 {
 	return out
 }
 
-// stringOffsets returns the offsets of the strings in c.Data that the values stream is to hold; borrowed until the next
-// call.
+// stringOffsets returns the offsets in c.Data of the strings of the values stream: of present slots or, with partial
+// duplicates, of all data as one string. Borrowed until the next call.
 func (w *Writer) stringOffsets(c *vector.Column) []int32 {
 	out := append(w.int32s[:0], 0)
 	switch {

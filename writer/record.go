@@ -158,7 +158,7 @@ func setSizes(recs []record, cols []*vector.Column) {
 	fixed, fixedMost := uint64(0), uint64(0) // of columns whose rows are all of one size
 	for _, c := range cols {
 		if !c.Type.IsList() {
-			size := uint64(elementBytes(c.Type)) * uint64(c.Type.Width())
+			size := uint64(c.Type.ValueBytes()) * uint64(c.Type.Width())
 			fixed, fixedMost = fixed+size, max(fixedMost, size)
 		}
 	}
@@ -173,7 +173,7 @@ func setSizes(recs []record, cols []*vector.Column) {
 			if !c.Type.IsList() {
 				continue
 			}
-			unit, from := uint64(elementBytes(c.Type)), c.Offsets[lo]
+			unit, from := uint64(c.Type.ValueBytes()), c.Offsets[lo]
 			for i, to := range c.Offsets[lo+1 : lo+len(part)+1] {
 				size := unit*uint64(to-from) + 4
 				sum[i], most[i] = sum[i]+size, max(most[i], size)
@@ -184,12 +184,4 @@ func setSizes(recs []record, cols []*vector.Column) {
 			part[i].bytes, part[i].most = uint32(min(sum[i], math.MaxUint32)), uint32(min(most[i], math.MaxUint32))
 		}
 	}
-}
-
-// elementBytes returns how many bytes a value of type t takes in memory, with its score.
-func elementBytes(t vector.Type) int {
-	if t.Kind == vector.Weighted {
-		return valueSize(t) + scoreSize(t)
-	}
-	return valueSize(t)
 }

@@ -28,14 +28,14 @@ func TestSizesAreThoseOfEachRow(t *testing.T) {
 				c.Offsets = make([]int32, rows+1)
 			}
 			for i := range want {
-				n := elementBytes(c.Type) * c.Type.Width()
+				n := c.Type.ValueBytes() * c.Type.Width()
 				if c.Type.IsList() {
 					length := rng.IntN(9)
 					if i == 3 {
 						length = math.MaxInt32 / 20 // twelve of them are more than 32 bits hold
 					}
 					c.Offsets[i+1] = c.Offsets[i] + int32(length)
-					n = 4 + length*elementBytes(c.Type)
+					n = 4 + length*c.Type.ValueBytes()
 				}
 				want[i].bytes = uint32(min(uint64(want[i].bytes)+uint64(n), math.MaxUint32))
 				want[i].most = max(want[i].most, uint32(n))

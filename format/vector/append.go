@@ -2,10 +2,10 @@ package vector
 
 import "fmt"
 
-// The Append methods build plain columns: the receiver has neither Inverse nor Lengths. A source may have both. Callers
-// bound what they append: a column of lists with more than MaxElements values has offsets that Validate refuses.
+// The Append methods build plain columns: the receiver has neither Inverse nor Lengths. A source may have both. The
+// caller checks that a column of lists stays within MaxElements values: beyond it the offsets overflow.
 
-// MaxElements bounds the values of one column, so that offsets fit an int32.
+// MaxElements is the largest number of values of a column of lists, so that offsets fit an int32.
 const MaxElements = 1<<31 - 1
 
 // AppendNulls appends n null rows.
@@ -39,7 +39,7 @@ func (c *Column) AppendRow(src *Column, row int) {
 	c.AddSlot()
 }
 
-// AddSlot ends a present row whose values the caller has just appended to the value slices.
+// AddSlot adds a present row, after the caller has appended its values to the value slices.
 func (c *Column) AddSlot() {
 	if c.Type.IsList() {
 		c.Offsets = append(c.Offsets, int32(c.Elements()))
@@ -111,6 +111,7 @@ func (c *Column) Expanded() *Column {
 	return out
 }
 
+// materialisePresence makes Present a bitmap of the slots so far.
 func (c *Column) materialisePresence() {
 	if c.Present == nil {
 		c.Present = make(Bitmap, 0, BitmapWords(c.Slots+1)).Grow(c.Slots)
@@ -118,6 +119,7 @@ func (c *Column) materialisePresence() {
 	}
 }
 
+// growValues appends n zero values.
 func (c *Column) growValues(n int) {
 	switch c.Type.Physical() {
 	case Int64Values:

@@ -2,14 +2,14 @@ package vector
 
 import "math/bits"
 
-// A Bitmap holds one bit a position, least significant first: bit i is word i/64, bit i%64. Bits past the length that
-// the owner states are zero. A nil Bitmap where presence is meant says that every position is present.
+// A Bitmap holds one bit per position: bit i is bit i%64 of word i/64. Bits past the owner's length are zero. A nil
+// presence Bitmap means that every position is present.
 type Bitmap []uint64
 
 // BitmapWords returns how many words n bits take.
 func BitmapWords(n int) int { return (n + 63) / 64 }
 
-// Get reports bit i.
+// Get reports whether bit i is set.
 func (b Bitmap) Get(i int) bool { return b[i>>6]>>(uint(i)&63)&1 != 0 }
 
 // Set sets bit i.
@@ -41,7 +41,7 @@ func (b Bitmap) SetRange(lo, hi int) {
 	}
 }
 
-// Grow returns b with room for n bits; new words are zero.
+// Grow returns b with at least the words of n bits. New words are zero.
 func (b Bitmap) Grow(n int) Bitmap {
 	w := BitmapWords(n)
 	for len(b) < w {

@@ -2,8 +2,8 @@ package vector
 
 import "fmt"
 
-// A Column holds Rows rows of one feature; doc.go draws it. The zero Column with a Type is an empty column ready for
-// the Append methods. A function that returns one says who owns the slices.
+// A Column holds Rows rows of one feature; doc.go has a picture. NewColumn and Reset make it ready for the Append
+// methods. A function that returns a Column documents who owns its slices.
 type Column struct {
 	Type Type
 	Rows int
@@ -15,8 +15,8 @@ type Column struct {
 	// Monotone: Inverse starts at 0 and each row has its predecessor's slot or the next one, ending at Slots-1, so that
 	// rows [a, b) use exactly the slots Inverse[a] to Inverse[b-1].
 	Monotone bool
-	// InverseBorrowed: Inverse is the memory of another column, that of the dedup group, and is never written or reused
-	// through this one.
+	// InverseBorrowed: Inverse is the memory of another column, that of the dedup group. It is never written or reused
+	// through this column.
 	InverseBorrowed bool
 
 	// Present has a bit per slot; nil: no slot is null.
@@ -28,14 +28,14 @@ type Column struct {
 	Offsets []int32
 	Lengths []int32
 
-	// Exactly one of these holds the values, as Type.Physical says. All have one entry an element of a list, or Width
-	// entries a slot.
+	// Exactly one of these holds the values, see Type.Physical. It has one entry per element of a list, or Width
+	// entries per slot.
 	Ints    []int64
 	Floats  []float32
 	Doubles []float64
 	Data    []byte
 
-	// Weighted only: a score for each id, in the slice that Type.Score says.
+	// Weighted only: a score for each id, in the slice of type Type.Score.
 	ScoreFloats  []float32
 	ScoreDoubles []float64
 }
@@ -89,7 +89,7 @@ func (c *Column) SlotRange(s int) (lo, hi int) {
 // RowRange returns the range of the values that a row holds.
 func (c *Column) RowRange(row int) (lo, hi int) { return c.SlotRange(c.Slot(row)) }
 
-// Elements returns how many values are held, bytes for Bytes and String.
+// Elements returns the number of stored values: ids or numbers, or bytes for Bytes and String.
 func (c *Column) Elements() int {
 	switch c.Type.Physical() {
 	case Int64Values:
@@ -110,8 +110,8 @@ func (c *Column) SizeBytes() int {
 		8*(len(c.Present)+len(c.Ints)+len(c.Doubles)+len(c.ScoreDoubles)) + len(c.Data)
 }
 
-// Validate checks every rule that the fields' comments state, in time linear in c, and names the first that is broken.
-// Tests and writers call it; readers build columns that satisfy it by construction.
+// Validate checks the rules that the fields' comments state, in time linear in c. Its error names the first one that is
+// broken. Tests and writers call it; readers build columns that satisfy it by construction.
 func (c *Column) Validate() error {
 	if err := c.validateInverse(); err != nil {
 		return err
@@ -119,8 +119,7 @@ func (c *Column) Validate() error {
 	return c.ValidateSlots()
 }
 
-// ValidateSlots is Validate without looking at Rows and Inverse: for columns that share an inverse which has been
-// looked at.
+// ValidateSlots is Validate without Rows and Inverse, for columns that share an inverse which has been validated.
 func (c *Column) ValidateSlots() error {
 	if err := c.Type.Validate(); err != nil {
 		return err
@@ -135,7 +134,7 @@ func (c *Column) ValidateSlots() error {
 		return fmt.Errorf("presence has bits set past slot %d", c.Slots-1)
 	}
 	if i := c.Type.Elem.FirstOutOfRange(c.Ints); i >= 0 {
-		return fmt.Errorf("value %d is %d, which no %v is", i, c.Ints[i], c.Type.Elem)
+		return fmt.Errorf("value %d is %d, out of the range of %v", i, c.Ints[i], c.Type.Elem)
 	}
 	n := c.Elements()
 	if !c.Type.IsList() {

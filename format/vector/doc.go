@@ -1,4 +1,4 @@
-// Package vector holds rows of one feature in memory, in the one shape that every layer shares.
+// Package vector holds rows of one feature in memory, in the form that all layers use.
 //
 //	           rows 0..Rows-1
 //	              |
@@ -12,8 +12,8 @@
 //	with Lengths  |  Values[Offsets[s] : Offsets[s]+Lengths[s]]   (slots may overlap)
 //	weighted      |  the same range of Scores
 //
-// A slot is one distinct value, stored once. Null, empty and present are three states: a null slot has its Present bit
-// clear, holds zeros (dense, embedding) or an empty range (lists), and may be shared by many rows like any other.
+// A slot is one distinct value, stored once. Many rows may share it. A null slot has its Present bit clear and holds
+// zeros (dense, embedding) or an empty range (lists). Null and an empty list are different.
 //
 // Columns are plain slices. Nothing here is safe for concurrent use while one side writes.
 package vector

@@ -1,12 +1,13 @@
 package vector
 
-// FirstOutOfRange returns the first place of vals whose value no e can have, or -1. e is an integer type or bool.
+// FirstOutOfRange returns the index of the first of vals that is out of the range of e, or -1. e is an integer type or
+// bool.
 func (e Elem) FirstOutOfRange(vals []int64) int {
 	bits, signed := elemBits(e)
 	if bits == 0 || bits >= 63 {
 		return -1
 	}
-	// Moved up by bias, the values of e are 0 to 2^width-1: one OR over all of them tells whether any is not.
+	// With bias added, the values of e are 0 to 2^width-1. The OR of all of them shows whether any is out of range.
 	width, bias := uint(bits), int64(0)
 	if signed {
 		width, bias = width+1, 1<<bits

@@ -2,12 +2,12 @@ package vector
 
 import "fmt"
 
-// Kind says what shape a feature's value has. The numbers are written to disk and never change meaning.
+// Kind is the shape of a feature's values. The numbers are written to disk and never change meaning.
 type Kind uint8
 
 const (
 	Dense     Kind = 1 // one number
-	Sparse    Kind = 2 // a list of numbers, ids as a rule
+	Sparse    Kind = 2 // a list of numbers, usually ids
 	Weighted  Kind = 3 // a list of ids with a score for each
 	Embedding Kind = 4 // Dim numbers
 	Bytes     Kind = 5 // a byte string
@@ -104,7 +104,7 @@ func ParseElem(s string) (Elem, error) {
 	return 0, fmt.Errorf("element type %q: want bool, int8 to int64, uint8 to uint64, float32 or float64", s)
 }
 
-// MaxDim bounds an embedding's dimension.
+// MaxDim is the largest dimension of an embedding.
 const MaxDim = 1 << 16
 
 // A Type is the complete type of a feature's values. It is comparable.
@@ -155,7 +155,7 @@ func (t Type) String() string {
 	return t.Kind.String()
 }
 
-// Physical returns the slice that holds the type's values: ByteValues for Bytes and String.
+// Physical returns the slice type that holds the type's values: ByteValues for Bytes and String.
 func (t Type) Physical() Physical {
 	if t.Kind == Bytes || t.Kind == String {
 		return ByteValues
@@ -173,7 +173,7 @@ func (t Type) IsList() bool {
 	return false
 }
 
-// Width returns how many values each slot of a type that is no list holds: Dim for an embedding, 1 for dense.
+// Width returns how many values a slot holds: Dim for an embedding, 1 for dense, 0 for lists.
 func (t Type) Width() int {
 	switch t.Kind {
 	case Embedding:
@@ -184,7 +184,7 @@ func (t Type) Width() int {
 	return 0
 }
 
-// ValueBytes returns the bytes in memory of one value and its score; of Bytes and String, of one byte.
+// ValueBytes returns the bytes in memory of one value with its score; 1 for Bytes and String.
 func (t Type) ValueBytes() int {
 	n := 0
 	switch t.Physical() {

@@ -28,7 +28,8 @@ func Widen(a, b Type) (Type, error) {
 	return out, nil
 }
 
-// elemBits gives the range of each integer: bits without the sign, and whether it has a sign.
+// elemBits returns the range of an integer type: its bits without the sign, and whether it has a sign. bits is 0 for
+// other types.
 func elemBits(e Elem) (bits int, signed bool) {
 	switch e {
 	case Bool:
@@ -81,14 +82,15 @@ func widenElem(a, b Elem) (Elem, bool) {
 	return 0, false
 }
 
+// holds reports whether integer type outer holds every value of inner.
 func holds(outer, inner Elem) bool {
 	ob, os := elemBits(outer)
 	ib, is := elemBits(inner)
 	return ib <= ob && (os || !is)
 }
 
-// Convert returns c as a column of type t, which Widen of c.Type and t must give; c itself when the types are equal.
-// The result shares what need not change (inverse, presence, offsets) and owns what does.
+// Convert returns c as a column of type t. It returns c itself if the types are equal, and an error unless Widen of
+// c.Type and t is t. The result borrows c's slices, except those whose element type changes: these are owned.
 func Convert(c *Column, t Type) (*Column, error) {
 	if c.Type == t {
 		return c, nil
@@ -101,7 +103,7 @@ func Convert(c *Column, t Type) (*Column, error) {
 	return out, nil
 }
 
-// ConvertInto is Convert to a type that Widen gives, into the memory of out, which must not be c.
+// ConvertInto is Convert into the memory of out, which must not be c, for a type t that Convert accepts.
 func ConvertInto(out, c *Column, t Type) {
 	floats, doubles, scores := out.Floats, out.Doubles, out.ScoreDoubles
 	*out = *c
@@ -120,7 +122,7 @@ func ConvertInto(out, c *Column, t Type) {
 	}
 }
 
-// ConvertValues writes in to the memory of out, which grows where it is too small.
+// ConvertValues returns in converted to To, in the memory of out, which grows if it is too small.
 func ConvertValues[From, To int64 | float32 | float64](out []To, in []From) []To {
 	out = Resize(out, len(in))
 	for i, v := range in {
@@ -129,9 +131,8 @@ func ConvertValues[From, To int64 | float32 | float64](out []To, in []From) []To
 	return out
 }
 
-// Resize returns s with n entries, which hold anything. It is never nil. What was too small once gets an eighth more
-// than asked for: it is used for stripe after stripe, and would else grow with each that is a little longer than all
-// before it.
+// Resize returns s with length n and unspecified contents, never nil. If s has memory but too little, Resize allocates
+// an eighth more than n, because callers reuse the memory for stripes of slightly different sizes.
 func Resize[S ~[]E, E any](s S, n int) S {
 	switch {
 	case s != nil && n <= cap(s):
