@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// Bits are n flags, bit i being bit i%64 of word i/64.
+// Bits are n flags. Flag i is bit i%64 of word i/64.
 //
 // Constant (id 32): all bits are the flag.
 //
@@ -19,14 +19,15 @@ import (
 //	| 33 (1) | (n+7)/8     |
 //	+--------+-------------+
 //
-// Runs (id 34): runs of equal bits, the first of them of the flag, then in turn. Each length is at least 1, their sum
-// n.
+// Runs (id 34): lengths of runs of equal bits. The bits of the first run are the flag, then they alternate. Each length
+// is at least 1; their sum is n.
 //
 //	+--------+----------+------------------+------------------+
 //	| 34 (1) | flag (1) | runs r (uvarint) | lengths: ints, r |
 //	+--------+----------+------------------+------------------+
 //
-// Positions (id 35): where the flag stands; all other bits are its opposite. Positions increase and are below n.
+// Positions (id 35): positions of the bits that equal the flag; all other bits are its opposite. Positions increase and
+// are below n.
 //
 //	+--------+----------+-------------------+--------------------+
 //	| 35 (1) | flag (1) | count k (uvarint) | positions: ints, k |
@@ -38,8 +39,7 @@ const (
 	IDBitsPositions ID = 35
 )
 
-// A bitCodec is a codec of bits. The writer needs no more than the counts of set bits and of runs to choose: see
-// appendBits.
+// A bitCodec is a codec of bits. It has no offer function: appendBits chooses by the counts of set bits and of runs.
 type bitCodec struct {
 	codec
 	// decode decodes a payload of n bits to dst, which has a word for each 64 of them.
@@ -83,7 +83,7 @@ func word(b []uint64, i, n int) uint64 {
 	return b[i]
 }
 
-// appendBits chooses by the exact counts of set bits and of runs; nothing need be remembered.
+// appendBits chooses by the exact counts of set bits and of runs. It does not remember the choice.
 func (e *encoder) appendBits(dst []byte, m *memory, b []uint64, n int) []byte {
 	words := (n + 63) / 64
 	ones, runs, before := 0, 0, uint64(0)
@@ -162,7 +162,7 @@ func (e *encoder) appendBits(dst []byte, m *memory, b []uint64, n int) []byte {
 	return dst
 }
 
-// eachChange calls f with each place at which the bits of b change, the first bit being first.
+// eachChange calls f with each position at which the bits of b change. first is the first bit.
 func eachChange(b []uint64, n int, first uint64, f func(at int)) {
 	before := first
 	for i := 0; i*64 < n; i++ {
@@ -194,7 +194,7 @@ func (d *Decoder) Bits(dst []uint64, n int, src []byte) error {
 	return bitCodecs[id].decode(d, dst, n, p)
 }
 
-// takeFlag takes a flag off a payload.
+// takeFlag splits a flag off the front of a payload.
 func takeFlag(p []byte) (flag byte, rest []byte, err error) {
 	if len(p) == 0 {
 		return 0, nil, errShort

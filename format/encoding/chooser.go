@@ -9,8 +9,7 @@ import (
 )
 
 // A Chooser chooses codecs for one feature's streams and remembers its choices from stripe to stripe. Not safe for
-// concurrent use. The zero Chooser works (balanced). It keeps only its choices: scratch memory is shared by all
-// Choosers of the process and held during a call.
+// concurrent use. The zero Chooser works (balanced). It holds only its choices; scratch memory comes from a pool.
 type Chooser struct {
 	// Profile weighs size against decode time. Default: Balanced.
 	Profile Profile
@@ -18,24 +17,23 @@ type Chooser struct {
 	streams []memory
 }
 
-// A memory is what was chosen for a stream, or for a chunk nested in one.
+// A memory is the last choice for a stream, or for a chunk nested in one.
 type memory struct {
-	codec     ID
-	perValue  float64 // bytes per value when it was chosen
-	age       int     // chunks since then
-	exponents uint16  // of decimal floats
-	traits    traits  // of floats, when it was chosen
-	kids      [4]*memory
+	codec     ID         // 0: none
+	perValue  float64    // bytes per value when it was chosen
+	age       int        // chunks since then
+	exponents uint16     // of decimal floats
+	traits    traits     // of floats, when it was chosen
+	kids      [4]*memory // of nested chunks
 }
 
 const (
-	rememberFrom = 256 // values: shorter chunks are measured each time, and leave no memory
-	rememberFor  = 16  // chunks
+	rememberFrom = 256 // values: the codec of shorter chunks is chosen each time
+	rememberFor  = 16  // chunks until the codec is chosen again
 	driftFactor  = 1.2
 )
 
-// turn makes way for another codec: the nested chunks of the one before said nothing of those to come, which may not
-// even be of the same family.
+// turn forgets the choices for nested chunks if codec is not m's: those of another codec may even be of another family.
 func (m *memory) turn(codec ID) {
 	if m == nil || m.codec == codec {
 		return
@@ -67,7 +65,7 @@ func (m *memory) recall(n int) ID {
 	return m.codec
 }
 
-// note remembers that codec took size bytes for n values.
+// note records that codec took size bytes for n values. fresh: it was chosen now, not recalled.
 func (m *memory) note(codec ID, n, size int, fresh bool) {
 	if m == nil || n < rememberFrom {
 		return
@@ -79,19 +77,19 @@ func (m *memory) note(codec ID, n, size int, fresh bool) {
 	m.age++
 }
 
-// drifted reports whether n values took much more, or much less, than they did when the codec was chosen: either way
-// the data have turned, and another codec may suit them better.
+// drifted reports whether n values took many more or many fewer bytes than when the codec was chosen. Then the data
+// have changed, and another codec may be better.
 func (m *memory) drifted(n, size int) bool {
 	was := m.perValue * float64(n)
 	return float64(size) > driftFactor*was+64 || float64(size)*driftFactor+64 < was
 }
 
-// beaten reports whether n values are known to take much less in another way, of size bytes.
+// beaten reports whether another codec, with which n values take size bytes, is much better.
 func (m *memory) beaten(n int, size float64) bool { return driftFactor*size+64 < m.perValue*float64(n) }
 
-// appendAgain appends a chunk of n values: in the codec that m recalls, while same says that the values are of the same
-// kind and the size has not drifted, else in the one that choose returns. encode returns false where a codec serves
-// badly after all; choose is then asked again, with a bit set in without for each such codec. fresh: it was chosen now.
+// appendAgain appends a chunk of n values. It uses the codec that m recalls if same is true and the size has not
+// drifted, else the one that choose returns. encode returns false if a codec turns out unsuitable; then choose is
+// called again, with a bit set in without for each such codec. fresh: the codec was chosen now, not recalled.
 func (m *memory) appendAgain(dst []byte, n int, same bool, choose func(without uint64) ID,
 	encode func(dst []byte, codec ID) ([]byte, bool)) (_ []byte, fresh bool) {
 	start, ok := len(dst), false
@@ -120,7 +118,7 @@ func (c *Chooser) stream(i int) *memory {
 	return &c.streams[i]
 }
 
-// An encoder is the scratch memory of one Append.
+// An encoder is the pooled scratch memory of an Append call.
 type encoder struct {
 	profile    Profile
 	ints       arena[int64]
@@ -143,29 +141,30 @@ func (c *Chooser) encoder() *encoder {
 	return e
 }
 
-// An appendFunc appends a chunk of values, which are nested in another.
+// An appendFunc appends a nested chunk of values.
 type appendFunc func(e *encoder, dst []byte, m *memory, vals []int64, depth int) []byte
 
-// A candidate is a codec with what it is expected to cost.
+// A candidate is a codec with its expected cost.
 type candidate struct {
 	codec     ID
-	bytes     float64
-	ns        float64
-	valueBits float64 // what is saved with a value that is copied from elsewhere
+	bytes     float64 // of the chunk
+	ns        float64 // to decode it
+	valueBits float64 // bits that a value takes, and that sequences save when they copy it
 }
 
-// best keeps the candidate of the lowest score, of those for n values.
+// best keeps the candidate with the lowest score for n values.
 type best struct {
 	profile Profile
 	n       float64
-	without uint64 // a bit for each codec that is out of the question
+	without uint64 // has a bit for each codec that must not be chosen
 	candidate
 	score float64
 }
 
-// refused reports whether a codec is out of the question.
+// refused reports whether a codec must not be chosen.
 func (b *best) refused(codec ID) bool { return b.without>>codec&1 == 1 }
 
+// offer makes a codec the best if its score is lower.
 func (b *best) offer(codec ID, bytes, ns float64) {
 	if b.refused(codec) {
 		return
@@ -175,14 +174,14 @@ func (b *best) offer(codec ID, bytes, ns float64) {
 	}
 }
 
-// chunkRoom is room enough for nearly every chunk of n values.
+// chunkRoom returns a capacity that nearly every chunk of n values fits in.
 func chunkRoom(n int) int { return 64 + 9*n }
 
-// Each Append appends one self-describing chunk (codec id, then payload, with nested chunks inside) for the values and
-// returns the extended dst. The count is not stored. stream is a small number that the caller uses to tell apart the
-// streams whose choices are remembered. Values are borrowed for the call.
+// Each Append method appends one chunk (codec id, then payload, with nested chunks inside) for the values and returns
+// the extended dst. The number of values is not stored. stream is a small number: choices are remembered for each
+// stream. Values are borrowed for the call.
 
-// AppendInts appends a chunk of vals. Unsigned values come as the int64 of the same bits.
+// AppendInts appends a chunk of vals. Unsigned values are passed as the int64 with the same bits.
 func (c *Chooser) AppendInts(dst []byte, stream int, vals []int64) []byte {
 	e := c.encoder()
 	dst = e.appendInts(dst, c.stream(stream), vals, 0)
@@ -190,7 +189,7 @@ func (c *Chooser) AppendInts(dst []byte, stream int, vals []int64) []byte {
 	return dst
 }
 
-// AppendInt32s appends a chunk of vals: the same bytes that AppendInts makes of the same numbers.
+// AppendInt32s appends a chunk of vals, with the same bytes as AppendInts of the same numbers.
 func (c *Chooser) AppendInt32s(dst []byte, stream int, vals []int32) []byte {
 	e := c.encoder()
 	m := e.ints.mark()
@@ -204,25 +203,25 @@ func (c *Chooser) AppendInt32s(dst []byte, stream int, vals []int32) []byte {
 	return dst
 }
 
-// A Profile says what the chooser weighs: the time to fetch a byte against the time to decode a value. It is the ns of
-// decoding that a stored byte counts for; the zero Profile is Balanced.
+// A Profile weighs stored size against decoding time: it is how many ns of decoding a stored byte is worth. The zero
+// Profile is Balanced.
 type Profile float64
 
-// The profiles. A byte counts for as long as it takes to come, for each core that decodes.
+// The profiles. A byte is worth the time to fetch it, per core that decodes.
 const (
-	// Speed, as if at 2 GB/s, suits tables that stay in memory or on local flash.
+	// Speed (2 GB/s) suits tables that stay in memory or on local flash.
 	Speed Profile = 0.5
-	// Balanced, as if at 125 MB/s, suits tables read over a network or from disks that many readers share.
+	// Balanced (125 MB/s) suits tables read over a network or from disks that many readers share.
 	Balanced Profile = 0
-	// Size, as if at 8 MB/s, suits tables that are kept and seldom read.
+	// Size (8 MB/s) suits tables that are kept and seldom read.
 	Size Profile = 125
 
 	balancedNs = 8
-	// hardNs: from here on bytes count for so much that zstd is given more time.
+	// hardNs: from so many ns per byte on, zstd uses a slower level.
 	hardNs = 64
 )
 
-// NsPerByte is what a stored byte counts for.
+// NsPerByte returns how many ns of decoding a stored byte is worth.
 func (p Profile) NsPerByte() float64 {
 	if p == Balanced {
 		return balancedNs
@@ -230,9 +229,9 @@ func (p Profile) NsPerByte() float64 {
 	return float64(p)
 }
 
-// Decode costs stand with each codec as ns constants: from BenchmarkDecode on two busy cores of a 2.6 GHz Xeon (plain
-// Go), rounded. What counts is their ratio: a machine twice as fast would choose nearly the same. Costs of nested
-// chunks come on top.
+// The decoding cost of a codec is an ns constant in its file: the rounded result of BenchmarkDecode on two busy cores
+// of a 2.6 GHz Xeon (plain Go). Mainly their ratios matter, so other machines lead to nearly the same choices. The
+// costs of nested chunks are added.
 
-// score is the time that fetching and decoding takes: lower is better.
+// score returns the time of fetching and decoding in ns: lower is better.
 func (p Profile) score(bytes, ns float64) float64 { return bytes*p.NsPerByte() + ns }

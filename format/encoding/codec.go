@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// An ID names a codec in stored bytes. It is the first byte of every chunk. Ids never change meaning and are never
-// used again. 0 is none, so that zeroed bytes are refused.
+// An ID identifies a codec. It is the first byte of every chunk. Ids never change meaning and are never reused. 0 is no
+// codec, so that zeroed bytes are an error.
 //
 //	1 to 15    ints
 //	16 to 31   floats and doubles
@@ -17,17 +17,17 @@ type ID uint8
 // idEnd is above all ids.
 const idEnd = 64
 
-// maxDepth is how deep chunks may lie within chunks: the outermost has depth 0.
+// maxDepth is the largest depth of a nested chunk. The outermost has depth 0.
 const maxDepth = 4
 
-// A codec is what codecs of all families have in common. Each codec is one value, an intCodec, floatCodec, bitCodec or
-// stringCodec, which its file registers in an init function: a table that named the codecs where it is declared would
-// refer to itself, because codecs nest chunks of other codecs. Everything else finds codecs here: the chooser, the
-// decoder, Describe and the tests.
+// A codec has the fields that codecs of all families have in common. Each codec is one value of type intCodec,
+// floatCodec, bitCodec or stringCodec. Its file registers it in an init function: a table with initial values would
+// refer to itself, because codecs nest chunks of other codecs. The chooser, the decoder, Describe and the tests find
+// codecs in the registry.
 type codec struct {
 	id   ID
-	name string // as Describe spells it
-	// describe writes what Describe tells beside the name; nil: nothing.
+	name string // in Describe
+	// describe writes what Describe prints after the name; nil: nothing.
 	describe func(x *description, p []byte)
 }
 
@@ -36,7 +36,7 @@ var codecs [idEnd]*codec
 
 func (c *codec) register() {
 	if c.id == 0 || c.id >= idEnd || codecs[c.id] != nil {
-		panic(fmt.Sprintf("codec %s: id %d is none, or taken", c.name, c.id))
+		panic(fmt.Sprintf("codec %s: id %d is out of range or taken", c.name, c.id))
 	}
 	codecs[c.id] = c
 }
@@ -57,7 +57,7 @@ func (id ID) String() string {
 	return "unknown"
 }
 
-// head takes the codec id off a chunk.
+// head splits a chunk into its codec id and its payload.
 func head(src []byte) (ID, []byte, error) {
 	if len(src) == 0 {
 		return 0, nil, errShort
@@ -81,7 +81,7 @@ func takeVarint(p []byte) (int64, []byte, error) {
 	return v, p[n:], nil
 }
 
-// takeCount takes a count of nested values, at most limit.
+// takeCount splits a count of nested values, at most limit, off the front of p.
 func takeCount(p []byte, limit int) (int, []byte, error) {
 	v, p, err := takeUvarint(p)
 	if err != nil {
@@ -93,7 +93,7 @@ func takeCount(p []byte, limit int) (int, []byte, error) {
 	return int(v), p, nil
 }
 
-// takeNested takes a nested chunk, which stands behind its length.
+// takeNested splits a nested chunk with its length off the front of p.
 func takeNested(p []byte) (chunk, rest []byte, err error) {
 	v, p, err := takeUvarint(p)
 	if err != nil {
@@ -105,32 +105,32 @@ func takeNested(p []byte) (chunk, rest []byte, err error) {
 	return p[:v], p[v:], nil
 }
 
-// appendNested appends a chunk behind its length.
+// appendNested appends the length of a chunk, then the chunk.
 func appendNested(dst, chunk []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(chunk)))
 	return append(dst, chunk...)
 }
 
-// A decodeFunc decodes the payload p of a chunk of n values: all of them where spans is nil, otherwise those of spans,
-// one after the other. dst has room for just these. p may hold anything: see Decoder.
+// A decodeFunc decodes the payload p of a chunk of n values: the values of spans, one span after the other, or all if
+// spans is nil. len(dst) is the number of these values. p is untrusted, see Decoder.
 type decodeFunc[T any] func(d *Decoder, dst []T, n int, spans []Span, p []byte, depth int) error
 
-// seeking is how a codec decodes some of a chunk's values.
+// seeking says whether a codec can decode some of a chunk's values without the others.
 type seeking uint8
 
 const (
-	seekNever  seeking = 0 // all are decoded, and those of spans copied; spans is always nil
-	seekFew    seeking = 1 // those of spans alone, where they are few
-	seekAlways seeking = 2 // those of spans alone
+	seekNever  seeking = 0 // no: spans is always nil, and the family copies the values of spans
+	seekFew    seeking = 1 // yes, but if most values are asked for, decoding all is faster
+	seekAlways seeking = 2 // yes
 )
 
-// A reader is what decoding needs of a codec.
+// A reader is the part of a codec that decoding needs.
 type reader[T any] struct {
 	decode decodeFunc[T]
 	seeks  seeking
 }
 
-// A family is the values that chunks of some codecs decode to.
+// A family has the codecs whose chunks decode to values of type T.
 type family[T any] struct {
 	readers [idEnd]reader[T]
 	arena   func(d *Decoder) *arena[T]
@@ -156,7 +156,7 @@ func (f *family[T]) decode(d *Decoder, dst []T, src []byte, depth int) error {
 	return f.decodeAt(d, dst, len(dst), nil, src, depth)
 }
 
-// decodeAt decodes spans of a chunk of n values, or all of them where spans is nil.
+// decodeAt decodes spans of a chunk of n values, or all of them if spans is nil.
 func (f *family[T]) decodeAt(d *Decoder, dst []T, n int, spans []Span, src []byte, depth int) error {
 	id, p, err := head(src)
 	if err != nil {
@@ -175,7 +175,7 @@ func (f *family[T]) decodeAt(d *Decoder, dst []T, n int, spans []Span, src []byt
 	return r.decode(d, dst, n, spans, p, depth)
 }
 
-// decodeWhole decodes all values of a payload and copies those of the spans.
+// decodeWhole decodes all values of a payload and copies the values of spans.
 func (f *family[T]) decodeWhole(d *Decoder, decode decodeFunc[T], dst []T, n int, spans []Span, p []byte,
 	depth int) error {
 	a := f.arena(d)
@@ -196,7 +196,7 @@ func (d *Decoder) decodeInts(dst []int64, src []byte, depth int) error {
 	return intFamily.decodeAt(d, dst, len(dst), nil, src, depth)
 }
 
-// intsAt decodes spans of a chunk of n ints, or all of them where spans is nil.
+// intsAt decodes spans of a chunk of n ints, or all of them if spans is nil.
 func (d *Decoder) intsAt(dst []int64, n int, spans []Span, src []byte, depth int) error {
 	return intFamily.decodeAt(d, dst, n, spans, src, depth)
 }

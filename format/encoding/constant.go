@@ -9,7 +9,7 @@ import "encoding/binary"
 //	+-------+----------------+
 const IDConstant ID = 1
 
-// The chooser takes it before it looks at others.
+// It has no offer function: appendInts uses it before choosing.
 func init() {
 	registerInts(&intCodec{codec: codec{id: IDConstant, name: "constant"}, decode: decodeConstant, seeks: seekAlways})
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // Decimal floats (id 19), after ALP (Afroozeh, Kuffo, Boncz: Adaptive Lossless floating-Point compression, SIGMOD
-// 2023): a value v that was once a decimal is the integer d = round(v * 10^e * 10^-f), if d * 10^f * 10^-e gives v back
-// bit for bit. What does not is an exception. One pair (e, f) serves the chunk.
+// 2023): a value v that is a decimal is stored as the integer d = round(v * 10^e * 10^-f), if d * 10^f * 10^-e gives v
+// back bit for bit. Other values are exceptions. The chunk has one pair (e, f).
 //
 //	+--------+-------+-------+------------------------+-------------------+---------------+
 //	| 19 (1) | e (1) | f (1) | exceptions x (uvarint) | length of         | integers:     |
@@ -20,8 +20,8 @@ import (
 //	+----------------------+--------------------+----------------------------------------+
 //
 // f <= e, e <= 18 for doubles and 10 for floats. Decoding multiplies in the type of the values, rounding to nearest
-// even after each of the two products: first by 10^f, then by the double or float nearest to 10^-e. The integer where
-// an exception stands means nothing. Positions increase and are below n.
+// even after each of the two products: first by 10^f, then by the double or float nearest to 10^-e. The integer at the
+// position of an exception has no meaning. Positions increase and are below n.
 const IDFloatDecimal ID = 19
 
 const nsDecimal = 0.5 // a value
@@ -50,7 +50,7 @@ var (
 	frac32 = [maxExponent32 + 1]float32{1e0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10}
 )
 
-// toDecimal64 returns the integer of v, if there is one.
+// toDecimal64 returns the integer of v for the exponents e and f, and whether decoding it gives v.
 func toDecimal64(v float64, e, f int) (int64, bool) {
 	r := math.RoundToEven(v * tens64[e] * frac64[f])
 	if !(math.Abs(r) < maxDecimal64) {
@@ -77,11 +77,12 @@ func toDecimal(raw int64, width, e, f int) (int64, bool) {
 	return toDecimal64(math.Float64frombits(uint64(raw)), e, f)
 }
 
-// chooseDecimal returns the exponents that make a sample smallest, the bytes that it then takes, and its exceptions.
+// chooseDecimal returns the exponents with which a sample takes fewest bytes, these bytes, and the number of
+// exceptions.
 func chooseDecimal(sample []int64, width int) (exponents uint16, size, exceptions float64) {
-	const tries = 64 // values of the sample, spread evenly, that every pair is tried on
+	const tries = 64 // each pair is tried on so many values, spread evenly over the sample
 	step := max(1, len(sample)/tries)
-	// Noise is noise in every pair: one in which none of a few values is a decimal is not looked at further.
+	// A pair with which none of a few values is a decimal is not tried further.
 	const few = 8
 	fewStep := max(1, len(sample)/few)
 	top := maxExponent64
@@ -177,12 +178,12 @@ func encodeDecimal(e *encoder, dst []byte, m *memory, vals *floatValues, depth i
 	return dst, true
 }
 
-// A decimalChunk is a decimal chunk in its parts, borrowed from it.
+// A decimalChunk has the parts of a decimal chunk, borrowed from it.
 type decimalChunk struct {
 	e, f       int
 	exceptions int
 	ints       []byte // a chunk of n ints
-	positions  []byte // a chunk of the places of the exceptions
+	positions  []byte // a chunk of the positions of the exceptions
 	values     []byte // of the exceptions
 }
 

@@ -10,12 +10,12 @@ import (
 	"github.com/dsistore/dsistore/format/encoding/rans"
 )
 
-// A Decoder turns chunks back into values. It holds scratch memory that decoding reuses, a small multiple of the
-// largest destination (for chunks made to be wasteful, up to 16 words of 8 bytes per value), and then allocates
-// nothing. Not safe for concurrent use. The zero Decoder works.
+// A Decoder decodes chunks to values. It reuses its scratch memory, a small multiple of the largest destination (for
+// malicious chunks up to 128 bytes per value), and allocates nothing when that is large enough. Not safe for concurrent
+// use. The zero Decoder works.
 //
-// Each method fills dst exactly, from all of src, or returns a *ReasonError and leaves dst in any state. src may hold
-// anything: no method panics, reads outside src, or allocates more than a small multiple of dst and src.
+// Each method fills dst exactly, from all of src, or returns a *ReasonError with unspecified contents of dst. src is
+// untrusted: no method panics, reads outside src, or allocates more than a small multiple of dst and src.
 type Decoder struct {
 	ints    arena[int64]
 	floats  arena[float32]
@@ -23,9 +23,9 @@ type Decoder struct {
 	bytes   arena[byte]
 	int32s  arena[int32]
 	spans   arena[Span]
-	block   [bitpack.BlockLen]int64     // one block on its way to where it goes
-	codes   [4 * bitpack.BlockLen]int64 // a few, between a chunk of codes and a look-up
-	packed  packedStream                // of frame of reference, decoded in pieces
+	block   [bitpack.BlockLen]int64     // one unpacked block
+	codes   [4 * bitpack.BlockLen]int64 // a few decoded codes, to be looked up
+	packed  packedStream                // of a frame of reference that is decoded in pieces
 	rans    rans.Decoder
 	zstd    *zstd.Decoder
 }
@@ -33,7 +33,7 @@ type Decoder struct {
 // Ints decodes a chunk of len(dst) integers.
 func (d *Decoder) Ints(dst []int64, src []byte) error { return d.decodeInts(dst, src, 0) }
 
-// Int32s decodes a chunk of len(dst) integers and refuses those that do not fit in 32 bits.
+// Int32s decodes a chunk of len(dst) integers. It returns an error if one does not fit in 32 bits.
 func (d *Decoder) Int32s(dst []int32, src []byte) error {
 	id, p, err := head(src)
 	if err != nil {
@@ -65,7 +65,7 @@ func narrow(dst []int32, wide []int64) error {
 	return nil
 }
 
-// decodeFOR32 unpacks through one block that stays in the first-level cache.
+// decodeFOR32 unpacks block by block through d.block, which stays in the L1 cache.
 func (d *Decoder) decodeFOR32(dst []int32, p []byte) error {
 	packed, width, base, err := parseFOR(len(dst), p)
 	if err != nil {
@@ -92,26 +92,25 @@ func (d *Decoder) decodeFOR32(dst []int32, p []byte) error {
 // A Span is values [From, To) of a chunk.
 type Span struct{ From, To int32 }
 
-// The methods whose names end in At decode parts of a chunk: of its n values those of spans, which lie in [0, n), one
-// after the other in the order given, to dst, which has room for just these. Spans may overlap; where spans is nil, all
-// n values are decoded, as by Ints and the others. What each codec allows is used:
+// The methods whose names end in At decode the values of spans of a chunk of n values, one span after the other, in the
+// given order. Spans lie in [0, n) and may overlap. len(dst) is the sum of their lengths. If spans is nil, all n values
+// are decoded. The values are the same as those of Ints etc. Damage elsewhere in the chunk may not be found. How much
+// is decoded depends on the codec:
 //
-//	constant, plain, frame of reference, patched, byte planes   a value is where its number says
-//	runs                                                        searched by their ends
-//	dictionary, decimal                                         codes or digits as above
-//	sequences                                                   copies are followed to the literals they come from
-//	zstd                                                        decompressed whole, then what is inside
+//	constant, plain, frame of reference, patched, byte planes   only these values
+//	runs                                                        binary search of the ends of runs
+//	dictionary, decimal                                         only the codes or digits of these values
+//	sequences                                                   copies are followed back to their literals
+//	zstd                                                        decompressed whole, then as the codec inside
 //	delta, rans                                                 decoded whole
-//
-// What is decoded is what Ints and the others give for those values. Damage elsewhere in the chunk may go unnoticed.
 
-// wholeShare is the share of a chunk's values from which all are decoded: 1 in so many.
+// wholeShare: all values are decoded if at least one in wholeShare is asked for.
 const wholeShare = 4
 
-// spanCost is about how many values decode in the time that a span takes beyond its own.
+// spanCost is the approximate cost of a span, in values decoded in the same time.
 const spanCost = 12
 
-// mostly reports whether n values in so many spans are better decoded with all others.
+// mostly reports whether decoding all values is faster than decoding n values in so many spans.
 func mostly(n, spans, all int) bool { return wholeShare*(n+spanCost*spans) >= all }
 
 // IntsAt decodes spans of a chunk of n integers.
@@ -119,7 +118,7 @@ func (d *Decoder) IntsAt(dst []int64, n int, spans []Span, src []byte) error {
 	return d.intsAt(dst, n, spans, src, 0)
 }
 
-// Int32sAt decodes spans of a chunk of n integers and refuses those that do not fit in 32 bits.
+// Int32sAt decodes spans of a chunk of n integers. It returns an error if one does not fit in 32 bits.
 func (d *Decoder) Int32sAt(dst []int32, n int, spans []Span, src []byte) error {
 	if spans == nil {
 		return d.Int32s(dst, src)
@@ -143,8 +142,8 @@ func (d *Decoder) DoublesAt(dst []float64, n int, spans []Span, src []byte) erro
 	return doubleFamily.decodeAt(d, dst, n, spans, src, 0)
 }
 
-// eachPosition calls f with the number among the values of spans, and that among positions, of each position that lies
-// in spans. Positions ascend.
+// eachPosition calls f for each of positions, which ascend, that lies in spans: i is its index among the values of
+// spans, x its index in positions.
 func eachPosition(positions []int64, spans []Span, f func(i, x int)) {
 	if len(positions) == 0 {
 		return
@@ -171,14 +170,13 @@ func checkPositions(positions []int64, n int) error {
 	return nil
 }
 
-// An arena hands out scratch slices, last out first back, and reaches a size at which it allocates no more.
+// An arena allocates scratch slices like a stack, and reuses its memory.
 type arena[T any] struct {
 	buf  []T
 	used int
 }
 
-// grab returns n elements of scratch, whatever they hold, never nil. They are good until release of a mark taken
-// before.
+// grab returns n elements with unspecified contents, never nil. They are valid until release of a mark taken before.
 func (a *arena[T]) grab(n int) []T {
 	if a.used+n > len(a.buf) || a.buf == nil {
 		// Slices grabbed before keep the old memory alive for as long as they are in use.
@@ -189,6 +187,8 @@ func (a *arena[T]) grab(n int) []T {
 	return s
 }
 
-// mark returns what release takes to give back everything grabbed after it.
-func (a *arena[T]) mark() int     { return a.used }
+// mark returns the argument of a later release.
+func (a *arena[T]) mark() int { return a.used }
+
+// release frees everything grabbed since mark returned m.
 func (a *arena[T]) release(m int) { a.used = m }

@@ -11,8 +11,8 @@ import (
 //	| 4 (1) | first (varint) | differences: ints, n - 1  |
 //	+-------+----------------+---------------------------+
 //
-// Differences wrap at 64 bits. n is at least 1. A frame of reference of the differences takes signed ones as they are:
-// its minimum is the smallest difference.
+// Differences wrap at 64 bits. n is at least 1. Signed differences need no special form: the minimum of a frame of
+// reference may be negative.
 const IDDelta ID = 4
 
 const nsDelta = 0.5 // a value

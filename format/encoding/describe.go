@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// decoders are for Describe alone, which has no receiver to keep one.
+// decoders are used by Describe, which has no receiver to keep one.
 var decoders = sync.Pool{New: func() any { return new(Decoder) }}
 
-// Describe returns the tree of codecs in a chunk, as "dict(delta(for:3), for:17)": the numbers are bit widths (plain:
-// bytes; decimal: exponents). What cannot be told apart is "?". The count of values is not known here, so that damage
-// behind the heads is not seen.
+// Describe returns the tree of codecs in a chunk, such as "dict(delta(for:3), for:17)". The numbers are bit widths (for
+// plain: bytes; for decimal: exponents). A part that cannot be parsed is "?". Describe reads only the heads of chunks,
+// so it does not find damage behind them.
 func Describe(src []byte) string {
 	var b strings.Builder
 	d := decoders.Get().(*Decoder)
@@ -33,12 +33,12 @@ func describe(b *strings.Builder, d *Decoder, src []byte, depth int) {
 	}
 }
 
-// A description is that of one chunk being written.
+// A description is the state of describing one chunk.
 type description struct {
 	b     *strings.Builder
 	d     *Decoder
 	depth int
-	err   error // what kept the nested chunks from being found
+	err   error // of parsing; nested chunks cannot be found after it
 }
 
 // byteAt returns byte i of a payload as a number.
@@ -49,16 +49,16 @@ func byteAt(p []byte, i int) string {
 	return "?"
 }
 
-// firstByte writes the number that a payload begins with: mostly a width.
+// firstByte writes the first byte of a payload, usually a width.
 func (x *description) firstByte(p []byte) { x.b.WriteString(":" + byteAt(p, 0)) }
 
-// afterCount returns what stands behind a count.
+// afterCount returns the payload without the count at its front.
 func (x *description) afterCount(p []byte) []byte {
 	_, p, x.err = takeUvarint(p)
 	return p
 }
 
-// nested describes chunks: all but the last behind their length, or all when tail is false.
+// nested describes count nested chunks. Each has its length before it, except the last if tail is true.
 func (x *description) nested(p []byte, count int, tail bool) {
 	x.b.WriteByte('(')
 	for i := range count {
@@ -78,5 +78,5 @@ func (x *description) nested(p []byte, count int, tail bool) {
 	x.b.WriteByte(')')
 }
 
-// describeCounted describes a count and two chunks, the second of which ends the payload.
+// describeCounted describes a payload of a count and two chunks, the second without a length.
 func describeCounted(x *description, p []byte) { x.nested(x.afterCount(p), 2, true) }

@@ -7,18 +7,18 @@ import (
 	"github.com/dsistore/dsistore/format/encoding/gather"
 )
 
-// Dictionary (id 6): the distinct values, then the place of each value among them.
+// Dictionary (id 6): the distinct values, then the code of each value: its position among them.
 //
 //	+-------+----------------+-------------------+------------------+----------------+
 //	| 6 (1) | distinct k     | length of values  | values: ints, k  | codes: ints, n |
 //	|       | (uvarint)      | chunk (uvarint)   |                  |                |
 //	+-------+----------------+-------------------+------------------+----------------+
 //
-// k is at most n, each code is in [0, k). The order of the values is the writer's choice: ascending makes the values
-// chunk smaller (they differ by little), by falling frequency makes the codes chunk smaller and the decoder's look-ups
-// fall into few cache lines; see orderDictionary for how to have both.
+// k is at most n, each code is in [0, k). The writer chooses the order of the values. Ascending order makes the values
+// chunk smaller, because neighbours differ by little. Order by frequency makes the codes chunk smaller, and look-ups
+// touch fewer cache lines. See orderDictionary for a combination of both.
 //
-// Of floats (id 20) the values are a floats chunk.
+// With id 20 the values are a floats chunk.
 const (
 	IDDictionary      ID = 6
 	IDFloatDictionary ID = 20
@@ -37,7 +37,7 @@ func init() {
 	})
 }
 
-// lookUpCost returns what looking a code up among k values costs: they lie in the first, the second or no cache.
+// lookUpCost returns the ns to look up a code among k values, depending on the cache that they fit in.
 func lookUpCost(k int) float64 {
 	switch {
 	case k <= 1<<12:
@@ -71,7 +71,7 @@ func offerFloatDictionary(e *encoder, c *floatChoice) {
 	}
 }
 
-// offerCodes offers a dictionary of k values: a value that is copied saves its code alone.
+// offerCodes offers a dictionary of k values. Sequences that copy a value save only the bits of its code.
 func (b *best) offerCodes(id ID, k int, bytes, ns float64) {
 	if b.offer(id, bytes, ns); b.codec == id {
 		b.valueBits = float64(bitsFor(k))
@@ -86,7 +86,7 @@ func (e *encoder) distinct(sample []int64, n int) int {
 	return estimateDistinct(&e.table, len(sample), n)
 }
 
-// encodeDictionary refuses values of which more are distinct than a dictionary can pay for.
+// encodeDictionary returns false if there are too many distinct values for a dictionary to pay.
 func encodeDictionary(e *encoder, dst []byte, m *memory, vals []int64, s *intStats, depth int) ([]byte, bool) {
 	mark := e.ints.mark()
 	defer e.ints.release(mark)
@@ -107,7 +107,7 @@ func encodeFloatDictionary(e *encoder, dst []byte, m *memory, v *floatValues, de
 	return e.appendDictionary(append(dst, byte(IDFloatDictionary)), m, codes, depth, v.append), true
 }
 
-// appendDictionary appends what follows the id, of the values in e.table; nest appends them. It changes codes.
+// appendDictionary appends the payload for the values in e.table. nest appends the values chunk. It changes codes.
 func (e *encoder) appendDictionary(dst []byte, m *memory, codes []int64, depth int, nest appendFunc) []byte {
 	mark := e.ints.mark()
 	values := e.ints.grab(len(e.table.keys))
@@ -122,11 +122,11 @@ func (e *encoder) appendDictionary(dst []byte, m *memory, codes []int64, depth i
 	return dst
 }
 
-// dictionaryLimit returns how many distinct values a dictionary may have before it must cost more than it saves.
+// dictionaryLimit returns the number of distinct values beyond which a dictionary certainly costs more than it saves.
 func (e *encoder) dictionaryLimit(s *intStats) int {
 	limit := 0
 	for w := 1; w < s.width && w < 31; w++ {
-		// k values of up to w bits of code: each value costs its own bits less what ascending order saves.
+		// k values with codes of up to w bits: each value costs its own bits minus what ascending order saves.
 		k := 1 << w
 		saved := (float64(s.n)*float64(s.width-w)/8)*e.profile.NsPerByte() - float64(s.n)*lookUpCost(k)
 		if k > s.n {
@@ -142,12 +142,12 @@ func (e *encoder) dictionaryLimit(s *intStats) int {
 	return limit
 }
 
-// orderDictionary writes t's keys to values, and changes codes to fit: first the keys of the highest frequency class (a
-// power of two of occurrences), in each class ascending. So the values differ by little, but for a few jumps, and yet
-// the codes are as good as by frequency.
+// orderDictionary writes t's keys to values, sorted by frequency class (the bit length of the count) from high to low,
+// then ascending, and changes codes accordingly. So neighbouring values of a class differ by little, and codes are
+// nearly as small as sorted by frequency.
 func (e *encoder) orderDictionary(values []int64, t *table, codes []int64) {
 	mark := e.ints.mark()
-	rank := e.ints.grab(len(t.keys)) // rank[code] is the place of the key that had that code
+	rank := e.ints.grab(len(t.keys)) // rank[code] is the position of the key that had that code
 	order := e.order(len(t.keys))
 	for i, v := range t.keys {
 		order[i] = keyed{key: v, index: int32(i)}
@@ -174,8 +174,8 @@ func (e *encoder) orderDictionary(values []int64, t *table, codes []int64) {
 	e.ints.release(mark)
 }
 
-// decodeDictionary decodes dictionaries of a family. Of spans only those values are decoded that codes name, where
-// these are few.
+// decodeDictionary returns the decodeFunc of dictionaries of a family. With spans it decodes only the dictionary
+// entries that are needed, if they are few.
 func decodeDictionary[T any](f *family[T]) decodeFunc[T] {
 	return func(d *Decoder, dst []T, n int, spans []Span, p []byte, depth int) error {
 		k, p, err := takeCount(p, n)
@@ -240,9 +240,9 @@ func lookUp[T any](d *Decoder, dst, values []T, src []byte, depth int) error {
 	return valuesOf(dst, values, codes)
 }
 
-// LookUp decodes a chunk of len(dst) codes and writes the value of each: first[c], or second[c-len(first)] from
-// len(first) on. A code that is past both ends it, with its place and itself; bad is -1 where there is none. Of an
-// error the values say nothing.
+// LookUp decodes a chunk of len(dst) codes and writes the value of each code c to dst: first[c] if c < len(first), else
+// second[c-len(first)]. It stops at a code that is out of range and returns its position and the code; bad is -1 if
+// there is none. bad and code are meaningless if err is not nil.
 func (d *Decoder) LookUp(dst, first, second []int64, src []byte) (bad int, code int64, err error) {
 	bad = -1
 	done, err := d.codeBlocks(len(dst), src, 0, func(at int, codes []int64) error {
@@ -267,11 +267,12 @@ func (d *Decoder) LookUp(dst, first, second []int64, src []byte) (bad int, code 
 	return bad, code, nil
 }
 
-// LookUpIn makes each of codes, which are positions in values, the value there.
+// LookUpIn replaces each of codes by values[code]. The codes are in range.
 func LookUpIn(codes, values []int64) { gather.Two(codes, values, nil, codes) }
 
-// codeBlocks decodes a chunk of n codes in blocks that stay in the first-level cache and gives f each with the place at
-// which it begins, until f returns an error. done is false where the codec has no stream: then nothing was decoded.
+// codeBlocks decodes a chunk of n codes in blocks that stay in the L1 cache. It calls f with each block and the
+// position of its first code, until f returns an error. done is false if there is an error, or if the codec has no
+// stream: then nothing was decoded.
 func (d *Decoder) codeBlocks(n int, src []byte, depth int, f func(at int, codes []int64) error) (done bool, err error) {
 	id, p, err := head(src)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package encoding turns values into bytes and back.
+// Package encoding encodes streams of values to bytes and decodes them.
 //
-// A stream is encoded into one chunk: a codec id and what that codec needs, often further chunks. SPEC.md fixes the
-// bytes.
+// A stream is encoded as one chunk: a codec id and the codec's payload, which often has nested chunks. SPEC.md
+// specifies the bytes.
 //
 //	            AppendInts(dst, stream, vals)
 //	vals ──> Chooser ── scan all, sample some ──> codec ──> chunk ──> dst
@@ -20,13 +20,13 @@
 // There are four families of chunk: ints (all integers, lengths, the inverse), floats and doubles, bits (presence), and
 // strings. A chunk holds neither its family nor its count of values: both follow from where it is stored.
 //
-// The loops that run for every value, with their kernels in assembly, are packages of their own: bitpack (frame of
-// reference, patched), gather (dictionaries), rans (entropy-coded classes). They know neither codecs nor errors.
+// The hot loops with kernels in assembly are in packages of their own: bitpack (frame of reference, patched), gather
+// (dictionaries), rans (entropy-coded classes). These packages do not depend on this one.
 //
-// The invariants:
-//   - A codec id keeps its meaning for ever.
-//   - Decoding writes exactly the values asked for, from exactly all of the bytes, or fails; whatever the bytes are, it
-//     does not panic, and its memory is bounded by the lengths of both.
-//   - Floats come back bit for bit.
-//   - A chunk is borrowed by a decoder for the call only; appended bytes are the caller's.
+// Invariants:
+//   - A codec id never changes meaning.
+//   - Decoding uses all bytes of a chunk and writes all values asked for, or returns an error. For any bytes, it does
+//     not panic, and its memory is bounded by the lengths of source and destination.
+//   - Floats are preserved bit for bit.
+//   - A decoder borrows a chunk for the call only.
 package encoding

@@ -2,12 +2,11 @@ package encoding
 
 import "strconv"
 
-// A ReasonError says what is wrong with the bytes of a chunk. It names no place: the caller, who knows the object, the
-// stripe and the stream, adds that.
+// A ReasonError says what is wrong with the bytes of a chunk. The caller adds the object, stripe and stream.
 type ReasonError struct {
 	Reason string
-	// Unknown is the codec id, of this chunk or of one nested in it, that this version does not know and that a later
-	// one may have given out; 0 when the bytes are wrong in any version.
+	// Unknown is a codec id, of the chunk or of one nested in it, that this version does not know but a later one may;
+	// 0 if the bytes are wrong in any version.
 	Unknown ID
 }
 
@@ -15,14 +14,14 @@ func (e *ReasonError) Error() string { return e.Reason }
 
 func reason(s string) error { return &ReasonError{Reason: s} }
 
-// The errors are made once, so that refusing damaged bytes allocates nothing.
+// The errors are variables, so that damaged bytes cause no allocation.
 var (
 	errShort      = reason("chunk ends early")
 	errLength     = reason("chunk has the wrong length for its count of values")
 	errVarint     = reason("number is cut short or over 64 bits")
 	errWidth      = reason("bit width is over 64")
 	errPlainWidth = reason("plain width is not 1, 2, 4 or 8")
-	errCodec      = reason("codec id is none, or one of another kind of stream")
+	errCodec      = reason("codec id is 0, or a codec of another kind of stream")
 	errDepth      = reason("chunks are nested too deeply")
 	errCount      = reason("nested count exceeds the count of values")
 	errNested     = reason("nested chunk reaches beyond its parent")
@@ -41,7 +40,7 @@ var (
 	errPlane      = reason("byte plane has an unknown form")
 	errOffsets    = reason("offsets do not increase or do not match the bytes")
 	errStringSize = reason("one dictionary entry is used with two lengths")
-	errRANS       = reason("entropy-coded classes end elsewhere than their states and words say")
+	errRANS       = reason("entropy-coded classes do not end at the end of their states and words")
 	errDst        = reason("destination is too short for the count of bits")
 )
 
@@ -53,7 +52,7 @@ var errUnknown = func() (errs [256]error) {
 	return errs
 }()
 
-// wrongCodec returns the error of a chunk that begins with an id which is none of its family's.
+// wrongCodec returns the error for a chunk whose codec id is not of its family.
 func wrongCodec(id ID) error {
 	if id == 0 || id.codec() != nil {
 		return errCodec

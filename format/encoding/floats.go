@@ -39,7 +39,7 @@ func registerFloats(c *floatCodec) {
 	}
 }
 
-// floatValues are values to encode, given by their bits, with what is known of them.
+// floatValues are values to encode, given by their bits.
 type floatValues struct {
 	raw       []int64
 	width     int // of a value, in bytes
@@ -52,11 +52,11 @@ func (v *floatValues) append(e *encoder, dst []byte, m *memory, raw []int64, dep
 	return e.appendFloats(dst, m, raw, v.width, depth)
 }
 
-// A floatChoice is what the choice of a codec of floats knows.
+// A floatChoice is the state of choosing a codec of floats.
 type floatChoice struct {
 	best
 	vals   *floatValues
-	sample []int64 // blocks of the values from all over
+	sample []int64 // blocks of the values, spread evenly
 	copied float64 // the share of the values that sequences would copy
 }
 
@@ -158,7 +158,7 @@ func (e *encoder) appendFloats(dst []byte, m *memory, raw []int64, width, depth 
 	return dst
 }
 
-// appendFloatsAs appends v in a codec, or returns false when that serves badly after all.
+// appendFloatsAs appends v in a codec, or returns false if the codec turns out unsuitable.
 func (e *encoder) appendFloatsAs(codec ID, dst []byte, m *memory, v *floatValues, depth int) ([]byte, bool) {
 	c, start := floatCodecs[codec], len(dst)
 	dst, ok := c.encode(e, dst, m, v, depth)
@@ -168,7 +168,7 @@ func (e *encoder) appendFloatsAs(codec ID, dst []byte, m *memory, v *floatValues
 	return dst, ok
 }
 
-// chooseFloats returns the codec that should cost least, and sets the exponents of decimals.
+// chooseFloats returns the codec with the lowest expected cost, and sets the exponents of decimals.
 func (e *encoder) chooseFloats(v *floatValues, depth int, without uint64) ID {
 	mark := e.ints.mark()
 	defer e.ints.release(mark)
@@ -231,7 +231,7 @@ func decodeFloatPlain[T float32 | float64](k *floatKind[T]) decodeFunc[T] {
 	}
 }
 
-// read reads the values of spans of p, or all where spans is nil.
+// read reads the values of spans of p, or all if spans is nil.
 func (k *floatKind[T]) read(dst []T, spans []Span, p []byte) {
 	if spans == nil {
 		readFloats(dst, p)
@@ -244,7 +244,7 @@ func (k *floatKind[T]) read(dst []T, spans []Span, p []byte) {
 	}
 }
 
-// readFloats reads the values that p begins with. Hot.
+// readFloats reads len(dst) values from the front of p. Hot.
 func readFloats[T float32 | float64](dst []T, p []byte) {
 	switch dst := any(dst).(type) {
 	case []float32:
@@ -280,12 +280,12 @@ func fill[T any](dst []T, v T) {
 	}
 }
 
-// traits are what a glance at floats tells. Codecs whose size does not depend on the values (plain, byte planes left
-// raw) are remembered with nothing to drift: without the traits, noise that turns into prices would stay plain for as
-// long as the memory lasts.
+// traits are properties of a small sample of floats. They show that values changed when the size does not: the size of
+// plain and of raw byte planes does not depend on the values, so their memory never drifts. Without the traits, values
+// that change from noise to prices would stay plain until the choice expires.
 type traits struct {
-	distinct int16 // of traitSample values
-	decimals int16 // of traitSample values that a few places say exactly
+	distinct int16 // distinct values of the sample
+	decimals int16 // values of the sample with few decimal places
 }
 
 const (
@@ -294,13 +294,13 @@ const (
 	traitChange = traitSample / 8
 )
 
-// turned reports whether values of traits t are of another kind than those of traits was.
+// turned reports whether t differs so much from was that the codec should be chosen again.
 func (t traits) turned(was traits) bool {
 	apart := func(a, b int16) bool { return max(a, b)-min(a, b) > traitChange }
 	return apart(t.distinct, was.distinct) || apart(t.decimals, was.decimals)
 }
 
-// floatTraits looks at traitSample of at least as many values, given by their bits.
+// floatTraits returns the traits of values, given by their bits. There are at least traitSample values.
 func floatTraits(raw []int64, width int) traits {
 	var t traits
 	var table [4 * traitSample]int64 // open addressing; the key zero is counted apart

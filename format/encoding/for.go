@@ -13,7 +13,7 @@ import (
 //	| 3 (1)  | width (1) | minimum (varint) | n distances, bit-packed  |
 //	+--------+-----------+------------------+--------------------------+
 //
-// Sums wrap at 64 bits, so that any minimum may serve: for uint64 values the smallest of them, unsigned.
+// Sums wrap at 64 bits, so any minimum works. For uint64 values it is the smallest as an unsigned number.
 const IDFOR ID = 3
 
 const nsFOR = 0.5 // a value
@@ -70,7 +70,7 @@ func decodeFOR(d *Decoder, dst []int64, n int, spans []Span, p []byte, _ int) er
 	return nil
 }
 
-// A packedStream is what is left of packed values on their way.
+// A packedStream is the rest of packed values that are decoded in pieces.
 type packedStream struct {
 	packed []byte
 	width  int
@@ -100,10 +100,10 @@ func varintLen(v int64) int {
 	return (bits.Len64(uint64(v)<<1^uint64(v>>63)|1) + 6) / 7
 }
 
-// blockShare is the share of a block from which it is unpacked whole: 1 in so many.
+// blockShare: a block is unpacked whole if at least one in blockShare of its values is asked for.
 const blockShare = 4
 
-// unpackAt unpacks spans of n packed values, or all of them where spans is nil. Their bytes are bitpack.Len(n, width).
+// unpackAt unpacks spans of n packed values, or all of them if spans is nil. len(packed) is bitpack.Len(n, width).
 func (d *Decoder) unpackAt(dst []int64, n int, spans []Span, packed []byte, width int, base int64) {
 	if spans == nil {
 		bitpack.Unpack(dst, packed, width, base)

@@ -10,16 +10,16 @@ import (
 type intCodec struct {
 	codec
 
-	// turn says when the writer considers the codec: lower ones first. A codec that looks at longer pieces of the
-	// values comes late, and sees the best so far. deepest and fewest are the depth and the count of values up to and
-	// from which it is considered.
+	// turn is the order in which the chooser considers codecs, low ones first. A codec whose offer reads larger samples
+	// has a late turn, so that it can compare with the best so far. deepest is the largest depth, and fewest the
+	// smallest number of values, at which the codec is considered.
 	turn, deepest, fewest int
-	// offer says to c what the codec would cost, if it can serve; nil: it is not chosen so.
+	// offer calls c.offer with the codec's expected cost, if it is suitable; nil: the chooser does not consider it.
 	offer func(e *encoder, c *intChoice)
-	// encode appends a chunk, or returns false where the codec serves badly after all.
+	// encode appends a chunk, or returns false if the codec turns out unsuitable.
 	encode func(e *encoder, dst []byte, m *memory, vals []int64, s *intStats, depth int) ([]byte, bool)
-	// below is the share of the size of a frame of reference that a chunk must stay below, or that is written in its
-	// place. 0: any size will do.
+	// below, unless 0: if a chunk is at least this share of the size of a frame of reference, the latter is written
+	// instead.
 	below float64
 
 	decode decodeFunc[int64]
@@ -27,11 +27,11 @@ type intCodec struct {
 	stream *intStream // nil: none
 }
 
-// An intStream decodes a payload in pieces. What it needs stands in the Decoder.
+// An intStream decodes a payload in pieces. Its state is in the Decoder.
 type intStream struct {
 	open  func(d *Decoder, n int, p []byte) error
-	next  func(d *Decoder, dst []int64) error // but for the last piece, each is a multiple of bitpack.BlockLen
-	close func(d *Decoder) error              // says whether the payload ended as it must
+	next  func(d *Decoder, dst []int64) error // len(dst) is a multiple of bitpack.BlockLen, except for the last piece
+	close func(d *Decoder) error              // returns an error if the payload does not end here
 }
 
 var (
@@ -50,18 +50,18 @@ func registerInts(c *intCodec) {
 	}
 }
 
-// An intChoice is what the choice of a codec of ints knows.
+// An intChoice is the state of choosing a codec of ints.
 type intChoice struct {
 	best
 	vals   []int64
 	stats  *intStats
-	sample []int64 // blocks of vals from all over
+	sample []int64 // blocks of vals, spread evenly
 	depth  int
-	delta  candidate // what delta costs
+	delta  candidate // the cost of delta
 	copied float64   // the share of the values that sequences would copy
 }
 
-// intStats is what one pass over all values tells.
+// intStats are statistics from one pass over all values.
 type intStats struct {
 	n          int
 	min, max   int64
@@ -103,19 +103,19 @@ func scan(vals []int64) intStats {
 	return s
 }
 
-// exact returns the bytes of the smallest of the chunks whose size follows from the stats.
+// exact returns the size of the smallest chunk among the codecs whose size is known from the stats.
 func (s *intStats) exact() float64 {
 	width := min(s.width, bits.Len64(uint64(s.dmax)-uint64(s.dmin)))
 	size := float64(s.n) * float64(width) / 8
 	return min(size, s.runsSize()) + 12
 }
 
-// runsSize returns about how many bytes the runs take.
+// runsSize estimates the bytes of run-length.
 func (s *intStats) runsSize() float64 {
 	return float64(s.runs) * float64(s.width+bits.Len(uint(s.n/s.runs))+1) / 8
 }
 
-// appendInts appends a chunk of vals, choosing its codec, or using m's again while it serves.
+// appendInts appends a chunk of vals in the codec that m recalls or, if that is not suitable any more, a chosen one.
 func (e *encoder) appendInts(dst []byte, m *memory, vals []int64, depth int) []byte {
 	if len(vals) == 0 {
 		return appendConstant(dst, 0)
@@ -132,7 +132,7 @@ func (e *encoder) appendInts(dst []byte, m *memory, vals []int64, depth int) []b
 	return dst
 }
 
-// appendIntsAs appends vals in a codec, or returns false when that serves badly after all.
+// appendIntsAs appends vals in a codec, or returns false if the codec turns out unsuitable.
 func (e *encoder) appendIntsAs(codec ID, dst []byte, m *memory, vals []int64, s *intStats, depth int) ([]byte, bool) {
 	c, start := intCodecs[codec], len(dst)
 	dst, ok := c.encode(e, dst, m, vals, s, depth)
@@ -142,8 +142,8 @@ func (e *encoder) appendIntsAs(codec ID, dst []byte, m *memory, vals []int64, s 
 	return dst, ok
 }
 
-// chooseInts returns the codec that should cost least for vals, judged by s and by a sample. without holds a bit for
-// each codec that is out of the question.
+// chooseInts returns the codec with the lowest expected cost for vals, from s and a sample. without has a bit for each
+// codec that must not be chosen.
 func (e *encoder) chooseInts(vals []int64, s *intStats, depth int, without uint64) ID {
 	mark := e.ints.mark()
 	defer e.ints.release(mark)
@@ -158,7 +158,7 @@ func (e *encoder) chooseInts(vals []int64, s *intStats, depth int, without uint6
 	return c.codec
 }
 
-// sampleInts returns blocks of vals from all over it, one after the other, or vals itself when that is no more.
+// sampleInts returns so many blocks of vals, spread evenly, or vals itself if it is no longer than these.
 func sampleInts(a *arena[int64], vals []int64, blocks, length int) []int64 {
 	if len(vals) <= blocks*length {
 		return vals
@@ -171,8 +171,9 @@ func sampleInts(a *arena[int64], vals []int64, blocks, length int) []int64 {
 	return s
 }
 
-// estimateDistinct returns how many distinct values n values have, judged by the table of a sample of sn: those seen
-// more than once are all there are of their kind, those seen once stand for others (Charikar's estimator).
+// estimateDistinct estimates how many distinct values n values have, from the table of a sample of sn values
+// (Charikar's estimator): a value seen once in the sample stands for sqrt(n/sn) distinct values, the others for
+// themselves.
 func estimateDistinct(t *table, sn, n int) int {
 	once := 0
 	for _, c := range t.counts {

@@ -7,8 +7,8 @@ import (
 	"github.com/dsistore/dsistore/format/encoding/bitpack"
 )
 
-// Patched (id 5): a frame of reference whose width suits most values; the few wider ones, the exceptions, have their
-// high bits kept apart.
+// Patched (id 5): a frame of reference whose width suits most values. The high bits of the few wider ones, the
+// exceptions, are stored separately.
 //
 //	+-------+-----------+---------------+-----------------------+---------------------+
 //	| 5 (1) | width (1) | base (varint) | exceptions x (uvarint)| length of positions |
@@ -38,12 +38,12 @@ func offerPatched(_ *encoder, c *intChoice) {
 		return
 	}
 	if w, _, size := choosePatched(c.sample, s.min, s.max, s.base); w < s.width {
-		const exceptions = 0.02 // about, where patching pays at all
+		const exceptions = 0.02 // typical share where patching pays
 		c.offer(IDPatched, size*c.n/float64(len(c.sample))+12, c.n*(nsFOR+nsPatch*exceptions))
 	}
 }
 
-// encodePatched appends a frame of reference where patching saves nothing.
+// encodePatched appends a frame of reference if patching saves nothing.
 func encodePatched(e *encoder, dst []byte, m *memory, vals []int64, s *intStats, depth int) ([]byte, bool) {
 	if width, base, _ := choosePatched(vals, s.min, s.max, s.base); width < s.width {
 		return e.appendPatched(dst, m, vals, width, base, depth), true
@@ -73,8 +73,8 @@ func (e *encoder) appendPatched(dst []byte, m *memory, vals []int64, width int, 
 	return bitpack.Append(dst, vals, width, base)
 }
 
-// choosePatched returns the width and the base at which vals, which lie from lo to hi, are smallest, and the bytes that
-// they would take. The base is that of a frame of reference, or 0 where a few values lie far below it.
+// choosePatched returns the width and base with which a patched chunk of vals is smallest, and its bytes. vals are in
+// [lo, hi]. The base is frame, that of a frame of reference, or 0 if only a few values are far below 0.
 func choosePatched(vals []int64, lo, hi, frame int64) (width int, base int64, size float64) {
 	var hist [65]int
 	for _, v := range vals {
@@ -94,8 +94,8 @@ func choosePatched(vals []int64, lo, hi, frame int64) (width int, base int64, si
 	return width, frame, size
 }
 
-// patchedWidth returns the width at which a patched chunk is smallest and the bytes that it would take, from the
-// histogram of the bit lengths of the values less the base.
+// patchedWidth returns the width with which a patched chunk is smallest, and its bytes, from the histogram of the bit
+// lengths of the values minus the base.
 func patchedWidth(hist *[65]int, n int) (width int, size float64) {
 	longest := 64
 	for longest > 0 && hist[longest] == 0 {
@@ -117,7 +117,7 @@ func patchedWidth(hist *[65]int, n int) (width int, size float64) {
 	return width, size
 }
 
-// A patchedChunk is a patched chunk but for its low parts.
+// A patchedChunk is a decoded patched chunk, except for its low parts.
 type patchedChunk struct {
 	width            int
 	base             int64
@@ -126,7 +126,7 @@ type patchedChunk struct {
 	packed           []byte
 }
 
-// parsePatched reads all but the low parts of a chunk of n values. Without an error the caller releases the scratch.
+// parsePatched decodes all but the low parts of a chunk of n values. The caller releases c.mark if there is no error.
 func (d *Decoder) parsePatched(n int, p []byte, depth int) (c patchedChunk, err error) {
 	if len(p) < 1 {
 		return c, errShort

@@ -6,10 +6,9 @@ import (
 	"github.com/dsistore/dsistore/format/encoding/rans"
 )
 
-// Entropy-coded classes (id 11, "rans"): a frame of reference whose distances fall into 16 classes of neighbours, as
-// many in a class as a power of two. The class costs what its frequency says, the place within the class its bits: see
-// package rans. Codes by frequency, of which neighbours are about equally frequent, take their entropy so, with a table
-// of 32 bytes.
+// Entropy-coded classes (id 11, "rans"): a frame of reference whose distances are divided into 16 classes. A class is a
+// power of two of neighbouring distances. The class is entropy-coded, the position in the class is stored in bits: see
+// package rans. Dictionary codes that are sorted by frequency so take nearly their entropy, with a table of 32 bytes.
 //
 //	+--------+---------------+------------------+---------------------+--------------+-------------+-----------+
 //	| 11 (1) | low width (1) | minimum (varint) | 16 buckets, each    | 32 states    | words       | n low     |
@@ -28,18 +27,19 @@ func init() {
 	})
 }
 
-// offerRANS judges by the entropy of the classes of a sample.
+// offerRANS estimates the size from the entropy of the classes of a sample.
 func offerRANS(e *encoder, c *intChoice) {
 	if c.bytes <= c.n/16 {
 		return
 	}
 	total := e.rans().EstimateBits(c.sample, c.stats.width, c.stats.base)
-	// Of each state 2 of the 4 bytes say something of the values.
+	// Half of the bytes of the states hold information about the values.
 	bytes := total/8*c.n/float64(len(c.sample)) + rans.TableLen + rans.StateLen/2 + 12
 	c.offer(IDRANS, bytes, c.n*nsRANS)
 }
 
-// encodeRANS refuses values that are all the same: states would never move, and no count would follow from them.
+// encodeRANS returns false if all values are equal: the states would never change, so a decoder could not check the
+// number of values.
 func encodeRANS(e *encoder, dst []byte, _ *memory, vals []int64, s *intStats, _ int) ([]byte, bool) {
 	if s.width == 0 {
 		return dst, false
@@ -49,7 +49,7 @@ func encodeRANS(e *encoder, dst []byte, _ *memory, vals []int64, s *intStats, _ 
 	return e.rans().Append(dst, vals, s.width, s.base), true
 }
 
-// rans returns the encoder of entropy-coded classes, which is large and made when it is first needed.
+// rans returns the encoder of entropy-coded classes, which is large and therefore allocated when first needed.
 func (e *encoder) rans() *rans.Encoder {
 	if e.ransEncoder == nil {
 		e.ransEncoder = new(rans.Encoder)

@@ -5,14 +5,14 @@ import (
 	"sort"
 )
 
-// Run-length (id 7): the value of each run, and how often it stands.
+// Run-length (id 7): the value and the length of each run.
 //
 //	+-------+-----------------+-------------------+------------------+-----------------+
 //	| 7 (1) | runs r (uvarint)| length of values  | values: ints, r  | lengths: ints,r |
 //	|       |                 | chunk (uvarint)   |                  |                 |
 //	+-------+-----------------+-------------------+------------------+-----------------+
 //
-// r is at most n, each length at least 1, their sum n. Of floats (id 21) the values are a floats chunk.
+// r is at most n, each length at least 1, their sum n. With id 21 the values are a floats chunk.
 const (
 	IDRuns      ID = 7
 	IDFloatRuns ID = 21
@@ -56,7 +56,7 @@ func encodeFloatRuns(e *encoder, dst []byte, m *memory, v *floatValues, depth in
 	return e.appendRuns(append(dst, byte(IDFloatRuns)), m, v.raw, v.runs, depth, v.append), true
 }
 
-// appendRuns appends what follows the id; the values are appended by nest.
+// appendRuns appends the payload. nest appends the values chunk.
 func (e *encoder) appendRuns(dst []byte, m *memory, vals []int64, runs, depth int, nest appendFunc) []byte {
 	mark, bmark := e.ints.mark(), e.bytes.mark()
 	defer e.ints.release(mark)
@@ -88,8 +88,8 @@ func splitRuns(values, lengths, vals []int64) {
 	}
 }
 
-// decodeRuns decodes run-length of a family. There are two loops: all runs are written as they come, those of spans are
-// searched by their ends. Writing all of them as one span takes a sixth longer.
+// decodeRuns returns the decodeFunc of run-length of a family. It has a loop for all values and one for spans, because
+// decoding all values as one span takes a sixth longer.
 func decodeRuns[T any](f *family[T]) decodeFunc[T] {
 	return func(d *Decoder, dst []T, n int, spans []Span, p []byte, depth int) error {
 		r, p, err := takeCount(p, n)
@@ -118,7 +118,7 @@ func decodeRuns[T any](f *family[T]) decodeFunc[T] {
 	}
 }
 
-// fillRuns writes each value as often as its length says.
+// fillRuns writes each value lengths[i] times.
 func fillRuns[T any](dst, values []T, lengths []int64) error {
 	values = values[:len(lengths)]
 	for i, l := range lengths {

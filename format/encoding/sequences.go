@@ -6,8 +6,8 @@ import (
 	"sort"
 )
 
-// Sequences (id 10 for ints, 23 for floats): values that stood before are copied from there, as in LZ77 but on whole
-// values: lists that come again, and histories that moved on by a few ids.
+// Sequences (id 10 for ints, 23 for floats): repeated values are copied from earlier ones, as in LZ77 but on whole
+// values. They suit lists that repeat, and histories that grow by a few ids from row to row.
 //
 //	+--------+------------------------+-----------------------+-------------------+-----------------+
 //	| 10 (1) | literals m (uvarint)   | sequences s (uvarint) | length of skips   | skips: ints, s  |
@@ -59,7 +59,7 @@ func offerFloatSequences(e *encoder, c *floatChoice) {
 	}
 }
 
-// encodeSequences refuses values that do not repeat.
+// encodeSequences returns false if no values repeat.
 func encodeSequences(e *encoder, dst []byte, m *memory, vals []int64, _ *intStats, depth int) ([]byte, bool) {
 	return e.appendSequences(dst, IDSequences, m, vals, depth, (*encoder).appendInts)
 }
@@ -68,7 +68,7 @@ func encodeFloatSequences(e *encoder, dst []byte, m *memory, v *floatValues, dep
 	return e.appendSequences(dst, IDFloatSequences, m, v.raw, depth, v.append)
 }
 
-// appendSequences appends a chunk whose literals nest appends, or returns false where nothing repeats.
+// appendSequences appends a chunk, or returns false if no values repeat. nest appends the literals.
 func (e *encoder) appendSequences(dst []byte, id ID, m *memory, vals []int64, depth int, nest appendFunc) ([]byte,
 	bool) {
 	mark := e.ints.mark()
@@ -84,13 +84,13 @@ func (e *encoder) appendSequences(dst []byte, id ID, m *memory, vals []int64, de
 // minCopy is the shortest copy that the writer makes: a sequence costs about as much as two literals.
 const minCopy = 3
 
-// sequences are what vals became.
+// sequences are values, divided into sequences and literals.
 type sequences struct {
 	skips, copies, distances []int64
 	literals                 []int64
 }
 
-// findSequences fills p, whose slices have room for len(vals).
+// findSequences sets p from vals. p is from newSequences(len(vals)).
 func (e *encoder) findSequences(p *sequences, vals []int64) {
 	size := 1 << max(8, min(17, bits.Len(uint(len(vals)))))
 	if cap(e.positions) < size {
@@ -132,13 +132,13 @@ func (e *encoder) findSequences(p *sequences, vals []int64) {
 	p.literals = append(p.literals, vals[literal:]...)
 }
 
-// newSequences returns sequences with room for n values, in scratch that the caller releases.
+// newSequences returns sequences with capacity for n values, in scratch that the caller releases.
 func (e *encoder) newSequences(n int) sequences {
 	most := n/minCopy + 1
 	return sequences{e.ints.grab(most)[:0], e.ints.grab(most)[:0], e.ints.grab(most)[:0], e.ints.grab(n)[:0]}
 }
 
-// appendSequenceParts appends all that follows the id but the literals.
+// appendSequenceParts appends the payload without the literals.
 func (e *encoder) appendSequenceParts(dst []byte, m *memory, p *sequences, depth int) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(p.literals)))
 	dst = binary.AppendUvarint(dst, uint64(len(p.skips)))
@@ -152,8 +152,8 @@ func (e *encoder) appendSequenceParts(dst []byte, m *memory, p *sequences, depth
 	return dst
 }
 
-// tryDeltaSequences offers delta for vals whose differences repeat though they do not, as ages do that all grow by the
-// same; delta is what it takes when they do not repeat either.
+// tryDeltaSequences offers delta if the differences of vals repeat although vals do not, such as lists of ages that all
+// grow by the same amount. delta is its cost without repeated differences.
 func (e *encoder) tryDeltaSequences(b *best, vals []int64, delta candidate) {
 	mark := e.ints.mark()
 	defer e.ints.release(mark)
@@ -169,12 +169,11 @@ func (e *encoder) tryDeltaSequences(b *best, vals []int64, delta candidate) {
 	}
 }
 
-// The pieces of values by which sequences are judged.
+// The cost of sequences is estimated from so many blocks of so many values.
 const sequenceBlocks, sequenceLength = 4, 2048
 
-// trySequences judges by longer pieces of vals what copying would leave, given what a value costs that is not copied,
-// and returns the part of the values that would be copied, or 0 when it is too small for sequences to be more than
-// chance.
+// trySequences offers sequences of vals to b, estimated from a sample. bitsPerValue is the cost of a value that is not
+// copied. It returns the share of values that would be copied, or 0 if it is so small that it may be chance.
 func (e *encoder) trySequences(b *best, codec ID, vals []int64, bitsPerValue float64) float64 {
 	mark := e.ints.mark()
 	defer e.ints.release(mark)
@@ -182,7 +181,7 @@ func (e *encoder) trySequences(b *best, codec ID, vals []int64, bitsPerValue flo
 		bitsPerValue)
 }
 
-// trySequencesOf is trySequences by a sample of so many values in all.
+// trySequencesOf is trySequences with a sample of all values.
 func (e *encoder) trySequencesOf(b *best, codec ID, sample []int64, all int, bitsPerValue float64) float64 {
 	mark := e.ints.mark()
 	defer e.ints.release(mark)
@@ -211,7 +210,7 @@ func (e *encoder) trySequencesOf(b *best, codec ID, sample []int64, all int, bit
 	return copied / n
 }
 
-// sequenceBytes is about what a sequence takes.
+// sequenceBytes is the approximate size of a sequence.
 const sequenceBytes = 3.0
 
 // A sequencesChunk is a payload in its parts: sequence i takes literals up to literals[i], and copies from
@@ -222,7 +221,7 @@ type sequencesChunk struct {
 	chunk                             []byte // of the literals
 }
 
-// parseSequences reads and checks all but the literals, into scratch that the caller releases.
+// parseSequences decodes and checks all but the literals, in scratch that the caller releases.
 func (d *Decoder) parseSequences(n int, p []byte, depth int) (c sequencesChunk, err error) {
 	m, p, err := takeCount(p, n)
 	if err != nil {
@@ -281,8 +280,8 @@ func decodeSequences[T any](f *family[T]) decodeFunc[T] {
 			}
 			return f.decodeWhole(d, decode, dst, n, spans, p, depth)
 		}
-		// The literals go to the end of dst. What is written never overtakes what is still to be read: the room between
-		// is that of the copies to come.
+		// The literals are decoded to the end of dst. Writing never overtakes the literals still to be read: the space
+		// between is as large as the copies still to come.
 		literals := dst[n-c.m:]
 		if err := f.decode(d, literals, c.chunk, depth+1); err != nil {
 			return err
@@ -302,7 +301,7 @@ func copySequences[T any](dst, literals []T, c *sequencesChunk) {
 		used += copy(dst[at:begin], literals[used:])
 		to, from := dst[begin:end], dst[begin-int(distance):begin]
 		at = end
-		// Where the two overlap, what was copied is copied again, twice as much each time.
+		// If to and from overlap, the copied values are copied again, twice as many each time.
 		for len(to) > 0 {
 			n := copy(to, from)
 			to, from = to[n:], from[:len(from)+n]
@@ -310,8 +309,8 @@ func copySequences[T any](dst, literals []T, c *sequencesChunk) {
 	}
 }
 
-// origins follows the taken values of spans back, copy by copy, to the literals that they come from, and returns these
-// as spans of the literals. few is false where they are too many pieces.
+// origins follows the values of spans, so many in all (taken), back through copies to their literals, and returns these
+// as spans of the literals. few is false if there would be too many pieces.
 //
 //	values     l l l l|c c c|l l|c c c c|l          l from the literals, c copies
 //	asked                            ^^^

@@ -6,9 +6,9 @@ import (
 	"math/bits"
 )
 
-// Byte-split (id 18): the bytes of the same rank of all values together, the lowest first, each such plane raw or
-// compressed by itself. Before that each value is rotated left by one bit: the sign goes to the lowest byte, among the
-// mantissa's noise, and the exponent starts at a byte's edge, so that the highest plane holds little else.
+// Byte-split (id 18): plane i has byte i of all values, the lowest first. Each plane is raw or compressed by itself.
+// Before splitting, each value is rotated left by one bit. This moves the sign into the lowest byte, to the noise of
+// the mantissa, and aligns the exponent to a byte, so that the highest plane holds little else.
 //
 //	+--------+------------------------------------------+
 //	| 18 (1) | width planes, each:                      |
@@ -18,7 +18,7 @@ import (
 //	|        | +----------+-------------------+-------+ |
 //	+--------+------------------------------------------+
 //
-//	form 0: n bytes as they are · form 1: one byte, which stands n times · form 2: one zstd frame of s bytes holding n
+//	form 0: n raw bytes · form 1: one byte, repeated n times · form 2: one zstd frame of s bytes that holds n
 const IDFloatSplit ID = 18
 
 const nsSplitByte = 0.4 // a byte of a value
@@ -69,7 +69,7 @@ func encodeSplit(e *encoder, dst []byte, _ *memory, v *floatValues, _ int) ([]by
 	return dst, true
 }
 
-// splitSize returns the bytes of the planes of raw, and how many bytes would have to be uncompressed.
+// splitSize returns the bytes of the planes of raw, and how many bytes decoding would decompress.
 func (e *encoder) splitSize(raw []int64, width int) (bytes, inflated float64) {
 	mark := e.bytes.mark()
 	plane := e.bytes.grab(len(raw))
@@ -90,7 +90,7 @@ func (e *encoder) splitSize(raw []int64, width int) (bytes, inflated float64) {
 	return bytes, inflated
 }
 
-// splitPlane writes plane j of raw and reports whether it holds one byte throughout.
+// splitPlane writes plane j of raw and reports whether all its bytes are equal.
 func splitPlane(plane []byte, raw []int64, width, j int) bool {
 	plane = plane[:len(raw)]
 	var differ byte
@@ -112,7 +112,7 @@ func splitPlane(plane []byte, raw []int64, width, j int) bool {
 	return differ == 0
 }
 
-// planes takes the planes of n values off p. Raw ones are borrowed from p, the others from scratch.
+// planes sets out to the planes of n values, which are all of p. Raw ones are borrowed from p, the others from scratch.
 func (d *Decoder) planes(out [][]byte, n int, p []byte) error {
 	for j := range out {
 		if len(p) == 0 {
@@ -177,7 +177,7 @@ func decodeSplit[T float32 | float64](k *floatKind[T]) decodeFunc[T] {
 	}
 }
 
-// join puts the bytes that planes begin with together to values.
+// join makes len(dst) values from the bytes at the front of planes.
 func join[T float32 | float64](dst []T, planes *[8][]byte) {
 	switch dst := any(dst).(type) {
 	case []float32:
@@ -198,7 +198,7 @@ func joinFloats(dst []float32, planes *[8][]byte) {
 
 // joinDoubles is join for doubles. Hot.
 func joinDoubles(dst []float64, planes *[8][]byte) {
-	// Four values at a time: each plane gives 4 bytes in one load.
+	// Four values at a time, with one load of 4 bytes from each plane.
 	i := 0
 	for ; i+4 <= len(dst); i += 4 {
 		var a, b, c, e uint64

@@ -7,8 +7,8 @@ import (
 	"math"
 )
 
-// Dictionary of strings (id 50): the distinct strings, then the place of each string among them. The length of a
-// distinct string is that of any string that uses it, so each is used at least once.
+// Dictionary of strings (id 50): the code of each string, then the distinct strings. The length of a distinct string is
+// not stored: it is the length of the strings that use it, so each is used at least once.
 //
 //	+--------+----------------+------------------+----------------+--------------------+
 //	| 50 (1) | distinct k     | length of codes  | codes: ints, n | distinct strings:  |
@@ -47,7 +47,7 @@ func offerStringDictionary(e *encoder, c *stringChoice) {
 	}
 }
 
-// encodeStringDictionary refuses strings of which more than half are distinct.
+// encodeStringDictionary returns false if more than half of the strings are distinct.
 func encodeStringDictionary(e *encoder, dst []byte, m *memory, data []byte, offsets []int32, depth int) ([]byte, bool) {
 	n := len(offsets) - 1
 	mark := e.ints.mark()
@@ -68,7 +68,7 @@ func encodeStringDictionary(e *encoder, dst []byte, m *memory, data []byte, offs
 	chunk := e.appendInts(e.bytes.grab(chunkRoom(n))[:0], m.kid(0), codes, depth+1)
 	dst = appendNested(dst, chunk)
 	e.bytes.release(bmark)
-	// The distinct strings are never a dictionary themselves: e.words is read to the end.
+	// The distinct strings are not encoded as a dictionary, which would overwrite e.words.
 	inner := IDStringZstd
 	if e.profile.score(float64(len(e.words.data)), 0) < nsZstdByte*float64(len(e.words.data)) ||
 		len(e.words.data) < 64 {
@@ -96,7 +96,7 @@ func decodeStringDictionary(d *Decoder, dst []byte, offsets []int32, p []byte, d
 	if err := d.decodeInts(codes, chunk, depth+1); err != nil {
 		return err
 	}
-	// starts first holds at c+1 the length of entry c, or -1 while no string has used it.
+	// starts[c+1] is the length of entry c, or -1 if no string has used it yet, and below the end of entry c.
 	starts := d.int32s.grab(k + 1)
 	fill(starts, -1)
 	starts[0] = 0

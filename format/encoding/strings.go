@@ -2,19 +2,20 @@ package encoding
 
 import "slices"
 
-// Strings are byte strings whose lengths are stored elsewhere: a chunk holds bytes only.
+// Strings are byte strings. Their lengths are stored elsewhere: a chunk of strings holds only bytes.
 
 // A stringCodec is a codec of strings. String i is data[offsets[i]-offsets[0] : offsets[i+1]-offsets[0]].
 type stringCodec struct {
 	codec
 
-	// turn says when the writer considers the codec: lower ones first. Within others only plain is chosen.
+	// turn is the order in which the chooser considers codecs, low ones first. In nested chunks it always uses plain.
 	turn  int
 	offer func(e *encoder, c *stringChoice)
-	// encode appends a chunk, or returns false where the codec serves badly after all: zstd takes its place.
+	// encode appends a chunk, or returns false if the codec turns out unsuitable. Then zstd is used.
 	encode func(e *encoder, dst []byte, m *memory, data []byte, offsets []int32, depth int) ([]byte, bool)
-	below  float64 // the share of all bytes that a chunk must stay below, or plain is written in its place; 0: any
-	// decode decodes a payload to dst. offsets begin with 0, end with len(dst), and may fall in between.
+	// below, unless 0: if a chunk is at least this share of the size of all bytes, plain is written instead.
+	below float64
+	// decode decodes a payload to dst. offsets start with 0 and end with len(dst), but may decrease in between.
 	decode func(d *Decoder, dst []byte, offsets []int32, p []byte, depth int) error
 }
 
@@ -30,13 +31,13 @@ func registerStrings(c *stringCodec) {
 	slices.SortFunc(stringTurns, func(a, b *stringCodec) int { return a.turn - b.turn })
 }
 
-// A stringChoice is what the choice of a codec of strings knows.
+// A stringChoice is the state of choosing a codec of strings.
 type stringChoice struct {
 	best
 	data    []byte
 	offsets []int32
 	size    float64 // of all bytes
-	sample  []byte  // pieces of data from all over
+	sample  []byte  // blocks of data, spread evenly
 	ratio   float64 // of zstd on the sample
 }
 
@@ -116,10 +117,10 @@ func (e *encoder) appendStrings(dst []byte, m *memory, data []byte, offsets []in
 		return append(dst, byte(IDStringPlain))
 	}
 	data = data[offsets[0]:offsets[n]]
-	// The size of plain says nothing of the bytes, which may have turned.
+	// Plain is never recalled: its size does not show that the strings changed.
 	dst, _ = m.appendAgain(dst, n, m != nil && m.codec != IDStringPlain, func(without uint64) ID {
 		if without != 0 {
-			return IDStringZstd // a dictionary served badly
+			return IDStringZstd // a dictionary was unsuitable
 		}
 		return e.chooseStrings(data, offsets, depth)
 	}, func(dst []byte, codec ID) ([]byte, bool) {
@@ -128,7 +129,7 @@ func (e *encoder) appendStrings(dst []byte, m *memory, data []byte, offsets []in
 	return dst
 }
 
-// appendStringsAs appends strings in a codec, or returns false when it serves badly after all.
+// appendStringsAs appends strings in a codec, or returns false if the codec turns out unsuitable.
 func (e *encoder) appendStringsAs(codec ID, dst []byte, m *memory, data []byte, offsets []int32, depth int) ([]byte,
 	bool) {
 	c, start := stringCodecs[codec], len(dst)
@@ -139,7 +140,7 @@ func (e *encoder) appendStringsAs(codec ID, dst []byte, m *memory, data []byte, 
 	return dst, ok
 }
 
-// chooseStrings judges by a sample of strings from all over, and by a sample of bytes.
+// chooseStrings returns the codec with the lowest expected cost, from a sample of strings and a sample of bytes.
 func (e *encoder) chooseStrings(data []byte, offsets []int32, depth int) ID {
 	if depth > 0 {
 		return IDStringPlain
@@ -162,8 +163,8 @@ func (e *encoder) chooseStrings(data []byte, offsets []int32, depth int) ID {
 	return c.codec
 }
 
-// Strings decodes the bytes of strings whose lengths the caller already knows: offsets has count+1 entries from 0,
-// never falling, and len(dst) == offsets[count].
+// Strings decodes the bytes of strings. The caller passes their offsets in dst, which it knows from their lengths: one
+// more than there are strings, from 0, not decreasing, up to len(dst).
 func (d *Decoder) Strings(dst []byte, offsets []int32, src []byte) error {
 	if len(offsets) == 0 {
 		if len(dst) != 0 {

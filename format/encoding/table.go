@@ -5,11 +5,11 @@ import (
 	"math/rand/v2"
 )
 
-// hashFactor is drawn for each process: with one that is known, ids can be made that all fall into one slot. No stored
-// byte depends on it, since codes are given in order of first occurrence.
+// hashFactor is random for each process, so that nobody can make ids that all collide. No stored byte depends on it,
+// because codes are numbered in the order of first occurrence.
 var hashFactor = rand.Uint64() | 1
 
-// hash spreads keys over all 64 bits, best over the highest.
+// hash mixes a key into all 64 bits. The highest bits are mixed best.
 func hash(key uint64) uint64 {
 	key *= hashFactor
 	return (key ^ key>>32) * 0xd6e8feb86659fd93
@@ -46,7 +46,7 @@ func (t *table) resize(n int) {
 	}
 }
 
-// find returns where key is or would go.
+// find returns the slot of key, or the free slot for it.
 func (t *table) find(key uint64) int {
 	mask := len(t.slots) - 1
 	i := int(hash(key) >> t.shift)
@@ -56,7 +56,7 @@ func (t *table) find(key uint64) int {
 	return i & mask
 }
 
-// add writes the code of each value to codes, and stops with false once there are more than limit distinct ones.
+// add writes the code of each value to codes. It returns false as soon as there are more than limit distinct values.
 func (t *table) add(codes, vals []int64, limit int) bool {
 	t.reset()
 	codes = codes[:len(vals)]
@@ -80,13 +80,13 @@ func (t *table) add(codes, vals []int64, limit int) bool {
 	return true
 }
 
-// keyed is a sort key with the index of what it belongs to.
+// keyed is a sort key with the index of its element.
 type keyed struct {
 	key   uint64
 	index int32
 }
 
-// order returns scratch of k elements, good until the next call.
+// order returns scratch of k elements, valid until the next call.
 func (e *encoder) order(k int) []keyed {
 	if cap(e.sorting) < k {
 		e.sorting = make([]keyed, k)
@@ -94,7 +94,7 @@ func (e *encoder) order(k int) []keyed {
 	return e.sorting[:k]
 }
 
-// sortKeyed sorts by key, ascending: bytewise, lowest first, leaving out the bytes in which no two keys differ.
+// sortKeyed sorts by key, ascending. It is a radix sort by bytes that skips bytes in which all keys agree.
 func (e *encoder) sortKeyed(a []keyed) {
 	if cap(e.sorted) < len(a) {
 		e.sorted = make([]keyed, len(a))

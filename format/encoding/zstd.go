@@ -13,9 +13,9 @@ import (
 //	|       | (uvarint)                | chunk of the same n ints        |
 //	+-------+--------------------------+---------------------------------+
 //
-// The size is at most 64 + 9*n, which no chunk worth compressing exceeds: so n bounds what a frame may unfold to.
+// The size is at most 64 + 9*n, which no useful chunk exceeds, so n limits the decompressed size.
 //
-// Of floats (id 22) the frame holds n * width bytes, as plain:
+// With id 22 the frame holds n * width bytes, the floats as in plain:
 //
 //	+--------+-----------------+
 //	| 22 (1) | one zstd frame  |
@@ -26,8 +26,8 @@ const (
 )
 
 const (
-	nsZstdByte = 1.2 // a byte that comes out
-	// zstdMargin is the part of the size that zstd must take off before it is used.
+	nsZstdByte = 1.2 // a decompressed byte
+	// zstdMargin is the share of the size that zstd must save to be used.
 	zstdMargin = 0.10
 )
 
@@ -45,7 +45,7 @@ func init() {
 	})
 }
 
-// offerZstd compresses longer pieces of the values, plain, and offers that where it wins by the margin.
+// offerZstd compresses a sample in the plain form, and offers zstd if it saves zstdMargin.
 func offerZstd(e *encoder, c *intChoice) {
 	if c.copied >= 0.5 {
 		return
@@ -94,11 +94,11 @@ func encodeFloatZstd(e *encoder, dst []byte, _ *memory, v *floatValues, _ int) (
 	return e.compress(append(dst, byte(IDFloatZstd)), plain), true
 }
 
-// zstdLimit returns the most bytes that a compressed chunk of n ints may hold.
+// zstdLimit returns the largest decompressed size of a chunk of n ints.
 func zstdLimit(n int) int { return 64 + 9*n }
 
-// newZstdEncoder returns an encoder without goroutines. Entropy coding of literals is asked for always: without it the
-// library stores streams of codes that have no matches but skewed bytes, which are most of ours.
+// newZstdEncoder returns an encoder without goroutines. It always uses entropy coding for literals: by default the
+// library stores data without matches raw, although the bytes of most of our streams of codes are skewed.
 func newZstdEncoder(level zstd.EncoderLevel) *zstd.Encoder {
 	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false),
 		zstd.WithEncoderLevel(level), zstd.WithAllLitEntropyCompression(true),
