@@ -9,27 +9,27 @@ import (
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
-// A batcher takes the stripes in order, a buffer of them at a time, and cuts what they make into batches. Without a
-// shuffle every stripe is a buffer, of one run.
+// A batcher receives the stripes in order, one shuffle buffer at a time, and cuts their rows into batches. Without a
+// shuffle every stripe is a buffer of one run.
 //
 //	buffer    stripe 4   stripe 7   stripe 9
-//	runs      [4: 0-3] [4: 3-9] ... [9: 96-100]         its sessions or rows, or all of a stripe
+//	runs      [4: 0-3] [4: 3-9] ... [9: 96-100]         sessions or rows of the buffer, or whole stripes
 //	permuted  [7: 12-40] [4: 3-9] [9: 0-17] | [4: ...]  cut where a batch is full
-//	pieces    [4: 3-9] [7: 12-40] [9: 0-17]             in the order of stripes and rows, neighbours joined;
-//	                                                    rows that are not selected cut them
+//	pieces    [4: 3-9] [7: 12-40] [9: 0-17]             sorted by stripe and row, neighbours joined;
+//	                                                    rows that are not selected separate them
 //
-// Within a batch the order of rows does not matter to training; ascending pieces are cheaper to assemble, and rows that
-// share a slot stay together. A batch that takes from two buffers has the pieces of the first one first. No stripe is
-// in two buffers: all pieces of a stripe are next to each other.
+// The order of rows within a batch does not matter to training. Ascending pieces are cheaper to assemble, and rows that
+// share a slot stay together. A batch with rows of two buffers has the pieces of the first one first. No stripe is in
+// two buffers, so all pieces of a stripe in a batch are next to each other.
 type batcher struct {
 	r      *run
-	b      *batch.Draft // being cut, or nil
-	left   uint64       // rows that the batch being cut lacks, also of one that is not made
+	b      *batch.Draft // being cut; nil: none, or the current batch is another rank's and not made
+	left   uint64       // rows that the current batch still needs
 	index  uint64       // of the next batch
-	row    uint64       // of the epoch's order: the next
+	row    uint64       // the next row of the epoch's order
 	buffer []*ioplan.Stripe
 	runs   []order.Run // of the buffer
-	part   []order.Run // what b takes of the buffer
+	part   []order.Run // rows of the buffer for b
 }
 
 // cutBatches takes the stripes in order and cuts them into batches.
@@ -65,7 +65,7 @@ func (r *run) cutBatches() {
 	}
 }
 
-// cutBuffer cuts the buffer and lets its stripes go. It returns false when the run is stopped.
+// cutBuffer cuts the buffer into batches and releases its stripes. It returns false if the run is stopped.
 func (c *batcher) cutBuffer() bool {
 	r := c.r
 	first := c.buffer[0].FirstRow
@@ -112,8 +112,8 @@ func (c *batcher) cutBuffer() bool {
 	return true
 }
 
-// next begins the batch at c.row, which is made if it is one that the scanner gives. It returns false when the run is
-// stopped.
+// next starts the batch at c.row. The batch is made only if it is one of this scanner's (Scanner.stride). It returns
+// false if the run is stopped.
 func (c *batcher) next() bool {
 	r := c.r
 	if (c.index-r.batch)%r.s.stride == 0 {
@@ -127,7 +127,7 @@ func (c *batcher) next() bool {
 	return true
 }
 
-// findRuns makes the runs of the buffer, in the order of the epoch.
+// findRuns sets the runs of the buffer, in the order of the epoch.
 func (c *batcher) findRuns() {
 	c.runs = c.runs[:0]
 	shuffle := &c.r.s.layout.plan.Shuffle
@@ -150,7 +150,7 @@ func (c *batcher) findRuns() {
 	}
 }
 
-// takePart makes pieces of what the batch takes of the buffer.
+// takePart turns c.part into pieces of the batch.
 func (c *batcher) takePart() {
 	if len(c.part) == 0 {
 		return
@@ -188,7 +188,7 @@ func (c *batcher) takePart() {
 	c.part = c.part[:0]
 }
 
-// handOn gives the batch to be made. It returns false when the run is stopped.
+// handOn passes the batch on to be assembled. It returns false if the run is stopped.
 func (c *batcher) handOn() bool {
 	c.r.assembling.Add(1)
 	select {

@@ -1,9 +1,9 @@
 // Package reader turns a snapshot and a projection into training batches.
 //
-//	PlanOptions ──NewPlan──> Plan          what to read: a value, the same bytes everywhere (package plan)
+//	PlanOptions ──NewPlan──> Plan          what to read: plain data that can be sent to other machines (package plan)
 //	                          │ NewLayout
 //	                          v
-//	                        Layout         where the rows lie: segments, rows, splits, costs
+//	                        Layout         where the rows are: segments, rows, splits, costs
 //	                          │ Open
 //	                          v
 //	                        Scanner ──Next──> Batch ──Release──┐
@@ -44,24 +44,24 @@
 //	decoded stripes of a Taker half                        LRU with an admission rule (takecache.go)
 //	selections of filters      64 MiB for the process      LRU (package cache)
 //
-// Segments of a shuffle and of a Taker are two caches. A shuffle knows the size of a segment before it is loaded, loads
-// ahead, and gives up dictionaries in row order; a Taker forgets a segment with its stripes. Selections belong to the
-// process, because they serve every plan with the same filter.
+// A shuffle and a Taker have different caches of segments. A shuffle knows the size of a segment before it is loaded,
+// loads ahead, and frees dictionaries in row order. A Taker removes a segment together with its stripes. Selections are
+// shared by the process, because they serve every plan with the same filter.
 //
 // Invariants:
-//   - What a scanner gives depends on the plan, the snapshot and the position alone: not on threads, memory or timing.
-//     That includes errors: of several damaged stripes the first in order is reported, after every batch before it.
-//   - A stripe of a feature is fetched, verified and decoded once, however many batches it is cut into.
-//   - The budget is overdrawn only where the batch being cut needs another stripe, or the rest of a shuffle buffer, and
+//   - What a scanner returns depends only on the plan, the snapshot and the position, not on threads, memory or timing.
+//     This includes errors: of several damaged stripes the first in order is reported, after every batch before it.
+//   - A stripe of a feature is fetched, verified and decoded once, however many batches have rows of it.
+//   - The budget is exceeded only if the batch being cut needs another stripe, or the rest of a shuffle buffer, and
 //     nothing else holds memory.
-//   - A partition key is a column that no stripe holds: its value comes with the segment's partition.
+//   - A partition key is a column that is not stored in stripes: its value is that of the segment's partition.
 //   - Overlays are looked up with the segments (overlays.go, segment_load.go) and merged when stripes are decoded:
 //     later stages do not see them.
 //   - Decoded stripes keep slots and inverse (format/vector), with or without row selection. With DedupKJT rows are
 //     expanded when a batch is assembled. Nothing is hashed and no values are compared.
 //   - Transforms see each slot once, and leave Slots and Inverse as they are.
 //   - With DedupIKJT or DedupPartial a batch holds a slot once. Features have the order of the plan in every batch.
-//   - In a steady state no stage allocates for a row, a list, a stripe or a batch; a new segment costs its look-ups.
+//   - In a steady state no stage allocates per row, list, stripe or batch, only for each new segment.
 //
 // Ownership: a Batch is owned by its receiver until Release. Plans, layouts and splits are immutable.
 package reader

@@ -14,7 +14,7 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
-// What package plan has for users of readers.
+// The types of package plan that users of readers need.
 type (
 	Plan        = plan.Plan
 	PlanOptions = plan.Options
@@ -26,7 +26,7 @@ type (
 	Split       = plan.Split
 )
 
-// What package batch has for users of readers.
+// The types of package batch that users of readers need.
 type (
 	Batch          = batch.Batch
 	Tensors        = batch.Tensors
@@ -45,35 +45,34 @@ type (
 	InexactInteger = batch.InexactInteger
 )
 
-// NewSchema returns what the blocks of a plan's batches have, with Options.KeepSlots or without.
+// NewSchema returns the schema of a plan's batches. keepSlots is Options.KeepSlots.
 func NewSchema(p *Plan, keepSlots bool) *Schema { return batch.NewSchema(p, keepSlots) }
 
-// What package cache has for users of readers.
+// The types of package cache that users of readers need.
 type (
 	Selections = cache.Selections
 	ReuseStats = cache.ReuseStats
 )
 
-// NewSelections returns Selections that keep about so many bytes.
+// NewSelections returns Selections that hold about maxBytes.
 func NewSelections(maxBytes int64) *Selections { return cache.NewSelections(maxBytes) }
 
-// Reused returns what was reused so far, of all readers of the process.
+// Reused returns how much all readers of the process have reused so far.
 func Reused() ReuseStats { return cache.Reused() }
 
-// Stats are what a reader has done so far.
+// Stats are the counters of a reader.
 type Stats = metering.Stats
 
-// ReleaseReused frees what closed readers with Options.Reuse left, without waiting for its minute to pass, and gives
-// back their leases.
+// ReleaseReused frees at once the memory and leases that closed readers with Options.Reuse keep for a minute.
 func ReleaseReused() {
 	execution.ReleaseReused()
 	lease.ReleaseKept()
 }
 
-// LeaseOptions say how a reader that is open keeps what it reads from gc.
+// LeaseOptions say how an open reader protects what it reads from gc.
 type LeaseOptions = lease.Options
 
-// An Allocator provides the memory that batches are made of.
+// An Allocator provides the memory of batches.
 type Allocator = memory.Allocator
 
 const (
@@ -89,8 +88,7 @@ const (
 	MaxBufferStripes = plan.MaxBufferStripes
 )
 
-// ErrSelection is matched when an entry of PlanOptions.Features is nothing that selects features, whatever the table
-// has.
+// ErrSelection is returned when an entry of PlanOptions.Features is malformed, whatever features the table has.
 var ErrSelection = plan.ErrSelection
 
 // NewPlan makes a plan over a snapshot: see plan.New.
@@ -98,7 +96,7 @@ func NewPlan(ctx context.Context, snap *storage.Snapshot, opts PlanOptions) (*Pl
 	return plan.New(ctx, snap, opts)
 }
 
-// NewViewPlan makes a plan over what a branch reads, as NewPlan does over a snapshot.
+// NewViewPlan is NewPlan over a view, which is what a branch reads.
 func NewViewPlan(ctx context.Context, v *storage.View, opts PlanOptions) (*Plan, error) {
 	return plan.NewOfView(ctx, v, opts)
 }
@@ -118,8 +116,8 @@ func IsPartitionKey(f catalog.Feature) bool { return plan.IsPartitionKey(f) }
 // Names reports whether an entry of PlanOptions.Features selects a feature by its name.
 func Names(entry, name string) bool { return plan.Names(entry, name) }
 
-// Literal returns the entry of PlanOptions.Features that selects the feature of a name alone.
+// Literal returns the entry of PlanOptions.Features that selects only the feature of that name.
 func Literal(name string) string { return plan.Literal(name) }
 
-// WeightFeature is the name that the weights of PlanOptions.Downsample have in a plan.
+// WeightFeature is the name of the feature that holds the weights of PlanOptions.Downsample.
 const WeightFeature = plan.WeightFeature

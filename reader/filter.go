@@ -20,32 +20,32 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
-// A Pruning is what a filter took: what was known without reading, and what was read to know the rest.
+// A Pruning counts what evaluating a filter could skip and what it read.
 type Pruning struct {
-	// Segments that the plan's partitions have, those of them ruled out without a stripe of the filter's features read,
-	// and those selected whole in the same way.
+	// Segments of the plan's partitions: all; those in which the filter selects no row, known without reading a stripe;
+	// and those in which it selects every row, known in the same way.
 	Segments, SegmentsNever, SegmentsAlways uint64
-	// Stripes of the segments that are left: ruled out by their statistics, selected whole by them, and evaluated.
+	// Stripes of the other segments: without a selected row by their statistics, selected whole by them, and evaluated.
 	StripesNever, StripesAlways, StripesEvaluated uint64
-	// SegmentsKept were evaluated before, by the same filter.
+	// SegmentsKept are segments whose selected rows were in Selections, from an earlier evaluation of the same filter.
 	SegmentsKept uint64
 	Rows         uint64 // of all segments
 	RowsSelected uint64
-	// BytesNeeded and BytesUnneeded of the filter's features, in so many Requests.
+	// Stored bytes of the filter's features that were read: needed, and read with them but not needed.
 	BytesNeeded, BytesUnneeded, Requests uint64
-	Seconds                              float64
+	Seconds                              float64 // wall-clock time
 }
 
-// A filterExecutor finds the rows of segments for which a filter is true: partition values and statistics rule out what
-// they can, the filter's features of the stripes that are left are read and decoded, and the filter is evaluated on
-// their slots.
+// A filterExecutor finds the rows of segments for which a filter is true. Partition values and statistics decide what
+// they can. Of the remaining stripes it reads and decodes the filter's features, and evaluates the filter on their
+// slots.
 type filterExecutor struct {
 	filter *expr.Filter
-	base   *Layout             // of every row, with the filter's features; nil: it has none
+	base   *Layout             // of every row, with the filter's features; nil: the filter has no features
 	x      *execution.Executor // of base
-	room   chan struct{}       // holds a token for each I/O task that is read or evaluated
+	room   chan struct{}       // semaphore: a token for each I/O task that is being read or evaluated
 	kept   *Selections
-	key    string // of the filter, among Selections
+	key    string // identifies the filter in kept
 
 	mu      sync.Mutex
 	pruning Pruning // guarded by mu
@@ -53,11 +53,11 @@ type filterExecutor struct {
 	evaluators memory.FreeList[expr.Evaluator]
 }
 
-// filterTasks bounds the I/O tasks under way; all of them together take what Options.MemoryBudget says: see
+// filterTasks is the largest number of concurrent I/O tasks. All of them together take Options.MemoryBudget: see
 // Options.sizes.
 const filterTasks = 64
 
-// newFilterExecutor returns a filter executor for segments of a layout; close it.
+// newFilterExecutor returns a filter executor for segments of a layout. The caller closes it.
 func (l *Layout) newFilterExecutor(filter *expr.Filter, features []catalog.Feature, opts Options,
 	kept *Selections) (*filterExecutor, error) {
 	opts, err := opts.withDefaults()
@@ -90,7 +90,7 @@ func (l *Layout) newFilterExecutor(filter *expr.Filter, features []catalog.Featu
 		return nil, err
 	}
 	v.x = execution.New(v.base.source(), tasks.execution(v.base), v.base.newPools(&tasks), new(metering.Counters))
-	v.x.Stats.Meter.Begin(len(v.base.features)) // whether the layout is recorded is known later
+	v.x.Stats.Meter.Begin(len(v.base.features)) // in case usage of the layout is recorded later
 	return v, nil
 }
 
@@ -129,7 +129,7 @@ func (v *filterExecutor) all(ctx context.Context, segments []catalog.SegmentDesc
 	return out, nil
 }
 
-// count changes what the filter executor says of its work.
+// count changes v.pruning.
 func (v *filterExecutor) count(change func(p *Pruning)) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -163,7 +163,7 @@ func (v *filterExecutor) segment(ctx context.Context, i int, d catalog.SegmentDe
 	return b, nil
 }
 
-// evaluate returns the rows of a segment that partition values do not decide.
+// evaluate is segment for a segment that partition values do not decide.
 func (v *filterExecutor) evaluate(ctx context.Context, i int, d catalog.SegmentDescriptor) (*roaring.Bitmap, error) {
 	g, err := v.base.loadSegment(ctx, i)
 	if err != nil {
@@ -217,11 +217,11 @@ func (v *filterExecutor) evaluate(ctx context.Context, i int, d catalog.SegmentD
 type foundRows struct {
 	mu       sync.Mutex
 	selected *roaring.Bitmap // guarded by mu
-	err      error           // of the first stripe in order that has one; guarded by mu
-	errAt    int             // guarded by mu
+	err      error           // of the first stripe in order that has an error; guarded by mu
+	errAt    int             // that stripe; guarded by mu
 }
 
-// evaluateStripes adds the rows of those stripes that the verdicts do not decide.
+// evaluateStripes adds the selected rows of the stripes that the verdicts do not decide.
 func (v *filterExecutor) evaluateStripes(ctx context.Context, g *ioplan.Segment, verdicts []expr.Verdict,
 	x *foundRows) error {
 	var wg sync.WaitGroup
@@ -273,7 +273,7 @@ func (x *foundRows) failed() error {
 	return x.err
 }
 
-// evaluateTask reads the stripes of an I/O task and adds their rows.
+// evaluateTask reads the stripes of an I/O task and adds their selected rows.
 func (v *filterExecutor) evaluateTask(ctx context.Context, u *ioplan.IOTask, x *foundRows) error {
 	if err := v.x.Load(ctx, u); err != nil {
 		return err
@@ -311,7 +311,7 @@ func (v *filterExecutor) evaluateTask(ctx context.Context, u *ioplan.IOTask, x *
 	return nil
 }
 
-// appendRows appends the positions of the bits that are set, counted from first.
+// appendRows appends first+i for each set bit i of mask.
 func appendRows(rows []uint32, mask vector.Bitmap, first uint32) []uint32 {
 	for i, word := range mask {
 		for ; word != 0; word &= word - 1 {

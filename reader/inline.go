@@ -11,12 +11,12 @@ import (
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
-// inlineBytes bounds what is read inline, stored and decoded: so little that to hand it to other goroutines takes
-// longer.
+// inlineBytes is the largest number of bytes, stored and decoded, that are read inline. Passing so few to other
+// goroutines would take longer.
 const inlineBytes = 1 << 20
 
-// inline gives the only batch that is left where little is to be read for it, from one segment, without a run, and
-// io.EOF where none is left. The batch is the one that a run would make. It returns nil where a run is needed.
+// inline makes the last batch without a run, if little has to be read for it, from one segment. The batch is the same
+// as a run's. It returns io.EOF if no batch is left, and nil if a run is needed.
 func (s *Scanner) inline(ctx context.Context) (*batch.Draft, error) {
 	l := s.layout
 	first := min(s.first+s.next.Batch*uint64(l.plan.BatchSize), s.end)
@@ -31,7 +31,8 @@ func (s *Scanner) inline(ctx context.Context) (*batch.Draft, error) {
 	if s.end > l.firstRow[index+1] || l.selectionOf(index) != nil {
 		return nil, nil
 	}
-	// Once only: a caller who waits for a slow store in many short steps needs a run, which goes on between them.
+	// Only once: if the caller's ctx ends before a slow store answers, and it calls Next again, a run is needed, which
+	// continues between the calls.
 	s.tried = true
 	defer metering.Since(time.Now(), &s.x.Stats.Stall)
 	g, err := l.loadSegment(ctx, index)
@@ -69,7 +70,7 @@ func (s *Scanner) readInline(ctx context.Context, d *batch.Draft, g *ioplan.Segm
 	stripes := make([]*ioplan.Stripe, 0, to-from)
 	end := d.FirstRow + uint64(d.Rows)
 	for i := from; i < to; i++ {
-		stripes = append(stripes, s.x.Stripe(u, i)) // the batch's
+		stripes = append(stripes, s.x.Stripe(u, i)) // owned by the batch
 		lo, hi := max(d.FirstRow, g.Starts[i]), min(end, g.Starts[i+1])
 		d.Pieces = append(d.Pieces, batch.Piece{
 			Stripe: stripes[i-from], Lo: int(lo - g.Starts[i]), Hi: int(hi - g.Starts[i]), At: int(lo - d.FirstRow),

@@ -23,38 +23,38 @@ import (
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
-// A Layout is where a plan's rows lie: the plan put against its snapshot. It is immutable and safe for concurrent use.
+// A Layout is a plan resolved against its snapshot: it knows where the plan's rows are. It is immutable and safe for
+// concurrent use.
 type Layout struct {
 	plan     *plan.Plan
 	blobs    object.Store
 	segments []catalog.SegmentDescriptor
 	firstRow []uint64 // of each segment in the plan's own order, and the total at the end
-	// selected are the rows that are read of each segment, nil where it is every row; nil: that of all.
+	// selected are the rows to read, by segment; a nil element: every row; nil: every row of all segments.
 	selected       []*roaring.Bitmap
 	rowSelectRatio int
 	gatheredRun    int
 	pruning        *Pruning // nil: no filter
-	// weighted are the rows of each segment that have weight, where others have 1; nil: the plan has no weights.
+	// weighted are the rows that have weight, by segment; other rows have 1; nil: the plan has no weights.
 	weighted []*roaring.Bitmap
 	weight   float32
-	// features are what is read, of the types that are stored: the plan's, and after them the session key where it is
-	// not among those.
+	// features are the features to read, with their stored types: the plan's, then the session key if it is needed and
+	// not among them.
 	features   []catalog.Feature
 	sessionKey int32 // its position in features, or -1
 	open       func(ctx context.Context, d catalog.SegmentDescriptor) (segmentIndex, error)
-	snapshots  []*storage.Snapshot // that the plan is of, to be kept while it is read
-	table      *storage.Table      // nil: nobody records what is read
-	filters    filterReads         // what they took
-	counted    countedFeatures     // in usage records
-	// overlays have some of the features, or of those that the filter reads: overlays.go says how they lie, the lowest
-	// first.
+	snapshots  []*storage.Snapshot // of the plan; leases protect them while they are read
+	table      *storage.Table      // nil: usage is not recorded
+	filters    filterReads         // what filters read
+	counted    countedFeatures     // for usage records
+	// overlays are those that have some of the features or of the filter's features, the lowest first (overlays.go).
 	overlays []catalog.Overlay
-	layers   [][]*catalog.OverlaySegment // of each segment an entry per overlay, nil where it has none
+	layers   [][]*catalog.OverlaySegment // by segment and overlay; nil: the overlay has no layer over the segment
 	covered  coverage
-	chains   [][]int32 // those that features have: overlays, the highest first. nil: no overlay has any of the features
+	chains   [][]int32 // distinct lists of overlays, the highest first, that features have; nil: no feature has any
 	chainOf  []int32   // the chain of each of features, or -1
 	read     []int32   // overlays that are in chains, ascending
-	// transformers has an entry for each of features, nil where there are no transforms.
+	// transformers has an element for each of features, nil if it has no transforms.
 	transformers []*transform.Program
 }
 
@@ -64,25 +64,24 @@ type segmentIndex interface {
 	Lookup(ctx context.Context, ids ...catalog.FeatureID) ([]*segment.Entry, error)
 }
 
-// LayoutOptions say how a layout finds the rows that its plan's filter selects. They do not change which they are. The
-// zero value works.
+// LayoutOptions say how a layout evaluates its plan's filter. Except for Within they do not change which rows are
+// selected. The zero value works.
 type LayoutOptions struct {
-	// Read are the memory, workers and requests to do it with, and of Matching what usage records say of it; its other
-	// fields are not used here.
+	// Read has the memory, workers and requests to use; for Matching also the usage options. Its other fields are
+	// ignored.
 	Read Options
-	// Selections keep what filters select for the layouts to come. Default: 64 MiB that all layouts of the process
+	// Selections cache the rows that filters select, for later layouts. Default: 64 MiB that all layouts of the process
 	// share.
 	Selections *Selections
-	// View is what the plan was made of: snapshots that it has open are not opened again. Default: they are.
+	// View is the view that the plan was made of. Its open snapshots are not opened again. Default: they are opened.
 	View *storage.View
-	// Within restricts what is read of segments, named by their ids, to these rows. Default: nil, and of segments that
-	// are not in it, all that the plan selects. Borrowed.
+	// Within restricts the rows of segments, by segment id. Segments that are not in it are not restricted. Borrowed.
 	Within map[string]*roaring.Bitmap
 }
 
-// NewLayout lists the segments that the plan selects. Without a filter it opens none of them; with one it reads, of
-// those that the filter may select something of, the features that the filter is about. The snapshot must be the
-// plan's.
+// NewLayout lists the segments that the plan selects. Without a filter it opens none of them. With a filter it reads
+// the filter's features of segments in which partition values and statistics do not decide. snap must be the plan's
+// snapshot.
 func NewLayout(ctx context.Context, snap *storage.Snapshot, p *plan.Plan) (*Layout, error) {
 	return NewLayoutWith(ctx, snap, p, LayoutOptions{})
 }
@@ -93,7 +92,7 @@ func NewLayoutWith(ctx context.Context, snap *storage.Snapshot, p *plan.Plan, op
 		return nil, err
 	}
 	if name, n := snap.Table().Name(), snap.Info().Number; name != p.Table || n != p.Snapshot {
-		return nil, fmt.Errorf("plan: it is of table %s, snapshot %d, not of table %s, snapshot %d",
+		return nil, fmt.Errorf("plan: it is for table %s, snapshot %d, not for table %s, snapshot %d",
 			p.Table, p.Snapshot, name, n)
 	}
 	return layoutOf(ctx, snap, p, opts)
@@ -183,7 +182,7 @@ func layoutOf(ctx context.Context, snap *storage.Snapshot, p *plan.Plan, opts La
 	return l, l.refused()
 }
 
-// filter leaves the rows for which a filter, which reads the features, is true.
+// filter restricts the layout to rows for which a filter is true. features are those that the filter reads.
 func (l *Layout) filter(ctx context.Context, filter *expr.Filter, features []catalog.Feature,
 	opts LayoutOptions) error {
 	selected, pruning, err := l.evaluate(ctx, filter, features, opts)
@@ -201,7 +200,8 @@ func (l *Layout) filter(ctx context.Context, filter *expr.Filter, features []cat
 	return nil
 }
 
-// evaluate returns the rows of each segment for which a filter, which reads the features, is true; nil: every row.
+// evaluate returns the rows of each segment for which a filter is true; nil: every row. features are those that the
+// filter reads.
 func (l *Layout) evaluate(ctx context.Context, filter *expr.Filter, features []catalog.Feature,
 	opts LayoutOptions) ([]*roaring.Bitmap, Pruning, error) {
 	if opts.Selections == nil {
@@ -217,10 +217,10 @@ func (l *Layout) evaluate(ctx context.Context, filter *expr.Filter, features []c
 		return nil, Pruning{}, err
 	}
 	l.filters.add(v)
-	return rows, v.pruning, nil // a copy: what points into the filter executor keeps its decoders and buffers
+	return rows, v.pruning, nil // a copy: a pointer into v would keep its decoders and buffers alive
 }
 
-// Pruning returns what the plan's filter took; nil: it has none. Borrowed: do not write.
+// Pruning returns the counts of evaluating the plan's filter; nil: it has none. Borrowed: do not write.
 func (l *Layout) Pruning() *Pruning { return l.pruning }
 
 func newLayout(p *plan.Plan, blobs object.Store, segments []catalog.SegmentDescriptor,
@@ -249,7 +249,8 @@ func newLayout(p *plan.Plan, blobs object.Store, segments []catalog.SegmentDescr
 	var total uint64
 	for _, d := range segments {
 		if d.Rows > math.MaxInt64-total {
-			return nil, fmt.Errorf("segment %s: %d rows on top of %d are too many", d.ID, d.Rows, total)
+			return nil, fmt.Errorf("segment %s: its %d rows and %d before them are more than a plan may have, %d", d.ID,
+				d.Rows, total, int64(math.MaxInt64))
 		}
 		total += d.Rows
 		l.firstRow = append(l.firstRow, total)
@@ -263,24 +264,24 @@ func (l *Layout) Plan() *plan.Plan { return l.plan }
 // Rows returns how many rows the plan selects.
 func (l *Layout) Rows() uint64 { return l.firstRow[len(l.segments)] }
 
-// Segments returns how many segments hold them.
+// Segments returns how many segments have such rows.
 func (l *Layout) Segments() int { return len(l.segments) }
 
-// Batches returns how many batches they make.
+// Batches returns how many batches an epoch has.
 func (l *Layout) Batches() uint64 { return batchCount(l.Rows(), l.plan.BatchSize) }
 
 func batchCount(rows uint64, size int) uint64 {
 	return rows/uint64(size) + uint64(min(1, rows%uint64(size)))
 }
 
-// segmentAt returns the segment that holds a row of the plan's order, which must be less than Rows.
+// segmentAt returns the segment of a row of the plan's order, which must be less than Rows.
 func (l *Layout) segmentAt(row uint64) int {
 	return sort.Search(len(l.segments), func(i int) bool { return l.firstRow[i+1] > row })
 }
 
-// Splits cuts the plan into at most n parts of about equal rows, at stripe boundaries, so that no two parts read one
-// stripe. Together they cover each row once, in order. A plan that shuffles has none: what a split gives does not
-// depend on an epoch. It opens the segments that a cut falls into, at most n-1.
+// Splits divides the plan into at most n parts of about equal rows, at stripe boundaries, so that no two parts read the
+// same stripe. Together they have each row once, in order. It returns plan.ErrSplitShuffled for a plan that shuffles,
+// because the rows of a split must not depend on the epoch. It opens the segments at the boundaries, at most n-1.
 func (l *Layout) Splits(ctx context.Context, n int) ([]plan.Split, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("splits: %d: want at least 1", n)
@@ -332,7 +333,7 @@ func (l *Layout) stripeStarts(ctx context.Context, seg int) ([]uint64, error) {
 	return ioplan.StartsOf(l.firstRow[seg], rows), nil
 }
 
-// nearest returns the entry of the ascending, non-empty list that is closest to v.
+// nearest returns the element of the ascending, non-empty list that is closest to v.
 func nearest(list []uint64, v uint64) uint64 {
 	i := sort.Search(len(list), func(i int) bool { return list[i] >= v })
 	switch {
@@ -347,15 +348,15 @@ func nearest(list []uint64, v uint64) uint64 {
 // mulDiv returns rows*i/n without overflow, for i <= n.
 func mulDiv(rows, i, n uint64) uint64 { return rows/n*i + rows%n*i/n }
 
-// A Cost is what reading takes.
+// A Cost counts what reading takes.
 type Cost struct {
 	Rows, Segments, Stripes    uint64
 	Requests                   uint64
 	BytesNeeded, BytesUnneeded uint64
 }
 
-// Cost opens every segment and adds up what a Scanner with the same options would read; of a plan that shuffles, in
-// epoch 0, which reads the same stripes as every other.
+// Cost opens every segment and returns what a Scanner with the same options would read in an epoch. All epochs of a
+// plan that shuffles read the same stripes; requests are those of epoch 0.
 func (l *Layout) Cost(ctx context.Context, opts Options) (Cost, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {

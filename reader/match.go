@@ -10,16 +10,16 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
-// A Match is the rows of a snapshot that a plan reads, found without reading them: for deleting, listing and counting.
+// A Match is the rows of a snapshot that a plan selects, for deleting, listing and counting them.
 type Match struct {
 	// Segments are those that have such rows, in the table's order.
 	Segments []SegmentRows
-	Rows     uint64 // of all
-	// Pruning is what the filter took; nil: there is none.
+	Rows     uint64 // of all segments
+	// Pruning counts what evaluating the filter took; nil: there is no filter.
 	Pruning *Pruning
 }
 
-// SegmentRows are rows of a segment, one at least, numbered from 0 as in bitmap.Ref.
+// SegmentRows are rows of a segment, at least one, numbered from 0 as in bitmap.Ref.
 type SegmentRows struct {
 	Segment catalog.SegmentDescriptor
 	Rows    *roaring.Bitmap // nil: every row. Borrowed: do not write.
@@ -33,10 +33,10 @@ func (r SegmentRows) Count() uint64 {
 	return r.Rows.GetCardinality()
 }
 
-// Matching returns the rows that a plan with these options would read: those of the partitions that are in the sample
-// list, for which the filter is true under the overlays, and that are not deleted. What else the options say is not
-// looked at. It reads the filter's features where statistics do not decide, and no others. What it reads is recorded as
-// a reader's is (LayoutOptions.Read.Usage).
+// Matching returns the rows that a plan with these options would read: rows of the partitions that are in the sample
+// list, for which the filter is true with the overlays applied, and that are not deleted. Other options are ignored. It
+// reads only the filter's features, where statistics do not decide, and records this as usage
+// (LayoutOptions.Read.Usage).
 func Matching(ctx context.Context, snap *storage.Snapshot, opts plan.Options, how LayoutOptions) (*Match, error) {
 	p := &plan.Plan{
 		Table: snap.Table().Name(), Snapshot: snap.Info().Number, Partition: opts.Partition, Filter: opts.Filter,
@@ -63,7 +63,7 @@ func Matching(ctx context.Context, snap *storage.Snapshot, opts plan.Options, ho
 	return &Match{Segments: l.Matched(), Rows: l.Rows(), Pruning: l.pruning}, nil
 }
 
-// Matched returns the rows that the layout reads, by segment: position i of the layout's own order is the i-th of them.
+// Matched returns the rows that the layout reads, by segment. Row i of the layout's own order is the i-th of them.
 func (l *Layout) Matched() []SegmentRows {
 	out := make([]SegmentRows, 0, len(l.segments))
 	for i, d := range l.segments {

@@ -13,21 +13,21 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
-// What a feature is in a segment follows from a chain: overlays that have it, the highest first, and the segment itself
-// below them.
+// The values of a feature in a segment come from a chain: the overlays that have the feature, the highest first, and
+// the segment itself below them. The first layer that covers a row has its value.
 //
-//	overlay b   [layer over all rows]      the feature is b's: nothing below is looked up or read
-//	overlay a   [layer over some rows]     its rows are a's; the others fall through, or are null
-//	overlay m   no layer                   falls through, is null, or is refused
-//	segment     the feature, or nothing: null
+//	overlay b   [layer over all rows]      has all rows: nothing below is looked up or read
+//	overlay a   [layer over some rows]     has these rows; the others come from below, or are null
+//	overlay m   no layer                   rows come from below, are null, or reading is an error
+//	segment     the feature, or null if it has none
 //
-// Merged overlays lie lowest, in the order of merging; then those of a branch, then those that a plan names, in the
-// order that they have there.
+// Merged overlays are lowest, in the order of merging; then those of a branch, then those that a plan names, in the
+// plan's order.
 
 // snapshots returns a snapshot of a plan's table by its number.
 type snapshots func(ctx context.Context, number uint64) (*storage.Snapshot, error)
 
-// snapshotsOf finds them in a view where it has them, which may be nil, and else in the table.
+// snapshotsOf returns a function that takes snapshots from v, which may be nil, or else opens them.
 func snapshotsOf(snap *storage.Snapshot, v *storage.View) snapshots {
 	open := map[uint64]*storage.Snapshot{snap.Info().Number: snap}
 	if v != nil {
@@ -49,7 +49,7 @@ func snapshotsOf(snap *storage.Snapshot, v *storage.View) snapshots {
 	}
 }
 
-// snapshotsIn returns the snapshots that p is of, each once.
+// snapshotsIn returns the snapshots that p reads: the plan's, and those of its overlays and lists, each once.
 func snapshotsIn(ctx context.Context, p *plan.Plan, at snapshots) ([]*storage.Snapshot, error) {
 	numbers := []uint64{p.Snapshot}
 	for _, o := range p.Overlays {
@@ -70,8 +70,7 @@ func snapshotsIn(ctx context.Context, p *plan.Plan, at snapshots) ([]*storage.Sn
 	return out, nil
 }
 
-// overlaysOf returns the overlays that are part of the table, and those that a plan names. They cost nothing where the
-// snapshot has none.
+// overlaysOf returns the overlays that are part of the table, and those that a plan names.
 func overlaysOf(ctx context.Context, snap *storage.Snapshot, p *plan.Plan, at snapshots) (
 	merged, named []storage.ViewOverlay, err error) {
 	own, err := snap.Overlays(ctx)
@@ -103,8 +102,8 @@ func overlaysOf(ctx context.Context, snap *storage.Snapshot, p *plan.Plan, at sn
 // coverage returns the rows that a layer covers.
 type coverage func(ctx context.Context, l *catalog.OverlaySegment) (*roaring.Bitmap, error)
 
-// openOverlays puts overlays, the lowest first, over the layout's segments, as far as its features or others are
-// theirs.
+// openOverlays adds overlays, the lowest first, to the layout. It drops those that have neither a feature of the layout
+// nor one of others.
 func (l *Layout) openOverlays(ctx context.Context, overlays []storage.ViewOverlay, others []catalog.Feature) error {
 	read := map[catalog.FeatureID]bool{}
 	for _, list := range [][]catalog.Feature{l.features, others} {
@@ -135,7 +134,7 @@ func (l *Layout) openOverlays(ctx context.Context, overlays []storage.ViewOverla
 	return nil
 }
 
-// layersOf returns what overlays have over segments, as Snapshot.OverlaySegments does.
+// layersOf is Snapshot.OverlaySegments for overlays of several snapshots.
 func layersOf(ctx context.Context, overlays []storage.ViewOverlay,
 	segments []catalog.SegmentDescriptor) ([][]*catalog.OverlaySegment, error) {
 	out := make([][]*catalog.OverlaySegment, len(segments))
@@ -149,7 +148,7 @@ func layersOf(ctx context.Context, overlays []storage.ViewOverlay,
 		}
 		var some []catalog.Overlay
 		var at []int
-		for j := k; j < len(overlays); j++ { // those of one snapshot are asked for together
+		for j := k; j < len(overlays); j++ { // one call for the overlays of a snapshot
 			if overlays[j].In == o.In {
 				some, at, done[j] = append(some, overlays[j].Overlay), append(at, j), true
 			}
@@ -204,8 +203,7 @@ func compareID(f catalog.Feature, id catalog.FeatureID) int {
 	return 0
 }
 
-// ends reports whether what lies below overlay k over segment i is not seen, in rows that a layer does not cover
-// neither.
+// ends reports whether overlay k over segment i hides everything below it: all its rows are covered, null or refused.
 func (l *Layout) ends(k int32, i int) bool {
 	x := l.layers[i][k]
 	if x == nil {
@@ -214,7 +212,7 @@ func (l *Layout) ends(k int32, i int) bool {
 	return coversAll(x) || l.overlays[k].MissingRows == catalog.Null
 }
 
-// hasLayers reports whether what is read of segment i is anything else than the segment has.
+// hasLayers reports whether an overlay that is read may change the values of segment i.
 func (l *Layout) hasLayers(i int) bool {
 	return slices.ContainsFunc(l.read, func(k int32) bool {
 		return l.layers[i][k] != nil || l.overlays[k].MissingLayers != catalog.FallThrough
@@ -223,7 +221,7 @@ func (l *Layout) hasLayers(i int) bool {
 
 func coversAll(x *catalog.OverlaySegment) bool { return x.All || x.Covered.Count == x.Data.Rows }
 
-// refused returns an error where an overlay that is read refuses to be, in segments that have no layer of it.
+// refused returns an error if an overlay whose missing-layer policy is Refuse has no layer over some segments.
 func (l *Layout) refused() error {
 	if !slices.ContainsFunc(l.overlays, func(o catalog.Overlay) bool { return o.MissingLayers == catalog.Refuse }) {
 		return nil
@@ -247,7 +245,8 @@ func (l *Layout) refused() error {
 	return nil
 }
 
-// refusedIn reports whether overlay k refuses to be read over segment i: it has no layer there, and nothing hides it.
+// refusedIn reports whether reading overlay k over segment i is an error: it has no layer there, its policy is Refuse,
+// and no overlay above hides it.
 func (l *Layout) refusedIn(k int32, i int) bool {
 	if l.overlays[k].MissingLayers != catalog.Refuse || l.layers[i][k] != nil {
 		return false
@@ -267,11 +266,11 @@ func (l *Layout) refusedIn(k int32, i int) bool {
 
 func (l *Layout) refusal(k int32, first int, where string) error {
 	return fmt.Errorf("overlay %s has no layer over %s, the first of partition %q, and refuses to be read there: add "+
-		"rows to it, "+
-		"leave those partitions out, or read without it", l.overlays[k].Name, where, l.segments[first].Partition)
+		"rows to it, leave those partitions out, or read without it", l.overlays[k].Name, where,
+		l.segments[first].Partition)
 }
 
-// layersKey tells what lies over segment i, of the overlays that are read, from whatever else may.
+// layersKey returns a key of the layers over segment i that are read. Different layers have different keys.
 func (l *Layout) layersKey(i int) string {
 	var key []byte
 	for _, k := range l.read {
@@ -286,7 +285,7 @@ func (l *Layout) layersKey(i int) string {
 	return string(key)
 }
 
-// chainKey tells the chains of the features from others, whatever the segment.
+// chainKey returns a key of the features' chains and their policies, for all segments.
 func (l *Layout) chainKey() string {
 	var key []byte
 	for _, at := range l.chainOf {

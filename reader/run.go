@@ -12,13 +12,14 @@ import (
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
-// A run is the goroutines that read from one position to the end; doc.go draws them. A Scanner has at most one.
+// A run is the set of goroutines that read from one position to the end; doc.go has a picture. A Scanner has at most
+// one.
 type run struct {
 	s          *Scanner
 	epoch      uint64
 	first, end uint64       // rows of the epoch's order
 	batch      uint64       // index of the first batch
-	loaded     *segmentLoad // a segment that was looked up before, or nil
+	loaded     *segmentLoad // a segment that Scanner.inline has loaded, or nil
 
 	cancel context.CancelFunc
 	done   <-chan struct{}
@@ -31,22 +32,25 @@ type run struct {
 	assemble chan *batch.Draft
 	out      chan result // in order; closed after the last
 
-	fetchers   int          // goroutines that read; emitStripes' own
-	emitted    int          // stripes; emitStripes' own
-	before     int          // stripes before the buffer that the next one is of; emitStripes' own
-	cut        atomic.Int64 // stripes that cutBatches is through with
-	assembling atomic.Int64 // batches cut and not yet made
+	// Used only by emitStripes:
+	fetchers int // goroutines that read
+	emitted  int // stripes
+	before   int // stripes before the buffer of the next stripe
+
+	cut        atomic.Int64 // stripes that cutBatches has finished
+	assembling atomic.Int64 // batches that were cut and are not yet assembled
 }
 
-// A result is a batch, perhaps still in the making, or what went wrong instead.
+// A result is a batch, which may still be assembled, or an error.
 type result struct {
 	draft *batch.Draft
 	err   error
 }
 
-// segmentsAhead is how many segments are opened before they are needed.
+// segmentsAhead is how many segments are opened in advance.
 const segmentsAhead = 4
 
+// start starts a run that reads rows [first, end) of an epoch, whose first batch has index firstBatch.
 func (s *Scanner) start(epoch, first, end, firstBatch uint64) *run {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &run{
@@ -73,7 +77,7 @@ func (s *Scanner) start(epoch, first, end, firstBatch uint64) *run {
 	return r
 }
 
-// stop ends all goroutines, waits for them and takes back the batches that nobody received.
+// stop ends all goroutines, waits for them and drops the batches that were not received.
 func (r *run) stop() {
 	r.cancel()
 	r.wg.Wait()
@@ -93,7 +97,7 @@ func (r *run) stop() {
 	}
 }
 
-// openSegments opens the segments in order, a few ahead of their use.
+// openSegments opens the segments in order, segmentsAhead of their use, and sends a chunk for each.
 func (r *run) openSegments(ctx context.Context) {
 	defer close(r.chunks)
 	if r.first >= r.end {
@@ -123,7 +127,7 @@ func (r *run) openSegments(ctx context.Context) {
 	}
 }
 
-// emitStripes cuts chunks into I/O tasks, waits for their memory, and hands their requests and then their stripes on.
+// emitStripes divides chunks into I/O tasks. It waits for the memory of each, then sends its requests and its stripes.
 func (r *run) emitStripes(ctx context.Context) {
 	defer close(r.stripes)
 	for c := range r.chunks {
@@ -140,7 +144,7 @@ func (r *run) emitStripes(ctx context.Context) {
 			r.emitError(err)
 			return
 		}
-		for _, x := range c.dropped { // earlier chunks waited for them
+		for _, x := range c.dropped { // all earlier chunks are done with them
 			x.segment.Dictionaries.Drop(r.s.x.Budget)
 		}
 		g := c.load.segment
@@ -166,7 +170,7 @@ func (r *run) emitStripes(ctx context.Context) {
 	}
 }
 
-// emitError hands on a stripe that stands for an error.
+// emitError sends a stripe that carries an error.
 func (r *run) emitError(err error) {
 	s := r.s.x.Stripe(nil, 0)
 	s.Err = err
@@ -177,7 +181,7 @@ func (r *run) emitError(err error) {
 	}
 }
 
-// emitTask hands on an I/O task of a chunk; last: it ends the buffer.
+// emitTask sends an I/O task of a chunk. last: it is the last one of a buffer. It returns false if the run is stopped.
 func (r *run) emitTask(ctx context.Context, u *ioplan.IOTask, c *chunk, last bool) bool {
 	total := int64(u.Stored)
 	for _, n := range u.Decoded {
@@ -216,7 +220,7 @@ func (r *run) emitTask(ctx context.Context, u *ioplan.IOTask, c *chunk, last boo
 	if c.buffer == nil || last {
 		r.before = r.emitted
 	}
-	// The I/O task is its tasks' once the last request is handed on, so what comes after is taken out of it first.
+	// After the last request is sent, the decode tasks own u and may reuse it: copy its stripes before.
 	stripes := append(r.s.emitted[:0], u.Stripes...)
 	r.s.emitted = stripes
 	if len(u.Requests) == 0 {
@@ -238,7 +242,8 @@ func (r *run) emitTask(ctx context.Context, u *ioplan.IOTask, c *chunk, last boo
 	return true
 }
 
-// ask hands a request to a goroutine that reads, a new one where all are at it and more may be.
+// ask passes a request to a goroutine that reads. If all are busy and there are fewer than Options.Requests, it starts
+// one more. It returns false if the run is stopped.
 func (r *run) ask(ctx context.Context, j execution.Request) bool {
 	select {
 	case r.requests <- j:
@@ -257,18 +262,19 @@ func (r *run) ask(ctx context.Context, j execution.Request) bool {
 	}
 }
 
-// starved reports whether all memory that is taken belongs to the buffer that the next stripe is of, and to the batch
-// being cut, which needs that buffer to become whole: waiting for memory would be for ever.
+// starved reports whether all memory that is taken belongs to the buffer of the next stripe and to the batch being cut,
+// which needs that buffer. Then waiting for memory would never end.
 func (r *run) starved() bool {
 	return r.cut.Load() == int64(r.before) && r.assembling.Load() == 0
 }
 
-// itemsPerTask makes tasks large enough that handing them out costs little, and enough of them for every worker.
+// itemsPerTask returns how many items a decode task has: so many that passing tasks to workers costs little, and so few
+// that there are tasks for every worker.
 func (r *run) itemsPerTask(items int) int {
 	return max(1, items/(4*r.s.opts.Workers))
 }
 
-// fetch reads requests.
+// fetch executes requests until the run ends.
 func (r *run) fetch(ctx context.Context) {
 	for {
 		var j execution.Request
@@ -285,7 +291,8 @@ func (r *run) fetch(ctx context.Context) {
 	}
 }
 
-// arrived takes an I/O task whose bytes are there to the workers, through the line for its segment's dictionaries.
+// arrived dispatches an I/O task whose bytes have been read. A task of a segment with dictionaries waits until the task
+// that leads has decoded them.
 func (r *run) arrived(u *ioplan.IOTask) {
 	d := u.Segment.Dictionaries
 	switch {
@@ -313,7 +320,7 @@ func (r *run) arrived(u *ioplan.IOTask) {
 	}
 }
 
-// dispatch hands the tasks of an I/O task whose bytes and dictionaries are there to the workers.
+// dispatch sends the decode tasks of an I/O task whose bytes and dictionaries are in memory.
 func (r *run) dispatch(u *ioplan.IOTask) {
 	stripes, items := u.Stripes, len(u.Segment.Items)
 	if u.Err != nil || items == 0 {
@@ -338,15 +345,15 @@ func (r *run) dispatch(u *ioplan.IOTask) {
 				return
 			}
 			if last && t.Hi == items {
-				return // u may be in use for other stripes by now
+				return // u may already be reused for other stripes
 			}
 		}
 	}
 }
 
-// work decodes and assembles. Batches come first: they free stripes. After each task the goroutine that waits for its
-// result goes first, where there are fewer processors than goroutines: a batch that is taken and released at once
-// leaves its memory, still in the caches, to the next one, and a stripe is cut before another is decoded.
+// work decodes and assembles until the run ends. Batches come first, because they free stripes. After each task it
+// yields the processor, so that with few processors the goroutine that waits for the result runs before the next task:
+// a batch that is released at once leaves its memory, still in the CPU caches, to the next batch.
 func (r *run) work() {
 	for {
 		select {
@@ -366,20 +373,20 @@ func (r *run) work() {
 	}
 }
 
-// task runs f, which waits for nothing, beside as many tasks of other scanners as the pools allow.
+// task runs f, which does not block. The pools limit the number of tasks of all their scanners.
 func (r *run) task(f func()) {
 	r.s.x.Tokens <- struct{}{}
 	defer func() { <-r.s.x.Tokens }()
 	f()
 }
 
-// decodeTask does a task, and hands its stripe on after the last one.
+// decodeTask runs a decode task. After the last one of a stripe, the stripe is ready.
 func (r *run) decodeTask(t execution.DecodeTask) {
 	s, u := t.Stripe, t.Stripe.Task
 	if i, err := r.s.x.Decode(t); err != nil {
 		s.Fail(i, err)
 	}
-	// The stripe may be used up, and the I/O task read anew, as soon as their last task is counted.
+	// After their last task is counted, other goroutines may release the stripe and reuse the I/O task.
 	taskDone := u.Undecoded.Add(-1) == 0
 	if s.Undecoded.Add(-1) == 0 {
 		s.Ready <- struct{}{}
@@ -389,7 +396,7 @@ func (r *run) decodeTask(t execution.DecodeTask) {
 	}
 }
 
-// assembleBatch makes the batch of a draft.
+// assembleBatch assembles the batch of a draft.
 func (r *run) assembleBatch(d *batch.Draft) {
 	r.s.makeBatch(d)
 	r.assembling.Add(-1)

@@ -21,66 +21,65 @@ import (
 	"github.com/dsistore/dsistore/usage"
 )
 
-// Options say how to read. They do not change what is read. The zero value works.
+// Options say how to read. They do not change which rows are read, except Split and EndBatch. The zero value works.
 type Options struct {
-	// MemoryBudget bounds the bytes of stripes fetched and decoded. The stripes that one batch needs, or one buffer of
-	// a shuffle, are always let through; a buffer is read ahead where two fit. Default 256 MiB.
+	// MemoryBudget limits the bytes of fetched and decoded stripes. The stripes of one batch, or of one shuffle buffer,
+	// are always admitted. The next shuffle buffer is read ahead if two fit. Default 256 MiB.
 	MemoryBudget int64
-	// MaxBatches bounds the batches that are made and not yet released; Next waits for a Release beyond it. At most
-	// 65536; default 4 more than Workers.
+	// MaxBatches limits the batches that are assembled and not yet released. When it is reached, Next waits for a
+	// Release. At most 65536; default Workers + 4.
 	MaxBatches int
-	// AheadBytes bounds the bytes of the batches that a RankScanner makes before they are asked for; it makes two in
-	// any case. Below 0: MaxBatches alone bounds them. Default: a quarter of MemoryBudget, where MaxBatches is the
-	// default.
+	// AheadBytes limits the bytes of batches that a RankScanner assembles ahead of Next; it always assembles two. Below
+	// 0: only MaxBatches limits them. Default: a quarter of MemoryBudget if MaxBatches is the default, else below 0.
 	AheadBytes int64
-	// KeepBatches: the batches that Next gave do not count among MaxBatches, so that a caller who holds many, as one
-	// whose garbage collector releases them does, never waits for itself. Default: they count.
+	// KeepBatches: batches that Next returned do not count towards MaxBatches, so that a caller who holds many of them,
+	// for instance until garbage collection, never blocks itself. Default: they count.
 	KeepBatches bool
-	// Workers decode and assemble. At most 4096; default GOMAXPROCS.
+	// Workers is the number of goroutines that decode and assemble. At most 4096; default GOMAXPROCS.
 	Workers int
-	// Requests bounds the reads in flight, beside MemoryBudget, which bounds their bytes. There are as many as the
-	// store's latency asks for: one more begins when a read waits and none is done. At most 65536; default 64.
+	// Requests limits the concurrent reads; MemoryBudget limits their bytes. There are as many as the store's latency
+	// needs: another one starts when a read is waiting and none is idle. At most 65536; default 64.
 	Requests int
-	// GapBytes: ranges of an object that lie no further apart are read as one. Below 0: only those that touch. Default
-	// 64 KiB.
+	// GapBytes: ranges of an object with at most so many bytes between them are read as one. Below 0: only adjacent
+	// ranges. Default 64 KiB.
 	GapBytes int64
 	// RequestBytes: a longer range is read as several requests. Default 8 MiB.
 	RequestBytes int64
-	// Presence asks for the presence bitmaps of tensors.
+	// Presence adds the presence bitmaps of tensors to batches.
 	Presence bool
-	// KeepSlots gives batches of a plan with DedupKJT as DedupIKJT does, for a caller that expands lists later, on a
-	// device for instance.
+	// KeepSlots makes batches of a plan with DedupKJT as with DedupIKJT, for a caller that expands lists later, for
+	// instance on a device.
 	KeepSlots bool
-	// RoundIntegers: an integer of a matrix that float32 does not hold becomes the nearest number, as where nobody
-	// looks at the values. Default: the batch is an InexactError.
+	// RoundIntegers: an integer of a matrix that float32 cannot represent is rounded. Default: Next returns an
+	// InexactError.
 	RoundIntegers bool
-	// Info asks for the Info of batches.
+	// Info adds Info to batches.
 	Info bool
 	// Split reads only that part of the plan; batches are counted from its first row. Default: the whole plan.
 	Split *plan.Split
-	// EndBatch, when it is not 0, is the batch before which the scanner ends: what only later ones need is not read.
+	// EndBatch, if not 0, is the batch before which the scanner ends. Stripes of later batches are not read.
 	EndBatch uint64
-	// Reuse keeps memory of a closed scanner for a minute, less than MemoryBudget: the next one with the same features
-	// and options goes on with it, as a job does that opens a table for every epoch. Allocators are told apart by ==.
+	// Reuse keeps memory of a closed scanner, less than MemoryBudget, for a minute. The next scanner with the same
+	// features and options uses it. This suits a job that opens a table for every epoch. Allocators are compared by ==.
 	Reuse bool
 	// Allocator provides the memory of batches. Default: Go's heap.
 	Allocator memory.Allocator
-	// Limits bound what stored metadata may claim. Default: format's.
+	// Limits are the largest counts that stored metadata may have. Default: those of package format.
 	Limits format.Limits
-	// Lease says how what is read is kept from gc while the reader is open.
+	// Lease says how the snapshots are protected from gc while the reader is open.
 	Lease LeaseOptions
-	// Usage says how it is recorded who reads what.
+	// Usage says how the reading is recorded.
 	Usage UsageOptions
 }
 
-// maxAhead bounds Options.MaxBatches and Requests, and maxWorkers Workers: a reader has channels of as many, and a
-// goroutine for each worker. Memory that there is not ends the process.
+// maxAhead is the largest Options.MaxBatches and Requests, maxWorkers the largest Workers. A reader allocates channels
+// of these sizes and starts a goroutine for each worker; larger numbers could exhaust the memory.
 const (
 	maxAhead   = 1 << 16
 	maxWorkers = 1 << 12
 )
 
-// Validate names the first field that no reader can have.
+// Validate returns an error naming the first field that cannot be used.
 func (o *Options) Validate() error {
 	switch {
 	case o.MemoryBudget < 0:
@@ -128,7 +127,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// execution returns the options of executors of l. An I/O task is small enough that several are under way.
+// execution returns the options of executors of l.
 func (o *Options) execution(l *Layout) execution.Options {
 	return execution.Options{
 		MemoryBudget: o.MemoryBudget, Workers: o.Workers, Requests: o.Requests, Sizes: o.sizes(), Limits: o.Limits,
@@ -141,6 +140,7 @@ func (o *Options) execution(l *Layout) execution.Options {
 	}
 }
 
+// sizes returns the sizes of fetches. An I/O task is small enough that several fit MemoryBudget.
 func (o *Options) sizes() ioplan.FetchSizes {
 	return ioplan.FetchSizes{Gap: o.GapBytes, Request: o.RequestBytes, Task: min(o.MemoryBudget/8, 32<<20)}
 }
@@ -154,13 +154,13 @@ func (l *Layout) source() *execution.Source {
 	}
 }
 
-// newPools returns pools for readers that have the options' memory, batches and workers in sum.
+// newPools returns pools for readers that together have the memory, batches and workers of opts.
 func (l *Layout) newPools(opts *Options) *execution.Pools {
 	o := opts.execution(l)
 	return execution.NewPools(l.source(), &o)
 }
 
-// rowRange returns the rows of an epoch's order to read.
+// rowRange returns the range of rows of the epoch's order to read.
 func (o *Options) rowRange(l *Layout) (first, end uint64, err error) {
 	s := o.Split
 	if s == nil {
@@ -170,7 +170,7 @@ func (o *Options) rowRange(l *Layout) (first, end uint64, err error) {
 		return 0, 0, plan.ErrSplitShuffled
 	}
 	if h := l.plan.Hash(); s.Plan != h {
-		return 0, 0, fmt.Errorf("split: it is of plan %016x, not of %016x", s.Plan, h)
+		return 0, 0, fmt.Errorf("split: it is of plan %016x, not of this plan, %016x", s.Plan, h)
 	}
 	if s.FirstRow > l.Rows() || s.Rows > l.Rows()-s.FirstRow {
 		return 0, 0, fmt.Errorf("split: rows %d+%d of a plan of %d rows", s.FirstRow, s.Rows, l.Rows())
@@ -178,7 +178,7 @@ func (o *Options) rowRange(l *Layout) (first, end uint64, err error) {
 	return s.FirstRow, s.FirstRow + s.Rows, nil
 }
 
-// OpenPlan finds the plan's snapshot in the store and returns a Scanner of its rows.
+// OpenPlan opens the plan's snapshot in the store and returns a Scanner of the plan's rows. The caller closes it.
 func OpenPlan(ctx context.Context, store *storage.Store, plan *plan.Plan, opts Options) (*Scanner, error) {
 	snap, err := store.At(ctx, plan.Table, plan.Snapshot)
 	if err != nil {
@@ -187,13 +187,13 @@ func OpenPlan(ctx context.Context, store *storage.Store, plan *plan.Plan, opts O
 	return Open(ctx, snap, plan, opts)
 }
 
-// Open returns a Scanner of the plan's rows. The snapshot must be the plan's; it stays in use until Close. ctx is for
-// opening only.
+// Open returns a Scanner of the plan's rows. snap must be the plan's snapshot; it is used until Close. ctx is used only
+// while opening. The caller closes the Scanner.
 func Open(ctx context.Context, snap *storage.Snapshot, plan *plan.Plan, opts Options) (*Scanner, error) {
 	return OpenView(ctx, &storage.View{Snapshot: snap}, plan, opts)
 }
 
-// OpenView is Open for a plan that was made of v, whose snapshots need not be opened again.
+// OpenView is Open for a plan that was made of v. It does not open the snapshots of v again.
 func OpenView(ctx context.Context, v *storage.View, plan *plan.Plan, opts Options) (*Scanner, error) {
 	l, err := NewLayoutWith(ctx, v.Snapshot, plan, LayoutOptions{View: v})
 	if err != nil {
@@ -221,12 +221,12 @@ func (l *Layout) Open(opts Options) (*Scanner, error) {
 	return s, nil
 }
 
-// keep returns what keeps the layout's snapshots while a reader is open.
+// keep takes the leases of an open reader on the layout's snapshots.
 func (l *Layout) keep(opts *Options) *lease.Hold {
 	return lease.New(l.snapshots, &opts.Lease, l.plan.Branch != "", opts.Reuse)
 }
 
-// newScanner returns a Scanner of rows [first, end) of an epoch's order, with all their batches.
+// newScanner returns a Scanner of rows [first, end) of an epoch's order, with a stride of 1.
 func (l *Layout) newScanner(opts *Options, p *execution.Pools, stats *metering.Counters, first, end uint64) *Scanner {
 	s := &Scanner{
 		layout: l, opts: *opts, x: execution.New(l.source(), opts.execution(l), p,
@@ -237,34 +237,35 @@ func (l *Layout) newScanner(opts *Options, p *execution.Pools, stats *metering.C
 	return s
 }
 
-// A Scanner gives the batches of a plan, or of one split of it. Next, Seek, Position and Close are called from one
-// goroutine; Batch.Release and Stats from any.
+// A Scanner returns the batches of a plan, or of one split of it. Next, Seek, Position and Close are called from one
+// goroutine at a time; Batch.Release and Stats from any.
 type Scanner struct {
 	layout     *Layout
 	opts       Options
 	x          *execution.Executor
 	first, end uint64      // rows of an epoch's order
-	stride     uint64      // from one batch to the next: those between are not made
-	shared     bool        // its pools are a RankScanner's
-	hold       *lease.Hold // of what it reads
+	stride     uint64      // from one batch to the next; those between are not assembled
+	shared     bool        // its pools belong to a RankScanner
+	hold       *lease.Hold // leases on the snapshots
 	session    *usage.Session
 	next       plan.Position
 	run        *run         // nil until Next, and after an error, Seek and Close
-	pending    *batch.Draft // received, but not yet made when a ctx ended
-	tried      bool         // inline was, since the last Seek
+	pending    *batch.Draft // received, but not yet assembled when a ctx ended
+	tried      bool         // inline was called since the last Seek
 	loaded     *segmentLoad // by inline, for the run; or nil
-	err        error        // what every Next returns
+	err        error        // that every Next returns
 
 	batches *batch.Quota
 	emitted []*ioplan.Stripe // scratch of the run's emitStripes
-	ready   atomic.Int64     // of the stats' those that are of this scanner
+	ready   atomic.Int64     // this scanner's part of Stats.Ready
 }
 
-// errClosed is what Next returns after Close.
+// errClosed is returned by Next after Close.
 var errClosed = errors.New("reader: the scanner is closed")
 
-// Next returns the next Batch, or io.EOF after the last. It waits while Options.MaxBatches are unreleased, and returns
-// ctx.Err() when ctx ends first. After any other error every later call returns that error, until Seek.
+// Next returns the next Batch, or io.EOF after the last. The caller owns the Batch until its Release. Next waits while
+// Options.MaxBatches are unreleased, and returns ctx.Err() if ctx ends first. After any other error every later call
+// returns that error, until Seek.
 func (s *Scanner) Next(ctx context.Context) (*Batch, error) {
 	if s.err != nil {
 		return nil, s.err
@@ -297,14 +298,14 @@ func (s *Scanner) Next(ctx context.Context) (*Batch, error) {
 	return b, nil
 }
 
-// begin starts a run at the position.
+// begin starts a run at s.next.
 func (s *Scanner) begin() {
 	first := min(s.first+s.next.Batch*uint64(s.layout.plan.BatchSize), s.end)
 	s.x.Budget = memory.NewBudget(s.opts.MemoryBudget)
 	s.run = s.start(s.next.Epoch, first, s.end, s.next.Batch)
 }
 
-// receive waits for the next batch of the run, which is made.
+// receive waits until the next batch of the run is assembled.
 func (s *Scanner) receive(ctx context.Context) (*batch.Draft, error) {
 	defer metering.Since(time.Now(), &s.x.Stats.Stall)
 	if s.pending == nil {
@@ -334,7 +335,7 @@ func (s *Scanner) receive(ctx context.Context) (*batch.Draft, error) {
 	return d, nil
 }
 
-// stop ends the run and takes back what it made.
+// stop ends the run and drops the batches that it assembled.
 func (s *Scanner) stop() {
 	if s.run == nil {
 		return
@@ -348,27 +349,27 @@ func (s *Scanner) stop() {
 	s.prefetched(-s.ready.Load())
 }
 
-// prefetched counts n batches more that are made and not yet given.
+// prefetched adds n to the count of batches that are assembled and not yet returned by Next.
 func (s *Scanner) prefetched(n int64) {
 	s.ready.Add(n)
 	s.x.Stats.Ready.Add(n)
 }
 
-// Rows returns how many rows the scanner gives in an epoch.
+// Rows returns how many rows the scanner returns in an epoch.
 func (s *Scanner) Rows() uint64 { return s.end - s.first }
 
-// Batches returns how many batches the scanner gives in an epoch.
+// Batches returns how many batches the scanner returns in an epoch.
 func (s *Scanner) Batches() uint64 { return batchCount(s.Rows(), s.layout.plan.BatchSize) }
 
 // Plan returns the plan. Borrowed: do not write.
 func (s *Scanner) Plan() *plan.Plan { return s.layout.plan }
 
-// Position returns the position of the batch that Next gives.
+// Position returns the position of the batch that Next returns next.
 func (s *Scanner) Position() plan.Position { return s.next }
 
-// Seek makes p the position, without reading what comes before it. Without a shuffle an epoch has the order of every
-// other; with one, the shuffle buffer that p lies in is read whole, after the indexes of its group of segments: see
-// package order. Batches given stay valid; an error that Next returned is forgotten.
+// Seek sets the position to p, without reading what comes before it. Without a shuffle all epochs have the same order.
+// With one, the whole shuffle buffer of p is read, and before it the indexes of its group of segments: see package
+// order. Batches that Next returned stay valid. Seek clears an error that Next returned.
 func (s *Scanner) Seek(p plan.Position) error {
 	if errors.Is(s.err, errClosed) {
 		return s.err
@@ -381,7 +382,7 @@ func (s *Scanner) Seek(p plan.Position) error {
 	return nil
 }
 
-// Close stops all work and waits for it. Batches given stay valid until their Release.
+// Close stops all goroutines and waits for them. Batches that Next returned stay valid until their Release.
 func (s *Scanner) Close() error {
 	s.stop()
 	if !s.shared && !errors.Is(s.err, errClosed) {
@@ -393,10 +394,10 @@ func (s *Scanner) Close() error {
 	return nil
 }
 
-// Stats may be called at any time, also after Close.
+// Stats returns the counters. It may be called at any time, also after Close.
 func (s *Scanner) Stats() Stats { return s.x.Stats.Stats() }
 
-// makeBatch makes the batch of a draft.
+// makeBatch assembles the batch of a draft and releases its stripes.
 func (s *Scanner) makeBatch(d *batch.Draft) {
 	defer metering.Since(time.Now(), &s.x.Stats.Assemble)
 	s.batches.Make(d)

@@ -17,7 +17,8 @@ import (
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
-// A segmentLoader looks up in the indexes of a segment, and of the layers over it, what a layout reads:
+// A segmentLoader looks up the files that a layout reads of a segment, in the indexes of the segment and of the layers
+// over it:
 //
 //	chains of overlays ──mixOf──> parts: which rows come from where (without an overlay all from the segment)
 //	                     lookUp   feature files of each part
@@ -29,31 +30,31 @@ type segmentLoader struct {
 	g *ioplan.Segment
 	// sources are the segment and the layers that are read.
 	sources []*source
-	byLayer map[int32]int32    // of overlays, positions in sources
-	mixes   []*mix             // of l.chains, as far as they are made
-	parts   [][]mixPart        // of each feature; nil: it has no files
-	entries [][]*segment.Entry // of the parts; nil: their rows are null
+	byLayer map[int32]int32    // by overlay: its position in sources
+	mixes   []*mix             // by chain of l.chains
+	parts   [][]mixPart        // by feature; nil: it has no files
+	entries [][]*segment.Entry // by feature and part; nil: the part's rows are null
 	groups  map[groupRef]*groupUse
 	order   []groupRef // of groups
 }
 
-// A source is a segment whose feature files are looked up: the one that is read, or a layer over it.
+// A source is a segment whose feature files are looked up: the segment that is read, or a layer over it.
 type source struct {
 	d       catalog.SegmentDescriptor
 	layer   *catalog.OverlaySegment // nil: the segment itself
 	index   segmentIndex            // nil: it is not open
 	covered *roaring.Bitmap
 	ids     []catalog.FeatureID
-	to      []**segment.Entry // where the entries go
+	to      []**segment.Entry // where the entries of ids are stored
 }
 
-// A mix says where the rows of the features of one chain come from in a segment. Its parts have different rows, and
-// together all.
+// A mix says where the rows of a segment come from, for the features of one chain. Its parts are disjoint and together
+// have all rows.
 type mix struct {
 	parts []mixPart // the highest first
 }
 
-// A mixPart is rows that one layer, the segment itself, or nothing has.
+// A mixPart is the rows that come from one layer or from the segment itself, or are null.
 type mixPart struct {
 	source int32           // in segmentLoader.sources; nullSource: the rows are null
 	rows   *roaring.Bitmap // of the segment; nil: all
@@ -66,22 +67,22 @@ const (
 	nullSource = -1
 )
 
-// A groupRef names a dedup group of a source.
+// A groupRef identifies a dedup group of a source.
 type groupRef struct {
 	source int32
 	id     catalog.FeatureID
 }
 
-// groupUse says where a group's inverse is needed.
+// groupUse says in which stripes a group's inverse is needed.
 type groupUse struct {
-	feature string        // one of the group
-	stripes vector.Bitmap // nil: all
+	feature string        // the name of one of its features, for errors
+	stripes vector.Bitmap // unless all
 	all     bool
 	file    int32 // in the segment's files
 }
 
-// loadSegment opens the index of segment i of the layout, and those of the layers over it, and looks the
-// projection up.
+// loadSegment opens the index of segment i of the layout, and those of the layers over it, and looks up the files of
+// the layout's features.
 func (l *Layout) loadSegment(ctx context.Context, i int) (_ *ioplan.Segment, err error) {
 	d := l.segments[i]
 	index, err := l.open(ctx, d)
@@ -134,11 +135,11 @@ func (l *Layout) newSegment(i int, stripeRows []uint32) (*ioplan.Segment, error)
 	return g, nil
 }
 
-// mixOf goes down a chain until every row is found.
+// mixOf returns the mix of a chain. It goes down the chain until the source of every row is known.
 func (x *segmentLoader) mixOf(ctx context.Context, chain []int32) (*mix, error) {
 	l, d := x.l, x.l.segments[x.i]
 	m := new(mix)
-	var rest *roaring.Bitmap // rows that are not found yet; nil: all
+	var rest *roaring.Bitmap // rows whose source is not known yet; nil: all
 	add := func(source int32, rows *roaring.Bitmap) {
 		if rows == nil || !rows.IsEmpty() {
 			m.parts = append(m.parts, mixPart{source: source, rows: rows})
@@ -209,7 +210,7 @@ func (x *segmentLoader) source(k int32) int32 {
 	return at
 }
 
-// coveredBy returns the rows that a source covers, read once.
+// coveredBy returns the rows that a source covers. They are read once.
 func (x *segmentLoader) coveredBy(ctx context.Context, at int32) (*roaring.Bitmap, error) {
 	s := x.sources[at]
 	if s.covered == nil {
@@ -221,13 +222,13 @@ func (x *segmentLoader) coveredBy(ctx context.Context, at int32) (*roaring.Bitma
 	return s.covered, nil
 }
 
-// layersAtOnce is of how many layers of a segment the indexes are read at once.
+// layersAtOnce is how many indexes of layers of a segment are read concurrently.
 const layersAtOnce = 16
 
 // wholeSegment are the parts of a feature that no overlay has.
 var wholeSegment = []mixPart{{source: baseSource}}
 
-// lookUp looks the features up in the sources that have rows of them, side by side.
+// lookUp looks up the features in the sources that have rows of them, concurrently.
 func (x *segmentLoader) lookUp(ctx context.Context) error {
 	x.parts, x.entries = make([][]mixPart, len(x.l.features)), make([][]*segment.Entry, len(x.l.features))
 	memory := make([]*segment.Entry, len(x.l.features)) // of features with one part
@@ -256,7 +257,7 @@ func (x *segmentLoader) lookUp(ctx context.Context) error {
 	})
 }
 
-// openLayer opens the index of a layer, whose stripes must be those of the segment, and looks its features up.
+// openLayer opens the index of a layer, checks that it has the segment's stripes, and looks up its features.
 func (x *segmentLoader) openLayer(ctx context.Context, s *source) (err error) {
 	if s.index, err = x.l.open(ctx, s.d); err != nil {
 		s.index = nil
@@ -286,11 +287,12 @@ func (s *source) lookUp(ctx context.Context) error {
 	return nil
 }
 
-// addFeatures adds the files of features, and makes the items. Features whose parts are of the same groups are one.
+// addFeatures adds the files of features, and makes the items. Features whose parts are in the same groups share one
+// item.
 func (x *segmentLoader) addFeatures() error {
 	l, g := x.l, x.g
-	items := map[string]int{} // of features with groups, by these
-	var key []byte            // which sources there are says which rows each has
+	items := map[string]int{} // of features in groups, by key
+	var key []byte            // the source and group of each part; the sources determine the rows of each part
 	for j := range l.features {
 		f := &l.features[j]
 		alone := ioplan.Item{Inverse: -1, Features: []int32{int32(j)}}
@@ -348,7 +350,7 @@ func (x *segmentLoader) addFeatures() error {
 	return nil
 }
 
-// newItem returns an item for feature j and those of the same groups.
+// newItem returns an item for feature j and the features of the same groups.
 func (x *segmentLoader) newItem(j int, grouped bool) ioplan.Item {
 	it := ioplan.Item{Inverse: -1}
 	parts := x.parts[j]
@@ -390,7 +392,7 @@ func (x *segmentLoader) useGroup(ref groupRef, feature string, stripes vector.Bi
 	}
 }
 
-// addGroups adds the files of the groups, and gives the items theirs.
+// addGroups adds the files of the groups' inverses, and sets them in the items.
 func (x *segmentLoader) addGroups(ctx context.Context) error {
 	if len(x.order) == 0 {
 		return nil

@@ -15,20 +15,20 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
-// Which rows of a segment a plan reads is one bitmap, made before order and batches: what comes after counts selected
-// rows alone. Rows have two numbers then:
+// The rows of a segment that a plan reads are one bitmap, which is made before the order and the batches. These count
+// selected rows only. So a row has two numbers:
 //
-//	row of the stripe    0 1 2 3 4 5 6 7 8 9        as they are stored; pieces of batches have these
+//	row of the stripe    0 1 2 3 4 5 6 7 8 9        as stored; used by the pieces of batches
 //	selected             x . . x x x . . . x
-//	position             0     1 2 3       4        in the plan's order, from the stripe's first; runs, sessions and
-//	                                                batches are cut in these
+//	position             0     1 2 3       4        in the plan's order, from the stripe's first; used by runs,
+//	                                                sessions and batches
 //
-// A stripe that has no selected row is not fetched. One of which few are selected is decoded for those rows alone, as a
-// Taker does; then its columns have a row a position. They have so, too, where rows here and there are selected of a
-// stripe that is decoded whole: see package execution.
+// A stripe without a selected row is not fetched. If few rows of a stripe are selected, only those are decoded, as in a
+// Taker, and its columns have a row for each position. If many scattered rows are selected, the stripe is decoded whole
+// and its columns are then reduced to a row for each position: see package execution.
 
-// restrict makes the layout one of the rows that are in the bitmaps, an entry per segment; nil: every row. Segments
-// without any are left out. The bitmaps are not written to afterwards.
+// restrict restricts the layout to the rows of the bitmaps, one for each segment; nil: every row. It drops segments
+// without such rows. The bitmaps are borrowed and must not be changed afterwards.
 func (l *Layout) restrict(selected []*roaring.Bitmap) error {
 	segments, layers := l.segments[:0:0], l.layers[:0:0]
 	l.selected = nil
@@ -43,7 +43,7 @@ func (l *Layout) restrict(selected []*roaring.Bitmap) error {
 				return err
 			}
 			if uint64(b.Maximum()) >= d.Rows {
-				return fmt.Errorf("segment %s: row %d is selected of %d", d.ID, b.Maximum(), d.Rows)
+				return fmt.Errorf("segment %s: row %d is selected, but it has %d rows", d.ID, b.Maximum(), d.Rows)
 			}
 			rows = b.GetCardinality()
 		}
@@ -61,10 +61,11 @@ func (l *Layout) restrict(selected []*roaring.Bitmap) error {
 	return nil
 }
 
-// selectable returns an error where a segment has more rows than a bitmap can tell apart: beyond 2^32 roaring panics.
+// selectable returns an error if a segment has more rows than a bitmap can hold: beyond 2^32 roaring panics.
 func selectable(d catalog.SegmentDescriptor) error {
 	if d.Rows > math.MaxUint32 {
-		return fmt.Errorf("segment %s: %d rows are too many to select from", d.ID, d.Rows)
+		return fmt.Errorf("segment %s: %d rows: rows can be selected only in segments of at most %d", d.ID, d.Rows,
+			uint32(math.MaxUint32))
 	}
 	return nil
 }
@@ -77,8 +78,8 @@ func (l *Layout) selectionOf(seg int) *roaring.Bitmap {
 	return l.selected[seg]
 }
 
-// storedSets returns the rows of each of the layout's segments that the plan's sample lists have, without those that
-// are deleted; an entry is nil where that is every row, and there are no entries where it is so in each segment.
+// storedSets returns, for each of the layout's segments, the rows that are in all of the plan's sample lists and not
+// deleted. A nil element means every row; a nil result, every row of all segments.
 func (l *Layout) storedSets(ctx context.Context, snap *storage.Snapshot, at snapshots) (sets []*roaring.Bitmap,
 	err error) {
 	deleted, err := snap.DeletionVectors(ctx, l.segments...)
@@ -122,10 +123,9 @@ func (l *Layout) storedSets(ctx context.Context, snap *storage.Snapshot, at snap
 	return sets, nil
 }
 
-// storedSet returns the rows of a segment that are listed, nil: all, and not deleted; nil: every row.
+// storedSet returns the rows of a segment that are listed and not deleted; nil: every row. listed nil: all are listed.
 func storedSet(ctx context.Context, store *storage.Store, d catalog.SegmentDescriptor, listed *bitmap.Ref,
-	deleted bitmap.Ref) (
-	set *roaring.Bitmap, err error) {
+	deleted bitmap.Ref) (set *roaring.Bitmap, err error) {
 	if listed != nil {
 		if set, err = store.Bitmaps().Read(ctx, *listed); err != nil {
 			return nil, err
@@ -149,10 +149,10 @@ func storedSet(ctx context.Context, store *storage.Store, d catalog.SegmentDescr
 	return set, nil
 }
 
-// segmentsAtOnce is how many segments are looked at side by side to find out which rows are read.
+// segmentsAtOnce is how many segments are examined concurrently to find the selected rows.
 const segmentsAtOnce = 16
 
-// intersect returns the rows that are in both of two entries a segment; nil: every row. Neither is written to.
+// intersect returns for each segment the rows that are in both a and b; nil: every row. It changes neither.
 func intersect(a, b []*roaring.Bitmap) []*roaring.Bitmap {
 	out := make([]*roaring.Bitmap, len(a))
 	for i := range a {
@@ -168,7 +168,7 @@ func intersect(a, b []*roaring.Bitmap) []*roaring.Bitmap {
 	return out
 }
 
-// downsample leaves rows of the class out, and says which rows have the weight.
+// downsample drops the rows of the class that are not kept, and sets weighted and weight.
 func (l *Layout) downsample(ctx context.Context, t *plan.Downsampling, opts LayoutOptions) error {
 	class, _, err := l.evaluate(ctx, t.OfClass, t.Filtered(t.OfClass), opts)
 	if err != nil {

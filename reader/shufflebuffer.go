@@ -15,18 +15,19 @@ import (
 // A chunk is consecutive stripes of a segment that are read one after the other.
 type chunk struct {
 	load *segmentLoad
-	// buffer is what the stripes are a part of. nil: the plan does not shuffle, and they are all that the segment has.
-	buffer   *order.Buffer
-	from, to int      // stripes, when buffer is set
-	rows     []uint32 // of the stripes that the segment has, when buffer is set
-	left     int      // stripes of the segment from here to the end of its group, when buffer is set
-	last     bool     // it ends the buffer
-	// dropped are loads that no later chunk uses, though stripes of their segments may come.
+	// buffer is the shuffle buffer of the stripes. nil: the plan does not shuffle, and the chunk is the whole segment.
+	buffer *order.Buffer
+	// With a buffer:
+	from, to int      // stripes [from, to) of the segment
+	rows     []uint32 // selected rows of each stripe of the segment
+	left     int      // stripes of the segment from here to the end of its group
+	last     bool     // it is the last chunk of the buffer
+	// dropped are loads that no later chunk uses. (Later stripes of their segments have a load of their own.)
 	dropped []*segmentLoad
 }
 
-// check reports whether the segment still has the stripes that the buffer was made of: its index was read once for
-// that, and again for the features.
+// check returns ErrCorrupt if the segment does not have the stripes that the buffer was made of. Its index is read once
+// for the buffer, and again for the features.
 func (c *chunk) check(l *Layout) error {
 	g := c.load.segment
 	same := g.Stripes() == len(c.rows)
@@ -41,7 +42,7 @@ func (c *chunk) check(l *Layout) error {
 	}
 }
 
-// A segmentLoad is a segment on its way.
+// A segmentLoad is a segment that is being loaded.
 type segmentLoad struct {
 	index   int // in the layout
 	segment *ioplan.Segment
@@ -49,11 +50,11 @@ type segmentLoad struct {
 	done    chan struct{} // closed when segment or err is set
 }
 
-// indexReaders is how many indexes are read at once to learn the stripes of a group.
+// indexReaders is how many indexes of segments are read concurrently.
 const indexReaders = 16
 
-// walkBuffers calls yield for the chunks of the buffers of an epoch, beginning with the buffer that holds a row of its
-// order, until yield returns false. load is not set. It reads the index of each segment of a group for its stripes.
+// walkBuffers calls yield for the chunks of the buffers of an epoch, starting with the buffer of row first, until yield
+// returns false. It does not set chunk.load. It reads the indexes of the segments of each group for their stripes.
 func (l *Layout) walkBuffers(ctx context.Context, o *order.Epoch, first uint64,
 	yield func(segment int, c chunk) bool) error {
 	for group := o.GroupAt(first); group < o.Groups(); group++ {
@@ -94,8 +95,8 @@ func (l *Layout) walkBuffers(ctx context.Context, o *order.Epoch, first uint64,
 	return nil
 }
 
-// stripeRowsOf returns the rows of the stripes of segments, reading their indexes side by side. Of several errors it
-// returns the first in order.
+// stripeRowsOf returns stripeRows of segments, which it reads concurrently. Of several errors it returns the first in
+// order.
 func (l *Layout) stripeRowsOf(ctx context.Context, segments []int32) ([][]uint32, error) {
 	out := make([][]uint32, len(segments))
 	err := execution.Parallel(len(segments), indexReaders, func(i int) (err error) {
@@ -105,7 +106,7 @@ func (l *Layout) stripeRowsOf(ctx context.Context, segments []int32) ([][]uint32
 	return out, err
 }
 
-// stripeRows returns how many rows are selected of each stripe of a segment.
+// stripeRows returns the number of selected rows of each stripe of a segment.
 func (l *Layout) stripeRows(ctx context.Context, seg int) ([]uint32, error) {
 	index, err := l.open(ctx, l.segments[seg])
 	if err != nil {
@@ -118,10 +119,11 @@ func (l *Layout) stripeRows(ctx context.Context, seg int) ([]uint32, error) {
 	return ioplan.SelectedRows(rows, l.selectionOf(seg)), nil
 }
 
-// bytesPerStripe is about what a segment in memory takes for a stripe of a feature.
+// bytesPerStripe is the approximate memory of a loaded segment for each stripe of a feature.
 const bytesPerStripe = 256
 
-// A segmentCache keeps the segments that were used last while buffers come back to them. One goroutine uses it.
+// A segmentCache keeps the segments that were used last, because later buffers may use them again. It is used by one
+// goroutine.
 type segmentCache struct {
 	load    func(index int) *segmentLoad
 	width   int // features read
@@ -129,14 +131,14 @@ type segmentCache struct {
 	dropped []*segmentLoad
 }
 
-// newSegmentCache returns a segmentCache of about so many bytes.
+// newSegmentCache returns a segmentCache that holds about so many bytes. load starts loading a segment.
 func (l *Layout) newSegmentCache(bytes int64, load func(index int) *segmentLoad) *segmentCache {
 	c := &segmentCache{load: load, width: len(l.features)}
 	c.kept = lru.New(bytes, func(_ int, x *segmentLoad) { c.dropped = append(c.dropped, x) })
 	return c
 }
 
-// get returns a segment of so many stripes, and those that it keeps no longer.
+// get returns a segment, which has so many stripes, and the segments that it removed from the cache.
 func (c *segmentCache) get(index, stripes int) (load *segmentLoad, dropped []*segmentLoad) {
 	load, ok := c.kept.Get(index)
 	if !ok {
@@ -148,10 +150,10 @@ func (c *segmentCache) get(index, stripes int) (load *segmentLoad, dropped []*se
 	return load, dropped
 }
 
-// segmentLoads is how many segments are looked up at once for the buffers to come.
+// segmentLoads is how many segments are loaded concurrently.
 const segmentLoads = 8
 
-// openBuffers hands on the chunks of the buffers, their segments on the way.
+// openBuffers sends the chunks of the buffers, whose segments are being loaded.
 func (r *run) openBuffers(ctx context.Context) {
 	defer close(r.chunks)
 	if r.first >= r.end {

@@ -15,46 +15,46 @@ import (
 	"github.com/dsistore/dsistore/usage"
 )
 
-// A Taker gives rows at positions of a plan's own order: those of the segments that it selects one after the other,
-// which is the order of the table where it selects all. It reads the stripes that the rows are in, of the plan's
-// features alone, and decodes of them what the rows need (format.StripeDecoder.DecodeRows):
+// A Taker returns rows at positions of a plan's own order, which is the order of the table without the rows that are
+// not selected. It reads the stripes of these rows, only of the plan's features, and decodes only what the rows need
+// (format.StripeDecoder.DecodeRows):
 //
 //	rows     7 120034 7 16501 ...
 //	sorted   7 16501 120034 ...              each once, so that each stripe is read once
-//	stripes  [7] [16501] ... | [120034]      of some segments; their ranges joined and read together
-//	batch    7 120034 7 16501 ...            as asked for
+//	stripes  [7] [16501] ... | [120034]      of several segments at a time; their ranges are joined and read together
+//	batch    7 120034 7 16501 ...            in the order of rows
 //
-// Stripes that are asked for often are decoded whole and kept: see takeCache. They have half of Options.MemoryBudget.
-// Segments that were looked up, with their dictionaries, have a quarter; so have the bytes that are read and not yet
-// decoded, or one I/O task. A Taker is safe for concurrent use; takes wait for each other.
+// Stripes that are used often are decoded whole and kept: see takeCache. They take up to half of Options.MemoryBudget.
+// Loaded segments with their dictionaries take up to a quarter. Bytes that are read and not yet decoded take up to a
+// quarter, or one I/O task. A Taker is safe for concurrent use; only one take runs at a time.
 type Taker struct {
 	layout *Layout
 	opts   Options
 	x      *execution.Executor
 
-	// lock holds a token while somebody takes or closes, and guards what follows: unlike a mutex, its waiters can give
-	// up.
+	// lock holds a token during Take and Close, and guards the fields below. Unlike with a mutex, waiting for it can
+	// end with a ctx.
 	lock    chan struct{}
 	batches *batch.Quota
 	cache   *takeCache
 	gather  execution.PieceGatherer
 	closed  bool
 
-	hold    *lease.Hold // of what it reads
+	hold    *lease.Hold // leases on the snapshots
 	session *usage.Session
 }
 
-// A takenStripe is rows of a stripe, on their way to a batch.
+// A takenStripe is a stripe with the rows of it that a take needs.
 type takenStripe struct {
 	stripe *ioplan.Stripe
 	rows   []int32 // of the stripe, ascending
-	// whole: stripe has all rows of the stripe that is stored, and is kept; else it has rows alone.
+	// whole: stripe has all rows of the stored stripe, and is kept; else it has only rows.
 	whole bool
 }
 
-// Taker returns a Taker of the layout's rows. Options.Split, EndBatch and Info are not used here, and KeepBatches is
-// always set; MaxBatches is how many batches' memory is kept, default 1. The plan's Dedup must be DedupKJT, its Shuffle
-// and BatchSize do not matter.
+// Taker returns a Taker of the layout's rows. The caller closes it. Options.Split, EndBatch and Info must be empty.
+// KeepBatches is always set. MaxBatches is how many released batches' memory is kept for reuse, default 1. The plan's
+// Dedup must be DedupKJT; its Shuffle and BatchSize are ignored.
 func (l *Layout) Taker(opts Options) (*Taker, error) {
 	switch {
 	case opts.Split != nil || opts.EndBatch != 0 || opts.Info:
@@ -80,9 +80,9 @@ func (l *Layout) Taker(opts Options) (*Taker, error) {
 	return t, nil
 }
 
-// Take returns a Batch with the rows at the given positions, in the order given; the same position may be given again.
-// Its Index and FirstRow are 0. The error of a position that the plan does not have names it. It returns ctx.Err() when
-// ctx ends first, also while it waits for another take.
+// Take returns a Batch with the rows at the given positions, in the given order. Positions may repeat. The caller owns
+// the Batch until its Release; its Index and FirstRow are 0. It returns an error that names the position if one is out
+// of range, and ctx.Err() if ctx ends first, also while it waits for another take.
 func (t *Taker) Take(ctx context.Context, rows []uint64) (*Batch, error) {
 	if len(rows) > plan.MaxBatchSize {
 		return nil, fmt.Errorf("take: %d rows: want at most %d at a time", len(rows), plan.MaxBatchSize)
@@ -133,7 +133,8 @@ func (t *Taker) Take(ctx context.Context, rows []uint64) (*Batch, error) {
 	return t.batches.Give(d), nil
 }
 
-// Close gives back what the Taker keeps. Batches given stay valid until their Release.
+// Close waits for a running take and frees the Taker's memory. Batches that Take returned stay valid until their
+// Release.
 func (t *Taker) Close() error {
 	t.lock <- struct{}{}
 	defer func() { <-t.lock }()
@@ -157,7 +158,8 @@ func ascends(rows []uint64) bool {
 	return true
 }
 
-// appendPieces appends the pieces that make rows, out of the stripes that hold sorted.
+// appendPieces appends the pieces of a batch with rows. stripes have the rows of sorted, which are rows without
+// repeats.
 func appendPieces(pieces []batch.Piece, stripes []takenStripe, rows, sorted []uint64) []batch.Piece {
 	add := func(x *takenStripe, i, at int) {
 		lo := i
@@ -180,7 +182,7 @@ func appendPieces(pieces []batch.Piece, stripes []takenStripe, rows, sorted []ui
 		}
 		return pieces
 	}
-	first := make([]int, 0, len(stripes)) // of sorted, of each stripe
+	first := make([]int, 0, len(stripes)) // by stripe: its first row's index in sorted
 	end := 0
 	for k := range stripes {
 		first = append(first, end)
@@ -200,7 +202,7 @@ func appendPieces(pieces []batch.Piece, stripes []takenStripe, rows, sorted []ui
 // segmentRows are rows of a segment: sorted[from:to] of a take.
 type segmentRows struct{ segment, from, to int }
 
-// read returns the stripes that hold the rows, decoded, in order; after an error too, for the caller to release.
+// read returns the decoded stripes of the rows, in order. The caller releases them, after an error too.
 func (t *Taker) read(ctx context.Context, sorted []uint64) (out []takenStripe, err error) {
 	l := t.layout
 	var parts []segmentRows
@@ -212,7 +214,7 @@ func (t *Taker) read(ctx context.Context, sorted []uint64) (out []takenStripe, e
 	}
 	var wave takeWave
 	defer func() {
-		// of I/O tasks that were not read: the dictionaries of others may come with them
+		// After an error, tasks of the wave were not read. Dictionaries of their segments may not be decoded.
 		for _, g := range wave.segments {
 			t.cache.drop(g)
 		}
@@ -229,7 +231,7 @@ func (t *Taker) read(ctx context.Context, sorted []uint64) (out []takenStripe, e
 		for i, part := range some {
 			g := segments[i]
 			for rows := sorted[part.from:part.to]; len(rows) > 0; {
-				// Neighbouring stripes are one I/O task, as far as its memory goes.
+				// Neighbouring stripes make one I/O task, within its memory limit.
 				from, _ := g.StripesOf(rows[0], rows[0]+1)
 				if s := t.cache.get(g, from); s != nil {
 					t.x.Stats.StripeHits.Add(1)
@@ -279,8 +281,7 @@ func (t *Taker) read(ctx context.Context, sorted []uint64) (out []takenStripe, e
 	return out, t.flush(ctx, &wave)
 }
 
-// rowsOf returns those of ascending rows that lie in a stripe, [start, end) of the plan's order, as rows of the stripe,
-// and the rest.
+// rowsOf splits ascending rows at end. It returns those before it as rows of the stripe [start, end), and the rest.
 func rowsOf(rows []uint64, start, end uint64) (of []int32, rest []uint64) {
 	n, _ := slices.BinarySearch(rows, end)
 	of = make([]int32, n)
@@ -290,7 +291,7 @@ func rowsOf(rows []uint64, start, end uint64) (of []int32, rest []uint64) {
 	return of, rows[n:]
 }
 
-// A takeWave is what is read together.
+// A takeWave is a set of I/O tasks that are read together.
 type takeWave struct {
 	tasks    []*ioplan.IOTask
 	segments []*takeSegment // of each task
@@ -309,7 +310,7 @@ func (t *Taker) flush(ctx context.Context, w *takeWave) error {
 	err := t.x.Load(ctx, w.tasks...)
 	if err == nil {
 		err = t.x.DecodeStripes(ctx, w.stripes, t.opts.Workers)
-	} else { // dictionaries may be missing: they are looked up anew
+	} else { // dictionaries may be missing: load the segments again next time
 		for _, g := range w.segments {
 			t.cache.drop(g)
 		}
@@ -321,7 +322,7 @@ func (t *Taker) flush(ctx context.Context, w *takeWave) error {
 	return err
 }
 
-// drop gives the I/O tasks of the wave back.
+// drop returns the I/O tasks of the wave to their pool.
 func (t *Taker) drop(w *takeWave) {
 	for _, u := range w.tasks {
 		t.x.PutTask(u)
@@ -329,7 +330,7 @@ func (t *Taker) drop(w *takeWave) {
 	*w = takeWave{tasks: w.tasks[:0], segments: w.segments[:0], stripes: w.stripes[:0], whole: w.whole[:0]}
 }
 
-// open returns the segments of parts, looking up those that are not kept side by side.
+// open returns the segments of parts. It loads those that are not cached concurrently.
 func (t *Taker) open(ctx context.Context, parts []segmentRows) ([]*takeSegment, error) {
 	out := make([]*takeSegment, len(parts))
 	var missing []int
@@ -353,5 +354,5 @@ func (t *Taker) open(ctx context.Context, parts []segmentRows) ([]*takeSegment, 
 	return out, nil
 }
 
-// Stats says what the Taker has read so far. It may be called at any time, also after Close.
+// Stats returns the counters. It may be called at any time, also after Close.
 func (t *Taker) Stats() Stats { return t.x.Stats.Stats() }

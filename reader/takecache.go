@@ -5,19 +5,19 @@ import (
 	"github.com/dsistore/dsistore/reader/ioplan"
 )
 
-// A takeCache keeps the segments that a Taker used last, and decoded stripes of them that are asked for often.
+// A takeCache keeps the segments that a Taker used last, and decoded stripes of them that are used often.
 //
-//	used once       decoded for the rows asked for: nothing is kept
+//	used once       only the needed rows are decoded, and nothing is kept
 //	used again      decoded whole and kept, while the budget allows
-//	budget is full  kept in place of the stripe used longest ago, if it was used twice as often as that one
+//	budget is full  replaces the least recently used stripe, if it was used at least twice as often as that one
 //
-// To decode a whole stripe costs several times more than to decode some rows. The admission rule, that of TinyLFU,
-// keeps uniform random takes of a table larger than the budget from replacing stripes again and again.
+// Decoding a whole stripe costs several times more than decoding a few rows. Without this admission rule, which is
+// similar to TinyLFU, uniform random takes of a table larger than the budget would replace stripes all the time.
 type takeCache struct {
 	segments *lru.Cache[int, *takeSegment] // by index in the layout
 	stripes  *lru.Cache[stripeKey, *ioplan.Stripe]
-	admitted int64 // bytes of stripes that are admitted and not yet there
-	// uses of stripes, halved after each agingPeriod uses.
+	admitted int64 // bytes of stripes that are admitted and not yet decoded
+	// uses of stripes, halved after every agingPeriod uses.
 	uses    map[stripeKey]int
 	counted int // uses since then
 }
@@ -35,7 +35,8 @@ func (g *takeSegment) key(stripe int) stripeKey { return stripeKey{g.index, stri
 // agingPeriod is the number of uses after which all counts of uses are halved.
 const agingPeriod = 1 << 12
 
-// newTakeCache returns an empty cache of about so many bytes of segments and of stripes. release takes a stripe back.
+// newTakeCache returns an empty cache for about so many bytes of segments and of stripes. It calls release for each
+// stripe that it removes.
 func newTakeCache(segments, stripes int64, release func(*ioplan.Stripe)) *takeCache {
 	c := &takeCache{uses: map[stripeKey]int{}}
 	c.stripes = lru.New(stripes, func(_ stripeKey, s *ioplan.Stripe) { release(s) })
@@ -47,7 +48,7 @@ func newTakeCache(segments, stripes int64, release func(*ioplan.Stripe)) *takeCa
 	return c
 }
 
-// put keeps a segment.
+// put adds a segment.
 func (c *takeCache) put(g *takeSegment) {
 	size := int64(g.Stripes()) * int64(len(g.Files)+1) * bytesPerStripe
 	if g.Dictionaries != nil {
@@ -56,20 +57,20 @@ func (c *takeCache) put(g *takeSegment) {
 	c.segments.Put(g.index, g, size)
 }
 
-// has reports whether a segment is kept.
+// has reports whether g is in the cache.
 func (c *takeCache) has(g *takeSegment) bool {
 	kept, _ := c.segments.Get(g.index)
 	return kept == g
 }
 
-// drop forgets a segment with its stripes.
+// drop removes a segment and its stripes.
 func (c *takeCache) drop(g *takeSegment) {
 	if c.has(g) {
 		c.segments.Remove(g.index)
 	}
 }
 
-// use counts a use of a stripe, and returns how many there were.
+// use counts a use of a stripe, and returns the count.
 func (c *takeCache) use(key stripeKey) int {
 	if c.counted++; c.counted >= agingPeriod {
 		c.counted = 0
@@ -83,7 +84,7 @@ func (c *takeCache) use(key stripeKey) int {
 	return c.uses[key]
 }
 
-// get returns a stripe that is kept, for one more user, or nil. It counts a use.
+// get returns a cached stripe, with one more user, and counts a use; nil: the stripe is not cached.
 func (c *takeCache) get(g *takeSegment, i int) *ioplan.Stripe {
 	s, ok := c.stripes.Get(g.key(i))
 	if !ok {
@@ -94,8 +95,8 @@ func (c *takeCache) get(g *takeSegment, i int) *ioplan.Stripe {
 	return s
 }
 
-// admit counts a use of a stripe that is not kept, and reports whether it is to be decoded whole. If so it makes room,
-// and keep follows.
+// admit counts a use of a stripe that is not cached, and reports whether to decode it whole. If so, it frees memory for
+// it, and the caller calls keep afterwards.
 func (c *takeCache) admit(g *takeSegment, i int) bool {
 	uses, size := c.use(g.key(i)), int64(g.DecodedBytes(i))
 	if uses < 2 || size > c.stripes.Max() || !c.has(g) {
@@ -112,7 +113,7 @@ func (c *takeCache) admit(g *takeSegment, i int) bool {
 	return true
 }
 
-// keep takes over a stripe that was admitted, unless it did not decode.
+// keep adds a stripe that was admitted, unless err says that decoding failed.
 func (c *takeCache) keep(g *takeSegment, s *ioplan.Stripe, err error) {
 	size := int64(g.DecodedBytes(s.Index))
 	c.admitted -= size

@@ -12,28 +12,27 @@ import (
 	"github.com/dsistore/dsistore/usage"
 )
 
-// UsageOptions say how it is recorded what a reader reads: package usage says what is kept of it, and that no read
-// waits for it. The zero value works.
+// UsageOptions say how the reading of a reader is recorded. Package usage documents what is stored. Reads never wait
+// for it. The zero value works.
 type UsageOptions struct {
-	// Off records nothing: for reads that are no job's, as those of a rewrite are. Where DSISTORE_USAGE is off, nothing
-	// is recorded unless there is a Writer.
+	// Off records nothing, for reads that do not belong to a job, such as those of compaction. If DSISTORE_USAGE is
+	// off, usage is recorded only if Writer is set.
 	Off bool
-	// Job is what the reader is for. Default: DSISTORE_JOB, else the program's name.
+	// Job names the job that reads. Default: DSISTORE_JOB, else the program's name.
 	Job string
-	// Program is what opens the reader. Default "go".
+	// Program names the program that opens the reader. Default "go".
 	Program string
-	// Purpose is what is read for, one of usage.PurposeRead and so on. Default: that, and of Matching
-	// usage.PurposeCount.
+	// Purpose is one of usage.PurposeRead etc. Default: usage.PurposeRead; for Matching usage.PurposeCount.
 	Purpose string
-	// Writer records. Default: one that all readers of the table share in this process, until its store is closed. A
-	// program that ends closes its stores, or calls usage.FlushAll.
+	// Writer writes the records. Default: one that all readers of the table in this process share, until the table's
+	// store is closed. Before a program exits it closes its stores, or calls usage.FlushAll.
 	Writer *usage.Writer
 }
 
-// filterSeed is this process's: who has only the hash of "user_id = 7" is not to find the 7 by trying.
+// filterSeed is random for each process, so that nobody who knows the hash of "user_id = 7" can find the 7 by trying.
 var filterSeed = maphash.MakeSeed()
 
-// filterHash tells the filters of plans apart, of this process alone; 0: there is none.
+// filterHash identifies the filter of a plan within this process; 0: it has none.
 func filterHash(p *plan.Plan) uint64 {
 	if p.Filter == "" && p.Downsample == "" {
 		return 0
@@ -41,8 +40,7 @@ func filterHash(p *plan.Plan) uint64 {
 	return max(1, maphash.String(filterSeed, p.Filter+"\n"+p.Downsample))
 }
 
-// record returns the session of a reader that is opened now, and makes its meter count; nil: it is not recorded. It
-// makes no request.
+// record starts the usage session of a reader, and its meter; nil: usage is not recorded. It makes no request.
 func (l *Layout) record(o *UsageOptions, stats *metering.Counters) *usage.Session {
 	if l.table == nil || o.Off || o.Writer == nil && usage.Off() {
 		return nil
@@ -62,8 +60,7 @@ func (l *Layout) record(o *UsageOptions, stats *metering.Counters) *usage.Sessio
 	return usage.Begin(l.table, key, l.plan.Snapshot, x)
 }
 
-// recordFilters records what the filters of a layout read whose rows nobody reads: how many they are, and where, is all
-// that was asked for.
+// recordFilters records what the filters of a layout read, for a layout that is used only to count and list rows.
 func (l *Layout) recordFilters(o UsageOptions) {
 	if !l.filters.read() {
 		return
@@ -72,12 +69,12 @@ func (l *Layout) recordFilters(o UsageOptions) {
 	l.record(&o, new(metering.Counters)).End()
 }
 
-// A usageSource is a usage.Source: a reader, and what of it was recorded.
+// A usageSource is the usage.Source of a reader.
 type usageSource struct {
 	layout  *Layout
 	stats   *metering.Counters
-	filters bool           // what the layout's filters read counts as this reader's, and was not counted yet
-	before  usage.Counters // that were recorded, without those of the filters
+	filters bool           // reads of the layout's filters are this reader's to record, and not recorded yet
+	before  usage.Counters // what was recorded so far, without the filters
 }
 
 func (x *usageSource) Features() []usage.Feature { return x.layout.counted.features(x.layout) }
@@ -100,7 +97,7 @@ func (x *usageSource) Counters() (usage.Counters, bool) {
 	return out, true
 }
 
-// Uses adds what the Meter has counted since the last call, and once what the filters did.
+// Uses adds what the Meter has counted since the last call and, once, what the filters read.
 func (x *usageSource) Uses(to *usage.Uses) {
 	add := func(i int, r *metering.FeatureReads) { to.Add(i, r.Stripes, r.Rows, r.Needed, r.Unneeded) }
 	x.stats.Meter.Take(add)
@@ -112,8 +109,8 @@ func (x *usageSource) Uses(to *usage.Uses) {
 	}
 }
 
-// countedFeatures are the features of a layout as a Source has them: the layout's, and then those that its filters
-// read. They are made when they are first asked for.
+// countedFeatures are the features of a usageSource: the layout's, then those that its filters read. The list is made
+// when it is first needed.
 type countedFeatures struct {
 	once sync.Once
 	list []usage.Feature
@@ -136,7 +133,7 @@ func (c *countedFeatures) features(l *Layout) []usage.Feature {
 	return c.list
 }
 
-// filterReads are what the filters of a layout read while it was made. The first reader of the layout takes them over.
+// filterReads is what the filters of a layout read while it was made. The first reader of the layout records it.
 type filterReads struct {
 	features []catalog.Feature
 	meters   []metering.FeatureReads // of features
@@ -144,10 +141,10 @@ type filterReads struct {
 	taken    atomic.Bool
 }
 
-// read reports whether they read anything.
+// read reports whether the filters read anything.
 func (f *filterReads) read() bool { return f.reads.Requests|f.reads.BytesRead() != 0 }
 
-// add adds what a filter executor has read.
+// add adds the reads of a filter executor.
 func (f *filterReads) add(v *filterExecutor) {
 	if v.x == nil {
 		return
