@@ -318,7 +318,7 @@ func TestFilterOfTooManyRows(t *testing.T) {
 	}{
 		"n = 7":  {},
 		"n >= 0": {rows: stripes * rows},
-		"n = 1":  {err: "segment s: 4311744512 rows are too many to select from"},
+		"n = 1":  {err: "segment s: 4311744512 rows are too many to select from: want at most 4294967295"},
 	} {
 		f, features := table.parse(t, text)
 		l := table.layout([]int{0}, 4, OutputColumns)

@@ -64,7 +64,7 @@ func (l *Layout) restrict(selected []*roaring.Bitmap) error {
 // selectable returns an error if a segment has more rows than a bitmap can hold: beyond 2^32 roaring panics.
 func selectable(d catalog.SegmentDescriptor) error {
 	if d.Rows > math.MaxUint32 {
-		return fmt.Errorf("segment %s: %d rows: rows can be selected only in segments of at most %d", d.ID, d.Rows,
+		return fmt.Errorf("segment %s: %d rows are too many to select from: want at most %d", d.ID, d.Rows,
 			uint32(math.MaxUint32))
 	}
 	return nil

@@ -13,46 +13,47 @@ import (
 type Batch struct {
 	// Index is the batch's position in the order of the plan, or of the split that is read.
 	Index uint64
-	// FirstRow is the position of the batch's first row in the order of the epoch, in which the rows of a batch follow
-	// each other. Where the plan shuffles, those that come from one shuffle buffer are put in the order of the table.
+	// FirstRow is the position of the batch's first row in the order of the epoch. The batch has the next Rows rows of
+	// that order. If the plan shuffles, rows of one shuffle buffer are in the order of the table within the batch.
 	FirstRow uint64
 	Rows     int
-	// Columns has an entry per feature of the plan: columns of the plan's types. With OutputTensors, entries are nil
-	// for the features that Tensors holds, and the others are plain. With OutputColumns they are plain where the plan's
-	// Dedup is DedupKJT; else those that have an inverse in a stripe of the batch hold the slots that the batch uses,
-	// and features that share an inverse in each of those stripes have one Inverse here; with DedupPartial lists may be
-	// slices of one another. The caller must not write to them.
+	// Columns has an element for each feature of the plan, with the plan's type. The caller must not write to them.
+	//
+	// With OutputTensors, elements of features that are in Tensors are nil, and the others are plain columns. With
+	// OutputColumns and DedupKJT all are plain. With OutputColumns and another Dedup, a feature that has an inverse in
+	// a stripe of the batch has the slots that the batch uses, and an Inverse; features that share the inverse in all
+	// these stripes share it here. With DedupPartial lists may be slices of each other.
 	Columns []*vector.Column
 	// Tensors is nil unless the plan's Output is OutputTensors.
 	Tensors *Tensors
-	// SlotRows are the rows of the features that may share slots, added up, and Slots the slots that they have here:
-	// all features but partition keys with OutputColumns, the lists of Tensors with OutputTensors.
+	// SlotRows is Rows times the number of features that may share slots; Slots is the number of slots that these have
+	// in the batch. They are all features except partition keys with OutputColumns, the lists with OutputTensors.
 	SlotRows, Slots uint64
 	// Info is empty without Options.Info.
 	Info Info
 
 	quota *Quota
-	held  atomic.Bool // by the caller
-	kept  bool        // it does not count among those that the quota made
+	held  atomic.Bool // the caller owns it
+	kept  bool        // it does not count towards the pool's made batches
 	exact []exactColumn
-	// pieces are the draft's while the batch is made: next to each other for a stripe, they ascend in its rows and do
-	// not touch.
+	// pieces are the draft's while the batch is assembled. The pieces of a stripe are next to each other, ascending in
+	// the stripe's rows, and not adjacent.
 	pieces []Piece
 	maker  groupMaker
 	block  block // has all arrays of Columns and Tensors
 }
 
-// A Piece is the rows of one stripe that a batch takes.
+// A Piece is consecutive rows of one stripe in a batch.
 type Piece struct {
 	Stripe *ioplan.Stripe
-	Lo, Hi int // of the stripe's rows
-	At     int // row of the batch where they go
+	Lo, Hi int // rows [Lo, Hi) of the stripe
+	At     int // the row of the batch that is row Lo
 }
 
-// Release gives the batch back to its Scanner. It must be called exactly once; a second call panics.
+// Release returns the batch's memory to its reader. It must be called exactly once; a second call panics.
 func (b *Batch) Release() {
 	if !b.held.Swap(false) {
-		panic("reader: a batch is released twice") // which one is not known: it may be in the making again
+		panic("reader: a batch is released twice") // its Index is not known: it may already be another batch
 	}
 	b.quota.put(b)
 }
@@ -60,8 +61,8 @@ func (b *Batch) Release() {
 // Plan returns the plan that the batch is of. Borrowed: do not write.
 func (b *Batch) Plan() *plan.Plan { return b.quota.pool.layout.plan }
 
-// make fills b from its pieces: it adds arrays as their sizes become known, and makes memory of them twice, before the
-// lengths of lists are known and after.
+// make fills b from its pieces. It allocates the block in two steps: first arrays whose sizes are known before the
+// lengths of lists, then the others.
 func (b *Batch) make(l *batchLayout) error {
 	features := uint64(len(l.groupings.features))
 	b.SlotRows = features * uint64(b.Rows)
@@ -78,7 +79,7 @@ func (b *Batch) make(l *batchLayout) error {
 	}
 	f := &b.maker.filler
 	f.begin(b, l)
-	defer func() { clear(f.copies) }() // they keep no columns
+	defer func() { clear(f.copies) }() // so that they do not keep columns alive
 	if err := f.measure(); err != nil {
 		return err
 	}
@@ -97,7 +98,7 @@ func (b *Batch) make(l *batchLayout) error {
 	return nil
 }
 
-// newBatch returns an empty batch with all its columns.
+// newBatch returns an empty batch.
 func (l *batchLayout) newBatch(quota *Quota) *Batch {
 	b := &Batch{
 		quota:   quota,
@@ -118,8 +119,8 @@ func (l *batchLayout) newBatch(quota *Quota) *Batch {
 	return b
 }
 
-// Schema says what the block has. Borrowed: do not write.
+// Schema describes the arrays of the block. Borrowed: do not write.
 func (b *Batch) Schema() *Schema { return b.quota.pool.layout.schema }
 
-// Block returns all memory of the batch, as BATCH.md describes it. Borrowed until Release.
+// Block returns the memory of the batch, in the layout of BATCH.md. Borrowed until Release.
 func (b *Batch) Block() []byte { return b.block.raw[:b.block.used] }

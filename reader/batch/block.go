@@ -13,22 +13,22 @@ const BlockVersion = 1
 const (
 	blockMagic  = "DSIBATCH"
 	headerBytes = 64
-	entryBytes  = 16 // of the table: where an array begins, and its elements
-	blockAlign  = 64 // of the block and of each array in it
+	entryBytes  = 16 // of the table: offset of an array, and number of its elements
+	blockAlign  = 64 // alignment of the block and of each array in it
 )
 
 // A block is the memory of one batch: a header, a table of its arrays, and the arrays. reader/BATCH.md describes it
 // byte by byte.
 //
-// Arrays are added and then allocated together, as the sizes become known. Allocate may move the block: slices of
-// before are of the old one.
+// Arrays are added when their sizes are known, and then allocated together. allocate may move the block: slices
+// returned before then refer to the old one.
 type block struct {
 	raw     []byte // from the allocator; owned
-	used    int    // bytes that arrays were added up to
-	expects int    // what blocks of other batches took: memory is made for as much
+	used    int    // end of the arrays that were added
+	expects int    // bytes of the largest block of other batches; allocate allocates at least as much
 }
 
-// reset makes b the block of a batch with so many arrays, all of them absent.
+// reset makes b an empty block with a table for so many arrays.
 func (b *block) reset(a memory.Allocator, arrays int) {
 	b.used = align(headerBytes + arrays*entryBytes)
 	if len(b.raw) < b.used {
@@ -38,7 +38,7 @@ func (b *block) reset(a memory.Allocator, arrays int) {
 	clear(b.raw[:b.used])
 }
 
-// add says that an array has so many elements of size bytes. Its memory is there after allocate.
+// add adds an array of so many elements of size bytes. Its memory exists after allocate.
 func (b *block) add(id arrayID, elements, size int) {
 	if elements == 0 {
 		return
@@ -49,7 +49,7 @@ func (b *block) add(id arrayID, elements, size int) {
 	b.used = align(b.used + elements*size)
 }
 
-// shorten says that of an array only the first elements are used; 0: it is absent.
+// shorten reduces an array to its first elements; with 0 it is absent.
 func (b *block) shorten(id arrayID, elements int) {
 	entry := b.entry(id)
 	if elements == 0 {
@@ -63,7 +63,7 @@ func (b *block) entry(id arrayID) []byte {
 	return b.raw[headerBytes+int(id)*entryBytes:][:entryBytes]
 }
 
-// allocate makes memory of all that was added. What was in memory before is kept.
+// allocate allocates memory for all arrays that were added. It keeps the contents of those allocated before.
 func (b *block) allocate(a memory.Allocator) {
 	if b.used <= len(b.raw) {
 		return
@@ -75,7 +75,7 @@ func (b *block) allocate(a memory.Allocator) {
 	b.raw = raw
 }
 
-// free gives the memory back.
+// free returns the memory to the allocator.
 func (b *block) free(a memory.Allocator) {
 	if b.raw != nil {
 		a.Free(b.raw)
@@ -83,14 +83,14 @@ func (b *block) free(a memory.Allocator) {
 	b.raw = nil
 }
 
-// poison overwrites released memory in builds with the tag invariants, so that a read after the release shows.
+// poison overwrites released memory in builds with the tag invariants, so that reads after Release are noticed.
 func (b *block) poison() {
 	for i := range b.raw {
 		b.raw[i] = 0xDB
 	}
 }
 
-// writeHeader completes the block of a batch.
+// writeHeader writes the header of the block of batch x.
 func (b *block) writeHeader(arrays int, x *Batch) {
 	h := b.raw[:headerBytes]
 	copy(h, blockMagic)
@@ -104,12 +104,12 @@ func (b *block) writeHeader(arrays int, x *Batch) {
 
 func align(n int) int { return (n + blockAlign - 1) &^ (blockAlign - 1) }
 
-// number is what an array may hold.
+// number is the element type of an array.
 type number interface {
 	int32 | int64 | uint64 | float32 | float64 | byte
 }
 
-// arrayOf returns an array of a block, nil where it is absent. Borrowed until the block moves or is released.
+// arrayOf returns an array of a block, nil if it is absent. Borrowed until the block moves or is released.
 func arrayOf[T number](b *block, id arrayID) []T {
 	entry := b.entry(id)
 	n := int(binary.LittleEndian.Uint64(entry[8:]))

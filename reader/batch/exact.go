@@ -11,17 +11,17 @@ import (
 type exactColumn struct {
 	feature int32 // its position in the plan
 	column  vector.Column
-	// partitionKey: the column is of that partition key and of no feature, unless it is empty.
+	// partitionKey, unless empty: the column has the values of that partition key.
 	partitionKey string
-	alone        bool // it shares slots with no feature: a partition key, weights
+	alone        bool // it never shares slots: a partition key, or the weights
 	arrays       columnArrays
 
-	group   *Group // that it has the slots of; nil: a value for each row
+	group   *Group // whose slots it has; nil: a value for each row
 	partial bool   // slots are partial duplicates: the column has lengths
 	copies  copyRange
 }
 
-// measure adds to the block what has a size that is known before the lengths of lists are.
+// measure adds the arrays whose sizes do not depend on the lengths of lists.
 func (e *exactColumn) measure(x *listFiller) {
 	c, k := &e.column, &x.b.block
 	e.group, e.partial = nil, false
@@ -76,7 +76,7 @@ func addValues(k *block, e *exactColumn, n int) {
 	}
 }
 
-// place fills presence and the ranges of lists, and adds the values of these to the block.
+// place fills presence and the ranges of lists, and adds the array of their values.
 func (e *exactColumn) place(x *listFiller) error {
 	c, k := &e.column, &x.b.block
 	if e.partitionKey != "" {
@@ -109,7 +109,7 @@ func (e *exactColumn) place(x *listFiller) error {
 	return nil
 }
 
-// copyValues makes the column the block's, which does not move any more, and fills its values.
+// copyValues sets the column's slices to those of the block, which does not move any more, and fills its values.
 func (e *exactColumn) copyValues(x *listFiller) {
 	c, k := &e.column, &x.b.block
 	c.Present = arrayOf[uint64](k, e.arrays.present)
@@ -149,7 +149,8 @@ func (e *exactColumn) copyValues(x *listFiller) {
 	}
 }
 
-// fillValues copies the values of a group's slots, else of all rows; values says which slice of a column they are.
+// fillValues copies the values of the group's slots or, without a group, of all rows. values returns the slice of a
+// column's values.
 func fillValues[T any](dst []T, e *exactColumn, x *listFiller, values func(*vector.Column) []T) {
 	g := e.group
 	if e.partial {
@@ -183,11 +184,11 @@ func (p *Piece) Column(feature int32) *vector.Column {
 	return d.Column
 }
 
-// fillRanges writes the length of each row's list, and where each ends when the first begins at base. It returns the
-// last end; false when it does not fit an int32.
+// fillRanges writes the length of each row's list, and its end when the first starts at base. It returns the last end,
+// and false if that does not fit an int32.
 func fillRanges(lengths, ends []int32, b *Batch, feature int32, base int) (int, bool) {
 	sum := int64(base)
-	for i := range b.pieces { // each begins at the row where the one before it ends
+	for i := range b.pieces { // each starts at the row of the batch where the one before ends
 		p := &b.pieces[i]
 		n := p.Hi - p.Lo
 		sum = expand.PutRanges(lengths[p.At:p.At+n], ends[p.At:p.At+n], p.Column(feature), p.Lo, p.Hi, sum)

@@ -7,9 +7,9 @@ import (
 	"github.com/dsistore/dsistore/reader/expand"
 )
 
-// Expand makes dst the KJT of lists of t's, one of Sparse, Weighted and Floats: a list a row and feature, in order. It
-// is one copy per row and nothing else. dst's memory is used again where it is large enough and dst held the same kind;
-// what it held is lost. dst owns its slices, except Features, and shares none with t.
+// Expand sets dst to the KJT of lists, which is t's Sparse, Weighted or Floats: one list per feature and row, in order.
+// It only copies each row's list. dst's memory is reused if it is large enough and dst held the same kind before. dst
+// owns its slices, except Features.
 func (t *Tensors) Expand(dst, lists *Jagged) error {
 	features := len(lists.Features)
 	dst.Features, dst.Groups, dst.First, dst.Starts = lists.Features, nil, nil, nil
@@ -50,7 +50,7 @@ func (t *Tensors) Expand(dst, lists *Jagged) error {
 	return nil
 }
 
-// InverseOf returns the inverse of the k-th feature of lists; nil: it has a list a row.
+// InverseOf returns the inverse of the k-th feature of lists; nil: it has a list for each row. Borrowed until Release.
 func (t *Tensors) InverseOf(lists *Jagged, k int) []int32 {
 	if lists.Groups == nil || int(lists.Groups[k]) >= len(t.Groups) {
 		return nil

@@ -5,23 +5,23 @@ import (
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
-// A Group is features whose rows share slots alike: in every stripe that the batch takes rows of, they are of one dedup
-// group, or of none and each row is its own slot, or missing. That is known from where features are stored; no contents
-// are compared. A feature with an inverse of its own is a group of one. A feature without any inverse in the batch's
-// stripes is in no group, and neither is one that the plan expands.
+// A Group is a set of features that share an inverse in a batch. In every stripe of the batch they are in one dedup
+// group, or all have no inverse, or all are missing. This follows from how features are stored; no values are compared.
+// A feature with an inverse of its own is a group of one. A feature without an inverse in any stripe of the batch is in
+// no group, and neither is one that the plan expands.
 //
 //	rows      0 1 2 3 4 5                     of the batch
 //	Inverse   0 0 1 1 1 2                     the slot of each row
-//	lists     f0: s0 s1 s2   f1: s0 s1 s2     Slots lists a feature, each stored, read and emitted once
+//	lists     f0: s0 s1 s2   f1: s0 s1 s2     Slots lists per feature
 type Group struct {
 	Features []int32 // positions in Plan.Features, ascending, of all kinds of lists
 	Slots    int
-	Inverse  []int32 // [B]: the slot of each row, 0 to Slots-1; each slot is some row's
+	Inverse  []int32 // [B]: the slot of each row, 0 to Slots-1; each slot is that of some row
 	// Monotone: Inverse starts at 0 and each row has its predecessor's slot or the next one.
 	Monotone bool
 
-	from, to int     // its spans
-	slotRows []int32 // how many rows have each slot, where that is counted
+	from, to int     // its spans are slotSelector.spans[from:to]
+	slotRows []int32 // number of rows of each slot, if countSlotRows was called
 }
 
 // A groupMaker makes the groups of one batch. It is scratch memory of the batch.
@@ -29,11 +29,11 @@ type groupMaker struct {
 	selector slotSelector
 	filler   listFiller
 	groups   []Group
-	groupOf  []int32 // by position in the plan, the position in groups; their number: none
-	inverse  []int32 // of all groups, where they are counted and no part of the batch
+	groupOf  []int32 // by position in the plan: its position in groups; len(groups): none
+	inverse  []int32 // memory of the groups' inverses if they are only counted, and not in the block
 }
 
-// selectSlots sets x's groups, and finds the slots of each.
+// selectSlots sets groups and groupOf, and the slots of each group.
 func (x *groupMaker) selectSlots(b *Batch, l *batchLayout) {
 	x.selector.sort(b.pieces)
 	x.selector.spans, x.selector.listed = x.selector.spans[:0], x.selector.listed[:0]
@@ -72,7 +72,7 @@ func (x *groupMaker) selectSlots(b *Batch, l *batchLayout) {
 	}
 }
 
-// slots returns how many slots the features that may be in groups have in b, added up.
+// slots returns the number of slots of all features that may be in groups.
 func (x *groupMaker) slots(b *Batch) uint64 {
 	n := b.SlotRows
 	for i := range x.groups {
@@ -82,8 +82,7 @@ func (x *groupMaker) slots(b *Batch) uint64 {
 	return n
 }
 
-// selectAlone returns what the features that are in no group are as if they were a group without an inverse: their rows
-// are slots.
+// selectAlone returns a Group for the features that are in no group: their rows are slots.
 func (x *groupMaker) selectAlone(b *Batch) Group {
 	g := Group{Slots: b.Rows, from: len(x.selector.spans)}
 	x.selector.selectRows(b.pieces)

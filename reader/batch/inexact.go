@@ -10,17 +10,17 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// An InexactError says which integers of a batch's matrices float32 does not hold: one of each feature that has any.
+// An InexactError lists integers in a batch's matrices that float32 cannot represent: the first of each feature.
 type InexactError struct{ Integers []InexactInteger }
 
-// An InexactInteger is an integer that float32 does not hold.
+// An InexactInteger is an integer that float32 cannot represent.
 type InexactInteger struct {
 	Feature string
 	Value   string // in decimal
 	Row     uint64 // in the order of the epoch
 }
 
-// namedInexact bounds the features that an InexactError's text names.
+// namedInexact is how many features an InexactError's text names.
 const namedInexact = 20
 
 func (e *InexactError) Error() string {
@@ -38,16 +38,16 @@ func (e *InexactError) Error() string {
 		}
 	}
 	b.WriteString(". float32 holds every integer up to 2^24. Ask for the feature among integers, which come as " +
-		"int64; or make lists of it, " +
-		"as for an embedding table, with the transform list; or round it with the transform cast(float32)")
+		"int64; or make lists of it, as for an embedding table, with the transform list; or round it with the " +
+		"transform cast(float32)")
 	return b.String()
 }
 
-// maxInexact is the largest OR of integers, as expand.ScatterInts returns it, of which float32 holds all.
+// maxInexact is the largest result of expand.ScatterInts with which float32 surely holds all integers.
 const maxInexact = 1<<24 - 1
 
-// appendInexact appends the first integer among rows [lo, hi) of c that float32 does not hold, unless there is one of
-// the feature already. Row 0 of c is row first of the epoch.
+// appendInexact appends the first integer of rows [lo, hi) of c that float32 cannot represent, unless to has one of the
+// feature already. Row 0 of c is row first of the epoch.
 func appendInexact(to []InexactInteger, feature string, c *vector.Column, width, lo, hi int,
 	first uint64) []InexactInteger {
 	if slices.ContainsFunc(to, func(x InexactInteger) bool { return x.Feature == feature }) {
@@ -69,8 +69,8 @@ func appendInexact(to []InexactInteger, feature string, c *vector.Column, width,
 	return to
 }
 
-// float32Holds reports whether a float32 is equal to an integer: its bits from the first that is set to the last are no
-// more than the 24 of a mantissa.
+// float32Holds reports whether float32 can represent an integer: the bits from the first set one to the last set one
+// are at most 24, as in the mantissa.
 func float32Holds(v int64, e vector.Elem) bool {
 	size := uint64(v)
 	if e != vector.Uint64 && v < 0 {

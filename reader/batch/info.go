@@ -7,23 +7,22 @@ import (
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
-// An Info says what rows a batch was made of: what a shuffle trades. The more sessions a batch has rows of, the less
-// its rows share and the more it is like the whole table.
+// An Info describes the mix of rows in a batch. It shows the trade-off of a shuffle: the more sessions a batch has rows
+// of, the fewer duplicates it has, and the more representative of the table it is.
 type Info struct {
-	// Sessions are those that the batch has rows of; 0 where the session key is not read: neither the projection nor
-	// the shuffle has one.
+	// Sessions is how many sessions the batch has rows of; 0 if the session key is not read, because neither the
+	// features nor the shuffle need it.
 	Sessions int
-	// SlotRows and Slots are the batch's own where the plan's Dedup is not DedupKJT, else what they would be with
-	// DedupIKJT.
+	// SlotRows and Slots are those of the Batch; with DedupKJT, what they would be with DedupIKJT.
 	SlotRows, Slots uint64
-	// Labels has an entry for each dense label of the plan, in its order.
+	// Labels has an element for each dense label of the plan, in its order.
 	Labels []LabelMean
 }
 
-// A LabelMean is the mean of a label over the rows of a batch where it is not null.
+// A LabelMean has the sum and count of a label over the rows of a batch where it is not null.
 type LabelMean struct {
 	Feature int32 // its position in Plan.Features
-	Rows    int   // that are not null
+	Rows    int   // rows where the label is not null
 	Sum     float64
 }
 
@@ -38,7 +37,7 @@ func (i *Info) DedupeFactor() float64 {
 	return float64(i.SlotRows) / float64(i.Slots)
 }
 
-// fillInfo says what b was made of; its slots are known.
+// fillInfo sets b.Info, after selectSlots.
 func (b *Batch) fillInfo(l *batchLayout) {
 	x := &b.Info
 	x.SlotRows, x.Slots = b.SlotRows, b.maker.slots(b)
@@ -77,7 +76,7 @@ func countSessions(pieces []Piece) int {
 	return n
 }
 
-// labelMean adds up a dense label.
+// labelMean returns the LabelMean of a dense label.
 func labelMean(pieces []Piece, feature int32) LabelMean {
 	m := LabelMean{Feature: feature}
 	for i := range pieces {

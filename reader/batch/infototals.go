@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// InfoTotals adds up the Infos of batches. The zero value has none. It keeps a few bytes per batch.
+// InfoTotals sums the Infos of batches. The zero value is empty. It takes 16 bytes per batch.
 type InfoTotals struct {
 	sessions, factors []float64 // of each batch
 	slotRows, slots   uint64
@@ -16,16 +16,16 @@ type labelTotals struct {
 	feature int32
 	rows    int
 	sum     float64
-	// means of batches that have any: how many, their sum and that of their squares.
+	// Of the batches that have a mean: their number, the sum of the means and the sum of their squares.
 	batches, means, squares float64
 }
 
-// An InfoSummary is what batches were made of.
+// An InfoSummary summarizes the Infos of batches.
 type InfoSummary struct {
 	Batches int
-	// SessionsMedian and SessionsMean are sessions per batch; 0 where they are not known.
+	// SessionsMedian and SessionsMean are sessions per batch; 0 if they are not known.
 	SessionsMedian, SessionsMean float64
-	// DedupeMedian is of the batches' dedupe factors; DedupeMean is all rows over all slots.
+	// DedupeMedian is the median of the batches' dedupe factors; DedupeMean is all rows divided by all slots.
 	DedupeMedian, DedupeMean float64
 	Labels                   []LabelSummary
 }
@@ -33,12 +33,12 @@ type InfoSummary struct {
 // A LabelSummary is a label over all batches.
 type LabelSummary struct {
 	Feature int32   // its position in Plan.Features
-	Mean    float64 // over all rows where it is not null; 0 without any
-	// Deviation is the standard deviation of the batches' means: the less, the more each batch is like the whole table.
+	Mean    float64 // over all rows where it is not null; 0 if there are none
+	// Deviation is the standard deviation of the batches' means: the smaller, the more representative each batch is.
 	Deviation float64
 }
 
-// Add adds b's Info, which Options.Info asked for. It keeps none of b.
+// Add adds the Info of b, which was read with Options.Info. It does not keep b.
 func (t *InfoTotals) Add(b *Batch) {
 	x := &b.Info
 	t.sessions = append(t.sessions, float64(x.Sessions))
@@ -62,7 +62,7 @@ func (t *InfoTotals) Add(b *Batch) {
 	}
 }
 
-// Summary returns what was added.
+// Summary returns the summary of all batches added.
 func (t *InfoTotals) Summary() InfoSummary {
 	s := InfoSummary{
 		Batches: len(t.sessions), SessionsMedian: median(t.sessions), SessionsMean: mean(t.sessions),
@@ -91,7 +91,7 @@ func mean(list []float64) float64 {
 	return sum / float64(len(list))
 }
 
-// median returns the middle of list, the mean of the two of an even one.
+// median returns the median of list: the middle element, or the mean of the two middle ones.
 func median(list []float64) float64 {
 	if len(list) == 0 {
 		return 0

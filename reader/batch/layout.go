@@ -6,30 +6,30 @@ import (
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
-// Options say what batches have and where their memory comes from. They are comparable.
+// Options say what batches contain and where their memory comes from. They are comparable.
 type Options struct {
 	Allocator memory.Allocator
 	Presence  bool // tensors have presence bitmaps
-	Round     bool // integers that float32 does not hold become the nearest number
+	Round     bool // integers that float32 cannot represent are rounded
 	Info      bool // batches have an Info
-	Sessions  bool // and it counts sessions
-	Batches   int  // how many are made at most
-	Keep      bool // those that the caller has do not count among them
-	// KeepSlots makes batches of a plan with DedupKJT as DedupIKJT does, for a caller that expands them later, and adds
+	Sessions  bool // the Info counts sessions
+	Batches   int  // the largest number of batches
+	Keep      bool // batches that the caller owns do not count towards Batches
+	// KeepSlots makes batches of a plan with DedupKJT as with DedupIKJT, for a caller that expands them later, and adds
 	// Jagged.RowValues.
 	KeepSlots bool
 }
 
-// batchLayout says what goes where in every batch of a scan. It is immutable.
+// A batchLayout says in which part of a batch each feature is. It is immutable.
 type batchLayout struct {
 	plan      *plan.Plan
 	dedup     plan.Dedup
 	rowValues bool
 	allocator memory.Allocator
 	presence  bool
-	round     bool // integers that float32 does not hold
+	round     bool // Options.Round
 	info      bool // batches have an Info
-	sessions  bool // and it counts sessions
+	sessions  bool // the Info counts sessions
 
 	exact      []int32 // positions of the features that become exact columns
 	dense      []int32

@@ -18,7 +18,8 @@ const (
 	listKinds              = 3
 )
 
-// A valueCopy is values of a column that a partial feature's slots share, and where they go among the batch's.
+// A valueCopy copies values [from, to) of a column, which partial duplicates share, to position at of the batch's
+// values.
 type valueCopy struct {
 	column   *vector.Column
 	from, to int32
@@ -27,8 +28,8 @@ type valueCopy struct {
 
 // A listFiller fills the lists and exact columns of one batch, in three steps:
 //
-//	measure     adds the arrays whose sizes follow from slots and rows
-//	place       fills lengths and offsets, and adds the values
+//	measure     adds the arrays whose sizes depend only on slots and rows
+//	place       fills lengths and offsets, and adds the arrays of values
 //	copyValues  fills the values
 //
 // It is scratch memory of the batch.
@@ -37,21 +38,21 @@ type listFiller struct {
 	l       *batchLayout
 	partial bool
 	groups  []Group
-	groupOf []int32 // by position in the plan, the position in groups; nil: no feature is in one
-	alone   Group   // where partial: what the features in no group are as slots
+	groupOf []int32 // by position in the plan: its position in groups; nil: no feature is in a group
+	alone   Group   // if partial: of the features in no group, see selectAlone
 	copies  []valueCopy
-	kinds   [listKinds]copyRange // of copies, those of each kind of lists
+	kinds   [listKinds]copyRange // the copies of each kind of lists
 
-	slotRows []int32 // of the groups, one after the other
+	slotRows []int32 // memory of Group.slotRows
 
-	view   vector.Column  // what source returns
-	viewOf *vector.Column // what view has the slots of; nil: of nothing that is asked for again
+	view   vector.Column  // returned by source
+	viewOf *vector.Column // the column whose slots are view's rows; nil: view cannot be reused
 }
 
 // copyRange is copies [from, to).
 type copyRange struct{ from, to int }
 
-// begin makes x the filler of a batch, whose groups are found.
+// begin starts a batch, after its groups were found.
 func (x *listFiller) begin(b *Batch, l *batchLayout) {
 	x.b, x.l, x.partial, x.viewOf, x.copies = b, l, l.dedup == plan.DedupPartial, nil, x.copies[:0]
 	x.groups, x.groupOf = nil, nil
@@ -63,7 +64,7 @@ func (x *listFiller) begin(b *Batch, l *batchLayout) {
 	}
 }
 
-// measure adds to the block what has a size that follows from rows and slots.
+// measure adds the arrays whose sizes depend only on rows and slots.
 func (x *listFiller) measure() error {
 	k, s := &x.b.block, x.l.schema
 	x.measureGroups()
@@ -111,7 +112,7 @@ func (x *listFiller) measure() error {
 	return nil
 }
 
-// measureGroups adds what says which features are in which groups.
+// measureGroups adds the arrays that describe the groups.
 func (x *listFiller) measureGroups() {
 	if len(x.groups) == 0 {
 		return
@@ -128,7 +129,7 @@ func (x *listFiller) measureGroups() {
 	}
 }
 
-// placeGroups fills what measureGroups added.
+// placeGroups fills the arrays that measureGroups added.
 func (x *listFiller) placeGroups() {
 	if len(x.groups) == 0 {
 		return
@@ -147,7 +148,7 @@ func (x *listFiller) placeGroups() {
 	}
 }
 
-// place fills lengths and offsets, and adds the values of all lists to the block.
+// place fills lengths and offsets, and adds the arrays of values.
 func (x *listFiller) place() error {
 	x.useInverses()
 	x.placeGroups()
@@ -187,7 +188,8 @@ func (x *listFiller) place() error {
 	return nil
 }
 
-// copyValues fills all values, and makes columns and tensors those of the block, which does not move any more.
+// copyValues fills all values, and sets the slices of columns and tensors to those of the block, which does not move
+// any more.
 func (x *listFiller) copyValues() {
 	k := &x.b.block
 	x.useInverses()
@@ -207,7 +209,7 @@ func (x *listFiller) copyValues() {
 	}
 }
 
-// useInverses makes the groups' inverses those of the block.
+// useInverses sets the groups' inverses to the block's memory.
 func (x *listFiller) useInverses() {
 	left := arrayOf[int32](&x.b.block, x.l.schema.groups.inverses)
 	for i := range x.groups {
@@ -223,7 +225,7 @@ func (x *listFiller) listsOf(feature int32) int {
 	return x.b.Rows
 }
 
-// group returns the group that says which slots a feature has; nil: each row has its list.
+// group returns the group whose slots a feature has; nil: it has a list for each row.
 func (x *listFiller) group(feature int32) *Group {
 	if x.groupOf == nil {
 		return nil
@@ -248,18 +250,19 @@ func (x *listFiller) fillPresence(j *Jagged) {
 	}
 }
 
-// cut returns the first n of s, and the others.
+// cut splits s after n elements.
 func cut[T any](s []T, n int) (head, tail []T) { return s[:n:n], s[n:] }
 
+// spans returns the spans of slots of a group.
 func (x *listFiller) spans(g *Group) []slotSpan { return x.b.maker.selector.spans[g.from:g.to] }
 
-// column returns the column that a span is of.
+// column returns the column of a feature in the stripe of a span.
 func (x *listFiller) column(s slotSpan, feature int32) *vector.Column {
 	return x.b.pieces[s.piece].Column(feature)
 }
 
-// placeLists fills the lengths, and the offsets or starts, of j's lists, and where each feature's begin. It appends the
-// copies of values that partial duplicates need, and returns how many values there are.
+// placeLists fills the lengths, the offsets or starts, First and FirstValue of j. It appends the copies of values that
+// partial duplicates need, and returns the number of values.
 func (x *listFiller) placeLists(j *Jagged) (n int, err error) {
 	j.First[0], j.FirstValue[0] = 0, 0
 	for k, f := range j.Features {
@@ -301,7 +304,7 @@ func (x *listFiller) placeLists(j *Jagged) (n int, err error) {
 	return n, nil
 }
 
-// countRowValues fills j's RowValues. The groups' slotRows are counted.
+// countRowValues fills j's RowValues, after countSlotRows.
 func (x *listFiller) countRowValues(j *Jagged) {
 	for k, f := range j.Features {
 		g := x.group(f)
@@ -317,7 +320,7 @@ func (x *listFiller) countRowValues(j *Jagged) {
 	}
 }
 
-// countSlotRows counts how many rows have each slot of each group.
+// countSlotRows sets Group.slotRows.
 func (x *listFiller) countSlotRows() {
 	slots := 0
 	for i := range x.groups {
@@ -335,8 +338,8 @@ func (x *listFiller) countSlotRows() {
 	}
 }
 
-// placeFeatureLists fills the lengths of a feature's lists, the values of which begin at n, and where each ends. It
-// returns the last end; false: it is past what an int32 holds. nil: a list a row.
+// placeFeatureLists fills the lengths and ends of a feature's lists, whose values start at n. g nil: a list for each
+// row. It returns the last end, and false if that does not fit an int32.
 func (x *listFiller) placeFeatureLists(ends, lengths []int32, g *Group, feature int32, n int) (int, bool) {
 	if g == nil {
 		return fillRanges(lengths, ends, x.b, feature, n)
@@ -346,7 +349,7 @@ func (x *listFiller) placeFeatureLists(ends, lengths []int32, g *Group, feature 
 	return expand.Accumulate(ends, n)
 }
 
-// sources returns how many stretches of rows a group's slots come from, without a group all rows: see source.
+// sources returns the number of sources of a group's slots or, without a group, of all rows: see source.
 func (x *listFiller) sources(g *Group) int {
 	if g == nil {
 		return len(x.b.pieces)
@@ -354,8 +357,9 @@ func (x *listFiller) sources(g *Group) int {
 	return g.to - g.from
 }
 
-// source returns the i-th stretch of a feature's values: rows [lo, hi) of a column, nil where they are null. They are
-// as many as the slots, or the rows, that they fill, one stretch after the other. Borrowed until the next call.
+// source returns the i-th source of a feature's values: rows [lo, hi) of a column, nil if they are null. The sources
+// together have one row for each slot of the group or, without a group, for each row of the batch. Borrowed until the
+// next call.
 func (x *listFiller) source(g *Group, i int, feature int32) (c *vector.Column, lo, hi int) {
 	if g == nil {
 		p := &x.b.pieces[i]
@@ -365,12 +369,12 @@ func (x *listFiller) source(g *Group, i int, feature int32) (c *vector.Column, l
 	c, lo, hi = x.column(s, feature), int(s.lo), int(s.hi)
 	switch {
 	case c == nil:
-	case s.listed: // the slots that the span lists, as rows
+	case s.listed: // a view whose rows are the listed slots
 		x.view, x.viewOf = *c, nil
 		x.view.Inverse = x.b.maker.selector.listed[lo:hi]
 		x.view.Rows, x.view.Monotone, x.view.InverseBorrowed = hi-lo, false, true
 		return &x.view, 0, hi - lo
-	case c.Inverse != nil: // its slots as rows
+	case c.Inverse != nil: // a view whose rows are the slots
 		if x.viewOf != c {
 			x.view, x.viewOf = *c, c
 			x.view.Rows, x.view.Inverse = c.Slots, nil
@@ -380,7 +384,7 @@ func (x *listFiller) source(g *Group, i int, feature int32) (c *vector.Column, l
 	return c, lo, hi
 }
 
-// some reports whether a column of a feature, nil where it is missing, is such in any stripe of the batch.
+// some reports whether is returns true for a feature's column, nil if it is missing, in any source.
 func (x *listFiller) some(g *Group, feature int32, is func(*vector.Column) bool) bool {
 	for i := range x.sources(g) {
 		if c, _, _ := x.source(g, i, feature); is(c) {
@@ -390,7 +394,7 @@ func (x *listFiller) some(g *Group, feature int32, is func(*vector.Column) bool)
 	return false
 }
 
-// putLengths writes the lengths of a feature's slots, without a group those of its rows.
+// putLengths writes the lengths of a feature's slots or, without a group, rows.
 func (x *listFiller) putLengths(dst []int32, g *Group, feature int32) {
 	for i := range x.sources(g) {
 		c, lo, hi := x.source(g, i, feature)
@@ -403,7 +407,7 @@ func (x *listFiller) putLengths(dst []int32, g *Group, feature int32) {
 	}
 }
 
-// putPresence sets the bits of a feature's slots, without a group of its rows, that are not null; dst was cleared.
+// putPresence sets the bits of a feature's slots or, without a group, rows that are not null. dst was cleared.
 func (x *listFiller) putPresence(dst vector.Bitmap, g *Group, feature int32) {
 	at := 0
 	for i := range x.sources(g) {
@@ -415,8 +419,8 @@ func (x *listFiller) putPresence(dst vector.Bitmap, g *Group, feature int32) {
 	}
 }
 
-// placeFeature fills the starts and lengths of a feature's slots, whose values begin at n, and appends the copies of
-// values that they need. It returns where they end; false: past what an int32 holds.
+// placeFeature fills the starts and lengths of a feature's slots, whose values start at n, and appends the copies of
+// values that they need. It returns the end of the values, and false if that does not fit an int32.
 func (x *listFiller) placeFeature(starts, lengths []int32, g *Group, feature int32, n int) (int, bool) {
 	for _, s := range x.spans(g) {
 		c := x.column(s, feature)
@@ -429,7 +433,7 @@ func (x *listFiller) placeFeature(starts, lengths []int32, g *Group, feature int
 			continue
 		}
 		for left := x.b.maker.selector.listed[s.lo:s.hi]; len(left) > 0; {
-			slots := 1 // next to each other
+			slots := 1 // consecutive
 			for slots < len(left) && left[slots] == left[0]+int32(slots) {
 				slots++
 			}
@@ -442,7 +446,7 @@ func (x *listFiller) placeFeature(starts, lengths []int32, g *Group, feature int
 	return n, true
 }
 
-// placeSlots is placeFeature of slots of one column from lo on; nil: null.
+// placeSlots is placeFeature for consecutive slots of a column from lo on; c nil: they are null.
 func (x *listFiller) placeSlots(starts, lengths []int32, c *vector.Column, lo, n int) int {
 	hi := lo + len(starts)
 	switch {
@@ -466,8 +470,8 @@ func (x *listFiller) placeSlots(starts, lengths []int32, c *vector.Column, lo, n
 	return n
 }
 
-// placeRuns positions partial slots from lo on. Slots one after the other whose values overlap or touch, at either end,
-// are a run, whose values are copied once; so never more is copied than the lists are long in sum.
+// placeRuns is placeSlots for partial duplicates. Consecutive slots whose values overlap or touch are a run, whose
+// values are copied once. So it never copies more values than the lists have in sum.
 //
 //	column   . . a b c d e . . f g h .
 //	slot 0         [b c d e]
@@ -508,7 +512,7 @@ func (x *listFiller) placeRuns(starts, lengths []int32, c *vector.Column, lo, n 
 	return n
 }
 
-// copy appends a copy of values to position n on, and returns where it ends.
+// copy appends a valueCopy to position n, and returns its end.
 func (x *listFiller) copy(c *vector.Column, from, to int32, n int) int {
 	if from == to {
 		return n
@@ -531,7 +535,7 @@ func (x *listFiller) copyLists(j *Jagged, kind listKind) {
 	for k, f := range j.Features {
 		at, g := int(j.First[k]), x.group(f)
 		if g != nil && x.partial {
-			continue // copies has them
+			continue // copied by copies
 		}
 		for i := range x.sources(g) {
 			c, lo, hi := x.source(g, i, f)
@@ -567,7 +571,7 @@ func copyFloats(dst, floats []float32, doubles []float64, from, to int32) {
 	}
 }
 
-// putRows copies the lists of rows [lo, hi) one after the other to position at of j's values; past: past the caches.
+// putRows copies the lists of rows [lo, hi) to position at of j's values. past: write past the CPU caches.
 func putRows(j *Jagged, kind listKind, at int, c *vector.Column, lo, hi int, past bool) {
 	if kind == floatLists {
 		putFloats(j.FloatValues[at:], c.Floats, c.Doubles, c, lo, hi, past)

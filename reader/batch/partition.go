@@ -8,14 +8,14 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
-// The column of a partition key. A partition is the same in all rows of a segment, so a piece has one value: its bytes
-// are written once and then doubled.
+// The column of a partition key. All rows of a segment are in one partition, so a piece has one value: its bytes are
+// written once, then copied with doubling size.
 //
 //	pieces       |  ds=2026-11-01  |   ds=null   |  ds=2026-11-02  |
 //	present       1 1 1 1 1 1 1 1 1 0 0 0 0 0 0 0 1 1 1 1 1 1 1 1 1
 //	data          2026-11-012026-...               2026-11-022026-...
 
-// measurePartition adds presence, where it is needed, and offsets.
+// measurePartition adds the arrays of presence, if a value is null, and offsets.
 func (e *exactColumn) measurePartition(b *Batch) {
 	for i := range b.pieces {
 		if _, ok := partitionValue(b.pieces[i].Stripe.Segment.Partition, e.partitionKey); !ok {
@@ -26,7 +26,7 @@ func (e *exactColumn) measurePartition(b *Batch) {
 	add[int32](&b.block, e.arrays.offsets, b.Rows+1)
 }
 
-// measurePartitionValues adds the bytes of the values.
+// measurePartitionValues adds the array of the values' bytes.
 func (e *exactColumn) measurePartitionValues(b *Batch, l *batchLayout) error {
 	size := 0
 	for i := range b.pieces {
@@ -40,7 +40,7 @@ func (e *exactColumn) measurePartitionValues(b *Batch, l *batchLayout) error {
 	return nil
 }
 
-// fillPartition fills the column, whose memory is there.
+// fillPartition fills the column, after its arrays were allocated.
 func (e *exactColumn) fillPartition(b *Batch) {
 	c := &e.column
 	clear(c.Present)
@@ -65,8 +65,8 @@ func (e *exactColumn) fillPartition(b *Batch) {
 	}
 }
 
-// partitionValue returns the value of a key; false: it is null, or p has no such key. A value that is not UTF-8 gets
-// U+FFFD for what is wrong in it, for the column is of strings.
+// partitionValue returns the value of a key; false: it is null, or p has no such key. Because the column is a string,
+// bytes that are not UTF-8 become U+FFFD.
 func partitionValue(p catalog.Partition, key string) (string, bool) {
 	i := slices.IndexFunc(p, func(v catalog.PartitionValue) bool { return v.Key == key })
 	if i < 0 || p[i].Null {

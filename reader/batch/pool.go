@@ -8,35 +8,35 @@ import (
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
-// A Draft says what a batch takes, from when it is cut until Next gives it. It has no memory of a batch before a worker
-// makes it: batches that wait for their turn share that of those which come and go, what was released last being used
-// first.
+// A Draft lists the rows of a batch, from when they are cut until Next returns the batch. It gets a Batch, with memory,
+// only when a worker assembles it. So batches that wait for a worker use no memory, and the memory released last is
+// reused first.
 type Draft struct {
 	Index, FirstRow uint64
 	Rows            int
 	Pieces          []Piece
-	Batch           *Batch        // nil until it is made
-	Err             error         // why it could not be
-	Done            chan struct{} // holds one token once batch or err is set
+	Batch           *Batch        // nil until it is assembled
+	Err             error         // of assembling it
+	Done            chan struct{} // has one token when Batch or Err is set
 }
 
-// A Pool holds the batches of scanners that share their memory: made when first needed, and kept for the next use.
+// A Pool holds the batches of scanners that share their memory. Batches are allocated when first needed and reused.
 type Pool struct {
 	layout *batchLayout
-	memory *memory.Counted // the layout's
-	max    int             // of made: what comes back beyond it is freed
-	keep   bool            // batches that the caller has do not count
+	memory *memory.Counted // the layout's allocator
+	max    int             // limit of made: batches that are put beyond it are freed
+	keep   bool            // batches that the caller owns do not count
 
-	mu     sync.Mutex
-	made   int      // guarded by mu
-	idle   []*Batch // guarded by mu
-	drafts []*Draft // idle; guarded by mu
-	block  int      // bytes of the largest block so far; guarded by mu
-	closed bool     // guarded by mu: what is put is freed
+	mu     sync.Mutex // guards the fields below
+	made   int        // batches that count
+	idle   []*Batch
+	drafts []*Draft // idle
+	block  int      // bytes of the largest block so far
+	closed bool     // batches that are put are freed
 }
 
-// KeptIdle is how many batches that the caller kept are taken back beyond those that may be made: as many as one
-// usually holds, so that their memory is used again when others were made meanwhile.
+// KeptIdle is how many batches beyond Options.Batches are kept with Options.Keep when the caller releases them. It is
+// the number that a caller usually owns, so that their memory is reused.
 const KeptIdle = 2
 
 // NewPool returns a pool of the batches of a plan.
@@ -50,7 +50,7 @@ func NewPool(p *plan.Plan, o Options) *Pool {
 	return s
 }
 
-// Close frees the idle batches now and the others when they are put.
+// Close frees the idle batches now, and the others when they are released.
 func (s *Pool) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +61,7 @@ func (s *Pool) Close() {
 	s.idle = nil
 }
 
-// Trim frees idle batches, the first of them first, until all have at most so many bytes.
+// Trim frees idle batches until all batches have at most so many bytes.
 func (s *Pool) Trim(most int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,10 +72,10 @@ func (s *Pool) Trim(most int64) {
 	}
 }
 
-// Plan returns the plan whose batches these are. Borrowed.
+// Plan returns the plan of the batches. Borrowed.
 func (s *Pool) Plan() *plan.Plan { return s.layout.plan }
 
-// BlockBytes returns the bytes of the largest block that was made; 0: none was.
+// BlockBytes returns the bytes of the largest block so far; 0: there was none.
 func (s *Pool) BlockBytes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,27 +85,28 @@ func (s *Pool) BlockBytes() int {
 // HasSessions reports whether the Info of batches counts sessions.
 func (s *Pool) HasSessions() bool { return s.layout.sessions }
 
-// Counts say what a pool holds.
+// Counts are the counts of a pool.
 type Counts struct {
 	Made, Idle, Max int
-	Bytes           int64 // of all that are made
+	Bytes           int64 // of all batches
 	Closed          bool
 }
 
-// Counts returns what the pool holds now.
+// Counts returns the current counts.
 func (s *Pool) Counts() Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return Counts{Made: s.made, Idle: len(s.idle), Max: s.max, Bytes: s.memory.InUse(), Closed: s.closed}
 }
 
-// A Quota says how many batches of the pool one Scanner has. One goroutine drafts, any take and put.
+// A Quota limits how many batches of the pool one Scanner has. One goroutine at a time calls Draft and TryDraft; other
+// methods are safe for concurrent use.
 type Quota struct {
 	pool  *Pool
-	wake  chan struct{} // holds one token after may was raised
-	gated bool          // may is raised by Grant alone
+	wake  chan struct{} // has one token after may was raised
+	gated bool          // only Grant raises may
 
-	may int // batches may yet be drafted; guarded by pool.mu
+	may int // how many batches may be drafted now; guarded by pool.mu
 }
 
 // NewQuota returns a quota that has at most n batches of the pool.
@@ -113,14 +114,14 @@ func NewQuota(s *Pool, n int) *Quota {
 	return &Quota{pool: s, may: n, wake: make(chan struct{}, 1)}
 }
 
-// Gate makes p wait for a grant before each batch.
+// Gate makes p need a Grant for each batch.
 func (p *Quota) Gate() {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
 	p.gated, p.may = true, 0
 }
 
-// Grant lets p have one batch more.
+// Grant allows p one more batch.
 func (p *Quota) Grant() {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -150,7 +151,7 @@ func (p *Quota) Draft(done <-chan struct{}) *Draft {
 	}
 }
 
-// TryDraft is Draft, but returns nil where the quota would wait.
+// TryDraft is Draft, but returns nil instead of waiting.
 func (p *Quota) TryDraft() *Draft {
 	s := p.pool
 	s.mu.Lock()
@@ -167,7 +168,7 @@ func (p *Quota) TryDraft() *Draft {
 	return &Draft{Done: make(chan struct{}, 1)}
 }
 
-// take returns the batch that a draft becomes.
+// take returns an idle or new batch for a draft.
 func (p *Quota) take() *Batch {
 	s := p.pool
 	s.mu.Lock()
@@ -184,7 +185,7 @@ func (p *Quota) take() *Batch {
 	return b
 }
 
-// Make makes the batch of a draft, whose pieces stay; d.err says why it could not be.
+// Make assembles the batch of a draft. It sets d.Batch and d.Err, and leaves d.Pieces.
 func (p *Quota) Make(d *Draft) {
 	b := p.take()
 	b.Index, b.FirstRow, b.Rows = d.Index, d.FirstRow, d.Rows
@@ -197,7 +198,7 @@ func (p *Quota) Make(d *Draft) {
 	p.pool.block = max(p.pool.block, b.block.used)
 }
 
-// Give marks the batch of a draft as the caller's, and returns it.
+// Give returns the batch of a draft, and makes the caller its owner.
 func (p *Quota) Give(d *Draft) *Batch {
 	b := d.Batch
 	b.held.Store(true)
@@ -215,7 +216,7 @@ func (p *Quota) Give(d *Draft) *Batch {
 	return b
 }
 
-// keepDraft keeps a draft for its next use; mu is held.
+// keepDraft keeps a draft for reuse; mu is held.
 func (s *Pool) keepDraft(d *Draft) {
 	clear(d.Pieces)
 	d.Pieces, d.Batch, d.Err, d.Rows = d.Pieces[:0], nil, nil, 0
@@ -226,7 +227,7 @@ func (s *Pool) keepDraft(d *Draft) {
 	s.drafts = append(s.drafts, d)
 }
 
-// Drop takes back a draft that nobody will ask for, and what was made of it.
+// Drop frees a draft that is not needed any more, and its batch.
 func (p *Quota) Drop(d *Draft) {
 	b := d.Batch
 	s := p.pool
@@ -241,7 +242,7 @@ func (p *Quota) Drop(d *Draft) {
 	}
 }
 
-// put takes back a batch that take returned.
+// put returns a batch that take returned to the pool.
 func (p *Quota) put(b *Batch) {
 	if memory.Invariants {
 		b.block.poison()

@@ -13,7 +13,7 @@ type arrayID int32
 // absent is the ID of an array that no batch of the plan has.
 const absent arrayID = -1
 
-// An Array is an array of a block, which every batch of a plan has at the same place in the table.
+// An Array is an array of a block. It has the same position in the table of every batch of a plan.
 type Array struct {
 	// Name is "sparse.values" for instance, or "column.3.data" of the fourth exact column: see BATCH.md.
 	Name string `json:"name"`
@@ -21,31 +21,31 @@ type Array struct {
 	Type string `json:"type"`
 }
 
-// A Schema says what the blocks of a plan's batches have: the same in every batch. Features are positions in
+// A Schema describes the blocks of a plan's batches, which all have the same arrays. Features are positions in
 // Plan.Features.
 type Schema struct {
-	Arrays     []Array     `json:"arrays"`     // of the table, in its order
-	Dense      []int32     `json:"dense"`      // of each column of the matrix, its feature
-	Labels     []int32     `json:"labels"`     // the same
-	Embeddings []int32     `json:"embeddings"` // of each embedding
-	Widths     []int       `json:"widths"`     // of each embedding, the numbers of a row
+	Arrays     []Array     `json:"arrays"`     // in the order of the table
+	Dense      []int32     `json:"dense"`      // feature of each column of the dense matrix
+	Labels     []int32     `json:"labels"`     // feature of each column of the label matrix
+	Embeddings []int32     `json:"embeddings"` // feature of each embedding
+	Widths     []int       `json:"widths"`     // dimension of each embedding
 	Sparse     ListsSchema `json:"sparse"`
 	Weighted   ListsSchema `json:"weighted"`
 	Floats     ListsSchema `json:"floats"`
-	Columns    []int32     `json:"columns"` // of each exact column
+	Columns    []int32     `json:"columns"` // feature of each exact column
 
 	groups     groupArrays
 	dense      matrixArrays
 	labels     matrixArrays
 	embeddings []matrixArrays
 	lists      [listKinds]listArrays
-	columns    []columnArrays // one an exact column
+	columns    []columnArrays // one for each exact column
 }
 
-// A ListsSchema says which features have lists of one kind, in the order in which a block has them.
+// A ListsSchema lists the features with lists of one kind, in the order of a block.
 type ListsSchema struct {
 	Features []int32 `json:"features"`
-	// Dedup says of each whether it may be in a group: none may with DedupKJT, else all but those that the plan
+	// Dedup says for each whether it may be in a group: none may with DedupKJT, else all except those that the plan
 	// expands.
 	Dedup []bool `json:"dedup"`
 }
@@ -63,15 +63,15 @@ type listArrays struct {
 	floats bool // values are float32
 }
 
-// columnArrays are absent where the column's type has no use for them.
+// columnArrays are the arrays of a column. Those that its type does not need are absent.
 type columnArrays struct{ present, offsets, lengths, values, scores arrayID }
 
-// NewSchema returns the schema of a plan, whose batches keep slots or do not: see Options.KeepSlots.
+// NewSchema returns the schema of a plan's batches with or without Options.KeepSlots.
 func NewSchema(p *plan.Plan, keepSlots bool) *Schema {
 	return newBatchLayout(p, &Options{KeepSlots: keepSlots}).schema
 }
 
-// newSchema returns the schema of a layout, whose features are known.
+// newSchema returns the schema of a layout, whose other fields are set.
 func newSchema(l *batchLayout) *Schema {
 	s := &Schema{Dense: l.dense, Labels: l.labels, Embeddings: l.embeddings, Columns: l.exact}
 	s.Sparse, s.Weighted, s.Floats = l.listsSchema(l.sparse), l.listsSchema(l.weighted), l.listsSchema(l.floats)

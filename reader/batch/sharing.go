@@ -10,36 +10,36 @@ import (
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
-// Which inverse a feature has in a segment, as a number: features with one number share an inverse in every stripe.
+// The inverse of a feature in a segment, as a number. Features with the same number share an inverse in every stripe.
 const (
 	// inverseNone: none in any stripe, each row is its own slot.
 	inverseNone = 0
 	// inverseMissing: the segment has no such feature, all rows are null.
 	inverseMissing = 1
-	// inverseItem and more: an item of the segment, which has one inverse per stripe; it may have none in some stripes.
+	// inverseItem and higher: that of an item of the segment; the item may have no inverse in some stripes.
 	inverseItem = 2
 )
 
 var sharings atomic.Uint64 // the last id given
 
-// A grouping is the features of a scan cut into those that share inverses in each of some segments. It is immutable.
+// A grouping lists the groups of features that share an inverse in each of several segments. It is immutable.
 //
-// Its groups are in the order of their first features, each of positions in the plan, ascending. Features that have no
-// inverse in any of the segments, or are expanded, are in none.
+// A group is a list of positions in the plan, ascending. The groups are in the order of their first features. Features
+// without an inverse in any of the segments, and features that are expanded, are in no group.
 type grouping [][]int32
 
-// groupings finds the grouping of the segments that a batch has rows of, and remembers it. A batch costs one look-up;
-// a segment with features grouped as in none before it costs time linear in the features. Safe for concurrent use.
+// groupings caches the groupings of sets of segments. A batch needs one look-up. A segment whose features are grouped
+// in a new way costs time linear in the number of features. Safe for concurrent use.
 type groupings struct {
-	features []int32 // partition keys, weights and what matrices hold are not among them; ascending
-	expanded []bool  // those that the plan expands, which are in no group
+	features []int32 // ascending, without partition keys, weights and features of matrices
+	expanded []bool  // by index in features: the plan expands it, so it is in no group
 
 	mu       sync.Mutex
 	sharings map[string]*ioplan.Sharing // by numbers; guarded by mu
 	known    map[string]grouping        // by the sharings' ids; guarded by mu
 }
 
-// maxGroupings bounds what groupings remembers: of more, it forgets all.
+// maxGroupings limits the maps of groupings: when one is full, it is cleared.
 const maxGroupings = 256
 
 func newGroupings(l *batchLayout) *groupings {
@@ -111,7 +111,8 @@ func appendNumbers(b []byte, numbers []int32) []byte {
 	return b
 }
 
-// of returns the grouping of segments, which are given once each, sorted by id. key is scratch, which is returned.
+// of returns the grouping of segments with these sharings, which are distinct and sorted by ID. key is scratch, which
+// it returns.
 func (s *groupings) of(segments []*ioplan.Sharing, key []byte) (grouping, []byte) {
 	key = key[:0]
 	for _, x := range segments {
@@ -130,9 +131,9 @@ func (s *groupings) of(segments []*ioplan.Sharing, key []byte) (grouping, []byte
 	return g, key
 }
 
-// group cuts the features by their numbers in each of the segments.
+// group groups the features by their numbers in each of the segments.
 func (s *groupings) group(segments []*ioplan.Sharing) grouping {
-	// A feature's group is refined segment by segment: two stay together that were, and have one number in the next.
+	// Groups are refined segment by segment: two features of a group stay in one group if they have the same number.
 	groups := make([]int32, len(s.features))
 	inverse := make([]bool, len(s.features)) // in any of the segments
 	for _, x := range segments {

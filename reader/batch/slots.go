@@ -9,36 +9,35 @@ import (
 	"github.com/dsistore/dsistore/reader/ioplan"
 )
 
-// A slotSpan is slots of the columns that one stripe has of a group's features: [lo, hi), or those that the selector
-// has listed there.
+// A slotSpan is slots of a stripe's columns of a group's features: slots [lo, hi) or, if listed, the slots
+// slotSelector.listed[lo:hi].
 type slotSpan struct {
-	piece  int32 // of the batch, one of that stripe
+	piece  int32 // a piece of the batch of that stripe
 	lo, hi int32
 	listed bool
 }
 
-// A slotSelector finds which slots a batch uses, and numbers them, by arithmetic on the inverses of its stripes. Slots
-// are numbered stripe by stripe, however the pieces of the stripes are mixed in the batch, so that a slot which several
-// pieces use is emitted once and neighbouring slots are copied together:
+// A slotSelector finds the slots that a batch uses, and numbers them, from the inverses of its stripes. Slots are
+// numbered stripe by stripe, in whatever order the pieces are in the batch. So a slot that several pieces use is
+// emitted once, and neighbouring slots are copied together:
 //
 //	batch     | s0 [0,3) | s1 [5,8) | s0 [7,9) |            pieces: rows of stripes
 //	order     | s0 [0,3)   s0 [7,9) | s1 [5,8) |
 //	spans       s0 slots [0,2) [4,6)  s1 slots [3,4)
 //
-// Where an inverse is monotone, which the format says, a piece's slots are a range from its first row's to its last's,
-// and only the first can be one of the piece before. Else slots are looked up in a table of the stripe's. Of a stripe
-// that is gathered slots are listed, because they are next to each other here and there only. A slotSelector is scratch
-// memory of one batch.
+// If an inverse is monotone, the slots of a piece are the range from its first row's to its last row's, and only the
+// first one can also be in the piece before. Else slots are looked up in a table (numbers). The slots of a gathered
+// stripe are listed, because few of them are neighbours. A slotSelector is scratch memory of one batch.
 type slotSelector struct {
-	order   []int32 // the pieces, those of a stripe together, in the order of their rows
+	order   []int32 // the pieces, sorted by stripe and row
 	stripes []stripePieces
-	inOrder bool // order is the batch's
+	inOrder bool // order is the order of the batch
 
-	spans  []slotSpan // of all groups, one after the other
-	listed []int32    // of the spans that say so
+	spans  []slotSpan // of all groups, one group after the other
+	listed []int32    // slots of the listed spans
 
-	// numbers, by slot of the stripe that is being looked at, hold floor + the slot's number in that stripe, or less
-	// where the slot has none yet. floor goes up from stripe to stripe, so that nothing has to be cleared.
+	// numbers[s], for slot s of the current stripe, is floor plus the slot's number in the stripe, or less than floor
+	// if it has no number yet. floor is raised from stripe to stripe, so that numbers need not be cleared.
 	numbers []int32
 	floor   int32
 
@@ -75,7 +74,7 @@ func (x *slotSelector) sort(pieces []Piece) {
 	}
 }
 
-// grouping returns how the features are grouped in the batch whose pieces are sorted.
+// grouping returns the grouping of the batch's segments, after sort.
 func (x *slotSelector) grouping(s *groupings) grouping {
 	x.sharings = x.sharings[:0]
 	var last *ioplan.Segment
@@ -108,7 +107,7 @@ func (x *slotSelector) hasInverse(pieces []Piece, feature int32) bool {
 	return false
 }
 
-// selectRows appends the spans of the features that are in no group, whose slots are their rows.
+// selectRows appends the spans of features in no group, whose slots are their rows.
 func (x *slotSelector) selectRows(pieces []Piece) {
 	for i := range pieces {
 		p := &pieces[i]
@@ -129,12 +128,12 @@ func (x *slotSelector) addListed(first int, piece int32) {
 	}
 }
 
-// selectSlots appends the spans of a group that has the feature, fills inverse, an entry per row of the batch, and
-// returns how many slots there are and whether the inverse is monotone.
+// selectSlots appends the spans of the feature's group, and sets inverse, which has an element for each row of the
+// batch. It returns the number of slots, and whether the inverse is monotone.
 func (x *slotSelector) selectSlots(pieces []Piece, feature int32, inverse []int32) (slots int, monotone bool) {
 	monotone = x.inOrder
 	n := int32(0) // slots so far
-	// of them, that of the rows of stripes without the features: to be the same, null needs no comparison
+	// The slot of rows of all stripes without the features, which are null; -1: none yet.
 	null := int32(-1)
 	for i := range x.stripes {
 		s := &x.stripes[i]
@@ -153,7 +152,7 @@ func (x *slotSelector) selectSlots(pieces []Piece, feature int32, inverse []int3
 				x.spans = append(x.spans, slotSpan{piece: order[0], lo: 0, hi: 1})
 				null = n
 				n++
-			case null < n-1: // rows of a stripe between have later slots
+			case null < n-1: // a stripe between has later slots
 				monotone = false
 			}
 			for _, k := range order {
@@ -178,7 +177,7 @@ func (x *slotSelector) selectSlots(pieces []Piece, feature int32, inverse []int3
 	return int(n), monotone
 }
 
-// add appends slots of the stripe whose spans begin at first, to its last span where they follow it.
+// add appends slots [lo, hi) of a stripe, whose spans start at first. It extends the last span if they follow it.
 func (x *slotSelector) add(first int, piece, lo, hi int32) {
 	if k := len(x.spans) - 1; k >= first && x.spans[k].hi == lo {
 		x.spans[k].hi = hi
@@ -187,8 +186,8 @@ func (x *slotSelector) add(first int, piece, lo, hi int32) {
 	x.spans = append(x.spans, slotSpan{piece: piece, lo: lo, hi: hi})
 }
 
-// selectMonotone selects slots of a stripe whose inverse is monotone; n slots are numbered already. It returns how many
-// are then.
+// selectMonotone selects the slots of a stripe whose inverse is monotone. n is the number of slots before; it returns
+// the number after.
 func (x *slotSelector) selectMonotone(pieces []Piece, order []int32, c *vector.Column, inverse []int32, n int32) int32 {
 	first, last := len(x.spans), int32(-1)
 	for _, k := range order {
@@ -197,7 +196,7 @@ func (x *slotSelector) selectMonotone(pieces []Piece, order []int32, c *vector.C
 		lo, hi := from[0], from[len(from)-1]+1
 		by := n - lo
 		if lo == last {
-			by-- // the slot that the rows before end with goes on
+			by-- // the first slot is the last one of the piece before
 			lo++
 		}
 		if lo < hi {
@@ -217,8 +216,8 @@ func (x *slotSelector) selectMonotone(pieces []Piece, order []int32, c *vector.C
 	return n
 }
 
-// selectGathered is selectMonotone for a stripe that is gathered, and lists the slots. ascends: no row has a slot
-// before that of the row before.
+// selectGathered is selectMonotone for a gathered stripe; it lists the slots. ascends: the slots of the rows do not
+// decrease.
 func (x *slotSelector) selectGathered(pieces []Piece, order []int32, c *vector.Column, inverse []int32, n int32,
 	ascends bool) int32 {
 	first := len(x.listed)
@@ -245,7 +244,7 @@ func (x *slotSelector) selectGathered(pieces []Piece, order []int32, c *vector.C
 	return n
 }
 
-// growNumbers makes numbers for so many slots, none of which has one.
+// growNumbers resizes numbers for so many slots, and makes sure that floor does not overflow.
 func (x *slotSelector) growNumbers(slots int) {
 	if len(x.numbers) < slots {
 		x.numbers = make([]int32, slots+slots/8)
@@ -256,7 +255,8 @@ func (x *slotSelector) growNumbers(slots int) {
 	}
 }
 
-// selectCodes is selectMonotone for an inverse in any order. It adds spans, or lists the slots, for who adds them.
+// selectCodes is selectMonotone for any inverse. It adds spans or, with list, appends to listed; then the caller adds
+// the span.
 func (x *slotSelector) selectCodes(pieces []Piece, order []int32, c *vector.Column, inverse []int32, n int32,
 	list bool) int32 {
 	x.growNumbers(c.Slots)
@@ -285,7 +285,7 @@ func (x *slotSelector) selectCodes(pieces []Piece, order []int32, c *vector.Colu
 	return n + next - floor
 }
 
-// fillInverse gives every row of a piece one slot.
+// fillInverse sets the slot of every row of a piece.
 func fillInverse(inverse []int32, p *Piece, slot int32) {
 	rows := inverse[p.At : p.At+p.Hi-p.Lo]
 	for i := range rows {

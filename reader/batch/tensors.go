@@ -5,18 +5,18 @@ import (
 	"github.com/dsistore/dsistore/reader/expand"
 )
 
-// Tensors are a batch as a trainer takes it. B is the batch's Rows. The caller must not write to them.
+// Tensors are a batch in the form of a trainer. B is the batch's Rows. The caller must not write to them.
 type Tensors struct {
-	Dense      Matrix   // the dense features that are neither label nor key
-	Labels     Matrix   // the dense labels
-	Embeddings []Matrix // one an embedding feature, [B, dim]
+	Dense      Matrix   // the dense features that are neither label nor key, [B, features]
+	Labels     Matrix   // the dense labels, [B, labels]
+	Embeddings []Matrix // one for each embedding feature, [B, dim]
 	Sparse     Jagged   // id lists: Values
 	Weighted   Jagged   // id lists with scores: Values and Weights
 	Floats     Jagged   // lists of float numbers: FloatValues
-	// Groups, where the plan's Dedup is not DedupKJT, are the inverses that lists of Sparse, Weighted and Floats have:
-	// those of the rows of this batch, whatever those of others are.
+	// Groups are the groups of features of Sparse, Weighted and Floats that share an inverse; empty with DedupKJT. They
+	// may differ from batch to batch.
 	Groups []Group
-	// Inverses are those of Groups one after the other: [len(Groups) * B].
+	// Inverses are the inverses of Groups, one after the other: [len(Groups) * B].
 	Inverses []int32
 }
 
@@ -27,59 +27,58 @@ func (t *Tensors) list(k listKind) *Jagged {
 
 // A Matrix is [B, Width] float32, row-major. Null is 0.
 //
-// A float64 is rounded to the nearest float32, and is infinite beyond its range. An integer is exact: one that float32
-// does not hold is an InexactError, unless Options.RoundIntegers asks for the nearest. uint64 is unsigned, bool is 0 or
-// 1, NaN and -0 stay what they are. A feature with a Logical gives the number that is stored: days of a date,
-// microseconds since 1970 of a timestamp[us], ticks of a duration, the unscaled digits of a decimal. Batch.Columns has
-// the exact values of keys, of PlanOptions.Integers, and with OutputColumns of all features.
+// A float64 is rounded to the nearest float32, or to infinity beyond its range. An integer that float32 cannot
+// represent is an InexactError, unless Options.RoundIntegers is set. uint64 is unsigned, bool is 0 or 1, NaN and -0 are
+// preserved. A feature with a Logical type has its stored number: days of a date, microseconds since 1970 of a
+// timestamp[us], ticks of a duration, the unscaled digits of a decimal. Batch.Columns has the exact values of keys, of
+// PlanOptions.Integers, and with OutputColumns of all features.
 type Matrix struct {
-	Features []int32 // positions in Plan.Features: one per column, or one in all for an embedding
+	Features []int32 // positions in Plan.Features: one for each column; for an embedding one in all
 	Width    int
 	Values   []float32 // [B * Width]
-	// Present, when Options.Presence asks for it, has a bitmap of B bits per feature, each beginning a word: see
-	// PresentOf.
+	// Present, with Options.Presence, has a bitmap of B bits for each feature. Each starts at a word. See PresentOf.
 	Present []uint64
 }
 
 // PresentOf returns the presence of the i-th of m's features: a bit per row. It is nil without Options.Presence.
 func (m *Matrix) PresentOf(i int) vector.Bitmap { return presentOf(m.Present, i, len(m.Features)) }
 
-// A Jagged is the parts of a keyed jagged tensor: the lists of each feature in turn, a list a slot where the feature is
-// in a group, else a list a row. Features have the same order in every batch of a plan, whatever their groups are.
+// A Jagged has the parts of a KeyedJaggedTensor: the lists of each feature, one feature after the other. A feature in a
+// group has a list for each slot, another one for each row. Features have the same order in every batch of a plan.
 //
 //	group of  f0: 0     f1: none  f2: 0     f3: 1
 //	lists     s0 s1     r0 r1 r2  s0 s1     s0 s1 s2     First 0 2 5 7 10
 type Jagged struct {
 	Features []int32 // positions in Plan.Features, ascending
-	// Dedup says of each of Features whether it may be in a group: none may with DedupKJT, else all but those that the
-	// plan expands.
+	// Dedup says for each of Features whether it may be in a group: none may with DedupKJT, else all except those that
+	// the plan expands.
 	Dedup []bool
-	// Groups has for each feature the position of its group in Tensors.Groups; their number: it is in none. nil with
+	// Groups is the position in Tensors.Groups of each feature's group; len(Tensors.Groups): it is in none. nil with
 	// DedupKJT.
 	Groups []int32
-	// First is the position of each feature's first list, and after the last the number of lists. nil: each feature has
-	// as many. FirstValue is the same of values: a feature's are those from FirstValue[i] to FirstValue[i+1].
+	// First is the position of each feature's first list, then the number of lists. nil: all features have equally
+	// many. FirstValue is the position of each feature's first value, then the number of values.
 	First, FirstValue []int32
 	Lengths           []int32 // of each list; 0 for null and for empty
-	// Offsets, one more than there are lists, from 0: list i is [Offsets[i], Offsets[i+1]) of the values. nil where
-	// Starts is not.
+	// Offsets: list i is values [Offsets[i], Offsets[i+1]). It has one more element than there are lists. nil if Starts
+	// is set.
 	Offsets []int32
-	// Starts, of a plan with DedupPartial only: list i is Lengths[i] values from Starts[i] on, and lists of one feature
-	// may overlap.
+	// Starts, with DedupPartial only: list i is the Lengths[i] values from Starts[i] on. Lists of one feature may
+	// overlap.
 	Starts []int32
-	// Values are the ids of Sparse and Weighted, uint64 bit for bit; FloatValues are the numbers of Floats, float64
-	// rounded as in a Matrix, and so are Weights.
+	// Values are the ids of Sparse and Weighted, uint64 with the same bits. FloatValues are the numbers of Floats. They
+	// and Weights are rounded from float64 as in a Matrix.
 	Values      []int64
 	FloatValues []float32
-	Weights     []float32 // Weighted only: one per value
-	// RowValues, with Options.KeepSlots, are how many values all rows have of each feature.
+	Weights     []float32 // Weighted only: one for each value
+	// RowValues, with Options.KeepSlots, is for each feature the number of values of all rows, duplicates counted.
 	RowValues []int64
-	// Present, when Options.Presence asks for it, tells null from empty: a bitmap per feature, of a bit per list, each
-	// beginning a word. See PresentOf.
+	// Present, with Options.Presence, distinguishes null from empty lists: a bitmap for each feature, with a bit for
+	// each list. Each starts at a word. See PresentOf.
 	Present []uint64
 }
 
-// Lists returns which lists are the i-th feature's: [from, to).
+// Lists returns the lists [from, to) of the i-th feature.
 func (j *Jagged) Lists(i int) (from, to int) {
 	if j.First != nil {
 		return int(j.First[i]), int(j.First[i+1])
@@ -125,7 +124,7 @@ func newTensors(l *batchLayout) *Tensors {
 
 func newJagged(s *ListsSchema) Jagged { return Jagged{Features: s.Features, Dedup: s.Dedup} }
 
-// use makes t's slices those of a block.
+// use sets t's slices to those of a block.
 func (t *Tensors) use(k *block, s *Schema) {
 	t.Dense.use(k, s.dense)
 	t.Labels.use(k, s.labels)
@@ -171,7 +170,7 @@ func (m *Matrix) measure(b *Batch, l *batchLayout, a matrixArrays) {
 	}
 }
 
-// fillMatrices fills what has a row a sample in every mode.
+// fillMatrices fills Dense, Labels and Embeddings.
 func (t *Tensors) fillMatrices(b *Batch, l *batchLayout) error {
 	inexact := t.Dense.fill(b, l, nil)
 	inexact = t.Labels.fill(b, l, inexact)
@@ -184,11 +183,10 @@ func (t *Tensors) fillMatrices(b *Batch, l *batchLayout) error {
 	return nil
 }
 
-// denseBlock is how many rows of a matrix are filled for all its features before the next: they should stay in the
-// nearest caches.
+// denseBlock is how many rows of a matrix are filled at a time for all its features, so that they stay in the L1 cache.
 const denseBlock = 64
 
-// fill fills m with b's pieces. It appends to inexact the first integer of each feature that float32 does not hold.
+// fill fills m from b's pieces. It appends to inexact the first integer of each feature that float32 cannot represent.
 func (m *Matrix) fill(b *Batch, l *batchLayout, inexact []InexactInteger) []InexactInteger {
 	width := 1
 	if len(m.Features) == 1 {
@@ -216,8 +214,8 @@ func (m *Matrix) fill(b *Batch, l *batchLayout, inexact []InexactInteger) []Inex
 	return inexact
 }
 
-// scatterColumn writes rows [lo, hi) of c, zeros when it is nil, to the rows of dst, which are stride apart. It returns
-// what scatterInts does of integers, else 0.
+// scatterColumn writes rows [lo, hi) of c, zeros if it is nil, to the rows of dst, which are stride apart. For integers
+// it returns the result of expand.ScatterInts, else 0.
 func scatterColumn(dst []float32, stride int, c *vector.Column, width, lo, hi int) (seen uint64) {
 	switch {
 	case c == nil:

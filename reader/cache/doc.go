@@ -1,7 +1,7 @@
-// Package cache keeps what readers of a process have in common from one to the next.
+// Package cache has caches that the readers of a process share.
 //
-// Selections keep which rows of segments a filter selects. Segments are immutable, so an entry never gets old; what was
-// used longest ago goes first. Reused counts how often readers found what they need, of selections and of buffer pools.
+// Selections caches the rows of segments that filters select. Segments are immutable, so entries never become stale;
+// the least recently used ones are evicted. Reused counts the hits and misses of selections and of reused buffer pools.
 //
-// All is safe for concurrent use.
+// Everything is safe for concurrent use.
 package cache

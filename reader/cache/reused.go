@@ -2,14 +2,11 @@ package cache
 
 import "sync/atomic"
 
-// ReuseStats say how often what this process keeps in memory for readers to come served one of them. Counters only
-// grow.
+// ReuseStats count how often readers of this process found cached things. The counters only grow.
 type ReuseStats struct {
-	// SelectionHits are segments of which it was known what a filter selects, SelectionMisses those of which it had to
-	// be found out (Selections).
+	// SelectionHits and SelectionMisses count look-ups in Selections, one for each segment and filter.
 	SelectionHits, SelectionMisses uint64
-	// MemoryHits are readers with Options.Reuse that went on with the memory of one before, MemoryMisses those for
-	// which there was none that fits.
+	// MemoryHits are readers with Options.Reuse that got the memory of a closed reader, MemoryMisses the others.
 	MemoryHits, MemoryMisses uint64
 }
 
@@ -18,7 +15,7 @@ var reused struct {
 	memoryHits, memoryMisses       atomic.Uint64
 }
 
-// CountMemory counts a reader with Options.Reuse; hit: it goes on with the memory of one before.
+// CountMemory counts a reader with Options.Reuse. hit: it got the memory of a closed reader.
 func CountMemory(hit bool) {
 	if hit {
 		reused.memoryHits.Add(1)
@@ -27,7 +24,7 @@ func CountMemory(hit bool) {
 	}
 }
 
-// Reused returns what was reused so far, of all readers of the process.
+// Reused returns the counters of all readers of the process.
 func Reused() ReuseStats {
 	return ReuseStats{
 		SelectionHits: reused.selectionHits.Load(), SelectionMisses: reused.selectionMisses.Load(),

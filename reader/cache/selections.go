@@ -8,8 +8,8 @@ import (
 	"github.com/dsistore/dsistore/internal/lru"
 )
 
-// Selections keep which rows of segments filters select, those that were used last, within a bound on bytes. Segments
-// are immutable, and so is what a filter selects of one: nothing that is kept ever gets old. Safe for concurrent use.
+// Selections is an LRU cache of the rows of segments that filters select, limited in bytes. Segments are immutable, so
+// entries never become stale. Safe for concurrent use.
 type Selections struct {
 	max int64
 
@@ -17,22 +17,23 @@ type Selections struct {
 	kept *lru.Cache[Key, *roaring.Bitmap] // nil bitmap: every row; guarded by mu
 }
 
-// A Key names a segment, a filter with the features that it reads, and the layers over the segment that these come
-// from.
+// A Key identifies a segment, a filter with the features that it reads, and the layers over the segment that have these
+// features.
 type Key struct{ Segment, Index, Filter, Layers string }
 
-// NewSelections returns Selections that keep about so many bytes.
+// NewSelections returns Selections that hold about maxBytes.
 func NewSelections(maxBytes int64) *Selections {
 	return &Selections{max: maxBytes, kept: lru.New[Key, *roaring.Bitmap](maxBytes, nil)}
 }
 
-// Shared are those of layouts that do not say otherwise.
+// Shared is the default of all layouts of the process.
 var Shared = NewSelections(64 << 20)
 
-// selectionOverhead is about what an entry takes beside its bitmap and its texts.
+// selectionOverhead is the approximate memory of an entry without its bitmap and strings.
 const selectionOverhead = 256
 
-// Get returns what a filter selects of a segment, nil for every row; ok: it is known.
+// Get returns the rows that a filter selects of a segment, nil for every row; ok: they are in the cache. Borrowed: do
+// not write.
 func (s *Selections) Get(key Key) (rows *roaring.Bitmap, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,7 +46,7 @@ func (s *Selections) Get(key Key) (rows *roaring.Bitmap, ok bool) {
 	return rows, ok
 }
 
-// Put keeps what a filter selects of a segment. Nobody writes to rows afterwards.
+// Put adds the rows that a filter selects of a segment, nil for every row. rows must not be changed afterwards.
 func (s *Selections) Put(key Key, rows *roaring.Bitmap) {
 	size := int64(selectionOverhead + len(key.Segment) + len(key.Index) + len(key.Filter) + len(key.Layers))
 	if rows != nil {
@@ -56,7 +57,7 @@ func (s *Selections) Put(key Key, rows *roaring.Bitmap) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.kept.Get(key); !ok { // else two made it
+	if _, ok := s.kept.Get(key); !ok { // else another goroutine has put it
 		s.kept.Put(key, rows, size)
 	}
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
-// A DecodeTask is items [Lo, Hi) of a stripe whose I/O task is read.
+// A DecodeTask is items [Lo, Hi) of a stripe whose I/O task has been read.
 type DecodeTask struct {
 	Stripe *ioplan.Stripe
 	Lo, Hi int
 }
 
-// DecodeStripes decodes stripes whose I/O tasks are read, on at most so many goroutines.
+// DecodeStripes decodes stripes whose I/O tasks have been read, on at most workers goroutines.
 func (x *Executor) DecodeStripes(ctx context.Context, stripes []*ioplan.Stripe, workers int) error {
 	var tasks []DecodeTask
 	for _, s := range stripes {
@@ -39,7 +39,7 @@ func (x *Executor) DecodeStripes(ctx context.Context, stripes []*ioplan.Stripe, 
 	})
 }
 
-// Decode decodes the items of a task up to the first that it cannot decode: err is the error of item i.
+// Decode decodes the items of a task. It stops at the first error: i is the item, err its error.
 func (x *Executor) Decode(t DecodeTask) (i int, err error) {
 	defer metering.Since(time.Now(), &x.Stats.Decode)
 	w := x.scratches.Get()
@@ -132,11 +132,10 @@ func (x *Executor) decodeItem(w *scratch, s *ioplan.Stripe, it *ioplan.Item) (sl
 	return slots, nil
 }
 
-// decodeFile decodes the stripe of one feature file, or rows of it, and widens it to the type that is read. inverse is
-// the inverse of its group; for rows, group is.
+// decodeFile decodes a stripe of a feature file, or some rows of it (nil: all), and widens it to the type that is read.
+// For a feature of a group, inverse is the group's inverse or, with rows, group is its selection.
 func (x *Executor) decodeFile(d *format.StripeDecoder, s *ioplan.Stripe, fileIndex int32, c *ioplan.Decoded,
-	rows []int32,
-	inverse *vector.Column, group *format.Selection) error {
+	rows []int32, inverse *vector.Column, group *format.Selection) error {
 	f := &s.Segment.Files[fileIndex]
 	src, at := s.Task.Bytes(fileIndex, s.Index)
 	c.Stored.Type = f.Entry.Meta.Type

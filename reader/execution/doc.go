@@ -1,6 +1,6 @@
-// Package execution fetches and decodes stripes. It is the one core of everything that reads:
+// Package execution fetches and decodes stripes. All readers use it:
 //
-//	Scanner          whole stripes, or the selected rows of stripes, as a pipeline; the only batch of a small read
+//	Scanner          whole stripes, or the selected rows of stripes, as a pipeline; the single batch of a small read
 //	Taker            rows of stripes, or whole stripes to be kept
 //	filter executor  whole stripes of the filter's features
 //
@@ -17,8 +17,8 @@
 // Invariants:
 //   - A stripe of a feature is fetched, verified and decoded once by each call.
 //   - Decoded stripes keep slots and inverse. Transforms see each slot once.
-//   - In a steady state nothing is allocated for a stripe: its memory comes from the pools and goes back to them.
+//   - In a steady state nothing is allocated per stripe: its memory comes from the pools and returns to them.
 //   - Of several errors the first in order is returned, whatever the timing of goroutines.
 //
-// An Executor and its Pools are safe for concurrent use. Stripes and I/O tasks are given back by their users.
+// An Executor and its Pools are safe for concurrent use. Users release stripes and I/O tasks.
 package execution

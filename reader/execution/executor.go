@@ -16,21 +16,21 @@ import (
 type Source struct {
 	Plan  *plan.Plan
 	Blobs object.Store
-	// Features are what is read, of the types that are stored: the plan's, and perhaps the session key after them.
+	// Features are the features to read, with their stored types: the plan's, then perhaps the session key.
 	Features []catalog.Feature
-	// Transforms has an entry for each of Features, nil where there are no transforms.
+	// Transforms has an element for each of Features, nil if it has no transforms.
 	Transforms []*transform.Program
 	SessionKey int32   // its position in Features, or -1
 	Weight     float32 // of weighted rows
-	// RowSelectRatio: a stripe of which fewer than one in so many rows are selected is decoded for those alone. Of rows
-	// next to each other only the first counts fully, see decodesRows.
+	// RowSelectRatio: if fewer than one in so many rows of a stripe are selected, only those are decoded. In a run of
+	// selected rows only the first counts fully, see decodesRows.
 	RowSelectRatio int
-	// GatheredRun: selected rows that come in runs of so many on average are not gathered.
+	// GatheredRun: selected rows in runs of at least so many rows on average are not gathered.
 	GatheredRun int
 }
 
-// Default values of Source. A whole stripe is decoded in runs that the processor predicts. Both ways take as long at
-// about one row in 30 (go run ./bench/filter --select 0.03). Runs of rows are copied faster than they are gathered.
+// Default values of Source. Decoding a whole stripe takes as long as decoding about one row in 30 (go run
+// ./bench/filter --select 0.03). Copying runs of rows is faster than gathering them.
 const (
 	DefaultRowSelectRatio = 32
 	DefaultGatheredRun    = 32
@@ -47,12 +47,12 @@ type Options struct {
 	Reuse        bool // keep the pools of closed readers
 }
 
-// An Executor fetches and decodes stripes of a source, into memory that it uses again.
+// An Executor fetches and decodes stripes of a source. It reuses memory of its Pools.
 type Executor struct {
 	*Pools
 	Budget *memory.Budget
 	Stats  *metering.Counters
-	// Sessions: the sessions of stripes are found when they are decoded.
+	// Sessions: find the sessions of stripes when they are decoded.
 	Sessions bool
 
 	src   *Source
@@ -68,7 +68,8 @@ func New(src *Source, opts Options, p *Pools, stats *metering.Counters) *Executo
 	}
 }
 
-// Stripe returns stripe i of u, whose columns are to have all stored rows. Without u it stands for an error.
+// Stripe returns stripe i of u, with all stored rows. With u nil it returns a stripe to carry an error. ReleaseStripe
+// frees it.
 func (x *Executor) Stripe(u *ioplan.IOTask, i int) *ioplan.Stripe {
 	s := x.stripes.Get()
 	s.Users.Store(1)
@@ -83,7 +84,7 @@ func (x *Executor) Stripe(u *ioplan.IOTask, i int) *ioplan.Stripe {
 	return s
 }
 
-// Select makes a stripe that is not decoded yet have its selected rows alone, in the way that costs less.
+// Select restricts a stripe, which is not decoded yet, to its selected rows. It decides how they will be decoded.
 func (x *Executor) Select(s *ioplan.Stripe) {
 	g, i := s.Segment, s.Index
 	if s.Rows = int(g.Starts[i+1] - g.Starts[i]); s.Rows == s.Stored {
@@ -95,19 +96,20 @@ func (x *Executor) Select(s *ioplan.Stripe) {
 	s.Gathered = s.RowSelected || x.src.gathers(s.Rows, runs)
 }
 
-// followingRow is what a row costs that follows another selected one, when rows are decoded alone. The unit is a row of
-// a stripe that is decoded whole.
+// followingRow is the cost of decoding a selected row that follows another one without the rest of the stripe. The unit
+// is the cost of a row in a stripe that is decoded whole.
 const followingRow = 2
 
-// decodesRows reports whether so many selected rows of a stripe, in so many runs, are decoded alone. Slots that such
-// rows share are given once for each row, so the stripe is decoded whole where slots are asked for.
+// decodesRows reports whether to decode only the selected rows of a stripe: so many, in so many runs. This loses the
+// slots that rows share, so it returns false if batches need slots.
 func (x *Executor) decodesRows(rows, runs, stored int) bool {
 	ratio := x.src.RowSelectRatio
 	return runs*ratio+(rows-runs)*min(ratio, followingRow) < stored &&
 		x.src.Plan.Dedup == plan.DedupKJT && !x.opts.Batches.Info && !x.opts.Batches.KeepSlots
 }
 
-// ReleaseStripe is called by each user of a stripe when it is done with it. The last one gives the stripe back.
+// ReleaseStripe is called by each user of a stripe when it is done with it. The last call returns the stripe to the
+// pools.
 func (x *Executor) ReleaseStripe(s *ioplan.Stripe) {
 	if s.Users.Add(-1) > 0 {
 		return
@@ -128,7 +130,7 @@ func (x *Executor) ReleaseStripe(s *ioplan.Stripe) {
 	x.stripes.Put(s)
 }
 
-// PlanTask returns an I/O task of stripes of g from one on, as many before limit as fit.
+// PlanTask returns an I/O task with stripes of g: from on, as many before limit as fit. PutTask frees it.
 func (x *Executor) PlanTask(g *ioplan.Segment, from, limit int) *ioplan.IOTask {
 	u := x.tasks.Get()
 	u.Plan(g, from, limit, x.opts.Sizes)
@@ -136,7 +138,7 @@ func (x *Executor) PlanTask(g *ioplan.Segment, from, limit int) *ioplan.IOTask {
 	return u
 }
 
-// PutTask takes back an I/O task whose bytes nobody needs any more.
+// PutTask returns an I/O task and its buffers to the pools. Its bytes must not be used any more.
 func (x *Executor) PutTask(u *ioplan.IOTask) {
 	for i := range u.Ranges {
 		if u.Ranges[i].Bytes != nil {

@@ -19,7 +19,7 @@ type Request struct {
 	Index int // in Task.Requests
 }
 
-// Load reads all requests of I/O tasks, several objects at a time, and decodes the dictionaries that the tasks lead.
+// Load executes all requests of I/O tasks, several objects at a time, and decodes the dictionaries of tasks that lead.
 func (x *Executor) Load(ctx context.Context, tasks ...*ioplan.IOTask) error {
 	var names []string
 	jobs := map[string][]Request{}
@@ -55,14 +55,14 @@ func (x *Executor) Load(ctx context.Context, tasks ...*ioplan.IOTask) error {
 	return nil
 }
 
-// DecodeDictionaries decodes the dictionaries that u, whose bytes are there, leads.
+// DecodeDictionaries decodes the dictionaries of u, which leads and whose bytes have been read.
 func (x *Executor) DecodeDictionaries(u *ioplan.IOTask) error {
 	w := x.scratches.Get()
 	defer x.scratches.Put(w)
 	return u.DecodeDictionaries(w.decoder)
 }
 
-// ReadRequests does requests of one object, together.
+// ReadRequests executes requests of one object together.
 func (x *Executor) ReadRequests(ctx context.Context, name string, jobs ...Request) error {
 	defer metering.Since(time.Now(), &x.Stats.Read)
 	x.Stats.Requests.Add(uint64(len(jobs)))
@@ -81,7 +81,7 @@ func (x *Executor) ReadRequests(ctx context.Context, name string, jobs ...Reques
 			return err
 		}
 	}
-	for _, j := range jobs { // one by one, to know where reading fails
+	for _, j := range jobs { // one by one, to find out which one fails
 		buf, off := j.target()
 		if err := x.src.Blobs.ReadAt(ctx, name, buf, off); err != nil {
 			return readError(name, off, off+int64(len(buf)), err)
@@ -97,7 +97,7 @@ func (j Request) target() ([]byte, int64) {
 	return r.Bytes[q.From-r.From : q.To-r.From], int64(q.From)
 }
 
-// readError returns the error of a read of bytes [from, end) of an object.
+// readError converts an error of reading bytes [from, end) of an object. A missing or short object is ErrCorrupt.
 func readError(name string, from, end int64, err error) error {
 	corrupt := func(reason string) error {
 		return &format.CorruptError{Object: name, Stripe: -1, Offset: from, Reason: reason}
@@ -111,7 +111,7 @@ func readError(name string, from, end int64, err error) error {
 	return fmt.Errorf("read of %s at %d: %w", name, from, err)
 }
 
-// allocate gives a range of u its buffer, unless another request has.
+// allocate allocates the buffer of a range of u, unless another request has done so.
 func (x *Executor) allocate(ctx context.Context, u *ioplan.IOTask, rng int32) error {
 	u.Mu.Lock()
 	defer u.Mu.Unlock()

@@ -5,24 +5,24 @@ import (
 	"github.com/dsistore/dsistore/reader/ioplan"
 )
 
-// Row selection. A stripe with many selected rows that are not neighbours is decoded whole, and its columns get an
-// inverse of the selected rows alone. The selected rows are then one piece of a batch, and not a piece for every few
-// rows: loops and kernels copy many rows at a time.
+// A stripe with many scattered selected rows is decoded whole, and its columns get an inverse of only the selected
+// rows. The selected rows are then one piece of a batch instead of many small ones, so that loops and kernels copy many
+// rows at a time.
 //
 //	rows       0 1 2 3 4 5 6 7        inverse 0 0 1 2 2 2 3 3
 //	selected     x   x x   x
 //	positions    0   1 2   3          inverse   0   2 2   3       the slots stay where they are, used or not
 //
-// A column without an inverse has its rows as slots, so that the selected rows are its inverse. PieceGatherer does the
-// same for the rows of a take.
+// In a column without an inverse rows are slots, so the selected rows are its new inverse. PieceGatherer does the same
+// for the rows of a take.
 
-// A gatherer gathers the columns of an item of a stripe. An inverse that several of them share is gathered once.
+// A gatherer gathers the columns of an item of a stripe. An inverse that several columns share is gathered once.
 type gatherer struct {
-	of       *int32 // where the inverse begins that was gathered last
+	of       *int32 // address of the inverse that was gathered last
 	gathered []int32
 }
 
-// gather makes d, a column of st, one of the selected rows.
+// gather reduces d, a column of st, to the selected rows.
 func (c *gatherer) gather(x *Executor, st *ioplan.Stripe, d *ioplan.Decoded) {
 	inverse := d.Column.Inverse
 	if len(inverse) == 0 {
@@ -39,7 +39,7 @@ func (c *gatherer) gather(x *Executor, st *ioplan.Stripe, d *ioplan.Decoded) {
 	d.Gather(c.gathered)
 }
 
-// gatherRows writes what inverse has of each of rows. It does not append: cache misses are many, and should overlap.
+// gatherRows sets dst[i] to inverse[rows[i]]. Without append the many cache misses overlap.
 func gatherRows(dst, inverse, rows []int32) {
 	dst = dst[:len(rows)]
 	for i, r := range rows {
@@ -47,11 +47,10 @@ func gatherRows(dst, inverse, rows []int32) {
 	}
 }
 
-// gathers reports whether a stripe that is decoded whole is gathered to its selected rows, which are so many in so many
-// runs.
+// gathers reports whether to gather the selected rows of a stripe that is decoded whole: so many, in so many runs.
 func (s *Source) gathers(rows, runs int) bool { return runs*s.GatheredRun > rows }
 
-// runsOf returns how many runs of rows next to each other rows are, which ascend.
+// runsOf returns the number of runs of consecutive rows in rows, which ascend.
 func runsOf(rows []int32) int {
 	runs := min(len(rows), 1)
 	for i := 1; i < len(rows); i++ {

@@ -8,8 +8,8 @@ import (
 	"github.com/dsistore/dsistore/reader/ioplan"
 )
 
-// A gatheredStripe is some rows of a stripe, in the order in which they are asked for: the stripe's columns, each with
-// an inverse of those rows alone.
+// A gatheredStripe is some rows of a stripe in the order of a take: the stripe's columns, each with an inverse of only
+// those rows.
 //
 //	stripe            rows 0 .. 16383         pieces [5,6) [870,871) [9001,9002) ...
 //	gathered stripe   rows 5 870 9001 ...     piece [0,143)
@@ -18,24 +18,24 @@ type gatheredStripe struct {
 	stripe   ioplan.Stripe
 	rows     []int32 // of the stripe
 	columns  []ioplan.Decoded
-	inverses []gatheredInverse // of the columns, which those of a group share
+	inverses []gatheredInverse // of the columns; the columns of a group share one
 }
 
-// gatheredInverse are the slots of the rows in an inverse, which begins at of.
+// A gatheredInverse has the slots of the rows, from the inverse at address of.
 type gatheredInverse struct {
 	of   *int32
 	rows []int32
 }
 
-// A PieceGatherer gathers the pieces of one batch at a time; its memory is used again. One goroutine uses it.
+// A PieceGatherer gathers the pieces of one batch at a time. It reuses its memory. It is used by one goroutine.
 type PieceGatherer struct {
 	all      []*gatheredStripe
 	used     int
 	byStripe map[*ioplan.Stripe]*gatheredStripe // of those used
 }
 
-// Gather makes pieces, which are of so many stripes, pieces of gathered stripes, unless they are few. The result is
-// valid until Release.
+// Gather replaces pieces, which are of so many stripes, by pieces of gathered stripes, unless there are few pieces. The
+// result is valid until Release.
 func (x *PieceGatherer) Gather(pieces []batch.Piece, stripes int) []batch.Piece {
 	if len(pieces) < 2*stripes {
 		return pieces
@@ -81,7 +81,7 @@ func (x *PieceGatherer) of(s *ioplan.Stripe) *gatheredStripe {
 	return v
 }
 
-// Release lets the stripes go.
+// Release removes the references to the stripes.
 func (x *PieceGatherer) Release() {
 	for _, v := range x.all[:x.used] {
 		v.of, v.stripe.Segment, v.rows = nil, nil, v.rows[:0]
@@ -94,7 +94,7 @@ func (x *PieceGatherer) Release() {
 	clear(x.byStripe)
 }
 
-// fill makes the columns of the rows.
+// fill sets the columns of v.stripe.
 func (v *gatheredStripe) fill() {
 	s := &v.stripe
 	s.Segment, s.Index, s.FirstRow, s.Rows = v.of.Segment, v.of.Index, v.of.FirstRow, len(v.rows)
@@ -114,7 +114,7 @@ func (v *gatheredStripe) fill() {
 	}
 }
 
-// inverse returns the slots of the rows. Borrowed until Release.
+// inverse returns the slots of the rows in c. Borrowed until Release.
 func (v *gatheredStripe) inverse(c *vector.Column) []int32 {
 	if len(c.Inverse) == 0 {
 		return v.rows

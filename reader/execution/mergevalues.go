@@ -6,26 +6,26 @@ import (
 	"github.com/dsistore/dsistore/reader/ioplan"
 )
 
-// The slots of a merge's parts come one after the other, and so do their values. A part that is decoded whole is
-// decoded to where its values go.
+// The values of a merge are those of its parts, one part after the other. If a part is decoded whole, its values are
+// decoded directly to their position in the merge: its column borrows ("is lent") the merge's memory meanwhile.
 //
 //	values of the merge   | part 0 | part 1     | part 2 ...
-//	                        ^        ^ lent to part 1's column, whose own memory is kept meanwhile
-//	                        of rows alone: decoded elsewhere, and copied
+//	                        ^        ^ lent to part 1's column, whose own memory is kept in mergePart.own
+//	                        only some rows are decoded: to the part's own memory, and copied
 
-// maxLent is for how many values room is made before a stripe's checksums are looked at: what a damaged directory says
-// is not believed further.
+// maxLent is the largest number of values that are allocated before a stripe's checksums are verified, in case the
+// directory is damaged.
 const maxLent = 1 << 24
 
-// lend makes the values of part p, of a list, go to position at of to's, where the part is decoded whole as the type
-// that is wanted. f is its file.
+// lend lets the column of part p, of a list, decode its values to position at of to, if the part is decoded whole and
+// needs no conversion. f is its file.
 func (b *merge) lend(to *vector.Column, p int, f *ioplan.File, stripe, feature, at int) {
 	part := &b.parts[p]
 	n := wholeElements(part, f.Entry.Meta, stripe)
 	if n < 0 || f.Entry.Meta.Type != f.Want {
 		return
 	}
-	room := at + n // with those of the parts after it, as far as they are known
+	room := at + n // values to allocate, with those of later parts, as far as their number is known
 	for q := p + 1; q < len(b.parts); q++ {
 		if other := &b.parts[q]; other.count > 0 && other.of.Files[feature] >= 0 {
 			room += max(wholeElements(other, b.files[other.of.Files[feature]].Entry.Meta, stripe), 0)
@@ -54,7 +54,7 @@ func (b *merge) lend(to *vector.Column, p int, f *ioplan.File, stripe, feature, 
 	}
 }
 
-// wholeElements returns how many values a part has that is decoded whole, else -1.
+// wholeElements returns how many values a part has if it is decoded whole, else -1.
 func wholeElements(part *mergePart, m *format.FileMeta, stripe int) int {
 	if part.rows != nil {
 		return -1
@@ -62,7 +62,7 @@ func wholeElements(part *mergePart, m *format.FileMeta, stripe int) int {
 	return int(m.Stripes[stripe].Elements)
 }
 
-// lendValues makes of the n values of to from at on; to gets room for so many in all.
+// lendValues sets of to the n values of to from at on. to gets a capacity of room values.
 func lendValues[T any](to, of *[]T, at, n, room int) {
 	if cap(*to) < room {
 		more := make([]T, at, room+room/8)
@@ -73,7 +73,7 @@ func lendValues[T any](to, of *[]T, at, n, room int) {
 	*of = (*to)[at : at : at+n]
 }
 
-// takeBack gives a part's column its own memory again.
+// takeBack undoes lend: the part's column gets its own memory again.
 func (x *mergePart) takeBack() {
 	if !x.borrows {
 		return

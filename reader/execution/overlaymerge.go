@@ -9,8 +9,8 @@ import (
 	"github.com/dsistore/dsistore/reader/ioplan"
 )
 
-// An overlay merge makes the stripe of features whose rows come from several parts: layers of overlays, the segment, or
-// nothing.
+// A merge makes the stripe of features whose rows come from several parts: layers of overlays, the segment itself, or
+// null.
 //
 //	rows        0 1 2 3 4 5 6 7
 //	which       b b o o b - - b           b: the segment, o: a layer, -: null
@@ -19,39 +19,39 @@ import (
 //	lists       slots of o, then of b, then one that is null; the inverse has the slot of each row,
 //	                                      so that a distinct value of a part is there once
 //
-// A stripe whose rows are all of one part is that part's, decoded as if there were no other. Parts without a row of a
-// stripe are not fetched for it. A part with few rows of a stripe is decoded for those alone, as stripes with few
-// selected rows are. A merge is scratch memory.
+// If one part has all rows of a stripe, it is decoded as if there were no other. Parts without a row of a stripe are
+// not fetched for it. If a part has few rows of a stripe, only those are decoded. A merge is scratch memory.
 type merge struct {
 	parts []mergePart
 	files []ioplan.File // of the segment
-	which []uint16      // of each row, its part
+	which []uint16      // by row: its part
 	rows  int
 	whole bool // all rows of the stripe are wanted
 
-	bases []int32   // of each part, its first slot
-	invs  [][]int32 // and inverse
-	next  []int32   // and the next of its rows, where it is decoded for them alone; else -1
+	// By part:
+	bases []int32   // first slot
+	invs  [][]int32 // inverse
+	next  []int32   // next row of its column, if only its rows are decoded; else -1
 }
 
 // A mergePart is a part in one stripe.
 type mergePart struct {
 	of    *ioplan.ItemPart
-	count int     // of the rows wanted
-	rows  []int32 // of the stripe, where the part is decoded for them alone; else nil
+	count int     // rows that it has of those wanted
+	rows  []int32 // rows of the stripe to decode; nil: decode it whole
 	list  []int32 // memory of rows
 
-	selection format.Selection // the rows in its group
-	inverse   *ioplan.Decoded  // of its group; nil: it has none, or rows are decoded alone
-	lent      bool             // the inverse is the stripe's
+	selection format.Selection // of rows in its group
+	inverse   *ioplan.Decoded  // of its group; nil: it has none, or only rows are decoded
+	lent      bool             // the stripe owns the inverse
 	decoded   *ioplan.Decoded
 	column    *vector.Column // nil: null
-	own       vector.Column  // has the memory of decoded's values, while borrows says that they are in the merge's
-	borrows   bool
+	borrows   bool           // decoded's values are in the merge's memory (see lend), and own has its own memory
+	own       vector.Column
 }
 
-// decodeMerged decodes the features of an item that has parts: of the whole stripe, or of rows of it, which ascend. It
-// returns how many slots they have.
+// decodeMerged decodes the features of an item that has parts: the whole stripe, or only rows, which ascend. It returns
+// how many slots the features have.
 func (x *Executor) decodeMerged(w *scratch, st *ioplan.Stripe, it *ioplan.Item, rows []int32) (slots uint64,
 	err error) {
 	b, d := &w.merge, w.decoder
@@ -62,7 +62,7 @@ func (x *Executor) decodeMerged(w *scratch, st *ioplan.Stripe, it *ioplan.Item, 
 			return 0, err
 		}
 	}
-	var shared *ioplan.Decoded // the inverse of the features, where they are several
+	var shared *ioplan.Decoded // the inverse that all features of the item share, if it is grouped
 	for i, f := range it.Features {
 		c, err := b.decode(d, st, it, i, x, &shared)
 		if err != nil {
@@ -77,7 +77,7 @@ func (x *Executor) decodeMerged(w *scratch, st *ioplan.Stripe, it *ioplan.Item, 
 		}
 		switch t := x.src.Transforms[f]; {
 		case c != nil:
-			slots += uint64(min(c.Column.Slots, b.rows)) // of some parts there may be slots that no row has
+			slots += uint64(min(c.Column.Slots, b.rows)) // some slots of parts may have no row
 			if t != nil {
 				err = c.Transform(t)
 			}
@@ -93,7 +93,7 @@ func (x *Executor) decodeMerged(w *scratch, st *ioplan.Stripe, it *ioplan.Item, 
 	return slots, nil
 }
 
-// find finds the parts of the rows that are wanted.
+// find sets the parts and which, for the wanted rows; nil: all.
 func (b *merge) find(x *Executor, st *ioplan.Stripe, it *ioplan.Item, rows []int32) {
 	g, k := st.Segment, st.Index
 	first, stored := g.First[k], g.StoredRows(k)
@@ -159,7 +159,7 @@ func (b *merge) find(x *Executor, st *ioplan.Stripe, it *ioplan.Item, rows []int
 		part.list = part.rows
 	}
 	for p := range b.parts {
-		if b.parts[p].count == b.rows { // it is as if there were no other
+		if b.parts[p].count == b.rows { // it has all rows
 			b.parts[0], b.parts[p] = b.parts[p], b.parts[0]
 			b.parts = b.parts[:1]
 			return
@@ -177,7 +177,7 @@ func (b *merge) addPart(of *ioplan.ItemPart) {
 	p.of, p.count, p.rows, p.inverse, p.lent, p.decoded, p.column = of, 0, nil, nil, false, nil, nil
 }
 
-// decodeGroup decodes the inverse of a part's group, or finds the rows in it.
+// decodeGroup decodes the inverse of a part's group or, if only rows are decoded, selects them in it.
 func (b *merge) decodeGroup(d *format.StripeDecoder, st *ioplan.Stripe, p int, x *Executor) error {
 	part := &b.parts[p]
 	file := part.of.Inverse
@@ -199,7 +199,7 @@ func (b *merge) decodeGroup(d *format.StripeDecoder, st *ioplan.Stripe, p int, x
 	return x.decodeFile(d, st, file, part.inverse, nil, nil, nil)
 }
 
-// decode makes the i-th feature of the item: a column of st's, or nil where every row is null.
+// decode sets and returns st's column of the i-th feature of the item; nil: every row is null.
 func (b *merge) decode(d *format.StripeDecoder, st *ioplan.Stripe, it *ioplan.Item, i int, x *Executor,
 	shared **ioplan.Decoded) (*ioplan.Decoded, error) {
 	f := it.Features[i]
@@ -263,7 +263,7 @@ func (b *merge) decode(d *format.StripeDecoder, st *ioplan.Stripe, it *ioplan.It
 	return c, nil
 }
 
-// release gives back what an error left, and lets go of the item.
+// release returns memory to the pools, also after an error, and removes the references to the item.
 func (b *merge) release(x *Executor) {
 	all := b.parts[:cap(b.parts)]
 	for p := range all {
@@ -278,7 +278,7 @@ func (b *merge) release(x *Executor) {
 	clear(b.invs[:cap(b.invs)])
 }
 
-// make makes to, whose memory is used again, of the parts' columns. shared is the inverse of an item with groups, made
+// make sets to, whose memory is reused, from the parts' columns. shared is the inverse of a grouped item, which is set
 // with its first feature; nil: to has its own, or none.
 func (b *merge) make(to *vector.Column, t vector.Type, shared *ioplan.Decoded, first bool) error {
 	if to.InverseBorrowed {
@@ -317,7 +317,7 @@ func (b *merge) plain() bool {
 	return true
 }
 
-// start sets what is asked for of each row's part.
+// start sets next and invs, before a pass over the rows.
 func (b *merge) start() {
 	b.next, b.invs = b.next[:0], b.invs[:0]
 	for p := range b.parts {
@@ -333,7 +333,7 @@ func (b *merge) start() {
 	}
 }
 
-// row returns the row that row r of the merge is in the column of its part.
+// row returns the row in the column of part p of row r of the merge. Rows are asked for in order.
 func (b *merge) row(p uint16, r int) int {
 	if next := b.next[p]; next >= 0 {
 		b.next[p]++
@@ -342,7 +342,7 @@ func (b *merge) row(p uint16, r int) int {
 	return r
 }
 
-// copyRows makes to out of values of fixed width, row by row.
+// copyRows sets to from values of fixed width, row by row.
 func (b *merge) copyRows(to *vector.Column) {
 	to.Slots, to.Inverse, to.Lengths = b.rows, nil, nil
 	b.start()
@@ -378,7 +378,7 @@ func (b *merge) copyRows(to *vector.Column) {
 	}
 }
 
-// mergeRows copies the value of each row, zeros for null; values says which slice of a column they are.
+// mergeRows copies the value of each row, zeros for null. values returns the slice of a column's values.
 func mergeRows[T any](b *merge, dst []T, width int, values func(*vector.Column) []T) {
 	var few [4][]T
 	from := few[:0]
@@ -402,7 +402,7 @@ func mergeRows[T any](b *merge, dst []T, width int, values func(*vector.Column) 
 	}
 }
 
-// invert writes the slot of each row.
+// invert sets dst to the slot of each row.
 func (b *merge) invert(dst []int32) {
 	b.start()
 	for r, p := range b.which {
@@ -417,7 +417,7 @@ func (b *merge) invert(dst []int32) {
 	}
 }
 
-// joinSlots makes to of the slots of all parts, one after the other, and one for null.
+// joinSlots sets to's slots to those of all parts, one part after the other. A part that is null has one slot.
 func (b *merge) joinSlots(to *vector.Column) error {
 	width := to.Type.Width()
 	slots, values := 0, 0
@@ -501,8 +501,8 @@ func (b *merge) joinSlots(to *vector.Column) error {
 	return nil
 }
 
-// joinRanges writes the ranges of c's slots, nil: of a null one, to the slots of to from base on. Their values come
-// after at others.
+// joinRanges writes the ranges of c's slots to the slots of to from base on; c nil: of one null slot. Their values
+// start at position at.
 func joinRanges(to, c *vector.Column, base, at int32) {
 	if to.Lengths == nil {
 		ends := to.Offsets[base+1:]
@@ -526,7 +526,7 @@ func joinRanges(to, c *vector.Column, base, at int32) {
 	}
 }
 
-// joinValues copies the values of all parts to dst, but those that are there, zeros for the slot that is null.
+// joinValues copies the values of all parts to dst, except those that lend put there; zeros for a null slot.
 func joinValues[T any](b *merge, dst []T, width int, values func(*vector.Column) []T) []T {
 	at := 0
 	for p := range b.parts {

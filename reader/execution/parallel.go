@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// Parallel calls do for each i below n, at most limit at a time, in order. It returns the error of the first i that has
-// one. After an error it begins no more calls.
+// Parallel calls do for each i below n, starting in order, at most limit at a time. After an error it starts no more
+// calls. It returns the error of the lowest i when all calls have returned.
 func Parallel(n, limit int, do func(i int) error) error {
 	if n == 1 {
 		return do(0)
@@ -15,7 +15,7 @@ func Parallel(n, limit int, do func(i int) error) error {
 	var next atomic.Int64
 	var failed atomic.Bool
 	work := func() {
-		for !failed.Load() { // the calls before a failed one go on, so that the error is the first in order
+		for !failed.Load() { // all calls below a failed one have started, so the first error in order is found
 			i := int(next.Add(1)) - 1
 			if i >= n {
 				return

@@ -8,10 +8,10 @@ import (
 	"github.com/dsistore/dsistore/reader/memory"
 )
 
-// Pools keep the memory of the readers of one plan for its next use, and bound their work. Safe for concurrent use.
+// Pools keep memory of the readers of one plan for reuse, and limit their concurrent tasks. Safe for concurrent use.
 type Pools struct {
 	Batches *batch.Pool
-	Tokens  chan struct{} // holds a token for each task that a worker is at
+	Tokens  chan struct{} // semaphore: a token for each running task
 
 	columns   []memory.FreeList[ioplan.Decoded] // of each feature
 	inverses  memory.FreeList[ioplan.Decoded]
@@ -22,18 +22,18 @@ type Pools struct {
 	scratches memory.FreeList[scratch]
 
 	key   poolsKey
-	reuse bool // they are kept for the next reader in the end
+	reuse bool // Close keeps them for the next reader
 }
 
-// scratch is what one goroutine decodes with.
+// scratch is the memory with which one goroutine decodes.
 type scratch struct {
 	decoder *format.StripeDecoder
-	group   format.Selection // the rows in the group of an item, where rows are decoded alone
+	group   format.Selection // the selected rows in the group of an item
 	merge   merge
 }
 
-// NewPools returns pools for readers of src that have the options' memory, batches and workers in sum: those of a
-// closed reader, where they fit.
+// NewPools returns pools for readers of src that together have the memory, batches and workers of opts. With
+// Options.Reuse it returns the pools of a closed reader if they fit.
 func NewPools(src *Source, opts *Options) *Pools {
 	key := poolsKey{
 		batches: opts.Batches, workers: opts.Workers, memory: opts.MemoryBudget, limits: opts.Limits,
@@ -62,8 +62,8 @@ func NewPools(src *Source, opts *Options) *Pools {
 	return p
 }
 
-// Close frees what is idle now and the rest when it comes back, or keeps both for the next reader. Nobody uses the
-// pools any more.
+// Close frees idle memory now and the rest when it is returned or, with reuse, keeps both for the next reader. The
+// pools must not be used afterwards.
 func (p *Pools) Close() {
 	if p.reuse {
 		reused.put(p)

@@ -14,7 +14,7 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
-// What is kept of closed readers, and how long: the pools closed last, and of each at the most these eighths of
+// The pools of the last MaxClosedPools closed readers are kept for reuseWithin, each with at most these eighths of
 // Options.MemoryBudget.
 const (
 	reuseWithin    = time.Minute
@@ -25,9 +25,9 @@ const (
 	reusedBuffers = 2 // of stored ranges
 )
 
-// closedPools are the pools of closed readers with Options.Reuse. The next reader of the same features and options goes
-// on with their memory. New memory costs a page fault for each page, and is cleared twice, by the system and by the
-// runtime: a third of the time that an epoch of a small table takes. Safe for concurrent use.
+// closedPools are the pools of closed readers with Options.Reuse, for the next reader of the same features and options.
+// New memory costs page faults and is cleared twice, by the system and by the runtime. This takes a third of the time
+// of an epoch of a small table. Safe for concurrent use.
 type closedPools struct {
 	keep time.Duration
 
@@ -40,7 +40,7 @@ type closedPool struct {
 	timer *time.Timer
 }
 
-// reused are the process's.
+// reused are the closed pools of the process.
 var reused = closedPools{keep: reuseWithin}
 
 // poolsKey is the options that pools depend on.
@@ -52,14 +52,15 @@ type poolsKey struct {
 	columns int // features that are read
 }
 
-// fits reports whether the memory of p serves a plan: the same features, transformed alike, in batches of the same
-// form. Which rows of which snapshot the plan reads does not matter.
+// fits reports whether p can be used for a plan: it has the same features, transforms and batch options. The rows and
+// the snapshot of the plan do not matter.
 func (p *Pools) fits(key *poolsKey, plan *plan.Plan) bool {
 	a := p.Batches.Plan()
 	return p.key == *key && slices.Equal(a.Features, plan.Features) && reflect.DeepEqual(form(a), form(plan))
 }
 
-// form returns p without its Features and without what says which rows it reads: a field that is not named here counts.
+// form returns p without Features and without the fields that select rows. A new field of Plan counts unless it is
+// cleared here.
 func form(p *plan.Plan) plan.Plan {
 	f := *p
 	f.Features, f.Table, f.Snapshot, f.Partition, f.Filter, f.Downsample, f.SampleList = nil, "", 0, "", "", "", ""
@@ -71,7 +72,7 @@ func form(p *plan.Plan) plan.Plan {
 func (x *closedPools) take(key *poolsKey, plan *plan.Plan) *Pools {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for i, c := range slices.Backward(x.all) { // what was closed last is likeliest to be in the caches
+	for i, c := range slices.Backward(x.all) { // the last closed one is most likely to be in the CPU caches
 		if c.pools.fits(key, plan) {
 			x.all = slices.Delete(x.all, i, i+1)
 			c.timer.Stop()
@@ -81,7 +82,7 @@ func (x *closedPools) take(key *poolsKey, plan *plan.Plan) *Pools {
 	return nil
 }
 
-// put keeps the pools of a closed reader. Batches that the caller still has come back to them.
+// put keeps the pools of a closed reader. Batches that the caller still holds are released to them.
 func (x *closedPools) put(p *Pools) {
 	eighth := p.key.memory / 8
 	p.Trim(reusedBatches*eighth, reusedColumns*eighth, reusedBuffers*eighth)
@@ -122,7 +123,7 @@ func (x *closedPools) clear() {
 	x.all = nil
 }
 
-// drop gives up pools whose time is over, unless they were taken.
+// drop frees pools when their time is over, unless they were taken.
 func (x *closedPools) drop(c *closedPool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -132,8 +133,8 @@ func (x *closedPools) drop(c *closedPool) {
 	}
 }
 
-// Trim drops idle memory until about so many bytes of batches, decoded columns and buffers are left, and what refers to
-// the segments that were read. Nobody uses the pools meanwhile.
+// Trim frees idle memory until about so many bytes of batches, decoded columns and buffers are left. It also removes
+// references to the segments that were read. The pools must not be used meanwhile.
 func (p *Pools) Trim(batches, columns, buffers int64) {
 	for _, x := range p.scratches.Idle() {
 		x.decoder.Use(nil)
@@ -149,7 +150,7 @@ type Held struct {
 	ColumnBytes, BufferBytes int64
 }
 
-// Held returns the idle memory. Nobody uses the pools meanwhile.
+// Held returns the idle memory. The pools must not be used meanwhile.
 func (p *Pools) Held() Held {
 	h := Held{BufferBytes: p.buffers.Held()}
 	for i := range p.columns {
@@ -161,8 +162,8 @@ func (p *Pools) Held() Held {
 	return h
 }
 
-// trimColumns drops idle columns, of the features that have most of them first, until the others have about so many
-// bytes.
+// trimColumns frees idle columns until the others have about so many bytes, starting with the features that have most
+// columns.
 func (p *Pools) trimColumns(most int64) {
 	all := []*memory.FreeList[ioplan.Decoded]{&p.inverses}
 	for i := range p.columns {
@@ -185,5 +186,5 @@ func (p *Pools) trimColumns(most int64) {
 	}
 }
 
-// isComparable reports whether allocators of a's type can be told apart.
+// isComparable reports whether allocators of a's type can be compared by ==.
 func isComparable(a memory.Allocator) bool { return reflect.TypeOf(a).Comparable() }

@@ -1,4 +1,4 @@
-// Package expand has the loops that copy decoded columns into batches: they run for every value of every batch.
+// Package expand has the hot loops that copy decoded columns into batches.
 //
 // A source is rows, or slots, of a vector.Column in one of three layouts: plain (row i is slot i), with an inverse
 // (row to slot), and with partial duplicates (a list is a slice of a longer one). The destination is a slice of the
@@ -6,9 +6,8 @@
 //
 // Invariants:
 //   - No function makes an interface call or allocates.
-//   - Each vector kernel (expand_simd.go and the .s files) does a first part of the work of a fallback in plain Go,
-//     which does the rest; a test holds both equal. A kernel checks slots and ranges, and never reads or writes
-//     outside.
+//   - Each vector kernel (expand_simd.go and the .s files) handles the first rows, and a fallback in plain Go the rest.
+//     A test compares both. A kernel checks slots and ranges, and never reads or writes outside of them.
 //
 // All functions are safe for concurrent use on different destinations.
 package expand

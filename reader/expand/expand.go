@@ -39,8 +39,8 @@ func PutLengths(dst []int32, c *vector.Column, lo, hi int) {
 	}
 }
 
-// PutRanges writes the length of each row's list to lengths, 0 for null and where c is nil, and where each ends to
-// ends, the first beginning at sum; it returns the last end. What does not fit an int32 is cut off.
+// PutRanges writes the length of each row's list to lengths, 0 for null and if c is nil, and its end to ends. The first
+// list starts at sum. It returns the last end. Ends that do not fit an int32 are truncated; the caller checks the last.
 func PutRanges(lengths, ends []int32, c *vector.Column, lo, hi int, sum int64) int64 {
 	switch {
 	case c == nil:
@@ -60,7 +60,7 @@ func PutRanges(lengths, ends []int32, c *vector.Column, lo, hi int, sum int64) i
 	return sum
 }
 
-// putRangesPlain is PutRanges of the rows whose slots inverse has. putRangesOf does so where the processor has vectors.
+// putRangesPlain is PutRanges for rows with these slots. putRangesOf is its vector kernel.
 func putRangesPlain(lengths, ends []int32, c *vector.Column, inverse []int32, sum int64) int64 {
 	o := c.Offsets
 	lengths, ends = lengths[:len(inverse)], ends[:len(inverse)]
@@ -72,8 +72,8 @@ func putRangesPlain(lengths, ends []int32, c *vector.Column, inverse []int32, su
 	return sum
 }
 
-// PutSlotLists copies the lists of slots [lo, hi) one after the other to dst, from values of c, and returns the number
-// of values.
+// PutSlotLists copies the lists of slots [lo, hi) one after the other to dst, and returns the number of values. values
+// are those of c.
 func PutSlotLists[T any](dst, values []T, c *vector.Column, lo, hi int) int {
 	n := 0
 	switch {
@@ -91,19 +91,19 @@ func PutSlotLists[T any](dst, values []T, c *vector.Column, lo, hi int) int {
 	return n
 }
 
-// streamed is from how many bytes on the values of a batch's lists are written past the caches. They would leave the
-// nearest ones before the batch is whole, and push out the slots that they come from and the code of who takes them;
-// and for each line that is written whole its old content would be fetched first.
+// streamed is the number of bytes of a batch's lists from which on they are written past the CPU caches (non-temporal
+// stores). So many bytes would evict themselves before the batch is complete, and other data with them. Past the
+// caches, a full cache line is also written without reading it first.
 const streamed = 2 << 20
 
-// streamedRows is from how many rows on a piece is written past the caches: each call begins and ends with a line that
-// is not whole, and waits for all that it wrote.
+// streamedRows is the number of rows of a piece from which on it is written past the caches. Fewer are slower: each
+// call starts and ends with a partial line, and waits for its writes.
 const streamedRows = 32
 
 // GoesPast reports whether a piece of so many rows, of lists with so many bytes in all, is written past the caches.
 func GoesPast(bytes, rows int) bool { return bytes >= streamed && rows >= streamedRows }
 
-// PutLists is PutSlotLists for rows; past: past the caches, where the processor has vectors.
+// PutLists is PutSlotLists for rows. past: write past the CPU caches, if there is a kernel for it.
 func PutLists[T any](dst, values []T, c *vector.Column, lo, hi int, past bool) int {
 	if lo == hi {
 		return 0
@@ -116,7 +116,7 @@ func PutLists[T any](dst, values []T, c *vector.Column, lo, hi int, past bool) i
 	return n + copyRowsPlain(dst[n:], values, c, inverse[rows:])
 }
 
-// copyRowsPlain copies the lists of the rows whose slots inverse has. copyRows does so where the processor has vectors.
+// copyRowsPlain copies the lists of rows with these slots. copyRows is its vector kernel.
 func copyRowsPlain[T any](dst, values []T, c *vector.Column, inverse []int32) int {
 	n := 0
 	if c.Lengths == nil {
@@ -199,8 +199,8 @@ func Scatter[T float32 | float64](dst []float32, stride int, values []T, c *vect
 	}
 }
 
-// ScatterInts is Scatter for integers. It returns the OR of their sizes: v, or -1-v where v is negative. What is less
-// than 2^24 says that float32 holds them all.
+// ScatterInts is Scatter for integers. It returns the OR of all v, or -1-v for negative v. If the result is below 2^24,
+// float32 holds all of them exactly.
 func ScatterInts(dst []float32, stride int, values []int64, c *vector.Column, width, lo, hi int) (seen uint64) {
 	if width > 1 {
 		for r := lo; r < hi; r++ {
@@ -251,7 +251,7 @@ func ScatterZero(dst []float32, stride, width, rows int) {
 	}
 }
 
-// PutSlotPresence sets bit at+i of dst for each slot lo+i that is not null; the bits were zero.
+// PutSlotPresence sets bit at+i of dst, which was zero, for each slot lo+i that is not null.
 func PutSlotPresence(dst vector.Bitmap, at int, c *vector.Column, lo, hi int) {
 	if c.Present == nil {
 		dst.SetRange(at, at+hi-lo)
@@ -278,8 +278,7 @@ func PutPresence(dst vector.Bitmap, at int, c *vector.Column, lo, hi int) {
 	}
 }
 
-// putPresencePlain sets the bits of dst from at on, a row each. putPresenceWords does so where the processor has
-// vectors.
+// putPresencePlain sets the bits of dst from at on, one for each row. putPresenceWords is its vector kernel.
 func putPresencePlain(dst vector.Bitmap, at int, present vector.Bitmap, inverse []int32) {
 	for len(inverse) > 0 {
 		// The rows up to the next word boundary of dst, whose bits are gathered in a register.
@@ -320,8 +319,8 @@ func AllSet(b []uint64, n int) bool {
 	return n == 0 || bits.TrailingZeros64(^b[0]) >= n
 }
 
-// Accumulate turns lengths into the offsets at which lists end when the first starts at base. It returns the last one;
-// false when it does not fit an int32.
+// Accumulate replaces the lengths of lists by their ends, where the first starts at base. It returns the last end, and
+// false if that does not fit an int32.
 func Accumulate(lengths []int32, base int) (int, bool) {
 	sum := int64(base)
 	for i, n := range lengths {

@@ -12,19 +12,19 @@ import (
 
 // A Decoded is the memory of one decoded stripe of one feature.
 type Decoded struct {
-	Column *vector.Column // what to read: &stored, &widened, the column of transformed or &gathered
+	Column *vector.Column // the result: &Stored, &widened, the column of transformed, or &gathered
 	Stored vector.Column
 	// widened holds the values of a feature whose type in the segment is narrower than in the plan.
 	widened vector.Column
-	// transformed is nil until the feature is first transformed; then column is in it.
+	// transformed is nil until the feature is first transformed.
 	transformed *transform.State
-	// gathered has some rows of what column was before: all but its inverse is that one's.
+	// gathered has some rows of Column: it shares all slices with it except Inverse.
 	gathered vector.Column
-	Ascends  bool // no row of gathered has a slot before that of the row before
-	Absent   bool // nothing is stored: the column is what transforms make of null, in one slot
+	Ascends  bool // the slots of gathered's rows do not decrease
+	Absent   bool // nothing is stored: the column is the result of transforms of null, in one slot
 }
 
-// Widen makes d.Column the stored column as type t, which vector.Widen gives of both.
+// Widen sets d.Column to the stored column, converted to type t, to which its type widens.
 func (d *Decoded) Widen(t vector.Type) {
 	if d.Stored.Type == t {
 		d.Column = &d.Stored
@@ -34,14 +34,14 @@ func (d *Decoded) Widen(t vector.Type) {
 	d.Column = &d.widened
 }
 
-// Transform makes d.Column what p makes of it.
+// Transform sets d.Column to the result of p on it.
 func (d *Decoded) Transform(p *transform.Program) (err error) {
 	d.Column, err = d.state().Run(p, d.Column)
 	return err
 }
 
-// Missing makes d.Column the column of a feature that a segment does not have, after p, which fills null: one slot for
-// all rows, whose inverse is zeros, borrowed.
+// Missing sets d.Column for a feature that a segment does not have: the result of p, which fills null, in one slot for
+// all rows. zeros is its inverse, borrowed.
 func (d *Decoded) Missing(p *transform.Program, zeros []int32) (err error) {
 	d.Ascends, d.Absent = true, true
 	d.Column, err = d.state().Null(p, zeros)
@@ -60,7 +60,7 @@ type ZeroInverse struct {
 	zeros atomic.Pointer[[]int32]
 }
 
-// Get returns n zeros. Borrowed: nobody writes to them.
+// Get returns n zeros. Borrowed: do not write.
 func (z *ZeroInverse) Get(n int) []int32 {
 	if p := z.zeros.Load(); p != nil && len(*p) >= n {
 		return (*p)[:n:n]
@@ -70,7 +70,7 @@ func (z *ZeroInverse) Get(n int) []int32 {
 	return p
 }
 
-// Gather makes d.Column one of some of its rows: inverse has the slot of each. Borrowed.
+// Gather reduces d.Column to some of its rows. inverse has the slot of each; it is borrowed.
 func (d *Decoded) Gather(inverse []int32) {
 	d.gathered = *d.Column
 	c := &d.gathered
@@ -79,8 +79,8 @@ func (d *Decoded) Gather(inverse []int32) {
 	d.Column = c
 }
 
-// Weigh makes d.Column the weights of rows of a stripe that begins at row first of its segment: of those the selected
-// ones, nil: of all.
+// Weigh sets d.Column to the weights of a stripe that starts at row first of its segment: weight for rows in weighted,
+// 1 for others. rows is the number of rows of the column: the stripe's selected ones; selected nil: all.
 func (d *Decoded) Weigh(weighted *roaring.Bitmap, weight float32, first uint64, rows int, selected []int32) {
 	d.Stored = vector.Column{Type: plan.WeightColumn().Type, Rows: rows, Slots: rows,
 		Floats: vector.Resize(d.Stored.Floats, rows)}
@@ -107,7 +107,7 @@ func (d *Decoded) Weigh(weighted *roaring.Bitmap, weight float32, first uint64, 
 	}
 }
 
-// Bytes returns about how much memory d holds.
+// Bytes returns the approximate memory of d.
 func (d *Decoded) Bytes() int64 {
 	n := d.Stored.SizeBytes() + d.widened.SizeBytes()
 	if d.transformed != nil {

@@ -8,29 +8,29 @@ import (
 	"github.com/dsistore/dsistore/reader/memory"
 )
 
-// Dictionaries are those of a segment's files. The I/O task planned first leads: it fetches them with its stripes and
-// decodes them. I/O tasks whose bytes are there before wait for it in line, and hold no goroutine.
+// Dictionaries are the dictionaries of a segment's files. The I/O task that is planned first leads: it fetches them
+// with its stripes and decodes them. Other I/O tasks whose bytes arrive earlier wait in a queue, without a goroutine.
 //
 //	task 0 (leads)   fetch ──────────> decode dictionaries ──> stripes
 //	task 1           fetch ───> in line ···················──> stripes
 //
-// Their memory is the budget's from the leading I/O task to the last of the segment's I/O tasks, or to the last before
-// the segment is looked up anew.
+// Their memory is taken from the budget by the leading I/O task, and returned after the last I/O task of the segment,
+// or the last one before the segment is loaded again.
 type Dictionaries struct {
-	files []format.Dictionary // one per file of the segment; empty where it has none
+	files []format.Dictionary // one for each file of the segment; empty if it has none
 	Bytes int64               // of memory, decoded
-	led   bool                // an I/O task leads; this and left are the planner's own
-	left  int                 // stripes to come; 0 until the first are looked at
-	users atomic.Int32        // I/O tasks under way, and one for those to come
-	Taken atomic.Int64        // from the budget
+	led   bool                // an I/O task leads; used only by the planner, as left
+	left  int                 // stripes still to be planned; 0 before Expect
+	users atomic.Int32        // active I/O tasks, and one while left > 0
+	Taken atomic.Int64        // bytes taken from the budget
 
 	mu      sync.Mutex
 	ready   bool      // guarded by mu
-	err     error     // why they are not there; guarded by mu
+	err     error     // of reading or decoding them; guarded by mu
 	waiting []*IOTask // guarded by mu
 }
 
-// NewDictionaries returns the dictionaries of files to be, or nil when none has one.
+// NewDictionaries returns the Dictionaries of files, not yet decoded, or nil if no file has one.
 func NewDictionaries(files []File) *Dictionaries {
 	if len(files) == 0 {
 		return nil
@@ -47,21 +47,21 @@ func NewDictionaries(files []File) *Dictionaries {
 	return d
 }
 
-// Enter counts an I/O task that is under way.
+// Enter counts an active I/O task.
 func (d *Dictionaries) Enter() {
 	if d != nil {
 		d.users.Add(1)
 	}
 }
 
-// Expect says that so many stripes of the segment are to come.
+// Expect sets how many stripes of the segment will be planned.
 func (d *Dictionaries) Expect(stripes int) {
 	if d != nil {
 		d.left = stripes
 	}
 }
 
-// Emitted says that so many stripes are in I/O tasks that were counted.
+// Emitted says that so many of the expected stripes are in I/O tasks, which Enter has counted.
 func (d *Dictionaries) Emitted(stripes int, b *memory.Budget) {
 	if d == nil {
 		return
@@ -71,14 +71,15 @@ func (d *Dictionaries) Emitted(stripes int, b *memory.Budget) {
 	}
 }
 
-// Drop says that no more stripes come, though some were expected.
+// Drop says that no more of the expected stripes will be planned.
 func (d *Dictionaries) Drop(b *memory.Budget) {
 	if d != nil && d.left > 0 {
 		d.Emitted(d.left, b)
 	}
 }
 
-// Leave says that an I/O task is done, or that no more come, and gives the memory back after the last.
+// Leave says that an I/O task is done, or that all stripes are planned. The last call frees the dictionaries and
+// returns their memory to the budget.
 func (d *Dictionaries) Leave(b *memory.Budget) {
 	if d != nil && d.users.Add(-1) == 0 {
 		d.files = nil
@@ -86,7 +87,7 @@ func (d *Dictionaries) Leave(b *memory.Budget) {
 	}
 }
 
-// Of returns the dictionary of a file, nil where it has none.
+// Of returns the dictionary of a file; nil: the segment has no dictionaries.
 func (d *Dictionaries) Of(fileIndex int32) *format.Dictionary {
 	if d == nil {
 		return nil
@@ -94,7 +95,7 @@ func (d *Dictionaries) Of(fileIndex int32) *format.Dictionary {
 	return &d.files[fileIndex]
 }
 
-// Wait puts u in line, or returns false when the dictionaries are there or never will be.
+// Wait adds u to the queue. It returns false if the dictionaries are decoded, or failed.
 func (d *Dictionaries) Wait(u *IOTask) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -105,7 +106,7 @@ func (d *Dictionaries) Wait(u *IOTask) bool {
 	return true
 }
 
-// Finish says that the dictionaries are there, or why they are not, and returns the I/O tasks in line.
+// Finish says that the dictionaries are decoded, or failed with err, and returns the I/O tasks of the queue.
 func (d *Dictionaries) Finish(err error) []*IOTask {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -115,14 +116,14 @@ func (d *Dictionaries) Finish(err error) []*IOTask {
 	return line
 }
 
-// Failed returns why the dictionaries are not there.
+// Failed returns the error of Finish.
 func (d *Dictionaries) Failed() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.err
 }
 
-// DecodeDictionaries decodes the dictionaries that u, whose bytes are there, leads.
+// DecodeDictionaries decodes the dictionaries of u, which leads and whose bytes have been read.
 func (u *IOTask) DecodeDictionaries(d *format.StripeDecoder) error {
 	g := u.Segment
 	for i := len(g.Files); i < len(u.Needs); i++ {

@@ -1,5 +1,5 @@
-// Package ioplan says what reading a plan needs of the store: which stripes of which feature files, fetched by which
-// requests. Package execution carries it out.
+// Package ioplan plans the reads from the store: which stripes of which feature files are fetched by which requests.
+// Package execution executes them.
 //
 //	plan ──> Segment   a segment with the feature files that the plan reads; items, the units of decoding
 //	           |
@@ -7,7 +7,7 @@
 //	         IOTask    consecutive stripes of a segment that are fetched together: needs, ranges, requests
 //	           |
 //	           v
-//	         Stripe    one stripe: stored bytes, then decoded columns, then used up by batches
+//	         Stripe    one stripe: stored bytes, then decoded columns, until all its batches are assembled
 //	         Decoded   the memory of one decoded stripe of one feature
 //
 // Nothing here reads or waits. Packages reader and execution own the goroutines, the budget and the pools.

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// An IOTask is what is fetched together: consecutive stripes of one segment, all feature files of the projection.
+// An IOTask is fetched together: consecutive stripes of one segment, in all feature files that are read.
 //
 //	            stripe from .. to-1
 //	file 0      [======================]  need: one range of one object, and one of its dictionary if it leads
@@ -17,37 +17,37 @@ import (
 //	            [===][===]..[=====]        range: one buffer
 //	             request   request         of at most RequestBytes each
 //
-// Its buffers come from a pool when it is fetched and go back when its last stripe is decoded.
+// Its buffers come from a pool when it is fetched, and return to it when its last stripe is decoded.
 type IOTask struct {
 	Segment  *Segment
 	From, To int // stripes
 
-	Leads    bool   // fetches the dictionaries
-	Needs    []Need // one per file of the segment, then those of the dictionaries
+	Leads    bool   // it fetches the dictionaries
+	Needs    []Need // one for each file of the segment, then one for each dictionary
 	order    []int32
 	Ranges   []Range
 	Requests []Request
 
 	Needed   uint64   // bytes of the stripes and dictionaries
 	Stored   uint64   // bytes of the ranges
-	Unneeded uint64   // of stored, bytes that no file needs
-	Decoded  []int64  // estimate of each stripe, decoded
-	Asked    []uint64 // rows of each stripe that are asked for
+	Unneeded uint64   // bytes of Stored that no file needs
+	Decoded  []int64  // estimated memory of each decoded stripe
+	Asked    []uint64 // selected rows of each stripe
 
 	// While it is read:
 	Stripes   []*Stripe
-	Taken     int64        // from the budget, for stored
-	Unread    atomic.Int32 // requests not yet done
-	Undecoded atomic.Int32 // tasks not yet done
+	Taken     int64        // bytes taken from the budget for Stored
+	Unread    atomic.Int32 // requests that are not done
+	Undecoded atomic.Int32 // decode tasks that are not done
 
 	Mu    sync.Mutex
-	Err   error // of the first request in order that went wrong; guarded by Mu
+	Err   error // of the first request in order that failed; guarded by Mu
 	errAt int   // which one; guarded by Mu
 }
 
-// FetchSizes says how the bytes of I/O tasks are read.
+// FetchSizes are limits of I/O tasks, in bytes.
 type FetchSizes struct {
-	Gap     int64 // ranges of an object that lie no further apart are one; below 0: only those that touch
+	Gap     int64 // ranges of an object with at most so many bytes between them are joined; below 0: only adjacent ones
 	Request int64 // a longer range is read by several requests
 	Task    int64 // memory that an I/O task may take, stored and decoded
 }
@@ -56,15 +56,15 @@ type FetchSizes struct {
 type Need struct {
 	File     int32  // of the segment
 	from, to uint64 // in the object
-	Bytes    uint64 // of them that are needed: stripes between may not be
-	Range    int32  // the range that it is in; -1: nothing is needed
+	Bytes    uint64 // needed bytes: stripes in between may not be needed
+	Range    int32  // its range; -1: nothing is needed
 }
 
 // A Range is consecutive bytes of an object that are read into one buffer.
 type Range struct {
 	Object   string
 	From, To uint64
-	needed   uint64 // bytes, those that two files need twice
+	needed   uint64 // sum of the Bytes of its needs
 	Bytes    []byte
 }
 
@@ -74,8 +74,8 @@ type Request struct {
 	From, To uint64
 }
 
-// Plan makes u the I/O task of g that starts with stripe from: as many stripes before limit as fit an I/O task's size,
-// at least one. The first I/O task that is planned of a segment leads. It reuses u's memory.
+// Plan sets u to the I/O task of g that starts with stripe from: as many stripes before limit as fit sizes.Task, at
+// least one. The first I/O task of a segment leads. It reuses u's memory.
 func (u *IOTask) Plan(g *Segment, from, limit int, sizes FetchSizes) {
 	u.Segment, u.From, u.To = g, from, from
 	u.Decoded, u.Asked = u.Decoded[:0], u.Asked[:0]
@@ -166,7 +166,7 @@ func (u *IOTask) Coalesce(sizes FetchSizes) {
 	for k := range u.Ranges {
 		r := &u.Ranges[k]
 		u.Stored += r.To - r.From
-		// Range by range: what two files need of one is no less of a gap in another.
+		// Computed for each range: bytes that two files of one range need must not hide gaps in another range.
 		if size := r.To - r.From; size > r.needed {
 			u.Unneeded += size - r.needed
 		}
@@ -189,7 +189,7 @@ func (f *File) neededOf(from, to int) (first, end int) {
 	return from, to
 }
 
-// neededBytes adds up the stripes of [from, to) that f is needed in.
+// neededBytes returns the bytes of the stripes of [from, to) that f is needed in.
 func (f *File) neededBytes(from, to int) uint64 {
 	var n uint64
 	for i := from; i < to; i++ {
@@ -200,8 +200,8 @@ func (f *File) neededBytes(from, to int) uint64 {
 	return n
 }
 
-// Bytes returns the stored bytes of stripe i of a file of u's segment, and where they start in the object. Borrowed
-// until the I/O task's buffers go back.
+// Bytes returns the stored bytes of stripe i of a file of u's segment, and their offset in the object. Borrowed until
+// the I/O task's buffers return to the pool.
 func (u *IOTask) Bytes(fileIndex int32, i int) ([]byte, uint64) {
 	e := u.Segment.Files[fileIndex].Entry
 	r := &u.Ranges[u.Needs[fileIndex].Range]
@@ -209,7 +209,7 @@ func (u *IOTask) Bytes(fileIndex int32, i int) ([]byte, uint64) {
 	return r.Bytes[from-r.From:][:e.Meta.Stripes[i].Length], from
 }
 
-// Fail records that a request went wrong; of several, the first in order counts. A nil error is none.
+// Fail records the error of a request. Of several errors it keeps that of the first request. nil is ignored.
 func (u *IOTask) Fail(index int, err error) {
 	if err == nil {
 		return

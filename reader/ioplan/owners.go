@@ -1,7 +1,7 @@
 package ioplan
 
-// SetOwners says of each file of the segment, once they and the items are there, whose bytes it has: the position of a
-// feature, or, where it is the inverse of several, ^i for shared[i].
+// SetOwners sets Owners and Shared from Files and Items. Owners[file] is the position of the file's feature or, for an
+// inverse of several features, ^i, where Shared[i] are their positions.
 func (g *Segment) SetOwners() {
 	g.Owners = make([]int32, len(g.Files))
 	inverse := func(file int32, features []int32) {

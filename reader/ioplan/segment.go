@@ -16,59 +16,59 @@ import (
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
-// A Segment is one segment put against a plan: the feature files that it reads, checked against each other, so that
-// whatever follows may trust their offsets. Nothing but its dictionaries changes.
+// A Segment is a segment with the feature files that a plan reads of it. The files are checked against each other, so
+// that later code can trust their offsets. Only Dictionaries and Sharing change.
 type Segment struct {
 	ID     string
 	Starts []uint64 // row of the plan's own order at which each stripe starts, and the end
 	First  []uint64 // row of the segment at which each stripe starts, and the end
-	// Selected are the rows of the segment that the plan reads; nil: all. Those without any are in no I/O task.
+	// Selected are the rows of the segment that the plan reads; nil: all. Stripes without such rows are in no I/O task.
 	Selected *roaring.Bitmap
-	// Files are what is read: those of the layout's features that the segment has, then the inverses of their groups.
+	// Files are the files of the layout's features that the segment has, then the inverses of their groups.
 	Files []File
-	// Items are the units of decoding in a stripe. An item's inverse, when it has one, is decoded before its features.
+	// Items are the units of decoding in a stripe. An item's inverse, if it has one, is decoded before its features.
 	Items []Item
-	// FeatureFile is the position in files of each feature that the layout reads, or -1: null in every row, or a
-	// partition key.
+	// FeatureFile is the position in Files of each feature that the layout reads; -1: null in every row, or a partition
+	// key.
 	FeatureFile []int32
 	// Merged are the items that have parts.
 	Merged []int32
-	// Owners and Shared say whose bytes the files have: see SetOwners.
+	// Owners and Shared are the features of each file: see SetOwners.
 	Owners []int32
 	Shared [][]int32
 	// Weighted are the rows with the layout's weight; nil: the plan has no weights.
 	Weighted *roaring.Bitmap
-	// Dictionaries are those of files, nil when none has one.
+	// Dictionaries are those of Files; nil: no file has one.
 	Dictionaries *Dictionaries
 	Partition    catalog.Partition
-	Sharing      atomic.Pointer[Sharing] // found when first asked for
+	Sharing      atomic.Pointer[Sharing] // computed when first needed
 }
 
 // A File is one feature file of a segment.
 type File struct {
 	Entry   *segment.Entry
-	Feature string // its name for messages
+	Feature string // its name, for errors
 	Want    vector.Type
-	// Stripes are those that it is needed in; nil: all.
+	// Stripes are those in which it is needed; nil: all.
 	Stripes vector.Bitmap
-	gaps    bool // there is something between its stripes
-	// Transforms come after want; nil: none.
+	gaps    bool // its stripes are not contiguous
+	// Transforms are applied to the column of type Want; nil: none.
 	Transforms *transform.Program
 }
 
-// An Item is a feature without a group, or a group with all its features that are read, or a feature that the segment
-// does not have and whose transforms fill null.
+// An Item is a feature in no group, or all features of a group that are read, or a feature that the segment does not
+// have and whose transforms fill null.
 type Item struct {
 	Inverse  int32   // in files, or -1
 	Features []int32 // positions in Layout.features
-	// Parts are where the rows come from when that is more than one source: see package execution. They have the
-	// inverses then.
+	// Parts are the sources of the rows if there are several (an overlay merge, see package execution). The parts then
+	// have the inverses.
 	Parts []ItemPart
-	// Grouped: all parts with files are of groups, and so are the features, which then share an inverse.
+	// Grouped: all parts with files are in groups, so that the features share an inverse after merging.
 	Grouped bool
 }
 
-// An ItemPart is some rows of an item's features; the parts of an item have different ones, and together all.
+// An ItemPart is some rows of an item's features. The parts of an item are disjoint and together have all rows.
 type ItemPart struct {
 	Rows    *roaring.Bitmap // of the segment
 	Stripes vector.Bitmap   // those that have some of them
@@ -98,8 +98,8 @@ func Cumulate(d catalog.SegmentDescriptor, stripeRows []uint32) ([]uint64, error
 	return starts, nil
 }
 
-// AddFile appends a feature file after checking that it lies in its object, its stripes in it one after the other, and
-// that it has the segment's stripes and a type that widens to want.
+// AddFile appends a feature file. It returns ErrCorrupt unless the file is within its object, its stripes follow each
+// other in the file, they have the segment's rows, and its type widens to want.
 func (g *Segment) AddFile(d catalog.SegmentDescriptor, e *segment.Entry, name string, want vector.Type) error {
 	bad := func(stripe int, why string, args ...any) error {
 		return &format.CorruptError{
@@ -144,7 +144,7 @@ func (g *Segment) AddFile(d catalog.SegmentDescriptor, e *segment.Entry, name st
 // NeededIn reports whether the file is needed in stripe i.
 func (f *File) NeededIn(i int) bool { return f.Stripes == nil || f.Stripes.Get(i) }
 
-// DecodedBytes estimates the memory of stripe i of all that is read.
+// DecodedBytes estimates the memory of decoded stripe i, in all files.
 func (g *Segment) DecodedBytes(i int) uint64 {
 	n := uint64(0)
 	for j := range g.Files {
@@ -155,8 +155,8 @@ func (g *Segment) DecodedBytes(i int) uint64 {
 	return n + g.mergedBytes(i)
 }
 
-// GatheredBytes estimates the memory of the inverses of the selected rows of stripe i, which gathering gathers: one for
-// each inverse.
+// GatheredBytes estimates the memory of gathering the selected rows of stripe i: an inverse of these rows for each
+// inverse.
 func (g *Segment) GatheredBytes(i int) uint64 {
 	rows := g.Starts[i+1] - g.Starts[i]
 	if rows == uint64(g.StoredRows(i)) {
@@ -234,7 +234,7 @@ func (g *Segment) ReadBytes(from, to int) uint64 {
 	return n
 }
 
-// HasInverse reports whether an item has an inverse in any stripe; of what is merged it may.
+// HasInverse reports whether an item may have an inverse in any stripe. It returns true for merged items.
 func (g *Segment) HasInverse(it *Item) bool {
 	if it.Parts != nil {
 		return true
@@ -258,7 +258,7 @@ func (g *Segment) HasInverse(it *Item) bool {
 	return false
 }
 
-// Locate adds what a decoder does not know to its error: the object, the feature's name and the offset in the object.
+// Locate adds the object, the feature's name and the offset in the object to a decoder's error.
 func (f *File) Locate(err error, at uint64) error {
 	var c *format.CorruptError
 	if errors.As(err, &c) && c.Offset < 0 {
@@ -269,10 +269,10 @@ func (f *File) Locate(err error, at uint64) error {
 	return format.Locate(err, f.Entry.Object, f.Feature, int64(f.Entry.Offset))
 }
 
-// A Sharing says which of the features of a scan share inverses in a segment. Segments that are alike share one. It is
-// immutable.
+// A Sharing says which features of a scan share inverses in a segment. Segments with the same sharing have the same
+// *Sharing. It is immutable.
 type Sharing struct {
-	ID uint64 // no other sharing has it
-	// Numbers has an inverse's number for each of groupings.features; from inverseItem on, in the order of first use.
+	ID uint64 // unique in the process
+	// Numbers is for each of groupings.features the number of its inverse: see package batch.
 	Numbers []int32
 }

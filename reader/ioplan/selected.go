@@ -22,7 +22,7 @@ func SelectedRows(stripeRows []uint32, selected *roaring.Bitmap) []uint32 {
 	return out
 }
 
-// StartsOf returns the positions at which stripes of so many rows start when the first starts at base, and the end.
+// StartsOf returns the start of each stripe and the end of the last, where the first starts at base.
 func StartsOf(base uint64, rows []uint32) []uint64 {
 	starts := make([]uint64, 1, len(rows)+1)
 	starts[0] = base
@@ -33,14 +33,13 @@ func StartsOf(base uint64, rows []uint32) []uint64 {
 	return starts
 }
 
-// StoredRows returns how many rows stripe i has as it is stored.
+// StoredRows returns how many rows stripe i has, selected or not.
 func (g *Segment) StoredRows(i int) int { return int(g.First[i+1] - g.First[i]) }
 
 // hasRows reports whether a row of stripe i is selected.
 func (g *Segment) hasRows(i int) bool { return g.Starts[i+1] > g.Starts[i] }
 
-// NextRun returns the first stripes [lo, hi) of [from, to) next to each other that have selected rows; lo is to without
-// any.
+// NextRun returns the first run [lo, hi) of stripes of [from, to) that have selected rows; lo == to if there is none.
 func (g *Segment) NextRun(from, to int) (lo, hi int) {
 	for lo = from; lo < to && !g.hasRows(lo); lo++ {
 	}
@@ -60,7 +59,7 @@ func (g *Segment) CountStripes(from, to int) int {
 	return n
 }
 
-// AppendSelected appends the selected rows of stripe i, as rows of the stripe; nothing when they are all.
+// AppendSelected appends the selected rows of stripe i, as rows of the stripe; nothing if all are selected.
 func (g *Segment) AppendSelected(dst []int32, i int) []int32 {
 	first, end := uint32(g.First[i]), uint32(g.First[i+1])
 	if g.Selected == nil || g.Starts[i+1]-g.Starts[i] == uint64(end-first) {
@@ -78,24 +77,24 @@ func (g *Segment) AppendSelected(dst []int32, i int) []int32 {
 	return dst
 }
 
-// selectBlock is how many rows are counted at once on the way to a position; fewer are gone through one by one.
+// selectBlock is how many rows SelectRows skips at once by counting.
 const selectBlock = 128
 
-// SelectRows turns positions in stripe i, which ascend, into rows of the stripe. Bitmap.Select would begin at the
-// segment's first row for each, and in a container of runs add all of them up.
+// SelectRows replaces positions in stripe i, which ascend, by rows of the stripe. It does not use Bitmap.Select, which
+// starts at the segment's first row for each, and in a container of runs visits all of them.
 func (g *Segment) SelectRows(i int, positions []int32) {
 	if g.Selected == nil {
 		return
 	}
 	first, end := g.First[i], g.First[i+1]
 	it := g.Selected.Iterator()
-	// The block from lo on has the positions [from, to); it gives that at next.
+	// The block from lo on has positions [from, to). at is the position of it.Next().
 	lo, from, to, at := first, 0, int(g.Selected.CardinalityInRange(first, min(first+selectBlock, end))), 0
 	it.AdvanceIfNeeded(uint32(first))
 	for k, p := range positions {
 		for int(p) >= to {
 			if lo += selectBlock; lo >= end {
-				// starts says that it is there
+				// cannot happen: Starts counts the selected rows
 				panic(fmt.Sprintf("reader: stripe %d of segment %s has no position %d", i, g.ID, p))
 			}
 			from, to = to, to+int(g.Selected.CardinalityInRange(lo, min(lo+selectBlock, end)))
@@ -112,7 +111,7 @@ func (g *Segment) SelectRows(i int, positions []int32) {
 	}
 }
 
-// At returns the row of s's columns at a position.
+// At returns the row of s's columns of a position.
 func (s *Stripe) At(position int) int {
 	if s.Selected == nil || s.Gathered {
 		return position
@@ -120,7 +119,7 @@ func (s *Stripe) At(position int) int {
 	return int(s.Selected[position])
 }
 
-// DecodedAt returns the row of s's columns at a position as they are decoded, before they are gathered.
+// DecodedAt is At for the columns as they are decoded, before they are gathered.
 func (s *Stripe) DecodedAt(position int) int {
 	if s.Selected == nil || s.RowSelected {
 		return position
@@ -128,7 +127,7 @@ func (s *Stripe) DecodedAt(position int) int {
 	return int(s.Selected[position])
 }
 
-// RowsAlone returns the rows that s is decoded for; nil: all.
+// RowsAlone returns the rows of s to decode; nil: all.
 func (s *Stripe) RowsAlone() []int32 {
 	if s.RowSelected {
 		return s.Selected
@@ -136,13 +135,12 @@ func (s *Stripe) RowsAlone() []int32 {
 	return nil
 }
 
-// DecodeAlone makes s's columns have these of its rows alone. Borrowed.
+// DecodeAlone makes s decode only these rows. They are borrowed.
 func (s *Stripe) DecodeAlone(rows []int32) {
 	s.Rows, s.Selected, s.RowSelected, s.Gathered = len(rows), rows, true, true
 }
 
-// RunAt returns the rows of s's columns from a position on, as far as they are next to each other and before the
-// position end.
+// RunAt returns the longest run of consecutive rows of s's columns from a position on, before position end.
 func (s *Stripe) RunAt(position, end int) (lo, hi int) {
 	if s.Selected == nil || s.Gathered {
 		return position, end
@@ -163,7 +161,7 @@ func (s *Stripe) ColumnRows() int {
 	return s.Stored
 }
 
-// DecodedRows returns how many rows s's columns have as they are decoded.
+// DecodedRows returns how many rows s's columns have before they are gathered.
 func (s *Stripe) DecodedRows() int {
 	if s.RowSelected {
 		return s.Rows

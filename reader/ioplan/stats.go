@@ -8,17 +8,17 @@ import (
 	"github.com/dsistore/dsistore/reader/expr"
 )
 
-// Statistics of what is read, for pruning: those of the file that a feature is in. Of one that is merged of parts they
-// are the union of the parts', unless one of these has none. A part's cover rows that it does not have in the merge,
-// too: all that is concluded from them holds for fewer rows as well.
+// Statistics for pruning. Those of a feature are those of its file. Those of a merged feature are the union of its
+// parts' statistics, which may cover rows that a part does not contribute. Pruning stays correct: what holds for all of
+// these rows holds for fewer, too.
 
-// StatsOf returns what is known of a feature in the segment, which has so many rows.
+// StatsOf returns the statistics of a feature in the segment, which has so many rows.
 func (g *Segment) StatsOf(feature int, rows uint64) expr.FieldStats {
 	return g.unionStats(feature, rows, func(f *File) *format.Stats { return &f.Entry.Meta.Stats },
 		func(*ItemPart) bool { return true })
 }
 
-// StripeStatsOf returns what is known of a feature in stripe k.
+// StripeStatsOf returns the statistics of a feature in stripe k.
 func (g *Segment) StripeStatsOf(feature, k int) expr.FieldStats {
 	return g.unionStats(feature, uint64(g.StoredRows(k)),
 		func(f *File) *format.Stats { return &f.Entry.Meta.Stripes[k].Stats },
@@ -61,14 +61,14 @@ func (g *Segment) unionStats(feature int, rows uint64, stats func(*File) *format
 	}
 	if out.Stats != nil {
 		out.Stats.NullRows = 0
-		if nulls { // some: how many is not known, but that they are not all
+		if nulls { // some rows, not all; how many is not known
 			out.Stats.NullRows = min(1, rows-1)
 		}
 	}
 	return out
 }
 
-// uniteStats adds b to a; both have rows that are not null.
+// uniteStats adds b to a. Both have rows that are not null.
 func uniteStats(a, b *format.Stats, t vector.Type) {
 	empty := func(s *format.Stats) bool { return t.IsList() && s.Elements == 0 }
 	switch {
@@ -100,8 +100,8 @@ func (g *Segment) merged(feature int) (it *Item, x int) {
 	return nil, 0
 }
 
-// mergedBytes estimates the memory that merging stripe i takes, beside that of its parts' values, which are decoded to
-// where they stay: the inverse, and which part each row is of.
+// mergedBytes estimates the memory for merging stripe i, without its parts' values: the inverse, and the part of each
+// row.
 func (g *Segment) mergedBytes(i int) uint64 {
 	n := uint64(0)
 	for _, k := range g.Merged {

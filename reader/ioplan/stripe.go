@@ -8,44 +8,43 @@ import (
 	"github.com/dsistore/dsistore/reader/order"
 )
 
-// A Stripe is one stripe of a segment on its way to batches: first undecoded, then ready, then used up.
+// A Stripe is one stripe of a segment. It is decoded, then ready, then released when all its batches are assembled.
 type Stripe struct {
-	Task     *IOTask // its stored bytes, until it is decoded
+	Task     *IOTask // has its stored bytes, until it is decoded
 	Segment  *Segment
 	Index    int
 	FirstRow uint64 // in the plan's own order
-	Rows     int    // that are selected
+	Rows     int    // selected rows
 	Stored   int    // rows, selected or not
-	// Selected are the rows of the stripe that are selected; nil: all.
+	// Selected are the selected rows of the stripe; nil: all.
 	Selected  []int32
 	Selection []int32 // the memory of Selected
-	// RowSelected: the selected rows alone are decoded.
+	// RowSelected: only the selected rows are decoded.
 	RowSelected bool
-	// Gathered: the columns have the selected rows alone. Those of a stripe that is not row-selected were decoded
-	// whole.
+	// Gathered: the columns have only the selected rows. If RowSelected is not set, they were decoded whole before.
 	Gathered bool
-	// Buffer is what the stripe is a part of when the plan shuffles. It is read whole, and EndsBuffer says that this is
-	// its last stripe.
+	// Buffer is the shuffle buffer of the stripe; nil: the plan does not shuffle. EndsBuffer: it is the buffer's last
+	// stripe.
 	Buffer     *order.Buffer
 	EndsBuffer bool
-	// Sessions are the positions at which sessions start, and the end, where they are asked for.
+	// Sessions are the positions at which sessions start, then Rows; only if they are needed.
 	Sessions []int32
-	Taken    int64 // from the budget, for the decoded columns
+	Taken    int64 // bytes taken from the budget for the decoded columns
 
-	Columns  []*Decoded // one per feature of the plan; nil: null in every row
-	Inverses []*Decoded // of the groups, which the columns of their features may share
+	Columns  []*Decoded // by feature; nil: null in every row
+	Inverses []*Decoded // of groups; Columns borrow them
 
-	Undecoded atomic.Int32  // tasks not yet done
-	Ready     chan struct{} // holds one token once everything is decoded, or err is set
-	Users     atomic.Int32  // batches not yet made of it, and the goroutine that cuts batches
+	Undecoded atomic.Int32  // decode tasks that are not done
+	Ready     chan struct{} // has one token when everything is decoded, or Err is set
+	Users     atomic.Int32  // batches with rows of it that are not assembled, and the batcher
 
 	mu    sync.Mutex
-	Err   error // of the first item in order that went wrong; guarded by mu until ready
+	Err   error // of the first item in order that failed; guarded by mu until ready
 	errAt int   // which item; guarded by mu
 }
 
-// Fail records that item i could not be had. Of several, the first in order counts, so that the error does not depend
-// on the timing of threads.
+// Fail records the error of item i. Of several errors it keeps that of the first item, so that the result does not
+// depend on timing.
 func (s *Stripe) Fail(i int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,15 +53,15 @@ func (s *Stripe) Fail(i int, err error) {
 	}
 }
 
-// KeepInverse gives the stripe an inverse that its columns borrow.
+// KeepInverse makes the stripe the owner of an inverse that its columns borrow.
 func (s *Stripe) KeepInverse(inverse *Decoded) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Inverses = append(s.Inverses, inverse)
 }
 
-// FindSessions sets the positions where the sessions of the stripe start, and its end: wherever the session key, nil if
-// the segment has none, differs from that of the selected row before or is null.
+// FindSessions sets Sessions. A session starts wherever the session key is null or differs from that of the selected
+// row before. key nil: the segment has no session key, so it is null.
 func (s *Stripe) FindSessions(key *vector.Column) {
 	s.Sessions = append(s.Sessions[:0], 0)
 	before := s.DecodedAt(0)

@@ -1,13 +1,13 @@
-// Package lease keeps the snapshots of open readers from gc.
+// Package lease protects the snapshots of open readers from gc.
 //
 // A Hold belongs to one open reader. It has a Renewer for each snapshot; readers of one process share them. A Renewer
-// takes a lease in the background once a reader is open for long enough, renews it at half of its time, and gives it
-// back after the last reader.
+// takes a lease in the background when a reader has been open for Options.After, renews it after half of Options.For,
+// and releases it after the last reader.
 //
 // Invariants:
-//   - New makes no request and does not wait. An error of a lease is never one of the reader.
-//   - A lease that somebody ended is neither renewed nor taken anew by the readers that had it.
-//   - Every timer has an owner: it stops when the last Hold ends, or a minute later where another reader is to come.
+//   - New makes no request and does not wait. An error of a lease is never an error of the reader.
+//   - The readers of a lease that somebody ended neither renew it nor take another one.
+//   - Every timer has an owner: it stops when the last Hold ends or, with reuse, a minute later.
 //
-// All is safe for concurrent use.
+// Everything is safe for concurrent use.
 package lease

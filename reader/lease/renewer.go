@@ -15,27 +15,28 @@ import (
 	"github.com/dsistore/dsistore/storage/lease"
 )
 
-// Options say how a reader that is open keeps what it reads from gc. The zero value works.
+// Options say how an open reader protects what it reads from gc. The zero value works.
 //
-// A snapshot that expires stays for gc's grace period, a day unless gc is told otherwise: so most readers need nothing.
-// One that stays open takes a lease in the background on each snapshot that its plan is of, renews it, and gives it
-// back when it is closed; readers of one process share it, and with reader.Options.Reuse it waits a minute for the
-// next. What a branch reads may have expired long ago: leases on that are taken at once. A process that dies keeps the
-// snapshots until its leases have run out, or somebody ends them (Table.EndLease). An error of a lease is none of the
-// reader: it is tried again, but not after somebody ended it. Readers that are opened after that was found out take
-// leases of their own.
+// gc keeps an expired snapshot for its grace period, by default a day, so most readers need no lease. A reader that
+// stays open takes a lease in the background on each snapshot that its plan reads, renews it, and releases it when it
+// is closed. Readers of one process share leases. With reader.Options.Reuse a lease is kept for a minute for the next
+// reader. A branch may read snapshots that expired long ago, so its leases are taken at once.
+//
+// If a process dies, its leases protect the snapshots until they end by themselves, or somebody ends them
+// (Table.EndLease). An error of a lease is not an error of the reader. It is tried again, except after somebody ended
+// it. Readers that are opened later take leases of their own.
 type Options struct {
-	// Off takes none: where the store may not be written to, or where somebody else has one.
+	// Off takes no leases, for a store that cannot be written to, or if another process has a lease.
 	Off bool
-	// Owner is told to those who list leases. Default: user@host and the process.
+	// Owner is shown in the list of leases. Default: user@host and the process id.
 	Owner string
-	// After is how long a reader is open before it takes one. Default 5 minutes.
+	// After is how long a reader is open before it takes a lease. Default 5 minutes.
 	After time.Duration
-	// For is how long a lease lasts; it is renewed after half of that. Default 2 hours.
+	// For is how long a lease lasts. It is renewed after half of that. Default 2 hours.
 	For time.Duration
 }
 
-// Validate names the first field that no reader can have.
+// Validate returns an error naming the first field that cannot be used.
 func (o *Options) Validate() error {
 	switch {
 	case o.After < 0:
@@ -57,10 +58,10 @@ type Renewer struct {
 	taken    atomic.Bool // there is a lease
 
 	readers int         // guarded by renewers.mu
-	linger  *time.Timer // ends it, while it has no readers; guarded by renewers.mu
+	linger  *time.Timer // while it has no readers: ends it; guarded by renewers.mu
 
-	mu    sync.Mutex   // guards what follows, and is held during requests
-	timer *time.Timer  // for the next of them
+	mu    sync.Mutex   // guards the fields below, and is held during requests
+	timer *time.Timer  // of the next request
 	lease *lease.Lease // nil: none yet
 	ended bool
 }
@@ -71,28 +72,28 @@ type renewerKey struct {
 	number uint64
 }
 
-// renewers are the process's.
+// renewers are those of the process.
 var renewers struct {
 	mu         sync.Mutex
 	bySnapshot map[renewerKey]*Renewer // guarded by mu
 }
 
 const (
-	// releaseWithin bounds how long closing a reader waits for a lease to be given back. One that is not runs out.
+	// releaseWithin is how long closing a reader waits for the release of a lease. After that the lease ends by itself.
 	releaseWithin = 10 * time.Second
-	// leasesLinger is how long the leases of a closed reader with reader.Options.Reuse stay for the next one, as that
-	// of a job's next epoch: as long as its pools are kept. They are in the way of erasing rows.
+	// leasesLinger is how long the leases of a closed reader with reader.Options.Reuse are kept for the next one: as
+	// long as its pools. Meanwhile they prevent erasing rows.
 	leasesLinger = time.Minute
 )
 
-// A Hold is the renewers of one open reader.
+// A Hold is the set of renewers of one open reader.
 type Hold struct {
 	Renewers []*Renewer
 	reuse    bool
 }
 
-// New returns the hold of a reader that is opened now; nil: there is nothing to keep. It makes no request. atOnce:
-// leases are taken whatever o.After says; reuse: they stay a while for the next reader.
+// New returns the Hold of a reader that is being opened; nil: there is nothing to protect. It makes no request. atOnce:
+// leases are taken at once, not after o.After. reuse: leases are kept for the next reader. The caller calls End.
 func New(snapshots []*storage.Snapshot, o *Options, atOnce, reuse bool) *Hold {
 	if o.Off || len(snapshots) == 0 {
 		return nil
@@ -141,7 +142,7 @@ func newRenewer(key renewerKey, s *storage.Snapshot, after time.Duration, o *Opt
 // HasLease reports whether there is a lease.
 func (k *Renewer) HasLease() bool { return k.taken.Load() }
 
-// Closed reports whether the last reader has gone.
+// Closed reports whether the last reader was closed.
 func (k *Renewer) Closed() bool { return k.ctx.Err() != nil }
 
 // Renew takes the lease, or renews it.
@@ -149,13 +150,13 @@ func (k *Renewer) Renew() {
 	if k.renewed() {
 		return
 	}
-	// The readers that there are go on without a lease. Those to come do not share that.
+	// Readers that share k continue without a lease. Later readers get a new Renewer.
 	renewers.mu.Lock()
 	defer renewers.mu.Unlock()
 	k.forget()
 }
 
-// renewed is Renew, and returns false where somebody ended the lease.
+// renewed is Renew. It returns false if somebody ended the lease.
 func (k *Renewer) renewed() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -168,9 +169,9 @@ func (k *Renewer) renewed() bool {
 		if errors.Is(err, storage.ErrNotFound) {
 			if k.lease.Info().Until.After(time.Now()) {
 				k.taken.Store(false)
-				return false // to take away what it kept: it would only be in the way again
+				return false // ended on purpose: do not take another one
 			}
-			// It ran out, of a process that was stopped for long. Another is taken, unless that is too late.
+			// It ended by itself, because the process was suspended. Take another one, unless it is too late.
 			k.lease = nil
 		}
 	} else if k.lease, err = k.snapshot.Lease(k.ctx, cmp.Or(k.owner, thisReader()), k.lasts); err == nil {
@@ -184,7 +185,7 @@ func (k *Renewer) renewed() bool {
 	return true
 }
 
-// End lets the renewers go. A nil Hold has none.
+// End releases the renewers. h may be nil.
 func (h *Hold) End() {
 	if h == nil {
 		return
@@ -195,8 +196,8 @@ func (h *Hold) End() {
 	h.Renewers = nil
 }
 
-// leave says that a reader is closed. After the last the lease is given back: at once, or where another reader is to
-// come, when none does.
+// leave says that a reader was closed. After the last one the lease is released: at once or, with reuse, after
+// leasesLinger if no other reader was opened.
 func (k *Renewer) leave(reuse bool) {
 	renewers.mu.Lock()
 	k.readers--
@@ -214,14 +215,14 @@ func (k *Renewer) leave(reuse bool) {
 	k.end()
 }
 
-// forget makes readers to come find no k. The caller holds renewers.mu.
+// forget removes k from renewers, so that later readers do not share it. The caller holds renewers.mu.
 func (k *Renewer) forget() {
 	if renewers.bySnapshot[k.key] == k {
 		delete(renewers.bySnapshot, k.key)
 	}
 }
 
-// endUnused ends the renewer unless a reader has come.
+// endUnused ends the renewer unless it has readers again.
 func (k *Renewer) endUnused() {
 	renewers.mu.Lock()
 	if k.readers > 0 {
@@ -233,7 +234,7 @@ func (k *Renewer) endUnused() {
 	k.end()
 }
 
-// end gives the lease back, as far as that is done soon: else it runs out.
+// end releases the lease. After an error, or releaseWithin, it ends by itself.
 func (k *Renewer) end() {
 	k.cancel()
 	k.mu.Lock()
@@ -250,7 +251,7 @@ func (k *Renewer) end() {
 	}
 }
 
-// ReleaseKept ends the renewers that wait for another reader.
+// ReleaseKept ends the renewers that have no reader and wait for another one.
 func ReleaseKept() {
 	renewers.mu.Lock()
 	var unused []*Renewer
@@ -266,7 +267,7 @@ func ReleaseKept() {
 	}
 }
 
-// thisReader returns user@host and the process, as far as they are known.
+// thisReader returns the default of Options.Owner.
 func thisReader() string {
 	name := "unknown"
 	if u, err := user.Current(); err == nil {

@@ -2,11 +2,11 @@ package memory
 
 import "sync/atomic"
 
-// An Allocator provides the memory that batches are made of. Its methods are safe for concurrent use.
+// An Allocator provides the memory of batches. Its methods are safe for concurrent use.
 type Allocator interface {
-	// Allocate returns n > 0 bytes, aligned to 64; their content is undefined.
+	// Allocate returns n > 0 bytes with unspecified contents, aligned to 64 bytes. The caller owns them until Free.
 	Allocate(n int) []byte
-	// Free takes back a slice that Allocate returned, whole, once.
+	// Free frees a slice that Allocate returned. It is called once for each, with the whole slice.
 	Free(b []byte)
 }
 
@@ -16,7 +16,7 @@ type Heap struct{}
 func (Heap) Allocate(n int) []byte { return alignedBytes(n) }
 func (Heap) Free([]byte)           {}
 
-// A Counted knows how much of an allocator's memory is in use.
+// A Counted counts the bytes in use of an Allocator.
 type Counted struct {
 	Allocator
 	bytes atomic.Int64

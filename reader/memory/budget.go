@@ -2,11 +2,11 @@ package memory
 
 import "sync"
 
-// A Budget hands out bytes to one taker; any number of goroutines give back.
+// A Budget limits bytes in memory. One goroutine takes; any number of goroutines give.
 type Budget struct {
 	mu   sync.Mutex
-	free int64         // guarded by mu
-	wake chan struct{} // holds one token after a Poke
+	free int64         // bytes; guarded by mu
+	wake chan struct{} // has one token after a Poke
 }
 
 // NewBudget returns a budget of so many bytes.
@@ -14,8 +14,9 @@ func NewBudget(total int64) *Budget {
 	return &Budget{free: total, wake: make(chan struct{}, 1)}
 }
 
-// Take waits until n bytes are free, or until starved says that nothing can come back before they are given: then it
-// overdraws. It takes nothing and returns false when done closes first. Whatever makes starved true calls Poke.
+// Take waits until n bytes are free, and takes them. If starved returns true, no bytes can be given before these are
+// taken; then Take exceeds the budget. The caller must call Poke when starved becomes true. Take returns false without
+// taking if done closes first.
 func (b *Budget) Take(done <-chan struct{}, n int64, starved func() bool) bool {
 	for {
 		b.mu.Lock()
@@ -33,7 +34,7 @@ func (b *Budget) Take(done <-chan struct{}, n int64, starved func() bool) bool {
 	}
 }
 
-// Available returns how many bytes are free; below 0 when the budget is overdrawn.
+// Available returns how many bytes are free; below 0 if the budget is exceeded.
 func (b *Budget) Available() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -48,7 +49,7 @@ func (b *Budget) Give(n int64) {
 	b.Poke()
 }
 
-// Poke makes Take look again.
+// Poke makes Take check again.
 func (b *Budget) Poke() {
 	select {
 	case b.wake <- struct{}{}:

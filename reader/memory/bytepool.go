@@ -6,15 +6,16 @@ import (
 	"sync"
 )
 
-// A BytePool keeps the buffers of ranges by size class, so that ranges of like length use each other's memory again.
+// A BytePool keeps buffers by size class, so that ranges of similar length reuse them. Safe for concurrent use.
 type BytePool struct {
 	mu   sync.Mutex
-	idle int64         // bytes kept; guarded by mu
-	Max  int64         // of idle
+	idle int64         // bytes of idle buffers; guarded by mu
+	Max  int64         // limit of idle
 	free [256][][]byte // free[c] have capacity classSize(c); guarded by mu
 }
 
-// Size classes: four to each doubling, from 4 KiB on, so that a buffer is at most a quarter larger than its range.
+// classSize returns the size of a class. There are four classes for each doubling, from 4 KiB on, so that a buffer is
+// at most a quarter larger than its range.
 //
 //	4 KiB  5 KiB  6 KiB  7 KiB  8 KiB  10 KiB  12 KiB ...
 func classSize(class int) int { return (4 + class&3) << (10 + class>>2) }
@@ -29,7 +30,7 @@ func classOf(n int) int {
 	return doubling<<2 + (n-1)/step - 3
 }
 
-// Get returns n bytes of undefined content.
+// Get returns n bytes with unspecified contents.
 func (p *BytePool) Get(n int) []byte {
 	class := classOf(n)
 	if class >= len(p.free) {
@@ -48,7 +49,7 @@ func (p *BytePool) Get(n int) []byte {
 	return make([]byte, n, classSize(class))
 }
 
-// Put keeps b for later gets, unless enough is kept.
+// Put keeps b, which Get returned, for reuse, unless idle buffers would exceed Max.
 func (p *BytePool) Put(b []byte) {
 	size := cap(b)
 	class := classOf(size)
@@ -63,7 +64,7 @@ func (p *BytePool) Put(b []byte) {
 	}
 }
 
-// Trim drops the largest buffers until the others have at most so many bytes.
+// Trim frees the largest buffers until the others have at most so many bytes.
 func (p *BytePool) Trim(most int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

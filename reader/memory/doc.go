@@ -1,12 +1,13 @@
-// Package memory bounds and reuses the memory of readers.
+// Package memory limits and reuses the memory of readers.
 //
-//	Allocator  where the memory of batches comes from: Go's heap, or what the embedding program provides
+//	Allocator  provides the memory of batches: Go's heap, or the embedding program's
 //	BytePool   buffers of fetched ranges, by size class
-//	Budget     bytes of stripes that may be in memory at once; who takes from it waits
+//	Budget     limit of the bytes of stripes in memory; Take waits for free bytes
+//	FreeList   idle values for reuse
 //
 // Invariants:
-//   - In a steady state no type here allocates: what comes back is used again.
-//   - With the build tag invariants released memory is overwritten, so that a read after a release shows.
+//   - In a steady state no type here allocates: released memory is reused.
+//   - With the build tag invariants released memory is overwritten, so that a read after a release is noticed.
 //
 // An Allocator, a BytePool and a Budget are safe for concurrent use.
 package memory

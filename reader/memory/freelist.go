@@ -2,7 +2,7 @@ package memory
 
 import "sync"
 
-// A FreeList keeps idle values for their next use. The zero value is empty. Safe for concurrent use.
+// A FreeList keeps idle values for reuse. The zero value is empty. Safe for concurrent use.
 type FreeList[T any] struct {
 	New func() *T // nil: new(T)
 
@@ -10,7 +10,7 @@ type FreeList[T any] struct {
 	idle []*T // guarded by mu
 }
 
-// Get returns the value that was put last, a new one where there is none.
+// Get returns the value that was put last, or a new one if there is none.
 func (l *FreeList[T]) Get() *T {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -34,10 +34,10 @@ func (l *FreeList[T]) Put(v *T) {
 	l.idle = append(l.idle, v)
 }
 
-// Idle returns the idle values. Borrowed until the next call; nobody may use the list meanwhile.
+// Idle returns the idle values. Borrowed until the next call. The list must not be used concurrently.
 func (l *FreeList[T]) Idle() []*T { return l.idle }
 
-// Truncate drops all idle values but the first n. Nobody may use the list meanwhile.
+// Truncate drops all idle values except the first n. The list must not be used concurrently.
 func (l *FreeList[T]) Truncate(n int) {
 	clear(l.idle[n:])
 	l.idle = l.idle[:n]

@@ -9,31 +9,30 @@ import (
 	"github.com/dsistore/dsistore/usage"
 )
 
-// Stats are what a reader has done so far.
+// Stats are the counters of a reader.
 type Stats struct {
 	Rows, Batches   uint64
-	BytesNeeded     uint64 // of the projected stripes
-	BytesUnneeded   uint64 // of the gaps between them that were read too
+	BytesNeeded     uint64 // stored bytes of the stripes and dictionaries that were read
+	BytesUnneeded   uint64 // bytes in gaps between them that were read with them
 	Requests        uint64
-	DecodeSeconds   float64 // over all workers: checksum, decode, widen
-	AssembleSeconds float64 // over all workers: making batches of stripes
-	ReadSeconds     float64 // over all requests: until the bytes were there
-	StallSeconds    float64 // Next waited
-	// DecodedRows and DecodedSlots are the rows and slots of the decoded feature stripes, added up. DedupeFactor is
-	// their quotient; 1 without duplicates.
+	DecodeSeconds   float64 // sum over workers: verifying checksums, decoding, widening, transforms
+	AssembleSeconds float64 // sum over workers: assembling batches
+	ReadSeconds     float64 // sum over requests: latency
+	StallSeconds    float64 // time that Next waited
+	// DecodedRows and DecodedSlots are the rows and slots of all decoded stripes of features. DedupeFactor is their
+	// quotient; 1 without duplicates.
 	DecodedRows, DecodedSlots uint64
 	DedupeFactor              float64
-	// SlotRows and Slots are those of the batches, added up. EmittedFactor is their quotient: 1 where the plan's Dedup
-	// is DedupKJT.
+	// SlotRows and Slots are the sums of the batches' (batch.Batch). EmittedFactor is their quotient: 1 with DedupKJT.
 	SlotRows, Slots uint64
 	EmittedFactor   float64
-	// Prefetched is the number of batches that are made and not yet given.
+	// Prefetched is the number of batches that are assembled and not yet returned by Next.
 	Prefetched int64
-	// StripeHits and StripeMisses are stripes that a Taker found decoded, and that it had to read.
+	// StripeHits are stripes that a Taker found in its cache, StripeMisses those that it read.
 	StripeHits, StripeMisses uint64
 }
 
-// Counters count the work of one scanner, or of several that are one reader. Times are in nanoseconds.
+// Counters count the work of one scanner, or of all scanners of one reader. Times are in nanoseconds.
 type Counters struct {
 	Rows, Batches                 atomic.Uint64
 	SlotRows, Slots               atomic.Uint64
@@ -41,7 +40,7 @@ type Counters struct {
 	Requests                      atomic.Uint64
 	DecodedRows, DecodedSlots     atomic.Uint64
 	Decode, Assemble, Stall, Read atomic.Int64
-	Ready                         atomic.Int64  // batches made and not yet given
+	Ready                         atomic.Int64  // Stats.Prefetched
 	StripeHits, StripeMisses      atomic.Uint64 // of a Taker
 	Meter                         Meter
 }
@@ -53,7 +52,7 @@ func (c *Counters) CountTask(u *ioplan.IOTask) {
 	c.Meter.count(u)
 }
 
-// CountBatch counts a batch that is given.
+// CountBatch counts a batch that is returned to the caller.
 func (c *Counters) CountBatch(b *batch.Batch) {
 	c.Batches.Add(1)
 	c.Rows.Add(uint64(b.Rows))
@@ -64,7 +63,7 @@ func (c *Counters) CountBatch(b *batch.Batch) {
 // Since adds the time since start to one of the times.
 func Since(start time.Time, to *atomic.Int64) { to.Add(int64(time.Since(start))) }
 
-// Usage returns the counters as usage records have them.
+// Usage returns the counters in the form of usage records.
 func (c *Counters) Usage() usage.Counters {
 	return usage.Counters{
 		Rows: c.Rows.Load(), Batches: c.Batches.Load(), Requests: c.Requests.Load(),

@@ -1,11 +1,11 @@
-// Package metering counts what readers do.
+// Package metering counts the work of readers.
 //
 //	Counters  of one reader: rows, batches, bytes, requests, seconds; Stats are their values
-//	  └ Meter   of each feature: stripes, rows and bytes, an I/O task at a time
+//	  └ Meter   of each feature: stripes, rows and bytes, counted for each I/O task
 //
 // Invariants:
-//   - The bytes of all features add up to those of the reader.
-//   - Counting allocates nothing in a steady state. A Meter that nobody asked for counts nothing.
+//   - The sum of the features' bytes is the reader's.
+//   - Counting allocates nothing in a steady state. A Meter without Begin counts nothing.
 //
-// All is safe for concurrent use.
+// Everything is safe for concurrent use.
 package metering

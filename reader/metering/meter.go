@@ -9,15 +9,15 @@ import (
 	"github.com/dsistore/dsistore/reader/memory"
 )
 
-// A Meter counts what is fetched of each feature: stripes, rows and bytes, an I/O task at a time. It divides the bytes
-// that the task has counted anyway:
+// A Meter counts what is fetched of each feature: stripes, rows and bytes. It divides the bytes of each I/O task among
+// features:
 //
 //	range       [== a ==]......[= b =][==== group ====]    of one object, read as one
-//	needed       a       gap    b      the group's inverse: to each of its features that is read an equal part
-//	unneeded            the gap, to all in the range, in proportion to the bytes needed
+//	needed       a       gap    b      a group's inverse is divided equally among its features that are read
+//	unneeded            a gap is divided among all files of the range, in proportion to their needed bytes
 //
-// It costs a step for each file of a task, and allocates nothing once it has seen a task of each size. Without Begin it
-// counts nothing. Safe for concurrent use.
+// It takes constant time for each file of a task, and allocates nothing in a steady state. Without Begin it counts
+// nothing. Safe for concurrent use.
 type Meter struct {
 	size int // features; 0: it does not count
 
@@ -31,22 +31,22 @@ type meterScratch struct {
 	ranges []share
 }
 
-// scratches are the process's: a reader that waits holds none.
+// scratches are shared by all readers of the process, so that idle readers hold none.
 var scratches memory.FreeList[meterScratch]
 
-// FeatureReads are what was read of one feature.
+// FeatureReads counts what was read of one feature: stripes, rows, needed and unneeded bytes.
 type FeatureReads struct{ Stripes, Rows, Needed, Unneeded uint64 }
 
 // fileBytes are the bytes of one file of an I/O task.
 type fileBytes struct{ needed, unneeded uint64 }
 
-// A share deals an amount out to parts in proportion, so that they add up to it.
+// A share divides an amount among parts in proportion to their sizes, in whole numbers whose sum is the amount.
 type share struct {
-	amount, total uint64 // total is that of all parts
-	dealt, seen   uint64
+	amount, total uint64 // total is the sum of the sizes
+	dealt, seen   uint64 // amount and sizes of the parts so far
 }
 
-// take returns the share of the next part.
+// take returns the share of the next part, which has that size.
 func (s *share) take(part uint64) uint64 {
 	s.seen += part
 	upTo := s.amount
@@ -62,7 +62,7 @@ func (s *share) take(part uint64) uint64 {
 // Begin makes the Meter count so many features. It is called before anything is read.
 func (m *Meter) Begin(features int) { m.size = features }
 
-// Take calls each for the reads of every feature since the last Take.
+// Take calls each with the reads of every feature since the last Take. r is borrowed for the call.
 func (m *Meter) Take(each func(feature int, r *FeatureReads)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -80,7 +80,7 @@ func (m *Meter) count(u *ioplan.IOTask) {
 	g := u.Segment
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.Features == nil { // a reader that waits costs nothing
+	if m.Features == nil { // allocated late, so that a reader that reads nothing costs nothing
 		m.Features = make([]FeatureReads, m.size)
 	}
 	x := scratches.Get()

@@ -8,20 +8,19 @@ import (
 	"github.com/dsistore/dsistore/reader/plan"
 )
 
-// An Epoch is the order in which one epoch of a shuffled plan gives rows. It is a pure function of the rows of the
-// plan's segments, the shuffle and the epoch; the rows of stripes and sessions are asked for where they are needed:
+// An Epoch is the order of rows in one epoch of a shuffled plan. It is a pure function of the rows of the plan's
+// segments, the shuffle and the epoch. Each level is computed when it is needed:
 //
-//	segments   permuted, and cut into groups of max(64, BufferStripes)        costs a number per segment, opens none
+//	segments   permuted, and cut into groups of max(64, BufferStripes)  opens no segment
 //	  group    the stripes of its segments permuted, cut into buffers  opens the indexes of its segments
 //	    buffer its stripes' sessions, or rows, permuted                 decodes its stripes
 //	      batch  rows [j*B, (j+1)*B) of what that makes
 //
-// Rows are whole in the order of an epoch: buffers and groups follow each other without loss, so the batch that holds a
-// row is found by searching the cumulative rows of groups, then of the buffers of one group, then by skipping runs of
-// one buffer.
+// Groups, and the buffers of a group, are contiguous in the order of the epoch. So the batch of a row is found by
+// searching the cumulative rows of groups, then of the buffers of one group, then by skipping runs of one buffer.
 //
-// Each permutation draws from a generator of its own, keyed by the seed, the epoch, what is permuted and its number:
-// what one buffer does depends on no other. The numbers below are part of OrderVersion and never change meaning.
+// Each permutation uses a random generator of its own, keyed by the seed, the epoch, what is permuted and its number.
+// So it does not depend on other permutations. The numbers below are part of OrderVersion and never change meaning.
 type Epoch struct {
 	shuffle plan.Shuffle
 	epoch   uint64
@@ -30,9 +29,8 @@ type Epoch struct {
 	firstRow []uint64 // in the epoch's order, of each group, and the total at the end
 }
 
-// GroupSegments is how many segments a group has, or the stripes of a buffer where those are more, so that a group
-// always has a buffer's stripes. Each of them may be any stripe of some 64 segments, which are 64 million rows of a
-// table ingested with the defaults.
+// GroupSegments is the number of segments of a group, unless BufferStripes is larger, so that a group always has enough
+// stripes for a buffer. With default options 64 segments have 64 million rows.
 const GroupSegments = 64
 
 // What is permuted, in the keys of generators.
@@ -42,7 +40,7 @@ const (
 	permuteRuns     uint64 = 3
 )
 
-// New returns the order of an epoch over segments of so many rows each.
+// New returns the order of an epoch. firstRow is the first row of each segment in the plan's own order, then the total.
 func New(firstRow []uint64, s plan.Shuffle, epoch uint64) *Epoch {
 	o := &Epoch{shuffle: s, epoch: epoch, firstRow: []uint64{0}}
 	for i := range len(firstRow) - 1 {
@@ -91,9 +89,9 @@ type Buffer struct {
 	Stripes       []StripeRef
 }
 
-// Buffers returns the shuffle buffers of a group whose segments have stripes of the given rows. They are as equal in
-// stripes as may be. Their stripes are in the order of the table, for it does not matter to what is made of them, and
-// neighbours are read together.
+// Buffers returns the shuffle buffers of a group. stripeRows are the selected rows of each stripe of its segments. The
+// buffers have about equally many stripes. The stripes of a buffer are in the order of the table, so that neighbours
+// are read together; ShuffleRuns permutes their sessions or rows anyway.
 func (o *Epoch) Buffers(group int, stripeRows [][]uint32) []Buffer {
 	var all []StripeRef
 	for i, stripes := range stripeRows {
@@ -125,19 +123,20 @@ func (o *Epoch) Buffers(group int, stripeRows [][]uint32) []Buffer {
 	return out
 }
 
-// A Run is consecutive rows of a stripe of a buffer: a session, a row or a part of one.
+// A Run is consecutive rows of a stripe of a buffer: a session or a part of one, or a row.
 type Run struct {
 	Stripe int32 // its position in the buffer
 	Lo, Hi int32
 }
 
-// ShuffleRuns puts the sessions or rows of a buffer, given in the order of its stripes, in the order of the epoch.
+// ShuffleRuns permutes the sessions or rows of a buffer. runs are in the order of the buffer's stripes, and afterwards
+// in the order of the epoch.
 func ShuffleRuns(s *plan.Shuffle, epoch uint64, group, number int, runs []Run) {
 	g := newGenerator(s.Seed, epoch, permuteRuns, uint64(group), uint64(number))
 	permute(&g, runs)
 }
 
-// A generator gives a sequence of numbers that follows from its key: SplitMix64 (Steele, Lea and Flood, 2014).
+// A generator is a random number generator seeded by a key: SplitMix64 (Steele, Lea and Flood, 2014).
 type generator uint64
 
 // newGenerator returns the generator of a key. Each part is mixed with all before it.
@@ -150,6 +149,7 @@ func newGenerator(key ...uint64) generator {
 	return g
 }
 
+// next returns the next random number.
 func (g *generator) next() uint64 {
 	*g += 0x9e3779b97f4a7c15
 	z := uint64(*g)
