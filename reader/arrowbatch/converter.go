@@ -9,17 +9,17 @@ import (
 	"github.com/dsistore/dsistore/reader"
 )
 
-// Options say how batches become records. The zero value works.
+// Options say how batches are converted to records. The zero value works.
 type Options struct {
-	// Fold puts the features of one source map or struct back into one column of that type, where the plan has the
-	// feature that marks it. Default: one column a feature.
+	// Fold combines the features of one source map or struct into one column of that type, if the plan has the feature
+	// that marks it. Default: a column for each feature.
 	Fold bool
-	// Plain gives a value a row whatever the plan's Dedup is; rows that share a slot are copied. Default: lists are
-	// dictionaries of lists with reader.DedupIKJT and list views with reader.DedupPartial; what is folded is plain.
+	// Plain expands duplicates to one value for each row, whatever the plan's Dedup is. Default: lists are dictionaries
+	// of lists with reader.DedupIKJT, and list views with reader.DedupPartial. Folded columns are always plain.
 	Plain bool
-	// Dictionaries makes dictionaries of dense features, embeddings, bytes and strings too, where the plan's Dedup is
-	// not reader.DedupKJT, but for those of an extension type (uuid, json). One stored without an inverse has an entry
-	// a row.
+	// Dictionaries also makes dictionaries of dense features, embeddings, bytes and strings, unless the plan's Dedup is
+	// reader.DedupKJT or the type is an extension type (uuid, json). Without a stored inverse, a dictionary has an
+	// entry for each row.
 	Dictionaries bool
 }
 
@@ -32,7 +32,7 @@ func Schema(p *reader.Plan, opts Options) (*arrow.Schema, error) {
 	return c.Schema(), nil
 }
 
-// A Converter makes Arrow records of the batches of one plan. It is immutable and safe for concurrent use.
+// A Converter converts the batches of one plan to Arrow records. It is immutable and safe for concurrent use.
 type Converter struct {
 	schema  *arrow.Schema
 	columns []column
@@ -71,7 +71,7 @@ func NewConverter(p *reader.Plan, opts Options) (*Converter, error) {
 // Schema returns the schema of every record.
 func (c *Converter) Schema() *arrow.Schema { return c.schema }
 
-// Record returns b as a record, which shares b's memory where the layouts match: release the record before b.
+// Record converts b to a record. The record shares b's memory where the layouts match, so release it before b.
 func (c *Converter) Record(b *reader.Batch) (arrow.RecordBatch, error) {
 	columns := make([]arrow.Array, len(c.columns))
 	defer func() {
@@ -92,7 +92,7 @@ func (c *Converter) Record(b *reader.Batch) (arrow.RecordBatch, error) {
 	return array.NewRecordBatch(c.schema, columns, int64(b.Rows)), nil
 }
 
-// A featureColumn is a feature by itself.
+// A featureColumn is a column of one feature.
 type featureColumn struct {
 	leaf
 	position int // in the plan

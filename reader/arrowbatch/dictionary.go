@@ -7,7 +7,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// dictionary returns the name of a column that is a dictionary, if any is.
+// dictionary returns the name of the first column that is a dictionary; ok is false if there is none.
 func (c *Converter) dictionary() (name string, ok bool) {
 	for i, x := range c.columns {
 		if f, isFeature := x.(*featureColumn); isFeature && f.form == dictionaryForm {
@@ -17,11 +17,11 @@ func (c *Converter) dictionary() (name string, ok bool) {
 	return "", false
 }
 
-// A dictionaryWriter writes a stream of records with dictionaries, each record's its own.
+// A dictionaryWriter writes a stream of records, each with its own dictionaries.
 //
-// arrow-go's writer leaves a dictionary out when it is as long as the one that it wrote last for the column and its
-// values are about the same: floats up to 1e-5, and the last one's memory may be a batch's that holds other rows by
-// now. So that it never looks, a dictionary as long as the last one gets one entry more, a null that no row has.
+// arrow-go's writer omits a dictionary that has the same length as the last one of the column and equal values. This is
+// wrong here: it compares floats only up to 1e-5, and the memory of the last one may already hold another batch. To
+// avoid the comparison, a dictionary as long as the last one gets one more entry, a null that no row uses.
 type dictionaryWriter struct {
 	w    *ipc.Writer
 	last []int // by column, the length of the dictionary written last

@@ -1,4 +1,4 @@
-// Package arrowbatch turns batches of exact columns into Arrow records, and writes them to Parquet and Arrow IPC.
+// Package arrowbatch converts batches of exact columns to Arrow records, and writes them to Parquet and Arrow IPC.
 //
 //	reader.Batch.Columns ── Converter ──> arrow.RecordBatch ── Write ──> Parquet (zstd), IPC file, IPC stream
 //
@@ -16,16 +16,16 @@
 // Element types narrower than 64 bits are copied, for batches hold every integer as int64. A record shares its batch's
 // memory where it can: release the record before the batch.
 //
-// # What rows share
+// # Duplicates
 //
-// With a plan whose Dedup is not reader.DedupKJT, columns keep it:
+// If the plan's Dedup is not reader.DedupKJT, columns keep duplicates:
 //
 //	Dedup      lists                       dense, embedding, bytes, string
 //	ikjt       dictionary<int32, list>     plain, or with Options.Dictionaries dictionary<int32, ...>
 //	partial    list_view                   the same
 //
-// A dictionary has an entry per slot of the batch, so that every record has dictionaries of its own: an IPC stream
-// replaces them, an IPC file cannot hold them. Views share values, their starts and lengths are made for the record.
-// Maps have no view and extension types no dictionary: they are plain, and so is whatever is folded, and all of
-// Parquet. With Options.Plain everything is.
+// A dictionary has an entry for each slot of the batch, so every record has its own dictionaries: an IPC stream
+// replaces them, an IPC file cannot hold them. Views share values; their starts and lengths are made for the record.
+// Plain are maps (which have no view), extension types (which have no dictionary), folded columns, and everything in
+// Parquet or with Options.Plain.
 package arrowbatch

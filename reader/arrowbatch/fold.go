@@ -14,9 +14,10 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
-// Ingest makes features of the members of a struct and of the keys of a map, all with the struct's or map's path as
-// OriginColumn, and a marker: a feature with that OriginColumn and no OriginKey, null where the whole is null, whose
-// Logical is structMarker, or mapMarker of the keys' type. Folding goes the other way:
+// Ingest makes a feature of each member of a struct and of each key of a map, all with the path of the struct or map as
+// OriginColumn. It also makes a marker: a feature with that OriginColumn and no OriginKey, which is null where the
+// whole struct or map is null. The marker's Logical is structMarker, or "map<...>" with the type of the keys. Folding
+// is the reverse:
 //
 //	user        (marker, "struct")        user: struct<age, geo: struct<city>>
 //	user.age                        ──>
@@ -26,8 +27,8 @@ import (
 //	counts.7                        ──>
 //	counts.12
 //
-// Features whose marker is not in the plan stay by themselves, and so does the marker of a struct of which the plan has
-// no member: Parquet has no struct without any. A map of which the plan has no key is a map of empty rows.
+// Features whose marker is not in the plan are not folded. Neither is the marker of a struct if the plan has no member
+// of the struct, because Parquet has no empty structs. If the plan has no key of a map, the map's rows are empty.
 const structMarker = "struct"
 
 // mapKeyType returns the type of a map's keys, which a map's marker has in its Logical.
@@ -55,7 +56,7 @@ type group struct {
 	members []member
 }
 
-// lone reports whether g is the marker of a struct and nothing else.
+// lone reports whether g is a struct without members in the plan.
 func (g *group) lone() bool { return !g.isMap && len(g.members) == 0 }
 
 // A member is a feature, or a group inside a struct.
@@ -65,8 +66,8 @@ type member struct {
 	group    *group
 }
 
-// columnsOf returns the columns of a plan's records and their names, in the order of the plan's features; what is
-// folded stands where its first feature does.
+// columnsOf returns the columns of a plan's records and their names, in the order of the plan's features. A folded
+// column has the position of its first feature.
 func columnsOf(p *reader.Plan, opts Options) (names []string, columns []column, err error) {
 	groups := map[string]*group{}
 	if opts.Fold {
@@ -127,7 +128,7 @@ func findGroups(p *reader.Plan) map[string]*group {
 	return groups
 }
 
-// enclosing returns the innermost struct that path is a member of, and its name there; nil and path when there is none.
+// enclosing returns the innermost struct that path is a member of, and its name there; nil and path if there is none.
 func enclosing(groups map[string]*group, path string) (*group, string) {
 	for i := len(path) - 1; i > 0; i-- {
 		if path[i] == '.' {
@@ -306,7 +307,7 @@ func (m *mapColumn) data(b *reader.Batch) (arrow.ArrayData, error) {
 	return array.NewData(m.arrow, b.Rows, buffers, []arrow.ArrayData{entries}, nulls, 0), nil
 }
 
-// check refuses rows whose entries together have more keys, bytes of keys, or values than a column has.
+// check returns an error if the entries of all rows have more keys, bytes of keys, or values than a column can hold.
 func (m *mapColumn) check(rows int, marker *vector.Column, sources []*vector.Column) error {
 	entries, keys, values := 0, 0, 0
 	for i, s := range sources {

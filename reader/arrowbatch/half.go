@@ -2,8 +2,8 @@ package arrowbatch
 
 import "math"
 
-// halfBits returns v as IEEE 754 binary16, rounded to the nearest, ties to even. It is exact for every value that came
-// from one, subnormals included, which arrow-go's float16.New makes zero.
+// halfBits returns v as IEEE 754 binary16, rounded to the nearest, ties to even. It is exact for every value that was a
+// binary16, including subnormals, which arrow-go's float16.New turns into zero.
 //
 //	+------+--------------+---------------+
 //	| sign | exponent (5) | fraction (10) |

@@ -13,7 +13,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A leaf turns plain columns of one feature type into Arrow data.
+// A leaf converts plain columns of one feature type to Arrow data.
 type leaf struct {
 	typ   vector.Type
 	arrow arrow.DataType // of the column
@@ -95,7 +95,7 @@ func (l *leaf) elements(c *vector.Column) (arrow.ArrayData, error) {
 	return array.NewData(pair, len(c.Ints), []*memory.Buffer{nil}, []arrow.ArrayData{ids, scores}, 0, 0), nil
 }
 
-// nested returns rows of lists over their elements, which it takes over.
+// nested returns rows of lists with these elements. It releases child.
 func (l *leaf) nested(c *vector.Column, child arrow.ArrayData, buffers ...*memory.Buffer) arrow.ArrayData {
 	defer child.Release()
 	_, nulls := validity(c)

@@ -1,8 +1,8 @@
-// Package plan says what to read: which features of which rows, in which order, in what form.
+// Package plan describes what to read: which features of which rows, in which order and form.
 //
-//	Options ──New──> Plan        features found in the schema, types after transforms, defaults filled in
+//	Options ──New──> Plan        features looked up in the schema, types after transforms, defaults set
 //	                  │  ▲
-//	                JSON │       the same bytes everywhere; Hash names them
+//	                JSON │       the same bytes on every machine; Hash identifies them
 //
-// A Plan is a pure value and is immutable once made. Package reader executes it.
+// A Plan is plain data and immutable. Package reader executes it.
 package plan

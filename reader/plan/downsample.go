@@ -16,18 +16,19 @@ import (
 // WeightFeature is the name that the weights of Options.Downsample have in a plan.
 const WeightFeature = "sample_weight"
 
-// weightID is the id of the weights. No feature of a table has it: ids are hashes, and Validate refuses the one in
-// 2^64.
+// weightID is the id of the weights. Feature ids are hashes; Validate refuses a plan with a feature that has this one.
 const weightID catalog.FeatureID = math.MaxUint64
 
+// WeightColumn returns the feature that holds the weights.
 func WeightColumn() catalog.Feature {
 	return catalog.Feature{ID: weightID, Name: WeightFeature,
 		Type: vector.Type{Kind: vector.Dense, Elem: vector.Float32}, Role: catalog.RoleLabel}
 }
 
+// IsWeight reports whether f is WeightColumn.
 func IsWeight(f catalog.Feature) bool { return f.ID == weightID }
 
-// addWeights makes text the downsampling of a plan whose features are there.
+// addWeights sets Downsample, and adds the weights after the plan's other features.
 func (p *Plan) addWeights(ctx context.Context, snap schema, text string) error {
 	if _, err := BindDownsample(ctx, snap, text); err != nil {
 		return err
@@ -61,22 +62,22 @@ func (p *Plan) validateWeights() error {
 	return err
 }
 
-// A downsample is Options.Downsample, read: of the rows of a class a sample stays, and stands for the rest by its
-// weight.
+// A downsample is a parsed Options.Downsample: a sample of the rows of a class is kept, and gets a higher weight to
+// represent the rest.
 //
 //	click = 0 AND sample(0.1, key=request_id, seed=7)
-//	\_______/     \___ what stays of the class ____/     weight 1/0.1 = 10; of all other rows 1
+//	\_______/     \___ which rows of it are kept __/     weight 1/0.1 = 10; all other rows have weight 1
 //	 the class
 //
-// A row whose key is null can be in no sample: it is of no class, and stays with weight 1, so that weighted sums stay
-// unbiased. Both parts are filters, so that what they select of a segment is kept as for any other (Selections).
+// A row whose key is null cannot be sampled: it is not in the class, and is kept with weight 1, so that weighted sums
+// stay unbiased. class and stays are filters, so their selected rows are cached as those of any filter (Selections).
 type downsample struct {
-	class  string // rows that may be left out
-	stays  string // those of them that are not
+	class  string // selects the rows of the class
+	stays  string // selects the rows of the class that are kept
 	Weight float32
 }
 
-// parseDownsample reads an expression that has one sample, alone or joined by AND with what the class is.
+// parseDownsample parses an expression with one sample, alone or joined by AND with the class.
 func parseDownsample(text string) (*downsample, error) {
 	e, err := expr.Parse(text)
 	if err != nil {
@@ -107,7 +108,7 @@ func parseDownsample(text string) (*downsample, error) {
 		return nil, badDownsample(text, sample.Offset,
 			"of a sample of %g nothing stays to stand for the rest: leave the rows out with a filter", sample.Fraction)
 	}
-	// In SQL's logic this is true exactly of rows for which the class is true and the key is there.
+	// In SQL's logic this is true exactly for rows for which the class is true and the key is not null.
 	class = append(class, &expr.IsNull{X: sample.Key, Negated: true})
 	d := &downsample{class: class[0].String(), stays: e.String(), Weight: float32(1 / sample.Fraction)}
 	if len(class) > 1 {
@@ -120,20 +121,21 @@ func badDownsample(text string, offset int, reason string, args ...any) error {
 	return fmt.Errorf("downsample: %w", &expr.Error{Text: text, Offset: offset, Reason: fmt.Sprintf(reason, args...)})
 }
 
-// A Downsampling is a downsample against a schema.
+// A Downsampling is a downsample that is bound to a schema.
 type Downsampling struct {
 	downsample
 	OfClass, OfStays *expr.Filter
-	Features         []catalog.Feature // that both read
+	Features         []catalog.Feature // that the two filters read
 }
 
+// BindDownsample parses an Options.Downsample and binds it to a schema.
 func BindDownsample(ctx context.Context, snap schema, text string) (*Downsampling, error) {
 	d, err := parseDownsample(text)
 	if err != nil {
 		return nil, err
 	}
 	t := &Downsampling{downsample: *d}
-	// The user's own text first, so that an error points into it. Its features are those of the class, too.
+	// The user's text comes first, so that an error points into it. It has all features of the class.
 	if t.OfStays, t.Features, err = ParseFilter(ctx, snap, text); err != nil {
 		return nil, fmt.Errorf("downsample: %w", err)
 	}

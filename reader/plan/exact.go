@@ -8,7 +8,7 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
-// IsExact reports whether the i-th of p's features comes as an exact column because Options.Integers has it.
+// IsExact reports whether the i-th of p's features is an exact column because Options.Integers names it.
 func (p *Plan) IsExact(i int) bool { return p.Exact != nil && p.Exact[i] }
 
 func (p *Plan) setExact(i int) {
@@ -18,7 +18,7 @@ func (p *Plan) setExact(i int) {
 	p.Exact[i] = true
 }
 
-// ExactBy marks the features of names, which are of the types that transforms give.
+// ExactBy marks the features of Options.Integers. Their types are those after transforms.
 func (p *Plan) ExactBy(names []string) error {
 	for _, name := range names {
 		i := slices.IndexFunc(p.Features, func(f catalog.Feature) bool { return f.Name == name })
@@ -58,7 +58,7 @@ func (p *Plan) validateExact() error {
 	return nil
 }
 
-// validateFlags checks a flag for each feature, of which one at least is set. nil is valid.
+// validateFlags checks that there is a flag for each feature and that one is set. nil is valid.
 func (p *Plan) validateFlags(what string, flags []bool) error {
 	switch {
 	case flags == nil:

@@ -9,10 +9,10 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
-// Expands reports whether a feature's lists come a row each, whatever is stored.
+// Expands reports whether batches have a list of the feature for each row, whatever Dedup is.
 func (p *Plan) Expands(feature int32) bool { return p.Expanded != nil && p.Expanded[feature] }
 
-// expand sets Expanded to the features that entries, names, globs and sets, select.
+// expand sets Expanded for the features that entries select, which are names, globs and sets.
 func (p *Plan) expand(entries []string) error {
 	if len(entries) == 0 {
 		return nil

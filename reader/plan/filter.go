@@ -9,7 +9,7 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
-// ParseFilter types a filter against a snapshot, and returns the features that it reads, in its order.
+// ParseFilter parses a filter and binds it to a schema. It returns the features that it reads, in the filter's order.
 func ParseFilter(ctx context.Context, snap schema, text string) (*expr.Filter, []catalog.Feature, error) {
 	known := map[string]catalog.Feature{}
 	f, err := expr.ParseFilter(text, func(names []string) ([]expr.Field, error) {

@@ -62,8 +62,7 @@ type featureWire struct {
 	Expanded   bool   `json:"expanded,omitempty"`
 }
 
-// OrderVersion is the version of the way in which a shuffle orders rows; see package order. It is part of plans that
-// shuffle.
+// OrderVersion is the version of the order of rows of a shuffle, see package order. It is part of plans that shuffle.
 const OrderVersion = 1
 
 // shuffleWire is the encoding of a Shuffle; there is none for UnitNone.
@@ -150,8 +149,8 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 	return append(b, "]}"...), nil
 }
 
-// appendFeature appends the encoding, a featureWire's, of a feature with its stored type, the text of its transforms,
-// and whether it is exact and expanded.
+// appendFeature appends a feature, encoded as a featureWire. t and logical are its stored type, transforms is the text
+// of its transforms.
 func appendFeature(b []byte, f *catalog.Feature, t vector.Type, logical, transforms string, exact,
 	expanded bool) []byte {
 	b = append(b, '{')
@@ -188,7 +187,7 @@ func appendTrueIf(b []byte, name string, set bool) []byte {
 	return b
 }
 
-// appendPin appends the encoding, a pinWire's, of a pin.
+// appendPin appends a pin, encoded as a pinWire.
 func appendPin(b []byte, p catalog.Pin) []byte {
 	b = jsontext.AppendText(append(b, '{'), "name", p.Name)
 	return append(jsontext.AppendUint(b, "snapshot", p.Snapshot), '}')
@@ -221,7 +220,8 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote, and nothing else.
+// UnmarshalJSON decodes the output of MarshalJSON. It returns an error for unknown fields, and for a plan that is not
+// valid.
 func (p *Plan) UnmarshalJSON(data []byte) error {
 	var w planWire
 	if err := unmarshalStrict(data, &w); err != nil {
@@ -283,7 +283,7 @@ func (p *Plan) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// readTransforms makes the transforms that are written with p's features.
+// readTransforms sets the transforms of p's features from their text.
 func (p *Plan) readTransforms(features []featureWire) error {
 	for i := range features {
 		text := features[i].Transforms
@@ -350,7 +350,7 @@ func (p *Plan) Hash() uint64 {
 	return hash
 }
 
-// Encode returns what MarshalJSON and Hash do.
+// Encode returns MarshalJSON and Hash, encoding p once.
 func (p *Plan) Encode() (text []byte, hash uint64, err error) {
 	if text, err = p.MarshalJSON(); err != nil {
 		return nil, 0, err
@@ -366,12 +366,12 @@ type splitWire struct {
 	Rows     uint64 `json:"rows"`
 }
 
-// MarshalJSON gives the stable, versioned encoding of s.
+// MarshalJSON returns the stable, versioned encoding of s.
 func (s Split) MarshalJSON() ([]byte, error) {
 	return marshal(splitWire{Version, fmt.Sprintf("%016x", s.Plan), s.FirstRow, s.Rows})
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote, and nothing else.
+// UnmarshalJSON decodes the output of MarshalJSON. It returns an error for unknown fields.
 func (s *Split) UnmarshalJSON(data []byte) error {
 	var w splitWire
 	if err := unmarshalStrict(data, &w); err != nil {

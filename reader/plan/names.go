@@ -22,7 +22,7 @@ func parseName[T ~uint8](kind string, names []string, s string) (T, error) {
 	return 0, fmt.Errorf("%s %q: want %s", kind, s, oneOf(names))
 }
 
-// oneOf lists names for people.
+// oneOf lists names for an error message.
 func oneOf(names []string) string {
 	names = slices.DeleteFunc(slices.Clone(names), func(s string) bool { return s == "" })
 	last := len(names) - 1

@@ -12,20 +12,21 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
-// An overlaidSchema is a table's schema under overlays that a plan names: it has what they add, and for what they
-// replace a type that holds the values of both. Features are told by their ids: one that was renamed since is replaced
-// under its new name, one that was dropped stays so. Overlays that are merged are in the table's own schema.
+// An overlaidSchema is a table's schema with the overlays that a plan names. It has the features that they add. A
+// feature that they replace has a type that holds the values of both. Features are identified by id: if the table has
+// renamed one since, it has the new name; if the table has dropped one, it stays dropped. Overlays that are part of the
+// table are in the table's own schema.
 type overlaidSchema struct {
 	schema
 	table   string
-	byName  map[string]catalog.Feature // that overlays have
+	byName  map[string]catalog.Feature // the features of overlays
 	byID    map[catalog.FeatureID]catalog.Feature
-	added   []catalog.Feature // of byID, those that the table has not; in name order
+	added   []catalog.Feature // those of byID that the table does not have, in name order
 	dropped map[catalog.FeatureID]bool
 }
 
-// overlay returns the schema of a snapshot under overlays, the snapshot's own where there are none. Its cost is three
-// look-ups.
+// OverlaySchema returns the schema of a snapshot with overlays, which are the lowest first. It makes three look-ups;
+// none without overlays.
 func OverlaySchema(ctx context.Context, snap *storage.Snapshot, overlays []storage.ViewOverlay) (schema, error) {
 	if len(overlays) == 0 {
 		return snap, nil
@@ -103,7 +104,7 @@ func OverlaySchema(ctx context.Context, snap *storage.Snapshot, overlays []stora
 	return s, nil
 }
 
-// under returns a feature once another's values may lie over it.
+// under returns feature below with a type that also holds the values of f, which an overlay puts over it.
 func under(below, f catalog.Feature) (catalog.Feature, error) {
 	t, err := vector.Widen(below.Type, f.Type)
 	switch {
@@ -117,7 +118,7 @@ func under(below, f catalog.Feature) (catalog.Feature, error) {
 	return below, nil
 }
 
-// Find is the snapshot's under the overlays.
+// Find is Snapshot.Find with the overlays.
 func (s *overlaidSchema) Find(ctx context.Context, names ...string) ([]*catalog.Feature, error) {
 	out := make([]*catalog.Feature, len(names))
 	var rest []string
@@ -139,7 +140,7 @@ func (s *overlaidSchema) Find(ctx context.Context, names ...string) ([]*catalog.
 	return out, nil
 }
 
-// Lookup is Find with an error that names the nearest.
+// Lookup is Find with an error, and suggestions, for an unknown name.
 func (s *overlaidSchema) Lookup(ctx context.Context, names ...string) ([]catalog.Feature, error) {
 	found, err := s.Find(ctx, names...)
 	if err != nil {
@@ -179,7 +180,7 @@ func (s *overlaidSchema) Features(ctx context.Context) ([]catalog.Feature, error
 	return all, nil
 }
 
-// KeyFeatures returns those that are keys.
+// KeyFeatures returns the features that are keys.
 func (s *overlaidSchema) KeyFeatures(ctx context.Context) ([]catalog.Feature, error) {
 	all, err := s.schema.KeyFeatures(ctx)
 	if err != nil {
@@ -194,7 +195,7 @@ func (s *overlaidSchema) KeyFeatures(ctx context.Context) ([]catalog.Feature, er
 	return all, nil
 }
 
-// replaced returns features of the table as they are under the overlays.
+// replaced returns features of the table, with those that overlays replace replaced.
 func (s *overlaidSchema) replaced(features []catalog.Feature) []catalog.Feature {
 	out := slices.Clone(features)
 	for i, f := range out {
@@ -205,7 +206,7 @@ func (s *overlaidSchema) replaced(features []catalog.Feature) []catalog.Feature 
 	return out
 }
 
-// NamedOverlays returns the overlays of a view and, over them, those of the names.
+// NamedOverlays returns the overlays of a view, then those of names, the lowest first.
 func NamedOverlays(ctx context.Context, v *storage.View, names []string) ([]storage.ViewOverlay, error) {
 	out := slices.Clone(v.Overlays)
 	for _, name := range names {

@@ -14,13 +14,13 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
-// Output says what a Batch holds. The numbers are written into plans and never change meaning.
+// Output is the form of a Batch. The numbers are written into plans and never change meaning.
 type Output uint8
 
 const (
-	// OutputColumns gives one exact typed column a feature.
+	// OutputColumns: an exact typed column for each feature.
 	OutputColumns Output = 1
-	// OutputTensors gives the dense matrix, labels and jagged tensors of a trainer, and exact columns for the rest.
+	// OutputTensors: the dense matrix, labels and jagged tensors of a trainer, and exact columns for other features.
 	OutputTensors Output = 2
 )
 
@@ -32,87 +32,84 @@ func (o Output) String() string { return nameOf("output", outputNames, o) }
 func ParseOutput(s string) (Output, error) { return parseName[Output]("output", outputNames, s) }
 
 const (
-	// DefaultBatchSize is the batch size of a plan that does not say.
+	// DefaultBatchSize is the default of Options.BatchSize.
 	DefaultBatchSize = 4096
-	// MaxBatchSize bounds the rows of a batch.
+	// MaxBatchSize is the largest number of rows of a batch.
 	MaxBatchSize = 1 << 24
 )
 
-// Options say what to read. The zero value reads nothing: Features is needed.
+// Options say what to read. Features is required.
 type Options struct {
-	// Features are names, globs (* and ?, \ escapes) or the sets @all, @labels, @keys and @partitions, in the order
-	// wanted. A feature that several entries select is read once, at its first position. Partition keys are selected as
-	// features are: by name, by glob and by @all, which has them last; where a feature has the name of a partition key,
-	// it is the feature.
+	// Features are names, globs (* and ?, \ escapes) or the sets @all, @labels, @keys and @partitions, in the order of
+	// the batches. A feature that several entries select is read once, at its first position. Names, globs and @all
+	// also select partition keys; @all has them last. If a feature and a partition key have the same name, the feature
+	// is selected.
 	Features []string
-	// Partition is a predicate over partition values in the words of reader/expr. Default: every partition.
+	// Partition is a predicate over partition values in the syntax of reader/expr. Default: every partition.
 	Partition string
-	// Filter is a predicate over features and partition keys in the words of reader/expr: only rows for which it is
-	// true are read. It sees values as they are stored, before Transforms. Default: every row.
+	// Filter is a predicate over features and partition keys in the syntax of reader/expr: only rows for which it is
+	// true are read. It is evaluated on stored values, before Transforms. Default: every row.
 	Filter string
-	// Downsample leaves rows of a class out, but for a sample of them, whose weight stands for the rest: in click = 0
-	// AND sample(0.1, key=request_id, seed=7) a tenth of the rows with click = 0 stay, with weight 10; all others have
-	// weight 1. The weight is one more feature, the last, WeightFeature: a float32 label. Like a filter it sees stored
-	// values, and the same rows stay for ever. Default: all stay.
+	// Downsample keeps only a sample of the rows of a class, and adds a weight that makes up for it. With click = 0 AND
+	// sample(0.1, key=request_id, seed=7), a tenth of the rows with click = 0 are kept with weight 10; all other rows
+	// have weight 1. The weight is an additional feature, the last: WeightFeature, a float32 label. Like a filter,
+	// Downsample is evaluated on stored values. It always keeps the same rows. Default: every row.
 	Downsample string
-	// SampleList is the name of a list of rows of the table: only they are read. Default: every row.
+	// SampleList is the name of a sample list of the table: only its rows are read. Default: every row.
 	SampleList string
-	// Overlays are names of overlays to read over the table, the lowest first, and over those of the branch that is
-	// read. Default: none.
+	// Overlays are names of overlays to apply to the table, the lowest first, above those of the branch. Default: none.
 	Overlays []string
-	// BatchSize is the number of rows of every batch but the last. Default 4096.
+	// BatchSize is the number of rows of every batch except the last. Default 4096.
 	BatchSize int
-	// Output says what batches hold. Default OutputColumns.
+	// Output is the form of batches. Default OutputColumns.
 	Output Output
-	// Dedup says how batches hold what rows share. Default DedupKJT: expanded.
+	// Dedup is the form of duplicates in batches. Default DedupKJT: expanded.
 	Dedup Dedup
-	// Integers are names among the features read, of dense integers: with OutputTensors they come as exact columns, as
-	// keys do, and not in a matrix of float32. Default: none.
+	// Integers are names of features of dense integers. With OutputTensors they become exact columns, like keys,
+	// instead of float32 in a matrix. Default: none.
 	Integers []string
-	// Expand are names, globs and sets among Features whose lists come a row each though Dedup is not DedupKJT: those
-	// that rows hardly ever share, for a model that takes them as an ordinary KJT. Default: none.
+	// Expand are names, globs and sets among Features. Their lists are expanded to one for each row, whatever Dedup is.
+	// This suits features with few duplicates, and models that need an ordinary KJT of them. Default: none.
 	Expand []string
-	// Transforms choose what is done to the values of features. A rule by name goes before rules by glob or set; two
-	// globs that select one feature are an error. Default: nothing.
+	// Transforms change the values of features. A rule by name precedes rules by glob or set. Two globs that select the
+	// same feature are an error. Default: none.
 	Transforms []transform.Rule
-	// Shuffle says in which order an epoch gives rows; its Key is left empty. Default: the plan's own order.
+	// Shuffle is the order of rows in an epoch; leave its Key empty. Default: the plan's own order.
 	Shuffle Shuffle
 }
 
-// A Plan is what a reader will do: a pure value, the same bytes wherever it is made from the same snapshot. It is
-// immutable once made.
+// A Plan describes completely what a reader reads. It is plain data, with the same encoding wherever it is made from
+// the same snapshot and options. It is immutable once made.
 type Plan struct {
 	Table    string
 	Snapshot uint64
-	// Features are in the order requested. Their types, and Logicals, are those of batches: what Transforms make of the
-	// schema's, which a segment's own may be narrower than. An entry without an ID stands for the partition key of its
-	// name: a string column that has, in every row, the value of the row's partition. It is null where that is Hive's
-	// default partition or has no such key.
+	// Features are in the order requested. Their types and Logicals are those of batches: the schema's, which a
+	// segment's may be narrower than, after Transforms. A feature without an ID is the partition key of that name: a
+	// string column with the value of each row's partition. It is null for Hive's default partition, and if a partition
+	// has no such key.
 	Features  []catalog.Feature
-	Partition string
+	Partition string // empty: every partition
 	Filter    string // empty: none
-	// Downsample is empty for none. Else the last of Features is WeightFeature.
+	// Downsample is empty for none. Otherwise the last of Features is WeightFeature.
 	Downsample string
 	// SampleList is empty for none.
 	SampleList string
-	// Branch is the name of the branch that the plan was made of, for people: what it is of is in Snapshot, Overlays
-	// and BranchList.
+	// Branch is the name of the branch that the plan was made of. It is only informative: Snapshot, Overlays and
+	// BranchList say what is read.
 	Branch string
-	// Overlays lie over the rows, the lowest first, and over what is part of the table. Each is meant as it was in its
-	// snapshot.
+	// Overlays are applied to the table, the lowest first, above those that are part of it. Each is used as it is in
+	// the pin's snapshot.
 	Overlays []catalog.Pin
-	// BranchList is the branch's sample list: only rows in it are read, and of these those in SampleList. Without a
-	// name: every row.
+	// BranchList is the branch's sample list: only rows in it, and in SampleList, are read. Without a name: every row.
 	BranchList catalog.Pin
 	BatchSize  int
 	Output     Output
 	Dedup      Dedup
-	// Expanded has an entry per feature: whether its lists come a row each whatever Dedup is. nil: none of them.
+	// Expanded says for each feature whether its lists are expanded whatever Dedup is. nil: none are.
 	Expanded []bool
-	// Transforms has an entry per feature, a zero one where nothing is done. nil: nothing is done to any.
+	// Transforms has an element for each feature, zero if it has no transforms. nil: no feature has any.
 	Transforms []transform.Bound
-	// Exact has an entry per feature: whether it is a dense integer that comes as an exact column with OutputTensors.
-	// nil: none is.
+	// Exact says for each feature whether it is a dense integer of Options.Integers. nil: none is.
 	Exact   []bool
 	Shuffle Shuffle
 }
@@ -137,9 +134,10 @@ func (p *Plan) positions(want func(catalog.Feature) bool) []int {
 	return out
 }
 
+// IsLabel reports whether r is the role of labels.
 func IsLabel(r catalog.Role) bool { return r == catalog.RoleLabel }
 
-// Pin makes p of what a view has, and of the overlays that lie over it.
+// Pin sets Branch and BranchList from a view, and Overlays from overlays, the lowest first.
 func (p *Plan) Pin(v *storage.View, overlays []storage.ViewOverlay) {
 	p.Branch = v.Branch
 	for _, o := range overlays {
@@ -162,15 +160,14 @@ func (p *Plan) Lists() []catalog.Pin {
 	return out
 }
 
-// New makes a plan over a snapshot. Names cost their look-ups only, a partition key one more; globs, and sets other
-// than @keys and @partitions, read the schema. An unknown name gives storage.ErrNotFound with the nearest names; a glob
-// or set that selects nothing is an error.
+// New makes a plan of a snapshot. It looks up names, and reads the whole schema only for globs, and sets other than
+// @keys and @partitions. An unknown name is storage.ErrNotFound with suggestions; a glob or set that selects nothing is
+// storage.ErrNotFound, too. A malformed entry is ErrSelection.
 func New(ctx context.Context, snap *storage.Snapshot, opts Options) (*Plan, error) {
 	return NewOfView(ctx, &storage.View{Snapshot: snap}, opts)
 }
 
-// NewOfView makes a plan over what a branch reads, as New does over a snapshot: features are those of the table under
-// its overlays.
+// NewOfView is New for a view, which is what a branch reads. Features are those of the table with the view's overlays.
 func NewOfView(ctx context.Context, v *storage.View, opts Options) (*Plan, error) {
 	snap := v.Snapshot
 	overlays, err := NamedOverlays(ctx, v, opts.Overlays)
@@ -231,7 +228,7 @@ func NewOfView(ctx context.Context, v *storage.View, opts Options) (*Plan, error
 	return p, nil
 }
 
-// Validate names the first part of p that no plan can have.
+// Validate returns an error naming the first part of p that is not valid.
 func (p *Plan) Validate() error {
 	switch {
 	case p.Table == "" || !utf8.ValidString(p.Table):
@@ -284,7 +281,7 @@ func (p *Plan) Validate() error {
 	return p.validateShuffle()
 }
 
-// ValidateSelection is Validate for what says which rows are read.
+// ValidateSelection is Validate for the fields that select rows.
 func (p *Plan) ValidateSelection() error {
 	switch {
 	case !utf8.ValidString(p.Partition):
@@ -297,7 +294,7 @@ func (p *Plan) ValidateSelection() error {
 	return nil
 }
 
-// validateView is Validate for what a branch and overlays add to a plan.
+// validateView is Validate for Branch, BranchList and Overlays.
 func (p *Plan) validateView() error {
 	if !utf8.ValidString(p.Branch) {
 		return fmt.Errorf("plan: branch %q is not UTF-8", p.Branch)
@@ -316,7 +313,7 @@ func (p *Plan) validateView() error {
 	return nil
 }
 
-// validateFeature names what no feature of a plan can have.
+// validateFeature returns an error naming the first part of f that is not valid.
 func validateFeature(f catalog.Feature) error {
 	switch {
 	case f.Name == "" || !utf8.ValidString(f.Name):
@@ -342,7 +339,7 @@ func validateType(name string, t vector.Type, logical string) error {
 	return nil
 }
 
-// String prints p for people, a line per fact and a line per feature.
+// String prints p, with a line for each field that is set and for each feature.
 func (p *Plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "table      %s\n", p.Table)
@@ -398,7 +395,7 @@ func (p *Plan) String() string {
 	return b.String()
 }
 
-// pinText says in which snapshot a pin is meant where it is not in the plan's.
+// pinText prints a pin, with its snapshot if that is not the plan's.
 func pinText(p catalog.Pin, snapshot uint64) string {
 	if p.Snapshot == snapshot {
 		return p.Name
@@ -441,7 +438,7 @@ func (p *Plan) PartitionMatch(ctx context.Context, snap *storage.Snapshot) (func
 			}
 		}
 	}
-	if len(partitions) == 0 { // the keys are those that the table had when it had segments
+	if len(partitions) == 0 { // use the keys that the table had when it had segments
 		if keys, err = snap.PartitionKeys(ctx); err != nil {
 			return nil, err
 		}

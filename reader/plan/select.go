@@ -23,7 +23,7 @@ type schema interface {
 	PartitionKeys(ctx context.Context) ([]string, error)
 }
 
-// ErrSelection is matched when an entry of Options.Features is nothing that selects features, whatever the table has.
+// ErrSelection is returned when an entry of Options.Features is malformed, whatever features the table has.
 var ErrSelection = errors.New("features")
 
 func badSelection(format string, args ...any) error {
@@ -32,8 +32,9 @@ func badSelection(format string, args ...any) error {
 
 const selectWants = "want names, globs, @all, @labels, @keys or @partitions"
 
-// selectFeatures resolves names, globs and sets in order. It reads the whole schema only when there is a glob, or a set
-// other than @keys and @partitions, and the partition keys when there is one of these, or a name that is no feature.
+// selectFeatures resolves names, globs and sets in order. It reads the whole schema only if there is a glob, or a set
+// other than @keys and @partitions. It reads the partition keys if there is a glob, a set, or a name that is no
+// feature's.
 func selectFeatures(ctx context.Context, snap schema, entries []string) ([]catalog.Feature, error) {
 	if len(entries) == 0 {
 		return nil, badSelection("none asked for: %s", selectWants)
@@ -95,7 +96,7 @@ func selectFeatures(ctx context.Context, snap schema, entries []string) ([]catal
 	return out, nil
 }
 
-// findOrKeys is Find with the table's partition keys, which are looked up where a name is no feature's.
+// findOrKeys is Find. If a name is no feature's, it also returns the table's partition keys.
 func findOrKeys(ctx context.Context, snap schema, names []string) (found []*catalog.Feature, keys []string, err error) {
 	if found, err = snap.Find(ctx, names...); err == nil && slices.Contains(found, nil) {
 		keys, err = snap.PartitionKeys(ctx)
@@ -103,7 +104,7 @@ func findOrKeys(ctx context.Context, snap schema, names []string) (found []*cata
 	return found, keys, err
 }
 
-// unknownName returns the error for a name that is neither a feature's nor a key's: it names the nearest.
+// unknownName returns the error, with suggestions, for a name that is neither a feature's nor a partition key's.
 func unknownName(ctx context.Context, snap schema, name string) error {
 	_, err := snap.Lookup(ctx, name)
 	if err == nil {
@@ -112,7 +113,7 @@ func unknownName(ctx context.Context, snap schema, name string) error {
 	return err
 }
 
-// findNames returns the feature of each name, or the partition key where no feature has it.
+// findNames returns the feature, or else the partition key, of each name.
 func findNames(ctx context.Context, snap schema, names []string) ([]catalog.Feature, error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -135,8 +136,7 @@ func findNames(ctx context.Context, snap schema, names []string) ([]catalog.Feat
 	return out, nil
 }
 
-// keysOnly returns the part of everything that is keys, of sessions and the like and of partitions, at the cost of
-// look-ups.
+// keysOnly is everything for key features and partition keys only. It does not read the whole schema.
 func keysOnly(ctx context.Context, snap schema) ([]catalog.Feature, error) {
 	all, err := snap.KeyFeatures(ctx)
 	if err != nil {
@@ -158,7 +158,7 @@ func keysOnly(ctx context.Context, snap schema) ([]catalog.Feature, error) {
 	return all, nil
 }
 
-// everything returns the features of the schema, then the partition keys whose name no feature has.
+// everything returns the features of the schema, then the partition keys whose names no feature has.
 func everything(ctx context.Context, snap schema) ([]catalog.Feature, error) {
 	all, err := snap.Features(ctx)
 	if err != nil {
@@ -178,20 +178,19 @@ func everything(ctx context.Context, snap schema) ([]catalog.Feature, error) {
 	return all, nil
 }
 
-// PartitionColumn is the entry of Plan.Features that stands for a partition key.
+// PartitionColumn returns the element of Plan.Features for a partition key.
 func PartitionColumn(key string) catalog.Feature {
 	return catalog.Feature{Name: key, Type: vector.Type{Kind: vector.String}}
 }
 
-// IsPartitionKey reports whether an entry of Plan.Features is no feature of the schema but a partition key of the
-// table: those have no ID.
+// IsPartitionKey reports whether an element of Plan.Features is a partition key: these have no ID.
 func IsPartitionKey(f catalog.Feature) bool { return f.ID == 0 }
 
 // isPattern reports whether an entry is a glob or a set and not a plain name.
 func isPattern(e string) bool { return e[0] == '@' || strings.ContainsAny(e, `*?\`) }
 
-// Names reports whether an entry of Options.Features is a feature's name, as it is or with \ before characters of a
-// glob.
+// Names reports whether an entry of Options.Features selects exactly the feature of that name: it is the name, or the
+// name with \ before characters of globs.
 func Names(entry, name string) bool {
 	if entry == name {
 		return true
@@ -209,7 +208,7 @@ func Names(entry, name string) bool {
 	return plain.String() == name
 }
 
-// Literal returns the entry of Options.Features that selects the feature of a name, whatever is in it, and no other.
+// Literal returns the entry of Options.Features that selects exactly the feature of that name.
 func Literal(name string) string {
 	if !strings.HasPrefix(name, "@") && !strings.ContainsAny(name, `*?\`) {
 		return name
@@ -224,6 +223,7 @@ func Literal(name string) string {
 	return b.String()
 }
 
+// matcher returns the predicate of a glob or set.
 func matcher(entry string) (func(catalog.Feature) bool, error) {
 	switch entry {
 	case "@all":
@@ -241,11 +241,11 @@ func matcher(entry string) (func(catalog.Feature) bool, error) {
 	return func(f catalog.Feature) bool { return globMatch(entry, f.Name) }, nil
 }
 
-// globMatch reports whether name matches pattern: * stands for any bytes, ? for one byte, \ takes the next byte as it
-// is. Its time is at most the product of the lengths.
+// globMatch reports whether name matches pattern: * matches any bytes, ? one byte, and \ makes the next byte literal.
+// It takes at most time proportional to the product of the lengths.
 func globMatch(pattern, name string) bool {
 	p, n := 0, 0
-	starP, starN := -1, 0 // where to try again: after the last *, one byte further
+	starP, starN := -1, 0 // after a mismatch, continue after the last *, one byte later in name
 	for n < len(name) {
 		if p < len(pattern) {
 			switch c := pattern[p]; {

@@ -9,16 +9,16 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
-// A Unit is what a shuffle moves as a whole. The numbers never change meaning.
+// A Unit is the unit of rows that a shuffle permutes. The numbers never change meaning.
 type Unit uint8
 
 const (
 	// UnitNone leaves rows in the plan's own order.
 	UnitNone Unit = 0
-	// UnitSession moves sessions: runs of rows of one stripe whose session keys are equal. A row whose session key is
-	// null is a session by itself.
+	// UnitSession permutes sessions: runs of rows of one stripe with equal session keys. A row whose session key is
+	// null is a session of its own.
 	UnitSession Unit = 1
-	// UnitRow moves single rows.
+	// UnitRow permutes rows.
 	UnitRow Unit = 2
 )
 
@@ -30,33 +30,30 @@ func (u Unit) String() string { return nameOf("unit", unitNames, u) }
 func ParseUnit(s string) (Unit, error) { return parseName[Unit]("shuffle", unitNames, s) }
 
 const (
-	// DefaultBufferStripes is the buffer of a shuffle that does not say.
+	// DefaultBufferStripes is the default of Shuffle.BufferStripes.
 	DefaultBufferStripes = 16
-	// MaxBufferStripes bounds the stripes of a shuffle buffer.
+	// MaxBufferStripes is the largest number of stripes of a shuffle buffer.
 	MaxBufferStripes = 1 << 12
 )
 
-// A Shuffle says in which order an epoch gives rows. The zero value leaves them in the plan's own. Otherwise the
-// stripes of all segments are permuted, BufferStripes of them at a time are held in memory, and the sessions or rows of
-// those are interleaved at random. The order follows from the plan, the snapshot and the epoch alone; package order
-// says how.
+// A Shuffle is the order of rows in an epoch. The zero value is the plan's own order. Otherwise the stripes of all
+// segments are permuted and divided into shuffle buffers of BufferStripes stripes, and the sessions or rows of each
+// buffer are permuted. The order depends only on the plan, the snapshot and the epoch: see package order.
 //
-// A batch boundary may cut a session, which then goes on in the next batch.
+// A batch may end within a session, which then continues in the next batch.
 type Shuffle struct {
 	Unit Unit
-	// BufferStripes is how many stripes are interleaved. The more, the more sessions a batch has rows of, and the more
-	// memory is needed: a buffer of decoded stripes, two to read ahead. Default 16.
+	// BufferStripes is how many stripes are interleaved. The more there are, the more sessions a batch has rows of, and
+	// the more memory is needed: for a buffer of decoded stripes, and another one to read ahead. Default 16.
 	BufferStripes int
 	// Seed selects one of the orders.
 	Seed uint64
-	// Key is the session key that tells sessions apart, as it is stored, before transforms; New finds it. It is read
-	// also where it is not projected. With UnitRow it serves to count a batch's sessions, and is left out when the
-	// table has none.
+	// Key is the session key, with its stored type before transforms; New sets it. It is read even if Features does not
+	// select it. With UnitRow it is used to count a batch's sessions, and is empty if the table has none.
 	Key catalog.Feature
 }
 
-// find completes a shuffle as it was asked for: it sets the defaults and the session key, which is the one among the
-// features of the plan or of the table.
+// find returns s with its defaults and the session key, which is that of features or of the table.
 func (s Shuffle) find(ctx context.Context, snap schema, features []catalog.Feature) (Shuffle, error) {
 	if s.Key != (catalog.Feature{}) {
 		return s, errors.New("shuffle: the session key is found by its role: leave Key empty")
@@ -85,7 +82,7 @@ func (s Shuffle) find(ctx context.Context, snap schema, features []catalog.Featu
 	return s, nil
 }
 
-// validateShuffle names what no plan can have of its shuffle; transforms are valid.
+// validateShuffle is Validate for Shuffle, after the transforms were validated.
 func (p *Plan) validateShuffle() error {
 	for i, f := range p.Features {
 		if f.ID != p.Shuffle.Key.ID || IsPartitionKey(f) {
@@ -101,7 +98,7 @@ func (p *Plan) validateShuffle() error {
 	return p.Shuffle.validate()
 }
 
-// validate names the first part of s that no plan can have.
+// validate returns an error naming the first part of s that is not valid.
 func (s *Shuffle) validate() error {
 	if s.Unit == UnitNone {
 		if *s != (Shuffle{}) {

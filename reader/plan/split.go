@@ -2,11 +2,11 @@ package plan
 
 import "errors"
 
-// A Position is where a reader stands in the order that a plan gives its batches. It is small, and the same however
-// many ranks or threads read.
+// A Position is the position of a reader in the order of a plan's batches. It does not depend on the number of ranks or
+// threads.
 type Position struct {
 	Epoch uint64 `json:"epoch"`
-	Batch uint64 `json:"batch"` // the next batch to give, from 0
+	Batch uint64 `json:"batch"` // the next batch, from 0
 }
 
 // A Split is an independently readable part of a plan that does not shuffle: consecutive rows of its order. Its
@@ -17,6 +17,6 @@ type Split struct {
 	Rows     uint64
 }
 
-// ErrSplitShuffled says why a plan that shuffles has no splits.
+// ErrSplitShuffled is returned when splits of a plan that shuffles are made or read.
 var ErrSplitShuffled = errors.New("split: the plan shuffles, and a split is rows of the plan's own order: make " +
 	"splits of a plan without shuffle")

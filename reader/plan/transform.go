@@ -11,7 +11,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 )
 
-// StoredType returns the type that the schema has for the i-th of p's features: Features has what is made of it.
+// StoredType returns the type of the i-th of p's features in the schema. Features has the type after transforms.
 func (p *Plan) StoredType(i int) vector.Type {
 	if x := p.transform(i); x != nil {
 		return x.StoredType
@@ -19,7 +19,7 @@ func (p *Plan) StoredType(i int) vector.Type {
 	return p.Features[i].Type
 }
 
-// transform returns what is done to the i-th of p's features, or nil.
+// transform returns the transforms of the i-th of p's features, or nil.
 func (p *Plan) transform(i int) *transform.Bound {
 	if p.Transforms == nil || len(p.Transforms[i].Chain) == 0 {
 		return nil
@@ -27,7 +27,7 @@ func (p *Plan) transform(i int) *transform.Bound {
 	return &p.Transforms[i]
 }
 
-// TransformBy makes the transforms that rules choose for the features of p, which are the schema's yet.
+// TransformBy sets the transforms of p's features by rules. Before the call the features have the schema's types.
 func (p *Plan) TransformBy(rules []transform.Rule) error {
 	if len(rules) == 0 {
 		return nil
@@ -55,8 +55,8 @@ func (p *Plan) TransformBy(rules []transform.Rule) error {
 	return nil
 }
 
-// SetTransform makes chain the transforms of the i-th feature, which has its stored type yet. Transforms has its
-// position.
+// SetTransform sets the transforms of the i-th feature, and changes its type and Logical accordingly. Before the call
+// it has its stored type, and Transforms has an element for it.
 func (p *Plan) SetTransform(i int, chain transform.Chain) error {
 	f := &p.Features[i]
 	if IsPartitionKey(*f) {
@@ -75,7 +75,7 @@ func (p *Plan) SetTransform(i int, chain transform.Chain) error {
 	return nil
 }
 
-// validateTransforms checks that Transforms make of the stored types the types of Features.
+// validateTransforms checks that Transforms turn the stored types into the types of Features.
 func (p *Plan) validateTransforms() error {
 	if p.Transforms == nil {
 		return nil
@@ -113,7 +113,7 @@ func (p *Plan) validateTransforms() error {
 	return nil
 }
 
-// Transformers returns the transforms of p's features made ready, nil where there are none.
+// Transformers returns the compiled transforms of each feature, nil if it has none.
 func (p *Plan) Transformers() ([]*transform.Program, error) {
 	out := make([]*transform.Program, len(p.Features))
 	for i, f := range p.Features {
@@ -127,8 +127,8 @@ func (p *Plan) Transformers() ([]*transform.Program, error) {
 	return out, nil
 }
 
-// chainsOf returns the chain of each name by rules: that of the rule with the name, else that of the one glob or set
-// that selects it.
+// chainsOf returns the chain of each name: that of the rule with this name, else that of the rule whose glob or set
+// selects it. match returns the predicate of a glob or set.
 func chainsOf(names []string, match func(pattern string) (func(i int) bool, error),
 	rules []transform.Rule) ([]transform.Chain, error) {
 	out := make([]transform.Chain, len(names))
@@ -165,8 +165,7 @@ func chainsOf(names []string, match func(pattern string) (func(i int) bool, erro
 				by[i], out[i] = r, r.Chain
 			case isPattern(before.Features) == isPattern(r.Features):
 				return nil, fmt.Errorf("transforms of %q: both %q and %q select it: write one by name, which goes "+
-					"before globs",
-					names[i], before.Features, r.Features)
+					"before globs", names[i], before.Features, r.Features)
 			}
 		}
 		if !found {

@@ -10,15 +10,15 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A Bound is a Chain and the type of the feature that it is for.
+// A Bound is a Chain with the stored type of its feature.
 type Bound struct {
 	Chain         Chain
 	StoredType    vector.Type
 	StoredLogical string
 }
 
-// Output returns the type and the Logical that batches have, or an error that names the first transform that does not
-// take what it would be given.
+// Output returns the type and the Logical after the chain, or an error that names the first transform that cannot be
+// applied to its input.
 func (f *Bound) Output() (vector.Type, string, error) {
 	x, err := f.Compile()
 	if err != nil {
@@ -27,27 +27,26 @@ func (f *Bound) Output() (vector.Type, string, error) {
 	return x.out, x.logical, nil
 }
 
-// A Program is a Chain made ready for a type. It is immutable.
+// A Program is a Chain compiled for a type. It is immutable.
 type Program struct {
 	in, out vector.Type
 	logical string
 	steps   []step
-	// Fills: null becomes a value, also where the feature is missing.
+	// Fills: it replaces null by a value, also if a segment does not have the feature.
 	Fills bool
 }
 
-// A step is one transform made ready for the type that it is given: its constants are of that type.
+// A step is a transform compiled for the type of its input: its constants are of that type.
 type step struct {
 	Transform
 	in, out vector.Type
-	rows    bool // it makes or takes lists, or null, and not each value by itself
+	rows    bool // it needs whole rows (lists, or nulls), not single values
 
-	// Mod, Hash and SigridHash: 2^64 / N, and Cast and Clamp of integers: the range.
-	reciprocal uint64
-	lo, hi     int64 // Clamp, Cast; bit for bit for uint64
-	floats     [2]float64
-	// Bucketize: the borders as unsigned integers in their order. Those that are below all integers of the type only
-	// add to base.
+	reciprocal uint64     // Mod, Hash, SigridHash: (2^64 - 1) / N
+	lo, hi     int64      // Clamp and Cast of integers: the range; uint64 with the same bits
+	floats     [2]float64 // Clamp of floats: the range
+	// Bucketize: the borders, mapped to unsigned integers in the same order. Borders below all values of the type are
+	// only counted in base.
 	borders []uint64
 	base    int64
 	// Fill: the values, in one of these.
@@ -56,6 +55,8 @@ type step struct {
 	doubles []float64
 }
 
+// Compile returns the Program of the chain, or an error that names the first transform that cannot be applied to its
+// input.
 func (f *Bound) Compile() (*Program, error) {
 	if err := f.Chain.Validate(); err != nil {
 		return nil, err
@@ -73,7 +74,7 @@ func (f *Bound) Compile() (*Program, error) {
 	return x, nil
 }
 
-// ExtraBytes estimates the memory of a stripe's values that x needs beside the decoded column.
+// ExtraBytes estimates the memory that x needs for a stripe, in addition to the decoded column.
 func (x *Program) ExtraBytes(values, slots uint64) uint64 {
 	n := uint64(0)
 	for i := range x.steps {
@@ -92,7 +93,7 @@ func (x *Program) ExtraBytes(values, slots uint64) uint64 {
 	return n
 }
 
-// compile makes t ready for values of a type; t is valid.
+// compile compiles t, which is valid, for an input type.
 func (t Transform) compile(in vector.Type) (step, error) {
 	s := step{Transform: t, in: in, out: in}
 	text := in.Physical() == vector.ByteValues
@@ -180,7 +181,7 @@ func (s *step) compileRange() error {
 	return nil
 }
 
-// compileClamp takes the bounds as values of e.
+// compileClamp converts the bounds to values of e.
 func (s *step) compileClamp(e vector.Elem) error {
 	lo, hi := s.Values[0], s.Values[1]
 	if !e.IsInteger() {
@@ -209,7 +210,7 @@ func (s *step) compileClamp(e vector.Elem) error {
 	return nil
 }
 
-// compileBorders takes the borders as values of the input.
+// compileBorders converts the borders to values of the input's type.
 func (s *step) compileBorders() error {
 	for i, v := range s.Values {
 		if s.in.Elem.IsInteger() {
@@ -269,7 +270,7 @@ func (s *step) compileFill() error {
 
 func isSigned(e vector.Elem) bool { return e >= vector.Int8 && e <= vector.Int64 }
 
-// integerRange returns the least and the greatest value of an integer type or bool; uint64 bit for bit.
+// integerRange returns the smallest and largest value of an integer type or bool; uint64 with the same bits.
 func integerRange(e vector.Elem) (lo, hi int64) {
 	switch e {
 	case vector.Bool:
@@ -292,7 +293,7 @@ func integerRange(e vector.Elem) (lo, hi int64) {
 	return math.MinInt64, math.MaxInt64
 }
 
-// integerBounds returns the same as Numbers.
+// integerBounds is integerRange as Numbers.
 func integerBounds(e vector.Elem) (least, most Number) {
 	lo, hi := integerRange(e)
 	if e == vector.Uint64 {
@@ -301,7 +302,7 @@ func integerBounds(e vector.Elem) (least, most Number) {
 	return Int(lo), Int(hi)
 }
 
-// logical returns the Logical of what t makes of values of one type, which has another then.
+// logical returns the Logical of t's result. in and out are the types before and after, logical is that before.
 func (t Transform) logical(in, out vector.Type, logical string) string {
 	if logical == "" || t.Scores || t.Op == First {
 		return logical

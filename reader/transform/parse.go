@@ -20,7 +20,7 @@ import (
 //
 // as in first(50) | hash(1000000, seed=7). White space is free between the parts.
 
-// ParseChain reads transforms from text. Its errors match *expr.Error, which points at the place.
+// ParseChain parses transforms. Errors are *expr.Error, which has the offset in text.
 func ParseChain(text string) (Chain, error) {
 	p := &chainParser{text: text}
 	var out Chain
@@ -44,7 +44,7 @@ func ParseChain(text string) (Chain, error) {
 	}
 }
 
-// chainParser stands at a place of the text.
+// A chainParser parses text from position at on.
 type chainParser struct {
 	text string
 	at   int
@@ -54,7 +54,7 @@ func (p *chainParser) fail(at int, reason string, args ...any) error {
 	return &expr.Error{Text: p.text, Offset: at, Reason: fmt.Sprintf(reason, args...)}
 }
 
-// skip goes over white space and returns the place.
+// skip skips white space and returns the position.
 func (p *chainParser) skip() int {
 	for p.at < len(p.text) {
 		r, n := utf8.DecodeRuneInString(p.text[p.at:])
@@ -66,7 +66,7 @@ func (p *chainParser) skip() int {
 	return p.at
 }
 
-// symbol goes over c when it is next.
+// symbol skips c if it is next, and reports whether it was.
 func (p *chainParser) symbol(c byte) bool {
 	if p.skip() < len(p.text) && p.text[p.at] == c {
 		p.at++
@@ -75,7 +75,7 @@ func (p *chainParser) symbol(c byte) bool {
 	return false
 }
 
-// word goes over letters, digits and what numbers consist of besides, and returns them.
+// word skips and returns letters, digits and the other characters of numbers.
 func (p *chainParser) word() string {
 	start := p.skip()
 	for p.at < len(p.text) {
@@ -113,7 +113,7 @@ func quoteShort(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// foreignNames are what other libraries call our functions.
+// foreignNames are names of our functions in other libraries.
 var foreignNames = map[string]Op{
 	"firstx": First, "list_slice": First, "slice": First, "truncate": First,
 	"remainder": Mod, "pmod": Mod, "modulo": Mod,
@@ -267,8 +267,8 @@ type Rule struct {
 	Chain    Chain
 }
 
-// ParseRule reads FEATURES=CHAIN, as in user_*=first(20)|mod(1000003). The first = that no \ precedes ends the
-// features.
+// ParseRule parses FEATURES=CHAIN, for example user_*=first(20)|mod(1000003). FEATURES ends at the first = without a \
+// before it.
 func ParseRule(text string) (Rule, error) {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
@@ -281,7 +281,7 @@ func ParseRule(text string) (Rule, error) {
 			chain, err := ParseChain(text[i+1:])
 			if err != nil {
 				var at *expr.Error
-				if errors.As(err, &at) { // the place in the whole text
+				if errors.As(err, &at) { // make the offset one in the whole text
 					err = &expr.Error{Text: text, Offset: at.Offset + i + 1, Reason: at.Reason}
 				}
 				return Rule{}, err

@@ -9,13 +9,10 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A State has a column after its transforms, and the memory that they need beside the column that is given.
+// A State has the result of transforms of a column, and the memory for it. A transform that keeps the size of values
+// overwrites the memory of its input; others write to ints, floats etc.
 //
-//	given ──transforms──> column
-//	        in place where the values keep their size: the given column's memory is overwritten
-//	        into ints, floats, ... where they do not
-//
-// The inverse is the given column's, and may be that of a group: no transform touches it.
+// The result has the input's inverse, which may be that of a group. No transform changes it.
 type State struct {
 	column vector.Column
 
@@ -25,7 +22,7 @@ type State struct {
 	scoreFloats  []float32
 	scoreDoubles []float64
 	offsets      []int32
-	// The values of lists with those that stand for null; a chain has no second null to fill.
+	// Results of Fill on lists. A chain has one Fill that finds nulls at most.
 	filledInts    []int64
 	filledFloats  []float32
 	filledDoubles []float64
@@ -35,15 +32,15 @@ type State struct {
 	noRange [2]int32
 }
 
-// Run returns what p makes of c, whose values it may overwrite. Borrowed until the next call.
+// Run returns the result of p on c, whose values it may overwrite. Borrowed until the next call.
 func (m *State) Run(p *Program, c *vector.Column) (*vector.Column, error) {
 	m.column = *c
 	m.column.InverseBorrowed = m.column.Inverse != nil
 	return &m.column, m.run(p)
 }
 
-// Null returns what p, which fills null, makes of a column without values: one slot for all rows, whose inverse is
-// zeros. Borrowed until the next call.
+// Null returns the result of p, which fills null, on null in every row: one slot for all rows, with the inverse zeros.
+// Borrowed until the next call.
 func (m *State) Null(p *Program, zeros []int32) (*vector.Column, error) {
 	m.null = append(m.null[:0], 0)
 	m.column = vector.Column{
@@ -72,7 +69,7 @@ func (m *State) Null(p *Program, zeros []int32) (*vector.Column, error) {
 	return c, m.run(p)
 }
 
-// SizeBytes returns about how much memory the values of the column take.
+// SizeBytes returns the approximate memory of the result.
 func (m *State) SizeBytes() int { return m.column.SizeBytes() }
 
 func (m *State) run(x *Program) error {
@@ -97,7 +94,7 @@ func (m *State) run(x *Program) error {
 	return nil
 }
 
-// zeroNulls restores what a null slot holds.
+// zeroNulls sets the values of null slots to zero again.
 func (m *State) zeroNulls() {
 	c := &m.column
 	switch c.Type.Physical() {
