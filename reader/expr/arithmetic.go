@@ -16,14 +16,14 @@ const (
 	Divide ArithmeticOp = "/"
 )
 
-// Arithmetic is the number that Left Op Right gives.
+// Arithmetic is the number Left Op Right.
 //
-//   - Integers are added, subtracted and multiplied exactly; what is beyond 64 bits and a sign is null.
-//   - With a float, and in every division, both sides are float64s, and so is what they give, infinities and
-//     NaN as IEEE 754 has them.
-//   - What is divided by 0, whatever it is, is null, and so is what is computed from null.
+//   - Integers are added, subtracted and multiplied exactly; a result beyond 64 bits and a sign is null.
+//   - With a float, and in every division, both sides and the result are float64, with infinities and NaN as in
+//     IEEE 754.
+//   - Division by 0 is null, and so is any result computed from null.
 //
-// Parse computes what has no name: both sides are numbers, features or Arithmetic, not both of them Literals.
+// Parse computes expressions of literals, so Left and Right are never both Literals.
 type Arithmetic struct {
 	Left  Operand
 	Op    ArithmeticOp
@@ -55,11 +55,11 @@ func (e *Arithmetic) operand(b *strings.Builder) {
 	side(e.Right, e.Op.binds()+1)
 }
 
-// operand reads a number that may be computed: products of factors, added and subtracted.
+// operand parses sums and differences of products.
 func (p *parser) operand() Operand { return p.chain(p.product, Plus, Minus) }
 func (p *parser) product() Operand { return p.chain(p.factor, Times, Divide) }
 
-// chain reads operands joined by one of two operators, and computes what is constant.
+// chain parses operands joined by one of two operators, and computes constant ones.
 func (p *parser) chain(next func() Operand, a, b ArithmeticOp) Operand {
 	left := next()
 	for p.token.isSymbol(string(a)) || p.token.isSymbol(string(b)) {
@@ -70,9 +70,9 @@ func (p *parser) chain(next func() Operand, a, b ArithmeticOp) Operand {
 	return left
 }
 
-// operator takes the operator in hand.
+// operator consumes the current token, an operator.
 func (p *parser) operator() {
-	// The tree of what is computed is as deep as it has operators.
+	// The tree is as deep as there are operators.
 	if p.operators++; p.operators > MaxOperators {
 		p.fail("more than %d of +, -, * and /", MaxOperators)
 	}
@@ -111,7 +111,7 @@ func (p *parser) constant(a *Literal, op token, b *Literal) Operand {
 	return &Literal{Kind: NumberLiteral, Number: n, Offset: a.Offset}
 }
 
-// factor reads an operand that is not computed, one in parentheses, or one with a sign.
+// factor parses an atom, an operand in parentheses, or an operand with a sign.
 func (p *parser) factor() Operand {
 	switch {
 	case p.token.isSymbol("("):
@@ -140,7 +140,7 @@ func (p *parser) factor() Operand {
 	return p.atom()
 }
 
-// notInOperand says what is wrong with the token after an operand in parentheses.
+// notInOperand returns the error for the token after an operand in parentheses.
 func (p *parser) notInOperand() {
 	if comparison(p.token) != "" {
 		p.fail("a condition cannot be compared: join two with AND")

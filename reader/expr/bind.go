@@ -7,17 +7,17 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A Field is what a name in a filter stands for.
+// A Field is the meaning of a name in a filter: a feature or a partition key.
 type Field struct {
-	// Partition: a partition key. Type and Logical say nothing then.
+	// Partition: the name is a partition key. Type and Logical are ignored.
 	Partition bool
 	Type      vector.Type
 	Logical   string // as in storage.Feature
-	// Err is why the name stands for nothing.
+	// Err is the error for a name that is neither.
 	Err error
 }
 
-// A binder types an expression against what its names stand for.
+// A binder types an expression against the Fields of its names.
 type binder struct {
 	text     string // of the expression, for errors
 	fields   map[string]Field
@@ -25,7 +25,7 @@ type binder struct {
 	index    map[string]int // in features
 }
 
-// bind resolves the names that visit is called with; no name, no call of resolve.
+// bind resolves the names that visit is called with. Without names it does not call resolve.
 func bind(text string, each func(visit func(*Name)), resolve func([]string) ([]Field, error)) (*binder, error) {
 	b := &binder{text: text, fields: map[string]Field{}, index: map[string]int{}}
 	var first []*Name // each once
@@ -77,7 +77,7 @@ func (b *binder) filter(e Expr) (*Filter, error) {
 	return &Filter{expr: e, features: b.features, root: root}, nil
 }
 
-// condition types an expression. A single condition is about partition keys or about features.
+// condition types an expression.
 func (b *binder) condition(e Expr) (node, error) {
 	switch e.(type) {
 	case *And, *Or, *Not:
@@ -113,7 +113,7 @@ func (b *binder) chain(terms []Expr, any bool) (node, error) {
 	return n, nil
 }
 
-// A class says with what values of a subject are compared.
+// A class is a group of types whose values can be compared with each other.
 type class uint8
 
 const (
@@ -122,10 +122,10 @@ const (
 	textClass           // strings and bytes
 	decimalClass        // integers, in units of 10^-scale
 	temporalClass       // integers, since 1970-01-01 in UTC
-	keyClass            // text that is compared as what is on the other side
+	keyClass            // text that is converted to the class of the other side
 )
 
-// A form says what of a feature is compared.
+// A form says which part of a feature is compared.
 type form uint8
 
 const (
@@ -135,7 +135,7 @@ const (
 	allForm                // each element
 )
 
-// A subject is what a condition is about: a feature, or the length or elements of one.
+// A subject is the operand that a condition tests: a feature, or its length or elements.
 type subject struct {
 	feature int // in Filter.features
 	field   Field
@@ -156,7 +156,7 @@ func (b *binder) isFeature(o Operand) bool {
 	return false
 }
 
-// subject returns what an operand is about, refusing what nothing can be compared with.
+// subject returns the subject of an operand, or an error if its type cannot be compared.
 func (b *binder) subject(o Operand) (*subject, error) {
 	var name *Name
 	s := &subject{}
@@ -207,7 +207,7 @@ func (b *binder) subject(o Operand) (*subject, error) {
 	return s, nil
 }
 
-// typeName names the type of what the subject compares.
+// typeName returns the name of the subject's type, for errors.
 func (s *subject) typeName() string {
 	switch {
 	case s.form == lengthForm:
@@ -218,7 +218,7 @@ func (s *subject) typeName() string {
 	return s.field.Type.String()
 }
 
-// leaf returns the condition that the subject passes a test. negated: that it does not, each element by itself.
+// leaf returns the condition that the subject passes a test. negated: that it fails; for elements, each by itself.
 func (s *subject) leaf(negated bool, t test) node {
 	return &leafNode{feature: s.feature, form: s.form, negated: negated, test: t.compact()}
 }
@@ -251,7 +251,7 @@ func (b *binder) matches(what string, x Operand, negated bool, match func([]byte
 	}, s)), nil
 }
 
-// values returns the test for what compares so with a literal.
+// values returns the test for values for which the comparison with a literal is true.
 func (b *binder) values(s *subject, op Op, l *Literal) (test, error) {
 	if op == NotEqual {
 		panic("expr: != is not =")
@@ -284,7 +284,7 @@ func (b *binder) values(s *subject, op Op, l *Literal) (test, error) {
 	return s.integers(op, s.logical.stored(n)), nil
 }
 
-// integers returns the test for what, as it is stored, compares so with r. The subject's values are integers.
+// integers returns the test for stored integers for which the comparison with r is true.
 func (s *subject) integers(op Op, r *big.Rat) test {
 	if s.elem == vector.Uint64 {
 		return uintsWhere(op, r)

@@ -15,8 +15,8 @@ const (
 	GreaterEqual Op = ">="
 )
 
-// An orders is the set of the orders of two values for which a comparison is true: bit 0 for below, 1 for
-// equal, 2 for above, and 3 for none, which NaN has with every number.
+// An orders is the set of orders of two values for which a comparison is true: bit 0 is below, 1 equal, 2 above, and 3
+// unordered, which NaN is with every number.
 type orders uint8
 
 // noOrder is the order of NaN and a number; others are below 0, 0 and above 0, as -1, 0 and 1.
@@ -213,7 +213,7 @@ func (b *binder) compare(left Operand, op Op, right Operand) (node, error) {
 	return b.compareScalars(left, op, right)
 }
 
-// in types equality with one of a list.
+// in types X IN a list.
 func (b *binder) in(x Operand, list []*Literal, negated bool) (node, error) {
 	if !b.isFeature(x) {
 		return b.scalarIn(x, list, negated)

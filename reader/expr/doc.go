@@ -14,9 +14,9 @@
 //	                           |- scalarNode  (scalar.go)  any other values: features, partition keys, results
 //	                           '- chainNode, notNode (filter.go)
 //
-// There is one evaluator. A partition key is a column with one value, so that a predicate over partitions
-// (partition.go) is a Filter without features. An expression that is no condition, as clicks / shows, is a
-// Value (value.go), which gives a number per row.
+// There is one evaluator. A partition key is a column with one value, so a predicate over partitions (partition.go) is
+// a Filter without features. An expression that is not a condition, such as clicks / shows, is a Value (value.go): a
+// number for each row.
 //
 // A condition is a type with the methods of Expr, in a file of its own, and an entry of conditions or functions
 // in parser.go.
@@ -44,11 +44,10 @@
 //	literal   = 'string' | number | TRUE | FALSE
 //	name      = word { . word } | "any text" | `any text`
 //
-// A quote is doubled inside its own kind of quotes. There are no comments: -- is refused. AND, OR and NOT
-// follow SQL's three-valued logic: a comparison with a null is neither true nor false, and a row is selected
-// only by what is true.
+// A quote is doubled inside its own kind of quotes. There are no comments: -- is an error. AND, OR and NOT follow SQL's
+// three-valued logic: a comparison with null is unknown, and a row is selected only if the expression is true.
 //
-// Expressions are data: they call nothing, and their text, their depth and the number of their parts are bounded
-// (MaxBytes, MaxDepth, MaxNodes, MaxOperators), so that untrusted ones cost no more than that. Parsed
-// expressions are immutable and safe for concurrent use, and so are a Filter and what ParsePartition returns.
+// Untrusted expressions are safe: they cannot call anything, and their text, depth and number of parts are limited
+// (MaxBytes, MaxDepth, MaxNodes, MaxOperators). Parsed expressions, Filters and the predicates of ParsePartition are
+// immutable and safe for concurrent use.
 package expr

@@ -6,15 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// pictureRunes is how much of a long line Picture shows on each side of the place.
+// pictureRunes is how many characters of a long line Picture shows on each side of the error.
 const pictureRunes = 60
 
-// An Error says what is wrong with an expression and where in its text.
+// An Error says what is wrong with an expression, and where.
 type Error struct {
 	Text   string // the whole expression
-	Offset int    // of the place, in bytes
+	Offset int    // of the error in Text, in bytes
 	Reason string
-	// Cause is the error that Reason comes from, if there is one.
+	// Cause is the underlying error, if there is one.
 	Cause error
 }
 
@@ -36,7 +36,7 @@ func (e *Error) place() (line, column int) {
 	return strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[start:]) + 1
 }
 
-// Picture returns the line that holds the place and, below it, a caret that points at it.
+// Picture returns the line with the error and, below it, a caret at the error.
 func (e *Error) Picture() string {
 	at := min(e.Offset, len(e.Text))
 	start := strings.LastIndexByte(e.Text[:at], '\n') + 1

@@ -14,14 +14,13 @@ import (
 //	len(hist) > 3 AND    -          x          x
 //	ds > '2026-11-01'    x          -          -      the same in all rows of a segment
 //
-// What is compared:
-//   - Numbers exactly, whatever their types: an int64 with 9007199254740993.0, a float32 with 0.1, which none
-//     equals. What is written with a point or an exponent means the float64 next to it where floats are
-//     compared, and else itself.
-//   - NaN as IEEE 754 has it, and numpy, torch and pyarrow: it is neither equal to, below nor above anything,
-//     so that != and NOT are true of it. -0.0 equals 0.
-//   - Strings and bytes by their bytes. LIKE's _ is one character.
-//   - true and false as 1 and 0. Only they are a condition by themselves.
+// Comparisons:
+//   - Numbers are compared exactly, whatever their types: an int64 with 9007199254740993.0, or a float32 with 0.1, to
+//     which no float32 is equal. Compared with floats, a literal with a point or an exponent is the nearest float64.
+//   - NaN is as in IEEE 754, numpy, torch and pyarrow: not equal to, below or above anything, so != and NOT are true.
+//     -0.0 equals 0.
+//   - Strings and bytes are compared by their bytes. LIKE's _ matches one character.
+//   - true and false are 1 and 0. Only they are a condition by themselves.
 //   - Decimals (Field.Logical) by their value; dates and timestamps with '2026-11-01' and '2026-11-01
 //     12:00:00', in UTC unless the text ends in an offset, or with the number that is stored.
 //   - What is computed, as Arithmetic says.
@@ -33,8 +32,8 @@ type Filter struct {
 	root     node
 }
 
-// ParseFilter is Parse, and types what it gives. resolve is called at most once, with the names in the text,
-// and returns a Field for each. Every error that has a place in the text is an *Error.
+// ParseFilter parses and types a filter. It calls resolve at most once, with the names in the text; resolve returns a
+// Field for each. Every error about a part of the text is an *Error.
 func ParseFilter(text string, resolve func(names []string) ([]Field, error)) (*Filter, error) {
 	e, err := Parse(text)
 	if err != nil {
@@ -50,30 +49,30 @@ func ParseFilter(text string, resolve func(names []string) ([]Field, error)) (*F
 // String returns the expression in its canonical form: equal filters over equal features select the same rows.
 func (f *Filter) String() string { return f.expr.String() }
 
-// Features returns the names of the features that the filter reads, each once. Columns and statistics are given
-// in their order. Borrowed: do not write.
+// Features returns the names of the features that the filter reads, each once. Columns and statistics are passed in
+// this order. Borrowed: do not write.
 func (f *Filter) Features() []string { return f.features }
 
-// A Verdict says what of some rows a filter can select, from what is known without their values.
+// A Verdict says whether a filter selects some, none or all of a set of rows, without reading their values.
 type Verdict uint8
 
 // The verdicts.
 const (
-	Some   Verdict = iota // perhaps some: their values say which
+	Some   Verdict = iota // not known: the values decide
 	Never                 // none
 	Always                // all
 )
 
-// FieldStats are what is known of a feature in some rows: a stripe's or a whole segment's. A nil Stats stands
-// for a feature that is null in every row.
+// FieldStats are the statistics of a feature in some rows: a stripe's or a segment's. With Stats nil the feature is
+// null in every row.
 type FieldStats struct {
-	Unknown bool        // nothing is
+	Unknown bool        // there are no statistics
 	Type    vector.Type // as it is stored, which the Field's type may be wider than
 	Rows    uint64
 	Stats   *format.Stats
 }
 
-// Prune returns the verdict over rows of a partition. stats returns what is known of one of Features.
+// Prune returns the verdict for rows of a partition. stats returns the statistics of feature i of Features.
 func (f *Filter) Prune(p catalog.Partition, stats func(feature int) FieldStats) Verdict {
 	switch f.root.outcomes(&pruner{partition: p, stats: stats}) {
 	case canBeTrue:
@@ -84,8 +83,8 @@ func (f *Filter) Prune(p catalog.Partition, stats func(feature int) FieldStats) 
 	return Never
 }
 
-// An Evaluator is memory for evaluating one filter after another. The zero value is ready; it is used from one
-// goroutine.
+// An Evaluator is scratch memory for evaluating filters. The zero value is ready. It is used by one goroutine at a
+// time.
 type Evaluator struct {
 	idle   []vector.Bitmap
 	rows   int
@@ -94,21 +93,20 @@ type Evaluator struct {
 	values vector.Bitmap
 }
 
-// Select sets dst to the rows for which f is true. columns are those of Features, of rows rows each and of the
-// type of their Field; nil: null in every row. They are borrowed until Select returns. dst has room for rows
-// bits.
+// Select sets dst, of at least rows bits, to the rows for which f is true. columns are those of Features, each of rows
+// rows and of the type of its Field; nil: null in every row. They are borrowed until Select returns.
 func (x *Evaluator) Select(dst vector.Bitmap, f *Filter, rows int, p catalog.Partition, columns []*vector.Column) {
 	x.evaluate(f, rows, p, columns, func(t ternary) { copy(dst, t.yes) })
 }
 
-// Evaluate is Select, and tells false from unknown: it sets yes to the rows for which f is true and no to those
-// for which it is false.
+// Evaluate sets yes to the rows for which f is true, and no to those for which it is false. In the others it is
+// unknown.
 func (x *Evaluator) Evaluate(yes, no vector.Bitmap, f *Filter, rows int, p catalog.Partition,
 	columns []*vector.Column) {
 	x.evaluate(f, rows, p, columns, func(t ternary) { copy(yes, t.yes); copy(no, t.no) })
 }
 
-// evaluate calls take with what f is in each row.
+// evaluate calls take with the ternary of f.
 func (x *Evaluator) evaluate(f *Filter, rows int, p catalog.Partition, columns []*vector.Column, take func(ternary)) {
 	x.rows, x.in = rows, input{columns: columns, partition: p}
 	t := f.root.eval(x)
@@ -117,7 +115,7 @@ func (x *Evaluator) evaluate(f *Filter, rows int, p catalog.Partition, columns [
 	x.in = input{}
 }
 
-// A ternary is what a condition is in each row: bit set in yes, in no, or in neither where it is unknown.
+// A ternary is the value of a condition in each row: true (bit set in yes), false (in no) or unknown (in neither).
 type ternary struct{ yes, no vector.Bitmap }
 
 // get returns a ternary that is unknown in all rows.
@@ -147,7 +145,7 @@ func (x *Evaluator) valueBitmap(values int) vector.Bitmap {
 	return x.values
 }
 
-// empty returns an empty bitmap of n bits, in the memory of b where that is enough.
+// empty returns an empty bitmap of n bits, in the memory of b if that is enough.
 func empty(b vector.Bitmap, n int) vector.Bitmap {
 	words := vector.BitmapWords(n)
 	if cap(b) < words {
@@ -175,7 +173,7 @@ type node interface {
 	outcomes(x *pruner) outcomes
 }
 
-// outcomes are the truths that a condition may have in some rows.
+// outcomes is the set of values that a condition may have in some rows.
 type outcomes uint8
 
 const (
@@ -249,8 +247,7 @@ func (n *chainNode) eval(x *Evaluator) ternary {
 	return out
 }
 
-// outcomes combines what each term may be as if the terms had nothing to do with each other, which adds
-// outcomes and loses none.
+// outcomes combines the outcomes of the terms as if these were independent. This may add outcomes, but loses none.
 func (n *chainNode) outcomes(x *pruner) outcomes {
 	out := n.terms[0].outcomes(x)
 	for _, term := range n.terms[1:] {

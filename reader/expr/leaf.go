@@ -78,8 +78,8 @@ func spread(dst vector.Bitmap, c *vector.Column, slots vector.Bitmap) {
 	}
 }
 
-// slots sets the bits of the slots whose values pass; those of null slots mean nothing. Of a whole value or a
-// length it sets what is in the test whether negated or not.
+// slots sets the bits of the slots whose values pass the test. Bits of null slots have no meaning. For whole values and
+// lengths it ignores negated.
 func (n *leafNode) slots(x *Evaluator, yes vector.Bitmap, c *vector.Column) {
 	switch n.form {
 	case wholeForm:
@@ -97,8 +97,8 @@ func (n *leafNode) slots(x *Evaluator, yes vector.Bitmap, c *vector.Column) {
 	}
 }
 
-// elements sets the bits of the slots of which an element, or with all each, is in the test, or with negated is
-// not. It looks at each value that is stored once, though many slots may have it.
+// elements sets the bits of the slots with an element that passes the test or, with all, of which each does. negated:
+// fails instead of passes. It tests each stored value once, though many slots may have it.
 //
 //	values    7 3 9 9 4 3 8          any = 3: the 3s at 1 and 5 decide
 //	slots     [----)    [---)        yes: [0,3) has 1, [4,7) has 5
@@ -151,7 +151,7 @@ func (n *leafNode) present(s FieldStats) outcomes {
 	st := s.Stats
 	out := canBeTrue | canBeFalse
 	switch {
-	case n.form == lengthForm: // no list is longer than all together
+	case n.form == lengthForm: // no list is longer than all lists together
 		out = n.test.(spans[int64]).within(0, int64(min(st.Elements, math.MaxInt64)))
 	case st.HasMinMax:
 		out = n.test.bounded(s)

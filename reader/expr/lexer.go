@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// tokenKind says what a token is.
+// tokenKind is the kind of a token.
 type tokenKind int
 
 const (
@@ -48,7 +48,7 @@ func (t token) describe() string {
 	return fmt.Sprintf("%q", shorten(t.text))
 }
 
-// shorten keeps what a message quotes of an expression to a readable length.
+// shorten shortens a part of an expression for a message.
 func shorten(s string) string {
 	const longest = 40
 	if len(s) <= longest {
@@ -106,7 +106,7 @@ func (l *lexer) fail(offset int, format string, args ...any) error {
 	return &Error{Text: l.text, Offset: offset, Reason: fmt.Sprintf(format, args...)}
 }
 
-// next returns the next token; after the last it returns tokenEnd for ever.
+// next returns the next token; after the last it always returns tokenEnd.
 func (l *lexer) next() (token, error) {
 	for l.at < len(l.text) && strings.IndexByte(" \t\r\n", l.text[l.at]) >= 0 {
 		l.at++
@@ -155,7 +155,7 @@ func (l *lexer) next() (token, error) {
 	return token{}, l.fail(start, "unexpected character %q", r)
 }
 
-// quoted reads a string or a name in quotes; a doubled quote stands for one.
+// quoted reads a string or a name in quotes. A doubled quote is one quote.
 func (l *lexer) quoted(q byte, what string) (string, error) {
 	start := l.at
 	var b strings.Builder

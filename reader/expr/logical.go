@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A logicalUnit says how a value with a Logical is stored as an integer. The zero value: as it is.
+// A logicalUnit says how a value with a Logical is stored as an integer. The zero value: unchanged.
 type logicalUnit struct {
 	class class
 	// A decimal v is stored as v*10^scale.
@@ -21,7 +21,7 @@ var timeUnits = map[string]int64{"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1}
 
 const nanosecondsPerDay = 24 * 60 * 60 * 1e9
 
-// parseLogical returns what a Logical says about comparing; false: nothing.
+// parseLogical returns the unit of a Logical; false: values of this Logical are compared as stored.
 func parseLogical(logical string) (logicalUnit, bool) {
 	switch logical {
 	case "date32":
@@ -51,7 +51,7 @@ func parseLogical(logical string) (logicalUnit, bool) {
 	return logicalUnit{}, false
 }
 
-// stored returns a number as it is stored, exactly; no integer where none is that number.
+// stored returns the exact stored value of a number. It is not an integer if no stored value is that number.
 func (u logicalUnit) stored(n Number) *big.Rat {
 	r := n.rat()
 	if u.class != decimalClass {

@@ -105,8 +105,8 @@ func (n Number) stored(unsigned bool) (int64, bool) {
 	return int64(n.Abs), n.Abs <= math.MaxInt64
 }
 
-// rat returns n as it is written: 0.1 and not the float64 next to it. What no integer, and no decimal, can tell
-// from n may stand for it: see decimal.rat.
+// rat returns n as it is written: 0.1, not the nearest float64. It may return another number that compares with all
+// integers and decimals as n does: see decimal.rat.
 func (n Number) rat() *big.Rat {
 	if !n.Integer {
 		return parseDecimal(n.String()).rat()
@@ -213,8 +213,8 @@ func (o ArithmeticOp) ofFloats(a, b float64) (Number, bool) {
 	return Number{Float: a}, true
 }
 
-// A decimal is a number as it is written, of any length: 0.digits * 10^exponent, or below 0 minus that. Equal
-// numbers are equal decimals.
+// A decimal is a number as it is written, of any length: 0.digits * 10^exponent, negated if negative. Equal numbers are
+// equal decimals.
 //
 //	-120.50    negative, digits 1205, exponent 3
 //	0.00       digits "", exponent 0
@@ -265,8 +265,8 @@ func (a decimal) compare(b decimal) int {
 	return 0
 }
 
-// ratDigits bounds the digits of a rat on each side of the point. Integers of 64 bits have 20, and decimals at
-// most 76 more: see parseLogical.
+// ratDigits limits the digits of a rat on each side of the point. Integers of 64 bits have 20, and decimals at most 76
+// more: see parseLogical.
 const ratDigits = 100
 
 // rat returns a. If a has more digits than ratDigits on a side of the point, it returns a number with the same

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of what Parse takes.
+// Limits of Parse.
 const (
 	MaxBytes     = 1 << 20 // of text
 	MaxDepth     = 100     // of parentheses and NOTs inside one another
@@ -15,15 +15,15 @@ const (
 	MaxOperators = 1000    // of arithmetic
 )
 
-// conditions are those that a keyword after an operand begins. parse is called with the token after the keyword
-// in hand.
+// conditions are the conditions that start with a keyword after an operand. parse is called with the token after the
+// keyword as the current one.
 var conditions []struct {
 	keyword string
 	parse   func(p *parser, x Operand, negated bool) Expr
 }
 
-// functions are what a name and a parenthesis begin: conditions, or operands. parse is called with the token
-// after the parenthesis in hand.
+// functions are the conditions and operands that start with a name and a parenthesis. parse is called with the token
+// after the parenthesis as the current one.
 var functions []function
 
 type function struct {
@@ -55,14 +55,14 @@ func init() { // the functions refer to the tables
 	}
 }
 
-// keywords are the words that are no names.
+// keywords are the words that are not names.
 var keywords []string
 
 func isKeyword(word string) bool {
 	return slices.ContainsFunc(keywords, func(k string) bool { return strings.EqualFold(k, word) })
 }
 
-// Parse returns the expression that text says, or an *Error that says what is wrong and where.
+// Parse parses text. Every error is an *Error.
 func Parse(text string) (Expr, error) {
 	e, _, err := parse(text)
 	return e, err
@@ -84,7 +84,7 @@ func parse(text string) (e Expr, read int, err error) {
 	return e, p.token.offset, nil
 }
 
-// newParser returns a parser of text with its first token in hand.
+// newParser returns a parser of text whose current token is the first.
 func newParser(text string) (*parser, error) {
 	if len(text) > MaxBytes {
 		return nil, fmt.Errorf("expression: %d bytes of text: want at most %d", len(text), MaxBytes)
@@ -102,10 +102,10 @@ func newParser(text string) (*parser, error) {
 	return p, p.err
 }
 
-// A parser is a recursive descent over the grammar of doc.go with one token in hand and one to look ahead.
+// A parser is a recursive-descent parser of the grammar in doc.go, with a current token and one token of look-ahead.
 //
-// The first error ends the text: the token in hand is the end from then on, whatever is read. What the methods return
-// after an error is not nil and means nothing.
+// After the first error the current token is always tokenEnd. What methods return after an error is not nil, and has no
+// meaning.
 type parser struct {
 	lexer
 	token     token // in hand
@@ -139,7 +139,7 @@ func (p *parser) advance() {
 	}
 }
 
-// accept takes the keyword if it is in hand.
+// accept consumes the keyword if it is the current token.
 func (p *parser) accept(keyword string) bool {
 	taken := p.token.is(keyword)
 	if taken {
@@ -148,7 +148,7 @@ func (p *parser) accept(keyword string) bool {
 	return taken
 }
 
-// peek returns the token after the one in hand.
+// peek returns the token after the current one.
 func (p *parser) peek() token {
 	ahead := p.lexer
 	t, err := ahead.next()
@@ -158,7 +158,7 @@ func (p *parser) peek() token {
 	return t
 }
 
-// symbol takes the mark; where says what for.
+// symbol consumes a mark; where says what for, in errors.
 func (p *parser) symbol(s, where string) {
 	if !p.token.isSymbol(s) {
 		p.fail("want %q %s, found %s", s, where, p.token.describe())
@@ -166,7 +166,7 @@ func (p *parser) symbol(s, where string) {
 	p.advance()
 }
 
-// surplus explains the token in hand where a whole condition has just ended.
+// surplus returns the error for a token after a complete condition.
 func (p *parser) surplus() {
 	switch {
 	case p.token.isSymbol(")"):
@@ -184,7 +184,7 @@ func (p *parser) node() {
 	}
 }
 
-// enter begins a nested condition or operand, which leave ends.
+// enter starts a nested condition or operand, which leave ends.
 func (p *parser) enter() {
 	if p.depth++; p.depth > MaxDepth {
 		p.fail("more than %d parentheses and NOTs inside one another", MaxDepth)
@@ -304,7 +304,7 @@ func inParentheses[T any](p *parser, inner func() T, surplus func()) T {
 	return x
 }
 
-// call takes the name of a function and its parenthesis when a call of one that suits comes next.
+// call consumes the name of a function and its parenthesis if a call of a suitable function is next.
 func (p *parser) call(suits func(*function) bool) *function {
 	i := slices.IndexFunc(functions, func(f function) bool { return p.token.is(f.name) && suits(&f) })
 	if i < 0 || !p.peek().isSymbol("(") {
@@ -315,7 +315,7 @@ func (p *parser) call(suits func(*function) bool) *function {
 	return &functions[i]
 }
 
-// atom reads an operand that is not computed.
+// atom parses a literal, a name, or a function that is an operand.
 func (p *parser) atom() Operand {
 	p.node()
 	if f := p.call(func(f *function) bool { return f.operand != nil }); f != nil {
@@ -329,7 +329,7 @@ func (p *parser) atom() Operand {
 	return p.name("")
 }
 
-// list takes the argument of a function of one list.
+// list parses the argument of a function of one list.
 func (p *parser) list(function string) *Name {
 	list := p.name(" in " + function + "(name)")
 	p.symbol(")", "after "+function+"(name")
@@ -338,7 +338,7 @@ func (p *parser) list(function string) *Name {
 
 const nullCompared = "nothing compares with NULL: write IS NULL or IS NOT NULL"
 
-// name takes a name; where, which begins with a space or is empty, says what for.
+// name parses a name; where, which starts with a space or is empty, says what for, in errors.
 func (p *parser) name(where string) *Name {
 	t := p.token
 	switch {
@@ -364,7 +364,7 @@ func (p *parser) name(where string) *Name {
 	return &Name{t.text, t.offset}
 }
 
-// literal takes a constant; where, which begins with a space or is empty, says what for.
+// literal parses a constant; where, which starts with a space or is empty, says what for, in errors.
 func (p *parser) literal(where string) *Literal {
 	p.node()
 	start := p.token

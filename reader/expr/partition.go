@@ -9,8 +9,8 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
-// ParsePartition returns the predicate that text is over partition values: true for the partitions that it
-// selects. keys are the partition keys of the table. It is a filter without features.
+// ParsePartition parses a predicate over partition values. It returns a function that is true for the selected
+// partitions. keys are the partition keys of the table. Every error is an *Error.
 //
 // A partition value is text. It is compared as a number with a number (03 equals 3), as true or false with TRUE
 // or FALSE, and character by character with a string; a value that is no number is neither equal nor unequal to

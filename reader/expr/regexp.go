@@ -19,7 +19,7 @@ func (e *RegexpMatches) print(b *strings.Builder, _ precedence) {
 	b.WriteByte(')')
 }
 
-// maxPattern bounds a regular expression, whose program takes some 100 times its text.
+// maxPattern limits the text of a regular expression, because its program takes about 100 times as much memory.
 const maxPattern = 4096
 
 func (p *parser) regexpMatches(int) Expr {

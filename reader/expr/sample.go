@@ -11,8 +11,8 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// Sample is true of Fraction of all keys, chosen by hash: the same keys for ever, wherever they are stored, and
-// all those that a smaller Fraction with the same Seed chooses. It is unknown where Key is null.
+// Sample is true for a Fraction of all keys, chosen by hash. The chosen keys never change, and do not depend on where
+// they are stored. They include all keys of a smaller Fraction with the same Seed. Sample is unknown if Key is null.
 //
 // The hash is xxHash64, seed 0, of Seed as 8 bytes, little-endian, and the key: an integer or bool as 8 bytes,
 // little-endian, two's complement, whatever its width; a string or bytes as they are. A key is chosen when its
@@ -99,7 +99,7 @@ type sampleNode struct {
 	all       bool
 }
 
-// chosen reports whether the key, as it is hashed after its seed, is in the sample.
+// chosen reports whether a key, as the bytes that are hashed after the seed, is in the sample.
 func (n *sampleNode) chosen(seedAndKey []byte) bool {
 	return n.all || xxhash.Sum64(seedAndKey) < n.threshold
 }

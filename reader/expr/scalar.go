@@ -25,26 +25,25 @@ func truthOf(b bool) truth {
 	return isFalse
 }
 
-// An input is what expressions are evaluated over: rows of columns, and the partition that all of them are in.
-// Partition keys are columns with one value.
+// An input has the rows over which expressions are evaluated: columns, and the partition of all rows.
 type input struct {
 	columns   []*vector.Column // by feature; nil: null in every row
 	partition catalog.Partition
 	slots     bool // "rows" are slots of the only column
 }
 
-// A scalar is a value of each row: a constant, of a partition key, of a feature, or computed.
+// A scalar is an expression with a value for each row: a constant, a partition key, a feature, or arithmetic.
 type scalar struct {
 	class class // of the value
 
 	constant    *Literal
 	key         string
 	subject     *subject
-	op          ArithmeticOp // of what is computed from
+	op          ArithmeticOp // of arithmetic
 	left, right *scalar
 }
 
-// scalar types a value. What is computed is computed from numbers.
+// scalar types an operand. The operands of arithmetic must be numbers.
 func (b *binder) scalar(o Operand) (*scalar, error) {
 	switch o := o.(type) {
 	case *Literal:
@@ -73,7 +72,7 @@ func (b *binder) scalar(o Operand) (*scalar, error) {
 	return &scalar{class: s.class, subject: s}, nil
 }
 
-// number types what is computed with.
+// number types an operand of arithmetic.
 func (b *binder) number(o Operand) (*scalar, error) {
 	if q, ok := o.(*Quantified); ok {
 		return nil, b.fail(q.offset(), "%s is compared with values, not with what is computed", q)
@@ -90,7 +89,7 @@ func (b *binder) number(o Operand) (*scalar, error) {
 	return nil, b.fail(o.offset(), "%s is %s: only numbers are computed with", o, s.subject.typeName())
 }
 
-// number returns the number in a row; false: it is null. A bool is 0 or 1.
+// number returns the number of a row; false: it is null. A bool is 0 or 1.
 func (s *scalar) number(in *input, at int) (Number, bool) {
 	switch {
 	case s.op != "":
@@ -284,7 +283,7 @@ func (s *scalar) compareTexts(op Op, r *scalar) func(*input, int) truth {
 
 func (s *scalar) compareNumbers(op Op, r *scalar) func(*input, int) truth {
 	orders := op.orders()
-	if s.isInteger() && r.isInteger() { // 10 ns per row; as Numbers 75
+	if s.isInteger() && r.isInteger() { // 10 ns per row instead of 75 as Numbers
 		return func(in *input, at int) truth {
 			a, i, _ := s.values(in, at)
 			b, j, _ := r.values(in, at)
@@ -336,11 +335,11 @@ func (s *scalar) compareKeys(op Op, r *scalar) func(*input, int) truth {
 	}
 }
 
-// A scalarNode is a condition about any values, which is evaluated row by row: of one feature once per slot, of
-// none once.
+// A scalarNode is a condition on any scalars, evaluated row by row. With one feature it is evaluated once per slot,
+// without features once.
 type scalarNode struct {
 	truth    func(in *input, at int) truth
-	ofNull   truth // where a value that it is about is null
+	ofNull   truth // its value if a scalar is null
 	computed bool  // so that null may come of what is not null
 	features []int
 }
@@ -394,7 +393,7 @@ func (n *scalarNode) fill(in *input, yes, no vector.Bitmap, count int) {
 	}
 }
 
-// outcomes: statistics say only where a feature is null.
+// outcomes uses only the statistics of nulls.
 func (n *scalarNode) outcomes(x *pruner) outcomes {
 	if len(n.features) == 0 {
 		return outcomeOf(n.truth(&input{partition: x.partition}, 0))

@@ -11,22 +11,22 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// A test says which values a condition is true of: spans or a *textTest.
+// A test is the set of values for which a condition is true: spans or a *textTest.
 type test interface {
 	and(test) test
 	or(test) test
-	// compact puts the test into the form in which it is asked. and and or are not called afterwards.
+	// compact prepares the test for the methods below. and and or are not called afterwards.
 	compact() test
 	// mark sets the bits of the values of a column that are in the test.
 	mark(c *vector.Column, yes vector.Bitmap)
-	// bounded returns what the test may be of values within bounds.
+	// bounded returns the possible outcomes for values within bounds.
 	bounded(FieldStats) outcomes
 }
 
 // A domain is the type in which numbers are compared: int64, uint64 for uint64s, and float64 for floats of both widths.
 type domain interface{ int64 | uint64 | float64 }
 
-// A span is the numbers from lo to hi, both of them in it.
+// A span is the numbers from lo to hi, both included.
 type span[T domain] struct{ lo, hi T }
 
 // spans are true of the numbers in one of them. NaN is in none.
@@ -74,7 +74,7 @@ func (s spans[T]) has(v T) bool {
 	return false
 }
 
-// within returns whether numbers in [lo, hi] may be in a span, and whether they may not.
+// within returns whether numbers in [lo, hi] may be in a span, and whether they may be in none.
 func (s spans[T]) within(lo, hi T) outcomes {
 	i := sort.Search(len(s), func(i int) bool { return s[i].hi >= lo })
 	switch {
@@ -128,10 +128,10 @@ func (s spans[T]) bounded(f FieldStats) outcomes {
 		return s.within(T(st.MinInt), T(st.MaxInt))
 	}
 	out := s.within(T(st.MinFloat), T(st.MaxFloat))
-	return out | canBeFalse // the bounds say nothing of NaN, which is in no span
+	return out | canBeFalse // NaN is in no span, and not within the bounds
 }
 
-// intsWhere returns the int64s that compare so with r.
+// intsWhere returns the int64s for which the comparison with r is true.
 func intsWhere(op Op, r *big.Rat) spans[int64] {
 	lo, hi, ok := integersWhere(op, r, big.NewInt(math.MinInt64), big.NewInt(math.MaxInt64))
 	if !ok {
@@ -149,7 +149,7 @@ func uintsWhere(op Op, r *big.Rat) spans[uint64] {
 	return spans[uint64]{{lo.Uint64(), hi.Uint64()}}
 }
 
-// integersWhere returns the integers of [least, most] that compare so with r; false: none.
+// integersWhere returns the integers of [least, most] for which the comparison with r is true; false: there are none.
 func integersWhere(op Op, r *big.Rat, least, most *big.Int) (lo, hi *big.Int, ok bool) {
 	floor := new(big.Int).Div(r.Num(), r.Denom()) // the denominator is positive: Div is Euclid's, which rounds down
 	ceil := new(big.Int).Set(floor)
@@ -181,7 +181,7 @@ func integersWhere(op Op, r *big.Rat, least, most *big.Int) (lo, hi *big.Int, ok
 	return lo, hi, lo.Cmp(hi) <= 0
 }
 
-// floatsWhere returns the float64s that compare so with n.
+// floatsWhere returns the float64s for which the comparison with n is true.
 func floatsWhere(op Op, n Number) spans[float64] {
 	// below and above are the floats next to n, or n itself where a float is n. What was written with a point
 	// or an exponent means a float.
