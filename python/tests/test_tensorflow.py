@@ -119,22 +119,40 @@ def test_input_pipelines_of_a_strategy(table):
         "@keys", batch_size=100, rank=0, world_size=1)]
 
 
-def test_the_rank_is_that_of_the_strategy(table, monkeypatch):
-    class Resolver:
-        task_type, task_id = "worker", 1
+class Resolver:
+    """The second worker of a cluster of a chief and two."""
 
-        def cluster_spec(self):
-            return tf.train.ClusterSpec({"chief": ["a:1"], "worker": ["b:1", "c:1"]})
+    task_type, task_id = "worker", 1
 
-    class Strategy:
-        cluster_resolver = Resolver()
+    def cluster_spec(self):
+        return tf.train.ClusterSpec({"chief": ["a:1"], "worker": ["b:1", "c:1"]})
 
+
+def test_the_rank_is_that_of_the_strategy(table):
+    """tf.data reads in threads of its own, where no strategy is in scope; a state is saved out of scope."""
+    strategy = tf.distribute.OneDeviceStrategy("cpu:0")
+    strategy.extended._cluster_resolver = Resolver()
+    want = table.numpy("dense_a", batch_size=100, rank=2, world_size=3)
+    batches = [b["dense_a"].tolist() for b in want]
     data = table.tensorflow("dense_a", batch_size=100)
     assert len(data) == 10
-    monkeypatch.setattr(tf.distribute, "get_strategy", Strategy)
-    assert len(data) == 3
-    assert [b["dense_a"].numpy().tolist() for b in data] == [
-        b["dense_a"].tolist() for b in table.numpy("dense_a", batch_size=100, rank=2, world_size=3)]
+    with strategy.scope():
+        assert len(data) == 3
+        assert [b["dense_a"].numpy().tolist() for b in data] == batches
+        dataset = table.tensorflow("dense_a", batch_size=100)
+        given = dataset.dataset()
+    assert [b["dense_a"].numpy().tolist() for b in given] == batches
+    assert dataset.state_dict() == want.state_dict()
+
+
+def test_a_dataset_is_of_one_rank(table):
+    data = table.tensorflow("@keys", batch_size=100)
+    contexts = [tf.distribute.InputContext(num_input_pipelines=2, input_pipeline_id=p) for p in range(2)]
+    data.dataset(contexts[0])
+    data.dataset(contexts[0])
+    for other in (contexts[1], None):
+        with pytest.raises(dsistore.UsageError, match="rank 0 of 2"):
+            data.dataset(other)
 
 
 def test_what_makes_no_sense(table):

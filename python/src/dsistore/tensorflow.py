@@ -56,8 +56,8 @@ class TensorflowDataset(Dataset[TensorflowBatch]):
     with ``presence=True``, and ``inverse`` ([B] int32) with ``dedup=True``, where rows share lists:
     ``tf.gather(part["values"], part["inverse"])`` has a list a row.
 
-    rank and world_size, given together, default to the tf.distribute strategy in scope where batches are read, else to
-    0 of 1. state_dict is exact where nothing after dataset() reads ahead, such as prefetch or a parallel map.
+    rank and world_size, given together, default to the tf.distribute strategy in scope where dataset() is called, or
+    where this object is iterated; else to 0 of 1. state_dict is exact where nothing after dataset() reads ahead, such as prefetch or a parallel map.
     """
 
     _ask_rank = staticmethod(of_process)
@@ -66,6 +66,8 @@ class TensorflowDataset(Dataset[TensorflowBatch]):
         if options.dedup == "partial":
             raise errors.UsageError("dedup 'partial': RaggedTensors have offsets, want False or True")
         super().__init__(table, options, EpochStart())
+        self._asked = self._rank
+        self._of: Rank | None = None  # the rank of what dataset() gave
         self._maker = NumpyMaker(self)
         expanded = {f["name"] for f in json.loads(self._plan.text)["features"] if f.get("expanded")}
         self._dedup = set() if options.dedup == "kjt" else {f["name"] for f in self._plan.features} - expanded
@@ -81,10 +83,16 @@ class TensorflowDataset(Dataset[TensorflowBatch]):
         with its state_dict and set_epoch.
 
         It is this rank's share, and TensorFlow shards it no further. context is what tf.distribute gives:
-        ``strategy.distribute_datasets_from_function(data.dataset)`` makes ranks of the input pipelines.
+        ``strategy.distribute_datasets_from_function(data.dataset)`` makes ranks of the input pipelines. UsageError: it
+        is another rank than that of an earlier call.
         """
-        if context is not None:
-            self._rank = RankLookup(context.input_pipeline_id, context.num_input_pipelines, of_process)
+        # Looked up here: tf.data reads in threads of its own, where no strategy is in scope.
+        rank = self._asked.find() if context is None else Rank(context.input_pipeline_id, context.num_input_pipelines)
+        if self._of not in (None, rank):
+            raise errors.UsageError(
+                f"dataset: it gave rank {self._of.rank} of {self._of.world}, and is asked for rank {rank.rank} of "
+                f"{rank.world}: make another one with Table.tensorflow for each rank")
+        self._of, self._rank = rank, RankLookup(*rank, of_process)
         out = tf.data.Dataset.from_generator(lambda: iter(self), output_signature=self._specs)
         options = tf.data.Options()
         options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
