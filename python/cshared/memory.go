@@ -18,13 +18,18 @@ static void dsi_keep_locks(void *set_device, void *reg, void *unregister, int de
 	dsi_device = device;
 }
 
-// Without dsi_set_device a thread's calls would be for device 0, and make a context there in every process.
+// Without dsi_set_device a thread's calls would be for device 0, and make a context there in every process. The thread
+// keeps the device: it must be one of Go's (see onThread).
 static int dsi_lock(void *p, size_t n) {
 	enum { portable = 1 };
 	return dsi_set_device(dsi_device) == 0 && dsi_register(p, n, portable) == 0;
 }
 
-static void dsi_unlock(void *p) { dsi_unregister(p); }
+static void dsi_unlock(void *p) {
+	if (dsi_set_device(dsi_device) == 0) {
+		dsi_unregister(p);
+	}
+}
 
 static void *dsi_aligned(size_t n) {
 	void *p = NULL;
@@ -104,10 +109,26 @@ func (c cMemory) Free(b []byte) {
 	}
 }
 
+// onThread runs f on a thread of Go's. The caller may be on one of Python's, where the current device of CUDA is the
+// program's and must not change.
+func onThread(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	<-done
+}
+
 // make returns a new mapping, or nil.
 func (m *freeMappings) make(size int) unsafe.Pointer {
 	p := C.dsi_map(C.size_t(size))
-	if p != nil && m.locked && C.dsi_lock(p, C.size_t(size)) == 0 {
+	if p == nil || !m.locked {
+		return p
+	}
+	locked := false
+	onThread(func() { locked = C.dsi_lock(p, C.size_t(size)) != 0 })
+	if !locked {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if m.refused == nil {
@@ -126,7 +147,7 @@ func (m *freeMappings) drop(p unsafe.Pointer, size int) {
 		delete(m.refused, p)
 		m.mu.Unlock()
 		if !refused {
-			C.dsi_unlock(p)
+			onThread(func() { C.dsi_unlock(p) })
 		}
 	}
 	C.munmap(p, C.size_t(size))

@@ -16,21 +16,35 @@ from dsistore.torch import pages
 from programs import run
 
 CUDA = """
+#include <pthread.h>
 #include <stddef.h>
-static char *from[1000]; static size_t size[1000]; static int n, device = -1, calls;
+static char *from[1000]; static size_t size[1000]; static int n, calls;
+static _Thread_local int device;  /* as CUDA has it: 0 at first, and a call makes a context there */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 int cudaSetDevice(int d) { device = d; return 0; }
-int cudaHostRegister(void *p, size_t s, unsigned flags) {
-    if (device != 3 || flags != 1) return 1;
+static int lock(char *p, size_t s) {
     if (++calls % 5 == 0) return 2;  /* out of memory, say */
     for (int i = 0; i < n; i++)
-        if (from[i] && (char *)p < from[i] + size[i] && from[i] < (char *)p + s) return 3;
+        if (from[i] && p < from[i] + size[i] && from[i] < p + s) return 3;
     from[n] = p; size[n++] = s;
     return 0;
 }
+int cudaHostRegister(void *p, size_t s, unsigned flags) {
+    if (device != 3 || flags != 1) __builtin_trap();
+    pthread_mutex_lock(&mutex);
+    int status = lock(p, s);
+    pthread_mutex_unlock(&mutex);
+    return status;
+}
 int cudaHostUnregister(void *p) {
-    for (int i = 0; i < n; i++)
-        if (from[i] == p) { from[i] = 0; return 0; }
-    __builtin_trap();
+    if (device != 3) __builtin_trap();
+    pthread_mutex_lock(&mutex);
+    int i = 0;
+    while (i < n && from[i] != p) i++;
+    if (i == n) __builtin_trap();
+    from[i] = 0;
+    pthread_mutex_unlock(&mutex);
+    return 0;
 }
 int covers(char *p, size_t s) {
     for (int i = 0; i < n; i++)
@@ -39,6 +53,7 @@ int covers(char *p, size_t s) {
 }
 int locked(void) { int out = 0; for (int i = 0; i < n; i++) out += from[i] != 0; return out; }
 int made(void) { return calls; }
+int current(void) { return device; }
 """
 
 PROGRAM = """
@@ -68,6 +83,7 @@ PROGRAM = """
     assert 0 < cuda.locked() < most, (cuda.locked(), most)  # the others wait for the next loader
     made = cuda.made()
     assert [b.sparse.values.sum() for b in data] == plain and cuda.made() <= made + 1
+    assert cuda.current() == 0  # this thread's device is the program's, which may be another
 """
 
 
@@ -83,7 +99,7 @@ def store(tmp_path_factory):
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_blocks_are_locked_while_they_are_mapped(store, tmp_path):
     (tmp_path / "cuda.c").write_text(CUDA)
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "cuda.so", tmp_path / "cuda.c"], check=True)
+    subprocess.run(["cc", "-shared", "-fPIC", "-pthread", "-o", tmp_path / "cuda.so", tmp_path / "cuda.c"], check=True)
     run(PROGRAM, store, tmp_path / "cuda.so")
 
 
