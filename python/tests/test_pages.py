@@ -133,3 +133,24 @@ def test_a_block_stays_while_it_is_copied(table, monkeypatch):
     Event.done = True
     pages.forget_copied()
     assert _engine.call("held") == 0
+
+
+def test_all_copies_are_begun_before_memory_is_kept(table, monkeypatch):
+    """Keys and assigned parts are copied beside the block, of the same memory: the event that it is kept for comes after
+    them all."""
+    happened = []
+    monkeypatch.setattr(pages, "keep_until_copied", lambda memory, device, stream: happened.append("kept"))
+    batch = next(iter(table.torch(["dense_a", "dense_b", "event_time"], labels="click", batch_size=100)))
+    batch._block._locked = True
+    batch.dense = batch.dense[:, :1]
+
+    class OnDevice(torch.Tensor):
+        device = types.SimpleNamespace(type="cuda")
+
+    def copy(t):
+        happened.append("copied")
+        return t.clone().as_subclass(OnDevice)
+
+    moved = batch._moved(copy)
+    assert happened == ["copied"] * 3 + ["kept"] and moved.dense.shape == (100, 1)
+    assert torch.equal(moved.labels, batch.labels)

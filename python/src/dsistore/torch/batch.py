@@ -300,13 +300,15 @@ class Batch:
         return self._moved(lambda t: t.pin_memory())
 
     def _moved(self, f: Map, stream: Any = None) -> Batch:
-        out = Batch(self._block.map(f, stream), self._features)
-        assigned = set(self._assigned)
+        apart = set(self._assigned)
         if len(self._features.columns) > len(self._features.integers):
             self.keys  # may be lists, which are made where reading does not wait for a device
-            assigned.add("keys")
-        for name in assigned:
-            setattr(out, name, _map(self._parts[name], f))
+            apart.add("keys")
+        parts = {name: _map(self._parts[name], f) for name in apart}
+        # The block last: its memory is kept until all that was copied of it is through.
+        out = Batch(self._block.map(f, stream), self._features)
+        for name, part in parts.items():
+            setattr(out, name, part)
         return out
 
     def record_stream(self, stream: Any) -> None:
