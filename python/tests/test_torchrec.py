@@ -201,6 +201,15 @@ def test_devices(table):
         assert all(t.device.type == "meta" for t in kjt_tensors(a))
 
 
+@pytest.mark.parametrize("output", ["kjt", "ikjt", "partial"])
+def test_parts_without_features_are_on_the_device_too(table, output):
+    batch = next(iter(table.torch("dense_a", device="meta", output=output, presence=True)))
+    found = tensors_of(batch)
+    for kjt in (batch.sparse_features, batch.dedup_sparse_features, batch.weighted_features):
+        found += [kjt.values(), kjt.lengths(), kjt.offsets()]
+    assert {t.device.type for t in found} == {"meta"}
+
+
 class CopyStream(torch.cpu.Stream):
     """A stream that says what happens on it."""
 

@@ -136,8 +136,10 @@ def jagged(block: TensorBlock, kind: str, names: list[str]) -> Jagged:
     """The lists of a kind, over the block's memory; names are those of the plan's features."""
     of = block.schema.lists[kind]
     if not of.features:
-        none = torch.empty(0, dtype=torch.float32 if kind == "floats" else torch.int64)
-        lengths, offsets = torch.empty(0, dtype=torch.int32), torch.zeros(1, dtype=torch.int32)
+        device = block.bytes().device
+        none = torch.empty(0, dtype=torch.float32 if kind == "floats" else torch.int64, device=device)
+        lengths = torch.empty(0, dtype=torch.int32, device=device)
+        offsets = torch.zeros(1, dtype=torch.int32, device=device)
         return Jagged([], [], [], [], [], None, lengths, offsets, none)
     sizes, counts, totals = block.counts().lists[kind]
     starts = block.tensor(f"{kind}.starts")
