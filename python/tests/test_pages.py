@@ -136,8 +136,8 @@ def test_a_block_stays_while_it_is_copied(table, monkeypatch):
 
 
 def test_all_copies_are_begun_before_memory_is_kept(table, monkeypatch):
-    """Keys and assigned parts are copied beside the block, of the same memory: the event that it is kept for comes after
-    them all."""
+    """Keys and assigned parts are copied beside the block, of the same memory: the event that it is kept for comes
+    last."""
     happened = []
     monkeypatch.setattr(pages, "keep_until_copied", lambda memory, device, stream: happened.append("kept"))
     batch = next(iter(table.torch(["dense_a", "dense_b", "event_time"], labels="click", batch_size=100)))

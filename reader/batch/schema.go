@@ -15,7 +15,7 @@ const absent arrayID = -1
 
 // An Array is an array of a block. It has the same position in the table of every batch of a plan.
 type Array struct {
-	// Name is "sparse.values" for instance, or "column.3.data" of the fourth exact column: see BATCH.md.
+	// Name is "sparse.values" for instance, or "column.3.values" of the fourth exact column: see BATCH.md.
 	Name string `json:"name"`
 	// Type is int32, int64, uint64, float32, float64 or byte. Bitmaps are uint64.
 	Type string `json:"type"`

@@ -23,7 +23,8 @@ type Stats struct {
 	// quotient; 1 without duplicates.
 	DecodedRows, DecodedSlots uint64
 	DedupeFactor              float64
-	// SlotRows and Slots are the sums of the batches' (batch.Batch). EmittedFactor is their quotient: 1 with DedupKJT.
+	// SlotRows and Slots are the sums of the batches' (batch.Batch). EmittedFactor is their quotient: 1 where the
+	// plan's Dedup is DedupKJT and Options.KeepSlots does not ask for slots.
 	SlotRows, Slots uint64
 	EmittedFactor   float64
 	// Prefetched is the number of batches that are assembled and not yet returned by Next.

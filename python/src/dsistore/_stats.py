@@ -11,7 +11,7 @@ from . import _engine
 
 @dataclass(frozen=True)
 class Stats:
-    """What one iteration of a TorchDataset has done, in this process.
+    """What one iteration of a dataset has done, in this process.
 
     Where ``stall_seconds`` is nearly ``seconds`` the loader is the bottleneck: give it more workers, fewer features or
     output="ikjt". Where it is nearly 0 the trainer is. The wait for the first batch is part of it.
@@ -25,7 +25,7 @@ class Stats:
     decode_seconds     of all the engine's threads: checksums, decoding
     assemble_seconds   of all the engine's threads: making batches of what was decoded
     dedupe_factor      rows per slot in the store, of the features that were read
-    emitted_factor     rows per slot in the batches; 1 with output="kjt"
+    emitted_factor     rows per slot in the batches; 1 with output="kjt", unless a device expands their lists
     """
 
     rows: int = 0

@@ -51,8 +51,8 @@ class Ragged(NamedTuple):
 
 class Slices(NamedTuple):
     """The lists of one feature with ``dedup="partial"``: some are slices of others. List i is
-    ``values[starts[i]:starts[i] + lengths[i]]``, and its weights have the same places. starts and lengths are int32;
-    the rest is as in Ragged.
+    ``values[starts[i]:starts[i] + lengths[i]]``, and its weights have the same positions. starts and lengths are
+    int32; the rest is as in Ragged.
     """
 
     values: npt.NDArray[Any]
@@ -91,13 +91,13 @@ class NumpyDataset(Dataset[NumpyBatch]):
     makes it.
 
     A batch has each feature that was asked for, in the order of the request, labels and integers first. Arrays share
-    the engine's memory, which is given back when the last of them is gone; they cannot be written to by others
-    meanwhile.
+    the engine's memory. It is the batch's alone until the last of them is gone, and then given back.
 
         a number or label                       [B] float32
         among ``integers``                      [B] int64, or uint64 where it is stored so
-        a key, string, bytes, partition key     [B], as wide as it is stored; objects where they are no numbers or some
-        are null a list, weighted list, list of floats   Ragged, with dedup="partial" Slices
+        a key, string, bytes, partition key     [B] int64, uint64, float32 or float64; objects where they are no numbers
+                                                or some are null
+        a list, weighted list, list of floats   Ragged, with dedup="partial" Slices
         an embedding                            [B, dim] float32
         sample_weight, with ``downsample``      [B] float32, the last
 

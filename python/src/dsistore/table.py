@@ -346,8 +346,7 @@ class Table:
         missing_rows    what the features are in rows of the table that source does not have: what they are below, or
                         null
         missing_layers  the same in segments that are ingested later, and in those without any such row; ``refuse``:
-                        reading
-                  there is an error
+                        reading there is an error
         replace   drops an overlay of the same name, in the same commit
         memory    bounds, in bytes, what is held
         progress  is called now and then with (phase, rows, bytes done, bytes in all)
@@ -424,8 +423,7 @@ class Table:
         shuffle     None (the table's order), "session" (sessions stay whole), "row", or a dsistore.Shuffle
         seed        of the shuffle
         rank, world_size  both or neither; default: torch.distributed's, else RANK and WORLD_SIZE of the environment,
-                          else 0 of 1.
-                    DataLoader's workers have the rank of the process that starts them
+                          else 0 of 1. DataLoader's workers have the rank of the process that starts them
         output      "kjt": every row has its lists; "ikjt": lists that rows share come once, with an inverse;
                     "partial": and lists that are slices of others share their values
         expand      names, globs or sets whose lists come one per row with output="ikjt" too, in

@@ -57,7 +57,8 @@ class TensorflowDataset(Dataset[TensorflowBatch]):
     ``tf.gather(part["values"], part["inverse"])`` has a list a row.
 
     rank and world_size, given together, default to the tf.distribute strategy in scope where dataset() is called, or
-    where this object is iterated; else to 0 of 1. state_dict is exact where nothing after dataset() reads ahead, such as prefetch or a parallel map.
+    where this object is iterated; else to 0 of 1. state_dict is exact where nothing after dataset() reads ahead, such
+    as prefetch or a parallel map.
     """
 
     _ask_rank = staticmethod(of_process)

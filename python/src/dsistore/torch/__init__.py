@@ -1,7 +1,8 @@
 """Batches for PyTorch and TorchRec. This folder is all of the package that needs PyTorch.
 
     dataset = table.torch(["user_*", "item_id"], labels=["click"], batch_size=4096, shuffle="session", seed=7,
-    output="ikjt") for batch in torch.utils.data.DataLoader(dataset, batch_size=None):
+                          output="ikjt")
+    for batch in torch.utils.data.DataLoader(dataset, batch_size=None):
         loss = model(batch.dense_features, batch.sparse_features, batch.labels)
 
 The dataset prefetches in threads of the engine: DataLoader's num_workers=0 is the fast way.

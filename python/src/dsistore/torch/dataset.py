@@ -76,7 +76,8 @@ class TorchDataset(Dataset[Batch], torch.utils.data.IterableDataset[Batch]):
     presence adds masks that tell null from 0 and from the empty list: Batch.dense_present and the like, and
     Jagged.present. Batches are moved to device: with a CUDA device their blocks lie in page-locked memory, and one
     asynchronous copy takes a block there; output="kjt" moves slots, and the device expands them. pin_memory asks for
-    page-locked memory without a device, for a pipeline that moves batches itself. prefetch bounds the batches made
+    page-locked memory without a device, for a pipeline that moves batches itself by Batch.to, which keeps the memory
+    until the copy is through; a tensor's own to(non_blocking=True) does not. prefetch bounds the batches made
     ahead, workers the engine's threads, memory the bytes of stripes in memory. job is the job's name in usage records:
     default, DSISTORE_JOB of the environment, else the name of the program. lease=False takes no lease while batches are
     read (Table.scan).
