@@ -2,7 +2,6 @@ package batch
 
 import (
 	"encoding/binary"
-	"unsafe"
 
 	"github.com/dsistore/dsistore/reader/memory"
 )
@@ -107,23 +106,6 @@ func align(n int) int { return (n + blockAlign - 1) &^ (blockAlign - 1) }
 // number is the element type of an array.
 type number interface {
 	int32 | int64 | uint64 | float32 | float64 | byte
-}
-
-// arrayOf returns an array of a block, nil if it is absent. Borrowed until the block moves or is released.
-func arrayOf[T number](b *block, id arrayID) []T {
-	entry := b.entry(id)
-	n := int(binary.LittleEndian.Uint64(entry[8:]))
-	if n == 0 {
-		return nil
-	}
-	at := binary.LittleEndian.Uint64(entry)
-	return unsafe.Slice((*T)(unsafe.Pointer(&b.raw[at])), n)
-}
-
-// bytesOf returns the size of a T.
-func bytesOf[T number]() int {
-	var v T
-	return int(unsafe.Sizeof(v))
 }
 
 // add adds an array of n elements of type T.
