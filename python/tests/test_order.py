@@ -12,6 +12,7 @@ import random
 
 import pyarrow as pa
 import pytest
+import torch
 from torch.utils.data import DataLoader
 from torchdata.stateful_dataloader import StatefulDataLoader
 
@@ -533,6 +534,22 @@ def test_workers_that_begin_late(parts):
     d.load_state_dict({**state, "global_position": 9})
     assert [ids_of(b) for b in running] == want[0][7:]
     assert [ids_of(b) for b in loader(2)] == want[0][9:]
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_epochs_follow_one_another_whatever_the_seed_of_torch(parts, persistent):
+    """A loop that seeds torch alike before each epoch gives its workers the same seeds."""
+    table, _ = parts
+    options = {"batch_size": 32, "shuffle": "row", "rank": 0, "world_size": 1}
+    want = epochs_alone(table, 3, 1, batch_size=32, shuffle="row")
+    d = data(table, **options)
+    d.load_state_dict(saved(table, 0, 7, **options))
+    for epoch, workers in enumerate((1, 3, 3) if not persistent else (2, 2, 2)):
+        if epoch == 0 or not persistent:
+            loader = DataLoader(d, batch_size=None, num_workers=workers, persistent_workers=persistent,
+                                multiprocessing_context=FORKSERVER)
+        torch.manual_seed(3)
+        assert [ids_of(b) for b in loader] == want[epoch][7 if epoch == 0 else 0:]
 
 
 @pytest.mark.parametrize("persistent", [False, True])

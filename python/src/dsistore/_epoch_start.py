@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 from collections.abc import MutableSequence
 from typing import Any, NamedTuple
@@ -129,9 +130,7 @@ class EpochStart:
             self._set = list(map(int, n))
             return at
         self._began = list(map(int, n))
-        # The workers of an iteration have a seed in common, besides their number, and workers that persist have begun
-        # as many.
-        this = 1 + (hash((worker.seed - worker.id, self._iterations)) & (1 << 62) - 1)
+        this = _iteration(worker, self._iterations)
         self._iterations += 1
         self._iteration = this
         now = self._numbers()
@@ -139,18 +138,32 @@ class EpochStart:
             if now[_TAKEN] == 0:
                 now[_TAKEN] = this
             n = now
-        return _position(n, this)
+        return _position(n, this, worker.num_workers)
 
     def in_workers(self) -> bool:
         """Whether workers have begun an iteration since something was set."""
         return bool(self._own()[_TAKEN])
 
 
-def _position(n: MutableSequence[int], this: int = 0) -> Position:
-    """Where an iterator begins by these numbers; this is the workers' iteration that it is of."""
-    batch = int(n[_BATCH]) if n[_TAKEN] in (0, this) else 0
+def _iteration(worker: Any, before: int) -> int:
+    """The iteration that a worker begins, which has begun so many before. Those of the workers of one iteration differ
+    by less than their number, those of two iterations by as much or more.
+
+    The workers of an iteration have a seed in common, besides their number, and workers that persist have begun as
+    many. The seed is that of another iteration where a loop seeds torch alike before each epoch; but processes are
+    numbered where they are made, one after the other, and later ones have higher numbers.
+    """
+    identity: tuple[int, ...] = getattr(multiprocessing.current_process(), "_identity", ())
+    first = identity[-1] - worker.id if identity else 0  # but for processes that other threads make meanwhile
+    common = hash((worker.seed - worker.id, worker.num_workers, before))
+    return (1 + (common & (1 << 38) - 1) << 22) + (first & (1 << 22) - 1)
+
+
+def _position(n: MutableSequence[int], this: int = 0, workers: int = 0) -> Position:
+    """Where an iterator begins by these numbers; this is the iteration that it is of, of so many workers."""
+    batch = int(n[_BATCH]) if n[_TAKEN] == 0 or abs(int(n[_TAKEN]) - this) < workers else 0
     if n[_AFTER_SETS] != n[_SETS]:
         return Position(int(n[_EPOCH]), batch)
-    if this and n[_AFTER] == this:
+    if abs(int(n[_AFTER]) - this) < workers:
         return Position(int(n[_FOLLOWING]) - 1, batch)
     return Position(int(n[_FOLLOWING]), 0)
