@@ -98,7 +98,7 @@ def test_names_of_versions(tmp_path):
     assert "branch" not in str(e.value).partition("\"u\"")[2]
 
 
-@pytest.mark.parametrize("version", [0, -1, 2**70, True, 1.5])
+@pytest.mark.parametrize("version", [0, -1, 2**70, True, 1.5, ""])
 def test_versions_that_make_no_sense(table, version):
     with pytest.raises(dsistore.UsageError, match="version|snapshot"):
         table.store.table("ads", version=version)

@@ -158,6 +158,8 @@ class Table:
         elif isinstance(version, str) and _DAY.match(version):
             asked["time"] = version if "T" in version else version + "T00:00:00Z"
         elif isinstance(version, str):
+            if not version:  # the engine takes it for no branch
+                raise errors.UsageError("version '': want a snapshot's number, a time or a branch")
             if branch is not None:
                 raise errors.UsageError(f"version {version!r} and branch {branch!r}: want one")
             branch = version
@@ -166,7 +168,7 @@ class Table:
         except errors.NotFoundError as e:
             if branch is None or branch is not version:
                 raise
-            raise errors.NotFoundError(f"version {version!r} is no time (2026-11-01), but a branch: {e}") from None
+            raise errors.NotFoundError(f"version {version!r} is no number and no time (as 2026-11-01). As a branch: {e}") from None
         params = {"uri": store._root, "table": name, **answer.pop("ref", {})}
         self.snapshot = _snapshot(answer)
         params["snapshot"] = self.snapshot.number
