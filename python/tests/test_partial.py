@@ -11,6 +11,8 @@ import pytest
 import torch
 
 import dsistore
+from dsistore.numpy import Slices
+from dsistore.torch import Jagged
 
 SCORE = pa.list_(pa.struct([("id", pa.int64()), ("score", pa.float32())]))
 LISTS = ["hist", "item", "short"]
@@ -146,6 +148,18 @@ def test_batches_travel(histories):
             assert torch.equal(a.offsets, b.offsets)
         shapes = batch.to("meta").sparse
         assert shapes.starts.shape == batch.sparse.starts.shape and shapes.values.shape == batch.sparse.values.shape
+
+
+def test_lists_that_offsets_do_not_hold(histories):
+    """Slices of few values may be more in sum than an int32 counts."""
+    lists = next(iter(read(histories))).sparse
+    few = torch.zeros(3, dtype=torch.int32)
+    long = torch.full((3,), 2**30, dtype=torch.int32)
+    most = Jagged(["a"], [3], [2**30], [3 * 2**30], [True], None, long, lists.offsets, lists.values, starts=few)
+    with pytest.raises(dsistore.UsageError, match="3221225472 values: batch_size is too large"):
+        most.contiguous()
+    with pytest.raises(dsistore.UsageError, match="3221225472 values: batch_size is too large"):
+        Slices(lists.values.numpy(), few.numpy(), long.numpy()).ragged()
 
 
 def test_the_name_of_the_output(histories):

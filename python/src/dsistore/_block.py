@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from . import errors
 from ._engine import Held
 
 Bits = npt.NDArray[np.uint64]
@@ -158,6 +159,13 @@ class Block:
         else:
             values = self.numbers(i, elem).tolist()
         return values if mask is None else [v if p else None for v, p in zip(values, mask[0].tolist())]
+
+
+def offset(values: int) -> int:
+    """The offset after so many values, if an int32 holds it."""
+    if values > 2**31 - 1:
+        raise errors.UsageError(f"lists have {values} values: batch_size is too large")
+    return values
 
 
 def unpacked(bits: Bits, features: int, n: int) -> Mask:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ._block import Block, Mask
+from ._block import Block, Mask, offset
 from ._dataset import Dataset, Options
 from ._epoch_start import EpochStart
 from ._plan import TableRef
@@ -68,7 +68,8 @@ class Slices(NamedTuple):
         return self.values[self.starts[i]: self.starts[i] + self.lengths[i]]
 
     def ragged(self) -> Ragged:
-        """The same lists one after the other: copies."""
+        """The same lists one after the other: copies. UsageError: they have more values than an int32 counts."""
+        offset(int(self.lengths.sum(dtype=np.int64)))
         offsets = np.zeros(len(self.lengths) + 1, np.int32)
         np.cumsum(self.lengths, out=offsets[1:])
         at = np.arange(offsets[-1], dtype=np.int32) + np.repeat(self.starts - offsets[:-1], self.lengths)

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 import torch
 
-from .. import errors
+from .._block import offset
 from .block import TensorBlock, unpacked
 
 T = TypeVar("T")
@@ -79,10 +79,10 @@ class Jagged:
 
     def contiguous(self) -> Jagged:
         """The lists one after the other, with offsets: itself, but with output="partial". Nothing waits for a device.
-        """
+        UsageError: they have more values than an int32 counts."""
         if self.starts is None:
             return self
-        total = sum(self.totals)
+        total = offset(sum(self.totals))
         offsets = torch.zeros(len(self.lengths) + 1, dtype=torch.int32, device=self.lengths.device)
         torch.cumsum(self.lengths, 0, dtype=torch.int32, out=offsets[1:])
         at = torch.arange(total, dtype=torch.int32, device=self.lengths.device)
@@ -162,8 +162,7 @@ def expanded(block: TensorBlock, kind: str, j: Jagged, inverses: torch.Tensor) -
     """
     rows = block.rows
     counts = block.counts().row_values[kind]
-    if sum(counts) > _MOST:
-        raise errors.UsageError(f"the lists of {rows} rows have {sum(counts)} values: batch_size is too large")
+    total = offset(sum(counts))
     assert j.groups is not None
     # A row a group, and one of the rows themselves for features in none.
     table = torch.cat([inverses, torch.arange(rows, dtype=torch.int32, device=inverses.device).view(1, rows)])
@@ -171,16 +170,13 @@ def expanded(block: TensorBlock, kind: str, j: Jagged, inverses: torch.Tensor) -
     lengths = j.lengths.index_select(0, src)
     offsets = torch.zeros(len(src) + 1, dtype=torch.int32, device=lengths.device)
     torch.cumsum(lengths, 0, dtype=torch.int32, out=offsets[1:])
-    by = (j.offsets.index_select(0, src) - offsets[:-1]).repeat_interleave(lengths, output_size=sum(counts))
-    at = by + torch.arange(sum(counts), dtype=torch.int32, device=by.device)
+    by = (j.offsets.index_select(0, src) - offsets[:-1]).repeat_interleave(lengths, output_size=total)
+    at = by + torch.arange(total, dtype=torch.int32, device=by.device)
     return Jagged(
         j.keys, [rows] * len(j.keys), counts, counts, [False] * len(j.keys), None, lengths, offsets,
         j.values.index_select(0, at),
         None if j.weights is None else j.weights.index_select(0, at),
         None if j.present is None else j.present.index_select(0, src))
-
-
-_MOST = 2**31 - 1  # what an offset holds
 
 
 def _mask(bits: torch.Tensor, sizes: list[int]) -> torch.Tensor:
