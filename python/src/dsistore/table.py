@@ -168,7 +168,8 @@ class Table:
         except errors.NotFoundError as e:
             if branch is None or branch is not version:
                 raise
-            raise errors.NotFoundError(f"version {version!r} is no number and no time (as 2026-11-01). As a branch: {e}") from None
+            raise errors.NotFoundError(
+                f"version {version!r} is no number and no time (as 2026-11-01). As a branch: {e}") from None
         params = {"uri": store._root, "table": name, **answer.pop("ref", {})}
         self.snapshot = _snapshot(answer)
         params["snapshot"] = self.snapshot.number
