@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import shutil
 import subprocess
 import types
@@ -107,6 +108,16 @@ def test_blocks_are_locked_while_they_are_mapped(store, tmp_path):
 def test_without_cuda(table):
     with pytest.raises(dsistore.UsageError, match="pin_memory.*no CUDA"):
         next(iter(table.torch(["dense_a"], pin_memory=True)))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is CUDA")
+def test_a_device_without_the_functions_of_cuda(table, monkeypatch):
+    """A build of PyTorch for another device, or one that keeps CUDA's functions to itself."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(pages, "ctypes", types.SimpleNamespace(
+        CDLL=lambda name: types.SimpleNamespace(), cast=ctypes.cast, c_void_p=ctypes.c_void_p))
+    with pytest.raises(dsistore.UsageError, match="cudaSetDevice.*pin_memory=False"):
+        next(iter(table.torch(["dense_a"], device="cuda")))
 
 
 def test_a_block_stays_while_it_is_copied(table, monkeypatch):

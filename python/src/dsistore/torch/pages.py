@@ -29,9 +29,13 @@ def use(device: torch.device | None = None) -> None:
         if not torch.cuda.is_available():
             raise errors.UsageError("pin_memory, or a CUDA device: PyTorch finds no CUDA here")
         symbols = ctypes.CDLL(None)  # torch loads CUDA's runtime for all
-        set_device, lock, unlock = (
-            ctypes.cast(getattr(symbols, name), ctypes.c_void_p).value or 0
-            for name in ("cudaSetDevice", "cudaHostRegister", "cudaHostUnregister"))
+        try:
+            set_device, lock, unlock = (
+                ctypes.cast(getattr(symbols, name), ctypes.c_void_p).value or 0
+                for name in ("cudaSetDevice", "cudaHostRegister", "cudaHostUnregister"))
+        except AttributeError as e:
+            raise errors.UsageError(f"page-locked memory: this PyTorch has no CUDA runtime for others ({e}): give "
+                                    "pin_memory=False") from None
         index = None if device is None else device.index
         _engine.use_locks(set_device, lock, unlock, torch.cuda.current_device() if index is None else index)
         _ready = os.getpid()
