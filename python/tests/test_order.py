@@ -243,6 +243,26 @@ def test_states_that_make_no_sense(parts):
             d.set_epoch(epoch)
 
 
+def test_a_state_of_another_order_is_refused(parts):
+    """Shards are cut of the batches, and drop_last leaves one out: with one shard that changes nothing before it."""
+    table, _ = parts
+    options = {"shuffle": "row", "rank": 0, "world_size": 1}
+    assert ROWS % 65
+    for size in (65, 1):
+        for shards in (1, 3):
+            for drop_last in (False, True):
+                d = data(table, batch_size=size, shards=shards, drop_last=drop_last, **options)
+                other = data(table, batch_size=size, shards=shards, drop_last=not drop_last, **options)
+                state = d.state_dict()
+                if size == 65 and shards == 3:
+                    with pytest.raises(dsistore.UsageError, match=f"drop_last={drop_last}"):
+                        other.load_state_dict(state)
+                    continue
+                other.load_state_dict(state)
+                assert ids_of(next(iter(other))) == ids_of(next(iter(d)))
+    d.load_state_dict({k: v for k, v in state.items() if k != "drop_last"})  # of an older package
+
+
 def test_what_differs_from_the_plan_of_a_state(tmp_path):
     """The error names it; a job that opens what it had goes on."""
     store = dsistore.open(tmp_path)

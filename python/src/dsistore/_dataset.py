@@ -192,19 +192,19 @@ class Dataset(Generic[T]):
         This is a UsageError then.
         """
         of = {"table": self._table.uri, "snapshot": self._plan.snapshot, "plan_hash": self._plan.hash,
-              "plan": dict(self._plan.parts)}
+              "plan": dict(self._plan.parts), "drop_last": self._drop_last}
         return self._state.save(of, self._shard_count())
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The next iteration goes on from a state_dict of the same plan, the one after it begins with an epoch's first
         batch. A table that was opened at a branch or version is as it was; one that has a new snapshot since is
-        opened with ``version=state["snapshot"]``. UsageError: the state is of another plan; it says what differs. At an
-        epoch's end nothing is left: the iteration gives no batch, and the one after it is of the next
-        epoch.
+        opened with ``version=state["snapshot"]``. At an epoch's end nothing is left: the iteration gives no batch, and
+        the one after it is of the next epoch.
 
-        Iterations that are under way do not change.
+        UsageError: the state is of another plan, or of another order, because drop_last was another; it says what
+        differs. Iterations that are under way do not change.
         """
-        self._state.load(state, self._plan)
+        self._state.load(state, self._plan, self._drop_last)
 
     def _shard_count(self) -> int:
         """In how many shards an epoch is read: those of a state, else those asked for, else the world size."""

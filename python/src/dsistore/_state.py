@@ -112,7 +112,7 @@ class LoaderState:
             state["begin"] = self._begin.batch if self._begin.epoch == self._position.epoch else self._position.batch
         return state
 
-    def load(self, state: Mapping[str, Any], plan: Plan) -> None:
+    def load(self, state: Mapping[str, Any], plan: Plan, drop_last: bool) -> None:
         """Goes to the position of a state dictionary of the plan."""
         if not isinstance(state, Mapping):
             raise errors.UsageError(f"state {state!r}: want what state_dict gave")
@@ -123,6 +123,11 @@ class LoaderState:
                 raise errors.UsageError(f"state: {name} {state.get(name)!r}: want {least} or more")
         if state.get("plan_hash") != plan.hash:
             raise errors.UsageError(f"state: {_differences(state, plan)}")
+        saved = state.get("drop_last", drop_last)
+        if saved != drop_last and state["shards"] > 1 and plan.rows % plan.parts["batch_size"]:
+            raise errors.UsageError(
+                f"state: it was saved with drop_last={saved}. Shards are cut of the batches that an epoch has, and so "
+                "the order is another one: give what was given")
         at, begin = Position(state["epoch"], state["global_position"]), state.get("begin", state["global_position"])
         if at.batch > self._batches:
             raise errors.UsageError(f"state: global_position {at.batch}: an epoch has {self._batches} batches")
