@@ -12,22 +12,22 @@ const BlockVersion = 1
 const (
 	blockMagic  = "DSIBATCH"
 	headerBytes = 64
-	entryBytes  = 16 // of the table: offset of an array, and number of its elements
-	blockAlign  = 64 // alignment of the block and of each array in it
+	entryBytes  = 16 // of the table: where an array begins, and its elements
+	blockAlign  = 64 // of the block and of each array in it
 )
 
 // A block is the memory of one batch: a header, a table of its arrays, and the arrays. reader/BATCH.md describes it
 // byte by byte.
 //
-// Arrays are added when their sizes are known, and then allocated together. allocate may move the block: slices
-// returned before then refer to the old one.
+// add reserves an array when its size becomes known, and allocate makes memory of all that was added. allocate may move
+// the block and free its old memory: slices of arrays must be taken anew after it.
 type block struct {
 	raw     []byte // from the allocator; owned
-	used    int    // end of the arrays that were added
-	expects int    // bytes of the largest block of other batches; allocate allocates at least as much
+	used    int    // bytes that arrays were added up to
+	expects int    // bytes of the largest block of other batches: new memory has as many at least
 }
 
-// reset makes b an empty block with a table for so many arrays.
+// reset makes b the block of a batch with so many arrays, all of them absent.
 func (b *block) reset(a memory.Allocator, arrays int) {
 	b.used = align(headerBytes + arrays*entryBytes)
 	if len(b.raw) < b.used {
@@ -37,7 +37,7 @@ func (b *block) reset(a memory.Allocator, arrays int) {
 	clear(b.raw[:b.used])
 }
 
-// add adds an array of so many elements of size bytes. Its memory exists after allocate.
+// add reserves an array of so many elements of size bytes. Its memory is there after allocate.
 func (b *block) add(id arrayID, elements, size int) {
 	if elements == 0 {
 		return
@@ -48,7 +48,7 @@ func (b *block) add(id arrayID, elements, size int) {
 	b.used = align(b.used + elements*size)
 }
 
-// shorten reduces an array to its first elements; with 0 it is absent.
+// shorten keeps the first elements of an array; with 0 it is absent.
 func (b *block) shorten(id arrayID, elements int) {
 	entry := b.entry(id)
 	if elements == 0 {
@@ -62,7 +62,7 @@ func (b *block) entry(id arrayID) []byte {
 	return b.raw[headerBytes+int(id)*entryBytes:][:entryBytes]
 }
 
-// allocate allocates memory for all arrays that were added. It keeps the contents of those allocated before.
+// allocate makes memory of all that was added, and copies what the arrays hold already.
 func (b *block) allocate(a memory.Allocator) {
 	if b.used <= len(b.raw) {
 		return
@@ -74,7 +74,7 @@ func (b *block) allocate(a memory.Allocator) {
 	b.raw = raw
 }
 
-// free returns the memory to the allocator.
+// free gives the memory back.
 func (b *block) free(a memory.Allocator) {
 	if b.raw != nil {
 		a.Free(b.raw)
@@ -82,14 +82,14 @@ func (b *block) free(a memory.Allocator) {
 	b.raw = nil
 }
 
-// poison overwrites released memory in builds with the tag invariants, so that reads after Release are noticed.
+// poison overwrites released memory in builds with the tag invariants, so that a read after the release shows.
 func (b *block) poison() {
 	for i := range b.raw {
 		b.raw[i] = 0xDB
 	}
 }
 
-// writeHeader writes the header of the block of batch x.
+// writeHeader completes the block of a batch.
 func (b *block) writeHeader(arrays int, x *Batch) {
 	h := b.raw[:headerBytes]
 	copy(h, blockMagic)
@@ -103,7 +103,7 @@ func (b *block) writeHeader(arrays int, x *Batch) {
 
 func align(n int) int { return (n + blockAlign - 1) &^ (blockAlign - 1) }
 
-// number is the element type of an array.
+// number is what an array may hold.
 type number interface {
 	int32 | int64 | uint64 | float32 | float64 | byte
 }

@@ -31,7 +31,7 @@ class EpochStart:
     iterate together, but they begin one after the other, perhaps when the loop was left already and another iteration
     begins. So the first worker writes which iteration began at the batch, and workers of any other iteration begin with
     the first batch. The worker that gives the last batch of its rank says so in the last three numbers, perhaps before
-    others of its iteration begin. What is set later counts: then they are of the past.
+    others of its iteration begin. These count until something is set again.
 
     A pickle has the values of the numbers, and so has a fork: the iteration that workers are started for begins where
     it did when they were started, however long that takes. A process that is no worker, such as one of the ranks that a
