@@ -63,15 +63,20 @@ def test_polars_and_duckdb_read_the_capsule(table, source):
     assert polars.DataFrame(scan).to_arrow().cast(want.schema).to_pylist() == want.to_pylist()
     assert duckdb.sql("select sum(len(user_history)) from scan").fetchall() == [(sum(
         map(len, want["user_history"].to_pylist())),)]
-    shared = table.arrow(want.column_names, dedup="partial", batch_size=100)
-    assert duckdb.sql("select user_history from shared").fetchall() == [(x,) for x in want["user_history"].to_pylist()]
+    for dedup in (True, "partial"):
+        shared = table.arrow(want.column_names, dedup=dedup, batch_size=100)
+        assert duckdb.sql("select user_history from shared").fetchall() == [
+            (x,) for x in want["user_history"].to_pylist()]
+    shared = table.arrow(want.column_names, dedup=True, batch_size=100)
+    assert polars.DataFrame(shared)["user_history"].to_list() == want["user_history"].to_pylist()
 
 
 def test_pandas_reads_the_capsule(table, source):
     pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame.from_arrow(table.arrow(["dense_b", "user_history"]))
-    assert frame["dense_b"].tolist() == source["dense_b"].to_pylist()
-    assert [list(x) for x in frame["user_history"]] == source["user_history"].to_pylist()
+    for dedup in (False, "partial"):
+        frame = pandas.DataFrame.from_arrow(table.arrow(["dense_b", "user_history"], dedup=dedup, batch_size=100))
+        assert frame["dense_b"].tolist() == source["dense_b"].to_pylist()
+        assert [list(x) for x in frame["user_history"]] == source["user_history"].to_pylist()
 
 
 def test_options(table):
