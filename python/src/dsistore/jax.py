@@ -47,7 +47,8 @@ class JaxDataset(Dataset[JaxBatch]):
     makes it. dsistore.numpy.NumpyDataset says what a batch has.
 
     Arrays that begin at a multiple of 64 bytes share the engine's memory by DLPack, others are copied. With device, a
-    jax.Device or a Sharding, the whole batch is put there. Keys and strings that are no numbers stay NumPy's.
+    jax.Device or a Sharding, the whole batch is put there; such a dataset does not pickle, because
+    JAX's devices do not. Keys and strings that are no numbers stay NumPy's.
 
     rank and world_size, given together, default to jax.process_index() and jax.process_count(), which are looked up
     where the dataset is iterated.
