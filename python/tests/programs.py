@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import importlib.util
 import os
 import pathlib
 import signal
@@ -63,6 +64,12 @@ def run(program: str, *args: object) -> str:
     status, out, err = finish(start(program, *args))
     assert (status, err) == (0, ""), err
     return out
+
+
+def torchrec_first() -> None:
+    """Imports torchrec, if it is there. What it imports (tensordict 0.15) ends a process that has TensorFlow 2.21."""
+    if importlib.util.find_spec("torchrec") is not None:
+        importlib.import_module("torchrec")
 
 
 @cache

@@ -10,6 +10,7 @@ import pytest
 
 import dsistore
 from dsistore import errors
+from programs import torchrec_first
 
 
 def modules() -> list[str]:
@@ -19,6 +20,7 @@ def modules() -> list[str]:
 def classes() -> list[type[BaseException]]:
     """Every exception class that a module of the package defines."""
     pytest.importorskip("torch")
+    torchrec_first()
     found = set()
     for name in modules():
         try:

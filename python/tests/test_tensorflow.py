@@ -9,8 +9,9 @@ import pytest
 
 import dsistore
 from dsistore.numpy import Masked, Ragged
-from programs import run
+from programs import run, torchrec_first
 
+torchrec_first()
 tf = pytest.importorskip("tensorflow")
 
 FEATURES = ["user_*", "item_list", "scored", "dense_*", "vector", "numbers", "country", "@keys"]
