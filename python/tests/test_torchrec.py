@@ -273,6 +273,26 @@ def test_parts_that_are_set_stay_so(table):
         assert torch.equal(other.labels, batch.labels)
 
 
+@pytest.mark.parametrize("output", ["kjt", "ikjt"])
+def test_a_kjt_that_is_set_moves_too(table, output):
+    """A job that remaps ids sets the KJT that its model takes."""
+    batch = one_batch(table, output)
+    weighted = batch.weighted_features
+    kjt = batch.sparse_features
+    kjt._values = kjt.values() % 97
+    batch.sparse_features = kjt
+    for other in (batch.to("cpu"), batch.map(lambda t: t.clone()), pickle.loads(pickle.dumps(batch))):
+        for got, want in ((other.sparse_features, kjt), (other.weighted_features, weighted)):
+            assert got.keys() == want.keys() and got.stride_per_key() == want.stride_per_key()
+            assert got.length_per_key() == want.length_per_key() and torch.equal(got.values(), want.values())
+            assert torch.equal(got.lengths(), want.lengths()) and torch.equal(got.offsets(), want.offsets())
+            assert got.variable_stride_per_key() == want.variable_stride_per_key() == (output == "ikjt")
+            assert output == "kjt" or torch.equal(got.inverse_indices()[1], want.inverse_indices()[1])
+    moved = batch.to("meta").sparse_features
+    assert {t.device.type for t in (moved.values(), moved.lengths(), moved.offsets())} == {"meta"}
+    assert output == "kjt" or moved.inverse_indices()[1].device.type == "meta"
+
+
 def test_a_part_costs_nothing_until_it_is_asked_for(table):
     batch = one_batch(table)
     assert batch._parts == {}

@@ -268,9 +268,9 @@ class Batch:
         return self._kjt(self.weighted, False)
 
     def map(self, f: Map) -> Batch:
-        """The batch with f applied to every tensor; KeyedJaggedTensors are made anew."""
+        """The batch with f applied to every tensor; KeyedJaggedTensors are made anew, but those that were assigned."""
         out = Batch(self._block, self._features)
-        for name in _TENSORS:
+        for name in [*_TENSORS, *self._assigned.difference(_TENSORS)]:
             setattr(out, name, _map(getattr(self, name), f))
         return out
 
@@ -392,7 +392,12 @@ def _map(part: Any, f: Map) -> Any:
         return [g.map(f) for g in part]
     if isinstance(part, Jagged):
         return part.map(f)
-    return part
+    return kjt.mapped(part, f) if _is_kjt(part) else part
+
+
+def _is_kjt(part: Any) -> bool:
+    """Whether a part is a KeyedJaggedTensor. torchrec may not be imported."""
+    return hasattr(part, "inverse_indices_or_none")
 
 
 def _record(part: Any, stream: Any) -> None:
@@ -401,7 +406,7 @@ def _record(part: Any, stream: Any) -> None:
         t.record_stream(stream)
         return t
 
-    if hasattr(part, "inverse_indices_or_none"):
+    if _is_kjt(part):
         kjt.record_stream(part, stream)
     else:
         _map(part, record)

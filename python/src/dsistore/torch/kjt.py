@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .lists import Jagged
+from .lists import Jagged, Map
 
 if TYPE_CHECKING:
     from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
@@ -42,6 +42,21 @@ def deduplicated(j: Jagged, inverses: torch.Tensor, rows: int) -> KeyedJaggedTen
         keys=keys, values=j.values, lengths=j.lengths, offsets=j.offsets, weights=j.weights,
         stride_per_key_per_rank=[[n] for n in sizes], stride_per_key=sizes, length_per_key=j.counts[:],
         inverse_indices=(keys, table.index_select(0, j.groups)))
+
+
+def mapped(kjt: KeyedJaggedTensor, f: Map) -> KeyedJaggedTensor:
+    """A KJT with f applied to every tensor of it."""
+    from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
+
+    weights, lengths, offsets = (
+        None if t is None else f(t) for t in (kjt.weights_or_none(), kjt.lengths_or_none(), kjt.offsets_or_none()))
+    variable, inverse = kjt.variable_stride_per_key(), kjt.inverse_indices_or_none()
+    return KeyedJaggedTensor(
+        keys=kjt.keys(), values=f(kjt.values()), weights=weights, lengths=lengths, offsets=offsets,
+        stride=None if variable else kjt.stride(),
+        stride_per_key_per_rank=kjt.stride_per_key_per_rank() if variable else None,
+        stride_per_key=kjt.stride_per_key() if variable else None, length_per_key=kjt.length_per_key_or_none(),
+        inverse_indices=None if inverse is None else (inverse[0], f(inverse[1])))
 
 
 def record_stream(kjt: KeyedJaggedTensor, stream: Any) -> None:
