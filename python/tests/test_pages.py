@@ -10,6 +10,7 @@ import types
 import pyarrow as pa
 import pytest
 import torch
+from torch.utils.data import DataLoader
 
 import dsistore
 from dsistore import _engine
@@ -118,6 +119,13 @@ def test_a_device_without_the_functions_of_cuda(table, monkeypatch):
         CDLL=lambda name: types.SimpleNamespace(), cast=ctypes.cast, c_void_p=ctypes.c_void_p))
     with pytest.raises(dsistore.UsageError, match="cudaSetDevice.*pin_memory=False"):
         next(iter(table.torch(["dense_a"], device="cuda")))
+
+
+def test_workers_lock_no_pages(table):
+    """They copy batches to shared memory, and would each make a context on the device."""
+    data = table.torch(["dense_a"], batch_size=500, pin_memory=True)
+    loader = DataLoader(data, batch_size=None, num_workers=1, multiprocessing_context="forkserver")
+    assert sum(b.rows for b in loader) == 1000
 
 
 def test_a_block_stays_while_it_is_copied(table, monkeypatch):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
+from .. import _worker
 from .._block import Block, Schema
 from .._dataset import Dataset, Options
 from .._epoch import EpochIterator
@@ -77,10 +78,12 @@ class TorchDataset(Dataset[Batch], torch.utils.data.IterableDataset[Batch]):
     Jagged.present. Batches are moved to device: with a CUDA device their blocks lie in page-locked memory, and one
     asynchronous copy takes a block there; output="kjt" moves slots, and the device expands them. pin_memory asks for
     page-locked memory without a device, for a pipeline that moves batches itself by Batch.to, which keeps the memory
-    until the copy is through; a tensor's own to(non_blocking=True) does not. prefetch bounds the batches made
-    ahead, workers the engine's threads, memory the bytes of stripes in memory. job is the job's name in usage records:
-    default, DSISTORE_JOB of the environment, else the name of the program. lease=False takes no lease while batches are
-    read (Table.scan).
+    until the copy is through; a tensor's own to(non_blocking=True) does not. DataLoader's workers lock no pages: they
+    copy batches to shared memory.
+
+    prefetch bounds the batches made ahead, workers the engine's threads, memory the bytes of stripes in memory. job is
+    the job's name in usage records: default, DSISTORE_JOB of the environment, else the name of the program. lease=False
+    takes no lease while batches are read (Table.scan).
 
     It pickles to the plan, and opens what it reads in the process that iterates. A pickle has the rank of the process
     that made it, for DataLoader's workers; another process looks for its own first.
@@ -106,6 +109,8 @@ class TorchDataset(Dataset[Batch], torch.utils.data.IterableDataset[Batch]):
         return batch if self._device is None else batch.to(self._device, non_blocking=self._locked)
 
     def __iter__(self) -> EpochIterator[Batch]:
+        if self._locked and _worker.info() is not None:  # in this process: see the class
+            self._locked, self._options["page_locked"] = False, None
         if self._locked:
             pages.use(self._device)
         return super().__iter__()
