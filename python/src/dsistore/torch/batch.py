@@ -11,7 +11,7 @@ import torch
 
 from . import kjt
 from .block import TensorBlock, unpacked
-from .lists import DedupGroup, Jagged, Map, expanded, jagged
+from .lists import DedupGroup, Jagged, Map, expanded, jagged, of_features
 
 if TYPE_CHECKING:
     from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
@@ -34,6 +34,9 @@ class Features:
     expands: bool  # blocks keep slots, and lists come one per row
 
 
+_ABSENT = object()
+
+
 class _Part(Generic[T]):
     """A part of a batch, which is made when it is first asked for. A part that is assigned to stays what it was set
     to, also where the batch is moved."""
@@ -52,14 +55,13 @@ class _Part(Generic[T]):
     def __get__(self, batch: Batch | None, owner: type) -> T | _Part[T]:
         if batch is None:
             return self
-        try:
-            return cast(T, batch._parts[self._name])
-        except KeyError:
+        made = batch._parts.get(self._name, _ABSENT)
+        if made is _ABSENT:
             made = self._make(batch)
             for stream in batch._streams:
                 _record(made, stream)
             batch._parts[self._name] = made
-            return made
+        return cast(T, made)
 
     def __set__(self, batch: Batch, value: T) -> None:
         batch._assigned.add(self._name)
@@ -90,7 +92,8 @@ class Batch:
         self._assigned: set[str] = set()  # parts that are not as the block has them
         # Streams that use the batch: they must also know of tensors that are made later.
         self._streams: list[Any] = []
-        _join_pipelineable()
+        if not _joined:
+            _join_pipelineable()
 
     def __repr__(self) -> str:
         return f"<dsistore.torch.Batch {self.index} of epoch {self.epoch}: {self.rows} rows>"
@@ -138,7 +141,9 @@ class Batch:
     def labels(self) -> torch.Tensor:
         """[B, L] float32: its columns are ``label_names``; [B] where one label was asked for by a string and not by a
         list."""
-        labels = self._all_labels()[:, :len(self._features.labels)]
+        labels = self._all_labels()
+        if self._features.weighted:
+            labels = labels[:, :-1]
         return labels[:, 0] if self._features.one_label else labels
 
     @_Part
@@ -151,7 +156,7 @@ class Batch:
         """By feature: [B, dim] float32."""
         return {
             self._features.names[f]: self._matrix(f"embedding.{i}.values", width)
-            for i, (f, width) in enumerate(self._block.schema.embeddings)
+            for i, (f, width) in enumerate(self._block.layout.schema.embeddings)
         }
 
     @_Part
@@ -215,7 +220,7 @@ class Batch:
     def embeddings_present(self) -> dict[str, torch.Tensor]:
         """By feature: [B] bool."""
         masks = {self._features.names[f]: self._bits(f"embedding.{i}.present", 1)
-                 for i, (f, _) in enumerate(self._block.schema.embeddings)}
+                 for i, (f, _) in enumerate(self._block.layout.schema.embeddings)}
         return {name: mask[0] for name, mask in masks.items() if mask is not None}
 
     @_Part
@@ -237,35 +242,35 @@ class Batch:
         """All id lists as one KJT, its keys in the order of the request in every batch. With output="ikjt" it is in the
         variable-batch form in every batch, with identity rows for features whose rows share nothing there, and for
         those of ``expand`` (an ordinary KJT where these are all)."""
-        return self._kjt(self.sparse)
+        return self._kjt("sparse")
 
     @_Part
     def dedup_sparse_features(self) -> KeyedJaggedTensor:
         """The id lists that are deduplicated, as a KJT in the variable-batch form: all but those of ``expand`` with
         output="ikjt", none with output="kjt". A view of the batch where its features are neighbours in the request,
         else a copy; so is expanded_sparse_features."""
-        return self._kjt(self.sparse, True)
+        return self._kjt("sparse", True)
 
     @_Part
     def expanded_sparse_features(self) -> KeyedJaggedTensor:
         """The id lists that come one per row, as an ordinary KJT: those of ``expand`` with output="ikjt", all with
         output="kjt"."""
-        return self._kjt(self.sparse, False)
+        return self._kjt("sparse", False)
 
     @_Part
     def weighted_features(self) -> KeyedJaggedTensor:
         """All weighted lists as one KJT with weights: see sparse_features."""
-        return self._kjt(self.weighted)
+        return self._kjt("weighted")
 
     @_Part
     def dedup_weighted_features(self) -> KeyedJaggedTensor:
         """The weighted lists that are deduplicated: see dedup_sparse_features."""
-        return self._kjt(self.weighted, True)
+        return self._kjt("weighted", True)
 
     @_Part
     def expanded_weighted_features(self) -> KeyedJaggedTensor:
         """The weighted lists that come one per row: see expanded_sparse_features."""
-        return self._kjt(self.weighted, False)
+        return self._kjt("weighted", False)
 
     def map(self, f: Map) -> Batch:
         """The batch with f applied to every tensor; KeyedJaggedTensors are made anew, but those that were assigned."""
@@ -324,7 +329,7 @@ class Batch:
 
     def _lists(self, kind: str) -> Jagged:
         lists = jagged(self._block, kind, self._features.names)
-        if self._features.expands and any(lists.dedup):
+        if self._features.expands and lists.groups is not None:
             return expanded(self._block, kind, lists, self._inverses())
         return lists
 
@@ -335,8 +340,7 @@ class Batch:
         return self._matrix("labels.values", len(self._features.labels) + self._features.weighted)
 
     def _bits(self, name: str, features: int) -> torch.Tensor | None:
-        bits = self._block.tensor(name)
-        return unpacked(bits, features, self.rows) if len(bits) else None
+        return unpacked(self._block.tensor(name), features, self.rows) if self._block.has(name) else None
 
     def _matrix_mask(self, name: str, width: int) -> torch.Tensor | None:
         """The presence of a matrix as [B, width]; None without features, or when nobody asked."""
@@ -367,13 +371,14 @@ class Batch:
             values = self._numbers(i, elem).tolist()
         return values if present is None else [v if p else None for v, p in zip(values, present[0].tolist())]
 
-    def _kjt(self, lists: Jagged, dedup: bool | None = None) -> KeyedJaggedTensor:
-        """A KJT of the lists that are deduplicated, of those that come one per row, or of both (None)."""
-        lists = lists.contiguous()
+    def _kjt(self, kind: str, dedup: bool | None = None) -> KeyedJaggedTensor:
+        """A KJT of the lists of a kind that are deduplicated, of those that come one per row, or of both (None)."""
+        lists = getattr(self, kind).contiguous()
         if dedup is not None:
             lists = lists.select([d == dedup for d in lists.dedup])
         if any(lists.dedup):
-            return kjt.deduplicated(lists, self.inverses, self.rows)
+            alone = kind in self._assigned or self._block.counts().lists[kind].alone
+            return kjt.deduplicated(lists, of_features(lists, self.inverses, alone))
         return kjt.expanded(lists, self.rows)
 
 
@@ -412,9 +417,14 @@ def _record(part: Any, stream: Any) -> None:
         _map(part, record)
 
 
+_joined = False
+
+
 def _join_pipelineable() -> None:
     """TorchRec's pipelines take instances of Pipelineable alone. To import it takes seconds, so that only those pay for
     it who use TorchRec anyway."""
+    global _joined
     streamable = sys.modules.get("torchrec.streamable")
     if (base := getattr(streamable, "Pipelineable", None)) is not None:
         base.register(Batch)
+        _joined = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -20,13 +21,39 @@ _TYPES = {
 }
 
 
+class Array(NamedTuple):
+    """An array of a schema: the word of its entry in the table, its types, and the bytes of an element."""
+
+    word: int
+    dtype: torch.dtype
+    numpy: np.dtype[Any]
+    size: int
+
+
+class Layout:
+    """What all blocks of a loader have in common: it is made once, and not for each batch."""
+
+    __slots__ = ("schema", "arrays", "shares")
+
+    def __init__(self, schema: Schema):
+        self.schema = schema
+        self.arrays = {
+            name: Array(a.word, _TYPES[a.dtype], a.dtype, a.dtype.itemsize) for name, a in schema.arrays.items()}
+        # Of each kind of lists that there is, whether features may be in groups.
+        self.shares = {kind: any(of.dedup) for kind, of in schema.lists.items() if of.features}
+
+    def __reduce__(self) -> Any:
+        return Layout, (self.schema,)
+
+
 class ListCounts(NamedTuple):
     """Of each feature that has lists of a kind, how many lists a batch has, how many values, and how long its lists are
-    in sum: more than the values where lists are slices of others."""
+    in sum: more than the values where lists are slices of others. alone: a feature is in no group."""
 
     sizes: list[int]
     counts: list[int]
     totals: list[int]
+    alone: bool
 
 
 class Counts(NamedTuple):
@@ -47,11 +74,11 @@ class TensorBlock:
     whole, at once.
     """
 
-    __slots__ = ("schema", "words", "rows", "index", "epoch", "_size", "_memory", "_offset", "_bytes", "_counts",
+    __slots__ = ("layout", "words", "rows", "index", "epoch", "_size", "_memory", "_offset", "_bytes", "_counts",
                  "_locked")
 
-    def __init__(self, block: Block, locked: bool = False):
-        self.schema: Schema = block.schema
+    def __init__(self, block: Block, layout: Layout, locked: bool = False):
+        self.layout = layout
         self.words = block.words
         self.rows: int = block.rows
         self.index: int = block.index
@@ -65,13 +92,17 @@ class TensorBlock:
 
     def tensor(self, name: str) -> torch.Tensor:
         """An array by its name; empty where the block does not have it."""
-        array = self.schema.arrays[name]
-        dtype, at, n = _TYPES[array.dtype], self.words[array.word], self.words[array.word + 1]
+        word, dtype, _, size = self.layout.arrays[name]
+        at, n = self.words[word], self.words[word + 1]
         if self._bytes is not None:
-            return self._bytes[at:at + n * array.dtype.itemsize].view(dtype)
+            return self._bytes[at:at + n * size].view(dtype)
         if n == 0:
             return torch.empty(0, dtype=dtype)
         return torch.frombuffer(self._memory, dtype=dtype, count=n, offset=self._offset + at)
+
+    def has(self, name: str) -> bool:
+        """Whether the block has an array, with elements."""
+        return self.words[self.layout.arrays[name].word + 1] > 0
 
     def bytes(self) -> torch.Tensor:
         """The whole block."""
@@ -82,36 +113,30 @@ class TensorBlock:
     def counts(self) -> Counts:
         """The numbers of the block that say what shapes its tensors have."""
         if self._counts is None:
-            kinds = {k: ListCounts(*self._sizes(k)) for k, of in self.schema.lists.items() if of.features}
             first, features = self._list("groups.first"), self._list("groups.features")
             groups = [features[a:b] for a, b in itertools.pairwise(first)]
-            self._counts = Counts(groups, self._list("groups.slots"), kinds,
-                                  {kind: self._list(f"{kind}.row_values") for kind in kinds})
+            self._counts = Counts(
+                groups, self._list("groups.slots"), {k: self._sizes(k, len(groups)) for k in self.layout.shares},
+                {k: self._list(k + ".row_values") for k in self.layout.shares})
         return self._counts
 
-    @property
-    def partial(self) -> bool:
-        """Whether lists may be slices of others: lists have starts instead of offsets."""
-        return any(self.words[self.schema.arrays[f"{k}.lengths"].word + 1] and not
-                   self.words[self.schema.arrays[f"{k}.offsets"].word + 1] for k in self.schema.lists)
-
-    def _sizes(self, kind: str) -> tuple[list[int], list[int], list[int]]:
-        lists, values = self._list(f"{kind}.first_list"), self._list(f"{kind}.first_value")
-        sizes, counts = ([b - a for a, b in itertools.pairwise(of)] for of in (lists, values))
-        if not self.partial:
-            return sizes, counts, counts
-        ends = np.concatenate(([0], np.cumsum(self._array(f"{kind}.lengths"), dtype=np.int64)))
-        return sizes, counts, np.diff(ends[lists]).tolist()
+    def _sizes(self, kind: str, groups: int) -> ListCounts:
+        lists, values = self._list(kind + ".first_list"), self._list(kind + ".first_value")
+        sizes = list(map(operator.sub, lists[1:], lists))
+        counts = totals = list(map(operator.sub, values[1:], values))
+        if self.has(kind + ".starts"):
+            ends = np.concatenate(([0], np.cumsum(self._array(kind + ".lengths"), dtype=np.int64)))
+            totals = np.diff(ends[lists]).tolist()
+        return ListCounts(sizes, counts, totals, groups in self._list(kind + ".groups"))
 
     def _list(self, name: str) -> list[int]:
-        out: list[int] = self._array(name).tolist()
+        out: list[int] = self._array(name).tolist() if self.has(name) else []
         return out
 
     def _array(self, name: str) -> npt.NDArray[Any]:
-        """An array in the engine's memory."""
-        array = self.schema.arrays[name]
-        n = self.words[array.word + 1]
-        return np.ndarray(n, array.dtype, self._memory, self._offset + self.words[array.word]) if n else array.empty
+        """An array in the engine's memory that the block has."""
+        word, _, dtype, _ = self.layout.arrays[name]
+        return np.ndarray(self.words[word + 1], dtype, self._memory, self._offset + self.words[word])
 
     def map(self, f: Callable[[torch.Tensor], torch.Tensor], stream: Any = None) -> TensorBlock:
         """A copy of the block that f makes of its bytes, on a stream; default: the device's current one."""
@@ -123,7 +148,7 @@ class TensorBlock:
         return out
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"schema": self.schema, "words": self.words, "rows": self.rows, "index": self.index, "epoch": self.epoch,
+        return {"layout": self.layout, "words": self.words, "rows": self.rows, "index": self.index, "epoch": self.epoch,
                 "_size": self._size, "_bytes": self.bytes(), "_counts": self.counts()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

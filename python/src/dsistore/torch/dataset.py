@@ -16,7 +16,7 @@ from .._epoch_start import EpochStart
 from .._plan import TableRef
 from . import pages
 from .batch import Batch, Features
-from .block import TensorBlock
+from .block import Layout, TensorBlock
 
 if TYPE_CHECKING:
     from torch.types import Device
@@ -97,15 +97,16 @@ class TorchDataset(Dataset[Batch], torch.utils.data.IterableDataset[Batch]):
         # What repeats travels once, and is expanded on the device.
         self._expands = options.dedup == "kjt" and self._device is not None and self._device.type != "cpu"
         self._options["keep_slots"] = self._expands or None
-        self._known: tuple[Schema, Features] | None = None  # of the iterator that runs
+        self._known: tuple[Layout, Features] | None = None  # of the iterator that runs
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_known": None}
 
     def _make(self, block: Block) -> Batch:
-        if self._known is None or self._known[0] is not block.schema:
-            self._known = block.schema, self._features(block.schema)
-        batch = Batch(TensorBlock(block, self._locked), self._known[1])
+        known = self._known
+        if known is None or known[0].schema is not block.schema:
+            self._known = known = Layout(block.schema), self._features(block.schema)
+        batch = Batch(TensorBlock(block, known[0], self._locked), known[1])
         return batch if self._device is None else batch.to(self._device, non_blocking=self._locked)
 
     def __iter__(self) -> EpochIterator[Batch]:

@@ -22,26 +22,21 @@ def expanded(j: Jagged, rows: int) -> KeyedJaggedTensor:
         length_per_key=j.counts[:])
 
 
-def deduplicated(j: Jagged, inverses: torch.Tensor, rows: int) -> KeyedJaggedTensor:
+def deduplicated(j: Jagged, inverses: torch.Tensor) -> KeyedJaggedTensor:
     """Features over the same memory in the variable-batch form: as many lists a key as its group has slots, or rows
-    where it is in none, and inverse indices [keys, rows].
+    where it is in none, and inverse indices [keys, rows], which are those of each feature, of int32.
 
-    The matrix of inverse indices is made here, on the tensors' device, of one int32 inverse per group: it is as large
-    as keys x rows x 8 bytes, and so should neither be pinned nor travel. Nothing here waits for the device.
+    The matrix of inverse indices is made here, on the tensors' device: it is as large as keys x rows x 8 bytes, and so
+    should neither be pinned nor travel. Nothing here waits for the device.
     """
     from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
 
-    assert j.groups is not None
     keys, sizes = j.keys[:], j.sizes[:]
-    # A row a group, and one of the rows themselves for features in none: groups has its place.
-    table = torch.empty((len(inverses) + 1, rows), dtype=torch.int64, device=inverses.device)
-    if len(inverses):
-        table[:-1] = inverses
-    torch.arange(rows, out=table[-1])
     return KeyedJaggedTensor(
         keys=keys, values=j.values, lengths=j.lengths, offsets=j.offsets, weights=j.weights,
-        stride_per_key_per_rank=[[n] for n in sizes], stride_per_key=sizes, length_per_key=j.counts[:],
-        inverse_indices=(keys, table.index_select(0, j.groups)))
+        stride_per_key_per_rank=torch.tensor(sizes, dtype=torch.int32).unsqueeze(1),  # on the host, as TorchRec has it
+        stride_per_key=sizes, length_per_key=j.counts[:],
+        inverse_indices=(keys, inverses.long()))
 
 
 def mapped(kjt: KeyedJaggedTensor, f: Map) -> KeyedJaggedTensor:

@@ -134,22 +134,21 @@ def _joined(parts: list[Jagged]) -> Jagged:
 
 def jagged(block: TensorBlock, kind: str, names: list[str]) -> Jagged:
     """The lists of a kind, over the block's memory; names are those of the plan's features."""
-    of = block.schema.lists[kind]
+    of = block.layout.schema.lists[kind]
     if not of.features:
         device = block.bytes().device
         none = torch.empty(0, dtype=torch.float32 if kind == "floats" else torch.int64, device=device)
         lengths = torch.empty(0, dtype=torch.int32, device=device)
         offsets = torch.zeros(1, dtype=torch.int32, device=device)
         return Jagged([], [], [], [], [], None, lengths, offsets, none)
-    sizes, counts, totals = block.counts().lists[kind]
-    starts = block.tensor(f"{kind}.starts")
-    present = block.tensor(f"{kind}.present")
+    sizes, counts, totals, _ = block.counts().lists[kind]
     return Jagged(
         [names[f] for f in of.features], sizes, counts, totals, of.dedup,
-        block.tensor(f"{kind}.groups") if any(of.dedup) else None, block.tensor(f"{kind}.lengths"),
-        block.tensor(f"{kind}.offsets"), block.tensor(f"{kind}.values"),
-        block.tensor(f"{kind}.weights") if kind == "weighted" else None,  # also where all lists are empty
-        _mask(present, sizes) if len(present) else None, starts if block.partial else None)
+        block.tensor(kind + ".groups") if block.layout.shares[kind] else None, block.tensor(kind + ".lengths"),
+        block.tensor(kind + ".offsets"), block.tensor(kind + ".values"),
+        block.tensor(kind + ".weights") if kind == "weighted" else None,  # also where all lists are empty
+        _mask(block.tensor(kind + ".present"), sizes) if block.has(kind + ".present") else None,
+        block.tensor(kind + ".starts") if block.has(kind + ".starts") else None)
 
 
 def expanded(block: TensorBlock, kind: str, j: Jagged, inverses: torch.Tensor) -> Jagged:
@@ -163,10 +162,8 @@ def expanded(block: TensorBlock, kind: str, j: Jagged, inverses: torch.Tensor) -
     rows = block.rows
     counts = block.counts().row_values[kind]
     total = offset(sum(counts))
-    assert j.groups is not None
-    # A row a group, and one of the rows themselves for features in none.
-    table = torch.cat([inverses, torch.arange(rows, dtype=torch.int32, device=inverses.device).view(1, rows)])
-    src = (table.index_select(0, j.groups) + block.tensor(f"{kind}.first_list")[:-1].unsqueeze(1)).view(-1)
+    src = (of_features(j, inverses, block.counts().lists[kind].alone) +
+           block.tensor(f"{kind}.first_list")[:-1].unsqueeze(1)).view(-1)
     lengths = j.lengths.index_select(0, src)
     offsets = torch.zeros(len(src) + 1, dtype=torch.int32, device=lengths.device)
     torch.cumsum(lengths, 0, dtype=torch.int32, out=offsets[1:])
@@ -177,6 +174,16 @@ def expanded(block: TensorBlock, kind: str, j: Jagged, inverses: torch.Tensor) -
         j.values.index_select(0, at),
         None if j.weights is None else j.weights.index_select(0, at),
         None if j.present is None else j.present.index_select(0, src))
+
+
+def of_features(j: Jagged, inverses: torch.Tensor, alone: bool = True) -> torch.Tensor:
+    """[features, B] int32: the inverse of each feature's group, and the rows themselves of a feature that is in none.
+    alone says whether there may be one."""
+    assert j.groups is not None
+    if alone:  # it has the number of groups: the rows are added there
+        rows = torch.arange(inverses.shape[1], dtype=torch.int32, device=inverses.device)
+        inverses = torch.cat((inverses, rows.unsqueeze(0)))
+    return inverses.index_select(0, j.groups)
 
 
 def _mask(bits: torch.Tensor, sizes: list[int]) -> torch.Tensor:
