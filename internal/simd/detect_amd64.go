@@ -5,6 +5,7 @@ package simd
 import (
 	"os"
 
+	"github.com/klauspost/cpuid/v2"
 	"golang.org/x/sys/cpu"
 )
 
@@ -13,3 +14,6 @@ import (
 var AVX2, AVX512 = level(os.Getenv(Env),
 	cpu.X86.HasAVX2 && cpu.X86.HasBMI2,
 	cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL)
+
+// LastCache is the bytes of the cache that is nearest to memory, which cores share; 0: unknown.
+var LastCache = max(cpuid.CPU.Cache.L3, cpuid.CPU.Cache.L2, 0)
