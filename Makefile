@@ -118,7 +118,7 @@ bench-peers: baselines ## measures dsistore beside Parquet, Arrow IPC, DuckDB, L
 	PYTHONPATH=bench out/venv/bin/python -m baselines $(ARGS)
 
 baselines-test: baselines ## every measure of bench-peers with 500 rows
-	PYTHONPATH=bench out/venv/bin/python -m baselines --rows 500 --rounds 1 --dir out/baselines-test --no-results
+	PYTHONPATH=bench out/venv/bin/python -m baselines --rows 500 --long-rows 20000 --rounds 1 --dir out/baselines-test --no-results
 
 bench: ## every Go benchmark
 	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -tags pebblegozstd ./...

@@ -22,6 +22,7 @@ def main() -> int:
     p.add_argument("--only", nargs="+", choices=list(MEASURES), default=list(MEASURES), help="measures; default: all")
     p.add_argument("--engines", nargs="+", choices=list(ENGINES), default=list(ENGINES), help="engines; default: all")
     p.add_argument("--rows", type=int, default=100_000, help="rows of the table")
+    p.add_argument("--long-rows", type=int, default=10_000_000, help="rows of the table of many rows")
     p.add_argument("--rounds", type=int, default=5, help="rounds that count; what takes long has half as many")
     p.add_argument("--dir", type=pathlib.Path, default=ROOT / "out" / "baselines",
                    help="where the data lies; dumps and baselines' files that are there are used")
@@ -39,7 +40,8 @@ def main() -> int:
     errors: list[dict[str, Any]] = []
     found: dict[str, list[dict[str, Any]]] = {}
     engines = Engines(a.engines, errors)
-    run = Run(engines, Workload(a.dir, "small", a.rows), a.dir, max(a.rounds, 1), max(a.rounds // 2, 1),
+    run = Run(engines, Workload(a.dir, "small", a.rows), Workload(a.dir, "long", a.long_rows), a.dir,
+              max(a.rounds, 1), max(a.rounds // 2, 1),
               [("narrow", min(a.rows, 256)), ("wide", min(a.rows, 256)), ("metawide", min(a.rows, 256))],
               min(1000, a.rows))
     machine = report.machine()

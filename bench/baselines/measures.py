@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .harness import HERE, ROOT, Engines, EngineError, Wrong, log, summary
-from .tensors import Projection
+from .tensors import BATCH, Projection
 from .worker import environment, pin
 from .workload import Workload
 
@@ -31,13 +31,14 @@ class Run:
 
     engines: Engines
     small: Workload  # most measures
+    long: Workload  # of many rows
     directory: pathlib.Path
     rounds: int
     slow_rounds: int  # of what takes long
     widths: list[tuple[str, int]]  # profiles and rows of the tables to open
     taken: int  # rows to take at random
     checked: dict[tuple[str, str, Projection, bool], bool] = field(default_factory=dict)
-    groups: dict[Projection, list[list[str]]] = field(default_factory=dict)
+    groups: dict[tuple[str, Projection], list[list[str]]] = field(default_factory=dict)
 
     def has(self, *leave: str) -> list[str]:
         """The engines of the run without those that a measure makes no sense of."""
@@ -50,27 +51,31 @@ class Run:
         if not os.path.exists(path):
             log(f"{engine} writes {path}")
             self.engines.worker(engine, 1)("write", source=w.arrow(order), path=path, clustered=order == "clustered",
-                                        rows=min(self.rows_of(engine), w.rows))
+                                        rows=self.rows_of(engine, w))
         return path
 
-    def rows_of(self, engine: str) -> int:
+    def rows_of(self, engine: str, workload: Workload | None = None) -> int:
         """Rows that an engine is given: MDS, which makes each in Python, few."""
-        return min(self.small.rows, 5000) if engine == "mds" else self.small.rows
+        rows = (workload or self.small).rows
+        return min(rows, 5000) if engine == "mds" else rows
 
     def renew(self, engine: str) -> None:
         """Lets what an engine wrote in an earlier run be written anew."""
-        for w in (self.small, *(Workload(self.directory, profile, rows) for profile, rows in self.widths)):
+        for w in (self.small, self.long, *(Workload(self.directory, profile, rows) for profile, rows in self.widths)):
             for order in ORDERS:
                 shutil.rmtree(w.file(order, engine), ignore_errors=True)
 
-    def check(self, engine: str, order: str, p: Projection, hashed: bool = False) -> None:
+    def check(self, engine: str, order: str, p: Projection, hashed: bool = False,
+              workload: Workload | None = None) -> None:
         """Fails unless the engine gives the truth's rows: in the truth's order, where it keeps it."""
-        key = (engine, order, p, hashed)
+        w = workload or self.small
+        path = self.written(engine, order, w)
+        key = (engine, path, p, hashed)
         if key in self.checked:
             return
-        want = self.small.digest(order, p, self.rows_of(engine))
-        got = self.engines.worker(engine, 1)("digest", path=self.written(engine, order), projection=parts(p),
-                                         groups=self.groups_of(p) if hashed else None)
+        want = w.digest(order, p, self.rows_of(engine, w))
+        got = self.engines.worker(engine, 1)("digest", path=path, projection=parts(p),
+                                             groups=self.groups_of(p, w) if hashed else None)
         compared = ["rows", "ids", "unordered"] + (["ordered"] if got["ordered"] is not None else [])
         if not hashed:
             compared.append("bytes")
@@ -80,12 +85,12 @@ class Run:
                     f"{engine}: {order}, {len(p.columns)} features: {name} is {got[name]}, the truth's is {want[name]}")
         self.checked[key] = True
 
-    def groups_of(self, p: Projection) -> list[list[str]]:
+    def groups_of(self, p: Projection, workload: Workload | None = None) -> list[list[str]]:
         """The features that change together, as dsistore found them: baselines that hash are told."""
-        if p not in self.groups:
-            self.groups[p] = self.engines.worker("dsistore", 1)("groups", path=self.written("dsistore", "clustered"),
-                                                              projection=parts(p))
-        return self.groups[p]
+        path = self.written("dsistore", "clustered", workload)
+        if (path, p) not in self.groups:
+            self.groups[path, p] = self.engines.worker("dsistore", 1)("groups", path=path, projection=parts(p))
+        return self.groups[path, p]
 
     def tiny(self, engine: str) -> dict[str, Any]:
         """A read of a small table, after which a library has loaded what it loads late."""
@@ -138,21 +143,21 @@ def write(run: Run) -> list[dict[str, Any]]:
 
 
 def _reads(run: Run, measure: str, share: float, threads: int, hashed: bool, rounds: int, engines: list[str],
-           warm: int = 1) -> list[dict[str, Any]]:
-    p = run.small.projection(share)
-    truth = run.small.digest("clustered", p)
-    groups = run.groups_of(p) if hashed else None
-    engines = run.right(measure, engines, lambda s: run.check(s, "clustered", p, hashed))
+           warm: int = 1, workload: Workload | None = None) -> list[dict[str, Any]]:
+    w = workload or run.small
+    p = w.projection(share)
+    truth = w.digest("clustered", p)
+    groups = run.groups_of(p, w) if hashed else None
+    engines = run.right(measure, engines, lambda s: run.check(s, "clustered", p, hashed, w))
 
     def of(engine: str) -> Callable[[], dict[str, Any]]:
-        path = run.written(engine, "clustered")
+        path = run.written(engine, "clustered", w)
         return lambda: run.engines.worker(engine, threads)("read", path=path, projection=parts(p), groups=groups)
 
     todo = {s: of(s) for s in engines}
     if "copy" in run.engines.names and not hashed:
-        todo["copy"] = lambda: run.engines.worker("copy", threads)("copy", bytes=truth["bytes"],
-                                                           batches=-(-truth["rows"] // 4096)) | {"rows": truth["rows"]}
-    log(f"{measure}: {share:.0%}, {threads} threads")
+        todo["copy"] = _copy(run, truth, threads)
+    log(f"{measure}: {w.profile}, {share:.0%}, {threads} threads")
     out = []
     for engine, answers in run.engines.rounds(measure, rounds, todo, warm, _TURN).items():
         row = {"engine": engine, "share": share, "features": len(p.columns), "threads": threads, **summary(answers)}
@@ -162,6 +167,12 @@ def _reads(run: Run, measure: str, share: float, threads: int, hashed: bool, rou
         row["tensor_bytes_per_second"] = None if hashed else truth["bytes"] / truth["rows"] * row["samples_per_second"]
         out.append(row)
     return out
+
+
+def _copy(run: Run, truth: dict[str, Any], threads: int) -> Callable[[], dict[str, Any]]:
+    """A copy of as many bytes as the tensors of some rows have."""
+    return lambda: run.engines.worker("copy", threads)(
+        "copy", bytes=truth["bytes"], batches=-(-truth["rows"] // BATCH)) | {"rows": truth["rows"]}
 
 
 def kjt(run: Run) -> list[dict[str, Any]]:
@@ -177,6 +188,21 @@ def ikjt(run: Run) -> list[dict[str, Any]]:
     if "dsistore" not in run.engines.names:
         raise SystemExit("ikjt: dsistore says which features change together: it must be one of the engines")
     return [row for t in (1, 2) for row in _reads(run, "ikjt", 0.1, t, True, run.rounds, run.has("mds"))]
+
+
+def partial(run: Run) -> list[dict[str, Any]]:
+    """10 % of the features with partial duplicates, which no baseline has, beside a copy of as many bytes as that
+    takes."""
+    p = run.small.projection(0.1)
+    path = run.written("dsistore", "clustered")
+    got = run.engines.worker("dsistore", 1)("partial", path=path, projection=parts(p))
+    todo: dict[str, Callable[[], dict[str, Any]]] = {
+        "dsistore": lambda: run.engines.worker("dsistore", 1)("partial", path=path, projection=parts(p))}
+    if "copy" in run.engines.names:
+        todo["copy"] = _copy(run, got, 1)
+    return [{"engine": s, "threads": 1, "bytes": got["bytes"], **summary(a),
+             "samples_per_second": got["rows"] / summary(a)["median_seconds"]}
+            for s, a in run.engines.rounds("partial", run.rounds, todo, turn=_TURN).items()]
 
 
 _SWEPT = ("dsistore", "raw", "ipc-lz4", "parquet-pyarrow", "duckdb", "lance", "vortex")
@@ -204,31 +230,47 @@ def first(run: Run) -> list[dict[str, Any]]:
 
 
 def take(run: Run) -> list[dict[str, Any]]:
-    """Rows at random positions, 10 % of the features, as Arrow."""
-    p = run.small.projection(0.1)
-    rows = sorted(random.Random(7).sample(range(run.small.rows), min(run.taken, run.small.rows)))
+    """Rows at random positions, 10 % of the features, as Arrow: again and again in a process that has taken the same
+    ones, and for the first time in a new one."""
+    out = _takes(run, "take", run.small, run.taken, False, run.has("raw", "mds"))
+    for share in (0.01, 0.1, 0.5):
+        rows = max(round(share * run.small.rows), 1)
+        out += _takes(run, "take", run.small, rows, True, [s for s in run.has() if s in _TAKERS])
+    return out
+
+
+_TAKERS = ("dsistore", "parquet-pyarrow", "lance-zstd", "vortex")  # what is measured where it takes long
+
+
+def _takes(run: Run, measure: str, w: Workload, n: int, fresh: bool, engines: list[str]) -> list[dict[str, Any]]:
+    """n rows of a table, each time in a new process or not."""
+    p = w.projection(0.1)
+    rows = sorted(random.Random(7).sample(range(w.rows), min(n, w.rows)))
     import pyarrow as pa
 
     from .worker import table_digest
 
     truth = table_digest(
-        pa.ipc.open_file(pa.memory_map(run.small.arrow("clustered"))).read_all().select(p.columns).take(rows))
+        pa.ipc.open_file(pa.memory_map(w.arrow("clustered"))).read_all().select(p.columns).take(rows))
 
     def check(engine: str) -> None:
-        run.check(engine, "clustered", p)
-        got = run.engines.worker(engine, 1)("take_digest", path=run.written(engine, "clustered"), rows=rows,
+        run.check(engine, "clustered", p, False, w)
+        got = run.engines.worker(engine, 1)("take_digest", path=run.written(engine, "clustered", w), rows=rows,
                                             columns=p.columns)
         if got["got"] != got.get("want", truth):
             raise Wrong(f"{engine}: other rows than those asked for")
 
     def of(engine: str) -> Callable[[], dict[str, Any]]:
-        path = run.written(engine, "clustered")
-        return lambda: run.engines.worker(engine, 1)("take", path=path, rows=rows, columns=p.columns)
+        given = {"path": run.written(engine, "clustered", w), "rows": rows, "columns": p.columns}
+        if fresh:
+            return lambda: run.engines.fresh(engine, 1, "take", **given)
+        return lambda: run.engines.worker(engine, 1)("take", **given)
 
-    engines = run.right("take", run.has("raw", "mds"), check)
-    log("take")
-    return [{"engine": s, "threads": 1, "rows": len(rows), **summary(a)}
-            for s, a in run.engines.rounds("take", run.rounds, {s: of(s) for s in engines}, turn=_TURN).items()]
+    engines = run.right(measure, engines, check)
+    log(f"{measure}: {len(rows)} rows of {w.profile}{', in new processes' if fresh else ''}")
+    found = run.engines.rounds(measure, run.rounds, {s: of(s) for s in engines}, turn=0 if fresh else _TURN)
+    return [{"engine": s, "threads": 1, "rows": len(rows), "first": fresh, **summary(a), **summary(a, "asked_bytes")}
+            for s, a in found.items()]
 
 
 _SELECTED = (0.001, 0.01, 0.1, 0.5, 1.0)
@@ -238,50 +280,80 @@ def select(run: Run) -> list[dict[str, Any]]:
     """10 % of the features, into a KJT, of a share of the rows: by a filter on what dsistore clusters by, on what
     baselines' files happen to be in the order of, and by a list of rows that lie here and there. dsistore has the list
     as a sample list, baselines are given row positions."""
+    return [row for by in ("session_id", "event_time", "list") for share in _SELECTED
+            for row in _selects(run, "select", run.small, by, share, run.has("raw", "mds"))]
+
+
+def _selects(run: Run, measure: str, w: Workload, by: str, share: float, engines: list[str]) -> list[dict[str, Any]]:
+    """A share of the rows: those with the least values of a column, or those of a list; "list of" a column: a list of
+    the rows with its least values."""
     import numpy as np
     import pyarrow as pa
 
     from .worker import table_digest
 
-    p = run.small.projection(0.1)
-    source = pa.ipc.open_file(pa.memory_map(run.small.arrow("clustered"))).read_all()
-    random_order = np.random.default_rng(7).permutation(source.num_rows)
-    engines = run.right("select", run.has("raw", "mds"), lambda s: run.check(s, "clustered", p))
+    p = w.projection(0.1)
+    source = pa.ipc.open_file(pa.memory_map(w.arrow("clustered"))).read_all()
+    engines = run.right(measure, engines, lambda s: run.check(s, "clustered", p, False, w))
+    n = max(round(share * w.rows), 1)
+    column = by.removeprefix("list of ")
+    if by == "list":
+        rows = np.sort(np.random.default_rng(7).permutation(w.rows)[:n])
+    else:
+        values = source[column].to_numpy()
+        most = values[np.argpartition(values, n - 1)[n - 1]].item()
+        rows = np.flatnonzero(values <= most)
+    if by.startswith("list"):
+        how: dict[str, Any] = {"name": f"share-{share}", "rows": rows.tolist()}
+        keys = source["request_id"].take(rows).to_pylist()
+    else:
+        how, keys = {"column": column, "most": most}, []
+    truth = table_digest(source.select(p.columns).take(rows))
+
+    def check(engine: str) -> None:
+        path = run.written(engine, "clustered", w)
+        if keys:
+            run.engines.worker(engine, 1)("keep_rows", path=path, keys=keys, **how)
+        got = run.engines.worker(engine, 1)("select", path=path, projection=parts(p), how=how, digest=True)
+        if any(got[name] != truth[name] for name in ("rows", "ids", "unordered")):
+            raise Wrong(f"{engine}: {by}, {share:.1%}: other rows than those selected")
+
+    def of(engine: str) -> Callable[[], dict[str, Any]]:
+        path = run.written(engine, "clustered", w)
+        return lambda: run.engines.worker(engine, 1)("select", path=path, projection=parts(p), how=how)
+
+    right = run.right(measure, engines, check)
+    log(f"{measure}: {w.profile}, {by}, {share:.1%}")
     out = []
-    for by in ("session_id", "event_time", "list"):
-        for share in _SELECTED:
-            if by == "list":
-                rows = np.sort(random_order[:max(round(share * source.num_rows), 1)])
-                how: dict[str, Any] = {"name": f"share-{share}", "rows": rows.tolist()}
-                keys = source["request_id"].take(rows).to_pylist()
-            else:
-                column = source[by].to_numpy()
-                most = int(np.sort(column)[max(round(share * source.num_rows), 1) - 1])
-                rows = np.flatnonzero(column <= most)
-                how, keys = {"column": by, "most": most}, []
-            truth = table_digest(source.select(p.columns).take(rows))
-
-            def check(engine: str) -> None:
-                if keys:
-                    run.engines.worker(engine, 1)("keep_rows", path=run.written(engine, "clustered"), keys=keys, **how)
-                got = run.engines.worker(engine, 1)("select", path=run.written(engine, "clustered"),
-                                                    projection=parts(p), how=how, digest=True)
-                if any(got[name] != truth[name] for name in ("rows", "ids", "unordered")):
-                    raise Wrong(f"{engine}: {by}, {share:.1%}: other rows than those selected")
-
-            def of(engine: str) -> Callable[[], dict[str, Any]]:
-                path = run.written(engine, "clustered")
-                return lambda: run.engines.worker(engine, 1)("select", path=path, projection=parts(p), how=how)
-
-            right = run.right("select", engines, check)
-            log(f"select: {by}, {share:.1%}")
-            for engine, answers in run.engines.rounds("select", run.rounds, {s: of(s)
-                                                                             for s in right}, turn=_TURN).items():
-                row = {"engine": engine, "by": by, "share": share, "rows": len(rows), "threads": 1, **summary(answers),
-                       **summary(answers, "cpu_seconds"), **summary(answers, "asked_bytes")}
-                row["samples_per_second"] = len(rows) / row["median_seconds"]
-                out.append(row)
+    for engine, answers in run.engines.rounds(measure, run.rounds, {s: of(s) for s in right}, turn=_TURN).items():
+        row = {"engine": engine, "by": by, "share": share, "rows": len(rows), "threads": 1, **summary(answers),
+               **summary(answers, "cpu_seconds"), **summary(answers, "asked_bytes")}
+        row["samples_per_second"] = len(rows) / row["median_seconds"]
+        out.append(row)
     return out
+
+
+def long(run: Run) -> list[dict[str, Any]]:
+    """A table of many rows, where opening is nothing: 10 % of the features into a KJT and an IKJT; 1,000 rows at random
+    positions, for the first time in a process; and what filters keep."""
+    w, out = run.long, []
+
+    def add(what: str, rows: list[dict[str, Any]]) -> None:
+        out.extend({"what": what, **row} for row in rows)
+
+    engines = [s for s in run.has() if s in _TAKERS]
+    for threads in (1, 2):
+        add("kjt", _reads(run, "long", 0.1, threads, False, run.slow_rounds, engines, workload=w))
+        if "dsistore" in engines:
+            add("ikjt", _reads(run, "long", 0.1, threads, True, run.slow_rounds, ["dsistore"], workload=w))
+    add("take", _takes(run, "long", w, run.taken, True, engines))
+    for by, share in (("session_id", 0.001), ("event_time", 0.001), ("list of event_time", 0.001),
+                      ("event_time", 0.1), (_VALUE, 0.001)):
+        add("select", _selects(run, "long", w, by, share, engines))
+    return out
+
+
+_VALUE = "request_id"  # a filter by a value that says nothing of where rows lie
 
 
 def memory(run: Run) -> list[dict[str, Any]]:
@@ -451,6 +523,6 @@ def limits(run: Run) -> list[dict[str, Any]]:
 
 
 MEASURES: dict[str, Callable[[Run], list[dict[str, Any]]]] = {
-    "limits": limits, "write": write, "kjt": kjt, "ikjt": ikjt, "sweep": sweep, "open": opening, "take": take,
-    "select": select, "first": first, "memory": memory, "cold": cold, "latency": latency,
+    "limits": limits, "write": write, "kjt": kjt, "ikjt": ikjt, "partial": partial, "sweep": sweep, "open": opening,
+    "take": take, "select": select, "first": first, "memory": memory, "cold": cold, "latency": latency, "long": long,
 }

@@ -190,10 +190,42 @@ def _latency(rows: Rows) -> str:
     ] for s, of in _by_engine(rows, "milliseconds")])
 
 
+def _take(rows: Rows) -> str:
+    """Rows at random positions, by how often they were taken, and how many."""
+    for r in rows:
+        r["taken"] = (r["first"], r["rows"])
+    keys = sorted({r["taken"] for r in rows})
+    return _table(["", *(f"{n:,} rows, {'first' if first else 'again'}" for first, n in keys)],
+                  [[label(s), *_cells(of, keys, lambda r: seconds(r["median_seconds"]))]
+                   for s, of in _by_engine(rows, "taken")])
+
+
+def _long(rows: Rows) -> str:
+    """Reading, taking and selecting of many rows."""
+    def key(r: dict[str, Any]) -> str:
+        if r["what"] == "select":
+            return f"{r['share']:.1%} by {r['by']}"
+        if r["what"] == "take":
+            return f"{r['rows']:,} at random"
+        return f"{r['what'].upper()}, {r['threads']} thread{'s' if r['threads'] > 1 else ''}"
+
+    def show(r: dict[str, Any]) -> str:
+        if r["what"] in ("kjt", "ikjt"):
+            return f"{count(r['samples_per_second'])} samples/s"
+        return f"{seconds(r['median_seconds'])}, {r['median_asked_bytes'] / 1e6:.1f} MB"
+
+    for r in rows:
+        r["key"] = key(r)
+    engines = [s for s in ENGINES if any(r["engine"] == s for r in rows)]
+    of = {(r["key"], r["engine"]): r for r in rows}
+    return _table(["", *map(label, engines)], [
+        [k, *(show(of[k, s]) if (k, s) in of else "" for s in engines)] for k in dict.fromkeys(r["key"] for r in rows)])
+
+
 _TABLES: dict[str, Callable[[Rows], str]] = {
     "limits": _limits, "write": _write, "kjt": _reads, "ikjt": _reads, "sweep": _sweep,
-    "open": _open, "memory": _memory, "cold": _cold, "latency": _latency, "take": _one(
-        "1,000 rows", lambda r: seconds(r["median_seconds"])), "select": _select, "first": _one(
+    "open": _open, "memory": _memory, "cold": _cold, "latency": _latency, "take": _take, "long": _long, "partial": _one(
+        "samples/s", lambda r: count(r["samples_per_second"])), "select": _select, "first": _one(
             "first batch", lambda r: seconds(r["median_seconds"])),
 }
 

@@ -136,6 +136,14 @@ class Commands:
         self._engine.close(opened)
         return {"seconds": seconds, "rows": rows}
 
+    def partial(self, path: str, projection: list[list[str]]) -> dict[str, Any]:
+        """An epoch with partial duplicates, opening included. bytes are those of its tensors."""
+        gc.collect()
+        begin = time.perf_counter()
+        opened = self._engine.open(path)
+        rows, size = self._engine.partial(opened, _projection(projection))
+        return {"seconds": time.perf_counter() - begin, "rows": rows, "bytes": size}
+
     def digest(self, path: str, projection: list[list[str]], groups: list[list[str]] | None = None) -> dict[str, Any]:
         from .tensors import Digest
 
@@ -153,14 +161,17 @@ class Commands:
         return {"seconds": self._engine.copy(bytes, batches)}
 
     def take(self, path: str, rows: list[int], columns: list[str]) -> dict[str, Any]:
-        """Rows at row positions, as Arrow. Opening is not counted: a job takes many times."""
+        """Rows at row positions, as Arrow. Opening is not counted: a job takes many times. asked_bytes are those of
+        files that are not mapped."""
         opened = self._engine.open(path)
         gc.collect()
+        asked = io_counts()["rchar"]
         begin = time.perf_counter()
         table = self._engine.take(opened, rows, columns)
         seconds = time.perf_counter() - begin
+        asked = io_counts()["rchar"] - asked
         self._engine.close(opened)
-        return {"seconds": seconds, "rows": table.num_rows}
+        return {"seconds": seconds, "rows": table.num_rows, "asked_bytes": asked}
 
     def take_digest(self, path: str, rows: list[int], columns: list[str]) -> dict[str, Any]:
         """The digest of the rows taken, and of the same rows of a table read whole where an engine has an order of its

@@ -44,10 +44,11 @@ class Workload:
         """The rows as uncompressed record batches of BATCH rows: what writers are given, mapped."""
         path = self.directory / order / "rows.arrow"
         if not path.exists():
-            table = pq.read_table(self.dump(order))
             half = path.with_suffix(".half")
-            with pa.ipc.new_file(str(half), table.schema) as w:
-                w.write_table(table.combine_chunks(), max_chunksize=BATCH)
+            file = pq.ParquetFile(self.dump(order))
+            with pa.ipc.new_file(str(half), self.schema) as w:
+                for batch in file.iter_batches(BATCH):  # not at once: it may be larger than memory
+                    w.write_batch(batch)
             half.rename(path)
         return str(path)
 

@@ -13,7 +13,7 @@ import (
 
 // TableFlags say which generated table a program measures, and where it lies. They are embedded in the program's flags.
 type TableFlags struct {
-	Profile string `help:"Generator's profile: small, wide, metawide or narrow." default:"small"`
+	Profile string `help:"Generator's profile: small, wide, metawide, narrow or long." default:"small"`
 	Rows    int64  `help:"Rows; 0: the profile's."`
 	Seed    uint64 `help:"Seed of the generator."`
 	Dir     string `help:"Where the data lies; what is there already is used." default:"out/${program}"`

@@ -42,6 +42,7 @@ type Options struct {
 	//	wide       10,000     600  3,400   4,000 features
 	//	metawide      256   3,000 17,000  20,000 features
 	//	narrow        256      30    170  metawide with 200 features
+	//	long   10,000,000       4     16  few features, so that as many rows fit one machine
 	Profile string
 	Seed    uint64
 	Rows    int64
@@ -82,6 +83,7 @@ var profiles = []profile{
 	{"wide", 10_000, 600, 3_400},
 	{"metawide", 256, 3_000, 17_000},
 	{"narrow", 256, 30, 170},
+	{"long", 10_000_000, 4, 16},
 }
 
 // Profiles returns the names that Options.Profile accepts.

@@ -26,8 +26,8 @@ class Copy(Engine):
     def copy(self, total: int, batches: int) -> float:
         """Copies total bytes in batches, and returns the seconds. It goes on where it was in memory larger than
         caches."""
-        if len(self._from) < max(total, _MEMORY):
-            self._from = np.ones(max(total, _MEMORY), np.uint8)
+        if not len(self._from):
+            self._from = np.ones(_MEMORY, np.uint8)
         size = -(-total // batches)
         if len(self._to[0]) < size:
             self._to = [np.ones(size, np.uint8) for _ in range(self.threads)]

@@ -48,6 +48,16 @@ class Dsistore(Engine):
             yield Batch(b.rows, b.dense_names, b.dense.numpy(), _lists(b.sparse, inverses), _lists(
                 b.weighted, inverses))
 
+    def partial(self, opened: Any, projection: Projection) -> tuple[int, int]:
+        """Reads all rows with partial duplicates. Returns how many they are, and the bytes of their tensors."""
+        rows = size = 0
+        for b in self.dataset(opened, projection, "partial"):
+            rows += b.rows
+            size += b.dense.nbytes + b.inverses.nbytes + sum(
+                t.nbytes for x in (b.sparse, b.weighted) for t in (x.starts, x.lengths, x.values, x.weights)
+                if t is not None)
+        return rows, size
+
     def keep_rows(self, path: str, name: str, rows: list[int], keys: list[str]) -> None:
         report = dsistore.open(path).table(TABLE).samples.create(name, keys=keys, key="request_id", replace=True)
         if report["rows"] != len(rows):

@@ -11,7 +11,7 @@ import (
 // Generate writes a synthetic training table as Parquet.
 type Generate struct {
 	Dir        string          `arg:"" help:"Directory for the files; it is made."`
-	Profile    string          `default:"small" help:"Shape of the table: small (100,000 rows, 60 sparse and 100 dense features), wide (4,000 features), metawide (20,000 features) or narrow (200 features)."`
+	Profile    string          `default:"small" help:"Shape of the table: small (100,000 rows, 60 sparse and 100 dense features), wide (4,000 features), metawide (20,000 features), narrow (200 features) or long (10 million rows, 20 features)."`
 	Rows       int64           `help:"Rows. Default: the profile's."`
 	Seed       uint64          `default:"1" help:"The same seed gives the same table."`
 	Order      workload.Order  `default:"interleaved" help:"interleaved, as logs arrive, or clustered, by session."`
