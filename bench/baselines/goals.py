@@ -26,16 +26,16 @@ class Outcome:
     met: bool
 
 
-def _value(rows: list[dict[str, Any]], engine: str, field: str, **where: Any) -> float | None:
-    for r in rows:
+def _value(measured: list[dict[str, Any]], engine: str, field: str, **where: Any) -> float | None:
+    for r in measured:
         if r["engine"] == engine and all(r.get(k) == v for k, v in where.items()):
             return r[field]
     return None
 
 
-def _best(rows: list[dict[str, Any]], field: str, best: Callable[..., Any], limits: bool = False, **where: Any
+def _best(measured: list[dict[str, Any]], field: str, best: Callable[..., Any], limits: bool = False, **where: Any
           ) -> tuple[str, float] | None:
-    found = [(r["engine"], r[field]) for r in rows
+    found = [(r["engine"], r[field]) for r in measured
              if r["engine"] != "dsistore" and (limits or r["engine"] not in LIMITS) and all(
                  r.get(k) == v for k, v in where.items())]
     return best(found, key=lambda f: f[1]) if found else None
@@ -55,8 +55,8 @@ def outcomes(measures: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
             out.append(Outcome(goal, ours, unit, label(theirs[0]), theirs[1], ours / theirs[1], f"at least {times:.3g}",
                                ours >= times * theirs[1]))
 
-    def named(rows: list[dict[str, Any]], engine: str, field: str, **where: Any) -> tuple[str, float] | None:
-        v = _value(rows, engine, field, **where)
+    def named(measured: list[dict[str, Any]], engine: str, field: str, **where: Any) -> tuple[str, float] | None:
+        v = _value(measured, engine, field, **where)
         return None if v is None else (engine, v)
 
     w = measures.get("write", [])
@@ -130,8 +130,8 @@ def outcomes(measures: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
     for form in ("kjt", "ikjt"):
         one, two = (_value(rows, "dsistore", "samples_per_second", what=form, threads=t) for t in (1, 2))
         if one is not None and two is not None:
-            out.append(Outcome(f"many rows: {form.upper()}, 1 to 2 threads", two, "samples/s", "1 thread", one, two / one,
-                               "at least 1.85", two >= 1.85 * one))
+            out.append(Outcome(f"many rows: {form.upper()}, 1 to 2 threads", two, "samples/s", "1 thread", one,
+                               two / one, "at least 1.85", two >= 1.85 * one))
     at_most("many rows: 1,000 at random", 1, "s", _value(rows, "dsistore", "median_seconds", what="take"),
             _best(rows, "median_seconds", min, what="take"))
     exactly = _value(rows, "dsistore", "median_seconds", what="select", by="list of event_time")
