@@ -136,13 +136,19 @@ class Commands:
         self._engine.close(opened)
         return {"seconds": seconds, "rows": rows}
 
-    def partial(self, path: str, projection: list[list[str]]) -> dict[str, Any]:
-        """An epoch with partial duplicates, opening included. bytes are those of its tensors."""
+    def partial(self, path: str, projection: list[list[str]], digest: bool = False) -> dict[str, Any]:
+        """An epoch with partial duplicates, opening included; with digest, that of it. bytes are those of its
+        tensors."""
+        from .tensors import Digest
+
         gc.collect()
+        d = Digest() if digest else None
         begin = time.perf_counter()
         opened = self._engine.open(path)
-        rows, size = self._engine.partial(opened, _projection(projection))
-        return {"seconds": time.perf_counter() - begin, "rows": rows, "bytes": size}
+        rows, size = self._engine.partial(opened, _projection(projection), d)
+        self._engine.close(opened)
+        seconds = time.perf_counter() - begin
+        return d.result() if d else {"seconds": seconds, "rows": rows, "bytes": size}
 
     def digest(self, path: str, projection: list[list[str]], groups: list[list[str]] | None = None) -> dict[str, Any]:
         from .tensors import Digest

@@ -11,7 +11,7 @@ import pyarrow as pa
 import dsistore
 from dsistore import _engine
 
-from ..tensors import BATCH, Batch, Lists, Projection
+from ..tensors import BATCH, Batch, Digest, Lists, Projection
 from .engine import Engine
 
 TABLE = "workload"
@@ -48,14 +48,19 @@ class Dsistore(Engine):
             yield Batch(b.rows, b.dense_names, b.dense.numpy(), _lists(b.sparse, inverses), _lists(
                 b.weighted, inverses))
 
-    def partial(self, opened: Any, projection: Projection) -> tuple[int, int]:
-        """Reads all rows with partial duplicates. Returns how many they are, and the bytes of their tensors."""
+    def partial(self, opened: Any, projection: Projection, digest: Digest | None = None) -> tuple[int, int]:
+        """Reads all rows with partial duplicates. Returns how many they are, and the bytes of their tensors. digest is
+        given the batches, their lists one after the other."""
         rows = size = 0
         for b in self.dataset(opened, projection, "partial"):
             rows += b.rows
             size += b.dense.nbytes + b.inverses.nbytes + sum(
                 t.nbytes for x in (b.sparse, b.weighted) for t in (x.starts, x.lengths, x.values, x.weights)
                 if t is not None)
+            if digest is not None:
+                inverses = [*b.inverses.numpy(), None]
+                digest.add(Batch(b.rows, b.dense_names, b.dense.numpy(), _lists(b.sparse.contiguous(), inverses),
+                                 _lists(b.weighted.contiguous(), inverses)))
         return rows, size
 
     def keep_rows(self, path: str, name: str, rows: list[int], keys: list[str]) -> None:
