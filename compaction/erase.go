@@ -86,7 +86,8 @@ var ErrHeld = errors.New("held")
 // Objects that only expired snapshots name are deleted at once, so a reader of such a snapshot without a lease fails.
 //
 // ErrHeld is returned before the first step if a branch or a lease keeps a snapshot that may have the rows (for a
-// branch see DropBranches). It is returned after the last step for a branch or lease that was made meanwhile.
+// branch see DropBranches). For a branch that was made meanwhile it is returned before the purge, for a lease after it:
+// the rows are deleted then, and the snapshots have expired.
 //
 // If the newest snapshot has none of the rows, older ones may have them: those that have not expired, and expired ones
 // whose data is still there. With keys, their segments are read. With a filter, a snapshot counts as having the rows if
