@@ -14,8 +14,8 @@ import (
 
 // Dump writes the annotated bytes of a feature file or pack, which is the first size bytes of r: a line for each field
 // and each stream with its offset, its length, its first bytes and their meaning. If bytes are damaged, it writes what
-// can still be read and returns the first error, which matches ErrCorrupt or ErrUnsupported. The text is not a stable
-// format.
+// can still be read and returns the first error, which matches ErrCorrupt or ErrUnsupported. Errors of r and w match
+// neither. The text is not a stable format.
 func Dump(w io.Writer, r io.ReaderAt, size int64) error {
 	d := dumper{w: bufio.NewWriter(w), r: r}
 	var magic [3]byte
