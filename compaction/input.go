@@ -81,7 +81,8 @@ func openInputs(ctx context.Context, snap *storage.Snapshot, ds []catalog.Segmen
 func openInput(ctx context.Context, store *storage.Store, d catalog.SegmentDescriptor, deleted bitmap.Ref,
 	overlays []catalog.Overlay, layers []*catalog.OverlaySegment) (*input, error) {
 	if d.Rows > math.MaxUint32 {
-		return nil, fmt.Errorf("segment %s: %d rows: at most %d can be rewritten", d.ID, d.Rows, math.MaxUint32)
+		return nil, fmt.Errorf("segment %s: %d rows: at most %d can be rewritten", d.ID, d.Rows,
+			uint32(math.MaxUint32))
 	}
 	in := &input{d: d}
 	var err error
