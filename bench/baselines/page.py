@@ -212,7 +212,8 @@ def _long(rows: Rows) -> str:
     def show(r: dict[str, Any]) -> str:
         if r["what"] in ("kjt", "ikjt"):
             return f"{count(r['samples_per_second'])} samples/s"
-        return f"{seconds(r['median_seconds'])}, {r['median_asked_bytes'] / 1e6:.1f} MB"
+        asked = r["median_asked_bytes"] / 1e6
+        return seconds(r["median_seconds"]) + (f", {asked:.1f} MB" if asked >= 0.05 else "")
 
     for r in rows:
         r["key"] = key(r)
