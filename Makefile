@@ -22,7 +22,7 @@ endif
 FUZZTIME ?= 1000x
 BENCHTIME ?= 1s
 
-.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test metamorphic simulate mutations python-test python-bench plots baselines bench-peers baselines-test bench browser assets licences clean
+.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test metamorphic simulate mutations python-test python-bench plots baselines bench-peers baselines-test frameworks-env frameworks-bench frameworks-test bench browser assets licences clean
 
 build: ## builds bin/dsi and bin/dsistat
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./tools/cmd/...
@@ -119,6 +119,16 @@ bench-peers: baselines ## measures dsistore beside Parquet, Arrow IPC, DuckDB, L
 
 baselines-test: baselines ## every measure of bench-peers with 500 rows
 	PYTHONPATH=bench out/venv/bin/python -m baselines --rows 500 --long-rows 20000 --rounds 1 --dir out/baselines-test --no-results
+
+# Its baselines are packages that the Python package's tests have.
+frameworks-env: build
+	@python/test.sh prepare; python/test.sh wheel; test -f out/python-ready || { cat out/python-left-out out/python-prepare.log; exit 1; }
+
+frameworks-bench: frameworks-env ## measures TensorFlow, JAX and Grain fed by dsistore, beside TFRecord, Parquet and ArrayRecord; ARGS=--page fills docs/benchmarks.md
+	PYTHONPATH=bench out/venv/bin/python -m frameworks $(ARGS)
+
+frameworks-test: frameworks-env ## every measure of frameworks-bench with 500 rows
+	PYTHONPATH=bench out/venv/bin/python -m frameworks --rows 500 --rounds 1 --dir out/baselines-test --no-results
 
 bench: ## every Go benchmark
 	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -tags pebblegozstd ./...

@@ -35,11 +35,11 @@ def log(text: str) -> None:
 class Worker:
     """A process of one engine."""
 
-    def __init__(self, engine: str, threads: int):
+    def __init__(self, engine: str, threads: int, package: str):
         self.engine, self.threads = engine, threads
         self._process = subprocess.Popen([sys.executable, "-m", "baselines.worker", engine,
-                                          str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                         env={**environment(threads), "PYTHONPATH": _path()}, cwd=ROOT)
+                                          str(threads), package], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                         text=True, env={**environment(threads), "PYTHONPATH": _path()}, cwd=ROOT)
 
     def __call__(self, command: str, **given: Any) -> Any:
         assert self._process.stdin and self._process.stdout
@@ -79,24 +79,25 @@ def _path() -> str:
 
 
 class Engines:
-    """Processes of several engines, kept from one measure to the next. An engine that fails is left out, and it is
-    noted why."""
+    """Processes of several engines of a package, kept from one measure to the next. An engine that fails is left out,
+    and it is noted why."""
 
-    def __init__(self, names: Iterable[str], errors: list[dict[str, Any]]):
+    def __init__(self, names: Iterable[str], errors: list[dict[str, Any]], package: str = "baselines.engines"):
         self.names = list(names)
         self.errors = errors
+        self._package = package
         self._workers: dict[tuple[str, int], Worker] = {}
 
     def worker(self, engine: str, threads: int) -> Worker:
         key = (engine, threads)
         if key not in self._workers:
-            self._workers[key] = Worker(engine, threads)
+            self._workers[key] = Worker(engine, threads, self._package)
         return self._workers[key]
 
     def fresh(self, engine: str, threads: int, command: str, **given: Any) -> Any:
         """A command in a new process. process_seconds are from before it was started to after it ended."""
         begin = time.perf_counter()
-        with Worker(engine, threads) as w:
+        with Worker(engine, threads, self._package) as w:
             answer = w(command, **given)
         return answer | {"process_seconds": time.perf_counter() - begin}
 

@@ -77,12 +77,7 @@ class Run:
         got = self.engines.worker(engine, 1)("digest", path=path, projection=parts(p),
                                              groups=self.groups_of(p, w) if hashed else None)
         compared = ["rows", "ids", "unordered"] + (["ordered"] if got["ordered"] is not None else [])
-        if not hashed:
-            compared.append("bytes")
-        for name in compared:
-            if got[name] != want[name]:
-                raise Wrong(
-                    f"{engine}: {order}, {len(p.columns)} features: {name} is {got[name]}, the truth's is {want[name]}")
+        same(f"{engine}: {order}, {len(p.columns)} features", got, want, compared + ([] if hashed else ["bytes"]))
         self.checked[key] = True
 
     def groups_of(self, p: Projection, workload: Workload | None = None) -> list[list[str]]:
@@ -107,6 +102,13 @@ class Run:
             except (EngineError, Wrong) as e:
                 self.engines.failed(measure, engine, e)
         return out
+
+
+def same(what: str, got: dict[str, Any], want: dict[str, Any], compared: list[str]) -> None:
+    """Fails unless two digests are alike in what is compared."""
+    for name in compared:
+        if got[name] != want[name]:
+            raise Wrong(f"{what}: {name} is {got[name]}, the truth's is {want[name]}")
 
 
 def parts(p: Projection) -> list[list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pathlib
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import plots
@@ -22,18 +22,18 @@ Rows = list[dict[str, Any]]
 def fill(result: dict[str, Any], machine: dict[str, Any], page: pathlib.Path = PAGE,
          pictures: pathlib.Path = PICTURES) -> None:
     """Writes the page's parts, and draws its plots."""
-    parts = {"goals": _goals(result["goals"]), "run": _run(result, machine)}
+    parts = {"goals": _goals(result["goals"]), "run": setup(result, machine)}
     for name, rows in result["measures"].items():
         if name in _TABLES:
             parts[name] = _TABLES[name](rows)
     text = page.read_text()
     for name, part in parts.items():
-        text = _replaced(text, name, part)
+        text = replaced(text, name, part)
     page.write_text(text)
     _draw(result["measures"], pictures)
 
 
-def _replaced(text: str, name: str, part: str) -> str:
+def replaced(text: str, name: str, part: str) -> str:
     begins, ends = f"<!-- {name} -->\n", f"<!-- /{name} -->\n"
     before, found, rest = text.partition(begins)
     _, whole, after = rest.partition(ends)
@@ -42,7 +42,7 @@ def _replaced(text: str, name: str, part: str) -> str:
     return before + begins + part + ends + after
 
 
-def _table(header: list[str], lines: list[list[str]]) -> str:
+def table(header: list[str], lines: list[list[str]]) -> str:
     out = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     return "\n".join(out + ["| " + " | ".join(line) + " |" for line in lines]) + "\n"
 
@@ -69,23 +69,23 @@ def amount(v: float, unit: str) -> str:
 
 
 def _goals(goals: Rows) -> str:
-    return _table(["goal", "dsistore", "against", "ratio", "wanted", ""], [[
+    return table(["goal", "dsistore", "against", "ratio", "wanted", ""], [[
         g["goal"],
         amount(g["figure"], g["unit"]), f"{g['against']}: {amount(g['theirs'], g['unit'])}", f"{g['ratio']:.3g}",
         g["wanted"], "reached" if g["met"] else "**short**"
     ] for g in goals])
 
 
-def _run(result: dict[str, Any], m: dict[str, Any]) -> str:
-    versions = ", ".join(
-        f"{p} {m[p]}"
-        for p in ("pyarrow", "duckdb", "polars", "pylance", "vortex-data", "mosaicml-streaming", "numpy", "torch")
-        if m.get(p))
+def setup(result: dict[str, Any], m: dict[str, Any],
+          packages: Iterable[str] = ("pyarrow", "duckdb", "polars", "pylance", "vortex-data", "mosaicml-streaming",
+                                     "numpy", "torch")) -> str:
+    """What the figures of a run depend on, and what it left out."""
+    versions = ", ".join(f"{p} {m[p]}" for p in packages if m.get(p))
     cut = [f"{e['engine']} in {e['measure']}: {e['error']}" for e in result["errors"]]
-    setup = (f"{result['rows']:,} rows, {result['rounds']} rounds. {m['cpu']}, {m['cores']} cores, "
-             f"{m['memory_bytes'] / 2**30:.0f} GiB; Python {m['python']}, {m['go']}; "
-             f"{versions}; commit {m['revision'][:12]}.")
-    return (textwrap.fill(setup, 120, break_long_words=False, break_on_hyphens=False) + "\n" +
+    of = (f"{result['rows']:,} rows, {result['rounds']} rounds. {m['cpu']}, {m['cores']} cores, "
+          f"{m['memory_bytes'] / 2**30:.0f} GiB; Python {m['python']}, {m['go']}; "
+          f"{versions}; commit {m['revision'][:12]}.")
+    return (textwrap.fill(of, 120, break_long_words=False, break_on_hyphens=False) + "\n" +
             ("\n**Rough figures**: the machine did other things meanwhile "
              f"(its load was {m['load_before']:.1f} before).\n"
              if m["load_before"] > 1 else "") + "".join(f"\nLeft out: {c}.\n" for c in cut))
@@ -104,12 +104,12 @@ def _cells(of: dict[Any, dict[str, Any]], keys: list[Any], show: Callable[[dict[
 
 
 def _limits(rows: Rows) -> str:
-    return _table(["limit", "GB/s"], [[r["what"], f"{r['bytes_per_second'] / 1e9:.2f}"] for r in rows])
+    return table(["limit", "GB/s"], [[r["what"], f"{r['bytes_per_second'] / 1e9:.2f}"] for r in rows])
 
 
 def _write(rows: Rows) -> str:
     orders, most = ["clustered", "interleaved"], max(r["rows"] for r in rows)
-    return _table([
+    return table([
         "", "B/row, clustered in", "interleaved in", "seconds, clustered in", "interleaved in",
         "CPU seconds, clustered in", "interleaved in"
     ], [[
@@ -123,7 +123,7 @@ def _write(rows: Rows) -> str:
 def _reads(rows: Rows) -> str:
     ours = {r["threads"]: r["samples_per_second"] for r in rows if r["engine"] == "dsistore"}
     threads = sorted({r["threads"] for r in rows})
-    return _table([
+    return table([
         "", *(f"samples/s, {t} thread{'s' if t > 1 else ''}"
               for t in threads), *(f"dsistore is, {t} thread{'s' if t > 1 else ''}" for t in threads)
     ], [[
@@ -135,14 +135,14 @@ def _reads(rows: Rows) -> str:
 
 def _sweep(rows: Rows) -> str:
     shares = sorted({r["share"] for r in rows})
-    return _table(["samples/s", *(f"{x:.0%}" for x in shares)],
+    return table(["samples/s", *(f"{x:.0%}" for x in shares)],
                   [[label(s), *_cells(of, shares, lambda r: count(r["samples_per_second"]))]
                    for s, of in _by_engine(rows, "share")])
 
 
 def _open(rows: Rows) -> str:
     columns = sorted({r["columns"] for r in rows})
-    return _table([
+    return table([
         "", *(f"open + plan, {c:,}" for c in columns), *(f"and read, {c:,}"
                                                          for c in columns), f"whole process, {columns[-1]:,}"
     ], [[
@@ -158,24 +158,24 @@ def _select(rows: Rows) -> str:
         "session_id": "sessions by their id", "event_time": "rows by their time",
         "list": "a list of rows here and there"
     }
-    return "\n".join(f"{names[by].capitalize()}:\n\n" + _table(["", *(f"{x:.1%}" for x in shares)], [
+    return "\n".join(f"{names[by].capitalize()}:\n\n" + table(["", *(f"{x:.1%}" for x in shares)], [
         [label(s), *_cells(of, shares, lambda r: seconds(r["median_seconds"]))]
         for s, of in _by_engine([r for r in rows if r["by"] == by], "share")]) for by in names)
 
 
 def _one(title: str, show: Callable[[dict[str, Any]], str]) -> Callable[[Rows], str]:
-    return lambda rows: _table(["", title], [[label(s), *_cells(of, [1], show)]
+    return lambda rows: table(["", title], [[label(s), *_cells(of, [1], show)]
                                              for s, of in _by_engine(rows, "threads")])
 
 
 def _memory(rows: Rows) -> str:
-    return _table(["", "resident memory grown", "of which mapped files, at the end"], [
+    return table(["", "resident memory grown", "of which mapped files, at the end"], [
         [label(s), f"{of[1]['median_grown_bytes'] / 1e6:.0f} MB", f"{of[1]['median_mapped_bytes'] / 1e6:.0f} MB"]
         for s, of in _by_engine(rows, "threads")])
 
 
 def _cold(rows: Rows) -> str:
-    return _table(["", "from the disk", "asked of the system", "time"], [
+    return table(["", "from the disk", "asked of the system", "time"], [
         [label(s), f"{of[1]['disk_bytes_per_row']:.0f} B", f"{of[1]['asked_bytes_per_row']:.0f} B",
          seconds(of[1]["median_seconds"])]
         for s, of in _by_engine(rows, "threads")])
@@ -183,7 +183,7 @@ def _cold(rows: Rows) -> str:
 
 def _latency(rows: Rows) -> str:
     delays = sorted({r["milliseconds"] for r in rows})
-    return _table(["", *(f"samples/s, {d} ms" for d in delays), "requests", "MB"], [[
+    return table(["", *(f"samples/s, {d} ms" for d in delays), "requests", "MB"], [[
         label(s), *_cells(of, delays, lambda r: count(r["samples_per_second"])),
         *_cells(of, delays[:1], lambda r: f"{r['median_requests']:.0f}"),
         *_cells(of, delays[:1], lambda r: f"{r['median_bytes'] / 1e6:.1f}")
@@ -195,7 +195,7 @@ def _take(rows: Rows) -> str:
     for r in rows:
         r["taken"] = (r["first"], r["rows"])
     keys = sorted({r["taken"] for r in rows})
-    return _table(["", *(f"{n:,} rows, {'first' if first else 'again'}" for first, n in keys)],
+    return table(["", *(f"{n:,} rows, {'first' if first else 'again'}" for first, n in keys)],
                   [[label(s), *_cells(of, keys, lambda r: seconds(r["median_seconds"]))]
                    for s, of in _by_engine(rows, "taken")])
 
@@ -219,7 +219,7 @@ def _long(rows: Rows) -> str:
         r["key"] = key(r)
     engines = [s for s in ENGINES if any(r["engine"] == s for r in rows)]
     of = {(r["key"], r["engine"]): r for r in rows}
-    return _table(["", *map(label, engines)], [
+    return table(["", *map(label, engines)], [
         [k, *(show(of[k, s]) if (k, s) in of else "" for s in engines)] for k in dict.fromkeys(r["key"] for r in rows)])
 
 

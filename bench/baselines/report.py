@@ -10,6 +10,7 @@ import pathlib
 import platform
 import subprocess
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 from .harness import ROOT
@@ -18,7 +19,7 @@ from .engines import label
 _PACKAGES = ("duckdb", "mosaicml-streaming", "numpy", "polars", "pyarrow", "pylance", "torch", "vortex-data")
 
 
-def machine() -> dict[str, Any]:
+def machine(packages: Iterable[str] = _PACKAGES) -> dict[str, Any]:
     """What a figure depends on."""
     out: dict[str, Any] = {"cpu": "", "cores": len(os.sched_getaffinity(0)),
                            "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
@@ -30,7 +31,7 @@ def machine() -> dict[str, Any]:
     out["python"] = platform.python_version()
     go = subprocess.run(["go", "version"], capture_output=True, text=True).stdout.split()
     out["go"] = go[2] if len(go) > 2 else ""
-    for p in _PACKAGES:
+    for p in packages:
         try:
             out[p] = importlib.metadata.version(p)
         except importlib.metadata.PackageNotFoundError:
@@ -48,8 +49,8 @@ def write(directory: pathlib.Path, name: str, result: Any, on: dict[str, Any]) -
     path.write_text(
         json.dumps(
             {
-                "benchmark": name, "time": now.isoformat(), "command": ["baselines", *sys.argv[1:]], "machine": on,
-                "result": result
+                "benchmark": name, "time": now.isoformat(),
+                "command": [pathlib.Path(sys.argv[0]).parent.name, *sys.argv[1:]], "machine": on, "result": result
             }, indent=1) + "\n")
     print("results:", path, file=sys.stderr)
 

@@ -96,7 +96,7 @@ class Memory:
         return have[:n]
 
 
-def _extent(a: pa.Array) -> np.ndarray:
+def list_extent(a: pa.Array) -> np.ndarray:
     """The offsets of a list array, as they are: its own may begin anywhere."""
     kind = np.int64 if pa.types.is_large_list(a.type) else np.int32
     return np.frombuffer(a.buffers()[1], kind)[a.offset: a.offset + len(a) + 1]
@@ -107,7 +107,8 @@ def number_array(a: pa.Array) -> np.ndarray:
     return np.frombuffer(a.buffers()[1], a.type.to_pandas_dtype())[a.offset: a.offset + len(a)]
 
 
-def _dense(a: pa.Array) -> np.ndarray:
+def dense_array(a: pa.Array) -> np.ndarray:
+    """The values of an array of numbers or bools; null is 0."""
     if a.null_count:
         a = pc.fill_null(a, False if pa.types.is_boolean(a.type) else 0)
     return a.to_numpy(zero_copy_only=False) if pa.types.is_boolean(a.type) else number_array(a)
@@ -127,7 +128,7 @@ class Maker:
         p = self._p
         dense = self._memory("dense", rows * len(p.dense), np.float32).reshape(rows, len(p.dense))
         for i, name in enumerate(p.dense):
-            dense[:, i] = _dense(b.column(name))
+            dense[:, i] = dense_array(b.column(name))
         out = Batch(rows, list(p.dense), dense, (list(p.sparse), self._lists("sparse", b, p.sparse, False)),
                     (list(p.weighted), self._lists("weighted", b, p.weighted, True)))
         return self._hashed(out) if self._groups else out
@@ -140,7 +141,7 @@ class Maker:
         pieces, at = [], 0
         for k, name in enumerate(names):
             a = b.column(name)
-            extent = _extent(a)
+            extent = list_extent(a)
             np.subtract(extent[1:], extent[:-1], out=lengths[k * rows: (k + 1) * rows], casting="same_kind")
             np.add(extent[1:], at - int(extent[0]), out=offsets[k * rows + 1: (k + 1) * rows + 1], casting="same_kind")
             at += int(extent[-1]) - int(extent[0])

@@ -1,6 +1,8 @@
 """The process of one engine: it reads a command a line and answers each with a line of JSON.
 
-    python -m baselines.worker ENGINE THREADS
+    python -m baselines.worker ENGINE THREADS PACKAGE
+
+The package, such as baselines.engines, has ENGINES with the engine's name.
 """
 
 from __future__ import annotations
@@ -52,11 +54,11 @@ def memory(field: str) -> int:
 class Commands:
     """What an engine can be told. Each returns what is answered."""
 
-    def __init__(self, name: str, threads: int):
+    def __init__(self, name: str, threads: int, package: str):
         begin = time.perf_counter()
         from . import engines
 
-        self._engine: Any = engines.make(name, threads)  # some can do more than Engine says
+        self._engine: Any = engines.make(name, threads, package)  # some can do more than Engine says
         self._import_seconds = time.perf_counter() - begin
         self._tables: dict[str, Any] = {}
         self._written = 0
@@ -70,9 +72,13 @@ class Commands:
             table = self._tables[path] = pa.ipc.open_file(pa.memory_map(path)).read_all()
         return table if rows is None else table.slice(0, rows)
 
-    def write(self, source: str, path: str, clustered: bool, rows: int | None = None) -> dict[str, Any]:
-        """Writes a table anew: under a name of its own, since what a library has open stays where it is."""
+    def write(self, source: str, path: str, clustered: bool, rows: int | None = None,
+              columns: list[str] | None = None) -> dict[str, Any]:
+        """Writes a table anew, or some columns: under a name of its own, since what a library has open stays where it
+        is."""
         table = self._source(source, rows)
+        if columns is not None:
+            table = table.select(columns)
         self._written += 1
         fresh = f"{path}.{os.getpid()}.{self._written}"
         gc.collect()
@@ -273,7 +279,7 @@ def table_digest(table: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    name, threads = sys.argv[1], int(sys.argv[2])
+    name, threads, package = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     pin(threads)
     # Libraries may print: the answers have a descriptor of their own.
     answers = os.fdopen(os.dup(1), "w")
@@ -282,7 +288,7 @@ def main() -> None:
     for line in sys.stdin:
         asked = json.loads(line)
         try:
-            commands = commands or Commands(name, threads)
+            commands = commands or Commands(name, threads, package)
             answer = {"result": getattr(commands, asked["command"])(**asked["with"])}
         except Exception as e:
             answer = {"error": f"{type(e).__name__}: {e}", "traceback": traceback.format_exc()}

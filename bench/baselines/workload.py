@@ -15,7 +15,7 @@ from .harness import HERE, ROOT, log
 from .tensors import BATCH, Digest, Maker, Projection
 
 # Columns that are neither sparse nor dense features.
-_OTHERS = ("session_id", "request_id", "user_id", "event_time", "click", "conversion", "user_embedding")
+OTHERS = ("session_id", "request_id", "user_id", "event_time", "click", "conversion", "user_embedding")
 
 
 class Workload:
@@ -60,7 +60,7 @@ class Workload:
 
     def projection(self, share: float) -> Projection:
         """About a share of the sparse and dense features, spread over all families: every 1/share-th one."""
-        columns = [n for n in self.schema.names if n not in _OTHERS]
+        columns = [n for n in self.schema.names if n not in OTHERS]
         want = max(round(share * len(columns)), 1)
         return Projection.of(self.schema, [columns[i * len(columns) // want] for i in range(want)])
 

@@ -32,7 +32,8 @@ def label(name: str) -> str:
     return ENGINES[name][2]
 
 
-def make(name: str, threads: int) -> Engine:
-    """An engine in this process, which must have been started with the environment that worker.environment says."""
-    module, cls, _ = ENGINES[name]
-    return getattr(importlib.import_module(f".{module}", __package__), cls)(threads)
+def make(name: str, threads: int, package: str = __name__) -> Engine:
+    """An engine in this process, which must have been started with the environment that worker.environment says.
+    package is one whose ENGINES has the name."""
+    module, cls, _ = importlib.import_module(package).ENGINES[name]
+    return getattr(importlib.import_module(f".{module}", package), cls)(threads)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..tensors import BATCH, Batch, Lists, Maker, Projection, _dense, _extent, number_array
+from ..tensors import BATCH, Batch, Lists, Maker, Projection, dense_array, list_extent, number_array
 from .engine import Engine
 
 
@@ -84,12 +84,12 @@ def _exact(a: pa.Array) -> np.ndarray:
     """A dense column as float64: null is 0. Embeddings and keys are not asked for, and are not kept exactly."""
     if pa.types.is_fixed_size_list(a.type):
         return np.zeros(len(a))
-    return _dense(a).astype(np.float64)
+    return dense_array(a).astype(np.float64)
 
 
 def _cut(a: pa.Array) -> list[bytes]:
     """The bytes of each list: ids, then scores."""
-    extent = _extent(a)
+    extent = list_extent(a)
     inner = a.values
     arrays = [
         number_array(x) for x in ([inner.field(0), inner.field(1)] if pa.types.is_struct(inner.type) else [inner])

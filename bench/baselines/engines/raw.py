@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..tensors import BATCH, Batch, Lists, Maker, Projection, _dense, _extent, number_array
+from ..tensors import BATCH, Batch, Lists, Maker, Projection, dense_array, list_extent, number_array
 from .engine import Engine
 
 
@@ -29,7 +29,7 @@ class Raw(Engine):
             if pa.types.is_fixed_size_list(a.type):
                 number_array(a.values).tofile(to.with_suffix(".embedding"))
             elif pa.types.is_list(a.type):
-                extent = _extent(a)
+                extent = list_extent(a)
                 (extent - extent[0]).astype(np.int64).tofile(to.with_suffix(".offsets"))
                 inner, part = a.values, slice(int(extent[0]), int(extent[-1]))
                 if pa.types.is_struct(inner.type):
@@ -38,7 +38,7 @@ class Raw(Engine):
                 number_array(inner)[part].tofile(to.with_suffix(".ids"))
             else:
                 exact = name.endswith(("_id", "_time"))
-                _dense(a).astype(np.int64 if exact else np.float32).tofile(to.with_suffix(".dense"))
+                dense_array(a).astype(np.int64 if exact else np.float32).tofile(to.with_suffix(".dense"))
 
     def open(self, path: str) -> pathlib.Path:
         return pathlib.Path(path)
