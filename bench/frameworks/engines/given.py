@@ -23,6 +23,8 @@ class Given:
         self._projection, self._part = projection, part
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # an AttributeError of _batch itself
+            raise AttributeError(name)
         return getattr(self._batch, name)
 
     @functools.cached_property
