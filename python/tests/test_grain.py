@@ -35,9 +35,9 @@ def test_rows_are_those_of_the_source(table, rows):
     source = table.grain(FEATURES)
     assert isinstance(source, grain.sources.RandomAccessDataSource) and len(source) == len(rows)
     some = [5, 0, 999, 5, 31, -1]
-    assert list(map(plain, source._getitems(some))) == [rows[i] for i in some]
+    assert list(map(plain, source.take(some))) == [rows[i] for i in some]
     assert plain(source[17]) == rows[17] and plain(source[np.int64(18)]) == rows[18]
-    assert source._getitems([]) == []
+    assert source.take([]) == []
     for beyond in (1000, -1001):
         with pytest.raises(IndexError, match=f"row {beyond} of 1000"):
             source[beyond]
@@ -49,12 +49,16 @@ def test_rows_are_those_of_the_source(table, rows):
 
 
 def test_a_map_dataset(table, rows):
-    """Shuffled by Grain; the rows of a batch are read together, each once in an epoch, and slices are shards."""
+    """Shuffled by Grain, each row once in an epoch, and slices are shards; a batch's rows are the same taken together.
+    """
     data = grain.MapDataset.source(table.grain(columns=FEATURES)).shuffle(seed=3)
     order = [row["event_time"] for row in data]
     by_time = {row["event_time"]: row for row in rows}
     assert sorted(order) == sorted(by_time) and order != sorted(order)
     batches = list(data.batch(64, batch_fn=list))
+    source = table.grain(columns=FEATURES)
+    together = list(grain.MapDataset.range(len(source)).shuffle(seed=3).batch(64).map(source.take))
+    assert [[plain(row) for row in batch] for batch in together] == [[plain(row) for row in b] for b in batches]
     assert [row["event_time"] for batch in batches for row in batch] == order
     assert all(plain(row) == by_time[int(row["event_time"])] for batch in batches for row in batch)
     shards = [[row["event_time"] for row in data[s::3]] for s in range(3)]

@@ -79,7 +79,7 @@ class DsistoreBatches(_Grain, Dsistore):
 
     def given(self, opened: Any, p: Projection) -> grain.IterDataset:
         source = opened.grain(p.columns)
-        return self.of_batches(len(source), source._getitems, p)
+        return self.of_batches(len(source), source.take, p)
 
 
 class _ArrayRecord(_Grain):

@@ -1,10 +1,12 @@
 """Rows for Grain, JAX's loader: a RandomAccessDataSource over a table. Grain itself is not imported here.
 
     source = table.grain(["user_*", "age", "click"])
-    rows = grain.MapDataset.source(source).shuffle(seed=7).to_iter_dataset().batch(4096, batch_fn=...)
+    positions = grain.MapDataset.range(len(source)).shuffle(seed=7)
+    batches = positions.batch(4096).map(source.take).to_iter_dataset()
 
 Grain shuffles, shards and saves its position by row positions; Table.jax gives whole batches, which is faster where the
-engine's shuffle will do.
+engine's shuffle will do. ``grain.MapDataset.source(source)`` gives rows one by one, as any source: Grain 0.2 asks for
+each alone, which costs far more than to take those of a batch together.
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ class TableSource:
     RandomAccessDataSource. Table.grain makes it. len() is the number of rows.
 
     ``source[i]`` is a dict with an entry for each feature: a number as NumPy's, a list or embedding as an array, a
-    weighted list as a pair of arrays (ids, weights), str and bytes as they are; None for null. Grain reads the rows of
-    a batch together, which is much faster than each alone.
+    weighted list as a pair of arrays (ids, weights), str and bytes as they are; None for null. ``take`` gives the rows
+    of a batch together, which is much faster than each alone.
 
     It pickles, for Grain's processes, and repr() says which rows it has, for Grain's checkpoints. It needs pyarrow.
     """
@@ -56,10 +58,10 @@ class TableSource:
         return self._rows
 
     def __getitem__(self, row: SupportsIndex) -> Row:
-        return self._getitems([row])[0]
+        return self.take([row])[0]
 
-    def _getitems(self, rows: Iterable[SupportsIndex]) -> list[Row]:
-        """The rows at positions: Grain calls it with all of a batch."""
+    def take(self, rows: Iterable[SupportsIndex]) -> list[Row]:
+        """The rows at positions, in their order. IndexError: there is no such row."""
         positions = np.fromiter((r.__index__() for r in rows), "<i8")
         if np.any(outside := (positions < -self._rows) | (positions >= self._rows)):
             raise IndexError(f"row {positions[outside][0]} of {self._rows}")
@@ -71,6 +73,8 @@ class TableSource:
         table = to_table(Records(records))
         columns = {name: _values(table.column(name).combine_chunks()) for name in table.column_names}
         return [{name: column[i] for name, column in columns.items()} for i in range(len(positions))]
+
+    _getitems = take  # what Grain calls with all rows of a batch, where its batch_map_pushdown is on
 
 
 def _values(column: pyarrow.Array) -> list[Any]:
