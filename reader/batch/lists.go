@@ -531,7 +531,6 @@ func (x *listFiller) copyLists(j *Jagged, kind listKind) {
 	if x.partial {
 		begins = j.Starts
 	}
-	bytes := 8*len(j.Values) + 4*len(j.FloatValues)
 	for k, f := range j.Features {
 		at, g := int(j.First[k]), x.group(f)
 		if g != nil && x.partial {
@@ -540,7 +539,7 @@ func (x *listFiller) copyLists(j *Jagged, kind listKind) {
 		for i := range x.sources(g) {
 			c, lo, hi := x.source(g, i, f)
 			if c != nil {
-				putRows(j, kind, int(begins[at]), c, lo, hi, g == nil && expand.GoesPast(bytes, hi-lo))
+				putRows(j, kind, int(begins[at]), c, lo, hi, g == nil && expand.GoesPast(x.b.block.used, hi-lo))
 			}
 			at += hi - lo
 		}

@@ -92,7 +92,7 @@ func PutSlotLists[T any](dst, values []T, c *vector.Column, lo, hi int) int {
 	return n
 }
 
-// streamed is the number of bytes of a batch's lists from which on they are written past the CPU caches (non-temporal
+// streamed is the number of bytes of a batch from which on its lists are written past the CPU caches (non-temporal
 // stores): 3/8 of the last-level cache, 2 MiB at least and 12 MiB at most. Larger batches leave the cache before their
 // memory is used again, and evict other data. Past the caches, a full cache line is also written without reading it
 // first. Smaller batches stay in the cache: with 32 MiB of it a batch of 5 MB takes a fifth less time so, of 10 MB a
@@ -103,7 +103,7 @@ var streamed = min(max(2<<20, simd.LastCache*3/8), 12<<20)
 // call starts and ends with a partial line, and waits for its writes.
 const streamedRows = 32
 
-// GoesPast reports whether a piece of so many rows, of lists with so many bytes in all, is written past the caches.
+// GoesPast reports whether a piece of so many rows, of a batch of so many bytes, is written past the caches.
 func GoesPast(bytes, rows int) bool { return bytes >= streamed && rows >= streamedRows }
 
 // PutLists is PutSlotLists for rows. past: write past the CPU caches, if there is a kernel for it.
