@@ -56,8 +56,11 @@ def test_a_fork_while_an_iterator_lives(store_path):
     run(FORK_WHILE_ITERATING, store_path)
 
 
+# Modules are imported first: where a process is forked while a thread imports a module, Python's lock of that module is
+# never released in the child, with or without dsistore.
 FORK_BEFORE_USE = """
     import os, signal, sys, threading
+    import pyarrow
     import dsistore
     def rows():
         return dsistore.open(sys.argv[1]).table("ads").scan(["click"]).to_arrow().num_rows
