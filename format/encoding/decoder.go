@@ -23,8 +23,9 @@ type Decoder struct {
 	bytes   arena[byte]
 	int32s  arena[int32]
 	spans   arena[Span]
+	placed  arena[placedSpan]
 	block   [bitpack.BlockLen]int64     // one unpacked block
-	codes   [4 * bitpack.BlockLen]int64 // a few decoded codes, to be looked up
+	blocks  [4 * bitpack.BlockLen]int64 // decoded values of a stream, to be used at once
 	packed  packedStream                // of a frame of reference that is decoded in pieces
 	rans    rans.Decoder
 	zstd    *zstd.Decoder
@@ -41,6 +42,12 @@ func (d *Decoder) Int32s(dst []int32, src []byte) error {
 	}
 	if id == IDFOR {
 		return d.decodeFOR32(dst, p)
+	}
+	done, err := d.eachBlock(len(dst), src, 0, func(at int, wide []int64) error {
+		return narrow(dst[at:at+len(wide)], wide)
+	})
+	if done || err != nil {
+		return err
 	}
 	m := d.ints.mark()
 	defer d.ints.release(m)
@@ -102,7 +109,8 @@ type Span struct{ From, To int32 }
 //	dictionary, decimal                                         only the codes or digits of these values
 //	sequences                                                   copies are followed back to their literals
 //	zstd                                                        decompressed whole, then as the codec inside
-//	delta, rans                                                 decoded whole
+//	rans                                                        decoded block by block, up to the last of these values
+//	delta                                                       decoded whole
 
 // wholeShare: all values are decoded if at least one in wholeShare is asked for.
 const wholeShare = 4

@@ -222,7 +222,7 @@ func decodeDictionary[T any](f *family[T]) decodeFunc[T] {
 
 // lookUp decodes a chunk of len(dst) codes and writes the value of each.
 func lookUp[T any](d *Decoder, dst, values []T, src []byte, depth int) error {
-	done, err := d.codeBlocks(len(dst), src, depth, func(at int, codes []int64) error {
+	done, err := d.eachBlock(len(dst), src, depth, func(at int, codes []int64) error {
 		return valuesOf(dst[at:at+len(codes)], values, codes)
 	})
 	if done || err != nil {
@@ -245,7 +245,7 @@ func lookUp[T any](d *Decoder, dst, values []T, src []byte, depth int) error {
 // there is none. bad and code are meaningless if err is not nil.
 func (d *Decoder) LookUp(dst, first, second []int64, src []byte) (bad int, code int64, err error) {
 	bad = -1
-	done, err := d.codeBlocks(len(dst), src, 0, func(at int, codes []int64) error {
+	done, err := d.eachBlock(len(dst), src, 0, func(at int, codes []int64) error {
 		if i := gather.Two(dst[at:at+len(codes)], first, second, codes); i >= 0 {
 			bad, code = at+i, codes[i]
 			return errCode
@@ -269,37 +269,6 @@ func (d *Decoder) LookUp(dst, first, second []int64, src []byte) (bad int, code 
 
 // LookUpIn replaces each of codes by values[code]. The codes are in range.
 func LookUpIn(codes, values []int64) { gather.Two(codes, values, nil, codes) }
-
-// codeBlocks decodes a chunk of n codes in blocks that stay in the L1 cache. It calls f with each block and the
-// position of its first code, until f returns an error. done is false if there is an error, or if the codec has no
-// stream: then nothing was decoded.
-func (d *Decoder) codeBlocks(n int, src []byte, depth int, f func(at int, codes []int64) error) (done bool, err error) {
-	id, p, err := head(src)
-	if err != nil {
-		return false, err
-	}
-	if depth > maxDepth {
-		return false, errDepth
-	}
-	if id >= idEnd || intStreams[id] == nil {
-		return false, nil
-	}
-	s := intStreams[id]
-	if err := s.open(d, n, p); err != nil {
-		return false, err
-	}
-	for at := 0; at < n && err == nil; {
-		codes := d.codes[:min(n-at, len(d.codes))]
-		if err = s.next(d, codes); err == nil {
-			err = f(at, codes)
-		}
-		at += len(codes)
-	}
-	if end := s.close(d); err == nil {
-		err = end
-	}
-	return err == nil, err
-}
 
 // valuesOf writes the value of each code. codes and dst may be the same memory.
 func valuesOf[T any](dst, values []T, codes []int64) error {

@@ -34,6 +34,43 @@ type intStream struct {
 	close func(d *Decoder) error              // returns an error if the payload does not end here
 }
 
+// eachBlock decodes a chunk of n ints in blocks that stay in the L1 cache. It calls f with each block, which f may
+// change, and the position of its first value, until f returns an error. done is false if there is an error, or if the
+// codec has no stream: then nothing was decoded.
+func (d *Decoder) eachBlock(n int, src []byte, depth int, f func(at int, block []int64) error) (done bool, err error) {
+	id, p, err := head(src)
+	if err != nil {
+		return false, err
+	}
+	if depth > maxDepth {
+		return false, errDepth
+	}
+	if id >= idEnd || intStreams[id] == nil {
+		return false, nil
+	}
+	err = intStreams[id].each(d, n, p, f)
+	return err == nil, err
+}
+
+// each is eachBlock for a payload.
+func (s *intStream) each(d *Decoder, n int, p []byte, f func(at int, block []int64) error) error {
+	if err := s.open(d, n, p); err != nil {
+		return err
+	}
+	var err error
+	for at := 0; at < n && err == nil; {
+		block := d.blocks[:min(n-at, len(d.blocks))]
+		if err = s.next(d, block); err == nil {
+			err = f(at, block)
+		}
+		at += len(block)
+	}
+	if end := s.close(d); err == nil {
+		err = end
+	}
+	return err
+}
+
 var (
 	intCodecs  [idEnd]*intCodec
 	intStreams [idEnd]*intStream

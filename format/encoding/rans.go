@@ -2,6 +2,8 @@ package encoding
 
 import (
 	"encoding/binary"
+	"errors"
+	"slices"
 
 	"github.com/dsistore/dsistore/format/encoding/rans"
 )
@@ -23,9 +25,11 @@ func init() {
 	registerInts(&intCodec{
 		codec: codec{IDRANS, "rans", (*description).firstByte},
 		turn:  70, deepest: maxDepth - 1, fewest: 256, offer: offerRANS, encode: encodeRANS, below: 1,
-		decode: decodeRANS, stream: &intStream{open: openRANS, next: nextRANS, close: closeRANS},
+		decode: decodeRANS, seeks: seekAlways, stream: ransStream,
 	})
 }
+
+var ransStream = &intStream{open: openRANS, next: nextRANS, close: closeRANS}
 
 // offerRANS estimates the size from the entropy of the classes of a sample.
 func offerRANS(e *encoder, c *intChoice) {
@@ -89,13 +93,67 @@ func closeRANS(d *Decoder) error {
 	return nil
 }
 
-func decodeRANS(d *Decoder, dst []int64, n int, _ []Span, p []byte, _ int) error {
+func decodeRANS(d *Decoder, dst []int64, n int, spans []Span, p []byte, _ int) error {
+	if spans != nil {
+		return decodeRANSAt(d, dst, n, spans, p)
+	}
 	if err := openRANS(d, n, p); err != nil {
 		return err
 	}
 	err := nextRANS(d, dst)
 	if end := closeRANS(d); err == nil {
 		err = end
+	}
+	return err
+}
+
+// errEnough ends a stream of which no more is needed.
+var errEnough = errors.New("enough")
+
+// A placedSpan is a span whose values go to position at on.
+type placedSpan struct {
+	Span
+	at int32
+}
+
+// decodeRANSAt copies the values of spans out of each block, up to the last one that has any.
+func decodeRANSAt(d *Decoder, dst []int64, n int, spans []Span, p []byte) error {
+	m := d.placed.mark()
+	defer d.placed.release(m)
+	placed := d.placed.grab(len(spans))
+	ascend, sum := true, int32(0)
+	for i, s := range spans {
+		placed[i] = placedSpan{s, sum}
+		sum += s.To - s.From
+		ascend = ascend && (i == 0 || spans[i-1].From <= s.From)
+	}
+	if !ascend {
+		slices.SortFunc(placed, func(a, b placedSpan) int { return int(a.From - b.From) })
+	}
+	from, to := 0, 0 // the spans that have begun, and have not ended before the block
+	err := ransStream.each(d, n, p, func(at int, block []int64) error {
+		if from == len(placed) {
+			return errEnough
+		}
+		end := int32(at + len(block))
+		for to < len(placed) && placed[to].From < end {
+			to++
+		}
+		left := to
+		for i := to - 1; i >= from; i-- {
+			s := placed[i]
+			lo, hi := max(s.From, int32(at)), min(s.To, end)
+			copy(dst[s.at+lo-s.From:], block[lo-int32(at):hi-int32(at)])
+			if s.To > end {
+				left--
+				placed[left] = s
+			}
+		}
+		from = left
+		return nil
+	})
+	if err == errEnough {
+		return nil
 	}
 	return err
 }

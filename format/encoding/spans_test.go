@@ -10,7 +10,7 @@ import (
 // drawSpans returns some spans of n values: few and short, many, whole, empty, twice the same, in any order.
 func drawSpans(rng *rand.Rand, n int) []Span {
 	out := []Span{}
-	longest := []int{1, 3, 40, 300}[rng.IntN(4)]
+	longest := []int{1, 3, 40, 300, 3000}[rng.IntN(5)]
 	for range []int{0, 1, 3, 20}[rng.IntN(4)] {
 		from := rng.IntN(n + 1)
 		out = append(out, Span{int32(from), int32(min(n, from+rng.IntN(longest+1)))})
@@ -61,8 +61,9 @@ func TestIntsAtConformance(t *testing.T) {
 			}
 		}
 	}
-	if d.ints.used != 0 || d.bytes.used != 0 || d.spans.used != 0 {
-		t.Errorf("scratch is not given back: %d ints, %d bytes, %d spans", d.ints.used, d.bytes.used, d.spans.used)
+	if d.ints.used != 0 || d.bytes.used != 0 || d.spans.used != 0 || d.placed.used != 0 {
+		t.Errorf("scratch is not given back: %d ints, %d bytes, %d spans, %d placed", d.ints.used, d.bytes.used,
+			d.spans.used, d.placed.used)
 	}
 }
 
