@@ -35,5 +35,5 @@ def label(name: str) -> str:
 def make(name: str, threads: int, package: str = __name__) -> Engine:
     """An engine in this process, which must have been started with the environment that worker.environment says.
     package is one whose ENGINES has the name."""
-    module, cls, _ = importlib.import_module(package).ENGINES[name]
-    return getattr(importlib.import_module(f".{module}", package), cls)(threads)
+    module, cls, _, *given = importlib.import_module(package).ENGINES[name]
+    return getattr(importlib.import_module(f".{module}", package), cls)(threads, *given)

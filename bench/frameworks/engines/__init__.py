@@ -15,7 +15,7 @@ _GRAIN = {
 }
 SHUFFLED = "-shuffled"  # the end of the names of engines that Grain shuffles by row
 
-# name -> (module, class, what it is called in tables)
+# name -> (module, class, what it is called in tables, and what the class is given besides threads)
 ENGINES = {
     "tensorflow-dsistore": ("tensorflow_engines", "DsistoreDataset", "`table.tensorflow(...).dataset()`"),
     "tensorflow-tfrecord": ("tensorflow_engines", "TFRecord", "tf.data over TFRecord, all features"),
@@ -24,7 +24,7 @@ ENGINES = {
     "numpy-dsistore": ("arrays", "Numpy", "`table.numpy(...)`"),
     "jax-dsistore": ("arrays", "Jax", "`table.jax(...)`"),
     **{name: ("grain_engines", cls, what) for name, (cls, what) in _GRAIN.items()},
-    **{name + SHUFFLED: ("grain_engines", cls + "Shuffled", what) for name, (cls, what) in _GRAIN.items()},
+    **{name + SHUFFLED: ("grain_engines", cls, what, True) for name, (cls, what) in _GRAIN.items()},
 }
 
 

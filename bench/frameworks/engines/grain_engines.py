@@ -40,7 +40,10 @@ class _Grain(Engine):
     """Batches in order, or shuffled by Grain, which its users want."""
 
     exact_order = True
-    shuffled = False
+
+    def __init__(self, threads: int, shuffled: bool = False):
+        super().__init__(threads)
+        self.shuffled = shuffled
 
     def given(self, opened: Any, p: Projection) -> grain.IterDataset:
         raise NotImplementedError
@@ -58,7 +61,6 @@ class _Grain(Engine):
         """Batches of rows, of which Grain reads 500 ahead, as it does by default."""
         read = grain.ReadOptions(num_threads=self.threads, prefetch_buffer_size=500)
         return rows.to_iter_dataset(read).batch(BATCH, drop_remainder=False, batch_fn=lambda r: collate(p, r))
-
 
     def of_batches(self, rows: int, read: Callable[[Any], Sequence[Row]], p: Projection) -> grain.IterDataset:
         """Batches of row positions, of which each is read at once, with as many ahead as there are threads."""
@@ -153,23 +155,3 @@ class ArrayRecordPickles(_ArrayRecord):
 
 class ArrayRecordPickleBatches(ArrayRecordPickles):
     at_once = True
-
-
-class DsistoreRowsShuffled(DsistoreRows):
-    shuffled = True
-
-
-class DsistoreBatchesShuffled(DsistoreBatches):
-    shuffled = True
-
-
-class ArrayRecordExamplesShuffled(ArrayRecordExamples):
-    shuffled = True
-
-
-class ArrayRecordPicklesShuffled(ArrayRecordPickles):
-    shuffled = True
-
-
-class ArrayRecordPickleBatchesShuffled(ArrayRecordPickleBatches):
-    shuffled = True

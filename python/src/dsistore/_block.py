@@ -149,16 +149,25 @@ class Block:
         """The values of the i-th exact column, of a kind: numbers without nulls as an array, else a list, None for
         null."""
         mask = self.mask(f"column.{i}.present", 1, self.rows)
-        if kind in ("bytes", "string"):
-            data, offsets = self.array(f"column.{i}.values").tobytes(), self.array(f"column.{i}.offsets").tolist()
-            values: list[Any] = [data[a:b] for a, b in zip(offsets, offsets[1:])]
-            if kind == "string":
-                values = [v.decode() for v in values]
-        elif mask is None:
-            return self.numbers(i, elem)
-        else:
-            values = self.numbers(i, elem).tolist()
-        return values if mask is None else [v if p else None for v, p in zip(values, mask[0].tolist())]
+        if kind in TEXTS:
+            return listed(texts(kind, self.array(f"column.{i}.values"), self.array(f"column.{i}.offsets")), mask)
+        numbers = self.numbers(i, elem)
+        return numbers if mask is None else listed(numbers.tolist(), mask)
+
+
+TEXTS = ("bytes", "string")  # the kinds of exact columns that have offsets
+
+
+def texts(kind: str, data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int32]) -> list[Any]:
+    """The values of an exact column of one of TEXTS: bytes or str."""
+    all_bytes, at = data.tobytes(), offsets.tolist()
+    values = [all_bytes[a:b] for a, b in zip(at, at[1:])]
+    return [v.decode() for v in values] if kind == "string" else values
+
+
+def listed(values: list[Any], mask: Mask | None) -> list[Any]:
+    """The values of an exact column, None for null: mask is its presence, [1, B]."""
+    return values if mask is None else [v if p else None for v, p in zip(values, mask[0].tolist())]
 
 
 def offset(values: int) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypedDict, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from . import _engine, _worker, errors
 from ._block import Block
@@ -18,7 +18,7 @@ from ._epoch import EpochIterator
 from ._epoch_start import EpochStart
 from ._plan import Plan, TableRef
 from ._rank import RankLookup, of_process
-from ._select import SampleList, Shuffle, dedup_form, list_name, literal, names, selected
+from ._select import ReadOptions, SampleList, Shuffle, dedup_form, list_name, literal, names, selected
 from ._state import LoaderState, number
 from ._stats import Meter, Stats
 
@@ -56,19 +56,12 @@ class Options:
     lease: bool = True
 
 
-class BatchOptions(TypedDict, total=False):
+class BatchOptions(ReadOptions, total=False):
     """The options that all outputs have: Table.torch describes them."""
 
-    columns: str | Sequence[str] | None
     labels: str | Sequence[str]
     integers: str | Sequence[str]
     sparse: str | Sequence[str]
-    partitions: str | None
-    filter: str | None
-    sample_list: str | SampleList | None
-    downsample: str | None
-    overlay: str | Sequence[str]
-    batch_size: int
     shuffle: Literal["session", "row"] | Shuffle | None
     seed: int
     rank: int | None
@@ -79,10 +72,6 @@ class BatchOptions(TypedDict, total=False):
     presence: bool
     shards: int | None
     prefetch: int | None
-    workers: int | None
-    memory: int | None
-    job: str | None
-    lease: bool
 
 
 def options_of(features: str | Sequence[str] | None, dedup: bool | str, options: BatchOptions) -> Options:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 from . import errors
 
@@ -30,6 +31,22 @@ class Shuffle:
 
     unit: str = "session"  # none, session or row
     buffer_stripes: int = 16
+
+
+class ReadOptions(TypedDict, total=False):
+    """The options of everything that reads rows in order. Table.scan and Table.torch describe them."""
+
+    columns: str | Sequence[str] | None
+    partitions: str | None
+    filter: str | None
+    sample_list: str | SampleList | None
+    downsample: str | None
+    overlay: str | Sequence[str]
+    batch_size: int
+    workers: int | None
+    memory: int | None
+    job: str | None
+    lease: bool
 
 
 def names(of: str | Sequence[str]) -> list[str]:

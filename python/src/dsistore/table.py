@@ -9,14 +9,14 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from . import _arrow, _engine, _ingest, errors
 from ._arrow import Scan
 from ._ingest import Progress
 from ._plan import Feature, TableRef
 from ._samples import Samples, key_params
-from ._select import SampleList, Shuffle, dedup_form, list_name, names, selected
+from ._select import ReadOptions, SampleList, Shuffle, dedup_form, list_name, names, selected
 
 if TYPE_CHECKING:
     import pyarrow
@@ -119,21 +119,10 @@ class Store:
         return _ingest.read_source("ingest", source, format, progress, params)
 
 
-class ScanOptions(TypedDict, total=False):
+class ScanOptions(ReadOptions, total=False):
     """The options of Table.scan, which describes them."""
 
-    columns: str | Sequence[str] | None
-    partitions: str | None
-    filter: str | None
-    sample_list: str | SampleList | None
-    downsample: str | None
-    overlay: str | Sequence[str]
-    batch_size: int
     fold: bool
-    workers: int | None
-    memory: int | None
-    job: str | None
-    lease: bool
 
 
 class Table:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 import torch
 
 from . import kjt
+from .._block import TEXTS, listed, texts
 from .block import TensorBlock, unpacked
 from .lists import DedupGroup, Jagged, Map, expanded, jagged, of_features
 
@@ -359,17 +360,12 @@ class Batch:
     def _exact(self, i: int, kind: str, elem: str) -> Any:
         """The values of the i-th exact column, which is in the host's memory."""
         present = self._bits(f"column.{i}.present", 1)
-        if kind in ("bytes", "string"):
-            data = self._block.tensor(f"column.{i}.values").numpy().tobytes()
-            offsets = self._block.tensor(f"column.{i}.offsets").tolist()
-            values: list[Any] = [data[a:b] for a, b in zip(offsets, offsets[1:])]
-            if kind == "string":
-                values = [v.decode() for v in values]
-        elif present is None:
-            return self._numbers(i, elem)
-        else:
-            values = self._numbers(i, elem).tolist()
-        return values if present is None else [v if p else None for v, p in zip(values, present[0].tolist())]
+        mask = None if present is None else present.numpy()
+        if kind in TEXTS:
+            data, offsets = (self._block.tensor(f"column.{i}.{of}").numpy() for of in ("values", "offsets"))
+            return listed(texts(kind, data, offsets), mask)
+        numbers = self._numbers(i, elem)
+        return numbers if mask is None else listed(numbers.tolist(), mask)
 
     def _kjt(self, kind: str, dedup: bool | None = None) -> KeyedJaggedTensor:
         """A KJT of the lists of a kind that are deduplicated, of those that come one per row, or of both (None)."""
