@@ -13,6 +13,7 @@ import (
 	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/snappy"
 	"github.com/pierrec/lz4/v4"
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // ORC's compression codecs.
@@ -208,7 +209,7 @@ func (d *intReader) varint() uint64 {
 
 func (d *intReader) value(u uint64) int64 {
 	if d.signed {
-		return zigzag(u)
+		return protowire.DecodeZigZag(u)
 	}
 	return int64(u)
 }
@@ -306,7 +307,7 @@ func (d *intReader) readPatched(width uint, count int) {
 
 func (d *intReader) readDeltas(width uint, count int) {
 	v := d.value(d.varint())
-	step := zigzag(d.varint())
+	step := protowire.DecodeZigZag(d.varint())
 	d.all = append(d.all, v)
 	if count > 1 {
 		v += step

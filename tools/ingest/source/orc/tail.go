@@ -1,13 +1,14 @@
 package orc
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"math"
 	"slices"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // A Tail is what the end of an ORC file says, as far as it is read here: pyarrow reads the file, but for the
@@ -61,10 +62,7 @@ const (
 var errDamagedTail = errors.New("the end of the ORC file is damaged")
 
 // A protoReader reads messages of Protocol Buffers. err is that of the first one that is damaged.
-type protoReader struct {
-	buf []byte
-	err error
-}
+type protoReader struct{ err error }
 
 // A protoValue is that of a field: a number or bytes.
 type protoValue struct {
@@ -75,28 +73,30 @@ type protoValue struct {
 // fields gives the fields of a message, up to the last or to damage.
 func (p *protoReader) fields(message []byte) iter.Seq2[uint64, protoValue] {
 	return func(yield func(uint64, protoValue) bool) {
-		in := protoReader{buf: message}
-		for len(in.buf) > 0 && in.err == nil {
-			var v protoValue
-			key := in.varint()
-			switch key & 7 {
-			case 0:
-				v.number = in.varint()
-			case 1:
-				in.take(8)
-			case 2:
-				v.text = in.take(in.varint())
-			case 5:
-				in.take(4)
-			default:
-				in.err = errDamagedTail
-			}
-			if in.err == nil && !yield(key>>3, v) {
+		for len(message) > 0 {
+			field, kind, n := protowire.ConsumeTag(message)
+			if n < 0 {
+				p.err = errDamagedTail
 				return
 			}
-		}
-		if in.err != nil {
-			p.err = in.err
+			message = message[n:]
+			var v protoValue
+			switch kind {
+			case protowire.VarintType:
+				v.number, n = protowire.ConsumeVarint(message)
+			case protowire.BytesType:
+				v.text, n = protowire.ConsumeBytes(message)
+			default:
+				n = protowire.ConsumeFieldValue(field, kind, message)
+			}
+			if n < 0 {
+				p.err = errDamagedTail
+				return
+			}
+			message = message[n:]
+			if !yield(uint64(field), v) {
+				return
+			}
 		}
 	}
 }
@@ -111,28 +111,6 @@ func (p *protoReader) numbers(message []byte, into []uint64) (said uint64) {
 	}
 	return said
 }
-
-func (p *protoReader) varint() uint64 {
-	v, n := binary.Uvarint(p.buf)
-	if n <= 0 {
-		p.err, p.buf = errDamagedTail, nil
-		return 0
-	}
-	p.buf = p.buf[n:]
-	return v
-}
-
-func (p *protoReader) take(n uint64) []byte {
-	if n > uint64(len(p.buf)) {
-		p.err, p.buf = errDamagedTail, nil
-		return nil
-	}
-	b := p.buf[:n]
-	p.buf = p.buf[n:]
-	return b
-}
-
-func zigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
 
 // ReadTail reads the end of a file.
 func ReadTail(r io.ReaderAt, size int64) (*Tail, error) {
@@ -224,8 +202,14 @@ func (p *protoReader) typeNode(text []byte) typeNode {
 			if v.text == nil {
 				t.Subtypes = append(t.Subtypes, v.number)
 			}
-			for packed := (protoReader{buf: v.text}); len(packed.buf) > 0; {
-				t.Subtypes = append(t.Subtypes, packed.varint())
+			for packed := v.text; len(packed) > 0; {
+				subtype, n := protowire.ConsumeVarint(packed)
+				if n < 0 {
+					p.err = errDamagedTail
+					return t
+				}
+				t.Subtypes = append(t.Subtypes, subtype)
+				packed = packed[n:]
 			}
 		case 3:
 			t.Names = append(t.Names, string(v.text))
@@ -261,7 +245,7 @@ func (p *protoReader) timestampStats(text []byte) (s timestampStats) {
 		said := p.numbers(v.text, says[:])
 		for _, i := range []int{3, 1} { // in UTC, or in the writer's zone: a day more or less is of no account
 			if said>>i&3 == 3 {
-				s = timestampStats{true, zigzag(says[i]), zigzag(says[i+1])}
+				s = timestampStats{true, protowire.DecodeZigZag(says[i]), protowire.DecodeZigZag(says[i+1])}
 				break
 			}
 		}
