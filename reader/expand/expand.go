@@ -92,19 +92,19 @@ func PutSlotLists[T any](dst, values []T, c *vector.Column, lo, hi int) int {
 	return n
 }
 
-// streamed is the number of bytes of a batch from which on its lists are written past the CPU caches (non-temporal
+// pastBytes is the number of bytes of a batch from which on its lists are written past the CPU caches (non-temporal
 // stores): 3/8 of the last-level cache, 2 MiB at least and 12 MiB at most. Larger batches leave the cache before their
 // memory is used again, and evict other data. Past the caches, a full cache line is also written without reading it
 // first. Smaller batches stay in the cache: with 32 MiB of it a batch of 5 MB takes a fifth less time so, of 10 MB a
 // tenth; one of 16 MB takes as much, one of 40 MB 6 % more.
-var streamed = min(max(2<<20, simd.LastCache*3/8), 12<<20)
+var pastBytes = min(max(2<<20, simd.LastCache*3/8), 12<<20)
 
-// streamedRows is the number of rows of a piece from which on it is written past the caches. Fewer are slower: each
+// pastRows is the number of rows of a piece from which on it is written past the caches. Fewer are slower: each
 // call starts and ends with a partial line, and waits for its writes.
-const streamedRows = 32
+const pastRows = 32
 
 // GoesPast reports whether a piece of so many rows, of a batch of so many bytes, is written past the caches.
-func GoesPast(bytes, rows int) bool { return bytes >= streamed && rows >= streamedRows }
+func GoesPast(bytes, rows int) bool { return bytes >= pastBytes && rows >= pastRows }
 
 // PutLists is PutSlotLists for rows. past: write past the CPU caches, if there is a kernel for it.
 func PutLists[T any](dst, values []T, c *vector.Column, lo, hi int, past bool) int {

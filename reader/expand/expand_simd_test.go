@@ -214,8 +214,8 @@ func TestGoesPast(t *testing.T) {
 	for _, x := range []struct {
 		bytes, rows int
 		want        bool
-	}{{streamed, 4096, true}, {streamed - 1, 4096, false}, {streamed, 1, false},
-		{64 * streamed, streamedRows - 1, false}, {streamed, streamedRows, true}} {
+	}{{pastBytes, 4096, true}, {pastBytes - 1, 4096, false}, {pastBytes, 1, false},
+		{64 * pastBytes, pastRows - 1, false}, {pastBytes, pastRows, true}} {
 		if got := GoesPast(x.bytes, x.rows); got != x.want {
 			t.Errorf("%d rows of %d bytes: %v", x.rows, x.bytes, got)
 		}
