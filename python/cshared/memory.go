@@ -120,10 +120,15 @@ func onThread(f func()) {
 	<-done
 }
 
-// make returns a new mapping, or nil.
+// make returns a new mapping, or nil. Where it holds whole huge pages, a batch that is written to it for the first time
+// does not wait for the system at every 4 KiB.
 func (m *freeMappings) make(size int) unsafe.Pointer {
 	p := C.dsi_map(C.size_t(size))
-	if p == nil || !m.locked {
+	if p == nil {
+		return nil
+	}
+	useHugePages(unsafe.Slice((*byte)(p), size))
+	if !m.locked {
 		return p
 	}
 	locked := false
