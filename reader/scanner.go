@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"sync/atomic"
 	"time"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/internal/processors"
 	"github.com/dsistore/dsistore/reader/batch"
 	"github.com/dsistore/dsistore/reader/execution"
 	"github.com/dsistore/dsistore/reader/ioplan"
@@ -35,7 +35,7 @@ type Options struct {
 	// KeepBatches: batches that Next returned do not count towards MaxBatches, so that a caller who holds many of them,
 	// for instance until garbage collection, never blocks itself. Default: they count.
 	KeepBatches bool
-	// Workers is the number of goroutines that decode and assemble. At most 4096; default GOMAXPROCS.
+	// Workers is the number of goroutines that decode and assemble. At most 4096; default: one for each processor.
 	Workers int
 	// Requests limits the concurrent reads; MemoryBudget limits their bytes. There are as many as the store's latency
 	// needs: another one starts when a read is waiting and none is idle. At most 65536; default 64.
@@ -104,7 +104,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.MemoryBudget = 256 << 20
 	}
 	if o.Workers == 0 {
-		o.Workers = runtime.GOMAXPROCS(0)
+		o.Workers = processors.Workers()
 	}
 	if o.MaxBatches == 0 {
 		o.MaxBatches = o.Workers + 4

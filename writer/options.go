@@ -3,10 +3,10 @@ package writer
 import (
 	"cmp"
 	"fmt"
-	"runtime"
 	"slices"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/internal/processors"
 )
 
 // Dedup is the set of deduplication steps that the writer tries. Each step includes those before it. A step is used for
@@ -51,7 +51,7 @@ type Options struct {
 	// profile's.
 	NsPerByte float64
 
-	Workers int // goroutines that encode and write; default GOMAXPROCS
+	Workers int // goroutines that encode and write; default: one for each processor
 
 	SegmentRows  int   // approximate rows of a segment; default 1<<20
 	SegmentBytes int64 // approximate decoded bytes of a segment; default 16 GiB
@@ -94,7 +94,7 @@ func (o *Options) Validate() error {
 // WithDefaults returns o with every zero field set, except TempDir, Profile and NsPerByte.
 func (o Options) WithDefaults() Options {
 	o.Memory = cmp.Or(o.Memory, 1<<30)
-	o.Workers = cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
+	o.Workers = cmp.Or(o.Workers, processors.Workers())
 	o.FanIn = cmp.Or(o.FanIn, fanIn(&o))
 	o.SegmentRows = cmp.Or(o.SegmentRows, 1<<20)
 	o.SegmentBytes = cmp.Or(o.SegmentBytes, 16<<30)

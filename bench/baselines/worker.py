@@ -23,7 +23,7 @@ def environment(threads: int) -> dict[str, str]:
     """What the libraries read when they are loaded: how many threads they may have."""
     n = str(threads)
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", "POLARS_MAX_THREADS",
-             "LANCE_CPU_THREADS", "TOKIO_WORKER_THREADS", "GOMAXPROCS")
+             "LANCE_CPU_THREADS", "TOKIO_WORKER_THREADS")
     return {
         **os.environ, **{name: n
                          for name in names}, "LANCE_IO_THREADS": str(max(threads, 4)), "PYTHONHASHSEED": "0"

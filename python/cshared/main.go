@@ -23,11 +23,14 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/cdata"
 
+	"github.com/dsistore/dsistore/internal/processors"
 	"github.com/dsistore/dsistore/python/engine"
 	"github.com/dsistore/dsistore/tools/ingest/source"
 )
 
 func main() {}
+
+func init() { processors.ReserveForCallers() }
 
 var theEngine = engine.New(cMemory{new(freeMappings)}, cMemory{&freeMappings{locked: true}})
 

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/internal/processors"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
@@ -276,7 +276,7 @@ func (v *verifier) listedByID(ctx context.Context, s *snapshot.Snapshot, keys []
 // segments checks all segments noted, and what lies over them, several at once.
 func (v *verifier) segments(ctx context.Context) error {
 	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(runtime.GOMAXPROCS(0))
+	g.SetLimit(processors.Workers())
 	v.overSegments(gctx, g)
 	for _, d := range v.todo {
 		g.Go(func() error {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
-	"runtime"
 	"slices"
 
+	"github.com/dsistore/dsistore/internal/processors"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest/source"
@@ -49,7 +49,7 @@ type Options struct {
 
 	// Memory bounds, in bytes, what is held; doc.go says how it is shared. Default 1 GiB.
 	Memory int64
-	// Workers are the goroutines that read and encode. Default GOMAXPROCS.
+	// Workers are the goroutines that read and encode. Default: one for each processor.
 	Workers int
 	// Usage says how it is recorded what is read of the table: keys that rows are joined by, and features of
 	// expressions. The purpose is usage.PurposeOverlay.
@@ -114,7 +114,7 @@ func (o Options) withDefaults() Options {
 		o.Memory = defaultMemory
 	}
 	if o.Workers == 0 {
-		o.Workers = runtime.GOMAXPROCS(0)
+		o.Workers = processors.Workers()
 	}
 	o.Usage.Purpose = usage.PurposeOverlay
 	if o.hash == nil {

@@ -9,10 +9,10 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
+	"github.com/dsistore/dsistore/internal/processors"
 	"github.com/dsistore/dsistore/storage/catalog"
 	arrowsource "github.com/dsistore/dsistore/tools/ingest/source/arrow"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
@@ -35,7 +35,7 @@ func Discover(ctx context.Context, paths []string, opts Options) ([]File, error)
 		opts.PageBytes = defaultPageBytes
 	}
 	if opts.Threads <= 0 {
-		opts.Threads = runtime.GOMAXPROCS(0)
+		opts.Threads = processors.Workers()
 	}
 	if opts.Stdin == nil {
 		opts.Stdin = os.Stdin

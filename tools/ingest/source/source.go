@@ -97,7 +97,7 @@ type Options struct {
 	// PageBytes is what the open pages of a Parquet file may hold between chunks, one page and one dictionary a column.
 	// Those that do not fit are read again for each chunk, which costs time. Default 256 MiB.
 	PageBytes int64
-	Threads   int // that decode one file; default GOMAXPROCS
+	Threads   int // that decode one file; default: one for each processor
 	// SessionKey, TimeKey: columns named on the command line; they get roles and must exist.
 	SessionKey, TimeKey string
 	// PartitionBy names columns whose values partition the rows, after those of the directories. They become partition
