@@ -27,10 +27,10 @@ _COPIED = 1 << 30  # bytes to copy from: more than caches hold
 
 def pinned(threads: int) -> None:
     """Starts this program anew where the libraries have not been told how many threads there are, on as many
-    processors."""
+    processors. dsistore goes by the processors alone, as it does where nobody sets GOMAXPROCS."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
-    names = ("GOMAXPROCS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     if any(os.environ.get(name) != str(threads) for name in names):
         os.environ.update({name: str(threads) for name in names})
         os.execv(sys.executable, [sys.executable, *sys.argv])
