@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"sync"
 	"time"
 
+	"github.com/dsistore/dsistore/internal/jsontext"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/usage"
 )
@@ -127,14 +129,22 @@ func (e *Engine) loaderOpen(ctx context.Context, p *loaderParams) (any, error) {
 	}
 	return loaderAnswer{
 		handle{e.loaders.add(&loader{scanner: s, closed: e.measured().AddReader(s)})},
-		reader.NewSchema(layout.Plan(), p.KeepSlots), s.End(),
+		schemaText(reader.NewSchema(layout.Plan(), p.KeepSlots)), s.End(),
 	}, nil
 }
 
 type loaderAnswer struct {
 	handle
-	Schema *reader.Schema `json:"schema"`
-	End    uint64         `json:"end"` // before which batch of the global order the epoch ends, for all ranks
+	// Schema is what schemaText returns: the same for the same schema, so that Python reads it once.
+	Schema string `json:"schema"`
+	End    uint64 `json:"end"` // before which batch of the global order the epoch ends, for all ranks
+}
+
+// appendJSON writes a as encoding/json would.
+func (a loaderAnswer) appendJSON(b []byte) []byte {
+	b = strconv.AppendInt(jsontext.AppendMember(append(b, '{'), "handle"), a.Handle, 10)
+	b = jsontext.AppendText(b, "schema", a.Schema)
+	return append(jsontext.AppendUint(b, "end", a.End), '}')
 }
 
 // handle names a loader.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"github.com/dsistore/dsistore/reader"
 )
 
 // A plan just made is opened by its hash alone, while its snapshot stands; and what is not known of it is said by no
@@ -58,6 +60,7 @@ func TestAnswersAreThoseOfEncodingJSON(t *testing.T) {
 		planAnswer{Plan: odd, Hash: "ab", Snapshot: 1, Rows: 2, Batches: 3, Features: []featureInfo{f, {}}},
 		planAnswer{Features: []featureInfo{}},
 		recordsAnswer(-7),
+		loaderAnswer{handle{-7}, odd, 1<<64 - 1},
 	} {
 		want, err := json.Marshal(x)
 		if err != nil {
@@ -66,5 +69,22 @@ func TestAnswersAreThoseOfEncodingJSON(t *testing.T) {
 		if got := x.appendJSON(nil); !bytes.Equal(got, want) {
 			t.Errorf("%s, want %s", got, want)
 		}
+	}
+}
+
+// The text of a schema has all that the schema has.
+func TestSchemaText(t *testing.T) {
+	want := &reader.Schema{
+		Arrays: []reader.Array{{Name: "sparse.values", Type: "int64"}, {Name: "column.3.present", Type: "uint64"}},
+		Dense:  []int32{0, 7}, Labels: []int32{1}, Embeddings: []int32{2}, Widths: []int{64}, Columns: []int32{3, 4, 5},
+		Sparse: reader.ListsSchema{Features: []int32{8, 9}, Dedup: []bool{true, false}},
+		Floats: reader.ListsSchema{Features: []int32{10}, Dedup: []bool{true}},
+	}
+	text := schemaText(want)
+	const is = `{"arrays":"sparse.values int64 column.3.present uint64","dense":[0,7],"labels":[1],"embeddings":[2],` +
+		`"widths":[64],"columns":[3,4,5],"sparse":{"features":[8,9],"dedup":[1,0]},` +
+		`"weighted":{"features":[],"dedup":[]},"floats":{"features":[10],"dedup":[1]}}`
+	if text != is || !json.Valid([]byte(text)) {
+		t.Errorf("%s, want %s", text, is)
 	}
 }

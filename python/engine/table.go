@@ -244,30 +244,40 @@ func (e *Engine) listSnapshots(ctx context.Context, p *tableRef) (any, error) {
 	return out, nil
 }
 
-// featureInfo is a feature as Python gets it.
+// featureInfo is a feature as Python gets it. What most features do not have is left out where it is empty: a plan may
+// have thousands of them.
 type featureInfo struct {
 	Name         string `json:"name"`
 	ID           string `json:"id"` // empty: a partition key
 	Kind         string `json:"kind"`
 	Elem         string `json:"elem"`
-	Score        string `json:"score"`
 	Role         string `json:"role"`
-	Logical      string `json:"logical"`
-	OriginColumn string `json:"origin_column"`
-	OriginKey    string `json:"origin_key"`
-	Dim          uint32 `json:"dim"`
+	Score        string `json:"score,omitempty"`
+	Logical      string `json:"logical,omitempty"`
+	OriginColumn string `json:"origin_column,omitempty"`
+	OriginKey    string `json:"origin_key,omitempty"`
+	Dim          uint32 `json:"dim,omitempty"`
 }
 
 // appendJSON writes i as encoding/json would.
 func (i *featureInfo) appendJSON(b []byte) []byte {
 	b = append(b, '{')
-	for _, m := range [...]struct{ name, value string }{
-		{"name", i.Name}, {"id", i.ID}, {"kind", i.Kind}, {"elem", i.Elem}, {"score", i.Score}, {"role", i.Role},
-		{"logical", i.Logical}, {"origin_column", i.OriginColumn}, {"origin_key", i.OriginKey},
+	for _, m := range [...]struct {
+		name, value string
+		optional    bool
+	}{
+		{"name", i.Name, false}, {"id", i.ID, false}, {"kind", i.Kind, false}, {"elem", i.Elem, false},
+		{"role", i.Role, false}, {"score", i.Score, true}, {"logical", i.Logical, true},
+		{"origin_column", i.OriginColumn, true}, {"origin_key", i.OriginKey, true},
 	} {
-		b = jsontext.AppendText(b, m.name, m.value)
+		if m.value != "" || !m.optional {
+			b = jsontext.AppendText(b, m.name, m.value)
+		}
 	}
-	return append(jsontext.AppendUint(b, "dim", uint64(i.Dim)), '}')
+	if i.Dim != 0 {
+		b = jsontext.AppendUint(b, "dim", uint64(i.Dim))
+	}
+	return append(b, '}')
 }
 
 func featureOf(f catalog.Feature) featureInfo {

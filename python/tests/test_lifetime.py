@@ -39,7 +39,7 @@ EXITS = """
     def for_ever():  # without torch, which ends the process itself when such a thread is in it at the exit
         while True:
             loader = _engine.call("loader_open", uri=path, plan=data.plan, no_usage=True)
-            schema = Schema(loader["schema"])
+            schema = Schema.of(loader["schema"])
             while (held := _engine.next_batch(_engine.handle(loader["handle"]))) is not None:
                 kept.append(Block(schema, held).array("sparse.values"))
                 del kept[:-50]

@@ -151,7 +151,7 @@ WITHOUT_TORCH = """
     from dsistore._block import Block, Schema
     plan = table._ref.plan(features=["user_list", "dense_a"], output="tensors", dedup="ikjt", batch_size=100)
     loader = _engine.call("loader_open", uri=table._ref.root, plan=plan.text, no_usage=True)
-    block = Block(Schema(loader["schema"]), _engine.next_batch(_engine.handle(loader["handle"])))
+    block = Block(Schema.of(loader["schema"]), _engine.next_batch(_engine.handle(loader["handle"])))
     assert block.rows == 100 and block.array("dense.values").shape == block.array("groups.inverses").shape == (100,)
     _engine.close(_engine.handle(loader["handle"]))
 

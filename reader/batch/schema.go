@@ -16,23 +16,23 @@ const absent arrayID = -1
 // An Array is an array of a block. It has the same position in the table of every batch of a plan.
 type Array struct {
 	// Name is "sparse.values" for instance, or "column.3.values" of the fourth exact column: see BATCH.md.
-	Name string `json:"name"`
+	Name string
 	// Type is int32, int64, uint64, float32, float64 or byte. Bitmaps are uint64.
-	Type string `json:"type"`
+	Type string
 }
 
 // A Schema describes the blocks of a plan's batches, which all have the same arrays. Features are positions in
 // Plan.Features.
 type Schema struct {
-	Arrays     []Array     `json:"arrays"`     // in the order of the table
-	Dense      []int32     `json:"dense"`      // feature of each column of the dense matrix
-	Labels     []int32     `json:"labels"`     // feature of each column of the label matrix
-	Embeddings []int32     `json:"embeddings"` // feature of each embedding
-	Widths     []int       `json:"widths"`     // dimension of each embedding
-	Sparse     ListsSchema `json:"sparse"`
-	Weighted   ListsSchema `json:"weighted"`
-	Floats     ListsSchema `json:"floats"`
-	Columns    []int32     `json:"columns"` // feature of each exact column
+	Arrays     []Array // in the order of the table
+	Dense      []int32 // feature of each column of the dense matrix
+	Labels     []int32 // feature of each column of the label matrix
+	Embeddings []int32 // feature of each embedding
+	Widths     []int   // dimension of each embedding
+	Sparse     ListsSchema
+	Weighted   ListsSchema
+	Floats     ListsSchema
+	Columns    []int32 // feature of each exact column
 
 	groups     groupArrays
 	dense      matrixArrays
@@ -44,10 +44,10 @@ type Schema struct {
 
 // A ListsSchema lists the features with lists of one kind, in the order of a block.
 type ListsSchema struct {
-	Features []int32 `json:"features"`
+	Features []int32
 	// Dedup says for each whether it may be in a group: none may with DedupKJT, else all except those that the plan
 	// expands.
-	Dedup []bool `json:"dedup"`
+	Dedup []bool
 }
 
 type groupArrays struct {

@@ -7,7 +7,9 @@ one batch. Every output (dsistore.torch, dsistore.numpy, ...) is made of them.
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
+import json
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,8 +25,11 @@ Mask = npt.NDArray[np.bool_]
 _VERSION = 1
 _HEADER = 8  # words: magic, version and arrays, size, index, first row, rows
 _ROWS = 5
-_TYPES = {"int32": np.int32, "int64": np.int64, "uint64": np.uint64, "float32": np.float32, "float64": np.float64,
-          "byte": np.uint8}
+# Of each type, NumPy's and an array of none.
+_TYPES: dict[str, tuple[np.dtype[Any], npt.NDArray[Any]]] = {
+    name: (np.dtype(of), np.empty(0, of)) for name, of in {
+        "int32": np.int32, "int64": np.int64, "uint64": np.uint64, "float32": np.float32, "float64": np.float64,
+        "byte": np.uint8}.items()}
 
 
 class Array(NamedTuple):
@@ -44,24 +49,32 @@ class Lists:
 
 
 class Schema:
-    """Which arrays the blocks of a loader have: loader_open answers with it. Features are places in the plan."""
+    """Which arrays the blocks of a loader have, by the text that loader_open answers with. Features are places in the
+    plan. Schema.of the same text is the same object, so that every epoch but the first has it at once."""
 
-    def __init__(self, answer: dict[str, Any]):
-        self._answer = answer
-        self.arrays = {}
-        for i, a in enumerate(answer["arrays"]):
-            dtype = np.dtype(_TYPES[a["type"]])
-            self.arrays[a["name"]] = Array(_HEADER + 2 * i, dtype, np.empty(0, dtype))
-        self.dense: list[int] = answer["dense"] or []
-        self.labels: list[int] = answer["labels"] or []
-        self.embeddings = list(zip(answer["embeddings"] or [], answer["widths"] or []))
-        self.columns: list[int] = answer["columns"] or []
+    def __init__(self, text: str):
+        answer: dict[str, Any] = json.loads(text)
+        self._text = text
+        arrays = answer["arrays"].split()
+        self.arrays = {
+            name: Array(_HEADER + 2 * i, *_TYPES[of]) for i, (name, of) in enumerate(zip(arrays[::2], arrays[1::2]))}
+        self.dense: list[int] = answer["dense"]
+        self.labels: list[int] = answer["labels"]
+        self.embeddings: list[tuple[int, int]] = list(zip(answer["embeddings"], answer["widths"]))
+        self.columns: list[int] = answer["columns"]
         self.lists = {
-            k: Lists(answer[k]["features"] or [], answer[k]["dedup"] or []) for k in ("sparse", "weighted", "floats")
+            k: Lists(answer[k]["features"], list(map(bool, answer[k]["dedup"])))
+            for k in ("sparse", "weighted", "floats")
         }
 
+    @staticmethod
+    @functools.lru_cache(16)
+    def of(text: str) -> Schema:
+        """The schema of a text."""
+        return Schema(text)
+
     def __reduce__(self) -> Any:
-        return Schema, (self._answer,)
+        return Schema.of, (self._text,)
 
 
 class _Memory(ctypes.c_char * (1 << 62)):  # type: ignore[misc]

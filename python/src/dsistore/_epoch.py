@@ -104,7 +104,7 @@ class EpochIterator(Iterator[T], Generic[T]):
                     self._handle, self._end = _engine.handle(opened["handle"]), opened["end"]
                     turns = range(self._begin + self._options["rank"], self._end, self._world)
                     self._last = turns[-1] if turns else -1
-                    self._schema = Schema(opened["schema"])
+                    self._schema = Schema.of(opened["schema"])
                     self._meter.begin(self._handle)
                     self._opened = True
         handle = self._handle

@@ -28,18 +28,19 @@ class Feature:
     id: str
     kind: str
     elem: str
-    score: str
-    dim: int
     role: str
-    logical: str
-    origin_column: str
-    origin_key: str
+    score: str = ""
+    dim: int = 0
+    logical: str = ""
+    origin_column: str = ""
+    origin_key: str = ""
 
 
 @dataclass(frozen=True)
 class Plan:
     """What a reader will do. text is opaque, and the same for the same data and options; hash is that of text. features
-    has the members of Feature, as dicts: a plan may have thousands of them."""
+    has the members of Feature, as dicts, without those that are empty by default: a plan may have thousands of
+    them."""
 
     text: str
     hash: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import operator
 from collections.abc import Callable
@@ -31,7 +32,7 @@ class Array(NamedTuple):
 
 
 class Layout:
-    """What all blocks of a loader have in common: it is made once, and not for each batch."""
+    """What all blocks of a schema have in common as tensors. Layout.of the same schema is the same object."""
 
     __slots__ = ("schema", "arrays", "shares")
 
@@ -42,8 +43,14 @@ class Layout:
         # Of each kind of lists that there is, whether features may be in groups.
         self.shares = {kind: any(of.dedup) for kind, of in schema.lists.items() if of.features}
 
+    @staticmethod
+    @functools.lru_cache(16)
+    def of(schema: Schema) -> Layout:
+        """The layout of a schema."""
+        return Layout(schema)
+
     def __reduce__(self) -> Any:
-        return Layout, (self.schema,)
+        return Layout.of, (self.schema,)
 
 
 class ListCounts(NamedTuple):

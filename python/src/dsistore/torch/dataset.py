@@ -30,7 +30,7 @@ class SharedEpochStart(EpochStart):
     def _store(self, values: list[int]) -> None:
         memory = mmap.mmap(-1, mmap.PAGESIZE)  # of this process and those forked from it
         self._tensor = torch.frombuffer(memory, dtype=torch.int64, count=len(values))
-        self._tensor.copy_(torch.tensor(values))
+        self._tensor.numpy()[:] = values
 
     def _numbers(self) -> MutableSequence[int]:
         # As NumPy's: an element of a tensor takes torch ten times as long. Not kept: the tensor moves when it is
@@ -105,7 +105,7 @@ class TorchDataset(Dataset[Batch], torch.utils.data.IterableDataset[Batch]):
     def _make(self, block: Block) -> Batch:
         known = self._known
         if known is None or known[0].schema is not block.schema:
-            self._known = known = Layout(block.schema), self._features(block.schema)
+            self._known = known = Layout.of(block.schema), self._features(block.schema)
         batch = Batch(TensorBlock(block, known[0], self._locked), known[1])
         return batch if self._device is None else batch.to(self._device, non_blocking=self._locked)
 
