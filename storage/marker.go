@@ -77,6 +77,10 @@ func (s *Store) make(ctx context.Context) error {
 	if !s.creating || s.marked.Load() {
 		return nil
 	}
+	probe := func() string { return names.RandomID().Dir() + names.ProbeFile }
+	if err := object.Probe(ctx, s.core.Blobs, probe); err != nil {
+		return err
+	}
 	err := s.core.Blobs.PutIfAbsent(ctx, names.Marker, appendMarker(nil, names.RandomID()))
 	if err != nil && !errors.Is(err, object.ErrExists) {
 		return err

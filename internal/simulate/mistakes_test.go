@@ -86,7 +86,7 @@ var mutations = []mutation{
 	},
 	{
 		name: "gc deletes snapshots", file: fileTable,
-		edits: []edit{{"return p.t.Store.Blobs.Truncate(ctx, s.Name)", "return p.t.Store.Remove(ctx, s.Name)"}},
+		edits: []edit{{"return p.t.Store.Blobs.Truncate(ctx, s.Name)", "return p.t.Store.Blobs.Delete(ctx, s.Name)"}},
 	},
 	{
 		name: "leases that have run out stay, and none are listed again", file: fileTable,

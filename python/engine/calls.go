@@ -42,9 +42,9 @@ type answer struct {
 	Error  *wireError `json:"error,omitempty"`
 }
 
-// Begin starts the request {"method": name, "params": {...}}, and returns the number that Wait and End take. The answer
-// is {"result": ...} or {"error": ...}; it never panics. A method that takes many numbers has them after the object and
-// a zero byte, as they lie in memory: as text they would be read several times.
+// Begin starts the request {"method": name, "params": {...}, "storage_options": {...}}, and returns the number that
+// Wait and End take. The answer is {"result": ...} or {"error": ...}; it never panics. A method that takes many numbers
+// has them after the object and a zero byte, as they lie in memory: as text they would be read several times.
 func (e *Engine) Begin(request []byte) int64 { return e.begin(request, nil, nil) }
 
 // BeginStream is Begin for a method that reads records. It takes over what open returns, before it returns.
@@ -121,8 +121,9 @@ func (e *Engine) answer(ctx context.Context, c *call, request []byte) (text []by
 
 func (e *Engine) run(ctx context.Context, c *call, request []byte) (any, error) {
 	var r struct {
-		Method string          `json:"method"`
-		Params json.RawMessage `json:"params"`
+		Method  string            `json:"method"`
+		Params  json.RawMessage   `json:"params"`
+		Options map[string]string `json:"storage_options"` // of the store that the request is about
 	}
 	request, c.numbers, _ = bytes.Cut(request, []byte{0})
 	if err := json.Unmarshal(request, &r); err != nil {
@@ -132,7 +133,19 @@ func (e *Engine) run(ctx context.Context, c *call, request []byte) (any, error) 
 	if m == nil {
 		return nil, fmt.Errorf("engine: no method %q", r.Method)
 	}
+	if len(r.Options) > 0 {
+		ctx = context.WithValue(ctx, optionsKey{}, r.Options)
+	}
 	return m(e, ctx, r.Params)
+}
+
+// optionsKey is where the context of a method has the storage options of its request.
+type optionsKey struct{}
+
+// storageOptions returns those of a method's request.
+func storageOptions(ctx context.Context) map[string]string {
+	options, _ := ctx.Value(optionsKey{}).(map[string]string)
+	return options
 }
 
 // callKey is where the context of a method has its call.

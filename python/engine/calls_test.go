@@ -102,7 +102,7 @@ func TestRun(t *testing.T) {
 		t.Fatalf("%s, call %d; %d calls are open", answer, call, e.calls.count())
 	}
 	goOn := make(chan struct{})
-	e.openStore = func(string) (object.Store, error) {
+	e.openStore = func(string, map[string]string) (object.Store, error) {
 		<-goOn
 		return nil, errNoHandle
 	}

@@ -10,13 +10,14 @@ import (
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
+	_ "github.com/dsistore/dsistore/storage/object/s3" // stores at s3://
 )
 
 // An Engine holds what Python has open. Its methods are safe for concurrent use.
 type Engine struct {
 	allocator reader.Allocator
 	locked    reader.Allocator // pages are locked for a device
-	openStore func(uri string) (object.Store, error)
+	openStore func(uri string, options map[string]string) (object.Store, error)
 
 	metrics   atomic.Pointer[metricsServer] // nil: nobody asked for them
 	metricsMu sync.Mutex                    // held while metrics begin to be served
@@ -54,7 +55,7 @@ const (
 // New returns an Engine whose batches lie in memory of a, or of locked, which locks pages for a device.
 func New(a, locked reader.Allocator) *Engine {
 	e := &Engine{
-		allocator: a, locked: locked, openStore: object.Open,
+		allocator: a, locked: locked, openStore: object.OpenWith,
 		stores:    map[string]*storage.Store{},
 		snapshots: lru.New[snapshotKey, *storage.Snapshot](maxSnapshots, nil),
 		layouts:   lru.New[layoutKey, keptLayout](maxLayouts, nil),
@@ -115,7 +116,7 @@ var methods = map[string]method{
 
 func (*Engine) version(context.Context, *none) (any, error) { return Version, nil }
 
-// store returns the store at uri.
+// store returns the store at uri, which is opened with the storage options of the first request about it.
 func (e *Engine) store(ctx context.Context, uri string) (*storage.Store, error) {
 	e.mu.Lock()
 	s := e.stores[uri]
@@ -125,7 +126,7 @@ func (e *Engine) store(ctx context.Context, uri string) (*storage.Store, error) 
 	}
 	// The lock is not held: a store may be slow, and other calls must not wait for it. Of two that are opened at once
 	// one is kept.
-	blobs, err := e.openStore(uri)
+	blobs, err := e.openStore(uri, storageOptions(ctx))
 	if err != nil {
 		return nil, usageError{err}
 	}

@@ -493,7 +493,7 @@ func TestTableAndFeatures(t *testing.T) {
 func TestStoresOpenWithoutTheLock(t *testing.T) {
 	e := newEngine(t)
 	opened := 0
-	e.openStore = func(uri string) (object.Store, error) {
+	e.openStore = func(uri string, _ map[string]string) (object.Store, error) {
 		opened++
 		must[openNow](t, e, "open_counts", nil)
 		if err := e.Release(99); err == nil {

@@ -66,7 +66,7 @@ func (e *Engine) ingest(ctx context.Context, p *ingestParams) (any, error) {
 	if in != nil {
 		defer in.Close()
 	}
-	blobs, err := e.openStore(p.URI)
+	blobs, err := e.openStore(p.URI, storageOptions(ctx))
 	if err != nil {
 		return nil, usageError{err}
 	}

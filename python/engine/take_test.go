@@ -70,7 +70,7 @@ func TestSnapshotsAreKept(t *testing.T) {
 	at := ingested(t, e, 100)
 	var counted *object.Counted
 	e = New(e.allocator, e.allocator)
-	e.openStore = func(uri string) (object.Store, error) {
+	e.openStore = func(uri string, _ map[string]string) (object.Store, error) {
 		s, err := object.Open(uri)
 		counted = object.NewCounted(s)
 		return counted, err

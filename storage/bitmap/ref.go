@@ -3,7 +3,6 @@ package bitmap
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -90,10 +89,7 @@ func (s *Store) Discard(ctx context.Context, r Ref) error {
 	if r.size == 0 {
 		return nil
 	}
-	if err := s.Blobs.Delete(ctx, r.object.RowsName()); err != nil && !errors.Is(err, object.ErrNotFound) {
-		return err
-	}
-	return nil
+	return s.Blobs.Delete(ctx, r.object.RowsName())
 }
 
 // Read returns the rows of a set: one read of the set's size if it is an object, none if it is not. The bitmap is the

@@ -400,13 +400,13 @@ func (c *collector) remove(ctx context.Context, i names.ID) error {
 	return nil
 }
 
-// temporary removes files that a writer of a local store left behind.
+// temporary removes what writers left behind: files of a local store, uploads of others.
 func (c *collector) temporary(ctx context.Context, cutoff int64) error {
-	local := object.AsLocal(c.s.Blobs)
-	if local == nil {
+	unfinished, ok := object.As[object.Unfinished](c.s.Blobs)
+	if !ok {
 		return nil
 	}
-	tmp, err := local.Temporary(ctx)
+	tmp, err := unfinished.Temporary(ctx)
 	if err != nil {
 		return err
 	}
@@ -419,7 +419,7 @@ func (c *collector) temporary(ctx context.Context, cutoff int64) error {
 			continue
 		}
 		if !c.r.DryRun {
-			if err := local.RemoveTemporary(o.Name); err != nil {
+			if err := unfinished.RemoveTemporary(ctx, o.Name); err != nil {
 				return err
 			}
 		}

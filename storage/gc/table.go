@@ -163,7 +163,7 @@ func (p *tablePlan) holds(ctx context.Context, s *snapshot.Snapshot, r *Report) 
 		// have missed the new one.
 		err := object.Parallel(ctx, object.RequestsAtOnce, len(p.ended),
 			func(ctx context.Context, i int) error {
-				return p.t.Store.Remove(ctx, p.ended[i].Info.Name)
+				return p.t.Store.Blobs.Delete(ctx, p.ended[i].Info.Name)
 			})
 		if err != nil {
 			return err
@@ -355,7 +355,7 @@ func (p *tablePlan) run(ctx context.Context, r *Report) error {
 	}
 	return object.Parallel(ctx, object.RequestsAtOnce, len(copies),
 		func(ctx context.Context, i int) error {
-			return p.t.Store.Remove(ctx, copies[i].Name)
+			return p.t.Store.Blobs.Delete(ctx, copies[i].Name)
 		})
 }
 

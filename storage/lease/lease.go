@@ -233,7 +233,7 @@ func (l *Lease) remove(ctx context.Context, names ...string) error {
 		if name == "" {
 			continue
 		}
-		if err := l.t.Store.Remove(ctx, name); err != nil {
+		if err := l.t.Store.Blobs.Delete(ctx, name); err != nil {
 			return fmt.Errorf("lease: %w", err)
 		}
 	}
@@ -328,7 +328,7 @@ func End(ctx context.Context, t *snapshot.Log, lease string) (Info, error) {
 			}
 		}
 		for _, l := range all {
-			if err := t.Store.Remove(ctx, l.Info.Name); err != nil {
+			if err := t.Store.Blobs.Delete(ctx, l.Info.Name); err != nil {
 				return info, fmt.Errorf("lease: %w", err)
 			}
 		}

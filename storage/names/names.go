@@ -29,6 +29,7 @@ const (
 	SchemaFile  = "schema.sst"
 	RowsFile    = "rows.roaring"
 	ClockFile   = "clock" // put to read the store's clock, and deleted
+	ProbeFile   = "probe" // put to find out whether the store keeps conditions, and deleted
 	packPrefix  = "pack-"
 	filePrefix  = "file-"
 	// condemnedPrefix begins the name of the marker that a gc puts beside objects which it is about to remove: gc.go.
@@ -140,7 +141,7 @@ func ParseDataName(name string) (ID, bool) {
 // isDataFile reports whether a segment or run may have an object whose name ends in s.
 func isDataFile(s string) bool {
 	switch s {
-	case IndexFile, keysFile, ListingFile, SchemaFile, RowsFile, ClockFile:
+	case IndexFile, keysFile, ListingFile, SchemaFile, RowsFile, ClockFile, ProbeFile:
 		return true
 	}
 	if marker, ok := strings.CutPrefix(s, CondemnedPrefix); ok {

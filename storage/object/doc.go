@@ -4,8 +4,8 @@
 //	            |
 //	  +---------+----------+------------------------+
 //	  |         |          |                        |
-//	Local     Memory    (S3: If-None-Match,     Counted, Fault, Delayed:
-//	a root               ranged GET, LIST)      a Store around a Store
+//	Local     Memory    package s3              Counted, Fault, Delayed:
+//	a root               a bucket               a Store around a Store
 //	directory
 //
 // An object exists, whole and durable, or it does not exist: PutIfAbsent and Writer.Commit are the two ways to make

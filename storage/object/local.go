@@ -297,12 +297,12 @@ func (l *Local) syncDir(dir string) error {
 }
 
 func (l *Local) Delete(ctx context.Context, name string) error {
-	if _, err := l.Stat(ctx, name); err != nil {
+	if _, err := l.Stat(ctx, name); errors.Is(err, ErrNotFound) {
+		return nil
+	} else if err != nil {
 		return err
 	}
-	if err := l.fs.Remove(l.path(name)); isAbsent(err) {
-		return notFound(name)
-	} else if err != nil {
+	if err := l.fs.Remove(l.path(name)); err != nil && !isAbsent(err) {
 		return fmt.Errorf("object %s: %w", name, err)
 	}
 	return nil
@@ -499,7 +499,7 @@ func (l *Local) Temporary(ctx context.Context) ([]Info, error) {
 }
 
 // RemoveTemporary removes a file that Temporary listed.
-func (l *Local) RemoveTemporary(name string) error {
+func (l *Local) RemoveTemporary(_ context.Context, name string) error {
 	base, ok := strings.CutPrefix(name, tmpDir+"/")
 	if !ok || !isTemporary(base) {
 		return fmt.Errorf("store %s: %q is no temporary file", l.root, name)

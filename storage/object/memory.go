@@ -171,12 +171,10 @@ func (m *Memory) Delete(ctx context.Context, name string) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, ok := m.objects[name]; !ok {
-		return notFound(name)
+	if i, ok := slices.BinarySearch(m.sorted, name); ok {
+		m.sorted = slices.Delete(m.sorted, i, i+1)
+		delete(m.objects, name)
 	}
-	i, _ := slices.BinarySearch(m.sorted, name)
-	m.sorted = slices.Delete(m.sorted, i, i+1)
-	delete(m.objects, name)
 	return nil
 }
 

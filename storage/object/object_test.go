@@ -80,11 +80,11 @@ func TestLocalTemporary(t *testing.T) {
 		t.Fatal(tmp, err)
 	}
 	for _, bad := range []string{"x", "_tmp/", "_tmp/..", "_tmp/../x", "_tmp/a/b"} {
-		if err := l.RemoveTemporary(bad); err == nil {
+		if err := l.RemoveTemporary(t.Context(), bad); err == nil {
 			t.Errorf("removed %q", bad)
 		}
 	}
-	if err := l.RemoveTemporary(tmp[0].Name); err != nil {
+	if err := l.RemoveTemporary(t.Context(), tmp[0].Name); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Commit(t.Context()); err == nil {

@@ -2,24 +2,46 @@ package object
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
-// Open returns the store that a URI names: a bare path or file:// is a local directory, made on the first write. Other
-// schemes are refused by name.
-func Open(uri string) (Store, error) {
+// An Opener returns the store of a URI. Options say how a service is reached, where the environment does not; their
+// values may be secrets, which errors do not show.
+type Opener func(uri string, options map[string]string) (Store, error)
+
+var openers = map[string]Opener{} // by scheme; written by init functions alone
+
+// Register makes Open call open for URIs of a scheme. It is called by the init function of a package that has a kind of
+// store, so that a program has the kinds whose packages it imports.
+func Register(scheme string, open Opener) { openers[scheme] = open }
+
+// Open is OpenWith without options.
+func Open(uri string) (Store, error) { return OpenWith(uri, nil) }
+
+// OpenWith returns the store that a URI names: a bare path or file:// is a local directory, made on the first write. It
+// makes no request of a service. Schemes that no package has registered are refused by name.
+func OpenWith(uri string, options map[string]string) (Store, error) {
 	if uri == "" {
 		return nil, fmt.Errorf("store uri is empty: want a path or file:///path")
 	}
 	scheme, rest, ok := strings.Cut(uri, "://")
+	if open := openers[scheme]; ok && open != nil {
+		return open(uri, options)
+	}
+	if len(options) > 0 {
+		return nil, fmt.Errorf("store %s: storage options are for object stores, and this is a local directory",
+			redact(uri))
+	}
 	if !ok {
 		return NewLocal(uri)
 	}
 	if scheme != "file" {
-		return nil, fmt.Errorf("store %s: no support for %s:// stores; want a path or file:///path",
-			redact(uri), scheme)
+		return nil, fmt.Errorf("store %s: no support for %s:// stores; want a path, file:///path%s", redact(uri),
+			scheme, schemes())
 	}
 	u, err := url.Parse(uri)
 	if err != nil {
@@ -34,6 +56,15 @@ func Open(uri string) (Store, error) {
 	return NewLocal(filepath.FromSlash(u.Path))
 }
 
+// schemes lists the registered ones, as the rest of a sentence.
+func schemes() string {
+	var out string
+	for _, scheme := range slices.Sorted(maps.Keys(openers)) {
+		out += " or " + scheme + "://bucket/prefix"
+	}
+	return out
+}
+
 // redact returns the uri without user information and query, which may hold credentials.
 func redact(uri string) string {
 	scheme, rest, _ := strings.Cut(uri, "://")
@@ -46,33 +77,4 @@ func redact(uri string) string {
 		host += "/"
 	}
 	return scheme + "://" + host + path
-}
-
-// AsLocal returns the Local under s, through any wrappers, or nil when there is none.
-func AsLocal(s Store) *Local {
-	for {
-		switch t := s.(type) {
-		case *Local:
-			return t
-		case interface{ Unwrap() Store }:
-			s = t.Unwrap()
-		default:
-			return nil
-		}
-	}
-}
-
-// HighLatency reports whether each request of s takes about as long as a network does, so that several at once are
-// better than fewer one after another: whether s or a store that it wraps has a method HighLatency that says so.
-func HighLatency(s Store) bool {
-	for {
-		if f, ok := s.(interface{ HighLatency() bool }); ok && f.HighLatency() {
-			return true
-		}
-		w, ok := s.(interface{ Unwrap() Store })
-		if !ok {
-			return false
-		}
-		s = w.Unwrap()
-	}
 }

@@ -14,6 +14,10 @@ var (
 	ErrNotFound = errors.New("object not found")
 	// ErrExists is matched by PutIfAbsent and Writer.Commit when the name is taken.
 	ErrExists = errors.New("object exists")
+	// ErrDenied is matched when the store does not let this user do it. To try again does not help.
+	ErrDenied = errors.New("access denied")
+	// ErrThrottled is matched when the store has too many requests, also after a store's own retries.
+	ErrThrottled = errors.New("too many requests")
 )
 
 // Info describes an object.
@@ -55,7 +59,7 @@ type Store interface {
 	// List yields objects whose name has the prefix and sorts after startAfter, in the byte order of names. After an
 	// error it ends.
 	List(ctx context.Context, prefix, startAfter string) iter.Seq2[Info, error]
-	// Delete removes an object; ErrNotFound when there is none.
+	// Delete removes an object, if there is one.
 	Delete(ctx context.Context, name string) error
 	// Truncate replaces the object of a name, or none, by an object without bytes, durably. It is the only way in which
 	// an object changes: what it held is gone, and its name stays taken for ever, so that no PutIfAbsent succeeds at it

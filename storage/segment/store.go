@@ -3,7 +3,6 @@ package segment
 import (
 	"cmp"
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/dsistore/dsistore/format"
@@ -57,7 +56,7 @@ func (s *Store) Discard(ctx context.Context, d catalog.SegmentDescriptor) error 
 		names = append(names, info.Name)
 	}
 	for _, name := range names {
-		if err := s.Blobs.Delete(ctx, name); err != nil && !errors.Is(err, object.ErrNotFound) {
+		if err := s.Blobs.Delete(ctx, name); err != nil {
 			return err
 		}
 	}

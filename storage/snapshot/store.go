@@ -124,10 +124,7 @@ func (s *Store) Time(ctx context.Context) (time.Time, error) {
 // DeleteAll deletes objects of an id, many at a time, and of a local store their directory when it is empty then.
 func (s *Store) DeleteAll(ctx context.Context, i names.ID, names ...string) error {
 	err := object.Parallel(ctx, object.RequestsAtOnce, len(names), func(ctx context.Context, k int) error {
-		if err := s.Blobs.Delete(ctx, names[k]); !errors.Is(err, object.ErrNotFound) {
-			return err
-		}
-		return nil
+		return s.Blobs.Delete(ctx, names[k])
 	})
 	if local := object.AsLocal(s.Blobs); local != nil && err == nil {
 		err = local.RemoveEmptyDir(ctx, strings.TrimSuffix(i.Dir(), "/"))
@@ -154,12 +151,4 @@ func (s *Store) NoTable(ctx context.Context, name string) error {
 		return fmt.Errorf("table %q: %w: %s holds no tables", name, catalog.ErrNotFound, s.Blobs.URI())
 	}
 	return fmt.Errorf("table %q: %w%s", name, catalog.ErrNotFound, suggest.Hint(name, tables))
-}
-
-// Remove deletes an object that may be gone.
-func (s *Store) Remove(ctx context.Context, name string) error {
-	if err := s.Blobs.Delete(ctx, name); err != nil && !errors.Is(err, object.ErrNotFound) {
-		return err
-	}
-	return nil
 }

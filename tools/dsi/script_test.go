@@ -19,6 +19,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/dsistore/dsistore/internal/objectserver"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/dsistat"
@@ -60,10 +61,31 @@ func TestScripts(t *testing.T) {
 			return !slices.Contains([]string{"brief.txtar", "interrupt.txtar"}, filepath.Base(f))
 		})
 	}
-	testscript.Run(t, testscript.Params{
+	testscript.Run(t, params(files, nil))
+}
+
+// TestS3Scripts runs the scripts of testdata/s3, with a server of S3 that has a bucket tables.
+func TestS3Scripts(t *testing.T) {
+	if raceEnabled {
+		t.Skip("not under the race detector: package s3's own tests are")
+	}
+	files, err := filepath.Glob(filepath.Join("testdata", "s3", "*.txtar"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	server := objectserver.StartS3(t, "tables")
+	testscript.Run(t, params(files, server.Environment()))
+}
+
+// params are those of scripts, which get variables beside the usual ones.
+func params(files []string, environment map[string]string) testscript.Params {
+	return testscript.Params{
 		Files: files,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("DSISTORE_USAGE", "off") // scripts count files; those about usage records switch them on
+			for name, value := range environment {
+				e.Setenv(name, value)
+			}
 			return nil
 		},
 		Condition: func(cond string) (bool, error) {
@@ -85,7 +107,7 @@ func TestScripts(t *testing.T) {
 			"interrupt": cmdInterrupt,
 			"race":      cmdRace,
 		},
-	})
+	}
 }
 
 func cmdExits(ts *testscript.TestScript, neg bool, args []string) {

@@ -21,7 +21,7 @@ import os
 import pathlib
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from . import errors
@@ -154,13 +154,54 @@ def _result(answer: bytes) -> Any:
     return out.get("result")
 
 
+# The storage options of stores that were opened with some, by uri. They are no part of what is pickled: what tells a
+# secret from other options is its name.
+_options: dict[str, dict[str, str]] = {}
+_SECRET = ("key", "secret", "token", "password", "credential", "sas")
+
+
+_OBJECT_STORES = ("s3://", "s3a://", "s3n://")
+_ENVIRONMENT = (("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"), ("AWS_REGION", "AWS_DEFAULT_REGION"),
+                ("AWS_PROFILE",), ("AWS_ACCESS_KEY_ID",), ("AWS_SECRET_ACCESS_KEY",), ("AWS_SESSION_TOKEN",),
+                ("AWS_ALLOW_HTTP",))  # of each, the first that is set
+
+
+def _of_environment() -> dict[str, str]:
+    """The storage options of this process's environment: the engine has that of when it was loaded."""
+    set_ = (next((n for n in names if os.environ.get(n)), None) for names in _ENVIRONMENT)
+    return {"environment." + n: os.environ[n] for n in set_ if n is not None}
+
+
+def use_options(uri: str, options: Mapping[str, Any] | None) -> None:
+    """Remembers the storage options of a store, for requests about it in this process."""
+    if options:
+        _options[uri] = {name: str(value) for name, value in options.items()}
+
+
+def use_sent_options(uri: str, options: dict[str, str]) -> None:
+    """Remembers the options of a store that was pickled. Options that this process has for it stay."""
+    if options:
+        _options.setdefault(uri, options)
+
+
+def public_options(uri: str) -> dict[str, str]:
+    """The storage options of a store that are not secret."""
+    return {k: v for k, v in _options.get(uri, {}).items() if not any(word in k.lower() for word in _SECRET)}
+
+
 # How long a call waits before the interpreter looks for signals.
 _WAIT_MILLISECONDS = 50
 
 
 def _text(method: str, params: dict[str, Any], following: bytes = b"") -> bytes:
     """A request. Parameters that are None are left out."""
-    text = json.dumps({"method": method, "params": {k: v for k, v in params.items() if v is not None}}).encode()
+    request: dict[str, Any] = {"method": method, "params": {k: v for k, v in params.items() if v is not None}}
+    uri: str = params.get("uri") or ""
+    if uri.startswith(_OBJECT_STORES):
+        request["storage_options"] = {**_of_environment(), **_options.get(uri, {})}
+    elif uri in _options:
+        request["storage_options"] = _options[uri]
+    text = json.dumps(request).encode()
     return text + b"\0" + following if following else text
 
 

@@ -82,6 +82,14 @@ class TableRef:
     uri: str
     params: dict[str, Any]
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "options": _engine.public_options(self.root)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        options = state.pop("options")
+        self.__dict__.update(state)
+        _engine.use_sent_options(self.root, options)
+
     @property
     def root(self) -> str:
         """The store's uri as the engine takes it."""

@@ -60,13 +60,21 @@ def _snapshot(info: dict[str, Any]) -> Snapshot:
 
 
 class Store:
-    """A root that holds tables: a directory, or file:///path. It pickles. A relative path is resolved when the store is
-    opened."""
+    """A root that holds tables: a directory, file:///path, or s3://bucket/prefix. A relative path is resolved when the
+    store is opened.
 
-    def __init__(self, uri: Path):
+    It pickles, with storage options that are not secret. Where another process needs the secret ones too, give them
+    there by environment variables, or call open there before.
+    """
+
+    def __init__(self, uri: Path, storage_options: Mapping[str, Any] | None = None):
         self.uri = os.fspath(uri)
         # The engine's URI: it, and processes that this is sent to, may have another working directory.
         self._root = os.path.abspath(self.uri) if self.uri and "://" not in self.uri else self.uri
+        _engine.use_options(self._root, storage_options)
+
+    def __reduce__(self) -> Any:
+        return _sent, (self.uri, self._root, _engine.public_options(self._root))
 
     def __repr__(self) -> str:
         return f"dsistore.open({self.uri!r})"
@@ -535,6 +543,21 @@ def _positions(rows: Any) -> bytes:
     return positions.tobytes()
 
 
-def open(uri: Path) -> Store:
-    """The store at a root: a directory, or file:///path. Nothing is read yet."""
-    return Store(uri)
+def open(uri: Path, storage_options: Mapping[str, Any] | None = None) -> Store:
+    """The store at a root: a directory, file:///path, or s3://bucket/prefix. Nothing is read yet.
+
+    storage_options say how an object store is reached, by the names of fsspec and of the object_store library, in any
+    case: aws_endpoint (endpoint_url), aws_region, aws_profile, aws_access_key_id, aws_secret_access_key,
+    aws_session_token, aws_skip_signature (anon), aws_allow_http, aws_virtual_hosted_style_request. What they do not say
+    is taken from the environment, as the AWS command line does. They hold for a store in the whole process: those of
+    the newest open with some count, until something was read.
+    """
+    return Store(uri, storage_options)
+
+
+def _sent(uri: str, root: str, options: dict[str, str]) -> Store:
+    """A store that was pickled. Options that this process has for it stay."""
+    store = Store.__new__(Store)
+    store.uri, store._root = uri, root
+    _engine.use_sent_options(root, options)
+    return store

@@ -8,6 +8,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
+	_ "github.com/dsistore/dsistore/storage/object/s3" // stores at s3://
 	"github.com/dsistore/dsistore/tools/terminal"
 )
 

@@ -1,0 +1,51 @@
+package objectserver
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+)
+
+// root returns the folder of the repository.
+func root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..")
+}
+
+// dir is where the servers' binaries lie.
+func dir() string { return filepath.Join(root(), "out", "servers") }
+
+// build returns the path of a server's binary. pkg is a package that the module in servers pins.
+var build = func() func(pkg string) (string, error) {
+	var mu sync.Mutex
+	built := map[string]func() (string, error){}
+	return func(pkg string) (string, error) {
+		mu.Lock()
+		if built[pkg] == nil {
+			built[pkg] = sync.OnceValues(func() (string, error) { return compile(pkg) })
+		}
+		once := built[pkg]
+		mu.Unlock()
+		return once()
+	}
+}()
+
+// compile compiles a server, unless that was done: go build looks itself whether it was. Processes that compile it at
+// once write the same bytes.
+func compile(pkg string) (string, error) {
+	path := filepath.Join(dir(), filepath.Base(pkg))
+	if err := os.MkdirAll(dir(), 0o755); err != nil {
+		return "", err
+	}
+	c := exec.Command("go", "build", "-trimpath", "-o", path, pkg)
+	c.Dir = filepath.Join(root(), "internal", "objectserver", "servers")
+	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	if out, err := c.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s cannot be compiled: %w: %s", pkg, err, strings.TrimSpace(string(out)))
+	}
+	return path, nil
+}

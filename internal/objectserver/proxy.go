@@ -1,0 +1,122 @@
+package objectserver
+
+import (
+	"context"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A Fault is what happens to one request.
+type Fault struct {
+	Status int           // answered instead of the server, which gets nothing; 0: it is asked
+	Code   string        // S3's error code, with Status
+	Lost   bool          // the server does it, and its answer is not passed on: the connection ends
+	Cut    int64         // > 0: the body of the answer ends after so many bytes, and the connection
+	Stall  time.Duration // before the body of the answer, after its header
+	Delay  time.Duration // before the server is asked
+}
+
+// A Proxy passes requests on to a server, as its rule says.
+type Proxy struct {
+	URL string
+
+	mu   sync.Mutex
+	rule func(*http.Request) Fault // guarded by mu
+}
+
+// StartProxy starts a proxy to an endpoint. It ends with the test.
+func StartProxy(t testing.TB, endpoint string) *Proxy {
+	t.Helper()
+	to, err := url.Parse(endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{}
+	pass := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(to)
+			r.Out.Host = r.In.Host // it is signed
+		},
+		ModifyResponse: func(r *http.Response) error {
+			f, _ := r.Request.Context().Value(faultKey{}).(Fault)
+			if f.Lost {
+				_, _ = io.Copy(io.Discard, r.Body)
+				panic(http.ErrAbortHandler)
+			}
+			if f.Stall > 0 || f.Cut > 0 {
+				r.Body = &broken{ReadCloser: r.Body, f: f}
+			}
+			return nil
+		},
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		ErrorLog:     quiet,
+	}
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.mu.Lock()
+		rule := p.rule
+		p.mu.Unlock()
+		var f Fault
+		if rule != nil {
+			f = rule(r)
+		}
+		time.Sleep(f.Delay)
+		if f.Status != 0 {
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.Header().Set("Content-Type", "application/xml")
+			w.WriteHeader(f.Status)
+			_, _ = io.WriteString(w, "<Error><Code>"+f.Code+"</Code><Message>injected</Message></Error>")
+			return
+		}
+		pass.ServeHTTP(w, r.WithContext(withFault(r.Context(), f)))
+	}))
+	s.Config.ErrorLog = quiet
+	s.Start()
+	t.Cleanup(s.Close)
+	p.URL = s.URL
+	return p
+}
+
+// Break sets what happens to each request from now on; nil: nothing. rule is called by many goroutines.
+func (p *Proxy) Break(rule func(*http.Request) Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rule = rule
+}
+
+// broken is a body that stalls or ends early.
+type broken struct {
+	io.ReadCloser
+	f    Fault
+	read int64
+}
+
+func (b *broken) Read(p []byte) (int, error) {
+	if b.f.Stall > 0 {
+		time.Sleep(b.f.Stall)
+		b.f.Stall = 0
+	}
+	if b.f.Cut > 0 {
+		if b.read >= b.f.Cut {
+			panic(http.ErrAbortHandler) // the connection ends, and not the answer
+		}
+		p = p[:min(int64(len(p)), b.f.Cut-b.read)]
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.read += int64(n)
+	return n, err
+}
+
+type faultKey struct{}
+
+func withFault(ctx context.Context, f Fault) context.Context {
+	return context.WithValue(ctx, faultKey{}, f)
+}
+
+var quiet = log.New(io.Discard, "", 0)

@@ -1,0 +1,132 @@
+package objectserver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// An S3 is a server that speaks S3, on a port of the loopback address.
+type S3 struct {
+	Endpoint             string // http://127.0.0.1:port
+	AccessKey, SecretKey string
+	Region               string
+}
+
+// versitygw is the package of a gateway from S3 to files, which keeps the conditions of creations, of parts too.
+const versitygw = "github.com/versity/versitygw/cmd/versitygw"
+
+// StartS3 starts a server with empty buckets of the given names. It ends with the test, which is skipped where the
+// server cannot be had.
+func StartS3(t testing.TB, buckets ...string) *S3 {
+	t.Helper()
+	path, err := build(versitygw)
+	if err != nil {
+		t.Skipf("no server of S3: %v", err)
+	}
+	s, stop, err := runS3(t.Context(), path, t.TempDir(), buckets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return s
+}
+
+// RunS3 is StartS3 outside of tests: with files in dir, until stop is called.
+func RunS3(ctx context.Context, dir string, buckets ...string) (s *S3, stop func(), err error) {
+	path, err := build(versitygw)
+	if err != nil {
+		return nil, nil, err
+	}
+	return runS3(ctx, path, dir, buckets)
+}
+
+func runS3(ctx context.Context, path, dir string, buckets []string) (*S3, func(), error) {
+	for _, b := range buckets {
+		if err := os.MkdirAll(filepath.Join(dir, b), 0o755); err != nil {
+			return nil, nil, err
+		}
+	}
+	port, err := freePort()
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &S3{
+		Endpoint: "http://127.0.0.1:" + port, AccessKey: "dsistore", SecretKey: "not a secret", Region: "us-east-1",
+	}
+	var log bytes.Buffer
+	c := exec.Command(path, "--port", "127.0.0.1:"+port, "--access", s.AccessKey, "--secret", s.SecretKey, "--region",
+		s.Region, "--quiet", "posix", dir)
+	c.Stdout, c.Stderr = &log, &log
+	if err := c.Start(); err != nil {
+		return nil, nil, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	stop := func() {
+		_ = c.Process.Kill()
+		<-ended
+	}
+	if err := s.wait(ctx, ended); err != nil {
+		stop()
+		return nil, nil, fmt.Errorf("versitygw: %w: %s", err, log.Bytes())
+	}
+	return s, stop, nil
+}
+
+// wait returns when the server answers.
+func (s *S3) wait(ctx context.Context, ended chan error) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	for {
+		ask, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Endpoint, nil)
+		if err != nil {
+			return err
+		}
+		answer, err := http.DefaultClient.Do(ask)
+		if err == nil {
+			return answer.Body.Close()
+		}
+		select {
+		case err := <-ended:
+			ended <- err
+			return fmt.Errorf("it ended: %w", err)
+		case <-ctx.Done():
+			return fmt.Errorf("it does not answer: %w", err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// Options are those by which package s3 reaches the server.
+func (s *S3) Options() map[string]string {
+	return map[string]string{
+		"aws_endpoint": s.Endpoint, "aws_access_key_id": s.AccessKey, "aws_secret_access_key": s.SecretKey,
+		"aws_region": s.Region,
+	}
+}
+
+// Environment returns the variables of an environment that do the same.
+func (s *S3) Environment() map[string]string {
+	return map[string]string{
+		"AWS_ENDPOINT_URL": s.Endpoint, "AWS_ACCESS_KEY_ID": s.AccessKey, "AWS_SECRET_ACCESS_KEY": s.SecretKey,
+		"AWS_REGION": s.Region, "AWS_EC2_METADATA_DISABLED": "true",
+	}
+}
+
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, errors.Join(err, l.Close())
+}

@@ -1,0 +1,100 @@
+"""Stores in an object store: a real server of S3, started by the tests."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import pickle
+import shutil
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import torch
+
+import dsistore
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+OPTIONS = {"AWS_ENDPOINT_URL": "endpoint_url", "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret",
+           "AWS_REGION": "region"}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[dict[str, str]]:
+    """The environment by which a server with the bucket tables is reached."""
+    if shutil.which("go") is None:
+        pytest.skip("no Go toolchain to build the server of S3 with")
+    serve = subprocess.Popen(["go", "run", "./internal/objectserver/serve", "tables"], cwd=ROOT, text=True,
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert serve.stdin and serve.stdout and serve.stderr
+    line = serve.stdout.readline()
+    if not line:
+        pytest.skip(f"no server of S3: {serve.stderr.read()}")
+    yield json.loads(line)
+    serve.stdin.close()
+    serve.wait()
+
+
+def rows(n: int) -> pa.Table:
+    return pa.table({
+        "session": pa.array([i // 4 for i in range(n)]), "time": pa.array(range(n)),
+        "ids": pa.array([[i // 4, i % 7] for i in range(n)]), "x": pa.array([i / 8 for i in range(n)], pa.float32()),
+    })
+
+
+def test_a_table_there_is_as_one_here(server: dict[str, str], tmp_path: pathlib.Path) -> None:
+    options = {OPTIONS[k]: v for k, v in server.items() if k in OPTIONS}
+    here, there = dsistore.open(tmp_path / "s"), dsistore.open("s3://tables/a", storage_options=options)
+    assert there.uri == "s3://tables/a" and "secret" not in repr(there)
+    for store in here, there:
+        store.ingest("t", rows(5000), session_key="session", time_key="time")
+    assert there.tables() == ["t"]
+    assert there.table("t").scan().to_arrow().equals(here.table("t").scan().to_arrow())
+    a, b = (store.table("t").torch(["ids", "x"], batch_size=512, shuffle="session", output="ikjt")
+            for store in (here, there))
+    for p, q in zip(a, b, strict=True):
+        assert torch.equal(p.sparse.values, q.sparse.values) and torch.equal(p.dense, q.dense)
+        assert torch.equal(p.inverses, q.inverses)
+    rows_of = there.table("t").take([4999, 3, 77], ["x"])
+    assert rows_of.equals(here.table("t").take([4999, 3, 77], ["x"]))
+
+
+def test_resume_in_another_process(server: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in server.items():
+        monkeypatch.setenv(name, value)
+    store = dsistore.open("s3://tables/b")
+    store.ingest("t", rows(3000), session_key="session", time_key="time")
+    data = store.table("t").torch(["ids", "x"], batch_size=256)
+    whole = [b.sparse.values.tolist() for b in data]
+    left = iter(data)
+    first = [next(left).sparse.values.tolist() for _ in range(5)]
+    state = data.state_dict()
+    again = pickle.loads(pickle.dumps(data))
+    again.load_state_dict(state)
+    assert first + [b.sparse.values.tolist() for b in again] == whole
+    loader = torch.utils.data.DataLoader(data, batch_size=None, num_workers=2, multiprocessing_context="spawn")
+    data.set_epoch(1)
+    assert sorted(b.sparse.values.tolist() for b in loader) == sorted(whole)
+
+
+def test_secrets_are_not_pickled(server: dict[str, str]) -> None:
+    options = {"aws_endpoint": server["AWS_ENDPOINT_URL"], "aws_access_key_id": "id-of-a-key",
+               "aws_secret_access_key": "hush", "aws_session_token": "hush-hush", "aws_region": "us-east-1"}
+    store: Any = dsistore.open("s3://tables/never-made", options)
+    sent = pickle.dumps(store)
+    assert b"hush" not in sent and b"id-of-a-key" not in sent and server["AWS_ENDPOINT_URL"].encode() in sent
+    with pytest.raises(dsistore.DsistoreError) as e:
+        store.tables()
+    assert "hush" not in str(e.value) and "denied" in str(e.value)
+
+
+def test_options_that_are_wrong() -> None:
+    with pytest.raises(dsistore.UsageError, match="aws_secret_access_key") as e:
+        dsistore.open("s3://tables/c", {"aws_secret_acces_key": "hush"}).tables()
+    assert "hush" not in str(e.value)
+    with pytest.raises(dsistore.UsageError, match="credentials in a URI"):
+        dsistore.open("s3://key:hush@tables/d").tables()
+    with pytest.raises(dsistore.UsageError, match="gs:// stores"):
+        dsistore.open("gs://tables/d").tables()

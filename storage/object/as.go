@@ -1,0 +1,47 @@
+package object
+
+import "context"
+
+// As returns s, or a store that it wraps, as a T: of the outermost that is one. ok is false when there is none.
+func As[T any](s Store) (t T, ok bool) {
+	for {
+		if t, ok = s.(T); ok {
+			return t, true
+		}
+		w, wraps := s.(interface{ Unwrap() Store })
+		if !wraps {
+			return t, false
+		}
+		s = w.Unwrap()
+	}
+}
+
+// AsLocal returns the Local under s, through any wrappers, or nil when there is none.
+func AsLocal(s Store) *Local {
+	l, _ := As[*Local](s)
+	return l
+}
+
+// HighLatency reports whether each request of s takes about as long as a network does, so that several at once are
+// better than fewer one after another: whether s or a store that it wraps has a method HighLatency that says so.
+func HighLatency(s Store) bool {
+	for {
+		if f, ok := s.(interface{ HighLatency() bool }); ok && f.HighLatency() {
+			return true
+		}
+		w, ok := s.(interface{ Unwrap() Store })
+		if !ok {
+			return false
+		}
+		s = w.Unwrap()
+	}
+}
+
+// Unfinished is a store in which writers that end by force leave what they have written so far, and no object.
+type Unfinished interface {
+	// Temporary lists what writers of any process left or are writing, oldest or not, with the time when it was begun
+	// or last written. Names are no objects'.
+	Temporary(ctx context.Context) ([]Info, error)
+	// RemoveTemporary removes something that Temporary listed. A writer that goes on with it gets an error.
+	RemoveTemporary(ctx context.Context, name string) error
+}

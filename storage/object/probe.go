@@ -1,0 +1,101 @@
+package object
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// ErrUnfit is matched when a store does not keep what commits are built on.
+var ErrUnfit = errors.New("the store cannot hold tables")
+
+// probes is how many creations race for a name.
+const probes = 32
+
+// Probe races creations for one name, and then for another by uploads in parts: of either, exactly one may succeed, and
+// its bytes must be there. Stores that make no objects in parts stand for no service, and are trusted. Some servers
+// take no notice of the condition, or look whether there is an object long before they make it; commits to them would
+// overwrite each other. name returns a name that is not used; the objects are deleted. An error that matches ErrUnfit
+// says which promise was broken.
+func Probe(ctx context.Context, s Store, name func() string) error {
+	parts, ok := As[partsStore](s)
+	if !ok {
+		return nil
+	}
+	put := func(name string, data []byte) error { return s.PutIfAbsent(ctx, name, data) }
+	if err := race(ctx, s, name(), "creations by one request each (If-None-Match: *)", put); err != nil {
+		return err
+	}
+	return race(ctx, s, name(), "creations by uploads in parts (If-None-Match: * at their completion)",
+		func(name string, data []byte) error {
+			w, err := parts.CreateInParts(ctx, name)
+			if err != nil {
+				return err
+			}
+			if _, err := w.Write(data); err != nil {
+				w.Abort()
+				return err
+			}
+			return w.Commit(ctx)
+		})
+}
+
+// partsStore is a store that makes large objects by uploads in parts.
+type partsStore interface {
+	// CreateInParts is Create with an upload in parts however small the object is.
+	CreateInParts(ctx context.Context, name string) (Writer, error)
+}
+
+// race creates an object many times at once, and once more, and deletes it.
+func race(ctx context.Context, s Store, name, what string, create func(name string, data []byte) error) (err error) {
+	defer func() {
+		if derr := s.Delete(context.WithoutCancel(ctx), name); err == nil {
+			err = derr
+		}
+	}()
+	data := func(i int) []byte { return fmt.Appendf(nil, "probe %d", i) }
+	errs := make([]error, probes)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() { errs[i] = create(name, data(i)) })
+	}
+	wg.Wait()
+	winner, won := -1, 0
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			winner = i
+			won++
+		case !errors.Is(err, ErrExists):
+			return fmt.Errorf("store %s: %w", s.URI(), err)
+		}
+	}
+	if won != 1 {
+		return unfit(s, "of %d %s at once for one name, %d succeeded, and exactly one may", probes, what, won)
+	}
+	if err := create(name, []byte("later")); err == nil {
+		return unfit(s, "of %s, one succeeded whose name was taken", what)
+	} else if !errors.Is(err, ErrExists) {
+		return fmt.Errorf("store %s: %w", s.URI(), err)
+	}
+	want := data(winner)
+	info, err := s.Stat(ctx, name)
+	if err != nil {
+		return unfit(s, "an object that was just created cannot be found: %v", err)
+	}
+	got := make([]byte, info.Size)
+	if err := s.ReadAt(ctx, name, got, 0); err != nil {
+		return fmt.Errorf("store %s: %w", s.URI(), err)
+	}
+	if string(got) != string(want) {
+		return unfit(s, "of %s, one was told that it succeeded, and another's bytes are there", what)
+	}
+	return nil
+}
+
+// unfit returns an error that says which promise s broke.
+func unfit(s Store, format string, args ...any) error {
+	return fmt.Errorf("store %s: %w: %s; commits would overwrite each other. Use one that keeps conditions, as AWS "+
+		"S3 and versitygw do", s.URI(), ErrUnfit, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,83 @@
+package object_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// A service is a store that makes objects in parts, and may be careless: it looks whether there is an object, waits,
+// and puts it.
+type service struct {
+	*object.Memory
+	puts, parts bool // are careless
+}
+
+func (s *service) replace(ctx context.Context, name string, data []byte) error {
+	if _, err := s.Stat(ctx, name); err == nil {
+		return fmt.Errorf("%w: %s", object.ErrExists, name)
+	}
+	time.Sleep(10 * time.Millisecond)
+	return errors.Join(s.Delete(ctx, name), s.Memory.PutIfAbsent(ctx, name, data))
+}
+
+func (s *service) PutIfAbsent(ctx context.Context, name string, data []byte) error {
+	if s.puts {
+		return s.replace(ctx, name, data)
+	}
+	return s.Memory.PutIfAbsent(ctx, name, data)
+}
+
+func (s *service) CreateInParts(ctx context.Context, name string) (object.Writer, error) {
+	w, err := s.Create(ctx, name)
+	if s.parts && err == nil {
+		return &careless{Writer: w, s: s, name: name}, nil
+	}
+	return w, err
+}
+
+type careless struct {
+	object.Writer
+	s    *service
+	name string
+	data []byte
+}
+
+func (c *careless) Write(p []byte) (int, error) {
+	c.data = append(c.data, p...)
+	return len(p), nil
+}
+
+func (c *careless) Commit(ctx context.Context) error { return c.s.replace(ctx, c.name, c.data) }
+
+// A service that lets several creations of a name succeed is told, also through a store that wraps it, and nothing of
+// the probe stays.
+func TestProbe(t *testing.T) {
+	var n atomic.Int64
+	name := func() string { return fmt.Sprintf("probe/%d", n.Add(1)) }
+	for _, c := range []struct {
+		s    service
+		want string // "": it is fit
+	}{
+		{service{}, ""}, {service{puts: true}, "one request each"}, {service{parts: true}, "uploads in parts"},
+	} {
+		c.s.Memory = object.NewMemory()
+		err := object.Probe(t.Context(), object.NewCounted(&c.s), name)
+		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, object.ErrUnfit) ||
+			!strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%+v: %v", c.s, err)
+		}
+		for info := range c.s.List(t.Context(), "", "") {
+			t.Errorf("%s is left", info.Name)
+		}
+	}
+	if err := object.Probe(t.Context(), object.NewMemory(), func() string { panic("asked for a name") }); err != nil {
+		t.Error(err)
+	}
+}

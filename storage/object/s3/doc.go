@@ -1,0 +1,22 @@
+// Package s3 keeps objects in a bucket of S3, or of a server that speaks its protocol and keeps its conditions.
+//
+//	PutIfAbsent   PutObject, If-None-Match: *
+//	Create        below a part: the same; else CreateMultipartUpload, UploadPart ..., CompleteMultipartUpload,
+//	              If-None-Match: *
+//	ReadAt        GetObject with a range; what a body leaves out is asked for again
+//	Stat          HeadObject
+//	List          ListObjectsV2
+//	Delete        DeleteObject; DeleteAll: DeleteObjects, 1,000 names each
+//	Truncate      PutObject without a condition
+//
+// A request may take effect and its answer be lost: the SDK sends it again, and what then says 412 was made by this
+// very call. So each creation carries a random id in the object's metadata, and one that is refused looks whose the
+// object is. 409 says that another creation of the name was under way: neither success nor "exists"; it is sent again.
+//
+//	        200                  made
+//	PUT --> 409, 5xx, lost  -->  PUT again
+//	        412             -->  HEAD: our id -> made, another -> ErrExists
+//
+// Names of objects follow the store's prefix in the bucket. Times have seconds, and are the service's. The time of an
+// object that was made by a multipart upload is that of its beginning.
+package s3

@@ -1,0 +1,77 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/smithy-go"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// wrap returns an error of a request about an object, which matches what a Store's errors match.
+func (s *Store) wrap(ctx context.Context, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if end := ctx.Err(); end != nil { // the SDK's own error of it does not match it
+		return fmt.Errorf("object %s: %w", name, end)
+	}
+	status, code := answer(err)
+	switch {
+	case code == "NoSuchBucket":
+		return fmt.Errorf("bucket %s does not exist: %w", s.at.Bucket, short(err))
+	case status == http.StatusNotFound && code != "NoSuchUpload":
+		return fmt.Errorf("%w: %s", object.ErrNotFound, name)
+	case status == http.StatusPreconditionFailed:
+		return fmt.Errorf("%w: %s", object.ErrExists, name)
+	case status == http.StatusMovedPermanently || code == "AuthorizationHeaderMalformed":
+		return fmt.Errorf("object %s: bucket %s is in another region than %s: set AWS_REGION: %w", name, s.at.Bucket,
+			s.client.Options().Region, short(err))
+	case status == http.StatusForbidden || status == http.StatusUnauthorized || strings.HasSuffix(code, "Token"):
+		return fmt.Errorf("object %s: %w: %w", name, object.ErrDenied, short(err))
+	case status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests || code == "SlowDown":
+		return fmt.Errorf("object %s: %w: %w", name, object.ErrThrottled, short(err))
+	}
+	return fmt.Errorf("object %s: %w", name, short(err))
+}
+
+// answer returns the status and the error code that the service answered with: 0 and "" where it did not.
+func answer(err error) (status int, code string) {
+	var response *awshttp.ResponseError
+	if errors.As(err, &response) {
+		status = response.HTTPStatusCode()
+	}
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		code = api.ErrorCode()
+	}
+	return status, code
+}
+
+// short is an error of the SDK without the operation and the request's ids around it, which say nothing to who reads
+// it; where there is an id, support asks for it.
+func short(err error) error {
+	var api smithy.APIError
+	var response *awshttp.ResponseError
+	if !errors.As(err, &api) {
+		var tries *retry.MaxAttemptsError // the SDK's own words are around it
+		if errors.As(err, &tries) {
+			return fmt.Errorf("after %d attempts: %w", tries.Attempt, tries.Err)
+		}
+		return err
+	}
+	text := api.ErrorCode()
+	if m := api.ErrorMessage(); m != "" {
+		text += ": " + m
+	}
+	if errors.As(err, &response) && response.ServiceRequestID() != "" {
+		text += " (request " + response.ServiceRequestID() + ")"
+	}
+	return errors.New(text)
+}

@@ -1,0 +1,259 @@
+package s3_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/dsistore/dsistore/internal/objectserver"
+	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/objecttest"
+	_ "github.com/dsistore/dsistore/storage/object/s3"
+)
+
+const bucket = "tables"
+
+var stores atomic.Int64
+
+// open returns an empty store of a server, at a prefix of its own, by way of a proxy if there is one.
+func open(t *testing.T, s *objectserver.S3, p *objectserver.Proxy) object.Store {
+	t.Helper()
+	options := s.Options()
+	if p != nil {
+		options["aws_endpoint"] = p.URL
+	}
+	store, err := object.OpenWith(fmt.Sprintf("s3://%s/store-%d", bucket, stores.Add(1)), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func content(t *testing.T, s object.Store, name string) []byte {
+	t.Helper()
+	info, err := s.Stat(t.Context(), name)
+	must(t, err)
+	b := make([]byte, info.Size)
+	must(t, s.ReadAt(t.Context(), name, b, 0))
+	return b
+}
+
+func TestConformance(t *testing.T) {
+	server := objectserver.StartS3(t, bucket)
+	objecttest.Conformance(t, func(t *testing.T) object.Store { return open(t, server, nil) })
+}
+
+// large returns bytes of several parts.
+func large(n int) []byte {
+	b := make([]byte, n)
+	r := rand.NewChaCha8([32]byte{byte(n)})
+	_, _ = r.Read(b)
+	return b
+}
+
+// An object of several parts is whole, of those that race for a name one wins, and what is aborted or loses leaves no
+// upload.
+func TestParts(t *testing.T) {
+	server := objectserver.StartS3(t, bucket)
+	s := open(t, server, nil)
+	ctx := t.Context()
+	for _, n := range []int{8 << 20, 8<<20 + 1, 16 << 20, 29<<20 + 7} {
+		name, all := fmt.Sprintf("parts/%d", n), large(n)
+		w, err := s.Create(ctx, name)
+		must(t, err)
+		for rest := all; len(rest) > 0; {
+			k := min(len(rest), 1+rand.IntN(3<<20))
+			_, err := w.Write(rest[:k])
+			must(t, err)
+			rest = rest[k:]
+		}
+		must(t, w.Commit(ctx))
+		if !bytes.Equal(content(t, s, name), all) {
+			t.Fatalf("%d bytes: others", n)
+		}
+	}
+	const writers = 8
+	var won atomic.Int64
+	var wg sync.WaitGroup
+	for i := range writers {
+		wg.Go(func() {
+			w, err := s.Create(ctx, "race")
+			if err == nil {
+				_, err = w.Write(bytes.Repeat([]byte{byte(i)}, 9<<20))
+			}
+			if err == nil {
+				err = w.Commit(ctx)
+			}
+			if err == nil {
+				won.Add(1)
+			} else if !errors.Is(err, object.ErrExists) {
+				t.Errorf("writer %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	if won.Load() != 1 {
+		t.Fatalf("%d won", won.Load())
+	}
+	got := content(t, s, "race")
+	if len(got) != 9<<20 || bytes.Count(got, got[:1]) != len(got) {
+		t.Fatal("the bytes of several writers")
+	}
+	w, err := s.Create(ctx, "aborted")
+	must(t, err)
+	_, err = w.Write(large(20 << 20))
+	must(t, err)
+	w.Abort()
+	of, end := context.WithCancel(ctx)
+	w, err = s.Create(of, "ended")
+	must(t, err)
+	_, err = w.Write(large(20 << 20))
+	must(t, err)
+	end()
+	if err := w.Commit(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	w.Abort()
+	if n := server.Uploads(t, bucket); n != 0 {
+		t.Fatalf("%d uploads are left", n)
+	}
+}
+
+// A creation whose answer is lost has made its object, by one request or by parts, and says so; one that another was
+// before says that.
+func TestLostAnswers(t *testing.T) {
+	server := objectserver.StartS3(t, bucket)
+	proxy := objectserver.StartProxy(t, server.Endpoint)
+	s := open(t, server, proxy)
+	ctx := t.Context()
+	for _, n := range []int{0, 100, 9 << 20} {
+		for _, f := range []objectserver.Fault{
+			{Lost: true}, {Status: http.StatusConflict, Code: "ConditionalRequestConflict"},
+			{Status: http.StatusServiceUnavailable, Code: "SlowDown"},
+			{Status: http.StatusInternalServerError, Code: "InternalError"},
+		} {
+			name, data := fmt.Sprintf("lost/%d/%d-%v", n, f.Status, f.Lost), large(n)
+			var broken atomic.Int64
+			proxy.Break(func(r *http.Request) objectserver.Fault {
+				q := r.URL.Query()
+				makes := r.Method == http.MethodPut && !q.Has("partNumber") ||
+					r.Method == http.MethodPost && q.Has("uploadId")
+				if makes && broken.Add(1) <= 2 {
+					return f
+				}
+				return objectserver.Fault{}
+			})
+			must(t, put(ctx, s, name, data))
+			if broken.Load() < 2 {
+				t.Fatalf("%s: %d requests", name, broken.Load())
+			}
+			broken.Store(0)
+			if err := put(ctx, s, name, []byte("other")); !errors.Is(err, object.ErrExists) {
+				t.Fatalf("%s: a second creation: %v", name, err)
+			}
+			proxy.Break(nil)
+			if !bytes.Equal(content(t, s, name), data) {
+				t.Fatalf("%s: other bytes", name)
+			}
+		}
+	}
+	if n := server.Uploads(t, bucket); n != 0 {
+		t.Fatalf("%d uploads are left", n)
+	}
+}
+
+// put creates an object by a Writer, of parts if it is large enough.
+func put(ctx context.Context, s object.Store, name string, data []byte) error {
+	w, err := s.Create(ctx, name)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(data); err != nil {
+		w.Abort()
+		return err
+	}
+	return w.Commit(ctx)
+}
+
+// A body that ends early is read on from where it ended.
+func TestBrokenBodies(t *testing.T) {
+	server := objectserver.StartS3(t, bucket)
+	proxy := objectserver.StartProxy(t, server.Endpoint)
+	s := open(t, server, proxy)
+	data := large(1 << 20)
+	must(t, s.PutIfAbsent(t.Context(), "a", data))
+	var requests atomic.Int64
+	proxy.Break(func(r *http.Request) objectserver.Fault {
+		if r.Method != http.MethodGet {
+			return objectserver.Fault{}
+		}
+		switch requests.Add(1) {
+		case 1:
+			return objectserver.Fault{Cut: 300_000}
+		case 2:
+			return objectserver.Fault{Lost: true}
+		case 3:
+			return objectserver.Fault{Status: http.StatusServiceUnavailable, Code: "SlowDown"}
+		case 4:
+			return objectserver.Fault{Cut: 1}
+		}
+		return objectserver.Fault{}
+	})
+	got := make([]byte, len(data)-10)
+	must(t, s.ReadAt(t.Context(), "a", got, 10))
+	if !bytes.Equal(got, data[10:]) {
+		t.Fatal("other bytes")
+	}
+	if requests.Load() != 5 {
+		t.Fatalf("%d requests", requests.Load())
+	}
+	// The object's own end is no broken body.
+	requests.Store(10)
+	if err := s.ReadAt(t.Context(), "a", make([]byte, 100), int64(len(data)-50)); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Fatal(err)
+	}
+	if requests.Load() != 11 {
+		t.Fatalf("%d requests", requests.Load()-10)
+	}
+}
+
+// Errors say what is wrong, and show no secret.
+func TestErrors(t *testing.T) {
+	server := objectserver.StartS3(t, bucket)
+	options := server.Options()
+	options["aws_secret_access_key"] = "a secret that is wrong"
+	s, err := object.OpenWith("s3://"+bucket, options)
+	must(t, err)
+	if _, err := s.Stat(t.Context(), "a"); !errors.Is(err, object.ErrDenied) {
+		t.Errorf("stat with a wrong key: %v", err)
+	}
+	err = s.PutIfAbsent(t.Context(), "a", []byte("x"))
+	if !errors.Is(err, object.ErrDenied) || strings.Contains(err.Error(), "a secret") {
+		t.Errorf("put with a wrong key: %v", err)
+	}
+	s, err = object.OpenWith("s3://no-such-bucket/x", server.Options())
+	must(t, err)
+	if err := s.PutIfAbsent(t.Context(), "a", nil); err == nil || !strings.Contains(err.Error(), "no-such-bucket") {
+		t.Errorf("put into no bucket: %v", err)
+	}
+	for _, err := range s.List(t.Context(), "", "") {
+		if err == nil || !strings.Contains(err.Error(), "no-such-bucket") {
+			t.Errorf("list of no bucket: %v", err)
+		}
+	}
+}

@@ -1,0 +1,262 @@
+package s3
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// Store is an object.Store in a bucket.
+type Store struct {
+	client *awss3.Client
+	at     Location
+}
+
+var _ object.Store = (*Store)(nil)
+
+func init() {
+	open := func(uri string, options map[string]string) (object.Store, error) {
+		o, err := ParseOptions(options)
+		if err != nil {
+			return nil, err
+		}
+		return Open(context.Background(), uri, o)
+	}
+	for _, scheme := range []string{"s3", "s3a", "s3n"} { // Hadoop's names
+		object.Register(scheme, open)
+	}
+}
+
+// Open returns the store at an s3:// URI. It makes no request of the service; where credentials come from a file or the
+// machine, it may ask there.
+func Open(ctx context.Context, uri string, o Options) (*Store, error) {
+	at, err := ParseURI(uri)
+	if err != nil {
+		return nil, err
+	}
+	c, err := client(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("store %s: %w", at.URI(), err)
+	}
+	return &Store{client: c, at: at}, nil
+}
+
+// URI returns s3://bucket/prefix.
+func (s *Store) URI() string { return s.at.URI() }
+
+// HighLatency says that requests go through a network: see object.HighLatency.
+func (s *Store) HighLatency() bool { return true }
+
+// key returns an object's key in the bucket, if it may have the name.
+func (s *Store) key(name string) (*string, error) {
+	if err := object.ValidateName(name); err != nil {
+		return nil, err
+	}
+	return aws.String(s.at.Prefix + name), nil
+}
+
+const (
+	// bodyAttempts is how often what is left of a range is asked for after a body ended early or stalled.
+	bodyAttempts = 5
+	// stall is how long a body may give no byte.
+	stall = 20 * time.Second
+)
+
+// ReadAt asks for the range, and again for what is left of it where a body ends early or stalls.
+func (s *Store) ReadAt(ctx context.Context, name string, p []byte, off int64) error {
+	key, err := s.key(name)
+	if err != nil {
+		return err
+	}
+	if off < 0 {
+		return fmt.Errorf("object %s: read at negative offset %d", name, off)
+	}
+	if len(p) == 0 {
+		info, err := s.Stat(ctx, name)
+		if err == nil && off > info.Size {
+			err = fmt.Errorf("object %s of %d bytes: read at %d: %w", name, info.Size, off, io.ErrUnexpectedEOF)
+		}
+		return err
+	}
+	for attempt := 1; ; attempt++ {
+		n, short, err := s.read(ctx, key, p, off)
+		p, off = p[n:], off+int64(n)
+		switch {
+		case len(p) == 0:
+			return nil
+		case short:
+			return fmt.Errorf("object %s: read of %d bytes at %d: %w", name, len(p), off, io.ErrUnexpectedEOF)
+		case n == 0 && !errors.Is(err, errBody), attempt == bodyAttempts, ctx.Err() != nil:
+			return s.wrap(ctx, name, err)
+		}
+		if n > 0 {
+			attempt = 0 // it goes on
+		}
+	}
+}
+
+// errBody is matched by an error of a body, after the service has answered.
+var errBody = errors.New("the answer's body broke off")
+
+// read makes one request, and returns how many bytes of p it has filled. short: the object ends there.
+func (s *Store) read(ctx context.Context, key *string, p []byte, off int64) (n int, short bool, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	out, err := s.client.GetObject(ctx, &awss3.GetObjectInput{
+		Bucket: &s.at.Bucket, Key: key, Range: aws.String(fmt.Sprintf("bytes=%d-%d", off, off+int64(len(p))-1)),
+	})
+	if status, _ := answer(err); status == http.StatusRequestedRangeNotSatisfiable {
+		return 0, true, nil
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	defer out.Body.Close()
+	timer := time.AfterFunc(stall, func() { cancel(fmt.Errorf("no byte for %s", stall)) })
+	defer timer.Stop()
+	for n < len(p) && err == nil {
+		var k int
+		k, err = out.Body.Read(p[n:])
+		n += k
+		timer.Reset(stall)
+	}
+	if n == len(p) {
+		return n, false, nil
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	if err == io.EOF && aws.ToInt64(out.ContentLength) == int64(n) {
+		return n, true, nil
+	}
+	return n, false, fmt.Errorf("%w after %d of %d bytes: %w", errBody, n, len(p), err)
+}
+
+// Stat asks for an object's head.
+func (s *Store) Stat(ctx context.Context, name string) (object.Info, error) {
+	key, err := s.key(name)
+	if err != nil {
+		return object.Info{}, err
+	}
+	out, err := s.client.HeadObject(ctx, &awss3.HeadObjectInput{Bucket: &s.at.Bucket, Key: key})
+	if err != nil {
+		return object.Info{}, s.wrap(ctx, name, err)
+	}
+	return object.Info{
+		Name: name, Size: aws.ToInt64(out.ContentLength), ModTime: aws.ToTime(out.LastModified).UnixNano(),
+	}, nil
+}
+
+// PutIfAbsent creates an object by one request, unless its answer is lost.
+func (s *Store) PutIfAbsent(ctx context.Context, name string, data []byte) error {
+	key, err := s.key(name)
+	if err != nil {
+		return err
+	}
+	return s.put(ctx, name, key, data, rand.Text())
+}
+
+// put creates an object that carries an id.
+func (s *Store) put(ctx context.Context, name string, key *string, data []byte, id string) error {
+	_, err := s.client.PutObject(ctx, &awss3.PutObjectInput{
+		Bucket: &s.at.Bucket, Key: key, Body: bytes.NewReader(data), ContentLength: aws.Int64(int64(len(data))),
+		IfNoneMatch: aws.String("*"), Metadata: map[string]string{idKey: id},
+	})
+	return s.made(ctx, name, key, id, err)
+}
+
+// idKey is the name in an object's metadata of the id of the call that made it.
+const idKey = "dsi-write"
+
+// made returns nil if a creation made its object, whatever error it ended with, and ErrExists if another one did.
+func (s *Store) made(ctx context.Context, name string, key *string, id string, err error) error {
+	if err == nil {
+		return nil
+	}
+	status, _ := answer(err)
+	switch status {
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusMovedPermanently:
+		return s.wrap(ctx, name, err) // it had no effect
+	}
+	if ctx.Err() != nil {
+		return s.wrap(ctx, name, err)
+	}
+	out, herr := s.client.HeadObject(ctx, &awss3.HeadObjectInput{Bucket: &s.at.Bucket, Key: key})
+	switch {
+	case herr == nil && out.Metadata[idKey] == id:
+		return nil
+	case herr == nil:
+		return fmt.Errorf("%w: %s", object.ErrExists, name)
+	}
+	if found, _ := answer(herr); found == http.StatusNotFound && status == http.StatusPreconditionFailed {
+		return fmt.Errorf("object %s: it existed, and was deleted meanwhile", name)
+	}
+	return s.wrap(ctx, name, err)
+}
+
+// List asks for pages of 1,000 names.
+func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[object.Info, error] {
+	return func(yield func(object.Info, error) bool) {
+		ask := &awss3.ListObjectsV2Input{Bucket: &s.at.Bucket, Prefix: aws.String(s.at.Prefix + prefix)}
+		if startAfter != "" {
+			ask.StartAfter = aws.String(s.at.Prefix + startAfter)
+		}
+		for {
+			out, err := s.client.ListObjectsV2(ctx, ask)
+			if err != nil {
+				yield(object.Info{}, s.wrap(ctx, prefix, err))
+				return
+			}
+			for _, o := range out.Contents {
+				name := strings.TrimPrefix(aws.ToString(o.Key), s.at.Prefix)
+				if object.ValidateName(name) != nil { // a console's mark of a folder, for instance
+					continue
+				}
+				info := object.Info{
+					Name: name, Size: aws.ToInt64(o.Size), ModTime: aws.ToTime(o.LastModified).UnixNano(),
+				}
+				if !yield(info, nil) {
+					return
+				}
+			}
+			if !aws.ToBool(out.IsTruncated) {
+				return
+			}
+			ask.ContinuationToken = out.NextContinuationToken
+		}
+	}
+}
+
+// Delete removes an object, if there is one.
+func (s *Store) Delete(ctx context.Context, name string) error {
+	key, err := s.key(name)
+	if err != nil {
+		return err
+	}
+	_, err = s.client.DeleteObject(ctx, &awss3.DeleteObjectInput{Bucket: &s.at.Bucket, Key: key})
+	return s.wrap(ctx, name, err)
+}
+
+// Truncate puts an object without bytes, whatever there is.
+func (s *Store) Truncate(ctx context.Context, name string) error {
+	key, err := s.key(name)
+	if err != nil {
+		return err
+	}
+	_, err = s.client.PutObject(ctx, &awss3.PutObjectInput{
+		Bucket: &s.at.Bucket, Key: key, Body: bytes.NewReader(nil), ContentLength: aws.Int64(0),
+	})
+	return s.wrap(ctx, name, err)
+}

@@ -1,0 +1,193 @@
+package s3
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dsistore/dsistore/internal/suggest"
+)
+
+// A Location is where a store lies: a bucket, and the prefix of its objects' keys, which ends with a slash or is empty.
+type Location struct {
+	Bucket, Prefix string
+}
+
+// ParseURI parses s3://bucket/prefix.
+func ParseURI(uri string) (Location, error) {
+	u, err := url.Parse(uri)
+	switch {
+	case err != nil:
+		return Location{}, fmt.Errorf("not a URI of S3: want s3://bucket/prefix")
+	case u.Scheme != "s3" && u.Scheme != "s3a" && u.Scheme != "s3n":
+		return Location{}, fmt.Errorf("scheme %q: want s3://bucket/prefix", u.Scheme)
+	case u.User != nil:
+		return Location{}, fmt.Errorf("credentials in a URI would be logged: give AWS_ACCESS_KEY_ID and " +
+			"AWS_SECRET_ACCESS_KEY, or a profile")
+	case u.RawQuery != "" || u.Fragment != "":
+		return Location{}, fmt.Errorf("options in a URI are not read: give them by environment variables or options")
+	case u.Host == "":
+		return Location{}, fmt.Errorf("no bucket: want s3://bucket/prefix")
+	case strings.HasSuffix(u.Host, "--x-s3"):
+		return Location{}, fmt.Errorf("bucket %s is a directory bucket (S3 Express): it lists names in no order, "+
+			"which a store needs; use a general purpose bucket", u.Host)
+	}
+	prefix := strings.TrimSuffix(strings.TrimPrefix(u.Path, "/"), "/")
+	if prefix != "" {
+		for part := range strings.SplitSeq(prefix, "/") {
+			if part == "" || part == "." || part == ".." {
+				return Location{}, fmt.Errorf("prefix %q: empty, . and .. are no components", prefix)
+			}
+		}
+		prefix += "/"
+	}
+	if len(prefix) > maxPrefix {
+		return Location{}, fmt.Errorf("prefix of %d bytes: want at most %d", len(prefix), maxPrefix)
+	}
+	return Location{Bucket: u.Host, Prefix: prefix}, nil
+}
+
+// maxPrefix leaves names room in S3's keys of 1,024 bytes.
+const maxPrefix = 400
+
+// URI returns s3://bucket/prefix, without a slash at its end.
+func (l Location) URI() string {
+	return "s3://" + strings.TrimSuffix(l.Bucket+"/"+l.Prefix, "/")
+}
+
+// Options say how a service is reached. The zero value asks the environment for everything, as the AWS command line
+// does.
+type Options struct {
+	// Endpoint is the URL of a service that is not AWS's. Empty: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, AWS_ENDPOINT,
+	// or the profile's.
+	Endpoint string
+	// Region; empty: AWS_REGION, AWS_DEFAULT_REGION, the profile's, or us-east-1 with an endpoint.
+	Region  string
+	Profile string // empty: AWS_PROFILE
+	// AccessKeyID and SecretAccessKey are used instead of the environment's credentials, with SessionToken if that is
+	// not empty.
+	AccessKeyID, SecretAccessKey, SessionToken string
+	// Anonymous requests are not signed: public buckets.
+	Anonymous bool
+	// AllowHTTP allows an endpoint without TLS, which loopback addresses need no leave for.
+	AllowHTTP bool
+	// VirtualHosted asks for the bucket in the host's name; the default with an endpoint is in the path, as MinIO and
+	// most others need it. AWS always has it in the host's name.
+	VirtualHosted bool
+}
+
+// keys are the names of options, those of the object_store library and of fsspec.
+var keys = map[string]func(o *Options, v string) error{
+	"aws_endpoint":          func(o *Options, v string) error { o.Endpoint = v; return nil },
+	"aws_region":            func(o *Options, v string) error { o.Region = v; return nil },
+	"aws_profile":           func(o *Options, v string) error { o.Profile = v; return nil },
+	"aws_access_key_id":     func(o *Options, v string) error { o.AccessKeyID = v; return nil },
+	"aws_secret_access_key": func(o *Options, v string) error { o.SecretAccessKey = v; return nil },
+	"aws_session_token":     func(o *Options, v string) error { o.SessionToken = v; return nil },
+	"aws_skip_signature":    func(o *Options, v string) (err error) { o.Anonymous, err = truth(v); return err },
+	"aws_allow_http":        func(o *Options, v string) (err error) { o.AllowHTTP, err = truth(v); return err },
+	"aws_virtual_hosted_style_request": func(o *Options, v string) (err error) {
+		o.VirtualHosted, err = truth(v)
+		return err
+	},
+}
+
+// aliases are other names of options.
+var aliases = map[string]string{
+	"endpoint": "aws_endpoint", "endpoint_url": "aws_endpoint", "aws_endpoint_url": "aws_endpoint",
+	"aws_endpoint_url_s3": "aws_endpoint",
+	"region":              "aws_region", "aws_default_region": "aws_region", "region_name": "aws_region",
+	"profile":       "aws_profile",
+	"access_key_id": "aws_access_key_id", "key": "aws_access_key_id",
+	"secret_access_key": "aws_secret_access_key", "secret": "aws_secret_access_key",
+	"session_token": "aws_session_token", "token": "aws_session_token", "aws_token": "aws_session_token",
+	"skip_signature": "aws_skip_signature", "anon": "aws_skip_signature",
+	"allow_http":                   "aws_allow_http",
+	"virtual_hosted_style_request": "aws_virtual_hosted_style_request",
+}
+
+// EnvironmentPrefix begins the name of an option that was taken from the environment of the program that has linked
+// this package: Go's own is that of when it was loaded. One without the prefix is used instead.
+const EnvironmentPrefix = "environment."
+
+// ParseOptions reads options by the names that other libraries have for them, in any case. Unknown ones are an error
+// that does not show values.
+func ParseOptions(given map[string]string) (Options, error) {
+	var o Options
+	names := slices.SortedFunc(maps.Keys(given), func(a, b string) int {
+		x, y := strings.HasPrefix(a, EnvironmentPrefix), strings.HasPrefix(b, EnvironmentPrefix)
+		switch {
+		case x == y:
+			return strings.Compare(a, b)
+		case x:
+			return -1
+		}
+		return 1
+	})
+	for _, name := range names {
+		value := given[name]
+		key := strings.ToLower(strings.TrimPrefix(name, EnvironmentPrefix))
+		if to, ok := aliases[key]; ok {
+			key = to
+		}
+		set := keys[key]
+		if set == nil {
+			known := slices.Sorted(maps.Keys(keys))
+			return o, fmt.Errorf("storage option %q is not known%s", name, suggest.Hint(key, known))
+		}
+		if err := set(&o, value); err != nil {
+			return o, fmt.Errorf("storage option %q: %w", name, err)
+		}
+	}
+	return o, nil
+}
+
+func truth(v string) (bool, error) {
+	b, err := strconv.ParseBool(strings.ToLower(v))
+	if err != nil {
+		return false, fmt.Errorf("want true or false")
+	}
+	return b, nil
+}
+
+// endpoint returns the URL of the service, or "" for AWS's.
+func (o *Options) endpoint() (string, error) {
+	endpoint := o.Endpoint
+	for _, name := range []string{"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"} {
+		if endpoint == "" {
+			endpoint = os.Getenv(name)
+		}
+	}
+	if endpoint == "" {
+		return "", nil
+	}
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return "", fmt.Errorf("endpoint %q: want https://host, or http://host", redactURL(endpoint))
+	}
+	if u.User != nil {
+		return "", fmt.Errorf("endpoint %s: credentials in a URL would be logged", redactURL(endpoint))
+	}
+	allowed, _ := truth(os.Getenv("AWS_ALLOW_HTTP"))
+	if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && !o.AllowHTTP && !allowed &&
+		u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return "", fmt.Errorf("endpoint %s is without TLS: anyone on the way reads and changes what is sent; "+
+			"aws_allow_http=true (or AWS_ALLOW_HTTP) allows it", endpoint)
+	}
+	return endpoint, nil
+}
+
+// redactURL leaves scheme and host of a URL.
+func redactURL(s string) string {
+	scheme, rest, ok := strings.Cut(s, "://")
+	if !ok {
+		return "..."
+	}
+	host, _, _ := strings.Cut(rest, "/")
+	return scheme + "://" + host[strings.LastIndex(host, "@")+1:]
+}
