@@ -1,6 +1,7 @@
 package objectserver
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/exec"
@@ -34,18 +35,28 @@ var build = func() func(pkg string) (string, error) {
 	}
 }()
 
-// compile compiles a server, unless that was done: go build looks itself whether it was. Processes that compile it at
-// once write the same bytes.
+// compile compiles a server, unless that was done with the module as it is. Processes that compile it at once each do,
+// and none ever writes to a file that another runs.
 func compile(pkg string) (string, error) {
-	path := filepath.Join(dir(), filepath.Base(pkg))
+	module := filepath.Join(root(), "internal", "objectserver", "servers")
+	sums, err := os.ReadFile(filepath.Join(module, "go.sum"))
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(sums)
+	path := filepath.Join(dir(), fmt.Sprintf("%s-%x", filepath.Base(pkg), sum[:6]))
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
 	if err := os.MkdirAll(dir(), 0o755); err != nil {
 		return "", err
 	}
-	c := exec.Command("go", "build", "-trimpath", "-o", path, pkg)
-	c.Dir = filepath.Join(root(), "internal", "objectserver", "servers")
+	fresh := fmt.Sprintf("%s.%d", path, os.Getpid())
+	c := exec.Command("go", "build", "-trimpath", "-o", fresh, pkg)
+	c.Dir = module
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := c.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s cannot be compiled: %w: %s", pkg, err, strings.TrimSpace(string(out)))
 	}
-	return path, nil
+	return path, os.Rename(fresh, path)
 }

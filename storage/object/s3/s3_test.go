@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -174,6 +175,44 @@ func TestLostAnswers(t *testing.T) {
 	}
 	if n := server.Uploads(t, bucket); n != 0 {
 		t.Fatalf("%d uploads are left", n)
+	}
+}
+
+// A creation of which nobody can say whether it was this one is no "exists": whoever is told that makes the object
+// again, by another name.
+func TestUnknownMaker(t *testing.T) {
+	server := objectserver.StartS3(t, bucket)
+	proxy := objectserver.StartProxy(t, server.Endpoint)
+	s := open(t, server, proxy)
+	var puts atomic.Int64
+	proxy.Break(func(r *http.Request) objectserver.Fault {
+		switch {
+		case r.Method == http.MethodHead:
+			return objectserver.Fault{Status: http.StatusForbidden, Code: "AccessDenied"}
+		case r.Method == http.MethodPut && puts.Add(1) == 1:
+			return objectserver.Fault{Lost: true}
+		}
+		return objectserver.Fault{}
+	})
+	if err := s.PutIfAbsent(t.Context(), "a", []byte("x")); err == nil || errors.Is(err, object.ErrExists) {
+		t.Fatal(err)
+	}
+	if puts.Load() != 2 {
+		t.Fatalf("%d requests", puts.Load())
+	}
+}
+
+// A service that answers with other bytes than those that were asked for is told.
+func TestNoRanges(t *testing.T) {
+	whole := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "0123456789")
+	}))
+	defer whole.Close()
+	s, err := object.OpenWith("s3://b", map[string]string{"endpoint": whole.URL, "anon": "true"})
+	must(t, err)
+	got := make([]byte, 4)
+	if err := s.ReadAt(t.Context(), "a", got, 3); err == nil || !strings.Contains(err.Error(), "ranges") {
+		t.Fatalf("%v: %q", err, got)
 	}
 }
 

@@ -124,6 +124,10 @@ func (s *Store) read(ctx context.Context, key *string, p []byte, off int64) (n i
 		return 0, false, err
 	}
 	defer out.Body.Close()
+	if part := aws.ToString(out.ContentRange); off > 0 && !strings.HasPrefix(part, fmt.Sprintf("bytes %d-", off)) {
+		return 0, false, fmt.Errorf("asked for bytes from %d on, the service answered with %q: it keeps no ranges", off,
+			part)
+	}
 	timer := time.AfterFunc(stall, func() { cancel(fmt.Errorf("no byte for %s", stall)) })
 	defer timer.Stop()
 	for n < len(p) && err == nil {
@@ -200,10 +204,16 @@ func (s *Store) made(ctx context.Context, name string, key *string, id string, e
 	case herr == nil:
 		return fmt.Errorf("%w: %s", object.ErrExists, name)
 	}
-	if found, _ := answer(herr); found == http.StatusNotFound && status == http.StatusPreconditionFailed {
+	found, _ := answer(herr)
+	switch {
+	case status != http.StatusPreconditionFailed:
+		return s.wrap(ctx, name, err)
+	case found == http.StatusNotFound:
 		return fmt.Errorf("object %s: it existed, and was deleted meanwhile", name)
 	}
-	return s.wrap(ctx, name, err)
+	// It must not match ErrExists: the object may be this call's.
+	return fmt.Errorf("object %s: it exists, and whether this call has made it cannot be found out: %w", name,
+		short(herr))
 }
 
 // List asks for pages of 1,000 names.

@@ -163,6 +163,7 @@ func (w *writer) begin() error {
 // Commit makes the object: by one request where it is less than a part.
 func (w *writer) Commit(ctx context.Context) error {
 	if err := w.usable(); err != nil {
+		w.Abort()
 		return err
 	}
 	if err := ctx.Err(); err != nil {
