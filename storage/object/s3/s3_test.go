@@ -178,8 +178,8 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// A creation of which nobody can say whether it was this one is no "exists": whoever is told that makes the object
-// again, by another name.
+// A creation of which nobody can say whether it was this one is no "exists": a commit that is told
+// that is made again, by another name.
 func TestUnknownMaker(t *testing.T) {
 	server := objectserver.StartS3(t, bucket)
 	proxy := objectserver.StartProxy(t, server.Endpoint)
