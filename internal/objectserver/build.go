@@ -6,15 +6,21 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 )
 
-// root returns the folder of the repository.
+// root returns the folder of the repository, which the working directory is in.
 func root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..")
+	dir, err := os.Getwd()
+	for err == nil {
+		mod, _ := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if strings.HasPrefix(string(mod), "module github.com/dsistore/dsistore\n") || filepath.Dir(dir) == dir {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return dir
 }
 
 // dir is where the servers' binaries lie.
