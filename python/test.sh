@@ -48,7 +48,9 @@ prepare() {
 		# A small package first: an index that cannot be reached is no fault of ours, anything after that is.
 		$pip "$(grep '^setuptools==' python/requirements-test.txt)" ||
 			left_out "no package index can be reached (see $log)"
-		$pip -r python/requirements-test.txt && $pip --no-deps -r python/requirements-torchrec.txt || exit 1
+		# torch first and alone: pip keeps all that it downloads until all is installed, and torch is most of it.
+		$pip "$(grep '^torch==' python/requirements-test.txt)" && $pip -r python/requirements-test.txt &&
+			$pip --no-deps -r python/requirements-torchrec.txt || exit 1
 		echo "$state" >$venv/ready
 	fi
 }
@@ -82,7 +84,8 @@ run)
 	echo "== Python tests"
 	if ! wheel >>"$log" 2>&1; then
 		cat "$log"
-		echo "python/test.sh: the environment or the wheel could not be made"
+		df -h . "${TMPDIR:-/tmp}"
+		echo "python/test.sh: the environment or the wheel could not be made. The environment takes 8 GB, and 3 more of ${TMPDIR:-/tmp} meanwhile"
 		exit 1
 	fi
 	export DSISTORE_WHEEL="$(pwd)/$(ls $wheel/dsistore-*.whl)"

@@ -126,6 +126,39 @@ def test_forked_workers(store_path, workers):
     assert (status, out.split()) == (0, ["20"]), err
 
 
+DATASETS_OF_A_FORK = """
+    import os, sys
+    import dsistore
+    table = dsistore.open(sys.argv[1]).table("ads")
+    def made():
+        return table.torch(["user_list"], batch_size=500)
+    def epoch(dataset):
+        return next(iter(dataset)).epoch
+    first = made()
+    asked, answered = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        mine = made()
+        mine.set_epoch(7)
+        os.write(asked[1], b".")
+        os.read(answered[0], 1)
+        os._exit(0 if epoch(mine) == 7 else 1)
+    os.read(asked[0], 1)
+    # More than a page of memory has, each with an epoch of its own.
+    many = [made() for _ in range(200)]
+    assert epoch(many[0]) == 0, "it has the epoch of a dataset of the child"
+    for i, dataset in enumerate(many):
+        dataset.set_epoch(i + 100)
+    assert [epoch(d) for d in (first, *many)] == [0, *range(100, 300)]
+    os.write(answered[1], b".")
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, "the parent changed the epoch of a dataset of the child"
+"""
+
+
+def test_datasets_made_after_a_fork_share_no_numbers(store_path):
+    run(DATASETS_OF_A_FORK, store_path)
+
+
 NO_COPY = """
     import os, sys
     import dsistore

@@ -195,9 +195,10 @@ class Dataset(Generic[T]):
         """
         self._state.load(state, self._plan, self._drop_last)
 
-    def _shard_count(self) -> int:
-        """In how many shards an epoch is read: those of a state, else those asked for, else the world size."""
-        for shards in (self._state.shards(), self._shards):
+    def _shard_count(self, world: int | None = None) -> int:
+        """In how many shards an epoch is read: those of a state, else those asked for, else the world size, which is
+        looked up unless it is given."""
+        for shards in (self._state.shards(), self._shards, world):
             if shards is not None:
                 return shards
         return self._rank.find().world
@@ -218,7 +219,7 @@ class Dataset(Generic[T]):
         # DataLoader takes its workers in turns: worker w of n gives every n-th of this rank's batches.
         options = {
             "uri": self._table.root, "plan": self._plan.text, "rank": rank, "world": world, "worker": worker,
-            "rank_workers": workers, "shards": self._shard_count(), "drop_last": self._drop_last, **self._options,
+            "rank_workers": workers, "shards": self._shard_count(world), "drop_last": self._drop_last, **self._options,
             **_engine.recorded(self._job),
         }
         return EpochIterator(options, start, begin, self._plan.batches, world, self._make, moved, self._meter)

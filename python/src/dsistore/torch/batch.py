@@ -27,6 +27,7 @@ class Features:
     names: list[str]  # of the plan's features
     dense: list[str]
     labels: list[str]
+    lists: dict[str, list[str]]  # by kind
     integers: frozenset[str]
     columns: list[tuple[int, str, str, str]]  # of the exact columns: their places, names, kinds and types of numbers
     one_label: bool  # labels come as [B]
@@ -329,7 +330,7 @@ class Batch:
         return self._block.tensor("groups.inverses").view(-1, self.rows)
 
     def _lists(self, kind: str) -> Jagged:
-        lists = jagged(self._block, kind, self._features.names)
+        lists = jagged(self._block, kind, self._features.lists[kind])
         if self._features.expands and lists.groups is not None:
             return expanded(self._block, kind, lists, self._inverses())
         return lists

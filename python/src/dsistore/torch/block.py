@@ -22,6 +22,9 @@ _TYPES = {
 }
 
 
+_CPU = torch.device("cpu")
+
+
 class Array(NamedTuple):
     """An array of a schema: the word of its entry in the table, its types, and the bytes of an element."""
 
@@ -107,6 +110,11 @@ class TensorBlock:
             return torch.empty(0, dtype=dtype)
         return torch.frombuffer(self._memory, dtype=dtype, count=n, offset=self._offset + at)
 
+    @property
+    def device(self) -> torch.device:
+        """Where the block is."""
+        return _CPU if self._bytes is None else self._bytes.device
+
     def has(self, name: str) -> bool:
         """Whether the block has an array, with elements."""
         return self.words[self.layout.arrays[name].word + 1] > 0
@@ -120,17 +128,22 @@ class TensorBlock:
     def counts(self) -> Counts:
         """The numbers of the block that say what shapes its tensors have."""
         if self._counts is None:
-            first, features = self._list("groups.first"), self._list("groups.features")
-            groups = [features[a:b] for a, b in itertools.pairwise(first)]
+            slots, groups = self._list("groups.slots"), []
+            if slots:
+                features = self._list("groups.features")
+                groups = [features[a:b] for a, b in itertools.pairwise(self._list("groups.first"))]
             self._counts = Counts(
-                groups, self._list("groups.slots"), {k: self._sizes(k, len(groups)) for k in self.layout.shares},
+                groups, slots, {k: self._sizes(k, len(groups)) for k in self.layout.shares},
                 {k: self._list(k + ".row_values") for k in self.layout.shares})
         return self._counts
 
     def _sizes(self, kind: str, groups: int) -> ListCounts:
-        lists, values = self._list(kind + ".first_list"), self._list(kind + ".first_value")
-        sizes = list(map(operator.sub, lists[1:], lists))
+        values = self._list(kind + ".first_value")
         counts = totals = list(map(operator.sub, values[1:], values))
+        if groups == 0 and not self.has(kind + ".starts"):  # each feature has a list a row
+            return ListCounts([self.rows] * len(counts), counts, totals, True)
+        lists = self._list(kind + ".first_list")
+        sizes = list(map(operator.sub, lists[1:], lists))
         if self.has(kind + ".starts"):
             ends = np.concatenate(([0], np.cumsum(self._array(kind + ".lengths"), dtype=np.int64)))
             totals = np.diff(ends[lists]).tolist()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import mmap
+import os
 from collections.abc import MutableSequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,14 +24,37 @@ if TYPE_CHECKING:
     from torch.types import Device
 
 
+class _Page:
+    """A page of memory that a process shares with those that are forked from it. Tensors have places in it, one after
+    the other and each once, and keep it alive: to map a page for each takes as long as to read 10,000 rows."""
+
+    newest: _Page | None = None
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, mmap.PAGESIZE)
+        self._places = itertools.count()
+        self._pid = os.getpid()  # a fork takes no places of its parent's: both would take the same
+
+    @classmethod
+    def numbers(cls, n: int) -> torch.Tensor:
+        """[n] int64: zeros, always the same n."""
+        while True:
+            page = cls.newest
+            if page is None or page._pid != os.getpid():
+                page = cls.newest = _Page()
+            first = next(page._places) * n * 8
+            if first + n * 8 <= mmap.PAGESIZE:
+                return torch.frombuffer(page._memory, dtype=torch.int64, count=n, offset=first)
+            cls.newest = None
+
+
 class SharedEpochStart(EpochStart):
     """An EpochStart that keeps its numbers in a tensor, in memory that forked processes share, and that torch replaces
     by shared memory when it is sent to a worker. So set_epoch reaches workers that persist, and workers say when an
     epoch is over."""
 
     def _store(self, values: list[int]) -> None:
-        memory = mmap.mmap(-1, mmap.PAGESIZE)  # of this process and those forked from it
-        self._tensor = torch.frombuffer(memory, dtype=torch.int64, count=len(values))
+        self._tensor = _Page.numbers(len(values))
         self._tensor.numpy()[:] = values
 
     def _numbers(self) -> MutableSequence[int]:
@@ -120,6 +145,7 @@ class TorchDataset(Dataset[Batch], torch.utils.data.IterableDataset[Batch]):
         names, features = self._names, self._plan.features
         labels = [names[f] for f in schema.labels]
         return Features(
-            names, [names[f] for f in schema.dense], labels[:-1] if self._weighted else labels, self._integers,
+            names, [names[f] for f in schema.dense], labels[:-1] if self._weighted else labels,
+            {kind: [names[f] for f in of.features] for kind, of in schema.lists.items()}, self._integers,
             [(i, names[f], features[f]["kind"], features[f]["elem"]) for i, f in enumerate(schema.columns)],
             self._one_label, self._weighted, self._presence, self._expands)

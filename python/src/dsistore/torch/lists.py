@@ -132,18 +132,18 @@ def _joined(parts: list[Jagged]) -> Jagged:
                   torch.cat(starts) if starts else None)
 
 
-def jagged(block: TensorBlock, kind: str, names: list[str]) -> Jagged:
-    """The lists of a kind, over the block's memory; names are those of the plan's features."""
+def jagged(block: TensorBlock, kind: str, keys: list[str]) -> Jagged:
+    """The lists of a kind, over the block's memory; keys are the names of their features."""
     of = block.layout.schema.lists[kind]
     if not of.features:
-        device = block.bytes().device
+        device = block.device
         none = torch.empty(0, dtype=torch.float32 if kind == "floats" else torch.int64, device=device)
         lengths = torch.empty(0, dtype=torch.int32, device=device)
         offsets = torch.zeros(1, dtype=torch.int32, device=device)
         return Jagged([], [], [], [], [], None, lengths, offsets, none)
     sizes, counts, totals, _ = block.counts().lists[kind]
     return Jagged(
-        [names[f] for f in of.features], sizes, counts, totals, of.dedup,
+        keys[:], sizes, counts, totals, of.dedup,
         block.tensor(kind + ".groups") if block.layout.shares[kind] else None, block.tensor(kind + ".lengths"),
         block.tensor(kind + ".offsets"), block.tensor(kind + ".values"),
         block.tensor(kind + ".weights") if kind == "weighted" else None,  # also where all lists are empty
