@@ -85,7 +85,8 @@ run)
 	if ! wheel >>"$log" 2>&1; then
 		cat "$log"
 		df -h . "${TMPDIR:-/tmp}"
-		echo "python/test.sh: the environment or the wheel could not be made. The environment takes 8 GB, and 3 more of ${TMPDIR:-/tmp} meanwhile"
+		echo "python/test.sh: the environment or the wheel could not be made"
+		echo "It takes 8 GB, and 3 GB more of ${TMPDIR:-/tmp} while it is made"
 		exit 1
 	fi
 	export DSISTORE_WHEEL="$(pwd)/$(ls $wheel/dsistore-*.whl)"

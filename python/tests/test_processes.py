@@ -151,7 +151,7 @@ DATASETS_OF_A_FORK = """
         dataset.set_epoch(i + 100)
     assert [epoch(d) for d in (first, *many)] == [0, *range(100, 300)]
     os.write(answered[1], b".")
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, "the parent changed the epoch of a dataset of the child"
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, "the parent changed the child's epoch"
 """
 
 
