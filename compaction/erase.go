@@ -152,6 +152,12 @@ func (e *eraser) run(ctx context.Context) error {
 	if err != nil || e.what.DryRun {
 		return err
 	}
+	// Who may not ask whether deleted data is kept may not erase: better known now than after the work.
+	if v, ok := object.As[object.Versioned](e.store.Blobs()); ok {
+		if _, err := v.KeepsVersions(ctx); err != nil {
+			return err
+		}
+	}
 	if err := e.delete(ctx, held); err != nil {
 		return err
 	}

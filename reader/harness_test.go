@@ -222,9 +222,9 @@ func (m *memoryBlobs) Create(context.Context, string) (object.Writer, error) {
 func (m *memoryBlobs) List(context.Context, string, string) iter.Seq2[object.Info, error] {
 	return func(yield func(object.Info, error) bool) { yield(object.Info{}, errNotInTest) }
 }
-func (m *memoryBlobs) Delete(context.Context, string) error   { return errNotInTest }
-func (m *memoryBlobs) Truncate(context.Context, string) error { return errNotInTest }
-func (m *memoryBlobs) URI() string                            { return "memory:" }
+func (m *memoryBlobs) Delete(context.Context, string) error        { return errNotInTest }
+func (m *memoryBlobs) Truncate(context.Context, object.Info) error { return errNotInTest }
+func (m *memoryBlobs) URI() string                                 { return "memory:" }
 
 // drawNarrower returns a type that widens to t exactly, t itself half of the time.
 func drawNarrower(t *rapid.T, want vector.Type) vector.Type {

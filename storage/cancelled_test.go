@@ -48,9 +48,9 @@ func (c *cancelling) Delete(ctx context.Context, name string) error {
 	return c.Store.Delete(ctx, name)
 }
 
-func (c *cancelling) Truncate(ctx context.Context, name string) error {
+func (c *cancelling) Truncate(ctx context.Context, of object.Info) error {
 	defer c.step()
-	return c.Store.Truncate(ctx, name)
+	return c.Store.Truncate(ctx, of)
 }
 
 func (c *cancelling) List(ctx context.Context, prefix, startAfter string) iter.Seq2[object.Info, error] {

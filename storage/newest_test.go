@@ -1,8 +1,10 @@
 package storage
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -201,7 +203,9 @@ func TestMissingSnapshot(t *testing.T) {
 			for _, n := range gone {
 				remove := mem.Delete
 				if how == "truncated" {
-					remove = mem.Truncate
+					remove = func(ctx context.Context, name string) error {
+						return mem.Truncate(ctx, object.Info{Name: name})
+					}
 				}
 				if err := remove(ctx, names.SnapshotName("ads", n)); err != nil {
 					t.Fatal(err)
@@ -324,11 +328,24 @@ func TestTablesBesideStrays(t *testing.T) {
 	}
 }
 
+// unversioned is a store that tells no versions, as a local one.
+type unversioned struct{ *object.Memory }
+
+func (u unversioned) List(ctx context.Context, prefix, startAfter string) iter.Seq2[object.Info, error] {
+	return func(yield func(object.Info, error) bool) {
+		for info, err := range u.Memory.List(ctx, prefix, startAfter) {
+			if info.Version = ""; !yield(info, err) {
+				return
+			}
+		}
+	}
+}
+
 // TestTableMadeAnewWithinATick: a table is removed and made anew so fast, and so alike, that its newest snapshot has
 // the name, size and time of the one that a handle has read. The handle's commit is refused.
 func TestTableMadeAnewWithinATick(t *testing.T) {
 	ctx := t.Context()
-	mem := object.NewMemory()
+	mem := unversioned{object.NewMemory()}
 	mem.Now = func() time.Time { return time.Unix(1_700_000_000, 0) }
 	fill := func(seed int64) (*Table, catalog.SegmentDescriptor) {
 		tab := newTable(t, mem)

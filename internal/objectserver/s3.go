@@ -50,8 +50,9 @@ func RunS3(ctx context.Context, dir string, buckets ...string) (s *S3, stop func
 }
 
 func runS3(ctx context.Context, path, dir string, buckets []string) (*S3, func(), error) {
-	for _, b := range buckets {
-		if err := os.MkdirAll(filepath.Join(dir, b), 0o755); err != nil {
+	files, versions := filepath.Join(dir, "files"), filepath.Join(dir, "versions")
+	for _, d := range append(buckets, "") {
+		if err := errors.Join(os.MkdirAll(filepath.Join(files, d), 0o755), os.MkdirAll(versions, 0o755)); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -64,7 +65,7 @@ func runS3(ctx context.Context, path, dir string, buckets []string) (*S3, func()
 	}
 	var log bytes.Buffer
 	c := exec.Command(path, "--port", "127.0.0.1:"+port, "--access", s.AccessKey, "--secret", s.SecretKey, "--region",
-		s.Region, "--quiet", "posix", dir)
+		s.Region, "--quiet", "posix", "--versioning-dir", versions, files)
 	c.Stdout, c.Stderr = &log, &log
 	if err := c.Start(); err != nil {
 		return nil, nil, err

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +23,7 @@ type blobs struct {
 	mu      sync.Mutex // guards what follows; what runs in a bubble never waits while it holds it
 	objects map[string]blob
 	names   []string // of objects, sorted
+	made    int      // objects that were made
 	now     func() time.Time
 
 	// touched, when set, notes the names of objects that are read or asked for and found.
@@ -31,6 +33,11 @@ type blobs struct {
 type blob struct {
 	data    []byte // never written again
 	modTime int64
+	version int // how many objects were made before
+}
+
+func (o blob) info(name string) object.Info {
+	return object.Info{Name: name, Size: int64(len(o.data)), ModTime: o.modTime, Version: strconv.Itoa(o.version)}
 }
 
 func newBlobs(now func() time.Time) *blobs {
@@ -55,6 +62,14 @@ func (b *blobs) get(name string) (blob, error) {
 	return o, nil
 }
 
+// has reports whether there is an object of a name.
+func (b *blobs) has(name string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, ok := b.objects[name]
+	return ok
+}
+
 func (b *blobs) ReadAt(_ context.Context, name string, p []byte, off int64) error {
 	o, err := b.get(name)
 	if err != nil {
@@ -73,7 +88,7 @@ func (b *blobs) Stat(_ context.Context, name string) (object.Info, error) {
 	if err != nil {
 		return object.Info{}, err
 	}
-	return object.Info{Name: name, Size: int64(len(o.data)), ModTime: o.modTime}, nil
+	return o.info(name), nil
 }
 
 func (b *blobs) PutIfAbsent(_ context.Context, name string, data []byte) error {
@@ -87,31 +102,38 @@ func (b *blobs) PutIfAbsent(_ context.Context, name string, data []byte) error {
 	}
 	i, _ := slices.BinarySearch(b.names, name)
 	b.names = slices.Insert(b.names, i, name)
-	b.objects[name] = blob{data: data, modTime: b.now().UnixNano()}
+	b.set(name, data)
 	return nil
 }
 
 func (b *blobs) Delete(_ context.Context, name string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, ok := b.objects[name]; !ok {
-		return notFound(name)
+	i, ok := slices.BinarySearch(b.names, name)
+	if !ok {
+		return nil
 	}
-	i, _ := slices.BinarySearch(b.names, name)
 	b.names = slices.Delete(b.names, i, i+1)
 	delete(b.objects, name)
 	return nil
 }
 
-func (b *blobs) Truncate(_ context.Context, name string) error {
+func (b *blobs) Truncate(_ context.Context, of object.Info) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, ok := b.objects[name]; !ok {
-		i, _ := slices.BinarySearch(b.names, name)
-		b.names = slices.Insert(b.names, i, name)
+	switch o, ok := b.objects[of.Name]; {
+	case ok && o.info(of.Name).Version == of.Version:
+		b.set(of.Name, nil)
+	case !ok || len(o.data) > 0:
+		return object.Changed(of.Name)
 	}
-	b.objects[name] = blob{modTime: b.now().UnixNano()}
 	return nil
+}
+
+// set makes or replaces an object. The caller holds mu.
+func (b *blobs) set(name string, data []byte) {
+	b.objects[name] = blob{data: data, modTime: b.now().UnixNano(), version: b.made}
+	b.made++
 }
 
 // removeAll takes all objects with the prefix away at once.
@@ -144,8 +166,7 @@ func (b *blobs) page(prefix, after string, n int) (page []object.Info, more bool
 		if len(page) == n {
 			return page, true
 		}
-		o := b.objects[name]
-		page = append(page, object.Info{Name: name, Size: int64(len(o.data)), ModTime: o.modTime})
+		page = append(page, b.objects[name].info(name))
 	}
 	return page, false
 }

@@ -82,8 +82,8 @@ func (c *client) List(ctx context.Context, prefix, startAfter string) iter.Seq2[
 	}
 }
 
-func (c *client) Truncate(ctx context.Context, name string) error {
-	return c.ask(ctx, &operation{kind: opTruncate, name: name})
+func (c *client) Truncate(ctx context.Context, of object.Info) error {
+	return c.ask(ctx, &operation{kind: opTruncate, name: of.Name, meant: of})
 }
 
 func (c *client) Delete(ctx context.Context, name string) error {

@@ -47,7 +47,8 @@ var mutations = []mutation{
 	},
 	{
 		name: "leases are judged by gc's own clock", file: fileTable,
-		edits: []edit{{"return !l.Until().After(p.now) }", "return !l.Until().After(p.t.Store.CommitTime()) }"}},
+		edits: []edit{{"return !l.Until().Add(margin).After(p.now) }",
+			"return !l.Until().Add(margin).After(p.t.Store.CommitTime()) }"}},
 	},
 	{
 		name: "a commit trusts the number of the newest snapshot", file: fileCommit,
@@ -86,7 +87,7 @@ var mutations = []mutation{
 	},
 	{
 		name: "gc deletes snapshots", file: fileTable,
-		edits: []edit{{"return p.t.Store.Blobs.Truncate(ctx, s.Name)", "return p.t.Store.Blobs.Delete(ctx, s.Name)"}},
+		edits: []edit{{"return p.t.Store.Blobs.Truncate(ctx, s.Info)", "return p.t.Store.Blobs.Delete(ctx, s.Name)"}},
 	},
 	{
 		name: "leases that have run out stay, and none are listed again", file: fileTable,
@@ -108,7 +109,7 @@ var mutations = []mutation{
 	{
 		name: "a held snapshot is copied after it was truncated", file: fileTable,
 		edits: []edit{{"err = p.t.Store.Blobs.PutIfAbsent(ctx, names.PinnedName(p.t.Table, s.Number), b)",
-			"if err = p.t.Store.Blobs.Truncate(ctx, s.Name); err == nil {\n\t\t\t\t" +
+			"if err = p.t.Store.Blobs.Truncate(ctx, s.Info); err == nil {\n\t\t\t\t" +
 				"err = p.t.Store.Blobs.PutIfAbsent(ctx, names.PinnedName(p.t.Table, s.Number), b)\n\t\t\t}"}},
 	},
 	{

@@ -46,8 +46,9 @@ type operation struct {
 	data    []byte // of a put
 	p       []byte // of a read: filled
 	off     int64
-	until   time.Time // of a wait for a time
-	of      int       // of a wait for another machine; -1: for a time
+	meant   object.Info // of a truncation: what it replaces
+	until   time.Time   // of a wait for a time
+	of      int         // of a wait for another machine; -1: for a time
 
 	by *intent // what its machine was at, where that commits under a name that others use too
 
@@ -91,7 +92,7 @@ const (
 	faultLost        // it is done, and answered with an error
 	faultLate        // it is answered with an error, and done later
 	faultTwice       // it is done and answered, and done once more later: a request that was sent again arrives twice
-	// it is done, its answer is lost, and the client's second try is answered as what is done already: 412, 404
+	// it is done, its answer is lost, and the client's second try is answered as what is done already: 412
 	faultAgain
 )
 
@@ -106,9 +107,9 @@ func (f fault) late() bool { return f == faultLate || f == faultTwice }
 // faults are those that an operation may meet.
 func (k operationKind) faults() []fault {
 	switch k {
-	case opPut, opDelete:
+	case opPut:
 		return changeFaults
-	case opTruncate:
+	case opDelete, opTruncate:
 		return changeFaults[:4] // a second try is answered as the first
 	case opRead, opStat, opCreate, opList:
 		return readFaults
@@ -147,10 +148,10 @@ func (b *blobs) perform(o *operation, f fault, page int) (late bool) {
 	case opList:
 		o.page, o.more = b.page(o.name, o.after, page)
 	case opDelete:
+		o.changed = b.has(o.name)
 		o.err = b.Delete(ctx, o.name)
-		o.changed = o.err == nil
 	case opTruncate:
-		o.err = b.Truncate(ctx, o.name)
+		o.err = b.Truncate(ctx, o.meant)
 		o.changed = o.err == nil
 	case opRemove:
 		o.changed = b.removeAll(o.name)
@@ -160,8 +161,6 @@ func (b *blobs) perform(o *operation, f fault, page int) (late bool) {
 		o.err = fmt.Errorf("%v %s: no answer came: %w", o.kind, o.name, errFault)
 	case f == faultAgain && o.kind == opPut:
 		o.err = exists(o.name)
-	case f == faultAgain && o.kind == opDelete:
-		o.err = notFound(o.name)
 	}
 	return f == faultTwice
 }

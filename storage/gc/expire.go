@@ -67,9 +67,9 @@ func Expire(ctx context.Context, t *snapshot.Log, opts ExpireOptions) (*ExpireRe
 		}
 		// The newest that is older than that was the table until the next one came, and stays. Ages are the objects',
 		// not those that committers wrote into them.
-		young := first
+		young, cutoff := first, now.Add(-opts.YoungerThan-object.Margin(t.Store.Blobs)).UnixNano()
 		for _, s := range there {
-			if s.Number > first && s.ModTime <= now.Add(-opts.YoungerThan).UnixNano() {
+			if s.Number > first && s.ModTime <= cutoff {
 				young = s.Number
 			}
 		}

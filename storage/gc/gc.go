@@ -87,6 +87,9 @@ func Run(ctx context.Context, s *snapshot.Store, opts Options) (*Report, error) 
 		return nil, fmt.Errorf("gc: %w", err)
 	}
 	cutoff := now.Add(-grace).UnixNano()
+	if grace > 0 {
+		cutoff -= object.Margin(s.Blobs).Nanoseconds()
+	}
 	c := &collector{s: s, marker: names.RandomID(), r: &Report{DryRun: opts.DryRun}}
 	// The objects are listed before the tables: what belongs to a table was made after the table's root.
 	groups, err := c.list(ctx)

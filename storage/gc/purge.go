@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dsistore/dsistore/storage/names"
@@ -15,7 +16,8 @@ import (
 // Purge removes the data that only expired snapshots of the table name, whatever its age: segments, overlay segments
 // and sets of rows. A reader of an expired snapshot without a lease finds it gone. The snapshots themselves, with the
 // runs of their trees, are left to GC, and so is what no snapshot names; other tables are not looked at. What a branch
-// of the newest snapshot, or a lease, holds stays. The report has what was removed, and who holds what.
+// of the newest snapshot, or a lease, holds stays. Where the store keeps what is deleted, all that it has kept of the
+// table is removed too. The report has what was removed, and who holds what.
 func Purge(ctx context.Context, t *snapshot.Log) (*Report, error) {
 	r, err := purge(ctx, t)
 	if err != nil {
@@ -25,6 +27,49 @@ func Purge(ctx context.Context, t *snapshot.Log) (*Report, error) {
 }
 
 func purge(ctx context.Context, t *snapshot.Log) (*Report, error) {
+	r, err := purgeExpired(ctx, t)
+	if err != nil {
+		return r, err
+	}
+	return r, removeVersions(ctx, t, r)
+}
+
+// removeVersions removes for good what the store has kept of what was deleted of the table, by anyone, and of its
+// snapshots that were truncated. A purge that was interrupted has deleted, and others before did.
+func removeVersions(ctx context.Context, t *snapshot.Log, r *Report) error {
+	v, ok := object.As[object.Versioned](t.Store.Blobs)
+	if !ok {
+		return nil
+	}
+	if keeps, err := v.KeepsVersions(ctx); err != nil || !keeps {
+		return err
+	}
+	of, err := t.ReadRoot(ctx)
+	if err != nil {
+		return err
+	}
+	data := func(name string) bool {
+		i, ok := names.ParseDataName(name)
+		return ok && i.Table() == of
+	}
+	prefixes := append(strings.Split(hexDigits, ""), names.TableDir(t.Table))
+	removed := make([][]object.Info, len(prefixes))
+	err = object.Parallel(ctx, object.RequestsAtOnce, len(prefixes), func(ctx context.Context, k int) (err error) {
+		match := data
+		if k == len(hexDigits) {
+			match = func(string) bool { return true }
+		}
+		removed[k], err = v.RemoveVersions(ctx, prefixes[k], match)
+		return err
+	})
+	for _, some := range removed {
+		r.removed(some...)
+	}
+	r.sort()
+	return err
+}
+
+func purgeExpired(ctx context.Context, t *snapshot.Log) (*Report, error) {
 	now, err := t.Store.Time(ctx)
 	if err != nil {
 		return nil, err

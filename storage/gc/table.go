@@ -152,7 +152,8 @@ func (p *tablePlan) holds(ctx context.Context, s *snapshot.Snapshot, r *Report) 
 	if err != nil {
 		return err
 	}
-	over := func(l lease.Object) bool { return !l.Until().After(p.now) }
+	margin := object.Margin(p.t.Store.Blobs)
+	over := func(l lease.Object) bool { return !l.Until().Add(margin).After(p.now) }
 	for _, l := range leases {
 		if over(l) {
 			p.ended = append(p.ended, l)
@@ -161,11 +162,11 @@ func (p *tablePlan) holds(ctx context.Context, s *snapshot.Snapshot, r *Report) 
 	if len(p.ended) > 0 && !p.dryRun {
 		// They go first, and then all are listed again: an owner that renews one and finds it gone knows that this may
 		// have missed the new one.
-		err := object.Parallel(ctx, object.RequestsAtOnce, len(p.ended),
-			func(ctx context.Context, i int) error {
-				return p.t.Store.Blobs.Delete(ctx, p.ended[i].Info.Name)
-			})
-		if err != nil {
+		over := make([]string, len(p.ended))
+		for i, l := range p.ended {
+			over[i] = l.Info.Name
+		}
+		if err := object.DeleteAll(ctx, p.t.Store.Blobs, over); err != nil {
 			return err
 		}
 		if leases, err = lease.Objects(ctx, p.t); err != nil {
@@ -330,14 +331,14 @@ func (p *tablePlan) run(ctx context.Context, r *Report) error {
 	for _, s := range gone {
 		r.removed(s.Info)
 	}
-	var copies []object.Info
+	var copies []string
 	for info, err := range p.t.Store.Blobs.List(ctx, names.TableDir(p.t.Table)+names.PinnedDir, "") {
 		if err != nil {
 			return err
 		}
 		// Those from oldest on another gc has made meanwhile, of what expired and is held since this one looked.
 		if n, ok := names.ParsePinned(p.t.Table, info.Name); ok && n < p.oldest && !p.pinned[n] {
-			copies = append(copies, info)
+			copies = append(copies, info.Name)
 			r.removed(info)
 		}
 	}
@@ -353,10 +354,7 @@ func (p *tablePlan) run(ctx context.Context, r *Report) error {
 			return err
 		}
 	}
-	return object.Parallel(ctx, object.RequestsAtOnce, len(copies),
-		func(ctx context.Context, i int) error {
-			return p.t.Store.Blobs.Delete(ctx, copies[i].Name)
-		})
+	return object.DeleteAll(ctx, p.t.Store.Blobs, copies)
 }
 
 // truncate removes an expired snapshot, and copies it before where it is held. Its number stays taken, so that a commit
@@ -379,5 +377,5 @@ func (p *tablePlan) truncate(ctx context.Context, s snapshot.Object) error {
 			return nil
 		}
 	}
-	return p.t.Store.Blobs.Truncate(ctx, s.Name)
+	return p.t.Store.Blobs.Truncate(ctx, s.Info)
 }

@@ -1,6 +1,9 @@
 package object
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // As returns s, or a store that it wraps, as a T: of the outermost that is one. ok is false when there is none.
 func As[T any](s Store) (t T, ok bool) {
@@ -35,6 +38,16 @@ func HighLatency(s Store) bool {
 		}
 		s = w.Unwrap()
 	}
+}
+
+// Margin returns how much earlier than it is seen an object may be dated that one request has made: by how much times
+// are rounded, and how long the request may take. What asks whether something is old enough adds it to the age that it
+// asks for. 0 where neither s nor a store that it wraps has a method Margin.
+func Margin(s Store) time.Duration {
+	if d, ok := As[interface{ Margin() time.Duration }](s); ok {
+		return d.Margin()
+	}
+	return 0
 }
 
 // Unfinished is a store in which writers that end by force leave what they have written so far, and no object.

@@ -120,8 +120,18 @@ func (c *Counted) Delete(ctx context.Context, name string) error {
 	return c.ended.end(opDelete, c.Store.Delete(ctx, name))
 }
 
+// DeleteAll counts a request for each 1,000 names where the store deletes them together, else one a name.
+func (c *Counted) DeleteAll(ctx context.Context, names []string) error {
+	requests := int64(len(names))
+	if _, ok := c.Store.(batchDeleter); ok {
+		requests = (requests + listPage - 1) / listPage
+	}
+	c.deletes.Add(requests)
+	return c.ended.end(opDelete, DeleteAll(ctx, c.Store, names))
+}
+
 // Truncate counts as a write.
-func (c *Counted) Truncate(ctx context.Context, name string) error {
+func (c *Counted) Truncate(ctx context.Context, of Info) error {
 	c.writes.Add(1)
-	return c.ended.end(opWrite, c.Store.Truncate(ctx, name))
+	return c.ended.end(opWrite, c.Store.Truncate(ctx, of))
 }

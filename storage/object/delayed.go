@@ -91,9 +91,9 @@ func (d *Delayed) Delete(ctx context.Context, name string) error {
 	return d.Store.Delete(ctx, name)
 }
 
-func (d *Delayed) Truncate(ctx context.Context, name string) error {
+func (d *Delayed) Truncate(ctx context.Context, of Info) error {
 	if err := d.wait(ctx); err != nil {
 		return err
 	}
-	return d.Store.Truncate(ctx, name)
+	return d.Store.Truncate(ctx, of)
 }

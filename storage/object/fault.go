@@ -142,6 +142,6 @@ func (f *Fault) Delete(ctx context.Context, name string) error {
 	return f.do(func() error { return f.Store.Delete(ctx, name) })
 }
 
-func (f *Fault) Truncate(ctx context.Context, name string) error {
-	return f.do(func() error { return f.Store.Truncate(ctx, name) })
+func (f *Fault) Truncate(ctx context.Context, of Info) error {
+	return f.do(func() error { return f.Store.Truncate(ctx, of) })
 }

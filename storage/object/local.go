@@ -309,7 +309,8 @@ func (l *Local) Delete(ctx context.Context, name string) error {
 }
 
 // Truncate puts an empty file in the place of the object's, so that who has that open reads on.
-func (l *Local) Truncate(ctx context.Context, name string) error {
+func (l *Local) Truncate(ctx context.Context, of Info) error {
+	name := of.Name
 	w, err := l.Create(ctx, name)
 	if err != nil {
 		return err

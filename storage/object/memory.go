@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -21,11 +22,17 @@ type Memory struct {
 	mu      sync.RWMutex
 	objects map[string]memoryObject // guarded by mu; the bytes are never written again
 	sorted  []string                // their names in order; guarded by mu
+	made    uint64                  // objects that were made; guarded by mu
 }
 
 type memoryObject struct {
 	data    []byte
 	modTime int64
+	version uint64 // how many objects were made before
+}
+
+func (o memoryObject) info(name string) Info {
+	return Info{Name: name, Size: int64(len(o.data)), ModTime: o.modTime, Version: strconv.FormatUint(o.version, 10)}
 }
 
 // NewMemory returns an empty store.
@@ -64,7 +71,7 @@ func (m *Memory) Stat(ctx context.Context, name string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	return Info{Name: name, Size: int64(len(o.data)), ModTime: o.modTime}, nil
+	return o.info(name), nil
 }
 
 func (m *Memory) PutIfAbsent(ctx context.Context, name string, data []byte) error {
@@ -97,7 +104,8 @@ func (m *Memory) set(name string, data []byte) {
 	if i, found := slices.BinarySearch(m.sorted, name); !found {
 		m.sorted = slices.Insert(m.sorted, i, name)
 	}
-	m.objects[name] = memoryObject{data: data, modTime: now().UnixNano()}
+	m.objects[name] = memoryObject{data: data, modTime: now().UnixNano(), version: m.made}
+	m.made++
 }
 
 func (m *Memory) Create(ctx context.Context, name string) (Writer, error) {
@@ -149,7 +157,7 @@ func (m *Memory) List(ctx context.Context, prefix, startAfter string) iter.Seq2[
 				break
 			}
 			if o := m.objects[name]; name > startAfter {
-				found = append(found, Info{Name: name, Size: int64(len(o.data)), ModTime: o.modTime})
+				found = append(found, o.info(name))
 			}
 		}
 		m.mu.RUnlock()
@@ -178,12 +186,18 @@ func (m *Memory) Delete(ctx context.Context, name string) error {
 	return nil
 }
 
-func (m *Memory) Truncate(ctx context.Context, name string) error {
-	if err := errors.Join(ctx.Err(), ValidateName(name)); err != nil {
+func (m *Memory) Truncate(ctx context.Context, of Info) error {
+	if err := errors.Join(ctx.Err(), ValidateName(of.Name)); err != nil {
 		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.set(name, nil)
+	if o, ok := m.objects[of.Name]; of.Version != "" && (!ok || o.info(of.Name).Version != of.Version) {
+		if ok && len(o.data) == 0 {
+			return nil
+		}
+		return Changed(of.Name)
+	}
+	m.set(of.Name, nil)
 	return nil
 }

@@ -14,10 +14,10 @@ var ErrUnfit = errors.New("the store cannot hold tables")
 const probes = 32
 
 // Probe races creations for one name, and then for another by uploads in parts: of either, exactly one may succeed, and
-// its bytes must be there. Stores that make no objects in parts stand for no service, and are trusted. Some servers
-// take no notice of the condition, or look whether there is an object long before they make it; commits to them would
-// overwrite each other. name returns a name that is not used; the objects are deleted. An error that matches ErrUnfit
-// says which promise was broken.
+// its bytes must be there. It also replaces an object by a version that it has not. Stores that make no objects in
+// parts stand for no service, and are trusted. Some servers take no notice of the condition, or look whether there is
+// an object long before they make it; commits to them would overwrite each other. name returns a name that is not used;
+// the objects are deleted. An error that matches ErrUnfit says which promise was broken.
 func Probe(ctx context.Context, s Store, name func() string) error {
 	parts, ok := As[partsStore](s)
 	if !ok {
@@ -25,6 +25,9 @@ func Probe(ctx context.Context, s Store, name func() string) error {
 	}
 	put := func(name string, data []byte) error { return s.PutIfAbsent(ctx, name, data) }
 	if err := race(ctx, s, name(), "creations by one request each (If-None-Match: *)", put); err != nil {
+		return err
+	}
+	if err := replaces(ctx, s, name(), name()); err != nil {
 		return err
 	}
 	return race(ctx, s, name(), "creations by uploads in parts (If-None-Match: * at their completion)",
@@ -90,6 +93,33 @@ func race(ctx context.Context, s Store, name, what string, create func(name stri
 	}
 	if string(got) != string(want) {
 		return unfit(s, "of %s, one was told that it succeeded, and another's bytes are there", what)
+	}
+	return nil
+}
+
+// replaces truncates an object by the version of another one, which must have no effect.
+func replaces(ctx context.Context, s Store, name, other string) (err error) {
+	defer func() {
+		if derr := DeleteAll(context.WithoutCancel(ctx), s, []string{name, other}); err == nil {
+			err = derr
+		}
+	}()
+	for _, n := range []string{name, other} {
+		if err := s.PutIfAbsent(ctx, n, []byte(n)); err != nil {
+			return fmt.Errorf("store %s: %w", s.URI(), err)
+		}
+	}
+	wrong, err := s.Stat(ctx, other)
+	if err != nil {
+		return unfit(s, "an object that was just created cannot be found: %v", err)
+	}
+	if wrong.Name = name; wrong.Version == "" {
+		return unfit(s, "it tells no versions of objects (ETag)")
+	}
+	if err := s.Truncate(ctx, wrong); err == nil {
+		return unfit(s, "it replaced an object by the version of another one (If-Match)")
+	} else if !errors.Is(err, ErrChanged) {
+		return fmt.Errorf("store %s: %w", s.URI(), err)
 	}
 	return nil
 }

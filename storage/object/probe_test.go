@@ -17,6 +17,23 @@ import (
 type service struct {
 	*object.Memory
 	puts, parts bool // are careless
+	truncates   bool // whatever there is
+	unversioned bool
+}
+
+func (s *service) Stat(ctx context.Context, name string) (object.Info, error) {
+	info, err := s.Memory.Stat(ctx, name)
+	if s.unversioned {
+		info.Version = ""
+	}
+	return info, err
+}
+
+func (s *service) Truncate(ctx context.Context, of object.Info) error {
+	if s.truncates {
+		of.Version = ""
+	}
+	return s.Memory.Truncate(ctx, of)
 }
 
 func (s *service) replace(ctx context.Context, name string, data []byte) error {
@@ -66,6 +83,7 @@ func TestProbe(t *testing.T) {
 		want string // "": it is fit
 	}{
 		{service{}, ""}, {service{puts: true}, "one request each"}, {service{parts: true}, "uploads in parts"},
+		{service{truncates: true}, "(If-Match)"}, {service{unversioned: true}, "ETag"},
 	} {
 		c.s.Memory = object.NewMemory()
 		err := object.Probe(t.Context(), object.NewCounted(&c.s), name)

@@ -14,6 +14,8 @@ var (
 	ErrNotFound = errors.New("object not found")
 	// ErrExists is matched by PutIfAbsent and Writer.Commit when the name is taken.
 	ErrExists = errors.New("object exists")
+	// ErrChanged is matched by Truncate when the name has another object than the one that was meant.
+	ErrChanged = errors.New("object changed")
 	// ErrDenied is matched when the store does not let this user do it. To try again does not help.
 	ErrDenied = errors.New("access denied")
 	// ErrThrottled is matched when the store has too many requests, also after a store's own retries.
@@ -27,6 +29,9 @@ type Info struct {
 	// ModTime is when the object was made, in Unix nanoseconds by the store's clock. All ages in a store are told by
 	// it.
 	ModTime int64
+	// Version tells this object from others that had or get its name: an ETag, for instance. Empty: the store does not
+	// say.
+	Version string
 }
 
 // A Writer streams a new object, which exists, durable and whole, once Commit returns nil, and not before. Exactly one
@@ -61,10 +66,12 @@ type Store interface {
 	List(ctx context.Context, prefix, startAfter string) iter.Seq2[Info, error]
 	// Delete removes an object, if there is one.
 	Delete(ctx context.Context, name string) error
-	// Truncate replaces the object of a name, or none, by an object without bytes, durably. It is the only way in which
-	// an object changes: what it held is gone, and its name stays taken for ever, so that no PutIfAbsent succeeds at it
-	// again.
-	Truncate(ctx context.Context, name string) error
+	// Truncate replaces an object, as Stat or List has described it, by one without bytes, durably. It is the only way
+	// in which an object changes: what it held is gone, and its name stays taken for ever, so that no PutIfAbsent
+	// succeeds at it again. Where the store tells versions, it has no effect unless the name has that version, however
+	// late the request comes: of a name that has no bytes any more it returns nil, else ErrChanged. With an empty
+	// version it replaces whatever there is, or nothing.
+	Truncate(ctx context.Context, of Info) error
 	// URI names the root, without credentials.
 	URI() string
 }
@@ -117,6 +124,9 @@ func checkUpload(ctx context.Context, name string) error {
 	}
 	return nil
 }
+
+// Changed returns an error that matches ErrChanged.
+func Changed(name string) error { return fmt.Errorf("%w: %s", ErrChanged, name) }
 
 func notFound(name string) error { return fmt.Errorf("%w: %s", ErrNotFound, name) }
 func exists(name string) error   { return fmt.Errorf("%w: %s", ErrExists, name) }

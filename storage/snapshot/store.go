@@ -121,11 +121,9 @@ func (s *Store) Time(ctx context.Context) (time.Time, error) {
 	return time.Unix(0, info.ModTime).UTC(), nil
 }
 
-// DeleteAll deletes objects of an id, many at a time, and of a local store their directory when it is empty then.
+// DeleteAll deletes objects of an id, and of a local store their directory when it is empty then.
 func (s *Store) DeleteAll(ctx context.Context, i names.ID, names ...string) error {
-	err := object.Parallel(ctx, object.RequestsAtOnce, len(names), func(ctx context.Context, k int) error {
-		return s.Blobs.Delete(ctx, names[k])
-	})
+	err := object.DeleteAll(ctx, s.Blobs, names)
 	if local := object.AsLocal(s.Blobs); local != nil && err == nil {
 		err = local.RemoveEmptyDir(ctx, strings.TrimSuffix(i.Dir(), "/"))
 	}

@@ -25,7 +25,7 @@ func Conformance(t *testing.T, open func(t *testing.T) object.Store) {
 		{"PutAndRead", putAndRead}, {"PutIfAbsent", putIfAbsent}, {"Race", race}, {"Writer", writer},
 		{"WriterRace", writerRace}, {"List", list}, {"Delete", deleteObject}, {"Names",
 			names}, {"Cancelled", cancelled},
-		{"NotFound", notFound}, {"Truncate", truncate}, {"Upload", upload},
+		{"NotFound", notFound}, {"Truncate", truncate}, {"TruncateVersion", truncateVersion}, {"Upload", upload},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
 	}
@@ -380,7 +380,7 @@ func truncate(t *testing.T, s object.Store) {
 	must(t, s.PutIfAbsent(ctx, "t/b", []byte("others")))
 	for range 2 {
 		for _, name := range []string{"t/a", "t/new/c"} {
-			must(t, s.Truncate(ctx, name))
+			must(t, s.Truncate(ctx, object.Info{Name: name}))
 			if got := content(t, s, name); len(got) != 0 {
 				t.Fatalf("%s holds %q", name, got)
 			}
@@ -404,12 +404,51 @@ func truncate(t *testing.T, s object.Store) {
 	if !slices.Equal(names, []string{"t/a", "t/b", "t/new/c"}) {
 		t.Fatal(names)
 	}
-	if err := s.Truncate(ctx, "_tmp/x"); err == nil {
+	if err := s.Truncate(ctx, object.Info{Name: "_tmp/x"}); err == nil {
 		t.Fatal("a name of the store's own")
 	}
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
-	want(t, s.Truncate(cancelled, "t/b"), context.Canceled, "")
+	want(t, s.Truncate(cancelled, object.Info{Name: "t/b"}), context.Canceled, "")
 	must(t, s.Delete(ctx, "t/a"))
 	must(t, s.PutIfAbsent(ctx, "t/a", []byte("x"))) // Delete frees even the name of a truncated one
+}
+
+// truncateVersion tests that an object is truncated by the version that a listing has, and that this has no effect on
+// another object of its name.
+func truncateVersion(t *testing.T, s object.Store) {
+	ctx := t.Context()
+	must(t, s.PutIfAbsent(ctx, "v/a", []byte("first")))
+	first, err := s.Stat(ctx, "v/a")
+	must(t, err)
+	for listed, err := range s.List(ctx, "v/", "") {
+		if must(t, err); listed != first {
+			t.Fatalf("listed as %+v, and is %+v", listed, first)
+		}
+	}
+	if first.Version == "" {
+		t.Skip("it tells no versions")
+	}
+	must(t, s.Delete(ctx, "v/a"))
+	want(t, s.Truncate(ctx, first), object.ErrChanged, "v/a")
+	if _, err := s.Stat(ctx, "v/a"); !errors.Is(err, object.ErrNotFound) {
+		t.Fatalf("an object was made: %v", err)
+	}
+	must(t, s.PutIfAbsent(ctx, "v/a", []byte("other")))
+	want(t, s.Truncate(ctx, first), object.ErrChanged, "v/a")
+	if got := content(t, s, "v/a"); string(got) != "other" {
+		t.Fatalf("another object holds %q", got)
+	}
+	other, err := s.Stat(ctx, "v/a")
+	must(t, err)
+	if other.Version == first.Version {
+		t.Fatalf("two objects have version %s", first.Version)
+	}
+	for range 2 { // as a request that is sent again
+		must(t, s.Truncate(ctx, other))
+		if got := content(t, s, "v/a"); len(got) != 0 {
+			t.Fatalf("it holds %q", got)
+		}
+	}
+	must(t, s.Truncate(ctx, first)) // it has none already
 }

@@ -88,6 +88,20 @@ func httpClient() *awshttp.BuildableClient {
 	}).WithDialerOptions(func(d *net.Dialer) { d.Timeout = 10 * time.Second })
 }
 
+// pause waits before a request is sent again whose answer was good and said that some of it was not done.
+func pause(ctx context.Context, attempt int) error {
+	d, err := retry.NewExponentialJitterBackoff(mostDelay).BackoffDelay(attempt, nil)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
 // newRetryer returns the SDK's with more attempts and without a quota of tokens for all requests of a client, which one
 // burst of 503 uses up. A 409 says that another request for the name was under way.
 func newRetryer() aws.Retryer {

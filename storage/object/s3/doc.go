@@ -7,7 +7,8 @@
 //	Stat          HeadObject
 //	List          ListObjectsV2
 //	Delete        DeleteObject; DeleteAll: DeleteObjects, 1,000 names each
-//	Truncate      PutObject without a condition
+//	RemoveVersions ListObjectVersions, DeleteObjects
+//	Truncate      PutObject, If-Match: its version
 //
 // A request may take effect and its answer be lost: the SDK sends it again, and what then says 412 was made by this
 // very call. So each creation carries a random id in the object's metadata, and one that is refused looks whose the

@@ -59,6 +59,9 @@ func (s *Store) URI() string { return s.at.URI() }
 // HighLatency says that requests go through a network: see object.HighLatency.
 func (s *Store) HighLatency() bool { return true }
 
+// Margin says that the service dates objects by whole seconds, and perhaps by when their requests came in.
+func (s *Store) Margin() time.Duration { return time.Minute }
+
 // key returns an object's key in the bucket, if it may have the name.
 func (s *Store) key(name string) (*string, error) {
 	if err := object.ValidateName(name); err != nil {
@@ -160,6 +163,7 @@ func (s *Store) Stat(ctx context.Context, name string) (object.Info, error) {
 	}
 	return object.Info{
 		Name: name, Size: aws.ToInt64(out.ContentLength), ModTime: aws.ToTime(out.LastModified).UnixNano(),
+		Version: aws.ToString(out.ETag),
 	}, nil
 }
 
@@ -236,6 +240,7 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[o
 				}
 				info := object.Info{
 					Name: name, Size: aws.ToInt64(o.Size), ModTime: aws.ToTime(o.LastModified).UnixNano(),
+					Version: aws.ToString(o.ETag),
 				}
 				if !yield(info, nil) {
 					return
@@ -249,24 +254,28 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[o
 	}
 }
 
-// Delete removes an object, if there is one.
-func (s *Store) Delete(ctx context.Context, name string) error {
-	key, err := s.key(name)
+// Truncate puts an object without bytes in the place of the one of a version (If-Match). A request that comes late
+// finds another one there, or none, and has no effect. The version is a digest of the bytes: one of the same bytes is
+// taken for the same object.
+func (s *Store) Truncate(ctx context.Context, of object.Info) error {
+	key, err := s.key(of.Name)
 	if err != nil {
 		return err
 	}
-	_, err = s.client.DeleteObject(ctx, &awss3.DeleteObjectInput{Bucket: &s.at.Bucket, Key: key})
-	return s.wrap(ctx, name, err)
-}
-
-// Truncate puts an object without bytes, whatever there is.
-func (s *Store) Truncate(ctx context.Context, name string) error {
-	key, err := s.key(name)
-	if err != nil {
-		return err
-	}
-	_, err = s.client.PutObject(ctx, &awss3.PutObjectInput{
+	ask := &awss3.PutObjectInput{
 		Bucket: &s.at.Bucket, Key: key, Body: bytes.NewReader(nil), ContentLength: aws.Int64(0),
-	})
-	return s.wrap(ctx, name, err)
+	}
+	if of.Version != "" {
+		ask.IfMatch = &of.Version
+	}
+	_, err = s.client.PutObject(ctx, ask)
+	if status, _ := answer(err); status == http.StatusPreconditionFailed || status == http.StatusNotFound {
+		if info, serr := s.Stat(ctx, of.Name); serr == nil && info.Size == 0 { // by an earlier try, or another gc
+			return nil
+		} else if serr != nil && !errors.Is(serr, object.ErrNotFound) {
+			return serr
+		}
+		return object.Changed(of.Name)
+	}
+	return s.wrap(ctx, of.Name, err)
 }

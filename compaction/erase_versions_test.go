@@ -1,0 +1,52 @@
+package compaction
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dsistore/dsistore/internal/objectserver"
+	"github.com/dsistore/dsistore/storage/gc"
+	"github.com/dsistore/dsistore/storage/object"
+	_ "github.com/dsistore/dsistore/storage/object/s3"
+)
+
+// TestEraseVersions: in a bucket that keeps what was deleted, no version of any object has what was erased, of the
+// table's objects that gc deleted before the erasure neither.
+func TestEraseVersions(t *testing.T) {
+	server := objectserver.StartS3(t, "kept")
+	server.KeepVersions(t, "kept")
+	blobs, err := object.OpenWith("s3://kept/store", server.Options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := erasable(t, blobs, 1)
+	again := x.options()
+	again.Repack = true
+	x.compact(again)
+	_, err = x.table.Expire(t.Context(), gc.ExpireOptions{KeepLast: 1})
+	x.check(err)
+	_, err = x.store.GC(t.Context(), gc.Options{NoWait: true})
+	x.check(err)
+	having := func() (latest, old int) {
+		for _, v := range server.Versions(t, "kept") {
+			switch {
+			case v.Mark || !strings.Contains(string(server.Bytes(t, "kept", v)), "person-0003"):
+			case v.Latest:
+				latest++
+			default:
+				old++
+			}
+		}
+		return latest, old
+	}
+	if latest, old := having(); latest == 0 || old == 0 {
+		t.Fatalf("%d objects and %d older versions have the key: the test would see nothing", latest, old)
+	}
+	r, err := Erase(t.Context(), x.table, Erasure{Keys: sessionKeys(x, "person-0003"), Compact: x.options()})
+	x.check(err)
+	x.forget(func(r testRow) bool { return r.Session == "person-0003" })
+	if latest, old := having(); latest+old > 0 || r.Removed == 0 {
+		t.Errorf("%d objects and %d older versions have it: %+v", latest, old, r)
+	}
+	x.verify("erased")
+}

@@ -1,0 +1,30 @@
+package object
+
+import "context"
+
+// batchDeleter is a store that deletes many objects by one request.
+type batchDeleter interface {
+	// DeleteAll is Delete of every name. After an error some are deleted.
+	DeleteAll(ctx context.Context, names []string) error
+}
+
+// DeleteAll deletes objects, those that there are: by few requests where the store can, else many at a time. After an
+// error some are deleted.
+func DeleteAll(ctx context.Context, s Store, names []string) error {
+	if b, ok := s.(batchDeleter); ok && len(names) > 1 {
+		return b.DeleteAll(ctx, names)
+	}
+	return Parallel(ctx, RequestsAtOnce, len(names), func(ctx context.Context, i int) error {
+		return s.Delete(ctx, names[i])
+	})
+}
+
+// Versioned is a store that may keep what was deleted or replaced.
+type Versioned interface {
+	// KeepsVersions reports whether it does, or did at some time.
+	KeepsVersions(ctx context.Context) (bool, error)
+	// RemoveVersions removes for good what is kept of names with the prefix, of those that match: the bytes of objects
+	// that were deleted and replaced. What List shows stays. It returns what it has removed, with the times at which
+	// that was made. ErrDenied: something protects it.
+	RemoveVersions(ctx context.Context, prefix string, match func(name string) bool) ([]Info, error)
+}
