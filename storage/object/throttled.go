@@ -62,6 +62,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
+func (t *Throttled) DeleteAll(ctx context.Context, names []string) error { return DeleteAll(ctx, t.Store, names) }
+
 func (t *Throttled) ReadAt(ctx context.Context, name string, p []byte, off int64) error {
 	if err := t.reads.pass(ctx, len(p)); err != nil {
 		return err

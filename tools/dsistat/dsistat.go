@@ -39,8 +39,9 @@ type grammar struct {
 
 // tableArgs are the arguments of every command.
 type tableArgs struct {
-	Store string   `arg:"" help:"Root of the store: a directory, or file:///path."`
+	Store string   `arg:"" help:"Root of the store: a directory, file:///path or s3://bucket/prefix."`
 	Table []string `arg:"" optional:"" help:"Names of tables. Default: all."`
+	terminal.Endpoint
 }
 
 // viewFlags say how a view is laid out.
@@ -253,7 +254,7 @@ func (a *app) do(ctx context.Context, args []string) error {
 
 // build makes the report.
 func (a *app) build(ctx context.Context, t tableArgs, opts report.Options) (*report.Report, error) {
-	blobs, err := object.Open(t.Store)
+	blobs, err := object.OpenWith(t.Store, t.StorageOptions())
 	if err != nil {
 		return nil, terminal.UsageError{Err: err}
 	}

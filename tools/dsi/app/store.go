@@ -14,7 +14,8 @@ import (
 
 // StoreArg is the argument that every command on a store begins with. What it opens is closed when the command ends.
 type StoreArg struct {
-	Store string `arg:"" help:"Root of the store: a directory, or file:///path."`
+	Store string `arg:"" help:"Root of the store: a directory, file:///path or s3://bucket/prefix."`
+	terminal.Endpoint
 }
 
 // Open opens the store. Where there is none, as on a disk that is not mounted, whatever looks for tables says so.
@@ -40,7 +41,7 @@ func (s StoreArg) Create(ctx context.Context, e *Env, initialize bool) (*storage
 func (s StoreArg) with(ctx context.Context, e *Env, rate int64,
 	open func(context.Context, object.Store, storage.Options) (*storage.Store, error), opts storage.Options,
 ) (*storage.Store, error) {
-	blobs, err := object.Open(s.Store)
+	blobs, err := object.OpenWith(s.Store, s.StorageOptions())
 	if err != nil {
 		return nil, terminal.UsageError{Err: err}
 	}
