@@ -578,16 +578,30 @@ func (e *eraser) countUnnamed(ctx context.Context) {
 
 // collectGarbage deletes the objects that only expired snapshots name.
 func (e *eraser) collectGarbage(ctx context.Context) error {
-	r, err := e.table.Purge(ctx)
-	if err != nil {
-		return err
+	err := e.purge(ctx)
+	if newest, nerr := e.table.Latest(ctx); nerr == nil { // a purge that removes something makes a snapshot
+		e.out.Snapshot = newest.Info().Number
+	} else if err == nil {
+		err = nerr
 	}
-	e.out.Removed, e.out.BytesRemoved = uint64(len(r.Removed)), r.Bytes
-	newest, err := e.table.Latest(ctx) // a purge that removes something makes a snapshot
-	if err != nil {
-		return err
-	}
-	e.out.Snapshot = newest.Info().Number
 	e.countUnnamed(ctx)
-	return e.endNewLeases(ctx, r.Held)
+	return err
+}
+
+// purge deletes what only expired snapshots name, and fails if a lease holds some of it. A lease may end, and gc take
+// its snapshot, after a purge has left what it held: then it purges again.
+func (e *eraser) purge(ctx context.Context) error {
+	for range maxRewrites {
+		r, err := e.table.Purge(ctx)
+		if err != nil {
+			return err
+		}
+		e.out.Removed += uint64(len(r.Removed))
+		e.out.BytesRemoved += r.Bytes
+		if over, err := e.endNewLeases(ctx, r.Held); err != nil || !over {
+			return err
+		}
+	}
+	return fmt.Errorf("leases on snapshots that may have the rows came and went %d times in a row: stop what takes "+
+		"them, and erase again: %w", maxRewrites, ErrHeld)
 }

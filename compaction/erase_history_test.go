@@ -13,6 +13,7 @@ import (
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/lease"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -121,10 +122,18 @@ func TestEraseAbsent(t *testing.T) {
 	}
 }
 
-// A watched store calls a function before each snapshot is put.
+// A watched store calls a function before each snapshot is put, and one before an object is asked for.
 type watched struct {
 	object.Store
-	put func()
+	put  func()
+	stat func(name string)
+}
+
+func (w *watched) Stat(ctx context.Context, name string) (object.Info, error) {
+	if w.stat != nil {
+		w.stat(name)
+	}
+	return w.Store.Stat(ctx, name)
 }
 
 func (w *watched) PutIfAbsent(ctx context.Context, name string, data []byte) error {
@@ -185,4 +194,36 @@ func TestEraseHeldMeanwhile(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestEraseLetGoMeanwhile: the lease on a snapshot that has the rows ends after the purge has left what it held, and a
+// gc takes the snapshot and stops. The erasure does not end before the data is gone.
+func TestEraseLetGoMeanwhile(t *testing.T) {
+	const gone = "person-0001"
+	ctx := t.Context()
+	w := &watched{Store: object.NewMemory()}
+	x := erasable(t, w, 3)
+	s, had := x.latest(), x.stored(x.people(gone))
+	name := names.SnapshotName("ads", s.Info().Number)
+	w.put = func() {
+		w.put = nil
+		taken, err := s.Lease(ctx, "somebody", time.Hour)
+		x.check(err)
+		w.stat = func(of string) {
+			if of == name {
+				w.stat = nil
+				x.check(taken.Release(ctx))
+				x.check(w.Truncate(ctx, object.Info{Name: name}))
+			}
+		}
+	}
+	r, err := Erase(ctx, x.table, Erasure{Keys: sessionKeys(x, gone), Compact: x.options()})
+	if w.put != nil || w.stat != nil {
+		t.Fatal("nothing happened meanwhile")
+	}
+	if left := x.left(had); err != nil || len(left) > 0 || r.Removed == 0 {
+		t.Fatalf("%v; %d objects are left, as %s: %+v", err, len(left), append(left, "")[0], r)
+	}
+	x.forget(func(r testRow) bool { return r.Session == gone })
+	x.verify("erased")
 }

@@ -107,20 +107,25 @@ func (e *eraser) endNewHolds(ctx context.Context, newest *storage.Snapshot) erro
 }
 
 // endNewLeases returns ErrHeld if a lease was taken during Erase on a snapshot which may have the rows. holds are those
-// on expired snapshots, as Purge found them.
-func (e *eraser) endNewLeases(ctx context.Context, holds []gc.Hold) error {
+// on expired snapshots, as Purge found them. over: one of those snapshots is gone, and its data, which Purge has left,
+// may be there.
+func (e *eraser) endNewLeases(ctx context.Context, holds []gc.Hold) (over bool, err error) {
 	for _, h := range holds {
 		if !strings.HasPrefix(h.By, "lease ") {
 			continue
 		}
-		d, err := e.mayHaveRows(ctx, h.Snapshot)
-		if err != nil && !errors.Is(err, storage.ErrNotFound) {
-			return err
+		has, err := e.mayHaveRows(ctx, h.Snapshot)
+		if errors.Is(err, storage.ErrNotFound) {
+			over = true
+			continue
 		}
-		if d {
-			return fmt.Errorf("snapshot %d, which may have the rows, is %w by %s: erase again when it is over%s",
+		if err != nil {
+			return false, err
+		}
+		if has {
+			return false, fmt.Errorf("snapshot %d, which may have the rows, is %w by %s: erase again when it is over%s",
 				h.Snapshot, ErrHeld, h.By, endLeases)
 		}
 	}
-	return nil
+	return over, nil
 }

@@ -193,7 +193,7 @@ var mutations = []mutation{
 	},
 	{
 		name: "an erasure does not look at leases that were taken meanwhile", file: fileErase,
-		edits: []edit{{"return e.endNewLeases(ctx, r.Held)", "return nil"}},
+		edits: []edit{{"if over, err := e.endNewLeases(ctx, r.Held); err != nil || !over {", "if true {"}},
 	},
 	{
 		name: "an erasure does not look at branches that were made meanwhile", file: fileErase,

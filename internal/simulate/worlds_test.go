@@ -108,6 +108,10 @@ var smallWorlds = []world{
 	{name: "compact, one crash", text: "append t; append t; layer t x | compact t; compact t | delete t", crash: true},
 	{name: "erase and append", text: "append t | erase t | append t"},
 	{name: "erase and a lease", text: "append t | erase t | read t 1h"},
+	{
+		name: "erase and a lease that ends", text: "append t; append t | erase t | read t 1h | gc 1h",
+		passing: []time.Duration{2 * time.Hour},
+	},
 	{name: "erase and a branch", text: "append t | erase t; eraseall t | branch t x"},
 	{name: "erase from history", text: "append t; overwrite t | erase t 1 | append t"},
 	{name: "erase from history, one crash",
