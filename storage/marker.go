@@ -127,8 +127,6 @@ func holds(ctx context.Context, blobs object.Store) (string, error) {
 	if local := object.AsLocal(blobs); local != nil {
 		return local.Holds()
 	}
-	for info, err := range blobs.List(ctx, "", "") {
-		return info.Name, err
-	}
-	return "", nil
+	first, _, err := object.First(ctx, blobs, "", "")
+	return first.Name, err
 }

@@ -1,6 +1,7 @@
 package objectserver
 
 import (
+	"bytes"
 	"io"
 	"testing"
 
@@ -26,6 +27,17 @@ func (s *S3) Uploads(t testing.TB, bucket string) int {
 		t.Fatal(err)
 	}
 	return len(out.Uploads)
+}
+
+// Put makes an object of any name.
+func (s *S3) Put(t testing.TB, bucket, key string, data []byte) {
+	t.Helper()
+	_, err := s.client().PutObject(t.Context(), &s3.PutObjectInput{
+		Bucket: &bucket, Key: &key, Body: bytes.NewReader(data),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // KeepVersions enables versioning of a bucket.

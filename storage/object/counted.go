@@ -115,6 +115,13 @@ func (c *Counted) List(ctx context.Context, prefix, startAfter string) iter.Seq2
 	}
 }
 
+// First counts as a List.
+func (c *Counted) First(ctx context.Context, prefix, startAfter string) (Info, bool, error) {
+	c.lists.Add(1)
+	info, ok, err := First(ctx, c.Store, prefix, startAfter)
+	return info, ok, c.ended.end(opList, err)
+}
+
 func (c *Counted) Delete(ctx context.Context, name string) error {
 	c.deletes.Add(1)
 	return c.ended.end(opDelete, c.Store.Delete(ctx, name))

@@ -62,7 +62,13 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (t *Throttled) DeleteAll(ctx context.Context, names []string) error { return DeleteAll(ctx, t.Store, names) }
+func (t *Throttled) First(ctx context.Context, prefix, startAfter string) (Info, bool, error) {
+	return First(ctx, t.Store, prefix, startAfter)
+}
+
+func (t *Throttled) DeleteAll(ctx context.Context, names []string) error {
+	return DeleteAll(ctx, t.Store, names)
+}
 
 func (t *Throttled) ReadAt(ctx context.Context, name string, p []byte, off int64) error {
 	if err := t.reads.pass(ctx, len(p)); err != nil {

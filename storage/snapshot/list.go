@@ -34,7 +34,15 @@ func (t *Log) Newest(ctx context.Context) (Object, error) {
 
 // firstListed returns the first snapshot that a listing has.
 func (t *Log) firstListed(ctx context.Context) (Object, error) {
-	for info, err := range t.Store.Blobs.List(ctx, names.TableDir(t.Table)+names.SnapshotsDir, "") {
+	dir := names.TableDir(t.Table) + names.SnapshotsDir
+	info, ok, err := object.First(ctx, t.Store.Blobs, dir, "")
+	if err != nil || !ok {
+		return Object{}, err
+	}
+	if n, ok := names.ParseSnapshot(t.Table, info.Name); ok {
+		return Object{n, info}, nil
+	}
+	for info, err := range t.Store.Blobs.List(ctx, dir, info.Name) { // it was not ours
 		if err != nil {
 			return Object{}, err
 		}

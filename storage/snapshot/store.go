@@ -43,17 +43,14 @@ func (s *Store) Tables(ctx context.Context, roots bool) ([]string, error) {
 	var out []string
 	after, leased := "", ""
 	for {
-		found := ""
-		for info, err := range s.Blobs.List(ctx, names.TablesPrefix, after) {
-			if err != nil {
-				return nil, err
-			}
-			found = info.Name
-			break
+		first, ok, err := object.First(ctx, s.Blobs, names.TablesPrefix, after)
+		if err != nil {
+			return nil, err
 		}
-		if found == "" {
+		if !ok {
 			return out, nil
 		}
+		found := first.Name
 		table, next, ok := names.ParseTable(found)
 		if !ok {
 			// Not ours: pass over it and whatever is under the same name.

@@ -224,6 +224,10 @@ func list(t *testing.T, s object.Store) {
 			if !slices.Equal(got, expect) {
 				t.Fatalf("list %q after %q: %q, want %q", prefix, from, got, expect)
 			}
+			first, ok, err := object.First(ctx, s, prefix, from)
+			if must(t, err); ok != (len(expect) > 0) || ok && first.Name != expect[0] {
+				t.Fatalf("the first of %q after %q: %v, %q, want %q", prefix, from, ok, first.Name, expect)
+			}
 		}
 	}
 	n := 0

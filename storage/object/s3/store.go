@@ -222,10 +222,26 @@ func (s *Store) made(ctx context.Context, name string, key *string, id string, e
 
 // List asks for pages of 1,000 names.
 func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[object.Info, error] {
+	return s.list(ctx, prefix, startAfter, 0)
+}
+
+// First asks for one name.
+func (s *Store) First(ctx context.Context, prefix, startAfter string) (object.Info, bool, error) {
+	for info, err := range s.list(ctx, prefix, startAfter, 1) {
+		return info, err == nil, err
+	}
+	return object.Info{}, false, nil
+}
+
+// list asks for pages of as many names as page says; 0: as many as the service gives.
+func (s *Store) list(ctx context.Context, prefix, startAfter string, page int32) iter.Seq2[object.Info, error] {
 	return func(yield func(object.Info, error) bool) {
 		ask := &awss3.ListObjectsV2Input{Bucket: &s.at.Bucket, Prefix: aws.String(s.at.Prefix + prefix)}
 		if startAfter != "" {
 			ask.StartAfter = aws.String(s.at.Prefix + startAfter)
+		}
+		if page > 0 {
+			ask.MaxKeys = &page
 		}
 		for {
 			out, err := s.client.ListObjectsV2(ctx, ask)

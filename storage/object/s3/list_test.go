@@ -1,0 +1,39 @@
+package s3_test
+
+import (
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+
+	"github.com/dsistore/dsistore/internal/objectserver"
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// Who wants the first object asks for one name, and gets one that a table can have.
+func TestFirst(t *testing.T) {
+	server := objectserver.StartS3(t, bucket)
+	proxy := objectserver.StartProxy(t, server.Endpoint)
+	s := object.NewThrottled(object.NewCounted(open(t, server, proxy)), 1<<40)
+	for i := range 20 {
+		must(t, s.PutIfAbsent(t.Context(), fmt.Sprintf("b/%d", i), nil))
+	}
+	server.Put(t, bucket, s.URI()[len("s3://"+bucket+"/"):]+"/b/ no name", nil) // sorts before the others
+	var asked, more atomic.Int64
+	proxy.Break(func(r *http.Request) objectserver.Fault {
+		if q := r.URL.Query(); q.Has("list-type") {
+			asked.Add(1)
+			if q.Get("max-keys") != "1" {
+				more.Add(1)
+			}
+		}
+		return objectserver.Fault{}
+	})
+	first, ok, err := object.First(t.Context(), s, "b/", "")
+	if err != nil || !ok || first.Name != "b/0" || asked.Load() != 2 || more.Load() > 0 {
+		t.Errorf("%+v %v %v: asked %d times, %d of them for more", first, ok, err, asked.Load(), more.Load())
+	}
+	if _, ok, err := object.First(t.Context(), s, "b/", "b/9"); ok || err != nil {
+		t.Error(ok, err)
+	}
+}
