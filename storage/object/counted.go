@@ -54,6 +54,17 @@ func (c *Counted) ReadAt(ctx context.Context, name string, p []byte, off int64) 
 	return c.ended.end(opRead, c.Store.ReadAt(ctx, name, p, off))
 }
 
+// ReadWhole counts as a read where the store makes one of it, else as a Stat and a read.
+func (c *Counted) ReadWhole(ctx context.Context, name string, most int64) ([]byte, int64, error) {
+	if _, ok := c.Store.(wholeReader); !ok {
+		return ReadWhole(ctx, struct{ Store }{c}, name, most) // c without this method
+	}
+	c.reads.Add(1)
+	b, size, err := ReadWhole(ctx, c.Store, name, most)
+	c.bytesRead.Add(int64(len(b)))
+	return b, size, c.ended.end(opRead, err)
+}
+
 func (c *Counted) Stat(ctx context.Context, name string) (Info, error) {
 	c.stats.Add(1)
 	info, err := c.Store.Stat(ctx, name)

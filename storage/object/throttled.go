@@ -77,6 +77,15 @@ func (t *Throttled) ReadAt(ctx context.Context, name string, p []byte, off int64
 	return t.Store.ReadAt(ctx, name, p, off)
 }
 
+// ReadWhole passes when it is known how much was read.
+func (t *Throttled) ReadWhole(ctx context.Context, name string, most int64) ([]byte, int64, error) {
+	b, size, err := ReadWhole(ctx, t.Store, name, most)
+	if err == nil {
+		err = t.reads.pass(ctx, len(b))
+	}
+	return b, size, err
+}
+
 func (t *Throttled) PutIfAbsent(ctx context.Context, name string, data []byte) error {
 	if err := t.writes.pass(ctx, len(data)); err != nil {
 		return err

@@ -280,9 +280,12 @@ func (t *Log) Read(ctx context.Context, number uint64) (*Snapshot, error) {
 	}
 	var s *Snapshot
 	err := t.either(ctx, number, func(name string) error {
-		info, err := t.Store.Blobs.Stat(ctx, name)
+		b, size, err := object.ReadWhole(ctx, t.Store.Blobs, name, HeaderBytes+MaxBody)
 		if err == nil {
-			s, err = t.readObject(ctx, name, number, info.Size)
+			err = snapshotSize(name, size)
+		}
+		if err == nil {
+			s, err = t.decode(name, number, b)
 		}
 		return err
 	})
@@ -315,16 +318,29 @@ func (t *Log) either(ctx context.Context, number uint64, f func(name string) err
 
 // readObject reads the whole of a snapshot's object; io.ErrUnexpectedEOF where it ends before size.
 func (t *Log) readObject(ctx context.Context, name string, number uint64, size int64) (*Snapshot, error) {
-	if size == 0 {
-		return nil, fmt.Errorf("%s: %w", name, io.ErrUnexpectedEOF)
-	}
-	if size < HeaderBytes || size > HeaderBytes+MaxBody {
-		return nil, wire.Corrupt(name, fmt.Sprintf("%d bytes are no snapshot", size))
+	if err := snapshotSize(name, size); err != nil {
+		return nil, err
 	}
 	b := make([]byte, size)
 	if err := t.Store.Blobs.ReadAt(ctx, name, b, 0); err != nil {
 		return nil, err
 	}
+	return t.decode(name, number, b)
+}
+
+// snapshotSize returns an error where no snapshot has so many bytes; io.ErrUnexpectedEOF: it was truncated.
+func snapshotSize(name string, size int64) error {
+	if size == 0 {
+		return fmt.Errorf("%s: %w", name, io.ErrUnexpectedEOF)
+	}
+	if size < HeaderBytes || size > HeaderBytes+MaxBody {
+		return wire.Corrupt(name, fmt.Sprintf("%d bytes are no snapshot", size))
+	}
+	return nil
+}
+
+// decode returns the snapshot that an object holds.
+func (t *Log) decode(name string, number uint64, b []byte) (*Snapshot, error) {
 	if err := newerSnapshot(name, b); err != nil {
 		return nil, err
 	}

@@ -25,7 +25,8 @@ func Conformance(t *testing.T, open func(t *testing.T) object.Store) {
 		{"PutAndRead", putAndRead}, {"PutIfAbsent", putIfAbsent}, {"Race", race}, {"Writer", writer},
 		{"WriterRace", writerRace}, {"List", list}, {"Delete", deleteObject}, {"Names",
 			names}, {"Cancelled", cancelled},
-		{"NotFound", notFound}, {"Truncate", truncate}, {"TruncateVersion", truncateVersion}, {"Upload", upload},
+		{"NotFound", notFound}, {"Truncate", truncate}, {"TruncateVersion", truncateVersion},
+		{"Whole", whole}, {"Upload", upload},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
 	}
@@ -455,4 +456,30 @@ func truncateVersion(t *testing.T, s object.Store) {
 		}
 	}
 	must(t, s.Truncate(ctx, first)) // it has none already
+}
+
+// whole tests that an object of any size is read without its size being known, but for one that is too large.
+func whole(t *testing.T, s object.Store) {
+	ctx := t.Context()
+	for _, size := range []int{0, 1, 255 << 10, 256 << 10, 256<<10 + 1, 1 << 20} {
+		name, data := fmt.Sprintf("w/%d", size), bytes.Repeat([]byte{byte(size >> 10), 1, 2, 3, 5}, size/5+1)[:size]
+		must(t, s.PutIfAbsent(ctx, name, bytes.Clone(data))) // Pebble's file system of tests writes into it
+		for _, most := range []int{size, size + 1, 2 << 20} {
+			got, n, err := object.ReadWhole(ctx, s, name, int64(most))
+			if must(t, err); n != int64(size) || !bytes.Equal(got, data) {
+				t.Fatalf("of %d bytes, at most %d: %d, and %d given", size, most, n, len(got))
+			}
+		}
+		if size > 0 {
+			got, n, err := object.ReadWhole(ctx, s, name, int64(size-1))
+			if must(t, err); n != int64(size) || got != nil {
+				t.Fatalf("of %d bytes, at most %d: %d, and %d given", size, size-1, n, len(got))
+			}
+		}
+	}
+	_, _, err := object.ReadWhole(ctx, s, "w/none", 10)
+	want(t, err, object.ErrNotFound, "w/none")
+	if _, _, err := object.ReadWhole(ctx, s, "../w", 10); err == nil {
+		t.Fatal("a name that no object has")
+	}
 }

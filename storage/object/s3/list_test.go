@@ -1,6 +1,7 @@
 package s3_test
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"sync/atomic"
@@ -35,5 +36,37 @@ func TestFirst(t *testing.T) {
 	}
 	if _, ok, err := object.First(t.Context(), s, "b/", "b/9"); ok || err != nil {
 		t.Error(ok, err)
+	}
+}
+
+// An object of unknown size is one request while it is small, and whole where the answer breaks off.
+func TestReadWhole(t *testing.T) {
+	server := objectserver.StartS3(t, bucket)
+	proxy := objectserver.StartProxy(t, server.Endpoint)
+	s := object.NewCounted(open(t, server, proxy))
+	small, data := large(200<<10), large(900<<10)
+	must(t, s.PutIfAbsent(t.Context(), "small", small))
+	must(t, s.PutIfAbsent(t.Context(), "large", data))
+	var asked atomic.Int64
+	for _, cut := range []int64{0, 100 << 10} {
+		proxy.Break(func(*http.Request) objectserver.Fault {
+			if asked.Add(1) == 1 {
+				return objectserver.Fault{Cut: cut}
+			}
+			return objectserver.Fault{}
+		})
+		for name, want := range map[string][]byte{"small": small, "large": data} {
+			asked.Store(0)
+			got, size, err := object.ReadWhole(t.Context(), s, name, 1<<20)
+			if err != nil || size != int64(len(want)) || !bytes.Equal(got, want) {
+				t.Errorf("%s, cut after %d: %d of %d bytes, %v", name, cut, len(got), size, err)
+			}
+			if n := asked.Load(); name == "small" && cut == 0 && n != 1 {
+				t.Errorf("%d requests", n)
+			}
+		}
+	}
+	if c := s.Counts(); c.Stats > 0 || c.Reads != 4 {
+		t.Errorf("%+v", c)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -94,7 +95,7 @@ func (s *Store) ReadAt(ctx context.Context, name string, p []byte, off int64) er
 		return err
 	}
 	for attempt := 1; ; attempt++ {
-		n, short, err := s.read(ctx, key, p, off)
+		n, short, _, err := s.read(ctx, key, p, off)
 		p, off = p[n:], off+int64(n)
 		switch {
 		case len(p) == 0:
@@ -113,24 +114,59 @@ func (s *Store) ReadAt(ctx context.Context, name string, p []byte, off int64) er
 // errBody is matched by an error of a body, after the service has answered.
 var errBody = errors.New("the answer's body broke off")
 
-// read makes one request, and returns how many bytes of p it has filled. short: the object ends there.
-func (s *Store) read(ctx context.Context, key *string, p []byte, off int64) (n int, short bool, err error) {
+// whole is how much of an object of unknown size is asked for at first.
+const whole = 256 << 10
+
+// ReadWhole asks for the beginning of an object: the answer says how long it is.
+func (s *Store) ReadWhole(ctx context.Context, name string, most int64) ([]byte, int64, error) {
+	key, err := s.key(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	begin := make([]byte, max(1, min(whole, most)))
+	n, short, size, err := s.read(ctx, key, begin, 0)
+	if short { // also where it has no bytes
+		size, err = int64(n), nil
+	}
+	switch {
+	case err != nil && !errors.Is(err, errBody), size < 0 && err != nil:
+		return nil, 0, s.wrap(ctx, name, err)
+	case size < 0:
+		return nil, 0, fmt.Errorf("object %s: the service does not say how long it is", name)
+	case size > most:
+		return nil, size, nil
+	}
+	all := make([]byte, size)
+	copy(all, begin[:n])
+	if rest := all[n:]; len(rest) > 0 {
+		err = s.ReadAt(ctx, name, rest, int64(n))
+	} else {
+		err = nil
+	}
+	return all, size, err
+}
+
+// read makes one request, and returns how many bytes of p it has filled. short: the object ends there. size is that of
+// the object, -1 where the answer does not say it.
+func (s *Store) read(ctx context.Context, key *string, p []byte, off int64) (n int, short bool, size int64, err error) {
+	size = -1
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	out, err := s.client.GetObject(ctx, &awss3.GetObjectInput{
 		Bucket: &s.at.Bucket, Key: key, Range: aws.String(fmt.Sprintf("bytes=%d-%d", off, off+int64(len(p))-1)),
 	})
 	if status, _ := answer(err); status == http.StatusRequestedRangeNotSatisfiable {
-		return 0, true, nil
+		return 0, true, size, nil
 	}
 	if err != nil {
-		return 0, false, err
+		return 0, false, size, err
 	}
 	defer out.Body.Close()
 	if part := aws.ToString(out.ContentRange); off > 0 && !strings.HasPrefix(part, fmt.Sprintf("bytes %d-", off)) {
-		return 0, false, fmt.Errorf("asked for bytes from %d on, the service answered with %q: it keeps no ranges", off,
-			part)
+		return 0, false, size, fmt.Errorf("asked for bytes from %d on, the service answered with %q: it keeps no "+
+			"ranges", off, part)
 	}
+	size = sizeOf(out)
 	timer := time.AfterFunc(stall, func() { cancel(fmt.Errorf("no byte for %s", stall)) })
 	defer timer.Stop()
 	for n < len(p) && err == nil {
@@ -140,15 +176,28 @@ func (s *Store) read(ctx context.Context, key *string, p []byte, off int64) (n i
 		timer.Reset(stall)
 	}
 	if n == len(p) {
-		return n, false, nil
+		return n, false, size, nil
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
 	if err == io.EOF && aws.ToInt64(out.ContentLength) == int64(n) {
-		return n, true, nil
+		return n, true, size, nil
 	}
-	return n, false, fmt.Errorf("%w after %d of %d bytes: %w", errBody, n, len(p), err)
+	return n, false, size, fmt.Errorf("%w after %d of %d bytes: %w", errBody, n, len(p), err)
+}
+
+// sizeOf returns the size of the object that an answer has a part of, or all; -1: it does not say it.
+func sizeOf(out *awss3.GetObjectOutput) int64 {
+	part := aws.ToString(out.ContentRange)
+	if part == "" && out.ContentLength != nil {
+		return *out.ContentLength
+	}
+	_, total, _ := strings.Cut(part, "/")
+	if size, err := strconv.ParseInt(total, 10, 64); err == nil && size >= 0 {
+		return size
+	}
+	return -1
 }
 
 // Stat asks for an object's head.
