@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"time"
@@ -90,14 +91,10 @@ func httpClient() *awshttp.BuildableClient {
 
 // pause waits before a request is sent again whose answer was good and said that some of it was not done.
 func pause(ctx context.Context, attempt int) error {
-	d, err := retry.NewExponentialJitterBackoff(mostDelay).BackoffDelay(attempt, nil)
-	if err != nil {
-		return err
-	}
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(d):
+	case <-time.After(rand.N(100 * time.Millisecond << attempt)):
 		return nil
 	}
 }

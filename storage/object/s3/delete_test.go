@@ -2,7 +2,11 @@ package s3_test
 
 import (
 	"context"
+	"encoding/xml"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -11,8 +15,7 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// Many objects are deleted by few requests, also where some are not there, and a request that is done in part is sent
-// again for the rest.
+// Many objects are deleted by few requests, also where some are not there.
 func TestDeleteAll(t *testing.T) {
 	server := objectserver.StartS3(t, bucket)
 	proxy := objectserver.StartProxy(t, server.Endpoint)
@@ -37,6 +40,90 @@ func TestDeleteAll(t *testing.T) {
 	}
 	if err := object.DeleteAll(ctx, s, []string{"a", "../b"}); err == nil {
 		t.Error("a name that no object has")
+	}
+}
+
+// partly answers requests that delete objects, one answer each, as a service that is too busy for some of them.
+type partly struct {
+	t      *testing.T
+	refuse func(key, attempt int) (code string) // "": it is deleted
+	sent   [][]string
+}
+
+func (p *partly) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var asked struct {
+		Object []struct{ Key string }
+	}
+	if err := xml.NewDecoder(r.Body).Decode(&asked); err != nil || !r.URL.Query().Has("delete") {
+		p.t.Errorf("%s %s: %v", r.Method, r.URL, err)
+	}
+	var keys []string
+	answer := "<DeleteResult>"
+	for _, o := range asked.Object {
+		keys = append(keys, o.Key)
+		var key int
+		if _, err := fmt.Sscanf(o.Key, "store/%d", &key); err != nil {
+			p.t.Error(err)
+		}
+		if code := p.refuse(key, len(p.sent)); code != "" {
+			answer += "<Error><Key>" + o.Key + "</Key><Code>" + code + "</Code><Message>busy</Message></Error>"
+		}
+	}
+	p.sent = append(p.sent, keys)
+	fmt.Fprint(w, answer, "</DeleteResult>")
+}
+
+// A request that the service has done in part is sent again for the rest, and what is refused for good is named.
+func TestDeleteInPart(t *testing.T) {
+	p := &partly{t: t}
+	server := httptest.NewServer(p)
+	t.Cleanup(server.Close)
+	s, err := object.OpenWith("s3://b/store", map[string]string{
+		"aws_endpoint": server.URL, "aws_access_key_id": "a", "aws_secret_access_key": "b",
+	})
+	must(t, err)
+	for _, c := range []struct {
+		name   string
+		refuse func(key, attempt int) string
+		sent   string
+		err    error
+		says   string
+	}{
+		{"some, twice", func(key, attempt int) string {
+			if key > attempt*2 {
+				return "SlowDown"
+			}
+			return ""
+		}, "[0 1 2 3 4] [1 2 3 4] [3 4]", nil, ""},
+		{"one that is gone", func(key, _ int) string {
+			if key == 3 {
+				return "NoSuchKey"
+			}
+			return ""
+		}, "[0 1 2 3 4]", nil, ""},
+		{"locked", func(key, _ int) string {
+			if key == 2 {
+				return "AccessDenied"
+			}
+			return ""
+		}, "[0 1 2 3 4]", object.ErrDenied, "object 2: "},
+		{"busy for ever", func(key, _ int) string {
+			if key == 4 {
+				return "SlowDown"
+			}
+			return ""
+		}, "[0 1 2 3 4] [4] [4] [4] [4]", object.ErrThrottled, "object 4: "},
+	} {
+		p.refuse, p.sent = c.refuse, nil
+		err := object.DeleteAll(t.Context(), s, []string{"0", "1", "2", "3", "4"})
+		var sent []string
+		for _, keys := range p.sent {
+			sent = append(sent, strings.ReplaceAll(fmt.Sprint(keys), "store/", ""))
+		}
+		if got := strings.Join(sent, " "); got != c.sent || !errors.Is(err, c.err) ||
+			c.err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: sent %s, want %s; %v", c.name, got, c.sent, err)
+		}
 	}
 }
 
