@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -74,7 +75,34 @@ func TestS3Scripts(t *testing.T) {
 		t.Fatalf("no scripts: %v", err)
 	}
 	server := objectserver.StartS3(t, "tables")
-	testscript.Run(t, params(files, server.Environment()))
+	// By way of the proxy each part of an upload takes long, and the test knows of it.
+	proxy, part := objectserver.StartProxy(t, server.Endpoint), make(chan struct{}, 100)
+	proxy.Break(func(r *http.Request) objectserver.Fault {
+		if !r.URL.Query().Has("partNumber") {
+			return objectserver.Fault{}
+		}
+		part <- struct{}{}
+		return objectserver.Fault{Delay: time.Second}
+	})
+	environment := server.Environment()
+	environment["SLOW"] = proxy.URL
+	p := params(files, environment)
+	p.Cmds["uploading"] = func(ts *testscript.TestScript, neg bool, args []string) {
+		select {
+		case <-part:
+		case <-time.After(time.Minute):
+			ts.Fatalf("no part of an upload came")
+		}
+	}
+	p.Cmds["uploads"] = func(ts *testscript.TestScript, neg bool, args []string) {
+		if n := server.Uploads(t, "tables"); (strconv.Itoa(n) == args[0]) == neg {
+			ts.Fatalf("%d uploads are under way", n)
+		}
+		for len(part) > 0 { // of a command that has ended
+			<-part
+		}
+	}
+	testscript.Run(t, p)
 }
 
 // params are those of scripts, which get variables beside the usual ones.
