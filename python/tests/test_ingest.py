@@ -64,7 +64,8 @@ def test_two_processes_ingest_into_one_table(tmp_path, overwrite):
     ids = got["id"].to_pylist()
     assert got["list"].to_pylist() == [[n, n] for n in ids]
     if overwrite:
-        assert min(done) > 0 and sorted(ids) == list(range(ids[0], ids[0] + 10))
+        # Who is slower may lose each time, but each time to a commit of the other.
+        assert sum(done) >= 8 and sorted(ids) == list(range(ids[0], ids[0] + 10))
     else:
         assert done == [8, 8]
         assert sorted(ids) == [me * 1000 + n for me in range(2) for n in range(80)]
