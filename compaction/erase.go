@@ -54,6 +54,9 @@ type EraseReport struct {
 	Expired       []uint64 `json:"snapshots_expired"`
 	Removed       uint64   `json:"objects_removed"`
 	BytesRemoved  uint64   `json:"bytes_removed"`
+	// What a bucket had kept of objects of the table that were deleted or replaced, and Erase has removed.
+	Versions     uint64 `json:"versions_removed,omitempty"`
+	VersionBytes uint64 `json:"version_bytes_removed,omitempty"`
 	// Unnamed counts the objects of the store that no snapshot of any table names, and temporary files. They stay,
 	// because an ingest or compaction that is running may commit them. It is not known which rows they have. gc deletes
 	// them when they are older than its grace period. UnnamedError says why they could not be counted.
@@ -152,7 +155,7 @@ func (e *eraser) run(ctx context.Context) error {
 	if err != nil || e.what.DryRun {
 		return err
 	}
-	// Who may not ask whether deleted data is kept may not erase: better known now than after the work.
+	// Whether deleted data is kept must be known. If that may not be asked, it is better to fail before the work.
 	if v, ok := object.As[object.Versioned](e.store.Blobs()); ok {
 		if _, err := v.KeepsVersions(ctx); err != nil {
 			return err
@@ -579,6 +582,9 @@ func (e *eraser) countUnnamed(ctx context.Context) {
 // collectGarbage deletes the objects that only expired snapshots name.
 func (e *eraser) collectGarbage(ctx context.Context) error {
 	err := e.purge(ctx)
+	if err != nil && !errors.Is(err, ErrHeld) {
+		return err
+	}
 	if newest, nerr := e.table.Latest(ctx); nerr == nil { // a purge that removes something makes a snapshot
 		e.out.Snapshot = newest.Info().Number
 	} else if err == nil {
@@ -589,15 +595,22 @@ func (e *eraser) collectGarbage(ctx context.Context) error {
 }
 
 // purge deletes what only expired snapshots name, and fails if a lease holds some of it. A lease may end, and gc take
-// its snapshot, after a purge has left what it held: then it purges again.
+// its snapshot, after a purge has left what it held: then it purges again, and by their ids what that has left, because
+// no snapshot may name it any more.
 func (e *eraser) purge(ctx context.Context) error {
+	r := &gc.Report{}
 	for range maxRewrites {
-		r, err := e.table.Purge(ctx)
+		left := r.Left
+		var err error
+		if r, err = e.table.Purge(ctx, left...); r != nil {
+			e.out.Removed += uint64(len(r.Removed))
+			e.out.BytesRemoved += r.Bytes
+			e.out.Versions += r.Versions
+			e.out.VersionBytes += r.VersionBytes
+		}
 		if err != nil {
 			return err
 		}
-		e.out.Removed += uint64(len(r.Removed))
-		e.out.BytesRemoved += r.Bytes
 		if over, err := e.endNewLeases(ctx, r.Held); err != nil || !over {
 			return err
 		}

@@ -213,7 +213,11 @@ func TestEraseLetGoMeanwhile(t *testing.T) {
 			if of == name {
 				w.stat = nil
 				x.check(taken.Release(ctx))
-				x.check(w.Truncate(ctx, object.Info{Name: name}))
+				for n := range x.latest().Info().Oldest {
+					if n > 0 {
+						x.check(w.Truncate(ctx, object.Info{Name: names.SnapshotName("ads", n)}))
+					}
+				}
 			}
 		}
 	}

@@ -1,11 +1,13 @@
 package compaction
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/dsistore/dsistore/internal/objectserver"
 	"github.com/dsistore/dsistore/storage/gc"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	_ "github.com/dsistore/dsistore/storage/object/s3"
 )
@@ -42,10 +44,19 @@ func TestEraseVersions(t *testing.T) {
 	if latest, old := having(); latest == 0 || old == 0 {
 		t.Fatalf("%d objects and %d older versions have the key: the test would see nothing", latest, old)
 	}
+	// What is kept of a table whose name begins with this one's is not touched.
+	other := names.TableRoot("ads2")
+	x.check(blobs.PutIfAbsent(t.Context(), other, []byte("x")))
+	x.check(blobs.Delete(t.Context(), other))
 	r, err := Erase(t.Context(), x.table, Erasure{Keys: sessionKeys(x, "person-0003"), Compact: x.options()})
 	x.check(err)
+	if !slices.ContainsFunc(server.Versions(t, "kept"), func(v objectserver.Version) bool {
+		return v.Key == "store/"+other && !v.Mark
+	}) {
+		t.Error("what the bucket had kept of another table is gone")
+	}
 	x.forget(func(r testRow) bool { return r.Session == "person-0003" })
-	if latest, old := having(); latest+old > 0 || r.Removed == 0 {
+	if latest, old := having(); latest+old > 0 || r.Removed == 0 || r.Versions == 0 {
 		t.Errorf("%d objects and %d older versions have it: %+v", latest, old, r)
 	}
 	x.verify("erased")

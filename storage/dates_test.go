@@ -73,6 +73,11 @@ func TestCoarseDates(t *testing.T) {
 		})
 		expire(tab, gc.ExpireOptions{KeepLast: 1})
 		now = now.Add(age - time.Second)
+		leases, err := tab.Leases(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		check("a lease in the listing", len(leases) == 1)
 		collect(tab, time.Nanosecond)
 		check("what is leased", there(tab, 1))
 		now = now.Add(2 * time.Hour)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage/gc"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/verify"
 )
 
@@ -45,7 +46,9 @@ func (s *Store) Verify(ctx context.Context, table string, deep bool, progress fu
 func (s *Store) Clock(ctx context.Context) (time.Time, error) { return s.core.Time(ctx) }
 
 // Purge removes the data that only expired snapshots of the table name, whatever its age: see package gc.
-func (t *Table) Purge(ctx context.Context) (*gc.Report, error) { return gc.Purge(ctx, t.log) }
+func (t *Table) Purge(ctx context.Context, also ...names.ID) (*gc.Report, error) {
+	return gc.Purge(ctx, t.log, also...)
+}
 
 // Expire makes snapshots expire: see package gc.
 func (t *Table) Expire(ctx context.Context, opts gc.ExpireOptions) (*gc.ExpireReport, error) {

@@ -47,8 +47,7 @@ var mutations = []mutation{
 	},
 	{
 		name: "leases are judged by gc's own clock", file: fileTable,
-		edits: []edit{{"return !l.Until().Add(margin).After(p.now) }",
-			"return !l.Until().Add(margin).After(p.t.Store.CommitTime()) }"}},
+		edits: []edit{{"return l.Over(p.now, margin) }", "return l.Over(p.t.Store.CommitTime(), margin) }"}},
 	},
 	{
 		name: "a commit trusts the number of the newest snapshot", file: fileCommit,

@@ -48,6 +48,12 @@ type Report struct {
 	Expired               uint64 // snapshots removed
 	// Held says which expired snapshots stay, and for whom.
 	Held []Hold
+	// Left are the ids that expired snapshots name, of which a purge has removed nothing: snapshots that stay, or are
+	// held, name them too.
+	Left []names.ID
+	// Versions and VersionBytes are what a store had kept of objects that were deleted and replaced, and a purge has
+	// removed.
+	Versions, VersionBytes uint64
 	// Skipped says what could not be looked at, and was left alone.
 	Skipped []Skip
 }
@@ -108,7 +114,10 @@ func Run(ctx context.Context, s *snapshot.Store, opts Options) (*Report, error) 
 	}
 	// Snapshots go before what they name, so that who opens one finds all of it.
 	for _, p := range tables.plans {
-		if err := p.run(ctx, c.r); err != nil {
+		if err := p.run(ctx, c.r); errors.Is(err, object.ErrChanged) { // the table was removed, and made anew
+			c.skip(p.t.Table, err)
+			tables.damaged[p.t.ID()] = true
+		} else if err != nil {
 			return c.r, fmt.Errorf("gc: table %s: %w", p.t.Table, err)
 		}
 	}

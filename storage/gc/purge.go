@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/dsistore/dsistore/storage/names"
@@ -18,16 +19,19 @@ import (
 // runs of their trees, are left to GC, and so is what no snapshot names; other tables are not looked at. What a branch
 // of the newest snapshot, or a lease, holds stays. Where the store keeps what is deleted, all that it has kept of the
 // table is removed too. The report has what was removed, and who holds what.
-func Purge(ctx context.Context, t *snapshot.Log) (*Report, error) {
-	r, err := purge(ctx, t)
+//
+// also are ids that an earlier purge has left: their data goes too, unless a snapshot that stays names it. The expired
+// snapshots that named it may be gone meanwhile.
+func Purge(ctx context.Context, t *snapshot.Log, also ...names.ID) (*Report, error) {
+	r, err := purge(ctx, t, also)
 	if err != nil {
 		return r, fmt.Errorf("purge of table %s: %w", t.Table, err)
 	}
 	return r, nil
 }
 
-func purge(ctx context.Context, t *snapshot.Log) (*Report, error) {
-	r, err := purgeExpired(ctx, t)
+func purge(ctx context.Context, t *snapshot.Log, also []names.ID) (*Report, error) {
+	r, err := purgeExpired(ctx, t, also)
 	if err != nil {
 		return r, err
 	}
@@ -52,24 +56,23 @@ func removeVersions(ctx context.Context, t *snapshot.Log, r *Report) error {
 		i, ok := names.ParseDataName(name)
 		return ok && i.Table() == of
 	}
-	prefixes := append(strings.Split(hexDigits, ""), names.TableDir(t.Table))
-	removed := make([][]object.Info, len(prefixes))
-	err = object.Parallel(ctx, object.RequestsAtOnce, len(prefixes), func(ctx context.Context, k int) (err error) {
+	prefixes := append(strings.Split(hexDigits, ""), names.TableDir(t.Table)+"/")
+	var removed, bytes atomic.Int64
+	err = object.Parallel(ctx, object.RequestsAtOnce, len(prefixes), func(ctx context.Context, k int) error {
 		match := data
 		if k == len(hexDigits) {
 			match = func(string) bool { return true }
 		}
-		removed[k], err = v.RemoveVersions(ctx, prefixes[k], match)
+		n, size, err := v.RemoveVersions(ctx, prefixes[k], match)
+		removed.Add(n)
+		bytes.Add(size)
 		return err
 	})
-	for _, some := range removed {
-		r.removed(some...)
-	}
-	r.sort()
+	r.Versions, r.VersionBytes = uint64(removed.Load()), uint64(bytes.Load())
 	return err
 }
 
-func purgeExpired(ctx context.Context, t *snapshot.Log) (*Report, error) {
+func purgeExpired(ctx context.Context, t *snapshot.Log, also []names.ID) (*Report, error) {
 	now, err := t.Store.Time(ctx)
 	if err != nil {
 		return nil, err
@@ -89,10 +92,17 @@ func purgeExpired(ctx context.Context, t *snapshot.Log) (*Report, error) {
 		return c.r, err
 	}
 	plans = append(plans, p)
+	for _, i := range also {
+		p.named.expired[i] = true
+	}
 	var groups []*dataGroup
 	for i := range p.named.expired {
 		// A segment of another table, which no commit takes, would be that table's.
-		if !p.named.staying[i] && i.Table() == of {
+		switch {
+		case i.Table() != of:
+		case p.named.staying[i]:
+			c.r.Left = append(c.r.Left, i)
+		default:
 			groups = append(groups, &dataGroup{id: i})
 		}
 	}

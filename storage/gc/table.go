@@ -153,7 +153,7 @@ func (p *tablePlan) holds(ctx context.Context, s *snapshot.Snapshot, r *Report) 
 		return err
 	}
 	margin := object.Margin(p.t.Store.Blobs)
-	over := func(l lease.Object) bool { return !l.Until().Add(margin).After(p.now) }
+	over := func(l lease.Object) bool { return l.Over(p.now, margin) }
 	for _, l := range leases {
 		if over(l) {
 			p.ended = append(p.ended, l)
@@ -162,11 +162,11 @@ func (p *tablePlan) holds(ctx context.Context, s *snapshot.Snapshot, r *Report) 
 	if len(p.ended) > 0 && !p.dryRun {
 		// They go first, and then all are listed again: an owner that renews one and finds it gone knows that this may
 		// have missed the new one.
-		over := make([]string, len(p.ended))
+		ended := make([]string, len(p.ended))
 		for i, l := range p.ended {
-			over[i] = l.Info.Name
+			ended[i] = l.Info.Name
 		}
-		if err := object.DeleteAll(ctx, p.t.Store.Blobs, over); err != nil {
+		if err := object.DeleteAll(ctx, p.t.Store.Blobs, ended); err != nil {
 			return err
 		}
 		if leases, err = lease.Objects(ctx, p.t); err != nil {

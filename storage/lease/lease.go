@@ -269,7 +269,8 @@ func List(ctx context.Context, t *snapshot.Log) ([]Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	all = slices.DeleteFunc(Newest(all), func(l Object) bool { return !l.Until().After(now) })
+	margin := object.Margin(t.Store.Blobs)
+	all = slices.DeleteFunc(Newest(all), func(l Object) bool { return l.Over(now, margin) })
 	out := make([]Info, len(all))
 	err = object.Parallel(ctx, object.RequestsAtOnce, len(all), func(ctx context.Context, i int) (err error) {
 		out[i], err = Describe(ctx, t, all[i])
@@ -300,8 +301,8 @@ func Describe(ctx context.Context, t *snapshot.Log, l Object) (Info, error) {
 	if reason != "" {
 		return Info{}, wire.Corrupt(l.Info.Name, reason)
 	}
-	return Info{ID: l.ID, Snapshot: l.Snapshot, Until: l.Until(), Owner: owner, Renewed: time.Unix(0,
-		l.Info.ModTime).UTC()}, nil
+	return Info{ID: l.ID, Snapshot: l.Snapshot, Until: l.Until().Add(object.Margin(t.Store.Blobs)), Owner: owner,
+		Renewed: time.Unix(0, l.Info.ModTime).UTC()}, nil
 }
 
 // End ends a lease, by its id, in place of its owner, who is killed, say. An owner who lives finds out when it renews
@@ -324,7 +325,8 @@ func End(ctx context.Context, t *snapshot.Log, lease string) (Info, error) {
 			// Whose it was is for the message alone: one that cannot be read is ended too.
 			last := all[len(all)-1]
 			if info, err = Describe(ctx, t, last); err != nil || info.ID == "" {
-				info = Info{ID: lease, Snapshot: last.Snapshot, Until: last.Until()}
+				info = Info{ID: lease, Snapshot: last.Snapshot,
+					Until: last.Until().Add(object.Margin(t.Store.Blobs))}
 			}
 		}
 		for _, l := range all {
@@ -344,6 +346,12 @@ type Object struct {
 
 // Until returns when the object runs out, by the clock that dates objects.
 func (l Object) Until() time.Time { return time.Unix(0, l.Info.ModTime).Add(l.Lasts).UTC() }
+
+// Over reports whether the object has run out at a time of the store's clock, by which objects may be dated too early
+// by so much: see object.Margin.
+func (l Object) Over(now time.Time, margin time.Duration) bool {
+	return !l.Until().Add(margin).After(now)
+}
 
 // Newest returns of each lease the object that lasts longest. all is as leaseObjects returns it.
 func Newest(all []Object) []Object {

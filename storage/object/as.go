@@ -40,9 +40,9 @@ func HighLatency(s Store) bool {
 	}
 }
 
-// Margin returns how much earlier than it is seen an object may be dated that one request has made: by how much times
-// are rounded, and how long the request may take. What asks whether something is old enough adds it to the age that it
-// asks for. 0 where neither s nor a store that it wraps has a method Margin.
+// Margin returns by how much the time of an object may lie before the moment from which on it is seen, if it was made
+// by one request: times may be rounded, and a request takes time. To find out whether something is old enough, add the
+// margin to the age. 0 where neither s nor a store that it wraps has a method Margin.
 func Margin(s Store) time.Duration {
 	if d, ok := As[interface{ Margin() time.Duration }](s); ok {
 		return d.Margin()

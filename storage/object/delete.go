@@ -23,8 +23,8 @@ func DeleteAll(ctx context.Context, s Store, names []string) error {
 type Versioned interface {
 	// KeepsVersions reports whether it does, or did at some time.
 	KeepsVersions(ctx context.Context) (bool, error)
-	// RemoveVersions removes for good what is kept of names with the prefix, of those that match: the bytes of objects
-	// that were deleted and replaced. What List shows stays. It returns what it has removed, with the times at which
-	// that was made. ErrDenied: something protects it.
-	RemoveVersions(ctx context.Context, prefix string, match func(name string) bool) ([]Info, error)
+	// RemoveVersions removes for good the bytes that are kept of objects which were deleted and replaced, of names that
+	// have the prefix and match. What List shows stays. It returns how many versions it has removed, and their bytes.
+	// ErrDenied: something protects them.
+	RemoveVersions(ctx context.Context, prefix string, match func(name string) bool) (n, bytes int64, err error)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,15 +19,24 @@ type service struct {
 	*object.Memory
 	puts, parts bool // are careless
 	truncates   bool // whatever there is
-	unversioned bool
+
+	unversioned, otherVersions bool // listings are
 }
 
-func (s *service) Stat(ctx context.Context, name string) (object.Info, error) {
-	info, err := s.Memory.Stat(ctx, name)
-	if s.unversioned {
-		info.Version = ""
+func (s *service) List(ctx context.Context, prefix, startAfter string) iter.Seq2[object.Info, error] {
+	return func(yield func(object.Info, error) bool) {
+		for info, err := range s.Memory.List(ctx, prefix, startAfter) {
+			if s.unversioned {
+				info.Version = ""
+			}
+			if s.otherVersions {
+				info.Version = "list-" + info.Version
+			}
+			if !yield(info, err) {
+				return
+			}
+		}
 	}
-	return info, err
 }
 
 func (s *service) Truncate(ctx context.Context, of object.Info) error {
@@ -84,6 +94,7 @@ func TestProbe(t *testing.T) {
 	}{
 		{service{}, ""}, {service{puts: true}, "one request each"}, {service{parts: true}, "uploads in parts"},
 		{service{truncates: true}, "(If-Match)"}, {service{unversioned: true}, "ETag"},
+		{service{otherVersions: true}, "that a listing has"},
 	} {
 		c.s.Memory = object.NewMemory()
 		err := object.Probe(t.Context(), object.NewCounted(&c.s), name)

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -54,27 +55,15 @@ func (s *Store) deleteIDs(ctx context.Context, ids []types.ObjectIdentifier) err
 		for attempt := 1; ; attempt++ {
 			out, err := s.client.DeleteObjects(ctx, &awss3.DeleteObjectsInput{
 				Bucket: &s.at.Bucket, Delete: &types.Delete{Objects: left, Quiet: aws.Bool(true)},
-			})
+			}, withMD5)
 			if err != nil {
 				return s.wrap(ctx, s.nameOf(left[0]), err)
 			}
-			left = left[:0:0]
 			var last types.Error
-			for _, e := range out.Errors {
-				switch aws.ToString(e.Code) {
-				case "NoSuchKey", "NoSuchVersion":
-					continue
-				case "InternalError", "SlowDown", "ServiceUnavailable", "OperationAborted":
-					left = append(left, types.ObjectIdentifier{Key: e.Key, VersionId: e.VersionId})
-					last = e
-				default:
-					return s.refused(e)
-				}
+			if left, last, err = s.again(left, out.Errors); err != nil || len(left) == 0 {
+				return err
 			}
-			switch {
-			case len(left) == 0:
-				return nil
-			case attempt == batchAttempts:
+			if attempt == batchAttempts {
 				return s.refused(last)
 			}
 			if err := pause(ctx, attempt); err != nil {
@@ -82,6 +71,43 @@ func (s *Store) deleteIDs(ctx context.Context, ids []types.ObjectIdentifier) err
 			}
 		}
 	})
+}
+
+// again returns those of the ids sent that are to be sent once more, by the errors of the answer, and an error of one
+// that is refused. An error may leave the version out: without it the request would be about another version, so that
+// what is sent again is what was sent.
+func (s *Store) again(sent []types.ObjectIdentifier, errs []types.Error) (left []types.ObjectIdentifier,
+	last types.Error, _ error) {
+	taken := make([]bool, len(sent))
+	for _, e := range errs {
+		switch aws.ToString(e.Code) {
+		case "NoSuchKey", "NoSuchVersion":
+			continue
+		case "InternalError", "SlowDown", "ServiceUnavailable", "OperationAborted":
+		default:
+			return nil, e, s.refused(e)
+		}
+		found := false
+		for i, id := range sent {
+			if *id.Key == aws.ToString(e.Key) && (e.VersionId == nil ||
+				aws.ToString(id.VersionId) == *e.VersionId) && !taken[i] {
+				taken[i], found = true, true
+				left = append(left, id)
+				if e.VersionId != nil {
+					break
+				}
+			}
+		}
+		if last = e; !found && e.VersionId != nil {
+			return nil, e, fmt.Errorf("%w: the service answers about a version that was not asked for", s.refused(e))
+		}
+	}
+	return left, last, nil
+}
+
+// withMD5 adds the digest that services want which do not know AWS's newer checksums.
+func withMD5(o *awss3.Options) {
+	o.APIOptions = append(o.APIOptions, smithyhttp.AddContentChecksumMiddleware)
 }
 
 // refused returns the error of one object of a request about many.
@@ -116,55 +142,49 @@ func (s *Store) KeepsVersions(ctx context.Context) (bool, error) {
 }
 
 // RemoveVersions deletes the versions that are not the latest, and then the marks of deletion. A mark goes after all
-// versions of its key: else the one before it would be the object again.
-func (s *Store) RemoveVersions(ctx context.Context, prefix string, match func(string) bool) ([]object.Info, error) {
-	var removed []object.Info
+// versions of its key: else the one before it would be the object again. A mark whose id is null stays, and has no
+// bytes: where versioning was suspended, an object that is made later has the same id.
+func (s *Store) RemoveVersions(ctx context.Context, prefix string, match func(string) bool) (n, bytes int64, _ error) {
 	var marks []types.ObjectIdentifier // of keys of which older versions may be on the next page
 	ask := &awss3.ListObjectVersionsInput{Bucket: &s.at.Bucket, Prefix: aws.String(s.at.Prefix + prefix)}
 	for {
 		page, err := s.client.ListObjectVersions(ctx, ask)
 		if err != nil {
-			return removed, fmt.Errorf("versions: %w", s.wrap(ctx, prefix, err))
+			return n, bytes, fmt.Errorf("versions: %w", s.wrap(ctx, prefix, err))
 		}
 		var old []types.ObjectIdentifier
-		var infos []object.Info
-		last := "" // the last key of the page
+		size := int64(0)
 		for _, v := range page.Versions {
 			id := types.ObjectIdentifier{Key: v.Key, VersionId: v.VersionId}
-			last = max(last, *v.Key)
-			if name := s.nameOf(id); !aws.ToBool(v.IsLatest) && match(name) {
+			if !aws.ToBool(v.IsLatest) && v.VersionId != nil && match(s.nameOf(id)) {
 				old = append(old, id)
-				infos = append(infos, object.Info{
-					Name: name, Size: aws.ToInt64(v.Size), ModTime: aws.ToTime(v.LastModified).UnixNano(),
-					Version: aws.ToString(v.VersionId),
-				})
+				size += aws.ToInt64(v.Size)
 			}
 		}
 		for _, m := range page.DeleteMarkers {
 			id := types.ObjectIdentifier{Key: m.Key, VersionId: m.VersionId}
-			last = max(last, *m.Key)
-			if match(s.nameOf(id)) {
+			if v := aws.ToString(m.VersionId); v != "" && v != "null" && match(s.nameOf(id)) {
 				marks = append(marks, id)
 			}
 		}
 		if err := s.deleteIDs(ctx, old); err != nil {
-			return removed, err
+			return n, bytes, err
 		}
-		removed = append(removed, infos...)
-		more := aws.ToBool(page.IsTruncated)
+		n, bytes = n+int64(len(old)), bytes+size
+		more, next := aws.ToBool(page.IsTruncated), aws.ToString(page.NextKeyMarker)
+		if more && next == "" {
+			return n, bytes, fmt.Errorf("versions of %s: the service does not say where the next page begins", prefix)
+		}
 		var past, open []types.ObjectIdentifier
 		for _, m := range marks {
-			if more && *m.Key == last {
+			if more && *m.Key >= next {
 				open = append(open, m)
 			} else {
 				past = append(past, m)
 			}
 		}
-		if err := s.deleteIDs(ctx, past); err != nil {
-			return removed, err
-		}
-		if !more {
-			return removed, nil
+		if err := s.deleteIDs(ctx, past); err != nil || !more {
+			return n, bytes, err
 		}
 		marks = open
 		ask.KeyMarker, ask.VersionIdMarker = page.NextKeyMarker, page.NextVersionIdMarker

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 
@@ -30,8 +31,13 @@ func TestFirst(t *testing.T) {
 		}
 		return objectserver.Fault{}
 	})
-	first, ok, err := object.First(t.Context(), s, "b/", "")
-	if err != nil || !ok || first.Name != "b/0" || asked.Load() != 2 || more.Load() > 0 {
+	first, ok, err := object.First(t.Context(), s, "b/", "b/0")
+	if err != nil || !ok || first.Name != "b/1" || asked.Load() != 1 || more.Load() > 0 {
+		t.Errorf("%+v %v %v: asked %d times, %d of them for more", first, ok, err, asked.Load(), more.Load())
+	}
+	// Where the first is no table's, the next come in one page.
+	first, ok, err = object.First(t.Context(), s, "b/", "")
+	if err != nil || !ok || first.Name != "b/0" || asked.Load() != 3 || more.Load() != 1 {
 		t.Errorf("%+v %v %v: asked %d times, %d of them for more", first, ok, err, asked.Load(), more.Load())
 	}
 	if _, ok, err := object.First(t.Context(), s, "b/", "b/9"); ok || err != nil {
@@ -68,5 +74,22 @@ func TestReadWhole(t *testing.T) {
 	}
 	if c := s.Counts(); c.Stats > 0 || c.Reads != 4 {
 		t.Errorf("%+v", c)
+	}
+}
+
+// A service that contradicts itself is an error, and no panic.
+func TestReadWholeOfNonsense(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Range", "bytes 0-9/5")
+		w.WriteHeader(http.StatusPartialContent)
+		fmt.Fprint(w, "0123456789")
+	}))
+	t.Cleanup(server.Close)
+	s, err := object.OpenWith("s3://b/store", map[string]string{
+		"aws_endpoint": server.URL, "aws_access_key_id": "a", "aws_secret_access_key": "b",
+	})
+	must(t, err)
+	if _, _, err := object.ReadWhole(t.Context(), s, "x", 10); err == nil {
+		t.Error("10 bytes of 5")
 	}
 }

@@ -125,13 +125,13 @@ func (s *Store) ReadWhole(ctx context.Context, name string, most int64) ([]byte,
 	}
 	begin := make([]byte, max(1, min(whole, most)))
 	n, short, size, err := s.read(ctx, key, begin, 0)
-	if short { // also where it has no bytes
+	if short { // where it has no bytes too
 		size, err = int64(n), nil
 	}
 	switch {
 	case err != nil && !errors.Is(err, errBody), size < 0 && err != nil:
 		return nil, 0, s.wrap(ctx, name, err)
-	case size < 0:
+	case size < int64(n):
 		return nil, 0, fmt.Errorf("object %s: the service does not say how long it is", name)
 	case size > most:
 		return nil, size, nil
@@ -274,7 +274,7 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[o
 	return s.list(ctx, prefix, startAfter, 0)
 }
 
-// First asks for one name.
+// First asks for one name, and for a page where that is no object's.
 func (s *Store) First(ctx context.Context, prefix, startAfter string) (object.Info, bool, error) {
 	for info, err := range s.list(ctx, prefix, startAfter, 1) {
 		return info, err == nil, err
@@ -314,7 +314,7 @@ func (s *Store) list(ctx context.Context, prefix, startAfter string, page int32)
 			if !aws.ToBool(out.IsTruncated) {
 				return
 			}
-			ask.ContinuationToken = out.NextContinuationToken
+			ask.ContinuationToken, ask.MaxKeys = out.NextContinuationToken, nil
 		}
 	}
 }

@@ -33,19 +33,27 @@ class _Page:
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, mmap.PAGESIZE)
         self._places = itertools.count()
-        self._pid = os.getpid()  # a fork takes no places of its parent's: both would take the same
 
     @classmethod
     def numbers(cls, n: int) -> torch.Tensor:
         """[n] int64: zeros, always the same n."""
         while True:
             page = cls.newest
-            if page is None or page._pid != os.getpid():
+            if page is None:
                 page = cls.newest = _Page()
             first = next(page._places) * n * 8
             if first + n * 8 <= mmap.PAGESIZE:
                 return torch.frombuffer(page._memory, dtype=torch.int64, count=n, offset=first)
             cls.newest = None
+
+
+def _forked() -> None:
+    """A fork takes no places of its parent's page: both would take the same."""
+    _Page.newest = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 class SharedEpochStart(EpochStart):
