@@ -110,6 +110,10 @@ func printErasure(e *app.Env, r *compaction.EraseReport) {
 		{"snapshot", terminal.Count(r.Snapshot)},
 	}
 	add := func(name, value string) { facts = append(facts, [2]string{name, value}) }
+	if r.Versions > 0 {
+		add("versions", fmt.Sprintf("%s that the bucket kept, %s, removed",
+			terminal.Plural(r.Versions, "older version"), terminal.Bytes(r.VersionBytes)))
+	}
 	if len(r.Branches) > 0 {
 		add("branches", strings.Join(r.Branches, ", ")+" dropped")
 	}
