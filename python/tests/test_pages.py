@@ -70,7 +70,7 @@ PROGRAM = """
     table = dsistore.open(sys.argv[1]).table("t")
     plain = [b.sparse.values.sum() for b in table.torch(["ids"], batch_size=20_000)]
     assert cuda.made() == 0
-    data = table.torch(["ids"], batch_size=20_000, pin_memory=True)
+    data = table.torch(["ids"], batch_size=20_000, pin_memory=True, workers=2)
     held = []
     for epoch in range(4):
         for b in data:
