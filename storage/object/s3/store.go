@@ -80,10 +80,6 @@ const (
 
 // ReadAt asks for the range, and again for what is left of it where a body ends early or stalls.
 func (s *Store) ReadAt(ctx context.Context, name string, p []byte, off int64) error {
-	key, err := s.key(name)
-	if err != nil {
-		return err
-	}
 	if off < 0 {
 		return fmt.Errorf("object %s: read at negative offset %d", name, off)
 	}
@@ -94,18 +90,29 @@ func (s *Store) ReadAt(ctx context.Context, name string, p []byte, off int64) er
 		}
 		return err
 	}
+	n, err := s.ReadUpTo(ctx, name, p, off)
+	if err == nil && n < len(p) {
+		err = fmt.Errorf("object %s: read of %d bytes at %d: %w", name, len(p)-n, off+int64(n), io.ErrUnexpectedEOF)
+	}
+	return err
+}
+
+// ReadUpTo is ReadAt of as much of the range as the object has: n bytes. p is not empty.
+func (s *Store) ReadUpTo(ctx context.Context, name string, p []byte, off int64) (n int, err error) {
+	key, err := s.key(name)
+	if err != nil {
+		return 0, err
+	}
 	for attempt := 1; ; attempt++ {
-		n, short, _, err := s.read(ctx, key, p, off)
-		p, off = p[n:], off+int64(n)
+		k, short, _, err := s.read(ctx, key, p[n:], off+int64(n))
+		n += k
 		switch {
-		case len(p) == 0:
-			return nil
-		case short:
-			return fmt.Errorf("object %s: read of %d bytes at %d: %w", name, len(p), off, io.ErrUnexpectedEOF)
-		case n == 0 && !errors.Is(err, errBody), attempt == bodyAttempts, ctx.Err() != nil:
-			return s.wrap(ctx, name, err)
+		case n == len(p) || short:
+			return n, nil
+		case k == 0 && !errors.Is(err, errBody), attempt == bodyAttempts, ctx.Err() != nil:
+			return n, s.wrap(ctx, name, err)
 		}
-		if n > 0 {
+		if k > 0 {
 			attempt = 0 // it goes on
 		}
 	}
