@@ -10,6 +10,7 @@ import (
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/diskcache"
 	_ "github.com/dsistore/dsistore/storage/object/s3" // stores at s3://
 )
 
@@ -55,7 +56,7 @@ const (
 // New returns an Engine whose batches lie in memory of a, or of locked, which locks pages for a device.
 func New(a, locked reader.Allocator) *Engine {
 	e := &Engine{
-		allocator: a, locked: locked, openStore: object.OpenWith,
+		allocator: a, locked: locked, openStore: diskcache.OpenStore,
 		stores:    map[string]*storage.Store{},
 		snapshots: lru.New[snapshotKey, *storage.Snapshot](maxSnapshots, nil),
 		layouts:   lru.New[layoutKey, keptLayout](maxLayouts, nil),

@@ -163,7 +163,7 @@ _SECRET = ("key", "secret", "token", "password", "credential", "sas")
 _OBJECT_STORES = ("s3://", "s3a://", "s3n://")
 _ENVIRONMENT = (("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"), ("AWS_REGION", "AWS_DEFAULT_REGION"),
                 ("AWS_PROFILE",), ("AWS_ACCESS_KEY_ID",), ("AWS_SECRET_ACCESS_KEY",), ("AWS_SESSION_TOKEN",),
-                ("AWS_ALLOW_HTTP",))  # of each, the first that is set
+                ("AWS_ALLOW_HTTP",), ("DSISTORE_CACHE",), ("DSISTORE_CACHE_SIZE",))  # of each, the first that is set
 
 
 def _of_environment() -> dict[str, str]:

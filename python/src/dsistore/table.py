@@ -548,9 +548,10 @@ def open(uri: Path, storage_options: Mapping[str, Any] | None = None) -> Store:
 
     storage_options say how an object store is reached, by the names of fsspec and of the object_store library, in any
     case: aws_endpoint (endpoint_url), aws_region, aws_profile, aws_access_key_id, aws_secret_access_key,
-    aws_session_token, aws_skip_signature (anon), aws_allow_http, aws_virtual_hosted_style_request. What they do not say
-    is taken from the environment, as the AWS command line does. They hold for a store in the whole process: those of
-    the newest open with some count, until something was read.
+    aws_session_token, aws_skip_signature (anon), aws_allow_http, aws_virtual_hosted_style_request. cache_dir and
+    cache_size keep what is read in a directory of this machine, which processes share. What they do not say is taken
+    from the environment, as the AWS command line does, and of the cache DSISTORE_CACHE and DSISTORE_CACHE_SIZE. They
+    hold for a store in the whole process: those of the newest open with some count, until something was read.
     """
     return Store(uri, storage_options)
 

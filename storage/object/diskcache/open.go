@@ -16,28 +16,33 @@ const (
 	// SizeVariable is how much of the disk a new one may take.
 	SizeVariable = "DSISTORE_CACHE_SIZE"
 
-	// The same in the options of a store, before the environment.
+	// The same as options of a store, which go before the environment.
 	dirOption  = "cache_dir"
 	sizeOption = "cache_size"
+
+	// environment begins the names of options that are variables of an environment, which is another than the process
+	// began with.
+	environment = "environment."
 )
 
-// OpenStore is object.OpenWith of a store whose reads go through the cache that its options or the environment name, if
-// the store is far away. Options cache_dir "" and cache_size are of the cache. Caches stay open until the process ends.
+// OpenStore is object.OpenWith of a store whose reads go through the cache that its options or the environment name,
+// if the store is far away: cache_dir is its directory, or none where it is "", and cache_size is Open's bytes as
+// ParseSize has them. Caches stay open until the process ends.
 func OpenStore(uri string, options map[string]string) (object.Store, error) {
-	dir, given := options[dirOption]
-	size, sized := options[sizeOption]
-	if given || sized {
-		options = maps.Clone(options)
-		delete(options, dirOption)
-		delete(options, sizeOption)
+	rest := maps.Clone(options)
+	take := func(option, variable string) string {
+		value, ok := rest[option]
+		if !ok {
+			if value, ok = rest[environment+variable]; !ok {
+				value = os.Getenv(variable)
+			}
+		}
+		delete(rest, option)
+		delete(rest, environment+variable)
+		return value
 	}
-	if !given {
-		dir = os.Getenv(Variable)
-	}
-	if !sized {
-		size = os.Getenv(SizeVariable)
-	}
-	s, err := object.OpenWith(uri, options)
+	dir, size := take(dirOption, Variable), take(sizeOption, SizeVariable)
+	s, err := object.OpenWith(uri, rest)
 	if err != nil || dir == "" || !object.HighLatency(s) {
 		return s, err
 	}

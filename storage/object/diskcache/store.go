@@ -122,8 +122,9 @@ func (s *Store) readUpTo(ctx context.Context, name string, p []byte, off int64) 
 	return end, nil
 }
 
-// fetch reads pieces that the cache lacks, and keeps their blocks. Pieces whose blocks another read fetches it waits
-// for, and returns those that did not come. short is the object's size if the object ends in one of the pieces, else -1.
+// fetch reads pieces that the cache lacks, and keeps their blocks if keep is set. Pieces whose blocks another read
+// fetches it waits for, and returns those that did not come. short is the object's size if the object ends in one of
+// the pieces, else -1.
 func (s *Store) fetch(ctx context.Context, name string, missing []piece, keep bool) (short int64, left []piece,
 	err error) {
 	short = -1

@@ -8,6 +8,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/diskcache"
 	_ "github.com/dsistore/dsistore/storage/object/s3" // stores at s3://
 	"github.com/dsistore/dsistore/tools/terminal"
 )
@@ -41,7 +42,7 @@ func (s StoreArg) Create(ctx context.Context, e *Env, initialize bool) (*storage
 func (s StoreArg) with(ctx context.Context, e *Env, rate int64,
 	open func(context.Context, object.Store, storage.Options) (*storage.Store, error), opts storage.Options,
 ) (*storage.Store, error) {
-	blobs, err := object.OpenWith(s.Store, s.StorageOptions())
+	blobs, err := diskcache.OpenStore(s.Store, s.StorageOptions())
 	if err != nil {
 		return nil, terminal.UsageError{Err: err}
 	}
