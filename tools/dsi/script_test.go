@@ -105,6 +105,18 @@ func TestS3Scripts(t *testing.T) {
 	testscript.Run(t, p)
 }
 
+// TestGCSScripts runs the scripts of testdata/gcs, with a server of Google Cloud Storage that has a bucket tables.
+func TestGCSScripts(t *testing.T) {
+	if raceEnabled {
+		t.Skip("not under the race detector: package gcs's own tests are")
+	}
+	files, err := filepath.Glob(filepath.Join("testdata", "gcs", "*.txtar"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	testscript.Run(t, params(files, objectserver.StartGCS(t, "tables").Environment()))
+}
+
 // params are those of scripts, which get variables beside the usual ones.
 func params(files []string, environment map[string]string) testscript.Params {
 	return testscript.Params{

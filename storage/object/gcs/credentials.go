@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,6 +36,7 @@ type tokens struct {
 
 	mu     sync.Mutex // held while a token is fetched: requests wait for one
 	source oauth2.TokenSource
+	had    bool // there was a token: what is wrong now may go again
 }
 
 // newTokens returns the tokens of the credentials that the options or the environment name. It reads files, and makes
@@ -119,14 +122,26 @@ func (t *tokens) sign(r *http.Request) error {
 	}
 	token, err := t.source.Token()
 	if err == nil {
+		t.had = true
 		token.SetAuthHeader(r)
 		return nil
 	}
 	var answer *oauth2.RetrieveError
-	if !errors.As(err, &answer) {
-		return &errToken{fmt.Errorf("no token (is GOOGLE_APPLICATION_CREDENTIALS set?): %w", bare(err)), false}
+	if errors.As(err, &answer) {
+		return &errToken{refusedToken(answer), !temporaryStatus(answer.Response.StatusCode)}
 	}
-	status := answer.Response.StatusCode
-	text := fmt.Errorf("no token: the service answers %d %s %s", status, answer.ErrorCode, answer.ErrorDescription)
-	return &errToken{text, !temporaryStatus(status)}
+	var network *url.Error
+	final := !t.had && !errors.As(err, &network)
+	return &errToken{fmt.Errorf("no token (is GOOGLE_APPLICATION_CREDENTIALS set?): %w", bare(err)), final}
+}
+
+// refusedToken returns what a service says that gives no token, in one line.
+func refusedToken(e *oauth2.RetrieveError) error {
+	var told struct {
+		Error       string
+		Description string `json:"error_description"`
+	}
+	_ = json.Unmarshal(e.Body, &told) // a page, perhaps: then the status is all
+	text := fmt.Sprintf("no token: %d %s %s", e.Response.StatusCode, told.Error, told.Description)
+	return errors.New(strings.Join(strings.Fields(text), " "))
 }

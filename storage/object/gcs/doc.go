@@ -16,10 +16,10 @@
 // The chunks of a resumable upload are sent one after the other; while one is on its way, the next is filled. After an
 // error the service is asked how much it has:
 //
-//	PUT bytes 0-8388607/*  --> 308 Range: bytes=0-8388607           the next chunk
-//	                       --> 5xx, lost  --> PUT bytes */*  --> 308 Range: bytes=0-N: on from there
-//	PUT bytes 8388608-9/10 --> 200                                  made
-//	                       --> 412, 404, lost --> GET: our id -> made, another -> ErrExists
+//	PUT bytes 0-8388607/*              --> 308 Range: bytes=0-8388607: the next chunk
+//	                                   --> 5xx, lost --> PUT bytes */* --> 308 Range: bytes=0-N: on from there
+//	PUT bytes 8388608-8388611/8388612  --> 200: made
+//	                                   --> 412, 404  --> GET: our id -> made, another -> ErrExists
 //
 // The URL of an upload is as good as a credential for it: no error shows it. Uploads that are aborted are cancelled.
 // The service forgets the others after a week; it has no list of them, and there is nothing for gc to do.
