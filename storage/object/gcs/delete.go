@@ -64,6 +64,9 @@ func (s *Store) DeleteAll(ctx context.Context, names []string) error {
 	return s.deleteVersions(ctx, all)
 }
 
+// DeletesAtOnce says how many objects a request of DeleteAll deletes: object.Counted counts requests.
+func (s *Store) DeletesAtOnce() int { return batch }
+
 func (s *Store) deleteVersions(ctx context.Context, all []version) error {
 	n := (len(all) + batch - 1) / batch
 	return object.Parallel(ctx, object.RequestsAtOnce, n, func(ctx context.Context, i int) error {

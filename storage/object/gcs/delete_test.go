@@ -23,7 +23,7 @@ import (
 // Many objects are deleted by few requests, also where some are not there.
 func TestDeleteAll(t *testing.T) {
 	proxy := objectserver.StartProxy(t, objectserver.StartGCS(t, bucket).Endpoint)
-	s := open(t, proxy.URL)
+	s := object.NewCounted(open(t, proxy.URL))
 	ctx := t.Context()
 	var names []string
 	for i := range 450 {
@@ -36,8 +36,8 @@ func TestDeleteAll(t *testing.T) {
 	var requests atomic.Int64
 	proxy.Break(func(*http.Request) objectserver.Fault { requests.Add(1); return objectserver.Fault{} })
 	must(t, object.DeleteAll(ctx, s, names))
-	if got := requests.Load(); got != 5 {
-		t.Errorf("%d requests", got)
+	if got := requests.Load(); got != 5 || s.Counts().Deletes != got {
+		t.Errorf("%d requests, %d counted", got, s.Counts().Deletes)
 	}
 	for info, err := range s.List(ctx, "all", "") {
 		if must(t, err); info.Name != "allowed" {
