@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// bodyAttempts is how often the rest of a range is asked for after a body ended early or stalled.
+	// bodyAttempts is how often a range is asked for while bodies end early or stall without one byte of it.
 	bodyAttempts = 5
 	// stall is how long a body may give no byte.
 	stall = 20 * time.Second
@@ -69,11 +69,10 @@ func ReadAt(ctx context.Context, name string, p []byte, off int64, get Get) erro
 			return fmt.Errorf("object %s: read of %d bytes at %d: %w", name, len(p), off, io.ErrUnexpectedEOF)
 		case ctx.Err() != nil:
 			return fmt.Errorf("object %s: %w", name, ctx.Err())
-		case n == 0 && !errors.Is(err, errBody), attempt == bodyAttempts:
-			return err
-		}
-		if n > 0 {
+		case n > 0:
 			attempt = 0 // it goes on
+		case !errors.Is(err, errBody), attempt == bodyAttempts:
+			return err
 		}
 	}
 }
