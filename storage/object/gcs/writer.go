@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	chunkBytes = 8 << 20 // a multiple of 256 KiB, which the service wants
+	chunkBytes = 8 << 20 // the service wants a multiple of 256 KiB
 	// abortTimeout bounds what Abort waits for the service, which forgets uploads that are left after a week.
 	abortTimeout = 30 * time.Second
 )
@@ -167,12 +167,9 @@ func (s *Store) resume(ctx context.Context, session string, chunk []byte, from, 
 	done, ask := 0, false // ask how much the service has, before anything is sent
 	for attempt := 1; ; attempt++ {
 		r := &request{method: http.MethodPut, url: session, unsigned: true, header: http.Header{}}
-		switch rest := chunk[done:]; {
-		case ask:
+		if rest := chunk[done:]; ask || len(rest) == 0 { // of an object without bytes
 			r.header.Set("Content-Range", "bytes */"+size)
-		case len(rest) == 0: // an object without bytes
-			r.header.Set("Content-Range", "bytes */"+size)
-		default:
+		} else {
 			at := from + int64(done)
 			r.header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%s", at, at+int64(len(rest))-1, size))
 			r.body = [][]byte{rest}
