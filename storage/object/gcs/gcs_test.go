@@ -77,6 +77,21 @@ func TestConformance(t *testing.T) {
 	objecttest.Conformance(t, func(t *testing.T) object.Store { return open(t, server.Endpoint) })
 }
 
+// The same holds where every 17th answer is lost, refused for now, or cut.
+func TestConformanceUnderFaults(t *testing.T) {
+	sessions := startSessions(t, objectserver.StartGCS(t, bucket).Endpoint)
+	proxy := objectserver.StartProxy(t, sessions.URL)
+	faults := []objectserver.Fault{{Lost: true}, {Status: http.StatusServiceUnavailable}, {Cut: 1}}
+	var requests atomic.Int64
+	proxy.Break(func(*http.Request) objectserver.Fault {
+		if n := requests.Add(1); n%17 == 0 {
+			return faults[n/17%3]
+		}
+		return objectserver.Fault{}
+	})
+	objecttest.Conformance(t, func(t *testing.T) object.Store { return open(t, proxy.URL) })
+}
+
 // The server keeps what commits are built on: 32 creations race for a name, by one request and by uploads in chunks.
 func TestProbe(t *testing.T) {
 	server := objectserver.StartGCS(t, bucket)
