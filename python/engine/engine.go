@@ -11,7 +11,8 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/object/diskcache"
-	_ "github.com/dsistore/dsistore/storage/object/s3" // stores at s3://
+	_ "github.com/dsistore/dsistore/storage/object/gcs" // stores at gs://
+	_ "github.com/dsistore/dsistore/storage/object/s3"  // stores at s3://
 )
 
 // An Engine holds what Python has open. Its methods are safe for concurrent use.

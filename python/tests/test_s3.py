@@ -96,5 +96,5 @@ def test_options_that_are_wrong() -> None:
     assert "hush" not in str(e.value)
     with pytest.raises(dsistore.UsageError, match="credentials in a URI"):
         dsistore.open("s3://key:hush@tables/d").tables()
-    with pytest.raises(dsistore.UsageError, match="gs:// stores"):
-        dsistore.open("gs://tables/d").tables()
+    with pytest.raises(dsistore.UsageError, match="ftp:// stores"):
+        dsistore.open("ftp://tables/d").tables()

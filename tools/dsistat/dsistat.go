@@ -17,7 +17,8 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/object/diskcache"
-	_ "github.com/dsistore/dsistore/storage/object/s3" // stores at s3://
+	_ "github.com/dsistore/dsistore/storage/object/gcs" // stores at gs://
+	_ "github.com/dsistore/dsistore/storage/object/s3"  // stores at s3://
 	"github.com/dsistore/dsistore/tools/report"
 	"github.com/dsistore/dsistore/tools/report/page"
 	"github.com/dsistore/dsistore/tools/terminal"
@@ -40,7 +41,7 @@ type grammar struct {
 
 // tableArgs are the arguments of every command.
 type tableArgs struct {
-	Store string   `arg:"" help:"Root of the store: a directory, file:///path or s3://bucket/prefix."`
+	Store string   `arg:"" help:"Root of the store: a directory, file:///path, s3://bucket/prefix or gs://bucket/prefix."`
 	Table []string `arg:"" optional:"" help:"Names of tables. Default: all."`
 	terminal.Endpoint
 }

@@ -160,15 +160,18 @@ _options: dict[str, dict[str, str]] = {}
 _SECRET = ("key", "secret", "token", "password", "credential", "sas")
 
 
-_OBJECT_STORES = ("s3://", "s3a://", "s3n://")
-_ENVIRONMENT = (("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"), ("AWS_REGION", "AWS_DEFAULT_REGION"),
-                ("AWS_PROFILE",), ("AWS_ACCESS_KEY_ID",), ("AWS_SECRET_ACCESS_KEY",), ("AWS_SESSION_TOKEN",),
-                ("AWS_ALLOW_HTTP",), ("DSISTORE_CACHE",), ("DSISTORE_CACHE_SIZE",))  # of each, the first that is set
+_AWS = (("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"), ("AWS_REGION", "AWS_DEFAULT_REGION"),
+        ("AWS_PROFILE",), ("AWS_ACCESS_KEY_ID",), ("AWS_SECRET_ACCESS_KEY",), ("AWS_SESSION_TOKEN",),
+        ("AWS_ALLOW_HTTP",))  # of each, the first that is set
+_GOOGLE = (("GOOGLE_APPLICATION_CREDENTIALS",), ("STORAGE_EMULATOR_HOST",))
+_CACHE = (("DSISTORE_CACHE",), ("DSISTORE_CACHE_SIZE",))
+# What the stores of a scheme take from the environment.
+_ENVIRONMENT = {**dict.fromkeys(("s3", "s3a", "s3n"), _AWS + _CACHE), **dict.fromkeys(("gs", "gcs"), _GOOGLE + _CACHE)}
 
 
-def _of_environment() -> dict[str, str]:
+def _of_environment(scheme: str) -> dict[str, str]:
     """The storage options of this process's environment: the engine has that of when it was loaded."""
-    set_ = (next((n for n in names if os.environ.get(n)), None) for names in _ENVIRONMENT)
+    set_ = (next((n for n in names if os.environ.get(n)), None) for names in _ENVIRONMENT[scheme])
     return {"environment." + n: os.environ[n] for n in set_ if n is not None}
 
 
@@ -197,8 +200,9 @@ def _text(method: str, params: dict[str, Any], following: bytes = b"") -> bytes:
     """A request. Parameters that are None are left out."""
     request: dict[str, Any] = {"method": method, "params": {k: v for k, v in params.items() if v is not None}}
     uri: str = params.get("uri") or ""
-    if uri.startswith(_OBJECT_STORES):
-        request["storage_options"] = {**_of_environment(), **_options.get(uri, {})}
+    scheme, separator, _ = uri.partition("://")
+    if separator and scheme in _ENVIRONMENT:
+        request["storage_options"] = {**_of_environment(scheme), **_options.get(uri, {})}
     elif uri in _options:
         request["storage_options"] = _options[uri]
     text = json.dumps(request).encode()

@@ -9,7 +9,6 @@ import (
 	"io"
 	"iter"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/remote"
 )
 
 // Store is an object.Store in a bucket.
@@ -71,58 +71,30 @@ func (s *Store) key(name string) (*string, error) {
 	return aws.String(s.at.Prefix + name), nil
 }
 
-const (
-	// bodyAttempts is how often what is left of a range is asked for after a body ended early or stalled.
-	bodyAttempts = 5
-	// stall is how long a body may give no byte.
-	stall = 20 * time.Second
-)
-
 // ReadAt asks for the range, and again for what is left of it where a body ends early or stalls.
 func (s *Store) ReadAt(ctx context.Context, name string, p []byte, off int64) error {
-	if off < 0 {
-		return fmt.Errorf("object %s: read at negative offset %d", name, off)
+	key, err := s.key(name)
+	if err != nil {
+		return err
 	}
-	if len(p) == 0 {
+	if len(p) == 0 && off >= 0 {
 		info, err := s.Stat(ctx, name)
 		if err == nil && off > info.Size {
 			err = fmt.Errorf("object %s of %d bytes: read at %d: %w", name, info.Size, off, io.ErrUnexpectedEOF)
 		}
 		return err
 	}
-	n, err := s.ReadUpTo(ctx, name, p, off)
-	if err == nil && n < len(p) {
-		err = fmt.Errorf("object %s: read of %d bytes at %d: %w", name, len(p)-n, off+int64(n), io.ErrUnexpectedEOF)
-	}
-	return err
+	return remote.ReadAt(ctx, name, p, off, s.get(name, key))
 }
 
-// ReadUpTo is ReadAt of as much of the range as the object has: n bytes. p is not empty.
+// ReadUpTo is ReadAt of as much of the range as the object has: n bytes.
 func (s *Store) ReadUpTo(ctx context.Context, name string, p []byte, off int64) (n int, err error) {
 	key, err := s.key(name)
 	if err != nil {
 		return 0, err
 	}
-	for attempt := 1; ; attempt++ {
-		k, short, _, err := s.read(ctx, key, p[n:], off+int64(n))
-		n += k
-		switch {
-		case n == len(p) || short:
-			return n, nil
-		case k == 0 && !errors.Is(err, errBody), attempt == bodyAttempts, ctx.Err() != nil:
-			return n, s.wrap(ctx, name, err)
-		}
-		if k > 0 {
-			attempt = 0 // it goes on
-		}
-	}
+	return remote.ReadUpTo(ctx, name, p, off, s.get(name, key))
 }
-
-// errBody is matched by an error of a body, after the service has answered.
-var errBody = errors.New("the answer's body broke off")
-
-// whole is how much of an object of unknown size is asked for at first.
-const whole = 256 << 10
 
 // ReadWhole asks for the beginning of an object: the answer says how long it is.
 func (s *Store) ReadWhole(ctx context.Context, name string, most int64) ([]byte, int64, error) {
@@ -130,81 +102,27 @@ func (s *Store) ReadWhole(ctx context.Context, name string, most int64) ([]byte,
 	if err != nil {
 		return nil, 0, err
 	}
-	begin := make([]byte, max(1, min(whole, most)))
-	n, short, size, err := s.read(ctx, key, begin, 0)
-	if short { // where it has no bytes too
-		size, err = int64(n), nil
-	}
-	switch {
-	case err != nil && !errors.Is(err, errBody), size < 0 && err != nil:
-		return nil, 0, s.wrap(ctx, name, err)
-	case size < int64(n):
-		return nil, 0, fmt.Errorf("object %s: the service does not say how long it is", name)
-	case size > most:
-		return nil, size, nil
-	}
-	all := make([]byte, size)
-	copy(all, begin[:n])
-	if rest := all[n:]; len(rest) > 0 {
-		err = s.ReadAt(ctx, name, rest, int64(n))
-	} else {
-		err = nil
-	}
-	return all, size, err
+	return remote.ReadWhole(ctx, name, most, s.get(name, key))
 }
 
-// read makes one request, and returns how many bytes of p it has filled. short: the object ends there. size is that of
-// the object, -1 where the answer does not say it.
-func (s *Store) read(ctx context.Context, key *string, p []byte, off int64) (n int, short bool, size int64, err error) {
-	size = -1
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	out, err := s.client.GetObject(ctx, &awss3.GetObjectInput{
-		Bucket: &s.at.Bucket, Key: key, Range: aws.String(fmt.Sprintf("bytes=%d-%d", off, off+int64(len(p))-1)),
-	})
-	if status, _ := answer(err); status == http.StatusRequestedRangeNotSatisfiable {
-		return 0, true, size, nil
+// get returns what asks for ranges of an object.
+func (s *Store) get(name string, key *string) remote.Get {
+	return func(ctx context.Context, off, n int64) (remote.Answer, error) {
+		out, err := s.client.GetObject(ctx, &awss3.GetObjectInput{
+			Bucket: &s.at.Bucket, Key: key, Range: aws.String(fmt.Sprintf("bytes=%d-%d", off, off+n-1)),
+		})
+		if status, _ := answer(err); status == http.StatusRequestedRangeNotSatisfiable {
+			return remote.Answer{}, io.EOF
+		}
+		if err != nil {
+			return remote.Answer{}, s.wrap(ctx, name, err)
+		}
+		length := int64(-1)
+		if out.ContentLength != nil {
+			length = *out.ContentLength
+		}
+		return remote.NewAnswer(out.Body, length, aws.ToString(out.ContentRange)), nil
 	}
-	if err != nil {
-		return 0, false, size, err
-	}
-	defer out.Body.Close()
-	if part := aws.ToString(out.ContentRange); off > 0 && !strings.HasPrefix(part, fmt.Sprintf("bytes %d-", off)) {
-		return 0, false, size, fmt.Errorf("asked for bytes from %d on, the service answered with %q: it keeps no "+
-			"ranges", off, part)
-	}
-	size = sizeOf(out)
-	timer := time.AfterFunc(stall, func() { cancel(fmt.Errorf("no byte for %s", stall)) })
-	defer timer.Stop()
-	for n < len(p) && err == nil {
-		var k int
-		k, err = out.Body.Read(p[n:])
-		n += k
-		timer.Reset(stall)
-	}
-	if n == len(p) {
-		return n, false, size, nil
-	}
-	if cause := context.Cause(ctx); cause != nil {
-		err = cause
-	}
-	if err == io.EOF && aws.ToInt64(out.ContentLength) == int64(n) {
-		return n, true, size, nil
-	}
-	return n, false, size, fmt.Errorf("%w after %d of %d bytes: %w", errBody, n, len(p), err)
-}
-
-// sizeOf returns the size of the object that an answer has a part of, or all; -1: it does not say it.
-func sizeOf(out *awss3.GetObjectOutput) int64 {
-	part := aws.ToString(out.ContentRange)
-	if part == "" && out.ContentLength != nil {
-		return *out.ContentLength
-	}
-	_, total, _ := strings.Cut(part, "/")
-	if size, err := strconv.ParseInt(total, 10, 64); err == nil && size >= 0 {
-		return size
-	}
-	return -1
 }
 
 // Stat asks for an object's head.
@@ -236,13 +154,10 @@ func (s *Store) PutIfAbsent(ctx context.Context, name string, data []byte) error
 func (s *Store) put(ctx context.Context, name string, key *string, data []byte, id string) error {
 	_, err := s.client.PutObject(ctx, &awss3.PutObjectInput{
 		Bucket: &s.at.Bucket, Key: key, Body: bytes.NewReader(data), ContentLength: aws.Int64(int64(len(data))),
-		IfNoneMatch: aws.String("*"), Metadata: map[string]string{idKey: id},
+		IfNoneMatch: aws.String("*"), Metadata: map[string]string{remote.IDKey: id},
 	})
 	return s.made(ctx, name, key, id, err)
 }
-
-// idKey is the name in an object's metadata of the id of the call that made it.
-const idKey = "dsi-write"
 
 // made returns nil if a creation made its object, whatever error it ended with, and ErrExists if another one did.
 func (s *Store) made(ctx context.Context, name string, key *string, id string, err error) error {
@@ -257,23 +172,14 @@ func (s *Store) made(ctx context.Context, name string, key *string, id string, e
 	if ctx.Err() != nil {
 		return s.wrap(ctx, name, err)
 	}
-	out, herr := s.client.HeadObject(ctx, &awss3.HeadObjectInput{Bucket: &s.at.Bucket, Key: key})
-	switch {
-	case herr == nil && out.Metadata[idKey] == id:
-		return nil
-	case herr == nil:
-		return fmt.Errorf("%w: %s", object.ErrExists, name)
-	}
-	found, _ := answer(herr)
-	switch {
-	case status != http.StatusPreconditionFailed:
-		return s.wrap(ctx, name, err)
-	case found == http.StatusNotFound:
-		return fmt.Errorf("object %s: it existed, and was deleted meanwhile", name)
-	}
-	// It must not match ErrExists: the object may be this call's.
-	return fmt.Errorf("object %s: it exists, and whether this call has made it cannot be found out: %w", name,
-		short(herr))
+	exists := status == http.StatusPreconditionFailed
+	return remote.Made(name, id, s.wrap(ctx, name, err), exists, func() (string, error) {
+		out, err := s.client.HeadObject(ctx, &awss3.HeadObjectInput{Bucket: &s.at.Bucket, Key: key})
+		if err != nil {
+			return "", s.wrap(ctx, name, err)
+		}
+		return out.Metadata[remote.IDKey], nil
+	})
 }
 
 // List asks for pages of 1,000 names.

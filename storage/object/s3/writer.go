@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/remote"
 )
 
 const (
@@ -147,7 +148,7 @@ func (w *writer) send() error {
 // begin begins the upload.
 func (w *writer) begin() error {
 	out, err := w.s.client.CreateMultipartUpload(w.ctx, &awss3.CreateMultipartUploadInput{
-		Bucket: &w.s.at.Bucket, Key: w.key, Metadata: map[string]string{idKey: w.id},
+		Bucket: &w.s.at.Bucket, Key: w.key, Metadata: map[string]string{remote.IDKey: w.id},
 	})
 	if err != nil {
 		return w.s.wrap(w.ctx, w.name, err)
