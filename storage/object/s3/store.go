@@ -35,10 +35,13 @@ func init() {
 		}
 		return Open(context.Background(), uri, o)
 	}
-	for _, scheme := range []string{"s3", "s3a", "s3n"} { // Hadoop's names
+	for _, scheme := range schemes {
 		object.Register(scheme, open)
 	}
 }
+
+// schemes are those of URIs. The last two are Hadoop's.
+var schemes = []string{"s3", "s3a", "s3n"}
 
 // Open returns the store at an s3:// URI. It makes no request of the service; where credentials come from a file or the
 // machine, it may ask there.
@@ -94,8 +97,13 @@ func (s *Store) ReadAt(ctx context.Context, name string, p []byte, off int64) er
 		}
 		return err
 	}
+	return s.readAt(ctx, name, key, "", p, off)
+}
+
+// readAt is ReadAt of the object of a key, if it has the version; empty: whatever it has.
+func (s *Store) readAt(ctx context.Context, name string, key *string, version string, p []byte, off int64) error {
 	for attempt := 1; ; attempt++ {
-		n, short, _, err := s.read(ctx, key, p, off)
+		n, short, _, err := s.read(ctx, key, version, p, off)
 		p, off = p[n:], off+int64(n)
 		switch {
 		case len(p) == 0:
@@ -103,6 +111,9 @@ func (s *Store) ReadAt(ctx context.Context, name string, p []byte, off int64) er
 		case short:
 			return fmt.Errorf("object %s: read of %d bytes at %d: %w", name, len(p), off, io.ErrUnexpectedEOF)
 		case n == 0 && !errors.Is(err, errBody), attempt == bodyAttempts, ctx.Err() != nil:
+			if status, _ := answer(err); status == http.StatusPreconditionFailed || errors.Is(err, object.ErrChanged) {
+				return object.Changed(name)
+			}
 			return s.wrap(ctx, name, err)
 		}
 		if n > 0 {
@@ -124,7 +135,7 @@ func (s *Store) ReadWhole(ctx context.Context, name string, most int64) ([]byte,
 		return nil, 0, err
 	}
 	begin := make([]byte, max(1, min(whole, most)))
-	n, short, size, err := s.read(ctx, key, begin, 0)
+	n, short, size, err := s.read(ctx, key, "", begin, 0)
 	if short { // where it has no bytes too
 		size, err = int64(n), nil
 	}
@@ -147,14 +158,19 @@ func (s *Store) ReadWhole(ctx context.Context, name string, most int64) ([]byte,
 }
 
 // read makes one request, and returns how many bytes of p it has filled. short: the object ends there. size is that of
-// the object, -1 where the answer does not say it.
-func (s *Store) read(ctx context.Context, key *string, p []byte, off int64) (n int, short bool, size int64, err error) {
+// the object, -1 where the answer does not say it. version: that the object must have; empty: any.
+func (s *Store) read(ctx context.Context, key *string, version string, p []byte, off int64) (n int, short bool,
+	size int64, err error) {
 	size = -1
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	out, err := s.client.GetObject(ctx, &awss3.GetObjectInput{
+	ask := &awss3.GetObjectInput{
 		Bucket: &s.at.Bucket, Key: key, Range: aws.String(fmt.Sprintf("bytes=%d-%d", off, off+int64(len(p))-1)),
-	})
+	}
+	if version != "" {
+		ask.IfMatch = &version
+	}
+	out, err := s.client.GetObject(ctx, ask)
 	if status, _ := answer(err); status == http.StatusRequestedRangeNotSatisfiable {
 		return 0, true, size, nil
 	}
@@ -162,6 +178,9 @@ func (s *Store) read(ctx context.Context, key *string, p []byte, off int64) (n i
 		return 0, false, size, err
 	}
 	defer out.Body.Close()
+	if etag := aws.ToString(out.ETag); version != "" && etag != version { // a service that takes no notice of If-Match
+		return 0, false, size, object.Changed(*key)
+	}
 	if part := aws.ToString(out.ContentRange); off > 0 && !strings.HasPrefix(part, fmt.Sprintf("bytes %d-", off)) {
 		return 0, false, size, fmt.Errorf("asked for bytes from %d on, the service answered with %q: it keeps no "+
 			"ranges", off, part)
@@ -206,6 +225,11 @@ func (s *Store) Stat(ctx context.Context, name string) (object.Info, error) {
 	if err != nil {
 		return object.Info{}, err
 	}
+	return s.head(ctx, name, key)
+}
+
+// head describes the object of a key.
+func (s *Store) head(ctx context.Context, name string, key *string) (object.Info, error) {
 	out, err := s.client.HeadObject(ctx, &awss3.HeadObjectInput{Bucket: &s.at.Bucket, Key: key})
 	if err != nil {
 		return object.Info{}, s.wrap(ctx, name, err)
@@ -271,12 +295,23 @@ func (s *Store) made(ctx context.Context, name string, key *string, id string, e
 
 // List asks for pages of 1,000 names.
 func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[object.Info, error] {
-	return s.list(ctx, prefix, startAfter, 0)
+	return valid(s.list(ctx, prefix, startAfter, 0))
+}
+
+// valid leaves out what is no object of a store: a console's mark of a folder, for instance.
+func valid(all iter.Seq2[object.Info, error]) iter.Seq2[object.Info, error] {
+	return func(yield func(object.Info, error) bool) {
+		for info, err := range all {
+			if (err != nil || object.ValidateName(info.Name) == nil) && !yield(info, err) {
+				return
+			}
+		}
+	}
 }
 
 // First asks for one name, and for a page where that is no object's.
 func (s *Store) First(ctx context.Context, prefix, startAfter string) (object.Info, bool, error) {
-	for info, err := range s.list(ctx, prefix, startAfter, 1) {
+	for info, err := range valid(s.list(ctx, prefix, startAfter, 1)) {
 		return info, err == nil, err
 	}
 	return object.Info{}, false, nil
@@ -299,13 +334,9 @@ func (s *Store) list(ctx context.Context, prefix, startAfter string, page int32)
 				return
 			}
 			for _, o := range out.Contents {
-				name := strings.TrimPrefix(aws.ToString(o.Key), s.at.Prefix)
-				if object.ValidateName(name) != nil { // a console's mark of a folder, for instance
-					continue
-				}
 				info := object.Info{
-					Name: name, Size: aws.ToInt64(o.Size), ModTime: aws.ToTime(o.LastModified).UnixNano(),
-					Version: aws.ToString(o.ETag),
+					Name: strings.TrimPrefix(aws.ToString(o.Key), s.at.Prefix), Size: aws.ToInt64(o.Size),
+					ModTime: aws.ToTime(o.LastModified).UnixNano(), Version: aws.ToString(o.ETag),
 				}
 				if !yield(info, nil) {
 					return
