@@ -2,7 +2,7 @@ package terminal
 
 // Endpoint is the flag of commands that open a store.
 type Endpoint struct {
-	EndpointURL string `name:"endpoint-url" placeholder:"URL" help:"Service of an s3:// store. Default: AWS_ENDPOINT_URL."`
+	EndpointURL string `name:"endpoint-url" placeholder:"URL" help:"Service of s3:// URIs. Default: AWS_ENDPOINT_URL."`
 }
 
 // StorageOptions returns what object.OpenWith takes.
