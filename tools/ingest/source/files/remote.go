@@ -58,7 +58,7 @@ func (b *bucket) read(ctx context.Context, of *described, p []byte, off int64) e
 	case err == nil, ctx.Err() != nil:
 		return err
 	case errors.Is(err, object.ErrChanged):
-		err = fmt.Errorf("%w since it was listed: ingest it once it stays as it is", err)
+		err = fmt.Errorf("%w: it was replaced since it was listed; ingest it once it stays as it is", err)
 	case errors.Is(err, object.ErrNotFound):
 		err = fmt.Errorf("%w: it was deleted since it was listed", err)
 	}
@@ -200,6 +200,13 @@ func (r *remote) fetch(ctx context.Context, p *part, at, n int64) error {
 
 // Spool reads the whole object into the temporary file.
 func (r *remote) Spool() (*os.File, error) {
+	if int64(len(r.end)) == r.of.Size { // a small file, which was read
+		if err := r.openDisk(); err != nil {
+			return nil, err
+		}
+		_, err := r.disk.Append(r.end)
+		return r.disk.File, err
+	}
 	if err := r.Fetch([]Range{{0, r.of.Size}}, -1); err != nil {
 		return nil, err
 	}
