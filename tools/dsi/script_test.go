@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -65,7 +66,8 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, params(files, nil))
 }
 
-// TestS3Scripts runs the scripts of testdata/s3, with a server of S3 that has a bucket tables.
+// TestS3Scripts runs the scripts of testdata/s3, with a server of S3 that has a bucket tables. "put DIRECTORY URI"
+// uploads the files below a directory.
 func TestS3Scripts(t *testing.T) {
 	if raceEnabled {
 		t.Skip("not under the race detector: package s3's own tests are")
@@ -86,6 +88,22 @@ func TestS3Scripts(t *testing.T) {
 			ts.Fatalf("%d uploads are under way", n)
 		}
 		part.cmdUploading(ts, true, nil)
+	}
+	p.Cmds["put"] = func(ts *testscript.TestScript, _ bool, args []string) {
+		from := ts.MkAbs(args[0])
+		err := filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			key := strings.TrimPrefix(args[1], "s3://tables/") + filepath.ToSlash(strings.TrimPrefix(path, from))
+			server.Put(t, "tables", key, data)
+			return nil
+		})
+		ts.Check(err)
 	}
 	testscript.Run(t, p)
 }

@@ -2,7 +2,7 @@ package terminal
 
 // Endpoint are the flags of commands that open a store: how it is reached.
 type Endpoint struct {
-	EndpointURL string `name:"endpoint-url" placeholder:"URL" help:"Service of a store in a bucket. Default: AWS_ENDPOINT_URL, or STORAGE_EMULATOR_HOST of gs://."`
+	EndpointURL string `name:"endpoint-url" placeholder:"URL" help:"Service of stores and sources in buckets. Default: AWS_ENDPOINT_URL, or STORAGE_EMULATOR_HOST of gs://."`
 	CacheDir    string `name:"cache-dir" placeholder:"DIR" help:"Keep what is read of a store far away in this directory. Default: DSISTORE_CACHE, else nowhere."`
 	CacheSize   string `name:"cache-size" placeholder:"SIZE" help:"How much of the disk a new cache may take, as in 200GiB. Default: DSISTORE_CACHE_SIZE."`
 }

@@ -197,7 +197,10 @@ _WAIT_MILLISECONDS = 50
 
 
 def _text(method: str, params: dict[str, Any], following: bytes = b"") -> bytes:
-    """A request. Parameters that are None are left out."""
+    """A request. Parameters that are None are left out. source_options, of which the values may be secrets, are no
+    parameter: they are the storage options of paths that are URIs, by default those of the store."""
+    params = dict(params)
+    sources: Mapping[str, Any] | None = params.pop("source_options", None)
     request: dict[str, Any] = {"method": method, "params": {k: v for k, v in params.items() if v is not None}}
     uri: str = params.get("uri") or ""
     scheme, separator, _ = uri.partition("://")
@@ -205,6 +208,9 @@ def _text(method: str, params: dict[str, Any], following: bytes = b"") -> bytes:
         request["storage_options"] = {**_of_environment(scheme), **_options.get(uri, {})}
     elif uri in _options:
         request["storage_options"] = _options[uri]
+    if any(str(p).startswith(_OBJECT_STORES) for p in params.get("paths") or ()):
+        given = _options.get(uri, {}) if sources is None else {name: str(v) for name, v in sources.items()}
+        request["source_options"] = {**_of_environment(), **given}
     text = json.dumps(request).encode()
     return text + b"\0" + following if following else text
 

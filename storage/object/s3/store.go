@@ -35,10 +35,13 @@ func init() {
 		}
 		return Open(context.Background(), uri, o)
 	}
-	for _, scheme := range []string{"s3", "s3a", "s3n"} { // Hadoop's names
+	for _, scheme := range schemes {
 		object.Register(scheme, open)
 	}
 }
+
+// schemes are those of URIs. The last two are Hadoop's.
+var schemes = []string{"s3", "s3a", "s3n"}
 
 // Open returns the store at an s3:// URI. It makes no request of the service; where credentials come from a file or the
 // machine, it may ask there.
@@ -84,7 +87,7 @@ func (s *Store) ReadAt(ctx context.Context, name string, p []byte, off int64) er
 		}
 		return err
 	}
-	return remote.ReadAt(ctx, name, p, off, s.get(name, key))
+	return remote.ReadAt(ctx, name, p, off, s.get(name, key, ""))
 }
 
 // ReadUpTo is ReadAt of as much of the range as the object has: n bytes.
@@ -93,7 +96,7 @@ func (s *Store) ReadUpTo(ctx context.Context, name string, p []byte, off int64) 
 	if err != nil {
 		return 0, err
 	}
-	return remote.ReadUpTo(ctx, name, p, off, s.get(name, key))
+	return remote.ReadUpTo(ctx, name, p, off, s.get(name, key, ""))
 }
 
 // ReadWhole asks for the beginning of an object: the answer says how long it is.
@@ -102,20 +105,30 @@ func (s *Store) ReadWhole(ctx context.Context, name string, most int64) ([]byte,
 	if err != nil {
 		return nil, 0, err
 	}
-	return remote.ReadWhole(ctx, name, most, s.get(name, key))
+	return remote.ReadWhole(ctx, name, most, s.get(name, key, ""))
 }
 
-// get returns what asks for ranges of an object.
-func (s *Store) get(name string, key *string) remote.Get {
+// get returns what asks for ranges of the object of a key, if it has the version; empty: whatever it has.
+func (s *Store) get(name string, key *string, version string) remote.Get {
 	return func(ctx context.Context, off, n int64) (remote.Answer, error) {
-		out, err := s.client.GetObject(ctx, &awss3.GetObjectInput{
+		ask := &awss3.GetObjectInput{
 			Bucket: &s.at.Bucket, Key: key, Range: aws.String(fmt.Sprintf("bytes=%d-%d", off, off+n-1)),
-		})
-		if status, _ := answer(err); status == http.StatusRequestedRangeNotSatisfiable {
-			return remote.Answer{}, io.EOF
 		}
-		if err != nil {
+		if version != "" {
+			ask.IfMatch = &version
+		}
+		out, err := s.client.GetObject(ctx, ask)
+		status, _ := answer(err)
+		switch {
+		case status == http.StatusRequestedRangeNotSatisfiable:
+			return remote.Answer{}, io.EOF
+		case status == http.StatusPreconditionFailed:
+			return remote.Answer{}, object.Changed(name)
+		case err != nil:
 			return remote.Answer{}, s.wrap(ctx, name, err)
+		case version != "" && aws.ToString(out.ETag) != version: // the service takes no notice of If-Match
+			_ = out.Body.Close() // it is not read
+			return remote.Answer{}, object.Changed(name)
 		}
 		length := int64(-1)
 		if out.ContentLength != nil {
@@ -131,6 +144,11 @@ func (s *Store) Stat(ctx context.Context, name string) (object.Info, error) {
 	if err != nil {
 		return object.Info{}, err
 	}
+	return s.head(ctx, name, key)
+}
+
+// head describes the object of a key.
+func (s *Store) head(ctx context.Context, name string, key *string) (object.Info, error) {
 	out, err := s.client.HeadObject(ctx, &awss3.HeadObjectInput{Bucket: &s.at.Bucket, Key: key})
 	if err != nil {
 		return object.Info{}, s.wrap(ctx, name, err)
@@ -184,12 +202,23 @@ func (s *Store) made(ctx context.Context, name string, key *string, id string, e
 
 // List asks for pages of 1,000 names.
 func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[object.Info, error] {
-	return s.list(ctx, prefix, startAfter, 0)
+	return valid(s.list(ctx, prefix, startAfter, 0))
+}
+
+// valid leaves out what is no object of a store: a console's mark of a folder, for instance.
+func valid(all iter.Seq2[object.Info, error]) iter.Seq2[object.Info, error] {
+	return func(yield func(object.Info, error) bool) {
+		for info, err := range all {
+			if (err != nil || object.ValidateName(info.Name) == nil) && !yield(info, err) {
+				return
+			}
+		}
+	}
 }
 
 // First asks for one name, and for a page where that is no object's.
 func (s *Store) First(ctx context.Context, prefix, startAfter string) (object.Info, bool, error) {
-	for info, err := range s.list(ctx, prefix, startAfter, 1) {
+	for info, err := range valid(s.list(ctx, prefix, startAfter, 1)) {
 		return info, err == nil, err
 	}
 	return object.Info{}, false, nil
@@ -212,13 +241,9 @@ func (s *Store) list(ctx context.Context, prefix, startAfter string, page int32)
 				return
 			}
 			for _, o := range out.Contents {
-				name := strings.TrimPrefix(aws.ToString(o.Key), s.at.Prefix)
-				if object.ValidateName(name) != nil { // a console's mark of a folder, for instance
-					continue
-				}
 				info := object.Info{
-					Name: name, Size: aws.ToInt64(o.Size), ModTime: aws.ToTime(o.LastModified).UnixNano(),
-					Version: aws.ToString(o.ETag),
+					Name: strings.TrimPrefix(aws.ToString(o.Key), s.at.Prefix), Size: aws.ToInt64(o.Size),
+					ModTime: aws.ToTime(o.LastModified).UnixNano(), Version: aws.ToString(o.ETag),
 				}
 				if !yield(info, nil) {
 					return
