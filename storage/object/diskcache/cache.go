@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	fileBlocks = 256 // blocks of a file
+	// A file has at least so many blocks, and there are at most so many files: each is open.
+	leastInFile, mostFiles = 256, 64
 	// least is the fewest blocks of a cache.
 	least = 16
 	// claimed is how long a fetch may take before others take it over.
@@ -27,8 +28,9 @@ const (
 
 // A Cache is an open directory. Safe for concurrent use, of any number of processes.
 type Cache struct {
-	dir string
-	x   *index
+	dir    string
+	x      *index
+	inFile int // blocks of a file
 
 	mu      sync.Mutex // one goroutine changes the index; the lock of its file keeps out other processes
 	files   sync.Map   // *os.File by number
@@ -94,7 +96,7 @@ func open(dir string, bytes int64) (c *Cache, again bool, err error) {
 	if !x.sound(blocks) {
 		x.rebuild()
 	}
-	return &Cache{dir: dir, x: x}, false, nil
+	return &Cache{dir: dir, x: x, inFile: max(leastInFile, (int(blocks)+mostFiles-1)/mostFiles)}, false, nil
 }
 
 // blocksOf returns how many blocks an index has; 0: the file is none.
@@ -125,8 +127,7 @@ func blocksIn(bytes int64) uint64 {
 	return 0
 }
 
-// makeIndex puts an empty index in place of what has the name. What blocks hold is as good as gone: their files stay
-// for the new ones.
+// makeIndex puts an empty index in place of what has the name. Files of blocks go: they may be of another size.
 func makeIndex(path string, blocks uint64) error {
 	f, err := os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -142,6 +143,15 @@ func makeIndex(path string, blocks uint64) error {
 	binary.NativeEndian.PutUint64(h[8:], blocks)
 	if _, err := f.WriteAt(h[:], 0); err != nil {
 		return err
+	}
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(path), "blocks-*"))
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := os.Remove(f); err != nil {
+			return err
+		}
 	}
 	return os.Rename(path+".new", path)
 }
@@ -190,7 +200,7 @@ func unlockFile(f *os.File) {
 
 // file returns the file of a block, and where in it the block is. The file is there, and allocated, if write is set.
 func (c *Cache) file(block int, write bool) (*os.File, int64, error) {
-	n, off := block/fileBlocks, int64(block%fileBlocks)*blockBytes
+	n, off := block/c.inFile, int64(block%c.inFile)*blockBytes
 	if f, ok := c.files.Load(n); ok {
 		return f.(*os.File), off, nil
 	}
@@ -202,7 +212,7 @@ func (c *Cache) file(block int, write bool) (*os.File, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	size := int64(min(fileBlocks, int(c.x.h.blocks)-n*fileBlocks)) * blockBytes
+	size := int64(min(c.inFile, int(c.x.h.blocks)-n*c.inFile)) * blockBytes
 	if st, err := f.Stat(); write && err == nil && st.Size() < size {
 		if err := allocate(f, 0, size); err != nil {
 			_ = f.Close()
@@ -392,7 +402,7 @@ func (c *Cache) Clear() error {
 		}
 		clear(x.ghost)
 		x.rebuild()
-		for n := 0; n*fileBlocks < int(x.h.blocks); n++ {
+		for n := 0; n*c.inFile < int(x.h.blocks); n++ {
 			_ = os.Truncate(c.fileName(n), 0) // one that is not there has none
 		}
 	})
@@ -415,7 +425,7 @@ func (c *Cache) Stat() (Stat, error) {
 			}
 		}
 	})
-	for n := 0; n*fileBlocks < int(h.blocks); n++ {
+	for n := 0; n*c.inFile < int(h.blocks); n++ {
 		st, serr := os.Stat(c.fileName(n))
 		if errors.Is(serr, fs.ErrNotExist) {
 			continue

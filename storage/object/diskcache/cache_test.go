@@ -503,4 +503,14 @@ func TestSizes(t *testing.T) {
 	if other.Bytes != st.Bytes {
 		t.Errorf("opened with another size: %d bytes, was %d", other.Bytes, st.Bytes)
 	}
+	r := newRemote(90 * mib)
+	must(t, check(NewStore(r, c), objectName(table, 0), 90*mib, 0, 90*mib))
+	must(t, os.WriteFile(filepath.Join(dir, "index"), []byte("damaged"), 0o600))
+	small := openCache(t, dir, 30*mib)
+	must(t, check(NewStore(r, small), objectName(table, 0), 90*mib, 0, 90*mib))
+	st, err = small.Stat()
+	must(t, err)
+	if st.Files > 30*mib {
+		t.Errorf("a new cache of 30 MiB takes %d bytes", st.Files)
+	}
 }

@@ -5,7 +5,7 @@
 //	             \-> runs of others: one request of the store under it --> kept, and given to who waits
 //
 //	DIR/index    mapped by every process: what each block holds, the queues, counts
-//	DIR/blocks-0000, ...   256 blocks of 1 MiB each, allocated when the first of them is used
+//	DIR/blocks-0000, ...   blocks of 1 MiB, 256 or more each, allocated when the first of them is used
 //
 // Only objects of segments are kept. They never change and their names are random, so that nothing has to be
 // invalidated, and stores share a directory.
