@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"net/http"
 	"strconv"
@@ -71,51 +70,14 @@ func (s *Store) key(name string) (*string, error) {
 	return aws.String(s.at.Prefix + name), nil
 }
 
-const (
-	// bodyAttempts is how often what is left of a range is asked for after a body ended early or stalled.
-	bodyAttempts = 5
-	// stall is how long a body may give no byte.
-	stall = 20 * time.Second
-)
-
 // ReadAt asks for the range, and again for what is left of it where a body ends early or stalls.
 func (s *Store) ReadAt(ctx context.Context, name string, p []byte, off int64) error {
 	key, err := s.key(name)
 	if err != nil {
 		return err
 	}
-	if off < 0 {
-		return fmt.Errorf("object %s: read at negative offset %d", name, off)
-	}
-	if len(p) == 0 {
-		info, err := s.Stat(ctx, name)
-		if err == nil && off > info.Size {
-			err = fmt.Errorf("object %s of %d bytes: read at %d: %w", name, info.Size, off, io.ErrUnexpectedEOF)
-		}
-		return err
-	}
-	for attempt := 1; ; attempt++ {
-		n, short, _, err := s.read(ctx, key, p, off)
-		p, off = p[n:], off+int64(n)
-		switch {
-		case len(p) == 0:
-			return nil
-		case short:
-			return fmt.Errorf("object %s: read of %d bytes at %d: %w", name, len(p), off, io.ErrUnexpectedEOF)
-		case n == 0 && !errors.Is(err, errBody), attempt == bodyAttempts, ctx.Err() != nil:
-			return s.wrap(ctx, name, err)
-		}
-		if n > 0 {
-			attempt = 0 // it goes on
-		}
-	}
+	return s.fetch(name, key).ReadAt(ctx, s, name, p, off)
 }
-
-// errBody is matched by an error of a body, after the service has answered.
-var errBody = errors.New("the answer's body broke off")
-
-// whole is how much of an object of unknown size is asked for at first.
-const whole = 256 << 10
 
 // ReadWhole asks for the beginning of an object: the answer says how long it is.
 func (s *Store) ReadWhole(ctx context.Context, name string, most int64) ([]byte, int64, error) {
@@ -123,68 +85,32 @@ func (s *Store) ReadWhole(ctx context.Context, name string, most int64) ([]byte,
 	if err != nil {
 		return nil, 0, err
 	}
-	begin := make([]byte, max(1, min(whole, most)))
-	n, short, size, err := s.read(ctx, key, begin, 0)
-	if short { // where it has no bytes too
-		size, err = int64(n), nil
-	}
-	switch {
-	case err != nil && !errors.Is(err, errBody), size < 0 && err != nil:
-		return nil, 0, s.wrap(ctx, name, err)
-	case size < int64(n):
-		return nil, 0, fmt.Errorf("object %s: the service does not say how long it is", name)
-	case size > most:
-		return nil, size, nil
-	}
-	all := make([]byte, size)
-	copy(all, begin[:n])
-	if rest := all[n:]; len(rest) > 0 {
-		err = s.ReadAt(ctx, name, rest, int64(n))
-	} else {
-		err = nil
-	}
-	return all, size, err
+	return s.fetch(name, key).ReadWhole(ctx, s, name, most)
 }
 
-// read makes one request, and returns how many bytes of p it has filled. short: the object ends there. size is that of
-// the object, -1 where the answer does not say it.
-func (s *Store) read(ctx context.Context, key *string, p []byte, off int64) (n int, short bool, size int64, err error) {
-	size = -1
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	out, err := s.client.GetObject(ctx, &awss3.GetObjectInput{
-		Bucket: &s.at.Bucket, Key: key, Range: aws.String(fmt.Sprintf("bytes=%d-%d", off, off+int64(len(p))-1)),
-	})
-	if status, _ := answer(err); status == http.StatusRequestedRangeNotSatisfiable {
-		return 0, true, size, nil
+// fetch returns what asks for ranges of an object.
+func (s *Store) fetch(name string, key *string) object.Fetch {
+	return func(ctx context.Context, off int64, n int) (object.Part, error) {
+		out, err := s.client.GetObject(ctx, &awss3.GetObjectInput{
+			Bucket: &s.at.Bucket, Key: key, Range: aws.String(fmt.Sprintf("bytes=%d-%d", off, off+int64(n)-1)),
+		})
+		if status, _ := answer(err); status == http.StatusRequestedRangeNotSatisfiable {
+			return object.Part{}, nil
+		}
+		if err != nil {
+			return object.Part{}, s.wrap(ctx, name, err)
+		}
+		if part := aws.ToString(out.ContentRange); off > 0 && !strings.HasPrefix(part, fmt.Sprintf("bytes %d-", off)) {
+			_ = out.Body.Close()
+			return object.Part{}, fmt.Errorf("object %s: asked for bytes from %d on, the service answered with %q: "+
+				"it keeps no ranges", name, off, part)
+		}
+		length := int64(-1)
+		if out.ContentLength != nil {
+			length = *out.ContentLength
+		}
+		return object.Part{Body: out.Body, Length: length, Size: sizeOf(out)}, nil
 	}
-	if err != nil {
-		return 0, false, size, err
-	}
-	defer out.Body.Close()
-	if part := aws.ToString(out.ContentRange); off > 0 && !strings.HasPrefix(part, fmt.Sprintf("bytes %d-", off)) {
-		return 0, false, size, fmt.Errorf("asked for bytes from %d on, the service answered with %q: it keeps no "+
-			"ranges", off, part)
-	}
-	size = sizeOf(out)
-	timer := time.AfterFunc(stall, func() { cancel(fmt.Errorf("no byte for %s", stall)) })
-	defer timer.Stop()
-	for n < len(p) && err == nil {
-		var k int
-		k, err = out.Body.Read(p[n:])
-		n += k
-		timer.Reset(stall)
-	}
-	if n == len(p) {
-		return n, false, size, nil
-	}
-	if cause := context.Cause(ctx); cause != nil {
-		err = cause
-	}
-	if err == io.EOF && aws.ToInt64(out.ContentLength) == int64(n) {
-		return n, true, size, nil
-	}
-	return n, false, size, fmt.Errorf("%w after %d of %d bytes: %w", errBody, n, len(p), err)
 }
 
 // sizeOf returns the size of the object that an answer has a part of, or all; -1: it does not say it.
@@ -239,34 +165,17 @@ const idKey = "dsi-write"
 
 // made returns nil if a creation made its object, whatever error it ended with, and ErrExists if another one did.
 func (s *Store) made(ctx context.Context, name string, key *string, id string, err error) error {
-	if err == nil {
-		return nil
-	}
-	status, _ := answer(err)
-	switch status {
+	switch status, _ := answer(err); status {
 	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusMovedPermanently:
 		return s.wrap(ctx, name, err) // it had no effect
 	}
-	if ctx.Err() != nil {
-		return s.wrap(ctx, name, err)
-	}
-	out, herr := s.client.HeadObject(ctx, &awss3.HeadObjectInput{Bucket: &s.at.Bucket, Key: key})
-	switch {
-	case herr == nil && out.Metadata[idKey] == id:
-		return nil
-	case herr == nil:
-		return fmt.Errorf("%w: %s", object.ErrExists, name)
-	}
-	found, _ := answer(herr)
-	switch {
-	case status != http.StatusPreconditionFailed:
-		return s.wrap(ctx, name, err)
-	case found == http.StatusNotFound:
-		return fmt.Errorf("object %s: it existed, and was deleted meanwhile", name)
-	}
-	// It must not match ErrExists: the object may be this call's.
-	return fmt.Errorf("object %s: it exists, and whether this call has made it cannot be found out: %w", name,
-		short(herr))
+	return object.Made(ctx, name, id, s.wrap(ctx, name, err), func() (string, error) {
+		out, err := s.client.HeadObject(ctx, &awss3.HeadObjectInput{Bucket: &s.at.Bucket, Key: key})
+		if err != nil {
+			return "", s.wrap(ctx, name, err)
+		}
+		return out.Metadata[idKey], nil
+	})
 }
 
 // List asks for pages of 1,000 names.

@@ -2,15 +2,11 @@ package s3
 
 import (
 	"fmt"
-	"maps"
-	"net"
 	"net/url"
 	"os"
-	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/dsistore/dsistore/internal/suggest"
+	"github.com/dsistore/dsistore/storage/object/settings"
 )
 
 // A Location is where a store lies: a bucket, and the prefix of its objects' keys, which ends with a slash or is empty.
@@ -37,23 +33,12 @@ func ParseURI(uri string) (Location, error) {
 		return Location{}, fmt.Errorf("bucket %s is a directory bucket (S3 Express): it lists names in no order, "+
 			"which a store needs; use a general purpose bucket", u.Host)
 	}
-	prefix := strings.TrimSuffix(strings.TrimPrefix(u.Path, "/"), "/")
-	if prefix != "" {
-		for part := range strings.SplitSeq(prefix, "/") {
-			if part == "" || part == "." || part == ".." {
-				return Location{}, fmt.Errorf("prefix %q: empty, . and .. are no components", prefix)
-			}
-		}
-		prefix += "/"
-	}
-	if len(prefix) > maxPrefix {
-		return Location{}, fmt.Errorf("prefix of %d bytes: want at most %d", len(prefix), maxPrefix)
+	prefix, err := settings.Prefix(u.Path)
+	if err != nil {
+		return Location{}, err
 	}
 	return Location{Bucket: u.Host, Prefix: prefix}, nil
 }
-
-// maxPrefix leaves names room in S3's keys of 1,024 bytes.
-const maxPrefix = 400
 
 // URI returns s3://bucket/prefix, without a slash at its end.
 func (l Location) URI() string {
@@ -97,6 +82,8 @@ var keys = map[string]func(o *Options, v string) error{
 	},
 }
 
+var truth = settings.Truth
+
 // aliases are other names of options.
 var aliases = map[string]string{
 	"endpoint": "aws_endpoint", "endpoint_url": "aws_endpoint", "aws_endpoint_url": "aws_endpoint",
@@ -111,48 +98,10 @@ var aliases = map[string]string{
 	"virtual_hosted_style_request": "aws_virtual_hosted_style_request",
 }
 
-// EnvironmentPrefix begins the name of an option that was taken from the environment of the program that has linked
-// this package: Go's own is that of when it was loaded. One without the prefix is used instead.
-const EnvironmentPrefix = "environment."
-
 // ParseOptions reads options by the names that other libraries have for them, in any case. Unknown ones are an error
 // that does not show values.
 func ParseOptions(given map[string]string) (Options, error) {
-	var o Options
-	names := slices.SortedFunc(maps.Keys(given), func(a, b string) int {
-		x, y := strings.HasPrefix(a, EnvironmentPrefix), strings.HasPrefix(b, EnvironmentPrefix)
-		switch {
-		case x == y:
-			return strings.Compare(a, b)
-		case x:
-			return -1
-		}
-		return 1
-	})
-	for _, name := range names {
-		value := given[name]
-		key := strings.ToLower(strings.TrimPrefix(name, EnvironmentPrefix))
-		if to, ok := aliases[key]; ok {
-			key = to
-		}
-		set := keys[key]
-		if set == nil {
-			known := slices.Sorted(maps.Keys(keys))
-			return o, fmt.Errorf("storage option %q is not known%s", name, suggest.Hint(key, known))
-		}
-		if err := set(&o, value); err != nil {
-			return o, fmt.Errorf("storage option %q: %w", name, err)
-		}
-	}
-	return o, nil
-}
-
-func truth(v string) (bool, error) {
-	b, err := strconv.ParseBool(strings.ToLower(v))
-	if err != nil {
-		return false, fmt.Errorf("want true or false")
-	}
-	return b, nil
+	return settings.Parse(given, keys, aliases)
 }
 
 // endpoint returns the URL of the service, or "" for AWS's.
@@ -166,28 +115,10 @@ func (o *Options) endpoint() (string, error) {
 	if endpoint == "" {
 		return "", nil
 	}
-	u, err := url.Parse(endpoint)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return "", fmt.Errorf("endpoint %q: want https://host, or http://host", redactURL(endpoint))
-	}
-	if u.User != nil {
-		return "", fmt.Errorf("endpoint %s: credentials in a URL would be logged", redactURL(endpoint))
-	}
-	allowed, _ := truth(os.Getenv("AWS_ALLOW_HTTP"))
-	if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && !o.AllowHTTP && !allowed &&
-		u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return "", fmt.Errorf("endpoint %s is without TLS: anyone on the way reads and changes what is sent; "+
-			"aws_allow_http=true (or AWS_ALLOW_HTTP) allows it", endpoint)
+	allowed, _ := settings.Truth(os.Getenv("AWS_ALLOW_HTTP"))
+	leave := "aws_allow_http=true (or AWS_ALLOW_HTTP)"
+	if err := settings.CheckEndpoint(endpoint, o.AllowHTTP || allowed, leave); err != nil {
+		return "", err
 	}
 	return endpoint, nil
-}
-
-// redactURL leaves scheme and host of a URL.
-func redactURL(s string) string {
-	scheme, rest, ok := strings.Cut(s, "://")
-	if !ok {
-		return "..."
-	}
-	host, _, _ := strings.Cut(rest, "/")
-	return scheme + "://" + host[strings.LastIndex(host, "@")+1:]
 }
