@@ -76,19 +76,19 @@ func runS3(ctx context.Context, path, dir string, buckets []string) (*S3, func()
 		_ = c.Process.Kill()
 		<-ended
 	}
-	if err := s.wait(ctx, ended); err != nil {
+	if err := answers(ctx, s.Endpoint, ended); err != nil {
 		stop()
 		return nil, nil, fmt.Errorf("versitygw: %w: %s", err, log.Bytes())
 	}
 	return s, stop, nil
 }
 
-// wait returns when the server answers.
-func (s *S3) wait(ctx context.Context, ended chan error) error {
+// answers returns when a server does.
+func answers(ctx context.Context, endpoint string, ended chan error) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	for {
-		ask, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Endpoint, nil)
+		ask, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint, nil)
 		if err != nil {
 			return err
 		}
