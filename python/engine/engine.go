@@ -10,7 +10,8 @@ import (
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
-	_ "github.com/dsistore/dsistore/storage/object/s3" // stores at s3://
+	_ "github.com/dsistore/dsistore/storage/object/azure" // stores at az://
+	_ "github.com/dsistore/dsistore/storage/object/s3"    // stores at s3://
 )
 
 // An Engine holds what Python has open. Its methods are safe for concurrent use.

@@ -157,18 +157,22 @@ def _result(answer: bytes) -> Any:
 # The storage options of stores that were opened with some, by uri. They are no part of what is pickled: what tells a
 # secret from other options is its name.
 _options: dict[str, dict[str, str]] = {}
-_SECRET = ("key", "secret", "token", "password", "credential", "sas")
+_SECRET = ("key", "secret", "token", "password", "credential", "sas", "connection")
 
 
-_OBJECT_STORES = ("s3://", "s3a://", "s3n://")
-_ENVIRONMENT = (("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"), ("AWS_REGION", "AWS_DEFAULT_REGION"),
-                ("AWS_PROFILE",), ("AWS_ACCESS_KEY_ID",), ("AWS_SECRET_ACCESS_KEY",), ("AWS_SESSION_TOKEN",),
-                ("AWS_ALLOW_HTTP",))  # of each, the first that is set
+_AWS = (("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"), ("AWS_REGION", "AWS_DEFAULT_REGION"),
+        ("AWS_PROFILE",), ("AWS_ACCESS_KEY_ID",), ("AWS_SECRET_ACCESS_KEY",), ("AWS_SESSION_TOKEN",),
+        ("AWS_ALLOW_HTTP",))  # of each, the first that is set
+_AZURE = (("AZURE_STORAGE_ENDPOINT",), ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT"),
+          ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_KEY"), ("AZURE_STORAGE_SAS_TOKEN",),
+          ("AZURE_STORAGE_CONNECTION_STRING",), ("AZURE_STORAGE_USE_EMULATOR",), ("AZURE_ALLOW_HTTP",),
+          ("AZURE_TENANT_ID",), ("AZURE_CLIENT_ID",), ("AZURE_CLIENT_SECRET",), ("AZURE_FEDERATED_TOKEN_FILE",))
+_OBJECT_STORES = {"s3": _AWS, "s3a": _AWS, "s3n": _AWS, "az": _AZURE, "abfs": _AZURE, "abfss": _AZURE}
 
 
-def _of_environment() -> dict[str, str]:
+def _of_environment(scheme: str) -> dict[str, str]:
     """The storage options of this process's environment: the engine has that of when it was loaded."""
-    set_ = (next((n for n in names if os.environ.get(n)), None) for names in _ENVIRONMENT)
+    set_ = (next((n for n in names if os.environ.get(n)), None) for names in _OBJECT_STORES[scheme])
     return {"environment." + n: os.environ[n] for n in set_ if n is not None}
 
 
@@ -197,8 +201,9 @@ def _text(method: str, params: dict[str, Any], following: bytes = b"") -> bytes:
     """A request. Parameters that are None are left out."""
     request: dict[str, Any] = {"method": method, "params": {k: v for k, v in params.items() if v is not None}}
     uri: str = params.get("uri") or ""
-    if uri.startswith(_OBJECT_STORES):
-        request["storage_options"] = {**_of_environment(), **_options.get(uri, {})}
+    scheme = uri.partition("://")[0]
+    if scheme in _OBJECT_STORES:
+        request["storage_options"] = {**_of_environment(scheme), **_options.get(uri, {})}
     elif uri in _options:
         request["storage_options"] = _options[uri]
     text = json.dumps(request).encode()

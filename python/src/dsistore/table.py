@@ -544,13 +544,15 @@ def _positions(rows: Any) -> bytes:
 
 
 def open(uri: Path, storage_options: Mapping[str, Any] | None = None) -> Store:
-    """The store at a root: a directory, file:///path, or s3://bucket/prefix. Nothing is read yet.
+    """The store at a root: a directory, file:///path, s3://bucket/prefix or az://container/prefix. Nothing is read
+    yet.
 
     storage_options say how an object store is reached, by the names of fsspec and of the object_store library, in any
     case: aws_endpoint (endpoint_url), aws_region, aws_profile, aws_access_key_id, aws_secret_access_key,
-    aws_session_token, aws_skip_signature (anon), aws_allow_http, aws_virtual_hosted_style_request. What they do not say
-    is taken from the environment, as the AWS command line does. They hold for a store in the whole process: those of
-    the newest open with some count, until something was read.
+    aws_session_token, aws_skip_signature (anon), aws_allow_http, aws_virtual_hosted_style_request; for Azure
+    account_name, account_key, sas_token, connection_string, endpoint_url, tenant_id, client_id, client_secret,
+    use_emulator, allow_http. What they do not say is taken from the environment, as the services' command lines do.
+    They hold for a store in the whole process: those of the newest open with some count, until something was read.
     """
     return Store(uri, storage_options)
 

@@ -8,13 +8,14 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
-	_ "github.com/dsistore/dsistore/storage/object/s3" // stores at s3://
+	_ "github.com/dsistore/dsistore/storage/object/azure" // stores at az://
+	_ "github.com/dsistore/dsistore/storage/object/s3"    // stores at s3://
 	"github.com/dsistore/dsistore/tools/terminal"
 )
 
 // StoreArg is the argument that every command on a store begins with. What it opens is closed when the command ends.
 type StoreArg struct {
-	Store string `arg:"" help:"Root of the store: a directory, file:///path or s3://bucket/prefix."`
+	Store string `arg:"" help:"Root of the store: a directory, file:///path, s3://bucket/prefix or az://container/prefix."`
 	terminal.Endpoint
 }
 
