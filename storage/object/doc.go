@@ -4,8 +4,8 @@
 //	            |
 //	  +---------+----------+------------------------+
 //	  |         |          |                        |
-//	Local     Memory    package s3              Counted, Fault, Delayed:
-//	a root               a bucket               a Store around a Store
+//	Local     Memory    packages s3, azure     Counted, Fault, Delayed:
+//	a root              a bucket, a container  a Store around a Store
 //	directory
 //
 // An object exists, whole and durable, or it does not exist: PutIfAbsent and Writer.Commit are the two ways to make

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -256,5 +257,56 @@ func TestDeleteAll(t *testing.T) {
 	}
 	if err := object.DeleteAll(ctx, s, []string{"a", "../b"}); err == nil {
 		t.Error("a name that no object has")
+	}
+}
+
+// Errors say what is wrong.
+func TestErrors(t *testing.T) {
+	server := objectserver.StartAzure(t, container)
+	options := server.Options()
+	options["azure_storage_account_key"] = "YSBzZWNyZXQ="
+	s, err := object.OpenWith("az://"+container, options)
+	must(t, err)
+	if _, err := s.Stat(t.Context(), "a"); !errors.Is(err, object.ErrDenied) {
+		t.Errorf("stat with a wrong key: %v", err)
+	}
+	err = s.PutIfAbsent(t.Context(), "a", []byte("x"))
+	if !errors.Is(err, object.ErrDenied) || strings.Contains(err.Error(), "YSBz") {
+		t.Errorf("put with a wrong key: %v", err)
+	}
+	s, err = object.OpenWith("az://no-such-container/x", server.Options())
+	must(t, err)
+	if err := s.PutIfAbsent(t.Context(), "a", nil); err == nil || !strings.Contains(err.Error(), "no-such-container") {
+		t.Errorf("put into no container: %v", err)
+	}
+	for _, err := range s.List(t.Context(), "", "") {
+		if err == nil || !strings.Contains(err.Error(), "no-such-container") {
+			t.Errorf("list of no container: %v", err)
+		}
+	}
+}
+
+// Who wants the first object asks for two names.
+func TestFirst(t *testing.T) {
+	server := objectserver.StartAzure(t, container)
+	proxy := objectserver.StartProxy(t, server.Endpoint[:len(server.Endpoint)-len(server.Account)-1])
+	s := open(t, server, proxy)
+	for i := range 20 {
+		must(t, s.PutIfAbsent(t.Context(), fmt.Sprintf("b/%02d", i), nil))
+	}
+	var asked, more atomic.Int64
+	proxy.Break(func(r *http.Request) objectserver.Fault {
+		asked.Add(1)
+		if r.URL.Query().Get("maxresults") != "2" {
+			more.Add(1)
+		}
+		return objectserver.Fault{}
+	})
+	first, ok, err := object.First(t.Context(), s, "b/", "b/07")
+	if err != nil || !ok || first.Name != "b/08" || asked.Load() != 1 || more.Load() > 0 {
+		t.Errorf("%+v %v %v: asked %d times, %d of them for more", first, ok, err, asked.Load(), more.Load())
+	}
+	if _, ok, err := object.First(t.Context(), s, "b/", "b/19"); ok || err != nil {
+		t.Error(ok, err)
 	}
 }
