@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -283,6 +284,44 @@ func TestErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "no-such-container") {
 			t.Errorf("list of no container: %v", err)
 		}
+	}
+}
+
+// A service that lists names in another order, or is another kind of account, is an error: objects could be missed.
+func TestOrder(t *testing.T) {
+	var names []string
+	kind := ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "<EnumerationResults><Blobs>")
+		for _, name := range names {
+			fmt.Fprintf(w, "<Blob><Name>store/%s</Name><Properties>%s</Properties></Blob>", name, kind)
+		}
+		fmt.Fprint(w, "</Blobs><NextMarker/></EnumerationResults>")
+	}))
+	t.Cleanup(server.Close)
+	s, err := object.OpenWith("az://tables/store", map[string]string{"endpoint": server.URL, "anon": "true"})
+	must(t, err)
+	list := func() (got string, err error) {
+		for info, err := range s.List(t.Context(), "", "b") {
+			if err != nil {
+				return got, err
+			}
+			got += info.Name
+		}
+		return got, nil
+	}
+	// One that does not know where to begin is asked for more than is needed.
+	names = []string{"a", "b", "c", "d"}
+	if got, err := list(); err != nil || got != "cd" {
+		t.Errorf("%q, %v", got, err)
+	}
+	names = []string{"a/b", "a-b", "c"}
+	if got, err := list(); err == nil {
+		t.Errorf("%q, in no order", got)
+	}
+	names, kind = []string{"c"}, "<ResourceType>file</ResourceType>"
+	if got, err := list(); err == nil {
+		t.Errorf("%q, of a hierarchical namespace", got)
 	}
 }
 

@@ -224,17 +224,17 @@ func (s *Store) list(ctx context.Context, prefix, startAfter string, page int32)
 		if page > 0 {
 			ask.MaxResults = &page
 		}
-		last := startAfter
+		last := ""
 		err := s.pages(ctx, ask, prefix, func(item *container.BlobItem) (bool, error) {
 			name := strings.TrimPrefix(*item.Name, s.at.Prefix)
-			if item.Properties.ResourceType != nil {
-				return false, fmt.Errorf("container %s is in an account with a hierarchical namespace: it lists names "+
-					"in another order than a store needs; use an account without", s.at.Container)
-			}
-			if name <= last || object.ValidateName(name) != nil { // a tool's mark of a folder, for instance
-				return true, nil
+			if name <= last || item.Properties.ResourceType != nil {
+				return false, fmt.Errorf("container %s lists names in another order than a store needs, as accounts "+
+					"with a hierarchical namespace do; use an account without", s.at.Container)
 			}
 			last = name
+			if name <= startAfter || object.ValidateName(name) != nil { // a tool's mark of a folder, for instance
+				return true, nil
+			}
 			p := item.Properties
 			return yield(info(name, p.ContentLength, p.LastModified, p.ETag), nil), nil
 		})
