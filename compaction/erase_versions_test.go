@@ -9,15 +9,32 @@ import (
 	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	_ "github.com/dsistore/dsistore/storage/object/gcs"
 	_ "github.com/dsistore/dsistore/storage/object/s3"
 )
 
-// TestEraseVersions: in a bucket that keeps what was deleted, no version of any object has what was erased, of the
-// table's objects that gc deleted before the erasure neither.
 func TestEraseVersions(t *testing.T) {
 	server := objectserver.StartS3(t, "kept")
+	testEraseVersions(t, server, "s3://kept/store", server.Options())
+}
+
+func TestEraseVersionsGCS(t *testing.T) {
+	server := objectserver.StartGCS(t, "kept")
+	testEraseVersions(t, server, "gs://kept/store", server.Options())
+}
+
+// versioned is a server whose buckets keep versions.
+type versioned interface {
+	KeepVersions(t testing.TB, bucket string)
+	Versions(t testing.TB, bucket string) []objectserver.Version
+	Bytes(t testing.TB, bucket string, v objectserver.Version) []byte
+}
+
+// testEraseVersions: in a bucket that keeps what was deleted, no version of any object has what was erased, of the
+// table's objects that gc deleted before the erasure neither.
+func testEraseVersions(t *testing.T, server versioned, uri string, options map[string]string) {
 	server.KeepVersions(t, "kept")
-	blobs, err := object.OpenWith("s3://kept/store", server.Options())
+	blobs, err := object.OpenWith(uri, options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package objectserver
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -32,12 +31,21 @@ func StartAzure(t testing.TB, containers ...string) *Azure {
 	if err != nil {
 		t.Skipf("no server of Azure: %v", err)
 	}
-	s, stop, err := runAzure(t.Context(), path, t.TempDir(), containers)
+	s, stop, err := runAzure(t.Context(), path, containers)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
 	return s
+}
+
+// RunAzure is StartAzure outside of tests, until stop is called.
+func RunAzure(ctx context.Context, containers ...string) (s *Azure, stop func(), err error) {
+	path, err := install()
+	if err != nil {
+		return nil, nil, err
+	}
+	return runAzure(ctx, path, containers)
 }
 
 // install returns the path of Azurite's program, which npm installs when it is first needed. Processes that install it
@@ -70,7 +78,7 @@ var install = sync.OnceValues(func() (string, error) {
 	return program, nil
 })
 
-func runAzure(ctx context.Context, path, dir string, containers []string) (*Azure, func(), error) {
+func runAzure(ctx context.Context, path string, containers []string) (*Azure, func(), error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, nil, err
@@ -81,32 +89,20 @@ func runAzure(ctx context.Context, path, dir string, containers []string) (*Azur
 		// Azurite's documentation has it.
 		Key: "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==",
 	}
-	var log bytes.Buffer
-	c := exec.Command(path, "--blobHost", "127.0.0.1", "--blobPort", port, "--inMemoryPersistence",
+	stop, err := serve(ctx, s.Endpoint, path, "--blobHost", "127.0.0.1", "--blobPort", port, "--inMemoryPersistence",
 		"--skipApiVersionCheck", "--silent", "--disableTelemetry", "--disableProductStyleUrl")
-	c.Dir, c.Stdout, c.Stderr = dir, &log, &log
-	if err := c.Start(); err != nil {
+	if err != nil {
 		return nil, nil, err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- c.Wait() }()
-	stop := func() {
-		_ = c.Process.Kill()
-		<-ended
-	}
-	err = answers(ctx, s.Endpoint, ended)
 	for _, name := range containers {
-		var at *container.Client
-		if err == nil {
-			at, err = s.client(name)
-		}
+		at, err := s.client(name)
 		if err == nil {
 			_, err = at.Create(ctx, nil)
 		}
-	}
-	if err != nil {
-		stop()
-		return nil, nil, fmt.Errorf("azurite: %w: %s", err, log.Bytes())
+		if err != nil {
+			stop()
+			return nil, nil, err
+		}
 	}
 	return s, stop, nil
 }

@@ -34,9 +34,19 @@ type Proxy struct {
 // StartProxy starts a proxy to an endpoint. It ends with the test.
 func StartProxy(t testing.TB, endpoint string) *Proxy {
 	t.Helper()
-	to, err := url.Parse(endpoint)
+	p, stop, err := RunProxy(endpoint)
 	if err != nil {
 		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return p
+}
+
+// RunProxy starts a proxy to an endpoint, which stop ends.
+func RunProxy(endpoint string) (_ *Proxy, stop func(), err error) {
+	to, err := url.Parse(endpoint)
+	if err != nil {
+		return nil, nil, err
 	}
 	p := &Proxy{}
 	pass := &httputil.ReverseProxy{
@@ -78,9 +88,8 @@ func StartProxy(t testing.TB, endpoint string) *Proxy {
 	}))
 	s.Config.ErrorLog = quiet
 	s.Start()
-	t.Cleanup(s.Close)
 	p.URL = s.URL
-	return p
+	return p, s.Close, nil
 }
 
 // Break sets what happens to each request from now on; nil: nothing. rule is called by many goroutines.

@@ -1,17 +1,11 @@
 package objectserver
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"net"
-	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 )
 
 // An S3 is a server that speaks S3, on a port of the loopback address.
@@ -63,48 +57,12 @@ func runS3(ctx context.Context, path, dir string, buckets []string) (*S3, func()
 	s := &S3{
 		Endpoint: "http://127.0.0.1:" + port, AccessKey: "dsistore", SecretKey: "not a secret", Region: "us-east-1",
 	}
-	var log bytes.Buffer
-	c := exec.Command(path, "--port", "127.0.0.1:"+port, "--access", s.AccessKey, "--secret", s.SecretKey, "--region",
-		s.Region, "--quiet", "posix", "--versioning-dir", versions, files)
-	c.Stdout, c.Stderr = &log, &log
-	if err := c.Start(); err != nil {
+	stop, err := serve(ctx, s.Endpoint, path, "--port", "127.0.0.1:"+port, "--access", s.AccessKey, "--secret",
+		s.SecretKey, "--region", s.Region, "--quiet", "posix", "--versioning-dir", versions, files)
+	if err != nil {
 		return nil, nil, err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- c.Wait() }()
-	stop := func() {
-		_ = c.Process.Kill()
-		<-ended
-	}
-	if err := answers(ctx, s.Endpoint, ended); err != nil {
-		stop()
-		return nil, nil, fmt.Errorf("versitygw: %w: %s", err, log.Bytes())
-	}
 	return s, stop, nil
-}
-
-// answers returns when a server does.
-func answers(ctx context.Context, endpoint string, ended chan error) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	for {
-		ask, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint, nil)
-		if err != nil {
-			return err
-		}
-		answer, err := http.DefaultClient.Do(ask)
-		if err == nil {
-			return answer.Body.Close()
-		}
-		select {
-		case err := <-ended:
-			ended <- err
-			return fmt.Errorf("it ended: %w", err)
-		case <-ctx.Done():
-			return fmt.Errorf("it does not answer: %w", err)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
 }
 
 // Options are those by which package s3 reaches the server.
@@ -121,13 +79,4 @@ func (s *S3) Environment() map[string]string {
 		"AWS_ENDPOINT_URL": s.Endpoint, "AWS_ACCESS_KEY_ID": s.AccessKey, "AWS_SECRET_ACCESS_KEY": s.SecretKey,
 		"AWS_REGION": s.Region, "AWS_EC2_METADATA_DISABLED": "true",
 	}
-}
-
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, errors.Join(err, l.Close())
 }

@@ -124,6 +124,7 @@ func (e *Engine) run(ctx context.Context, c *call, request []byte) (any, error) 
 		Method  string            `json:"method"`
 		Params  json.RawMessage   `json:"params"`
 		Options map[string]string `json:"storage_options"` // of the store that the request is about
+		Sources map[string]string `json:"source_options"`  // of what it reads besides
 	}
 	request, c.numbers, _ = bytes.Cut(request, []byte{0})
 	if err := json.Unmarshal(request, &r); err != nil {
@@ -136,6 +137,9 @@ func (e *Engine) run(ctx context.Context, c *call, request []byte) (any, error) 
 	if len(r.Options) > 0 {
 		ctx = context.WithValue(ctx, optionsKey{}, r.Options)
 	}
+	if len(r.Sources) > 0 {
+		ctx = context.WithValue(ctx, sourcesKey{}, r.Sources)
+	}
 	return m(e, ctx, r.Params)
 }
 
@@ -145,6 +149,15 @@ type optionsKey struct{}
 // storageOptions returns those of a method's request.
 func storageOptions(ctx context.Context) map[string]string {
 	options, _ := ctx.Value(optionsKey{}).(map[string]string)
+	return options
+}
+
+// sourcesKey is where the context of a method has the storage options of its sources.
+type sourcesKey struct{}
+
+// sourceOptions returns those of a method's request.
+func sourceOptions(ctx context.Context) map[string]string {
+	options, _ := ctx.Value(sourcesKey{}).(map[string]string)
 	return options
 }
 

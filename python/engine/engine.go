@@ -11,7 +11,9 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 	_ "github.com/dsistore/dsistore/storage/object/azure" // stores at az://
-	_ "github.com/dsistore/dsistore/storage/object/s3"    // stores at s3://
+	"github.com/dsistore/dsistore/storage/object/diskcache"
+	_ "github.com/dsistore/dsistore/storage/object/gcs" // stores at gs://
+	_ "github.com/dsistore/dsistore/storage/object/s3"  // stores at s3://
 )
 
 // An Engine holds what Python has open. Its methods are safe for concurrent use.
@@ -56,7 +58,7 @@ const (
 // New returns an Engine whose batches lie in memory of a, or of locked, which locks pages for a device.
 func New(a, locked reader.Allocator) *Engine {
 	e := &Engine{
-		allocator: a, locked: locked, openStore: object.OpenWith,
+		allocator: a, locked: locked, openStore: diskcache.OpenStore,
 		stores:    map[string]*storage.Store{},
 		snapshots: lru.New[snapshotKey, *storage.Snapshot](maxSnapshots, nil),
 		layouts:   lru.New[layoutKey, keptLayout](maxLayouts, nil),

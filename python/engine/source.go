@@ -85,8 +85,9 @@ func (e *Engine) ingest(ctx context.Context, p *ingestParams) (any, error) {
 	opts := ingest.Options{
 		Format: p.Format, MappingFile: p.Mapping, DDLFile: p.DDL, SessionKey: p.SessionKey, TimeKey: p.TimeKey,
 		PartitionBy: p.PartitionBy, Overwrite: p.Overwrite, OnBadRow: ingest.BadRow(p.OnBadRow),
-		BadRowReport: p.BadRowReport,
-		TakeCopies:   p.TakeCopies, Records: in, Options: writer.Options{Memory: p.Memory, Profile: p.Profile},
+		BadRowReport:  p.BadRowReport,
+		SourceOptions: sourceOptions(ctx),
+		TakeCopies:    p.TakeCopies, Records: in, Options: writer.Options{Memory: p.Memory, Profile: p.Profile},
 		Progress: func(now ingest.Progress) {
 			callOf(ctx).progress.Store(&now)
 			if now.Phase == ingest.PhaseWrite {

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import torch
+from pyarrow import orc, parquet
 
 import dsistore
 
@@ -35,6 +36,16 @@ def server() -> Iterator[dict[str, str]]:
     yield json.loads(line)
     serve.stdin.close()
     serve.wait()
+
+
+@pytest.fixture(scope="module")
+def bucket(server: dict[str, str]) -> Any:
+    """pyarrow's own view of the bucket."""
+    fs = pytest.importorskip("pyarrow.fs")
+    return fs.SubTreeFileSystem("tables", fs.S3FileSystem(
+        access_key=server["AWS_ACCESS_KEY_ID"], secret_key=server["AWS_SECRET_ACCESS_KEY"],
+        endpoint_override=server["AWS_ENDPOINT_URL"].removeprefix("http://"), scheme="http",
+        region=server["AWS_REGION"]))
 
 
 def rows(n: int) -> pa.Table:
@@ -96,5 +107,25 @@ def test_options_that_are_wrong() -> None:
     assert "hush" not in str(e.value)
     with pytest.raises(dsistore.UsageError, match="credentials in a URI"):
         dsistore.open("s3://key:hush@tables/d").tables()
-    with pytest.raises(dsistore.UsageError, match="gs:// stores"):
-        dsistore.open("gs://tables/d").tables()
+    with pytest.raises(dsistore.UsageError, match="ftp:// stores"):
+        dsistore.open("ftp://tables/d").tables()
+
+
+def test_sources_there(server: dict[str, str], bucket: Any, tmp_path: pathlib.Path) -> None:
+    """What pyarrow wrote into a bucket is ingested, by the options of the store or of the sources."""
+    options = {OPTIONS[k]: v for k, v in server.items() if k in OPTIONS}
+    want = rows(5000)
+    with bucket.open_output_stream("dump/ds=2026-11-01/part 0.parquet") as f:
+        parquet.write_table(want, f, row_group_size=1000)
+    with bucket.open_output_stream("orc/part-0.orc") as f:
+        orc.write_table(want, f, stripe_size=64 << 10)
+    here, there = dsistore.open(tmp_path / "s"), dsistore.open("s3://tables/sources", storage_options=options)
+    here.ingest("t", "s3://tables/dump", storage_options=options)
+    there.ingest("t", ["s3://tables/dump/ds=2026-11-01/part 0.parquet"])
+    here.ingest("o", "s3://tables/orc", storage_options=options)
+    for table in here.table("t"), there.table("t"), here.table("o"):
+        assert table.scan(list(want.column_names)).to_arrow().to_pylist() == want.to_pylist()
+    with pytest.raises(dsistore.DuplicateSourceError):
+        there.ingest("t", "s3://tables/dump/")
+    with pytest.raises(dsistore.DsistoreError, match="s3://tables/dmp.*dump"):
+        there.ingest("t", "s3://tables/dmp")

@@ -138,6 +138,16 @@ func ParseDataName(name string) (ID, bool) {
 	return i, err == nil && parts[0] == parts[1][:2] && isDataFile(parts[2])
 }
 
+// IsSegmentObject reports whether a name is that of an object of a segment or run, which never changes, and whose name
+// no other object ever has.
+func IsSegmentObject(name string) bool {
+	if _, ok := ParseDataName(name); !ok {
+		return false
+	}
+	last := name[strings.LastIndexByte(name, '/')+1:]
+	return last != ClockFile && last != ProbeFile && !strings.HasPrefix(last, CondemnedPrefix)
+}
+
 // isDataFile reports whether a segment or run may have an object whose name ends in s.
 func isDataFile(s string) bool {
 	switch s {

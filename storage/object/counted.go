@@ -138,11 +138,16 @@ func (c *Counted) Delete(ctx context.Context, name string) error {
 	return c.ended.end(opDelete, c.Store.Delete(ctx, name))
 }
 
-// DeleteAll counts a request for each 1,000 names where the store deletes them together, else one a name.
+// DeleteAll counts a request for each 1,000 names where the store deletes them together, or for as many as it says,
+// else one a name.
 func (c *Counted) DeleteAll(ctx context.Context, names []string) error {
 	requests := int64(len(names))
 	if _, ok := c.Store.(batchDeleter); ok {
-		requests = (requests + listPage - 1) / listPage
+		batch := int64(listPage)
+		if b, ok := c.Store.(interface{ DeletesAtOnce() int }); ok {
+			batch = int64(b.DeletesAtOnce())
+		}
+		requests = (requests + batch - 1) / batch
 	}
 	c.deletes.Add(requests)
 	return c.ended.end(opDelete, DeleteAll(ctx, c.Store, names))

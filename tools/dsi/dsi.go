@@ -39,6 +39,7 @@ type grammar struct {
 	Usage     maintain.Usage    `cmd:"" help:"Usage records: who read what of a table, and what it cost."`
 	Verify    maintain.Verify   `cmd:"" help:"Check that what the snapshots refer to is there and whole."`
 	GC        maintain.GC       `cmd:"" name:"gc" help:"Remove objects that nothing refers to."`
+	Cache     read.Cache        `cmd:"" help:"The cache on the local disk of stores far away: show it, empty it, fill it ahead of a job."`
 	Inspect   describe.Inspect  `cmd:"" help:"Print the annotated bytes of a feature file or a pack."`
 	Generate  change.Generate   `cmd:"" help:"Write a synthetic training table as Parquet, from a seed."`
 }

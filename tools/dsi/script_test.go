@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -65,7 +66,8 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, params(files, nil))
 }
 
-// TestS3Scripts runs the scripts of testdata/s3, with a server of S3 that has a bucket tables.
+// TestS3Scripts runs the scripts of testdata/s3, with a server of S3 that has a bucket tables. "put DIRECTORY URI"
+// uploads the files below a directory.
 func TestS3Scripts(t *testing.T) {
 	if raceEnabled {
 		t.Skip("not under the race detector: package s3's own tests are")
@@ -75,34 +77,87 @@ func TestS3Scripts(t *testing.T) {
 		t.Fatalf("no scripts: %v", err)
 	}
 	server := objectserver.StartS3(t, "tables")
-	// By way of the proxy each part of an upload takes long, and the test knows of it.
-	proxy, part := objectserver.StartProxy(t, server.Endpoint), make(chan struct{}, 100)
+	environment := server.Environment()
+	part := slowUploads(t, server.Endpoint, environment, func(r *http.Request) bool {
+		return r.URL.Query().Has("partNumber")
+	})
+	p := params(files, environment)
+	p.Cmds["uploading"] = part.cmdUploading
+	p.Cmds["uploads"] = func(ts *testscript.TestScript, neg bool, args []string) {
+		if n := server.Uploads(t, "tables"); (strconv.Itoa(n) == args[0]) == neg {
+			ts.Fatalf("%d uploads are under way", n)
+		}
+		part.cmdUploading(ts, true, nil)
+	}
+	p.Cmds["put"] = func(ts *testscript.TestScript, _ bool, args []string) {
+		from := ts.MkAbs(args[0])
+		err := filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			key := strings.TrimPrefix(args[1], "s3://tables/") + filepath.ToSlash(strings.TrimPrefix(path, from))
+			server.Put(t, "tables", key, data)
+			return nil
+		})
+		ts.Check(err)
+	}
+	testscript.Run(t, p)
+}
+
+// TestGCSScripts runs the scripts of testdata/gcs, with a server of Google Cloud Storage that has a bucket tables.
+func TestGCSScripts(t *testing.T) {
+	if raceEnabled {
+		t.Skip("not under the race detector: package gcs's own tests are")
+	}
+	files, err := filepath.Glob(filepath.Join("testdata", "gcs", "*.txtar"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	server := objectserver.StartGCS(t, "tables")
+	environment := server.Environment()
+	part := slowUploads(t, server.Endpoint, environment, func(r *http.Request) bool {
+		return r.Method == http.MethodPut
+	})
+	p := params(files, environment)
+	p.Cmds["uploading"] = part.cmdUploading
+	testscript.Run(t, p)
+}
+
+// uploading tells of each part of an upload that a server gets.
+type uploading chan struct{}
+
+// slowUploads starts a proxy, by way of which each part of an upload takes long, and names it in the environment.
+func slowUploads(t *testing.T, endpoint string, environment map[string]string, isPart func(*http.Request) bool,
+) uploading {
+	proxy, part := objectserver.StartProxy(t, endpoint), make(uploading, 100)
 	proxy.Break(func(r *http.Request) objectserver.Fault {
-		if !r.URL.Query().Has("partNumber") {
+		if !isPart(r) {
 			return objectserver.Fault{}
 		}
 		part <- struct{}{}
 		return objectserver.Fault{Delay: time.Second}
 	})
-	environment := server.Environment()
 	environment["SLOW"] = proxy.URL
-	p := params(files, environment)
-	p.Cmds["uploading"] = func(ts *testscript.TestScript, neg bool, args []string) {
-		select {
-		case <-part:
-		case <-time.After(time.Minute):
-			ts.Fatalf("no part of an upload came")
-		}
+	return part
+}
+
+// cmdUploading waits for a part; negated, it forgets those of commands that have ended.
+func (u uploading) cmdUploading(ts *testscript.TestScript, neg bool, _ []string) {
+	for neg && len(u) > 0 {
+		<-u
 	}
-	p.Cmds["uploads"] = func(ts *testscript.TestScript, neg bool, args []string) {
-		if n := server.Uploads(t, "tables"); (strconv.Itoa(n) == args[0]) == neg {
-			ts.Fatalf("%d uploads are under way", n)
-		}
-		for len(part) > 0 { // of a command that has ended
-			<-part
-		}
+	if neg {
+		return
 	}
-	testscript.Run(t, p)
+	select {
+	case <-u:
+	case <-time.After(time.Minute):
+		ts.Fatalf("no part of an upload came")
+	}
 }
 
 // TestAzureScripts runs the scripts of testdata/azure, with a server of Azure that has a container tables.

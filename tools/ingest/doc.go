@@ -8,7 +8,8 @@
 // Package writer says in what order rows are, how duplicates are found, and what memory is for. The keys keep their
 // role in the table: later ingests cluster by them without being told. The order of sources is that of files, as
 // source.Discover lists them, and of the rows in each. Open pages of Parquet files take a sixteenth of Options.Memory,
-// chunks under way another. While an ingest runs, the Go runtime's soft memory limit is lowered to Memory (64 MiB at
+// chunks under way another, and row groups of Parquet files in object stores one more. Other files there take up to
+// 24 MiB each besides. While an ingest runs, the Go runtime's soft memory limit is lowered to Memory (64 MiB at
 // least), unless it is lower already.
 //
 // # Schema

@@ -178,7 +178,8 @@ func (e *engine) fileError(ctx context.Context, number int, err error) error {
 	if cerr := ctx.Err(); cerr != nil {
 		return cerr
 	}
-	if e.opts.OnBadRow != BadRowQuarantine {
+	// That an object store does not give a file says nothing about the file.
+	if e.opts.OnBadRow != BadRowQuarantine || errors.Is(err, source.ErrUnread) {
 		return err
 	}
 	e.bad.badFile(e.files[number].Path, err)

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -39,12 +38,13 @@ func Run(ctx context.Context, store *storage.Store, table string, paths []string
 	from := sourceOptions(&opts, bad)
 	from.Known = func() []catalog.Feature { return e.state.features }
 	from.PartitionKeys = func() []string { return keysOf(e.state.partition) }
+	from.TempDir = sync.OnceValues(func() (string, error) { return spill.Dir(opts.TempDir, store.Blobs()) })
 	files, err := source.Discover(ctx, paths, from)
 	if err != nil {
 		return Report{Table: table}, err
 	}
 	e = newEngine(opts, files, tableTarget{writer.ToTable(t, opts.Memory), t}, bad)
-	e.dir = sync.OnceValues(func() (string, error) { return spill.Dir(opts.TempDir, store.Blobs()) })
+	e.dir = from.TempDir
 	e.report.Table = table
 	return e.run(ctx)
 }
@@ -54,7 +54,7 @@ func sourceOptions(o *Options, bad *quarantine) source.Options {
 		Format: o.Format, MappingFile: o.MappingFile, DDLFile: o.DDLFile,
 		SessionKey: o.SessionKey, TimeKey: o.TimeKey,
 		ChunkBytes: chunkShare(o.Memory, o.Workers), Threads: o.Workers, Stdin: o.Stdin,
-		Records: o.Records, PageBytes: pageShare(o.Memory, o.Workers),
+		Records: o.Records, PageBytes: pageShare(o.Memory, o.Workers), StorageOptions: o.SourceOptions,
 	}
 	if o.PartitionBy != "" {
 		s.PartitionBy = []string{o.PartitionBy}
@@ -232,7 +232,7 @@ func (twiceError) Is(target error) bool { return target == storage.ErrDuplicateS
 // checkSources completes the fingerprints after reading and refuses two files with the same rows, unless copies are
 // taken. The fingerprint of a copy has its number.
 func (e *engine) checkSources(ctx context.Context) error {
-	same := make(map[string][]sourceFile, len(e.files)) // by fingerprint
+	same := make(map[string][]*source.File, len(e.files)) // by fingerprint
 	for i := range e.files {
 		f, state := &e.files[i], e.fileOf[i]
 		if state.dropped || state.rows == 0 {
@@ -246,26 +246,20 @@ func (e *engine) checkSources(ctx context.Context) error {
 				continue
 			}
 		}
-		print, this := e.prints[i], sourceFile{path: f.Path}
-		this.info, _ = os.Stat(f.Path) // of "-", and of a file that went meanwhile, the path says all
+		print := e.prints[i]
 		for _, other := range same[print] {
-			if other.path == this.path || other.info != nil && this.info != nil && os.SameFile(other.info, this.info) {
-				return fmt.Errorf("%s and %s: %w", other.path, f.Path, ErrSameFile)
+			if source.SameFile(*other, *f) {
+				return fmt.Errorf("%s and %s: %w", other.Path, f.Path, ErrSameFile)
 			}
 			if !e.opts.TakeCopies {
-				return fmt.Errorf("%s and %s: %w", other.path, f.Path, ErrSameBytes)
+				return fmt.Errorf("%s and %s: %w", other.Path, f.Path, ErrSameBytes)
 			}
 		}
-		if same[print] = append(same[print], this); len(same[print]) > 1 {
+		if same[print] = append(same[print], f); len(same[print]) > 1 {
 			e.prints[i] = fmt.Sprintf("%s#%d", print, len(same[print]))
 		}
 	}
 	return nil
-}
-
-type sourceFile struct {
-	path string
-	info os.FileInfo // nil: none
 }
 
 // read brings all rows into the buffer and, where they do not fit, into runs.

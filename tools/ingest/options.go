@@ -53,6 +53,10 @@ type Options struct {
 	// Records, when set, are what the path "-" reads instead. They stay the caller's, who closes them after Run.
 	Records *source.Records
 
+	// SourceOptions say how the object stores of sources are reached, as object.OpenWith takes them. Default: as the
+	// environment says.
+	SourceOptions map[string]string
+
 	// Popularity says which features are read most; they lie together in packs. Default: not known, small ones come
 	// first.
 	Popularity writer.Popularity

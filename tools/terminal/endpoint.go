@@ -1,14 +1,21 @@
 package terminal
 
-// Endpoint is the flag of commands that open a store.
+// Endpoint are the flags of commands that open a store: how it is reached.
 type Endpoint struct {
-	EndpointURL string `name:"endpoint-url" placeholder:"URL" help:"Service of a store at s3:// or az://. Default: AWS_ENDPOINT_URL, AZURE_STORAGE_ENDPOINT."`
+	EndpointURL string `name:"endpoint-url" placeholder:"URL" help:"Service of stores and sources in buckets. Default: AWS_ENDPOINT_URL, STORAGE_EMULATOR_HOST of gs://, AZURE_STORAGE_ENDPOINT of az://."`
+	CacheDir    string `name:"cache-dir" placeholder:"DIR" help:"Keep what is read of a store far away in this directory. Default: DSISTORE_CACHE, else nowhere."`
+	CacheSize   string `name:"cache-size" placeholder:"SIZE" help:"How much of the disk a new cache may take, as in 200GiB. Default: DSISTORE_CACHE_SIZE."`
 }
 
-// StorageOptions returns what object.OpenWith takes.
+// StorageOptions returns what diskcache.OpenStore takes.
 func (e Endpoint) StorageOptions() map[string]string {
-	if e.EndpointURL == "" {
-		return nil
+	out := map[string]string{}
+	for name, value := range map[string]string{
+		"endpoint_url": e.EndpointURL, "cache_dir": e.CacheDir, "cache_size": e.CacheSize,
+	} {
+		if value != "" {
+			out[name] = value
+		}
 	}
-	return map[string]string{"endpoint_url": e.EndpointURL}
+	return out
 }

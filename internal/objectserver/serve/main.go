@@ -1,10 +1,13 @@
-// Command serve starts a server of S3 with buckets, for tests in other languages: it prints the environment by which it
-// is reached, as a line of JSON, and ends with its standard input.
+// Command serve starts a server of S3, or of another service, with buckets, for tests in other languages: it prints the
+// environment by which it is reached, as a line of JSON, and ends with its standard input.
+//
+//	serve [-service s3|gcs|azure] BUCKET...
 package main
 
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -13,26 +16,50 @@ import (
 )
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	service := flag.String("service", "s3", "s3, gcs or azure")
+	flag.Parse()
+	if err := run(*service, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "serve:", err)
 		os.Exit(1)
 	}
 }
 
-func run(buckets []string) error {
-	dir, err := os.MkdirTemp("", "dsistore-s3-")
-	if err != nil {
+func run(service string, buckets []string) error {
+	ctx := context.Background()
+	var environment map[string]string
+	switch service {
+	case "s3":
+		dir, err := os.MkdirTemp("", "dsistore-s3-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		s, stop, err := objectserver.RunS3(ctx, dir, buckets...)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		environment = s.Environment()
+	case "gcs":
+		g, stop, err := objectserver.RunGCS(ctx, buckets...)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		environment = g.Environment()
+	case "azure":
+		a, stop, err := objectserver.RunAzure(ctx, buckets...)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		environment = a.Environment()
+	default:
+		return fmt.Errorf("service %q: want s3, gcs or azure", service)
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(environment); err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	s, stop, err := objectserver.RunS3(context.Background(), dir, buckets...)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	if err := json.NewEncoder(os.Stdout).Encode(s.Environment()); err != nil {
-		return err
-	}
-	_, err = io.Copy(io.Discard, os.Stdin)
+	_, err := io.Copy(io.Discard, os.Stdin)
 	return err
 }

@@ -167,12 +167,18 @@ _AZURE = (("AZURE_STORAGE_ENDPOINT",), ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STO
           ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_KEY"), ("AZURE_STORAGE_SAS_TOKEN",),
           ("AZURE_STORAGE_CONNECTION_STRING",), ("AZURE_STORAGE_USE_EMULATOR",), ("AZURE_ALLOW_HTTP",),
           ("AZURE_TENANT_ID",), ("AZURE_CLIENT_ID",), ("AZURE_CLIENT_SECRET",), ("AZURE_FEDERATED_TOKEN_FILE",))
-_OBJECT_STORES = {"s3": _AWS, "s3a": _AWS, "s3n": _AWS, "az": _AZURE, "abfs": _AZURE, "abfss": _AZURE}
+_GOOGLE = (("GOOGLE_APPLICATION_CREDENTIALS",), ("STORAGE_EMULATOR_HOST",))
+_CACHE = (("DSISTORE_CACHE",), ("DSISTORE_CACHE_SIZE",))
+# What the stores of a scheme take from the environment.
+_ENVIRONMENT = {
+    **dict.fromkeys(("s3", "s3a", "s3n"), _AWS + _CACHE), **dict.fromkeys(("gs", "gcs"), _GOOGLE + _CACHE),
+    **dict.fromkeys(("az", "abfs", "abfss"), _AZURE + _CACHE),
+}
 
 
 def _of_environment(scheme: str) -> dict[str, str]:
     """The storage options of this process's environment: the engine has that of when it was loaded."""
-    set_ = (next((n for n in names if os.environ.get(n)), None) for names in _OBJECT_STORES[scheme])
+    set_ = (next((n for n in names if os.environ.get(n)), None) for names in _ENVIRONMENT[scheme])
     return {"environment." + n: os.environ[n] for n in set_ if n is not None}
 
 
@@ -198,14 +204,20 @@ _WAIT_MILLISECONDS = 50
 
 
 def _text(method: str, params: dict[str, Any], following: bytes = b"") -> bytes:
-    """A request. Parameters that are None are left out."""
+    """A request. Parameters that are None are left out. source_options, of which the values may be secrets, are no
+    parameter: they are the storage options of paths that are URIs, by default those of the store."""
+    params = dict(params)
+    sources: Mapping[str, Any] | None = params.pop("source_options", None)
     request: dict[str, Any] = {"method": method, "params": {k: v for k, v in params.items() if v is not None}}
     uri: str = params.get("uri") or ""
-    scheme = uri.partition("://")[0]
-    if scheme in _OBJECT_STORES:
+    scheme, separator, _ = uri.partition("://")
+    if separator and scheme in _ENVIRONMENT:
         request["storage_options"] = {**_of_environment(scheme), **_options.get(uri, {})}
     elif uri in _options:
         request["storage_options"] = _options[uri]
+    if any(str(p).startswith(_OBJECT_STORES) for p in params.get("paths") or ()):
+        given = _options.get(uri, {}) if sources is None else {name: str(v) for name, v in sources.items()}
+        request["source_options"] = {**_of_environment(), **given}
     text = json.dumps(request).encode()
     return text + b"\0" + following if following else text
 

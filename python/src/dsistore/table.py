@@ -99,14 +99,14 @@ class Store:
                ddl: Path | None = None, memory: int | None = None, overwrite: bool = False, take_copies: bool = False,
                init: bool = False, on_bad_row: str = "fail", bad_row_report: Path | None = None,
                profile: Literal["speed", "balanced", "size"] | None = None,
-               progress: Progress | None = None) -> dict[str, Any]:
+               progress: Progress | None = None, storage_options: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Ingests a source into a table as one commit, and returns the report of ``dsi ingest``. The table is made if
         there is none.
 
-        source       a path (a file, or a directory, whose ``key=value`` parts name partitions), a list of paths, or
-                     anything that has ``__arrow_c_stream__``: a pyarrow Table or RecordBatchReader, a DuckDB relation,
-                     a Polars DataFrame, a Scan; or a pyarrow Dataset or Scanner. A stream is read once, in its order,
-                     and its values are not copied
+        source       a path (a file, or a directory, whose ``key=value`` parts name partitions; of either also
+                     ``s3://bucket/path``), a list of paths, or anything that has ``__arrow_c_stream__``: a pyarrow
+                     Table or RecordBatchReader, a DuckDB relation, a Polars DataFrame, a Scan; or a pyarrow Dataset or
+                     Scanner. A stream is read once, in its order, and its values are not copied
         memory       bounds, in bytes, what the ingest holds. A pyarrow Table or RecordBatch, which is in memory anyway,
                      does not count
         profile      what the table is stored for: speed, balanced or size. The table remembers it; default: what it
@@ -116,6 +116,8 @@ class Store:
         init         makes the store in a directory that is not empty
         progress     is called now and then with (phase, rows, bytes done, bytes in all)
 
+        storage_options say how the object stores of the source are reached: as in open(). Default: those of the store.
+
         Interrupted or failed, it leaves the table unchanged.
         """
         params: dict[str,
@@ -123,7 +125,7 @@ class Store:
                                  partition_by=partition_by, mapping=_ingest.path(mapping), ddl=_ingest.path(ddl),
                                  memory=memory, overwrite=overwrite, take_copies=take_copies, init=init,
                                  on_bad_row=on_bad_row, bad_row_report=_ingest.path(bad_row_report), profile=profile,
-                                 )
+                                 source_options=storage_options)
         return _ingest.read_source("ingest", source, format, progress, params)
 
 
@@ -544,15 +546,18 @@ def _positions(rows: Any) -> bytes:
 
 
 def open(uri: Path, storage_options: Mapping[str, Any] | None = None) -> Store:
-    """The store at a root: a directory, file:///path, s3://bucket/prefix or az://container/prefix. Nothing is read
-    yet.
+    """The store at a root: a directory, file:///path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix.
+    Nothing is read yet.
 
     storage_options say how an object store is reached, by the names of fsspec and of the object_store library, in any
     case: aws_endpoint (endpoint_url), aws_region, aws_profile, aws_access_key_id, aws_secret_access_key,
-    aws_session_token, aws_skip_signature (anon), aws_allow_http, aws_virtual_hosted_style_request; for Azure
-    account_name, account_key, sas_token, connection_string, endpoint_url, tenant_id, client_id, client_secret,
-    use_emulator, allow_http. What they do not say is taken from the environment, as the services' command lines do.
-    They hold for a store in the whole process: those of the newest open with some count, until something was read.
+    aws_session_token, aws_skip_signature (anon), aws_allow_http, aws_virtual_hosted_style_request; of gs://
+    google_base_url (endpoint_url), google_service_account (google_application_credentials), google_service_account_key,
+    google_skip_signature (anon), google_allow_http; of az:// account_name, account_key, sas_token, connection_string,
+    endpoint_url, tenant_id, client_id, client_secret, use_emulator, allow_http. cache_dir and cache_size keep what is
+    read in a directory of this machine, which processes share. What they do not say is taken from the environment, as
+    the services' command lines do, and of the cache DSISTORE_CACHE and DSISTORE_CACHE_SIZE. They hold for a store in
+    the whole process: those of the newest open with some count, until something was read.
     """
     return Store(uri, storage_options)
 

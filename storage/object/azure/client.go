@@ -9,10 +9,12 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/endpoint"
 )
 
 const (
@@ -32,7 +34,7 @@ func client(at Location, o Options, seen policy.Policy) (*container.Client, erro
 	}
 	url := o.Endpoint + "/" + at.Container
 	with := &container.ClientOptions{ClientOptions: clientOptions()}
-	with.PerRetryPolicies = []policy.Policy{seen}
+	with.PerRetryPolicies = []policy.Policy{seen, batches{}}
 	switch {
 	case o.Key != "":
 		key, err := container.NewSharedKeyCredential(o.Account, o.Key)
@@ -78,8 +80,20 @@ func clientOptions() azcore.ClientOptions {
 	}
 }
 
+// batches reads answers about several deletions whole: the SDK does not close their bodies, and until somebody does they
+// count among the requests that are under way.
+type batches struct{}
+
+func (batches) Do(req *policy.Request) (*http.Response, error) {
+	resp, err := req.Next()
+	if err == nil && req.Raw().URL.Query().Get("comp") == "batch" {
+		_, err = runtime.Payload(resp)
+	}
+	return resp, err
+}
+
 // transport keeps as many idle connections as a reader has requests at once. All clients share it.
-var transport = &http.Client{Transport: &http.Transport{
+var transport policy.Transporter = endpoint.New(&http.Client{Transport: &http.Transport{
 	Proxy:       http.ProxyFromEnvironment,
 	DialContext: (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 
@@ -91,4 +105,4 @@ var transport = &http.Client{Transport: &http.Transport{
 	ReadBufferSize:        64 << 10,
 	WriteBufferSize:       64 << 10,
 	DisableCompression:    true,
-}}
+}})

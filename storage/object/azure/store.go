@@ -6,9 +6,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,6 +19,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/remote"
 )
 
 // Store is an object.Store in a container.
@@ -79,7 +80,19 @@ func (s *Store) ReadAt(ctx context.Context, name string, p []byte, off int64) er
 	if err != nil {
 		return err
 	}
-	return s.fetch(name, b).ReadAt(ctx, s, name, p, off)
+	if len(p) == 0 {
+		return remote.ReadNothing(ctx, s, name, off)
+	}
+	return remote.ReadAt(ctx, name, p, off, s.get(name, b))
+}
+
+// ReadUpTo is ReadAt of as much of the range as the object has: n bytes.
+func (s *Store) ReadUpTo(ctx context.Context, name string, p []byte, off int64) (n int, err error) {
+	b, err := s.blob(name)
+	if err != nil {
+		return 0, err
+	}
+	return remote.ReadUpTo(ctx, name, p, off, s.get(name, b))
 }
 
 // ReadWhole asks for the beginning of an object: the answer says how long it is.
@@ -88,42 +101,27 @@ func (s *Store) ReadWhole(ctx context.Context, name string, most int64) ([]byte,
 	if err != nil {
 		return nil, 0, err
 	}
-	return s.fetch(name, b).ReadWhole(ctx, s, name, most)
+	return remote.ReadWhole(ctx, name, most, s.get(name, b))
 }
 
-// fetch returns what asks for ranges of an object.
-func (s *Store) fetch(name string, b *blockblob.Client) object.Fetch {
-	return func(ctx context.Context, off int64, n int) (object.Part, error) {
-		out, err := b.DownloadStream(ctx, &blob.DownloadStreamOptions{
-			Range: blob.HTTPRange{Offset: off, Count: int64(n)},
-		})
+// get returns what asks for ranges of an object.
+func (s *Store) get(name string, b *blockblob.Client) remote.Get {
+	return func(ctx context.Context, off, n int64) (remote.Answer, error) {
+		out, err := b.DownloadStream(ctx, &blob.DownloadStreamOptions{Range: blob.HTTPRange{Offset: off, Count: n}})
 		if status, _ := answer(err); status == http.StatusRequestedRangeNotSatisfiable {
-			return object.Part{}, nil
+			return remote.Answer{}, io.EOF
 		}
 		if err != nil {
-			return object.Part{}, s.wrap(ctx, name, err)
+			return remote.Answer{}, s.wrap(ctx, name, err)
 		}
-		part := ""
-		if out.ContentRange != nil {
-			part = *out.ContentRange
-		}
-		if off > 0 && !strings.HasPrefix(part, fmt.Sprintf("bytes %d-", off)) {
-			_ = out.Body.Close()
-			return object.Part{}, fmt.Errorf("object %s: asked for bytes from %d on, the service answered with %q: "+
-				"it keeps no ranges", name, off, part)
-		}
-		length := int64(-1)
+		length, part := int64(-1), ""
 		if out.ContentLength != nil {
 			length = *out.ContentLength
 		}
-		size := length
-		if part != "" {
-			_, total, _ := strings.Cut(part, "/")
-			if size, err = strconv.ParseInt(total, 10, 64); err != nil || size < 0 {
-				size = -1
-			}
+		if out.ContentRange != nil {
+			part = *out.ContentRange
 		}
-		return object.Part{Body: out.Body, Length: length, Size: size}, nil
+		return remote.NewAnswer(out.Body, length, part), nil
 	}
 }
 

@@ -2,11 +2,13 @@ package azure
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
-	"github.com/dsistore/dsistore/storage/object/settings"
+	"github.com/dsistore/dsistore/storage/object/remote"
 )
 
 // A Location is where a store lies: a container, and the prefix of its objects' names, which ends with a slash or is
@@ -48,7 +50,7 @@ func ParseURI(uri string) (Location, error) {
 	if at.Container == "" || strings.ContainsAny(at.Container, "/.") {
 		return Location{}, fmt.Errorf("no container: %s", want)
 	}
-	at.Prefix, err = settings.Prefix(u.Path)
+	at.Prefix, err = remote.ParsePrefix(u.Path)
 	return at, err
 }
 
@@ -106,20 +108,18 @@ var keys = map[string]func(o *Options, v string) error{
 	"azure_storage_client_secret":     func(o *Options, v string) error { o.ClientSecret = v; return nil },
 	"azure_federated_token_file":      func(o *Options, v string) error { o.TokenFile = v; return nil },
 	"azure_storage_use_emulator": func(o *Options, v string) (err error) {
-		o.Emulator, err = truth(v)
+		o.Emulator, err = remote.ParseTruth(v)
 		return err
 	},
 	"azure_allow_http": func(o *Options, v string) (err error) {
-		o.AllowHTTP, err = truth(v)
+		o.AllowHTTP, err = remote.ParseTruth(v)
 		return err
 	},
 	"azure_skip_signature": func(o *Options, v string) (err error) {
-		o.Anonymous, err = truth(v)
+		o.Anonymous, err = remote.ParseTruth(v)
 		return err
 	},
 }
-
-var truth = settings.Truth
 
 // aliases are other names of options.
 var aliases = map[string]string{
@@ -158,21 +158,21 @@ func ParseOptions(given map[string]string) (Options, error) {
 	mine, environment := map[string]string{}, map[string]string{}
 	for _, name := range variables {
 		if v := os.Getenv(name); v != "" {
-			environment[settings.EnvironmentPrefix+name] = v
+			environment[remote.EnvironmentPrefix+name] = v
 		}
 	}
 	for name, v := range given {
-		if strings.HasPrefix(name, settings.EnvironmentPrefix) {
+		if strings.HasPrefix(name, remote.EnvironmentPrefix) {
 			environment[name] = v
 		} else {
 			mine[name] = v
 		}
 	}
-	o, err := settings.Parse(mine, keys, aliases)
+	o, err := parse(mine)
 	if err != nil {
 		return o, err
 	}
-	e, err := settings.Parse(environment, keys, aliases)
+	e, err := parse(environment)
 	if err != nil {
 		return o, err
 	}
@@ -194,6 +194,13 @@ func ParseOptions(given map[string]string) (Options, error) {
 		o.ClientID = e.ClientID
 	}
 	return o, nil
+}
+
+func parse(given map[string]string) (o Options, _ error) {
+	err := remote.ParseOptions(given, aliases, slices.Sorted(maps.Keys(keys)), func(key, value string) error {
+		return keys[key](&o, value)
+	})
+	return o, err
 }
 
 // Of Azurite: the account and key that its documentation has.
@@ -239,7 +246,8 @@ func (o Options) resolve(at Location) (Options, error) {
 	if strings.Contains(o.Account, "/") {
 		return o, fmt.Errorf("account %q is no name", o.Account)
 	}
-	return o, settings.CheckEndpoint(o.Endpoint, o.AllowHTTP, "azure_allow_http=true (or AZURE_ALLOW_HTTP)")
+	_, err := remote.ParseEndpoint(o.Endpoint, o.AllowHTTP, "azure_allow_http=true (or AZURE_ALLOW_HTTP)")
+	return o, err
 }
 
 // connect fills in what a connection string says. Its errors show no part of it.

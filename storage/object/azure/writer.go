@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -17,9 +18,10 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/remote"
 )
 
-// idKey is the name in an object's metadata of the id of the call that made it: an identifier of C#, in any case.
+// idKey is remote.IDKey in a form that the service takes: an identifier of C#, in any case.
 const idKey = "dsiwrite"
 
 func carries(id string) map[string]*string { return map[string]*string{idKey: &id} }
@@ -40,7 +42,7 @@ func ifAbsent() *blob.AccessConditions {
 	return &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: &any}}
 }
 
-// An upload makes an object: see object.UploadWriter. Uncommitted blocks belong to the name of an object, and not to an
+// An upload makes an object: see remote.UploadWriter. Uncommitted blocks belong to the name of an object, and not to an
 // upload, so that each has names of its own: they begin with the time and the id of the upload.
 type upload struct {
 	s    *Store
@@ -59,12 +61,12 @@ func (s *Store) Create(ctx context.Context, name string) (object.Writer, error) 
 	return w, nil
 }
 
-func (s *Store) create(ctx context.Context, name string) (*object.UploadWriter, error) {
+func (s *Store) create(ctx context.Context, name string) (*remote.UploadWriter, error) {
 	b, err := s.blob(name)
 	if err != nil {
 		return nil, err
 	}
-	return object.NewUploadWriter(ctx, name, &upload{s: s, name: name, blob: b, id: rand.Text()})
+	return remote.NewUploadWriter(ctx, name, &upload{s: s, name: name, blob: b, id: rand.Text()})
 }
 
 // CreateInParts is Create with an upload in parts however small the object is: object.Probe tests a service by it.
@@ -141,12 +143,16 @@ func (s *Store) put(ctx context.Context, name string, b *blockblob.Client, data 
 
 // made returns nil if a creation made its object, whatever error it ended with, and ErrExists if another one did.
 func (s *Store) made(ctx context.Context, name string, b *blockblob.Client, id string, err error) error {
-	status, code := answer(err)
-	if status == http.StatusUnauthorized || status == http.StatusForbidden ||
-		status == http.StatusBadRequest && code != bloberror.InvalidBlockList {
-		return s.wrap(ctx, name, err) // it had no effect
+	if err == nil {
+		return nil
 	}
-	return object.Made(ctx, name, id, s.wrap(ctx, name, err), func() (string, error) {
+	status, code := answer(err)
+	if ctx.Err() != nil || status == http.StatusUnauthorized || status == http.StatusForbidden ||
+		status == http.StatusBadRequest && code != bloberror.InvalidBlockList {
+		return s.wrap(ctx, name, err) // it had no effect, or nobody waits for it
+	}
+	err = s.wrap(ctx, name, err)
+	return remote.Made(name, id, err, errors.Is(err, object.ErrExists), func() (string, error) {
 		out, err := b.GetProperties(ctx, nil)
 		if err != nil {
 			return "", s.wrap(ctx, name, err)

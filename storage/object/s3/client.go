@@ -19,12 +19,15 @@ import (
 	"github.com/aws/smithy-go/logging"
 
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/endpoint"
 )
 
 const (
-	// attempts is how often a request is sent before its error is told: with the delays between, some 40 s.
-	attempts  = 10
-	mostDelay = 8 * time.Second
+	// attempts is how often a request is sent before its error is told: with the delays between, some 30 s. How many
+	// are under way at once is bounded by package endpoint, so that the delays need not be long.
+	attempts   = 16
+	firstDelay = 100 * time.Millisecond // at most
+	mostDelay  = 5 * time.Second
 
 	// headerTimeout bounds the wait for the first byte of an answer. A server may work at the completion of an upload
 	// for minutes, but sends white space meanwhile.
@@ -33,7 +36,7 @@ const (
 
 // client returns a client of the service that the options say.
 func client(ctx context.Context, o Options) (*awss3.Client, error) {
-	endpoint, err := o.endpoint()
+	address, err := o.endpoint()
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +60,7 @@ func client(ctx context.Context, o Options) (*awss3.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuration of AWS: %w", err)
 	}
-	elsewhere := endpoint != "" || c.BaseEndpoint != nil
+	elsewhere := address != "" || c.BaseEndpoint != nil
 	if c.Region == "" {
 		if !elsewhere {
 			return nil, errors.New("no region: set AWS_REGION, or aws_region of the storage options")
@@ -65,8 +68,8 @@ func client(ctx context.Context, o Options) (*awss3.Client, error) {
 		c.Region = "us-east-1"
 	}
 	return awss3.NewFromConfig(c, func(s *awss3.Options) {
-		if endpoint != "" {
-			s.BaseEndpoint = aws.String(endpoint)
+		if address != "" {
+			s.BaseEndpoint = aws.String(address)
 		}
 		if elsewhere {
 			s.UsePathStyle = !o.VirtualHosted
@@ -76,6 +79,7 @@ func client(ctx context.Context, o Options) (*awss3.Client, error) {
 		// Every part of a segment has a checksum of its own, which readers check.
 		s.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 		s.DisableLogOutputChecksumValidationSkipped = true
+		s.HTTPClient = endpoint.New(s.HTTPClient) // not before: the configuration adds certificates to the SDK's client
 	}), nil
 }
 
@@ -94,16 +98,24 @@ func pause(ctx context.Context, attempt int) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(rand.N(100 * time.Millisecond << attempt)):
+	case <-time.After(delay(attempt)):
 		return nil
 	}
+}
+
+// delay is how long to wait before a request is sent again: up to twice as long each time.
+func delay(attempt int) time.Duration {
+	return rand.N(min(firstDelay<<min(attempt, 16), mostDelay))
 }
 
 // newRetryer returns the SDK's with more attempts and without a quota of tokens for all requests of a client, which one
 // burst of 503 uses up. A 409 says that another request for the name was under way.
 func newRetryer() aws.Retryer {
 	return retry.AddWithErrorCodes(retry.NewStandard(func(o *retry.StandardOptions) {
-		o.MaxAttempts, o.MaxBackoff = attempts, mostDelay
+		o.MaxAttempts = attempts
+		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) {
+			return delay(attempt - 1), nil
+		})
 		o.RateLimiter = ratelimit.None
 	}), "ConditionalRequestConflict", "OperationAborted")
 }

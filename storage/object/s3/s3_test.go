@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/dsistore/dsistore/internal/objectserver"
 	"github.com/dsistore/dsistore/storage/object"
@@ -57,6 +58,46 @@ func content(t *testing.T, s object.Store, name string) []byte {
 func TestConformance(t *testing.T) {
 	server := objectserver.StartS3(t, bucket)
 	objecttest.Conformance(t, func(t *testing.T) object.Store { return open(t, server, nil) })
+}
+
+// A read whose answer does not come is sent again; one that writes is not.
+func TestLateReads(t *testing.T) {
+	server := objectserver.StartS3(t, bucket)
+	proxy := objectserver.StartProxy(t, server.Endpoint)
+	s, all := open(t, server, proxy), large(1<<20)
+	ctx := t.Context()
+	must(t, s.PutIfAbsent(ctx, "late", all))
+	const n, late = 400, 5 * time.Second
+	var reads, writes atomic.Int64
+	proxy.Break(func(r *http.Request) objectserver.Fault {
+		var f objectserver.Fault
+		switch {
+		case r.Method == http.MethodPut:
+			writes.Add(1)
+			f.Delay = time.Second
+		case reads.Add(1) == n:
+			f.Delay = late
+		}
+		return f
+	})
+	begin, p := time.Now(), make([]byte, 1000)
+	for i := range n {
+		begin = time.Now()
+		must(t, s.ReadAt(ctx, "late", p, int64(i*1000)))
+		if !bytes.Equal(p, all[i*1000:][:1000]) {
+			t.Fatal("other bytes")
+		}
+	}
+	if took := time.Since(begin); took > late/2 {
+		t.Errorf("a late read took %s", took)
+	}
+	if got := reads.Load(); got <= n || got > n*103/100 {
+		t.Errorf("%d reads were sent for %d", got, n)
+	}
+	must(t, s.PutIfAbsent(ctx, "written", all[:10]))
+	if writes.Load() != 1 {
+		t.Errorf("%d writes were sent for one", writes.Load())
+	}
 }
 
 // large returns bytes of several parts.

@@ -6,9 +6,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +16,7 @@ import (
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/remote"
 )
 
 // Store is an object.Store in a bucket.
@@ -34,10 +35,13 @@ func init() {
 		}
 		return Open(context.Background(), uri, o)
 	}
-	for _, scheme := range []string{"s3", "s3a", "s3n"} { // Hadoop's names
+	for _, scheme := range schemes {
 		object.Register(scheme, open)
 	}
 }
+
+// schemes are those of URIs. The last two are Hadoop's.
+var schemes = []string{"s3", "s3a", "s3n"}
 
 // Open returns the store at an s3:// URI. It makes no request of the service; where credentials come from a file or the
 // machine, it may ask there.
@@ -76,7 +80,19 @@ func (s *Store) ReadAt(ctx context.Context, name string, p []byte, off int64) er
 	if err != nil {
 		return err
 	}
-	return s.fetch(name, key).ReadAt(ctx, s, name, p, off)
+	if len(p) == 0 {
+		return remote.ReadNothing(ctx, s, name, off)
+	}
+	return remote.ReadAt(ctx, name, p, off, s.get(name, key, ""))
+}
+
+// ReadUpTo is ReadAt of as much of the range as the object has: n bytes.
+func (s *Store) ReadUpTo(ctx context.Context, name string, p []byte, off int64) (n int, err error) {
+	key, err := s.key(name)
+	if err != nil {
+		return 0, err
+	}
+	return remote.ReadUpTo(ctx, name, p, off, s.get(name, key, ""))
 }
 
 // ReadWhole asks for the beginning of an object: the answer says how long it is.
@@ -85,45 +101,37 @@ func (s *Store) ReadWhole(ctx context.Context, name string, most int64) ([]byte,
 	if err != nil {
 		return nil, 0, err
 	}
-	return s.fetch(name, key).ReadWhole(ctx, s, name, most)
+	return remote.ReadWhole(ctx, name, most, s.get(name, key, ""))
 }
 
-// fetch returns what asks for ranges of an object.
-func (s *Store) fetch(name string, key *string) object.Fetch {
-	return func(ctx context.Context, off int64, n int) (object.Part, error) {
-		out, err := s.client.GetObject(ctx, &awss3.GetObjectInput{
-			Bucket: &s.at.Bucket, Key: key, Range: aws.String(fmt.Sprintf("bytes=%d-%d", off, off+int64(n)-1)),
-		})
-		if status, _ := answer(err); status == http.StatusRequestedRangeNotSatisfiable {
-			return object.Part{}, nil
+// get returns what asks for ranges of the object of a key, if it has the version; empty: whatever it has.
+func (s *Store) get(name string, key *string, version string) remote.Get {
+	return func(ctx context.Context, off, n int64) (remote.Answer, error) {
+		ask := &awss3.GetObjectInput{
+			Bucket: &s.at.Bucket, Key: key, Range: aws.String(fmt.Sprintf("bytes=%d-%d", off, off+n-1)),
 		}
-		if err != nil {
-			return object.Part{}, s.wrap(ctx, name, err)
+		if version != "" {
+			ask.IfMatch = &version
 		}
-		if part := aws.ToString(out.ContentRange); off > 0 && !strings.HasPrefix(part, fmt.Sprintf("bytes %d-", off)) {
-			_ = out.Body.Close()
-			return object.Part{}, fmt.Errorf("object %s: asked for bytes from %d on, the service answered with %q: "+
-				"it keeps no ranges", name, off, part)
+		out, err := s.client.GetObject(ctx, ask)
+		status, _ := answer(err)
+		switch {
+		case status == http.StatusRequestedRangeNotSatisfiable:
+			return remote.Answer{}, io.EOF
+		case status == http.StatusPreconditionFailed:
+			return remote.Answer{}, object.Changed(name)
+		case err != nil:
+			return remote.Answer{}, s.wrap(ctx, name, err)
+		case version != "" && aws.ToString(out.ETag) != version: // the service takes no notice of If-Match
+			_ = out.Body.Close() // it is not read
+			return remote.Answer{}, object.Changed(name)
 		}
 		length := int64(-1)
 		if out.ContentLength != nil {
 			length = *out.ContentLength
 		}
-		return object.Part{Body: out.Body, Length: length, Size: sizeOf(out)}, nil
+		return remote.NewAnswer(out.Body, length, aws.ToString(out.ContentRange)), nil
 	}
-}
-
-// sizeOf returns the size of the object that an answer has a part of, or all; -1: it does not say it.
-func sizeOf(out *awss3.GetObjectOutput) int64 {
-	part := aws.ToString(out.ContentRange)
-	if part == "" && out.ContentLength != nil {
-		return *out.ContentLength
-	}
-	_, total, _ := strings.Cut(part, "/")
-	if size, err := strconv.ParseInt(total, 10, 64); err == nil && size >= 0 {
-		return size
-	}
-	return -1
 }
 
 // Stat asks for an object's head.
@@ -132,6 +140,11 @@ func (s *Store) Stat(ctx context.Context, name string) (object.Info, error) {
 	if err != nil {
 		return object.Info{}, err
 	}
+	return s.head(ctx, name, key)
+}
+
+// head describes the object of a key.
+func (s *Store) head(ctx context.Context, name string, key *string) (object.Info, error) {
 	out, err := s.client.HeadObject(ctx, &awss3.HeadObjectInput{Bucket: &s.at.Bucket, Key: key})
 	if err != nil {
 		return object.Info{}, s.wrap(ctx, name, err)
@@ -155,37 +168,53 @@ func (s *Store) PutIfAbsent(ctx context.Context, name string, data []byte) error
 func (s *Store) put(ctx context.Context, name string, key *string, data []byte, id string) error {
 	_, err := s.client.PutObject(ctx, &awss3.PutObjectInput{
 		Bucket: &s.at.Bucket, Key: key, Body: bytes.NewReader(data), ContentLength: aws.Int64(int64(len(data))),
-		IfNoneMatch: aws.String("*"), Metadata: map[string]string{idKey: id},
+		IfNoneMatch: aws.String("*"), Metadata: map[string]string{remote.IDKey: id},
 	})
 	return s.made(ctx, name, key, id, err)
 }
 
-// idKey is the name in an object's metadata of the id of the call that made it.
-const idKey = "dsi-write"
-
 // made returns nil if a creation made its object, whatever error it ended with, and ErrExists if another one did.
 func (s *Store) made(ctx context.Context, name string, key *string, id string, err error) error {
-	switch status, _ := answer(err); status {
+	if err == nil {
+		return nil
+	}
+	status, _ := answer(err)
+	switch status {
 	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusMovedPermanently:
 		return s.wrap(ctx, name, err) // it had no effect
 	}
-	return object.Made(ctx, name, id, s.wrap(ctx, name, err), func() (string, error) {
+	if ctx.Err() != nil {
+		return s.wrap(ctx, name, err)
+	}
+	exists := status == http.StatusPreconditionFailed
+	return remote.Made(name, id, s.wrap(ctx, name, err), exists, func() (string, error) {
 		out, err := s.client.HeadObject(ctx, &awss3.HeadObjectInput{Bucket: &s.at.Bucket, Key: key})
 		if err != nil {
 			return "", s.wrap(ctx, name, err)
 		}
-		return out.Metadata[idKey], nil
+		return out.Metadata[remote.IDKey], nil
 	})
 }
 
 // List asks for pages of 1,000 names.
 func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[object.Info, error] {
-	return s.list(ctx, prefix, startAfter, 0)
+	return valid(s.list(ctx, prefix, startAfter, 0))
+}
+
+// valid leaves out what is no object of a store: a console's mark of a folder, for instance.
+func valid(all iter.Seq2[object.Info, error]) iter.Seq2[object.Info, error] {
+	return func(yield func(object.Info, error) bool) {
+		for info, err := range all {
+			if (err != nil || object.ValidateName(info.Name) == nil) && !yield(info, err) {
+				return
+			}
+		}
+	}
 }
 
 // First asks for one name, and for a page where that is no object's.
 func (s *Store) First(ctx context.Context, prefix, startAfter string) (object.Info, bool, error) {
-	for info, err := range s.list(ctx, prefix, startAfter, 1) {
+	for info, err := range valid(s.list(ctx, prefix, startAfter, 1)) {
 		return info, err == nil, err
 	}
 	return object.Info{}, false, nil
@@ -208,13 +237,9 @@ func (s *Store) list(ctx context.Context, prefix, startAfter string, page int32)
 				return
 			}
 			for _, o := range out.Contents {
-				name := strings.TrimPrefix(aws.ToString(o.Key), s.at.Prefix)
-				if object.ValidateName(name) != nil { // a console's mark of a folder, for instance
-					continue
-				}
 				info := object.Info{
-					Name: name, Size: aws.ToInt64(o.Size), ModTime: aws.ToTime(o.LastModified).UnixNano(),
-					Version: aws.ToString(o.ETag),
+					Name: strings.TrimPrefix(aws.ToString(o.Key), s.at.Prefix), Size: aws.ToInt64(o.Size),
+					ModTime: aws.ToTime(o.LastModified).UnixNano(), Version: aws.ToString(o.ETag),
 				}
 				if !yield(info, nil) {
 					return

@@ -2,11 +2,13 @@ package s3
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
-	"github.com/dsistore/dsistore/storage/object/settings"
+	"github.com/dsistore/dsistore/storage/object/remote"
 )
 
 // A Location is where a store lies: a bucket, and the prefix of its objects' keys, which ends with a slash or is empty.
@@ -33,7 +35,7 @@ func ParseURI(uri string) (Location, error) {
 		return Location{}, fmt.Errorf("bucket %s is a directory bucket (S3 Express): it lists names in no order, "+
 			"which a store needs; use a general purpose bucket", u.Host)
 	}
-	prefix, err := settings.Prefix(u.Path)
+	prefix, err := remote.ParsePrefix(u.Path)
 	if err != nil {
 		return Location{}, err
 	}
@@ -74,15 +76,19 @@ var keys = map[string]func(o *Options, v string) error{
 	"aws_access_key_id":     func(o *Options, v string) error { o.AccessKeyID = v; return nil },
 	"aws_secret_access_key": func(o *Options, v string) error { o.SecretAccessKey = v; return nil },
 	"aws_session_token":     func(o *Options, v string) error { o.SessionToken = v; return nil },
-	"aws_skip_signature":    func(o *Options, v string) (err error) { o.Anonymous, err = truth(v); return err },
-	"aws_allow_http":        func(o *Options, v string) (err error) { o.AllowHTTP, err = truth(v); return err },
+	"aws_skip_signature": func(o *Options, v string) (err error) {
+		o.Anonymous, err = remote.ParseTruth(v)
+		return err
+	},
+	"aws_allow_http": func(o *Options, v string) (err error) {
+		o.AllowHTTP, err = remote.ParseTruth(v)
+		return err
+	},
 	"aws_virtual_hosted_style_request": func(o *Options, v string) (err error) {
-		o.VirtualHosted, err = truth(v)
+		o.VirtualHosted, err = remote.ParseTruth(v)
 		return err
 	},
 }
-
-var truth = settings.Truth
 
 // aliases are other names of options.
 var aliases = map[string]string{
@@ -101,7 +107,11 @@ var aliases = map[string]string{
 // ParseOptions reads options by the names that other libraries have for them, in any case. Unknown ones are an error
 // that does not show values.
 func ParseOptions(given map[string]string) (Options, error) {
-	return settings.Parse(given, keys, aliases)
+	var o Options
+	err := remote.ParseOptions(given, aliases, slices.Sorted(maps.Keys(keys)), func(key, value string) error {
+		return keys[key](&o, value)
+	})
+	return o, err
 }
 
 // endpoint returns the URL of the service, or "" for AWS's.
@@ -115,9 +125,9 @@ func (o *Options) endpoint() (string, error) {
 	if endpoint == "" {
 		return "", nil
 	}
-	allowed, _ := settings.Truth(os.Getenv("AWS_ALLOW_HTTP"))
-	leave := "aws_allow_http=true (or AWS_ALLOW_HTTP)"
-	if err := settings.CheckEndpoint(endpoint, o.AllowHTTP || allowed, leave); err != nil {
+	allowed, _ := remote.ParseTruth(os.Getenv("AWS_ALLOW_HTTP"))
+	if _, err := remote.ParseEndpoint(endpoint, o.AllowHTTP || allowed,
+		"aws_allow_http=true (or AWS_ALLOW_HTTP)"); err != nil {
 		return "", err
 	}
 	return endpoint, nil

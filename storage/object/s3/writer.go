@@ -12,12 +12,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/remote"
 )
 
 // abortTimeout bounds what Abort waits for the service; gc ends uploads that are left.
 const abortTimeout = 30 * time.Second
 
-// An upload makes an object: see object.UploadWriter.
+// An upload makes an object: see remote.UploadWriter.
 type upload struct {
 	s    *Store
 	name string
@@ -38,12 +39,12 @@ func (s *Store) Create(ctx context.Context, name string) (object.Writer, error) 
 	return w, nil
 }
 
-func (s *Store) create(ctx context.Context, name string) (*object.UploadWriter, error) {
+func (s *Store) create(ctx context.Context, name string) (*remote.UploadWriter, error) {
 	key, err := s.key(name)
 	if err != nil {
 		return nil, err
 	}
-	return object.NewUploadWriter(ctx, name, &upload{s: s, name: name, key: key, id: rand.Text()})
+	return remote.NewUploadWriter(ctx, name, &upload{s: s, name: name, key: key, id: rand.Text()})
 }
 
 // CreateInParts is Create with an upload in parts however small the object is: object.Probe tests a service by it.
@@ -64,7 +65,7 @@ func (u *upload) Put(ctx context.Context, data []byte) error {
 
 func (u *upload) Begin(ctx context.Context) error {
 	out, err := u.s.client.CreateMultipartUpload(ctx, &awss3.CreateMultipartUploadInput{
-		Bucket: &u.s.at.Bucket, Key: u.key, Metadata: map[string]string{idKey: u.id},
+		Bucket: &u.s.at.Bucket, Key: u.key, Metadata: map[string]string{remote.IDKey: u.id},
 	})
 	if err != nil {
 		return u.s.wrap(ctx, u.name, err)

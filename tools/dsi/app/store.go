@@ -9,13 +9,15 @@ import (
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 	_ "github.com/dsistore/dsistore/storage/object/azure" // stores at az://
-	_ "github.com/dsistore/dsistore/storage/object/s3"    // stores at s3://
+	"github.com/dsistore/dsistore/storage/object/diskcache"
+	_ "github.com/dsistore/dsistore/storage/object/gcs" // stores at gs://
+	_ "github.com/dsistore/dsistore/storage/object/s3"  // stores at s3://
 	"github.com/dsistore/dsistore/tools/terminal"
 )
 
 // StoreArg is the argument that every command on a store begins with. What it opens is closed when the command ends.
 type StoreArg struct {
-	Store string `arg:"" help:"Root of the store: a directory, file:///path, s3://bucket/prefix or az://container/prefix."`
+	Store string `arg:"" help:"Root of the store: a directory, file:///path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix."`
 	terminal.Endpoint
 }
 
@@ -42,7 +44,7 @@ func (s StoreArg) Create(ctx context.Context, e *Env, initialize bool) (*storage
 func (s StoreArg) with(ctx context.Context, e *Env, rate int64,
 	open func(context.Context, object.Store, storage.Options) (*storage.Store, error), opts storage.Options,
 ) (*storage.Store, error) {
-	blobs, err := object.OpenWith(s.Store, s.StorageOptions())
+	blobs, err := diskcache.OpenStore(s.Store, s.StorageOptions())
 	if err != nil {
 		return nil, terminal.UsageError{Err: err}
 	}

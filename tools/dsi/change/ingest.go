@@ -8,9 +8,11 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/dsi/app"
 	"github.com/dsistore/dsistore/tools/dsi/describe"
 	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/tools/ingest/source"
 	"github.com/dsistore/dsistore/tools/terminal"
 	"github.com/dsistore/dsistore/writer"
 )
@@ -20,7 +22,7 @@ type Ingest struct {
 	app.TableArgs
 	app.PopularFlag
 	app.MetricsFlag
-	Sources      []string      `arg:"" name:"source" help:"Files, directories in Hive layout, or - for an Arrow IPC stream on standard input."`
+	Sources      []string      `arg:"" name:"source" help:"Files, directories in Hive layout, s3://bucket/path of either, or - for an Arrow IPC stream on standard input."`
 	Format       string        `default:"auto" enum:"auto,parquet,hive,orc,text,jsonl,arrow" help:"auto, parquet, hive, orc, text, jsonl or arrow."`
 	SessionKey   string        `placeholder:"COLUMN" help:"Cluster rows by this column. Default: what the mapping or the table says, else the source's order is kept."`
 	TimeKey      string        `placeholder:"COLUMN" help:"Order the rows of a session by this column."`
@@ -43,7 +45,8 @@ func (c *Ingest) Run(ctx context.Context, e *app.Env) error {
 	opts := ingest.Options{
 		Format: c.Format, MappingFile: c.Mapping, DDLFile: c.DDL, SessionKey: c.SessionKey, TimeKey: c.TimeKey,
 		PartitionBy: c.PartitionBy, Overwrite: c.Overwrite, OnBadRow: c.OnBadRow, TakeCopies: c.TakeCopies,
-		Options: writer.Options{Memory: int64(c.Memory), Dedup: c.Dedup, Profile: c.Profile},
+		SourceOptions: c.StorageOptions(),
+		Options:       writer.Options{Memory: int64(c.Memory), Dedup: c.Dedup, Profile: c.Profile},
 	}
 	if slices.Contains(c.Sources, "-") {
 		opts.Stdin = e.Interruptible(ctx)
@@ -62,7 +65,11 @@ func (c *Ingest) Run(ctx context.Context, e *app.Env) error {
 		_, err = e.Out.Write(text)
 		return err
 	}
-	store, err := c.Create(ctx, e, c.Init)
+	at := c.StoreArg
+	if slices.ContainsFunc(c.Sources, source.IsURI) && object.OptionsFor(c.Store, c.StorageOptions()) == nil {
+		at.EndpointURL = "" // it is that of the sources
+	}
+	store, err := at.Create(ctx, e, c.Init)
 	if err != nil {
 		return err
 	}

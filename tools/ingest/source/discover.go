@@ -16,16 +16,19 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 	arrowsource "github.com/dsistore/dsistore/tools/ingest/source/arrow"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/files"
 	"github.com/dsistore/dsistore/tools/ingest/source/hive"
 	"github.com/dsistore/dsistore/tools/ingest/source/input"
 	"github.com/dsistore/dsistore/tools/ingest/source/lakehouse"
 	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 	"github.com/dsistore/dsistore/tools/ingest/source/stream"
+	"golang.org/x/sync/errgroup"
 )
 
 // Discover lists the files that the paths ("-" is stdin) hold, in a deterministic order: that of the paths, and of the
 // names below each. Directories are read as Hive lays them out: "key=value" names partitions, names that begin with _
-// or . are skipped, and so are empty files. The mapping and DDL files of opts are read.
+// or . are skipped, and so are empty files. A path may be a URI of an object store: see package files. The mapping and
+// DDL files of opts are read. What is opened later lives under the context of its Open.
 func Discover(ctx context.Context, paths []string, opts Options) ([]File, error) {
 	opts.Limits = opts.Limits.WithDefaults()
 	if opts.ChunkBytes <= 0 {
@@ -51,7 +54,8 @@ func Discover(ctx context.Context, paths []string, opts Options) ([]File, error)
 	if len(paths) == 0 {
 		return nil, errors.New("no source given: name files or directories, or - for stdin")
 	}
-	d := &discovery{opts: &opts, format: f}
+	d := &discovery{opts: &opts, format: f, system: files.NewSystem(opts.StorageOptions, opts.TempDir)}
+	d.above.In = d.system
 	d.Known = opts.Known
 	d.ReadOptions = column.ReadOptions{Limits: opts.Limits, ChunkBytes: opts.ChunkBytes, PageBytes: opts.PageBytes,
 		Threads: opts.Threads}
@@ -69,11 +73,14 @@ func Discover(ctx context.Context, paths []string, opts Options) ([]File, error)
 			return nil, err
 		}
 	}
+	if err := d.tellFormats(ctx); err != nil {
+		return nil, err
+	}
 	if err := d.unifyPartitions(); err != nil {
 		return nil, err
 	}
 	for _, f := range d.files {
-		d.Inputs = append(d.Inputs, input.File{Path: f.Path, Size: f.Size, Format: f.Format})
+		d.Inputs = append(d.Inputs, input.File{Path: f.Path, Size: f.Size, Format: f.Format, From: d.system})
 	}
 	d.openers, d.timestamps = map[string]input.Opener{}, &timestampUnits{d: d}
 	for _, f := range formats {
@@ -92,6 +99,7 @@ type discovery struct {
 	input.Set
 	opts       *Options
 	format     *input.Format // that the caller asked for
+	system     *files.System
 	files      []File
 	stdin      bool
 	above      lakehouse.Ancestors
@@ -115,19 +123,19 @@ func (d *discovery) path(ctx context.Context, p string) error {
 		d.files = append(d.files, File{Path: "-", Size: -1, Format: format.Name})
 		return nil
 	}
-	st, err := os.Stat(p)
+	st, err := d.system.Stat(ctx, p)
 	if err != nil {
 		return err
 	}
 	dir := p
 	if !st.IsDir() {
-		dir = filepath.Dir(p)
+		dir = files.Dir(p)
 	}
-	if err := d.above.Check(p, dir); err != nil {
+	if err := d.above.Check(ctx, p, dir); err != nil {
 		return err
 	}
 	if !st.IsDir() {
-		if err := d.linkedFile(p); err != nil {
+		if err := d.linkedFile(ctx, p); err != nil {
 			return err
 		}
 	}
@@ -150,7 +158,10 @@ func (d *discovery) path(ctx context.Context, p string) error {
 }
 
 // linkedFile returns a refusal when path is, or links to, a file in a table that has a log.
-func (d *discovery) linkedFile(path string) error {
+func (d *discovery) linkedFile(ctx context.Context, path string) error {
+	if files.IsURI(path) {
+		return lakehouse.CheckName(path, files.Base(path))
+	}
 	real := path
 	if r, err := filepath.EvalSymlinks(path); err == nil { // else it is a pipe that has no path: /dev/fd/63
 		real = r
@@ -160,7 +171,7 @@ func (d *discovery) linkedFile(path string) error {
 			return err
 		}
 	}
-	return d.above.Check(path, filepath.Dir(real))
+	return d.above.Check(ctx, path, filepath.Dir(real))
 }
 
 // directory lists dir, whose partition is part, in the order of names.
@@ -168,28 +179,28 @@ func (d *discovery) directory(ctx context.Context, dir string, part catalog.Part
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	entries, err := os.ReadDir(dir) // sorted by name
+	entries, err := d.system.ReadDir(ctx, dir) // sorted by name
 	if err != nil {
 		return err
 	}
-	if found := lakehouse.Marked(dir, entries); found != nil {
+	if found := lakehouse.Marked(ctx, d.system, dir, entries); found != nil {
 		return found.Refusal(dir)
 	}
 	for _, e := range entries {
 		if hive.Hidden(e.Name()) {
 			continue
 		}
-		path := filepath.Join(dir, e.Name())
+		path := files.Join(dir, e.Name())
 		if strings.HasSuffix(e.Name(), "._COPYING_") {
 			return fmt.Errorf("%s: a copy that is not finished", path)
 		}
-		st, err := os.Stat(path) // follows links, as Hive does
+		st, err := d.entry(ctx, path, e)
 		if err != nil {
 			return err
 		}
 		if !st.IsDir() {
 			if e.Type()&fs.ModeSymlink != 0 {
-				if err := d.linkedFile(path); err != nil {
+				if err := d.linkedFile(ctx, path); err != nil {
 					return err
 				}
 			}
@@ -216,6 +227,14 @@ func (d *discovery) directory(ctx context.Context, dir string, part catalog.Part
 	return nil
 }
 
+// entry describes what an entry of a directory is. Links are followed, as Hive does.
+func (d *discovery) entry(ctx context.Context, path string, e fs.DirEntry) (fs.FileInfo, error) {
+	if files.IsURI(path) {
+		return e.Info()
+	}
+	return d.system.Stat(ctx, path)
+}
+
 // file adds a file. named: the caller gave its path itself, not that of a directory above it.
 func (d *discovery) file(path string, st fs.FileInfo, part catalog.Partition, named bool) error {
 	pipe := st.Mode()&fs.ModeNamedPipe != 0
@@ -230,19 +249,58 @@ func (d *discovery) file(path string, st fs.FileInfo, part catalog.Partition, na
 	if st.Mode().IsRegular() && st.Size() == 0 {
 		return nil
 	}
-	format := d.format
-	if format.Begin == nil {
-		var err error
-		if format, err = d.sniff(path, st); err != nil {
-			return err
+	f := File{Path: path, Size: st.Size(), Partition: part}
+	if d.format.Begin != nil {
+		f.Format = d.format.Name
+	}
+	if !st.Mode().IsRegular() {
+		f.Size = -1
+	}
+	d.files = append(d.files, f)
+	return nil
+}
+
+// tellsAtOnce is how many files are opened at once for their formats.
+const tellsAtOnce = 32
+
+// tellFormats finds out the formats of files, where the caller does not say it. The error is that of the first file
+// that has one.
+func (d *discovery) tellFormats(ctx context.Context) error {
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(tellsAtOnce)
+	errs := make([]error, len(d.files))
+	for i := range d.files {
+		f := &d.files[i]
+		if f.Format != "" {
+			continue
+		}
+		if f.Size < 0 {
+			f.Format = arrowsource.Format.Name
+			continue
+		}
+		g.Go(func() error {
+			if gctx.Err() != nil {
+				return nil // files are begun in order: one before it has an error
+			}
+			format, err := d.sniff(gctx, f.Path)
+			if err != nil {
+				errs[i] = err
+				return err
+			}
+			f.Format = format.Name
+			return nil
+		})
+	}
+	err := g.Wait()
+	if cerr := ctx.Err(); cerr != nil {
+		return cerr
+	}
+	for _, first := range errs {
+		if first != nil && !errors.Is(first, context.Canceled) {
+			return first
 		}
 	}
-	size := st.Size()
-	if !st.Mode().IsRegular() {
-		size = -1
-	}
-	d.files = append(d.files, File{Path: path, Size: size, Format: format.Name, Partition: part})
-	return nil
+	return err
 }
 
 // unifyPartitions gives all files the key order of the first, and refuses files with other keys.
@@ -286,21 +344,11 @@ func (d *discovery) unifyPartitions() error {
 }
 
 // sniff tells the format of a file.
-func (d *discovery) sniff(path string, st fs.FileInfo) (*input.Format, error) {
-	if !st.Mode().IsRegular() {
-		return arrowsource.Format, nil
-	}
-	f, err := os.Open(path)
+func (d *discovery) sniff(ctx context.Context, path string) (*input.Format, error) {
+	head, err := d.system.Head(ctx, path, 512)
 	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	head := make([]byte, 512)
-	n, err := io.ReadFull(f, head)
-	if err != nil && err != io.ErrUnexpectedEOF {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	head = head[:n]
 	if found := sniffMagic(head); found != nil {
 		return found, nil
 	}
@@ -326,7 +374,7 @@ func (d *discovery) bindFile(f *File) {
 	case f.Size < 0:
 		src = stream.NewReader(&stream.Pipe{Path: f.Path})
 	}
-	in := input.File{Path: f.Path, Size: f.Size, Format: f.Format}
+	in := input.File{Path: f.Path, Size: f.Size, Format: f.Format, From: d.system}
 	if src != nil {
 		in.Stream = src
 	}
@@ -348,6 +396,9 @@ func (d *discovery) bindFile(f *File) {
 		}
 		if file.records != nil {
 			return file.records.Sum()
+		}
+		if print, err := d.system.Fingerprint(ctx, file.Path); err != nil || print != "" {
+			return print, err
 		}
 		return stream.Fingerprint(ctx, file.Path)
 	}

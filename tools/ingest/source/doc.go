@@ -9,6 +9,7 @@
 //	                |                    map -> a feature per key, list<number> -> sparse, ...
 //	              Chunk                  bad rows are left out here, from every column
 //
+//	files     where files lie: on the disk or in a bucket
 //	input     what a format is (Format), and the files that are read together (Set)
 //	column    types and arrays of nested values, between formats and mapping
 //	lines     text as records

@@ -4,6 +4,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest/source/arrow"
+	"github.com/dsistore/dsistore/tools/ingest/source/files"
 	"github.com/dsistore/dsistore/tools/ingest/source/hive"
 	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
@@ -19,6 +20,15 @@ type RecordReader = arrow.RecordReader
 
 // NewRecords takes r over; see arrow.NewRecords.
 func NewRecords(r RecordReader, resident bool) *Records { return arrow.NewRecords(r, resident) }
+
+// ErrUnread is matched when an object is not what was listed, or its service does not give it; see files.ErrUnread.
+var ErrUnread = files.ErrUnread
+
+// IsURI reports whether a path is in an object store; see files.IsURI.
+func IsURI(path string) bool { return files.IsURI(path) }
+
+// SameFile reports whether two files are one, by the same or by another name.
+func SameFile(a, b File) bool { return files.SameFile(a.Path, b.Path) }
 
 // TypeName prints a type with its logical type, for messages.
 func TypeName(t vector.Type, logical string) string {

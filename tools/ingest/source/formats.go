@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	arrowsource "github.com/dsistore/dsistore/tools/ingest/source/arrow"
+	"github.com/dsistore/dsistore/tools/ingest/source/files"
 	"github.com/dsistore/dsistore/tools/ingest/source/input"
 	"github.com/dsistore/dsistore/tools/ingest/source/jsonl"
 	"github.com/dsistore/dsistore/tools/ingest/source/orc"
@@ -54,7 +55,7 @@ func sniffMagic(head []byte) *input.Format {
 
 // sniff returns the format of a file by its first bytes, then by its name, then by a guess; nil: nothing tells it.
 func sniff(d *input.Set, path string, head []byte) *input.Format {
-	name := strings.ToLower(filepath.Base(path))
+	name := strings.ToLower(files.Base(path))
 	compressed := false
 	for _, suffix := range []string{".gz", ".zst", ".bz2", ".deflate"} {
 		if strings.HasSuffix(name, suffix) {

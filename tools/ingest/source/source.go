@@ -115,7 +115,11 @@ type Options struct {
 	// where neither PartitionBy nor the mapping file says by what rows are partitioned. It is called when a source is
 	// opened. nil, or none: nothing is known.
 	PartitionKeys func() []string
-	Limits        column.Limits
+	// StorageOptions say how the object stores are reached that paths name, as object.OpenWith takes them.
+	StorageOptions map[string]string
+	// TempDir returns where temporary files are made. Default: the system's directory for them.
+	TempDir func() (string, error)
+	Limits  column.Limits
 }
 
 const (

@@ -86,7 +86,7 @@ func (d *timestampUnits) file(ctx context.Context, in input.File) (leaves []inpu
 		}
 	}()
 	if ranges := formatNamed(in.Format).Ranges; ranges != nil {
-		return ranges(in.Path)
+		return ranges(ctx, in)
 	}
 	r, err := d.d.reader(ctx, in, nil)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
@@ -20,13 +19,12 @@ var Format = &input.Format{
 	Magic:    []string{"ARROW1", "FEA1", "\xff\xff\xff\xff"},
 	Suffixes: []string{".arrow", ".arrows", ".ipc", ".feather"},
 	Begin: func(d *input.Set) input.Opener {
-		return func(_ context.Context, in input.File) (_ column.Reader, err error) {
-			if in.Stream == nil {
-				if in.Stream, err = os.Open(in.Path); err != nil {
-					return nil, err
-				}
+		return func(ctx context.Context, in input.File) (column.Reader, error) {
+			src, err := in.Read(ctx)
+			if err != nil {
+				return nil, err
 			}
-			return input.Opened(NewReader(in.Stream, in.Stream, &d.ReadOptions))
+			return input.Opened(NewReader(src, src, &d.ReadOptions))
 		}
 	},
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/files"
 )
 
 // A Format is a kind of file. What differs between formats is in its fields.
@@ -19,7 +20,7 @@ type Format struct {
 	// Begin returns what opens the files of a dump. nil: files are in any format, which each of them tells.
 	Begin func(d *Set) Opener
 	// Ranges returns what the timestamps of a file are that have no unit yet; nil: its rows are read for that.
-	Ranges func(path string) ([]TimestampLeaf, error)
+	Ranges func(ctx context.Context, in File) ([]TimestampLeaf, error)
 }
 
 // An Opener opens the reader of an input.
@@ -39,6 +40,18 @@ type File struct {
 	Size   int64 // -1: a stream
 	Format string
 	Stream io.ReadCloser // what stdin or a pipe gives; nil: a file, or not there
+	From   *files.System // that has the path
+}
+
+// Open opens a file for reads at offsets. It lives under ctx.
+func (f File) Open(ctx context.Context) (files.File, error) { return f.From.Open(ctx, f.Path) }
+
+// Read opens a file to be read from its beginning, or returns the stream. It lives under ctx.
+func (f File) Read(ctx context.Context) (io.ReadCloser, error) {
+	if f.Stream != nil {
+		return f.Stream, nil
+	}
+	return f.From.Read(ctx, f.Path)
 }
 
 // A TimestampLeaf is a part of a column whose timestamps are of any unit.

@@ -52,7 +52,7 @@ func (d *inference) types(ctx context.Context, path string) (*schema, error) {
 
 // open opens the reader of JSON lines with the types of all files, or of what a stream begins with.
 func (d *inference) open(ctx context.Context, in input.File) (column.Reader, error) {
-	lines, err := lines.Open(in.Path, in.Stream, lines.UTF8, &d.d.Limits)
+	lines, err := d.lines(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +61,15 @@ func (d *inference) open(ctx context.Context, in input.File) (column.Reader, err
 		lines.Close()
 	}
 	return input.Opened(r, err)
+}
+
+// lines opens the lines of an input.
+func (d *inference) lines(ctx context.Context, in input.File) (*lines.Reader, error) {
+	src, err := in.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return lines.Open(in.Path, src, lines.UTF8, &d.d.Limits)
 }
 
 func (d *inference) reader(ctx context.Context, lines *lines.Reader, in input.File) (*Reader, error) {
@@ -80,7 +89,7 @@ func (d *inference) scan(ctx context.Context) error {
 	for some := range slices.Chunk(d.d.Files(name), filesAtOnce) {
 		schemas, errs := make([]*schema, len(some)), make([]error, len(some))
 		err := d.d.Scan(ctx, some, func(ctx context.Context, i int, in input.File) {
-			schemas[i], errs[i] = d.file(ctx, in.Path)
+			schemas[i], errs[i] = d.file(ctx, in)
 		})
 		if err != nil {
 			return err
@@ -100,9 +109,9 @@ func (d *inference) scan(ctx context.Context) error {
 
 // file returns what a file says. One that cannot be read to its end says what it can: its error comes again
 // when it is read for its rows.
-func (d *inference) file(ctx context.Context, path string) (*schema, error) {
+func (d *inference) file(ctx context.Context, in input.File) (*schema, error) {
 	s := newSchema(d.d)
-	lines, err := lines.Open(path, nil, lines.UTF8, &d.d.Limits)
+	lines, err := d.lines(ctx, in)
 	if err != nil {
 		return s, nil
 	}

@@ -1,6 +1,7 @@
 package lakehouse
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/files"
 )
 
 // Tables of Delta Lake, Iceberg and Hudi, and Hive's transactional ones, keep files that their log has replaced, and
@@ -72,11 +74,11 @@ var (
 const hudiPartition = ".hoodie_partition_metadata"
 
 // Marked returns what the listing of a directory shows: nil for plain files.
-func Marked(dir string, entries []fs.DirEntry) *Table {
+func Marked(ctx context.Context, in *files.System, dir string, entries []fs.DirEntry) *Table {
 	for _, e := range entries {
 		name, kind := e.Name(), ""
 		switch {
-		case e.IsDir() && isTransactional(filepath.Join(dir, name)):
+		case e.IsDir() && isTransactional(ctx, in, files.Join(dir, name)):
 			kind = hiveACID
 		case e.IsDir():
 			continue
@@ -87,37 +89,31 @@ func Marked(dir string, entries []fs.DirEntry) *Table {
 		default:
 			continue
 		}
-		return &Table{kind: kind, marker: filepath.Join(dir, name)}
+		return &Table{kind: kind, marker: files.Join(dir, name)}
 	}
-	return markedDirectory(dir)
+	return markedDirectory(ctx, in, dir)
 }
 
 // markedDirectory looks into dir for the markers that a table has at its root or in each partition, by their names: dir
 // may hold any number of other entries.
-func markedDirectory(dir string) *Table {
-	isDir := func(name string) bool {
-		st, err := os.Stat(filepath.Join(dir, name))
-		return err == nil && st.IsDir()
-	}
-	switch {
-	case isDir("_delta_log"):
-		return &Table{kind: deltaTable, marker: filepath.Join(dir, "_delta_log")}
-	case isDir(".hoodie"):
-		return &Table{kind: hudiTable, marker: filepath.Join(dir, ".hoodie")}
-	}
-	for _, suffix := range []string{"", ".parquet", ".orc"} {
-		if path := filepath.Join(dir, hudiPartition+suffix); exists(path) {
+func markedDirectory(ctx context.Context, in *files.System, dir string) *Table {
+	for _, name := range in.Has(ctx, dir, "_delta_log/", ".hoodie/", hudiPartition, hudiPartition+".parquet",
+		hudiPartition+".orc", "metadata/") {
+		path := files.Join(dir, strings.TrimSuffix(name, "/"))
+		switch name {
+		case "_delta_log/":
+			return &Table{kind: deltaTable, marker: path}
+		case "metadata/":
+		default:
 			return &Table{kind: hudiTable, marker: path}
 		}
-	}
-	if metadata := filepath.Join(dir, "metadata"); isDir("metadata") {
-		if hint := filepath.Join(metadata, "version-hint.text"); exists(hint) {
-			return &Table{kind: icebergTable, marker: hint}
+		if len(in.Has(ctx, path, "version-hint.text")) > 0 {
+			return &Table{kind: icebergTable, marker: files.Join(path, "version-hint.text")}
 		}
-		entries, _ := os.ReadDir(metadata) // what cannot be listed shows nothing
+		entries, _ := in.ReadDir(ctx, path) // what cannot be listed shows nothing
 		if i := slices.IndexFunc(entries,
 			func(e fs.DirEntry) bool { return icebergMetadata.MatchString(e.Name()) }); i >= 0 {
-			return &Table{kind: icebergTable, marker: filepath.Join(metadata, entries[i].Name())}
+			return &Table{kind: icebergTable, marker: files.Join(path, entries[i].Name())}
 		}
 	}
 	return nil
@@ -132,29 +128,33 @@ func CheckName(path, name string) error {
 }
 
 // isTransactional reports whether a directory has what transactions of Hive wrote.
-func isTransactional(dir string) bool {
-	switch name := filepath.Base(dir); {
+func isTransactional(ctx context.Context, in *files.System, dir string) bool {
+	switch name := files.Base(dir); {
 	case transactional.MatchString(name):
 		return true
 	case !numbered.MatchString(name):
 		return false
 	}
-	entries, _ := os.ReadDir(dir) // what cannot be listed shows nothing
+	entries, _ := in.ReadDir(ctx, dir) // what cannot be listed shows nothing
 	return slices.ContainsFunc(entries,
 		func(e fs.DirEntry) bool { return !e.IsDir() && transactionFiles.MatchString(e.Name()) })
 }
 
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
-}
-
 // An Ancestors looks for markers in the directories above paths. It remembers those that it has seen.
-type Ancestors struct{ plain map[string]bool }
+type Ancestors struct {
+	In    *files.System
+	plain map[string]bool
+}
 
 // Check returns a refusal when dir, or a directory above it, is in a table. Both the path as it was given and the one
 // that its links lead to count. path is what the refusal speaks of.
-func (a *Ancestors) Check(path, dir string) error {
+func (a *Ancestors) Check(ctx context.Context, path, dir string) error {
+	if files.IsURI(dir) {
+		if found := a.climb(ctx, dir); found != nil {
+			return found.Refusal(path)
+		}
+		return nil
+	}
 	given, err := filepath.Abs(dir)
 	if err != nil {
 		return err
@@ -164,22 +164,23 @@ func (a *Ancestors) Check(path, dir string) error {
 		paths = append(paths, real)
 	}
 	for _, from := range paths {
-		if found := a.climb(from); found != nil {
+		if found := a.climb(ctx, from); found != nil {
 			return found.Refusal(path)
 		}
 	}
 	return nil
 }
 
-// climb returns the first table at or above dir. The root of the file system, the home directory, the one for temporary
-// files and what is above them belong to no table: a marker left there by accident does not stand for everything below.
-func (a *Ancestors) climb(dir string) *Table {
+// climb returns the first table at or above dir. The root of the file system, a bucket's, the home directory, the one
+// for temporary files and what is above them belong to no table: a marker left there by accident does not stand for
+// everything below.
+func (a *Ancestors) climb(ctx context.Context, dir string) *Table {
 	var seen []string
-	for ; !a.plain[dir] && !isBoundary(dir); dir = filepath.Dir(dir) {
-		if isTransactional(dir) {
+	for ; !a.plain[dir] && !isBoundary(dir); dir = files.Dir(dir) {
+		if isTransactional(ctx, a.In, dir) {
 			return &Table{kind: hiveACID, marker: dir}
 		}
-		if found := markedDirectory(dir); found != nil {
+		if found := markedDirectory(ctx, a.In, dir); found != nil {
 			return found
 		}
 		seen = append(seen, dir)
@@ -195,7 +196,7 @@ func (a *Ancestors) climb(dir string) *Table {
 
 func isBoundary(dir string) bool {
 	home, err := os.UserHomeDir()
-	return dir == filepath.Dir(dir) || err == nil && dir == filepath.Clean(home) || dir == filepath.Clean(os.TempDir())
+	return dir == files.Dir(dir) || err == nil && dir == filepath.Clean(home) || dir == filepath.Clean(os.TempDir())
 }
 
 // FileMeta are what the footer of a file says of the table that it belongs to.

@@ -49,16 +49,8 @@ type Reader struct {
 	ended bool
 }
 
-// Open opens a file, or a stream, of text in an encoding that a byte order mark may overrule.
-func Open(path string, src io.ReadCloser, set charset, limits *column.Limits) (*Reader, error) {
-	in := src
-	if in == nil {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		in = f
-	}
+// Open reads text in an encoding that a byte order mark may overrule. It takes over in, also where it returns an error.
+func Open(path string, in io.ReadCloser, set charset, limits *column.Limits) (*Reader, error) {
 	l := &Reader{limit: limits.LineBytes, src: in, eol: '\n'}
 	if err := l.begin(path, in, set); err != nil {
 		l.Close()

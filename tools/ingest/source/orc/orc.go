@@ -56,7 +56,7 @@ var Format = &input.Format{
 	FilesOnly: true,
 	Begin: func(d *input.Set) input.Opener {
 		return func(ctx context.Context, in input.File) (column.Reader, error) {
-			return open(ctx, in.Path, d.Mapping, &d.ReadOptions)
+			return open(ctx, in, d.Mapping, &d.ReadOptions)
 		}
 	},
 	Ranges: timestampRanges,
@@ -73,31 +73,33 @@ type child struct {
 
 // open starts the child and reads the schema that it sends. It does not read what the mapping drops, nor timestamps
 // that pyarrow does not hold.
-func open(ctx context.Context, path string, m *mapping.Mapping, opts *column.ReadOptions) (_ column.Reader, err error) {
+func open(ctx context.Context, in input.File, m *mapping.Mapping, opts *column.ReadOptions) (_ column.Reader,
+	err error) {
 	r := &reader{}
 	defer func() {
 		if err != nil {
 			r.Close()
 		}
 	}()
-	if r.file, err = os.Open(path); err != nil {
-		return nil, err
-	}
-	st, err := r.file.Stat()
-	if err != nil {
+	if r.file, err = in.Open(ctx); err != nil {
 		return nil, err
 	}
 	// Where the end of the file cannot be read here, pyarrow says what is wrong with it, or reads it.
-	r.tail, _ = ReadTail(r.file, st.Size())
+	r.tail, _ = ReadTail(r.file, r.file.Size())
 	out := r.plan(m)
+	spooled, err := r.file.Spool() // which the child reads, and Timestamps by small parts
+	if err != nil {
+		return nil, err
+	}
 	if r.tail != nil && len(out) == len(r.cols) && len(out) > 0 {
 		return r, nil
 	}
-	return r, r.start(ctx, path, out, opts)
+	return r, r.start(ctx, in.Path, spooled, out, opts)
 }
 
-// start starts the child, which leaves columns out.
-func (r *reader) start(ctx context.Context, path string, out []string, opts *column.ReadOptions) error {
+// start starts the child, which leaves columns out. It reads path, or spooled where that is not nil.
+func (r *reader) start(ctx context.Context, path string, spooled *os.File, out []string,
+	opts *column.ReadOptions) error {
 	python := os.Getenv("DSISTORE_PYTHON")
 	if python == "" {
 		python = "python3"
@@ -106,15 +108,20 @@ func (r *reader) start(ctx context.Context, path string, out []string, opts *col
 	if err != nil {
 		return column.Refuse("", "%v; %s", err, install)
 	}
-	full, err := filepath.Abs(path)
-	if err != nil {
-		return err
+	full := "/dev/fd/3" // the first of ExtraFiles
+	if spooled == nil {
+		if full, err = filepath.Abs(path); err != nil {
+			return err
+		}
 	}
 	names, err := json.Marshal(append([]string{}, out...))
 	if err != nil {
 		return err
 	}
 	c := &child{cmd: exec.Command(exe, "-c", script, full)}
+	if spooled != nil {
+		c.cmd.ExtraFiles = []*os.File{spooled}
+	}
 	c.cmd.Stdin, c.cmd.Stderr = bytes.NewReader(names), &c.stderr
 	if c.out, err = c.cmd.StdoutPipe(); err != nil {
 		return err

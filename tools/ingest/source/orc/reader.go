@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/dsistore/dsistore/format/vector"
 	arrowsource "github.com/dsistore/dsistore/tools/ingest/source/arrow"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/files"
 	"github.com/dsistore/dsistore/tools/ingest/source/lakehouse"
 	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
@@ -18,7 +18,7 @@ import (
 // reader reads an ORC file: pyarrow, in a child process, most of it, and Timestamps the timestamps that pyarrow does
 // not hold.
 type reader struct {
-	file  *os.File
+	file  files.File
 	tail  *Tail               // nil: it cannot be read, and pyarrow reads everything
 	arrow *arrowsource.Reader // nil: no column is pyarrow's
 	child *child

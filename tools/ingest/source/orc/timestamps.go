@@ -1,10 +1,10 @@
 package orc
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
@@ -158,17 +158,13 @@ func (m *Timestamps) read(n *column.Type, rows int) (*column.Array, error) {
 
 // timestampRanges returns what the timestamps of an ORC file are, as far as pyarrow does not read them: those that it
 // reads are in the range of nanoseconds.
-func timestampRanges(path string) (leaves []input.TimestampLeaf, err error) {
-	f, err := os.Open(path)
+func timestampRanges(ctx context.Context, in input.File) (leaves []input.TimestampLeaf, err error) {
+	f, err := in.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	tail, err := ReadTail(f, st.Size())
+	tail, err := ReadTail(f, f.Size())
 	if err != nil {
 		return nil, err
 	}
@@ -177,6 +173,11 @@ func timestampRanges(path string) (leaves []input.TimestampLeaf, err error) {
 		k := tail.Types[typ].Kind
 		if k != Timestamp && k != Instant || !tail.exceedsNanoseconds(typ, false) {
 			continue
+		}
+		if len(leaves) == 0 { // they are read by small parts
+			if _, err := f.Spool(); err != nil {
+				return nil, err
+			}
 		}
 		seen := &column.TimestampRange{}
 		leaves = append(leaves, input.TimestampLeaf{Path: root.Names[i], Node: &column.Type{Seen: seen}})

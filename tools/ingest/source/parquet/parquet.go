@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/files"
 	"github.com/dsistore/dsistore/tools/ingest/source/input"
 	"github.com/dsistore/dsistore/tools/ingest/source/lakehouse"
 	"github.com/dsistore/dsistore/tools/ingest/source/parquet/footer"
@@ -27,8 +27,7 @@ import (
 // Memory: the open pages, at most Options.PageBytes between batches, and the batch. A column whose page does not fit
 // drops it and reads it again for the next batch, from where it was in it.
 type Reader struct {
-	f       *os.File
-	size    int64
+	f       files.File
 	foot    *footer.Footer
 	cols    []*levelNode
 	nodes   []*column.Type
@@ -59,17 +58,18 @@ var Format = &input.Format{
 	Suffixes:  []string{".parquet", ".parq", ".pq"},
 	FilesOnly: true,
 	Begin: func(d *input.Set) input.Opener {
-		return func(_ context.Context, in input.File) (column.Reader, error) {
-			return input.Opened(open(in.Path, &d.ReadOptions))
+		return func(ctx context.Context, in input.File) (column.Reader, error) {
+			f, err := in.Open(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return input.Opened(open(f, &d.ReadOptions))
 		}
 	},
 }
 
-func open(path string, opts *column.ReadOptions) (r *Reader, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
+// open takes over f, also where it returns an error.
+func open(f files.File, opts *column.ReadOptions) (r *Reader, err error) {
 	r = &Reader{f: f, limits: &opts.Limits, threads: opts.Threads, target: opts.ChunkBytes, holdBytes: opts.PageBytes,
 		rows: firstRows}
 	defer func() {
@@ -77,12 +77,7 @@ func open(path string, opts *column.ReadOptions) (r *Reader, err error) {
 			f.Close()
 		}
 	}()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	r.size = st.Size()
-	foot, err := footer.Read(f, r.size, *r.limits)
+	foot, err := footer.Read(f, f.Size(), *r.limits)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +175,37 @@ func (r *Reader) openGroup(g *footer.RowGroup) (err error) {
 		// Encoded sizes are a guess that later batches mend; begin with few rows.
 		r.rows = int(min(int64(r.rows), r.rowsFor(max(1, g.Bytes/g.Rows))))
 	}
-	return nil
+	var read []files.Range
+	for i, c := range r.cols {
+		if r.wanted == nil || r.wanted[i] {
+			read = r.appendRanges(read, c)
+		}
+	}
+	return r.f.Fetch(read, r.holdBytes)
+}
+
+// appendRanges appends what the leaves under n have in the row group, as far as they are read.
+func (r *Reader) appendRanges(out []files.Range, n *levelNode) []files.Range {
+	for _, c := range n.children {
+		out = r.appendRanges(out, c)
+	}
+	if n.children != nil || n.use == useNothing {
+		return out
+	}
+	start, end := r.chunkRange(&r.chunks[n.first])
+	return append(out, files.Range{Off: start, Len: end - start})
+}
+
+// chunkRange returns where the pages of a column chunk lie, as the footer says: in the file or not.
+func (r *Reader) chunkRange(c *footer.Chunk) (start, end int64) {
+	start = c.DataPage
+	if d := c.DictionaryPage; d > 0 && d < start {
+		start = d
+	}
+	if end = start + c.Compressed; r.quirks.ShortChunks {
+		end = min(r.f.Size(), end+100)
+	}
+	return start, end
 }
 
 // openLeaf opens the column chunk of a leaf.
@@ -206,16 +231,9 @@ func (r *Reader) openLeaf(i int, n *levelNode) (*leafReader, error) {
 	if values < 0 || n.rep == 0 && values != rows || values < rows {
 		return nil, fmt.Errorf("%d values in a row group of %d rows", values, rows)
 	}
-	start, length := chunk.DataPage, chunk.Compressed
-	if d := chunk.DictionaryPage; d > 0 && d < start {
-		start = d
-	}
-	if start < 0 || length < 0 || start > r.size || length > r.size-start {
-		return nil, fmt.Errorf("the column chunk is bytes [%d, %d) of a file of %d", start, start+length, r.size)
-	}
-	end := start + length
-	if r.quirks.ShortChunks {
-		end = min(r.size, end+100)
+	start, end := r.chunkRange(chunk)
+	if length, size := chunk.Compressed, r.f.Size(); start < 0 || length < 0 || start > size || length > size-start {
+		return nil, fmt.Errorf("the column chunk is bytes [%d, %d) of a file of %d", start, start+length, size)
 	}
 	l := &leafReader{
 		col: n.leaf, node: n.node, maxDef: n.present, maxRep: n.rep, convert: n.convert, limits: r.limits,

@@ -25,7 +25,7 @@ var Format = &input.Format{
 }
 
 func (t *inference) open(ctx context.Context, in input.File) (column.Reader, error) {
-	lines, err := lines.Open(in.Path, in.Stream, t.d.Mapping.Text.Charset, &t.d.Limits)
+	lines, err := t.lines(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -38,6 +38,15 @@ func (t *inference) open(ctx context.Context, in input.File) (column.Reader, err
 	}
 	lines.Close()
 	return nil, err
+}
+
+// lines opens the lines of an input.
+func (t *inference) lines(ctx context.Context, in input.File) (*lines.Reader, error) {
+	src, err := in.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return lines.Open(in.Path, src, t.d.Mapping.Text.Charset, &t.d.Limits)
 }
 
 // openLines takes the schema from the DDL, or from the mapping's list of columns, or from the header line, whose

@@ -12,7 +12,6 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"github.com/dsistore/dsistore/tools/ingest/source/input"
-	"github.com/dsistore/dsistore/tools/ingest/source/lines"
 )
 
 // An inference finds the types of text columns from the values that all files of a dump have in them: every value is
@@ -77,7 +76,7 @@ func (t *inference) scan(ctx context.Context, given typeOf) (map[string]*textVal
 	var mu sync.Mutex // guards all
 	all := map[string]*textValues{}
 	return all, t.d.Scan(ctx, t.d.Files(name), func(ctx context.Context, _ int, in input.File) {
-		columns, _ := t.file(ctx, in.Path, given)
+		columns, _ := t.file(ctx, in, given)
 		mu.Lock()
 		defer mu.Unlock()
 		for name, c := range columns {
@@ -90,8 +89,8 @@ func (t *inference) scan(ctx context.Context, given typeOf) (map[string]*textVal
 }
 
 // file returns what the values of a file's columns can be.
-func (t *inference) file(ctx context.Context, path string, given typeOf) (map[string]*textValues, error) {
-	lines, err := lines.Open(path, nil, t.d.Mapping.Text.Charset, &t.d.Limits)
+func (t *inference) file(ctx context.Context, in input.File, given typeOf) (map[string]*textValues, error) {
+	lines, err := t.lines(ctx, in)
 	if err != nil {
 		return nil, err
 	}

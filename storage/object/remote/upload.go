@@ -1,4 +1,4 @@
-package object
+package remote
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/dsistore/dsistore/storage/object"
 )
 
 const (
@@ -19,7 +21,7 @@ const (
 // errEnded is the error of a writer that was committed or aborted.
 var errEnded = errors.New("the writer has ended")
 
-// An Upload makes one object of a service. Its errors are those of a Store.
+// An Upload makes one object of a service. Its errors are those of an object.Store.
 type Upload interface {
 	// Put makes the object by one request. It is called alone: neither Begin nor any other is called then.
 	Put(ctx context.Context, data []byte) error
@@ -52,9 +54,9 @@ type UploadWriter struct {
 	free [][]byte // buffers of parts that were sent; guarded by mu
 }
 
-var _ Writer = (*UploadWriter)(nil)
+var _ object.Writer = (*UploadWriter)(nil)
 
-// NewUploadWriter returns a Writer of an object. It makes no request. ctx is that of Create.
+// NewUploadWriter returns what writes an object. It makes no request. ctx is that of Create.
 func NewUploadWriter(ctx context.Context, name string, to Upload) (*UploadWriter, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("object %s: %w", name, err)
@@ -80,7 +82,10 @@ func (w *UploadWriter) usable() error {
 	if w.ended {
 		return fmt.Errorf("object %s: %w", w.name, errEnded)
 	}
-	return checkUpload(w.ctx, w.name)
+	if err := w.ctx.Err(); err != nil {
+		return fmt.Errorf("object %s: the context that it was created under has ended: %w", w.name, err)
+	}
+	return nil
 }
 
 // Write copies p into parts, and sends those that are full. The error of a part is that of a later Write or of Commit.

@@ -1,0 +1,8 @@
+//go:build unix && !linux
+
+package diskcache
+
+import "os"
+
+// allocate makes a file as long as n bytes.
+func allocate(f *os.File, off, n int64) error { return f.Truncate(off + n) }

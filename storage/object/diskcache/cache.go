@@ -1,0 +1,439 @@
+//go:build unix
+
+package diskcache
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// A file has at least so many blocks, and there are at most so many files: each is open.
+	leastInFile, mostFiles = 256, 64
+	// least is the fewest blocks of a cache.
+	least = 16
+	// claimed is how long a fetch may take before others take it over.
+	claimed = time.Minute
+)
+
+// A Cache is an open directory. Safe for concurrent use, of any number of processes.
+type Cache struct {
+	dir    string
+	x      *index
+	inFile int // blocks of a file
+
+	mu      sync.Mutex // one goroutine changes the index; the lock of its file keeps out other processes
+	files   sync.Map   // *os.File by number
+	flights sync.Map   // chan struct{} by key: of fetches by this process, closed when they end
+}
+
+// Open opens the cache in a directory, and makes it where there is none. bytes is how much of the disk it may take, the
+// index included; a directory that is there keeps its size, and 0 means that one. The directory and its files are
+// readable by this user alone.
+func Open(dir string, bytes int64) (*Cache, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("cache: %w", err)
+	}
+	for {
+		c, again, err := open(dir, bytes)
+		if err != nil {
+			return nil, fmt.Errorf("cache %s: %w", dir, err)
+		}
+		if !again {
+			return c, nil
+		}
+	}
+}
+
+// open is Open of a directory that is there. again: another process has put a new index in place of the one that was
+// opened.
+func open(dir string, bytes int64) (c *Cache, again bool, err error) {
+	path := filepath.Join(dir, "index")
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() {
+		if c == nil {
+			_ = f.Close() // nothing was written through it
+		}
+	}()
+	if err := lockFile(f); err != nil {
+		return nil, false, err
+	}
+	defer unlockFile(f)
+	st, err := f.Stat()
+	if err != nil {
+		return nil, false, err
+	}
+	if now, err := os.Stat(path); err != nil || !os.SameFile(st, now) {
+		return nil, true, nil
+	}
+	blocks := blocksOf(f, st.Size())
+	if blocks == 0 { // new, or damaged: other processes may have mapped it, so it stays as it is for them
+		if bytes == 0 {
+			return nil, false, errors.New("there is none: say how large it may become (DSISTORE_CACHE_SIZE)")
+		}
+		if blocks = blocksIn(bytes); blocks < least {
+			return nil, false, fmt.Errorf("%d bytes hold %d blocks: want at least %d MiB", bytes, blocks, least+1)
+		}
+		return nil, true, makeIndex(path, blocks)
+	}
+	x, err := mapIndex(f, blocks)
+	if err != nil {
+		return nil, false, err
+	}
+	if !x.sound(blocks) {
+		x.rebuild()
+	}
+	return &Cache{dir: dir, x: x, inFile: max(leastInFile, (int(blocks)+mostFiles-1)/mostFiles)}, false, nil
+}
+
+// blocksOf returns how many blocks an index has; 0: the file is none.
+func blocksOf(f *os.File, size int64) uint64 {
+	var h [16]byte
+	if _, err := f.ReadAt(h[:], 0); err != nil || binary.NativeEndian.Uint64(h[:8]) != magic {
+		return 0
+	}
+	n := binary.NativeEndian.Uint64(h[8:])
+	if n < least || n > largest {
+		return 0
+	}
+	if _, total := sizes(n); int64(total) != size {
+		return 0
+	}
+	return n
+}
+
+// blocksIn returns how many blocks fit into a number of bytes, with their index.
+func blocksIn(bytes int64) uint64 {
+	n := uint64(min(bytes/blockBytes, largest))
+	for n > 0 {
+		if _, total := sizes(n); int64(n)*blockBytes+int64(total) <= bytes {
+			return n
+		}
+		n--
+	}
+	return 0
+}
+
+// makeIndex puts an empty index in place of what has the name. Files of blocks go: they may be of another size.
+func makeIndex(path string, blocks uint64) error {
+	f, err := os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // what matters was flushed, or is not renamed
+	_, total := sizes(blocks)
+	if err := allocate(f, 0, int64(total)); err != nil {
+		return err
+	}
+	var h [16]byte
+	binary.NativeEndian.PutUint64(h[:8], magic)
+	binary.NativeEndian.PutUint64(h[8:], blocks)
+	if _, err := f.WriteAt(h[:], 0); err != nil {
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(path), "blocks-*"))
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := os.Remove(f); err != nil {
+			return err
+		}
+	}
+	return os.Rename(path+".new", path)
+}
+
+// Close unmaps the index. No other method may be running.
+func (c *Cache) Close() error {
+	c.files.Range(func(_, f any) bool {
+		_ = f.(*os.File).Close() // only read from, or written as a cache
+		return true
+	})
+	return errors.Join(c.x.close(), c.x.file.Close())
+}
+
+// change calls f while no other process changes the index.
+func (c *Cache) change(f func(x *index)) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := lockFile(c.x.file); err != nil {
+		return err
+	}
+	defer unlockFile(c.x.file)
+	if c.x.h.dirty != 0 {
+		c.x.rebuild()
+	}
+	c.x.h.dirty = 1
+	f(c.x)
+	c.x.h.dirty = 0
+	return nil
+}
+
+func lockFile(f *os.File) error {
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("lock %s: %w", f.Name(), err)
+		}
+	}
+}
+
+func unlockFile(f *os.File) {
+	_ = unix.Flock(int(f.Fd()), unix.LOCK_UN) // the end of the process would do as well
+}
+
+// file returns the file of a block, and where in it the block is. The file is there, and allocated, if write is set.
+func (c *Cache) file(block int, write bool) (*os.File, int64, error) {
+	n, off := block/c.inFile, int64(block%c.inFile)*blockBytes
+	if f, ok := c.files.Load(n); ok {
+		return f.(*os.File), off, nil
+	}
+	flags := os.O_RDWR
+	if write {
+		flags |= os.O_CREATE
+	}
+	f, err := os.OpenFile(c.fileName(n), flags, 0o600)
+	if err != nil {
+		return nil, 0, err
+	}
+	size := int64(min(c.inFile, int(c.x.h.blocks)-n*c.inFile)) * blockBytes
+	if st, err := f.Stat(); write && err == nil && st.Size() < size {
+		if err := allocate(f, 0, size); err != nil {
+			_ = f.Close()
+			return nil, 0, err
+		}
+	}
+	if was, loaded := c.files.LoadOrStore(n, f); loaded {
+		_ = f.Close() // the other is as good
+		f = was.(*os.File)
+	}
+	return f, off, nil
+}
+
+func (c *Cache) fileName(n int) string { return filepath.Join(c.dir, fmt.Sprintf("blocks-%04d", n)) }
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checksums returns the CRCs of a block's bytes.
+func checksums(p []byte) (out [sums]uint32) {
+	for i := 0; i*sumBytes < len(p); i++ {
+		out[i] = crc32.Checksum(p[i*sumBytes:min((i+1)*sumBytes, len(p))], castagnoli)
+	}
+	return out
+}
+
+// parts are 64 KiB that are read to be checked.
+var parts = sync.Pool{New: func() any { return new([sumBytes]byte) }}
+
+// A hit says what get found.
+type hit int
+
+const (
+	miss hit = iota
+	found
+	damaged // the block is the key's, and its bytes are not what was written
+)
+
+// get fills p from offset off of a block, if it is there: n is how many bytes of p the block has.
+func (c *Cache) get(k key, p []byte, off int) (n int, got hit) {
+	block := c.x.find(k)
+	if block < 0 {
+		return 0, miss
+	}
+	e := &c.x.entries[block]
+	number := e.number.Load()
+	length := e.length()
+	if number&1 != 0 || e.keyOf() != k || length > blockBytes {
+		return 0, miss
+	}
+	if state := e.state(); state != stateSmall && state != stateMain {
+		return 0, miss
+	}
+	var crcs [sums]uint32
+	for i := range crcs {
+		crcs[i] = e.sums[i].Load()
+	}
+	n = max(0, min(len(p), length-off))
+	ok := checkOf(k, length, &crcs) == e.check.Load() && (n == 0 || c.read(block, length, &crcs, p[:n], off))
+	switch {
+	case e.number.Load() != number:
+		return 0, miss
+	case !ok:
+		return 0, damaged
+	}
+	e.touch(time.Now())
+	return n, found
+}
+
+// read fills p from off of a block, and reports whether its checksums fit.
+func (c *Cache) read(block, length int, crcs *[sums]uint32, p []byte, off int) bool {
+	f, at, err := c.file(block, false)
+	if err != nil {
+		return false
+	}
+	for len(p) > 0 {
+		part := off / sumBytes
+		begin, end := part*sumBytes, min((part+1)*sumBytes, length)
+		if off == begin && len(p) >= end-begin { // whole parts: as many as there are
+			whole := (len(p) + off) / sumBytes * sumBytes
+			if len(p)+off >= length {
+				whole = length
+			}
+			to := p[:whole-off]
+			if _, err := f.ReadAt(to, at+int64(off)); err != nil {
+				return false
+			}
+			for len(to) > 0 {
+				one := to[:min(sumBytes, len(to))]
+				if crc32.Checksum(one, castagnoli) != crcs[part] {
+					return false
+				}
+				to, part = to[len(one):], part+1
+			}
+			p, off = p[whole-off:], whole
+			continue
+		}
+		scratch := parts.Get().(*[sumBytes]byte)
+		_, err := f.ReadAt(scratch[:end-begin], at+int64(begin))
+		ok := err == nil && crc32.Checksum(scratch[:end-begin], castagnoli) == crcs[part]
+		if ok {
+			n := copy(p, scratch[off-begin:end-begin])
+			p, off = p[n:], off+n
+		}
+		parts.Put(scratch)
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// A claim is what became of the wish to fetch a block.
+type claim struct {
+	block int  // of this process to fill; -1: not kept
+	wait  bool // another process fetches it
+}
+
+// claims claims the blocks of keys, which are missing. Those that are there by now are not claimed: wait is set for
+// them too, which costs another look.
+func (c *Cache) claims(keys []key) ([]claim, error) {
+	out := make([]claim, len(keys))
+	now, pid := time.Now().UnixNano(), uint32(os.Getpid())
+	err := c.change(func(x *index) {
+		for i, k := range keys {
+			out[i].block = -1
+			block := x.find(k)
+			if block >= 0 {
+				e := &x.entries[block]
+				if e.state() != stateClaimed || (alive(e.pid) && now-e.since < int64(claimed)) {
+					out[i].wait = true
+					continue
+				}
+				e.since, e.pid, out[i].block = now, pid, block // its owner is gone
+				continue
+			}
+			if block = x.take(); block < 0 {
+				continue
+			}
+			x.claim(k, block)
+			x.entries[block].since, x.entries[block].pid = now, pid
+			out[i].block = block
+		}
+	})
+	return out, err
+}
+
+// alive reports whether a process of this machine lives, or one that has its number now.
+func alive(pid uint32) bool { return !errors.Is(syscall.Kill(int(pid), 0), syscall.ESRCH) }
+
+// put writes what a claimed block holds, and says so. Where that fails the block is free again.
+func (c *Cache) put(k key, block int, p []byte) {
+	f, off, err := c.file(block, true)
+	if err == nil {
+		_, err = f.WriteAt(p, off)
+	}
+	crcs := checksums(p)
+	_ = c.change(func(x *index) { // a lock that does not work keeps nothing, and that is all
+		e := &x.entries[block]
+		switch {
+		case e.state() != stateClaimed || e.keyOf() != k: // another took it over
+		case err != nil:
+			x.drop(block)
+		default:
+			x.fill(block, len(p), crcs)
+			x.h.bytesFetched.Add(uint64(len(p)))
+		}
+	})
+}
+
+// forget drops a block of a key: one that is damaged, or that could not be fetched.
+func (c *Cache) forget(k key, state func(int) bool) {
+	_ = c.change(func(x *index) { // as put
+		if block := x.find(k); block >= 0 && state(x.entries[block].state()) {
+			x.drop(block)
+		}
+	})
+}
+
+// Clear forgets all blocks, and gives their bytes back to the disk.
+func (c *Cache) Clear() error {
+	return c.change(func(x *index) {
+		for block := range int(x.h.used) {
+			e := &x.entries[block]
+			e.begin()
+			e.setKey(key{})
+			e.end()
+		}
+		clear(x.ghost)
+		x.rebuild()
+		for n := 0; n*c.inFile < int(x.h.blocks); n++ {
+			_ = os.Truncate(c.fileName(n), 0) // one that is not there has none
+		}
+	})
+}
+
+// Stat returns what the cache holds and did.
+func (c *Cache) Stat() (Stat, error) {
+	h := c.x.h
+	_, indexBytes := sizes(h.blocks)
+	s := Stat{
+		Dir: c.dir, Bytes: int64(h.blocks)*blockBytes + int64(indexBytes), Files: int64(indexBytes),
+		Hits: h.hits.Load(), Misses: h.misses.Load(), HitBytes: h.bytesHit.Load(), FetchedBytes: h.bytesFetched.Load(),
+		Evicted: h.evicted.Load(), Damaged: h.damaged.Load(), Waited: h.waited.Load(),
+	}
+	err := c.change(func(x *index) {
+		for block := range int(h.used) {
+			if e := &x.entries[block]; e.state() == stateSmall || e.state() == stateMain {
+				s.Blocks++
+				s.Used += int64(e.length())
+			}
+		}
+	})
+	for n := 0; n*c.inFile < int(h.blocks); n++ {
+		st, serr := os.Stat(c.fileName(n))
+		if errors.Is(serr, fs.ErrNotExist) {
+			continue
+		}
+		if serr != nil {
+			return s, errors.Join(err, serr)
+		}
+		s.Files += st.Size()
+	}
+	return s, err
+}

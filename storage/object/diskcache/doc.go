@@ -1,0 +1,34 @@
+// Package diskcache keeps parts of objects of a store far away in a directory of a local disk, for all processes of a
+// machine.
+//
+//	Store.ReadAt --> blocks that are there: read from the directory
+//	             \-> runs of others: one request of the store under it --> kept, and given to who waits
+//
+//	DIR/index    mapped by every process: what each block holds, the queues, counts
+//	DIR/blocks-0000, ...   blocks of 1 MiB, 256 or more each, allocated when the first of them is used
+//
+// Only objects of segments are kept. They never change and their names are random, so that nothing has to be
+// invalidated, and stores share a directory.
+//
+// # Reading
+//
+// To read a block takes no lock. An entry of the index has a number that is odd while the entry changes; a reader takes
+// the number, the entry and the bytes, and then the number again. Each 64 KiB of a block have a CRC-32C in the entry.
+// What does not fit, because somebody took the block meanwhile or because the disk damaged it, is fetched again.
+//
+// # Changing
+//
+// One process at a time changes the index, under a lock of the file. A block that is missing is claimed first, so that
+// of all processes one fetches it, and others wait. Who dies while it holds a claim loses it: others see that the
+// process is gone, or that it has taken a minute. Who dies while it changes the index leaves a mark, and the next
+// process builds queues and look-ups from the entries anew.
+//
+// # What stays
+//
+// Blocks are evicted as S3-FIFO does ("FIFO queues are all you need for cache eviction", Yang et al., 2023): a new one
+// goes through a small queue, and only those that were used again, or were there before, enter the large one. So an
+// epoch over a table larger than the cache does not push out what every job reads. Uses within ten seconds count as
+// one: a block has parts of many features, which are read one after the other.
+//
+// The cache never makes a read fail: where the directory does not work, the store is read.
+package diskcache

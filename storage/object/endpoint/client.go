@@ -1,0 +1,175 @@
+package endpoint
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A Doer sends a request: *http.Client, and what SDKs take in its place.
+type Doer interface {
+	Do(*http.Request) (*http.Response, error)
+}
+
+// A Client is a Doer that limits and repeats the requests to the hosts they go to. Safe for concurrent use.
+type Client struct{ under Doer }
+
+// New returns a Client that sends through under.
+func New(under Doer) *Client { return &Client{under: under} }
+
+// Do sends a request, and perhaps sends it twice if it has no body and only reads. The caller closes the body of the
+// answer. Errors are those of the Doer, or of the request's context while it waits for a place.
+func (c *Client) Do(r *http.Request) (*http.Response, error) {
+	h := hostOf(r.URL.Host)
+	if err := h.places.acquire(r.Context()); err != nil {
+		return nil, err
+	}
+	if (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.Body == nil || r.Body == http.NoBody) {
+		return c.read(h, r)
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	return h.send(c.under, r.WithContext(ctx), cancel)
+}
+
+// send sends a request that has a place, and gives the place back: when the answer's body is closed, or at once where
+// there is none. cancel is called then.
+func (h *host) send(under Doer, r *http.Request, cancel context.CancelFunc) (*http.Response, error) {
+	sent := time.Now()
+	answer, err := under.Do(r)
+	if err != nil {
+		h.places.release()
+		cancel()
+		return nil, err
+	}
+	if throttled(answer) {
+		h.places.cut(sent)
+	} else if answer.StatusCode < http.StatusInternalServerError {
+		h.places.raise()
+	}
+	answer.Body = &body{ReadCloser: answer.Body, done: func() {
+		h.places.release()
+		cancel()
+	}}
+	return answer, nil
+}
+
+// throttled reports whether a service has too many requests.
+func throttled(answer *http.Response) bool {
+	return answer.StatusCode == http.StatusTooManyRequests || answer.StatusCode == http.StatusServiceUnavailable
+}
+
+// good reports whether an answer need not be waited for again.
+func good(answer *http.Response, err error) bool {
+	return err == nil && answer.StatusCode < http.StatusInternalServerError && !throttled(answer)
+}
+
+// A body calls done once, when it is closed.
+type body struct {
+	io.ReadCloser
+	once sync.Once
+	done func()
+}
+
+func (b *body) Close() error {
+	err := b.ReadCloser.Close()
+	b.once.Do(b.done)
+	return err
+}
+
+// A repeat is the second sending of a read.
+type repeat struct {
+	cancel context.CancelFunc
+	answer *http.Response
+	err    error
+	done   chan struct{} // closed when answer and err are set
+}
+
+// A race is a read that may be sent twice.
+type race struct {
+	mu     sync.Mutex
+	over   bool    // the first sending has an answer: guarded by mu
+	won    bool    // the second one had a good answer before: guarded by mu
+	second *repeat // guarded by mu; nil: not sent
+}
+
+// read sends a request that has a place, and sends it again if its answer does not begin in time.
+func (c *Client) read(h *host, r *http.Request) (*http.Response, error) {
+	late, ok := h.times.late()
+	ctx, cancel := context.WithCancel(r.Context())
+	begin := time.Now()
+	var x race
+	var timer *time.Timer
+	if ok {
+		timer = time.AfterFunc(late, func() { c.again(h, r, &x, cancel) })
+	}
+	h.budget.earn()
+	answer, err := h.send(c.under, r.WithContext(ctx), cancel)
+	if timer != nil {
+		timer.Stop()
+	}
+	h.times.add(time.Since(begin))
+
+	x.mu.Lock()
+	x.over = true
+	second, won := x.second, x.won
+	x.mu.Unlock()
+	if second == nil {
+		return answer, err
+	}
+	if !won && good(answer, err) {
+		second.cancel()
+		go second.drop()
+		return answer, nil
+	}
+	<-second.done
+	if good(second.answer, second.err) {
+		if err == nil {
+			_ = answer.Body.Close() // nobody reads it
+		}
+		return second.answer, nil
+	}
+	second.drop()
+	return answer, err
+}
+
+// again sends the request of a race a second time, unless the first has an answer, and ends the first if this answer is
+// good.
+func (c *Client) again(h *host, r *http.Request, x *race, cancelFirst context.CancelFunc) {
+	x.mu.Lock()
+	if x.over || !h.budget.spend() {
+		x.mu.Unlock()
+		return
+	}
+	if !h.places.tryAcquire() {
+		h.budget.give()
+		x.mu.Unlock()
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	second := &repeat{cancel: cancel, done: make(chan struct{})}
+	x.second = second
+	x.mu.Unlock()
+
+	h.repeated.Add(1)
+	second.answer, second.err = h.send(c.under, r.Clone(ctx), cancel)
+	close(second.done)
+	if !good(second.answer, second.err) {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.over {
+		x.won = true
+		cancelFirst()
+	}
+}
+
+// drop waits for the answer, and closes it: nobody wants it.
+func (s *repeat) drop() {
+	<-s.done
+	if s.err == nil {
+		_ = s.answer.Body.Close() // nobody reads it
+	}
+}

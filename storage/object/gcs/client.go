@@ -1,0 +1,161 @@
+package gcs
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+const (
+	// attempts is how often a request is sent before its error is told: with the delays between, some 20 s.
+	attempts   = 10
+	firstDelay = 100 * time.Millisecond
+	mostDelay  = 8 * time.Second
+
+	// headerTimeout bounds the wait for the first byte of an answer.
+	headerTimeout = 60 * time.Second
+	// callTimeout bounds a request with its answer, but for reads, whose bodies may take their time.
+	callTimeout = 3 * time.Minute
+	// maxAnswer is how many bytes an answer with metadata may have.
+	maxAnswer = 64 << 20
+)
+
+// newClient returns a client that keeps as many idle connections as a reader has requests at once. It follows no
+// redirection: the service makes none, and a token must go nowhere else. Requests at once have a connection each: over
+// HTTP/2 they would share one, and its bandwidth.
+func newClient() *http.Client {
+	var one http.Protocols
+	one.SetHTTP1(true)
+	return &http.Client{
+		Transport: &http.Transport{
+			Proxy:               http.ProxyFromEnvironment,
+			DialContext:         (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+			TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 90 * time.Second,
+			MaxIdleConnsPerHost: 2 * object.RequestsAtOnce, ResponseHeaderTimeout: headerTimeout,
+			ReadBufferSize: 64 << 10, WriteBufferSize: 64 << 10, DisableCompression: true, Protocols: &one,
+			ExpectContinueTimeout: time.Second,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// A request is sent as often as need be.
+type request struct {
+	method, url string
+	header      http.Header
+	body        [][]byte // its parts; borrowed
+	unsigned    bool     // it carries no token: the URL is enough, and may lead elsewhere
+}
+
+// once sends a request. The caller closes the answer's body. An answer that says no is an answerError.
+func (s *Store) once(ctx context.Context, r *request) (*http.Response, error) {
+	parts, size := make([]io.Reader, len(r.body)), int64(0)
+	for i, p := range r.body {
+		parts[i] = bytes.NewReader(p)
+		size += int64(len(p))
+	}
+	var body io.Reader
+	if size > 0 {
+		body = io.MultiReader(parts...)
+	}
+	ask, err := http.NewRequestWithContext(ctx, r.method, r.url, body)
+	if err != nil {
+		return nil, bare(err)
+	}
+	ask.ContentLength = size
+	for name, values := range r.header {
+		ask.Header[name] = values
+	}
+	ask.Header.Set("User-Agent", "dsistore")
+	if s.tokens != nil && !r.unsigned {
+		if err := s.tokens.sign(ask); err != nil {
+			return nil, err
+		}
+	}
+	a, err := s.requests.Do(ask)
+	if err != nil {
+		return nil, bare(err)
+	}
+	if a.StatusCode < 300 || a.StatusCode == http.StatusPermanentRedirect { // of an upload that goes on
+		return a, nil
+	}
+	defer a.Body.Close()
+	return nil, refusal(a)
+}
+
+// again calls f until it succeeds, or its error says that it will not, or ctx ends, and at most some times.
+func again(ctx context.Context, f func() error) error {
+	for attempt := 1; ; attempt++ {
+		err := f()
+		if err == nil || !temporary(err) || ctx.Err() != nil {
+			return err
+		}
+		if attempt == attempts {
+			return fmt.Errorf("after %d attempts: %w", attempt, err)
+		}
+		if perr := pause(ctx, attempt); perr != nil {
+			return perr
+		}
+	}
+}
+
+// pause waits before a request is sent again.
+func pause(ctx context.Context, attempt int) error {
+	delay := min(firstDelay<<(attempt-1), mostDelay)
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(delay/2 + rand.N(delay/2)):
+		return nil
+	}
+}
+
+// call sends a request, and reads its answer.
+func (s *Store) call(ctx context.Context, r *request) (header http.Header, body []byte, err error) {
+	err = again(ctx, func() error {
+		header, body, err = s.callOnce(ctx, r)
+		return err
+	})
+	return header, body, err
+}
+
+// errSlow is the error of a request whose answer takes too long.
+var errSlow = errors.New("no whole answer")
+
+func (s *Store) callOnce(ctx context.Context, r *request) (http.Header, []byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, errSlow)
+	defer cancel()
+	a, err := s.once(ctx, r)
+	if err == nil {
+		defer a.Body.Close()
+		var body []byte
+		if body, err = io.ReadAll(io.LimitReader(a.Body, maxAnswer)); err == nil {
+			return a.Header, body, nil
+		}
+	}
+	if context.Cause(ctx) == errSlow {
+		err = fmt.Errorf("%w in %s", errSlow, callTimeout)
+	}
+	return nil, nil, err
+}
+
+// callJSON sends a request, and reads its answer into out.
+func (s *Store) callJSON(ctx context.Context, r *request, out any) error {
+	_, body, err := s.call(ctx, r)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, out); err != nil {
+		return fmt.Errorf("the service's answer cannot be read: %w", err)
+	}
+	return nil
+}

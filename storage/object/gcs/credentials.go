@@ -1,0 +1,147 @@
+package gcs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/google"
+)
+
+// scope is what tokens allow: to read, write and delete objects, and to read what is set of a bucket.
+const scope = "https://www.googleapis.com/auth/cloud-platform"
+
+// tokenTimeout bounds a request for a token.
+const tokenTimeout = 30 * time.Second
+
+// kinds are those of credentials that a file may have.
+var kinds = map[google.CredentialsType]bool{
+	google.ServiceAccount: true, google.AuthorizedUser: true, google.ExternalAccount: true,
+	google.ExternalAccountAuthorizedUser: true, google.ImpersonatedServiceAccount: true,
+}
+
+// tokens are what requests are signed with. Safe for concurrent use.
+type tokens struct {
+	find func() (oauth2.TokenSource, error)
+
+	mu     sync.Mutex // held while a token is fetched: requests wait for one
+	source oauth2.TokenSource
+	had    bool // there was a token: what is wrong now may go again
+}
+
+// newTokens returns the tokens of the credentials that the options or the environment name. It reads files, and makes
+// no request.
+func newTokens(client *http.Client, o Options) (*tokens, error) {
+	ctx := context.WithValue(context.Background(), oauth2.HTTPClient,
+		&http.Client{Transport: client.Transport, Timeout: tokenTimeout})
+	data, from := []byte(o.CredentialsJSON), "google_service_account_key"
+	if len(data) == 0 {
+		path, must := o.CredentialsFile, true
+		if path == "" {
+			path = os.Getenv("GOOGLE_APPLICATION_CREDENTIALS")
+		}
+		if path == "" {
+			path, must = wellKnownFile(), false
+		}
+		var err error
+		data, err = os.ReadFile(path)
+		if err != nil && (must || !errors.Is(err, os.ErrNotExist)) {
+			return nil, fmt.Errorf("credentials: %w", err)
+		}
+		from = path
+	}
+	if len(data) == 0 {
+		return &tokens{find: func() (oauth2.TokenSource, error) {
+			return google.ComputeTokenSource("", scope), nil
+		}}, nil
+	}
+	var kind struct {
+		Type google.CredentialsType
+	}
+	if err := json.Unmarshal(data, &kind); err != nil { // its own text may show what is there
+		return nil, fmt.Errorf("credentials %s: want the JSON of a key, or what `gcloud auth "+
+			"application-default login` writes", from)
+	}
+	if !kinds[kind.Type] {
+		return nil, fmt.Errorf("credentials %s: type %q is not known", from, kind.Type)
+	}
+	return &tokens{find: func() (oauth2.TokenSource, error) {
+		c, err := google.CredentialsFromJSONWithType(ctx, data, kind.Type, scope)
+		if err != nil {
+			return nil, fmt.Errorf("credentials %s: %w", from, err)
+		}
+		return c.TokenSource, nil
+	}}, nil
+}
+
+// wellKnownFile is where gcloud writes credentials for programs.
+func wellKnownFile() string {
+	const name = "application_default_credentials.json"
+	if dir := os.Getenv("CLOUDSDK_CONFIG"); dir != "" {
+		return filepath.Join(dir, name)
+	}
+	if runtime.GOOS == "windows" {
+		return filepath.Join(os.Getenv("APPDATA"), "gcloud", name)
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "/"
+	}
+	return filepath.Join(home, ".config", "gcloud", name)
+}
+
+// errToken is an error of the request for a token.
+type errToken struct {
+	err    error
+	denied bool // else it may go when tried again
+}
+
+func (e *errToken) Error() string { return "credentials: " + e.err.Error() }
+func (e *errToken) Unwrap() error { return e.err }
+
+// sign adds a token to a request. It fetches one when there is none, or the last is about to expire.
+func (t *tokens) sign(r *http.Request) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.source == nil {
+		source, err := t.find()
+		if err != nil {
+			return &errToken{err, true}
+		}
+		t.source = source
+	}
+	token, err := t.source.Token()
+	if err == nil {
+		t.had = true
+		token.SetAuthHeader(r)
+		return nil
+	}
+	var answer *oauth2.RetrieveError
+	if errors.As(err, &answer) {
+		return &errToken{refusedToken(answer), !temporaryStatus(answer.Response.StatusCode)}
+	}
+	var network *url.Error
+	final := !t.had && !errors.As(err, &network)
+	return &errToken{fmt.Errorf("no token (is GOOGLE_APPLICATION_CREDENTIALS set?): %w", bare(err)), final}
+}
+
+// refusedToken returns what a service says that gives no token, in one line.
+func refusedToken(e *oauth2.RetrieveError) error {
+	var told struct {
+		Error       string
+		Description string `json:"error_description"`
+	}
+	_ = json.Unmarshal(e.Body, &told) // a page, perhaps: then the status is all
+	text := fmt.Sprintf("no token: %d %s %s", e.Response.StatusCode, told.Error, told.Description)
+	return errors.New(strings.Join(strings.Fields(text), " "))
+}

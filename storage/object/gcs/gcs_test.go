@@ -1,0 +1,416 @@
+package gcs_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dsistore/dsistore/internal/objectserver"
+	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/objecttest"
+
+	_ "github.com/dsistore/dsistore/storage/object/gcs"
+)
+
+const bucket = "tables"
+
+var stores atomic.Int64
+
+// open returns an empty store of a server, at a prefix of its own, by way of what listens at an endpoint.
+func open(t *testing.T, endpoint string) object.Store {
+	t.Helper()
+	store, err := object.OpenWith(fmt.Sprintf("gs://%s/store-%d", bucket, stores.Add(1)),
+		map[string]string{"endpoint_url": endpoint})
+	must(t, err)
+	return store
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func content(t *testing.T, s object.Store, name string) []byte {
+	t.Helper()
+	info, err := s.Stat(t.Context(), name)
+	must(t, err)
+	b := make([]byte, info.Size)
+	must(t, s.ReadAt(t.Context(), name, b, 0))
+	return b
+}
+
+// large returns bytes of several chunks.
+func large(n int) []byte {
+	b := make([]byte, n)
+	r := rand.NewChaCha8([32]byte{byte(n)})
+	_, _ = r.Read(b)
+	return b
+}
+
+// put creates an object by a Writer, by chunks if it is large enough.
+func put(ctx context.Context, s object.Store, name string, data []byte) error {
+	w, err := s.Create(ctx, name)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(data); err != nil {
+		w.Abort()
+		return err
+	}
+	return w.Commit(ctx)
+}
+
+func TestConformance(t *testing.T) {
+	server := objectserver.StartGCS(t, bucket)
+	objecttest.Conformance(t, func(t *testing.T) object.Store { return open(t, server.Endpoint) })
+}
+
+// The same holds where every 17th answer is lost, refused for now, or cut.
+func TestConformanceUnderFaults(t *testing.T) {
+	sessions := startSessions(t, objectserver.StartGCS(t, bucket).Endpoint)
+	proxy := objectserver.StartProxy(t, sessions.URL)
+	faults := []objectserver.Fault{{Lost: true}, {Status: http.StatusServiceUnavailable}, {Cut: 1}}
+	var requests atomic.Int64
+	proxy.Break(func(*http.Request) objectserver.Fault {
+		if n := requests.Add(1); n%17 == 0 {
+			return faults[n/17%3]
+		}
+		return objectserver.Fault{}
+	})
+	objecttest.Conformance(t, func(t *testing.T) object.Store { return open(t, proxy.URL) })
+}
+
+// The server keeps what commits are built on: 32 creations race for a name, by one request and by uploads in chunks.
+func TestProbe(t *testing.T) {
+	server := objectserver.StartGCS(t, bucket)
+	s := open(t, server.Endpoint)
+	n := 0
+	for range 20 {
+		must(t, object.Probe(t.Context(), s, func() string { n++; return fmt.Sprintf("probe/%d", n) }))
+	}
+	for info := range s.List(t.Context(), "", "") {
+		t.Errorf("%s is left", info.Name)
+	}
+}
+
+// An object of several chunks is whole, of those that race for a name one wins, and what is aborted makes none.
+func TestChunks(t *testing.T) {
+	sessions := startSessions(t, objectserver.StartGCS(t, bucket).Endpoint)
+	s := open(t, sessions.URL)
+	ctx := t.Context()
+	for _, n := range []int{8 << 20, 8<<20 + 1, 16 << 20, 29<<20 + 7} {
+		name, all := fmt.Sprintf("chunks/%d", n), large(n)
+		w, err := s.Create(ctx, name)
+		must(t, err)
+		for rest := all; len(rest) > 0; {
+			k := min(len(rest), 1+rand.IntN(3<<20))
+			_, err := w.Write(rest[:k])
+			must(t, err)
+			rest = rest[k:]
+		}
+		must(t, w.Commit(ctx))
+		if !bytes.Equal(content(t, s, name), all) {
+			t.Fatalf("%d bytes: others", n)
+		}
+	}
+	const writers = 8
+	var won atomic.Int64
+	var wg sync.WaitGroup
+	for i := range writers {
+		wg.Go(func() {
+			err := put(ctx, s, "race", bytes.Repeat([]byte{byte(i)}, 9<<20))
+			if err == nil {
+				won.Add(1)
+			} else if !errors.Is(err, object.ErrExists) {
+				t.Errorf("writer %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	if won.Load() != 1 {
+		t.Fatalf("%d won", won.Load())
+	}
+	got := content(t, s, "race")
+	if len(got) != 9<<20 || bytes.Count(got, got[:1]) != len(got) {
+		t.Fatal("the bytes of several writers")
+	}
+	w, err := s.Create(ctx, "aborted")
+	must(t, err)
+	_, err = w.Write(large(20 << 20))
+	must(t, err)
+	w.Abort()
+	of, end := context.WithCancel(ctx)
+	w, err = s.Create(of, "ended")
+	must(t, err)
+	_, err = w.Write(large(20 << 20))
+	must(t, err)
+	end()
+	if err := w.Commit(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	w.Abort()
+	for _, name := range []string{"aborted", "ended"} {
+		if _, err := s.Stat(ctx, name); !errors.Is(err, object.ErrNotFound) {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	if n := sessions.open(); n != 0 {
+		t.Fatalf("%d uploads are left", n)
+	}
+}
+
+// A creation whose answer is lost has made its object, by one request or by chunks, and says so; one that another was
+// before says that.
+func TestLostAnswers(t *testing.T) {
+	sessions := startSessions(t, objectserver.StartGCS(t, bucket).Endpoint)
+	proxy := objectserver.StartProxy(t, sessions.URL)
+	s := open(t, proxy.URL)
+	ctx := t.Context()
+	for _, n := range []int{0, 100, 17 << 20} {
+		for _, f := range []objectserver.Fault{
+			{Lost: true}, {Status: http.StatusRequestTimeout}, {Status: http.StatusTooManyRequests},
+			{Status: http.StatusServiceUnavailable}, {Status: http.StatusInternalServerError},
+		} {
+			name, data := fmt.Sprintf("lost/%d/%d-%v", n, f.Status, f.Lost), large(n)
+			var broken atomic.Int64
+			proxy.Break(func(r *http.Request) objectserver.Fault {
+				// The beginning, a chunk in the middle and the end are each hit by some of these.
+				k := broken.Add(1)
+				if strings.HasPrefix(r.URL.Path, "/upload/") && (k <= 2 || k == 5 || k == 6 || k == 9) {
+					return f
+				}
+				return objectserver.Fault{}
+			})
+			must(t, put(ctx, s, name, data))
+			if broken.Load() < 2 {
+				t.Fatalf("%s: %d requests", name, broken.Load())
+			}
+			broken.Store(0)
+			if err := put(ctx, s, name, []byte("other")); !errors.Is(err, object.ErrExists) {
+				t.Fatalf("%s: a second creation: %v", name, err)
+			}
+			proxy.Break(nil)
+			if !bytes.Equal(content(t, s, name), data) {
+				t.Fatalf("%s: other bytes", name)
+			}
+		}
+	}
+}
+
+// The end of an upload is lost each time that it is sent: whose object is there says who made it.
+func TestLostEnd(t *testing.T) {
+	sessions := startSessions(t, objectserver.StartGCS(t, bucket).Endpoint)
+	proxy := objectserver.StartProxy(t, sessions.URL)
+	s := open(t, proxy.URL)
+	data := large(9 << 20)
+	var ends atomic.Int64
+	proxy.Break(func(r *http.Request) objectserver.Fault {
+		if strings.HasSuffix(r.Header.Get("Content-Range"), "/9437184") && ends.Add(1) <= 3 {
+			return objectserver.Fault{Lost: true}
+		}
+		return objectserver.Fault{}
+	})
+	must(t, put(t.Context(), s, "a", data))
+	if !bytes.Equal(content(t, s, "a"), data) || ends.Load() != 4 {
+		t.Fatalf("other bytes, or %d requests", ends.Load())
+	}
+}
+
+// A service may keep a part of a chunk: the rest is sent again, and nothing twice.
+func TestPartOfAChunk(t *testing.T) {
+	sessions := startSessions(t, objectserver.StartGCS(t, bucket).Endpoint)
+	sessions.keeps = 3 << 20
+	s := open(t, sessions.URL)
+	data := large(20 << 20)
+	must(t, put(t.Context(), s, "a", data))
+	if !bytes.Equal(content(t, s, "a"), data) {
+		t.Fatal("other bytes")
+	}
+}
+
+// An upload that the service has forgotten is an error, and no "not found"; nothing shows its URL.
+func TestForgottenUpload(t *testing.T) {
+	sessions := startSessions(t, objectserver.StartGCS(t, bucket).Endpoint)
+	s := open(t, sessions.URL)
+	w, err := s.Create(t.Context(), "a")
+	must(t, err)
+	_, err = w.Write(large(9 << 20))
+	must(t, err)
+	sessions.forget()
+	if _, err = w.Write(large(9 << 20)); err == nil {
+		err = w.Commit(t.Context())
+	}
+	w.Abort()
+	if err == nil || errors.Is(err, object.ErrNotFound) || errors.Is(err, object.ErrExists) ||
+		strings.Contains(err.Error(), "upload_id") {
+		t.Fatal(err)
+	}
+	w, err = s.Create(t.Context(), "b")
+	must(t, err)
+	_, err = w.Write(large(9 << 20))
+	must(t, err)
+	sessions.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := w.Commit(ctx); err == nil || strings.Contains(err.Error(), "upload_id") {
+		t.Fatal(err)
+	}
+}
+
+// A creation of which nobody can say whether it was this one is no "exists": a commit that is told that is made again,
+// by another name.
+func TestUnknownMaker(t *testing.T) {
+	proxy := objectserver.StartProxy(t, objectserver.StartGCS(t, bucket).Endpoint)
+	s := open(t, proxy.URL)
+	var puts atomic.Int64
+	proxy.Break(func(r *http.Request) objectserver.Fault {
+		switch {
+		case r.Method == http.MethodGet:
+			return objectserver.Fault{Status: http.StatusForbidden}
+		case r.Method == http.MethodPost && puts.Add(1) == 1:
+			return objectserver.Fault{Lost: true}
+		}
+		return objectserver.Fault{}
+	})
+	if err := s.PutIfAbsent(t.Context(), "a", []byte("x")); err == nil || errors.Is(err, object.ErrExists) {
+		t.Fatal(err)
+	}
+	if puts.Load() != 2 {
+		t.Fatalf("%d requests", puts.Load())
+	}
+}
+
+// A truncation whose answer is lost is done, and one that comes late has no effect.
+func TestLostTruncate(t *testing.T) {
+	proxy := objectserver.StartProxy(t, objectserver.StartGCS(t, bucket).Endpoint)
+	s := open(t, proxy.URL)
+	must(t, s.PutIfAbsent(t.Context(), "a", []byte("x")))
+	info, err := s.Stat(t.Context(), "a")
+	must(t, err)
+	var puts atomic.Int64
+	proxy.Break(func(r *http.Request) objectserver.Fault {
+		return objectserver.Fault{Lost: r.Method == http.MethodPost && puts.Add(1) == 1}
+	})
+	must(t, s.Truncate(t.Context(), info))
+	if got := content(t, s, "a"); len(got) > 0 || puts.Load() != 2 {
+		t.Fatalf("%q, %d requests", got, puts.Load())
+	}
+}
+
+// A service that answers with other bytes than those that were asked for is told.
+func TestNoRanges(t *testing.T) {
+	whole := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "0123456789")
+	}))
+	defer whole.Close()
+	got := make([]byte, 4)
+	err := open(t, whole.URL).ReadAt(t.Context(), "a", got, 3)
+	if err == nil || !strings.Contains(err.Error(), "ranges") {
+		t.Fatalf("%v: %q", err, got)
+	}
+}
+
+// A body that ends early is read on from where it ended.
+func TestBrokenBodies(t *testing.T) {
+	proxy := objectserver.StartProxy(t, objectserver.StartGCS(t, bucket).Endpoint)
+	s := open(t, proxy.URL)
+	data := large(1 << 20)
+	must(t, s.PutIfAbsent(t.Context(), "a", data))
+	var requests atomic.Int64
+	proxy.Break(func(r *http.Request) objectserver.Fault {
+		switch requests.Add(1) {
+		case 1:
+			return objectserver.Fault{Cut: 300_000}
+		case 2:
+			return objectserver.Fault{Lost: true}
+		case 3:
+			return objectserver.Fault{Status: http.StatusServiceUnavailable}
+		case 4:
+			return objectserver.Fault{Cut: 1}
+		}
+		return objectserver.Fault{}
+	})
+	got := make([]byte, len(data)-10)
+	must(t, s.ReadAt(t.Context(), "a", got, 10))
+	if !bytes.Equal(got, data[10:]) {
+		t.Fatal("other bytes")
+	}
+	if requests.Load() != 5 {
+		t.Fatalf("%d requests", requests.Load())
+	}
+	// The object's own end is no broken body.
+	requests.Store(10)
+	err := s.ReadAt(t.Context(), "a", make([]byte, 100), int64(len(data)-50))
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Fatal(err)
+	}
+	if requests.Load() != 11 {
+		t.Fatalf("%d requests", requests.Load()-10)
+	}
+}
+
+// An answer that breaks off is asked for again.
+func TestBrokenListing(t *testing.T) {
+	proxy := objectserver.StartProxy(t, objectserver.StartGCS(t, bucket).Endpoint)
+	s := open(t, proxy.URL)
+	for i := range 20 {
+		must(t, s.PutIfAbsent(t.Context(), fmt.Sprintf("b/%02d", i), nil))
+	}
+	var requests atomic.Int64
+	proxy.Break(func(*http.Request) objectserver.Fault {
+		if requests.Add(1) == 1 {
+			return objectserver.Fault{Cut: 100}
+		}
+		return objectserver.Fault{}
+	})
+	n := 0
+	for _, err := range s.List(t.Context(), "b/", "") {
+		must(t, err)
+		n++
+	}
+	if n != 20 || requests.Load() != 2 {
+		t.Errorf("%d names, %d requests", n, requests.Load())
+	}
+}
+
+// Errors say what is wrong.
+func TestErrors(t *testing.T) {
+	proxy := objectserver.StartProxy(t, objectserver.StartGCS(t, bucket).Endpoint)
+	s := open(t, proxy.URL)
+	for _, code := range []int{http.StatusForbidden, http.StatusUnauthorized} {
+		proxy.Break(func(*http.Request) objectserver.Fault { return objectserver.Fault{Status: code} })
+		if _, err := s.Stat(t.Context(), "a"); !errors.Is(err, object.ErrDenied) {
+			t.Errorf("%d: %v", code, err)
+		}
+		if err := s.PutIfAbsent(t.Context(), "a", nil); !errors.Is(err, object.ErrDenied) {
+			t.Errorf("%d: %v", code, err)
+		}
+	}
+	proxy.Break(nil)
+	none, err := object.OpenWith("gs://no-such-bucket/x", map[string]string{"endpoint_url": proxy.URL})
+	must(t, err)
+	if err := none.PutIfAbsent(t.Context(), "a", nil); err == nil || !strings.Contains(err.Error(), "no-such-bucket") {
+		t.Errorf("put into no bucket: %v", err)
+	}
+	err = put(t.Context(), none, "a", large(9<<20))
+	if err == nil || !strings.Contains(err.Error(), "no-such-bucket") {
+		t.Errorf("upload into no bucket: %v", err)
+	}
+	for _, err := range none.List(t.Context(), "", "") {
+		if err == nil || !strings.Contains(err.Error(), "no-such-bucket") {
+			t.Errorf("list of no bucket: %v", err)
+		}
+	}
+}

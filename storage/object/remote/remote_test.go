@@ -1,0 +1,101 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+func TestNewAnswer(t *testing.T) {
+	for _, c := range []struct {
+		length     int64
+		header     string
+		from, size int64
+	}{
+		{10, "", 0, 10}, {-1, "", 0, -1}, {5, "bytes 5-9/10", 5, 10}, {5, "bytes 5-9/*", 5, -1},
+		{5, "bytes */10", -1, 10}, {5, "bytes -5-9/-10", -1, -1}, {5, "nonsense", -1, -1},
+	} {
+		a := NewAnswer(io.NopCloser(strings.NewReader("")), c.length, c.header)
+		if a.From != c.from || a.Size != c.size || a.Length != c.length {
+			t.Errorf("%d, %q: %+v", c.length, c.header, a)
+		}
+	}
+}
+
+// service has one object, and answers with at most so many bytes of what it says it sends; -1: all.
+type service struct {
+	data  []byte
+	sends []int
+	asked int
+}
+
+func (s *service) get(_ context.Context, off, n int64) (Answer, error) {
+	if off >= int64(len(s.data)) {
+		return Answer{}, io.EOF
+	}
+	part := s.data[off:min(off+n, int64(len(s.data)))]
+	body := part
+	if s.asked < len(s.sends) && s.sends[s.asked] >= 0 {
+		body = part[:min(s.sends[s.asked], len(part))]
+	}
+	s.asked++
+	header := fmt.Sprintf("bytes %d-%d/%d", off, off+int64(len(part))-1, len(s.data))
+	return NewAnswer(io.NopCloser(bytes.NewReader(body)), int64(len(part)), header), nil
+}
+
+func TestReadAt(t *testing.T) {
+	data := []byte("0123456789")
+	for _, c := range []struct {
+		off, n int
+		sends  []int
+		asked  int
+		err    error
+	}{
+		{0, 10, nil, 1, nil}, {3, 4, []int{1, 0, 2}, 4, nil}, {8, 2, nil, 1, nil},
+		{8, 3, nil, 1, io.ErrUnexpectedEOF}, {8, 3, []int{1}, 2, io.ErrUnexpectedEOF},
+		{10, 1, nil, 0, io.ErrUnexpectedEOF},
+		{0, 10, []int{0, 0, 0, 0}, 5, nil}, {0, 10, []int{0, 0, 0, 0, 0}, 5, errBody},
+		{0, 10, []int{0, 0, 0, 0, 1, 0, 0, 0, 0}, 10, nil}, // while it goes on it is asked
+	} {
+		s := &service{data: data, sends: c.sends}
+		got := make([]byte, c.n)
+		err := ReadAt(t.Context(), "a", got, int64(c.off), s.get)
+		if !errors.Is(err, c.err) || s.asked != c.asked || err == nil && !bytes.Equal(got, data[c.off:c.off+c.n]) {
+			t.Errorf("%+v: asked %d times: %q, %v", c, s.asked, got, err)
+		}
+	}
+	if err := ReadAt(t.Context(), "a", make([]byte, 1), -1, (&service{}).get); err == nil {
+		t.Error("a negative offset")
+	}
+}
+
+func TestMade(t *testing.T) {
+	denied := fmt.Errorf("object a: %w", object.ErrDenied)
+	lost, missing := errors.New("lost"), fmt.Errorf("%w: a", object.ErrNotFound)
+	for _, c := range []struct {
+		err    error
+		exists bool
+		id     string
+		idErr  error
+		want   error
+	}{
+		{nil, false, "other", nil, nil}, {lost, false, "mine", nil, nil}, {lost, true, "mine", nil, nil},
+		{lost, false, "other", nil, object.ErrExists}, {lost, true, "", nil, object.ErrExists},
+		{lost, false, "", missing, lost}, {lost, false, "", denied, lost}, {lost, true, "", denied, object.ErrDenied},
+	} {
+		err := Made("a", "mine", c.err, c.exists, func() (string, error) { return c.id, c.idErr })
+		if !errors.Is(err, c.want) || c.want == nil && err != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	err := Made("a", "mine", lost, true, func() (string, error) { return "", missing })
+	if err == nil || errors.Is(err, object.ErrNotFound) || errors.Is(err, object.ErrExists) {
+		t.Errorf("deleted meanwhile: %v", err)
+	}
+}
