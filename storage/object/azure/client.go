@@ -80,8 +80,8 @@ func clientOptions() azcore.ClientOptions {
 	}
 }
 
-// batches reads answers about several deletions whole: the SDK does not close their bodies, and until somebody does they
-// count among the requests that are under way.
+// batches reads answers about several deletions whole: the SDK does not close their bodies, and until somebody does
+// they count among the requests that are under way.
 type batches struct{}
 
 func (batches) Do(req *policy.Request) (*http.Response, error) {

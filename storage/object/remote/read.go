@@ -55,8 +55,8 @@ func NewAnswer(body io.ReadCloser, length int64, contentRange string) Answer {
 // errBody is matched by an error of a body, after the service has answered.
 var errBody = errors.New("the answer's body broke off")
 
-// ReadAt is the method ReadAt of an object.Store, but for an empty p, which is ReadNothing's: it asks for the range, and
-// again for the rest where a body ends early or stalls.
+// ReadAt is the method ReadAt of an object.Store, but for an empty p, which is ReadNothing's: it asks for the range,
+// and again for the rest where a body ends early or stalls.
 func ReadAt(ctx context.Context, name string, p []byte, off int64, get Get) error {
 	n, err := ReadUpTo(ctx, name, p, off, get)
 	if err == nil && n < len(p) {
