@@ -82,7 +82,9 @@ def test_secrets_are_not_pickled() -> None:
         assert b"hush" not in sent and b"account_name" in sent
 
 
-def test_options_that_are_wrong() -> None:
+def test_options_that_are_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in "AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME":
+        monkeypatch.delenv(name, raising=False)
     with pytest.raises(dsistore.UsageError, match="azure_storage_account_key") as e:
         dsistore.open("az://tables/c", {"azure_storage_acount_key": "hush"}).tables()
     assert "hush" not in str(e.value)

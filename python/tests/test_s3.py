@@ -7,6 +7,7 @@ import pathlib
 import pickle
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ import torch
 from pyarrow import orc, parquet
 
 import dsistore
+from programs import run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OPTIONS = {"AWS_ENDPOINT_URL": "endpoint_url", "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret",
@@ -101,6 +103,33 @@ def test_secrets_are_not_pickled(server: dict[str, str]) -> None:
     assert "hush" not in str(e.value) and "denied" in str(e.value)
 
 
+CACHED = """
+    import sys, dsistore
+    table = dsistore.open(sys.argv[1]).table("t")
+    print(sum(int(b.sparse.values.sum()) for b in table.torch(["ids"], batch_size=512)))
+"""
+
+
+def test_a_cache_on_the_local_disk(server: dict[str, str], monkeypatch: pytest.MonkeyPatch,
+                                   tmp_path: pathlib.Path) -> None:
+    """Processes share it, by the environment and by storage options; a value that is no size is said."""
+    for name, value in server.items():
+        monkeypatch.setenv(name, value)
+    store = dsistore.open("s3://tables/c")
+    store.ingest("t", rows(3000), session_key="session", time_key="time")
+    want = sum(map(sum, rows(3000)["ids"].to_pylist()))
+    monkeypatch.setenv("DSISTORE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("DSISTORE_CACHE_SIZE", "64MiB")
+    for _ in range(2):
+        assert int(run(CACHED, "s3://tables/c")) == want
+    held = sum(f.stat().st_size for f in (tmp_path / "cache").iterdir())
+    assert 0 < held <= 64 << 20 and {f.name for f in (tmp_path / "cache").iterdir()} == {"index", "blocks-0000"}
+    options = {OPTIONS[k]: v for k, v in server.items() if k in OPTIONS}
+    with pytest.raises(dsistore.DsistoreError, match="size of a cache"):
+        dsistore.open("s3://tables/elsewhere", storage_options={**options, "cache_dir": tmp_path / "other",
+                                                          "cache_size": "large"}).tables()
+
+
 def test_options_that_are_wrong() -> None:
     with pytest.raises(dsistore.UsageError, match="aws_secret_access_key") as e:
         dsistore.open("s3://tables/c", {"aws_secret_acces_key": "hush"}).tables()
@@ -117,15 +146,32 @@ def test_sources_there(server: dict[str, str], bucket: Any, tmp_path: pathlib.Pa
     want = rows(5000)
     with bucket.open_output_stream("dump/ds=2026-11-01/part 0.parquet") as f:
         parquet.write_table(want, f, row_group_size=1000)
-    with bucket.open_output_stream("orc/part-0.orc") as f:
-        orc.write_table(want, f, stripe_size=64 << 10)
     here, there = dsistore.open(tmp_path / "s"), dsistore.open("s3://tables/sources", storage_options=options)
     here.ingest("t", "s3://tables/dump", storage_options=options)
     there.ingest("t", ["s3://tables/dump/ds=2026-11-01/part 0.parquet"])
-    here.ingest("o", "s3://tables/orc", storage_options=options)
-    for table in here.table("t"), there.table("t"), here.table("o"):
+    for table in here.table("t"), there.table("t"):
         assert table.scan(list(want.column_names)).to_arrow().to_pylist() == want.to_pylist()
     with pytest.raises(dsistore.DuplicateSourceError):
         there.ingest("t", "s3://tables/dump/")
     with pytest.raises(dsistore.DsistoreError, match="s3://tables/dmp.*dump"):
         there.ingest("t", "s3://tables/dmp")
+
+
+ORC = """
+    import sys, dsistore
+    dsistore.open(sys.argv[1]).ingest("o", "s3://tables/orc")
+"""
+
+
+def test_orc_there(server: dict[str, str], bucket: Any, monkeypatch: pytest.MonkeyPatch,
+                   tmp_path: pathlib.Path) -> None:
+    """By an interpreter that has pyarrow: the engine looks for it in the environment that the process began with."""
+    for name, value in server.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("DSISTORE_PYTHON", sys.executable)
+    want = rows(5000)
+    with bucket.open_output_stream("orc/part-0.orc") as f:
+        orc.write_table(want, f, stripe_size=64 << 10)
+    run(ORC, tmp_path)
+    table = dsistore.open(tmp_path).table("o")
+    assert table.scan(list(want.column_names)).to_arrow().to_pylist() == want.to_pylist()

@@ -89,7 +89,13 @@ func TestS3Scripts(t *testing.T) {
 		}
 		part.cmdUploading(ts, true, nil)
 	}
-	p.Cmds["put"] = func(ts *testscript.TestScript, _ bool, args []string) {
+	p.Cmds["put"] = cmdPut("s3://tables/", func(key string, data []byte) { server.Put(t, "tables", key, data) })
+	testscript.Run(t, p)
+}
+
+// cmdPut is the command that uploads the files below a directory to a URI in a bucket.
+func cmdPut(bucket string, put func(key string, data []byte)) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, _ bool, args []string) {
 		from := ts.MkAbs(args[0])
 		err := filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() {
@@ -99,16 +105,15 @@ func TestS3Scripts(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			key := strings.TrimPrefix(args[1], "s3://tables/") + filepath.ToSlash(strings.TrimPrefix(path, from))
-			server.Put(t, "tables", key, data)
+			put(strings.TrimPrefix(args[1], bucket)+filepath.ToSlash(strings.TrimPrefix(path, from)), data)
 			return nil
 		})
 		ts.Check(err)
 	}
-	testscript.Run(t, p)
 }
 
-// TestGCSScripts runs the scripts of testdata/gcs, with a server of Google Cloud Storage that has a bucket tables.
+// TestGCSScripts runs the scripts of testdata/gcs, with a server of Google Cloud Storage that has a bucket tables, and
+// with the command put.
 func TestGCSScripts(t *testing.T) {
 	if raceEnabled {
 		t.Skip("not under the race detector: package gcs's own tests are")
@@ -123,6 +128,7 @@ func TestGCSScripts(t *testing.T) {
 		return r.Method == http.MethodPut
 	})
 	p := params(files, environment)
+	p.Cmds["put"] = cmdPut("gs://tables/", func(key string, data []byte) { server.Put(t, "tables", key, data) })
 	p.Cmds["uploading"] = part.cmdUploading
 	testscript.Run(t, p)
 }

@@ -169,16 +169,22 @@ _AZURE = (("AZURE_STORAGE_ENDPOINT",), ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STO
           ("AZURE_TENANT_ID",), ("AZURE_CLIENT_ID",), ("AZURE_CLIENT_SECRET",), ("AZURE_FEDERATED_TOKEN_FILE",))
 _GOOGLE = (("GOOGLE_APPLICATION_CREDENTIALS",), ("STORAGE_EMULATOR_HOST",))
 _CACHE = (("DSISTORE_CACHE",), ("DSISTORE_CACHE_SIZE",))
-# What the stores of a scheme take from the environment.
+# What the objects of a scheme take from the environment.
 _ENVIRONMENT = {
-    **dict.fromkeys(("s3", "s3a", "s3n"), _AWS + _CACHE), **dict.fromkeys(("gs", "gcs"), _GOOGLE + _CACHE),
-    **dict.fromkeys(("az", "abfs", "abfss"), _AZURE + _CACHE),
+    **dict.fromkeys(("s3", "s3a", "s3n"), _AWS), **dict.fromkeys(("gs", "gcs"), _GOOGLE),
+    **dict.fromkeys(("az", "abfs", "abfss"), _AZURE),
 }
 
 
-def _of_environment(scheme: str) -> dict[str, str]:
+def _scheme(uri: str) -> str | None:
+    """The scheme of a URI of an object store."""
+    scheme, separator, _ = uri.partition("://")
+    return scheme if separator and scheme in _ENVIRONMENT else None
+
+
+def _of_environment(variables: tuple[tuple[str, ...], ...]) -> dict[str, str]:
     """The storage options of this process's environment: the engine has that of when it was loaded."""
-    set_ = (next((n for n in names if os.environ.get(n)), None) for names in _ENVIRONMENT[scheme])
+    set_ = (next((n for n in names if os.environ.get(n)), None) for names in variables)
     return {"environment." + n: os.environ[n] for n in set_ if n is not None}
 
 
@@ -210,14 +216,17 @@ def _text(method: str, params: dict[str, Any], following: bytes = b"") -> bytes:
     sources: Mapping[str, Any] | None = params.pop("source_options", None)
     request: dict[str, Any] = {"method": method, "params": {k: v for k, v in params.items() if v is not None}}
     uri: str = params.get("uri") or ""
-    scheme, separator, _ = uri.partition("://")
-    if separator and scheme in _ENVIRONMENT:
-        request["storage_options"] = {**_of_environment(scheme), **_options.get(uri, {})}
-    elif uri in _options:
-        request["storage_options"] = _options[uri]
-    if any(str(p).startswith(_OBJECT_STORES) for p in params.get("paths") or ()):
-        given = _options.get(uri, {}) if sources is None else {name: str(v) for name, v in sources.items()}
-        request["source_options"] = {**_of_environment(), **given}
+    own = _options.get(uri, {})
+    if (scheme := _scheme(uri)) is not None:
+        request["storage_options"] = {**_of_environment(_ENVIRONMENT[scheme] + _CACHE), **own}
+    elif own:
+        request["storage_options"] = own
+    of = next((s for p in params.get("paths") or () if (s := _scheme(str(p))) is not None), None)
+    if of is not None:
+        same = scheme is not None and _ENVIRONMENT[scheme] is _ENVIRONMENT[of]
+        given = {k: v for k, v in own.items() if same and not k.lower().startswith("cache_")} if sources is None else {
+            name: str(v) for name, v in sources.items()}
+        request["source_options"] = {**_of_environment(_ENVIRONMENT[of]), **given}
     text = json.dumps(request).encode()
     return text + b"\0" + following if following else text
 

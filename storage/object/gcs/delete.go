@@ -196,7 +196,7 @@ func (s *Store) RemoveVersions(ctx context.Context, prefix string, match func(st
 		}
 		var old []version
 		size := int64(0)
-		for _, o := range page {
+		for _, o := range page.Items {
 			v := version{o.Name, o.Generation}
 			if o.TimeDeleted != "" && match(s.nameOf(v)) {
 				old = append(old, v)
@@ -221,7 +221,7 @@ func (s *Store) softDeleted(ctx context.Context, prefix string, match func(strin
 		if err != nil {
 			return fmt.Errorf("what was deleted: %w", s.noBucket(ctx, prefix, err))
 		}
-		for _, o := range page {
+		for _, o := range page.Items {
 			if name := s.nameOf(version{o.Name, ""}); o.SoftDeleteTime != "" && match(name) {
 				return fmt.Errorf("object %s: %w: it is deleted, and the bucket keeps it until %s (soft delete)", name,
 					object.ErrDenied, o.HardDeleteTime)

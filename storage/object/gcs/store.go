@@ -41,9 +41,13 @@ func init() {
 		}
 		return Open(uri, o)
 	}
-	object.Register("gs", open)
-	object.Register("gcs", open) // fsspec's name
+	for _, scheme := range schemes {
+		object.Register(scheme, open)
+	}
 }
+
+// schemes are those of URIs: gcs is fsspec's name.
+var schemes = []string{"gs", "gcs"}
 
 // Open returns the store at a gs:// URI. It makes no request.
 func Open(uri string, o Options) (*Store, error) {
@@ -104,7 +108,7 @@ func (s *Store) ReadAt(ctx context.Context, name string, p []byte, off int64) er
 	if len(p) == 0 {
 		return remote.ReadNothing(ctx, s, name, off)
 	}
-	return remote.ReadAt(ctx, name, p, off, s.get(name, key))
+	return remote.ReadAt(ctx, name, p, off, s.get(name, key, ""))
 }
 
 // ReadUpTo is ReadAt of as much of the range as the object has: n bytes.
@@ -113,7 +117,7 @@ func (s *Store) ReadUpTo(ctx context.Context, name string, p []byte, off int64) 
 	if err != nil {
 		return 0, err
 	}
-	return remote.ReadUpTo(ctx, name, p, off, s.get(name, key))
+	return remote.ReadUpTo(ctx, name, p, off, s.get(name, key, ""))
 }
 
 // ReadWhole asks for the beginning of an object: the answer says how long it is.
@@ -122,26 +126,41 @@ func (s *Store) ReadWhole(ctx context.Context, name string, most int64) ([]byte,
 	if err != nil {
 		return nil, 0, err
 	}
-	return remote.ReadWhole(ctx, name, most, s.get(name, key))
+	return remote.ReadWhole(ctx, name, most, s.get(name, key, ""))
 }
 
-// get returns what asks for ranges of an object.
-func (s *Store) get(name, key string) remote.Get {
+// get returns what asks for ranges of the object of a key, if it has the generation; empty: whatever it has.
+func (s *Store) get(name, key, generation string) remote.Get {
+	query := url.Values{"alt": {"media"}}
+	if generation != "" {
+		query.Set("ifGenerationMatch", generation)
+	}
 	return func(ctx context.Context, off, n int64) (remote.Answer, error) {
 		r := &request{
-			method: http.MethodGet, url: s.endpoint + s.objectPath(key) + "?alt=media",
-			header: http.Header{"Range": {fmt.Sprintf("bytes=%d-%d", off, off+n-1)}},
+			method: http.MethodGet, url: s.endpoint + s.objectPath(key) + "?" + query.Encode(),
+			header: http.Header{
+				"Range": {fmt.Sprintf("bytes=%d-%d", off, off+n-1)},
+				// The bytes as they are stored: without it the service decompresses objects of Content-Encoding gzip.
+				"Accept-Encoding": {"gzip"},
+			},
 		}
 		var a *http.Response
 		err := again(ctx, func() (err error) {
 			a, err = s.once(ctx, r)
 			return err
 		})
-		if status(err) == http.StatusRequestedRangeNotSatisfiable {
+		switch status(err) {
+		case http.StatusRequestedRangeNotSatisfiable:
 			return remote.Answer{}, io.EOF
+		case http.StatusPreconditionFailed:
+			return remote.Answer{}, object.Changed(name)
 		}
 		if err != nil {
 			return remote.Answer{}, s.wrap(ctx, name, err)
+		}
+		if got := a.Header.Get("X-Goog-Generation"); generation != "" && got != generation {
+			_ = a.Body.Close() // it is not read: a server that takes no notice of the condition
+			return remote.Answer{}, object.Changed(name)
 		}
 		return remote.NewAnswer(a.Body, a.ContentLength, a.Header.Get("Content-Range")), nil
 	}
@@ -284,12 +303,12 @@ func (s *Store) list(ctx context.Context, prefix, startAfter string, first int) 
 			// The offset itself would be listed. No name has a byte below "%".
 			query.Set("startOffset", s.at.Prefix+startAfter+"!")
 		}
-		for page, err := range s.pages(ctx, query, "name,size,generation,timeCreated", first) {
+		for page, err := range s.pages(ctx, query, listed, first) {
 			if err != nil {
 				yield(object.Info{}, s.noBucket(ctx, prefix, err))
 				return
 			}
-			for _, o := range page {
+			for _, o := range page.Items {
 				name := strings.TrimPrefix(o.Name, s.at.Prefix)
 				if object.ValidateName(name) != nil { // a console's mark of a folder, for instance
 					continue
@@ -302,26 +321,33 @@ func (s *Store) list(ctx context.Context, prefix, startAfter string, first int) 
 	}
 }
 
+// listed are the fields that an object.Info needs.
+const listed = "name,size,generation,timeCreated"
+
+// A page is a part of a listing.
+type page struct {
+	NextPageToken string
+	Items         []resource
+	Prefixes      []string // with a delimiter
+}
+
 // pages yields what a listing has, by pages: fields are those of each object.
-func (s *Store) pages(ctx context.Context, query url.Values, fields string, first int) iter.Seq2[[]resource, error] {
-	return func(yield func([]resource, error) bool) {
-		query.Set("fields", "nextPageToken,items("+fields+")")
+func (s *Store) pages(ctx context.Context, query url.Values, fields string, first int) iter.Seq2[page, error] {
+	return func(yield func(page, error) bool) {
+		query.Set("fields", "nextPageToken,prefixes,items("+fields+")")
 		query.Set("maxResults", "1000")
 		if first > 0 {
 			query.Set("maxResults", strconv.Itoa(first))
 		}
 		for {
-			var page struct {
-				NextPageToken string
-				Items         []resource
-			}
+			var p page
 			err := s.callJSON(ctx, &request{
 				method: http.MethodGet, url: s.endpoint + s.bucketPath() + "/o?" + query.Encode(),
-			}, &page)
-			if !yield(page.Items, err) || err != nil || page.NextPageToken == "" {
+			}, &p)
+			if !yield(p, err) || err != nil || p.NextPageToken == "" {
 				return
 			}
-			query.Set("pageToken", page.NextPageToken)
+			query.Set("pageToken", p.NextPageToken)
 			query.Set("maxResults", "1000")
 		}
 	}
