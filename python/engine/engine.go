@@ -10,6 +10,7 @@ import (
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
+	_ "github.com/dsistore/dsistore/storage/object/azure" // stores at az://
 	"github.com/dsistore/dsistore/storage/object/diskcache"
 	_ "github.com/dsistore/dsistore/storage/object/gcs" // stores at gs://
 	_ "github.com/dsistore/dsistore/storage/object/s3"  // stores at s3://

@@ -4,9 +4,9 @@
 //	            |
 //	  +---------+----------+------------------------+
 //	  |         |          |                        |
-//	Local     Memory    package s3              Counted, Fault, Delayed:
-//	a root               a bucket               a Store around a Store
-//	directory
+//	Local     Memory    packages s3, gcs,      Counted, Fault, Delayed:
+//	a root              azure: a bucket, or    a Store around a Store
+//	directory           a container
 //
 // An object exists, whole and durable, or it does not exist: PutIfAbsent and Writer.Commit are the two ways to make
 // one, and both refuse a name that is taken. No object changes, but that Truncate takes the bytes of one away and

@@ -166,6 +166,18 @@ func (u uploading) cmdUploading(ts *testscript.TestScript, neg bool, _ []string)
 	}
 }
 
+// TestAzureScripts runs the scripts of testdata/azure, with a server of Azure that has a container tables.
+func TestAzureScripts(t *testing.T) {
+	if raceEnabled {
+		t.Skip("not under the race detector: package azure's own tests are")
+	}
+	files, err := filepath.Glob(filepath.Join("testdata", "azure", "*.txtar"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	testscript.Run(t, params(files, objectserver.StartAzure(t, "tables").Environment()))
+}
+
 // params are those of scripts, which get variables beside the usual ones.
 func params(files []string, environment map[string]string) testscript.Params {
 	return testscript.Params{

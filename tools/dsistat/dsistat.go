@@ -16,8 +16,9 @@ import (
 	"github.com/dsistore/dsistore/internal/suggest"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
-	_ "github.com/dsistore/dsistore/storage/object/gcs" // stores at gs://
-	_ "github.com/dsistore/dsistore/storage/object/s3"  // stores at s3://
+	_ "github.com/dsistore/dsistore/storage/object/azure" // stores at az://
+	_ "github.com/dsistore/dsistore/storage/object/gcs"   // stores at gs://
+	_ "github.com/dsistore/dsistore/storage/object/s3"    // stores at s3://
 	"github.com/dsistore/dsistore/tools/report"
 	"github.com/dsistore/dsistore/tools/report/page"
 	"github.com/dsistore/dsistore/tools/terminal"
@@ -40,7 +41,7 @@ type grammar struct {
 
 // tableArgs are the arguments of every command.
 type tableArgs struct {
-	Store string   `arg:"" help:"Root of the store: a directory, file:///path, s3://bucket/prefix or gs://bucket/prefix."`
+	Store string   `arg:"" help:"Root of the store: a directory, file:///path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix."`
 	Table []string `arg:"" optional:"" help:"Names of tables. Default: all."`
 	terminal.Endpoint
 }

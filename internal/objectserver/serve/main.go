@@ -1,7 +1,7 @@
 // Command serve starts a server of S3, or of another service, with buckets, for tests in other languages: it prints the
 // environment by which it is reached, as a line of JSON, and ends with its standard input.
 //
-//	serve [-service s3|gcs] BUCKET...
+//	serve [-service s3|gcs|azure] BUCKET...
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	service := flag.String("service", "s3", "s3 or gcs")
+	service := flag.String("service", "s3", "s3, gcs or azure")
 	flag.Parse()
 	if err := run(*service, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "serve:", err)
@@ -47,8 +47,15 @@ func run(service string, buckets []string) error {
 		}
 		defer stop()
 		environment = g.Environment()
+	case "azure":
+		a, stop, err := objectserver.RunAzure(ctx, buckets...)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		environment = a.Environment()
 	default:
-		return fmt.Errorf("service %q: want s3 or gcs", service)
+		return fmt.Errorf("service %q: want s3, gcs or azure", service)
 	}
 	if err := json.NewEncoder(os.Stdout).Encode(environment); err != nil {
 		return err

@@ -157,16 +157,23 @@ def _result(answer: bytes) -> Any:
 # The storage options of stores that were opened with some, by uri. They are no part of what is pickled: what tells a
 # secret from other options is its name.
 _options: dict[str, dict[str, str]] = {}
-_SECRET = ("key", "secret", "token", "password", "credential", "sas")
+_SECRET = ("key", "secret", "token", "password", "credential", "sas", "connection")
 
 
 _AWS = (("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"), ("AWS_REGION", "AWS_DEFAULT_REGION"),
         ("AWS_PROFILE",), ("AWS_ACCESS_KEY_ID",), ("AWS_SECRET_ACCESS_KEY",), ("AWS_SESSION_TOKEN",),
         ("AWS_ALLOW_HTTP",))  # of each, the first that is set
+_AZURE = (("AZURE_STORAGE_ENDPOINT",), ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT"),
+          ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_KEY"), ("AZURE_STORAGE_SAS_TOKEN",),
+          ("AZURE_STORAGE_CONNECTION_STRING",), ("AZURE_STORAGE_USE_EMULATOR",), ("AZURE_ALLOW_HTTP",),
+          ("AZURE_TENANT_ID",), ("AZURE_CLIENT_ID",), ("AZURE_CLIENT_SECRET",), ("AZURE_FEDERATED_TOKEN_FILE",))
 _GOOGLE = (("GOOGLE_APPLICATION_CREDENTIALS",), ("STORAGE_EMULATOR_HOST",))
 _CACHE = (("DSISTORE_CACHE",), ("DSISTORE_CACHE_SIZE",))
 # What the objects of a scheme take from the environment.
-_ENVIRONMENT = {**dict.fromkeys(("s3", "s3a", "s3n"), _AWS), **dict.fromkeys(("gs", "gcs"), _GOOGLE)}
+_ENVIRONMENT = {
+    **dict.fromkeys(("s3", "s3a", "s3n"), _AWS), **dict.fromkeys(("gs", "gcs"), _GOOGLE),
+    **dict.fromkeys(("az", "abfs", "abfss"), _AZURE),
+}
 
 
 def _scheme(uri: str) -> str | None:

@@ -546,16 +546,18 @@ def _positions(rows: Any) -> bytes:
 
 
 def open(uri: Path, storage_options: Mapping[str, Any] | None = None) -> Store:
-    """The store at a root: a directory, file:///path, s3://bucket/prefix or gs://bucket/prefix. Nothing is read yet.
+    """The store at a root: a directory, file:///path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix.
+    Nothing is read yet.
 
     storage_options say how an object store is reached, by the names of fsspec and of the object_store library, in any
     case: aws_endpoint (endpoint_url), aws_region, aws_profile, aws_access_key_id, aws_secret_access_key,
     aws_session_token, aws_skip_signature (anon), aws_allow_http, aws_virtual_hosted_style_request; of gs://
     google_base_url (endpoint_url), google_service_account (google_application_credentials), google_service_account_key,
-    google_skip_signature (anon), google_allow_http. cache_dir and cache_size keep what is read in a directory of this
-    machine, which processes share. What they do not say is taken from the environment, as the AWS command line and
-    Google's programs do, and of the cache DSISTORE_CACHE and DSISTORE_CACHE_SIZE. They hold for a store in the whole
-    process: those of the newest open with some count, until something was read.
+    google_skip_signature (anon), google_allow_http; of az:// account_name, account_key, sas_token, connection_string,
+    endpoint_url, tenant_id, client_id, client_secret, use_emulator, allow_http. cache_dir and cache_size keep what is
+    read in a directory of this machine, which processes share. What they do not say is taken from the environment, as
+    the services' command lines do, and of the cache DSISTORE_CACHE and DSISTORE_CACHE_SIZE. They hold for a store in
+    the whole process: those of the newest open with some count, until something was read.
     """
     return Store(uri, storage_options)
 

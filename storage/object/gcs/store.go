@@ -105,12 +105,8 @@ func (s *Store) ReadAt(ctx context.Context, name string, p []byte, off int64) er
 	if err != nil {
 		return err
 	}
-	if len(p) == 0 && off >= 0 {
-		info, err := s.Stat(ctx, name)
-		if err == nil && off > info.Size {
-			err = fmt.Errorf("object %s of %d bytes: read at %d: %w", name, info.Size, off, io.ErrUnexpectedEOF)
-		}
-		return err
+	if len(p) == 0 {
+		return remote.ReadNothing(ctx, s, name, off)
 	}
 	return remote.ReadAt(ctx, name, p, off, s.get(name, key, ""))
 }

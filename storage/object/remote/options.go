@@ -81,7 +81,7 @@ func ParseEndpoint(endpoint string, allowHTTP bool, allow string) (*url.URL, err
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("endpoint %q: want https://host, or http://host", redactURL(endpoint))
 	}
-	if u.User != nil {
+	if u.User != nil || u.RawQuery != "" {
 		return nil, fmt.Errorf("endpoint %s: credentials in a URL would be logged", redactURL(endpoint))
 	}
 	if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && !allowHTTP && u.Hostname() != "localhost" &&
@@ -98,6 +98,8 @@ func redactURL(s string) string {
 	if !ok {
 		return "..."
 	}
-	host, _, _ := strings.Cut(rest, "/")
-	return scheme + "://" + host[strings.LastIndex(host, "@")+1:]
+	if end := strings.IndexAny(rest, "/?"); end >= 0 {
+		rest = rest[:end]
+	}
+	return scheme + "://" + rest[strings.LastIndex(rest, "@")+1:]
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dsistore/dsistore/storage/object"
 )
 
 const (
@@ -53,8 +55,8 @@ func NewAnswer(body io.ReadCloser, length int64, contentRange string) Answer {
 // errBody is matched by an error of a body, after the service has answered.
 var errBody = errors.New("the answer's body broke off")
 
-// ReadAt is the method ReadAt of an object.Store, but for an empty p: it asks for the range, and again for the rest
-// where a body ends early or stalls.
+// ReadAt is the method ReadAt of an object.Store, but for an empty p, which is ReadNothing's: it asks for the range,
+// and again for the rest where a body ends early or stalls.
 func ReadAt(ctx context.Context, name string, p []byte, off int64, get Get) error {
 	n, err := ReadUpTo(ctx, name, p, off, get)
 	if err == nil && n < len(p) {
@@ -63,10 +65,26 @@ func ReadAt(ctx context.Context, name string, p []byte, off int64, get Get) erro
 	return err
 }
 
+// ReadNothing is the method ReadAt of a Store for an empty p: it asks how long the object is.
+func ReadNothing(ctx context.Context, s object.Store, name string, off int64) error {
+	if off < 0 {
+		return negative(name, off)
+	}
+	info, err := s.Stat(ctx, name)
+	if err == nil && off > info.Size {
+		err = fmt.Errorf("object %s of %d bytes: read at %d: %w", name, info.Size, off, io.ErrUnexpectedEOF)
+	}
+	return err
+}
+
+func negative(name string, off int64) error {
+	return fmt.Errorf("object %s: read at negative offset %d", name, off)
+}
+
 // ReadUpTo is ReadAt of as much of the range as the object has: n bytes.
 func ReadUpTo(ctx context.Context, name string, p []byte, off int64, get Get) (n int, err error) {
 	if off < 0 {
-		return 0, fmt.Errorf("object %s: read at negative offset %d", name, off)
+		return 0, negative(name, off)
 	}
 	for attempt := 1; ; attempt++ {
 		k, short, _, err := read(ctx, name, p[n:], off+int64(n), get)

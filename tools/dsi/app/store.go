@@ -9,6 +9,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
+	_ "github.com/dsistore/dsistore/storage/object/azure" // stores at az://
 	"github.com/dsistore/dsistore/storage/object/diskcache"
 	_ "github.com/dsistore/dsistore/storage/object/gcs" // stores at gs://
 	_ "github.com/dsistore/dsistore/storage/object/s3"  // stores at s3://
@@ -17,7 +18,7 @@ import (
 
 // StoreArg is the argument that every command on a store begins with. What it opens is closed when the command ends.
 type StoreArg struct {
-	Store string `arg:"" help:"Root of the store: a directory, file:///path, s3://bucket/prefix or gs://bucket/prefix."`
+	Store string `arg:"" help:"Root of the store: a directory, file:///path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix."`
 	terminal.Endpoint
 	// Cache are the options of the cache on the local disk, for commands that read what a job reads. nil: the store is
 	// read as it is, by those that check and change it.

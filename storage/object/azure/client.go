@@ -1,0 +1,108 @@
+package azure
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/endpoint"
+)
+
+const (
+	// attempts is how often a request is sent before its error is told: with the delays between, some 40 s.
+	attempts = 10
+	// firstDelay and mostDelay bound the delays, which grow, and differ by chance.
+	firstDelay, mostDelay = 100 * time.Millisecond, 8 * time.Second
+	// headerTimeout bounds the wait for the first byte of an answer.
+	headerTimeout = 60 * time.Second
+)
+
+// client returns a client of the container that the options say. seen sees all its answers.
+func client(at Location, o Options, seen policy.Policy) (*container.Client, error) {
+	o, err := o.resolve(at)
+	if err != nil {
+		return nil, err
+	}
+	url := o.Endpoint + "/" + at.Container
+	with := &container.ClientOptions{ClientOptions: clientOptions()}
+	with.PerRetryPolicies = []policy.Policy{seen, batches{}}
+	switch {
+	case o.Key != "":
+		key, err := container.NewSharedKeyCredential(o.Account, o.Key)
+		if err != nil { // its text has a part of the key
+			return nil, errors.New("the account's key is not in base64")
+		}
+		return container.NewClientWithSharedKeyCredential(url, key, with)
+	case o.SAS != "":
+		return container.NewClientWithNoCredential(url+"?"+o.SAS, with)
+	case o.Anonymous:
+		return container.NewClientWithNoCredential(url, with)
+	}
+	token, err := o.token()
+	if err != nil {
+		return nil, fmt.Errorf("credentials of Azure: %w", err)
+	}
+	return container.NewClient(url, token, with)
+}
+
+// token returns what asks for tokens, and asks again before they expire.
+func (o *Options) token() (azcore.TokenCredential, error) {
+	with := clientOptions()
+	switch {
+	case o.ClientSecret != "":
+		return azidentity.NewClientSecretCredential(o.TenantID, o.ClientID, o.ClientSecret,
+			&azidentity.ClientSecretCredentialOptions{ClientOptions: with})
+	case o.TokenFile != "":
+		return azidentity.NewWorkloadIdentityCredential(&azidentity.WorkloadIdentityCredentialOptions{
+			ClientOptions: with, TenantID: o.TenantID, ClientID: o.ClientID, TokenFilePath: o.TokenFile,
+		})
+	}
+	return azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{
+		ClientOptions: with, TenantID: o.TenantID,
+	})
+}
+
+// clientOptions have the SDK's retries, of which there are more: of what was not answered, and of 408, 429 and 5xx.
+func clientOptions() azcore.ClientOptions {
+	return azcore.ClientOptions{
+		Retry:     policy.RetryOptions{MaxRetries: attempts - 1, RetryDelay: firstDelay, MaxRetryDelay: mostDelay},
+		Transport: transport,
+		Telemetry: policy.TelemetryOptions{ApplicationID: "dsistore"},
+	}
+}
+
+// batches reads answers about several deletions whole: the SDK does not close their bodies, and until somebody does
+// they count among the requests that are under way.
+type batches struct{}
+
+func (batches) Do(req *policy.Request) (*http.Response, error) {
+	resp, err := req.Next()
+	if err == nil && req.Raw().URL.Query().Get("comp") == "batch" {
+		_, err = runtime.Payload(resp)
+	}
+	return resp, err
+}
+
+// transport keeps as many idle connections as a reader has requests at once. All clients share it.
+var transport policy.Transporter = endpoint.New(&http.Client{Transport: &http.Transport{
+	Proxy:       http.ProxyFromEnvironment,
+	DialContext: (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+
+	MaxIdleConnsPerHost:   2 * object.RequestsAtOnce,
+	IdleConnTimeout:       90 * time.Second,
+	TLSHandshakeTimeout:   10 * time.Second,
+	ResponseHeaderTimeout: headerTimeout,
+	ExpectContinueTimeout: time.Second,
+	ReadBufferSize:        64 << 10,
+	WriteBufferSize:       64 << 10,
+	DisableCompression:    true,
+}})
