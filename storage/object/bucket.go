@@ -48,7 +48,7 @@ func OpenBucket(scheme, name string, options map[string]string) (Bucket, error) 
 		return nil, fmt.Errorf("%s://: files are not read there; want a path%s", scheme, known)
 	}
 	switch {
-	case strings.Contains(name, "@"):
+	case strings.ContainsAny(name, "@:"): // a secret may have a slash, and what follows it looks like a key
 		return nil, fmt.Errorf("credentials in a URI would be logged: give them by environment variables or options")
 	case name == "":
 		return nil, fmt.Errorf("no bucket: want %s://bucket/path", scheme)

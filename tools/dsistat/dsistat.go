@@ -17,9 +17,8 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 	_ "github.com/dsistore/dsistore/storage/object/azure" // stores at az://
-	"github.com/dsistore/dsistore/storage/object/diskcache"
-	_ "github.com/dsistore/dsistore/storage/object/gcs" // stores at gs://
-	_ "github.com/dsistore/dsistore/storage/object/s3"  // stores at s3://
+	_ "github.com/dsistore/dsistore/storage/object/gcs"   // stores at gs://
+	_ "github.com/dsistore/dsistore/storage/object/s3"    // stores at s3://
 	"github.com/dsistore/dsistore/tools/report"
 	"github.com/dsistore/dsistore/tools/report/page"
 	"github.com/dsistore/dsistore/tools/terminal"
@@ -257,7 +256,7 @@ func (a *app) do(ctx context.Context, args []string) error {
 
 // build makes the report.
 func (a *app) build(ctx context.Context, t tableArgs, opts report.Options) (*report.Report, error) {
-	blobs, err := diskcache.OpenStore(t.Store, t.StorageOptions())
+	blobs, err := object.OpenWith(t.Store, t.StorageOptions())
 	if err != nil {
 		return nil, terminal.UsageError{Err: err}
 	}

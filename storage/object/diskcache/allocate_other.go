@@ -5,4 +5,4 @@ package diskcache
 import "os"
 
 // allocate makes a file as long as n bytes.
-func allocate(f *os.File, off, n int64) error { return f.Truncate(off + n) }
+func allocate(f *os.File, n int64) error { return f.Truncate(n) }

@@ -10,7 +10,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -22,28 +25,35 @@ const (
 	leastInFile, mostFiles = 256, 64
 	// least is the fewest blocks of a cache.
 	least = 16
-	// claimed is how long a fetch may take before others take it over.
+	// claimed is how long a fetch may take before other processes take it over.
 	claimed = time.Minute
+	// patience is how long the lock is waited for: who holds it may have been stopped.
+	patience = time.Second
+	// pause is how long the cache is let alone after it did not work.
+	pause = 10 * time.Second
+	// marker is a file that makes a directory a cache's.
+	marker = "dsistore-cache"
 )
+
+// errBroken is returned while the cache is let alone.
+var errBroken = errors.New("the cache did not work a moment ago")
 
 // A Cache is an open directory. Safe for concurrent use, of any number of processes.
 type Cache struct {
 	dir    string
 	x      *index
-	inFile int // blocks of a file
+	inFile int          // blocks of a file
+	broken atomic.Int64 // until when the cache is let alone, Unix nanoseconds
 
 	mu      sync.Mutex // one goroutine changes the index; the lock of its file keeps out other processes
 	files   sync.Map   // *os.File by number
 	flights sync.Map   // chan struct{} by key: of fetches by this process, closed when they end
 }
 
-// Open opens the cache in a directory, and makes it where there is none. bytes is how much of the disk it may take, the
-// index included; a directory that is there keeps its size, and 0 means that one. The directory and its files are
-// readable by this user alone.
+// Open opens the cache in a directory, and makes it where there is none: in a directory that is empty or not there.
+// bytes is how much of the disk it may take, the index included; a directory that is there keeps its size, and 0 means
+// that one. The directory and its files are readable by this user alone, who must own it.
 func Open(dir string, bytes int64) (*Cache, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("cache: %w", err)
-	}
 	for {
 		c, again, err := open(dir, bytes)
 		if err != nil {
@@ -55,11 +65,49 @@ func Open(dir string, bytes int64) (*Cache, error) {
 	}
 }
 
-// open is Open of a directory that is there. again: another process has put a new index in place of the one that was
-// opened.
+// prepare makes the directory of a cache, or checks that it is one.
+func prepare(dir string, bytes int64) error {
+	st, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if bytes == 0 {
+			return errNone
+		}
+		err = os.MkdirAll(dir, 0o700)
+		if err == nil {
+			st, err = os.Stat(dir)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if owner, ok := st.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Geteuid() || st.Mode().Perm()&0o022 != 0 {
+		return errors.New("it belongs to another user, or others may write to it: its files would not be safe")
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(files, func(f fs.DirEntry) bool { return f.Name() == marker }) {
+		switch {
+		case len(files) > 0:
+			return errors.New("the directory has files and is no cache: name an empty one, or a new one")
+		case bytes == 0:
+			return errNone
+		}
+		return os.WriteFile(filepath.Join(dir, marker), []byte("A cache of dsistore: dsi cache stat\n"), 0o600)
+	}
+	return nil
+}
+
+var errNone = errors.New("there is none: say how large it may become (DSISTORE_CACHE_SIZE)")
+
+// open is Open, once. again: another process has put a new index in place of the one that was opened.
 func open(dir string, bytes int64) (c *Cache, again bool, err error) {
+	if err := prepare(dir, bytes); err != nil {
+		return nil, false, err
+	}
 	path := filepath.Join(dir, "index")
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, false, err
 	}
@@ -82,12 +130,15 @@ func open(dir string, bytes int64) (c *Cache, again bool, err error) {
 	blocks := blocksOf(f, st.Size())
 	if blocks == 0 { // new, or damaged: other processes may have mapped it, so it stays as it is for them
 		if bytes == 0 {
-			return nil, false, errors.New("there is none: say how large it may become (DSISTORE_CACHE_SIZE)")
+			return nil, false, errNone
 		}
 		if blocks = blocksIn(bytes); blocks < least {
 			return nil, false, fmt.Errorf("%d bytes hold %d blocks: want at least %d MiB", bytes, blocks, least+1)
 		}
-		return nil, true, makeIndex(path, blocks)
+		if free := freeBytes(dir); free < bytes {
+			return nil, false, fmt.Errorf("%d bytes do not fit: the disk has %d free", bytes, free)
+		}
+		return nil, true, makeIndex(dir, blocks)
 	}
 	x, err := mapIndex(f, blocks)
 	if err != nil {
@@ -128,14 +179,26 @@ func blocksIn(bytes int64) uint64 {
 }
 
 // makeIndex puts an empty index in place of what has the name. Files of blocks go: they may be of another size.
-func makeIndex(path string, blocks uint64) error {
-	f, err := os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+func makeIndex(dir string, blocks uint64) error {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if blocksFile.MatchString(f.Name()) {
+			if err := os.Remove(filepath.Join(dir, f.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	path := filepath.Join(dir, "index")
+	f, err := os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}
 	defer f.Close() // what matters was flushed, or is not renamed
 	_, total := sizes(blocks)
-	if err := allocate(f, 0, int64(total)); err != nil {
+	if err := allocate(f, int64(total)); err != nil {
 		return err
 	}
 	var h [16]byte
@@ -144,17 +207,10 @@ func makeIndex(path string, blocks uint64) error {
 	if _, err := f.WriteAt(h[:], 0); err != nil {
 		return err
 	}
-	files, err := filepath.Glob(filepath.Join(filepath.Dir(path), "blocks-*"))
-	if err != nil {
-		return err
-	}
-	for _, f := range files {
-		if err := os.Remove(f); err != nil {
-			return err
-		}
-	}
 	return os.Rename(path+".new", path)
 }
+
+var blocksFile = regexp.MustCompile(`^blocks-[0-9]{4,}$`)
 
 // Close unmaps the index. No other method may be running.
 func (c *Cache) Close() error {
@@ -165,11 +221,15 @@ func (c *Cache) Close() error {
 	return errors.Join(c.x.close(), c.x.file.Close())
 }
 
-// change calls f while no other process changes the index.
+// change calls f while no other process changes the index. Where that fails, the cache is let alone for a while.
 func (c *Cache) change(f func(x *index)) error {
+	if time.Now().UnixNano() < c.broken.Load() {
+		return errBroken
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := lockFile(c.x.file); err != nil {
+		c.rest()
 		return err
 	}
 	defer unlockFile(c.x.file)
@@ -182,15 +242,23 @@ func (c *Cache) change(f func(x *index)) error {
 	return nil
 }
 
+// rest lets the cache alone for a while, after it did not work: every read would try it again.
+func (c *Cache) rest() {
+	c.x.h.failed.Add(1)
+	c.broken.Store(time.Now().Add(pause).UnixNano())
+}
+
+// lockFile takes the lock of a file, or gives up.
 func lockFile(f *os.File) error {
-	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX)
+	for begin, wait := time.Now(), 50*time.Microsecond; ; wait = min(2*wait, 10*time.Millisecond) {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
 			return nil
 		}
-		if !errors.Is(err, unix.EINTR) {
+		if !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EWOULDBLOCK) || time.Since(begin) > patience {
 			return fmt.Errorf("lock %s: %w", f.Name(), err)
 		}
+		time.Sleep(wait)
 	}
 }
 
@@ -198,32 +266,62 @@ func unlockFile(f *os.File) {
 	_ = unix.Flock(int(f.Fd()), unix.LOCK_UN) // the end of the process would do as well
 }
 
-// file returns the file of a block, and where in it the block is. The file is there, and allocated, if write is set.
-func (c *Cache) file(block int, write bool) (*os.File, int64, error) {
-	n, off := block/c.inFile, int64(block%c.inFile)*blockBytes
-	if f, ok := c.files.Load(n); ok {
-		return f.(*os.File), off, nil
+// file returns the file of a block, and where in it the block is. If write is set, the file is there, and the block
+// allocated; the lock is held then.
+func (c *Cache) file(block int, write bool) (f *os.File, off int64, err error) {
+	n := block / c.inFile
+	off = int64(block%c.inFile) * blockBytes
+	if known, ok := c.files.Load(n); ok {
+		f = known.(*os.File)
+	} else if f, err = c.openFile(n, write); err != nil {
+		return nil, 0, err
 	}
-	flags := os.O_RDWR
-	if write {
+	if !write {
+		return f, off, nil
+	}
+	st, err := f.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	if was := st.Size(); was < off+blockBytes {
+		most := int64(min(c.inFile, int(c.x.h.blocks)-n*c.inFile)) * blockBytes
+		if err := allocate(f, min(off/step*step+step, most)); err != nil {
+			return nil, 0, errors.Join(err, f.Truncate(was)) // a disk may keep what it had allocated
+		}
+	}
+	return f, off, nil
+}
+
+// step is by how much a file of blocks grows.
+const step = 64 << 20
+
+// openFile opens a file of blocks, once for the process.
+func (c *Cache) openFile(n int, make bool) (*os.File, error) {
+	// Where the directory was made anew, or the index, the files are another cache's.
+	st, err := c.x.file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if now, err := os.Stat(filepath.Join(c.dir, "index")); err != nil || !os.SameFile(st, now) {
+		return nil, errors.New("the directory has another cache by now")
+	}
+	flags := os.O_RDWR | unix.O_NOFOLLOW
+	if make {
 		flags |= os.O_CREATE
 	}
 	f, err := os.OpenFile(c.fileName(n), flags, 0o600)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	size := int64(min(c.inFile, int(c.x.h.blocks)-n*c.inFile)) * blockBytes
-	if st, err := f.Stat(); write && err == nil && st.Size() < size {
-		if err := allocate(f, 0, size); err != nil {
-			_ = f.Close()
-			return nil, 0, err
-		}
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		_ = f.Close() // it was not written
+		return nil, fmt.Errorf("%s is no file", f.Name())
 	}
 	if was, loaded := c.files.LoadOrStore(n, f); loaded {
 		_ = f.Close() // the other is as good
 		f = was.(*os.File)
 	}
-	return f, off, nil
+	return f, nil
 }
 
 func (c *Cache) fileName(n int) string { return filepath.Join(c.dir, fmt.Sprintf("blocks-%04d", n)) }
@@ -270,22 +368,26 @@ func (c *Cache) get(k key, p []byte, off int) (n int, got hit) {
 		crcs[i] = e.sums[i].Load()
 	}
 	n = max(0, min(len(p), length-off))
-	ok := checkOf(k, length, &crcs) == e.check.Load() && (n == 0 || c.read(block, length, &crcs, p[:n], off))
-	switch {
-	case e.number.Load() != number:
+	if checkOf(k, length, &crcs) != e.check.Load() {
+		got = damaged
+	} else if got = found; n > 0 {
+		got = c.read(block, length, &crcs, p[:n], off)
+	}
+	if e.number.Load() != number {
 		return 0, miss
-	case !ok:
-		return 0, damaged
+	}
+	if got != found {
+		return 0, got
 	}
 	e.touch(time.Now())
 	return n, found
 }
 
-// read fills p from off of a block, and reports whether its checksums fit.
-func (c *Cache) read(block, length int, crcs *[sums]uint32, p []byte, off int) bool {
+// read fills p from off of a block. A block whose file cannot be opened is a miss, and says nothing of the block.
+func (c *Cache) read(block, length int, crcs *[sums]uint32, p []byte, off int) hit {
 	f, at, err := c.file(block, false)
 	if err != nil {
-		return false
+		return miss
 	}
 	for len(p) > 0 {
 		part := off / sumBytes
@@ -297,12 +399,12 @@ func (c *Cache) read(block, length int, crcs *[sums]uint32, p []byte, off int) b
 			}
 			to := p[:whole-off]
 			if _, err := f.ReadAt(to, at+int64(off)); err != nil {
-				return false
+				return damaged
 			}
 			for len(to) > 0 {
 				one := to[:min(sumBytes, len(to))]
 				if crc32.Checksum(one, castagnoli) != crcs[part] {
-					return false
+					return damaged
 				}
 				to, part = to[len(one):], part+1
 			}
@@ -318,16 +420,17 @@ func (c *Cache) read(block, length int, crcs *[sums]uint32, p []byte, off int) b
 		}
 		parts.Put(scratch)
 		if !ok {
-			return false
+			return damaged
 		}
 	}
-	return true
+	return found
 }
 
 // A claim is what became of the wish to fetch a block.
 type claim struct {
-	block int  // of this process to fill; -1: not kept
-	wait  bool // another process fetches it
+	block  int           // to fill; -1: not kept
+	flight chan struct{} // to be closed when it was filled, or given up
+	wait   bool          // another read fetches it
 }
 
 // claims claims the blocks of keys, which are missing. Those that are there by now are not claimed: wait is set for
@@ -339,46 +442,56 @@ func (c *Cache) claims(keys []key) ([]claim, error) {
 		for i, k := range keys {
 			out[i].block = -1
 			block := x.find(k)
-			if block >= 0 {
-				e := &x.entries[block]
-				if e.state() != stateClaimed || (alive(e.pid) && now-e.since < int64(claimed)) {
-					out[i].wait = true
+			switch {
+			case block >= 0 && (x.entries[block].state() != stateClaimed || c.owned(k, &x.entries[block])):
+				out[i].wait = true
+				continue
+			case block < 0:
+				if block = x.take(); block < 0 {
 					continue
 				}
-				e.since, e.pid, out[i].block = now, pid, block // its owner is gone
-				continue
+				x.claim(k, block)
 			}
-			if block = x.take(); block < 0 {
-				continue
-			}
-			x.claim(k, block)
 			x.entries[block].since, x.entries[block].pid = now, pid
-			out[i].block = block
+			out[i].block, out[i].flight = block, make(chan struct{})
+			c.flights.Store(k, out[i].flight)
 		}
 	})
 	return out, err
 }
 
+// owned reports whether somebody fetches the block of a claimed entry: this process, or another that lives and has not
+// taken too long. The lock is held.
+func (c *Cache) owned(k key, e *entry) bool {
+	if _, own := c.flights.Load(k); own {
+		return true
+	}
+	return alive(e.pid) && time.Now().UnixNano()-e.since < int64(claimed)
+}
+
 // alive reports whether a process of this machine lives, or one that has its number now.
 func alive(pid uint32) bool { return !errors.Is(syscall.Kill(int(pid), 0), syscall.ESRCH) }
 
-// put writes what a claimed block holds, and says so. Where that fails the block is free again.
+// put writes what a claimed block holds, and says so, if the claim stands. Where that fails the block is free again. It
+// writes under the lock: after Clear nothing is written that was fetched before.
 func (c *Cache) put(k key, block int, p []byte) {
-	f, off, err := c.file(block, true)
-	if err == nil {
-		_, err = f.WriteAt(p, off)
-	}
 	crcs := checksums(p)
 	_ = c.change(func(x *index) { // a lock that does not work keeps nothing, and that is all
 		e := &x.entries[block]
-		switch {
-		case e.state() != stateClaimed || e.keyOf() != k: // another took it over
-		case err != nil:
-			x.drop(block)
-		default:
-			x.fill(block, len(p), crcs)
-			x.h.bytesFetched.Add(uint64(len(p)))
+		if e.state() != stateClaimed || e.keyOf() != k {
+			return
 		}
+		f, off, err := c.file(block, true)
+		if err == nil {
+			_, err = f.WriteAt(p, off)
+		}
+		if err != nil {
+			x.drop(block)
+			c.rest()
+			return
+		}
+		x.fill(block, len(p), crcs)
+		x.h.bytesFetched.Add(uint64(len(p)))
 	})
 }
 
@@ -415,11 +528,12 @@ func (c *Cache) Stat() (Stat, error) {
 	s := Stat{
 		Dir: c.dir, Bytes: int64(h.blocks)*blockBytes + int64(indexBytes), Files: int64(indexBytes),
 		Hits: h.hits.Load(), Misses: h.misses.Load(), HitBytes: h.bytesHit.Load(), FetchedBytes: h.bytesFetched.Load(),
-		Evicted: h.evicted.Load(), Damaged: h.damaged.Load(), Waited: h.waited.Load(),
+		Evicted: h.evicted.Load(), Damaged: h.damaged.Load(), Waited: h.waited.Load(), Failed: h.failed.Load(),
 	}
 	err := c.change(func(x *index) {
 		for block := range int(h.used) {
-			if e := &x.entries[block]; e.state() == stateSmall || e.state() == stateMain {
+			e := &x.entries[block]
+			if (e.state() == stateSmall || e.state() == stateMain) && e.keyOf() != (key{}) {
 				s.Blocks++
 				s.Used += int64(e.length())
 			}

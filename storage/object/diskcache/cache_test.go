@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/object/objecttest"
@@ -479,6 +481,7 @@ func TestDeadClaim(t *testing.T) {
 	must(t, cmd.Run())
 	e := &c.x.entries[c.x.find(k)]
 	e.pid = uint32(cmd.Process.Pid)
+	c.flights.Delete(k)
 	must(t, check(NewStore(r, c), objectName(table, 0), mib, 0, 10))
 	e.pid, e.since = uint32(os.Getpid()), time.Now().Add(-2*claimed).UnixNano()
 	must(t, check(NewStore(r, c), objectName(table, 0), mib, 0, 10))
@@ -512,5 +515,100 @@ func TestSizes(t *testing.T) {
 	must(t, err)
 	if st.Files > 30*mib {
 		t.Errorf("a new cache of 30 MiB takes %d bytes", st.Files)
+	}
+}
+
+// A lock that somebody holds who was stopped makes reads slower, and nothing else.
+func TestStuckLock(t *testing.T) {
+	r, dir := newRemote(manySizes...), t.TempDir()
+	s := NewStore(r, openCache(t, dir, 40*mib))
+	must(t, check(s, objectName(table, 6), 3*mib, 0, mib))
+	f, err := os.Open(filepath.Join(dir, "index"))
+	must(t, err)
+	defer f.Close()
+	must(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
+	begin := time.Now()
+	must(t, readSome(s, r, rand.New(rand.NewPCG(3, 3)), 50))
+	must(t, check(s, objectName(table, 6), 3*mib, 0, mib))
+	if took := time.Since(begin); took > 10*patience {
+		t.Errorf("took %s", took)
+	}
+	if st := s.cache.x.h.failed.Load(); st == 0 {
+		t.Error("no failure was counted")
+	}
+}
+
+// Only an empty directory, or a cache's, becomes one, and only one that others cannot write to.
+func TestForeignDirectories(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "index"), []byte("mine"), 0o600))
+	if _, err := Open(dir, 64*mib); err == nil || !strings.Contains(err.Error(), "no cache") {
+		t.Errorf("a directory with files: %v", err)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "index")); err != nil || string(b) != "mine" {
+		t.Errorf("the file is %q, %v", b, err)
+	}
+	shared := t.TempDir()
+	must(t, os.Chmod(shared, 0o777))
+	if _, err := Open(shared, 64*mib); err == nil || !strings.Contains(err.Error(), "others may write") {
+		t.Errorf("a directory of all: %v", err)
+	}
+	if _, err := Open(filepath.Join(dir, "none"), 0); err == nil {
+		t.Error("no size, and no error")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "none")); err == nil {
+		t.Error("a directory was made without a size")
+	}
+	if _, err := Open(t.TempDir(), 1<<59); err == nil || !strings.Contains(err.Error(), "do not fit") {
+		t.Errorf("larger than the disk: %v", err)
+	}
+	// What looks like a pattern, and files that look like those of blocks.
+	parent := t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(parent, "c1"), 0o700))
+	must(t, os.WriteFile(filepath.Join(parent, "c1", "blocks-0000"), nil, 0o600))
+	openCache(t, filepath.Join(parent, "c[1]"), 64*mib)
+	if _, err := os.Stat(filepath.Join(parent, "c1", "blocks-0000")); err != nil {
+		t.Error(err)
+	}
+	link := t.TempDir()
+	c := openCache(t, link, 64*mib)
+	victim := filepath.Join(parent, "victim")
+	must(t, os.WriteFile(victim, []byte("mine"), 0o600))
+	must(t, os.Symlink(victim, filepath.Join(link, "blocks-0000")))
+	r := newRemote(mib)
+	must(t, check(NewStore(r, c), objectName(table, 0), mib, 0, mib))
+	if b, err := os.ReadFile(victim); err != nil || string(b) != "mine" {
+		t.Errorf("what a link leads to was written: %d bytes, %v", len(b), err)
+	}
+}
+
+// What was fetched before Clear is not written after it.
+func TestClearKeepsNothing(t *testing.T) {
+	c := openCache(t, t.TempDir(), 64*mib)
+	k := keyOf(objectName(table, 0), 0)
+	claimed, err := c.claims([]key{k})
+	must(t, err)
+	must(t, c.Clear())
+	c.put(k, claimed[0].block, bytes.Repeat([]byte("erased"), 1000))
+	st, err := c.Stat()
+	must(t, err)
+	if _, total := sizes(c.x.h.blocks); st.Blocks != 0 || st.Files != int64(total) {
+		t.Errorf("%+v", st)
+	}
+}
+
+// A directory that was made anew has another cache: who has the old one open reads past it.
+func TestDirectoryMadeAnew(t *testing.T) {
+	r, dir := newRemote(manySizes...), filepath.Join(t.TempDir(), "cache")
+	old := NewStore(r, openCache(t, dir, 40*mib))
+	must(t, os.RemoveAll(dir))
+	c := openCache(t, dir, 40*mib)
+	anew := NewStore(r, c)
+	for i := range uint64(20) {
+		must(t, readSome(anew, r, rand.New(rand.NewPCG(1, i)), 20))
+		must(t, readSome(old, r, rand.New(rand.NewPCG(2, i)), 20))
+	}
+	if st, err := c.Stat(); err != nil || st.Damaged != 0 || st.Hits == 0 {
+		t.Errorf("%+v, %v", st, err)
 	}
 }

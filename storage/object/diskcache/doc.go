@@ -20,8 +20,8 @@
 //
 // One process at a time changes the index, under a lock of the file. A block that is missing is claimed first, so that
 // of all processes one fetches it, and others wait. Who dies while it holds a claim loses it: others see that the
-// process is gone, or that it has taken a minute. Who dies while it changes the index leaves a mark, and the next
-// process builds queues and look-ups from the entries anew.
+// process is gone, or that it has taken a minute. A block is written under the lock, if its claim still stands. Who
+// dies while it changes the index leaves a mark, and the next process builds queues and look-ups from the entries anew.
 //
 // # What stays
 //
@@ -30,5 +30,6 @@
 // epoch over a table larger than the cache does not push out what every job reads. Uses within ten seconds count as
 // one: a block has parts of many features, which are read one after the other.
 //
-// The cache never makes a read fail: where the directory does not work, the store is read.
+// Once it is open, the cache never makes a read fail: where the directory does not work, or its lock is not to be had
+// within a second, the store is read, and the cache let alone for a while.
 package diskcache

@@ -55,7 +55,7 @@ type header struct {
 	ghosts uint64 // so many were evicted from the small queue
 
 	// Counts of all processes since the directory was made.
-	hits, misses, bytesHit, bytesFetched, evicted, damaged, waited atomic.Uint64
+	hits, misses, bytesHit, bytesFetched, evicted, damaged, waited, failed atomic.Uint64
 }
 
 // A queue is a ring of block numbers: the first is at position head, the next one to come at tail.

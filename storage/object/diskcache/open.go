@@ -16,9 +16,9 @@ const (
 	// SizeVariable is how much of the disk a new one may take.
 	SizeVariable = "DSISTORE_CACHE_SIZE"
 
-	// The same as options of a store, which go before the environment.
-	dirOption  = "cache_dir"
-	sizeOption = "cache_size"
+	// DirOption and SizeOption are the same as options of a store, which go before the environment.
+	DirOption  = "cache_dir"
+	SizeOption = "cache_size"
 
 	// environment begins the names of options that are variables of an environment, which is another than the process
 	// began with.
@@ -41,7 +41,7 @@ func OpenStore(uri string, options map[string]string) (object.Store, error) {
 		delete(rest, environment+variable)
 		return value
 	}
-	dir, size := take(dirOption, Variable), take(sizeOption, SizeVariable)
+	dir, size := take(DirOption, Variable), take(SizeOption, SizeVariable)
 	s, err := object.OpenWith(uri, rest)
 	if err != nil || dir == "" || !object.HighLatency(s) {
 		return s, err

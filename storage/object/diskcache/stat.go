@@ -17,4 +17,5 @@ type Stat struct {
 	Evicted      uint64 `json:"evicted"`
 	Damaged      uint64 `json:"damaged"`
 	Waited       uint64 `json:"waited"` // misses that another reader's fetch served
+	Failed       uint64 `json:"failed"` // times that the directory did not work, and was let alone for a while
 }

@@ -38,9 +38,10 @@ func (s *Store) ReadWhole(ctx context.Context, name string, most int64) ([]byte,
 	if !names.IsSegmentObject(name) {
 		return object.ReadWhole(ctx, s.Store, name, most)
 	}
-	p := buffers.Get().(*[fetched]byte)
-	defer buffers.Put(p)
-	n, err := s.readUpTo(ctx, name, p[:blockBytes], 0)
+	buffer := blockBuffers.Get().(*[]byte)
+	defer blockBuffers.Put(buffer)
+	p := *buffer
+	n, err := s.readUpTo(ctx, name, p, 0)
 	switch {
 	case err != nil:
 		return nil, 0, err
@@ -71,8 +72,19 @@ const (
 	tries = 3
 )
 
-// buffers hold what requests return.
-var buffers = sync.Pool{New: func() any { return new([fetched]byte) }}
+// What requests return is held in memory of a block, or of the largest request.
+var (
+	blockBuffers = sync.Pool{New: func() any { b := make([]byte, blockBytes); return &b }}
+	largeBuffers = sync.Pool{New: func() any { b := make([]byte, fetched); return &b }}
+)
+
+// buffersFor returns the pool of buffers that hold n bytes.
+func buffersFor(n int) *sync.Pool {
+	if n <= blockBytes {
+		return &blockBuffers
+	}
+	return &largeBuffers
+}
 
 // A piece is a part of a read within one block.
 type piece struct {
@@ -142,13 +154,6 @@ func (s *Store) fetch(ctx context.Context, name string, missing []piece, keep bo
 			claimed[i].block = -1
 		}
 	}
-	flights := make([]chan struct{}, len(missing))
-	for i, c := range claimed {
-		if c.block >= 0 {
-			flights[i] = make(chan struct{})
-			s.cache.flights.Store(keys[i], flights[i])
-		}
-	}
 	done := 0 // pieces before it are fetched, or not ours
 	defer func() {
 		for i := done; i < len(missing); i++ { // after an error
@@ -156,10 +161,10 @@ func (s *Store) fetch(ctx context.Context, name string, missing []piece, keep bo
 				s.cache.forget(keys[i], func(state int) bool { return state == stateClaimed })
 			}
 		}
-		for i, f := range flights {
-			if f != nil {
-				s.cache.flights.CompareAndDelete(keys[i], f)
-				close(f)
+		for i, c := range claimed {
+			if c.flight != nil {
+				s.cache.flights.CompareAndDelete(keys[i], c.flight)
+				close(c.flight)
 			}
 		}
 	}()
@@ -202,10 +207,11 @@ func (s *Store) fetch(ctx context.Context, name string, missing []piece, keep bo
 // fetchRun reads consecutive blocks by one request, fills their pieces, and keeps the blocks that are claimed. It
 // returns the size of the object if it ends in them, else -1.
 func (s *Store) fetchRun(ctx context.Context, name string, run []piece, claimed []claim) (short int64, err error) {
-	buffer := buffers.Get().(*[fetched]byte)
-	defer buffers.Put(buffer)
+	pool := buffersFor(len(run) * blockBytes)
+	buffer := pool.Get().(*[]byte)
+	defer pool.Put(buffer)
 	begin := run[0].block * blockBytes
-	b := buffer[:len(run)*blockBytes]
+	b := (*buffer)[:len(run)*blockBytes]
 	n, err := object.ReadUpTo(ctx, s.Store, name, b, begin)
 	if err != nil {
 		return -1, err
@@ -240,7 +246,9 @@ func (s *Store) await(ctx context.Context, x piece) (n int, ok bool, err error) 
 			return n, true, nil
 		}
 		if !fetching {
-			s.cache.forget(x.key, func(state int) bool { return state != stateClaimed })
+			if got == damaged {
+				s.cache.forget(x.key, func(state int) bool { return state != stateClaimed })
+			}
 			return 0, false, nil
 		}
 		flight, _ := s.cache.flights.Load(x.key)
@@ -257,12 +265,12 @@ func (s *Store) await(ctx context.Context, x piece) (n int, ok bool, err error) 
 	}
 }
 
-// fetching reports whether a living process fetches the block of a key.
+// fetching reports whether somebody fetches the block of a key.
 func (c *Cache) fetching(k key) (yes bool) {
 	_ = c.change(func(x *index) { // as put
 		if block := x.find(k); block >= 0 {
 			e := &x.entries[block]
-			yes = e.state() == stateClaimed && alive(e.pid) && time.Now().UnixNano()-e.since < int64(claimed)
+			yes = e.state() == stateClaimed && c.owned(k, e)
 		}
 	})
 	return yes

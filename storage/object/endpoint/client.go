@@ -24,6 +24,9 @@ func New(under Doer) *Client { return &Client{under: under} }
 func (c *Client) Do(r *http.Request) (*http.Response, error) {
 	h := hostOf(r.URL.Host)
 	if err := h.places.acquire(r.Context()); err != nil {
+		if r.Body != nil {
+			_ = r.Body.Close() // it was not sent
+		}
 		return nil, err
 	}
 	if (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.Body == nil || r.Body == http.NoBody) {
@@ -34,7 +37,7 @@ func (c *Client) Do(r *http.Request) (*http.Response, error) {
 }
 
 // send sends a request that has a place, and gives the place back: when the answer's body is closed, or at once where
-// there is none. cancel is called then.
+// there is no answer. cancel is called then.
 func (h *host) send(under Doer, r *http.Request, cancel context.CancelFunc) (*http.Response, error) {
 	sent := time.Now()
 	answer, err := under.Do(r)

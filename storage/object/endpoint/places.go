@@ -11,6 +11,8 @@ const (
 	most = 256
 	// least is how many are, however many are refused.
 	least = 1
+	// unproved is how many are after a refusal while there were places left: it says little of how many are too many.
+	unproved = 8
 )
 
 // places limit how many requests are under way at once. Those that wait get a place in the order in which they came.
@@ -92,7 +94,11 @@ func (p *places) cut(sent time.Time) {
 		return
 	}
 	p.cutAt = time.Now()
-	p.limit = max(float64(min(p.taken, int(p.limit)))/2, least)
+	half := max(float64(min(p.taken, int(p.limit)))/2, least)
+	if p.free() {
+		half = min(max(half, unproved), p.limit)
+	}
+	p.limit = half
 }
 
 // raise is called for each request that the service took. Just after a cut, a round of requests adds a place; t seconds

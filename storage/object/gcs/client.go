@@ -85,7 +85,8 @@ func (s *Store) once(ctx context.Context, r *request) (*http.Response, error) {
 	if err != nil {
 		return nil, bare(err)
 	}
-	if a.StatusCode < 300 || a.StatusCode == http.StatusPermanentRedirect { // of an upload that goes on
+	goesOn := a.StatusCode == http.StatusPermanentRedirect && r.method == http.MethodPut // an upload
+	if a.StatusCode < 300 || goesOn {
 		return a, nil
 	}
 	defer a.Body.Close()

@@ -159,7 +159,8 @@ func read(ctx context.Context, name string, p []byte, off int64, get Get) (n int
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	if err == io.EOF && a.Length == int64(n) {
+	// A service may answer with less than it was asked for. It is the end where that is the object's.
+	if err == io.EOF && a.Length == int64(n) && (a.Size < 0 || off+int64(n) == a.Size) {
 		return n, true, a.Size, nil
 	}
 	return n, false, a.Size, fmt.Errorf("object %s: %w after %d of %d bytes: %w", name, errBody, n, len(p), err)

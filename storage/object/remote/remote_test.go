@@ -99,3 +99,29 @@ func TestMade(t *testing.T) {
 		t.Errorf("deleted meanwhile: %v", err)
 	}
 }
+
+// A service may answer a range by its first part (RFC 9110, 15.3.7): the rest is asked for.
+func TestPartsOfRanges(t *testing.T) {
+	all := bytes.Repeat([]byte("0123456789"), 10)
+	requests := 0
+	get := func(_ context.Context, off, n int64) (Answer, error) {
+		requests++
+		if off >= int64(len(all)) {
+			return Answer{}, io.EOF
+		}
+		part := all[off:min(off+min(n, 40), int64(len(all)))]
+		return NewAnswer(io.NopCloser(bytes.NewReader(part)), int64(len(part)),
+			fmt.Sprintf("bytes %d-%d/%d", off, off+int64(len(part))-1, len(all))), nil
+	}
+	b, size, err := ReadWhole(t.Context(), "a", 1000, get)
+	if err != nil || size != 100 || !bytes.Equal(b, all) || requests != 3 {
+		t.Errorf("whole: %d of %d bytes by %d requests, %v", len(b), size, requests, err)
+	}
+	p := make([]byte, 120)
+	if n, err := ReadUpTo(t.Context(), "a", p, 0, get); n != 100 || err != nil || !bytes.Equal(p[:n], all) {
+		t.Errorf("up to the end: %d bytes, %v", n, err)
+	}
+	if err := ReadAt(t.Context(), "a", p, 0, get); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("beyond the end: %v", err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/commit"
@@ -19,6 +20,20 @@ import (
 type StoreArg struct {
 	Store string `arg:"" help:"Root of the store: a directory, file:///path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix."`
 	terminal.Endpoint
+	// Cache are the options of the cache on the local disk, for commands that read what a job reads. nil: the store is
+	// read as it is, by those that check and change it.
+	Cache map[string]string `kong:"-"`
+}
+
+// storageOptions are those of the store, and of the cache.
+func (s StoreArg) storageOptions() map[string]string {
+	options := map[string]string{}
+	maps.Copy(options, s.StorageOptions())
+	if s.Cache == nil {
+		options[diskcache.DirOption] = "" // whatever the environment says
+	}
+	maps.Copy(options, s.Cache)
+	return options
 }
 
 // Open opens the store. Where there is none, as on a disk that is not mounted, whatever looks for tables says so.
@@ -44,7 +59,7 @@ func (s StoreArg) Create(ctx context.Context, e *Env, initialize bool) (*storage
 func (s StoreArg) with(ctx context.Context, e *Env, rate int64,
 	open func(context.Context, object.Store, storage.Options) (*storage.Store, error), opts storage.Options,
 ) (*storage.Store, error) {
-	blobs, err := diskcache.OpenStore(s.Store, s.StorageOptions())
+	blobs, err := diskcache.OpenStore(s.Store, s.storageOptions())
 	if err != nil {
 		return nil, terminal.UsageError{Err: err}
 	}

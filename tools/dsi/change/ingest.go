@@ -45,7 +45,7 @@ func (c *Ingest) Run(ctx context.Context, e *app.Env) error {
 	opts := ingest.Options{
 		Format: c.Format, MappingFile: c.Mapping, DDLFile: c.DDL, SessionKey: c.SessionKey, TimeKey: c.TimeKey,
 		PartitionBy: c.PartitionBy, Overwrite: c.Overwrite, OnBadRow: c.OnBadRow, TakeCopies: c.TakeCopies,
-		SourceOptions: c.SourceOptions(),
+		SourceOptions: c.StorageOptions(),
 		Options:       writer.Options{Memory: int64(c.Memory), Dedup: c.Dedup, Profile: c.Profile},
 	}
 	if slices.Contains(c.Sources, "-") {
@@ -66,7 +66,7 @@ func (c *Ingest) Run(ctx context.Context, e *app.Env) error {
 		return err
 	}
 	at := c.StoreArg
-	if slices.ContainsFunc(c.Sources, source.IsURI) && object.OptionsFor(c.Store, c.SourceOptions()) == nil {
+	if slices.ContainsFunc(c.Sources, source.IsURI) && object.OptionsFor(c.Store, c.StorageOptions()) == nil {
 		at.EndpointURL = "" // it is that of the sources
 	}
 	store, err := at.Create(ctx, e, c.Init)

@@ -61,8 +61,8 @@ func (c *cacheStat) Run(e *app.Env) error {
 			terminal.Plural(s.Hits+s.Misses, "block read"), terminal.Percent(share), terminal.Bytes(s.HitBytes))},
 		[2]string{"fetched", fmt.Sprintf("%s; %s were fetched by another read meanwhile",
 			terminal.Bytes(s.FetchedBytes), terminal.Plural(s.Waited, "block"))},
-		[2]string{"evicted", fmt.Sprintf("%s; %s damaged", terminal.Plural(s.Evicted, "block"),
-			terminal.Count(s.Damaged))})
+		[2]string{"evicted", fmt.Sprintf("%s; %s damaged; the directory failed %s", terminal.Plural(s.Evicted, "block"),
+			terminal.Count(s.Damaged), terminal.Plural(s.Failed, "time"))})
 }
 
 type cacheClear struct{ cacheFlags }
@@ -84,7 +84,7 @@ func (c *cacheClear) Run(e *app.Env) error {
 }
 
 type cacheWarm struct {
-	app.TableArgs
+	tableArgs
 	Features []string `required:"" help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions)."`
 	readFlags
 }
@@ -101,7 +101,7 @@ type warmJSON struct {
 
 // Run reads as a job would, in the form that takes the least work, and keeps nothing of it.
 func (c *cacheWarm) Run(ctx context.Context, e *app.Env) error {
-	store, err := c.Open(ctx, e)
+	store, err := c.cached().Open(ctx, e)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (c *cacheWarm) Run(ctx context.Context, e *app.Env) error {
 		return terminal.Usagef("store %s has no cache: give --cache-dir or set %s; one on this machine needs none",
 			c.Store, diskcache.Variable)
 	}
-	view, plan, err := c.plan(ctx, e, c.TableArgs, reader.PlanOptions{Features: c.Features,
+	view, plan, err := c.plan(ctx, e, c.tableArgs, reader.PlanOptions{Features: c.Features,
 		BatchSize: reader.MaxBatchSize / 4, Output: reader.OutputTensors, Dedup: reader.DedupPartial})
 	if err != nil {
 		return err

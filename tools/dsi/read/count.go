@@ -11,7 +11,7 @@ import (
 
 // Count counts rows, without reading them.
 type Count struct {
-	app.TableArgs
+	tableArgs
 	selectFlags
 	app.UsageFlags
 }
@@ -29,7 +29,7 @@ type countJSON struct {
 
 // Run runs the command.
 func (c *Count) Run(ctx context.Context, e *app.Env) error {
-	view, err := c.OpenView(ctx, e, c.AtFlag)
+	view, err := c.cached().OpenView(ctx, e, c.AtFlag)
 	if err != nil {
 		return err
 	}

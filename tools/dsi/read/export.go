@@ -13,7 +13,7 @@ import (
 
 // Export writes rows to a file.
 type Export struct {
-	app.TableArgs
+	tableArgs
 	Features []string  `default:"@all" help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions)."`
 	To       string    `required:"" placeholder:"FILE" help:"out.parquet, out.arrow (an IPC file), out.arrows (an IPC stream), out.jsonl (an object per row), or - for an IPC stream on standard output."`
 	Fold     bool      `help:"Put features of one source map or struct back into one column."`
@@ -51,7 +51,7 @@ func (c *Export) Run(ctx context.Context, e *app.Env) error {
 		return terminal.Usagef("--dedup=%v: an Arrow file holds one dictionary a column: want .arrows or -, or "+
 			"--dedup=partial", d)
 	}
-	view, plan, err := c.plan(ctx, e, c.TableArgs,
+	view, plan, err := c.plan(ctx, e, c.tableArgs,
 		reader.PlanOptions{Features: c.Features, Dedup: reader.Dedup(c.Dedup)})
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 
 // Head prints the first rows.
 type Head struct {
-	app.TableArgs
+	tableArgs
 	Features []string `required:"" help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions)."`
 	Rows     int      `short:"n" default:"10" help:"How many rows."`
 	Vertical bool     `help:"A line per value instead of a line per row. Default when there are many features."`
@@ -27,7 +27,7 @@ func (c *Head) Run(ctx context.Context, e *app.Env) error {
 	if c.Rows < 1 || c.Rows > reader.MaxBatchSize {
 		return terminal.Usagef("--rows %d: want 1 to %d", c.Rows, reader.MaxBatchSize)
 	}
-	view, plan, err := c.plan(ctx, e, c.TableArgs, reader.PlanOptions{Features: c.Features, BatchSize: c.Rows})
+	view, plan, err := c.plan(ctx, e, c.tableArgs, reader.PlanOptions{Features: c.Features, BatchSize: c.Rows})
 	if err != nil {
 		return err
 	}

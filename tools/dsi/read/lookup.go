@@ -14,7 +14,7 @@ import (
 
 // Lookup finds rows by their keys.
 type Lookup struct {
-	app.TableArgs
+	tableArgs
 	app.KeyFlags
 	app.AtFlag
 	app.UsageFlags
@@ -28,7 +28,7 @@ func (c *Lookup) Run(ctx context.Context, e *app.Env) error {
 	if len(c.Keys) == 0 {
 		return terminal.Usagef("say which keys: --keys FILE")
 	}
-	view, err := c.OpenView(ctx, e, c.AtFlag)
+	view, err := c.cached().OpenView(ctx, e, c.AtFlag)
 	if err != nil {
 		return err
 	}

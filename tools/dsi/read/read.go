@@ -7,9 +7,30 @@ import (
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/reader/transform"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/object/diskcache"
 	"github.com/dsistore/dsistore/tools/dsi/app"
 	"github.com/dsistore/dsistore/tools/terminal"
 )
+
+// tableArgs are the arguments of commands that read rows of a table, perhaps through the cache on the local disk.
+type tableArgs struct {
+	app.TableArgs
+	CacheDir  *string `name:"cache-dir" placeholder:"DIR" help:"Keep what is read of a store far away in this directory. Default: DSISTORE_CACHE; without both, and with '', nowhere."`
+	CacheSize string  `name:"cache-size" placeholder:"SIZE" help:"How much of the disk a new cache may take, as in 200GiB. Default: DSISTORE_CACHE_SIZE."`
+}
+
+// cached returns the arguments with the cache that the flags or the environment name.
+func (t tableArgs) cached() app.TableArgs {
+	out := t.TableArgs
+	out.Cache = map[string]string{}
+	if t.CacheDir != nil {
+		out.Cache[diskcache.DirOption] = *t.CacheDir
+	}
+	if t.CacheSize != "" {
+		out.Cache[diskcache.SizeOption] = t.CacheSize
+	}
+	return out
+}
 
 // selectFlags select which rows are read.
 type selectFlags struct {
@@ -36,7 +57,7 @@ type readFlags struct {
 }
 
 // plan opens what the arguments mean, and plans to read it as opts and the flags say.
-func (r readFlags) plan(ctx context.Context, e *app.Env, t app.TableArgs, opts reader.PlanOptions) (*storage.View,
+func (r readFlags) plan(ctx context.Context, e *app.Env, t tableArgs, opts reader.PlanOptions) (*storage.View,
 	*reader.Plan, error) {
 	opts = r.planOptions(opts)
 	opts.Downsample = r.Downsample
@@ -47,7 +68,7 @@ func (r readFlags) plan(ctx context.Context, e *app.Env, t app.TableArgs, opts r
 		}
 		opts.Transforms = append(opts.Transforms, rule)
 	}
-	view, err := t.OpenView(ctx, e, r.AtFlag)
+	view, err := t.cached().OpenView(ctx, e, r.AtFlag)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -14,7 +14,7 @@ import (
 
 // Scan reads everything as a trainer would, and prints the rates.
 type Scan struct {
-	app.TableArgs
+	tableArgs
 	Features  []string  `required:"" help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions)."`
 	BatchSize int       `default:"4096" help:"Samples a batch."`
 	Epochs    int       `default:"1" help:"Read everything this many times."`
@@ -62,7 +62,7 @@ func (c *Scan) Run(ctx context.Context, e *app.Env) error {
 	if err != nil {
 		return err
 	}
-	view, plan, err := c.plan(ctx, e, c.TableArgs, reader.PlanOptions{Features: c.Features, BatchSize: c.BatchSize,
+	view, plan, err := c.plan(ctx, e, c.tableArgs, reader.PlanOptions{Features: c.Features, BatchSize: c.BatchSize,
 		Output: reader.OutputTensors, Dedup: reader.Dedup(c.Dedup), Shuffle: shuffle})
 	if err != nil {
 		return err
