@@ -50,7 +50,8 @@ def rows(n: int) -> pa.Table:
 
 def test_a_table_there_is_as_one_here(server: dict[str, str], tmp_path: pathlib.Path) -> None:
     here = dsistore.open(tmp_path / "s")
-    there = dsistore.open("az://tables/a", storage_options={**options(server), "cache_dir": str(tmp_path / "cache")})
+    cached = {"cache_dir": str(tmp_path / "cache"), "cache_size": "64MiB"}
+    there = dsistore.open("az://tables/a", storage_options={**options(server), **cached})
     assert there.uri == "az://tables/a"
     for store in here, there:
         store.ingest("t", rows(5000), session_key="session", time_key="time")
