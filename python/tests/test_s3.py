@@ -123,7 +123,8 @@ def test_a_cache_on_the_local_disk(server: dict[str, str], monkeypatch: pytest.M
     for _ in range(2):
         assert int(run(CACHED, "s3://tables/c")) == want
     held = sum(f.stat().st_size for f in (tmp_path / "cache").iterdir())
-    assert 0 < held <= 64 << 20 and {f.name for f in (tmp_path / "cache").iterdir()} == {"index", "blocks-0000"}
+    assert 0 < held <= 64 << 20 and {f.name for f in (tmp_path / "cache").iterdir()} == {
+        "dsistore-cache", "index", "blocks-0000"}
     options = {OPTIONS[k]: v for k, v in server.items() if k in OPTIONS}
     with pytest.raises(dsistore.DsistoreError, match="size of a cache"):
         dsistore.open("s3://tables/elsewhere", storage_options={**options, "cache_dir": tmp_path / "other",
