@@ -223,11 +223,14 @@ func (c *Cache) Close() error {
 
 // change calls f while no other process changes the index. Where that fails, the cache is let alone for a while.
 func (c *Cache) change(f func(x *index)) error {
-	if time.Now().UnixNano() < c.broken.Load() {
+	if c.resting() {
 		return errBroken
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.resting() { // since it was waited for: each of those who wait would try the lock in turn
+		return errBroken
+	}
 	if err := lockFile(c.x.file); err != nil {
 		c.rest()
 		return err
@@ -247,6 +250,9 @@ func (c *Cache) rest() {
 	c.x.h.failed.Add(1)
 	c.broken.Store(time.Now().Add(pause).UnixNano())
 }
+
+// resting reports whether the cache is let alone.
+func (c *Cache) resting() bool { return time.Now().UnixNano() < c.broken.Load() }
 
 // lockFile takes the lock of a file, or gives up.
 func lockFile(f *os.File) error {

@@ -528,7 +528,15 @@ func TestStuckLock(t *testing.T) {
 	defer f.Close()
 	must(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
 	begin := time.Now()
-	must(t, readSome(s, r, rand.New(rand.NewPCG(3, 3)), 50))
+	var all sync.WaitGroup
+	for i := range uint64(32) {
+		all.Go(func() {
+			if err := readSome(s, r, rand.New(rand.NewPCG(3, i)), 20); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
 	must(t, check(s, objectName(table, 6), 3*mib, 0, mib))
 	if took := time.Since(begin); took > 10*patience {
 		t.Errorf("took %s", took)
