@@ -104,7 +104,7 @@ class Store:
         there is none.
 
         source       a path (a file, or a directory, whose ``key=value`` parts name partitions; of either also
-                     ``s3://bucket/path``), a list of paths, or anything that has ``__arrow_c_stream__``: a pyarrow
+                     ``s3://bucket/path``, gs://, az://), a list, or anything that has ``__arrow_c_stream__``: a pyarrow
                      Table or RecordBatchReader, a DuckDB relation, a Polars DataFrame, a Scan; or a pyarrow Dataset or
                      Scanner. A stream is read once, in its order, and its values are not copied
         memory       bounds, in bytes, what the ingest holds. A pyarrow Table or RecordBatch, which is in memory anyway,

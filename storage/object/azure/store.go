@@ -40,10 +40,13 @@ func init() {
 		}
 		return Open(uri, o)
 	}
-	for _, scheme := range []string{"az", "abfs", "abfss"} { // the others are Hadoop's
+	for _, scheme := range schemes {
 		object.Register(scheme, open)
 	}
 }
+
+// schemes are those of URIs. The last two are Hadoop's.
+var schemes = []string{"az", "abfs", "abfss"}
 
 // Open returns the store at an az:// or abfss:// URI. It makes no request of the service.
 func Open(uri string, o Options) (*Store, error) {
