@@ -349,3 +349,12 @@ func TestFirst(t *testing.T) {
 		t.Error(ok, err)
 	}
 }
+
+// Requests are sent again as those of the other services are.
+func TestRetries(t *testing.T) {
+	objecttest.Retries(t, func(t *testing.T, url string) object.Store {
+		s, err := object.OpenWith("az://b", map[string]string{"endpoint": url, "anon": "true"})
+		must(t, err)
+		return s
+	})
+}

@@ -16,16 +16,13 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/endpoint"
 )
 
 var _ object.Versioned = (*Store)(nil)
 
-const (
-	// batch is how many objects a request may delete.
-	batch = 100
-	// batchAttempts is how often a request is sent that the service has done in part.
-	batchAttempts = 5
-)
+// batch is how many objects a request may delete.
+const batch = 100
 
 // A version is a generation of a key, or what it has; generation "".
 type version struct{ key, generation string }
@@ -71,16 +68,14 @@ func (s *Store) deleteVersions(ctx context.Context, all []version) error {
 	n := (len(all) + batch - 1) / batch
 	return object.Parallel(ctx, object.RequestsAtOnce, n, func(ctx context.Context, i int) error {
 		left := all[i*batch : min((i+1)*batch, len(all))]
-		for attempt := 1; ; attempt++ {
+		retry := endpoint.NewRetry()
+		for {
 			next, last, err := s.deleteBatch(ctx, left)
 			if err != nil || len(next) == 0 {
 				return err
 			}
-			if left = next; attempt == batchAttempts {
-				return s.wrap(ctx, s.nameOf(left[0]), last)
-			}
-			if err := pause(ctx, attempt); err != nil {
-				return s.wrap(ctx, s.nameOf(left[0]), err)
+			if left = next; !retry.Wait(ctx, nil) {
+				return s.wrap(ctx, s.nameOf(left[0]), enough(ctx, retry, last))
 			}
 		}
 	})

@@ -18,6 +18,7 @@ import (
 
 	"github.com/dsistore/dsistore/internal/objectserver"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/endpoint"
 )
 
 // Many objects are deleted by few requests, also where some are not there.
@@ -98,6 +99,8 @@ func (p *partly) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // A request that the service has done in part is sent again for the rest, and what is refused for good is named.
 func TestDeleteInPart(t *testing.T) {
+	defer func(n int) { endpoint.Attempts = n }(endpoint.Attempts)
+	endpoint.Attempts = 5
 	p := &partly{t: t}
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)

@@ -414,3 +414,12 @@ func TestErrors(t *testing.T) {
 		}
 	}
 }
+
+// Requests are sent again as those of the other services are.
+func TestRetries(t *testing.T) {
+	objecttest.Retries(t, func(t *testing.T, url string) object.Store {
+		s, err := object.OpenWith("gs://b", map[string]string{"endpoint": url, "anon": "true"})
+		must(t, err)
+		return s
+	})
+}

@@ -13,6 +13,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/endpoint"
 )
 
 var _ object.Versioned = (*Store)(nil)
@@ -27,12 +28,8 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 	return s.wrap(ctx, name, err)
 }
 
-const (
-	// batch is how many objects a request may delete.
-	batch = 1000
-	// batchAttempts is how often a request is sent that the service has done in part.
-	batchAttempts = 5
-)
+// batch is how many objects a request may delete.
+const batch = 1000
 
 // DeleteAll removes 1,000 objects a request, and several requests at a time.
 func (s *Store) DeleteAll(ctx context.Context, names []string) error {
@@ -52,7 +49,8 @@ func (s *Store) deleteIDs(ctx context.Context, ids []types.ObjectIdentifier) err
 	n := (len(ids) + batch - 1) / batch
 	return object.Parallel(ctx, object.RequestsAtOnce, n, func(ctx context.Context, i int) error {
 		left := ids[i*batch : min((i+1)*batch, len(ids))]
-		for attempt := 1; ; attempt++ {
+		retry := endpoint.NewRetry()
+		for {
 			out, err := s.client.DeleteObjects(ctx, &awss3.DeleteObjectsInput{
 				Bucket: &s.at.Bucket, Delete: &types.Delete{Objects: left, Quiet: aws.Bool(true)},
 			}, withMD5)
@@ -63,11 +61,11 @@ func (s *Store) deleteIDs(ctx context.Context, ids []types.ObjectIdentifier) err
 			if left, last, err = s.again(left, out.Errors); err != nil || len(left) == 0 {
 				return err
 			}
-			if attempt == batchAttempts {
+			if !retry.Wait(ctx, nil) {
+				if ctx.Err() != nil {
+					return s.wrap(ctx, s.nameOf(left[0]), ctx.Err())
+				}
 				return s.refused(last)
-			}
-			if err := pause(ctx, attempt); err != nil {
-				return s.wrap(ctx, s.nameOf(left[0]), err)
 			}
 		}
 	})
