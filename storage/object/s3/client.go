@@ -43,16 +43,36 @@ func client(ctx context.Context, o Options) (*awss3.Client, error) {
 	if o.Region != "" {
 		load = append(load, config.WithRegion(o.Region))
 	}
+	var static aws.CredentialsProvider
 	switch {
+	case o.Exchange != nil: // it is asked each time
 	case o.Anonymous:
-		load = append(load, config.WithCredentialsProvider(aws.AnonymousCredentials{}))
+		static = aws.AnonymousCredentials{}
 	case o.AccessKeyID != "" || o.SecretAccessKey != "":
-		load = append(load, config.WithCredentialsProvider(
-			credentials.NewStaticCredentialsProvider(o.AccessKeyID, o.SecretAccessKey, o.SessionToken)))
+		static = credentials.NewStaticCredentialsProvider(o.AccessKeyID, o.SecretAccessKey, o.SessionToken)
+	}
+	if static != nil {
+		load = append(load, config.WithCredentialsProvider(static))
 	}
 	c, err := config.LoadDefaultConfig(ctx, load...)
 	if err != nil {
 		return nil, fmt.Errorf("configuration of AWS: %w", err)
+	}
+	var changing *source
+	switch {
+	case static != nil:
+	case o.Exchange != nil:
+		changing = &source{find: func(context.Context) (aws.CredentialsProvider, error) {
+			return aws.NewCredentialsCache(o.Exchange), nil
+		}, from: aws.NewCredentialsCache(o.Exchange)}
+	default:
+		changing = &source{find: func(ctx context.Context) (aws.CredentialsProvider, error) {
+			c, err := config.LoadDefaultConfig(ctx, load...)
+			return c.Credentials, err
+		}, from: c.Credentials}
+	}
+	if changing != nil {
+		c.Credentials = changing
 	}
 	elsewhere := address != "" || c.BaseEndpoint != nil
 	if c.Region == "" {
@@ -73,7 +93,7 @@ func client(ctx context.Context, o Options) (*awss3.Client, error) {
 		// Every part of a segment has a checksum of its own, which readers check.
 		s.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 		s.DisableLogOutputChecksumValidationSkipped = true
-		s.APIOptions = append(s.APIOptions, retries(&atomic.Int64{}))
+		s.APIOptions = append(s.APIOptions, retries(&atomic.Int64{}, changing))
 		s.HTTPClient = endpoint.New(s.HTTPClient) // not before: the configuration adds certificates to the SDK's client
 	}), nil
 }
@@ -89,12 +109,12 @@ func httpClient() *awshttp.BuildableClient {
 }
 
 // retries gives each call of the SDK a retryer of its own: that of a client does not know when a call began. skew is
-// what the client has found out of the service's clock.
-func retries(skew *atomic.Int64) func(*middleware.Stack) error {
+// what the client has found out of the service's clock. credentials are those that may change; nil: they do not.
+func retries(skew *atomic.Int64, credentials *source) func(*middleware.Stack) error {
 	return func(stack *middleware.Stack) error {
-		_, err := stack.Finalize.Swap((*retry.Attempt)(nil).ID(), retry.NewAttemptMiddleware(
-			&retryer{Standard: retry.NewStandard(withoutQuota), retry: endpoint.NewRetry()}, smithyhttp.RequestCloner,
-			func(a *retry.Attempt) { a.ClientSkew = skew }))
+		r := &retryer{Standard: retry.NewStandard(withoutQuota), retry: endpoint.NewRetry(), credentials: credentials}
+		_, err := stack.Finalize.Swap((*retry.Attempt)(nil).ID(), retry.NewAttemptMiddleware(r,
+			smithyhttp.RequestCloner, func(a *retry.Attempt) { a.ClientSkew = skew }))
 		return err
 	}
 }
@@ -105,14 +125,38 @@ func withoutQuota(o *retry.StandardOptions) { o.RateLimiter = ratelimit.None }
 // A retryer is the SDK's of one call, with how often and when of package endpoint.
 type retryer struct {
 	*retry.Standard
-	retry *endpoint.Retry
+	retry       *endpoint.Retry
+	credentials *source
+	renewed     int             // so often for this call
+	ctx         context.Context // of the call
 }
 
-// IsErrorRetryable knows more than the SDK does: 408, 429, and that another request for the name was under way.
+// GetAttemptToken is called before each request.
+func (r *retryer) GetAttemptToken(ctx context.Context) (func(error) error, error) {
+	r.ctx = ctx
+	return r.Standard.GetAttemptToken(ctx)
+}
+
+// IsErrorRetryable knows more than the SDK does: 408, 429, that another request for the name was under way, and that
+// credentials have changed.
 func (r *retryer) IsErrorRetryable(err error) bool {
 	status, code := answer(err)
+	if r.credentials != nil && r.renewed < refusals(status, code) {
+		r.renewed++
+		a := answerOf(err)
+		return a != nil && a.Request != nil && r.credentials.renew(r.ctx, a.Request)
+	}
 	return r.Standard.IsErrorRetryable(err) || endpoint.Temporary(status) || code == "ConditionalRequestConflict" ||
 		code == "OperationAborted"
+}
+
+// answerOf returns the answer that an error is about; nil: there was none.
+func answerOf(err error) *http.Response {
+	var response *awshttp.ResponseError
+	if errors.As(err, &response) && response.HTTPResponse() != nil {
+		return response.HTTPResponse().Response
+	}
+	return nil
 }
 
 // MaxAttempts leaves that to RetryDelay.
@@ -120,9 +164,8 @@ func (r *retryer) MaxAttempts() int { return 0 }
 
 func (r *retryer) RetryDelay(_ int, err error) (time.Duration, error) {
 	var header http.Header
-	var response *awshttp.ResponseError
-	if errors.As(err, &response) && response.HTTPResponse() != nil {
-		header = response.HTTPResponse().Header
+	if a := answerOf(err); a != nil {
+		header = a.Header
 	}
 	wait, ok := r.retry.Next(header)
 	if !ok {
