@@ -261,6 +261,38 @@ func TestDeleteAll(t *testing.T) {
 	}
 }
 
+// All that is refused is named, and the rest is deleted, one by one where the service takes no batches.
+func TestDeleteInPart(t *testing.T) {
+	server := objectserver.StartAzure(t, container)
+	proxy := objectserver.StartProxy(t, server.Endpoint[:len(server.Endpoint)-len(server.Account)-1])
+	s := open(t, server, proxy)
+	ctx, names := t.Context(), []string{"a", "b", "c", "d"}
+	for _, name := range names {
+		must(t, s.PutIfAbsent(ctx, name, nil))
+	}
+	proxy.Break(func(r *http.Request) objectserver.Fault {
+		if r.URL.Query().Get("comp") == "batch" || strings.HasSuffix(r.URL.Path, "/b") ||
+			strings.HasSuffix(r.URL.Path, "/d") {
+			return objectserver.Fault{Status: http.StatusForbidden, Code: "AuthorizationPermissionMismatch"}
+		}
+		return objectserver.Fault{}
+	})
+	err := object.DeleteAll(ctx, s, names)
+	if !errors.Is(err, object.ErrDenied) || !strings.Contains(err.Error(), "object b: ") ||
+		!strings.Contains(err.Error(), "refused too: d") {
+		t.Error(err)
+	}
+	proxy.Break(nil)
+	left := ""
+	for info, err := range s.List(ctx, "", "") {
+		must(t, err)
+		left += info.Name
+	}
+	if left != "bd" {
+		t.Errorf("%q is left", left)
+	}
+}
+
 // Errors say what is wrong.
 func TestErrors(t *testing.T) {
 	server := objectserver.StartAzure(t, container)

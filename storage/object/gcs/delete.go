@@ -17,6 +17,7 @@ import (
 
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/object/endpoint"
+	"github.com/dsistore/dsistore/storage/object/remote"
 )
 
 var _ object.Versioned = (*Store)(nil)
@@ -68,14 +69,19 @@ func (s *Store) deleteVersions(ctx context.Context, all []version) error {
 	n := (len(all) + batch - 1) / batch
 	return object.Parallel(ctx, object.RequestsAtOnce, n, func(ctx context.Context, i int) error {
 		left := all[i*batch : min((i+1)*batch, len(all))]
-		retry := endpoint.NewRetry()
+		retry, refused := endpoint.NewRetry(), &remote.Refusals{}
 		for {
-			next, last, err := s.deleteBatch(ctx, left)
-			if err != nil || len(next) == 0 {
+			next, last, err := s.deleteBatch(ctx, left, refused)
+			if err != nil {
 				return err
 			}
+			if len(next) == 0 {
+				return refused.Err()
+			}
 			if left = next; !retry.Wait(ctx, nil) {
-				return s.wrap(ctx, s.nameOf(left[0]), enough(ctx, retry, last))
+				name := s.nameOf(left[0])
+				refused.Add(name, s.wrap(ctx, name, enough(ctx, retry, last)))
+				return refused.Err()
 			}
 		}
 	})
@@ -84,8 +90,9 @@ func (s *Store) deleteVersions(ctx context.Context, all []version) error {
 func (s *Store) nameOf(v version) string { return strings.TrimPrefix(v.key, s.at.Prefix) }
 
 // deleteBatch sends one request that deletes objects. It returns those that are to be deleted by another one, with the
-// error of the last of them, and an error where one is refused.
-func (s *Store) deleteBatch(ctx context.Context, all []version) (left []version, last, _ error) {
+// error of the last of them, and adds to what is refused.
+func (s *Store) deleteBatch(ctx context.Context, all []version, refused *remote.Refusals) (left []version,
+	last, _ error) {
 	boundary := rand.Text()
 	var body bytes.Buffer
 	for i, v := range all {
@@ -113,7 +120,7 @@ func (s *Store) deleteBatch(ctx context.Context, all []version) (left []version,
 		case temporary(answer):
 			left, last = append(left, v), answer
 		default:
-			return nil, nil, s.wrap(ctx, s.nameOf(v), answer)
+			refused.Add(s.nameOf(v), s.wrap(ctx, s.nameOf(v), answer))
 		}
 	}
 	return left, last, nil

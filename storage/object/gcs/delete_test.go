@@ -137,6 +137,15 @@ func TestDeleteInPart(t *testing.T) {
 			}
 			return 0
 		}, "[0 1 2 3 4]", object.ErrDenied, "object 2: "},
+		{"protected and busy", func(name string, attempt int) int {
+			switch {
+			case name == "1" || name >= "3":
+				return http.StatusForbidden
+			case attempt == 0:
+				return http.StatusServiceUnavailable
+			}
+			return 0
+		}, "[0 1 2 3 4] [0 2]", object.ErrDenied, "refused too: 3, 4"},
 		{"busy for ever", func(name string, _ int) int {
 			if name == "4" {
 				return http.StatusTooManyRequests

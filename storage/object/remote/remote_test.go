@@ -160,3 +160,19 @@ func TestOtherVersion(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestRefusals(t *testing.T) {
+	var r Refusals
+	if r.Err() != nil {
+		t.Error(r.Err())
+	}
+	for i := range 15 {
+		name := fmt.Sprintf("o%d", i)
+		r.Add(name, fmt.Errorf("object %s: %w", name, object.ErrDenied))
+	}
+	err := r.Err()
+	want := "object o0: access denied; refused too: o1, o2, o3, o4, o5, o6, o7, o8, o9, o10 and 4 more"
+	if !errors.Is(err, object.ErrDenied) || err.Error() != want {
+		t.Error(err)
+	}
+}

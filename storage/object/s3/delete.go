@@ -14,6 +14,7 @@ import (
 
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/object/endpoint"
+	"github.com/dsistore/dsistore/storage/object/remote"
 )
 
 var _ object.Versioned = (*Store)(nil)
@@ -49,7 +50,7 @@ func (s *Store) deleteIDs(ctx context.Context, ids []types.ObjectIdentifier) err
 	n := (len(ids) + batch - 1) / batch
 	return object.Parallel(ctx, object.RequestsAtOnce, n, func(ctx context.Context, i int) error {
 		left := ids[i*batch : min((i+1)*batch, len(ids))]
-		retry := endpoint.NewRetry()
+		retry, refused := endpoint.NewRetry(), &remote.Refusals{}
 		for {
 			out, err := s.client.DeleteObjects(ctx, &awss3.DeleteObjectsInput{
 				Bucket: &s.at.Bucket, Delete: &types.Delete{Objects: left, Quiet: aws.Bool(true)},
@@ -58,24 +59,28 @@ func (s *Store) deleteIDs(ctx context.Context, ids []types.ObjectIdentifier) err
 				return s.wrap(ctx, s.nameOf(left[0]), err)
 			}
 			var last types.Error
-			if left, last, err = s.again(left, out.Errors); err != nil || len(left) == 0 {
+			if left, last, err = s.again(left, out.Errors, refused); err != nil {
 				return err
+			}
+			if len(left) == 0 {
+				return refused.Err()
 			}
 			if !retry.Wait(ctx, nil) {
 				if ctx.Err() != nil {
 					return s.wrap(ctx, s.nameOf(left[0]), ctx.Err())
 				}
-				return s.refused(last)
+				refused.Add(s.nameOf(types.ObjectIdentifier{Key: last.Key}), s.refused(last))
+				return refused.Err()
 			}
 		}
 	})
 }
 
-// again returns those of the ids sent that are to be sent once more, by the errors of the answer, and an error of one
-// that is refused. An error may leave the version out: without it the request would be about another version, so that
-// what is sent again is what was sent.
-func (s *Store) again(sent []types.ObjectIdentifier, errs []types.Error) (left []types.ObjectIdentifier,
-	last types.Error, _ error) {
+// again returns those of the ids sent that are to be sent once more, by the errors of the answer, and adds the others
+// to what is refused. An error may leave the version out: without it the request would be about another version, so
+// that what is sent again is what was sent.
+func (s *Store) again(sent []types.ObjectIdentifier, errs []types.Error, refused *remote.Refusals) (
+	left []types.ObjectIdentifier, last types.Error, _ error) {
 	taken := make([]bool, len(sent))
 	for _, e := range errs {
 		switch aws.ToString(e.Code) {
@@ -83,7 +88,8 @@ func (s *Store) again(sent []types.ObjectIdentifier, errs []types.Error) (left [
 			continue
 		case "InternalError", "SlowDown", "ServiceUnavailable", "OperationAborted":
 		default:
-			return nil, e, s.refused(e)
+			refused.Add(s.nameOf(types.ObjectIdentifier{Key: e.Key}), s.refused(e))
+			continue
 		}
 		found := false
 		for i, id := range sent {
@@ -125,7 +131,8 @@ func (s *Store) nameOf(id types.ObjectIdentifier) string {
 	return strings.TrimPrefix(aws.ToString(id.Key), s.at.Prefix)
 }
 
-// KeepsVersions asks whether the bucket has, or had, versioning enabled. A service that does not know the question
+// KeepsVersions asks whether the bucket has, or had, versioning enabled, and then for one version, so that who may not
+// list them is told before anything is done. A service that does not know the question
 // keeps none.
 func (s *Store) KeepsVersions(ctx context.Context) (bool, error) {
 	out, err := s.client.GetBucketVersioning(ctx, &awss3.GetBucketVersioningInput{Bucket: &s.at.Bucket})
@@ -136,7 +143,17 @@ func (s *Store) KeepsVersions(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("whether bucket %s keeps versions (s3:GetBucketVersioning): %w", s.at.Bucket,
 			s.wrap(ctx, s.at.Bucket, err))
 	}
-	return out.Status != "", nil
+	if out.Status == "" {
+		return false, nil
+	}
+	_, err = s.client.ListObjectVersions(ctx, &awss3.ListObjectVersionsInput{
+		Bucket: &s.at.Bucket, Prefix: &s.at.Prefix, MaxKeys: aws.Int32(1),
+	})
+	if err != nil {
+		return true, fmt.Errorf("versions that bucket %s keeps (s3:ListBucketVersions): %w", s.at.Bucket,
+			s.wrap(ctx, s.at.Bucket, err))
+	}
+	return true, nil
 }
 
 // RemoveVersions deletes the versions that are not the latest, and then the marks of deletion. A mark goes after all
