@@ -469,8 +469,8 @@ func (c *Cache) claims(keys []key) ([]claim, error) {
 
 // renew keeps claims of this process for as long as their fetch takes, until end is called.
 func (c *Cache) renew(keys []key, of []claim) (end func()) {
-	done := make(chan struct{})
-	timer := time.AfterFunc(claimed/4, func() {
+	done, every := make(chan struct{}), claimed/4
+	timer := time.AfterFunc(every, func() {
 		for {
 			_ = c.change(func(x *index) { // as put
 				for i, k := range keys {
@@ -486,7 +486,7 @@ func (c *Cache) renew(keys []key, of []claim) (end func()) {
 			select {
 			case <-done:
 				return
-			case <-time.After(claimed / 4):
+			case <-time.After(every):
 			}
 		}
 	})
