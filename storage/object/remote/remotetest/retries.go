@@ -1,4 +1,4 @@
-package objecttest
+package remotetest
 
 import (
 	"context"
