@@ -49,8 +49,8 @@ prepare() {
 		# A small package first: an index that cannot be reached is no fault of ours, anything after that is.
 		$pip "$(grep '^setuptools==' python/requirements-test.txt)" ||
 			left_out "no package index can be reached (see $log)"
-		# torch first and alone: pip keeps all that it downloads until all is installed, and torch is most of it. triton, 0.9 GB,
-		# goes again: it compiles for GPUs.
+		# torch first and alone: pip keeps all that it downloads until all is installed, and torch is most of it.
+		# triton, 0.9 GB, goes again: it compiles for GPUs.
 		$pip "$(grep '^torch==' python/requirements-test.txt)" && $pip -r python/requirements-test.txt &&
 			$pip --no-deps -r python/requirements-torchrec.txt && $venv/bin/pip uninstall -q -y triton || exit 1
 		echo "$state" >$venv/ready
