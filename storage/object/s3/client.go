@@ -109,13 +109,17 @@ func delay(attempt int) time.Duration {
 }
 
 // newRetryer returns the SDK's with more attempts and without a quota of tokens for all requests of a client, which one
-// burst of 503 uses up. A 409 says that another request for the name was under way.
+// burst of 503 uses up. A 409 says that another request for the name was under way: by its status, since an answer to a
+// HEAD has no error code.
 func newRetryer() aws.Retryer {
-	return retry.AddWithErrorCodes(retry.NewStandard(func(o *retry.StandardOptions) {
+	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = attempts
 		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) {
 			return delay(attempt - 1), nil
 		})
 		o.RateLimiter = ratelimit.None
-	}), "ConditionalRequestConflict", "OperationAborted")
+		o.Retryables = append(o.Retryables, retry.RetryableHTTPStatusCode{
+			Codes: map[int]struct{}{http.StatusConflict: {}},
+		})
+	})
 }

@@ -219,6 +219,24 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
+// An answer 409 to a HEAD, which has no error code, is asked again.
+func TestConflictingStat(t *testing.T) {
+	server := objectserver.StartS3(t, bucket)
+	proxy := objectserver.StartProxy(t, server.Endpoint)
+	s := open(t, server, proxy)
+	must(t, s.PutIfAbsent(t.Context(), "a", []byte("x")))
+	var heads atomic.Int64
+	proxy.Break(func(r *http.Request) objectserver.Fault {
+		if r.Method == http.MethodHead && heads.Add(1) == 1 {
+			return objectserver.Fault{Status: http.StatusConflict, Code: "OperationAborted"}
+		}
+		return objectserver.Fault{}
+	})
+	if info, err := s.Stat(t.Context(), "a"); err != nil || info.Size != 1 || heads.Load() != 2 {
+		t.Fatalf("%+v, %v, %d requests", info, err, heads.Load())
+	}
+}
+
 // A creation of which nobody can say whether it was this one is no "exists": a commit that is told
 // that is made again, by another name.
 func TestUnknownMaker(t *testing.T) {
