@@ -3,12 +3,6 @@ package objectserver
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
@@ -48,37 +42,8 @@ func RunAzure(ctx context.Context, containers ...string) (s *Azure, stop func(),
 	return runAzure(ctx, path, containers)
 }
 
-// install returns the path of Azurite's program, which npm installs when it is first needed. Processes that install it
-// at once each do; the first is used.
-var install = sync.OnceValues(func() (string, error) {
-	to := filepath.Join(dir(), "azurite-"+azurite)
-	program := filepath.Join(to, "node_modules", ".bin", "azurite-blob")
-	if _, err := exec.LookPath("node"); err != nil {
-		return "", err
-	}
-	if _, err := os.Stat(program); err == nil {
-		return program, nil
-	}
-	fresh := fmt.Sprintf("%s.%d", to, os.Getpid())
-	if err := os.MkdirAll(fresh, 0o755); err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(fresh)
-	cache := fresh + ".cache" // 150 MB, which nobody needs again
-	defer os.RemoveAll(cache)
-	c := exec.Command("npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--cache", cache, "--prefix",
-		fresh, "azurite@"+azurite)
-	c.Dir = fresh
-	if out, err := c.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("azurite cannot be installed: %w: %s", err, strings.TrimSpace(string(out)))
-	}
-	if err := os.Rename(fresh, to); err != nil {
-		if _, serr := os.Stat(program); serr != nil {
-			return "", err
-		}
-	}
-	return program, nil
-})
+// install returns the path of Azurite's program.
+func install() (string, error) { return npm("azurite", azurite, "azurite-blob") }
 
 func runAzure(ctx context.Context, path string, containers []string) (*Azure, func(), error) {
 	port, err := freePort()

@@ -60,6 +60,18 @@ func TestConformance(t *testing.T) {
 	objecttest.Conformance(t, func(t *testing.T) object.Store { return open(t, server, nil) })
 }
 
+func TestRaces(t *testing.T) {
+	objecttest.Races(t, open(t, objectserver.StartS3(t, bucket), nil))
+}
+
+// Rclone is another server that keeps the conditions. It answers 500 where it has a folder of an object's name; no
+// table has that.
+func TestRclone(t *testing.T) {
+	server := objectserver.StartOther(t, objectserver.Rclone, bucket)
+	objecttest.Conformance(t, func(t *testing.T) object.Store { return open(t, server, nil) }, "Folder")
+	t.Run("Races", func(t *testing.T) { objecttest.Races(t, open(t, server, nil)) })
+}
+
 // A read whose answer does not come is sent again; one that writes is not.
 func TestLateReads(t *testing.T) {
 	server := objectserver.StartS3(t, bucket)
