@@ -100,6 +100,10 @@ metamorphic: ## does random things to tables and to a model of them, for HOURS h
 	@echo "seed $(SEED), $(HOURS) h"
 	$(GO) test -count=1 -timeout 0 -tags $(TAGS) -run '^TestMetamorphic$$' ./internal/metamorphic -seed $(SEED) -hours $(HOURS)
 
+faulty: ## metamorphic with the table in a server of S3 of which one request of 15 goes wrong
+	@echo "seed $(SEED), $(HOURS) h"
+	$(GO) test -count=1 -timeout 0 -tags $(TAGS) -run '^TestFaultyService$$' ./internal/metamorphic -seed $(SEED) -steps 40 -hours $(HOURS) -v
+
 SECONDS ?= 60
 SIMSEED ?= 1
 
