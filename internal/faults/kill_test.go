@@ -26,7 +26,7 @@ import (
 var (
 	allRequests = flag.Bool("all-requests", false, "kill at every request, on every service; else at a few on S3")
 	onService   = flag.String("service", "", "kill on this service alone: s3, gs or az")
-	oneRequest  = flag.Int("request", 0, "kill at this request alone")
+	oneRequest  = flag.Int("request", 0, "kill at this request alone of each operation")
 )
 
 // fewRequests is at how many requests of an operation it is killed without -all-requests, before and after each.
@@ -76,7 +76,7 @@ func TestKilledAtRequests(t *testing.T) {
 			continue
 		}
 		t.Run(s.name, func(t *testing.T) {
-			k := &kills{service: s.start(t), dir: t.TempDir(), rows: map[string][]row{}}
+			k := &kills{service: s.start(t), name: s.name, dir: t.TempDir(), rows: map[string][]row{}}
 			k.dump(t, "A", 0, 300, 30)
 			if *allRequests {
 				k.dump(t, "B", 1000, 110, 83<<10) // more than 8 MiB, which are uploaded in parts
@@ -94,6 +94,7 @@ func TestKilledAtRequests(t *testing.T) {
 // kills are those of one service.
 type kills struct {
 	*service
+	name string
 	dir  string
 	rows map[string][]row // of dumps
 	n    int              // stores that were made
@@ -162,8 +163,8 @@ func (k *kills) all(t *testing.T, o killedOperation) {
 		for _, at := range requests {
 			done := k.one(t, o, base, at, after)
 			if t.Failed() {
-				t.Fatalf("request %d of %d, after it was done: %v; again: -service %s -request %d", at, most, after,
-					t.Name()[len("TestKilledAtRequests/"):][:2], at)
+				t.Fatalf("killed at request %d of %d, after it was done: %v\nagain: -run '%s' -service %s "+
+					"-all-requests=%v -request %d", at, most, after, t.Name(), k.name, *allRequests, at)
 			}
 			if done.killed {
 				killed++
