@@ -122,8 +122,8 @@ func Create(ctx context.Context, blobs object.Store, opts Options) (*Store, erro
 	return s, nil
 }
 
-// holds returns something that the root holds, or nothing. What a probe has left that was killed counts as nothing: the
-// store can be made then, and gc removes it.
+// holds returns something that the root holds, or nothing. Objects of a probe, which a process that was killed has
+// left, count as nothing: the store can be made, and its gc removes them.
 func holds(ctx context.Context, blobs object.Store) (string, error) {
 	if local := object.AsLocal(blobs); local != nil {
 		return local.Holds()

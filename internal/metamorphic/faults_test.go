@@ -13,7 +13,8 @@ import (
 	_ "github.com/dsistore/dsistore/storage/object/s3"
 )
 
-// TestFaultyService is TestMetamorphic with the table in a server of S3 of which one request of 15 goes wrong.
+// TestFaultyService is TestMetamorphic with the table in a server of S3 of which one request of 15 goes wrong. Which
+// ones is drawn anew each time: a seed does not say it.
 func TestFaultyService(t *testing.T) {
 	if raceEnabled {
 		t.Skip("not under the race detector: requests would time out")

@@ -21,7 +21,7 @@ const azurite = "3.37.0"
 // the server cannot be had.
 func StartAzure(t testing.TB, containers ...string) *Azure {
 	t.Helper()
-	path, err := install()
+	path, err := azuriteProgram()
 	if err != nil {
 		t.Skipf("no server of Azure: %v", err)
 	}
@@ -35,15 +35,15 @@ func StartAzure(t testing.TB, containers ...string) *Azure {
 
 // RunAzure is StartAzure outside of tests, until stop is called.
 func RunAzure(ctx context.Context, containers ...string) (s *Azure, stop func(), err error) {
-	path, err := install()
+	path, err := azuriteProgram()
 	if err != nil {
 		return nil, nil, err
 	}
 	return runAzure(ctx, path, containers)
 }
 
-// install returns the path of Azurite's program.
-func install() (string, error) { return npm("azurite", azurite, "azurite-blob") }
+// azuriteProgram returns the path of Azurite's program.
+func azuriteProgram() (string, error) { return npm("azurite", azurite, "azurite-blob") }
 
 func runAzure(ctx context.Context, path string, containers []string) (*Azure, func(), error) {
 	port, err := freePort()

@@ -26,20 +26,25 @@ func root() string {
 // dir is where the servers' binaries lie.
 func dir() string { return filepath.Join(root(), "out", "servers") }
 
-// build returns the path of a server's binary. pkg is a package that a module in one of the folders here pins.
-var build = func() func(folder, pkg string) (string, error) {
+// once calls get once for each name in a process, and returns what it returned.
+var once = func() func(name string, get func() (string, error)) (string, error) {
 	var mu sync.Mutex
-	built := map[string]func() (string, error){}
-	return func(folder, pkg string) (string, error) {
+	all := map[string]func() (string, error){}
+	return func(name string, get func() (string, error)) (string, error) {
 		mu.Lock()
-		if built[pkg] == nil {
-			built[pkg] = sync.OnceValues(func() (string, error) { return compile(folder, pkg) })
+		if all[name] == nil {
+			all[name] = sync.OnceValues(get)
 		}
-		once := built[pkg]
+		of := all[name]
 		mu.Unlock()
-		return once()
+		return of()
 	}
 }()
+
+// build returns the path of a server's binary. pkg is a package that a module in one of the folders here pins.
+func build(folder, pkg string) (string, error) {
+	return once(pkg, func() (string, error) { return compile(folder, pkg) })
+}
 
 // compile compiles a server, unless that was done with the module as it is. Processes that compile it at once each do,
 // and none ever writes to a file that another runs.
@@ -79,6 +84,10 @@ const allVariable = "DSISTORE_SERVERS"
 // installed returns the path of a program in a folder of dir, which command fills when it is first needed; it may leave
 // what nobody needs later in cache. Processes that install it at once each do; the first is used.
 func installed(folder, program string, quick bool, command func(fresh, cache string) *exec.Cmd) (string, error) {
+	return once(folder, func() (string, error) { return install(folder, program, quick, command) })
+}
+
+func install(folder, program string, quick bool, command func(fresh, cache string) *exec.Cmd) (string, error) {
 	to := filepath.Join(dir(), folder)
 	path := filepath.Join(to, program)
 	if _, err := os.Stat(path); err == nil {
@@ -107,7 +116,7 @@ func installed(folder, program string, quick bool, command func(fresh, cache str
 	return path, nil
 }
 
-// npm returns what installs the program of a package of npm by installed.
+// npm returns the path of the program of a package of npm.
 func npm(name, version, program string) (string, error) {
 	if _, err := exec.LookPath("node"); err != nil {
 		return "", err

@@ -11,7 +11,7 @@ import (
 var rounds = flag.Int("races", 5, "rounds of creations that race for a name")
 
 // Races races 32 creations for a name again and again, by one request each and by uploads in parts: one succeeds, and
-// its bytes are there. The last probe is whole. Nothing is left.
+// its bytes are there. Then it runs the whole probe. Nothing is left.
 func Races(t *testing.T, s object.Store) {
 	n := 0
 	name := func() string { n++; return fmt.Sprintf("races/%d", n) }
