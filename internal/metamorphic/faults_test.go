@@ -42,6 +42,9 @@ func TestFaultyService(t *testing.T) {
 
 // drawFault draws what may happen to a request between a service and its client, and what a service may answer.
 func drawFault(r *http.Request) objectserver.Fault {
+	if *hours > 0 && rand.IntN(50) == 0 {
+		return objectserver.Fault{Stall: 21 * time.Second} // longer than a client waits for a byte
+	}
 	faults := []objectserver.Fault{
 		{Lost: true}, {Dropped: true}, {Cut: 1 + rand.Int64N(2000)}, {Stall: 200 * time.Millisecond},
 		{Delay: time.Duration(rand.Int64N(int64(300 * time.Millisecond)))},
@@ -50,9 +53,6 @@ func drawFault(r *http.Request) objectserver.Fault {
 		{Status: http.StatusInternalServerError, Code: "InternalError"},
 		{Status: http.StatusServiceUnavailable, Code: "SlowDown"},
 		{Status: http.StatusServiceUnavailable, Code: "SlowDown", Lost: true}, // a gateway's, whose server did it
-	}
-	if *hours > 0 {
-		faults = append(faults, objectserver.Fault{Stall: 21 * time.Second}) // longer than a client waits for a byte
 	}
 	if r.Header.Get("If-None-Match") != "" || r.Header.Get("If-Match") != "" && r.Method != http.MethodGet {
 		// It was done, and done again by somebody between: the answer is the second one's.
