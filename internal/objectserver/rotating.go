@@ -34,7 +34,7 @@ const accounts = 64
 // test, which is skipped where the server cannot be had.
 func StartRotating(t testing.TB, every time.Duration, buckets ...string) *Rotating {
 	t.Helper()
-	if _, err := build(versitygw); err != nil {
+	if _, err := build(pinned, versitygw); err != nil {
 		t.Skipf("no server of S3: %v", err)
 	}
 	r, stop, err := RunRotating(t.Context(), t.TempDir(), every, buckets...)
@@ -47,7 +47,7 @@ func StartRotating(t testing.TB, every time.Duration, buckets ...string) *Rotati
 
 // RunRotating is StartRotating outside of tests: with files in dir, until stop is called.
 func RunRotating(ctx context.Context, dir string, every time.Duration, buckets ...string) (*Rotating, func(), error) {
-	path, err := build(versitygw)
+	path, err := build(pinned, versitygw)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -22,7 +22,7 @@ const versitygw = "github.com/versity/versitygw/cmd/versitygw"
 // server cannot be had.
 func StartS3(t testing.TB, buckets ...string) *S3 {
 	t.Helper()
-	path, err := build(versitygw)
+	path, err := build(pinned, versitygw)
 	if err != nil {
 		t.Skipf("no server of S3: %v", err)
 	}
@@ -36,7 +36,7 @@ func StartS3(t testing.TB, buckets ...string) *S3 {
 
 // RunS3 is StartS3 outside of tests: with files in dir, until stop is called.
 func RunS3(ctx context.Context, dir string, buckets ...string) (s *S3, stop func(), err error) {
-	path, err := build(versitygw)
+	path, err := build(pinned, versitygw)
 	if err != nil {
 		return nil, nil, err
 	}

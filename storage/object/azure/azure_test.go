@@ -52,17 +52,9 @@ func TestConformance(t *testing.T) {
 	objecttest.Conformance(t, func(t *testing.T) object.Store { return open(t, server, nil) })
 }
 
-// The conditions of creations hold in races, of requests and of uploads in parts.
-func TestProbe(t *testing.T) {
+func TestRaces(t *testing.T) {
 	server := objectserver.StartAzure(t, container)
-	s := open(t, server, nil)
-	for round := range 5 {
-		n := 0
-		must(t, object.Probe(t.Context(), s, func() string { n++; return fmt.Sprintf("probe/%d-%d", round, n) }))
-	}
-	for info, err := range s.List(t.Context(), "", "") {
-		t.Errorf("%+v is left, %v", info, err)
-	}
+	objecttest.Races(t, open(t, server, nil))
 }
 
 // An object of several parts is whole, and of those that race for a name one wins.

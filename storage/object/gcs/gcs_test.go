@@ -66,17 +66,8 @@ func TestConformanceUnderFaults(t *testing.T) {
 	objecttest.Conformance(t, func(t *testing.T) object.Store { return open(t, proxy.URL) })
 }
 
-// The server keeps what commits are built on: 32 creations race for a name, by one request and by uploads in chunks.
-func TestProbe(t *testing.T) {
-	server := objectserver.StartGCS(t, bucket)
-	s := open(t, server.Endpoint)
-	n := 0
-	for range 20 {
-		must(t, object.Probe(t.Context(), s, func() string { n++; return fmt.Sprintf("probe/%d", n) }))
-	}
-	for info := range s.List(t.Context(), "", "") {
-		t.Errorf("%s is left", info.Name)
-	}
+func TestRaces(t *testing.T) {
+	objecttest.Races(t, open(t, objectserver.StartGCS(t, bucket).Endpoint))
 }
 
 // An object of several chunks is whole, of those that race for a name one wins, and what is aborted makes none.

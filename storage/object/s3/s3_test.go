@@ -55,6 +55,18 @@ func TestConformance(t *testing.T) {
 	objecttest.Conformance(t, func(t *testing.T) object.Store { return open(t, server, nil) })
 }
 
+func TestRaces(t *testing.T) {
+	objecttest.Races(t, open(t, objectserver.StartS3(t, bucket), nil))
+}
+
+// Rclone is another server that keeps the conditions. It answers 500 where it has a folder of an object's name; no
+// table has that.
+func TestRclone(t *testing.T) {
+	server := objectserver.StartOther(t, objectserver.Rclone, bucket)
+	objecttest.Conformance(t, func(t *testing.T) object.Store { return open(t, server, nil) }, "Folder")
+	t.Run("Races", func(t *testing.T) { objecttest.Races(t, open(t, server, nil)) })
+}
+
 // A read whose answer does not come is sent again; one that writes is not.
 func TestLateReads(t *testing.T) {
 	server := objectserver.StartS3(t, bucket)
@@ -160,6 +172,24 @@ func TestParts(t *testing.T) {
 	w.Abort()
 	if n := server.Uploads(t, bucket); n != 0 {
 		t.Fatalf("%d uploads are left", n)
+	}
+}
+
+// An answer 409 to a HEAD, which has no error code, is asked again.
+func TestConflictingStat(t *testing.T) {
+	server := objectserver.StartS3(t, bucket)
+	proxy := objectserver.StartProxy(t, server.Endpoint)
+	s := open(t, server, proxy)
+	must(t, s.PutIfAbsent(t.Context(), "a", []byte("x")))
+	var heads atomic.Int64
+	proxy.Break(func(r *http.Request) objectserver.Fault {
+		if r.Method == http.MethodHead && heads.Add(1) == 1 {
+			return objectserver.Fault{Status: http.StatusConflict, Code: "OperationAborted"}
+		}
+		return objectserver.Fault{}
+	})
+	if info, err := s.Stat(t.Context(), "a"); err != nil || info.Size != 1 || heads.Load() != 2 {
+		t.Fatalf("%+v, %v, %d requests", info, err, heads.Load())
 	}
 }
 

@@ -122,10 +122,14 @@ func (s *Store) head(ctx context.Context, name string, key *string) (object.Info
 		return object.Info{}, s.wrap(ctx, name, err)
 	}
 	return object.Info{
-		Name: name, Size: aws.ToInt64(out.ContentLength), ModTime: aws.ToTime(out.LastModified).UnixNano(),
+		Name: name, Size: aws.ToInt64(out.ContentLength), ModTime: seconds(out.LastModified),
 		Version: aws.ToString(out.ETag),
 	}, nil
 }
+
+// seconds is a time of the service in nanoseconds: whole seconds, which are what the head of an object has, while some
+// services have more digits in listings.
+func seconds(t *time.Time) int64 { return aws.ToTime(t).Truncate(time.Second).UnixNano() }
 
 // PutIfAbsent creates an object by one request, unless its answer is lost.
 func (s *Store) PutIfAbsent(ctx context.Context, name string, data []byte) error {
@@ -211,7 +215,7 @@ func (s *Store) list(ctx context.Context, prefix, startAfter string, page int32)
 			for _, o := range out.Contents {
 				info := object.Info{
 					Name: strings.TrimPrefix(aws.ToString(o.Key), s.at.Prefix), Size: aws.ToInt64(o.Size),
-					ModTime: aws.ToTime(o.LastModified).UnixNano(), Version: aws.ToString(o.ETag),
+					ModTime: seconds(o.LastModified), Version: aws.ToString(o.ETag),
 				}
 				if !yield(info, nil) {
 					return
