@@ -349,3 +349,15 @@ func TestFirst(t *testing.T) {
 		t.Error(ok, err)
 	}
 }
+
+// Requests are counted as the service bills them.
+func TestTraffic(t *testing.T) {
+	server := objectserver.StartAzure(t, container)
+	proxy := objectserver.StartProxy(t, server.Endpoint[:len(server.Endpoint)-len(server.Account)-1])
+	var seen atomic.Int64
+	proxy.Break(func(*http.Request) objectserver.Fault {
+		seen.Add(1)
+		return objectserver.Fault{}
+	})
+	objecttest.Traffic(t, open(t, server, proxy), seen.Load, 4, 1)
+}

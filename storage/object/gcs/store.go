@@ -61,7 +61,8 @@ func Open(uri string, o Options) (*Store, error) {
 	}
 	client := newClient()
 	s := &Store{
-		client: client, requests: endpoint.New(client), endpoint: strings.TrimSuffix(address.String(), "/"), at: at,
+		client: client, requests: endpoint.New(client, schemes[0], kindOf),
+		endpoint: strings.TrimSuffix(address.String(), "/"), at: at,
 	}
 	if signed {
 		if s.tokens, err = newTokens(client, o); err != nil {
