@@ -37,10 +37,17 @@ var outcomeNames = [outcomeCount]string{"ok", "refused", "throttled", "failed", 
 // sent, so that retries and hedged requests count again, and what a cache on the local disk answered is no request.
 // Stores on the local disk have none.
 type Traffic struct {
-	Reads, Lists, Writes, Deletes uint64 // requests that were sent
-	Unserved                      uint64 // of these, those that were throttled, failed or lost
-	BytesDown, BytesUp            uint64 // of bodies
-	BytesCached                   uint64 // that a cache on the local disk gave instead
+	// Requests that were sent.
+	Reads   uint64 `json:"reads"`
+	Lists   uint64 `json:"lists"`
+	Writes  uint64 `json:"writes"`
+	Deletes uint64 `json:"deletes"`
+	// Unserved are those of them that were throttled, failed or lost.
+	Unserved uint64 `json:"unserved"`
+	// Bytes of bodies, and those that a cache on the local disk gave instead.
+	BytesDown   uint64 `json:"bytes_down"`
+	BytesUp     uint64 `json:"bytes_up"`
+	BytesCached uint64 `json:"bytes_cached"`
 }
 
 // Requests returns the number of requests of all kinds.
@@ -55,53 +62,63 @@ func (t Traffic) Add(o Traffic) Traffic {
 	}
 }
 
-// A TrafficCounter counts Traffic. The zero value is ready, and a nil one counts nothing. Safe for concurrent use.
+// A TrafficCounter counts Traffic. The zero value is ready. Safe for concurrent use.
 type TrafficCounter struct {
 	sent             [kindCount]atomic.Uint64
 	ended            [kindCount][outcomeCount]atomic.Uint64
 	down, up, cached atomic.Uint64
 }
 
-type trafficKey struct{}
-
-// CountTraffic returns a context whose requests c counts, and no counter of ctx does: so counters of a program's parts
-// add up.
-func CountTraffic(ctx context.Context, c *TrafficCounter) context.Context {
-	return context.WithValue(ctx, trafficKey{}, c)
+// A TrafficScope is where traffic is counted: by a counter, and by those of the scopes around it. nil: nowhere.
+type TrafficScope struct {
+	counter *TrafficCounter
+	outer   *TrafficScope
 }
 
-// TrafficOf returns the counter of a context, or nil.
-func TrafficOf(ctx context.Context) *TrafficCounter {
-	c, _ := ctx.Value(trafficKey{}).(*TrafficCounter)
-	return c
+// Within returns the scope of another counter within s.
+func (s *TrafficScope) Within(c *TrafficCounter) *TrafficScope {
+	return &TrafficScope{counter: c, outer: s}
+}
+
+type trafficKey struct{}
+
+// CountTraffic returns a context whose traffic c counts, beside the counters of ctx.
+func CountTraffic(ctx context.Context, c *TrafficCounter) context.Context {
+	return context.WithValue(ctx, trafficKey{}, TrafficOf(ctx).Within(c))
+}
+
+// TrafficOf returns the scope of a context.
+func TrafficOf(ctx context.Context) *TrafficScope {
+	s, _ := ctx.Value(trafficKey{}).(*TrafficScope)
+	return s
 }
 
 // Sent counts a request that was sent, with a body of so many bytes; less than 0: nobody knows how many.
-func (c *TrafficCounter) Sent(k Kind, bytes int64) {
-	if c != nil {
-		c.sent[k].Add(1)
-		c.up.Add(uint64(max(bytes, 0)))
+func (s *TrafficScope) Sent(k Kind, bytes int64) {
+	for ; s != nil; s = s.outer {
+		s.counter.sent[k].Add(1)
+		s.counter.up.Add(uint64(max(bytes, 0)))
 	}
 }
 
 // Ended counts how a request ended.
-func (c *TrafficCounter) Ended(k Kind, o Outcome) {
-	if c != nil {
-		c.ended[k][o].Add(1)
+func (s *TrafficScope) Ended(k Kind, o Outcome) {
+	for ; s != nil; s = s.outer {
+		s.counter.ended[k][o].Add(1)
 	}
 }
 
 // Down counts bytes of an answer's body.
-func (c *TrafficCounter) Down(bytes int) {
-	if c != nil {
-		c.down.Add(uint64(bytes))
+func (s *TrafficScope) Down(bytes int) {
+	for ; s != nil; s = s.outer {
+		s.counter.down.Add(uint64(bytes))
 	}
 }
 
 // Cached counts bytes that a cache gave.
-func (c *TrafficCounter) Cached(bytes int) {
-	if c != nil {
-		c.cached.Add(uint64(bytes))
+func (s *TrafficScope) Cached(bytes int) {
+	for ; s != nil; s = s.outer {
+		s.counter.cached.Add(uint64(bytes))
 	}
 }
 

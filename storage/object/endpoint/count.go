@@ -30,13 +30,12 @@ func (c *Client) count(r *http.Request) (_ *http.Request, ended func(*http.Respo
 	if c.all == nil {
 		return r, func(*http.Response, error) {}, func(int) {}
 	}
-	kind, own := c.kindOf(r), object.TrafficOf(r.Context())
+	kind, scope := c.kindOf(r), object.TrafficOf(r.Context()).Within(c.all)
 	ctx, up := r.Context(), r.ContentLength
 	var sent atomic.Int64
 	wrote := func() {
 		sent.Add(1)
-		c.all.Sent(kind, up)
-		own.Sent(kind, up)
+		scope.Sent(kind, up)
 	}
 	trace := httptrace.ClientTrace{WroteHeaders: wrote} // of a body the service may see a part
 	if r.Body == nil || r.Body == http.NoBody {
@@ -54,15 +53,11 @@ func (c *Client) count(r *http.Request) (_ *http.Request, ended func(*http.Respo
 			o = object.OutcomeCanceled
 		}
 		for n := sent.Load(); n > 0; n-- {
-			c.all.Ended(kind, o)
-			own.Ended(kind, o)
+			scope.Ended(kind, o)
 			o = object.OutcomeLost // of those that the transport sent before
 		}
 	}
-	return traced, ended, func(bytes int) {
-		c.all.Down(bytes)
-		own.Down(bytes)
-	}
+	return traced, ended, scope.Down
 }
 
 func outcomeOf(answer *http.Response, err error) object.Outcome {
