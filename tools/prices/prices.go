@@ -152,10 +152,10 @@ func (t *Table) Cost(x object.Traffic) float64 {
 func (t *Table) Month(bytes uint64) float64 { return float64(bytes) / gb * t.Stored }
 
 // Text prints an amount: with cents, and less than one with two digits that count.
-func (t *Table) Text(amount float64) string {
+func Text(amount float64, currency string) string {
 	digits := 2
 	if amount > 0 && amount < 1 {
 		digits = 1 - int(math.Floor(math.Log10(amount)))
 	}
-	return strconv.FormatFloat(amount, 'f', digits, 64) + " " + t.Currency
+	return strconv.FormatFloat(amount, 'f', digits, 64) + " " + currency
 }

@@ -48,7 +48,7 @@ func TestCost(t *testing.T) {
 		0: "0.00 EUR", 12.345: "12.35 EUR", 1: "1.00 EUR", 0.5: "0.50 EUR", 0.0123: "0.012 EUR",
 		0.00000812: "0.0000081 EUR",
 	} {
-		if got := p.Text(amount); got != want {
+		if got := Text(amount, p.Currency); got != want {
 			t.Errorf("%v is printed as %s, want %s", amount, got, want)
 		}
 	}

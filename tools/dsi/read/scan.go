@@ -67,8 +67,6 @@ type costJSON struct {
 	Currency string  `json:"currency"`
 	Open     float64 `json:"open"`
 	Epoch    float64 `json:"epoch"` // of one, in the mean
-
-	table *prices.Table
 }
 
 // Run runs the command.
@@ -133,7 +131,7 @@ func (c *Scan) Run(ctx context.Context, e *app.Env) error {
 		s.Open = opening.Traffic()
 		if price != nil {
 			out.Cost = &costJSON{Prices: price.Name, Currency: price.Currency, Open: price.Cost(s.Open),
-				Epoch: price.Cost(s.Epochs) / float64(c.Epochs), table: price}
+				Epoch: price.Cost(s.Epochs) / float64(c.Epochs)}
 		}
 	}
 	return e.Print(out, scanFacts(out)...)
@@ -230,8 +228,8 @@ func scanFacts(s scanJSON) [][2]string {
 			[2]string{"sent to open", trafficText(s.Sent.Open)})
 	}
 	if c := s.Cost; c != nil {
-		facts = append(facts, [2]string{"cost", fmt.Sprintf("%s an epoch, and %s to open (%s)", c.table.Text(c.Epoch),
-			c.table.Text(c.Open), c.Prices)})
+		facts = append(facts, [2]string{"cost", fmt.Sprintf("%s an epoch, and %s to open (%s)",
+			prices.Text(c.Epoch, c.Currency), prices.Text(c.Open, c.Currency), c.Prices)})
 	}
 	return facts
 }
