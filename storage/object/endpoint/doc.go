@@ -16,6 +16,9 @@
 // slower of both is cancelled ("The Tail at Scale", Dean and Barroso, 2013). At most two of 100 requests are sent
 // again, so that a service that is slow as a whole does not get more work.
 //
-// Every request that is written to a connection is counted (object.Traffic), as often as it is: for the service, and
-// for the counter of its context (object.CountTraffic).
+// Retry. What failed for now is sent again by the stores, which sign each sending: how often and when, says Retry to
+// all of them.
+//
+// Count. Every request that is written to a connection is counted (object.Traffic), as often as it is: for the service,
+// and for the counters of its context (object.CountTraffic).
 package endpoint
