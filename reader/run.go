@@ -10,6 +10,7 @@ import (
 	"github.com/dsistore/dsistore/reader/execution"
 	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/plan"
+	"github.com/dsistore/dsistore/storage/object"
 )
 
 // A run is the set of goroutines that read from one position to the end; doc.go has a picture. A Scanner has at most
@@ -52,7 +53,7 @@ const segmentsAhead = 4
 
 // start starts a run that reads rows [first, end) of an epoch, whose first batch has index firstBatch.
 func (s *Scanner) start(epoch, first, end, firstBatch uint64) *run {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(object.CountTraffic(context.Background(), &s.x.Stats.Traffic))
 	r := &run{
 		s: s, epoch: epoch, first: first, end: end, batch: firstBatch, loaded: s.loaded, cancel: cancel,
 		done:     ctx.Done(),
