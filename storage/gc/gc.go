@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/snapshot"
@@ -22,7 +23,7 @@ import (
 const DefaultGrace = 24 * time.Hour
 
 // Operation is the operation of the snapshots that gc makes. They have what those before them have.
-const Operation = "gc"
+const Operation = commit.Fence
 
 // Options: the zero value works.
 type Options struct {
@@ -305,13 +306,13 @@ func (c *collector) unnamed(groups []*dataGroup, tables tablePlans, cutoff int64
 // collect removes what no snapshot names, in this order, each step after the one before for all groups:
 //
 //	condemn   put a marker beside the objects of each group
-//	fence     take the next number of each table that a group is of
-//	look      at the snapshots up to that number
+//	fence     commit a snapshot to each table that a group is of
+//	look      at the snapshots up to that one
 //	delete    what they do not name, the markers last
 //
-// A commit reads the newest snapshot, looks for markers beside what it adds, and takes the next number. One that has
-// not seen a marker had read the newest before it was fenced: either it took its number before the fence, and the look
-// finds it, or it loses it to the fence, and finds the marker when it tries again.
+// A commit looks for markers beside what it adds, and again when it finds a fence that was made since. So one that has
+// not seen a marker either took its number before the fence, and the look finds it, or it loses it to the fence, and
+// finds the marker.
 func (c *collector) collect(ctx context.Context, groups []*dataGroup, tables tablePlans) error {
 	var condemned []*dataGroup
 	fenced := map[*tablePlan]bool{}
