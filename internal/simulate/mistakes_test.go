@@ -38,8 +38,8 @@ var mutations = []mutation{
 	{
 		name: "gc takes the commit of another for its fence", file: fileTable,
 		edits: []edit{{"s, err := commit.Run(ctx, p.t, commit.Change{Operation: Operation})",
-			"s, err := p.t.LatestOrNil(ctx)\n\tif err == nil && (s == nil || s.Manifest.Info.Number == p.newest) {\n\t\t" +
-				"s, err = commit.Run(ctx, p.t, commit.Change{Operation: Operation})\n\t}"}},
+			"s, err := p.t.LatestOrNil(ctx)\n\tif err == nil && (s == nil || s.Manifest.Info.Number == p.newest) " +
+				"{\n\t\ts, err = commit.Run(ctx, p.t, commit.Change{Operation: Operation})\n\t}"}},
 	},
 	{
 		name: "a commit does not look again after a fence", file: fileCommit,
@@ -150,10 +150,8 @@ var mutations = []mutation{
 	},
 	{
 		name: "gc deletes its markers first", file: fileGC,
-		edits: []edit{{"\tif err := c.s.DeleteAll(ctx, i, data...); err != nil {\n\t\treturn err\n\t}\n\t" +
-			"if err := c.s.DeleteAll(ctx, i, markers...); err != nil {",
-			"\tif err := c.s.DeleteAll(ctx, i, markers...); err != nil {\n\t\treturn err\n\t}\n\t" +
-				"if err := c.s.DeleteAll(ctx, i, data...); err != nil {"}},
+		edits: []edit{{"for _, names := range [...][]string{data, markers} {",
+			"for _, names := range [...][]string{markers, data} {"}},
 	},
 	{
 		name: "purge does not look at branches", file: fileTable,

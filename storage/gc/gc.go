@@ -353,16 +353,11 @@ func (c *collector) collect(ctx context.Context, groups []*dataGroup, tables tab
 			tables.damaged[p.t.ID()] = true
 		}
 	}
-	err = object.Parallel(ctx, object.RequestsAtOnce, len(groups), func(ctx context.Context, i int) error {
-		g := groups[i]
-		switch of := g.id.Table(); {
-		case tables.damaged[of]:
-			return nil // it stays condemned
-		case slices.ContainsFunc(tables.of[of], func(p *tablePlan) bool { return p.named.staying[g.id] }):
-			return c.s.DeleteAll(ctx, g.id, g.id.CondemnedName(c.marker))
+	for some := range slices.Chunk(groups, removedAtOnce) {
+		if err = c.remove(ctx, some, tables); err != nil {
+			break
 		}
-		return c.remove(ctx, g.id)
-	})
+	}
 	return errors.Join(err, syncRemoved(ctx, c.s.Blobs, groups))
 }
 
@@ -386,30 +381,57 @@ func syncRemoved(ctx context.Context, blobs object.Store, groups []*dataGroup) e
 		})
 }
 
-// remove deletes all objects of an id, the markers of gcs after the others.
-func (c *collector) remove(ctx context.Context, i names.ID) error {
-	groups, _, err := listData(ctx, c.s.Blobs, i.Dir())
-	if err != nil || len(groups) == 0 {
+// removedAtOnce is how many ids are removed together: their objects go by few requests, where the store can.
+const removedAtOnce = 256
+
+// remove deletes all objects of ids that no snapshot names, the markers of gcs after the others. It takes its marker
+// from the other ids.
+func (c *collector) remove(ctx context.Context, groups []*dataGroup, tables tablePlans) error {
+	found := make([]*dataGroup, len(groups))
+	err := object.Parallel(ctx, object.RequestsAtOnce, len(groups), func(ctx context.Context, i int) error {
+		g := groups[i]
+		switch of := g.id.Table(); {
+		case tables.damaged[of]:
+			return nil // it stays condemned
+		case slices.ContainsFunc(tables.of[of], func(p *tablePlan) bool { return p.named.staying[g.id] }):
+			return c.s.DeleteAll(ctx, g.id, g.id.CondemnedName(c.marker))
+		}
+		there, _, err := listData(ctx, c.s.Blobs, g.id.Dir())
+		if len(there) > 0 {
+			found[i] = there[0]
+		}
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	var data, markers []string
 	var gone []object.Info
-	for _, o := range groups[0].objects {
-		if i.IsCondemned(o.Name) {
-			markers = append(markers, o.Name)
+	for _, g := range found {
+		if g == nil {
 			continue
 		}
-		data, gone = append(data, o.Name), append(gone, o)
+		for _, o := range g.objects {
+			if g.id.IsCondemned(o.Name) {
+				markers = append(markers, o.Name)
+				continue
+			}
+			data, gone = append(data, o.Name), append(gone, o)
+		}
 	}
-	if err := c.s.DeleteAll(ctx, i, data...); err != nil {
-		return err
+	for _, names := range [...][]string{data, markers} {
+		if err := object.DeleteAll(ctx, c.s.Blobs, names); err != nil {
+			return err
+		}
 	}
-	if err := c.s.DeleteAll(ctx, i, markers...); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.r.removed(gone...)
+	for _, g := range found {
+		if g != nil {
+			if err := c.s.DeleteAll(ctx, g.id); err != nil { // its directory, in a local store
+				return err
+			}
+		}
+	}
 	return nil
 }
 
