@@ -39,9 +39,9 @@ func TestManyWriters(t *testing.T) {
 		slowest       time.Duration
 	}{
 		{1, 40, 10, 1, 150 * time.Millisecond},
-		{2, 40, 9, 1.3, 3 * time.Second},
-		{8, 40, 9, 1.3, 5 * time.Second},
-		{16, 40, 9, 1.3, 8 * time.Second},
+		{2, 40, 8, 1.5, 5 * time.Second},
+		{8, 40, 8, 1.5, 10 * time.Second},
+		{16, 40, 8, 1.5, 15 * time.Second},
 	} {
 		t.Run(fmt.Sprint(of.writers), func(t *testing.T) {
 			mem := object.NewMemory()

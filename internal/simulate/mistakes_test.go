@@ -74,9 +74,9 @@ var mutations = []mutation{
 				"\t\treturn err\n\t}) }\n\tplans := slices."},
 			{"err = object.Parallel(ctx, object.RequestsAtOnce, len(plans), func",
 				"err := object.Parallel(ctx, object.RequestsAtOnce, len(plans), func"},
-			{"\terr = object.Parallel(ctx, object.RequestsAtOnce, len(groups), func",
+			{"\tfor some := range slices.Chunk(groups, removedAtOnce) {",
 				"\tif err := condemn(); err != nil {\n\t\treturn err\n\t}\n\t" +
-					"err = object.Parallel(ctx, object.RequestsAtOnce, len(groups), func"},
+					"for some := range slices.Chunk(groups, removedAtOnce) {"},
 		},
 	},
 	{

@@ -96,7 +96,7 @@ func (a *attempts) find(ctx context.Context) error {
 		if err != nil || others == 0 && a.newest {
 			return err
 		}
-		if err := a.follow(ctx, min(max(others, 1), maxAhead)); err != nil {
+		if err := a.follow(ctx, min(max((others+1)/2, 1), maxAhead)); err != nil {
 			return err
 		}
 	}
@@ -120,7 +120,7 @@ func (a *attempts) begin(ctx context.Context) error {
 	if a.turns.Contended(cached) {
 		return a.check(ctx, func() error {
 			a.base, a.table = cached, cached.Manifest.Table
-			return cmp.Or(a.c.checkTable(a.table), a.follow(ctx, maxAhead))
+			return cmp.Or(a.c.checkTable(a.table), a.follow(ctx, 2))
 		})
 	}
 	var n snapshot.Object
