@@ -36,6 +36,8 @@ type flags struct {
 	Seconds   float64         `help:"How long the throughput is measured." default:"5"`
 	Reads     int             `help:"Reads of the measure of stalls." default:"4000"`
 	Burst     float64         `help:"How many seconds requests are refused, and before that are not." default:"5"`
+	Writers   int             `help:"How many writers commit at the same time." default:"8"`
+	Commits   int             `help:"How often each of them does." default:"20"`
 	Results   string          `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
 }
 
@@ -44,6 +46,7 @@ type result struct {
 	Throughput throughput `json:"throughput"`
 	Stalls     stalls     `json:"stalls"`
 	Burst      burst      `json:"burst"`
+	Commits    commits    `json:"commits"`
 	Epochs     []epoch    `json:"epochs"`
 }
 
@@ -113,6 +116,9 @@ func (f *flags) run(ctx context.Context) (result, error) {
 	}
 	if r.Burst, err = f.burst(ctx, s); err != nil {
 		return r, fmt.Errorf("burst: %w", err)
+	}
+	if r.Commits, err = f.commits(ctx, s); err != nil {
+		return r, fmt.Errorf("commits: %w", err)
 	}
 	if r.Epochs, err = f.epochs(ctx, s, filepath.Join(dir, "cache")); err != nil {
 		return r, fmt.Errorf("epochs: %w", err)
@@ -424,6 +430,9 @@ func (r result) print() {
 	b := r.Burst
 	fmt.Printf("burst       %.0f reads/s before; 90 %% of it %.1f s after the last 503 (%d refused)\n", b.Before,
 		b.Recovery, b.Refused)
+	c := r.Commits
+	fmt.Printf("commits     %d writers, 50 ms a request: %.1f commits/s, %.2f puts a commit, the slowest %.1f s\n",
+		c.Writers, c.Rate, c.Puts, c.Slowest)
 	for _, e := range r.Epochs {
 		fmt.Printf("epoch       %g ms a request: %d requests (8 MiB each: %.1f), %.1f MB; %.3f s; ", e.Latency,
 			e.Requests, e.Least, float64(e.Bytes)/1e6, program.Median(e.Without))

@@ -116,7 +116,7 @@ func kindOf(r *http.Request) object.Kind {
 // httpClient keeps as many idle connections as a reader has requests at once.
 func httpClient() *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
-		t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, 2*object.RequestsAtOnce
+		t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, 8*object.RequestsAtOnce
 		t.ResponseHeaderTimeout = headerTimeout
 		t.ReadBufferSize, t.WriteBufferSize = 64<<10, 64<<10
 		t.DisableCompression = true
