@@ -1,10 +1,13 @@
 package objectserver
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"testing"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 )
 
@@ -81,6 +84,23 @@ func (s *Azure) client(name string) (*container.Client, error) {
 		return nil, err
 	}
 	return container.NewClientWithSharedKeyCredential(s.Endpoint+"/"+name, key, nil)
+}
+
+// Put makes a blob of any name, with metadata.
+func (s *Azure) Put(t testing.TB, name, key string, data []byte, metadata ...string) {
+	t.Helper()
+	at, err := s.client(name)
+	if err == nil {
+		about := map[string]*string{}
+		for i := 0; i < len(metadata); i += 2 {
+			about[metadata[i]] = &metadata[i+1]
+		}
+		_, err = at.NewBlockBlobClient(key).Upload(t.Context(), streaming.NopCloser(bytes.NewReader(data)),
+			&blockblob.UploadOptions{Metadata: about})
+	}
+	if err != nil {
+		t.Fatal(key, err)
+	}
 }
 
 // Uploads returns how many blobs of a container have blocks and were not committed.

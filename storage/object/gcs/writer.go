@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/endpoint"
 )
 
 const (
@@ -165,7 +166,8 @@ func (s *Store) resume(ctx context.Context, session string, chunk []byte, from, 
 		size = strconv.FormatInt(total, 10)
 	}
 	done, ask := 0, false // ask how much the service has, before anything is sent
-	for attempt := 1; ; attempt++ {
+	retry := endpoint.NewRetry()
+	for {
 		r := &request{method: http.MethodPut, url: session, unsigned: true, header: http.Header{}}
 		if rest := chunk[done:]; ask || len(rest) == 0 { // of an object without bytes
 			r.header.Set("Content-Range", "bytes */"+size)
@@ -196,18 +198,15 @@ func (s *Store) resume(ctx context.Context, session string, chunk []byte, from, 
 				return nil
 			}
 			if ask = false; more {
-				attempt = 0 // it goes on
+				retry = endpoint.NewRetry() // it goes on
 				continue
 			}
 		}
-		if attempt == attempts {
+		if !retry.Wait(ctx, headerOf(err)) {
 			if err == nil {
 				err = errors.New("the service keeps nothing of what is sent")
 			}
-			return fmt.Errorf("after %d attempts: %w", attempt, err)
-		}
-		if err := pause(ctx, attempt); err != nil {
-			return err
+			return enough(ctx, retry, err)
 		}
 	}
 }
