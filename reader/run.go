@@ -60,7 +60,7 @@ const (
 
 // start starts a run that reads rows [first, end) of an epoch, whose first batch has index firstBatch.
 func (s *Scanner) start(epoch, first, end, firstBatch uint64) *run {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(object.CountTraffic(context.Background(), &s.x.Stats.Traffic))
 	ahead := segmentsAhead
 	if object.HighLatency(s.layout.blobs) {
 		ahead = remoteSegmentsAhead

@@ -17,14 +17,8 @@ import (
 	"github.com/dsistore/dsistore/storage/object/endpoint"
 )
 
-const (
-	// attempts is how often a request is sent before its error is told: with the delays between, some 40 s.
-	attempts = 10
-	// firstDelay and mostDelay bound the delays, which grow, and differ by chance.
-	firstDelay, mostDelay = 100 * time.Millisecond, 8 * time.Second
-	// headerTimeout bounds the wait for the first byte of an answer.
-	headerTimeout = 60 * time.Second
-)
+// headerTimeout bounds the wait for the first byte of an answer.
+const headerTimeout = 60 * time.Second
 
 // client returns a client of the container that the options say. seen sees all its answers.
 func client(at Location, o Options, seen policy.Policy) (*container.Client, error) {
@@ -33,7 +27,9 @@ func client(at Location, o Options, seen policy.Policy) (*container.Client, erro
 		return nil, err
 	}
 	url := o.Endpoint + "/" + at.Container
-	with := &container.ClientOptions{ClientOptions: clientOptions()}
+	with := &container.ClientOptions{ClientOptions: clientOptions(transport)}
+	with.Retry.MaxRetries = -1 // of the SDK: none
+	with.PerCallPolicies = []policy.Policy{retries{}}
 	with.PerRetryPolicies = []policy.Policy{seen, batches{}}
 	switch {
 	case o.Key != "":
@@ -56,7 +52,7 @@ func client(at Location, o Options, seen policy.Policy) (*container.Client, erro
 
 // token returns what asks for tokens, and asks again before they expire.
 func (o *Options) token() (azcore.TokenCredential, error) {
-	with := clientOptions()
+	with := clientOptions(credentials)
 	switch {
 	case o.ClientSecret != "":
 		return azidentity.NewClientSecretCredential(o.TenantID, o.ClientID, o.ClientSecret,
@@ -71,13 +67,52 @@ func (o *Options) token() (azcore.TokenCredential, error) {
 	})
 }
 
-// clientOptions have the SDK's retries, of which there are more: of what was not answered, and of 408, 429 and 5xx.
-func clientOptions() azcore.ClientOptions {
+// clientOptions are those of requests for tokens, too, which have the SDK's retries.
+func clientOptions(through policy.Transporter) azcore.ClientOptions {
 	return azcore.ClientOptions{
-		Retry:     policy.RetryOptions{MaxRetries: attempts - 1, RetryDelay: firstDelay, MaxRetryDelay: mostDelay},
-		Transport: transport,
-		Telemetry: policy.TelemetryOptions{ApplicationID: "dsistore"},
+		Transport: through, Telemetry: policy.TelemetryOptions{ApplicationID: "dsistore"},
 	}
+}
+
+// retries sends a request again, as endpoint.Retry says, that was not answered, or with a status that passes.
+type retries struct{}
+
+func (retries) Do(req *policy.Request) (*http.Response, error) {
+	retry, ctx := endpoint.NewRetry(), req.Raw().Context()
+	for {
+		if err := req.RewindBody(); err != nil {
+			return nil, err
+		}
+		resp, err := req.Clone(ctx).Next()
+		var header http.Header
+		switch {
+		case ctx.Err() != nil, err != nil && !temporary(err), err == nil && !endpoint.Temporary(resp.StatusCode):
+			return resp, err
+		case err == nil:
+			header = resp.Header
+		}
+		wait, ok := retry.Next(header)
+		if !ok {
+			if err != nil {
+				err = fmt.Errorf("after %d attempts: %w", retry.Sent, short(err))
+			}
+			return resp, err
+		}
+		runtime.Drain(resp) // until then it counts among the requests that are under way
+		if !endpoint.Sleep(ctx, wait) {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// temporary reports whether a request without an answer may get one: not where there is no credential.
+func temporary(err error) bool {
+	var credential *azidentity.AuthenticationFailedError
+	if errors.As(err, &credential) {
+		return credential.RawResponse != nil && endpoint.Temporary(credential.RawResponse.StatusCode)
+	}
+	var final interface{ NonRetriable() }
+	return !errors.As(err, &final)
 }
 
 // batches reads answers about several deletions whole: the SDK does not close their bodies, and until somebody does
@@ -92,8 +127,28 @@ func (batches) Do(req *policy.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// transport keeps as many idle connections as a reader has requests at once. All clients share it.
-var transport policy.Transporter = endpoint.New(&http.Client{Transport: &http.Transport{
+// kindOf says what the service bills a request as.
+func kindOf(r *http.Request) object.Kind {
+	comp := r.URL.Query().Get("comp")
+	switch {
+	case r.Method == http.MethodDelete || comp == "batch":
+		return object.KindDelete
+	case r.Method == http.MethodPut || r.Method == http.MethodPost:
+		return object.KindWrite
+	case comp == "list":
+		return object.KindList
+	}
+	return object.KindRead
+}
+
+// transport is that of requests to stores, credentials that of requests for tokens.
+var (
+	transport   policy.Transporter = endpoint.New(httpClient, "az", kindOf)
+	credentials policy.Transporter = endpoint.New(httpClient, "", nil)
+)
+
+// httpClient keeps as many idle connections as a reader has requests at once. All stores share it.
+var httpClient = &http.Client{Transport: &http.Transport{
 	Proxy:       http.ProxyFromEnvironment,
 	DialContext: (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 
@@ -105,4 +160,4 @@ var transport policy.Transporter = endpoint.New(&http.Client{Transport: &http.Tr
 	ReadBufferSize:        64 << 10,
 	WriteBufferSize:       64 << 10,
 	DisableCompression:    true,
-}})
+}}

@@ -1,4 +1,5 @@
-// Package endpoint sends HTTP requests to a service: as many at once as it takes, and a read that is late twice.
+// Package endpoint sends HTTP requests to a service: as many at once as it takes, and a read that is late twice. It
+// counts them.
 //
 //	Do --> limit: wait for a place --> request -----------------> answer
 //	                                      \                      /
@@ -14,4 +15,10 @@
 // answer does not begin within the time of 95 of 100, or twice the median if that is longer, is sent again, and the
 // slower of both is cancelled ("The Tail at Scale", Dean and Barroso, 2013). At most two of 100 requests are sent
 // again, so that a service that is slow as a whole does not get more work.
+//
+// Retry. What failed for now is sent again by the stores, which sign each sending: how often and when, says Retry to
+// all of them.
+//
+// Count. Every request that is written to a connection is counted (object.Traffic), as often as it is: for the service,
+// and for the counters of its context (object.CountTraffic).
 package endpoint
