@@ -116,16 +116,16 @@ class Commands:
             "rows": rows
         }
 
-    def remote(self, endpoint: str, bucket: str, key: str, projection: list[list[str]],
+    def remote(self, server: dict[str, str], bucket: str, key: str, projection: list[list[str]],
                digest: bool = False) -> dict[str, Any]:
-        """An epoch from an object store, opening included."""
+        """An epoch from a server of S3, opening included."""
         from .tensors import Digest
 
         collect_garbage()
-        d = Digest()
+        d = Digest(self._engine.exact_order)
         begin = time.perf_counter()
         rows = 0
-        opened = self._engine.open_remote(endpoint, bucket, key)
+        opened = self._engine.open_remote(server, bucket, key)
         for b in self._engine.batches(opened, _projection(projection), None):
             rows += b.rows
             if digest:
