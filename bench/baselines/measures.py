@@ -457,7 +457,7 @@ def latency(run: Run) -> list[dict[str, Any]]:
 
     def read(engine: str, digest: bool = False) -> dict[str, Any]:
         return run.engines.fresh(engine, 1, "remote", str(PACKAGES), server=server.environment, bucket=BUCKET,
-                                 key=engine, projection=parts(p), digest=digest)
+                                 key=engine, projection=parts(p), tiny=run.tiny(engine), digest=digest)
 
     def timed(engine: str, ms: int) -> dict[str, Any]:
         server.slow(ms)

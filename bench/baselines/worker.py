@@ -116,11 +116,13 @@ class Commands:
             "rows": rows
         }
 
-    def remote(self, server: dict[str, str], bucket: str, key: str, projection: list[list[str]],
+    def remote(self, server: dict[str, str], bucket: str, key: str, projection: list[list[str]], tiny: dict[str, Any],
                digest: bool = False) -> dict[str, Any]:
-        """An epoch from a server of S3, opening included."""
+        """An epoch from a server of S3, opening included, after one of a small local table: a library may load late
+        what it needs."""
         from .tensors import Digest
 
+        self.read(**tiny)
         collect_garbage()
         d = Digest(self._engine.exact_order)
         begin = time.perf_counter()
