@@ -444,7 +444,7 @@ def opening(run: Run) -> list[dict[str, Any]]:
 
 DELAYS = (1, 10, 50)  # ms
 
-_REMOTE = ("dsistore", "ipc-lz4", "parquet-pyarrow", "parquet-polars", "parquet-duckdb", "lance-zstd", "vortex")
+_REMOTE = ("dsistore", "ipc-lz4", "parquet-pyarrow", "parquet-polars", "parquet-duckdb", "lance-zstd", "vortex", "mds")
 
 PACKAGES = ROOT / "out" / "baselines-s3"  # of requirements-s3.txt, which only readers of object stores have
 

@@ -15,10 +15,10 @@ from .harness import ROOT
 BUCKET = "tables"
 
 
-def filesystem(server: dict[str, str], **more: Any) -> fs.S3FileSystem:
+def filesystem(server: dict[str, str]) -> fs.S3FileSystem:
     """pyarrow's client of a server, by the environment that it is reached by."""
     return fs.S3FileSystem(access_key=server["AWS_ACCESS_KEY_ID"], secret_key=server["AWS_SECRET_ACCESS_KEY"],
-                           endpoint_override=server["AWS_ENDPOINT_URL"], region=server["AWS_REGION"], **more)
+                           endpoint_override=server["AWS_ENDPOINT_URL"], region=server["AWS_REGION"])
 
 
 class Server:
@@ -47,15 +47,13 @@ class Server:
         return self._answer()
 
     def put(self, path: str, key: str) -> None:
-        """Uploads a file, or all files of a directory, under the same names."""
-        fs.copy_files(path, f"{BUCKET}/{key}", source_filesystem=fs.LocalFileSystem(),
-                      destination_filesystem=filesystem(self.environment)) if os.path.isdir(path) else self._file(
-                          path, key)
-
-    def _file(self, path: str, key: str) -> None:
-        with open(path, "rb") as source, filesystem(self.environment).open_output_stream(f"{BUCKET}/{key}") as to:
-            while block := source.read(8 << 20):
-                to.write(block)
+        """Uploads a file, or all files of a directory, and nothing for the directories themselves."""
+        to, top = filesystem(self.environment), pathlib.Path(path)
+        for file in (f for f in [top, *top.rglob("*")] if f.is_file()):
+            name = "/".join([BUCKET, key, *file.relative_to(top).parts])
+            with open(file, "rb") as source, to.open_output_stream(name) as out:
+                while block := source.read(8 << 20):
+                    out.write(block)
 
     def close(self) -> None:
         if self._process.stdin:

@@ -81,16 +81,19 @@ func (f *flags) warm(ctx context.Context, s *service, t *table, cacheDir string)
 	return out, nil
 }
 
-// scan reads an epoch and returns its seconds.
+// scan reads epochs for half a second at least, and returns the seconds of one.
 func (f *flags) scan(ctx context.Context, l *reader.Layout) (float64, error) {
-	begin := time.Now()
-	sc, err := l.Open(reader.Options{Workers: f.Threads, Reuse: true, RoundIntegers: true})
-	if err != nil {
-		return 0, err
+	begin, times := time.Now(), 0
+	for ; times == 0 || time.Since(begin) < 500*time.Millisecond; times++ {
+		sc, err := l.Open(reader.Options{Workers: f.Threads, Reuse: true, RoundIntegers: true})
+		if err != nil {
+			return 0, err
+		}
+		if err := errors.Join(versus.Drain(ctx, sc, nil), sc.Close()); err != nil {
+			return 0, err
+		}
 	}
-	err = versus.Drain(ctx, sc, nil)
-	seconds := time.Since(begin).Seconds()
-	return seconds, errors.Join(err, sc.Close())
+	return time.Since(begin).Seconds() / float64(times), nil
 }
 
 // readAll reads all objects of segments, for half a second at least, and returns GB/s.
