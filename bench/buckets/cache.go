@@ -27,6 +27,9 @@ type warm struct {
 	Seconds      []float64 `json:"seconds"`
 	Local        []float64 `json:"seconds_local_disk"`
 	Ratio        float64   `json:"ratio"` // of the speeds
+	CPU          []float64 `json:"cpu_seconds"`
+	LocalCPU     []float64 `json:"cpu_seconds_local_disk"`
+	CPURatio     float64   `json:"cpu_ratio"` // local over warm: what Ratio is where nobody else has the processor
 	RawRate      []float64 `json:"gb_per_second"`
 	LocalRawRate []float64 `json:"gb_per_second_local_disk"`
 	RawRatio     float64   `json:"raw_ratio"`
@@ -55,10 +58,11 @@ func (f *flags) warm(ctx context.Context, s *service, t *table, cacheDir string)
 		layouts = append(layouts, layout)
 	}
 	scans, rates := []*[]float64{&out.Seconds, &out.Local}, []*[]float64{&out.RawRate, &out.LocalRawRate}
+	cpus := []*[]float64{&out.CPU, &out.LocalCPU}
 	order := []int{0, 1}
 	for round := range f.Rounds + 1 {
 		for _, i := range order {
-			seconds, err := f.scan(ctx, layouts[i])
+			seconds, cpu, err := f.scan(ctx, layouts[i])
 			if err != nil {
 				return out, err
 			}
@@ -68,6 +72,7 @@ func (f *flags) warm(ctx context.Context, s *service, t *table, cacheDir string)
 			}
 			if round > 0 {
 				*scans[i], *rates[i] = append(*scans[i], seconds), append(*rates[i], rate)
+				*cpus[i] = append(*cpus[i], cpu)
 			}
 		}
 		if round == 0 { // it filled the cache
@@ -77,23 +82,25 @@ func (f *flags) warm(ctx context.Context, s *service, t *table, cacheDir string)
 	}
 	out.Data = counted.n.Load()
 	out.Ratio = program.Median(out.Local) / program.Median(out.Seconds)
+	out.CPURatio = program.Median(out.LocalCPU) / program.Median(out.CPU)
 	out.RawRatio = program.Median(out.RawRate) / program.Median(out.LocalRawRate)
 	return out, nil
 }
 
-// scan reads epochs for half a second at least, and returns the seconds of one.
-func (f *flags) scan(ctx context.Context, l *reader.Layout) (float64, error) {
-	begin, times := time.Now(), 0
+// scan reads epochs for half a second at least, and returns the seconds of one, and the CPU seconds.
+func (f *flags) scan(ctx context.Context, l *reader.Layout) (seconds, cpu float64, err error) {
+	begin, before, times := time.Now(), program.CPUSeconds(), 0
 	for ; times == 0 || time.Since(begin) < 500*time.Millisecond; times++ {
 		sc, err := l.Open(reader.Options{Workers: f.Threads, Reuse: true, RoundIntegers: true})
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		if err := errors.Join(versus.Drain(ctx, sc, nil), sc.Close()); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 	}
-	return time.Since(begin).Seconds() / float64(times), nil
+	n := float64(times)
+	return time.Since(begin).Seconds() / n, (program.CPUSeconds() - before) / n, nil
 }
 
 // readAll reads all objects of segments, for half a second at least, and returns GB/s.
