@@ -451,9 +451,10 @@ func (r result) print() {
 			program.Median(e.Again), e.Data, program.Median(e.Local))
 	}
 	w, q := r.Warm, r.Quota
-	fmt.Printf("warm cache  %.2f of the local disk's speed, %.2f by CPU seconds, opened before (%.4f s, %.4f s); in pieces "+
-		"of 1 MiB %.2f (%.2f GB/s, %.2f GB/s)\n", w.Ratio, w.CPURatio, program.Median(w.Seconds), program.Median(w.Local), w.RawRatio,
-		program.Median(w.RawRate), program.Median(w.LocalRawRate))
+	fmt.Printf("warm cache  %.2f of the local disk's speed, %.2f by CPU seconds, opened before (%.4f s, %.4f s); ",
+		w.Ratio, w.CPURatio, program.Median(w.Seconds), program.Median(w.Local))
+	fmt.Printf("in pieces of 1 MiB %.2f (%.2f GB/s, %.2f GB/s)\n", w.RawRatio, program.Median(w.RawRate),
+		program.Median(w.LocalRawRate))
 	fmt.Printf("quota       %d processes, %.1f MB: at most %.4f of it on the disk, at the end %.4f, in %d samples; %d "+
 		"blocks fetched\n", q.Processes, float64(q.Bytes)/1e6, q.Most, q.End, q.Samples, q.Misses)
 }
