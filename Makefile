@@ -3,13 +3,14 @@
 GO ?= go
 
 # The race detector needs a C compiler; go itself turns cgo off where there is none. pebblegozstd keeps Pebble from
-# compiling its C zstd, invariants overwrites released memory.
+# compiling its C zstd, invariants overwrites released memory, grpcnotrace leaves out pages that nobody serves, and with them
+# 13 MB of dsi (internal/commandline).
 ifeq ($(shell $(GO) env CGO_ENABLED),1)
 RACE := -race
 else
 RACE_NOTE := (no C compiler: without the race detector)
 endif
-TAGS := invariants,pebblegozstd
+TAGS := invariants,pebblegozstd,grpcnotrace
 
 # What runs without the race detector is compiled as the Python package's library is, so that all packages without the tag invariants
 # in them are compiled once for both, for go vet and for staticcheck.
@@ -22,10 +23,10 @@ endif
 FUZZTIME ?= 1000x
 BENCHTIME ?= 1s
 
-.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test metamorphic simulate mutations python-test python-bench plots baselines bench-peers baselines-test frameworks-env frameworks-bench frameworks-test bench browser assets licences clean
+.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test kill-requests many-writers races refused faulty metamorphic simulate mutations python-test rotation python-bench plots baselines bench-peers baselines-test frameworks-env frameworks-bench frameworks-test bench browser assets licences clean
 
 build: ## builds bin/dsi and bin/dsistat
-	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./tools/cmd/...
+	CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath -o bin/ ./tools/cmd/...
 
 demo: build ## generates a training table, ingests it and scans it, beside the Parquet it came from; leaves out/demo, or the store at STORE=s3://bucket/prefix
 	@CGO_ENABLED=0 $(GO) run ./bench/demo $(if $(STORE),--store $(STORE))
@@ -77,6 +78,21 @@ fuzz-smoke: ## every fuzz target for $(FUZZTIME)
 kill-test: ## kill -9 at 200 random moments of ingest, a deep verification after each
 	DSI_KILLS=200 $(GO) test -count=1 -timeout 30m -run '^TestKilledIngest$$' -v ./tools/ingest
 
+# Real servers of object stores, which tests start. make test has those that are quickly installed.
+ALL_SERVERS := DSISTORE_SERVERS=all $(GO) test -count=1 -timeout 0 -tags $(TAGS) -v
+
+kill-requests: ## dsi killed before and after each request of an ingest, a compaction and a gc, in S3, Google's and Azure's stores
+	$(GO) test -count=1 -timeout 0 -tags $(TAGS) -v -run '^TestKilledAtRequests$$' ./internal/faults -all-requests
+
+many-writers: ## 16 processes of 200 commits to one table while 5 % of the requests fail
+	$(GO) test -count=1 -timeout 0 -tags $(TAGS) -v -run '^TestManyWriters$$' ./internal/faults -writers 16 -commits 200
+
+races: ## 1,000 rounds of 32 creations that race, on versitygw, rclone (compiled first), fake-gcs-server and Azurite
+	$(ALL_SERVERS) -run '^(TestRaces|TestRclone)$$' ./storage/object/s3 ./storage/object/gcs ./storage/object/azure -races 1000
+
+refused: ## 20 tries each to make a store in servers that do not keep conditions, installed first: npm, pip and cargo are needed
+	$(ALL_SERVERS) -run '^TestRefused$$' ./internal/faults -tries 20
+
 # The seed that it begins with is printed, and those that follow are counted up from it.
 HOURS ?= 1
 SEED ?= $(shell date +%s)
@@ -84,6 +100,10 @@ SEED ?= $(shell date +%s)
 metamorphic: ## does random things to tables and to a model of them, for HOURS hours from SEED on, and compares what is read
 	@echo "seed $(SEED), $(HOURS) h"
 	$(GO) test -count=1 -timeout 0 -tags $(TAGS) -run '^TestMetamorphic$$' ./internal/metamorphic -seed $(SEED) -hours $(HOURS)
+
+faulty: ## metamorphic with the table in a server of S3 of which one request of 15 goes wrong
+	@echo "seed $(SEED), $(HOURS) h"
+	$(GO) test -count=1 -timeout 0 -tags $(TAGS) -run '^TestFaultyService$$' ./internal/metamorphic -seed $(SEED) -steps 40 -hours $(HOURS) -v
 
 SECONDS ?= 60
 SIMSEED ?= 1
@@ -97,6 +117,13 @@ mutations: ## puts mistakes into the protocols, each must be found; writes docs/
 
 python-test: ## builds the Python package and tests it in out/venv; says what is left out where something is missing
 	@python/test.sh prepare; $(ALIKE) python/test.sh run
+
+# With credentials that last a minute, as long as those of a long job do many times over.
+rotation: MINUTES ?= 30
+rotation: ## reads a table in a bucket for MINUTES, while its credentials change each minute
+	@python/test.sh prepare; python/test.sh wheel
+	DSISTORE_ROTATION_SECONDS=$$((60 * $(MINUTES))) DSISTORE_ROTATION_EVERY=60 \
+		out/venv/bin/python -m pytest -s -p no:cacheprovider -k epochs python/tests/test_credentials.py
 
 python-bench: build python-test ## measures the Python loader beside pyarrow, and draws the guide's plots of it
 	out/venv/bin/python bench/pytorch/loader.py

@@ -29,8 +29,8 @@ def build_library(target, version):
         # Symbols of this library are its own, also beside another Go library that exports the same ones.
         flags += " -extldflags=-Wl,-Bsymbolic"
     subprocess.run(
-        [GO, "build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-tags=pebblegozstd", f"-ldflags={flags}",
-         "-o", str(target), "./cshared"],
+        [GO, "build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-tags=pebblegozstd,grpcnotrace",
+         f"-ldflags={flags}", "-o", str(target), "./cshared"],
         cwd=HERE, check=True, env={**os.environ, "CGO_ENABLED": "1"},
     )
     target.with_suffix(".h").unlink(missing_ok=True)

@@ -122,11 +122,18 @@ func Create(ctx context.Context, blobs object.Store, opts Options) (*Store, erro
 	return s, nil
 }
 
-// holds returns something that the root holds, or nothing.
+// holds returns something that the root holds, or nothing. Objects of a probe, which a process that was killed has
+// left, count as nothing: the store can be made, and its gc removes them.
 func holds(ctx context.Context, blobs object.Store) (string, error) {
 	if local := object.AsLocal(blobs); local != nil {
 		return local.Holds()
 	}
-	first, _, err := object.First(ctx, blobs, "", "")
-	return first.Name, err
+	after := ""
+	for {
+		first, ok, err := object.First(ctx, blobs, "", after)
+		if err != nil || !ok || !names.IsProbe(first.Name) {
+			return first.Name, err
+		}
+		after = first.Name
+	}
 }

@@ -69,3 +69,25 @@ func TestCreateBesideDirectory(t *testing.T) {
 		t.Errorf("something was written: %v", err)
 	}
 }
+
+// TestCreateAfterProbe: what the probe of a process that was killed has left does not keep the next from making the
+// store, and anything else does.
+func TestCreateAfterProbe(t *testing.T) {
+	ctx := t.Context()
+	mem := object.NewMemory()
+	for range 3 {
+		if err := mem.PutIfAbsent(ctx, names.RandomID().Dir()+names.ProbeFile, []byte("probe 1")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Create(ctx, mem, Options{}); err != nil {
+		t.Error(err)
+	}
+	if err := mem.PutIfAbsent(ctx, "other/probe", nil); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Create(ctx, mem, Options{})
+	if !errors.Is(err, ErrNoStore) || !strings.Contains(err.Error(), "other/probe") {
+		t.Error(err)
+	}
+}

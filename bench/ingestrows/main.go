@@ -31,7 +31,7 @@ type flags struct {
 	Rounds     int              `help:"How often each setting is timed, in turn with the others; the medians count." default:"3"`
 	Stream     bool             `help:"Take the rows as a stream whose values count as memory that ingest holds."`
 	MemoryMiB  int64            `help:"Memory of ingest; 0: its default."`
-	Check      bool             `help:"Hold what was written against the Parquet." default:"true" negatable:""`
+	Check      bool             `help:"Hold what was written against the Parquet." default:"true"`
 	CPUProfile string           `name:"cpuprofile" help:"Write a profile of all rounds to this file."`
 	Trace      string           `help:"Write an execution trace of all rounds to this file."`
 	Dir        string           `help:"Where the data lies; what is there already is used." default:"out/ingestrows"`

@@ -36,7 +36,7 @@ type flags struct {
 	Stripe   int    `help:"Rows of a stripe." default:"16384"`
 	Keys     int    `help:"How many keys." default:"1000"`
 	Rounds   int    `help:"Measurements of each look-up, of which the medians are told." default:"3"`
-	Erase    bool   `help:"Erase the rows, too, not only say what would be erased." default:"true" negatable:""`
+	Erase    bool   `help:"Erase the rows, too, not only say what would be erased." default:"true"`
 	Dir      string `help:"Where the table lies; it is removed first." default:"out/keys"`
 	program.ResultsFlag
 }

@@ -10,7 +10,7 @@ import (
 	"os/signal"
 	"runtime/pprof"
 
-	"github.com/alecthomas/kong"
+	"github.com/dsistore/dsistore/internal/commandline"
 )
 
 // What is read to be measured is no job's reading, and writing that down is no part of it: unless somebody asks for
@@ -21,13 +21,21 @@ func init() {
 	}
 }
 
-// Main parses the command line into flags, a pointer to a struct with kong's tags, where ${program} is the name, and
-// calls run, whose context ends with an interrupt. An error is printed and ends the process: with 130 when it is of the
-// interrupt, else 1.
+// Main parses the command line into flags, a pointer to a struct with the tags of package commandline, where ${program}
+// is the name, and calls run, whose context ends with an interrupt. An error is printed and ends the process: with 2 if
+// it is of the arguments, with 130 if it is of the interrupt, else with 1.
 func Main(flags any, name, description string, run func(context.Context) error) {
-	kong.Parse(flags, kong.Name(name), kong.Description(description), kong.Vars{"program": name})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	p := commandline.Program{Name: name, Description: description, Out: os.Stdout, Err: os.Stderr,
+		Vars: map[string]string{"program": name}}
+	switch parsed, err := p.Parse(ctx, flags, os.Args[1:]); {
+	case err != nil:
+		fmt.Fprintln(os.Stderr, name+":", err)
+		os.Exit(2)
+	case parsed == nil: // help was printed
+		return
+	}
 	if err := run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, name+":", err)
 		if errors.Is(err, context.Canceled) {

@@ -52,7 +52,7 @@ func python(t *testing.T) string {
 func buildDSI(t *testing.T) string {
 	bin := filepath.Join(t.TempDir(), "dsi")
 	// With the tags of make test, so that what that compiled is linked.
-	out, err := exec.Command("go", "build", "-tags", "invariants,pebblegozstd", "-o", bin,
+	out, err := exec.Command("go", "build", "-tags", "invariants,pebblegozstd,grpcnotrace", "-o", bin,
 		"github.com/dsistore/dsistore/tools/cmd/dsi").CombinedOutput()
 	if err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)

@@ -3,3 +3,5 @@
 package metamorphic
 
 const fewSeeds, fewSteps = 12, 40
+
+const raceEnabled = false

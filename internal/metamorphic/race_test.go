@@ -4,3 +4,5 @@ package metamorphic
 
 // Under the race detector all take ten times as long.
 const fewSeeds, fewSteps = 2, 20
+
+const raceEnabled = true

@@ -48,6 +48,8 @@ type Options struct {
 	Steps int
 	// Local: on a directory, as two processes would share it; else in memory, which is quicker.
 	Local bool
+	// Open, when it is set, opens the same objects, none at first, each time that it is called.
+	Open func() (object.Store, error)
 	// Dir is an empty directory, for dumps and the store.
 	Dir string
 	// Done, when it is set, counts the operations that had something to do, by name.
@@ -78,8 +80,11 @@ func Run(ctx context.Context, seed uint64, opts Options) (err error) {
 	}()
 	memory := object.NewMemory()
 	w.open = func() (object.Store, error) { return memory, nil }
-	if opts.Local {
+	switch {
+	case opts.Local:
 		w.open = w.openLocal
+	case opts.Open != nil:
+		w.open = opts.Open
 	}
 	for range 2 {
 		w.stores, w.tables = append(w.stores, nil), append(w.tables, nil)

@@ -1,16 +1,13 @@
 package objectserver
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 )
 
@@ -27,7 +24,7 @@ const azurite = "3.37.0"
 // the server cannot be had.
 func StartAzure(t testing.TB, containers ...string) *Azure {
 	t.Helper()
-	path, err := install()
+	path, err := azuriteProgram()
 	if err != nil {
 		t.Skipf("no server of Azure: %v", err)
 	}
@@ -41,44 +38,15 @@ func StartAzure(t testing.TB, containers ...string) *Azure {
 
 // RunAzure is StartAzure outside of tests, until stop is called.
 func RunAzure(ctx context.Context, containers ...string) (s *Azure, stop func(), err error) {
-	path, err := install()
+	path, err := azuriteProgram()
 	if err != nil {
 		return nil, nil, err
 	}
 	return runAzure(ctx, path, containers)
 }
 
-// install returns the path of Azurite's program, which npm installs when it is first needed. Processes that install it
-// at once each do; the first is used.
-var install = sync.OnceValues(func() (string, error) {
-	to := filepath.Join(dir(), "azurite-"+azurite)
-	program := filepath.Join(to, "node_modules", ".bin", "azurite-blob")
-	if _, err := exec.LookPath("node"); err != nil {
-		return "", err
-	}
-	if _, err := os.Stat(program); err == nil {
-		return program, nil
-	}
-	fresh := fmt.Sprintf("%s.%d", to, os.Getpid())
-	if err := os.MkdirAll(fresh, 0o755); err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(fresh)
-	cache := fresh + ".cache" // 150 MB, which nobody needs again
-	defer os.RemoveAll(cache)
-	c := exec.Command("npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--cache", cache, "--prefix",
-		fresh, "azurite@"+azurite)
-	c.Dir = fresh
-	if out, err := c.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("azurite cannot be installed: %w: %s", err, strings.TrimSpace(string(out)))
-	}
-	if err := os.Rename(fresh, to); err != nil {
-		if _, serr := os.Stat(program); serr != nil {
-			return "", err
-		}
-	}
-	return program, nil
-})
+// azuriteProgram returns the path of Azurite's program.
+func azuriteProgram() (string, error) { return npm("azurite", azurite, "azurite-blob") }
 
 func runAzure(ctx context.Context, path string, containers []string) (*Azure, func(), error) {
 	port, err := freePort()
@@ -116,6 +84,23 @@ func (s *Azure) client(name string) (*container.Client, error) {
 		return nil, err
 	}
 	return container.NewClientWithSharedKeyCredential(s.Endpoint+"/"+name, key, nil)
+}
+
+// Put makes a blob of any name, with metadata.
+func (s *Azure) Put(t testing.TB, name, key string, data []byte, metadata ...string) {
+	t.Helper()
+	at, err := s.client(name)
+	if err == nil {
+		about := map[string]*string{}
+		for i := 0; i < len(metadata); i += 2 {
+			about[metadata[i]] = &metadata[i+1]
+		}
+		_, err = at.NewBlockBlobClient(key).Upload(t.Context(), streaming.NopCloser(bytes.NewReader(data)),
+			&blockblob.UploadOptions{Metadata: about})
+	}
+	if err != nil {
+		t.Fatal(key, err)
+	}
 }
 
 // Uploads returns how many blobs of a container have blocks and were not committed.

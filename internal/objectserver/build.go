@@ -26,25 +26,30 @@ func root() string {
 // dir is where the servers' binaries lie.
 func dir() string { return filepath.Join(root(), "out", "servers") }
 
-// build returns the path of a server's binary. pkg is a package that the module in servers pins.
-var build = func() func(pkg string) (string, error) {
+// once calls get once for each name in a process, and returns what it returned.
+var once = func() func(name string, get func() (string, error)) (string, error) {
 	var mu sync.Mutex
-	built := map[string]func() (string, error){}
-	return func(pkg string) (string, error) {
+	all := map[string]func() (string, error){}
+	return func(name string, get func() (string, error)) (string, error) {
 		mu.Lock()
-		if built[pkg] == nil {
-			built[pkg] = sync.OnceValues(func() (string, error) { return compile(pkg) })
+		if all[name] == nil {
+			all[name] = sync.OnceValues(get)
 		}
-		once := built[pkg]
+		of := all[name]
 		mu.Unlock()
-		return once()
+		return of()
 	}
 }()
 
+// build returns the path of a server's binary. pkg is a package that a module in one of the folders here pins.
+func build(folder, pkg string) (string, error) {
+	return once(pkg, func() (string, error) { return compile(folder, pkg) })
+}
+
 // compile compiles a server, unless that was done with the module as it is. Processes that compile it at once each do,
 // and none ever writes to a file that another runs.
-func compile(pkg string) (string, error) {
-	module := filepath.Join(root(), "internal", "objectserver", "servers")
+func compile(folder, pkg string) (string, error) {
+	module := filepath.Join(root(), "internal", "objectserver", folder)
 	sums, err := os.ReadFile(filepath.Join(module, "go.sum"))
 	if err != nil {
 		return "", err
@@ -53,6 +58,9 @@ func compile(pkg string) (string, error) {
 	path := filepath.Join(dir(), fmt.Sprintf("%s-%x", filepath.Base(pkg), sum[:6]))
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
+	}
+	if folder != pinned && os.Getenv(allVariable) == "" {
+		return "", fmt.Errorf("%s takes long to compile: make races does", filepath.Base(pkg))
 	}
 	if err := os.MkdirAll(dir(), 0o755); err != nil {
 		return "", err
@@ -65,4 +73,57 @@ func compile(pkg string) (string, error) {
 		return "", fmt.Errorf("%s cannot be compiled: %w: %s", pkg, err, strings.TrimSpace(string(out)))
 	}
 	return path, os.Rename(fresh, path)
+}
+
+// pinned is the folder of the module of the servers that all tests compile.
+const pinned = "servers"
+
+// allVariable of the environment lets tests install the servers that take longer than a moment.
+const allVariable = "DSISTORE_SERVERS"
+
+// installed returns the path of a program in a folder of dir, which command fills when it is first needed; it may leave
+// what nobody needs later in cache. Processes that install it at once each do; the first is used.
+func installed(folder, program string, quick bool, command func(fresh, cache string) *exec.Cmd) (string, error) {
+	return once(folder, func() (string, error) { return install(folder, program, quick, command) })
+}
+
+func install(folder, program string, quick bool, command func(fresh, cache string) *exec.Cmd) (string, error) {
+	to := filepath.Join(dir(), folder)
+	path := filepath.Join(to, program)
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	if !quick && os.Getenv(allVariable) == "" {
+		return "", fmt.Errorf("%s takes long to install: make refused does", folder)
+	}
+	fresh := fmt.Sprintf("%s.%d", to, os.Getpid())
+	if err := os.MkdirAll(fresh, 0o755); err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(fresh)
+	cache := fresh + ".cache"
+	defer os.RemoveAll(cache)
+	c := command(fresh, cache)
+	c.Dir = fresh
+	if out, err := c.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s cannot be installed: %w: %s", folder, err, strings.TrimSpace(string(out)))
+	}
+	if err := os.Rename(fresh, to); err != nil {
+		if _, serr := os.Stat(path); serr != nil {
+			return "", err
+		}
+	}
+	return path, nil
+}
+
+// npm returns the path of the program of a package of npm.
+func npm(name, version, program string) (string, error) {
+	if _, err := exec.LookPath("node"); err != nil {
+		return "", err
+	}
+	return installed(name+"-"+version, filepath.Join("node_modules", ".bin", program), true,
+		func(fresh, cache string) *exec.Cmd {
+			return exec.Command("npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--cache", cache,
+				"--prefix", fresh, name+"@"+version)
+		})
 }

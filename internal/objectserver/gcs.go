@@ -27,7 +27,7 @@ const fakeGCS = "github.com/fsouza/fake-gcs-server"
 // server cannot be had.
 func StartGCS(t testing.TB, buckets ...string) *GCS {
 	t.Helper()
-	path, err := build(fakeGCS)
+	path, err := build(pinned, fakeGCS)
 	if err != nil {
 		t.Skipf("no server of Google Cloud Storage: %v", err)
 	}
@@ -41,7 +41,7 @@ func StartGCS(t testing.TB, buckets ...string) *GCS {
 
 // RunGCS is StartGCS outside of tests, until stop is called.
 func RunGCS(ctx context.Context, buckets ...string) (g *GCS, stop func(), err error) {
-	path, err := build(fakeGCS)
+	path, err := build(pinned, fakeGCS)
 	if err != nil {
 		return nil, nil, err
 	}

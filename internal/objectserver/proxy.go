@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,12 +18,19 @@ import (
 
 // A Fault is what happens to one request.
 type Fault struct {
-	Status int           // answered instead of the server, which gets nothing; 0: it is asked
-	Code   string        // S3's error code, with Status
-	Lost   bool          // the server does it, and its answer is not passed on: the connection ends
-	Cut    int64         // > 0: the body of the answer ends after so many bytes, and the connection
-	Stall  time.Duration // before the body of the answer, after its header
-	Delay  time.Duration // before the server is asked
+	Status  int           // answered instead of the server, which gets nothing unless Lost; 0: it is asked
+	Code    string        // S3's error code, with Status
+	Lost    bool          // the server does it, and its answer is not passed on: Status is, or the connection ends
+	Dropped bool          // the server gets nothing, and the connection ends
+	Then    func()        // called, with Lost, when the server has done it
+	Cut     int64         // > 0: the body of the answer ends after so many bytes, and the connection
+	Stall   time.Duration // before the body of the answer, after its header
+	Delay   time.Duration // before the server is asked
+}
+
+// body is that of an answer with Status.
+func (f Fault) body() string {
+	return "<Error><Code>" + f.Code + "</Code><Message>injected</Message></Error>"
 }
 
 // A Proxy passes requests on to a server, as its rule says.
@@ -65,7 +74,17 @@ func RunProxy(endpoint string) (_ *Proxy, stop func(), err error) {
 			r.Body = &counted{r.Body, &p.bytes}
 			if f.Lost {
 				_, _ = io.Copy(io.Discard, r.Body)
-				panic(http.ErrAbortHandler)
+				if f.Then != nil {
+					f.Then()
+				}
+				if f.Status == 0 {
+					panic(http.ErrAbortHandler)
+				}
+				body := f.body()
+				r.Header = http.Header{
+					"Content-Type": {"application/xml"}, "Content-Length": {strconv.Itoa(len(body))},
+				}
+				r.StatusCode, r.Body = f.Status, io.NopCloser(strings.NewReader(body))
 			}
 			if f.Stall > 0 || f.Cut > 0 {
 				r.Body = &broken{ReadCloser: r.Body, f: f}
@@ -85,11 +104,14 @@ func RunProxy(endpoint string) (_ *Proxy, stop func(), err error) {
 			f = rule(r)
 		}
 		time.Sleep(f.Delay)
-		if f.Status != 0 {
+		if f.Dropped {
+			panic(http.ErrAbortHandler)
+		}
+		if f.Status != 0 && !f.Lost {
 			_, _ = io.Copy(io.Discard, r.Body)
 			w.Header().Set("Content-Type", "application/xml")
 			w.WriteHeader(f.Status)
-			_, _ = io.WriteString(w, "<Error><Code>"+f.Code+"</Code><Message>injected</Message></Error>")
+			_, _ = io.WriteString(w, f.body())
 			return
 		}
 		pass.ServeHTTP(w, r.WithContext(withFault(r.Context(), f)))

@@ -22,7 +22,7 @@ const versitygw = "github.com/versity/versitygw/cmd/versitygw"
 // server cannot be had.
 func StartS3(t testing.TB, buckets ...string) *S3 {
 	t.Helper()
-	path, err := build(versitygw)
+	path, err := build(pinned, versitygw)
 	if err != nil {
 		t.Skipf("no server of S3: %v", err)
 	}
@@ -36,14 +36,14 @@ func StartS3(t testing.TB, buckets ...string) *S3 {
 
 // RunS3 is StartS3 outside of tests: with files in dir, until stop is called.
 func RunS3(ctx context.Context, dir string, buckets ...string) (s *S3, stop func(), err error) {
-	path, err := build(versitygw)
+	path, err := build(pinned, versitygw)
 	if err != nil {
 		return nil, nil, err
 	}
 	return runS3(ctx, path, dir, buckets)
 }
 
-func runS3(ctx context.Context, path, dir string, buckets []string) (*S3, func(), error) {
+func runS3(ctx context.Context, path, dir string, buckets []string, with ...string) (*S3, func(), error) {
 	files, versions := filepath.Join(dir, "files"), filepath.Join(dir, "versions")
 	for _, d := range append(buckets, "") {
 		if err := errors.Join(os.MkdirAll(filepath.Join(files, d), 0o755), os.MkdirAll(versions, 0o755)); err != nil {
@@ -57,8 +57,11 @@ func runS3(ctx context.Context, path, dir string, buckets []string) (*S3, func()
 	s := &S3{
 		Endpoint: "http://127.0.0.1:" + port, AccessKey: "dsistore", SecretKey: "not a secret", Region: "us-east-1",
 	}
-	stop, err := serve(ctx, s.Endpoint, path, "--port", "127.0.0.1:"+port, "--access", s.AccessKey, "--secret",
-		s.SecretKey, "--region", s.Region, "--quiet", "posix", "--versioning-dir", versions, files)
+	args := append([]string{
+		"--port", "127.0.0.1:" + port, "--access", s.AccessKey, "--secret", s.SecretKey, "--region", s.Region,
+		"--quiet",
+	}, with...)
+	stop, err := serve(ctx, s.Endpoint, path, append(args, "posix", "--versioning-dir", versions, files)...)
 	if err != nil {
 		return nil, nil, err
 	}

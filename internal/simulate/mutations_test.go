@@ -142,7 +142,8 @@ func caught(t *testing.T, root, file, name, text string) (c catch) {
 			t.Fatal(err)
 		}
 	}
-	build := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-tags", "invariants,pebblegozstd",
+	build := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w",
+		"-tags", "invariants,pebblegozstd,grpcnotrace",
 		"-overlay", overlay, "-o", binary, "./internal/simulate")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {

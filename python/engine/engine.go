@@ -13,7 +13,6 @@ import (
 	_ "github.com/dsistore/dsistore/storage/object/azure" // stores at az://
 	"github.com/dsistore/dsistore/storage/object/diskcache"
 	_ "github.com/dsistore/dsistore/storage/object/gcs" // stores at gs://
-	_ "github.com/dsistore/dsistore/storage/object/s3"  // stores at s3://
 )
 
 // An Engine holds what Python has open. Its methods are safe for concurrent use.
@@ -111,6 +110,9 @@ var methods = map[string]method{
 	"serve_metrics":     withParams((*Engine).serveMetrics),
 	"usage_flush":       withParams((*Engine).usageFlush),
 	"usage_flush_epoch": withParams((*Engine).usageFlushEpoch),
+
+	"credentials_wanted": withParams((*Engine).credentialsWanted),
+	"credentials_give":   withParams((*Engine).credentialsGive),
 
 	"samples_create": withParams((*Engine).samplesCreate),
 	"samples_list":   withParams((*Engine).samplesList),

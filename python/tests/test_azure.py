@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import torch
+from pyarrow import fs, parquet
 
 import dsistore
 
@@ -93,3 +94,24 @@ def test_options_that_are_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
         dsistore.open("az://key:hush@tables/d").tables()
     with pytest.raises(dsistore.UsageError, match="AZURE_STORAGE_ACCOUNT_NAME"):
         dsistore.open("az://tables/e", {"anon": True}).tables()
+
+
+def test_sources_there(server: dict[str, str], tmp_path: pathlib.Path) -> None:
+    """What pyarrow wrote into a container is ingested, by the options of the store or of the sources."""
+    address, account = server["AZURE_STORAGE_ENDPOINT"].removeprefix("http://").split("/")
+    container = fs.SubTreeFileSystem("tables", fs.AzureFileSystem(
+        account, account_key=server["AZURE_STORAGE_ACCOUNT_KEY"], blob_storage_authority=address,
+        dfs_storage_authority=address, blob_storage_scheme="http", dfs_storage_scheme="http"))
+    want = rows(5000)
+    with container.open_output_stream("dump/ds=2026-11-01/part 0%3A.parquet") as f:
+        parquet.write_table(want, f, row_group_size=1000)
+    here = dsistore.open(tmp_path / "s")
+    there = dsistore.open("az://tables/sources", storage_options=options(server))
+    here.ingest("t", f"abfss://tables@{account}.dfs.core.windows.net/dump", storage_options=options(server))
+    there.ingest("t", ["az://tables/dump/ds=2026-11-01/part 0%3A.parquet"])
+    for table in here.table("t"), there.table("t"):
+        assert table.scan(list(want.column_names)).to_arrow().to_pylist() == want.to_pylist()
+    with pytest.raises(dsistore.DuplicateSourceError):
+        there.ingest("t", "az://tables/dump/")
+    with pytest.raises(dsistore.DsistoreError, match="az://tables/dmp.*dump"):
+        there.ingest("t", "az://tables/dmp")

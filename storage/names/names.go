@@ -148,6 +148,12 @@ func IsSegmentObject(name string) bool {
 	return last != ClockFile && last != ProbeFile && !strings.HasPrefix(last, CondemnedPrefix)
 }
 
+// IsProbe reports whether a name is that of an object which a probe makes and deletes.
+func IsProbe(name string) bool {
+	id, ok := ParseDataName(name)
+	return ok && name == id.Dir()+ProbeFile
+}
+
 // isDataFile reports whether a segment or run may have an object whose name ends in s.
 func isDataFile(s string) bool {
 	switch s {

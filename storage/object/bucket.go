@@ -47,8 +47,10 @@ func OpenBucket(scheme, name string, options map[string]string) (Bucket, error) 
 		}
 		return nil, fmt.Errorf("%s://: files are not read there; want a path%s", scheme, known)
 	}
+	account := strings.HasPrefix(scheme, "abfs") // what Hadoop has behind the container's name: container@account
 	switch {
-	case strings.ContainsAny(name, "@:"): // a secret may have a slash, and what follows it looks like a key
+	// A secret may have a slash, and what follows it looks like a key.
+	case strings.Contains(name, ":"), strings.Contains(name, "@") && !account:
 		return nil, fmt.Errorf("credentials in a URI would be logged: give them by environment variables or options")
 	case name == "":
 		return nil, fmt.Errorf("no bucket: want %s://bucket/path", scheme)

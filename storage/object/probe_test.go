@@ -18,7 +18,10 @@ import (
 type service struct {
 	*object.Memory
 	puts, parts bool // are careless
+	careful     int  // uploads in parts before the first that is careless
 	truncates   bool // whatever there is
+
+	begun atomic.Int64 // uploads in parts
 
 	unversioned, otherVersions bool // listings are
 }
@@ -63,7 +66,7 @@ func (s *service) PutIfAbsent(ctx context.Context, name string, data []byte) err
 
 func (s *service) CreateInParts(ctx context.Context, name string) (object.Writer, error) {
 	w, err := s.Create(ctx, name)
-	if s.parts && err == nil {
+	if s.parts && err == nil && s.begun.Add(1) > int64(s.careful) {
 		return &careless{Writer: w, s: s, name: name}, nil
 	}
 	return w, err
@@ -89,18 +92,20 @@ func TestProbe(t *testing.T) {
 	var n atomic.Int64
 	name := func() string { return fmt.Sprintf("probe/%d", n.Add(1)) }
 	for _, c := range []struct {
-		s    service
+		s    *service
 		want string // "": it is fit
 	}{
-		{service{}, ""}, {service{puts: true}, "one request each"}, {service{parts: true}, "uploads in parts"},
-		{service{truncates: true}, "(If-Match)"}, {service{unversioned: true}, "ETag"},
-		{service{otherVersions: true}, "that a listing has"},
+		{&service{}, ""}, {&service{puts: true}, "32 creations by one request each"},
+		{&service{parts: true}, "32 creations by uploads in parts"},
+		{&service{parts: true, careful: 200}, "of 2 creations by uploads in parts"},
+		{&service{truncates: true}, "(If-Match)"}, {&service{unversioned: true}, "ETag"},
+		{&service{otherVersions: true}, "that a listing has"},
 	} {
 		c.s.Memory = object.NewMemory()
-		err := object.Probe(t.Context(), object.NewCounted(&c.s), name)
+		err := object.Probe(t.Context(), object.NewCounted(c.s), name)
 		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, object.ErrUnfit) ||
 			!strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%+v: %v", c.s, err)
+			t.Errorf("%q: %v", c.want, err)
 		}
 		for info := range c.s.List(t.Context(), "", "") {
 			t.Errorf("%s is left", info.Name)

@@ -1,7 +1,7 @@
 // Package dsi is the command line of dsi: it ingests dumps into a store, says what is there, reads it as a trainer
 // would, exports it, and keeps it in order.
 //
-//	arguments ──> grammar (kong) ──> one Run of a package below ──> storage | reader | writer | tools/...
+//	arguments ──> grammar ──> one Run of a package below ──> storage | reader | writer | tools/...
 //	                                   |
 //	                       stdout: data, or with --json one object
 //	                       stderr: a progress bar on a terminal, and one line when something is wrong

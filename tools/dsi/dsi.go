@@ -4,8 +4,6 @@ import (
 	"context"
 	"io"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/dsistore/dsistore/tools/dsi/app"
 	"github.com/dsistore/dsistore/tools/dsi/change"
 	"github.com/dsistore/dsistore/tools/dsi/describe"
@@ -16,32 +14,34 @@ import (
 
 // grammar is that of the command line.
 type grammar struct {
-	JSON    bool             `name:"json" help:"Print one JSON object with stable keys."`
-	Version kong.VersionFlag `help:"Print the version."`
+	JSON bool `name:"json" help:"Print one JSON object with stable keys."`
 
-	Ingest    change.Ingest     `cmd:"" help:"Ingest dumps into a table: one commit."`
-	Tables    describe.Tables   `cmd:"" help:"List the tables of a store."`
-	Describe  describe.Describe `cmd:"" help:"Sum up a table."`
-	Features  features          `cmd:"" help:"List a table's features and their types; rename, deprecate, drop them."`
-	Snapshots snapshots         `cmd:"" help:"List a table's snapshots; let old ones expire."`
-	Leases    maintain.Leases   `cmd:"" help:"List who holds which snapshots; end leases of owners that are no more."`
-	Branch    change.Branch     `cmd:"" help:"Name what is read together: a snapshot, overlays, a sample list."`
-	Samples   change.Samples    `cmd:"" help:"Keep rows under a name: sample lists."`
-	Overlay   change.Overlay    `cmd:"" help:"Add or replace features of a table without rewriting it; list, show, drop, merge overlays."`
-	Head      read.Head         `cmd:"" help:"Print the first rows."`
-	Scan      read.Scan         `cmd:"" help:"Read everything as a trainer would, and print the rates."`
-	Count     read.Count        `cmd:"" help:"Count rows, without reading them."`
-	Lookup    read.Lookup       `cmd:"" help:"Find rows by their keys; of large segments only the stripes that may have them are read."`
-	Export    read.Export       `cmd:"" help:"Write rows as Parquet, Arrow or JSON lines."`
-	Delete    change.Delete     `cmd:"" help:"Hide rows from new snapshots. Use erase to remove them physically."`
-	Compact   maintain.Compact  `cmd:"" help:"Rewrite segments into fewer, better ones: merge small ones, purge deleted rows."`
-	Erase     maintain.Erase    `cmd:"" help:"Take rows out physically, with the history that has them, and search for what should be gone."`
-	Usage     maintain.Usage    `cmd:"" help:"Usage records: who read what of a table, and what it cost."`
-	Verify    maintain.Verify   `cmd:"" help:"Check that what the snapshots refer to is there and whole."`
-	GC        maintain.GC       `cmd:"" name:"gc" help:"Remove objects that nothing refers to."`
-	Cache     read.Cache        `cmd:"" help:"The cache on the local disk of stores far away: show it, empty it, fill it ahead of a job."`
-	Inspect   describe.Inspect  `cmd:"" help:"Print the annotated bytes of a feature file or a pack."`
-	Generate  change.Generate   `cmd:"" help:"Write a synthetic training table as Parquet, from a seed."`
+	Ingest   change.Ingest   `cmd:"" group:"Write" help:"Ingest dumps into a table: one commit."`
+	Branch   change.Branch   `cmd:"" group:"Write" help:"Name what is read together: a snapshot, overlays, a sample list."`
+	Samples  change.Samples  `cmd:"" group:"Write" help:"Keep rows under a name: sample lists."`
+	Overlay  change.Overlay  `cmd:"" group:"Write" help:"Add or replace features of a table without rewriting it; list, show, drop, merge overlays."`
+	Delete   change.Delete   `cmd:"" group:"Write" help:"Hide rows from new snapshots. Use erase to remove them physically."`
+	Generate change.Generate `cmd:"" group:"Write" help:"Write a synthetic training table as Parquet, from a seed."`
+
+	Head   read.Head   `cmd:"" group:"Read" help:"Print the first rows."`
+	Scan   read.Scan   `cmd:"" group:"Read" help:"Read everything as a trainer would, and print the rates."`
+	Count  read.Count  `cmd:"" group:"Read" help:"Count rows, without reading them."`
+	Lookup read.Lookup `cmd:"" group:"Read" help:"Find rows by their keys; of large segments only the stripes that may have them are read."`
+	Export read.Export `cmd:"" group:"Read" help:"Write rows as Parquet, Arrow or JSON lines."`
+
+	Tables    describe.Tables   `cmd:"" aliases:"ls" group:"Look" help:"List the tables of a store."`
+	Describe  describe.Describe `cmd:"" group:"Look" help:"Sum up a table."`
+	Features  features          `cmd:"" group:"Look" help:"List a table's features and their types; rename, deprecate, drop them."`
+	Snapshots snapshots         `cmd:"" group:"Look" help:"List a table's snapshots; let old ones expire."`
+	Inspect   describe.Inspect  `cmd:"" group:"Look" help:"Print the annotated bytes of a feature file or a pack."`
+
+	Leases  maintain.Leases  `cmd:"" group:"Maintain" help:"List who holds which snapshots; end leases of owners that are no more."`
+	Compact maintain.Compact `cmd:"" group:"Maintain" help:"Rewrite segments into fewer, better ones: merge small ones, purge deleted rows."`
+	Erase   maintain.Erase   `cmd:"" group:"Maintain" help:"Take rows out physically, with the history that has them, and search for what should be gone."`
+	Usage   maintain.Usage   `cmd:"" group:"Maintain" help:"Usage records: who read what of a table, and what it cost."`
+	Verify  maintain.Verify  `cmd:"" group:"Maintain" help:"Check that what the snapshots refer to is there and whole."`
+	GC      maintain.GC      `cmd:"" group:"Maintain" name:"gc" help:"Remove objects that nothing refers to."`
+	Cache   read.Cache       `cmd:"" group:"Maintain" help:"The cache on the local disk of stores far away: show it, empty it, fill it ahead of a job."`
 }
 
 type features struct {
@@ -62,7 +62,8 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	e := &app.Env{Env: terminal.NewEnv("dsi", stdin, stdout, stderr)}
 	return e.Run(ctx, func() error {
 		var g grammar
-		parsed, err := e.Parse("Training tables for recommendation models: ingest, look, read, export.", &g, args)
+		parsed, err := e.Parse(ctx, "Training tables for recommendation models: ingest, look, read, export.", &g, args,
+			e.Complete)
 		if err != nil || parsed == nil {
 			return err
 		}
@@ -70,7 +71,8 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		if err := e.ServeMetrics(parsed); err != nil {
 			return err
 		}
-		parsed.BindTo(ctx, (*context.Context)(nil))
-		return parsed.Run(e)
+		return parsed.Target.(interface {
+			Run(context.Context, *app.Env) error
+		}).Run(ctx, e)
 	})
 }

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/dsistore/dsistore/internal/suggest"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
@@ -26,10 +24,9 @@ import (
 
 // grammar is that of the command line.
 type grammar struct {
-	JSON    bool             `name:"json" help:"Print one JSON object: the report (docs/dsistat.md), or the part of it that was asked for."`
-	CSV     bool             `name:"csv" help:"Print the main table as CSV, with all its columns."`
-	Since   day              `placeholder:"DAY|DAYS" help:"Look at usage records from this day on (UTC), or of so many days, as in 2026-11-01 or 30d. Default: all."`
-	Version kong.VersionFlag `help:"Print the version."`
+	JSON  bool `name:"json" help:"Print one JSON object: the report (docs/dsistat.md), or the part of it that was asked for."`
+	CSV   bool `name:"csv" help:"Print the main table as CSV, with all its columns."`
+	Since day  `placeholder:"DAY|DAYS" help:"Look at usage records from this day on (UTC), or of so many days, as in 2026-11-01 or 30d. Default: all."`
 
 	Summary  summaryCmd  `cmd:"" default:"withargs" help:"A table, or all tables of a store, at a glance. The default: dsistat STORE [TABLE]."`
 	Features featuresCmd `cmd:"" help:"What is stored of each feature, and who reads it."`
@@ -242,7 +239,7 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 func (a *app) do(ctx context.Context, args []string) error {
 	var c grammar
-	parsed, err := a.Parse("What tables hold, who reads it, what that costs, and what was saved.", &c, args)
+	parsed, err := a.Parse(ctx, "What tables hold, who reads it, what that costs, and what was saved.", &c, args, nil)
 	if err != nil || parsed == nil {
 		return err
 	}
@@ -250,8 +247,9 @@ func (a *app) do(ctx context.Context, args []string) error {
 		return terminal.Usagef("--json and --csv: want one of them")
 	}
 	a.JSON, a.csv, a.since = c.JSON, c.CSV, c.Since
-	parsed.BindTo(ctx, (*context.Context)(nil))
-	return parsed.Run(a)
+	return parsed.Target.(interface {
+		Run(context.Context, *app) error
+	}).Run(ctx, a)
 }
 
 // build makes the report.

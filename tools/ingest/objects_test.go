@@ -27,6 +27,7 @@ import (
 	"github.com/dsistore/dsistore/internal/objectserver"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
+	_ "github.com/dsistore/dsistore/storage/object/azure"
 	_ "github.com/dsistore/dsistore/storage/object/s3"
 	"github.com/dsistore/dsistore/tools/ingest/source"
 	"github.com/klauspost/compress/zstd"
@@ -34,28 +35,55 @@ import (
 
 // A dumpBucket is a bucket with dumps, behind a proxy that counts requests.
 type dumpBucket struct {
-	*objectserver.S3
-	proxy *objectserver.Proxy
+	uri           string // scheme://dumps
+	put           func(t testing.TB, bucket, key string, data []byte)
+	sourceOptions map[string]string
+	proxy         *objectserver.Proxy
 
 	mu    sync.Mutex
-	asked []string // method, key and Range of each request; guarded by mu
+	asked []string // method, key and range of each request; guarded by mu
 	// fault, where it is not nil, says what happens to a request. Guarded by mu.
 	fault func(*http.Request) objectserver.Fault
 }
 
+// rangeOf returns the bytes that a request asks for; Azure's have a header of their own.
+func rangeOf(r *http.Request) string {
+	return cmp.Or(r.Header.Get("Range"), r.Header.Get("X-Ms-Range"))
+}
+
 func startBucket(t *testing.T) *dumpBucket {
 	s := objectserver.StartS3(t, "dumps")
-	b := &dumpBucket{S3: s, proxy: objectserver.StartProxy(t, s.Endpoint)}
+	b := &dumpBucket{uri: "s3://dumps", put: s.Put, sourceOptions: s.Options()}
+	return b.through(t, s.Endpoint, "aws_endpoint", "")
+}
+
+func startContainer(t *testing.T) *dumpBucket {
+	s := objectserver.StartAzure(t, "dumps")
+	b := &dumpBucket{uri: "az://dumps", sourceOptions: s.Options()}
+	b.put = func(t testing.TB, bucket, key string, data []byte) { s.Put(t, bucket, key, data) }
+	return b.through(t, strings.TrimSuffix(s.Endpoint, "/"+s.Account), "azure_storage_endpoint", "/"+s.Account)
+}
+
+// through puts the proxy before the service's endpoint, which an option of a name leads to.
+func (b *dumpBucket) through(t *testing.T, endpoint, option, path string) *dumpBucket {
+	b.proxy = objectserver.StartProxy(t, endpoint)
+	b.sourceOptions[option] = b.proxy.URL + path
 	b.proxy.Break(func(r *http.Request) objectserver.Fault {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.asked = append(b.asked, r.Method+" "+r.URL.Path+" "+r.Header.Get("Range"))
+		b.asked = append(b.asked, r.Method+" "+r.URL.Path+" "+rangeOf(r))
 		if b.fault != nil {
 			return b.fault(r)
 		}
 		return objectserver.Fault{}
 	})
 	return b
+}
+
+// eachService runs a test with a bucket of each service.
+func eachService(t *testing.T, test func(t *testing.T, b *dumpBucket)) {
+	t.Run("s3", func(t *testing.T) { test(t, startBucket(t)) })
+	t.Run("azure", func(t *testing.T) { test(t, startContainer(t)) })
 }
 
 // gets returns the requests for objects since the last call.
@@ -76,8 +104,7 @@ func (b *dumpBucket) setFault(f func(*http.Request) objectserver.Fault) {
 // options are testOptions with the sources in the bucket.
 func (b *dumpBucket) options() Options {
 	opts := testOptions()
-	opts.SourceOptions = b.Options()
-	opts.SourceOptions["aws_endpoint"] = b.proxy.URL
+	opts.SourceOptions = maps.Clone(b.sourceOptions)
 	return opts
 }
 
@@ -93,7 +120,7 @@ func (b *dumpBucket) upload(t *testing.T, dir, prefix string) {
 			return err
 		}
 		name, err := filepath.Rel(dir, path)
-		b.Put(t, "dumps", prefix+filepath.ToSlash(name), data)
+		b.put(t, "dumps", prefix+filepath.ToSlash(name), data)
 		return err
 	})
 	if err != nil {
@@ -157,8 +184,9 @@ func gzipped(t *testing.T, text string) []byte {
 
 // TestObjectsAreRead ingests the same dumps from a folder and from a bucket: the same rows, in the same partitions, and
 // those that were written.
-func TestObjectsAreRead(t *testing.T) {
-	b := startBucket(t)
+func TestObjectsAreRead(t *testing.T) { eachService(t, testObjectsAreRead) }
+
+func testObjectsAreRead(t *testing.T, b *dumpBucket) {
 	rows := dumpRows(1, 4000)
 	for _, name := range []string{"arrow", "parquet"} {
 		dir := t.TempDir()
@@ -174,7 +202,7 @@ func TestObjectsAreRead(t *testing.T) {
 		write(t, filepath.Join(dir, ".part.crc"), []byte("no data"))
 		b.upload(t, dir, name+"/")
 		s := openStore(t, t.TempDir())
-		if _, err := Run(t.Context(), s, "ads", []string{"s3://dumps/" + name}, b.options()); err != nil {
+		if _, err := Run(t.Context(), s, "ads", []string{b.uri + "/" + name}, b.options()); err != nil {
 			t.Fatal(name, err)
 		}
 		checkStored(t, s, 1, expectedRows(rows))
@@ -209,9 +237,9 @@ func TestObjectsAreRead(t *testing.T) {
 	write(t, mapping, []byte(`{"text": {"delimiter": ",", "quote": "\"", "header": true}}`))
 	for name, c := range map[string]struct{ dir, mapping string }{"hive": {hive, ""}, "csv": {csv, mapping}} {
 		b.upload(t, c.dir, name+"/")
-		b.Put(t, "dumps", name+"/folder/", nil) // as consoles mark folders
+		b.put(t, "dumps", name+"/folder/", nil) // as consoles mark folders
 		var stored []map[string][]map[string]cell
-		for _, from := range []string{c.dir, "s3://dumps/" + name + "/"} {
+		for _, from := range []string{c.dir, b.uri + "/" + name + "/"} {
 			opts := b.options()
 			if opts.PartitionBy, opts.MappingFile = "", c.mapping; name == "csv" {
 				opts.SessionKey, opts.TimeKey = "", ""
@@ -235,7 +263,7 @@ func TestObjectsAreRead(t *testing.T) {
 	opts := b.options()
 	opts.PartitionBy = ""
 	s := openStore(t, t.TempDir())
-	one := "s3://dumps/hive/ds=2026-11-01/hr=03%3A30/part-"
+	one := b.uri + "/hive/ds=2026-11-01/hr=03%3A30/part-"
 	report, err := Run(t.Context(), s, "ads", []string{one + "0.json", one + "1.json.gz"}, opts)
 	if err != nil || report.Rows != 50 {
 		t.Fatalf("%+v, %v", report, err)
@@ -255,20 +283,21 @@ func TestObjectsAreRead(t *testing.T) {
 }
 
 // TestORCObjectsAreRead reads a file by pyarrow, which gets a temporary file.
-func TestORCObjectsAreRead(t *testing.T) {
+func TestORCObjectsAreRead(t *testing.T) { eachService(t, testORCObjectsAreRead) }
+
+func testORCObjectsAreRead(t *testing.T, b *dumpBucket) {
 	if exec.Command(cmp.Or(os.Getenv("DSISTORE_PYTHON"), "python3"), "-c", "import pyarrow.orc").Run() != nil {
 		t.Skip("no pyarrow here: DSISTORE_PYTHON may name an interpreter that has it")
 	}
-	b := startBucket(t)
 	for _, name := range []string{"far-zlib.orc", "far-zstd.orc"} {
 		from := filepath.Join("source", "testdata", "orc", name)
 		data, err := os.ReadFile(from)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.Put(t, "dumps", "orc/"+name, data)
+		b.put(t, "dumps", "orc/"+name, data)
 		var stored []map[string][]map[string]cell
-		for _, from := range []string{from, "s3://dumps/orc/" + name} {
+		for _, from := range []string{from, b.uri + "/orc/" + name} {
 			opts := b.options()
 			opts.PartitionBy, opts.SessionKey, opts.TimeKey = "", "", ""
 			s := openStore(t, t.TempDir())
@@ -309,11 +338,10 @@ func TestObjectRequests(t *testing.T) {
 		{"four.parquet", four, 1 << 30, 2 + 4, false},
 		{"all.arrow", arrowFile, 1 << 30, 1 + (len(arrowFile)+requestBytes-1)/requestBytes, false},
 	} {
-		b.Put(t, "dumps", "counted/"+c.name, c.data)
+		b.put(t, "dumps", "counted/"+c.name, c.data)
 		b.gets()
 		opts := b.options()
-		opts.SourceOptions["aws_endpoint"] = b.proxy.URL
-		files, err := source.Discover(t.Context(), []string{"s3://dumps/counted/" + c.name}, source.Options{
+		files, err := source.Discover(t.Context(), []string{b.uri + "/counted/" + c.name}, source.Options{
 			StorageOptions: opts.SourceOptions, PageBytes: c.memory,
 			TempDir: func() (string, error) {
 				if !c.spooled {
@@ -359,8 +387,9 @@ const requestBytes = 8 << 20
 
 // TestObjectsThatChange: an object that is replaced, or deleted, while it is read is an error and no mixture, also
 // where bad files are left out; the table is as it was.
-func TestObjectsThatChange(t *testing.T) {
-	b := startBucket(t)
+func TestObjectsThatChange(t *testing.T) { eachService(t, testObjectsThatChange) }
+
+func testObjectsThatChange(t *testing.T, b *dumpBucket) {
 	dir := t.TempDir()
 	first := writeParquet(t, writeDump(t, dir, dumpRows(1, 40_000)), 10_000)
 	second := writeParquet(t, writeDump(t, dir, dumpRows(2, 40_000)), 10_000)
@@ -369,12 +398,12 @@ func TestObjectsThatChange(t *testing.T) {
 		if name == "x.arrow" {
 			one, two = bytes.Clone(arrowOf(t, 1, 5<<18)), arrowOf(t, 2, 5<<18)
 		}
-		b.Put(t, "dumps", name, one)
+		b.put(t, "dumps", name, one)
 		reads := 0
 		b.setFault(func(r *http.Request) objectserver.Fault {
-			if r.Header.Get("Range") != "" {
+			if rangeOf(r) != "" {
 				if reads++; reads == 3 {
-					b.Put(t, "dumps", name, two)
+					b.put(t, "dumps", name, two)
 				}
 			}
 			return objectserver.Fault{}
@@ -383,10 +412,10 @@ func TestObjectsThatChange(t *testing.T) {
 		opts := b.options()
 		opts.PartitionBy, opts.SessionKey, opts.TimeKey = "", "", ""
 		opts.OnBadRow, opts.Memory = BadRowQuarantine, 1<<28
-		_, err := Run(t.Context(), s, "ads", []string{"s3://dumps/" + name}, opts)
+		_, err := Run(t.Context(), s, "ads", []string{b.uri + "/" + name}, opts)
 		b.setFault(nil)
 		if !errors.Is(err, object.ErrChanged) || !errors.Is(err, source.ErrUnread) ||
-			!strings.Contains(err.Error(), "s3://dumps/"+name) {
+			!strings.Contains(err.Error(), b.uri+"/"+name) {
 			t.Fatalf("%s: %v after %d reads", name, err, reads)
 		}
 		t.Log(err)
@@ -396,7 +425,7 @@ func TestObjectsThatChange(t *testing.T) {
 	}
 	// As it is now, it is read.
 	s, opts := openStore(t, t.TempDir()), b.options()
-	if _, err := Run(t.Context(), s, "ads", []string{"s3://dumps/x.parquet"}, opts); err != nil {
+	if _, err := Run(t.Context(), s, "ads", []string{b.uri + "/x.parquet"}, opts); err != nil {
 		t.Fatal(err)
 	}
 	checkStored(t, s, 1, expectedRows(dumpRows(2, 40_000)))
@@ -430,41 +459,42 @@ func arrowOf(t *testing.T, value int64, rows int) []byte {
 }
 
 // TestObjectErrors: what is missing, damaged, refused or not given is said, with its URI.
-func TestObjectErrors(t *testing.T) {
-	b := startBucket(t)
+func TestObjectErrors(t *testing.T) { eachService(t, testObjectErrors) }
+
+func testObjectErrors(t *testing.T, b *dumpBucket) {
 	dir := t.TempDir()
 	good := writeParquet(t, writeDump(t, dir, dumpRows(1, 3000)), 1000)
 	damaged := bytes.Clone(good)
 	for i := len(damaged) / 3; i < len(damaged)/3+500; i++ {
 		damaged[i] ^= 0x5a
 	}
-	b.Put(t, "dumps", "day/part-0.parquet", good)
-	b.Put(t, "dumps", "damaged/part-0.parquet", damaged)
-	b.Put(t, "dumps", "cut/part-0.parquet", good[:len(good)/2])
-	b.Put(t, "dumps", "row/part-0.json", []byte("{\"session\": 1}\n{\"session\": \"x}\n"))
-	b.Put(t, "dumps", "delta/ds=1/part-0.parquet", good)
-	b.Put(t, "dumps", "delta/_delta_log/00000000000000000000.json", []byte("{}"))
-	b.Put(t, "dumps", "iceberg/data/part-0.parquet", good)
-	b.Put(t, "dumps", "iceberg/metadata/v1.metadata.json", []byte("{}"))
-	b.Put(t, "dumps", "hudi/p/.hoodie_partition_metadata", []byte("x"))
-	b.Put(t, "dumps", "hudi/p/part-0.parquet", good)
-	b.Put(t, "dumps", "unfinished/part-0.parquet._COPYING_", good)
+	b.put(t, "dumps", "day/part-0.parquet", good)
+	b.put(t, "dumps", "damaged/part-0.parquet", damaged)
+	b.put(t, "dumps", "cut/part-0.parquet", good[:len(good)/2])
+	b.put(t, "dumps", "row/part-0.json", []byte("{\"session\": 1}\n{\"session\": \"x}\n"))
+	b.put(t, "dumps", "delta/ds=1/part-0.parquet", good)
+	b.put(t, "dumps", "delta/_delta_log/00000000000000000000.json", []byte("{}"))
+	b.put(t, "dumps", "iceberg/data/part-0.parquet", good)
+	b.put(t, "dumps", "iceberg/metadata/v1.metadata.json", []byte("{}"))
+	b.put(t, "dumps", "hudi/p/.hoodie_partition_metadata", []byte("x"))
+	b.put(t, "dumps", "hudi/p/part-0.parquet", good)
+	b.put(t, "dumps", "unfinished/part-0.parquet._COPYING_", good)
 	for _, c := range []struct {
 		uri  string
 		is   error
 		says []string
 	}{
-		{"day/part-1.parquet", object.ErrNotFound, []string{"s3://dumps/day/part-1.parquet", "part-0.parquet"}},
-		{"dya", object.ErrNotFound, []string{"s3://dumps/dya", `"day"`}},
+		{"day/part-1.parquet", object.ErrNotFound, []string{b.uri + "/day/part-1.parquet", "part-0.parquet"}},
+		{"dya", object.ErrNotFound, []string{b.uri + "/dya", `"day"`}},
 		{"day/*.parquet", object.ErrNotFound, []string{"patterns are not expanded"}},
-		{"damaged", nil, []string{"s3://dumps/damaged/part-0.parquet", "row group", "column"}},
-		{"cut", nil, []string{"s3://dumps/cut/part-0.parquet", "cut short"}},
-		{"row", nil, []string{"s3://dumps/row/part-0.json", "line 2"}},
-		{"delta", nil, []string{"a Delta Lake table", "s3://dumps/delta/_delta_log"}},
-		{"delta/ds=1", nil, []string{"a Delta Lake table", "s3://dumps/delta/_delta_log"}},
+		{"damaged", nil, []string{b.uri + "/damaged/part-0.parquet", "row group", "column"}},
+		{"cut", nil, []string{b.uri + "/cut/part-0.parquet", "cut short"}},
+		{"row", nil, []string{b.uri + "/row/part-0.json", "line 2"}},
+		{"delta", nil, []string{"a Delta Lake table", b.uri + "/delta/_delta_log"}},
+		{"delta/ds=1", nil, []string{"a Delta Lake table", b.uri + "/delta/_delta_log"}},
 		{"delta/ds=1/part-0.parquet", nil, []string{"a Delta Lake table"}},
 		{"iceberg", nil, []string{"an Iceberg table"}},
-		{"iceberg/data", nil, []string{"an Iceberg table", "s3://dumps/iceberg/metadata/v1.metadata.json"}},
+		{"iceberg/data", nil, []string{"an Iceberg table", b.uri + "/iceberg/metadata/v1.metadata.json"}},
 		{"hudi", nil, []string{"a Hudi table"}},
 		{"hudi/p/part-0.parquet", nil, []string{"a Hudi table"}},
 		{"unfinished", nil, []string{"not finished"}},
@@ -473,15 +503,16 @@ func TestObjectErrors(t *testing.T) {
 		if c.uri == "row" {
 			opts.PartitionBy, opts.TimeKey = "", ""
 		}
-		_, err := Run(t.Context(), openStore(t, t.TempDir()), "ads", []string{"s3://dumps/" + c.uri}, opts)
+		_, err := Run(t.Context(), openStore(t, t.TempDir()), "ads", []string{b.uri + "/" + c.uri}, opts)
 		if err == nil || c.is != nil && !errors.Is(err, c.is) ||
 			slices.ContainsFunc(c.says, func(s string) bool { return !strings.Contains(err.Error(), s) }) {
 			t.Errorf("%s: %v, want %q", c.uri, err, c.says)
 		}
 	}
+	scheme := strings.TrimSuffix(b.uri, "dumps")
 	for uri, says := range map[string]string{
-		"s3://no-such-bucket/x": "no-such-bucket", "gcs9://b/x": "gcs9://", "s3://key:secret@b/x": "would be logged",
-		"s3:///x": "no bucket",
+		scheme + "no-such-bucket/x": "no-such-bucket", "gcs9://b/x": "gcs9://", scheme + "/x": "no bucket",
+		scheme + "key:secret@b/x": "would be logged",
 	} {
 		_, err := Run(t.Context(), openStore(t, t.TempDir()), "ads", []string{uri}, b.options())
 		if err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "key:secret") {
@@ -491,21 +522,21 @@ func TestObjectErrors(t *testing.T) {
 
 	// A service that gives nothing is no bad file.
 	b.setFault(func(r *http.Request) objectserver.Fault {
-		if r.Header.Get("Range") != "" {
+		if rangeOf(r) != "" {
 			return objectserver.Fault{Status: http.StatusForbidden, Code: "AccessDenied"}
 		}
 		return objectserver.Fault{}
 	})
 	opts := b.options()
 	opts.OnBadRow = BadRowQuarantine
-	_, err := Run(t.Context(), openStore(t, t.TempDir()), "ads", []string{"s3://dumps/day"}, opts)
+	_, err := Run(t.Context(), openStore(t, t.TempDir()), "ads", []string{b.uri + "/day"}, opts)
 	if !errors.Is(err, object.ErrDenied) || !errors.Is(err, source.ErrUnread) {
 		t.Errorf("denied: %v", err)
 	}
 	// A body that breaks off is read on.
 	broken := 0
 	b.setFault(func(r *http.Request) objectserver.Fault {
-		if r.Header.Get("Range") != "" {
+		if rangeOf(r) != "" {
 			if broken++; broken%2 == 1 {
 				return objectserver.Fault{Cut: 1000}
 			}
@@ -513,7 +544,7 @@ func TestObjectErrors(t *testing.T) {
 		return objectserver.Fault{}
 	})
 	s := openStore(t, t.TempDir())
-	if _, err := Run(t.Context(), s, "ads", []string{"s3://dumps/day"}, b.options()); err != nil {
+	if _, err := Run(t.Context(), s, "ads", []string{b.uri + "/day"}, b.options()); err != nil {
 		t.Fatal(err)
 	}
 	checkStored(t, s, 1, expectedRows(dumpRows(1, 3000)))

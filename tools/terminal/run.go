@@ -9,13 +9,11 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"strings"
 	"syscall"
-	"unicode/utf8"
 
-	"github.com/alecthomas/kong"
 	"golang.org/x/term"
 
+	"github.com/dsistore/dsistore/internal/commandline"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/reader/expr"
 	"github.com/dsistore/dsistore/storage"
@@ -88,60 +86,23 @@ func report(ctx context.Context, name string, stderr io.Writer, err error) int {
 	return ExitFailed
 }
 
-// errExit ends Parse early when kong has printed help or the version.
-var errExit = errors.New("exit")
-
-// Parse parses args into grammar, a pointer to a struct with kong's tags. nil without an error: help or the version was
-// asked for, and printed.
-func (e *Env) Parse(description string, grammar any, args []string) (parsed *kong.Context, err error) {
-	for _, arg := range args {
-		// kong would put U+FFFD for such bytes, and one name would stand for many.
-		if !utf8.ValidString(arg) {
-			return nil, Usagef("argument %.100q is not UTF-8", arg)
-		}
+// Parse parses args into grammar, a pointer to a struct with the tags of package commandline. nil without an error:
+// help, the version or a completion was asked for, and printed. complete is that of commandline.Program, or nil.
+func (e *Env) Parse(ctx context.Context, description string, grammar any, args []string,
+	complete func(ctx context.Context, command any, what string) []string) (*commandline.Command, error) {
+	p := commandline.Program{Name: e.Name, Description: description, Version: version(), Out: e.Out, Err: e.Err,
+		Width: Width(e.Out), Complete: complete}
+	c, err := p.Parse(ctx, grammar, args)
+	if wrong := (*commandline.Error)(nil); errors.As(err, &wrong) {
+		return nil, UsageError{err}
 	}
-	// kong prints help and the version itself and then calls Exit, which must not return.
-	defer func() {
-		if r := recover(); r != nil {
-			if r != errExit {
-				panic(r)
-			}
-			parsed, err = nil, nil
-		}
-	}()
-	parser, err := kong.New(grammar,
-		kong.Name(e.Name),
-		kong.Description(description),
-		kong.Writers(e.Out, e.Err),
-		kong.Exit(func(int) { panic(errExit) }),
-		kong.Vars{"version": version(e.Name)},
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
-	)
-	if err != nil {
-		return nil, err
-	}
-	if parsed, err = parser.Parse(args); err != nil {
-		return nil, badArguments(e.Name, err)
-	}
-	return parsed, nil
-}
-
-// badArguments turns what kong says of wrong arguments into a usage error that says where help is.
-func badArguments(name string, err error) error {
-	help := name + " --help"
-	var parse *kong.ParseError
-	if errors.As(err, &parse) && parse.Context != nil {
-		if n := parse.Context.Selected(); n != nil {
-			help = name + " " + strings.TrimSpace(n.Path()) + " --help"
-		}
-	}
-	return Usagef("%v (see %s)", err, help)
+	return c, err
 }
 
 // version returns the version of the module that this binary was built from.
-func version(name string) string {
+func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return name + " " + info.Main.Version
+		return info.Main.Version
 	}
-	return name + " (unknown version)"
+	return "(unknown version)"
 }

@@ -1,7 +1,9 @@
 // Command serve starts a server of S3, or of another service, with buckets, for tests in other languages: it prints the
 // environment by which it is reached, as a line of JSON, and ends with its standard input.
 //
-//	serve [-service s3|gcs|azure] BUCKET...
+//	serve [-service s3|gcs|azure] [-rotate TIME] [-proxy] BUCKET...
+//
+// With -rotate the credentials of S3 change after each such time, and are given as those of a container.
 //
 // With -proxy, of S3 alone, requests go by way of a proxy. Then a line of standard input is how much longer each takes
 // from now on, 10ms for instance, and is answered by a line: the requests since the line before, and the bytes of their
@@ -12,6 +14,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -24,18 +27,19 @@ import (
 
 func main() {
 	service := flag.String("service", "s3", "s3, gcs or azure")
-	proxy := flag.Bool("proxy", false, "go by way of a proxy, which counts and makes requests slow")
+	rotate := flag.Duration("rotate", 0, "of s3: how long credentials last")
+	proxy := flag.Bool("proxy", false, "of s3: go by way of a proxy, which counts and makes requests slow")
 	flag.Parse()
-	if err := run(*service, *proxy, flag.Args()); err != nil {
+	if err := run(*service, *rotate, *proxy, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "serve:", err)
 		os.Exit(1)
 	}
 }
 
-func run(service string, proxied bool, buckets []string) error {
+func run(service string, rotate time.Duration, proxied bool, buckets []string) error {
 	ctx := context.Background()
-	if proxied && service != "s3" {
-		return fmt.Errorf("-proxy with service %q: want s3", service)
+	if proxied && (service != "s3" || rotate > 0) {
+		return errors.New("-proxy: only of s3, and without -rotate")
 	}
 	var proxy *objectserver.Proxy
 	var environment map[string]string
@@ -46,6 +50,15 @@ func run(service string, proxied bool, buckets []string) error {
 			return err
 		}
 		defer os.RemoveAll(dir)
+		if rotate > 0 {
+			r, stop, err := objectserver.RunRotating(ctx, dir, rotate, buckets...)
+			if err != nil {
+				return err
+			}
+			defer stop()
+			environment = r.Environment()
+			break
+		}
 		s, stop, err := objectserver.RunS3(ctx, dir, buckets...)
 		if err != nil {
 			return err

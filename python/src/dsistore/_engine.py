@@ -191,7 +191,31 @@ def _of_environment(variables: tuple[tuple[str, ...], ...]) -> dict[str, str]:
 def use_options(uri: str, options: Mapping[str, Any] | None) -> None:
     """Remembers the storage options of a store, for requests about it in this process."""
     if options:
-        _options[uri] = {name: str(value) for name, value in options.items()}
+        _options[uri] = _values(options)
+
+
+def _values(options: Mapping[str, Any]) -> dict[str, str]:
+    """Storage options as the engine takes them."""
+    return {name: _number(value) if name.lower() in _PROVIDER else str(value) for name, value in options.items()}
+
+
+# Options that are functions, for which a number stands: see _credentials.
+_PROVIDER = ("credential_provider", "aws_credential_provider")
+
+
+def _number(function: Any) -> str:
+    from . import _credentials  # it uses what is here
+
+    return _credentials.number(function)
+
+
+def _serve_credentials(options: Mapping[str, str]) -> None:
+    """Has functions ready that a request's options name."""
+    for name, value in options.items():
+        if name.lower() in _PROVIDER:
+            from . import _credentials
+
+            _credentials.serve(value)
 
 
 def use_sent_options(uri: str, options: dict[str, str]) -> None:
@@ -225,8 +249,10 @@ def _text(method: str, params: dict[str, Any], following: bytes = b"") -> bytes:
     if of is not None:
         same = scheme is not None and _ENVIRONMENT[scheme] is _ENVIRONMENT[of]
         given = {k: v for k, v in own.items() if same and not k.lower().startswith("cache_")} if sources is None else {
-            name: str(v) for name, v in sources.items()}
+            **_values(sources)}
         request["source_options"] = {**_of_environment(_ENVIRONMENT[of]), **given}
+    for options in request.get("storage_options"), request.get("source_options"):
+        _serve_credentials(options or {})
     text = json.dumps(request).encode()
     return text + b"\0" + following if following else text
 
@@ -246,13 +272,13 @@ def begin_stream(method: str, address: int, **params: Any) -> int:
 
 
 def wait(started: int, progress: Callable[[dict[str, Any]], None] | None = None, *,
-         until_cancelled: bool = False) -> Any:
-    """The result of a call that was begun. Until it is there progress is told now and then how far the call is. What
-    interrupts it cancels the call, and until_cancelled waits for that."""
+         until_cancelled: bool = False, milliseconds: int = _WAIT_MILLISECONDS) -> Any:
+    """The result of a call that was begun. Until it is there progress is told now and then how far the call is, after
+    so many milliseconds each time. What interrupts it cancels the call, and until_cancelled waits for that."""
     lib, text, kept = library(), _Text(), False
     try:
         try:
-            while lib.dsi_wait(started, _WAIT_MILLISECONDS, ctypes.byref(text)):
+            while lib.dsi_wait(started, milliseconds, ctypes.byref(text)):
                 if progress is not None:
                     progress(call("progress", call=started))
         except BaseException:

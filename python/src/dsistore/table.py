@@ -104,7 +104,7 @@ class Store:
         there is none.
 
         source       a path (a file, or a directory, whose ``key=value`` parts name partitions; of either also
-                     ``s3://bucket/path``), a list of paths, or anything that has ``__arrow_c_stream__``: a pyarrow
+                     ``s3://bucket/path``, gs://, az://), a list, or anything that has ``__arrow_c_stream__``: a pyarrow
                      Table or RecordBatchReader, a DuckDB relation, a Polars DataFrame, a Scan; or a pyarrow Dataset or
                      Scanner. A stream is read once, in its order, and its values are not copied
         memory       bounds, in bytes, what the ingest holds. A pyarrow Table or RecordBatch, which is in memory anyway,
@@ -551,7 +551,8 @@ def open(uri: Path, storage_options: Mapping[str, Any] | None = None) -> Store:
 
     storage_options say how an object store is reached, by the names of fsspec and of the object_store library, in any
     case: aws_endpoint (endpoint_url), aws_region, aws_profile, aws_access_key_id, aws_secret_access_key,
-    aws_session_token, aws_skip_signature (anon), aws_allow_http, aws_virtual_hosted_style_request; of gs://
+    aws_session_token, aws_skip_signature (anon), aws_allow_http, aws_virtual_hosted_style_request, credential_provider
+    (a function that returns a dict with access_key_id, secret_access_key, token and expires_at); of gs://
     google_base_url (endpoint_url), google_service_account (google_application_credentials), google_service_account_key,
     google_skip_signature (anon), google_allow_http; of az:// account_name, account_key, sas_token, connection_string,
     endpoint_url, tenant_id, client_id, client_secret, use_emulator, allow_http. cache_dir and cache_size keep what is

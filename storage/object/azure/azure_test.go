@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -18,11 +16,17 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 	_ "github.com/dsistore/dsistore/storage/object/azure"
 	"github.com/dsistore/dsistore/storage/object/objecttest"
+	"github.com/dsistore/dsistore/storage/object/remote/remotetest"
 )
 
 const container = "tables"
 
-var stores atomic.Int64
+var (
+	stores  atomic.Int64
+	large   = remotetest.Large
+	put     = remotetest.Put
+	content = remotetest.Content
+)
 
 // open returns an empty store of a server, at a prefix of its own, by way of a proxy if there is one.
 func open(t *testing.T, s *objectserver.Azure, p *objectserver.Proxy) object.Store {
@@ -43,52 +47,14 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func content(t *testing.T, s object.Store, name string) []byte {
-	t.Helper()
-	info, err := s.Stat(t.Context(), name)
-	must(t, err)
-	b := make([]byte, info.Size)
-	must(t, s.ReadAt(t.Context(), name, b, 0))
-	return b
-}
-
-// large returns bytes of several parts.
-func large(n int) []byte {
-	b := make([]byte, n)
-	r := rand.NewChaCha8([32]byte{byte(n)})
-	_, _ = r.Read(b)
-	return b
-}
-
-// put creates an object by a Writer, of parts if it is large enough.
-func put(ctx context.Context, s object.Store, name string, data []byte) error {
-	w, err := s.Create(ctx, name)
-	if err != nil {
-		return err
-	}
-	if _, err := w.Write(data); err != nil {
-		w.Abort()
-		return err
-	}
-	return w.Commit(ctx)
-}
-
 func TestConformance(t *testing.T) {
 	server := objectserver.StartAzure(t, container)
 	objecttest.Conformance(t, func(t *testing.T) object.Store { return open(t, server, nil) })
 }
 
-// The conditions of creations hold in races, of requests and of uploads in parts.
-func TestProbe(t *testing.T) {
+func TestRaces(t *testing.T) {
 	server := objectserver.StartAzure(t, container)
-	s := open(t, server, nil)
-	for round := range 5 {
-		n := 0
-		must(t, object.Probe(t.Context(), s, func() string { n++; return fmt.Sprintf("probe/%d-%d", round, n) }))
-	}
-	for info, err := range s.List(t.Context(), "", "") {
-		t.Errorf("%+v is left, %v", info, err)
-	}
+	objecttest.Races(t, open(t, server, nil))
 }
 
 // An object of several parts is whole, and of those that race for a name one wins.
@@ -131,102 +97,6 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// A creation whose answer is lost, or that the service is too busy for, is made once and knows its own object.
-func TestLostAnswers(t *testing.T) {
-	server := objectserver.StartAzure(t, container)
-	proxy := objectserver.StartProxy(t, server.Endpoint[:len(server.Endpoint)-len(server.Account)-1])
-	s := open(t, server, proxy)
-	ctx := t.Context()
-	for _, f := range []objectserver.Fault{
-		{Lost: true}, {Status: http.StatusServiceUnavailable, Code: "ServerBusy"},
-		{Status: http.StatusInternalServerError, Code: "InternalError"},
-	} {
-		for _, n := range []int{100, 9 << 20} {
-			name, data := fmt.Sprintf("lost/%d/%d-%v", n, f.Status, f.Lost), large(n)
-			var broken atomic.Int64
-			proxy.Break(func(r *http.Request) objectserver.Fault {
-				comp := r.URL.Query().Get("comp")
-				if r.Method == http.MethodPut && comp != "block" && broken.Add(1) <= 2 {
-					return f
-				}
-				return objectserver.Fault{}
-			})
-			must(t, put(ctx, s, name, data))
-			if broken.Load() < 2 {
-				t.Fatalf("%s: %d requests", name, broken.Load())
-			}
-			broken.Store(0)
-			if err := put(ctx, s, name, []byte("other")); !errors.Is(err, object.ErrExists) {
-				t.Fatalf("%s: a second creation: %v", name, err)
-			}
-			proxy.Break(nil)
-			if !bytes.Equal(content(t, s, name), data) {
-				t.Fatalf("%s: other bytes", name)
-			}
-		}
-	}
-}
-
-// A creation of which nobody can say whether it was this one is no "exists": a commit that is told that is made again,
-// by another name.
-func TestUnknownMaker(t *testing.T) {
-	server := objectserver.StartAzure(t, container)
-	proxy := objectserver.StartProxy(t, server.Endpoint[:len(server.Endpoint)-len(server.Account)-1])
-	s := open(t, server, proxy)
-	var puts atomic.Int64
-	proxy.Break(func(r *http.Request) objectserver.Fault {
-		switch {
-		case r.Method == http.MethodHead:
-			return objectserver.Fault{Status: http.StatusForbidden, Code: "AuthorizationFailure"}
-		case r.Method == http.MethodPut && puts.Add(1) == 1:
-			return objectserver.Fault{Lost: true}
-		}
-		return objectserver.Fault{}
-	})
-	if err := s.PutIfAbsent(t.Context(), "a", []byte("x")); err == nil || errors.Is(err, object.ErrExists) {
-		t.Fatal(err)
-	}
-	if puts.Load() != 2 {
-		t.Fatalf("%d requests", puts.Load())
-	}
-}
-
-// A body that ends early is read on from where it ended.
-func TestBrokenBodies(t *testing.T) {
-	server := objectserver.StartAzure(t, container)
-	proxy := objectserver.StartProxy(t, server.Endpoint[:len(server.Endpoint)-len(server.Account)-1])
-	s := open(t, server, proxy)
-	data := large(1 << 20)
-	must(t, s.PutIfAbsent(t.Context(), "a", data))
-	var requests atomic.Int64
-	proxy.Break(func(r *http.Request) objectserver.Fault {
-		switch requests.Add(1) {
-		case 1:
-			return objectserver.Fault{Cut: 300_000}
-		case 2:
-			return objectserver.Fault{Lost: true}
-		case 3:
-			return objectserver.Fault{Status: http.StatusServiceUnavailable, Code: "ServerBusy"}
-		case 4:
-			return objectserver.Fault{Cut: 1}
-		}
-		return objectserver.Fault{}
-	})
-	got := make([]byte, len(data)-10)
-	must(t, s.ReadAt(t.Context(), "a", got, 10))
-	if !bytes.Equal(got, data[10:]) {
-		t.Fatal("other bytes")
-	}
-	if requests.Load() != 5 {
-		t.Fatalf("%d requests", requests.Load())
-	}
-	requests.Store(10) // the object's own end is no broken body
-	err := s.ReadAt(t.Context(), "a", make([]byte, 100), int64(len(data)-50))
-	if !errors.Is(err, io.ErrUnexpectedEOF) || requests.Load() != 11 {
-		t.Fatalf("%d requests, %v", requests.Load()-10, err)
-	}
-}
-
 // Many objects are deleted by few requests, also where some are not there.
 func TestDeleteAll(t *testing.T) {
 	server := objectserver.StartAzure(t, container)
@@ -258,6 +128,38 @@ func TestDeleteAll(t *testing.T) {
 	}
 	if err := object.DeleteAll(ctx, s, []string{"a", "../b"}); err == nil {
 		t.Error("a name that no object has")
+	}
+}
+
+// All that is refused is named, and the rest is deleted, one by one where the service takes no batches.
+func TestDeleteInPart(t *testing.T) {
+	server := objectserver.StartAzure(t, container)
+	proxy := objectserver.StartProxy(t, server.Endpoint[:len(server.Endpoint)-len(server.Account)-1])
+	s := open(t, server, proxy)
+	ctx, names := t.Context(), []string{"a", "b", "c", "d"}
+	for _, name := range names {
+		must(t, s.PutIfAbsent(ctx, name, nil))
+	}
+	proxy.Break(func(r *http.Request) objectserver.Fault {
+		if r.URL.Query().Get("comp") == "batch" || strings.HasSuffix(r.URL.Path, "/b") ||
+			strings.HasSuffix(r.URL.Path, "/d") {
+			return objectserver.Fault{Status: http.StatusForbidden, Code: "AuthorizationPermissionMismatch"}
+		}
+		return objectserver.Fault{}
+	})
+	err := object.DeleteAll(ctx, s, names)
+	if !errors.Is(err, object.ErrDenied) || !strings.Contains(err.Error(), "object b: ") ||
+		!strings.Contains(err.Error(), "refused too: d") {
+		t.Error(err)
+	}
+	proxy.Break(nil)
+	left := ""
+	for info, err := range s.List(ctx, "", "") {
+		must(t, err)
+		left += info.Name
+	}
+	if left != "bd" {
+		t.Errorf("%q is left", left)
 	}
 }
 
@@ -348,4 +250,30 @@ func TestFirst(t *testing.T) {
 	if _, ok, err := object.First(t.Context(), s, "b/", "b/19"); ok || err != nil {
 		t.Error(ok, err)
 	}
+}
+
+// openURL returns a store of a service without TLS, anonymous.
+func openURL(t *testing.T, url string) object.Store {
+	s, err := object.OpenWith("az://b", map[string]string{"endpoint": url, "anon": "true"})
+	must(t, err)
+	return s
+}
+
+func TestRetries(t *testing.T)  { remotetest.Retries(t, openURL) }
+func TestNoRanges(t *testing.T) { remotetest.NoRanges(t, openURL) }
+
+func TestFaults(t *testing.T) {
+	server := objectserver.StartAzure(t, container)
+	proxy := objectserver.StartProxy(t, server.Endpoint[:len(server.Endpoint)-len(server.Account)-1])
+	remotetest.Faults(t, remotetest.Faulty{
+		Store: open(t, server, proxy), Proxy: proxy,
+		Makes: func(r *http.Request) bool {
+			return r.Method == http.MethodPut && r.URL.Query().Get("comp") != "block"
+		},
+		Finds: func(r *http.Request) bool { return r.Method == http.MethodHead },
+		Busy: []objectserver.Fault{
+			{Status: http.StatusServiceUnavailable, Code: "ServerBusy"},
+			{Status: http.StatusInternalServerError, Code: "InternalError"},
+		},
+	})
 }

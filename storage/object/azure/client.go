@@ -17,14 +17,8 @@ import (
 	"github.com/dsistore/dsistore/storage/object/endpoint"
 )
 
-const (
-	// attempts is how often a request is sent before its error is told: with the delays between, some 40 s.
-	attempts = 10
-	// firstDelay and mostDelay bound the delays, which grow, and differ by chance.
-	firstDelay, mostDelay = 100 * time.Millisecond, 8 * time.Second
-	// headerTimeout bounds the wait for the first byte of an answer.
-	headerTimeout = 60 * time.Second
-)
+// headerTimeout bounds the wait for the first byte of an answer.
+const headerTimeout = 60 * time.Second
 
 // client returns a client of the container that the options say. seen sees all its answers.
 func client(at Location, o Options, seen policy.Policy) (*container.Client, error) {
@@ -34,6 +28,8 @@ func client(at Location, o Options, seen policy.Policy) (*container.Client, erro
 	}
 	url := o.Endpoint + "/" + at.Container
 	with := &container.ClientOptions{ClientOptions: clientOptions()}
+	with.Retry.MaxRetries = -1 // of the SDK: none
+	with.PerCallPolicies = []policy.Policy{retries{}}
 	with.PerRetryPolicies = []policy.Policy{seen, batches{}}
 	switch {
 	case o.Key != "":
@@ -71,13 +67,52 @@ func (o *Options) token() (azcore.TokenCredential, error) {
 	})
 }
 
-// clientOptions have the SDK's retries, of which there are more: of what was not answered, and of 408, 429 and 5xx.
+// clientOptions are those of requests for tokens, too, which have the SDK's retries.
 func clientOptions() azcore.ClientOptions {
 	return azcore.ClientOptions{
-		Retry:     policy.RetryOptions{MaxRetries: attempts - 1, RetryDelay: firstDelay, MaxRetryDelay: mostDelay},
-		Transport: transport,
-		Telemetry: policy.TelemetryOptions{ApplicationID: "dsistore"},
+		Transport: transport, Telemetry: policy.TelemetryOptions{ApplicationID: "dsistore"},
 	}
+}
+
+// retries sends a request again, as endpoint.Retry says, that was not answered, or with a status that passes.
+type retries struct{}
+
+func (retries) Do(req *policy.Request) (*http.Response, error) {
+	retry, ctx := endpoint.NewRetry(), req.Raw().Context()
+	for {
+		if err := req.RewindBody(); err != nil {
+			return nil, err
+		}
+		resp, err := req.Clone(ctx).Next()
+		var header http.Header
+		switch {
+		case ctx.Err() != nil, err != nil && !temporary(err), err == nil && !endpoint.Temporary(resp.StatusCode):
+			return resp, err
+		case err == nil:
+			header = resp.Header
+		}
+		wait, ok := retry.Next(header)
+		if !ok {
+			if err != nil {
+				err = fmt.Errorf("after %d attempts: %w", retry.Sent, short(err))
+			}
+			return resp, err
+		}
+		runtime.Drain(resp) // until then it counts among the requests that are under way
+		if !endpoint.Sleep(ctx, wait) {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// temporary reports whether a request without an answer may get one: not where there is no credential.
+func temporary(err error) bool {
+	var credential *azidentity.AuthenticationFailedError
+	if errors.As(err, &credential) {
+		return credential.RawResponse != nil && endpoint.Temporary(credential.RawResponse.StatusCode)
+	}
+	var final interface{ NonRetriable() }
+	return !errors.As(err, &final)
 }
 
 // batches reads answers about several deletions whole: the SDK does not close their bodies, and until somebody does

@@ -1,7 +1,9 @@
 package azure
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/remote"
 )
 
 // Delete removes an object, if there is one.
@@ -47,9 +50,21 @@ func (s *Store) DeleteAll(ctx context.Context, names []string) error {
 		if err != nil {
 			return err
 		}
-		return object.Parallel(ctx, object.RequestsAtOnce, len(left), func(ctx context.Context, i int) error {
-			return s.Delete(ctx, left[i])
+		denied := make([]error, len(left))
+		err = object.Parallel(ctx, object.RequestsAtOnce, len(left), func(ctx context.Context, i int) error {
+			err := s.Delete(ctx, left[i])
+			if errors.Is(err, object.ErrDenied) {
+				denied[i], err = err, nil
+			}
+			return err
 		})
+		var refused remote.Refusals
+		for i, err := range denied {
+			if err != nil {
+				refused.Add(left[i], err)
+			}
+		}
+		return cmp.Or(refused.Err(), err)
 	})
 }
 

@@ -9,9 +9,10 @@
 //	RemoveVersions List Blobs (versions, snapshots, deleted), Delete Blob
 //	Temporary     List Blobs (uncommittedblobs), Get Block List
 //	Truncate      Put Blob, If-Match: its version
+//	Bucket        List Blobs, Get Blob, If-Match: the version that was described
 //
-// A request may take effect and its answer be lost: the SDK sends it again, and what then says that the blob exists was
-// made by this very call. So each creation carries a random id in the blob's metadata, and one that is refused looks
+// A request may take effect and its answer be lost: it is sent again, and what then says that the blob exists was made
+// by this very call. So each creation carries a random id in the blob's metadata, and one that is refused looks
 // whose the object is.
 //
 //	        201                                made
@@ -28,6 +29,6 @@
 //	+---------------------------+--------------------+--------------------+
 //
 // Names of objects follow the store's prefix in the container. Times have seconds, and are the service's. The time of
-// an object is that of its commit. An account with a hierarchical namespace is refused: it lists names in another
-// order.
+// an object is that of its commit. A store in an account with a hierarchical namespace is refused: it lists names in
+// another order.
 package azure

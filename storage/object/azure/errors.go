@@ -67,7 +67,7 @@ func short(err error) error {
 	}
 	var transport *url.Error
 	if errors.As(err, &transport) {
-		return fmt.Errorf("after %d attempts: %w", attempts, transport.Err)
+		return transport.Err
 	}
 	var credential *azidentity.AuthenticationFailedError
 	if errors.As(err, &credential) { // its other lines are the answer's

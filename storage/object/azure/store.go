@@ -24,6 +24,7 @@ import (
 
 // Store is an object.Store in a container.
 type Store struct {
+	remote.Reader
 	client *container.Client
 	at     Location
 	clock  *clock
@@ -39,10 +40,13 @@ func init() {
 		}
 		return Open(uri, o)
 	}
-	for _, scheme := range []string{"az", "abfs", "abfss"} { // the others are Hadoop's
+	for _, scheme := range schemes {
 		object.Register(scheme, open)
 	}
 }
+
+// schemes are those of URIs. The last two are Hadoop's.
+var schemes = []string{"az", "abfs", "abfss"}
 
 // Open returns the store at an az:// or abfss:// URI. It makes no request of the service.
 func Open(uri string, o Options) (*Store, error) {
@@ -51,6 +55,7 @@ func Open(uri string, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{at: at, clock: &clock{}}
+	s.Reader = remote.Reader{Get: s.get, Head: s.Stat}
 	if s.client, err = client(at, o, s.clock); err != nil {
 		return nil, fmt.Errorf("store %s: %w", at.URI(), err)
 	}
@@ -74,59 +79,33 @@ func (s *Store) blob(name string) (*blockblob.Client, error) {
 	return s.client.NewBlockBlobClient(s.at.Prefix + name), nil
 }
 
-// ReadAt asks for the range, and again for what is left of it where a body ends early or stalls.
-func (s *Store) ReadAt(ctx context.Context, name string, p []byte, off int64) error {
-	b, err := s.blob(name)
-	if err != nil {
-		return err
+// get asks for a range of an object.
+func (s *Store) get(ctx context.Context, name, version string, off, n int64) (remote.Answer, error) {
+	ask := &blob.DownloadStreamOptions{Range: blob.HTTPRange{Offset: off, Count: n}}
+	if version != "" {
+		ask.AccessConditions = ifMatch(version)
 	}
-	if len(p) == 0 {
-		return remote.ReadNothing(ctx, s, name, off)
+	out, err := s.client.NewBlobClient(s.at.Prefix+name).DownloadStream(ctx, ask)
+	switch status, _ := answer(err); {
+	case status == http.StatusRequestedRangeNotSatisfiable:
+		return remote.Answer{}, io.EOF
+	case status == http.StatusPreconditionFailed:
+		return remote.Answer{}, object.Changed(name)
+	case err != nil:
+		return remote.Answer{}, s.wrap(ctx, name, err)
 	}
-	return remote.ReadAt(ctx, name, p, off, s.get(name, b))
+	length, part := int64(-1), ""
+	if out.ContentLength != nil {
+		length = *out.ContentLength
+	}
+	if out.ContentRange != nil {
+		part = *out.ContentRange
+	}
+	return remote.NewAnswer(out.Body, length, part, tagOf(out.ETag)), nil
 }
 
-// ReadUpTo is ReadAt of as much of the range as the object has: n bytes.
-func (s *Store) ReadUpTo(ctx context.Context, name string, p []byte, off int64) (n int, err error) {
-	b, err := s.blob(name)
-	if err != nil {
-		return 0, err
-	}
-	return remote.ReadUpTo(ctx, name, p, off, s.get(name, b))
-}
-
-// ReadWhole asks for the beginning of an object: the answer says how long it is.
-func (s *Store) ReadWhole(ctx context.Context, name string, most int64) ([]byte, int64, error) {
-	b, err := s.blob(name)
-	if err != nil {
-		return nil, 0, err
-	}
-	return remote.ReadWhole(ctx, name, most, s.get(name, b))
-}
-
-// get returns what asks for ranges of an object.
-func (s *Store) get(name string, b *blockblob.Client) remote.Get {
-	return func(ctx context.Context, off, n int64) (remote.Answer, error) {
-		out, err := b.DownloadStream(ctx, &blob.DownloadStreamOptions{Range: blob.HTTPRange{Offset: off, Count: n}})
-		if status, _ := answer(err); status == http.StatusRequestedRangeNotSatisfiable {
-			return remote.Answer{}, io.EOF
-		}
-		if err != nil {
-			return remote.Answer{}, s.wrap(ctx, name, err)
-		}
-		length, part := int64(-1), ""
-		if out.ContentLength != nil {
-			length = *out.ContentLength
-		}
-		if out.ContentRange != nil {
-			part = *out.ContentRange
-		}
-		return remote.NewAnswer(out.Body, length, part), nil
-	}
-}
-
-// version returns an ETag as headers and listings both tell it.
-func version(tag *azcore.ETag) string {
+// tagOf returns an ETag as headers and listings both tell it.
+func tagOf(tag *azcore.ETag) string {
 	if tag == nil {
 		return ""
 	}
@@ -147,7 +126,7 @@ func (s *Store) Stat(ctx context.Context, name string) (object.Info, error) {
 }
 
 func info(name string, size *int64, modified *time.Time, tag *azcore.ETag) object.Info {
-	i := object.Info{Name: name, Version: version(tag)}
+	i := object.Info{Name: name, Version: tagOf(tag)}
 	if size != nil {
 		i.Size = *size
 	}

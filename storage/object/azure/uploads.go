@@ -111,7 +111,7 @@ func (s *Store) RemoveTemporary(ctx context.Context, name string) error {
 	if err != nil {
 		return s.wrap(ctx, name, err)
 	}
-	_, err = b.Delete(ctx, &blob.DeleteOptions{AccessConditions: ifMatch(version(made.ETag))})
+	_, err = b.Delete(ctx, &blob.DeleteOptions{AccessConditions: ifMatch(tagOf(made.ETag))})
 	if _, code := answer(err); code == bloberror.BlobNotFound || code == bloberror.ConditionNotMet {
 		return nil
 	}

@@ -25,8 +25,6 @@ const (
 	leastInFile, mostFiles = 256, 64
 	// least is the fewest blocks of a cache.
 	least = 16
-	// claimed is how long a fetch may take before other processes take it over.
-	claimed = time.Minute
 	// patience is how long the lock is waited for: who holds it may have been stopped.
 	patience = time.Second
 	// pause is how long the cache is let alone after it did not work.
@@ -34,6 +32,9 @@ const (
 	// marker is a file that makes a directory a cache's.
 	marker = "dsistore-cache"
 )
+
+// claimed is how long a claim stands that is not renewed: then other processes take it over. Tests make it shorter.
+var claimed = time.Minute
 
 // errBroken is returned while the cache is let alone.
 var errBroken = errors.New("the cache did not work a moment ago")
@@ -466,8 +467,37 @@ func (c *Cache) claims(keys []key) ([]claim, error) {
 	return out, err
 }
 
-// owned reports whether somebody fetches the block of a claimed entry: this process, or another that lives and has not
-// taken too long. The lock is held.
+// renew keeps claims of this process for as long as their fetch takes, until end is called.
+func (c *Cache) renew(keys []key, of []claim) (end func()) {
+	done, every := make(chan struct{}), claimed/4
+	timer := time.AfterFunc(every, func() {
+		for {
+			_ = c.change(func(x *index) { // as put
+				for i, k := range keys {
+					if of[i].flight == nil {
+						continue
+					}
+					e := &x.entries[of[i].block]
+					if e.state() == stateClaimed && e.keyOf() == k && e.pid == uint32(os.Getpid()) {
+						e.since = time.Now().UnixNano()
+					}
+				}
+			})
+			select {
+			case <-done:
+				return
+			case <-time.After(every):
+			}
+		}
+	})
+	return func() {
+		timer.Stop()
+		close(done)
+	}
+}
+
+// owned reports whether somebody fetches the block of a claimed entry: this process, or another that lives and goes on
+// with it. The lock is held.
 func (c *Cache) owned(k key, e *entry) bool {
 	if _, own := c.flights.Load(k); own {
 		return true

@@ -488,6 +488,27 @@ func TestDeadClaim(t *testing.T) {
 	must(t, check(NewStore(r, c), objectName(table, 0), mib, 0, 10))
 }
 
+// A claim stands for as long as its fetch takes, and its process is not stopped.
+func TestLongFetch(t *testing.T) {
+	defer func(d time.Duration) { claimed = d }(claimed)
+	claimed = 400 * time.Millisecond
+	dir, r := t.TempDir(), newRemote(mib)
+	r.delay = 5 * claimed
+	var all sync.WaitGroup
+	for range 3 { // each as a process of its own would have it open
+		s := NewStore(r, openCache(t, dir, 32*mib))
+		all.Go(func() {
+			if err := check(s, objectName(table, 0), mib, 0, 10); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := r.requests.Load(); n != 1 {
+		t.Errorf("%d requests", n)
+	}
+}
+
 func TestSizes(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Open(dir, 0); err == nil || !strings.Contains(err.Error(), "DSISTORE_CACHE_SIZE") {

@@ -20,8 +20,9 @@
 //
 // One process at a time changes the index, under a lock of the file. A block that is missing is claimed first, so that
 // of all processes one fetches it, and others wait. Who dies while it holds a claim loses it: others see that the
-// process is gone, or that it has taken a minute. A block is written under the lock, if its claim still stands. Who
-// dies while it changes the index leaves a mark, and the next process builds queues and look-ups from the entries anew.
+// process is gone, or has not renewed it for a minute. A block is written under the lock, if its claim still stands.
+// Who dies while it changes the index leaves a mark, and the next process builds queues and look-ups from the entries
+// anew.
 //
 // # What stays
 //

@@ -155,6 +155,7 @@ func (s *Store) fetch(ctx context.Context, name string, missing []piece, keep bo
 		}
 	}
 	done := 0 // pieces before it are fetched, or not ours
+	defer s.cache.renew(keys, claimed)()
 	defer func() {
 		for i := done; i < len(missing); i++ { // after an error
 			if claimed[i].block >= 0 {

@@ -14,4 +14,7 @@
 // answer does not begin within the time of 95 of 100, or twice the median if that is longer, is sent again, and the
 // slower of both is cancelled ("The Tail at Scale", Dean and Barroso, 2013). At most two of 100 requests are sent
 // again, so that a service that is slow as a whole does not get more work.
+//
+// Retry. What failed for now is sent again by the stores, which sign each sending: how often and when, says Retry to
+// all of them.
 package endpoint

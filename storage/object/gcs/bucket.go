@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/storage/object"
-	"github.com/dsistore/dsistore/storage/object/remote"
 )
 
 // Bucket is an object.Bucket of the service.
@@ -42,7 +41,7 @@ func OpenBucket(name string, o Options) (*Bucket, error) {
 // ReadAt asks for the range of the generation (ifGenerationMatch), and again for what is left of it where a body ends
 // early or stalls.
 func (b *Bucket) ReadAt(ctx context.Context, of object.Info, p []byte, off int64) error {
-	return remote.ReadAt(ctx, of.Name, p, off, b.store.get(of.Name, of.Name, of.Version))
+	return b.store.ReadVersion(ctx, of, p, off)
 }
 
 // Stat asks for an object's metadata.

@@ -7,20 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"time"
 
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/endpoint"
 )
 
 const (
-	// attempts is how often a request is sent before its error is told: with the delays between, some 20 s.
-	attempts   = 10
-	firstDelay = 100 * time.Millisecond
-	mostDelay  = 8 * time.Second
-
 	// headerTimeout bounds the wait for the first byte of an answer.
 	headerTimeout = 60 * time.Second
 	// callTimeout bounds a request with its answer, but for reads, whose bodies may take their time.
@@ -93,31 +88,26 @@ func (s *Store) once(ctx context.Context, r *request) (*http.Response, error) {
 	return nil, refusal(a)
 }
 
-// again calls f until it succeeds, or its error says that it will not, or ctx ends, and at most some times.
+// again calls f until it succeeds, or its error says that it will not, or endpoint.Retry that it was enough.
 func again(ctx context.Context, f func() error) error {
-	for attempt := 1; ; attempt++ {
+	retry := endpoint.NewRetry()
+	for {
 		err := f()
 		if err == nil || !temporary(err) || ctx.Err() != nil {
 			return err
 		}
-		if attempt == attempts {
-			return fmt.Errorf("after %d attempts: %w", attempt, err)
-		}
-		if perr := pause(ctx, attempt); perr != nil {
-			return perr
+		if !retry.Wait(ctx, headerOf(err)) {
+			return enough(ctx, retry, err)
 		}
 	}
 }
 
-// pause waits before a request is sent again.
-func pause(ctx context.Context, attempt int) error {
-	delay := min(firstDelay<<(attempt-1), mostDelay)
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(delay/2 + rand.N(delay/2)):
-		return nil
+// enough is the error of a request that is not sent again.
+func enough(ctx context.Context, retry *endpoint.Retry, err error) error {
+	if end := ctx.Err(); end != nil {
+		return end
 	}
+	return fmt.Errorf("after %d attempts: %w", retry.Sent, err)
 }
 
 // call sends a request, and reads its answer.

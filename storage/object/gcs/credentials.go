@@ -16,6 +16,8 @@ import (
 
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/google"
+
+	"github.com/dsistore/dsistore/storage/object/endpoint"
 )
 
 // scope is what tokens allow: to read, write and delete objects, and to read what is set of a bucket.
@@ -128,7 +130,7 @@ func (t *tokens) sign(r *http.Request) error {
 	}
 	var answer *oauth2.RetrieveError
 	if errors.As(err, &answer) {
-		return &errToken{refusedToken(answer), !temporaryStatus(answer.Response.StatusCode)}
+		return &errToken{refusedToken(answer), !endpoint.Temporary(answer.Response.StatusCode)}
 	}
 	var network *url.Error
 	final := !t.had && !errors.As(err, &network)

@@ -16,16 +16,14 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/endpoint"
+	"github.com/dsistore/dsistore/storage/object/remote"
 )
 
 var _ object.Versioned = (*Store)(nil)
 
-const (
-	// batch is how many objects a request may delete.
-	batch = 100
-	// batchAttempts is how often a request is sent that the service has done in part.
-	batchAttempts = 5
-)
+// batch is how many objects a request may delete.
+const batch = 100
 
 // A version is a generation of a key, or what it has; generation "".
 type version struct{ key, generation string }
@@ -71,16 +69,19 @@ func (s *Store) deleteVersions(ctx context.Context, all []version) error {
 	n := (len(all) + batch - 1) / batch
 	return object.Parallel(ctx, object.RequestsAtOnce, n, func(ctx context.Context, i int) error {
 		left := all[i*batch : min((i+1)*batch, len(all))]
-		for attempt := 1; ; attempt++ {
-			next, last, err := s.deleteBatch(ctx, left)
-			if err != nil || len(next) == 0 {
+		retry, refused := endpoint.NewRetry(), &remote.Refusals{}
+		for {
+			next, last, err := s.deleteBatch(ctx, left, refused)
+			if err != nil {
 				return err
 			}
-			if left = next; attempt == batchAttempts {
-				return s.wrap(ctx, s.nameOf(left[0]), last)
+			if len(next) == 0 {
+				return refused.Err()
 			}
-			if err := pause(ctx, attempt); err != nil {
-				return s.wrap(ctx, s.nameOf(left[0]), err)
+			if left = next; !retry.Wait(ctx, nil) {
+				name := s.nameOf(left[0])
+				refused.Add(name, s.wrap(ctx, name, enough(ctx, retry, last)))
+				return refused.Err()
 			}
 		}
 	})
@@ -89,8 +90,9 @@ func (s *Store) deleteVersions(ctx context.Context, all []version) error {
 func (s *Store) nameOf(v version) string { return strings.TrimPrefix(v.key, s.at.Prefix) }
 
 // deleteBatch sends one request that deletes objects. It returns those that are to be deleted by another one, with the
-// error of the last of them, and an error where one is refused.
-func (s *Store) deleteBatch(ctx context.Context, all []version) (left []version, last, _ error) {
+// error of the last of them, and adds to what is refused.
+func (s *Store) deleteBatch(ctx context.Context, all []version, refused *remote.Refusals) (left []version,
+	last, _ error) {
 	boundary := rand.Text()
 	var body bytes.Buffer
 	for i, v := range all {
@@ -118,7 +120,7 @@ func (s *Store) deleteBatch(ctx context.Context, all []version) (left []version,
 		case temporary(answer):
 			left, last = append(left, v), answer
 		default:
-			return nil, nil, s.wrap(ctx, s.nameOf(v), answer)
+			refused.Add(s.nameOf(v), s.wrap(ctx, s.nameOf(v), answer))
 		}
 	}
 	return left, last, nil

@@ -18,6 +18,7 @@ import (
 
 	"github.com/dsistore/dsistore/internal/objectserver"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/endpoint"
 )
 
 // Many objects are deleted by few requests, also where some are not there.
@@ -98,6 +99,8 @@ func (p *partly) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // A request that the service has done in part is sent again for the rest, and what is refused for good is named.
 func TestDeleteInPart(t *testing.T) {
+	defer func(n int) { endpoint.Attempts = n }(endpoint.Attempts)
+	endpoint.Attempts = 5
 	p := &partly{t: t}
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
@@ -134,6 +137,15 @@ func TestDeleteInPart(t *testing.T) {
 			}
 			return 0
 		}, "[0 1 2 3 4]", object.ErrDenied, "object 2: "},
+		{"protected and busy", func(name string, attempt int) int {
+			switch {
+			case name == "1" || name >= "3":
+				return http.StatusForbidden
+			case attempt == 0:
+				return http.StatusServiceUnavailable
+			}
+			return 0
+		}, "[0 1 2 3 4] [0 2]", object.ErrDenied, "refused too: 3, 4"},
 		{"busy for ever", func(name string, _ int) int {
 			if name == "4" {
 				return http.StatusTooManyRequests

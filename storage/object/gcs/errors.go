@@ -12,12 +12,14 @@ import (
 	"strings"
 
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/endpoint"
 )
 
 // An answerError is an answer of the service that says no.
 type answerError struct {
 	status          int
 	reason, message string // reason is a word, or empty
+	header          http.Header
 }
 
 func (e *answerError) Error() string {
@@ -38,7 +40,7 @@ const (
 
 // refusal reads an answer that says no.
 func refusal(a *http.Response) *answerError {
-	e := &answerError{status: a.StatusCode}
+	e := &answerError{status: a.StatusCode, header: a.Header}
 	data, _ := io.ReadAll(io.LimitReader(a.Body, maxError)) // what is there is enough
 	var told struct {
 		Error struct {
@@ -67,20 +69,11 @@ func (e *answerError) throttled() bool {
 		e.status == http.StatusForbidden && strings.HasSuffix(strings.ToLower(e.reason), "ratelimitexceeded")
 }
 
-func temporaryStatus(status int) bool {
-	switch status {
-	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
-		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return true
-	}
-	return false
-}
-
 // temporary reports whether the same request may succeed when it is sent again.
 func temporary(err error) bool {
 	var answer *answerError
 	if errors.As(err, &answer) {
-		return temporaryStatus(answer.status) || answer.throttled()
+		return endpoint.Temporary(answer.status) || answer.throttled()
 	}
 	var token *errToken
 	if errors.As(err, &token) {
@@ -97,6 +90,15 @@ func status(err error) int {
 		return answer.status
 	}
 	return 0
+}
+
+// headerOf returns that of the answer which an error is about; nil: there was none.
+func headerOf(err error) http.Header {
+	var answer *answerError
+	if errors.As(err, &answer) {
+		return answer.header
+	}
+	return nil
 }
 
 // bare is an error without the URL of its request, which may be that of an upload.

@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,13 +16,19 @@ import (
 	"github.com/dsistore/dsistore/internal/objectserver"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/object/objecttest"
+	"github.com/dsistore/dsistore/storage/object/remote/remotetest"
 
 	_ "github.com/dsistore/dsistore/storage/object/gcs"
 )
 
 const bucket = "tables"
 
-var stores atomic.Int64
+var (
+	stores  atomic.Int64
+	large   = remotetest.Large
+	put     = remotetest.Put
+	content = remotetest.Content
+)
 
 // open returns an empty store of a server, at a prefix of its own, by way of what listens at an endpoint.
 func open(t *testing.T, endpoint string) object.Store {
@@ -40,36 +44,6 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-func content(t *testing.T, s object.Store, name string) []byte {
-	t.Helper()
-	info, err := s.Stat(t.Context(), name)
-	must(t, err)
-	b := make([]byte, info.Size)
-	must(t, s.ReadAt(t.Context(), name, b, 0))
-	return b
-}
-
-// large returns bytes of several chunks.
-func large(n int) []byte {
-	b := make([]byte, n)
-	r := rand.NewChaCha8([32]byte{byte(n)})
-	_, _ = r.Read(b)
-	return b
-}
-
-// put creates an object by a Writer, by chunks if it is large enough.
-func put(ctx context.Context, s object.Store, name string, data []byte) error {
-	w, err := s.Create(ctx, name)
-	if err != nil {
-		return err
-	}
-	if _, err := w.Write(data); err != nil {
-		w.Abort()
-		return err
-	}
-	return w.Commit(ctx)
 }
 
 func TestConformance(t *testing.T) {
@@ -92,17 +66,8 @@ func TestConformanceUnderFaults(t *testing.T) {
 	objecttest.Conformance(t, func(t *testing.T) object.Store { return open(t, proxy.URL) })
 }
 
-// The server keeps what commits are built on: 32 creations race for a name, by one request and by uploads in chunks.
-func TestProbe(t *testing.T) {
-	server := objectserver.StartGCS(t, bucket)
-	s := open(t, server.Endpoint)
-	n := 0
-	for range 20 {
-		must(t, object.Probe(t.Context(), s, func() string { n++; return fmt.Sprintf("probe/%d", n) }))
-	}
-	for info := range s.List(t.Context(), "", "") {
-		t.Errorf("%s is left", info.Name)
-	}
+func TestRaces(t *testing.T) {
+	objecttest.Races(t, open(t, objectserver.StartGCS(t, bucket).Endpoint))
 }
 
 // An object of several chunks is whole, of those that race for a name one wins, and what is aborted makes none.
@@ -171,44 +136,6 @@ func TestChunks(t *testing.T) {
 	}
 }
 
-// A creation whose answer is lost has made its object, by one request or by chunks, and says so; one that another was
-// before says that.
-func TestLostAnswers(t *testing.T) {
-	sessions := startSessions(t, objectserver.StartGCS(t, bucket).Endpoint)
-	proxy := objectserver.StartProxy(t, sessions.URL)
-	s := open(t, proxy.URL)
-	ctx := t.Context()
-	for _, n := range []int{0, 100, 17 << 20} {
-		for _, f := range []objectserver.Fault{
-			{Lost: true}, {Status: http.StatusRequestTimeout}, {Status: http.StatusTooManyRequests},
-			{Status: http.StatusServiceUnavailable}, {Status: http.StatusInternalServerError},
-		} {
-			name, data := fmt.Sprintf("lost/%d/%d-%v", n, f.Status, f.Lost), large(n)
-			var broken atomic.Int64
-			proxy.Break(func(r *http.Request) objectserver.Fault {
-				// The beginning, a chunk in the middle and the end are each hit by some of these.
-				k := broken.Add(1)
-				if strings.HasPrefix(r.URL.Path, "/upload/") && (k <= 2 || k == 5 || k == 6 || k == 9) {
-					return f
-				}
-				return objectserver.Fault{}
-			})
-			must(t, put(ctx, s, name, data))
-			if broken.Load() < 2 {
-				t.Fatalf("%s: %d requests", name, broken.Load())
-			}
-			broken.Store(0)
-			if err := put(ctx, s, name, []byte("other")); !errors.Is(err, object.ErrExists) {
-				t.Fatalf("%s: a second creation: %v", name, err)
-			}
-			proxy.Break(nil)
-			if !bytes.Equal(content(t, s, name), data) {
-				t.Fatalf("%s: other bytes", name)
-			}
-		}
-	}
-}
-
 // The end of an upload is lost each time that it is sent: whose object is there says who made it.
 func TestLostEnd(t *testing.T) {
 	sessions := startSessions(t, objectserver.StartGCS(t, bucket).Endpoint)
@@ -269,29 +196,6 @@ func TestForgottenUpload(t *testing.T) {
 	}
 }
 
-// A creation of which nobody can say whether it was this one is no "exists": a commit that is told that is made again,
-// by another name.
-func TestUnknownMaker(t *testing.T) {
-	proxy := objectserver.StartProxy(t, objectserver.StartGCS(t, bucket).Endpoint)
-	s := open(t, proxy.URL)
-	var puts atomic.Int64
-	proxy.Break(func(r *http.Request) objectserver.Fault {
-		switch {
-		case r.Method == http.MethodGet:
-			return objectserver.Fault{Status: http.StatusForbidden}
-		case r.Method == http.MethodPost && puts.Add(1) == 1:
-			return objectserver.Fault{Lost: true}
-		}
-		return objectserver.Fault{}
-	})
-	if err := s.PutIfAbsent(t.Context(), "a", []byte("x")); err == nil || errors.Is(err, object.ErrExists) {
-		t.Fatal(err)
-	}
-	if puts.Load() != 2 {
-		t.Fatalf("%d requests", puts.Load())
-	}
-}
-
 // A truncation whose answer is lost is done, and one that comes late has no effect.
 func TestLostTruncate(t *testing.T) {
 	proxy := objectserver.StartProxy(t, objectserver.StartGCS(t, bucket).Endpoint)
@@ -306,58 +210,6 @@ func TestLostTruncate(t *testing.T) {
 	must(t, s.Truncate(t.Context(), info))
 	if got := content(t, s, "a"); len(got) > 0 || puts.Load() != 2 {
 		t.Fatalf("%q, %d requests", got, puts.Load())
-	}
-}
-
-// A service that answers with other bytes than those that were asked for is told.
-func TestNoRanges(t *testing.T) {
-	whole := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, "0123456789")
-	}))
-	defer whole.Close()
-	got := make([]byte, 4)
-	err := open(t, whole.URL).ReadAt(t.Context(), "a", got, 3)
-	if err == nil || !strings.Contains(err.Error(), "ranges") {
-		t.Fatalf("%v: %q", err, got)
-	}
-}
-
-// A body that ends early is read on from where it ended.
-func TestBrokenBodies(t *testing.T) {
-	proxy := objectserver.StartProxy(t, objectserver.StartGCS(t, bucket).Endpoint)
-	s := open(t, proxy.URL)
-	data := large(1 << 20)
-	must(t, s.PutIfAbsent(t.Context(), "a", data))
-	var requests atomic.Int64
-	proxy.Break(func(r *http.Request) objectserver.Fault {
-		switch requests.Add(1) {
-		case 1:
-			return objectserver.Fault{Cut: 300_000}
-		case 2:
-			return objectserver.Fault{Lost: true}
-		case 3:
-			return objectserver.Fault{Status: http.StatusServiceUnavailable}
-		case 4:
-			return objectserver.Fault{Cut: 1}
-		}
-		return objectserver.Fault{}
-	})
-	got := make([]byte, len(data)-10)
-	must(t, s.ReadAt(t.Context(), "a", got, 10))
-	if !bytes.Equal(got, data[10:]) {
-		t.Fatal("other bytes")
-	}
-	if requests.Load() != 5 {
-		t.Fatalf("%d requests", requests.Load())
-	}
-	// The object's own end is no broken body.
-	requests.Store(10)
-	err := s.ReadAt(t.Context(), "a", make([]byte, 100), int64(len(data)-50))
-	if !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Fatal(err)
-	}
-	if requests.Load() != 11 {
-		t.Fatalf("%d requests", requests.Load()-10)
 	}
 }
 
@@ -413,4 +265,28 @@ func TestErrors(t *testing.T) {
 			t.Errorf("list of no bucket: %v", err)
 		}
 	}
+}
+
+// openURL returns a store of a service without TLS, anonymous.
+func openURL(t *testing.T, url string) object.Store {
+	s, err := object.OpenWith("gs://b", map[string]string{"endpoint": url, "anon": "true"})
+	must(t, err)
+	return s
+}
+
+func TestRetries(t *testing.T)  { remotetest.Retries(t, openURL) }
+func TestNoRanges(t *testing.T) { remotetest.NoRanges(t, openURL) }
+
+func TestFaults(t *testing.T) {
+	sessions := startSessions(t, objectserver.StartGCS(t, bucket).Endpoint)
+	proxy := objectserver.StartProxy(t, sessions.URL)
+	remotetest.Faults(t, remotetest.Faulty{
+		Store: open(t, proxy.URL), Proxy: proxy,
+		Makes: func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/upload/") },
+		Finds: func(r *http.Request) bool { return r.Method == http.MethodGet },
+		Busy: []objectserver.Fault{
+			{Status: http.StatusRequestTimeout}, {Status: http.StatusTooManyRequests},
+			{Status: http.StatusServiceUnavailable}, {Status: http.StatusInternalServerError},
+		},
+	})
 }

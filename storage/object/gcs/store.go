@@ -24,6 +24,7 @@ import (
 
 // Store is an object.Store in a bucket.
 type Store struct {
+	remote.Reader
 	client   *http.Client
 	requests *endpoint.Client // through client
 	tokens   *tokens          // nil: requests are anonymous
@@ -63,6 +64,7 @@ func Open(uri string, o Options) (*Store, error) {
 	s := &Store{
 		client: client, requests: endpoint.New(client), endpoint: strings.TrimSuffix(address.String(), "/"), at: at,
 	}
+	s.Reader = remote.Reader{Get: s.get, Head: s.Stat}
 	if signed {
 		if s.tokens, err = newTokens(client, o); err != nil {
 			return nil, fmt.Errorf("store %s: %w", at.URI(), err)
@@ -99,71 +101,36 @@ func (s *Store) uploads(query url.Values) string {
 	return s.endpoint + "/upload" + s.bucketPath() + "/o?" + query.Encode()
 }
 
-// ReadAt asks for the range, and again for what is left of it where a body ends early or stalls.
-func (s *Store) ReadAt(ctx context.Context, name string, p []byte, off int64) error {
-	key, err := s.key(name)
-	if err != nil {
-		return err
-	}
-	if len(p) == 0 {
-		return remote.ReadNothing(ctx, s, name, off)
-	}
-	return remote.ReadAt(ctx, name, p, off, s.get(name, key, ""))
-}
-
-// ReadUpTo is ReadAt of as much of the range as the object has: n bytes.
-func (s *Store) ReadUpTo(ctx context.Context, name string, p []byte, off int64) (n int, err error) {
-	key, err := s.key(name)
-	if err != nil {
-		return 0, err
-	}
-	return remote.ReadUpTo(ctx, name, p, off, s.get(name, key, ""))
-}
-
-// ReadWhole asks for the beginning of an object: the answer says how long it is.
-func (s *Store) ReadWhole(ctx context.Context, name string, most int64) ([]byte, int64, error) {
-	key, err := s.key(name)
-	if err != nil {
-		return nil, 0, err
-	}
-	return remote.ReadWhole(ctx, name, most, s.get(name, key, ""))
-}
-
-// get returns what asks for ranges of the object of a key, if it has the generation; empty: whatever it has.
-func (s *Store) get(name, key, generation string) remote.Get {
+// get asks for a range of an object, of a generation if there is one.
+func (s *Store) get(ctx context.Context, name, generation string, off, n int64) (remote.Answer, error) {
 	query := url.Values{"alt": {"media"}}
 	if generation != "" {
 		query.Set("ifGenerationMatch", generation)
 	}
-	return func(ctx context.Context, off, n int64) (remote.Answer, error) {
-		r := &request{
-			method: http.MethodGet, url: s.endpoint + s.objectPath(key) + "?" + query.Encode(),
-			header: http.Header{
-				"Range": {fmt.Sprintf("bytes=%d-%d", off, off+n-1)},
-				// The bytes as they are stored: without it the service decompresses objects of Content-Encoding gzip.
-				"Accept-Encoding": {"gzip"},
-			},
-		}
-		var a *http.Response
-		err := again(ctx, func() (err error) {
-			a, err = s.once(ctx, r)
-			return err
-		})
-		switch status(err) {
-		case http.StatusRequestedRangeNotSatisfiable:
-			return remote.Answer{}, io.EOF
-		case http.StatusPreconditionFailed:
-			return remote.Answer{}, object.Changed(name)
-		}
-		if err != nil {
-			return remote.Answer{}, s.wrap(ctx, name, err)
-		}
-		if got := a.Header.Get("X-Goog-Generation"); generation != "" && got != generation {
-			_ = a.Body.Close() // it is not read: a server that takes no notice of the condition
-			return remote.Answer{}, object.Changed(name)
-		}
-		return remote.NewAnswer(a.Body, a.ContentLength, a.Header.Get("Content-Range")), nil
+	r := &request{
+		method: http.MethodGet, url: s.endpoint + s.objectPath(s.at.Prefix+name) + "?" + query.Encode(),
+		header: http.Header{
+			"Range": {fmt.Sprintf("bytes=%d-%d", off, off+n-1)},
+			// The bytes as they are stored: without it the service decompresses objects of Content-Encoding gzip.
+			"Accept-Encoding": {"gzip"},
+		},
 	}
+	var a *http.Response
+	err := again(ctx, func() (err error) {
+		a, err = s.once(ctx, r)
+		return err
+	})
+	switch status(err) {
+	case http.StatusRequestedRangeNotSatisfiable:
+		return remote.Answer{}, io.EOF
+	case http.StatusPreconditionFailed:
+		return remote.Answer{}, object.Changed(name)
+	}
+	if err != nil {
+		return remote.Answer{}, s.wrap(ctx, name, err)
+	}
+	return remote.NewAnswer(a.Body, a.ContentLength, a.Header.Get("Content-Range"),
+		a.Header.Get("X-Goog-Generation")), nil
 }
 
 // A resource is an object's metadata.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,7 +22,7 @@ func TestNewAnswer(t *testing.T) {
 		{10, "", 0, 10}, {-1, "", 0, -1}, {5, "bytes 5-9/10", 5, 10}, {5, "bytes 5-9/*", 5, -1},
 		{5, "bytes */10", -1, 10}, {5, "bytes -5-9/-10", -1, -1}, {5, "nonsense", -1, -1},
 	} {
-		a := NewAnswer(io.NopCloser(strings.NewReader("")), c.length, c.header)
+		a := NewAnswer(io.NopCloser(strings.NewReader("")), c.length, c.header, "")
 		if a.From != c.from || a.Size != c.size || a.Length != c.length {
 			t.Errorf("%d, %q: %+v", c.length, c.header, a)
 		}
@@ -35,7 +36,7 @@ type service struct {
 	asked int
 }
 
-func (s *service) get(_ context.Context, off, n int64) (Answer, error) {
+func (s *service) get(_ context.Context, _, _ string, off, n int64) (Answer, error) {
 	if off >= int64(len(s.data)) {
 		return Answer{}, io.EOF
 	}
@@ -46,7 +47,7 @@ func (s *service) get(_ context.Context, off, n int64) (Answer, error) {
 	}
 	s.asked++
 	header := fmt.Sprintf("bytes %d-%d/%d", off, off+int64(len(part))-1, len(s.data))
-	return NewAnswer(io.NopCloser(bytes.NewReader(body)), int64(len(part)), header), nil
+	return NewAnswer(io.NopCloser(bytes.NewReader(body)), int64(len(part)), header, ""), nil
 }
 
 func TestReadAt(t *testing.T) {
@@ -65,12 +66,12 @@ func TestReadAt(t *testing.T) {
 	} {
 		s := &service{data: data, sends: c.sends}
 		got := make([]byte, c.n)
-		err := ReadAt(t.Context(), "a", got, int64(c.off), s.get)
+		err := (&Reader{Get: s.get}).ReadAt(t.Context(), "a", got, int64(c.off))
 		if !errors.Is(err, c.err) || s.asked != c.asked || err == nil && !bytes.Equal(got, data[c.off:c.off+c.n]) {
 			t.Errorf("%+v: asked %d times: %q, %v", c, s.asked, got, err)
 		}
 	}
-	if err := ReadAt(t.Context(), "a", make([]byte, 1), -1, (&service{}).get); err == nil {
+	if err := (&Reader{Get: (&service{}).get}).ReadAt(t.Context(), "a", make([]byte, 1), -1); err == nil {
 		t.Error("a negative offset")
 	}
 }
@@ -104,24 +105,74 @@ func TestMade(t *testing.T) {
 func TestPartsOfRanges(t *testing.T) {
 	all := bytes.Repeat([]byte("0123456789"), 10)
 	requests := 0
-	get := func(_ context.Context, off, n int64) (Answer, error) {
+	r := &Reader{Get: func(_ context.Context, _, _ string, off, n int64) (Answer, error) {
 		requests++
 		if off >= int64(len(all)) {
 			return Answer{}, io.EOF
 		}
 		part := all[off:min(off+min(n, 40), int64(len(all)))]
 		return NewAnswer(io.NopCloser(bytes.NewReader(part)), int64(len(part)),
-			fmt.Sprintf("bytes %d-%d/%d", off, off+int64(len(part))-1, len(all))), nil
-	}
-	b, size, err := ReadWhole(t.Context(), "a", 1000, get)
+			fmt.Sprintf("bytes %d-%d/%d", off, off+int64(len(part))-1, len(all)), ""), nil
+	}}
+	b, size, err := r.ReadWhole(t.Context(), "a", 1000)
 	if err != nil || size != 100 || !bytes.Equal(b, all) || requests != 3 {
 		t.Errorf("whole: %d of %d bytes by %d requests, %v", len(b), size, requests, err)
 	}
 	p := make([]byte, 120)
-	if n, err := ReadUpTo(t.Context(), "a", p, 0, get); n != 100 || err != nil || !bytes.Equal(p[:n], all) {
+	if n, err := r.ReadUpTo(t.Context(), "a", p, 0); n != 100 || err != nil || !bytes.Equal(p[:n], all) {
 		t.Errorf("up to the end: %d bytes, %v", n, err)
 	}
-	if err := ReadAt(t.Context(), "a", p, 0, get); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if err := r.ReadAt(t.Context(), "a", p, 0); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("beyond the end: %v", err)
+	}
+}
+
+// What follows the beginning of an object is of the same version: one that is truncated meanwhile has no bytes.
+func TestTruncatedMeanwhile(t *testing.T) {
+	all, version := bytes.Repeat([]byte("x"), 2*whole), "1"
+	var asked []string
+	r := &Reader{Get: func(_ context.Context, _, want string, off, n int64) (Answer, error) {
+		asked = append(asked, want)
+		if want != "" && want != version {
+			return Answer{}, object.Changed("a")
+		}
+		if off >= int64(len(all)) {
+			return Answer{}, io.EOF
+		}
+		part, of := all[off:min(off+n, int64(len(all)))], version
+		header := fmt.Sprintf("bytes %d-%d/%d", off, off+int64(len(part))-1, len(all))
+		all, version = nil, "2"
+		return NewAnswer(io.NopCloser(bytes.NewReader(part)), int64(len(part)), header, of), nil
+	}}
+	b, size, err := r.ReadWhole(t.Context(), "a", 1<<30)
+	if err != nil || size != 0 || len(b) != 0 || !slices.Equal(asked, []string{"", "1", ""}) {
+		t.Errorf("%d bytes of %d, %v, versions asked for %q", len(b), size, err, asked)
+	}
+}
+
+// A service that takes no notice of the condition answers with another version.
+func TestOtherVersion(t *testing.T) {
+	r := &Reader{Get: func(context.Context, string, string, int64, int64) (Answer, error) {
+		return NewAnswer(io.NopCloser(strings.NewReader("x")), 1, "", "2"), nil
+	}}
+	err := r.ReadVersion(t.Context(), object.Info{Name: "any key?", Version: "1"}, make([]byte, 1), 0)
+	if !errors.Is(err, object.ErrChanged) {
+		t.Error(err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	var r Refusals
+	if r.Err() != nil {
+		t.Error(r.Err())
+	}
+	for i := range 15 {
+		name := fmt.Sprintf("o%d", i)
+		r.Add(name, fmt.Errorf("object %s: %w", name, object.ErrDenied))
+	}
+	err := r.Err()
+	want := "object o0: access denied; refused too: o1, o2, o3, o4, o5, o6, o7, o8, o9, o10 and 4 more"
+	if !errors.Is(err, object.ErrDenied) || err.Error() != want {
+		t.Error(err)
 	}
 }

@@ -11,12 +11,11 @@ import (
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/dsistore/dsistore/storage/object"
-	"github.com/dsistore/dsistore/storage/object/remote"
 )
 
 // Bucket is an object.Bucket of the service.
 type Bucket struct {
-	store Store // at the bucket's root
+	store *Store // at the bucket's root
 }
 
 var _ object.Bucket = (*Bucket)(nil)
@@ -41,13 +40,13 @@ func OpenBucket(ctx context.Context, name string, o Options) (*Bucket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bucket %s: %w", name, err)
 	}
-	return &Bucket{store: Store{client: c, at: Location{Bucket: name}}}, nil
+	return &Bucket{store: newStore(c, Location{Bucket: name})}, nil
 }
 
 // ReadAt asks for the range of the version (If-Match), and again for what is left of it where a body ends early or
 // stalls.
 func (b *Bucket) ReadAt(ctx context.Context, of object.Info, p []byte, off int64) error {
-	return remote.ReadAt(ctx, of.Name, p, off, b.store.get(of.Name, &of.Name, of.Version))
+	return b.store.ReadVersion(ctx, of, p, off)
 }
 
 // Stat asks for an object's head.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -17,22 +17,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go/logging"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/object/endpoint"
 )
 
-const (
-	// attempts is how often a request is sent before its error is told: with the delays between, some 30 s. How many
-	// are under way at once is bounded by package endpoint, so that the delays need not be long.
-	attempts   = 16
-	firstDelay = 100 * time.Millisecond // at most
-	mostDelay  = 5 * time.Second
-
-	// headerTimeout bounds the wait for the first byte of an answer. A server may work at the completion of an upload
-	// for minutes, but sends white space meanwhile.
-	headerTimeout = 60 * time.Second
-)
+// headerTimeout bounds the wait for the first byte of an answer. A server may work at the completion of an upload for
+// minutes, but sends white space meanwhile.
+const headerTimeout = 60 * time.Second
 
 // client returns a client of the service that the options say.
 func client(ctx context.Context, o Options) (*awss3.Client, error) {
@@ -41,7 +35,7 @@ func client(ctx context.Context, o Options) (*awss3.Client, error) {
 		return nil, err
 	}
 	load := []func(*config.LoadOptions) error{
-		config.WithHTTPClient(httpClient()), config.WithRetryer(newRetryer), config.WithLogger(logging.Nop{}),
+		config.WithHTTPClient(httpClient()), config.WithLogger(logging.Nop{}),
 	}
 	if o.Profile != "" {
 		load = append(load, config.WithSharedConfigProfile(o.Profile))
@@ -49,16 +43,36 @@ func client(ctx context.Context, o Options) (*awss3.Client, error) {
 	if o.Region != "" {
 		load = append(load, config.WithRegion(o.Region))
 	}
+	var static aws.CredentialsProvider
 	switch {
+	case o.Exchange != nil: // it is asked each time
 	case o.Anonymous:
-		load = append(load, config.WithCredentialsProvider(aws.AnonymousCredentials{}))
+		static = aws.AnonymousCredentials{}
 	case o.AccessKeyID != "" || o.SecretAccessKey != "":
-		load = append(load, config.WithCredentialsProvider(
-			credentials.NewStaticCredentialsProvider(o.AccessKeyID, o.SecretAccessKey, o.SessionToken)))
+		static = credentials.NewStaticCredentialsProvider(o.AccessKeyID, o.SecretAccessKey, o.SessionToken)
+	}
+	if static != nil {
+		load = append(load, config.WithCredentialsProvider(static))
 	}
 	c, err := config.LoadDefaultConfig(ctx, load...)
 	if err != nil {
 		return nil, fmt.Errorf("configuration of AWS: %w", err)
+	}
+	var changing *source
+	switch {
+	case static != nil:
+	case o.Exchange != nil:
+		changing = &source{find: func(context.Context) (aws.CredentialsProvider, error) {
+			return aws.NewCredentialsCache(o.Exchange), nil
+		}, from: aws.NewCredentialsCache(o.Exchange)}
+	default:
+		changing = &source{find: func(ctx context.Context) (aws.CredentialsProvider, error) {
+			c, err := config.LoadDefaultConfig(ctx, load...)
+			return c.Credentials, err
+		}, from: c.Credentials}
+	}
+	if changing != nil {
+		c.Credentials = changing
 	}
 	elsewhere := address != "" || c.BaseEndpoint != nil
 	if c.Region == "" {
@@ -79,6 +93,7 @@ func client(ctx context.Context, o Options) (*awss3.Client, error) {
 		// Every part of a segment has a checksum of its own, which readers check.
 		s.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 		s.DisableLogOutputChecksumValidationSkipped = true
+		s.APIOptions = append(s.APIOptions, retries(&atomic.Int64{}, changing))
 		s.HTTPClient = endpoint.New(s.HTTPClient) // not before: the configuration adds certificates to the SDK's client
 	}), nil
 }
@@ -93,29 +108,67 @@ func httpClient() *awshttp.BuildableClient {
 	}).WithDialerOptions(func(d *net.Dialer) { d.Timeout = 10 * time.Second })
 }
 
-// pause waits before a request is sent again whose answer was good and said that some of it was not done.
-func pause(ctx context.Context, attempt int) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(delay(attempt)):
-		return nil
+// retries gives each call of the SDK a retryer of its own: that of a client does not know when a call began. skew is
+// what the client has found out of the service's clock. credentials are those that may change; nil: they do not.
+func retries(skew *atomic.Int64, credentials *source) func(*middleware.Stack) error {
+	return func(stack *middleware.Stack) error {
+		r := &retryer{Standard: retry.NewStandard(withoutQuota), retry: endpoint.NewRetry(), credentials: credentials}
+		_, err := stack.Finalize.Swap((*retry.Attempt)(nil).ID(), retry.NewAttemptMiddleware(r,
+			smithyhttp.RequestCloner, func(a *retry.Attempt) { a.ClientSkew = skew }))
+		return err
 	}
 }
 
-// delay is how long to wait before a request is sent again: up to twice as long each time.
-func delay(attempt int) time.Duration {
-	return rand.N(min(firstDelay<<min(attempt, 16), mostDelay))
+// withoutQuota takes away the quota of tokens for all requests of a client, which one burst of 503 uses up.
+func withoutQuota(o *retry.StandardOptions) { o.RateLimiter = ratelimit.None }
+
+// A retryer is the SDK's of one call, with how often and when of package endpoint.
+type retryer struct {
+	*retry.Standard
+	retry       *endpoint.Retry
+	credentials *source
+	renewed     int             // so often for this call
+	ctx         context.Context // of the call
 }
 
-// newRetryer returns the SDK's with more attempts and without a quota of tokens for all requests of a client, which one
-// burst of 503 uses up. A 409 says that another request for the name was under way.
-func newRetryer() aws.Retryer {
-	return retry.AddWithErrorCodes(retry.NewStandard(func(o *retry.StandardOptions) {
-		o.MaxAttempts = attempts
-		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) {
-			return delay(attempt - 1), nil
-		})
-		o.RateLimiter = ratelimit.None
-	}), "ConditionalRequestConflict", "OperationAborted")
+// GetAttemptToken is called before each request.
+func (r *retryer) GetAttemptToken(ctx context.Context) (func(error) error, error) {
+	r.ctx = ctx
+	return r.Standard.GetAttemptToken(ctx)
+}
+
+// IsErrorRetryable knows more than the SDK does: 408, 429, that another request for the name was under way (409: an answer
+// to a HEAD has no code that says so), and that credentials have changed.
+func (r *retryer) IsErrorRetryable(err error) bool {
+	status, code := answer(err)
+	if r.credentials != nil && r.renewed < refusals(status, code) {
+		r.renewed++
+		a := answerOf(err)
+		return a != nil && a.Request != nil && r.credentials.renew(r.ctx, a.Request)
+	}
+	return r.Standard.IsErrorRetryable(err) || endpoint.Temporary(status) || status == http.StatusConflict
+}
+
+// answerOf returns the answer that an error is about; nil: there was none.
+func answerOf(err error) *http.Response {
+	var response *awshttp.ResponseError
+	if errors.As(err, &response) && response.HTTPResponse() != nil {
+		return response.HTTPResponse().Response
+	}
+	return nil
+}
+
+// MaxAttempts leaves that to RetryDelay.
+func (r *retryer) MaxAttempts() int { return 0 }
+
+func (r *retryer) RetryDelay(_ int, err error) (time.Duration, error) {
+	var header http.Header
+	if a := answerOf(err); a != nil {
+		header = a.Header
+	}
+	wait, ok := r.retry.Next(header)
+	if !ok {
+		return 0, &retry.MaxAttemptsError{Attempt: r.retry.Sent, Err: err}
+	}
+	return wait, nil
 }

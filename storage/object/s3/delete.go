@@ -13,6 +13,8 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/endpoint"
+	"github.com/dsistore/dsistore/storage/object/remote"
 )
 
 var _ object.Versioned = (*Store)(nil)
@@ -27,12 +29,8 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 	return s.wrap(ctx, name, err)
 }
 
-const (
-	// batch is how many objects a request may delete.
-	batch = 1000
-	// batchAttempts is how often a request is sent that the service has done in part.
-	batchAttempts = 5
-)
+// batch is how many objects a request may delete.
+const batch = 1000
 
 // DeleteAll removes 1,000 objects a request, and several requests at a time.
 func (s *Store) DeleteAll(ctx context.Context, names []string) error {
@@ -52,7 +50,8 @@ func (s *Store) deleteIDs(ctx context.Context, ids []types.ObjectIdentifier) err
 	n := (len(ids) + batch - 1) / batch
 	return object.Parallel(ctx, object.RequestsAtOnce, n, func(ctx context.Context, i int) error {
 		left := ids[i*batch : min((i+1)*batch, len(ids))]
-		for attempt := 1; ; attempt++ {
+		retry, refused := endpoint.NewRetry(), &remote.Refusals{}
+		for {
 			out, err := s.client.DeleteObjects(ctx, &awss3.DeleteObjectsInput{
 				Bucket: &s.at.Bucket, Delete: &types.Delete{Objects: left, Quiet: aws.Bool(true)},
 			}, withMD5)
@@ -60,24 +59,28 @@ func (s *Store) deleteIDs(ctx context.Context, ids []types.ObjectIdentifier) err
 				return s.wrap(ctx, s.nameOf(left[0]), err)
 			}
 			var last types.Error
-			if left, last, err = s.again(left, out.Errors); err != nil || len(left) == 0 {
+			if left, last, err = s.again(left, out.Errors, refused); err != nil {
 				return err
 			}
-			if attempt == batchAttempts {
-				return s.refused(last)
+			if len(left) == 0 {
+				return refused.Err()
 			}
-			if err := pause(ctx, attempt); err != nil {
-				return s.wrap(ctx, s.nameOf(left[0]), err)
+			if !retry.Wait(ctx, nil) {
+				if ctx.Err() != nil {
+					return s.wrap(ctx, s.nameOf(left[0]), ctx.Err())
+				}
+				refused.Add(s.nameOf(types.ObjectIdentifier{Key: last.Key}), s.refused(last))
+				return refused.Err()
 			}
 		}
 	})
 }
 
-// again returns those of the ids sent that are to be sent once more, by the errors of the answer, and an error of one
-// that is refused. An error may leave the version out: without it the request would be about another version, so that
-// what is sent again is what was sent.
-func (s *Store) again(sent []types.ObjectIdentifier, errs []types.Error) (left []types.ObjectIdentifier,
-	last types.Error, _ error) {
+// again returns those of the ids sent that are to be sent once more, by the errors of the answer, and adds the others
+// to what is refused. An error may leave the version out: without it the request would be about another version, so
+// that what is sent again is what was sent.
+func (s *Store) again(sent []types.ObjectIdentifier, errs []types.Error, refused *remote.Refusals) (
+	left []types.ObjectIdentifier, last types.Error, _ error) {
 	taken := make([]bool, len(sent))
 	for _, e := range errs {
 		switch aws.ToString(e.Code) {
@@ -85,7 +88,8 @@ func (s *Store) again(sent []types.ObjectIdentifier, errs []types.Error) (left [
 			continue
 		case "InternalError", "SlowDown", "ServiceUnavailable", "OperationAborted":
 		default:
-			return nil, e, s.refused(e)
+			refused.Add(s.nameOf(types.ObjectIdentifier{Key: e.Key}), s.refused(e))
+			continue
 		}
 		found := false
 		for i, id := range sent {
@@ -127,8 +131,8 @@ func (s *Store) nameOf(id types.ObjectIdentifier) string {
 	return strings.TrimPrefix(aws.ToString(id.Key), s.at.Prefix)
 }
 
-// KeepsVersions asks whether the bucket has, or had, versioning enabled. A service that does not know the question
-// keeps none.
+// KeepsVersions asks whether the bucket has, or had, versioning enabled, and then for one version, so that who may not
+// list them is told before anything is done. A service that does not know the question keeps none.
 func (s *Store) KeepsVersions(ctx context.Context) (bool, error) {
 	out, err := s.client.GetBucketVersioning(ctx, &awss3.GetBucketVersioningInput{Bucket: &s.at.Bucket})
 	if status, _ := answer(err); status == http.StatusNotImplemented || status == http.StatusMethodNotAllowed {
@@ -138,7 +142,17 @@ func (s *Store) KeepsVersions(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("whether bucket %s keeps versions (s3:GetBucketVersioning): %w", s.at.Bucket,
 			s.wrap(ctx, s.at.Bucket, err))
 	}
-	return out.Status != "", nil
+	if out.Status == "" {
+		return false, nil
+	}
+	_, err = s.client.ListObjectVersions(ctx, &awss3.ListObjectVersionsInput{
+		Bucket: &s.at.Bucket, Prefix: &s.at.Prefix, MaxKeys: aws.Int32(1),
+	})
+	if err != nil {
+		return true, fmt.Errorf("versions that bucket %s keeps (s3:ListBucketVersions): %w", s.at.Bucket,
+			s.wrap(ctx, s.at.Bucket, err))
+	}
+	return true, nil
 }
 
 // RemoveVersions deletes the versions that are not the latest, and then the marks of deletion. A mark goes after all

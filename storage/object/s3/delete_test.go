@@ -16,6 +16,7 @@ import (
 
 	"github.com/dsistore/dsistore/internal/objectserver"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/endpoint"
 )
 
 // Many objects are deleted by few requests, also where some are not there.
@@ -85,6 +86,8 @@ func (p *partly) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // A request that the service has done in part is sent again for the rest, and what is refused for good is named.
 func TestDeleteInPart(t *testing.T) {
+	defer func(n int) { endpoint.Attempts = n }(endpoint.Attempts)
+	endpoint.Attempts = 5
 	p := &partly{t: t}
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
@@ -117,6 +120,15 @@ func TestDeleteInPart(t *testing.T) {
 			}
 			return ""
 		}, "[0 1 2 3 4]", object.ErrDenied, "object 2: "},
+		{"locked and busy", func(key, attempt int) string {
+			switch {
+			case key == 1 || key >= 3:
+				return "AccessDenied"
+			case attempt == 0:
+				return "SlowDown"
+			}
+			return ""
+		}, "[0 1 2 3 4] [0 2]", object.ErrDenied, "refused too: 3, 4"},
 		{"busy for ever", func(key, _ int) string {
 			if key == 4 {
 				return "SlowDown"
@@ -203,6 +215,27 @@ func TestRemoveVersions(t *testing.T) {
 	}
 	if got := content(t, s, "d/whole"); string(got) != "whole" {
 		t.Errorf("d/whole holds %q", got)
+	}
+}
+
+// Who may not list versions is told when it is asked whether there are some.
+func TestVersionsDenied(t *testing.T) {
+	server := objectserver.StartS3(t, bucket)
+	proxy := objectserver.StartProxy(t, server.Endpoint)
+	kept, _ := object.As[object.Versioned](open(t, server, proxy))
+	proxy.Break(func(r *http.Request) objectserver.Fault {
+		if r.URL.Query().Has("versions") {
+			return objectserver.Fault{Status: http.StatusForbidden, Code: "AccessDenied"}
+		}
+		return objectserver.Fault{}
+	})
+	if keeps, err := kept.KeepsVersions(t.Context()); err != nil || keeps { // it keeps none
+		t.Error(keeps, err)
+	}
+	server.KeepVersions(t, bucket)
+	if _, err := kept.KeepsVersions(t.Context()); !errors.Is(err, object.ErrDenied) ||
+		!strings.Contains(err.Error(), "s3:ListBucketVersions") {
+		t.Error(err)
 	}
 }
 

@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,12 +16,18 @@ import (
 	"github.com/dsistore/dsistore/internal/objectserver"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/object/objecttest"
+	"github.com/dsistore/dsistore/storage/object/remote/remotetest"
 	_ "github.com/dsistore/dsistore/storage/object/s3"
 )
 
 const bucket = "tables"
 
-var stores atomic.Int64
+var (
+	stores  atomic.Int64
+	large   = remotetest.Large
+	put     = remotetest.Put
+	content = remotetest.Content
+)
 
 // open returns an empty store of a server, at a prefix of its own, by way of a proxy if there is one.
 func open(t *testing.T, s *objectserver.S3, p *objectserver.Proxy) object.Store {
@@ -46,18 +50,21 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func content(t *testing.T, s object.Store, name string) []byte {
-	t.Helper()
-	info, err := s.Stat(t.Context(), name)
-	must(t, err)
-	b := make([]byte, info.Size)
-	must(t, s.ReadAt(t.Context(), name, b, 0))
-	return b
-}
-
 func TestConformance(t *testing.T) {
 	server := objectserver.StartS3(t, bucket)
 	objecttest.Conformance(t, func(t *testing.T) object.Store { return open(t, server, nil) })
+}
+
+func TestRaces(t *testing.T) {
+	objecttest.Races(t, open(t, objectserver.StartS3(t, bucket), nil))
+}
+
+// Rclone is another server that keeps the conditions. It answers 500 where it has a folder of an object's name; no
+// table has that.
+func TestRclone(t *testing.T) {
+	server := objectserver.StartOther(t, objectserver.Rclone, bucket)
+	objecttest.Conformance(t, func(t *testing.T) object.Store { return open(t, server, nil) }, "Folder")
+	t.Run("Races", func(t *testing.T) { objecttest.Races(t, open(t, server, nil)) })
 }
 
 // A read whose answer does not come is sent again; one that writes is not.
@@ -98,14 +105,6 @@ func TestLateReads(t *testing.T) {
 	if writes.Load() != 1 {
 		t.Errorf("%d writes were sent for one", writes.Load())
 	}
-}
-
-// large returns bytes of several parts.
-func large(n int) []byte {
-	b := make([]byte, n)
-	r := rand.NewChaCha8([32]byte{byte(n)})
-	_, _ = r.Read(b)
-	return b
 }
 
 // An object of several parts is whole, of those that race for a name one wins, and what is aborted or loses leaves no
@@ -176,139 +175,21 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// A creation whose answer is lost has made its object, by one request or by parts, and says so; one that another was
-// before says that.
-func TestLostAnswers(t *testing.T) {
+// An answer 409 to a HEAD, which has no error code, is asked again.
+func TestConflictingStat(t *testing.T) {
 	server := objectserver.StartS3(t, bucket)
 	proxy := objectserver.StartProxy(t, server.Endpoint)
 	s := open(t, server, proxy)
-	ctx := t.Context()
-	for _, n := range []int{0, 100, 9 << 20} {
-		for _, f := range []objectserver.Fault{
-			{Lost: true}, {Status: http.StatusConflict, Code: "ConditionalRequestConflict"},
-			{Status: http.StatusServiceUnavailable, Code: "SlowDown"},
-			{Status: http.StatusInternalServerError, Code: "InternalError"},
-		} {
-			name, data := fmt.Sprintf("lost/%d/%d-%v", n, f.Status, f.Lost), large(n)
-			var broken atomic.Int64
-			proxy.Break(func(r *http.Request) objectserver.Fault {
-				q := r.URL.Query()
-				makes := r.Method == http.MethodPut && !q.Has("partNumber") ||
-					r.Method == http.MethodPost && q.Has("uploadId")
-				if makes && broken.Add(1) <= 2 {
-					return f
-				}
-				return objectserver.Fault{}
-			})
-			must(t, put(ctx, s, name, data))
-			if broken.Load() < 2 {
-				t.Fatalf("%s: %d requests", name, broken.Load())
-			}
-			broken.Store(0)
-			if err := put(ctx, s, name, []byte("other")); !errors.Is(err, object.ErrExists) {
-				t.Fatalf("%s: a second creation: %v", name, err)
-			}
-			proxy.Break(nil)
-			if !bytes.Equal(content(t, s, name), data) {
-				t.Fatalf("%s: other bytes", name)
-			}
-		}
-	}
-	if n := server.Uploads(t, bucket); n != 0 {
-		t.Fatalf("%d uploads are left", n)
-	}
-}
-
-// A creation of which nobody can say whether it was this one is no "exists": a commit that is told
-// that is made again, by another name.
-func TestUnknownMaker(t *testing.T) {
-	server := objectserver.StartS3(t, bucket)
-	proxy := objectserver.StartProxy(t, server.Endpoint)
-	s := open(t, server, proxy)
-	var puts atomic.Int64
+	must(t, s.PutIfAbsent(t.Context(), "a", []byte("x")))
+	var heads atomic.Int64
 	proxy.Break(func(r *http.Request) objectserver.Fault {
-		switch {
-		case r.Method == http.MethodHead:
-			return objectserver.Fault{Status: http.StatusForbidden, Code: "AccessDenied"}
-		case r.Method == http.MethodPut && puts.Add(1) == 1:
-			return objectserver.Fault{Lost: true}
+		if r.Method == http.MethodHead && heads.Add(1) == 1 {
+			return objectserver.Fault{Status: http.StatusConflict, Code: "OperationAborted"}
 		}
 		return objectserver.Fault{}
 	})
-	if err := s.PutIfAbsent(t.Context(), "a", []byte("x")); err == nil || errors.Is(err, object.ErrExists) {
-		t.Fatal(err)
-	}
-	if puts.Load() != 2 {
-		t.Fatalf("%d requests", puts.Load())
-	}
-}
-
-// A service that answers with other bytes than those that were asked for is told.
-func TestNoRanges(t *testing.T) {
-	whole := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, "0123456789")
-	}))
-	defer whole.Close()
-	s, err := object.OpenWith("s3://b", map[string]string{"endpoint": whole.URL, "anon": "true"})
-	must(t, err)
-	got := make([]byte, 4)
-	if err := s.ReadAt(t.Context(), "a", got, 3); err == nil || !strings.Contains(err.Error(), "ranges") {
-		t.Fatalf("%v: %q", err, got)
-	}
-}
-
-// put creates an object by a Writer, of parts if it is large enough.
-func put(ctx context.Context, s object.Store, name string, data []byte) error {
-	w, err := s.Create(ctx, name)
-	if err != nil {
-		return err
-	}
-	if _, err := w.Write(data); err != nil {
-		w.Abort()
-		return err
-	}
-	return w.Commit(ctx)
-}
-
-// A body that ends early is read on from where it ended.
-func TestBrokenBodies(t *testing.T) {
-	server := objectserver.StartS3(t, bucket)
-	proxy := objectserver.StartProxy(t, server.Endpoint)
-	s := open(t, server, proxy)
-	data := large(1 << 20)
-	must(t, s.PutIfAbsent(t.Context(), "a", data))
-	var requests atomic.Int64
-	proxy.Break(func(r *http.Request) objectserver.Fault {
-		if r.Method != http.MethodGet {
-			return objectserver.Fault{}
-		}
-		switch requests.Add(1) {
-		case 1:
-			return objectserver.Fault{Cut: 300_000}
-		case 2:
-			return objectserver.Fault{Lost: true}
-		case 3:
-			return objectserver.Fault{Status: http.StatusServiceUnavailable, Code: "SlowDown"}
-		case 4:
-			return objectserver.Fault{Cut: 1}
-		}
-		return objectserver.Fault{}
-	})
-	got := make([]byte, len(data)-10)
-	must(t, s.ReadAt(t.Context(), "a", got, 10))
-	if !bytes.Equal(got, data[10:]) {
-		t.Fatal("other bytes")
-	}
-	if requests.Load() != 5 {
-		t.Fatalf("%d requests", requests.Load())
-	}
-	// The object's own end is no broken body.
-	requests.Store(10)
-	if err := s.ReadAt(t.Context(), "a", make([]byte, 100), int64(len(data)-50)); !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Fatal(err)
-	}
-	if requests.Load() != 11 {
-		t.Fatalf("%d requests", requests.Load()-10)
+	if info, err := s.Stat(t.Context(), "a"); err != nil || info.Size != 1 || heads.Load() != 2 {
+		t.Fatalf("%+v, %v, %d requests", info, err, heads.Load())
 	}
 }
 
@@ -335,5 +216,37 @@ func TestErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "no-such-bucket") {
 			t.Errorf("list of no bucket: %v", err)
 		}
+	}
+}
+
+// openURL returns a store of a service without TLS, anonymous.
+func openURL(t *testing.T, url string) object.Store {
+	s, err := object.OpenWith("s3://b", map[string]string{"endpoint": url, "anon": "true"})
+	must(t, err)
+	return s
+}
+
+func TestRetries(t *testing.T)  { remotetest.Retries(t, openURL) }
+func TestNoRanges(t *testing.T) { remotetest.NoRanges(t, openURL) }
+
+func TestFaults(t *testing.T) {
+	server := objectserver.StartS3(t, bucket)
+	proxy := objectserver.StartProxy(t, server.Endpoint)
+	remotetest.Faults(t, remotetest.Faulty{
+		Store: open(t, server, proxy), Proxy: proxy,
+		Makes: func(r *http.Request) bool {
+			q := r.URL.Query()
+			return r.Method == http.MethodPut && !q.Has("partNumber") ||
+				r.Method == http.MethodPost && q.Has("uploadId")
+		},
+		Finds: func(r *http.Request) bool { return r.Method == http.MethodHead },
+		Busy: []objectserver.Fault{
+			{Status: http.StatusConflict, Code: "ConditionalRequestConflict"},
+			{Status: http.StatusServiceUnavailable, Code: "SlowDown"},
+			{Status: http.StatusInternalServerError, Code: "InternalError"},
+		},
+	})
+	if n := server.Uploads(t, bucket); n != 0 {
+		t.Fatalf("%d uploads are left", n)
 	}
 }

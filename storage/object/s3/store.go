@@ -21,6 +21,7 @@ import (
 
 // Store is an object.Store in a bucket.
 type Store struct {
+	remote.Reader
 	client *awss3.Client
 	at     Location
 }
@@ -54,7 +55,13 @@ func Open(ctx context.Context, uri string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", at.URI(), err)
 	}
-	return &Store{client: c, at: at}, nil
+	return newStore(c, at), nil
+}
+
+func newStore(c *awss3.Client, at Location) *Store {
+	s := &Store{client: c, at: at}
+	s.Reader = remote.Reader{Get: s.get, Head: s.Stat}
+	return s
 }
 
 // URI returns s3://bucket/prefix.
@@ -74,64 +81,29 @@ func (s *Store) key(name string) (*string, error) {
 	return aws.String(s.at.Prefix + name), nil
 }
 
-// ReadAt asks for the range, and again for what is left of it where a body ends early or stalls.
-func (s *Store) ReadAt(ctx context.Context, name string, p []byte, off int64) error {
-	key, err := s.key(name)
-	if err != nil {
-		return err
+// get asks for a range of an object.
+func (s *Store) get(ctx context.Context, name, version string, off, n int64) (remote.Answer, error) {
+	ask := &awss3.GetObjectInput{
+		Bucket: &s.at.Bucket, Key: aws.String(s.at.Prefix + name),
+		Range: aws.String(fmt.Sprintf("bytes=%d-%d", off, off+n-1)),
 	}
-	if len(p) == 0 {
-		return remote.ReadNothing(ctx, s, name, off)
+	if version != "" {
+		ask.IfMatch = &version
 	}
-	return remote.ReadAt(ctx, name, p, off, s.get(name, key, ""))
-}
-
-// ReadUpTo is ReadAt of as much of the range as the object has: n bytes.
-func (s *Store) ReadUpTo(ctx context.Context, name string, p []byte, off int64) (n int, err error) {
-	key, err := s.key(name)
-	if err != nil {
-		return 0, err
+	out, err := s.client.GetObject(ctx, ask)
+	switch status, _ := answer(err); {
+	case status == http.StatusRequestedRangeNotSatisfiable:
+		return remote.Answer{}, io.EOF
+	case status == http.StatusPreconditionFailed:
+		return remote.Answer{}, object.Changed(name)
+	case err != nil:
+		return remote.Answer{}, s.wrap(ctx, name, err)
 	}
-	return remote.ReadUpTo(ctx, name, p, off, s.get(name, key, ""))
-}
-
-// ReadWhole asks for the beginning of an object: the answer says how long it is.
-func (s *Store) ReadWhole(ctx context.Context, name string, most int64) ([]byte, int64, error) {
-	key, err := s.key(name)
-	if err != nil {
-		return nil, 0, err
+	length := int64(-1)
+	if out.ContentLength != nil {
+		length = *out.ContentLength
 	}
-	return remote.ReadWhole(ctx, name, most, s.get(name, key, ""))
-}
-
-// get returns what asks for ranges of the object of a key, if it has the version; empty: whatever it has.
-func (s *Store) get(name string, key *string, version string) remote.Get {
-	return func(ctx context.Context, off, n int64) (remote.Answer, error) {
-		ask := &awss3.GetObjectInput{
-			Bucket: &s.at.Bucket, Key: key, Range: aws.String(fmt.Sprintf("bytes=%d-%d", off, off+n-1)),
-		}
-		if version != "" {
-			ask.IfMatch = &version
-		}
-		out, err := s.client.GetObject(ctx, ask)
-		status, _ := answer(err)
-		switch {
-		case status == http.StatusRequestedRangeNotSatisfiable:
-			return remote.Answer{}, io.EOF
-		case status == http.StatusPreconditionFailed:
-			return remote.Answer{}, object.Changed(name)
-		case err != nil:
-			return remote.Answer{}, s.wrap(ctx, name, err)
-		case version != "" && aws.ToString(out.ETag) != version: // the service takes no notice of If-Match
-			_ = out.Body.Close() // it is not read
-			return remote.Answer{}, object.Changed(name)
-		}
-		length := int64(-1)
-		if out.ContentLength != nil {
-			length = *out.ContentLength
-		}
-		return remote.NewAnswer(out.Body, length, aws.ToString(out.ContentRange)), nil
-	}
+	return remote.NewAnswer(out.Body, length, aws.ToString(out.ContentRange), aws.ToString(out.ETag)), nil
 }
 
 // Stat asks for an object's head.
@@ -150,10 +122,14 @@ func (s *Store) head(ctx context.Context, name string, key *string) (object.Info
 		return object.Info{}, s.wrap(ctx, name, err)
 	}
 	return object.Info{
-		Name: name, Size: aws.ToInt64(out.ContentLength), ModTime: aws.ToTime(out.LastModified).UnixNano(),
+		Name: name, Size: aws.ToInt64(out.ContentLength), ModTime: seconds(out.LastModified),
 		Version: aws.ToString(out.ETag),
 	}, nil
 }
+
+// seconds is a time of the service in nanoseconds: whole seconds, which are what the head of an object has, while some
+// services have more digits in listings.
+func seconds(t *time.Time) int64 { return aws.ToTime(t).Truncate(time.Second).UnixNano() }
 
 // PutIfAbsent creates an object by one request, unless its answer is lost.
 func (s *Store) PutIfAbsent(ctx context.Context, name string, data []byte) error {
@@ -239,7 +215,7 @@ func (s *Store) list(ctx context.Context, prefix, startAfter string, page int32)
 			for _, o := range out.Contents {
 				info := object.Info{
 					Name: strings.TrimPrefix(aws.ToString(o.Key), s.at.Prefix), Size: aws.ToInt64(o.Size),
-					ModTime: aws.ToTime(o.LastModified).UnixNano(), Version: aws.ToString(o.ETag),
+					ModTime: seconds(o.LastModified), Version: aws.ToString(o.ETag),
 				}
 				if !yield(info, nil) {
 					return

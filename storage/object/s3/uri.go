@@ -59,6 +59,8 @@ type Options struct {
 	// AccessKeyID and SecretAccessKey are used instead of the environment's credentials, with SessionToken if that is
 	// not empty.
 	AccessKeyID, SecretAccessKey, SessionToken string
+	// Exchange gives the credentials instead. nil: it does not.
+	Exchange *Exchange
 	// Anonymous requests are not signed: public buckets.
 	Anonymous bool
 	// AllowHTTP allows an endpoint without TLS, which loopback addresses need no leave for.
@@ -76,6 +78,8 @@ var keys = map[string]func(o *Options, v string) error{
 	"aws_access_key_id":     func(o *Options, v string) error { o.AccessKeyID = v; return nil },
 	"aws_secret_access_key": func(o *Options, v string) error { o.SecretAccessKey = v; return nil },
 	"aws_session_token":     func(o *Options, v string) error { o.SessionToken = v; return nil },
+	// The name of an Exchange. Of a program in Python it stands for a function.
+	"aws_credential_provider": func(o *Options, v string) error { o.Exchange = ExchangeOf(v); return nil },
 	"aws_skip_signature": func(o *Options, v string) (err error) {
 		o.Anonymous, err = remote.ParseTruth(v)
 		return err
@@ -99,7 +103,8 @@ var aliases = map[string]string{
 	"access_key_id": "aws_access_key_id", "key": "aws_access_key_id",
 	"secret_access_key": "aws_secret_access_key", "secret": "aws_secret_access_key",
 	"session_token": "aws_session_token", "token": "aws_session_token", "aws_token": "aws_session_token",
-	"skip_signature": "aws_skip_signature", "anon": "aws_skip_signature",
+	"credential_provider": "aws_credential_provider",
+	"skip_signature":      "aws_skip_signature", "anon": "aws_skip_signature",
 	"allow_http":                   "aws_allow_http",
 	"virtual_hosted_style_request": "aws_virtual_hosted_style_request",
 }

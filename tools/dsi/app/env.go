@@ -3,10 +3,8 @@ package app
 import (
 	"context"
 	"io"
-	"strings"
 
-	"github.com/alecthomas/kong"
-
+	"github.com/dsistore/dsistore/internal/commandline"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/metrics"
 	"github.com/dsistore/dsistore/tools/terminal"
@@ -59,12 +57,8 @@ type MetricsFlag struct {
 func (f MetricsFlag) metricsAddr() string { return f.MetricsAddr }
 
 // ServeMetrics serves the metrics of the command that was parsed, if it asks for them, until the command ends.
-func (e *Env) ServeMetrics(parsed *kong.Context) error {
-	node := parsed.Selected()
-	if node == nil || !node.Target.CanAddr() {
-		return nil
-	}
-	f, ok := node.Target.Addr().Interface().(interface{ metricsAddr() string })
+func (e *Env) ServeMetrics(parsed *commandline.Command) error {
+	f, ok := parsed.Target.(interface{ metricsAddr() string })
 	if !ok || f.metricsAddr() == "" {
 		return nil
 	}
@@ -75,6 +69,6 @@ func (e *Env) ServeMetrics(parsed *kong.Context) error {
 	}
 	e.AtEnd(server.Close)
 	e.Warnf("metrics at %s", server.URL())
-	e.Metrics, e.command = m, strings.TrimSpace(node.Path())
+	e.Metrics, e.command = m, parsed.Path
 	return nil
 }

@@ -18,11 +18,11 @@ import (
 
 // StoreArg is the argument that every command on a store begins with. What it opens is closed when the command ends.
 type StoreArg struct {
-	Store string `arg:"" help:"Root of the store: a directory, file:///path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix."`
+	Store string `arg:"" complete:"dirs" help:"Root of the store: a directory, file:///path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix."`
 	terminal.Endpoint
 	// Cache are the options of the cache on the local disk, for commands that read what a job reads. nil: the store is
 	// read as it is, by those that check and change it.
-	Cache map[string]string `kong:"-"`
+	Cache map[string]string `commandline:"-"`
 }
 
 // storageOptions are those of the store, and of the cache.
@@ -104,7 +104,7 @@ func Tables(ctx context.Context, store *storage.Store, name string) ([]*storage.
 // TableArgs are the arguments of the commands on a table.
 type TableArgs struct {
 	StoreArg
-	Table string `arg:"" help:"Name of the table. Commands that read also take TABLE@BRANCH."`
+	Table string `arg:"" complete:"tables" help:"Name of the table. Commands that read also take TABLE@BRANCH."`
 }
 
 // OpenTable opens the table.

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/dsistore/dsistore/reader"
 )
 
@@ -37,22 +35,15 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Dedup is how batches hold what rows share: kjt without the flag, ikjt with it alone, or what it says.
+// Dedup is how batches hold what rows share.
 type Dedup reader.Dedup
 
-// Decode reads the flag's value, if it has one.
-func (d *Dedup) Decode(ctx *kong.DecodeContext) error {
-	*d = Dedup(reader.DedupIKJT)
-	if ctx.Scan.Peek().Type != kong.FlagValueToken {
-		return nil
-	}
-	v, err := reader.ParseDedup(fmt.Sprint(ctx.Scan.Pop().Value))
+// UnmarshalText reads its name.
+func (d *Dedup) UnmarshalText(text []byte) error {
+	v, err := reader.ParseDedup(string(text))
 	*d = Dedup(v)
 	return err
 }
-
-// IsBool makes the value optional.
-func (d *Dedup) IsBool() bool { return true }
 
 // A Moment selects a snapshot: by number, or as of a time. The zero Moment is the latest.
 type Moment struct {

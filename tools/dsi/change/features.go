@@ -48,7 +48,7 @@ func changeFeatures(ctx context.Context, e *app.Env, t app.TableArgs, did string
 // namedFeatures are the arguments of commands that set what becomes of features.
 type namedFeatures struct {
 	app.TableArgs
-	Features []string `arg:"" optional:"" help:"Names of the features."`
+	Features []string `arg:"" optional:"" complete:"features" help:"Names of the features."`
 	From     string   `placeholder:"FILE" help:"A file of names, one a line, or - for standard input."`
 	DryRun   bool     `help:"Say which it would be, and change nothing."`
 }

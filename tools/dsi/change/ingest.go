@@ -22,7 +22,7 @@ type Ingest struct {
 	app.TableArgs
 	app.PopularFlag
 	app.MetricsFlag
-	Sources      []string      `arg:"" name:"source" help:"Files, directories in Hive layout, s3://bucket/path of either, or - for an Arrow IPC stream on standard input."`
+	Sources      []string      `arg:"" name:"source" help:"Files, directories in Hive layout, either at s3://, gs:// or az://bucket/path, or - for an Arrow IPC stream on standard input."`
 	Format       string        `default:"auto" enum:"auto,parquet,hive,orc,text,jsonl,arrow" help:"auto, parquet, hive, orc, text, jsonl or arrow."`
 	SessionKey   string        `placeholder:"COLUMN" help:"Cluster rows by this column. Default: what the mapping or the table says, else the source's order is kept."`
 	TimeKey      string        `placeholder:"COLUMN" help:"Order the rows of a session by this column."`

@@ -18,7 +18,7 @@ import (
 type Features struct {
 	app.TableArgs
 	app.AtFlag
-	Features []string `help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions)." default:"@all"`
+	Features []string `complete:"features" help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions)." default:"@all"`
 	Totals   bool     `help:"Sum up what the segments hold of each feature: coverage, values, bytes, duplicates. It reads every segment's index."`
 }
 

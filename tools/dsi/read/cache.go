@@ -41,7 +41,7 @@ func (c cacheFlags) open() (*diskcache.Cache, error) {
 
 type cacheStat struct{ cacheFlags }
 
-func (c *cacheStat) Run(e *app.Env) error {
+func (c *cacheStat) Run(_ context.Context, e *app.Env) error {
 	cache, err := c.open()
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (c *cacheStat) Run(e *app.Env) error {
 
 type cacheClear struct{ cacheFlags }
 
-func (c *cacheClear) Run(e *app.Env) error {
+func (c *cacheClear) Run(_ context.Context, e *app.Env) error {
 	cache, err := c.open()
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (c *cacheClear) Run(e *app.Env) error {
 
 type cacheWarm struct {
 	tableArgs
-	Features []string `required:"" help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions)."`
+	Features []string `required:"" complete:"features" help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions)."`
 	readFlags
 }
 

@@ -13,7 +13,7 @@ import (
 // Head prints the first rows.
 type Head struct {
 	tableArgs
-	Features []string `required:"" help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions)."`
+	Features []string `required:"" complete:"features" help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions)."`
 	Rows     int      `short:"n" default:"10" help:"How many rows."`
 	Vertical bool     `help:"A line per value instead of a line per row. Default when there are many features."`
 	readFlags

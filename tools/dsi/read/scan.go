@@ -15,10 +15,10 @@ import (
 // Scan reads everything as a trainer would, and prints the rates.
 type Scan struct {
 	tableArgs
-	Features  []string  `required:"" help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions)."`
+	Features  []string  `required:"" complete:"features" help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions)."`
 	BatchSize int       `default:"4096" help:"Samples a batch."`
 	Epochs    int       `default:"1" help:"Read everything this many times."`
-	Dedup     app.Dedup `help:"Give lists that rows share once, with an inverse: =ikjt (which --dedup alone means), =partial (lists share values), =kjt (a list a row; without the flag)."`
+	Dedup     app.Dedup `bare:"ikjt" help:"Give lists that rows share once, with an inverse: =ikjt (which --dedup alone means), =partial (lists share values), =kjt (a list a row; without the flag)."`
 	shuffleFlags
 	Plan bool `help:"Print the plan and read nothing."`
 	readFlags

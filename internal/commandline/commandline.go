@@ -1,0 +1,310 @@
+package commandline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/dsistore/dsistore/internal/suggest"
+)
+
+// A Program is what arguments are parsed for.
+type Program struct {
+	Name        string
+	Description string // one sentence or more
+	Version     string // "": there is no flag --version
+	Out, Err    io.Writer
+	Width       int               // of Out, for help; 0: no terminal
+	Vars        map[string]string // what replaces ${NAME} in the tags
+
+	// Complete returns what a shell may complete a flag or an argument to, by its tag complete. target is the command's
+	// struct, filled with what stands before. nil: nothing.
+	Complete func(ctx context.Context, target any, what string) []string
+}
+
+// A Command is what arguments asked for.
+type Command struct {
+	Path   string // its names, without the program's, as in "overlay add"; "": the program has no commands
+	Target any    // a pointer to its struct, filled
+}
+
+// An Error is one of the arguments. Its text ends with where help is.
+type Error struct{ Err error }
+
+func (e *Error) Error() string { return e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+// Parse fills grammar, a pointer to the program's struct, with args, which exclude the program's name. It returns nil
+// without an error when help, the version or a completion was asked for, and printed. What is wrong with the arguments
+// is an Error. It panics if the grammar is wrong.
+func (p *Program) Parse(ctx context.Context, grammar any, args []string) (*Command, error) {
+	for _, arg := range args {
+		if !utf8.ValidString(arg) { // names that are no text would all be shown, and stored, as one
+			return nil, &Error{fmt.Errorf("argument %.100q is not UTF-8", arg)}
+		}
+	}
+	cobra.EnableCommandSorting = false
+	b := &binder{program: p, arguments: map[*cobra.Command][]*argument{}}
+	root := &cobra.Command{Use: p.Name, Long: p.Description, Version: p.Version, Args: cobra.ArbitraryArgs,
+		SilenceErrors: true, SilenceUsage: true}
+	root.PersistentFlags().BoolP("help", "h", false, "Print help.")
+	b.bind(root, reflect.ValueOf(grammar).Elem(), root.PersistentFlags(), "")
+	root.SetOut(p.Out)
+	root.SetErr(p.Err)
+	root.SetArgs(append([]string{}, args...)) // of nil, cobra would take the process's
+	var helped error
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) { helped = b.help(c) })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return seeHelp(c, flagError(c, err)) })
+	root.InitDefaultVersionFlag()
+	if f := root.Flags().Lookup("version"); f != nil {
+		f.Usage, f.Shorthand = "Print the version.", ""
+	}
+	if err := root.ExecuteContext(ctx); err != nil {
+		return nil, err
+	}
+	return b.found, helped
+}
+
+// binder makes commands of structs.
+type binder struct {
+	program   *Program
+	arguments map[*cobra.Command][]*argument
+	found     *Command
+}
+
+// An argument is a field that an argument without a flag is for.
+type argument struct {
+	value
+	name, help string
+	optional   bool
+}
+
+func (a *argument) String() string {
+	s := "<" + a.name + ">"
+	if a.isList() {
+		s += " ..."
+	}
+	if a.optional {
+		s = "[" + s + "]"
+	}
+	return s
+}
+
+// bind makes c the command of the struct s, whose flags go to flags. path has the command's names.
+func (b *binder) bind(c *cobra.Command, s reflect.Value, flags *pflag.FlagSet, path string) {
+	c.Flags().SortFlags, flags.SortFlags = false, false
+	var arguments []*argument
+	var required []string
+	var commands bool
+	for _, f := range reflect.VisibleFields(s.Type()) {
+		if f.Anonymous || !f.IsExported() || f.Tag.Get("commandline") == "-" {
+			continue
+		}
+		tag := func(name string) string { return b.expand(f.Tag.Get(name)) }
+		has := func(name string) bool { _, ok := f.Tag.Lookup(name); return ok }
+		x := value{field: s.FieldByIndex(f.Index), commas: tag("sep") != "none", enum: splitCommas(tag("enum")),
+			complete: tag("complete")}
+		if !has("cmd") && !supported(f.Type, true) {
+			panic(fmt.Sprintf("commandline: %s of %v: no flag or argument can be a %v", f.Name, s.Type(), f.Type))
+		}
+		switch {
+		case has("cmd"):
+			commands = true
+			sub := &cobra.Command{Use: nameOf(f), Short: tag("help"), Aliases: splitCommas(tag("aliases")),
+				Args: cobra.ArbitraryArgs}
+			if sub.GroupID = tag("group"); sub.GroupID != "" && !c.ContainsGroup(sub.GroupID) {
+				c.AddGroup(&cobra.Group{ID: sub.GroupID, Title: sub.GroupID})
+			}
+			c.AddCommand(sub)
+			subPath := strings.TrimSpace(path + " " + sub.Use)
+			b.bind(sub, x.field, sub.Flags(), subPath)
+			if tag("default") == "withargs" {
+				b.bind(c, x.field, c.Flags(), subPath)
+			}
+		case has("arg"):
+			arguments = append(arguments, &argument{x, nameOf(f), tag("help"), has("optional")})
+		default:
+			b.addFlag(flags, &x, f, tag)
+			if has("required") {
+				required = append(required, nameOf(f))
+			}
+		}
+	}
+	switch {
+	case !commands:
+		b.runs(c, s, path, arguments, required)
+	case c.RunE == nil: // no command is meant where none is named
+		c.RunE = func(c *cobra.Command, args []string) error { return seeHelp(c, expectedCommand(c, args)) }
+	}
+}
+
+// runs makes c the command that has been found when it runs.
+func (b *binder) runs(c *cobra.Command, s reflect.Value, path string, arguments []*argument, required []string) {
+	target := s.Addr().Interface()
+	if h, ok := target.(interface{ Help() string }); ok {
+		c.Example = h.Help()
+	}
+	b.arguments[c] = arguments
+	c.ValidArgsFunction = func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if len(arguments) == 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		_ = setArguments(arguments, args) // the others will come
+		a := arguments[min(len(args), len(arguments)-1)]
+		if len(args) >= len(arguments) && !a.isList() {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return b.complete(c, target, &a.value, begun)
+	}
+	b.completeFlags(c, target, arguments)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		for _, name := range required {
+			if f := c.Flags().Lookup(name); !f.Changed {
+				return seeHelp(c, fmt.Errorf("--%s %s is missing", name, f.Value.Type()))
+			}
+		}
+		if err := setArguments(arguments, args); err != nil {
+			return seeHelp(c, err)
+		}
+		b.found = &Command{Path: path, Target: target}
+		return nil
+	}
+}
+
+// setArguments sets the fields that arguments are for.
+func setArguments(arguments []*argument, args []string) error {
+	for i, a := range arguments {
+		switch {
+		case len(args) == 0 && !a.optional:
+			var missing []string
+			for _, a := range arguments[i:] {
+				missing = append(missing, a.String())
+			}
+			return fmt.Errorf("expected %q", strings.Join(missing, " "))
+		case len(args) == 0:
+			return nil
+		}
+		n := 1
+		if a.isList() {
+			n = len(args)
+		}
+		for _, s := range args[:n] {
+			if err := a.Set(s); err != nil {
+				return fmt.Errorf("%v: %w", a, err)
+			}
+		}
+		args = args[n:]
+	}
+	if len(args) > 0 {
+		return fmt.Errorf("unexpected argument %s", args[0])
+	}
+	return nil
+}
+
+// addFlag adds the flag of a field.
+func (b *binder) addFlag(flags *pflag.FlagSet, x *value, f reflect.StructField, tag func(string) string) {
+	def := tag("default")
+	if v, ok := os.LookupEnv(tag("env")); ok && tag("env") != "" {
+		def = v
+	}
+	if def != "" {
+		if err := x.Set(def); err != nil {
+			panic(fmt.Sprintf("commandline: --%s: default %v", nameOf(f), err))
+		}
+		x.isSet = false
+	}
+	if x.placeholder = tag("placeholder"); x.placeholder == "" {
+		x.placeholder = strings.ToUpper(nameOf(f)[strings.LastIndexByte(nameOf(f), '-')+1:])
+	}
+	_, hidden := f.Tag.Lookup("hidden")
+	bare := tag("bare")
+	if x.isBool() {
+		bare = "true"
+	}
+	flags.AddFlag(&pflag.Flag{Name: nameOf(f), Shorthand: tag("short"), Usage: tag("help"), Value: x, DefValue: def,
+		NoOptDefVal: bare, Hidden: hidden})
+}
+
+// expand replaces ${NAME}, for each variable of the program.
+func (b *binder) expand(s string) string {
+	for name, v := range b.program.Vars {
+		s = strings.ReplaceAll(s, "${"+name+"}", v)
+	}
+	return s
+}
+
+// nameOf returns a field's name on the command line.
+func nameOf(f reflect.StructField) string {
+	if name := f.Tag.Get("name"); name != "" {
+		return name
+	}
+	var b strings.Builder
+	letters := []rune(f.Name)
+	for i, r := range letters {
+		if i > 0 && unicode.IsUpper(r) &&
+			(!unicode.IsUpper(letters[i-1]) || i+1 < len(letters) && unicode.IsLower(letters[i+1])) {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+// expectedCommand is the error of a command that only has commands.
+func expectedCommand(c *cobra.Command, args []string) error {
+	var names []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() && sub.Name() != "completion" {
+			names = append(names, sub.Name())
+		}
+	}
+	if len(args) > 0 {
+		return fmt.Errorf("there is no command %q%s", args[0], suggest.Hint(args[0], names))
+	}
+	return fmt.Errorf("expected a command: %s", strings.Join(names, ", "))
+}
+
+// flagError says what pflag found wrong.
+func flagError(c *cobra.Command, err error) error {
+	var missing *pflag.NotExistError
+	var valueless *pflag.ValueRequiredError
+	var invalid *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &missing) && missing.GetSpecifiedShortnames() == "":
+		name := "--" + missing.GetSpecifiedName()
+		var all, longer []string
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Hidden {
+				return
+			}
+			all = append(all, "--"+f.Name)
+			if strings.HasPrefix("--"+f.Name, name) {
+				longer = append(longer, "--"+f.Name)
+			}
+		})
+		if len(longer) == 1 {
+			return fmt.Errorf("unknown flag %s; did you mean %s?", name, longer[0])
+		}
+		return fmt.Errorf("unknown flag %s%s", name, suggest.Hint(name, all))
+	case errors.As(err, &valueless):
+		f := valueless.GetFlag()
+		return fmt.Errorf("--%s: %s is missing", f.Name, f.Value.Type())
+	case errors.As(err, &invalid):
+		return fmt.Errorf("--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())
+	}
+	return err
+}
+
+// seeHelp makes err an Error that says where help is.
+func seeHelp(c *cobra.Command, err error) error {
+	return &Error{fmt.Errorf("%w (see %s --help)", err, c.CommandPath())}
+}

@@ -1,0 +1,49 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/dsistore/dsistore/reader"
+)
+
+// completeTime is how long a shell waits for names at most.
+const completeTime = 3 * time.Second
+
+// Complete returns the names that a shell may complete a word of a command to: the "tables" of its store, or the
+// "features" of its table. Nothing is printed of what cannot be read: it has no names.
+func (e *Env) Complete(ctx context.Context, command any, what string) []string {
+	ctx, cancel := context.WithTimeout(ctx, completeTime)
+	defer cancel()
+	c, ok := command.(interface {
+		names(ctx context.Context, e *Env, what string) ([]string, error)
+	})
+	if !ok {
+		return nil
+	}
+	names, _ := c.names(ctx, e, what)
+	return names
+}
+
+func (t TableArgs) names(ctx context.Context, e *Env, what string) ([]string, error) {
+	if what == "tables" {
+		store, err := t.Open(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		return store.Tables(ctx)
+	}
+	view, err := t.OpenView(ctx, e, AtFlag{})
+	if err != nil {
+		return nil, err
+	}
+	plan, err := reader.NewViewPlan(ctx, view, reader.PlanOptions{Features: []string{"@all"}})
+	if err != nil {
+		return nil, err
+	}
+	names := []string{"@all", "@labels", "@keys", "@partitions"}
+	for _, f := range plan.Features {
+		names = append(names, f.Name)
+	}
+	return names, nil
+}
