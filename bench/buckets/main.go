@@ -37,6 +37,8 @@ type flags struct {
 	Reads     int             `help:"Reads of the measure of stalls." default:"4000"`
 	Quota     int64           `help:"Bytes of the cache of the measure of its quota; what is read through it is twice as large." default:"268435456"`
 	Burst     float64         `help:"How many seconds requests are refused, and before that are not." default:"5"`
+	Writers   int             `help:"How many writers commit at the same time." default:"8"`
+	Commits   int             `help:"How often each of them does." default:"20"`
 	Results   string          `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
 }
 
@@ -45,6 +47,7 @@ type result struct {
 	Throughput throughput `json:"throughput"`
 	Stalls     stalls     `json:"stalls"`
 	Burst      burst      `json:"burst"`
+	Commits    commits    `json:"commits"`
 	Epochs     []epoch    `json:"epochs"`
 	Warm       warm       `json:"warm_cache"`
 	Quota      quota      `json:"quota"`
@@ -116,6 +119,9 @@ func (f *flags) run(ctx context.Context) (result, error) {
 	}
 	if r.Burst, err = f.burst(ctx, s); err != nil {
 		return r, fmt.Errorf("burst: %w", err)
+	}
+	if r.Commits, err = f.commits(ctx, s); err != nil {
+		return r, fmt.Errorf("commits: %w", err)
 	}
 	t, err := f.table(ctx, s)
 	if err != nil {
@@ -444,6 +450,9 @@ func (r result) print() {
 	b := r.Burst
 	fmt.Printf("burst       %.0f reads/s before; 90 %% of it %.1f s after the last 503 (%d refused)\n", b.Before,
 		b.Recovery, b.Refused)
+	c := r.Commits
+	fmt.Printf("commits     %d writers, 50 ms a request: %.1f commits/s, %.2f puts a commit, the slowest %.1f s\n",
+		c.Writers, c.Rate, c.Puts, c.Slowest)
 	for _, e := range r.Epochs {
 		fmt.Printf("epoch       %g ms a request: %d requests (8 MiB each: %.1f), %.1f MB; %.3f s; ", e.Latency,
 			e.Requests, e.Least, float64(e.Bytes)/1e6, program.Median(e.Without))
