@@ -152,8 +152,8 @@ func (r *retryer) GetAttemptToken(ctx context.Context) (func(error) error, error
 	return r.Standard.GetAttemptToken(ctx)
 }
 
-// IsErrorRetryable knows more than the SDK does: 408, 429, that another request for the name was under way (409: an answer
-// to a HEAD has no code that says so), and that credentials have changed.
+// IsErrorRetryable knows more than the SDK does: 408, 429, 409, which says that another request for the name was under
+// way (by its status: an answer to a HEAD has no error code), and that credentials have changed.
 func (r *retryer) IsErrorRetryable(err error) bool {
 	status, code := answer(err)
 	if r.credentials != nil && r.renewed < refusals(status, code) {
