@@ -105,7 +105,7 @@ func (t *Log) ReadNewest(ctx context.Context, n Object) (*Snapshot, error) {
 	switch {
 	case last != nil && at == n.Info:
 		return last, nil
-	case last != nil && last.Manifest.Info.Number == n.Number && at == (object.Info{}): // the handle has made it
+	case last != nil && last.Manifest.Info.Number == n.Number && at == (object.Info{}): // see Remember
 		var m Manifest
 		if m, err = t.Header(ctx, n.Number); err == nil && m.Commit == last.Manifest.Commit {
 			s = last
@@ -137,7 +137,8 @@ func (t *Log) Forget() {
 	t.last, t.at = nil, object.Info{}
 }
 
-// Remember remembers a snapshot that was the newest a moment ago. at is zero where the handle made it.
+// Remember remembers a snapshot that was the newest a moment ago. at is zero where no listing has shown it: the handle
+// made it, or asked for its number.
 func (t *Log) Remember(s *Snapshot, at object.Info) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
