@@ -1,7 +1,9 @@
 package storage
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -45,6 +47,15 @@ func TestRequests(t *testing.T) {
 				}
 				return err
 			})
+			exists := func(ctx context.Context) error {
+				if ok, err := newest.Exists(ctx); !ok {
+					return cmp.Or(err, errors.New("the snapshot is gone"))
+				}
+				return nil
+			}
+			measure("whether what was just read is there", 0, 0, exists)
+			time.Sleep(time.Second)
+			measure("whether what was read is there", 1, 1, exists)
 			measure("newest again", 1, 1, func(ctx context.Context) error { _, err := far.Latest(ctx); return err })
 			measure("a given snapshot", 2, 2, func(ctx context.Context) error { _, err := far.At(ctx, 2); return err })
 			late := writeSegment(t, tab, partition("ds", "1"), []uint32{10}, 99, segment.Options{}, "x")

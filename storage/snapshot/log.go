@@ -372,7 +372,9 @@ func (t *Log) decode(name string, number uint64, b []byte) (*Snapshot, error) {
 	if reason != "" {
 		return nil, wire.Corrupt(name, reason)
 	}
-	return &Snapshot{Log: t, Manifest: m}, t.bind(m.Table)
+	s := &Snapshot{Log: t, Manifest: m}
+	s.seen.Store(int64(time.Since(began)))
+	return s, t.bind(m.Table)
 }
 
 // Empty returns what the first commit builds on: a snapshot without anything, and without a number.

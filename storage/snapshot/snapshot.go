@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/dsistore/dsistore/internal/suggest"
@@ -39,19 +40,36 @@ func (i Info) LiveRows() uint64 { return i.Rows - i.DeletedRows }
 type Snapshot struct {
 	Log      *Log
 	Manifest Manifest
+
+	seen atomic.Int64 // when the store had it last, as a time since began; 0: nobody has looked
 }
+
+// began is what Snapshot.seen counts from: not a date, which a clock may change.
+var began = time.Now()
+
+// seenFor is how long Exists believes that a store which is far away still has what it had.
+const seenFor = time.Second
 
 // Info describes the snapshot.
 func (s *Snapshot) Info() Info { return s.Manifest.Info }
 
 // Exists reports whether the store still has this very snapshot: it was not removed, nor the store made anew with
-// another of its number. One small read.
+// another of its number. One small read, but for a store of high latency that had it less than a second ago.
 func (s *Snapshot) Exists(ctx context.Context) (bool, error) {
+	if seen := time.Duration(s.seen.Load()); seen != 0 && time.Since(began)-seen < seenFor &&
+		object.HighLatency(s.Log.Store.Blobs) {
+		return true, nil
+	}
+	now := time.Since(began)
 	m, err := s.Log.Header(ctx, s.Manifest.Info.Number)
 	if errors.Is(err, object.ErrNotFound) || errors.Is(err, ErrReplaced) {
 		return false, nil
 	}
-	return err == nil && m.Commit == s.Manifest.Commit, err
+	if err != nil || m.Commit != s.Manifest.Commit {
+		return false, err
+	}
+	s.seen.Store(int64(now))
+	return true, nil
 }
 
 func (s *Snapshot) ObjectName() string {
