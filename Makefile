@@ -28,8 +28,8 @@ BENCHTIME ?= 1s
 build: ## builds bin/dsi and bin/dsistat
 	CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath -o bin/ ./tools/cmd/...
 
-demo: build ## generates a training table, ingests it and scans it, beside the Parquet it came from; leaves out/demo
-	@CGO_ENABLED=0 $(GO) run ./bench/demo
+demo: build ## generates a training table, ingests it and scans it, beside the Parquet it came from; leaves out/demo, or the store at STORE=s3://bucket/prefix
+	@CGO_ENABLED=0 $(GO) run ./bench/demo $(if $(STORE),--store $(STORE))
 
 
 # The environment of the Python tests is downloaded while the Go tests run; its wheel is built after them, from what they compiled. The browser is
@@ -132,7 +132,7 @@ python-bench: build python-test ## measures the Python loader beside pyarrow, an
 	out/venv/bin/pip --disable-pip-version-check install -q -r bench/pytorch/requirements.txt
 	out/venv/bin/python bench/pytorch/plot.py
 
-plots: ## draws the plots of bench/profiles and bench/dedupsweep anew; wants matplotlib (bench/pytorch/requirements.txt)
+plots: ## draws the plots of bench/profiles, bench/dedupsweep and bench/ablation anew; wants matplotlib (bench/pytorch/requirements.txt)
 	python3 bench/plots.py
 
 # The baselines join the Python package in the virtual environment of its tests.
@@ -140,6 +140,7 @@ baselines: build
 	@python/test.sh prepare; python/test.sh wheel; test -f out/python-ready || { cat out/python-left-out out/python-prepare.log; exit 1; }
 	out/venv/bin/pip --disable-pip-version-check install -q -r bench/baselines/requirements.txt
 	out/venv/bin/pip --disable-pip-version-check install -q --no-deps -r bench/baselines/requirements-nodeps.txt
+	out/venv/bin/pip --disable-pip-version-check install -q --no-deps --upgrade --target out/baselines-s3 -r bench/baselines/requirements-s3.txt
 
 bench-peers: baselines ## measures dsistore beside Parquet, Arrow IPC, DuckDB, Lance, Vortex, ...; ARGS='--only kjt' for a part
 	PYTHONPATH=bench out/venv/bin/python -m baselines $(ARGS)

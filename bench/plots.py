@@ -1,4 +1,4 @@
-"""Draws the results of bench/profiles and bench/dedupsweep into docs/img, by matplotlib: make plots."""
+"""Draws the results of bench/profiles, bench/dedupsweep and bench/ablation into docs/img, by matplotlib: make plots."""
 
 from __future__ import annotations
 
@@ -82,12 +82,32 @@ def dedupsweep(result: list[dict[str, Any]], images: pathlib.Path) -> None:
         save(images / f"{name}.svg")
 
 
+def ablation(result: dict[str, Any], images: pathlib.Path) -> None:
+    """Bars of each step: published, on the disk, and from each slow store."""
+    plt = pyplot()
+    plt.figure(figsize=(7, 4.3))
+    steps = [s for s in result["steps"] if s["published_throughput"]]
+    bars = [("published", [s["published_throughput"] for s in steps]),
+            ("simulated disk", [s["disk_throughput"] for s in steps])]
+    bars += [(f"{w['latency_ms']:g} ms a request", [s["slow_store"][k]["throughput"] for s in steps])
+             for k, w in enumerate(steps[0]["slow_store"])]
+    for i, (label, heights) in enumerate(bars):
+        plt.bar([k + 0.8 * (i - (len(bars) - 1) / 2) / len(bars) for k in range(len(steps))], heights,
+                0.8 / len(bars), label=label)
+    plt.xticks(range(len(steps)), [s["name"].replace(" ", "\n", 2) for s in steps], fontsize=8)
+    plt.yscale("log")
+    plt.axhline(1, color="black", linewidth=0.6)
+    plt.legend(fontsize=7)
+    axes("", "throughput, maps of all features = 1")
+    save(images / "ablation.svg")
+
+
 def main() -> None:
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--results", type=pathlib.Path, default=ROOT / "bench" / "results", help="directory of the results")
     p.add_argument("--images", type=pathlib.Path, default=ROOT / "docs" / "img", help="directory of the plots")
     a = p.parse_args()
-    for draw in (profiles, dedupsweep):
+    for draw in (profiles, dedupsweep, ablation):
         draw(json.loads((a.results / f"{draw.__name__}.json").read_text())["result"], a.images)
 
 

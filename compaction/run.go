@@ -606,9 +606,13 @@ func hold(ctx context.Context, snap *storage.Snapshot, owner string) (*renewedLe
 		for {
 			select {
 			case <-t.C:
-				_ = of.Renew(ctx, leaseTime) // after an error three more tries follow before the lease ends
 			case <-l.done:
+			}
+			select {
+			case <-l.done: // also where it is time to renew, too
 				return
+			default:
+				_ = of.Renew(ctx, leaseTime) // after an error three more tries follow before the lease ends
 			}
 		}
 	}()

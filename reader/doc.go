@@ -19,8 +19,8 @@
 //	segments ──> I/O tasks ─> requests* ──> tasks* ─────────┐
 //	(indexes     (stripes,    (ranged       (checksum,      │
 //	 looked up,   ranges       reads)        decode, widen, │
-//	 4 ahead)     joined;                    transform a    │
-//	              wait for                   stripe of a    │
+//	 some         joined;                    transform a    │
+//	 ahead)       wait for                   stripe of a    │
 //	              memory)                    feature)       v
 //	                 └────────────────> stripes in order ──> batches cut ──> assembled* ──> Next
 //	                                                         (wait for a     (kjt: one copy for each row;

@@ -18,6 +18,7 @@ import (
 	"github.com/dsistore/dsistore/reader/metering"
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/object"
 )
 
 // A Pruning counts what evaluating a filter could skip and what it read.
@@ -103,6 +104,9 @@ func (v *filterExecutor) close() {
 // all returns the rows of each segment for which the filter is true; nil: every row.
 func (v *filterExecutor) all(ctx context.Context, segments []catalog.SegmentDescriptor) ([]*roaring.Bitmap, error) {
 	start := time.Now()
+	if v.x != nil {
+		ctx = object.CountTraffic(ctx, &v.x.Stats.Traffic)
+	}
 	out := make([]*roaring.Bitmap, len(segments))
 	err := execution.Parallel(len(segments), segmentsAtOnce, func(i int) (err error) {
 		out[i], err = v.segment(ctx, i, segments[i])

@@ -9,6 +9,7 @@ import (
 	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/metering"
 	"github.com/dsistore/dsistore/reader/plan"
+	"github.com/dsistore/dsistore/storage/object"
 )
 
 // inlineBytes is the largest number of bytes, stored and decoded, that are read inline. Passing so few to other
@@ -35,6 +36,7 @@ func (s *Scanner) inline(ctx context.Context) (*batch.Draft, error) {
 	// continues between the calls.
 	s.tried = true
 	defer metering.Since(time.Now(), &s.x.Stats.Stall)
+	ctx = object.CountTraffic(ctx, &s.x.Stats.Traffic)
 	g, err := l.loadSegment(ctx, index)
 	if err != nil {
 		return nil, err

@@ -372,15 +372,29 @@ func (l *Layout) Cost(ctx context.Context, opts Options) (Cost, error) {
 	}
 	u := new(ioplan.IOTask)
 	for row := first; row < end; {
-		i := l.segmentAt(row)
-		g, err := l.loadSegment(ctx, i)
+		from := l.segmentAt(row)
+		some := make([]*ioplan.Segment, 0, indexReaders)
+		for i := from; len(some) < cap(some) && i < len(l.segments) && l.firstRow[i] < end; i++ {
+			some = append(some, nil)
+		}
+		err := execution.Parallel(len(some), indexReaders, func(i int) (err error) {
+			if l.segments[from+i].Rows > 0 {
+				some[i], err = l.loadSegment(ctx, from+i)
+			}
+			return err
+		})
 		if err != nil {
 			return Cost{}, err
 		}
-		c.Segments++
-		from, to := g.StripesOf(row, end)
-		c.add(u, g, from, to, &opts)
-		row = l.firstRow[i+1]
+		for i, g := range some {
+			if g == nil {
+				continue
+			}
+			c.Segments++
+			lo, hi := g.StripesOf(max(row, l.firstRow[from+i]), end)
+			c.add(u, g, lo, hi, &opts)
+		}
+		row = l.firstRow[from+len(some)]
 	}
 	return c, nil
 }

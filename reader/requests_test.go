@@ -21,6 +21,12 @@ import (
 // manySegments has a table "t" of so many segments of 8 rows in 2 stripes, with features "n" and "m".
 func manySegments(t *testing.T, segments int) *object.Memory {
 	t.Helper()
+	return segmentsOf(t, segments, "m", "n")
+}
+
+// segmentsOf has a table "t" of so many segments of 8 rows in 2 stripes, with the features.
+func segmentsOf(t *testing.T, segments int, features ...string) *object.Memory {
+	t.Helper()
 	ctx := t.Context()
 	mem := object.NewMemory()
 	store, err := storage.Create(ctx, mem, storage.Options{})
@@ -32,18 +38,19 @@ func manySegments(t *testing.T, segments int) *object.Memory {
 		t.Fatal(err)
 	}
 	change := commit.Change{Operation: "ingest"}
-	for _, name := range []string{"m", "n"} {
-		change.Set(append(commit.Op[commit.AddFeatures](&change),
-			catalog.Feature{ID: catalog.NewFeatureID(name, 0), Name: name,
-				Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}}))
+	var all commit.AddFeatures
+	for _, name := range features {
+		all = append(all, catalog.Feature{ID: catalog.NewFeatureID(name, 0), Name: name,
+			Type: vector.Type{Kind: vector.Dense, Elem: vector.Int64}})
 	}
+	change.Set(all)
 	for i := range segments {
 		w, err := table.NewSegment(ctx, catalog.Partition{{Key: "ds", Value: fmt.Sprint(i % 30)}}, []uint32{4, 4},
 			segment.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for k, f := range commit.Op[commit.AddFeatures](&change) {
+		for k, f := range all {
 			if err := w.AddFeature(ctx, k, f, func(w *format.Writer) error {
 				for stripe := range 2 {
 					c := vector.NewColumn(f.Type)
@@ -75,15 +82,18 @@ func manySegments(t *testing.T, segments int) *object.Memory {
 // TestRequests counts the requests and the round trips from opening a store to the first batch and to the last, by the
 // formulas of PROTOCOL.md.
 func TestRequests(t *testing.T) {
-	for _, segments := range []int{1, 10, 100} {
+	for _, segments := range []int{1, 10, 100, 1000} {
 		mem := manySegments(t, segments)
 		synctest.Test(t, func(t *testing.T) {
 			ctx, n := t.Context(), int64(segments)
 			counted := objecttest.NewMeter(mem)
+			all := int64(0) // round trips
 			measure := func(what string, requests, trips int64, f func(ctx context.Context) error) {
 				t.Helper()
 				what = fmt.Sprintf("%d segments: %s", segments, what)
-				counted.Measure(t, what, func() error { return f(ctx) }).Check(t, what, requests, trips)
+				cost := counted.Measure(t, what, func() error { return f(ctx) })
+				cost.Check(t, what, requests, trips)
+				all += cost.Trips
 			}
 			var store *storage.Store
 			var snap *storage.Snapshot
@@ -94,6 +104,7 @@ func TestRequests(t *testing.T) {
 				return err
 			})
 			defer func() { store.Close() }()
+			runs := int64(len(snap.Manifest.Listing.Runs)) // of the listing
 			var plan *Plan
 			measure("plan", 0, 0, func(ctx context.Context) (err error) {
 				plan, err = NewPlan(ctx, snap, PlanOptions{Features: []string{"n"}, BatchSize: 16})
@@ -101,7 +112,7 @@ func TestRequests(t *testing.T) {
 			})
 			opts := Options{Usage: UsageOptions{Off: true}}
 			var s *Scanner
-			measure("scanner", 0, 0, func(ctx context.Context) (err error) {
+			measure("scanner", runs, runs, func(ctx context.Context) (err error) {
 				s, err = Open(ctx, snap, plan, opts)
 				return err
 			})
@@ -112,8 +123,8 @@ func TestRequests(t *testing.T) {
 				}
 				return err
 			}
-			measure("first batch", 2*min(n, 10), 2, next)
-			measure("the others", 2*n, 2+n/4, func(ctx context.Context) (err error) {
+			measure("first batch", 2*min(n, 3*remoteSegmentsAhead), 2, next)
+			measure("the others", 2*n, n/128, func(ctx context.Context) (err error) {
 				for err == nil {
 					err = next(ctx)
 				}
@@ -123,7 +134,10 @@ func TestRequests(t *testing.T) {
 				return err
 			})
 			s.Close()
-			measure("plan of a known snapshot, to the first batch", 3+2*min(n, 10), 4,
+			if all > 12 {
+				t.Errorf("%d segments, from opening the store to the last batch: %d round trips", segments, all)
+			}
+			measure("plan of a known snapshot, to the first batch", 2+runs+2*min(n, 3*remoteSegmentsAhead), 3+runs,
 				func(ctx context.Context) (err error) {
 					if store, err = storage.Open(ctx, counted, storage.Options{}); err != nil {
 						return err
@@ -136,4 +150,47 @@ func TestRequests(t *testing.T) {
 			s.Close()
 		})
 	}
+}
+
+// TestWideRequests counts the round trips of a process that has nothing, to the first batch of 200 of 20,000 features,
+// which its plan names.
+func TestWideRequests(t *testing.T) {
+	var names, some []string
+	for i := range 20_000 {
+		names = append(names, fmt.Sprintf("feature_%05d", i))
+		if i%100 == 0 {
+			some = append(some, names[i])
+		}
+	}
+	mem := segmentsOf(t, 1, names...)
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		counted := objecttest.NewMeter(mem)
+		var store *storage.Store
+		var s *Scanner
+		counted.Measure(t, "20,000 features, to the first batch", func() error {
+			var snap *storage.Snapshot
+			var err error
+			if store, err = storage.Open(ctx, counted, storage.Options{}); err != nil {
+				return err
+			}
+			if _, snap, err = store.Newest(ctx, "t"); err != nil {
+				return err
+			}
+			plan, err := NewPlan(ctx, snap, PlanOptions{Features: some, BatchSize: 4})
+			if err != nil {
+				return err
+			}
+			if s, err = Open(ctx, snap, plan, Options{Usage: UsageOptions{Off: true}}); err != nil {
+				return err
+			}
+			b, err := s.Next(ctx)
+			if err == nil {
+				b.Release()
+			}
+			return err
+		}).Check(t, "20,000 features, to the first batch", 300, 5)
+		s.Close()
+		store.Close()
+	})
 }

@@ -6,10 +6,13 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/dsistore/dsistore/reader/batch"
 	"github.com/dsistore/dsistore/reader/execution"
 	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/plan"
+	"github.com/dsistore/dsistore/storage/object"
 )
 
 // A run is the set of goroutines that read from one position to the end; doc.go has a picture. A Scanner has at most
@@ -25,7 +28,8 @@ type run struct {
 	done   <-chan struct{}
 	wg     sync.WaitGroup
 
-	chunks   chan chunk // in order
+	indexes  *semaphore.Weighted // bytes of the indexes that are opened in advance
+	chunks   chan chunk          // in order
 	requests chan execution.Request
 	decode   chan execution.DecodeTask
 	stripes  chan *ioplan.Stripe // in order
@@ -47,19 +51,28 @@ type result struct {
 	err   error
 }
 
-// segmentsAhead is how many segments are opened in advance.
-const segmentsAhead = 4
+// segmentsAhead is how many segments are opened in advance; from a store of high latency it is remoteSegmentsAhead, as
+// long as their indexes take at most an eighth of the memory. A store's client sends as many requests again for data.
+const (
+	segmentsAhead       = 4
+	remoteSegmentsAhead = 128
+)
 
 // start starts a run that reads rows [first, end) of an epoch, whose first batch has index firstBatch.
 func (s *Scanner) start(epoch, first, end, firstBatch uint64) *run {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(object.CountTraffic(context.Background(), &s.x.Stats.Traffic))
+	ahead := segmentsAhead
+	if object.HighLatency(s.layout.blobs) {
+		ahead = remoteSegmentsAhead
+	}
 	r := &run{
 		s: s, epoch: epoch, first: first, end: end, batch: firstBatch, loaded: s.loaded, cancel: cancel,
 		done:     ctx.Done(),
-		chunks:   make(chan chunk, segmentsAhead-1+s.layout.plan.Shuffle.BufferStripes),
+		indexes:  semaphore.NewWeighted(max(s.opts.MemoryBudget/8, segmentsAhead)),
+		chunks:   make(chan chunk, ahead-1+s.layout.plan.Shuffle.BufferStripes),
 		requests: make(chan execution.Request),
 		decode:   make(chan execution.DecodeTask, 4*s.opts.Workers),
-		stripes:  make(chan *ioplan.Stripe, 64),
+		stripes:  make(chan *ioplan.Stripe, 4*ahead),
 		assemble: make(chan *batch.Draft, s.opts.MaxBatches),
 		out:      make(chan result, s.opts.MaxBatches+1),
 	}
@@ -97,7 +110,7 @@ func (r *run) stop() {
 	}
 }
 
-// openSegments opens the segments in order, segmentsAhead of their use, and sends a chunk for each.
+// openSegments opens the segments in order, ahead of their use, and sends a chunk for each.
 func (r *run) openSegments(ctx context.Context) {
 	defer close(r.chunks)
 	if r.first >= r.end {
@@ -112,8 +125,12 @@ func (r *run) openSegments(ctx context.Context) {
 		if !loaded {
 			x = &segmentLoad{index: i, done: make(chan struct{})}
 		}
+		weight := min(int64(l.segments[i].IndexSize), max(r.s.opts.MemoryBudget/8/segmentsAhead, 1))
+		if r.indexes.Acquire(ctx, weight) != nil {
+			return
+		}
 		select {
-		case r.chunks <- chunk{load: x}:
+		case r.chunks <- chunk{load: x, weight: weight}:
 		case <-r.done:
 			return
 		}
@@ -136,6 +153,7 @@ func (r *run) emitStripes(ctx context.Context) {
 		case <-r.done:
 			return
 		}
+		r.indexes.Release(c.weight)
 		err := c.load.err
 		if err == nil && c.buffer != nil {
 			err = c.check(r.s.layout)

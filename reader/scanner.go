@@ -38,7 +38,7 @@ type Options struct {
 	// Workers is the number of goroutines that decode and assemble. At most 4096; default: one for each processor.
 	Workers int
 	// Requests limits the concurrent reads; MemoryBudget limits their bytes. There are as many as the store's latency
-	// needs: another one starts when a read is waiting and none is idle. At most 65536; default 64.
+	// needs: another one starts when a read is waiting and none is idle. At most 65536; default 128.
 	Requests int
 	// GapBytes: ranges of an object with at most so many bytes between them are read as one. Below 0: only adjacent
 	// ranges. Default 64 KiB.
@@ -113,7 +113,7 @@ func (o Options) withDefaults() (Options, error) {
 		}
 	}
 	if o.Requests == 0 {
-		o.Requests = 64
+		o.Requests = 128
 	}
 	if o.GapBytes == 0 {
 		o.GapBytes = 64 << 10

@@ -10,11 +10,13 @@ import (
 	"github.com/dsistore/dsistore/reader/execution"
 	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/order"
+	"github.com/dsistore/dsistore/storage/object"
 )
 
 // A chunk is consecutive stripes of a segment that are read one after the other.
 type chunk struct {
-	load *segmentLoad
+	load   *segmentLoad
+	weight int64 // bytes of run.indexes
 	// buffer is the shuffle buffer of the stripes. nil: the plan does not shuffle, and the chunk is the whole segment.
 	buffer *order.Buffer
 	// With a buffer:
@@ -51,7 +53,7 @@ type segmentLoad struct {
 }
 
 // indexReaders is how many indexes of segments are read concurrently.
-const indexReaders = 16
+const indexReaders = 64
 
 // walkBuffers calls yield for the chunks of the buffers of an epoch, starting with the buffer of row first, until yield
 // returns false. It does not set chunk.load. It reads the indexes of the segments of each group for their stripes.
@@ -150,7 +152,7 @@ func (c *segmentCache) get(index, stripes int) (load *segmentLoad, dropped []*se
 	return load, dropped
 }
 
-// segmentLoads is how many segments are loaded concurrently.
+// segmentLoads is how many segments are loaded concurrently for shuffle buffers, from a store of low latency.
 const segmentLoads = 8
 
 // openBuffers sends the chunks of the buffers, whose segments are being loaded.
@@ -160,7 +162,11 @@ func (r *run) openBuffers(ctx context.Context) {
 		return
 	}
 	l := r.s.layout
-	slots := make(chan struct{}, segmentLoads)
+	loads := segmentLoads
+	if object.HighLatency(l.blobs) {
+		loads = indexReaders
+	}
+	slots := make(chan struct{}, loads)
 	cache := l.newSegmentCache(r.s.opts.MemoryBudget/4, func(index int) *segmentLoad {
 		x := &segmentLoad{index: index, done: make(chan struct{})}
 		slots <- struct{}{}

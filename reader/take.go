@@ -12,6 +12,7 @@ import (
 	"github.com/dsistore/dsistore/reader/lease"
 	"github.com/dsistore/dsistore/reader/metering"
 	"github.com/dsistore/dsistore/reader/plan"
+	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/usage"
 )
 
@@ -102,6 +103,7 @@ func (t *Taker) Take(ctx context.Context, rows []uint64) (*Batch, error) {
 	if t.closed {
 		return nil, errClosed
 	}
+	ctx = object.CountTraffic(ctx, &t.x.Stats.Traffic)
 	sorted := rows
 	if !ascends(rows) {
 		sorted = slices.Clone(rows)

@@ -88,11 +88,7 @@ func (x *usageSource) Counters() (usage.Counters, bool) {
 	}
 	x.before = now
 	if filters {
-		f := &x.layout.filters
-		out.Requests += f.reads.Requests
-		out.BytesNeeded += f.reads.BytesNeeded
-		out.BytesUnneeded += f.reads.BytesUnneeded
-		out.Read += f.reads.Read
+		addReads(&out, &x.layout.filters.reads)
 	}
 	return out, true
 }
@@ -156,8 +152,17 @@ func (f *filterReads) add(v *filterExecutor) {
 	f.features = append(f.features, v.base.features...)
 	f.meters = append(f.meters, counted...)
 	reads := v.x.Stats.Usage()
-	f.reads.Requests += reads.Requests
-	f.reads.BytesNeeded += reads.BytesNeeded
-	f.reads.BytesUnneeded += reads.BytesUnneeded
-	f.reads.Read += reads.Read
+	addReads(&f.reads, &reads)
+}
+
+// addReads adds what counters say of requests and their bytes.
+func addReads(to, from *usage.Counters) {
+	to.Requests += from.Requests
+	to.BytesNeeded += from.BytesNeeded
+	to.BytesUnneeded += from.BytesUnneeded
+	to.Read += from.Read
+	to.SentReads += from.SentReads
+	to.SentLists += from.SentLists
+	to.BytesDown += from.BytesDown
+	to.BytesCached += from.BytesCached
 }

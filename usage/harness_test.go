@@ -158,6 +158,10 @@ func (m model) add(r *Record) {
 	c.StoredSlots += o.StoredSlots
 	c.EmittedRows += o.EmittedRows
 	c.EmittedSlots += o.EmittedSlots
+	c.SentReads += o.SentReads
+	c.SentLists += o.SentLists
+	c.BytesDown += o.BytesDown
+	c.BytesCached += o.BytesCached
 	for _, u := range r.Features {
 		x := s.uses[u.ID]
 		for i, n := range []uint64{u.Readers, u.Stripes, u.Rows, u.BytesNeeded, u.BytesUnneeded} {

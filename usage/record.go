@@ -56,7 +56,7 @@ type Counters struct {
 	Readers  uint64 // that were opened
 	Rows     uint64 // given to the job
 	Batches  uint64
-	Requests uint64
+	Requests uint64 // that readers asked for, of a cache on the local disk too
 
 	BytesNeeded   uint64 // of the projected stripes
 	BytesUnneeded uint64 // of the gaps between them that were read too
@@ -65,6 +65,11 @@ type Counters struct {
 	Decode   time.Duration // over all threads: checksum, decode, widen
 	Assemble time.Duration // over all threads: making batches of stripes
 	Read     time.Duration // over all requests: until the bytes were there
+
+	// SentReads and SentLists are the requests that a service of stores was sent, as often as it was sent them, and
+	// BytesDown what it gave. BytesCached are what a cache on the local disk gave. 0 for stores on a local disk.
+	SentReads, SentLists   uint64
+	BytesDown, BytesCached uint64
 
 	// StoredRows over StoredSlots is how often a slot that was decoded is used, and EmittedRows over EmittedSlots the
 	// same of the batches.

@@ -20,7 +20,7 @@ import (
 // SPEC.md has the bytes. The numbers are written to disk.
 const (
 	magic   = "DSIUSGE"
-	version = 1
+	version = 2
 
 	recordsKind = 1
 	rollupKind  = 2
@@ -38,7 +38,7 @@ const (
 	minMerged  = 17
 	minString  = 1
 	minFeature = 9
-	minRecord  = 34
+	minRecord  = 38
 	minUse     = 7
 )
 
@@ -116,10 +116,10 @@ func (r *Record) strings() [7]*string {
 }
 
 // numbers are the counters of a record in their order.
-func (c *Counters) numbers() [10]*uint64 {
+func (c *Counters) numbers() [14]*uint64 {
 	return [...]*uint64{
 		&c.Readers, &c.Rows, &c.Batches, &c.Requests, &c.BytesNeeded, &c.BytesUnneeded, &c.StoredRows, &c.StoredSlots,
-		&c.EmittedRows, &c.EmittedSlots,
+		&c.EmittedRows, &c.EmittedSlots, &c.SentReads, &c.SentLists, &c.BytesDown, &c.BytesCached,
 	}
 }
 
@@ -199,8 +199,8 @@ func decode(name string, b []byte) (*decoded, error) {
 		return nil, bad(end, "checksum mismatch")
 	}
 	switch v := b[len(magic)]; {
-	case v == 0:
-		return nil, bad(len(magic), "usage records of version 0")
+	case v < version:
+		return nil, bad(len(magic), fmt.Sprintf("usage records of version %d, which no release wrote", v))
 	case v > version:
 		return nil, &format.UnsupportedError{
 			Object: name, Stripe: -1, Offset: int64(len(magic)),

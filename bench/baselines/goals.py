@@ -120,6 +120,11 @@ def outcomes(measures: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
         out.append(
             Outcome("open, plan, read: 20,000 features against 200", wide, "s", "200 features", narrow, wide / narrow,
                     "at most 1.2", wide <= 1.2 * narrow))
+    rows = measures.get("latency", [])
+    for ms, wanted in ((10, 1), (50, 5)):
+        at_least(f"10 % from S3, {ms} ms a request, times the best baseline", wanted, "samples/s",
+                 _value(rows, "dsistore", "samples_per_second", milliseconds=ms),
+                 _best(rows, "samples_per_second", max, milliseconds=ms))
     rows = measures.get("memory", [])
     at_most("memory grown by a 10 % read", 0.5, "B", _value(rows, "dsistore", "median_grown_bytes"),
             _best(rows, "median_grown_bytes", min))

@@ -35,11 +35,12 @@ def log(text: str) -> None:
 class Worker:
     """A process of one engine."""
 
-    def __init__(self, engine: str, threads: int, package: str):
+    def __init__(self, engine: str, threads: int, package: str, first: str = ""):
+        """first is a directory whose packages go before all others."""
         self.engine, self.threads = engine, threads
         self._process = subprocess.Popen([sys.executable, "-m", "baselines.worker", engine,
                                           str(threads), package], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                         text=True, env={**environment(threads), "PYTHONPATH": _path()}, cwd=ROOT)
+                                         text=True, env={**environment(threads), "PYTHONPATH": _path(first)}, cwd=ROOT)
 
     def __call__(self, command: str, **given: Any) -> Any:
         assert self._process.stdin and self._process.stdout
@@ -73,9 +74,9 @@ class Worker:
         self.close()
 
 
-def _path() -> str:
+def _path(first: str) -> str:
     """Where a worker finds this package, and dsistore where it is not installed."""
-    return os.pathsep.join(p for p in [str(HERE.parent), os.environ.get("PYTHONPATH", "")] if p)
+    return os.pathsep.join(p for p in [first, str(HERE.parent), os.environ.get("PYTHONPATH", "")] if p)
 
 
 class Engines:
@@ -94,10 +95,11 @@ class Engines:
             self._workers[key] = Worker(engine, threads, self._package)
         return self._workers[key]
 
-    def fresh(self, engine: str, threads: int, command: str, **given: Any) -> Any:
-        """A command in a new process. process_seconds are from before it was started to after it ended."""
+    def fresh(self, engine: str, threads: int, command: str, first: str = "", **given: Any) -> Any:
+        """A command in a new process, of which Worker has first. process_seconds are from before it was started to
+        after it ended."""
         begin = time.perf_counter()
-        with Worker(engine, threads, self._package) as w:
+        with Worker(engine, threads, self._package, first) as w:
             answer = w(command, **given)
         return answer | {"process_seconds": time.perf_counter() - begin}
 

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import pathlib
 import random
 import shutil
-import subprocess
-import sys
-import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .harness import HERE, ROOT, Engines, EngineError, Wrong, log, summary
+from .harness import ROOT, Engines, EngineError, Wrong, log, summary
+from .objects import BUCKET, Server
 from .tensors import BATCH, Projection
-from .worker import environment, pin
 from .workload import Workload
 
 ORDERS = ("clustered", "interleaved")
@@ -448,65 +444,39 @@ def opening(run: Run) -> list[dict[str, Any]]:
 
 DELAYS = (1, 10, 50)  # ms
 
+_REMOTE = ("dsistore", "ipc-lz4", "parquet-pyarrow", "parquet-polars", "parquet-duckdb", "lance-zstd", "vortex", "mds")
+
+PACKAGES = ROOT / "out" / "baselines-s3"  # of requirements-s3.txt, which only readers of object stores have
+
 
 def latency(run: Run) -> list[dict[str, Any]]:
-    """Samples/s of 10 % of the features from an object store whose every request takes some milliseconds longer.
-    Baselines read from a server that waits; dsistore, in Go, through a store that does."""
+    """Samples/s of 10 % of the features from a server of S3 whose every request takes some milliseconds longer, each
+    time in a new process, by the library's own client without a cache on the disk."""
     p = run.small.projection(0.1)
-    truth = run.small.digest("clustered", p)
-    program = str(run.directory / "latency")
-    engines = [
-        s for s in run.has()
-        if s in ("dsistore", "ipc-lz4", "parquet-pyarrow", "parquet-polars", "lance-zstd", "vortex")
-    ]
-    for engine in engines:
-        run.written(engine, "clustered")
-    subprocess.run(["go", "build", "-tags", "pebblegozstd", "-o", program, "./bench/latency"], cwd=ROOT, check=True)
-    server = subprocess.Popen([sys.executable, "-m", "baselines.objects", str(run.small.directory / "clustered")],
-                              stdout=subprocess.PIPE,
-                              text=True, env={**os.environ, "PYTHONPATH": str(HERE.parent)})
-    assert server.stdout
-    endpoint = f"127.0.0.1:{int(server.stdout.readline())}"
+    server = Server(run.directory)
 
-    def ours(ms: int, *more: str) -> dict[str, Any]:
-        command = [
-            program,
-            run.small.file("clustered", "dsistore"), "--features", ",".join(p.columns), "--latency", f"{ms}ms", *more
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment(1), preexec_fn=lambda: pin(1))
-        if done.returncode:
-            raise EngineError(f"dsistore: {done.stderr}")
-        return json.loads(done.stdout)
+    def read(engine: str, digest: bool = False) -> dict[str, Any]:
+        return run.engines.fresh(engine, 1, "remote", str(PACKAGES), server=server.environment, bucket=BUCKET,
+                                 key=engine, projection=parts(p), tiny=run.tiny(engine), digest=digest)
 
-    def theirs(engine: str, ms: int) -> dict[str, Any]:
-        counts(endpoint)
-        answer = run.engines.worker(engine, 1)("remote", endpoint=endpoint, bucket=f"ms{ms}", key=engine,
-                                               projection=parts(p))
-        return answer | counts(endpoint)
+    def timed(engine: str, ms: int) -> dict[str, Any]:
+        server.slow(ms)
+        return read(engine) | server.slow(0)
 
     def check(engine: str) -> None:
         run.check(engine, "clustered", p)
-        if engine == "dsistore":
-            got = ours(0, "--check")
-            got = {k: got[k] for k in ("rows", "ids", "tensor_bytes")}
-            want = {"rows": truth["rows"], "ids": truth["ids"], "tensor_bytes": truth["bytes"]}
-        else:
-            got = run.engines.worker(engine, 1)("remote", endpoint=endpoint, bucket="ms0", key=engine,
-                                                projection=parts(p), digest=True)
-            want = truth
-        if got != want:
-            raise Wrong(f"{engine}: from the object store: {got}, the truth is {want}")
+        server.put(run.written(engine, "clustered"), engine)
+        want, got = run.small.digest("clustered", p, run.rows_of(engine)), read(engine, True)
+        compared = ["rows", "ids", "unordered", "bytes"] + (["ordered"] if got["ordered"] is not None else [])
+        same(f"{engine}: from the object store", got, want, compared)
 
     out = []
     try:
-        engines = run.right("latency", engines, check)
+        engines = run.right("latency", [s for s in run.has() if s in _REMOTE], check)
         for ms in DELAYS:
             log(f"latency: {ms} ms")
-            todo = {
-                s: functools.partial(ours, ms) if s == "dsistore" else functools.partial(theirs, s, ms)
-                for s in engines
-            }
-            for engine, answers in run.engines.rounds("latency", max(run.slow_rounds, 1), todo).items():
+            todo = {s: functools.partial(timed, s, ms) for s in engines}
+            for engine, answers in run.engines.rounds("latency", min(run.rounds, 3), todo, warm=0).items():
                 row = {
                     "engine": engine, "milliseconds": ms, "threads": 1, **summary(answers), **summary(
                         answers, "requests"), **summary(answers, "bytes")
@@ -514,15 +484,8 @@ def latency(run: Run) -> list[dict[str, Any]]:
                 row["samples_per_second"] = answers[0]["rows"] / row["median_seconds"]
                 out.append(row)
     finally:
-        server.terminate()
-        server.wait()
+        server.close()
     return out
-
-
-def counts(endpoint: str) -> dict[str, int]:
-    """Requests and bytes since this was last asked."""
-    with urllib.request.urlopen(f"http://{endpoint}/-/counts") as r:
-        return json.load(r)
 
 
 def limits(run: Run) -> list[dict[str, Any]]:

@@ -116,16 +116,18 @@ class Commands:
             "rows": rows
         }
 
-    def remote(self, endpoint: str, bucket: str, key: str, projection: list[list[str]],
+    def remote(self, server: dict[str, str], bucket: str, key: str, projection: list[list[str]], tiny: dict[str, Any],
                digest: bool = False) -> dict[str, Any]:
-        """An epoch from an object store, opening included."""
+        """An epoch from a server of S3, opening included, after one of a small local table: a library may load late
+        what it needs."""
         from .tensors import Digest
 
+        self.read(**tiny)
         collect_garbage()
-        d = Digest()
+        d = Digest(self._engine.exact_order)
         begin = time.perf_counter()
         rows = 0
-        opened = self._engine.open_remote(endpoint, bucket, key)
+        opened = self._engine.open_remote(server, bucket, key)
         for b in self._engine.batches(opened, _projection(projection), None):
             rows += b.rows
             if digest:

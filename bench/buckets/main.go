@@ -35,7 +35,10 @@ type flags struct {
 	Rounds    int             `help:"Rounds that count." default:"5"`
 	Seconds   float64         `help:"How long the throughput is measured." default:"5"`
 	Reads     int             `help:"Reads of the measure of stalls." default:"4000"`
+	Quota     int64           `help:"Bytes of the cache of the measure of its quota; what is read through it is twice as large." default:"268435456"`
 	Burst     float64         `help:"How many seconds requests are refused, and before that are not." default:"5"`
+	Writers   int             `help:"How many writers commit at the same time." default:"8"`
+	Commits   int             `help:"How often each of them does." default:"20"`
 	Results   string          `help:"Directory for the results as JSON; empty: none." default:"bench/results"`
 }
 
@@ -44,7 +47,10 @@ type result struct {
 	Throughput throughput `json:"throughput"`
 	Stalls     stalls     `json:"stalls"`
 	Burst      burst      `json:"burst"`
+	Commits    commits    `json:"commits"`
 	Epochs     []epoch    `json:"epochs"`
+	Warm       warm       `json:"warm_cache"`
+	Quota      quota      `json:"quota"`
 }
 
 func main() {
@@ -114,10 +120,56 @@ func (f *flags) run(ctx context.Context) (result, error) {
 	if r.Burst, err = f.burst(ctx, s); err != nil {
 		return r, fmt.Errorf("burst: %w", err)
 	}
-	if r.Epochs, err = f.epochs(ctx, s, filepath.Join(dir, "cache")); err != nil {
+	if r.Commits, err = f.commits(ctx, s); err != nil {
+		return r, fmt.Errorf("commits: %w", err)
+	}
+	t, err := f.table(ctx, s)
+	if err != nil {
+		return r, err
+	}
+	if r.Epochs, err = f.epochs(ctx, s, t, filepath.Join(dir, "cache")); err != nil {
 		return r, fmt.Errorf("epochs: %w", err)
 	}
+	if r.Warm, err = f.warm(ctx, s, t, filepath.Join(dir, "cache")); err != nil {
+		return r, fmt.Errorf("warm cache: %w", err)
+	}
+	if r.Quota, err = f.quota(ctx, s, filepath.Join(dir, "small-cache")); err != nil {
+		return r, fmt.Errorf("quota: %w", err)
+	}
 	return r, nil
+}
+
+// A table is the one that epochs read: on the local disk, and in the bucket by way of the proxy.
+type table struct {
+	local, proxied object.Store
+	features       []workload.Feature
+}
+
+func (f *flags) table(ctx context.Context, s *service) (*table, error) {
+	truth, err := workload.NewTruth(f.Options(workload.Clustered))
+	if err != nil {
+		return nil, err
+	}
+	dir, _, err := f.Store(ctx, workload.Clustered, true, ingest.Options{})
+	if err != nil {
+		return nil, err
+	}
+	t := &table{}
+	if t.features, err = versus.Project(truth, f.Share, f.Seed); err != nil {
+		return nil, err
+	}
+	if t.local, err = object.NewLocal(dir); err != nil {
+		return nil, err
+	}
+	there, err := s.open("table", false)
+	if err != nil {
+		return nil, err
+	}
+	if err := copyAll(ctx, t.local, there); err != nil {
+		return nil, err
+	}
+	t.proxied, err = s.open("table", true)
+	return t, err
 }
 
 // put makes an object of n random bytes.
@@ -295,39 +347,13 @@ type epoch struct {
 	Local    []float64 `json:"seconds_local_disk"`
 }
 
-func (f *flags) epochs(ctx context.Context, s *service, cacheDir string) (out []epoch, err error) {
-	truth, err := workload.NewTruth(f.Options(workload.Clustered))
-	if err != nil {
-		return nil, err
-	}
-	dir, _, err := f.Store(ctx, workload.Clustered, true, ingest.Options{})
-	if err != nil {
-		return nil, err
-	}
-	features, err := versus.Project(truth, f.Share, f.Seed)
-	if err != nil {
-		return nil, err
-	}
-	local, err := object.NewLocal(dir)
-	if err != nil {
-		return nil, err
-	}
-	there, err := s.open("table", false)
-	if err != nil {
-		return nil, err
-	}
-	if err := copyAll(ctx, local, there); err != nil {
-		return nil, err
-	}
+func (f *flags) epochs(ctx context.Context, s *service, t *table, cacheDir string) (out []epoch, err error) {
 	s.proxy.Break(s.slow)
 	defer s.proxy.Break(nil)
-	proxied, err := s.open("table", true)
-	if err != nil {
-		return nil, err
-	}
+	local, proxied := t.local, t.proxied
 	read := func(blobs object.Store) (float64, uint64, error) {
 		begin := time.Now()
-		e := versus.StoreEngine{Blobs: blobs, Features: features, BatchSize: f.BatchSize, Bare: true}
+		e := versus.StoreEngine{Blobs: blobs, Features: t.features, BatchSize: f.BatchSize, Bare: true}
 		sc, closeAll, err := e.Open(ctx, f.Threads)
 		if err != nil {
 			return 0, 0, err
@@ -424,10 +450,20 @@ func (r result) print() {
 	b := r.Burst
 	fmt.Printf("burst       %.0f reads/s before; 90 %% of it %.1f s after the last 503 (%d refused)\n", b.Before,
 		b.Recovery, b.Refused)
+	c := r.Commits
+	fmt.Printf("commits     %d writers, 50 ms a request: %.1f commits/s, %.2f puts a commit, the slowest %.1f s\n",
+		c.Writers, c.Rate, c.Puts, c.Slowest)
 	for _, e := range r.Epochs {
 		fmt.Printf("epoch       %g ms a request: %d requests (8 MiB each: %.1f), %.1f MB; %.3f s; ", e.Latency,
 			e.Requests, e.Least, float64(e.Bytes)/1e6, program.Median(e.Without))
 		fmt.Printf("cold cache %.3f s, warm %.3f s and %d data requests; local disk %.3f s\n", program.Median(e.First),
 			program.Median(e.Again), e.Data, program.Median(e.Local))
 	}
+	w, q := r.Warm, r.Quota
+	fmt.Printf("warm cache  %.2f of the local disk's speed, %.2f by CPU seconds, opened before (%.4f s, %.4f s); ",
+		w.Ratio, w.CPURatio, program.Median(w.Seconds), program.Median(w.Local))
+	fmt.Printf("in pieces of 1 MiB %.2f (%.2f GB/s, %.2f GB/s)\n", w.RawRatio, program.Median(w.RawRate),
+		program.Median(w.LocalRawRate))
+	fmt.Printf("quota       %d processes, %.1f MB: at most %.4f of it on the disk, at the end %.4f, in %d samples; %d "+
+		"blocks fetched\n", q.Processes, float64(q.Bytes)/1e6, q.Most, q.End, q.Samples, q.Misses)
 }

@@ -4,15 +4,22 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/internal/workload"
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/object"
+	_ "github.com/dsistore/dsistore/storage/object/azure" // stores at az://
+	_ "github.com/dsistore/dsistore/storage/object/gcs"   // stores at gs://
+	_ "github.com/dsistore/dsistore/storage/object/s3"    // stores at s3://
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
@@ -20,6 +27,7 @@ import (
 
 type flags struct {
 	Dir    string  `help:"Where to leave the dump and the store." default:"out/demo"`
+	Store  string  `help:"Where the store is to be instead: s3://bucket/prefix, gs://bucket/prefix or az://container/prefix, as the environment says it is reached. The table must not be there yet."`
 	Rows   int64   `help:"Rows to generate." default:"100000"`
 	Seed   uint64  `help:"Seed of the generator."`
 	Share  float64 `help:"Share of the features to read." default:"0.1"`
@@ -58,10 +66,16 @@ func (f *flags) run(ctx context.Context) error {
 		float64(dump.RawBytes)/1e6, dump.Stats.SamplesPerSession)
 
 	step = begin("2. ingest, clustered by session")
-	store := filepath.Join(f.Dir, "store")
-	r, err := versus.Ingest(ctx, store, dump,
-		ingest.Options{Progress: func(p ingest.Progress) { step.set(p.Bytes, p.TotalBytes) }})
+	where, blobs, err := f.open()
 	if err != nil {
+		return err
+	}
+	store, err := storage.Create(ctx, blobs, storage.Options{})
+	if err != nil {
+		return err
+	}
+	r, err := ingestNew(ctx, store, dump, step)
+	if err := errors.Join(err, store.Close()); err != nil {
 		return err
 	}
 	step.end("%.0f rows/s, %.0f MB/s of raw values", float64(r.Rows)/r.Seconds.Total,
@@ -70,7 +84,7 @@ func (f *flags) run(ctx context.Context) error {
 	step = begin("3. the same rows on both sides")
 	batch := 4096
 	engines := []versus.Engine{
-		&versus.StoreEngine{Label: "dsistore", Dir: store, Features: fs, BatchSize: batch},
+		&versus.StoreEngine{Label: "dsistore", Blobs: blobs, Features: fs, BatchSize: batch},
 		&versus.ParquetEngine{Label: "Parquet (arrow-go)", Paths: dump.Paths(), Features: fs, BatchSize: batch},
 	}
 	d, err := versus.Equal(ctx, engines...)
@@ -87,7 +101,7 @@ func (f *flags) run(ctx context.Context) error {
 	}
 	step.end("%d rounds, in turns", f.Rounds)
 
-	stored, err := versus.DirBytes(store)
+	stored, err := versus.StoredBytes(ctx, blobs)
 	if err != nil {
 		return err
 	}
@@ -101,8 +115,32 @@ func (f *flags) run(ctx context.Context) error {
 		versus.SizeOf("raw values", dump.RawBytes, d.Rows),
 	})
 	versus.PrintScans(os.Stdout, len(fs), m)
-	f.suggest(store, names)
+	f.suggest(where, names)
 	return nil
+}
+
+// open returns where the store is to be, and opens it: the directory is emptied, and an object store is left as it is.
+func (f *flags) open() (where string, blobs object.Store, err error) {
+	if where = f.Store; where == "" {
+		where = filepath.Join(f.Dir, "store")
+		if err := os.RemoveAll(where); err != nil {
+			return "", nil, err
+		}
+	}
+	blobs, err = object.Open(where)
+	return where, blobs, err
+}
+
+// ingestNew makes the table in a store that has none of its name.
+func ingestNew(ctx context.Context, store *storage.Store, dump *versus.Dump, step *step) (ingest.Report, error) {
+	if tables, err := store.Tables(ctx); err != nil {
+		return ingest.Report{}, err
+	} else if slices.Contains(tables, versus.Table) {
+		return ingest.Report{}, fmt.Errorf("the store has a table %q already: choose another prefix, or drop the table",
+			versus.Table)
+	}
+	return versus.IngestInto(ctx, store, dump,
+		ingest.Options{Progress: func(p ingest.Progress) { step.set(p.Bytes, p.TotalBytes) }})
 }
 
 // suggest says what to type next.

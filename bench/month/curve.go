@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"slices"
+
+	"github.com/dsistore/dsistore/bench/jobs"
 )
 
 // A curvePoint says which part of the stored bytes, those read most first, serves a part of the traffic.
@@ -14,7 +16,7 @@ type curvePoint struct {
 
 // curve draws the curve from the job list and what features take: a feature's popularity is the bytes read of it over
 // those stored. What features share is divided among those of a group.
-func curve(l *jobList, f *footprint) []curvePoint {
+func curve(l *jobs.List, f *footprint) []curvePoint {
 	type part struct {
 		name           string
 		stored, served float64
@@ -28,7 +30,7 @@ func curve(l *jobList, f *footprint) []curvePoint {
 	runs := map[string]int{}
 	for i := range l.Jobs {
 		for _, name := range l.Jobs[i].Features {
-			runs[name] += l.Jobs[i].runs()
+			runs[name] += l.Jobs[i].Total()
 		}
 	}
 	var parts []part

@@ -5,15 +5,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dsistore/dsistore/bench/jobs"
 	"github.com/dsistore/dsistore/tools/report"
 )
 
 // checkReport holds what dsistat prints of the month to the same.
-func (c *checker) checkReport(l *jobList, f *footprint, ran *month, t *report.Table) {
+func (c *checker) checkReport(l *jobs.List, f *footprint, ran *month, t *report.Table) {
 	want, byDay := expected(l, f)
-	c.equal(t.Summary.Reads.Readers, l.runs(), "dsistat: readers")
+	c.equal(t.Summary.Reads.Readers, l.Total(), "dsistat: readers")
 	c.equal(t.Summary.Reads.Jobs, len(l.Jobs), "dsistat: jobs")
-	c.equal(t.Summary.Reads.Rows, uint64(l.runs())*f.rows, "dsistat: rows")
+	c.equal(t.Summary.Reads.Rows, uint64(l.Total())*f.rows, "dsistat: rows")
 	c.equal(t.Summary.FeaturesRead, len(want), "dsistat: features that were read")
 	c.equal(len(t.Features), len(f.ids), "dsistat: features")
 	for i := range t.Features {
@@ -28,8 +29,8 @@ func (c *checker) checkReport(l *jobList, f *footprint, ran *month, t *report.Ta
 		c.equal(u.Days, len(r.days), "dsistat: %s: days", u.Name)
 		c.equal(u.Stripes, r.readers*f.stripes[u.Name], "dsistat: %s: stripes", u.Name)
 		c.equal(u.RowsRead, r.readers*f.rows, "dsistat: %s: rows", u.Name)
-		c.equal(u.FirstRead, l.day(r.first).Format(time.DateOnly), "dsistat: %s: first read", u.Name)
-		c.equal(strings.HasPrefix(u.LastRead, l.day(r.last).Format(time.DateOnly)), true, "dsistat: %s: last read %s",
+		c.equal(u.FirstRead, l.Day(r.first).Format(time.DateOnly), "dsistat: %s: first read", u.Name)
+		c.equal(strings.HasPrefix(u.LastRead, l.Day(r.last).Format(time.DateOnly)), true, "dsistat: %s: last read %s",
 			u.Name, u.LastRead)
 		c.bytes(u.BytesNeeded, r, "dsistat: ", u.Name)
 	}
@@ -41,7 +42,7 @@ func (c *checker) checkReport(l *jobList, f *footprint, ran *month, t *report.Ta
 			c.equal("nothing", "a line", "dsistat: job %s of %s", j.Name, j.User)
 			continue
 		}
-		x, runs, counted, days := &t.Jobs[at], uint64(j.runs()), ran.byJob[j.Name], 0
+		x, runs, counted, days := &t.Jobs[at], uint64(j.Total()), ran.byJob[j.Name], 0
 		for _, n := range j.Runs {
 			if n > 0 {
 				days++
@@ -57,7 +58,7 @@ func (c *checker) checkReport(l *jobList, f *footprint, ran *month, t *report.Ta
 		c.equal(x.Batches, counted.Batches, "dsistat: %s: batches", j.Name)
 	}
 	for d, x := range byDay {
-		at := slices.IndexFunc(t.Days, func(y report.Day) bool { return y.Day == l.day(d).Format(time.DateOnly) })
+		at := slices.IndexFunc(t.Days, func(y report.Day) bool { return y.Day == l.Day(d).Format(time.DateOnly) })
 		if at < 0 {
 			c.equal(0, x.readers, "dsistat: day %d, of which it has no line: readers", d)
 			continue

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dsistore/dsistore/bench/jobs"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/usage"
@@ -134,7 +135,7 @@ type dayRead struct {
 }
 
 // expected returns what follows from a list of jobs, by feature and by day.
-func expected(l *jobList, f *footprint) (map[string]*featureRead, []dayRead) {
+func expected(l *jobs.List, f *footprint) (map[string]*featureRead, []dayRead) {
 	want, byDay := map[string]*featureRead{}, make([]dayRead, l.Days)
 	for i := range l.Jobs {
 		j := &l.Jobs[i]
@@ -152,7 +153,7 @@ func expected(l *jobList, f *footprint) (map[string]*featureRead, []dayRead) {
 				byDay[d].features[name] = true
 			}
 		}
-		runs := uint64(j.runs())
+		runs := uint64(j.Total())
 		for _, name := range j.Features {
 			r := want[name]
 			if r == nil {
@@ -188,11 +189,11 @@ func (c *checker) bytes(got uint64, r *featureRead, what, name string) {
 
 // check holds what the usage records say of the month to what follows from the job list, the segments' indexes, and
 // what each run's scanner counted itself.
-func (c *checker) check(l *jobList, f *footprint, ran *month, s *usage.Summary) {
+func (c *checker) check(l *jobs.List, f *footprint, ran *month, s *usage.Summary) {
 	want, byDay := expected(l, f)
 	c.equal(s.DamagedCount, 0, "damaged records")
-	c.equal(s.Total.Readers, l.runs(), "readers")
-	c.equal(s.Total.Rows, uint64(l.runs())*f.rows, "rows")
+	c.equal(s.Total.Readers, l.Total(), "readers")
+	c.equal(s.Total.Rows, uint64(l.Total())*f.rows, "rows")
 	c.equal(len(s.Features), len(want), "features that were read")
 	var needed, over uint64
 	for i := range s.Features {
@@ -210,8 +211,8 @@ func (c *checker) check(l *jobList, f *footprint, ran *month, s *usage.Summary) 
 		c.equal(u.Days, len(r.days), "%s: days", name)
 		c.equal(u.Stripes, r.readers*f.stripes[name], "%s: stripes", name)
 		c.equal(u.Rows, r.readers*f.rows, "%s: rows", name)
-		c.equal(u.First.Format(time.DateOnly), l.day(r.first).Format(time.DateOnly), "%s: first read", name)
-		c.equal(u.Last.Format(time.DateOnly), l.day(r.last).Format(time.DateOnly), "%s: last read", name)
+		c.equal(u.First.Format(time.DateOnly), l.Day(r.first).Format(time.DateOnly), "%s: first read", name)
+		c.equal(u.Last.Format(time.DateOnly), l.Day(r.last).Format(time.DateOnly), "%s: last read", name)
 		c.bytes(u.BytesNeeded, r, "", name)
 	}
 	c.equal(needed, s.Total.BytesNeeded, "bytes needed, over features and in all")
@@ -225,7 +226,7 @@ func (c *checker) check(l *jobList, f *footprint, ran *month, s *usage.Summary) 
 			c.equal("nothing", "a record", "job %s of %s", j.Name, j.User)
 			continue
 		}
-		t, runs, counted := &s.Jobs[at], uint64(j.runs()), ran.byJob[j.Name]
+		t, runs, counted := &s.Jobs[at], uint64(j.Total()), ran.byJob[j.Name]
 		c.equal(t.Readers, runs, "%s: readers", j.Name)
 		c.equal(t.Rows, runs*f.rows, "%s: rows", j.Name)
 		c.equal(t.BytesNeeded, runs*f.needed(j.Features), "%s: bytes needed", j.Name)
@@ -246,7 +247,7 @@ func (c *checker) check(l *jobList, f *footprint, ran *month, s *usage.Summary) 
 		var days []string
 		for d, n := range j.Runs {
 			if n > 0 {
-				days = append(days, fmt.Sprint(l.day(d).Format(time.DateOnly), " ", n))
+				days = append(days, fmt.Sprint(l.Day(d).Format(time.DateOnly), " ", n))
 			}
 		}
 		var got []string
@@ -262,7 +263,7 @@ func (c *checker) check(l *jobList, f *footprint, ran *month, s *usage.Summary) 
 		}
 		n++
 		at := slices.IndexFunc(s.Days, func(t usage.DayTotal) bool {
-			return t.Day.Format(time.DateOnly) == l.day(d).Format(time.DateOnly)
+			return t.Day.Format(time.DateOnly) == l.Day(d).Format(time.DateOnly)
 		})
 		if at < 0 {
 			c.equal("nothing", "a record", "day %d", d)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dsistore/dsistore/bench/jobs"
 	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/internal/workload"
@@ -45,13 +46,13 @@ type flags struct {
 
 // Results are what a run found. Its keys are stable.
 type results struct {
-	Profile  string   `json:"profile"`
-	Rows     uint64   `json:"rows"`
-	Features int      `json:"features"`
-	Shape    shape    `json:"shape"`
-	Month    *summary `json:"month,omitempty"`
-	Pack     *packing `json:"pack,omitempty"`
-	Cost     []cost   `json:"recording,omitempty"`
+	Profile  string     `json:"profile"`
+	Rows     uint64     `json:"rows"`
+	Features int        `json:"features"`
+	Shape    jobs.Shape `json:"shape"`
+	Month    *summary   `json:"month,omitempty"`
+	Pack     *packing   `json:"pack,omitempty"`
+	Cost     []cost     `json:"recording,omitempty"`
 }
 
 // A summary is the month, and what was compared.
@@ -103,7 +104,7 @@ func (f *flags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rep := results{Profile: f.Profile, Rows: uint64(truth.Rows()), Features: len(truth.Features()), Shape: shape{
+	rep := results{Profile: f.Profile, Rows: uint64(truth.Rows()), Features: len(truth.Features()), Shape: jobs.Shape{
 		Jobs: f.Jobs, Days: f.Days, Runs: f.Runs, RunZipf: f.RunZipf, MinShare: f.MinShare, MaxShare: f.MaxShare,
 		FeatureZipf: f.FeatureZipf, SparseFavour: f.SparseFavour, Seed: f.JobSeed,
 	}}
@@ -121,7 +122,7 @@ func (f *flags) run(ctx context.Context) error {
 		if err := os.CopyFS(dir, os.DirFS(made)); err != nil {
 			return err
 		}
-		list := newJobList(truth, time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC), rep.Shape,
+		list := jobs.New(truth, time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC), rep.Shape,
 			[]string{workload.ClickColumn})
 		if rep.Month, err = f.month(ctx, dir, list); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsistore/dsistore/bench/jobs"
 	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/internal/workload"
@@ -106,11 +107,11 @@ func TestCheckSeesWhatDiffers(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
-	list := newJobList(truth, first, shape{Jobs: f.Jobs, Days: f.Days, Runs: f.Runs, RunZipf: f.RunZipf,
+	list := jobs.New(truth, first, jobs.Shape{Jobs: f.Jobs, Days: f.Days, Runs: f.Runs, RunZipf: f.RunZipf,
 		MinShare: f.MinShare, MaxShare: f.MaxShare,
 		FeatureZipf: f.FeatureZipf, SparseFavour: f.SparseFavour, Seed: f.JobSeed}, []string{workload.ClickColumn})
 	day := slices.IndexFunc(list.Jobs[0].Runs, func(n int) bool { return n > 0 })
-	w, err := usage.NewWriter(table, usage.Options{Now: func() time.Time { return list.day(day).Add(time.Hour) },
+	w, err := usage.NewWriter(table, usage.Options{Now: func() time.Time { return list.Day(day).Add(time.Hour) },
 		User: list.Jobs[0].User, Interval: -1})
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +134,7 @@ func TestCheckSeesWhatDiffers(t *testing.T) {
 	if err := w.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
-	s, err := usage.Load(ctx, table, list.First, list.day(list.Days))
+	s, err := usage.Load(ctx, table, list.First, list.Day(list.Days))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dsistore/dsistore/bench/jobs"
 	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/reader"
@@ -29,7 +30,7 @@ type clock struct{ at time.Time }
 func (c *clock) now() time.Time { return c.at }
 
 // month lets every run of every job read the table, a day after the other, and compares.
-func (f *flags) month(ctx context.Context, dir string, list *jobList) (_ *summary, err error) {
+func (f *flags) month(ctx context.Context, dir string, list *jobs.List) (_ *summary, err error) {
 	store, err := versus.OpenStore(ctx, dir)
 	if err != nil {
 		return nil, err
@@ -39,7 +40,7 @@ func (f *flags) month(ctx context.Context, dir string, list *jobList) (_ *summar
 	if err != nil {
 		return nil, err
 	}
-	program.Log("%d runs of %d jobs in %d days", list.runs(), len(list.Jobs), list.Days)
+	program.Log("%d runs of %d jobs in %d days", list.Total(), len(list.Jobs), list.Days)
 	ran, err := f.readAll(ctx, table, snap, list)
 	if err != nil {
 		return nil, err
@@ -48,14 +49,14 @@ func (f *flags) month(ctx context.Context, dir string, list *jobList) (_ *summar
 	if err != nil {
 		return nil, err
 	}
-	s, err := usage.Load(ctx, table, list.First, list.day(list.Days))
+	s, err := usage.Load(ctx, table, list.First, list.Day(list.Days))
 	if err != nil {
 		return nil, err
 	}
 	var c checker
 	c.check(list, feet, ran, s)
 	shown, err := report.Build(ctx, store, []string{versus.Table}, report.Options{
-		Since: list.First, Now: func() time.Time { return list.day(list.Days) }, Encodings: f.HTML != "",
+		Since: list.First, Now: func() time.Time { return list.Day(list.Days) }, Encodings: f.HTML != "",
 	})
 	if err != nil {
 		return nil, err
@@ -72,7 +73,7 @@ func (f *flags) month(ctx context.Context, dir string, list *jobList) (_ *summar
 		promised = shown.Tables[0].Advice[at].UnneededBytes
 	}
 	out := &summary{
-		Promised: promised, Runs: list.runs(), BytesRead: s.Total.BytesRead(),
+		Promised: promised, Runs: list.Total(), BytesRead: s.Total.BytesRead(),
 		Amplification: float64(s.Total.BytesUnneeded) / float64(s.Total.BytesNeeded),
 		FeaturesRead:  len(s.Features), Curve: curve(list, feet), Dsistat: shown.Tables[0].Curve.Marks,
 		Records:  s.Records + s.Rollups,
@@ -111,7 +112,7 @@ func writePage(name string, r *report.Report) error {
 // readAll lets true readers read everything, as many times as the list says, in an order that has nothing to do with
 // the jobs'. Each job records by a Writer of its own, with the simulated time.
 func (f *flags) readAll(ctx context.Context, table *storage.Table, snap *storage.Snapshot,
-	list *jobList) (*month, error) {
+	list *jobs.List) (*month, error) {
 	ran := &month{byJob: map[string]*reader.Stats{}}
 	layouts := make([]*reader.Layout, len(list.Jobs))
 	writers := make([]*usage.Writer, len(list.Jobs))
@@ -140,7 +141,7 @@ func (f *flags) readAll(ctx context.Context, table *storage.Table, snap *storage
 		r.Shuffle(len(today), func(a, b int) { today[a], today[b] = today[b], today[a] })
 		for k, i := range today {
 			j := &list.Jobs[i]
-			at.at = list.day(d).Add(time.Duration(k+1) * 24 * time.Hour / time.Duration(len(today)+2))
+			at.at = list.Day(d).Add(time.Duration(k+1) * 24 * time.Hour / time.Duration(len(today)+2))
 			st, err := drain(ctx, layouts[i], reader.Options{Workers: f.Threads, Reuse: true, RoundIntegers: true,
 				Usage: reader.UsageOptions{Job: j.Name, Writer: writers[i]}})
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dsistore/dsistore/bench/jobs"
 	"github.com/dsistore/dsistore/bench/program"
 	"github.com/dsistore/dsistore/bench/versus"
 	"github.com/dsistore/dsistore/compaction"
@@ -50,9 +51,9 @@ type reading struct {
 func (r *reading) amplification() float64 { return float64(r.BytesUnneeded) / float64(r.BytesNeeded) }
 
 // pack compacts copies of the table, and compares what the most popular job, and the whole month, read of each.
-func (f *flags) pack(ctx context.Context, dir string, list *jobList) (*packing, error) {
+func (f *flags) pack(ctx context.Context, dir string, list *jobs.List) (*packing, error) {
 	top := &list.Jobs[0]
-	out := &packing{Job: top.Name, Runs: top.runs(),
+	out := &packing{Job: top.Name, Runs: top.Total(),
 		States: []state{{Name: "as ingested: from small to large", dir: dir}}}
 	for _, way := range []struct {
 		name    string
@@ -79,7 +80,7 @@ func (f *flags) pack(ctx context.Context, dir string, list *jobList) (*packing, 
 }
 
 // repacked leaves a copy of the store whose packs were written anew.
-func repacked(ctx context.Context, from, to string, list *jobList,
+func repacked(ctx context.Context, from, to string, list *jobs.List,
 	popular func(*usage.Summary) compaction.Popularity) (err error) {
 	if err := os.RemoveAll(to); err != nil {
 		return err
@@ -96,7 +97,7 @@ func repacked(ctx context.Context, from, to string, list *jobList,
 	if err != nil {
 		return err
 	}
-	s, err := usage.Load(ctx, table, list.First, list.day(list.Days))
+	s, err := usage.Load(ctx, table, list.First, list.Day(list.Days))
 	if err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func repacked(ctx context.Context, from, to string, list *jobList,
 }
 
 // costOf calculates what the month's reads take of a state.
-func (f *flags) costOf(ctx context.Context, s *state, list *jobList) (err error) {
+func (f *flags) costOf(ctx context.Context, s *state, list *jobs.List) (err error) {
 	store, err := versus.OpenStore(ctx, s.dir)
 	if err != nil {
 		return err
@@ -131,7 +132,7 @@ func (f *flags) costOf(ctx context.Context, s *state, list *jobList) (err error)
 		if err != nil {
 			return err
 		}
-		n := uint64(j.runs())
+		n := uint64(j.Total())
 		s.Month.BytesNeeded += n * c.BytesNeeded
 		s.Month.BytesUnneeded += n * c.BytesUnneeded
 		s.Month.Requests += n * c.Requests
@@ -141,7 +142,7 @@ func (f *flags) costOf(ctx context.Context, s *state, list *jobList) (err error)
 
 // timeJob reads a job's features of every state, locally and with latency, in turns, after holding what they give to
 // each other.
-func (f *flags) timeJob(ctx context.Context, p *packing, j *job) error {
+func (f *flags) timeJob(ctx context.Context, p *packing, j *jobs.Job) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(f.Threads))
 	var features []workload.Feature
 	for _, name := range j.Features {

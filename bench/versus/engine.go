@@ -1,6 +1,7 @@
 package versus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -33,8 +34,8 @@ type StoreEngine struct {
 	Features  []workload.Feature
 	BatchSize int
 	Dedup     reader.Dedup
-	Bare      bool  // without presence
-	GapBytes  int64 // reader.Options.GapBytes
+	Output    reader.Output // 0: tensors
+	Bare      bool          // without presence
 
 	// Stats are of the last epoch.
 	Stats reader.Stats
@@ -64,8 +65,7 @@ func (s *StoreEngine) Open(ctx context.Context, threads int) (_ *reader.Scanner,
 	if err != nil {
 		return nil, nil, err
 	}
-	sc, err := layout.Open(reader.Options{Workers: threads, Presence: !s.Bare, Reuse: true, RoundIntegers: true,
-		GapBytes: s.GapBytes})
+	sc, err := layout.Open(reader.Options{Workers: threads, Presence: !s.Bare, Reuse: true, RoundIntegers: true})
 	if err != nil {
 		return nil, nil, errors.Join(err, closeStore())
 	}
@@ -94,7 +94,8 @@ func (s *StoreEngine) Layout(ctx context.Context) (_ *reader.Layout, closeStore 
 		return nil, nil, err
 	}
 	plan, err := reader.NewPlan(ctx, snap, reader.PlanOptions{
-		Features: names(s.Features), BatchSize: s.BatchSize, Output: reader.OutputTensors, Dedup: s.Dedup,
+		Features: names(s.Features), BatchSize: s.BatchSize, Output: cmp.Or(s.Output, reader.OutputTensors),
+		Dedup: s.Dedup,
 	})
 	if err != nil {
 		return nil, nil, err

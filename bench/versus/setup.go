@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -77,13 +76,18 @@ func Ingest(ctx context.Context, dir string, d *Dump, o ingest.Options) (ingest.
 	if err != nil {
 		return ingest.Report{}, err
 	}
+	r, err := IngestInto(ctx, s, d, o)
+	return r, errors.Join(err, s.Close())
+}
+
+// IngestInto makes the table in a store that has none of its name, and does the same.
+func IngestInto(ctx context.Context, s *storage.Store, d *Dump, o ingest.Options) (ingest.Report, error) {
 	o.SessionKey, o.TimeKey = workload.SessionColumn, workload.TimeColumn
 	paths := d.Paths()
 	if o.Records != nil {
 		paths = []string{"-"}
 	}
-	r, err := ingest.Run(ctx, s, Table, paths, o)
-	return r, errors.Join(err, s.Close())
+	return ingest.Run(ctx, s, Table, paths, o)
 }
 
 // OpenStore opens the store in a directory.
@@ -95,20 +99,15 @@ func OpenStore(ctx context.Context, dir string) (*storage.Store, error) {
 	return storage.Create(ctx, blobs, storage.Options{})
 }
 
-// DirBytes returns the bytes of all files under dir.
-func DirBytes(dir string) (int64, error) {
-	var n int64
-	err := filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() {
-			return err
+// StoredBytes returns the bytes of all objects.
+func StoredBytes(ctx context.Context, blobs object.Store) (n int64, err error) {
+	for info, err := range blobs.List(ctx, "", "") {
+		if err != nil {
+			return 0, err
 		}
-		info, err := e.Info()
-		if err == nil {
-			n += info.Size()
-		}
-		return err
-	})
-	return n, err
+		n += info.Size
+	}
+	return n, nil
 }
 
 // Project chooses about a share of the sparse and dense features, spread over all families: every 1/share-th one from

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -36,9 +37,14 @@ func (f Fault) body() string {
 type Proxy struct {
 	URL string
 
+	requests, bytes atomic.Int64
+
 	mu   sync.Mutex
 	rule func(*http.Request) Fault // guarded by mu
 }
+
+// Counts returns how many requests there were so far, and how many bytes the bodies of the server's answers had.
+func (p *Proxy) Counts() (requests, bytes int64) { return p.requests.Load(), p.bytes.Load() }
 
 // StartProxy starts a proxy to an endpoint. It ends with the test.
 func StartProxy(t testing.TB, endpoint string) *Proxy {
@@ -65,6 +71,7 @@ func RunProxy(endpoint string) (_ *Proxy, stop func(), err error) {
 		},
 		ModifyResponse: func(r *http.Response) error {
 			f, _ := r.Request.Context().Value(faultKey{}).(Fault)
+			r.Body = &counted{r.Body, &p.bytes}
 			if f.Lost {
 				_, _ = io.Copy(io.Discard, r.Body)
 				if f.Then != nil {
@@ -88,6 +95,7 @@ func RunProxy(endpoint string) (_ *Proxy, stop func(), err error) {
 		ErrorLog:     quiet,
 	}
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.requests.Add(1)
 		p.mu.Lock()
 		rule := p.rule
 		p.mu.Unlock()
@@ -119,6 +127,18 @@ func (p *Proxy) Break(rule func(*http.Request) Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rule = rule
+}
+
+// counted is a body whose bytes are counted.
+type counted struct {
+	io.ReadCloser
+	n *atomic.Int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	c.n.Add(int64(n))
+	return n, err
 }
 
 // broken is a body that stalls or ends early.

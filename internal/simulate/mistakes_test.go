@@ -32,11 +32,18 @@ var mutations = []mutation{
 	},
 	{
 		name: "gc does not fence", file: fileTable,
-		edits: []edit{
-			{"_, err = commit.Attempt(ctx, p.t, base, p.t.ID(), commit.Change{Operation: Operation})\n\t" +
-				"if err != nil && !errors.Is(err, commit.ErrLostRace) {\n\t\treturn err\n\t}\n", ""},
-			{"if n.Number <= base.Manifest.Info.Number {", "if n.Number < base.Manifest.Info.Number {"},
-		},
+		edits: []edit{{"s, err := commit.Run(ctx, p.t, commit.Change{Operation: Operation})",
+			"s, err := p.t.Latest(ctx)\n\t_ = commit.Run"}},
+	},
+	{
+		name: "gc takes the commit of another for its fence", file: fileTable,
+		edits: []edit{{"s, err := commit.Run(ctx, p.t, commit.Change{Operation: Operation})",
+			"s, err := p.t.LatestOrNil(ctx)\n\tif err == nil && (s == nil || s.Manifest.Info.Number == p.newest) " +
+				"{\n\t\ts, err = commit.Run(ctx, p.t, commit.Change{Operation: Operation})\n\t}"}},
+	},
+	{
+		name: "a commit does not look again after a fence", file: fileCommit,
+		edits: []edit{{"if s.Manifest.Info.Operation == Fence {", "if false {"}},
 	},
 	{
 		name: "expiry is judged by the committers' times", file: fileTable,
@@ -51,7 +58,7 @@ var mutations = []mutation{
 	},
 	{
 		name: "a commit trusts the number of the newest snapshot", file: fileCommit,
-		edits: []edit{{"return CheckBase(ctx, t, base)\n", "return nil\n"}},
+		edits: []edit{{"if err = checkBase(ctx, t, cached); errors.Is(err, errLostRace) {", "if false {"}},
 	},
 	{
 		name: "objects of other tables are taken", file: fileChecks,
@@ -67,22 +74,22 @@ var mutations = []mutation{
 				"\t\treturn err\n\t}) }\n\tplans := slices."},
 			{"err = object.Parallel(ctx, object.RequestsAtOnce, len(plans), func",
 				"err := object.Parallel(ctx, object.RequestsAtOnce, len(plans), func"},
-			{"\terr = object.Parallel(ctx, object.RequestsAtOnce, len(groups), func",
+			{"\tfor some := range slices.Chunk(groups, removedAtOnce) {",
 				"\tif err := condemn(); err != nil {\n\t\treturn err\n\t}\n\t" +
-					"err = object.Parallel(ctx, object.RequestsAtOnce, len(groups), func"},
+					"for some := range slices.Chunk(groups, removedAtOnce) {"},
 		},
 	},
 	{
 		name: "a commit looks for markers before it reads the newest snapshot", file: fileCommit,
 		edits: []edit{
-			{"\t\t\t\treturn checkAdded(ctx, t, c)\n", "\t\t\t\treturn nil\n"},
-			{"cached := t.LastRead()\n", "cached := t.LastRead()\n\t\t" +
-				"if err := checkAdded(ctx, t, c); err != nil {\n\t\t\treturn nil, err\n\t\t}\n"},
+			{"\tif err != nil || n.Number == number && n.Size > 0 {\n\t\ta.turns.See(cached)\n\t\treturn err\n\t}\n\t" +
+				"return a.read(ctx, n)\n", "\tif err != nil || n.Number == number && n.Size > 0 {\n\t\t" +
+				"a.turns.See(cached)\n\t\treturn err\n\t}\n\ta.base, err = t.ReadNewest(ctx, n)\n\treturn err\n"},
 		},
 	},
 	{
 		name: "gc does not look again after the fence", file: fileTable,
-		edits: []edit{{"\terr = p.history.Walk(ctx, p.newest+1, n.Number)\n", ""}},
+		edits: []edit{{"\terr = p.history.Walk(ctx, p.newest+1, n)\n", ""}},
 	},
 	{
 		name: "gc deletes snapshots", file: fileTable,
@@ -124,18 +131,18 @@ var mutations = []mutation{
 	{
 		name: "a commit takes its own snapshot for another's", file: fileCommit,
 		edits: []edit{{"\tctx = context.WithoutCancel(ctx)\n\tours, known, rerr",
-			"\tctx = context.WithoutCancel(ctx)\n\tif errors.Is(err, object.ErrExists) {\n\t\treturn ErrLostRace\n\t" +
+			"\tctx = context.WithoutCancel(ctx)\n\tif errors.Is(err, object.ErrExists) {\n\t\treturn errLostRace\n\t" +
 				"}\n\tours, known, rerr"}},
 	},
 	{
 		name: "a commit tries again after an error without a look", file: fileCommit,
 		edits: []edit{{"\tctx = context.WithoutCancel(ctx)\n\tours, known, rerr",
-			"\tctx = context.WithoutCancel(ctx)\n\tif !errors.Is(err, object.ErrExists) {\n\t\treturn ErrLostRace\n\t" +
+			"\tctx = context.WithoutCancel(ctx)\n\tif !errors.Is(err, object.ErrExists) {\n\t\treturn errLostRace\n\t" +
 				"}\n\tours, known, rerr"}},
 	},
 	{
 		name: "a lost race counts as won", file: fileCommit,
-		edits: []edit{{"\tcase !ours:\n\t\treturn ErrLostRace\n", "\tcase !ours:\n\t\treturn nil\n"}},
+		edits: []edit{{"\tcase !ours:\n\t\treturn errLostRace\n", "\tcase !ours:\n\t\treturn nil\n"}},
 	},
 	{
 		name: "expired snapshots go within the grace period", file: fileTable,
@@ -143,10 +150,8 @@ var mutations = []mutation{
 	},
 	{
 		name: "gc deletes its markers first", file: fileGC,
-		edits: []edit{{"\tif err := c.s.DeleteAll(ctx, i, data...); err != nil {\n\t\treturn err\n\t}\n\t" +
-			"if err := c.s.DeleteAll(ctx, i, markers...); err != nil {",
-			"\tif err := c.s.DeleteAll(ctx, i, markers...); err != nil {\n\t\treturn err\n\t}\n\t" +
-				"if err := c.s.DeleteAll(ctx, i, data...); err != nil {"}},
+		edits: []edit{{"for _, names := range [...][]string{data, markers} {",
+			"for _, names := range [...][]string{markers, data} {"}},
 	},
 	{
 		name: "purge does not look at branches", file: fileTable,
@@ -158,7 +163,7 @@ var mutations = []mutation{
 	},
 	{
 		name: "a commit deletes its runs when it does not know what became of it", file: fileCommit,
-		edits: []edit{{"\t\tcommitted = !errors.Is(err, ErrLostRace)\n", ""}},
+		edits: []edit{{"\t\tcommitted = !errors.Is(err, errLostRace)\n", ""}},
 	},
 	{
 		name: "a commit does not look for markers beside sets of rows", file: "storage/commit/checks.go",

@@ -181,7 +181,9 @@ func statsOf(scanner *reader.RankScanner) map[string]any {
 	return map[string]any{
 		"rows": s.Rows, "batches": s.Batches, "bytes_needed": s.BytesNeeded, "bytes_unneeded": s.BytesUnneeded,
 		"requests": s.Requests, "decode_seconds": s.DecodeSeconds, "assemble_seconds": s.AssembleSeconds,
-		"stall_seconds": s.StallSeconds, "dedupe_factor": s.DedupeFactor, "emitted_factor": s.EmittedFactor,
+		"sent_reads": s.Traffic.Reads, "sent_lists": s.Traffic.Lists, "bytes_down": s.Traffic.BytesDown,
+		"bytes_cached": s.Traffic.BytesCached, "stall_seconds": s.StallSeconds, "dedupe_factor": s.DedupeFactor,
+		"emitted_factor": s.EmittedFactor,
 	}
 }
 

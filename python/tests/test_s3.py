@@ -74,6 +74,26 @@ def test_a_table_there_is_as_one_here(server: dict[str, str], tmp_path: pathlib.
     assert rows_of.equals(here.table("t").take([4999, 3, 77], ["x"]))
 
 
+def test_stats_have_what_was_sent(server: dict[str, str], tmp_path: pathlib.Path) -> None:
+    options = {OPTIONS[k]: v for k, v in server.items() if k in OPTIONS}
+    sent = []
+    for uri, extra in {
+        "s3://tables/sent": {}, "s3://tables/cached": {"cache_dir": str(tmp_path / "cache"), "cache_size": "64MiB"},
+    }.items():
+        store = dsistore.open(uri, storage_options=options | extra)
+        store.ingest("t", rows(5000), session_key="session", time_key="time")
+        data = store.table("t").torch(["ids", "x"], batch_size=512)
+        for _ in range(2):
+            assert sum(1 for _ in data) == 10
+            sent.append(data.stats())
+    first, again, cold, warm = sent
+    assert first.sent_reads >= first.requests >= 1 and first.sent_lists == 0
+    assert first.bytes_down >= first.bytes_needed + first.bytes_unneeded > 0
+    assert again.bytes_down <= first.bytes_down and again.requests == first.requests
+    assert first.bytes_cached == 0 == warm.sent_reads == warm.bytes_down
+    assert cold.bytes_down > 0 and warm.bytes_cached >= warm.bytes_needed and warm.requests == again.requests
+
+
 def test_resume_in_another_process(server: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in server.items():
         monkeypatch.setenv(name, value)

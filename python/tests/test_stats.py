@@ -23,6 +23,7 @@ def test_an_epoch_is_counted(table, output):
         stats = data.stats()
         assert (stats.rows, stats.batches) == (ROWS, 4)
         assert stats.requests >= 1 and stats.bytes_needed > 1000
+        assert stats.sent_reads == stats.sent_lists == stats.bytes_down == stats.bytes_cached == 0  # a local disk
         assert 0 <= stats.stall_seconds <= stats.seconds
         assert stats.dedupe_factor > 1.5
     assert data.stats() == stats  # it stands still

@@ -6,15 +6,16 @@ import (
 
 	"github.com/dsistore/dsistore/reader/batch"
 	"github.com/dsistore/dsistore/reader/ioplan"
+	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/usage"
 )
 
 // Stats are the counters of a reader.
 type Stats struct {
 	Rows, Batches   uint64
-	BytesNeeded     uint64 // stored bytes of the stripes and dictionaries that were read
-	BytesUnneeded   uint64 // bytes in gaps between them that were read with them
-	Requests        uint64
+	BytesNeeded     uint64  // stored bytes of the stripes and dictionaries that were read
+	BytesUnneeded   uint64  // bytes in gaps between them that were read with them
+	Requests        uint64  // that the reader asked for; Traffic has those that were sent
 	DecodeSeconds   float64 // sum over workers: verifying checksums, decoding, widening, transforms
 	AssembleSeconds float64 // sum over workers: assembling batches
 	ReadSeconds     float64 // sum over requests: latency
@@ -29,6 +30,8 @@ type Stats struct {
 	EmittedFactor   float64
 	// Prefetched is the number of batches that are assembled and not yet returned by Next.
 	Prefetched int64
+	// Traffic is what the store's service was sent for it, from the reader's opening on.
+	Traffic object.Traffic
 	// StripeHits are stripes that a Taker found in its cache, StripeMisses those that it read.
 	StripeHits, StripeMisses uint64
 }
@@ -44,6 +47,7 @@ type Counters struct {
 	Ready                         atomic.Int64  // Stats.Prefetched
 	StripeHits, StripeMisses      atomic.Uint64 // of a Taker
 	Meter                         Meter
+	Traffic                       object.TrafficCounter
 }
 
 // CountTask counts an I/O task that is to be read.
@@ -66,6 +70,7 @@ func Since(start time.Time, to *atomic.Int64) { to.Add(int64(time.Since(start)))
 
 // Usage returns the counters in the form of usage records.
 func (c *Counters) Usage() usage.Counters {
+	t := c.Traffic.Traffic()
 	return usage.Counters{
 		Rows: c.Rows.Load(), Batches: c.Batches.Load(), Requests: c.Requests.Load(),
 		BytesNeeded: c.Needed.Load(), BytesUnneeded: c.Unneeded.Load(),
@@ -73,6 +78,7 @@ func (c *Counters) Usage() usage.Counters {
 		Assemble: time.Duration(c.Assemble.Load()), Read: time.Duration(c.Read.Load()),
 		StoredRows: c.DecodedRows.Load(), StoredSlots: c.DecodedSlots.Load(),
 		EmittedRows: c.SlotRows.Load(), EmittedSlots: c.Slots.Load(),
+		SentReads: t.Reads, SentLists: t.Lists, BytesDown: t.BytesDown, BytesCached: t.BytesCached,
 	}
 }
 
@@ -86,6 +92,7 @@ func (c *Counters) Stats() Stats {
 		ReadSeconds: u.Read.Seconds(), StallSeconds: u.Stall.Seconds(),
 		DecodedRows: u.StoredRows, DecodedSlots: u.StoredSlots, DedupeFactor: u.StoredFactor(),
 		SlotRows: u.EmittedRows, Slots: u.EmittedSlots, EmittedFactor: u.EmittedFactor(),
-		Prefetched: c.Ready.Load(), StripeHits: c.StripeHits.Load(), StripeMisses: c.StripeMisses.Load(),
+		Traffic: c.Traffic.Traffic(), Prefetched: c.Ready.Load(),
+		StripeHits: c.StripeHits.Load(), StripeMisses: c.StripeMisses.Load(),
 	}
 }

@@ -15,19 +15,24 @@ import (
 
 // This file looks, before a commit, whether what it builds on and what it adds is there, and is the table's.
 
-// CheckBase makes sure that a snapshot which the handle has read before is still itself: the table may have been
+// checkBase makes sure that a snapshot which the handle has read before is still itself: the table may have been
 // removed and made anew.
-func CheckBase(ctx context.Context, t *snapshot.Log, base *snapshot.Snapshot) error {
+func checkBase(ctx context.Context, t *snapshot.Log, base *snapshot.Snapshot) error {
 	m, err := t.Header(ctx, base.Manifest.Info.Number)
 	switch {
-	case errors.Is(err, object.ErrNotFound): // it has expired, and there is a newer one
-		return ErrLostRace
+	case errors.Is(err, object.ErrNotFound):
+		return errLostRace // it has expired, and there is a newer one
 	case err == nil && m.Commit != base.Manifest.Commit:
-		t.Forget()
-		return fmt.Errorf("snapshot %d, which was read, is gone: %w: %w", base.Manifest.Info.Number,
-			snapshot.ErrReplaced, catalog.ErrConflict)
+		return gone(t, base.Manifest.Info.Number)
 	}
 	return replaced(err)
+}
+
+// gone says that a snapshot which the handle has read is not there, or another of its number.
+func gone(t *snapshot.Log, number uint64) error {
+	t.Forget()
+	return fmt.Errorf("snapshot %d, which was read, is gone: %w: %w", number, snapshot.ErrReplaced,
+		catalog.ErrConflict)
 }
 
 // checkTable returns an error when the change adds objects that were made for another table.

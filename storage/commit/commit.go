@@ -1,6 +1,7 @@
 package commit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,55 +27,196 @@ func commit(ctx context.Context, t *snapshot.Log, c Change) (*snapshot.Snapshot,
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	turns, err := t.Turns(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer turns.End()
+	a := &attempts{t: t, turns: turns, c: c}
+	s, err := a.run(ctx)
+	if errors.Is(err, catalog.ErrConflict) {
+		t.Store.Refused.Add(1)
+	}
+	return s, err
+}
+
+// attempts are those of one commit.
+type attempts struct {
+	t     *snapshot.Log
+	turns *snapshot.Turns
+	c     Change
+
+	base   *snapshot.Snapshot // nil: it is to be found
+	newest bool               // base was the newest snapshot, a round trip ago
+	table  names.TableID
+	// checked: what the change adds was looked at when base was there, or one before it after which gc has not fenced.
+	// PROTOCOL.md says why that is enough.
+	checked bool
+	lost    int
+}
+
+func (a *attempts) run(ctx context.Context) (*snapshot.Snapshot, error) {
 	for {
-		// PROTOCOL.md says why in this order: what the commit builds on first, then whether gc has condemned what it
-		// adds, then the put.
-		cached := t.LastRead()
-		base, err := t.LatestOr(ctx, cached)
-		if err != nil {
-			return nil, replaced(err)
-		}
-		var table names.TableID
-		if base == nil {
-			base = t.Empty()
-			if table, err = t.Root(ctx); err != nil {
-				return nil, replaced(err)
-			}
-		} else {
-			table = base.Manifest.Table
-		}
-		// What the handle has read must still be there, itself and not another of its number.
-		if n := base.Manifest.Info; cached != nil && (n.Number < cached.Manifest.Info.Number ||
-			n.Number == cached.Manifest.Info.Number && base.Manifest.Commit != cached.Manifest.Commit) {
-			t.Forget()
-			return nil, fmt.Errorf("snapshot %d, which was read, is gone: %w: %w", cached.Manifest.Info.Number,
-				snapshot.ErrReplaced, catalog.ErrConflict)
-		}
-		if err := c.checkTable(table); err != nil {
+		if err := a.find(ctx); err != nil {
 			return nil, err
 		}
-		err = object.Parallel(ctx, 2, 2, func(ctx context.Context, i int) error {
-			if i == 0 {
-				return checkAdded(ctx, t, c)
+		if !a.checked {
+			if err := checkAdded(ctx, a.t, a.c); err != nil {
+				return nil, err
 			}
-			if base != cached {
-				return nil
-			}
-			return CheckBase(ctx, t, base)
-		})
-		var s *snapshot.Snapshot
-		if err == nil {
-			s, err = Attempt(ctx, t, base, table, c)
+			a.checked = true
 		}
-		if errors.Is(err, ErrLostRace) {
-			t.Store.Retried.Add(1)
+		id := a.turns.CommitID()
+		s, err := attempt(ctx, a.t, a.base, a.table, id, a.c)
+		if err == nil {
+			a.turns.See(s)
+		}
+		if !errors.Is(err, errLostRace) {
+			return s, err
+		}
+		a.t.Store.Retried.Add(1)
+		a.lost++
+		a.turns.Lost(id, a.lost)
+		if err := a.follow(ctx, 2); err != nil { // the first of them has been read
+			return nil, err
+		}
+	}
+}
+
+// find finds the snapshot to build on, and waits for the handle's turn to do so.
+func (a *attempts) find(ctx context.Context) error {
+	for {
+		if a.base == nil {
+			if err := a.begin(ctx); err != nil {
+				return err
+			}
 			continue
 		}
-		if errors.Is(err, catalog.ErrConflict) {
-			t.Store.Refused.Add(1)
+		others, err := a.turns.Next(ctx)
+		if err != nil || others == 0 && a.newest {
+			return err
 		}
-		return s, err
+		if err := a.follow(ctx, min(max((others+1)/2, 1), maxAhead)); err != nil {
+			return err
+		}
 	}
+}
+
+// maxAhead is how many snapshots are asked for at once that may not be there yet.
+const maxAhead = 8
+
+// begin finds the newest snapshot, and looks at what the change adds. A snapshot that the handle has read is not read
+// again, if it is the newest.
+func (a *attempts) begin(ctx context.Context) error {
+	t, cached := a.t, a.t.LastRead()
+	if cached == nil {
+		n, err := t.Newest(ctx)
+		if err != nil {
+			return err
+		}
+		return a.read(ctx, n)
+	}
+	number := cached.Manifest.Info.Number
+	if a.turns.Contended(cached) {
+		return a.check(ctx, func() error {
+			a.base, a.table = cached, cached.Manifest.Table
+			return cmp.Or(a.c.checkTable(a.table), a.follow(ctx, 2))
+		})
+	}
+	var n snapshot.Object
+	err := a.check(ctx, func() error {
+		start := time.Now()
+		err := object.Parallel(ctx, 2, 2, func(ctx context.Context, i int) (err error) {
+			if i == 0 {
+				n, err = t.Newest(ctx)
+				return err
+			}
+			if err = checkBase(ctx, t, cached); errors.Is(err, errLostRace) {
+				return nil // it has expired: the listing has a newer one, or the next has
+			}
+			a.base = cached
+			return err
+		})
+		a.turns.Took(time.Since(start))
+		if err == nil && n.Number < number {
+			err = gone(t, number)
+		}
+		return cmp.Or(err, a.c.checkTable(cached.Manifest.Table))
+	})
+	a.table, a.newest = cached.Manifest.Table, true
+	if err != nil || n.Number == number && n.Size > 0 {
+		a.turns.See(cached)
+		return err
+	}
+	return a.read(ctx, n)
+}
+
+// read reads the newest snapshot, which a listing has shown, and looks meanwhile at what the change adds.
+func (a *attempts) read(ctx context.Context, n snapshot.Object) error {
+	a.base, a.newest = nil, true
+	return a.check(ctx, func() (err error) {
+		if n.Number == 0 {
+			a.base = a.t.Empty()
+			a.table, err = a.t.Root(ctx)
+		} else if a.base, err = a.t.ReadNewest(ctx, n); err == nil {
+			a.table = a.base.Manifest.Table
+			a.turns.See(a.base)
+		} else if errors.Is(err, object.ErrNotFound) {
+			a.base = nil
+			return nil // it has expired since
+		}
+		return cmp.Or(replaced(err), a.c.checkTable(a.table))
+	})
+}
+
+// check calls f and looks meanwhile at what the change adds. What f finds comes first.
+func (a *attempts) check(ctx context.Context, f func() error) error {
+	checked := make(chan error, 1)
+	go func() { checked <- checkAdded(ctx, a.t, a.c) }()
+	a.checked = true
+	err := f()
+	return cmp.Or(err, <-checked)
+}
+
+// follow asks for the snapshots after the base, of which so many may be there, and makes the last of them the base.
+func (a *attempts) follow(ctx context.Context, ahead int) error {
+	n := a.base.Manifest.Info.Number
+	next := make([]*snapshot.Snapshot, ahead)
+	start := time.Now()
+	err := object.Parallel(ctx, ahead+1, ahead+1, func(ctx context.Context, i int) (err error) {
+		switch {
+		case i < ahead:
+			if next[i], err = a.t.Next(ctx, n+1+uint64(i)); errors.Is(err, snapshot.ErrExpired) {
+				return errLostRace
+			}
+			return replaced(err)
+		case n > 0:
+			return checkBase(ctx, a.t, a.base)
+		}
+		return nil
+	})
+	if errors.Is(err, errLostRace) { // all these have expired
+		a.base = nil
+		a.turns.Forget()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	a.turns.Took(time.Since(start))
+	a.newest = ahead == 1
+	for _, s := range next {
+		if a.newest = a.newest || s == nil; s == nil {
+			break
+		}
+		if s.Manifest.Info.Operation == Fence {
+			a.checked = false
+		}
+		a.base, a.table = s, s.Manifest.Table
+		a.turns.See(s)
+		a.t.Remember(s, object.Info{})
+	}
+	return nil
 }
 
 // replaced makes a conflict of the error that the table is another one than the handle's.
@@ -85,11 +227,15 @@ func replaced(err error) error {
 	return err
 }
 
-// ErrLostRace: another commit took the number.
-var ErrLostRace = errors.New("lost the race for a snapshot number")
+// Fence is the operation of the commits of gc. A commit that finds one made since it looked at what it adds looks
+// again.
+const Fence = "gc"
 
-// Attempt tries to make the snapshot after base.
-func Attempt(ctx context.Context, t *snapshot.Log, base *snapshot.Snapshot, table names.TableID,
+// errLostRace: another commit took the number.
+var errLostRace = errors.New("lost the race for a snapshot number")
+
+// attempt tries to make the snapshot after base, whose commit id is to be id.
+func attempt(ctx context.Context, t *snapshot.Log, base *snapshot.Snapshot, table names.TableID, id names.ID,
 	c Change) (_ *snapshot.Snapshot, err error) {
 	e := edit{
 		change: &c, base: base, m: base.Manifest, info: base.Manifest.Info,
@@ -125,7 +271,7 @@ func Attempt(ctx context.Context, t *snapshot.Log, base *snapshot.Snapshot, tabl
 		return nil, err
 	}
 	m := e.m
-	m.Info, m.Commit, m.Parent, m.Table = e.info, names.RandomID(), base.Manifest.Commit, table
+	m.Info, m.Commit, m.Parent, m.Table = e.info, id, base.Manifest.Commit, table
 	put := func(t0 lsm.Tree, changes []lsm.Entry) (lsm.Tree, error) {
 		out, ids, err := t.Store.Trees.Put(ctx, table, t0, lsm.SortEntries(changes))
 		for _, i := range ids {
@@ -149,7 +295,7 @@ func Attempt(ctx context.Context, t *snapshot.Log, base *snapshot.Snapshot, tabl
 	}
 	if err := putSnapshot(ctx, t, name, b, m); err != nil {
 		// What lost a race is nobody's. After any other error the put may be carried out yet: the runs are gc's.
-		committed = !errors.Is(err, ErrLostRace)
+		committed = !errors.Is(err, errLostRace)
 		return nil, err
 	}
 	committed = true
@@ -181,7 +327,7 @@ func putSnapshot(ctx context.Context, t *snapshot.Log, name string, b []byte, m 
 	case !known:
 		return err
 	case !ours:
-		return ErrLostRace
+		return errLostRace
 	}
 	// It is ours. That it can be seen does not say that it is durable; the answer that it exists does.
 	if !errors.Is(err, object.ErrExists) {
@@ -195,9 +341,10 @@ func putSnapshot(ctx context.Context, t *snapshot.Log, name string, b []byte, m 
 // isMade reports whether the snapshot with the number of m is m, and whether there is one or was, as far as can be
 // known.
 func isMade(ctx context.Context, t *snapshot.Log, m snapshot.Manifest) (ours, known bool, err error) {
-	there, err := t.Header(ctx, m.Info.Number)
+	there, err := t.Read(ctx, m.Info.Number)
 	if err == nil {
-		return there.Commit == m.Commit, true, nil
+		t.Remember(there, object.Info{}) // it is what the next attempt builds on
+		return there.Manifest.Commit == m.Commit, true, nil
 	}
 	if !errors.Is(err, object.ErrNotFound) {
 		return false, false, err

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/snapshot"
@@ -22,7 +23,7 @@ import (
 const DefaultGrace = 24 * time.Hour
 
 // Operation is the operation of the snapshots that gc makes. They have what those before them have.
-const Operation = "gc"
+const Operation = commit.Fence
 
 // Options: the zero value works.
 type Options struct {
@@ -305,13 +306,13 @@ func (c *collector) unnamed(groups []*dataGroup, tables tablePlans, cutoff int64
 // collect removes what no snapshot names, in this order, each step after the one before for all groups:
 //
 //	condemn   put a marker beside the objects of each group
-//	fence     take the next number of each table that a group is of
-//	look      at the snapshots up to that number
+//	fence     commit a snapshot to each table that a group is of
+//	look      at the snapshots up to that one
 //	delete    what they do not name, the markers last
 //
-// A commit reads the newest snapshot, looks for markers beside what it adds, and takes the next number. One that has
-// not seen a marker had read the newest before it was fenced: either it took its number before the fence, and the look
-// finds it, or it loses it to the fence, and finds the marker when it tries again.
+// A commit looks for markers beside what it adds, and again when it finds a fence that was made since. So one that has
+// not seen a marker either took its number before the fence, and the look finds it, or it loses it to the fence, and
+// finds the marker.
 func (c *collector) collect(ctx context.Context, groups []*dataGroup, tables tablePlans) error {
 	var condemned []*dataGroup
 	fenced := map[*tablePlan]bool{}
@@ -352,16 +353,11 @@ func (c *collector) collect(ctx context.Context, groups []*dataGroup, tables tab
 			tables.damaged[p.t.ID()] = true
 		}
 	}
-	err = object.Parallel(ctx, object.RequestsAtOnce, len(groups), func(ctx context.Context, i int) error {
-		g := groups[i]
-		switch of := g.id.Table(); {
-		case tables.damaged[of]:
-			return nil // it stays condemned
-		case slices.ContainsFunc(tables.of[of], func(p *tablePlan) bool { return p.named.staying[g.id] }):
-			return c.s.DeleteAll(ctx, g.id, g.id.CondemnedName(c.marker))
+	for some := range slices.Chunk(groups, removedAtOnce) {
+		if err = c.remove(ctx, some, tables); err != nil {
+			break
 		}
-		return c.remove(ctx, g.id)
-	})
+	}
 	return errors.Join(err, syncRemoved(ctx, c.s.Blobs, groups))
 }
 
@@ -385,30 +381,57 @@ func syncRemoved(ctx context.Context, blobs object.Store, groups []*dataGroup) e
 		})
 }
 
-// remove deletes all objects of an id, the markers of gcs after the others.
-func (c *collector) remove(ctx context.Context, i names.ID) error {
-	groups, _, err := listData(ctx, c.s.Blobs, i.Dir())
-	if err != nil || len(groups) == 0 {
+// removedAtOnce is how many ids are removed together: their objects go by few requests, where the store can.
+const removedAtOnce = 256
+
+// remove deletes all objects of ids that no snapshot names, the markers of gcs after the others. It takes its marker
+// from the other ids.
+func (c *collector) remove(ctx context.Context, groups []*dataGroup, tables tablePlans) error {
+	found := make([]*dataGroup, len(groups))
+	err := object.Parallel(ctx, object.RequestsAtOnce, len(groups), func(ctx context.Context, i int) error {
+		g := groups[i]
+		switch of := g.id.Table(); {
+		case tables.damaged[of]:
+			return nil // it stays condemned
+		case slices.ContainsFunc(tables.of[of], func(p *tablePlan) bool { return p.named.staying[g.id] }):
+			return c.s.DeleteAll(ctx, g.id, g.id.CondemnedName(c.marker))
+		}
+		there, _, err := listData(ctx, c.s.Blobs, g.id.Dir())
+		if len(there) > 0 {
+			found[i] = there[0]
+		}
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	var data, markers []string
 	var gone []object.Info
-	for _, o := range groups[0].objects {
-		if i.IsCondemned(o.Name) {
-			markers = append(markers, o.Name)
+	for _, g := range found {
+		if g == nil {
 			continue
 		}
-		data, gone = append(data, o.Name), append(gone, o)
+		for _, o := range g.objects {
+			if g.id.IsCondemned(o.Name) {
+				markers = append(markers, o.Name)
+				continue
+			}
+			data, gone = append(data, o.Name), append(gone, o)
+		}
 	}
-	if err := c.s.DeleteAll(ctx, i, data...); err != nil {
-		return err
+	for _, names := range [...][]string{data, markers} {
+		if err := object.DeleteAll(ctx, c.s.Blobs, names); err != nil {
+			return err
+		}
 	}
-	if err := c.s.DeleteAll(ctx, i, markers...); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.r.removed(gone...)
+	for _, g := range found {
+		if g != nil {
+			if err := c.s.DeleteAll(ctx, g.id); err != nil { // its directory, in a local store
+				return err
+			}
+		}
+	}
 	return nil
 }
 

@@ -239,41 +239,16 @@ func (p *tablePlan) dropped(ctx context.Context, n uint64, branch string) error 
 	return nil
 }
 
-// fence takes the next number of the table, unless another commit takes it: who has read the newest snapshot before
-// finds it taken. Then it notes what the snapshots since name.
+// fence commits a snapshot of its own: a commit that has looked at what it adds before finds its number taken, or finds
+// the fence. Then it notes what the snapshots since name.
 func (p *tablePlan) fence(ctx context.Context) error {
-	seen := p.t.LastRead()
-	base, err := p.t.LatestOr(ctx, seen)
-	if err == nil && base != nil && base == seen {
-		if err = commit.CheckBase(ctx, p.t, base); errors.Is(err, commit.ErrLostRace) {
-			base, err = p.t.LatestOrNil(ctx)
-		}
-	}
+	s, err := commit.Run(ctx, p.t, commit.Change{Operation: Operation})
 	if err != nil {
 		return err
 	}
-	if base == nil {
-		// Who removes a table does not expect another of its name.
-		if _, err := p.t.ReadRoot(ctx); p.newest > 0 || errors.Is(err, object.ErrNotFound) {
-			return fmt.Errorf("table %s: it was removed while gc looked at it: %w", p.t.Table, catalog.ErrNotFound)
-		} else if err != nil {
-			return err
-		}
-		base = p.t.Empty()
-	}
-	_, err = commit.Attempt(ctx, p.t, base, p.t.ID(), commit.Change{Operation: Operation})
-	if err != nil && !errors.Is(err, commit.ErrLostRace) {
-		return err
-	}
-	n, err := p.t.Newest(ctx)
-	if err != nil {
-		return err
-	}
-	if n.Number <= base.Manifest.Info.Number {
-		return fmt.Errorf("snapshot %d was made, and %d is the newest", base.Manifest.Info.Number+1, n.Number)
-	}
-	err = p.history.Walk(ctx, p.newest+1, n.Number)
-	p.newest = n.Number
+	n := s.Manifest.Info.Number
+	err = p.history.Walk(ctx, p.newest+1, n)
+	p.newest = n
 	return err
 }
 

@@ -55,7 +55,7 @@ const (
 	maxRuns    = 64
 	// RemoteRunBytes: from a store of high latency, runs of up to so many bytes are read whole. That takes about as
 	// long as reading one block.
-	RemoteRunBytes = 1 << 20
+	RemoteRunBytes = 2 << 20
 )
 
 // Get returns the value of each key in t, nil where there is none.
@@ -157,11 +157,17 @@ func (s *Store) run(ctx context.Context, kind Kind, ref Run) (*sst.Reader, error
 
 // OpenRun opens a run, and does not keep it open.
 func (s *Store) OpenRun(ctx context.Context, kind Kind, ref Run) (*sst.Reader, error) {
-	var fetch sst.Fetch
+	fetch := sst.Fetch{}
 	if object.HighLatency(s.Blobs) {
-		fetch.Whole = RemoteRunBytes
+		fetch = RemoteFetch(ref.Size)
 	}
 	return OpenTable(ctx, s.Blobs, kind.ObjectName(ref.ID), ref.Size, fetch)
+}
+
+// RemoteFetch returns what is read of a table of so many bytes in a store of high latency: with its end its index, as a
+// rule, so that it takes a round trip to open, and one for each look-up.
+func RemoteFetch(size uint64) sst.Fetch {
+	return sst.Fetch{Whole: RemoteRunBytes, Tail: int(min(size/20, RemoteRunBytes)), Gap: 32 << 10}
 }
 
 // OpenRuns opens the runs of trees, at once, if latency is high. Else they are opened when they are needed.

@@ -6,7 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// Counts says what a store was asked for. A request is one call; List counts once for each page of 1,000 begun.
+// Counts says what a store was asked for, a cache on the local disk too where there is one; Traffic has what a service
+// was sent. A request is one call; List counts once for each page of 1,000 begun.
 type Counts struct {
 	Reads, BytesRead     int64
 	Stats, Lists         int64

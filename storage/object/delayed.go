@@ -40,6 +40,14 @@ func (d *Delayed) ReadAt(ctx context.Context, name string, p []byte, off int64) 
 	return d.Store.ReadAt(ctx, name, p, off)
 }
 
+// ReadWhole is one request, as of a service.
+func (d *Delayed) ReadWhole(ctx context.Context, name string, most int64) ([]byte, int64, error) {
+	if err := d.wait(ctx); err != nil {
+		return nil, 0, err
+	}
+	return ReadWhole(ctx, d.Store, name, most)
+}
+
 func (d *Delayed) Stat(ctx context.Context, name string) (Info, error) {
 	if err := d.wait(ctx); err != nil {
 		return Info{}, err

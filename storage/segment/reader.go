@@ -11,6 +11,7 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
+	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/sst"
 	"github.com/dsistore/dsistore/storage/wire"
 )
@@ -161,7 +162,12 @@ func (s *Store) Open(ctx context.Context, d catalog.SegmentDescriptor) (*Reader,
 		return nil, err
 	}
 	g := &Reader{id: segment, d: d, limits: s.Limits}
-	if g.table, err = lsm.OpenTable(ctx, s.Blobs, d.Index, d.IndexSize, sst.Fetch{Head: indexHead}); err != nil {
+	fetch := sst.Fetch{}
+	if object.HighLatency(s.Blobs) {
+		fetch = lsm.RemoteFetch(d.IndexSize)
+	}
+	fetch.Head = indexHead
+	if g.table, err = lsm.OpenTable(ctx, s.Blobs, d.Index, d.IndexSize, fetch); err != nil {
 		return nil, err
 	}
 	v, err := g.table.Get(ctx, recordKey(segment, factsRecord))

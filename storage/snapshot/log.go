@@ -27,6 +27,8 @@ type Log struct {
 	id   names.TableID
 	last *Snapshot
 	at   object.Info
+	// turns has the Turns while no commit has them; nil before the first. The pointer is guarded by mu.
+	turns chan *Turns
 }
 
 // Gap says that the snapshots from first up to before next are missing.
@@ -40,6 +42,9 @@ func (t *Log) Gap(first, next uint64) error {
 
 // ErrReplaced is matched when the table that a handle was opened for is gone, and another has its name.
 var ErrReplaced = errors.New("the table was removed, and another made of its name")
+
+// ErrExpired is matched when a snapshot has expired, and was truncated.
+var ErrExpired = errors.New("it has expired")
 
 // bind makes the handle one of the table with the id, if it is none yet, and returns an error if it is one of another.
 func (t *Log) bind(of names.TableID) error {
@@ -72,18 +77,11 @@ func (t *Log) Latest(ctx context.Context) (*Snapshot, error) {
 }
 
 // LatestOrNil is Latest, nil before the first commit.
-func (t *Log) LatestOrNil(ctx context.Context) (*Snapshot, error) { return t.LatestOr(ctx, nil) }
-
-// LatestOr is latest, and last, not read again, where the newest snapshot has its number: whether it is that is for the
-// caller to find out.
-func (t *Log) LatestOr(ctx context.Context, last *Snapshot) (*Snapshot, error) {
+func (t *Log) LatestOrNil(ctx context.Context) (*Snapshot, error) {
 	for {
 		n, err := t.Newest(ctx)
 		if err != nil || n.Number == 0 {
 			return nil, err
-		}
-		if last != nil && last.Manifest.Info.Number == n.Number && n.Size > 0 {
-			return last, nil
 		}
 		s, err := t.ReadNewest(ctx, n)
 		if !errors.Is(err, object.ErrNotFound) {
@@ -272,42 +270,67 @@ func (t *Log) Header(ctx context.Context, number uint64) (Manifest, error) {
 
 // Read returns a snapshot; object.ErrNotFound when there is none of the number.
 func (t *Log) Read(ctx context.Context, number uint64) (*Snapshot, error) {
-	t.mu.Lock()
-	last := t.last
-	t.mu.Unlock()
-	if last != nil && last.Manifest.Info.Number == number {
+	if last := t.LastRead(); last != nil && last.Manifest.Info.Number == number {
 		return last, nil
 	}
 	var s *Snapshot
-	err := t.either(ctx, number, func(name string) error {
-		b, size, err := object.ReadWhole(ctx, t.Store.Blobs, name, HeaderBytes+MaxBody)
-		if err == nil {
-			err = snapshotSize(name, size)
-		}
-		if err == nil {
-			s, err = t.decode(name, number, b)
-		}
+	err := t.either(ctx, number, func(name string) (err error) {
+		s, err = t.readName(ctx, name, number)
 		return err
 	})
 	return s, err
+}
+
+// Next returns the snapshot of a number that may not have been made yet, nil then. It does not look for a copy of one
+// that was truncated: ErrExpired.
+func (t *Log) Next(ctx context.Context, number uint64) (s *Snapshot, err error) {
+	if last := t.LastRead(); last != nil && last.Manifest.Info.Number == number {
+		return last, nil
+	}
+	name := names.SnapshotName(t.Table, number)
+	err = t.unlessExpired(ctx, name, func(name string) (err error) {
+		s, err = t.readName(ctx, name, number)
+		return err
+	})
+	if errors.Is(err, object.ErrNotFound) && !errors.Is(err, ErrExpired) {
+		return nil, nil
+	}
+	return s, wire.Damaged(name, err)
+}
+
+// readName reads a snapshot from its object, or from the copy of it.
+func (t *Log) readName(ctx context.Context, name string, number uint64) (*Snapshot, error) {
+	b, size, err := object.ReadWhole(ctx, t.Store.Blobs, name, HeaderBytes+MaxBody)
+	if err == nil {
+		err = snapshotSize(name, size)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t.decode(name, number, b)
+}
+
+// unlessExpired calls f for the object of a snapshot; ErrExpired when it was truncated.
+func (t *Log) unlessExpired(ctx context.Context, name string, f func(name string) error) error {
+	err := f(name)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		info, serr := t.Store.Blobs.Stat(ctx, name)
+		if serr != nil {
+			return serr
+		}
+		if info.Size == 0 {
+			return fmt.Errorf("%w: %s: %w", object.ErrNotFound, name, ErrExpired)
+		}
+	}
+	return err
 }
 
 // either calls f for the object of a snapshot, and for the copy of it where it has expired: a branch or a lease may
 // keep that.
 func (t *Log) either(ctx context.Context, number uint64, f func(name string) error) error {
 	name := names.SnapshotName(t.Table, number)
-	err := f(name)
-	gone := errors.Is(err, object.ErrNotFound)
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		info, serr := t.Store.Blobs.Stat(ctx, name)
-		if serr != nil {
-			return serr
-		}
-		if gone = info.Size == 0; gone {
-			err = fmt.Errorf("%w: %s: it has expired", object.ErrNotFound, name)
-		}
-	}
-	if gone {
+	err := t.unlessExpired(ctx, name, f)
+	if errors.Is(err, object.ErrNotFound) {
 		// Where there is no copy either, the error is the first.
 		if perr := f(names.PinnedName(t.Table, number)); !errors.Is(perr, object.ErrNotFound) {
 			name, err = names.PinnedName(t.Table, number), perr

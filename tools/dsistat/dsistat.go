@@ -17,6 +17,7 @@ import (
 	_ "github.com/dsistore/dsistore/storage/object/azure" // stores at az://
 	_ "github.com/dsistore/dsistore/storage/object/gcs"   // stores at gs://
 	_ "github.com/dsistore/dsistore/storage/object/s3"    // stores at s3://
+	"github.com/dsistore/dsistore/tools/prices"
 	"github.com/dsistore/dsistore/tools/report"
 	"github.com/dsistore/dsistore/tools/report/page"
 	"github.com/dsistore/dsistore/tools/terminal"
@@ -41,6 +42,7 @@ type tableArgs struct {
 	Store string   `arg:"" help:"Root of the store: a directory, file:///path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix."`
 	Table []string `arg:"" optional:"" help:"Names of tables. Default: all."`
 	terminal.Endpoint
+	Prices string `placeholder:"FILE" help:"What the store's service takes, as docs/object-stores.md has it. Default: DSISTORE_PRICES, else the price list of S3 or Google Cloud Storage."`
 }
 
 // viewFlags say how a view is laid out.
@@ -266,6 +268,9 @@ func (a *app) build(ctx context.Context, t tableArgs, opts report.Options) (*rep
 			}
 			return nil, fmt.Errorf("store %s: %w%s", t.Store, err, hint)
 		}
+	}
+	if opts.Prices, err = prices.For(blobs.URI(), t.Prices); err != nil {
+		return nil, terminal.UsageError{Err: err}
 	}
 	store, err := storage.Open(ctx, blobs, storage.Options{})
 	if err != nil {

@@ -96,6 +96,7 @@ func names(expr string) (metrics, labels []string) {
 // metric of ours has its place there.
 func TestDashboardAsksForWhatIsExported(t *testing.T) {
 	w := work(t)
+	send(t, "dashboard")
 	exported := scrape(t, w.url)
 	labelsOf := map[string]map[string]bool{}
 	for name, f := range exported {

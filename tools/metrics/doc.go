@@ -2,6 +2,7 @@
 //
 //	reader.Scanner, RankScanner, Taker ── Stats ─────┐
 //	object.Counted ── Endings ───────────────────────┤
+//	endpoint.EachService ── object.TrafficCounter ───┤
 //	storage.Store ── Conflicts ──────────────────────┼─ Metrics, a prometheus.Collector ─ registry ─ HTTP /metrics
 //	ingest ── rows; a command ── how far it is ──────┘
 //

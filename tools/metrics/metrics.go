@@ -12,6 +12,7 @@ import (
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/endpoint"
 	"github.com/dsistore/dsistore/usage"
 )
 
@@ -133,9 +134,17 @@ var (
 		"Bytes that readers have fetched: needed, of the projected stripes, and overread, of the gaps between them.",
 		[]string{"class"}, nil)
 	requests = prometheus.NewDesc("dsi_reader_requests_total",
-		"Requests to stores that have ended, by kind of store (file, memory, s3), op (read, stat, list, write, "+
-			"delete) and how they ended.",
+		"What was asked of stores and has ended, of the caches on the local disk too, by kind of store (file, memory, "+
+			"s3), op (read, stat, list, write, delete) and how it ended.",
 		[]string{"store", "op", "code"}, nil)
+	sent = prometheus.NewDesc("dsi_store_requests_total",
+		"Requests that services of stores were sent, as often as they were sent, and have ended, by service (s3, gs, "+
+			"az), kind as it is billed (read, list, write, delete) and outcome (ok, refused, throttled, failed, lost, "+
+			"canceled).",
+		[]string{"store", "kind", "outcome"}, nil)
+	moved = prometheus.NewDesc("dsi_store_bytes_total",
+		"Bytes of bodies to and from services of stores (up, down).",
+		[]string{"store", "direction"}, nil)
 	rowsRead = prometheus.NewDesc("dsi_reader_rows_total", "Rows in the batches that readers have given.", nil, nil)
 	batches  = prometheus.NewDesc("dsi_reader_batches_total", "Batches that readers have given.", nil, nil)
 	stall    = prometheus.NewDesc("dsi_reader_stall_seconds_total", "Seconds that callers waited for batches.", nil,
@@ -169,8 +178,8 @@ var (
 	buildInfo = prometheus.NewDesc("dsi_build_info", "1, with what this program was built from.",
 		[]string{"version", "revision", "go"}, nil)
 
-	all = []*prometheus.Desc{bytesRead, requests, rowsRead, batches, stall, decode, assemble, prefetch, dedup,
-		openReaders, cacheHits, cacheMisses, ingestRows, conflicts, progress, usageRecords, buildInfo}
+	all = []*prometheus.Desc{bytesRead, requests, sent, moved, rowsRead, batches, stall, decode, assemble, prefetch,
+		dedup, openReaders, cacheHits, cacheMisses, ingestRows, conflicts, progress, usageRecords, buildInfo}
 )
 
 // Describe implements prometheus.Collector.
@@ -235,6 +244,12 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	for labels, n := range ended {
 		counter(requests, float64(n), labels[:]...)
 	}
+	endpoint.EachService(func(store string, c *object.TrafficCounter) {
+		c.EachEnded(func(kind, outcome string, n uint64) { counter(sent, float64(n), store, kind, outcome) })
+		t := c.Traffic()
+		counter(moved, float64(t.BytesDown), store, "down")
+		counter(moved, float64(t.BytesUp), store, "up")
+	})
 	if w := m.work; w.total > 0 {
 		gauge(progress, min(float64(w.done)/float64(w.total), 1), w.command, w.phase)
 	}

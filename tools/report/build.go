@@ -15,6 +15,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/snapshot"
+	"github.com/dsistore/dsistore/tools/prices"
 	"github.com/dsistore/dsistore/usage"
 )
 
@@ -29,6 +30,8 @@ type Options struct {
 	Encodings bool
 	// UnreadDays is for how long a feature was not read that advice calls unread. Default 30.
 	UnreadDays int
+	// Prices are those of the store's service. Default: none, and the report has no costs.
+	Prices *prices.Table
 	// AllNames lets advice name all the features that it is about. Default: at most 100.
 	AllNames bool
 	// Now is the time of the report. Default time.Now.
@@ -145,6 +148,7 @@ func (b *builder) build(ctx context.Context) (*Table, error) {
 	b.groups()
 	b.reading()
 	b.summary()
+	b.cost()
 	if err := b.advise(ctx); err != nil {
 		return nil, err
 	}

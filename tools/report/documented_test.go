@@ -20,6 +20,7 @@ import (
 // documentedTypes are the objects of docs/dsistat.md.
 var documentedTypes = map[string]reflect.Type{
 	"report": reflect.TypeFor[Report](), "table": reflect.TypeFor[Table](), "summary": reflect.TypeFor[Summary](),
+	"cost":    reflect.TypeFor[Cost](),
 	"reads":   reflect.TypeFor[Reads](),
 	"feature": reflect.TypeFor[Feature](), "use": reflect.TypeFor[Use](), "distinct": reflect.TypeFor[Distinct](),
 	"encoding": reflect.TypeFor[StreamEncoding](),

@@ -25,6 +25,7 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/tools/overlay"
+	"github.com/dsistore/dsistore/tools/prices"
 	"github.com/dsistore/dsistore/tools/selection"
 	"github.com/dsistore/dsistore/usage"
 	"github.com/dsistore/dsistore/writer"
@@ -45,6 +46,8 @@ func smallRows() string {
 
 func day(n int) time.Time { return time.Date(2026, 11, n, 0, 0, 0, 0, time.UTC) }
 
+var testPrices = &prices.Table{Name: "ours", Currency: "EUR", Reads: 1, Lists: 10, Down: 1024, Stored: 1 << 20}
+
 // smallReads are of two jobs on two days, by names of features.
 func smallReads(t *testing.T, snap *storage.Snapshot) *usage.Summary {
 	t.Helper()
@@ -55,12 +58,15 @@ func smallReads(t *testing.T, snap *storage.Snapshot) *usage.Summary {
 	items, name := f[0].ID, f[1].ID
 	train := usage.Counters{Readers: 2, Rows: 24, Batches: 4, Requests: 6, BytesNeeded: 900, BytesUnneeded: 100,
 		Stall: time.Second, Decode: 2 * time.Second,
-		Assemble: 3 * time.Second, Read: 4 * time.Second, StoredRows: 24, StoredSlots: 12, EmittedRows: 24,
+		Assemble: 3 * time.Second, Read: 4 * time.Second, SentReads: 10, SentLists: 2,
+		BytesDown: 1 << 20, StoredRows: 24, StoredSlots: 12, EmittedRows: 24,
 		EmittedSlots: 24}
-	look := usage.Counters{Readers: 1, Rows: 6, Batches: 1, Requests: 1, BytesNeeded: 100, StoredRows: 6,
+	look := usage.Counters{Readers: 1, Rows: 6, Batches: 1, Requests: 1, BytesNeeded: 100, SentReads: 3,
+		BytesCached: 50, StoredRows: 6,
 		StoredSlots: 6, EmittedRows: 6, EmittedSlots: 6}
 	total := train
 	total.Readers, total.Rows, total.Batches, total.Requests, total.BytesNeeded = 3, 30, 5, 7, 1000
+	total.SentReads, total.BytesCached = 13, 50
 	total.StoredRows, total.StoredSlots, total.EmittedRows, total.EmittedSlots = 30, 18, 30, 30
 	s := &usage.Summary{Table: "t", Total: total}
 	s.Features = []usage.FeatureTotal{
@@ -129,7 +135,8 @@ func scrub(b []byte) []byte {
 // TestGolden: the JSON form of a report, as docs/dsistat.md has it, keeps its keys and what they mean.
 func TestGolden(t *testing.T) {
 	s, _, summary := small(t)
-	r, err := Build(t.Context(), s, nil, Options{Now: clock, Usage: reads(summary), Since: day(1), Encodings: true})
+	r, err := Build(t.Context(), s, nil, Options{Now: clock, Usage: reads(summary), Since: day(1), Encodings: true,
+		Prices: testPrices})
 	if err != nil {
 		t.Fatal(err)
 	}

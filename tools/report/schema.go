@@ -26,6 +26,19 @@ type Table struct {
 	Days     []Day     `json:"days"`     // in order, without gaps from the first that has anything to the last
 	Health   Health    `json:"health"`
 	Advice   []Advice  `json:"advice"` // what saves most first
+	Cost     *Cost     `json:"cost,omitempty"`
+}
+
+// A Cost is what the service of a table's store takes, by a table of prices. A month has 30 days.
+type Cost struct {
+	Prices   string `json:"prices"` // of what, and as of when
+	Currency string `json:"currency"`
+	Days     uint64 `json:"days"` // of usage records that the reads are of
+	// Reads is what the requests and bytes of those days cost, and ReadsMonth what they would in a month of such days.
+	Reads      float64 `json:"reads"`
+	ReadsMonth float64 `json:"reads_month"`
+	// StoredMonth is what it costs to keep what the newest snapshot has for a month.
+	StoredMonth float64 `json:"stored_month"`
 }
 
 // A Summary is a table at a glance.
@@ -58,10 +71,16 @@ type Reads struct {
 	Jobs          uint64  `json:"jobs"`     // told apart by name and user
 	Rows          uint64  `json:"rows"`     // given, over all epochs
 	Batches       uint64  `json:"batches"`  //
-	Requests      uint64  `json:"requests"` // to the store
+	Requests      uint64  `json:"requests"` // that readers asked for, of a cache on the local disk too
 	BytesNeeded   uint64  `json:"bytes_needed"`
 	BytesUnneeded uint64  `json:"bytes_unneeded"` // fetched between what was needed, and thrown away
 	Amplification float64 `json:"amplification"`  // (needed + unneeded) / needed; 0: nothing was read
+	// Requests that a service of stores was sent, as often as they were, bytes that it gave, and those that a cache on
+	// the local disk gave; 0 of a store on a local disk.
+	SentReads   uint64 `json:"sent_reads"`
+	SentLists   uint64 `json:"sent_lists"`
+	BytesDown   uint64 `json:"bytes_down"`
+	BytesCached uint64 `json:"bytes_cached"`
 	// Seconds that jobs waited for batches; and, over all threads, of fetching, decoding and assembling.
 	StallSeconds    float64 `json:"stall_seconds"`
 	ReadSeconds     float64 `json:"read_seconds"`
@@ -102,6 +121,10 @@ type Feature struct {
 	Saved map[string]int64 `json:"saved"`
 	// DuplicatesSaved is what the writer estimated that the files would take more with a slot for each row.
 	DuplicatesSaved uint64 `json:"duplicates_saved_estimate,omitempty"`
+	// StoredMonth is as of Cost, and ReadsMonth the part of the table's that the feature has of the bytes read; both
+	// only where the table has a Cost.
+	StoredMonth float64 `json:"stored_month,omitempty"`
+	ReadsMonth  float64 `json:"reads_month,omitempty"`
 
 	Use
 }
@@ -161,6 +184,7 @@ type Job struct {
 	// FeatureShare is their share of the table's features, BytesShare of the features' stored bytes.
 	FeatureShare float64 `json:"feature_share"`
 	BytesShare   float64 `json:"bytes_share"`
+	ReadsMonth   float64 `json:"reads_month,omitempty"` // as of Cost
 }
 
 // A Day is what happened on one, in UTC.

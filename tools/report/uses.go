@@ -34,7 +34,8 @@ func readsOf(c usage.Counters, jobs int) Reads {
 	r := Reads{
 		Readers: c.Readers, Jobs: uint64(jobs), Rows: c.Rows, Batches: c.Batches, Requests: c.Requests,
 		BytesNeeded:   c.BytesNeeded,
-		BytesUnneeded: c.BytesUnneeded, StallSeconds: c.Stall.Seconds(), ReadSeconds: c.Read.Seconds(),
+		BytesUnneeded: c.BytesUnneeded, SentReads: c.SentReads, SentLists: c.SentLists, BytesDown: c.BytesDown,
+		BytesCached: c.BytesCached, StallSeconds: c.Stall.Seconds(), ReadSeconds: c.Read.Seconds(),
 		DecodeSeconds:   c.Decode.Seconds(),
 		AssembleSeconds: c.Assemble.Seconds(), StoredFactor: c.StoredFactor(), EmittedFactor: c.EmittedFactor(),
 	}

@@ -109,6 +109,7 @@ func SummaryView(t *Table, o ViewOptions) ([]Section, error) {
 		facts = append(facts, [2]string{"overlays", terminal.Bytes(s.LayerBytes) + " beside the segments"})
 	}
 	facts = append(facts, readFacts(t, o)...)
+	facts = append(facts, t.Cost.facts()...)
 	sections := []Section{{Facts: facts}}
 	saved, err := savingsView(t, ViewOptions{})
 	if err != nil {
@@ -186,6 +187,11 @@ func readFacts(t *Table, o ViewOptions) [][2]string {
 			"assembled", r.StallSeconds, r.ReadSeconds,
 			r.DecodeSeconds, r.AssembleSeconds)},
 	}
+	if r.SentReads+r.SentLists+r.BytesCached > 0 {
+		facts = append(facts, [2]string{"sent", fmt.Sprintf("%s, %s; %s down, %s from the cache",
+			terminal.Plural(r.SentReads, "read"), terminal.Plural(r.SentLists, "list"), terminal.Bytes(r.BytesDown),
+			terminal.Bytes(r.BytesCached))})
+	}
 	if h.Damaged > 0 {
 		facts = append(facts, [2]string{"records", terminal.Count(h.Damaged) + " damaged and left out"})
 	}
@@ -243,6 +249,9 @@ func featuresView(t *Table, o ViewOptions) ([]Section, error) {
 		columns = append(columns, column[Feature]{"saved_" + l.cause, "",
 			func(f *Feature) any { return f.Saved[l.cause] }, nil})
 	}
+	columns = append(columns,
+		costColumn(t.Cost, "stored_month", "stored/month", func(f *Feature) float64 { return f.StoredMonth }),
+		costColumn(t.Cost, "reads_month", "reads/month", func(f *Feature) float64 { return f.ReadsMonth }))
 	l, err := list(t.Features, columns, o)
 	return []Section{{Listing: l}}, err
 }
@@ -292,6 +301,11 @@ func jobsView(t *Table, o ViewOptions) ([]Section, error) {
 		textColumn("first", "", func(j *Job) string { return j.First }),
 		textColumn("last", "last", func(j *Job) string { return j.Last }),
 		textColumn("purposes", "", func(j *Job) string { return strings.Join(j.Purposes, ",") }),
+		{"sent_reads", "", func(j *Job) any { return j.SentReads }, nil},
+		{"sent_lists", "", func(j *Job) any { return j.SentLists }, nil},
+		{"bytes_down", "", func(j *Job) any { return j.BytesDown }, nil},
+		{"bytes_cached", "", func(j *Job) any { return j.BytesCached }, nil},
+		costColumn(t.Cost, "reads_month", "reads/month", func(j *Job) float64 { return j.ReadsMonth }),
 	}, o)
 	if err != nil {
 		return nil, err

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as dataset
-import pyarrow.fs as fs
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
+from ..objects import filesystem
 from .engine import Engine
 
 
@@ -21,10 +21,9 @@ class _Arrow(Engine):
         pa.set_cpu_count(threads)
         pa.set_io_thread_count(16)  # they wait
 
-    def _remote(self, endpoint: str, bucket: str, key: str, form: Any) -> dataset.Dataset:
+    def _remote(self, server: dict[str, str], bucket: str, key: str, form: Any) -> dataset.Dataset:
         """Datasets read ahead, and what lies together at once."""
-        s3 = fs.S3FileSystem(anonymous=True, scheme="http", endpoint_override=endpoint, region="us-east-1")
-        return dataset.dataset(f"{bucket}/{key}", filesystem=s3, format=form)
+        return dataset.dataset(f"{bucket}/{key}", filesystem=filesystem(server), format=form)
 
     # What datasets read a file as: they know which row groups a filter rules out.
     form: type[dataset.FileFormat]
@@ -67,8 +66,8 @@ class _IPC(_Arrow):
                                      use_threads=self.threads > 1)
         return ipc.open_file(opened[1], options=options)
 
-    def open_remote(self, endpoint: str, bucket: str, key: str) -> dataset.Dataset:
-        return self._remote(endpoint, bucket, key, dataset.IpcFileFormat())
+    def open_remote(self, server: dict[str, str], bucket: str, key: str) -> dataset.Dataset:
+        return self._remote(server, bucket, key, dataset.IpcFileFormat())
 
     def chunks(self, opened: Any, columns: list[str]) -> Iterator[pa.RecordBatch]:
         if isinstance(opened, dataset.Dataset):
@@ -130,8 +129,8 @@ class _Parquet(_Arrow):
         self._opened = path
         return pq.ParquetFile(path, memory_map=self.mapped, pre_buffer=not self.mapped)
 
-    def open_remote(self, endpoint: str, bucket: str, key: str) -> dataset.Dataset:
-        return self._remote(endpoint, bucket, key, dataset.ParquetFileFormat(pre_buffer=True))
+    def open_remote(self, server: dict[str, str], bucket: str, key: str) -> dataset.Dataset:
+        return self._remote(server, bucket, key, dataset.ParquetFileFormat(pre_buffer=True))
 
     def chunks(self, opened: Any, columns: list[str]) -> Iterator[pa.RecordBatch | pa.Table]:
         if isinstance(opened, dataset.Dataset):

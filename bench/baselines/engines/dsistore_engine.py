@@ -33,6 +33,10 @@ class Dsistore(Engine):
     def open(self, path: str) -> Any:
         return dsistore.open(path).table(TABLE)
 
+    def open_remote(self, server: dict[str, str], bucket: str, key: str) -> Any:
+        options = {name.lower(): value for name, value in server.items() if name != "AWS_EC2_METADATA_DISABLED"}
+        return dsistore.open(f"s3://{bucket}/{key}", storage_options=options).table(TABLE)
+
     def dataset(self, opened: Any, projection: Projection, output: str) -> Any:
         return opened.torch(projection.columns, batch_size=BATCH, output=output, workers=self.threads)
 

@@ -32,8 +32,8 @@ class Engine:
         """What is needed before columns can be read: footers, schemas, snapshots."""
         raise NotImplementedError
 
-    def open_remote(self, endpoint: str, bucket: str, key: str) -> Any:
-        """The same from an object store that speaks S3: for chunks alone."""
+    def open_remote(self, server: dict[str, str], bucket: str, key: str) -> Any:
+        """The same from a server of S3 without TLS, which the variables of an environment say: for batches alone."""
         raise NotImplementedError
 
     def plan(self, opened: Any, columns: list[str]) -> Any:

@@ -29,11 +29,12 @@ class Lance(Engine):
     def open(self, path: str) -> lance.LanceDataset:
         return lance.dataset(path)
 
-    def open_remote(self, endpoint: str, bucket: str, key: str) -> lance.LanceDataset:
+    def open_remote(self, server: dict[str, str], bucket: str, key: str) -> lance.LanceDataset:
         return lance.dataset(
             f"s3://{bucket}/{key}", storage_options={
-                "aws_endpoint": f"http://{endpoint}", "allow_http": "true", "aws_skip_signature": "true",
-                "aws_region": "us-east-1"
+                "aws_endpoint": server["AWS_ENDPOINT_URL"], "allow_http": "true", "aws_region": server["AWS_REGION"],
+                "aws_access_key_id": server["AWS_ACCESS_KEY_ID"],
+                "aws_secret_access_key": server["AWS_SECRET_ACCESS_KEY"]
             })
 
     def chunks(self, opened: lance.LanceDataset, columns: list[str]) -> Iterator[pa.RecordBatch]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import shutil
 import sys
+import tempfile
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ..objects import filesystem
 from ..tensors import BATCH, Batch, Lists, Maker, Projection, dense_array, list_extent, number_array
 from .engine import Engine
 
@@ -33,10 +37,13 @@ from streaming.base.format.mds.writer import MDSWriter  # noqa: E402
 from streaming.base.local import LocalDataset  # noqa: E402
 
 _DENSE = "dense"
+_NAMES = "dense.txt"  # the names of dense features
 
 
 class MDS(Engine):
     """A list is a column of bytes. All dense features are one column, since every column of a sample is decoded."""
+
+    _local = ""  # where a remote dataset's files are
 
     def write(self, table: pa.Table, path: str, clustered: bool) -> None:
         lists = [n for n in table.column_names if pa.types.is_list(table.schema.field(n).type)]
@@ -48,11 +55,27 @@ class MDS(Engine):
                 cut = {n: _cut(b.column(n)) for n in lists}
                 for i in range(b.num_rows):
                     out.write({**{n: cut[n][i] for n in lists}, _DENSE: matrix[i].tobytes()})
-        with open(path + "/dense.txt", "w") as f:
+        with open(f"{path}/{_NAMES}", "w") as f:
             f.write("\n".join(dense))
 
+    def open_remote(self, server: dict[str, str], bucket: str, key: str) -> Any:
+        """A StreamingDataset, which downloads what it reads into a directory of its own."""
+        from streaming.base.dataset import StreamingDataset
+
+        os.environ |= server | {"S3_ENDPOINT_URL": server["AWS_ENDPOINT_URL"],
+                                "AWS_DEFAULT_REGION": server["AWS_REGION"]}
+        self._local = tempfile.mkdtemp()
+        dataset = StreamingDataset(remote=f"s3://{bucket}/{key}", local=self._local, shuffle=False, batch_size=BATCH)
+        with filesystem(server).open_input_stream(f"{bucket}/{key}/{_NAMES}") as f:
+            return dataset, f.read().decode().split("\n")
+
+    def close(self, opened: Any) -> None:
+        if self._local:
+            shutil.rmtree(self._local)
+            self._local = ""
+
     def open(self, path: str) -> Any:
-        with open(path + "/dense.txt") as f:
+        with open(f"{path}/{_NAMES}") as f:
             return LocalDataset(path), f.read().split("\n")
 
     def batches(self, opened: Any, projection: Projection, groups: list[list[str]] | None) -> Iterator[Batch]:

@@ -22,10 +22,11 @@ class Polars(Engine):
         frame.collect_schema()
         return frame
 
-    def open_remote(self, endpoint: str, bucket: str, key: str) -> pl.LazyFrame:
+    def open_remote(self, server: dict[str, str], bucket: str, key: str) -> pl.LazyFrame:
         frame = pl.scan_parquet(f"s3://{bucket}/{key}", use_statistics=False, glob=False, storage_options={
-            "aws_endpoint_url": f"http://{endpoint}", "aws_allow_http": "true", "aws_skip_signature": "true",
-            "aws_region": "us-east-1"})
+            "aws_endpoint_url": server["AWS_ENDPOINT_URL"], "aws_allow_http": "true",
+            "aws_region": server["AWS_REGION"], "aws_access_key_id": server["AWS_ACCESS_KEY_ID"],
+            "aws_secret_access_key": server["AWS_SECRET_ACCESS_KEY"]})
         frame.collect_schema()
         return frame
 

@@ -22,10 +22,11 @@ class Vortex(Engine):
     def open(self, path: str) -> vortex.VortexFile:
         return vortex.open(path, memory_map=self.mapped)
 
-    def open_remote(self, endpoint: str, bucket: str, key: str) -> vortex.VortexFile:
+    def open_remote(self, server: dict[str, str], bucket: str, key: str) -> vortex.VortexFile:
         store = vortex.store.S3Store(
             bucket, config={
-                "endpoint": f"http://{endpoint}", "skip_signature": True, "region": "us-east-1",
+                "endpoint": server["AWS_ENDPOINT_URL"], "region": server["AWS_REGION"],
+                "access_key_id": server["AWS_ACCESS_KEY_ID"], "secret_access_key": server["AWS_SECRET_ACCESS_KEY"],
                 "virtual_hosted_style_request": False
             }, client_options={"allow_http": True})
         return vortex.open(key, store=store)

@@ -21,7 +21,11 @@ class Stats:
     stall_seconds      that the trainer waited for batches
     bytes_needed       read, of the features that were asked for
     bytes_unneeded     of gaps between them, read because that was cheaper than one more request
-    requests           to the store
+    requests           that were asked for, of a cache on the local disk too
+    sent_reads         that a service of stores was sent, as often as they were sent: what is billed; 0 on a local disk
+    sent_lists         the same of lists
+    bytes_down         that the service gave
+    bytes_cached       that a cache on the local disk gave instead
     decode_seconds     of all the engine's threads: checksums, decoding
     assemble_seconds   of all the engine's threads: making batches of what was decoded
     dedupe_factor      rows per slot in the store, of the features that were read
@@ -35,6 +39,10 @@ class Stats:
     bytes_needed: int = 0
     bytes_unneeded: int = 0
     requests: int = 0
+    sent_reads: int = 0
+    sent_lists: int = 0
+    bytes_down: int = 0
+    bytes_cached: int = 0
     decode_seconds: float = 0.0
     assemble_seconds: float = 0.0
     dedupe_factor: float = 1.0

@@ -252,6 +252,18 @@ func TestFirst(t *testing.T) {
 	}
 }
 
+// Requests are counted as the service bills them.
+func TestTraffic(t *testing.T) {
+	server := objectserver.StartAzure(t, container)
+	proxy := objectserver.StartProxy(t, server.Endpoint[:len(server.Endpoint)-len(server.Account)-1])
+	var seen atomic.Int64
+	proxy.Break(func(*http.Request) objectserver.Fault {
+		seen.Add(1)
+		return objectserver.Fault{}
+	})
+	objecttest.Traffic(t, open(t, server, proxy), seen.Load, 4, 1)
+}
+
 // openURL returns a store of a service without TLS, anonymous.
 func openURL(t *testing.T, url string) object.Store {
 	s, err := object.OpenWith("az://b", map[string]string{"endpoint": url, "anon": "true"})

@@ -27,7 +27,7 @@ func client(at Location, o Options, seen policy.Policy) (*container.Client, erro
 		return nil, err
 	}
 	url := o.Endpoint + "/" + at.Container
-	with := &container.ClientOptions{ClientOptions: clientOptions()}
+	with := &container.ClientOptions{ClientOptions: clientOptions(transport)}
 	with.Retry.MaxRetries = -1 // of the SDK: none
 	with.PerCallPolicies = []policy.Policy{retries{}}
 	with.PerRetryPolicies = []policy.Policy{seen, batches{}}
@@ -52,7 +52,7 @@ func client(at Location, o Options, seen policy.Policy) (*container.Client, erro
 
 // token returns what asks for tokens, and asks again before they expire.
 func (o *Options) token() (azcore.TokenCredential, error) {
-	with := clientOptions()
+	with := clientOptions(credentials)
 	switch {
 	case o.ClientSecret != "":
 		return azidentity.NewClientSecretCredential(o.TenantID, o.ClientID, o.ClientSecret,
@@ -68,9 +68,9 @@ func (o *Options) token() (azcore.TokenCredential, error) {
 }
 
 // clientOptions are those of requests for tokens, too, which have the SDK's retries.
-func clientOptions() azcore.ClientOptions {
+func clientOptions(through policy.Transporter) azcore.ClientOptions {
 	return azcore.ClientOptions{
-		Transport: transport, Telemetry: policy.TelemetryOptions{ApplicationID: "dsistore"},
+		Transport: through, Telemetry: policy.TelemetryOptions{ApplicationID: "dsistore"},
 	}
 }
 
@@ -127,8 +127,28 @@ func (batches) Do(req *policy.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// transport keeps as many idle connections as a reader has requests at once. All clients share it.
-var transport policy.Transporter = endpoint.New(&http.Client{Transport: &http.Transport{
+// kindOf says what the service bills a request as.
+func kindOf(r *http.Request) object.Kind {
+	comp := r.URL.Query().Get("comp")
+	switch {
+	case r.Method == http.MethodDelete || comp == "batch":
+		return object.KindDelete
+	case r.Method == http.MethodPut || r.Method == http.MethodPost:
+		return object.KindWrite
+	case comp == "list":
+		return object.KindList
+	}
+	return object.KindRead
+}
+
+// transport is that of requests to stores, credentials that of requests for tokens.
+var (
+	transport   policy.Transporter = endpoint.New(httpClient, "az", kindOf)
+	credentials policy.Transporter = endpoint.New(httpClient, "", nil)
+)
+
+// httpClient keeps as many idle connections as a reader has requests at once. All stores share it.
+var httpClient = &http.Client{Transport: &http.Transport{
 	Proxy:       http.ProxyFromEnvironment,
 	DialContext: (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 
@@ -140,4 +160,4 @@ var transport policy.Transporter = endpoint.New(&http.Client{Transport: &http.Tr
 	ReadBufferSize:        64 << 10,
 	WriteBufferSize:       64 << 10,
 	DisableCompression:    true,
-}})
+}}

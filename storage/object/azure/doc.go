@@ -11,8 +11,8 @@
 //	Truncate      Put Blob, If-Match: its version
 //	Bucket        List Blobs, Get Blob, If-Match: the version that was described
 //
-// A request may take effect and its answer be lost: the SDK sends it again, and what then says that the blob exists was
-// made by this very call. So each creation carries a random id in the blob's metadata, and one that is refused looks
+// A request may take effect and its answer be lost: it is sent again, and what then says that the blob exists was made
+// by this very call. So each creation carries a random id in the blob's metadata, and one that is refused looks
 // whose the object is.
 //
 //	        201                                made

@@ -98,6 +98,8 @@ func (u *upload) Begin(ctx context.Context) error {
 	return nil
 }
 
+func (u *upload) AtOnce() int { return 4 }
+
 func (u *upload) Part(ctx context.Context, number int, data []byte) error {
 	_, err := u.blob.StageBlock(ctx, blockID(u.mark, number), streaming.NopCloser(bytes.NewReader(data)), nil)
 	return u.s.wrap(ctx, u.name, err)
@@ -105,7 +107,7 @@ func (u *upload) Part(ctx context.Context, number int, data []byte) error {
 
 // Complete makes the object. InvalidBlockList says that the blocks are gone: by another object of the name, or by this
 // one, whose answer was lost.
-func (u *upload) Complete(ctx context.Context, n int) error {
+func (u *upload) Complete(ctx context.Context, n int, _ []byte) error {
 	ids := make([]string, n)
 	for i := range ids {
 		ids[i] = blockID(u.mark, i)

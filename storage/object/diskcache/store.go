@@ -96,7 +96,7 @@ type piece struct {
 
 // readUpTo fills p from off on, or as much of it as the object has: n bytes.
 func (s *Store) readUpTo(ctx context.Context, name string, p []byte, off int64) (n int, err error) {
-	h := s.cache.x.h
+	h, traffic := s.cache.x.h, object.TrafficOf(ctx)
 	var missing []piece
 	end := len(p) // of what the object has of p
 	for at := 0; at < len(p); {
@@ -108,6 +108,7 @@ func (s *Store) readUpTo(ctx context.Context, name string, p []byte, off int64) 
 		case found:
 			h.hits.Add(1)
 			h.bytesHit.Add(uint64(n))
+			traffic.Cached(n)
 			if n < len(x.p) {
 				end = min(end, at+n)
 			}
@@ -198,8 +199,11 @@ func (s *Store) fetch(ctx context.Context, name string, missing []piece, keep bo
 			return short, nil, err
 		case !ok:
 			left = append(left, x)
-		case n < len(x.p):
-			short = x.block*blockBytes + int64(x.off+n)
+		default: // another read's request was for it
+			object.TrafficOf(ctx).Cached(n)
+			if n < len(x.p) {
+				short = x.block*blockBytes + int64(x.off+n)
+			}
 		}
 	}
 	return short, left, nil

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/dsistore/dsistore/storage/object"
 )
 
 // A Doer sends a request: *http.Client, and what SDKs take in its place.
@@ -13,11 +15,23 @@ type Doer interface {
 	Do(*http.Request) (*http.Response, error)
 }
 
-// A Client is a Doer that limits and repeats the requests to the hosts they go to. Safe for concurrent use.
-type Client struct{ under Doer }
+// A Client is a Doer that limits, repeats and counts the requests to the hosts they go to. Safe for concurrent use.
+type Client struct {
+	under  Doer
+	kindOf func(*http.Request) object.Kind
+	all    *object.TrafficCounter // of the service; nil: nothing is counted
+}
 
-// New returns a Client that sends through under.
-func New(under Doer) *Client { return &Client{under: under} }
+// New returns a Client that sends through under. Its requests are counted as those of a service, which is named as the
+// scheme of its stores' URIs, and kindOf says what the service bills them as; an empty name: they are not counted,
+// because they are for credentials.
+func New(under Doer, service string, kindOf func(*http.Request) object.Kind) *Client {
+	c := &Client{under: under, kindOf: kindOf}
+	if service != "" {
+		c.all = trafficOf(service)
+	}
+	return c
+}
 
 // Do sends a request, and perhaps sends it twice if it has no body and only reads. The caller closes the body of the
 // answer. Errors are those of the Doer, or of the request's context while it waits for a place.
@@ -33,14 +47,16 @@ func (c *Client) Do(r *http.Request) (*http.Response, error) {
 		return c.read(h, r)
 	}
 	ctx, cancel := context.WithCancel(r.Context())
-	return h.send(c.under, r.WithContext(ctx), cancel)
+	return c.send(h, r.WithContext(ctx), cancel)
 }
 
 // send sends a request that has a place, and gives the place back: when the answer's body is closed, or at once where
 // there is no answer. cancel is called then.
-func (h *host) send(under Doer, r *http.Request, cancel context.CancelFunc) (*http.Response, error) {
+func (c *Client) send(h *host, r *http.Request, cancel context.CancelFunc) (*http.Response, error) {
 	sent := time.Now()
-	answer, err := under.Do(r)
+	r, ended, down := c.count(r)
+	answer, err := c.under.Do(r)
+	ended(answer, err)
 	if err != nil {
 		h.places.release()
 		cancel()
@@ -51,7 +67,7 @@ func (h *host) send(under Doer, r *http.Request, cancel context.CancelFunc) (*ht
 	} else if answer.StatusCode < http.StatusInternalServerError {
 		h.places.raise()
 	}
-	answer.Body = &body{ReadCloser: answer.Body, done: func() {
+	answer.Body = &body{ReadCloser: answer.Body, down: down, done: func() {
 		h.places.release()
 		cancel()
 	}}
@@ -68,11 +84,18 @@ func good(answer *http.Response, err error) bool {
 	return err == nil && answer.StatusCode < http.StatusInternalServerError && !throttled(answer)
 }
 
-// A body calls done once, when it is closed.
+// A body calls done once, when it is closed, and down for what is read of it.
 type body struct {
 	io.ReadCloser
 	once sync.Once
 	done func()
+	down func(bytes int)
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.down(n)
+	return n, err
 }
 
 func (b *body) Close() error {
@@ -108,7 +131,7 @@ func (c *Client) read(h *host, r *http.Request) (*http.Response, error) {
 		timer = time.AfterFunc(late, func() { c.again(h, r, &x, cancel) })
 	}
 	h.budget.earn()
-	answer, err := h.send(c.under, r.WithContext(ctx), cancel)
+	answer, err := c.send(h, r.WithContext(ctx), cancel)
 	if timer != nil {
 		timer.Stop()
 	}
@@ -156,7 +179,7 @@ func (c *Client) again(h *host, r *http.Request, x *race, cancelFirst context.Ca
 	x.mu.Unlock()
 
 	h.repeated.Add(1)
-	second.answer, second.err = h.send(c.under, r.Clone(ctx), cancel)
+	second.answer, second.err = c.send(h, r.Clone(ctx), cancel)
 	close(second.done)
 	if !good(second.answer, second.err) {
 		return

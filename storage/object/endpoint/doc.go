@@ -1,4 +1,5 @@
-// Package endpoint sends HTTP requests to a service: as many at once as it takes, and a read that is late twice.
+// Package endpoint sends HTTP requests to a service: as many at once as it takes, and a read that is late twice. It
+// counts them.
 //
 //	Do --> limit: wait for a place --> request -----------------> answer
 //	                                      \                      /
@@ -17,4 +18,7 @@
 //
 // Retry. What failed for now is sent again by the stores, which sign each sending: how often and when, says Retry to
 // all of them.
+//
+// Count. Every request that is written to a connection is counted (object.Traffic), as often as it is: for the service,
+// and for the counters of its context (object.CountTraffic).
 package endpoint

@@ -47,9 +47,12 @@ func (s *service) Do(r *http.Request) (*http.Response, error) {
 	s.open.Add(1)
 	return &http.Response{
 		StatusCode: status, Request: r,
-		Body: &body{ReadCloser: io.NopCloser(strings.NewReader(fmt.Sprint(n))), done: func() { s.open.Add(-1) }},
+		Body: &body{ReadCloser: io.NopCloser(strings.NewReader(fmt.Sprint(n))), down: func(int) {},
+			done: func() { s.open.Add(-1) }},
 	}, nil
 }
+
+func newClient(s *service) *Client { return New(s, "", nil) }
 
 var bubbles atomic.Int64
 
@@ -111,7 +114,7 @@ func TestLateReads(t *testing.T) {
 		s := &service{took: func(n int64) time.Duration { return times[n] }}
 		url, host := newHost()
 		const n = 10_000
-		c, begin := New(s), time.Now()
+		c, begin := newClient(s), time.Now()
 		for range n {
 			get(t, c, url)
 		}
@@ -137,7 +140,7 @@ func TestSlowerService(t *testing.T) {
 			return 10 * time.Millisecond
 		}}
 		url, host := newHost()
-		c := New(s)
+		c := newClient(s)
 		for range 3000 {
 			get(t, c, url)
 		}
@@ -172,7 +175,7 @@ func TestWhichAnswer(t *testing.T) {
 			},
 		}
 		url, host := newHost()
-		c := New(s)
+		c := newClient(s)
 		for range warm {
 			get(t, c, url)
 		}
@@ -214,7 +217,7 @@ func TestWritesAreSentOnce(t *testing.T) {
 			return 10 * time.Millisecond
 		}}
 		url, host := newHost()
-		c := New(s)
+		c := newClient(s)
 		for range 100 {
 			get(t, c, url)
 		}
@@ -244,7 +247,7 @@ func TestContexts(t *testing.T) {
 			return 10 * time.Millisecond
 		}}
 		url, host := newHost()
-		c := New(s)
+		c := newClient(s)
 		for range 100 {
 			get(t, c, url)
 		}
@@ -291,7 +294,7 @@ func TestBurst(t *testing.T) {
 			},
 		}
 		url, host := newHost()
-		c := New(s)
+		c := newClient(s)
 		var done [100]atomic.Int64 // by second
 		var all sync.WaitGroup
 		for range 64 {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/dsistore/dsistore/storage/object"
@@ -41,6 +42,20 @@ func newClient() *http.Client {
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+}
+
+// kindOf says what the service bills a request as, but for the chunks of a resumable upload, each of which is a write
+// here.
+func kindOf(r *http.Request) object.Kind {
+	switch {
+	case r.Method == http.MethodDelete || strings.HasPrefix(r.URL.Path, "/batch/"):
+		return object.KindDelete
+	case r.Method == http.MethodPut || r.Method == http.MethodPost:
+		return object.KindWrite
+	case strings.HasSuffix(r.URL.EscapedPath(), "/o") && !strings.HasSuffix(r.URL.EscapedPath(), "/o/o"): // an object's
+		return object.KindList
+	}
+	return object.KindRead
 }
 
 // A request is sent as often as need be.

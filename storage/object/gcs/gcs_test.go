@@ -267,6 +267,19 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// Requests are counted as the service bills them, of a store at the bucket's root, too.
+func TestTraffic(t *testing.T) {
+	proxy := objectserver.StartProxy(t, startSessions(t, objectserver.StartGCS(t, bucket).Endpoint).URL)
+	var seen atomic.Int64
+	proxy.Break(func(*http.Request) objectserver.Fault {
+		seen.Add(1)
+		return objectserver.Fault{}
+	})
+	s, err := object.OpenWith("gs://"+bucket, map[string]string{"endpoint_url": proxy.URL})
+	must(t, err)
+	objecttest.Traffic(t, s, seen.Load, 4, 1)
+}
+
 // openURL returns a store of a service without TLS, anonymous.
 func openURL(t *testing.T, url string) object.Store {
 	s, err := object.OpenWith("gs://b", map[string]string{"endpoint": url, "anon": "true"})

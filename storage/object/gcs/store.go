@@ -62,7 +62,8 @@ func Open(uri string, o Options) (*Store, error) {
 	}
 	client := newClient()
 	s := &Store{
-		client: client, requests: endpoint.New(client), endpoint: strings.TrimSuffix(address.String(), "/"), at: at,
+		client: client, requests: endpoint.New(client, schemes[0], kindOf),
+		endpoint: strings.TrimSuffix(address.String(), "/"), at: at,
 	}
 	s.Reader = remote.Reader{Get: s.get, Head: s.Stat}
 	if signed {

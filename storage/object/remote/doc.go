@@ -2,6 +2,6 @@
 // parts, whose object a creation met, and how options and endpoints are read.
 //
 //	gcs.Store --> remote.Reader --> Get (one request of the service), again for what is left
-//	s3.Store  --> remote.UploadWriter --> Upload: begin, several parts at once, complete
+//	s3.Store  --> remote.UploadWriter --> Upload: begin, parts, several at once or in order, complete
 //	gcs.Store --> remote.Made   --> who made the object that is there?
 package remote

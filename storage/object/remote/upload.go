@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	partBytes = 8 << 20 // of a part: S3's least is 5 MiB, and at most maxParts make an object
+	// PartBytes is the size of a part: S3's least is 5 MiB, and at most maxParts make an object. Google Cloud Storage
+	// wants a multiple of 256 KiB.
+	PartBytes = 8 << 20
 	maxParts  = 10_000
-	// partsAtOnce of an upload are on their way; while they are, Write fills one more.
-	partsAtOnce = 4
 )
 
 // errEnded is the error of a writer that was committed or aborted.
@@ -27,16 +27,20 @@ type Upload interface {
 	Put(ctx context.Context, data []byte) error
 	// Begin begins an upload in parts. It is called once.
 	Begin(ctx context.Context) error
-	// Part sends the part of a number, from 0 on. Several are sent at once. data is borrowed until it returns.
+	// AtOnce is how many parts may be on their way at once.
+	AtOnce() int
+	// Part sends the part of a number, from 0 on: of PartBytes, but for the last, and in order, if AtOnce is 1. data is
+	// borrowed until it returns.
 	Part(ctx context.Context, number int, data []byte) error
-	// Complete makes the object of the first n parts, which have been sent.
-	Complete(ctx context.Context, n int) error
+	// Complete makes the object of the first n parts, which have been sent, and of last, which is empty, unless AtOnce
+	// is 1: a service that takes parts in order wants to know which is the last.
+	Complete(ctx context.Context, n int, last []byte) error
 	// Abort ends an upload in parts that was begun and makes no object. Its context is that of Create.
 	Abort(ctx context.Context)
 }
 
 // An UploadWriter writes an object by an Upload: by one request if it is at most a part, else by parts that are sent
-// while it is written. It holds at most partsAtOnce+1 parts. Its owner's goroutine uses it.
+// while it is written. It holds one part more than are on their way. Its owner's goroutine uses it.
 type UploadWriter struct {
 	ctx  context.Context // of Create
 	name string
@@ -73,7 +77,7 @@ func (w *UploadWriter) Begin() error {
 	ctx, cancel := context.WithCancel(w.ctx)
 	w.cancel = cancel
 	w.group, w.gctx = errgroup.WithContext(ctx)
-	w.group.SetLimit(partsAtOnce)
+	w.group.SetLimit(w.to.AtOnce())
 	return nil
 }
 
@@ -95,12 +99,12 @@ func (w *UploadWriter) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	for len(p) > 0 {
-		if len(w.part) == partBytes {
+		if len(w.part) == PartBytes {
 			if err := w.send(); err != nil {
 				return 0, err
 			}
 		}
-		k := min(len(p), partBytes-len(w.part))
+		k := min(len(p), PartBytes-len(w.part))
 		w.part = append(w.part, p[:k]...)
 		p = p[k:]
 	}
@@ -118,17 +122,10 @@ func (w *UploadWriter) send() error {
 		return w.group.Wait()
 	}
 	if w.parts == maxParts {
-		return fmt.Errorf("object %s: more than %d bytes", w.name, maxParts*partBytes)
+		return fmt.Errorf("object %s: more than %d bytes", w.name, maxParts*PartBytes)
 	}
 	part, number := w.part, w.parts
 	w.parts++
-	w.mu.Lock()
-	if k := len(w.free) - 1; k >= 0 {
-		w.part, w.free = w.free[k][:0], w.free[:k]
-	} else {
-		w.part = make([]byte, 0, partBytes)
-	}
-	w.mu.Unlock()
 	w.group.Go(func() error {
 		if err := w.to.Part(w.gctx, number, part); err != nil {
 			return err
@@ -138,6 +135,13 @@ func (w *UploadWriter) send() error {
 		w.free = append(w.free, part)
 		return nil
 	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if k := len(w.free) - 1; k >= 0 {
+		w.part, w.free = w.free[k][:0], w.free[:k]
+	} else {
+		w.part = make([]byte, 0, PartBytes)
+	}
 	return nil
 }
 
@@ -169,15 +173,21 @@ func (w *UploadWriter) Commit(ctx context.Context) error {
 }
 
 func (w *UploadWriter) complete(ctx context.Context) error {
-	if len(w.part) > 0 {
+	defer context.AfterFunc(ctx, w.cancel)()
+	last := w.part
+	if len(last) > 0 && w.to.AtOnce() > 1 {
 		if err := w.send(); err != nil {
 			return err
 		}
+		last = nil
 	}
 	if err := w.group.Wait(); err != nil {
+		if end := ctx.Err(); end != nil {
+			err = fmt.Errorf("object %s: %w", w.name, end)
+		}
 		return err
 	}
-	return w.to.Complete(ctx, w.parts)
+	return w.to.Complete(ctx, w.parts, last)
 }
 
 // Abort ends an upload in parts.

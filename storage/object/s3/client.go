@@ -94,14 +94,29 @@ func client(ctx context.Context, o Options) (*awss3.Client, error) {
 		s.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 		s.DisableLogOutputChecksumValidationSkipped = true
 		s.APIOptions = append(s.APIOptions, retries(&atomic.Int64{}, changing))
-		s.HTTPClient = endpoint.New(s.HTTPClient) // not before: the configuration adds certificates to the SDK's client
+		// Not before: the configuration adds certificates to the SDK's client.
+		s.HTTPClient = endpoint.New(s.HTTPClient, schemes[0], kindOf)
 	}), nil
+}
+
+// kindOf says what S3 bills a request as.
+func kindOf(r *http.Request) object.Kind {
+	q := r.URL.Query()
+	switch {
+	case r.Method == http.MethodDelete || r.Method == http.MethodPost && q.Has("delete"):
+		return object.KindDelete
+	case r.Method == http.MethodPut || r.Method == http.MethodPost:
+		return object.KindWrite
+	case q.Has("list-type") || q.Has("versions") || q.Has("uploads"):
+		return object.KindList
+	}
+	return object.KindRead
 }
 
 // httpClient keeps as many idle connections as a reader has requests at once.
 func httpClient() *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
-		t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, 2*object.RequestsAtOnce
+		t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, 8*object.RequestsAtOnce
 		t.ResponseHeaderTimeout = headerTimeout
 		t.ReadBufferSize, t.WriteBufferSize = 64<<10, 64<<10
 		t.DisableCompression = true

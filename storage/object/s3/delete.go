@@ -132,8 +132,7 @@ func (s *Store) nameOf(id types.ObjectIdentifier) string {
 }
 
 // KeepsVersions asks whether the bucket has, or had, versioning enabled, and then for one version, so that who may not
-// list them is told before anything is done. A service that does not know the question
-// keeps none.
+// list them is told before anything is done. A service that does not know the question keeps none.
 func (s *Store) KeepsVersions(ctx context.Context) (bool, error) {
 	out, err := s.client.GetBucketVersioning(ctx, &awss3.GetBucketVersioningInput{Bucket: &s.at.Bucket})
 	if status, _ := answer(err); status == http.StatusNotImplemented || status == http.StatusMethodNotAllowed {

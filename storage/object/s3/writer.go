@@ -74,6 +74,8 @@ func (u *upload) Begin(ctx context.Context) error {
 	return nil
 }
 
+func (u *upload) AtOnce() int { return 4 }
+
 func (u *upload) Part(ctx context.Context, number int, data []byte) error {
 	out, err := u.s.client.UploadPart(ctx, &awss3.UploadPartInput{
 		Bucket: &u.s.at.Bucket, Key: u.key, UploadId: u.of, PartNumber: aws.Int32(int32(number + 1)),
@@ -91,7 +93,7 @@ func (u *upload) Part(ctx context.Context, number int, data []byte) error {
 	return nil
 }
 
-func (u *upload) Complete(ctx context.Context, n int) error {
+func (u *upload) Complete(ctx context.Context, n int, _ []byte) error {
 	_, err := u.s.client.CompleteMultipartUpload(ctx, &awss3.CompleteMultipartUploadInput{
 		Bucket: &u.s.at.Bucket, Key: u.key, UploadId: u.of, IfNoneMatch: aws.String("*"),
 		MultipartUpload: &types.CompletedMultipartUpload{Parts: u.done[:n]},

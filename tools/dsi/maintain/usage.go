@@ -49,6 +49,10 @@ type usageJobJSON struct {
 	Requests        uint64   `json:"requests"`
 	BytesNeeded     uint64   `json:"bytes_needed"`
 	BytesUnneeded   uint64   `json:"bytes_unneeded"`
+	SentReads       uint64   `json:"sent_reads"` // to a service of stores, as often as they were sent
+	SentLists       uint64   `json:"sent_lists"`
+	BytesDown       uint64   `json:"bytes_down"`
+	BytesCached     uint64   `json:"bytes_cached"`
 	StallSeconds    float64  `json:"stall_seconds"`
 	DecodeSeconds   float64  `json:"decode_seconds"`
 	AssembleSeconds float64  `json:"assemble_seconds"`
@@ -82,6 +86,7 @@ func (c *usageList) Run(ctx context.Context, e *app.Env) error {
 			End: j.End.Format(time.RFC3339), Days: len(j.Days), Readers: j.Readers, Features: len(j.Features),
 			Rows:    j.Rows,
 			Batches: j.Batches, Requests: j.Requests, BytesNeeded: j.BytesNeeded, BytesUnneeded: j.BytesUnneeded,
+			SentReads: j.SentReads, SentLists: j.SentLists, BytesDown: j.BytesDown, BytesCached: j.BytesCached,
 			StallSeconds: j.Stall.Seconds(), DecodeSeconds: j.Decode.Seconds(), AssembleSeconds: j.Assemble.Seconds(),
 			ReadSeconds: j.Read.Seconds(), DedupeFactor: j.StoredFactor(), EmittedFactor: j.EmittedFactor(),
 			last: j.End,

@@ -8,7 +8,9 @@ import (
 
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/dsi/app"
+	"github.com/dsistore/dsistore/tools/prices"
 	"github.com/dsistore/dsistore/tools/terminal"
 )
 
@@ -20,7 +22,8 @@ type Scan struct {
 	Epochs    int       `default:"1" help:"Read everything this many times."`
 	Dedup     app.Dedup `bare:"ikjt" help:"Give lists that rows share once, with an inverse: =ikjt (which --dedup alone means), =partial (lists share values), =kjt (a list a row; without the flag)."`
 	shuffleFlags
-	Plan bool `help:"Print the plan and read nothing."`
+	Plan   bool   `help:"Print the plan and read nothing."`
+	Prices string `placeholder:"FILE" help:"What requests cost, as docs/object-stores.md has it. Default: DSISTORE_PRICES, else the price list of S3 or Google Cloud Storage."`
 	readFlags
 	app.MetricsFlag
 }
@@ -48,6 +51,22 @@ type scanJSON struct {
 	StallSeconds     float64      `json:"stall_seconds"`
 	Filter           *filterJSON  `json:"filter,omitempty"`  // with --where
 	Shuffle          *shuffleJSON `json:"shuffle,omitempty"` // with --shuffle
+	Sent             *sentJSON    `json:"sent,omitempty"`    // of a store at a service
+	Cost             *costJSON    `json:"cost,omitempty"`    // where its prices are known
+}
+
+// sentJSON is what a service was sent: to open the table, and for all epochs.
+type sentJSON struct {
+	Open   object.Traffic `json:"open"`
+	Epochs object.Traffic `json:"epochs"`
+}
+
+// costJSON is what Sent costs.
+type costJSON struct {
+	Prices   string  `json:"prices"` // of what, and as of when
+	Currency string  `json:"currency"`
+	Open     float64 `json:"open"`
+	Epoch    float64 `json:"epoch"` // of one, in the mean
 }
 
 // Run runs the command.
@@ -62,7 +81,9 @@ func (c *Scan) Run(ctx context.Context, e *app.Env) error {
 	if err != nil {
 		return err
 	}
-	view, plan, err := c.plan(ctx, e, c.tableArgs, reader.PlanOptions{Features: c.Features, BatchSize: c.BatchSize,
+	var opening object.TrafficCounter
+	openCtx := object.CountTraffic(ctx, &opening)
+	view, plan, err := c.plan(openCtx, e, c.tableArgs, reader.PlanOptions{Features: c.Features, BatchSize: c.BatchSize,
 		Output: reader.OutputTensors, Dedup: reader.Dedup(c.Dedup), Shuffle: shuffle})
 	if err != nil {
 		return err
@@ -70,13 +91,21 @@ func (c *Scan) Run(ctx context.Context, e *app.Env) error {
 	if c.Plan {
 		return printPlan(ctx, e, view.Snapshot, plan)
 	}
-	layout, err := reader.NewLayoutWith(ctx, view.Snapshot, plan, reader.LayoutOptions{View: view})
+	layout, err := reader.NewLayoutWith(openCtx, view.Snapshot, plan, reader.LayoutOptions{View: view})
 	if err != nil {
 		return err
 	}
 	out := scanJSON{
 		Table: c.Table, Snapshot: plan.Snapshot, Features: len(plan.Features), BatchSize: c.BatchSize, Epochs: c.Epochs,
 		Dedup: plan.Dedup.String(), Filter: newFilterJSON(plan.Filter, layout.Pruning()),
+	}
+	blobs := view.Snapshot.Table().Store().Blobs()
+	price, err := prices.For(blobs.URI(), c.Prices)
+	if err != nil {
+		return terminal.UsageError{Err: err}
+	}
+	if object.HighLatency(blobs) {
+		out.Sent = &sentJSON{}
 	}
 	bar := e.Progress("scanning", app.UnitSamples)
 	defer bar.Finish()
@@ -98,6 +127,13 @@ func (c *Scan) Run(ctx context.Context, e *app.Env) error {
 	}
 	out.DedupeFactor /= float64(c.Epochs)
 	out.EmittedFactor /= float64(c.Epochs)
+	if s := out.Sent; s != nil {
+		s.Open = opening.Traffic()
+		if price != nil {
+			out.Cost = &costJSON{Prices: price.Name, Currency: price.Currency, Open: price.Cost(s.Open),
+				Epoch: price.Cost(s.Epochs) / float64(c.Epochs)}
+		}
+	}
 	return e.Print(out, scanFacts(out)...)
 }
 
@@ -135,6 +171,9 @@ func (c *Scan) scanEpoch(ctx context.Context, e *app.Env, layout *reader.Layout,
 	out.BytesNeeded += stats.BytesNeeded
 	out.BytesUnneeded += stats.BytesUnneeded
 	out.Requests += stats.Requests
+	if out.Sent != nil {
+		out.Sent.Epochs = out.Sent.Epochs.Add(stats.Traffic)
+	}
 	out.DedupeFactor += stats.DedupeFactor
 	out.EmittedFactor += stats.EmittedFactor
 	out.DecodeSeconds += stats.DecodeSeconds
@@ -183,7 +222,38 @@ func scanFacts(s scanJSON) [][2]string {
 			s.Dedup)},
 	}
 	facts = append(facts, s.Filter.facts()...)
-	return append(facts, s.Shuffle.facts()...)
+	facts = append(facts, s.Shuffle.facts()...)
+	if s.Sent != nil {
+		facts = append(facts, [2]string{"sent", trafficText(s.Sent.Epochs)},
+			[2]string{"sent to open", trafficText(s.Sent.Open)})
+	}
+	if c := s.Cost; c != nil {
+		facts = append(facts, [2]string{"cost", fmt.Sprintf("%s an epoch, and %s to open (%s)",
+			prices.Text(c.Epoch, c.Currency), prices.Text(c.Open, c.Currency), c.Prices)})
+	}
+	return facts
+}
+
+// trafficText says what a service was sent: kinds of requests that were, reads and lists in any case.
+func trafficText(t object.Traffic) string {
+	text := terminal.Plural(t.Reads, "read") + ", " + terminal.Plural(t.Lists, "list")
+	if t.Writes > 0 {
+		text += ", " + terminal.Plural(t.Writes, "write")
+	}
+	if t.Deletes > 0 {
+		text += ", " + terminal.Plural(t.Deletes, "delete")
+	}
+	if t.Unserved > 0 {
+		text += fmt.Sprintf(" (%s of them without an answer, or with 429 or 5xx)", terminal.Count(t.Unserved))
+	}
+	text += "; " + terminal.Bytes(t.BytesDown) + " down"
+	if t.BytesUp > 0 {
+		text += ", " + terminal.Bytes(t.BytesUp) + " up"
+	}
+	if t.BytesCached > 0 {
+		text += ", " + terminal.Bytes(t.BytesCached) + " from the cache"
+	}
+	return text
 }
 
 // printPlan prints the plan for people, with what its filter leaves to read, or with --json as it travels.

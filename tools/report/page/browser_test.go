@@ -327,6 +327,28 @@ func TestLead(t *testing.T) {
 	w.want("bars", value[int](w, `$$('#savings svg rect:not(.mark):not(.hatched)').length`), len(causes)+2)
 }
 
+// TestCost: where there are prices, the page says what a month costs, of the table and of a feature.
+func TestCost(t *testing.T) {
+	r := pagetest.Report(1, 60)
+	tiles := `$('.tiles').innerText.replaceAll('\n', ' ')`
+	if text := value[string](open(t, r), tiles); strings.Contains(text, "month") {
+		t.Errorf("costs without prices: %s", text)
+	}
+	table := &r.Tables[0]
+	table.Cost = &report.Cost{Prices: "ours", Currency: "EUR", Days: 61, ReadsMonth: 0.01234, StoredMonth: 2.5}
+	table.Features[0].StoredMonth, table.Features[0].ReadsMonth = 0.00005, 0
+	w := open(t, r)
+	want := "A month costs 2.51 EUR 2.50 EUR to store, 0.012 EUR to read, as in the last 61 days: ours"
+	if text := value[string](w, tiles); !strings.Contains(text, want) {
+		t.Errorf("%q has no %q", text, want)
+	}
+	value[bool](w, fmt.Sprintf("(location.hash = 'feature=' + encodeURIComponent(%q), true)", table.Features[0].Name))
+	text := value[string](w, `$('#features').innerText.replaceAll('\n', ' ').replaceAll('\t', ' ')`)
+	if !strings.Contains(text, "to store 0.000050 EUR to read 0.00 EUR") {
+		t.Errorf("the feature's costs are not in %q", text)
+	}
+}
+
 // TestGroups: members of a group lead to each other and to all of them, and the browser's button back.
 func TestGroups(t *testing.T) {
 	r := pagetest.Report(1, 300)

@@ -20,6 +20,7 @@ const wordsOf = (f) =>
 class Features {
   constructor(host, table) {
     this.all = table.features;
+    this.cost = table.cost;
     // Of two of a name the first counts: the one that readers see stands before a dropped one that is still stored.
     this.byName = new Map(this.all.toReversed().map((f) => [f.name, f]));
     this.groups = new Map(table.groups.map((g) => [g.group, g]));
@@ -347,6 +348,11 @@ class Features {
           ["first read", f.first_read ? day(f.first_read) : ""],
           ["last read", f.last_read ? day(f.last_read) : "never"],
         ]),
+        this.cost &&
+          facts("A month costs", [
+            ["to store", money(f.stored_month || 0, this.cost.currency)],
+            ["to read", money(f.reads_month || 0, this.cost.currency)],
+          ]),
         members.length > 0 &&
           links(
             "Group of " + plural(members.length, "feature"),

@@ -38,6 +38,13 @@ function exactly(n) {
   return known(n) ? whole.format(n) + " B" : dash;
 }
 
+// money writes an amount: with cents, and less than one with two digits that mean something.
+function money(x, currency) {
+  if (!known(x)) return dash;
+  const small = x > 0 && x < 1 ? 1 - Math.floor(Math.log10(x)) : 2;
+  return x.toFixed(Math.min(small, 20)) + " " + currency;
+}
+
 function share(x) {
   if (!known(x)) return dash;
   const p = Math.round(1000 * x) / 10;

@@ -73,6 +73,18 @@ function summary(host, t, since) {
       r.readers &&
         tile("Read amplification", factor(r.amplification), bytes(r.bytes_unneeded) + " unneeded", r.amplification > 1.25),
       r.readers && tile("Jobs waited", duration(r.stall_seconds), "decoding took " + duration(r.decode_seconds)),
+      t.cost &&
+        tile(
+          "A month costs",
+          money(t.cost.stored_month + t.cost.reads_month, t.cost.currency),
+          money(t.cost.stored_month, t.cost.currency) +
+            " to store, " +
+            (t.cost.days
+              ? money(t.cost.reads_month, t.cost.currency) + " to read, as in the last " + plural(t.cost.days, "day")
+              : "and what reads cost is not known") +
+            ": " +
+            t.cost.prices,
+        ),
       r.readers && tile("Not read", share(1 - s.bytes_read_share), "of the features' bytes", s.bytes_read_share < 0.8),
     ),
   );

@@ -1,4 +1,5 @@
-package main
+// Package jobs draws lists of training jobs: who reads which features of a generated table, and how often.
+package jobs
 
 import (
 	"cmp"
@@ -11,31 +12,31 @@ import (
 	"github.com/dsistore/dsistore/internal/workload"
 )
 
-// A job is what somebody trains again and again: the same features of the whole table each time.
-type job struct {
+// A Job is what somebody trains again and again: the same features of the whole table each time.
+type Job struct {
 	Name     string
 	User     string
 	Features []string // sorted
 	Runs     []int    // by day of the month
 }
 
-// runs returns how often the job runs in the month.
-func (j *job) runs() (n int) {
+// Total returns how often the job runs in the month.
+func (j *Job) Total() (n int) {
 	for _, k := range j.Runs {
 		n += k
 	}
 	return n
 }
 
-// A jobList is the truth of a simulated month: what was read by whom on which day follows from it alone.
-type jobList struct {
+// A List is the truth of a simulated month: what was read by whom on which day follows from it alone.
+type List struct {
 	First time.Time // the first day
 	Days  int
-	Jobs  []job // the one that runs most often first
+	Jobs  []Job // the one that runs most often first
 }
 
-// A shape says what the jobs of a month are like.
-type shape struct {
+// A Shape says what the jobs of a month are like.
+type Shape struct {
 	Jobs, Days int
 	// Runs is how often the job runs that runs most often; the k-th runs Runs / k^RunZipf times, and once at least.
 	Runs    int
@@ -50,9 +51,9 @@ type shape struct {
 // users are who the jobs belong to, by turns.
 var users = []string{"ads", "feed", "video", "search", "research"}
 
-// newJobList draws the jobs of a month that begins on a day. Every job has the labels that it is told, and features of
+// New draws the jobs of a month that begins on a day. Every job has the labels that it is told, and features of
 // the workload.
-func newJobList(t *workload.Truth, first time.Time, s shape, labels []string) *jobList {
+func New(t *workload.Truth, first time.Time, s Shape, labels []string) *List {
 	r := rand.New(rand.NewPCG(s.Seed, 40))
 	var all []workload.Feature
 	for _, f := range t.Features() {
@@ -69,9 +70,9 @@ func newJobList(t *workload.Truth, first time.Time, s shape, labels []string) *j
 			weight[i] *= s.SparseFavour
 		}
 	}
-	list := &jobList{First: first, Days: s.Days}
+	list := &List{First: first, Days: s.Days}
 	for k := range s.Jobs {
-		j := job{Name: fmt.Sprintf("rank_%02d", k), User: users[k%len(users)], Runs: make([]int, s.Days)}
+		j := Job{Name: fmt.Sprintf("rank_%02d", k), User: users[k%len(users)], Runs: make([]int, s.Days)}
 		share := s.MinShare + r.Float64()*(s.MaxShare-s.MinShare)
 		j.Features = draw(r, all, weight, max(int(share*float64(len(all))+0.5), 1))
 		j.Features = append(j.Features, labels...)
@@ -81,7 +82,7 @@ func newJobList(t *workload.Truth, first time.Time, s shape, labels []string) *j
 		}
 		list.Jobs = append(list.Jobs, j)
 	}
-	slices.SortStableFunc(list.Jobs, func(a, b job) int { return cmp.Compare(b.runs(), a.runs()) })
+	slices.SortStableFunc(list.Jobs, func(a, b Job) int { return cmp.Compare(b.Total(), a.Total()) })
 	return list
 }
 
@@ -106,13 +107,13 @@ func draw(r *rand.Rand, all []workload.Feature, weight []float64, n int) []strin
 	return out
 }
 
-// day returns the date of a day of the month.
-func (l *jobList) day(d int) time.Time { return l.First.AddDate(0, 0, d) }
+// Day returns the date of a day of the month.
+func (l *List) Day(d int) time.Time { return l.First.AddDate(0, 0, d) }
 
-// runs returns how often jobs ran.
-func (l *jobList) runs() (n int) {
+// Total returns how often jobs ran.
+func (l *List) Total() (n int) {
 	for i := range l.Jobs {
-		n += l.Jobs[i].runs()
+		n += l.Jobs[i].Total()
 	}
 	return n
 }

@@ -1,0 +1,69 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/tools/prices"
+	"github.com/dsistore/dsistore/tools/terminal"
+)
+
+// monthDays is how many days a month has.
+const monthDays = 30
+
+// trafficOf returns what reads sent.
+func trafficOf(r *Reads) object.Traffic {
+	return object.Traffic{Reads: r.SentReads, Lists: r.SentLists, BytesDown: r.BytesDown, BytesCached: r.BytesCached}
+}
+
+// cost fills in what reads and storage cost, of the table, its features and its jobs.
+func (b *builder) cost() {
+	p := b.opts.Prices
+	if p == nil {
+		return
+	}
+	s := &b.out.Summary
+	c := &Cost{Prices: p.Name, Currency: p.Currency, Reads: p.Cost(trafficOf(&s.Reads)),
+		StoredMonth: p.Month(s.StoredBytes + s.LayerBytes)}
+	b.out.Cost = c
+	first := firstDay(b.reads, b.now)
+	if !first.IsZero() {
+		c.Days = daysSince(first, b.now) + 1
+	}
+	month := ratio(monthDays, float64(c.Days))
+	c.ReadsMonth = c.Reads * month
+	all := s.Reads.BytesNeeded + s.Reads.BytesUnneeded
+	for i := range b.out.Features {
+		f := &b.out.Features[i]
+		f.StoredMonth = p.Month(f.StoredBytes + f.LayerBytes)
+		f.ReadsMonth = c.ReadsMonth * share(f.BytesNeeded+f.BytesUnneeded, all)
+	}
+	for i := range b.out.Jobs {
+		j := &b.out.Jobs[i]
+		j.ReadsMonth = p.Cost(trafficOf(&j.Reads)) * month
+	}
+}
+
+// facts says what a month costs; nothing where that is not known.
+func (c *Cost) facts() [][2]string {
+	if c == nil {
+		return nil
+	}
+	reads := "unknown to read, without usage records"
+	if c.Days > 0 {
+		reads = fmt.Sprintf("%s to read, as in the last %s", prices.Text(c.ReadsMonth, c.Currency),
+			terminal.Plural(c.Days, "day"))
+	}
+	return [][2]string{{"a month costs", fmt.Sprintf("%s to store, %s (%s)", prices.Text(c.StoredMonth, c.Currency),
+		reads, c.Prices)}}
+}
+
+// costColumn is a column of amounts, which people see where there are prices.
+func costColumn[T any](c *Cost, key, name string, value func(*T) float64) column[T] {
+	if c == nil {
+		return column[T]{key, "", func(x *T) any { return value(x) }, nil}
+	}
+	return column[T]{key, name, func(x *T) any { return value(x) }, func(x *T) string {
+		return prices.Text(value(x), c.Currency)
+	}}
+}

@@ -1,0 +1,79 @@
+package report
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What reads cost is that of the requests and bytes of their records, for a month as long as the days of the records;
+// features and jobs have their parts.
+func TestCost(t *testing.T) {
+	s, _, summary := small(t)
+	plain := build(t, s, Options{Usage: reads(summary)})
+	if plain.Cost != nil || plain.Jobs[0].ReadsMonth != 0 || plain.Features[0].StoredMonth != 0 {
+		t.Errorf("without prices: %+v", plain.Cost)
+	}
+	r := build(t, s, Options{Usage: reads(summary), Prices: testPrices})
+	near := func(what string, got, want float64) {
+		t.Helper()
+		if math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	const days = 13 // from the 10th to the 22nd
+	c := r.Cost
+	if c == nil || c.Prices != "ours" || c.Currency != "EUR" || c.Days != days {
+		t.Fatalf("%+v", c)
+	}
+	of := 13*0.001 + 2*0.01 + 1 // reads, lists, and a MiB of a GB for 1024
+	near("reads", c.Reads, of)
+	near("a month of them", c.ReadsMonth, of*30/days)
+	near("stored", c.StoredMonth, float64(r.Summary.StoredBytes+r.Summary.LayerBytes)/1024)
+	near("train", r.Jobs[0].ReadsMonth, (10*0.001+2*0.01+1)*30/days)
+	near("look", r.Jobs[1].ReadsMonth, 3*0.001*30/days)
+	sum := 0.0
+	for _, f := range r.Features {
+		near(f.Name+" stored", f.StoredMonth, float64(f.StoredBytes+f.LayerBytes)/1024)
+		if f.Name == "items" {
+			near("items", f.ReadsMonth, c.ReadsMonth*890/1100)
+		}
+		sum += f.ReadsMonth
+	}
+	near("all features", sum, c.ReadsMonth)
+
+	text := func(sections []Section, err error) (out string) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range sections {
+			for _, f := range s.Facts {
+				out += f[0] + ": " + f[1] + "\n"
+			}
+			if s.Listing != nil {
+				out += strings.Join(s.Listing.Names, " ") + "\n"
+			}
+		}
+		return out
+	}
+	summaryText := text(SummaryView(r, ViewOptions{}))
+	for _, want := range []string{
+		"EUR to store, 2.38 EUR to read, as in the last 13 days (ours)",
+		"sent: 13 reads, 2 lists; 1.00 MiB down, 50 B from",
+	} {
+		if !strings.Contains(summaryText, want) {
+			t.Errorf("%s is not in\n%s", want, summaryText)
+		}
+	}
+	for name, view := range map[string]View{"features": featuresView, "jobs": jobsView} {
+		if with := text(view(r, ViewOptions{})); !strings.Contains(with, "reads/month") {
+			t.Errorf("%s: %s", name, with)
+		}
+		sections, err := view(plain, ViewOptions{})
+		if with := text(sections, err); strings.Contains(with, "reads/month") ||
+			!slices.Contains(sections[0].Listing.Keys, "reads_month") {
+			t.Errorf("%s without prices: %s", name, with)
+		}
+	}
+}
