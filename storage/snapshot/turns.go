@@ -13,7 +13,7 @@ import (
 // each other.
 type Turns struct {
 	t      *Log
-	writer [writerBytes]byte // begins the ids of the handle's commits
+	writer [writerBytes]byte // begins the ids of the handle's commits; zero before the first
 	last   uint64            // the snapshot that was seen last
 	seen   time.Time         // when that was
 	trip   time.Duration     // how long a request takes
@@ -38,10 +38,7 @@ func (t *Log) Turns(ctx context.Context) (*Turns, error) {
 	t.mu.Lock()
 	if t.turns == nil {
 		t.turns = make(chan *Turns, 1)
-		first := &Turns{t: t}
-		id := names.RandomID()
-		copy(first.writer[:], id[:])
-		t.turns <- first
+		t.turns <- &Turns{t: t}
 	}
 	turns := t.turns
 	t.mu.Unlock()
@@ -60,6 +57,9 @@ func (r *Turns) End() { r.t.turns <- r }
 // CommitID returns a new id for a commit of the handle.
 func (r *Turns) CommitID() names.ID {
 	i := names.RandomID()
+	if r.writer == ([writerBytes]byte{}) {
+		copy(r.writer[:], i[:])
+	}
 	copy(i[:], r.writer[:])
 	return i
 }
