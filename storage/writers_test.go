@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -97,4 +98,68 @@ func TestManyWriters(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A writer that is much farther away than the others, as gc is that has to make its fence, does not fall behind for
+// good: it has committed as soon as they are quiet.
+func TestFarWriter(t *testing.T) {
+	for _, of := range []struct {
+		near         int
+		latency, far time.Duration
+		soon         time.Duration
+	}{
+		{1, 10 * time.Millisecond, 50 * time.Millisecond, time.Second},
+		{4, 20 * time.Millisecond, 100 * time.Millisecond, 2 * time.Second},
+		{8, 50 * time.Millisecond, 150 * time.Millisecond, 3 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			mem := object.NewMemory()
+			mustCommit(t, newTable(t, mem), commit.Change{Operation: "first"})
+			const busy = 10 * time.Second
+			begin := time.Now()
+			var writers sync.WaitGroup
+			for range of.near {
+				tab := newTable(t, object.NewDelayed(mem, of.latency))
+				writers.Go(func() {
+					for time.Since(begin) < busy {
+						mustCommit(t, tab, commit.Change{Operation: "near"})
+					}
+				})
+			}
+			far := newTable(t, object.NewDelayed(mem, of.far))
+			mustCommit(t, far, commit.Change{Operation: commit.Fence})
+			took := time.Since(begin)
+			writers.Wait()
+			t.Logf("%d writers %v away, and one %v away, which took %v", of.near, of.latency, of.far, took)
+			if took > busy+of.soon {
+				t.Errorf("want %v after the others at most", of.soon)
+			}
+		})
+	}
+}
+
+// A commit that always finds its number taken gives up.
+func TestTooFast(t *testing.T) {
+	mem := object.NewMemory()
+	near := newTable(t, mem)
+	mustCommit(t, near, commit.Change{Operation: "first"})
+	tab := newTable(t, &outrun{mem, near, t})
+	_, err := tab.Commit(t.Context(), commit.Change{Operation: "slow"})
+	if !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), "too fast") {
+		t.Fatal(err)
+	}
+}
+
+// outrun is a store in which somebody commits before each snapshot that is put.
+type outrun struct {
+	object.Store
+	near *Table
+	t    *testing.T
+}
+
+func (s *outrun) PutIfAbsent(ctx context.Context, name string, data []byte) error {
+	if strings.Contains(name, names.SnapshotsDir) {
+		mustCommit(s.t, s.near, commit.Change{Operation: "before"})
+	}
+	return s.Store.PutIfAbsent(ctx, name, data)
 }

@@ -71,6 +71,9 @@ func (p *Program) Parse(ctx context.Context, grammar any, args []string) (*Comma
 	if err := root.ExecuteContext(ctx); err != nil {
 		return nil, err
 	}
+	if b.found != nil && b.wrong != nil {
+		return nil, b.wrong
+	}
 	return b.found, helped
 }
 
@@ -79,6 +82,7 @@ type binder struct {
 	program   *Program
 	arguments map[*cobra.Command][]*argument
 	found     *Command
+	wrong     error // of the environment
 }
 
 // An argument is a field that an argument without a flag is for.
@@ -131,6 +135,7 @@ func (b *binder) bind(c *cobra.Command, s reflect.Value, flags *pflag.FlagSet, p
 				b.bind(c, x.field, c.Flags(), subPath)
 			}
 		case has("arg"):
+			x.commas = false // a file's name may have some
 			arguments = append(arguments, &argument{x, nameOf(f), tag("help"), has("optional")})
 		default:
 			b.addFlag(flags, &x, f, tag)
@@ -168,7 +173,7 @@ func (b *binder) runs(c *cobra.Command, s reflect.Value, path string, arguments 
 	b.completeFlags(c, target, arguments)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		for _, name := range required {
-			if f := c.Flags().Lookup(name); !f.Changed {
+			if f := c.Flags().Lookup(name); !f.Changed && !f.Value.(*value).given {
 				return seeHelp(c, fmt.Errorf("--%s %s is missing", name, f.Value.Type()))
 			}
 		}
@@ -213,12 +218,16 @@ func setArguments(arguments []*argument, args []string) error {
 // addFlag adds the flag of a field.
 func (b *binder) addFlag(flags *pflag.FlagSet, x *value, f reflect.StructField, tag func(string) string) {
 	def := tag("default")
-	if v, ok := os.LookupEnv(tag("env")); ok && tag("env") != "" {
-		def = v
-	}
 	if def != "" {
 		if err := x.Set(def); err != nil {
 			panic(fmt.Sprintf("commandline: --%s: default %v", nameOf(f), err))
+		}
+	}
+	x.isSet = false
+	if name := tag("env"); name != "" && os.Getenv(name) != "" {
+		def, x.given = os.Getenv(name), true
+		if err := x.Set(def); err != nil && b.wrong == nil {
+			b.wrong = &Error{fmt.Errorf("%s in the environment: %w", name, err)}
 		}
 		x.isSet = false
 	}

@@ -105,6 +105,7 @@ func TestParse(t *testing.T) {
 		"copy s t x --check=false --wait 90s":   func(c *copyCommand) { c.Check, c.Wait = false, 90*time.Second },
 		"copy s t x --shares 1,2 --in-memory":   func(c *copyCommand) { c.Shares, c.InMemory = []float64{1, 2}, true },
 		"copy s t x --format text --store2 z":   func(c *copyCommand) { c.Format, c.Store2 = "text", "z" },
+		"copy s t a,b":                          func(c *copyCommand) { c.From = []string{"a,b"} },
 		"copy s t x --limit 0":                  func(c *copyCommand) { c.Limit = new(int) },
 	} {
 		want := defaults
@@ -166,6 +167,29 @@ func TestErrors(t *testing.T) {
 		_, c, out, err := parseLine(t, line)
 		if c != nil || err == nil || err.Error() != want || out != "" {
 			t.Errorf("%s: %v, want %s; printed %s", line, err, want, out)
+		}
+	}
+}
+
+// A flag may come from the environment, where it counts as given.
+func TestEnvironment(t *testing.T) {
+	type flags struct {
+		Data string `env:"COMMANDLINE_DATA" required:""`
+		Rows int    `env:"COMMANDLINE_ROWS" default:"7"`
+	}
+	for _, c := range []struct{ data, rows, wrong string }{
+		{"d", "5", ""}, {"d", "", ""}, {"", "", "--data DATA is missing"},
+		{"d", "many", "COMMANDLINE_ROWS in the environment"},
+	} {
+		t.Setenv("COMMANDLINE_DATA", c.data)
+		t.Setenv("COMMANDLINE_ROWS", c.rows)
+		var f flags
+		_, err := (&Program{Name: "prog", Out: io.Discard, Err: io.Discard}).Parse(t.Context(), &f, nil)
+		if (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if want := (flags{c.data, map[string]int{"5": 5, "": 7}[c.rows]}); err == nil && f != want {
+			t.Errorf("%+v: %+v", c, f)
 		}
 	}
 }

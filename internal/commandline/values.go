@@ -18,6 +18,7 @@ type value struct {
 	enum        []string // nil: everything
 	commas      bool     // of a list: commas separate values
 	complete    string   // what a shell completes it to
+	given       bool     // by the environment
 	isSet       bool     // by the user; until then a list has its default, which the first value replaces
 }
 

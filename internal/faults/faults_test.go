@@ -55,7 +55,7 @@ func startS3(t *testing.T) *service {
 	s := objectserver.StartS3(t, bucket)
 	p := objectserver.StartProxy(t, s.Endpoint)
 	setenv(t, s.Environment())
-	return &service{"s3://" + bucket, p, p.URL, func() int { return s.Uploads(t, bucket) }}
+	return &service{"s3://" + bucket, p, p.URL, func() int { return s.Uploads(t, bucket, "") }}
 }
 
 func startGCS(t *testing.T) *service {

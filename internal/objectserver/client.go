@@ -19,10 +19,12 @@ func (s *S3) client() *s3.Client {
 	})
 }
 
-// Uploads returns how many multipart uploads of a bucket were begun and have not ended.
-func (s *S3) Uploads(t testing.TB, bucket string) int {
+// Uploads returns how many multipart uploads of keys of a bucket with a prefix were begun and have not ended.
+func (s *S3) Uploads(t testing.TB, bucket, prefix string) int {
 	t.Helper()
-	out, err := s.client().ListMultipartUploads(t.Context(), &s3.ListMultipartUploadsInput{Bucket: aws.String(bucket)})
+	out, err := s.client().ListMultipartUploads(t.Context(), &s3.ListMultipartUploadsInput{
+		Bucket: aws.String(bucket), Prefix: aws.String(prefix),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -134,3 +134,21 @@ def test_functions_that_give_none(server: dict[str, str]) -> None:
         dsistore.open("s3://tables/none", options(server, "hush"))
     with pytest.raises(dsistore.UsageError, match="credential_provider"):
         dsistore.open("gs://tables/none", {"credential_provider": closed}).tables()
+
+
+def test_methods_are_one_function_and_exits_are_told(server: dict[str, str]) -> None:
+    from dsistore import _credentials
+
+    class Provider:
+        def get(self) -> dict[str, str]:
+            return {}
+
+    p = Provider()
+    assert _credentials.number(p.get) == _credentials.number(p.get) != _credentials.number(Provider().get)
+
+    def ends() -> None:
+        raise SystemExit(3)
+
+    for name in "once", "again":  # its thread goes on
+        with pytest.raises(dsistore.DsistoreError, match="SystemExit"):
+            dsistore.open(f"s3://tables/{name}", options(server, ends)).tables()

@@ -53,6 +53,8 @@ type attempts struct {
 	// PROTOCOL.md says why that is enough.
 	checked bool
 	lost    int
+	list    bool // begin is to list, though several have just committed
+	ahead   int  // how many snapshots follow asks for at least: more while all are there
 }
 
 func (a *attempts) run(ctx context.Context) (*snapshot.Snapshot, error) {
@@ -75,7 +77,10 @@ func (a *attempts) run(ctx context.Context) (*snapshot.Snapshot, error) {
 			return s, err
 		}
 		a.t.Store.Retried.Add(1)
-		a.lost++
+		if a.lost++; a.lost == maxLost {
+			return nil, fmt.Errorf("commit to table %s: %w: others took the next number %d times: they are too fast "+
+				"for a machine that is far away", a.t.Table, catalog.ErrConflict, a.lost)
+		}
 		a.turns.Lost(id, a.lost)
 		if err := a.follow(ctx, 2); err != nil { // the first of them has been read
 			return nil, err
@@ -102,6 +107,9 @@ func (a *attempts) find(ctx context.Context) error {
 	}
 }
 
+// maxLost bounds how often a commit is tried. One whose round trips are as long as those of the others loses few races.
+const maxLost = 200
+
 // maxAhead is how many snapshots are asked for at once that may not be there yet.
 const maxAhead = 8
 
@@ -116,8 +124,9 @@ func (a *attempts) begin(ctx context.Context) error {
 		}
 		return a.read(ctx, n)
 	}
-	number := cached.Manifest.Info.Number
-	if a.turns.Contended(cached) {
+	number, list := cached.Manifest.Info.Number, a.list
+	a.list = false
+	if !list && a.turns.Contended(cached) {
 		return a.check(ctx, func() error {
 			a.base, a.table = cached, cached.Manifest.Table
 			return cmp.Or(a.c.checkTable(a.table), a.follow(ctx, 2))
@@ -179,7 +188,9 @@ func (a *attempts) check(ctx context.Context, f func() error) error {
 }
 
 // follow asks for the snapshots after the base, of which so many may be there, and makes the last of them the base.
+// While all are there it asks for more the next time: others may commit faster than this writer follows one by one.
 func (a *attempts) follow(ctx context.Context, ahead int) error {
+	ahead = max(ahead, a.ahead)
 	n := a.base.Manifest.Info.Number
 	next := make([]*snapshot.Snapshot, ahead)
 	start := time.Now()
@@ -215,6 +226,14 @@ func (a *attempts) follow(ctx context.Context, ahead int) error {
 		a.base, a.table = s, s.Manifest.Table
 		a.turns.See(s)
 		a.t.Remember(s, object.Info{})
+	}
+	switch {
+	case next[ahead-1] == nil || ahead == 1:
+		a.ahead = 0
+	case ahead < 2*maxAhead:
+		a.ahead = 2 * ahead
+	default: // a listing says how many more there are
+		a.base, a.ahead, a.list = nil, 0, true
 	}
 	return nil
 }

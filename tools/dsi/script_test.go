@@ -84,7 +84,7 @@ func TestS3Scripts(t *testing.T) {
 	p := params(files, environment)
 	p.Cmds["uploading"] = part.cmdUploading
 	p.Cmds["uploads"] = func(ts *testscript.TestScript, neg bool, args []string) {
-		if n := server.Uploads(t, "tables"); (strconv.Itoa(n) == args[0]) == neg {
+		if n := server.Uploads(t, "tables", args[0]); (strconv.Itoa(n) == args[1]) == neg {
 			ts.Fatalf("%d uploads are under way", n)
 		}
 		part.cmdUploading(ts, true, nil)

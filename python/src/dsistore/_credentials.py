@@ -36,7 +36,7 @@ def number(function: Any) -> str:
         raise errors.UsageError(f"credential_provider: {type(function).__name__}: want a function")
     with _lock:
         for i, known in enumerate(_functions):
-            if known is function:
+            if known == function:  # bound methods are made anew each time, and equal
                 return str(i)
         _functions.append(function)
         return str(len(_functions) - 1)
@@ -48,8 +48,8 @@ def serve(of: str) -> None:
         thread = os.getpid(), int(of)
         if thread in _threads:
             return
+        threading.Thread(target=_serve, args=(of,), name=f"dsistore-credentials-{of}", daemon=True).start()
         _threads.add(thread)
-    threading.Thread(target=_serve, args=(of,), name=f"dsistore-credentials-{of}", daemon=True).start()
 
 
 def _serve(of: str) -> None:
@@ -79,5 +79,5 @@ def _ask(function: Callable[[], Any]) -> dict[str, Any]:
                 raise TypeError(f"expires_at is of type {type(end).__name__}: want a datetime with a time zone")
             out["expires_at"] = end.timestamp()
         return out
-    except Exception as e:  # of the program's own function: all that the engine's caller can be told
+    except BaseException as e:  # of the program's own function, sys.exit too: all that the engine's caller can be told
         return {"error": f"credential_provider: {type(e).__name__}: {e}"}

@@ -469,8 +469,9 @@ func (c *Cache) claims(keys []key) ([]claim, error) {
 
 // renew keeps claims of this process for as long as their fetch takes, until end is called.
 func (c *Cache) renew(keys []key, of []claim) (end func()) {
-	done, every := make(chan struct{}), claimed/4
+	done, ended, every := make(chan struct{}), make(chan struct{}), claimed/4
 	timer := time.AfterFunc(every, func() {
+		defer close(ended)
 		for {
 			_ = c.change(func(x *index) { // as put
 				for i, k := range keys {
@@ -491,8 +492,10 @@ func (c *Cache) renew(keys []key, of []claim) (end func()) {
 		}
 	})
 	return func() {
-		timer.Stop()
 		close(done)
+		if !timer.Stop() {
+			<-ended
+		}
 	}
 }
 

@@ -57,6 +57,7 @@ func (s *source) renew(ctx context.Context, refused *http.Request) bool {
 	if time.Since(s.at) < renewedAfter {
 		return false
 	}
+	s.at = time.Now() // though it fails: the others that wait here need not wait for the same
 	fresh, err := s.find(ctx)
 	if err != nil {
 		return false // the service's error says more
@@ -65,7 +66,6 @@ func (s *source) renew(ctx context.Context, refused *http.Request) bool {
 	if err != nil {
 		return false
 	}
-	s.at = time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.from = fresh

@@ -170,7 +170,7 @@ func TestParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Abort()
-	if n := server.Uploads(t, bucket); n != 0 {
+	if n := server.Uploads(t, bucket, ""); n != 0 {
 		t.Fatalf("%d uploads are left", n)
 	}
 }
@@ -246,7 +246,7 @@ func TestFaults(t *testing.T) {
 			{Status: http.StatusInternalServerError, Code: "InternalError"},
 		},
 	})
-	if n := server.Uploads(t, bucket); n != 0 {
+	if n := server.Uploads(t, bucket, ""); n != 0 {
 		t.Fatalf("%d uploads are left", n)
 	}
 }
