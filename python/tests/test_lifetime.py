@@ -288,7 +288,7 @@ def test_cycles_leave_nothing(table, tmp_path):
     after = counts()
     for name in ("batches", "loaders", "records"):
         assert after[name] == 0, after
-    assert after["calls"] == 1, after  # the one that counts
+    assert after["calls"] == before["calls"], after  # the one that counts, and those that wait for a program's function
     assert after["goroutines"] <= before["goroutines"] + 4, (before, after)
     assert len(os.listdir("/proc/self/fd")) <= files
     # A batch that every cycle leaves behind would be 400 MiB.

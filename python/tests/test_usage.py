@@ -209,7 +209,7 @@ def recorded(paths: list[pathlib.Path]) -> list[tuple[str, int]]:
     out = []
     for path in paths:
         b = path.read_bytes()
-        assert b[:8] == b"DSIUSGE\x01"
+        assert b[:8] == b"DSIUSGE\x02"
         at = 8
 
         def number() -> int:
@@ -245,7 +245,7 @@ def recorded(paths: list[pathlib.Path]) -> list[tuple[str, int]]:
             readers, rows = number(), number()
             assert readers > 0
             out.append((job, rows))
-            for _ in range(4 + 4 + 4):
+            for _ in range(4 + 4 + 4 + 4):
                 number()
             for _ in range(number()):
                 for _ in range(7):

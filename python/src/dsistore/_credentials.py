@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import _engine, errors
+from . import errors
 
 _functions: list[Callable[[], Any]] = []
 _threads: set[tuple[int, int]] = set()  # of which process, for which function
@@ -27,7 +27,6 @@ _lock = threading.Lock()
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 _WANT = "want a dict with access_key_id, secret_access_key, and where it has them token and expires_at"
-_HOUR = 3_600_000  # milliseconds
 
 
 def number(function: Any) -> str:
@@ -42,20 +41,21 @@ def number(function: Any) -> str:
         return str(len(_functions) - 1)
 
 
-def serve(of: str) -> None:
-    """Starts the thread of a function, if this process has none."""
+def serve(of: str, wanted: Callable[[str], Any], give: Callable[..., Any]) -> None:
+    """Starts the thread of a function, if this process has none. wanted waits until the engine wants what the function
+    returns, give gives it."""
     with _lock:
         thread = os.getpid(), int(of)
         if thread in _threads:
             return
-        threading.Thread(target=_serve, args=(of,), name=f"dsistore-credentials-{of}", daemon=True).start()
+        threading.Thread(target=_serve, args=(of, wanted, give), name=f"dsistore-credentials-{of}", daemon=True).start()
         _threads.add(thread)
 
 
-def _serve(of: str) -> None:
+def _serve(of: str, wanted: Callable[[str], Any], give: Callable[..., Any]) -> None:
     while True:
-        _engine.wait(_engine.begin("credentials_wanted", provider=of), milliseconds=_HOUR)
-        _engine.call("credentials_give", provider=of, **_ask(_functions[int(of)]))
+        wanted(of)
+        give(provider=of, **_ask(_functions[int(of)]))
 
 
 def _ask(function: Callable[[], Any]) -> dict[str, Any]:

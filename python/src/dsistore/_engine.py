@@ -16,6 +16,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import functools
 import json
 import os
 import pathlib
@@ -24,7 +25,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from . import errors
+from . import _credentials, errors
 
 _FORKED = (
     "this process was forked from one that had used dsistore, whose engine does not survive a fork, and a copy of it "
@@ -196,26 +197,23 @@ def use_options(uri: str, options: Mapping[str, Any] | None) -> None:
 
 def _values(options: Mapping[str, Any]) -> dict[str, str]:
     """Storage options as the engine takes them."""
-    return {name: _number(value) if name.lower() in _PROVIDER else str(value) for name, value in options.items()}
+    return {name: _credentials.number(value) if name.lower() in _PROVIDER else str(value) for name, value in options.items()}
 
 
 # Options that are functions, for which a number stands: see _credentials.
 _PROVIDER = ("credential_provider", "aws_credential_provider")
 
 
-def _number(function: Any) -> str:
-    from . import _credentials  # it uses what is here
-
-    return _credentials.number(function)
-
-
 def _serve_credentials(options: Mapping[str, str]) -> None:
     """Has functions ready that a request's options name."""
     for name, value in options.items():
         if name.lower() in _PROVIDER:
-            from . import _credentials
+            _credentials.serve(value, _credentials_wanted, functools.partial(call, "credentials_give"))
 
-            _credentials.serve(value)
+
+def _credentials_wanted(of: str) -> None:
+    """Waits until credentials of a function are wanted."""
+    wait(begin("credentials_wanted", provider=of), milliseconds=3_600_000)
 
 
 def use_sent_options(uri: str, options: dict[str, str]) -> None:
