@@ -197,7 +197,8 @@ def use_options(uri: str, options: Mapping[str, Any] | None) -> None:
 
 def _values(options: Mapping[str, Any]) -> dict[str, str]:
     """Storage options as the engine takes them."""
-    return {name: _credentials.number(value) if name.lower() in _PROVIDER else str(value) for name, value in options.items()}
+    return {name: _credentials.number(value) if name.lower() in _PROVIDER else str(value)
+            for name, value in options.items()}
 
 
 # Options that are functions, for which a number stands: see _credentials.
