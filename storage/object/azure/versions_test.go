@@ -123,42 +123,45 @@ func (k *keeping) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Versions and snapshots go for good, also where soft delete keeps what was deleted; what it keeps against us is an
 // error, and objects stay. The service is one of the test's: Azurite keeps no versions.
 func TestRemoveVersions(t *testing.T) {
-	k := &keeping{}
-	server := httptest.NewServer(k)
-	t.Cleanup(server.Close)
-	s, err := object.OpenWith("az://tables/store", map[string]string{
-		"endpoint": server.URL, "anon": "true",
-	})
-	must(t, err)
-	v, ok := object.As[object.Versioned](s)
-	if !ok {
-		t.Fatal("it says nothing about versions")
-	}
 	ctx := t.Context()
-	fill := func(more ...item) {
-		k.items = append([]item{
+	match := func(name string) bool { return name != "other" }
+	// A service of its own for each case: a request that a failure cancelled may reach its service later.
+	open := func(refuses bool, more ...item) (*keeping, object.Versioned) {
+		t.Helper()
+		k := &keeping{refuses: refuses, items: append([]item{
 			{name: "a", version: "1"}, {name: "a", version: "2", current: true}, {name: "b", version: "1"},
 			{name: "c", snapshot: "s"}, {name: "c"}, {name: "d", version: "1", deleted: true},
 			{name: "other", version: "1"},
-		}, more...)
+		}, more...)}
+		server := httptest.NewServer(k)
+		t.Cleanup(server.Close)
+		s, err := object.OpenWith("az://tables/store", map[string]string{
+			"endpoint": server.URL, "anon": "true",
+		})
+		must(t, err)
+		v, ok := object.As[object.Versioned](s)
+		if !ok {
+			t.Fatal("it says nothing about versions")
+		}
+		return k, v
 	}
-	match := func(name string) bool { return name != "other" }
-	fill()
+	k, v := open(false)
 	if keeps, err := v.KeepsVersions(ctx); err != nil || !keeps {
 		t.Error(keeps, err)
 	}
 	n, bytes, err := v.RemoveVersions(ctx, "", match)
 	want := []item{{name: "a", version: "2", current: true}, {name: "c"}, {name: "other", version: "1"}}
-	if err != nil || n != 4 || bytes != 20 || !slices.Equal(k.items, want) {
-		t.Errorf("%d removed, of %d bytes, %v; left %+v", n, bytes, err, k.items)
+	k.mu.Lock()
+	left := slices.Clone(k.items)
+	k.mu.Unlock()
+	if err != nil || n != 4 || bytes != 20 || !slices.Equal(left, want) {
+		t.Errorf("%d removed, of %d bytes, %v; left %+v", n, bytes, err, left)
 	}
-	fill()
-	k.refuses = true
+	_, v = open(true)
 	if _, _, err := v.RemoveVersions(ctx, "", match); !errors.Is(err, object.ErrDenied) {
 		t.Error(err)
 	}
-	k.refuses = false
-	fill(item{name: "e", deleted: true})
+	_, v = open(false, item{name: "e", deleted: true})
 	_, _, err = v.RemoveVersions(ctx, "", match)
 	if !errors.Is(err, object.ErrDenied) || !strings.Contains(err.Error(), "object e") {
 		t.Error(err)
