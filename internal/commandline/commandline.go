@@ -248,6 +248,9 @@ func (b *binder) expand(s string) string {
 	for name, v := range b.program.Vars {
 		s = strings.ReplaceAll(s, "${"+name+"}", v)
 	}
+	if strings.Contains(s, "${") {
+		panic(fmt.Sprintf("commandline: %q has a variable that the program has not", s))
+	}
 	return s
 }
 

@@ -261,6 +261,9 @@ func TestWrongGrammar(t *testing.T) {
 		&struct {
 			X int `default:"x"`
 		}{},
+		&struct {
+			X int `help:"Of ${nothing}."`
+		}{},
 		&struct{ X [][]int }{},
 		&struct{ X map[string]int }{},
 	} {

@@ -148,7 +148,7 @@ func (c *healthCmd) Run(ctx context.Context, a *app) error {
 
 type adviseCmd struct {
 	tableArgs
-	Unread int    `default:"30" placeholder:"DAYS" help:"Call a feature unread that nobody read for so many days. Default: ${default}."`
+	Unread int    `default:"30" placeholder:"DAYS" help:"Call a feature unread that nobody read for so many days."`
 	Names  string `placeholder:"KIND" help:"Print only the names of the features that a kind of advice is about, a line each: what dsi features drop --from - takes."`
 }
 

@@ -14,7 +14,7 @@ type KeyFlags struct {
 	Keys       []string `placeholder:"FILE" sep:"none" help:"The rows with these keys: a file that ingest reads, its column named as the feature or its only one, text with a key a line (.txt, .csv, .tsv; of several columns the one named as the feature), or - for standard input. May be repeated."`
 	Key        string   `placeholder:"FEATURE" help:"The feature that has the keys of --keys. Default: the table's request key."`
 	KeysFormat string   `default:"auto" enum:"auto,lines,parquet,orc,jsonl,arrow" help:"auto, lines, parquet, orc, jsonl or arrow."`
-	Memory     Size     `default:"256MiB" placeholder:"SIZE" help:"Memory for keys; of more, the files are read several times. Default: ${default}."`
+	Memory     Size     `default:"256MiB" placeholder:"SIZE" help:"Memory for keys; of more, the files are read several times."`
 }
 
 // Source returns the keys that the flags mean; nil: none.

@@ -12,7 +12,7 @@ import (
 
 // PopularFlag is embedded in commands that write packs.
 type PopularFlag struct {
-	PopularDays int `default:"30" placeholder:"N" help:"In packs, put together what was read most in so many days, by the usage records; 0: do not look at them. Default: ${default}."`
+	PopularDays int `default:"30" placeholder:"N" help:"In packs, put together what was read most in so many days, by the usage records; 0: do not look at them."`
 }
 
 // RecentUsage says which usage records the order of packs was made of.

@@ -29,13 +29,13 @@ type Ingest struct {
 	PartitionBy  string        `placeholder:"COLUMN" help:"Partition rows by this column, besides the directories' partitions. Default: as the table is partitioned."`
 	Mapping      string        `placeholder:"FILE" help:"Say what columns are: rename, kind, role, drop."`
 	DDL          string        `name:"ddl" placeholder:"FILE" help:"The schema of a text dump, as Hive's SHOW CREATE TABLE prints it."`
-	Memory       app.Size      `default:"1GiB" placeholder:"SIZE" help:"Memory to stay within, as in 512MiB, 1GiB or 4g. Default: ${default}."`
+	Memory       app.Size      `default:"1GiB" placeholder:"SIZE" help:"Memory to stay within, as in 512MiB, 1GiB or 4g."`
 	Dedup        writer.Dedup  `default:"auto" enum:"auto,off,runs,slots,partial,groups" placeholder:"STEP" help:"How far to look for duplicates, each with those before: off, runs, slots, partial, groups; auto is all. Each is used where it pays."`
 	Profile      string        `placeholder:"PROFILE" help:"What to store the table for: speed (larger, read sooner), balanced, or size (smaller, read later). The table remembers it. Default: what the table remembers, else balanced."`
 	Overwrite    bool          `help:"Replace the partitions that the dump has."`
 	TakeCopies   bool          `help:"Take files of the dump that hold the same bytes for the same partition, each for its rows. Default: they are refused."`
 	OnBadRow     ingest.BadRow `default:"fail" enum:"fail,quarantine" help:"fail at the first bad row, or quarantine: leave bad rows out and report them."`
-	BadRowReport string        `default:"bad-rows.jsonl" placeholder:"FILE" help:"Where --on-bad-row quarantine reports. Default: ${default}."`
+	BadRowReport string        `default:"bad-rows.jsonl" placeholder:"FILE" help:"Where --on-bad-row quarantine reports."`
 	Init         bool          `help:"Make the store in a directory that is not empty, beside what is there."`
 	ShowSchema   bool          `help:"Print, as a mapping file to edit, what would become of each column, and ingest nothing."`
 }

@@ -48,7 +48,7 @@ type overlaySource struct {
 	DDL     string   `name:"ddl" placeholder:"FILE" help:"The schema of a text dump, as Hive's SHOW CREATE TABLE prints it."`
 	Expr    []string `sep:"none" placeholder:"EXPR" help:"A feature and the condition that it is 1 for, as in 'label_v2 = click = 1 AND dwell > 10': 0 where that is false, null where it is unknown; or a number, as in 'ctr = clicks / shows'. May be given several times."`
 	Over    []string `sep:"none" placeholder:"NAME" help:"An overlay that the features of --expr are read under. May be given several times, the lowest first."`
-	Memory  app.Size `default:"1GiB" placeholder:"SIZE" help:"Memory to stay within, as in 512MiB, 1GiB or 4g. Default: ${default}."`
+	Memory  app.Size `default:"1GiB" placeholder:"SIZE" help:"Memory to stay within, as in 512MiB, 1GiB or 4g."`
 	app.UsageFlags
 }
 
@@ -74,8 +74,8 @@ type overlayAdd struct {
 	overlaySource
 	Features      []string `placeholder:"NAMES" help:"The features of the files to take. Default: all but the key."`
 	Label         bool     `help:"Features that the table does not have are labels."`
-	MissingRows   string   `default:"fallthrough" enum:"fallthrough,null" help:"What the features are in rows that are not covered: fallthrough, what they are below; or null. Default: ${default}."`
-	MissingLayers string   `default:"fallthrough" enum:"fallthrough,null,refuse" help:"What they are in segments that are ingested later, and in those without any covered row: fallthrough, null, or refuse to read there. Default: ${default}."`
+	MissingRows   string   `default:"fallthrough" enum:"fallthrough,null" help:"What the features are in rows that are not covered: fallthrough, what they are below; or null."`
+	MissingLayers string   `default:"fallthrough" enum:"fallthrough,null,refuse" help:"What they are in segments that are ingested later, and in those without any covered row: fallthrough, null, or refuse to read there."`
 	Replace       bool     `help:"Drop an overlay of the name, in the same commit."`
 }
 

@@ -115,7 +115,7 @@ func (j usageJobJSON) row() []string {
 type usageRollup struct {
 	app.StoreArg
 	Table  string        `arg:"" optional:"" help:"This table only."`
-	Keep   time.Duration `default:"9600h" help:"Remove days that are longer ago. Default: ${default}, 400 days."`
+	Keep   time.Duration `default:"9600h" help:"Remove days that are longer ago; 9600h are 400 days."`
 	DryRun bool          `help:"Say what would be done, and do nothing."`
 }
 
