@@ -111,9 +111,9 @@ SIMSEED ?= 1
 simulate: ## machines over a simulated store, in all orders (small worlds) and in random ones, for SECONDS seconds from SIMSEED on
 	$(GO) test -count=1 -timeout 0 -tags $(TAGS) -run '^TestSimulate$$' ./internal/simulate -simulate.seconds $(SECONDS) -simulate.seed $(SIMSEED) -v
 
-mutations: ## puts mistakes into the protocols, each must be found; writes docs/simulation.md anew
-	$(GO) test -count=1 -timeout 0 -tags $(TAGS) -run '^TestMutations$$' ./internal/simulate -v -simulate.mutate 60 -simulate.report ../../docs/simulation.md
-	$(GO) test -count=1 -timeout 0 -tags $(TAGS) -run '^TestSimulate$$' ./internal/simulate -v -simulate.seconds 600 -simulate.report ../../docs/simulation.md
+mutations: ## puts mistakes into the protocols, each must be found; writes docs/internals/simulation.md anew
+	$(GO) test -count=1 -timeout 0 -tags $(TAGS) -run '^TestMutations$$' ./internal/simulate -v -simulate.mutate 60 -simulate.report ../../docs/internals/simulation.md
+	$(GO) test -count=1 -timeout 0 -tags $(TAGS) -run '^TestSimulate$$' ./internal/simulate -v -simulate.seconds 600 -simulate.report ../../docs/internals/simulation.md
 
 python-test: ## builds the Python package and tests it in out/venv; says what is left out where something is missing
 	@python/test.sh prepare; $(ALIKE) python/test.sh run
@@ -152,7 +152,7 @@ baselines-test: baselines ## every measure of bench-peers with 500 rows
 frameworks-env: build
 	@python/test.sh prepare; python/test.sh wheel; test -f out/python-ready || { cat out/python-left-out out/python-prepare.log; exit 1; }
 
-frameworks-bench: frameworks-env ## measures TensorFlow, JAX and Grain fed by dsistore, beside TFRecord, Parquet and ArrayRecord; ARGS=--page fills docs/benchmarks.md
+frameworks-bench: frameworks-env ## measures TensorFlow, JAX and Grain fed by dsistore, beside TFRecord, Parquet and ArrayRecord; ARGS=--page fills docs/guide/benchmarks.md
 	PYTHONPATH=bench out/venv/bin/python -m frameworks $(ARGS)
 
 frameworks-test: frameworks-env ## every measure of frameworks-bench with 500 rows

@@ -41,7 +41,7 @@ type flags struct {
 	BatchSize int             `help:"Rows of a batch." default:"4096"`
 	Threads   int             `help:"Workers that decode." default:"2"`
 	Rounds    int             `help:"Rounds that count, of what is timed." default:"3"`
-	Page      string          `help:"Page whose part between <!-- ablation --> and <!-- /ablation --> becomes the table; empty: none." default:"docs/ablation.md"`
+	Page      string          `help:"Page whose part between <!-- ablation --> and <!-- /ablation --> becomes the table; empty: none." default:"docs/internals/ablation.md"`
 	program.ResultsFlag
 }
 
@@ -432,6 +432,6 @@ func (r *result) page() string {
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString("\n![Throughput of each step, relative to maps](img/ablation.svg)\n")
+	b.WriteString("\n![Throughput of each step, relative to maps](../img/ablation.svg)\n")
 	return b.String()
 }

@@ -1,5 +1,5 @@
-"""docs/benchmarks.md: the parts that a run fills, and the plots. Parts of measures that the run left out stay as they
-are."""
+"""docs/guide/benchmarks.md: the parts that a run fills, and the plots. Parts of measures that the run left out stay as
+they are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import plots
 from .harness import ROOT
 from .engines import ENGINES, label
 
-PAGE = ROOT / "docs" / "benchmarks.md"
+PAGE = ROOT / "docs" / "guide" / "benchmarks.md"
 PICTURES = ROOT / "docs" / "img"
 
 Rows = list[dict[str, Any]]

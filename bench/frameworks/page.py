@@ -1,4 +1,4 @@
-"""The tables of a run, and their part of docs/benchmarks.md."""
+"""The tables of a run, and their part of docs/guide/benchmarks.md."""
 
 from __future__ import annotations
 

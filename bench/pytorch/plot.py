@@ -63,7 +63,7 @@ def loader(result: dict[str, Any], images: pathlib.Path) -> str:
     for share in {s["share"]: None for s in result["scans"]}:
         bars(images / f"pytorch-rate-{100 * share:.0f}.svg", "Reading into tensors and KeyedJaggedTensors, samples/s",
              [g for g, s in zip(groups, result["scans"]) if s["share"] == share])
-        out += [f"![Samples a second, {share:.0%}](img/pytorch-rate-{100 * share:.0f}.svg)", ""]
+        out += [f"![Samples a second, {share:.0%}](../img/pytorch-rate-{100 * share:.0f}.svg)", ""]
     out += [
         *table, "",
         "| features | threads | output | Python, ms/batch | share of an epoch | a consumer that takes | waits, of "
@@ -87,7 +87,7 @@ def loader(result: dict[str, Any], images: pathlib.Path) -> str:
              [("read and forward", [(m["side"], m["samples_per_second"]) for m in f["measures"]]),
               ("forward alone", [(m["side"], m["forward_samples_per_second"]) for m in f["measures"]])])
         out += [
-            "", "![EmbeddingBagCollection](img/pytorch-forward.svg)", "",
+            "", "![EmbeddingBagCollection](../img/pytorch-forward.svg)", "",
             f"| EmbeddingBagCollection, dim {f['dim']}, on the CPU | read and forward, samples/s | forward alone |",
             "|---|---|---|"
         ]
@@ -104,7 +104,7 @@ def startup(result: dict[str, Any], images: pathlib.Path) -> str:
          [(f"{t['profile']}: {t['features']:,} of {t['columns']:,} columns", [(s["side"], s["median_own_ms"])
                                                                               for s in t["sides"]]) for t in tables])
     out = [
-        "![Time to the first batch](img/pytorch-start.svg)", "",
+        "![Time to the first batch](../img/pytorch-start.svg)", "",
         "| table | side | ms to the first batch | step by step |", "|---|---|---|---|"
     ]
     for t in tables:
@@ -123,7 +123,7 @@ def memory(result: dict[str, Any], images: pathlib.Path) -> str:
          [(f"{s['share']:.0%} of the features", [(m["side"], m["peak_bytes"] / 2**20) for m in s["sides"]])
           for s in scans])
     out = [
-        "![Peak memory](img/pytorch-memory.svg)", "",
+        "![Peak memory](../img/pytorch-memory.svg)", "",
         f"| features | side | peak of {result['epochs']} epochs, MiB | held after the first epoch | after the last |",
         "|---|---|---|---|---|"
     ]
@@ -143,7 +143,7 @@ PARTS = {"pytorch": loader, "pytorch-startup": startup, "pytorch-memory": memory
 def main() -> None:
     p = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     p.add_argument("--results", default=str(ROOT / "bench" / "results"), help="directory of the results")
-    p.add_argument("--guide", default=str(ROOT / "docs" / "guide-pytorch.md"))
+    p.add_argument("--guide", default=str(ROOT / "docs" / "guide" / "pytorch.md"))
     p.add_argument("--images", default=str(ROOT / "docs" / "img"))
     a = p.parse_args()
     results, images, guide = pathlib.Path(a.results), pathlib.Path(a.images), pathlib.Path(a.guide)

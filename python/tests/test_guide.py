@@ -9,7 +9,7 @@ import pytest
 
 import dsistore
 
-GUIDE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "guide-pytorch.md"
+GUIDE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "guide" / "pytorch.md"
 
 
 def demo_rows(rows: int) -> pa.Table:
