@@ -111,9 +111,9 @@ SIMSEED ?= 1
 simulate: ## machines over a simulated store, in all orders (small worlds) and in random ones, for SECONDS seconds from SIMSEED on
 	$(GO) test -count=1 -timeout 0 -tags $(TAGS) -run '^TestSimulate$$' ./internal/simulate -simulate.seconds $(SECONDS) -simulate.seed $(SIMSEED) -v
 
-mutations: ## puts mistakes into the protocols, each must be found; writes docs/internals/simulation.md anew
-	$(GO) test -count=1 -timeout 0 -tags $(TAGS) -run '^TestMutations$$' ./internal/simulate -v -simulate.mutate 60 -simulate.report ../../docs/internals/simulation.md
-	$(GO) test -count=1 -timeout 0 -tags $(TAGS) -run '^TestSimulate$$' ./internal/simulate -v -simulate.seconds 600 -simulate.report ../../docs/internals/simulation.md
+mutations: ## puts mistakes into the protocols, each must be found; writes internal/simulate/RESULTS.md anew
+	$(GO) test -count=1 -timeout 0 -tags $(TAGS) -run '^TestMutations$$' ./internal/simulate -v -simulate.mutate 60 -simulate.report RESULTS.md
+	$(GO) test -count=1 -timeout 0 -tags $(TAGS) -run '^TestSimulate$$' ./internal/simulate -v -simulate.seconds 600 -simulate.report RESULTS.md
 
 python-test: ## builds the Python package and tests it in out/venv; says what is left out where something is missing
 	@python/test.sh prepare; $(ALIKE) python/test.sh run

@@ -1,4 +1,4 @@
-"""Draws the results of loader.py, startup.py and memory.py as docs/img/pytorch-*.svg, and writes them into the guide.
+"""Draws the results of loader.py, startup.py and memory.py as docs/img/pytorch-*.svg, and writes them into a page.
 
     python bench/pytorch/plot.py --help
 """
@@ -143,16 +143,16 @@ PARTS = {"pytorch": loader, "pytorch-startup": startup, "pytorch-memory": memory
 def main() -> None:
     p = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     p.add_argument("--results", default=str(ROOT / "bench" / "results"), help="directory of the results")
-    p.add_argument("--guide", default=str(ROOT / "docs" / "guide" / "pytorch.md"))
+    p.add_argument("--page", default=str(ROOT / "docs" / "guide" / "pytorch-figures.md"))
     p.add_argument("--images", default=str(ROOT / "docs" / "img"))
     a = p.parse_args()
-    results, images, guide = pathlib.Path(a.results), pathlib.Path(a.images), pathlib.Path(a.guide)
+    results, images, page = pathlib.Path(a.results), pathlib.Path(a.images), pathlib.Path(a.page)
     body = "\n\n".join(
         draw(result, images) for name, draw in PARTS.items() if (result := result_of(results / f"{name}.json")))
-    text = guide.read_text()
+    text = page.read_text()
     text = re.sub(r"<!-- figures -->\n.*?<!-- /figures -->", lambda _: f"<!-- figures -->\n{body}\n<!-- /figures -->",
                   text, flags=re.S)
-    guide.write_text(text)
+    page.write_text(text)
 
 
 if __name__ == "__main__":

@@ -132,7 +132,7 @@ func scrub(b []byte) []byte {
 	return regexp.MustCompile(`"segment": "[0-9a-f]{32}"`).ReplaceAll(b, []byte(`"segment": "(random)"`))
 }
 
-// TestGolden: the JSON form of a report, as docs/guide/dsistat.md has it, keeps its keys and what they mean.
+// TestGolden: the JSON form of a report, as docs/reference/dsistat-report.md has it, keeps its keys and what they mean.
 func TestGolden(t *testing.T) {
 	s, _, summary := small(t)
 	r, err := Build(t.Context(), s, nil, Options{Now: clock, Usage: reads(summary), Since: day(1), Encodings: true,
