@@ -23,7 +23,7 @@ endif
 FUZZTIME ?= 1000x
 BENCHTIME ?= 1s
 
-.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test kill-requests many-writers races refused faulty metamorphic simulate mutations python-test rotation python-bench plots baselines bench-peers baselines-test frameworks-env frameworks-bench frameworks-test bench browser assets licences clean
+.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test kill-requests many-writers races refused faulty metamorphic simulate mutations python-test rotation python-bench plots baselines bench-peers baselines-test frameworks-env frameworks-bench frameworks-test bench browser assets reference site licences clean
 
 build: ## builds bin/dsi and bin/dsistat
 	CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath -o bin/ ./tools/cmd/...
@@ -166,6 +166,15 @@ browser: ## downloads a headless Chromium into out/browser, for the tests of dsi
 
 assets: ## fetches the chart library of dsistat's page anew, as its asset.json pins it
 	tools/report/page/assets.sh
+
+site: ## builds the documentation as a static site in out/site; its tools go to out/site-venv (40 MB)
+	@test -x out/site-venv/bin/mkdocs || { python3 -m venv out/site-venv && \
+		out/site-venv/bin/pip --disable-pip-version-check install -q --no-compile -r internal/site/requirements.txt; }
+	NO_MKDOCS_2_WARNING=1 out/site-venv/bin/mkdocs build --strict --quiet
+
+reference: ## writes the generated pages of docs/reference anew
+	$(GO) run -tags pebblegozstd ./internal/reference
+	python3 python/reference.py
 
 licences: ## writes NOTICE and THIRD_PARTY.md anew, and copies the dependencies' licences to bin/licences
 	$(GO) run ./internal/notice

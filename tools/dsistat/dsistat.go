@@ -23,6 +23,11 @@ import (
 	"github.com/dsistore/dsistore/tools/terminal"
 )
 
+const description = "What tables hold, who reads it, what that costs, and what was saved."
+
+// Reference is the part of docs/reference/cli.md about dsistat.
+func Reference() string { return terminal.Reference("dsistat", description, &grammar{}) }
+
 // grammar is that of the command line.
 type grammar struct {
 	JSON  bool `name:"json" help:"Print one JSON object: the report (docs/reference/dsistat-report.md), or the part of it that was asked for."`
@@ -241,7 +246,7 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 func (a *app) do(ctx context.Context, args []string) error {
 	var c grammar
-	parsed, err := a.Parse(ctx, "What tables hold, who reads it, what that costs, and what was saved.", &c, args, nil)
+	parsed, err := a.Parse(ctx, description, &c, args, nil)
 	if err != nil || parsed == nil {
 		return err
 	}
