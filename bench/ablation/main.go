@@ -413,7 +413,7 @@ func (r *result) relate() {
 
 func (r *result) page() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s, %d rows, %d runs of jobs; stripes of %d and %d rows; %g ms a request of the disk, "+
+	fmt.Fprintf(&b, "\n%s, %d rows, %d runs of jobs; stripes of %d and %d rows; %g ms per request of the disk, "+
 		"%d MB/s:\n\n", r.Profile, r.Rows, r.Runs, r.Small, r.Large, r.Seek, r.Rate/1e6)
 	b.WriteString("| | B/row read | needed | requests per 1,000 rows | disk | published |")
 	for _, s := range r.Steps[0].Slow {

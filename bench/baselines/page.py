@@ -1,5 +1,5 @@
-"""docs/guide/benchmarks.md and bench/SCORECARD.md: the parts that a run fills, and the plots. Parts of measures that the
-run left out stay as they are."""
+"""docs/guide/benchmarks.md and bench/SCORECARD.md: the parts that a run fills, and the plots. Parts of measures that
+the run left out stay as they are."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def _select(rows: Rows) -> str:
     shares = sorted({r["share"] for r in rows})
     names = {
         "session_id": "sessions by their id", "event_time": "rows by their time",
-        "list": "a list of rows here and there"
+        "list": "a list of random rows"
     }
     return "\n".join(f"{names[by].capitalize()}:\n\n" + table(["", *(f"{x:.1%}" for x in shares)], [
         [label(s), *_cells(of, shares, lambda r: seconds(r["median_seconds"]))]

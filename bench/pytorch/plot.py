@@ -50,7 +50,8 @@ def result_of(path: pathlib.Path) -> dict[str, Any] | None:
 
 
 def loader(result: dict[str, Any], images: pathlib.Path) -> str:
-    table, groups = ["| features | threads | side | samples/s | a CPU second |", "|---|---|---|---|---|"], []
+    table = ["| features | threads | engine | samples/s | samples per CPU second |", "|---|---|---|---|---|"]
+    groups = []
     for s in result["scans"]:
         groups.append((f"{s['share']:.0%} of the features, {s['threads']} thread{'s' * (s['threads'] > 1)}",
                        [(m["side"], m["samples_per_second"]) for m in s["measures"]]))
@@ -63,7 +64,7 @@ def loader(result: dict[str, Any], images: pathlib.Path) -> str:
     for share in {s["share"]: None for s in result["scans"]}:
         bars(images / f"pytorch-rate-{100 * share:.0f}.svg", "Reading into tensors and KeyedJaggedTensors, samples/s",
              [g for g, s in zip(groups, result["scans"]) if s["share"] == share])
-        out += [f"![Samples a second, {share:.0%}](../img/pytorch-rate-{100 * share:.0f}.svg)", ""]
+        out += [f"![Samples per second, {share:.0%}](../img/pytorch-rate-{100 * share:.0f}.svg)", ""]
     out += [
         *table, "",
         "| features | threads | output | Python, ms/batch | share of an epoch | a consumer that takes | waits, of "
@@ -105,7 +106,7 @@ def startup(result: dict[str, Any], images: pathlib.Path) -> str:
                                                                               for s in t["sides"]]) for t in tables])
     out = [
         "![Time to the first batch](../img/pytorch-start.svg)", "",
-        "| table | side | ms to the first batch | step by step |", "|---|---|---|---|"
+        "| table | engine | ms to the first batch | step by step |", "|---|---|---|---|"
     ]
     for t in tables:
         for s in t["sides"]:
@@ -124,7 +125,7 @@ def memory(result: dict[str, Any], images: pathlib.Path) -> str:
           for s in scans])
     out = [
         "![Peak memory](../img/pytorch-memory.svg)", "",
-        f"| features | side | peak of {result['epochs']} epochs, MiB | held after the first epoch | after the last |",
+        f"| features | engine | peak of {result['epochs']} epochs, MiB | held after the first epoch | after the last |",
         "|---|---|---|---|---|"
     ]
     for s in scans:

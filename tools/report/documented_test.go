@@ -83,8 +83,8 @@ func keysOf(x reflect.Type) (keys []string, embedded []reflect.Type) {
 	return keys, embedded
 }
 
-// TestDocumented: docs/reference/dsistat-report.md has every key of a report, under its object, and no others; and every
-// object.
+// TestDocumented: docs/reference/dsistat-report.md has every key of a report, under its object, and no others; and
+// every object.
 func TestDocumented(t *testing.T) {
 	docs, text := documented(t, "| object | keys |"), documentation(t)
 	seen := map[reflect.Type]bool{}
