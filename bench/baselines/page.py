@@ -88,7 +88,7 @@ def setup(result: dict[str, Any], m: dict[str, Any],
     return (textwrap.fill(of, 120, break_long_words=False, break_on_hyphens=False) + "\n" +
             ("\n**Rough figures**: the machine did other things meanwhile "
              f"(its load was {m['load_before']:.1f} before).\n"
-             if m["load_before"] > 1 else "") + "".join(f"\nLeft out: {c}.\n" for c in cut))
+             if (m["load_before"] or 0) > 1 else "") + "".join(f"\nLeft out: {c}.\n" for c in cut))
 
 
 def _by_engine(rows: Rows, key: str) -> list[tuple[str, dict[Any, dict[str, Any]]]]:
