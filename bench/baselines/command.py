@@ -45,6 +45,23 @@ class Command:
             return None
         return a
 
+    def keep(self, a: argparse.Namespace, result: dict[str, Any], machine: dict[str, Any]) -> None:
+        """Writes what was measured before a run failed, for ``earlier``."""
+        if not a.no_results:
+            report.write(a.results, f"{self._name}-part", result, machine)
+
+    def earlier(self, a: argparse.Namespace, machine: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What ``keep`` wrote, of this revision and as many rows and rounds, and the machine that it was measured on."""
+        path = a.results / f"{self._name}-part.json"
+        if not path.exists():
+            raise SystemExit(f"--resume: there is no {path}")
+        kept = json.loads(path.read_text())
+        result, was = kept["result"], kept["machine"]
+        if (was["revision"], result["rows"], result["rounds"]) != (machine["revision"], a.rows, a.rounds):
+            raise SystemExit(f"--resume: {path} is of revision {was['revision']}, {result['rows']} rows and "
+                             f"{result['rounds']} rounds")
+        return result, was
+
     def finish(self, a: argparse.Namespace, result: dict[str, Any], machine: dict[str, Any]) -> int:
         """Writes the result, and fills the page, as the options say. Returns the program's exit code: 1 where engines
         failed."""

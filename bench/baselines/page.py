@@ -96,6 +96,8 @@ _SUMMARY: list[tuple[str, str, str, Callable[[float], str], dict[str, Any]]] = [
     ("take", "1,000 random rows, in a new process", "median_seconds", lambda v: seconds(v),
      {"rows": 1000, "first": True}),
     ("cold", "read from the disk for 10 % of the features, B/row", "disk_bytes_per_row", lambda v: f"{v:.0f}", {}),
+    ("latency", "10 % of the features from S3, 10 ms per request, samples/s", "samples_per_second", lambda v: count(v),
+     {"milliseconds": 10}),
     ("memory", "memory grown by reading 10 % of the features", "median_grown_bytes", lambda v: amount(v, "B"), {}),
 ]
 _COMPARED = ("dsistore", "parquet-pyarrow", "ipc-lz4", "duckdb", "lance", "lance-zstd", "vortex")
@@ -107,7 +109,8 @@ def _summary(measures: dict[str, Rows]) -> str:
     for measure, title, field, show, where in _SUMMARY:
         of = {r["engine"]: r[field] for r in measures[measure] if all(r.get(k) == v for k, v in where.items())}
         best = (max if field == "samples_per_second" else min)(of[e] for e in _COMPARED if e in of)
-        lines.append([title, *(("" if e not in of else f"**{show(of[e])}**" if of[e] == best else show(of[e]))
+        shown = {e: show(of[e]) for e in _COMPARED if e in of}
+        lines.append([title, *(f"**{shown[e]}**" if shown.get(e) == show(best) else shown.get(e, "")
                                for e in _COMPARED)])
     return table(["1 thread", *map(label, _COMPARED)], lines)
 
@@ -124,7 +127,7 @@ def setup(result: dict[str, Any], m: dict[str, Any],
     return (textwrap.fill(of, 120, break_long_words=False, break_on_hyphens=False) + "\n" +
             ("\n**Rough figures**: the machine did other things meanwhile "
              f"(its load was {m['load_before']:.1f} before).\n"
-             if m["load_before"] > 1 else "") + "".join(f"\nLeft out: {c}.\n" for c in cut))
+             if (m["load_before"] or 0) > 1 else "") + "".join(f"\nLeft out: {c}.\n" for c in cut))
 
 
 def _by_engine(rows: Rows, key: str) -> list[tuple[str, dict[Any, dict[str, Any]]]]:
