@@ -40,6 +40,8 @@ test: ## everything that CI runs; fuzz targets run on their seeds
 	wait $$prepare; $(ALIKE) python/test.sh run
 	@left=; [ ! -f out/python-left-out ] || left="the Python tests"; \
 	[ ! -f out/browser-left-out ] || left="$${left:+$$left and }the tests in a browser"; \
+	if [ "$${PYTHON:-}" = none ] || ! $(MAKE) -s out/site-venv/ready 2>/dev/null; then left="$${left:+$$left and }the site"; \
+	else $(MAKE) --no-print-directory site || exit 1; fi; \
 	if [ -n "$$left" ]; then echo "make test: all green, but $$left were left out"; else echo "make test: all green"; fi
 
 check: test fuzz-smoke ## what CI runs, then every fuzz target on new inputs
@@ -167,10 +169,14 @@ browser: ## downloads a headless Chromium into out/browser, for the tests of dsi
 assets: ## fetches the chart library of dsistat's page anew, as its asset.json pins it
 	tools/report/page/assets.sh
 
-site: ## builds the documentation as a static site in out/site; its tools go to out/site-venv (40 MB)
-	@test -x out/site-venv/bin/mkdocs || { python3 -m venv out/site-venv && \
-		out/site-venv/bin/pip --disable-pip-version-check install -q --no-compile -r internal/site/requirements.txt; }
-	NO_MKDOCS_2_WARNING=1 out/site-venv/bin/mkdocs build --strict --quiet
+out/site-venv/ready: internal/site/requirements.txt
+	@python3 -m venv --clear out/site-venv
+	@out/site-venv/bin/pip --disable-pip-version-check install -q --no-compile -r $<
+	@touch $@
+
+site: out/site-venv/ready ## builds the documentation as a static site in out/site; broken links fail
+	@echo "== mkdocs build --strict"
+	@NO_MKDOCS_2_WARNING=1 out/site-venv/bin/mkdocs build --strict
 
 reference: ## writes the generated pages of docs/reference anew
 	$(GO) run -tags pebblegozstd ./internal/reference
