@@ -20,6 +20,6 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         if at.startswith("docs/"):
             return m[0]
         kind = "tree" if os.path.isdir(at) else "blob"
-        return f"]({config.repo_url.rstrip('/')}/{kind}/main/{at}{m[2] or ''})"
+        return f"]({config.extra['repository']}/{kind}/main/{at}{m[2] or ''})"
 
     return _MARK.sub(r"\n\g<0>\n", _LINK.sub(outside, markdown))
