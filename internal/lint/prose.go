@@ -25,7 +25,7 @@ func ParsePatterns(r io.Reader) (out []Pattern, err error) {
 		if !found {
 			return fmt.Errorf("want \"regular expression => what to write\"")
 		}
-		p, err := regexp.Compile("(?i)" + expr)
+		p, err := regexp.Compile(expr)
 		out = append(out, Pattern{p, use})
 		return err
 	})
@@ -46,7 +46,7 @@ var (
 // document checks what a page for users says, and how much.
 func (c *checker) document(name string, src []byte) {
 	c.proseLines(string(src), func(n int, line string) {
-		line = link.ReplaceAllString(code.ReplaceAllString(line, "``"), "]()")
+		line = strings.ToLower(link.ReplaceAllString(code.ReplaceAllString(line, "``"), "]()"))
 		for _, p := range c.prose {
 			if found := p.Found.FindString(line); found != "" {
 				c.add(name, n, "%q: write plainly: %s", found, p.Use)
