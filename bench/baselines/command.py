@@ -51,7 +51,8 @@ class Command:
             report.write(a.results, f"{self._name}-part", result, machine)
 
     def earlier(self, a: argparse.Namespace, machine: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What ``keep`` wrote, of this revision and as many rows and rounds, and the machine that it was measured on."""
+        """What ``keep`` wrote, of this revision and as many rows and rounds, and the machine that it was measured
+        on."""
         path = a.results / f"{self._name}-part.json"
         if not path.exists():
             raise SystemExit(f"--resume: there is no {path}")
