@@ -32,7 +32,7 @@ class Command:
         p.add_argument("--results", type=pathlib.Path, default=ROOT / "bench" / "results",
                        help="where the results go, as JSON")
         p.add_argument("--no-results", action="store_true", help="write no results")
-        p.add_argument("--page", action="store_true", help="fill docs/guide/benchmarks.md, and what else has results")
+        p.add_argument("--page", action="store_true", help="fill docs/benchmarks.md")
         p.add_argument("--page-of", type=pathlib.Path,
                        help="measure nothing: do that with the results of an earlier run")
 
@@ -51,7 +51,8 @@ class Command:
             report.write(a.results, f"{self._name}-part", result, machine)
 
     def earlier(self, a: argparse.Namespace, machine: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What ``keep`` wrote, of this revision and as many rows and rounds, and the machine it was measured on."""
+        """What ``keep`` wrote, of this revision and as many rows and rounds, and the machine that it was measured
+        on."""
         path = a.results / f"{self._name}-part.json"
         if not path.exists():
             raise SystemExit(f"--resume: there is no {path}")
