@@ -1,6 +1,7 @@
 package commandline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,21 +53,17 @@ func (p *Program) Parse(ctx context.Context, grammar any, args []string) (*Comma
 			return nil, &Error{fmt.Errorf("argument %.100q is not UTF-8", arg)}
 		}
 	}
-	cobra.EnableCommandSorting = false
-	b := &binder{program: p, arguments: map[*cobra.Command][]*argument{}}
-	root := &cobra.Command{Use: p.Name, Long: p.Description, Version: p.Version, Args: cobra.ArbitraryArgs,
-		SilenceErrors: true, SilenceUsage: true}
-	root.PersistentFlags().BoolP("help", "h", false, "Print help.")
-	b.bind(root, reflect.ValueOf(grammar).Elem(), root.PersistentFlags(), "")
+	b, root := p.bind(grammar)
 	root.SetOut(p.Out)
 	root.SetErr(p.Err)
 	root.SetArgs(append([]string{}, args...)) // of nil, cobra would take the process's
 	var helped error
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { helped = b.help(c) })
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return seeHelp(c, flagError(c, err)) })
-	root.InitDefaultVersionFlag()
-	if f := root.Flags().Lookup("version"); f != nil {
-		f.Usage, f.Shorthand = "Print the version.", ""
+	root.SetHelpCommand(b.helpCommand(root, &helped))
+	if root.ContainsGroup(HelpGroup) {
+		root.SetHelpCommandGroupID(HelpGroup)
+		root.SetCompletionCommandGroupID(HelpGroup)
 	}
 	if err := root.ExecuteContext(ctx); err != nil {
 		return nil, err
@@ -75,6 +72,24 @@ func (p *Program) Parse(ctx context.Context, grammar any, args []string) (*Comma
 		return nil, b.wrong
 	}
 	return b.found, helped
+}
+
+// HelpGroup is the heading of help and completion, where it is that of another command.
+const HelpGroup = "Help"
+
+// bind makes the commands of a grammar.
+func (p *Program) bind(grammar any) (*binder, *cobra.Command) {
+	cobra.EnableCommandSorting = false
+	b := &binder{program: p, arguments: map[*cobra.Command][]*argument{}}
+	root := &cobra.Command{Use: p.Name, Long: p.Description, Version: p.Version, Args: cobra.ArbitraryArgs,
+		SilenceErrors: true, SilenceUsage: true}
+	root.PersistentFlags().BoolP("help", "h", false, "Print help.")
+	b.bind(root, reflect.ValueOf(grammar).Elem(), root.PersistentFlags(), "")
+	root.InitDefaultVersionFlag()
+	if f := root.Flags().Lookup("version"); f != nil {
+		f.Usage, f.Shorthand = "Print the version.", ""
+	}
+	return b, root
 }
 
 // binder makes commands of structs.
@@ -124,7 +139,7 @@ func (b *binder) bind(c *cobra.Command, s reflect.Value, flags *pflag.FlagSet, p
 		case has("cmd"):
 			commands = true
 			sub := &cobra.Command{Use: nameOf(f), Short: tag("help"), Aliases: splitCommas(tag("aliases")),
-				Args: cobra.ArbitraryArgs}
+				Args: cobra.ArbitraryArgs, Example: tag("example")}
 			if sub.GroupID = tag("group"); sub.GroupID != "" && !c.ContainsGroup(sub.GroupID) {
 				c.AddGroup(&cobra.Group{ID: sub.GroupID, Title: sub.GroupID})
 			}
@@ -133,6 +148,7 @@ func (b *binder) bind(c *cobra.Command, s reflect.Value, flags *pflag.FlagSet, p
 			b.bind(sub, x.field, sub.Flags(), subPath)
 			if tag("default") == "withargs" {
 				b.bind(c, x.field, c.Flags(), subPath)
+				c.Example = cmp.Or(c.Example, sub.Example)
 			}
 		case has("arg"):
 			x.commas = false // a file's name may have some
@@ -156,7 +172,7 @@ func (b *binder) bind(c *cobra.Command, s reflect.Value, flags *pflag.FlagSet, p
 func (b *binder) runs(c *cobra.Command, s reflect.Value, path string, arguments []*argument, required []string) {
 	target := s.Addr().Interface()
 	if h, ok := target.(interface{ Help() string }); ok {
-		c.Example = h.Help()
+		c.Long = h.Help()
 	}
 	b.arguments[c] = arguments
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
