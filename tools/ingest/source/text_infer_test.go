@@ -117,13 +117,3 @@ func TestInferredTextGivesWay(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
-
-// TestInferredTextOfStreams: a stream cannot be read twice.
-func TestInferredTextOfStreams(t *testing.T) {
-	dir := writeFiles(t, map[string]string{"m.json": inferringCSV})
-	_, err := readPath(t, "-", Options{Format: "text", MappingFile: filepath.Join(dir, "m.json"),
-		Stdin: strings.NewReader("a\n1\n")})
-	if err == nil || !strings.Contains(err.Error(), "a stream can be read once") {
-		t.Errorf("got %v", err)
-	}
-}
