@@ -73,6 +73,8 @@ func TestPlainCSV(t *testing.T) {
 		{"leading zeros, large and small", "", "", "zip,big,e,n\n00123,99999999999999999999,1e5,NaN\n,1,2,\n",
 			"2 rows of 1 files (commas), zip string, big string, e float64, n float64",
 			"zip=\"00123\" big=\"99999999999999999999\" e=100000 n=NaN\nzip=null big=\"1\" e=2 n=null\n"},
+		{"a value that is the name of its column", "", "", "id,tag,n\n1,tag,2\n",
+			"1 rows of 1 files (commas), id int64, tag string, n int64", "id=1 tag=\"tag\" n=2\n"},
 		{"lists are text", "", "", "a,b\n\"[1, 2]\",1|2\n", "1 rows of 1 files (commas), a string, b string",
 			"a=\"[1, 2]\" b=\"1|2\"\n"},
 		{"lists where the mapping file says so", "", `{"text": {"items": "|"}, "columns": {"a": {"type": ` +

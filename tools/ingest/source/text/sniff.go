@@ -156,13 +156,7 @@ type trial struct {
 	width  int      // how many the second row has
 	even   bool     // all after it have as many
 	quoted bool     // the quotes are used
-	again  *repeat  // a name that is a value, too; nil: none
-}
-
-// A repeat is a value that is the name of its column.
-type repeat struct {
-	name string
-	line int64
+	again  []int64  // for each column, the line in which its name is a value, too; 0: none
 }
 
 // columns returns how many columns rows should have.
@@ -209,7 +203,7 @@ func try(in *lines.Reader, given *lines.Layout, delimiter, quote string) (*trial
 	}
 	sample, _, _ := in.Sample(sampleBytes)
 	s := lines.Splitter{Lines: sample, Layout: rules}
-	var plain, quoted []bool // by column: some value has no quotes, some has
+	var plain, quoted []bool // by column: some value has no quotes, some has; as long as again
 	for {
 		line, err := sample.Next()
 		if err != nil { // the end, or one that is too long, which is said when its row is read
@@ -235,7 +229,8 @@ func try(in *lines.Reader, given *lines.Layout, delimiter, quote string) (*trial
 			for _, f := range s.Fields {
 				t.names = append(t.names, string(f.Text))
 			}
-			plain, quoted = make([]bool, t.columns()), make([]bool, t.columns())
+			n := t.columns()
+			plain, quoted, t.again = make([]bool, n), make([]bool, n), make([]int64, n)
 		}
 		if err != nil {
 			t.broken++
@@ -252,8 +247,8 @@ func try(in *lines.Reader, given *lines.Layout, delimiter, quote string) (*trial
 		}
 		for i, f := range s.Fields[:min(len(s.Fields), len(plain))] {
 			plain[i], quoted[i] = plain[i] || !f.Quoted && len(f.Text) > 0, quoted[i] || f.Quoted
-			if t.again == nil && i < len(t.names) && len(f.Text) > 0 && string(f.Text) == t.names[i] {
-				t.again = &repeat{t.names[i], begin}
+			if t.again[i] == 0 && i < len(t.names) && len(f.Text) > 0 && string(f.Text) == t.names[i] {
+				t.again[i] = begin
 			}
 		}
 	}
@@ -269,7 +264,8 @@ func try(in *lines.Reader, given *lines.Layout, delimiter, quote string) (*trial
 }
 
 // check returns an error where the layout is not likely, or where nobody says that the first line has the names and it
-// does not look so: one of them would be a number, a date or a boolean, or is a value of its column, too.
+// does not look so: one of them would be a number, a date or a boolean, or half of them are values of their columns,
+// too.
 func (t *trial) check(given *lines.Layout) error {
 	if given.Header || len(given.Columns) > 0 {
 		return nil
@@ -280,19 +276,28 @@ func (t *trial) check(given *lines.Layout) error {
 			"before the names with {\"text\": {\"skip_lines\": ...}}", t.first, t.columns(),
 			delimiterName(t.layout.Delimiter))
 	}
-	what := ""
-	if strings.Join(t.names, "") == "" {
-		what = "it is empty"
-	}
-	for _, name := range t.names {
+	what, named, again, first := "", 0, 0, 0
+	for i, name := range t.names {
 		if what == "" && isValue(name) {
 			what = fmt.Sprintf("it has %s", column.Quote(name))
 		}
+		if name != "" {
+			named++
+		}
+		if t.again[i] > 0 {
+			if again++; again == 1 {
+				first = i
+			}
+		}
 	}
-	if what == "" && t.again != nil {
-		what = fmt.Sprintf("its %s is a value of the same column in line %d", column.Quote(t.again.name), t.again.line)
-	}
-	if what == "" {
+	switch {
+	case what != "":
+	case named == 0:
+		what = "it is empty"
+	case 2*again >= named:
+		what = fmt.Sprintf("its %s is a value of the same column in line %d", column.Quote(t.names[first]),
+			t.again[first])
+	default:
 		return nil
 	}
 	return column.Refuse("", "line %d looks like values, not names: %s. A file without names gets them with "+
