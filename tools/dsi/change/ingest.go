@@ -141,7 +141,7 @@ func printInferred(e *app.Env, i source.Inferred) {
 	var parts []string
 	for _, t := range order {
 		names := byType[t]
-		part := t + " " + strings.Join(names[:min(len(names), shownInferred)], " ")
+		part := t + ": " + strings.Join(names[:min(len(names), shownInferred)], ", ")
 		if more := len(names) - shownInferred; more > 0 {
 			part += fmt.Sprintf(" and %s more", terminal.Count(more))
 		}
