@@ -21,6 +21,8 @@ func TestInferredText(t *testing.T) {
 		{"fractions beside ids", "1.5,9007199254740993", `string "1.5" "9007199254740993"`},
 		{"codes", "007,1", `string "007" "1"`},
 		{"signs", "+1,2", `string "+1" "2"`},
+		{"a minus before nothing", "-0,2", `string "-0" "2"`},
+		{"zeros", "0,-1", "int64 0 -1"},
 		{"codes with a point", "00.5,1", `string "00.5" "1"`},
 		{"too large", "1e999,1", `string "1e999" "1"`},
 		{"booleans", "true,FALSE,", "bool 1 0 null"},

@@ -267,9 +267,14 @@ func (c *textValues) narrow(s string) {
 		}
 	}
 	check(textBool, func() bool { return strings.EqualFold(s, "true") || strings.EqualFold(s, "false") })
+	digits := isInteger(s)
 	if c.not&(textInt|textFloat) != textInt|textFloat {
-		v, err := strconv.ParseInt(s, 10, 64)
-		whole := err == nil && strconv.FormatInt(v, 10) == s
+		v, whole := int64(0), false
+		if digits {
+			var err error
+			v, err = strconv.ParseInt(s, 10, 64)
+			whole = err == nil
+		}
 		check(textInt, func() bool { return whole })
 		check(textFloat, func() bool {
 			return whole && column.ExactFloat(vector.Float64, v) || !whole && isFraction(s)
@@ -283,8 +288,11 @@ func (c *textValues) narrow(s string) {
 		})
 	}
 	check(textUint, func() bool {
-		v, err := strconv.ParseUint(s, 10, 64)
-		return err == nil && strconv.FormatUint(v, 10) == s
+		if !digits || s[0] == '-' {
+			return false
+		}
+		_, err := strconv.ParseUint(s, 10, 64)
+		return err == nil
 	})
 	check(textDate, func() bool {
 		_, err := time.Parse(time.DateOnly, s)
@@ -297,6 +305,20 @@ func (c *textValues) narrow(s string) {
 		}
 		return err == nil
 	})
+}
+
+// isInteger reports whether s is a whole number as it is printed, of any size: 007, +1 and -0 are not.
+func isInteger(s string) bool {
+	digits := strings.TrimPrefix(s, "-")
+	if digits == "" || digits[0] == '0' && s != "0" {
+		return false
+	}
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return false
+		}
+	}
+	return true
 }
 
 // isFraction reports whether s is a number with a fraction or an exponent, NaN or an infinity.
