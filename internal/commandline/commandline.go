@@ -80,7 +80,7 @@ const HelpGroup = "Help"
 // bind makes the commands of a grammar.
 func (p *Program) bind(grammar any) (*binder, *cobra.Command) {
 	cobra.EnableCommandSorting = false
-	b := &binder{program: p, arguments: map[*cobra.Command][]*argument{}}
+	b := &binder{program: p, arguments: map[*cobra.Command][]*argument{}, defaults: map[*cobra.Command]string{}}
 	root := &cobra.Command{Use: p.Name, Long: p.Description, Version: p.Version, Args: cobra.ArbitraryArgs,
 		SilenceErrors: true, SilenceUsage: true}
 	root.PersistentFlags().BoolP("help", "h", false, "Print help.")
@@ -96,6 +96,7 @@ func (p *Program) bind(grammar any) (*binder, *cobra.Command) {
 type binder struct {
 	program   *Program
 	arguments map[*cobra.Command][]*argument
+	defaults  map[*cobra.Command]string // the command that is meant where none is named
 	found     *Command
 	wrong     error // of the environment
 }
@@ -149,6 +150,7 @@ func (b *binder) bind(c *cobra.Command, s reflect.Value, flags *pflag.FlagSet, p
 			if tag("default") == "withargs" {
 				b.bind(c, x.field, c.Flags(), subPath)
 				c.Example = cmp.Or(c.Example, sub.Example)
+				b.defaults[c] = sub.Use
 			}
 		case has("arg"):
 			x.commas = false // a file's name may have some

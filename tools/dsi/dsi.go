@@ -12,6 +12,11 @@ import (
 	"github.com/dsistore/dsistore/tools/terminal"
 )
 
+const description = "Training tables for recommendation models: ingest, look, read, export."
+
+// Reference is the part of docs/reference/cli.md about dsi.
+func Reference() string { return terminal.Reference("dsi", description, &grammar{}) }
+
 // grammar is that of the command line.
 type grammar struct {
 	JSON bool `name:"json" help:"Print one JSON object with stable keys."`
@@ -64,12 +69,9 @@ type versionCommand struct{}
 
 func (*versionCommand) Run(_ context.Context, e *app.Env) error { return e.PrintVersion() }
 
-// description is what help says of dsi.
-const description = "Training tables for recommendation models: ingest, look, read, export."
-
 // Man writes man pages of dsi into a directory.
 func Man(dir string) error {
-	return terminal.NewEnv("dsi", nil, io.Discard, io.Discard).Program(description, nil).Man(&grammar{}, dir)
+	return terminal.Man("dsi", description, &grammar{}, dir)
 }
 
 // Run does what args say and returns the exit code.

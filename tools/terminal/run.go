@@ -91,18 +91,13 @@ func report(ctx context.Context, name string, stderr io.Writer, err error) int {
 // help, the version or a completion was asked for, and printed. complete is that of commandline.Program, or nil.
 func (e *Env) Parse(ctx context.Context, description string, grammar any, args []string,
 	complete func(ctx context.Context, command any, what string) []string) (*commandline.Command, error) {
-	c, err := e.Program(description, complete).Parse(ctx, grammar, args)
+	p := commandline.Program{Name: e.Name, Description: description, Version: version.Get().String(), Out: e.Out,
+		Err: e.Err, Width: e.Width, Complete: complete}
+	c, err := p.Parse(ctx, grammar, args)
 	if wrong := (*commandline.Error)(nil); errors.As(err, &wrong) {
 		return nil, UsageError{err}
 	}
 	return c, err
-}
-
-// Program returns what arguments are parsed for; see Parse.
-func (e *Env) Program(description string,
-	complete func(ctx context.Context, command any, what string) []string) *commandline.Program {
-	return &commandline.Program{Name: e.Name, Description: description, Version: version.Get().String(), Out: e.Out,
-		Err: e.Err, Width: e.Width, Complete: complete}
 }
 
 // PrintVersion says what the program was built from.
@@ -114,4 +109,16 @@ func (e *Env) PrintVersion() error {
 	}
 	return e.Print(i, [][2]string{{"version", i.Version}, {"commit", commit}, {"date", cmp.Or(i.Date, "not known")},
 		{"go", i.Go}, {"platform", i.OS + "/" + i.Arch}}...)
+}
+
+// Reference returns Markdown about the commands of a program.
+func Reference(name, description string, grammar any) string {
+	p := commandline.Program{Name: name, Description: description, Version: version.Number}
+	return p.Reference(grammar)
+}
+
+// Man writes man pages of the commands of a program into a directory.
+func Man(name, description string, grammar any, dir string) error {
+	p := commandline.Program{Name: name, Description: description, Version: version.Number}
+	return p.Man(grammar, dir)
 }
