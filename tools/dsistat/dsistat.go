@@ -224,13 +224,12 @@ type app struct {
 	*terminal.Env
 	csv    bool
 	since  day
-	width  int   // of the terminal; 0: it is none
 	failed error // of tables that are missing in what is printed
 }
 
 // Run does what args say and returns the exit code.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{Env: terminal.NewEnv("dsistat", stdin, stdout, stderr), width: terminal.Width(stdout)}
+	a := &app{Env: terminal.NewEnv("dsistat", stdin, stdout, stderr)}
 	return a.Env.Run(ctx, func() error {
 		if err := a.do(ctx, args); err != nil {
 			return err
@@ -368,12 +367,12 @@ func (a *app) sections(all []report.Section) {
 		}
 		first = false
 		if s.Title != "" {
-			terminal.Wrap(a.Out, a.width, 0, s.Title)
+			terminal.Wrap(a.Out, a.Width, 0, s.Title)
 		}
 		a.PrintFacts(s.Facts...)
 		for _, l := range s.Lines {
 			text, line, found := strings.Cut(l, "\n")
-			terminal.Wrap(a.Out, a.width, 4, text)
+			terminal.Wrap(a.Out, a.Width, 4, text)
 			if found { // a command, which is one line however long
 				fmt.Fprintln(a.Out, "    "+terminal.OneLine(line))
 			}
@@ -385,7 +384,7 @@ func (a *app) sections(all []report.Section) {
 }
 
 func (a *app) listing(l *report.Listing) {
-	left := terminal.FittingTable(a.Out, a.width, l.Names, l.Rows, l.Right...)
+	left := terminal.FittingTable(a.Out, a.Width, l.Names, l.Rows, l.Right...)
 	if l.More > 0 {
 		a.Printf("... and %s more\n", terminal.Count(l.More))
 	}

@@ -91,7 +91,7 @@ func report(ctx context.Context, name string, stderr io.Writer, err error) int {
 func (e *Env) Parse(ctx context.Context, description string, grammar any, args []string,
 	complete func(ctx context.Context, command any, what string) []string) (*commandline.Command, error) {
 	p := commandline.Program{Name: e.Name, Description: description, Version: version(), Out: e.Out, Err: e.Err,
-		Width: Width(e.Out), Complete: complete}
+		Width: e.Width, Complete: complete}
 	c, err := p.Parse(ctx, grammar, args)
 	if wrong := (*commandline.Error)(nil); errors.As(err, &wrong) {
 		return nil, UsageError{err}
