@@ -27,6 +27,7 @@ type grammar struct {
 	Scan   read.Scan   `cmd:"" group:"Read" help:"Read everything as a trainer would, and print the rates."`
 	Count  read.Count  `cmd:"" group:"Read" help:"Count rows, without reading them."`
 	Lookup read.Lookup `cmd:"" group:"Read" help:"Find rows by their keys; of large segments only the stripes that may have them are read."`
+	SQL    read.SQL    `cmd:"" group:"Read" name:"sql" help:"Run a query in DuckDB over the tables of a store."`
 	Export read.Export `cmd:"" group:"Read" help:"Write rows as Parquet, Arrow or JSON lines."`
 
 	Tables    describe.Tables   `cmd:"" aliases:"ls" group:"Look" help:"List the tables of a store."`
