@@ -9,6 +9,7 @@ import (
 	"github.com/dsistore/dsistore/tools/dsi/describe"
 	"github.com/dsistore/dsistore/tools/dsi/maintain"
 	"github.com/dsistore/dsistore/tools/dsi/read"
+	"github.com/dsistore/dsistore/tools/dsi/ui"
 	"github.com/dsistore/dsistore/tools/terminal"
 )
 
@@ -34,6 +35,7 @@ type grammar struct {
 	Describe  describe.Describe `cmd:"" group:"Look" help:"Sum up a table."`
 	Features  features          `cmd:"" group:"Look" help:"List a table's features and their types; rename, deprecate, drop them."`
 	Snapshots snapshots         `cmd:"" group:"Look" help:"List a table's snapshots; let old ones expire."`
+	UI        ui.UI             `cmd:"" group:"Look" name:"ui" help:"Show what tables hold and who reads them in a browser, with figures that keep up."`
 	Inspect   describe.Inspect  `cmd:"" group:"Look" help:"Print the annotated bytes of a feature file or a pack."`
 
 	Leases  maintain.Leases  `cmd:"" group:"Maintain" help:"List who holds which snapshots; end leases of owners that are no more."`
