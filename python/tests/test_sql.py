@@ -243,4 +243,5 @@ def test_damage(store, tmp_path):
     out = tmp_path / "out.parquet"
     dsi_fails(1, "corrupt data", "sql", tmp_path / "store", "select sum(d) from ads", "--to", out)
     dsi_fails(1, "corrupt data", "sql", tmp_path / "store", "select sum(d) from ads")
+    dsi_fails(1, "corrupt data", "sql", tmp_path / "store", "select d from ads", "--json")
     assert not out.exists()

@@ -123,6 +123,7 @@ func TestUI(t *testing.T) {
 		{"from its own page", "GET", u.url + "report?seen=", origin(own), 200, `"table":"ads"`},
 		{"a name that points here", "GET", u.url, host("attacker.example"), 403, "only requests to the address"},
 		{"a name that looks like it", "GET", u.url, host("127.0.0.1.example"), 403, "only requests to the address"},
+		{"no host", "GET", u.url, func(r *http.Request) { r.Host = ":80" }, 403, "only requests to the address"},
 		{"an address of another machine", "GET", u.url, host("192.0.2.1"), 403, "only requests to the address"},
 		{"another site", "GET", u.url + "report", origin("http://attacker.example"), 403, "from its own page"},
 		{"no site", "GET", u.url + "report", origin("null"), 403, "from its own page"},

@@ -37,8 +37,8 @@ import (
 var sqlScript string
 
 const (
-	installDuckDB = "dsi sql runs DuckDB in Python: python3 -m pip install 'duckdb>=2' pyarrow (" + python.Variable +
-		" names another interpreter)"
+	installDuckDB = "dsi sql runs DuckDB in Python 3.11 or newer: python3 -m pip install 'duckdb>=2' pyarrow (" +
+		python.Variable + " names another interpreter)"
 	exitRefused = 65 // of sql.py: DuckDB says what is wrong
 )
 
@@ -99,8 +99,19 @@ func (c *SQL) Run(ctx context.Context, e *app.Env) error {
 		task.Rows = 0
 	}
 	switch {
+	case format == "rows" && e.JSON:
+		if err := s.run(ctx, task, func(r io.Reader) error { return printJSONRows(e, r) }); err != nil {
+			return err
+		}
+		e.Printf("\n]}\n") // not after a query that failed: what it gave is no object
+		return nil
 	case format == "rows":
-		return s.run(ctx, task, func(r io.Reader) error { return c.print(e, r) })
+		var rows sqlRows
+		if err := s.run(ctx, task, rows.read); err != nil {
+			return err
+		}
+		rows.print(e, c.Rows)
+		return nil
 	case c.To == "-":
 		return s.run(ctx, task, func(r io.Reader) error {
 			_, err := io.Copy(e.Out, r)
@@ -186,16 +197,17 @@ func (s *scanServer) run(ctx context.Context, task sqlTask, result func(io.Reade
 	switch failed := s.failure(stderr.String()); {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case err == nil && ended == nil: // whatever failed beyond the rows that the query needed
+		return nil
 	case failed != nil:
 		return failed
 	case err != nil:
 		return err
-	case ended == nil:
-		return nil
 	}
 	var exit *exec.ExitError
+	tooOld := strings.HasPrefix(stderr.LastLine(), "SyntaxError") // for the script
 	switch errors.As(ended, &exit); {
-	case exit != nil && exit.ExitCode() == python.Missing:
+	case exit != nil && exit.ExitCode() == python.Missing, tooOld:
 		return fmt.Errorf("%s; %s", stderr.LastLine(), installDuckDB)
 	case exit != nil && exit.ExitCode() == exitRefused:
 		return duckDBError(stderr.String())
@@ -217,82 +229,85 @@ func duckDBError(message string) error {
 	return errors.New(text)
 }
 
-// print prints the rows that the script gives: a line of JSON with the columns, then one per row.
-func (c *SQL) print(e *app.Env, r io.Reader) error {
-	lines := bufio.NewReaderSize(r, 1<<16)
-	first, err := lines.ReadBytes('\n')
-	if err == io.EOF {
-		return nil // the script has failed
-	}
-	if err != nil {
-		return err
-	}
-	if e.JSON {
-		return printJSONRows(e, first, lines)
-	}
-	var head struct{ Columns, Types []string }
-	if err := json.Unmarshal(first, &head); err != nil {
-		return err
-	}
-	var rows [][]string
-	var plan string // the last value, which is what EXPLAIN gives
-	decoder := json.NewDecoder(lines)
+// sqlRows are the rows that the script gives, as a table shows them.
+type sqlRows struct {
+	head struct{ Columns, Types []string }
+	rows [][]string
+	plan string // the last value, which is what EXPLAIN gives
+}
+
+// read reads a line of JSON with the columns, then one per row.
+func (q *sqlRows) read(r io.Reader) error {
+	decoder := json.NewDecoder(r)
 	decoder.UseNumber()
+	if err := decoder.Decode(&q.head); err != nil {
+		return nilIfEnded(err)
+	}
+	for i, name := range q.head.Columns {
+		q.head.Columns[i] = terminal.OneLine(name)
+	}
 	for {
 		var values []any
-		if err := decoder.Decode(&values); err == io.EOF {
-			break
-		} else if err != nil {
-			return err
+		if err := decoder.Decode(&values); err != nil {
+			return nilIfEnded(err)
 		}
 		cells := make([]string, len(values))
 		for i, v := range values {
-			plan, _ = v.(string)
+			q.plan, _ = v.(string)
 			cells[i] = sqlCell(v)
 		}
-		rows = append(rows, cells)
+		q.rows = append(q.rows, cells)
 	}
-	if len(head.Columns) == 0 {
+}
+
+// nilIfEnded returns nil for the end of what the script gives, or would have given: its exit code says whether it
+// failed.
+func nilIfEnded(err error) error {
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return nil
 	}
-	if slices.Equal(head.Columns, []string{"explain_key", "explain_value"}) { // a drawing
-		for line := range strings.Lines(plan) {
+	return err
+}
+
+// print prints at most so many rows.
+func (q *sqlRows) print(e *app.Env, most int) {
+	if len(q.head.Columns) == 0 {
+		return
+	}
+	if slices.Equal(q.head.Columns, []string{"explain_key", "explain_value"}) { // a drawing
+		for line := range strings.Lines(q.plan) {
 			e.Printf("%s\n", terminal.OneLine(strings.TrimRight(line, "\n")))
 		}
-		return nil
+		return
 	}
-	for i, name := range head.Columns {
-		head.Columns[i] = terminal.OneLine(name)
-	}
-	more := len(rows) > c.Rows
-	left := terminal.FittingTable(e.Out, e.Width, head.Columns, rows[:min(len(rows), c.Rows)],
-		numericColumns(head.Columns, head.Types)...)
-	if more {
+	left := terminal.FittingTable(e.Out, e.Width, q.head.Columns, q.rows[:min(len(q.rows), most)],
+		numericColumns(q.head.Columns, q.head.Types)...)
+	if len(q.rows) > most {
 		e.Printf("... and more: -n, --json or --to\n")
 	}
 	if left > 0 {
 		e.Printf("... and %s more: in a wider terminal, or by --json\n", terminal.Plural(uint64(left), "column"))
 	}
-	return nil
 }
 
-// printJSONRows prints one object of the columns and rows, as they come.
-func printJSONRows(e *app.Env, head []byte, lines *bufio.Reader) error {
-	fmt.Fprintf(e.Out, "%s,\n\"rows\": [", bytes.TrimRight(head, "}\n"))
-	separator := "\n"
-	for {
+// printJSONRows prints an object of the columns and rows, as they come, but for its end.
+func printJSONRows(e *app.Env, r io.Reader) error {
+	lines := bufio.NewReaderSize(r, 1<<16)
+	for n := 0; ; n++ {
 		line, err := lines.ReadBytes('\n')
-		if err == io.EOF {
-			break
-		}
 		if err != nil {
-			return err
+			return nilIfEnded(err)
 		}
-		fmt.Fprintf(e.Out, "%s%s", separator, bytes.TrimRight(line, "\n"))
-		separator = ",\n"
+		line = bytes.TrimRight(line, "\n")
+		switch n {
+		case 0:
+			fmt.Fprintf(e.Out, "%s,\n\"rows\": [\n", bytes.TrimSuffix(line, []byte("}")))
+		case 1:
+			fmt.Fprintf(e.Out, "%s", line)
+		default:
+			fmt.Fprintf(e.Out, ",\n%s", line)
+		}
 	}
-	e.Printf("\n]}\n")
-	return nil
 }
 
 // numericColumns returns the names of columns whose types are of numbers.

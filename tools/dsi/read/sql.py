@@ -148,7 +148,10 @@ def open_table(con, name):
 def bind(con, statement):
     """The result of a statement; None: it has none. Tables are opened that DuckDB misses."""
     if re.search(r"\b(show|information_schema|duckdb_(tables|columns|views))\b", statement.query, re.IGNORECASE):
-        for name in ask(list=True)[0].get("tables", []):
+        answer = ask(list=True)[0]
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        for name in answer.get("tables", []):
             open_table(con, name)
     while True:
         try:

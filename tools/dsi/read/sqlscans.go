@@ -60,7 +60,7 @@ type scanAnswer struct {
 }
 
 // scanCells bounds the values of a batch, so that one of many columns is not too large.
-const scanCells = 1 << 22
+const scanCells = 1 << 19
 
 // scanBatch is the rows of a batch at the most.
 const scanBatch = 1 << 16

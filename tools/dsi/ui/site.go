@@ -30,6 +30,7 @@ type site struct {
 	opts    report.Options
 	every   int // seconds between two looks at the store
 	key     string
+	host    string // that --listen names
 	warn    func(error)
 	outside atomic.Bool    // other machines reach it
 	looking sync.WaitGroup // at the store
@@ -79,15 +80,16 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// isThisMachine reports whether the Host of a request is an address of this machine, or localhost. Other names are
-// refused: the owner of a name can let it point here, so that a browser takes this server for a part of that site.
+// isThisMachine reports whether the Host of a request is an address of this machine, localhost, or what --listen names.
+// Other names are refused: the owner of a name can let it point here, so that a browser takes this server for a part of
+// that site.
 func (s *site) isThisMachine(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
 		name = strings.Trim(host, "[]")
 	}
 	ip, err := netip.ParseAddr(name)
-	return name == "localhost" || err == nil && (ip.IsLoopback() || s.outside.Load())
+	return name == "localhost" || name != "" && name == s.host || err == nil && (ip.IsLoopback() || s.outside.Load())
 }
 
 // sameOrigin reports whether a request comes from a page of the same address, or from no page.

@@ -3,6 +3,7 @@ package ui
 import (
 	"context"
 	"crypto/rand"
+	"net"
 	"os/exec"
 	"runtime"
 
@@ -45,6 +46,7 @@ func (c *UI) Run(ctx context.Context, e *app.Env) error {
 		return err
 	}
 	defer s.looking.Wait()
+	s.host, _, _ = net.SplitHostPort(c.Listen) // Serve says what is wrong
 	server, err := serve.Serve("--listen", c.Listen, s)
 	if err != nil {
 		return terminal.UsageError{Err: err}
