@@ -58,7 +58,7 @@ type SQL struct {
 // Help says what the query may be.
 func (c *SQL) Help() string {
 	return `Only the columns and rows that a query needs are read: conditions on partition keys and on features are
-evaluated by dsi. DuckDB 2 and pyarrow must be installed for Python. docs/guide-sql.md has examples.
+evaluated by dsi. DuckDB 2 and pyarrow must be installed for Python. docs/guide/sql.md has examples.
 
   dsi sql STORE "select ds, avg(click) from ads where ds >= '2026-11-01' group by ds"
   dsi sql STORE 'select a.click, b.click from ads a join "ads@exp" b using (request_id)' --to out.parquet`
