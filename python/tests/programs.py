@@ -93,7 +93,7 @@ def dsi(*args: object) -> str:
 
 def dsi_fails(code: int, message: str, *args: object) -> None:
     """Runs dsi, which exits with a code, and says one line that matches message."""
-    done = subprocess.run([_dsi(), *map(str, args)], capture_output=True, text=True, timeout=SECONDS)
+    done = subprocess.run([dsi_program(), *map(str, args)], capture_output=True, text=True, timeout=SECONDS)
     assert done.returncode == code, (done.returncode, done.stderr)
     assert done.stderr.startswith("dsi: ") and done.stderr.count("\n") == 1, done.stderr
     assert re.search(message, done.stderr), done.stderr
