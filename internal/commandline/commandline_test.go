@@ -142,15 +142,16 @@ func TestErrors(t *testing.T) {
 		"--json":                             `expected a command: copy, tables (see prog --help)`,
 		"copi":                               `there is no command "copi"; did you mean "copy"? (see prog --help)`,
 		"remove s t":                         `there is no command "remove" (see prog --help)`,
-		"copy":                               `expected "<store> <table> <file> ..." (see prog copy --help)`,
-		"copy s t":                           `expected "<file> ..." (see prog copy --help)`,
-		"tables drop s t more":               `unexpected argument more (see prog tables drop --help)`,
+		"copy":                               `<store> <table> <file> ... is missing (see prog copy --help)`,
+		"copy s t":                           `<file> ... is missing (see prog copy --help)`,
+		"tables drop s t more":               `unexpected argument "more" (see prog tables drop --help)`,
 		"tables s t":                         `--must MUST is missing (see prog tables --help)`,
 		"copy s t x --frmat text":            `unknown flag --frmat; did you mean "--format"? (see prog copy --help)`,
-		"copy s t x --mem 1KiB":              `unknown flag --mem; did you mean --memory? (see prog copy --help)`,
-		"copy s t x --what":                  `unknown flag --what; did you mean "--wait"? (see prog copy --help)`,
+		"copy s t x --mem 1KiB":              `unknown flag --mem; did you mean "--memory"? (see prog copy --help)`,
+		"copy s t x --what":                  `unknown flag --what (see prog copy --help)`,
 		"copy s t x --nothing-such":          `unknown flag --nothing-such (see prog copy --help)`,
-		"copy s t x -q":                      `unknown shorthand flag: 'q' in -q (see prog copy --help)`,
+		"copy s t x -q":                      `unknown flag -q (see prog copy --help)`,
+		"copy s t x -memory 5":               `unknown flag -memory; did you mean "--memory"? (see prog copy --help)`,
 		"copy s t x --memory":                `--memory: MEMORY is missing (see prog copy --help)`,
 		"copy s t x --memory 5":              `--memory: size "5": want KiB (see prog copy --help)`,
 		"copy s t x --format parquet":        `--format: "parquet": want one of auto, text (see prog copy --help)`,
@@ -239,7 +240,7 @@ func TestComplete(t *testing.T) {
 		{"tables drop s t", "", ":4"}, // nothing
 	} {
 		out := &bytes.Buffer{}
-		p := &Program{Name: "prog", Out: out, Err: io.Discard,
+		p := &Program{Name: "prog", Out: out, Err: io.Discard, Vars: map[string]string{"what": "tables"},
 			Complete: func(_ context.Context, target any, what string) []string {
 				c := target.(*copyCommand)
 				return []string{what + "_of_" + c.Store + c.Table, "x,y"}

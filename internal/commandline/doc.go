@@ -26,6 +26,7 @@
 //	cmd:""            a struct with the flags and arguments of a command
 //	group:"X"         the heading of a command in help
 //	aliases:"a,b"     other names of a command
+//	destructive:""    the command takes something away: it is not suggested in place of a mistyped one
 //	default:"withargs"  the command that is meant where none is named
 //	commandline:"-"   nothing of the above
 //

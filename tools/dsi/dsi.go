@@ -20,7 +20,7 @@ type grammar struct {
 	Branch   change.Branch   `cmd:"" group:"Write" help:"Name what is read together: a snapshot, overlays, a sample list."`
 	Samples  change.Samples  `cmd:"" group:"Write" help:"Keep rows under a name: sample lists."`
 	Overlay  change.Overlay  `cmd:"" group:"Write" help:"Add or replace features of a table without rewriting it; list, show, drop, merge overlays."`
-	Delete   change.Delete   `cmd:"" group:"Write" help:"Hide rows from new snapshots. Use erase to remove them physically."`
+	Delete   change.Delete   `cmd:"" destructive:"" group:"Write" help:"Hide rows from new snapshots. Use erase to remove them physically."`
 	Generate change.Generate `cmd:"" group:"Write" help:"Write a synthetic training table as Parquet, from a seed."`
 
 	Head   read.Head   `cmd:"" group:"Read" help:"Print the first rows."`
@@ -37,10 +37,10 @@ type grammar struct {
 
 	Leases  maintain.Leases  `cmd:"" group:"Maintain" help:"List who holds which snapshots; end leases of owners that are no more."`
 	Compact maintain.Compact `cmd:"" group:"Maintain" help:"Rewrite segments into fewer, better ones: merge small ones, purge deleted rows."`
-	Erase   maintain.Erase   `cmd:"" group:"Maintain" help:"Take rows out physically, with the history that has them, and search for what should be gone."`
+	Erase   maintain.Erase   `cmd:"" destructive:"" group:"Maintain" help:"Take rows out physically, with the history that has them, and search for what should be gone."`
 	Usage   maintain.Usage   `cmd:"" group:"Maintain" help:"Usage records: who read what of a table, and what it cost."`
 	Verify  maintain.Verify  `cmd:"" group:"Maintain" help:"Check that what the snapshots refer to is there and whole."`
-	GC      maintain.GC      `cmd:"" group:"Maintain" name:"gc" help:"Remove objects that nothing refers to."`
+	GC      maintain.GC      `cmd:"" destructive:"" group:"Maintain" name:"gc" help:"Remove objects that nothing refers to."`
 	Cache   read.Cache       `cmd:"" group:"Maintain" help:"The cache on the local disk of stores far away: show it, empty it, fill it ahead of a job."`
 }
 
@@ -48,18 +48,22 @@ type features struct {
 	List      describe.Features        `cmd:"" default:"withargs" help:"List a table's features and their types."`
 	Rename    change.FeaturesRename    `cmd:"" help:"Give a feature another name. No data is touched."`
 	Deprecate change.FeaturesDeprecate `cmd:"" help:"Say that features are to go. They are read as before."`
-	Drop      change.FeaturesDrop      `cmd:"" help:"Drop features: nobody sees them, and compaction leaves them out."`
+	Drop      change.FeaturesDrop      `cmd:"" destructive:"" help:"Drop features: nobody sees them, and compaction leaves them out."`
 	Restore   change.FeaturesRestore   `cmd:"" help:"Take back that features are deprecated or dropped."`
 }
 
 type snapshots struct {
 	List   describe.Snapshots `cmd:"" default:"withargs" help:"List a table's snapshots."`
-	Expire maintain.Expire    `cmd:"" help:"Let old snapshots expire: gc removes them after its grace period, but those that a branch or a lease holds."`
+	Expire maintain.Expire    `cmd:"" destructive:"" help:"Let old snapshots expire: gc removes them after its grace period, but those that a branch or a lease holds."`
 }
+
+// exitCodes are those that some command ends with.
+var exitCodes = []int{terminal.ExitDone, terminal.ExitFailed, terminal.ExitUsage, terminal.ExitDamage,
+	terminal.ExitConflict, terminal.ExitNotFound, terminal.ExitInterrupted}
 
 // Run does what args say and returns the exit code.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	e := &app.Env{Env: terminal.NewEnv("dsi", stdin, stdout, stderr)}
+	e := &app.Env{Env: terminal.NewEnv("dsi", stdin, stdout, stderr, exitCodes...)}
 	return e.Run(ctx, func() error {
 		var g grammar
 		parsed, err := e.Parse(ctx, "Training tables for recommendation models: ingest, look, read, export.", &g, args,
@@ -71,8 +75,13 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		if err := e.ServeMetrics(parsed); err != nil {
 			return err
 		}
-		return parsed.Target.(interface {
+		err = parsed.Target.(interface {
 			Run(context.Context, *app.Env) error
 		}).Run(ctx, e)
+		if at, ok := parsed.Target.(interface{ Place() (store, table string) }); ok {
+			store, table := at.Place()
+			return terminal.Look(err, store, table)
+		}
+		return err
 	})
 }

@@ -17,12 +17,13 @@ type Env struct {
 	Err  io.Writer     // standard error
 	JSON bool          // print one object
 
+	codes   []int // that the program ends with
 	closers []func() error
 }
 
-// NewEnv returns the Env of a program.
-func NewEnv(name string, in io.Reader, out, err io.Writer) *Env {
-	return &Env{Name: name, In: in, Out: bufio.NewWriterSize(out, 64<<10), Err: err}
+// NewEnv returns the Env of a program, which ends with one of the exit codes.
+func NewEnv(name string, in io.Reader, out, err io.Writer, codes ...int) *Env {
+	return &Env{Name: name, In: in, Out: bufio.NewWriterSize(out, 64<<10), Err: err, codes: codes}
 }
 
 // AtEnd calls f when the command has ended. What is closed only frees what it read from: its error says nothing of the

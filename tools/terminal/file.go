@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -28,10 +29,8 @@ func WriteFile(path string, write func(io.Writer) error) (size int64, err error)
 		flags |= os.O_CREATE | os.O_EXCL
 	}
 	f, err := os.OpenFile(name, flags, 0o666)
-	if opening := (*fs.PathError)(nil); errors.As(err, &opening) {
-		return 0, fmt.Errorf("%s: %w", path, opening.Err) // not the temporary name
-	} else if err != nil {
-		return 0, err
+	if err != nil {
+		return 0, ofFile(err, name, path)
 	}
 	defer func() {
 		f.Close()
@@ -41,15 +40,23 @@ func WriteFile(path string, write func(io.Writer) error) (size int64, err error)
 	}()
 	counted := &countingWriter{w: f}
 	if err := write(counted); err != nil {
-		return 0, fmt.Errorf("%s: %w", path, err)
+		return 0, fmt.Errorf("%s: %w", path, ofFile(err, name, path))
 	}
 	if inPlace {
 		return counted.n, f.Close()
 	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return 0, err
+	if err := cmp.Or(f.Sync(), f.Close()); err != nil {
+		return 0, ofFile(err, name, path)
 	}
 	return counted.n, os.Rename(f.Name(), path)
+}
+
+// ofFile turns an error of the temporary file name into one of path, which is all that its user knows of.
+func ofFile(err error, name, path string) error {
+	if of := (*fs.PathError)(nil); errors.As(err, &of) && of.Path == name {
+		return &fs.PathError{Op: of.Op, Path: path, Err: of.Err}
+	}
+	return err
 }
 
 // countingWriter counts the bytes that went through.

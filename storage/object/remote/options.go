@@ -96,7 +96,7 @@ func ParseEndpoint(endpoint string, allowHTTP bool, allow string) (*url.URL, err
 func redactURL(s string) string {
 	scheme, rest, ok := strings.Cut(s, "://")
 	if !ok {
-		return "..."
+		return s[strings.LastIndexByte(s, '@')+1:]
 	}
 	if end := strings.IndexAny(rest, "/?"); end >= 0 {
 		rest = rest[:end]
