@@ -110,7 +110,9 @@ func newMistakes(t *testing.T, archive *txtar.Archive) *mistakes {
 	endpoint.Attempts = 2
 	t.Cleanup(func() { endpoint.Attempts = attempts })
 	for name, value := range map[string]string{"HOME": dir, "DSISTORE_USAGE": "off", "DSISTORE_CACHE": "",
-		"DSISTORE_PRICES": "", "GOOGLE_APPLICATION_CREDENTIALS": "", "AWS_EC2_METADATA_DISABLED": "true"} {
+		"DSISTORE_PRICES": "", "GOOGLE_APPLICATION_CREDENTIALS": "", "STORAGE_EMULATOR_HOST": "",
+		"AZURE_STORAGE_ACCOUNT_NAME": "", "AZURE_STORAGE_ENDPOINT": "", "AZURE_STORAGE_CONNECTION_STRING": "",
+		"AWS_EC2_METADATA_DISABLED": "true"} {
 		t.Setenv(name, value)
 	}
 	_, noDevFull := os.Stat("/dev/full")
