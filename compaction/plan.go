@@ -32,8 +32,8 @@ type Job struct {
 	Bytes     uint64   `json:"bytes"` // stored, of the segments
 	// Into is the approximate number of new segments. BytesOut estimates their stored bytes; it does not count what
 	// merging saves.
-	Into     uint64 `json:"into_segments"`
-	BytesOut uint64 `json:"bytes_out_estimate"`
+	Into     uint64 `json:"segments_made_estimate"`
+	BytesOut uint64 `json:"bytes_made_estimate"`
 }
 
 // Segments returns how many segments the jobs rewrite.

@@ -31,11 +31,11 @@ type JobReport struct {
 	Partition string `json:"partition"`
 	Snapshot  uint64 `json:"snapshot"`            // number of the snapshot of its commit; 0: it was left out
 	LeftOut   string `json:"left_out,omitempty"`  // why it was left out
-	Removed   int    `json:"segments_removed"`    // rewritten segments
+	Removed   int    `json:"segments_rewritten"`  // rewritten segments
 	Made      int    `json:"segments_made"`       // new segments
 	Rows      uint64 `json:"rows"`                // of the new segments
 	Deleted   uint64 `json:"rows_deleted_purged"` // deleted rows, which were not written
-	BytesIn   uint64 `json:"bytes_removed"`       // stored, of the rewritten segments
+	BytesIn   uint64 `json:"bytes_rewritten"`     // stored, of the rewritten segments
 	BytesOut  uint64 `json:"bytes_made"`          // stored, of the new segments
 	LayersOut uint64 `json:"bytes_made_layers"`   // stored, of the new layers of overlays
 	BytesRead uint64 `json:"bytes_read"`

@@ -3,6 +3,7 @@ package format
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/dsistore/dsistore/format/encoding"
 )
@@ -24,7 +25,7 @@ func ParseProfile(name string) (Profile, error) {
 			return p.profile, nil
 		}
 	}
-	return 0, fmt.Errorf("profile %.100q: want one of %q", name, ProfileNames())
+	return 0, fmt.Errorf("profile %.100q: want one of %s", name, strings.Join(ProfileNames(), ", "))
 }
 
 // ProfileNames returns the names that ParseProfile knows, fastest first.

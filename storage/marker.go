@@ -9,6 +9,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/wire"
@@ -28,19 +29,24 @@ func appendMarker(dst []byte, store names.ID) []byte {
 	return fmt.Appendf(append(dst, head...), "%016x\n", xxhash.Sum64String(head))
 }
 
-// checkMarker says what is wrong with a marker.
-func checkMarker(b []byte) (reason string) {
+// checkMarker returns an error unless b is a marker of this version: one that matches format.ErrUnsupported of a whole
+// marker of another.
+func checkMarker(b []byte) error {
 	head, sum := string(b[:len(b)-17]), string(b[len(b)-17:])
+	version, _, _ := strings.Cut(strings.TrimPrefix(head, "dsistore "), " ")
 	_, err := hex.DecodeString(strings.TrimSuffix(strings.TrimPrefix(head, markerVersion), " "))
 	switch {
-	case !strings.HasPrefix(head, markerVersion):
-		return "no marker of a store, or one of another version"
+	case !strings.HasPrefix(head, "dsistore "):
+		return wire.Corrupt(names.Marker, "no marker of a store")
 	case fmt.Sprintf("%016x\n", xxhash.Sum64String(head)) != sum:
-		return "checksum mismatch"
+		return wire.Corrupt(names.Marker, "checksum mismatch")
+	case !strings.HasPrefix(head, markerVersion):
+		return fmt.Errorf("%w: a store of version %.20s: this program reads version 1; use a newer program",
+			format.ErrUnsupported, version)
 	case err != nil:
-		return "no id"
+		return wire.Corrupt(names.Marker, "no id")
 	}
-	return ""
+	return nil
 }
 
 // ready returns an error unless the root is a store: ErrNoStore where it is none. It is one small read, the first time.
@@ -60,13 +66,13 @@ func (s *Store) readMarker(ctx context.Context) error {
 	b := make([]byte, markerBytes)
 	err := s.core.Blobs.ReadAt(ctx, names.Marker, b, 0)
 	if errors.Is(err, object.ErrNotFound) {
-		return fmt.Errorf("%w at %s", ErrNoStore, s.core.Blobs.URI())
+		return fmt.Errorf("%w at %s (ingest makes one)", ErrNoStore, s.core.Blobs.URI())
 	}
 	if err != nil {
 		return wire.Damaged(names.Marker, err)
 	}
-	if reason := checkMarker(b); reason != "" {
-		return wire.Corrupt(names.Marker, reason)
+	if err := checkMarker(b); err != nil {
+		return fmt.Errorf("store %s: %w", s.core.Blobs.URI(), err)
 	}
 	s.marked.Store(true)
 	return nil

@@ -2,11 +2,15 @@ package storage
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
@@ -89,5 +93,29 @@ func TestCreateAfterProbe(t *testing.T) {
 	_, err := Create(ctx, mem, Options{})
 	if !errors.Is(err, ErrNoStore) || !strings.Contains(err.Error(), "other/probe") {
 		t.Error(err)
+	}
+}
+
+// TestNewerStore: a store of a later version is refused as such, and one whose marker is damaged as damaged.
+func TestNewerStore(t *testing.T) {
+	ctx := t.Context()
+	const head = "dsistore 2 0123456789abcdef0123456789abcdef "
+	whole := fmt.Appendf(nil, "%s%016x\n", head, xxhash.Sum64String(head))
+	for text, want := range map[string]error{
+		string(whole): format.ErrUnsupported,
+		strings.Replace(string(whole), "dsistore 2", "dsistore 3", 1): format.ErrCorrupt,
+		strings.Repeat("x", markerBytes):                              format.ErrCorrupt,
+	} {
+		mem := object.NewMemory()
+		if err := mem.PutIfAbsent(ctx, names.Marker, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Open(ctx, mem, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Tables(ctx); !errors.Is(err, want) {
+			t.Errorf("%q: %v, want %v", text, err, want)
+		}
 	}
 }

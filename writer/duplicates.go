@@ -5,7 +5,7 @@ import "github.com/dsistore/dsistore/dedup"
 // Duplicates counts the repeated values of all features and segments of a job.
 type Duplicates struct {
 	// Factor is the number of elements (ids, numbers, bytes) of all rows, divided by the number of stored elements.
-	Factor float64 `json:"factor"`
+	Factor float64 `json:"dedupe_factor"`
 	// RowSlots is the number of slots that the features would have without deduplication: one per row and feature,
 	// features that are null in every row of their segment not counted. Slots is how many are stored.
 	RowSlots int64 `json:"row_slots"`
@@ -16,7 +16,7 @@ type Duplicates struct {
 	GroupFeatures int `json:"group_features"`
 	// BytesSaved estimates how many more bytes the segments would take with one slot per row. It is extrapolated from
 	// the stripes that were examined.
-	BytesSaved int64 `json:"bytes_saved_estimate"`
+	BytesSaved int64 `json:"saved_bytes_estimate"`
 
 	before, after int64
 	saved         int64 // whole bytes: their sum is the same in any order

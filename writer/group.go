@@ -203,7 +203,7 @@ func sampleAll(ctx context.Context, samplers []featureSampler, positions []int, 
 				}
 				f := s.order[positions[k]]
 				if err := s.sample(ctx, f, &out[k]); err != nil {
-					return fmt.Errorf("feature %q: %w", f.Name, err)
+					return ofFeature(f.Name, err)
 				}
 			}
 		})
@@ -255,7 +255,7 @@ func (j *segmentJob) writeGroup(ctx context.Context, u *unit) error {
 		defer j.makers.Put(m)
 		defer m.rows.done()
 		if _, err := m.rows.open(f.Number, f.Type, j.plan, false); err != nil {
-			return fmt.Errorf("feature %q: %w", f.Name, err)
+			return ofFeature(f.Name, err)
 		}
 		g.makers[i], stored[i] = m, f.Feature
 	}
@@ -268,7 +268,7 @@ func (j *segmentJob) writeGroup(ctx context.Context, u *unit) error {
 		return g.spread(len(u.features), s, g.scratch, func(_ *seeker, k int) error {
 			files[k+1].Note(foundOf(g.stats[k]))
 			if err := files[k+1].Finalize(); err != nil {
-				return fmt.Errorf("feature %q: %w", u.features[k].Name, err)
+				return ofFeature(u.features[k].Name, err)
 			}
 			return nil
 		})
@@ -299,7 +299,7 @@ type groupJob struct {
 func (g *groupJob) stripe(ctx context.Context, i int, files []StripeWriter) error {
 	err := g.spread(len(g.makers), g.seeker, 0, func(_ *seeker, k int) error {
 		if err := g.gather(ctx, g.makers[k], g.features[k], i); err != nil {
-			return fmt.Errorf("feature %q: %w", g.features[k].Name, err)
+			return ofFeature(g.features[k].Name, err)
 		}
 		return nil
 	})
@@ -326,7 +326,7 @@ func (g *groupJob) stripe(ctx context.Context, i int, files []StripeWriter) erro
 		f := g.features[k]
 		s.finder.Reset(f.Type, g.finding(s), f.choice)
 		if err := files[k+1].WriteStripe(s.finder.FindIn(g.makers[k].stripe, &g.union)); err != nil {
-			return fmt.Errorf("feature %q: %w", f.Name, err)
+			return ofFeature(f.Name, err)
 		}
 		f.choice = s.finder.Choice()
 		g.stats[k].Add(s.finder.Stats())

@@ -3,6 +3,7 @@ package writer
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -349,7 +350,7 @@ func (j *segmentJob) writeUnit(ctx context.Context, u *unit) error {
 	s := j.seekers.Get().(*seeker)
 	defer j.seekers.Put(s)
 	if err := j.writeFeature(ctx, m, s, u.order, u.features[0]); err != nil {
-		return fmt.Errorf("feature %q: %w", u.features[0].Name, err)
+		return ofFeature(u.features[0].Name, err)
 	}
 	j.done(s.finder.Stats())
 	return nil
@@ -423,4 +424,13 @@ func (j *segmentJob) gatherPieces(ctx context.Context, m *stripeMaker, f *Featur
 	m.col.Type = f.Type
 	m.stripe, err = m.runs.gather(&m.col, cols, pieces, rows)
 	return err
+}
+
+// ofFeature says which feature an error is of, unless what writes the segment has: it writes in the background, so that
+// its error may be of another one.
+func ofFeature(name string, err error) error {
+	if strings.HasPrefix(err.Error(), "feature ") {
+		return err
+	}
+	return fmt.Errorf("feature %q: %w", name, err)
 }

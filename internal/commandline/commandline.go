@@ -22,6 +22,7 @@ import (
 type Program struct {
 	Name        string
 	Description string // one sentence or more
+	Note        string // the last lines of each command's help
 	Version     string // "": there is no flag --version
 	Out, Err    io.Writer
 	Width       int               // of Out, for help; 0: no terminal
@@ -141,6 +142,9 @@ func (b *binder) bind(c *cobra.Command, s reflect.Value, flags *pflag.FlagSet, p
 			commands = true
 			sub := &cobra.Command{Use: nameOf(f), Short: tag("help"), Aliases: splitCommas(tag("aliases")),
 				Args: cobra.ArbitraryArgs, Example: tag("example")}
+			if has("destructive") {
+				sub.Annotations = map[string]string{destructive: "yes"}
+			}
 			if sub.GroupID = tag("group"); sub.GroupID != "" && !c.ContainsGroup(sub.GroupID) {
 				c.AddGroup(&cobra.Group{ID: sub.GroupID, Title: sub.GroupID})
 			}
@@ -210,9 +214,11 @@ func setArguments(arguments []*argument, args []string) error {
 		case len(args) == 0 && !a.optional:
 			var missing []string
 			for _, a := range arguments[i:] {
-				missing = append(missing, a.String())
+				if !a.optional {
+					missing = append(missing, a.String())
+				}
 			}
-			return fmt.Errorf("expected %q", strings.Join(missing, " "))
+			return fmt.Errorf("%s is missing", strings.Join(missing, " "))
 		case len(args) == 0:
 			return nil
 		}
@@ -228,7 +234,7 @@ func setArguments(arguments []*argument, args []string) error {
 		args = args[n:]
 	}
 	if len(args) > 0 {
-		return fmt.Errorf("unexpected argument %s", args[0])
+		return fmt.Errorf("unexpected argument %q", args[0])
 	}
 	return nil
 }
@@ -289,16 +295,23 @@ func nameOf(f reflect.StructField) string {
 	return b.String()
 }
 
-// expectedCommand is the error of a command that only has commands.
+// destructive is the annotation of commands that take something away.
+const destructive = "destructive"
+
+// expectedCommand is the error of a command that only has commands. It suggests none that takes something away: who
+// runs what is suggested may not have read it.
 func expectedCommand(c *cobra.Command, args []string) error {
-	var names []string
+	var names, harmless []string
 	for _, sub := range c.Commands() {
 		if sub.IsAvailableCommand() && sub.Name() != "completion" {
 			names = append(names, sub.Name())
+			if sub.Annotations[destructive] == "" {
+				harmless = append(append(harmless, sub.Name()), sub.Aliases...)
+			}
 		}
 	}
 	if len(args) > 0 {
-		return fmt.Errorf("there is no command %q%s", args[0], suggest.Hint(args[0], names))
+		return fmt.Errorf("there is no command %q%s", args[0], suggest.Hint(args[0], harmless))
 	}
 	return fmt.Errorf("expected a command: %s", strings.Join(names, ", "))
 }
@@ -309,22 +322,31 @@ func flagError(c *cobra.Command, err error) error {
 	var valueless *pflag.ValueRequiredError
 	var invalid *pflag.InvalidValueError
 	switch {
-	case errors.As(err, &missing) && missing.GetSpecifiedShortnames() == "":
-		name := "--" + missing.GetSpecifiedName()
+	case errors.As(err, &missing):
+		name := missing.GetSpecifiedName()
+		if letters := missing.GetSpecifiedShortnames(); letters != "" {
+			if c.Flags().Lookup(letters) != nil { // one dash is missing
+				return fmt.Errorf("unknown flag -%s%s", letters, suggest.Question([]string{"--" + letters}))
+			}
+			return fmt.Errorf("unknown flag -%s", name)
+		}
 		var all, longer []string
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if f.Hidden {
 				return
 			}
-			all = append(all, "--"+f.Name)
-			if strings.HasPrefix("--"+f.Name, name) {
-				longer = append(longer, "--"+f.Name)
+			all = append(all, f.Name)
+			if strings.HasPrefix(f.Name, name) {
+				longer = append(longer, f.Name)
 			}
 		})
-		if len(longer) == 1 {
-			return fmt.Errorf("unknown flag %s; did you mean %s?", name, longer[0])
+		if len(longer) != 1 {
+			longer = suggest.Names(name, all, 3)
 		}
-		return fmt.Errorf("unknown flag %s%s", name, suggest.Hint(name, all))
+		for i := range longer {
+			longer[i] = "--" + longer[i]
+		}
+		return fmt.Errorf("unknown flag --%s%s", name, suggest.Question(longer))
 	case errors.As(err, &valueless):
 		f := valueless.GetFlag()
 		return fmt.Errorf("--%s: %s is missing", f.Name, f.Value.Type())

@@ -27,6 +27,7 @@
 //	group:"X"         the heading of a command in help; help and completion come under Help, where there is one
 //	example:"..."     a line that runs the command: it stands at the end of its help
 //	aliases:"a,b"     other names of a command
+//	destructive:""    the command takes something away: it is not suggested in place of a mistyped one
 //	default:"withargs"  the command that is meant where none is named
 //	commandline:"-"   nothing of the above
 //

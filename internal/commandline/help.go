@@ -65,6 +65,10 @@ func (b *binder) help(c *cobra.Command) error {
 	if c.HasAvailableSubCommands() {
 		fmt.Fprintf(&out, "\nRun \"%s <command> --help\" for more about a command.\n", c.CommandPath())
 	}
+	if b.program.Note != "" {
+		out.WriteByte('\n')
+		writeWrapped(&out, width, 0, "", b.program.Note)
+	}
 	_, err := b.program.Out.Write(out.Bytes())
 	return err
 }

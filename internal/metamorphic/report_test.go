@@ -27,9 +27,9 @@ func checkReport(w *world) error {
 	for _, c := range t.Savings.Causes {
 		sum += c.Bytes
 	}
-	if want := int64(t.Savings.SourceBytes) - int64(t.Savings.StoredBytes); sum != want ||
+	if want := int64(t.Savings.RawBytes) - int64(t.Savings.StoredBytes); sum != want ||
 		t.Savings.StoredBytes != snap.Info().Bytes {
-		return fmt.Errorf("savings come to %d, want %d - %d; the segments have %d bytes", sum, t.Savings.SourceBytes,
+		return fmt.Errorf("savings come to %d, want %d - %d; the segments have %d bytes", sum, t.Savings.RawBytes,
 			t.Savings.StoredBytes, snap.Info().Bytes)
 	}
 	names := []string{}

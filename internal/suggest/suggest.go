@@ -52,8 +52,10 @@ func Names(name string, among []string, n int) []string {
 }
 
 // Hint returns the end of an error message, `; did you mean "a" or "b"?`, or "" when nothing in among is near.
-func Hint(name string, among []string) string {
-	names := Names(name, among, 3)
+func Hint(name string, among []string) string { return Question(Names(name, among, 3)) }
+
+// Question returns what Hint does of names that were found, "" of none.
+func Question(names []string) string {
 	if len(names) == 0 {
 		return ""
 	}

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/internal/plain"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 )
@@ -52,7 +53,7 @@ var kinds = []struct {
 }
 
 func wire(err error) *wireError {
-	w := &wireError{Kind: "error", Message: err.Error()}
+	w := &wireError{Kind: "error", Message: plain.Text(err)}
 	var corrupt *format.CorruptError
 	if errors.As(err, &corrupt) {
 		w.Kind, w.Object, w.Feature = "corrupt", corrupt.Object, corrupt.Feature

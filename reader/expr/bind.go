@@ -46,7 +46,11 @@ func bind(text string, each func(visit func(*Name)), resolve func([]string) ([]F
 	for i, n := range first {
 		f := fields[i]
 		if f.Err != nil {
-			return nil, &Error{Text: text, Offset: n.Offset, Reason: f.Err.Error(), Cause: f.Err}
+			reason := f.Err.Error()
+			if n.Offset < len(text) && text[n.Offset] == '"' {
+				reason += " (double quotes are for names, single quotes for text)"
+			}
+			return nil, &Error{Text: text, Offset: n.Offset, Reason: reason, Cause: f.Err}
 		}
 		if !f.Partition {
 			b.index[n.Name] = len(b.features)

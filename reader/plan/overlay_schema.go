@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/internal/suggest"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
 )
@@ -163,8 +162,7 @@ func (s *overlaidSchema) Lookup(ctx context.Context, names ...string) ([]catalog
 		for _, f := range all {
 			among = append(among, f.Name)
 		}
-		return nil, fmt.Errorf("table %s: feature %.100q: %w%s", s.table, names[i], storage.ErrNotFound,
-			suggest.Hint(names[i], among))
+		return nil, fmt.Errorf("table %s: %w", s.table, catalog.NotFound("feature", names[i], among))
 	}
 	return out, nil
 }

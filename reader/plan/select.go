@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
@@ -90,7 +89,7 @@ func selectFeatures(ctx context.Context, snap schema, entries []string) ([]catal
 			}
 		}
 		if !found {
-			return nil, fmt.Errorf("features: %q selects no feature of the table: %w", e, storage.ErrNotFound)
+			return nil, fmt.Errorf("features: %w", &catalog.NotFoundError{Kind: "feature", Name: e, Pattern: true})
 		}
 	}
 	return out, nil
@@ -108,7 +107,7 @@ func findOrKeys(ctx context.Context, snap schema, names []string) (found []*cata
 func unknownName(ctx context.Context, snap schema, name string) error {
 	_, err := snap.Lookup(ctx, name)
 	if err == nil {
-		err = fmt.Errorf("feature %q: %w", name, storage.ErrNotFound)
+		err = catalog.NotFound("feature", name, nil)
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/dsistore/dsistore/storage/catalog"
@@ -17,10 +18,14 @@ import (
 // Run is Table.Commit of package storage.
 func Run(ctx context.Context, t *snapshot.Log, c Change) (*snapshot.Snapshot, error) {
 	s, err := commit(ctx, t, c)
-	if err != nil {
-		return nil, fmt.Errorf("commit to table %s: %w", t.Table, err)
+	switch table := "table " + t.Table + ": "; {
+	case err == nil:
+		return s, nil
+	case strings.Contains(err.Error(), table): // a snapshot has said so
+		return nil, err
+	default:
+		return nil, fmt.Errorf("%s%w", table, err)
 	}
-	return s, nil
 }
 
 func commit(ctx context.Context, t *snapshot.Log, c Change) (*snapshot.Snapshot, error) {
@@ -78,8 +83,8 @@ func (a *attempts) run(ctx context.Context) (*snapshot.Snapshot, error) {
 		}
 		a.t.Store.Retried.Add(1)
 		if a.lost++; a.lost == maxLost {
-			return nil, fmt.Errorf("commit to table %s: %w: others took the next number %d times: they are too fast "+
-				"for a machine that is far away", a.t.Table, catalog.ErrConflict, a.lost)
+			return nil, fmt.Errorf("%w: others took the next number %d times: they are too fast for a machine "+
+				"that is far away", catalog.ErrConflict, a.lost)
 		}
 		a.turns.Lost(id, a.lost)
 		if err := a.follow(ctx, 2); err != nil { // the first of them has been read

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dsistore/dsistore/internal/suggest"
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
@@ -71,7 +70,8 @@ func (s ChangeFeatures) apply(ctx context.Context, e *edit) error {
 		f := *known
 		if change.Rename != "" && change.Rename != f.Name {
 			if taken != nil && taken.Status != catalog.FeatureDropped {
-				return fmt.Errorf("feature %s: %s: %w", f.Name, change.Rename, catalog.ErrExists)
+				return fmt.Errorf("feature %s cannot be renamed to %s: %w: use another", f.Name, change.Rename,
+					catalog.ErrExists)
 			}
 			f.Name = change.Rename
 		}
@@ -115,7 +115,7 @@ func (e *edit) noFeature(ctx context.Context, name string) error {
 	for _, f := range all {
 		names = append(names, f.Name)
 	}
-	return fmt.Errorf("feature %.100q: %w%s", name, catalog.ErrNotFound, suggest.Hint(name, names))
+	return catalog.NotFound("feature", name, names)
 }
 
 // A renamed feature, in either of its names.

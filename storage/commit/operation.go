@@ -198,7 +198,11 @@ func (e *edit) apply(ctx context.Context) error {
 
 // taken says that a name is in use. It is a conflict if the name was free at the base.
 func taken(what, name string, since, base uint64) error {
-	err := fmt.Errorf("%s %s: %w since snapshot %d", what, name, catalog.ErrExists, since)
+	instead := "replace it"
+	if what == "branch" { // which is made anew only by hand: others may read it
+		instead = "drop it first"
+	}
+	err := fmt.Errorf("%s %s: %w since snapshot %d: use another, or %s", what, name, catalog.ErrExists, since, instead)
 	if since > base {
 		err = fmt.Errorf("%w: %w", err, catalog.ErrConflict)
 	}

@@ -316,7 +316,7 @@ func End(ctx context.Context, t *snapshot.Log, lease string) (Info, error) {
 		}
 		all = slices.DeleteFunc(all, func(l Object) bool { return l.ID != lease })
 		if len(all) == 0 && info.ID == "" {
-			return info, fmt.Errorf("table %s: lease %.100q: %w", t.Table, lease, catalog.ErrNotFound)
+			return info, fmt.Errorf("table %s: %w", t.Table, catalog.NotFound("lease", lease, nil))
 		}
 		if len(all) == 0 {
 			return info, nil

@@ -67,7 +67,10 @@ func schemes() string {
 
 // redact returns the uri without user information and query, which may hold credentials.
 func redact(uri string) string {
-	scheme, rest, _ := strings.Cut(uri, "://")
+	scheme, rest, ok := strings.Cut(uri, "://")
+	if !ok {
+		return uri
+	}
 	rest, _, _ = strings.Cut(rest, "?")
 	host, path, slash := strings.Cut(rest, "/")
 	if _, after, ok := strings.Cut(host, "@"); ok {

@@ -17,7 +17,7 @@ var (
 	// ErrChanged is matched by Truncate when the name has another object than the one that was meant.
 	ErrChanged = errors.New("object changed")
 	// ErrDenied is matched when the store does not let this user do it. To try again does not help.
-	ErrDenied = errors.New("access denied")
+	ErrDenied = errors.New("access denied (look at the credentials, and at what they may do)")
 	// ErrThrottled is matched when the store has too many requests, also after a store's own retries.
 	ErrThrottled = errors.New("too many requests")
 )

@@ -181,7 +181,7 @@ func (w *Writer) add(ctx context.Context, first int, group catalog.FeatureID, fi
 		return err
 	}
 	for i, d := range done {
-		err = errors.Join(err, w.finished(ctx, first+i, d))
+		err = cmp.Or(err, w.finished(ctx, first+i, d)) // several may return one fault
 	}
 	return err
 }

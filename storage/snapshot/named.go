@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dsistore/dsistore/internal/suggest"
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
@@ -81,8 +80,7 @@ func (k *kind[T]) get(ctx context.Context, s *Snapshot, name string) (none T, er
 	for _, x := range all {
 		names = append(names, k.name(x))
 	}
-	return none, fmt.Errorf("table %s: %s %.150q: %w%s", s.Log.Table, k.what, name, catalog.ErrNotFound,
-		suggest.Hint(name, names))
+	return none, fmt.Errorf("table %s: %w", s.Log.Table, catalog.NotFound(k.what, name, names))
 }
 
 // Overlays returns the overlays of the snapshot: those that are merged, the lowest first, and then the others, by

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dsistore/dsistore/internal/suggest"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
@@ -137,7 +136,7 @@ func (s *Snapshot) FindAll(ctx context.Context, names ...string) ([]*catalog.Fea
 }
 
 func (s *Snapshot) noFeature(ctx context.Context, name string) error {
-	features, err := s.Features(ctx)
+	all, err := s.AllFeatures(ctx)
 	if err != nil {
 		return err
 	}
@@ -146,11 +145,16 @@ func (s *Snapshot) noFeature(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	for _, f := range features {
-		names = append(names, f.Name)
+	dropped := false
+	for _, f := range all {
+		if f.Status != catalog.FeatureDropped {
+			names = append(names, f.Name)
+		}
+		dropped = dropped || f.Status == catalog.FeatureDropped && f.Name == name
 	}
-	return fmt.Errorf("table %s: feature %.100q: %w%s", s.Log.Table, name, catalog.ErrNotFound,
-		suggest.Hint(name, names))
+	missing := catalog.NotFound("feature", name, names)
+	missing.Dropped = dropped
+	return fmt.Errorf("table %s: %w", s.Log.Table, missing)
 }
 
 // Features returns the whole schema in name order, without features that were dropped: its cost is the schema's.

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dsistore/dsistore/internal/suggest"
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/lsm"
@@ -145,5 +144,5 @@ func (s *Store) NoTable(ctx context.Context, name string) error {
 	if len(tables) == 0 {
 		return fmt.Errorf("table %q: %w: %s holds no tables", name, catalog.ErrNotFound, s.Blobs.URI())
 	}
-	return fmt.Errorf("table %q: %w%s", name, catalog.ErrNotFound, suggest.Hint(name, tables))
+	return catalog.NotFound("table", name, tables)
 }

@@ -42,12 +42,12 @@ type grammar struct {
 	Overlay change.Overlay `cmd:"" group:"Change a table" help:"Add or replace features of a table without rewriting it; list, show, drop, merge overlays."`
 	Samples change.Samples `cmd:"" group:"Change a table" help:"Keep rows under a name: sample lists."`
 	Branch  change.Branch  `cmd:"" group:"Change a table" help:"Name what is read together: a snapshot, overlays, a sample list."`
-	Delete  change.Delete  `cmd:"" group:"Change a table" help:"Hide rows from new snapshots. Use erase to remove them physically." example:"dsi delete store ads --where 'user_id = 17'"`
-	Erase   maintain.Erase `cmd:"" group:"Change a table" help:"Take rows out physically, with the history that has them, and search for what should be gone." example:"dsi erase store ads --where 'user_id = 17' --drop-branches"`
+	Delete  change.Delete  `cmd:"" destructive:"" group:"Change a table" help:"Hide rows from new snapshots. Use erase to remove them physically." example:"dsi delete store ads --where 'user_id = 17'"`
+	Erase   maintain.Erase `cmd:"" destructive:"" group:"Change a table" help:"Take rows out physically, with the history that has them, and search for what should be gone." example:"dsi erase store ads --where 'user_id = 17' --drop-branches"`
 
 	Verify  maintain.Verify  `cmd:"" group:"Look after a store" help:"Check that what the snapshots refer to is there and whole." example:"dsi verify store --deep"`
 	Compact maintain.Compact `cmd:"" group:"Look after a store" help:"Rewrite segments into fewer, better ones: merge small ones, purge deleted rows." example:"dsi compact store ads"`
-	GC      maintain.GC      `cmd:"" group:"Look after a store" name:"gc" help:"Remove objects that nothing refers to." example:"dsi gc store"`
+	GC      maintain.GC      `cmd:"" destructive:"" group:"Look after a store" name:"gc" help:"Remove objects that nothing refers to." example:"dsi gc store"`
 	Leases  maintain.Leases  `cmd:"" group:"Look after a store" help:"List who holds which snapshots; end leases of owners that are no more."`
 	Cache   read.Cache       `cmd:"" group:"Look after a store" help:"The cache on the local disk of stores far away: show it, empty it, fill it ahead of a job."`
 	Inspect describe.Inspect `cmd:"" group:"Look after a store" help:"Print the annotated bytes of a feature file or a pack." example:"dsi inspect pack-00000"`
@@ -59,13 +59,13 @@ type features struct {
 	List      describe.Features        `cmd:"" default:"withargs" help:"List a table's features and their types." example:"dsi features store ads --totals"`
 	Rename    change.FeaturesRename    `cmd:"" help:"Give a feature another name. No data is touched." example:"dsi features rename store ads price price_usd"`
 	Deprecate change.FeaturesDeprecate `cmd:"" help:"Say that features are to go. They are read as before." example:"dsi features deprecate store ads country"`
-	Drop      change.FeaturesDrop      `cmd:"" help:"Drop features: nobody sees them, and compaction leaves them out." example:"dsi features drop store ads country"`
+	Drop      change.FeaturesDrop      `cmd:"" destructive:"" help:"Drop features: nobody sees them, and compaction leaves them out." example:"dsi features drop store ads country"`
 	Restore   change.FeaturesRestore   `cmd:"" help:"Take back that features are deprecated or dropped." example:"dsi features restore store ads old_price"`
 }
 
 type snapshots struct {
 	List   describe.Snapshots `cmd:"" default:"withargs" help:"List a table's snapshots." example:"dsi snapshots store ads"`
-	Expire maintain.Expire    `cmd:"" help:"Let old snapshots expire: gc removes them after its grace period, but those that a branch or a lease holds." example:"dsi snapshots expire store ads --keep-last 3"`
+	Expire maintain.Expire    `cmd:"" destructive:"" help:"Let old snapshots expire: gc removes them after its grace period, but those that a branch or a lease holds." example:"dsi snapshots expire store ads --keep-last 3"`
 }
 
 type versionCommand struct{}
@@ -77,9 +77,13 @@ func Man(dir string) error {
 	return terminal.Man("dsi", description, &grammar{}, dir)
 }
 
+// exitCodes are those that some command ends with.
+var exitCodes = []int{terminal.ExitDone, terminal.ExitFailed, terminal.ExitUsage, terminal.ExitDamage,
+	terminal.ExitConflict, terminal.ExitNotFound, terminal.ExitInterrupted}
+
 // Run does what args say and returns the exit code.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	e := &app.Env{Env: terminal.NewEnv("dsi", stdin, stdout, stderr)}
+	e := &app.Env{Env: terminal.NewEnv("dsi", stdin, stdout, stderr, exitCodes...)}
 	return e.Run(ctx, func() error {
 		var g grammar
 		parsed, err := e.Parse(ctx, description, &g, args, e.Complete)
@@ -90,8 +94,13 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		if err := e.ServeMetrics(parsed); err != nil {
 			return err
 		}
-		return parsed.Target.(interface {
+		err = parsed.Target.(interface {
 			Run(context.Context, *app.Env) error
 		}).Run(ctx, e)
+		if at, ok := parsed.Target.(interface{ Place() (store, table string) }); ok {
+			store, table := at.Place()
+			return terminal.Look(err, store, table)
+		}
+		return err
 	})
 }

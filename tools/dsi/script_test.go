@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -229,28 +230,56 @@ func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
 	if code != want {
 		ts.Fatalf("exit code %d, want %d", code, want)
 	}
-	if err := forPeople(stderr, code); err != nil {
+	program := "dsi"
+	if args[1] == "dsistat" {
+		program = args[1]
+	}
+	if err := forPeople(program, stderr, code); err != nil {
 		ts.Fatalf("%v", err)
 	}
 }
 
-// forPeople checks what every error keeps to: one line that begins with the command's name, and for an expression the
-// line and the caret below it.
-func forPeople(stderr string, code int) error {
+var (
+	// systemCall is how a line begins that quotes a system call: it says nothing to most users.
+	systemCall = regexp.MustCompile(`\b(open|openat|stat|lstat|fstat|mkdir|mkdirat|read|pread|write|pwrite|` +
+		`readdirent|fdopendir|unlink|rename|remove|truncate|fsync|sync|dial tcp|lookup|listen tcp|connect|` +
+		`getaddrinfow) [^ ]*: `)
+	// goWords are those of programmers in Go.
+	goWords = regexp.MustCompile(`%!|\*?\b[a-z0-9]+\.[A-Z]\w+|cannot unmarshal|strconv|nil pointer|interface \{`)
+)
+
+// forPeople checks what every error keeps to: one line that begins with the program's name, and for an expression the
+// line and the caret below it; no words of the system or of Go; and nothing twice.
+func forPeople(program, stderr string, code int) error {
 	lines := strings.Split(strings.TrimSuffix(stderr, "\n"), "\n")
 	switch {
 	case strings.Contains(stderr, "goroutine ") || strings.Contains(stderr, "panic"):
 		return errors.New("a stack trace")
 	case code == 0:
 		return nil
-	case !strings.HasPrefix(stderr, "dsi: "):
-		return fmt.Errorf("standard error does not begin with \"dsi: \"")
-	case len(lines) == 3 && strings.Contains(lines[0], "expression, ") && strings.TrimSpace(lines[2]) == "^":
-		return nil
-	case len(lines) != 1:
-		return fmt.Errorf("an error of %d lines", len(lines))
+	case !strings.HasPrefix(stderr, program+": "):
+		return fmt.Errorf("standard error does not begin with \"%s: \"", program)
+	case strings.HasPrefix(lines[0], program+": "+program):
+		return errors.New("it has the program's name twice")
 	case strings.Contains(stderr, "failed to"):
 		return errors.New("\"failed to\" says nothing")
+	case systemCall.MatchString(lines[0]):
+		return fmt.Errorf("it names a system call: %q", systemCall.FindString(lines[0]))
+	case goWords.MatchString(lines[0]):
+		return fmt.Errorf("it has a word of Go: %q", goWords.FindString(lines[0]))
+	}
+	var parts []string
+	for _, part := range strings.Split(lines[0], ": ") {
+		if len(part) > 3 && slices.Contains(parts, part) {
+			return fmt.Errorf("it says %q twice", part)
+		}
+		parts = append(parts, part)
+	}
+	if len(lines) == 3 && strings.Contains(lines[0], "expression, ") && strings.TrimSpace(lines[2]) == "^" {
+		return nil
+	}
+	if len(lines) != 1 {
+		return fmt.Errorf("an error of %d lines", len(lines))
 	}
 	return nil
 }
@@ -410,7 +439,7 @@ func cmdRace(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(w.in.Close())
 	w.exits(ts, want)
 	ts.Logf("[stderr of %s] %s", args[2], w.stderr.String())
-	if err := forPeople(w.stderr.String(), want); err != nil {
+	if err := forPeople("dsi", w.stderr.String(), want); err != nil {
 		ts.Fatalf("%v", err)
 	}
 }

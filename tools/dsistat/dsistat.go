@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -248,9 +250,13 @@ type app struct {
 	failed error // of tables that are missing in what is printed
 }
 
+// exitCodes are those that some command ends with.
+var exitCodes = []int{terminal.ExitDone, terminal.ExitFailed, terminal.ExitUsage, terminal.ExitNotFound,
+	terminal.ExitInterrupted}
+
 // Run does what args say and returns the exit code.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{Env: terminal.NewEnv("dsistat", stdin, stdout, stderr)}
+	a := &app{Env: terminal.NewEnv("dsistat", stdin, stdout, stderr, exitCodes...)}
 	return a.Env.Run(ctx, func() error {
 		if err := a.do(ctx, args); err != nil {
 			return err
@@ -280,13 +286,13 @@ func (a *app) build(ctx context.Context, t tableArgs, opts report.Options) (*rep
 	if err != nil {
 		return nil, terminal.UsageError{Err: err}
 	}
-	if local := object.AsLocal(blobs); local != nil {
-		if _, err := local.FS().Stat(local.Root()); err != nil {
-			hint := ""
-			if !strings.ContainsAny(t.Store, "/.") { // a command, mistyped
-				hint = suggest.Hint(t.Store, slices.Sorted(maps.Keys(report.Views)))
-			}
-			return nil, fmt.Errorf("store %s: %w%s", t.Store, err, hint)
+	if hint := ""; object.AsLocal(blobs) != nil {
+		if _, err := os.Stat(t.Store); errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(t.Store, "/.") {
+			hint = suggest.Hint(t.Store, slices.Sorted(maps.Keys(report.Views))) // a command, mistyped
+		}
+		if hint != "" {
+			return nil, fmt.Errorf("there is no command %q, and %w at %s%s", t.Store, storage.ErrNoStore, blobs.URI(),
+				hint)
 		}
 	}
 	if opts.Prices, err = prices.For(blobs.URI(), t.Prices); err != nil {
@@ -303,7 +309,13 @@ func (a *app) build(ctx context.Context, t tableArgs, opts report.Options) (*rep
 			store.Close())
 	}
 	r, err := report.Build(ctx, store, t.Table, opts)
-	err = errors.Join(err, store.Close())
+	if err = errors.Join(err, store.Close()); err != nil {
+		table := ""
+		if len(t.Table) == 1 {
+			table = t.Table[0]
+		}
+		err = terminal.Look(err, t.Store, table)
+	}
 	if r != nil && len(r.Tables) > 0 { // the others cannot be reported on, which is said after these
 		a.failed, err = err, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/dsistore/dsistore/storage/catalog"
@@ -118,7 +119,8 @@ func (e *engine) checkKeys(p catalog.Partition, file string) error {
 		return nil
 	}
 	if have, want := keysOf(p), keysOf(other); !slices.Equal(have, want) {
-		return fmt.Errorf("%s is partitioned by %s, but %s by %s", file, keyNames(have), where, keyNames(want))
+		return fmt.Errorf("%s is partitioned by %s, but %s by %s: all files of a table have the same partition keys",
+			file, keyNames(have), where, keyNames(want))
 	}
 	return nil
 }
@@ -135,7 +137,7 @@ func keyNames(keys []string) string {
 	if len(keys) == 0 {
 		return "nothing"
 	}
-	return fmt.Sprintf("%q", keys)
+	return "(" + strings.Join(keys, ", ") + ")"
 }
 
 // readFile reads one file to its end.

@@ -39,7 +39,7 @@ func TestTableRemembersItsPartitionKeys(t *testing.T) {
 			`column "ds"; the nearest is "dss"`},
 		{"dirs", ""}, // in the table's order
 		{"one", ""},  // a key by a directory, the other by a column
-		{"two", `is partitioned by ["day"], but the table by ["ds" "hr"]`},
+		{"two", `is partitioned by (day), but the table by (ds, hr)`},
 	} {
 		if err := run(tc.path, Options{}); (err == nil) != (tc.want == "") || err != nil &&
 			!strings.Contains(err.Error(), tc.want) {

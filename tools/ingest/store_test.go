@@ -439,7 +439,7 @@ func TestPartitionKeysAgree(t *testing.T) {
 	opts := testOptions()
 	opts.PartitionBy = "version"
 	_, err := Run(context.Background(), s, "ads", []string{writeDump(t, dumps, dumpRows(2, 100))}, opts)
-	if err == nil || !strings.Contains(err.Error(), `partitioned by ["version"], but the table by ["part"]`) {
+	if err == nil || !strings.Contains(err.Error(), `partitioned by (version), but the table by (part)`) {
 		t.Fatalf("another partitioning: %v", err)
 	}
 }

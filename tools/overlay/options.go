@@ -194,7 +194,7 @@ type CoverageReport struct {
 
 // A FeatureReport is a feature of an overlay.
 type FeatureReport struct {
-	Name     string `json:"name"`
+	Name     string `json:"feature"`
 	Type     string `json:"type"`
 	Role     string `json:"role"`
 	Replaces bool   `json:"replaces"` // the table has a feature of the name

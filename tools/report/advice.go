@@ -206,7 +206,7 @@ func (a *adviser) drop(names []string, all int, days uint64) string {
 		if strings.HasPrefix(name, "-") {
 			dash = "-- "
 		}
-		words = append(words, shellWord(name))
+		words = append(words, terminal.ShellWord(name))
 	}
 	if len(words) == 0 {
 		return ""
@@ -377,7 +377,8 @@ func (a *adviser) history() {
 	for _, b := range h.Branches {
 		if b.AloneBytes > 0 && a.worth(b.AloneBytes) {
 			a.add(Advice{
-				Kind: AdviceBranch, SavedBytes: b.AloneBytes, Command: a.dsi("branch drop", shellWord(b.Branch)),
+				Kind: AdviceBranch, SavedBytes: b.AloneBytes,
+				Command: a.dsi("branch drop", terminal.ShellWord(b.Branch)),
 				Text: fmt.Sprintf("branch %s, of %s, alone holds %s of expired snapshots", b.Branch,
 					cmp.Or(b.Owner, "nobody"), terminal.Bytes(b.AloneBytes)),
 			})
@@ -401,7 +402,7 @@ func (a *adviser) overlays() {
 		case o.Covered == 0:
 			a.add(Advice{
 				Kind: AdviceOverlay, SavedBytes: o.Bytes, Features: o.Features, FeatureCount: uint64(len(o.Features)),
-				Command: a.dsi("overlay drop", shellWord(o.Overlay)),
+				Command: a.dsi("overlay drop", terminal.ShellWord(o.Overlay)),
 				Text:    fmt.Sprintf("overlay %s covers no row any more", o.Overlay),
 			})
 		case o.State == "merged" && o.Layers > 0:

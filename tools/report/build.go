@@ -16,6 +16,7 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/snapshot"
 	"github.com/dsistore/dsistore/tools/prices"
+	"github.com/dsistore/dsistore/tools/terminal"
 	"github.com/dsistore/dsistore/usage"
 )
 
@@ -431,7 +432,7 @@ func (b *builder) summary() {
 		}
 	}
 	v := &b.out.Savings
-	v.SourceBytes, v.StoredBytes, v.Causes = s.RawBytes, s.StoredBytes, total.causes()
+	v.RawBytes, v.StoredBytes, v.Causes = s.RawBytes, s.StoredBytes, total.causes()
 }
 
 // advise fills in Advice.
@@ -442,7 +443,8 @@ func (b *builder) advise(ctx context.Context) error {
 	}
 	a := adviser{
 		t: b.out, c: b.c, now: b.now, since: b.opts.Since,
-		table: shellWord(b.t.Store().Blobs().URI()) + " " + shellWord(b.t.Name()), listed: listedFeatures,
+		table:  terminal.ShellWord(b.t.Store().Blobs().URI()) + " " + terminal.ShellWord(b.t.Name()),
+		listed: listedFeatures,
 	}
 	if b.opts.AllNames {
 		a.listed = math.MaxInt
@@ -529,12 +531,4 @@ func (b *builder) rewriting(ctx context.Context, jobs []compaction.Job) (out rew
 		}
 	}
 	return out, nil
-}
-
-// shellWord returns s as a shell takes it for one word.
-func shellWord(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@%+,") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

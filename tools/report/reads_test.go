@@ -23,7 +23,7 @@ func TestReads(t *testing.T) {
 	s, _, summary := small(t)
 	r := build(t, s, Options{Usage: reads(summary)})
 	if len(r.Jobs) != 2 || r.Jobs[0].Job != "train" || r.Jobs[0].Features != 2 ||
-		r.Jobs[0].Amplification != 1000.0/900 || r.Jobs[0].StoredFactor != 2 {
+		r.Jobs[0].Amplification != 1000.0/900 || r.Jobs[0].DedupeFactor != 2 {
 		t.Errorf("jobs %+v", r.Jobs)
 	}
 	live := 0

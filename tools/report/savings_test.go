@@ -22,8 +22,8 @@ func addsUp(t *testing.T, s *storage.Store, snap *storage.Snapshot, r *Table) {
 		sum += c.Bytes
 		t.Logf("%s %d (%d estimated)", c.Cause, c.Bytes, c.EstimatedBytes)
 	}
-	if want := int64(r.Savings.SourceBytes) - int64(r.Savings.StoredBytes); sum != want || want == 0 {
-		t.Errorf("causes come to %d, want %d - %d", sum, r.Savings.SourceBytes, r.Savings.StoredBytes)
+	if want := int64(r.Savings.RawBytes) - int64(r.Savings.StoredBytes); sum != want || want == 0 {
+		t.Errorf("causes come to %d, want %d - %d", sum, r.Savings.RawBytes, r.Savings.StoredBytes)
 	}
 	if want := objectBytes(t, s, snap); r.Savings.StoredBytes != want {
 		t.Errorf("%d bytes stored, want %d", r.Savings.StoredBytes, want)
@@ -39,8 +39,8 @@ func addsUp(t *testing.T, s *storage.Store, snap *storage.Snapshot, r *Table) {
 		}
 		raw += f.RawBytes
 	}
-	if raw != r.Savings.SourceBytes {
-		t.Errorf("features have %d raw bytes, the table %d", raw, r.Savings.SourceBytes)
+	if raw != r.Savings.RawBytes {
+		t.Errorf("features have %d raw bytes, the table %d", raw, r.Savings.RawBytes)
 	}
 }
 

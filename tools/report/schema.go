@@ -86,15 +86,15 @@ type Reads struct {
 	ReadSeconds     float64 `json:"read_seconds"`
 	DecodeSeconds   float64 `json:"decode_seconds"`
 	AssembleSeconds float64 `json:"assemble_seconds"`
-	// StoredFactor is rows per slot of what was decoded, EmittedFactor of what the batches had; 1 without duplicates.
-	StoredFactor  float64 `json:"stored_factor"`
+	// DedupeFactor is rows per slot of what was decoded, EmittedFactor of what the batches had; 1 without duplicates.
+	DedupeFactor  float64 `json:"dedupe_factor"`
 	EmittedFactor float64 `json:"emitted_factor"`
 }
 
 // A Feature is what there is to say of one. Rows in segments without the feature are null.
 type Feature struct {
 	ID   string `json:"id"` // 16 hex digits
-	Name string `json:"name"`
+	Name string `json:"feature"`
 	Kind string `json:"kind"`
 	Type string `json:"type"`
 	Role string `json:"role,omitempty"` // none: a plain feature
@@ -225,10 +225,10 @@ const (
 	CauseFrames    = "frames"
 )
 
-// Savings lead from the source's bytes to those stored. SourceBytes - StoredBytes is the sum of the causes, to the
+// Savings lead from the source's bytes to those stored. RawBytes - StoredBytes is the sum of the causes, to the
 // byte.
 type Savings struct {
-	SourceBytes uint64  `json:"source_bytes"` // Summary.RawBytes
+	RawBytes    uint64  `json:"raw_bytes"`    // Summary.RawBytes
 	StoredBytes uint64  `json:"stored_bytes"` // Summary.StoredBytes
 	Causes      []Cause `json:"causes"`       // in the order of the chain
 	// DuplicatesSaved is what the writers estimated that the files would take more, encoded, with a slot for each row:

@@ -37,7 +37,7 @@ func readsOf(c usage.Counters, jobs int) Reads {
 		BytesUnneeded: c.BytesUnneeded, SentReads: c.SentReads, SentLists: c.SentLists, BytesDown: c.BytesDown,
 		BytesCached: c.BytesCached, StallSeconds: c.Stall.Seconds(), ReadSeconds: c.Read.Seconds(),
 		DecodeSeconds:   c.Decode.Seconds(),
-		AssembleSeconds: c.Assemble.Seconds(), StoredFactor: c.StoredFactor(), EmittedFactor: c.EmittedFactor(),
+		AssembleSeconds: c.Assemble.Seconds(), DedupeFactor: c.StoredFactor(), EmittedFactor: c.EmittedFactor(),
 	}
 	r.Amplification = amplification(r.BytesNeeded, r.BytesUnneeded)
 	return r

@@ -296,7 +296,7 @@ func jobsView(t *Table, o ViewOptions) ([]Section, error) {
 		floatColumn("read_seconds", "", "%g", func(j *Job) float64 { return j.ReadSeconds }),
 		floatColumn("decode_seconds", "decode s", "%.1f", func(j *Job) float64 { return j.DecodeSeconds }),
 		floatColumn("assemble_seconds", "", "%g", func(j *Job) float64 { return j.AssembleSeconds }),
-		floatColumn("stored_factor", "dedupe", "%.2f", func(j *Job) float64 { return j.StoredFactor }),
+		floatColumn("dedupe_factor", "dedupe", "%.2f", func(j *Job) float64 { return j.DedupeFactor }),
 		floatColumn("emitted_factor", "emitted", "%.2f", func(j *Job) float64 { return j.EmittedFactor }),
 		textColumn("first", "", func(j *Job) string { return j.First }),
 		textColumn("last", "last", func(j *Job) string { return j.Last }),
@@ -334,11 +334,11 @@ func jobsView(t *Table, o ViewOptions) ([]Section, error) {
 // savingsView is the chain from the source's bytes to those stored, and the savings that are not in it.
 func savingsView(t *Table, o ViewOptions) ([]Section, error) {
 	s := &t.Savings
-	rows := []Cause{{Cause: "source", Bytes: int64(s.SourceBytes),
+	rows := []Cause{{Cause: "source", Bytes: int64(s.RawBytes),
 		Meaning: "the values of all rows as plain numbers, in their source's width"}}
 	rows = append(rows, s.Causes...)
 	rows = append(rows, Cause{Cause: "stored", Bytes: int64(s.StoredBytes), Meaning: "the segments"})
-	left := int64(s.SourceBytes)
+	left := int64(s.RawBytes)
 	after := map[string]int64{}
 	for _, c := range s.Causes {
 		left -= c.Bytes

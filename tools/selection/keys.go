@@ -92,7 +92,8 @@ func (k *KeySource) feature(ctx context.Context, snap *storage.Snapshot) (catalo
 			}
 		}
 		if name == "" {
-			return catalog.Feature{}, badQuery("keys: the table has no request key: say which feature has them")
+			return catalog.Feature{}, badQuery("keys: the table has no request key: say with --key (key= in " +
+				"Python) which feature has them")
 		}
 	}
 	found, err := snap.Lookup(ctx, name)

@@ -16,11 +16,15 @@ import (
 )
 
 // ErrQuery is matched when a query, or a list's name, is invalid for any table.
-var ErrQuery = errors.New("rows asked for")
+var ErrQuery = errors.New("the query for rows is invalid")
 
-func badQuery(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrQuery, fmt.Sprintf(format, args...))
-}
+// A queryError says what is wrong with a query. It matches ErrQuery.
+type queryError string
+
+func (e queryError) Error() string        { return string(e) }
+func (e queryError) Is(target error) bool { return target == ErrQuery }
+
+func badQuery(format string, args ...any) error { return queryError(fmt.Sprintf(format, args...)) }
 
 // A Query selects the rows that match all its parts. It has at least one.
 type Query struct {

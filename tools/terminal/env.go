@@ -19,12 +19,13 @@ type Env struct {
 	// Width is how many columns standard output has, 0 where it is no terminal.
 	Width int
 
+	codes   []int // that the program ends with
 	closers []func() error
 }
 
-// NewEnv returns the Env of a program.
-func NewEnv(name string, in io.Reader, out, err io.Writer) *Env {
-	return &Env{Name: name, In: in, Out: bufio.NewWriterSize(out, 64<<10), Err: err, Width: Width(out)}
+// NewEnv returns the Env of a program, which ends with one of the exit codes.
+func NewEnv(name string, in io.Reader, out, err io.Writer, codes ...int) *Env {
+	return &Env{Name: name, In: in, Out: bufio.NewWriterSize(out, 64<<10), Err: err, Width: Width(out), codes: codes}
 }
 
 // AtEnd calls f when the command has ended. What is closed only frees what it read from: its error says nothing of the

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -37,10 +38,8 @@ func (f ForceFlag) WriteFile(path string, write func(io.Writer) error) (size int
 		flags |= os.O_CREATE | os.O_EXCL
 	}
 	file, err := os.OpenFile(name, flags, 0o666)
-	if opening := (*fs.PathError)(nil); errors.As(err, &opening) {
-		return 0, fmt.Errorf("%s: %w", path, opening.Err) // not the temporary name
-	} else if err != nil {
-		return 0, err
+	if err != nil {
+		return 0, ofFile(err, name, path)
 	}
 	defer func() {
 		file.Close()
@@ -50,13 +49,13 @@ func (f ForceFlag) WriteFile(path string, write func(io.Writer) error) (size int
 	}()
 	counted := &countingWriter{w: file}
 	if err := write(counted); err != nil {
-		return 0, fmt.Errorf("%s: %w", path, err)
+		return 0, fmt.Errorf("%s: %w", path, ofFile(err, name, path))
 	}
 	if inPlace {
 		return counted.n, file.Close()
 	}
-	if err := errors.Join(file.Sync(), file.Close()); err != nil {
-		return 0, err
+	if err := cmp.Or(file.Sync(), file.Close()); err != nil {
+		return 0, ofFile(err, name, path)
 	}
 	if _, err := os.Stat(path); err == nil && !f.Force { // it was made meanwhile
 		return 0, existsError(path)
@@ -66,6 +65,14 @@ func (f ForceFlag) WriteFile(path string, write func(io.Writer) error) (size int
 
 func existsError(path string) error {
 	return Usagef("%s: there is a file of this name: give another one, or replace it with --force", path)
+}
+
+// ofFile turns an error of the temporary file name into one of path, which is all that its user knows of.
+func ofFile(err error, name, path string) error {
+	if of := (*fs.PathError)(nil); errors.As(err, &of) && of.Path == name {
+		return &fs.PathError{Op: of.Op, Path: path, Err: of.Err}
+	}
+	return err
 }
 
 // countingWriter counts the bytes that went through.

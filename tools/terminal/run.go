@@ -9,11 +9,13 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"golang.org/x/term"
 
 	"github.com/dsistore/dsistore/internal/commandline"
+	"github.com/dsistore/dsistore/internal/plain"
 	"github.com/dsistore/dsistore/internal/version"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/reader/expr"
@@ -32,6 +34,21 @@ const (
 	ExitNotFound    = 5
 	ExitInterrupted = 130
 )
+
+// meanings of the exit codes, for help.
+var meanings = map[int]string{
+	ExitDone: "done", ExitFailed: "failed", ExitUsage: "wrong arguments", ExitDamage: "verify or gc found damage",
+	ExitConflict: "another commit was in the way", ExitNotFound: "not found", ExitInterrupted: "interrupted",
+}
+
+// helpOf says what exit codes mean, at the end of each command's help.
+func helpOf(codes []int) string {
+	all := make([]string, len(codes))
+	for i, code := range codes {
+		all[i] = fmt.Sprintf("%d %s", code, meanings[code])
+	}
+	return "Exit codes: " + strings.Join(all, ", ") + "."
+}
 
 // Main runs a command with the process's arguments, and ends the process with the code that run returns.
 func Main(run func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int) {
@@ -64,7 +81,7 @@ func report(ctx context.Context, name string, stderr io.Writer, err error) int {
 		fmt.Fprintln(stderr, name+": interrupted")
 		return ExitInterrupted
 	}
-	fmt.Fprintln(stderr, name+": "+OneLine(err.Error()))
+	fmt.Fprintln(stderr, name+": "+ErrorText(err))
 	var place *expr.Error
 	if errors.As(err, &place) {
 		if f, ok := stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
@@ -87,12 +104,15 @@ func report(ctx context.Context, name string, stderr io.Writer, err error) int {
 	return ExitFailed
 }
 
+// ErrorText returns what an error says to a person, in one line.
+func ErrorText(err error) string { return OneLine(strings.ReplaceAll(plain.Text(err), "\n", "; ")) }
+
 // Parse parses args into grammar, a pointer to a struct with the tags of package commandline. nil without an error:
 // help, the version or a completion was asked for, and printed. complete is that of commandline.Program, or nil.
 func (e *Env) Parse(ctx context.Context, description string, grammar any, args []string,
 	complete func(ctx context.Context, command any, what string) []string) (*commandline.Command, error) {
 	p := commandline.Program{Name: e.Name, Description: description, Version: version.Get().String(), Out: e.Out,
-		Err: e.Err, Width: e.Width, Complete: complete}
+		Err: e.Err, Width: e.Width, Complete: complete, Note: helpOf(e.codes)}
 	c, err := p.Parse(ctx, grammar, args)
 	if wrong := (*commandline.Error)(nil); errors.As(err, &wrong) {
 		return nil, UsageError{err}

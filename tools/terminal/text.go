@@ -103,3 +103,11 @@ func PercentOf(part, whole uint64) string {
 
 // TimeMillis prints a time to the millisecond, as JSON has it.
 func TimeMillis(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// ShellWord returns s as a shell takes it for one word.
+func ShellWord(s string) string {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@%+,") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -75,7 +75,8 @@ func newTokens(client *http.Client, o Options) (*tokens, error) {
 			"application-default login` writes", from)
 	}
 	if !kinds[kind.Type] {
-		return nil, fmt.Errorf("credentials %s: type %q is not known", from, kind.Type)
+		return nil, fmt.Errorf("credentials %s: type %q is not known: want the JSON of a key, or what `gcloud auth "+
+			"application-default login` writes", from, kind.Type)
 	}
 	return &tokens{find: func() (oauth2.TokenSource, error) {
 		c, err := google.CredentialsFromJSONWithType(ctx, data, kind.Type, scope)

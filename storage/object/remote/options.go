@@ -95,7 +95,11 @@ func ParseEndpoint(endpoint string, allowHTTP bool, allow string) (*url.URL, err
 // redactURL leaves scheme and host of a URL.
 func redactURL(s string) string {
 	scheme, rest, ok := strings.Cut(s, "://")
-	if !ok {
+	if !ok { // host:port, or anything, a secret too
+		if host, port, err := net.SplitHostPort(s); err == nil && strings.Trim(port, "0123456789") == "" &&
+			!strings.Contains(host, "@") {
+			return s
+		}
 		return "..."
 	}
 	if end := strings.IndexAny(rest, "/?"); end >= 0 {

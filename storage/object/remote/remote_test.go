@@ -171,7 +171,8 @@ func TestRefusals(t *testing.T) {
 		r.Add(name, fmt.Errorf("object %s: %w", name, object.ErrDenied))
 	}
 	err := r.Err()
-	want := "object o0: access denied; refused too: o1, o2, o3, o4, o5, o6, o7, o8, o9, o10 and 4 more"
+	want := "object o0: " + object.ErrDenied.Error() +
+		"; refused too: o1, o2, o3, o4, o5, o6, o7, o8, o9, o10 and 4 more"
 	if !errors.Is(err, object.ErrDenied) || err.Error() != want {
 		t.Error(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
@@ -60,9 +61,17 @@ func short(err error) error {
 	var api smithy.APIError
 	var response *awshttp.ResponseError
 	if !errors.As(err, &api) {
-		var tries *retry.MaxAttemptsError // the SDK's own words are around it
+		attempts := 1
+		var tries *retry.MaxAttemptsError
 		if errors.As(err, &tries) {
-			return fmt.Errorf("after %d attempts: %w", tries.Attempt, tries.Err)
+			attempts, err = tries.Attempt, tries.Err
+		}
+		var request *url.Error // the SDK's own words are around it
+		if errors.As(err, &request) {
+			err = request
+		}
+		if attempts > 1 {
+			return fmt.Errorf("after %d attempts: %w", attempts, err)
 		}
 		return err
 	}

@@ -41,6 +41,9 @@ func (r *RowFlags) Query(ctx context.Context, e *Env, lists string) (*selection.
 	if r.Key != "" && len(r.Keys) == 0 {
 		return nil, terminal.Usagef("--key %s without --keys", r.Key)
 	}
+	if r.Where == "" && r.Partition == "" && lists == "" && len(r.Keys) == 0 {
+		return nil, terminal.Usagef("say which rows: --where EXPR, --partition EXPR, --keys FILE, or sample lists")
+	}
 	q := &selection.Query{Partition: r.Partition, Where: r.Where, Lists: lists, Keys: r.Source(ctx, e)}
 	return q, q.Validate()
 }

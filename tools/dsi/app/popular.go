@@ -41,7 +41,7 @@ func (f PopularFlag) Popularity(ctx context.Context, e *Env, table *storage.Tabl
 	}
 	r, err := ingest.RecentlyRead(ctx, table, f.PopularDays)
 	if err != nil && ctx.Err() == nil {
-		e.Warnf("packs have what is small first, not what is read most: %s", terminal.OneLine(err.Error()))
+		e.Warnf("packs have what is small first, not what is read most: %s", terminal.ErrorText(err))
 	}
 	if err != nil || r == nil {
 		return nil, nil

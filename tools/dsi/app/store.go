@@ -25,6 +25,9 @@ type StoreArg struct {
 	Cache map[string]string `commandline:"-"`
 }
 
+// Place returns the name of the store.
+func (s StoreArg) Place() (store, table string) { return s.Store, "" }
+
 // storageOptions are those of the store, and of the cache.
 func (s StoreArg) storageOptions() map[string]string {
 	options := map[string]string{}
@@ -106,6 +109,9 @@ type TableArgs struct {
 	StoreArg
 	Table string `arg:"" complete:"tables" help:"Name of the table. Commands that read also take TABLE@BRANCH."`
 }
+
+// Place returns the names of the store and of the table, perhaps with a branch.
+func (t TableArgs) Place() (store, table string) { return t.Store, t.Table }
 
 // OpenTable opens the table.
 func (t TableArgs) OpenTable(ctx context.Context, e *Env) (*storage.Table, error) {

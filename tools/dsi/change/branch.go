@@ -15,7 +15,7 @@ import (
 type Branch struct {
 	Create branchCreate `cmd:"" help:"Name a snapshot, overlays over it and a sample list, to be read together and kept." example:"dsi branch create store ads trial --overlay bought"`
 	List   branchList   `cmd:"" help:"List a table's branches." example:"dsi branch list store ads"`
-	Drop   branchDrop   `cmd:"" help:"Drop a branch, and the overlays made on it." example:"dsi branch drop store ads exp"`
+	Drop   branchDrop   `cmd:"" destructive:"" help:"Drop a branch, and the overlays made on it." example:"dsi branch drop store ads exp"`
 }
 
 // branchArg names a branch.
@@ -25,31 +25,36 @@ type branchArg struct {
 
 // branchJSON is a branch as --json prints it.
 type branchJSON struct {
-	Name       string    `json:"branch"`
-	Snapshot   uint64    `json:"snapshot"`
-	Overlays   []pinJSON `json:"overlays"` // the lowest first
-	SampleList *pinJSON  `json:"sample_list,omitempty"`
-	Created    string    `json:"created"`
-	Owner      string    `json:"owner"`
+	Name       string       `json:"branch"`
+	Snapshot   uint64       `json:"snapshot"`
+	Overlays   []overlayPin `json:"overlays"` // the lowest first
+	SampleList *listPin     `json:"sample_list,omitempty"`
+	Created    string       `json:"created"`
+	Owner      string       `json:"owner"`
 
 	created time.Time
 }
 
-type pinJSON struct {
-	Name     string `json:"name"`
+type overlayPin struct {
+	Overlay  string `json:"overlay"`
+	Snapshot uint64 `json:"snapshot"`
+}
+
+type listPin struct {
+	List     string `json:"sample_list"`
 	Snapshot uint64 `json:"snapshot"`
 }
 
 func newBranchJSON(b catalog.Branch) branchJSON {
 	out := branchJSON{
-		Name: b.Name, Snapshot: b.Snapshot, Overlays: []pinJSON{}, Created: terminal.TimeMillis(b.Created),
+		Name: b.Name, Snapshot: b.Snapshot, Overlays: []overlayPin{}, Created: terminal.TimeMillis(b.Created),
 		Owner: b.Owner, created: b.Created,
 	}
 	for _, p := range b.Overlays {
-		out.Overlays = append(out.Overlays, pinJSON{p.Name, p.Snapshot})
+		out.Overlays = append(out.Overlays, overlayPin{p.Name, p.Snapshot})
 	}
 	if b.List.Name != "" {
-		out.SampleList = &pinJSON{b.List.Name, b.List.Snapshot}
+		out.SampleList = &listPin{b.List.Name, b.List.Snapshot}
 	}
 	return out
 }
@@ -58,11 +63,11 @@ func newBranchJSON(b catalog.Branch) branchJSON {
 func (b branchJSON) row() []string {
 	var overlays []string
 	for _, p := range b.Overlays {
-		overlays = append(overlays, p.Name)
+		overlays = append(overlays, p.Overlay)
 	}
 	list := ""
 	if b.SampleList != nil {
-		list = b.SampleList.Name
+		list = b.SampleList.List
 	}
 	return []string{
 		b.Name, terminal.Count(b.Snapshot), strings.Join(overlays, ", "), list, terminal.Time(b.created), b.Owner,

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/tools/dsi/app"
@@ -25,7 +24,7 @@ type FeaturesRename struct {
 // Run runs the command.
 func (c *FeaturesRename) Run(ctx context.Context, e *app.Env) error {
 	if c.Name == "" || c.Name == c.Feature {
-		return terminal.Usagef("feature %q: %q is no new name", c.Feature, c.Name)
+		return terminal.Usagef("feature %q: the new name is %q: want another", c.Feature, c.Name)
 	}
 	did := fmt.Sprintf("feature %s renamed to %s", terminal.OneLine(c.Feature), terminal.OneLine(c.Name))
 	return changeFeatures(ctx, e, c.TableArgs, did, commit.FeatureChange{Feature: c.Feature, Rename: c.Name})
@@ -125,9 +124,13 @@ func (n *namedFeatures) would(ctx context.Context, e *app.Env, names []string, s
 		if err != nil {
 			return err
 		}
+		known := make([]string, len(all))
+		for i, f := range all {
+			known[i] = f.Name
+		}
 		for _, name := range names {
-			if !slices.ContainsFunc(all, func(f catalog.Feature) bool { return f.Name == name }) {
-				return fmt.Errorf("table %s: feature %.100q: %w", n.Table, name, storage.ErrNotFound)
+			if !slices.Contains(known, name) {
+				return fmt.Errorf("table %s: %w", n.Table, catalog.NotFound("feature", name, known))
 			}
 		}
 	} else if _, err := snap.Lookup(ctx, names...); err != nil {

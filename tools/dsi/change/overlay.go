@@ -21,7 +21,7 @@ type Overlay struct {
 	Extend overlayExtend `cmd:"" help:"Cover more rows of the table by an overlay, as those that were ingested since: from files, or from an expression." example:"dsi overlay extend store ads bought --from more_labels.csv --key request_id"`
 	List   overlayList   `cmd:"" help:"List a table's overlays, and how much they cover." example:"dsi overlay list store ads"`
 	Show   overlayShow   `cmd:"" help:"Show an overlay's features, and how much of each segment it covers." example:"dsi overlay show store ads bought"`
-	Drop   overlayDrop   `cmd:"" help:"Drop an overlay." example:"dsi overlay drop store ads bought"`
+	Drop   overlayDrop   `cmd:"" destructive:"" help:"Drop an overlay." example:"dsi overlay drop store ads bought"`
 	Merge  overlayMerge  `cmd:"" help:"Make an overlay part of the table: everybody reads it then." example:"dsi overlay merge store ads bought"`
 }
 
@@ -103,6 +103,12 @@ func (c *overlayExtend) Run(ctx context.Context, e *app.Env) error {
 // cover runs what makes an overlay, or covers more rows by it, and prints its report.
 func (c overlayArg) cover(ctx context.Context, e *app.Env, t app.TableArgs, opts overlay.Options,
 	run func(context.Context, *storage.Store, string, string, overlay.Options) (overlay.Report, error)) error {
+	switch {
+	case len(opts.From) == 0 && len(opts.Exprs) == 0:
+		return terminal.Usagef("say what the overlay is made from: --from FILE or --expr EXPR")
+	case len(opts.From) > 0 && len(opts.Exprs) > 0:
+		return terminal.Usagef("--from and --expr: want one of them")
+	}
 	if err := opts.Validate(); err != nil {
 		return terminal.UsageError{Err: err}
 	}

@@ -15,7 +15,7 @@ type Samples struct {
 	Create samplesCreate `cmd:"" help:"Keep rows under a name, for --sample-list." example:"dsi samples create store ads expensive --where 'price > 10'"`
 	List   samplesList   `cmd:"" help:"List a table's sample lists, and how many rows they have." example:"dsi samples list store ads"`
 	Show   samplesShow   `cmd:"" help:"Say what a sample list has of each partition." example:"dsi samples show store ads hard"`
-	Drop   samplesDrop   `cmd:"" help:"Drop a sample list. Its rows stay." example:"dsi samples drop store ads hard"`
+	Drop   samplesDrop   `cmd:"" destructive:"" help:"Drop a sample list. Its rows stay." example:"dsi samples drop store ads hard"`
 }
 
 // listArg names a sample list.
@@ -80,7 +80,7 @@ func (c *samplesList) Run(ctx context.Context, e *app.Env) error {
 		out.Lists = append(out.Lists, i)
 	}
 	return terminal.PrintList(e.Env, out, "no sample lists of "+terminal.OneLine(c.Table),
-		"sample list, #rows, #share, #snapshot, definition", out.Lists, func(i *selection.ListInfo) []string {
+		"sample list, #rows, #share, #added, definition", out.Lists, func(i *selection.ListInfo) []string {
 			return []string{i.Name, terminal.Count(i.Rows), terminal.Percent(i.Share), terminal.Count(i.Added),
 				i.Definition}
 		})

@@ -49,7 +49,7 @@ type describeJSON struct {
 	Kinds          map[string]int    `json:"kinds"`
 	Roles          map[string]string `json:"roles"`
 	Labels         []string          `json:"labels"`
-	PartitionCount int               `json:"partition_count"`
+	Partitions     int               `json:"partitions"`
 	FirstPartition string            `json:"first_partition"`
 	LastPartition  string            `json:"last_partition"`
 	Duplicates     *Duplicates       `json:"duplicates,omitempty"` // with --totals
@@ -71,7 +71,7 @@ func (c *Describe) Run(ctx context.Context, e *app.Env) error {
 	}
 	d := describeJSON{
 		Store: snap.Table().Store().Blobs().URI(), Table: c.Table, snapshotJSON: newSnapshotJSON(snap.Info()),
-		Kinds: map[string]int{}, Roles: map[string]string{}, Labels: []string{}, PartitionCount: len(partitions),
+		Kinds: map[string]int{}, Roles: map[string]string{}, Labels: []string{}, Partitions: len(partitions),
 	}
 	d.BytesPerRow = float64(d.Bytes) / float64(max(d.Rows, 1))
 	for _, f := range features {
@@ -122,10 +122,10 @@ func (d *describeJSON) facts() [][2]string {
 		add("labels", strings.Join(d.Labels, ", "))
 	}
 	switch {
-	case d.PartitionCount == 1 && d.FirstPartition == "":
+	case d.Partitions == 1 && d.FirstPartition == "":
 		add("partitions", "none")
-	case d.PartitionCount > 0:
-		add("partitions", fmt.Sprintf("%s, from %s to %s", terminal.Count(d.PartitionCount), d.FirstPartition,
+	case d.Partitions > 0:
+		add("partitions", fmt.Sprintf("%s, from %s to %s", terminal.Count(d.Partitions), d.FirstPartition,
 			d.LastPartition))
 	}
 	if d.Duplicates != nil {

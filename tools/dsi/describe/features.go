@@ -24,7 +24,7 @@ type Features struct {
 
 // FeatureJSON is a feature as --json prints it.
 type FeatureJSON struct {
-	Name         string `json:"name"`
+	Name         string `json:"feature"`
 	ID           string `json:"id,omitempty"` // none: a partition key
 	Kind         string `json:"kind"`
 	Type         string `json:"type"`

@@ -24,8 +24,8 @@ type inspectJSON struct {
 }
 
 type featureFileJSON struct {
-	Feature  string       `json:"feature"`
-	Name     string       `json:"name"`
+	ID       string       `json:"id"`
+	Name     string       `json:"feature"`
 	Type     string       `json:"type"`
 	Offset   uint64       `json:"offset"`
 	Length   uint64       `json:"length"`
@@ -87,7 +87,7 @@ func (i *inspectJSON) read(r io.ReaderAt) error {
 			return err
 		}
 		file := featureFileJSON{
-			Feature: fmt.Sprintf("%016x", m.Feature), Name: m.Name, Type: m.Type.String(), Offset: e.Offset,
+			ID: fmt.Sprintf("%016x", m.Feature), Name: m.Name, Type: m.Type.String(), Offset: e.Offset,
 			Length: e.Length, Rows: m.Rows, NullRows: m.Stats.NullRows, Elements: m.Stats.Elements,
 			RawBytes: m.Stats.RawBytes, Stripes: []stripeJSON{},
 		}

@@ -34,8 +34,11 @@ type eraseJSON struct {
 
 // Run runs the command.
 func (c *Erase) Run(ctx context.Context, e *app.Env) error {
-	if (c.Where == "") == (c.Keys == "") {
+	switch {
+	case c.Where == "" && c.Keys == "":
 		return terminal.Usagef("say which rows: --where EXPR or --keys FILE")
+	case c.Where != "" && c.Keys != "":
+		return terminal.Usagef("--where and --keys: want one of them")
 	}
 	table, err := c.OpenWhole(ctx, e, int64(c.Rate), "rows are erased")
 	if err != nil {

@@ -23,7 +23,7 @@ type expireJSON struct {
 	Table    string     `json:"table"`
 	DryRun   bool       `json:"dry_run"`
 	Oldest   uint64     `json:"oldest"`
-	Expired  []uint64   `json:"expired"`
+	Expired  []uint64   `json:"snapshots_expired"`
 	Held     []holdJSON `json:"held"`
 	Snapshot uint64     `json:"snapshot,omitempty"` // the one made
 }

@@ -23,14 +23,14 @@ type gcJSON struct {
 	Store      string       `json:"store"`
 	DryRun     bool         `json:"dry_run"`
 	Removed    []objectJSON `json:"removed"`
-	Bytes      uint64       `json:"bytes"`
+	Bytes      uint64       `json:"bytes_removed"`
 	Young      uint64       `json:"young"`
 	YoungBytes uint64       `json:"young_bytes"`
 	Referenced uint64       `json:"referenced"`
 	Unknown    uint64       `json:"unknown"`
 	Tables     uint64       `json:"tables"`
 	Snapshots  uint64       `json:"snapshots"`
-	Expired    uint64       `json:"expired_snapshots"`
+	Expired    uint64       `json:"snapshots_expired"`
 	Held       []holdJSON   `json:"held"`
 	Skipped    []skipJSON   `json:"skipped"`
 }
@@ -67,7 +67,7 @@ func (c *GC) Run(ctx context.Context, e *app.Env) error {
 		r.Tables, r.Snapshots, r.Expired, holdsJSON(r.Held), []skipJSON{},
 	}
 	for _, s := range r.Skipped {
-		out.Skipped = append(out.Skipped, skipJSON{s.Table, terminal.OneLine(s.Err.Error())})
+		out.Skipped = append(out.Skipped, skipJSON{s.Table, terminal.ErrorText(s.Err)})
 	}
 	for _, o := range r.Removed {
 		out.Removed = append(out.Removed, objectJSON{o.Name, o.Size})

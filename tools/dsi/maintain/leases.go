@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/lease"
 	"github.com/dsistore/dsistore/tools/dsi/app"
 	"github.com/dsistore/dsistore/tools/terminal"
@@ -16,7 +17,7 @@ import (
 // Leases lists leases, and ends those of owners that are no more.
 type Leases struct {
 	List leasesList `cmd:"" default:"withargs" help:"List who holds which snapshots." example:"dsi leases store ads"`
-	End  leasesEnd  `cmd:"" help:"End leases in place of an owner that is no more, as of a compaction that was killed." example:"dsi leases end store ads --owner trainer"`
+	End  leasesEnd  `cmd:"" destructive:"" help:"End leases in place of an owner that is no more, as of a compaction that was killed." example:"dsi leases end store ads --owner trainer"`
 }
 
 // leaseJSON is a lease as --json prints it.
@@ -111,11 +112,11 @@ func (c *leasesEnd) Run(ctx context.Context, e *app.Env) error {
 	}
 	for _, i := range c.Lease {
 		if !slices.ContainsFunc(end, func(l lease.Info) bool { return l.ID == i }) {
-			return fmt.Errorf("table %s: lease %.100q: %w", c.Table, i, storage.ErrNotFound)
+			return fmt.Errorf("table %s: %w", c.Table, catalog.NotFound("lease", i, nil))
 		}
 	}
 	if len(end) == 0 {
-		return fmt.Errorf("table %s: a lease of %.300q: %w", c.Table, c.Owner, storage.ErrNotFound)
+		return fmt.Errorf("table %s: %w", c.Table, catalog.NotFound("lease of", c.Owner, nil))
 	}
 	out := leasesJSON{table.Store().Blobs().URI(), []leaseJSON{}}
 	for _, l := range end {

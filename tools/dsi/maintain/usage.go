@@ -30,7 +30,7 @@ type usageJSON struct {
 	Jobs     []usageJobJSON `json:"jobs"`
 	Records  uint64         `json:"records"` // objects
 	Rollups  uint64         `json:"rollups"`
-	Damaged  uint64         `json:"damaged"`
+	Damaged  uint64         `json:"records_damaged"`
 	Features int            `json:"features"` // that anybody read
 }
 
@@ -39,8 +39,8 @@ type usageJobJSON struct {
 	User            string   `json:"user"`
 	Programs        []string `json:"programs"`
 	Purposes        []string `json:"purposes"`
-	Start           string   `json:"start"`
-	End             string   `json:"end"`
+	Start           string   `json:"first"`
+	End             string   `json:"last"`
 	Days            int      `json:"days"`
 	Readers         uint64   `json:"readers"`
 	Features        int      `json:"features"`
@@ -125,11 +125,11 @@ type rollupJSON struct {
 	DryRun  bool   `json:"dry_run"`
 	Tables  uint64 `json:"tables"`
 	Days    uint64 `json:"days"`
-	Merged  uint64 `json:"merged"`
-	Young   uint64 `json:"young"`
-	Expired uint64 `json:"expired_days"`
-	Removed uint64 `json:"removed"`
-	Damaged uint64 `json:"damaged"`
+	Merged  uint64 `json:"records_merged"`
+	Young   uint64 `json:"records_young"`
+	Expired uint64 `json:"days_expired"`
+	Removed uint64 `json:"objects_removed"`
+	Damaged uint64 `json:"records_damaged"`
 }
 
 func (c *usageRollup) Run(ctx context.Context, e *app.Env) error {
@@ -179,7 +179,7 @@ func rollup(ctx context.Context, e *app.Env, store *storage.Store, table string)
 			_, err = usage.Rollup(ctx, t, usage.RollupOptions{})
 		}
 		if err != nil && ctx.Err() == nil {
-			e.Warnf("%s", terminal.OneLine(err.Error()))
+			e.Warnf("%s", terminal.ErrorText(err))
 		}
 	}
 }
@@ -206,7 +206,7 @@ func verifyUsage(ctx context.Context, store *storage.Store, table string) (out u
 
 func printDamagedRecords(e *app.Env, all usage.Damages) {
 	for _, d := range all.Damaged {
-		e.Printf("passed over: %s\n", terminal.OneLine(d.Err.Error()))
+		e.Printf("passed over: %s\n", terminal.ErrorText(d.Err))
 	}
 	if all.DamagedCount > 0 {
 		e.Printf("%s of usage records; the table is none the worse for it\n",

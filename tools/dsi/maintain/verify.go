@@ -24,7 +24,7 @@ type verifyJSON struct {
 	Tables      uint64   `json:"tables"`
 	Snapshots   uint64   `json:"snapshots"`
 	Segments    uint64   `json:"segments"`
-	RowSets     uint64   `json:"row_sets"`
+	RowBitmaps  uint64   `json:"row_bitmaps"`
 	Objects     uint64   `json:"objects"`
 	Features    uint64   `json:"feature_files"`
 	Stripes     uint64   `json:"stripes"`
@@ -33,7 +33,7 @@ type verifyJSON struct {
 	Damage      []string `json:"damage"`
 	Seconds     float64  `json:"seconds"`
 	// DamagedUsageRecords is no damage of the store: what they say of who read what is lost.
-	DamagedUsageRecords uint64 `json:"damaged_usage_records"`
+	DamagedUsageRecords uint64 `json:"usage_records_damaged"`
 }
 
 // Run runs the command.
@@ -60,7 +60,7 @@ func (c *Verify) Run(ctx context.Context, e *app.Env) error {
 	}
 	out.DamagedUsageRecords = records.DamagedCount
 	for _, d := range r.Damage {
-		out.Damage = append(out.Damage, terminal.OneLine(d.Error()))
+		out.Damage = append(out.Damage, terminal.ErrorText(d))
 	}
 	if e.JSON {
 		err = e.PrintJSON(out)

@@ -16,7 +16,7 @@ import (
 // Cache shows, empties and fills the cache on the local disk.
 type Cache struct {
 	Stat  cacheStat  `cmd:"" default:"withargs" help:"Print what the cache holds, and how often it had what was read." example:"dsi cache --cache-dir cache"`
-	Clear cacheClear `cmd:"" help:"Forget everything, and give its bytes back to the disk." example:"dsi cache clear --cache-dir cache"`
+	Clear cacheClear `cmd:"" destructive:"" help:"Forget everything, and give its bytes back to the disk." example:"dsi cache clear --cache-dir cache"`
 	Warm  cacheWarm  `cmd:"" help:"Fetch what a job will read, ahead of it." example:"dsi cache warm s3://tables/store ads --features 'click,price' --cache-dir cache"`
 }
 
@@ -79,7 +79,7 @@ func (c *cacheClear) Run(_ context.Context, e *app.Env) error {
 	if err := cache.Clear(); err != nil {
 		return err
 	}
-	return e.Print(map[string]any{"dir": before.Dir, "removed_bytes": before.Used},
+	return e.Print(map[string]any{"dir": before.Dir, "bytes_removed": before.Used},
 		[2]string{"removed", terminal.Bytes(uint64(before.Used))})
 }
 
@@ -141,5 +141,5 @@ func (c *cacheWarm) Run(ctx context.Context, e *app.Env) error {
 	out := warmJSON{Table: c.Table, Snapshot: plan.Snapshot, Features: len(plan.Features), Rows: rows,
 		Bytes: stats.BytesNeeded + stats.BytesUnneeded, Seconds: time.Since(begin).Seconds()}
 	return e.Print(out, [2]string{"read", fmt.Sprintf("%s of %s, %s, in %.1f s", terminal.Bytes(out.Bytes),
-		terminal.Plural(rows, "sample"), terminal.Plural(uint64(out.Features), "feature"), out.Seconds)})
+		terminal.Plural(rows, "row"), terminal.Plural(uint64(out.Features), "feature"), out.Seconds)})
 }

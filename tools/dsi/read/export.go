@@ -40,7 +40,7 @@ func (c *Export) Run(ctx context.Context, e *app.Env) error {
 	if c.To != "-" {
 		var err error
 		if format, err = arrowbatch.ParseFormat(c.To); err != nil {
-			return terminal.Usagef("--to %s: %w", c.To, err)
+			return terminal.Usagef("--to: %w", err)
 		}
 	} else if e.JSON {
 		return terminal.Usagef("--json with --to -: both want standard output")

@@ -35,7 +35,7 @@ type scanJSON struct {
 	Features         int          `json:"features"`
 	BatchSize        int          `json:"batch_size"`
 	Epochs           int          `json:"epochs"`
-	Samples          uint64       `json:"samples"`
+	Rows             uint64       `json:"rows"`
 	Batches          uint64       `json:"batches"`
 	Seconds          float64      `json:"seconds"`
 	SamplesPerSecond float64      `json:"samples_per_second"`
@@ -123,7 +123,7 @@ func (c *Scan) Run(ctx context.Context, e *app.Env) error {
 	}
 	bar.Finish()
 	if out.Seconds > 0 {
-		out.SamplesPerSecond = float64(out.Samples) / out.Seconds
+		out.SamplesPerSecond = float64(out.Rows) / out.Seconds
 	}
 	out.DedupeFactor /= float64(c.Epochs)
 	out.EmittedFactor /= float64(c.Epochs)
@@ -154,7 +154,7 @@ func (c *Scan) scanEpoch(ctx context.Context, e *app.Env, layout *reader.Layout,
 	if err := s.Seek(reader.Position{Epoch: epoch}); err != nil {
 		return err
 	}
-	samples, all := out.Samples, int64(s.Rows())*int64(out.Epochs)
+	samples, all := out.Rows, int64(s.Rows())*int64(out.Epochs)
 	err = each(ctx, s, func(b *reader.Batch) error {
 		out.TensorBytes += batchBytes(b)
 		samples += uint64(b.Rows)
@@ -166,7 +166,7 @@ func (c *Scan) scanEpoch(ctx context.Context, e *app.Env, layout *reader.Layout,
 	})
 	out.Seconds += time.Since(start).Seconds()
 	stats := s.Stats()
-	out.Samples += stats.Rows
+	out.Rows += stats.Rows
 	out.Batches += stats.Batches
 	out.BytesNeeded += stats.BytesNeeded
 	out.BytesUnneeded += stats.BytesUnneeded
@@ -209,7 +209,7 @@ func jaggedBytes(j *reader.Jagged) int {
 
 func scanFacts(s scanJSON) [][2]string {
 	facts := [][2]string{
-		{"samples", fmt.Sprintf("%s in %s, %s, %s", terminal.Count(s.Samples), terminal.Plural(s.Batches, "batch"),
+		{"rows", fmt.Sprintf("%s in %s, %s, %s", terminal.Count(s.Rows), terminal.Plural(s.Batches, "batch"),
 			terminal.Plural(uint64(s.Features), "feature"), terminal.Plural(uint64(s.Epochs), "epoch"))},
 		{"time", fmt.Sprintf("%.3f s (decode %.3f, assemble %.3f over all threads; waited %.3f)",
 			s.Seconds, s.DecodeSeconds, s.AssembleSeconds, s.StallSeconds)},

@@ -48,8 +48,7 @@ func Discover(ctx context.Context, paths []string, opts Options) ([]File, error)
 	}
 	f := formatNamed(opts.Format)
 	if f == nil {
-		return nil, fmt.Errorf("format%s: want one of %s", column.DidYouMean(opts.Format, formatNames()),
-			strings.Join(formatNames(), ", "))
+		return nil, fmt.Errorf("format %q: want one of %s", opts.Format, strings.Join(formatNames(), ", "))
 	}
 	if len(paths) == 0 {
 		return nil, errors.New("no source given: name files or directories, or - for stdin")
@@ -123,6 +122,9 @@ func (d *discovery) path(ctx context.Context, p string) error {
 		d.files = append(d.files, File{Path: "-", Size: -1, Format: format.Name})
 		return nil
 	}
+	if p == "" {
+		return errors.New("the name of a source is empty: name a file or a directory, or - for stdin")
+	}
 	st, err := d.system.Stat(ctx, p)
 	if err != nil {
 		return err
@@ -152,7 +154,8 @@ func (d *discovery) path(ctx context.Context, p string) error {
 		return err
 	}
 	if len(d.files) == before {
-		return fmt.Errorf("%s: no files with data in it", p)
+		return fmt.Errorf("%s: no files with data in it; empty files, and those whose names begin with _ or ., do "+
+			"not count", p)
 	}
 	return nil
 }

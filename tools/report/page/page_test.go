@@ -232,7 +232,7 @@ func TestAsset(t *testing.T) {
 func TestMadeUpReport(t *testing.T) {
 	for seed := range uint64(4) {
 		s := pagetest.Report(seed, 300).Tables[0].Savings
-		left := int64(s.SourceBytes)
+		left := int64(s.RawBytes)
 		for _, c := range s.Causes {
 			left -= c.Bytes
 		}

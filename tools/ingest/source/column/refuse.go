@@ -48,10 +48,24 @@ func Refuse(column, format string, args ...any) error {
 	return &RefusedError{Column: column, Reason: fmt.Sprintf(format, args...)}
 }
 
-// DidYouMean returns ` "nam"; the nearest is "name"`, or without the second half when nothing is near.
+// mostNames is how many names an error lists.
+const mostNames = 12
+
+// DidYouMean returns ` "nam"; the nearest is "name"`, or where none is near, ` "nam"; there are "a", "b" and 3 more`.
 func DidYouMean(name string, known []string) string {
 	if best := suggest.Names(name, known, 1); len(best) > 0 {
 		return fmt.Sprintf(" %q; the nearest is %q", name, best[0])
 	}
-	return fmt.Sprintf(" %q", name)
+	if len(known) == 0 {
+		return fmt.Sprintf(" %q", name)
+	}
+	quoted := make([]string, min(len(known), mostNames))
+	for i := range quoted {
+		quoted[i] = fmt.Sprintf("%.100q", known[i])
+	}
+	list := strings.Join(quoted, ", ")
+	if more := len(known) - len(quoted); more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf(" %q; there are %s", name, list)
 }

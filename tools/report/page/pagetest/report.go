@@ -218,7 +218,7 @@ func (g *generator) jobs() {
 			job.Programs = []string{"dsi", "python"}
 		}
 		job.Jobs = 1
-		job.Amplification, job.StoredFactor, job.EmittedFactor = 1, 1, 1+5*g.Float64()
+		job.Amplification, job.DedupeFactor, job.EmittedFactor = 1, 1, 1+5*g.Float64()
 		var bytes uint64
 		for f := range mine {
 			bytes += g.t.Features[f].StoredBytes
@@ -309,7 +309,7 @@ func add(to *report.Reads, r report.Reads) {
 }
 
 func finish(r *report.Reads) {
-	r.StoredFactor = 5.2
+	r.DedupeFactor = 5.2
 	if r.EmittedFactor == 0 {
 		r.EmittedFactor = 4.1
 	}
@@ -401,7 +401,7 @@ func (g *generator) summary() {
 		g.t.Savings.Causes = append(g.t.Savings.Causes, c)
 		s.StoredBytes = uint64(int64(s.StoredBytes) - c.Bytes)
 	}
-	g.t.Savings.SourceBytes, g.t.Savings.StoredBytes = s.RawBytes, s.StoredBytes
+	g.t.Savings.RawBytes, g.t.Savings.StoredBytes = s.RawBytes, s.StoredBytes
 	s.Snapshot, s.SnapshotTime, s.Operation = 412, stamp(until.Add(time.Hour)), "append"
 	s.Rows, s.RowsStored, s.Partitions, s.Segments, s.Features = rows-81_204, rows, parts, parts*2,
 		uint64(len(g.t.Features))

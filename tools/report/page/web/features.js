@@ -15,16 +15,16 @@ function causesOf(saved) {
 
 // wordsOf are what a search looks at, made by the first one.
 const wordsOf = (f) =>
-  (f.words ??= (f.name + " " + f.kind + " " + f.type + " " + (f.role || "") + " " + (f.status || "")).toLowerCase());
+  (f.words ??= (f.feature + " " + f.kind + " " + f.type + " " + (f.role || "") + " " + (f.status || "")).toLowerCase());
 
 class Features {
   constructor(host, table) {
     this.all = table.features;
     this.cost = table.cost;
     // Of two of a name the first counts: the one that readers see stands before a dropped one that is still stored.
-    this.byName = new Map(this.all.toReversed().map((f) => [f.name, f]));
+    this.byName = new Map(this.all.toReversed().map((f) => [f.feature, f]));
     this.groups = new Map(table.groups.map((g) => [g.group, g]));
-    this.adviceOf = (f) => table.advice.filter((a) => a.features.includes(f.name));
+    this.adviceOf = (f) => table.advice.filter((a) => a.features.includes(f.feature));
     this.all.forEach((f) => {
       f.read_bytes = f.bytes_needed + f.bytes_unneeded;
     });
@@ -90,7 +90,7 @@ class Features {
       none: "No feature is like that.",
       open: (f) => this.choose(f),
       columns: [
-        {id: "name", name: "Feature", width: 196, value: (f) => f.name, cell: (f) => f.name, full: (f) => f.name},
+        {id: "name", name: "Feature", width: 196, value: (f) => f.feature, cell: (f) => f.feature, full: (f) => f.feature},
         {id: "kind", name: "Kind", width: 80, value: (f) => f.kind, cell: (f) => f.kind},
         {
           id: "read",
@@ -204,14 +204,14 @@ class Features {
               .join(".*") +
             "$",
         );
-        return (f) => glob.test(f.name.toLowerCase());
+        return (f) => glob.test(f.feature.toLowerCase());
       });
     const members = group ? new Set(this.membersOf(group)) : null;
     const rows = this.all.filter(
       (f) =>
         (!kind || f.kind === kind) &&
         (!use || ages[ageOf(f)].id === use) &&
-        (!members || members.has(f.name)) &&
+        (!members || members.has(f.feature)) &&
         tests.every((t) => t(f)),
     );
     this.most.stored = d3.max(rows, (f) => f.stored_bytes);
@@ -232,7 +232,7 @@ class Features {
 
   membersOf(group) {
     const g = this.groups.get(group);
-    return g ? g.features : this.all.filter((f) => f.group === group).map((f) => f.name);
+    return g ? g.features : this.all.filter((f) => f.group === group).map((f) => f.feature);
   }
 
   reset() {
@@ -286,7 +286,7 @@ class Features {
 
   choose(f) {
     clearTimeout(this.addressed);
-    const address = addressOf(f.name);
+    const address = addressOf(f.feature);
     if (location.hash !== address) {
       // Later, because browsers refuse a new address for each row that a held key passes.
       this.addressed = setTimeout(() => history.replaceState(null, "", address), 120);
@@ -310,13 +310,13 @@ class Features {
         el(
           "ul",
           null,
-          names.map((n) => el("li", null, n === f.name ? el("span", {class: "soft"}, n) : el("a", {href: addressOf(n)}, n))),
+          names.map((n) => el("li", null, n === f.feature ? el("span", {class: "soft"}, n) : el("a", {href: addressOf(n)}, n))),
           more && el("li", null, more),
         ),
       );
     const members = f.group ? this.membersOf(f.group) : [];
     const advice = this.adviceOf(f);
-    this.heading = el("h3", {tabindex: -1}, f.name);
+    this.heading = el("h3", {tabindex: -1}, f.feature);
     this.detail.replaceChildren(
       this.heading,
       el(

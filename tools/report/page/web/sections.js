@@ -233,7 +233,7 @@ function popularitySection(host, t) {
     plainTable(
       ["Feature", "#Read", "#Jobs", "#Stored"],
       top.map((f) => [
-        el("a", {href: addressOf(f.name)}, f.name),
+        el("a", {href: addressOf(f.feature)}, f.feature),
         bytes(f.bytes_needed + f.bytes_unneeded),
         count(f.jobs),
         bytes(f.stored_bytes),
@@ -253,7 +253,7 @@ function mapSection(host, t) {
         ".",
     ),
   );
-  treemap(host, t.features, (f) => follow(addressOf(f.name)));
+  treemap(host, t.features, (f) => follow(addressOf(f.feature)));
 }
 
 function trendSection(host, t) {

@@ -47,7 +47,7 @@ function treemap(host, features, open) {
     }
     const f = c.feature;
     return {
-      title: f.name,
+      title: f.feature,
       rows: [
         ["stored", bytes(f.stored_bytes)],
         ["of the features' bytes", share(f.stored_bytes / total)],
@@ -95,7 +95,7 @@ function treemap(host, features, open) {
         const label =
           box.width > 46 && box.height > 16
             ? c.feature
-              ? fitsBoth(c.feature.name, box.width - 8, 7.7) // digits are wide
+              ? fitsBoth(c.feature.feature, box.width - 8, 7.7) // digits are wide
               : fits(plural(c.rest, "smaller one"), box.width - 8, 6.4)
             : "";
         if (label) labels.push(text(leaf.x0 + 4, leaf.y0 + 13, "start", age, label));

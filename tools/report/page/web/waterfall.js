@@ -14,19 +14,19 @@ const causeNames = {
 
 function waterfall(host, savings) {
   const steps = [];
-  let at = savings.source_bytes;
+  let at = savings.raw_bytes;
   for (const c of savings.causes) {
     if (c.bytes === 0) continue;
     steps.push({name: causeNames[c.cause] || c.cause, from: at, to: at - c.bytes, cause: c});
     at -= c.bytes;
   }
   const all = [
-    {name: "As plain numbers", from: 0, to: savings.source_bytes},
+    {name: "As plain numbers", from: 0, to: savings.raw_bytes},
     ...steps,
     {name: "Stored", from: 0, to: savings.stored_bytes},
   ];
   const top = Math.max(1, ...all.map((s) => Math.max(s.from, s.to)));
-  const ofSource = (n) => share(savings.source_bytes ? n / savings.source_bytes : 0);
+  const ofSource = (n) => share(savings.raw_bytes ? n / savings.raw_bytes : 0);
 
   function tip(s) {
     if (!s.cause)
@@ -47,7 +47,7 @@ function waterfall(host, savings) {
   }
 
   chart(host, {
-    label: "Savings: " + bytes(savings.source_bytes) + " as plain numbers are stored in " + bytes(savings.stored_bytes),
+    label: "Savings: " + bytes(savings.raw_bytes) + " as plain numbers are stored in " + bytes(savings.stored_bytes),
     draw(width) {
       const step = 27,
         bar = 17,

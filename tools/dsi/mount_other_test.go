@@ -1,0 +1,7 @@
+//go:build !linux
+
+package dsi
+
+import "testing"
+
+func mountSmall(*testing.T, string) bool { return false }

@@ -1,0 +1,48 @@
+package terminal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/dsistore/dsistore/internal/plain"
+	"github.com/dsistore/dsistore/internal/suggest"
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
+)
+
+// listings are the commands of dsi that list what there is of a kind.
+var listings = map[string]string{
+	"table": "tables", "feature": "features", "overlay": "overlay list", "sample list": "samples list",
+	"branch": "branch list", "snapshot": "snapshots", "lease": "leases", "lease of": "leases",
+}
+
+// Look adds to the error of a name that does not exist, and to which none is close, the command that lists those that
+// do; and to that of a directory that does not exist, others with such a name. table may name a branch.
+func Look(err error, store, table string) error {
+	if errors.Is(err, storage.ErrNoStore) {
+		if _, serr := os.Stat(store); errors.Is(serr, fs.ErrNotExist) {
+			err = fmt.Errorf("%w%s", err, suggest.Question(plain.Near(store)))
+		}
+		return err
+	}
+	var missing *catalog.NotFoundError
+	if !errors.As(err, &missing) || len(missing.Close) > 0 && !missing.Dropped || listings[missing.Kind] == "" {
+		return err
+	}
+	at := " " + ShellWord(store)
+	table, _, _ = strings.Cut(table, "@")
+	switch {
+	case missing.Kind == "table":
+	case table == "": // it may be any of several
+		return err
+	default:
+		at += " " + ShellWord(table)
+	}
+	if missing.Dropped {
+		return fmt.Errorf("%w; dsi features restore%s %s takes that back", err, at, ShellWord(missing.Name))
+	}
+	return fmt.Errorf("%w; dsi %s%s lists what there is", err, listings[missing.Kind], at)
+}
