@@ -40,6 +40,7 @@ type grammar struct {
 	Erase   maintain.Erase   `cmd:"" group:"Maintain" help:"Take rows out physically, with the history that has them, and search for what should be gone."`
 	Usage   maintain.Usage   `cmd:"" group:"Maintain" help:"Usage records: who read what of a table, and what it cost."`
 	Verify  maintain.Verify  `cmd:"" group:"Maintain" help:"Check that what the snapshots refer to is there and whole."`
+	Repair  maintain.Repair  `cmd:"" group:"Maintain" help:"Take what is damaged out of tables, and say first what that loses."`
 	GC      maintain.GC      `cmd:"" group:"Maintain" name:"gc" help:"Remove objects that nothing refers to."`
 	Cache   read.Cache       `cmd:"" group:"Maintain" help:"The cache on the local disk of stores far away: show it, empty it, fill it ahead of a job."`
 }
