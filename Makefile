@@ -23,7 +23,7 @@ endif
 FUZZTIME ?= 1000x
 BENCHTIME ?= 1s
 
-.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test kill-requests many-writers races refused faulty metamorphic simulate mutations python-test rotation python-bench plots baselines bench-peers baselines-test frameworks-env frameworks-bench frameworks-test bench browser assets licences clean
+.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test kill-requests many-writers races refused faulty metamorphic simulate mutations python-test rotation python-bench plots baselines bench-peers baselines-test frameworks-env frameworks-bench frameworks-test bench browser assets reference site licences clean
 
 build: ## builds bin/dsi and bin/dsistat
 	CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath -o bin/ ./tools/cmd/...
@@ -40,6 +40,8 @@ test: ## everything that CI runs; fuzz targets run on their seeds
 	wait $$prepare; $(ALIKE) python/test.sh run
 	@left=; [ ! -f out/python-left-out ] || left="the Python tests"; \
 	[ ! -f out/browser-left-out ] || left="$${left:+$$left and }the tests in a browser"; \
+	if [ "$${PYTHON:-}" = none ] || ! $(MAKE) -s out/site-venv/ready 2>/dev/null; then left="$${left:+$$left and }the site"; \
+	else $(MAKE) --no-print-directory site || exit 1; fi; \
 	if [ -n "$$left" ]; then echo "make test: all green, but $$left were left out"; else echo "make test: all green"; fi
 
 check: test fuzz-smoke ## what CI runs, then every fuzz target on new inputs
@@ -111,9 +113,9 @@ SIMSEED ?= 1
 simulate: ## machines over a simulated store, in all orders (small worlds) and in random ones, for SECONDS seconds from SIMSEED on
 	$(GO) test -count=1 -timeout 0 -tags $(TAGS) -run '^TestSimulate$$' ./internal/simulate -simulate.seconds $(SECONDS) -simulate.seed $(SIMSEED) -v
 
-mutations: ## puts mistakes into the protocols, each must be found; writes docs/simulation.md anew
-	$(GO) test -count=1 -timeout 0 -tags $(TAGS) -run '^TestMutations$$' ./internal/simulate -v -simulate.mutate 60 -simulate.report ../../docs/simulation.md
-	$(GO) test -count=1 -timeout 0 -tags $(TAGS) -run '^TestSimulate$$' ./internal/simulate -v -simulate.seconds 600 -simulate.report ../../docs/simulation.md
+mutations: ## puts mistakes into the protocols, each must be found; writes internal/simulate/RESULTS.md anew
+	$(GO) test -count=1 -timeout 0 -tags $(TAGS) -run '^TestMutations$$' ./internal/simulate -v -simulate.mutate 60 -simulate.report RESULTS.md
+	$(GO) test -count=1 -timeout 0 -tags $(TAGS) -run '^TestSimulate$$' ./internal/simulate -v -simulate.seconds 600 -simulate.report RESULTS.md
 
 python-test: ## builds the Python package and tests it in out/venv; says what is left out where something is missing
 	@python/test.sh prepare; $(ALIKE) python/test.sh run
@@ -152,7 +154,7 @@ baselines-test: baselines ## every measure of bench-peers with 500 rows
 frameworks-env: build
 	@python/test.sh prepare; python/test.sh wheel; test -f out/python-ready || { cat out/python-left-out out/python-prepare.log; exit 1; }
 
-frameworks-bench: frameworks-env ## measures TensorFlow, JAX and Grain fed by dsistore, beside TFRecord, Parquet and ArrayRecord; ARGS=--page fills docs/benchmarks.md
+frameworks-bench: frameworks-env ## measures TensorFlow, JAX and Grain fed by dsistore, beside TFRecord, Parquet and ArrayRecord; ARGS=--page fills docs/guide/benchmarks.md
 	PYTHONPATH=bench out/venv/bin/python -m frameworks $(ARGS)
 
 frameworks-test: frameworks-env ## every measure of frameworks-bench with 500 rows
@@ -166,6 +168,19 @@ browser: ## downloads a headless Chromium into out/browser, for the tests of dsi
 
 assets: ## fetches the chart library of dsistat's page anew, as its asset.json pins it
 	tools/report/page/assets.sh
+
+out/site-venv/ready: internal/site/requirements.txt
+	@python3 -m venv --clear out/site-venv
+	@out/site-venv/bin/pip --disable-pip-version-check install -q --no-compile -r $<
+	@touch $@
+
+site: out/site-venv/ready ## builds the documentation as a static site in out/site; broken links fail
+	@echo "== mkdocs build --strict"
+	@NO_MKDOCS_2_WARNING=1 out/site-venv/bin/mkdocs build --strict
+
+reference: ## writes the generated pages of docs/reference anew
+	$(GO) run -tags pebblegozstd ./internal/reference
+	python3 python/reference.py
 
 licences: ## writes NOTICE and THIRD_PARTY.md anew, and copies the dependencies' licences to bin/licences
 	$(GO) run ./internal/notice

@@ -78,11 +78,22 @@ func sharedTable(t *testing.T, stripes, rows int) (*testTable, [][]int64) {
 	return table, want
 }
 
+// nearAndFar runs a test of what is read from a disk, and from an object store.
+func nearAndFar(t *testing.T, test func(t *testing.T, far bool)) {
+	t.Run("near", func(t *testing.T) { test(t, false) })
+	t.Run("far", func(t *testing.T) { test(t, true) })
+}
+
 // A run fetches and decodes each dictionary once, whatever the position that it starts at, and gives its memory back.
 func TestDictionariesAreReadOnce(t *testing.T) {
+	nearAndFar(t, checkDictionariesAreReadOnce)
+}
+
+func checkDictionariesAreReadOnce(t *testing.T, far bool) {
 	defer goleak.VerifyNone(t)
 	const stripes, rows, batch = 12, 500, 700
 	table, want := sharedTable(t, stripes, rows)
+	table.blobs.far = far
 	opts := Options{Workers: 2, Requests: 3, MemoryBudget: 1 << 17, GapBytes: 1, RequestBytes: 1 << 20}
 	s := open(t, table.layout([]int{2, 0, 1}, batch, OutputColumns), opts)
 	defer s.Close()
@@ -134,9 +145,14 @@ func TestDictionariesAreReadOnce(t *testing.T) {
 // The buffers of a shuffle come back to segments that were looked up and forgotten, from any position: the memory of
 // their dictionaries comes back all the same.
 func TestShuffledDictionariesGiveMemoryBack(t *testing.T) {
+	nearAndFar(t, checkShuffledDictionariesGiveMemoryBack)
+}
+
+func checkShuffledDictionariesGiveMemoryBack(t *testing.T, far bool) {
 	defer goleak.VerifyNone(t)
 	const stripes, rows, batch, segments = 12, 500, 700, 8
 	table, want := sharedTable(t, stripes, rows)
+	table.blobs.far = far
 	for _, id := range []string{"t", "u", "v", "w", "x", "y", "z"} {
 		d := table.segments[0]
 		d.ID = id
@@ -252,8 +268,13 @@ func TestStripesWaitForDictionaries(t *testing.T) {
 
 // A dictionary that is damaged, or cut off, fails the batch of the first stripe, by name.
 func TestDamagedDictionary(t *testing.T) {
+	nearAndFar(t, checkDamagedDictionary)
+}
+
+func checkDamagedDictionary(t *testing.T, far bool) {
 	defer goleak.VerifyNone(t)
 	table, _ := sharedTable(t, 6, 500)
+	table.blobs.far = far
 	e := table.indexes["s"].entries[2]
 	at, _ := e.Meta.Dictionary.Range()
 	table.blobs.objects["pack"][e.Offset+at+3] ^= 1

@@ -44,6 +44,7 @@ type filterExecutor struct {
 	filter *expr.Filter
 	base   *Layout             // of every row, with the filter's features; nil: the filter has no features
 	x      *execution.Executor // of base
+	sizes  ioplan.FetchSizes   // of its I/O tasks
 	room   chan struct{}       // semaphore: a token for each I/O task that is being read or evaluated
 	kept   *Selections
 	key    string // identifies the filter in kept
@@ -61,11 +62,15 @@ const filterTasks = 64
 // newFilterExecutor returns a filter executor for segments of a layout. The caller closes it.
 func (l *Layout) newFilterExecutor(filter *expr.Filter, features []catalog.Feature, opts Options,
 	kept *Selections) (*filterExecutor, error) {
-	opts, err := opts.withDefaults()
+	opts, err := opts.withDefaults(l.blobs)
 	if err != nil {
 		return nil, err
 	}
-	v := &filterExecutor{filter: filter, kept: kept, room: make(chan struct{}, min(2*opts.Workers, filterTasks)),
+	atOnce := min(2*opts.Workers, filterTasks)
+	if object.HighLatency(l.blobs) {
+		atOnce = filterTasks
+	}
+	v := &filterExecutor{filter: filter, kept: kept, room: make(chan struct{}, atOnce),
 		key: l.blobs.URI() + "\n" + filter.String()}
 	for _, f := range features {
 		v.key += fmt.Sprintf("\n%016x %v %s", uint64(f.ID), f.Type, f.Logical)
@@ -87,9 +92,10 @@ func (l *Layout) newFilterExecutor(filter *expr.Filter, features []catalog.Featu
 		GapBytes: opts.GapBytes, RequestBytes: opts.RequestBytes,
 		Limits: opts.Limits,
 	}
-	if tasks, err = tasks.withDefaults(); err != nil {
+	if tasks, err = tasks.withDefaults(l.blobs); err != nil {
 		return nil, err
 	}
+	v.sizes = tasks.sizes()
 	v.x = execution.New(v.base.source(), tasks.execution(v.base), v.base.newPools(&tasks), new(metering.Counters))
 	v.x.Stats.Meter.Begin(len(v.base.features)) // in case usage of the layout is recorded later
 	return v, nil
@@ -238,7 +244,7 @@ func (v *filterExecutor) evaluateStripes(ctx context.Context, g *ioplan.Segment,
 		for to < len(verdicts) && verdicts[to] == expr.Some {
 			to++
 		}
-		u := v.x.PlanTask(g, from, to)
+		u := v.x.PlanTask(g, from, to, v.sizes)
 		from = u.To
 		select {
 		case v.room <- struct{}{}:

@@ -288,7 +288,7 @@ func decodeAll(t *rapid.T, s *Scanner) []*ioplan.Stripe {
 			t.Fatal(err)
 		}
 		for k := range g.Stripes() {
-			u := s.x.PlanTask(g, k, k+1)
+			u := s.x.PlanTask(g, k, k+1, s.opts.sizes())
 			if err := s.x.Load(ctx, u); err != nil {
 				t.Fatal(err)
 			}

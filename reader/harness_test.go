@@ -175,7 +175,10 @@ type memoryBlobs struct {
 	objects map[string][]byte
 	hook    func(ctx context.Context, name string, p []byte, off int64) error
 	reads   []readRecord
+	far     bool // as if they were in an object store
 }
+
+func (m *memoryBlobs) HighLatency() bool { return m.far }
 
 type readRecord struct {
 	name     string
@@ -372,7 +375,8 @@ type tableShape struct {
 // drawTable draws a table: its model, and segments with every layout that the format has.
 func drawTable(t *rapid.T, shape tableShape) *testTable {
 	out := &testTable{
-		blobs: &memoryBlobs{objects: map[string][]byte{}}, indexes: map[string]*testIndex{},
+		blobs:   &memoryBlobs{objects: map[string][]byte{}, far: rapid.Bool().Draw(t, "far")},
+		indexes: map[string]*testIndex{},
 	}
 	n := rapid.IntRange(1, shape.features).Draw(t, "features")
 	for i := range n {

@@ -63,7 +63,7 @@ func (s *Scanner) inline(ctx context.Context) (*batch.Draft, error) {
 // readInline makes the batch of d out of stripes [from, to) of a segment, which fit one I/O task.
 func (s *Scanner) readInline(ctx context.Context, d *batch.Draft, g *ioplan.Segment, from, to int) error {
 	g.Dictionaries.Expect(to - from)
-	u := s.x.PlanTask(g, from, to)
+	u := s.x.PlanTask(g, from, to, s.opts.sizes())
 	g.Dictionaries.Emitted(to-from, s.x.Budget)
 	defer s.x.PutTask(u)
 	if err := s.x.Load(ctx, u); err != nil {

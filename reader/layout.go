@@ -358,7 +358,7 @@ type Cost struct {
 // Cost opens every segment and returns what a Scanner with the same options would read in an epoch. All epochs of a
 // plan that shuffles read the same stripes; requests are those of epoch 0.
 func (l *Layout) Cost(ctx context.Context, opts Options) (Cost, error) {
-	opts, err := opts.withDefaults()
+	opts, err := opts.withDefaults(l.blobs)
 	if err != nil {
 		return Cost{}, err
 	}
@@ -370,7 +370,7 @@ func (l *Layout) Cost(ctx context.Context, opts Options) (Cost, error) {
 	if l.plan.Shuffle.Unit != plan.UnitNone {
 		return c, l.costShuffled(ctx, &c, &opts)
 	}
-	u := new(ioplan.IOTask)
+	x := coster{cost: &c, fetches: l.newFetchPlan(&opts)}
 	for row := first; row < end; {
 		from := l.segmentAt(row)
 		some := make([]*ioplan.Segment, 0, indexReaders)
@@ -392,7 +392,7 @@ func (l *Layout) Cost(ctx context.Context, opts Options) (Cost, error) {
 			}
 			c.Segments++
 			lo, hi := g.StripesOf(max(row, l.firstRow[from+i]), end)
-			c.add(u, g, lo, hi, &opts)
+			x.add(g, lo, hi)
 		}
 		row = l.firstRow[from+len(some)]
 	}
@@ -401,7 +401,7 @@ func (l *Layout) Cost(ctx context.Context, opts Options) (Cost, error) {
 
 // costShuffled adds up the chunks of the buffers of epoch 0.
 func (l *Layout) costShuffled(ctx context.Context, c *Cost, opts *Options) error {
-	u := new(ioplan.IOTask)
+	sum := coster{cost: c, fetches: l.newFetchPlan(opts)}
 	loaded := map[int]bool{}
 	cache := l.newSegmentCache(opts.MemoryBudget/4, func(index int) *segmentLoad {
 		x := &segmentLoad{index: index}
@@ -419,21 +419,30 @@ func (l *Layout) costShuffled(ctx context.Context, c *Cost, opts *Options) error
 			failed = x.check(l)
 		}
 		if failed == nil {
-			c.add(u, x.load.segment, x.from, x.to, opts)
+			sum.add(x.load.segment, x.from, x.to)
 		}
 		return failed == nil
 	})
 	return errors.Join(err, failed)
 }
 
+// A coster adds up the cost of an epoch's I/O tasks.
+type coster struct {
+	cost    *Cost
+	fetches fetchPlan
+	task    ioplan.IOTask // the memory of each
+}
+
 // add counts what reading stripes [from, to) of a segment takes.
-func (c *Cost) add(u *ioplan.IOTask, g *ioplan.Segment, from, to int, opts *Options) {
+func (x *coster) add(g *ioplan.Segment, from, to int) {
+	c, u := x.cost, &x.task
 	for {
 		lo, hi := g.NextRun(from, to)
 		if lo == to {
 			return
 		}
-		u.Plan(g, lo, hi, opts.sizes())
+		u.Plan(g, lo, hi, x.fetches.next())
+		x.fetches.planned(u)
 		from = u.To
 		c.Stripes += uint64(u.To - u.From)
 		c.Requests += uint64(len(u.Requests))

@@ -37,6 +37,7 @@ type run struct {
 	out      chan result // in order; closed after the last
 
 	// Used only by emitStripes:
+	fetches  fetchPlan
 	fetchers int // goroutines that read
 	emitted  int // stripes
 	before   int // stripes before the buffer of the next stripe
@@ -68,6 +69,7 @@ func (s *Scanner) start(epoch, first, end, firstBatch uint64) *run {
 	r := &run{
 		s: s, epoch: epoch, first: first, end: end, batch: firstBatch, loaded: s.loaded, cancel: cancel,
 		done:     ctx.Done(),
+		fetches:  s.layout.newFetchPlan(&s.opts),
 		indexes:  semaphore.NewWeighted(max(s.opts.MemoryBudget/8, segmentsAhead)),
 		chunks:   make(chan chunk, ahead-1+s.layout.plan.Shuffle.BufferStripes),
 		requests: make(chan execution.Request),
@@ -177,7 +179,8 @@ func (r *run) emitStripes(ctx context.Context) {
 			if lo == to {
 				break
 			}
-			u := r.s.x.PlanTask(g, lo, hi)
+			u := r.s.x.PlanTask(g, lo, hi, r.fetches.next())
+			r.fetches.planned(u)
 			from = u.To
 			n := u.To - u.From
 			if !r.emitTask(ctx, u, &c, c.last && from == to) {
@@ -201,13 +204,15 @@ func (r *run) emitError(err error) {
 
 // emitTask sends an I/O task of a chunk. last: it is the last one of a buffer. It returns false if the run is stopped.
 func (r *run) emitTask(ctx context.Context, u *ioplan.IOTask, c *chunk, last bool) bool {
+	g, apart := u.Segment, u.Sizes.Apart
 	total := int64(u.Stored)
-	for _, n := range u.Decoded {
-		total += n
-	}
-	g := u.Segment
 	if u.Leads {
 		total += g.Dictionaries.Bytes
+	}
+	if !apart {
+		for _, n := range u.Decoded {
+			total += n
+		}
 	}
 	if !r.s.x.Budget.Take(r.done, total, r.starved) {
 		return false
@@ -216,8 +221,6 @@ func (r *run) emitTask(ctx context.Context, u *ioplan.IOTask, c *chunk, last boo
 		g.Dictionaries.Taken.Store(g.Dictionaries.Bytes)
 	}
 	u.Taken = int64(u.Stored)
-	perTask := r.itemsPerTask(len(g.Items))
-	tasks := (len(g.Items) + perTask - 1) / perTask
 	u.Stripes = u.Stripes[:0]
 	for i := u.From; i < u.To; i++ {
 		s := r.s.x.Stripe(u, i)
@@ -226,19 +229,21 @@ func (r *run) emitTask(ctx context.Context, u *ioplan.IOTask, c *chunk, last boo
 		if r.s.x.Sessions && g.FeatureFile[r.s.layout.sessionKey] < 0 {
 			s.FindSessions(nil)
 		}
-		s.Taken = u.Decoded[i-u.From]
-		s.Undecoded.Store(int32(tasks))
+		if !apart {
+			s.Taken = u.Decoded[i-u.From]
+		}
+		s.Undecoded.Store(int32(r.decodeTasks(g)))
 		u.Stripes = append(u.Stripes, s)
 	}
-	u.Undecoded.Store(int32(tasks * len(u.Stripes)))
+	u.Undecoded.Store(int32(len(u.Stripes)))
 	u.Unread.Store(int32(len(u.Requests)))
-	u.Err = nil
-	r.s.x.Stats.CountTask(u)
-	r.emitted += len(u.Stripes)
-	if c.buffer == nil || last {
-		r.before = r.emitted
+	u.Admitted, u.Arrived, u.Err = len(u.Stripes), false, nil
+	if apart {
+		u.Admitted = 0
 	}
-	// After the last request is sent, the decode tasks own u and may reuse it: copy its stripes before.
+	r.s.x.Stats.CountTask(u)
+	// After the last request is sent and the last stripe admitted, the decode tasks own u and may reuse it: copy its
+	// stripes before.
 	stripes := append(r.s.emitted[:0], u.Stripes...)
 	r.s.emitted = stripes
 	if len(u.Requests) == 0 {
@@ -250,7 +255,13 @@ func (r *run) emitTask(ctx context.Context, u *ioplan.IOTask, c *chunk, last boo
 			}
 		}
 	}
-	for _, s := range stripes {
+	for i, s := range stripes {
+		if apart && !r.admit(u, s, u.Decoded[i]) {
+			return false
+		}
+		if r.emitted++; c.buffer == nil || last && i == len(stripes)-1 {
+			r.before = r.emitted
+		}
 		select {
 		case r.stripes <- s:
 		case <-r.done:
@@ -258,6 +269,20 @@ func (r *run) emitTask(ctx context.Context, u *ioplan.IOTask, c *chunk, last boo
 		}
 	}
 	return true
+}
+
+// admit takes the memory of a decoded stripe, the next one of u. If u's bytes are in memory, it sends the stripe's
+// decode tasks. It returns false if the run is stopped.
+func (r *run) admit(u *ioplan.IOTask, s *ioplan.Stripe, bytes int64) bool {
+	if !r.s.x.Budget.Take(r.done, bytes, r.starved) {
+		return false
+	}
+	u.Mu.Lock()
+	s.Taken = bytes
+	u.Admitted++
+	arrived := u.Arrived
+	u.Mu.Unlock()
+	return !arrived || r.decodeStripe(u, s)
 }
 
 // ask passes a request to a goroutine that reads. If all are busy and there are fewer than Options.Requests, it starts
@@ -290,6 +315,12 @@ func (r *run) starved() bool {
 // that there are tasks for every worker.
 func (r *run) itemsPerTask(items int) int {
 	return max(1, items/(4*r.s.opts.Workers))
+}
+
+// decodeTasks returns how many decode tasks a stripe of g has.
+func (r *run) decodeTasks(g *ioplan.Segment) int {
+	per := r.itemsPerTask(len(g.Items))
+	return (len(g.Items) + per - 1) / per
 }
 
 // fetch executes requests until the run ends.
@@ -338,34 +369,49 @@ func (r *run) arrived(u *ioplan.IOTask) {
 	}
 }
 
-// dispatch sends the decode tasks of an I/O task whose bytes and dictionaries are in memory.
+// dispatch sends the decode tasks of an I/O task whose bytes and dictionaries are in memory: of the stripes that are
+// admitted. admit sends those of later ones.
 func (r *run) dispatch(u *ioplan.IOTask) {
-	stripes, items := u.Stripes, len(u.Segment.Items)
-	if u.Err != nil || items == 0 {
-		for _, s := range stripes {
-			if u.Err != nil {
-				s.Fail(0, u.Err)
-			}
-			s.Ready <- struct{}{}
+	u.Mu.Lock()
+	u.Arrived = true
+	stripes := u.Stripes[:u.Admitted]
+	u.Mu.Unlock()
+	for _, s := range stripes {
+		if !r.decodeStripe(u, s) {
+			return
 		}
-		r.s.x.PutTask(u)
-		return
+	}
+}
+
+// decodeStripe sends the decode tasks of an admitted stripe of u, whose bytes and dictionaries are in memory. After the
+// last stripe of u it may already be reused. It returns false if the run is stopped.
+func (r *run) decodeStripe(u *ioplan.IOTask, s *ioplan.Stripe) bool {
+	items := len(u.Segment.Items)
+	if u.Err != nil || items == 0 {
+		if u.Err != nil {
+			s.Fail(0, u.Err)
+		}
+		r.decoded(u, s)
+		return true
 	}
 	per := r.itemsPerTask(items)
-	for i := range stripes {
-		last := i == len(stripes)-1
-		s := stripes[i]
-		for lo := 0; lo < items; lo += per {
-			t := execution.DecodeTask{Stripe: s, Lo: lo, Hi: min(lo+per, items)}
-			select {
-			case r.decode <- t:
-			case <-r.done:
-				return
-			}
-			if last && t.Hi == items {
-				return // u may already be reused for other stripes
-			}
+	for lo := 0; lo < items; lo += per {
+		select {
+		case r.decode <- execution.DecodeTask{Stripe: s, Lo: lo, Hi: min(lo+per, items)}:
+		case <-r.done:
+			return false
 		}
+	}
+	return true
+}
+
+// decoded says that a stripe of u is decoded, or failed.
+func (r *run) decoded(u *ioplan.IOTask, s *ioplan.Stripe) {
+	// After this is counted, other goroutines may reuse the I/O task; after the token, release the stripe.
+	last := u.Undecoded.Add(-1) == 0
+	s.Ready <- struct{}{}
+	if last {
+		r.s.x.PutTask(u)
 	}
 }
 
@@ -404,13 +450,8 @@ func (r *run) decodeTask(t execution.DecodeTask) {
 	if i, err := r.s.x.Decode(t); err != nil {
 		s.Fail(i, err)
 	}
-	// After their last task is counted, other goroutines may release the stripe and reuse the I/O task.
-	taskDone := u.Undecoded.Add(-1) == 0
 	if s.Undecoded.Add(-1) == 0 {
-		s.Ready <- struct{}{}
-	}
-	if taskDone {
-		r.s.x.PutTask(u)
+		r.decoded(u, s)
 	}
 }
 

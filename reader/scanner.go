@@ -18,6 +18,7 @@ import (
 	"github.com/dsistore/dsistore/reader/metering"
 	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/usage"
 )
 
@@ -41,7 +42,7 @@ type Options struct {
 	// needs: another one starts when a read is waiting and none is idle. At most 65536; default 128.
 	Requests int
 	// GapBytes: ranges of an object with at most so many bytes between them are read as one. Below 0: only adjacent
-	// ranges. Default 64 KiB.
+	// ranges. Default: object.Gap of the store, 64 KiB on a disk and 256 KiB in an object store.
 	GapBytes int64
 	// RequestBytes: a longer range is read as several requests. Default 8 MiB.
 	RequestBytes int64
@@ -96,7 +97,8 @@ func (o *Options) Validate() error {
 	return o.Lease.Validate()
 }
 
-func (o Options) withDefaults() (Options, error) {
+// withDefaults returns o with the values of what is 0, to read from blobs.
+func (o Options) withDefaults(blobs object.Store) (Options, error) {
 	if err := o.Validate(); err != nil {
 		return o, err
 	}
@@ -116,7 +118,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Requests = 128
 	}
 	if o.GapBytes == 0 {
-		o.GapBytes = 64 << 10
+		o.GapBytes = object.Gap(blobs)
 	}
 	if o.RequestBytes == 0 {
 		o.RequestBytes = 8 << 20
@@ -130,7 +132,7 @@ func (o Options) withDefaults() (Options, error) {
 // execution returns the options of executors of l.
 func (o *Options) execution(l *Layout) execution.Options {
 	return execution.Options{
-		MemoryBudget: o.MemoryBudget, Workers: o.Workers, Requests: o.Requests, Sizes: o.sizes(), Limits: o.Limits,
+		MemoryBudget: o.MemoryBudget, Workers: o.Workers, Requests: o.Requests, Limits: o.Limits,
 		Reuse: o.Reuse,
 		Batches: batch.Options{
 			Allocator: o.Allocator, Presence: o.Presence, Round: o.RoundIntegers, Info: o.Info,
@@ -204,7 +206,7 @@ func OpenView(ctx context.Context, v *storage.View, plan *plan.Plan, opts Option
 
 // Open returns a Scanner of the layout's rows.
 func (l *Layout) Open(opts Options) (*Scanner, error) {
-	opts, err := opts.withDefaults()
+	opts, err := opts.withDefaults(l.blobs)
 	if err != nil {
 		return nil, err
 	}

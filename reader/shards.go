@@ -136,7 +136,7 @@ func (l *Layout) OpenRank(opts Options, ranks Ranks) (*RankScanner, error) {
 	if opts.Split != nil || opts.EndBatch != 0 {
 		return nil, errors.New("ranks: they read whole epochs: leave Split and EndBatch empty")
 	}
-	opts, err := opts.withDefaults()
+	opts, err := opts.withDefaults(l.blobs)
 	if err != nil {
 		return nil, err
 	}

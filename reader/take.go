@@ -67,7 +67,7 @@ func (l *Layout) Taker(opts Options) (*Taker, error) {
 	if opts.MaxBatches == 0 {
 		opts.MaxBatches = 1
 	}
-	opts, err := opts.withDefaults()
+	opts, err := opts.withDefaults(l.blobs)
 	if err != nil {
 		return nil, err
 	}
@@ -254,7 +254,7 @@ func (t *Taker) read(ctx context.Context, sorted []uint64) (out []takenStripe, e
 					}
 					last++
 				}
-				u := t.x.PlanTask(g.Segment, from, limit)
+				u := t.x.PlanTask(g.Segment, from, limit, t.opts.sizes())
 				wave.tasks = append(wave.tasks, u)
 				wave.segments = append(wave.segments, g)
 				wave.bytes += int64(u.Stored)

@@ -41,7 +41,7 @@ type flags struct {
 	BatchSize int             `help:"Rows of a batch." default:"4096"`
 	Threads   int             `help:"Workers that decode." default:"2"`
 	Rounds    int             `help:"Rounds that count, of what is timed." default:"3"`
-	Page      string          `help:"Page whose part between <!-- ablation --> and <!-- /ablation --> becomes the table; empty: none." default:"docs/ablation.md"`
+	Page      string          `help:"Page whose part between <!-- ablation --> and <!-- /ablation --> becomes the table; empty: none." default:"docs/internals/ablation.md"`
 	program.ResultsFlag
 }
 
@@ -413,7 +413,7 @@ func (r *result) relate() {
 
 func (r *result) page() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s, %d rows, %d runs of jobs; stripes of %d and %d rows; %g ms a request of the disk, "+
+	fmt.Fprintf(&b, "\n%s, %d rows, %d runs of jobs; stripes of %d and %d rows; %g ms per request of the disk, "+
 		"%d MB/s:\n\n", r.Profile, r.Rows, r.Runs, r.Small, r.Large, r.Seek, r.Rate/1e6)
 	b.WriteString("| | B/row read | needed | requests per 1,000 rows | disk | published |")
 	for _, s := range r.Steps[0].Slow {
@@ -432,6 +432,6 @@ func (r *result) page() string {
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString("\n![Throughput of each step, relative to maps](img/ablation.svg)\n")
+	b.WriteString("\n![Throughput of each step, relative to maps](../img/ablation.svg)\n")
 	return b.String()
 }

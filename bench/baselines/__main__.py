@@ -18,9 +18,12 @@ def main() -> int:
     command = Command("baselines", "Measures dsistore beside other formats: the same rows, in turns, in one run.",
                       MEASURES, ENGINES, page.fill)
     command.parser.add_argument("--long-rows", type=int, default=10_000_000, help="rows of the table of many rows")
+    command.parser.add_argument("--resume", action="store_true",
+                                help="take what a run of the same revision measured before it ended early")
     if (a := command.options()) is None:
         return 0
     began = time.perf_counter()
+    machine = report.machine()
     errors: list[dict[str, Any]] = []
     found: dict[str, list[dict[str, Any]]] = {}
     engines = Engines(a.engines, errors)
@@ -28,23 +31,34 @@ def main() -> int:
               max(a.rounds, 1), max(a.rounds // 2, 1),
               [("narrow", min(a.rows, 256)), ("wide", min(a.rows, 256)), ("metawide", min(a.rows, 256))],
               min(1000, a.rows))
-    machine = report.machine()
-    if "write" not in a.only:  # what an older engine wrote is not what is measured
+    before = 0.0
+    if a.resume:
+        earlier, machine = command.earlier(a, machine)
+        found, before = earlier["measures"], earlier["seconds"]
+        errors += earlier["errors"]
+    elif "write" not in a.only:  # what an older engine wrote is not what is measured
         run.renew("dsistore")
+
+    def result() -> dict[str, Any]:
+        return {
+            "rows": a.rows, "rounds": a.rounds, "seconds": before + time.perf_counter() - began, "measures": found,
+            "errors": errors, "goals": goals.outcomes(found)
+        }
+
     try:
-        for name in (m for m in MEASURES if m in a.only):
+        for name in (m for m in MEASURES if m in a.only and m not in found):
             begin = time.perf_counter()
             found[name] = MEASURES[name](run)
             log(f"{name}: {time.perf_counter() - begin:.0f} s")
             report.show(name, found[name])
+    except BaseException:
+        command.keep(a, result(), machine)
+        raise
     finally:
         engines.close()
-    result = {
-        "rows": a.rows, "rounds": a.rounds, "seconds": time.perf_counter() - began, "measures": found, "errors": errors,
-        "goals": goals.outcomes(found)
-    }
-    report.show_goals(result["goals"])
-    return command.finish(a, result, machine)
+    measured = result()
+    report.show_goals(measured["goals"])
+    return command.finish(a, measured, machine)
 
 
 if __name__ == "__main__":

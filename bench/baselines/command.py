@@ -32,7 +32,7 @@ class Command:
         p.add_argument("--results", type=pathlib.Path, default=ROOT / "bench" / "results",
                        help="where the results go, as JSON")
         p.add_argument("--no-results", action="store_true", help="write no results")
-        p.add_argument("--page", action="store_true", help="fill docs/benchmarks.md")
+        p.add_argument("--page", action="store_true", help="fill docs/guide/benchmarks.md")
         p.add_argument("--page-of", type=pathlib.Path,
                        help="measure nothing: do that with the results of an earlier run")
 
@@ -44,6 +44,24 @@ class Command:
             self._fill(earlier["result"], earlier["machine"])
             return None
         return a
+
+    def keep(self, a: argparse.Namespace, result: dict[str, Any], machine: dict[str, Any]) -> None:
+        """Writes what was measured before a run failed, for ``earlier``."""
+        if not a.no_results:
+            report.write(a.results, f"{self._name}-part", result, machine)
+
+    def earlier(self, a: argparse.Namespace, machine: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What ``keep`` wrote, of this revision and as many rows and rounds, and the machine that it was measured
+        on."""
+        path = a.results / f"{self._name}-part.json"
+        if not path.exists():
+            raise SystemExit(f"--resume: there is no {path}")
+        kept = json.loads(path.read_text())
+        result, was = kept["result"], kept["machine"]
+        if (was["revision"], result["rows"], result["rounds"]) != (machine["revision"], a.rows, a.rounds):
+            raise SystemExit(f"--resume: {path} is of revision {was['revision']}, {result['rows']} rows and "
+                             f"{result['rounds']} rounds")
+        return result, was
 
     def finish(self, a: argparse.Namespace, result: dict[str, Any], machine: dict[str, Any]) -> int:
         """Writes the result, and fills the page, as the options say. Returns the program's exit code: 1 where engines

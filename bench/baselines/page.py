@@ -1,5 +1,5 @@
-"""docs/benchmarks.md: the parts that a run fills, and the plots. Parts of measures that the run left out stay as they
-are."""
+"""docs/guide/benchmarks.md and bench/SCORECARD.md: the parts that a run fills, and the plots. Parts of measures that
+the run left out stay as they are."""
 
 from __future__ import annotations
 
@@ -13,33 +13,36 @@ import plots
 from .harness import ROOT
 from .engines import ENGINES, label
 
-PAGE = ROOT / "docs" / "benchmarks.md"
+PAGE = ROOT / "docs" / "guide" / "benchmarks.md"
+SCORECARD = ROOT / "bench" / "SCORECARD.md"
 PICTURES = ROOT / "docs" / "img"
 
 Rows = list[dict[str, Any]]
 
 
 def fill(result: dict[str, Any], machine: dict[str, Any], page: pathlib.Path = PAGE,
-         pictures: pathlib.Path = PICTURES) -> None:
-    """Writes the page's parts, and draws its plots."""
-    parts = {"goals": _goals(result["goals"]), "run": setup(result, machine)}
-    for name, rows in result["measures"].items():
-        if name in _TABLES:
-            parts[name] = _TABLES[name](rows)
+         pictures: pathlib.Path = PICTURES, scorecard: pathlib.Path = SCORECARD) -> None:
+    """Writes the parts of the page and of the scorecard, and draws the plots."""
+    measures, run = result["measures"], setup(result, machine)
+    parts = {name: _TABLES[name](rows) for name, rows in measures.items() if name in _TABLES}
+    if all(name in measures for name, *_ in _SUMMARY):
+        parts["summary"] = _summary(measures)
+    replace_parts(page, parts | {"run": run})
+    replace_parts(scorecard, {"run": run, "goals": _goals(result["goals"])})
+    _draw(measures, pictures)
+
+
+def replace_parts(page: pathlib.Path, parts: dict[str, str]) -> None:
+    """Puts each part between its marks in a page."""
     text = page.read_text()
     for name, part in parts.items():
-        text = replaced(text, name, part)
+        begins, ends = f"<!-- {name} -->\n", f"<!-- /{name} -->\n"
+        before, found, rest = text.partition(begins)
+        _, whole, after = rest.partition(ends)
+        if not found or not whole:
+            raise SystemExit(f"{page} has no part between {begins!r} and {ends!r}")
+        text = before + begins + part + ends + after
     page.write_text(text)
-    _draw(result["measures"], pictures)
-
-
-def replaced(text: str, name: str, part: str) -> str:
-    begins, ends = f"<!-- {name} -->\n", f"<!-- /{name} -->\n"
-    before, found, rest = text.partition(begins)
-    _, whole, after = rest.partition(ends)
-    if not found or not whole:
-        raise SystemExit(f"{PAGE} has no part between {begins!r} and {ends!r}")
-    return before + begins + part + ends + after
 
 
 def table(header: list[str], lines: list[list[str]]) -> str:
@@ -76,6 +79,42 @@ def _goals(goals: Rows) -> str:
     ] for g in goals])
 
 
+# The short comparison: measure, what it is called, the field, how it is shown, and which of the measure's rows count.
+_SUMMARY: list[tuple[str, str, str, Callable[[float], str], dict[str, Any]]] = [
+    ("write", "stored, B/row, rows clustered by session", "bytes_per_row", lambda v: f"{v:.0f}",
+     {"order": "clustered"}),
+    ("write", "stored, B/row, rows interleaved as logged", "bytes_per_row", lambda v: f"{v:.0f}",
+     {"order": "interleaved"}),
+    ("write", "time to write 100,000 rows, clustered", "median_seconds", seconds, {"order": "clustered"}),
+    ("kjt", "read 10 % of the features into a KJT, samples/s", "samples_per_second", count,
+     {"threads": 1}),
+    ("ikjt", "the same into an IKJT (duplicates once), samples/s", "samples_per_second", count,
+     {"threads": 1}),
+    ("open", "open a table of 20,000 features, read 10 of them", "median_total_seconds", seconds,
+     {"profile": "metawide"}),
+    ("first", "open, and the first batch of 4,096 rows", "median_seconds", seconds, {}),
+    ("take", "1,000 random rows, in a new process", "median_seconds", seconds,
+     {"rows": 1000, "first": True}),
+    ("cold", "read from the disk for 10 % of the features, B/row", "disk_bytes_per_row", lambda v: f"{v:.0f}", {}),
+    ("latency", "10 % of the features from S3, 10 ms per request, samples/s", "samples_per_second", count,
+     {"milliseconds": 10}),
+    ("memory", "memory grown by reading 10 % of the features", "median_grown_bytes", lambda v: amount(v, "B"), {}),
+]
+_COMPARED = ("dsistore", "parquet-pyarrow", "ipc-lz4", "duckdb", "lance", "lance-zstd", "vortex")
+
+
+def _summary(measures: dict[str, Rows]) -> str:
+    """A few measures, one a line, for the engines that users choose among. The best of a line is bold."""
+    lines = []
+    for measure, title, field, show, where in _SUMMARY:
+        of = {r["engine"]: r[field] for r in measures[measure] if all(r.get(k) == v for k, v in where.items())}
+        best = (max if field == "samples_per_second" else min)(of[e] for e in _COMPARED if e in of)
+        shown = {e: show(of[e]) for e in _COMPARED if e in of}
+        lines.append([title, *(f"**{shown[e]}**" if shown.get(e) == show(best) else shown.get(e, "")
+                               for e in _COMPARED)])
+    return table(["1 thread", *map(label, _COMPARED)], lines)
+
+
 def setup(result: dict[str, Any], m: dict[str, Any],
           packages: Iterable[str] = ("pyarrow", "duckdb", "polars", "pylance", "vortex-data", "mosaicml-streaming",
                                      "numpy", "torch")) -> str:
@@ -88,7 +127,7 @@ def setup(result: dict[str, Any], m: dict[str, Any],
     return (textwrap.fill(of, 120, break_long_words=False, break_on_hyphens=False) + "\n" +
             ("\n**Rough figures**: the machine did other things meanwhile "
              f"(its load was {m['load_before']:.1f} before).\n"
-             if m["load_before"] > 1 else "") + "".join(f"\nLeft out: {c}.\n" for c in cut))
+             if (m["load_before"] or 0) > 1 else "") + "".join(f"\nLeft out: {c}.\n" for c in cut))
 
 
 def _by_engine(rows: Rows, key: str) -> list[tuple[str, dict[Any, dict[str, Any]]]]:
@@ -156,7 +195,7 @@ def _select(rows: Rows) -> str:
     shares = sorted({r["share"] for r in rows})
     names = {
         "session_id": "sessions by their id", "event_time": "rows by their time",
-        "list": "a list of rows here and there"
+        "list": "a list of random rows"
     }
     return "\n".join(f"{names[by].capitalize()}:\n\n" + table(["", *(f"{x:.1%}" for x in shares)], [
         [label(s), *_cells(of, shares, lambda r: seconds(r["median_seconds"]))]

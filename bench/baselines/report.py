@@ -1,4 +1,4 @@
-"""The results: tables for people, JSON, and the page docs/benchmarks.md."""
+"""The results: tables for people, JSON, and the page docs/guide/benchmarks.md."""
 
 from __future__ import annotations
 

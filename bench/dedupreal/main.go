@@ -33,7 +33,7 @@ type flags struct {
 	Data   string `help:"Directory of the data sets, with recsys/derived and recsys/online-retail." env:"DSISTORE_TESTDATA" required:""`
 	Dir    string `help:"Where stores and Parquet files lie." default:"out/dedupreal"`
 	Python string `help:"Python that writes the baselines' Parquet; empty: none." default:"python3"`
-	Page   string `help:"Page whose part between <!-- real --> and <!-- /real --> becomes the table; empty: none." default:"docs/dedup.md"`
+	Page   string `help:"Page whose part between <!-- real --> and <!-- /real --> becomes the table; empty: none." default:"docs/internals/duplicates.md"`
 	program.ResultsFlag
 }
 

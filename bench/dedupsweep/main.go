@@ -30,7 +30,7 @@ type flags struct {
 	Rounds    int       `help:"How often each table is read, both ways in turn; the median counts." default:"5"`
 	BatchSize int       `help:"Rows of a batch." default:"4096"`
 	Dir       string    `help:"Where the data lies." default:"out/dedupsweep"`
-	Page      string    `help:"Page whose part between <!-- sweep --> and <!-- /sweep --> becomes the table; empty: none." default:"docs/dedup.md"`
+	Page      string    `help:"Page whose part between <!-- sweep --> and <!-- /sweep --> becomes the table; empty: none." default:"docs/internals/duplicates.md"`
 	program.ResultsFlag
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// sampled is sample(share, key, seed) as docs/filters.md says it.
+// sampled is sample(share, key, seed) as docs/reference/expressions.md says it.
 func sampled(keys *vector.Column, row int, seed uint64, share float64) bool {
 	if share >= 1 {
 		return true

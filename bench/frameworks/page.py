@@ -1,10 +1,10 @@
-"""The tables of a run, and their part of docs/benchmarks.md."""
+"""The tables of a run, and their part of docs/guide/benchmarks.md."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from baselines.page import PAGE, count, replaced, setup, table
+from baselines.page import PAGE, count, replace_parts, setup, table
 
 PACKAGES = ("tensorflow_cpu", "grain", "array_record", "jax", "pyarrow", "numpy")
 
@@ -44,4 +44,4 @@ def tables(measures: dict[str, list[dict[str, Any]]]) -> str:
 def fill(result: dict[str, Any], machine: dict[str, Any]) -> None:
     """Writes the tables into the page."""
     part = setup(result, machine, PACKAGES) + "\n" + tables(result["measures"])
-    PAGE.write_text(replaced(PAGE.read_text(), "frameworks", part))
+    replace_parts(PAGE, {"frameworks": part})

@@ -27,7 +27,7 @@ type flags struct {
 	Weights []float64 `help:"What a stored byte counts for, in ns of decoding, beside the profiles." default:"0.1,2,30,500"`
 	Rounds  int       `help:"How often each weight is timed, in turn with the others." default:"3"`
 	Dir     string    `help:"Where the data lies; a dump that is there already is used." default:"out/profiles"`
-	Page    string    `help:"Page whose part between <!-- profiles --> and <!-- /profiles --> becomes the tables; empty: none." default:"docs/profiles.md"`
+	Page    string    `help:"Page whose part between <!-- profiles --> and <!-- /profiles --> becomes the tables; empty: none." default:"docs/guide/profiles.md"`
 	program.ResultsFlag
 }
 
@@ -172,7 +172,7 @@ func page(curves []*curve) string {
 		for _, p := range c.Points {
 			fmt.Fprintf(&b, "| %s | %g | %.1f | %.0f | %.2f |\n", p.Name, p.NsPerByte, p.BytesPerRow, p.Rate, p.CPU)
 		}
-		fmt.Fprintf(&b, "\n![B/row against samples/s, %s](img/profiles-%s.svg)\n", c.Table, c.Table)
+		fmt.Fprintf(&b, "\n![B/row against samples/s, %s](../img/profiles-%s.svg)\n", c.Table, c.Table)
 	}
 	return b.String()
 }

@@ -1,4 +1,4 @@
-"""Draws the results of loader.py, startup.py and memory.py as docs/img/pytorch-*.svg, and writes them into the guide.
+"""Draws the results of loader.py, startup.py and memory.py as docs/img/pytorch-*.svg, and writes them into a page.
 
     python bench/pytorch/plot.py --help
 """
@@ -50,7 +50,8 @@ def result_of(path: pathlib.Path) -> dict[str, Any] | None:
 
 
 def loader(result: dict[str, Any], images: pathlib.Path) -> str:
-    table, groups = ["| features | threads | side | samples/s | a CPU second |", "|---|---|---|---|---|"], []
+    table = ["| features | threads | engine | samples/s | samples per CPU second |", "|---|---|---|---|---|"]
+    groups = []
     for s in result["scans"]:
         groups.append((f"{s['share']:.0%} of the features, {s['threads']} thread{'s' * (s['threads'] > 1)}",
                        [(m["side"], m["samples_per_second"]) for m in s["measures"]]))
@@ -63,7 +64,7 @@ def loader(result: dict[str, Any], images: pathlib.Path) -> str:
     for share in {s["share"]: None for s in result["scans"]}:
         bars(images / f"pytorch-rate-{100 * share:.0f}.svg", "Reading into tensors and KeyedJaggedTensors, samples/s",
              [g for g, s in zip(groups, result["scans"]) if s["share"] == share])
-        out += [f"![Samples a second, {share:.0%}](img/pytorch-rate-{100 * share:.0f}.svg)", ""]
+        out += [f"![Samples per second, {share:.0%}](../img/pytorch-rate-{100 * share:.0f}.svg)", ""]
     out += [
         *table, "",
         "| features | threads | output | Python, ms/batch | share of an epoch | a consumer that takes | waits, of "
@@ -87,7 +88,7 @@ def loader(result: dict[str, Any], images: pathlib.Path) -> str:
              [("read and forward", [(m["side"], m["samples_per_second"]) for m in f["measures"]]),
               ("forward alone", [(m["side"], m["forward_samples_per_second"]) for m in f["measures"]])])
         out += [
-            "", "![EmbeddingBagCollection](img/pytorch-forward.svg)", "",
+            "", "![EmbeddingBagCollection](../img/pytorch-forward.svg)", "",
             f"| EmbeddingBagCollection, dim {f['dim']}, on the CPU | read and forward, samples/s | forward alone |",
             "|---|---|---|"
         ]
@@ -104,8 +105,8 @@ def startup(result: dict[str, Any], images: pathlib.Path) -> str:
          [(f"{t['profile']}: {t['features']:,} of {t['columns']:,} columns", [(s["side"], s["median_own_ms"])
                                                                               for s in t["sides"]]) for t in tables])
     out = [
-        "![Time to the first batch](img/pytorch-start.svg)", "",
-        "| table | side | ms to the first batch | step by step |", "|---|---|---|---|"
+        "![Time to the first batch](../img/pytorch-start.svg)", "",
+        "| table | engine | ms to the first batch | step by step |", "|---|---|---|---|"
     ]
     for t in tables:
         for s in t["sides"]:
@@ -123,8 +124,8 @@ def memory(result: dict[str, Any], images: pathlib.Path) -> str:
          [(f"{s['share']:.0%} of the features", [(m["side"], m["peak_bytes"] / 2**20) for m in s["sides"]])
           for s in scans])
     out = [
-        "![Peak memory](img/pytorch-memory.svg)", "",
-        f"| features | side | peak of {result['epochs']} epochs, MiB | held after the first epoch | after the last |",
+        "![Peak memory](../img/pytorch-memory.svg)", "",
+        f"| features | engine | peak of {result['epochs']} epochs, MiB | held after the first epoch | after the last |",
         "|---|---|---|---|---|"
     ]
     for s in scans:
@@ -143,16 +144,16 @@ PARTS = {"pytorch": loader, "pytorch-startup": startup, "pytorch-memory": memory
 def main() -> None:
     p = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     p.add_argument("--results", default=str(ROOT / "bench" / "results"), help="directory of the results")
-    p.add_argument("--guide", default=str(ROOT / "docs" / "guide-pytorch.md"))
+    p.add_argument("--page", default=str(ROOT / "docs" / "guide" / "pytorch-figures.md"))
     p.add_argument("--images", default=str(ROOT / "docs" / "img"))
     a = p.parse_args()
-    results, images, guide = pathlib.Path(a.results), pathlib.Path(a.images), pathlib.Path(a.guide)
+    results, images, page = pathlib.Path(a.results), pathlib.Path(a.images), pathlib.Path(a.page)
     body = "\n\n".join(
         draw(result, images) for name, draw in PARTS.items() if (result := result_of(results / f"{name}.json")))
-    text = guide.read_text()
+    text = page.read_text()
     text = re.sub(r"<!-- figures -->\n.*?<!-- /figures -->", lambda _: f"<!-- figures -->\n{body}\n<!-- /figures -->",
                   text, flags=re.S)
-    guide.write_text(text)
+    page.write_text(text)
 
 
 if __name__ == "__main__":

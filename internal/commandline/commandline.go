@@ -52,22 +52,13 @@ func (p *Program) Parse(ctx context.Context, grammar any, args []string) (*Comma
 			return nil, &Error{fmt.Errorf("argument %.100q is not UTF-8", arg)}
 		}
 	}
-	cobra.EnableCommandSorting = false
-	b := &binder{program: p, arguments: map[*cobra.Command][]*argument{}}
-	root := &cobra.Command{Use: p.Name, Long: p.Description, Version: p.Version, Args: cobra.ArbitraryArgs,
-		SilenceErrors: true, SilenceUsage: true}
-	root.PersistentFlags().BoolP("help", "h", false, "Print help.")
-	b.bind(root, reflect.ValueOf(grammar).Elem(), root.PersistentFlags(), "")
+	b, root := p.bind(grammar)
 	root.SetOut(p.Out)
 	root.SetErr(p.Err)
 	root.SetArgs(append([]string{}, args...)) // of nil, cobra would take the process's
 	var helped error
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { helped = b.help(c) })
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return seeHelp(c, flagError(c, err)) })
-	root.InitDefaultVersionFlag()
-	if f := root.Flags().Lookup("version"); f != nil {
-		f.Usage, f.Shorthand = "Print the version.", ""
-	}
 	if err := root.ExecuteContext(ctx); err != nil {
 		return nil, err
 	}
@@ -77,10 +68,26 @@ func (p *Program) Parse(ctx context.Context, grammar any, args []string) (*Comma
 	return b.found, helped
 }
 
+// bind makes the commands of a grammar.
+func (p *Program) bind(grammar any) (*binder, *cobra.Command) {
+	cobra.EnableCommandSorting = false
+	b := &binder{program: p, arguments: map[*cobra.Command][]*argument{}, defaults: map[*cobra.Command]string{}}
+	root := &cobra.Command{Use: p.Name, Long: p.Description, Version: p.Version, Args: cobra.ArbitraryArgs,
+		SilenceErrors: true, SilenceUsage: true}
+	root.PersistentFlags().BoolP("help", "h", false, "Print help.")
+	b.bind(root, reflect.ValueOf(grammar).Elem(), root.PersistentFlags(), "")
+	root.InitDefaultVersionFlag()
+	if f := root.Flags().Lookup("version"); f != nil {
+		f.Usage, f.Shorthand = "Print the version.", ""
+	}
+	return b, root
+}
+
 // binder makes commands of structs.
 type binder struct {
 	program   *Program
 	arguments map[*cobra.Command][]*argument
+	defaults  map[*cobra.Command]string // the command that is meant where none is named
 	found     *Command
 	wrong     error // of the environment
 }
@@ -133,6 +140,7 @@ func (b *binder) bind(c *cobra.Command, s reflect.Value, flags *pflag.FlagSet, p
 			b.bind(sub, x.field, sub.Flags(), subPath)
 			if tag("default") == "withargs" {
 				b.bind(c, x.field, c.Flags(), subPath)
+				b.defaults[c] = sub.Use
 			}
 		case has("arg"):
 			x.commas = false // a file's name may have some

@@ -224,6 +224,33 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+// Reference has every command with its arguments and flags, and no markup that a help text means otherwise.
+func TestReference(t *testing.T) {
+	type marked struct {
+		Only []string `default:"a|b" placeholder:"A|B" help:"As user_* or <all> (see X_Y): a|b."`
+	}
+	p := &Program{Name: "prog", Description: "Tries things.", Vars: map[string]string{"what": "tables"}}
+	page := p.Reference(&grammar{})
+	for _, s := range []string{"## prog\n\nTries things.\n\n    prog <command> [flags]\n",
+		"## prog: Write\n\n### prog copy\n",
+		"    prog copy <store> <table> <file> ... [flags]\n", "| `<file> ...` | What to copy. |",
+		"| `--rows ROWS`, `-n` | How many rows. Default: `10`. |", "| `--dedup[=DEDUP]` | How. |", "An example.",
+		"### prog tables\n\nTables.\n\nWithout a command: `prog tables list`.\n\n### prog tables list\n",
+		"### prog tables drop\n\nDrop tables.\n\nAlso: `rm`.\n"} {
+		if !strings.Contains(page, s) {
+			t.Errorf("no %q in %s", s, page)
+		}
+	}
+	if strings.Contains(page, "in-memory") {
+		t.Errorf("a hidden flag: %s", page)
+	}
+	page = p.Reference(&marked{})
+	want := "| `--only A\\|B` | As `user_*` or `<all>` (see `X_Y`): a\\|b. Default: `a\\|b`. |"
+	if !strings.Contains(page, want) {
+		t.Errorf("no %s in %s", want, page)
+	}
+}
+
 // A shell completes commands, values, and what the program knows.
 func TestComplete(t *testing.T) {
 	for _, c := range []struct{ line, begun, want string }{
@@ -239,7 +266,7 @@ func TestComplete(t *testing.T) {
 		{"tables drop s t", "", ":4"}, // nothing
 	} {
 		out := &bytes.Buffer{}
-		p := &Program{Name: "prog", Out: out, Err: io.Discard,
+		p := &Program{Name: "prog", Out: out, Err: io.Discard, Vars: map[string]string{"what": "tables"},
 			Complete: func(_ context.Context, target any, what string) []string {
 				c := target.(*copyCommand)
 				return []string{what + "_of_" + c.Store + c.Table, "x,y"}

@@ -22,19 +22,7 @@ func (b *binder) help(c *cobra.Command) error {
 		width = min(b.program.Width, widest)
 	}
 	var out bytes.Buffer
-	out.WriteString("Usage: " + c.CommandPath())
-	switch arguments, any := b.arguments[c]; {
-	case any && c.HasAvailableSubCommands(): // one of them is meant where none is named
-		out.WriteString(" [<command>]")
-		fallthrough
-	case any:
-		for _, a := range arguments {
-			out.WriteString(" " + a.String())
-		}
-	default:
-		out.WriteString(" <command>")
-	}
-	out.WriteString(" [flags]\n\n")
+	out.WriteString("Usage: " + c.CommandPath() + b.synopsis(c) + "\n\n")
 	writeWrapped(&out, width, 0, "", c.Short)
 	writeWrapped(&out, width, 0, "", c.Long)
 
@@ -75,6 +63,22 @@ func (b *binder) help(c *cobra.Command) error {
 	}
 	_, err := b.program.Out.Write(out.Bytes())
 	return err
+}
+
+// synopsis returns what follows a command's name.
+func (b *binder) synopsis(c *cobra.Command) string {
+	arguments, found := b.arguments[c]
+	s := " <command>"
+	if found {
+		s = ""
+		if c.HasAvailableSubCommands() { // one of them is meant where none is named
+			s = " [<command>]"
+		}
+		for _, a := range arguments {
+			s += " " + a.String()
+		}
+	}
+	return s + " [flags]"
 }
 
 // writeList writes a heading and names with what they are; nothing if there are none.

@@ -41,6 +41,7 @@ var unfinished = regexp.MustCompile(`\b(` + "TO" + "DO|FIX" + "ME|XX" + `X)\b`)
 type Rules struct {
 	Layers   *Layers
 	Glossary Glossary
+	Prose    []Pattern
 	Pending  Exceptions
 }
 
@@ -50,8 +51,8 @@ type Rules struct {
 func Check(tree fs.FS, rules Rules) ([]string, error) {
 	layers := rules.Layers
 	c := &checker{
-		layers: layers, glossary: rules.Glossary, pending: rules.Pending, seen: map[string]bool{},
-		files: map[string]int{},
+		layers: layers, glossary: rules.Glossary, prose: rules.Prose, pending: rules.Pending,
+		seen: map[string]bool{}, files: map[string]int{},
 	}
 	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -72,6 +73,12 @@ func Check(tree fs.FS, rules Rules) ([]string, error) {
 			return err
 		}
 		c.text(name, src)
+		if path.Ext(base) == ".md" && !generated.Match(src[:min(len(src), 1000)]) {
+			c.links(tree, name, src)
+			if isDocument(name) {
+				c.document(name, src)
+			}
+		}
 		if !strings.HasSuffix(base, ".go") {
 			return nil
 		}
@@ -98,6 +105,7 @@ func Check(tree fs.FS, rules Rules) ([]string, error) {
 type checker struct {
 	layers   *Layers
 	glossary Glossary
+	prose    []Pattern
 	pending  Exceptions
 	seen     map[string]bool // packages met
 	files    map[string]int  // Go files of a package, tests aside

@@ -2,6 +2,7 @@
 //
 //	layers.txt ────> Layers ─────┐
 //	glossary.txt ──> Glossary ───┼─> Check ──> findings, each "file:line: what is wrong and what to do"
+//	prose.txt ─────> Patterns ───┤
 //	pending.txt ───> Exceptions ─┤
 //	the source tree ─────────────┘
 //
@@ -15,6 +16,9 @@
 //   - No line of Go, Python, shell, assembly or Markdown is longer than 120 columns. Struct tags, tables and addresses
 //     may be.
 //   - Identifiers and comments use the words of the glossary: glossary.txt lists the words that are not used.
+//   - So do docs/ and README.md, which also avoid the patterns of prose.txt. A page of docs/ has at most 1,500 words
+//     beside what programs fill in; what is looked up, docs/reference, may have more. mkdocs.yml names every page.
+//   - What a link of Markdown leads to is there.
 //   - No file carries a mark of unfinished work.
 //
 // pending.txt lists directories that the rules about files, columns and words do not apply to yet.

@@ -74,5 +74,5 @@
 // # Commands
 //
 //	make simulate SECONDS=600 SIMSEED=1  explores the small worlds, then draws random ones, on all cores
-//	make mutations                       has each mistake found, and writes docs/simulation.md anew
+//	make mutations                       has each mistake found, and writes internal/simulate/RESULTS.md anew
 package simulate

@@ -73,7 +73,7 @@ def torchrec_first() -> None:
 
 
 @cache
-def _dsi() -> str:
+def dsi_program() -> str:
     """The command dsi of this checkout."""
     go = shutil.which(os.environ.get("GO", "go"))
     if go is None:
@@ -85,6 +85,6 @@ def _dsi() -> str:
 
 def dsi(*args: object) -> str:
     """Runs dsi: what Python has no call for."""
-    done = subprocess.run([_dsi(), *map(str, args)], capture_output=True, text=True, timeout=SECONDS)
+    done = subprocess.run([dsi_program(), *map(str, args)], capture_output=True, text=True, timeout=SECONDS)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -1,5 +1,6 @@
-"""examples/ run as a user runs them: losses are read from what they print."""
+"""examples/ run as a user runs them: what they print is looked at."""
 
+import json
 import os
 import pathlib
 import re
@@ -11,19 +12,24 @@ import sys
 import pytest
 
 import dsistore
-
-pytest.importorskip("torchrec")
+from programs import dsi_program
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+TAGS = "invariants,pebblegozstd,grpcnotrace"  # of make test, so that what that compiled is linked
+
+
+def example(name, *args, **environment):
+    """What examples/NAME.py prints."""
+    done = subprocess.run([sys.executable, ROOT / "examples" / f"{name}.py", *map(str, args)], capture_output=True,
+                          text=True, timeout=600, env={**os.environ, **environment})
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def losses(store, table, *args):
     """{step: loss} of a run of examples/dlrm.py."""
-    done = subprocess.run(
-        [sys.executable, ROOT / "examples" / "dlrm.py", store, table, "--log", "1", *map(str, args)],
-        capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    return {int(step): float(loss) for step, loss in re.findall(r"step (\d+) loss ([0-9.]+)", done.stdout)}
+    out = example("dlrm", store, table, "--log", "1", *args)
+    return {int(step): float(loss) for step, loss in re.findall(r"step (\d+) loss ([0-9.]+)", out)}
 
 
 def check_run(tmp_path, store, table, *args, steps, stop):
@@ -43,20 +49,26 @@ def check_run(tmp_path, store, table, *args, steps, stop):
         assert loss == pytest.approx(whole[step], rel=1e-3 if step <= 30 else 3e-2), step
 
 
-def test_dlrm_on_the_table_of_make_demo(tmp_path):
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """What make demo leaves."""
     if shutil.which("go") is None:
         pytest.skip("no Go toolchain: the table of make demo was left out")
-    # With the tags of make test, so that what that compiled is linked.
-    subprocess.run([
-        "go", "run", "-tags", "invariants,pebblegozstd,grpcnotrace", "./bench/demo", "--rows", "10000", "--rounds", "1",
-        "--dir", tmp_path
-    ], cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    check_run(tmp_path, tmp_path / "store", "workload", "--features", "user_dense_*", "user_list_0000*",
+    path = tmp_path_factory.mktemp("demo")
+    subprocess.run(["go", "run", "-tags", TAGS, "./bench/demo", "--rows", "10000", "--rounds", "1", "--dir", path],
+                   cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return path
+
+
+def test_dlrm_on_the_table_of_make_demo(demo, tmp_path):
+    pytest.importorskip("torchrec")
+    check_run(tmp_path, demo / "store", "workload", "--features", "user_dense_*", "user_list_0000*",
               "user_history_0000*", "item_list_*", "--batch-size", 500, steps=24,
               stop=20)  # it stops at the end of an epoch
 
 
 def test_dlrm_on_movielens(tmp_path):
+    pytest.importorskip("torchrec")
     data = pathlib.Path(os.environ.get("DSISTORE_TESTDATA") or ROOT.parent / "shared" / "testdata")
     source = data / "recsys" / "derived" / "ml-latest-small.session.parquet"
     if not source.exists():
@@ -65,3 +77,61 @@ def test_dlrm_on_movielens(tmp_path):
     check_run(
         tmp_path, tmp_path, "movielens", "--label", "label", "--features", "item_tags", "hist_item_ids", "u_*",
         "--ids", "item_id", "user_id", "--batch-size", 2048, steps=55, stop=30)  # an epoch is 49
+
+
+def number(pattern, text):
+    """The number that a pattern finds in a text."""
+    found = re.search(pattern, text)
+    assert found, text
+    return int(found[1].replace(",", ""))
+
+
+def test_a_label_experiment(demo, tmp_path):
+    store = shutil.copytree(demo / "store", tmp_path / "store")
+    rows = dsistore.open(store).table("workload").scan(["session_id", "click", "conversion"]).to_arrow().to_pylist()
+    converted = {r["session_id"] for r in rows if r["conversion"] == 1}
+    clicks = [r for r in rows if r["click"] == 1]
+    out = example("label_experiment", store, "workload")
+    assert number(r"the table +([\d,]+) of 10,000", out) == len(clicks)
+    assert number(r"click_converted +([\d,]+) of 10,000", out) == sum(r["session_id"] in converted for r in clicks)
+    assert number(r"rows, ([\d,]+) bytes more", out) * 50 < number(r"table is ([\d,]+) bytes", out)
+
+
+def test_users_are_erased(demo, tmp_path):
+    store = shutil.copytree(demo / "store", tmp_path / "store")
+    before = dsistore.open(store).table("workload").scan(["user_id"]).to_arrow()["user_id"].to_pylist()
+    users = set(list(dict.fromkeys(before))[:2])
+    theirs = sum(u in users for u in before)
+    out = example("erase_users", store, "workload", "--users", 2, "--dsi", dsi_program())
+    assert number(r"2 users have ([\d,]+) rows", out) == theirs
+    assert f"deleted: {theirs:,} rows; the newest snapshot has 0, the one before {theirs:,}" in out
+    assert "none was found" in out and "erased: the table has 0 of their rows" in out
+    after = dsistore.open(store).table("workload").scan(["user_id"]).to_arrow()["user_id"].to_pylist()
+    assert sorted(after) == sorted(u for u in before if u not in users)
+
+
+def test_duckdb_is_asked(demo):
+    pytest.importorskip("duckdb")
+    rows = dsistore.open(demo / "store").table("workload").scan(["user_id", "click"]).to_arrow().to_pylist()
+    clicks = {}
+    for r in rows:
+        clicks[r["user_id"]] = clicks.get(r["user_id"], 0) + r["click"]
+    first = sorted(clicks.items(), key=lambda x: (-x[1], x[0]))[0]
+    assert re.search(rf" {first[0]} .* {first[1]} ", example("query", demo / "store", "workload"))
+
+
+def test_an_object_store(demo):
+    serve = subprocess.Popen(["go", "run", "./internal/objectserver/serve", "tables"], cwd=ROOT, text=True,
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        line = serve.stdout.readline()
+        if not line:
+            pytest.skip("no server of S3")
+        out = example("object_store", "s3://tables/store", "ads", demo / "dump", "--session-key", "session_id",
+                      "--time-key", "event_time", **json.loads(line))
+    finally:
+        serve.stdin.close()
+        serve.wait()
+    assert "ingested 10,000 rows" in out
+    assert number(r"first: 10,000 rows in [\d.]+ s; (\d+) requests", out) > 0
+    assert "; 0 requests, 0 bytes from the store" in out.partition("again: 10,000 rows")[2]

@@ -1,4 +1,4 @@
-"""The guide's blocks run from top to bottom, over a small table with the names of the demo's."""
+"""The blocks of the guide and the README run from top to bottom, over a small table with the names of the demo's."""
 
 import pathlib
 import random
@@ -9,7 +9,7 @@ import pytest
 
 import dsistore
 
-GUIDE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "guide-pytorch.md"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def demo_rows(rows: int) -> pa.Table:
@@ -28,15 +28,16 @@ def demo_rows(rows: int) -> pa.Table:
     })
 
 
-def test_the_guide_runs(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("page, store, table, count", [("docs/guide/pytorch.md", "out/demo/store", "workload", 10),
+                                                       ("README.md", "store", "ads", 1)])
+def test_the_blocks_run(tmp_path, monkeypatch, capsys, page, store, table, count):
     pytest.importorskip("torchrec")
-    store = tmp_path / "out" / "demo" / "store"
-    store.mkdir(parents=True)
-    dsistore.open(store).ingest("workload", demo_rows(8000), session_key="session_id", time_key="event_time")
+    (tmp_path / store).mkdir(parents=True)
+    dsistore.open(tmp_path / store).ingest(table, demo_rows(8000), session_key="session_id", time_key="event_time")
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"^```python\n(.*?)^```$", GUIDE.read_text(), re.M | re.S)
-    assert len(blocks) == 10
+    blocks = re.findall(r"^```python\n(.*?)^```$", (ROOT / page).read_text(), re.M | re.S)
+    assert len(blocks) == count
     names: dict = {"__name__": "__main__"}
     for i, block in enumerate(blocks):
-        exec(compile(block, f"{GUIDE.name}, block {i + 1}", "exec"), names)
+        exec(compile(block, f"{page}, block {i + 1}", "exec"), names)
         assert capsys.readouterr().out or i == 0, block

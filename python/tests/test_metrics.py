@@ -1,4 +1,4 @@
-"""Metrics of a process that reads: docs/metrics.md."""
+"""Metrics of a process that reads: docs/reference/metrics.md."""
 
 import re
 import subprocess

@@ -420,7 +420,7 @@ def test_every_value_of_a_random_table(cases, seed):
             assert len(set(got)) == len(got) == sum(sizes) and set(got) <= set(want)
 
 
-# The model of transforms: docs/transforms.md.
+# The model of transforms: docs/reference/transforms.md.
 
 # its text, the column that it gives, what it does to a value that is not null
 Step = tuple[str, Column, Callable[[Any], Any]]

@@ -41,7 +41,6 @@ type Options struct {
 	MemoryBudget int64
 	Workers      int
 	Requests     int // in flight
-	Sizes        ioplan.FetchSizes
 	Limits       format.Limits
 	Batches      batch.Options
 	Reuse        bool // keep the pools of closed readers
@@ -130,10 +129,10 @@ func (x *Executor) ReleaseStripe(s *ioplan.Stripe) {
 	x.stripes.Put(s)
 }
 
-// PlanTask returns an I/O task with stripes of g: from on, as many before limit as fit. PutTask frees it.
-func (x *Executor) PlanTask(g *ioplan.Segment, from, limit int) *ioplan.IOTask {
+// PlanTask returns an I/O task with stripes of g: from on, as many before limit as fit sizes. PutTask frees it.
+func (x *Executor) PlanTask(g *ioplan.Segment, from, limit int, sizes ioplan.FetchSizes) *ioplan.IOTask {
 	u := x.tasks.Get()
-	u.Plan(g, from, limit, x.opts.Sizes)
+	u.Plan(g, from, limit, sizes)
 	g.Dictionaries.Enter()
 	return u
 }

@@ -119,7 +119,8 @@ func (x *Executor) allocate(ctx context.Context, u *ioplan.IOTask, rng int32) er
 	if f.Bytes != nil {
 		return nil
 	}
-	if f.To-f.From > object.LargeRead { // damaged metadata must not allocate what the object does not have
+	// Damaged metadata must not allocate what the object does not have. What a task may have anyway needs no request.
+	if f.To-f.From > uint64(max(object.LargeRead, u.Sizes.Task)) {
 		err := object.CheckEnd(ctx, x.src.Blobs, f.Object, f.To)
 		switch {
 		case errors.Is(err, io.ErrUnexpectedEOF):

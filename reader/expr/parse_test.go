@@ -282,18 +282,18 @@ func FuzzParse(f *testing.F) {
 
 // TestOperatorsAreDocumented: the guide names every condition and function.
 func TestOperatorsAreDocumented(t *testing.T) {
-	guide, err := os.ReadFile("../../docs/filters.md")
+	guide, err := os.ReadFile("../../docs/reference/expressions.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range conditions {
 		if !strings.Contains(string(guide), c.keyword) {
-			t.Errorf("docs/filters.md says nothing of %s", c.keyword)
+			t.Errorf("docs/reference/expressions.md says nothing of %s", c.keyword)
 		}
 	}
 	for _, f := range functions {
 		if !strings.Contains(string(guide), f.name+"(") {
-			t.Errorf("docs/filters.md says nothing of %s(...)", f.name)
+			t.Errorf("docs/reference/expressions.md says nothing of %s(...)", f.name)
 		}
 	}
 }

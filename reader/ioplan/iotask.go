@@ -34,15 +34,19 @@ type IOTask struct {
 	Decoded  []int64  // estimated memory of each decoded stripe
 	Asked    []uint64 // selected rows of each stripe
 
+	Sizes FetchSizes // by which it was planned
+
 	// While it is read:
 	Stripes   []*Stripe
 	Taken     int64        // bytes taken from the budget for Stored
 	Unread    atomic.Int32 // requests that are not done
-	Undecoded atomic.Int32 // decode tasks that are not done
+	Undecoded atomic.Int32 // stripes that are not decoded
 
-	Mu    sync.Mutex
-	Err   error // of the first request in order that failed; guarded by Mu
-	errAt int   // which one; guarded by Mu
+	Mu       sync.Mutex
+	Admitted int   // its first stripes that have the memory to be decoded; guarded by Mu
+	Arrived  bool  // its bytes and dictionaries are in memory; guarded by Mu
+	Err      error // of the first request in order that failed; guarded by Mu
+	errAt    int   // which one; guarded by Mu
 }
 
 // FetchSizes are limits of I/O tasks, in bytes.
@@ -50,6 +54,9 @@ type FetchSizes struct {
 	Gap     int64 // ranges of an object with at most so many bytes between them are joined; below 0: only adjacent ones
 	Request int64 // a longer range is read by several requests
 	Task    int64 // memory that an I/O task may take, stored and decoded
+	// Apart: Task is of stored bytes alone. Memory to decode them is taken for one stripe after the other, so that a
+	// task can be larger, and its requests fewer.
+	Apart bool
 }
 
 // A Need is the bytes of an I/O task's stripes in one feature file, or of its dictionary.
@@ -77,7 +84,7 @@ type Request struct {
 // Plan sets u to the I/O task of g that starts with stripe from: as many stripes before limit as fit sizes.Task, at
 // least one. The first I/O task of a segment leads. It reuses u's memory.
 func (u *IOTask) Plan(g *Segment, from, limit int, sizes FetchSizes) {
-	u.Segment, u.From, u.To = g, from, from
+	u.Segment, u.From, u.To, u.Sizes = g, from, from, sizes
 	u.Decoded, u.Asked = u.Decoded[:0], u.Asked[:0]
 	u.Needed, u.Stored, u.Unneeded = 0, 0, 0
 	var size uint64
@@ -90,7 +97,9 @@ func (u *IOTask) Plan(g *Segment, from, limit int, sizes FetchSizes) {
 			}
 		}
 		decoded += g.mergedBytes(i) + g.GatheredBytes(i)
-		size += stored + decoded
+		if size += stored; !sizes.Apart {
+			size += decoded
+		}
 		if i > from && size > uint64(sizes.Task) {
 			break
 		}

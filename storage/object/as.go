@@ -40,6 +40,19 @@ func HighLatency(s Store) bool {
 	}
 }
 
+// Gap returns how many bytes between two ranges of an object of s are at most worth reading, so that both are one
+// request: as many as cost what a request does. 64 KiB, or 256 KiB where a request goes through a network
+// (docs/decisions/0043 has the figures), unless s or a store that it wraps has a method Gap that says otherwise.
+func Gap(s Store) int64 {
+	if g, ok := As[interface{ Gap() int64 }](s); ok {
+		return g.Gap()
+	}
+	if HighLatency(s) {
+		return 256 << 10
+	}
+	return 64 << 10
+}
+
 // Margin returns by how much the time of an object may lie before the moment from which on it is seen, if it was made
 // by one request: times may be rounded, and a request takes time. To find out whether something is old enough, add the
 // margin to the age. 0 where neither s nor a store that it wraps has a method Margin.

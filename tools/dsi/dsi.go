@@ -12,6 +12,11 @@ import (
 	"github.com/dsistore/dsistore/tools/terminal"
 )
 
+const description = "Training tables for recommendation models: ingest, look, read, export."
+
+// Reference is the part of docs/reference/cli.md about dsi.
+func Reference() string { return terminal.Reference("dsi", description, &grammar{}) }
+
 // grammar is that of the command line.
 type grammar struct {
 	JSON bool `name:"json" help:"Print one JSON object with stable keys."`
@@ -63,7 +68,7 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	e := &app.Env{Env: terminal.NewEnv("dsi", stdin, stdout, stderr)}
 	return e.Run(ctx, func() error {
 		var g grammar
-		parsed, err := e.Parse(ctx, "Training tables for recommendation models: ingest, look, read, export.", &g, args,
+		parsed, err := e.Parse(ctx, description, &g, args,
 			e.Complete)
 		if err != nil || parsed == nil {
 			return err

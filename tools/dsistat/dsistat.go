@@ -23,9 +23,14 @@ import (
 	"github.com/dsistore/dsistore/tools/terminal"
 )
 
+const description = "What tables hold, who reads it, what that costs, and what was saved."
+
+// Reference is the part of docs/reference/cli.md about dsistat.
+func Reference() string { return terminal.Reference("dsistat", description, &grammar{}) }
+
 // grammar is that of the command line.
 type grammar struct {
-	JSON  bool `name:"json" help:"Print one JSON object: the report (docs/dsistat.md), or the part of it that was asked for."`
+	JSON  bool `name:"json" help:"Print one JSON object: the report (docs/reference/dsistat-report.md), or the part of it that was asked for."`
 	CSV   bool `name:"csv" help:"Print the main table as CSV, with all its columns."`
 	Since day  `placeholder:"DAY|DAYS" help:"Look at usage records from this day on (UTC), or of so many days, as in 2026-11-01 or 30d. Default: all."`
 
@@ -42,7 +47,7 @@ type tableArgs struct {
 	Store string   `arg:"" help:"Root of the store: a directory, file:///path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix."`
 	Table []string `arg:"" optional:"" help:"Names of tables. Default: all."`
 	terminal.Endpoint
-	Prices string `placeholder:"FILE" help:"What the store's service takes, as docs/object-stores.md has it. Default: DSISTORE_PRICES, else the price list of S3 or Google Cloud Storage."`
+	Prices string `placeholder:"FILE" help:"What the store's service takes, as docs/guide/cost.md has it. Default: DSISTORE_PRICES, else the price list of S3 or Google Cloud Storage."`
 }
 
 // viewFlags say how a view is laid out.
@@ -58,7 +63,7 @@ func (f viewFlags) options() report.ViewOptions {
 
 type summaryCmd struct {
 	tableArgs
-	HTML      string `name:"html" placeholder:"FILE" help:"Write all of the report as a page for a browser: one file, which needs no network (docs/dsistat-page.md)."`
+	HTML      string `name:"html" placeholder:"FILE" help:"Write all of the report as a page for a browser: one file, which needs no network (docs/guide/dsistat.md)."`
 	Encodings bool   `help:"With --html: say how the first stripe of each feature is encoded: a read of each."`
 }
 
@@ -241,7 +246,7 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 func (a *app) do(ctx context.Context, args []string) error {
 	var c grammar
-	parsed, err := a.Parse(ctx, "What tables hold, who reads it, what that costs, and what was saved.", &c, args, nil)
+	parsed, err := a.Parse(ctx, description, &c, args, nil)
 	if err != nil || parsed == nil {
 		return err
 	}

@@ -42,7 +42,7 @@ const maxSigned = 50
 //	job 3    # . # . # . #      . . # # . # # #      . # . #
 //
 // A job's features then are a few runs among those read about as often, rather than here and there: it reads fewer
-// unneeded bytes, in fewer requests, than by popularity alone (docs/usage.md has the figures).
+// unneeded bytes, in fewer requests, than by popularity alone (docs/internals/usage-month.md has the figures).
 func (r *Reads) Popularity(features []catalog.Feature) []float64 {
 	fetched, signature := map[catalog.FeatureID]float64{}, map[catalog.FeatureID]float64{}
 	order := make([]*usage.JobTotal, len(r.Jobs))

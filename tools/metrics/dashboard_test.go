@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// A query is what docs/grafana.json asks Prometheus for.
+// A query is what docs/reference/grafana.json asks Prometheus for.
 type query struct{ panel, expr string }
 
 func queries(t *testing.T) []query {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "grafana.json"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "grafana.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
@@ -87,6 +88,7 @@ type collector struct {
 	total    chain
 	raw      uint64
 	layout   []place // of the largest segment, in no order
+	gap      uint64  // the largest between files that readers fetch with one request
 
 	encodings func(catalog.FeatureID) bool // whose encodings are asked for; nil: none
 	largest   int
@@ -131,6 +133,7 @@ func (c *collector) feature(f catalog.Feature, status string) *feature {
 // read goes through the indexes of all segments.
 func (c *collector) read(ctx context.Context, s *storage.Store, segments []catalog.SegmentDescriptor,
 	deleted []bitmap.Ref) error {
+	c.gap = uint64(object.Gap(s.Blobs()))
 	c.segments = make([]segmentFacts, len(segments))
 	for i, d := range segments {
 		c.segments[i] = segmentFacts{d: d, deleted: deleted[i].Count}

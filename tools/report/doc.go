@@ -1,7 +1,7 @@
 // Package report says of tables what they hold, who reads it, what that costs, and what was saved.
 //
 //	snapshot ── segments' indexes ─┐
-//	           layers, sets, leases├──> Build ──> Report ──> JSON (docs/dsistat.md)
+//	           layers, sets, leases├──> Build ──> Report ──> JSON (docs/reference/dsistat-report.md)
 //	usage.Summary ────────────────┘                  ├───> Views: tables and facts for people, CSV
 //	                                                  └───> report/page: HTML
 //

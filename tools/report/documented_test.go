@@ -17,7 +17,7 @@ import (
 	"github.com/dsistore/dsistore/tools/selection"
 )
 
-// documentedTypes are the objects of docs/dsistat.md.
+// documentedTypes are the objects of docs/reference/dsistat-report.md.
 var documentedTypes = map[string]reflect.Type{
 	"report": reflect.TypeFor[Report](), "table": reflect.TypeFor[Table](), "summary": reflect.TypeFor[Summary](),
 	"cost":    reflect.TypeFor[Cost](),
@@ -41,7 +41,7 @@ var documentedTypes = map[string]reflect.Type{
 
 func documentation(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "dsistat.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "dsistat-report.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,8 @@ func keysOf(x reflect.Type) (keys []string, embedded []reflect.Type) {
 	return keys, embedded
 }
 
-// TestDocumented: docs/dsistat.md has every key of a report, under its object, and no others; and every object.
+// TestDocumented: docs/reference/dsistat-report.md has every key of a report, under its object, and no others; and
+// every object.
 func TestDocumented(t *testing.T) {
 	docs, text := documented(t, "| object | keys |"), documentation(t)
 	seen := map[reflect.Type]bool{}
@@ -214,7 +215,7 @@ func TestDocumentedKeysAreThere(t *testing.T) {
 	}
 }
 
-// TestDocumentedColumns: docs/dsistat.md has the columns of CSV, in their order.
+// TestDocumentedColumns: docs/reference/dsistat-report.md has the columns of CSV, in their order.
 func TestDocumentedColumns(t *testing.T) {
 	docs := documented(t, "| command | columns |")
 	l, err := Tables(&Report{}, ViewOptions{})

@@ -12,9 +12,6 @@ import (
 	"github.com/dsistore/dsistore/writer"
 )
 
-// gapBytes is the largest gap between files that readers fetch with one request (reader.Options.GapBytes).
-const gapBytes = 64 << 10
-
 // repack estimates which share of the unneeded bytes jobs would not read if compaction ordered packs by what is read.
 // For each job it adds up the gaps between the features that the job reads in the largest segment, with the packs as
 // they are and as they would be. A job weighs as much as the bytes that it needed.
@@ -36,11 +33,11 @@ func (c *collector) repack(s *usage.Summary) (share float64) {
 		for _, f := range j.Features {
 			read[f.ID] = true
 		}
-		needed, over := unneeded(now, read)
+		needed, over := unneeded(now, read, c.gap)
 		if needed == 0 {
 			continue
 		}
-		_, overThen := unneeded(then, read)
+		_, overThen := unneeded(then, read, c.gap)
 		weight := float64(j.BytesNeeded) / float64(needed)
 		before += weight * float64(over)
 		after += weight * float64(overThen)
@@ -87,8 +84,8 @@ func (c *collector) packed(s *usage.Summary) []place {
 }
 
 // unneeded returns how many bytes are needed to read features from files in the order of their positions, and how many
-// of the gaps between.
-func unneeded(files []place, read map[catalog.FeatureID]bool) (needed, over uint64) {
+// of the gaps between that are at most so long.
+func unneeded(files []place, read map[catalog.FeatureID]bool, most uint64) (needed, over uint64) {
 	inverses := map[catalog.FeatureID]bool{}
 	for i := range files {
 		if f := &files[i]; f.group != 0 && read[f.feature] {
@@ -103,7 +100,7 @@ func unneeded(files []place, read map[catalog.FeatureID]bool) (needed, over uint
 		}
 		needed += f.length
 		if last >= 0 && files[last].object == f.object {
-			if gap := f.offset - (files[last].offset + files[last].length); gap <= gapBytes {
+			if gap := f.offset - (files[last].offset + files[last].length); gap <= most {
 				over += gap
 			}
 		}

@@ -132,7 +132,7 @@ func scrub(b []byte) []byte {
 	return regexp.MustCompile(`"segment": "[0-9a-f]{32}"`).ReplaceAll(b, []byte(`"segment": "(random)"`))
 }
 
-// TestGolden: the JSON form of a report, as docs/dsistat.md has it, keeps its keys and what they mean.
+// TestGolden: the JSON form of a report, as docs/reference/dsistat-report.md has it, keeps its keys and what they mean.
 func TestGolden(t *testing.T) {
 	s, _, summary := small(t)
 	r, err := Build(t.Context(), s, nil, Options{Now: clock, Usage: reads(summary), Since: day(1), Encodings: true,
@@ -354,6 +354,7 @@ func TestMergeAdvice(t *testing.T) {
 // TestRepack: what packs in the order of popularity would save follows from where files lie.
 func TestRepack(t *testing.T) {
 	c := newCollector([]catalog.Feature{{ID: 1, Name: "a"}, {ID: 2, Name: "b"}, {ID: 3, Name: "c"}, {ID: 4, Name: "d"}})
+	c.gap = 1000
 	// a job of a, c and d reads b too, and the inverse of the group that c and d are in, before them
 	c.layout = []place{
 		{1, 0, "p", 4, 100}, {2, 0, "p", 104, 1000}, {9, 0, "p", 1104, 10}, {3, 9, "p", 1114, 100},
@@ -376,8 +377,11 @@ func TestRepack(t *testing.T) {
 	for _, p := range c.packed(s) {
 		order = append(order, p.feature)
 	}
-	if needed, over := unneeded(c.layout, map[catalog.FeatureID]bool{2: true, 4: true}); needed != 1110 || over != 100 {
-		t.Errorf("%d needed, %d unneeded, want 1110 and 100", needed, over)
+	for gap, want := range map[uint64]uint64{99: 0, 100: 100} {
+		needed, over := unneeded(c.layout, map[catalog.FeatureID]bool{2: true, 4: true}, gap)
+		if needed != 1110 || over != want {
+			t.Errorf("%d needed, %d unneeded, want 1110 and %d", needed, over, want)
+		}
 	}
 	if want := []catalog.FeatureID{9, 4, 3, 2, 1}; !slices.Equal(order, want) {
 		t.Errorf("order %v, want %v", order, want)

@@ -4,8 +4,8 @@ package report
 const Schema = 1
 
 // A Report says of tables what they hold, who reads it, what that costs, and what was saved. Its JSON form is
-// documented in docs/dsistat.md. Times are RFC 3339 in UTC, days are 2026-11-22, sizes are bytes, shares are 0 to 1;
-// lists are never null.
+// documented in docs/reference/dsistat-report.md. Times are RFC 3339 in UTC, days are 2026-11-22, sizes are bytes,
+// shares are 0 to 1; lists are never null.
 type Report struct {
 	Schema int     `json:"schema"`
 	Made   string  `json:"made"`
@@ -213,7 +213,7 @@ type CurvePoint struct {
 	Features uint64  `json:"features"` // how many were taken
 }
 
-// The causes of savings, in the order of the chain. docs/dsistat.md defines them.
+// The causes of savings, in the order of the chain. docs/reference/dsistat-report.md defines them.
 const (
 	CauseRuns      = "runs"
 	CauseSlots     = "slots"

@@ -99,6 +99,12 @@ func (e *Env) Parse(ctx context.Context, description string, grammar any, args [
 	return c, err
 }
 
+// Reference returns Markdown about the commands of a program.
+func Reference(name, description string, grammar any) string {
+	p := commandline.Program{Name: name, Description: description, Version: version()}
+	return p.Reference(grammar)
+}
+
 // version returns the version of the module that this binary was built from.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {

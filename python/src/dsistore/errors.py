@@ -10,7 +10,7 @@ class DsistoreError(Exception):
 
 
 class NotFoundError(DsistoreError, LookupError):
-    """There is no such table, snapshot or feature; the message names the nearest."""
+    """There is no such table, snapshot or feature; the message suggests similar names."""
 
 
 class UsageError(DsistoreError, ValueError):

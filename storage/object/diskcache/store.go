@@ -25,6 +25,9 @@ func NewStore(s object.Store, c *Cache) *Store { return &Store{Store: s, cache: 
 // Unwrap returns the store under it.
 func (s *Store) Unwrap() object.Store { return s.Store }
 
+// Gap is that of a disk: what is missing is fetched in whole blocks anyway. See object.Gap.
+func (s *Store) Gap() int64 { return 64 << 10 }
+
 func (s *Store) First(ctx context.Context, prefix, startAfter string) (object.Info, bool, error) {
 	return object.First(ctx, s.Store, prefix, startAfter)
 }

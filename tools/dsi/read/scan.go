@@ -23,7 +23,7 @@ type Scan struct {
 	Dedup     app.Dedup `bare:"ikjt" help:"Give lists that rows share once, with an inverse: =ikjt (which --dedup alone means), =partial (lists share values), =kjt (a list a row; without the flag)."`
 	shuffleFlags
 	Plan   bool   `help:"Print the plan and read nothing."`
-	Prices string `placeholder:"FILE" help:"What requests cost, as docs/object-stores.md has it. Default: DSISTORE_PRICES, else the price list of S3 or Google Cloud Storage."`
+	Prices string `placeholder:"FILE" help:"What requests cost, as docs/guide/cost.md has it. Default: DSISTORE_PRICES, else the price list of S3 or Google Cloud Storage."`
 	readFlags
 	app.MetricsFlag
 }

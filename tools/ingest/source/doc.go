@@ -18,7 +18,7 @@
 //	stream    fingerprints, pipes
 //
 // Formats know nothing of features, and mapping knows nothing of formats, so that every rule about types holds for all
-// of them. The rules are in docs/mapping.md. A new format is a package and a line in the list formats.
+// of them. The rules are in docs/reference/types.md. A new format is a package and a line in the list formats.
 //
 // Inputs are untrusted. No stored length sizes an allocation before it has been checked against what is really there or
 // against Limits; damage is an error that names file, row group, row and column, never a panic.

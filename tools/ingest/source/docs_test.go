@@ -9,9 +9,9 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
 
-// TestMappingGuide parses every mapping file that docs/mapping.md shows, and runs its worked example.
+// TestMappingGuide parses every mapping file that docs/reference/types.md shows, and runs its worked example.
 func TestMappingGuide(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/mapping.md")
+	text, err := os.ReadFile("../../../docs/reference/types.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,9 +44,10 @@ ds=2026-11-01: user_id=7 click=0 price=null items=[] scores=null
 	}
 }
 
-// TestLogsGuide reads lines of the logs that docs/mapping.md speaks of with the mapping files that it gives for them.
+// TestLogsGuide reads lines of the logs that docs/reference/types.md speaks of with the mapping files that it gives for
+// them.
 func TestLogsGuide(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/mapping.md")
+	text, err := os.ReadFile("../../../docs/reference/types.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/lines"
 )
 
-// A Mapping is what the mapping file says; docs/mapping.md describes it. The zero Mapping changes nothing.
+// A Mapping is what the mapping file says; docs/reference/types.md describes it. The zero Mapping changes nothing.
 type Mapping struct {
 	Columns     map[string]*Column
 	PartitionBy []string

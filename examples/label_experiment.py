@@ -1,0 +1,59 @@
+"""Tries another label on a table without copying it: an overlay of one column, joined by a key.
+
+    make demo
+    python examples/label_experiment.py out/demo/store workload
+
+The new label is a click of a row whose session converted, an example of what is only known days later. It is written as
+a Parquet file of keys and values, as another job would, and becomes an overlay. Both labels are read with the same
+features, and what the overlay takes on the disk is compared with what a copy of the table would.
+"""
+
+import argparse
+import pathlib
+import tempfile
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+import dsistore
+
+
+def size(store: str) -> int:
+    """Bytes of a store."""
+    return sum(f.stat().st_size for f in pathlib.Path(store).rglob("*") if f.is_file())
+
+
+def main() -> None:
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("store", help="a directory")
+    p.add_argument("table")
+    p.add_argument("--features", nargs="+", default=["user_dense_*"])
+    args = p.parse_args()
+    store = dsistore.open(args.store)
+    before = size(args.store)
+
+    # What is known later: the sessions that converted. A job of yours would find them elsewhere.
+    rows = store.table(args.table).scan(["request_id", "session_id", "click", "conversion"]).to_arrow()
+    converted = pc.unique(rows["session_id"].filter(pc.equal(rows["conversion"], 1)))
+    label = pc.and_(pc.equal(rows["click"], 1), pc.is_in(rows["session_id"], value_set=converted))
+    with tempfile.TemporaryDirectory() as directory:
+        labels = pathlib.Path(directory) / "labels.parquet"
+        pq.write_table(pa.table({"request_id": rows["request_id"], "click": pc.cast(label, pa.int32())}), labels)
+        report = store.table(args.table).overlay("click_converted", labels, key="request_id", replace=True)
+    print(f"overlay click_converted: {report['rows']:,} rows, {size(args.store) - before:,} bytes more; "
+          f"a copy of the table is {before:,} bytes")
+
+    # The overlay replaces click for who asks for it, and for nobody else.
+    table = store.table(args.table)
+    for overlay in ([], ["click_converted"]):
+        ones = rows_read = 0
+        for batch in table.numpy(args.features, labels=["click"], overlay=overlay):
+            ones += int(np.sum(batch["click"]))
+            rows_read += len(batch["click"])
+        print(f"{' '.join(overlay) or 'the table':16} {ones:,} of {rows_read:,} rows are positive")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+package reader
+
+import (
+	"github.com/dsistore/dsistore/reader/ioplan"
+	"github.com/dsistore/dsistore/storage/object"
+)
+
+// firstFetch is how many stored bytes the first I/O task of an epoch has where requests are slow, so that the first
+// batch comes early. Each later task may have fetchGrowth times the bytes of all before it.
+const (
+	firstFetch  = 8 << 20
+	fetchGrowth = 3
+)
+
+// A fetchPlan has the sizes of an epoch's I/O tasks. On a disk they are small: what is read is decoded while it is in
+// the processor's caches. Where each request takes long and costs something, they grow, because a stripe of a feature
+// is a fraction of a request: many stripes of it make one request, and fewer gaps between features are read.
+type fetchPlan struct {
+	sizes ioplan.FetchSizes
+	read  int64 // bytes of the tasks so far
+}
+
+func (l *Layout) newFetchPlan(o *Options) fetchPlan {
+	f := fetchPlan{sizes: o.sizes()}
+	if object.HighLatency(l.blobs) {
+		f.sizes.Task, f.sizes.Apart = min(o.MemoryBudget/4, 64<<20), true
+	}
+	return f
+}
+
+// next returns the sizes of the next I/O task.
+func (f *fetchPlan) next() ioplan.FetchSizes {
+	s := f.sizes
+	if s.Apart {
+		s.Task = min(s.Task, max(firstFetch, fetchGrowth*f.read))
+	}
+	return s
+}
+
+// planned says that u is the next one.
+func (f *fetchPlan) planned(u *ioplan.IOTask) { f.read += int64(u.Stored) }

@@ -1,0 +1,122 @@
+package reader
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// farShape has some megabytes in each of two segments, which take several times as much memory when they are decoded.
+var farShape = plainShape{dense: 2, sparse: 6, segments: 2, stripes: 60, stripeRows: 500, session: 10}
+
+// readAll reads an epoch, and returns its rows.
+func readAll(t *testing.T, s *Scanner) (rows int) {
+	t.Helper()
+	for {
+		b, err := s.Next(t.Context())
+		if errors.Is(err, io.EOF) {
+			return rows
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows += b.Rows
+		b.Release()
+	}
+}
+
+// Requests of an object store are as large as they may be, though so many stripes do not fit the memory at once; on a
+// disk there are more of them.
+func TestFarRequests(t *testing.T) {
+	table := plainTable(t, farShape)
+	l := table.layout(indices(len(table.features)), 1000, OutputTensors)
+	var stored uint64
+	requests := func(far bool) uint64 {
+		table.blobs.far = far
+		s := open(t, l, Options{MemoryBudget: 8 << 20, RequestBytes: 256 << 10})
+		defer s.Close()
+		if rows := readAll(t, s); uint64(rows) != l.Rows() {
+			t.Fatalf("%d rows of %d", rows, l.Rows())
+		}
+		st := s.Stats()
+		if far && st.BytesUnneeded > st.BytesNeeded/50 { // what files have besides stripes
+			t.Errorf("%d bytes are not needed of a whole table of %d", st.BytesUnneeded, st.BytesNeeded)
+		}
+		stored = st.BytesNeeded
+		return st.Requests
+	}
+	near, far := requests(false), requests(true)
+	t.Logf("%d bytes: %d requests, of a disk %d", stored, far, near)
+	if most := 1.3*float64(stored)/(256<<10) + float64(farShape.segments); float64(far) > most {
+		t.Errorf("%d requests, want at most %.1f", far, most)
+	}
+	if near < 2*far {
+		t.Errorf("%d requests on a disk: what is decoded of them fits, and nothing is shown", near)
+	}
+}
+
+// A scanner of an object store stays within its memory, and gives it back.
+func TestFarMemory(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	table := plainTable(t, farShape)
+	table.blobs.far = true
+	const budget = 4 << 20
+	s := open(t, table.layout(indices(len(table.features)), 1000, OutputTensors),
+		Options{MemoryBudget: budget, RequestBytes: 64 << 10})
+	defer s.Close()
+	var least atomic.Int64
+	least.Store(budget)
+	look := func() {
+		for free := s.x.Budget.Available(); ; {
+			if was := least.Load(); free >= was || least.CompareAndSwap(was, free) {
+				return
+			}
+		}
+	}
+	table.blobs.hook = func(context.Context, string, []byte, int64) error { look(); return nil }
+	s.begin()
+	for {
+		b, err := s.Next(t.Context())
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		look()
+		b.Release()
+	}
+	if n := least.Load(); n < 0 || n > budget/2 {
+		t.Errorf("%d bytes were free of %d when memory was short", n, int64(budget))
+	}
+	s.stop()
+	if n := s.x.Budget.Available(); n != budget {
+		t.Errorf("%d bytes of memory of %d at the end", n, int64(budget))
+	}
+}
+
+// The first batch of an object store does not wait for all that a task may have.
+func TestFirstFetchIsSmaller(t *testing.T) {
+	f := fetchPlan{}
+	f.sizes.Task, f.sizes.Apart = 64<<20, true
+	var got []int64
+	for range 5 {
+		n := f.next().Task
+		got = append(got, n>>20)
+		f.read += n
+	}
+	want := []int64{8, 24, 64, 64, 64}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Fatalf("%d MiB, want %d", got, want)
+		}
+	}
+	f.sizes.Apart = false
+	if n := f.next().Task; n != 64<<20 {
+		t.Errorf("on a disk %d", n)
+	}
+}

@@ -1,0 +1,48 @@
+package dsi
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestDocumentedCommands runs the blocks for a shell of the README and the tutorial, one after the other, on a dump that
+// is generated.
+func TestDocumentedCommands(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the scripts do the same")
+	}
+	for _, c := range []struct {
+		page   string
+		blocks int
+		left   string // a file that the last block makes
+	}{{"README.md", 1, "part.parquet"}, {"docs/guide/tutorial.md", 8, "report.html"}} {
+		t.Run(filepath.Base(c.page), func(t *testing.T) {
+			page, err := os.ReadFile(filepath.Join("..", "..", c.page))
+			if err != nil {
+				t.Fatal(err)
+			}
+			blocks := regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllSubmatch(page, -1)
+			if len(blocks) < c.blocks {
+				t.Fatalf("%d blocks", len(blocks))
+			}
+			var script, files strings.Builder
+			script.WriteString("env DSISTORE_USAGE=on\nexec dsi generate dump --rows 4000 --partitions 2\n")
+			for i, b := range blocks {
+				fmt.Fprintf(&script, "exec sh -e block%d.sh\n! stderr .\n", i)
+				fmt.Fprintf(&files, "-- block%d.sh --\n%s", i, b[1])
+			}
+			file := filepath.Join(t.TempDir(), "commands.txtar")
+			all := script.String() + "exists " + c.left + "\n" + files.String()
+			if err := os.WriteFile(file, []byte(all), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			testscript.Run(t, params([]string{file}, nil))
+		})
+	}
+}
