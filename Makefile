@@ -23,7 +23,7 @@ endif
 FUZZTIME ?= 1000x
 BENCHTIME ?= 1s
 
-.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test kill-requests many-writers races refused faulty metamorphic simulate mutations python-test rotation python-bench plots baselines bench-peers baselines-test frameworks-env frameworks-bench frameworks-test bench browser assets reference site licences clean
+.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test kill-requests many-writers races refused faulty metamorphic simulate mutations python-test rotation python-bench plots baselines bench-peers baselines-test frameworks-env frameworks-bench frameworks-test bench browser assets reference site licences man clean
 
 build: ## builds bin/dsi and bin/dsistat
 	CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath -o bin/ ./tools/cmd/...
@@ -185,6 +185,9 @@ reference: ## writes the generated pages of docs/reference anew
 licences: ## writes NOTICE and THIRD_PARTY.md anew, and copies the dependencies' licences to bin/licences
 	$(GO) run ./internal/notice
 	$(GO) run ./internal/notice -texts bin/licences
+
+man: ## writes the man pages of dsi and dsistat into out/man; MANDIR=/usr/local/share/man/man1 for another directory
+	CGO_ENABLED=0 $(GO) run -tags grpcnotrace ./internal/man $(or $(MANDIR),out/man)
 
 clean:
 	rm -rf bin out

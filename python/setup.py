@@ -22,9 +22,9 @@ LIBRARY = "libdsistore.dylib" if sys.platform == "darwin" else "libdsistore.so"
 GO = os.environ.get("GO", "go")
 
 
-def build_library(target, version):
+def build_library(target):
     target.parent.mkdir(parents=True, exist_ok=True)
-    flags = f"-s -w -X github.com/dsistore/dsistore/python/engine.Version={version}"
+    flags = "-s -w"
     if sys.platform != "darwin":
         # Symbols of this library are its own, also beside another Go library that exports the same ones.
         flags += " -extldflags=-Wl,-Bsymbolic"
@@ -65,7 +65,7 @@ class BuildEngine(build_py):
             shutil.rmtree(pathlib.Path(self.build_lib) / "dsistore", ignore_errors=True)
         super().run()
         package = HERE / "src" if self.editable_mode else pathlib.Path(self.build_lib)
-        build_library(package / "dsistore" / LIBRARY, self.distribution.get_version())
+        build_library(package / "dsistore" / LIBRARY)
 
 
 class PlatformWheel(bdist_wheel):

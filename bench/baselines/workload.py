@@ -35,7 +35,7 @@ class Workload:
             subprocess.run([
                 str(ROOT / "bin" / "dsi"), "generate",
                 str(path), "--profile", self.profile, "--rows",
-                str(self.rows), "--order", order
+                str(self.rows), "--order", order, "--force"
             ], check=True, stdout=subprocess.DEVNULL)
             (path / "done").touch()
         return path / "part-00000.parquet"

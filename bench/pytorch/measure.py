@@ -95,7 +95,7 @@ def table(directory: pathlib.Path, profile: str, rows: int | None = None) -> pat
     directory.mkdir(parents=True, exist_ok=True)
     size = ["--rows", str(rows)] if rows else []
     for order in ("interleaved", "clustered"):
-        dsi("generate", str(directory / order), "--profile", profile, "--order", order, *size)
+        dsi("generate", str(directory / order), "--profile", profile, "--order", order, "--force", *size)
     dsi("ingest", str(directory / "store"), "workload", str(directory / "interleaved"),
         "--session-key", "session_id", "--time-key", "event_time")
     done.touch()

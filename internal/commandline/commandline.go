@@ -1,6 +1,7 @@
 package commandline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,6 +60,11 @@ func (p *Program) Parse(ctx context.Context, grammar any, args []string) (*Comma
 	var helped error
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { helped = b.help(c) })
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return seeHelp(c, flagError(c, err)) })
+	root.SetHelpCommand(b.helpCommand(root, &helped))
+	if root.ContainsGroup(HelpGroup) {
+		root.SetHelpCommandGroupID(HelpGroup)
+		root.SetCompletionCommandGroupID(HelpGroup)
+	}
 	if err := root.ExecuteContext(ctx); err != nil {
 		return nil, err
 	}
@@ -67,6 +73,9 @@ func (p *Program) Parse(ctx context.Context, grammar any, args []string) (*Comma
 	}
 	return b.found, helped
 }
+
+// HelpGroup is the heading of help and completion, where it is that of another command.
+const HelpGroup = "Help"
 
 // bind makes the commands of a grammar.
 func (p *Program) bind(grammar any) (*binder, *cobra.Command) {
@@ -131,7 +140,7 @@ func (b *binder) bind(c *cobra.Command, s reflect.Value, flags *pflag.FlagSet, p
 		case has("cmd"):
 			commands = true
 			sub := &cobra.Command{Use: nameOf(f), Short: tag("help"), Aliases: splitCommas(tag("aliases")),
-				Args: cobra.ArbitraryArgs}
+				Args: cobra.ArbitraryArgs, Example: tag("example")}
 			if sub.GroupID = tag("group"); sub.GroupID != "" && !c.ContainsGroup(sub.GroupID) {
 				c.AddGroup(&cobra.Group{ID: sub.GroupID, Title: sub.GroupID})
 			}
@@ -140,6 +149,7 @@ func (b *binder) bind(c *cobra.Command, s reflect.Value, flags *pflag.FlagSet, p
 			b.bind(sub, x.field, sub.Flags(), subPath)
 			if tag("default") == "withargs" {
 				b.bind(c, x.field, c.Flags(), subPath)
+				c.Example = cmp.Or(c.Example, sub.Example)
 				b.defaults[c] = sub.Use
 			}
 		case has("arg"):
@@ -164,7 +174,7 @@ func (b *binder) bind(c *cobra.Command, s reflect.Value, flags *pflag.FlagSet, p
 func (b *binder) runs(c *cobra.Command, s reflect.Value, path string, arguments []*argument, required []string) {
 	target := s.Addr().Interface()
 	if h, ok := target.(interface{ Help() string }); ok {
-		c.Example = h.Help()
+		c.Long = h.Help()
 	}
 	b.arguments[c] = arguments
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {

@@ -50,7 +50,7 @@ type copyCommand struct {
 	unexported int
 }
 
-func (*copyCommand) Help() string { return "An example." }
+func (*copyCommand) Help() string { return "More of it." }
 
 type listCommand struct {
 	tableArgs
@@ -61,9 +61,9 @@ type listCommand struct {
 
 type grammar struct {
 	JSON   bool        `name:"json" help:"As JSON."`
-	Copy   copyCommand `cmd:"" group:"Write" help:"Copy files."`
+	Copy   copyCommand `cmd:"" group:"Write" help:"Copy files." example:"prog copy s t x"`
 	Tables struct {
-		List listCommand `cmd:"" default:"withargs" help:"List."`
+		List listCommand `cmd:"" default:"withargs" help:"List." example:"prog tables s t --must x"`
 		Drop struct {
 			tableArgs
 		} `cmd:"" aliases:"rm" help:"Drop ${what}."`
@@ -140,6 +140,8 @@ func TestErrors(t *testing.T) {
 	for line, want := range map[string]string{
 		"":                                   `expected a command: copy, tables (see prog --help)`,
 		"--json":                             `expected a command: copy, tables (see prog --help)`,
+		"help copi":                          `there is no command "copi"; did you mean "copy"? (see prog --help)`,
+		"help copy s":                        `there is no command "s" (see prog copy --help)`,
 		"copi":                               `there is no command "copi"; did you mean "copy"? (see prog --help)`,
 		"remove s t":                         `there is no command "remove" (see prog --help)`,
 		"copy":                               `expected "<store> <table> <file> ..." (see prog copy --help)`,
@@ -198,12 +200,15 @@ func TestEnvironment(t *testing.T) {
 func TestHelp(t *testing.T) {
 	for line, want := range map[string][]string{
 		"--help": {"Usage: prog <command> [flags]", "Tries things.", "Write:\n  copy  Copy files.", "Others:\n  tables",
-			"--json"},
+			"  help        Print help of a command.", "--json"},
+		"help":           {"Usage: prog <command> [flags]"},
+		"help help":      {"Usage: prog help [<command> ...] [flags]"},
+		"help tables rm": {"Usage: prog tables drop <store> <table> [flags]"},
 		"copy -h": {"Usage: prog copy <store> <table> <file> ... [flags]", "  <store>     The store.", "(default auto)",
-			"-n, --rows ROWS", "--exprs EXPR", "(default 7KiB)", "--dedup DEDUP[=ikjt]", "An example.",
-			"Flags of all commands:"},
+			"-n, --rows ROWS", "--exprs EXPR", "(default 7KiB)", "--dedup DEDUP[=ikjt]",
+			"Copy files.\n\nMore of it.\n", "Flags of all commands:", "\nExample:\n  prog copy s t x\n"},
 		"help tables": {"Usage: prog tables [<command>] <store> <table> [<names> ...] [flags]",
-			"drop  Drop tables."},
+			"drop  Drop tables.", "\nExample:\n  prog tables s t --must x\n"},
 		"tables --help":   {"Usage: prog tables [<command>] <store>"},
 		"--version":       {"prog version v1.2"},
 		"completion bash": {"# bash completion V2 for prog"},
@@ -234,7 +239,7 @@ func TestReference(t *testing.T) {
 	for _, s := range []string{"## prog\n\nTries things.\n\n    prog <command> [flags]\n",
 		"## prog: Write\n\n### prog copy\n",
 		"    prog copy <store> <table> <file> ... [flags]\n", "| `<file> ...` | What to copy. |",
-		"| `--rows ROWS`, `-n` | How many rows. Default: `10`. |", "| `--dedup[=DEDUP]` | How. |", "An example.",
+		"| `--rows ROWS`, `-n` | How many rows. Default: `10`. |", "| `--dedup[=DEDUP]` | How. |", "More of it.",
 		"### prog tables\n\nTables.\n\nWithout a command: `prog tables list`.\n\n### prog tables list\n",
 		"### prog tables drop\n\nDrop tables.\n\nAlso: `rm`.\n"} {
 		if !strings.Contains(page, s) {
@@ -255,6 +260,7 @@ func TestReference(t *testing.T) {
 func TestComplete(t *testing.T) {
 	for _, c := range []struct{ line, begun, want string }{
 		{"", "co", "copy\tCopy files.|completion\tGenerate the autocompletion script for the specified shell|:4"},
+		{"help tables", "", "list\tList.|drop\tDrop tables.|:4"},
 		{"copy s t x --format", "", "auto|text|:4"},
 		{"copy s t x --only", "", `columns_of_st|x\,y|:6`},
 		{"copy s t --only", "a,b,co", `a,b,columns_of_st|a,b,x\,y|:6`},

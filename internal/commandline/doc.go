@@ -24,11 +24,14 @@
 //	arg:""            an argument in place of a flag; a list takes all that follow
 //	optional:""       an argument that may be missing
 //	cmd:""            a struct with the flags and arguments of a command
-//	group:"X"         the heading of a command in help
+//	group:"X"         the heading of a command in help; help and completion come under Help, where there is one
+//	example:"..."     a line that runs the command: it stands at the end of its help
 //	aliases:"a,b"     other names of a command
 //	default:"withargs"  the command that is meant where none is named
 //	commandline:"-"   nothing of the above
 //
-// The fields of embedded structs are as those of the struct itself. What a command's method
-// Help() string returns, if it has one, stands below its flags.
+// The fields of embedded structs are as those of the struct itself. What a command's method Help() string returns, if
+// it has one, stands below what it does.
+//
+// Program.Man writes the same as man pages.
 package commandline

@@ -3,6 +3,7 @@ package commandline
 import (
 	"bytes"
 	"fmt"
+	"reflect"
 	"strings"
 	"unicode/utf8"
 
@@ -24,6 +25,9 @@ func (b *binder) help(c *cobra.Command) error {
 	var out bytes.Buffer
 	out.WriteString("Usage: " + c.CommandPath() + b.synopsis(c) + "\n\n")
 	writeWrapped(&out, width, 0, "", c.Short)
+	if c.Short != "" && c.Long != "" {
+		out.WriteByte('\n')
+	}
 	writeWrapped(&out, width, 0, "", c.Long)
 
 	var arguments [][2]string
@@ -33,7 +37,7 @@ func (b *binder) help(c *cobra.Command) error {
 	writeList(&out, width, "Arguments", arguments)
 	commands := map[string][][2]string{}
 	for _, sub := range c.Commands() {
-		if sub.IsAvailableCommand() {
+		if sub.IsAvailableCommand() || sub.Name() == "help" {
 			commands[sub.GroupID] = append(commands[sub.GroupID], [2]string{sub.Name(), sub.Short})
 		}
 	}
@@ -56,7 +60,7 @@ func (b *binder) help(c *cobra.Command) error {
 	}
 	writeFlags(&out, width, heading, general)
 	if c.Example != "" {
-		out.WriteString("\n" + c.Example + "\n")
+		out.WriteString("\nExample:\n  " + c.Example + "\n")
 	}
 	if c.HasAvailableSubCommands() {
 		fmt.Fprintf(&out, "\nRun \"%s <command> --help\" for more about a command.\n", c.CommandPath())
@@ -79,6 +83,41 @@ func (b *binder) synopsis(c *cobra.Command) string {
 		}
 	}
 	return s + " [flags]"
+}
+
+// helpCommand returns the command that prints help of others.
+func (b *binder) helpCommand(root *cobra.Command, helped *error) *cobra.Command {
+	find := func(names []string) (*cobra.Command, []string) {
+		c, rest, err := root.Find(names)
+		if err != nil {
+			return root, names
+		}
+		return c, rest
+	}
+	var names []string
+	help := &cobra.Command{Use: "help", Short: "Print help of a command.", Args: cobra.ArbitraryArgs}
+	help.RunE = func(_ *cobra.Command, names []string) error {
+		c, rest := find(names)
+		if len(rest) > 0 {
+			return seeHelp(c, expectedCommand(c, rest))
+		}
+		*helped = b.help(c)
+		return nil
+	}
+	help.ValidArgsFunction = func(_ *cobra.Command, names []string, _ string) ([]string, cobra.ShellCompDirective) {
+		var out []string
+		if c, rest := find(names); len(rest) == 0 {
+			for _, sub := range c.Commands() {
+				if sub.IsAvailableCommand() {
+					out = append(out, sub.Name()+"\t"+sub.Short)
+				}
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+	b.arguments[help] = []*argument{{value{field: reflect.ValueOf(&names).Elem()}, "command",
+		"Its name, or names, as in features rename. Default: help of all.", true}}
+	return help
 }
 
 // writeList writes a heading and names with what they are; nothing if there are none.

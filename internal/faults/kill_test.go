@@ -282,7 +282,7 @@ func (k *kills) holds(t *testing.T, store, dumps string) {
 		return
 	}
 	path := filepath.Join(k.dir, "exported.jsonl")
-	mustRun(t, "export", store, "t", "--to", path)
+	mustRun(t, "export", store, "t", "--to", path, "--force")
 	data, err := os.ReadFile(path)
 	must(t, err)
 	var got, want []row

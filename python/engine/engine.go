@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dsistore/dsistore/internal/lru"
+	"github.com/dsistore/dsistore/internal/version"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
@@ -81,9 +82,6 @@ func cache[K comparable, V any](e *Engine, c *lru.Cache[K, V], key K, value V) {
 	c.Put(key, value, 1)
 }
 
-// Version is the version of the Python package that a build is for; the build sets it.
-var Version = "devel"
-
 // methods are the methods of requests.
 var methods = map[string]method{
 	"version":      withParams((*Engine).version),
@@ -119,7 +117,7 @@ var methods = map[string]method{
 	"samples_drop":   withParams((*Engine).samplesDrop),
 }
 
-func (*Engine) version(context.Context, *none) (any, error) { return Version, nil }
+func (*Engine) version(context.Context, *none) (any, error) { return version.Number, nil }
 
 // store returns the store at uri, which is opened with the storage options of the first request about it.
 func (e *Engine) store(ctx context.Context, uri string) (*storage.Store, error) {

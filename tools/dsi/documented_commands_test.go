@@ -11,8 +11,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestDocumentedCommands runs the blocks for a shell of the README and the tutorial, one after the other, on a dump that
-// is generated.
+// TestDocumentedCommands runs the blocks for a shell of the README and of the tutorial, one after the other, on a dump
+// that is generated.
 func TestDocumentedCommands(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the scripts do the same")

@@ -21,46 +21,58 @@ func Reference() string { return terminal.Reference("dsi", description, &grammar
 type grammar struct {
 	JSON bool `name:"json" help:"Print one JSON object with stable keys."`
 
-	Ingest   change.Ingest   `cmd:"" group:"Write" help:"Ingest dumps into a table: one commit."`
-	Branch   change.Branch   `cmd:"" group:"Write" help:"Name what is read together: a snapshot, overlays, a sample list."`
-	Samples  change.Samples  `cmd:"" group:"Write" help:"Keep rows under a name: sample lists."`
-	Overlay  change.Overlay  `cmd:"" group:"Write" help:"Add or replace features of a table without rewriting it; list, show, drop, merge overlays."`
-	Delete   change.Delete   `cmd:"" group:"Write" help:"Hide rows from new snapshots. Use erase to remove them physically."`
-	Generate change.Generate `cmd:"" group:"Write" help:"Write a synthetic training table as Parquet, from a seed."`
+	Ingest   change.Ingest   `cmd:"" group:"Put data into a store" help:"Ingest dumps into a table: one commit." example:"dsi ingest store ads clicks.csv"`
+	Generate change.Generate `cmd:"" group:"Put data into a store" help:"Write a synthetic training table as Parquet, from a seed." example:"dsi generate dump --rows 1000 --partitions 2"`
 
-	Head   read.Head   `cmd:"" group:"Read" help:"Print the first rows."`
-	Scan   read.Scan   `cmd:"" group:"Read" help:"Read everything as a trainer would, and print the rates."`
-	Count  read.Count  `cmd:"" group:"Read" help:"Count rows, without reading them."`
-	Lookup read.Lookup `cmd:"" group:"Read" help:"Find rows by their keys; of large segments only the stripes that may have them are read."`
-	Export read.Export `cmd:"" group:"Read" help:"Write rows as Parquet, Arrow or JSON lines."`
+	Tables    describe.Tables   `cmd:"" aliases:"ls" group:"See what is there" help:"List the tables of a store." example:"dsi tables store"`
+	Describe  describe.Describe `cmd:"" group:"See what is there" help:"Sum up a table." example:"dsi describe store ads"`
+	Features  features          `cmd:"" group:"See what is there" help:"List a table's features and their types; rename, deprecate, drop them."`
+	Snapshots snapshots         `cmd:"" group:"See what is there" help:"List a table's snapshots; let old ones expire."`
+	Usage     maintain.Usage    `cmd:"" group:"See what is there" help:"Usage records: who read what of a table, and what it cost."`
 
-	Tables    describe.Tables   `cmd:"" aliases:"ls" group:"Look" help:"List the tables of a store."`
-	Describe  describe.Describe `cmd:"" group:"Look" help:"Sum up a table."`
-	Features  features          `cmd:"" group:"Look" help:"List a table's features and their types; rename, deprecate, drop them."`
-	Snapshots snapshots         `cmd:"" group:"Look" help:"List a table's snapshots; let old ones expire."`
-	Inspect   describe.Inspect  `cmd:"" group:"Look" help:"Print the annotated bytes of a feature file or a pack."`
+	Head   read.Head   `cmd:"" group:"Read rows" help:"Print the first rows." example:"dsi head store ads -n 3"`
+	Count  read.Count  `cmd:"" group:"Read rows" help:"Count rows, without reading them." example:"dsi count store ads --where 'click = 1'"`
+	Lookup read.Lookup `cmd:"" group:"Read rows" help:"Find rows by their keys; of large segments only the stripes that may have them are read." example:"dsi lookup store ads --keys users.txt --key user_id"`
+	Export read.Export `cmd:"" group:"Read rows" help:"Write rows as Parquet, Arrow or JSON lines." example:"dsi export store ads --features '@labels,price' --to out.parquet"`
+	Scan   read.Scan   `cmd:"" group:"Read rows" help:"Read everything as a trainer would, and print the rates." example:"dsi scan store ads --features 'price,country' --batch-size 100"`
 
-	Leases  maintain.Leases  `cmd:"" group:"Maintain" help:"List who holds which snapshots; end leases of owners that are no more."`
-	Compact maintain.Compact `cmd:"" group:"Maintain" help:"Rewrite segments into fewer, better ones: merge small ones, purge deleted rows."`
-	Erase   maintain.Erase   `cmd:"" group:"Maintain" help:"Take rows out physically, with the history that has them, and search for what should be gone."`
-	Usage   maintain.Usage   `cmd:"" group:"Maintain" help:"Usage records: who read what of a table, and what it cost."`
-	Verify  maintain.Verify  `cmd:"" group:"Maintain" help:"Check that what the snapshots refer to is there and whole."`
-	Repair  maintain.Repair  `cmd:"" group:"Maintain" help:"Take what is damaged out of tables, and say first what that loses."`
-	GC      maintain.GC      `cmd:"" group:"Maintain" name:"gc" help:"Remove objects that nothing refers to."`
-	Cache   read.Cache       `cmd:"" group:"Maintain" help:"The cache on the local disk of stores far away: show it, empty it, fill it ahead of a job."`
+	Overlay change.Overlay `cmd:"" group:"Change a table" help:"Add or replace features of a table without rewriting it; list, show, drop, merge overlays."`
+	Samples change.Samples `cmd:"" group:"Change a table" help:"Keep rows under a name: sample lists."`
+	Branch  change.Branch  `cmd:"" group:"Change a table" help:"Name what is read together: a snapshot, overlays, a sample list."`
+	Delete  change.Delete  `cmd:"" group:"Change a table" help:"Hide rows from new snapshots. Use erase to remove them physically." example:"dsi delete store ads --where 'user_id = 17'"`
+	Erase   maintain.Erase `cmd:"" group:"Change a table" help:"Take rows out physically, with the history that has them, and search for what should be gone." example:"dsi erase store ads --where 'user_id = 17' --drop-branches"`
+
+	Verify  maintain.Verify  `cmd:"" group:"Look after a store" help:"Check that what the snapshots refer to is there and whole." example:"dsi verify store --deep"`
+	Repair  maintain.Repair  `cmd:"" group:"Look after a store" help:"Take what is damaged out of tables, and say first what that loses." example:"dsi repair store"`
+	Compact maintain.Compact `cmd:"" group:"Look after a store" help:"Rewrite segments into fewer, better ones: merge small ones, purge deleted rows." example:"dsi compact store ads"`
+	GC      maintain.GC      `cmd:"" group:"Look after a store" name:"gc" help:"Remove objects that nothing refers to." example:"dsi gc store"`
+	Leases  maintain.Leases  `cmd:"" group:"Look after a store" help:"List who holds which snapshots; end leases of owners that are no more."`
+	Cache   read.Cache       `cmd:"" group:"Look after a store" help:"The cache on the local disk of stores far away: show it, empty it, fill it ahead of a job."`
+	Inspect describe.Inspect `cmd:"" group:"Look after a store" help:"Print the annotated bytes of a feature file or a pack." example:"dsi inspect pack-00000"`
+
+	Version versionCommand `cmd:"" group:"Help" help:"Print the version, its commit, and what it was built with." example:"dsi version --json"`
 }
 
 type features struct {
-	List      describe.Features        `cmd:"" default:"withargs" help:"List a table's features and their types."`
-	Rename    change.FeaturesRename    `cmd:"" help:"Give a feature another name. No data is touched."`
-	Deprecate change.FeaturesDeprecate `cmd:"" help:"Say that features are to go. They are read as before."`
-	Drop      change.FeaturesDrop      `cmd:"" help:"Drop features: nobody sees them, and compaction leaves them out."`
-	Restore   change.FeaturesRestore   `cmd:"" help:"Take back that features are deprecated or dropped."`
+	List      describe.Features        `cmd:"" default:"withargs" help:"List a table's features and their types." example:"dsi features store ads --totals"`
+	Rename    change.FeaturesRename    `cmd:"" help:"Give a feature another name. No data is touched." example:"dsi features rename store ads price price_usd"`
+	Deprecate change.FeaturesDeprecate `cmd:"" help:"Say that features are to go. They are read as before." example:"dsi features deprecate store ads country"`
+	Drop      change.FeaturesDrop      `cmd:"" help:"Drop features: nobody sees them, and compaction leaves them out." example:"dsi features drop store ads country"`
+	Restore   change.FeaturesRestore   `cmd:"" help:"Take back that features are deprecated or dropped." example:"dsi features restore store ads old_price"`
 }
 
 type snapshots struct {
-	List   describe.Snapshots `cmd:"" default:"withargs" help:"List a table's snapshots."`
-	Expire maintain.Expire    `cmd:"" help:"Let old snapshots expire: gc removes them after its grace period, but those that a branch or a lease holds."`
+	List   describe.Snapshots `cmd:"" default:"withargs" help:"List a table's snapshots." example:"dsi snapshots store ads"`
+	Expire maintain.Expire    `cmd:"" help:"Let old snapshots expire: gc removes them after its grace period, but those that a branch or a lease holds." example:"dsi snapshots expire store ads --keep-last 3"`
+}
+
+type versionCommand struct{}
+
+func (*versionCommand) Run(_ context.Context, e *app.Env) error { return e.PrintVersion() }
+
+// Man writes man pages of dsi into a directory.
+func Man(dir string) error {
+	return terminal.Man("dsi", description, &grammar{}, dir)
 }
 
 // Run does what args say and returns the exit code.
@@ -68,8 +80,7 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	e := &app.Env{Env: terminal.NewEnv("dsi", stdin, stdout, stderr)}
 	return e.Run(ctx, func() error {
 		var g grammar
-		parsed, err := e.Parse(ctx, description, &g, args,
-			e.Complete)
+		parsed, err := e.Parse(ctx, description, &g, args, e.Complete)
 		if err != nil || parsed == nil {
 			return err
 		}

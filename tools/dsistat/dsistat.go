@@ -40,6 +40,7 @@ type grammar struct {
 	Savings  savingsCmd  `cmd:"" help:"Where the bytes of the source went, to the byte."`
 	Health   healthCmd   `cmd:"" help:"Segments, packs, overlays, snapshots, branches and leases: what is as it should be, and what is not."`
 	Advise   adviseCmd   `cmd:"" help:"What is worth doing, and what it would save."`
+	Version  versionCmd  `cmd:"" help:"Print the version, its commit, and what it was built with."`
 }
 
 // tableArgs are the arguments of every command.
@@ -65,6 +66,7 @@ type summaryCmd struct {
 	tableArgs
 	HTML      string `name:"html" placeholder:"FILE" help:"Write all of the report as a page for a browser: one file, which needs no network (docs/guide/dsistat.md)."`
 	Encodings bool   `help:"With --html: say how the first stripe of each feature is encoded: a read of each."`
+	terminal.ForceFlag
 }
 
 func (c *summaryCmd) Run(ctx context.Context, a *app) error {
@@ -79,7 +81,7 @@ func (c *summaryCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if c.HTML != "" {
-		return writePage(c.HTML, r)
+		return writePage(c.ForceFlag, c.HTML, r)
 	}
 	if len(r.Tables) == 1 && !a.csv {
 		return a.print(r, "", report.ViewOptions{})
@@ -107,8 +109,8 @@ func (a *app) noTables(r *report.Report) error {
 }
 
 // writePage writes the page to a file, which is whole or is not there.
-func writePage(name string, r *report.Report) error {
-	_, err := terminal.WriteFile(name, func(w io.Writer) error { return page.Write(w, r) })
+func writePage(force terminal.ForceFlag, name string, r *report.Report) error {
+	_, err := force.WriteFile(name, func(w io.Writer) error { return page.Write(w, r) })
 	if err != nil {
 		return fmt.Errorf("--html %w", err)
 	}
@@ -224,18 +226,31 @@ func (d day) since(now time.Time) time.Time {
 	return d.at
 }
 
+type versionCmd struct{}
+
+func (*versionCmd) Run(_ context.Context, a *app) error {
+	if a.csv {
+		return terminal.Usagef("--csv: the version is no table")
+	}
+	return a.PrintVersion()
+}
+
+// Man writes man pages of dsistat into a directory.
+func Man(dir string) error {
+	return terminal.Man("dsistat", description, &grammar{}, dir)
+}
+
 // app is what every command prints to.
 type app struct {
 	*terminal.Env
 	csv    bool
 	since  day
-	width  int   // of the terminal; 0: it is none
 	failed error // of tables that are missing in what is printed
 }
 
 // Run does what args say and returns the exit code.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{Env: terminal.NewEnv("dsistat", stdin, stdout, stderr), width: terminal.Width(stdout)}
+	a := &app{Env: terminal.NewEnv("dsistat", stdin, stdout, stderr)}
 	return a.Env.Run(ctx, func() error {
 		if err := a.do(ctx, args); err != nil {
 			return err
@@ -373,12 +388,12 @@ func (a *app) sections(all []report.Section) {
 		}
 		first = false
 		if s.Title != "" {
-			terminal.Wrap(a.Out, a.width, 0, s.Title)
+			terminal.Wrap(a.Out, a.Width, 0, s.Title)
 		}
 		a.PrintFacts(s.Facts...)
 		for _, l := range s.Lines {
 			text, line, found := strings.Cut(l, "\n")
-			terminal.Wrap(a.Out, a.width, 4, text)
+			terminal.Wrap(a.Out, a.Width, 4, text)
 			if found { // a command, which is one line however long
 				fmt.Fprintln(a.Out, "    "+terminal.OneLine(line))
 			}
@@ -390,7 +405,7 @@ func (a *app) sections(all []report.Section) {
 }
 
 func (a *app) listing(l *report.Listing) {
-	left := terminal.FittingTable(a.Out, a.width, l.Names, l.Rows, l.Right...)
+	left := terminal.FittingTable(a.Out, a.Width, l.Names, l.Rows, l.Right...)
 	if l.More > 0 {
 		a.Printf("... and %s more\n", terminal.Count(l.More))
 	}

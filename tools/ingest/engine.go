@@ -187,6 +187,30 @@ func (e *engine) fileError(ctx context.Context, number int, err error) error {
 	return nil
 }
 
+// inferred takes note of what types values gave.
+func (e *engine) inferred(i source.Inferred) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.report.Inferred = append(e.report.Inferred, i)
+	if e.opts.Inferred != nil {
+		e.opts.Inferred(i)
+	}
+}
+
+// because returns which value made text of a column whose types were inferred, for an error; empty: none is known.
+func (e *engine) because(column string) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, i := range e.report.Inferred {
+		for _, c := range i.Columns {
+			if c.Name == column && c.Because != "" {
+				return "; it is text because of " + c.Because
+			}
+		}
+	}
+	return ""
+}
+
 // A fileReader turns chunks of one file into records and features.
 type fileReader struct {
 	*engine
@@ -213,7 +237,7 @@ func (r *fileReader) bind(f *source.Field) (*feature, error) {
 	}
 	x, err := r.schema.bind(r.path, f)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w%s", err, r.because(f.Path))
 	}
 	r.bound[f] = x
 	return x, nil

@@ -38,6 +38,7 @@ func Run(ctx context.Context, store *storage.Store, table string, paths []string
 	from := sourceOptions(&opts, bad)
 	from.Known = func() []catalog.Feature { return e.state.features }
 	from.PartitionKeys = func() []string { return keysOf(e.state.partition) }
+	from.Inferred = func(i source.Inferred) { e.inferred(i) }
 	from.TempDir = sync.OnceValues(func() (string, error) { return spill.Dir(opts.TempDir, store.Blobs()) })
 	files, err := source.Discover(ctx, paths, from)
 	if err != nil {

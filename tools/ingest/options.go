@@ -65,6 +65,10 @@ type Options struct {
 	// is not remembered.
 	writer.Options
 
+	// Inferred, when set, is told what types the columns of text and of JSON lines have by their values, before any row
+	// of them is read. Calls come one at a time.
+	Inferred func(source.Inferred)
+
 	// Progress, when set, is called now and then, from one goroutine at a time. It must not block.
 	Progress func(Progress)
 }
@@ -135,7 +139,9 @@ type Report struct {
 	BadRows    int64             `json:"bad_rows"`
 	BadFiles   int               `json:"bad_files"`
 	Duplicates writer.Duplicates `json:"duplicates"`
-	Seconds    Seconds           `json:"seconds"`
+	// Inferred has the types of columns that their values gave, where some did.
+	Inferred []source.Inferred `json:"types_inferred,omitempty"`
+	Seconds  Seconds           `json:"seconds"`
 }
 
 // Seconds spent in each phase, by the clock. Spill is a part of Read.

@@ -1,14 +1,12 @@
 package metrics
 
 import (
-	"cmp"
-	"runtime"
-	"runtime/debug"
 	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/dsistore/dsistore/internal/version"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
@@ -257,8 +255,8 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	counter(usageRecords, float64(records.Written), "written")
 	counter(usageRecords, float64(records.Failed), "failed")
 	counter(usageRecords, float64(records.Lost), "lost")
-	version, revision := build()
-	gauge(buildInfo, 1, version, revision, runtime.Version())
+	built := version.Get()
+	gauge(buildInfo, 1, built.Version, built.Commit, built.Go)
 }
 
 func ratio(rows, slots uint64) float64 {
@@ -277,18 +275,4 @@ func kindOf(uri string) string {
 		return uri
 	}
 	return "file"
-}
-
-// build returns the version and the revision of the module that the program was built from.
-func build() (version, revision string) {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "", ""
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			revision = s.Value
-		}
-	}
-	return cmp.Or(info.Main.Version, "(devel)"), revision
 }

@@ -16,13 +16,15 @@ type Env struct {
 	Out  *bufio.Writer // standard output
 	Err  io.Writer     // standard error
 	JSON bool          // print one object
+	// Width is how many columns standard output has, 0 where it is no terminal.
+	Width int
 
 	closers []func() error
 }
 
 // NewEnv returns the Env of a program.
 func NewEnv(name string, in io.Reader, out, err io.Writer) *Env {
-	return &Env{Name: name, In: in, Out: bufio.NewWriterSize(out, 64<<10), Err: err}
+	return &Env{Name: name, In: in, Out: bufio.NewWriterSize(out, 64<<10), Err: err, Width: Width(out)}
 }
 
 // AtEnd calls f when the command has ended. What is closed only frees what it read from: its error says nothing of the

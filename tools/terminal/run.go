@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,12 +9,12 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"golang.org/x/term"
 
 	"github.com/dsistore/dsistore/internal/commandline"
+	"github.com/dsistore/dsistore/internal/version"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/reader/expr"
 	"github.com/dsistore/dsistore/storage"
@@ -90,8 +91,8 @@ func report(ctx context.Context, name string, stderr io.Writer, err error) int {
 // help, the version or a completion was asked for, and printed. complete is that of commandline.Program, or nil.
 func (e *Env) Parse(ctx context.Context, description string, grammar any, args []string,
 	complete func(ctx context.Context, command any, what string) []string) (*commandline.Command, error) {
-	p := commandline.Program{Name: e.Name, Description: description, Version: version(), Out: e.Out, Err: e.Err,
-		Width: Width(e.Out), Complete: complete}
+	p := commandline.Program{Name: e.Name, Description: description, Version: version.Get().String(), Out: e.Out,
+		Err: e.Err, Width: e.Width, Complete: complete}
 	c, err := p.Parse(ctx, grammar, args)
 	if wrong := (*commandline.Error)(nil); errors.As(err, &wrong) {
 		return nil, UsageError{err}
@@ -99,16 +100,25 @@ func (e *Env) Parse(ctx context.Context, description string, grammar any, args [
 	return c, err
 }
 
+// PrintVersion says what the program was built from.
+func (e *Env) PrintVersion() error {
+	i := version.Get()
+	commit := cmp.Or(i.Commit, "not known")
+	if i.Modified {
+		commit += ", with changes"
+	}
+	return e.Print(i, [][2]string{{"version", i.Version}, {"commit", commit}, {"date", cmp.Or(i.Date, "not known")},
+		{"go", i.Go}, {"platform", i.OS + "/" + i.Arch}}...)
+}
+
 // Reference returns Markdown about the commands of a program.
 func Reference(name, description string, grammar any) string {
-	p := commandline.Program{Name: name, Description: description, Version: version()}
+	p := commandline.Program{Name: name, Description: description, Version: version.Number}
 	return p.Reference(grammar)
 }
 
-// version returns the version of the module that this binary was built from.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(unknown version)"
+// Man writes man pages of the commands of a program into a directory.
+func Man(name, description string, grammar any, dir string) error {
+	p := commandline.Program{Name: name, Description: description, Version: version.Number}
+	return p.Man(grammar, dir)
 }

@@ -91,13 +91,21 @@ func FittingTable(out io.Writer, width int, names []string, rows [][]string, rig
 	cut := make([][]string, len(rows))
 	for i, row := range rows {
 		cut[i] = slices.Clone(row[:n])
-		if last := OneLine(row[n-1]); shorten && text.StringWidth(last) > room {
-			cut[i][n-1] = text.Trim(last, room-1) + "…"
+		if shorten {
+			cut[i][n-1] = Shorten(OneLine(row[n-1]), room)
 		}
 	}
 	Table(out, names[:n], cut, slices.DeleteFunc(slices.Clone(right),
 		func(name string) bool { return !slices.Contains(names[:n], name) })...)
 	return len(names) - n
+}
+
+// Shorten returns s, or so much of it and an ellipsis as a width has room for.
+func Shorten(s string, width int) string {
+	if text.StringWidth(s) <= width {
+		return s
+	}
+	return text.Trim(s, width-1) + "…"
 }
 
 // Wrap prints a text on lines of a terminal's width, those after the first indented. A width of 0 has room for it on

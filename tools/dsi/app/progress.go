@@ -114,6 +114,13 @@ func (p *Progress) PhaseIn(u Unit, what string, done, total int64) {
 	_ = p.bar.Set64(done)
 }
 
+// Clear takes the bar away until it moves again, so that something can be printed in its place.
+func (p *Progress) Clear() {
+	if p != nil && p.bar != nil {
+		_ = p.bar.Clear()
+	}
+}
+
 // Finish takes the bar away. It may be called again.
 func (p *Progress) Finish() {
 	if p == nil || p.finished {

@@ -13,9 +13,9 @@ import (
 
 // Branch names what is read together.
 type Branch struct {
-	Create branchCreate `cmd:"" help:"Name a snapshot, overlays over it and a sample list, to be read together and kept."`
-	List   branchList   `cmd:"" help:"List a table's branches."`
-	Drop   branchDrop   `cmd:"" help:"Drop a branch, and the overlays made on it."`
+	Create branchCreate `cmd:"" help:"Name a snapshot, overlays over it and a sample list, to be read together and kept." example:"dsi branch create store ads trial --overlay bought"`
+	List   branchList   `cmd:"" help:"List a table's branches." example:"dsi branch list store ads"`
+	Drop   branchDrop   `cmd:"" help:"Drop a branch, and the overlays made on it." example:"dsi branch drop store ads exp"`
 }
 
 // branchArg names a branch.

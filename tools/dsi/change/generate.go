@@ -2,6 +2,7 @@ package change
 
 import (
 	"context"
+	"os"
 
 	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/tools/dsi/app"
@@ -19,10 +20,14 @@ type Generate struct {
 	Codec      workload.Codec  `default:"zstd" help:"zstd or snappy."`
 	Partitions int             `help:"Spread the rows over this many ds=/hr= directories, an hour each."`
 	Files      int             `default:"1" help:"Files a partition."`
+	Force      bool            `help:"Write into a directory that has files, and replace those of the same names."`
 }
 
 // Run runs the command.
 func (c *Generate) Run(ctx context.Context, e *app.Env) error {
+	if entries, err := os.ReadDir(c.Dir); err == nil && len(entries) > 0 && !c.Force {
+		return terminal.Usagef("%s: the directory has files: give another one, or write into it with --force", c.Dir)
+	}
 	bar := e.Progress("generating", app.UnitValues)
 	defer bar.Finish()
 	o := workload.Options{

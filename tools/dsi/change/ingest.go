@@ -23,11 +23,11 @@ type Ingest struct {
 	app.PopularFlag
 	app.MetricsFlag
 	Sources      []string      `arg:"" name:"source" help:"Files, directories in Hive layout, either at s3://, gs:// or az://bucket/path, or - for an Arrow IPC stream on standard input."`
-	Format       string        `default:"auto" enum:"auto,parquet,hive,orc,text,jsonl,arrow" help:"auto, parquet, hive, orc, text, jsonl or arrow."`
+	Format       string        `default:"auto" enum:"auto,parquet,hive,orc,text,jsonl,arrow" help:"auto, parquet, hive, orc, text (CSV, TSV, Hive's text), jsonl or arrow."`
 	SessionKey   string        `placeholder:"COLUMN" help:"Cluster rows by this column. Default: what the mapping or the table says, else the source's order is kept."`
 	TimeKey      string        `placeholder:"COLUMN" help:"Order the rows of a session by this column."`
 	PartitionBy  string        `placeholder:"COLUMN" help:"Partition rows by this column, besides the directories' partitions. Default: as the table is partitioned."`
-	Mapping      string        `placeholder:"FILE" help:"Say what columns are: rename, kind, role, drop."`
+	Mapping      string        `placeholder:"FILE" help:"Say what columns are: rename, type, kind, role, drop; those that it does not name are taken as without it."`
 	DDL          string        `name:"ddl" placeholder:"FILE" help:"The schema of a text dump, as Hive's SHOW CREATE TABLE prints it."`
 	Memory       app.Size      `default:"1GiB" placeholder:"SIZE" help:"Memory to stay within, as in 512MiB, 1GiB or 4g."`
 	Dedup        writer.Dedup  `default:"auto" enum:"auto,off,runs,slots,partial,groups" placeholder:"STEP" help:"How far to look for duplicates, each with those before: off, runs, slots, partial, groups; auto is all. Each is used where it pays."`
@@ -85,6 +85,12 @@ func (c *Ingest) Run(ctx context.Context, e *app.Env) error {
 			written(p.Rows)
 		}
 	}
+	if !e.JSON {
+		opts.Inferred = func(i source.Inferred) {
+			bar.Clear()
+			printInferred(e, i)
+		}
+	}
 	report, err := ingest.Run(ctx, store, c.Table, c.Sources, opts)
 	bar.Finish()
 	switch {
@@ -108,6 +114,52 @@ func (c *Ingest) Run(ctx context.Context, e *app.Env) error {
 	}
 	e.PrintFacts(reportFacts(report)...)
 	return c.printAdded(ctx, e, store, report)
+}
+
+// shownInferred is how many columns of a type are named, and how many reasons given, before the ingest.
+const shownInferred = 12
+
+// printInferred says what types columns got by their values, before any row is ingested.
+func printInferred(e *app.Env, i source.Inferred) {
+	from := terminal.Plural(uint64(i.Rows), "row")
+	if i.Files > 1 {
+		from += " of " + terminal.Plural(uint64(i.Files), "file")
+	}
+	if i.Sample {
+		from = "the first " + from
+	}
+	if i.Layout != "" {
+		from += " (" + i.Layout + ")"
+	}
+	byType, order := map[string][]string{}, []string{}
+	for _, c := range i.Columns {
+		if byType[c.Type] == nil {
+			order = append(order, c.Type)
+		}
+		byType[c.Type] = append(byType[c.Type], c.Name)
+	}
+	var parts []string
+	for _, t := range order {
+		names := byType[t]
+		part := t + ": " + strings.Join(names[:min(len(names), shownInferred)], ", ")
+		if more := len(names) - shownInferred; more > 0 {
+			part += fmt.Sprintf(" and %s more", terminal.Count(more))
+		}
+		parts = append(parts, part)
+	}
+	terminal.Wrap(e.Out, e.Width, 2, fmt.Sprintf("types inferred from %s: %s", from, strings.Join(parts, "; ")))
+	reasons := 0
+	for _, c := range i.Columns {
+		if c.Because != "" {
+			if reasons++; reasons <= shownInferred {
+				e.Printf("  %s is a %s because of %s\n", terminal.OneLine(c.Name), c.Type, terminal.OneLine(c.Because))
+			}
+		}
+	}
+	if more := reasons - shownInferred; more > 0 {
+		e.Printf("  and %s more\n", terminal.Plural(uint64(more), "column"))
+	}
+	_ = e.Out.Flush() // before the ingest; an error comes again with the rest
 }
 
 // shownFeatures is how many new features ingest lists.

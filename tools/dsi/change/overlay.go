@@ -17,12 +17,12 @@ import (
 
 // Overlay adds or replaces features of a table without rewriting it.
 type Overlay struct {
-	Add    overlayAdd    `cmd:"" help:"Add or replace features of a table: from files joined by a key, or from an expression."`
-	Extend overlayExtend `cmd:"" help:"Cover more rows of the table by an overlay, as those that were ingested since: from files, or from an expression."`
-	List   overlayList   `cmd:"" help:"List a table's overlays, and how much they cover."`
-	Show   overlayShow   `cmd:"" help:"Show an overlay's features, and how much of each segment it covers."`
-	Drop   overlayDrop   `cmd:"" help:"Drop an overlay."`
-	Merge  overlayMerge  `cmd:"" help:"Make an overlay part of the table: everybody reads it then."`
+	Add    overlayAdd    `cmd:"" help:"Add or replace features of a table: from files joined by a key, or from an expression." example:"dsi overlay add store ads returned --from returns.csv --key request_id --label"`
+	Extend overlayExtend `cmd:"" help:"Cover more rows of the table by an overlay, as those that were ingested since: from files, or from an expression." example:"dsi overlay extend store ads bought --from more_labels.csv --key request_id"`
+	List   overlayList   `cmd:"" help:"List a table's overlays, and how much they cover." example:"dsi overlay list store ads"`
+	Show   overlayShow   `cmd:"" help:"Show an overlay's features, and how much of each segment it covers." example:"dsi overlay show store ads bought"`
+	Drop   overlayDrop   `cmd:"" help:"Drop an overlay." example:"dsi overlay drop store ads bought"`
+	Merge  overlayMerge  `cmd:"" help:"Make an overlay part of the table: everybody reads it then." example:"dsi overlay merge store ads bought"`
 }
 
 // policies are the words for missing-value policies.

@@ -12,10 +12,10 @@ import (
 
 // Samples keeps rows under a name.
 type Samples struct {
-	Create samplesCreate `cmd:"" help:"Keep rows under a name, for --sample-list."`
-	List   samplesList   `cmd:"" help:"List a table's sample lists, and how many rows they have."`
-	Show   samplesShow   `cmd:"" help:"Say what a sample list has of each partition."`
-	Drop   samplesDrop   `cmd:"" help:"Drop a sample list. Its rows stay."`
+	Create samplesCreate `cmd:"" help:"Keep rows under a name, for --sample-list." example:"dsi samples create store ads expensive --where 'price > 10'"`
+	List   samplesList   `cmd:"" help:"List a table's sample lists, and how many rows they have." example:"dsi samples list store ads"`
+	Show   samplesShow   `cmd:"" help:"Say what a sample list has of each partition." example:"dsi samples show store ads hard"`
+	Drop   samplesDrop   `cmd:"" help:"Drop a sample list. Its rows stay." example:"dsi samples drop store ads hard"`
 }
 
 // listArg names a sample list.

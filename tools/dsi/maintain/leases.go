@@ -15,8 +15,8 @@ import (
 
 // Leases lists leases, and ends those of owners that are no more.
 type Leases struct {
-	List leasesList `cmd:"" default:"withargs" help:"List who holds which snapshots."`
-	End  leasesEnd  `cmd:"" help:"End leases in place of an owner that is no more, as of a compaction that was killed."`
+	List leasesList `cmd:"" default:"withargs" help:"List who holds which snapshots." example:"dsi leases store ads"`
+	End  leasesEnd  `cmd:"" help:"End leases in place of an owner that is no more, as of a compaction that was killed." example:"dsi leases end store ads --owner trainer"`
 }
 
 // leaseJSON is a lease as --json prints it.

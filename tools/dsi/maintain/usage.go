@@ -14,8 +14,8 @@ import (
 
 // Usage says who read what of a table, by its usage records.
 type Usage struct {
-	List   usageList   `cmd:"" help:"Say which jobs read a table, how much, and what it cost them."`
-	Rollup usageRollup `cmd:"" help:"Merge usage records by day, and remove old ones, as gc and compact do too."`
+	List   usageList   `cmd:"" help:"Say which jobs read a table, how much, and what it cost them." example:"dsi usage list store ads"`
+	Rollup usageRollup `cmd:"" help:"Merge usage records by day, and remove old ones, as gc and compact do too." example:"dsi usage rollup store ads"`
 }
 
 type usageList struct {

@@ -18,6 +18,7 @@ type Export struct {
 	To       string    `required:"" placeholder:"FILE" help:"out.parquet, out.arrow (an IPC file), out.arrows (an IPC stream), out.jsonl (an object per row), or - for an IPC stream on standard output."`
 	Fold     bool      `help:"Put features of one source map or struct back into one column."`
 	Dedup    app.Dedup `bare:"ikjt" help:"Keep what rows share, in Arrow: dictionaries of lists (ikjt, which --dedup alone means; .arrows and - only) or list views (partial)."`
+	terminal.ForceFlag
 	readFlags
 	app.MetricsFlag
 }
@@ -72,7 +73,7 @@ func (c *Export) Run(ctx context.Context, e *app.Env) error {
 	if c.To == "-" {
 		return write(e.Out)
 	}
-	n, err := terminal.WriteFile(c.To, write)
+	n, err := c.WriteFile(c.To, write)
 	if err != nil {
 		return err
 	}

@@ -59,14 +59,9 @@ type readFlags struct {
 // plan opens what the arguments mean, and plans to read it as opts and the flags say.
 func (r readFlags) plan(ctx context.Context, e *app.Env, t tableArgs, opts reader.PlanOptions) (*storage.View,
 	*reader.Plan, error) {
-	opts = r.planOptions(opts)
-	opts.Downsample = r.Downsample
-	for _, text := range r.Transform {
-		rule, err := transform.ParseRule(text)
-		if err != nil {
-			return nil, nil, terminal.Usagef("--transform: %w", err)
-		}
-		opts.Transforms = append(opts.Transforms, rule)
+	opts, err := r.planOptions(opts)
+	if err != nil {
+		return nil, nil, err
 	}
 	view, err := t.cached().OpenView(ctx, e, r.AtFlag)
 	if err != nil {
@@ -74,6 +69,20 @@ func (r readFlags) plan(ctx context.Context, e *app.Env, t tableArgs, opts reade
 	}
 	plan, err := reader.NewViewPlan(ctx, view, opts)
 	return view, plan, err
+}
+
+// planOptions returns opts with what the flags say.
+func (r readFlags) planOptions(opts reader.PlanOptions) (reader.PlanOptions, error) {
+	opts = r.selectFlags.planOptions(opts)
+	opts.Downsample = r.Downsample
+	for _, text := range r.Transform {
+		rule, err := transform.ParseRule(text)
+		if err != nil {
+			return opts, terminal.Usagef("--transform: %w", err)
+		}
+		opts.Transforms = append(opts.Transforms, rule)
+	}
+	return opts, nil
 }
 
 // options returns how a command reads.

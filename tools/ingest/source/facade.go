@@ -6,6 +6,7 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/arrow"
 	"github.com/dsistore/dsistore/tools/ingest/source/files"
 	"github.com/dsistore/dsistore/tools/ingest/source/hive"
+	"github.com/dsistore/dsistore/tools/ingest/source/input"
 	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
 
@@ -14,6 +15,9 @@ type Field = mapping.Field
 
 // Records are Arrow records in memory; see arrow.Records.
 type Records = arrow.Records
+
+// An Inferred says what types columns have that nothing but their values gives; see input.Inferred.
+type Inferred = input.Inferred
 
 // A RecordReader is where Records come from; see arrow.RecordReader.
 type RecordReader = arrow.RecordReader

@@ -103,6 +103,10 @@ type Options struct {
 	// PartitionBy names columns whose values partition the rows, after those of the directories. They become partition
 	// values and are no features.
 	PartitionBy []string
+	// Inferred is told what types the columns of text and of JSON lines have by their values, before any row of them is
+	// read: once for all files of a format, and once for each stream. It may be called from several goroutines at once.
+	// nil: nobody asks.
+	Inferred func(Inferred)
 	// Stdin is what the path "-" reads; default os.Stdin.
 	Stdin io.Reader
 	// Records, when set, are what the path "-" reads instead. The caller closes them, after every Source of them.

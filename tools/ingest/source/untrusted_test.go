@@ -160,6 +160,24 @@ func FuzzText(f *testing.F) {
 	})
 }
 
+// FuzzPlainCSV finds the layout and the types of any text. Rows are read or bad, and no more than there are lines.
+func FuzzPlainCSV(f *testing.F) {
+	f.Add("a,b\n1,\"x \"\"y\nz\"\n")
+	f.Add("a;'b'\n1;'x'\n2\n")
+	f.Add("\n\n\xef\xbb\xbfa\tb\r\"1\t2")
+	f.Fuzz(func(t *testing.T, s string) {
+		bad, rows := 0, 0
+		chunks, _ := readPath(t, "-", Options{Format: "text", Stdin: strings.NewReader(s),
+			OnBadRow: func(Place, string, error) { bad++ }})
+		for _, c := range chunks {
+			rows += c.Rows
+		}
+		if most := strings.Count(s, "\n") + strings.Count(s, "\r"); rows+bad > most {
+			t.Errorf("%d rows and %d bad ones of %d lines", rows, bad, most)
+		}
+	})
+}
+
 func FuzzJSON(f *testing.F) {
 	f.Add(`{"a":1,"b":[1,2.5],"c":{"x":"\ud83d\ude00"}}` + "\n" + `{"a":null,"b":[]}`)
 	f.Add(`{"a":1e400}` + "\n" + `{"a":[[[{}]]]}`)

@@ -17,8 +17,30 @@ type Set struct {
 	Mapping *mapping.Mapping
 	Ddl     *hive.Table              // nil: none given
 	Known   func() []catalog.Feature // the features of the table, see Options.Known; nil: none
-	Inputs  []File
+	// Inferred is told, once for each format and each stream, before any of its rows is read, what types its columns
+	// have that their values give. nil: nobody asks.
+	Inferred func(Inferred)
+	Inputs   []File
 	column.ReadOptions
+}
+
+// An Inferred says what types columns have that nothing but their values gives. Its JSON keys are stable.
+type Inferred struct {
+	Format string `json:"format"`
+	Rows   int64  `json:"rows"`   // whose values were looked at
+	Files  int    `json:"files"`  // that they are in
+	Sample bool   `json:"sample"` // a stream's first rows alone
+	// Layout is what was found between columns, and how they are quoted. Empty: it was given, or files differ.
+	Layout  string           `json:"layout,omitempty"`
+	Columns []InferredColumn `json:"columns"`
+}
+
+// An InferredColumn is a column of an Inferred.
+type InferredColumn struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+	// Because is the value, and its place, for which the column is a string and nothing narrower.
+	Because string `json:"because,omitempty"`
 }
 
 // Files returns the files in a format, empty: in any. Streams, which can be read once, are none.

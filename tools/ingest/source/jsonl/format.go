@@ -46,6 +46,7 @@ func (d *inference) types(ctx context.Context, path string) (*schema, error) {
 		if err := d.scan(ctx); err != nil {
 			return nil, err
 		}
+		d.schema.tell(d.d, false)
 	}
 	return d.schema, d.faults[path]
 }
@@ -123,6 +124,21 @@ func (d *inference) file(ctx context.Context, in input.File) (*schema, error) {
 	return s, nil
 }
 
+// tell says what was inferred. sample: of the lines that a stream begins with.
+func (s *schema) tell(d *input.Set, sample bool) {
+	nodes, err := s.columns()
+	if d.Inferred == nil || err != nil { // the error comes again with the first row
+		return
+	}
+	out := input.Inferred{Format: name, Rows: s.rows, Files: s.files, Sample: sample}
+	for _, n := range nodes {
+		if cm := d.Mapping.Columns[n.Name]; cm == nil || cm.Type == "" && !cm.Drop {
+			out.Columns = append(out.Columns, input.InferredColumn{Name: n.Name, Type: n.String()})
+		}
+	}
+	d.Inferred(out)
+}
+
 // merge takes over what another file says. One that does not go with those before it is left out, and has no say.
 func (s *schema) merge(o *schema) error {
 	var mixed *mixedError
@@ -130,5 +146,6 @@ func (s *schema) merge(o *schema) error {
 		return column.Refuse(mixed.path, "%v; give it a type in a mapping file", mixed)
 	}
 	s.blank = s.blank && o.blank
+	s.rows, s.files = s.rows+o.rows, s.files+1
 	return s.top.merge(o.top)
 }

@@ -57,6 +57,8 @@ func NewStream(ctx context.Context, lines *lines.Reader, d *input.Set) (*Reader,
 	if err != nil {
 		return nil, err
 	}
+	s.files = 1
+	s.tell(d, s.fixed)
 	r, err := newReader(lines, s, &d.ReadOptions)
 	if err == nil {
 		r.sample = sample

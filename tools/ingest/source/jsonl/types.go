@@ -22,7 +22,9 @@ type schema struct {
 	table map[string]vector.Type
 	top   *jsonType
 	keys  int
-	blank bool // no line is an object: they are blank or malformed, or there is none
+	blank bool  // no line is an object: they are blank or malformed, or there is none
+	rows  int64 // lines that are objects
+	files int   // that they are in
 	// fixed: values that have no place beside those before them have no say any more. Their rows are bad.
 	fixed bool
 	// looking: nothing is changed, and news says whether something would be.
@@ -97,6 +99,7 @@ func (s *schema) line(p *parser, line []byte) error {
 		return nil
 	}
 	s.blank = false
+	s.rows++
 	if !s.news {
 		return nil
 	}

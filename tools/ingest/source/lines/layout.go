@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"slices"
 )
 
 // A Layout describes the format of delimited text. Zero fields take Hive's defaults, or those of CSV when CSV is set.
@@ -18,14 +19,25 @@ type Layout struct {
 	HasNull   bool
 	EmptyText bool // CSV: an empty column is empty text, never null: set by OpenCSVSerde
 	Header    bool // the first line names the columns
-	// Infer: columns that the header names and nothing gives a type get the one that the values of all files have.
-	Infer     bool
-	SkipLines int // lines before the data, after which no header is expected
+	// Infer: columns that have a name and no type get the one that the values of all files have. Default: where the
+	// layout is found in the text (ToFind).
+	Infer, HasInfer bool
+	SkipLines       int // lines before the data, after which no header is expected
 	// Extra says what columns beyond those of the schema do to a row: bad or ignore. Default bad, with a DDL ignore, as
 	// Hive does. One that is empty, at the end, never counts.
-	Extra   string
+	Extra string
+	// Short says what a row is of fewer columns than the schema: ShortNull, its last ones are null, as in Hive, or
+	// ShortBad. Default null, bad where the layout is found in the text.
+	Short   string
 	Columns []Column
 	Charset charset // a byte order mark in the text overrules it
+}
+
+// ToFind reports whether t says too little to read by: neither all columns with their types, nor a header with what is
+// between its names. The rest is found in the text.
+func (t *Layout) ToFind() bool {
+	typed := slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Type != "" })
+	return !typed && (!t.Header || t.Delimiter == "" && !t.CSV)
 }
 
 // Overlay returns t with what o sets in place of its own.
@@ -34,6 +46,7 @@ func (t *Layout) Overlay(o *Layout) Layout {
 	out.Delimiter, out.Items = cmp.Or(o.Delimiter, t.Delimiter), cmp.Or(o.Items, t.Items)
 	out.MapKeys, out.Quote = cmp.Or(o.MapKeys, t.MapKeys), cmp.Or(o.Quote, t.Quote)
 	out.Escape, out.Extra = cmp.Or(o.Escape, t.Escape), cmp.Or(o.Extra, t.Extra)
+	out.Short = cmp.Or(o.Short, t.Short)
 	if o.HasNull {
 		out.Null, out.HasNull = o.Null, true
 	}
@@ -44,13 +57,15 @@ func (t *Layout) Overlay(o *Layout) Layout {
 	return out
 }
 
-// A Column is a column of delimited text, in the order of the line.
+// A Column is a column of delimited text, in the order of the line. Type may be empty.
 type Column struct{ Name, Type string }
 
-// What Layout.Extra may be.
+// What Layout.Extra and Layout.Short may be.
 const (
 	ExtraBad    = "bad"
 	ExtraIgnore = "ignore"
+	ShortBad    = "bad"
+	ShortNull   = "null"
 )
 
 // A Rules is Layout with every default filled in.
@@ -67,12 +82,15 @@ type Rules struct {
 	Header     bool
 	// IgnoreExtra: columns beyond those of the schema are left out, as Hive does.
 	IgnoreExtra bool
+	// BadShort: a row of fewer columns than the schema is bad.
+	BadShort bool
 }
 
 // NewRules returns the rules that a layout stands for, or an error where they contradict each other.
 func NewRules(t *Layout) (Rules, error) {
 	l := Rules{Csv: t.CSV, delimiter: []byte{1}, Separators: []byte{1, 2, 3, 4, 5, 6, 7, 8}, quote: '"',
-		Null: []byte(`\N`), Skip: t.SkipLines, Header: t.Header, IgnoreExtra: t.Extra == ExtraIgnore}
+		Null: []byte(`\N`), Skip: t.SkipLines, Header: t.Header, IgnoreExtra: t.Extra == ExtraIgnore,
+		BadShort: t.Short == ShortBad}
 	if t.CSV {
 		l.delimiter, l.Null, l.emptyNull = []byte{','}, nil, !t.EmptyText
 	}

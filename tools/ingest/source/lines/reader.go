@@ -161,6 +161,20 @@ func (l *Reader) Next() ([]byte, error) {
 	}
 }
 
+// Sample returns what reads the text's first lines again, of so many bytes at most, whether they are the whole text,
+// and why there are no more where that is an error, which comes again with its line. It is called before the first
+// Next; what it returns is not used after that, or after the next Sample.
+func (l *Reader) Sample(size int) (sample *Reader, whole bool, err error) {
+	l.r = bufio.NewReaderSize(l.r, size)
+	head, err := l.r.Peek(size)
+	if whole = err == io.EOF; whole {
+		err = nil
+	} else {
+		head = head[:bytes.LastIndexByte(head, l.eol)+1]
+	}
+	return &Reader{r: bufio.NewReader(bytes.NewReader(head)), limit: l.limit, eol: l.eol}, whole, err
+}
+
 // trimEnd returns a line without its end.
 func (l *Reader) trimEnd(line []byte) []byte {
 	trimmed := line

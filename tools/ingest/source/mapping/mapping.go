@@ -197,7 +197,8 @@ func parseTextOptions(raw json.RawMessage, t *lines.Layout) error {
 			return nil
 		})},
 		{"extra", into(&t.Extra, either("extra", lines.ExtraBad, lines.ExtraIgnore))},
-		{"infer", into(&t.Infer)},
+		{"short", into(&t.Short, either("short", lines.ShortBad, lines.ShortNull))},
+		{"infer", func(v json.RawMessage) error { t.HasInfer = true; return into(&t.Infer)(v) }},
 		{"skip_lines", into(&t.SkipLines, func(n int) error {
 			if n < 0 {
 				return fmt.Errorf("skip_lines %d is negative", n)
@@ -212,11 +213,13 @@ func parseTextOptions(raw json.RawMessage, t *lines.Layout) error {
 					{"type", into(&c.Type)}}); err != nil {
 					return err
 				}
-				if c.Name == "" || c.Type == "" {
-					return fmt.Errorf("%s: want a name and a type", path)
+				if c.Name == "" {
+					return fmt.Errorf("%s: want a name", path)
 				}
-				if err := isHiveType(c.Type); err != nil {
-					return err
+				if c.Type != "" {
+					if err := isHiveType(c.Type); err != nil {
+						return err
+					}
 				}
 				t.Columns = append(t.Columns, c)
 			}

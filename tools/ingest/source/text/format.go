@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"github.com/dsistore/dsistore/tools/ingest/source/hive"
 	"github.com/dsistore/dsistore/tools/ingest/source/input"
@@ -29,15 +28,11 @@ func (t *inference) open(ctx context.Context, in input.File) (column.Reader, err
 	if err != nil {
 		return nil, err
 	}
-	typeOf, err := t.headerTypes(ctx, in.Stream != nil)
-	if err == nil {
-		var r *Reader
-		if r, err = t.openLines(lines, typeOf); err == nil {
-			return r, nil
-		}
+	r, err := t.openLines(ctx, lines, in)
+	if err != nil {
+		lines.Close()
 	}
-	lines.Close()
-	return nil, err
+	return input.Opened(r, err)
 }
 
 // lines opens the lines of an input.
@@ -49,21 +44,64 @@ func (t *inference) lines(ctx context.Context, in input.File) (*lines.Reader, er
 	return lines.Open(in.Path, src, t.d.Mapping.Text.Charset, &t.d.Limits)
 }
 
-// openLines takes the schema from the DDL, or from the mapping's list of columns, or from the header line, whose
-// columns are of the types that typeOf gives.
-func (t *inference) openLines(in *lines.Reader, typeOf typeOf) (*Reader, error) {
+// finds reports whether the layout of texts is found in them, at least in part.
+func (t *inference) finds() bool { return t.d.Ddl == nil && t.d.Mapping.Text.ToFind() }
+
+// layout returns the layout of a text, of which nothing has been read.
+func (t *inference) layout(in *lines.Reader, path string) (lines.Layout, error) {
 	d := t.d
-	layout := d.Mapping.Text
+	switch {
+	case t.finds():
+		return find(in, path, &d.Mapping.Text)
+	case d.Ddl == nil:
+		return d.Mapping.Text, nil
+	case d.Ddl.StoredAs != "":
+		return lines.Layout{}, column.Refuse("", "the DDL describes files stored as %s, this one is text",
+			d.Ddl.StoredAs)
+	case d.Ddl.Doubt != "" && d.Mapping.Text.Delimiter == "":
+		return lines.Layout{}, column.Refuse("", "%s", d.Ddl.Doubt)
+	}
+	layout := d.Ddl.Text.Overlay(&d.Mapping.Text)
+	layout.Extra = cmp.Or(layout.Extra, lines.ExtraIgnore)
+	return layout, nil
+}
+
+// openLines opens the reader of an input's lines.
+func (t *inference) openLines(ctx context.Context, in *lines.Reader, file input.File) (*Reader, error) {
+	layout, err := t.layout(in, file.Path)
+	if err != nil {
+		return nil, err
+	}
+	infers := t.d.Mapping.Text.Infer || t.finds() && !t.d.Mapping.Text.HasInfer
+	switch {
+	case !infers:
+		return t.reader(in, &layout, t.givenType)
+	case file.Stream == nil:
+		typeOf, err := t.types(ctx, t.givenType)
+		if err != nil {
+			return nil, err
+		}
+		return t.reader(in, &layout, typeOf)
+	}
+	sample, whole, _ := in.Sample(sampleBytes) // an error comes again with its line
+	shown, err := t.values(ctx, sample, file.Path, &layout, t.givenType)
+	if err != nil {
+		return nil, err
+	}
+	t.tell(shown, !whole)
+	r, err := t.reader(in, &layout, t.typeOf(shown, t.givenType))
+	if err == nil {
+		r.sampled = func(name string) bool { return !t.given(name) }
+	}
+	return r, err
+}
+
+// reader returns the reader of lines. It takes the schema from the DDL, or from the mapping's list of columns, or from
+// the header line; typeOf gives the types of columns that have none there.
+func (t *inference) reader(in *lines.Reader, layout *lines.Layout, typeOf typeOf) (*Reader, error) {
+	d := t.d
 	var nodes []*column.Type
 	if d.Ddl != nil {
-		if d.Ddl.StoredAs != "" {
-			return nil, column.Refuse("", "the DDL describes files stored as %s, this one is text", d.Ddl.StoredAs)
-		}
-		if d.Ddl.Doubt != "" && d.Mapping.Text.Delimiter == "" {
-			return nil, column.Refuse("", "%s", d.Ddl.Doubt)
-		}
-		layout = d.Ddl.Text.Overlay(&d.Mapping.Text)
-		layout.Extra = cmp.Or(layout.Extra, lines.ExtraIgnore)
 		for _, n := range d.Ddl.Columns {
 			nodes = append(nodes, n.Clone())
 		}
@@ -72,42 +110,23 @@ func (t *inference) openLines(in *lines.Reader, typeOf typeOf) (*Reader, error) 
 		if d.Ddl != nil {
 			return nil, fmt.Errorf("both --ddl and text.columns of the mapping file give a schema: drop one")
 		}
-		n, err := hive.ParseType(c.Type, d.Limits.Depth)
+		n, err := typeOf(c.Name)
+		if c.Type != "" {
+			n, err = hive.ParseType(c.Type, d.Limits.Depth)
+		}
 		if err != nil {
 			return nil, err
 		}
 		n.Name = c.Name
 		nodes = append(nodes, n)
 	}
-	return NewReader(in, nodes, &layout, typeOf, &d.ReadOptions)
+	return NewReader(in, nodes, layout, typeOf, &d.ReadOptions)
 }
 
-// headerTypes returns what gives the types of columns that a header names: the mapping file, else what the values of
-// all files show where that is asked for, else string.
-func (t *inference) headerTypes(ctx context.Context, stream bool) (typeOf, error) {
-	d := t.d
-	given := func(name string) (*column.Type, error) {
-		if cm := d.Mapping.Columns[name]; cm != nil && cm.Type != "" {
-			return hive.ParseType(cm.Type, d.Limits.Depth)
-		}
-		return &column.Type{Shape: column.String}, nil
+// givenType returns the type that the mapping file gives a column, else a string.
+func (t *inference) givenType(name string) (*column.Type, error) {
+	if cm := t.d.Mapping.Columns[name]; cm != nil && cm.Type != "" {
+		return hive.ParseType(cm.Type, t.d.Limits.Depth)
 	}
-	if !d.Mapping.Text.Infer {
-		return given, nil
-	}
-	if stream {
-		return nil, column.Refuse("", "text.infer reads a file twice, and a stream can be read once: give its "+
-			"columns types in the mapping file")
-	}
-	shown, err := t.types(ctx, given)
-	if err != nil {
-		return nil, err
-	}
-	return func(name string) (*column.Type, error) {
-		cm := d.Mapping.Columns[name]
-		if cm != nil && (cm.Type != "" || cm.Hash || cm.Kind == vector.String || cm.Kind == vector.Bytes) {
-			return given(name)
-		}
-		return shown(name), nil
-	}, nil
+	return &column.Type{Shape: column.String}, nil
 }

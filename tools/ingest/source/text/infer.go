@@ -3,25 +3,38 @@ package text
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"github.com/dsistore/dsistore/tools/ingest/source/input"
+	"github.com/dsistore/dsistore/tools/ingest/source/lines"
 )
 
 // An inference finds the types of text columns from the values that all files of a dump have in them: every value is
-// read once before any is read for its row.
+// read once before any is read for its row. Of a stream, which is read once, its first sampleBytes say the types.
 type inference struct {
 	d *input.Set
 
 	// mu guards the rest, and is held while files are read.
-	mu      sync.Mutex
-	columns map[string]*textValues // by name
+	mu    sync.Mutex
+	shown *shown
+}
+
+// shown is what the values of text show.
+type shown struct {
+	columns map[string]*textValues
+	order   []string // of the columns
+	rows    int64
+	files   int
+	layout  string // empty: files differ
 }
 
 // textValues is what the values of a column can be all together. Nulls, and no text at all, can be anything.
@@ -29,6 +42,19 @@ type textValues struct {
 	some, empty bool // there was a value; there was one of no text
 	not         textType
 	timestamps  column.TimestampRange // of those that are timestamps
+	first       place                 // the first value
+	// broke is the first value with which they are a string, where those before it were something narrower.
+	broke place
+}
+
+// A place is a value and where it stands.
+type place struct {
+	value, file string
+	line        int64
+}
+
+func (p place) String() string {
+	return fmt.Sprintf("%s, line %d: %s", p.file, p.line, column.Quote(p.value))
 }
 
 // A textType is a set of types of text.
@@ -42,111 +68,213 @@ const (
 	textFloat
 	textDate
 	textTimestamp
+	textAny = 1<<iota - 1
 )
 
 // A typeOf gives the type of a column that a header names.
 type typeOf func(name string) (*column.Type, error)
 
-// types returns what gives the type of a column by its values.
-func (t *inference) types(ctx context.Context, given typeOf) (func(name string) *column.Type, error) {
+// types returns what gives the type of a column by its values in all files.
+func (t *inference) types(ctx context.Context, given typeOf) (typeOf, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.columns == nil {
-		columns, err := t.scan(ctx, given)
+	if t.shown == nil {
+		all, err := t.scan(ctx, given)
 		if err != nil {
 			return nil, err
 		}
-		t.columns = columns
+		t.shown = all
+		t.tell(all, false)
 	}
-	known := map[string]vector.Type{}
+	return t.typeOf(t.shown, given), nil
+}
+
+// typeOf returns what gives the type of a column by what its values show, where the mapping file says nothing.
+func (t *inference) typeOf(s *shown, given typeOf) typeOf {
+	known := map[string]catalog.Feature{}
 	for _, f := range t.d.Features() {
-		known[f.Name] = f.Type
+		known[f.Name] = f
 	}
-	return func(name string) *column.Type {
+	return func(name string) (*column.Type, error) {
+		if t.given(name) {
+			return given(name)
+		}
 		feature := name
 		if cm := t.d.Mapping.Columns[name]; cm != nil && cm.Rename != "" {
 			feature = cm.Rename
 		}
-		return t.columns[name].node(known[feature], t.d.TimestampUnit(name))
-	}, nil
+		return s.columns[name].node(known[feature], t.d.TimestampUnit(name)), nil
+	}
 }
 
-// scan is called with mu held.
-func (t *inference) scan(ctx context.Context, given typeOf) (map[string]*textValues, error) {
-	var mu sync.Mutex // guards all
-	all := map[string]*textValues{}
-	return all, t.d.Scan(ctx, t.d.Files(name), func(ctx context.Context, _ int, in input.File) {
-		columns, _ := t.file(ctx, in, given)
-		mu.Lock()
-		defer mu.Unlock()
-		for name, c := range columns {
-			if all[name] == nil {
-				all[name] = &textValues{}
-			}
-			all[name].merge(c)
+// given reports whether the mapping file says the type of a column, or that it is none.
+func (t *inference) given(name string) bool {
+	cm := t.d.Mapping.Columns[name]
+	return cm != nil && (cm.Type != "" || cm.Hash || cm.Drop || cm.Kind == vector.String || cm.Kind == vector.Bytes)
+}
+
+// tell says what was inferred.
+func (t *inference) tell(s *shown, sample bool) {
+	if t.d.Inferred == nil || s.files == 0 { // that none can be read is said when one is opened
+		return
+	}
+	typeOf := t.typeOf(s, nil)
+	out := input.Inferred{Format: name, Rows: s.rows, Files: s.files, Sample: sample, Layout: s.layout}
+	for _, name := range s.order {
+		if t.given(name) {
+			continue
 		}
-	})
+		c := input.InferredColumn{Name: name}
+		if n, err := typeOf(name); err == nil {
+			c.Type = n.String()
+			if v := s.columns[name]; n.Shape == column.String && v.broke.line > 0 {
+				c.Because = v.broke.String()
+			}
+		}
+		out.Columns = append(out.Columns, c)
+	}
+	t.d.Inferred(out)
 }
 
-// file returns what the values of a file's columns can be.
-func (t *inference) file(ctx context.Context, in input.File, given typeOf) (map[string]*textValues, error) {
+// filesAtOnce bounds what is held of files before it is merged, in their order.
+const filesAtOnce = 16
+
+// scan reads all files. It is called with mu held.
+func (t *inference) scan(ctx context.Context, given typeOf) (*shown, error) {
+	all := &shown{columns: map[string]*textValues{}}
+	for some := range slices.Chunk(t.d.Files(name), filesAtOnce) {
+		each := make([]*shown, len(some))
+		err := t.d.Scan(ctx, some, func(ctx context.Context, i int, in input.File) {
+			each[i], _ = t.file(ctx, in, given)
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range each {
+			if s != nil {
+				all.merge(s)
+			}
+		}
+	}
+	return all, nil
+}
+
+// merge takes over what the next file shows.
+func (s *shown) merge(o *shown) {
+	if s.files == 0 {
+		s.layout = o.layout
+	} else if s.layout != o.layout {
+		s.layout = ""
+	}
+	s.rows, s.files = s.rows+o.rows, s.files+o.files
+	for _, name := range o.order {
+		if c := s.columns[name]; c != nil {
+			c.merge(o.columns[name])
+		} else {
+			s.columns[name] = o.columns[name]
+			s.order = append(s.order, name)
+		}
+	}
+}
+
+// file returns what the values of a file show, up to where it can be read.
+func (t *inference) file(ctx context.Context, in input.File, given typeOf) (*shown, error) {
 	lines, err := t.lines(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 	defer lines.Close()
-	r, err := t.openLines(lines, given)
+	layout, err := t.layout(lines, in.Path)
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]*textValues{}
+	return t.values(ctx, lines, in.Path, &layout, given)
+}
+
+// values returns what the values of lines show.
+func (t *inference) values(ctx context.Context, in *lines.Reader, path string, layout *lines.Layout, given typeOf) (
+	*shown, error) {
+	r, err := t.reader(in, layout, given)
+	if err != nil {
+		return nil, err
+	}
+	s := &shown{columns: map[string]*textValues{}, files: 1}
+	if t.finds() {
+		s.layout = layoutName(layout)
+	}
 	values := make([]*textValues, len(r.Nodes))
 	for i, n := range r.Nodes {
 		values[i] = &textValues{}
-		out[n.Name] = values[i]
+		s.columns[n.Name] = values[i]
+		s.order = append(s.order, n.Name)
 	}
 	for n := 0; !r.empty; n++ {
 		if n%256 == 0 {
 			if err := ctx.Err(); err != nil {
-				return out, err
+				return s, err
 			}
 		}
-		_, bad, err := r.nextRow()
+		line, bad, err := r.nextRow()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
-			return out, err
+			return s, err
 		}
 		if bad != nil {
 			continue
 		}
+		s.rows++
 		for i, f := range r.Fields {
 			if !r.IsNull(f) {
-				values[i].add(string(f.Text))
+				values[i].add(string(f.Text), place{file: path, line: line})
 			}
 		}
 	}
-	return out, nil
+	return s, nil
 }
 
 // add takes a value into account, without the blanks around it. Numbers are those that are printed again as they are
 // written: 007 and +1 are names.
-func (c *textValues) add(s string) {
+func (c *textValues) add(s string, at place) {
 	if s = column.TrimBlanks(s); s == "" {
 		c.empty = true
 		return
 	}
+	if c.some && c.isText() {
+		return
+	}
+	isFirst := !c.some
 	c.some = true
+	if c.narrow(s); isFirst || c.isText() {
+		at.value = strings.Clone(s[:min(len(s), 128)])
+	}
+	if isFirst {
+		c.first = at
+	} else if c.isText() {
+		c.broke = at
+	}
+}
+
+// isText reports whether nothing but a string holds all values.
+func (c *textValues) isText() bool { return c.not|textSingle == textAny }
+
+// narrow takes out what s is not.
+func (c *textValues) narrow(s string) {
 	check := func(t textType, is func() bool) {
 		if c.not&t == 0 && !is() {
 			c.not |= t
 		}
 	}
 	check(textBool, func() bool { return strings.EqualFold(s, "true") || strings.EqualFold(s, "false") })
+	digits := isInteger(s)
 	if c.not&(textInt|textFloat) != textInt|textFloat {
-		v, err := strconv.ParseInt(s, 10, 64)
-		whole := err == nil && strconv.FormatInt(v, 10) == s
+		v, whole := int64(0), false
+		if digits {
+			var err error
+			v, err = strconv.ParseInt(s, 10, 64)
+			whole = err == nil
+		}
 		check(textInt, func() bool { return whole })
 		check(textFloat, func() bool {
 			return whole && column.ExactFloat(vector.Float64, v) || !whole && isFraction(s)
@@ -160,8 +288,11 @@ func (c *textValues) add(s string) {
 		})
 	}
 	check(textUint, func() bool {
-		v, err := strconv.ParseUint(s, 10, 64)
-		return err == nil && strconv.FormatUint(v, 10) == s
+		if !digits || s[0] == '-' {
+			return false
+		}
+		_, err := strconv.ParseUint(s, 10, 64)
+		return err == nil
 	})
 	check(textDate, func() bool {
 		_, err := time.Parse(time.DateOnly, s)
@@ -174,6 +305,20 @@ func (c *textValues) add(s string) {
 		}
 		return err == nil
 	})
+}
+
+// isInteger reports whether s is a whole number as it is printed, of any size: 007, +1 and -0 are not.
+func isInteger(s string) bool {
+	digits := strings.TrimPrefix(s, "-")
+	if digits == "" || digits[0] == '0' && s != "0" {
+		return false
+	}
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return false
+		}
+	}
+	return true
 }
 
 // isFraction reports whether s is a number with a fraction or an exponent, NaN or an infinity.
@@ -193,7 +338,20 @@ func isFraction(s string) bool {
 	return err == nil
 }
 
+// merge takes the values of a later file into account.
 func (c *textValues) merge(o *textValues) {
+	all := textValues{not: c.not | o.not}
+	switch {
+	case !c.some:
+		c.first, c.broke = o.first, o.broke
+	case !o.some || c.broke.line > 0 || !all.isText():
+	case o.broke.line > 0:
+		c.broke = o.broke
+	case !c.isText():
+		c.broke = o.first
+	case !o.isText(): // the earlier files have text from their first value on
+		c.broke = c.first
+	}
 	c.some, c.empty, c.not = c.some || o.some, c.empty || o.empty, c.not|o.not
 	c.timestamps.Merge(o.timestamps)
 }
@@ -201,19 +359,22 @@ func (c *textValues) merge(o *textValues) {
 // node returns the narrowest type that holds all the values. A string or a float that the table has is taken where it
 // does, too; of a fraction, float32 is as near as the table wants it. unit is that of timestamps, empty where nothing
 // says it.
-func (c *textValues) node(known vector.Type, unit string) *column.Type {
+func (c *textValues) node(known catalog.Feature, unit string) *column.Type {
 	n := &column.Type{Shape: column.Number, Elem: vector.Int64}
 	is := func(t textType) bool { return c.not&t == 0 }
-	isFloat := known.Kind == vector.Dense && (known.Elem == vector.Float32 || known.Elem == vector.Float64)
+	dense := known.Type.Kind == vector.Dense
+	isFloat := dense && (known.Type.Elem == vector.Float32 || known.Type.Elem == vector.Float64)
 	switch {
 	case c == nil || !c.some && !c.empty:
 		n.Shape, n.Elem = column.Null, 0
-	case known.Kind == vector.String || !c.some:
+	case known.Type.Kind == vector.String || !c.some && !dense:
 		n.Shape, n.Elem = column.String, 0
+	case !c.some: // no text is null in a number
+		n.Elem, n.Logical = known.Type.Elem, known.Logical
 	case is(textBool):
 		n.Elem = vector.Bool
 	case isFloat && is(textFloat):
-		if n.Elem = known.Elem; !is(textSingle) {
+		if n.Elem = known.Type.Elem; !is(textSingle) {
 			n.Elem = vector.Float64
 		}
 	case is(textInt):

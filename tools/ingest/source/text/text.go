@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
@@ -24,7 +25,9 @@ type Reader struct {
 	// undelimited: nobody said what is between columns, so that it is Hive's ^A, or a comma.
 	undelimited bool
 	empty       bool // there is not even a header
-	limits      *column.Limits
+	// sampled reports whether the type of a column is that of a stream's first values. nil: of none.
+	sampled func(name string) bool
+	limits  *column.Limits
 }
 
 // NewReader reads the header, if the layout has one. nodes are the columns by the DDL or the mapping; typeOf gives
@@ -59,9 +62,7 @@ func NewReader(in *lines.Reader, nodes []*column.Type, t *lines.Layout, typeOf t
 		}
 	}
 	if len(r.Nodes) == 0 {
-		return nil, errors.New("text has no schema of its own: give --ddl FILE, or text.columns or text.header in a " +
-			"mapping file, " +
-			`as {"text": {"quote": "\"", "header": true, "infer": true}} for CSV that begins with names`)
+		return nil, errors.New("text has no schema of its own: give --ddl FILE, or text.columns in a mapping file")
 	}
 	return r, nil
 }
@@ -139,11 +140,23 @@ func (r *Reader) appendRow(b *column.Batch) (line, size int64, err error) {
 			continue
 		}
 		if err := r.appendField(a, r.Fields[i]); err != nil {
+			if name := r.Nodes[i].Name; r.sampled != nil && r.sampled(name) {
+				err = fmt.Errorf("%w, which is what the stream's first values are; {\"columns\": {%q: {\"type\": "+
+					"%q}}} in a mapping file takes both", err, name, widerType(string(r.Fields[i].Text)))
+			}
 			b.Bad = append(b.Bad, column.BadRow{Row: b.Rows, Column: r.Nodes[i].Name, Err: err})
 		}
 		size += int64(len(r.Fields[i].Text)) + 8
 	}
 	return line, size, nil
+}
+
+// widerType returns a type in Hive's spelling that numbers and a text have in common.
+func widerType(text string) string {
+	if _, err := strconv.ParseFloat(column.TrimBlanks(text), 64); err == nil {
+		return "double"
+	}
+	return "string"
 }
 
 // nextRow puts the columns of the next row into r.Fields, and returns the number of its first line, what is wrong with
@@ -155,7 +168,7 @@ func (r *Reader) nextRow() (first int64, bad, err error) {
 			return 0, nil, err
 		}
 		// To Hive an empty line is a row of nulls; to what writes CSV or a header it is none.
-		if (r.Layout.Csv || r.Layout.Header) && len(line) == 0 && len(r.Nodes) > 1 {
+		if (r.Layout.Csv || r.Layout.Header || r.Layout.BadShort) && len(line) == 0 && len(r.Nodes) > 1 {
 			continue
 		}
 		first := r.Lines.Line
@@ -175,6 +188,9 @@ func (r *Reader) nextRow() (first int64, bad, err error) {
 					"mapping file leaves the others out", len(r.Fields), len(r.Nodes)), nil
 			}
 			r.Fields = r.Fields[:len(r.Nodes)]
+		case len(r.Fields) < len(r.Nodes) && r.Layout.BadShort:
+			return first, fmt.Errorf("%d columns, the schema has %d; \"text\": {\"short\": \"null\"} in a mapping "+
+				"file takes the others for null", len(r.Fields), len(r.Nodes)), nil
 		}
 		return first, nil, nil
 	}
@@ -226,7 +242,13 @@ func (r *Reader) appendValue(a *column.Array, text []byte, level int) error {
 	sep := r.Layout.Separators[level]
 	switch n.Shape {
 	case column.List:
-		for rest, more := text, len(text) > 0; more; {
+		rest := text
+		// As pandas, DuckDB and JSON write lists: [1, 2].
+		if t := bytes.TrimSpace(text); r.Layout.Csv && a.Children[0].Type.Shape == column.Number && len(t) > 1 &&
+			t[0] == '[' && t[len(t)-1] == ']' {
+			rest, sep = bytes.TrimSpace(t[1:len(t)-1]), ','
+		}
+		for more := len(rest) > 0; more; {
 			var item []byte
 			item, rest, more = r.Cut(rest, sep)
 			if err := r.appendPart(a.Children[0], item, level+1); err != nil {

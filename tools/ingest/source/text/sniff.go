@@ -1,0 +1,315 @@
+package text
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/lines"
+)
+
+// sampleBytes is how much of a text is read to find its layout, and of a stream, to find its types.
+const sampleBytes = 1 << 20
+
+// delimiters are what may be found between columns, the likeliest first, and what messages call them.
+var delimiters = []struct{ text, name, suffix string }{
+	{",", "commas", ".csv"}, {"\t", "tabs", ".tsv"}, {";", "semicolons", ""}, {"|", "bars", ".psv"},
+}
+
+// find returns the layout of a text with what the mapping file does not say of it. That is taken from the text's first
+// lines: the delimiter and the quotes with which most lines have as many columns as the first, which has the names.
+func find(in *lines.Reader, path string, given *lines.Layout) (lines.Layout, error) {
+	first, err := firstLine(in, given.SkipLines)
+	if first == nil || err != nil {
+		return *given, err
+	}
+	if given.Delimiter == "" && bytes.IndexByte(first, 1) >= 0 {
+		return *given, column.Refuse("", "its first line has Hive's delimiter ^A; Hive's text has no names and no "+
+			"types: give --ddl FILE, or text.columns in a mapping file")
+	}
+	var best *trial
+	tried := candidates(path, given)
+	for _, delimiter := range tried {
+		if !bytes.Contains(first, []byte(delimiter)) && given.Delimiter == "" {
+			continue
+		}
+		t, err := tryQuotes(in, given, delimiter)
+		if err != nil {
+			return *given, err
+		}
+		if (t.columns() > 1 || given.Delimiter != "") && (best == nil || t.beats(best)) {
+			best = t
+		}
+	}
+	if best == nil {
+		if best, err = oneColumn(in, given, tried); err != nil {
+			return *given, err
+		}
+	}
+	if best.err != nil {
+		return *given, best.err
+	}
+	return best.layout, best.check(given)
+}
+
+// firstLine returns the first line that is not skipped and not empty, nil where there is none. It is borrowed.
+func firstLine(in *lines.Reader, skip int) ([]byte, error) {
+	sample, whole, err := in.Sample(sampleBytes)
+	for n := 1; ; n++ {
+		line, end := sample.Next()
+		switch {
+		case end != nil && err != nil:
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		case end != nil && !whole:
+			return nil, fmt.Errorf("line %d: the names do not end within %d bytes: say how the text is laid out, as "+
+				`{"text": {"delimiter": ",", "quote": "\"", "header": true, "infer": true}} in a mapping file does`, n,
+				sampleBytes)
+		case end != nil:
+			return nil, nil
+		case n > skip && len(line) > 0:
+			return line, nil
+		}
+	}
+}
+
+// oneColumn returns how a text of one column reads. It is an error where its lines have more, and its first has not.
+func oneColumn(in *lines.Reader, given *lines.Layout, tried []string) (*trial, error) {
+	for _, delimiter := range tried {
+		t, err := try(in, given, delimiter, quotes(given)[0])
+		if err != nil {
+			return nil, err
+		}
+		if t.even && t.width > 1 && !given.Header && len(given.Columns) == 0 {
+			return nil, column.Refuse("", "line %d is one column, and the lines below it have %d between %s: if it is "+
+				"a title, pass over it with {\"text\": {\"skip_lines\": %[1]d}} in a mapping file; if it is the name "+
+				"of their only column, say {\"text\": {\"header\": true}}", t.first, t.width,
+				delimiterName(delimiter))
+		}
+	}
+	return tryQuotes(in, given, noDelimiter)
+}
+
+// noDelimiter is between the columns of a text of one column.
+const noDelimiter = "\x01"
+
+// candidates are the delimiters to try.
+func candidates(path string, given *lines.Layout) (out []string) {
+	if given.Delimiter != "" {
+		return []string{given.Delimiter}
+	}
+	for _, d := range delimiters {
+		if d.suffix != "" && strings.Contains(path, d.suffix) {
+			out = slices.Insert(out, 0, d.text)
+		} else {
+			out = append(out, d.text)
+		}
+	}
+	return out
+}
+
+// quotes are what to try around columns. "": nothing.
+func quotes(given *lines.Layout) []string {
+	if given.CSV {
+		return []string{cmp.Or(given.Quote, `"`)}
+	}
+	return []string{`"`, `'`, ""}
+}
+
+// delimiterName is what a message calls what is between columns.
+func delimiterName(delimiter string) string {
+	for _, d := range delimiters {
+		if d.text == delimiter {
+			return d.name
+		}
+	}
+	return strconv.Quote(delimiter)
+}
+
+// layoutName says what was found.
+func layoutName(l *lines.Layout) string {
+	name := delimiterName(l.Delimiter)
+	switch {
+	case l.Delimiter == noDelimiter:
+		return "one column"
+	case l.Quote == "":
+		return name + ", no quotes"
+	case l.Quote != `"`:
+		return name + ", quotes " + l.Quote
+	}
+	return name
+}
+
+// A trial is how a text's first lines read in a layout.
+type trial struct {
+	layout lines.Layout
+	err    error    // the first line has no columns in this layout
+	names  []string // the columns of the first line
+	first  int64    // the number of that line
+	lines  int64    // how many there are from the first on, empty ones left out
+	fits   int64    // those of rows that have as many columns as there should be
+	broken int64    // those of rows that are none in this layout
+	width  int      // how many the second row has
+	even   bool     // all after it have as many
+	quoted bool     // the quotes are used
+	again  []int64  // for each column, the line in which its name is a value, too; 0: none
+}
+
+// columns returns how many columns rows should have.
+func (t *trial) columns() int { return cmp.Or(len(t.layout.Columns), len(t.names)) }
+
+// beats reports whether t is likelier than o, which was tried before.
+func (t *trial) beats(o *trial) bool {
+	if t.fits == o.fits && t.quoted != o.quoted {
+		return t.quoted
+	}
+	return cmp.Or(cmp.Compare(t.fits, o.fits), cmp.Compare(t.columns(), o.columns())) > 0
+}
+
+// tryQuotes returns the likeliest trial with a delimiter.
+func tryQuotes(in *lines.Reader, given *lines.Layout, delimiter string) (best *trial, err error) {
+	for _, quote := range quotes(given) {
+		// Quotes that are all right are quotes, whatever number of columns rows have.
+		if best != nil && (best.quoted && best.broken == 0 || best.fits == best.lines && quote == "") {
+			break
+		}
+		t, err := try(in, given, delimiter, quote)
+		if err != nil {
+			return nil, err
+		}
+		if best == nil || t.beats(best) {
+			best = t
+		}
+	}
+	return best, nil
+}
+
+// try reads the first lines with a delimiter and a quote.
+func try(in *lines.Reader, given *lines.Layout, delimiter, quote string) (*trial, error) {
+	t := &trial{layout: *given}
+	l := &t.layout
+	l.Delimiter, l.Quote, l.CSV = delimiter, quote, quote != ""
+	l.Header, l.Short = len(given.Columns) == 0 || given.Header, cmp.Or(given.Short, lines.ShortBad)
+	if !l.CSV && !l.HasNull {
+		l.HasNull = true // the empty column is null, with quotes and without
+	}
+	rules, err := lines.NewRules(l)
+	if err != nil {
+		return nil, err
+	}
+	sample, _, _ := in.Sample(sampleBytes)
+	s := lines.Splitter{Lines: sample, Layout: rules}
+	var plain, quoted []bool // by column: some value has no quotes, some has; as long as again
+	for {
+		line, err := sample.Next()
+		if err != nil { // the end, or one that is too long, which is said when its row is read
+			break
+		}
+		begin := sample.Line
+		switch {
+		case begin <= int64(l.SkipLines):
+			continue
+		case len(line) == 0 && t.names == nil:
+			l.SkipLines++
+			continue
+		case len(line) == 0:
+			t.lines--
+			continue
+		}
+		err = s.Split(line)
+		if t.names == nil {
+			if t.first = begin; err != nil {
+				t.err = fmt.Errorf("line %d: %w", begin, err)
+				break
+			}
+			for _, f := range s.Fields {
+				t.names = append(t.names, string(f.Text))
+			}
+			n := t.columns()
+			plain, quoted, t.again = make([]bool, n), make([]bool, n), make([]int64, n)
+		}
+		if err != nil {
+			t.broken++
+			continue
+		}
+		if n := len(s.Fields); n == t.columns() || n == t.columns()+1 && len(s.Fields[n-1].Text) == 0 {
+			t.fits += sample.Line - begin + 1
+		}
+		if begin == t.first {
+			continue
+		}
+		if t.even = t.width == 0 || t.even && t.width == len(s.Fields); t.width == 0 {
+			t.width = len(s.Fields)
+		}
+		for i, f := range s.Fields[:min(len(s.Fields), len(plain))] {
+			plain[i], quoted[i] = plain[i] || !f.Quoted && len(f.Text) > 0, quoted[i] || f.Quoted
+			if t.again[i] == 0 && i < len(t.names) && len(f.Text) > 0 && string(f.Text) == t.names[i] {
+				t.again[i] = begin
+			}
+		}
+	}
+	t.lines += sample.Line - t.first + 1
+	for i, q := range quoted {
+		// Apostrophes are quotes only where a column has them around all of its values.
+		t.quoted = t.quoted || q && (quote == `"` || !plain[i])
+	}
+	if quote == "'" && !t.quoted {
+		t.fits = 0
+	}
+	return t, nil
+}
+
+// check returns an error where the layout is not likely, or where nobody says that the first line has the names and it
+// does not look so: one of them would be a number, a date or a boolean, or half of them are values of their columns,
+// too.
+func (t *trial) check(given *lines.Layout) error {
+	if given.Header || len(given.Columns) > 0 {
+		return nil
+	}
+	if 2*t.fits < t.lines {
+		return column.Refuse("", "line %d has %d columns between %s, and most lines below it have another number: say "+
+			"with {\"text\": {\"delimiter\": ...}} in a mapping file what is between columns, or pass over lines "+
+			"before the names with {\"text\": {\"skip_lines\": ...}}", t.first, t.columns(),
+			delimiterName(t.layout.Delimiter))
+	}
+	what, named, again, first := "", 0, 0, 0
+	for i, name := range t.names {
+		if what == "" && isValue(name) {
+			what = fmt.Sprintf("it has %s", column.Quote(name))
+		}
+		if name != "" {
+			named++
+		}
+		if t.again[i] > 0 {
+			if again++; again == 1 {
+				first = i
+			}
+		}
+	}
+	switch {
+	case what != "":
+	case named == 0:
+		what = "it is empty"
+	case 2*again >= named:
+		what = fmt.Sprintf("its %s is a value of the same column in line %d", column.Quote(t.names[first]),
+			t.again[first])
+	default:
+		return nil
+	}
+	return column.Refuse("", "line %d looks like values, not names: %s. A file without names gets them with "+
+		"{\"text\": {\"columns\": [{\"name\": \"...\"}, ...]}} in a mapping file (--mapping), one for each of its "+
+		"columns, of which it has %d; if the line has the names, say {\"text\": {\"header\": true}}", t.first, what,
+		len(t.names))
+}
+
+// isValue reports whether a text is a number, a date, a time or a boolean.
+func isValue(s string) bool {
+	var v textValues
+	v.add(s, place{})
+	_, err := strconv.ParseFloat(column.TrimBlanks(s), 64)
+	return v.some && !v.isText() || err == nil || errors.Is(err, strconv.ErrRange)
+}
