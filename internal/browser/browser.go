@@ -42,14 +42,16 @@ type answer struct {
 	} `json:"error"`
 }
 
-// flags let nothing out of the browser: no name is resolved, nothing is updated, synchronised or reported. There is no
-// sandbox, because containers and root cannot have one: what is opened are pages of ours.
+// flags let nothing out of the browser: no name is resolved and no address reached but 127.0.0.1, nothing is updated,
+// synchronised or reported. There is no sandbox, because containers and root cannot have one: what is opened are pages
+// of ours.
 var flags = []string{
 	"--headless", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
 	"--no-first-run", "--no-default-browser-check",
 	"--disable-background-networking", "--disable-component-update", "--disable-default-apps", "--disable-extensions",
 	"--disable-quic", "--disable-sync",
-	"--host-resolver-rules=MAP * ~NOTFOUND", "--force-color-profile=srgb", "--hide-scrollbars", "--mute-audio",
+	"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+	"--force-color-profile=srgb", "--hide-scrollbars", "--mute-audio",
 }
 
 // Start starts the browser at path. The caller owns it until Close.

@@ -68,7 +68,7 @@ func TestConfiguration(t *testing.T) {
 	page := read(t, "docs/reference/configuration.md")
 	var names []string
 	variable := regexp.MustCompile(`"(DSISTORE_[A-Z_]+)"`)
-	for _, dir := range []string{"storage", "usage", "reader", "tools", "internal/simd"} {
+	for _, dir := range []string{"storage", "usage", "reader", "tools", "internal/simd", "internal/python"} {
 		for _, file := range sources(t, dir, ".go", true) {
 			names = append(names, groups(variable, read(t, file))...)
 		}

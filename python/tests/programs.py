@@ -6,6 +6,7 @@ import errno
 import importlib.util
 import os
 import pathlib
+import re
 import signal
 import shutil
 import subprocess
@@ -88,3 +89,11 @@ def dsi(*args: object) -> str:
     done = subprocess.run([dsi_program(), *map(str, args)], capture_output=True, text=True, timeout=SECONDS)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def dsi_fails(code: int, message: str, *args: object) -> None:
+    """Runs dsi, which exits with a code, and says one line that matches message."""
+    done = subprocess.run([dsi_program(), *map(str, args)], capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == code, (done.returncode, done.stderr)
+    assert done.stderr.startswith("dsi: ") and done.stderr.count("\n") == 1, done.stderr
+    assert re.search(message, done.stderr), done.stderr

@@ -99,6 +99,15 @@ func Write(ctx context.Context, w io.Writer, f Format, s *reader.Scanner, opts O
 	}
 }
 
+// WriteSchema writes the IPC stream that Write would, without any rows.
+func WriteSchema(w io.Writer, p *reader.Plan, opts Options) error {
+	schema, err := Schema(p, opts)
+	if err != nil {
+		return err
+	}
+	return ipc.NewWriter(w, ipc.WithSchema(schema)).Close()
+}
+
 func writeBatch(out recordWriter, c *Converter, b *reader.Batch) error {
 	rec, err := c.Record(b)
 	if err != nil {

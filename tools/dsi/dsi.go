@@ -9,6 +9,7 @@ import (
 	"github.com/dsistore/dsistore/tools/dsi/describe"
 	"github.com/dsistore/dsistore/tools/dsi/maintain"
 	"github.com/dsistore/dsistore/tools/dsi/read"
+	"github.com/dsistore/dsistore/tools/dsi/ui"
 	"github.com/dsistore/dsistore/tools/terminal"
 )
 
@@ -28,11 +29,13 @@ type grammar struct {
 	Describe  describe.Describe `cmd:"" group:"See what is there" help:"Sum up a table." example:"dsi describe store ads"`
 	Features  features          `cmd:"" group:"See what is there" help:"List a table's features and their types; rename, deprecate, drop them."`
 	Snapshots snapshots         `cmd:"" group:"See what is there" help:"List a table's snapshots; let old ones expire."`
+	UI        ui.UI             `cmd:"" group:"See what is there" name:"ui" help:"Show what tables hold and who reads them in a browser, with figures that keep up." example:"dsi ui store"`
 	Usage     maintain.Usage    `cmd:"" group:"See what is there" help:"Usage records: who read what of a table, and what it cost."`
 
 	Head   read.Head   `cmd:"" group:"Read rows" help:"Print the first rows." example:"dsi head store ads -n 3"`
 	Count  read.Count  `cmd:"" group:"Read rows" help:"Count rows, without reading them." example:"dsi count store ads --where 'click = 1'"`
 	Lookup read.Lookup `cmd:"" group:"Read rows" help:"Find rows by their keys; of large segments only the stripes that may have them are read." example:"dsi lookup store ads --keys users.txt --key user_id"`
+	SQL    read.SQL    `cmd:"" group:"Read rows" name:"sql" help:"Run a query in DuckDB over the tables of a store." example:"dsi sql store 'select country, sum(click) from ads group by country'"`
 	Export read.Export `cmd:"" group:"Read rows" help:"Write rows as Parquet, Arrow or JSON lines." example:"dsi export store ads --features '@labels,price' --to out.parquet"`
 	Scan   read.Scan   `cmd:"" group:"Read rows" help:"Read everything as a trainer would, and print the rates." example:"dsi scan store ads --features 'price,country' --batch-size 100"`
 

@@ -75,8 +75,7 @@ func Build(ctx context.Context, store *storage.Store, tables []string, opts Opti
 		}
 	}
 	now := opts.Now()
-	r := &Report{Schema: Schema, Made: timeText(now), Store: store.Blobs().URI(), Since: dayText(opts.Since),
-		Tables: []Table{}}
+	r := newReport(store, now, opts)
 	var failed error
 	for _, name := range tables {
 		table, err := buildTable(ctx, store, name, now, opts)
@@ -90,6 +89,17 @@ func Build(ctx context.Context, store *storage.Store, tables []string, opts Opti
 		}
 	}
 	return r, failed
+}
+
+// New returns a report of a store without its tables.
+func New(store *storage.Store, opts Options) *Report {
+	opts = opts.withDefaults()
+	return newReport(store, opts.Now(), opts)
+}
+
+func newReport(store *storage.Store, now time.Time, opts Options) *Report {
+	return &Report{Schema: Schema, Made: timeText(now), Store: store.Blobs().URI(), Since: dayText(opts.Since),
+		Tables: []Table{}}
 }
 
 func buildTable(ctx context.Context, store *storage.Store, name string, now time.Time, opts Options) (*Table, error) {

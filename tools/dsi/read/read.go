@@ -12,23 +12,34 @@ import (
 	"github.com/dsistore/dsistore/tools/terminal"
 )
 
-// tableArgs are the arguments of commands that read rows of a table, perhaps through the cache on the local disk.
-type tableArgs struct {
-	app.TableArgs
+// cachedFlags are those of commands that read rows, perhaps through the cache on the local disk.
+type cachedFlags struct {
 	CacheDir  *string `name:"cache-dir" placeholder:"DIR" help:"Keep what is read of a store far away in this directory. Default: DSISTORE_CACHE; without both, and with '', nowhere."`
 	CacheSize string  `name:"cache-size" placeholder:"SIZE" help:"How much of the disk a new cache may take, as in 200GiB. Default: DSISTORE_CACHE_SIZE."`
+}
+
+// cached returns a store with the cache that the flags or the environment name.
+func (c cachedFlags) cached(s app.StoreArg) app.StoreArg {
+	s.Cache = map[string]string{}
+	if c.CacheDir != nil {
+		s.Cache[diskcache.DirOption] = *c.CacheDir
+	}
+	if c.CacheSize != "" {
+		s.Cache[diskcache.SizeOption] = c.CacheSize
+	}
+	return s
+}
+
+// tableArgs are the arguments of commands that read rows of a table.
+type tableArgs struct {
+	app.TableArgs
+	cachedFlags
 }
 
 // cached returns the arguments with the cache that the flags or the environment name.
 func (t tableArgs) cached() app.TableArgs {
 	out := t.TableArgs
-	out.Cache = map[string]string{}
-	if t.CacheDir != nil {
-		out.Cache[diskcache.DirOption] = *t.CacheDir
-	}
-	if t.CacheSize != "" {
-		out.Cache[diskcache.SizeOption] = t.CacheSize
-	}
+	out.StoreArg = t.cachedFlags.cached(out.StoreArg)
 	return out
 }
 

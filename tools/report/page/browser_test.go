@@ -543,10 +543,21 @@ func TestTables(t *testing.T) {
 	w.want(
 		"sections of an empty table",
 		value[[]string](w, `$$('main section').map((s) => s.id)`),
-		[]string{"advice", "savings", "features", "health"},
+		[]string{"all", "advice", "savings", "features", "health"},
 	)
 	pick(0)
 	w.want("features", value[int](w, `Number($('#features table').getAttribute('aria-rowcount')) - 1`), 40)
+
+	w.want("the list", value[[]string](w, `$$('#all a').map((a) => a.textContent)`),
+		[]string{r.Tables[0].Table, "second", "new"})
+	w.want("in it the one that is shown", value[[]string](w, `$$('#all a[aria-current]').map((a) => a.textContent)`),
+		[]string{r.Tables[0].Table})
+	w.click("#all tr:nth-child(2) a")
+	w.want("chosen in the list", value[string](w, `$('h1').textContent`), "second")
+	w.want("selected", value[string](w, `$('#tables select').value`), "1")
+	becomes(w, "address", `location.hash`, "#table=second")
+	w.do(w.Eval(w.ctx, `history.back()`, nil))
+	becomes(w, "back", `$('h1').textContent`, r.Tables[0].Table)
 
 	none := open(t, &report.Report{Tables: []report.Table{}})
 	none.want("heading", value[string](none, `$('h1').textContent`), "No tables")

@@ -19,11 +19,22 @@ var files embed.FS
 // scripts are our own, in an order in which each needs only those before it; what they declare is theirs together and
 // nobody else's.
 var scripts = []string{"format", "dom", "chart", "waterfall", "curve", "treemap", "trend", "table", "features",
-	"sections", "main"}
+	"sections", "live", "main"}
+
+// Live says how a page keeps up with a server.
+type Live struct {
+	Version string // of the report, in letters and digits: what "report?seen=VERSION" beside the page is asked with
+	Seconds int    // between two questions
+}
 
 // Write writes the page of a report.
-func Write(w io.Writer, r *report.Report) error {
-	data, err := encode(r)
+func Write(w io.Writer, r *report.Report) error { return WriteLive(w, r, Live{}) }
+
+// WriteLive writes the page for a server that answers, beside it, "report?seen=VERSION": with 204 as long as the
+// report is of that version, else with what Encode makes of the newer one, and its version as Dsistore-Version in the
+// header.
+func WriteLive(w io.Writer, r *report.Report, live Live) error {
+	data, err := Encode(r)
 	if err != nil {
 		return fmt.Errorf("page: %w", err)
 	}
@@ -36,9 +47,15 @@ func Write(w io.Writer, r *report.Report) error {
 	}
 	code.WriteString("})();\n")
 	style := file("web/page.css")
+	attributes, connect := "", ""
+	if live.Version != "" {
+		attributes = fmt.Sprintf(` data-version="%s" data-seconds="%d"`, html.EscapeString(live.Version), live.Seconds)
+		connect = "; connect-src 'self'"
+	}
 
 	_, err = strings.NewReplacer(
-		"{{policy}}", policy(style, library, code.String()),
+		"{{live}}", attributes,
+		"{{policy}}", policy(style, library, code.String())+connect,
 		"{{title}}", html.EscapeString(title(r)),
 		"{{style}}", style,
 		"{{report}}", string(data),
@@ -80,9 +97,9 @@ func hash(text string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// encode is the report as JSON, with the features of each table as columns. It has no "<", ">" or "&", which would mean
+// Encode is the report as JSON, with the features of each table as columns. It has no "<", ">" or "&", which would mean
 // something to HTML: they are escaped.
-func encode(r *report.Report) ([]byte, error) {
+func Encode(r *report.Report) ([]byte, error) {
 	top := struct {
 		*report.Report
 		Tables *struct{} `json:"tables,omitempty"` // in place of the report's own: nothing

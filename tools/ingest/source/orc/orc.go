@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dsistore/dsistore/internal/python"
 	arrowsource "github.com/dsistore/dsistore/tools/ingest/source/arrow"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"github.com/dsistore/dsistore/tools/ingest/source/input"
@@ -20,10 +21,9 @@ import (
 )
 
 // script reads an ORC file stripe by stripe, but for the columns that a list in JSON on stdin names, and writes an
-// Arrow stream to stdout. The working directory is no place to import from.
+// Arrow stream to stdout.
 const script = `
-import json, sys
-sys.path = [p for p in sys.path if p]
+import json
 try:
     import pyarrow as pa
     from pyarrow import orc
@@ -42,11 +42,8 @@ with pa.ipc.new_stream(sys.stdout.buffer, pa.schema(fields)) as w:
 sys.stdout.flush()
 `
 
-const (
-	exitNoPyarrow = 77
-	install       = "ORC files are read by pyarrow: python3 -m pip install pyarrow (DSISTORE_PYTHON names another " +
-		"interpreter)"
-)
+const install = "ORC files are read by pyarrow: python3 -m pip install pyarrow (" + python.Variable +
+	" names another interpreter)"
 
 // Format is that of ORC files.
 var Format = &input.Format{
@@ -66,7 +63,7 @@ var Format = &input.Format{
 type child struct {
 	cmd    *exec.Cmd
 	out    io.ReadCloser
-	stderr tailBuffer
+	stderr python.Stderr
 	once   sync.Once
 	err    error // of Wait
 }
@@ -100,15 +97,8 @@ func open(ctx context.Context, in input.File, m *mapping.Mapping, opts *column.R
 // start starts the child, which leaves columns out. It reads path, or spooled where that is not nil.
 func (r *reader) start(ctx context.Context, path string, spooled *os.File, out []string,
 	opts *column.ReadOptions) error {
-	python := os.Getenv("DSISTORE_PYTHON")
-	if python == "" {
-		python = "python3"
-	}
-	exe, err := exec.LookPath(python)
-	if err != nil {
-		return column.Refuse("", "%v; %s", err, install)
-	}
 	full := "/dev/fd/3" // the first of ExtraFiles
+	var err error
 	if spooled == nil {
 		if full, err = filepath.Abs(path); err != nil {
 			return err
@@ -118,7 +108,11 @@ func (r *reader) start(ctx context.Context, path string, spooled *os.File, out [
 	if err != nil {
 		return err
 	}
-	c := &child{cmd: exec.Command(exe, "-c", script, full)}
+	cmd, err := python.Command(script, full)
+	if err != nil {
+		return column.Refuse("", "%v; %s", err, install)
+	}
+	c := &child{cmd: cmd}
 	if spooled != nil {
 		c.cmd.ExtraFiles = []*os.File{spooled}
 	}
@@ -127,7 +121,7 @@ func (r *reader) start(ctx context.Context, path string, spooled *os.File, out [
 		return err
 	}
 	if err := c.cmd.Start(); err != nil {
-		return fmt.Errorf("%s: %w", python, err)
+		return fmt.Errorf("%s: %w", cmd.Path, err)
 	}
 	defer context.AfterFunc(ctx, c.kill)()
 	if r.arrow, err = arrowsource.NewReader(c.out, c, opts); err != nil {
@@ -149,10 +143,10 @@ func (c *child) wait() error {
 		return nil
 	}
 	var exit *exec.ExitError
-	if errors.As(c.err, &exit) && exit.ExitCode() == exitNoPyarrow {
-		return column.Refuse("", "%s; %s", c.stderr.lastLine(), install)
+	if errors.As(c.err, &exit) && exit.ExitCode() == python.Missing {
+		return column.Refuse("", "%s; %s", c.stderr.LastLine(), install)
 	}
-	if line := c.stderr.lastLine(); strings.Contains(line, "ArrowNotImplementedError") {
+	if line := c.stderr.LastLine(); strings.Contains(line, "ArrowNotImplementedError") {
 		return column.Refuse("", "pyarrow, which reads ORC files, does not support this one: %s", line)
 	} else if line != "" {
 		return fmt.Errorf("pyarrow: %s", line)
@@ -180,29 +174,4 @@ func (c *child) Close() error {
 	c.out.Close()
 	c.once.Do(func() { c.err = c.cmd.Wait() })
 	return nil
-}
-
-// A tailBuffer keeps the end of what is written to it.
-type tailBuffer struct {
-	mu  sync.Mutex // guards buf
-	buf []byte
-}
-
-const tailBytes = 16 << 10
-
-func (t *tailBuffer) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.buf = append(t.buf, p...)
-	if extra := len(t.buf) - tailBytes; extra > 0 {
-		t.buf = append(t.buf[:0], t.buf[extra:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tailBuffer) lastLine() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	lines := strings.Split(strings.TrimSpace(string(t.buf)), "\n")
-	return strings.TrimSpace(lines[len(lines)-1])
 }

@@ -241,6 +241,22 @@ class Features {
     for (const label of [this.kind, this.use]) label.querySelector("select").value = "";
   }
 
+  // resume takes over from the Features of an older report what is searched, how it is sorted, and which one is chosen. typed says that the search had
+  // the focus.
+  resume(old, typed) {
+    this.filter = old.filter;
+    this.search.value = old.search.value;
+    for (const key of ["kind", "use"]) this[key].querySelector("select").value = this.filter[key];
+    this.table.sort = old.table.sort;
+    this.apply();
+    const chosen = old.table.rows[old.table.active],
+      same = chosen && this.byName.get(chosen.name);
+    if (same && this.table.rows.includes(same)) this.table.chooseRow(same);
+    if (!typed) return;
+    this.search.focus({preventScroll: true});
+    this.search.setSelectionRange(old.search.selectionStart, old.search.selectionEnd);
+  }
+
   // go shows what an address of this page names. It says whether it was one of a feature or a group.
   go(hash) {
     const m = /^#(feature|group)=(.*)$/.exec(hash);

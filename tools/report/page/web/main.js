@@ -1,6 +1,6 @@
 // The page: reads the report that lies in it, and draws its tables, one at a time.
 
-const report = JSON.parse(byId("report").textContent);
+let report = JSON.parse(byId("report").textContent);
 
 // Features come as columns (columns.go), and stay so: a feature is its place in them, and looks up what it is asked for. "outer.inner" is a key of an object
 // within a feature, which is made when it is asked for.
@@ -38,10 +38,10 @@ function unpack({rows, columns}) {
 
 let shown = null;
 
-// follow goes to a feature or a group, and back again with the browser's button.
+// follow goes to a table, a feature or a group, and back again with the browser's button.
 function follow(address) {
   history.pushState(null, "", address);
-  shown.finder.go(address);
+  showAddress(address);
 }
 
 function show(t) {
@@ -59,6 +59,7 @@ function show(t) {
     minute(t.summary.snapshot_time) +
     (t.summary.last_read ? ", last read " + minute(t.summary.last_read) : "");
   t.since = report.since;
+  tablesSection(main, report.tables, t);
   summary(main, t, report.since);
   for (const [id, title, make] of sections) {
     const section = el("section", {id, "aria-labelledby": id + "-title"}, el("h2", {id: id + "-title"}, title));
@@ -69,23 +70,61 @@ function show(t) {
   drawCharts();
 }
 
-function start() {
+// about says what the report is of, and lists its tables to choose from.
+function about() {
   byId("store").textContent = report.store;
   byId("foot").textContent =
     "Made by dsistat on " +
     minute(report.made) +
     (report.since ? " from access records since " + day(report.since) : " from all access records") +
     ". Days are of UTC.";
+  byId("tables").hidden = report.tables.length < 2;
+  byId("tables")
+    .querySelector("select")
+    .replaceChildren(...report.tables.map((t, i) => el("option", {value: i}, t.table)));
+}
+
+// choose shows a table.
+function choose(t) {
+  byId("tables").querySelector("select").value = report.tables.indexOf(t);
+  show(t);
+}
+
+// showAddress shows what an address of this page names: #table=NAME, nothing for the first, or a feature or a group of the table that is shown.
+function showAddress(hash) {
+  const t = hash ? report.tables.find((t) => tableAddress(t.table) === hash) : report.tables[0];
+  if (t && t !== shown) choose(t);
+  else if (shown && !t) shown.finder.go(hash);
+}
+
+// update shows another report of the same store in the place of this one: the same table, search, order and place.
+function update(fresh) {
+  const old = shown,
+    at = scrollY,
+    typed = old && document.activeElement === old.finder.search;
+  report = fresh;
+  about();
+  const t = (old && report.tables.find((t) => t.table === old.table)) || report.tables[0];
+  if (!t) return nothing();
+  choose(t);
+  if (old && old.table === t.table) shown.finder.resume(old.finder, typed);
+  scrollTo(0, at);
+}
+
+function nothing() {
+  shown = null;
+  byId("title").textContent = "No tables";
+  for (const id of ["about", "main", "contents"]) byId(id).replaceChildren();
+}
+
+function start() {
+  about();
   document.body.prepend(hatch());
-  const picker = byId("tables").querySelector("select");
-  if (report.tables.length > 1) {
-    byId("tables").hidden = false;
-    picker.append(...report.tables.map((t, i) => el("option", {value: i}, t.table)));
-    picker.addEventListener("change", () => {
-      history.replaceState(null, "", "#");
-      show(report.tables[picker.value]);
+  byId("tables")
+    .querySelector("select")
+    .addEventListener("change", (e) => {
+      follow(tableAddress(report.tables[e.target.value].table));
     });
-  }
   byId("theme").addEventListener("change", (e) => {
     if (e.target.value === "auto") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = e.target.value;
@@ -95,20 +134,18 @@ function start() {
   });
   addEventListener("scroll", hideTip, {passive: true});
   addEventListener("click", (e) => {
-    const a = e.target.closest("a[href^='#feature='], a[href^='#group=']");
+    const a = e.target.closest("a[href^='#feature='], a[href^='#group='], a[href^='#table=']");
     if (!a || e.ctrlKey || e.metaKey || e.shiftKey) return;
     e.preventDefault();
     follow(a.getAttribute("href"));
   });
-  addEventListener("hashchange", (e) => {
-    if (shown) shown.finder.go(new URL(e.newURL).hash); // location may have been replaced since
-  });
-  if (!report.tables.length) {
-    byId("title").textContent = "No tables";
-    return;
+  addEventListener("hashchange", (e) => showAddress(new URL(e.newURL).hash)); // location may have been replaced since
+  if (!report.tables.length) nothing();
+  else {
+    show(report.tables[0]);
+    if (location.hash) showAddress(location.hash);
   }
-  show(report.tables[0]);
-  if (location.hash) shown.finder.go(location.hash);
+  keepUp();
   performance.mark("dsistat-ready");
 }
 

@@ -11,6 +11,37 @@ const sections = [
   ["health", "Health", healthSection],
 ];
 
+const tableAddress = (name) => "#table=" + encodeURIComponent(name);
+
+// tablesSection lists the tables where there are several, each with what it is chosen by.
+function tablesSection(host, tables, shown) {
+  if (tables.length < 2) return;
+  host.append(
+    el(
+      "section",
+      {id: "all", "aria-labelledby": "all-title"},
+      el("h2", {id: "all-title"}, plural(tables.length, "table")),
+      plainTable(
+        ["Table", "#Rows", "#Features", "#Stored", "#Smaller than plain", "#Jobs", "#Bytes read", "#Last read"],
+        tables.map((t) => {
+          const s = t.summary,
+            r = s.reads;
+          return [
+            el("a", {href: tableAddress(t.table), "aria-current": t === shown && "true"}, t.table),
+            short(s.rows),
+            count(s.features),
+            bytes(s.stored_bytes),
+            factor(s.ratio),
+            count(r.jobs),
+            bytes(r.bytes_needed + r.bytes_unneeded),
+            s.last_read ? day(s.last_read) : "never",
+          ];
+        }),
+      ),
+    ),
+  );
+}
+
 function summary(host, t, since) {
   const s = t.summary,
     r = s.reads,
@@ -63,16 +94,16 @@ function summary(host, t, since) {
       ),
       tile("Rows", short(s.rows), plural(s.segments, "segment") + ", " + plural(s.partitions, "partition")),
       tile("Features", count(s.features), count(s.features_read) + " of them read"),
-      r.readers && tile("Jobs", count(r.jobs), plural(r.readers, "reader")),
-      r.readers &&
+      r.readers > 0 && tile("Jobs", count(r.jobs), plural(r.readers, "reader")),
+      r.readers > 0 &&
         tile(
           "Bytes read",
           bytes(r.bytes_needed + r.bytes_unneeded),
           short(r.rows) + " rows, in " + short(r.requests) + " requests",
         ),
-      r.readers &&
+      r.readers > 0 &&
         tile("Read amplification", factor(r.amplification), bytes(r.bytes_unneeded) + " unneeded", r.amplification > 1.25),
-      r.readers && tile("Jobs waited", duration(r.stall_seconds), "decoding took " + duration(r.decode_seconds)),
+      r.readers > 0 && tile("Jobs waited", duration(r.stall_seconds), "decoding took " + duration(r.decode_seconds)),
       t.cost &&
         tile(
           "A month costs",
@@ -85,7 +116,7 @@ function summary(host, t, since) {
             ": " +
             t.cost.prices,
         ),
-      r.readers && tile("Not read", share(1 - s.bytes_read_share), "of the features' bytes", s.bytes_read_share < 0.8),
+      r.readers > 0 && tile("Not read", share(1 - s.bytes_read_share), "of the features' bytes", s.bytes_read_share < 0.8),
     ),
   );
 }

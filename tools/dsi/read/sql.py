@@ -1,0 +1,235 @@
+# Runs a query in DuckDB, whose tables are streams of the dsi process that started this: sql.go says how they talk.
+# Standard input has the task, standard output gets the result, and standard error what DuckDB says is wrong.
+import base64
+import decimal
+import json
+import math
+import re
+import socket
+
+try:
+    import duckdb
+    import pyarrow as pa
+except ImportError as e:
+    print(e, file=sys.stderr)
+    sys.exit(77)
+try:  # what DuckDB reads a pyarrow Dataset with: the only way in that says which columns and rows are needed
+    from duckdb._sources import ArrowScanSource
+    from duckdb._sources.nodes import Binary, Col, In, Lit, Postfix, Unary
+except ImportError:
+    print(f"DuckDB {duckdb.__version__} cannot be told which columns and rows are read", file=sys.stderr)
+    sys.exit(77)
+
+task = json.load(sys.stdin)
+opened = set()  # names that dsi was asked for
+
+
+def ask(**request):
+    """Asks dsi, and returns its first line and what follows it."""
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(task["socket"])
+        s.sendall(json.dumps(request).encode() + b"\n")
+        answer = s.makefile("rb", 1 << 16)
+    return json.loads(answer.readline() or '{"error": "dsi does not answer"}'), answer
+
+
+class Table(ArrowScanSource):
+    """A table of the store. Only the columns and rows that a scan needs are read.
+
+    Its first column is none of the store's: DuckDB reads it where a query needs no column, as count(*) does.
+    """
+
+    schema_is_stable = True
+
+    def __init__(self, name, rows, schema):
+        super().__init__(None)
+        self.name, self.count = name, rows
+        self.rows_only = "rows"
+        while schema.get_field_index(self.rows_only) >= 0:
+            self.rows_only += "_"
+        self.schema = schema.insert(0, pa.field(self.rows_only, pa.bool_()))
+
+    def rows(self):
+        return self.count
+
+    def __arrow_c_schema__(self):
+        return self.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.stream(None, [])[0]
+
+    def accepts(self, predicate):
+        text = filter_of(predicate)
+        return text is not None and len(text) < 4096 and "error" not in ask(table=self.name, check=text)[0]
+
+    def stream(self, columns, filters):
+        columns = list(range(len(self.schema)) if columns is None else columns)
+        schema = pa.schema([self.schema.field(i) for i in columns])
+        where = " AND ".join(filter_of(f) for f in filters)
+        batches = self.batches(schema, [c - 1 for c in columns if c > 0], where)
+        return pa.RecordBatchReader.from_batches(schema, batches).__arrow_c_stream__(), True
+
+    def batches(self, schema, columns, where):
+        answer, data = ask(table=self.name, columns=columns, where=where)
+        with data:
+            if "error" in answer:
+                raise RuntimeError(answer["error"])
+            if not columns:
+                for at in range(0, answer["rows"], 65536):
+                    yield self.batch(schema, iter(()), min(65536, answer["rows"] - at))
+                return
+            with pa.ipc.open_stream(data) as stream:
+                for batch in stream:
+                    yield self.batch(schema, iter(batch.columns), len(batch))
+            if not data.readline():  # it comes when all was sent
+                raise RuntimeError("dsi has ended the stream early")
+
+    def batch(self, schema, arrays, rows):
+        empty = pa.nulls(rows, pa.bool_())
+        return pa.record_batch([empty if name == self.rows_only else next(arrays) for name in schema.names], schema)
+
+
+def filter_of(node):
+    """The filter of dsi that is true for the same rows; None: there is none."""
+    match node:
+        case Binary(op="AND" | "OR" as op, left=left, right=right):
+            left, right = filter_of(left), filter_of(right)
+            return left and right and f"({left} {op} {right})"
+        case Unary(op="NOT", operand=operand):
+            text = filter_of(operand)
+            return text and f"(NOT {text})"
+        case Postfix(op=op, operand=Col(parts=(name,))):
+            return f"({quoted(name)} {op})"
+        case Binary(op=op, left=Col(parts=(name,)), right=Lit() as constant):
+            text = literal(constant)
+            if text and constant.type in ("FLOAT", "DOUBLE") and op in (">", ">="):
+                # NaN is above all numbers for DuckDB; for dsi it is neither above nor below.
+                return f"(NOT {quoted(name)} {'<=' if op == '>' else '<'} {text})"
+            return text and f"({quoted(name)} {op} {text})"
+        case In(operand=Col(parts=(name,)), values=values) if values:
+            texts = [literal(v) for v in values]
+            return None if None in texts else f"({quoted(name)} IN ({', '.join(texts)}))"
+    return None
+
+
+def quoted(name):
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(constant):
+    """The constant in a filter; None: it has no exact one."""
+    value, kind = constant.value, constant.type
+    if kind == "BOOLEAN":
+        return "TRUE" if value else "FALSE"
+    if kind.endswith(("TINYINT", "SMALLINT", "INTEGER", "BIGINT")):
+        return str(value)
+    if kind in ("FLOAT", "DOUBLE") and math.isfinite(value):
+        return repr(value)
+    if kind == "VARCHAR" and "\0" not in value:
+        return "'" + value.replace("'", "''") + "'"
+    if kind == "DATE" or kind in ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"):
+        return f"'{value}'"
+    return None
+
+
+def open_table(con, name):
+    """Puts a table where DuckDB finds it; False: there is none of that name, or it was there."""
+    if name in opened:
+        return False
+    opened.add(name)
+    answer, data = ask(table=name)
+    if "error" in answer:
+        return False
+    table = Table(name, answer.get("rows"), pa.ipc.open_stream(data).schema)
+    con.from_arrow(table).project(f"* exclude ({quoted(table.rows_only)})").create_view(name)
+    return True
+
+
+def bind(con, statement):
+    """The result of a statement; None: it has none. Tables are opened that DuckDB misses."""
+    if re.search(r"\b(show|information_schema|duckdb_(tables|columns|views))\b", statement.query, re.IGNORECASE):
+        answer = ask(list=True)[0]
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        for name in answer.get("tables", []):
+            open_table(con, name)
+    while True:
+        try:
+            return con.sql(statement)
+        except duckdb.CatalogException as e:
+            missing = re.match(r"Catalog Error: Table with name (.+?) does not exist!", str(e), re.DOTALL)
+            if not missing or not open_table(con, missing[1]):
+                raise
+
+
+def plain(value):
+    """A value as JSON has it: in the way of dsi head --json."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, decimal.Decimal):
+        return int(value) if value == value.to_integral_value() and value.as_tuple().exponent >= 0 else str(value)
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    return value if value is None or isinstance(value, (str, int, float)) else str(value)
+
+
+def write_rows(result):
+    """A line with the names and types of the columns, then a line per row."""
+
+    def line(value):
+        sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+
+    if result is None:
+        return line({"columns": [], "types": []})
+    line({"columns": result.columns, "types": [str(t) for t in result.types]})
+    left = task["rows"]
+    for batch in result.to_arrow_reader(4096):
+        for row in zip(*(column.to_pylist() for column in batch.columns)):
+            line([plain(v) for v in row])
+            left -= 1
+            if left == 0:
+                return
+
+
+def write_arrow(result, new):
+    stream = result.to_arrow_reader(65536)
+    with new(sys.stdout.buffer, stream.schema) as out:
+        for batch in stream:
+            out.write_batch(batch)
+
+
+def run():
+    con = duckdb.connect()
+    con.execute("set python_enable_replacements = false")
+    con.execute("set temp_directory = ?", [task["spill"]])
+    result = None
+    for statement in con.extract_statements(task["query"]):
+        result = bind(con, statement)
+    if result is None and task["format"] != "rows":
+        raise duckdb.InvalidInputException("the last statement gives no rows to write")
+    match task["format"]:
+        case "rows":
+            write_rows(result)
+        case "arrow":
+            write_arrow(result, pa.ipc.new_file)
+        case "arrows":
+            write_arrow(result, pa.ipc.new_stream)
+        case "parquet":
+            result.write_parquet("/dev/stdout", compression="zstd")
+        case "csv":
+            result.write_csv("/dev/stdout")
+        case "jsonl":
+            result.create_view("result")
+            con.execute("copy result to '/dev/stdout' (format json)")
+    sys.stdout.flush()
+
+
+try:
+    run()
+except duckdb.Error as e:
+    print(e, file=sys.stderr)
+    sys.exit(65)

@@ -1,0 +1,220 @@
+package ui
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/tools/report"
+	"github.com/dsistore/dsistore/tools/report/page"
+)
+
+// A site answers requests for the page and its figures.
+type site struct {
+	ctx     context.Context // of the command
+	store   *storage.Store
+	names   []string // of the tables; none: all
+	opts    report.Options
+	every   int // seconds between two looks at the store
+	key     string
+	host    string // that --listen names
+	warn    func(error)
+	outside atomic.Bool    // other machines reach it
+	looking sync.WaitGroup // at the store
+
+	made map[string]madeTable // the tables of current, by name; for looks, of which one goes on at a time
+
+	mu      sync.Mutex    // guards what follows
+	running chan struct{} // closed when the look that goes on has ended; nil: none does
+	ended   time.Time     // the last look
+	current *report.Report
+	version string
+	warned  string
+}
+
+// A madeTable is what was reported of a table at a version.
+type madeTable struct {
+	version string
+	tables  []report.Table // one
+}
+
+// patience is how long a request waits for a look at the store. Then it gets the figures that there are.
+const patience = 20 * time.Second
+
+// ServeHTTP answers with the page, or with the report if it is newer than the one that was seen.
+func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Content-Security-Policy", "frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	key, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	switch {
+	case !s.isThisMachine(r.Host) || !sameOrigin(r):
+		http.Error(w, "dsi ui answers only requests to the address that it printed, from its own page",
+			http.StatusForbidden)
+	case subtle.ConstantTimeCompare([]byte(key), []byte(s.key)) != 1:
+		http.Error(w, "open the whole address that dsi ui printed: its last part is the key", http.StatusForbidden)
+	case r.Method != http.MethodGet:
+		http.Error(w, "only GET", http.StatusMethodNotAllowed)
+	case path == "":
+		s.servePage(w, r)
+	case path == "report":
+		s.serveReport(w, r)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// isThisMachine reports whether the Host of a request is an address of this machine, localhost, or what --listen names.
+// Other names are refused: the owner of a name can let it point here, so that a browser takes this server for a part of
+// that site.
+func (s *site) isThisMachine(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = strings.Trim(host, "[]")
+	}
+	ip, err := netip.ParseAddr(name)
+	return name == "localhost" || name != "" && name == s.host || err == nil && (ip.IsLoopback() || s.outside.Load())
+}
+
+// sameOrigin reports whether a request comes from a page of the same address, or from no page.
+func sameOrigin(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	u, err := url.Parse(origin)
+	return origin == "" || err == nil && u.Host == r.Host
+}
+
+func (s *site) servePage(w http.ResponseWriter, r *http.Request) {
+	current, version := s.newest(r.Context())
+	var out bytes.Buffer
+	if err := page.WriteLive(&out, current, page.Live{Version: version, Seconds: s.every}); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(out.Bytes())
+}
+
+func (s *site) serveReport(w http.ResponseWriter, r *http.Request) {
+	current, version := s.newest(r.Context())
+	if r.URL.Query().Get("seen") == version {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	text, err := page.Encode(current)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Dsistore-Version", version)
+	_, _ = w.Write(text)
+}
+
+// newest returns the report and its version, after a look at the store unless the last one was just now.
+func (s *site) newest(ctx context.Context) (*report.Report, string) {
+	s.mu.Lock()
+	if s.running == nil && time.Since(s.ended) > time.Duration(s.every)*time.Second/2 && s.ctx.Err() == nil {
+		s.running = make(chan struct{})
+		s.looking.Go(func() {
+			err := s.look(s.ctx)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if err != nil && s.ctx.Err() == nil {
+				s.complain(err)
+			}
+			close(s.running)
+			s.running, s.ended = nil, time.Now()
+		})
+	}
+	running := s.running
+	s.mu.Unlock()
+	if running != nil {
+		wait := time.NewTimer(patience)
+		defer wait.Stop()
+		select {
+		case <-running:
+		case <-wait.C:
+		case <-ctx.Done():
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.current, s.version
+}
+
+// look reports anew on the tables that have changed. Only one look goes on at a time. Its error is for what keeps it
+// from any report: then the last one stays.
+func (s *site) look(ctx context.Context) error {
+	names, all := s.names, len(s.names) == 0
+	if all {
+		var err error
+		if names, err = s.store.Tables(ctx); err != nil {
+			return err
+		}
+	}
+	r, made, digest := report.New(s.store, s.opts), map[string]madeTable{}, sha256.New()
+	var failed error // of tables that the report has as they were, or not at all
+	for _, name := range names {
+		t, err := s.table(ctx, name, s.made[name])
+		if err != nil && (!all || ctx.Err() != nil) {
+			return err
+		}
+		failed = errors.Join(failed, err)
+		if t.tables != nil {
+			made[name] = t
+			r.Tables = append(r.Tables, t.tables...)
+			fmt.Fprintln(digest, name, t.version)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.made = made
+	if version := hex.EncodeToString(digest.Sum(nil)[:16]); version != s.version {
+		s.current, s.version = r, version
+	}
+	if failed != nil {
+		s.complain(failed)
+	}
+	return nil
+}
+
+// table reports on a table, unless it is still at the version of the old report. That is also returned with an error,
+// unless the table is gone.
+func (s *site) table(ctx context.Context, name string, old madeTable) (madeTable, error) {
+	version, err := report.Version(ctx, s.store, name) // before the report, which may be newer: then it is made again
+	if errors.Is(err, storage.ErrNotFound) {
+		return madeTable{}, err
+	}
+	if err != nil || version == old.version {
+		return old, err
+	}
+	r, err := report.Build(ctx, s.store, []string{name}, s.opts)
+	if err != nil {
+		return old, err
+	}
+	return madeTable{version, r.Tables}, nil
+}
+
+// complain warns of an error, once as long as it stays the same. s.mu is held.
+func (s *site) complain(err error) {
+	if text := err.Error(); text != s.warned {
+		s.warned = text
+		s.warn(err)
+	}
+}
