@@ -8,6 +8,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/names"
+	"github.com/dsistore/dsistore/storage/repair"
 	"github.com/dsistore/dsistore/storage/verify"
 )
 
@@ -38,7 +39,18 @@ func (s *Store) Verify(ctx context.Context, table string, deep bool, progress fu
 	} else if _, err := s.Table(ctx, table); err != nil {
 		return nil, err
 	}
-	return verify.Run(ctx, s.core, tables, deep, progress, damage...)
+	return verify.Run(ctx, s.core, tables, verify.Options{Deep: deep, Progress: progress}, damage...)
+}
+
+// Repair takes what is damaged out of a table: see package repair.
+func (s *Store) Repair(ctx context.Context, table string, opts repair.Options) (*repair.Report, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := s.Table(ctx, table); err != nil && !errors.Is(err, format.ErrCorrupt) {
+		return nil, err
+	}
+	return repair.Run(ctx, s.core.Log(table), opts) // by a handle of its own, which has read nothing
 }
 
 // Clock returns the time of the clock that dates the store's objects, by which all ages in it are told. It makes an

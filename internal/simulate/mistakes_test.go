@@ -58,7 +58,7 @@ var mutations = []mutation{
 	},
 	{
 		name: "a commit trusts the number of the newest snapshot", file: fileCommit,
-		edits: []edit{{"if err = checkBase(ctx, t, cached); errors.Is(err, errLostRace) {", "if false {"}},
+		edits: []edit{{"switch err = checkBase(ctx, t, cached); {", "switch {"}},
 	},
 	{
 		name: "objects of other tables are taken", file: fileChecks,

@@ -19,6 +19,7 @@ import (
 //	'l' name                              a sample list
 //	'L' name 00 | segment id (16)         its rows of the segment
 //	'b' name                              a branch
+//	'q' snapshot (8 BE) | index (4 BE)     what a repair did: repaired.go
 //
 // and of the schema tree:
 //
@@ -39,6 +40,7 @@ const (
 	ListSpace           = 'l'
 	ListRowsSpace       = 'L'
 	BranchSpace         = 'b'
+	RepairedSpace       = 'q'
 	NameSpace           = 'n'
 	FeatureIDSpace      = 'i'
 	KeyFeaturesSpace    = 'k'

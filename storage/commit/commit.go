@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
@@ -63,6 +64,16 @@ type attempts struct {
 }
 
 func (a *attempts) run(ctx context.Context) (*snapshot.Snapshot, error) {
+	if lost := Op[Repair](&a.c).Lost; lost.Last > 0 {
+		if err := a.afterLost(ctx, lost); err != nil {
+			return nil, err
+		}
+		s, err := attempt(ctx, a.t, a.base, a.table, a.turns.CommitID(), a.c)
+		if errors.Is(err, errLostRace) {
+			err = fmt.Errorf("another took number %d: %w", lost.Last+1, catalog.ErrConflict)
+		}
+		return s, err
+	}
 	for {
 		if err := a.find(ctx); err != nil {
 			return nil, err
@@ -138,6 +149,7 @@ func (a *attempts) begin(ctx context.Context) error {
 		})
 	}
 	var n snapshot.Object
+	var damaged error
 	err := a.check(ctx, func() error {
 		start := time.Now()
 		err := object.Parallel(ctx, 2, 2, func(ctx context.Context, i int) (err error) {
@@ -145,12 +157,19 @@ func (a *attempts) begin(ctx context.Context) error {
 				n, err = t.Newest(ctx)
 				return err
 			}
-			if err = checkBase(ctx, t, cached); errors.Is(err, errLostRace) {
+			switch err = checkBase(ctx, t, cached); {
+			case errors.Is(err, errLostRace):
 				return nil // it has expired: the listing has a newer one, or the next has
+			case errors.Is(err, format.ErrCorrupt):
+				damaged = err // unless the table was repaired since, this is what is to be said
+				return nil
 			}
 			a.base = cached
 			return err
 		})
+		if err == nil && damaged != nil && n.Number == number {
+			err = damaged
+		}
 		a.turns.Took(time.Since(start))
 		if err == nil && n.Number < number {
 			err = gone(t, number)
@@ -267,7 +286,8 @@ func attempt(ctx context.Context, t *snapshot.Log, base *snapshot.Snapshot, tabl
 		vacated: map[string]catalog.Place{}, replaced: map[string]bool{},
 		defined: map[string]*catalog.Overlay{}, listed: map[string]*catalog.SampleList{},
 	}
-	if e.info.Number++; e.info.Number > names.MaxSnapshot {
+	e.info.Number = max(e.info.Number, Op[Repair](&c).Lost.Last) + 1
+	if e.info.Number > names.MaxSnapshot {
 		return nil, fmt.Errorf("the table has %d snapshots: no more are possible", uint64(names.MaxSnapshot))
 	}
 	e.info.Operation = c.Operation
@@ -289,6 +309,9 @@ func attempt(ctx context.Context, t *snapshot.Log, base *snapshot.Snapshot, tabl
 		}
 	}()
 	if err := t.Store.Trees.OpenRuns(ctx, base.Manifest.Listing, base.Manifest.Schema); err != nil {
+		return nil, err
+	}
+	if err := e.checkLost(ctx); err != nil {
 		return nil, err
 	}
 	if err := e.apply(ctx); err != nil {

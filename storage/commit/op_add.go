@@ -7,6 +7,7 @@ import (
 
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/names"
 )
 
 // AddSegments adds segments. Those of a partition of which the change removes segments replace them: they take the
@@ -51,14 +52,25 @@ func (a AddSegments) apply(ctx context.Context, e *edit) error {
 		if there[i] != nil {
 			return fmt.Errorf("segment %s is in the table already: %w", d.ID, catalog.ErrConflict)
 		}
-		key := catalog.SegmentKey(d.Partition.String(), places[i])
-		e.setListing(key, catalog.AppendDescriptor(nil, d))
-		e.setListing(keys[i], key[1:])
-		e.info.Rows += d.Rows
-		e.info.AddedRows += d.Rows
-		e.info.Bytes += d.Bytes
-		e.info.Segments++
+		if err := e.listSegment(catalog.SegmentKey(d.Partition.String(), places[i]), d); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// listSegment puts a segment into the listing and the totals.
+func (e *edit) listSegment(key []byte, d catalog.SegmentDescriptor) error {
+	id, err := names.ParseID(d.ID)
+	if err != nil {
+		return err
+	}
+	e.setListing(key, catalog.AppendDescriptor(nil, d))
+	e.setListing(catalog.SegmentIDKey(id), key[1:])
+	e.info.Rows += d.Rows
+	e.info.AddedRows += d.Rows
+	e.info.Bytes += d.Bytes
+	e.info.Segments++
 	return nil
 }
 
@@ -67,6 +79,9 @@ func (e *edit) under(ctx context.Context, ids []string) ([]catalog.SegmentDescri
 	added := map[string]catalog.SegmentDescriptor{}
 	for _, d := range Op[AddSegments](e.change) {
 		added[d.ID] = d
+	}
+	for _, r := range Op[ReplaceSegments](e.change) {
+		added[r.New.ID] = r.New
 	}
 	out := make([]catalog.SegmentDescriptor, len(ids))
 	var ask []string

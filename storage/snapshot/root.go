@@ -85,6 +85,15 @@ func (t *Log) Root(ctx context.Context) (names.TableID, error) {
 	return t.Identity(ctx)
 }
 
+// RestoreRoot makes the root of a table that has snapshots, where it is missing: each of them has the id.
+func (t *Log) RestoreRoot(ctx context.Context, of names.TableID) error {
+	err := t.Store.Blobs.PutIfAbsent(ctx, names.TableRoot(t.Table), appendRoot(nil, of))
+	if errors.Is(err, object.ErrExists) {
+		_, err = t.ReadRoot(ctx)
+	}
+	return err
+}
+
 // ReadRoot reads the root of the table; object.ErrNotFound where there is none.
 func (t *Log) ReadRoot(ctx context.Context) (names.TableID, error) {
 	name := names.TableRoot(t.Table)

@@ -45,6 +45,10 @@ var entryChecks = map[lsm.Kind]map[byte]entryCheck{
 		catalog.OverlaySpace: {isName, checkNamed(catalog.DecodeOverlay)},
 		catalog.ListSpace:    {isName, checkNamed(catalog.DecodeList)},
 		catalog.BranchSpace:  {isName, checkNamed(catalog.DecodeBranch)},
+		catalog.RepairedSpace: {catalog.IsRepairedKey, func(_ string, key, value []byte) string {
+			_, reason := catalog.ParseRepaired(key, value)
+			return reason
+		}},
 	},
 	lsm.Schema: {
 		catalog.NameSpace:      {anyKey, checkNamed(catalog.DecodeFeature)},

@@ -97,6 +97,15 @@ func (v *verifier) span(ctx context.Context, t *snapshot.Log, newest uint64) (fi
 		return 1, nil // the walk reports it
 	}
 	first = max(s.Manifest.Info.Oldest, 1)
+	repaired, err := s.Repaired(ctx)
+	if err != nil {
+		v.damage(err)
+	}
+	for _, r := range repaired {
+		if id, err := names.ParseID(r.ID); err == nil {
+			v.known[id] = true
+		}
+	}
 	branches, err := s.Branches(ctx)
 	if err != nil {
 		v.damage(err)
@@ -210,10 +219,29 @@ func (v *verifier) overTable(ctx context.Context, s *snapshot.Snapshot) error {
 			if ctx.Err() != nil {
 				return err
 			}
-			v.damage(wire.Missing(s.ObjectName(), fmt.Errorf("branch %s: %w", b.Name, err)))
+			v.damage(brokenBranch(s, b.Name, err))
 		}
 	}
 	return nil
+}
+
+// A BrokenBranch is the damage of a branch that cannot be opened.
+type BrokenBranch struct {
+	Branch string
+	err    error
+}
+
+func (b *BrokenBranch) Error() string { return b.err.Error() }
+func (b *BrokenBranch) Unwrap() error { return b.err }
+
+// brokenBranch makes damage of the error of opening a branch of a snapshot: what it names must be there.
+func brokenBranch(s *snapshot.Snapshot, branch string, err error) error {
+	if errors.Is(err, catalog.ErrNotFound) {
+		err = wire.Corrupt(s.ObjectName(), fmt.Sprintf("branch %s: %v", branch, err))
+	} else {
+		err = fmt.Errorf("branch %s: %w", branch, err)
+	}
+	return &BrokenBranch{branch, err}
 }
 
 // all returns the overlays that the listing has, whatever its count says.
@@ -297,6 +325,9 @@ func (v *verifier) set(ctx context.Context, set notedBitmap, byID map[names.ID]c
 			set.segment, rows))
 	}
 	if id, size, ok := set.Object(); ok {
+		if v.isKnown(id) {
+			return nil
+		}
 		if err := v.object(ctx, segment.Object{Name: id.RowsName(), Size: size}); err != nil {
 			return err
 		}

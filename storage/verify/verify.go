@@ -2,8 +2,8 @@ package verify
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -22,8 +22,17 @@ import (
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
-// maxDamage bounds the errors that a report keeps.
-const maxDamage = 1000
+// MaxDamage bounds the errors that a report keeps, unless Options say otherwise.
+const MaxDamage = 1000
+
+// Options: the zero value works.
+type Options struct {
+	Deep bool // read everything: see Run
+	// Progress, unless nil, is called with the bytes of segments done and to do; never by two goroutines at once.
+	Progress func(done, total uint64)
+	// MaxDamage bounds the errors that the report keeps; default MaxDamage.
+	MaxDamage uint64
+}
 
 // A Report says what Verify looked at and what is wrong.
 type Report struct {
@@ -36,25 +45,25 @@ type Report struct {
 	Features   uint64 // feature files read (deep)
 	Stripes    uint64 // whose checksums were verified (deep)
 	Bytes      uint64 // of segments' objects that exist; read in full when deep
-	// Damage is what is wrong, at most 1,000 errors; DamageCount is how many there are.
+	// Damage is what is wrong, at most Options.MaxDamage errors; DamageCount is how many there are.
 	Damage      []error
 	DamageCount uint64
+	// Known are segments and row bitmaps that a repair has found damaged, and that snapshots before it still name. They
+	// are not looked at again: who reads them there gets an error.
+	Known uint64
 }
 
 // Run checks tables, and returns what it found; the error is for what kept it from looking. damage is what the caller
-// found. What is damaged, missing or unreadable is in the report.
+// found. What is damaged, missing or unreadable is in the report, unless a repair has dealt with it.
 //
 // Shallow: the table has its root; no snapshot that has not expired is missing, nor one that a branch or a lease holds;
 // every one decodes and follows from the one before; every listing and schema decodes, all checksums of their tables
 // right; every object that a segment, a layer or a set of rows of any of them names exists with the right size; sets
 // within the listing decode. Deep: besides, every stripe's checksums hold, each feature file's and pack's own directory
 // agrees with the segment's index, every set of rows decodes, and every layer has the stripes of the segment under it.
-//
-// progress, which may be nil, is called with the bytes of segments done and to do; never by two goroutines at once.
-func Run(ctx context.Context, s *snapshot.Store, tables []string, deep bool, progress func(done, total uint64),
-	damage ...error) (*Report, error) {
+func Run(ctx context.Context, s *snapshot.Store, tables []string, opts Options, damage ...error) (*Report, error) {
 	v := newVerifier(s)
-	v.report.Deep, v.progress = deep, progress
+	v.report.Deep, v.progress, v.most = opts.Deep, opts.Progress, cmp.Or(opts.MaxDamage, MaxDamage)
 	for _, err := range damage {
 		v.damage(err)
 	}
@@ -72,6 +81,7 @@ func Run(ctx context.Context, s *snapshot.Store, tables []string, deep bool, pro
 type verifier struct {
 	s        *snapshot.Store
 	progress func(done, total uint64)
+	most     uint64 // errors that the report keeps
 
 	todo   []catalog.SegmentDescriptor // every segment of any snapshot, once, those of layers too
 	seen   map[names.ID]bool
@@ -81,6 +91,8 @@ type verifier struct {
 	noted  map[string]bool // entries of layers and sets, by key and value
 	// onBranch has the overlays that were made on a branch.
 	onBranch map[notedOverlay]bool
+	// known are segments and row bitmaps that repairs have found damaged.
+	known map[names.ID]bool
 
 	mu     sync.Mutex // guards report and done
 	report *Report
@@ -88,15 +100,15 @@ type verifier struct {
 }
 
 func newVerifier(s *snapshot.Store) *verifier {
-	return &verifier{s: s, report: &Report{}, seen: map[names.ID]bool{}, noted: map[string]bool{},
-		onBranch: map[notedOverlay]bool{}}
+	return &verifier{s: s, report: &Report{}, most: MaxDamage, seen: map[names.ID]bool{}, noted: map[string]bool{},
+		onBranch: map[notedOverlay]bool{}, known: map[names.ID]bool{}}
 }
 
 func (v *verifier) damage(err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.report.DamageCount++
-	if len(v.report.Damage) < maxDamage {
+	if uint64(len(v.report.Damage)) < v.most {
 		v.report.Damage = append(v.report.Damage, err)
 	}
 }
@@ -296,8 +308,36 @@ func (v *verifier) segments(ctx context.Context) error {
 	return g.Wait()
 }
 
+// Segment checks one segment, deeply, committed or not, and returns what is wrong with it. The error is for what kept
+// it from looking.
+func Segment(ctx context.Context, s *snapshot.Store, d catalog.SegmentDescriptor) ([]error, error) {
+	v := newVerifier(s)
+	v.report.Deep = true
+	err := v.found(ctx, v.segment(ctx, d))
+	return v.report.Damage, err
+}
+
+// Stripes checks the dictionary and all stripes of a feature of a segment: what readers need besides the index.
+func Stripes(ctx context.Context, s *snapshot.Store, e *segment.Entry) error {
+	err := stripes(object.ReaderAt(ctx, s.Blobs, e.Object), int64(e.Offset), e)
+	return format.Locate(err, e.Object, e.Meta.Name, 0)
+}
+
+// isKnown reports whether a repair has found the segment or row bitmap of an id damaged, and counts it.
+func (v *verifier) isKnown(id names.ID) bool {
+	if v.known[id] {
+		v.mu.Lock()
+		v.report.Known++
+		v.mu.Unlock()
+	}
+	return v.known[id]
+}
+
 // segment checks one segment. What it returns is the damage that ends it; the rest it reports itself.
 func (v *verifier) segment(ctx context.Context, d catalog.SegmentDescriptor) error {
+	if id, err := names.ParseID(d.ID); err == nil && v.isKnown(id) {
+		return nil
+	}
 	if err := v.object(ctx, segment.Object{Name: d.Index, Size: d.IndexSize}); err != nil {
 		return err
 	}
@@ -405,7 +445,7 @@ const wholeFile = 32 << 20
 
 // feature checks every checksum of a feature file, and its directory against the index's.
 func (v *verifier) feature(ctx context.Context, e *segment.Entry) error {
-	var r io.ReaderAt = blobReader{ctx, v.s.Blobs, e.Object}
+	r := object.ReaderAt(ctx, v.s.Blobs, e.Object)
 	base := int64(e.Offset)
 	if e.Length <= wholeFile {
 		b := make([]byte, e.Length)
@@ -423,6 +463,18 @@ func (v *verifier) feature(ctx context.Context, e *segment.Entry) error {
 		return &format.CorruptError{Object: e.Object, Feature: e.Meta.Name, Stripe: -1, Offset: int64(e.Offset),
 			Reason: "the file's directory differs from the index's"}
 	}
+	if err := stripes(r, base, e); err != nil {
+		return err
+	}
+	v.mu.Lock()
+	v.report.Features++
+	v.report.Stripes += uint64(len(e.Meta.Stripes))
+	v.mu.Unlock()
+	return nil
+}
+
+// stripes checks the dictionary and all stripes of a feature file, which begins at base of r.
+func stripes(r io.ReaderAt, base int64, e *segment.Entry) error {
 	var buf []byte
 	if at, length := e.Meta.Dictionary.Range(); length > 0 {
 		buf = make([]byte, length)
@@ -445,10 +497,6 @@ func (v *verifier) feature(ctx context.Context, e *segment.Entry) error {
 			return format.Locate(err, e.Object, e.Meta.Name, int64(e.Offset))
 		}
 	}
-	v.mu.Lock()
-	v.report.Features++
-	v.report.Stripes += uint64(len(e.Meta.Stripes))
-	v.mu.Unlock()
 	return nil
 }
 
@@ -461,7 +509,7 @@ func (v *verifier) pack(ctx context.Context, segment names.ID, o segment.Object,
 		}
 		return nil
 	}
-	files, err := format.OpenPack(blobReader{ctx, v.s.Blobs, o.Name}, int64(o.Size), v.s.Segments.Limits)
+	files, err := format.OpenPack(object.ReaderAt(ctx, v.s.Blobs, o.Name), int64(o.Size), v.s.Segments.Limits)
 	if err != nil {
 		return wire.Missing(o.Name, err)
 	}
@@ -476,22 +524,4 @@ func (v *verifier) pack(ctx context.Context, segment names.ID, o segment.Object,
 		return wire.Corrupt(o.Name, fmt.Sprintf("%d feature files: the index has %d", len(files), len(entries)))
 	}
 	return nil
-}
-
-// blobReader reads one object. It lives for one call, and so may hold its context.
-type blobReader struct {
-	ctx   context.Context
-	blobs object.Store
-	name  string
-}
-
-func (r blobReader) ReadAt(p []byte, off int64) (int, error) {
-	err := r.blobs.ReadAt(r.ctx, r.name, p, off)
-	switch {
-	case err == nil:
-		return len(p), nil
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return 0, io.ErrUnexpectedEOF
-	}
-	return 0, err
 }

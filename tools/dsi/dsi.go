@@ -46,6 +46,7 @@ type grammar struct {
 	Erase   maintain.Erase `cmd:"" destructive:"" group:"Change a table" help:"Take rows out physically, with the history that has them, and search for what should be gone." example:"dsi erase store ads --where 'user_id = 17' --drop-branches"`
 
 	Verify  maintain.Verify  `cmd:"" group:"Look after a store" help:"Check that what the snapshots refer to is there and whole." example:"dsi verify store --deep"`
+	Repair  maintain.Repair  `cmd:"" group:"Look after a store" help:"Take what is damaged out of tables, and say first what that loses." example:"dsi repair store"`
 	Compact maintain.Compact `cmd:"" group:"Look after a store" help:"Rewrite segments into fewer, better ones: merge small ones, purge deleted rows." example:"dsi compact store ads"`
 	GC      maintain.GC      `cmd:"" destructive:"" group:"Look after a store" name:"gc" help:"Remove objects that nothing refers to." example:"dsi gc store"`
 	Leases  maintain.Leases  `cmd:"" group:"Look after a store" help:"List who holds which snapshots; end leases of owners that are no more."`

@@ -62,9 +62,13 @@ _KINDS: dict[str, type[DsistoreError]] = {
 }
 
 
+_DAMAGED = ("; `dsi verify STORE --deep` lists all damage, and `dsi repair STORE` says what can be done about it, "
+            "and what that loses")
+
+
 def from_wire(error: dict[str, Any]) -> DsistoreError:
     """The exception that an answer of the engine means."""
     if error["kind"] == "corrupt":
-        return CorruptError(error["message"], error.get("object"), error.get("feature"), error.get("stripe"),
+        return CorruptError(error["message"] + _DAMAGED, error.get("object"), error.get("feature"), error.get("stripe"),
                             error.get("offset"))
     return _KINDS.get(error["kind"], DsistoreError)(error["message"])

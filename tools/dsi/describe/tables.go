@@ -3,6 +3,7 @@ package describe
 import (
 	"context"
 
+	"github.com/dsistore/dsistore/storage/repair"
 	"github.com/dsistore/dsistore/storage/snapshot"
 	"github.com/dsistore/dsistore/tools/dsi/app"
 	"github.com/dsistore/dsistore/tools/terminal"
@@ -84,11 +85,27 @@ func (c *Snapshots) Run(ctx context.Context, e *app.Env) error {
 	out := struct {
 		app.Head
 		Snapshots []snapshotJSON `json:"snapshots"`
-	}{app.Of(t.Store(), c.Table, 0), []snapshotJSON{}}
+		Repairs   []repairedJSON `json:"repairs"` // what was removed by the snapshots whose operation is repair
+	}{app.Of(t.Store(), c.Table, 0), []snapshotJSON{}, []repairedJSON{}}
+	repaired := false
 	for _, i := range infos {
 		out.Snapshots = append(out.Snapshots, newSnapshotJSON(i))
+		repaired = repaired || i.Operation == repair.Operation
 	}
-	return terminal.PrintList(e.Env, out, "no snapshots of "+terminal.OneLine(c.Table),
+	if repaired {
+		newest, err := t.Latest(ctx)
+		if err != nil {
+			return err
+		}
+		did, err := newest.Repaired(ctx)
+		if err != nil {
+			return err
+		}
+		for _, r := range did {
+			out.Repairs = append(out.Repairs, repairedJSON{r.Snapshot, r.ID, r.Rows, r.What})
+		}
+	}
+	err = terminal.PrintList(e.Env, out, "no snapshots of "+terminal.OneLine(c.Table),
 		"#snapshot, time, operation, #rows, #added, #removed, #features, #segments, #bytes", infos,
 		func(i snapshot.Info) []string {
 			return []string{
@@ -97,4 +114,18 @@ func (c *Snapshots) Run(ctx context.Context, e *app.Env) error {
 				terminal.Count(i.Segments), terminal.Bytes(i.Bytes),
 			}
 		})
+	if !e.JSON {
+		for _, r := range out.Repairs {
+			e.Printf("repaired in snapshot %d: %s\n", r.Snapshot, terminal.OneLine(r.What))
+		}
+	}
+	return err
+}
+
+// repairedJSON is what a repair did about one thing, as --json prints it.
+type repairedJSON struct {
+	Snapshot uint64 `json:"snapshot"`
+	ID       string `json:"id,omitempty"`
+	Rows     uint64 `json:"rows"` // that were lost
+	What     string `json:"what"`
 }

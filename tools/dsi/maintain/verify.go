@@ -32,6 +32,8 @@ type verifyJSON struct {
 	DamageCount uint64   `json:"damage_count"`
 	Damage      []string `json:"damage"`
 	Seconds     float64  `json:"seconds"`
+	// Known is what a repair has found damaged, and snapshots before it name: no damage of the table as it is.
+	Known uint64 `json:"known"`
 	// DamagedUsageRecords is no damage of the store: what they say of who read what is lost.
 	DamagedUsageRecords uint64 `json:"usage_records_damaged"`
 }
@@ -52,7 +54,7 @@ func (c *Verify) Run(ctx context.Context, e *app.Env) error {
 	}
 	out := verifyJSON{
 		store.Blobs().URI(), r.Deep, r.Tables, r.Snapshots, r.Segments, r.RowBitmaps, r.Objects, r.Features, r.Stripes,
-		r.Bytes, r.DamageCount, []string{}, time.Since(start).Seconds(), 0,
+		r.Bytes, r.DamageCount, []string{}, time.Since(start).Seconds(), r.Known, 0,
 	}
 	records, err := verifyUsage(ctx, store, c.Table)
 	if err != nil {
@@ -69,7 +71,8 @@ func (c *Verify) Run(ctx context.Context, e *app.Env) error {
 		printDamagedRecords(e, records)
 	}
 	if err == nil && out.DamageCount > 0 {
-		err = fmt.Errorf("%w: %s in %s", terminal.ErrDamage, terminal.Plural(out.DamageCount, "fault"), out.Store)
+		err = fmt.Errorf("%w: %s in %s; dsi repair says what can be done", terminal.ErrDamage,
+			terminal.Plural(out.DamageCount, "fault"), out.Store)
 	}
 	return err
 }
@@ -93,4 +96,8 @@ func printVerified(e *app.Env, v verifyJSON) {
 		verdict = terminal.Plural(v.DamageCount, "fault")
 	}
 	e.Printf("%s: %s (%.1f s)\n", verdict, looked, v.Seconds)
+	if v.Known > 0 {
+		e.Printf("left out: %s that a repair found damaged; only snapshots before it, or branches, read them\n",
+			terminal.Plural(v.Known, "object"))
+	}
 }

@@ -1,0 +1,128 @@
+package maintain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/dsistore/dsistore/storage/repair"
+	"github.com/dsistore/dsistore/tools/dsi/app"
+	"github.com/dsistore/dsistore/tools/terminal"
+)
+
+// Repair takes what is damaged out of tables.
+type Repair struct {
+	app.StoreArg
+	Table        string `arg:"" optional:"" complete:"tables" help:"Repair this table only."`
+	Apply        bool   `help:"Do it: one commit per table. Default: say what would be done, and what that loses."`
+	NullFeatures bool   `help:"Where only some features of a segment are damaged, keep its rows, and make these features null there. Default: the rows go."`
+	Shallow      bool   `help:"Look for what is missing or has the wrong size, as verify does. Default: read everything, as verify --deep does."`
+	From         uint64 `placeholder:"N" help:"Where the newest snapshot cannot be read: go back to snapshot N."`
+	Undelete     bool   `help:"With --from: go back also where rows that were deleted since come back."`
+}
+
+// repairJSON is what repair prints with --json.
+type repairJSON struct {
+	Store  string           `json:"store"`
+	Tables []*repair.Report `json:"tables"`
+}
+
+// Run runs the command.
+func (c *Repair) Run(ctx context.Context, e *app.Env) error {
+	switch {
+	case c.From > 0 && c.Table == "":
+		return terminal.Usagef("--from %d: name the table that is to go back", c.From)
+	case c.Undelete && c.From == 0:
+		return terminal.Usagef("--undelete: want --from N too")
+	}
+	store, err := c.Open(ctx, e)
+	if err != nil {
+		return err
+	}
+	tables, err := app.TableNames(ctx, store, c.Table)
+	if err != nil {
+		return err
+	}
+	bar := e.Progress("looking", app.UnitBytes)
+	defer bar.Finish()
+	out := repairJSON{store.Blobs().URI(), []*repair.Report{}}
+	var failed error
+	left := 0
+	for _, t := range tables {
+		r, err := store.Repair(ctx, t, repair.Options{
+			Apply: c.Apply, Shallow: c.Shallow, NullFeatures: c.NullFeatures, From: c.From, Undelete: c.Undelete,
+			Progress: func(done, total uint64) { bar.Set(int64(done), int64(total)) },
+		})
+		if r == nil {
+			return errors.Join(failed, err)
+		}
+		failed = errors.Join(failed, err)
+		left += r.Left()
+		if !r.Applied {
+			left += r.Repairs()
+		}
+		out.Tables = append(out.Tables, r)
+	}
+	bar.Finish()
+	if e.JSON {
+		err = e.PrintJSON(out)
+	} else {
+		for _, r := range out.Tables {
+			c.print(e, r)
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case errors.Is(failed, repair.ErrFrom) || errors.Is(failed, repair.ErrUndelete):
+		return fmt.Errorf("%w: %w", terminal.ErrDamage, failed)
+	case failed != nil:
+		return failed
+	case left > 0 && c.Apply:
+		return fmt.Errorf("%w: %s left", terminal.ErrDamage, terminal.Plural(uint64(left), "fault"))
+	case left > 0:
+		return fmt.Errorf("%w: %s; nothing was changed", terminal.ErrDamage, terminal.Plural(uint64(left), "fault"))
+	}
+	return nil
+}
+
+// print prints what was, or would be, done to a table.
+func (c *Repair) print(e *app.Env, r *repair.Report) {
+	table := terminal.OneLine(r.Table)
+	if len(r.Items) == 0 {
+		e.Printf("%s: no damage\n", table)
+		return
+	}
+	for _, i := range r.Items {
+		lost := i.Lost
+		if i.Hint != "" && !r.Applied {
+			lost += "; " + i.Hint
+		}
+		e.Printf("%s: %s: %s\n", i.Action, terminal.OneLine(i.String()), terminal.OneLine(lost))
+		for _, d := range i.Damage {
+			e.Printf("    %s\n", terminal.OneLine(d))
+		}
+	}
+	switch {
+	case r.Applied:
+		e.Printf("%s: repaired in snapshot %d, made from snapshot %d: %s; %s lost, %s left\n", table, r.Snapshot,
+			r.Base, terminal.Plural(uint64(r.Repairs()), "fault"), terminal.Plural(r.LostRows, "row"),
+			terminal.Plural(uint64(r.Left()), "fault"))
+	case r.Base == 0 || r.Repairs() == 0:
+		e.Printf("%s: %s, about which nothing can be done\n", table, terminal.Plural(uint64(len(r.Items)), "fault"))
+	default:
+		how := "--apply"
+		if len(r.NeedsFrom) > 0 {
+			how = fmt.Sprintf("--from %d --apply", r.NeedsFrom[0])
+			e.Printf("%s: the newest snapshot cannot be read; these can: %s\n", table,
+				strings.Trim(fmt.Sprint(r.NeedsFrom), "[]"))
+		}
+		if r.NeedsUndelete && !c.Undelete {
+			how += " --undelete"
+		}
+		e.Printf("%s: would repair %s, from snapshot %d: %s would be lost, %s left; %s does it\n", table,
+			terminal.Plural(uint64(r.Repairs()), "fault"), r.Base, terminal.Plural(r.LostRows, "row"),
+			terminal.Plural(uint64(r.Left()), "fault"), how)
+	}
+}
