@@ -39,6 +39,22 @@ func (b *leaseBlobs) PutIfAbsent(ctx context.Context, name string, data []byte) 
 	return err
 }
 
+// drain receives what is told of leases until it is called again.
+func (b *leaseBlobs) drain() (stop func()) {
+	end, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-b.put:
+			case <-end:
+				return
+			}
+		}
+	}()
+	return func() { close(end); <-done }
+}
+
 func leasedStore(t *testing.T) (*leaseBlobs, *storage.Snapshot) {
 	t.Helper()
 	_, snap := realStore(t)
@@ -105,12 +121,78 @@ func TestReadersHoldLeases(t *testing.T) {
 		if renewed := <-blobs.put; renewed == first {
 			t.Errorf("%s: renewed as it was: %s", what, first)
 		}
+		stop := blobs.drain()
 		if err := r.Close(); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
+		stop()
 		if all := leased(t, snap.Table()); len(all) > 0 {
 			t.Errorf("%s: closed, there is still %+v", what, all)
 		}
+	}
+}
+
+// A slowPut is a Store whose leases are put some time after they are asked for, even if who asks does not wait.
+type slowPut struct {
+	object.Store
+	begun, goOn, done chan struct{}
+}
+
+func (s *slowPut) PutIfAbsent(ctx context.Context, name string, data []byte) error {
+	if !strings.Contains(name, "/leases/") {
+		return s.Store.PutIfAbsent(ctx, name, data)
+	}
+	close(s.begun)
+	put := make(chan error, 1)
+	go func() {
+		<-s.goOn
+		put <- s.Store.PutIfAbsent(context.WithoutCancel(ctx), name, data)
+		close(s.done)
+	}()
+	select {
+	case err := <-put:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// A reader that is closed while its lease is on the way leaves none.
+func TestClosedWhileALeaseIsTaken(t *testing.T) {
+	_, snap := realStore(t)
+	blobs := &slowPut{snap.Table().Store().Blobs(), make(chan struct{}), make(chan struct{}), make(chan struct{})}
+	store, err := storage.Create(t.Context(), blobs, storage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	table, err := store.Table(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if snap, err = table.Latest(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	plan, err := NewPlan(t.Context(), snap, PlanOptions{Features: []string{"n"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := NewLayout(t.Context(), snap, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, l, Options{Lease: LeaseOptions{After: 1}})
+	<-blobs.begun
+	closed := make(chan error)
+	go func() { closed <- s.Close() }()
+	time.Sleep(20 * time.Millisecond) // Close is under way, or is done too early
+	close(blobs.goOn)
+	if err := <-closed; err != nil {
+		t.Fatal(err)
+	}
+	<-blobs.done
+	if all := leased(t, table); len(all) > 0 {
+		t.Errorf("closed, there is still %+v", all)
 	}
 }
 

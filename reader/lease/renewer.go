@@ -234,11 +234,14 @@ func (k *Renewer) endUnused() {
 	k.end()
 }
 
-// end releases the lease. After an error, or releaseWithin, it ends by itself.
+// end releases the lease. After an error, or releaseWithin, it ends by itself. It waits for a request that is under way:
+// if that were cancelled, it might take effect later, and the lease would stay.
 func (k *Renewer) end() {
-	k.cancel()
+	late := time.AfterFunc(releaseWithin, k.cancel)
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	late.Stop()
+	k.cancel()
 	if k.ended {
 		return
 	}
