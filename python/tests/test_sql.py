@@ -245,3 +245,11 @@ def test_damage(store, tmp_path):
     dsi_fails(1, "corrupt data", "sql", tmp_path / "store", "select sum(d) from ads")
     dsi_fails(1, "corrupt data", "sql", tmp_path / "store", "select d from ads", "--json")
     assert not out.exists()
+
+
+def test_names_that_differ_only_in_case(tmp_path):
+    for name, value in (("ads", 1), ("Ads", 2), ("other", 3)):
+        dsistore.open(tmp_path / "store").ingest(name, pa.table({"x": [value]}), init=True)
+    assert rows(tmp_path / "store", "select x from other") == [[3]]
+    for query in ("select * from ads", 'select * from "Ads", other', 'select * from "ads@1"'):
+        dsi_fails(1, "tables Ads and ads: their names differ only in case", "sql", tmp_path / "store", query)

@@ -234,8 +234,8 @@ func (k *Renewer) endUnused() {
 	k.end()
 }
 
-// end releases the lease. After an error, or releaseWithin, it ends by itself. It waits for a request that is under way:
-// if that were cancelled, it might take effect later, and the lease would stay.
+// end releases the lease. After an error, or releaseWithin, it ends by itself. end waits for a request that is under
+// way: if that were cancelled, it might take effect later, and the lease would stay.
 func (k *Renewer) end() {
 	late := time.AfterFunc(releaseWithin, k.cancel)
 	k.mu.Lock()

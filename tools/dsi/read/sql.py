@@ -22,6 +22,7 @@ except ImportError:
 
 task = json.load(sys.stdin)
 opened = set()  # names that dsi was asked for
+listed = {}  # the tables of the store, once they were asked for
 
 
 def ask(**request):
@@ -132,11 +133,23 @@ def literal(constant):
     return None
 
 
+def check_case(name):
+    """Raises an error if DuckDB, which does not tell upper from lower case, might read another table for this one."""
+    table = name.partition("@")[0]
+    if "tables" not in listed:
+        listed.update(ask(list=True)[0])
+    alike = [t for t in listed.get("tables", []) if t.casefold() == table.casefold()]
+    if len(alike) > 1:
+        raise duckdb.InvalidInputException(f"tables {' and '.join(sorted(alike))}: their names differ only in case, "
+                                           "which DuckDB does not see: dsi export writes one of them")
+
+
 def open_table(con, name):
     """Puts a table where DuckDB finds it; False: there is none of that name, or it was there."""
     if name in opened:
         return False
     opened.add(name)
+    check_case(name)
     answer, data = ask(table=name)
     if "error" in answer:
         return False
