@@ -77,11 +77,16 @@ func TestTraffic(t *testing.T) {
 	before := ofService()
 	check := func(step string) {
 		t.Helper()
-		// A request that is cancelled may reach the server a little later.
+		// A request that is cancelled, as one of two reads is when the other answers, may reach the server a little
+		// later, or never.
 		got, want := requests(c.Traffic()), at.traffic()
 		for end := time.Now().Add(5 * time.Second); got != want && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 			got, want = requests(c.Traffic()), at.traffic()
+		}
+		if lost := got.Reads - want.Reads; got.Reads > want.Reads && lost <= 3 {
+			t.Logf("after %s: %d reads were cancelled before they reached the server", step, lost)
+			got.Reads = want.Reads
 		}
 		if got != want || want.Requests() == 0 {
 			t.Errorf("after %s: counted %+v, the server saw %+v", step, got, want)
