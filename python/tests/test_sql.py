@@ -10,7 +10,10 @@ import math
 import pathlib
 import random
 import shutil
+import signal
+import subprocess
 import sys
+import time
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dsistore
-from programs import dsi, dsi_fails
+from programs import dsi, dsi_fails, dsi_program
 
 duckdb = pytest.importorskip("duckdb", minversion="2")
 
@@ -253,3 +256,23 @@ def test_names_that_differ_only_in_case(tmp_path):
     assert rows(tmp_path / "store", "select x from other") == [[3]]
     for query in ("select * from ads", 'select * from "Ads", other', 'select * from "ads@1"'):
         dsi_fails(1, "tables Ads and ads: their names differ only in case", "sql", tmp_path / "store", query)
+
+
+def test_long_queries(store, tmp_path):
+    """What DuckDB would print of its progress is not among the rows; and a query that is interrupted leaves nothing."""
+    n = 1
+    while True:
+        query = f"select sum(hash(a.range, b.range) % 2) >= 0 from range({n} * 1000000) a, range(100) b"
+        begin = time.monotonic()
+        assert rows(store, query) == [[True]]
+        if time.monotonic() - begin > 5:  # DuckDB prints progress after 2 s
+            break
+        n *= 4
+    endless = "select sum(hash(a.range, b.range) % 2) from range(1000000) a, range(10000000) b"
+    p = subprocess.Popen([dsi_program(), "sql", str(store), endless, "--to", str(tmp_path / "out.parquet")],
+                         stderr=subprocess.PIPE, text=True)
+    time.sleep(4)
+    p.send_signal(signal.SIGINT)
+    _, said = p.communicate(timeout=60)
+    assert p.returncode == 130, said
+    assert not list(tmp_path.iterdir())

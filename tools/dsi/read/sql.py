@@ -218,6 +218,7 @@ def write_arrow(result, new):
 def run():
     con = duckdb.connect()
     con.execute("set python_enable_replacements = false")
+    con.execute("set enable_progress_bar = false")  # it would be printed among the rows of a query of 2 seconds
     con.execute("set temp_directory = ?", [task["spill"]])
     result = None
     for statement in con.extract_statements(task["query"]):
