@@ -7,6 +7,7 @@ import datetime
 import decimal
 import json
 import math
+import os
 import pathlib
 import random
 import shutil
@@ -275,4 +276,17 @@ def test_long_queries(store, tmp_path):
     p.send_signal(signal.SIGINT)
     _, said = p.communicate(timeout=60)
     assert p.returncode == 130, said
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("args", [["--json"], ["--to", "-"]])
+def test_nobody_reads_the_rest(store, tmp_path, args):
+    """As by "| head": it ends by the signal, says nothing, and leaves nothing."""
+    many = "select a.id from ads a, ads b"
+    p = subprocess.Popen([dsi_program(), "sql", str(store), many, *args], stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, text=False, env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert p.stdout and p.stdout.read(100)
+    p.stdout.close()
+    assert p.stderr and p.stderr.read() == b""
+    assert p.wait(60) == -signal.SIGPIPE
     assert not list(tmp_path.iterdir())

@@ -67,6 +67,10 @@ evaluated by dsi. DuckDB 2 and pyarrow must be installed for Python. docs/guide/
 
 // Run runs the command.
 func (c *SQL) Run(ctx context.Context, e *app.Env) error {
+	return terminal.OutlivePipe(func() error { return c.run(ctx, e) })
+}
+
+func (c *SQL) run(ctx context.Context, e *app.Env) error {
 	format, err := c.format(e.JSON)
 	if err != nil {
 		return err
@@ -302,11 +306,14 @@ func printJSONRows(e *app.Env, r io.Reader) error {
 		line = bytes.TrimRight(line, "\n")
 		switch n {
 		case 0:
-			fmt.Fprintf(e.Out, "%s,\n\"rows\": [\n", bytes.TrimSuffix(line, []byte("}")))
+			_, err = fmt.Fprintf(e.Out, "%s,\n\"rows\": [\n", bytes.TrimSuffix(line, []byte("}")))
 		case 1:
-			fmt.Fprintf(e.Out, "%s", line)
+			_, err = e.Out.Write(line)
 		default:
-			fmt.Fprintf(e.Out, ",\n%s", line)
+			_, err = fmt.Fprintf(e.Out, ",\n%s", line)
+		}
+		if err != nil {
+			return fmt.Errorf("standard output: %w", err)
 		}
 	}
 }
