@@ -223,6 +223,22 @@ def test_printed(store):
     assert ["ds", "VARCHAR"] in [row[:2] for row in rows(store, "describe ads")]
 
 
+def test_values_that_python_has_not(store):
+    """Dates beyond its years, 24:00, intervals, and numbers of 128 bits are as DuckDB prints them."""
+    values = {"date '12000-01-01'": "12000-01-01", "date '0044-03-15 (BC)'": "0044-03-15 (BC)",
+              "date 'infinity'": "infinity", "timestamp '-infinity'": "-infinity",
+              "timestamp_s '200000-01-01'": "200000-01-01 00:00:00", "time '24:00:00'": "24:00:00",
+              "'12:00:00+01'::timetz": "12:00:00+01", "interval '1 month 2 days'": "1 month 2 days",
+              "timestamp_ns '2026-01-01 00:00:00.000000001'": "2026-01-01 00:00:00.000000001",
+              "'101'::bit": "101", "340282366920938463463374607431768211455::uhugeint":
+              "340282366920938463463374607431768211455",
+              "[date '12000-01-01', null]": ["12000-01-01", None], "null::date": None}
+    query = "select " + ", ".join(f"{v} as x" for v in values)
+    assert rows(store, query) == [list(values.values())]
+    assert rows(store, f"create table t as {query.replace(' as x', '')}; select * from t") == [list(values.values())]
+    assert "12000-01-01" in dsi("sql", store, "select date '12000-01-01'")
+
+
 @pytest.mark.parametrize(("query", "code", "message"), [
     ("select clik from ads", 2, 'clik" not found in FROM clause.*click'),
     ("selec 1", 2, 'Parser Error: syntax error at or near "selec"'),

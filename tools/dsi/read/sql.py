@@ -190,6 +190,11 @@ def plain(value):
     return value if value is None or isinstance(value, (str, int, float)) else str(value)
 
 
+# Types, and lists of them, whose values DuckDB writes as text. Python has no year 0 or 10000 and no infinite time, and
+# takes other values for others.
+TEXT = re.compile(r"(DATE|TIME.*|INTERVAL|BIT|UHUGEINT)(\[\d*\])*")
+
+
 def write_rows(result):
     """A line with the names and types of the columns, then a line per row."""
 
@@ -198,7 +203,11 @@ def write_rows(result):
 
     if result is None:
         return line({"columns": [], "types": []})
-    line({"columns": result.columns, "types": [str(t) for t in result.types]})
+    types = [str(t) for t in result.types]
+    line({"columns": result.columns, "types": types})
+    as_text = [re.sub(r"^[^\[]*", "VARCHAR", t) if TEXT.fullmatch(t) else "" for t in types]
+    if any(as_text):
+        result = result.project(", ".join(f"#{i + 1}::{t}" if t else f"#{i + 1}" for i, t in enumerate(as_text)))
     left = task["rows"]
     for batch in result.to_arrow_reader(4096):
         for row in zip(*(column.to_pylist() for column in batch.columns)):
