@@ -2,6 +2,7 @@ package reader
 
 import (
 	"github.com/dsistore/dsistore/reader/ioplan"
+	"github.com/dsistore/dsistore/reader/memory"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -26,6 +27,16 @@ func (l *Layout) newFetchPlan(o *Options) fetchPlan {
 		f.sizes.Task, f.sizes.Apart = min(o.MemoryBudget/4, 64<<20), true
 	}
 	return f
+}
+
+// newBudgets returns the budgets of I/O tasks and of decoded stripes. Where a task has many stripes each has a half, so
+// that the next task is fetched while the stripes of one wait for memory.
+func (l *Layout) newBudgets(total int64) (fetched, decoded *memory.Budget) {
+	if !object.HighLatency(l.blobs) {
+		one := memory.NewBudget(total)
+		return one, one
+	}
+	return memory.NewBudget(total / 2), memory.NewBudget(total - total/2)
 }
 
 // next returns the sizes of the next I/O task.
