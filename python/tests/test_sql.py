@@ -275,6 +275,17 @@ def test_names_that_differ_only_in_case(tmp_path):
         dsi_fails(1, "tables Ads and ads: their names differ only in case", "sql", tmp_path / "store", query)
 
 
+def test_features_that_differ_only_in_case(tmp_path):
+    """DuckDB would number them, so that click_1 were Click."""
+    store = dsistore.open(tmp_path / "store")
+    store.ingest("t", pa.table({"Click": [1], "click": [2], "click_1": [3]}), init=True)
+    dsi_fails(1, "table t: features Click and click: their names differ only in case.*dsi features rename",
+              "sql", tmp_path / "store", "select click_1 from t")
+    store.ingest("u", pa.table({"Rows": [5, 6], "ROWS_": [7, 7]}))
+    query = "select rows, rows_, count(*) from u group by all order by 1"
+    assert rows(tmp_path / "store", query) == [[5, 7, 1], [6, 7, 1]]
+
+
 def test_long_queries(store, tmp_path):
     """What DuckDB would print of its progress is not among the rows; and a query that is interrupted leaves nothing."""
     n = 1

@@ -46,7 +46,7 @@ class Table(ArrowScanSource):
         super().__init__(None)
         self.name, self.count = name, rows
         self.rows_only = "rows"
-        while schema.get_field_index(self.rows_only) >= 0:
+        while self.rows_only in {n.casefold() for n in schema.names}:
             self.rows_only += "_"
         self.schema = schema.insert(0, pa.field(self.rows_only, pa.bool_()))
 
@@ -133,15 +133,22 @@ def literal(constant):
     return None
 
 
-def check_case(name):
-    """Raises an error if DuckDB, which does not tell upper from lower case, might read another table for this one."""
-    table = name.partition("@")[0]
+def check_case(what, names, instead):
+    """Raises an error if DuckDB, which does not tell upper from lower case, might take one of the names for another."""
+    first = {}
+    for name in sorted(names):
+        other = first.setdefault(name.casefold(), name)
+        if other != name:
+            raise duckdb.InvalidInputException(f"{what} {other} and {name}: their names differ only in case, which "
+                                               f"DuckDB does not see: {instead}")
+
+
+def check_table(name):
+    table = name.partition("@")[0].casefold()
     if "tables" not in listed:
         listed.update(ask(list=True)[0])
-    alike = [t for t in listed.get("tables", []) if t.casefold() == table.casefold()]
-    if len(alike) > 1:
-        raise duckdb.InvalidInputException(f"tables {' and '.join(sorted(alike))}: their names differ only in case, "
-                                           "which DuckDB does not see: dsi export writes one of them")
+    alike = [t for t in listed.get("tables", []) if t.casefold() == table]
+    check_case("tables", alike, "dsi export writes one of them")
 
 
 def open_table(con, name):
@@ -149,11 +156,13 @@ def open_table(con, name):
     if name in opened:
         return False
     opened.add(name)
-    check_case(name)
+    check_table(name)
     answer, data = ask(table=name)
     if "error" in answer:
         return False
-    table = Table(name, answer.get("rows"), pa.ipc.open_stream(data).schema)
+    schema = pa.ipc.open_stream(data).schema
+    check_case(f"table {name}: features", schema.names, "dsi features rename gives one another name")
+    table = Table(name, answer.get("rows"), schema)
     con.from_arrow(table).project(f"* exclude ({quoted(table.rows_only)})").create_view(name)
     return True
 
