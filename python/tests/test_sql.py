@@ -317,3 +317,26 @@ def test_nobody_reads_the_rest(store, tmp_path, args):
     assert p.stderr and p.stderr.read() == b""
     assert p.wait(60) == -signal.SIGPIPE
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc says which processes there are")
+def test_killed(store, tmp_path):
+    """When dsi is killed DuckDB does not go on, and nothing is left."""
+    endless = "select sum(hash(a.range, b.range) % 2) from range(1000000) a, range(10000000) b"
+    p = subprocess.Popen([dsi_program(), "sql", str(store), endless], env={**os.environ, "TMPDIR": str(tmp_path)})
+    children = pathlib.Path(f"/proc/{p.pid}/task/{p.pid}/children")
+    end = time.monotonic() + 60
+
+    def soon(condition) -> None:
+        while not condition():
+            assert time.monotonic() < end
+            time.sleep(0.1)
+
+    started: list[str] = []
+    soon(lambda: started.extend(c for t in children.parent.parent.iterdir()
+                                for c in (t / "children").read_text().split()) or started)
+    time.sleep(2)  # the query runs
+    p.kill()
+    p.wait()
+    soon(lambda: not pathlib.Path(f"/proc/{started[0]}").exists())
+    assert not list(tmp_path.iterdir())

@@ -185,8 +185,12 @@ func (s *scanServer) run(ctx context.Context, task sqlTask, result func(io.Reade
 		return err
 	}
 	var stderr python.Stderr
-	cmd.Stdin, cmd.Stderr = bytes.NewReader(text), &stderr
+	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	in, err := cmd.StdinPipe() // open as long as this process is there
 	if err != nil {
 		return err
 	}
@@ -194,6 +198,7 @@ func (s *scanServer) run(ctx context.Context, task sqlTask, result func(io.Reade
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { cmd.Process.Kill() })()
+	_, _ = in.Write(append(text, '\n')) // a script that has ended says why
 	err = result(out)
 	if err != nil {
 		cmd.Process.Kill() // nobody reads what it writes

@@ -4,8 +4,11 @@ import base64
 import decimal
 import json
 import math
+import os
 import re
+import shutil
 import socket
+import threading
 
 try:
     import duckdb
@@ -20,9 +23,19 @@ except ImportError:
     print(f"DuckDB {duckdb.__version__} cannot be told which columns and rows are read", file=sys.stderr)
     sys.exit(77)
 
-task = json.load(sys.stdin)
+task = json.loads(sys.stdin.readline())
 opened = set()  # names that dsi was asked for
 listed = {}  # the tables of the store, once they were asked for
+
+
+def end_with_dsi():
+    """When dsi has been killed, ends the process and removes what dsi would: standard input is open until then."""
+    os.read(0, 1)
+    shutil.rmtree(task["spill"], ignore_errors=True)
+    os._exit(1)
+
+
+threading.Thread(target=end_with_dsi, daemon=True).start()
 
 
 def ask(**request):
