@@ -3,6 +3,7 @@ package reader
 import (
 	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/memory"
+	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -29,14 +30,20 @@ func (l *Layout) newFetchPlan(o *Options) fetchPlan {
 	return f
 }
 
-// newBudgets returns the budgets of I/O tasks and of decoded stripes. Where a task has many stripes each has a half, so
-// that the next task is fetched while the stripes of one wait for memory.
-func (l *Layout) newBudgets(total int64) (fetched, decoded *memory.Budget) {
-	if !object.HighLatency(l.blobs) {
-		one := memory.NewBudget(total)
+// newBudgets returns the budgets of I/O tasks and of decoded stripes. Where fetches are apart each has its own, so that
+// the next tasks are fetched while the stripes of one wait for memory. That of tasks has room for three of the largest,
+// but is at most a half of the memory; a quarter in a shuffle, whose buffers are many stripes in memory at once.
+func (l *Layout) newBudgets(o *Options) (fetched, decoded *memory.Budget) {
+	sizes := l.newFetchPlan(o).sizes
+	if !sizes.Apart {
+		one := memory.NewBudget(o.MemoryBudget)
 		return one, one
 	}
-	return memory.NewBudget(total / 2), memory.NewBudget(total - total/2)
+	share := min(o.MemoryBudget/2, 3*sizes.Task)
+	if l.plan.Shuffle.Unit != plan.UnitNone {
+		share = min(o.MemoryBudget/4, share)
+	}
+	return memory.NewBudget(share), memory.NewBudget(o.MemoryBudget - share)
 }
 
 // next returns the sizes of the next I/O task.
