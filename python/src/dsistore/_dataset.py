@@ -77,7 +77,8 @@ class BatchOptions(ReadOptions, total=False):
 def options_of(features: str | Sequence[str] | None, dedup: bool | str, options: BatchOptions) -> Options:
     """The options of an output that has dedup instead of Table.torch's output."""
     given: dict[str, Any] = dict(options)
-    return Options(selected(features, given.pop("columns", None)), dedup=dedup_form(dedup), **given)
+    default = () if given.get("sparse") or given.get("integers") else None
+    return Options(selected(features, given.pop("columns", None), default), dedup=dedup_form(dedup), **given)
 
 
 class Dataset(Generic[T]):
