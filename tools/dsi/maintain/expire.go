@@ -12,8 +12,8 @@ import (
 // Expire lets old snapshots expire.
 type Expire struct {
 	app.TableArgs
-	KeepLast    uint64        `help:"Keep this many of the newest, those that expire itself made not counted." placeholder:"N"`
-	YoungerThan time.Duration `help:"Keep those that were the table within this time, such as 168h." placeholder:"TIME"`
+	KeepLast    uint64        `help:"Keep this many of the newest, not counting snapshots that expire itself made." placeholder:"N"`
+	YoungerThan time.Duration `help:"Keep snapshots that were the newest within this time, such as 168h." placeholder:"TIME"`
 	DryRun      bool          `help:"Say what would expire, and who holds what, and change nothing."`
 }
 

@@ -15,7 +15,7 @@ type GC struct {
 	app.StoreArg
 	app.MetricsFlag
 	DryRun bool          `help:"Say what would go, and remove nothing."`
-	Grace  time.Duration `default:"24h" help:"Leave objects that are younger than this: an ingest may be about to commit them."`
+	Grace  time.Duration `default:"24h" help:"Keep objects that are younger than this: an ingest may be about to commit them."`
 }
 
 // gcJSON is what gc prints with --json.
