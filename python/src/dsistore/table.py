@@ -456,12 +456,12 @@ class Table:
             raise errors.UsageError(f"output {output!r}: want 'kjt', 'ikjt' or 'partial'")
         return TorchDataset(
             self._ref,
-            Options(selected(features, columns, () if sparse or integers else None), labels=labels, integers=integers, sparse=sparse,
-                    partitions=partitions, filter=filter, sample_list=sample_list, downsample=downsample,
-                    overlay=overlay, batch_size=batch_size, shuffle=shuffle, seed=seed, rank=rank,
-                    world_size=world_size, dedup=output, expand=expand, transforms=transforms, drop_last=drop_last,
-                    presence=presence, shards=shards, prefetch=prefetch, workers=workers, memory=memory, job=job,
-                    lease=lease), device, pin_memory)
+            Options(selected(features, columns, () if sparse or integers else None), labels=labels, integers=integers,
+                    sparse=sparse, partitions=partitions, filter=filter, sample_list=sample_list,
+                    downsample=downsample, overlay=overlay, batch_size=batch_size, shuffle=shuffle, seed=seed,
+                    rank=rank, world_size=world_size, dedup=output, expand=expand, transforms=transforms,
+                    drop_last=drop_last, presence=presence, shards=shards, prefetch=prefetch, workers=workers,
+                    memory=memory, job=job, lease=lease), device, pin_memory)
 
     def numpy(self, features: str | Sequence[str] | None = None, *, dedup: bool | Literal["partial"] = False,
               **options: Unpack[BatchOptions]) -> NumpyDataset:
