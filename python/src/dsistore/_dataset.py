@@ -8,6 +8,7 @@ own.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
@@ -136,10 +137,23 @@ class Dataset(Generic[T]):
         self._drop_last = o.drop_last
         self._state = LoaderState(self._plan.batches, start)
         self._meter = Meter()
+        self._warned = False  # of null labels
 
     def _make(self, block: Block) -> T:
         """A batch of the output, over the memory of the engine's."""
         raise NotImplementedError
+
+    def _give(self, block: Block) -> T:
+        """_make, with a warning at the first batch that has null labels, which a loss would take for 0."""
+        if block.null_labels and not self._presence and not self._warned:
+            self._warned = True
+            labels = [self._names[f] for f in block.schema.labels[:-1 if self._weighted else None]]
+            name = labels[0] if len(labels) == 1 else "LABEL"
+            warnings.warn(
+                f"null labels come as 0: {block.null_labels} of {block.rows * len(labels)} in batch {block.index} "
+                f"({', '.join(labels)}). filter='{name} IS NOT NULL' leaves such rows out, presence=True adds a mask, "
+                f"and transforms={{'{name}': 'fill(0)'}} says that 0 is meant.", stacklevel=4)
+        return self._make(block)
 
     @property
     def plan(self) -> str:
@@ -223,4 +237,4 @@ class Dataset(Generic[T]):
             "rank_workers": workers, "shards": self._shard_count(world), "drop_last": self._drop_last, **self._options,
             **_engine.recorded(self._job),
         }
-        return EpochIterator(options, start, begin, self._plan.batches, world, self._make, moved, self._meter)
+        return EpochIterator(options, start, begin, self._plan.batches, world, self._give, moved, self._meter)

@@ -410,7 +410,7 @@ class Table:
 
         features    names, globs or sets, as in ``features``; nothing else is read. columns is another name for it
         labels      names, globs or sets; one name ("click") gives [B], a list gives [B, L]. Default: the features with
-                    the role label
+                    the role label. Null is 0; without presence= this is a warning
         integers    names, globs or sets of dense integers that come as int64, one tensor each. In other dense features,
                     an integer that float32 cannot hold is an error; it is never rounded
         sparse      names, globs or sets of dense integers (categories, keys) that come as id lists of length one, for
