@@ -346,8 +346,7 @@ class Table:
         label     features that the table does not have become labels
         missing_rows    value in rows of the table that have no row in source: ``fallthrough``, the value below, or
                         ``null``
-        missing_layers  the same for segments that are ingested later, and for segments without any matching row;
-                        ``refuse``: reading there is an error
+        missing_layers  the same for segments that are ingested later; ``refuse``: reading there is an error
         replace   drops an overlay of the same name, in the same commit
         memory    maximum bytes held
         progress  is called from time to time with (phase, rows, bytes done, bytes in all)

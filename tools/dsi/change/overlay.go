@@ -75,7 +75,7 @@ type overlayAdd struct {
 	Features      []string `placeholder:"NAMES" help:"The features of the files to take. Default: all but the key."`
 	Label         bool     `help:"Features that the table does not have are labels."`
 	MissingRows   string   `default:"fallthrough" enum:"fallthrough,null" help:"Value in rows that the overlay has no value for: fallthrough, the value below, or null."`
-	MissingLayers string   `default:"fallthrough" enum:"fallthrough,null,refuse" help:"The same for segments that are ingested later, and for segments without any matching row: fallthrough, null, or refuse, which makes reading there an error."`
+	MissingLayers string   `default:"fallthrough" enum:"fallthrough,null,refuse" help:"The same for segments that are ingested later: fallthrough, null, or refuse, which makes reading there an error."`
 	Replace       bool     `help:"Drop an existing overlay of this name in the same commit."`
 }
 
