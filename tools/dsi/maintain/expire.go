@@ -78,6 +78,9 @@ func (c *Expire) Run(ctx context.Context, e *app.Env) error {
 		e.Printf("%s: %s of %s, %d to %d; the oldest is now %d\n", terminal.Did(c.DryRun, "expired", "expire"),
 			terminal.Plural(uint64(len(out.Expired)),
 				"snapshot"), terminal.OneLine(c.Table), out.Expired[0], out.Expired[len(out.Expired)-1], out.Oldest)
+		if !c.DryRun {
+			e.Printf("dsi gc removes them, and what only they have, after its grace period\n")
+		}
 	}
 	printHolds(e, out.Held)
 	return nil
