@@ -100,6 +100,10 @@ func printErasure(e *app.Env, r *compaction.EraseReport) {
 		if len(r.Branches) > 0 {
 			e.Printf("would drop branches %s\n", terminal.OneLine(strings.Join(r.Branches, ", ")))
 		}
+		if len(r.Held) > 0 {
+			e.Printf("would be refused, because branches %s may have the rows: drop them, or give --drop-branches\n",
+				terminal.OneLine(strings.Join(r.Held, ", ")))
+		}
 		return
 	}
 	facts := [][2]string{
@@ -135,7 +139,9 @@ func printErasure(e *app.Env, r *compaction.EraseReport) {
 			terminal.Plural(uint64(s.Keys), "key"), s.Feature, terminal.Plural(s.Slots, "value"),
 			terminal.Plural(s.Segments, "segment"), terminal.Bytes(s.Bytes), terminal.Plural(s.Objects, "object")))
 		add("proved", s.Proves())
+		add("not proved", "that the keys are in no other feature: values of other features are not decoded")
 	}
+	add("not touched", "source files, exports, backups and copies of the store")
 	switch {
 	case r.UnnamedError != "":
 		add("not known", "what is in objects that no snapshot names: "+r.UnnamedError)
