@@ -48,7 +48,7 @@ func (s *Search) Proves() string {
 	values := fmt.Sprintf("no stored value of feature %s in any segment that a snapshot names is one of the keys",
 		s.Feature)
 	if s.ByteKeys > 0 {
-		values += fmt.Sprintf("; no object of the store has the bytes, uncompressed, of one of the keys of eight bytes or "+
+		values += fmt.Sprintf("; no object of the store has the bytes, uncompressed, of a key of eight bytes or "+
 			"more (%d of %d)", s.ByteKeys, s.Keys)
 	}
 	return values
