@@ -99,7 +99,7 @@ func AppendManifest(dst []byte, m Manifest) []byte {
 // the version byte is then that version's own, its checksum too.
 func newerSnapshot(name string, b []byte) error {
 	if len(b) >= 8 && string(b[:7]) == snapshotMagic && b[7] > snapshotVersion {
-		return fmt.Errorf("%s: %w: snapshot of version %d: this program reads version %d",
+		return fmt.Errorf("%s: %w: snapshot of version %d: this program reads version %d; use a newer program",
 			name, format.ErrUnsupported, b[7], snapshotVersion)
 	}
 	return nil
