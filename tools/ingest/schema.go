@@ -19,7 +19,7 @@ type feature struct {
 	known     *catalog.Feature // what the table says of it; nil: it is new
 	number    int
 	seen      bool
-	valued    bool     // a file said its type; else it is a placeholder
+	valued    bool     // a file said its type; else it is a placeholder, and a new feature is left out (kept)
 	firstFile string   // that had it
 	rawBytes  uint64   // decoded, so far
 	class     keyClass // of the first file: keys must keep it
@@ -137,6 +137,10 @@ func (x *feature) noteNoValue(file string, f *source.Field) {
 	}
 }
 
+// kept reports whether the dump's rows have the feature. One that the table does not have, and of which no file says
+// the type, is not made: a type that was guessed would refuse the values of a later dump.
+func (x *feature) kept() bool { return x.seen && (x.valued || x.known != nil) }
+
 func (x *feature) describe(t vector.Type, logical, originColumn, originKey string) {
 	x.Type, x.Logical, x.OriginColumn, x.OriginKey = t, logical, originColumn, originKey
 }
@@ -247,19 +251,19 @@ func (s *schema) types() []vector.Type {
 
 // packOrder returns the features of the dump in the order in which packs hold them.
 func (s *schema) packOrder(p writer.Popularity) []*writer.Feature {
-	seen := make([]*feature, 0, len(s.list))
+	kept := make([]*feature, 0, len(s.list))
 	for _, f := range s.list {
-		if f.seen {
-			seen = append(seen, f)
+		if f.kept() {
+			kept = append(kept, f)
 		}
 	}
-	writer.SortForPacks(seen, p, func(f *feature) (catalog.Feature, uint64) {
+	writer.SortForPacks(kept, p, func(f *feature) (catalog.Feature, uint64) {
 		known := f.stored()
 		known.Role = f.Role
 		return known, f.rawBytes
 	})
-	out := make([]*writer.Feature, len(seen))
-	for i, f := range seen {
+	out := make([]*writer.Feature, len(kept))
+	for i, f := range kept {
 		out[i] = &writer.Feature{Feature: f.stored(), Number: f.number, RawBytes: f.rawBytes}
 	}
 	return out

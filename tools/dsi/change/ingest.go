@@ -152,7 +152,11 @@ func printInferred(e *app.Env, i source.Inferred) {
 	for _, c := range i.Columns {
 		if c.Because != "" {
 			if reasons++; reasons <= shownInferred {
-				e.Printf("  %s is a %s because of %s\n", terminal.OneLine(c.Name), c.Type, terminal.OneLine(c.Because))
+				because := c.Because
+				if c.Hint != "" {
+					because += "; " + c.Hint
+				}
+				e.Printf("  %s is a %s because of %s\n", terminal.OneLine(c.Name), c.Type, terminal.OneLine(because))
 			}
 		}
 	}
@@ -220,9 +224,21 @@ func reportFacts(r ingest.Report) [][2]string {
 		add("profile", r.Profile)
 	}
 	if len(r.Widened) > 0 {
-		add("widened", strings.Join(r.Widened[:min(len(r.Widened), shownFeatures)], ", "))
+		add("widened", firstNames(r.Widened))
+	}
+	if len(r.Valueless) > 0 {
+		add("left out", firstNames(r.Valueless)+": no values yet, and so no type")
 	}
 	return facts
+}
+
+// firstNames returns the first of some names, and how many more there are.
+func firstNames(names []string) string {
+	list := strings.Join(names[:min(len(names), shownFeatures)], ", ")
+	if more := len(names) - shownFeatures; more > 0 {
+		list += fmt.Sprintf(" and %s more", terminal.Count(more))
+	}
+	return list
 }
 
 // spilled says how much was sorted on disk.
