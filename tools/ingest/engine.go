@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -199,14 +200,17 @@ func (e *engine) inferred(i source.Inferred) {
 	}
 }
 
-// because returns which value made text of a column whose types were inferred, for an error; empty: none is known.
+// because returns which value made text of a column whose types were inferred, for an error, and what to do about it;
+// empty: none is known.
 func (e *engine) because(column string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, i := range e.report.Inferred {
 		for _, c := range i.Columns {
-			if c.Name == column && c.Because != "" {
-				return "; it is text because of " + c.Because
+			if reason := cmp.Or(c.Because, c.First); c.Name == column && reason != "" {
+				return fmt.Sprintf("; it is text because of %s; %s", reason, cmp.Or(c.Hint, fmt.Sprintf("to leave "+
+					`such rows out, say with --mapping which type it has, {"columns": {%q: {"type": ...}}}, and `+
+					"--on-bad-row quarantine", column)))
 			}
 		}
 	}
