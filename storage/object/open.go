@@ -40,7 +40,7 @@ func OpenWith(uri string, options map[string]string) (Store, error) {
 		return NewLocal(uri)
 	}
 	if scheme != "file" {
-		return nil, fmt.Errorf("store %s: no support for %s:// stores; want a path, file:///path%s", redact(uri),
+		return nil, fmt.Errorf("store %s: no support for %s:// stores; want a path%s", redact(uri),
 			scheme, schemes())
 	}
 	u, err := url.Parse(uri)
@@ -58,11 +58,8 @@ func OpenWith(uri string, options map[string]string) (Store, error) {
 
 // schemes lists the registered ones, as the rest of a sentence.
 func schemes() string {
-	var out string
-	for _, scheme := range slices.Sorted(maps.Keys(openers)) {
-		out += " or " + scheme + "://bucket/prefix"
-	}
-	return out
+	all := append([]string{"file"}, slices.Sorted(maps.Keys(openers))...)
+	return " or " + strings.Join(all, "://, ") + "://"
 }
 
 // redact returns the uri without user information and query, which may hold credentials.

@@ -98,7 +98,8 @@ func report(ctx context.Context, name string, stderr io.Writer, err error) int {
 		return ExitDamage
 	case errors.Is(err, storage.ErrConflict):
 		return ExitConflict
-	case errors.Is(err, storage.ErrNotFound), errors.Is(err, object.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, object.ErrNotFound), errors.Is(err, fs.ErrNotExist),
+		errors.Is(err, object.ErrNoBucket):
 		return ExitNotFound
 	}
 	return ExitFailed
