@@ -5,15 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/dsistore/dsistore/internal/suggest"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 	_ "github.com/dsistore/dsistore/storage/object/azure" // stores at az://
@@ -247,6 +243,7 @@ type app struct {
 	*terminal.Env
 	csv    bool
 	since  day
+	near   error // why the store may be a mistyped command
 	failed error // of tables that are missing in what is printed
 }
 
@@ -274,7 +271,7 @@ func (a *app) do(ctx context.Context, args []string) error {
 	if c.JSON && c.CSV {
 		return terminal.Usagef("--json and --csv: want one of them")
 	}
-	a.JSON, a.csv, a.since = c.JSON, c.CSV, c.Since
+	a.JSON, a.csv, a.since, a.near = c.JSON, c.CSV, c.Since, parsed.Near
 	return parsed.Target.(interface {
 		Run(context.Context, *app) error
 	}).Run(ctx, a)
@@ -285,15 +282,6 @@ func (a *app) build(ctx context.Context, t tableArgs, opts report.Options) (*rep
 	blobs, err := object.OpenWith(t.Store, t.StorageOptions())
 	if err != nil {
 		return nil, terminal.UsageError{Err: err}
-	}
-	if hint := ""; object.AsLocal(blobs) != nil {
-		if _, err := os.Stat(t.Store); errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(t.Store, "/.") {
-			hint = suggest.Hint(t.Store, slices.Sorted(maps.Keys(report.Views))) // a command, mistyped
-		}
-		if hint != "" {
-			return nil, fmt.Errorf("there is no command %q, and %w at %s%s", t.Store, storage.ErrNoStore, blobs.URI(),
-				hint)
-		}
 	}
 	if opts.Prices, err = prices.For(blobs.URI(), t.Prices); err != nil {
 		return nil, terminal.UsageError{Err: err}
@@ -314,7 +302,7 @@ func (a *app) build(ctx context.Context, t tableArgs, opts report.Options) (*rep
 		if len(t.Table) == 1 {
 			table = t.Table[0]
 		}
-		err = terminal.Look(err, t.Store, table)
+		err = terminal.Look(err, t.Store, table, a.near)
 	}
 	if r != nil && len(r.Tables) > 0 { // the others cannot be reported on, which is said after these
 		a.failed, err = err, nil
