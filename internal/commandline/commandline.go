@@ -59,6 +59,9 @@ func (p *Program) Parse(ctx context.Context, grammar any, args []string) (*Comma
 	}
 	b, root := p.bind(grammar)
 	root.SetOut(p.Out)
+	if len(args) > 1 && args[0] == "completion" && args[1] == "fish" {
+		root.SetOut(fishScript{p.Out})
+	}
 	root.SetErr(p.Err)
 	root.SetArgs(append([]string{}, args...)) // of nil, cobra would take the process's
 	var helped error
@@ -193,7 +196,11 @@ func (b *binder) runs(c *cobra.Command, s reflect.Value, path string, arguments 
 		if len(args) >= len(arguments) && !a.isList() {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return b.complete(c, target, &a.value, begun)
+		names, directive := b.complete(c, target, &a.value, begun)
+		if len(args) == 0 && directive == cobra.ShellCompDirectiveFilterDirs && startsCommand(c, begun) {
+			return directories(begun) // beside the commands, which the directive would hide
+		}
+		return names, directive
 	}
 	b.completeFlags(c, target, arguments)
 	c.RunE = func(c *cobra.Command, args []string) error {

@@ -32,19 +32,19 @@ type grammar struct {
 	CSV   bool `name:"csv" help:"Print the main table as CSV, with all its columns."`
 	Since day  `placeholder:"DAY|DAYS" help:"Look at usage records from this day on (UTC), or of so many days, as in 2026-11-01 or 30d. Default: all."`
 
-	Summary  summaryCmd  `cmd:"" default:"withargs" help:"A table, or all tables of a store, at a glance. The default: dsistat STORE [TABLE]."`
-	Features featuresCmd `cmd:"" help:"What is stored of each feature, and who reads it."`
-	Jobs     jobsCmd     `cmd:"" help:"Who reads, how much, and how fast; by job and by day."`
-	Savings  savingsCmd  `cmd:"" help:"Where the bytes of the source went, to the byte."`
-	Health   healthCmd   `cmd:"" help:"Segments, packs, overlays, snapshots, branches and leases: what is as it should be, and what is not."`
-	Advise   adviseCmd   `cmd:"" help:"What is worth doing, and what it would save."`
-	Version  versionCmd  `cmd:"" help:"Print the version, its commit, and what it was built with."`
+	Summary  summaryCmd  `cmd:"" default:"withargs" help:"A table, or all tables of a store, at a glance. The default: dsistat STORE [TABLE]." example:"dsistat store ads"`
+	Features featuresCmd `cmd:"" help:"What is stored of each feature, and who reads it." example:"dsistat features store ads --sort stored_bytes --limit 10"`
+	Jobs     jobsCmd     `cmd:"" help:"Who reads, how much, and how fast; by job and by day." example:"dsistat jobs store --since 30d"`
+	Savings  savingsCmd  `cmd:"" help:"Where the bytes of the source went, to the byte." example:"dsistat savings store ads"`
+	Health   healthCmd   `cmd:"" help:"Segments, packs, overlays, snapshots, branches and leases: what is as it should be, and what is not." example:"dsistat health store"`
+	Advise   adviseCmd   `cmd:"" help:"What is worth doing, and what it would save." example:"dsistat advise store ads --unread 14"`
+	Version  versionCmd  `cmd:"" help:"Print the version, its commit, and what it was built with." example:"dsistat version"`
 }
 
 // tableArgs are the arguments of every command.
 type tableArgs struct {
-	Store string   `arg:"" help:"Root of the store: a directory, file:///path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix."`
-	Table []string `arg:"" optional:"" help:"Names of tables. Default: all."`
+	Store string   `arg:"" complete:"dirs" help:"Root of the store: a directory, file:///path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix."`
+	Table []string `arg:"" optional:"" complete:"tables" help:"Names of tables. Default: all."`
 	terminal.Endpoint
 	Prices string `placeholder:"FILE" help:"What the store's service takes, as docs/guide/cost.md has it. Default: DSISTORE_PRICES, else the price list of S3 or Google Cloud Storage."`
 }
@@ -264,7 +264,7 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 func (a *app) do(ctx context.Context, args []string) error {
 	var c grammar
-	parsed, err := a.Parse(ctx, description, &c, args, nil)
+	parsed, err := a.Parse(ctx, description, &c, args, complete)
 	if err != nil || parsed == nil {
 		return err
 	}
@@ -275,6 +275,33 @@ func (a *app) do(ctx context.Context, args []string) error {
 	return parsed.Target.(interface {
 		Run(context.Context, *app) error
 	}).Run(ctx, a)
+}
+
+// complete returns the tables of the store that a command names, for a shell, which waits for them.
+func complete(ctx context.Context, command any, _ string) []string {
+	t, ok := command.(interface {
+		tables(context.Context) ([]string, error)
+	})
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, terminal.CompleteTime)
+	defer cancel()
+	names, _ := t.tables(ctx)
+	return names
+}
+
+func (t tableArgs) tables(ctx context.Context) ([]string, error) {
+	blobs, err := object.OpenWith(t.Store, t.StorageOptions())
+	if err != nil {
+		return nil, err
+	}
+	store, err := storage.Open(ctx, blobs, storage.Options{})
+	if err != nil {
+		return nil, err
+	}
+	names, err := store.Tables(ctx)
+	return names, errors.Join(err, store.Close())
 }
 
 // build makes the report.
