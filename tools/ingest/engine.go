@@ -200,18 +200,29 @@ func (e *engine) inferred(i source.Inferred) {
 	}
 }
 
-// because returns which value made text of a column whose types were inferred, for an error, and what to do about it;
-// empty: none is known.
+// because returns what to do where the type that a column's values gave does not fit, for an error, and which value
+// made text of it; empty: nothing was inferred.
 func (e *engine) because(column string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, i := range e.report.Inferred {
 		for _, c := range i.Columns {
-			if reason := cmp.Or(c.Because, c.First); c.Name == column && reason != "" {
-				return fmt.Sprintf("; it is text because of %s; %s", reason, cmp.Or(c.Hint, fmt.Sprintf("to leave "+
-					`such rows out, say with --mapping which type it has, {"columns": {%q: {"type": ...}}}, and `+
-					"--on-bad-row quarantine", column)))
+			if c.Name != column {
+				continue
 			}
+			reason, wide := "", "string"
+			if r := cmp.Or(c.Because, c.First); r != "" {
+				reason = "; it is text because of " + r
+			}
+			if c.Hint != "" {
+				return reason + "; " + c.Hint
+			}
+			if c.Type == "float64" {
+				wide = "double"
+			}
+			return fmt.Sprintf(`%s; {"columns": {%q: {"type": %q}}} in the mapping file of a new table takes all `+
+				"values; the table's type there, with --on-bad-row quarantine, leaves such rows out", reason, column,
+				wide)
 		}
 	}
 	return ""
