@@ -72,6 +72,11 @@ func (p *Program) Parse(ctx context.Context, grammar any, args []string) (*Comma
 		root.SetHelpCommandGroupID(HelpGroup)
 		root.SetCompletionCommandGroupID(HelpGroup)
 	}
+	root.InitDefaultCompletionCmd(args...)
+	if c, _, _ := root.Find([]string{"completion"}); c != root {
+		c.Args = cobra.ArbitraryArgs
+		c.RunE = func(c *cobra.Command, args []string) error { return seeHelp(c, expectedCommand(c, args)) }
+	}
 	if err := root.ExecuteContext(ctx); err != nil {
 		return nil, err
 	}
@@ -319,7 +324,11 @@ const destructive = "destructive"
 func expectedCommand(c *cobra.Command, args []string) error {
 	names, harmless := commandsOf(c)
 	if len(args) > 0 {
-		return fmt.Errorf("there is no command %q%s", args[0], suggest.Hint(args[0], harmless))
+		hint := suggest.Hint(args[0], harmless)
+		if hint == "" && c.HasParent() && len(names) > 0 {
+			hint = "; there are " + strings.Join(names, ", ")
+		}
+		return fmt.Errorf("there is no command %q%s", args[0], hint)
 	}
 	return fmt.Errorf("expected a command: %s", strings.Join(names, ", "))
 }

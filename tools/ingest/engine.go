@@ -253,8 +253,11 @@ func (r *fileReader) bind(f *source.Field) (*feature, error) {
 		return x, nil
 	}
 	x, err := r.schema.bind(r.path, f)
+	if mixed := (*mixError)(nil); errors.As(err, &mixed) {
+		err = fmt.Errorf("%w%s", err, r.because(f.Path))
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%w%s", err, r.because(f.Path))
+		return nil, err
 	}
 	r.bound[f] = x
 	return x, nil

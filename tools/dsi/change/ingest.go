@@ -121,6 +121,9 @@ const shownInferred = 12
 
 // printInferred says what types columns got by their values, before any row is ingested.
 func printInferred(e *app.Env, i source.Inferred) {
+	if len(i.Columns) == 0 {
+		return
+	}
 	from := terminal.Plural(uint64(i.Rows), "row")
 	if i.Files > 1 {
 		from += " of " + terminal.Plural(uint64(i.Files), "file")
