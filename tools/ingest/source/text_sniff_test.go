@@ -48,6 +48,10 @@ func TestPlainCSV(t *testing.T) {
 			"3 rows of 1 files (one column), title string",
 			"title=\"Hello\"\ntitle=\"Hello, world\"\ntitle=\"Yes\"\n"},
 		{"empty lines alone", "", "", "\n\n", "", ""},
+		{"names with blanks around them", "", "", "id, name ,\" c \"\n1, x ,2\n",
+			"1 rows of 1 files (commas), id int64, name string,  c  int64", "id=1 name=\" x \"  c =2\n"},
+		{"what Excel is told of the delimiter", "", "", "sep=;\na;b,c\n1;2\n", "1 rows of 1 files (semicolons), " +
+			"a int64, b,c int64", "a=1 b,c=2\n"},
 		{"names twice, and others for them", "",
 			`{"text": {"skip_lines": 1, "columns": [{"name": "a"}, {"name": "b"}]}}`, "a,a\n1,2\n",
 			"1 rows of 1 files (commas), a int64, b int64", "a=1 b=2\n"},
@@ -135,6 +139,9 @@ func TestPlainCSV(t *testing.T) {
 		{"names twice", "", "", "a,a\n1,2\n", "", `line 1: two columns have the name "a"`},
 		{"a title", "", "", "A report\na,b\n1,2\n", "", `line 1 is one column, and the lines below it have 2 between ` +
 			`commas: if it is a title, pass over it with {"text": {"skip_lines": 1}}`},
+		{"names of rows, as R writes them", "", "", "a,b\n\"r1\",1,2\n\"r2\",3,4\n", "",
+			`, or give all columns names with {"text": {"skip_lines": 1, "columns": `},
+		{"files put together", "", "", "a,b\n1,x\na,b\n2,y\n", "", `line 3 has the names of line 1 again`},
 		{"a title with a comma", "", "", "A report, short\na,b,c\n1,2,3\n4,5,6\n", "",
 			"line 1 has 2 columns between commas, and most lines below it have another number"},
 		{"Hive's text", "000000_0", "", "1\x01x\n", "", "its first line has Hive's delimiter ^A"},

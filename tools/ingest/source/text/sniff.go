@@ -43,6 +43,11 @@ func find(in *lines.Reader, path string, given *lines.Layout) (lines.Layout, err
 		return *given, column.Refuse("", "its first line has Hive's delimiter ^A; Hive's text has no names and no "+
 			"types: give --ddl FILE, or text.columns in a mapping file")
 	}
+	if delimiter, ok := excelDelimiter(first); ok && given.Delimiter == "" {
+		below := *given
+		below.Delimiter, below.SkipLines = delimiter, n
+		return find(in, path, &below)
+	}
 	var best *trial
 	tried := candidates(path, given)
 	for _, delimiter := range tried {
@@ -66,6 +71,12 @@ func find(in *lines.Reader, path string, given *lines.Layout) (lines.Layout, err
 		return *given, best.err
 	}
 	return best.layout, best.check(given)
+}
+
+// excelDelimiter returns what a first line says to Excel of the delimiter, as sep=; does.
+func excelDelimiter(line []byte) (string, bool) {
+	said, ok := bytes.CutPrefix(bytes.Trim(line, `"`), []byte("sep="))
+	return string(said), ok && len(said) == 1
 }
 
 // firstLine returns the first line that is not skipped and not empty, borrowed, and its number. nil: there is none, and
@@ -308,12 +319,17 @@ func (t *trial) check(given *lines.Layout) error {
 		return nil
 	}
 	if 2*t.fits < t.lines {
+		or := ""
+		if t.even && t.width == len(t.names)+1 { // as R writes the names of rows
+			or = fmt.Sprintf(", or give all columns names with {\"text\": {\"skip_lines\": %d, \"columns\": "+
+				"[{\"name\": \"...\"}, ...]}}", t.first)
+		}
 		return column.Refuse("", "line %d has %d columns between %s, and most lines below it have another number: say "+
 			"with {\"text\": {\"delimiter\": ...}} in a mapping file what is between columns, or pass over lines "+
-			"before the names with {\"text\": {\"skip_lines\": ...}}", t.first, t.columns(),
-			delimiterName(t.layout.Delimiter))
+			"before the names with {\"text\": {\"skip_lines\": ...}}%s", t.first, t.columns(),
+			delimiterName(t.layout.Delimiter), or)
 	}
-	what, named, again, first := "", 0, 0, 0
+	what, named, again, first, together := "", 0, 0, 0, 0
 	for i, name := range t.names {
 		if what == "" && isValue(name) {
 			what = fmt.Sprintf("it has %s", column.Quote(name))
@@ -325,12 +341,18 @@ func (t *trial) check(given *lines.Layout) error {
 			if again++; again == 1 {
 				first = i
 			}
+			if t.again[i] == t.again[first] {
+				together++
+			}
 		}
 	}
 	switch {
 	case what != "":
 	case named == 0:
 		what = "it is empty"
+	case together == named && named > 1:
+		return column.Refuse("", "line %d has the names of line %d again, as where files were put together: ingest "+
+			"them one by one, or take that line out", t.again[first], t.first)
 	case 2*again >= named:
 		what = fmt.Sprintf("its %s is a value of the same column in line %d", column.Quote(t.names[first]),
 			t.again[first])

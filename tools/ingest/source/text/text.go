@@ -84,6 +84,9 @@ func (r *Reader) bindHeader(typeOf typeOf) error {
 	taken := map[string]bool{}
 	for i, f := range r.Fields {
 		name := string(f.Text)
+		if !f.Quoted {
+			name = column.TrimBlanks(name)
+		}
 		if name == "" {
 			name = fmt.Sprintf("_c%d", i) // as in Spark; the index that pandas writes has no name
 		}
