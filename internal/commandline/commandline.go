@@ -74,7 +74,7 @@ func (p *Program) Parse(ctx context.Context, grammar any, args []string) (*Comma
 	}
 	root.InitDefaultCompletionCmd(args...)
 	if c, _, _ := root.Find([]string{"completion"}); c != root {
-		c.Args = cobra.ArbitraryArgs
+		c.Short, c.Long, c.Args = "Print what makes a shell complete commands and names.", "", cobra.ArbitraryArgs
 		c.RunE = func(c *cobra.Command, args []string) error { return seeHelp(c, expectedCommand(c, args)) }
 	}
 	if err := root.ExecuteContext(ctx); err != nil {
