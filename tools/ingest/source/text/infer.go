@@ -239,7 +239,8 @@ func (t *inference) values(ctx context.Context, in *lines.Reader, path string, l
 			switch at := (place{file: path, line: line}); {
 			case r.IsNull(f):
 			case !f.Quoted && isNullWord(f.Text):
-				if at.value = string(f.Text); values[i].null.line == 0 {
+				if values[i].null.line == 0 {
+					at.value = string(f.Text)
 					values[i].null = at
 				}
 			default:
@@ -277,7 +278,9 @@ func (c *textValues) isText() bool { return c.not|textSingle == textAny }
 
 // explain says which value made a string of what would be narrower without it, and what to do where it stands for null.
 func (c *textValues) explain(out *input.InferredColumn) {
-	out.First = c.first.String()
+	if c.first.line > 0 {
+		out.First = c.first.String()
+	}
 	switch {
 	case c.broke.line > 0:
 		out.Because = c.broke.String()
