@@ -262,7 +262,7 @@ func TestJSONErrors(t *testing.T) {
 		strings.Repeat(`{"a": 9007199254740993, "b": "`+strings.Repeat("x", 1<<20)+`"}`+"\n",
 			5) + `{"a": 1.5}`: `line 6, column "a": "1.5" where the lines before it have integers; give`,
 		strings.Repeat(`{"a": -1, "b": "`+strings.Repeat("x", 1<<20)+`"}`+"\n",
-			5) + `{"a": 18446744073709551615}`: `line 6, column "a": "18446744073709551615" is out of the range of int64`,
+			5) + `{"a": 18446744073709551615}`: `column "a": "18446744073709551615" is out of the range of int64`,
 		`[1]`:              "a list where an object should be",
 		`{"a": [1, null]}`: "a null inside a list",
 		`{"a": ` + strings.Repeat("[", 100) + "}": "nested deeper",
