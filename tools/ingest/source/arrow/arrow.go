@@ -87,7 +87,7 @@ type notStream []byte
 func (n notStream) Error() string {
 	what := "there is nothing in it"
 	if len(n) > 0 {
-		what = fmt.Sprintf("it begins with %q; --format text and --format jsonl read text", []byte(n))
+		what = fmt.Sprintf("it begins with %q; --format csv and --format jsonl read text", []byte(n))
 	}
 	return "no Arrow stream, or one that was cut short: " + what
 }
