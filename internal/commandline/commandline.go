@@ -37,6 +37,9 @@ type Program struct {
 type Command struct {
 	Path   string // its names, without the program's, as in "overlay add"; "": the program has no commands
 	Target any    // a pointer to its struct, filled
+	// Near is why its first argument may be a mistyped command, as in "dsi features dorp": the error of that. nil: it
+	// is not like any.
+	Near error
 }
 
 // An Error is one of the arguments. Its text ends with where help is.
@@ -56,6 +59,9 @@ func (p *Program) Parse(ctx context.Context, grammar any, args []string) (*Comma
 	}
 	b, root := p.bind(grammar)
 	root.SetOut(p.Out)
+	if len(args) > 1 && args[0] == "completion" && args[1] == "fish" {
+		root.SetOut(fishScript{p.Out})
+	}
 	root.SetErr(p.Err)
 	root.SetArgs(append([]string{}, args...)) // of nil, cobra would take the process's
 	var helped error
@@ -65,6 +71,11 @@ func (p *Program) Parse(ctx context.Context, grammar any, args []string) (*Comma
 	if root.ContainsGroup(HelpGroup) {
 		root.SetHelpCommandGroupID(HelpGroup)
 		root.SetCompletionCommandGroupID(HelpGroup)
+	}
+	root.InitDefaultCompletionCmd(args...)
+	if c, _, _ := root.Find([]string{"completion"}); c != root {
+		c.Short, c.Long, c.Args = "Print what makes a shell complete commands and names.", "", cobra.ArbitraryArgs
+		c.RunE = func(c *cobra.Command, args []string) error { return seeHelp(c, expectedCommand(c, args)) }
 	}
 	if err := root.ExecuteContext(ctx); err != nil {
 		return nil, err
@@ -190,7 +201,11 @@ func (b *binder) runs(c *cobra.Command, s reflect.Value, path string, arguments 
 		if len(args) >= len(arguments) && !a.isList() {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return b.complete(c, target, &a.value, begun)
+		names, directive := b.complete(c, target, &a.value, begun)
+		if len(args) == 0 && directive == cobra.ShellCompDirectiveFilterDirs && startsCommand(c, begun) {
+			return directories(begun) // beside the commands, which the directive would hide
+		}
+		return names, directive
 	}
 	b.completeFlags(c, target, arguments)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -199,10 +214,17 @@ func (b *binder) runs(c *cobra.Command, s reflect.Value, path string, arguments 
 				return seeHelp(c, fmt.Errorf("--%s %s is missing", name, f.Value.Type()))
 			}
 		}
+		var near error
+		if len(args) > 0 {
+			near = nearCommand(c, args[0])
+		}
 		if err := setArguments(arguments, args); err != nil {
+			if near != nil {
+				err = fmt.Errorf("%w; %w", err, near)
+			}
 			return seeHelp(c, err)
 		}
-		b.found = &Command{Path: path, Target: target}
+		b.found = &Command{Path: path, Target: target, Near: near}
 		return nil
 	}
 }
@@ -298,10 +320,31 @@ func nameOf(f reflect.StructField) string {
 // destructive is the annotation of commands that take something away.
 const destructive = "destructive"
 
-// expectedCommand is the error of a command that only has commands. It suggests none that takes something away: who
-// runs what is suggested may not have read it.
+// expectedCommand is the error of a command that only has commands.
 func expectedCommand(c *cobra.Command, args []string) error {
-	var names, harmless []string
+	names, harmless := commandsOf(c)
+	if len(args) > 0 {
+		hint := suggest.Hint(args[0], harmless)
+		if hint == "" && c.HasParent() && len(names) > 0 {
+			hint = "; there are " + strings.Join(names, ", ")
+		}
+		return fmt.Errorf("there is no command %q%s", args[0], hint)
+	}
+	return fmt.Errorf("expected a command: %s", strings.Join(names, ", "))
+}
+
+// nearCommand is the error of a first argument that is like the name of one of c's commands; nil: it is not.
+func nearCommand(c *cobra.Command, arg string) error {
+	names, _ := commandsOf(c)
+	if strings.ContainsAny(arg, "/.") || len(suggest.Names(arg, names, 1)) == 0 {
+		return nil
+	}
+	return expectedCommand(c, []string{arg})
+}
+
+// commandsOf returns the names of c's commands, and those that may be suggested, with other names that they have: none
+// that takes something away, since who runs what is suggested may not have read it.
+func commandsOf(c *cobra.Command) (names, harmless []string) {
 	for _, sub := range c.Commands() {
 		if sub.IsAvailableCommand() && sub.Name() != "completion" {
 			names = append(names, sub.Name())
@@ -310,10 +353,7 @@ func expectedCommand(c *cobra.Command, args []string) error {
 			}
 		}
 	}
-	if len(args) > 0 {
-		return fmt.Errorf("there is no command %q%s", args[0], suggest.Hint(args[0], harmless))
-	}
-	return fmt.Errorf("expected a command: %s", strings.Join(names, ", "))
+	return names, harmless
 }
 
 // flagError says what pflag found wrong.

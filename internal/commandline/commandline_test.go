@@ -260,7 +260,7 @@ func TestReference(t *testing.T) {
 // A shell completes commands, values, and what the program knows.
 func TestComplete(t *testing.T) {
 	for _, c := range []struct{ line, begun, want string }{
-		{"", "co", "copy\tCopy files.|completion\tGenerate the autocompletion script for the specified shell|:4"},
+		{"", "co", "copy\tCopy files.|completion\tPrint what makes a shell complete commands and names.|:4"},
 		{"help tables", "", "list\tList.|drop\tDrop tables.|:4"},
 		{"copy s t x --format", "", "auto|text|:4"},
 		{"copy s t x --only", "", `columns_of_st|x\,y|:6`},

@@ -1,6 +1,10 @@
 package commandline
 
 import (
+	"bytes"
+	"io"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -46,4 +50,35 @@ func (b *binder) complete(c *cobra.Command, target any, x *value, begun string) 
 		all[i] = before + strings.ReplaceAll(name, ",", "\\,")
 	}
 	return all, directive | cobra.ShellCompDirectiveNoSpace
+}
+
+// startsCommand reports whether one of c's commands begins so.
+func startsCommand(c *cobra.Command, begun string) bool {
+	names, _ := commandsOf(c)
+	return slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, begun) })
+}
+
+// directories returns those here whose names begin so.
+func directories(begun string) ([]string, cobra.ShellCompDirective) {
+	all, _ := os.ReadDir(".") // what cannot be listed has none; no command has a slash
+	var out []string
+	for _, e := range all {
+		if e.IsDir() && strings.HasPrefix(e.Name(), begun) && !strings.HasPrefix(e.Name(), ".") {
+			out = append(out, e.Name()+"/")
+		}
+	}
+	if out == nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// A fishScript mends cobra's script, which it gets in one Write: it takes a completion that begins with dashes, as that
+// of --features=cou does, for an option of fish's string.
+type fishScript struct{ io.Writer }
+
+func (w fishScript) Write(script []byte) (int, error) {
+	_, err := w.Writer.Write(bytes.ReplaceAll(script, []byte(`string split --max 1 \t $`),
+		[]byte(`string split --max 1 -- \t $`)))
+	return len(script), err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/dsistore/dsistore/internal/plain"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/object"
 )
 
 // usageError is an error of what was asked, not of what was found.
@@ -45,6 +46,7 @@ var kinds = []struct {
 }{
 	{format.ErrUnsupported, "unsupported"},
 	{storage.ErrNotFound, "not_found"},
+	{object.ErrNoBucket, "not_found"},
 	{storage.ErrDuplicateSource, "duplicate_source"},
 	{storage.ErrConflict, "conflict"},
 	{storage.ErrExists, "exists"},

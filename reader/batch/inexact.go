@@ -37,9 +37,10 @@ func (e *InexactError) Error() string {
 			fmt.Fprintf(&b, "feature %q has %s (row %d)", x.Feature, x.Value, x.Row)
 		}
 	}
-	b.WriteString(". float32 holds every integer up to 2^24. Ask for the feature among integers, which come as " +
-		"int64; or make lists of it, as for an embedding table, with the transform list; or round it with the " +
-		"transform cast(float32)")
+	first := e.Integers[0].Feature
+	fmt.Fprintf(&b, ". float32 holds every integer up to 2^24. Ask for int64, in Python with integers=[%q]; for id "+
+		"lists, as for an embedding table, with sparse=[%[1]q]; or for rounded ones, with transforms={%[1]q: "+
+		"\"cast(float32)\"}. Keys come as they are: the mapping file of the ingest gives a feature that role", first)
 	return b.String()
 }
 

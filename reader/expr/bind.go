@@ -3,6 +3,7 @@ package expr
 import (
 	"fmt"
 	"math/big"
+	"strings"
 
 	"github.com/dsistore/dsistore/format/vector"
 )
@@ -47,8 +48,12 @@ func bind(text string, each func(visit func(*Name)), resolve func([]string) ([]F
 		f := fields[i]
 		if f.Err != nil {
 			reason := f.Err.Error()
-			if n.Offset < len(text) && text[n.Offset] == '"' {
+			before := strings.TrimRight(text[:min(n.Offset, len(text))], " \t\n")
+			switch {
+			case n.Offset < len(text) && text[n.Offset] == '"':
 				reason += " (double quotes are for names, single quotes for text)"
+			case before != "" && strings.ContainsRune("=<>(,", rune(before[len(before)-1])):
+				reason += fmt.Sprintf(" (text stands in single quotes: '%s')", n.Name)
 			}
 			return nil, &Error{Text: text, Offset: n.Offset, Reason: reason, Cause: f.Err}
 		}

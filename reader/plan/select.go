@@ -42,7 +42,7 @@ func selectFeatures(ctx context.Context, snap schema, entries []string) ([]catal
 	var names []string
 	for _, e := range entries {
 		if e == "" {
-			return nil, badSelection("an empty name")
+			return nil, badSelection("an empty name: is there a comma too many?")
 		}
 		if !isPattern(e) {
 			names = append(names, e)

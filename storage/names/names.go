@@ -181,7 +181,8 @@ func ValidateTable(name string) error { return CheckTyped("table", name, maxTabl
 var ErrName = errors.New("bad name")
 
 // separators have a meaning where names are typed.
-var separators = map[rune]string{'@': "a table and a branch, as in TABLE@BRANCH", ',': "the names of a list"}
+var separators = map[rune]string{',': "the names of a list",
+	'@': "a table and a branch, as in TABLE@BRANCH, which commands that read rows take"}
 
 // checkTyped returns an error when name would be read as something else where people type it, or shown as something
 // else where they read it. what says whose name it is.

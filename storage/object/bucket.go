@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"maps"
-	"slices"
 	"strings"
 )
 
@@ -41,11 +39,7 @@ func RegisterBucket(scheme string, open BucketOpener) { bucketOpeners[scheme] = 
 func OpenBucket(scheme, name string, options map[string]string) (Bucket, error) {
 	open := bucketOpeners[scheme]
 	if open == nil {
-		var known string
-		for _, scheme := range slices.Sorted(maps.Keys(bucketOpeners)) {
-			known += " or " + scheme + "://bucket/path"
-		}
-		return nil, fmt.Errorf("%s://: files are not read there; want a path%s", scheme, known)
+		return nil, fmt.Errorf("%s://: files are not read there; want a path%s", scheme, schemes(bucketOpeners))
 	}
 	account := strings.HasPrefix(scheme, "abfs") // what Hadoop has behind the container's name: container@account
 	switch {

@@ -40,8 +40,8 @@ func OpenWith(uri string, options map[string]string) (Store, error) {
 		return NewLocal(uri)
 	}
 	if scheme != "file" {
-		return nil, fmt.Errorf("store %s: no support for %s:// stores; want a path, file:///path%s", redact(uri),
-			scheme, schemes())
+		return nil, fmt.Errorf("store %s: no support for %s:// stores; want a path, file://%s", redact(uri),
+			scheme, schemes(openers))
 	}
 	u, err := url.Parse(uri)
 	if err != nil {
@@ -56,13 +56,9 @@ func OpenWith(uri string, options map[string]string) (Store, error) {
 	return NewLocal(filepath.FromSlash(u.Path))
 }
 
-// schemes lists the registered ones, as the rest of a sentence.
-func schemes() string {
-	var out string
-	for _, scheme := range slices.Sorted(maps.Keys(openers)) {
-		out += " or " + scheme + "://bucket/prefix"
-	}
-	return out
+// schemes lists those of openers, as the rest of a sentence.
+func schemes[F any](openers map[string]F) string {
+	return " or " + strings.Join(slices.Sorted(maps.Keys(openers)), "://, ") + "://"
 }
 
 // redact returns the uri without user information and query, which may hold credentials.

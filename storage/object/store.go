@@ -12,6 +12,9 @@ import (
 var (
 	// ErrNotFound is matched when the named object does not exist.
 	ErrNotFound = errors.New("object not found")
+	// ErrNoBucket is matched when there is no bucket or container of the store's name, which is never ErrNotFound: of
+	// what was written nothing is known.
+	ErrNoBucket = errors.New("does not exist (look at its name, and at the endpoint)")
 	// ErrExists is matched by PutIfAbsent and Writer.Commit when the name is taken.
 	ErrExists = errors.New("object exists")
 	// ErrChanged is matched by Truncate when the name has another object than the one that was meant.

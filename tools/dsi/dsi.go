@@ -100,7 +100,7 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		}).Run(ctx, e)
 		if at, ok := parsed.Target.(interface{ Place() (store, table string) }); ok {
 			store, table := at.Place()
-			return terminal.Look(err, store, table)
+			return terminal.Look(err, store, table, parsed.Near)
 		}
 		return err
 	})

@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -13,24 +12,20 @@ import (
 
 	"github.com/dsistore/dsistore/internal/objectserver"
 	"github.com/dsistore/dsistore/storage/object/diskcache"
+	"github.com/dsistore/dsistore/tools/dsistat"
 )
 
-// commandExamples returns the examples of commands, by their names.
-func commandExamples(t reflect.Type, path string, into map[string]string) {
-	for _, f := range reflect.VisibleFields(t) {
-		if _, ok := f.Tag.Lookup("cmd"); !ok {
+// commandExamples adds the examples of commands, by their names with the program's, from a part of the reference.
+func commandExamples(reference string, into map[string]string) {
+	for _, section := range strings.Split(reference, "\n### ")[1:] {
+		name, text, _ := strings.Cut(section, "\n")
+		if !strings.Contains(text, "\n    "+name) { // it only has commands, or stands for one of them
 			continue
 		}
-		name := strings.TrimSpace(path + " " + strings.ToLower(f.Name))
-		groups := false
-		for _, sub := range reflect.VisibleFields(f.Type) {
-			_, isCommand := sub.Tag.Lookup("cmd")
-			groups = groups || isCommand
-		}
-		if groups {
-			commandExamples(f.Type, name, into)
-		} else {
-			into[name] = f.Tag.Get("example")
+		into[name] = ""
+		if blocks := strings.Split(text, "\n```"); len(blocks) > 2 {
+			lines := strings.Split(blocks[len(blocks)-2], "\n")
+			into[name] = lines[len(lines)-1]
 		}
 	}
 }
@@ -41,23 +36,27 @@ func TestExamples(t *testing.T) {
 		t.Skip("not under the race detector: the scripts are")
 	}
 	examples := map[string]string{}
-	commandExamples(reflect.TypeFor[grammar](), "", examples)
-	if len(examples) < 30 {
+	commandExamples(Reference(), examples)
+	commandExamples(dsistat.Reference(), examples)
+	if len(examples) < 50 {
 		t.Errorf("%d commands: are they all found?", len(examples))
 	}
 	dir, scripts, remote := t.TempDir(), t.TempDir(), t.TempDir()
 	exampleStore(t, dir)
 	for name, example := range examples {
-		if !strings.HasPrefix(example, "dsi "+strings.TrimSuffix(name, " list")) &&
-			!strings.HasPrefix(example, "dsi "+strings.TrimSuffix(name, " stat")) {
-			t.Errorf("dsi %s has the example %q", name, example)
+		short := name // a group's name stands for the command that is meant where none is named
+		for _, implied := range []string{" list", " stat", " summary"} {
+			short = strings.TrimSuffix(short, implied)
+		}
+		if !strings.HasPrefix(example, short) {
+			t.Errorf("%s has the example %q", name, example)
 			continue
 		}
-		if name == "sql" || name == "ui" { // need DuckDB, and a browser: they have tests of their own
+		if name == "dsi sql" || name == "dsi ui" { // need DuckDB, and a browser: they have tests of their own
 			continue
 		}
 		script, into := "exec "+example+"\n! stderr .\n", scripts
-		if name == "leases end" {
+		if name == "dsi leases end" {
 			script = "lease store ads trainer\n" + script
 		}
 		if strings.Contains(example, "s3://") {

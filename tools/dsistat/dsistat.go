@@ -5,15 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/dsistore/dsistore/internal/suggest"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 	_ "github.com/dsistore/dsistore/storage/object/azure" // stores at az://
@@ -36,19 +32,19 @@ type grammar struct {
 	CSV   bool `name:"csv" help:"Print the main table as CSV, with all its columns."`
 	Since day  `placeholder:"DAY|DAYS" help:"Use only usage records from this day on (UTC), or of this many days, as in 2026-11-01 or 30d. Default: all."`
 
-	Summary  summaryCmd  `cmd:"" default:"withargs" help:"A table, or all tables of a store, at a glance. The default: dsistat STORE [TABLE]."`
-	Features featuresCmd `cmd:"" help:"What is stored of each feature, and who reads it."`
-	Jobs     jobsCmd     `cmd:"" help:"Who reads, how much, and how fast; by job and by day."`
-	Savings  savingsCmd  `cmd:"" help:"Where the bytes of the source went, to the byte."`
-	Health   healthCmd   `cmd:"" help:"The state of segments, packs, overlays, snapshots, branches and leases, and what is wrong with them."`
-	Advise   adviseCmd   `cmd:"" help:"What is worth doing, and what it would save."`
-	Version  versionCmd  `cmd:"" help:"Print the version, its commit, and what it was built with."`
+	Summary  summaryCmd  `cmd:"" default:"withargs" help:"A table, or all tables of a store, at a glance. The default: dsistat STORE [TABLE]." example:"dsistat store ads"`
+	Features featuresCmd `cmd:"" help:"What is stored of each feature, and who reads it." example:"dsistat features store ads --sort stored_bytes --limit 10"`
+	Jobs     jobsCmd     `cmd:"" help:"Who reads, how much, and how fast; by job and by day." example:"dsistat jobs store --since 30d"`
+	Savings  savingsCmd  `cmd:"" help:"Where the bytes of the source went, to the byte." example:"dsistat savings store ads"`
+	Health   healthCmd   `cmd:"" help:"The state of segments, packs, overlays, snapshots, branches and leases, and what is wrong with them." example:"dsistat health store"`
+	Advise   adviseCmd   `cmd:"" help:"What is worth doing, and what it would save." example:"dsistat advise store ads --unread 14"`
+	Version  versionCmd  `cmd:"" help:"Print the version, its commit, and what it was built with." example:"dsistat version"`
 }
 
 // tableArgs are the arguments of every command.
 type tableArgs struct {
-	Store string   `arg:"" help:"Root of the store: a directory, file:///path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix."`
-	Table []string `arg:"" optional:"" help:"Names of tables. Default: all."`
+	Store string   `arg:"" complete:"dirs" help:"Root of the store: a directory, file:///path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix."`
+	Table []string `arg:"" optional:"" complete:"tables" help:"Names of tables. Default: all."`
 	terminal.Endpoint
 	Prices string `placeholder:"FILE" help:"File of prices (docs/guide/cost.md). Default: DSISTORE_PRICES, else the price list of S3 or Google Cloud Storage."`
 }
@@ -247,6 +243,7 @@ type app struct {
 	*terminal.Env
 	csv    bool
 	since  day
+	near   error // why the store may be a mistyped command
 	failed error // of tables that are missing in what is printed
 }
 
@@ -267,17 +264,44 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 func (a *app) do(ctx context.Context, args []string) error {
 	var c grammar
-	parsed, err := a.Parse(ctx, description, &c, args, nil)
+	parsed, err := a.Parse(ctx, description, &c, args, complete)
 	if err != nil || parsed == nil {
 		return err
 	}
 	if c.JSON && c.CSV {
 		return terminal.Usagef("--json and --csv: want one of them")
 	}
-	a.JSON, a.csv, a.since = c.JSON, c.CSV, c.Since
+	a.JSON, a.csv, a.since, a.near = c.JSON, c.CSV, c.Since, parsed.Near
 	return parsed.Target.(interface {
 		Run(context.Context, *app) error
 	}).Run(ctx, a)
+}
+
+// complete returns the tables of the store that a command names, for a shell, which waits for them.
+func complete(ctx context.Context, command any, _ string) []string {
+	t, ok := command.(interface {
+		tables(context.Context) ([]string, error)
+	})
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, terminal.CompleteTime)
+	defer cancel()
+	names, _ := t.tables(ctx)
+	return names
+}
+
+func (t tableArgs) tables(ctx context.Context) ([]string, error) {
+	blobs, err := object.OpenWith(t.Store, t.StorageOptions())
+	if err != nil {
+		return nil, err
+	}
+	store, err := storage.Open(ctx, blobs, storage.Options{})
+	if err != nil {
+		return nil, err
+	}
+	names, err := store.Tables(ctx)
+	return names, errors.Join(err, store.Close())
 }
 
 // build makes the report.
@@ -285,15 +309,6 @@ func (a *app) build(ctx context.Context, t tableArgs, opts report.Options) (*rep
 	blobs, err := object.OpenWith(t.Store, t.StorageOptions())
 	if err != nil {
 		return nil, terminal.UsageError{Err: err}
-	}
-	if hint := ""; object.AsLocal(blobs) != nil {
-		if _, err := os.Stat(t.Store); errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(t.Store, "/.") {
-			hint = suggest.Hint(t.Store, slices.Sorted(maps.Keys(report.Views))) // a command, mistyped
-		}
-		if hint != "" {
-			return nil, fmt.Errorf("there is no command %q, and %w at %s%s", t.Store, storage.ErrNoStore, blobs.URI(),
-				hint)
-		}
 	}
 	if opts.Prices, err = prices.For(blobs.URI(), t.Prices); err != nil {
 		return nil, terminal.UsageError{Err: err}
@@ -314,7 +329,7 @@ func (a *app) build(ctx context.Context, t tableArgs, opts report.Options) (*rep
 		if len(t.Table) == 1 {
 			table = t.Table[0]
 		}
-		err = terminal.Look(err, t.Store, table)
+		err = terminal.Look(err, t.Store, table, a.near)
 	}
 	if r != nil && len(r.Tables) > 0 { // the others cannot be reported on, which is said after these
 		a.failed, err = err, nil

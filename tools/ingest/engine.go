@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -199,15 +200,29 @@ func (e *engine) inferred(i source.Inferred) {
 	}
 }
 
-// because returns which value made text of a column whose types were inferred, for an error; empty: none is known.
+// because returns what to do where the type that a column's values gave does not fit, for an error, and which value
+// made text of it; empty: nothing was inferred.
 func (e *engine) because(column string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, i := range e.report.Inferred {
 		for _, c := range i.Columns {
-			if c.Name == column && c.Because != "" {
-				return "; it is text because of " + c.Because
+			if c.Name != column {
+				continue
 			}
+			reason, wide := "", "string"
+			if r := cmp.Or(c.Because, c.First); r != "" {
+				reason = "; it is text because of " + r
+			}
+			if c.Hint != "" {
+				return reason + "; " + c.Hint
+			}
+			if c.Type == "float64" {
+				wide = "double"
+			}
+			return fmt.Sprintf(`%s; {"columns": {%q: {"type": %q}}} in the mapping file of a new table takes all `+
+				"values; the table's type there, with --on-bad-row quarantine, leaves such rows out", reason, column,
+				wide)
 		}
 	}
 	return ""
@@ -238,8 +253,11 @@ func (r *fileReader) bind(f *source.Field) (*feature, error) {
 		return x, nil
 	}
 	x, err := r.schema.bind(r.path, f)
+	if mixed := (*mixError)(nil); errors.As(err, &mixed) {
+		err = fmt.Errorf("%w%s", err, r.because(f.Path))
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%w%s", err, r.because(f.Path))
+		return nil, err
 	}
 	r.bound[f] = x
 	return x, nil

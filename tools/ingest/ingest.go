@@ -130,8 +130,8 @@ func (e *engine) discard(ctx context.Context, segments []catalog.SegmentDescript
 // check finds out what can be known before any work: that there is something to ingest, and that it is new.
 func (e *engine) check(ctx context.Context) error {
 	if len(e.files) == 0 {
-		return errors.New("nothing to ingest: no file found; empty files, and those whose names begin with _ or ., " +
-			"do not count")
+		return errors.New("nothing to ingest: no file with data in it; files whose names begin with _ or . do not " +
+			"count")
 	}
 	if len(e.files) > writer.MaxSources {
 		return fmt.Errorf("%d files in one ingest: want at most %d", len(e.files), writer.MaxSources)
@@ -151,7 +151,8 @@ func (e *engine) check(ctx context.Context) error {
 		e.files[i].Partition = source.OrderPartition(e.files[i].Partition, keysOf(e.state.partition))
 		e.report.BytesIn += max(e.files[i].Size, 0)
 	}
-	e.report.Files, e.report.Added, e.report.Widened = len(e.files), []string{}, []string{}
+	e.report.Files, e.report.Added, e.report.Widened, e.report.Valueless = len(e.files), []string{},
+		[]string{}, []string{}
 	e.progress.start(PhaseCheck, e.report.BytesIn)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(e.opts.Workers)
@@ -299,14 +300,14 @@ func (e *engine) read(ctx context.Context) error {
 	if dropped == len(e.files) {
 		return fmt.Errorf("nothing to ingest: none of %d files could be read", dropped)
 	}
-	if !slices.ContainsFunc(e.schema.list, func(f *feature) bool { return f.seen }) {
-		return fmt.Errorf("nothing to ingest: no file has a column that is stored (%d files, %d rows)", len(e.files),
-			e.report.Rows)
+	if !slices.ContainsFunc(e.schema.list, (*feature).kept) {
+		return fmt.Errorf("nothing to ingest: no column has a value, and so none has a type (files: %d, rows: %d); "+
+			"--mapping can say the types", len(e.files), e.report.Rows)
 	}
 	for name, key := range map[string]*feature{e.opts.SessionKey: e.schema.sessionKey(),
 		e.opts.TimeKey: e.schema.timeKey()} {
-		if name != "" && (key == nil || !key.seen) {
-			return fmt.Errorf("no file has the key %q", name)
+		if name != "" && (key == nil || !key.kept()) {
+			return fmt.Errorf("no file has a value of the key %q", name)
 		}
 	}
 	return e.checkSources(ctx)
@@ -326,7 +327,10 @@ func (e *engine) commit(ctx context.Context, segments []catalog.SegmentDescripto
 		sources   commit.AddSources
 	)
 	for _, f := range e.schema.list {
-		if !f.seen {
+		if !f.kept() {
+			if f.seen {
+				e.report.Valueless = append(e.report.Valueless, f.Name)
+			}
 			continue
 		}
 		stored, widened, err := f.committed()
@@ -343,6 +347,7 @@ func (e *engine) commit(ctx context.Context, segments []catalog.SegmentDescripto
 		}
 	}
 	slices.Sort(e.report.Added)
+	slices.Sort(e.report.Valueless)
 	slices.Sort(e.report.Widened)
 	seen := map[string]bool{}
 	for _, s := range segments {

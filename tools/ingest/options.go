@@ -126,6 +126,7 @@ type Report struct {
 	Features   int               `json:"features"`
 	Added      []string          `json:"features_added"` // names that the table did not have
 	Widened    []string          `json:"features_widened"`
+	Valueless  []string          `json:"features_without_values"` // left out: no file says what type they have
 	Partitions int               `json:"partitions"`
 	Replaced   int               `json:"partitions_replaced"`
 	Segments   int               `json:"segments"`

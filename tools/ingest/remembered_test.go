@@ -36,7 +36,7 @@ func TestTableRemembersItsPartitionKeys(t *testing.T) {
 	for _, tc := range []struct{ path, want string }{
 		{"2.jsonl", ""},
 		{"3.jsonl", `3.jsonl: the table is partitioned by "ds", and there is neither a directory ds=... nor a ` +
-			`column "ds"; the nearest is "dss"`},
+			`column "ds"; did you mean "dss"?`},
 		{"dirs", ""}, // in the table's order
 		{"one", ""},  // a key by a directory, the other by a column
 		{"two", `is partitioned by (day), but the table by (ds, hr)`},

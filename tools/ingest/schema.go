@@ -19,7 +19,7 @@ type feature struct {
 	known     *catalog.Feature // what the table says of it; nil: it is new
 	number    int
 	seen      bool
-	valued    bool     // a file said its type; else it is a placeholder
+	valued    bool     // a file said its type; else it is a placeholder, and a new feature is left out (kept)
 	firstFile string   // that had it
 	rawBytes  uint64   // decoded, so far
 	class     keyClass // of the first file: keys must keep it
@@ -137,6 +137,10 @@ func (x *feature) noteNoValue(file string, f *source.Field) {
 	}
 }
 
+// kept reports whether the dump's rows have the feature. One that the table does not have, and of which no file says
+// the type, is not made: a type that was guessed would refuse the values of a later dump.
+func (x *feature) kept() bool { return x.seen && (x.valued || x.known != nil) }
+
 func (x *feature) describe(t vector.Type, logical, originColumn, originKey string) {
 	x.Type, x.Logical, x.OriginColumn, x.OriginKey = t, logical, originColumn, originKey
 }
@@ -174,6 +178,11 @@ func (x *feature) checkKnown(file string) (err error) {
 // inTable is where what is known of a feature comes from, where no file does.
 const inTable = "the table"
 
+// A mixError says which types of a feature do not mix.
+type mixError struct{ text string }
+
+func (e *mixError) Error() string { return e.text }
+
 // mix returns the type that holds what is known of a feature and what a file says of it, or an error that says why they
 // do not mix. The table's logical type stays as it is.
 func mix(known, f *catalog.Feature, where, file string) (t vector.Type, logical string, err error) {
@@ -184,9 +193,9 @@ func mix(known, f *catalog.Feature, where, file string) (t vector.Type, logical 
 	logical, ok := widerDecimal(known.Logical, f.Logical)
 	if !ok || f.Type != known.Type || where == inTable && logical != known.Logical {
 		if logical = f.Logical; logical != known.Logical {
-			return t, logical, fmt.Errorf("feature %q is %s in %s and %s in %s: they do not mix%s", known.Name,
-				source.TypeName(known.Type, known.Logical), where, source.TypeName(f.Type, f.Logical), file,
-				mixHint(known.Logical, logical, where))
+			return t, logical, &mixError{fmt.Sprintf("feature %q is %s in %s and %s in %s: they do not mix%s",
+				known.Name, source.TypeName(known.Type, known.Logical), where, source.TypeName(f.Type, f.Logical),
+				file, mixHint(known.Logical, logical, where))}
 		}
 	}
 	if f.OriginColumn != known.OriginColumn || f.OriginKey != known.OriginKey {
@@ -194,8 +203,8 @@ func mix(known, f *catalog.Feature, where, file string) (t vector.Type, logical 
 			known.Name, originName(known.Name, known), where, originName(known.Name, f), file, one)
 	}
 	if t, err = vector.Widen(known.Type, f.Type); err != nil {
-		return t, logical, fmt.Errorf("feature %q is %v in %s and %v in %s: no type holds both exactly; %s", known.Name,
-			known.Type, where, f.Type, file, rename)
+		return t, logical, &mixError{fmt.Sprintf("feature %q is %v in %s and %v in %s: no type holds both exactly; %s",
+			known.Name, known.Type, where, f.Type, file, rename)}
 	}
 	return t, logical, nil
 }
@@ -247,19 +256,19 @@ func (s *schema) types() []vector.Type {
 
 // packOrder returns the features of the dump in the order in which packs hold them.
 func (s *schema) packOrder(p writer.Popularity) []*writer.Feature {
-	seen := make([]*feature, 0, len(s.list))
+	kept := make([]*feature, 0, len(s.list))
 	for _, f := range s.list {
-		if f.seen {
-			seen = append(seen, f)
+		if f.kept() {
+			kept = append(kept, f)
 		}
 	}
-	writer.SortForPacks(seen, p, func(f *feature) (catalog.Feature, uint64) {
+	writer.SortForPacks(kept, p, func(f *feature) (catalog.Feature, uint64) {
 		known := f.stored()
 		known.Role = f.Role
 		return known, f.rawBytes
 	})
-	out := make([]*writer.Feature, len(seen))
-	for i, f := range seen {
+	out := make([]*writer.Feature, len(kept))
+	for i, f := range kept {
 		out[i] = &writer.Feature{Feature: f.stored(), Number: f.number, RawBytes: f.rawBytes}
 	}
 	return out

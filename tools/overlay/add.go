@@ -148,8 +148,8 @@ func (m *maker) checkName(ctx context.Context, v *view) error {
 		switch {
 		case o.Name != m.overlay.Name:
 		case !m.opts.Replace:
-			return fmt.Errorf("overlay %s: %w since snapshot %d: use another, or replace it", o.Name, storage.ErrExists,
-				o.Added)
+			return fmt.Errorf("overlay %s: %w since snapshot %d: use another, or replace it (--replace, in "+
+				"Python replace=True)", o.Name, storage.ErrExists, o.Added)
 		case o.Merged != 0:
 			return fmt.Errorf("overlay %s is part of the table since snapshot %d: it is not replaced", o.Name, o.Merged)
 		}
@@ -266,8 +266,12 @@ func (m *maker) keyOf(ctx context.Context, v *view) ([]keyPart, error) {
 			}
 		}
 		if len(names) != 1 {
-			return nil, fmt.Errorf("table %s has %d request keys: say with --key (key= in Python) which feature is "+
-				"the key", m.table.Name(), len(names))
+			has := "no request key"
+			if len(names) > 0 {
+				has = "several request keys"
+			}
+			return nil, fmt.Errorf("table %s has %s: say with --key (key= in Python) which feature is the key",
+				m.table.Name(), has)
 		}
 	}
 	features, err := v.snap.Lookup(ctx, names...)

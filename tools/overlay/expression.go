@@ -65,8 +65,8 @@ func (c *computed) fits(k *known) error {
 func splitExpr(text string) (name, condition string, err error) {
 	rest := strings.TrimSpace(text)
 	bad := func() (string, string, error) {
-		return "", "", fmt.Errorf("expression %.100q: want name = condition, as in label_v2 = click = 1 AND dwell > "+
-			"10, or a number, as in ctr = clicks / shows", text)
+		return "", "", &expr.Error{Text: text, Reason: "want name = condition, as in label_v2 = click = 1 AND " +
+			"dwell > 10, or a number, as in ctr = clicks / shows"}
 	}
 	if rest == "" {
 		return bad()

@@ -55,7 +55,8 @@ func Create(ctx context.Context, table *storage.Table, name string, q *Query, re
 			Ops: []commit.Operation{commit.DefineLists{list}}}
 		switch there, err := snap.SampleList(ctx, name); {
 		case err == nil && !replace: // before rows are looked for
-			return fmt.Errorf("%w since snapshot %d: use another, or replace it", storage.ErrExists, there.Added)
+			return fmt.Errorf("%w since snapshot %d: use another, or replace it (--replace, in Python "+
+				"replace=True)", storage.ErrExists, there.Added)
 		case err == nil:
 			c.Set(commit.DropLists{name})
 		case !errors.Is(err, storage.ErrNotFound):

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/internal/plain"
 	"github.com/dsistore/dsistore/internal/suggest"
 	"github.com/dsistore/dsistore/storage"
@@ -20,13 +21,20 @@ var listings = map[string]string{
 }
 
 // Look adds to the error of a name that does not exist, and to which none is close, the command that lists those that
-// do; and to that of a directory that does not exist, others with such a name. table may name a branch.
-func Look(err error, store, table string) error {
+// do; and to that of a directory that does not exist, others with such a name, or that it may be a mistyped command
+// (near, or nil); and to that of damage, the command that finds all of it. table may name a branch.
+func Look(err error, store, table string, near error) error {
 	if errors.Is(err, storage.ErrNoStore) {
 		if _, serr := os.Stat(store); errors.Is(serr, fs.ErrNotExist) {
+			if near != nil {
+				return fmt.Errorf("%w, and %w", err, near)
+			}
 			err = fmt.Errorf("%w%s", err, suggest.Question(plain.Near(store)))
 		}
 		return err
+	}
+	if errors.Is(err, format.ErrCorrupt) && !errors.Is(err, ErrDamage) {
+		return fmt.Errorf("%w; dsi verify %s finds all that is damaged", err, ShellWord(store))
 	}
 	var missing *catalog.NotFoundError
 	if !errors.As(err, &missing) || len(missing.Close) > 0 && !missing.Dropped || listings[missing.Kind] == "" {

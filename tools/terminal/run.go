@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/term"
 
@@ -111,7 +112,8 @@ func report(ctx context.Context, name string, stderr io.Writer, err error) int {
 		return ExitDamage
 	case errors.Is(err, storage.ErrConflict):
 		return ExitConflict
-	case errors.Is(err, storage.ErrNotFound), errors.Is(err, object.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, object.ErrNotFound), errors.Is(err, fs.ErrNotExist),
+		errors.Is(err, object.ErrNoBucket):
 		return ExitNotFound
 	}
 	return ExitFailed
@@ -119,6 +121,9 @@ func report(ctx context.Context, name string, stderr io.Writer, err error) int {
 
 // ErrorText returns what an error says to a person, in one line.
 func ErrorText(err error) string { return OneLine(strings.ReplaceAll(plain.Text(err), "\n", "; ")) }
+
+// CompleteTime is how long a shell waits for names at most.
+const CompleteTime = 3 * time.Second
 
 // Parse parses args into grammar, a pointer to a struct with the tags of package commandline. nil without an error:
 // help, the version or a completion was asked for, and printed. complete is that of commandline.Program, or nil.

@@ -27,7 +27,7 @@ func (s *Store) wrap(ctx context.Context, name string, err error) error {
 	var credential *azidentity.AuthenticationFailedError
 	switch {
 	case code == bloberror.ContainerNotFound || code == bloberror.ContainerBeingDeleted:
-		return fmt.Errorf("container %s does not exist: %w", s.at.Container, short(err))
+		return fmt.Errorf("container %s %w: %w", s.at.Container, object.ErrNoBucket, short(err))
 	case status == http.StatusNotFound:
 		return fmt.Errorf("%w: %s", object.ErrNotFound, name)
 	case code == bloberror.BlobAlreadyExists || status == http.StatusPreconditionFailed:

@@ -144,7 +144,7 @@ func (s *Store) wrap(ctx context.Context, name string, err error) error {
 // noBucket is wrap for requests of which 404 says that there is no bucket.
 func (s *Store) noBucket(ctx context.Context, name string, err error) error {
 	if status(err) == http.StatusNotFound && ctx.Err() == nil {
-		return fmt.Errorf("bucket %s does not exist: %w", s.at.Bucket, err)
+		return fmt.Errorf("bucket %s %w: %w", s.at.Bucket, object.ErrNoBucket, err)
 	}
 	return s.wrap(ctx, name, err)
 }

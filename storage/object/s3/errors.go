@@ -26,7 +26,7 @@ func (s *Store) wrap(ctx context.Context, name string, err error) error {
 	status, code := answer(err)
 	switch {
 	case code == "NoSuchBucket":
-		return fmt.Errorf("bucket %s does not exist: %w", s.at.Bucket, short(err))
+		return fmt.Errorf("bucket %s %w: %w", s.at.Bucket, object.ErrNoBucket, short(err))
 	case status == http.StatusNotFound && code != "NoSuchUpload":
 		return fmt.Errorf("%w: %s", object.ErrNotFound, name)
 	case status == http.StatusPreconditionFailed:

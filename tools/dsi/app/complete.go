@@ -2,18 +2,15 @@ package app
 
 import (
 	"context"
-	"time"
 
 	"github.com/dsistore/dsistore/reader"
+	"github.com/dsistore/dsistore/tools/terminal"
 )
-
-// completeTime is how long a shell waits for names at most.
-const completeTime = 3 * time.Second
 
 // Complete returns the names that a shell may complete a word of a command to: the "tables" of its store, or the
 // "features" of its table. Nothing is printed of what cannot be read: it has no names.
 func (e *Env) Complete(ctx context.Context, command any, what string) []string {
-	ctx, cancel := context.WithTimeout(ctx, completeTime)
+	ctx, cancel := context.WithTimeout(ctx, terminal.CompleteTime)
 	defer cancel()
 	c, ok := command.(interface {
 		names(ctx context.Context, e *Env, what string) ([]string, error)

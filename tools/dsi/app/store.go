@@ -165,7 +165,8 @@ func (t TableArgs) OpenView(ctx context.Context, e *Env, at AtFlag) (*storage.Vi
 		return nil, err
 	}
 	if branch != "" {
-		return nil, terminal.Usagef("--at: %s is of the snapshot that the branch names", terminal.OneLine(t.Table))
+		return nil, terminal.Usagef("--at: branch %s says itself which snapshot it reads: leave out --at or the branch",
+			terminal.OneLine(t.Table))
 	}
 	snap, err := at.of(ctx, table)
 	if err != nil {

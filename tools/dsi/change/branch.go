@@ -114,7 +114,8 @@ func (c *branchCreate) Run(ctx context.Context, e *app.Env) error {
 		return e.PrintJSON(newBranchJSON(b))
 	}
 	name, table := terminal.OneLine(b.Name), terminal.OneLine(c.Table)
-	e.Printf("branch %s of %s is snapshot %d; read it as %s@%s\n", name, table, b.Snapshot, table, name)
+	e.Printf("branch %s of %s is snapshot %d; read it as %s\n", name, table, b.Snapshot,
+		terminal.ShellWord(c.Table+"@"+b.Name))
 	return nil
 }
 

@@ -13,7 +13,7 @@ import (
 type Generate struct {
 	Dir        string          `arg:"" help:"Directory for the files; it is created."`
 	Profile    string          `default:"small" help:"Shape of the table: small (100,000 rows, 60 sparse and 100 dense features), wide (4,000 features), metawide (20,000 features), narrow (200 features) or long (10 million rows, 20 features)."`
-	Rows       int64           `help:"Number of rows. Default: that of the profile."`
+	Rows       *int64          `help:"Number of rows. Default: that of the profile."`
 	Seed       uint64          `default:"1" help:"The same seed gives the same table."`
 	Order      workload.Order  `default:"interleaved" help:"interleaved, as logs arrive, or clustered, by session."`
 	Layout     workload.Layout `default:"flat" help:"flat, one column per feature, or hivemap, features in map columns."`
@@ -28,10 +28,16 @@ func (c *Generate) Run(ctx context.Context, e *app.Env) error {
 	if entries, err := os.ReadDir(c.Dir); err == nil && len(entries) > 0 && !c.Force {
 		return terminal.Usagef("%s: the directory has files: give another one, or write into it with --force", c.Dir)
 	}
+	rows := int64(0) // the profile's
+	if c.Rows != nil {
+		if rows = *c.Rows; rows < 1 {
+			return terminal.Usagef("--rows %d: want 1 or more", rows)
+		}
+	}
 	bar := e.Progress("generating", app.UnitValues)
 	defer bar.Finish()
 	o := workload.Options{
-		Profile: c.Profile, Seed: c.Seed, Rows: c.Rows, Order: c.Order, Layout: c.Layout, Codec: c.Codec,
+		Profile: c.Profile, Seed: c.Seed, Rows: rows, Order: c.Order, Layout: c.Layout, Codec: c.Codec,
 		Partitions: c.Partitions, Files: c.Files, Progress: bar.Set,
 	}
 	if _, err := workload.NewTruth(o); err != nil {

@@ -121,6 +121,9 @@ const shownInferred = 12
 
 // printInferred says what types columns got by their values, before any row is ingested.
 func printInferred(e *app.Env, i source.Inferred) {
+	if len(i.Columns) == 0 {
+		return
+	}
 	from := terminal.Plural(uint64(i.Rows), "row")
 	if i.Files > 1 {
 		from += " of " + terminal.Plural(uint64(i.Files), "file")
@@ -152,7 +155,11 @@ func printInferred(e *app.Env, i source.Inferred) {
 	for _, c := range i.Columns {
 		if c.Because != "" {
 			if reasons++; reasons <= shownInferred {
-				e.Printf("  %s is a %s because of %s\n", terminal.OneLine(c.Name), c.Type, terminal.OneLine(c.Because))
+				because := c.Because
+				if c.Hint != "" {
+					because += "; " + c.Hint
+				}
+				e.Printf("  %s is a %s because of %s\n", terminal.OneLine(c.Name), c.Type, terminal.OneLine(because))
 			}
 		}
 	}
@@ -220,9 +227,21 @@ func reportFacts(r ingest.Report) [][2]string {
 		add("profile", r.Profile)
 	}
 	if len(r.Widened) > 0 {
-		add("widened", strings.Join(r.Widened[:min(len(r.Widened), shownFeatures)], ", "))
+		add("widened", firstNames(r.Widened))
+	}
+	if len(r.Valueless) > 0 {
+		add("left out", firstNames(r.Valueless)+": no values yet, and so no type")
 	}
 	return facts
+}
+
+// firstNames returns the first of some names, and how many more there are.
+func firstNames(names []string) string {
+	list := strings.Join(names[:min(len(names), shownFeatures)], ", ")
+	if more := len(names) - shownFeatures; more > 0 {
+		list += fmt.Sprintf(" and %s more", terminal.Count(more))
+	}
+	return list
 }
 
 // spilled says how much was sorted on disk.

@@ -101,8 +101,9 @@ func (c *Head) Run(ctx context.Context, e *app.Env) error {
 		left += terminal.FittingTable(e.Out, width, out.Features, rows)
 	}
 	if left > 0 {
-		terminal.Wrap(e.Out, width, 2, fmt.Sprintf("and %s more features: --features chooses, as in --features "+
-			"'@labels,user_*'; dsi features %s %s lists them", terminal.Count(left), c.Store, c.Table))
+		terminal.Wrap(e.Out, width, 2, fmt.Sprintf("and %s: --features chooses, as in --features "+
+			"'@labels,user_*'; dsi features %s %s lists them", terminal.Plural(uint64(left), "more feature"), c.Store,
+			c.Table))
 	}
 	return nil
 }

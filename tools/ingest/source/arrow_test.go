@@ -140,3 +140,15 @@ func TestBinaryKeys(t *testing.T) {
 		}
 	}
 }
+
+// TestNoArrowStream: what comes on stdin is an Arrow stream unless the user says what it is, which an error asks for.
+func TestNoArrowStream(t *testing.T) {
+	for text, want := range map[string]string{
+		"id,name\n1,x\n": `no Arrow stream, or one that was cut short: it begins with "id,name\n"; --format csv`,
+		"":               "there is nothing in it",
+	} {
+		if _, err := fromStdin(t, []byte(text), Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

@@ -94,11 +94,11 @@ func TestPartitionBy(t *testing.T) {
 
 func TestMappingErrors(t *testing.T) {
 	for _, tc := range []struct{ mapping, want string }{
-		{`{"colums": {}}`, `unknown key "colums"; the nearest is "columns"`},
-		{`{"columns": {"k": {"rol": "label"}}}`, `columns.k.rol: unknown key "rol"; the nearest is "role"`},
+		{`{"colums": {}}`, `unknown key "colums"; did you mean "columns"?`},
+		{`{"columns": {"k": {"rol": "label"}}}`, `columns.k.rol: unknown key "rol"; did you mean "role"?`},
 		{`{"columns": {"k": {"role": "lable"}}}`, `columns.k.role: role "lable" is none of feature, label`},
 		{`{"columns": {"k": {}, "k": {}}}`, `given twice`},
-		{`{"columns": {"kk": {"drop": true}}}`, `column that is not there: "kk"; the nearest is "k"`},
+		{`{"columns": {"kk": {"drop": true}}}`, `column that is not there: "kk"; did you mean "k"?`},
 		{`{"columns": {"k": {"kind": "embedding"}}}`, `column "k": values of type int32 cannot be embedding`},
 		{`{"columns": {"k": {"rename": "v"}}}`, `two features have the name "v"`},
 		{`{"partition_by": ["day"]}`, `partition by: no column "day"`},

@@ -24,6 +24,9 @@ func told(into *[]string) func(Inferred) {
 			if c.Because != "" {
 				s += " because of " + filepath.Base(c.Because)
 			}
+			if c.Hint != "" {
+				s += "; " + c.Hint
+			}
 		}
 		*into = append(*into, s)
 	}
@@ -44,6 +47,14 @@ func TestPlainCSV(t *testing.T) {
 		{"one column with commas here and there", "", "", "title\nHello\nHello, world\nYes\n",
 			"3 rows of 1 files (one column), title string",
 			"title=\"Hello\"\ntitle=\"Hello, world\"\ntitle=\"Yes\"\n"},
+		{"empty lines alone", "", "", "\n\n", "", ""},
+		{"names with blanks around them", "", "", "id, name ,\" c \"\n1, x ,2\n",
+			"1 rows of 1 files (commas), id int64, name string,  c  int64", "id=1 name=\" x \"  c =2\n"},
+		{"what Excel is told of the delimiter", "", "", "sep=;\na;b,c\n1;2\n", "1 rows of 1 files (semicolons), " +
+			"a int64, b,c int64", "a=1 b,c=2\n"},
+		{"names twice, and others for them", "",
+			`{"text": {"skip_lines": 1, "columns": [{"name": "a"}, {"name": "b"}]}}`, "a,a\n1,2\n",
+			"1 rows of 1 files (commas), a int64, b int64", "a=1 b=2\n"},
 		{"names alone", "", "", "a;b\n", "0 rows of 1 files (semicolons), a null, b null", ""},
 		{"quotes", "", "", "\"a\",\"b, c\"\n\"x \"\"y\"\"\",\"1,\n2\"\n",
 			"1 rows of 1 files (commas), a string, b, c string", "a=\"x \\\"y\\\"\" b, c=\"1,\\n2\"\n"},
@@ -55,6 +66,20 @@ func TestPlainCSV(t *testing.T) {
 			"a=\"'tis\" b=1\na=\"z\" b=2\na=\"'x'\" b=3\n"},
 		{"a quote that is text", "", "", "a\tb\n\"x\t1\ny\t2\nz\t3\n",
 			"3 rows of 1 files (tabs, no quotes), a string, b int64", "a=\"\\\"x\" b=1\na=\"y\" b=2\na=\"z\" b=3\n"},
+		{"a quote that is missing", "", "", "a,b\n" + strings.Repeat("\"x\",\"y\"\n", 20) + "\"x,\"y\"\n",
+			"20 rows of 1 files (commas), a string, b string", `line 22: 'y' after the closing quote of column 1`},
+		{"quotes that a backslash escapes", "", "", "a,b\n\"{\\\"k\\\": \\\"x, y\\\"}\",1\n\"\\\\\",2\n",
+			"2 rows of 1 files (commas, escapes \\), a string, b int64",
+			"a=\"{\\\"k\\\": \\\"x, y\\\"}\" b=1\na=\"\\\\\" b=2\n"},
+		{"backslashes before quotes that end", "", "", "a,b\n\"C:\\\",1\n", "1 rows of 1 files (commas), a string, " +
+			"b int64", "a=\"C:\\\\\" b=1\n"},
+		{"a quoted column longer than a sample", "", "", "a,b\n\"z\",1\n\"" + strings.Repeat("x\n", 1<<20) + "\",2\n",
+			"2 rows of 1 files (commas), a string, b int64", "-"},
+		{"what others write for null", "", "", "a,b,c,d\n1,NA,x,NULL\nNA,2,NA,\n\"NA\",,,\n",
+			"3 rows of 1 files (commas), " +
+				"a string because of f.csv, line 4: \"NA\", " +
+				"b string because of f.csv, line 2: \"NA\"; {\"text\": {\"null\": \"NA\"}} in a mapping file takes " +
+				"it for null, c string, d string", "-"},
 		{"inches", "", "", "a,b\n5\" pipe,1\n", "1 rows of 1 files (commas), a string, b int64",
 			"a=\"5\\\" pipe\" b=1\n"},
 		{"a byte order mark and \\r\\n", "", "", "\xef\xbb\xbfa,b\r\n1,2\r\n",
@@ -107,14 +132,21 @@ func TestPlainCSV(t *testing.T) {
 		{"no names and no numbers", "", "", "red,x\nblue,y\nred,z\n", "",
 			`line 1 looks like values, not names: its "red" is a value of the same column in line 3`},
 		{"a date among the names", "", "", "a,2020-01-02\nx,y\n", "", `it has "2020-01-02"`},
+		{"UTF-16 without its mark", "", "", "a\x00,\x00b\x00\n\x00", "", `its first line has bytes that are 0, as ` +
+			`UTF-16 has: say {"text": {"encoding": "utf-16le"}}`},
+		{"not UTF-8", "", "", "a,b\n\xe9,2\n", "1 rows of 1 files (commas), a string, b int64", `a string that is ` +
+			`not UTF-8; in a mapping file "kind": "bytes" takes any bytes, and {"text": {"encoding": "latin1"}} says`},
 		{"names twice", "", "", "a,a\n1,2\n", "", `line 1: two columns have the name "a"`},
 		{"a title", "", "", "A report\na,b\n1,2\n", "", `line 1 is one column, and the lines below it have 2 between ` +
 			`commas: if it is a title, pass over it with {"text": {"skip_lines": 1}}`},
+		{"names of rows, as R writes them", "", "", "a,b\n\"r1\",1,2\n\"r2\",3,4\n", "",
+			`, or give all columns names with {"text": {"skip_lines": 1, "columns": `},
+		{"files put together", "", "", "a,b\n1,x\na,b\n2,y\n", "", `line 3 has the names of line 1 again`},
 		{"a title with a comma", "", "", "A report, short\na,b,c\n1,2,3\n4,5,6\n", "",
 			"line 1 has 2 columns between commas, and most lines below it have another number"},
 		{"Hive's text", "000000_0", "", "1\x01x\n", "", "its first line has Hive's delimiter ^A"},
 		{"a short row", "", "", "a,b\n1,2\n3\n", "1 rows of 1 files (commas), a int64, b int64",
-			`line 3: 1 columns, the schema has 2; "text": {"short": "null"}`},
+			`line 3: 1 column, the schema has 2; "text": {"short": "null"}`},
 		{"a long row", "", "", "a,b\n1,2\n3,4,5\n", "1 rows of 1 files (commas), a int64, b int64",
 			`line 3: 3 columns, the schema has 2`},
 		{"no such line end", "", "", "a" + strings.Repeat(",b", 1<<20), "",
@@ -211,7 +243,7 @@ func TestPlainCSVOfStreams(t *testing.T) {
 		!strings.HasSuffix(said[0], "(commas), a int64, b int64, c string") {
 		t.Errorf("told %s", said)
 	}
-	const want = `-, line 200002, column a: "x" is no int64: invalid syntax, which is what the stream's first values ` +
+	const want = `-, line 200002, column a: "x" is no int64, which is what the stream's first values ` +
 		`are; {"columns": {"a": {"type": "string"}}} in a mapping file takes both`
 	if len(bad) != 1 || bad[0] != want {
 		t.Errorf("bad rows: %s, want %s", bad, want)

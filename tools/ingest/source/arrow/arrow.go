@@ -53,7 +53,10 @@ func NewReader(in io.Reader, src io.Closer, opts *column.ReadOptions) (r *Reader
 	br := bufio.NewReaderSize(in, 64<<10)
 	r.messages = &messageReader{r: br, limits: &opts.Limits}
 	head, err := br.Peek(8)
-	if err != nil && len(head) == 0 {
+	switch {
+	case len(head) == 0 && err == io.EOF:
+		return r, notStream(nil)
+	case len(head) == 0 && err != nil:
 		return r, cutShort(err)
 	}
 	switch {
@@ -68,11 +71,28 @@ func NewReader(in io.Reader, src io.Closer, opts *column.ReadOptions) (r *Reader
 		return r, fmt.Errorf("the input is no Arrow stream: it begins with %q", head[:4])
 	}
 	if r.reader, err = ipc.NewReaderFromMessageReader(r.messages, ipc.WithDelayReadSchema(false)); err != nil {
-		return r, arrowError(err)
+		if err = arrowError(err); err == ErrCutShort && !bytes.HasPrefix(head, []byte("\xff\xff\xff\xff")) {
+			err = notStream(head)
+		}
+		return r, err
 	}
 	r.setSchema(r.reader.Schema())
 	return r, nil
 }
+
+// notStream is the error of what begins with other bytes than a stream does, and ends before the first message that
+// they would announce. It matches ErrCutShort.
+type notStream []byte
+
+func (n notStream) Error() string {
+	what := "there is nothing in it"
+	if len(n) > 0 {
+		what = fmt.Sprintf("it begins with %q; --format csv and --format jsonl read text", []byte(n))
+	}
+	return "no Arrow stream, or one that was cut short: " + what
+}
+
+func (notStream) Is(target error) bool { return target == ErrCutShort }
 
 // arrowError gives errors of ours back without the library's words around them.
 func arrowError(err error) error {

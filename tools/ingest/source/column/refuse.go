@@ -51,10 +51,10 @@ func Refuse(column, format string, args ...any) error {
 // mostNames is how many names an error lists.
 const mostNames = 12
 
-// DidYouMean returns ` "nam"; the nearest is "name"`, or where none is near, ` "nam"; there are "a", "b" and 3 more`.
+// DidYouMean returns ` "nam"; did you mean "name"?`, or where none is near, ` "nam"; there are "a", "b" and 3 more`.
 func DidYouMean(name string, known []string) string {
-	if best := suggest.Names(name, known, 1); len(best) > 0 {
-		return fmt.Sprintf(" %q; the nearest is %q", name, best[0])
+	if hint := suggest.Hint(name, known); hint != "" {
+		return fmt.Sprintf(" %q%s", name, hint)
 	}
 	if len(known) == 0 {
 		return fmt.Sprintf(" %q", name)

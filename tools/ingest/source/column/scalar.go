@@ -127,7 +127,7 @@ func parseInteger(n *Type, s string) (int64, error) {
 	if n.Elem == vector.Uint64 {
 		v, err := strconv.ParseUint(s, 10, 64)
 		if err != nil {
-			return 0, fmt.Errorf("%s is no uint64: %w", Quote(s), errors.Unwrap(err))
+			return 0, notNumber(s, n.Elem, err)
 		}
 		return int64(v), nil
 	}
@@ -136,7 +136,7 @@ func parseInteger(n *Type, s string) (int64, error) {
 		err = &strconv.NumError{Err: strconv.ErrRange}
 	}
 	if err != nil {
-		return 0, fmt.Errorf("%s is no %v: %w", Quote(s), n.Elem, errors.Unwrap(err))
+		return 0, notNumber(s, n.Elem, err)
 	}
 	return v, nil
 }
@@ -306,4 +306,12 @@ func ElemHolds(e vector.Elem, v int64) bool {
 		return v == int64(uint32(v))
 	}
 	return true
+}
+
+// notNumber says why s is no number of a type, which strconv found.
+func notNumber(s string, elem vector.Elem, err error) error {
+	if errors.Is(err, strconv.ErrRange) {
+		return fmt.Errorf("%s is out of the range of %v", Quote(s), elem)
+	}
+	return fmt.Errorf("%s is no %v", Quote(s), elem)
 }

@@ -21,7 +21,7 @@ func TestDDL(t *testing.T) {
 			"SERDEPROPERTIES ('separatorChar'='\\t', 'quoteChar'='\\'') TBLPROPERTIES ('skip.header.line.count'='1')",
 			"a string | \"\\t\" \"\" \"\" csv=true esc=\"\\\\\" by=[] skip=1"},
 		{"CREATE TABLE t (a int", "line 1: want , or )"},
-		{"CREATE TABLE t (a inz)", `unknown type "inz"; the nearest is "int"`},
+		{"CREATE TABLE t (a inz)", `unknown type "inz"; did you mean "int"?`},
 		{"CREATE TABLE t (a int, A int)", "two columns"},
 		{"CREATE TABLE t (a int) ROW FORMAT SERDE 'x.RegexSerDe'", "SerDe x.RegexSerDe is not supported"},
 		{"CREATE TABLE t (a int) FROBNICATE", "want a clause of CREATE TABLE, got \"FROBNICATE\""},

@@ -153,12 +153,17 @@ func (l *Reader) Next() ([]byte, error) {
 		case err == nil || l.ended:
 			l.Line++
 			return l.trimEnd(part), nil
-		case errors.Is(err, io.ErrUnexpectedEOF):
-			return nil, fmt.Errorf("line %d: the compressed file is cut short or damaged: copy it again (%w)",
-				l.Line+1, err)
 		}
-		return nil, fmt.Errorf("line %d: %w", l.Line+1, err)
+		return nil, fmt.Errorf("line %d: %w", l.Line+1, damage(err))
 	}
+}
+
+// damage says what the end of a compressed file means that comes too early; other errors stay as they are.
+func damage(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("the compressed file is cut short or damaged: copy it again (%w)", err)
+	}
+	return err
 }
 
 // Sample returns what reads the text's first lines again, of so many bytes at most, whether they are the whole text,
@@ -172,7 +177,7 @@ func (l *Reader) Sample(size int) (sample *Reader, whole bool, err error) {
 	} else {
 		head = head[:bytes.LastIndexByte(head, l.eol)+1]
 	}
-	return &Reader{r: bufio.NewReader(bytes.NewReader(head)), limit: l.limit, eol: l.eol}, whole, err
+	return &Reader{r: bufio.NewReader(bytes.NewReader(head)), limit: l.limit, eol: l.eol}, whole, damage(err)
 }
 
 // trimEnd returns a line without its end.

@@ -152,7 +152,8 @@ func stringConverter(n *column.Type, cm *Column) (*converter, error) {
 	}}, nil
 }
 
-var errNotUTF8 = errors.New("a string that is not UTF-8; \"kind\": \"bytes\" in a mapping file takes any bytes")
+var errNotUTF8 = errors.New("a string that is not UTF-8; in a mapping file \"kind\": \"bytes\" takes any bytes, and " +
+	"{\"text\": {\"encoding\": \"latin1\"}} says what text files are in")
 
 func checkUTF8(a *column.Array, bad func(int, error)) {
 	if utf8.Valid(a.Data) {

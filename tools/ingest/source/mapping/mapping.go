@@ -103,7 +103,7 @@ func Parse(raw []byte) (*Mapping, error) {
 	var whole json.RawMessage
 	var syntax *json.SyntaxError
 	if err := json.Unmarshal(raw, &whole); errors.As(err, &syntax) {
-		return m, fmt.Errorf("line %d: no JSON: %w", 1+bytes.Count(raw[:min(int(syntax.Offset), len(raw))],
+		return m, fmt.Errorf("line %d: not JSON: %w", 1+bytes.Count(raw[:min(int(syntax.Offset), len(raw))],
 			[]byte("\n")), err)
 	}
 	err := strictObject(raw, "", []member{

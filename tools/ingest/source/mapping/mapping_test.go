@@ -9,8 +9,8 @@ func TestMappingSyntax(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                    "nothing in it: want a JSON object",
 		" \n":                                 "nothing in it: want a JSON object",
-		"{\n\"columns\": {":                   "line 2: no JSON: unexpected end",
-		"{\"columns\": {},\n}":                "line 2: no JSON: invalid character '}'",
+		"{\n\"columns\": {":                   "line 2: not JSON: unexpected end",
+		"{\"columns\": {},\n}":                "line 2: not JSON: invalid character '}'",
 		`{"text": {"columns": {}}}`:           "text.columns: object where array is wanted",
 		`{"columns": {"a": {"drop": "yes"}}}`: "columns.a.drop: string where true or false is wanted",
 		`{"columns": {"a": {"dim": -1}}}`:     "number from 0 on is wanted",

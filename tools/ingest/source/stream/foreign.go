@@ -28,6 +28,8 @@ func Foreign(path string, head []byte) string {
 	switch ext := filepath.Ext(path); ext {
 	case ".snappy", ".lz4", ".lzo", ".lzo_deflate":
 		return "compressed with " + ext[1:] + unpack
+	case ".xlsx", ".xls", ".ods":
+		return "a spreadsheet, which is not supported: save it as CSV"
 	}
 	for _, m := range foreignMagic {
 		if bytes.HasPrefix(head, []byte(m.magic)) {

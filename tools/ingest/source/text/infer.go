@@ -45,6 +45,7 @@ type textValues struct {
 	first       place                 // the first value
 	// broke is the first value with which they are a string, where those before it were something narrower.
 	broke place
+	null  place // the first of nullWords, which make them a string whatever the others are
 }
 
 // A place is a value and where it stands.
@@ -55,6 +56,15 @@ type place struct {
 
 func (p place) String() string {
 	return fmt.Sprintf("%s, line %d: %s", p.file, p.line, column.Quote(p.value))
+}
+
+// isNullWord reports whether other programs write null so. Here it is text, unless the mapping file says so.
+func isNullWord(text []byte) bool {
+	switch string(text) {
+	case "NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "Null", "null", "None", `\N`:
+		return true
+	}
+	return false
 }
 
 // A textType is a set of types of text.
@@ -115,7 +125,7 @@ func (t *inference) given(name string) bool {
 
 // tell says what was inferred.
 func (t *inference) tell(s *shown, sample bool) {
-	if t.d.Inferred == nil || s.files == 0 { // that none can be read is said when one is opened
+	if t.d.Inferred == nil || len(s.order) == 0 { // that none can be read is said when one is opened
 		return
 	}
 	typeOf := t.typeOf(s, nil)
@@ -127,8 +137,8 @@ func (t *inference) tell(s *shown, sample bool) {
 		c := input.InferredColumn{Name: name}
 		if n, err := typeOf(name); err == nil {
 			c.Type = n.String()
-			if v := s.columns[name]; n.Shape == column.String && v.broke.line > 0 {
-				c.Because = v.broke.String()
+			if n.Shape == column.String {
+				s.columns[name].explain(&c)
 			}
 		}
 		out.Columns = append(out.Columns, c)
@@ -226,8 +236,15 @@ func (t *inference) values(ctx context.Context, in *lines.Reader, path string, l
 		}
 		s.rows++
 		for i, f := range r.Fields {
-			if !r.IsNull(f) {
-				values[i].add(string(f.Text), place{file: path, line: line})
+			switch at := (place{file: path, line: line}); {
+			case r.IsNull(f):
+			case !f.Quoted && isNullWord(f.Text):
+				if values[i].null.line == 0 {
+					at.value = string(f.Text)
+					values[i].null = at
+				}
+			default:
+				values[i].add(string(f.Text), at)
 			}
 		}
 	}
@@ -258,6 +275,20 @@ func (c *textValues) add(s string, at place) {
 
 // isText reports whether nothing but a string holds all values.
 func (c *textValues) isText() bool { return c.not|textSingle == textAny }
+
+// explain says which value made a string of what would be narrower without it, and what to do where it stands for null.
+func (c *textValues) explain(out *input.InferredColumn) {
+	if c.first.line > 0 {
+		out.First = c.first.String()
+	}
+	switch {
+	case c.broke.line > 0:
+		out.Because = c.broke.String()
+	case c.null.line > 0 && c.some && !c.isText():
+		out.Because = c.null.String()
+		out.Hint = fmt.Sprintf(`{"text": {"null": %q}} in a mapping file takes it for null`, c.null.value)
+	}
+}
 
 // narrow takes out what s is not.
 func (c *textValues) narrow(s string) {
@@ -352,6 +383,9 @@ func (c *textValues) merge(o *textValues) {
 	case !o.isText(): // the earlier files have text from their first value on
 		c.broke = c.first
 	}
+	if c.null.line == 0 {
+		c.null = o.null
+	}
 	c.some, c.empty, c.not = c.some || o.some, c.empty || o.empty, c.not|o.not
 	c.timestamps.Merge(o.timestamps)
 }
@@ -365,9 +399,9 @@ func (c *textValues) node(known catalog.Feature, unit string) *column.Type {
 	dense := known.Type.Kind == vector.Dense
 	isFloat := dense && (known.Type.Elem == vector.Float32 || known.Type.Elem == vector.Float64)
 	switch {
-	case c == nil || !c.some && !c.empty:
+	case c == nil || !c.some && !c.empty && c.null.line == 0:
 		n.Shape, n.Elem = column.Null, 0
-	case known.Type.Kind == vector.String || !c.some && !dense:
+	case known.Type.Kind == vector.String || c.null.line > 0 || !c.some && !dense:
 		n.Shape, n.Elem = column.String, 0
 	case !c.some: // no text is null in a number
 		n.Elem, n.Logical = known.Type.Elem, known.Logical

@@ -24,13 +24,29 @@ var delimiters = []struct{ text, name, suffix string }{
 // find returns the layout of a text with what the mapping file does not say of it. That is taken from the text's first
 // lines: the delimiter and the quotes with which most lines have as many columns as the first, which has the names.
 func find(in *lines.Reader, path string, given *lines.Layout) (lines.Layout, error) {
-	first, err := firstLine(in, given.SkipLines)
-	if first == nil || err != nil {
+	first, n, err := firstLine(in, given.SkipLines)
+	if err != nil {
 		return *given, err
+	}
+	if first == nil {
+		empty := *given
+		if len(given.Columns) == 0 { // there is not even a header
+			empty.Header, empty.SkipLines = true, n
+		}
+		return empty, nil
+	}
+	if at := bytes.IndexByte(first, 0); at >= 0 {
+		return *given, column.Refuse("", "its first line has bytes that are 0, as UTF-16 has: say {\"text\": "+
+			"{\"encoding\": %q}} in a mapping file", []string{"utf-16be", "utf-16le"}[at%2])
 	}
 	if given.Delimiter == "" && bytes.IndexByte(first, 1) >= 0 {
 		return *given, column.Refuse("", "its first line has Hive's delimiter ^A; Hive's text has no names and no "+
 			"types: give --ddl FILE, or text.columns in a mapping file")
+	}
+	if delimiter, ok := excelDelimiter(first); ok && given.Delimiter == "" {
+		below := *given
+		below.Delimiter, below.SkipLines = delimiter, n
+		return find(in, path, &below)
 	}
 	var best *trial
 	tried := candidates(path, given)
@@ -57,22 +73,29 @@ func find(in *lines.Reader, path string, given *lines.Layout) (lines.Layout, err
 	return best.layout, best.check(given)
 }
 
-// firstLine returns the first line that is not skipped and not empty, nil where there is none. It is borrowed.
-func firstLine(in *lines.Reader, skip int) ([]byte, error) {
+// excelDelimiter returns what a first line says to Excel of the delimiter, as sep=; does.
+func excelDelimiter(line []byte) (string, bool) {
+	said, ok := bytes.CutPrefix(bytes.Trim(line, `"`), []byte("sep="))
+	return string(said), ok && len(said) == 1
+}
+
+// firstLine returns the first line that is not skipped and not empty, borrowed, and its number. nil: there is none, and
+// the number is that of all lines.
+func firstLine(in *lines.Reader, skip int) (line []byte, n int, err error) {
 	sample, whole, err := in.Sample(sampleBytes)
 	for n := 1; ; n++ {
 		line, end := sample.Next()
 		switch {
 		case end != nil && err != nil:
-			return nil, fmt.Errorf("line %d: %w", n, err)
+			return nil, 0, fmt.Errorf("line %d: %w", n, err)
 		case end != nil && !whole:
-			return nil, fmt.Errorf("line %d: the names do not end within %d bytes: say how the text is laid out, as "+
-				`{"text": {"delimiter": ",", "quote": "\"", "header": true, "infer": true}} in a mapping file does`, n,
-				sampleBytes)
+			return nil, 0, fmt.Errorf("line %d: the names do not end within %d bytes: say how the text is laid out, "+
+				`as {"text": {"delimiter": ",", "quote": "\"", "header": true, "infer": true}} in a mapping file does`,
+				n, sampleBytes)
 		case end != nil:
-			return nil, nil
+			return nil, n - 1, nil
 		case n > skip && len(line) > 0:
-			return line, nil
+			return line, n, nil
 		}
 	}
 }
@@ -139,7 +162,10 @@ func layoutName(l *lines.Layout) string {
 	case l.Quote == "":
 		return name + ", no quotes"
 	case l.Quote != `"`:
-		return name + ", quotes " + l.Quote
+		name += ", quotes " + l.Quote
+	}
+	if l.Escape != "" {
+		name += ", escapes " + l.Escape
 	}
 	return name
 }
@@ -152,7 +178,8 @@ type trial struct {
 	first  int64    // the number of that line
 	lines  int64    // how many there are from the first on, empty ones left out
 	fits   int64    // those of rows that have as many columns as there should be
-	broken int64    // those of rows that are none in this layout
+	broken int64    // how many rows are none in this layout
+	quotes int64    // how many columns, in rows that are, have quotes
 	width  int      // how many the second row has
 	even   bool     // all after it have as many
 	quoted bool     // the quotes are used
@@ -173,13 +200,24 @@ func (t *trial) beats(o *trial) bool {
 // tryQuotes returns the likeliest trial with a delimiter.
 func tryQuotes(in *lines.Reader, given *lines.Layout, delimiter string) (best *trial, err error) {
 	for _, quote := range quotes(given) {
-		// Quotes that are all right are quotes, whatever number of columns rows have.
-		if best != nil && (best.quoted && best.broken == 0 || best.fits == best.lines && quote == "") {
+		// Quotes that are all right are quotes, whatever number of columns rows have. So are those of which few are
+		// not: rows that are bad are said, values with quotes around them are not.
+		if best != nil && (best.quoted && best.broken == 0 || best.fits == best.lines && quote == "" ||
+			best.quotes > fewBroken*best.broken) {
 			break
 		}
 		t, err := try(in, given, delimiter, quote)
 		if err != nil {
 			return nil, err
+		}
+		if t.broken > 0 && quote == `"` && given.Escape == "" { // as Spark and MySQL write them
+			escaping := *given
+			escaping.Escape = `\`
+			if e, err := try(in, &escaping, delimiter, quote); err != nil {
+				return nil, err
+			} else if e.quoted && e.broken == 0 {
+				return e, nil
+			}
 		}
 		if best == nil || t.beats(best) {
 			best = t
@@ -187,6 +225,9 @@ func tryQuotes(in *lines.Reader, given *lines.Layout, delimiter string) (best *t
 	}
 	return best, nil
 }
+
+// fewBroken is how many columns in quotes there are for each row whose quotes are wrong, where they are quotes.
+const fewBroken = 10
 
 // try reads the first lines with a delimiter and a quote.
 func try(in *lines.Reader, given *lines.Layout, delimiter, quote string) (*trial, error) {
@@ -201,7 +242,8 @@ func try(in *lines.Reader, given *lines.Layout, delimiter, quote string) (*trial
 	if err != nil {
 		return nil, err
 	}
-	sample, _, _ := in.Sample(sampleBytes)
+	sample, whole, _ := in.Sample(sampleBytes)
+	var wrong int64 // lines of the last row, where it is none
 	s := lines.Splitter{Lines: sample, Layout: rules}
 	var plain, quoted []bool // by column: some value has no quotes, some has; as long as again
 	for {
@@ -232,8 +274,8 @@ func try(in *lines.Reader, given *lines.Layout, delimiter, quote string) (*trial
 			n := t.columns()
 			plain, quoted, t.again = make([]bool, n), make([]bool, n), make([]int64, n)
 		}
-		if err != nil {
-			t.broken++
+		if wrong = 0; err != nil {
+			t.broken, wrong = t.broken+1, sample.Line-begin+1
 			continue
 		}
 		if n := len(s.Fields); n == t.columns() || n == t.columns()+1 && len(s.Fields[n-1].Text) == 0 {
@@ -247,12 +289,18 @@ func try(in *lines.Reader, given *lines.Layout, delimiter, quote string) (*trial
 		}
 		for i, f := range s.Fields[:min(len(s.Fields), len(plain))] {
 			plain[i], quoted[i] = plain[i] || !f.Quoted && len(f.Text) > 0, quoted[i] || f.Quoted
+			if f.Quoted {
+				t.quotes++
+			}
 			if t.again[i] == 0 && i < len(t.names) && len(f.Text) > 0 && string(f.Text) == t.names[i] {
 				t.again[i] = begin
 			}
 		}
 	}
 	t.lines += sample.Line - t.first + 1
+	if !whole && wrong > 0 { // the sample ends within it
+		t.lines, t.broken = t.lines-wrong, t.broken-1
+	}
 	for i, q := range quoted {
 		// Apostrophes are quotes only where a column has them around all of its values.
 		t.quoted = t.quoted || q && (quote == `"` || !plain[i])
@@ -271,12 +319,17 @@ func (t *trial) check(given *lines.Layout) error {
 		return nil
 	}
 	if 2*t.fits < t.lines {
+		or := ""
+		if t.even && t.width == len(t.names)+1 { // as R writes the names of rows
+			or = fmt.Sprintf(", or give all columns names with {\"text\": {\"skip_lines\": %d, \"columns\": "+
+				"[{\"name\": \"...\"}, ...]}}", t.first)
+		}
 		return column.Refuse("", "line %d has %d columns between %s, and most lines below it have another number: say "+
 			"with {\"text\": {\"delimiter\": ...}} in a mapping file what is between columns, or pass over lines "+
-			"before the names with {\"text\": {\"skip_lines\": ...}}", t.first, t.columns(),
-			delimiterName(t.layout.Delimiter))
+			"before the names with {\"text\": {\"skip_lines\": ...}}%s", t.first, t.columns(),
+			delimiterName(t.layout.Delimiter), or)
 	}
-	what, named, again, first := "", 0, 0, 0
+	what, named, again, first, together := "", 0, 0, 0, 0
 	for i, name := range t.names {
 		if what == "" && isValue(name) {
 			what = fmt.Sprintf("it has %s", column.Quote(name))
@@ -288,12 +341,18 @@ func (t *trial) check(given *lines.Layout) error {
 			if again++; again == 1 {
 				first = i
 			}
+			if t.again[i] == t.again[first] {
+				together++
+			}
 		}
 	}
 	switch {
 	case what != "":
 	case named == 0:
 		what = "it is empty"
+	case together == named && named > 1:
+		return column.Refuse("", "line %d has the names of line %d again, as where files were put together: ingest "+
+			"them one by one, or take that line out", t.again[first], t.first)
 	case 2*again >= named:
 		what = fmt.Sprintf("its %s is a value of the same column in line %d", column.Quote(t.names[first]),
 			t.again[first])

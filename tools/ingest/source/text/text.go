@@ -84,6 +84,9 @@ func (r *Reader) bindHeader(typeOf typeOf) error {
 	taken := map[string]bool{}
 	for i, f := range r.Fields {
 		name := string(f.Text)
+		if !f.Quoted {
+			name = column.TrimBlanks(name)
+		}
 		if name == "" {
 			name = fmt.Sprintf("_c%d", i) // as in Spark; the index that pandas writes has no name
 		}
@@ -92,9 +95,9 @@ func (r *Reader) bindHeader(typeOf typeOf) error {
 				"as in \"latin1\"", r.Lines.Line, name)
 		}
 		if taken[name] {
-			return fmt.Errorf("line %d: two columns have the name %q: give all of them names with text.columns in "+
-				"the mapping file, \"skip_lines\": %d and no header",
-				r.Lines.Line, name, r.Layout.Skip+1)
+			return fmt.Errorf("line %d: two columns have the name %q: give all of them names with {\"text\": "+
+				"{\"skip_lines\": %d, \"columns\": [{\"name\": \"...\"}, ...]}} in a mapping file", r.Lines.Line, name,
+				r.Layout.Skip+1)
 		}
 		taken[name] = true
 		n := known[name]
@@ -184,16 +187,24 @@ func (r *Reader) nextRow() (first int64, bad, err error) {
 			// A delimiter at the end of every line, as in the files of TPC-H, ends the last column and begins none.
 			last := r.Fields[len(r.Nodes)]
 			if !r.Layout.IgnoreExtra && (len(r.Fields) > len(r.Nodes)+1 || len(last.Text) > 0 || last.Quoted) {
-				return first, fmt.Errorf("%d columns, the schema has %d; \"text\": {\"extra\": \"ignore\"} in a "+
-					"mapping file leaves the others out", len(r.Fields), len(r.Nodes)), nil
+				return first, fmt.Errorf("%s, the schema has %d; \"text\": {\"extra\": \"ignore\"} in a "+
+					"mapping file leaves the others out", columns(len(r.Fields)), len(r.Nodes)), nil
 			}
 			r.Fields = r.Fields[:len(r.Nodes)]
 		case len(r.Fields) < len(r.Nodes) && r.Layout.BadShort:
-			return first, fmt.Errorf("%d columns, the schema has %d; \"text\": {\"short\": \"null\"} in a mapping "+
-				"file takes the others for null", len(r.Fields), len(r.Nodes)), nil
+			return first, fmt.Errorf("%s, the schema has %d; \"text\": {\"short\": \"null\"} in a mapping "+
+				"file takes the others for null", columns(len(r.Fields)), len(r.Nodes)), nil
 		}
 		return first, nil, nil
 	}
+}
+
+// columns says how many columns there are.
+func columns(n int) string {
+	if n == 1 {
+		return "1 column"
+	}
+	return fmt.Sprintf("%d columns", n)
 }
 
 // appendField appends a column's value; on an error, a null.
