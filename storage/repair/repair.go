@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 
@@ -168,17 +169,22 @@ func look(err error) error {
 	return fmt.Errorf("not everything can be looked at, and what may be whole is not taken out: %w", err)
 }
 
+// sure calls f again where it finds damage: what was read wrong once may be whole.
+func sure(f func() error) error {
+	err := f()
+	if err != nil && isDamage(err) {
+		err = f()
+	}
+	return err
+}
+
 // plan finds out what is damaged, and what becomes of it.
 func (p *planner) plan(ctx context.Context) error {
-	found, err := verify.Run(ctx, p.s, []string{p.t.Table}, verify.Options{
-		Deep: !p.opts.Shallow, Progress: p.opts.Progress, MaxDamage: 1 << 62})
+	found, err := p.verify(ctx, nil)
 	if err != nil {
 		return err
 	}
-	for _, d := range found.Damage {
-		if err := look(d); err != nil {
-			return err
-		}
+	for _, d := range found {
 		p.sort(d)
 	}
 	if err := p.snapshots(ctx); err != nil || p.base == nil {
@@ -201,6 +207,24 @@ func (p *planner) plan(ctx context.Context) error {
 		p.r.LostRows += i.Rows
 	}
 	return nil
+}
+
+// verify returns the damage of the table. only, unless nil, are the segments and row bitmaps to look at.
+func (p *planner) verify(ctx context.Context, only map[names.ID]bool) ([]error, error) {
+	opts := verify.Options{Deep: !p.opts.Shallow, MaxDamage: math.MaxUint64, Only: only}
+	if only == nil {
+		opts.Progress = p.opts.Progress
+	}
+	r, err := verify.Run(ctx, p.s, []string{p.t.Table}, opts)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range r.Damage {
+		if err := look(d); err != nil {
+			return nil, err
+		}
+	}
+	return r.Damage, nil
 }
 
 // sort notes damage by what it is of.
@@ -253,7 +277,10 @@ func texts(errs ...error) []string {
 
 // root looks at the root of the table: that is made anew where it is missing, for every snapshot has the table's id.
 func (p *planner) root(ctx context.Context) error {
-	_, err := p.t.ReadRoot(ctx)
+	err := sure(func() error {
+		_, err := p.t.ReadRoot(ctx)
+		return err
+	})
 	switch {
 	case errors.Is(err, object.ErrNotFound):
 		p.noRoot = true

@@ -62,27 +62,33 @@ func (p *planner) inspect(ctx context.Context, d catalog.SegmentDescriptor) (*re
 	}
 	r := &remains{d: d, errs: errs}
 	var entries []*segment.Entry
-	g, err := p.s.Segments.Open(ctx, d)
-	if err == nil {
+	err = sure(func() error {
+		g, err := p.s.Segments.Open(ctx, d)
+		if err != nil {
+			return err
+		}
 		r.stripes = g.StripeRows()
 		if entries, err = g.Entries(ctx); err == nil && len(entries) != int(d.Features) {
 			err = wire.Corrupt(d.Index, fmt.Sprintf("%d features: the listing says %d", len(entries), d.Features))
 		}
-	}
+		return err
+	})
 	if err != nil {
 		if err := look(err); err != nil {
 			return nil, err
 		}
-		var stripes []uint32
-		if stripes, entries, err = p.s.Segments.Recover(ctx, d); err != nil {
+		err = sure(func() error {
+			r.stripes, entries, err = p.s.Segments.Recover(ctx, d)
+			return err
+		})
+		if err != nil {
 			r.errs, r.nothing = append(r.errs, err), true
 			return r, look(err)
 		}
-		r.stripes = stripes
 	}
 	whole := map[uint64]bool{}
 	for _, e := range entries {
-		err := verify.Stripes(ctx, p.s, e)
+		err := sure(func() error { return verify.Stripes(ctx, p.s, e) })
 		if err := look(err); err != nil {
 			return nil, err
 		}
@@ -160,7 +166,7 @@ func (p *planner) findSegments(ctx context.Context) error {
 			return err
 		}
 		if r == nil {
-			p.wholeAgain("segment", d.ID)
+			p.isWhole("segment", d.ID)
 			continue
 		}
 		x.rebuilt[d.ID] = r
@@ -175,8 +181,7 @@ func (p *planner) findSegments(ctx context.Context) error {
 	if err := p.findLists(ctx); err != nil {
 		return err
 	}
-	p.findRest()
-	return nil
+	return p.findRest(ctx)
 }
 
 // isDamaged reports whether verify has found something wrong with what has the id.
@@ -192,14 +197,15 @@ func (p *planner) taken(id string) {
 	}
 }
 
-// wholeAgain names what was damaged when it was read first, and is not when it is read again.
-func (p *planner) wholeAgain(kind, id string) {
+const wholeAgain = "nothing is wrong with it when it is read again: check the disk, the memory and the network"
+
+// isWhole names what was damaged when it was read first, and is not when it is read again.
+func (p *planner) isWhole(kind, id string) {
 	i, err := names.ParseID(id)
 	if err != nil {
 		return
 	}
-	p.add(&Item{Action: Leave, Kind: kind, ID: id, Damage: texts(p.byID[i]...),
-		Lost: "nothing is wrong with it when it is read again: check the disk, the memory and the network"})
+	p.add(&Item{Action: Leave, Kind: kind, ID: id, Damage: texts(p.byID[i]...), Lost: wholeAgain})
 	p.taken(id)
 }
 
@@ -211,7 +217,7 @@ func (p *planner) damagedRows(ctx context.Context, r bitmap.Ref) ([]error, error
 	}
 	_, err := p.s.Bitmaps.Read(ctx, r)
 	if err == nil {
-		p.wholeAgain("row bitmap", id.String())
+		p.isWhole("row bitmap", id.String())
 		return nil, nil
 	}
 	return p.byID[id], look(err)
@@ -266,7 +272,7 @@ func (p *planner) findLayers(ctx context.Context) error {
 					return err
 				}
 				if r == nil {
-					p.wholeAgain("layer", l.Data.ID)
+					p.isWhole("layer", l.Data.ID)
 				}
 			}
 			if r == nil && covered == nil {
@@ -476,8 +482,24 @@ func (p *planner) findLists(ctx context.Context) error {
 }
 
 // findRest names the damaged segments and row bitmaps that the newest snapshot does not show: those of snapshots before
-// it and of branches. They stay as they are.
-func (p *planner) findRest() {
+// it and of branches. They stay as they are. Only verify has looked at them: it looks again.
+func (p *planner) findRest(ctx context.Context) error {
+	if len(p.byID) == 0 {
+		return nil
+	}
+	only, again := map[names.ID]bool{}, map[names.ID]bool{}
+	for id := range p.byID {
+		only[id] = true
+	}
+	found, err := p.verify(ctx, only)
+	if err != nil {
+		return err
+	}
+	for _, d := range found {
+		if id, ok := names.ParseDataName(objectOf(d)); ok {
+			again[id] = true
+		}
+	}
 	byID := func(a, b names.ID) int { return bytes.Compare(a[:], b[:]) }
 	for _, id := range slices.SortedFunc(maps.Keys(p.byID), byID) {
 		i := &Item{Action: Note, Kind: "object", ID: id.String(), Damage: texts(p.byID[id]...),
@@ -487,11 +509,14 @@ func (p *planner) findRest() {
 				continue // what it missed goes
 			}
 			i.Action, i.Lost = Leave, "it can be read, and nothing is done about it"
+		} else if !again[id] {
+			i.Action, i.Lost = Leave, wholeAgain
 		} else if object := objectOf(p.byID[id][0]); object == id.ListingName() || object == id.SchemaName() {
 			i.Action, i.Lost = Leave, "only expired snapshots have it, which leases hold: it goes with them"
 		}
 		p.add(i)
 	}
+	return nil
 }
 
 // objectOf returns the object that an error blames.

@@ -28,10 +28,13 @@ type stored struct {
 
 // read reads a snapshot. It counts as readable when its object and all runs of its trees do.
 func (p *planner) read(ctx context.Context, n uint64) (out stored, err error) {
-	out.s, err = p.t.Read(ctx, n)
-	if errors.Is(err, object.ErrNotFound) {
-		err = wire.Missing(names.SnapshotName(p.t.Table, n), err)
-	}
+	err = sure(func() error {
+		out.s, err = p.t.Read(ctx, n)
+		if errors.Is(err, object.ErrNotFound) {
+			err = wire.Missing(names.SnapshotName(p.t.Table, n), err)
+		}
+		return err
+	})
 	if err != nil {
 		out.s, out.errs = nil, []error{err}
 		return out, look(err)
@@ -63,19 +66,19 @@ func (p *planner) isRunDamaged(ctx context.Context, kind lsm.Kind, run lsm.Run) 
 	if known {
 		return damaged, nil
 	}
-	r, err := p.s.Trees.OpenRun(ctx, kind, run)
-	if err == nil {
+	err := sure(func() error {
+		r, err := p.s.Trees.OpenRun(ctx, kind, run)
+		if err != nil {
+			return err
+		}
 		it := r.Iter(nil)
 		for ok := it.SeekGE(ctx, nil); ok; ok = it.Next(ctx) {
 			if _, reason := lsm.ParseValue(it.Value()); reason != "" {
-				err = wire.Corrupt(kind.ObjectName(run.ID), reason)
-				break
+				return wire.Corrupt(kind.ObjectName(run.ID), reason)
 			}
 		}
-		if err == nil {
-			err = it.Err()
-		}
-	}
+		return it.Err()
+	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.runs[run.ID] = err != nil
@@ -258,7 +261,10 @@ func (p *planner) findBranches(ctx context.Context, found map[uint64]stored) err
 			}
 		}
 		if len(errs) == 0 {
-			_, err := p.t.View(ctx, b)
+			err := sure(func() error {
+				_, err := p.t.View(ctx, b)
+				return err
+			})
 			if err == nil {
 				continue
 			}

@@ -32,6 +32,8 @@ type Options struct {
 	Progress func(done, total uint64)
 	// MaxDamage bounds the errors that the report keeps; default MaxDamage.
 	MaxDamage uint64
+	// Only, unless nil, are the segments and row bitmaps to look at. Snapshots, listings and schemas are read all.
+	Only map[names.ID]bool
 }
 
 // A Report says what Verify looked at and what is wrong.
@@ -64,6 +66,7 @@ type Report struct {
 func Run(ctx context.Context, s *snapshot.Store, tables []string, opts Options, damage ...error) (*Report, error) {
 	v := newVerifier(s)
 	v.report.Deep, v.progress, v.most = opts.Deep, opts.Progress, cmp.Or(opts.MaxDamage, MaxDamage)
+	v.only = opts.Only
 	for _, err := range damage {
 		v.damage(err)
 	}
@@ -93,6 +96,7 @@ type verifier struct {
 	onBranch map[notedOverlay]bool
 	// known are segments and row bitmaps that repairs have found damaged.
 	known map[names.ID]bool
+	only  map[names.ID]bool // of Options
 
 	mu     sync.Mutex // guards report and done
 	report *Report
@@ -323,19 +327,20 @@ func Stripes(ctx context.Context, s *snapshot.Store, e *segment.Entry) error {
 	return format.Locate(err, e.Object, e.Meta.Name, 0)
 }
 
-// isKnown reports whether a repair has found the segment or row bitmap of an id damaged, and counts it.
-func (v *verifier) isKnown(id names.ID) bool {
+// passes reports whether the segment or row bitmap of an id is not looked at: a repair has found it damaged, which is
+// counted, or it is none of Options.Only.
+func (v *verifier) passes(id names.ID) bool {
 	if v.known[id] {
 		v.mu.Lock()
 		v.report.Known++
 		v.mu.Unlock()
 	}
-	return v.known[id]
+	return v.known[id] || v.only != nil && !v.only[id]
 }
 
 // segment checks one segment. What it returns is the damage that ends it; the rest it reports itself.
 func (v *verifier) segment(ctx context.Context, d catalog.SegmentDescriptor) error {
-	if id, err := names.ParseID(d.ID); err == nil && v.isKnown(id) {
+	if id, err := names.ParseID(d.ID); err == nil && v.passes(id) {
 		return nil
 	}
 	if err := v.object(ctx, segment.Object{Name: d.Index, Size: d.IndexSize}); err != nil {
