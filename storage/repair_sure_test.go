@@ -13,21 +13,22 @@ import (
 	"github.com/dsistore/dsistore/storage/repair"
 )
 
-// once does something wrong in one of the requests that read: of a store that is far away or has a bad cable.
+// once does something wrong in one of the requests that read, or in all from one on.
 type once struct {
 	object.Store
 	n    atomic.Int64
 	at   int64
 	err  error // instead of what the request returns; nil: a bit of what a read returns is another
-	what string
+	ever bool
+	what string // the first such request
 }
 
 func (o *once) turn(what string) bool {
-	if o.n.Add(1) != o.at {
-		return false
+	n := o.n.Add(1)
+	if n == o.at {
+		o.what = what
 	}
-	o.what = what
-	return true
+	return n == o.at || o.ever && o.at > 0 && n > o.at
 }
 
 func (o *once) ReadAt(ctx context.Context, name string, p []byte, off int64) error {
@@ -50,14 +51,17 @@ func (o *once) Stat(ctx context.Context, name string) (object.Info, error) {
 }
 
 func (o *once) List(ctx context.Context, prefix, after string) iter.Seq2[object.Info, error] {
-	if o.turn("list of "+prefix) && o.err != nil {
+	switch mine := o.turn("list of " + prefix); {
+	case mine && o.ever: // nothing is there
+		return func(func(object.Info, error) bool) {}
+	case mine && o.err != nil:
 		return func(yield func(object.Info, error) bool) { yield(object.Info{}, o.err) }
 	}
 	return o.Store.List(ctx, prefix, after)
 }
 
-// TestRepairOneWrongRead has each request of a repair fail, or return a wrong bit, once: the repair stops, or takes out
-// what it takes out without that, and nothing else.
+// TestRepairOneWrongRead has each request of a repair fail, or return a wrong bit, once, and has the whole store gone
+// from each request on: the repair stops, or takes out what it takes out without that, and nothing else.
 func TestRepairOneWrongRead(t *testing.T) {
 	b := newBroken(t)
 	acts := func(r *repair.Report) (out []string) {
@@ -79,7 +83,7 @@ func TestRepairOneWrongRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := acts(clean)
-			for _, fault := range []error{nil, errors.New("no answer")} {
+			for _, fault := range []error{nil, errors.New("no answer"), object.ErrNotFound} {
 				for _, far := range []bool{false, true} {
 					if far && (opts.Apply || testing.Short()) {
 						continue // its other requests are those that look
@@ -90,7 +94,7 @@ func TestRepairOneWrongRead(t *testing.T) {
 						if opts.Apply {
 							copied = copyOf(t, mem)
 						}
-						o := &once{Store: copied, err: fault}
+						o := &once{Store: copied, err: fault, ever: fault == object.ErrNotFound}
 						var blobs object.Store = o
 						if far {
 							blobs = object.NewDelayed(o, 1)

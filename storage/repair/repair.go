@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/snapshot"
 	"github.com/dsistore/dsistore/storage/verify"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // Operation is the operation of the snapshots that repairs make.
@@ -170,12 +172,24 @@ func look(err error) error {
 }
 
 // sure calls f again where it finds damage: what was read wrong once may be whole.
-func sure(f func() error) error {
+func (p *planner) sure(ctx context.Context, f func() error) error {
 	err := f()
-	if err != nil && isDamage(err) {
-		err = f()
+	if err == nil || !isDamage(err) {
+		return err
 	}
-	return err
+	if err = f(); err == nil || !isDamage(err) {
+		return err
+	}
+	return cmp.Or(p.isThere(ctx), err)
+}
+
+// isThere returns an error unless the store has its marker. A directory whose disk is not mounted any more, and a
+// gateway without its service, say of all objects that they are missing.
+func (p *planner) isThere(ctx context.Context) error {
+	if _, err := p.s.Blobs.Stat(ctx, names.Marker); err != nil {
+		return fmt.Errorf("the store cannot be reached any more: %w", err)
+	}
+	return nil
 }
 
 // plan finds out what is damaged, and what becomes of it.
@@ -277,15 +291,17 @@ func texts(errs ...error) []string {
 
 // root looks at the root of the table: that is made anew where it is missing, for every snapshot has the table's id.
 func (p *planner) root(ctx context.Context) error {
-	err := sure(func() error {
+	missing := false
+	err := p.sure(ctx, func() error {
 		_, err := p.t.ReadRoot(ctx)
-		return err
+		missing = errors.Is(err, object.ErrNotFound)
+		return wire.Missing(names.TableRoot(p.t.Table), err)
 	})
 	switch {
-	case errors.Is(err, object.ErrNotFound):
+	case err != nil && missing && isDamage(err):
 		p.noRoot = true
 		p.add(&Item{Action: Rebuild, Kind: "table id", Lost: "nothing is lost: every snapshot has the id",
-			Damage: []string{fmt.Sprintf("corrupt data in %s: object is missing", names.TableRoot(p.t.Table))}})
+			Damage: texts(err)})
 	case err != nil && isDamage(err):
 		p.add(&Item{Action: Leave, Kind: "table id", Damage: texts(err),
 			Lost: "move " + names.TableRoot(p.t.Table) + " away by hand, and run this again: it is made anew"})

@@ -2,6 +2,7 @@ package repair
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,7 @@ func (p *planner) inspect(ctx context.Context, d catalog.SegmentDescriptor) (*re
 	}
 	r := &remains{d: d, errs: errs}
 	var entries []*segment.Entry
-	err = sure(func() error {
+	err = p.sure(ctx, func() error {
 		g, err := p.s.Segments.Open(ctx, d)
 		if err != nil {
 			return err
@@ -77,7 +78,7 @@ func (p *planner) inspect(ctx context.Context, d catalog.SegmentDescriptor) (*re
 		if err := look(err); err != nil {
 			return nil, err
 		}
-		err = sure(func() error {
+		err = p.sure(ctx, func() error {
 			r.stripes, entries, err = p.s.Segments.Recover(ctx, d)
 			return err
 		})
@@ -88,7 +89,7 @@ func (p *planner) inspect(ctx context.Context, d catalog.SegmentDescriptor) (*re
 	}
 	whole := map[uint64]bool{}
 	for _, e := range entries {
-		err := sure(func() error { return verify.Stripes(ctx, p.s, e) })
+		err := p.sure(ctx, func() error { return verify.Stripes(ctx, p.s, e) })
 		if err := look(err); err != nil {
 			return nil, err
 		}
@@ -215,7 +216,10 @@ func (p *planner) damagedRows(ctx context.Context, r bitmap.Ref) ([]error, error
 	if !ok || len(p.byID[id]) == 0 {
 		return nil, nil
 	}
-	_, err := p.s.Bitmaps.Read(ctx, r)
+	err := p.sure(ctx, func() error {
+		_, err := p.s.Bitmaps.Read(ctx, r)
+		return err
+	})
 	if err == nil {
 		p.isWhole("row bitmap", id.String())
 		return nil, nil
@@ -492,7 +496,7 @@ func (p *planner) findRest(ctx context.Context) error {
 		only[id] = true
 	}
 	found, err := p.verify(ctx, only)
-	if err != nil {
+	if err := cmp.Or(err, p.isThere(ctx)); err != nil {
 		return err
 	}
 	for _, d := range found {

@@ -28,7 +28,7 @@ type stored struct {
 
 // read reads a snapshot. It counts as readable when its object and all runs of its trees do.
 func (p *planner) read(ctx context.Context, n uint64) (out stored, err error) {
-	err = sure(func() error {
+	err = p.sure(ctx, func() error {
 		out.s, err = p.t.Read(ctx, n)
 		if errors.Is(err, object.ErrNotFound) {
 			err = wire.Missing(names.SnapshotName(p.t.Table, n), err)
@@ -66,7 +66,7 @@ func (p *planner) isRunDamaged(ctx context.Context, kind lsm.Kind, run lsm.Run) 
 	if known {
 		return damaged, nil
 	}
-	err := sure(func() error {
+	err := p.sure(ctx, func() error {
 		r, err := p.s.Trees.OpenRun(ctx, kind, run)
 		if err != nil {
 			return err
@@ -261,17 +261,18 @@ func (p *planner) findBranches(ctx context.Context, found map[uint64]stored) err
 			}
 		}
 		if len(errs) == 0 {
-			err := sure(func() error {
+			err := p.sure(ctx, func() error {
 				_, err := p.t.View(ctx, b)
+				if errors.Is(err, catalog.ErrNotFound) { // it names what there is not
+					err = wire.Corrupt(p.base.ObjectName(), fmt.Sprintf("branch %s: %v", b.Name, err))
+				}
 				return err
 			})
 			if err == nil {
 				continue
 			}
-			if !errors.Is(err, catalog.ErrNotFound) {
-				if err := look(err); err != nil {
-					return err
-				}
+			if err := look(err); err != nil {
+				return err
 			}
 			errs = append(errs, err)
 		}
