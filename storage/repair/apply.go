@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
@@ -225,6 +227,7 @@ func (a *applier) change() {
 			notes = append(notes, i.note())
 		}
 	}
-	a.c.Ops = []commit.Operation{gone, a.replaced, a.deletes, a.listed, a.set, a.removed, lists,
+	omitted := commit.OmitFeatures(slices.Sorted(maps.Keys(x.omitted)))
+	a.c.Ops = []commit.Operation{omitted, gone, a.replaced, a.deletes, a.listed, a.set, a.removed, lists,
 		commit.DropBranches(a.branches), commit.ExpireBelow(a.expire), commit.Repair{Lost: a.lost, Notes: notes}}
 }

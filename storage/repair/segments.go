@@ -28,9 +28,10 @@ type segments struct {
 	all      []catalog.SegmentDescriptor
 	deletes  []bitmap.Ref // of all
 	lost     map[string][]error
-	rebuilt  map[string]*remains // by segment
-	layers   []*layer            // that are damaged
-	notes    []catalog.Repaired  // of what no item has
+	rebuilt  map[string]*remains        // by segment
+	layers   []*layer                   // that are damaged
+	notes    []catalog.Repaired         // of what no item has
+	omitted  map[catalog.FeatureID]bool // dropped features that a copy lacks
 }
 
 // A layer is an overlay segment that is damaged.
@@ -107,35 +108,67 @@ func (p *planner) inspect(ctx context.Context, d catalog.SegmentDescriptor) (*re
 	return r, nil
 }
 
-// misses returns the features of which values are lost, by their names, of those that are read; and whether one of them
-// is a key: then rows without it would be grouped with others, or found by none. With nothing left it is all of read.
-func (r *remains) misses(read map[catalog.FeatureID]catalog.Feature) (out []string, key bool) {
+// A loss has the features of which values are lost.
+type loss struct {
+	names   []string          // of those that are read, sorted
+	key     bool              // one of these is a key: rows without it would be grouped with others, or found by none
+	dropped []catalog.Feature // by name
+}
+
+// misses returns what is lost of features. With nothing left it is all of them.
+func (r *remains) misses(features map[catalog.FeatureID]catalog.Feature) (out loss) {
 	lost := map[catalog.FeatureID]catalog.Feature{}
 	if r.nothing {
-		maps.Copy(lost, read)
+		maps.Copy(lost, features)
 	}
 	for _, e := range r.damaged {
 		id := catalog.FeatureID(e.Meta.Feature)
-		if f, ok := read[id]; ok {
+		if f, ok := features[id]; ok {
 			lost[id] = f
 		}
 	}
 	for _, f := range lost {
 		if f.Status == catalog.FeatureDropped {
+			out.dropped = append(out.dropped, f)
 			continue
 		}
-		out = append(out, f.Name)
-		key = key || f.Role.IsKey()
+		out.names = append(out.names, f.Name)
+		out.key = out.key || f.Role.IsKey()
 	}
-	slices.Sort(out)
-	return out, key
+	slices.Sort(out.names)
+	slices.SortFunc(out.dropped, func(a, b catalog.Feature) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// copied sets an item's action to a copy that takes the place of what is damaged, without what is lost. where says where
+// features are null then.
+func (p *planner) copied(i *Item, lost loss, where string) {
+	i.Action, i.Features = Rebuild, lost.names
+	i.Lost = "nothing is lost: it is copied from what is whole"
+	if len(lost.names) > 0 {
+		i.Action = NullFeatures
+		i.Lost = fmt.Sprintf("the values of %s are lost: they are null %s", strings.Join(lost.names, ", "), where)
+	}
+	if len(lost.dropped) == 0 {
+		return
+	}
+	var dropped []string
+	for _, f := range lost.dropped {
+		p.segments.omitted[f.ID] = true
+		dropped = append(dropped, f.Name)
+	}
+	if len(lost.names) == 0 {
+		i.Lost = "nothing is lost that is read: it is copied from what is whole"
+	}
+	i.Lost += fmt.Sprintf("; dropped features lose their values: %s, null %s if restored", strings.Join(dropped, ", "),
+		where)
 }
 
 // findSegments finds out what of the base's segments is damaged, and of what lies over them.
 func (p *planner) findSegments(ctx context.Context) error {
 	x := &p.segments
 	x.lost, x.rebuilt, x.dropped = map[string][]error{}, map[string]*remains{}, map[string]bool{}
-	x.features = map[catalog.FeatureID]catalog.Feature{}
+	x.features, x.omitted = map[catalog.FeatureID]catalog.Feature{}, map[catalog.FeatureID]bool{}
 	features, err := p.base.AllFeatures(ctx)
 	if err != nil {
 		return err
@@ -260,6 +293,9 @@ func (p *planner) findLayers(ctx context.Context) error {
 		o := &x.overlays[i]
 		read := map[catalog.FeatureID]catalog.Feature{}
 		for _, f := range o.Features {
+			if o.Merged != 0 {
+				f.Status = x.features[f.ID].Status // the overlay's says nothing
+			}
 			read[f.ID] = f
 		}
 		err := p.base.EachOverlaySegment(ctx, *o, func(l catalog.OverlaySegment) error {
@@ -297,11 +333,10 @@ func (p *planner) layer(ctx context.Context, o *catalog.Overlay, l catalog.Overl
 	x := &p.segments
 	i := &Item{Kind: "layer", ID: l.Data.ID, Partition: l.Data.Partition.String(), Overlay: o.Name}
 	errs := covered
-	var lost []string
-	key := false
+	var lost loss
 	if r != nil {
 		errs = append(slices.Clone(r.errs), covered...)
-		lost, key = r.misses(read)
+		lost = r.misses(read)
 	}
 	i.Damage = texts(errs...)
 	p.taken(l.Data.ID)
@@ -312,13 +347,10 @@ func (p *planner) layer(ctx context.Context, o *catalog.Overlay, l catalog.Overl
 	planned := &layer{OverlaySegment: l, remains: r}
 	over := fmt.Sprintf("segment %s", l.Segment)
 	switch {
-	case covered == nil && len(lost) == 0:
-		i.Action, i.Lost = Rebuild, "nothing is lost: it is copied from what is whole"
-	case covered == nil && p.opts.NullFeatures && !key:
-		i.Action, i.Features = NullFeatures, lost
-		i.Lost = fmt.Sprintf("the values of %s over %s are lost: they are null there", strings.Join(lost, ", "), over)
+	case covered == nil && (len(lost.names) == 0 || p.opts.NullFeatures && !lost.key):
+		p.copied(i, lost, "over "+over)
 	case o.Merged == 0:
-		i.Action, i.Features, planned.drop = DropLayer, lost, true
+		i.Action, i.Features, planned.drop = DropLayer, lost.names, true
 		i.Lost = fmt.Sprintf("the values of the overlay over %s are lost; from now on it refuses to be read where it "+
 			"has none", over)
 	default:
@@ -371,24 +403,19 @@ func (p *planner) decide(ctx context.Context) error {
 			continue
 		}
 		i := &Item{Kind: "segment", ID: d.ID, Partition: d.Partition.String(), Action: DropRows}
-		var lost []string
-		key := false
+		var lost loss
 		if r != nil {
-			lost, key = r.misses(x.features)
+			lost = r.misses(x.features)
 			errs = append(errs, r.errs...)
 		}
 		i.Damage = texts(errs...)
 		switch nullable := x.lost[d.ID] == nil && !r.nothing; {
-		case nullable && len(lost) == 0:
-			i.Action, i.Lost = Rebuild, "nothing is lost: it is copied from what is whole"
-		case nullable && p.opts.NullFeatures && !key:
-			i.Action, i.Features = NullFeatures, lost
-			i.Lost = fmt.Sprintf("the values of %s are lost: they are null in %d rows", strings.Join(lost, ", "),
-				d.Rows-x.deletes[k].Count)
+		case nullable && (len(lost.names) == 0 || p.opts.NullFeatures && !lost.key):
+			p.copied(i, lost, fmt.Sprintf("in %d rows", d.Rows-x.deletes[k].Count))
 		default:
 			i.Rows = d.Rows - x.deletes[k].Count
 			if r != nil && !r.nothing {
-				i.Features = lost
+				i.Features = lost.names
 			}
 			over, err := p.over(ctx, d)
 			if err != nil {
@@ -396,10 +423,10 @@ func (p *planner) decide(ctx context.Context) error {
 			}
 			i.Lost = fmt.Sprintf("%d rows are lost%s", i.Rows, over)
 			switch {
-			case nullable && key:
+			case nullable && lost.key:
 				i.Hint = "without a key they cannot stay"
 			case nullable:
-				i.Hint = fmt.Sprintf("--null-features keeps them, with %s null", strings.Join(lost, ", "))
+				i.Hint = fmt.Sprintf("--null-features keeps them, with %s null", strings.Join(lost.names, ", "))
 			}
 			x.lost[d.ID] = errs
 			delete(x.rebuilt, d.ID)
