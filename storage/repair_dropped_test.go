@@ -88,3 +88,26 @@ func TestRepairDroppedFeatures(t *testing.T) {
 	}
 	verifyClean(t, s)
 }
+
+// TestRepairUnderOverlay: what a merged overlay replaces in all rows of a segment nobody reads, and it costs none.
+func TestRepairUnderOverlay(t *testing.T) {
+	b := newBroken(t)
+	a2, b1 := b.now.find(b.now.segments[1].id), b.now.segments[3]
+	if b1.layers["m"] == nil || b1.layers["m"].cover != nil || a2.layers["m"].cover == nil {
+		t.Fatal("the model is another")
+	}
+	for _, c := range []struct {
+		segment *brokenSegment
+		feature string
+		want    repair.Action
+	}{{b1, "y", repair.Rebuild}, {a2, "y", repair.DropRows}, {b1, "x", repair.DropRows}} {
+		mem := copyOf(t, b.mem)
+		spoil(t, mem, b.descs[c.segment.id], c.feature)
+		s, r := b.repaired(mem, repair.Options{}, c.feature)
+		if len(r.Items) != 1 || r.Items[0].Action != c.want || r.Items[0].ID != c.segment.id {
+			t.Errorf("%s: %+v, want %q", c.feature, deref(r.Items), c.want)
+		}
+		b.check(s, r, c.feature)
+		b.checkSound(s, r, c.feature)
+	}
+}

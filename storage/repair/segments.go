@@ -405,7 +405,11 @@ func (p *planner) decide(ctx context.Context) error {
 		i := &Item{Kind: "segment", ID: d.ID, Partition: d.Partition.String(), Action: DropRows}
 		var lost loss
 		if r != nil {
-			lost = r.misses(x.features)
+			read, err := p.readOf(ctx, d)
+			if err != nil {
+				return err
+			}
+			lost = r.misses(read)
 			errs = append(errs, r.errs...)
 		}
 		i.Damage = texts(errs...)
@@ -444,6 +448,27 @@ func (p *planner) decide(ctx context.Context) error {
 		return true
 	})
 	return nil
+}
+
+// readOf returns the features that are read of a segment: not those that a merged overlay replaces in all of its rows.
+// Keys count always, for tables of keys and erasures look at the segment's own.
+func (p *planner) readOf(ctx context.Context, d catalog.SegmentDescriptor) (map[catalog.FeatureID]catalog.Feature,
+	error) {
+	out := maps.Clone(p.segments.features)
+	layers, err := p.base.OverlaySegments(ctx, p.segments.overlays, d)
+	if err != nil {
+		return nil, err
+	}
+	for i, l := range layers[0] {
+		if o := p.segments.overlays[i]; l != nil && l.All && o.Merged != 0 {
+			for _, f := range o.Features {
+				if !out[f.ID].Role.IsKey() {
+					delete(out, f.ID)
+				}
+			}
+		}
+	}
+	return out, nil
 }
 
 // over says what of overlays and sample lists goes with a segment.
