@@ -79,7 +79,7 @@ type Report struct {
 	Base     uint64  `json:"base"`               // the snapshot that the repair builds on; 0: none can be read
 	Snapshot uint64  `json:"snapshot,omitempty"` // that the repair made
 	Items    []*Item `json:"items"`
-	LostRows uint64  `json:"lost_rows"`
+	LostRows uint64  `json:"lost_rows"` // of Base; what was done since is lost besides, where the table goes back
 	// NeedsFrom: the newest snapshot cannot be read. It is done only with From, and these are the snapshots to choose
 	// from, the newest first, at most 10.
 	NeedsFrom []uint64 `json:"needs_from,omitempty"`
