@@ -35,8 +35,8 @@ func setStatus(t *testing.T, tab *Table, feature string, s catalog.FeatureStatus
 		Ops: []commit.Operation{commit.ChangeFeatures{{Feature: feature, Status: &s}}}})
 }
 
-// TestRepairDroppedFeatures: dropped features cost no rows, wherever they are damaged. What is lost of them is said, for
-// they can be restored, and one that is restored meanwhile keeps the repair from losing it.
+// TestRepairDroppedFeatures: dropped features cost no rows, wherever they are damaged. What is lost of them is said,
+// for they can be restored, and one that is restored meanwhile keeps the repair from losing it.
 func TestRepairDroppedFeatures(t *testing.T) {
 	b := newBroken(t)
 	a1, a2 := b.now.segments[0], b.now.segments[1]

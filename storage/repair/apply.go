@@ -41,7 +41,11 @@ func (p *planner) apply(ctx context.Context) error {
 	a.change()
 	s, err := commit.Run(ctx, p.t, a.c)
 	if err != nil {
-		if errors.Is(err, catalog.ErrConflict) {
+		gone := errors.Is(err, catalog.ErrNotFound) // a branch or list that is to be dropped
+		if gone {
+			err = fmt.Errorf("%w: %w", catalog.ErrConflict, err)
+		}
+		if gone || errors.Is(err, catalog.ErrConflict) {
 			a.discard(ctx)
 			return fmt.Errorf("the table was changed meanwhile, and nothing was repaired: run this again: %w", err)
 		}

@@ -149,6 +149,7 @@ type planner struct {
 	mu         sync.Mutex
 	runs       map[names.ID]bool // of those that verify blames, which are damaged; guarded by mu
 
+	last     uint64 // the newest snapshot
 	base     *snapshot.Snapshot
 	lost     lostRange // the newest snapshots, which the repair goes back behind
 	expire   uint64    // snapshots below expire; 0: no more than have
@@ -194,6 +195,32 @@ func (p *planner) isThere(ctx context.Context) error {
 
 // plan finds out what is damaged, and what becomes of it.
 func (p *planner) plan(ctx context.Context) error {
+	err := p.find(ctx)
+	if err != nil && !isDamage(err) || err == nil && p.r.Repairs() == 0 && p.base != nil {
+		return err
+	}
+	return cmp.Or(p.isSame(ctx), err)
+}
+
+// isSame returns an error if snapshots have expired since the repair began to look: what gc or an erasure has taken
+// since looks as if it were missing. So does the newest snapshot, once there are others after it.
+func (p *planner) isSame(ctx context.Context) error {
+	n, err := p.t.Newest(ctx)
+	if err != nil || n.Number == p.last {
+		return look(err)
+	}
+	m, err := p.t.Header(ctx, n.Number)
+	if err != nil {
+		return look(err)
+	}
+	if p.base == nil || p.lost.Last > 0 || m.Info.Oldest > p.base.Info().Oldest {
+		return fmt.Errorf("snapshots were made, or have expired, while this looked: run it again: %w",
+			catalog.ErrConflict)
+	}
+	return nil
+}
+
+func (p *planner) find(ctx context.Context) error {
 	found, err := p.verify(ctx, nil)
 	if err != nil {
 		return err

@@ -140,8 +140,8 @@ func (r *remains) misses(features map[catalog.FeatureID]catalog.Feature) (out lo
 	return out
 }
 
-// copied sets an item's action to a copy that takes the place of what is damaged, without what is lost. where says where
-// features are null then.
+// copied sets an item's action to a copy that takes the place of what is damaged, without what is lost. where says
+// where features are null then.
 func (p *planner) copied(i *Item, lost loss, where string) {
 	i.Action, i.Features = Rebuild, lost.names
 	i.Lost = "nothing is lost: it is copied from what is whole"

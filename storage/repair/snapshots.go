@@ -97,6 +97,7 @@ func (p *planner) snapshots(ctx context.Context) error {
 		return nil
 	}
 	last, first := there[len(there)-1].Number, uint64(1)
+	p.last = last
 	found := map[uint64]stored{}
 	var newest uint64 // that can be read
 	for high := last; high >= first; {
