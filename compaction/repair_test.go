@@ -164,8 +164,8 @@ func TestEraseAside(t *testing.T) {
 	}
 }
 
-// TestEraseLost: what only a lost snapshot named an erasure reaches, or it fails, or it says that there are objects that
-// it knows nothing of. gc takes them.
+// TestEraseLost: what only a lost snapshot named an erasure reaches, or it fails, or it says that there are objects
+// that it knows nothing of. gc takes them.
 func TestEraseLost(t *testing.T) {
 	ctx := t.Context()
 	const person = "only-here-0001"
