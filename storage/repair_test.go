@@ -231,7 +231,7 @@ func (b *broken) checkSound(s *Store, r *repair.Report, what string) {
 		t.Fatalf("%s: after the repair: %v %v", what, err, v.Damage)
 	}
 	again, err := s.Repair(ctx, "ads", repair.Options{})
-	if err != nil || again.Repairs() > 0 {
+	if err != nil || again.Repairs() > 0 && r.Left() == 0 {
 		t.Fatalf("%s: another repair: %v %+v", what, err, deref(again.Items))
 	}
 	tab, err := s.NewTable(ctx, "ads")
@@ -307,7 +307,7 @@ func TestRepair(t *testing.T) {
 	}
 	actions := map[repair.Action]int{}
 	for trial := range trials {
-		r := rand.New(rand.NewPCG(uint64(trial), 7))
+		r := rand.New(rand.NewPCG(uint64(trial), 8))
 		mem := copyOf(t, b.mem)
 		what := fmt.Sprintf("trial %d:", trial)
 		ids, damaged := map[string]bool{}, map[string]bool{}
@@ -318,6 +318,9 @@ func TestRepair(t *testing.T) {
 		for k := range n {
 			name := list[(trial+k*r.IntN(len(list)))%len(list)]
 			data, how := damage(r, clean[name])
+			if other := list[r.IntN(len(list))]; other != name && r.IntN(8) == 0 {
+				data, how = bytes.Clone(clean[other]), "is "+other
+			}
 			ruin(t, mem, name, data)
 			damaged[name] = true
 			what += fmt.Sprintf(" %s %s;", name, how)

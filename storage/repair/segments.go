@@ -90,7 +90,7 @@ func (p *planner) inspect(ctx context.Context, d catalog.SegmentDescriptor) (*re
 	}
 	whole := map[uint64]bool{}
 	for _, e := range entries {
-		err := p.sure(ctx, func() error { return verify.Stripes(ctx, p.s, e) })
+		err := p.sure(ctx, func() error { return verify.Values(ctx, p.s, e) })
 		if err := look(err); err != nil {
 			return nil, err
 		}
@@ -200,7 +200,7 @@ func (p *planner) findSegments(ctx context.Context) error {
 			return err
 		}
 		if r == nil {
-			p.isWhole("segment", d.ID)
+			p.isWhole("segment", d.ID, wholeAgain)
 			continue
 		}
 		x.rebuilt[d.ID] = r
@@ -231,21 +231,24 @@ func (p *planner) taken(id string) {
 	}
 }
 
-const wholeAgain = "nothing is wrong with it when it is read again: check the disk, the memory and the network"
+const (
+	wholeAgain = "nothing is wrong with it when it is read again: check the disk, the memory and the network"
+	readable   = "it can be read, and nothing is done about it"
+)
 
-// isWhole names what was damaged when it was read first, and is not when it is read again.
-func (p *planner) isWhole(kind, id string) {
+// isWhole names what was damaged when verify read it, and can be read.
+func (p *planner) isWhole(kind, id, how string) {
 	i, err := names.ParseID(id)
 	if err != nil {
 		return
 	}
-	p.add(&Item{Action: Leave, Kind: kind, ID: id, Damage: texts(p.byID[i]...), Lost: wholeAgain})
+	p.add(&Item{Action: Leave, Kind: kind, ID: id, Damage: texts(p.byID[i]...), Lost: how})
 	p.taken(id)
 }
 
 // damagedRows returns the damage of a row bitmap that is an object, looked at again; nil: none.
 func (p *planner) damagedRows(ctx context.Context, r bitmap.Ref) ([]error, error) {
-	id, _, ok := r.Object()
+	id, size, ok := r.Object()
 	if !ok || len(p.byID[id]) == 0 {
 		return nil, nil
 	}
@@ -254,7 +257,11 @@ func (p *planner) damagedRows(ctx context.Context, r bitmap.Ref) ([]error, error
 		return err
 	})
 	if err == nil {
-		p.isWhole("row bitmap", id.String())
+		how := wholeAgain
+		if info, err := p.s.Blobs.Stat(ctx, id.RowsName()); err == nil && uint64(info.Size) != size {
+			how = readable // what is behind its end nobody reads
+		}
+		p.isWhole("row bitmap", id.String(), how)
 		return nil, nil
 	}
 	return p.byID[id], look(err)
@@ -312,7 +319,7 @@ func (p *planner) findLayers(ctx context.Context) error {
 					return err
 				}
 				if r == nil {
-					p.isWhole("layer", l.Data.ID)
+					p.isWhole("layer", l.Data.ID, wholeAgain)
 				}
 			}
 			if r == nil && covered == nil {
@@ -564,7 +571,7 @@ func (p *planner) findRest(ctx context.Context) error {
 			if p.expire > 0 || p.lost.Last > 0 {
 				continue // what it missed goes
 			}
-			i.Action, i.Lost = Leave, "it can be read, and nothing is done about it"
+			i.Action, i.Lost = Leave, readable
 		} else if !again[id] {
 			i.Action, i.Lost = Leave, wholeAgain
 		} else if object := objectOf(p.byID[id][0]); object == id.ListingName() || object == id.SchemaName() {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -321,10 +322,57 @@ func Segment(ctx context.Context, s *snapshot.Store, d catalog.SegmentDescriptor
 	return v.report.Damage, err
 }
 
-// Stripes checks the dictionary and all stripes of a feature of a segment: what readers need besides the index.
-func Stripes(ctx context.Context, s *snapshot.Store, e *segment.Entry) error {
-	err := stripes(object.ReaderAt(ctx, s.Blobs, e.Object), int64(e.Offset), e)
-	return format.Locate(err, e.Object, e.Meta.Name, 0)
+// Values checks what readers need of a feature of a segment besides the index: the dictionary and all stripes, and that
+// they are the segment's. Their checksums are right too where another object is in the place of theirs: the file's own
+// directory tells, or, where that is damaged, the pack's, or else the object's size.
+func Values(ctx context.Context, s *snapshot.Store, e *segment.Entry) error {
+	return format.Locate(values(ctx, s, e), e.Object, e.Meta.Name, 0)
+}
+
+func values(ctx context.Context, s *snapshot.Store, e *segment.Entry) error {
+	r := object.ReaderAt(ctx, s.Blobs, e.Object)
+	if err := stripes(r, int64(e.Offset), e); err != nil {
+		return err
+	}
+	isDamage := func(err error) bool {
+		return errors.Is(err, format.ErrCorrupt) && !errors.Is(err, format.ErrUnsupported)
+	}
+	other, err := directory(r, int64(e.Offset), e, s.Segments.Limits)
+	if other != nil || !isDamage(err) {
+		return cmp.Or(other, err)
+	}
+	info, err := s.Blobs.Stat(ctx, e.Object)
+	if err != nil {
+		return wire.Missing(e.Object, err)
+	}
+	if id, ok := names.ParseDataName(e.Object); ok && id.IsPack(e.Object) {
+		files, err := format.OpenPack(r, info.Size, s.Segments.Limits)
+		switch {
+		case err == nil && slices.Contains(files, format.PackEntry{Feature: e.Meta.Feature, Offset: e.Offset,
+			Length: e.Length}):
+			return nil
+		case err == nil:
+			return wire.Corrupt(e.Object, "the pack's directory has another place for it than the index")
+		case !isDamage(err):
+			return err
+		}
+	}
+	if uint64(info.Size) != e.ObjectSize {
+		return wire.Corrupt(e.Object, fmt.Sprintf("%d bytes: want %d, and its directory is damaged", info.Size,
+			e.ObjectSize))
+	}
+	return nil
+}
+
+// directory reads the directory of a feature file, which begins at base of r. other is the error that it is not that of
+// the index.
+func directory(r io.ReaderAt, base int64, e *segment.Entry, limits format.Limits) (other, err error) {
+	meta, err := format.OpenFile(r, base, int64(e.Length), limits)
+	if err != nil || bytes.Equal(format.AppendMeta(nil, meta), format.AppendMeta(nil, e.Meta)) {
+		return nil, err
+	}
+	return &format.CorruptError{Object: e.Object, Feature: e.Meta.Name, Stripe: -1, Offset: int64(e.Offset),
+		Reason: "the file's directory differs from the index's"}, nil
 }
 
 // passes reports whether the segment or row bitmap of an id is not looked at: a repair has found it damaged, which is
@@ -460,13 +508,12 @@ func (v *verifier) feature(ctx context.Context, e *segment.Entry) error {
 		r, base = bytes.NewReader(b), 0
 	}
 	shift := int64(e.Offset) - base // what offsets of errors lack
-	meta, err := format.OpenFile(r, base, int64(e.Length), v.s.Segments.Limits)
+	other, err := directory(r, base, e, v.s.Segments.Limits)
 	if err != nil {
 		return format.Locate(err, e.Object, e.Meta.Name, shift)
 	}
-	if !bytes.Equal(format.AppendMeta(nil, meta), format.AppendMeta(nil, e.Meta)) {
-		return &format.CorruptError{Object: e.Object, Feature: e.Meta.Name, Stripe: -1, Offset: int64(e.Offset),
-			Reason: "the file's directory differs from the index's"}
+	if other != nil {
+		return other
 	}
 	if err := stripes(r, base, e); err != nil {
 		return err
