@@ -36,6 +36,10 @@ func (p *planner) apply(ctx context.Context) error {
 	}
 	if err != nil {
 		a.discard(ctx)
+		if a.opts.Shallow && isDamage(err) {
+			err = fmt.Errorf("what is copied is damaged where --shallow does not look, and nothing was repaired: run "+
+				"this without it: %w", err)
+		}
 		return err
 	}
 	a.change()

@@ -1,7 +1,9 @@
 package storage
 
 import (
+	"bytes"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 
@@ -28,6 +30,24 @@ func spoil(t *testing.T, mem *object.Memory, d catalog.SegmentDescriptor, featur
 	ruin(t, mem, e[0].Object, data)
 }
 
+// layer returns what an overlay has for a segment.
+func (b *broken) layer(overlay, segment string) catalog.SegmentDescriptor {
+	b.t.Helper()
+	s, err := b.tab.Latest(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	o, err := s.Overlay(b.t.Context(), overlay)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	layers, err := s.OverlaySegments(b.t.Context(), []catalog.Overlay{o}, b.descs[segment])
+	if err != nil || layers[0][0] == nil {
+		b.t.Fatal(layers, err)
+	}
+	return layers[0][0].Data
+}
+
 // setStatus drops or restores a feature.
 func setStatus(t *testing.T, tab *Table, feature string, s catalog.FeatureStatus) {
 	t.Helper()
@@ -40,24 +60,11 @@ func setStatus(t *testing.T, tab *Table, feature string, s catalog.FeatureStatus
 func TestRepairDroppedFeatures(t *testing.T) {
 	b := newBroken(t)
 	a1, a2 := b.now.segments[0], b.now.segments[1]
-	layers, err := func() ([][]*catalog.OverlaySegment, error) {
-		s, err := b.tab.Latest(t.Context())
-		if err != nil {
-			return nil, err
-		}
-		o, err := s.Overlay(t.Context(), "m") // part of the table
-		if err != nil {
-			return nil, err
-		}
-		return s.OverlaySegments(t.Context(), []catalog.Overlay{o}, b.descs[a2.id])
-	}()
-	if err != nil || layers[0][0] == nil {
-		t.Fatal(layers, err)
-	}
+	layer := b.layer("m", a2.id) // part of the table
 	setStatus(t, b.tab, "y", catalog.FeatureDropped)
 	mem := copyOf(t, b.mem)
 	spoil(t, mem, b.descs[a1.id], "y")
-	spoil(t, mem, layers[0][0].Data, "y")
+	spoil(t, mem, layer, "y")
 
 	dry, err := brokenStore(t, mem).Repair(t.Context(), "ads", repair.Options{})
 	if err != nil || len(dry.Items) != 2 || dry.LostRows > 0 {
@@ -110,4 +117,27 @@ func TestRepairUnderOverlay(t *testing.T) {
 		b.check(s, r, c.feature)
 		b.checkSound(s, r, c.feature)
 	}
+}
+
+// TestRepairShallow: what is copied along is not looked at before. Where it is damaged nothing is done, and it is said
+// how.
+func TestRepairShallow(t *testing.T) {
+	b := newBroken(t)
+	a1 := b.now.segments[0]
+	mem := copyOf(t, b.mem)
+	spoil(t, mem, b.layer("o", a1.id), "z")
+	ruin(t, mem, idOf(t, a1.id).KeysName(), nil)
+	before := objectsOf(t, mem)
+	r, err := brokenStore(t, mem).Repair(t.Context(), "ads", repair.Options{Shallow: true})
+	if err != nil || len(r.Items) != 1 || r.Items[0].Action != repair.Rebuild {
+		t.Fatal(err, deref(r.Items))
+	}
+	_, err = brokenStore(t, mem).Repair(t.Context(), "ads", repair.Options{Shallow: true, Apply: true})
+	if err == nil || !strings.Contains(err.Error(), "without it") {
+		t.Error(err)
+	}
+	if !maps.EqualFunc(before, objectsOf(t, mem), bytes.Equal) {
+		t.Error("the store was changed")
+	}
+	b.repaired(mem, repair.Options{}, "deep")
 }
