@@ -45,12 +45,12 @@ func (p *planner) apply(ctx context.Context) error {
 	a.change()
 	s, err := commit.Run(ctx, p.t, a.c)
 	if err != nil {
-		gone := errors.Is(err, catalog.ErrNotFound) // a branch or list that is to be dropped
-		if gone {
+		if errors.Is(err, catalog.ErrConflict) {
+			a.discard(ctx)
+		} else if errors.Is(err, catalog.ErrNotFound) { // a branch or list that was to be dropped
 			err = fmt.Errorf("%w: %w", catalog.ErrConflict, err)
 		}
-		if gone || errors.Is(err, catalog.ErrConflict) {
-			a.discard(ctx)
+		if errors.Is(err, catalog.ErrConflict) {
 			return fmt.Errorf("the table was changed meanwhile, and nothing was repaired: run this again: %w", err)
 		}
 		return err // it may have been made: what is not named gc finds

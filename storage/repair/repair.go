@@ -340,9 +340,11 @@ func (p *planner) root(ctx context.Context) error {
 
 // note returns what the listing is to say of an item.
 func (i *Item) note() catalog.Repaired {
-	what := i.String() + ": " + i.Lost
-	out := catalog.Repaired{ID: i.ID, Rows: i.Rows,
-		What: strings.ToValidUTF8(what[:min(len(what), catalog.MaxRepairedText)], "")}
+	out := catalog.Repaired{ID: i.ID, Rows: i.Rows, What: i.String() + ": " + i.Lost}
+	const more = " ..." // features, as a rule
+	if len(out.What) > catalog.MaxRepairedText {
+		out.What = strings.ToValidUTF8(out.What[:catalog.MaxRepairedText-len(more)], "") + more
+	}
 	if i.Action == GoBack {
 		out.First, out.Last = i.First, i.Last
 	}
@@ -353,6 +355,8 @@ func (i *Item) note() catalog.Repaired {
 func (i *Item) String() string {
 	out := i.Kind
 	switch {
+	case i.Kind == "snapshots" && i.Last == 0:
+		return out
 	case i.Kind == "snapshots" && i.First == i.Last:
 		return fmt.Sprintf("snapshot %d", i.First)
 	case i.Kind == "snapshots":
