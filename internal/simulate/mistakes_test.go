@@ -229,7 +229,8 @@ var mutations = []mutation{
 	},
 	{
 		name: "a repair does not look what was set for its segments meanwhile", file: fileRepaired,
-		edits: []edit{{"if err := e.drop(key, old, true); err != nil {", "if err := e.drop(key, old, false); err != nil {"}},
+		edits: []edit{{"if err := e.drop(key, old, true); err != nil {",
+			"if err := e.drop(key, old, false); err != nil {"}},
 	},
 	{
 		name: "a repair does not say which snapshot it has read", file: fileRepair,
@@ -242,6 +243,7 @@ var mutations = []mutation{
 	},
 	{
 		name: "a repair discards its copies when it does not know what became of its commit", file: fileRepair,
-		edits: []edit{{"\t\treturn err // it may have been made", "\t\ta.discard(ctx)\n\t\treturn err // it may have been made"}},
+		edits: []edit{{"\t\treturn err // it may have been made",
+			"\t\ta.discard(ctx)\n\t\treturn err // it may have been made"}},
 	},
 }
