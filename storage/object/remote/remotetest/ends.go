@@ -2,7 +2,6 @@ package remotetest
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -46,7 +45,7 @@ func LostConnections(t *testing.T, open func(t *testing.T, url string) object.St
 			err := f()
 			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, object.ErrNotFound) ||
 				err == nil && what == "ReadAt" {
-				t.Errorf("%s, answered with %q: %v", what, answer, fmt.Sprintf("%v", err))
+				t.Errorf("%s, answered with %q: %v", what, answer, err)
 			}
 		}
 		server.Close()
