@@ -51,9 +51,11 @@ type EraseReport struct {
 	TableBytes    uint64   `json:"table_bytes"`
 	BytesMade     uint64   `json:"bytes_made"`
 	Branches      []string `json:"branches_dropped"`
-	Expired       []uint64 `json:"snapshots_expired"`
-	Removed       uint64   `json:"objects_removed"`
-	BytesRemoved  uint64   `json:"bytes_removed"`
+	// Held are branches that may have the rows, of a dry run without DropBranches: Erase would return ErrHeld.
+	Held         []string `json:"branches_held,omitempty"`
+	Expired      []uint64 `json:"snapshots_expired"`
+	Removed      uint64   `json:"objects_removed"`
+	BytesRemoved uint64   `json:"bytes_removed"`
 	// What a bucket had kept of objects of the table that were deleted or replaced, and Erase has removed.
 	Versions     uint64 `json:"versions_removed,omitempty"`
 	VersionBytes uint64 `json:"version_bytes_removed,omitempty"`

@@ -34,12 +34,12 @@ func (e *eraser) heldBranches(ctx context.Context, as *storage.Snapshot) (out []
 
 // heldBy returns the error about branches that are not to be dropped.
 func heldBy(branches []string) error {
-	return fmt.Errorf("snapshots that may have the rows are %w by branches %s: drop them, and erase again", ErrHeld,
-		strings.Join(branches, ", "))
+	return fmt.Errorf("snapshots that may have the rows are %w by branches %s: drop them and erase again, or let "+
+		"the erasure drop them (--drop-branches)", ErrHeld, strings.Join(branches, ", "))
 }
 
 // holds returns the branches that keep a snapshot which may have the rows. It returns ErrHeld if a lease keeps one, or
-// if there are such branches and DropBranches is not set.
+// if there are such branches and DropBranches is not set; a dry run notes them.
 func (e *eraser) holds(ctx context.Context) (branches []string, err error) {
 	if branches, err = e.heldBranches(ctx, e.snap); err != nil {
 		return nil, err
@@ -61,11 +61,14 @@ func (e *eraser) holds(ctx context.Context) (branches []string, err error) {
 				endLeases)
 		}
 	}
-	if len(branches) > 0 && !e.what.DropBranches {
+	if len(branches) > 0 && !e.what.DropBranches && !e.what.DryRun {
 		return nil, heldBy(branches)
 	}
-	if e.what.DryRun {
+	switch {
+	case e.what.DryRun && e.what.DropBranches:
 		e.out.Branches = append(e.out.Branches, branches...)
+	case e.what.DryRun:
+		e.out.Held = branches
 	}
 	return branches, nil
 }

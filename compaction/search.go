@@ -45,10 +45,13 @@ const maxFound = 100
 
 // Proves says what is certain when nothing was found.
 func (s *Search) Proves() string {
-	return fmt.Sprintf("no stored value of feature %s in any segment that a snapshot names is one of the keys, "+
-		"and no object has the bytes of one of the %d keys of eight bytes or more; compressed and packed keys are "+
-		"found only by decoding values of this feature, and values of other features are not decoded",
-		s.Feature, s.ByteKeys)
+	values := fmt.Sprintf("no stored value of feature %s in any segment that a snapshot names is one of the keys",
+		s.Feature)
+	if s.ByteKeys > 0 {
+		values += fmt.Sprintf("; no object of the store has the bytes, uncompressed, of a key of eight bytes or "+
+			"more (%d of %d)", s.ByteKeys, s.Keys)
+	}
+	return values
 }
 
 // found adds a find.

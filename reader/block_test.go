@@ -123,6 +123,9 @@ func checkBlock(t interface{ Fatalf(string, ...any) }, b *Batch) {
 	}
 	matrix("dense", &x.Dense)
 	matrix("labels", &x.Labels)
+	if n := binary.LittleEndian.Uint64(b.Block()[48:]); n != uint64(b.NullLabels) {
+		t.Fatalf("block: %d null labels, want %d", n, b.NullLabels)
+	}
 	for i := range x.Embeddings {
 		matrix(fmt.Sprintf("embedding.%d", i), &x.Embeddings[i])
 	}

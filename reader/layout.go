@@ -235,8 +235,11 @@ func newLayout(p *plan.Plan, blobs object.Store, segments []catalog.SegmentDescr
 	for i, f := range p.Features {
 		f.Type = p.StoredType(i)
 		l.features = append(l.features, f)
-		if f.Role == catalog.RoleSessionKey && !plan.IsPartitionKey(f) &&
-			(p.Shuffle.Key.ID == 0 || p.Shuffle.Key.ID == f.ID) {
+		isKey := f.Role == catalog.RoleSessionKey
+		if p.Shuffle.Key.ID != 0 {
+			isKey = f.ID == p.Shuffle.Key.ID
+		}
+		if isKey && !plan.IsPartitionKey(f) {
 			l.sessionKey = int32(i)
 		}
 	}

@@ -150,6 +150,17 @@ func checkRows(t interface{ Fatalf(string, ...any) }, table *testTable, features
 	}
 	matrix(&x.Dense, "dense")
 	matrix(&x.Labels, "labels")
+	nulls := 0
+	for _, place := range x.Labels.Features {
+		for r := range b.Rows {
+			if table.rows[rows[r]][features[place]].null {
+				nulls++
+			}
+		}
+	}
+	if b.NullLabels != nulls {
+		t.Fatalf("%d null labels, want %d", b.NullLabels, nulls)
+	}
 	for i := range x.Embeddings {
 		matrix(&x.Embeddings[i], "embedding")
 	}

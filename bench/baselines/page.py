@@ -164,7 +164,7 @@ def _reads(rows: Rows) -> str:
     threads = sorted({r["threads"] for r in rows})
     return table([
         "", *(f"samples/s, {t} thread{'s' if t > 1 else ''}"
-              for t in threads), *(f"dsistore is, {t} thread{'s' if t > 1 else ''}" for t in threads)
+              for t in threads), *(f"dsistore's factor, {t} thread{'s' if t > 1 else ''}" for t in threads)
     ], [[
         label(s), *_cells(of, threads, lambda r: count(r["samples_per_second"])),
         *_cells(of, threads, lambda r: f"{ours[r['threads']] / r['samples_per_second']:.2f}x"

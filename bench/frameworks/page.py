@@ -36,7 +36,7 @@ def tables(measures: dict[str, list[dict[str, Any]]]) -> str:
         header = [f"{_TITLES[name]}, {rows[0]['rows']:,} rows", "stored B/row"]
         for t in threads:
             cores = f"{t} core{'s' * (t > 1)}"
-            header += [f"samples/s, {cores}", f"a CPU second, {cores}", f"of the first, {cores}"]
+            header += [f"samples/s, {cores}", f"samples/CPU s, {cores}", f"relative, {cores}"]
         out.append(table(header, lines))
     return "\n".join(out)
 

@@ -67,8 +67,8 @@ def loader(result: dict[str, Any], images: pathlib.Path) -> str:
         out += [f"![Samples per second, {share:.0%}](../img/pytorch-rate-{100 * share:.0f}.svg)", ""]
     out += [
         *table, "",
-        "| features | threads | output | Python, ms/batch | share of an epoch | a consumer that takes | waits, of "
-        "the epoch | for the first batch |",
+        "| features | threads | output | Python, ms/batch | Python, share of an epoch | consumer, time per batch | "
+        "its waits, share of an epoch | waits for the first batch |",
         "|---|---|---|---|---|---|---|---|"
     ]
     for s in result["scans"]:

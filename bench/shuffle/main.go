@@ -25,7 +25,7 @@ type flags struct {
 	Rows       int64   `help:"Rows of the dump; 0: the profile's."`
 	Profile    string  `help:"Profile of the workload." default:"small"`
 	StripeRows int     `help:"Rows of a stripe." default:"4096"`
-	BatchSize  int     `help:"Samples a batch." default:"4096"`
+	BatchSize  int     `help:"Samples per batch." default:"4096"`
 	Share      float64 `help:"Share of the features that is read." default:"0.1"`
 	Buffers    []int   `help:"Stripes in a shuffle buffer." default:"1,2,4,8,16"`
 	Threads    int     `help:"Processors of the process." default:"1"`

@@ -57,6 +57,18 @@ def test_null_is_an_empty_list(tmp_path):
     assert ids.values.dtype == np.int64 and ids.present.tolist() == [True, False, True, True]
 
 
+@pytest.mark.parametrize("shuffle", ["session", "row"])
+def test_the_session_key_as_ids_of_a_shuffle(table, source, shuffle):
+    """A shuffle also uses the session key, as it is stored: other features need not be named for either."""
+    options = {"labels": "click", "shuffle": shuffle, "seed": 5, "batch_size": 90}
+    keys = [k for batch in table.numpy("session_id", **options) for k in batch["session_id"].tolist()]
+    ids = [batch["session_id"].row(i).tolist()
+           for batch in table.numpy(sparse="session_id", transforms={"session_id": "mod(1000)"}, **options)
+           for i in range(len(batch["click"]))]
+    assert ids == [[k % 1000] for k in keys]
+    assert sorted(keys) == sorted(source["session_id"].to_pylist()) and keys != source["session_id"].to_pylist()
+
+
 @pytest.mark.parametrize(("options", "said"), [
     ({"sparse": "dense_a"}, "dense_a.*want a dense integer"), ({"sparse": "user_list"}, "user_list.*dense integer"),
     ({"sparse": "country"}, "country.*dense integer"),

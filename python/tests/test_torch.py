@@ -5,8 +5,10 @@ import multiprocessing
 import pickle
 import re
 import threading
+import warnings
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from torch.utils.data import DataLoader
@@ -253,6 +255,26 @@ def test_labels_have_the_places_that_were_asked_for(table, source):
             assert "dense_b" not in batch.dense_names
             for column, name in enumerate(names):
                 assert batch.labels[:, column].tolist() == wanted[name == "dense_b"]
+
+
+@pytest.mark.parametrize("of", ["torch", "numpy"])
+def test_null_labels_are_warned_of(tmp_path, of):
+    """Once for a dataset, and not where nobody can take them for 0."""
+    store = dsistore.open(tmp_path)
+    store.ingest("t", pa.table({"x": [1, 2, 3, 4], "y": pa.array([1, None, 0, None], pa.int8()), "z": [1, 0, 1, 0]}))
+
+    def said(**options) -> list[str]:
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always")
+            list(getattr(store.table("t"), of)("x", **options))
+        assert all(w.filename == __file__ for w in given)
+        return [str(w.message) for w in given]
+
+    assert [w[:50] for w in said(labels="y", batch_size=1)] == ["null labels come as 0: 1 of 1 in batch 1 (y). filt"]
+    assert [w[:53] for w in said(labels=["y", "z"])] == ["null labels come as 0: 2 of 8 in batch 0 (y, z). filt"]
+    for options in ({"labels": "z"}, {"labels": "y", "filter": "y IS NOT NULL"}, {"labels": "y", "presence": True},
+                    {"labels": "y", "transforms": {"y": "fill(0)"}}):
+        assert said(**options) == []
 
 
 @pytest.mark.parametrize("option", [

@@ -26,6 +26,8 @@ type Batch struct {
 	Columns []*vector.Column
 	// Tensors is nil unless the plan's Output is OutputTensors.
 	Tensors *Tensors
+	// NullLabels is how many values of Tensors.Labels are null. They are 0 there.
+	NullLabels int
 	// SlotRows is Rows times the number of features that may share slots; Slots is the number of slots that these have
 	// in the batch. They are all features except partition keys with OutputColumns, the lists with OutputTensors.
 	SlotRows, Slots uint64
@@ -93,6 +95,7 @@ func (b *Batch) make(l *batchLayout) error {
 		if err := b.Tensors.fillMatrices(b, l); err != nil {
 			return err
 		}
+		b.NullLabels = b.Tensors.Labels.nulls(b)
 	}
 	b.block.writeHeader(len(l.schema.Arrays), b)
 	return nil

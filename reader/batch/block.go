@@ -99,6 +99,7 @@ func (b *block) writeHeader(arrays int, x *Batch) {
 	binary.LittleEndian.PutUint64(h[24:], x.Index)
 	binary.LittleEndian.PutUint64(h[32:], x.FirstRow)
 	binary.LittleEndian.PutUint64(h[40:], uint64(x.Rows))
+	binary.LittleEndian.PutUint64(h[48:], uint64(x.NullLabels))
 }
 
 func align(n int) int { return (n + blockAlign - 1) &^ (blockAlign - 1) }

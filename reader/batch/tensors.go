@@ -214,6 +214,26 @@ func (m *Matrix) fill(b *Batch, l *batchLayout, inexact []InexactInteger) []Inex
 	return inexact
 }
 
+// nulls returns how many values of m, whose features have one each in a row, are null.
+func (m *Matrix) nulls(b *Batch) (n int) {
+	for i := range b.pieces {
+		p := &b.pieces[i]
+		for _, f := range m.Features {
+			switch c := p.Column(f); {
+			case c == nil:
+				n += p.Hi - p.Lo
+			case c.Present != nil:
+				for row := p.Lo; row < p.Hi; row++ {
+					if c.IsNull(row) {
+						n++
+					}
+				}
+			}
+		}
+	}
+	return n
+}
+
 // scatterColumn writes rows [lo, hi) of c, zeros if it is nil, to the rows of dst, which are stride apart. For integers
 // it returns the result of expand.ScatterInts, else 0.
 func scatterColumn(dst []float32, stride int, c *vector.Column, width, lo, hi int) (seen uint64) {

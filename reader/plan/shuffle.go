@@ -82,7 +82,8 @@ func (s Shuffle) find(ctx context.Context, snap schema, features []catalog.Featu
 	return s, nil
 }
 
-// validateShuffle is Validate for Shuffle, after the transforms were validated.
+// validateShuffle is Validate for Shuffle, after the transforms were validated. The session key may be read as an
+// ordinary feature.
 func (p *Plan) validateShuffle() error {
 	for i, f := range p.Features {
 		if f.ID != p.Shuffle.Key.ID || IsPartitionKey(f) {
@@ -90,6 +91,9 @@ func (p *Plan) validateShuffle() error {
 		}
 		if x := p.transform(i); x != nil {
 			f.Type, f.Logical = x.StoredType, x.StoredLogical
+		}
+		if f.Role == catalog.RoleFeature {
+			f.Role = p.Shuffle.Key.Role
 		}
 		if f != p.Shuffle.Key {
 			return fmt.Errorf("plan: feature %q is not what the shuffle takes for it", f.Name)

@@ -47,6 +47,7 @@ type Report struct {
 	Tables                uint64
 	Snapshots             uint64 // looked at: those that have not expired, and those held
 	Expired               uint64 // snapshots removed
+	Waiting               uint64 // snapshots that stay because they expired within the grace period
 	// Held says which expired snapshots stay, and for whom.
 	Held []Hold
 	// Left are the ids that expired snapshots name, of which a purge has removed nothing: snapshots that stay, or are
@@ -270,6 +271,7 @@ func (c *collector) tables(ctx context.Context, plan func(*snapshot.Log) *tableP
 		maps.Copy(out.named, p.named.staying)
 		c.r.Held = append(c.r.Held, reports[i].Held...)
 		c.r.Snapshots += reports[i].Snapshots
+		c.r.Waiting += reports[i].Waiting
 		if p.newest > 0 {
 			c.r.Tables++
 		}

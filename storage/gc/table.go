@@ -103,6 +103,11 @@ func (p *tablePlan) look(ctx context.Context, r *Report) (err error) {
 	if p.oldest, err = p.expired(ctx, newest); err != nil {
 		return err
 	}
+	for _, s := range p.there {
+		if s.Number >= p.oldest && s.Number < unexpired {
+			r.Waiting++
+		}
+	}
 	if p.whole = p.oldest; p.purge {
 		p.whole = unexpired
 	}

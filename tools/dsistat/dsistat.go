@@ -25,7 +25,7 @@ import (
 	"github.com/dsistore/dsistore/tools/terminal"
 )
 
-const description = "What tables hold, who reads it, what that costs, and what was saved."
+const description = "What tables contain, who reads them, what that costs, and what was saved."
 
 // Reference is the part of docs/reference/cli.md about dsistat.
 func Reference() string { return terminal.Reference("dsistat", description, &grammar{}) }
@@ -34,13 +34,13 @@ func Reference() string { return terminal.Reference("dsistat", description, &gra
 type grammar struct {
 	JSON  bool `name:"json" help:"Print one JSON object: the report (docs/reference/dsistat-report.md), or the part of it that was asked for."`
 	CSV   bool `name:"csv" help:"Print the main table as CSV, with all its columns."`
-	Since day  `placeholder:"DAY|DAYS" help:"Look at usage records from this day on (UTC), or of so many days, as in 2026-11-01 or 30d. Default: all."`
+	Since day  `placeholder:"DAY|DAYS" help:"Use only usage records from this day on (UTC), or of this many days, as in 2026-11-01 or 30d. Default: all."`
 
 	Summary  summaryCmd  `cmd:"" default:"withargs" help:"A table, or all tables of a store, at a glance. The default: dsistat STORE [TABLE]."`
 	Features featuresCmd `cmd:"" help:"What is stored of each feature, and who reads it."`
 	Jobs     jobsCmd     `cmd:"" help:"Who reads, how much, and how fast; by job and by day."`
 	Savings  savingsCmd  `cmd:"" help:"Where the bytes of the source went, to the byte."`
-	Health   healthCmd   `cmd:"" help:"Segments, packs, overlays, snapshots, branches and leases: what is as it should be, and what is not."`
+	Health   healthCmd   `cmd:"" help:"The state of segments, packs, overlays, snapshots, branches and leases, and what is wrong with them."`
 	Advise   adviseCmd   `cmd:"" help:"What is worth doing, and what it would save."`
 	Version  versionCmd  `cmd:"" help:"Print the version, its commit, and what it was built with."`
 }
@@ -50,14 +50,14 @@ type tableArgs struct {
 	Store string   `arg:"" help:"Root of the store: a directory, file:///path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix."`
 	Table []string `arg:"" optional:"" help:"Names of tables. Default: all."`
 	terminal.Endpoint
-	Prices string `placeholder:"FILE" help:"What the store's service takes, as docs/guide/cost.md has it. Default: DSISTORE_PRICES, else the price list of S3 or Google Cloud Storage."`
+	Prices string `placeholder:"FILE" help:"File of prices (docs/guide/cost.md). Default: DSISTORE_PRICES, else the price list of S3 or Google Cloud Storage."`
 }
 
 // viewFlags say how a view is laid out.
 type viewFlags struct {
-	Sort    string `placeholder:"COLUMN" help:"Sort by a column of --csv: the largest number or the first word first."`
-	Reverse bool   `help:"The other way round."`
-	Limit   int    `placeholder:"N" help:"Print no more rows than this, but for --json and --csv. Default: all."`
+	Sort    string `placeholder:"COLUMN" help:"Sort by a column of --csv: numbers from large to small, words from a to z."`
+	Reverse bool   `help:"Reverse the order."`
+	Limit   int    `placeholder:"N" help:"Print at most this many rows; --json and --csv print all. Default: all."`
 }
 
 func (f viewFlags) options() report.ViewOptions {
@@ -66,8 +66,8 @@ func (f viewFlags) options() report.ViewOptions {
 
 type summaryCmd struct {
 	tableArgs
-	HTML      string `name:"html" placeholder:"FILE" help:"Write all of the report as a page for a browser: one file, which needs no network (docs/guide/dsistat.md)."`
-	Encodings bool   `help:"With --html: say how the first stripe of each feature is encoded: a read of each."`
+	HTML      string `name:"html" placeholder:"FILE" help:"Write the whole report as one HTML file, which needs no network (docs/guide/dsistat.md)."`
+	Encodings bool   `help:"With --html: show how the first stripe of each feature is encoded. This costs one read per feature."`
 	terminal.ForceFlag
 }
 
@@ -122,8 +122,8 @@ func writePage(force terminal.ForceFlag, name string, r *report.Report) error {
 type featuresCmd struct {
 	tableArgs
 	viewFlags
-	Features  []string `placeholder:"NAMES" help:"Names, globs (user_*) or sets (@labels, @keys). Default: all, dropped ones that are still stored too."`
-	Encodings bool     `help:"Say how the first stripe of each is encoded: a read of each."`
+	Features  []string `placeholder:"NAMES" help:"Names, globs (user_*) or sets (@labels, @keys). Default: all, including dropped features that are still stored."`
+	Encodings bool     `help:"Show how the first stripe of each feature is encoded. This costs one read per feature."`
 }
 
 func (c *featuresCmd) Run(ctx context.Context, a *app) error {
@@ -157,8 +157,8 @@ func (c *healthCmd) Run(ctx context.Context, a *app) error {
 
 type adviseCmd struct {
 	tableArgs
-	Unread int    `default:"30" placeholder:"DAYS" help:"Call a feature unread that nobody read for so many days."`
-	Names  string `placeholder:"KIND" help:"Print only the names of the features that a kind of advice is about, a line each: what dsi features drop --from - takes."`
+	Unread int    `default:"30" placeholder:"DAYS" help:"Call a feature unread if nobody has read it for this many days."`
+	Names  string `placeholder:"KIND" help:"Print only the names of the features of this kind of advice, one per line, as dsi features drop --from - reads them."`
 }
 
 func (c *adviseCmd) Run(ctx context.Context, a *app) error {

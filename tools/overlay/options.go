@@ -42,7 +42,7 @@ type Options struct {
 	// the default, or a label.
 	Role catalog.Role
 	// MissingRows says what the features are in rows that are not covered, MissingLayers what in segments that are
-	// ingested later and in those without any covered row. Default: as before.
+	// ingested later. Default: as before.
 	MissingRows, MissingLayers catalog.MissingPolicy
 	// Replace drops an overlay of the name, in the same commit. Default: it is an error that there is one.
 	Replace bool

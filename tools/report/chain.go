@@ -46,17 +46,17 @@ type link struct {
 // links are those of the chain, in its order.
 func (c *chain) links() []link {
 	return []link{
-		{CauseRuns, c.runs, true, "values that the row before has are not stored again; as plain numbers, before " +
-			"encoding"},
-		{CauseSlots, c.slots, true, "of what is left, values that an earlier row of the stripe has are not stored " +
-			"again; as plain numbers"},
-		{CausePartial, c.partial, true, "of what is left, lists that are parts of stored lists store where they " +
+		{CauseRuns, c.runs, true, "values equal to those of the row before are not stored again; as plain numbers, " +
+			"before encoding"},
+		{CauseSlots, c.slots, true, "of the rest, values equal to those of an earlier row of the stripe are not " +
+			"stored again; as plain numbers"},
+		{CausePartial, c.partial, true, "of the rest, lists that are slices of stored lists store only where they " +
 			"start; as plain numbers"},
-		{CauseEncodings, c.encodings, false, "the values that are left take fewer bytes encoded than as plain numbers"},
+		{CauseEncodings, c.encodings, false, "the remaining values take fewer bytes encoded than as plain numbers"},
 		{CauseShape, c.shape, false, "costs: which rows are null, how long lists are, where partial duplicates start"},
 		{CauseInverses, c.inverses, false,
-			"costs: which stored value each row has, as if every feature said it for itself"},
-		{CauseGroups, c.groups, false, "of that, features that repeat together say it once"},
+			"costs: which stored value each row has, as if every feature stored it separately"},
+		{CauseGroups, c.groups, false, "of that, features that repeat together store it once"},
 		{CauseFrames, c.frames, false, "costs: directories, checksums, packs and indexes"},
 	}
 }

@@ -398,7 +398,13 @@ func shortMeaning(text string) string {
 // healthView is segments, packs, snapshots, overlays, branches and leases.
 func healthView(t *Table, o ViewOptions) ([]Section, error) {
 	h := &t.Health
+	worth := "nothing"
+	if n := uint64(len(t.Advice)); n > 0 {
+		worth = terminal.Count(n) + ": see dsistat advise"
+	}
 	facts := [][2]string{
+		{"worth doing", worth},
+		{"damage", "not looked for here: dsi verify --deep reads every byte"},
 		{"segments", fmt.Sprintf("%s, on average %s rows and %s; %s small, %s, %s could be merged",
 			terminal.Count(h.Segments.Count), terminal.Count(uint64(h.Segments.MeanRows)),
 			terminal.Bytes(uint64(h.Segments.MeanBytes)), terminal.Count(h.Segments.Small),

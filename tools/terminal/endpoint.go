@@ -2,7 +2,7 @@ package terminal
 
 // Endpoint is the flag of commands that open a store.
 type Endpoint struct {
-	EndpointURL string `name:"endpoint-url" placeholder:"URL" help:"Service of stores and sources in buckets. Default: AWS_ENDPOINT_URL, STORAGE_EMULATOR_HOST of gs://, AZURE_STORAGE_ENDPOINT of az://."`
+	EndpointURL string `name:"endpoint-url" placeholder:"URL" help:"Endpoint of the object store, for stores and sources. Default: AWS_ENDPOINT_URL; for gs:// STORAGE_EMULATOR_HOST, for az:// AZURE_STORAGE_ENDPOINT."`
 }
 
 // StorageOptions returns what object.OpenWith and OpenBucket take.

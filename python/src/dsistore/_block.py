@@ -23,8 +23,8 @@ Bits = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
 
 _VERSION = 1
-_HEADER = 8  # words: magic, version and arrays, size, index, first row, rows
-_ROWS = 5
+_HEADER = 8  # words: magic, version and arrays, size, index, first row, rows, null labels
+_ROWS, _NULL_LABELS = 5, 6
 # Of each type, NumPy's and an array of none.
 _TYPES: dict[str, tuple[np.dtype[Any], npt.NDArray[Any]]] = {
     name: (np.dtype(of), np.empty(0, of)) for name, of in {
@@ -95,11 +95,12 @@ _WORD = np.dtype(np.int64)
 class Block:
     """The memory of one batch of ``rows`` rows, which is given back when the last array over it is gone.
 
-    index is the batch's in the global order, epoch the epoch that it is of. words are the header and the table of
+    index is the batch's in the global order, epoch the epoch that it is of. null_labels counts the labels that are
+    null. words are the header and the table of
     arrays. The array at word w begins at byte ``words[w]``, and has ``words[w + 1]`` elements.
     """
 
-    __slots__ = ("schema", "index", "epoch", "rows", "words", "size", "memory", "offset")
+    __slots__ = ("schema", "index", "epoch", "rows", "null_labels", "words", "size", "memory", "offset")
 
     def __init__(self, schema: Schema, held: Held):
         self.schema = schema
@@ -111,7 +112,7 @@ class Block:
         if self.words[1] & 0xFFFFFFFF != _VERSION:
             raise ImportError(
                 f"the engine gives batches in version {self.words[1] & 0xFFFFFFFF}, this package reads {_VERSION}")
-        self.rows = self.words[_ROWS]
+        self.rows, self.null_labels = self.words[_ROWS], self.words[_NULL_LABELS]
 
     def array(self, name: str) -> npt.NDArray[Any]:
         """An array by its name; empty where the block does not have it."""

@@ -8,6 +8,7 @@ own.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
@@ -77,14 +78,15 @@ class BatchOptions(ReadOptions, total=False):
 def options_of(features: str | Sequence[str] | None, dedup: bool | str, options: BatchOptions) -> Options:
     """The options of an output that has dedup instead of Table.torch's output."""
     given: dict[str, Any] = dict(options)
-    return Options(selected(features, given.pop("columns", None)), dedup=dedup_form(dedup), **given)
+    default = () if given.get("sparse") or given.get("integers") else None
+    return Options(selected(features, given.pop("columns", None), default), dedup=dedup_form(dedup), **given)
 
 
 class Dataset(Generic[T]):
-    """Training batches of a table, in an order that the arguments and the epoch decide alone.
+    """Training batches of a table, in an order that depends only on the arguments and the epoch.
 
-    It pickles to the plan, and opens what it reads in the process that iterates. A pickle has the rank of the process
-    that made it, for DataLoader's workers; another process looks for its own first.
+    Its pickle contains the plan; files are opened in the process that iterates. The pickle also has the rank of the
+    process that made it, for DataLoader workers; another process first looks for its own rank.
     """
 
     # What says which rank this process is, where it is not given.
@@ -135,63 +137,76 @@ class Dataset(Generic[T]):
         self._drop_last = o.drop_last
         self._state = LoaderState(self._plan.batches, start)
         self._meter = Meter()
+        self._warned = False  # of null labels
 
     def _make(self, block: Block) -> T:
         """A batch of the output, over the memory of the engine's."""
         raise NotImplementedError
 
+    def _give(self, block: Block) -> T:
+        """_make, with a warning at the first batch that has null labels, which a loss would take for 0."""
+        if block.null_labels and not self._presence and not self._warned:
+            self._warned = True
+            labels = [self._names[f] for f in block.schema.labels[:-1 if self._weighted else None]]
+            name = labels[0] if len(labels) == 1 else "LABEL"
+            warnings.warn(
+                f"null labels come as 0: {block.null_labels} of {block.rows * len(labels)} in batch {block.index} "
+                f"({', '.join(labels)}). filter='{name} IS NOT NULL' leaves such rows out, presence=True adds a mask, "
+                f"and transforms={{'{name}': 'fill(0)'}} says that 0 is meant.", stacklevel=4)
+        return self._make(block)
+
     @property
     def plan(self) -> str:
-        """The plan, as text: the same for the same data and options, whatever ranks read it."""
+        """The plan as text. It is the same for the same data and options on all ranks."""
         return self._plan.text
 
     def set_epoch(self, epoch: int) -> None:
-        """Chooses the epoch of the next iteration, which begins with the epoch's first batch.
+        """Sets the epoch of the next iteration, which starts at the first batch of the epoch.
 
-        To set the epoch that the next iteration is of anyway changes nothing: after ``load_state_dict(state)`` and
-        ``set_epoch(state["epoch"])`` it goes on from the state. So a loop may set each epoch:
+        If the next iteration has this epoch anyway, nothing changes: after ``load_state_dict(state)`` and
+        ``set_epoch(state["epoch"])`` it continues from the state. So a loop may set each epoch:
 
             dataset.load_state_dict(state)
             for epoch in range(state["epoch"], epochs):
                 dataset.set_epoch(epoch)
                 for batch in loader:
 
-        Iterations that are under way do not change. Without set_epoch, an iteration that gave its epoch's last batch is
-        followed by the next epoch, and one that was left before by the same epoch again. So it is in DataLoader's
-        workers, which read ahead, prefetch_factor batches each: where a loop is left so shortly before the end, set
-        the epoch.
+        Running iterations do not change. Without set_epoch, the next iteration reads the next epoch if the previous one
+        gave its last batch, and the same epoch again if it was left earlier. DataLoader workers do this too, but each
+        reads ahead by prefetch_factor batches: if a loop is left that shortly before the end, call set_epoch.
         """
         if not number(epoch):
             raise errors.UsageError(f"epoch {epoch!r}: want 0 or more")
         self._state.set_epoch(epoch)
 
     def stats(self) -> Stats:
-        """What the epoch that began last has done so far, in this process: in DataLoader's workers, ask there."""
+        """What the epoch that began last has done so far, in this process. DataLoader workers have their own
+        statistics."""
         return self._meter.stats()
 
     def state_dict(self) -> dict[str, Any]:
-        """The position of the newest iteration: small, JSON-able, the same on every rank after as many steps, good for
-        another world size.
+        """The position of the newest iteration. It is small, can be written as JSON, is the same on all ranks after the
+        same number of steps, and can be loaded with another world size.
 
-        With an epoch's last batch it is that epoch's end, and after the loop over the epoch the next one's begin. So a
-        job may save its own epoch beside it at any step, and epoch + 1 after the loop. In the last step of an epoch
-        without drop_last, ranks that have no batch left are after their loop already.
+        At the last batch of an epoch it is the end of that epoch; after the loop over the epoch it is the start of the
+        next one. So a job may save its own epoch with it at any step, and epoch + 1 after the loop. In the last step of
+        an epoch without drop_last, some ranks may have no batch left and have finished their loop.
 
-        Where DataLoader's workers iterate, they know the position: use torchdata's StatefulDataLoader, which asks them.
-        This is a UsageError then.
+        If DataLoader workers iterate, only they know the position, and this is a UsageError: use torchdata's
+        StatefulDataLoader, which asks them.
         """
         of = {"table": self._table.uri, "snapshot": self._plan.snapshot, "plan_hash": self._plan.hash,
               "plan": dict(self._plan.parts), "drop_last": self._drop_last}
         return self._state.save(of, self._shard_count())
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """The next iteration goes on from a state_dict of the same plan, the one after it begins with an epoch's first
-        batch. A table that was opened at a branch or version is as it was; one that has a new snapshot since is
-        opened with ``version=state["snapshot"]``. At an epoch's end nothing is left: the iteration gives no batch, and
-        the one after it is of the next epoch.
+        """The next iteration continues from a state_dict of the same plan; later ones start at the first batch of their
+        epoch. If the table has new snapshots since, open it with ``version=state["snapshot"]``; this is not needed if
+        it was opened at a branch or version. If the state is the end of an epoch, the next iteration gives no batch,
+        and the one after it reads the next epoch.
 
-        UsageError: the state is of another plan, or of another order, because drop_last was another; it says what
-        differs. Iterations that are under way do not change.
+        UsageError: the state has another plan, or another order because drop_last differs; the message says what
+        differs. Running iterations do not change.
         """
         self._state.load(state, self._plan, self._drop_last)
 
@@ -222,4 +237,4 @@ class Dataset(Generic[T]):
             "rank_workers": workers, "shards": self._shard_count(world), "drop_last": self._drop_last, **self._options,
             **_engine.recorded(self._job),
         }
-        return EpochIterator(options, start, begin, self._plan.batches, world, self._make, moved, self._meter)
+        return EpochIterator(options, start, begin, self._plan.batches, world, self._give, moved, self._meter)

@@ -11,8 +11,8 @@ from ._select import SampleList, list_name
 
 
 class Samples:
-    """The sample lists of a table: of its newest snapshot, or of the one that it was opened at. They are made and
-    dropped in the newest snapshot only, and the version that the table is at stays the same."""
+    """The sample lists of a table, in its newest snapshot or in the version at which it was opened. Lists are created
+    and dropped only in the newest snapshot; the version of this object stays the same."""
 
     def __init__(self, at: dict[str, Any], newest: Callable[[str], dict[str, Any]]):
         self._at = at
@@ -24,10 +24,11 @@ class Samples:
         """Keeps rows under a name, and returns the report of ``dsi samples create``: rows, table_rows, share, and
         counts of keys.
 
-        Rows must be in all that is given, as in ``Table.delete``. lists joins other lists: ``"a AND NOT (b OR c)"``.
-        Rows that are ingested later are not in it. replace replaces a list of the same name.
+        A row is in the list if all conditions that are given hold, as in ``Table.delete``. lists combines other lists:
+        ``"a AND NOT (b OR c)"``. Rows that are ingested later are not in the list. replace replaces a list of the same
+        name.
 
-        ExistsError: the name is taken; UsageError: nothing is given, it makes no sense, or the table was opened at a
+        ExistsError: the name is taken; UsageError: no condition is given, one is wrong, or the table was opened at a
         version or a branch.
         """
         return _ingest.report(_engine.begin(

@@ -12,8 +12,8 @@ from . import errors
 
 @dataclass(frozen=True)
 class SampleList:
-    """A named set of rows. definition says what it was made from, added is the first snapshot that has it. rows counts
-    its rows that readers see, share is their share of the table, and deleted counts its rows that are deleted."""
+    """A named set of rows. definition says how it was made; added is the first snapshot that has it. rows is the number
+    of its rows that readers see, share is their share of the table, and deleted is the number of its deleted rows."""
 
     name: str
     definition: str
@@ -26,8 +26,7 @@ class SampleList:
 @dataclass(frozen=True)
 class Shuffle:
     """The order of an epoch. The shuffle buffer holds ``buffer_stripes`` stripes, and their sessions (or rows) are
-    interleaved at random. Sessions stay whole with unit "session", so that what their rows share stays shared in a
-    batch."""
+    interleaved at random. With unit "session", sessions stay whole, so their rows still share values in a batch."""
 
     unit: str = "session"  # none, session or row
     buffer_stripes: int = 16

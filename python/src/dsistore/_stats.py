@@ -13,23 +13,23 @@ from . import _engine
 class Stats:
     """What one iteration of a dataset has done, in this process.
 
-    Where ``stall_seconds`` is nearly ``seconds`` the loader is the bottleneck: give it more workers, fewer features or
-    output="ikjt". Where it is nearly 0 the trainer is. The wait for the first batch is part of it.
+    If ``stall_seconds`` is nearly ``seconds``, the loader is the bottleneck: use more workers, fewer features or
+    output="ikjt". If it is nearly 0, the trainer is the bottleneck. The wait for the first batch is included.
 
-    rows, batches      given
-    seconds            since the iteration began, until it ended
-    stall_seconds      that the trainer waited for batches
-    bytes_needed       read, of the features that were asked for
-    bytes_unneeded     of gaps between them, read because that was cheaper than one more request
-    requests           that were asked for, of a cache on the local disk too
-    sent_reads         that a service of stores was sent, as often as they were sent: what is billed; 0 on a local disk
-    sent_lists         the same of lists
-    bytes_down         that the service gave
-    bytes_cached       that a cache on the local disk gave instead
-    decode_seconds     of all the engine's threads: checksums, decoding
-    assemble_seconds   of all the engine's threads: making batches of what was decoded
-    dedupe_factor      rows per slot in the store, of the features that were read
-    emitted_factor     rows per slot in the batches; 1 with output="kjt", unless a device expands their lists
+    rows, batches      rows and batches given
+    seconds            time from the start of the iteration to its end
+    stall_seconds      time that the trainer waited for batches
+    bytes_needed       bytes of the requested features
+    bytes_unneeded     bytes of gaps between them, read because that was cheaper than another request
+    requests           requests of the reader, including those that a cache on the local disk answered
+    sent_reads         read requests sent to the object store, including retries: what is billed; 0 on a local disk
+    sent_lists         list requests sent to the object store
+    bytes_down         bytes received from the object store
+    bytes_cached       bytes received from a cache on the local disk instead
+    decode_seconds     time of all the engine's threads for checksums and decoding
+    assemble_seconds   time of all the engine's threads for making batches
+    dedupe_factor      rows per slot in the store, for the features that were read
+    emitted_factor     rows per slot in the batches; 1 with output="kjt", unless a device expands the lists
     """
 
     rows: int = 0
@@ -50,7 +50,7 @@ class Stats:
 
     @property
     def samples_per_second(self) -> float:
-        """Rows a second, waiting included; 0 before the first."""
+        """Rows per second, waiting included; 0 before the first row."""
         return self.rows / self.seconds if self.seconds else 0.0
 
     @property

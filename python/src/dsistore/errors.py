@@ -6,7 +6,7 @@ from typing import Any
 
 
 class DsistoreError(Exception):
-    """What goes wrong in a store."""
+    """The base class of the exceptions of this package."""
 
 
 class NotFoundError(DsistoreError, LookupError):
@@ -14,7 +14,7 @@ class NotFoundError(DsistoreError, LookupError):
 
 
 class UsageError(DsistoreError, ValueError):
-    """What was asked for makes no sense."""
+    """The arguments are wrong. The message says what would be right."""
 
 
 class CorruptError(DsistoreError):
@@ -41,7 +41,7 @@ class ConflictError(DsistoreError):
 
 
 class ExistsError(UsageError):
-    """There is an overlay, a sample list, a branch or a feature of the name. Nothing was changed."""
+    """An overlay, a sample list, a branch or a feature of this name exists. Nothing was changed."""
 
 
 class DuplicateSourceError(DsistoreError):
@@ -49,7 +49,7 @@ class DuplicateSourceError(DsistoreError):
 
 
 class ForkError(DsistoreError, RuntimeError):
-    """It was opened before this process was forked; or no engine can be loaded in a forked process."""
+    """The object was opened before this process was forked, or the engine cannot be loaded in a forked process."""
 
 
 _KINDS: dict[str, type[DsistoreError]] = {

@@ -31,13 +31,13 @@ Row = dict[str, Any]
 
 class TableSource:
     """The rows of a table by their positions, in the order in which ``Table.scan`` gives them: a Grain
-    RandomAccessDataSource. Table.grain makes it. len() is the number of rows.
+    RandomAccessDataSource. Made by Table.grain. len() is the number of rows.
 
-    ``source[i]`` is a dict with an entry for each feature: a number as NumPy's, a list or embedding as an array, a
-    weighted list as a pair of arrays (ids, weights), str and bytes as they are; None for null. ``take`` gives the rows
-    of a batch together, which is much faster than each alone.
+    ``source[i]`` is a dict with an entry for each feature: a number as a NumPy scalar, a list or embedding as an array,
+    a weighted list as a pair of arrays (ids, weights), str and bytes unchanged; None for null. ``take`` reads the rows
+    of a batch together, which is much faster than one by one.
 
-    It pickles, for Grain's processes, and repr() says which rows it has, for Grain's checkpoints. It needs pyarrow.
+    It can be pickled, for Grain's processes, and repr() identifies its rows, for Grain's checkpoints. It needs pyarrow.
     """
 
     def __init__(self, table: TableRef, features: str | Sequence[str], overlay: str | Sequence[str], job: str,

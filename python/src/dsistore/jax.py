@@ -43,19 +43,19 @@ def of_process() -> Rank:
 
 
 class JaxDataset(Dataset[JaxBatch]):
-    """Training batches as dicts of JAX arrays, in an order that the arguments and the epoch decide alone: Table.jax
-    makes it. dsistore.numpy.NumpyDataset says what a batch has.
+    """Training batches as dicts of JAX arrays, in an order that depends only on the arguments and the epoch. Made by
+    Table.jax. dsistore.numpy.NumpyDataset describes a batch.
 
-    Arrays that begin at a multiple of 64 bytes share the engine's memory by DLPack, others are copied. With device, a
-    jax.Device or a Sharding, the whole batch is put there; such a dataset does not pickle, because
-    JAX's devices do not. Keys and strings that are no numbers stay NumPy's.
+    Arrays that begin at a multiple of 64 bytes share the engine's memory by DLPack; others are copied. With device, a
+    jax.Device or a Sharding, the whole batch is put there. A dataset with a device cannot be pickled, because JAX's
+    devices cannot. Keys and strings that are not numbers stay NumPy arrays.
 
-    rank and world_size, given together, default to jax.process_index() and jax.process_count(), which are looked up
-    where the dataset is iterated.
+    rank and world_size, given together, default to ``jax.process_index()`` and ``jax.process_count()``, which are
+    looked up where the dataset is iterated.
 
-    JAX has no 64-bit numbers unless ``jax_enable_x64`` is set, and would make int32 of ids without a word. Where it is
-    not set, ids are int32, and features must be within it: by their type, or by a transform (``mod(n)``, ``hash(n)``,
-    ``cast(int32)``, ``clamp(0, n)``, ``bucketize(...)``). Any other is a UsageError that names it.
+    JAX has no 64-bit numbers unless ``jax_enable_x64`` is set, and would silently cut ids to int32. If it is not set,
+    ids are int32, and features must fit: by their type, or by a transform (``mod(n)``, ``hash(n)``, ``cast(int32)``,
+    ``clamp(0, n)``, ``bucketize(...)``). Any other feature is a UsageError that names it.
     """
 
     _ask_rank = staticmethod(of_process)

@@ -27,9 +27,9 @@ class Ragged(NamedTuple):
     """The lists of one feature. List i is ``values[offsets[i]:offsets[i + 1]]``, and its weights have the same
     positions.
 
-    values is int64 ids (uint64 bit for bit) or float32 numbers, offsets int32 from 0. weights, float32, is None where
-    the feature has none. inverse, [B] int32, is the list of each row; None: list i is that of row i. present, bool, is
-    False where a list is null and not empty; None without ``presence=True``.
+    values is int64 ids (the bits of uint64 ids) or float32 numbers; offsets is int32 and starts with 0. weights is
+    float32, or None if the feature has no weights. inverse, [B] int32, is the list of each row; if it is None, list i
+    belongs to row i. present is False for null lists; it is None without ``presence=True``.
     """
 
     values: npt.NDArray[Any]
@@ -68,7 +68,7 @@ class Slices(NamedTuple):
         return self.values[self.starts[i]: self.starts[i] + self.lengths[i]]
 
     def ragged(self) -> Ragged:
-        """The same lists one after the other: copies. UsageError: they have more values than an int32 counts."""
+        """The same lists one after the other, as copies. UsageError: there are more values than int32 can count."""
         offset(int(self.lengths.sum(dtype=np.int64)))
         offsets = np.zeros(len(self.lengths) + 1, np.int32)
         np.cumsum(self.lengths, out=offsets[1:])
@@ -78,7 +78,7 @@ class Slices(NamedTuple):
 
 
 class Masked(NamedTuple):
-    """Values of one feature and, [B] bool, whether they are present: not null. Null is 0 in values."""
+    """Values of one feature, and present, [B] bool, which is False for nulls. A null is 0 in values."""
 
     values: npt.NDArray[Any]
     present: Mask
@@ -88,16 +88,16 @@ NumpyBatch = dict[str, npt.NDArray[Any] | Ragged | Slices | Masked]
 
 
 class NumpyDataset(Dataset[NumpyBatch]):
-    """Training batches as dicts of NumPy arrays, in an order that the arguments and the epoch decide alone: Table.numpy
-    makes it.
+    """Training batches as dicts of NumPy arrays, in an order that depends only on the arguments and the epoch. Made by
+    Table.numpy.
 
-    A batch has each feature that was asked for, in the order of the request, labels and integers first. Arrays share
-    the engine's memory. It is the batch's alone until the last of them is gone, and then given back.
+    A batch has each requested feature, in the order of the request, labels and integers first. The arrays share the
+    engine's memory, which returns to the engine when the last of them is gone.
 
         a number or label                       [B] float32
-        among ``integers``                      [B] int64, or uint64 where it is stored so
-        a key, string, bytes, partition key     [B] int64, uint64, float32 or float64; objects where they are no numbers
-                                                or some are null
+        among ``integers``                      [B] int64, or uint64 if it is stored as such
+        a key, string, bytes, partition key     [B] int64, uint64, float32 or float64; objects if they are not numbers
+                                                or if some are null
         a list, weighted list, list of floats   Ragged, with dedup="partial" Slices
         an embedding                            [B, dim] float32
         sample_weight, with ``downsample``      [B] float32, the last

@@ -36,9 +36,9 @@ Path = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Snapshot:
-    """An immutable version of a table: the number-th, made by an operation (ingest, overwrite, ...) at a time (UTC).
+    """An immutable version of a table. operation (ingest, overwrite, ...) says what made it; time is in UTC.
 
-    rows (without deleted ones), segments, bytes (stored) and features are those of the whole table at it.
+    rows (without deleted rows), segments, bytes (stored) and features are counts of the whole table in this snapshot.
     """
 
     number: int
@@ -60,11 +60,11 @@ def _snapshot(info: dict[str, Any]) -> Snapshot:
 
 
 class Store:
-    """A root that holds tables: a directory, file:///path, or s3://bucket/prefix. A relative path is resolved when the
-    store is opened.
+    """A store of tables: a directory, file:///path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix. A
+    relative path is resolved when the store is opened.
 
-    It pickles, with storage options that are not secret. Where another process needs the secret ones too, give them
-    there by environment variables, or call open there before.
+    A pickle has the storage options that are not secret. If another process needs secret options, give them there in
+    environment variables, or call open there first.
     """
 
     def __init__(self, uri: Path, storage_options: Mapping[str, Any] | None = None):
@@ -85,12 +85,12 @@ class Store:
         return names
 
     def table(self, name: str, version: Version | None = None, *, branch: str | None = None) -> Table:
-        """A table at a version: a snapshot's number, a time (a datetime, or text as ``"2026-11-01"`` or
-        ``"2026-11-01T06:00:00Z"``), or the name of a branch; default: the newest snapshot. With a branch, which may
-        also be given as ``branch="exp"`` or ``"ads@exp"``, it is what the branch reads: its snapshot with its overlays,
+        """A table at a version: the number of a snapshot, a time (a datetime, or text such as ``"2026-11-01"`` or
+        ``"2026-11-01T06:00:00Z"``), or the name of a branch; default: the newest snapshot. A branch can also be given
+        as ``branch="exp"`` or ``"ads@exp"``; the table is then what the branch reads: its snapshot with its overlays,
         and the rows in its sample list.
 
-        NotFoundError suggests similar names when there is no such table or branch.
+        NotFoundError: there is no such table or branch; the message suggests similar names.
         """
         return Table(self, name, version, branch)
 
@@ -100,25 +100,24 @@ class Store:
                init: bool = False, on_bad_row: str = "fail", bad_row_report: Path | None = None,
                profile: Literal["speed", "balanced", "size"] | None = None,
                progress: Progress | None = None, storage_options: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Ingests a source into a table as one commit, and returns the report of ``dsi ingest``. The table is made if
-        there is none.
+        """Ingests a source into a table as one commit, and returns the report of ``dsi ingest``. The table is created
+        if it does not exist.
 
-        source       a path (a file, or a directory, whose ``key=value`` parts name partitions; of either also
-                     ``s3://bucket/path``, gs://, az://), a list, or anything that has ``__arrow_c_stream__``: a pyarrow
-                     Table or RecordBatchReader, a DuckDB relation, a Polars DataFrame, a Scan; or a pyarrow Dataset or
-                     Scanner. A stream is read once, in its order, and its values are not copied
-        memory       bounds, in bytes, what the ingest holds. A pyarrow Table or RecordBatch, which is in memory anyway,
-                     does not count
-        profile      what the table is stored for: speed, balanced or size. The table remembers it; default: what it
-                     remembers, else balanced
-        take_copies  takes every file whose bytes another file of the same partition has too; else such files are
+        source       a path: a file, or a directory whose ``key=value`` parts name partitions, also at s3://, gs:// or
+                     az://. Or a list of paths. Or anything with ``__arrow_c_stream__``: a pyarrow Table or
+                     RecordBatchReader, a DuckDB relation, a Polars DataFrame, a Scan; or a pyarrow Dataset or Scanner.
+                     A stream is read once, in its order, and its values are not copied
+        memory       bound, in bytes, of what the ingest holds. A pyarrow Table or RecordBatch does not count
+        profile      store for speed, balanced, or for size. The table remembers it; default: what it remembers, else
+                     balanced
+        take_copies  accepts files that have the same bytes as another file of the same partition; else they are
                      refused
-        init         makes the store in a directory that is not empty
-        progress     is called now and then with (phase, rows, bytes done, bytes in all)
+        init         creates the store in a directory that is not empty
+        progress     is called from time to time with (phase, rows, bytes done, bytes in all)
 
-        storage_options say how the object stores of the source are reached: as in open(). Default: those of the store.
+        storage_options are those of the source's object store, as in open(). Default: those of the store.
 
-        Interrupted or failed, it leaves the table unchanged.
+        If the ingest fails or is interrupted, the table is unchanged.
         """
         params: dict[str,
                      Any] = dict(uri=self._root, table=table, session_key=session_key, time_key=time_key,
@@ -136,11 +135,11 @@ class ScanOptions(ReadOptions, total=False):
 
 
 class Table:
-    """A table at one snapshot, or as a branch had it when it was opened. It pickles, and reads the same wherever it is
-    unpickled.
+    """A table at one snapshot, or as a branch had it when it was opened. It can be pickled; the copy reads the same
+    rows.
 
-    name is the table's, branch the branch's or None. len() is the number of rows that a scan gives: of a branch with a
-    sample list those in the list.
+    name is the name of the table, branch that of the branch or None. len() is the number of rows that a scan gives; for
+    a branch with a sample list, the rows in the list.
     """
 
     def __init__(self, store: Store, name: str, version: Version | None = None, branch: str | None = None):
@@ -215,34 +214,34 @@ class Table:
 
         features     names, globs or sets; default: ``@all``. columns is another name for it
         partitions   a predicate over partition keys: ``ds >= '2026-11-01' AND hr = 3``
-        filter       a predicate over features too: only rows for which it is true are given. ``click = 1 AND country IN
-                     ('US', 'CA')``, ``dwell BETWEEN 3 AND 10``, ``len(hist) > 3``, ``contains(hist, 17)``, ``any(hist)
-                     > 100``, ``name LIKE 'a%'``, ``x IS NULL``, and ``click = 1 OR sample(0.1, key=request_id,
-                     seed=7)``, which selects the same tenth of all keys every time. It is SQL's: a comparison with null
-                     is not true. NaN is compared as NumPy does. Its features are read at once, in the segments and
-                     stripes that statistics do not decide, so that len() and batches are exact
+        filter       a predicate over features too: only rows for which it is true are given. Examples: ``click = 1 AND
+                     country IN ('US', 'CA')``, ``dwell BETWEEN 3 AND 10``, ``len(hist) > 3``, ``contains(hist, 17)``,
+                     ``any(hist) > 100``, ``name LIKE 'a%'``, ``x IS NULL``, and ``click = 1 OR sample(0.1,
+                     key=request_id, seed=7)``, which selects the same tenth of all keys every time. As in SQL, a
+                     comparison with null is not true; NaN compares as in NumPy. The filter's features are read at
+                     once, in the segments and stripes that statistics do not decide, so len() and batches are exact
         sample_list  the name of a sample list, or one of ``samples.list()``: only rows in it are given. The table's
                      version must have it
-        downsample   leaves out rows of a class but for a sample: with ``click = 0 AND sample(0.1, key=request_id,
-                     seed=7)`` a tenth of the rows with click = 0 stays. The column sample_weight, the last, is 10 for
-                     them and 1 for all others
-        overlay      the name of an overlay, or a list of names, the lowest first: features come from them where they
-                     have values, and from those of the branch or the table elsewhere, as each overlay declares. Filters
-                     see the result
+        downsample   keeps only a sample of some rows: with ``click = 0 AND sample(0.1, key=request_id, seed=7)`` a
+                     tenth of the rows with click = 0 stays. The last column, sample_weight, is 10 for them and 1 for
+                     all others
+        overlay      the name of an overlay, or a list of names, lowest first. Features come from these overlays where
+                     they have values, and elsewhere from the branch or the table, according to the missing-value
+                     policies. Filters see the result
         fold         puts the features of a source map or struct back into one column
         dedup        True: lists that rows share come once in a record batch, as a dictionary: ``dictionary<int32,
                      list>``, whose indices are the inverse. "partial": lists that are slices of others share their
-                     values too, as ``list_view``. Maps, and what is folded, stay plain
-        batch_size   bounds the rows of a record batch
-        workers      the engine's threads
-        memory       bytes of stripes in memory
-        job          the job's name in usage records; default: DSISTORE_JOB of the environment, else the name of the
+                     values too, as ``list_view``. Maps and folded columns are not deduplicated
+        batch_size   maximum number of rows of a record batch
+        workers      number of threads of the engine
+        memory       maximum bytes of stripes in memory
+        job          name of the job in usage records; default: DSISTORE_JOB of the environment, else the name of the
                      program
-        lease        False: no lease is taken while the rows are read, for a store that may not be written to. Snapshots
-                     that expire meanwhile may be deleted
+        lease        False: no lease is taken while the rows are read, for a read-only store. Snapshots that expire
+                     meanwhile may be deleted
 
-        Nothing but the filter's features is read yet. NotFoundError: no such feature or overlay; UsageError: the
-        predicate makes no sense.
+        This call reads only the filter's features. NotFoundError: no such feature or overlay; UsageError: a predicate
+        is wrong.
         """
         if batch_size < 1:
             raise errors.UsageError(f"batch_size {batch_size}: want 1 or more")
@@ -255,8 +254,7 @@ class Table:
 
     def arrow(self, features: str | Sequence[str] | None = None, *, dedup: bool | Literal["partial"] = False,
               **options: Unpack[ScanOptions]) -> Scan:
-        """``scan``, by the name of the other outputs. dedup and the options are its: dedup=True keeps what rows share
-        in dictionaries."""
+        """The same as ``scan``, named like the other outputs. dedup=True keeps shared lists in dictionaries."""
         return self.scan(features, dedup=dedup, **options)
 
     def delete(self, filter: str | None = None, *, partitions: str | None = None,
@@ -265,16 +263,17 @@ class Table:
         """Deletes rows of the table's newest snapshot in a new snapshot, and returns the report of ``dsi delete``:
         rows_deleted, rows_left, and segments, with the rows of each.
 
-        A row is deleted if all conditions that are given hold: filter is true for it, it is of the partitions, in the
-        sample list, and has one of the keys. keys is a path of a file, a list of paths (pathlib's), or the keys
+        A row is deleted if all conditions that are given hold: filter is true for it, it is in the partitions and in
+        the sample list, and it has one of the keys. keys is the path of a file, a list of pathlib paths, or the keys
         themselves: a list, a numpy or pyarrow array of integers or strings. key is the feature that has them; default:
-        the request key. The report says how many keys no row has. memory bounds, in bytes, the keys held at once.
-        dry_run reports, and deletes nothing.
+        the request key. The report says how many keys no row has. memory is the maximum of bytes of keys held at once.
+        With dry_run nothing is deleted.
 
-        This object, and every other reader of an older snapshot, goes on reading the rows: ``store.table(name)`` is the
-        table without them. Their bytes stay until ``dsi erase``. Rows that are ingested meanwhile stay.
+        This object, and every other reader of an older snapshot, still reads the rows; ``store.table(name)`` is the
+        table without them. Their bytes stay until ``dsi erase``, or until compaction, expiry and gc remove them. Rows
+        that are ingested meanwhile stay.
 
-        UsageError: nothing is given, or it makes no sense, or the table was opened at a version or a branch;
+        UsageError: no condition is given, one is wrong, or the table was opened at a version or a branch;
         NotFoundError: no such feature or list.
         """
         return _ingest.report(_engine.begin(
@@ -293,13 +292,13 @@ class Table:
     def take(self, rows: Any, features: str | Sequence[str] = "@all", *, overlay: str | Sequence[str] = (),
              fold: bool = False, workers: int | None = None, memory: int | None = None, job: str | None = None,
              lease: bool = True) -> pyarrow.Table:
-        """The rows at row positions as a pyarrow Table: in the order given, a row as often as its position is given.
+        """The rows at row positions as a pyarrow Table, in the order given. A position may be given more than once.
 
-        rows is any sequence of integers, a numpy or pyarrow array or a tensor among them. Positions count from 0, in
-        the order in which ``scan`` without partitions gives the rows; of a branch with a sample list they count the
-        rows in it. Only the stripes that have the rows are read. Stripes that are read again are kept decoded, and
-        taking from them is faster, in half of memory (bytes, default 256 MiB) for each of the two selections of
-        features that were used last. overlay, fold, workers, job and lease are as in ``scan``.
+        rows is any sequence of integers, for example a numpy or pyarrow array or a tensor. Positions count from 0, in
+        the order in which ``scan`` without partitions gives the rows; in a branch with a sample list they count the
+        rows in the list. Only the stripes that have the rows are read. Stripes that are read again are kept decoded,
+        which makes later calls faster: for each of the last two selections of features, in half of memory (bytes,
+        default 256 MiB). overlay, fold, workers, job and lease are as in ``scan``.
 
         UsageError: the table has no such row; NotFoundError: no such feature.
         """
@@ -311,15 +310,15 @@ class Table:
 
     def lookup(self, keys: Any, key: str | None = None, *, memory: int | None = None,
                job: str | None = None) -> dict[str, Any]:
-        """Where the rows are that have one of the keys, as ``dsi lookup --json`` reports it: rows, how many; segments,
-        each with its id, partition, the rows in it and their positions in the table, which ``take`` takes; keys, with
-        how many of them no row has.
+        """Finds the rows that have one of the keys, and returns the report of ``dsi lookup --json``: rows, their
+        number; segments, each with its id, its partition, the rows in it and their positions in the table, for
+        ``take``; keys, and how many of them no row has.
 
-        keys and key are as in ``delete``. Of large segments only the tables of keys are read, and the stripes that
-        these name.
+        keys and key are as in ``delete``. In large segments only the key tables are read, and the stripes that these
+        name.
 
-        UsageError: the feature is no integer, string or bytes, or there is no request key and no key is given;
-        NotFoundError: no such feature.
+        UsageError: the feature is not an integer, string or bytes, or key is not given and the table has no request
+        key; NotFoundError: no such feature.
         """
         return _ingest.report(_engine.begin(
             "lookup", **self._ref.params, **key_params(keys, key, memory), **_engine.recorded(_engine.job_name(job))))
@@ -333,31 +332,30 @@ class Table:
         """Adds or replaces features of the table without rewriting it, as one commit, and returns the report of ``dsi
         overlay add``.
 
-        source    rows to join by a key: what ``Store.ingest`` takes, a path or a pyarrow Table for instance
-        expr      or what features are computed from: ``label_v2 = click = 1 AND dwell > 10`` is 1, 0, or null where it
-                  is unknown; ``ctr = clicks / shows`` is a number, float64 where it divides or a feature is a float,
-                  else int64, null where it is computed from null, divides by 0, or is beyond its type
-        key       the feature that the rows of source and of the table have in common, or several that are a key
-                  together; default: the request key of the table. Each key occurs once in source, and is not null
-        features  the features of source to take; default: all but the key. They add features to the table's, or replace
-                  features of the same name
+        source    rows to join by a key: what ``Store.ingest`` takes, for example a path or a pyarrow Table
+        expr      or an expression: ``label_v2 = click = 1 AND dwell > 10`` is 1, 0, or null where it is unknown;
+                  ``ctr = clicks / shows`` is a number: float64 if it divides or reads a float, else int64. It is null
+                  if an input is null, the divisor is 0, or the type cannot hold the result
+        key       the feature to join by, or several that form one key; default: the request key of the table. A key
+                  occurs at most once in source, and is not null
+        features  the features of source to use; default: all but the key. They are added to the table's features, or
+                  replace features of the same name
         format, mapping, ddl  say how to read source, as in ``Store.ingest``
-        over      overlays that the features of expr are read with, the lowest first, besides those of the table and its
-                  branch
-        label     features that the table does not have are labels
-        missing_rows    what the features are in rows of the table that source does not have: what they are below, or
-                        null
-        missing_layers  the same in segments that are ingested later, and in those without any such row; ``refuse``:
-                        reading there is an error
+        over      overlays to apply when the features of expr are read, lowest first, in addition to those of the table
+                  and its branch
+        label     features that the table does not have become labels
+        missing_rows    value in rows of the table that have no row in source: ``fallthrough``, the value below, or
+                        ``null``
+        missing_layers  the same for segments that are ingested later; ``refuse``: reading there is an error
         replace   drops an overlay of the same name, in the same commit
-        memory    bounds, in bytes, what is held
-        progress  is called now and then with (phase, rows, bytes done, bytes in all)
+        memory    maximum bytes held
+        progress  is called from time to time with (phase, rows, bytes done, bytes in all)
 
-        The overlay is of the newest snapshot of the table, not of this one: open the table again to read it.
-        Interrupted or failed, it leaves the table unchanged.
+        The overlay is added to the newest snapshot of the table, not to this one: open the table again to read it. If
+        the call fails or is interrupted, the table is unchanged.
 
-        ExistsError: there is an overlay of the name; UsageError: what is asked for makes no sense; NotFoundError: there
-        is no such key or feature; ConflictError: other commits kept changing the table.
+        ExistsError: an overlay of this name exists; UsageError: the arguments are wrong; NotFoundError: no such key or
+        feature; ConflictError: other commits kept changing the table.
         """
         return self._write_overlay(name, source, expr, format, progress, key=None if key is None else names(key),
                                    features=None if features is None else names(features),
@@ -370,11 +368,11 @@ class Table:
                        key: str | Sequence[str] | None = None, format: str = "auto", mapping: Path | None = None,
                        ddl: Path | None = None, over: str | Sequence[str] = (), memory: int | None = None,
                        progress: Progress | None = None) -> dict[str, Any]:
-        """Adds rows that an overlay does not have values for, such as rows ingested since, as one commit, and returns
-        the report of ``dsi overlay extend``: that of ``overlay``, and under ``before`` what the overlay had before.
+        """Adds values for rows that have none in an overlay, such as rows ingested since, as one commit. Returns the
+        report of ``dsi overlay extend``: that of ``overlay``, and under ``before`` the state before.
 
         The parameters are those of ``overlay``. source, or the expressions, must have the features of the overlay, in
-        types that fit into its types. Rows that it has values for keep them; its missing-value policies stay.
+        types that fit into its types. Existing values and missing-value policies stay.
 
         NotFoundError: there is no such overlay; ConflictError: other commits kept changing the table; DsistoreError:
         the overlay is part of the table, or of a branch.
@@ -410,41 +408,41 @@ class Table:
         """An IterableDataset of training batches (dsistore.torch.Batch), which the engine's threads prefetch.
 
         features    names, globs or sets, as in ``features``; nothing else is read. columns is another name for it
-        labels      the same: of one name ("click") they come as [B], of a list as [B, L]; default: the features that
-                    have the role
-        integers    the same: dense integers that come as int64, one by one. An integer in another feature that float32
-                    does not hold is an error, and never rounded
-        sparse      the same: dense integers (categories, keys) that come as id lists of length one, for an embedding
-                    table, after their transforms; null is an empty list
+        labels      names, globs or sets; one name ("click") gives [B], a list gives [B, L]. Default: the features with
+                    the role label. Null is 0; without presence= this is a warning
+        integers    names, globs or sets of dense integers that come as int64, one tensor each. In other dense features,
+                    an integer that float32 cannot hold is an error; it is never rounded
+        sparse      names, globs or sets of dense integers (categories, keys) that come as id lists of length one, for
+                    an embedding table, after their transforms; null is an empty list
         partitions  a predicate over partition keys, as in ``scan``
         filter      a predicate over features, as in ``scan``, on values before transforms
         sample_list a sample list, as in ``scan``
-        downsample  leaves out rows of a class but for a sample, as in ``scan``: Batch.sample_weight makes up for them
-        overlay     names of overlays, the lowest first, as in ``scan``
+        downsample  keeps only a sample of some rows, as in ``scan``; their weights are in Batch.sample_weight
+        overlay     names of overlays, lowest first, as in ``scan``
         batch_size  rows of a batch, B
         shuffle     None (the table's order), "session" (sessions stay whole), "row", or a dsistore.Shuffle
-        seed        of the shuffle
+        seed        seed of the shuffle
         rank, world_size  both or neither; default: torch.distributed's, else RANK and WORLD_SIZE of the environment,
                           else 0 of 1. DataLoader's workers have the rank of the process that starts them
         output      "kjt": every row has its lists; "ikjt": lists that rows share come once, with an inverse;
                     "partial": and lists that are slices of others share their values
-        expand      names, globs or sets whose lists come one per row with output="ikjt" too, in
+        expand      names, globs or sets whose lists come one per row even with output="ikjt", in
                     Batch.expanded_sparse_features
         transforms  chains of transforms by name or glob: {"user_history_*": "first(50) | mod(1000000)"}
-        drop_last   leaves out a short batch at the end, and batches that are too few for all ranks: all ranks give the
-                    same number
+        drop_last   leaves out a short last batch, and batches that are too few for all ranks, so that all ranks give
+                    the same number
         presence    adds masks that tell null from 0 and from the empty list
         device      where batches are moved; default: they stay in the engine's memory, without a copy
-        pin_memory  whether the engine's memory is page-locked; default: with a CUDA device
-        shards      in how many shards an epoch is read at once (default: the world size); the order depends on it
-        prefetch    batches made ahead; default: workers + 4, and fewer where these take more than a quarter of memory
-        workers     the engine's threads
-        memory      bytes of stripes in memory
-        job         the job's name in usage records, as in ``scan``
+        pin_memory  whether the engine's memory is page-locked; default: only with a CUDA device
+        shards      number of shards of an epoch that are read at once; the order depends on it. Default: the world size
+        prefetch    batches made ahead; default: workers + 4, or fewer if these need more than a quarter of memory
+        workers     number of threads of the engine
+        memory      maximum bytes of stripes in memory
+        job         name of the job in usage records, as in ``scan``
         lease       False: no lease is taken while batches are read, as in ``scan``
 
-        dsistore.torch.TorchDataset says more of order, ranks and states. NotFoundError: no such feature, or the
-        snapshot is gone; UsageError: options that make no sense; ImportError: there is no PyTorch.
+        dsistore.torch.TorchDataset explains order, ranks and states. NotFoundError: no such feature, or the snapshot is
+        gone; UsageError: the options are wrong; ImportError: PyTorch is not installed.
         """
         try:
             import torch  # noqa: F401
@@ -457,12 +455,12 @@ class Table:
             raise errors.UsageError(f"output {output!r}: want 'kjt', 'ikjt' or 'partial'")
         return TorchDataset(
             self._ref,
-            Options(selected(features, columns), labels=labels, integers=integers, sparse=sparse,
-                    partitions=partitions, filter=filter, sample_list=sample_list, downsample=downsample,
-                    overlay=overlay, batch_size=batch_size, shuffle=shuffle, seed=seed, rank=rank,
-                    world_size=world_size, dedup=output, expand=expand, transforms=transforms, drop_last=drop_last,
-                    presence=presence, shards=shards, prefetch=prefetch, workers=workers, memory=memory, job=job,
-                    lease=lease), device, pin_memory)
+            Options(selected(features, columns, () if sparse or integers else None), labels=labels, integers=integers,
+                    sparse=sparse, partitions=partitions, filter=filter, sample_list=sample_list,
+                    downsample=downsample, overlay=overlay, batch_size=batch_size, shuffle=shuffle, seed=seed,
+                    rank=rank, world_size=world_size, dedup=output, expand=expand, transforms=transforms,
+                    drop_last=drop_last, presence=presence, shards=shards, prefetch=prefetch, workers=workers,
+                    memory=memory, job=job, lease=lease), device, pin_memory)
 
     def numpy(self, features: str | Sequence[str] | None = None, *, dedup: bool | Literal["partial"] = False,
               **options: Unpack[BatchOptions]) -> NumpyDataset:
@@ -470,7 +468,7 @@ class Table:
         order.
 
         The options are those of ``torch``. dedup=True is output="ikjt": lists that rows share come once, with an
-        inverse; dedup="partial" is output="partial". dsistore.numpy.NumpyDataset says what a batch has.
+        inverse; dedup="partial" is output="partial". dsistore.numpy.NumpyDataset describes a batch.
         """
         from ._dataset import options_of
         from .numpy import NumpyDataset
@@ -481,10 +479,10 @@ class Table:
             device: Target = None, **options: Unpack[BatchOptions]) -> JaxDataset:
         """Training batches as dicts of JAX arrays by feature: the batches of ``torch`` in the same order.
 
-        The options are those of ``torch`` and ``numpy``; rank and world_size default to jax.process_index() and
-        jax.process_count(). device, a jax.Device or a jax.sharding.Sharding, is where batches are put.
-        dsistore.jax.JaxDataset says what a batch has. UsageError: a feature has 64-bit integers, jax_enable_x64 is not
-        set, and no transform bounds them.
+        The options are those of ``torch`` and ``numpy``; rank and world_size default to ``jax.process_index()`` and
+        ``jax.process_count()``. device is a jax.Device or a jax.sharding.Sharding where batches are put.
+        dsistore.jax.JaxDataset describes a batch. UsageError: a feature has 64-bit integers, jax_enable_x64 is not set,
+        and no transform bounds them.
         """
         from ._dataset import options_of
         try:
@@ -500,7 +498,7 @@ class Table:
         the batches of ``torch`` in the same order.
 
         The options are those of ``torch`` and ``numpy``; rank and world_size default to those of the tf.distribute
-        strategy in scope. dsistore.tensorflow.TensorflowDataset says what a batch has.
+        strategy in scope. dsistore.tensorflow.TensorflowDataset describes a batch.
         """
         from ._dataset import options_of
         try:
@@ -514,8 +512,8 @@ class Table:
               overlay: str | Sequence[str] = (), memory: int | None = None, job: str | None = None,
               lease: bool = True) -> TableSource:
         """The rows as a Grain RandomAccessDataSource: ``grain.MapDataset.source(table.grain([...]))``. Grain shuffles,
-        shards and resumes. The parameters are those of ``take``; default: all features. dsistore.grain.TableSource says
-        what a row is.
+        shards and resumes. The parameters are those of ``take``; default: all features. dsistore.grain.TableSource
+        describes a row.
         """
         from .grain import TableSource
 
@@ -546,19 +544,18 @@ def _positions(rows: Any) -> bytes:
 
 
 def open(uri: Path, storage_options: Mapping[str, Any] | None = None) -> Store:
-    """The store at a root: a directory, file:///path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix.
-    Nothing is read yet.
+    """Opens a store: a directory, file:///path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix. This
+    reads nothing yet.
 
-    storage_options say how an object store is reached, by the names of fsspec and of the object_store library, in any
-    case: aws_endpoint (endpoint_url), aws_region, aws_profile, aws_access_key_id, aws_secret_access_key,
-    aws_session_token, aws_skip_signature (anon), aws_allow_http, aws_virtual_hosted_style_request, credential_provider
-    (a function that returns a dict with access_key_id, secret_access_key, token and expires_at); of gs://
-    google_base_url (endpoint_url), google_service_account (google_application_credentials), google_service_account_key,
-    google_skip_signature (anon), google_allow_http; of az:// account_name, account_key, sas_token, connection_string,
-    endpoint_url, tenant_id, client_id, client_secret, use_emulator, allow_http. cache_dir and cache_size keep what is
-    read in a directory of this machine, which processes share. What they do not say is taken from the environment, as
-    the services' command lines do, and of the cache DSISTORE_CACHE and DSISTORE_CACHE_SIZE. They hold for a store in
-    the whole process: those of the newest open with some count, until something was read.
+    storage_options say how an object store is reached. They have the names of fsspec and of the object_store library,
+    in any case; docs/reference/configuration.md lists them. The most common for s3:// are aws_endpoint, aws_region,
+    aws_profile, aws_access_key_id, aws_secret_access_key, anon, and credential_provider (a function that returns a dict
+    with access_key_id, secret_access_key, token and expires_at); for gs:// google_service_account; for az://
+    account_name and account_key. cache_dir and cache_size set a cache in a directory of this machine, which processes
+    share. Options that are not given are taken from the environment.
+
+    The options apply to the store in the whole process. Until something has been read, the latest open with options
+    counts.
     """
     return Store(uri, storage_options)
 

@@ -40,24 +40,25 @@ def of_process() -> Rank | None:
 
 
 class TensorflowDataset(Dataset[TensorflowBatch]):
-    """Training batches for TensorFlow, in an order that the arguments and the epoch decide alone: Table.tensorflow
-    makes it. dataset() is a tf.data.Dataset; iterating this object itself gives the same batches, as eager tensors.
+    """Training batches for TensorFlow, in an order that depends only on the arguments and the epoch. Made by
+    Table.tensorflow. dataset() is a tf.data.Dataset; iterating this object itself gives the same batches, as eager
+    tensors.
 
-    A batch is a dict with each feature that was asked for:
+    A batch is a dict with each requested feature:
 
         a number or label               [B] float32
-        among ``integers``              [B] int64, or uint64 where it is stored so
+        among ``integers``              [B] int64, or uint64 if it is stored as such
         a key                           [B] int64, uint64, float32 or float64; null is 0
         a string, bytes, partition key  [B] tf.string; null is the empty string
         an id list, list of floats      RaggedTensor [B, None] of int64 or float32
         an embedding                    [B, dim] float32
 
-    A part that has more is a dict: ``values``, and ``weights`` (another RaggedTensor) of a weighted list, ``present``
-    with ``presence=True``, and ``inverse`` ([B] int32) with ``dedup=True``, where rows share lists:
-    ``tf.gather(part["values"], part["inverse"])`` has a list a row.
+    Some features are a dict instead: ``values``, and ``weights`` (another RaggedTensor) for a weighted list,
+    ``present`` with ``presence=True``, and ``inverse`` ([B] int32) with ``dedup=True``, if rows share lists:
+    ``tf.gather(part["values"], part["inverse"])`` has one list per row.
 
     rank and world_size, given together, default to the tf.distribute strategy in scope where dataset() is called, or
-    where this object is iterated; else to 0 of 1. state_dict is exact where nothing after dataset() reads ahead, such
+    where this object is iterated; else to 0 of 1. state_dict is exact only if nothing after dataset() reads ahead, such
     as prefetch or a parallel map.
     """
 
@@ -80,12 +81,12 @@ class TensorflowDataset(Dataset[TensorflowBatch]):
         return self._specs
 
     def dataset(self, context: tf.distribute.InputContext | None = None) -> tf.data.Dataset:
-        """A tf.data.Dataset of one epoch from where the dataset stands: each iteration of it is one of this object's,
-        with its state_dict and set_epoch.
+        """A tf.data.Dataset of one epoch from the current position. Each iteration of it is an iteration of this
+        object, with its state_dict and set_epoch.
 
-        It is this rank's share, and TensorFlow shards it no further. context is what tf.distribute gives:
-        ``strategy.distribute_datasets_from_function(data.dataset)`` makes ranks of the input pipelines. UsageError: it
-        is another rank than that of an earlier call.
+        It gives the batches of this rank, and TensorFlow does not shard it further. context comes from tf.distribute:
+        with ``strategy.distribute_datasets_from_function(data.dataset)`` each input pipeline is a rank. UsageError: the
+        rank differs from that of an earlier call.
         """
         # Looked up here: tf.data reads in threads of its own, where no strategy is in scope.
         rank = self._asked.find() if context is None else Rank(context.input_pipeline_id, context.num_input_pipelines)

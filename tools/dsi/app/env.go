@@ -51,7 +51,7 @@ func Of(store *storage.Store, table string, snapshot uint64) Head {
 
 // MetricsFlag is embedded in commands that take long.
 type MetricsFlag struct {
-	MetricsAddr string `placeholder:"HOST:PORT" help:"While the command runs, serve Prometheus metrics there, as in :9464. Without a host only this machine reaches them; port 0 takes a free one, which is printed. Default: none."`
+	MetricsAddr string `placeholder:"HOST:PORT" help:"Serve Prometheus metrics at this address while the command runs, as in :9464. Without a host, only this machine can reach them; port 0 selects a free port, which is printed. Default: none."`
 }
 
 func (f MetricsFlag) metricsAddr() string { return f.MetricsAddr }

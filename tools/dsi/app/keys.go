@@ -11,10 +11,10 @@ import (
 
 // KeyFlags name rows by their keys.
 type KeyFlags struct {
-	Keys       []string `placeholder:"FILE" sep:"none" help:"The rows with these keys: a file that ingest reads, its column named as the feature or its only one, text with a key a line (.txt, .csv, .tsv; of several columns the one named as the feature), or - for standard input. May be repeated."`
-	Key        string   `placeholder:"FEATURE" help:"The feature that has the keys of --keys. Default: the table's request key."`
+	Keys       []string `placeholder:"FILE" sep:"none" help:"Rows with the keys in this file: a file that ingest reads, with a column named like the feature or only one column; text with one key per line (.txt, .csv, .tsv; if it has several columns, the one named like the feature); or - for standard input. May be repeated."`
+	Key        string   `placeholder:"FEATURE" help:"Feature that --keys refers to. Default: the table's request key."`
 	KeysFormat string   `default:"auto" enum:"auto,lines,parquet,orc,jsonl,arrow" help:"auto, lines, parquet, orc, jsonl or arrow."`
-	Memory     Size     `default:"256MiB" placeholder:"SIZE" help:"Memory for keys; of more, the files are read several times."`
+	Memory     Size     `default:"256MiB" placeholder:"SIZE" help:"Memory for keys; if they need more, the files are read several times."`
 }
 
 // Source returns the keys that the flags mean; nil: none.

@@ -12,7 +12,7 @@ import (
 
 // PopularFlag is embedded in commands that write packs.
 type PopularFlag struct {
-	PopularDays int `default:"30" placeholder:"N" help:"In packs, put together what was read most in so many days, by the usage records; 0: do not look at them."`
+	PopularDays int `default:"30" placeholder:"N" help:"In packs, store together the features that were read most in this many days, according to the usage records; 0 ignores the records."`
 }
 
 // RecentUsage says which usage records the order of packs was made of.

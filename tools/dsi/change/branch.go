@@ -13,7 +13,7 @@ import (
 
 // Branch names what is read together.
 type Branch struct {
-	Create branchCreate `cmd:"" help:"Name a snapshot, overlays over it and a sample list, to be read together and kept." example:"dsi branch create store ads trial --overlay bought"`
+	Create branchCreate `cmd:"" help:"Create a branch: a snapshot, overlays and a sample list that are kept and read together." example:"dsi branch create store ads trial --overlay bought"`
 	List   branchList   `cmd:"" help:"List a table's branches." example:"dsi branch list store ads"`
 	Drop   branchDrop   `cmd:"" destructive:"" help:"Drop a branch, and the overlays made on it." example:"dsi branch drop store ads exp"`
 }
@@ -78,9 +78,9 @@ type branchCreate struct {
 	app.TableArgs
 	branchArg
 	app.AtFlag
-	Overlay    []string `help:"Overlays to read over the table, the lowest first." placeholder:"NAME"`
+	Overlay    []string `help:"Overlays to apply when reading, lowest first." placeholder:"NAME"`
 	SampleList string   `help:"Read only the rows in this list." placeholder:"NAME"`
-	Owner      string   `help:"Whose it is, for those who list branches. Default: who you are here."`
+	Owner      string   `help:"Owner of the branch, as lists show it. Default: your user name and host."`
 }
 
 func (c *branchCreate) Run(ctx context.Context, e *app.Env) error {

@@ -18,7 +18,7 @@ import (
 type FeaturesRename struct {
 	app.TableArgs
 	Feature string `arg:"" help:"Name of the feature."`
-	Name    string `arg:"" help:"Its new name."`
+	Name    string `arg:"" help:"New name of the feature."`
 }
 
 // Run runs the command.
@@ -48,8 +48,8 @@ func changeFeatures(ctx context.Context, e *app.Env, t app.TableArgs, did string
 type namedFeatures struct {
 	app.TableArgs
 	Features []string `arg:"" optional:"" complete:"features" help:"Names of the features."`
-	From     string   `placeholder:"FILE" help:"A file of names, one a line, or - for standard input."`
-	DryRun   bool     `help:"Say which it would be, and change nothing."`
+	From     string   `placeholder:"FILE" help:"A file of names, one per line, or - for standard input."`
+	DryRun   bool     `help:"Say which features would change, and change nothing."`
 }
 
 // maxNames bounds a file of names.

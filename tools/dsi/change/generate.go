@@ -11,16 +11,16 @@ import (
 
 // Generate writes a synthetic training table as Parquet.
 type Generate struct {
-	Dir        string          `arg:"" help:"Directory for the files; it is made."`
+	Dir        string          `arg:"" help:"Directory for the files; it is created."`
 	Profile    string          `default:"small" help:"Shape of the table: small (100,000 rows, 60 sparse and 100 dense features), wide (4,000 features), metawide (20,000 features), narrow (200 features) or long (10 million rows, 20 features)."`
-	Rows       int64           `help:"Rows. Default: the profile's."`
+	Rows       int64           `help:"Number of rows. Default: that of the profile."`
 	Seed       uint64          `default:"1" help:"The same seed gives the same table."`
 	Order      workload.Order  `default:"interleaved" help:"interleaved, as logs arrive, or clustered, by session."`
-	Layout     workload.Layout `default:"flat" help:"flat, one column a feature, or hivemap, features in map columns."`
+	Layout     workload.Layout `default:"flat" help:"flat, one column per feature, or hivemap, features in map columns."`
 	Codec      workload.Codec  `default:"zstd" help:"zstd or snappy."`
-	Partitions int             `help:"Spread the rows over this many ds=/hr= directories, an hour each."`
-	Files      int             `default:"1" help:"Files a partition."`
-	Force      bool            `help:"Write into a directory that has files, and replace those of the same names."`
+	Partitions int             `help:"Spread the rows over this many ds=/hr= directories, one hour each."`
+	Files      int             `default:"1" help:"Files per partition."`
+	Force      bool            `help:"Write into a directory that has files, and replace files of the same names."`
 }
 
 // Run runs the command.

@@ -22,22 +22,22 @@ type Ingest struct {
 	app.TableArgs
 	app.PopularFlag
 	app.MetricsFlag
-	Sources      []string      `arg:"" name:"source" help:"Files, directories in Hive layout, either at s3://, gs:// or az://bucket/path, or - for an Arrow IPC stream on standard input."`
+	Sources      []string      `arg:"" name:"source" help:"Files or directories in Hive layout, on a disk or at s3://, gs:// or az://bucket/path; or - for an Arrow IPC stream on standard input."`
 	Format       string        `default:"auto" enum:"auto,parquet,hive,orc,text,jsonl,arrow" help:"auto, parquet, hive, orc, text (CSV, TSV, Hive's text), jsonl or arrow."`
 	SessionKey   string        `placeholder:"COLUMN" help:"Cluster rows by this column. Default: what the mapping or the table says, else the source's order is kept."`
 	TimeKey      string        `placeholder:"COLUMN" help:"Order the rows of a session by this column."`
 	PartitionBy  string        `placeholder:"COLUMN" help:"Partition rows by this column, besides the directories' partitions. Default: as the table is partitioned."`
-	Mapping      string        `placeholder:"FILE" help:"Say what columns are: rename, type, kind, role, drop; those that it does not name are taken as without it."`
+	Mapping      string        `placeholder:"FILE" help:"Mapping file: names, types, kinds and roles of columns, and columns to drop. Columns that it does not name get the defaults."`
 	DDL          string        `name:"ddl" placeholder:"FILE" help:"The schema of a text dump, as Hive's SHOW CREATE TABLE prints it."`
 	Memory       app.Size      `default:"1GiB" placeholder:"SIZE" help:"Memory to stay within, as in 512MiB, 1GiB or 4g."`
-	Dedup        writer.Dedup  `default:"auto" enum:"auto,off,runs,slots,partial,groups" placeholder:"STEP" help:"How far to look for duplicates, each with those before: off, runs, slots, partial, groups; auto is all. Each is used where it pays."`
-	Profile      string        `placeholder:"PROFILE" help:"What to store the table for: speed (larger, read sooner), balanced, or size (smaller, read later). The table remembers it. Default: what the table remembers, else balanced."`
+	Dedup        writer.Dedup  `default:"auto" enum:"auto,off,runs,slots,partial,groups" placeholder:"STEP" help:"Which duplicates to look for; each step includes the ones before it: off, runs, slots, partial, groups; auto is all. A step is used only where it pays."`
+	Profile      string        `placeholder:"PROFILE" help:"Store for speed (larger, faster to read), balanced, or for size (smaller, slower to read). The table remembers it. Default: what the table remembers, else balanced."`
 	Overwrite    bool          `help:"Replace the partitions that the dump has."`
-	TakeCopies   bool          `help:"Take files of the dump that hold the same bytes for the same partition, each for its rows. Default: they are refused."`
+	TakeCopies   bool          `help:"Accept files of the dump that have the same bytes and the same partition; each adds its rows. Default: they are refused."`
 	OnBadRow     ingest.BadRow `default:"fail" enum:"fail,quarantine" help:"fail at the first bad row, or quarantine: leave bad rows out and report them."`
-	BadRowReport string        `default:"bad-rows.jsonl" placeholder:"FILE" help:"Where --on-bad-row quarantine reports."`
-	Init         bool          `help:"Make the store in a directory that is not empty, beside what is there."`
-	ShowSchema   bool          `help:"Print, as a mapping file to edit, what would become of each column, and ingest nothing."`
+	BadRowReport string        `default:"bad-rows.jsonl" placeholder:"FILE" help:"File for the report of --on-bad-row quarantine."`
+	Init         bool          `help:"Create the store in a directory that is not empty, and keep what is there."`
+	ShowSchema   bool          `help:"Print what each column would become, as a mapping file to edit, and ingest nothing."`
 }
 
 // Run runs the command.

@@ -18,11 +18,11 @@ import (
 // Overlay adds or replaces features of a table without rewriting it.
 type Overlay struct {
 	Add    overlayAdd    `cmd:"" help:"Add or replace features of a table: from files joined by a key, or from an expression." example:"dsi overlay add store ads returned --from returns.csv --key request_id --label"`
-	Extend overlayExtend `cmd:"" help:"Cover more rows of the table by an overlay, as those that were ingested since: from files, or from an expression." example:"dsi overlay extend store ads bought --from more_labels.csv --key request_id"`
+	Extend overlayExtend `cmd:"" help:"Add values for rows that have none in an overlay, such as rows ingested since: from files, or from an expression." example:"dsi overlay extend store ads bought --from more_labels.csv --key request_id"`
 	List   overlayList   `cmd:"" help:"List a table's overlays, and how much they cover." example:"dsi overlay list store ads"`
 	Show   overlayShow   `cmd:"" help:"Show an overlay's features, and how much of each segment it covers." example:"dsi overlay show store ads bought"`
 	Drop   overlayDrop   `cmd:"" destructive:"" help:"Drop an overlay." example:"dsi overlay drop store ads bought"`
-	Merge  overlayMerge  `cmd:"" help:"Make an overlay part of the table: everybody reads it then." example:"dsi overlay merge store ads bought"`
+	Merge  overlayMerge  `cmd:"" help:"Make an overlay part of the table, for all readers." example:"dsi overlay merge store ads bought"`
 }
 
 // policies are the words for missing-value policies.
@@ -41,13 +41,13 @@ func policyText(u catalog.MissingPolicy) string {
 
 // overlaySource is where the features of an overlay come from.
 type overlaySource struct {
-	From    []string `placeholder:"FILE" help:"Files or directories to join, or - for an Arrow IPC stream on standard input. May be given several times."`
-	Key     []string `placeholder:"FEATURE" help:"The feature that a row of the files and its rows of the table have in common; several, with commas, are a key together. Default: the table's request key."`
+	From    []string `placeholder:"FILE" help:"Files or directories to join, or - for an Arrow IPC stream on standard input. May be repeated."`
+	Key     []string `placeholder:"FEATURE" help:"Feature by which rows of the files and the table are joined; several, separated by commas, form one key. Default: the table's request key."`
 	Format  string   `default:"auto" enum:"auto,parquet,hive,orc,text,jsonl,arrow" help:"auto, parquet, hive, orc, text, jsonl or arrow."`
-	Mapping string   `placeholder:"FILE" help:"Say what columns are: rename, kind, role, drop."`
+	Mapping string   `placeholder:"FILE" help:"Mapping file: names, kinds and roles of columns, and columns to drop."`
 	DDL     string   `name:"ddl" placeholder:"FILE" help:"The schema of a text dump, as Hive's SHOW CREATE TABLE prints it."`
-	Expr    []string `sep:"none" placeholder:"EXPR" help:"A feature and the condition that it is 1 for, as in 'label_v2 = click = 1 AND dwell > 10': 0 where that is false, null where it is unknown; or a number, as in 'ctr = clicks / shows'. May be given several times."`
-	Over    []string `sep:"none" placeholder:"NAME" help:"An overlay that the features of --expr are read under. May be given several times, the lowest first."`
+	Expr    []string `sep:"none" placeholder:"EXPR" help:"A feature and a condition, as in 'label_v2 = click = 1 AND dwell > 10': 1 where the condition is true, 0 where it is false, null where it is unknown; or a number, as in 'ctr = clicks / shows'. May be repeated."`
+	Over    []string `sep:"none" placeholder:"NAME" help:"An overlay to apply when the features of --expr are read. May be repeated, lowest first."`
 	Memory  app.Size `default:"1GiB" placeholder:"SIZE" help:"Memory to stay within, as in 512MiB, 1GiB or 4g."`
 	app.UsageFlags
 }
@@ -74,9 +74,9 @@ type overlayAdd struct {
 	overlaySource
 	Features      []string `placeholder:"NAMES" help:"The features of the files to take. Default: all but the key."`
 	Label         bool     `help:"Features that the table does not have are labels."`
-	MissingRows   string   `default:"fallthrough" enum:"fallthrough,null" help:"What the features are in rows that are not covered: fallthrough, what they are below; or null."`
-	MissingLayers string   `default:"fallthrough" enum:"fallthrough,null,refuse" help:"What they are in segments that are ingested later, and in those without any covered row: fallthrough, null, or refuse to read there."`
-	Replace       bool     `help:"Drop an overlay of the name, in the same commit."`
+	MissingRows   string   `default:"fallthrough" enum:"fallthrough,null" help:"Value in rows that the overlay has no value for: fallthrough, the value below, or null."`
+	MissingLayers string   `default:"fallthrough" enum:"fallthrough,null,refuse" help:"The same for segments that are ingested later: fallthrough, null, or refuse, which makes reading there an error."`
+	Replace       bool     `help:"Drop an existing overlay of this name in the same commit."`
 }
 
 func (c *overlayAdd) Run(ctx context.Context, e *app.Env) error {

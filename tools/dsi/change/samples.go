@@ -12,9 +12,9 @@ import (
 
 // Samples keeps rows under a name.
 type Samples struct {
-	Create samplesCreate `cmd:"" help:"Keep rows under a name, for --sample-list." example:"dsi samples create store ads expensive --where 'price > 10'"`
+	Create samplesCreate `cmd:"" help:"Create a sample list: rows under a name, for --sample-list." example:"dsi samples create store ads expensive --where 'price > 10'"`
 	List   samplesList   `cmd:"" help:"List a table's sample lists, and how many rows they have." example:"dsi samples list store ads"`
-	Show   samplesShow   `cmd:"" help:"Say what a sample list has of each partition." example:"dsi samples show store ads hard"`
+	Show   samplesShow   `cmd:"" help:"Show a sample list, by partition." example:"dsi samples show store ads hard"`
 	Drop   samplesDrop   `cmd:"" destructive:"" help:"Drop a sample list. Its rows stay." example:"dsi samples drop store ads hard"`
 }
 
@@ -28,9 +28,9 @@ type samplesCreate struct {
 	listArg
 	app.RowFlags
 	app.UsageFlags
-	Lists   string `placeholder:"EXPR" help:"Other lists, joined: 'a AND NOT b', 'a OR b', with parentheses, and \"a name\" in quotes. Rows must be in all that the flags say."`
-	Replace bool   `help:"Take the place of the list that has the name."`
-	DryRun  bool   `help:"Say what would be in it, and make nothing."`
+	Lists   string `placeholder:"EXPR" help:"Other lists, joined: 'a AND NOT b', 'a OR b', with parentheses, and \"a name\" in quotes. Rows must match all flags."`
+	Replace bool   `help:"Replace the list of this name."`
+	DryRun  bool   `help:"Say what the list would contain, and create nothing."`
 }
 
 func (c *samplesCreate) Run(ctx context.Context, e *app.Env) error {

@@ -17,7 +17,7 @@ import (
 type Describe struct {
 	app.TableArgs
 	app.AtFlag
-	Totals bool `help:"Sum up the duplicates that ingest found. It reads every segment's index."`
+	Totals bool `help:"Summarize the duplicates that ingest found. This reads every segment's index."`
 }
 
 func sumDuplicates(all []snapshot.FeatureTotals) *Duplicates {

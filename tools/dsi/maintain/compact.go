@@ -15,9 +15,9 @@ import (
 
 // rewriteFlags say how segments are rewritten.
 type rewriteFlags struct {
-	SegmentRows uint64   `placeholder:"N" default:"1048576" help:"Rows of a segment, about."`
+	SegmentRows uint64   `placeholder:"N" default:"1048576" help:"Target number of rows per segment."`
 	Memory      app.Size `default:"1GiB" placeholder:"SIZE" help:"Memory to stay within, as in 512MiB, 1GiB or 4g."`
-	Rate        app.Size `placeholder:"SIZE" help:"Read no more than this in a second, and write no more than this. Default: no limit."`
+	Rate        app.Size `placeholder:"SIZE" help:"Read at most this many bytes per second, and write at most as many. Default: no limit."`
 }
 
 func (f rewriteFlags) options() compaction.Options {
@@ -36,10 +36,10 @@ type Compact struct {
 	DryRun       bool    `help:"Print what would be rewritten, and why, and write nothing."`
 	Full         bool    `help:"Merge all small segments of a partition, however few there are."`
 	Repack       bool    `help:"Rewrite every segment."`
-	Fanout       int     `placeholder:"N" default:"4" help:"Merge small segments when there are so many of about one size."`
-	DeletedShare float64 `placeholder:"SHARE" default:"0.1" help:"Rewrite segments of which so much is deleted."`
-	DroppedShare float64 `placeholder:"SHARE" default:"0.1" help:"Rewrite segments of which so much is dropped features."`
-	SharedShare  float64 `placeholder:"SHARE" default:"0.1" help:"Merge large segments when several of them have so much of the sessions; above 1 never."`
+	Fanout       int     `placeholder:"N" default:"4" help:"Merge small segments if there are this many of similar size."`
+	DeletedShare float64 `placeholder:"SHARE" default:"0.1" help:"Rewrite segments if at least this share of their rows is deleted."`
+	DroppedShare float64 `placeholder:"SHARE" default:"0.1" help:"Rewrite segments if at least this share of their bytes belongs to dropped features."`
+	SharedShare  float64 `placeholder:"SHARE" default:"0.1" help:"Merge large segments if at least this share of a partition's sessions is spread over several of them; above 1, never."`
 }
 
 // compactJSON is what compact prints with --json.

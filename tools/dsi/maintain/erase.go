@@ -19,10 +19,10 @@ type Erase struct {
 	rewriteFlags
 	app.PopularFlag
 	app.MetricsFlag
-	Where        string `placeholder:"EXPR" help:"Erase the rows for which this is true, as in user_id = 17, and all that were deleted before."`
-	Keys         string `placeholder:"FILE" help:"Erase the rows that have one of the keys in this file, a line each, or in the column of the feature's name of .csv and .tsv; - is standard input."`
-	Key          string `placeholder:"FEATURE" help:"The feature that --keys are of, or whose values are searched for. Default: the table's user key, else its request key, else its session key."`
-	DropBranches bool   `help:"Drop the branches that may have the rows. Without it they are named, and nothing is done."`
+	Where        string `placeholder:"EXPR" help:"Erase the rows for which this is true, as in user_id = 17, and all rows that were deleted before."`
+	Keys         string `placeholder:"FILE" help:"Erase the rows that have one of the keys in this file: one key per line or, in .csv and .tsv, in the column named like the feature; - is standard input."`
+	Key          string `placeholder:"FEATURE" help:"Feature that --keys refers to, or, with --where, whose values are searched for. Default: the table's user key, else its request key, else its session key."`
+	DropBranches bool   `help:"Drop branches that may have the rows. Without this, the command names them and changes nothing."`
 	DryRun       bool   `help:"Say what would be touched, and change nothing."`
 }
 
@@ -100,6 +100,10 @@ func printErasure(e *app.Env, r *compaction.EraseReport) {
 		if len(r.Branches) > 0 {
 			e.Printf("would drop branches %s\n", terminal.OneLine(strings.Join(r.Branches, ", ")))
 		}
+		if len(r.Held) > 0 {
+			e.Printf("would be refused, because branches %s may have the rows: drop them, or give --drop-branches\n",
+				terminal.OneLine(strings.Join(r.Held, ", ")))
+		}
 		return
 	}
 	facts := [][2]string{
@@ -135,7 +139,9 @@ func printErasure(e *app.Env, r *compaction.EraseReport) {
 			terminal.Plural(uint64(s.Keys), "key"), s.Feature, terminal.Plural(s.Slots, "value"),
 			terminal.Plural(s.Segments, "segment"), terminal.Bytes(s.Bytes), terminal.Plural(s.Objects, "object")))
 		add("proved", s.Proves())
+		add("not proved", "that the keys are in no other feature: values of other features are not decoded")
 	}
+	add("not touched", "source files, exports, backups and copies of the store")
 	switch {
 	case r.UnnamedError != "":
 		add("not known", "what is in objects that no snapshot names: "+r.UnnamedError)

@@ -12,8 +12,8 @@ import (
 // Expire lets old snapshots expire.
 type Expire struct {
 	app.TableArgs
-	KeepLast    uint64        `help:"Keep this many of the newest, those that expire itself made not counted." placeholder:"N"`
-	YoungerThan time.Duration `help:"Keep those that were the table within this time, such as 168h." placeholder:"TIME"`
+	KeepLast    uint64        `help:"Keep this many of the newest, not counting snapshots that expire itself made." placeholder:"N"`
+	YoungerThan time.Duration `help:"Keep snapshots that were the newest within this time, such as 168h." placeholder:"TIME"`
 	DryRun      bool          `help:"Say what would expire, and who holds what, and change nothing."`
 }
 
@@ -78,6 +78,9 @@ func (c *Expire) Run(ctx context.Context, e *app.Env) error {
 		e.Printf("%s: %s of %s, %d to %d; the oldest is now %d\n", terminal.Did(c.DryRun, "expired", "expire"),
 			terminal.Plural(uint64(len(out.Expired)),
 				"snapshot"), terminal.OneLine(c.Table), out.Expired[0], out.Expired[len(out.Expired)-1], out.Oldest)
+		if !c.DryRun {
+			e.Printf("dsi gc removes them, and what only they have, after its grace period\n")
+		}
 	}
 	printHolds(e, out.Held)
 	return nil

@@ -15,7 +15,7 @@ type GC struct {
 	app.StoreArg
 	app.MetricsFlag
 	DryRun bool          `help:"Say what would go, and remove nothing."`
-	Grace  time.Duration `default:"24h" help:"Leave objects that are younger than this: an ingest may be about to commit them."`
+	Grace  time.Duration `default:"24h" help:"Keep objects that are younger than this: an ingest may be about to commit them."`
 }
 
 // gcJSON is what gc prints with --json.
@@ -31,6 +31,7 @@ type gcJSON struct {
 	Tables     uint64       `json:"tables"`
 	Snapshots  uint64       `json:"snapshots"`
 	Expired    uint64       `json:"snapshots_expired"`
+	Waiting    uint64       `json:"snapshots_waiting"`
 	Held       []holdJSON   `json:"held"`
 	Skipped    []skipJSON   `json:"skipped"`
 }
@@ -64,7 +65,7 @@ func (c *GC) Run(ctx context.Context, e *app.Env) error {
 	}
 	out := gcJSON{
 		store.Blobs().URI(), r.DryRun, []objectJSON{}, r.Bytes, r.Young, r.YoungBytes, r.Referenced, r.Unknown,
-		r.Tables, r.Snapshots, r.Expired, holdsJSON(r.Held), []skipJSON{},
+		r.Tables, r.Snapshots, r.Expired, r.Waiting, holdsJSON(r.Held), []skipJSON{},
 	}
 	for _, s := range r.Skipped {
 		out.Skipped = append(out.Skipped, skipJSON{s.Table, terminal.ErrorText(s.Err)})
@@ -93,6 +94,10 @@ func (c *GC) print(e *app.Env, out gcJSON) {
 		terminal.Plural(uint64(len(out.Removed)), "object"), terminal.Bytes(out.Bytes),
 		terminal.Plural(out.Referenced, "object"), terminal.Plural(out.Snapshots, "snapshot"),
 		terminal.Plural(out.Young, "object"), terminal.Bytes(out.YoungBytes), c.Grace)
+	if out.Waiting > 0 {
+		e.Printf("%d of these snapshots expired less than %v ago: a later gc removes what only they have. --grace 0s "+
+			"removes it now; use it only while nothing reads or writes the store\n", out.Waiting, c.Grace)
+	}
 	printHolds(e, out.Held)
 	if out.Unknown > 0 {
 		e.Printf("left alone %s with names that are not a store's\n", terminal.Plural(out.Unknown, "object"))

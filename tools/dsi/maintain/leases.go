@@ -17,7 +17,7 @@ import (
 // Leases lists leases, and ends those of owners that are no more.
 type Leases struct {
 	List leasesList `cmd:"" default:"withargs" help:"List who holds which snapshots." example:"dsi leases store ads"`
-	End  leasesEnd  `cmd:"" destructive:"" help:"End leases in place of an owner that is no more, as of a compaction that was killed." example:"dsi leases end store ads --owner trainer"`
+	End  leasesEnd  `cmd:"" destructive:"" help:"End leases of an owner that no longer runs, such as a compaction that was killed." example:"dsi leases end store ads --owner trainer"`
 }
 
 // leaseJSON is a lease as --json prints it.
@@ -54,7 +54,7 @@ const leaseColumns = "lease, table, #snapshot, owner, renewed, until"
 
 type leasesList struct {
 	app.StoreArg
-	Table string `arg:"" optional:"" help:"Only of this table."`
+	Table string `arg:"" optional:"" help:"Only leases of this table."`
 }
 
 func (c *leasesList) Run(ctx context.Context, e *app.Env) error {
@@ -81,15 +81,15 @@ func (c *leasesList) Run(ctx context.Context, e *app.Env) error {
 
 type leasesEnd struct {
 	app.TableArgs
-	Lease  []string `arg:"" optional:"" help:"Their ids, as dsi leases prints them."`
-	Owner  string   `placeholder:"OWNER" help:"All of this owner, as dsi leases prints it, whole."`
+	Lease  []string `arg:"" optional:"" help:"Ids of leases, as dsi leases prints them."`
+	Owner  string   `placeholder:"OWNER" help:"End all leases of this owner; give the whole name that dsi leases prints."`
 	DryRun bool     `help:"Say which would end, and change nothing."`
 }
 
-// Help says what it does to owners that live.
+// Help says what it does to owners that still run.
 func (c *leasesEnd) Help() string {
-	return "Naming them is all the confirmation there is. An owner that lives may find that what it reads is gone: " +
-		"look at when its lease was renewed, which readers do every hour and compactions every quarter of one."
+	return "The command does not ask for confirmation. If the owner still runs, objects that it reads may be " +
+		"deleted. Check first when its lease was renewed: readers renew every hour, compactions every 15 minutes."
 }
 
 func (c *leasesEnd) Run(ctx context.Context, e *app.Env) error {

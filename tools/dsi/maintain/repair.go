@@ -16,11 +16,11 @@ import (
 type Repair struct {
 	app.StoreArg
 	Table        string `arg:"" optional:"" complete:"tables" help:"Repair this table only."`
-	Apply        bool   `help:"Do it: one commit per table. Default: say what would be done, and what that loses."`
-	NullFeatures bool   `help:"Where only some features of a segment are damaged, keep its rows, and make these features null there. Default: the rows go."`
+	Apply        bool   `help:"Repair, in one commit per table. Default: print what would be done, and what would be lost."`
+	NullFeatures bool   `help:"If only some features of a segment are damaged, keep its rows and make these features null there. Default: the rows are dropped."`
 	Shallow      bool   `help:"Look for what is missing or has the wrong size, as verify does. Default: read everything, as verify --deep does."`
-	From         uint64 `placeholder:"N" help:"Where the newest snapshot cannot be read: go back to snapshot N."`
-	Undelete     bool   `help:"With --from: go back also where rows that were deleted since come back."`
+	From         uint64 `placeholder:"N" help:"If the newest snapshot cannot be read, go back to snapshot N."`
+	Undelete     bool   `help:"With --from: go back even if deleted rows come back."`
 }
 
 // repairJSON is what repair prints with --json.

@@ -15,7 +15,7 @@ import (
 // Usage says who read what of a table, by its usage records.
 type Usage struct {
 	List   usageList   `cmd:"" help:"Say which jobs read a table, how much, and what it cost them." example:"dsi usage list store ads"`
-	Rollup usageRollup `cmd:"" help:"Merge usage records by day, and remove old ones, as gc and compact do too." example:"dsi usage rollup store ads"`
+	Rollup usageRollup `cmd:"" help:"Merge usage records by day, and remove old ones. gc and compact do this too." example:"dsi usage rollup store ads"`
 }
 
 type usageList struct {
@@ -115,7 +115,7 @@ func (j usageJobJSON) row() []string {
 type usageRollup struct {
 	app.StoreArg
 	Table  string        `arg:"" optional:"" help:"This table only."`
-	Keep   time.Duration `default:"9600h" help:"Remove days that are longer ago; 9600h are 400 days."`
+	Keep   time.Duration `default:"9600h" help:"Remove records older than this; 9600h are 400 days."`
 	DryRun bool          `help:"Say what would be done, and do nothing."`
 }
 

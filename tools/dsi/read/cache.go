@@ -15,9 +15,9 @@ import (
 
 // Cache shows, empties and fills the cache on the local disk.
 type Cache struct {
-	Stat  cacheStat  `cmd:"" default:"withargs" help:"Print what the cache holds, and how often it had what was read." example:"dsi cache --cache-dir cache"`
-	Clear cacheClear `cmd:"" destructive:"" help:"Forget everything, and give its bytes back to the disk." example:"dsi cache clear --cache-dir cache"`
-	Warm  cacheWarm  `cmd:"" help:"Fetch what a job will read, ahead of it." example:"dsi cache warm s3://tables/store ads --features 'click,price' --cache-dir cache"`
+	Stat  cacheStat  `cmd:"" default:"withargs" help:"Print what the cache contains, and how often reads found their data in it." example:"dsi cache --cache-dir cache"`
+	Clear cacheClear `cmd:"" destructive:"" help:"Empty the cache, and free its disk space." example:"dsi cache clear --cache-dir cache"`
+	Warm  cacheWarm  `cmd:"" help:"Fetch what a job will read, before it starts." example:"dsi cache warm s3://tables/store ads --features 'click,price' --cache-dir cache"`
 }
 
 // cacheFlags say which cache is meant.

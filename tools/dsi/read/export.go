@@ -17,7 +17,7 @@ type Export struct {
 	Features []string  `default:"@all" complete:"features" help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions)."`
 	To       string    `required:"" placeholder:"FILE" help:"out.parquet, out.arrow (an IPC file), out.arrows (an IPC stream), out.jsonl (an object per row), or - for an IPC stream on standard output."`
 	Fold     bool      `help:"Put features of one source map or struct back into one column."`
-	Dedup    app.Dedup `bare:"ikjt" help:"Keep what rows share, in Arrow: dictionaries of lists (ikjt, which --dedup alone means; .arrows and - only) or list views (partial)."`
+	Dedup    app.Dedup `bare:"ikjt" help:"Keep duplicates shared, in Arrow: as dictionaries of lists (ikjt, which --dedup alone means; .arrows and - only) or as list views (partial)."`
 	terminal.ForceFlag
 	readFlags
 	app.MetricsFlag

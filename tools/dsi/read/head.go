@@ -20,9 +20,9 @@ import (
 // Head prints the first rows.
 type Head struct {
 	tableArgs
-	Features []string `complete:"features" help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions). Default: what fits, keys and labels first, then what was read most."`
-	Rows     int      `short:"n" default:"10" help:"How many rows."`
-	Vertical bool     `help:"A line per value instead of a line per row. Default when there are many features."`
+	Features []string `complete:"features" help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions). Default: as many as fit, keys and labels first, then the features that were read most."`
+	Rows     int      `short:"n" default:"10" help:"Number of rows."`
+	Vertical bool     `help:"Print one line per value instead of one line per row; the default if there are many features."`
 	readFlags
 }
 

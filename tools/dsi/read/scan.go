@@ -18,12 +18,12 @@ import (
 type Scan struct {
 	tableArgs
 	Features  []string  `required:"" complete:"features" help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions)."`
-	BatchSize int       `default:"4096" help:"Samples a batch."`
+	BatchSize int       `default:"4096" help:"Samples per batch."`
 	Epochs    int       `default:"1" help:"Read everything this many times."`
-	Dedup     app.Dedup `bare:"ikjt" help:"Give lists that rows share once, with an inverse: =ikjt (which --dedup alone means), =partial (lists share values), =kjt (a list a row; without the flag)."`
+	Dedup     app.Dedup `bare:"ikjt" help:"How lists that rows share are given: ikjt, once with an inverse (which --dedup alone means); partial, lists also share values; kjt, one list per row (without the flag)."`
 	shuffleFlags
 	Plan   bool   `help:"Print the plan and read nothing."`
-	Prices string `placeholder:"FILE" help:"What requests cost, as docs/guide/cost.md has it. Default: DSISTORE_PRICES, else the price list of S3 or Google Cloud Storage."`
+	Prices string `placeholder:"FILE" help:"File of prices (docs/guide/cost.md). Default: DSISTORE_PRICES, else the price list of S3 or Google Cloud Storage."`
 	readFlags
 	app.MetricsFlag
 }

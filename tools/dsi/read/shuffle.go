@@ -10,9 +10,9 @@ import (
 
 // shuffleFlags say in which order scan reads.
 type shuffleFlags struct {
-	Shuffle string `placeholder:"UNIT" help:"Interleave sessions (session) or samples (row) of a buffer of stripes, or none; and say what each batch is made of. none: in the table's order."`
-	Buffer  int    `name:"shuffle-buffer" placeholder:"K" help:"Stripes in a shuffle buffer; the more, the more sessions a batch has samples of. Default: 16."`
-	Seed    uint64 `help:"Which of the orders; every epoch has its own."`
+	Shuffle string `placeholder:"UNIT" help:"Interleave the sessions (session) or the samples (row) of a buffer of stripes; none keeps the table's order. Also print what the batches contain."`
+	Buffer  int    `name:"shuffle-buffer" placeholder:"K" help:"Stripes in a shuffle buffer; with more stripes, a batch mixes more sessions. Default: 16."`
+	Seed    uint64 `help:"Seed of the shuffle; every epoch has its own order."`
 }
 
 func (f *shuffleFlags) shuffle() (reader.Shuffle, error) {

@@ -45,21 +45,21 @@ const (
 // SQL runs a query in DuckDB.
 type SQL struct {
 	app.StoreArg
-	Query string `arg:"" help:"What DuckDB is to run, or - to read it from standard input. Tables are those of the store; \"TABLE@BRANCH\", in double quotes, is what a branch reads, \"TABLE@N\" snapshot N."`
+	Query string `arg:"" help:"SQL for DuckDB, or - to read it from standard input. Tables are those of the store; \"TABLE@BRANCH\", in double quotes, is what a branch reads, \"TABLE@N\" snapshot N."`
 	To    string `placeholder:"FILE" help:"Write the rows to out.parquet, out.csv, out.arrow (an IPC file), out.arrows (an IPC stream), out.jsonl (an object per row), or - for an IPC stream on standard output."`
 	terminal.ForceFlag
-	Rows int `short:"n" default:"40" help:"Print no more rows than this, but with --json and --to."`
+	Rows int `short:"n" default:"40" help:"Print at most this many rows; --json and --to give all."`
 	cachedFlags
 	app.AtFlag
 	app.UsageFlags
-	NoLease bool `help:"Take no lease, as where the store may not be written to. Then a concurrent gc may delete files that are being read: those of a branch, or of any snapshot after 5 minutes."`
+	NoLease bool `help:"Take no lease, for example if the store is read-only. Then a concurrent gc may delete files that are being read: those of a branch, or of any snapshot after 5 minutes."`
 	app.MetricsFlag
 }
 
 // Help says what the query may be.
 func (c *SQL) Help() string {
-	return `Only the columns and rows that a query needs are read: conditions on partition keys and on features are
-evaluated by dsi. DuckDB 2 and pyarrow must be installed for Python. docs/guide/sql.md has examples.
+	return `Only the columns in the query are read. dsi evaluates simple conditions on partition keys and features
+itself, and skips the other rows. DuckDB 2 and pyarrow must be installed for Python. See docs/guide/sql.md.
 
   dsi sql STORE "select ds, avg(click) from ads where ds >= '2026-11-01' group by ds"
   dsi sql STORE 'select a.click, b.click from ads a join "ads@exp" b using (request_id)' --to out.parquet`

@@ -18,7 +18,7 @@ import (
 type UI struct {
 	app.StoreArg
 	Table  []string `arg:"" optional:"" help:"Names of tables. Default: all."`
-	Listen string   `default:":0" placeholder:"HOST:PORT" help:"Serve there. Without a host only this machine reaches it; port 0 takes a free one. With a host, as in 0.0.0.0:8080, other machines reach it: they need the key that is part of the address, which is not encrypted on its way."`
+	Listen string   `default:":0" placeholder:"HOST:PORT" help:"Address to serve at. Without a host, only this machine can reach it; port 0 selects a free port. With a host, as in 0.0.0.0:8080, other machines can reach it. They need the key that is part of the address; the connection is not encrypted."`
 	Open   bool     `help:"Open the page in the browser."`
 }
 

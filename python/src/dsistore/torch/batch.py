@@ -72,19 +72,19 @@ class _Part(Generic[T]):
 
 
 class Batch:
-    """One batch: B rows. TorchRec's train pipelines and models take it as it is: it is Pipelineable, and has what
-    torchrec.datasets.utils.Batch has (dense_features, sparse_features, labels), and weighted_features.
+    """One batch: B rows. TorchRec's train pipelines and models accept it: it is Pipelineable, and has the attributes of
+    torchrec.datasets.utils.Batch (dense_features, sparse_features, labels), and weighted_features.
 
-    All of it lies in one block of memory, the engine's or a copy on a device. Tensors are views of the block, and are
-    made when they are first asked for. The engine's memory is given back when the last of them is gone.
+    A batch is one block of memory, the engine's or a copy on a device. Tensors are views of the block, made at first
+    use. The memory returns to the engine when the last tensor is gone.
 
-    Each feature that was asked for is in one of the parts, once: dense, labels, embeddings, integers, sparse, weighted,
-    floats, keys. Null is 0, and an empty list. The lists are the same features in the same order in every batch of a
-    plan. With output="ikjt" groups say which of them share an inverse in this batch. With output="partial"
-    sparse, weighted and floats have starts instead of offsets (Jagged). Properties give them as
-    KeyedJaggedTensors over the same memory, made at first use on the device where the batch is then: ask for them after
-    ``to``. What tells null from 0 (dense_present and the like, and Jagged.present) comes with ``presence=True`` only;
-    without it they are None and empty.
+    Each requested feature is in one of the parts: dense, labels, embeddings, integers, sparse, weighted, floats, keys.
+    A null number is 0 and a null list is empty. The list features have the same order in every batch of a plan. With
+    output="ikjt", groups say which of them share an inverse in this batch. With output="partial", sparse, weighted and
+    floats have starts instead of offsets (Jagged). The properties that end with _features give them as
+    KeyedJaggedTensors over the same memory, made at first use on the device where the batch is then: use them after
+    ``to``. The masks that tell null from 0 (dense_present and the like, and Jagged.present) need ``presence=True``;
+    without it they are None or empty.
     """
 
     def __init__(self, block: TensorBlock, features: Features):
@@ -116,17 +116,17 @@ class Batch:
 
     @property
     def epoch(self) -> int:
-        """The epoch that it is of."""
+        """The epoch of the batch."""
         return self._block.epoch
 
     @property
     def rows(self) -> int:
-        """B."""
+        """The number of rows, B."""
         return self._block.rows
 
     @property
     def dense_names(self) -> list[str]:
-        """The features of dense, a column each."""
+        """The features of dense, in the order of its columns."""
         return self._features.dense
 
     @property
@@ -141,8 +141,7 @@ class Batch:
 
     @_Part
     def labels(self) -> torch.Tensor:
-        """[B, L] float32: its columns are ``label_names``; [B] where one label was asked for by a string and not by a
-        list."""
+        """[B, L] float32: its columns are ``label_names``; [B] if labels was one name and not a list."""
         labels = self._all_labels()
         if self._features.weighted:
             labels = labels[:, :-1]
@@ -150,7 +149,7 @@ class Batch:
 
     @_Part
     def sample_weight(self) -> torch.Tensor | None:
-        """[B] float32: what each row counts, with ``downsample``; else None."""
+        """[B] float32: the weight of each row, with ``downsample``; else None."""
         return self._all_labels()[:, -1] if self._features.weighted else None
 
     @_Part
@@ -163,15 +162,15 @@ class Batch:
 
     @_Part
     def integers(self) -> dict[str, torch.Tensor]:
-        """The features of ``integers=``, by name: [B] int64, or uint64 where they are stored so."""
+        """The features of ``integers=``, by name: [B] int64, or uint64 if they are stored as such."""
         return {name: self._numbers(i, elem) for i, name, _, elem in self._features.columns
                 if name in self._features.integers}
 
     @_Part
     def keys(self) -> dict[str, Any]:
-        """The other keys among the features (session, request, user, time), strings, bytes and partition keys, by name
-        and exactly: a tensor [B] of int64, uint64, float32 or float64 where they are numbers without null, as wide as
-        that holds them; else a list of numbers, str or bytes, None for null."""
+        """By name: the other keys among the features (session, request, user, time), strings, bytes and partition keys,
+        with exact values. Numbers without nulls are a tensor [B] of int64, uint64, float32 or float64; others are a
+        list of numbers, str or bytes, with None for null."""
         return {name: self._exact(i, kind, elem) for i, name, kind, elem in self._features.columns
                 if name not in self._features.integers}
 
@@ -192,7 +191,7 @@ class Batch:
 
     @_Part
     def inverses(self) -> torch.Tensor:
-        """[groups, B] int32: of each group, the slot of each row."""
+        """[groups, B] int32: for each group, the slot of each row."""
         inverses = self._inverses()
         return inverses[:0] if self._features.expands else inverses
 
@@ -212,7 +211,7 @@ class Batch:
 
     @_Part
     def labels_present(self) -> torch.Tensor | None:
-        """Of the shape of labels, bool: False where a label is null."""
+        """bool, in the shape of labels: False where a label is null."""
         mask = self._matrix_mask("labels.present", len(self._features.labels) + self._features.weighted)
         if mask is None:
             return None
@@ -236,27 +235,27 @@ class Batch:
 
     @property
     def dense_features(self) -> torch.Tensor:
-        """dense, by TorchRec's name."""
+        """The same as dense, under TorchRec's name."""
         return self.dense
 
     @_Part
     def sparse_features(self) -> KeyedJaggedTensor:
-        """All id lists as one KJT, its keys in the order of the request in every batch. With output="ikjt" it is in the
-        variable-batch form in every batch, with identity rows for features whose rows share nothing there, and for
-        those of ``expand`` (an ordinary KJT where these are all)."""
+        """All id lists as one KJT; in every batch its keys have the order of the request. With output="ikjt" it has the
+        variable-batch form in every batch, with one list per row for features whose rows share nothing, and for the
+        features of ``expand`` (it is an ordinary KJT if these are all)."""
         return self._kjt("sparse")
 
     @_Part
     def dedup_sparse_features(self) -> KeyedJaggedTensor:
-        """The id lists that are deduplicated, as a KJT in the variable-batch form: all but those of ``expand`` with
-        output="ikjt", none with output="kjt". A view of the batch where its features are neighbours in the request,
-        else a copy; so is expanded_sparse_features."""
+        """The id lists that are deduplicated, as a KJT in the variable-batch form: with output="ikjt" all but those of
+        ``expand``, with output="kjt" none. If its features are adjacent in the request it is a view of the batch, else
+        a copy. The same holds for expanded_sparse_features."""
         return self._kjt("sparse", True)
 
     @_Part
     def expanded_sparse_features(self) -> KeyedJaggedTensor:
-        """The id lists that come one per row, as an ordinary KJT: those of ``expand`` with output="ikjt", all with
-        output="kjt"."""
+        """The id lists that come one per row, as an ordinary KJT: with output="ikjt" those of ``expand``, with
+        output="kjt" all."""
         return self._kjt("sparse", False)
 
     @_Part
@@ -275,18 +274,19 @@ class Batch:
         return self._kjt("weighted", False)
 
     def map(self, f: Map) -> Batch:
-        """The batch with f applied to every tensor; KeyedJaggedTensors are made anew, but those that were assigned."""
+        """The batch with f applied to every tensor. KeyedJaggedTensors are made anew, except those that were
+        assigned."""
         out = Batch(self._block, self._features)
         for name in [*_TENSORS, *self._assigned.difference(_TENSORS)]:
             setattr(out, name, _map(getattr(self, name), f))
         return out
 
     def to(self, device: Any, non_blocking: bool = False, data_copy_stream: Any = None) -> Batch:
-        """The batch on a device: one copy. One int32 inverse a group travels, and KJTs are made anew there.
+        """The batch on a device, by one copy. Only one int32 inverse per group is copied, and KJTs are made anew there.
 
         With data_copy_stream, which TorchRec's pipelines give with ``enable_inplace_copy_batch``, memory is allocated
-        on the current stream of the device, and filled on that stream. The caller waits for the stream before it uses
-        the batch, as the pipelines do.
+        on the current stream of the device and filled on data_copy_stream. The caller must wait for data_copy_stream
+        before it uses the batch, as the pipelines do.
         """
         if data_copy_stream is None:
             return self._moved(lambda t: t.to(device=device, non_blocking=non_blocking))
@@ -319,8 +319,8 @@ class Batch:
         return out
 
     def record_stream(self, stream: Any) -> None:
-        """Says that a stream uses the tensors, so that their memory is not used anew before it is through: also those
-        that are made later, of KJTs too."""
+        """Marks the tensors as used by a stream, so that their memory is not reused before the stream has finished.
+        This includes tensors and KJTs that are made later."""
         _record(self._block.bytes(), stream)
         for made in self._parts.values():
             _record(made, stream)

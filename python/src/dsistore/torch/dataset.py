@@ -79,47 +79,36 @@ class SharedEpochStart(EpochStart):
 
 
 class TorchDataset(Dataset[Batch], torch.utils.data.IterableDataset[Batch]):
-    """Training batches of a table, in an order that the arguments and the epoch decide alone: Table.torch makes it.
+    """Training batches of a table, in an order that depends only on the arguments and the epoch. Made by Table.torch,
+    which lists all arguments.
 
-    features, labels and integers are names, globs or sets, as in Table.features. The labels of one name alone
-    (labels="click") come as [B], those of a list as [B, L]. labels says which features are labels; without it the
-    features with the role are. A feature with the role that is not among labels is an ordinary feature if features has
-    its name, and an error if only a glob or a set selects it. integers are dense integers that come as they are stored,
-    int64, in Batch.integers. Other dense features, and labels, come as float32, which holds every integer up to 2^24
-    and few beyond: a batch that has another is a UsageError, which names the features. float64 is rounded to float32.
-    partitions is a predicate over partition keys, filter one over features, sample_list a list of rows, and overlay
-    names overlays (Table.scan).
+    Features: without labels, the features with the role label are labels. A feature with this role that is not
+    among labels is an ordinary feature if features has its name, and an error if only a glob or a set selects it. The
+    features of integers come as int64, in Batch.integers. Other dense features, and labels, come as float32, which
+    holds every integer up to 2^24 but few beyond: a batch with an integer that float32 cannot hold is a UsageError,
+    which names the features. float64 is rounded to float32.
 
-    shuffle is None, "session", "row" or a Shuffle. output is "kjt" (every row has its lists), "ikjt" (lists that rows
-    share come once: Batch.groups) or "partial" (and lists that are slices of others share their values: Jagged). expand
-    is names, globs or sets whose lists come one per row anyway, in Batch.expanded_sparse_features: those of items, for
-    instance, which rows hardly ever share. transforms maps names or globs to chains of transforms: {"user_history_*":
-    "first(50) | mod(1000000)"}.
+    Lists: with output="ikjt", Batch.groups says which lists rows share; with output="partial", lists that are
+    slices of others also share their values (Jagged). The lists of expand come one per row in any case, in
+    Batch.expanded_sparse_features. This suits lists that rows hardly ever share, such as those of items.
 
-    rank and world_size, given together, default to torch.distributed's, then to the environment's RANK and WORLD_SIZE.
-    They are looked up in the process that iterates, or that makes the DataLoader: its workers get them, with any start
-    method. shards is in how many shards an epoch is read at once (default: the world size): each rank reads its own
-    where world_size divides it, and the order of the batches depends on it. A state_dict has it, so that a job with
-    another world size goes on in the same order.
+    Ranks: rank and world_size are looked up in the process that iterates, or that makes the DataLoader: its workers
+    get them, with any start method. An epoch is read in shards at once, by default as many as the world size at the
+    start. If world_size divides shards, each rank reads its own. The order of the batches depends on shards; a
+    state_dict has it, so that a job continues in the same order with another world size.
 
-    drop_last leaves out a short batch, and at the end of an epoch batches that are too few for all ranks: each rank
-    gives the same number, also where a job goes on with another world size, so that a collective never waits for a rank
-    that is through. Without it each row is given once per epoch, and some ranks give a batch more than others: stop
-    them together, or use torch's Join.
+    Ends of epochs: with drop_last, every rank gives the same number of batches, so a collective operation never
+    waits for a rank that has finished: a short batch, and batches that are too few for all ranks, are left out. Without
+    it each row is given once per epoch, and some ranks give one batch more than others: stop them together, or use
+    torch's Join.
 
-    presence adds masks that tell null from 0 and from the empty list: Batch.dense_present and the like, and
-    Jagged.present. Batches are moved to device: with a CUDA device their blocks lie in page-locked memory, and one
-    asynchronous copy takes a block there; output="kjt" moves slots, and the device expands them. pin_memory asks for
-    page-locked memory without a device, for a pipeline that moves batches itself by Batch.to, which keeps the memory
-    until the copy is through; a tensor's own to(non_blocking=True) does not. DataLoader's workers lock no pages: they
-    copy batches to shared memory.
+    Devices: with a CUDA device, batches are made in page-locked memory and moved by one asynchronous copy; with
+    output="kjt" only slots are moved, and the device expands them. pin_memory asks for page-locked memory without a
+    device, for a pipeline that moves batches itself with Batch.to, which keeps the memory until the copy has finished.
+    A tensor's own to(non_blocking=True) does not. DataLoader workers lock no pages: they copy batches to shared memory.
 
-    prefetch bounds the batches made ahead, workers the engine's threads, memory the bytes of stripes in memory. job is
-    the job's name in usage records: default, DSISTORE_JOB of the environment, else the name of the program. lease=False
-    takes no lease while batches are read (Table.scan).
-
-    It pickles to the plan, and opens what it reads in the process that iterates. A pickle has the rank of the process
-    that made it, for DataLoader's workers; another process looks for its own first.
+    Pickles: a pickle contains the plan; files are opened in the process that iterates. It also has the rank of the
+    process that made it, for DataLoader workers; another process first looks for its own rank.
     """
 
     def __init__(self, table: TableRef, options: Options, device: Device = None, pin_memory: bool | None = None):

@@ -28,14 +28,14 @@ Map = Callable[[torch.Tensor], torch.Tensor]
 
 @dataclass
 class Jagged:
-    """Lists of several features, sizes[k] of feature k: a row of the batch each, or a slot of its group each.
+    """Lists of several features, one feature after the other: sizes[k] lists of feature k, one per row of the batch, or
+    one per slot of its group.
 
-    List i of all, one feature after the other, is ``values[offsets[i]:offsets[i + 1]]``. With output="partial" offsets
-    is empty and starts is not None: list i is ``values[starts[i]:starts[i] + lengths[i]]``, and lists of a feature may
-    overlap, because one is a slice of another; contiguous() makes copies of them. values are int64 ids (uint64
-    bit for bit), or float32 numbers; weights belong to them one by one where the features are weighted, else are None.
-    A null list and an empty one both have length 0; present, which a dataset with ``presence=True`` gives, tells them
-    apart: bool, one per list, in the order of lengths.
+    List i is ``values[offsets[i]:offsets[i + 1]]``. With output="partial" offsets is empty and starts is not None: list
+    i is ``values[starts[i]:starts[i] + lengths[i]]``, and lists of a feature may overlap, because one may be a slice of
+    another; contiguous() copies them. values are int64 ids (the bits of uint64 ids), or float32 numbers. weights has
+    one weight per value for weighted features, else it is None. Null lists and empty lists both have length 0; present,
+    which needs ``presence=True``, tells them apart: one bool per list, in the order of lengths.
     """
 
     keys: list[str]
@@ -54,12 +54,12 @@ class Jagged:
     starts: torch.Tensor | None = None  # int32, one a list; None but with output="partial"
 
     def feature(self, key: str) -> Jagged:
-        """One feature alone: views, but for its offsets, which begin at 0."""
+        """One feature alone: views, except for its offsets, which begin at 0."""
         k = self.keys.index(key)
         return self._stretch(k, k + 1)
 
     def select(self, wanted: list[bool]) -> Jagged:
-        """The features for which wanted is true, in their order: views where they are neighbours, else copies."""
+        """The features for which wanted is true, in their order: views if they are adjacent, else copies."""
         if all(wanted):
             return self
         ends = [k for k, (a, b) in enumerate(itertools.pairwise([False, *wanted, False])) if a != b]
@@ -78,8 +78,8 @@ class Jagged:
                       None if self.starts is None else self.starts[first:end] - start)
 
     def contiguous(self) -> Jagged:
-        """The lists one after the other, with offsets: itself, but with output="partial". Nothing waits for a device.
-        UsageError: they have more values than an int32 counts."""
+        """The lists one after the other, with offsets: the object itself, except with output="partial". This does not
+        wait for a device. UsageError: there are more values than int32 can count."""
         if self.starts is None:
             return self
         total = offset(sum(self.totals))
@@ -101,7 +101,7 @@ class Jagged:
 
 @dataclass
 class DedupGroup:
-    """Features whose rows share slots alike: row i has the lists of slot ``inverse[i]`` of each."""
+    """Features that share one inverse: row i has the list of slot ``inverse[i]`` of each feature."""
 
     keys: list[str]
     slots: int

@@ -17,9 +17,8 @@ _SHARD = "Shard it with a fused optimizer, or give its features with output=\"kj
 class Support:
     """What one module does with KJTs in the variable-batch form.
 
-    does is "honours": results are those of expanded lists; "ignores": no error, but results for slots instead of rows;
-    "refuses": an error; or "unknown": nobody has tried. advice says why and what to do; it is empty for most that
-    honour.
+    does is "honours" (results as with expanded lists), "ignores" (no error, but results for slots instead of rows),
+    "refuses" (an error) or "unknown" (not tried). advice says why and what to do; it is mostly empty for "honours".
     """
 
     name: str  # in the model
