@@ -246,4 +246,8 @@ var mutations = []mutation{
 		edits: []edit{{"\t\treturn err // it may have been made",
 			"\t\ta.discard(ctx)\n\t\treturn err // it may have been made"}},
 	},
+	{
+		name: "a repair takes what gc has taken meanwhile for damage", file: "storage/repair/repair.go",
+		edits: []edit{{"return cmp.Or(p.isSame(ctx), err)", "return err"}},
+	},
 }

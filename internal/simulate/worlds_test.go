@@ -124,6 +124,8 @@ var smallWorlds = []world{
 	{name: "repair and compact", text: "append t; append t; damage t | repair t | compact t"},
 	{name: "repair under gc", text: "append t; damage t | repair t | overwrite t; expire t 1; gc",
 		passing: []time.Duration{grace + time.Hour}},
+	{name: "repair of what is whole, under gc", text: "append t; overwrite t | repair t | expire t 1; gc",
+		passing: []time.Duration{grace + time.Hour}},
 	{name: "two repairs, one fault", text: "append t; damage t | repair t | repair t", faults: allFaults},
 	{name: "repair, one crash", text: "append t; layer t x; damage t | repair t; repair t | delete t", crash: true},
 	{name: "one dump twice", text: " | dump t | dump t"},

@@ -196,7 +196,7 @@ func (p *planner) isThere(ctx context.Context) error {
 // plan finds out what is damaged, and what becomes of it.
 func (p *planner) plan(ctx context.Context) error {
 	err := p.find(ctx)
-	if err != nil && !isDamage(err) || err == nil && p.r.Repairs() == 0 && p.base != nil {
+	if err != nil && !isDamage(err) || err == nil && len(p.r.Items) == 0 {
 		return err
 	}
 	return cmp.Or(p.isSame(ctx), err)
