@@ -23,7 +23,7 @@ endif
 FUZZTIME ?= 1000x
 BENCHTIME ?= 1s
 
-.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test kill-requests many-writers races refused faulty metamorphic simulate mutations python-test rotation python-bench plots baselines bench-peers baselines-test frameworks-env frameworks-bench frameworks-test bench browser assets reference site licences man clean
+.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test kill-requests many-writers races refused faulty metamorphic simulate mutations python-test rotation python-bench plots baselines bench-peers baselines-test frameworks-env frameworks-bench frameworks-test bench browser assets reference site licences man release arm64 golden clean
 
 build: ## builds bin/dsi and bin/dsistat
 	CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath -o bin/ ./tools/cmd/...
@@ -188,6 +188,27 @@ licences: ## writes NOTICE and THIRD_PARTY.md anew, and copies the dependencies'
 
 man: ## writes the man pages of dsi and dsistat into out/man; MANDIR=/usr/local/share/man/man1 for another directory
 	CGO_ENABLED=0 $(GO) run -tags grpcnotrace ./internal/man $(or $(MANDIR),out/man)
+
+out/release-venv/ready: internal/release/requirements.txt
+	@python3 -m venv --clear out/release-venv
+	@out/release-venv/bin/pip --disable-pip-version-check install -q --no-compile -r $<
+	@touch $@
+
+release: ## makes the files of a release from the commit that is checked out, into out/release, and tries them
+	@$(MAKE) -s out/release-venv/ready || echo "make release: no Python with a package index: without wheels"
+	@$(GO) run ./internal/release $$([ -f out/release-venv/ready ] && echo "-python $$PWD/out/release-venv/bin/python")
+
+# binfmt_misc is not needed: go test runs the tests' programs by the emulator.
+QEMU ?= $(shell command -v qemu-aarch64-static || command -v qemu-aarch64)
+
+arm64: ## go vet for arm64, on Linux and macOS; with an emulator (Debian: qemu-user-static) the tests of codecs and kernels
+	GOARCH=arm64 CGO_ENABLED=0 $(GO) vet -tags $(TAGS) ./...
+	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) vet -tags $(TAGS) ./...
+	$(if $(QEMU),GOARCH=arm64 CGO_ENABLED=0 $(GO) test -count=1 -vet=off -timeout 1h -tags $(TAGS) -exec $(QEMU) \
+		./format/... ./reader/expand,@echo "make arm64: no qemu-aarch64: the tests of codecs and kernels were left out")
+
+golden: ## makes the golden store of this version anew, unless that is released (internal/golden)
+	$(GO) test -count=1 -tags $(TAGS) ./internal/golden -remake
 
 clean:
 	rm -rf bin out

@@ -9,7 +9,7 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
+import sysconfig
 
 from setuptools import Distribution, setup
 from setuptools.command.bdist_wheel import bdist_wheel
@@ -18,14 +18,18 @@ from setuptools.command.sdist import sdist
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
-LIBRARY = "libdsistore.dylib" if sys.platform == "darwin" else "libdsistore.so"
+MACOS = sysconfig.get_platform().startswith("macosx")  # the platform that the wheel is for: make release says another
+LIBRARY = "libdsistore.dylib" if MACOS else "libdsistore.so"
 GO = os.environ.get("GO", "go")
 
 
 def build_library(target):
     target.parent.mkdir(parents=True, exist_ok=True)
     flags = "-s -w"
-    if sys.platform != "darwin":
+    for name in ("Commit", "Date"):  # a release says what it was made from
+        if value := os.environ.get(f"DSISTORE_{name.upper()}"):
+            flags += f" -X github.com/dsistore/dsistore/internal/version.{name}={value}"
+    if not MACOS:
         # Symbols of this library are its own, also beside another Go library that exports the same ones.
         flags += " -extldflags=-Wl,-Bsymbolic"
     subprocess.run(
@@ -44,7 +48,10 @@ def collect_licences():
     for name in ("LICENSE", "NOTICE", "THIRD_PARTY.md"):
         shutil.copy(ROOT / name, target)
     others = target / "third_party"
-    subprocess.run([GO, "run", "-buildvcs=false", "./internal/notice", "-texts", str(others)], cwd=ROOT, check=True)
+    # Not for the platform that a library is built for.
+    here = {k: v for k, v in os.environ.items() if k not in ("GOOS", "GOARCH", "CC")}
+    subprocess.run([GO, "run", "-buildvcs=false", "./internal/notice", "-texts", str(others)], cwd=ROOT, check=True,
+                   env=here)
     for module in others.iterdir():  # pyproject.toml takes no other characters
         module.rename(others / re.sub(r"[^\w.-]", "-", module.name))
 

@@ -108,7 +108,7 @@ func (c *batcher) cutBuffer() bool {
 		c.buffer[i] = nil
 	}
 	c.buffer = c.buffer[:0]
-	r.s.x.Budget.Poke()
+	r.poke()
 	return true
 }
 

@@ -135,8 +135,8 @@ func checkDictionariesAreReadOnce(t *testing.T, far bool) {
 			}
 		}
 		s.stop()
-		if s.x.Budget.Available() != opts.MemoryBudget {
-			t.Errorf("from batch %d: %d bytes of memory of %d at the end", first, s.x.Budget.Available(),
+		if freeMemory(s) != opts.MemoryBudget {
+			t.Errorf("from batch %d: %d bytes of memory of %d at the end", first, freeMemory(s),
 				opts.MemoryBudget)
 		}
 	}
@@ -201,8 +201,8 @@ func checkShuffledDictionariesGiveMemoryBack(t *testing.T, far bool) {
 			t.Fatal("no segment was forgotten")
 		}
 		s.stop()
-		if s.x.Budget.Available() != opts.MemoryBudget {
-			t.Errorf("from batch %d: %d bytes of memory of %d at the end", first, s.x.Budget.Available(),
+		if freeMemory(s) != opts.MemoryBudget {
+			t.Errorf("from batch %d: %d bytes of memory of %d at the end", first, freeMemory(s),
 				opts.MemoryBudget)
 		}
 	}

@@ -2,6 +2,8 @@ package reader
 
 import (
 	"github.com/dsistore/dsistore/reader/ioplan"
+	"github.com/dsistore/dsistore/reader/memory"
+	"github.com/dsistore/dsistore/reader/plan"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -26,6 +28,22 @@ func (l *Layout) newFetchPlan(o *Options) fetchPlan {
 		f.sizes.Task, f.sizes.Apart = min(o.MemoryBudget/4, 64<<20), true
 	}
 	return f
+}
+
+// newBudgets returns the budgets of I/O tasks and of decoded stripes. Where fetches are apart each has its own, so that
+// the next tasks are fetched while the stripes of one wait for memory. That of tasks has room for three of the largest,
+// but is at most a half of the memory; a quarter in a shuffle, whose buffers are many stripes in memory at once.
+func (l *Layout) newBudgets(o *Options) (fetched, decoded *memory.Budget) {
+	sizes := l.newFetchPlan(o).sizes
+	if !sizes.Apart {
+		one := memory.NewBudget(o.MemoryBudget)
+		return one, one
+	}
+	share := min(o.MemoryBudget/2, 3*sizes.Task)
+	if l.plan.Shuffle.Unit != plan.UnitNone {
+		share = min(o.MemoryBudget/4, share)
+	}
+	return memory.NewBudget(share), memory.NewBudget(o.MemoryBudget - share)
 }
 
 // next returns the sizes of the next I/O task.

@@ -7,7 +7,11 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/RoaringBitmap/roaring/v2"
 	"go.uber.org/goleak"
+
+	"github.com/dsistore/dsistore/storage/bitmap"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // farShape has some megabytes in each of two segments, which take several times as much memory when they are decoded.
@@ -27,6 +31,15 @@ func readAll(t *testing.T, s *Scanner) (rows int) {
 		rows += b.Rows
 		b.Release()
 	}
+}
+
+// freeMemory returns what is free of a scanner's memory.
+func freeMemory(s *Scanner) int64 {
+	n := s.x.Budget.Available()
+	if s.x.Fetched != s.x.Budget {
+		n += s.x.Fetched.Available()
+	}
+	return n
 }
 
 // Requests of an object store are as large as they may be, though so many stripes do not fit the memory at once; on a
@@ -71,7 +84,7 @@ func TestFarMemory(t *testing.T) {
 	var least atomic.Int64
 	least.Store(budget)
 	look := func() {
-		for free := s.x.Budget.Available(); ; {
+		for free := freeMemory(s); ; {
 			if was := least.Load(); free >= was || least.CompareAndSwap(was, free) {
 				return
 			}
@@ -94,7 +107,7 @@ func TestFarMemory(t *testing.T) {
 		t.Errorf("%d bytes were free of %d when memory was short", n, int64(budget))
 	}
 	s.stop()
-	if n := s.x.Budget.Available(); n != budget {
+	if n := freeMemory(s); n != budget {
 		t.Errorf("%d bytes of memory of %d at the end", n, int64(budget))
 	}
 }
@@ -119,4 +132,40 @@ func TestFirstFetchIsSmaller(t *testing.T) {
 	if n := f.next().Task; n != 64<<20 {
 		t.Errorf("on a disk %d", n)
 	}
+}
+
+// What an overlay hides in the middle of a segment is not read, however large an I/O task is.
+func TestHiddenStripesAreNotRead(t *testing.T) {
+	shape := plainShape{sparse: 1, segments: 1, stripes: 60, stripeRows: 500, session: 10}
+	table := plainTable(t, shape)
+	shape.session = shape.stripeRows // the layer is small
+	layer := plainTable(t, shape)
+	table.blobs.objects["layer"] = layer.blobs.objects[layer.names[0]]
+	index := layer.indexes[layer.segments[0].ID]
+	for _, e := range index.entries {
+		e.Object = "layer"
+	}
+	d := layer.segments[0]
+	d.ID, d.Index = "layer", "layer/index.sst"
+	table.indexes[d.ID] = index
+	covered := roaring.New()
+	covered.AddRange(500, 59*500)
+	over := &catalog.OverlaySegment{Overlay: "o", Segment: table.segments[0].ID, Data: d,
+		Covered: bitmap.Ref{Count: covered.GetCardinality()}}
+	table.overlays = testOverlays{
+		defined: []catalog.Overlay{{Name: "o", Features: table.features}},
+		layers:  [][]*catalog.OverlaySegment{{over}},
+		covers:  map[*catalog.OverlaySegment]*roaring.Bitmap{over: covered},
+	}
+	nearAndFar(t, func(t *testing.T, far bool) {
+		table.blobs.far = far
+		s := open(t, table.layout([]int{0}, 1000, OutputColumns), Options{GapBytes: 2000})
+		defer s.Close()
+		if rows := readAll(t, s); rows != 60*500 {
+			t.Fatalf("%d rows", rows)
+		}
+		if st := s.Stats(); st.BytesUnneeded > 2*2000 {
+			t.Errorf("%d bytes are not needed, beside %d that are", st.BytesUnneeded, st.BytesNeeded)
+		}
+	})
 }

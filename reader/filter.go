@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader/cache"
@@ -45,7 +46,9 @@ type filterExecutor struct {
 	base   *Layout             // of every row, with the filter's features; nil: the filter has no features
 	x      *execution.Executor // of base
 	sizes  ioplan.FetchSizes   // of its I/O tasks
-	room   chan struct{}       // semaphore: a token for each I/O task that is being read or evaluated
+	room   *semaphore.Weighted // memory of the I/O tasks that are being read or evaluated
+	memory int64               // of room
+	least  int64               // of memory, that a task takes
 	kept   *Selections
 	key    string // identifies the filter in kept
 
@@ -55,8 +58,7 @@ type filterExecutor struct {
 	evaluators memory.FreeList[expr.Evaluator]
 }
 
-// filterTasks is the largest number of concurrent I/O tasks. All of them together take Options.MemoryBudget: see
-// Options.sizes.
+// filterTasks is the largest number of concurrent I/O tasks. All of them together take Options.MemoryBudget.
 const filterTasks = 64
 
 // newFilterExecutor returns a filter executor for segments of a layout. The caller closes it.
@@ -70,7 +72,8 @@ func (l *Layout) newFilterExecutor(filter *expr.Filter, features []catalog.Featu
 	if object.HighLatency(l.blobs) {
 		atOnce = filterTasks
 	}
-	v := &filterExecutor{filter: filter, kept: kept, room: make(chan struct{}, atOnce),
+	v := &filterExecutor{filter: filter, kept: kept, room: semaphore.NewWeighted(opts.MemoryBudget),
+		memory: opts.MemoryBudget, least: max(opts.MemoryBudget/int64(atOnce), 1),
 		key: l.blobs.URI() + "\n" + filter.String()}
 	for _, f := range features {
 		v.key += fmt.Sprintf("\n%016x %v %s", uint64(f.ID), f.Type, f.Logical)
@@ -246,15 +249,18 @@ func (v *filterExecutor) evaluateStripes(ctx context.Context, g *ioplan.Segment,
 		}
 		u := v.x.PlanTask(g, from, to, v.sizes)
 		from = u.To
-		select {
-		case v.room <- struct{}{}:
-		case <-ctx.Done():
+		size := int64(u.Stored)
+		for _, n := range u.Decoded {
+			size += n
+		}
+		size = min(max(size, v.least), v.memory) // one stripe may be larger than the memory: then it is read alone
+		if err := v.room.Acquire(ctx, size); err != nil {
 			v.x.PutTask(u)
 			wg.Wait()
-			return ctx.Err()
+			return err
 		}
 		work := func() {
-			defer func() { v.x.PutTask(u); <-v.room }()
+			defer func() { v.x.PutTask(u); v.room.Release(size) }()
 			at := u.From
 			if err := v.evaluateTask(ctx, u, x); err != nil {
 				x.mu.Lock()

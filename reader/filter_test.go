@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 	"weak"
 
@@ -382,5 +383,41 @@ func TestFilterReadsWithinRequests(t *testing.T) {
 		if most > requests || l.Rows() != 116 {
 			t.Errorf("%d reads at once of %d; %d rows", most, requests, l.Rows())
 		}
+	}
+}
+
+// What a filter reads at once, from a disk and from an object store, fits Options.MemoryBudget, also where a stripe is
+// more than a share of it.
+func TestFilterMemory(t *testing.T) {
+	table := plainTable(t, plainShape{sparse: 1, segments: 4, stripes: 16, stripeRows: 2000})
+	f, features := table.parse(t, "len(sparse0) > 15")
+	for _, budget := range []int64{1, 1 << 20, 16 << 20} {
+		nearAndFar(t, func(t *testing.T, far bool) {
+			table.blobs.far = far
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				now, most, largest := 0, 0, 0
+				table.blobs.hook = func(_ context.Context, _ string, p []byte, _ int64) error {
+					mu.Lock()
+					largest = max(largest, len(p))
+					now += len(p)
+					most = max(most, now)
+					mu.Unlock()
+					time.Sleep(time.Second)
+					mu.Lock()
+					now -= len(p)
+					mu.Unlock()
+					return nil
+				}
+				l := table.layout([]int{0}, 4, OutputColumns)
+				opts := LayoutOptions{Read: Options{MemoryBudget: budget, Workers: 64}, Selections: NewSelections(0)}
+				if err := l.filter(t.Context(), f, features, opts); err != nil {
+					t.Fatal(err)
+				}
+				if most > max(int(budget), largest) || most < min(int(budget)/8, 4*largest) {
+					t.Errorf("%d bytes were read at once of %d, %d with one request", most, budget, largest)
+				}
+			})
+		})
 	}
 }

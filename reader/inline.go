@@ -64,7 +64,7 @@ func (s *Scanner) inline(ctx context.Context) (*batch.Draft, error) {
 func (s *Scanner) readInline(ctx context.Context, d *batch.Draft, g *ioplan.Segment, from, to int) error {
 	g.Dictionaries.Expect(to - from)
 	u := s.x.PlanTask(g, from, to, s.opts.sizes())
-	g.Dictionaries.Emitted(to-from, s.x.Budget)
+	g.Dictionaries.Emitted(to-from, s.x.Fetched)
 	defer s.x.PutTask(u)
 	if err := s.x.Load(ctx, u); err != nil {
 		return err

@@ -101,7 +101,7 @@ func TestOverlayFeatures(t *testing.T) {
 		{[]string{"c"}, "n", `overlay "c": not found`},
 		{[]string{"a", "a"}, "n", "overlay a is named twice"},
 		{[]string{"a"}, "latel", `did you mean "late" or "lately"?`},
-		{nil, "lately", `did you mean "late"?`},
+		{nil, "lately", `overlay "a" has it`},
 	} {
 		if _, err := NewPlan(ctx, snap, PlanOptions{Features: []string{c.feature}, Overlays: c.overlays}); err == nil ||
 			!strings.Contains(err.Error(), c.want) {

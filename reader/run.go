@@ -32,6 +32,7 @@ type run struct {
 	chunks   chan chunk          // in order
 	requests chan execution.Request
 	decode   chan execution.DecodeTask
+	fetched  chan fetched        // in order; nil unless I/O tasks are fetched apart from decoding them
 	stripes  chan *ioplan.Stripe // in order
 	assemble chan *batch.Draft
 	out      chan result // in order; closed after the last
@@ -39,11 +40,18 @@ type run struct {
 	// Used only by emitStripes:
 	fetches  fetchPlan
 	fetchers int // goroutines that read
-	emitted  int // stripes
-	before   int // stripes before the buffer of the next stripe
 
+	emitted    int64        // stripes; used only by emit
+	before     atomic.Int64 // stripes before the buffer of the next stripe
+	tasks      atomic.Int64 // I/O tasks that are not yet decoded
 	cut        atomic.Int64 // stripes that cutBatches has finished
 	assembling atomic.Int64 // batches that were cut and are not yet assembled
+}
+
+// A fetched is an I/O task whose requests are sent, or a stripe that carries an error.
+type fetched struct {
+	task *ioplan.IOTask
+	err  *ioplan.Stripe
 }
 
 // A result is a batch, which may still be assembled, or an error.
@@ -83,6 +91,10 @@ func (s *Scanner) start(epoch, first, end, firstBatch uint64) *run {
 		r.wg.Go(func() { r.openSegments(ctx) })
 	} else {
 		r.wg.Go(func() { r.openBuffers(ctx) })
+	}
+	if r.fetches.sizes.Apart {
+		r.fetched = make(chan fetched, ahead)
+		r.wg.Go(r.admitStripes)
 	}
 	r.wg.Go(func() { r.emitStripes(ctx) })
 	for range s.opts.Workers {
@@ -146,9 +158,14 @@ func (r *run) openSegments(ctx context.Context) {
 	}
 }
 
-// emitStripes divides chunks into I/O tasks. It waits for the memory of each, then sends its requests and its stripes.
+// emitStripes divides chunks into I/O tasks. It waits for the memory of each, then sends its requests and its stripes;
+// of tasks that are fetched apart, admitStripes sends the stripes.
 func (r *run) emitStripes(ctx context.Context) {
-	defer close(r.stripes)
+	if r.fetched != nil {
+		defer close(r.fetched)
+	} else {
+		defer close(r.stripes)
+	}
 	for c := range r.chunks {
 		select {
 		case <-c.load.done:
@@ -165,7 +182,7 @@ func (r *run) emitStripes(ctx context.Context) {
 			return
 		}
 		for _, x := range c.dropped { // all earlier chunks are done with them
-			x.segment.Dictionaries.Drop(r.s.x.Budget)
+			x.segment.Dictionaries.Drop(r.s.x.Fetched)
 		}
 		g := c.load.segment
 		from, to := c.from, c.to
@@ -186,7 +203,7 @@ func (r *run) emitStripes(ctx context.Context) {
 			if !r.emitTask(ctx, u, &c, c.last && from == to) {
 				return
 			}
-			g.Dictionaries.Emitted(n, r.s.x.Budget)
+			g.Dictionaries.Emitted(n, r.s.x.Fetched)
 		}
 	}
 }
@@ -196,27 +213,47 @@ func (r *run) emitError(err error) {
 	s := r.s.x.Stripe(nil, 0)
 	s.Err = err
 	s.Ready <- struct{}{}
+	if r.fetched == nil {
+		r.emit(s)
+		return
+	}
+	select {
+	case r.fetched <- fetched{err: s}:
+	case <-r.done:
+	}
+}
+
+// emit sends the next stripe. It returns false if the run is stopped.
+func (r *run) emit(s *ioplan.Stripe) bool {
+	if r.emitted++; s.Buffer == nil || s.EndsBuffer {
+		r.before.Store(r.emitted)
+	}
 	select {
 	case r.stripes <- s:
+		return true
 	case <-r.done:
+		return false
 	}
 }
 
 // emitTask sends an I/O task of a chunk. last: it is the last one of a buffer. It returns false if the run is stopped.
 func (r *run) emitTask(ctx context.Context, u *ioplan.IOTask, c *chunk, last bool) bool {
 	g, apart := u.Segment, u.Sizes.Apart
-	total := int64(u.Stored)
+	total, starved := int64(u.Stored), r.starved
 	if u.Leads {
 		total += g.Dictionaries.Bytes
 	}
-	if !apart {
+	if apart {
+		starved = func() bool { return r.tasks.Load() == 0 && r.starved() }
+	} else {
 		for _, n := range u.Decoded {
 			total += n
 		}
 	}
-	if !r.s.x.Budget.Take(r.done, total, r.starved) {
+	if !r.s.x.Fetched.Take(r.done, total, starved) {
 		return false
 	}
+	r.tasks.Add(1)
 	if u.Leads {
 		g.Dictionaries.Taken.Store(g.Dictionaries.Bytes)
 	}
@@ -224,15 +261,11 @@ func (r *run) emitTask(ctx context.Context, u *ioplan.IOTask, c *chunk, last boo
 	u.Stripes = u.Stripes[:0]
 	for i := u.From; i < u.To; i++ {
 		s := r.s.x.Stripe(u, i)
-		r.s.x.Select(s)
 		s.Buffer, s.EndsBuffer = c.buffer, last && i == u.To-1
-		if r.s.x.Sessions && g.FeatureFile[r.s.layout.sessionKey] < 0 {
-			s.FindSessions(nil)
-		}
-		if !apart {
-			s.Taken = u.Decoded[i-u.From]
-		}
 		s.Undecoded.Store(int32(r.decodeTasks(g)))
+		if !apart {
+			r.prepare(s, u.Decoded[i-u.From])
+		}
 		u.Stripes = append(u.Stripes, s)
 	}
 	u.Undecoded.Store(int32(len(u.Stripes)))
@@ -255,20 +288,57 @@ func (r *run) emitTask(ctx context.Context, u *ioplan.IOTask, c *chunk, last boo
 			}
 		}
 	}
-	for i, s := range stripes {
-		if apart && !r.admit(u, s, u.Decoded[i]) {
-			return false
-		}
-		if r.emitted++; c.buffer == nil || last && i == len(stripes)-1 {
-			r.before = r.emitted
-		}
+	if apart {
 		select {
-		case r.stripes <- s:
+		case r.fetched <- fetched{task: u}:
+			return true
 		case <-r.done:
 			return false
 		}
 	}
+	for _, s := range stripes {
+		if !r.emit(s) {
+			return false
+		}
+	}
 	return true
+}
+
+// admitStripes takes the memory to decode the stripes of tasks, one after the other, and sends them. Meanwhile later
+// tasks are fetched.
+func (r *run) admitStripes() {
+	defer close(r.stripes)
+	for {
+		var f fetched
+		var ok bool
+		select {
+		case f, ok = <-r.fetched:
+		case <-r.done:
+		}
+		if !ok {
+			return
+		}
+		if f.err != nil {
+			r.emit(f.err)
+			return
+		}
+		u := f.task
+		for i, n := 0, len(u.Stripes); i < n; i++ { // u may be reused when the last one is admitted
+			s := u.Stripes[i]
+			if !r.admit(u, s, u.Decoded[i]) || !r.emit(s) {
+				return
+			}
+		}
+	}
+}
+
+// prepare gives a stripe the memory that was taken for it, and finds the rows that it is to have.
+func (r *run) prepare(s *ioplan.Stripe, bytes int64) {
+	s.Taken = bytes
+	r.s.x.Select(s)
+	if r.s.x.Sessions && s.Segment.FeatureFile[r.s.layout.sessionKey] < 0 {
+		s.FindSessions(nil)
+	}
 }
 
 // admit takes the memory of a decoded stripe, the next one of u. If u's bytes are in memory, it sends the stripe's
@@ -277,8 +347,8 @@ func (r *run) admit(u *ioplan.IOTask, s *ioplan.Stripe, bytes int64) bool {
 	if !r.s.x.Budget.Take(r.done, bytes, r.starved) {
 		return false
 	}
+	r.prepare(s, bytes)
 	u.Mu.Lock()
-	s.Taken = bytes
 	u.Admitted++
 	arrived := u.Arrived
 	u.Mu.Unlock()
@@ -308,7 +378,13 @@ func (r *run) ask(ctx context.Context, j execution.Request) bool {
 // starved reports whether all memory that is taken belongs to the buffer of the next stripe and to the batch being cut,
 // which needs that buffer. Then waiting for memory would never end.
 func (r *run) starved() bool {
-	return r.cut.Load() == int64(r.before) && r.assembling.Load() == 0
+	return r.cut.Load() == r.before.Load() && r.assembling.Load() == 0
+}
+
+// poke lets who waits for memory look whether it is starved.
+func (r *run) poke() {
+	r.s.x.Fetched.Poke()
+	r.s.x.Budget.Poke()
 }
 
 // itemsPerTask returns how many items a decode task has: so many that passing tasks to workers costs little, and so few
@@ -411,6 +487,7 @@ func (r *run) decoded(u *ioplan.IOTask, s *ioplan.Stripe) {
 	last := u.Undecoded.Add(-1) == 0
 	s.Ready <- struct{}{}
 	if last {
+		r.tasks.Add(-1) // before the memory comes back, which lets emitStripes look
 		r.s.x.PutTask(u)
 	}
 }
@@ -459,6 +536,6 @@ func (r *run) decodeTask(t execution.DecodeTask) {
 func (r *run) assembleBatch(d *batch.Draft) {
 	r.s.makeBatch(d)
 	r.assembling.Add(-1)
-	r.s.x.Budget.Poke()
+	r.poke()
 	d.Done <- struct{}{}
 }

@@ -303,7 +303,7 @@ func (s *Scanner) Next(ctx context.Context) (*Batch, error) {
 // begin starts a run at s.next.
 func (s *Scanner) begin() {
 	first := min(s.first+s.next.Batch*uint64(s.layout.plan.BatchSize), s.end)
-	s.x.Budget = memory.NewBudget(s.opts.MemoryBudget)
+	s.x.Fetched, s.x.Budget = s.layout.newBudgets(&s.opts)
 	s.run = s.start(s.next.Epoch, first, s.end, s.next.Batch)
 }
 

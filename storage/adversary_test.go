@@ -4,14 +4,18 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/gc"
+	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/repair"
+	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/storage/snapshot"
 )
 
@@ -59,6 +63,54 @@ func TestNewerSnapshot(t *testing.T) {
 	r, err := tab.Store().Verify(ctx, "", false, nil)
 	if err != nil || len(r.Damage) == 0 || !errors.Is(r.Damage[0], format.ErrUnsupported) {
 		t.Errorf("verify: %v %+v", err, r)
+	}
+}
+
+// TestNewerEntry: an entry of a kind that a later version added is no damage either. The table is read and written
+// without it, verify names it, and a repair leaves the table alone.
+func TestNewerEntry(t *testing.T) {
+	ctx := t.Context()
+	for _, kind := range []lsm.Kind{lsm.Listing, lsm.Schema} {
+		mem := object.NewMemory()
+		tab := newTable(t, mem)
+		segs := commit.AddSegments{segmentWith(t, tab, partition("ds", "1"), []uint32{20}, 1, segment.Options{},
+			features("a")...)}
+		m := mustCommit(t, tab, commit.Change{Operation: "ingest",
+			Ops: []commit.Operation{commit.AddFeatures(features("a")), segs}}).Manifest
+		m.Info.Number++
+		m.Info.AddedRows = 0
+		m.Parent, m.Commit = m.Commit, names.RandomID()
+		tree := &m.Listing
+		if kind == lsm.Schema {
+			tree = &m.Schema
+		}
+		tree.Memtable = lsm.MergeEntries(tree.Memtable, []lsm.Entry{{Key: []byte("~new"), Value: []byte("x")}})
+		name := names.SnapshotName("ads", m.Info.Number)
+		if err := mem.PutIfAbsent(ctx, name, snapshot.AppendManifest(nil, m)); err != nil {
+			t.Fatal(err)
+		}
+		tab = newTable(t, mem)
+		s, err := tab.Latest(ctx)
+		if err != nil || s.Info().Number != 2 || s.Info().Rows != 20 {
+			t.Fatal(s, err)
+		}
+		r, err := tab.Store().Verify(ctx, "", true, nil)
+		if err != nil || len(r.Damage) != 1 || !errors.Is(r.Damage[0], format.ErrUnsupported) ||
+			errors.Is(r.Damage[0], format.ErrCorrupt) || !strings.Contains(r.Damage[0].Error(), `"~new"`) {
+			t.Errorf("verify: %v %+v", err, r)
+		}
+		repaired, err := tab.Store().Repair(ctx, "ads", repair.Options{Apply: true})
+		if !errors.Is(err, format.ErrUnsupported) {
+			t.Errorf("repair: %+v %v", repaired, err)
+		}
+		s = mustCommit(t, tab, commit.Change{Operation: "ingest"})
+		tree = &s.Manifest.Listing
+		if kind == lsm.Schema {
+			tree = &s.Manifest.Schema
+		}
+		if !slices.ContainsFunc(tree.Memtable, func(e lsm.Entry) bool { return string(e.Key) == "~new" }) {
+			t.Errorf("a commit has lost the entry")
+		}
 	}
 }
 

@@ -89,12 +89,15 @@ func (b *binder) flagTable(out *bytes.Buffer, flags *pflag.FlagSet) {
 	})
 }
 
-// marked matches a word that has characters of Markdown's markup, without what stands around it.
-var marked = regexp.MustCompile("[^\\s(\"',;]*[*_<>$`[][^\\s)\"',;]*")
+// marked matches a quoted text, and a word that has characters of Markdown's markup, without what stands around it.
+var marked = regexp.MustCompile("(?:^|\\s)'[^']*[a-z=*(][^']*'|[^\\s(\"',;]*[*_<>$`[][^\\s)\"',;]*")
 
-// markdown makes Markdown of a help text: a word with characters of markup becomes code.
+// markdown makes Markdown of a help text: a quoted text, and a word with characters of markup, become code.
 func markdown(text string) string {
 	text = marked.ReplaceAllStringFunc(text, func(word string) string {
+		if before, quoted, ok := strings.Cut(word, "'"); ok {
+			return before + "`" + strings.TrimSuffix(quoted, "'") + "`"
+		}
 		trimmed := strings.TrimRight(word, ".:")
 		return "`" + trimmed + "`" + word[len(trimmed):]
 	})

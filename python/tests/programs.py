@@ -74,14 +74,19 @@ def torchrec_first() -> None:
 
 
 @cache
-def dsi_program() -> str:
-    """The command dsi of this checkout."""
+def program(name: str) -> str:
+    """A command of this checkout: dsi or dsistat."""
     go = shutil.which(os.environ.get("GO", "go"))
     if go is None:
-        pytest.skip("no go: dsi cannot be built")
+        pytest.skip(f"no go: {name} cannot be built")
     out = tempfile.mkdtemp()
-    subprocess.run([go, "build", "-o", out, "./tools/cmd/dsi"], cwd=CHECKOUT, check=True)
-    return os.path.join(out, "dsi")
+    subprocess.run([go, "build", "-o", out, f"./tools/cmd/{name}"], cwd=CHECKOUT, check=True)
+    return os.path.join(out, name)
+
+
+def dsi_program() -> str:
+    """The command dsi of this checkout."""
+    return program("dsi")
 
 
 def dsi(*args: object) -> str:

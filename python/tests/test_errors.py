@@ -6,6 +6,7 @@ import importlib
 import pickle
 import pkgutil
 
+import pyarrow as pa
 import pytest
 
 import dsistore
@@ -46,3 +47,19 @@ def test_no_exception_asks_to_be_skipped():
         assert type(pickle.loads(pickle.dumps(e))) is type(e)
         utils = pytest.importorskip("torchrec.distributed.train_pipeline.utils")
         assert not utils._is_data_loading_retriable(e)
+
+
+def test_a_newer_store_is_unsupported(tmp_path):
+    """What a later version wrote is no damage: the exception says that a newer program is needed."""
+    store = dsistore.open(tmp_path)
+    for rows in ([1, 2], [3]):
+        store.ingest("t", pa.table({"a": rows}))
+    newest = min((tmp_path / "tables" / "t" / "snapshots").glob("*/*"))  # names sort newest first
+    written = bytearray(newest.read_bytes())
+    written[7] += 1  # the version
+    newest.write_bytes(written)
+    with pytest.raises(dsistore.UnsupportedError, match="version 2.*use a newer program"):
+        store.table("t")
+    with pytest.raises(dsistore.UnsupportedError, match="use a newer program"):
+        store.ingest("t", pa.table({"a": [4]}))
+    assert store.table("t", version=1).scan(["a"]).to_arrow()["a"].to_pylist() == [1, 2]

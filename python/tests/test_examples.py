@@ -1,5 +1,6 @@
 """examples/ run as a user runs them: what they print is looked at."""
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -12,7 +13,7 @@ import sys
 import pytest
 
 import dsistore
-from programs import dsi_program
+from programs import dsi_program, program
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TAGS = "invariants,pebblegozstd,grpcnotrace"  # of make test, so that what that compiled is linked
@@ -118,6 +119,26 @@ def test_duckdb_is_asked(demo):
         clicks[r["user_id"]] = clicks.get(r["user_id"], 0) + r["click"]
     first = sorted(clicks.items(), key=lambda x: (-x[1], x[0]))[0]
     assert re.search(rf" {first[0]} .* {first[1]} ", example("query", demo / "store", "workload"))
+
+
+def test_the_notebook(demo, tmp_path):
+    """Its cells run one after the other, those that plot only with matplotlib; it has pictures, and small ones."""
+    text = (ROOT / "examples" / "notebook.ipynb").read_text()
+    cells = [c for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
+    assert all(c["outputs"] for c in cells) and text.count("image/png") == 4 and len(text) < 300_000
+    plots = importlib.util.find_spec("matplotlib") is not None
+    code = "\n".join(c["source"] for c in cells if plots or "plot" not in c["metadata"].get("tags", []))
+    store = shutil.copytree(demo / "store", tmp_path / "store")
+    path = os.pathsep.join([*(os.path.dirname(program(p)) for p in ("dsi", "dsistat")), os.environ["PATH"]])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600, cwd=tmp_path,
+                          env={**os.environ, "PATH": path, "STORE": str(store), "TABLE": "workload",
+                               "MPLBACKEND": "agg", "DSISTORE_USAGE": "on"})
+    assert done.returncode == 0, done.stderr
+    out = done.stdout
+    assert "10,000 rows, 165 features" in out and "user_history" in out
+    assert number(r"([\d,]+) raw bytes", out) > 20 * number(r"([\d,]+) stored bytes", out)
+    assert 10 < number(r"(\d+) of 167 features were read", out) < 100
+    assert "M rows/s shared" in out
 
 
 def test_an_object_store(demo):

@@ -84,21 +84,12 @@ def test_what_is_in_the_wheel(wheel):
         assert path.encode() + b"/" not in library, f"the library has the path {path} of the machine that built it"
 
 
-def test_the_tag_is_what_the_library_needs(wheel, tmp_path):
-    objdump = shutil.which("objdump")
-    if objdump is None or sys.platform != "linux":
-        pytest.skip("no objdump to ask what the library needs")
-    with zipfile.ZipFile(wheel) as z:
-        library = z.extract("dsistore/libdsistore.so", tmp_path)
-    needs = {tuple(map(int, v)) for v in re.findall(r"GLIBC_(\d+)\.(\d+)", run(objdump, "-T", library))}
-    major, minor = max(needs)
-    platform = f"manylinux_{major}_{max(minor, 17)}_{os.uname().machine}"
-    assert wheel.name == f"dsistore-{dsistore.__version__}-py3-none-{platform}.whl"
-    # Nothing else than the C library is linked: what manylinux lets a wheel rely on.
-    linked = set(re.findall(r"NEEDED\s+(\S+)", run(objdump, "-p", library)))
-    assert linked <= {"libc.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
-    exported = set(re.findall(r" g +DF \.text.* (\S+)$", run(objdump, "-T", library), re.M))
-    assert {"dsi_begin", "dsi_next", "dsi_release"} <= exported
+def test_the_tag_is_what_the_library_needs(wheel):
+    """What the release is held to, too: glibc's version, libraries that every system has, exported symbols."""
+    if sys.platform != "linux":
+        pytest.skip("wheels of macOS are not looked into")
+    needs = run("go", "run", "./internal/release", "-check-wheel", wheel, cwd=PROJECT.parent)
+    assert needs.startswith(f"{os.uname().machine}, glibc 2."), needs
 
 
 def pythons() -> dict[str, str]:
@@ -145,6 +136,17 @@ def test_the_engine_has_the_version_of_the_package(wheel, tmp_path):
     said = run(sys.executable, "-c", "import dsistore; from dsistore import _engine; print(_engine.call('version'))",
                env={**os.environ, "PYTHONPATH": str(tmp_path)}, cwd=tmp_path)
     assert said.strip() == dsistore.__version__
+
+
+def test_the_versions_that_are_documented_are_those_of_the_tests():
+    page = (PROJECT.parent / "docs" / "reference" / "compatibility.md").read_text()
+    named = 0
+    for requirements in PROJECT.glob("requirements-*.txt"):
+        for name, version in re.findall(r"^([\w-]+)==([\d.]+)", requirements.read_text(), re.M):
+            said = re.findall(rf"\b{name.removesuffix('-cpu')}(?:-cpu)? (\d+\.\d+\.\d+)", page)
+            assert set(said) <= {version}, name
+            named += len(said)
+    assert named >= 9
 
 
 def test_there_is_no_source_distribution(tmp_path):

@@ -7,6 +7,7 @@ import datetime
 import decimal
 import json
 import math
+import os
 import pathlib
 import random
 import shutil
@@ -222,6 +223,22 @@ def test_printed(store):
     assert ["ds", "VARCHAR"] in [row[:2] for row in rows(store, "describe ads")]
 
 
+def test_values_that_python_has_not(store):
+    """Dates beyond its years, 24:00, intervals, and numbers of 128 bits are as DuckDB prints them."""
+    values = {"date '12000-01-01'": "12000-01-01", "date '0044-03-15 (BC)'": "0044-03-15 (BC)",
+              "date 'infinity'": "infinity", "timestamp '-infinity'": "-infinity",
+              "timestamp_s '200000-01-01'": "200000-01-01 00:00:00", "time '24:00:00'": "24:00:00",
+              "'12:00:00+01'::timetz": "12:00:00+01", "interval '1 month 2 days'": "1 month 2 days",
+              "timestamp_ns '2026-01-01 00:00:00.000000001'": "2026-01-01 00:00:00.000000001",
+              "'101'::bit": "101", "340282366920938463463374607431768211455::uhugeint":
+              "340282366920938463463374607431768211455",
+              "[date '12000-01-01', null]": ["12000-01-01", None], "null::date": None}
+    query = "select " + ", ".join(f"{v} as x" for v in values)
+    assert rows(store, query) == [list(values.values())]
+    assert rows(store, f"create table t as {query.replace(' as x', '')}; select * from t") == [list(values.values())]
+    assert "12000-01-01" in dsi("sql", store, "select date '12000-01-01'")
+
+
 @pytest.mark.parametrize(("query", "code", "message"), [
     ("select clik from ads", 2, 'clik" not found in FROM clause.*click'),
     ("selec 1", 2, 'Parser Error: syntax error at or near "selec"'),
@@ -258,6 +275,17 @@ def test_names_that_differ_only_in_case(tmp_path):
         dsi_fails(1, "tables Ads and ads: their names differ only in case", "sql", tmp_path / "store", query)
 
 
+def test_features_that_differ_only_in_case(tmp_path):
+    """DuckDB would number them, so that click_1 were Click."""
+    store = dsistore.open(tmp_path / "store")
+    store.ingest("t", pa.table({"Click": [1], "click": [2], "click_1": [3]}), init=True)
+    dsi_fails(1, "table t: features Click and click: their names differ only in case.*dsi features rename",
+              "sql", tmp_path / "store", "select click_1 from t")
+    store.ingest("u", pa.table({"Rows": [5, 6], "ROWS_": [7, 7]}))
+    query = "select rows, rows_, count(*) from u group by all order by 1"
+    assert rows(tmp_path / "store", query) == [[5, 7, 1], [6, 7, 1]]
+
+
 def test_long_queries(store, tmp_path):
     """What DuckDB would print of its progress is not among the rows; and a query that is interrupted leaves nothing."""
     n = 1
@@ -275,4 +303,40 @@ def test_long_queries(store, tmp_path):
     p.send_signal(signal.SIGINT)
     _, said = p.communicate(timeout=60)
     assert p.returncode == 130, said
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("args", [["--json"], ["--to", "-"]])
+def test_nobody_reads_the_rest(store, tmp_path, args):
+    """As by "| head": it ends by the signal, says nothing, and leaves nothing."""
+    many = "select a.id from ads a, ads b"
+    p = subprocess.Popen([dsi_program(), "sql", str(store), many, *args], stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, text=False, env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert p.stdout and p.stdout.read(100)
+    p.stdout.close()
+    assert p.stderr and p.stderr.read() == b""
+    assert p.wait(60) == -signal.SIGPIPE
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc says which processes there are")
+def test_killed(store, tmp_path):
+    """When dsi is killed DuckDB does not go on, and nothing is left."""
+    endless = "select sum(hash(a.range, b.range) % 2) from range(1000000) a, range(10000000) b"
+    p = subprocess.Popen([dsi_program(), "sql", str(store), endless], env={**os.environ, "TMPDIR": str(tmp_path)})
+    children = pathlib.Path(f"/proc/{p.pid}/task/{p.pid}/children")
+    end = time.monotonic() + 60
+
+    def soon(condition) -> None:
+        while not condition():
+            assert time.monotonic() < end
+            time.sleep(0.1)
+
+    started: list[str] = []
+    soon(lambda: started.extend(c for t in children.parent.parent.iterdir()
+                                for c in (t / "children").read_text().split()) or started)
+    time.sleep(2)  # the query runs
+    p.kill()
+    p.wait()
+    soon(lambda: not pathlib.Path(f"/proc/{started[0]}").exists())
     assert not list(tmp_path.iterdir())

@@ -49,8 +49,10 @@ type Options struct {
 // An Executor fetches and decodes stripes of a source. It reuses memory of its Pools.
 type Executor struct {
 	*Pools
-	Budget *memory.Budget
-	Stats  *metering.Counters
+	// Fetched limits the bytes of I/O tasks and of dictionaries, Budget those of decoded stripes. Unless the tasks'
+	// sizes are apart, both are one.
+	Fetched, Budget *memory.Budget
+	Stats           *metering.Counters
 	// Sessions: find the sessions of stripes when they are decoded.
 	Sessions bool
 
@@ -61,8 +63,9 @@ type Executor struct {
 
 // New returns an Executor of src that uses the pools.
 func New(src *Source, opts Options, p *Pools, stats *metering.Counters) *Executor {
+	budget := memory.NewBudget(opts.MemoryBudget)
 	return &Executor{
-		Pools: p, src: src, opts: opts, Budget: memory.NewBudget(opts.MemoryBudget), Stats: stats,
+		Pools: p, src: src, opts: opts, Fetched: budget, Budget: budget, Stats: stats,
 		reads: make(chan struct{}, opts.Requests),
 	}
 }
@@ -145,8 +148,8 @@ func (x *Executor) PutTask(u *ioplan.IOTask) {
 			u.Ranges[i].Bytes = nil
 		}
 	}
-	x.Budget.Give(u.Taken)
-	u.Segment.Dictionaries.Leave(x.Budget)
+	x.Fetched.Give(u.Taken)
+	u.Segment.Dictionaries.Leave(x.Fetched)
 	u.Segment, u.Taken = nil, 0
 	clear(u.Stripes)
 	x.tasks.Put(u)

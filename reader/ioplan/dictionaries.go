@@ -126,7 +126,7 @@ func (d *Dictionaries) Failed() error {
 // DecodeDictionaries decodes the dictionaries of u, which leads and whose bytes have been read.
 func (u *IOTask) DecodeDictionaries(d *format.StripeDecoder) error {
 	g := u.Segment
-	for i := len(g.Files); i < len(u.Needs); i++ {
+	for i := len(g.Files); i < u.dictEnd; i++ {
 		n := &u.Needs[i]
 		f := &g.Files[n.File]
 		r := &u.Ranges[n.Range]

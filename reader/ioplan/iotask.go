@@ -10,7 +10,7 @@ import (
 // An IOTask is fetched together: consecutive stripes of one segment, in all feature files that are read.
 //
 //	            stripe from .. to-1
-//	file 0      [======================]  need: one range of one object, and one of its dictionary if it leads
+//	file 0      [======================]  need: a range of an object, and one of its dictionary if it leads
 //	file 1      [=====================]
 //	...
 //	sorted by object and offset, ranges with small gaps joined:
@@ -23,7 +23,8 @@ type IOTask struct {
 	From, To int // stripes
 
 	Leads    bool   // it fetches the dictionaries
-	Needs    []Need // one for each file of the segment, then one for each dictionary
+	Needs    []Need // one for each file of the segment, one for each dictionary, then those that are next
+	dictEnd  int    // of the dictionaries in Needs
 	order    []int32
 	Ranges   []Range
 	Requests []Request
@@ -59,12 +60,15 @@ type FetchSizes struct {
 	Apart bool
 }
 
-// A Need is the bytes of an I/O task's stripes in one feature file, or of its dictionary.
+// A Need is the bytes of an I/O task's stripes in one feature file, or of its dictionary. Where stripes that are not
+// needed lie between, more than a gap, it ends there, and next has those that follow.
 type Need struct {
 	File     int32  // of the segment
 	from, to uint64 // in the object
 	Bytes    uint64 // needed bytes: stripes in between may not be needed
 	Range    int32  // its range; -1: nothing is needed
+	next     int32  // of the same file, in Needs; 0: none
+	rest     int    // the first stripe of next
 }
 
 // A Range is consecutive bytes of an object that are read into one buffer.
@@ -123,19 +127,7 @@ func (u *IOTask) Coalesce(sizes FetchSizes) {
 	files := u.Segment.Files
 	gap := uint64(max(sizes.Gap, 0))
 	for j := range files {
-		e := files[j].Entry
-		from, to := files[j].neededOf(u.From, u.To)
-		if from == to {
-			u.Needs = append(u.Needs, Need{File: int32(j), Range: -1})
-			continue
-		}
-		first, last := &e.Meta.Stripes[from], &e.Meta.Stripes[to-1]
-		n := Need{File: int32(j), from: e.Offset + first.Offset, to: e.Offset + last.Offset + last.Length}
-		n.Bytes = n.to - n.from
-		if files[j].Stripes != nil || files[j].gaps {
-			n.Bytes = files[j].neededBytes(from, to)
-		}
-		u.Needs = append(u.Needs, n)
+		u.Needs = append(u.Needs, files[j].need(int32(j), u.From, u.To, gap))
 	}
 	for j := range files {
 		e := files[j].Entry
@@ -143,6 +135,15 @@ func (u *IOTask) Coalesce(sizes FetchSizes) {
 			u.Needs = append(u.Needs, Need{File: int32(j), from: e.Offset + at, to: e.Offset + at + length,
 				Bytes: length})
 			u.Needed += length
+		}
+	}
+	u.dictEnd = len(u.Needs)
+	for j := range files {
+		for at := j; u.Needs[at].rest < u.To; {
+			n := files[j].need(int32(j), u.Needs[at].rest, u.To, gap)
+			u.Needs[at].next = int32(len(u.Needs))
+			at = len(u.Needs)
+			u.Needs = append(u.Needs, n)
 		}
 	}
 	for j := range u.Needs {
@@ -187,24 +188,36 @@ func (u *IOTask) Coalesce(sizes FetchSizes) {
 	}
 }
 
-// neededOf returns the stripes from the first to the last of [from, to) that f is needed in.
-func (f *File) neededOf(from, to int) (first, end int) {
+// need returns the bytes of f, number j of its segment, that stripes [from, to) need: up to a gap that is too long. Its
+// rest is the next stripe that is needed after that.
+func (f *File) need(j int32, from, to int, gap uint64) Need {
 	for from < to && !f.NeededIn(from) {
 		from++
 	}
-	for from < to && !f.NeededIn(to-1) {
-		to--
+	if from == to {
+		return Need{File: j, Range: -1, rest: to}
 	}
-	return from, to
-}
-
-// neededBytes returns the bytes of the stripes of [from, to) that f is needed in.
-func (f *File) neededBytes(from, to int) uint64 {
-	var n uint64
-	for i := from; i < to; i++ {
-		if f.NeededIn(i) {
-			n += f.Entry.Meta.Stripes[i].Length
+	e := f.Entry
+	first := &e.Meta.Stripes[from]
+	n := Need{File: j, from: e.Offset + first.Offset, to: e.Offset + first.Offset + first.Length, Bytes: first.Length,
+		rest: to}
+	if f.Stripes == nil && !f.gaps {
+		last := &e.Meta.Stripes[to-1]
+		n.to = e.Offset + last.Offset + last.Length
+		n.Bytes = n.to - n.from
+		return n
+	}
+	for i := from + 1; i < to; i++ {
+		if !f.NeededIn(i) {
+			continue
 		}
+		s := &e.Meta.Stripes[i]
+		if e.Offset+s.Offset-n.to > gap {
+			n.rest = i
+			break
+		}
+		n.to = e.Offset + s.Offset + s.Length
+		n.Bytes += s.Length
 	}
 	return n
 }
@@ -213,9 +226,13 @@ func (f *File) neededBytes(from, to int) uint64 {
 // the I/O task's buffers return to the pool.
 func (u *IOTask) Bytes(fileIndex int32, i int) ([]byte, uint64) {
 	e := u.Segment.Files[fileIndex].Entry
-	r := &u.Ranges[u.Needs[fileIndex].Range]
-	from := e.Offset + e.Meta.Stripes[i].Offset
-	return r.Bytes[from-r.From:][:e.Meta.Stripes[i].Length], from
+	from, length := e.Offset+e.Meta.Stripes[i].Offset, e.Meta.Stripes[i].Length
+	n := &u.Needs[fileIndex]
+	for from+length > n.to {
+		n = &u.Needs[n.next]
+	}
+	r := &u.Ranges[n.Range]
+	return r.Bytes[from-r.From:][:length], from
 }
 
 // Fail records the error of a request. Of several errors it keeps that of the first request. nil is ignored.

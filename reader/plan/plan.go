@@ -180,7 +180,7 @@ func NewOfView(ctx context.Context, v *storage.View, opts Options) (*Plan, error
 	}
 	features, err := selectFeatures(ctx, schema, opts.Features)
 	if err != nil {
-		return nil, err
+		return nil, inOverlay(ctx, snap, err)
 	}
 	shuffle, err := opts.Shuffle.find(ctx, schema, features)
 	if err != nil {

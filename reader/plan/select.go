@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
@@ -108,6 +109,26 @@ func unknownName(ctx context.Context, snap schema, name string) error {
 	_, err := snap.Lookup(ctx, name)
 	if err == nil {
 		err = catalog.NotFound("feature", name, nil)
+	}
+	return err
+}
+
+// inOverlay returns err, or if it is of a feature that does not exist and an overlay has it, an error that says so.
+func inOverlay(ctx context.Context, snap *storage.Snapshot, err error) error {
+	var missing *catalog.NotFoundError
+	if !errors.As(err, &missing) || missing.Kind != "feature" || missing.Pattern || missing.Dropped {
+		return err
+	}
+	overlays, oerr := snap.Overlays(ctx)
+	if oerr != nil {
+		return err
+	}
+	for _, o := range overlays {
+		if slices.ContainsFunc(o.Features, func(f catalog.Feature) bool { return f.Name == missing.Name }) {
+			found := *missing
+			found.Overlay = o.Name
+			return fmt.Errorf("table %s: %w", snap.Table().Name(), &found)
+		}
 	}
 	return err
 }

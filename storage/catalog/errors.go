@@ -28,6 +28,8 @@ type NotFoundError struct {
 	Dropped, Pattern bool
 	// Close are names that were probably meant, the nearest first.
 	Close []string
+	// Overlay has the feature, and is not read.
+	Overlay string
 }
 
 // NotFound returns the error of a name that none in among is.
@@ -41,6 +43,9 @@ func (e *NotFoundError) Error() string {
 		return fmt.Sprintf("%.150q selects no %s of the table", e.Name, e.Kind)
 	case e.Dropped:
 		return fmt.Sprintf("%s %.150q: %v: it was dropped", e.Kind, e.Name, ErrNotFound)
+	case e.Overlay != "":
+		return fmt.Sprintf("%s %.150q: %v in the table: overlay %.150q has it, read it too", e.Kind, e.Name,
+			ErrNotFound, e.Overlay)
 	}
 	return fmt.Sprintf("%s %.150q: %v%s", e.Kind, e.Name, ErrNotFound, suggest.Question(e.Close))
 }

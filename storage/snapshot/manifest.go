@@ -107,7 +107,7 @@ func newerSnapshot(name string, b []byte) error {
 					snapshotVersion))
 			}
 		}
-		return fmt.Errorf("%s: %w: snapshot of version %d: this program reads version %d",
+		return fmt.Errorf("%s: %w: snapshot of version %d: this program reads version %d; use a newer program",
 			name, format.ErrUnsupported, b[7], snapshotVersion)
 	}
 	return nil

@@ -11,8 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestDocumentedCommands runs the blocks for a shell of the README and of the tutorial, one after the other, on a dump
-// that is generated.
+// TestDocumentedCommands runs the blocks for a shell of some pages, one after the other, on a dump that is generated.
 func TestDocumentedCommands(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the scripts do the same")
@@ -21,7 +20,11 @@ func TestDocumentedCommands(t *testing.T) {
 		page   string
 		blocks int
 		left   string // a file that the last block makes
-	}{{"README.md", 1, "part.parquet"}, {"docs/guide/tutorial.md", 8, "report.html"}} {
+		before string // a command that makes what the page supposes
+	}{
+		{"README.md", 1, "part.parquet", ""}, {"docs/guide/tutorial.md", 8, "report.html", ""},
+		{"docs/guide/upgrade.md", 4, "ads.arrow", "exec dsi ingest store ads dump --session-key session_id\n"},
+	} {
 		t.Run(filepath.Base(c.page), func(t *testing.T) {
 			page, err := os.ReadFile(filepath.Join("..", "..", c.page))
 			if err != nil {
@@ -32,7 +35,7 @@ func TestDocumentedCommands(t *testing.T) {
 				t.Fatalf("%d blocks", len(blocks))
 			}
 			var script, files strings.Builder
-			script.WriteString("env DSISTORE_USAGE=on\nexec dsi generate dump --rows 4000 --partitions 2\n")
+			script.WriteString("env DSISTORE_USAGE=on\nexec dsi generate dump --rows 4000 --partitions 2\n" + c.before)
 			for i, b := range blocks {
 				fmt.Fprintf(&script, "exec sh -e block%d.sh\n! stderr .\n", i)
 				fmt.Fprintf(&files, "-- block%d.sh --\n%s", i, b[1])

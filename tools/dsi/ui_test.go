@@ -148,6 +148,18 @@ func TestUI(t *testing.T) {
 	if code, text, _ := u.ask("GET", u.url+"report?seen="+version, nil); code != 204 || text != "" {
 		t.Errorf("the same version again: %d, %.100q", code, text)
 	}
+	r, err := http.NewRequestWithContext(t.Context(), "GET", strings.TrimSuffix(u.url, "/"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if at, err := answer.Location(); err != nil || at.String() != u.url {
+		t.Errorf("without the last slash: %d, to %v: what the page asks for is not there", answer.StatusCode, at)
+	}
 	if after := files(); !slices.Equal(before, after) {
 		t.Errorf("it wrote: %q, %q", before, after)
 	}

@@ -32,6 +32,9 @@ func Look(err error, store, table string) error {
 	if !errors.As(err, &missing) || len(missing.Close) > 0 && !missing.Dropped || listings[missing.Kind] == "" {
 		return err
 	}
+	if missing.Overlay != "" {
+		return fmt.Errorf("%w (--overlay %s)", err, ShellWord(missing.Overlay))
+	}
 	at := " " + ShellWord(store)
 	table, _, _ = strings.Cut(table, "@")
 	switch {

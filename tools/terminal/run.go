@@ -59,6 +59,19 @@ func Main(run func(ctx context.Context, args []string, stdin io.Reader, stdout, 
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
+// OutlivePipe runs f, for which it is an error to write to a standard output that nobody reads any more. Without it a
+// signal would end the process, and what f is to remove would stay. The signal comes when f has ended.
+func OutlivePipe(f func() error) error {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGPIPE)
+	err := f()
+	signal.Stop(signals)
+	if errors.Is(err, syscall.EPIPE) {
+		_, _ = os.Stdout.WriteString("\n")
+	}
+	return err
+}
+
 // A UsageError is an error of the arguments.
 type UsageError struct{ Err error }
 

@@ -23,7 +23,7 @@ type Ingest struct {
 	app.PopularFlag
 	app.MetricsFlag
 	Sources      []string      `arg:"" name:"source" help:"Files or directories in Hive layout, on a disk or at s3://, gs:// or az://bucket/path; or - for an Arrow IPC stream on standard input."`
-	Format       string        `default:"auto" enum:"auto,parquet,hive,orc,text,jsonl,arrow" help:"auto, parquet, hive, orc, text (CSV, TSV, Hive's text), jsonl or arrow."`
+	Format       string        `default:"auto" enum:"auto,parquet,hive,orc,csv,text,jsonl,arrow" help:"auto, parquet, hive, orc, csv or text (the same: CSV, TSV and Hive's text), jsonl or arrow."`
 	SessionKey   string        `placeholder:"COLUMN" help:"Cluster rows by this column. Default: what the mapping or the table says, else the source's order is kept."`
 	TimeKey      string        `placeholder:"COLUMN" help:"Order the rows of a session by this column."`
 	PartitionBy  string        `placeholder:"COLUMN" help:"Partition rows by this column, besides the directories' partitions. Default: as the table is partitioned."`

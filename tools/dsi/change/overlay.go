@@ -43,7 +43,7 @@ func policyText(u catalog.MissingPolicy) string {
 type overlaySource struct {
 	From    []string `placeholder:"FILE" help:"Files or directories to join, or - for an Arrow IPC stream on standard input. May be repeated."`
 	Key     []string `placeholder:"FEATURE" help:"Feature by which rows of the files and the table are joined; several, separated by commas, form one key. Default: the table's request key."`
-	Format  string   `default:"auto" enum:"auto,parquet,hive,orc,text,jsonl,arrow" help:"auto, parquet, hive, orc, text, jsonl or arrow."`
+	Format  string   `default:"auto" enum:"auto,parquet,hive,orc,csv,text,jsonl,arrow" help:"auto, parquet, hive, orc, csv or text (the same), jsonl or arrow."`
 	Mapping string   `placeholder:"FILE" help:"Mapping file: names, kinds and roles of columns, and columns to drop."`
 	DDL     string   `name:"ddl" placeholder:"FILE" help:"The schema of a text dump, as Hive's SHOW CREATE TABLE prints it."`
 	Expr    []string `sep:"none" placeholder:"EXPR" help:"A feature and a condition, as in 'label_v2 = click = 1 AND dwell > 10': 1 where the condition is true, 0 where it is false, null where it is unknown; or a number, as in 'ctr = clicks / shows'. May be repeated."`

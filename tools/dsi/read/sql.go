@@ -67,6 +67,10 @@ itself, and skips the other rows. DuckDB 2 and pyarrow must be installed for Pyt
 
 // Run runs the command.
 func (c *SQL) Run(ctx context.Context, e *app.Env) error {
+	return terminal.OutlivePipe(func() error { return c.run(ctx, e) })
+}
+
+func (c *SQL) run(ctx context.Context, e *app.Env) error {
 	format, err := c.format(e.JSON)
 	if err != nil {
 		return err
@@ -181,8 +185,12 @@ func (s *scanServer) run(ctx context.Context, task sqlTask, result func(io.Reade
 		return err
 	}
 	var stderr python.Stderr
-	cmd.Stdin, cmd.Stderr = bytes.NewReader(text), &stderr
+	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	in, err := cmd.StdinPipe() // open as long as this process is there
 	if err != nil {
 		return err
 	}
@@ -190,6 +198,7 @@ func (s *scanServer) run(ctx context.Context, task sqlTask, result func(io.Reade
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { cmd.Process.Kill() })()
+	_, _ = in.Write(append(text, '\n')) // a script that has ended says why
 	err = result(out)
 	if err != nil {
 		cmd.Process.Kill() // nobody reads what it writes
@@ -302,11 +311,14 @@ func printJSONRows(e *app.Env, r io.Reader) error {
 		line = bytes.TrimRight(line, "\n")
 		switch n {
 		case 0:
-			fmt.Fprintf(e.Out, "%s,\n\"rows\": [\n", bytes.TrimSuffix(line, []byte("}")))
+			_, err = fmt.Fprintf(e.Out, "%s,\n\"rows\": [\n", bytes.TrimSuffix(line, []byte("}")))
 		case 1:
-			fmt.Fprintf(e.Out, "%s", line)
+			_, err = e.Out.Write(line)
 		default:
-			fmt.Fprintf(e.Out, ",\n%s", line)
+			_, err = fmt.Fprintf(e.Out, ",\n%s", line)
+		}
+		if err != nil {
+			return fmt.Errorf("standard output: %w", err)
 		}
 	}
 }

@@ -4,8 +4,11 @@ import base64
 import decimal
 import json
 import math
+import os
 import re
+import shutil
 import socket
+import threading
 
 try:
     import duckdb
@@ -20,9 +23,19 @@ except ImportError:
     print(f"DuckDB {duckdb.__version__} cannot be told which columns and rows are read", file=sys.stderr)
     sys.exit(77)
 
-task = json.load(sys.stdin)
+task = json.loads(sys.stdin.readline())
 opened = set()  # names that dsi was asked for
 listed = {}  # the tables of the store, once they were asked for
+
+
+def end_with_dsi():
+    """When dsi has been killed, ends the process and removes what dsi would: standard input is open until then."""
+    os.read(0, 1)
+    shutil.rmtree(task["spill"], ignore_errors=True)
+    os._exit(1)
+
+
+threading.Thread(target=end_with_dsi, daemon=True).start()
 
 
 def ask(**request):
@@ -46,7 +59,7 @@ class Table(ArrowScanSource):
         super().__init__(None)
         self.name, self.count = name, rows
         self.rows_only = "rows"
-        while schema.get_field_index(self.rows_only) >= 0:
+        while self.rows_only in {n.casefold() for n in schema.names}:
             self.rows_only += "_"
         self.schema = schema.insert(0, pa.field(self.rows_only, pa.bool_()))
 
@@ -133,15 +146,22 @@ def literal(constant):
     return None
 
 
-def check_case(name):
-    """Raises an error if DuckDB, which does not tell upper from lower case, might read another table for this one."""
-    table = name.partition("@")[0]
+def check_case(what, names, instead):
+    """Raises an error if DuckDB, which does not tell upper from lower case, might take one of the names for another."""
+    first = {}
+    for name in sorted(names):
+        other = first.setdefault(name.casefold(), name)
+        if other != name:
+            raise duckdb.InvalidInputException(f"{what} {other} and {name}: their names differ only in case, which "
+                                               f"DuckDB does not see: {instead}")
+
+
+def check_table(name):
+    table = name.partition("@")[0].casefold()
     if "tables" not in listed:
         listed.update(ask(list=True)[0])
-    alike = [t for t in listed.get("tables", []) if t.casefold() == table.casefold()]
-    if len(alike) > 1:
-        raise duckdb.InvalidInputException(f"tables {' and '.join(sorted(alike))}: their names differ only in case, "
-                                           "which DuckDB does not see: dsi export writes one of them")
+    alike = [t for t in listed.get("tables", []) if t.casefold() == table]
+    check_case("tables", alike, "dsi export writes one of them")
 
 
 def open_table(con, name):
@@ -149,11 +169,13 @@ def open_table(con, name):
     if name in opened:
         return False
     opened.add(name)
-    check_case(name)
+    check_table(name)
     answer, data = ask(table=name)
     if "error" in answer:
         return False
-    table = Table(name, answer.get("rows"), pa.ipc.open_stream(data).schema)
+    schema = pa.ipc.open_stream(data).schema
+    check_case(f"table {name}: features", schema.names, "dsi features rename gives one another name")
+    table = Table(name, answer.get("rows"), schema)
     con.from_arrow(table).project(f"* exclude ({quoted(table.rows_only)})").create_view(name)
     return True
 
@@ -190,6 +212,11 @@ def plain(value):
     return value if value is None or isinstance(value, (str, int, float)) else str(value)
 
 
+# Types, and lists of them, whose values DuckDB writes as text. Python has no year 0 or 10000 and no infinite time, and
+# takes other values for others.
+TEXT = re.compile(r"(DATE|TIME.*|INTERVAL|BIT|UHUGEINT)(\[\d*\])*")
+
+
 def write_rows(result):
     """A line with the names and types of the columns, then a line per row."""
 
@@ -198,7 +225,11 @@ def write_rows(result):
 
     if result is None:
         return line({"columns": [], "types": []})
-    line({"columns": result.columns, "types": [str(t) for t in result.types]})
+    types = [str(t) for t in result.types]
+    line({"columns": result.columns, "types": types})
+    as_text = [re.sub(r"^[^\[]*", "VARCHAR", t) if TEXT.fullmatch(t) else "" for t in types]
+    if any(as_text):
+        result = result.project(", ".join(f"#{i + 1}::{t}" if t else f"#{i + 1}" for i, t in enumerate(as_text)))
     left = task["rows"]
     for batch in result.to_arrow_reader(4096):
         for row in zip(*(column.to_pylist() for column in batch.columns)):

@@ -20,6 +20,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/report"
 	"github.com/dsistore/dsistore/tools/report/page"
+	"github.com/dsistore/dsistore/tools/terminal"
 )
 
 // A site answers requests for the page and its figures.
@@ -31,7 +32,7 @@ type site struct {
 	every   int // seconds between two looks at the store
 	key     string
 	host    string // that --listen names
-	warn    func(error)
+	warn    func(text string)
 	outside atomic.Bool    // other machines reach it
 	looking sync.WaitGroup // at the store
 
@@ -42,7 +43,7 @@ type site struct {
 	ended   time.Time     // the last look
 	current *report.Report
 	version string
-	warned  string
+	failed  string // what the last look said, if it failed
 }
 
 // A madeTable is what was reported of a table at a version.
@@ -62,7 +63,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Content-Security-Policy", "frame-ancestors 'none'")
 	h.Set("Referrer-Policy", "no-referrer")
-	key, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	key, path, whole := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	switch {
 	case !s.isThisMachine(r.Host) || !sameOrigin(r):
 		http.Error(w, "dsi ui answers only requests to the address that it printed, from its own page",
@@ -71,6 +72,8 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "open the whole address that dsi ui printed: its last part is the key", http.StatusForbidden)
 	case r.Method != http.MethodGet:
 		http.Error(w, "only GET", http.StatusMethodNotAllowed)
+	case !whole: // beside which there is no report
+		http.Redirect(w, r, "/"+s.key+"/", http.StatusMovedPermanently)
 	case path == "":
 		s.servePage(w, r)
 	case path == "report":
@@ -100,7 +103,7 @@ func sameOrigin(r *http.Request) bool {
 }
 
 func (s *site) servePage(w http.ResponseWriter, r *http.Request) {
-	current, version := s.newest(r.Context())
+	current, version, _ := s.newest(r.Context())
 	var out bytes.Buffer
 	if err := page.WriteLive(&out, current, page.Live{Version: version, Seconds: s.every}); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -111,7 +114,10 @@ func (s *site) servePage(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *site) serveReport(w http.ResponseWriter, r *http.Request) {
-	current, version := s.newest(r.Context())
+	current, version, failed := s.newest(r.Context())
+	if failed != "" {
+		w.Header().Set("Dsistore-Failed", url.PathEscape(failed))
+	}
 	if r.URL.Query().Get("seen") == version {
 		w.WriteHeader(http.StatusNoContent)
 		return
@@ -126,8 +132,9 @@ func (s *site) serveReport(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(text)
 }
 
-// newest returns the report and its version, after a look at the store unless the last one was just now.
-func (s *site) newest(ctx context.Context) (*report.Report, string) {
+// newest returns the report and its version, after a look at the store unless the last one was just now; and what kept
+// that look from new figures, or "".
+func (s *site) newest(ctx context.Context) (current *report.Report, version, failed string) {
 	s.mu.Lock()
 	if s.running == nil && time.Since(s.ended) > time.Duration(s.every)*time.Second/2 && s.ctx.Err() == nil {
 		s.running = make(chan struct{})
@@ -135,8 +142,8 @@ func (s *site) newest(ctx context.Context) (*report.Report, string) {
 			err := s.look(s.ctx)
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if err != nil && s.ctx.Err() == nil {
-				s.complain(err)
+			if s.ctx.Err() == nil {
+				s.looked(err)
 			}
 			close(s.running)
 			s.running, s.ended = nil, time.Now()
@@ -155,11 +162,11 @@ func (s *site) newest(ctx context.Context) (*report.Report, string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.current, s.version
+	return s.current, s.version, s.failed
 }
 
-// look reports anew on the tables that have changed. Only one look goes on at a time. Its error is for what keeps it
-// from any report: then the last one stays.
+// look reports anew on the tables that have changed. Only one look goes on at a time. Its error is of the tables that
+// the report has as they were, or not at all; where there is no new report the last one stays.
 func (s *site) look(ctx context.Context) error {
 	names, all := s.names, len(s.names) == 0
 	if all {
@@ -169,7 +176,7 @@ func (s *site) look(ctx context.Context) error {
 		}
 	}
 	r, made, digest := report.New(s.store, s.opts), map[string]madeTable{}, sha256.New()
-	var failed error // of tables that the report has as they were, or not at all
+	var failed error
 	for _, name := range names {
 		t, err := s.table(ctx, name, s.made[name])
 		if err != nil && (!all || ctx.Err() != nil) {
@@ -188,10 +195,7 @@ func (s *site) look(ctx context.Context) error {
 	if version := hex.EncodeToString(digest.Sum(nil)[:16]); version != s.version {
 		s.current, s.version = r, version
 	}
-	if failed != nil {
-		s.complain(failed)
-	}
-	return nil
+	return failed
 }
 
 // table reports on a table, unless it is still at the version of the old report. That is also returned with an error,
@@ -211,10 +215,13 @@ func (s *site) table(ctx context.Context, name string, old madeTable) (madeTable
 	return madeTable{version, r.Tables}, nil
 }
 
-// complain warns of an error, once as long as it stays the same. s.mu is held.
-func (s *site) complain(err error) {
-	if text := err.Error(); text != s.warned {
-		s.warned = text
-		s.warn(err)
+// looked says how a look ended: it warns of an error, once as long as it stays the same. s.mu is held.
+func (s *site) looked(err error) {
+	was := s.failed
+	if s.failed = ""; err == nil {
+		return
+	}
+	if s.failed = terminal.ErrorText(err); s.failed != was {
+		s.warn(s.failed)
 	}
 }

@@ -35,16 +35,18 @@ func (c *UI) Run(ctx context.Context, e *app.Env) error {
 		return err
 	}
 	s := &site{ctx: ctx, store: store, names: c.Table, every: lookEvery, key: rand.Text(),
-		warn: func(err error) { e.Warnf("%s", terminal.OneLine(err.Error())) }}
+		warn: func(text string) { e.Warnf("%s", text) }}
 	if object.HighLatency(store.Blobs()) {
 		s.every = lookEveryOutside
 	}
 	if s.opts.Prices, err = prices.For(store.Blobs().URI(), ""); err != nil {
 		return terminal.UsageError{Err: err}
 	}
-	if err := s.look(ctx); err != nil { // and not a page that says it
+	err = s.look(ctx)
+	if s.current == nil { // rather than a page that says it
 		return err
 	}
+	s.looked(err)
 	defer s.looking.Wait()
 	s.host, _, _ = net.SplitHostPort(c.Listen) // Serve says what is wrong
 	server, err := serve.Serve("--listen", c.Listen, s)

@@ -26,8 +26,11 @@ var formats = []*input.Format{
 	arrowsource.Format,
 }
 
-// formatNamed returns the format of a name, nil where there is none.
+// formatNamed returns the format of a name, nil where there is none. csv is another name of text.
 func formatNamed(name string) *input.Format {
+	if name == "csv" {
+		name = text.Format.Name
+	}
 	i := slices.IndexFunc(formats, func(f *input.Format) bool { return f.Name == name })
 	if i < 0 {
 		return nil

@@ -32,7 +32,7 @@ func Write(w io.Writer, r *report.Report) error { return WriteLive(w, r, Live{})
 
 // WriteLive writes the page for a server that answers, beside it, "report?seen=VERSION": with 204 as long as the
 // report is of that version, else with what Encode makes of the newer one, and its version as Dsistore-Version in the
-// header.
+// header. Dsistore-Failed in the header says, escaped as in a path, why there may be none although the store changed.
 func WriteLive(w io.Writer, r *report.Report, live Live) error {
 	data, err := Encode(r)
 	if err != nil {

@@ -18,7 +18,10 @@ function keepUp() {
         update(await answer.json());
         say("There are new figures.");
       } else if (answer.status !== 204) throw new Error(await answer.text());
-      said.textContent = "Live: new snapshots and reads are shown within " + plural(Number(seconds), "second") + ".";
+      const failed = answer.headers.get("Dsistore-Failed");
+      said.textContent = failed
+        ? "Some figures are not live, the store cannot be read: " + decodeURIComponent(failed)
+        : "Live: new snapshots and reads are shown within " + plural(Number(seconds), "second") + ".";
     } catch (e) {
       said.textContent = "These figures are not live any more: " + (e instanceof TypeError ? "dsi ui has ended." : e.message);
     }
