@@ -3,11 +3,13 @@ package compaction
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/gc"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/repair"
 )
@@ -114,4 +116,101 @@ func TestRepairedTable(t *testing.T) {
 	_, err = x.store.GC(t.Context(), gc.Options{NoWait: true})
 	x.check(err)
 	x.verify("collected")
+}
+
+// TestEraseAside: an erasure is complete in what a repair has put aside too, however it was damaged.
+func TestEraseAside(t *testing.T) {
+	ctx := t.Context()
+	const person = "only-here-0001"
+	for what, damage := range map[string]func(x *tester, d catalog.SegmentDescriptor){
+		"its key":       func(x *tester, d catalog.SegmentDescriptor) { x.spoil(d, "session") },
+		"another value": func(x *tester, d catalog.SegmentDescriptor) { x.spoil(d, "name") },
+		"its index": func(x *tester, d catalog.SegmentDescriptor) {
+			x.spoil(d, "name")
+			x.check(x.blobs.Delete(ctx, d.Index))
+			x.open()
+		},
+		"nothing lost": func(x *tester, d catalog.SegmentDescriptor) {
+			x.check(x.blobs.Delete(ctx, d.Index))
+			x.open()
+		},
+	} {
+		for _, null := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, null %v", what, null), func(t *testing.T) {
+				x := erasable(t, object.NewMemory(), 6)
+				rows := x.newRows(20, 1) // of one segment
+				for i := range rows {
+					rows[i].Session = person
+				}
+				x.ingest(rows)
+				var d catalog.SegmentDescriptor
+				for id, p := range x.where(x.latest()) {
+					if x.rows[id].Session == person {
+						d = p.segment
+					}
+				}
+				damage(x, d)
+				x.repair(repair.Options{NullFeatures: null})
+				// With a table of keys, which the copy has anew, the erasure finds the rows by that.
+				if len(x.holdsBytes(person)) == 0 || d.KeysSize == 0 {
+					t.Fatal("nothing was put aside", d)
+				}
+				_, err := Erase(ctx, x.table, Erasure{Keys: sessionKeys(x, person), Compact: x.options()})
+				x.check(err)
+				if left := x.holdsBytes(person); len(left) > 0 {
+					t.Errorf("%s is left in %v", person, left)
+				}
+			})
+		}
+	}
+}
+
+// TestEraseLost: what only a lost snapshot named an erasure reaches, or it fails, or it says that there are objects
+// that it knows nothing of. gc takes them.
+func TestEraseLost(t *testing.T) {
+	ctx := t.Context()
+	const person = "only-here-0001"
+	for what, damaged := range map[string]func(b []byte) []byte{
+		"a bit":   func(b []byte) []byte { b[len(b)-1] ^= 1; return b },
+		"no byte": func([]byte) []byte { return nil },
+	} {
+		for _, before := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, rows before %v", what, before), func(t *testing.T) {
+				x := erasable(t, object.NewMemory(), 6)
+				rows := x.newRows(20, 1)
+				for i := range rows {
+					rows[i].Session = person
+				}
+				if before {
+					x.ingest(rows[:10])
+				}
+				x.ingest(rows[10:])
+				n := x.latest().Info().Number
+				name := names.SnapshotName("ads", n)
+				info, err := x.blobs.Stat(ctx, name)
+				x.check(err)
+				b := make([]byte, info.Size)
+				x.check(x.blobs.ReadAt(ctx, name, b, 0))
+				x.check(x.blobs.Delete(ctx, name))
+				x.check(x.blobs.PutIfAbsent(ctx, name, damaged(b)))
+				x.open()
+				x.repair(repair.Options{From: n - 1, Undelete: true})
+				x.open()
+				keys := sessionKeys(x, person)
+				r, err := Erase(ctx, x.table, Erasure{Keys: keys, Compact: x.options()})
+				left := x.holdsBytes(person)
+				if len(left) > 0 && err == nil && r.Unnamed == 0 {
+					t.Errorf("%s is left in %v, and the erasure says that it is done: %+v", person, left, r)
+				}
+				t.Log(err, len(left))
+				_, err = x.store.GC(ctx, gc.Options{NoWait: true})
+				x.check(err)
+				_, err = Erase(ctx, x.table, Erasure{Keys: keys, Compact: x.options()})
+				x.check(err)
+				if left := x.holdsBytes(person); len(left) > 0 {
+					t.Errorf("after gc %s is left in %v", person, left)
+				}
+			})
+		}
+	}
 }

@@ -38,6 +38,13 @@ func TestNewerSnapshot(t *testing.T) {
 	if err := os.WriteFile(path, b, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := newTable(t, l).Latest(ctx); !errors.Is(err, format.ErrCorrupt) {
+		t.Errorf("one byte of a snapshot of this version: %v", err)
+	}
+	b[snapshot.HeaderBytes-1]++ // of the checksum, which is of other bytes
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	tab = newTable(t, l)
 	_, latest := tab.Latest(ctx)
 	_, listed := tab.Snapshots(ctx)

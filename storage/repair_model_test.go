@@ -297,7 +297,7 @@ func ruin(t *testing.T, blobs object.Store, name string, data []byte) {
 
 // damage returns one of the ways in which an object is damaged.
 func damage(r *rand.Rand, data []byte) ([]byte, string) {
-	switch r.IntN(6) {
+	switch r.IntN(8) {
 	case 0:
 		return nil, "removed"
 	case 1:
@@ -305,6 +305,10 @@ func damage(r *rand.Rand, data []byte) ([]byte, string) {
 		return bytes.Clone(data[:n]), fmt.Sprintf("cut to %d of %d", n, len(data))
 	case 2:
 		return make([]byte, len(data)), "zeros"
+	case 3:
+		return []byte{}, "empty"
+	case 4:
+		return append(bytes.Clone(data), make([]byte, 1+r.IntN(5000))...), "longer"
 	}
 	out := bytes.Clone(data)
 	at := r.IntN(len(out))

@@ -85,14 +85,15 @@ func (b *broken) check(s *Store, r *repair.Report, what string) {
 	if err != nil {
 		t.Fatal(what, err)
 	}
-	equal := func(m string, d catalog.SegmentDescriptor, values map[string][]int64) {
+	// under, unless empty, is a feature that nobody reads: a layer replaces it in all rows.
+	equal := func(m string, d catalog.SegmentDescriptor, values map[string][]int64, under string) {
 		t.Helper()
 		got, err := columns(ctx, s, d, slices.Sorted(maps.Keys(values))...)
 		if err != nil {
 			t.Fatal(what, err)
 		}
 		for name, v := range values {
-			if slices.Contains(null[m], name) {
+			if slices.Contains(null[m], name) || name == under && got[name] == nil {
 				v = nil
 			}
 			if !slices.Equal(got[name], v) {
@@ -117,7 +118,11 @@ func (b *broken) check(s *Store, r *repair.Report, what string) {
 		if d.Partition.String() != m.partition || d.Rows != uint64(m.rows) {
 			t.Fatalf("%s: segment %d is %+v, want %+v", what, i, d, m)
 		}
-		equal(m.id, d, m.values)
+		under := ""
+		if l := m.layers["m"]; l != nil && l.cover == nil {
+			under = "y"
+		}
+		equal(m.id, d, m.values, under)
 		sameSet(deleted[i], m.deleted, "deleted rows")
 		for name := range want.lists {
 			rows, err := snap.ListedRows(ctx, name, d)
@@ -137,7 +142,7 @@ func (b *broken) check(s *Store, r *repair.Report, what string) {
 			if l == nil {
 				continue
 			}
-			equal(wanted.id, l.Data, wanted.values)
+			equal(wanted.id, l.Data, wanted.values, "")
 			if l.All != (wanted.cover == nil) {
 				t.Fatalf("%s: layer of %s over segment %d covers all: %v", what, o.Name, i, l.All)
 			}
@@ -226,7 +231,7 @@ func (b *broken) checkSound(s *Store, r *repair.Report, what string) {
 		t.Fatalf("%s: after the repair: %v %v", what, err, v.Damage)
 	}
 	again, err := s.Repair(ctx, "ads", repair.Options{})
-	if err != nil || again.Repairs() > 0 {
+	if err != nil || again.Repairs() > 0 && r.Left() == 0 {
 		t.Fatalf("%s: another repair: %v %+v", what, err, deref(again.Items))
 	}
 	tab, err := s.NewTable(ctx, "ads")
@@ -302,7 +307,7 @@ func TestRepair(t *testing.T) {
 	}
 	actions := map[repair.Action]int{}
 	for trial := range trials {
-		r := rand.New(rand.NewPCG(uint64(trial), 7))
+		r := rand.New(rand.NewPCG(uint64(trial), 8))
 		mem := copyOf(t, b.mem)
 		what := fmt.Sprintf("trial %d:", trial)
 		ids, damaged := map[string]bool{}, map[string]bool{}
@@ -313,6 +318,9 @@ func TestRepair(t *testing.T) {
 		for k := range n {
 			name := list[(trial+k*r.IntN(len(list)))%len(list)]
 			data, how := damage(r, clean[name])
+			if other := list[r.IntN(len(list))]; other != name && r.IntN(8) == 0 {
+				data, how = bytes.Clone(clean[other]), "is "+other
+			}
 			ruin(t, mem, name, data)
 			damaged[name] = true
 			what += fmt.Sprintf(" %s %s;", name, how)

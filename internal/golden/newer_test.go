@@ -2,6 +2,7 @@ package golden
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io/fs"
 	"os"
@@ -30,7 +31,8 @@ func TestNewerStore(t *testing.T) {
 				t.Fatal(found, err)
 			}
 			b := read(t, found[0]) // names sort newest first
-			b[7]++
+			b[7]++                 // with the checksum of before it would be a damaged byte
+			binary.LittleEndian.PutUint64(b[176:], xxhash.Sum64(b[:176]))
 			write(t, found[0], b)
 		},
 	} {

@@ -21,6 +21,9 @@ const (
 	fileErase  = "compaction/erase.go"
 	filePast   = "compaction/erase_history.go"
 	fileIngest = "tools/ingest/ingest.go"
+
+	fileRepair   = "storage/repair/apply.go"
+	fileRepaired = "storage/commit/op_repair.go"
 )
 
 // mutations are the mistakes. The first are those that the first protocols had, in terms of these.
@@ -223,5 +226,28 @@ var mutations = []mutation{
 		name: "an ingest discards its segments when it does not know what became of its commit", file: fileIngest,
 		edits: []edit{{"if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrDuplicateSource) {",
 			"if err != nil {"}},
+	},
+	{
+		name: "a repair does not look what was set for its segments meanwhile", file: fileRepaired,
+		edits: []edit{{"if err := e.drop(key, old, true); err != nil {",
+			"if err := e.drop(key, old, false); err != nil {"}},
+	},
+	{
+		name: "a repair does not say which snapshot it has read", file: fileRepair,
+		edits: []edit{{"Base: p.base.Info().Number}}", "Base: 1 << 40}}"}},
+	},
+	{
+		name: "a repair leaves the deletes of what it copies", file: fileRepair,
+		edits: []edit{{"set, err := a.bitmap(ctx, deleted, old, made)",
+			"set, err := bitmap.Ref{}, error(nil)\n\t_ = deleted"}},
+	},
+	{
+		name: "a repair discards its copies when it does not know what became of its commit", file: fileRepair,
+		edits: []edit{{"\t\treturn err // it may have been made",
+			"\t\ta.discard(ctx)\n\t\treturn err // it may have been made"}},
+	},
+	{
+		name: "a repair takes what gc has taken meanwhile for damage", file: "storage/repair/repair.go",
+		edits: []edit{{"return cmp.Or(p.isSame(ctx), err)", "return err"}},
 	},
 }

@@ -27,12 +27,13 @@ const (
 	opTruncate               // Truncate
 	// the objects of a table, all at once, when no other machine is at anything: its writers were stopped
 	opRemove
+	opDamage // bytes of an object become others
 )
 
 var operationNames = [...]string{
 	opTurn: "turn", opWait: "wait", opRead: "read", opStat: "stat", opPut: "put", opCreate: "create", opList: "list",
 	opDelete:   "delete",
-	opTruncate: "truncate", opRemove: "remove",
+	opTruncate: "truncate", opRemove: "remove", opDamage: "damage",
 }
 
 func (k operationKind) String() string { return operationNames[k] }
@@ -155,6 +156,8 @@ func (b *blobs) perform(o *operation, f fault, page int) (late bool) {
 		o.changed = o.err == nil
 	case opRemove:
 		o.changed = b.removeAll(o.name)
+	case opDamage:
+		o.changed = b.damage(o.name)
 	}
 	switch {
 	case f == faultLost:

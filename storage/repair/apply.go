@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
@@ -34,6 +36,10 @@ func (p *planner) apply(ctx context.Context) error {
 	}
 	if err != nil {
 		a.discard(ctx)
+		if a.opts.Shallow && isDamage(err) {
+			err = fmt.Errorf("what is copied is damaged where --shallow does not look, and nothing was repaired: run "+
+				"this without it: %w", err)
+		}
 		return err
 	}
 	a.change()
@@ -41,6 +47,10 @@ func (p *planner) apply(ctx context.Context) error {
 	if err != nil {
 		if errors.Is(err, catalog.ErrConflict) {
 			a.discard(ctx)
+		} else if errors.Is(err, catalog.ErrNotFound) { // a branch or list that was to be dropped
+			err = fmt.Errorf("%w: %w", catalog.ErrConflict, err)
+		}
+		if errors.Is(err, catalog.ErrConflict) {
 			return fmt.Errorf("the table was changed meanwhile, and nothing was repaired: run this again: %w", err)
 		}
 		return err // it may have been made: what is not named gc finds
@@ -225,6 +235,7 @@ func (a *applier) change() {
 			notes = append(notes, i.note())
 		}
 	}
-	a.c.Ops = []commit.Operation{gone, a.replaced, a.deletes, a.listed, a.set, a.removed, lists,
+	omitted := commit.OmitFeatures(slices.Sorted(maps.Keys(x.omitted)))
+	a.c.Ops = []commit.Operation{omitted, gone, a.replaced, a.deletes, a.listed, a.set, a.removed, lists,
 		commit.DropBranches(a.branches), commit.ExpireBelow(a.expire), commit.Repair{Lost: a.lost, Notes: notes}}
 }

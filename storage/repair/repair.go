@@ -1,9 +1,11 @@
 package repair
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/snapshot"
 	"github.com/dsistore/dsistore/storage/verify"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 // Operation is the operation of the snapshots that repairs make.
@@ -76,7 +79,7 @@ type Report struct {
 	Base     uint64  `json:"base"`               // the snapshot that the repair builds on; 0: none can be read
 	Snapshot uint64  `json:"snapshot,omitempty"` // that the repair made
 	Items    []*Item `json:"items"`
-	LostRows uint64  `json:"lost_rows"`
+	LostRows uint64  `json:"lost_rows"` // of Base; what was done since is lost besides, where the table goes back
 	// NeedsFrom: the newest snapshot cannot be read. It is done only with From, and these are the snapshots to choose
 	// from, the newest first, at most 10.
 	NeedsFrom []uint64 `json:"needs_from,omitempty"`
@@ -146,6 +149,7 @@ type planner struct {
 	mu         sync.Mutex
 	runs       map[names.ID]bool // of those that verify blames, which are damaged; guarded by mu
 
+	last     uint64 // the newest snapshot
 	base     *snapshot.Snapshot
 	lost     lostRange // the newest snapshots, which the repair goes back behind
 	expire   uint64    // snapshots below expire; 0: no more than have
@@ -168,17 +172,60 @@ func look(err error) error {
 	return fmt.Errorf("not everything can be looked at, and what may be whole is not taken out: %w", err)
 }
 
+// sure calls f again where it finds damage: what was read wrong once may be whole.
+func (p *planner) sure(ctx context.Context, f func() error) error {
+	err := f()
+	if err == nil || !isDamage(err) {
+		return err
+	}
+	if err = f(); err == nil || !isDamage(err) {
+		return err
+	}
+	return cmp.Or(p.isThere(ctx), err)
+}
+
+// isThere returns an error unless the store has its marker. A directory whose disk is not mounted any more, and a
+// gateway without its service, say of all objects that they are missing.
+func (p *planner) isThere(ctx context.Context) error {
+	if _, err := p.s.Blobs.Stat(ctx, names.Marker); err != nil {
+		return fmt.Errorf("the store cannot be reached any more: %w", err)
+	}
+	return nil
+}
+
 // plan finds out what is damaged, and what becomes of it.
 func (p *planner) plan(ctx context.Context) error {
-	found, err := verify.Run(ctx, p.s, []string{p.t.Table}, verify.Options{
-		Deep: !p.opts.Shallow, Progress: p.opts.Progress, MaxDamage: 1 << 62})
+	err := p.find(ctx)
+	if err != nil && !isDamage(err) || err == nil && len(p.r.Items) == 0 {
+		return err
+	}
+	return cmp.Or(p.isSame(ctx), err)
+}
+
+// isSame returns an error if snapshots have expired since the repair began to look: what gc or an erasure has taken
+// since looks as if it were missing. So does the newest snapshot, once there are others after it.
+func (p *planner) isSame(ctx context.Context) error {
+	n, err := p.t.Newest(ctx)
+	if err != nil || n.Number == p.last {
+		return look(err)
+	}
+	m, err := p.t.Header(ctx, n.Number)
+	if err != nil {
+		return look(err)
+	}
+	if p.base == nil || p.lost.Last > 0 || m.Info.Oldest > p.base.Info().Oldest {
+		return fmt.Errorf("snapshots were made, or have expired, while this looked: run it again: %w",
+			catalog.ErrConflict)
+	}
+	return nil
+}
+
+func (p *planner) find(ctx context.Context) error {
+	found, err := p.verify(ctx, nil)
 	if err != nil {
 		return err
 	}
-	for _, d := range found.Damage {
-		if err := look(d); err != nil {
-			return err
-		}
+	for _, d := range found {
 		p.sort(d)
 	}
 	if err := p.snapshots(ctx); err != nil || p.base == nil {
@@ -201,6 +248,24 @@ func (p *planner) plan(ctx context.Context) error {
 		p.r.LostRows += i.Rows
 	}
 	return nil
+}
+
+// verify returns the damage of the table. only, unless nil, are the segments and row bitmaps to look at.
+func (p *planner) verify(ctx context.Context, only map[names.ID]bool) ([]error, error) {
+	opts := verify.Options{Deep: !p.opts.Shallow, MaxDamage: math.MaxUint64, Only: only}
+	if only == nil {
+		opts.Progress = p.opts.Progress
+	}
+	r, err := verify.Run(ctx, p.s, []string{p.t.Table}, opts)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range r.Damage {
+		if err := look(d); err != nil {
+			return nil, err
+		}
+	}
+	return r.Damage, nil
 }
 
 // sort notes damage by what it is of.
@@ -253,12 +318,17 @@ func texts(errs ...error) []string {
 
 // root looks at the root of the table: that is made anew where it is missing, for every snapshot has the table's id.
 func (p *planner) root(ctx context.Context) error {
-	_, err := p.t.ReadRoot(ctx)
+	missing := false
+	err := p.sure(ctx, func() error {
+		_, err := p.t.ReadRoot(ctx)
+		missing = errors.Is(err, object.ErrNotFound)
+		return wire.Missing(names.TableRoot(p.t.Table), err)
+	})
 	switch {
-	case errors.Is(err, object.ErrNotFound):
+	case err != nil && missing && isDamage(err):
 		p.noRoot = true
 		p.add(&Item{Action: Rebuild, Kind: "table id", Lost: "nothing is lost: every snapshot has the id",
-			Damage: []string{fmt.Sprintf("corrupt data in %s: object is missing", names.TableRoot(p.t.Table))}})
+			Damage: texts(err)})
 	case err != nil && isDamage(err):
 		p.add(&Item{Action: Leave, Kind: "table id", Damage: texts(err),
 			Lost: "move " + names.TableRoot(p.t.Table) + " away by hand, and run this again: it is made anew"})
@@ -270,9 +340,11 @@ func (p *planner) root(ctx context.Context) error {
 
 // note returns what the listing is to say of an item.
 func (i *Item) note() catalog.Repaired {
-	what := i.String() + ": " + i.Lost
-	out := catalog.Repaired{ID: i.ID, Rows: i.Rows,
-		What: strings.ToValidUTF8(what[:min(len(what), catalog.MaxRepairedText)], "")}
+	out := catalog.Repaired{ID: i.ID, Rows: i.Rows, What: i.String() + ": " + i.Lost}
+	const more = " ..." // features, as a rule
+	if len(out.What) > catalog.MaxRepairedText {
+		out.What = strings.ToValidUTF8(out.What[:catalog.MaxRepairedText-len(more)], "") + more
+	}
 	if i.Action == GoBack {
 		out.First, out.Last = i.First, i.Last
 	}
@@ -283,6 +355,8 @@ func (i *Item) note() catalog.Repaired {
 func (i *Item) String() string {
 	out := i.Kind
 	switch {
+	case i.Kind == "snapshots" && i.Last == 0:
+		return out
 	case i.Kind == "snapshots" && i.First == i.Last:
 		return fmt.Sprintf("snapshot %d", i.First)
 	case i.Kind == "snapshots":

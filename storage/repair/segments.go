@@ -2,6 +2,7 @@ package repair
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,9 +28,10 @@ type segments struct {
 	all      []catalog.SegmentDescriptor
 	deletes  []bitmap.Ref // of all
 	lost     map[string][]error
-	rebuilt  map[string]*remains // by segment
-	layers   []*layer            // that are damaged
-	notes    []catalog.Repaired  // of what no item has
+	rebuilt  map[string]*remains        // by segment
+	layers   []*layer                   // that are damaged
+	notes    []catalog.Repaired         // of what no item has
+	omitted  map[catalog.FeatureID]bool // dropped features that a copy lacks
 }
 
 // A layer is an overlay segment that is damaged.
@@ -62,27 +64,33 @@ func (p *planner) inspect(ctx context.Context, d catalog.SegmentDescriptor) (*re
 	}
 	r := &remains{d: d, errs: errs}
 	var entries []*segment.Entry
-	g, err := p.s.Segments.Open(ctx, d)
-	if err == nil {
+	err = p.sure(ctx, func() error {
+		g, err := p.s.Segments.Open(ctx, d)
+		if err != nil {
+			return err
+		}
 		r.stripes = g.StripeRows()
 		if entries, err = g.Entries(ctx); err == nil && len(entries) != int(d.Features) {
 			err = wire.Corrupt(d.Index, fmt.Sprintf("%d features: the listing says %d", len(entries), d.Features))
 		}
-	}
+		return err
+	})
 	if err != nil {
 		if err := look(err); err != nil {
 			return nil, err
 		}
-		var stripes []uint32
-		if stripes, entries, err = p.s.Segments.Recover(ctx, d); err != nil {
+		err = p.sure(ctx, func() error {
+			r.stripes, entries, err = p.s.Segments.Recover(ctx, d)
+			return err
+		})
+		if err != nil {
 			r.errs, r.nothing = append(r.errs, err), true
 			return r, look(err)
 		}
-		r.stripes = stripes
 	}
 	whole := map[uint64]bool{}
 	for _, e := range entries {
-		err := verify.Stripes(ctx, p.s, e)
+		err := p.sure(ctx, func() error { return verify.Values(ctx, p.s, e) })
 		if err := look(err); err != nil {
 			return nil, err
 		}
@@ -100,35 +108,67 @@ func (p *planner) inspect(ctx context.Context, d catalog.SegmentDescriptor) (*re
 	return r, nil
 }
 
-// misses returns the features of which values are lost, by their names, of those that are read; and whether one of them
-// is a key: then rows without it would be grouped with others, or found by none. With nothing left it is all of read.
-func (r *remains) misses(read map[catalog.FeatureID]catalog.Feature) (out []string, key bool) {
+// A loss has the features of which values are lost.
+type loss struct {
+	names   []string          // of those that are read, sorted
+	key     bool              // one of these is a key: rows without it would be grouped with others, or found by none
+	dropped []catalog.Feature // by name
+}
+
+// misses returns what is lost of features. With nothing left it is all of them.
+func (r *remains) misses(features map[catalog.FeatureID]catalog.Feature) (out loss) {
 	lost := map[catalog.FeatureID]catalog.Feature{}
 	if r.nothing {
-		maps.Copy(lost, read)
+		maps.Copy(lost, features)
 	}
 	for _, e := range r.damaged {
 		id := catalog.FeatureID(e.Meta.Feature)
-		if f, ok := read[id]; ok {
+		if f, ok := features[id]; ok {
 			lost[id] = f
 		}
 	}
 	for _, f := range lost {
 		if f.Status == catalog.FeatureDropped {
+			out.dropped = append(out.dropped, f)
 			continue
 		}
-		out = append(out, f.Name)
-		key = key || f.Role.IsKey()
+		out.names = append(out.names, f.Name)
+		out.key = out.key || f.Role.IsKey()
 	}
-	slices.Sort(out)
-	return out, key
+	slices.Sort(out.names)
+	slices.SortFunc(out.dropped, func(a, b catalog.Feature) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// copied sets an item's action to a copy that takes the place of what is damaged, without what is lost. where says
+// where features are null then.
+func (p *planner) copied(i *Item, lost loss, where string) {
+	i.Action, i.Features = Rebuild, lost.names
+	i.Lost = "nothing is lost: it is copied from what is whole"
+	if len(lost.names) > 0 {
+		i.Action = NullFeatures
+		i.Lost = fmt.Sprintf("the values of %s are lost: they are null %s", strings.Join(lost.names, ", "), where)
+	}
+	if len(lost.dropped) == 0 {
+		return
+	}
+	var dropped []string
+	for _, f := range lost.dropped {
+		p.segments.omitted[f.ID] = true
+		dropped = append(dropped, f.Name)
+	}
+	if len(lost.names) == 0 {
+		i.Lost = "nothing is lost that is read: it is copied from what is whole"
+	}
+	i.Lost += fmt.Sprintf("; dropped features lose their values: %s, null %s if restored", strings.Join(dropped, ", "),
+		where)
 }
 
 // findSegments finds out what of the base's segments is damaged, and of what lies over them.
 func (p *planner) findSegments(ctx context.Context) error {
 	x := &p.segments
 	x.lost, x.rebuilt, x.dropped = map[string][]error{}, map[string]*remains{}, map[string]bool{}
-	x.features = map[catalog.FeatureID]catalog.Feature{}
+	x.features, x.omitted = map[catalog.FeatureID]catalog.Feature{}, map[catalog.FeatureID]bool{}
 	features, err := p.base.AllFeatures(ctx)
 	if err != nil {
 		return err
@@ -160,7 +200,7 @@ func (p *planner) findSegments(ctx context.Context) error {
 			return err
 		}
 		if r == nil {
-			p.wholeAgain("segment", d.ID)
+			p.isWhole("segment", d.ID, wholeAgain)
 			continue
 		}
 		x.rebuilt[d.ID] = r
@@ -175,8 +215,7 @@ func (p *planner) findSegments(ctx context.Context) error {
 	if err := p.findLists(ctx); err != nil {
 		return err
 	}
-	p.findRest()
-	return nil
+	return p.findRest(ctx)
 }
 
 // isDamaged reports whether verify has found something wrong with what has the id.
@@ -192,26 +231,37 @@ func (p *planner) taken(id string) {
 	}
 }
 
-// wholeAgain names what was damaged when it was read first, and is not when it is read again.
-func (p *planner) wholeAgain(kind, id string) {
+const (
+	wholeAgain = "nothing is wrong with it when it is read again: check the disk, the memory and the network"
+	readable   = "it can be read, and nothing is done about it"
+)
+
+// isWhole names what was damaged when verify read it, and can be read.
+func (p *planner) isWhole(kind, id, how string) {
 	i, err := names.ParseID(id)
 	if err != nil {
 		return
 	}
-	p.add(&Item{Action: Leave, Kind: kind, ID: id, Damage: texts(p.byID[i]...),
-		Lost: "nothing is wrong with it when it is read again: check the disk, the memory and the network"})
+	p.add(&Item{Action: Leave, Kind: kind, ID: id, Damage: texts(p.byID[i]...), Lost: how})
 	p.taken(id)
 }
 
 // damagedRows returns the damage of a row bitmap that is an object, looked at again; nil: none.
 func (p *planner) damagedRows(ctx context.Context, r bitmap.Ref) ([]error, error) {
-	id, _, ok := r.Object()
+	id, size, ok := r.Object()
 	if !ok || len(p.byID[id]) == 0 {
 		return nil, nil
 	}
-	_, err := p.s.Bitmaps.Read(ctx, r)
+	err := p.sure(ctx, func() error {
+		_, err := p.s.Bitmaps.Read(ctx, r)
+		return err
+	})
 	if err == nil {
-		p.wholeAgain("row bitmap", id.String())
+		how := wholeAgain
+		if info, err := p.s.Blobs.Stat(ctx, id.RowsName()); err == nil && uint64(info.Size) != size {
+			how = readable // what is behind its end nobody reads
+		}
+		p.isWhole("row bitmap", id.String(), how)
 		return nil, nil
 	}
 	return p.byID[id], look(err)
@@ -250,6 +300,9 @@ func (p *planner) findLayers(ctx context.Context) error {
 		o := &x.overlays[i]
 		read := map[catalog.FeatureID]catalog.Feature{}
 		for _, f := range o.Features {
+			if o.Merged != 0 {
+				f.Status = x.features[f.ID].Status // the overlay's says nothing
+			}
 			read[f.ID] = f
 		}
 		err := p.base.EachOverlaySegment(ctx, *o, func(l catalog.OverlaySegment) error {
@@ -266,7 +319,7 @@ func (p *planner) findLayers(ctx context.Context) error {
 					return err
 				}
 				if r == nil {
-					p.wholeAgain("layer", l.Data.ID)
+					p.isWhole("layer", l.Data.ID, wholeAgain)
 				}
 			}
 			if r == nil && covered == nil {
@@ -287,11 +340,10 @@ func (p *planner) layer(ctx context.Context, o *catalog.Overlay, l catalog.Overl
 	x := &p.segments
 	i := &Item{Kind: "layer", ID: l.Data.ID, Partition: l.Data.Partition.String(), Overlay: o.Name}
 	errs := covered
-	var lost []string
-	key := false
+	var lost loss
 	if r != nil {
 		errs = append(slices.Clone(r.errs), covered...)
-		lost, key = r.misses(read)
+		lost = r.misses(read)
 	}
 	i.Damage = texts(errs...)
 	p.taken(l.Data.ID)
@@ -302,13 +354,10 @@ func (p *planner) layer(ctx context.Context, o *catalog.Overlay, l catalog.Overl
 	planned := &layer{OverlaySegment: l, remains: r}
 	over := fmt.Sprintf("segment %s", l.Segment)
 	switch {
-	case covered == nil && len(lost) == 0:
-		i.Action, i.Lost = Rebuild, "nothing is lost: it is copied from what is whole"
-	case covered == nil && p.opts.NullFeatures && !key:
-		i.Action, i.Features = NullFeatures, lost
-		i.Lost = fmt.Sprintf("the values of %s over %s are lost: they are null there", strings.Join(lost, ", "), over)
+	case covered == nil && (len(lost.names) == 0 || p.opts.NullFeatures && !lost.key):
+		p.copied(i, lost, "over "+over)
 	case o.Merged == 0:
-		i.Action, i.Features, planned.drop = DropLayer, lost, true
+		i.Action, i.Features, planned.drop = DropLayer, lost.names, true
 		i.Lost = fmt.Sprintf("the values of the overlay over %s are lost; from now on it refuses to be read where it "+
 			"has none", over)
 	default:
@@ -361,24 +410,23 @@ func (p *planner) decide(ctx context.Context) error {
 			continue
 		}
 		i := &Item{Kind: "segment", ID: d.ID, Partition: d.Partition.String(), Action: DropRows}
-		var lost []string
-		key := false
+		var lost loss
 		if r != nil {
-			lost, key = r.misses(x.features)
+			read, err := p.readOf(ctx, d)
+			if err != nil {
+				return err
+			}
+			lost = r.misses(read)
 			errs = append(errs, r.errs...)
 		}
 		i.Damage = texts(errs...)
 		switch nullable := x.lost[d.ID] == nil && !r.nothing; {
-		case nullable && len(lost) == 0:
-			i.Action, i.Lost = Rebuild, "nothing is lost: it is copied from what is whole"
-		case nullable && p.opts.NullFeatures && !key:
-			i.Action, i.Features = NullFeatures, lost
-			i.Lost = fmt.Sprintf("the values of %s are lost: they are null in %d rows", strings.Join(lost, ", "),
-				d.Rows-x.deletes[k].Count)
+		case nullable && (len(lost.names) == 0 || p.opts.NullFeatures && !lost.key):
+			p.copied(i, lost, fmt.Sprintf("in %d rows", d.Rows-x.deletes[k].Count))
 		default:
 			i.Rows = d.Rows - x.deletes[k].Count
 			if r != nil && !r.nothing {
-				i.Features = lost
+				i.Features = lost.names
 			}
 			over, err := p.over(ctx, d)
 			if err != nil {
@@ -386,10 +434,10 @@ func (p *planner) decide(ctx context.Context) error {
 			}
 			i.Lost = fmt.Sprintf("%d rows are lost%s", i.Rows, over)
 			switch {
-			case nullable && key:
+			case nullable && lost.key:
 				i.Hint = "without a key they cannot stay"
 			case nullable:
-				i.Hint = fmt.Sprintf("--null-features keeps them, with %s null", strings.Join(lost, ", "))
+				i.Hint = fmt.Sprintf("--null-features keeps them, with %s null", strings.Join(lost.names, ", "))
 			}
 			x.lost[d.ID] = errs
 			delete(x.rebuilt, d.ID)
@@ -407,6 +455,27 @@ func (p *planner) decide(ctx context.Context) error {
 		return true
 	})
 	return nil
+}
+
+// readOf returns the features that are read of a segment: not those that a merged overlay replaces in all of its rows.
+// Keys count always, for tables of keys and erasures look at the segment's own.
+func (p *planner) readOf(ctx context.Context, d catalog.SegmentDescriptor) (map[catalog.FeatureID]catalog.Feature,
+	error) {
+	out := maps.Clone(p.segments.features)
+	layers, err := p.base.OverlaySegments(ctx, p.segments.overlays, d)
+	if err != nil {
+		return nil, err
+	}
+	for i, l := range layers[0] {
+		if o := p.segments.overlays[i]; l != nil && l.All && o.Merged != 0 {
+			for _, f := range o.Features {
+				if !out[f.ID].Role.IsKey() {
+					delete(out, f.ID)
+				}
+			}
+		}
+	}
+	return out, nil
 }
 
 // over says what of overlays and sample lists goes with a segment.
@@ -476,8 +545,24 @@ func (p *planner) findLists(ctx context.Context) error {
 }
 
 // findRest names the damaged segments and row bitmaps that the newest snapshot does not show: those of snapshots before
-// it and of branches. They stay as they are.
-func (p *planner) findRest() {
+// it and of branches. They stay as they are. Only verify has looked at them: it looks again.
+func (p *planner) findRest(ctx context.Context) error {
+	if len(p.byID) == 0 {
+		return nil
+	}
+	only, again := map[names.ID]bool{}, map[names.ID]bool{}
+	for id := range p.byID {
+		only[id] = true
+	}
+	found, err := p.verify(ctx, only)
+	if err := cmp.Or(err, p.isThere(ctx)); err != nil {
+		return err
+	}
+	for _, d := range found {
+		if id, ok := names.ParseDataName(objectOf(d)); ok {
+			again[id] = true
+		}
+	}
 	byID := func(a, b names.ID) int { return bytes.Compare(a[:], b[:]) }
 	for _, id := range slices.SortedFunc(maps.Keys(p.byID), byID) {
 		i := &Item{Action: Note, Kind: "object", ID: id.String(), Damage: texts(p.byID[id]...),
@@ -486,12 +571,15 @@ func (p *planner) findRest() {
 			if p.expire > 0 || p.lost.Last > 0 {
 				continue // what it missed goes
 			}
-			i.Action, i.Lost = Leave, "it can be read, and nothing is done about it"
+			i.Action, i.Lost = Leave, readable
+		} else if !again[id] {
+			i.Action, i.Lost = Leave, wholeAgain
 		} else if object := objectOf(p.byID[id][0]); object == id.ListingName() || object == id.SchemaName() {
 			i.Action, i.Lost = Leave, "only expired snapshots have it, which leases hold: it goes with them"
 		}
 		p.add(i)
 	}
+	return nil
 }
 
 // objectOf returns the object that an error blames.

@@ -28,10 +28,13 @@ type stored struct {
 
 // read reads a snapshot. It counts as readable when its object and all runs of its trees do.
 func (p *planner) read(ctx context.Context, n uint64) (out stored, err error) {
-	out.s, err = p.t.Read(ctx, n)
-	if errors.Is(err, object.ErrNotFound) {
-		err = wire.Missing(names.SnapshotName(p.t.Table, n), err)
-	}
+	err = p.sure(ctx, func() error {
+		out.s, err = p.t.Read(ctx, n)
+		if errors.Is(err, object.ErrNotFound) {
+			err = wire.Missing(names.SnapshotName(p.t.Table, n), err)
+		}
+		return err
+	})
 	if err != nil {
 		out.s, out.errs = nil, []error{err}
 		return out, look(err)
@@ -63,19 +66,19 @@ func (p *planner) isRunDamaged(ctx context.Context, kind lsm.Kind, run lsm.Run) 
 	if known {
 		return damaged, nil
 	}
-	r, err := p.s.Trees.OpenRun(ctx, kind, run)
-	if err == nil {
+	err := p.sure(ctx, func() error {
+		r, err := p.s.Trees.OpenRun(ctx, kind, run)
+		if err != nil {
+			return err
+		}
 		it := r.Iter(nil)
 		for ok := it.SeekGE(ctx, nil); ok; ok = it.Next(ctx) {
 			if _, reason := lsm.ParseValue(it.Value()); reason != "" {
-				err = wire.Corrupt(kind.ObjectName(run.ID), reason)
-				break
+				return wire.Corrupt(kind.ObjectName(run.ID), reason)
 			}
 		}
-		if err == nil {
-			err = it.Err()
-		}
-	}
+		return it.Err()
+	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.runs[run.ID] = err != nil
@@ -94,6 +97,7 @@ func (p *planner) snapshots(ctx context.Context) error {
 		return nil
 	}
 	last, first := there[len(there)-1].Number, uint64(1)
+	p.last = last
 	found := map[uint64]stored{}
 	var newest uint64 // that can be read
 	for high := last; high >= first; {
@@ -258,14 +262,18 @@ func (p *planner) findBranches(ctx context.Context, found map[uint64]stored) err
 			}
 		}
 		if len(errs) == 0 {
-			_, err := p.t.View(ctx, b)
+			err := p.sure(ctx, func() error {
+				_, err := p.t.View(ctx, b)
+				if errors.Is(err, catalog.ErrNotFound) { // it names what there is not
+					err = wire.Corrupt(p.base.ObjectName(), fmt.Sprintf("branch %s: %v", b.Name, err))
+				}
+				return err
+			})
 			if err == nil {
 				continue
 			}
-			if !errors.Is(err, catalog.ErrNotFound) {
-				if err := look(err); err != nil {
-					return err
-				}
+			if err := look(err); err != nil {
+				return err
 			}
 			errs = append(errs, err)
 		}

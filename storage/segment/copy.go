@@ -152,6 +152,7 @@ func (s *Store) Recover(ctx context.Context, d catalog.SegmentDescriptor) (strip
 		return nil, nil, err
 	}
 	objects, sum := uint32(0), d.IndexSize+d.KeysSize
+	known := map[uint64]bool{} // features
 	for info, err := range s.Blobs.List(ctx, id.Dir(), "") {
 		if err != nil {
 			return nil, nil, err
@@ -184,6 +185,10 @@ func (s *Store) Recover(ctx context.Context, d catalog.SegmentDescriptor) (strip
 			if reason == "" && f.Feature != 0 && f.Feature != m.Feature {
 				reason = fmt.Sprintf("feature %016x: the pack says %016x", m.Feature, f.Feature)
 			}
+			if known[m.Feature] {
+				reason = fmt.Sprintf("feature %016x is in two files", m.Feature)
+			}
+			known[m.Feature] = true
 			if reason != "" {
 				return nil, nil, wire.Corrupt(info.Name, reason)
 			}

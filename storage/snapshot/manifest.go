@@ -96,9 +96,17 @@ func AppendManifest(dst []byte, m Manifest) []byte {
 }
 
 // newerSnapshot returns an error when b begins a snapshot of a version that this program does not know. What follows
-// the version byte is then that version's own, its checksum too.
+// the version byte is then that version's own, its checksum too: where that is this version's, the byte is damaged.
 func newerSnapshot(name string, b []byte) error {
 	if len(b) >= 8 && string(b[:7]) == snapshotMagic && b[7] > snapshotVersion {
+		if len(b) >= HeaderBytes {
+			ours := bytes.Clone(b[:HeaderBytes])
+			ours[7] = snapshotVersion
+			if binary.LittleEndian.Uint64(ours[176:]) == xxhash.Sum64(ours[:176]) {
+				return wire.Corrupt(name, fmt.Sprintf("version byte %d, and the checksum of version %d", b[7],
+					snapshotVersion))
+			}
+		}
 		return fmt.Errorf("%s: %w: snapshot of version %d: this program reads version %d; use a newer program",
 			name, format.ErrUnsupported, b[7], snapshotVersion)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -32,6 +33,8 @@ type Options struct {
 	Progress func(done, total uint64)
 	// MaxDamage bounds the errors that the report keeps; default MaxDamage.
 	MaxDamage uint64
+	// Only, unless nil, are the segments and row bitmaps to look at. Snapshots, listings and schemas are read all.
+	Only map[names.ID]bool
 }
 
 // A Report says what Verify looked at and what is wrong.
@@ -64,6 +67,7 @@ type Report struct {
 func Run(ctx context.Context, s *snapshot.Store, tables []string, opts Options, damage ...error) (*Report, error) {
 	v := newVerifier(s)
 	v.report.Deep, v.progress, v.most = opts.Deep, opts.Progress, cmp.Or(opts.MaxDamage, MaxDamage)
+	v.only = opts.Only
 	for _, err := range damage {
 		v.damage(err)
 	}
@@ -93,6 +97,7 @@ type verifier struct {
 	onBranch map[notedOverlay]bool
 	// known are segments and row bitmaps that repairs have found damaged.
 	known map[names.ID]bool
+	only  map[names.ID]bool // of Options
 
 	mu     sync.Mutex // guards report and done
 	report *Report
@@ -317,25 +322,73 @@ func Segment(ctx context.Context, s *snapshot.Store, d catalog.SegmentDescriptor
 	return v.report.Damage, err
 }
 
-// Stripes checks the dictionary and all stripes of a feature of a segment: what readers need besides the index.
-func Stripes(ctx context.Context, s *snapshot.Store, e *segment.Entry) error {
-	err := stripes(object.ReaderAt(ctx, s.Blobs, e.Object), int64(e.Offset), e)
-	return format.Locate(err, e.Object, e.Meta.Name, 0)
+// Values checks what readers need of a feature of a segment besides the index: the dictionary and all stripes, and that
+// they are the segment's. Their checksums are right too where another object is in the place of theirs: the file's own
+// directory tells, or, where that is damaged, the pack's, or else the object's size.
+func Values(ctx context.Context, s *snapshot.Store, e *segment.Entry) error {
+	return format.Locate(values(ctx, s, e), e.Object, e.Meta.Name, 0)
 }
 
-// isKnown reports whether a repair has found the segment or row bitmap of an id damaged, and counts it.
-func (v *verifier) isKnown(id names.ID) bool {
+func values(ctx context.Context, s *snapshot.Store, e *segment.Entry) error {
+	r := object.ReaderAt(ctx, s.Blobs, e.Object)
+	if err := stripes(r, int64(e.Offset), e); err != nil {
+		return err
+	}
+	isDamage := func(err error) bool {
+		return errors.Is(err, format.ErrCorrupt) && !errors.Is(err, format.ErrUnsupported)
+	}
+	other, err := directory(r, int64(e.Offset), e, s.Segments.Limits)
+	if other != nil || !isDamage(err) {
+		return cmp.Or(other, err)
+	}
+	info, err := s.Blobs.Stat(ctx, e.Object)
+	if err != nil {
+		return wire.Missing(e.Object, err)
+	}
+	if id, ok := names.ParseDataName(e.Object); ok && id.IsPack(e.Object) {
+		files, err := format.OpenPack(r, info.Size, s.Segments.Limits)
+		switch {
+		case err == nil && slices.Contains(files, format.PackEntry{Feature: e.Meta.Feature, Offset: e.Offset,
+			Length: e.Length}):
+			return nil
+		case err == nil:
+			return wire.Corrupt(e.Object, "the pack's directory has another place for it than the index")
+		case !isDamage(err):
+			return err
+		}
+	}
+	if uint64(info.Size) != e.ObjectSize {
+		return wire.Corrupt(e.Object, fmt.Sprintf("%d bytes: want %d, and its directory is damaged", info.Size,
+			e.ObjectSize))
+	}
+	return nil
+}
+
+// directory reads the directory of a feature file, which begins at base of r. other is the error that it is not that of
+// the index.
+func directory(r io.ReaderAt, base int64, e *segment.Entry, limits format.Limits) (other, err error) {
+	meta, err := format.OpenFile(r, base, int64(e.Length), limits)
+	if err != nil || bytes.Equal(format.AppendMeta(nil, meta), format.AppendMeta(nil, e.Meta)) {
+		return nil, err
+	}
+	return &format.CorruptError{Object: e.Object, Feature: e.Meta.Name, Stripe: -1, Offset: int64(e.Offset),
+		Reason: "the file's directory differs from the index's"}, nil
+}
+
+// passes reports whether the segment or row bitmap of an id is not looked at: a repair has found it damaged, which is
+// counted, or it is none of Options.Only.
+func (v *verifier) passes(id names.ID) bool {
 	if v.known[id] {
 		v.mu.Lock()
 		v.report.Known++
 		v.mu.Unlock()
 	}
-	return v.known[id]
+	return v.known[id] || v.only != nil && !v.only[id]
 }
 
 // segment checks one segment. What it returns is the damage that ends it; the rest it reports itself.
 func (v *verifier) segment(ctx context.Context, d catalog.SegmentDescriptor) error {
-	if id, err := names.ParseID(d.ID); err == nil && v.isKnown(id) {
+	if id, err := names.ParseID(d.ID); err == nil && v.passes(id) {
 		return nil
 	}
 	if err := v.object(ctx, segment.Object{Name: d.Index, Size: d.IndexSize}); err != nil {
@@ -455,13 +508,12 @@ func (v *verifier) feature(ctx context.Context, e *segment.Entry) error {
 		r, base = bytes.NewReader(b), 0
 	}
 	shift := int64(e.Offset) - base // what offsets of errors lack
-	meta, err := format.OpenFile(r, base, int64(e.Length), v.s.Segments.Limits)
+	other, err := directory(r, base, e, v.s.Segments.Limits)
 	if err != nil {
 		return format.Locate(err, e.Object, e.Meta.Name, shift)
 	}
-	if !bytes.Equal(format.AppendMeta(nil, meta), format.AppendMeta(nil, e.Meta)) {
-		return &format.CorruptError{Object: e.Object, Feature: e.Meta.Name, Stripe: -1, Offset: int64(e.Offset),
-			Reason: "the file's directory differs from the index's"}
+	if other != nil {
+		return other
 	}
 	if err := stripes(r, base, e); err != nil {
 		return err

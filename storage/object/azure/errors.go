@@ -13,6 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
 
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/remote"
 )
 
 // wrap returns an error of a request about an object, which matches what a Store's errors match.
@@ -67,12 +68,12 @@ func short(err error) error {
 	}
 	var transport *url.Error
 	if errors.As(err, &transport) {
-		return transport.Err
+		return remote.Lost(transport.Err)
 	}
 	var credential *azidentity.AuthenticationFailedError
 	if errors.As(err, &credential) { // its other lines are the answer's
 		first, _, _ := strings.Cut(credential.Error(), "\n")
 		return errors.New(first)
 	}
-	return err
+	return remote.Lost(err)
 }

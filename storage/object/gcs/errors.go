@@ -13,6 +13,7 @@ import (
 
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/object/endpoint"
+	"github.com/dsistore/dsistore/storage/object/remote"
 )
 
 // An answerError is an answer of the service that says no.
@@ -124,7 +125,7 @@ func (s *Store) wrap(ctx context.Context, name string, err error) error {
 	}
 	var answer *answerError
 	if !errors.As(err, &answer) {
-		return fmt.Errorf("object %s: %w", name, err)
+		return fmt.Errorf("object %s: %w", name, remote.Lost(err))
 	}
 	switch {
 	case answer.status == http.StatusNotFound && strings.Contains(answer.message, "bucket does not exist"):

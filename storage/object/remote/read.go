@@ -201,5 +201,14 @@ func (r *Reader) read(ctx context.Context, of object.Info, p []byte, off int64) 
 	if err == io.EOF && a.Length == int64(n) && (a.Size < 0 || off+int64(n) == a.Size) {
 		return n, true, a, nil
 	}
-	return n, false, a, fmt.Errorf("object %s: %w after %d of %d bytes: %w", of.Name, errBody, n, len(p), err)
+	return n, false, a, fmt.Errorf("object %s: %w after %d of %d bytes: %w", of.Name, errBody, n, len(p), Lost(err))
+}
+
+// Lost returns the error of a request that got no whole answer, so that it does not match io.EOF and
+// io.ErrUnexpectedEOF: a connection has ended, and for a Store these mean that an object has, which is damage.
+func Lost(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New(err.Error())
+	}
+	return err
 }

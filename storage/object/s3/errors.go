@@ -13,6 +13,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/remote"
 )
 
 // wrap returns an error of a request about an object, which matches what a Store's errors match.
@@ -70,7 +71,7 @@ func short(err error) error {
 		if errors.As(err, &request) {
 			err = request
 		}
-		if attempts > 1 {
+		if err = remote.Lost(err); attempts > 1 {
 			return fmt.Errorf("after %d attempts: %w", attempts, err)
 		}
 		return err

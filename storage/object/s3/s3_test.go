@@ -226,8 +226,9 @@ func openURL(t *testing.T, url string) object.Store {
 	return s
 }
 
-func TestRetries(t *testing.T)  { remotetest.Retries(t, openURL) }
-func TestNoRanges(t *testing.T) { remotetest.NoRanges(t, openURL) }
+func TestRetries(t *testing.T)         { remotetest.Retries(t, openURL) }
+func TestLostConnections(t *testing.T) { remotetest.LostConnections(t, openURL) }
+func TestNoRanges(t *testing.T)        { remotetest.NoRanges(t, openURL) }
 
 func TestFaults(t *testing.T) {
 	server := objectserver.StartS3(t, bucket)

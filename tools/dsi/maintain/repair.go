@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dsistore/dsistore/storage/repair"
@@ -54,10 +55,10 @@ func (c *Repair) Run(ctx context.Context, e *app.Env) error {
 			Apply: c.Apply, Shallow: c.Shallow, NullFeatures: c.NullFeatures, From: c.From, Undelete: c.Undelete,
 			Progress: func(done, total uint64) { bar.Set(int64(done), int64(total)) },
 		})
-		if r == nil {
-			return errors.Join(failed, err)
-		}
 		failed = errors.Join(failed, err)
+		if r == nil {
+			break // what was done to the tables before is said
+		}
 		left += r.Left()
 		if !r.Applied {
 			left += r.Repairs()
@@ -104,10 +105,14 @@ func (c *Repair) print(e *app.Env, r *repair.Report) {
 			e.Printf("    %s\n", terminal.OneLine(d))
 		}
 	}
+	since := ""
+	if slices.ContainsFunc(r.Items, func(i *repair.Item) bool { return i.Action == repair.GoBack }) {
+		since = fmt.Sprintf(" of snapshot %d, and what was done since,", r.Base)
+	}
 	switch {
 	case r.Applied:
-		e.Printf("%s: repaired in snapshot %d, made from snapshot %d: %s; %s lost, %s left\n", table, r.Snapshot,
-			r.Base, terminal.Plural(uint64(r.Repairs()), "fault"), terminal.Plural(r.LostRows, "row"),
+		e.Printf("%s: repaired in snapshot %d, made from snapshot %d: %s; %s%s lost, %s left\n", table, r.Snapshot,
+			r.Base, terminal.Plural(uint64(r.Repairs()), "fault"), terminal.Plural(r.LostRows, "row"), since,
 			terminal.Plural(uint64(r.Left()), "fault"))
 	case r.Base == 0 || r.Repairs() == 0:
 		e.Printf("%s: %s, about which nothing can be done\n", table, terminal.Plural(uint64(len(r.Items)), "fault"))
@@ -121,8 +126,8 @@ func (c *Repair) print(e *app.Env, r *repair.Report) {
 		if r.NeedsUndelete && !c.Undelete {
 			how += " --undelete"
 		}
-		e.Printf("%s: would repair %s, from snapshot %d: %s would be lost, %s left; %s does it\n", table,
-			terminal.Plural(uint64(r.Repairs()), "fault"), r.Base, terminal.Plural(r.LostRows, "row"),
+		e.Printf("%s: would repair %s, from snapshot %d: %s%s would be lost, %s left; %s does it\n", table,
+			terminal.Plural(uint64(r.Repairs()), "fault"), r.Base, terminal.Plural(r.LostRows, "row"), since,
 			terminal.Plural(uint64(r.Left()), "fault"), how)
 	}
 }
