@@ -74,7 +74,7 @@ type EraseReport struct {
 const eraseOperation = "erase"
 
 // endLeases ends the message of an error about a lease.
-const endLeases = "; if its owner is no more, end it: dsi leases end"
+const endLeases = "; if its owner is no more, end it: dsi leases lists them, dsi leases end ends one"
 
 // ErrHeld is returned when a branch or a lease keeps a snapshot that may have rows to be erased.
 var ErrHeld = errors.New("held")

@@ -52,6 +52,12 @@ func (t *Table) At(ctx context.Context, number uint64) (*Snapshot, error) {
 	return t.snapshot(t.log.At(ctx, number))
 }
 
+// AtUnexpired is At, but a snapshot that has expired is ErrNotFound also while it is still there: an erasure may have
+// removed its data. Snapshots that branches pin are found.
+func (t *Table) AtUnexpired(ctx context.Context, number uint64) (*Snapshot, error) {
+	return t.snapshot(t.log.AtUnexpired(ctx, number))
+}
+
 // AsOf returns the newest snapshot that is not younger than at; ErrNotFound says how old the first is. Its cost is
 // logarithmic in the number of snapshots.
 func (t *Table) AsOf(ctx context.Context, at time.Time) (*Snapshot, error) {

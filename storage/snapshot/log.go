@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -168,12 +169,40 @@ func (t *Log) At(ctx context.Context, number uint64) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
+	return nil, t.noSnapshot(number, first, n)
+}
+
+// AtUnexpired is At, but a snapshot that has expired is ErrNotFound also while it is still there: an erasure may have
+// removed its data. Snapshots that branches pin are found. Its cost is that of Latest more, and a read of the branches.
+func (t *Log) AtUnexpired(ctx context.Context, number uint64) (*Snapshot, error) {
+	s, err := t.At(ctx, number)
+	if err != nil {
+		return nil, err
+	}
+	newest, err := t.Latest(ctx)
+	if err != nil || number >= newest.Manifest.Info.Oldest {
+		return s, err
+	}
+	branches, err := newest.Branches(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range branches {
+		if slices.Contains(b.Pins(), number) {
+			return s, nil
+		}
+	}
+	return nil, t.noSnapshot(number, newest.Manifest.Info.Oldest, newest.Manifest.Info.Number)
+}
+
+// noSnapshot returns the error of a number that no snapshot from first to newest has.
+func (t *Log) noSnapshot(number, first, newest uint64) error {
 	expired := ""
 	if number > 0 && number < first {
 		expired = ": it has expired"
 	}
-	return nil, fmt.Errorf("table %s: snapshot %d: %w%s; there are %d to %d", t.Table, number, catalog.ErrNotFound,
-		expired, first, n)
+	return fmt.Errorf("table %s: snapshot %d: %w%s; there are %d to %d", t.Table, number, catalog.ErrNotFound, expired,
+		first, newest)
 }
 
 // AsOf returns the newest snapshot that is not younger than at; ErrNotFound says how old the first is. Its cost is

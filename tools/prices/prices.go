@@ -49,14 +49,20 @@ var lists = map[string]Table{
 }
 
 // For returns the prices for the store of a URI: those of the file, else of the file that Variable names, else the
-// list's; nil where there are none, as for a store on a local disk, whose requests cost nothing.
+// list's; nil where there are none. Requests to a store on a local disk cost nothing, and it has only the prices of a
+// file that is given.
 func For(uri, file string) (*Table, error) {
 	scheme, _, remote := strings.Cut(uri, "://")
 	if !remote || scheme == "file" {
-		if file != "" {
-			return nil, fmt.Errorf("prices of %s: requests to store %s cost nothing: it is on this machine", file, uri)
+		if file == "" {
+			return nil, nil
 		}
-		return nil, nil
+		t, err := Load(file)
+		if err != nil {
+			return nil, err
+		}
+		of := t.Name + "; requests to this machine cost nothing"
+		return &Table{Name: of, Currency: t.Currency, Stored: t.Stored}, nil
 	}
 	if file == "" {
 		file = os.Getenv(Variable)

@@ -145,6 +145,23 @@ func TestNoCredentials(t *testing.T) {
 	}
 }
 
+// Where the environment has no credentials, the error says which variables to set.
+func TestNoCredentialsAnywhere(t *testing.T) {
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("AWS_CONFIG_FILE", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	s, err := object.OpenWith("s3://b", map[string]string{"region": "us-east-1"})
+	must(t, err)
+	_, err = s.Stat(t.Context(), "a")
+	if !errors.Is(err, object.ErrDenied) || !strings.Contains(err.Error(), "set AWS_ACCESS_KEY_ID") ||
+		strings.Contains(err.Error(), "IMDS") {
+		t.Error(err)
+	}
+}
+
 // Credentials that stay as they are, and are refused, are an error at once.
 func TestRefusedCredentials(t *testing.T) {
 	server := objectserver.StartS3(t, bucket)

@@ -210,7 +210,7 @@ func (at AtFlag) latest() bool { return at.At == Moment{} }
 // of finds the snapshot of a table that is not the latest.
 func (at AtFlag) of(ctx context.Context, t *storage.Table) (*storage.Snapshot, error) {
 	if at.At.Number != 0 {
-		return t.At(ctx, at.At.Number)
+		return t.AtUnexpired(ctx, at.At.Number)
 	}
 	return t.AsOf(ctx, at.At.Time)
 }

@@ -129,5 +129,9 @@ func (c *Repair) print(e *app.Env, r *repair.Report) {
 		e.Printf("%s: would repair %s, from snapshot %d: %s%s would be lost, %s left; %s does it\n", table,
 			terminal.Plural(uint64(r.Repairs()), "fault"), r.Base, terminal.Plural(r.LostRows, "row"), since,
 			terminal.Plural(uint64(r.Left()), "fault"), how)
+		if r.LostRows > 0 {
+			e.Printf("%s: objects that you have a copy of are better put back: that loses nothing. Or ingest the "+
+				"partition again with --overwrite\n", table)
+		}
 	}
 }

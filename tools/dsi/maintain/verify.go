@@ -90,6 +90,8 @@ func printVerified(e *app.Env, v verifyJSON) {
 	if v.Deep {
 		looked += fmt.Sprintf("; every checksum of %s in %s", terminal.Plural(v.Stripes, "stripe"),
 			terminal.Plural(v.Features, "feature file"))
+	} else {
+		looked += "; values were not read: --deep"
 	}
 	verdict := "no damage"
 	if v.DamageCount > 0 {
