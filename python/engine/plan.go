@@ -146,8 +146,8 @@ func setSparse(plan *reader.Plan, names, labels []string) error {
 			if f.Type.Kind == vector.Dense && !f.Type.Elem.IsInteger() {
 				hint = fmt.Sprintf("; if its values are whole numbers: transforms={%q: \"cast(int64)\"}", name)
 			}
-			return fmt.Errorf("sparse: %q is %v: want a dense integer, of which a list of one id is made%s", name, f.Type,
-				hint)
+			return fmt.Errorf("sparse: %q is %v: want a dense integer, of which a list of one id is made%s", name,
+				f.Type, hint)
 		case plan.IsExact(i):
 			return fmt.Errorf("%q is among sparse and among integers: want it in one of them", name)
 		case slices.Contains(labels, name):

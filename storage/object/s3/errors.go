@@ -29,8 +29,8 @@ func (s *Store) wrap(ctx context.Context, name string, err error) error {
 	case code == "NoSuchBucket":
 		return fmt.Errorf("bucket %s %w: %w", s.at.Bucket, object.ErrNoBucket, short(err))
 	case strings.Contains(err.Error(), "no EC2 IMDS role found"): // the last place where the SDK looks
-		return fmt.Errorf("object %s: %w: no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
-			name, object.ErrDenied)
+		return fmt.Errorf("object %s: %w: no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "+
+			"AWS_PROFILE", name, object.ErrDenied)
 	case status == http.StatusNotFound && code != "NoSuchUpload":
 		return fmt.Errorf("%w: %s", object.ErrNotFound, name)
 	case status == http.StatusPreconditionFailed:

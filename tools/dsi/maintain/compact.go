@@ -1,9 +1,11 @@
 package maintain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/dsistore/dsistore/compaction"
@@ -55,7 +57,10 @@ type compactJSON struct {
 func (c *Compact) Run(ctx context.Context, e *app.Env) error {
 	opts := c.options()
 	opts.Partition, opts.Full, opts.Repack, opts.Fanout = c.Partition, c.Full, c.Repack, c.Fanout
-	opts.DeletedShare, opts.DroppedShare, opts.SharedShare = c.DeletedShare, c.DroppedShare, c.SharedShare
+	// 0 would be the default: any share is meant.
+	opts.DeletedShare = cmp.Or(c.DeletedShare, math.SmallestNonzeroFloat64)
+	opts.DroppedShare = cmp.Or(c.DroppedShare, math.SmallestNonzeroFloat64)
+	opts.SharedShare = c.SharedShare
 	if err := opts.Validate(); err != nil {
 		return terminal.UsageError{Err: err}
 	}
