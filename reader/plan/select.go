@@ -113,6 +113,17 @@ func unknownName(ctx context.Context, snap schema, name string) error {
 	return err
 }
 
+// hintedSchema is a schema whose Lookup says where an overlay has a feature that is missing.
+type hintedSchema struct {
+	schema
+	snap *storage.Snapshot
+}
+
+func (s hintedSchema) Lookup(ctx context.Context, names ...string) ([]catalog.Feature, error) {
+	out, err := s.schema.Lookup(ctx, names...)
+	return out, inOverlay(ctx, s.snap, err)
+}
+
 // inOverlay returns err, or if it is of a feature that does not exist and an overlay has it, an error that says so.
 func inOverlay(ctx context.Context, snap *storage.Snapshot, err error) error {
 	var missing *catalog.NotFoundError
