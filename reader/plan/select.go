@@ -130,6 +130,10 @@ func inOverlay(ctx context.Context, snap *storage.Snapshot, err error) error {
 	if !errors.As(err, &missing) || missing.Kind != "feature" || missing.Pattern || missing.Dropped {
 		return err
 	}
+	var dropped *catalog.NotFoundError // which a schema with overlays does not know
+	if _, serr := snap.Lookup(ctx, missing.Name); errors.As(serr, &dropped) && dropped.Dropped {
+		return serr
+	}
 	overlays, oerr := snap.Overlays(ctx)
 	if oerr != nil {
 		return err
