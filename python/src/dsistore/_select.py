@@ -77,6 +77,11 @@ def literal(name: str) -> str:
     return "\\" + text if text.startswith("@") else text
 
 
+def operand(name: str) -> str:
+    """A feature's name as a filter has it: in double quotes unless it is a plain word."""
+    return name if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) else '"' + name.replace('"', '""') + '"'
+
+
 def list_name(of: str | SampleList | None) -> str | None:
     """The name of a sample list, or None."""
     return of.name if isinstance(of, SampleList) else of
