@@ -54,7 +54,7 @@ def names(of: str | Sequence[str]) -> list[str]:
 
 
 def selected(features: str | Sequence[str] | None, columns: str | Sequence[str] | None,
-             default: str | None = None) -> str | Sequence[str]:
+             default: str | Sequence[str] | None = None) -> str | Sequence[str]:
     """What features=, or its other name columns=, selects: one of them is given, unless there is a default."""
     if features is not None and columns is not None:
         raise errors.UsageError(f"features {features!r} and columns {columns!r}: they are the same, give one")
