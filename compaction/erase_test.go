@@ -99,7 +99,9 @@ func TestEraseKeys(t *testing.T) {
 	}
 	s := r.Search
 	if s == nil || s.Keys != 3 || s.ByteKeys != 3 || len(s.Found) > 0 || s.Slots == 0 || s.Bytes == 0 ||
-		!strings.Contains(s.Proves(), "session") {
+		!strings.Contains(s.Proves(), "session in any segment that the table's newest snapshot or a branch names") ||
+		!strings.Contains(s.Proves(), "of one of the 3 of 3 keys") ||
+		!strings.Contains(s.Unproved(), "no other table") || strings.Contains(s.Unproved(), "short") {
 		t.Fatalf("%+v", s)
 	}
 	x.verify("erased")
@@ -357,7 +359,7 @@ func TestSearchFinds(t *testing.T) {
 	x.check(x.blobs.PutIfAbsent(t.Context(), "ab/planted", append(make([]byte, searchBlock-5), "person-0777"...)))
 	e.keys = sessionKeys(x, "person-0777", "short")
 	if err := e.search(t.Context()); !errors.Is(err, ErrFound) || len(e.out.Search.Found) != 1 ||
-		e.out.Search.ByteKeys != 1 {
+		e.out.Search.ByteKeys != 1 || !strings.Contains(e.out.Search.Unproved(), "1 of 2 keys are short") {
 		t.Fatalf("%v %+v", err, e.out.Search)
 	}
 	id, err := KeyFeature(t.Context(), x.latest(), "id")

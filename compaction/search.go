@@ -45,13 +45,22 @@ const maxFound = 100
 
 // Proves says what is certain when nothing was found.
 func (s *Search) Proves() string {
-	values := fmt.Sprintf("no stored value of feature %s in any segment that a snapshot names is one of the keys",
-		s.Feature)
+	values := fmt.Sprintf("no stored value of feature %s in any segment that the table's newest snapshot or a branch "+
+		"names is one of the keys", s.Feature)
 	if s.ByteKeys > 0 {
-		values += fmt.Sprintf("; no object of the store has the bytes, uncompressed, of a key of eight bytes or "+
-			"more (%d of %d)", s.ByteKeys, s.Keys)
+		values += fmt.Sprintf("; no object of the store has the bytes, uncompressed, of one of the %d of %d keys that "+
+			"are long enough to be searched for", s.ByteKeys, s.Keys)
 	}
 	return values
+}
+
+// Unproved says what is not.
+func (s *Search) Unproved() string {
+	text := "that the keys are in no other feature and in no other table: their values are not decoded"
+	if short := s.Keys - s.ByteKeys; short > 0 {
+		text += fmt.Sprintf("; %d of %d keys are short, and not searched for as bytes", short, s.Keys)
+	}
+	return text
 }
 
 // found adds a find.

@@ -222,6 +222,40 @@ func TestShuffleEqualsModel(t *testing.T) {
 	})
 }
 
+// TestShuffleKeyAsFeature: a plan that reads the session key as an ordinary feature has the same order and sessions.
+func TestShuffleKeyAsFeature(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := drawShuffled(t, shuffledShape)
+		p := *x.layout.plan
+		at := slices.IndexFunc(p.Features, func(f catalog.Feature) bool { return f.Role == catalog.RoleSessionKey })
+		if at < 0 || p.Shuffle.Key.ID == 0 || p.Output != OutputColumns {
+			t.Skip("the key is not read")
+		}
+		epochOf := func() [][]int {
+			s := open(t, x.layout, Options{Info: true})
+			defer s.Close()
+			return x.epoch(t, s, Position{Epoch: 1})
+		}
+		want := epochOf()
+		p.Features = slices.Clone(p.Features)
+		p.Features[at].Role = catalog.RoleFeature
+		err := p.Validate()
+		if err == nil {
+			x.layout, err = x.table.newLayout(&p)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if int(x.layout.sessionKey) != at || len(x.layout.features) != len(p.Features) {
+			t.Fatalf("the session key is feature %d of %d, want %d of %d", x.layout.sessionKey,
+				len(x.layout.features), at, len(p.Features))
+		}
+		if got := epochOf(); !slices.EqualFunc(got, want, slices.Equal) {
+			t.Fatalf("%v, want %v", got, want)
+		}
+	})
+}
+
 // checkStatsOnce holds what was read against Cost.
 func checkStatsOnce(t *rapid.T, s *Scanner, epoch uint64) {
 	cost, err := s.layout.Cost(context.Background(), s.opts)

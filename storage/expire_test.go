@@ -95,8 +95,9 @@ func TestExpire(t *testing.T) {
 		Ops: []commit.Operation{commit.SetBranches{{Name: "late", Snapshot: 4}}}}); !errors.Is(err, ErrNotFound) {
 		t.Fatal(err)
 	}
-	// Within the grace period everything stays.
-	if r, err := tab.s.GC(ctx, gc.Options{}); err != nil || len(r.Removed) > 0 || r.Snapshots != 14 {
+	// Within the grace period everything stays. 3 and 5 do not wait for its end: they stay after it too.
+	if r, err := tab.s.GC(ctx, gc.Options{}); err != nil || len(r.Removed) > 0 || r.Snapshots != 14 ||
+		r.Waiting != 9 {
 		t.Fatal(r, err)
 	}
 	would, err := tab.s.GC(ctx, gc.Options{NoWait: true, DryRun: true})
@@ -107,8 +108,8 @@ func TestExpire(t *testing.T) {
 		t.Fatal("a dry run removed something")
 	}
 	did, err := tab.s.GC(ctx, gc.Options{NoWait: true})
-	if err != nil || did.Expired != 11 || len(did.Removed) != len(would.Removed) || did.Bytes != would.Bytes ||
-		fmt.Sprint(did.Held) != fmt.Sprint(would.Held) {
+	if err != nil || did.Expired != 11 || did.Waiting != 0 || len(did.Removed) != len(would.Removed) ||
+		did.Bytes != would.Bytes || fmt.Sprint(did.Held) != fmt.Sprint(would.Held) {
 		t.Fatalf("%+v, and before, dry, %+v: %v", did, would, err)
 	}
 	for i, d := range segs {

@@ -62,10 +62,21 @@ func TestNewerStore(t *testing.T) {
 				dsiOK(t, "head", root, "plain", "--no-lease", "--no-usage")
 			}
 			// It is no damage that a repair takes out, and gc leaves what it cannot read about.
-			for _, args := range [][]string{{"repair", root, "ads", "--apply"}, {"gc", root, "--grace", "1ns"}} {
+			for _, x := range []struct {
+				args       []string
+				ofSnapshot int // the exit code where the newest snapshot is a later version's; 1 where the store is
+			}{
+				{[]string{"repair", root, "ads", "--apply"}, 1}, {[]string{"gc", root, "--grace", "1ns"}, 3},
+				{[]string{"verify", root}, 3},
+			} {
 				var stdout, stderr strings.Builder
-				if code := dsi.Run(t.Context(), args, nil, &stdout, &stderr); code == 0 {
-					t.Errorf("dsi %s succeeds: %s", strings.Join(args, " "), &stdout)
+				want := 1
+				if name == "newest snapshot" {
+					want = x.ofSnapshot
+				}
+				if code := dsi.Run(t.Context(), x.args, nil, &stdout, &stderr); code != want {
+					t.Errorf("dsi %s: exit code %d, want %d: %s%s", strings.Join(x.args, " "), code, want, &stdout,
+						&stderr)
 				}
 			}
 			if after := objects(t, root); after != before {

@@ -1,7 +1,8 @@
 // Notice says whose software is in our programs. It writes NOTICE (the notices that the Apache licence asks to be
 // passed on) and THIRD_PARTY.md (every module in the programs, and what they carry in files, its version and its
-// licence), and with -texts DIR copies the licences themselves, which go beside a program that is given to others. Run
-// it in the root of the repository, "make licences", when a dependency changes; its test fails until then.
+// licence), and with -texts DIR copies the licences themselves, and that of the standard library, which go beside a
+// program that is given to others. Run it in the root of the repository, "make licences", when a dependency changes;
+// its test fails until then.
 package main
 
 import (
@@ -43,7 +44,11 @@ func run(texts string) error {
 		return err
 	}
 	if texts != "" {
-		return copyTexts(texts, modules)
+		std, err := standard(".", modules)
+		if err != nil {
+			return err
+		}
+		return copyTexts(texts, append(modules, std))
 	}
 	return errors.Join(os.WriteFile(noticeFile, notice(modules), 0o644), os.WriteFile(listFile, table(modules), 0o644))
 }
@@ -123,6 +128,28 @@ func list(root string) ([]module, error) {
 		}
 	}
 	return modules, nil
+}
+
+// standard returns the standard library as a module. Some distributions of Go leave its licence out; golang.org/x/sys,
+// which is among modules, has the same one.
+func standard(root string, modules []module) (module, error) {
+	cmd := exec.Command("go", "env", "GOVERSION", "GOROOT")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		return module{}, fmt.Errorf("go env: %w", err)
+	}
+	version, dir, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	std := module{path: "std", version: strings.TrimPrefix(version, "go")}
+	if _, err := os.Stat(filepath.Join(dir, "LICENSE")); err == nil {
+		return std, std.read(dir)
+	}
+	i := slices.IndexFunc(modules, func(m module) bool { return m.path == "golang.org/x/sys" })
+	if i < 0 {
+		return std, fmt.Errorf("%s has no LICENSE", dir)
+	}
+	std.licences = modules[i].licences
+	return std, nil
 }
 
 var (

@@ -36,6 +36,26 @@ func TestUpToDate(t *testing.T) {
 	}
 }
 
+// TestStandard: the licence of the standard library, which is in every program, goes beside them too.
+func TestStandard(t *testing.T) {
+	std, err := standard(".", nil)
+	if err != nil {
+		t.Skip(err) // this distribution of Go has no licence
+	}
+	dir := t.TempDir()
+	if err := copyTexts(dir, []module{std}); err != nil {
+		t.Fatal(err)
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "std@1.*", "LICENSE"))
+	if err != nil || len(found) != 1 {
+		t.Fatal(found, err)
+	}
+	text, err := os.ReadFile(found[0])
+	if err != nil || !strings.Contains(string(text), "The Go Authors") || kinds(text)[0] != "BSD-3-Clause" {
+		t.Errorf("%s: %v", text, err)
+	}
+}
+
 func TestKinds(t *testing.T) {
 	const apache = "\n   Apache License\n  Version 2.0, January 2004\n"
 	const mit = "MIT License\nPermission is hereby granted, free of charge, to any person\nobtaining a copy\n"

@@ -239,8 +239,30 @@ func (r *release) report() error {
 	for _, l := range r.left {
 		fmt.Println("left out:", l)
 	}
+	changelog, err := os.ReadFile("CHANGELOG.md")
+	if err != nil {
+		return err
+	}
+	golden, err := os.ReadFile(filepath.Join("internal", "golden", "testdata", version.Number, "golden.json"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, why := range unready(string(changelog), string(golden)) {
+		fmt.Println("not to be published:", why)
+	}
 	fmt.Printf("%6.1f s  in all\n", time.Since(r.began).Seconds())
 	return nil
+}
+
+// unready says why what was made is not yet a release: what CONTRIBUTING.md's first steps do is not done.
+func unready(changelog, golden string) (why []string) {
+	if !strings.Contains(changelog, "\n## "+version.Number+" ") || strings.Contains(changelog, "\n## Unreleased") {
+		why = append(why, "CHANGELOG.md has a section Unreleased, or none of "+version.Number+" with a date")
+	}
+	if golden == "" || strings.Contains(golden, `"candidate": true`) {
+		why = append(why, "the golden store of "+version.Number+" is a candidate, or is not there")
+	}
+	return why
 }
 
 // leaveOut says that something is not made here.

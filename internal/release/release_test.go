@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dsistore/dsistore/internal/version"
 )
 
 // TestArchive: the same files give the same bytes, whenever and with whatever rights they were made.
@@ -141,6 +143,23 @@ func TestBOM(t *testing.T) {
 	_, err = newBOM(builds, listed, time.Time{})
 	if err == nil || !strings.Contains(err.Error(), "run make licences") {
 		t.Errorf("a module that is not listed: %v", err)
+	}
+}
+
+// TestUnready: a build of a commit before the release is not published as one.
+func TestUnready(t *testing.T) {
+	for _, x := range []struct {
+		changelog, golden string
+		reasons           int
+	}{
+		{"# Changelog\n\n## " + version.Number + " - 2026-12-01\n", `{"version": "x", "views": []}`, 0},
+		{"# Changelog\n\n## Unreleased: " + version.Number + "\n", `{"version": "x", "candidate": true}`, 2},
+		{"# Changelog\n\n## Unreleased\n\n## " + version.Number + " - 2026-12-01\n", `{"version": "x"}`, 1},
+		{"# Changelog\n\n## " + version.Number + " - 2026-12-01\n", "", 1},
+	} {
+		if why := unready(x.changelog, x.golden); len(why) != x.reasons {
+			t.Errorf("%+v: %q", x, why)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/dsistore/dsistore/internal/version"
@@ -38,7 +39,8 @@ func (r *release) try() error {
 		return err
 	}
 	installed := filepath.Join(dir, name)
-	for _, f := range []string{"LICENSE", "NOTICE", "THIRD_PARTY.md", "man/man1/dsi-ingest.1", "completions/dsi.fish"} {
+	for _, f := range []string{"LICENSE", "NOTICE", "THIRD_PARTY.md", "man/man1/dsi-ingest.1", "completions/dsi.fish",
+		"licences/std@" + strings.TrimPrefix(runtime.Version(), "go") + "/LICENSE"} {
 		if _, err := os.Stat(filepath.Join(installed, f)); err != nil {
 			return err
 		}

@@ -178,9 +178,10 @@ func NewOfView(ctx context.Context, v *storage.View, opts Options) (*Plan, error
 	if err != nil {
 		return nil, err
 	}
+	schema = hintedSchema{schema, snap}
 	features, err := selectFeatures(ctx, schema, opts.Features)
 	if err != nil {
-		return nil, inOverlay(ctx, snap, err)
+		return nil, err
 	}
 	shuffle, err := opts.Shuffle.find(ctx, schema, features)
 	if err != nil {

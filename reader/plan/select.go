@@ -113,11 +113,26 @@ func unknownName(ctx context.Context, snap schema, name string) error {
 	return err
 }
 
+// hintedSchema is a schema whose Lookup says where an overlay has a feature that is missing.
+type hintedSchema struct {
+	schema
+	snap *storage.Snapshot
+}
+
+func (s hintedSchema) Lookup(ctx context.Context, names ...string) ([]catalog.Feature, error) {
+	out, err := s.schema.Lookup(ctx, names...)
+	return out, inOverlay(ctx, s.snap, err)
+}
+
 // inOverlay returns err, or if it is of a feature that does not exist and an overlay has it, an error that says so.
 func inOverlay(ctx context.Context, snap *storage.Snapshot, err error) error {
 	var missing *catalog.NotFoundError
 	if !errors.As(err, &missing) || missing.Kind != "feature" || missing.Pattern || missing.Dropped {
 		return err
+	}
+	var dropped *catalog.NotFoundError // which a schema with overlays does not know
+	if _, serr := snap.Lookup(ctx, missing.Name); errors.As(serr, &dropped) && dropped.Dropped {
+		return serr
 	}
 	overlays, oerr := snap.Overlays(ctx)
 	if oerr != nil {

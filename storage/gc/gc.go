@@ -47,7 +47,7 @@ type Report struct {
 	Tables                uint64
 	Snapshots             uint64 // looked at: those that have not expired, and those held
 	Expired               uint64 // snapshots removed
-	Waiting               uint64 // snapshots that stay because they expired within the grace period
+	Waiting               uint64 // snapshots that only the grace period keeps: they have expired, and nobody holds them
 	// Held says which expired snapshots stay, and for whom.
 	Held []Hold
 	// Left are the ids that expired snapshots name, of which a purge has removed nothing: snapshots that stay, or are

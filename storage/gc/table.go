@@ -47,7 +47,8 @@ type tablePlan struct {
 	newest uint64            // of the numbers that were listed; 0: the table has only its root
 	oldest uint64            // of those that stay; the ones below stay when they are pinned
 	whole  uint64            // the first from which on they stay with their data
-	pinned map[uint64]bool
+	held   map[uint64]bool   // by a branch or a lease
+	pinned map[uint64]bool   // of held: those below whole
 	branch map[uint64]string // of pinned: a branch that holds it
 	ended  []lease.Object    // leases that have run out
 
@@ -103,16 +104,16 @@ func (p *tablePlan) look(ctx context.Context, r *Report) (err error) {
 	if p.oldest, err = p.expired(ctx, newest); err != nil {
 		return err
 	}
-	for _, s := range p.there {
-		if s.Number >= p.oldest && s.Number < unexpired {
-			r.Waiting++
-		}
-	}
 	if p.whole = p.oldest; p.purge {
 		p.whole = unexpired
 	}
 	if err := p.holds(ctx, newest, r); err != nil {
 		return err
+	}
+	for _, s := range p.there {
+		if n := s.Number; n >= p.whole && n < unexpired && !p.held[n] {
+			r.Waiting++
+		}
 	}
 	return p.mark(ctx, newest, r)
 }
@@ -137,16 +138,17 @@ func (p *tablePlan) expired(ctx context.Context, newest *snapshot.Snapshot) (uin
 	return 1, nil
 }
 
-// holds finds out which snapshots below whole are held, after it is known which have expired: see Snapshot.Lease. s is
-// the newest snapshot.
+// holds finds out which snapshots are held, and reports those below whole, after it is known which have expired: see
+// Snapshot.Lease. s is the newest snapshot.
 func (p *tablePlan) holds(ctx context.Context, s *snapshot.Snapshot, r *Report) error {
-	p.pinned, p.branch = map[uint64]bool{}, map[uint64]string{}
+	p.held, p.pinned, p.branch = map[uint64]bool{}, map[uint64]bool{}, map[uint64]string{}
 	branches, err := s.Branches(ctx)
 	if err != nil {
 		return err
 	}
 	for _, b := range branches {
 		for _, n := range b.Pins() {
+			p.held[n] = true
 			if n < p.whole {
 				p.pinned[n], p.branch[n] = true, b.Name
 				r.Held = append(r.Held, Hold{p.t.Table, n, "branch " + b.Name})
@@ -179,6 +181,7 @@ func (p *tablePlan) holds(ctx context.Context, s *snapshot.Snapshot, r *Report) 
 		}
 	}
 	for _, l := range lease.Newest(slices.DeleteFunc(leases, over)) {
+		p.held[l.Snapshot] = true
 		if l.Snapshot >= p.whole {
 			continue
 		}

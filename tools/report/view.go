@@ -398,8 +398,13 @@ func shortMeaning(text string) string {
 // healthView is segments, packs, snapshots, overlays, branches and leases.
 func healthView(t *Table, o ViewOptions) ([]Section, error) {
 	h := &t.Health
-	worth := "nothing"
-	if n := uint64(len(t.Advice)); n > 0 {
+	worth, n := "nothing", uint64(0)
+	for i := range t.Advice {
+		if t.Advice[i].Kind != AdviceRecords { // which says what is not known, under records below
+			n++
+		}
+	}
+	if n > 0 {
 		worth = terminal.Count(n) + ": see dsistat advise"
 	}
 	facts := [][2]string{

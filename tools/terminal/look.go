@@ -37,11 +37,14 @@ func Look(err error, store, table string, near error) error {
 		return fmt.Errorf("%w; dsi verify %s finds all that is damaged", err, ShellWord(store))
 	}
 	var missing *catalog.NotFoundError
-	if !errors.As(err, &missing) || len(missing.Close) > 0 && !missing.Dropped || listings[missing.Kind] == "" {
+	if !errors.As(err, &missing) {
 		return err
 	}
 	if missing.Overlay != "" {
 		return fmt.Errorf("%w (--overlay %s)", err, ShellWord(missing.Overlay))
+	}
+	if len(missing.Close) > 0 && !missing.Dropped || listings[missing.Kind] == "" {
+		return err
 	}
 	at := " " + ShellWord(store)
 	table, _, _ = strings.Cut(table, "@")

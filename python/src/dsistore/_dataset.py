@@ -19,7 +19,7 @@ from ._epoch import EpochIterator
 from ._epoch_start import EpochStart
 from ._plan import Plan, TableRef
 from ._rank import RankLookup, of_process
-from ._select import ReadOptions, SampleList, Shuffle, dedup_form, list_name, literal, names, selected
+from ._select import ReadOptions, SampleList, Shuffle, dedup_form, list_name, literal, names, operand, selected
 from ._state import LoaderState, number
 from ._stats import Meter, Stats
 
@@ -149,10 +149,11 @@ class Dataset(Generic[T]):
             self._warned = True
             labels = [self._names[f] for f in block.schema.labels[:-1 if self._weighted else None]]
             name = labels[0] if len(labels) == 1 else "LABEL"
+            wanted, filled = f"{operand(name)} IS NOT NULL", {literal(name): "fill(0)"}
             warnings.warn(
                 f"null labels come as 0: {block.null_labels} of {block.rows * len(labels)} in batch {block.index} "
-                f"({', '.join(labels)}). filter='{name} IS NOT NULL' leaves such rows out, presence=True adds a mask, "
-                f"and transforms={{'{name}': 'fill(0)'}} says that 0 is meant.", stacklevel=4)
+                f"({', '.join(labels)}). filter={wanted!r} leaves such rows out, presence=True adds a mask, "
+                f"and transforms={filled} says that 0 is meant.", stacklevel=4)
         return self._make(block)
 
     @property

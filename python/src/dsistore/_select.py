@@ -54,7 +54,7 @@ def names(of: str | Sequence[str]) -> list[str]:
 
 
 def selected(features: str | Sequence[str] | None, columns: str | Sequence[str] | None,
-             default: str | None = None) -> str | Sequence[str]:
+             default: str | Sequence[str] | None = None) -> str | Sequence[str]:
     """What features=, or its other name columns=, selects: one of them is given, unless there is a default."""
     if features is not None and columns is not None:
         raise errors.UsageError(f"features {features!r} and columns {columns!r}: they are the same, give one")
@@ -75,6 +75,11 @@ def literal(name: str) -> str:
     """An entry that selects the feature of this name alone, whatever characters of globs it has."""
     text = re.sub(r"[*?\\]", r"\\\g<0>", name)
     return "\\" + text if text.startswith("@") else text
+
+
+def operand(name: str) -> str:
+    """A feature's name as a filter has it: in double quotes unless it is a plain word."""
+    return name if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) else '"' + name.replace('"', '""') + '"'
 
 
 def list_name(of: str | SampleList | None) -> str | None:

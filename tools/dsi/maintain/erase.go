@@ -139,7 +139,7 @@ func printErasure(e *app.Env, r *compaction.EraseReport) {
 			terminal.Plural(uint64(s.Keys), "key"), s.Feature, terminal.Plural(s.Slots, "value"),
 			terminal.Plural(s.Segments, "segment"), terminal.Bytes(s.Bytes), terminal.Plural(s.Objects, "object")))
 		add("proved", s.Proves())
-		add("not proved", "that the keys are in no other feature: values of other features are not decoded")
+		add("not proved", s.Unproved())
 	}
 	add("not touched", "source files, exports, backups and copies of the store")
 	switch {

@@ -41,6 +41,9 @@ func formatNamed(name string) *input.Format {
 func formatNames() []string {
 	var out []string
 	for _, f := range formats {
+		if f == text.Format {
+			out = append(out, "csv")
+		}
 		out = append(out, f.Name)
 	}
 	return out

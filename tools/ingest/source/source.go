@@ -88,7 +88,7 @@ type File struct {
 
 // Options say how to read. The zero value works.
 type Options struct {
-	Format      string // auto, parquet, hive, orc, text, jsonl or arrow; default auto
+	Format      string // auto, parquet, hive, orc, csv or text (the same), jsonl or arrow; default auto
 	MappingFile string
 	DDLFile     string
 	// OnBadRow is told of each row that is left out, and why. nil: the first bad row is an error of Next.
