@@ -173,8 +173,8 @@ func (t *Log) At(ctx context.Context, number uint64) (*Snapshot, error) {
 }
 
 // AtUnexpired is At, but a snapshot that has expired is ErrNotFound also while it is still there: an erasure may have
-// removed its data. Snapshots that branches pin are found, and so are all where the newest, which knows what has expired,
-// cannot be read. Its cost is that of Latest more, and a read of the branches.
+// removed its data. Snapshots that branches pin are found, and so are all where the newest, which knows what has
+// expired, cannot be read. Its cost is that of Latest more, and a read of the branches.
 func (t *Log) AtUnexpired(ctx context.Context, number uint64) (*Snapshot, error) {
 	s, err := t.At(ctx, number)
 	if err != nil {
