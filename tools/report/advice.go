@@ -122,6 +122,18 @@ func agree(n uint64, one, several string) string {
 	return several
 }
 
+// features returns the stored features, other than labels, keys and dropped ones, of which is is true.
+func (a *adviser) features(is func(*Feature) bool) (out []*Feature) {
+	for i := range a.t.Features {
+		f := &a.t.Features[i]
+		if f.Role == "" && (f.Status == "" || f.Status == catalog.FeatureDeprecated.String()) && storedBytes(f) > 0 &&
+			is(f) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
 // unread names the features that nobody read for so many days. Where the records are of fewer, it says so.
 func (a *adviser) unread(days uint64, first time.Time) {
 	known := daysSince(first, a.now)
@@ -139,17 +151,20 @@ func (a *adviser) unread(days uint64, first time.Time) {
 			x.Command = a.advise(known, "")
 			x.Text += "; for " + terminal.Plural(known, "day") + " it is"
 		}
+		never := a.features(func(f *Feature) bool { return f.Readers == 0 })
+		if names, bytes := a.largest(never, storedBytes); len(never) > 0 {
+			x.Features, x.FeatureCount = names, uint64(len(never))
+			shown := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !Printable(n) })
+			if shown = shown[:min(len(shown), typedFeatures)]; len(shown) < len(never) {
+				shown = append(shown, "...")
+			}
+			x.Text += fmt.Sprintf("; not read so far: %s, %s, the largest first: %s",
+				terminal.Plural(x.FeatureCount, "feature"), terminal.Bytes(bytes), strings.Join(shown, ", "))
+		}
 		a.add(x)
 		return
 	}
-	var found []*Feature
-	for i := range a.t.Features {
-		f := &a.t.Features[i]
-		if f.Role == "" && (f.Status == "" || f.Status == catalog.FeatureDeprecated.String()) && f.UnreadDays >= days &&
-			storedBytes(f) > 0 {
-			found = append(found, f)
-		}
-	}
+	found := a.features(func(f *Feature) bool { return f.UnreadDays >= days })
 	if len(found) == 0 {
 		return
 	}
