@@ -107,7 +107,10 @@ func TestPlan(t *testing.T) {
 		t.Fatalf("%v", p)
 	}
 	x.delete([]int64{1, 2, 3, 31, 32, 33, 61, 62, 63}) // of 30 rows each
-	plan(func(o *Options) { o.DeletedShare = 0.9 }, 0, "")
+	if p := plan(func(o *Options) { o.DeletedShare = 0.9 }, 0, ""); len(p.Notes) != 1 ||
+		!strings.HasPrefix(p.Notes[0], "9 deleted rows stay: less than 90 %") {
+		t.Fatalf("%v", p)
+	}
 	plan(func(o *Options) { o.DeletedShare = 0.001 }, 3, "are deleted")
 	dropped := catalog.FeatureDropped
 	x.commit(x.latest(), commit.Change{Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "history",
@@ -117,7 +120,8 @@ func TestPlan(t *testing.T) {
 	large := func(o *Options) { o.SegmentRows, o.DeletedShare, o.DroppedShare = 30, 0.9, 0.9 }
 	plan(large, 1, "sessions of partition")
 	plan(func(o *Options) { large(o); o.SharedShare = 2 }, 0, "")
-	if p := plan(func(o *Options) { large(o); o.SharedShare = 0.99 }, 0, ""); len(p.Notes) != 1 {
+	if p := plan(func(o *Options) { large(o); o.SharedShare = 0.99 }, 0, ""); len(p.Notes) != 3 ||
+		!strings.Contains(p.Notes[2], "of dropped features stay: less than 90 %") {
 		t.Fatalf("%v", p)
 	}
 	for _, o := range []Options{{Fanout: 1}, {DeletedShare: -1}, {MaxInputs: -1}, {Partition: "nothing = "}} {

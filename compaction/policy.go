@@ -39,12 +39,25 @@ func planOf(ctx context.Context, snap *storage.Snapshot, opts Options) (*Plan, e
 		}
 	}
 	p.noteOrder()
+	var deleted, dropped uint64 // of segments that stay because that is too little
 	for _, s := range p.segments {
 		if !s.planned {
 			p.plan.Left++
 			p.plan.LeftRows += s.d.Rows
 			p.plan.LeftBytes += s.d.Bytes
+			if len(s.reasons) == 0 {
+				deleted += s.deleted
+				dropped += s.dropped
+			}
 		}
+	}
+	if deleted > 0 {
+		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("%d deleted rows stay: less than %.3g %% of their segments' "+
+			"rows is deleted (--deleted-share)", deleted, 100*p.opts.DeletedShare))
+	}
+	if dropped > 0 {
+		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("%s of dropped features stay: less than %.3g %% of their "+
+			"segments (--dropped-share)", bytesText(dropped), 100*p.opts.DroppedShare))
 	}
 	if len(p.plan.Jobs) > 0 {
 		var err error
