@@ -30,7 +30,7 @@ type flags struct {
 }
 
 // packages have the benchmarks.
-var packages = []string{"./format/encoding", "./format", "./reader"}
+var packages = []string{"./format/encoding", "./format", "./reader/expand"}
 
 // levels are those of DSISTORE_SIMD that are measured.
 var levels = []string{"off", "avx2", "avx512"}

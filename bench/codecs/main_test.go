@@ -1,7 +1,10 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"reflect"
+	"regexp"
 	"testing"
 )
 
@@ -10,6 +13,30 @@ func TestParse(t *testing.T) {
 		"0.9 ns/value\nBenchmarkOther 1 2 ns/op\nPASS\n"))
 	if want := []line{{name: "Unpack/width17", ns: 0.9, mb: 7800.5, bits: 17}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// TestPackages: each package has a benchmark that the default of --only matches. One that moves away is not left out of
+// the tables without a word.
+func TestPackages(t *testing.T) {
+	only, _ := reflect.TypeFor[flags]().FieldByName("Only")
+	benchmark := regexp.MustCompile(`(?m)^func Benchmark(` + only.Tag.Get("default") + `)`)
+	for _, p := range packages {
+		files, err := filepath.Glob(filepath.Join("..", "..", p, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = found || benchmark.Match(text)
+		}
+		if !found {
+			t.Errorf("%s has no benchmark that %s matches", p, benchmark)
+		}
 	}
 }
 
