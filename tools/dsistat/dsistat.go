@@ -98,6 +98,10 @@ func (c *summaryCmd) Run(ctx context.Context, a *app) error {
 		return a.noTables(r)
 	}
 	a.listing(l)
+	if r.Cost != nil {
+		fmt.Fprintln(a.Out)
+		a.PrintFacts(r.Cost.Facts()...)
+	}
 	return nil
 }
 

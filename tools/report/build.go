@@ -89,6 +89,7 @@ func Build(ctx context.Context, store *storage.Store, tables []string, opts Opti
 			return nil, err
 		}
 	}
+	r.cost()
 	return r, failed
 }
 

@@ -44,8 +44,34 @@ func (b *builder) cost() {
 	}
 }
 
-// facts says what a month costs; nothing where that is not known.
-func (c *Cost) facts() [][2]string {
+// cost returns the table's cost; zero where it is not known.
+func (t *Table) cost() Cost {
+	if t.Cost == nil {
+		return Cost{}
+	}
+	return *t.Cost
+}
+
+// cost adds up what the tables cost.
+func (r *Report) cost() {
+	for i := range r.Tables {
+		c := r.Tables[i].Cost
+		switch {
+		case c == nil:
+		case r.Cost == nil:
+			sum := *c
+			r.Cost = &sum
+		default:
+			r.Cost.Days = max(r.Cost.Days, c.Days)
+			r.Cost.Reads += c.Reads
+			r.Cost.ReadsMonth += c.ReadsMonth
+			r.Cost.StoredMonth += c.StoredMonth
+		}
+	}
+}
+
+// Facts says what a month costs, as names and values; nothing where that is not known.
+func (c *Cost) Facts() [][2]string {
 	if c == nil {
 		return nil
 	}

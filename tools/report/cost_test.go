@@ -77,3 +77,19 @@ func TestCost(t *testing.T) {
 		}
 	}
 }
+
+// What all tables cost is the sum, of those whose cost is known.
+func TestCostOfTables(t *testing.T) {
+	r := Report{Tables: []Table{{Cost: &Cost{Prices: "ours", Currency: "EUR", Days: 3, Reads: 1, ReadsMonth: 10,
+		StoredMonth: 100}}, {}, {Cost: &Cost{Prices: "ours", Currency: "EUR", Days: 2, Reads: 2, ReadsMonth: 30,
+		StoredMonth: 50}}}}
+	r.cost()
+	want := Cost{Prices: "ours", Currency: "EUR", Days: 3, Reads: 3, ReadsMonth: 40, StoredMonth: 150}
+	if r.Cost == nil || *r.Cost != want || r.Tables[0].Cost.Reads != 1 {
+		t.Errorf("%+v, want %+v", r.Cost, want)
+	}
+	r = Report{Tables: []Table{{}}}
+	if r.cost(); r.Cost != nil {
+		t.Errorf("%+v", r.Cost)
+	}
+}

@@ -12,6 +12,7 @@ type Report struct {
 	Store  string  `json:"store"`
 	Since  string  `json:"since"` // the first day of which usage records were looked at; empty: all that there are
 	Tables []Table `json:"tables"`
+	Cost   *Cost   `json:"cost,omitempty"` // of all these tables
 }
 
 // A Table is what there is to say of one.
@@ -29,11 +30,11 @@ type Table struct {
 	Cost     *Cost     `json:"cost,omitempty"`
 }
 
-// A Cost is what the service of a table's store takes, by a table of prices. A month has 30 days.
+// A Cost is what the service of a store takes for a table, or for several, by a table of prices. A month has 30 days.
 type Cost struct {
 	Prices   string `json:"prices"` // of what, and as of when
 	Currency string `json:"currency"`
-	Days     uint64 `json:"days"` // of usage records that the reads are of
+	Days     uint64 `json:"days"` // of usage records that the reads are of; the most of any of several tables
 	// Reads is what the requests and bytes of those days cost, and ReadsMonth what they would in a month of such days.
 	Reads      float64 `json:"reads"`
 	ReadsMonth float64 `json:"reads_month"`

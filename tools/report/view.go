@@ -85,6 +85,8 @@ func Tables(r *Report, o ViewOptions) (*Listing, error) {
 			}
 			return n
 		}),
+		costColumn(r.Cost, "stored_month", "stored/month", func(t *Table) float64 { return t.cost().StoredMonth }),
+		costColumn(r.Cost, "reads_month", "reads/month", func(t *Table) float64 { return t.cost().ReadsMonth }),
 	}, o)
 }
 
@@ -109,7 +111,7 @@ func SummaryView(t *Table, o ViewOptions) ([]Section, error) {
 		facts = append(facts, [2]string{"overlays", terminal.Bytes(s.LayerBytes) + " beside the segments"})
 	}
 	facts = append(facts, readFacts(t, o)...)
-	facts = append(facts, t.Cost.facts()...)
+	facts = append(facts, t.Cost.Facts()...)
 	sections := []Section{{Facts: facts}}
 	saved, err := savingsView(t, ViewOptions{})
 	if err != nil {

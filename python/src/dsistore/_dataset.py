@@ -196,8 +196,8 @@ class Dataset(Generic[T]):
         If DataLoader workers iterate, only they know the position, and this is a UsageError: use torchdata's
         StatefulDataLoader, which asks them.
         """
-        of = {"table": self._table.uri, "snapshot": self._plan.snapshot, "plan_hash": self._plan.hash,
-              "plan": dict(self._plan.parts), "drop_last": self._drop_last}
+        of = {"store": self._table.uri, "table": self._table.params["table"], "snapshot": self._plan.snapshot,
+              "plan_hash": self._plan.hash, "plan": dict(self._plan.parts), "drop_last": self._drop_last}
         return self._state.save(of, self._shard_count())
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
