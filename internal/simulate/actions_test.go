@@ -27,6 +27,16 @@ func (m *machine) handle(name string) (*storage.Table, error) {
 	return t, err
 }
 
+// latest returns the handle of a table and its newest snapshot, as far as the handle knows.
+func (m *machine) latest(ctx context.Context, name string) (*storage.Table, *storage.Snapshot, error) {
+	t, err := m.handle(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := t.Latest(ctx)
+	return t, s, err
+}
+
 // excused reports whether an error says only that the adversary was there, or that the machine has stopped.
 func excused(err error) bool {
 	return errors.Is(err, errFault) || errors.Is(err, errStopped) || errors.Is(err, context.Canceled)
@@ -198,11 +208,7 @@ func deleteRow(table string) func(m *machine) {
 func rewriteSegments(table, part string) func(m *machine) {
 	return func(m *machine) {
 		m.do("rewrite "+table, func(ctx context.Context) error {
-			t, err := m.handle(table)
-			if err != nil {
-				return err
-			}
-			s, err := t.Latest(ctx)
+			t, s, err := m.latest(ctx, table)
 			if err != nil {
 				return err
 			}

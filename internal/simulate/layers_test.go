@@ -113,11 +113,7 @@ func dropOverlay(table, name string) func(m *machine) {
 func changeOverlay(what, table, name string, set func(*commit.Change), apply func(*state)) func(m *machine) {
 	return func(m *machine) {
 		m.do(what+" overlay "+name+" of "+table, func(ctx context.Context) error {
-			t, err := m.handle(table)
-			if err != nil {
-				return err
-			}
-			s, err := t.Latest(ctx)
+			t, s, err := m.latest(ctx, table)
 			if err != nil {
 				return err
 			}

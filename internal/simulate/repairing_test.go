@@ -19,11 +19,7 @@ import (
 func damageTable(table string) func(m *machine) {
 	return func(m *machine) {
 		m.do("damage "+table, func(ctx context.Context) error {
-			t, err := m.handle(table)
-			if err != nil {
-				return err
-			}
-			s, err := t.Latest(ctx)
+			t, s, err := m.latest(ctx, table)
 			if err != nil {
 				return err
 			}

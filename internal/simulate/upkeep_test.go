@@ -68,11 +68,7 @@ type reading struct {
 func readTable(o reading) func(m *machine) {
 	return func(m *machine) {
 		m.do("read "+o.table, func(ctx context.Context) error {
-			t, err := m.handle(o.table)
-			if err != nil {
-				return err
-			}
-			s, err := t.Latest(ctx)
+			t, s, err := m.latest(ctx, o.table)
 			if err != nil {
 				return err
 			}
@@ -189,11 +185,7 @@ func (m *machine) hasRead(t *tableModel, v *version, rows []int64, err error) er
 func createBranch(table, name string) func(m *machine) {
 	return func(m *machine) {
 		m.do("branch "+name+" of "+table, func(ctx context.Context) error {
-			t, err := m.handle(table)
-			if err != nil {
-				return err
-			}
-			s, err := t.Latest(ctx)
+			t, s, err := m.latest(ctx, table)
 			if err != nil {
 				return err
 			}
@@ -210,11 +202,7 @@ func createBranch(table, name string) func(m *machine) {
 func dropBranch(table, name string) func(m *machine) {
 	return func(m *machine) {
 		m.do("drop branch "+name+" of "+table, func(ctx context.Context) error {
-			t, err := m.handle(table)
-			if err != nil {
-				return err
-			}
-			s, err := t.Latest(ctx)
+			t, s, err := m.latest(ctx, table)
 			if err != nil {
 				return err
 			}

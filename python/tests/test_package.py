@@ -71,6 +71,7 @@ def test_what_is_in_the_wheel(wheel):
         assert len(modules) > 20
         for m in modules:  # each has a licence of its own in the wheel
             assert any(n.startswith(f"third_party/{m.replace('/', '_')}-") for n in licences), m
+        assert any(n.startswith("third_party/std-") for n in licences)  # of what Go itself links in
         metadata = z.read(info + "METADATA").decode()
         library = z.read("dsistore/libdsistore.so")
     assert f"\nVersion: {dsistore.__version__}\n" in metadata and "\nRequires-Dist: numpy" in metadata
