@@ -154,12 +154,8 @@ func (a *adviser) unread(days uint64, first time.Time) {
 		never := a.features(func(f *Feature) bool { return f.Readers == 0 })
 		if names, bytes := a.largest(never, storedBytes); len(never) > 0 {
 			x.Features, x.FeatureCount = names, uint64(len(never))
-			shown := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !Printable(n) })
-			if shown = shown[:min(len(shown), typedFeatures)]; len(shown) < len(never) {
-				shown = append(shown, "...")
-			}
-			x.Text += fmt.Sprintf("; not read so far: %s, %s, the largest first: %s",
-				terminal.Plural(x.FeatureCount, "feature"), terminal.Bytes(bytes), strings.Join(shown, ", "))
+			x.Text += fmt.Sprintf("; not read so far: %s, %s", terminal.Plural(x.FeatureCount, "feature"),
+				terminal.Bytes(bytes))
 		}
 		a.add(x)
 		return

@@ -252,6 +252,12 @@ func TestAdvice(t *testing.T) {
 	if at < 0 || r.Advice[at].Kind != AdviceRecords || r.Advice[at].Command != "dsistat advise memory t --unread 12" {
 		t.Errorf("%+v", r.Advice)
 	}
+	// and which were not read so far
+	views, err := adviseView(r, ViewOptions{})
+	if want := "; not read so far: 3 features, 453 B, the largest first: score, click, user\n"; err != nil ||
+		!slices.ContainsFunc(views[0].Lines, func(l string) bool { return strings.Contains(l, want) }) {
+		t.Errorf("%q in no line of %q: %v", want, views[0].Lines, err)
+	}
 	r = build(t, s, Options{Usage: reads(summary), Since: day(9)})
 	at = slices.IndexFunc(r.Advice, func(a Advice) bool {
 		return strings.Contains(a.Text, "records were looked at since 2026-11-10")

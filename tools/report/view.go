@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dsistore/dsistore/tools/terminal"
@@ -537,11 +538,19 @@ func adviseView(t *Table, o ViewOptions) ([]Section, error) {
 	return []Section{{Lines: lines, Listing: l}}, nil
 }
 
-// adviceLines are two lines a piece: the second is its command.
+// adviceLines are two lines a piece: the second is its command. Features that no command names are named in the first.
 func adviceLines(all []Advice) []string {
 	var out []string
 	for _, a := range all {
 		line := terminal.OneLine(a.Kind + ": " + a.Text)
+		if names := a.Features; a.Kind == AdviceRecords && len(names) > 0 {
+			names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !Printable(n) })
+			names = names[:min(len(names), typedFeatures)]
+			if uint64(len(names)) < a.FeatureCount {
+				names = append(names, "...")
+			}
+			line += ", the largest first: " + strings.Join(names, ", ")
+		}
 		if a.Command != "" {
 			line += "\n" + a.Command
 		}
