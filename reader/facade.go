@@ -116,6 +116,9 @@ func IsPartitionKey(f catalog.Feature) bool { return plan.IsPartitionKey(f) }
 // Names reports whether an entry of PlanOptions.Features selects a feature by its name.
 func Names(entry, name string) bool { return plan.Names(entry, name) }
 
+// Matcher returns what an entry of PlanOptions.Features selects: a name, a glob or a set.
+func Matcher(entry string) (func(catalog.Feature) bool, error) { return plan.Matcher(entry) }
+
 // Literal returns the entry of PlanOptions.Features that selects only the feature of that name.
 func Literal(name string) string { return plan.Literal(name) }
 

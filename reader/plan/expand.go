@@ -25,7 +25,7 @@ func (p *Plan) expand(entries []string) error {
 		match := func(f catalog.Feature) bool { return f.Name == e }
 		if isPattern(e) {
 			var err error
-			if match, err = matcher(e); err != nil {
+			if match, err = Matcher(e); err != nil {
 				return fmt.Errorf("expand: %w", err)
 			}
 		}

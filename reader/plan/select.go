@@ -78,7 +78,7 @@ func selectFeatures(ctx context.Context, snap schema, entries []string) ([]catal
 			byName = byName[1:]
 			continue
 		}
-		match, err := matcher(e)
+		match, err := Matcher(e)
 		if err != nil {
 			return nil, err
 		}
@@ -258,9 +258,11 @@ func Literal(name string) string {
 	return b.String()
 }
 
-// matcher returns the predicate of a glob or set.
-func matcher(entry string) (func(catalog.Feature) bool, error) {
+// Matcher returns the predicate of an entry of Options.Features: a name, a glob or a set.
+func Matcher(entry string) (func(catalog.Feature) bool, error) {
 	switch entry {
+	case "":
+		return nil, badSelection("an empty name: is there a comma too many?")
 	case "@all":
 		return func(catalog.Feature) bool { return true }, nil
 	case "@labels":

@@ -37,7 +37,7 @@ func (p *Plan) TransformBy(rules []transform.Rule) error {
 		names[i] = f.Name
 	}
 	match := func(pattern string) (func(int) bool, error) {
-		m, err := matcher(pattern)
+		m, err := Matcher(pattern)
 		return func(i int) bool { return m(p.Features[i]) }, err
 	}
 	chains, err := chainsOf(names, match, rules)

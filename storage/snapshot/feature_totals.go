@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
@@ -133,4 +134,67 @@ func (p *segmentTotals) read(ctx context.Context, s *Snapshot, d catalog.Segment
 		p.features = append(p.features, t)
 		return nil
 	})
+}
+
+// HeldRows returns in how many of the snapshot's rows something is stored of each feature, dropped or not: in its
+// segments, or in overlays that are part of the table. In all other rows the feature is null. Its cost is that of
+// reading every segment's index, many at once.
+func (s *Snapshot) HeldRows(ctx context.Context, ids ...catalog.FeatureID) ([]uint64, error) {
+	segments, err := s.Segments(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	overlays, err := s.Overlays(ctx)
+	if err != nil {
+		return nil, err
+	}
+	overlays = slices.DeleteFunc(overlays, func(o catalog.Overlay) bool { return o.Merged == 0 })
+	layers, err := s.OverlaySegments(ctx, overlays, segments...)
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	sums := make([]uint64, len(ids)) // guarded by mu
+	err = object.Parallel(ctx, object.RequestsAtOnce, len(segments), func(ctx context.Context, i int) error {
+		rows, err := s.heldIn(ctx, segments[i], layers[i], ids)
+		mu.Lock()
+		defer mu.Unlock()
+		for k, n := range rows {
+			sums[k] += n
+		}
+		return err
+	})
+	return sums, err
+}
+
+// heldIn returns in how many rows of a segment it, or a layer over it, has something stored of each feature.
+func (s *Snapshot) heldIn(ctx context.Context, d catalog.SegmentDescriptor, layers []*catalog.OverlaySegment,
+	ids []catalog.FeatureID) ([]uint64, error) {
+	rows := make([]uint64, len(ids))
+	look := func(d catalog.SegmentDescriptor, held uint64) error {
+		g, err := s.OpenSegment(ctx, d)
+		if err != nil {
+			return err
+		}
+		entries, err := g.Lookup(ctx, ids...)
+		for k, e := range entries {
+			if e != nil {
+				rows[k] = max(rows[k], held)
+			}
+		}
+		return err
+	}
+	err := look(d, d.Rows)
+	for _, l := range layers {
+		switch {
+		case err != nil:
+			return nil, err
+		case l == nil:
+		case l.All:
+			err = look(l.Data, d.Rows)
+		default:
+			err = look(l.Data, l.Covered.Count)
+		}
+	}
+	return rows, err
 }

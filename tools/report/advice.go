@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/tools/terminal"
@@ -203,7 +204,7 @@ func (a *adviser) advise(days uint64, kind string) string {
 }
 
 // drop is the command that drops features. Where they are many, it reads their names from another command. Names come
-// from dumps: each is quoted as one word of a shell, and those that a terminal would change are left out.
+// from dumps: each is quoted as one word of a shell, and no glob, and those that a terminal would change are left out.
 func (a *adviser) drop(names []string, all int, days uint64) string {
 	if all > typedFeatures {
 		return a.advise(days, AdviceUnread) + " | " + a.dsi("features drop", "--from -")
@@ -217,7 +218,7 @@ func (a *adviser) drop(names []string, all int, days uint64) string {
 		if strings.HasPrefix(name, "-") {
 			dash = "-- "
 		}
-		words = append(words, terminal.ShellWord(name))
+		words = append(words, terminal.ShellWord(reader.Literal(name)))
 	}
 	if len(words) == 0 {
 		return ""

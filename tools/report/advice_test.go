@@ -108,7 +108,7 @@ func TestDropCommand(t *testing.T) {
 		{[]string{"a", "b"}, "dsi features drop s t a b"},
 		{strings.Split("a b c d e f g h i j k l m", " "),
 			"dsistat advise s t --unread 45 --since 2026-11-22 --names unread | dsi features drop s t --from -"},
-		{[]string{"$(reboot)", "x;y", "it's", "*"}, `dsi features drop s t '$(reboot)' 'x;y' 'it'\''s' '*'`},
+		{[]string{"$(reboot)", "x;y", "it's", "*"}, `dsi features drop s t '$(reboot)' 'x;y' 'it'\''s' '\*'`},
 		{[]string{"-rf", "a b"}, "dsi features drop s t -- -rf 'a b'"},
 		{[]string{"line\nbreak", "a\x1b[31m", "\u202eb", "c"}, "dsi features drop s t c"},
 		{[]string{"line\nbreak"}, ""},

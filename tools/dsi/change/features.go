@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 
+	"github.com/dsistore/dsistore/reader"
+	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/tools/dsi/app"
@@ -47,16 +50,20 @@ func changeFeatures(ctx context.Context, e *app.Env, t app.TableArgs, did string
 // namedFeatures are the arguments of commands that set what becomes of features.
 type namedFeatures struct {
 	app.TableArgs
-	Features []string `arg:"" optional:"" complete:"features" help:"Names of the features."`
+	Features []string `arg:"" optional:"" complete:"features" help:"Names, globs (user_*) or sets (@all, @labels) of the features."`
 	From     string   `placeholder:"FILE" help:"A file of names, one per line, or - for standard input."`
-	DryRun   bool     `help:"Say which features would change, and change nothing."`
+	DryRun   bool     `help:"Print which features would change, and change nothing."`
 }
 
-// maxNames bounds a file of names.
-const maxNames = 64 << 20
+const (
+	// maxNames bounds a file of names.
+	maxNames = 64 << 20
+	// changedFeatures is how many features are printed.
+	changedFeatures = 100
+)
 
-// names returns those of the arguments and those of the file, each once.
-func (n *namedFeatures) names(ctx context.Context, e *app.Env) ([]string, error) {
+// entries returns what the arguments select, as --features does elsewhere. The names in the file are no globs.
+func (n *namedFeatures) entries(ctx context.Context, e *app.Env) ([]string, error) {
 	out := slices.Clone(n.Features)
 	if n.From != "" {
 		in := e.Interruptible(ctx)
@@ -77,7 +84,7 @@ func (n *namedFeatures) names(ctx context.Context, e *app.Env) ([]string, error)
 		}
 		for line := range strings.Lines(string(text)) {
 			if line = strings.TrimRight(line, "\r\n"); line != "" {
-				out = append(out, line)
+				out = append(out, reader.Literal(line))
 			}
 		}
 	}
@@ -85,65 +92,196 @@ func (n *namedFeatures) names(ctx context.Context, e *app.Env) ([]string, error)
 		if n.From != "" {
 			return nil, terminal.Usagef("--from %s: no names in it", n.From)
 		}
-		return nil, terminal.Usagef("say which features: their names, or --from FILE")
+		return nil, terminal.Usagef("say which features: their names or globs, or --from FILE")
+	}
+	return out, nil
+}
+
+// A statusChange is what a command makes of features.
+type statusChange struct {
+	to   catalog.FeatureStatus
+	from []catalog.FeatureStatus // of the features that it changes
+	did  string
+}
+
+// changes reports whether it changes a feature.
+func (c statusChange) changes(f catalog.Feature) bool { return slices.Contains(c.from, f.Status) }
+
+// want names the status of the features that it changes.
+func (c statusChange) want() string {
+	var out []string
+	for _, s := range c.from {
+		out = append(out, s.String())
+	}
+	return strings.Join(out, " or ")
+}
+
+// check returns an error if a feature that was selected cannot change.
+func (c statusChange) check(f catalog.Feature) error {
+	switch {
+	case c.changes(f) && c.to == catalog.FeatureDropped && f.Role.IsKey():
+		return fmt.Errorf("feature %s is the %v: it cannot be dropped", f.Name, f.Role)
+	case c.changes(f):
+		return nil
+	case f.Status == catalog.FeatureDropped:
+		return &catalog.NotFoundError{Kind: "feature", Name: f.Name, Dropped: true}
+	}
+	return fmt.Errorf("feature %s is %v: want one that is %s; nothing was changed", f.Name, f.Status, c.want())
+}
+
+// choose returns the features that entries select, each once: those that they name, and of those that a glob or set
+// selects the ones that change.
+func (c statusChange) choose(all []catalog.Feature, entries []string) (out []catalog.Feature, err error) {
+	byName := make(map[string]catalog.Feature, len(all))
+	for _, f := range all {
+		byName[f.Name] = f
 	}
 	seen := map[string]bool{}
-	return slices.DeleteFunc(out, func(name string) bool {
-		again := seen[name]
-		seen[name] = true
-		return again
-	}), nil
+	for _, entry := range entries {
+		var found []catalog.Feature
+		isName := reader.Literal(entry) == entry
+		if f, ok := byName[entry]; ok && isName {
+			found = append(found, f)
+		} else if !isName {
+			match, err := reader.Matcher(entry)
+			if err != nil {
+				return nil, terminal.UsageError{Err: err}
+			}
+			for _, f := range all {
+				if match(f) && (c.changes(f) || reader.Names(entry, f.Name)) {
+					found = append(found, f)
+				}
+			}
+		}
+		switch {
+		case found == nil && isName:
+			return nil, catalog.NotFound("feature", entry, slices.Collect(maps.Keys(byName)))
+		case found == nil:
+			return nil, &catalog.NotFoundError{Kind: c.want() + " feature", Name: entry, Pattern: true}
+		}
+		for _, f := range found {
+			if err := c.check(f); err != nil {
+				return nil, err
+			}
+			if !seen[f.Name] {
+				seen[f.Name] = true
+				out = append(out, f)
+			}
+		}
+	}
+	return out, nil
+}
+
+// A changeJSON is what --json prints of features that have changed, or would.
+type changeJSON struct {
+	app.Head
+	DryRun   bool     `json:"dry_run"`
+	Features []string `json:"features"`
+	// Null are restored features that are null in some rows. LeftOut would be null in all.
+	Null    []nullFeature `json:"null,omitempty"`
+	LeftOut []string      `json:"left_out,omitempty"`
+}
+
+// A nullFeature is null in some rows of the table: nothing is stored of it there.
+type nullFeature struct {
+	Feature  string `json:"feature"`
+	Rows     uint64 `json:"rows"` // of the table
+	NullRows uint64 `json:"null_rows"`
+}
+
+// nullIn returns which of the features, dropped or not, are null in rows of a snapshot.
+func nullIn(ctx context.Context, snap *storage.Snapshot, features []catalog.Feature) (out []nullFeature, err error) {
+	ids := make([]catalog.FeatureID, len(features))
+	for i, f := range features {
+		ids[i] = f.ID
+	}
+	held, err := snap.HeldRows(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range features {
+		if rows := snap.Info().Rows; held[i] < rows {
+			out = append(out, nullFeature{f.Name, rows, rows - held[i]})
+		}
+	}
+	return out, nil
 }
 
 // set gives the features a status.
-func (n *namedFeatures) set(ctx context.Context, e *app.Env, status catalog.FeatureStatus, did string) error {
-	names, err := n.names(ctx, e)
+func (n *namedFeatures) set(ctx context.Context, e *app.Env, c statusChange) error {
+	entries, err := n.entries(ctx, e)
 	if err != nil {
 		return err
 	}
-	count := terminal.Plural(uint64(len(names)), "feature")
-	if n.DryRun {
-		return n.would(ctx, e, names, status, count+" would be "+did)
-	}
-	var changes []commit.FeatureChange
-	for _, f := range names {
-		changes = append(changes, commit.FeatureChange{Feature: f, Status: &status})
-	}
-	return changeFeatures(ctx, e, n.TableArgs, count+" "+did, changes...)
-}
-
-// would checks that the table has the features, and says what would become of them.
-func (n *namedFeatures) would(ctx context.Context, e *app.Env, names []string, status catalog.FeatureStatus,
-	did string) error {
 	snap, err := n.OpenNewest(ctx, e)
 	if err != nil {
 		return err
 	}
-	if status == catalog.FeatureActive { // those that are dropped too, which Lookup does not find
-		all, err := snap.AllFeatures(ctx)
+	all, err := snap.AllFeatures(ctx)
+	if err != nil {
+		return err
+	}
+	features, err := c.choose(all, entries)
+	if err != nil {
+		return fmt.Errorf("table %s: %w", n.Table, err)
+	}
+	out := changeJSON{Head: app.Of(snap.Table().Store(), n.Table, 0), DryRun: n.DryRun}
+	if c.to == catalog.FeatureActive {
+		if out.Null, err = nullIn(ctx, snap, features); err != nil {
+			return err
+		}
+		features = slices.DeleteFunc(features, func(f catalog.Feature) bool {
+			gone := slices.Contains(out.Null, nullFeature{f.Name, snap.Info().Rows, snap.Info().Rows})
+			if gone {
+				out.LeftOut = append(out.LeftOut, f.Name)
+			}
+			return gone
+		})
+		if len(features) == 0 {
+			return fmt.Errorf("table %s: nothing is stored any more of %s: a restored feature would be null in every "+
+				"row. Ingest it again: it is a new feature then", n.Table, firstNames(out.LeftOut))
+		}
+	}
+	var changes []commit.FeatureChange
+	for _, f := range features {
+		out.Features = append(out.Features, f.Name)
+		changes = append(changes, commit.FeatureChange{Feature: f.Name, Status: &c.to})
+	}
+	where, did := "a new snapshot", "would be "+c.did
+	if !n.DryRun {
+		made, err := snap.Table().Commit(ctx, commit.Change{Operation: "features",
+			Ops: []commit.Operation{commit.ChangeFeatures(changes)}})
 		if err != nil {
 			return err
 		}
-		known := make([]string, len(all))
-		for i, f := range all {
-			known[i] = f.Name
+		out.Snapshot = made.Info().Number
+		where, did = fmt.Sprintf("snapshot %d", out.Snapshot), c.did
+		snap = made // a compaction may have come between
+	}
+	if out.Null = nil; c.to == catalog.FeatureActive {
+		if out.Null, err = nullIn(ctx, snap, features); err != nil {
+			return err
 		}
-		for _, name := range names {
-			if !slices.Contains(known, name) {
-				return fmt.Errorf("table %s: %w", n.Table, catalog.NotFound("feature", name, known))
-			}
-		}
-	} else if _, err := snap.Lookup(ctx, names...); err != nil {
-		return err
 	}
 	if e.JSON {
-		return e.PrintJSON(struct {
-			app.Head
-			DryRun   bool     `json:"dry_run"`
-			Features []string `json:"features"`
-		}{app.Of(snap.Table().Store(), n.Table, 0), true, names})
+		return e.PrintJSON(out)
 	}
-	e.Printf("%s in a new snapshot of %s\n", did, terminal.OneLine(n.Table))
+	e.Printf("%s %s in %s of %s\n", terminal.Plural(uint64(len(features)), "feature"), did, where,
+		terminal.OneLine(n.Table))
+	if n.DryRun {
+		terminal.PrintSome(e.Env, changedFeatures, "feature", "feature, type, role, status", features,
+			func(f catalog.Feature) []string {
+				return []string{f.Name, f.Type.String(), f.Role.String(), f.Status.String()}
+			})
+	}
+	for _, f := range out.Null[:min(len(out.Null), changedFeatures)] {
+		e.Printf("%s is null in %s of %s: nothing is stored of it there\n", terminal.OneLine(f.Feature),
+			terminal.Count(f.NullRows), terminal.Plural(f.Rows, "row"))
+	}
+	if len(out.LeftOut) > 0 {
+		e.Printf("left out: %s: nothing is stored any more; a feature that is ingested again is a new one\n",
+			firstNames(out.LeftOut))
+	}
 	return nil
 }
 
@@ -152,7 +290,8 @@ type FeaturesDeprecate struct{ namedFeatures }
 
 // Run runs the command.
 func (c *FeaturesDeprecate) Run(ctx context.Context, e *app.Env) error {
-	return c.set(ctx, e, catalog.FeatureDeprecated, "deprecated")
+	return c.set(ctx, e, statusChange{catalog.FeatureDeprecated, []catalog.FeatureStatus{catalog.FeatureActive},
+		"deprecated"})
 }
 
 // FeaturesDrop drops features.
@@ -160,7 +299,8 @@ type FeaturesDrop struct{ namedFeatures }
 
 // Run runs the command.
 func (c *FeaturesDrop) Run(ctx context.Context, e *app.Env) error {
-	return c.set(ctx, e, catalog.FeatureDropped, "dropped")
+	return c.set(ctx, e, statusChange{catalog.FeatureDropped,
+		[]catalog.FeatureStatus{catalog.FeatureActive, catalog.FeatureDeprecated}, "dropped"})
 }
 
 // FeaturesRestore takes back that features are deprecated or dropped.
@@ -168,5 +308,6 @@ type FeaturesRestore struct{ namedFeatures }
 
 // Run runs the command.
 func (c *FeaturesRestore) Run(ctx context.Context, e *app.Env) error {
-	return c.set(ctx, e, catalog.FeatureActive, "restored")
+	return c.set(ctx, e, statusChange{catalog.FeatureActive,
+		[]catalog.FeatureStatus{catalog.FeatureDeprecated, catalog.FeatureDropped}, "restored"})
 }
