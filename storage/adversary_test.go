@@ -64,6 +64,20 @@ func TestNewerSnapshot(t *testing.T) {
 	if err != nil || len(r.Damage) == 0 || !errors.Is(r.Damage[0], format.ErrUnsupported) {
 		t.Errorf("verify: %v %+v", err, r)
 	}
+	// A marker that this version cannot read may be one of the newer version.
+	marker := filepath.Join(l.Root(), names.Marker)
+	if err := os.WriteFile(marker, []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(ctx, l, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	damage, err := s.RepairMarker(ctx, true)
+	if b, rerr := os.ReadFile(marker); !errors.Is(err, format.ErrUnsupported) || damage != nil || string(b) != "x" ||
+		rerr != nil {
+		t.Errorf("marker: %v, %v, %q, %v", damage, err, b, rerr)
+	}
 }
 
 // TestNewerEntry: an entry of a kind that a later version added is no damage either. The table is read and written

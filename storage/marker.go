@@ -66,7 +66,12 @@ func (s *Store) readMarker(ctx context.Context) error {
 	b := make([]byte, markerBytes)
 	err := s.core.Blobs.ReadAt(ctx, names.Marker, b, 0)
 	if errors.Is(err, object.ErrNotFound) {
-		return fmt.Errorf("%w at %s (ingest makes one)", ErrNoStore, s.core.Blobs.URI())
+		hint := "ingest makes one"
+		if tables, err := s.core.Tables(ctx, false); err == nil && len(tables) > 0 {
+			hint = fmt.Sprintf("its file %s is missing, and there are tables: dsi repair says what can be done",
+				names.Marker)
+		}
+		return fmt.Errorf("%w at %s (%s)", ErrNoStore, s.core.Blobs.URI(), hint)
 	}
 	if err != nil {
 		return wire.Damaged(names.Marker, err)
@@ -76,6 +81,55 @@ func (s *Store) readMarker(ctx context.Context) error {
 	}
 	s.marked.Store(true)
 	return nil
+}
+
+// RepairMarker returns what is wrong with the store's marker, nil if nothing is. With apply it writes the marker anew,
+// with a new id, which nothing refers to: then the store can be opened again. It does so only where there is a table
+// whose newest snapshot can be read, and none that a newer version has written. An error: nothing can be done.
+func (s *Store) RepairMarker(ctx context.Context, apply bool) (damage, err error) {
+	for range 2 { // what was read wrong once may be whole
+		err = s.readMarker(ctx)
+	}
+	missing := errors.Is(err, ErrNoStore)
+	if err == nil || !missing && (!errors.Is(err, format.ErrCorrupt) || errors.Is(err, format.ErrUnsupported)) {
+		return nil, err
+	}
+	tables, terr := s.core.Tables(ctx, false)
+	if terr != nil {
+		return nil, terr
+	}
+	readable := false
+	for _, t := range tables {
+		_, terr := s.core.Log(t).Latest(ctx)
+		if terr != nil && (!errors.Is(terr, format.ErrCorrupt) || errors.Is(terr, format.ErrUnsupported)) {
+			return nil, fmt.Errorf("table %s: %w: the marker is left as it is: %w", t, terr, err)
+		}
+		readable = readable || terr == nil
+	}
+	switch {
+	case !readable && (!missing || len(tables) > 0):
+		return nil, fmt.Errorf("%w: there is no table that can be read, to show that this is a store: put the file back "+
+			"from a copy", err)
+	case !readable:
+		return nil, err
+	}
+	if damage = err; missing {
+		damage = wire.Corrupt(names.Marker, "object is missing")
+	}
+	if !apply {
+		return damage, nil
+	}
+	// Another process may write one meanwhile: it is one of this store too.
+	if !missing {
+		if err := s.core.Blobs.Delete(ctx, names.Marker); err != nil {
+			return nil, err
+		}
+	}
+	perr := s.core.Blobs.PutIfAbsent(ctx, names.Marker, appendMarker(nil, names.RandomID()))
+	if perr != nil && !errors.Is(perr, object.ErrExists) {
+		return nil, perr
+	}
+	return damage, s.readMarker(ctx)
 }
 
 // make puts the marker of a store that Create is to make. It comes before everything else that is written.

@@ -119,3 +119,58 @@ func TestNewerStore(t *testing.T) {
 		}
 	}
 }
+
+// TestRepairMarker: a marker is written anew where a table shows that there is a store, and only there.
+func TestRepairMarker(t *testing.T) {
+	ctx := t.Context()
+	mem := object.NewMemory()
+	s, err := Create(ctx, mem, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab, err := s.NewTable(ctx, "ads")
+	if err == nil {
+		_, err = tab.Commit(ctx, commit.Change{Operation: "ingest",
+			Ops: []commit.Operation{commit.AddFeatures(features("a"))}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	const newer = "dsistore 2 0123456789abcdef0123456789abcdef "
+	for _, c := range []struct {
+		marker string // empty: none
+		apply  bool
+		want   error // an error; nil: it is damage
+	}{
+		{strings.Repeat("x", markerBytes), false, nil},
+		{strings.Repeat("x", markerBytes), true, nil},
+		{"dsistore 1", true, nil},
+		{"", false, nil},
+		{"", true, nil},
+		{fmt.Sprintf("%s%016x\n", newer, xxhash.Sum64String(newer)), true, format.ErrUnsupported},
+	} {
+		if err := mem.Delete(ctx, names.Marker); err != nil {
+			t.Fatal(err)
+		}
+		if c.marker != "" {
+			if err := mem.PutIfAbsent(ctx, names.Marker, []byte(c.marker)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := Open(ctx, mem, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		damage, err := s.RepairMarker(ctx, c.apply)
+		if !errors.Is(err, c.want) || (c.want == nil) != errors.Is(damage, format.ErrCorrupt) {
+			t.Fatalf("%q: %v, %v", c.marker, damage, err)
+		}
+		_, err = s.Table(ctx, "ads")
+		if again, rerr := s.RepairMarker(ctx, false); err == nil && (again != nil || rerr != nil) {
+			t.Errorf("%q: repaired, %v, %v", c.marker, again, rerr)
+		}
+		if repaired := err == nil; repaired != (c.apply && c.want == nil) {
+			t.Errorf("%q: after it %v", c.marker, err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package maintain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,7 @@ import (
 	"github.com/dsistore/dsistore/tools/terminal"
 )
 
-// Repair takes what is damaged out of tables.
+// Repair takes what is damaged out of tables, and writes the store's marker anew.
 type Repair struct {
 	app.StoreArg
 	Table        string `arg:"" optional:"" complete:"tables" help:"Repair this table only."`
@@ -26,7 +27,14 @@ type Repair struct {
 // repairJSON is what repair prints with --json.
 type repairJSON struct {
 	Store  string           `json:"store"`
+	Marker *markerJSON      `json:"marker,omitempty"` // nil: it is whole
 	Tables []*repair.Report `json:"tables"`
+}
+
+// markerJSON is a marker of the store that is damaged or missing.
+type markerJSON struct {
+	Damage  string `json:"damage"`
+	Applied bool   `json:"applied"` // it was written anew
 }
 
 // Run runs the command.
@@ -41,13 +49,27 @@ func (c *Repair) Run(ctx context.Context, e *app.Env) error {
 	if err != nil {
 		return err
 	}
+	out := repairJSON{store.Blobs().URI(), nil, []*repair.Report{}}
+	switch damage, err := store.RepairMarker(ctx, c.Apply); {
+	case err != nil:
+		return err
+	case damage != nil:
+		out.Marker = &markerJSON{terminal.ErrorText(damage), c.Apply}
+	}
+	if out.Marker != nil && !c.Apply { // no table can be opened
+		if e.JSON {
+			err = e.PrintJSON(out)
+		} else {
+			out.Marker.print(e)
+		}
+		return cmp.Or(err, fmt.Errorf("%w: 1 fault; nothing was changed", terminal.ErrDamage))
+	}
 	tables, err := app.TableNames(ctx, store, c.Table)
 	if err != nil {
 		return err
 	}
 	bar := e.Progress("looking", app.UnitBytes)
 	defer bar.Finish()
-	out := repairJSON{store.Blobs().URI(), []*repair.Report{}}
 	var failed error
 	left := 0
 	for _, t := range tables {
@@ -69,6 +91,7 @@ func (c *Repair) Run(ctx context.Context, e *app.Env) error {
 	if e.JSON {
 		err = e.PrintJSON(out)
 	} else {
+		out.Marker.print(e)
 		for _, r := range out.Tables {
 			c.print(e, r)
 		}
@@ -86,6 +109,19 @@ func (c *Repair) Run(ctx context.Context, e *app.Env) error {
 		return fmt.Errorf("%w: %s; nothing was changed", terminal.ErrDamage, terminal.Plural(uint64(left), "fault"))
 	}
 	return nil
+}
+
+// print prints what was, or would be, done to the marker; nothing of one that is whole.
+func (m *markerJSON) print(e *app.Env) {
+	if m == nil {
+		return
+	}
+	e.Printf("%s: the file that marks the store: nothing is lost\n    %s\n", repair.Rebuild, m.Damage)
+	if m.Applied {
+		e.Printf("the file dsistore was written anew\n")
+	} else {
+		e.Printf("would write the file dsistore anew, and then look at the tables; --apply does it\n")
+	}
 }
 
 // print prints what was, or would be, done to a table.

@@ -2,9 +2,11 @@ package maintain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/tools/dsi/app"
 	"github.com/dsistore/dsistore/tools/terminal"
 )
@@ -57,14 +59,14 @@ func (c *Verify) Run(ctx context.Context, e *app.Env) error {
 		r.Bytes, r.DamageCount, []string{}, time.Since(start).Seconds(), r.Known, 0,
 	}
 	records, err := verifyUsage(ctx, store, c.Table)
-	if err != nil {
+	if err != nil && !(r.DamageCount > 0 && errors.Is(err, format.ErrCorrupt)) { // else a damaged marker, which r has
 		return err
 	}
 	out.DamagedUsageRecords = records.DamagedCount
 	for _, d := range r.Damage {
 		out.Damage = append(out.Damage, terminal.ErrorText(d))
 	}
-	if e.JSON {
+	if err = nil; e.JSON {
 		err = e.PrintJSON(out)
 	} else {
 		printVerified(e, out)
