@@ -108,8 +108,8 @@ func (s *Store) RepairMarker(ctx context.Context, apply bool) (damage, err error
 	}
 	switch {
 	case !readable && (!missing || len(tables) > 0):
-		return nil, fmt.Errorf("%w: there is no table that can be read, to show that this is a store: put the file back "+
-			"from a copy", err)
+		return nil, fmt.Errorf("%w: there is no table that can be read, to show that this is a store: put the file "+
+			"back from a copy", err)
 	case !readable:
 		return nil, err
 	}
