@@ -6,6 +6,7 @@ import (
 
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/usage"
 )
 
 // Found is the rows that have one of the given keys. Its JSON keys are stable.
@@ -29,11 +30,13 @@ type FoundRows struct {
 }
 
 // Lookup finds the rows of a view that have one of the keys. Of large segments it reads the table of keys, and the
-// stripes of the key feature that it names; of other segments it reads all of the key feature.
+// stripes of the key feature that it names; of other segments it reads all of the key feature. The reads are recorded
+// with the purpose of counting.
 func Lookup(ctx context.Context, v *storage.View, keys *KeySource, read reader.Options) (*Found, error) {
 	if err := keys.validate(); err != nil {
 		return nil, err
 	}
+	read.Usage.Purpose = usage.PurposeCount
 	rows, layout, report, err := keys.find(ctx, v, "", read)
 	if err != nil {
 		return nil, fmt.Errorf("lookup: %w", err)

@@ -47,6 +47,7 @@ func (c *Head) Run(ctx context.Context, e *app.Env) error {
 		return err
 	}
 	read := c.options("head")
+	read.Usage.Off = c.NoUsage || c.Job == "" // a look is no job: the features are as unread as before
 	read.MaxBatches, read.Workers = 1, 1
 	s, err := reader.OpenView(ctx, view, plan, read)
 	if err != nil {

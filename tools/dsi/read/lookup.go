@@ -9,7 +9,6 @@ import (
 	"github.com/dsistore/dsistore/tools/dsi/app"
 	"github.com/dsistore/dsistore/tools/selection"
 	"github.com/dsistore/dsistore/tools/terminal"
-	"github.com/dsistore/dsistore/usage"
 )
 
 // Lookup finds rows by their keys.
@@ -32,9 +31,7 @@ func (c *Lookup) Run(ctx context.Context, e *app.Env) error {
 	if err != nil {
 		return err
 	}
-	read := reader.Options{Usage: c.Usage("lookup")}
-	read.Usage.Purpose = usage.PurposeCount
-	r, err := selection.Lookup(ctx, view, c.Source(ctx, e), read)
+	r, err := selection.Lookup(ctx, view, c.Source(ctx, e), reader.Options{Usage: c.Usage("lookup")})
 	if err != nil {
 		return err
 	}
