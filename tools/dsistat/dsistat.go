@@ -51,7 +51,7 @@ type tableArgs struct {
 
 // viewFlags say how a view is laid out.
 type viewFlags struct {
-	Sort    string `placeholder:"COLUMN" help:"Sort by a column of --csv: numbers from large to small, words from a to z."`
+	Sort    string `placeholder:"COLUMN" help:"Sort by a column, by its printed name or that of --csv: numbers from large to small, words from a to z."`
 	Reverse bool   `help:"Reverse the order."`
 	Limit   int    `placeholder:"N" help:"Print at most this many rows; --json and --csv print all. Default: all."`
 }
@@ -158,7 +158,7 @@ func (c *healthCmd) Run(ctx context.Context, a *app) error {
 type adviseCmd struct {
 	tableArgs
 	Unread int    `default:"30" placeholder:"DAYS" help:"Call a feature unread if nobody has read it for this many days."`
-	Names  string `placeholder:"KIND" help:"Print only the names of the features of this kind of advice, one per line, as dsi features drop --from - reads them."`
+	Names  string `placeholder:"KIND" help:"Print only the names of the features of this kind of advice, one per line, as dsi features drop --from - reads them: unread, usage (not read so far, if records are too young to say more), dedup_costs or overlay."`
 }
 
 func (c *adviseCmd) Run(ctx context.Context, a *app) error {
@@ -180,20 +180,29 @@ func (c *adviseCmd) Run(ctx context.Context, a *app) error {
 
 // names prints the features that a kind of advice is about, but those that a line cannot hold.
 func (a *app) names(r *report.Report, kind string) error {
-	if !slices.Contains(report.AdviceKinds, kind) {
-		return terminal.Usagef("--names %.100q: want one of %s", kind, strings.Join(report.AdviceKinds, ", "))
+	if !slices.Contains(report.NamedKinds, kind) {
+		return terminal.Usagef("--names %.100q: want one of %s", kind, strings.Join(report.NamedKinds, ", "))
 	}
 	if len(r.Tables) != 1 {
 		return terminal.Usagef("--names: want one table")
 	}
-	for i := range r.Tables[0].Advice {
-		if x := &r.Tables[0].Advice[i]; x.Kind == kind {
-			for _, name := range x.Features {
-				if report.Printable(name) {
-					fmt.Fprintln(a.Out, name)
-				}
+	found, why := false, "there is no advice of this kind"
+	for _, x := range r.Tables[0].Advice {
+		for _, name := range x.Features {
+			if x.Kind == kind && report.Printable(name) {
+				fmt.Fprintln(a.Out, name)
+				found = true
 			}
 		}
+		if kind == report.AdviceUnread && x.Kind == report.AdviceRecords {
+			if why = x.Text; len(x.Features) > 0 {
+				why += "; --names " + report.AdviceRecords + " prints their names"
+				break
+			}
+		}
+	}
+	if !found {
+		a.Warnf("no names of %s: %s", kind, terminal.OneLine(why))
 	}
 	return nil
 }

@@ -150,7 +150,9 @@ func (a *adviser) unread(days uint64, first time.Time) {
 		x := Advice{Kind: AdviceRecords, Text: text}
 		if known > 0 {
 			x.Command = a.advise(known, "")
-			x.Text += "; for " + terminal.Plural(known, "day") + " it is"
+			x.Text += fmt.Sprintf("; for %s it is (--unread %d)", terminal.Plural(known, "day"), known)
+		} else {
+			x.Text += "; for 1 day it will be tomorrow (--unread 1)"
 		}
 		never := a.features(func(f *Feature) bool { return f.Readers == 0 })
 		if names, bytes := a.largest(never, storedBytes); len(never) > 0 {

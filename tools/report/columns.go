@@ -42,12 +42,15 @@ type Listing struct {
 	More int
 }
 
-// list lays out rows, sorted by the column of o.Sort, the largest number or the first word first; an empty one leaves
-// them as they are.
+// list lays out rows, sorted by the column of o.Sort, its key or its name for people, the largest number or the first
+// word first; an empty one leaves them as they are.
 func list[T any](rows []T, columns []column[T], o ViewOptions) (*Listing, error) {
 	rows = slices.Clone(rows)
 	if key := o.Sort; key != "" {
 		at := slices.IndexFunc(columns, func(c column[T]) bool { return c.key == key })
+		if at < 0 {
+			at = slices.IndexFunc(columns, func(c column[T]) bool { return c.name == key })
+		}
 		if at < 0 {
 			var keys []string
 			for _, c := range columns {

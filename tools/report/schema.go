@@ -421,14 +421,11 @@ const (
 	AdviceExpire    = "expire"      // old snapshots
 	AdviceBranch    = "branch"      // a branch or lease that alone holds much
 	AdviceOverlay   = "overlay"     // an overlay that covers everything, or hardly anything
-	AdviceRecords   = "usage"       // nothing is recorded, or records are damaged
+	AdviceRecords   = "usage"       // nothing is recorded, records are too young to say what is unread, or damaged
 )
 
-// AdviceKinds are all of them.
-var AdviceKinds = []string{
-	AdviceUnread, AdviceRepack, AdviceMerge, AdviceCluster, AdviceDuplicate, AdvicePurge, AdviceExpire, AdviceBranch,
-	AdviceOverlay, AdviceRecords,
-}
+// NamedKinds are those that name features.
+var NamedKinds = []string{AdviceUnread, AdviceRecords, AdviceDuplicate, AdviceOverlay}
 
 // Advice is something worth doing.
 type Advice struct {

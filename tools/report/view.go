@@ -546,10 +546,10 @@ func adviceLines(all []Advice) []string {
 		if names := a.Features; a.Kind == AdviceRecords && len(names) > 0 {
 			names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !Printable(n) })
 			names = names[:min(len(names), typedFeatures)]
-			if uint64(len(names)) < a.FeatureCount {
-				names = append(names, "...")
-			}
 			line += ", the largest first: " + strings.Join(names, ", ")
+			if more := a.FeatureCount - uint64(len(names)); more > 0 {
+				line += fmt.Sprintf(" and %s more (dsistat advise --names %s prints all)", terminal.Count(more), a.Kind)
+			}
 		}
 		if a.Command != "" {
 			line += "\n" + a.Command
