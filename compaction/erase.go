@@ -51,8 +51,10 @@ type EraseReport struct {
 	TableBytes    uint64   `json:"table_bytes"`
 	BytesMade     uint64   `json:"bytes_made"`
 	Branches      []string `json:"branches_dropped"`
-	// Held are branches that may have the rows, of a dry run without DropBranches: Erase would return ErrHeld.
+	// Held are branches that may have the rows, of a dry run without DropBranches, and HeldLeases the leases, with their
+	// snapshots, of any dry run: Erase would return ErrHeld.
 	Held         []string `json:"branches_held,omitempty"`
+	HeldLeases   []string `json:"leases_held,omitempty"`
 	Expired      []uint64 `json:"snapshots_expired"`
 	Removed      uint64   `json:"objects_removed"`
 	BytesRemoved uint64   `json:"bytes_removed"`
@@ -73,8 +75,8 @@ type EraseReport struct {
 // eraseOperation is the operation of snapshots that Erase makes.
 const eraseOperation = "erase"
 
-// endLeases ends the message of an error about a lease.
-const endLeases = "; if its owner is no more, end it: dsi leases lists them, dsi leases end ends one"
+// endLeases ends the message of an error about leases.
+const endLeases = "; if the owner is no more, end the lease: dsi leases lists them, dsi leases end ends them"
 
 // ErrHeld is returned when a branch or a lease keeps a snapshot that may have rows to be erased.
 var ErrHeld = errors.New("held")

@@ -32,23 +32,34 @@ func (e *eraser) heldBranches(ctx context.Context, as *storage.Snapshot) (out []
 	return out, nil
 }
 
-// heldBy returns the error about branches that are not to be dropped.
-func heldBy(branches []string) error {
-	return fmt.Errorf("snapshots that may have the rows are %w by branches %s: drop them and erase again, or let "+
-		"the erasure drop them (--drop-branches)", ErrHeld, strings.Join(branches, ", "))
+// heldBy returns the error about leases, and about branches that are not to be dropped; nil if there are none.
+func heldBy(leases, branches []string) error {
+	var by []string
+	if len(leases) > 0 {
+		by = append(by, "by "+strings.Join(leases, ", by ")+endLeases)
+	}
+	if len(branches) > 0 {
+		by = append(by, fmt.Sprintf("by branches %s: drop them and erase again, or let the erasure drop them "+
+			"(--drop-branches)", strings.Join(branches, ", ")))
+	}
+	if by == nil {
+		return nil
+	}
+	return fmt.Errorf("snapshots that may have the rows are %w %s", ErrHeld, strings.Join(by, "; and "))
 }
 
-// holds returns the branches that keep a snapshot which may have the rows. It returns ErrHeld if a lease keeps one, or
-// if there are such branches and DropBranches is not set; a dry run notes them.
+// holds returns the branches that keep a snapshot which may have the rows. It returns ErrHeld, which names all of them,
+// if leases keep one, or if there are such branches and DropBranches is not set. A dry run notes them.
 func (e *eraser) holds(ctx context.Context) (branches []string, err error) {
 	if branches, err = e.heldBranches(ctx, e.snap); err != nil {
 		return nil, err
 	}
-	leases, err := e.table.Leases(ctx)
+	all, err := e.table.Leases(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, l := range leases {
+	var leases []string
+	for _, l := range all {
 		d, err := e.mayHaveRows(ctx, l.Snapshot)
 		if errors.Is(err, storage.ErrNotFound) {
 			continue
@@ -57,18 +68,19 @@ func (e *eraser) holds(ctx context.Context) (branches []string, err error) {
 			return nil, err
 		}
 		if d {
-			return nil, fmt.Errorf("snapshot %d, which may have the rows, is %w by %v%s", l.Snapshot, ErrHeld, l,
-				endLeases)
+			leases = append(leases, fmt.Sprintf("%v (snapshot %d)", l, l.Snapshot))
 		}
 	}
-	if len(branches) > 0 && !e.what.DropBranches && !e.what.DryRun {
-		return nil, heldBy(branches)
+	held := branches
+	if e.what.DropBranches {
+		held = nil
 	}
-	switch {
-	case e.what.DryRun && e.what.DropBranches:
+	if !e.what.DryRun {
+		return branches, heldBy(leases, held)
+	}
+	e.out.Held, e.out.HeldLeases = held, leases
+	if e.what.DropBranches {
 		e.out.Branches = append(e.out.Branches, branches...)
-	case e.what.DryRun:
-		e.out.Held = branches
 	}
 	return branches, nil
 }
@@ -88,7 +100,7 @@ func (e *eraser) endNewHolds(ctx context.Context, newest *storage.Snapshot) erro
 			return err
 		}
 		if !e.what.DropBranches {
-			return heldBy(branches)
+			return heldBy(nil, branches)
 		}
 		s, err := e.table.Commit(ctx, commit.Change{Operation: eraseOperation, Base: newest.Info().Number,
 			Ops: []commit.Operation{commit.DropBranches(branches)}})

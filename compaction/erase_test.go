@@ -258,8 +258,21 @@ func TestEraseHeld(t *testing.T) {
 	}
 	lease, err := s.Lease(ctx, "somebody", time.Hour)
 	x.check(err)
-	if _, err := erase(Erasure{DropBranches: true}); !errors.Is(err, ErrHeld) ||
-		!strings.Contains(err.Error(), "somebody") {
+	other, err := s.Lease(ctx, "another", time.Hour)
+	x.check(err)
+	for _, drop := range []bool{false, true} { // all that hold the rows are named at once
+		_, err := erase(Erasure{DropBranches: drop})
+		if !errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), "somebody") ||
+			!strings.Contains(err.Error(), "another") || strings.Contains(err.Error(), "branches b") == drop {
+			t.Fatal(err)
+		}
+		r, err := erase(Erasure{DropBranches: drop, DryRun: true})
+		if x.check(err); len(r.HeldLeases) != 2 || len(r.Held) == len(r.Branches) || (len(r.Held) > 0) == drop {
+			t.Fatalf("%+v", r)
+		}
+	}
+	x.check(other.Release(ctx))
+	if _, err := erase(Erasure{DropBranches: true}); !errors.Is(err, ErrHeld) {
 		t.Fatal(err)
 	}
 	if n := x.latest().Info().Number; n != before {
