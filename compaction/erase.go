@@ -51,8 +51,8 @@ type EraseReport struct {
 	TableBytes    uint64   `json:"table_bytes"`
 	BytesMade     uint64   `json:"bytes_made"`
 	Branches      []string `json:"branches_dropped"`
-	// Held are branches that may have the rows, of a dry run without DropBranches, and HeldLeases the leases, with their
-	// snapshots, of any dry run: Erase would return ErrHeld.
+	// Held are branches that may have the rows, of a dry run without DropBranches, and HeldLeases the leases, with
+	// their snapshots, of any dry run: Erase would return ErrHeld.
 	Held         []string `json:"branches_held,omitempty"`
 	HeldLeases   []string `json:"leases_held,omitempty"`
 	Expired      []uint64 `json:"snapshots_expired"`

@@ -89,12 +89,12 @@ func (v *verifier) shown(table, place string, kind lsm.Kind, key, value []byte) 
 	return nil
 }
 
-// span returns the first snapshot that has not expired and the expired ones that are held. What of it cannot be read is
-// damage.
-func (v *verifier) span(ctx context.Context, t *snapshot.Log, newest uint64) (first uint64, held []uint64) {
-	s, err := t.Read(ctx, newest)
+// span returns the first of the snapshots that has not expired and the expired ones that are held. What of it cannot be
+// read is damage.
+func (v *verifier) span(ctx context.Context, t *snapshot.Log, there []snapshot.Object) (first uint64, held []uint64) {
+	s, err := t.Read(ctx, there[len(there)-1].Number)
 	if err != nil {
-		return 1, nil // the walk reports it
+		return unexpired(ctx, t, there), nil // the walk reports it
 	}
 	first = max(s.Manifest.Info.Oldest, 1)
 	repaired, err := s.Repaired(ctx)
@@ -133,6 +133,25 @@ func (v *verifier) span(ctx context.Context, t *snapshot.Log, newest uint64) (fi
 	slices.Sort(held)
 	held = slices.Compact(held)
 	return first, slices.DeleteFunc(held, func(n uint64) bool { return n >= first })
+}
+
+// unexpired returns the first snapshot that has not expired, as far as is known where the newest cannot be read: the
+// newest that can be read says which had expired before it, and gc has truncated those that have since.
+func unexpired(ctx context.Context, t *snapshot.Log, there []snapshot.Object) uint64 {
+	first := uint64(1)
+	for _, o := range slices.Backward(there) {
+		if s, err := t.Read(ctx, o.Number); err == nil {
+			first = max(s.Manifest.Info.Oldest, 1)
+			break
+		}
+	}
+	if lowest := there[0].Number; lowest > first {
+		info, err := t.Store.Blobs.Stat(ctx, names.SnapshotName(t.Table, lowest-1))
+		if err == nil && info.Size == 0 {
+			return lowest
+		}
+	}
+	return first
 }
 
 // overTable holds what lies over the segments of a snapshot to them, and to the snapshot's totals.

@@ -167,7 +167,7 @@ func (v *verifier) table(ctx context.Context, t *snapshot.Log) error {
 		return nil
 	}
 	last := there[len(there)-1].Number
-	first, held := v.span(ctx, t, last)
+	first, held := v.span(ctx, t, there)
 	for _, n := range held {
 		if err := h.Walk(ctx, n, n); err != nil {
 			return err

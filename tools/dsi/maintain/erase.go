@@ -101,8 +101,8 @@ func printErasure(e *app.Env, r *compaction.EraseReport) {
 			e.Printf("would drop branches %s\n", terminal.OneLine(strings.Join(r.Branches, ", ")))
 		}
 		for _, l := range r.HeldLeases {
-			e.Printf("would be refused, because %s may have the rows: if the owner is no more, dsi leases end ends it\n",
-				terminal.OneLine(l))
+			e.Printf("would be refused, because %s may have the rows: if the owner is no more, dsi leases end "+
+				"ends it\n", terminal.OneLine(l))
 		}
 		if len(r.Held) > 0 {
 			e.Printf("would be refused, because branches %s may have the rows: drop them, or give --drop-branches\n",
