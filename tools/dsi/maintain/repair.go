@@ -128,7 +128,11 @@ func (m *markerJSON) print(e *app.Env) {
 func (c *Repair) print(e *app.Env, r *repair.Report) {
 	table := terminal.OneLine(r.Table)
 	if len(r.Items) == 0 {
-		e.Printf("%s: no damage\n", table)
+		verdict := "no damage"
+		if c.Shallow {
+			verdict = "nothing is missing"
+		}
+		e.Printf("%s: %s\n", table, verdict)
 		return
 	}
 	for _, i := range r.Items {

@@ -95,9 +95,12 @@ func printVerified(e *app.Env, v verifyJSON) {
 	} else {
 		looked += "; values were not read: --deep"
 	}
-	verdict := "no damage"
-	if v.DamageCount > 0 {
+	verdict := "nothing is missing"
+	switch {
+	case v.DamageCount > 0:
 		verdict = terminal.Plural(v.DamageCount, "fault")
+	case v.Deep:
+		verdict = "no damage"
 	}
 	e.Printf("%s: %s (%.1f s)\n", verdict, looked, v.Seconds)
 	if v.Known > 0 {
