@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dsistore/dsistore/storage"
@@ -82,7 +83,7 @@ func (c *leasesList) Run(ctx context.Context, e *app.Env) error {
 type leasesEnd struct {
 	app.TableArgs
 	Lease  []string `arg:"" optional:"" help:"Ids of leases, as dsi leases prints them."`
-	Owner  string   `placeholder:"OWNER" help:"End all leases of this owner; give the whole name that dsi leases prints."`
+	Owner  string   `placeholder:"OWNER" help:"End all leases of this owner; give the whole name that dsi leases prints. With a part of it, such as user@host, the command ends nothing and prints the one that ends these."`
 	DryRun bool     `help:"Say which would end, and change nothing."`
 }
 
@@ -116,7 +117,7 @@ func (c *leasesEnd) Run(ctx context.Context, e *app.Env) error {
 		}
 	}
 	if len(end) == 0 {
-		return fmt.Errorf("table %s: %w", c.Table, catalog.NotFound("lease of", c.Owner, nil))
+		return c.notFound(e, all)
 	}
 	out := leasesJSON{table.Store().Blobs().URI(), []leaseJSON{}}
 	for _, l := range end {
@@ -134,4 +135,26 @@ func (c *leasesEnd) Run(ctx context.Context, e *app.Env) error {
 	e.Printf("%s %s\n", terminal.Did(c.DryRun, "ended", "end"), terminal.Plural(uint64(len(end)), "lease"))
 	terminal.PrintRows(e.Env, leaseColumns, out.Leases, leaseJSON.row)
 	return nil
+}
+
+// notFound returns the error of an owner who has no lease. A part of an owner's name may select more than was meant: it
+// lists those leases, and names the command that ends them and no others.
+func (c *leasesEnd) notFound(e *app.Env, all []lease.Info) error {
+	var some []leaseJSON
+	command := fmt.Sprintf("dsi leases end %s %s", terminal.ShellWord(c.Store), terminal.ShellWord(c.Table))
+	for _, l := range all {
+		if strings.Contains(l.Owner, c.Owner) {
+			some = append(some, newLeaseJSON(c.Table, l))
+			command += " " + l.ID
+		}
+	}
+	if some == nil {
+		return fmt.Errorf("table %s: %w", c.Table, catalog.NotFound("lease of", c.Owner, nil))
+	}
+	if !e.JSON {
+		terminal.PrintRows(e.Env, leaseColumns, some, leaseJSON.row)
+	}
+	return fmt.Errorf("table %s: lease of %.150q: %w, and nothing was ended; %s of owners with this in their names: if "+
+		"they no longer run, %s ends these", c.Table, c.Owner, storage.ErrNotFound,
+		terminal.Plural(uint64(len(some)), "lease"), command)
 }
