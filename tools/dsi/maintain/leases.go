@@ -154,7 +154,7 @@ func (c *leasesEnd) notFound(e *app.Env, all []lease.Info) error {
 	if !e.JSON {
 		terminal.PrintRows(e.Env, leaseColumns, some, leaseJSON.row)
 	}
-	return fmt.Errorf("table %s: lease of %.150q: %w, and nothing was ended; %s of owners with this in their names: if "+
-		"they no longer run, %s ends these", c.Table, c.Owner, storage.ErrNotFound,
+	return fmt.Errorf("table %s: lease of %.150q: %w, and nothing was ended; %s of owners with this in their names: "+
+		"if they no longer run, %s ends these", c.Table, c.Owner, storage.ErrNotFound,
 		terminal.Plural(uint64(len(some)), "lease"), command)
 }
