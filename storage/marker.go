@@ -101,7 +101,8 @@ func (s *Store) RepairMarker(ctx context.Context, apply bool) (damage, err error
 	readable := false
 	for _, t := range tables {
 		_, terr := s.core.Log(t).Latest(ctx)
-		if terr != nil && (!errors.Is(terr, format.ErrCorrupt) || errors.Is(terr, format.ErrUnsupported)) {
+		lost := errors.Is(terr, format.ErrCorrupt) || errors.Is(terr, ErrNotFound)
+		if terr != nil && (!lost || errors.Is(terr, format.ErrUnsupported)) {
 			return nil, fmt.Errorf("table %s: %w: the marker is left as it is: %w", t, terr, err)
 		}
 		readable = readable || terr == nil

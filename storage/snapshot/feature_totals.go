@@ -167,7 +167,8 @@ func (s *Snapshot) HeldRows(ctx context.Context, ids ...catalog.FeatureID) ([]ui
 	return sums, err
 }
 
-// heldIn returns in how many rows of a segment it, or a layer over it, has something stored of each feature.
+// heldIn returns in how many rows of a segment it, or a layer over it, has something stored of each feature; of several
+// layers, the one with most rows counts.
 func (s *Snapshot) heldIn(ctx context.Context, d catalog.SegmentDescriptor, layers []*catalog.OverlaySegment,
 	ids []catalog.FeatureID) ([]uint64, error) {
 	rows := make([]uint64, len(ids))

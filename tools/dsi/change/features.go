@@ -189,8 +189,15 @@ type nullFeature struct {
 	NullRows uint64 `json:"null_rows"`
 }
 
-// nullIn returns which of the features, dropped or not, are null in rows of a snapshot.
+// nullIn returns which of the features that were dropped are null in rows of a snapshot. Compaction takes nothing of
+// the others.
 func nullIn(ctx context.Context, snap *storage.Snapshot, features []catalog.Feature) (out []nullFeature, err error) {
+	features = slices.DeleteFunc(slices.Clone(features), func(f catalog.Feature) bool {
+		return f.Status != catalog.FeatureDropped
+	})
+	if len(features) == 0 {
+		return nil, nil
+	}
 	ids := make([]catalog.FeatureID, len(features))
 	for i, f := range features {
 		ids[i] = f.ID
@@ -238,7 +245,7 @@ func (n *namedFeatures) set(ctx context.Context, e *app.Env, c statusChange) err
 			return gone
 		})
 		if len(features) == 0 {
-			return fmt.Errorf("table %s: nothing is stored any more of %s: a restored feature would be null in every "+
+			return fmt.Errorf("table %s: nothing is stored of %s: a restored feature would be null in every "+
 				"row. Ingest it again: it is a new feature then", n.Table, firstNames(out.LeftOut))
 		}
 	}
@@ -279,7 +286,7 @@ func (n *namedFeatures) set(ctx context.Context, e *app.Env, c statusChange) err
 			terminal.Count(f.NullRows), terminal.Plural(f.Rows, "row"))
 	}
 	if len(out.LeftOut) > 0 {
-		e.Printf("left out: %s: nothing is stored any more; a feature that is ingested again is a new one\n",
+		e.Printf("left out, because nothing is stored of them: %s; a feature that is ingested again is a new one\n",
 			firstNames(out.LeftOut))
 	}
 	return nil

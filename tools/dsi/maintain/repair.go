@@ -1,7 +1,6 @@
 package maintain
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,14 +54,16 @@ func (c *Repair) Run(ctx context.Context, e *app.Env) error {
 		return err
 	case damage != nil:
 		out.Marker = &markerJSON{terminal.ErrorText(damage), c.Apply}
-	}
-	if out.Marker != nil && !c.Apply { // no table can be opened
-		if e.JSON {
-			err = e.PrintJSON(out)
-		} else {
+		if !e.JSON {
 			out.Marker.print(e)
+		} else if !c.Apply {
+			if err := e.PrintJSON(out); err != nil {
+				return err
+			}
 		}
-		return cmp.Or(err, fmt.Errorf("%w: 1 fault; nothing was changed", terminal.ErrDamage))
+		if !c.Apply { // no table can be opened
+			return fmt.Errorf("%w: 1 fault; nothing was changed", terminal.ErrDamage)
+		}
 	}
 	tables, err := app.TableNames(ctx, store, c.Table)
 	if err != nil {
@@ -91,7 +92,6 @@ func (c *Repair) Run(ctx context.Context, e *app.Env) error {
 	if e.JSON {
 		err = e.PrintJSON(out)
 	} else {
-		out.Marker.print(e)
 		for _, r := range out.Tables {
 			c.print(e, r)
 		}
@@ -111,11 +111,8 @@ func (c *Repair) Run(ctx context.Context, e *app.Env) error {
 	return nil
 }
 
-// print prints what was, or would be, done to the marker; nothing of one that is whole.
+// print prints what was, or would be, done to the marker.
 func (m *markerJSON) print(e *app.Env) {
-	if m == nil {
-		return
-	}
 	e.Printf("%s: the file that marks the store: nothing is lost\n    %s\n", repair.Rebuild, m.Damage)
 	if m.Applied {
 		e.Printf("the file dsistore was written anew\n")
