@@ -69,9 +69,19 @@ def test_the_session_key_as_ids_of_a_shuffle(table, source, shuffle):
     assert sorted(keys) == sorted(source["session_id"].to_pylist()) and keys != source["session_id"].to_pylist()
 
 
+def test_ways_out(table):
+    """What the messages advise works: an id of a text, and a key as an id list."""
+    ids = [b["country"].values.tolist() for b in table.numpy(sparse="country", batch_size=100,
+                                                             transforms={"country": "hash(100000)"})]
+    assert sum(map(len, ids)) > 0 and all(0 <= i < 100000 for x in ids for i in x)
+    with pytest.raises(dsistore.UsageError, match=r"role is session key.*sparse=\['session_id'\], without list"):
+        table.numpy("session_id", transforms={"session_id": "list | mod(1000)"})
+    table.numpy(sparse=["session_id"], transforms={"session_id": "mod(1000)"})
+
+
 @pytest.mark.parametrize(("options", "said"), [
     ({"sparse": "dense_a"}, "dense_a.*want a dense integer"), ({"sparse": "user_list"}, "user_list.*dense integer"),
-    ({"sparse": "country"}, "country.*dense integer"),
+    ({"sparse": "country"}, r'country.*dense integer.*transforms=\{"country": "hash\(100000\)"\}'),
     ({"sparse": "dense_b", "integers": "dense_b"}, "dense_b.*among integers"),
     ({"sparse": "dense_b", "labels": "dense_b"}, "dense_b.*among labels"),
     ({"sparse": "dense_b", "transforms": {"dense_b": "cast(float32)"}}, "dense_b.*dense integer")], ids=str)
