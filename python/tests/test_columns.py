@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 
@@ -47,8 +50,6 @@ def test_scalars_as_lists_of_one_id(table, source, output):
 
 
 def test_null_is_an_empty_list(tmp_path):
-    import pyarrow as pa
-
     store = dsistore.open(tmp_path)
     store.ingest("t", pa.table({"category": pa.array([3, None, -1, 2**62], pa.int64()), "x": [0.5, 1.0, 1.5, 2.0]}))
     (batch,) = store.table("t").numpy("x", sparse="category", presence=True)
@@ -88,6 +89,18 @@ def test_ways_out(table):
 def test_what_is_no_id(table, options, said):
     with pytest.raises(dsistore.UsageError, match=said):
         table.torch("user_list", **options)
+
+
+def test_floats_are_cast_as_the_error_says(tmp_path):
+    """And no others, whatever the name."""
+    store = dsistore.open(tmp_path)
+    store.ingest("t", pa.table({"a*": [3.0, 4.0], "ab": [0.5, 1.5]}))
+    options = {"features": "ab", "sparse": r"a\*"}
+    with pytest.raises(dsistore.UsageError) as error:
+        store.table("t").numpy(**options)
+    said = ast.literal_eval(str(error.value).partition("transforms=")[2])
+    (batch,) = store.table("t").numpy(**options, transforms=said)
+    assert batch["a*"].values.tolist() == [3, 4] and batch["ab"].tolist() == [0.5, 1.5]
 
 
 def test_a_missing_one_is_suggested(table):
