@@ -252,3 +252,12 @@ def recorded(paths: list[pathlib.Path]) -> list[tuple[str, int]]:
                     number()
         assert at == len(b) - 8
     return out
+
+
+def test_lookup_is_recorded_as_a_count(own_store):
+    """As dsi lookup is: looking for rows reads a key, and is no training."""
+    run("import dsistore, sys\ndsistore.open(sys.argv[1]).table('ads').lookup([1, 2], 'click', job='where')\n",
+        own_store)
+    written = objects(own_store)
+    assert b"where" in text(written)
+    assert b"count" in text(written) and b"read" not in text(written)
