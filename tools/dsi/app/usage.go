@@ -10,7 +10,7 @@ import (
 
 // UsageFlags say how it is recorded what a command reads.
 type UsageFlags struct {
-	Job     string `placeholder:"NAME" help:"Name of the job in the usage records. Default: DSISTORE_JOB, else the command; head writes a record only with --job."`
+	Job     string `placeholder:"NAME" help:"Name of the job in the usage records. Default: DSISTORE_JOB, else the command."`
 	NoUsage bool   `help:"Write no usage record. So does DSISTORE_USAGE=off."`
 }
 

@@ -37,6 +37,11 @@ const (
 	elsewhere = 80
 )
 
+// Help says what is recorded.
+func (c *Head) Help() string {
+	return "This is a look, not a job: a usage record is written only with --job."
+}
+
 // Run runs the command.
 func (c *Head) Run(ctx context.Context, e *app.Env) error {
 	if c.Rows < 1 || c.Rows > reader.MaxBatchSize {
