@@ -267,7 +267,7 @@ func (n *namedFeatures) set(ctx context.Context, e *app.Env, c statusChange) err
 	}
 	if out.Null = nil; c.to == catalog.FeatureActive {
 		if out.Null, err = nullIn(ctx, snap, features); err != nil {
-			return err
+			return fmt.Errorf("%s in %s: in how many rows they are null is not known: %w", did, where, err)
 		}
 	}
 	if e.JSON {
