@@ -439,7 +439,8 @@ class Table:
         workers     number of threads of the engine
         memory      maximum bytes of stripes in memory
         job         name of the job in usage records, as in ``scan``
-        lease       False: no lease is taken while batches are read, as in ``scan``
+        lease       False: no lease is taken while batches are read, as in ``scan``. Default: one is taken after 5
+                    minutes, of a branch at once. It ends within a minute after the iteration, or with the process
 
         dsistore.torch.TorchDataset explains order, ranks and states. NotFoundError: no such feature, or the snapshot is
         gone; UsageError: the options are wrong; ImportError: PyTorch is not installed.
