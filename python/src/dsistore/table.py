@@ -110,6 +110,9 @@ class Store:
         memory       bound, in bytes, of what the ingest holds. A pyarrow Table or RecordBatch does not count
         profile      store for speed, balanced, or for size. The table remembers it; default: what it remembers, else
                      balanced
+        overwrite    replaces the partitions that the source has rows of; a table without partitions as a whole. Rows
+                     that were deleted or erased are back if the source still has them: deleted_rows_replaced of the
+                     report counts deleted ones
         take_copies  accepts files that have the same bytes as another file of the same partition; else they are
                      refused
         init         creates the store in a directory that is not empty

@@ -131,7 +131,8 @@ func (c *Repair) print(e *app.Env, r *repair.Report) {
 			terminal.Plural(uint64(r.Left()), "fault"), how)
 		if r.LostRows > 0 {
 			e.Printf("%s: objects that you have a copy of are better put back: that loses nothing. Or ingest the "+
-				"partition again with --overwrite\n", table)
+				"partition again with --overwrite; then delete or erase again what its source still has of deleted "+
+				"and erased rows, and add its overlays again\n", table)
 		}
 	}
 }
