@@ -65,6 +65,10 @@ ENDINGS = {
             pool.close()
             pool.join()
     """, 0),
+    "pool, left": ("""
+        left = multiprocessing.get_context("fork").Pool(2)
+        left.map(read, range(4))
+    """, 0),
 }
 
 HEAD = """

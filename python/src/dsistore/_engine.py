@@ -373,8 +373,8 @@ def _exit_of(workers: list[int]) -> None:
 
 def _at_exit() -> None:
     """Asks for _exit when this process ends. multiprocessing calls it in its own processes, which end without atexit,
-    and in others by atexit: before it kills workers, and with a priority below 0 after they are gone."""
-    multiprocessing.util.Finalize(None, _exit, exitpriority=0)
+    and in others by atexit: before it kills workers, those of pools at priority 15, and below 0 when they are gone."""
+    multiprocessing.util.Finalize(None, _exit, exitpriority=100)
 
 
 def flush_epoch() -> None:
