@@ -72,8 +72,8 @@ func ReleaseReused() {
 // EndLeases releases all leases of this process, which ends. Readers that are still open lose their protection from gc.
 func EndLeases() { lease.EndAll() }
 
-// EndLeasesOf ends the leases on snapshots of a table that readers of processes of this machine left when they were
-// killed.
+// EndLeasesOf ends the leases on snapshots of a table that readers of processes left, which were killed. It has the
+// processes' numbers, as this process sees them.
 func EndLeasesOf(ctx context.Context, t *storage.Table, processes []int) error {
 	return lease.EndOf(ctx, t, processes)
 }

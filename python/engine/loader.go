@@ -85,7 +85,7 @@ func (e *Engine) exitOf(ctx context.Context, p *exitParams) (any, error) {
 	tables := map[snapshotKey]*storage.Table{}
 	e.mu.Lock()
 	for key, s := range e.snapshots.All() {
-		key.number = 0
+		key.number = 0 // a table once
 		tables[key] = s.Table()
 	}
 	e.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"os"
 	"os/user"
@@ -300,9 +301,13 @@ func EndAll() {
 	wg.Wait()
 }
 
-// EndOf ends the leases that readers of processes of this machine, which were killed, have on snapshots of a table.
-// Leases with an Options.Owner are not found.
+// EndOf ends the leases that readers of processes, which were killed, have on snapshots of a table. The processes are
+// numbered as this one is. Leases with an Options.Owner are not found, and none where the system does not tell machines
+// apart.
 func EndOf(ctx context.Context, t *storage.Table, processes []int) error {
+	if numbering() == "" {
+		return nil
+	}
 	all, err := t.Leases(ctx)
 	if err != nil {
 		return err
@@ -327,5 +332,19 @@ func readerOf(process int) string {
 	if host, err := os.Hostname(); err == nil {
 		name += "@" + host
 	}
-	return fmt.Sprintf("reader of %.200s, process %d", name, process)
+	if n := numbering(); n != "" {
+		name = fmt.Sprintf("%.200s (%s)", name, n)
+	}
+	return fmt.Sprintf("reader of %.220s, process %d", name, process)
+}
+
+// numbering tells apart the machines and containers that number their processes by themselves: containers may share the
+// name of a host, and often have the same numbers. It is empty where the system is not Linux.
+func numbering() string {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	namespace, nsErr := os.Readlink("/proc/self/ns/pid")
+	if err != nil || nsErr != nil {
+		return ""
+	}
+	return fmt.Sprintf("%08x", crc32.ChecksumIEEE(append(boot, namespace...)))
 }

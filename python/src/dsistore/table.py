@@ -112,7 +112,7 @@ class Store:
                      balanced
         overwrite    replaces the partitions that the source has rows of; a table without partitions as a whole. Rows
                      that were deleted or erased are back if the source still has them: deleted_rows_replaced of the
-                     report counts deleted ones
+                     report counts deleted ones, but those that compaction has removed
         take_copies  accepts files that have the same bytes as another file of the same partition; else they are
                      refused
         init         creates the store in a directory that is not empty
