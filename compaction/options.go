@@ -61,7 +61,7 @@ type Progress struct {
 func (o *Options) Validate() error {
 	share := func(name string, v float64) error {
 		if !(v >= 0) {
-			return fmt.Errorf("%s share %v: want 0 (default) or more", name, v)
+			return fmt.Errorf("%s share %v: want 0 or more", name, v)
 		}
 		return nil
 	}

@@ -4,9 +4,9 @@
     python examples/dlrm.py out/demo/store workload --features 'user_dense_*' 'user_list_*' 'item_list_*' --label click
 
 Dense features go into the bottom MLP. Each list of ids is hashed into an embedding table of its own, and so is each of
---ids, which are features of one id a row (user_id). With --output ikjt, lists that rows share are looked up once; the
-losses are the same. --checkpoint writes model, optimizer and the place in the data; a run with --resume goes on as if
-it had never stopped.
+--ids, which are integers, keys too, of one id a row (user_id). --label is 0 or 1. With --output ikjt, lists that rows
+share are looked up once; the losses are the same. --checkpoint writes model, optimizer and the place in the data; a run
+with --resume goes on as if it had never stopped.
 """
 
 import argparse
@@ -26,7 +26,7 @@ def arguments() -> argparse.Namespace:
     p.add_argument("table")
     p.add_argument("--features", nargs="+", default=["*"],
                    help="names or globs; other kinds than numbers and ids are left out")
-    p.add_argument("--ids", nargs="*", default=[], help="numbers among the features that are ids")
+    p.add_argument("--ids", nargs="*", default=[], help="integers that are ids")
     p.add_argument("--label", default="click")
     p.add_argument("--output", choices=["kjt", "ikjt"], default="kjt")
     p.add_argument("--epochs", type=int, default=1)
@@ -54,12 +54,11 @@ def main() -> None:
     lists = [f.name for f in inputs if f.kind == "sparse" and "int" in f.elem]
 
     dataset = table.torch(
-        dense + lists + args.ids, labels=args.label, batch_size=args.batch_size, shuffle="session", seed=args.seed,
-        output=args.output, drop_last=True,
+        dense + lists, labels=args.label, sparse=args.ids, batch_size=args.batch_size, shuffle="session",
+        seed=args.seed, output=args.output, drop_last=True,
         transforms={
             **{name: "cast(float32) | clamp(0, inf) | log1p" for name in dense},
-            **{name: f"hash({args.buckets})" for name in lists},
-            **{name: f"list | hash({args.buckets})" for name in args.ids},
+            **{name: f"hash({args.buckets})" for name in lists + args.ids},
         })
 
     bags = EmbeddingBagCollection(tables=[
@@ -93,6 +92,9 @@ def main() -> None:
     print(f"{len(table)} rows; {len(dense)} dense features, {len(lists) + len(args.ids)} embedding tables")
     while dataset.state_dict()["epoch"] < args.epochs and step != args.steps:
         for batch in dataset:  # one epoch, or what is left of it: nothing after its last batch
+            if not ((batch.labels >= 0) & (batch.labels <= 1)).all():
+                raise SystemExit(f"{args.label} is not 0 or 1 in every row: make such a label, as an overlay "
+                                 "(docs/guide/overlays.md)")
             optimizer.zero_grad()
             loss, _ = model(batch)
             loss.backward()

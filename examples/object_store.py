@@ -20,17 +20,23 @@ def main() -> None:
     p.add_argument("source", help="Parquet files, or directories of them; these may be in a bucket too")
     p.add_argument("--session-key")
     p.add_argument("--time-key")
-    p.add_argument("--features", nargs="+", default=["user_dense_*"])
+    p.add_argument("--features", nargs="+", help="names or globs; default: numbers that are floats, and lists")
     p.add_argument("--cache", help="a directory that is kept; default: one for this run")
     args = p.parse_args()
 
     with tempfile.TemporaryDirectory() as directory:
         store = dsistore.open(args.store, {"cache_dir": args.cache or directory, "cache_size": "1GiB"})
-        report = store.ingest(args.table, args.source, session_key=args.session_key, time_key=args.time_key, init=True)
-        print(f"ingested {report['rows']:,} rows")
+        try:
+            report = store.ingest(args.table, args.source, session_key=args.session_key, time_key=args.time_key,
+                                  init=True)
+            print(f"ingested {report['rows']:,} rows")
+        except dsistore.DuplicateSourceError:
+            print("ingested before")
+        table = store.table(args.table)
+        features = args.features or [f.name for f in table.features() if f.kind == "sparse" or "float" in f.elem]
         for what in ("first", "again"):
             begin = time.perf_counter()
-            dataset = store.table(args.table).numpy(args.features)
+            dataset = table.numpy(features)
             rows = sum(len(next(iter(batch.values()))) for batch in dataset)
             stats = dataset.stats()
             print(f"{what}: {rows:,} rows in {time.perf_counter() - begin:.2f} s; {stats.sent_reads} requests, "

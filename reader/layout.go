@@ -10,6 +10,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/reader/cache"
 	"github.com/dsistore/dsistore/reader/execution"
 	"github.com/dsistore/dsistore/reader/expr"
@@ -100,6 +101,25 @@ func NewLayoutWith(ctx context.Context, snap *storage.Snapshot, p *plan.Plan, op
 
 // layoutOf is NewLayoutWith for a plan that need not have features.
 func layoutOf(ctx context.Context, snap *storage.Snapshot, p *plan.Plan, opts LayoutOptions) (*Layout, error) {
+	l, err := newLayoutOf(ctx, snap, p, opts)
+	return l, expiredOr(ctx, err, snap)
+}
+
+// expiredOr returns err. But if it is about damage, and one of the snapshots has expired, it returns that as an error,
+// which matches storage.ErrNotFound: an erasure, or gc, has removed their data, and there is nothing to repair.
+func expiredOr(ctx context.Context, err error, snapshots ...*storage.Snapshot) error {
+	if !errors.Is(err, format.ErrCorrupt) {
+		return err
+	}
+	for _, s := range snapshots {
+		if gone := s.Unexpired(ctx); errors.Is(gone, storage.ErrNotFound) {
+			return gone
+		}
+	}
+	return err
+}
+
+func newLayoutOf(ctx context.Context, snap *storage.Snapshot, p *plan.Plan, opts LayoutOptions) (*Layout, error) {
 	at := snapshotsOf(snap, opts.View)
 	merged, named, err := overlaysOf(ctx, snap, p, at)
 	if err != nil {

@@ -289,6 +289,7 @@ func (s *Scanner) Next(ctx context.Context) (*Batch, error) {
 	if err != nil {
 		if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
 			s.stop()
+			err = expiredOr(ctx, err, s.layout.snapshots...)
 			s.err = err
 		}
 		return nil, err

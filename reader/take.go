@@ -117,7 +117,7 @@ func (t *Taker) Take(ctx context.Context, rows []uint64) (*Batch, error) {
 		}
 	}()
 	if err != nil {
-		return nil, err
+		return nil, expiredOr(ctx, err, t.layout.snapshots...)
 	}
 	d := t.batches.Draft(ctx.Done())
 	if d == nil {

@@ -150,7 +150,7 @@ func (k *kills) all(t *testing.T, o killedOperation) {
 		requests = []int{*oneRequest}
 	case *allRequests:
 		for at := 1; at <= most; at++ {
-			if at > most-100 || at%7 == 0 { // before them is the probe of a new store, whose requests are alike
+			if at > most-100 || at%37 == 0 { // before them is the probe of a new store, whose requests are alike
 				requests = append(requests, at)
 			}
 		}

@@ -109,7 +109,7 @@ var mutations = []mutation{
 	},
 	{
 		name: "a lease is taken without a look whether the snapshot stays", file: fileLease,
-		edits: []edit{{"if err := stays(ctx, s); err != nil {", "if err := error(nil); err != nil {"}},
+		edits: []edit{{"if err := s.Unexpired(ctx); err != nil {", "if err := error(nil); err != nil {"}},
 	},
 	{
 		name: "a lease is renewed without a look at the one before", file: fileLease,

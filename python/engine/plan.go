@@ -143,8 +143,12 @@ func setSparse(plan *reader.Plan, names, labels []string) error {
 		switch {
 		case f.Type.Kind != vector.Dense || !f.Type.Elem.IsInteger():
 			hint := ""
-			if f.Type.Kind == vector.Dense && !f.Type.Elem.IsInteger() {
-				hint = fmt.Sprintf("; if its values are whole numbers: transforms={%q: \"cast(int64)\"}", name)
+			key := reader.Literal(name) // of transforms, which are globs
+			switch f.Type.Kind {
+			case vector.Dense:
+				hint = fmt.Sprintf("; if its values are whole numbers: transforms={%q: \"cast(int64)\"}", key)
+			case vector.Bytes, vector.String:
+				hint = fmt.Sprintf("; an id of a text: transforms={%q: \"hash(100000)\"}, the number of ids", key)
 			}
 			return fmt.Errorf("sparse: %q is %v: want a dense integer, of which a list of one id is made%s", name,
 				f.Type, hint)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 
@@ -47,8 +50,6 @@ def test_scalars_as_lists_of_one_id(table, source, output):
 
 
 def test_null_is_an_empty_list(tmp_path):
-    import pyarrow as pa
-
     store = dsistore.open(tmp_path)
     store.ingest("t", pa.table({"category": pa.array([3, None, -1, 2**62], pa.int64()), "x": [0.5, 1.0, 1.5, 2.0]}))
     (batch,) = store.table("t").numpy("x", sparse="category", presence=True)
@@ -69,15 +70,37 @@ def test_the_session_key_as_ids_of_a_shuffle(table, source, shuffle):
     assert sorted(keys) == sorted(source["session_id"].to_pylist()) and keys != source["session_id"].to_pylist()
 
 
+def test_ways_out(table):
+    """What the messages advise works: an id of a text, and a key as an id list."""
+    ids = [b["country"].values.tolist() for b in table.numpy(sparse="country", batch_size=100,
+                                                             transforms={"country": "hash(100000)"})]
+    assert sum(map(len, ids)) > 0 and all(0 <= i < 100000 for x in ids for i in x)
+    with pytest.raises(dsistore.UsageError, match=r"role is session key.*sparse=\['session_id'\], without list"):
+        table.numpy("session_id", transforms={"session_id": "list | mod(1000)"})
+    table.numpy(sparse=["session_id"], transforms={"session_id": "mod(1000)"})
+
+
 @pytest.mark.parametrize(("options", "said"), [
     ({"sparse": "dense_a"}, "dense_a.*want a dense integer"), ({"sparse": "user_list"}, "user_list.*dense integer"),
-    ({"sparse": "country"}, "country.*dense integer"),
+    ({"sparse": "country"}, r'country.*dense integer.*transforms=\{"country": "hash\(100000\)"\}'),
     ({"sparse": "dense_b", "integers": "dense_b"}, "dense_b.*among integers"),
     ({"sparse": "dense_b", "labels": "dense_b"}, "dense_b.*among labels"),
     ({"sparse": "dense_b", "transforms": {"dense_b": "cast(float32)"}}, "dense_b.*dense integer")], ids=str)
 def test_what_is_no_id(table, options, said):
     with pytest.raises(dsistore.UsageError, match=said):
         table.torch("user_list", **options)
+
+
+def test_floats_are_cast_as_the_error_says(tmp_path):
+    """And no others, whatever the name."""
+    store = dsistore.open(tmp_path)
+    store.ingest("t", pa.table({"a*": [3.0, 4.0], "ab": [0.5, 1.5]}))
+    options = {"features": "ab", "sparse": r"a\*"}
+    with pytest.raises(dsistore.UsageError) as error:
+        store.table("t").numpy(**options)
+    said = ast.literal_eval(str(error.value).partition("transforms=")[2])
+    (batch,) = store.table("t").numpy(**options, transforms=said)
+    assert batch["a*"].values.tolist() == [3, 4] and batch["ab"].tolist() == [0.5, 1.5]
 
 
 def test_a_missing_one_is_suggested(table):

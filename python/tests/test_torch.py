@@ -1,5 +1,6 @@
 import ast
 import copy
+import functools
 import inspect
 import json
 import multiprocessing
@@ -273,14 +274,17 @@ def test_null_labels_are_warned_of(tmp_path, of):
 
     assert [w[:50] for w in said(labels="y", batch_size=1)] == ["null labels come as 0: 1 of 1 in batch 1 (y). filt"]
     assert [w[:53] for w in said(labels=["y", "z"])] == ["null labels come as 0: 2 of 8 in batch 0 (y, z). filt"]
-    store.ingest("odd", pa.table({"x": [1, 2], "is it*?": pa.array([1, None], pa.int8())}))
-    with pytest.warns(UserWarning) as given:
-        list(getattr(store.table("odd"), of)("x", labels=[r"is it\*\?"]))
-    told = re.search(r"filter=('.*?') leaves .* transforms=({.*?}) says", str(given[0].message))
-    for option in ({"filter": ast.literal_eval(told[1])}, {"transforms": ast.literal_eval(told[2])}):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            assert len(list(getattr(store.table("odd"), of)("x", labels=[r"is it\*\?"], **option))) == 1
+    for i, name in enumerate(["is it*?", "true", "In", 'a "b"']):  # the second and third are words of filters
+        store.ingest(f"odd{i}", pa.table({"x": [1, 2], name: pa.array([1, None], pa.int8())}))
+        odd = functools.partial(getattr(store.table(f"odd{i}"), of), "x", labels=[re.sub(r"[*?]", r"\\\g<0>", name)],
+                                batch_size=1)
+        with pytest.warns(UserWarning) as given:
+            assert len(list(odd())) == 2
+        told = re.search(r"filter=('.*?') leaves .* transforms=({.*?}) says", str(given[0].message))
+        for option, rows in ({"filter": ast.literal_eval(told[1])}, 1), ({"transforms": ast.literal_eval(told[2])}, 2):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                assert len(list(odd(**option))) == rows
     for options in ({"labels": "z"}, {"labels": "y", "filter": "y IS NOT NULL"}, {"labels": "y", "presence": True},
                     {"labels": "y", "transforms": {"y": "fill(0)"}}):
         assert said(**options) == []

@@ -25,11 +25,20 @@ type overlaidSchema struct {
 }
 
 // OverlaySchema returns the schema of a snapshot with overlays, which are the lowest first. It makes three look-ups;
-// none without overlays.
+// none without overlays. The error of a name that is missing says which other overlay has it.
 func OverlaySchema(ctx context.Context, snap *storage.Snapshot, overlays []storage.ViewOverlay) (schema, error) {
 	if len(overlays) == 0 {
-		return snap, nil
+		return hintedSchema{snap, snap}, nil
 	}
+	s, err := overlaySchema(ctx, snap, overlays)
+	if err != nil {
+		return nil, err
+	}
+	return hintedSchema{s, snap}, nil
+}
+
+func overlaySchema(ctx context.Context, snap *storage.Snapshot, overlays []storage.ViewOverlay) (*overlaidSchema,
+	error) {
 	s := &overlaidSchema{
 		schema: snap, table: snap.Table().Name(), byName: map[string]catalog.Feature{},
 		byID:    map[catalog.FeatureID]catalog.Feature{},

@@ -178,7 +178,6 @@ func NewOfView(ctx context.Context, v *storage.View, opts Options) (*Plan, error
 	if err != nil {
 		return nil, err
 	}
-	schema = hintedSchema{schema, snap}
 	features, err := selectFeatures(ctx, schema, opts.Features)
 	if err != nil {
 		return nil, err

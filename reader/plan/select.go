@@ -113,7 +113,7 @@ func unknownName(ctx context.Context, snap schema, name string) error {
 	return err
 }
 
-// hintedSchema is a schema whose Lookup says where an overlay has a feature that is missing.
+// hintedSchema is a schema whose Lookup says which overlay has a feature that is missing.
 type hintedSchema struct {
 	schema
 	snap *storage.Snapshot
@@ -124,26 +124,37 @@ func (s hintedSchema) Lookup(ctx context.Context, names ...string) ([]catalog.Fe
 	return out, inOverlay(ctx, s.snap, err)
 }
 
-// inOverlay returns err, or if it is of a feature that does not exist and an overlay has it, an error that says so.
+// inOverlay returns err, or if it is of a feature that does not exist and an overlay adds it, an error that says so. A
+// feature that the table has renamed or dropped is the table's, also in an overlay that replaces it: to read the
+// overlay does not bring the name back. A merged overlay is read anyway, and one of a branch has values for the
+// branch's rows.
 func inOverlay(ctx context.Context, snap *storage.Snapshot, err error) error {
 	var missing *catalog.NotFoundError
-	if !errors.As(err, &missing) || missing.Kind != "feature" || missing.Pattern || missing.Dropped {
+	if !errors.As(err, &missing) || missing.Kind != "feature" || missing.Pattern {
 		return err
-	}
-	var dropped *catalog.NotFoundError // which a schema with overlays does not know
-	if _, serr := snap.Lookup(ctx, missing.Name); errors.As(serr, &dropped) && dropped.Dropped {
-		return serr
 	}
 	overlays, oerr := snap.Overlays(ctx)
 	if oerr != nil {
 		return err
 	}
 	for _, o := range overlays {
-		if slices.ContainsFunc(o.Features, func(f catalog.Feature) bool { return f.Name == missing.Name }) {
+		i := slices.IndexFunc(o.Features, func(f catalog.Feature) bool { return f.Name == missing.Name })
+		if i < 0 || o.Merged != 0 || o.Branch != "" {
+			continue
+		}
+		known, kerr := snap.FeaturesByID(ctx, o.Features[i].ID)
+		if kerr != nil {
+			return err
+		}
+		if known[0] == nil {
 			found := *missing
 			found.Overlay = o.Name
 			return fmt.Errorf("table %s: %w", snap.Table().Name(), &found)
 		}
+	}
+	var dropped *catalog.NotFoundError // which a schema with overlays does not know
+	if _, serr := snap.Lookup(ctx, missing.Name); errors.As(serr, &dropped) && dropped.Dropped {
+		return serr
 	}
 	return err
 }

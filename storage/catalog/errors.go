@@ -28,7 +28,7 @@ type NotFoundError struct {
 	Dropped, Pattern bool
 	// Close are names that were probably meant, the nearest first.
 	Close []string
-	// Overlay has the feature, and is not read.
+	// Overlay has the feature, and is not read. Also where the table had another of this name, which it dropped.
 	Overlay string
 }
 
@@ -41,11 +41,11 @@ func (e *NotFoundError) Error() string {
 	switch {
 	case e.Pattern:
 		return fmt.Sprintf("%.150q selects no %s of the table", e.Name, e.Kind)
+	case e.Overlay != "":
+		return fmt.Sprintf("%s %.150q: %v in the table: overlay %.150q has it, which is not read here", e.Kind, e.Name,
+			ErrNotFound, e.Overlay)
 	case e.Dropped:
 		return fmt.Sprintf("%s %.150q: %v: it was dropped", e.Kind, e.Name, ErrNotFound)
-	case e.Overlay != "":
-		return fmt.Sprintf("%s %.150q: %v in the table: overlay %.150q has it, read it too", e.Kind, e.Name,
-			ErrNotFound, e.Overlay)
 	}
 	return fmt.Sprintf("%s %.150q: %v%s", e.Kind, e.Name, ErrNotFound, suggest.Question(e.Close))
 }

@@ -122,33 +122,10 @@ func Take(ctx context.Context, s *snapshot.Snapshot, owner string, d time.Durati
 	}
 	// gc reads which snapshots have expired first and the leases after. So a lease that gc has not seen finds here that
 	// the snapshot has expired.
-	if err := stays(ctx, s); err != nil {
+	if err := s.Unexpired(ctx); err != nil {
 		return nil, errors.Join(err, l.Release(context.WithoutCancel(ctx)))
 	}
 	return l, nil
-}
-
-// stays returns an error when the snapshot has expired and no branch pins it.
-func stays(ctx context.Context, s *snapshot.Snapshot) error {
-	newest, err := s.Log.Latest(ctx)
-	if err != nil {
-		return err
-	}
-	if s.Manifest.Info.Number >= newest.Manifest.Info.Oldest {
-		return nil
-	}
-	branches, err := newest.Branches(ctx)
-	if err != nil {
-		return err
-	}
-	for _, b := range branches {
-		if slices.Contains(b.Pins(), s.Manifest.Info.Number) {
-			return nil
-		}
-	}
-	last := newest.Manifest.Info
-	return fmt.Errorf("table %s: snapshot %d has expired: %w; there are %d to %d",
-		s.Log.Table, s.Manifest.Info.Number, catalog.ErrNotFound, last.Oldest, last.Number)
 }
 
 // put makes the next object of the lease, and makes it the one in force. The caller has the lock, or the lease alone.

@@ -180,23 +180,33 @@ func (t *Log) AtUnexpired(ctx context.Context, number uint64) (*Snapshot, error)
 	if err != nil {
 		return nil, err
 	}
-	newest, err := t.Latest(ctx)
+	err = s.Unexpired(ctx)
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case err != nil || number >= newest.Manifest.Info.Oldest:
-		return s, nil
+	case errors.Is(err, catalog.ErrNotFound):
+		return nil, err
+	}
+	return s, nil
+}
+
+// Unexpired returns ErrNotFound when the snapshot has expired and no branch pins it.
+func (s *Snapshot) Unexpired(ctx context.Context) error {
+	newest, err := s.Log.Latest(ctx)
+	if err != nil || s.Manifest.Info.Number >= newest.Manifest.Info.Oldest {
+		return err
 	}
 	branches, err := newest.Branches(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, b := range branches {
-		if slices.Contains(b.Pins(), number) {
-			return s, nil
+		if slices.Contains(b.Pins(), s.Manifest.Info.Number) {
+			return nil
 		}
 	}
-	return nil, t.noSnapshot(number, newest.Manifest.Info.Oldest, newest.Manifest.Info.Number)
+	last := newest.Manifest.Info
+	return s.Log.noSnapshot(s.Manifest.Info.Number, last.Oldest, last.Number)
 }
 
 // noSnapshot returns the error of a number that no snapshot from first to newest has.

@@ -98,6 +98,9 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		err = parsed.Target.(interface {
 			Run(context.Context, *app.Env) error
 		}).Run(ctx, e)
+		if reads, ok := parsed.Target.(interface{ OverlayFlag() string }); ok {
+			err = terminal.ReadToo(err, reads.OverlayFlag())
+		}
 		if at, ok := parsed.Target.(interface{ Place() (store, table string) }); ok {
 			store, table := at.Place()
 			return terminal.Look(err, store, table, parsed.Near)

@@ -93,3 +93,18 @@ func costColumn[T any](c *Cost, key, name string, value func(*T) float64) column
 		return prices.Text(value(x), c.Currency)
 	}}
 }
+
+// readsColumn is costColumn for what reads of a month cost, which is not known without usage records: days are those of
+// the records.
+func readsColumn[T any](c *Cost, value func(*T) float64, days func(*T) uint64) column[T] {
+	out := costColumn(c, "reads_month", "reads/month", value)
+	if amount := out.text; amount != nil {
+		out.text = func(x *T) string {
+			if days(x) == 0 {
+				return ""
+			}
+			return amount(x)
+		}
+	}
+	return out
+}

@@ -88,6 +88,24 @@ func TestCostOfTables(t *testing.T) {
 	if r.Cost == nil || *r.Cost != want || r.Tables[0].Cost.Reads != 1 {
 		t.Errorf("%+v, want %+v", r.Cost, want)
 	}
+	// What reads cost is not known of a table without usage records.
+	r.Tables[2].Cost.Days = 0
+	l, err := Tables(&r, ViewOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.Index(l.Names, "reads/month")
+	if got := [3]string{l.Rows[0][at], l.Rows[1][at], l.Rows[2][at]}; got != [3]string{"10.00 EUR", "", ""} {
+		t.Errorf("%q", got)
+	}
+	features, err := featuresView(&Table{Features: []Feature{{Name: "a"}}, Cost: r.Tables[2].Cost}, ViewOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names := features[0].Listing.Names; slices.Contains(names, "reads/month") ||
+		!slices.Contains(names, "stored/month") {
+		t.Errorf("%q", names)
+	}
 	r = Report{Tables: []Table{{}}}
 	if r.cost(); r.Cost != nil {
 		t.Errorf("%+v", r.Cost)

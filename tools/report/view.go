@@ -87,7 +87,8 @@ func Tables(r *Report, o ViewOptions) (*Listing, error) {
 			return n
 		}),
 		costColumn(r.Cost, "stored_month", "stored/month", func(t *Table) float64 { return t.cost().StoredMonth }),
-		costColumn(r.Cost, "reads_month", "reads/month", func(t *Table) float64 { return t.cost().ReadsMonth }),
+		readsColumn(r.Cost, func(t *Table) float64 { return t.cost().ReadsMonth },
+			func(t *Table) uint64 { return t.cost().Days }),
 	}, o)
 }
 
@@ -254,7 +255,8 @@ func featuresView(t *Table, o ViewOptions) ([]Section, error) {
 	}
 	columns = append(columns,
 		costColumn(t.Cost, "stored_month", "stored/month", func(f *Feature) float64 { return f.StoredMonth }),
-		costColumn(t.Cost, "reads_month", "reads/month", func(f *Feature) float64 { return f.ReadsMonth }))
+		readsColumn(t.Cost, func(f *Feature) float64 { return f.ReadsMonth },
+			func(*Feature) uint64 { return t.Cost.Days }))
 	l, err := list(t.Features, columns, o)
 	return []Section{{Listing: l}}, err
 }

@@ -37,13 +37,8 @@ func Look(err error, store, table string, near error) error {
 		return fmt.Errorf("%w; dsi verify %s finds all that is damaged", err, ShellWord(store))
 	}
 	var missing *catalog.NotFoundError
-	if !errors.As(err, &missing) {
-		return err
-	}
-	if missing.Overlay != "" {
-		return fmt.Errorf("%w (--overlay %s)", err, ShellWord(missing.Overlay))
-	}
-	if len(missing.Close) > 0 && !missing.Dropped || listings[missing.Kind] == "" {
+	if !errors.As(err, &missing) || missing.Overlay != "" || len(missing.Close) > 0 && !missing.Dropped ||
+		listings[missing.Kind] == "" {
 		return err
 	}
 	at := " " + ShellWord(store)
@@ -59,4 +54,13 @@ func Look(err error, store, table string, near error) error {
 		return fmt.Errorf("%w; dsi features restore%s %s takes that back", err, at, ShellWord(missing.Name))
 	}
 	return fmt.Errorf("%w; dsi %s%s lists what there is", err, listings[missing.Kind], at)
+}
+
+// ReadToo adds to the error of a feature that only an overlay has the flag, of a command that has one, which reads it.
+func ReadToo(err error, flag string) error {
+	var missing *catalog.NotFoundError
+	if !errors.As(err, &missing) || missing.Overlay == "" {
+		return err
+	}
+	return fmt.Errorf("%w; add %s %s", err, flag, ShellWord(missing.Overlay))
 }

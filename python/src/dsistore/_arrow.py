@@ -54,7 +54,8 @@ class Records:
         return _capsule(self._records)
 
 
-def _reader(stream: Any) -> pyarrow.RecordBatchReader:
+def reader(stream: Any) -> pyarrow.RecordBatchReader:
+    """A pyarrow reader of a stream."""
     try:
         import pyarrow
     except ImportError as e:
@@ -64,11 +65,11 @@ def _reader(stream: Any) -> pyarrow.RecordBatchReader:
 
 def to_table(stream: Any) -> pyarrow.Table:
     """All rows of a stream as a pyarrow Table."""
-    reader = _reader(stream)  # first: where pyarrow is missing it says what to install
+    batches = reader(stream)  # first: where pyarrow is missing it says what to install
     import pyarrow
 
     # By batches, and not read_all, so that the interpreter can be interrupted between two.
-    return pyarrow.Table.from_batches(list(reader), reader.schema)
+    return pyarrow.Table.from_batches(list(batches), batches.schema)
 
 
 class Scan:
@@ -101,7 +102,7 @@ class Scan:
 
     def reader(self) -> pyarrow.RecordBatchReader:
         """A pyarrow reader of the record batches."""
-        return _reader(self)
+        return reader(self)
 
     def to_arrow(self) -> pyarrow.Table:
         """All rows as a pyarrow Table."""

@@ -119,9 +119,11 @@ class Dataset(Generic[T]):
         )
         for f in self._plan.features:
             if f["kind"] in ("sparse", "weighted", "embedding") and f["role"] != "feature":
+                way = ("say with labels= which features are, and it comes as any other" if f["role"] == "label" else
+                       f"for an id list: sparse=[{f['name']!r}], without list in its transforms")
                 raise errors.UsageError(
                     f"feature {f['name']!r}: its role is {f['role']}, and it is {f['kind']}: want a number, a string "
-                    "or bytes. Where it is a label, say with labels= which features are, and it comes as any other")
+                    f"or bytes; {way}")
         self._partial = o.dedup == "partial"
         self._one_label = isinstance(o.labels, str) and len(label_names) == 1
         self._weighted = o.downsample is not None  # the last label is the weight

@@ -78,8 +78,8 @@ def literal(name: str) -> str:
 
 
 def operand(name: str) -> str:
-    """A feature's name as a filter has it: in double quotes unless it is a plain word."""
-    return name if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) else '"' + name.replace('"', '""') + '"'
+    """A feature's name as a filter has it: in double quotes, because some names are words of filters, such as true."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def list_name(of: str | SampleList | None) -> str | None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from . import _engine
-from ._arrow import Records, to_table
+from ._arrow import Records, reader
 from ._plan import TableRef
 from ._select import names
 
@@ -70,9 +70,11 @@ class TableSource:
             return []
         records = _engine.call("take", **self._table.params, **self._options, following=positions.tobytes(),
                                **_engine.recorded(self._job))
-        table = to_table(Records(records))
-        columns = {name: _values(table.column(name).combine_chunks()) for name in table.column_names}
-        return [{name: column[i] for name, column in columns.items()} for i in range(len(positions))]
+        out: list[Row] = []
+        for batch in reader(Records(records)):
+            columns = [_values(column) for column in batch.columns]
+            out += [dict(zip(batch.schema.names, row)) for row in zip(*columns)]
+        return out
 
     _getitems = take  # what Grain calls with all rows of a batch, where its batch_map_pushdown is on
 
@@ -81,7 +83,9 @@ def _values(column: pyarrow.Array) -> list[Any]:
     """The values of a column, a row each."""
     import pyarrow as pa
 
-    kind, null = column.type, column.is_null().to_pylist()
+    kind, nulls = column.type, column.null_count
+    if nulls == len(column):
+        return [None] * nulls
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
         ends = column.offsets.to_numpy()
         if pa.types.is_map(kind) or pa.types.is_struct(kind.value_type):
@@ -99,7 +103,7 @@ def _values(column: pyarrow.Array) -> list[Any]:
         values = list(_numbers(column))
     else:
         values = column.to_pylist()
-    return [None if absent else v for v, absent in zip(values, null)] if any(null) else values
+    return [v if there else None for v, there in zip(values, column.is_valid().to_pylist())] if nulls else values
 
 
 def _numbers(array: pyarrow.Array) -> np.ndarray[Any, Any]:

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -158,6 +160,18 @@ func TestNoCredentialsAnywhere(t *testing.T) {
 	_, err = s.Stat(t.Context(), "a")
 	if !errors.Is(err, object.ErrDenied) || !strings.Contains(err.Error(), "set AWS_ACCESS_KEY_ID") ||
 		strings.Contains(err.Error(), "IMDS") {
+		t.Error(err)
+	}
+	// A machine of EC2 says why it has no role: it may have one.
+	metadata := httptest.NewServer(http.NotFoundHandler())
+	defer metadata.Close()
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "")
+	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", metadata.URL)
+	s, err = object.OpenWith("s3://b", map[string]string{"region": "us-east-1"})
+	must(t, err)
+	_, err = s.Stat(t.Context(), "a")
+	if !errors.Is(err, object.ErrDenied) || !strings.Contains(err.Error(), "set AWS_ACCESS_KEY_ID") ||
+		!strings.Contains(err.Error(), "; this machine gives no role: ") || !strings.Contains(err.Error(), "404") {
 		t.Error(err)
 	}
 }

@@ -28,9 +28,9 @@ func (s *Store) wrap(ctx context.Context, name string, err error) error {
 	switch {
 	case code == "NoSuchBucket":
 		return fmt.Errorf("bucket %s %w: %w", s.at.Bucket, object.ErrNoBucket, short(err))
-	case strings.Contains(err.Error(), "no EC2 IMDS role found"): // the last place where the SDK looks
+	case strings.Contains(err.Error(), noRole):
 		return fmt.Errorf("object %s: %w: no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "+
-			"AWS_PROFILE", name, object.ErrDenied)
+			"AWS_PROFILE%s", name, object.ErrDenied, whyNoRole(err))
 	case status == http.StatusNotFound && code != "NoSuchUpload":
 		return fmt.Errorf("%w: %s", object.ErrNotFound, name)
 	case status == http.StatusPreconditionFailed:
@@ -44,6 +44,19 @@ func (s *Store) wrap(ctx context.Context, name string, err error) error {
 		return fmt.Errorf("object %s: %w: %w", name, object.ErrThrottled, short(err))
 	}
 	return fmt.Errorf("object %s: %w", name, short(err))
+}
+
+// noRole begins what the SDK says of the last place where it looks for credentials: the role of a machine of EC2.
+const noRole = "no EC2 IMDS role found, "
+
+// whyNoRole says why a machine gives no role, which it may have: a container may not reach what knows it. Where the
+// environment says that it is not to be asked, that is nothing.
+func whyNoRole(err error) string {
+	_, why, _ := strings.Cut(err.Error(), noRole)
+	if strings.Contains(why, "AWS_EC2_METADATA_DISABLED") {
+		return ""
+	}
+	return "; this machine gives no role: " + why
 }
 
 // answer returns the status and the error code that the service answered with: 0 and "" where it did not.

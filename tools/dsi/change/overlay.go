@@ -52,6 +52,9 @@ type overlaySource struct {
 	app.UsageFlags
 }
 
+// OverlayFlag returns the flag that reads another overlay.
+func (s overlaySource) OverlayFlag() string { return "--over" }
+
 // options returns what the flags say, and the default job.
 func (s *overlaySource) options(ctx context.Context, e *app.Env, job string) overlay.Options {
 	opts := overlay.Options{

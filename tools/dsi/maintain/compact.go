@@ -60,7 +60,7 @@ func (c *Compact) Run(ctx context.Context, e *app.Env) error {
 	// 0 would be the default: any share is meant.
 	opts.DeletedShare = cmp.Or(c.DeletedShare, math.SmallestNonzeroFloat64)
 	opts.DroppedShare = cmp.Or(c.DroppedShare, math.SmallestNonzeroFloat64)
-	opts.SharedShare = c.SharedShare
+	opts.SharedShare = cmp.Or(c.SharedShare, math.SmallestNonzeroFloat64)
 	if err := opts.Validate(); err != nil {
 		return terminal.UsageError{Err: err}
 	}

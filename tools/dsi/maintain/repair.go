@@ -130,9 +130,24 @@ func (c *Repair) print(e *app.Env, r *repair.Report) {
 			terminal.Plural(uint64(r.Repairs()), "fault"), r.Base, terminal.Plural(r.LostRows, "row"), since,
 			terminal.Plural(uint64(r.Left()), "fault"), how)
 		if r.LostRows > 0 {
-			e.Printf("%s: objects that you have a copy of are better put back: that loses nothing. Or ingest the "+
-				"partition again with --overwrite; then delete or erase again what its source still has of deleted "+
-				"and erased rows, and add its overlays again\n", table)
+			e.Printf("%s: objects that you have a copy of are better put back: that loses nothing%s\n", table,
+				orIngest(r))
 		}
 	}
+}
+
+// orIngest says how lost rows come back from where they were ingested. Where the table goes back to an older snapshot,
+// the newest cannot be read, by no ingest either.
+func orIngest(r *repair.Report) string {
+	of, their := "the table", "its"
+	for _, i := range r.Items {
+		switch {
+		case i.Action == repair.GoBack:
+			return ""
+		case i.Action == repair.DropRows && i.Partition != "":
+			of, their = "the partitions above", "their"
+		}
+	}
+	return fmt.Sprintf(". Or ingest all files of %s again with --overwrite, which replaces all of %s rows; then delete or "+
+		"erase again what the files still have of deleted and erased rows, and add overlays again", of, their)
 }

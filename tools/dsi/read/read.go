@@ -52,6 +52,9 @@ type selectFlags struct {
 	app.AtFlag
 }
 
+// OverlayFlag returns the flag that reads an overlay.
+func (s selectFlags) OverlayFlag() string { return "--overlay" }
+
 // planOptions returns opts with what the flags say.
 func (s selectFlags) planOptions(opts reader.PlanOptions) reader.PlanOptions {
 	opts.Partition, opts.Filter, opts.SampleList, opts.Overlays = s.Partition, s.Where, s.SampleList, s.Overlay

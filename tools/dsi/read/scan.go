@@ -127,11 +127,13 @@ func (c *Scan) Run(ctx context.Context, e *app.Env) error {
 	}
 	out.DedupeFactor /= float64(c.Epochs)
 	out.EmittedFactor /= float64(c.Epochs)
+	if price != nil {
+		out.Cost = &costJSON{Prices: price.Name, Currency: price.Currency} // of a store on this machine: nothing
+	}
 	if s := out.Sent; s != nil {
 		s.Open = opening.Traffic()
 		if price != nil {
-			out.Cost = &costJSON{Prices: price.Name, Currency: price.Currency, Open: price.Cost(s.Open),
-				Epoch: price.Cost(s.Epochs) / float64(c.Epochs)}
+			out.Cost.Open, out.Cost.Epoch = price.Cost(s.Open), price.Cost(s.Epochs)/float64(c.Epochs)
 		}
 	}
 	return e.Print(out, scanFacts(out)...)

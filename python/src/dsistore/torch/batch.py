@@ -198,7 +198,7 @@ class Batch:
     @_Part
     def groups(self) -> list[DedupGroup]:
         """Which features share an inverse in this batch. Empty with output="kjt"."""
-        if self._features.expands:
+        if self._features.expands or not self._block.has("groups.slots"):
             return []
         counts = self._block.counts()
         keys = [[self._features.names[f] for f in group] for group in counts.groups]

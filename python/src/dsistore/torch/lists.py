@@ -12,6 +12,7 @@ change from batch to batch, keys and their order do not.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -136,11 +137,8 @@ def jagged(block: TensorBlock, kind: str, keys: list[str]) -> Jagged:
     """The lists of a kind, over the block's memory; keys are the names of their features."""
     of = block.layout.schema.lists[kind]
     if not of.features:
-        device = block.device
-        none = torch.empty(0, dtype=torch.float32 if kind == "floats" else torch.int64, device=device)
-        lengths = torch.empty(0, dtype=torch.int32, device=device)
-        offsets = torch.zeros(1, dtype=torch.int32, device=device)
-        return Jagged([], [], [], [], [], None, lengths, offsets, none)
+        lengths, offsets, values = _no_lists(torch.float32 if kind == "floats" else torch.int64, block.device)
+        return Jagged([], [], [], [], [], None, lengths, offsets, values)
     sizes, counts, totals, _ = block.counts().lists[kind]
     return Jagged(
         keys[:], sizes, counts, totals, of.dedup,
@@ -149,6 +147,14 @@ def jagged(block: TensorBlock, kind: str, keys: list[str]) -> Jagged:
         block.tensor(kind + ".weights") if kind == "weighted" else None,  # also where all lists are empty
         _mask(block.tensor(kind + ".present"), sizes) if block.has(kind + ".present") else None,
         block.tensor(kind + ".starts") if block.has(kind + ".starts") else None)
+
+
+@functools.lru_cache(16)
+def _no_lists(dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The lengths, offsets and values of no feature: the same tensors for all batches, because to make them takes as
+    long as those of a batch that has lists."""
+    lengths = torch.empty(0, dtype=torch.int32, device=device)
+    return lengths, torch.zeros(1, dtype=torch.int32, device=device), torch.empty(0, dtype=dtype, device=device)
 
 
 def expanded(block: TensorBlock, kind: str, j: Jagged, inverses: torch.Tensor) -> Jagged:
