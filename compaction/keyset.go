@@ -33,7 +33,12 @@ func NewKeys(f catalog.Feature) (*Keys, error) {
 	case f.Type.Kind == vector.Dense && f.Type.Elem.IsInteger():
 		k.numbers = map[int64]struct{}{}
 	default:
-		return nil, fmt.Errorf("key %q is %v: want an integer or a string", f.Name, f.Type)
+		err := fmt.Errorf("key %q is %v: want an integer or a string", f.Name, f.Type)
+		if f.Type.Kind == vector.Dense {
+			err = fmt.Errorf(`%w; a column of ids that are written as 17850.0 becomes integers in a new table, by `+
+				`{"columns": {%q: {"elem": "int64"}}} in a mapping file`, err, f.Name)
+		}
+		return nil, err
 	}
 	return k, nil
 }

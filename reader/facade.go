@@ -69,6 +69,15 @@ func ReleaseReused() {
 	lease.ReleaseKept()
 }
 
+// EndLeases releases all leases of this process, which ends. Readers that are still open lose their protection from gc.
+func EndLeases() { lease.EndAll() }
+
+// EndLeasesOf ends the leases on snapshots of a table that readers of processes left, which were killed. It has the
+// processes' numbers, as this process sees them.
+func EndLeasesOf(ctx context.Context, t *storage.Table, processes []int) error {
+	return lease.EndOf(ctx, t, processes)
+}
+
 // LeaseOptions say how an open reader protects what it reads from gc.
 type LeaseOptions = lease.Options
 

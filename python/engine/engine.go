@@ -106,7 +106,8 @@ var methods = map[string]method{
 	"open_counts":  withParams((*Engine).openCounts),
 
 	"serve_metrics":     withParams((*Engine).serveMetrics),
-	"usage_flush":       withParams((*Engine).usageFlush),
+	"exit":              withParams((*Engine).exit),
+	"exit_of":           withParams((*Engine).exitOf),
 	"usage_flush_epoch": withParams((*Engine).usageFlushEpoch),
 
 	"credentials_wanted": withParams((*Engine).credentialsWanted),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dsistore/dsistore/internal/jsontext"
 	"github.com/dsistore/dsistore/reader"
+	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/usage"
 )
 
@@ -68,14 +69,39 @@ func (p *readParams) options(a reader.Allocator) reader.Options {
 	}
 }
 
-// usageFlush writes the usage records of this process that are not written yet, within their time: Python calls it when
-// it ends.
-func (*Engine) usageFlush(ctx context.Context, _ *none) (any, error) {
-	usage.FlushAll(ctx)
+// exit is called when the process ends. It writes the usage records that are not written yet, within their time, and
+// releases the leases of readers, also of those that Python has open.
+func (*Engine) exit(ctx context.Context, _ *none) (any, error) {
+	var wg sync.WaitGroup
+	wg.Go(func() { usage.FlushAll(ctx) })
+	wg.Go(reader.EndLeases)
+	wg.Wait()
 	return true, nil
 }
 
-// usageFlushEpoch is usageFlush for a worker at the end of an epoch. It waits for a fifth of a second at most.
+// exitOf is called when the process ends, and has killed processes that it had started, as multiprocessing does with
+// workers. It ends the leases of their readers, on the tables that this process opened last.
+func (e *Engine) exitOf(ctx context.Context, p *exitParams) (any, error) {
+	tables := map[snapshotKey]*storage.Table{}
+	e.mu.Lock()
+	for key, s := range e.snapshots.All() {
+		key.number = 0 // a table once
+		tables[key] = s.Table()
+	}
+	e.mu.Unlock()
+	var errs []error
+	for _, t := range tables {
+		errs = append(errs, reader.EndLeasesOf(ctx, t, p.Processes))
+	}
+	return true, errors.Join(errs...)
+}
+
+type exitParams struct {
+	Processes []int `json:"processes"`
+}
+
+// usageFlushEpoch writes the usage records of a worker at the end of an epoch. It waits for a fifth of a second at
+// most.
 func (*Engine) usageFlushEpoch(ctx context.Context, _ *none) (any, error) {
 	usage.FlushEpoch(ctx)
 	return true, nil

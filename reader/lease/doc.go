@@ -7,7 +7,8 @@
 // Invariants:
 //   - New makes no request and does not wait. An error of a lease is never an error of the reader.
 //   - The readers of a lease that somebody ended neither renew it nor take another one.
-//   - Every timer has an owner: it stops when the last Hold ends or, with reuse, a minute later.
+//   - Every timer has an owner: it stops when the last Hold ends or, with reuse, a minute later, or at EndAll.
+//   - After EndAll the process has no lease, and takes none.
 //
 // Everything is safe for concurrent use.
 package lease

@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"maps"
 	"os"
 	"os/user"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,7 +23,8 @@ import (
 // gc keeps an expired snapshot for its grace period, by default a day, so most readers need no lease. A reader that
 // stays open takes a lease in the background on each snapshot that its plan reads, renews it, and releases it when it
 // is closed. Readers of one process share leases. With reader.Options.Reuse a lease is kept for a minute for the next
-// reader. A branch may read snapshots that expired long ago, so its leases are taken at once.
+// reader: a process with such readers calls EndAll before it ends. A branch may read snapshots that expired long ago,
+// so its leases are taken at once.
 //
 // If a process dies, its leases protect the snapshots until they end by themselves, or somebody ends them
 // (Table.EndLease). An error of a lease is not an error of the reader. It is tried again, except after somebody ended
@@ -76,6 +80,8 @@ type renewerKey struct {
 var renewers struct {
 	mu         sync.Mutex
 	bySnapshot map[renewerKey]*Renewer // guarded by mu
+	all        map[*Renewer]bool       // those that have not ended; guarded by mu
+	over       bool                    // EndAll was called; guarded by mu
 }
 
 const (
@@ -108,15 +114,18 @@ func New(snapshots []*storage.Snapshot, o *Options, atOnce, reuse bool) *Hold {
 	h := &Hold{reuse: reuse}
 	renewers.mu.Lock()
 	defer renewers.mu.Unlock()
+	if renewers.over {
+		return nil
+	}
 	for _, s := range snapshots {
 		key := renewerKey{s.Table().Store(), s.Table().Name(), s.Info().Number}
 		k := renewers.bySnapshot[key]
 		if k == nil {
 			k = newRenewer(key, s, after, o)
 			if renewers.bySnapshot == nil {
-				renewers.bySnapshot = map[renewerKey]*Renewer{}
+				renewers.bySnapshot, renewers.all = map[renewerKey]*Renewer{}, map[*Renewer]bool{}
 			}
-			renewers.bySnapshot[key] = k
+			renewers.bySnapshot[key], renewers.all[k] = k, true
 		} else if after == 0 && !k.taken.Load() {
 			k.timer.Reset(0)
 		}
@@ -174,7 +183,7 @@ func (k *Renewer) renewed() bool {
 			// It ended by itself, because the process was suspended. Take another one, unless it is too late.
 			k.lease = nil
 		}
-	} else if k.lease, err = k.snapshot.Lease(k.ctx, cmp.Or(k.owner, thisReader()), k.lasts); err == nil {
+	} else if k.lease, err = k.snapshot.Lease(k.ctx, cmp.Or(k.owner, readerOf(os.Getpid())), k.lasts); err == nil {
 		k.taken.Store(true)
 	}
 	if err != nil {
@@ -234,9 +243,17 @@ func (k *Renewer) endUnused() {
 	k.end()
 }
 
-// end releases the lease. After an error, or releaseWithin, it ends by itself. end waits for a request that is under
-// way: if that were cancelled, it might take effect later, and the lease would stay.
+// end ends the renewer and releases its lease.
 func (k *Renewer) end() {
+	k.release()
+	renewers.mu.Lock()
+	defer renewers.mu.Unlock()
+	delete(renewers.all, k)
+}
+
+// release releases the lease. After an error, or releaseWithin, it ends by itself. release waits for a request that is
+// under way: if that were cancelled, it might take effect later, and the lease would stay.
+func (k *Renewer) release() {
 	late := time.AfterFunc(releaseWithin, k.cancel)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -270,8 +287,44 @@ func ReleaseKept() {
 	}
 }
 
-// thisReader returns the default of Options.Owner.
-func thisReader() string {
+// EndAll releases the leases of all readers of this process, which ends: also of readers that are still open. Readers
+// that are opened later take none, as nobody would release it.
+func EndAll() {
+	renewers.mu.Lock()
+	renewers.over = true
+	all := slices.Collect(maps.Keys(renewers.all))
+	renewers.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, k := range all {
+		wg.Go(k.end)
+	}
+	wg.Wait()
+}
+
+// EndOf ends the leases that readers of processes, which were killed, have on snapshots of a table. The processes are
+// numbered as this one is. Leases with an Options.Owner are not found, and none where the system does not tell machines
+// apart.
+func EndOf(ctx context.Context, t *storage.Table, processes []int) error {
+	if numbering() == "" {
+		return nil
+	}
+	all, err := t.Leases(ctx)
+	if err != nil {
+		return err
+	}
+	for _, l := range all {
+		if !slices.ContainsFunc(processes, func(p int) bool { return l.Owner == readerOf(p) }) {
+			continue
+		}
+		if _, err := t.EndLease(ctx, l.ID); err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// readerOf returns the default of Options.Owner in a process.
+func readerOf(process int) string {
 	name := "unknown"
 	if u, err := user.Current(); err == nil {
 		name = u.Username
@@ -279,5 +332,19 @@ func thisReader() string {
 	if host, err := os.Hostname(); err == nil {
 		name += "@" + host
 	}
-	return fmt.Sprintf("reader of %.200s, process %d", name, os.Getpid())
+	if n := numbering(); n != "" {
+		name = fmt.Sprintf("%.200s (%s)", name, n)
+	}
+	return fmt.Sprintf("reader of %.220s, process %d", name, process)
+}
+
+// numbering tells apart the machines and containers that number their processes by themselves: containers may share the
+// name of a host, and often have the same numbers. It is empty where the system is not Linux.
+func numbering() string {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	namespace, nsErr := os.Readlink("/proc/self/ns/pid")
+	if err != nil || nsErr != nil {
+		return ""
+	}
+	return fmt.Sprintf("%08x", crc32.ChecksumIEEE(append(boot, namespace...)))
 }

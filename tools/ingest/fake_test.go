@@ -131,6 +131,10 @@ func (t *fakeTable) latest(context.Context) (targetState, error) {
 	return s, t.fail()
 }
 
+func (t *fakeTable) replaced(context.Context, []catalog.Partition) (Replaced, error) {
+	return Replaced{}, t.fail()
+}
+
 func (t *fakeTable) NewSegment(_ context.Context, p catalog.Partition, stripeRows []uint32,
 	_ format.Profile) (writer.SegmentWriter, error) {
 	if err := t.fail(); err != nil {

@@ -153,6 +153,7 @@ func (e *engine) check(ctx context.Context) error {
 	}
 	e.report.Files, e.report.Added, e.report.Widened, e.report.Valueless = len(e.files), []string{},
 		[]string{}, []string{}
+	e.report.Missing = []string{}
 	e.progress.start(PhaseCheck, e.report.BytesIn)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(e.opts.Workers)
@@ -193,8 +194,12 @@ func (e *engine) checkSource(ctx context.Context, number int) error {
 		return err
 	}
 	if have {
-		return fmt.Errorf("%s: %w: nothing was added; to replace the partitions that it holds, overwrite", f.Path,
-			storage.ErrDuplicateSource)
+		what := "the partitions that it has rows of"
+		if p := e.state.partition; p != nil && len(p) == 0 {
+			what = fmt.Sprintf("the whole table (it has no partitions, and %d rows)", e.state.rows)
+		}
+		return fmt.Errorf("%s: %w: nothing was added; to replace %s, overwrite", f.Path, storage.ErrDuplicateSource,
+			what)
 	}
 	return nil
 }
@@ -330,6 +335,11 @@ func (e *engine) commit(ctx context.Context, segments []catalog.SegmentDescripto
 		if !f.kept() {
 			if f.seen {
 				e.report.Valueless = append(e.report.Valueless, f.Name)
+			} else if k := f.known; k != nil && k.Status == catalog.FeatureActive {
+				e.report.Missing = append(e.report.Missing, f.Name)
+				if k.Role != catalog.RoleFeature {
+					e.report.MissingRoles = append(e.report.MissingRoles, f.Name)
+				}
 			}
 			continue
 		}
@@ -347,6 +357,8 @@ func (e *engine) commit(ctx context.Context, segments []catalog.SegmentDescripto
 		}
 	}
 	slices.Sort(e.report.Added)
+	slices.Sort(e.report.Missing)
+	slices.Sort(e.report.MissingRoles)
 	slices.Sort(e.report.Valueless)
 	slices.Sort(e.report.Widened)
 	seen := map[string]bool{}
@@ -363,7 +375,10 @@ func (e *engine) commit(ctx context.Context, segments []catalog.SegmentDescripto
 	e.report.Segments = len(segments)
 	if e.opts.Overwrite {
 		operation = "overwrite"
-		e.report.Replaced = len(overwrite)
+		var err error
+		if e.report.Replaced, err = e.target.replaced(ctx, overwrite); err != nil {
+			return err
+		}
 	}
 	for i, f := range e.files {
 		if state := e.fileOf[i]; !state.dropped && state.rows > 0 {

@@ -119,16 +119,19 @@ type Progress struct {
 
 // Report says what an ingest did. Its JSON keys are stable.
 type Report struct {
-	Table      string            `json:"table"`
-	Snapshot   uint64            `json:"snapshot"`
-	Rows       int64             `json:"rows"`
-	Files      int               `json:"files"`
-	Features   int               `json:"features"`
-	Added      []string          `json:"features_added"` // names that the table did not have
-	Widened    []string          `json:"features_widened"`
-	Valueless  []string          `json:"features_without_values"` // left out: no file says what type they have
-	Partitions int               `json:"partitions"`
-	Replaced   int               `json:"partitions_replaced"`
+	Table     string   `json:"table"`
+	Snapshot  uint64   `json:"snapshot"`
+	Rows      int64    `json:"rows"`
+	Files     int      `json:"files"`
+	Features  int      `json:"features"`
+	Added     []string `json:"features_added"` // names that the table did not have
+	Widened   []string `json:"features_widened"`
+	Valueless []string `json:"features_without_values"` // left out: no file says what type they have
+	// Missing are features of the table that no file has: they are null in the new rows. Deprecated ones do not count.
+	Missing      []string `json:"features_missing"`
+	MissingRoles []string `json:"keys_and_labels_missing,omitempty"` // those of Missing with another role than feature
+	Partitions   int      `json:"partitions"`
+	Replaced
 	Segments   int               `json:"segments"`
 	Stripes    int               `json:"stripes"`
 	Profile    string            `json:"profile"`
@@ -143,6 +146,19 @@ type Report struct {
 	// Inferred has the types of columns that their values gave, where some did.
 	Inferred []source.Inferred `json:"types_inferred,omitempty"`
 	Seconds  Seconds           `json:"seconds"`
+}
+
+// Replaced says what an overwrite took away. Rows that had been deleted or erased are in the table again if the files
+// still have them.
+type Replaced struct {
+	Partitions int    `json:"partitions_replaced"`
+	Table      bool   `json:"table_replaced"` // all of it: it has no partitions
+	Rows       uint64 `json:"rows_replaced"`  // that readers saw
+	// DeletedRows were hidden by dsi delete. Those that compaction has removed are not known any more.
+	DeletedRows uint64 `json:"deleted_rows_replaced"`
+	// Overlays and SampleLists had values for replaced rows, or had them listed: they have none of the new rows.
+	Overlays    []string `json:"overlays_replaced,omitempty"`
+	SampleLists []string `json:"sample_lists_replaced,omitempty"`
 }
 
 // Seconds spent in each phase, by the clock. Spill is a part of Read.

@@ -13,11 +13,12 @@ ctypes releases the GIL around every call.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import ctypes
 import functools
 import json
+import multiprocessing
+import multiprocessing.util
 import os
 import pathlib
 import sys
@@ -353,31 +354,32 @@ def recorded(job: str) -> dict[str, Any]:
     return {"job": job, "no_usage": off or None}
 
 
-def _flush() -> None:
-    """Writes the usage records that are not written yet. It waits 2 seconds at the most, and raises nothing: the
-    process ends."""
+def _exit() -> None:
+    """Releases the leases of readers, also of those that are open, and writes the usage records that are not written
+    yet. It raises nothing: the process ends."""
     if usable():
-        try:
-            call("usage_flush")
-        except Exception:
-            pass
+        workers = [p.pid for p in multiprocessing.active_children() if p.daemon]
+        if workers:  # a process that ends kills them
+            multiprocessing.util.Finalize(None, _exit_of, (workers,), exitpriority=-1)
+        with contextlib.suppress(Exception):
+            call("exit")
+
+
+def _exit_of(workers: list[int]) -> None:
+    """Ends the leases of workers that were killed because this process ends."""
+    with contextlib.suppress(Exception):
+        call("exit_of", processes=workers)
 
 
 def _at_exit() -> None:
-    """Asks for _flush when this process ends. Those of multiprocessing end without atexit."""
-    processes = sys.modules.get("multiprocessing.process")
-    if processes is not None and processes.parent_process() is not None:
-        from multiprocessing.util import Finalize
-
-        Finalize(None, _flush, exitpriority=0)
-    else:
-        atexit.register(_flush)
+    """Asks for _exit when this process ends. multiprocessing calls it in its own processes, which end without atexit,
+    and in others by atexit: before it kills workers, those of pools at priority 15, and below 0 when they are gone."""
+    multiprocessing.util.Finalize(None, _exit, exitpriority=100)
 
 
 def flush_epoch() -> None:
     """Writes a worker's usage records of an epoch: multiprocessing kills workers that wait for the next."""
-    processes = sys.modules.get("multiprocessing.process")
-    if processes is not None and processes.parent_process() is not None:
+    if multiprocessing.parent_process() is not None:
         try:
             call("usage_flush_epoch")
         except errors.DsistoreError:

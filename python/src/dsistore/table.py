@@ -110,6 +110,9 @@ class Store:
         memory       bound, in bytes, of what the ingest holds. A pyarrow Table or RecordBatch does not count
         profile      store for speed, balanced, or for size. The table remembers it; default: what it remembers, else
                      balanced
+        overwrite    replaces the partitions that the source has rows of; a table without partitions as a whole. Rows
+                     that were deleted or erased are back if the source still has them: deleted_rows_replaced of the
+                     report counts deleted ones, but those that compaction has removed
         take_copies  accepts files that have the same bytes as another file of the same partition; else they are
                      refused
         init         creates the store in a directory that is not empty
@@ -439,7 +442,8 @@ class Table:
         workers     number of threads of the engine
         memory      maximum bytes of stripes in memory
         job         name of the job in usage records, as in ``scan``
-        lease       False: no lease is taken while batches are read, as in ``scan``
+        lease       False: no lease is taken while batches are read, as in ``scan``. Default: one is taken after 5
+                    minutes, of a branch at once. It ends within a minute after the iteration, or with the process
 
         dsistore.torch.TorchDataset explains order, ranks and states. NotFoundError: no such feature, or the snapshot is
         gone; UsageError: the options are wrong; ImportError: PyTorch is not installed.

@@ -246,7 +246,7 @@ func (n *namedFeatures) set(ctx context.Context, e *app.Env, c statusChange) err
 		})
 		if len(features) == 0 {
 			return fmt.Errorf("table %s: nothing is stored of %s: a restored feature would be null in every "+
-				"row. Ingest it again: it is a new feature then", n.Table, firstNames(out.LeftOut))
+				"row. Ingest it again: it is a new feature then", n.Table, firstNames(out.LeftOut, shownFeatures))
 		}
 	}
 	var changes []commit.FeatureChange
@@ -287,7 +287,7 @@ func (n *namedFeatures) set(ctx context.Context, e *app.Env, c statusChange) err
 	}
 	if len(out.LeftOut) > 0 {
 		e.Printf("left out, because nothing is stored of them: %s; a feature that is ingested again is a new one\n",
-			firstNames(out.LeftOut))
+			firstNames(out.LeftOut, shownFeatures))
 	}
 	return nil
 }

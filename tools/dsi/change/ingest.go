@@ -1,6 +1,7 @@
 package change
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,7 @@ type Ingest struct {
 	Memory       app.Size      `default:"1GiB" placeholder:"SIZE" help:"Memory to stay within, as in 512MiB, 1GiB or 4g."`
 	Dedup        writer.Dedup  `default:"auto" enum:"auto,off,runs,slots,partial,groups" placeholder:"STEP" help:"Which duplicates to look for; each step includes the ones before it: off, runs, slots, partial, groups; auto is all. A step is used only where it pays."`
 	Profile      string        `placeholder:"PROFILE" help:"Store for speed (larger, faster to read), balanced, or for size (smaller, slower to read). The table remembers it. Default: what the table remembers, else balanced."`
-	Overwrite    bool          `help:"Replace the partitions that the dump has."`
+	Overwrite    bool          `help:"Replace the partitions that the dump has rows of; in a table without partitions, the whole table. Rows that were deleted or erased are back if the dump still has them."`
 	TakeCopies   bool          `help:"Accept files of the dump that have the same bytes and the same partition; each adds its rows. Default: they are refused."`
 	OnBadRow     ingest.BadRow `default:"fail" enum:"fail,quarantine" help:"fail at the first bad row, or quarantine: leave bad rows out and report them."`
 	BadRowReport string        `default:"bad-rows.jsonl" placeholder:"FILE" help:"File for the report of --on-bad-row quarantine."`
@@ -109,11 +110,32 @@ func (c *Ingest) Run(ctx context.Context, e *app.Env) error {
 		e.Warnf("%s and %s left out: see %s", terminal.Plural(uint64(report.BadRows), "bad row"),
 			terminal.Plural(uint64(report.BadFiles), "bad file"), opts.BadRowReport)
 	}
+	warnReplaced(e, &report.Replaced)
+	if len(report.MissingRoles) > 0 {
+		e.Warnf("keys or labels of the table are null in the new rows, as no file has them: %s",
+			firstNames(report.MissingRoles, shownNames))
+	}
 	if e.JSON {
 		return e.PrintJSON(report)
 	}
 	e.PrintFacts(reportFacts(report)...)
 	return c.printAdded(ctx, e, store, report)
+}
+
+// warnReplaced says what an overwrite brought back, or left behind.
+func warnReplaced(e *app.Env, r *ingest.Replaced) {
+	if r.DeletedRows > 0 {
+		e.Warnf("the replaced partitions had %s: those that the files still have are in the table again; delete or "+
+			"erase them again", terminal.Plural(r.DeletedRows, "deleted row"))
+	}
+	if len(r.Overlays) > 0 {
+		e.Warnf("overlays that had values for replaced rows have none for the new ones: %s; extend them (dsi overlay "+
+			"extend), or add another where one was merged", firstNames(r.Overlays, shownNames))
+	}
+	if len(r.SampleLists) > 0 {
+		e.Warnf("sample lists that had replaced rows have none of the new ones: %s; create them again "+
+			"(dsi samples create)", firstNames(r.SampleLists, shownNames))
+	}
 }
 
 // shownInferred is how many columns of a type are named, and how many reasons given, before the ingest.
@@ -152,8 +174,11 @@ func printInferred(e *app.Env, i source.Inferred) {
 	}
 	terminal.Wrap(e.Out, e.Width, 2, fmt.Sprintf("types inferred from %s: %s", from, strings.Join(parts, "; ")))
 	reasons := 0
+	var whole []string // floats that may be integers
+	hint := ""
 	for _, c := range i.Columns {
-		if c.Because != "" {
+		switch {
+		case c.Because != "":
 			if reasons++; reasons <= shownInferred {
 				because := c.Because
 				if c.Hint != "" {
@@ -161,16 +186,23 @@ func printInferred(e *app.Env, i source.Inferred) {
 				}
 				e.Printf("  %s is a %s because of %s\n", terminal.OneLine(c.Name), c.Type, terminal.OneLine(because))
 			}
+		case c.Hint != "":
+			whole, hint = append(whole, terminal.OneLine(c.Name)), cmp.Or(hint, terminal.OneLine(c.Hint))
 		}
 	}
 	if more := reasons - shownInferred; more > 0 {
 		e.Printf("  and %s more\n", terminal.Plural(uint64(more), "column"))
 	}
+	if len(whole) > 0 {
+		e.Printf("  %s: %s\n", firstNames(whole, shownNames), hint)
+	}
 	_ = e.Out.Flush() // before the ingest; an error comes again with the rest
 }
 
-// shownFeatures is how many new features ingest lists.
-const shownFeatures = 20
+const (
+	shownFeatures = 20 // how many new features ingest lists
+	shownNames    = 6  // how many names a remark or a warning has
+)
 
 // printAdded shows the schema that was inferred for the features that the table did not have.
 func (c *Ingest) printAdded(ctx context.Context, e *app.Env, store *storage.Store, r ingest.Report) error {
@@ -217,8 +249,17 @@ func reportFacts(r ingest.Report) [][2]string {
 			s.Total, s.Check, s.Read, s.Spill, s.Write, s.Commit)},
 	}
 	add := func(name, value string) { facts = append(facts, [2]string{name, value}) }
-	if r.Replaced > 0 {
-		add("replaced", terminal.Plural(uint64(r.Replaced), "partition"))
+	if r.Replaced.Partitions > 0 {
+		what := terminal.Plural(uint64(r.Replaced.Partitions), "partition")
+		if r.Replaced.Table {
+			what = "the whole table, which has no partitions"
+		}
+		add("replaced", fmt.Sprintf("%s: %s, still in snapshot %d", what, terminal.Plural(r.Replaced.Rows, "row"),
+			r.Snapshot-1))
+	}
+	if n := len(r.Missing); n > 0 {
+		add("missing", fmt.Sprintf("%s of the table, null in the new rows: %s",
+			terminal.Plural(uint64(n), "feature"), firstNames(r.Missing, shownNames)))
 	}
 	if r.Spills > 0 {
 		add("spilled", spilled(r.SpillBytes, r.Spills))
@@ -227,18 +268,18 @@ func reportFacts(r ingest.Report) [][2]string {
 		add("profile", r.Profile)
 	}
 	if len(r.Widened) > 0 {
-		add("widened", firstNames(r.Widened))
+		add("widened", firstNames(r.Widened, shownFeatures))
 	}
 	if len(r.Valueless) > 0 {
-		add("left out", firstNames(r.Valueless)+": no values yet, and so no type")
+		add("left out", firstNames(r.Valueless, shownFeatures)+": no values yet, and so no type")
 	}
 	return facts
 }
 
 // firstNames returns the first of some names, and how many more there are.
-func firstNames(names []string) string {
-	list := strings.Join(names[:min(len(names), shownFeatures)], ", ")
-	if more := len(names) - shownFeatures; more > 0 {
+func firstNames(names []string, shown int) string {
+	list := strings.Join(names[:min(len(names), shown)], ", ")
+	if more := len(names) - shown; more > 0 {
 		list += fmt.Sprintf(" and %s more", terminal.Count(more))
 	}
 	return list

@@ -185,5 +185,6 @@ func orIngest(r *repair.Report) string {
 			of, their = "the partitions above", "their"
 		}
 	}
-	return fmt.Sprintf(". Or ingest all files of %s again with --overwrite, which replaces all of %s rows", of, their)
+	return fmt.Sprintf(". Or ingest all files of %s again with --overwrite, which replaces all of %s rows; then "+
+		"delete or erase again what the files still have of deleted and erased rows, and add overlays again", of, their)
 }

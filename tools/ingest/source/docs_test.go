@@ -53,11 +53,12 @@ func TestLogsGuide(t *testing.T) {
 	}
 	blocks := regexp.MustCompile("(?s)```json\n(.*?)```").FindAllSubmatch(text, -1)
 	for i, log := range []struct{ text, want string }{
-		{"InvoiceNo,Description,Quantity,InvoiceDate,CustomerID\n536365,\"FRAME 7\"\", WHITE\",6,2010-12-01 " +
-			"08:26:00,17850.0\nC1,,-1,1970-01-01 00:00:00,\n",
-			`InvoiceNo="536365" Description="FRAME 7\", WHITE" Quantity=6 InvoiceDate=1291191960000000000 ` +
-				`CustomerID=17850` + "\n" +
-				`InvoiceNo="C1" Description=null Quantity=-1 InvoiceDate=0 CustomerID=null` + "\n"},
+		{"InvoiceNo,StockCode,Description,Quantity,InvoiceDate,UnitPrice,CustomerID,Country\n536365,71053,\"FRAME " +
+			"7\"\", WHITE\",6,2010-12-01 08:26:00,2.55,17850.0,United Kingdom\nC1,85123A,,-1,1970-01-01 00:00:00,3,,\n",
+			`InvoiceNo="536365" StockCode="71053" Description="FRAME 7\", WHITE" Quantity=6 ` +
+				`InvoiceDate=1291191960000000000 UnitPrice=2.55 CustomerID=17850 Country="United Kingdom"` + "\n" +
+				`InvoiceNo="C1" StockCode="85123A" Description=null Quantity=-1 InvoiceDate=0 UnitPrice=3 ` +
+				`CustomerID=null Country=null` + "\n"},
 		{"1::1193::5::978300760\n", "user=1 movie=1193 rating=5 time=978300760\n"},
 		{"label\tI1\tC1\tgenres\n0\t\t68fd1e64\ta|b\n1\t-2\t\t\n",
 			"label=0 I1=null C1=3359235359314614258 genres=[7577133169179506477,4333189964687331277]\nlabel=1 " +

@@ -107,6 +107,11 @@ class TorchDataset(Dataset[Batch], torch.utils.data.IterableDataset[Batch]):
     device, for a pipeline that moves batches itself with Batch.to, which keeps the memory until the copy has finished.
     A tensor's own to(non_blocking=True) does not. DataLoader workers lock no pages: they copy batches to shared memory.
 
+    Leases: a dataset has nothing to close. An iteration ends after its last batch, at an error, when its iterator is
+    dropped, or with the iterator's ``close()``. ``dsi erase`` refuses to run while it has a lease, which ends a minute
+    later at the most, or with the process. A worker that multiprocessing kills while this process goes on, as the end
+    of ``with Pool()`` does, leaves its lease.
+
     Pickles: a pickle contains the plan; files are opened in the process that iterates. It also has the rank of the
     process that made it, for DataLoader workers; another process first looks for its own rank.
     """

@@ -41,8 +41,9 @@ type InferredColumn struct {
 	Type string `json:"type"`
 	// Because is the value, and its place, for which the column is a string and nothing narrower.
 	Because string `json:"because,omitempty"`
-	Hint    string `json:"hint,omitempty"` // what to do about it, where that is known
-	First   string `json:"-"`              // the first value of a string, and its place
+	// Hint says what to do about it, where that is known; or about a float64 of which every value is whole.
+	Hint  string `json:"hint,omitempty"`
+	First string `json:"-"` // the first value of a string, and its place
 }
 
 // Files returns the files in a format, empty: in any. Streams, which can be read once, are none.

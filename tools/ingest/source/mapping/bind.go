@@ -113,11 +113,18 @@ func (b *Binder) field(path string, t vector.Type, logical, originColumn, origin
 		return nil, column.Refuse(path, "a name of %d bytes: want at most %d of UTF-8; rename it in the source",
 			len(f.Name), maxNameBytes)
 	}
-	if path == b.session && path != "" {
-		f.Role = catalog.RoleSessionKey
-	}
-	if path == b.time && path != "" {
-		f.Role = catalog.RoleTimeKey
+	for _, key := range []struct {
+		path string
+		role catalog.Role
+	}{{b.session, catalog.RoleSessionKey}, {b.time, catalog.RoleTimeKey}} {
+		if path != key.path || path == "" {
+			continue
+		}
+		if f.Role != catalog.RoleFeature && f.Role != key.role {
+			return nil, fmt.Errorf("column %q is given as the %s, and is a %s in the mapping file or by another "+
+				"option: a feature has one role; leave one of them out", path, key.role, f.Role)
+		}
+		f.Role = key.role
 	}
 	if b.byName[f.Name] != nil {
 		return nil, fmt.Errorf("two features have the name %q: rename or drop one in the mapping file", f.Name)

@@ -79,6 +79,9 @@ const (
 	textDate
 	textTimestamp
 	textAny = 1<<iota - 1
+	// textWhole is an integer, or one with a fraction of zeros: pandas writes 17850.0 where the column has a null. It
+	// is no type of its own.
+	textWhole = 1 << (iota - 1)
 )
 
 // A typeOf gives the type of a column that a header names.
@@ -101,19 +104,26 @@ func (t *inference) types(ctx context.Context, given typeOf) (typeOf, error) {
 
 // typeOf returns what gives the type of a column by what its values show, where the mapping file says nothing.
 func (t *inference) typeOf(s *shown, given typeOf) typeOf {
-	known := map[string]catalog.Feature{}
-	for _, f := range t.d.Features() {
-		known[f.Name] = f
-	}
+	known := t.known()
 	return func(name string) (*column.Type, error) {
 		if t.given(name) {
 			return given(name)
 		}
-		feature := name
+		return s.columns[name].node(known(name), t.d.TimestampUnit(name)), nil
+	}
+}
+
+// known returns what gives the table's feature that a column becomes; the zero Feature where it has none.
+func (t *inference) known() func(name string) catalog.Feature {
+	known := map[string]catalog.Feature{}
+	for _, f := range t.d.Features() {
+		known[f.Name] = f
+	}
+	return func(name string) catalog.Feature {
 		if cm := t.d.Mapping.Columns[name]; cm != nil && cm.Rename != "" {
-			feature = cm.Rename
+			name = cm.Rename
 		}
-		return s.columns[name].node(known[feature], t.d.TimestampUnit(name)), nil
+		return known[name]
 	}
 }
 
@@ -128,7 +138,7 @@ func (t *inference) tell(s *shown, sample bool) {
 	if t.d.Inferred == nil || len(s.order) == 0 { // that none can be read is said when one is opened
 		return
 	}
-	typeOf := t.typeOf(s, nil)
+	typeOf, known := t.typeOf(s, nil), t.known()
 	out := input.Inferred{Format: name, Rows: s.rows, Files: s.files, Sample: sample, Layout: s.layout}
 	for _, name := range s.order {
 		if t.given(name) {
@@ -137,8 +147,13 @@ func (t *inference) tell(s *shown, sample bool) {
 		c := input.InferredColumn{Name: name}
 		if n, err := typeOf(name); err == nil {
 			c.Type = n.String()
-			if n.Shape == column.String {
-				s.columns[name].explain(&c)
+			switch v := s.columns[name]; {
+			case n.Shape == column.String:
+				v.explain(&c)
+			case n.Elem == vector.Float64 && v.some && v.not&textWhole == 0 && known(name).Name == "" &&
+				(t.d.Mapping.Columns[name] == nil || t.d.Mapping.Columns[name].Elem == 0):
+				c.Hint = fmt.Sprintf(`float64, though every value is whole; {"columns": {%q: {"type": "bigint"}}} `+
+					"in a mapping file makes integers of ids", name)
 			}
 		}
 		out.Columns = append(out.Columns, c)
@@ -274,7 +289,7 @@ func (c *textValues) add(s string, at place) {
 }
 
 // isText reports whether nothing but a string holds all values.
-func (c *textValues) isText() bool { return c.not|textSingle == textAny }
+func (c *textValues) isText() bool { return c.not|textSingle|textWhole == textAny|textWhole }
 
 // explain says which value made a string of what would be narrower without it, and what to do where it stands for null.
 func (c *textValues) explain(out *input.InferredColumn) {
@@ -318,6 +333,11 @@ func (c *textValues) narrow(s string) {
 			return c.not&textFloat != 0 || err == nil
 		})
 	}
+	check(textWhole, func() bool {
+		whole, zeros, _ := strings.Cut(s, ".")
+		_, err := strconv.ParseInt(whole, 10, 64)
+		return err == nil && isInteger(whole) && strings.Trim(zeros, "0") == ""
+	})
 	check(textUint, func() bool {
 		if !digits || s[0] == '-' {
 			return false
