@@ -25,11 +25,14 @@ BENCHTIME ?= 1s
 
 .PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test kill-requests many-writers races refused faulty metamorphic simulate mutations python-test rotation python-bench plots baselines bench-peers baselines-test frameworks-env frameworks-bench frameworks-test bench browser assets reference site licences man release arm64 golden clean
 
+# How programs are built: all alike, so that packages are compiled once.
+PROGRAM := -tags grpcnotrace -trimpath
+
 build: ## builds bin/dsi and bin/dsistat
-	CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath -o bin/ ./tools/cmd/...
+	CGO_ENABLED=0 $(GO) build $(PROGRAM) -o bin/ ./tools/cmd/...
 
 demo: build ## generates a training table, ingests it and scans it, beside the Parquet it came from; leaves out/demo, or the store at STORE=s3://bucket/prefix
-	@CGO_ENABLED=0 $(GO) run ./bench/demo $(if $(STORE),--store $(STORE))
+	@CGO_ENABLED=0 $(GO) run $(PROGRAM) ./bench/demo $(if $(STORE),--store $(STORE))
 
 
 # The environment of the Python tests is downloaded while the Go tests run; its wheel is built after them, from what they compiled. The browser is
