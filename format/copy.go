@@ -1,24 +1,76 @@
 package format
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
-// CopyFile writes a feature file from its directory m and the rest of its bytes: body begins with the dictionary or the
-// first stripe, behind the header, and is read up to the end of the last stripe. Header and tail are made anew. buf is
-// what is copied at once. It returns the bytes written.
-func CopyFile(w io.Writer, m *FileMeta, body io.Reader, buf []byte) (int64, error) {
-	if _, err := w.Write(appendHeader(nil, fileMagic)); err != nil {
-		return 0, err
+// CopyFile writes a feature file from its directory m and the rest of its bytes, with another salt: body begins with
+// the dictionary or the first stripe, behind the header, and is read up to the end of the last stripe. Chunks are
+// copied as they are. Their checksums are verified, and made anew; header, directory and tail are made anew too. It
+// returns the copy's directory, which shares memory with m, and the bytes written. It holds one stripe at a time.
+// Errors of damaged bytes match ErrCorrupt.
+func CopyFile(w io.Writer, m *FileMeta, salt uint32, body io.Reader) (*FileMeta, int64, error) {
+	out := *m
+	out.Salt = salt
+	c := copier{w: w, body: body}
+	c.write(appendHeader(nil, fileMagic))
+	if n := m.Dictionary.Length; n > 0 {
+		c.copy(n, []StreamMeta{{Kind: Values, Length: n}}, streamStart(salt, dictionaryStripe), func(src []byte) error {
+			return VerifyDictionary(m, src)
+		})
 	}
-	n, err := io.CopyBuffer(w, io.LimitReader(body, int64(m.End()-headerLength)), buf)
-	if err == nil && uint64(n) != m.End()-headerLength {
-		err = fmt.Errorf("feature file ends after %d of %d bytes: %w", headerLength+n, m.End(), io.ErrUnexpectedEOF)
+	for i := range m.Stripes {
+		c.copy(m.Stripes[i].Length, m.Stripes[i].Streams, streamStart(salt, i), func(src []byte) error {
+			return VerifyStripe(m, i, src)
+		})
 	}
-	if err != nil {
-		return headerLength + n, err
+	c.write(appendTail(AppendMeta(nil, &out), 0, fileMagic))
+	return &out, c.written, c.err
+}
+
+// A copier does nothing after its first error.
+type copier struct {
+	w       io.Writer
+	body    io.Reader
+	buf     []byte // of a stripe
+	written int64
+	err     error
+}
+
+func (c *copier) write(b []byte) {
+	if c.err == nil {
+		var n int
+		n, c.err = c.w.Write(b)
+		c.written += int64(n)
 	}
-	tail, err := w.Write(appendTail(AppendMeta(nil, m), 0, fileMagic))
-	return headerLength + n + int64(tail), err
+}
+
+// copy copies the next n bytes, which are streams that verify accepts. start is streamStart of the copy.
+func (c *copier) copy(n uint64, streams []StreamMeta, start uint32, verify func(src []byte) error) {
+	if c.err != nil {
+		return
+	}
+	c.buf = slices.Grow(c.buf[:0], int(n))[:n]
+	got, err := io.ReadFull(c.body, c.buf)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = fmt.Errorf("feature file ends after %d bytes of %d that follow offset %d: %w", got, n, c.written,
+			io.ErrUnexpectedEOF)
+	}
+	if err == nil {
+		err = verify(c.buf)
+	}
+	if c.err = err; err != nil {
+		return
+	}
+	rest := c.buf
+	for _, s := range streams {
+		chunk := rest[:s.Length-checksumLength]
+		binary.LittleEndian.PutUint32(rest[len(chunk):], streamSum(start, chunk))
+		rest = rest[s.Length:]
+	}
+	c.write(c.buf)
 }

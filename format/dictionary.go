@@ -77,7 +77,8 @@ func VerifyDictionary(m *FileMeta, src []byte) error {
 		return dictionaryError(fmt.Errorf("%d bytes, want %d", len(src), m.Dictionary.Length))
 	}
 	chunk := src[:len(src)-checksumLength]
-	if got, want := checksum(chunk), binary.LittleEndian.Uint32(src[len(chunk):]); got != want {
+	got := streamSum(streamStart(m.Salt, dictionaryStripe), chunk)
+	if want := binary.LittleEndian.Uint32(src[len(chunk):]); got != want {
 		return dictionaryError(fmt.Errorf("checksum %08x, want %08x", got, want))
 	}
 	return nil

@@ -23,7 +23,7 @@ func sharedFile(t testing.TB, ty vector.Type) ([]byte, *format.FileMeta, []*vect
 		s.partial = s.partial && ty.IsList()
 		stripes = append(stripes, makeColumn(rng, ty, s))
 	}
-	file, m := writeFile(fatal{t}, ty, format.WriterOptions{Feature: 7, Name: "f"}, stripes...)
+	file, m := writeFile(fatal{t}, ty, format.WriterOptions{Feature: 7, Salt: 0xfedcba98, Name: "f"}, stripes...)
 	if m.Dictionary.Length == 0 {
 		t.Fatalf("%v: the stripes share nothing", ty)
 	}
@@ -205,7 +205,7 @@ func TestDictionaryDamage(t *testing.T) {
 			if !errors.As(err, &c) || c.Stream != "dictionary" || c.Stripe != -1 || c.Offset != 4 {
 				t.Fatalf("%v, byte %d: %v", ty, i, err)
 			}
-			seal(bad[at : at+length])
+			seal(m, -1, bad[at:at+length])
 			if _, err := readFile(bad, format.Limits{}); err != nil && !errors.Is(err, format.ErrCorrupt) &&
 				!errors.Is(err, format.ErrUnsupported) {
 				t.Fatalf("%v, byte %d: %v", ty, i, err)
@@ -260,7 +260,7 @@ func TestForgedDictionaries(t *testing.T) {
 	forged.Dictionary.Values = 2
 	src := append(chunk(1, 1<<32), 0, 0, 0, 0)
 	forged.Dictionary.Length = uint64(len(src))
-	seal(src)
+	seal(&forged, -1, src)
 	d := format.NewStripeDecoder(format.Limits{})
 	if err := d.DecodeDictionary(new(format.Dictionary), &forged, src); !errors.Is(err, format.ErrCorrupt) ||
 		!strings.Contains(err.Error(), "out of the range of uint32") {
@@ -287,7 +287,7 @@ func TestForgedDictionaries(t *testing.T) {
 		if elem != 0 {
 			b = append(b, elem)
 		}
-		b = binary.LittleEndian.AppendUint64(b, 1)
+		b = append(binary.LittleEndian.AppendUint64(b, 1), 9, 9, 9, 9) // feature, salt
 		b = binary.AppendUvarint(binary.AppendUvarint(b, values), length)
 		return append(append(b, 0), uv(stripes...)...)
 	}

@@ -28,6 +28,23 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
+// dictionaryStripe stands for the number of the stripe in the checksum of the dictionary.
+const dictionaryStripe = -1
+
+// streamSum returns the checksum of a chunk in a stripe of a file with a salt. start is streamStart of both.
+func streamSum(start uint32, chunk []byte) uint32 { return crc32.Update(start, castagnoli, chunk) }
+
+// streamStart returns what the checksums of a stripe's streams begin with, so that bytes that are whole, but of another
+// stripe or file, do not pass for it. RocksDB does the same with its blocks (context checksums, format version 6).
+func streamStart(salt uint32, stripe int) uint32 {
+	sum := ^uint32(0) // by the table: Checksum's bytes would be on the heap
+	for b, n := uint64(uint32(stripe))<<32|uint64(salt), 0; n < 8; n++ {
+		sum = castagnoli[byte(sum)^byte(b)] ^ sum>>8
+		b >>= 8
+	}
+	return ^sum
+}
+
 func appendHeader(dst []byte, magic string) []byte {
 	return append(append(dst, magic...), formatVersion)
 }

@@ -178,7 +178,8 @@ func updateGolden(t *testing.T) {
 		if _, err := os.Stat(path + ".dsf"); err == nil {
 			continue
 		}
-		opts := format.WriterOptions{Feature: uint64(i + 1), Name: g.name, Group: g.group * goldenGroup}
+		opts := format.WriterOptions{Feature: uint64(i + 1), Salt: uint32(i), Name: g.name,
+			Group: g.group * goldenGroup}
 		if g.name == "group_inverse" {
 			opts.Feature = goldenGroup
 		}

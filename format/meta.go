@@ -85,6 +85,7 @@ type Stats struct {
 type FileMeta struct {
 	Type       vector.Type
 	Feature    uint64         // feature id
+	Salt       uint32         // the checksums of streams begin with it
 	Name       string         // the feature's name when it was written
 	Group      uint64         // the feature id of the dedup group's inverse file, or 0
 	Dictionary DictionaryMeta // of values that several stripes share

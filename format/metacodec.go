@@ -32,13 +32,13 @@ const (
 
 // AppendMeta appends the byte form of m:
 //
-//	+---------+-------+------+--------------------+---------+---------+--------------+
-//	| version | flags | kind | elem, score, dim   | feature | [group] | [dictionary] |
-//	|   (1)   |  (1)  | (1)  | (as the kind says) | (8 LE)  | (8 LE)  | (2 uvarints) |
-//	+------+--+--------+-----+-----+-----------+--+---------+---------+--------------+
-//	| name | n stripes | n entries | [fields]  |
-//	|      | (uvarint) |           |           |
-//	+------+-----------+-----------+-----------+
+//	+---------+-------+------+--------------------+---------+---------+---------+
+//	| version | flags | kind | elem, score, dim   | feature |  salt   | [group] |
+//	|   (1)   |  (1)  | (1)  | (as the kind says) | (8 LE)  | (4 LE)  | (8 LE)  |
+//	+---------+----+--+---+--+--------+-----------+---------+-+-------+---------+
+//	| [dictionary] | name | n stripes | n entries | [fields]  |
+//	| (2 uvarints) |      | (uvarint) |           |           |
+//	+--------------+------+-----------+-----------+-----------+
 //
 // m was returned by Finish or DecodeMeta. DecodeMeta decodes it, and computes the totals again.
 func AppendMeta(dst []byte, m *FileMeta) []byte {
@@ -63,6 +63,7 @@ func AppendMeta(dst []byte, m *FileMeta) []byte {
 		dst = binary.AppendUvarint(dst, uint64(m.Type.Dim))
 	}
 	dst = binary.LittleEndian.AppendUint64(dst, m.Feature)
+	dst = binary.LittleEndian.AppendUint32(dst, m.Salt)
 	if m.Group != 0 {
 		dst = binary.LittleEndian.AppendUint64(dst, m.Group)
 	}
@@ -326,7 +327,7 @@ func (r *metaReader) file(m *FileMeta, limits Limits) error {
 		}
 		m.Type.Dim = uint32(dim)
 	}
-	m.Feature = r.u64()
+	m.Feature, m.Salt = r.u64(), r.u32()
 	if flags&flagGroup != 0 {
 		if m.Group = r.u64(); m.Group == 0 && !r.bad {
 			return corrupt(-1, "group 0")

@@ -59,7 +59,7 @@ func identityGroup(m *format.FileMeta, i int) *vector.Column {
 func smallFile(t testing.TB) ([]byte, *format.FileMeta) {
 	ty := vector.Type{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32}
 	rng := rand.New(rand.NewPCG(3, 4))
-	return writeFile(fatal{t}, ty, format.WriterOptions{Feature: 1 << 60, Name: "user_clicks"},
+	return writeFile(fatal{t}, ty, format.WriterOptions{Feature: 1 << 60, Salt: 1<<31 + 7, Name: "user_clicks"},
 		makeColumn(rng, ty, shape{rows: 40, null: 20, empty: 10, inverse: 3, maxLength: 4}),
 		makeColumn(rng, ty, shape{rows: 33, null: 20, inverse: 1, maxLength: 4, partial: true}))
 }
@@ -119,15 +119,17 @@ func TestErrorSaysWhere(t *testing.T) {
 // sealStripe recomputes the checksums of stripe i, so that its decoders are reached.
 func sealStripe(m *format.FileMeta, i int, src []byte) {
 	for _, f := range m.Stripes[i].Streams {
-		seal(src[:f.Length])
+		seal(m, i, src[:f.Length])
 		src = src[f.Length:]
 	}
 }
 
-// seal makes the checksum right that src, a chunk and its checksum, ends with.
-func seal(src []byte) {
+// seal makes the checksum right that src ends with, a chunk of stripe i and its checksum; -1: the dictionary.
+func seal(m *format.FileMeta, i int, src []byte) {
 	chunk := src[:len(src)-4]
-	binary.LittleEndian.PutUint32(src[len(chunk):], crc32.Checksum(chunk, crc32.MakeTable(crc32.Castagnoli)))
+	b := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, m.Salt), uint32(i))
+	binary.LittleEndian.PutUint32(src[len(chunk):], crc32.Checksum(append(b, chunk...),
+		crc32.MakeTable(crc32.Castagnoli)))
 }
 
 // Bytes with the right checksums but the wrong content decode to a valid column or to ErrCorrupt.
@@ -185,7 +187,7 @@ func metaBytes(kind vector.Kind, rest ...byte) []byte {
 	if kind < vector.Bytes {
 		b = append(b, byte(vector.Int64))
 	}
-	b = append(b, 1, 2, 3, 4, 5, 6, 7, 8, 0) // feature, empty name
+	b = append(b, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 9, 0) // feature, salt, empty name
 	return append(b, rest...)
 }
 
@@ -221,12 +223,13 @@ func TestUntrustedDirectory(t *testing.T) {
 		{"no inverse", metaBytes(vector.Dense, uv(1, values, 1, 8, 2, 9)...), "no inverse for 4 rows of 2 slots"},
 		{"empty stream", metaBytes(vector.Dense, uv(1, values, 0, 2, 4)...), "stream values of 4 bytes"},
 		{"trailing bytes", metaBytes(vector.Dense, uv(0, 0)...), "1 bytes after the directory"},
-		{"long name", append([]byte{1, 0, 5, 1, 2, 3, 4, 5, 6, 7, 8}, uv(1<<40)...), "name of"},
+		{"long name", append([]byte{1, 0, 5, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 9}, uv(1<<40)...), "name of"},
 		{"bounds of strings", metaBytes(vector.String, uv(1, 0, 1<<4|1<<2, 2, 0, 0)...),
 			"bounds of a feature of kind string"},
 		{"dense in an inverse file", metaBytes(vector.Inverse, uv(1, values, 0, 2, 9)...), "more than an inverse"},
-		{"dimensions", []byte{1, 0, 4, 5, 0xff, 0xff, 0xff, 0xff, 0x7f, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0}, "dimensions"},
-		{"element type", []byte{1, 0, 1, 99, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0}, "elem(99)"},
+		{"dimensions", []byte{1, 0, 4, 5, 0xff, 0xff, 0xff, 0xff, 0x7f, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 9, 0, 0},
+			"dimensions"},
+		{"element type", []byte{1, 0, 1, 99, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 9, 0, 0}, "elem(99)"},
 	}
 	for _, c := range cases {
 		var err error
@@ -272,7 +275,8 @@ func TestUnsupported(t *testing.T) {
 		{"kind", []byte{1, 0, 8, 5}, "feature kind 8"},
 		{"stream", metaBytes(vector.Sparse, uv(1, 1<<9, 0, 2)...), "stream kind 10"},
 		{"stripe flags", metaBytes(vector.Sparse, uv(1, 0, 1<<6, 2)...), "stripe flags 0x40"},
-		{"field", append([]byte{1, 2, 5, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0}, uv(2, 4, 1, 0, 7, 0)...), "directory field 7"},
+		{"field", append([]byte{1, 2, 5, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 9, 0, 0}, uv(2, 4, 1, 0, 7, 0)...),
+			"directory field 7"},
 	}
 	for _, c := range cases {
 		_, err := format.DecodeMeta(c.src, format.Limits{})
@@ -282,7 +286,7 @@ func TestUnsupported(t *testing.T) {
 		}
 	}
 	// A field that may be skipped is.
-	if _, err := format.DecodeMeta(append([]byte{1, 2, 5, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0}, uv(1, 4, 1, 0)...),
+	if _, err := format.DecodeMeta(append([]byte{1, 2, 5, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 9, 0, 0}, uv(1, 4, 1, 0)...),
 		format.Limits{}); err != nil {
 		t.Error(err)
 	}

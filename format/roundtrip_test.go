@@ -24,7 +24,8 @@ func TestRoundTrip(t *testing.T) {
 		for range rapid.IntRange(0, 3).Draw(t, "stripes") {
 			stripes = append(stripes, drawColumn(t, ty))
 		}
-		opts := format.WriterOptions{Feature: rapid.Uint64().Draw(t, "feature"), Name: rapid.String().Draw(t, "name")}
+		opts := format.WriterOptions{Feature: rapid.Uint64().Draw(t, "feature"), Salt: rapid.Uint32().Draw(t, "salt"),
+			Name: rapid.String().Draw(t, "name")}
 		file, written := writeFile(t, ty, opts, stripes...)
 		m, err := format.OpenFile(bytes.NewReader(file), 0, int64(len(file)), format.Limits{})
 		if err != nil {

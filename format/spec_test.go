@@ -85,7 +85,7 @@ func TestSpecRandom(t *testing.T) {
 		types = append(types, dense(e), sparse(e), vector.Type{Kind: vector.Embedding, Elem: e, Dim: 3})
 	}
 	for i, ty := range types {
-		opts := format.WriterOptions{Feature: uint64(i + 1), Name: "x"}
+		opts := format.WriterOptions{Feature: uint64(i + 1), Salt: rng.Uint32(), Name: "x"}
 		text := fmt.Sprintf("feature %d %q, group 0, ", opts.Feature, opts.Name)
 		var stripes []*vector.Column
 		var shapes []shape
@@ -101,6 +101,9 @@ func TestSpecRandom(t *testing.T) {
 				extremes:  rng.IntN(2) == 0,
 				constant:  rng.IntN(8) == 0,
 				style:     []string{"", "zipf"}[rng.IntN(2)],
+			}
+			if ty.Kind == vector.Inverse {
+				s.null = 0 // an inverse file has no values to be null
 			}
 			c := makeColumn(rng, ty, s)
 			stripes, shapes = append(stripes, c), append(shapes, s)

@@ -15,6 +15,7 @@ import (
 type WriterOptions struct {
 	Feature uint64 // feature id
 	Name    string // feature name, used only to inspect the file; at most 65,535 bytes
+	Salt    uint32 // FileMeta.Salt: another for each file that this one could be mistaken for
 	Group   uint64 // feature id of the dedup group's inverse file; default 0: the feature has its own inverse
 	// Profile weighs stored size against decoding time. Default: balanced.
 	Profile Profile
@@ -39,6 +40,7 @@ type Writer struct {
 
 	// The stripe being built; memory is reused from stripe to stripe.
 	buf     []byte
+	start   uint32        // streamStart
 	alt     []byte        // the alternative form of a stream; the smaller one is kept
 	stripe  StripeMeta    // its Streams alias streams
 	streams []StreamMeta  // copied when the stripe is done
@@ -67,8 +69,8 @@ func NewWriter(w io.Writer, t vector.Type, opts WriterOptions) (*Writer, error) 
 	if opts.Group != 0 && t.Kind == vector.Inverse {
 		return nil, errors.New("an inverse file belongs to no group")
 	}
-	out := &Writer{w: w, seen: opts.Seen, meta: FileMeta{Type: t, Feature: opts.Feature, Name: opts.Name,
-		Group: opts.Group}}
+	out := &Writer{w: w, seen: opts.Seen, meta: FileMeta{Type: t, Feature: opts.Feature, Salt: opts.Salt,
+		Name: opts.Name, Group: opts.Group}}
 	out.chooser.Profile = opts.Profile
 	if opts.Inverse != nil {
 		out.inverse = opts.Inverse
@@ -170,6 +172,7 @@ func (w *Writer) Finish() (*FileMeta, int64, error) {
 // build makes the stripe's bytes in w.buf and its entry in w.stripe and w.streams.
 func (w *Writer) build(c *vector.Column) error {
 	w.buf, w.streams, w.vals = w.buf[:0], w.streams[:0], nil
+	w.start = streamStart(w.meta.Salt, len(w.meta.Stripes)+w.waiting())
 	slots := c.Slots
 	if c.Rows == 0 {
 		slots = 0
@@ -209,7 +212,7 @@ func (w *Writer) endStream(kind StreamKind) {
 	for _, s := range w.streams {
 		start += s.Length
 	}
-	w.buf = binary.LittleEndian.AppendUint32(w.buf, checksum(w.buf[start:]))
+	w.buf = binary.LittleEndian.AppendUint32(w.buf, streamSum(w.start, w.buf[start:]))
 	w.streams = append(w.streams, StreamMeta{Kind: kind, Length: uint64(len(w.buf)) - start})
 }
 

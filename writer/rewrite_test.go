@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"sync"
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
@@ -218,8 +220,9 @@ func TestRewriteOfManyInputs(t *testing.T) {
 	}
 }
 
-// segmentBytes returns the feature files of a segment, in the order of their ids.
-func segmentBytes(t *testing.T, s *storage.Store, blobs object.Store, d catalog.SegmentDescriptor) (out []byte) {
+// segmentBytes returns the feature files of a segment, in the order of their ids, with the salt 0: a segment's id is
+// random.
+func segmentBytes(t *testing.T, s *storage.Store, blobs object.Store, d catalog.SegmentDescriptor) []byte {
 	t.Helper()
 	g, err := s.Segments().Open(t.Context(), d)
 	if err != nil {
@@ -229,12 +232,12 @@ func segmentBytes(t *testing.T, s *storage.Store, blobs object.Store, d catalog.
 	if err != nil {
 		t.Fatal(err)
 	}
+	var b bytes.Buffer
 	for _, e := range entries {
-		b := make([]byte, e.Length)
-		if err := blobs.ReadAt(t.Context(), e.Object, b, int64(e.Offset)); err != nil {
+		body := io.NewSectionReader(object.ReaderAt(t.Context(), blobs, e.Object), int64(e.Offset)+4, int64(e.Length)-4)
+		if _, _, err := format.CopyFile(&b, e.Meta, 0, body); err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, b...)
 	}
-	return out
+	return b.Bytes()
 }

@@ -76,7 +76,7 @@ class Feature:
         need(self.score in ((10, 11) if self.kind == WEIGHTED else (0,)), "score")
         self.dim = b.uvarint() if self.kind == EMBEDDING else 1
         need(1 <= self.dim <= 65536, "dim")
-        self.id = b.uint(8)
+        self.id, salt = b.uint(8), b.take(4)
         self.group = b.uint(8) if flags & 1 else 0
         need(self.group != 0 or not flags & 1, "group 0")
         shared, length_shared = (b.uvarint(), b.uvarint()) if flags & 4 else (0, 0)
@@ -88,9 +88,9 @@ class Feature:
         self.name = b.take(length).decode()
         self.floats = self.elem in (FLOAT32, FLOAT64)
         self.lists = self.kind in (SPARSE, WEIGHTED, BYTES, STRING)
-        self.stripes, rows, at = [], 0, 4 + length_shared
+        self.salt, self.stripes, rows, at = salt, [], 0, 4 + length_shared
         for _ in range(b.uvarint()):
-            stripe = Stripe(self, b, rows, at)
+            stripe = Stripe(self, len(self.stripes), b, rows, at)
             self.stripes.append(stripe)
             rows, at = stripe.rows, stripe.end
         need(at == self.end, "stripes do not end where the directory starts")
@@ -102,7 +102,7 @@ class Feature:
         b.end()
         self.shared = []
         if flags & 4:
-            need(at <= len(data) and crc32c(data[4 : length_shared]) == int.from_bytes(data[length_shared : 4 + length_shared], "little"), "checksum of the dictionary")
+            need(at <= len(data) and crc32c(salt + b"\xff" * 4 + data[4:length_shared]) == int.from_bytes(data[length_shared : 4 + length_shared], "little"), "checksum of the dictionary")
             self.shared = ints(data[4:length_shared], shared)
             codecs_met.add("dictionary")
 
@@ -125,8 +125,9 @@ class Feature:
 class Stripe:
     """Section 4: one stripe entry, and section 6: its streams."""
 
-    def __init__(self, feature, b, rows_before, at):
+    def __init__(self, feature, number, b, rows_before, at):
         self.feature = feature
+        self.context = feature.salt + number.to_bytes(4, "little")
         kinds = b.uvarint()
         need(kinds < 1 << 9, "stream kind")
         flags = b.uint(1)
@@ -170,7 +171,7 @@ class Stripe:
         at, length = self.streams[kind]
         need(length >= 4, "stream of no checksum")
         chunk = self.feature.data[at : at + length - 4]
-        need(crc32c(chunk) == int.from_bytes(self.feature.data[at + length - 4 : at + length], "little"), "checksum of a stream")
+        need(crc32c(self.context + chunk) == int.from_bytes(self.feature.data[at + length - 4 : at + length], "little"), "checksum of a stream")
         return chunk
 
     def int32s(self, kind, n):

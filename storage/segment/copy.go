@@ -15,11 +15,8 @@ import (
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
-// This file makes a whole segment of what is left of a damaged one. Stripes are moved as they are: nothing in a feature
-// file depends on where it lies, or on the segment's id.
-
-// copyBuffer is how much of a feature file is read at once.
-const copyBuffer = 4 << 20
+// This file makes a whole segment of what is left of a damaged one. Stripes are copied without decoding: of a feature
+// file only the checksums and the salt in its directory depend on the segment's id.
 
 // Copy writes a segment that has some feature files of another, with the same rows in the same stripes: those of
 // entries. Features without one are null in every row. keys are the table's key features; those among the entries get a
@@ -44,11 +41,10 @@ func (s *Store) Copy(ctx context.Context, d catalog.SegmentDescriptor, stripes [
 	slices.SortFunc(entries, func(a, b *Entry) int {
 		return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Offset, b.Offset))
 	})
-	buf := make([]byte, copyBuffer)
 	byID := map[uint64]*Entry{}
 	for i, e := range entries {
 		byID[e.Meta.Feature] = e
-		if err := w.copyFile(ctx, i, e, buf); err != nil {
+		if err := w.copyFile(ctx, i, e); err != nil {
 			return out, format.Locate(err, e.Object, e.Meta.Name, 0)
 		}
 	}
@@ -67,7 +63,7 @@ func (s *Store) Copy(ctx context.Context, d catalog.SegmentDescriptor, stripes [
 }
 
 // copyFile adds a feature file of another segment.
-func (w *Writer) copyFile(ctx context.Context, order int, e *Entry, buf []byte) error {
+func (w *Writer) copyFile(ctx context.Context, order int, e *Entry) error {
 	f := catalog.Feature{ID: catalog.FeatureID(e.Meta.Feature), Type: e.Meta.Type,
 		Name: cmp.Or(e.Meta.Name, fmt.Sprintf("%016x", e.Meta.Feature))}
 	if err := w.begin(ctx, order, f); err != nil {
@@ -78,13 +74,13 @@ func (w *Writer) copyFile(ctx context.Context, order int, e *Entry, buf []byte) 
 	defer sp.abort()
 	start, _ := e.Meta.Dictionary.Range() // behind the header, whether there is one or not
 	body := io.NewSectionReader(object.ReaderAt(ctx, w.s.Blobs, e.Object), int64(e.Offset+start), int64(e.Length-start))
-	n, err := format.CopyFile(sp, e.Meta, body, buf)
+	m, n, err := format.CopyFile(sp, e.Meta, saltOf(w.id, f.ID), body)
 	if err != nil {
 		err = wire.Missing(e.Object, err)
 		w.fail(err)
 		return err
 	}
-	done := finishedFile{feature: f.ID, name: f.Name, length: n, meta: e.Meta, file: sp.buf}
+	done := finishedFile{feature: f.ID, name: f.Name, length: n, meta: m, file: sp.buf}
 	if sp.w != nil {
 		done.file = nil
 		if err := sp.commit(); err != nil {
@@ -181,7 +177,7 @@ func (s *Store) Recover(ctx context.Context, d catalog.SegmentDescriptor) (strip
 					stripes = append(stripes, st.Rows)
 				}
 			}
-			reason := checkEntry(e, catalog.FeatureID(m.Feature), stripes)
+			reason := checkEntry(e, id, catalog.FeatureID(m.Feature), stripes)
 			if reason == "" && f.Feature != 0 && f.Feature != m.Feature {
 				reason = fmt.Sprintf("feature %016x: the pack says %016x", m.Feature, f.Feature)
 			}

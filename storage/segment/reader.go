@@ -7,6 +7,8 @@ import (
 	"math"
 	"strings"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/lsm"
@@ -287,17 +289,28 @@ func decodeEntry(segment names.ID, f catalog.FeatureID, v []byte, stripes []uint
 		Object: segment.ObjectName(l.kind,
 			l.number), ObjectSize: l.size, Offset: l.offset, Length: l.length, Meta: meta,
 	}
-	if reason := checkEntry(e, f, stripes); reason != "" {
+	if reason := checkEntry(e, segment, f, stripes); reason != "" {
 		return e, wire.Corrupt("", reason)
 	}
 	return e, nil
 }
 
-// checkEntry holds an entry to its feature and to the segment's stripes; the reason is empty when it fits.
-func checkEntry(e *Entry, f catalog.FeatureID, stripes []uint32) string {
+// saltOf returns the salt of a feature file of a segment (SPEC.md, Segment index).
+func saltOf(segment names.ID, f catalog.FeatureID) uint32 {
+	var b [24]byte
+	copy(b[:], segment[:])
+	binary.BigEndian.PutUint64(b[16:], uint64(f))
+	return uint32(xxhash.Sum64(b[:]))
+}
+
+// checkEntry holds an entry to its segment, its feature and the segment's stripes; the reason is empty when it fits.
+func checkEntry(e *Entry, segment names.ID, f catalog.FeatureID, stripes []uint32) string {
 	m := e.Meta
 	if m.Feature != uint64(f) {
 		return fmt.Sprintf("directory is of feature %016x", m.Feature)
+	}
+	if m.Salt != saltOf(segment, f) {
+		return fmt.Sprintf("feature %016x was written for another segment", m.Feature)
 	}
 	if len(m.Stripes) != len(stripes) {
 		return fmt.Sprintf("%d stripes: the segment has %d", len(m.Stripes), len(stripes))

@@ -288,7 +288,8 @@ func (w *Writer) write(ctx context.Context, first int, group catalog.FeatureID, 
 		sp := &spool{ctx: ctx, s: w.s, name: w.id.ObjectName(names.FileObject, uint64(first+i)),
 			limit: w.opts.StandAloneBytes}
 		defer sp.abort()
-		opts := format.WriterOptions{Feature: uint64(f.ID), Name: f.Name, Profile: w.opts.Profile}
+		opts := format.WriterOptions{Feature: uint64(f.ID), Salt: saltOf(w.id, f.ID), Name: f.Name,
+			Profile: w.opts.Profile}
 		if f.ID != group {
 			opts.Group = uint64(group)
 		}
@@ -356,7 +357,7 @@ func (w *Writer) close(f catalog.Feature, sp *spool, fw *format.Writer) (finishe
 		return finishedFile{}, fmt.Errorf("feature file of %d bytes, %d written", n, sp.n)
 	}
 	e := Entry{Length: uint64(n), Meta: meta}
-	if reason := checkEntry(&e, f.ID, w.stripes); reason != "" {
+	if reason := checkEntry(&e, w.id, f.ID, w.stripes); reason != "" {
 		return finishedFile{}, errors.New(reason)
 	}
 	done := finishedFile{feature: f.ID, name: f.Name, length: n, meta: meta, file: sp.buf}

@@ -254,7 +254,7 @@ func TestAdvice(t *testing.T) {
 	}
 	// and which were not read so far
 	views, err := adviseView(r, ViewOptions{})
-	if want := "; not read so far: 3 features, 453 B, the largest first: score, click, user\n"; err != nil ||
+	if want := "; not read so far: 3 features, 477 B, the largest first: score, click, user\n"; err != nil ||
 		!slices.ContainsFunc(views[0].Lines, func(l string) bool { return strings.Contains(l, want) }) {
 		t.Errorf("%q in no line of %q: %v", want, views[0].Lines, err)
 	}
