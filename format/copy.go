@@ -12,19 +12,19 @@ import (
 // the dictionary or the first stripe, behind the header, and is read up to the end of the last stripe. Chunks are
 // copied as they are. Their checksums are verified, and made anew; header, directory and tail are made anew too. It
 // returns the copy's directory, which shares memory with m, and the bytes written. It holds one stripe at a time.
-// Errors of damaged bytes match ErrCorrupt.
+// Errors of damaged bytes match ErrCorrupt, their offsets count from the start of the file; a body that ends early is
+// io.ErrUnexpectedEOF.
 func CopyFile(w io.Writer, m *FileMeta, salt uint32, body io.Reader) (*FileMeta, int64, error) {
 	out := *m
 	out.Salt = salt
 	c := copier{w: w, body: body}
 	c.write(appendHeader(nil, fileMagic))
 	if n := m.Dictionary.Length; n > 0 {
-		c.copy(n, []StreamMeta{{Kind: Values, Length: n}}, streamStart(salt, dictionaryStripe), func(src []byte) error {
-			return VerifyDictionary(m, src)
-		})
+		c.copy(n, []StreamMeta{{Kind: dictionaryKind, Length: n}}, newStreamContext(salt, dictionaryStripe),
+			func(src []byte) error { return VerifyDictionary(m, src) })
 	}
 	for i := range m.Stripes {
-		c.copy(m.Stripes[i].Length, m.Stripes[i].Streams, streamStart(salt, i), func(src []byte) error {
+		c.copy(m.Stripes[i].Length, m.Stripes[i].Streams, newStreamContext(salt, i), func(src []byte) error {
 			return VerifyStripe(m, i, src)
 		})
 	}
@@ -49,8 +49,8 @@ func (c *copier) write(b []byte) {
 	}
 }
 
-// copy copies the next n bytes, which are streams that verify accepts. start is streamStart of the copy.
-func (c *copier) copy(n uint64, streams []StreamMeta, start uint32, verify func(src []byte) error) {
+// copy copies the next n bytes, which are streams that verify accepts. context is that of the copy.
+func (c *copier) copy(n uint64, streams []StreamMeta, context streamContext, verify func(src []byte) error) {
 	if c.err != nil {
 		return
 	}
@@ -69,7 +69,7 @@ func (c *copier) copy(n uint64, streams []StreamMeta, start uint32, verify func(
 	rest := c.buf
 	for _, s := range streams {
 		chunk := rest[:s.Length-checksumLength]
-		binary.LittleEndian.PutUint32(rest[len(chunk):], streamSum(start, chunk))
+		binary.LittleEndian.PutUint32(rest[len(chunk):], context.sum(s.Kind, chunk))
 		rest = rest[s.Length:]
 	}
 	c.write(c.buf)

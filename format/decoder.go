@@ -262,7 +262,7 @@ func splitStripe(chunks *[streamKinds + 1][]byte, offsets *[streamKinds + 1]uint
 			Reason: fmt.Sprintf("%d bytes, want %d", len(src), s.Length)}
 	}
 	at := s.Offset
-	start := streamStart(m.Salt, i)
+	context := newStreamContext(m.Salt, i)
 	for _, f := range s.Streams {
 		if f.Length <= checksumLength || f.Length > uint64(len(src)) {
 			return &CorruptError{Stripe: i, Stream: f.Kind.String(), Offset: int64(at),
@@ -270,7 +270,7 @@ func splitStripe(chunks *[streamKinds + 1][]byte, offsets *[streamKinds + 1]uint
 		}
 		chunk := src[: f.Length-checksumLength : f.Length-checksumLength]
 		want := binary.LittleEndian.Uint32(src[len(chunk):])
-		if got := streamSum(start, chunk); got != want {
+		if got := context.sum(f.Kind, chunk); got != want {
 			return &CorruptError{Stripe: i, Stream: f.Kind.String(), Offset: int64(at),
 				Reason: fmt.Sprintf("checksum %08x, want %08x", got, want)}
 		}

@@ -30,8 +30,8 @@ func (d DictionaryMeta) check(t vector.Type, limits Limits) string {
 		return "a dictionary of no values"
 	case uint64(d.Values) > limits.DictionaryValues:
 		return fmt.Sprintf("dictionary of %d values, over the limit of %d", d.Values, limits.DictionaryValues)
-	case d.Length <= checksumLength || d.Length > maxStreamLength:
-		return fmt.Sprintf("dictionary of %d bytes", d.Length)
+	case d.Length <= checksumLength || d.Length > storedSlack+2*d.DecodedBytes():
+		return fmt.Sprintf("dictionary of %d bytes for %d values", d.Length, d.Values)
 	}
 	return ""
 }
@@ -77,7 +77,7 @@ func VerifyDictionary(m *FileMeta, src []byte) error {
 		return dictionaryError(fmt.Errorf("%d bytes, want %d", len(src), m.Dictionary.Length))
 	}
 	chunk := src[:len(src)-checksumLength]
-	got := streamSum(streamStart(m.Salt, dictionaryStripe), chunk)
+	got := newStreamContext(m.Salt, dictionaryStripe).sum(dictionaryKind, chunk)
 	if want := binary.LittleEndian.Uint32(src[len(chunk):]); got != want {
 		return dictionaryError(fmt.Errorf("checksum %08x, want %08x", got, want))
 	}

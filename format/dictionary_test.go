@@ -205,7 +205,7 @@ func TestDictionaryDamage(t *testing.T) {
 			if !errors.As(err, &c) || c.Stream != "dictionary" || c.Stripe != -1 || c.Offset != 4 {
 				t.Fatalf("%v, byte %d: %v", ty, i, err)
 			}
-			seal(m, -1, bad[at:at+length])
+			seal(m, -1, 0, bad[at:at+length])
 			if _, err := readFile(bad, format.Limits{}); err != nil && !errors.Is(err, format.ErrCorrupt) &&
 				!errors.Is(err, format.ErrUnsupported) {
 				t.Fatalf("%v, byte %d: %v", ty, i, err)
@@ -260,7 +260,7 @@ func TestForgedDictionaries(t *testing.T) {
 	forged.Dictionary.Values = 2
 	src := append(chunk(1, 1<<32), 0, 0, 0, 0)
 	forged.Dictionary.Length = uint64(len(src))
-	seal(&forged, -1, src)
+	seal(&forged, -1, 0, src)
 	d := format.NewStripeDecoder(format.Limits{})
 	if err := d.DecodeDictionary(new(format.Dictionary), &forged, src); !errors.Is(err, format.ErrCorrupt) ||
 		!strings.Contains(err.Error(), "out of the range of uint32") {

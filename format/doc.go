@@ -11,7 +11,7 @@
 //	              v
 //	 +----------+---------+---------+--------+--------+---------+
 //	 | presence | inverse | lengths | values | scores | starts  |   streams, contiguous: one read gets a stripe
-//	 +----------+---------+---------+--------+--------+---------+   each a chunk of package encoding and its checksum
+//	 +----------+---------+---------+--------+--------+---------+   each a chunk of package encoding and a checksum
 //
 // Between header and stripes there may be a dictionary of integers that several stripes share. Such stripes have a
 // stream of codes.

@@ -163,14 +163,14 @@ func (d *dumper) dictionary(m *FileMeta, off int64) error {
 	if err := readFull(d.r, src, off+int64(at)); err != nil {
 		return err
 	}
-	d.stream(off+int64(at), dictionaryStream, streamStart(m.Salt, dictionaryStripe), src)
+	d.stream(off+int64(at), dictionaryStream, m.Salt, dictionaryStripe, dictionaryKind, src)
 	return Locate(VerifyDictionary(m, src), "", "", off)
 }
 
-// stream writes a stream, whose chunk and checksum src is. start is streamStart.
-func (d *dumper) stream(at int64, name string, start uint32, src []byte) {
+// stream writes a stream of a stripe, whose chunk and checksum src is.
+func (d *dumper) stream(at int64, name string, salt uint32, stripe int, kind StreamKind, src []byte) {
 	chunk, sum := src[:len(src)-checksumLength], binary.LittleEndian.Uint32(src[len(src)-checksumLength:])
-	if got := streamSum(start, chunk); got != sum {
+	if got := newStreamContext(salt, stripe).sum(kind, chunk); got != sum {
 		d.line(at, int64(len(src)), chunk, "%s: checksum %08x, want %08x", name, got, sum)
 	} else {
 		d.line(at, int64(len(src)), chunk, "%s: %s, checksum %08x", name, encoding.Describe(chunk), sum)
@@ -191,7 +191,7 @@ func (d *dumper) stripe(m *FileMeta, i int, off int64) error {
 	at := off + int64(s.Offset)
 	for _, f := range s.Streams {
 		n := int64(f.Length)
-		d.stream(at, f.Kind.String(), streamStart(m.Salt, i), src[:n])
+		d.stream(at, f.Kind.String(), m.Salt, i, f.Kind, src[:n])
 		src = src[n:]
 		at += n
 	}

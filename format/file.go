@@ -28,22 +28,33 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
-// dictionaryStripe stands for the number of the stripe in the checksum of the dictionary.
-const dictionaryStripe = -1
+// In the checksum of the dictionary these stand for the stripe and for the kind of the stream.
+const (
+	dictionaryStripe = -1
+	dictionaryKind   = StreamKind(0)
+)
 
-// streamSum returns the checksum of a chunk in a stripe of a file with a salt. start is streamStart of both.
-func streamSum(start uint32, chunk []byte) uint32 { return crc32.Update(start, castagnoli, chunk) }
+// A streamContext is the CRC-32C of a file's salt and the number of a stripe in it. The checksums of the stripe's
+// streams continue it, so that whole bytes of another file, stripe or stream do not pass for them. RocksDB puts a
+// context into the checksums of blocks for the same purpose (format version 6).
+type streamContext uint32
 
-// streamStart returns what the checksums of a stripe's streams begin with, so that bytes that are whole, but of another
-// stripe or file, do not pass for it. RocksDB does the same with its blocks (context checksums, format version 6).
-func streamStart(salt uint32, stripe int) uint32 {
-	sum := ^uint32(0) // by the table: Checksum's bytes would be on the heap
+func newStreamContext(salt uint32, stripe int) streamContext {
+	sum := ^uint32(0)
 	for b, n := uint64(uint32(stripe))<<32|uint64(salt), 0; n < 8; n++ {
-		sum = castagnoli[byte(sum)^byte(b)] ^ sum>>8
+		sum = addToSum(sum, byte(b))
 		b >>= 8
 	}
-	return ^sum
+	return streamContext(^sum)
 }
+
+// sum returns the checksum of a chunk.
+func (c streamContext) sum(kind StreamKind, chunk []byte) uint32 {
+	return crc32.Update(^addToSum(^uint32(c), byte(kind)), castagnoli, chunk)
+}
+
+// addToSum adds a byte to an inverted CRC-32C. The slice that crc32.Update wants would be on the heap.
+func addToSum(inverted uint32, b byte) uint32 { return castagnoli[byte(inverted)^b] ^ inverted>>8 }
 
 func appendHeader(dst []byte, magic string) []byte {
 	return append(append(dst, magic...), formatVersion)

@@ -83,7 +83,7 @@ func FuzzDecodeStripe(f *testing.F) {
 		file := append(make([]byte, 4, m.End()), body...)
 		file = append(file, make([]byte, m.End())...)[:m.End()]
 		if at, length := m.Dictionary.Range(); length > 0 {
-			seal(m, -1, file[at:at+length])
+			seal(m, -1, 0, file[at:at+length])
 			if err := use(d, file, m); err != nil {
 				checkTyped(t, err)
 				return

@@ -119,15 +119,17 @@ func TestErrorSaysWhere(t *testing.T) {
 // sealStripe recomputes the checksums of stripe i, so that its decoders are reached.
 func sealStripe(m *format.FileMeta, i int, src []byte) {
 	for _, f := range m.Stripes[i].Streams {
-		seal(m, i, src[:f.Length])
+		seal(m, i, f.Kind, src[:f.Length])
 		src = src[f.Length:]
 	}
 }
 
-// seal makes the checksum right that src ends with, a chunk of stripe i and its checksum; -1: the dictionary.
-func seal(m *format.FileMeta, i int, src []byte) {
+// seal makes the checksum right that src ends with, a chunk of stripe i and its checksum. Stripe -1, kind 0: the
+// dictionary.
+func seal(m *format.FileMeta, i int, kind format.StreamKind, src []byte) {
 	chunk := src[:len(src)-4]
 	b := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, m.Salt), uint32(i))
+	b = append(b, byte(kind))
 	binary.LittleEndian.PutUint32(src[len(chunk):], crc32.Checksum(append(b, chunk...),
 		crc32.MakeTable(crc32.Castagnoli)))
 }

@@ -112,8 +112,8 @@ func (w *Writer) finishDictionary() {
 			h.table.add(keys[c])
 		}
 		w.buf = w.chooser.AppendInts(w.buf[:0], dictionaryMemory, h.table.keys)
-		w.streams, w.start = w.streams[:0], streamStart(w.meta.Salt, dictionaryStripe)
-		w.endStream(Values)
+		w.streams, w.context = w.streams[:0], newStreamContext(w.meta.Salt, dictionaryStripe)
+		w.endStream(dictionaryKind)
 		w.meta.Dictionary = DictionaryMeta{Values: uint32(h.shared), Length: uint64(len(w.buf))}
 		w.write(w.buf)
 	}
@@ -129,7 +129,7 @@ func (w *Writer) finishDictionary() {
 	codes := h.held
 	for i := range h.waiting {
 		s := &h.waiting[i]
-		w.start = streamStart(w.meta.Salt, len(w.meta.Stripes))
+		w.context = newStreamContext(w.meta.Salt, len(w.meta.Stripes))
 		w.stripe, w.streams, w.buf = s.meta, append(w.streams[:0], s.meta.Streams...), append(w.buf[:0], s.buf...)
 		if h.shared > 0 {
 			w.insertCodes(h.recode(codes[:s.values], keys, place))

@@ -15,7 +15,7 @@ import (
 type WriterOptions struct {
 	Feature uint64 // feature id
 	Name    string // feature name, used only to inspect the file; at most 65,535 bytes
-	Salt    uint32 // FileMeta.Salt: another for each file that this one could be mistaken for
+	Salt    uint32 // FileMeta.Salt; files that could be confused need different ones
 	Group   uint64 // feature id of the dedup group's inverse file; default 0: the feature has its own inverse
 	// Profile weighs stored size against decoding time. Default: balanced.
 	Profile Profile
@@ -40,7 +40,7 @@ type Writer struct {
 
 	// The stripe being built; memory is reused from stripe to stripe.
 	buf     []byte
-	start   uint32        // streamStart
+	context streamContext // of the stripe
 	alt     []byte        // the alternative form of a stream; the smaller one is kept
 	stripe  StripeMeta    // its Streams alias streams
 	streams []StreamMeta  // copied when the stripe is done
@@ -172,7 +172,7 @@ func (w *Writer) Finish() (*FileMeta, int64, error) {
 // build makes the stripe's bytes in w.buf and its entry in w.stripe and w.streams.
 func (w *Writer) build(c *vector.Column) error {
 	w.buf, w.streams, w.vals = w.buf[:0], w.streams[:0], nil
-	w.start = streamStart(w.meta.Salt, len(w.meta.Stripes)+w.waiting())
+	w.context = newStreamContext(w.meta.Salt, len(w.meta.Stripes)+w.waiting())
 	slots := c.Slots
 	if c.Rows == 0 {
 		slots = 0
@@ -212,7 +212,7 @@ func (w *Writer) endStream(kind StreamKind) {
 	for _, s := range w.streams {
 		start += s.Length
 	}
-	w.buf = binary.LittleEndian.AppendUint32(w.buf, streamSum(w.start, w.buf[start:]))
+	w.buf = binary.LittleEndian.AppendUint32(w.buf, w.context.sum(kind, w.buf[start:]))
 	w.streams = append(w.streams, StreamMeta{Kind: kind, Length: uint64(len(w.buf)) - start})
 }
 

@@ -59,7 +59,8 @@ func (table *testTable) drawFiles(t *rapid.T, d catalog.SegmentDescriptor, strip
 		if !rowNumber {
 			have = drawNarrower(t, want)
 		}
-		opts := format.WriterOptions{Feature: uint64(table.features[f].ID), Name: table.features[f].Name}
+		opts := format.WriterOptions{Feature: uint64(table.features[f].ID), Salt: uint32(table.features[f].ID) + 1,
+			Name: table.features[f].Name}
 		var group *testGroup
 		most := 5
 		if table.overlays.defined != nil { // for groups that are merged with groups
@@ -152,7 +153,7 @@ func (table *testTable) drawFiles(t *rapid.T, d catalog.SegmentDescriptor, strip
 		}
 		var file bytes.Buffer
 		w, err := format.NewWriter(&file, vector.Type{Kind: vector.Inverse},
-			format.WriterOptions{Feature: group.id, Name: "group"})
+			format.WriterOptions{Feature: group.id, Salt: uint32(group.id), Name: "group"})
 		if err != nil {
 			t.Fatal(err)
 		}

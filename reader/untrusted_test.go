@@ -45,7 +45,7 @@ func TestUntrustedIndex(t *testing.T) {
 				ids = append(ids, id)
 			}
 			slices.Sort(ids)
-			what := rapid.IntRange(0, 17).Draw(t, "what")
+			what := rapid.IntRange(0, 18).Draw(t, "what")
 			if len(ids) == 0 || what == 0 {
 				i := rapid.IntRange(0, len(index.stripeRows)-1).Draw(t, "stripe")
 				index.stripeRows[i] = number32(index.stripeRows[i])
@@ -70,6 +70,8 @@ func TestUntrustedIndex(t *testing.T) {
 				m.Dictionary.Values = number32(m.Dictionary.Values)
 			case 17:
 				m.Dictionary.Length = number(m.Dictionary.Length)
+			case 18:
+				m.Salt = number32(m.Salt)
 			case 5:
 				s.Offset = number(s.Offset)
 			case 6:

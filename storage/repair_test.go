@@ -415,6 +415,6 @@ func TestRepairForeignPacks(t *testing.T) {
 		}
 	}
 	if sameSize == 0 {
-		t.Error("no two packs have the same size: nothing that only the salt tells was tried")
+		t.Error("no two packs have the same size")
 	}
 }

@@ -59,6 +59,7 @@ func unsalted(t *testing.T, object []byte) []byte {
 		}
 	}
 	var out bytes.Buffer
+	fmt.Fprintln(&out, files)
 	for _, f := range files {
 		m, err := format.OpenFile(r, int64(f.Offset), int64(f.Length), format.Limits{})
 		if err != nil {

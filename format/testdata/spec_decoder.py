@@ -102,7 +102,7 @@ class Feature:
         b.end()
         self.shared = []
         if flags & 4:
-            need(at <= len(data) and crc32c(salt + b"\xff" * 4 + data[4:length_shared]) == int.from_bytes(data[length_shared : 4 + length_shared], "little"), "checksum of the dictionary")
+            need(at <= len(data) and crc32c(salt + b"\xff" * 4 + b"\0" + data[4:length_shared]) == int.from_bytes(data[length_shared : 4 + length_shared], "little"), "checksum of the dictionary")
             self.shared = ints(data[4:length_shared], shared)
             codecs_met.add("dictionary")
 
@@ -171,7 +171,7 @@ class Stripe:
         at, length = self.streams[kind]
         need(length >= 4, "stream of no checksum")
         chunk = self.feature.data[at : at + length - 4]
-        need(crc32c(self.context + chunk) == int.from_bytes(self.feature.data[at + length - 4 : at + length], "little"), "checksum of a stream")
+        need(crc32c(self.context + bytes([kind]) + chunk) == int.from_bytes(self.feature.data[at + length - 4 : at + length], "little"), "checksum of a stream")
         return chunk
 
     def int32s(self, kind, n):

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dsistore/dsistore/storage/names"
@@ -51,7 +52,7 @@ func TestTreeBounds(t *testing.T) {
 
 // FuzzTree: what is accepted is the same when it is written and read again.
 func FuzzTree(f *testing.F) {
-	f.Add(AppendTree(nil, Tree{Runs: []Run{{names.NewID(names.TableID{1}), 100}},
+	f.Add(AppendTree(nil, Tree{Runs: []Run{{names.NewID(names.TableID{1}), 100, 7}},
 		Memtable: []Entry{{[]byte("a"), []byte("1")}, {[]byte("ab"), nil}}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		d := wire.Decoder{Rest: b}
@@ -128,6 +129,58 @@ func TestTreeIsMap(t *testing.T) {
 		}
 		if n := len(tree.Runs); n > maxRuns || seed%4 < 2 && n == 0 {
 			t.Fatalf("seed %d: %d runs", seed, n)
+		}
+	}
+}
+
+func isForeign(err error) bool {
+	return err != nil && strings.Contains(err.Error(), ": the snapshot says ")
+}
+
+// TestForeignRun: a run in the place of another one of the same keys and size is damage: at once where a table is read
+// whole, else for who reads all of it.
+func TestForeignRun(t *testing.T) {
+	for _, entries := range []int{10, 20_000} {
+		mem := object.NewMemory()
+		s := NewStore(mem, 1)
+		var refs []Run
+		var tables [][]byte
+		for value := range 2 {
+			var changes []Entry
+			for i := range entries {
+				changes = append(changes, Entry{fmt.Appendf(nil, "key %06d", i), fmt.Append(nil, value)})
+			}
+			tree, _, err := s.Put(t.Context(), names.TableID{1}, Tree{Kind: Listing}, changes)
+			if err != nil || len(tree.Runs) != 1 {
+				t.Fatal(tree.Runs, err)
+			}
+			ref := tree.Runs[0]
+			b := make([]byte, ref.Size)
+			if err := mem.ReadAt(t.Context(), ref.ID.ListingName(), b, 0); err != nil {
+				t.Fatal(err)
+			}
+			refs, tables = append(refs, ref), append(tables, b)
+		}
+		if refs[0].Size != refs[1].Size {
+			t.Fatalf("%d and %d bytes", refs[0].Size, refs[1].Size)
+		}
+		for _, foreign := range []bool{false, true} {
+			if foreign {
+				if err := mem.Delete(t.Context(), refs[0].ID.ListingName()); err != nil {
+					t.Fatal(err)
+				}
+				if err := mem.PutIfAbsent(t.Context(), refs[0].ID.ListingName(), tables[1]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err := s.OpenRun(t.Context(), Listing, refs[0])
+			if whole := refs[0].Size <= 64<<10; isForeign(err) != (foreign && whole) {
+				t.Errorf("%d entries, foreign %v: opened: %v", entries, foreign, err)
+			}
+			_, err = s.OpenRunChecked(t.Context(), Listing, refs[0])
+			if isForeign(err) != foreign {
+				t.Errorf("%d entries, foreign %v: opened to read all: %v", entries, foreign, err)
+			}
 		}
 	}
 }

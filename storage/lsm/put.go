@@ -3,7 +3,10 @@ package lsm
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/sst"
@@ -42,7 +45,8 @@ func (s *Store) writeRun(ctx context.Context, of names.TableID, t Tree, keepRemo
 		return Run{}, err
 	}
 	defer w.Abort()
-	table := sst.NewWriter(w)
+	sum := xxhash.New()
+	table := sst.NewWriter(io.MultiWriter(sum, w)) // a file may change the bytes that it was given
 	it := s.Iter(ctx, t, nil)
 	it.keepRemoved = keepRemoved
 	var buf []byte
@@ -60,6 +64,6 @@ func (s *Store) writeRun(ctx context.Context, of names.TableID, t Tree, keepRemo
 			return Run{}, fmt.Errorf("write %s: %w", name, e)
 		}
 	}
-	ref.Size = uint64(n)
+	ref.Size, ref.Sum = uint64(n), sum.Sum64()
 	return ref, w.Commit(ctx)
 }

@@ -3,9 +3,12 @@ package lsm
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
@@ -56,6 +59,8 @@ const (
 	// RemoteRunBytes: from a store of high latency, runs of up to so many bytes are read whole. That takes about as
 	// long as reading one block.
 	RemoteRunBytes = 2 << 20
+	// checkBytes is how much OpenRunChecked reads at once.
+	checkBytes = 4 << 20
 )
 
 // Get returns the value of each key in t, nil where there is none.
@@ -155,13 +160,45 @@ func (s *Store) run(ctx context.Context, kind Kind, ref Run) (*sst.Reader, error
 	return r, nil
 }
 
-// OpenRun opens a run, and does not keep it open.
+// OpenRun opens a run, and does not keep it open. A table that is read whole for it is held to the run's sum.
 func (s *Store) OpenRun(ctx context.Context, kind Kind, ref Run) (*sst.Reader, error) {
 	fetch := sst.Fetch{}
 	if object.HighLatency(s.Blobs) {
 		fetch = RemoteFetch(ref.Size)
 	}
-	return OpenTable(ctx, s.Blobs, kind.ObjectName(ref.ID), ref.Size, fetch)
+	r, err := OpenTable(ctx, s.Blobs, kind.ObjectName(ref.ID), ref.Size, fetch)
+	if err != nil {
+		return nil, err
+	}
+	if b := r.Whole(); b != nil {
+		err = ref.check(kind, xxhash.Sum64(b))
+	}
+	return r, err
+}
+
+// OpenRunChecked is OpenRun for who reads all of the run: it holds every table to the run's sum.
+func (s *Store) OpenRunChecked(ctx context.Context, kind Kind, ref Run) (*sst.Reader, error) {
+	r, err := s.OpenRun(ctx, kind, ref)
+	if err != nil || r.Whole() != nil {
+		return r, err
+	}
+	name, sum := kind.ObjectName(ref.ID), xxhash.New()
+	buf := make([]byte, min(ref.Size, checkBytes))
+	for at := uint64(0); at < ref.Size; at += uint64(len(buf)) {
+		buf = buf[:min(ref.Size-at, checkBytes)]
+		if err := s.Blobs.ReadAt(ctx, name, buf, int64(at)); err != nil {
+			return nil, wire.Missing(name, err)
+		}
+		_, _ = sum.Write(buf)
+	}
+	return r, ref.check(kind, sum.Sum64())
+}
+
+func (r Run) check(kind Kind, sum uint64) error {
+	if sum != r.Sum {
+		return wire.Corrupt(kind.ObjectName(r.ID), fmt.Sprintf("hash %016x: the snapshot says %016x", sum, r.Sum))
+	}
+	return nil
 }
 
 // RemoteFetch returns what is read of a table of so many bytes in a store of high latency: with its end its index, as a

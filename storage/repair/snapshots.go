@@ -67,7 +67,7 @@ func (p *planner) isRunDamaged(ctx context.Context, kind lsm.Kind, run lsm.Run) 
 		return damaged, nil
 	}
 	err := p.sure(ctx, func() error {
-		r, err := p.s.Trees.OpenRun(ctx, kind, run)
+		r, err := p.s.Trees.OpenRunChecked(ctx, kind, run)
 		if err != nil {
 			return err
 		}

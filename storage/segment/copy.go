@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"fmt"
@@ -17,6 +18,9 @@ import (
 
 // This file makes a whole segment of what is left of a damaged one. Stripes are copied without decoding: of a feature
 // file only the checksums and the salt in its directory depend on the segment's id.
+
+// copyBuffer is how much of a feature file is read at once, but for stripes that are longer.
+const copyBuffer = 4 << 20
 
 // Copy writes a segment that has some feature files of another, with the same rows in the same stripes: those of
 // entries. Features without one are null in every row. keys are the table's key features; those among the entries get a
@@ -73,10 +77,12 @@ func (w *Writer) copyFile(ctx context.Context, order int, e *Entry) error {
 		limit: w.opts.StandAloneBytes}
 	defer sp.abort()
 	start, _ := e.Meta.Dictionary.Range() // behind the header, whether there is one or not
-	body := io.NewSectionReader(object.ReaderAt(ctx, w.s.Blobs, e.Object), int64(e.Offset+start), int64(e.Length-start))
-	m, n, err := format.CopyFile(sp, e.Meta, saltOf(w.id, f.ID), body)
+	length := e.Meta.End() - start
+	body := io.NewSectionReader(object.ReaderAt(ctx, w.s.Blobs, e.Object), int64(e.Offset+start), int64(length))
+	m, n, err := format.CopyFile(sp, e.Meta, saltOf(w.id, f.ID),
+		bufio.NewReaderSize(body, int(min(copyBuffer, length))))
 	if err != nil {
-		err = wire.Missing(e.Object, err)
+		err = format.Locate(wire.Missing(e.Object, err), e.Object, e.Meta.Name, int64(e.Offset))
 		w.fail(err)
 		return err
 	}

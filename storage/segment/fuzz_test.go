@@ -6,6 +6,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/wire"
 )
 
 func FuzzIndexRecords(f *testing.F) {
@@ -24,7 +25,15 @@ func FuzzIndexRecords(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if e, err := decodeEntry(g.id, userKey.ID, b, g.stripes, format.Limits{}); err == nil {
+		e, err := decodeEntry(g.id, userKey.ID, b, g.stripes, format.Limits{})
+		if e != nil { // ids are random: a salt that was of this feature in the process that made the seed is so here
+			e.Meta.Salt = saltOf(g.id, userKey.ID)
+			err = nil
+			if reason := checkEntry(e, g.id, userKey.ID, g.stripes); reason != "" {
+				err = wire.Corrupt("", reason)
+			}
+		}
+		if err == nil {
 			if e.Offset+e.Length > e.ObjectSize || len(e.Meta.Stripes) != len(g.stripes) {
 				t.Fatalf("%+v", e)
 			}

@@ -315,12 +315,12 @@ func checkEntry(e *Entry, segment names.ID, f catalog.FeatureID, stripes []uint3
 	if len(m.Stripes) != len(stripes) {
 		return fmt.Sprintf("%d stripes: the segment has %d", len(m.Stripes), len(stripes))
 	}
+	if end := m.End(); end > e.Length {
+		return fmt.Sprintf("stripes end at %d of the %d bytes of the feature file", end, e.Length)
+	}
 	for i, s := range m.Stripes {
 		if s.Rows != stripes[i] {
 			return fmt.Sprintf("stripe %d has %d rows: the segment has %d", i, s.Rows, stripes[i])
-		}
-		if s.Offset > e.Length || s.Length > e.Length-s.Offset {
-			return fmt.Sprintf("stripe %d lies outside the feature file", i)
 		}
 	}
 	return ""

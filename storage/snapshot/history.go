@@ -168,7 +168,11 @@ func (h *History) tree(ctx context.Context, s *Snapshot, t lsm.Tree, shows bool)
 func (h *History) run(ctx context.Context, kind lsm.Kind, ref lsm.Run, visit func(object string, key,
 	value []byte) error) error {
 	name := kind.ObjectName(ref.ID)
-	r, err := h.Log.Store.Trees.OpenRun(ctx, kind, ref)
+	open := h.Log.Store.Trees.OpenRun
+	if h.Entry != nil { // verify
+		open = h.Log.Store.Trees.OpenRunChecked
+	}
+	r, err := open(ctx, kind, ref)
 	if err != nil {
 		return h.failed(ctx, err)
 	}

@@ -128,6 +128,14 @@ func Open(ctx context.Context, name string, size int64, fetch Fetch, read ReadFu
 	return r, nil
 }
 
+// Whole returns the table's bytes if Open read all of them, else nil. Borrowed.
+func (r *Reader) Whole() []byte {
+	if r.tailOff > 0 {
+		return nil
+	}
+	return r.tail
+}
+
 // handle decodes a block handle at b[i:] of a block that ends before limit; the index after it, 0 when it is wrong.
 func (r *Reader) handle(b []byte, i int, limit uint64) (handle, int) {
 	off, i := uvarint(b, i)

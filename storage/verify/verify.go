@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -322,46 +321,10 @@ func Segment(ctx context.Context, s *snapshot.Store, d catalog.SegmentDescriptor
 	return v.report.Damage, err
 }
 
-// Values checks what readers need of a feature of a segment besides the index: the dictionary and all stripes, and that
-// they are the segment's. Their checksums are right too where another object is in the place of theirs: the file's own
-// directory tells, or, where that is damaged, the pack's, or else the object's size.
+// Values checks what readers need of a feature of a segment besides the index: the dictionary and all stripes. Their
+// checksums say that they are the feature's.
 func Values(ctx context.Context, s *snapshot.Store, e *segment.Entry) error {
-	return format.Locate(values(ctx, s, e), e.Object, e.Meta.Name, 0)
-}
-
-func values(ctx context.Context, s *snapshot.Store, e *segment.Entry) error {
-	r := object.ReaderAt(ctx, s.Blobs, e.Object)
-	if err := stripes(r, int64(e.Offset), e); err != nil {
-		return err
-	}
-	isDamage := func(err error) bool {
-		return errors.Is(err, format.ErrCorrupt) && !errors.Is(err, format.ErrUnsupported)
-	}
-	other, err := directory(r, int64(e.Offset), e, s.Segments.Limits)
-	if other != nil || !isDamage(err) {
-		return cmp.Or(other, err)
-	}
-	info, err := s.Blobs.Stat(ctx, e.Object)
-	if err != nil {
-		return wire.Missing(e.Object, err)
-	}
-	if id, ok := names.ParseDataName(e.Object); ok && id.IsPack(e.Object) {
-		files, err := format.OpenPack(r, info.Size, s.Segments.Limits)
-		switch {
-		case err == nil && slices.Contains(files, format.PackEntry{Feature: e.Meta.Feature, Offset: e.Offset,
-			Length: e.Length}):
-			return nil
-		case err == nil:
-			return wire.Corrupt(e.Object, "the pack's directory has another place for it than the index")
-		case !isDamage(err):
-			return err
-		}
-	}
-	if uint64(info.Size) != e.ObjectSize {
-		return wire.Corrupt(e.Object, fmt.Sprintf("%d bytes: want %d, and its directory is damaged", info.Size,
-			e.ObjectSize))
-	}
-	return nil
+	return stripes(object.ReaderAt(ctx, s.Blobs, e.Object), int64(e.Offset), e)
 }
 
 // directory reads the directory of a feature file, which begins at base of r. other is the error that it is not that of
