@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import pathlib
+import shutil
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -44,6 +45,14 @@ class Command:
             self._fill(earlier["result"], earlier["machine"])
             return None
         return a
+
+    def want_disk(self, a: argparse.Namespace, needed: int) -> None:
+        """Ends the program unless a.dir has, or may get, so many bytes: a full disk ends a run late."""
+        a.dir.mkdir(parents=True, exist_ok=True)
+        there = sum(p.stat().st_size for p in a.dir.rglob("*") if p.is_file())
+        if (free := shutil.disk_usage(a.dir).free) + there < needed:
+            raise SystemExit(f"{a.dir}: {free / 1e9:.0f} GB are free, and it holds {there / 1e9:.0f}: the data takes "
+                             f"{needed / 1e9:.0f} GB; --dir names another disk, --long-rows and --rows make it less")
 
     def keep(self, a: argparse.Namespace, result: dict[str, Any], machine: dict[str, Any]) -> None:
         """Writes what was measured before a run failed, for ``earlier``."""

@@ -125,9 +125,8 @@ def setup(result: dict[str, Any], m: dict[str, Any],
           f"{m['memory_bytes'] / 2**30:.0f} GiB; Python {m['python']}, {m['go']}; "
           f"{versions}; commit {m['revision'][:12]}.")
     return (textwrap.fill(of, 120, break_long_words=False, break_on_hyphens=False) + "\n" +
-            ("\n**Rough figures**: the machine did other things meanwhile "
-             f"(its load was {m['load_before']:.1f} before).\n"
-             if (m["load_before"] or 0) > 1 else "") + "".join(f"\nLeft out: {c}.\n" for c in cut))
+            (f"\n**Rough figures**: the machine did other things (before: on {m['busy_before']:.1f} cores).\n"
+             if (m.get("busy_before") or 0) > 0.3 else "") + "".join(f"\nLeft out: {c}.\n" for c in cut))
 
 
 def _by_engine(rows: Rows, key: str) -> list[tuple[str, dict[Any, dict[str, Any]]]]:

@@ -10,6 +10,7 @@ import pathlib
 import platform
 import subprocess
 import sys
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,11 +20,26 @@ from .engines import label
 _PACKAGES = ("duckdb", "mosaicml-streaming", "numpy", "polars", "pyarrow", "pylance", "torch", "vortex-data")
 
 
+def _busy() -> float | None:
+    """How many cores were busy in the last second. (The load of a minute has what was built just before.)"""
+    stat = pathlib.Path("/proc/stat")
+    if not stat.exists():
+        return None
+
+    def ticks() -> int:  # user, nice, system, idle, iowait, irq, softirq, steal
+        t = [int(n) for n in stat.read_text().splitlines()[0].split()[1:9]]
+        return sum(t) - t[3] - t[4]
+
+    before, begin = ticks(), time.perf_counter()
+    time.sleep(1)
+    return (ticks() - before) / os.sysconf("SC_CLK_TCK") / (time.perf_counter() - begin)
+
+
 def machine(packages: Iterable[str] = _PACKAGES) -> dict[str, Any]:
     """What a figure depends on."""
     out: dict[str, Any] = {"cpu": "", "cores": len(os.sched_getaffinity(0)),
                            "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
-                           "os": f"{platform.system().lower()}/{platform.machine()}", "load_before": os.getloadavg()[0]}
+                           "os": f"{platform.system().lower()}/{platform.machine()}", "busy_before": _busy()}
     for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             out["cpu"] = line.partition(":")[2].strip()

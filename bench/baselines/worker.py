@@ -20,14 +20,13 @@ if TYPE_CHECKING:
 
 
 def environment(threads: int) -> dict[str, str]:
-    """What the libraries read when they are loaded: how many threads they may have."""
+    """What the libraries read when they are loaded: how many threads they may have. Python keeps what it compiles:
+    without that, each new process would spend most of its time, and memory, on compiling."""
     n = str(threads)
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", "POLARS_MAX_THREADS",
              "LANCE_CPU_THREADS", "TOKIO_WORKER_THREADS")
-    return {
-        **os.environ, **{name: n
-                         for name in names}, "LANCE_IO_THREADS": str(max(threads, 4)), "PYTHONHASHSEED": "0"
-    }
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, **{name: n for name in names}, "LANCE_IO_THREADS": str(max(threads, 4)), "PYTHONHASHSEED": "0"}
 
 
 def pin(threads: int) -> None:
