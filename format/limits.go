@@ -27,7 +27,7 @@ const (
 	maxNameBytes    = 1<<16 - 1
 	maxRowElements  = 1 << 48
 	maxStreamLength = 1 << 48
-	storedSlack     = 1 << 20 // bytes that a stripe or dictionary may take in addition to twice what it decodes to
+	storedSlack     = 1 << 20 // bytes that a stripe may take besides 2*StripeBytes, a dictionary besides twice its values
 )
 
 func (l Limits) withDefaults() Limits {

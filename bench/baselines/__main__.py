@@ -25,15 +25,16 @@ def main() -> int:
                                 help="take what a run of the same revision measured before it ended early")
     if (a := command.options()) is None:
         return 0
+    small, many = Workload(a.dir, "small", a.rows), Workload(a.dir, "long", a.long_rows)
     if not a.resume:
-        command.want_disk(a, BYTES_PER_ROW * a.rows + BYTES_PER_LONG_ROW * a.long_rows)
+        command.want_disk(a, BYTES_PER_ROW * a.rows + BYTES_PER_LONG_ROW * a.long_rows,
+                          [small.directory, many.directory])
     began = time.perf_counter()
     machine = report.machine()
     errors: list[dict[str, Any]] = []
     found: dict[str, list[dict[str, Any]]] = {}
     engines = Engines(a.engines, errors)
-    run = Run(engines, Workload(a.dir, "small", a.rows), Workload(a.dir, "long", a.long_rows), a.dir,
-              max(a.rounds, 1), max(a.rounds // 2, 1),
+    run = Run(engines, small, many, a.dir, max(a.rounds, 1), max(a.rounds // 2, 1),
               [("narrow", min(a.rows, 256)), ("wide", min(a.rows, 256)), ("metawide", min(a.rows, 256))],
               min(1000, a.rows))
     before = 0.0

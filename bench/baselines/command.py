@@ -46,12 +46,15 @@ class Command:
             return None
         return a
 
-    def want_disk(self, a: argparse.Namespace, needed: int) -> None:
-        """Ends the program unless a.dir has, or may get, so many bytes: a full disk ends a run late."""
+    def want_disk(self, a: argparse.Namespace, needed: int, tables: Iterable[pathlib.Path]) -> None:
+        """Ends the program if it measures everything, and a.dir does not have so many bytes, what the tables'
+        directories hold among them: a full disk ends a run late."""
+        if a.only != self._measures or a.engines != self._engines:
+            return
         a.dir.mkdir(parents=True, exist_ok=True)
-        there = sum(p.stat().st_size for p in a.dir.rglob("*") if p.is_file())
+        there = sum(p.stat().st_size for t in tables for p in t.rglob("*") if p.is_file())
         if (free := shutil.disk_usage(a.dir).free) + there < needed:
-            raise SystemExit(f"{a.dir}: {free / 1e9:.0f} GB are free, and it holds {there / 1e9:.0f}: the data takes "
+            raise SystemExit(f"{a.dir}: {free / 1e9:.0f} GB are free, and its tables hold {there / 1e9:.0f}: they take "
                              f"{needed / 1e9:.0f} GB; --dir names another disk, --long-rows and --rows make it less")
 
     def keep(self, a: argparse.Namespace, result: dict[str, Any], machine: dict[str, Any]) -> None:

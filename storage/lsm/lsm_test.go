@@ -140,13 +140,14 @@ func isForeign(err error) bool {
 // TestForeignRun: a run in the place of another one of the same keys and size is damage: at once where a table is read
 // whole, else for who reads all of it.
 func TestForeignRun(t *testing.T) {
-	for _, entries := range []int{10, 20_000} {
+	for _, entries := range []int{100, 20_000, 300_000} {
 		mem := object.NewMemory()
 		s := NewStore(mem, 1)
 		var refs []Run
 		var tables [][]byte
+		var changes []Entry
 		for value := range 2 {
-			var changes []Entry
+			changes = nil
 			for i := range entries {
 				changes = append(changes, Entry{fmt.Appendf(nil, "key %06d", i), fmt.Append(nil, value)})
 			}
@@ -176,6 +177,10 @@ func TestForeignRun(t *testing.T) {
 			_, err := s.OpenRun(t.Context(), Listing, refs[0])
 			if whole := refs[0].Size <= 64<<10; isForeign(err) != (foreign && whole) {
 				t.Errorf("%d entries, foreign %v: opened: %v", entries, foreign, err)
+			}
+			if _, _, err := NewStore(mem, 1).Put(t.Context(), names.TableID{1}, Tree{Kind: Listing, Runs: refs[:1]},
+				changes); isForeign(err) != foreign {
+				t.Errorf("%d entries, foreign %v: merged: %v", entries, foreign, err)
 			}
 			_, err = s.OpenRunChecked(t.Context(), Listing, refs[0])
 			if isForeign(err) != foreign {

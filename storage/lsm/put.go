@@ -38,6 +38,9 @@ func (s *Store) Put(ctx context.Context, table names.TableID, t Tree,
 
 // writeRun writes all of t as one run. keepRemoved: entries that remove are kept, since older runs may have their keys.
 func (s *Store) writeRun(ctx context.Context, of names.TableID, t Tree, keepRemoved bool) (ref Run, err error) {
+	if err := s.Check(ctx, t); err != nil {
+		return Run{}, err
+	}
 	ref.ID = names.NewID(of)
 	name := t.Kind.ObjectName(ref.ID)
 	w, err := s.Blobs.Create(ctx, name)

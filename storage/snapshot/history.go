@@ -33,14 +33,16 @@ type History struct {
 	There []Object
 
 	runs   map[names.ID]bool // walked
-	Before uint64            // the snapshot that was walked last, whole
+	broken map[names.ID]bool // those of runs that could not be read, or not all of them
+	hiding []names.ID        // those of broken that the snapshot before has
+	Before uint64            // the snapshot that was walked last
 }
 
 // Walk visits the snapshots from to to, both included, and reads many of them at a time. Runs that an earlier walk
 // visited it passes over.
 func (h *History) Walk(ctx context.Context, from, to uint64) error {
 	if h.runs == nil {
-		h.runs = map[names.ID]bool{}
+		h.runs, h.broken = map[names.ID]bool{}, map[names.ID]bool{}
 	}
 	for low := from; low <= to; low += object.RequestsAtOnce {
 		some := make([]*Snapshot, min(to-low+1, object.RequestsAtOnce))
@@ -89,9 +91,17 @@ func (h *History) visit(ctx context.Context, n uint64, s *Snapshot, err error) e
 		}
 	}
 	// What a snapshot shows and the one before does not, its commit has set: it is in the memtable, or in the run that
-	// the commit made of the memtable. So only the first of a row of snapshots is gone through as a whole.
-	whole := h.Before == 0 || h.Before+1 != n
-	for _, t := range [...]lsm.Tree{s.Manifest.Listing, s.Manifest.Schema} {
+	// the commit made of the memtable. So only the first of a row of snapshots is gone through as a whole, and one that
+	// no longer has a run that hid what the snapshot before shows.
+	trees := [...]lsm.Tree{s.Manifest.Listing, s.Manifest.Schema}
+	has := func(id names.ID) bool {
+		return slices.ContainsFunc(trees[:], func(t lsm.Tree) bool {
+			return slices.ContainsFunc(t.Runs, func(r lsm.Run) bool { return r.ID == id })
+		})
+	}
+	whole := h.Before == 0 || h.Before+1 != n ||
+		slices.ContainsFunc(h.hiding, func(id names.ID) bool { return !has(id) })
+	for _, t := range trees {
 		if err := h.tree(ctx, s, t, !whole); err != nil {
 			return err
 		}
@@ -101,12 +111,22 @@ func (h *History) visit(ctx context.Context, n uint64, s *Snapshot, err error) e
 			}
 		}
 	}
-	h.Before = n
+	h.Before, h.hiding = n, h.hiding[:0]
+	for id := range h.broken {
+		if has(id) {
+			h.hiding = append(h.hiding, id)
+		}
+	}
 	return nil
 }
 
 // all calls shown for everything that a tree of a snapshot shows.
 func (h *History) all(ctx context.Context, s *Snapshot, t lsm.Tree) error {
+	if h.Entry == nil { // else run has
+		if err := h.Log.Store.Trees.Check(ctx, t); err != nil {
+			return h.failed(ctx, err)
+		}
+	}
 	it := h.Log.Store.Trees.Iter(ctx, t, nil)
 	for ok := it.Seek(ctx, nil); ok; ok = it.Next(ctx) {
 		if err := h.Shown(s.TreeName(t), t.Kind, it.Key, it.Value); err != nil {
@@ -168,12 +188,9 @@ func (h *History) tree(ctx context.Context, s *Snapshot, t lsm.Tree, shows bool)
 func (h *History) run(ctx context.Context, kind lsm.Kind, ref lsm.Run, visit func(object string, key,
 	value []byte) error) error {
 	name := kind.ObjectName(ref.ID)
-	open := h.Log.Store.Trees.OpenRun
-	if h.Entry != nil { // verify
-		open = h.Log.Store.Trees.OpenRunChecked
-	}
-	r, err := open(ctx, kind, ref)
+	r, err := h.Log.Store.Trees.OpenRunChecked(ctx, kind, ref)
 	if err != nil {
+		h.broken[ref.ID] = true
 		return h.failed(ctx, err)
 	}
 	it := r.Iter(nil)
@@ -189,6 +206,7 @@ func (h *History) run(ctx context.Context, kind lsm.Kind, ref lsm.Run, visit fun
 		}
 	}
 	if it.Err() != nil {
+		h.broken[ref.ID] = true
 		return h.failed(ctx, it.Err())
 	}
 	return nil
