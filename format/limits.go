@@ -27,7 +27,7 @@ const (
 	maxNameBytes    = 1<<16 - 1
 	maxRowElements  = 1 << 48
 	maxStreamLength = 1 << 48
-	storedSlack     = 1 << 20 // bytes that a stripe may take besides 2*StripeBytes, a dictionary besides twice its values
+	storedSlack     = 1 << 20 // a stripe may take so many bytes besides 2*StripeBytes, a dictionary besides its values
 )
 
 func (l Limits) withDefaults() Limits {
