@@ -89,6 +89,10 @@ var smallWorlds = []world{
 	{name: "segment of two tables", text: "append t; append u | share t u | overwrite t; expire t 1; purge t"},
 	{name: "two writers", text: "append t | append t | append t"},
 	{name: "three writers", text: "append t | append t | append t | append t", depth: 60},
+	{
+		name: "slow writer, commit before the fence", text: "append t | append t | append t | gc",
+		passing: []time.Duration{grace + time.Hour},
+	},
 	{name: "first commits", text: " | append t | append t"},
 	{name: "first commit under gc", text: "append t | append u | gc", passing: []time.Duration{grace + time.Hour}},
 	{name: "writers, one fault", text: "append t | append t | append t", faults: allFaults},
