@@ -18,9 +18,11 @@ import (
 // The marker is the object that makes a root a store: one line of text, the version, the store's id and the xxhash64 of
 // what is before it.
 //
-//	dsistore 1 0123456789abcdef0123456789abcdef 0123456789abcdef
+//	dsistore 2 0123456789abcdef0123456789abcdef 0123456789abcdef
+//
+// Version 1 is what development builds wrote before the first release, in more than one layout.
 const (
-	markerVersion = "dsistore 1 "
+	markerVersion = "dsistore 2 "
 	markerBytes   = len(markerVersion) + 32 + 1 + 16 + 1
 )
 
@@ -40,8 +42,11 @@ func checkMarker(b []byte) error {
 		return wire.Corrupt(names.Marker, "no marker of a store")
 	case fmt.Sprintf("%016x\n", xxhash.Sum64String(head)) != sum:
 		return wire.Corrupt(names.Marker, "checksum mismatch")
+	case version == "1":
+		return fmt.Errorf("%w: a store of version 1, which development builds wrote: this program reads version 2; "+
+			"ingest its sources into a new store", format.ErrUnsupported)
 	case !strings.HasPrefix(head, markerVersion):
-		return fmt.Errorf("%w: a store of version %.20s: this program reads version 1; use a newer program",
+		return fmt.Errorf("%w: a store of version %.20s: this program reads version 2; use a newer program",
 			format.ErrUnsupported, version)
 	case err != nil:
 		return wire.Corrupt(names.Marker, "no id")

@@ -99,11 +99,11 @@ func TestCreateAfterProbe(t *testing.T) {
 // TestNewerStore: a store of a later version is refused as such, and one whose marker is damaged as damaged.
 func TestNewerStore(t *testing.T) {
 	ctx := t.Context()
-	const head = "dsistore 2 0123456789abcdef0123456789abcdef "
+	const head = "dsistore 3 0123456789abcdef0123456789abcdef "
 	whole := fmt.Appendf(nil, "%s%016x\n", head, xxhash.Sum64String(head))
 	for text, want := range map[string]error{
 		string(whole): format.ErrUnsupported,
-		strings.Replace(string(whole), "dsistore 2", "dsistore 3", 1): format.ErrCorrupt,
+		strings.Replace(string(whole), "dsistore 3", "dsistore 4", 1): format.ErrCorrupt,
 		strings.Repeat("x", markerBytes):                              format.ErrCorrupt,
 	} {
 		mem := object.NewMemory()
@@ -136,7 +136,7 @@ func TestRepairMarker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const newer = "dsistore 2 0123456789abcdef0123456789abcdef "
+	const newer = "dsistore 3 0123456789abcdef0123456789abcdef "
 	for _, c := range []struct {
 		marker string // empty: none
 		apply  bool
@@ -144,7 +144,7 @@ func TestRepairMarker(t *testing.T) {
 	}{
 		{strings.Repeat("x", markerBytes), false, nil},
 		{strings.Repeat("x", markerBytes), true, nil},
-		{"dsistore 1", true, nil},
+		{"dsistore 2", true, nil},
 		{"", false, nil},
 		{"", true, nil},
 		{fmt.Sprintf("%s%016x\n", newer, xxhash.Sum64String(newer)), true, format.ErrUnsupported},

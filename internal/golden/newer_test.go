@@ -16,16 +16,24 @@ import (
 	"github.com/dsistore/dsistore/tools/dsi"
 )
 
-// TestNewerStore: what a later version wrote is refused as such, by readers and writers, and nothing is changed.
-func TestNewerStore(t *testing.T) {
-	for name, upgrade := range map[string]func(t *testing.T, root string){
-		"marker": func(t *testing.T, root string) {
+// TestOtherVersion: what a later version wrote, or a build of the development before the first release, is refused as
+// such, by readers and writers, and nothing is changed.
+func TestOtherVersion(t *testing.T) {
+	marker := func(version string) func(t *testing.T, root string) {
+		return func(t *testing.T, root string) {
 			path := filepath.Join(root, "dsistore")
 			b := read(t, path)
-			head := bytes.Replace(b[:len(b)-17], []byte("dsistore 1 "), []byte("dsistore 2 "), 1)
+			head := bytes.Replace(b[:len(b)-17], []byte("dsistore 2 "), []byte("dsistore "+version+" "), 1)
 			write(t, path, fmt.Appendf(head, "%016x\n", xxhash.Sum64(head)))
-		},
-		"newest snapshot": func(t *testing.T, root string) {
+		}
+	}
+	for name, x := range map[string]struct {
+		change func(t *testing.T, root string)
+		says   []string
+	}{
+		"marker":       {marker("3"), []string{"store of version 3", "use a newer program"}},
+		"older marker": {marker("1"), []string{"store of version 1", "development builds", "ingest"}},
+		"newest snapshot": {func(t *testing.T, root string) {
 			found, err := filepath.Glob(filepath.Join(root, "tables", "ads", "snapshots", "*", "*"))
 			if err != nil || len(found) == 0 {
 				t.Fatal(found, err)
@@ -34,14 +42,14 @@ func TestNewerStore(t *testing.T) {
 			b[7]++                 // with the checksum of before it would be a damaged byte
 			binary.LittleEndian.PutUint64(b[176:], xxhash.Sum64(b[:176]))
 			write(t, found[0], b)
-		},
+		}, []string{"snapshot of version 2", "use a newer program"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
 			if err := os.CopyFS(root, os.DirFS(filepath.Join(testdata, version.Number, "store"))); err != nil {
 				t.Fatal(err)
 			}
-			upgrade(t, root)
+			x.change(t, root)
 			before := objects(t, root)
 			more := filepath.Join(t.TempDir(), "more.jsonl")
 			write(t, more, []byte(`{"row": 999999, "session": 5, "time": 1, "user": "new", "day": "2026-12-24"}`))
@@ -51,10 +59,14 @@ func TestNewerStore(t *testing.T) {
 			} {
 				var stdout, stderr strings.Builder
 				code := dsi.Run(t.Context(), args, strings.NewReader(""), &stdout, &stderr)
-				if said := stderr.String(); code != 1 || !strings.Contains(said, "unsupported data") ||
-					!strings.Contains(said, "version 2") ||
-					!strings.Contains(said, "use a newer program") || strings.Contains(said, "corrupt") {
+				said := stderr.String()
+				if code != 1 || !strings.Contains(said, "unsupported data") || strings.Contains(said, "corrupt") {
 					t.Errorf("dsi %s: exit code %d, %s", strings.Join(args, " "), code, said)
+				}
+				for _, part := range x.says {
+					if !strings.Contains(said, part) {
+						t.Errorf("dsi %s: %s: want %q", strings.Join(args, " "), said, part)
+					}
 				}
 			}
 			if name == "newest snapshot" { // earlier ones are read by their numbers, other tables as ever
@@ -62,7 +74,7 @@ func TestNewerStore(t *testing.T) {
 				dsiOK(t, "head", root, "plain", "--no-lease", "--no-usage")
 			}
 			// It is no damage that a repair takes out, and gc leaves what it cannot read about.
-			for _, x := range []struct {
+			for _, c := range []struct {
 				args       []string
 				ofSnapshot int // the exit code where the newest snapshot is a later version's; 1 where the store is
 			}{
@@ -72,10 +84,10 @@ func TestNewerStore(t *testing.T) {
 				var stdout, stderr strings.Builder
 				want := 1
 				if name == "newest snapshot" {
-					want = x.ofSnapshot
+					want = c.ofSnapshot
 				}
-				if code := dsi.Run(t.Context(), x.args, nil, &stdout, &stderr); code != want {
-					t.Errorf("dsi %s: exit code %d, want %d: %s%s", strings.Join(x.args, " "), code, want, &stdout,
+				if code := dsi.Run(t.Context(), c.args, nil, &stdout, &stderr); code != want {
+					t.Errorf("dsi %s: exit code %d, want %d: %s%s", strings.Join(c.args, " "), code, want, &stdout,
 						&stderr)
 				}
 			}

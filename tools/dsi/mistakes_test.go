@@ -158,7 +158,7 @@ func (m *mistakes) prepare(command string) error {
 		if err != nil {
 			return err
 		}
-		head := strings.Replace(string(b[:len(b)-17]), "dsistore 1 ", "dsistore 9 ", 1)
+		head := strings.Replace(string(b[:len(b)-17]), "dsistore 2 ", "dsistore 9 ", 1)
 		return os.WriteFile(path, fmt.Appendf(nil, "%s%016x\n", head, xxhash.Sum64String(head)), 0o666)
 	}
 	if code, _, stderr := m.run(command); code != 0 {
