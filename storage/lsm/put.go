@@ -38,7 +38,7 @@ func (s *Store) Put(ctx context.Context, table names.TableID, t Tree,
 
 // writeRun writes all of t as one run. keepRemoved: entries that remove are kept, since older runs may have their keys.
 func (s *Store) writeRun(ctx context.Context, of names.TableID, t Tree, keepRemoved bool) (ref Run, err error) {
-	if err := s.Check(ctx, t); err != nil {
+	if err := s.Check(ctx, t.Kind, t.Runs...); err != nil {
 		return Run{}, err
 	}
 	ref.ID = names.NewID(of)
@@ -48,8 +48,8 @@ func (s *Store) writeRun(ctx context.Context, of names.TableID, t Tree, keepRemo
 		return Run{}, err
 	}
 	defer w.Abort()
-	sum := xxhash.New()
-	table := sst.NewWriter(io.MultiWriter(sum, w)) // a file may change the bytes that it was given
+	hash := xxhash.New()
+	table := sst.NewWriter(io.MultiWriter(hash, w)) // a file may change the bytes that it was given
 	it := s.Iter(ctx, t, nil)
 	it.keepRemoved = keepRemoved
 	var buf []byte
@@ -67,6 +67,6 @@ func (s *Store) writeRun(ctx context.Context, of names.TableID, t Tree, keepRemo
 			return Run{}, fmt.Errorf("write %s: %w", name, e)
 		}
 	}
-	ref.Size, ref.Sum = uint64(n), sum.Sum64()
+	ref.Size, ref.Hash = uint64(n), hash.Sum64()
 	return ref, w.Commit(ctx)
 }

@@ -2,9 +2,7 @@ package lsm
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -60,8 +58,6 @@ const (
 	// RemoteRunBytes: from a store of high latency, runs of up to so many bytes are read whole. That takes about as
 	// long as reading one block.
 	RemoteRunBytes = 2 << 20
-	// checkBytes is how much of a table that is not in memory is read at once to hash it.
-	checkBytes = 4 << 20
 )
 
 // Get returns the value of each key in t, nil where there is none.
@@ -178,64 +174,6 @@ func (s *Store) OpenRun(ctx context.Context, kind Kind, ref Run) (*sst.Reader, e
 		}
 	}
 	return r, nil
-}
-
-// OpenRunChecked is OpenRun for who reads all of the run: all of its table must be right, however large it is.
-func (s *Store) OpenRunChecked(ctx context.Context, kind Kind, ref Run) (*sst.Reader, error) {
-	r, err := s.OpenRun(ctx, kind, ref)
-	if err == nil {
-		err = s.check(ctx, kind, ref, r)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
-}
-
-// Check returns an error unless all tables of the tree's runs are right. Who goes through a whole tree, to delete what
-// it does not name or to write it anew, calls it before.
-func (s *Store) Check(ctx context.Context, t Tree) error {
-	for _, ref := range t.Runs {
-		r, err := s.run(ctx, t.Kind, ref)
-		if err == nil {
-			err = s.check(ctx, t.Kind, ref, r)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// check holds all bytes of an open run to its hash.
-func (s *Store) check(ctx context.Context, kind Kind, ref Run, r *sst.Reader) error {
-	name, sum := kind.ObjectName(ref.ID), xxhash.New()
-	if b := r.Whole(); b != nil {
-		_, _ = sum.Write(b)
-	} else {
-		buf := make([]byte, min(ref.Size, checkBytes))
-		for at := uint64(0); at < ref.Size; at += uint64(len(buf)) {
-			buf = buf[:min(ref.Size-at, checkBytes)]
-			if err := s.Blobs.ReadAt(ctx, name, buf, int64(at)); err != nil {
-				return wire.Missing(name, err)
-			}
-			_, _ = sum.Write(buf)
-		}
-	}
-	block, other := ref.hold(ctx, kind, r, sum.Sum64())
-	return cmp.Or(block, other)
-}
-
-// hold compares the hash of a run's table. If it differs, block is the error of the first damaged block, and without
-// one, other says that the table is another run's.
-func (r Run) hold(ctx context.Context, kind Kind, table *sst.Reader, sum uint64) (block, other error) {
-	if sum == r.Sum {
-		return nil, nil
-	}
-	it := table.Iter(nil)
-	for ok := it.SeekGE(ctx, nil); ok; ok = it.Next(ctx) {
-	}
-	return it.Err(), wire.Corrupt(kind.ObjectName(r.ID), fmt.Sprintf("hash %016x: the snapshot says %016x", sum, r.Sum))
 }
 
 // RemoteFetch returns what is read of a table of so many bytes in a store of high latency: with its end its index, as a

@@ -40,7 +40,7 @@ type Tree struct {
 type Run struct {
 	ID   names.ID
 	Size uint64 // bytes
-	Sum  uint64 // xxhash64 of the bytes
+	Hash uint64 // xxhash64 of the bytes
 }
 
 // An Entry sets a key, or removes it if Value is nil.
@@ -56,7 +56,7 @@ const (
 
 // AppendTree appends the stored form of a tree, which is part of a snapshot object:
 //
-//	number of runs | (id (16) | size | sum (8 LE))... |
+//	number of runs | (id (16) | size | hash (8 LE))... |
 //	number of memtable entries | (shared | key suffix | value mark and value)...
 //
 // shared is how many bytes the key shares with the key before. suffix and value follow their lengths.
@@ -64,7 +64,7 @@ func AppendTree(dst []byte, t Tree) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(t.Runs)))
 	for _, r := range t.Runs {
 		dst = append(dst, r.ID[:]...)
-		dst = binary.LittleEndian.AppendUint64(binary.AppendUvarint(dst, r.Size), r.Sum)
+		dst = binary.LittleEndian.AppendUint64(binary.AppendUvarint(dst, r.Size), r.Hash)
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(t.Memtable)))
 	var prev []byte
@@ -108,7 +108,7 @@ func DecodeTree(d *wire.Decoder, kind Kind) Tree {
 		copy(r.ID[:], d.Take(16))
 		r.Size = d.Max(1<<62, "run size")
 		if b := d.Take(8); d.Reason == "" {
-			r.Sum = binary.LittleEndian.Uint64(b)
+			r.Hash = binary.LittleEndian.Uint64(b)
 		}
 		t.Runs = append(t.Runs, r)
 	}

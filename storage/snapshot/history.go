@@ -32,17 +32,18 @@ type History struct {
 	// There, when set, are snapshots that were listed, in order: their objects are read without asking for their sizes.
 	There []Object
 
-	runs   map[names.ID]bool // walked
-	broken map[names.ID]bool // those of runs that could not be read, or not all of them
-	hiding []names.ID        // those of broken that the snapshot before has
-	Before uint64            // the snapshot that was walked last
+	runs    map[names.ID]bool // walked
+	checked map[names.ID]bool // whose tables are right
+	broken  map[names.ID]bool // those of runs that could not be read, or not all of them
+	hiding  []names.ID        // those of broken that the snapshot before has
+	Before  uint64            // the snapshot that was walked last
 }
 
 // Walk visits the snapshots from to to, both included, and reads many of them at a time. Runs that an earlier walk
 // visited it passes over.
 func (h *History) Walk(ctx context.Context, from, to uint64) error {
 	if h.runs == nil {
-		h.runs, h.broken = map[names.ID]bool{}, map[names.ID]bool{}
+		h.runs, h.checked, h.broken = map[names.ID]bool{}, map[names.ID]bool{}, map[names.ID]bool{}
 	}
 	for low := from; low <= to; low += object.RequestsAtOnce {
 		some := make([]*Snapshot, min(to-low+1, object.RequestsAtOnce))
@@ -122,9 +123,15 @@ func (h *History) visit(ctx context.Context, n uint64, s *Snapshot, err error) e
 
 // all calls shown for everything that a tree of a snapshot shows.
 func (h *History) all(ctx context.Context, s *Snapshot, t lsm.Tree) error {
-	if h.Entry == nil { // else run has
-		if err := h.Log.Store.Trees.Check(ctx, t); err != nil {
-			return h.failed(ctx, err)
+	if h.Entry == nil { // else run has checked all that can be read
+		for _, ref := range t.Runs {
+			if h.checked[ref.ID] {
+				continue
+			}
+			if err := h.Log.Store.Trees.Check(ctx, t.Kind, ref); err != nil {
+				return h.failed(ctx, err)
+			}
+			h.checked[ref.ID] = true
 		}
 	}
 	it := h.Log.Store.Trees.Iter(ctx, t, nil)
@@ -193,6 +200,7 @@ func (h *History) run(ctx context.Context, kind lsm.Kind, ref lsm.Run, visit fun
 		h.broken[ref.ID] = true
 		return h.failed(ctx, err)
 	}
+	h.checked[ref.ID] = true
 	it := r.Iter(nil)
 	for ok := it.SeekGE(ctx, nil); ok; ok = it.Next(ctx) {
 		value, reason := lsm.ParseValue(it.Value())
