@@ -1,10 +1,14 @@
 package reader
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"iter"
 	"path"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage"
@@ -15,7 +19,7 @@ import (
 // TestExpiredIsNoDamage: what an erasure has removed of a snapshot that has expired is not there for its readers, and
 // is no damage that somebody could repair. Of a snapshot that has not expired it is damage.
 func TestExpiredIsNoDamage(t *testing.T) {
-	_, snap, l := leasedLayout(t)
+	blobs, snap, l := leasedLayout(t)
 	table, ctx := snap.Table(), t.Context()
 	opts := Options{Lease: LeaseOptions{Off: true}}
 	tk, err := l.Taker(opts)
@@ -62,4 +66,75 @@ func TestExpiredIsNoDamage(t *testing.T) {
 		number++
 	}
 	check(storage.ErrNotFound)
+
+	// A caller that waits in steps shorter than a request is told the same.
+	blobs.Store = slowLists{blobs.Store}
+	s, err := l.Open(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for err = context.DeadlineExceeded; errors.Is(err, context.DeadlineExceeded); {
+		step, cancel := context.WithTimeout(ctx, 2*time.Millisecond)
+		_, err = s.Next(step)
+		cancel()
+	}
+	if !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("in steps: %v", err)
+	}
+}
+
+// slowLists is a store whose lists begin after 50 ms, unless the caller waits no longer.
+type slowLists struct{ object.Store }
+
+func (s slowLists) List(ctx context.Context, prefix, after string) iter.Seq2[object.Info, error] {
+	return func(yield func(object.Info, error) bool) {
+		select {
+		case <-time.After(50 * time.Millisecond):
+			s.Store.List(ctx, prefix, after)(yield)
+		case <-ctx.Done():
+			yield(object.Info{}, ctx.Err())
+		}
+	}
+}
+
+// lateContext ends between two looks at it: it has no error at first.
+type lateContext struct {
+	context.Context
+	asked int
+}
+
+func (c *lateContext) Err() error {
+	if c.asked++; c.asked > 1 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// TestTimeoutOfTheStore: a read that fails because a request took too long is an error of the reader, also where the
+// caller's own time ends meanwhile. Taken for the caller's, it would leave a reader that no batch ever comes from.
+func TestTimeoutOfTheStore(t *testing.T) {
+	blobs, _, l := leasedLayout(t)
+	s, err := l.Open(Options{Lease: LeaseOptions{Off: true}, Workers: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	blobs.Store = timedOut{blobs.Store}
+	s.begin()
+	if _, err := s.Next(&lateContext{Context: t.Context()}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	again, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if _, err := s.Next(again); err == nil || !strings.Contains(err.Error(), "no answer") {
+		t.Errorf("%v: want what the read said", err)
+	}
+}
+
+// timedOut is a store whose reads take too long.
+type timedOut struct{ object.Store }
+
+func (timedOut) ReadAt(context.Context, string, []byte, int64) error {
+	return fmt.Errorf("no answer: %w", context.DeadlineExceeded)
 }

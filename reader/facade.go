@@ -84,6 +84,9 @@ type LeaseOptions = lease.Options
 // An Allocator provides the memory of batches.
 type Allocator = memory.Allocator
 
+// ErrNoMemory is matched by the error of a batch for which the Allocator has no memory.
+var ErrNoMemory = memory.ErrNoMemory
+
 const (
 	OutputColumns    = plan.OutputColumns
 	OutputTensors    = plan.OutputTensors

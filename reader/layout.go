@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -105,12 +106,18 @@ func layoutOf(ctx context.Context, snap *storage.Snapshot, p *plan.Plan, opts La
 	return l, expiredOr(ctx, err, snap)
 }
 
+// expiredWithin is how long it may take to find out whether a snapshot has expired.
+const expiredWithin = 10 * time.Second
+
 // expiredOr returns err. But if it is about damage, and one of the snapshots has expired, it returns that as an error,
 // which matches storage.ErrNotFound: an erasure, or gc, has removed their data, and there is nothing to repair.
 func expiredOr(ctx context.Context, err error, snapshots ...*storage.Snapshot) error {
 	if !errors.Is(err, format.ErrCorrupt) {
 		return err
 	}
+	// The caller may wait in short steps, and has waited: what the error means is worth some requests.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), expiredWithin)
+	defer cancel()
 	for _, s := range snapshots {
 		if gone := s.Unexpired(ctx); errors.Is(gone, storage.ErrNotFound) {
 			return gone

@@ -287,7 +287,11 @@ func (s *Scanner) Next(ctx context.Context) (*Batch, error) {
 		d, err = s.receive(ctx)
 	}
 	if err != nil {
-		if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
+		var own runError
+		if errors.As(err, &own) {
+			err = own.error
+		}
+		if own.error != nil || ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
 			s.stop()
 			err = expiredOr(ctx, err, s.layout.snapshots...)
 			s.err = err
@@ -318,7 +322,7 @@ func (s *Scanner) receive(ctx context.Context) (*batch.Draft, error) {
 				return nil, io.EOF
 			}
 			if x.err != nil {
-				return nil, x.err
+				return nil, runError{x.err}
 			}
 			s.pending = x.draft
 		case <-ctx.Done():
@@ -332,11 +336,15 @@ func (s *Scanner) receive(ctx context.Context) (*batch.Draft, error) {
 	}
 	d := s.pending
 	if d.Err != nil {
-		return nil, d.Err
+		return nil, runError{d.Err}
 	}
 	s.pending = nil
 	return d, nil
 }
+
+// A runError is what ended a run. It may match the error of the context of Next, as a request that timed out does, and
+// is not that: no batch comes after it.
+type runError struct{ error }
 
 // stop ends the run and drops the batches that it assembled.
 func (s *Scanner) stop() {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -209,6 +210,10 @@ func (o *batchOwner) data(d arrow.ArrayData) arrow.ArrayData {
 			buffers[i] = memory.NewBufferWithAllocator(b.Bytes(), o)
 		default:
 			copied := o.memory.under.Allocate(b.Len())
+			if copied == nil { // Go ends the process where it has none either
+				buffers[i] = memory.NewBufferBytes(bytes.Clone(b.Bytes()))
+				continue
+			}
 			copy(copied, b.Bytes())
 			buffers[i] = memory.NewBufferWithAllocator(copied, freeing{o.memory.under})
 		}
@@ -256,6 +261,9 @@ type span struct{ start, end uintptr }
 
 func (t *tracked) Allocate(n int) []byte {
 	b := t.under.Allocate(n)
+	if b == nil {
+		return nil
+	}
 	s := spanOf(b)
 	t.mu.Lock()
 	defer t.mu.Unlock()

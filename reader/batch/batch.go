@@ -69,9 +69,13 @@ func (b *Batch) make(l *batchLayout) error {
 	features := uint64(len(l.groupings.features))
 	b.SlotRows = features * uint64(b.Rows)
 	b.Slots = b.SlotRows
-	b.block.reset(l.allocator, len(l.schema.Arrays))
+	if err := b.block.reset(l.allocator, len(l.schema.Arrays)); err != nil {
+		return err
+	}
 	if l.dedup != plan.DedupKJT || l.info {
-		b.maker.selectSlots(b, l)
+		if err := b.maker.selectSlots(b, l); err != nil {
+			return err
+		}
 	}
 	if l.info {
 		b.fillInfo(l)
@@ -85,11 +89,15 @@ func (b *Batch) make(l *batchLayout) error {
 	if err := f.measure(); err != nil {
 		return err
 	}
-	b.block.allocate(l.allocator)
+	if err := b.block.allocate(l.allocator); err != nil {
+		return err
+	}
 	if err := f.place(); err != nil {
 		return err
 	}
-	b.block.allocate(l.allocator)
+	if err := b.block.allocate(l.allocator); err != nil {
+		return err
+	}
 	f.copyValues()
 	if b.Tensors != nil {
 		if err := b.Tensors.fillMatrices(b, l); err != nil {

@@ -28,13 +28,16 @@ type block struct {
 }
 
 // reset makes b the block of a batch with so many arrays, all of them absent.
-func (b *block) reset(a memory.Allocator, arrays int) {
+func (b *block) reset(a memory.Allocator, arrays int) error {
 	b.used = align(headerBytes + arrays*entryBytes)
 	if len(b.raw) < b.used {
 		b.free(a)
 	}
-	b.allocate(a)
+	if err := b.allocate(a); err != nil {
+		return err
+	}
 	clear(b.raw[:b.used])
+	return nil
 }
 
 // add reserves an array of so many elements of size bytes. Its memory is there after allocate.
@@ -62,16 +65,21 @@ func (b *block) entry(id arrayID) []byte {
 	return b.raw[headerBytes+int(id)*entryBytes:][:entryBytes]
 }
 
-// allocate makes memory of all that was added, and copies what the arrays hold already.
-func (b *block) allocate(a memory.Allocator) {
+// allocate makes memory of all that was added, and copies what the arrays hold already. Without memory it changes
+// nothing and returns ErrNoMemory.
+func (b *block) allocate(a memory.Allocator) error {
 	if b.used <= len(b.raw) {
-		return
+		return nil
 	}
 	size := max(b.used, b.expects)
 	raw := a.Allocate(align(size + size/8))
+	if raw == nil {
+		return memory.ErrNoMemory
+	}
 	copy(raw, b.raw)
 	b.free(a)
 	b.raw = raw
+	return nil
 }
 
 // free gives the memory back.

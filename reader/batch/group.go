@@ -34,7 +34,7 @@ type groupMaker struct {
 }
 
 // selectSlots sets groups and groupOf, and the slots of each group.
-func (x *groupMaker) selectSlots(b *Batch, l *batchLayout) {
+func (x *groupMaker) selectSlots(b *Batch, l *batchLayout) error {
 	x.selector.sort(b.pieces)
 	x.selector.spans, x.selector.listed = x.selector.spans[:0], x.selector.listed[:0]
 	all := x.selector.grouping(l.groupings)
@@ -44,7 +44,9 @@ func (x *groupMaker) selectSlots(b *Batch, l *batchLayout) {
 		inverse = x.inverse
 	} else {
 		add[int32](&b.block, l.schema.groups.inverses, n)
-		b.block.allocate(l.allocator)
+		if err := b.block.allocate(l.allocator); err != nil {
+			return err
+		}
 		inverse = arrayOf[int32](&b.block, l.schema.groups.inverses)
 	}
 	x.groups = x.groups[:0]
@@ -70,6 +72,7 @@ func (x *groupMaker) selectSlots(b *Batch, l *batchLayout) {
 			x.groupOf[f] = int32(i)
 		}
 	}
+	return nil
 }
 
 // slots returns the number of slots of all features that may be in groups.

@@ -1,10 +1,17 @@
 package memory
 
-import "sync/atomic"
+import (
+	"errors"
+	"sync/atomic"
+)
+
+// ErrNoMemory is the error of a batch for which an Allocator has no memory.
+var ErrNoMemory = errors.New("out of memory: give smaller batches, or fewer of them (batch size, prefetch)")
 
 // An Allocator provides the memory of batches. Its methods are safe for concurrent use.
 type Allocator interface {
-	// Allocate returns n > 0 bytes with unspecified contents, aligned to 64 bytes. The caller owns them until Free.
+	// Allocate returns n > 0 bytes with unspecified contents, aligned to 64 bytes, or nil where there is no memory. The
+	// caller owns them until Free.
 	Allocate(n int) []byte
 	// Free frees a slice that Allocate returned. It is called once for each, with the whole slice.
 	Free(b []byte)
@@ -23,8 +30,9 @@ type Counted struct {
 }
 
 func (c *Counted) Allocate(n int) []byte {
-	c.bytes.Add(int64(n))
-	return c.Allocator.Allocate(n)
+	b := c.Allocator.Allocate(n)
+	c.bytes.Add(int64(len(b)))
+	return b
 }
 
 func (c *Counted) Free(b []byte) {
