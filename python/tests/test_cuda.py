@@ -72,8 +72,8 @@ def ids_of(batch, first):
     return torch.arange(first * LENGTH, (first + batch.rows) * LENGTH, device=batch.sparse.values.device)
 
 
-@pytest.mark.parametrize("stream", [False, True])
-def test_memory_outlives_its_copies(large, stream):
+@pytest.mark.parametrize(("stream", "pin_memory"), [(False, False), (True, False), (False, True)])
+def test_memory_outlives_its_copies(large, stream, pin_memory):
     """Copies are behind when the loader wants its memory back: the device is kept busy before each. Batches let go at
     once, so that the loader fills their memory anew as soon as it may."""
     wrong, held, first = [], 0, 0
@@ -87,6 +87,8 @@ def test_memory_outlives_its_copies(large, stream):
             torch.cuda.current_stream().wait_stream(other)
             moved.record_stream(torch.cuda.current_stream())
         else:
+            if pin_memory:  # as a DataLoader's pin_memory does; the pages are locked already
+                batch = batch.pin_memory()
             busy()
             moved = batch.to("cuda", non_blocking=True)
             del batch

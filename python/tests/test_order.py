@@ -638,3 +638,26 @@ def test_stateful_data_loader(parts, workers, steps):
     other.load_state_dict(state)
     assert [ids_of(b) for b in other] == epochs[0][steps:]  # after the last, none
     assert [ids_of(b) for b in other] == epochs[1]
+
+
+def test_a_state_of_workers_is_for_as_many(parts):
+    """A worker's state says where that worker is. With other ranks or workers rows would come twice: it is refused."""
+    table, _ = parts
+
+    def loader(rank, world, workers=2):
+        return StatefulDataLoader(data(table, batch_size=16, rank=rank, world_size=world, shards=4), batch_size=None,
+                                  num_workers=workers, multiprocessing_context=FORKSERVER)
+
+    first = loader(0, 4)
+    running = iter(first)
+    given = [b.index for b in itertools.islice(running, 3)]
+    state = json.loads(json.dumps(first.state_dict()))
+    rest = [b.index for b in running]
+    del running
+    again = loader(0, 4)
+    again.load_state_dict(state)
+    assert [b.index for b in again] == rest and not set(given) & set(rest)
+    other = loader(0, 2)
+    other.load_state_dict(state)
+    with pytest.raises(dsistore.UsageError, match=r"\[4, 2\].*there are \[2, 2\]"):
+        list(other)

@@ -173,3 +173,14 @@ def test_all_copies_are_begun_before_memory_is_kept(table, monkeypatch):
     moved = batch._moved(copy)
     assert happened == ["copied"] * 3 + ["kept"] and moved.dense.shape == (100, 1)
     assert torch.equal(moved.labels, batch.labels)
+
+
+def test_a_block_that_is_locked_already_is_not_copied(table):
+    """pin_memory gives such memory back as it is, and `to` what is there already. It is the engine's still: without a
+    note that it is locked, a later copy to a device would not keep it."""
+    batch = next(iter(table.torch(["dense_a"], batch_size=100)))
+    batch._block._locked = True
+    for same in (batch.to("cpu"), batch._moved(lambda t: t)):
+        assert same._block._locked and same._block.bytes().data_ptr() == batch._block.bytes().data_ptr()
+    copy = batch._moved(lambda t: t.clone())
+    assert not copy._block._locked and torch.equal(copy.dense, batch.dense)

@@ -62,11 +62,12 @@ def test_a_sample_list_is_the_rows_it_was_made_of(store, source):
         store.table("ads").scan(COLUMNS, sample_list="both")
 
 
-@pytest.mark.parametrize("kind", ["list", "numpy", "pyarrow", "parquet", "text"])
+@pytest.mark.parametrize("kind", ["list", "list of numpy", "numpy", "pyarrow", "parquet", "text"])
 def test_rows_are_named_by_keys(store, source, tmp_path, kind):
     wanted = [3, 5, 17, 90, 100_000]
     keys = {
-        "list": wanted, "numpy": np.array(wanted), "pyarrow": pa.array(wanted), "parquet": tmp_path / "keys.parquet",
+        "list": wanted, "list of numpy": list(np.array(wanted)), "numpy": np.array(wanted),
+        "pyarrow": pa.array(wanted), "parquet": tmp_path / "keys.parquet",
         "text": [tmp_path / "keys.txt"],
     }[kind]
     pq.write_table(pa.table({"other": [0] * 5, "session_id": wanted}), tmp_path / "keys.parquet")

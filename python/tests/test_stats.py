@@ -1,8 +1,11 @@
 """What dataset.stats() says of an epoch."""
 
 import pickle
+import threading
 
 import pytest
+
+import dsistore
 from conftest import ROWS
 
 FEATURES = ["user_list", "user_history", "dense_a"]
@@ -46,3 +49,23 @@ def test_it_counts_while_the_epoch_goes_on(table):
     copy = pickle.loads(pickle.dumps(data))
     assert copy.stats().rows == 0
     assert "200 rows in 2 batches" in str(data.stats())
+
+
+def test_stats_while_another_thread_ends_the_epoch(table):
+    """It is no error that the loader is closed between two steps of stats."""
+    data, wrong, over = table.torch(["dense_a"], batch_size=500), [], threading.Event()
+
+    def watch():
+        while not over.is_set():
+            try:
+                data.stats()
+            except dsistore.DsistoreError as e:
+                wrong.append(e)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    for _ in range(100):
+        list(data)
+    over.set()
+    thread.join()
+    assert not wrong, wrong[0]

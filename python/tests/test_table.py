@@ -11,6 +11,7 @@ import pytest
 
 import dsistore
 from conftest import ROWS, make_rows
+from dsistore import _engine
 from programs import dsi
 
 
@@ -257,6 +258,10 @@ def test_without_pyarrow_a_scan_says_what_to_install(table, monkeypatch):
     for read in (table.scan().to_arrow, table.scan().reader, lambda: iter(table.scan())):
         with pytest.raises(ImportError, match=r"pip install 'dsistore\[arrow\]'"):
             read()
+    opened = _engine.call("open_counts")["records"]
+    with pytest.raises(ImportError, match=r"pip install 'dsistore\[arrow\]'"):
+        table.take([0])
+    assert _engine.call("open_counts")["records"] == opened
 
 
 def test_a_profile_is_remembered(tmp_path):

@@ -6,6 +6,7 @@ import shutil
 import threading
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 import torch
@@ -27,7 +28,7 @@ def test_take_equals_the_source(table, source, n):
 
 @pytest.mark.parametrize("rows", [
     [3, 999, 3], (3, 999, 3), np.array([3, 999, 3]), np.array([3, 999, 3], np.uint16),
-    pa.array([3, 999, 3]), pa.chunked_array([[3, 999], [3]]),
+    pa.array([3, 999, 3]), pa.chunked_array([[3, 999], [3]]), pd.Series([3, 999, 3]),
     torch.tensor([3, 999, 3]), [np.int32(3), 999, 3], range(3, 4, 1)])
 def test_rows_may_be_any_integers(table, source, rows):
     got = table.take(rows, ["click", "user_history"])

@@ -2,7 +2,7 @@
 Arrow.
 
     table = dsistore.open("/data/store").table("ads")
-    for batch in table.torch(features=["user_*", "item_id"], labels=["click"], batch_size=4096):
+    for batch in table.torch(["user_*", "item_list_*"], labels="click", batch_size=4096):
         ...
 
 open           a Store, which has tables and ingests new data: Store.ingest

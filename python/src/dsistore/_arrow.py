@@ -35,13 +35,10 @@ def address(capsule: Any) -> int:
 
 def _capsule(records: int) -> Any:
     """A capsule with a new ArrowArrayStream of the engine's records."""
-    at = _api.PyMem_RawCalloc(1, _STREAM_BYTES)
-    try:
-        _engine.stream(at, records)
-    except BaseException:
-        _api.PyMem_RawFree(at)
-        raise
-    return _api.PyCapsule_New(at, _NAME, _engine.destructor())
+    # The capsule first: where the call is interrupted after the stream is there, the destructor ends it.
+    capsule = _api.PyCapsule_New(_api.PyMem_RawCalloc(1, _STREAM_BYTES), _NAME, _engine.destructor())
+    _engine.stream(address(capsule), records)
+    return capsule
 
 
 class Records:
@@ -54,12 +51,19 @@ class Records:
         return _capsule(self._records)
 
 
-def reader(stream: Any) -> pyarrow.RecordBatchReader:
-    """A pyarrow reader of a stream."""
+def need_pyarrow() -> None:
+    """Raises what to install where pyarrow is missing. It comes before the engine opens records for it."""
     try:
-        import pyarrow
+        import pyarrow  # noqa: F401
     except ImportError as e:
         raise ImportError("to read rows here needs pyarrow: pip install 'dsistore[arrow]'") from e
+
+
+def reader(stream: Any) -> pyarrow.RecordBatchReader:
+    """A pyarrow reader of a stream."""
+    need_pyarrow()
+    import pyarrow
+
     return pyarrow.RecordBatchReader.from_stream(stream)
 
 

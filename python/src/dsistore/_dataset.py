@@ -192,15 +192,16 @@ class Dataset(Generic[T]):
         same number of steps, and can be loaded with another world size.
 
         At the last batch of an epoch it is the end of that epoch; after the loop over the epoch it is the start of the
-        next one. So a job may save its own epoch with it at any step, and epoch + 1 after the loop. In the last step of
-        an epoch without drop_last, some ranks may have no batch left and have finished their loop.
+        next one. Save the job's epoch next to the state inside the loop, and epoch + 1 after the loop. In the last step
+        of an epoch without drop_last, some ranks may have no batch left and have finished their loop.
 
         If DataLoader workers iterate, only they know the position, and this is a UsageError: use torchdata's
-        StatefulDataLoader, which asks them.
+        StatefulDataLoader, which asks them. A worker knows its own batches alone: its state can be loaded with as many
+        ranks and workers.
         """
         of = {"store": self._table.uri, "table": self._table.params["table"], "snapshot": self._plan.snapshot,
               "plan_hash": self._plan.hash, "plan": dict(self._plan.parts), "drop_last": self._drop_last}
-        return self._state.save(of, self._shard_count())
+        return self._state.save(of, self._shard_count(), self._rank.find().world)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The next iteration continues from a state_dict of the same plan; later ones start at the first batch of their
@@ -211,7 +212,7 @@ class Dataset(Generic[T]):
         UsageError: the state has another plan, or another order because drop_last differs; the message says what
         differs. Running iterations do not change.
         """
-        self._state.load(state, self._plan, self._drop_last)
+        self._state.load(state, self._plan, self._drop_last, lambda: self._rank.find().world)
 
     def _shard_count(self, world: int | None = None) -> int:
         """In how many shards an epoch is read: those of a state, else those asked for, else the world size, which is

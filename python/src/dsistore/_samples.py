@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -77,7 +78,10 @@ def key_params(keys: Any, key: str | None, memory: int | None) -> dict[str, Any]
     for i, k in enumerate(keys):
         if k is None:
             raise errors.UsageError(f"keys: the one at {i} is None: no row can be named by it")
-        if isinstance(k, bool) or not isinstance(k, (int, str)):
-            raise errors.UsageError(f"keys: {k!r} at {i}: want integers or strings")
-        texts.append(str(k))
+        try:
+            if isinstance(k, bool):
+                raise TypeError
+            texts.append(k if isinstance(k, str) else str(operator.index(k)))
+        except TypeError:
+            raise errors.UsageError(f"keys: {k!r} at {i}: want integers or strings") from None
     return {**out, "key_texts": texts}

@@ -53,7 +53,9 @@ class LoaderState:
         if _worker.info() is None:
             self._start.set(at, shards)
         else:
-            self._restored, self._restored_shards = (at, begin), shards
+            self._restored = at, begin
+            if shards is not None:
+                self._restored_shards = shards
         self._position, self._begin, self._iterator = at, Position(at.epoch, begin), None
 
     def set_epoch(self, epoch: int) -> None:
@@ -96,8 +98,8 @@ class LoaderState:
         moved(start.batch, False, False)
         return start, begin, moved
 
-    def save(self, of: Mapping[str, Any], shards: int) -> dict[str, Any]:
-        """The state dictionary; of are the entries that say of which table and plan it is."""
+    def save(self, of: Mapping[str, Any], shards: int, world: int) -> dict[str, Any]:
+        """The state dictionary; of are the entries that say of which table and plan it is. There are world ranks."""
         working = _worker.info() is not None
         if not working and self._start.in_workers():
             raise errors.UsageError(
@@ -109,11 +111,18 @@ class LoaderState:
             "shards": shards,
         }
         if working:  # the workers' turns go on as they were; those of ranks begin anew where a job goes on
+            state["turns"] = self._turns(world)
             state["begin"] = self._begin.batch if self._begin.epoch == self._position.epoch else self._position.batch
         return state
 
-    def load(self, state: Mapping[str, Any], plan: Plan, drop_last: bool) -> None:
-        """Goes to the position of a state dictionary of the plan."""
+    @staticmethod
+    def _turns(world: int) -> list[int]:
+        """How many ranks take turns, and how many workers of each."""
+        info = _worker.info()
+        return [world, 1 if info is None else info.num_workers]
+
+    def load(self, state: Mapping[str, Any], plan: Plan, drop_last: bool, world: Callable[[], int]) -> None:
+        """Goes to the position of a state dictionary of the plan. world tells the number of ranks."""
         if not isinstance(state, Mapping):
             raise errors.UsageError(f"state {state!r}: want what state_dict gave")
         if state.get("format") != FORMAT:
@@ -133,6 +142,10 @@ class LoaderState:
             raise errors.UsageError(f"state: global_position {at.batch}: an epoch has {self._batches} batches")
         if not number(begin) or begin > at.batch:
             raise errors.UsageError(f"state: begin {begin!r}: want 0 to global_position, {at.batch}")
+        if "turns" in state and state["turns"] != (now := self._turns(world())):
+            raise errors.UsageError(
+                f"state: of a DataLoader's worker, of [ranks, workers] {state['turns']}, and there are {now}: a worker "
+                "knows its own batches alone. Go on with as many; states of num_workers=0 suit any number of ranks")
         self.set(at, state["shards"], begin)
 
 

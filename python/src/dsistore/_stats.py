@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from . import _engine
+from . import _engine, errors
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,14 @@ class Meter:
         handle = self._handle
         if handle is None or not handle.usable():  # of a process that this one was forked from: nothing was done here
             return self._last
-        return self._since(_engine.call("loader_stats", handle=handle.number))
+        try:
+            return self._since(_engine.call("loader_stats", handle=handle.number))
+        except errors.DsistoreError:
+            for _ in range(100):  # another thread closes it, and then says what it has done
+                if self._handle is not handle:
+                    return self._last
+                time.sleep(0.01)
+            raise
 
     def _since(self, done: dict[str, Any]) -> Stats:
         return Stats(seconds=time.perf_counter() - self._began, **done)

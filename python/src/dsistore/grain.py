@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from . import _engine
-from ._arrow import Records, reader
+from ._arrow import Records, need_pyarrow, reader
 from ._plan import TableRef
 from ._select import names
 
@@ -68,6 +68,7 @@ class TableSource:
         positions[positions < 0] += self._rows
         if not len(positions):
             return []
+        need_pyarrow()
         records = _engine.call("take", **self._table.params, **self._options, following=positions.tobytes(),
                                **_engine.recorded(self._job))
         out: list[Row] = []

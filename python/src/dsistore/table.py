@@ -111,8 +111,8 @@ class Store:
         profile      store for speed, balanced, or for size. The table remembers it; default: what it remembers, else
                      balanced
         overwrite    replaces the partitions that the source has rows of; a table without partitions as a whole. Rows
-                     that were deleted or erased are back if the source still has them: deleted_rows_replaced of the
-                     report counts deleted ones, but those that compaction has removed
+                     that were deleted or erased are back if the source still has them. The report counts replaced rows
+                     that were deleted (deleted_rows_replaced), but not those that compaction had removed
         take_copies  accepts files that have the same bytes as another file of the same partition; else they are
                      refused
         init         creates the store in a directory that is not empty
@@ -236,8 +236,8 @@ class Table:
                      list>``, whose indices are the inverse. "partial": lists that are slices of others share their
                      values too, as ``list_view``. Maps and folded columns are not deduplicated
         batch_size   maximum number of rows of a record batch
-        workers      number of threads of the engine
-        memory       maximum bytes of stripes in memory
+        workers      number of threads of the engine; default: one for each processor
+        memory       maximum bytes of stripes in memory; default: 256 MiB
         job          name of the job in usage records; default: DSISTORE_JOB of the environment, else the name of the
                      program
         lease        False: no lease is taken while the rows are read, for a read-only store. Snapshots that expire
@@ -305,6 +305,7 @@ class Table:
 
         UsageError: the table has no such row; NotFoundError: no such feature.
         """
+        _arrow.need_pyarrow()
         records = _engine.call(
             "take", **self._ref.params, features=names(features), following=_positions(rows), fold=fold or None,
             overlay=names(overlay) or None, workers=workers, memory=memory, no_lease=not lease or None,
@@ -411,8 +412,8 @@ class Table:
         """An IterableDataset of training batches (dsistore.torch.Batch), which the engine's threads prefetch.
 
         features    names, globs or sets, as in ``features``; nothing else is read. columns is another name for it
-        labels      names, globs or sets; one name ("click") gives [B], a list gives [B, L]. Default: the features with
-                    the role label. Null is 0; without presence= this is a warning
+        labels      names, globs or sets; one name ("click") gives [B], a list gives [B, L]. Default: those of role
+                    label that features selects. Null is 0; without presence= this is a warning
         integers    names, globs or sets of dense integers that come as int64, one tensor each. In other dense features,
                     an integer that float32 cannot hold is an error; it is never rounded
         sparse      names, globs or sets of dense integers (categories, keys) that come as id lists of length one, for
@@ -439,8 +440,8 @@ class Table:
         pin_memory  whether the engine's memory is page-locked; default: only with a CUDA device
         shards      number of shards of an epoch that are read at once; the order depends on it. Default: the world size
         prefetch    batches made ahead; default: workers + 4, or fewer if these need more than a quarter of memory
-        workers     number of threads of the engine
-        memory      maximum bytes of stripes in memory
+        workers     number of threads of the engine; default: one for each processor
+        memory      maximum bytes of stripes in memory; default: 256 MiB
         job         name of the job in usage records, as in ``scan``
         lease       False: no lease is taken while batches are read, as in ``scan``. Default: one is taken after 5
                     minutes, of a branch at once. It ends within a minute after the iteration, or with the process
@@ -528,8 +529,8 @@ class Table:
 def _positions(rows: Any) -> bytes:
     """Row positions as the engine takes them: 8 bytes each, little endian."""
     kind = getattr(getattr(rows, "dtype", None), "kind", None)
-    if kind in ("i", "u"):  # numpy's
-        packed: bytes = rows.astype("<i8").tobytes()
+    if kind in ("i", "u"):  # of numpy and pandas
+        packed: bytes = getattr(rows, "to_numpy", lambda: rows)().astype("<i8").tobytes()
         return packed
     for name in ("to_pylist", "tolist"):  # of pyarrow; of torch
         if hasattr(rows, name):
@@ -558,8 +559,8 @@ def open(uri: Path, storage_options: Mapping[str, Any] | None = None) -> Store:
     account_name and account_key. cache_dir and cache_size set a cache in a directory of this machine, which processes
     share. Options that are not given are taken from the environment.
 
-    The options apply to the store in the whole process. Until something has been read, the latest open with options
-    counts.
+    The options apply to the store in the whole process. If open is called several times before the first read, the
+    options of the last call apply.
     """
     return Store(uri, storage_options)
 

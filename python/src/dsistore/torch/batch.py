@@ -300,7 +300,10 @@ class Batch:
                 return out.copy_(t, non_blocking=non_blocking)
 
         current = module.current_stream(device)
-        return self._moved(copy, data_copy_stream)
+        out = self._moved(copy, data_copy_stream)
+        if out._block.device.type != "cpu":
+            out._streams.append(current)  # it is used there: parts that are made later, on another stream, must know
+        return out
 
     def pin_memory(self) -> Batch:
         """A copy in page-locked memory, from which ``to(device, non_blocking=True)`` does not wait."""

@@ -159,9 +159,14 @@ class TensorBlock:
         return np.ndarray(self.words[word + 1], dtype, self._memory, self._offset + self.words[word])
 
     def map(self, f: Callable[[torch.Tensor], torch.Tensor], stream: Any = None) -> TensorBlock:
-        """A copy of the block that f makes of its bytes, on a stream; default: the device's current one."""
+        """A copy of the block that f makes of its bytes, on a stream; default: the device's current one. The block
+        itself where f gives its bytes back, as pin_memory does of pages that are locked already: then they still are
+        the engine's, and are kept until a later copy of them is through."""
+        whole = self.bytes()
+        copy = f(whole)
+        if copy.device == whole.device and copy.data_ptr() == whole.data_ptr():
+            return self
         out = TensorBlock.__new__(TensorBlock)
-        copy = f(self.bytes())
         if self._locked and copy.device.type == "cuda":
             pages.keep_until_copied(self._memory, copy.device, stream)
         out.__setstate__({**self.__getstate__(), "_bytes": copy})

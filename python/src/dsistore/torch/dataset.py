@@ -82,7 +82,7 @@ class TorchDataset(Dataset[Batch], torch.utils.data.IterableDataset[Batch]):
     """Training batches of a table, in an order that depends only on the arguments and the epoch. Made by Table.torch,
     which lists all arguments.
 
-    Features: without labels, the features with the role label are labels. A feature with this role that is not
+    Features: without labels, those of role label that features selects are labels. A feature with this role that is not
     among labels is an ordinary feature if features has its name, and an error if only a glob or a set selects it. The
     features of integers come as int64, in Batch.integers. Other dense features, and labels, come as float32, which
     holds every integer up to 2^24 but few beyond: a batch with an integer that float32 cannot hold is a UsageError,
