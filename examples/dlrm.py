@@ -3,8 +3,8 @@
     make demo
     python examples/dlrm.py out/demo/store workload --features 'user_dense_*' 'user_list_*' 'item_list_*' --label click
 
-Dense features go into the bottom MLP. Each list of ids is hashed into an embedding table of its own, and so is each of
---ids, which are integers, keys too, of one id a row (user_id). --label is 0 or 1. With --output ikjt, lists that rows
+Dense features go into the bottom MLP. Each list of ids is hashed into an embedding table of its own. --ids names
+integer columns, such as user_id: each row is a list of one id. --label is 0 or 1. With --output ikjt, lists that rows
 share are looked up once; the losses are the same. --checkpoint writes model, optimizer and the place in the data; a run
 with --resume goes on as if it had never stopped.
 """

@@ -3,9 +3,9 @@
     make demo
     python examples/erase_users.py out/demo/store workload --users 3
 
-Deleting hides the rows from new snapshots, in a moment; time travel still finds them. Erasing rewrites what has them,
-drops the history that does, and searches what is left. It is a command of dsi, because it works for minutes on large
-tables.
+Deleting hides the rows from new snapshots, in a moment; time travel still finds them. Erasing rewrites the segments
+with these rows, expires old snapshots that have them, and searches the rest. It is a command of dsi, because it works
+for minutes on large tables.
 """
 
 import argparse

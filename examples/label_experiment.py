@@ -45,7 +45,7 @@ def main() -> None:
     print(f"overlay click_converted: {report['rows']:,} rows, {size(args.store) - before:,} bytes more; "
           f"a copy of the table is {before:,} bytes")
 
-    # The overlay replaces click for who asks for it, and for nobody else.
+    # Only readers that name the overlay see its click.
     table = store.table(args.table)
     for overlay in ([], ["click_converted"]):
         ones = rows_read = 0

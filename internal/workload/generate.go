@@ -45,7 +45,7 @@ func Generate(ctx context.Context, dir string, o Options) (Summary, error) {
 		}
 		sub := dir
 		if o.Partitions > 0 {
-			sub = filepath.Join(dir, partitionPath(t.windows[i].partition))
+			sub = filepath.Join(dir, partitionPath(o.FirstHour+t.windows[i].partition))
 		}
 		for f := range int64(o.Files) {
 			lo, hi := rows*f/int64(o.Files), rows*(f+1)/int64(o.Files)
@@ -64,8 +64,8 @@ func Generate(ctx context.Context, dir string, o Options) (Summary, error) {
 	return s, nil
 }
 
-func partitionPath(partition int) string {
-	at := time.UnixMilli(firstMillis + int64(partition)*hourMillis).UTC()
+func partitionPath(hour int) string {
+	at := time.UnixMilli(firstMillis + int64(hour)*hourMillis).UTC()
 	return filepath.Join(at.Format("ds=2006-01-02"), at.Format("hr=15"))
 }
 

@@ -62,6 +62,8 @@ type Options struct {
 	Codec  Codec  // default Zstd
 	// Partitions splits the rows over that many ds=.../hr=... directories, an hour each; 0: no directories.
 	Partitions int
+	// FirstHour is how many hours after 2026-11-01 00:00 UTC the first row comes.
+	FirstHour int
 	// Files is the number of files a partition; default 1.
 	Files int
 	// RowGroupRows bounds a row group, at most 131,072, the rows of a window. Default that, and 16,384 in the Hive map
@@ -159,6 +161,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Partitions < 0 || int64(o.Partitions) > o.Rows {
 		return o, fmt.Errorf("partitions %d: want 0 to %d, the rows", o.Partitions, o.Rows)
+	}
+	if o.FirstHour < 0 || o.FirstHour > maxFirstHour {
+		return o, fmt.Errorf("first hour %d: want 0 to %d", o.FirstHour, maxFirstHour)
 	}
 	if o.Files == 0 {
 		o.Files = 1

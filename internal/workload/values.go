@@ -2,10 +2,11 @@ package workload
 
 import "github.com/dsistore/dsistore/format/vector"
 
-// Time of the first row, and the time that a partition (or a window of a table without partitions) spans.
+// Time of the first hour's first row, and the time that a partition (or a window of a table without partitions) spans.
 const (
-	firstMillis = 1793491200000 // 2026-11-01T00:00:00Z
-	hourMillis  = 3600 * 1000
+	firstMillis  = 1793491200000 // 2026-11-01T00:00:00Z
+	hourMillis   = 3600 * 1000
+	maxFirstHour = 1_000_000 // a century later
 )
 
 // A span is where a unit's value lies in the values of a maker.

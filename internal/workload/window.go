@@ -79,7 +79,7 @@ func layOut(o Options) []windowSlot {
 			span := int64(hourMillis) / windows
 			out = append(out, windowSlot{
 				index: len(out), partition: int(p), first: first, rows: int(take),
-				millis: firstMillis + p*hourMillis + k*span, spanMillis: span,
+				millis: firstMillis + (int64(o.FirstHour)+p)*hourMillis + k*span, spanMillis: span,
 			})
 			first += take
 			left -= take

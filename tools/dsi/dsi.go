@@ -43,7 +43,7 @@ type grammar struct {
 	Samples change.Samples `cmd:"" group:"Change a table" help:"Create, list, show and drop sample lists: rows kept under a name."`
 	Branch  change.Branch  `cmd:"" group:"Change a table" help:"Create, list and drop branches: a snapshot, overlays and a sample list that are read together."`
 	Delete  change.Delete  `cmd:"" destructive:"" group:"Change a table" help:"Hide rows from new snapshots. Use erase to remove them physically." example:"dsi delete store ads --where 'user_id = 17'"`
-	Erase   maintain.Erase `cmd:"" destructive:"" group:"Change a table" help:"Remove rows physically, with the history that has them, and search the store for their keys." example:"dsi erase store ads --where 'user_id = 17' --drop-branches"`
+	Erase   maintain.Erase `cmd:"" destructive:"" group:"Change a table" help:"Remove rows physically, with the history that has them, and search the store for their keys." example:"dsi erase store ads --where 'user_id = 17' --dry-run"`
 
 	Verify  maintain.Verify  `cmd:"" group:"Look after a store" help:"Check that everything that the snapshots refer to is present and undamaged." example:"dsi verify store --deep"`
 	Repair  maintain.Repair  `cmd:"" group:"Look after a store" help:"Remove damaged data from tables. Without --apply, only say what would be lost." example:"dsi repair store"`
@@ -51,7 +51,7 @@ type grammar struct {
 	GC      maintain.GC      `cmd:"" destructive:"" group:"Look after a store" name:"gc" help:"Remove objects that nothing refers to." example:"dsi gc store"`
 	Leases  maintain.Leases  `cmd:"" group:"Look after a store" help:"List who holds which snapshots; end leases of owners that no longer run."`
 	Cache   read.Cache       `cmd:"" group:"Look after a store" help:"The local cache of object stores: show it, empty it, fill it before a job."`
-	Inspect describe.Inspect `cmd:"" group:"Look after a store" help:"Print the annotated bytes of a feature file or a pack." example:"dsi inspect pack-00000"`
+	Inspect describe.Inspect `cmd:"" group:"Look after a store" help:"Print the annotated bytes of a feature file or a pack." example:"dsi inspect store/74/74f16032a6b4c8d7d96623665a66975f/pack-000000"`
 
 	Version versionCommand `cmd:"" group:"Help" help:"Print the version, its commit, and what it was built with." example:"dsi version --json"`
 }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/internal/commandline"
 	"github.com/dsistore/dsistore/internal/plain"
 	"github.com/dsistore/dsistore/internal/version"
@@ -38,7 +39,7 @@ const (
 
 // meanings of the exit codes, for help.
 var meanings = map[int]string{
-	ExitDone: "done", ExitFailed: "failed", ExitUsage: "wrong arguments", ExitDamage: "verify or gc found damage",
+	ExitDone: "done", ExitFailed: "failed", ExitUsage: "wrong arguments", ExitDamage: "damage found",
 	ExitConflict: "another commit was in the way", ExitNotFound: "not found", ExitInterrupted: "interrupted",
 }
 
@@ -108,7 +109,7 @@ func report(ctx context.Context, name string, stderr io.Writer, err error) int {
 	case errors.As(err, &usage), errors.Is(err, reader.ErrSelection), errors.Is(err, selection.ErrQuery),
 		errors.Is(err, storage.ErrName):
 		return ExitUsage
-	case errors.Is(err, ErrDamage):
+	case errors.Is(err, ErrDamage), errors.Is(err, format.ErrCorrupt) && !errors.Is(err, format.ErrUnsupported):
 		return ExitDamage
 	case errors.Is(err, storage.ErrConflict):
 		return ExitConflict

@@ -107,7 +107,7 @@ func Tables(ctx context.Context, store *storage.Store, name string) ([]*storage.
 // TableArgs are the arguments of the commands on a table.
 type TableArgs struct {
 	StoreArg
-	Table string `arg:"" complete:"tables" help:"Name of the table. Commands that read also take TABLE@BRANCH."`
+	Table string `arg:"" complete:"tables" help:"Name of the table. Commands that read rows, and overlay add, also take TABLE@BRANCH."`
 }
 
 // Place returns the names of the store and of the table, perhaps with a branch.

@@ -11,7 +11,7 @@ import (
 // UsageFlags say how it is recorded what a command reads.
 type UsageFlags struct {
 	Job     string `placeholder:"NAME" help:"Name of the job in the usage records. Default: DSISTORE_JOB, else the command."`
-	NoUsage bool   `help:"Write no usage record. So does DSISTORE_USAGE=off."`
+	NoUsage bool   `help:"Write no usage record. DSISTORE_USAGE=off does the same."`
 }
 
 // Usage returns what the flags say of usage records. The default job is that of the command.

@@ -19,6 +19,7 @@ type Generate struct {
 	Layout     workload.Layout `default:"flat" help:"flat, one column per feature, or hivemap, features in map columns."`
 	Codec      workload.Codec  `default:"zstd" help:"zstd or snappy."`
 	Partitions int             `help:"Spread the rows over this many ds=/hr= directories, one hour each."`
+	FirstHour  int             `help:"Begin this many hours after 2026-11-01 00:00 UTC, to add to an earlier dump."`
 	Files      int             `default:"1" help:"Files per partition."`
 	Force      bool            `help:"Write into a directory that has files, and replace files of the same names."`
 }
@@ -38,7 +39,7 @@ func (c *Generate) Run(ctx context.Context, e *app.Env) error {
 	defer bar.Finish()
 	o := workload.Options{
 		Profile: c.Profile, Seed: c.Seed, Rows: rows, Order: c.Order, Layout: c.Layout, Codec: c.Codec,
-		Partitions: c.Partitions, Files: c.Files, Progress: bar.Set,
+		Partitions: c.Partitions, FirstHour: c.FirstHour, Files: c.Files, Progress: bar.Set,
 	}
 	if _, err := workload.NewTruth(o); err != nil {
 		return terminal.UsageError{Err: err}

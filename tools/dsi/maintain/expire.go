@@ -13,7 +13,7 @@ import (
 type Expire struct {
 	app.TableArgs
 	KeepLast    uint64        `help:"Keep this many of the newest, not counting snapshots that expire itself made." placeholder:"N"`
-	YoungerThan time.Duration `help:"Keep snapshots that were the newest within this time, such as 168h." placeholder:"TIME"`
+	YoungerThan time.Duration `help:"Keep snapshots that were the newest at any time within this period, such as 168h." placeholder:"TIME"`
 	DryRun      bool          `help:"Say what would expire, and who holds what, and change nothing."`
 }
 

@@ -46,7 +46,7 @@ func (t tableArgs) cached() app.TableArgs {
 // selectFlags select which rows are read.
 type selectFlags struct {
 	Partition  string   `placeholder:"EXPR" help:"Read the partitions that this selects, as in ds >= '2026-11-01' AND hr = 3. Default: all."`
-	Where      string   `placeholder:"EXPR" help:"Read the rows for which this is true, as in click = 1 AND (len(hist) > 3 OR sample(0.1, key=request_id, seed=7)). It sees values before --transform. Default: all."`
+	Where      string   `placeholder:"EXPR" help:"Read the rows for which this is true, as in 'click = 1 AND (len(hist) > 3 OR sample(0.1, key=request_id, seed=7))'. It sees values before --transform. Default: all."`
 	SampleList string   `placeholder:"NAME" help:"Read only the rows in this sample list (dsi samples). Default: all."`
 	Overlay    []string `placeholder:"NAME" help:"Apply this overlay when reading. May be repeated, lowest first; it takes precedence over the overlays of a branch."`
 	app.AtFlag
@@ -64,10 +64,10 @@ func (s selectFlags) planOptions(opts reader.PlanOptions) reader.PlanOptions {
 // readFlags select what the reading commands read.
 type readFlags struct {
 	selectFlags
-	Downsample string `placeholder:"EXPR" help:"Keep only a sample of the rows that match a condition, as in click = 0 AND sample(0.1, key=request_id, seed=7): a tenth of the rows with click = 0 stays. The label sample_weight is 10 for them, 1 for all others."`
+	Downsample string `placeholder:"EXPR" help:"Keep only a sample of the rows that match a condition, as in 'click = 0 AND sample(0.1, key=request_id, seed=7)': a tenth of the rows with click = 0 stays. The label sample_weight is 10 for them, 1 for all others."`
 	app.UsageFlags
 	NoLease   bool     `help:"Take no lease, for example if the store is read-only. Then a concurrent gc may delete files that are being read: those of a branch, or of any snapshot after 5 minutes."`
-	Transform []string `sep:"none" placeholder:"FEATURES=CHAIN" help:"Transform values, as in 'user_*=first(20)|mod(1000003)': first, mod, hash, sigrid_hash, clamp, log1p, bucketize, cast, fill, list, and scores.clamp and so on. May be repeated; a name goes before globs."`
+	Transform []string `sep:"none" placeholder:"FEATURES=CHAIN" help:"Transform values, as in 'user_history_*=first(20)|mod(1000003)': first, mod, hash, sigrid_hash, clamp, log1p, bucketize, cast, fill, list, and scores.clamp and so on. May be repeated; a name goes before globs."`
 }
 
 // plan opens what the arguments mean, and plans to read it as opts and the flags say.

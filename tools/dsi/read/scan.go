@@ -20,7 +20,7 @@ type Scan struct {
 	Features  []string  `required:"" complete:"features" help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions)."`
 	BatchSize int       `default:"4096" help:"Samples per batch."`
 	Epochs    int       `default:"1" help:"Read everything this many times."`
-	Dedup     app.Dedup `bare:"ikjt" help:"How lists that rows share are given: ikjt, once with an inverse (which --dedup alone means); partial, lists also share values; kjt, one list per row (without the flag)."`
+	Dedup     app.Dedup `bare:"ikjt" help:"How lists that rows share are given: kjt, one list per row (the default); ikjt, each shared list once, with an inverse (--dedup alone); partial, lists may also share values."`
 	shuffleFlags
 	Plan   bool   `help:"Print the plan and read nothing."`
 	Prices string `placeholder:"FILE" help:"File of prices (docs/guide/cost.md). Default: DSISTORE_PRICES, else the price list of S3 or Google Cloud Storage."`
