@@ -1,6 +1,7 @@
 package gcs
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -54,7 +55,8 @@ func refusal(a *http.Response) *answerError {
 		if len(told.Error.Errors) > 0 {
 			e.reason = told.Error.Errors[0].Reason
 		}
-	} else if strings.HasPrefix(a.Header.Get("Content-Type"), "text/plain") { // of alt=media; others are pages
+	} else if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("<")) {
+		// Answers to alt=media are a bare text, which the service calls text/html. What begins with "<" is a page.
 		e.message = string(data)
 	}
 	e.message = strings.Join(strings.Fields(e.message), " ")

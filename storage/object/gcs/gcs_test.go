@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -263,6 +264,38 @@ func TestErrors(t *testing.T) {
 	for _, err := range none.List(t.Context(), "", "") {
 		if err == nil || !strings.Contains(err.Error(), "no-such-bucket") {
 			t.Errorf("list of no bucket: %v", err)
+		}
+	}
+}
+
+// Errors of reads are bare texts that the service calls HTML: a missing bucket is no missing object, and the reason of
+// others is told. A page of a proxy is not.
+func TestErrorsOfReads(t *testing.T) {
+	for _, c := range []struct {
+		status    int
+		body      string
+		is, isNot error
+		says      string
+	}{
+		{404, "No such object: tables/store/a", object.ErrNotFound, object.ErrNoBucket, "object not found: a"},
+		{404, "The specified bucket does not exist.", object.ErrNoBucket, object.ErrNotFound, "tables"},
+		{403, "me@example does not have storage.objects.get access.", object.ErrDenied, nil, "storage.objects.get"},
+		{400, "User project specified is invalid.", nil, object.ErrNotFound, "User project"},
+		{403, "\n<!DOCTYPE html><p>hush</p>", object.ErrDenied, nil, "403 Forbidden"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Query().Get("alt") != "media" {
+				t.Error(r.URL)
+			}
+			w.Header().Set("Content-Type", "text/html; charset=UTF-8")
+			w.WriteHeader(c.status)
+			fmt.Fprint(w, c.body)
+		}))
+		err := open(t, server.URL).ReadAt(t.Context(), "a", make([]byte, 1), 0)
+		server.Close()
+		if err == nil || c.is != nil && !errors.Is(err, c.is) || c.isNot != nil && errors.Is(err, c.isNot) ||
+			!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%d %q: %v", c.status, c.body, err)
 		}
 	}
 }
