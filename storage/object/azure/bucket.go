@@ -37,6 +37,7 @@ func OpenBucket(uri string, o Options) (*Bucket, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.Reader.Get = s.get // blobs of other programs have any name
 	return &Bucket{store: s}, nil
 }
 

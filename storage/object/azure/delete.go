@@ -40,7 +40,7 @@ const batch = 256
 // by one.
 func (s *Store) DeleteAll(ctx context.Context, names []string) error {
 	for _, name := range names {
-		if err := object.ValidateName(name); err != nil {
+		if err := validateName(name); err != nil {
 			return err
 		}
 	}

@@ -55,7 +55,7 @@ func Open(uri string, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{at: at, clock: &clock{}}
-	s.Reader = remote.Reader{Get: s.get, Head: s.Stat}
+	s.Reader = remote.Reader{Get: s.getObject, Head: s.Stat}
 	if s.client, err = client(at, o, s.clock); err != nil {
 		return nil, fmt.Errorf("store %s: %w", at.URI(), err)
 	}
@@ -71,15 +71,38 @@ func (s *Store) HighLatency() bool { return true }
 // Margin says that the service dates objects by whole seconds, and perhaps by when their requests came in.
 func (s *Store) Margin() time.Duration { return time.Minute }
 
+// validateName returns an error if no object of a store may have the name.
+func validateName(name string) error {
+	if err := object.ValidateName(name); err != nil {
+		return err
+	}
+	if dotted(name) {
+		return fmt.Errorf("object name %q: Azure drops a dot at the end of a component", name)
+	}
+	return nil
+}
+
+// dotted reports whether a component of a path ends with a dot, which the service drops: "a./b" would be the blob
+// "a/b", and two names the same object.
+func dotted(path string) bool { return strings.HasSuffix(path, ".") || strings.Contains(path, "./") }
+
 // blob returns a client of an object, if it may have the name.
 func (s *Store) blob(name string) (*blockblob.Client, error) {
-	if err := object.ValidateName(name); err != nil {
+	if err := validateName(name); err != nil {
 		return nil, err
 	}
 	return s.client.NewBlockBlobClient(s.at.Prefix + name), nil
 }
 
-// get asks for a range of an object.
+// getObject is get for an object of a store.
+func (s *Store) getObject(ctx context.Context, name, version string, off, n int64) (remote.Answer, error) {
+	if err := validateName(name); err != nil {
+		return remote.Answer{}, err
+	}
+	return s.get(ctx, name, version, off, n)
+}
+
+// get asks for a range of an object, of any name.
 func (s *Store) get(ctx context.Context, name, version string, off, n int64) (remote.Answer, error) {
 	ask := &blob.DownloadStreamOptions{Range: blob.HTTPRange{Offset: off, Count: n}}
 	if version != "" {

@@ -50,7 +50,9 @@ func ParseURI(uri string) (Location, error) {
 	if at.Container == "" || strings.ContainsAny(at.Container, "/.") {
 		return Location{}, fmt.Errorf("no container: %s", want)
 	}
-	at.Prefix, err = remote.ParsePrefix(u.Path)
+	if at.Prefix, err = remote.ParsePrefix(u.Path); err == nil && dotted(at.Prefix) {
+		err = fmt.Errorf("prefix %q: Azure drops a dot at the end of a component", at.Prefix)
+	}
 	return at, err
 }
 

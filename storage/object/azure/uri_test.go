@@ -13,7 +13,7 @@ import (
 func TestURIs(t *testing.T) {
 	for uri, want := range map[string]string{
 		"az://c": "az://c", "az://c/": "az://c", "az://c/p/q/": "az://c/p/q", "az://c/a=1": "az://c/a=1",
-		"abfs://c/p": "az://c/p",
+		"abfs://c/p": "az://c/p", "az://c/.p/q.r": "az://c/.p/q.r",
 		"abfss://c@account.dfs.core.windows.net/p/": "abfss://c@account.dfs.core.windows.net/p",
 	} {
 		at, err := ParseURI(uri)
@@ -24,7 +24,8 @@ func TestURIs(t *testing.T) {
 	for _, uri := range []string{
 		"az://", "az:///p", "gs://c", "az://c/../d", "az://c//d", "az://key:hush@c/p", "az://hush@c/p",
 		"az://c/p?sig=hush", "az://c#hush", "abfss://c:hush@account.dfs.core.windows.net/p", "abfss://c@elsewhere/p",
-		"az://c/" + strings.Repeat("p/", 300) + "q",
+		"az://c/" + strings.Repeat("p/", 300) + "q", "az://c/p.", "az://c/p./q",
+		"abfss://c@a.dfs.core.windows.net/p./q",
 	} {
 		if _, err := ParseURI(uri); err == nil || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%s: %v", uri, err)
