@@ -20,6 +20,11 @@ type Client struct {
 	under  Doer
 	kindOf func(*http.Request) object.Kind
 	all    *object.TrafficCounter // of the service; nil: nothing is counted
+
+	// AboutOneName reports whether an answer 429 says that one name is written too often, and not that the host has too
+	// many requests. It may read the answer's body if it leaves it as it was. nil: no answer does. It is set before the
+	// first request.
+	AboutOneName func(*http.Response) bool
 }
 
 // New returns a Client that sends through under. Its requests are counted as those of a service, which is named as the
@@ -62,15 +67,17 @@ func (c *Client) send(h *host, r *http.Request, cancel context.CancelFunc) (*htt
 		cancel()
 		return nil, err
 	}
-	if throttled(answer) {
-		h.places.cut(sent)
-	} else if answer.StatusCode < http.StatusInternalServerError {
-		h.places.raise()
-	}
 	answer.Body = &body{ReadCloser: answer.Body, down: down, done: func() {
 		h.places.release()
 		cancel()
 	}}
+	switch {
+	case answer.StatusCode == http.StatusTooManyRequests && c.AboutOneName != nil && c.AboutOneName(answer):
+	case throttled(answer):
+		h.places.cut(sent)
+	case answer.StatusCode < http.StatusInternalServerError:
+		h.places.raise()
+	}
 	return answer, nil
 }
 

@@ -22,6 +22,7 @@ type answerError struct {
 	status          int
 	reason, message string // reason is a word, or empty
 	header          http.Header
+	oneName         bool // the object was written too often: see aboutOneName
 }
 
 func (e *answerError) Error() string {
@@ -60,10 +61,24 @@ func refusal(a *http.Response) *answerError {
 		e.message = string(data)
 	}
 	e.message = strings.Join(strings.Fields(e.message), " ")
+	e.oneName = e.status == http.StatusTooManyRequests && strings.Contains(e.message, "object mutation operations")
 	if len(e.message) > maxMessage {
 		e.message = e.message[:maxMessage] + "..."
 	}
 	return e
+}
+
+// aboutOneName reports whether an answer says that one object was written too often: the service takes about one write
+// of a name per second, whether it has an effect or not. It leaves the body as it was.
+func aboutOneName(a *http.Response) bool {
+	data, _ := io.ReadAll(io.LimitReader(a.Body, maxError)) // who reads on gets the error
+	read := *a
+	read.Body = io.NopCloser(bytes.NewReader(data))
+	a.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(data), a.Body), a.Body}
+	return refusal(&read).oneName
 }
 
 // throttled reports whether the service has too many requests.

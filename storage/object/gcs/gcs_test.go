@@ -16,6 +16,7 @@ import (
 
 	"github.com/dsistore/dsistore/internal/objectserver"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/endpoint"
 	"github.com/dsistore/dsistore/storage/object/objecttest"
 	"github.com/dsistore/dsistore/storage/object/remote/remotetest"
 
@@ -31,11 +32,11 @@ var (
 	content = remotetest.Content
 )
 
-// open returns an empty store of a server, at a prefix of its own, by way of what listens at an endpoint.
-func open(t *testing.T, endpoint string) object.Store {
+// open returns an empty store of a server, at a prefix of its own, by way of what listens at a URL.
+func open(t *testing.T, at string) object.Store {
 	t.Helper()
 	store, err := object.OpenWith(fmt.Sprintf("gs://%s/store-%d", bucket, stores.Add(1)),
-		map[string]string{"endpoint_url": endpoint})
+		map[string]string{"endpoint_url": at})
 	must(t, err)
 	return store
 }
@@ -69,6 +70,28 @@ func TestConformanceUnderFaults(t *testing.T) {
 
 func TestRaces(t *testing.T) {
 	objecttest.Races(t, open(t, objectserver.StartGCS(t, bucket).Endpoint))
+}
+
+// The service takes one write of a name per second. Creations that it refuses for that are told that the name is taken,
+// as soon as it is, and the refusals say nothing of how many requests the host takes.
+func TestRacesForALimitedName(t *testing.T) {
+	limited, refused := startLimited(t, objectserver.StartGCS(t, bucket).Endpoint)
+	sessions := startSessions(t, limited)
+	s, n := open(t, sessions.URL), 0
+	begin := time.Now()
+	must(t, object.Probe(t.Context(), s, func() string { n++; return fmt.Sprintf("races/%d", n) }))
+	for i := range 3 { // by one request, and as an upload of two chunks
+		name := fmt.Sprintf("taken/%d", i)
+		must(t, s.PutIfAbsent(t.Context(), name, nil))
+		if err := put(t.Context(), s, name, large(i*9<<20)); !errors.Is(err, object.ErrExists) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	c := endpoint.CountsOf(strings.TrimPrefix(sessions.URL, "http://"))
+	// To send each again until it is looked at takes 100 s.
+	if took := time.Since(begin); refused.Load() < 31 || c.Throttled > 0 || took > 50*time.Second {
+		t.Errorf("%d refused, %+v, in %s", refused.Load(), c, took)
+	}
 }
 
 // An object of several chunks is whole, of those that race for a name one wins, and what is aborted makes none.

@@ -9,10 +9,13 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // sessions holds resumable uploads as Google's documentation says, which fake-gcs-server does not: a chunk must begin
@@ -151,8 +154,55 @@ func (s *sessions) chunk(w http.ResponseWriter, r *http.Request, one *session, b
 		return
 	}
 	defer a.Body.Close()
-	one.answer, _ = io.ReadAll(a.Body)
-	one.status = a.StatusCode
-	w.WriteHeader(one.status)
-	_, _ = w.Write(one.answer)
+	answer, _ := io.ReadAll(a.Body)
+	if a.StatusCode != http.StatusTooManyRequests {
+		one.answer, one.status = answer, a.StatusCode
+	}
+	w.WriteHeader(a.StatusCode)
+	_, _ = w.Write(answer)
+}
+
+var written = regexp.MustCompile(`"name":"([^"]*)"`)
+
+// startLimited starts what passes one write of a name per second on to a server, and refuses others as the service
+// does: whether they would have an effect or not. refused says how many.
+func startLimited(t *testing.T, endpoint string) (at string, refused *atomic.Int64) {
+	t.Helper()
+	to, err := url.Parse(endpoint)
+	must(t, err)
+	refused = &atomic.Int64{}
+	var mu sync.Mutex
+	last := map[string]time.Time{} // by name; guarded by mu
+	pass := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("uploadType") == "multipart" {
+			body, err := io.ReadAll(r.Body)
+			name := written.FindSubmatch(body)
+			if err != nil || name == nil {
+				t.Errorf("%s: %v", r.URL, err)
+				return
+			}
+			mu.Lock()
+			now := time.Now()
+			late := now.Sub(last[string(name[1])]) >= time.Second
+			if late {
+				last[string(name[1])] = now
+			}
+			mu.Unlock()
+			if !late {
+				refused.Add(1)
+				w.Header().Set("Content-Type", "application/json; charset=UTF-8")
+				w.WriteHeader(http.StatusTooManyRequests)
+				text := fmt.Sprintf("The object tables/%s exceeded the rate limit for object mutation operations "+
+					"(create, update, and delete). Please reduce your request rate.", name[1])
+				fmt.Fprintf(w, `{"error": {"code": 429, "message": %q, "errors": [{"message": %[1]q, "domain": `+
+					`"usageLimits", "reason": "rateLimitExceeded"}]}}`, text)
+				return
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+		}
+		pass.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, refused
 }

@@ -65,6 +65,7 @@ func Open(uri string, o Options) (*Store, error) {
 		client: client, requests: endpoint.New(client, schemes[0], kindOf),
 		endpoint: strings.TrimSuffix(address.String(), "/"), at: at,
 	}
+	s.requests.AboutOneName = aboutOneName
 	s.Reader = remote.Reader{Get: s.get, Head: s.Stat}
 	if signed {
 		if s.tokens, err = newTokens(client, o); err != nil {
@@ -209,7 +210,7 @@ func newMetadata(key, id string) metadata {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// put makes an object by one request, if the name has a generation; "": whatever it has.
+// put makes an object by one request, if the name has a generation, "0" being none; "": whatever it has.
 func (s *Store) put(ctx context.Context, key string, data []byte, id, generation string) error {
 	m := newMetadata(key, id)
 	m.CRC32C = base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, crc32.Checksum(data, castagnoli)))
@@ -222,7 +223,7 @@ func (s *Store) put(ctx context.Context, key string, data []byte, id, generation
 		query.Set("ifGenerationMatch", generation)
 	}
 	boundary := rand.Text()
-	_, _, err = s.call(ctx, &request{
+	r := &request{
 		method: http.MethodPost, url: s.uploads(query),
 		header: http.Header{"Content-Type": {"multipart/related; boundary=" + boundary}},
 		body: [][]byte{
@@ -230,8 +231,27 @@ func (s *Store) put(ctx context.Context, key string, data []byte, id, generation
 				"--%[1]s\r\nContent-Type: %[3]s\r\n\r\n", boundary, about, contentType),
 			data, fmt.Appendf(nil, "\r\n--%s--\r\n", boundary),
 		},
+	}
+	return again(ctx, func() error {
+		_, _, err := s.callOnce(ctx, r)
+		if generation == "0" {
+			err = s.lostRace(ctx, key, err)
+		}
+		return err
 	})
-	return err
+}
+
+// lostRace returns the error of a creation as that of a condition, where the service has refused it because the name
+// was written too often and there is an object: to send it again until the service looks would take seconds.
+func (s *Store) lostRace(ctx context.Context, key string, err error) error {
+	var refused *answerError
+	if !errors.As(err, &refused) || !refused.oneName {
+		return err
+	}
+	if _, derr := s.describe(ctx, key, key); derr != nil {
+		return err
+	}
+	return &answerError{status: http.StatusPreconditionFailed, header: refused.header}
 }
 
 // made returns nil if a creation made its object, whatever error it ended with, and ErrExists if another one did.

@@ -90,12 +90,12 @@ func (u *upload) Begin(ctx context.Context) error {
 func (u *upload) AtOnce() int { return 1 }
 
 func (u *upload) Part(ctx context.Context, number int, data []byte) error {
-	return u.s.wrap(ctx, u.name, u.s.resume(ctx, u.session, data, int64(number)*remote.PartBytes, -1))
+	return u.s.wrap(ctx, u.name, u.resume(ctx, data, int64(number)*remote.PartBytes, -1))
 }
 
 func (u *upload) Complete(ctx context.Context, n int, last []byte) error {
 	from := int64(n) * remote.PartBytes
-	err := u.s.resume(ctx, u.session, last, from, from+int64(len(last)))
+	err := u.resume(ctx, last, from, from+int64(len(last)))
 	return u.s.made(ctx, u.name, u.key, u.id, err)
 }
 
@@ -111,7 +111,7 @@ func (u *upload) Abort(ctx context.Context) {
 
 // resume sends a chunk of an upload, and what is left of it where the service has kept a part. total is the object's
 // size, with its last chunk; else -1.
-func (s *Store) resume(ctx context.Context, session string, chunk []byte, from, total int64) error {
+func (u *upload) resume(ctx context.Context, chunk []byte, from, total int64) error {
 	size := "*"
 	if total >= 0 {
 		size = strconv.FormatInt(total, 10)
@@ -119,7 +119,7 @@ func (s *Store) resume(ctx context.Context, session string, chunk []byte, from, 
 	done, ask := 0, false // ask how much the service has, before anything is sent
 	retry := endpoint.NewRetry()
 	for {
-		r := &request{method: http.MethodPut, url: session, unsigned: true, header: http.Header{}}
+		r := &request{method: http.MethodPut, url: u.session, unsigned: true, header: http.Header{}}
 		if rest := chunk[done:]; ask || len(rest) == 0 { // of an object without bytes
 			r.header.Set("Content-Range", "bytes */"+size)
 		} else {
@@ -127,7 +127,10 @@ func (s *Store) resume(ctx context.Context, session string, chunk []byte, from, 
 			r.header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%s", at, at+int64(len(rest))-1, size))
 			r.body = [][]byte{rest}
 		}
-		kept, complete, err := s.resumeOnce(ctx, r)
+		kept, complete, err := u.s.resumeOnce(ctx, r)
+		if total >= 0 {
+			err = u.s.lostRace(ctx, u.key, err)
+		}
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return ctx.Err()
