@@ -66,8 +66,18 @@ type request struct {
 	unsigned    bool     // it carries no token: the URL is enough, and may lead elsewhere
 }
 
-// once sends a request. The caller closes the answer's body. An answer that says no is an answerError.
+// once sends a request, and again where the service refuses its token and there may be another. The caller closes the
+// answer's body. An answer that says no is an answerError.
 func (s *Store) once(ctx context.Context, r *request) (*http.Response, error) {
+	a, by, err := s.send(ctx, r)
+	if status(err) == http.StatusUnauthorized && by != "" && s.tokens.drop(by) {
+		a, _, err = s.send(ctx, r)
+	}
+	return a, err
+}
+
+// send sends a request. by is the token that it carries, as its header has it; empty: none.
+func (s *Store) send(ctx context.Context, r *request) (_ *http.Response, by string, _ error) {
 	parts, size := make([]io.Reader, len(r.body)), int64(0)
 	for i, p := range r.body {
 		parts[i] = bytes.NewReader(p)
@@ -79,7 +89,7 @@ func (s *Store) once(ctx context.Context, r *request) (*http.Response, error) {
 	}
 	ask, err := http.NewRequestWithContext(ctx, r.method, r.url, body)
 	if err != nil {
-		return nil, bare(err)
+		return nil, by, bare(err)
 	}
 	ask.ContentLength = size
 	for name, values := range r.header {
@@ -88,19 +98,20 @@ func (s *Store) once(ctx context.Context, r *request) (*http.Response, error) {
 	ask.Header.Set("User-Agent", "dsistore")
 	if s.tokens != nil && !r.unsigned {
 		if err := s.tokens.sign(ask); err != nil {
-			return nil, err
+			return nil, "", err
 		}
+		by = ask.Header.Get("Authorization")
 	}
 	a, err := s.requests.Do(ask)
 	if err != nil {
-		return nil, bare(err)
+		return nil, by, bare(err)
 	}
 	goesOn := a.StatusCode == http.StatusPermanentRedirect && r.method == http.MethodPut // an upload
 	if a.StatusCode < 300 || goesOn {
-		return a, nil
+		return a, by, nil
 	}
 	defer a.Body.Close()
-	return nil, refusal(a)
+	return nil, by, refusal(a)
 }
 
 // again calls f until it succeeds, or its error says that it will not, or endpoint.Retry that it was enough.

@@ -36,10 +36,16 @@ var kinds = map[google.CredentialsType]bool{
 type tokens struct {
 	find func() (oauth2.TokenSource, error)
 
-	mu     sync.Mutex // held while a token is fetched: requests wait for one
-	source oauth2.TokenSource
-	had    bool // there was a token: what is wrong now may go again
+	mu      sync.Mutex // held while a token is fetched: requests wait for one
+	source  oauth2.TokenSource
+	had     bool      // there was a token: what is wrong now may go again
+	last    string    // token that was signed with, as the header has it; empty: it was dropped
+	dropped time.Time // when one was, the last time
 }
+
+// keptFor is how long a token is used at least that came in place of one that was refused: another would be refused
+// too.
+const keptFor = time.Minute
 
 // newTokens returns the tokens of the credentials that the options or the environment name. It reads files, and makes
 // no request.
@@ -127,6 +133,7 @@ func (t *tokens) sign(r *http.Request) error {
 	if err == nil {
 		t.had = true
 		token.SetAuthHeader(r)
+		t.last = r.Header.Get("Authorization")
 		return nil
 	}
 	var answer *oauth2.RetrieveError
@@ -136,6 +143,21 @@ func (t *tokens) sign(r *http.Request) error {
 	var network *url.Error
 	final := !t.had && !errors.As(err, &network)
 	return &errToken{fmt.Errorf("no token (is GOOGLE_APPLICATION_CREDENTIALS set?): %w", bare(err)), final}
+}
+
+// drop forgets a token that the service has refused, now and then before it expires. It reports whether requests are
+// signed with another one now.
+func (t *tokens) drop(refused string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.last != refused: // another request has dropped it
+		return true
+	case time.Since(t.dropped) < keptFor:
+		return false
+	}
+	t.source, t.last, t.dropped = nil, "", time.Now() // the source has it, too
+	return true
 }
 
 // refusedToken returns what a service says that gives no token, in one line.

@@ -100,6 +100,32 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// A token that the service refuses before it expires is fetched anew, once for all requests that carry it. One that is
+// refused soon after that is not.
+func TestRevokedToken(t *testing.T) {
+	i := newIssuer(t, 3600)
+	s := i.open(t, Options{CredentialsJSON: i.key(t)})
+	if _, err := s.Stat(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	i.issued.Add(1) // to somebody else: the last is the only one that is taken
+	err := object.Parallel(t.Context(), 16, 16, func(ctx context.Context, _ int) error {
+		_, err := s.Stat(ctx, "a")
+		return err
+	})
+	if err != nil || i.asked.Load() != 2 {
+		t.Errorf("asked for %d tokens: %v", i.asked.Load(), err)
+	}
+	i.issued.Add(1)
+	if _, err := s.Stat(t.Context(), "a"); !errors.Is(err, object.ErrDenied) || i.asked.Load() != 2 {
+		t.Errorf("asked for %d tokens: %v", i.asked.Load(), err)
+	}
+	s.tokens.dropped = time.Now().Add(-keptFor)
+	if _, err := s.Stat(t.Context(), "a"); err != nil || i.asked.Load() != 3 {
+		t.Errorf("asked for %d tokens: %v", i.asked.Load(), err)
+	}
+}
+
 // Credentials come from options, from GOOGLE_APPLICATION_CREDENTIALS, or from where gcloud writes them.
 func TestSources(t *testing.T) {
 	i := newIssuer(t, 3600)
