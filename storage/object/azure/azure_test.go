@@ -222,6 +222,41 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// Errors tell the reasons of a service that show no secret: a clock that is wrong, a signature whose time is over, a
+// header that the service does not take.
+func TestReasons(t *testing.T) {
+	code, detail := "", ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("x-ms-error-code", code)
+		w.Header().Set("Content-Type", "application/xml")
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprintf(w, "\ufeff<?xml version=\"1.0\" encoding=\"utf-8\"?><Error><Code>%s</Code>"+
+			"<Message>m\nTime:t</Message>%s</Error>", code, detail)
+	}))
+	t.Cleanup(server.Close)
+	s, err := object.OpenWith("az://tables/store", map[string]string{"endpoint": server.URL, "anon": "true"})
+	must(t, err)
+	for _, c := range []struct{ code, detail, says string }{
+		{"AuthenticationFailed", "<AuthenticationErrorDetail>Signature not valid in the specified time frame: " +
+			"Start [a] - Expiry [b]</AuthenticationErrorDetail>",
+			"AuthenticationFailed: Signature not valid in the specified time frame: Start [a] - Expiry [b]"},
+		{"AuthenticationFailed", "<AuthenticationErrorDetail>Request date header too old: 'x'\n" +
+			"</AuthenticationErrorDetail>", "AuthenticationFailed: Request date header too old: 'x'"},
+		{"AuthenticationFailed", "<AuthenticationErrorDetail>The MAC signature found in the HTTP request 'hush' is " +
+			"not the same as any computed signature. Server used following string to sign: 'hush'." +
+			"</AuthenticationErrorDetail>", "AuthenticationFailed"},
+		{"InvalidHeaderValue", "<HeaderName>x-ms-version</HeaderName><HeaderValue>hush</HeaderValue>",
+			"InvalidHeaderValue: header x-ms-version"},
+		{"AuthenticationFailed", "<not XML hush", "AuthenticationFailed"},
+	} {
+		code, detail = c.code, c.detail
+		err := s.ReadAt(t.Context(), "a", make([]byte, 1), 0)
+		if !errors.Is(err, object.ErrDenied) || !strings.HasSuffix(err.Error(), ": "+c.says) {
+			t.Errorf("%v: want %s", err, c.says)
+		}
+	}
+}
+
 // A service that lists names in another order, or is another kind of account, is an error: objects could be missed.
 func TestOrder(t *testing.T) {
 	var names []string

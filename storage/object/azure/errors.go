@@ -1,7 +1,9 @@
 package azure
 
 import (
+	"bytes"
 	"context"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
 
@@ -53,13 +56,16 @@ func answer(err error) (status int, code bloberror.Code) {
 }
 
 // short is an error of the SDK without the request's URL, which may have a signature, and the answer's headers and
-// body; where there is an id, support asks for it.
+// body, but for a reason that shows no secret; where there is an id, support asks for it.
 func short(err error) error {
 	var response *azcore.ResponseError
 	if errors.As(err, &response) {
 		text := response.ErrorCode
 		if text == "" {
 			text = fmt.Sprintf("status %d", response.StatusCode)
+		}
+		if why := reason(response.RawResponse); why != "" {
+			text += ": " + why
 		}
 		if r := response.RawResponse; r != nil && r.Header.Get("X-Ms-Request-Id") != "" {
 			text += " (request " + r.Header.Get("X-Ms-Request-Id") + ")"
@@ -77,3 +83,41 @@ func short(err error) error {
 	}
 	return remote.Lost(err)
 }
+
+// reasons begin the details of an answer that may be shown. Others have what was signed, and with what.
+var reasons = []string{"Signature not valid in the specified time frame", "Request date header too old"}
+
+// reason returns what an answer's body says of why a request was refused, in one line: of its time, by the clocks of
+// both sides, or which header it was. Empty: nothing that may be shown.
+func reason(r *http.Response) string {
+	if r == nil {
+		return ""
+	}
+	body, err := runtime.Payload(r) // the SDK has read it
+	if err != nil {
+		return ""
+	}
+	var told struct {
+		Detail string `xml:"AuthenticationErrorDetail"`
+		Header string `xml:"HeaderName"`
+	}
+	if xml.Unmarshal(bytes.TrimPrefix(body, []byte("\ufeff")), &told) != nil {
+		return ""
+	}
+	why := ""
+	for _, begin := range reasons {
+		if strings.HasPrefix(told.Detail, begin) {
+			why = told.Detail
+		}
+	}
+	if told.Header != "" {
+		why = strings.TrimPrefix(why+"; header "+told.Header, "; ")
+	}
+	if why = strings.Join(strings.Fields(why), " "); len(why) > maxReason {
+		why = why[:maxReason] + "..."
+	}
+	return why
+}
+
+// maxReason is of how many bytes a reason is shown.
+const maxReason = 300
