@@ -59,14 +59,14 @@ func StartProxy(t testing.TB, endpoint string) *Proxy {
 
 // RunProxy starts a proxy to an endpoint, which stop ends.
 func RunProxy(endpoint string) (_ *Proxy, stop func(), err error) {
-	to, err := url.Parse(endpoint)
+	address, err := url.Parse(endpoint)
 	if err != nil {
 		return nil, nil, err
 	}
 	p := &Proxy{}
 	pass := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(to)
+			r.SetURL(address)
 			r.Out.Host = r.In.Host // it is signed
 		},
 		ModifyResponse: func(r *http.Response) error {
@@ -94,6 +94,9 @@ func RunProxy(endpoint string) (_ *Proxy, stop func(), err error) {
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 		ErrorLog:     quiet,
 	}
+	// What is to end or stall within a body: the client gets what comes before.
+	within := *pass
+	within.FlushInterval = -1
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.requests.Add(1)
 		p.mu.Lock()
@@ -114,7 +117,11 @@ func RunProxy(endpoint string) (_ *Proxy, stop func(), err error) {
 			_, _ = io.WriteString(w, f.body())
 			return
 		}
-		pass.ServeHTTP(w, r.WithContext(withFault(r.Context(), f)))
+		to := pass
+		if f.Stall > 0 || f.Cut > 0 {
+			to = &within
+		}
+		to.ServeHTTP(w, r.WithContext(withFault(r.Context(), f)))
 	}))
 	s.Config.ErrorLog = quiet
 	s.Start()

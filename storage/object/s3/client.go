@@ -2,8 +2,10 @@ package s3
 
 import (
 	"context"
+	"encoding/xml"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -153,7 +155,8 @@ func (r *retryer) GetAttemptToken(ctx context.Context) (func(error) error, error
 }
 
 // IsErrorRetryable knows more than the SDK does: 408, 429, 409, which says that another request for the name was under
-// way (by its status: an answer to a HEAD has no error code), and that credentials have changed.
+// way (by its status: an answer to a HEAD has no error code), an answer that broke off, and that credentials have
+// changed. Every request may be sent again: a creation knows its own object, and the others say the same twice.
 func (r *retryer) IsErrorRetryable(err error) bool {
 	status, code := answer(err)
 	if r.credentials != nil && r.renewed < refusals(status, code) {
@@ -161,7 +164,14 @@ func (r *retryer) IsErrorRetryable(err error) bool {
 		a := answerOf(err)
 		return a != nil && a.Request != nil && r.credentials.renew(r.ctx, a.Request)
 	}
-	return r.Standard.IsErrorRetryable(err) || endpoint.Temporary(status) || status == http.StatusConflict
+	return r.Standard.IsErrorRetryable(err) || endpoint.Temporary(status) || status == http.StatusConflict ||
+		brokeOff(err)
+}
+
+// brokeOff reports whether the body of an answer ended before its end, which the SDK takes for an answer of nonsense.
+func brokeOff(err error) bool {
+	var syntax *xml.SyntaxError
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &syntax) && syntax.Msg == "unexpected EOF"
 }
 
 // answerOf returns the answer that an error is about; nil: there was none.

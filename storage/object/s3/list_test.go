@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -42,6 +45,87 @@ func TestFirst(t *testing.T) {
 	}
 	if _, ok, err := object.First(t.Context(), s, "b/", "b/9"); ok || err != nil {
 		t.Error(ok, err)
+	}
+}
+
+// An answer that breaks off is asked for again: of a listing, of a deletion, and of the end of an upload.
+func TestBrokenAnswers(t *testing.T) {
+	server := objectserver.StartS3(t, bucket)
+	proxy := objectserver.StartProxy(t, server.Endpoint)
+	s := open(t, server, proxy)
+	ctx := t.Context()
+	for _, cut := range []int64{10, 100} { // before the first element, and after it
+		dir := fmt.Sprintf("cut-%d/", cut)
+		var names []string
+		for i := range 20 {
+			names = append(names, fmt.Sprintf("%s%02d", dir, i))
+			must(t, s.PutIfAbsent(ctx, names[i], nil))
+		}
+		var requests atomic.Int64
+		proxy.Break(func(r *http.Request) objectserver.Fault {
+			q := r.URL.Query()
+			if (q.Has("list-type") || q.Has("delete") || r.Method == http.MethodPost && q.Has("uploadId")) &&
+				requests.Add(1)%2 == 1 {
+				return objectserver.Fault{Cut: cut}
+			}
+			return objectserver.Fault{}
+		})
+		n := 0
+		for _, err := range s.List(ctx, dir, "") {
+			must(t, err)
+			n++
+		}
+		if n != 20 || requests.Load() != 2 {
+			t.Errorf("%d names, %d requests", n, requests.Load())
+		}
+		data := large(9 << 20)
+		must(t, put(ctx, s, dir+"parts", data))
+		if requests.Load() != 4 || !bytes.Equal(content(t, s, dir+"parts"), data) {
+			t.Errorf("other bytes, or %d requests", requests.Load())
+		}
+		must(t, object.DeleteAll(ctx, s, names))
+		if requests.Load() != 6 {
+			t.Errorf("%d requests", requests.Load())
+		}
+		proxy.Break(nil)
+	}
+}
+
+// An answer to the end of an upload that says nothing is no success: whose object is there says who made it.
+func TestEmptyAnswer(t *testing.T) {
+	server := objectserver.StartS3(t, bucket)
+	to, err := url.Parse(server.Endpoint)
+	must(t, err)
+	var passes atomic.Bool
+	ends := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(to)
+			r.Out.Host = r.In.Host // it is signed
+			if end := r.In.Method == http.MethodPost && r.In.URL.Query().Has("uploadId"); end && !passes.Load() {
+				r.Out.Method, r.Out.Body, r.Out.ContentLength = http.MethodHead, nil, 0 // it has no effect
+			}
+		},
+		ModifyResponse: func(r *http.Response) error {
+			if r.Request.URL.Query().Has("uploadId") && r.Request.Method != http.MethodPut {
+				_ = r.Body.Close()
+				r.StatusCode, r.Body, r.ContentLength = http.StatusOK, http.NoBody, 0
+				r.Header = http.Header{"Content-Length": {"0"}}
+			}
+			return nil
+		},
+	})
+	t.Cleanup(ends.Close)
+	options := server.Options()
+	options["aws_endpoint"] = ends.URL
+	s, err := object.OpenWith("s3://"+bucket+"/empty", options)
+	must(t, err)
+	if err := put(t.Context(), s, "a", large(9<<20)); err == nil || !strings.Contains(err.Error(), "no ETag") {
+		t.Errorf("an upload that was not ended: %v", err)
+	}
+	passes.Store(true)
+	must(t, put(t.Context(), s, "a", large(9<<20)))
+	if !bytes.Equal(content(t, s, "a"), large(9<<20)) {
+		t.Error("other bytes")
 	}
 }
 

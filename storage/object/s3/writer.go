@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"sync"
 	"time"
 
@@ -94,10 +95,13 @@ func (u *upload) Part(ctx context.Context, number int, data []byte) error {
 }
 
 func (u *upload) Complete(ctx context.Context, n int, _ []byte) error {
-	_, err := u.s.client.CompleteMultipartUpload(ctx, &awss3.CompleteMultipartUploadInput{
+	out, err := u.s.client.CompleteMultipartUpload(ctx, &awss3.CompleteMultipartUploadInput{
 		Bucket: &u.s.at.Bucket, Key: u.key, UploadId: u.of, IfNoneMatch: aws.String("*"),
 		MultipartUpload: &types.CompletedMultipartUpload{Parts: u.done[:n]},
 	})
+	if err == nil && out.ETag == nil { // the status comes before the service is done
+		err = errors.New("the answer to the end of the upload has no ETag")
+	}
 	return u.s.made(ctx, u.name, u.key, u.id, err)
 }
 
