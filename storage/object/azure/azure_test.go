@@ -342,6 +342,7 @@ func openURL(t *testing.T, url string) object.Store {
 func TestRetries(t *testing.T)         { remotetest.Retries(t, openURL) }
 func TestLostConnections(t *testing.T) { remotetest.LostConnections(t, openURL) }
 func TestNoRanges(t *testing.T)        { remotetest.NoRanges(t, openURL) }
+func TestStalls(t *testing.T)          { remotetest.Stalls(t, openURL) }
 
 func TestFaults(t *testing.T) {
 	server := objectserver.StartAzure(t, container)

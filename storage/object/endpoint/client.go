@@ -56,18 +56,22 @@ func (c *Client) Do(r *http.Request) (*http.Response, error) {
 }
 
 // send sends a request that has a place, and gives the place back: when the answer's body is closed, or at once where
-// there is no answer. cancel is called then.
+// there is no answer. cancel, which ends the request's context, is called then, or when no byte moves: see Stall. The
+// request must be the receiver's own.
 func (c *Client) send(h *host, r *http.Request, cancel context.CancelFunc) (*http.Response, error) {
 	sent := time.Now()
 	r, ended, down := c.count(r)
+	watch := watchRequest(r, cancel)
 	answer, err := c.under.Do(r)
+	watch.answered()
+	err = watch.errorOf(err)
 	ended(answer, err)
 	if err != nil {
 		h.places.release()
 		cancel()
 		return nil, err
 	}
-	answer.Body = &body{ReadCloser: answer.Body, down: down, done: func() {
+	answer.Body = &body{ReadCloser: answer.Body, watch: watch, down: down, done: func() {
 		h.places.release()
 		cancel()
 	}}
@@ -94,13 +98,14 @@ func good(answer *http.Response, err error) bool {
 // A body calls done once, when it is closed, and down for what is read of it.
 type body struct {
 	io.ReadCloser
-	once sync.Once
-	done func()
-	down func(bytes int)
+	watch *watch
+	once  sync.Once
+	done  func()
+	down  func(bytes int)
 }
 
 func (b *body) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
+	n, err := b.watch.read(b.ReadCloser, p)
 	b.down(n)
 	return n, err
 }

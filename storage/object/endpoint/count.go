@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptrace"
 	"sync"
@@ -49,7 +50,8 @@ func (c *Client) count(r *http.Request) (_ *http.Request, ended func(*http.Respo
 	traced := r.WithContext(httptrace.WithClientTrace(ctx, &trace))
 	ended = func(answer *http.Response, err error) {
 		o := outcomeOf(answer, err)
-		if err != nil && ctx.Err() != nil {
+		var stalled *StallError
+		if err != nil && ctx.Err() != nil && !errors.As(err, &stalled) {
 			o = object.OutcomeCanceled
 		}
 		for n := sent.Load(); n > 0; n-- {

@@ -16,6 +16,9 @@
 // slower of both is cancelled ("The Tail at Scale", Dean and Barroso, 2013). At most two of 100 requests are sent
 // again, so that a service that is slow as a whole does not get more work.
 //
+// Stall. A request of which no byte moves for a minute is ended with a StallError: of its body while it is sent, or of
+// the answer's while that is read. Between the two a transport bounds the wait.
+//
 // Retry. What failed for now is sent again by the stores, which sign each sending: how often and when, says Retry to
 // all of them.
 //

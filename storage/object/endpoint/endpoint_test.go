@@ -47,9 +47,19 @@ func (s *service) Do(r *http.Request) (*http.Response, error) {
 	s.open.Add(1)
 	return &http.Response{
 		StatusCode: status, Request: r,
-		Body: &body{ReadCloser: io.NopCloser(strings.NewReader(fmt.Sprint(n))), down: func(int) {},
-			done: func() { s.open.Add(-1) }},
+		Body: &closing{strings.NewReader(fmt.Sprint(n)), sync.OnceFunc(func() { s.open.Add(-1) })},
 	}, nil
+}
+
+// closing is a body that calls done when it is closed.
+type closing struct {
+	io.Reader
+	done func()
+}
+
+func (c *closing) Close() error {
+	c.done()
+	return nil
 }
 
 func newClient(s *service) *Client { return New(s, "", nil) }
@@ -212,7 +222,7 @@ func TestWritesAreSentOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{took: func(n int64) time.Duration {
 			if n > 100 {
-				return time.Minute
+				return Stall - time.Second
 			}
 			return 10 * time.Millisecond
 		}}
@@ -329,4 +339,79 @@ func TestBurst(t *testing.T) {
 		}
 		idle(t, s, host)
 	})
+}
+
+// slow is a service that takes a piece of a request's body, and gives one of its answer's, after each time so long.
+type slow struct{ takes, gives time.Duration }
+
+func (s slow) Do(r *http.Request) (*http.Response, error) {
+	wait := func(d time.Duration) error {
+		select {
+		case <-time.After(d):
+			return nil
+		case <-r.Context().Done():
+			return r.Context().Err()
+		}
+	}
+	for r.Body != nil {
+		if err := wait(s.takes); err != nil {
+			return nil, err
+		}
+		if _, err := r.Body.Read(make([]byte, 1)); err == io.EOF {
+			break
+		}
+	}
+	left := 5
+	body := readerFunc(func(p []byte) (int, error) {
+		if left--; left < 0 {
+			return 0, io.EOF
+		}
+		return 1, wait(s.gives)
+	})
+	return &http.Response{StatusCode: http.StatusOK, Request: r, Body: io.NopCloser(body)}, nil
+}
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// A request of which no byte moves for a minute is ended, whatever part of it, and one that is slow is not: nor one
+// whose answer nobody reads.
+func TestStall(t *testing.T) {
+	const fast, late = 40 * time.Second, 2 * time.Minute
+	for _, c := range []struct {
+		what   string
+		s      slow
+		method string
+		stalls bool
+	}{
+		{"slow", slow{fast, fast}, http.MethodPut, false}, {"slow read", slow{0, fast}, http.MethodGet, false},
+		{"request", slow{late, 0}, http.MethodPut, true}, {"answer to a write", slow{0, late}, http.MethodPost, true},
+		{"answer to a read", slow{0, late}, http.MethodGet, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			url, host := newHost()
+			client := New(c.s, "", nil)
+			var payload io.Reader
+			if c.method != http.MethodGet {
+				payload = strings.NewReader("12345")
+			}
+			begin := time.Now()
+			answer, err := client.Do(request(t, t.Context(), c.method, url, payload))
+			if err == nil {
+				time.Sleep(time.Hour)
+				begin = begin.Add(time.Hour)
+				_, err = io.ReadAll(answer.Body)
+				_ = answer.Body.Close()
+			}
+			var stalled *StallError
+			if errors.As(err, &stalled) != c.stalls || !c.stalls && err != nil || errors.Is(err, context.Canceled) ||
+				c.stalls && (time.Since(begin) > Stall+time.Second || err.Error() != "no byte for 60 s") {
+				t.Errorf("%s: %v after %s", c.what, err, time.Since(begin))
+			}
+			if n := hostOf(host).places.taken; n != 0 {
+				t.Errorf("%s: %d places are taken", c.what, n)
+			}
+		})
+	}
 }

@@ -168,10 +168,13 @@ func (r *retryer) IsErrorRetryable(err error) bool {
 		brokeOff(err)
 }
 
-// brokeOff reports whether the body of an answer ended before its end, which the SDK takes for an answer of nonsense.
+// brokeOff reports whether the body of an answer ended before its end, or stalled, which the SDK takes for an answer of
+// nonsense.
 func brokeOff(err error) bool {
 	var syntax *xml.SyntaxError
-	return errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &syntax) && syntax.Msg == "unexpected EOF"
+	var stalled *endpoint.StallError
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &stalled) ||
+		errors.As(err, &syntax) && syntax.Msg == "unexpected EOF"
 }
 
 // answerOf returns the answer that an error is about; nil: there was none.
