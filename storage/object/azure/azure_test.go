@@ -222,6 +222,36 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// Every request asks for the version that the package needs, and not for the SDK's newest.
+func TestServiceVersion(t *testing.T) {
+	server := objectserver.StartAzure(t, container)
+	proxy := objectserver.StartProxy(t, server.Endpoint[:len(server.Endpoint)-len(server.Account)-1])
+	s := open(t, server, proxy)
+	ctx := t.Context()
+	var requests atomic.Int64
+	proxy.Break(func(r *http.Request) objectserver.Fault {
+		requests.Add(1)
+		if v := r.Header.Values("X-Ms-Version"); len(v) != 1 || v[0] != "2026-02-06" {
+			t.Errorf("%s %s: version %q", r.Method, r.URL, v)
+		}
+		return objectserver.Fault{}
+	})
+	must(t, s.PutIfAbsent(ctx, "a", []byte("x")))
+	must(t, put(ctx, s, "b", large(9<<20)))
+	must(t, s.ReadAt(ctx, "a", make([]byte, 1), 0))
+	first, ok, err := object.First(ctx, s, "", "a")
+	if err != nil || !ok || first.Name != "b" {
+		t.Error(first, ok, err)
+	}
+	must(t, object.DeleteAll(ctx, s, []string{"a", "b"}))
+	if n := requests.Load(); n != 1+3+1+1+1 {
+		t.Errorf("%d requests", n)
+	}
+	if _, ok, err := object.First(ctx, s, "", ""); ok || err != nil {
+		t.Error(ok, err)
+	}
+}
+
 // Errors tell the reasons of a service that show no secret: a clock that is wrong, a signature whose time is over, a
 // header that the service does not take.
 func TestReasons(t *testing.T) {

@@ -29,7 +29,7 @@ func client(at Location, o Options, seen policy.Policy) (*container.Client, erro
 	url := o.Endpoint + "/" + at.Container
 	with := &container.ClientOptions{ClientOptions: clientOptions(transport)}
 	with.Retry.MaxRetries = -1 // of the SDK: none
-	with.PerCallPolicies = []policy.Policy{retries{}}
+	with.PerCallPolicies = []policy.Policy{version{}, retries{}}
 	with.PerRetryPolicies = []policy.Policy{seen, batches{}}
 	switch {
 	case o.Key != "":
@@ -72,6 +72,18 @@ func clientOptions(through policy.Transporter) azcore.ClientOptions {
 	return azcore.ClientOptions{
 		Transport: through, Telemetry: policy.TelemetryOptions{ApplicationID: "dsistore"},
 	}
+}
+
+// serviceVersion is the first whose listings begin at a name (startFrom). That of the SDK is newer, and a service may
+// not have it yet: it refuses all requests then.
+const serviceVersion = "2026-02-06"
+
+// version asks for serviceVersion. It comes before requests are signed.
+type version struct{}
+
+func (version) Do(req *policy.Request) (*http.Response, error) {
+	req.Raw().Header["x-ms-version"] = []string{serviceVersion} // the SDK's own, which has no capitals
+	return req.Next()
 }
 
 // retries sends a request again, as endpoint.Retry says, that was not answered, or with a status that passes.
