@@ -61,6 +61,10 @@ func (o *Options) token() (azcore.TokenCredential, error) {
 		return azidentity.NewWorkloadIdentityCredential(&azidentity.WorkloadIdentityCredentialOptions{
 			ClientOptions: with, TenantID: o.TenantID, ClientID: o.ClientID, TokenFilePath: o.TokenFile,
 		})
+	case o.ClientID != "":
+		return azidentity.NewManagedIdentityCredential(&azidentity.ManagedIdentityCredentialOptions{
+			ClientOptions: with, ID: azidentity.ClientID(o.ClientID),
+		})
 	}
 	return azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{
 		ClientOptions: with, TenantID: o.TenantID,

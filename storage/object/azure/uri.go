@@ -78,9 +78,9 @@ type Options struct {
 	Emulator bool
 
 	// The first of these credentials that is not empty is used: a connection string, the account's key, a shared access
-	// signature, the secret of a client, a file with a token of a workload identity. Otherwise
-	// azidentity.DefaultAzureCredential tries the environment, a workload's or the machine's identity, and the Azure
-	// command line.
+	// signature, the secret of a client, a file with a token of a workload identity, ClientID alone: the identity of
+	// that id, of those that the machine has. Otherwise azidentity.DefaultAzureCredential tries the environment, a
+	// workload's or the machine's identity, and the Azure command line.
 	ConnectionString string
 	Key              string
 	SAS              string
@@ -192,7 +192,8 @@ func ParseOptions(given map[string]string) (Options, error) {
 	if o.TenantID == "" {
 		o.TenantID = e.TenantID
 	}
-	if o.ClientID == "" {
+	// Alone it would say which identity of the machine is meant. Of the environment, DefaultAzureCredential asks that.
+	if o.ClientID == "" && (o.ClientSecret != "" || o.TokenFile != "") {
 		o.ClientID = e.ClientID
 	}
 	return o, nil

@@ -3,9 +3,12 @@ package azure
 import (
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -60,6 +63,19 @@ func TestOptions(t *testing.T) {
 	o, err = ParseOptions(map[string]string{"environment.AZURE_STORAGE_ACCOUNT_KEY": "now"})
 	if want := (Options{Account: "there", Key: "now"}); err != nil || o != want {
 		t.Errorf("%+v, %v", o, err)
+	}
+	// A client of the environment belongs to the environment's credential.
+	for _, c := range []struct {
+		given map[string]string
+		want  string
+	}{
+		{map[string]string{"client_id": "mine", "environment.AZURE_CLIENT_ID": "theirs"}, "mine"},
+		{map[string]string{"environment.AZURE_CLIENT_ID": "theirs"}, ""},
+		{map[string]string{"environment.AZURE_CLIENT_ID": "theirs", "environment.AZURE_CLIENT_SECRET": "s"}, "theirs"},
+	} {
+		if o, err = ParseOptions(c.given); err != nil || o.ClientID != c.want {
+			t.Errorf("%v: %q, %v", c.given, o.ClientID, err)
+		}
 	}
 	for _, given := range []map[string]string{{"account_kee": "hush"}, {"use_emulator": "hush"}} {
 		if _, err := ParseOptions(given); err == nil || strings.Contains(err.Error(), "hush") {
@@ -130,5 +146,35 @@ func TestSecretsInErrors(t *testing.T) {
 	}
 	if err = s.wrap(t.Context(), "x", err); strings.Contains(err.Error(), "hush") || errors.Is(err, object.ErrDenied) {
 		t.Error(err)
+	}
+}
+
+// A client's id alone is that of an identity of the machine, which has several: a token of that one is asked for.
+func TestManagedIdentity(t *testing.T) {
+	quiet(t)
+	for _, v := range []string{"IDENTITY_SERVER_THUMBPRINT", "IMDS_ENDPOINT", "MSI_ENDPOINT", "MSI_SECRET"} {
+		t.Setenv(v, "")
+	}
+	asked := ""
+	machine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.URL.Query().Get("client_id")
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"access_token": "a", "expires_on": "4102444800", "token_type": "b"}`))
+	}))
+	t.Cleanup(machine.Close)
+	t.Setenv("IDENTITY_ENDPOINT", machine.URL) // as App Service has it
+	t.Setenv("IDENTITY_HEADER", "h")
+	o, err := ParseOptions(map[string]string{"client_id": "mine"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := o.token()
+	if err != nil {
+		t.Fatal(err)
+	}
+	scope := []string{"https://storage.azure.com/.default"}
+	got, err := token.GetToken(t.Context(), policy.TokenRequestOptions{Scopes: scope})
+	if err != nil || got.Token != "a" || asked != "mine" {
+		t.Errorf("%q for %q: %v", got.Token, asked, err)
 	}
 }
