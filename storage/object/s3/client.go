@@ -97,7 +97,7 @@ func client(ctx context.Context, o Options) (*awss3.Client, error) {
 		s.DisableLogOutputChecksumValidationSkipped = true
 		s.APIOptions = append(s.APIOptions, retries(&atomic.Int64{}, changing))
 		// Not before: the configuration adds certificates to the SDK's client.
-		s.HTTPClient = endpoint.New(s.HTTPClient, schemes[0], kindOf)
+		s.HTTPClient = endpoint.New(staying(s.HTTPClient), schemes[0], kindOf)
 	}), nil
 }
 
@@ -123,6 +123,19 @@ func httpClient() *awshttp.BuildableClient {
 		t.ReadBufferSize, t.WriteBufferSize = 64<<10, 64<<10
 		t.DisableCompression = true
 	}).WithDialerOptions(func(d *net.Dialer) { d.Timeout = 10 * time.Second })
+}
+
+// staying is the SDK's client, but that it follows no redirection: it would leave the credentials behind, and "access
+// denied" be all that the other region says.
+func staying(c awss3.HTTPClient) awss3.HTTPClient {
+	b, ok := c.(*awshttp.BuildableClient)
+	if !ok {
+		return c
+	}
+	return &http.Client{
+		Transport:     b.GetTransport(),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 // retries gives each call of the SDK a retryer of its own: that of a client does not know when a call began. skew is

@@ -35,7 +35,7 @@ func (s *Store) wrap(ctx context.Context, name string, err error) error {
 		return fmt.Errorf("%w: %s", object.ErrNotFound, name)
 	case status == http.StatusPreconditionFailed:
 		return fmt.Errorf("%w: %s", object.ErrExists, name)
-	case status == http.StatusMovedPermanently || code == "AuthorizationHeaderMalformed":
+	case redirected(status) || code == "AuthorizationHeaderMalformed":
 		return fmt.Errorf("object %s: bucket %s is in another region than %s: set AWS_REGION: %w", name, s.at.Bucket,
 			s.client.Options().Region, short(err))
 	case status == http.StatusForbidden || status == http.StatusUnauthorized || strings.HasSuffix(code, "Token"):
@@ -44,6 +44,12 @@ func (s *Store) wrap(ctx context.Context, name string, err error) error {
 		return fmt.Errorf("object %s: %w: %w", name, object.ErrThrottled, short(err))
 	}
 	return fmt.Errorf("object %s: %w", name, short(err))
+}
+
+// redirected reports whether a status says that a bucket is elsewhere: 307 that of one made lately, which the service's
+// names do not lead to yet.
+func redirected(status int) bool {
+	return status == http.StatusMovedPermanently || status == http.StatusTemporaryRedirect
 }
 
 // noRole begins what the SDK says of the last place where it looks for credentials: the role of a machine of EC2.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -216,6 +217,38 @@ func TestErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "no-such-bucket") {
 			t.Errorf("list of no bucket: %v", err)
 		}
+	}
+}
+
+// A bucket in another region is told as such, whatever redirection says it, and no request goes there.
+func TestRedirections(t *testing.T) {
+	there := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		t.Error("asked")
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	t.Cleanup(there.Close)
+	for _, status := range []int{http.StatusMovedPermanently, http.StatusTemporaryRedirect} {
+		var requests atomic.Int64
+		here := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			requests.Add(1)
+			w.Header().Set("Location", there.URL+r.URL.Path)
+			w.WriteHeader(status)
+		}))
+		s, err := object.OpenWith("s3://b/store", map[string]string{
+			"aws_endpoint": here.URL, "aws_access_key_id": "a", "aws_secret_access_key": "b",
+		})
+		must(t, err)
+		_, _, lerr := object.First(t.Context(), s, "", "")
+		_, herr := s.Stat(t.Context(), "a")
+		for _, err := range []error{lerr, herr, s.PutIfAbsent(t.Context(), "a", []byte("x"))} {
+			if err == nil || !strings.Contains(err.Error(), "set AWS_REGION") || errors.Is(err, object.ErrDenied) {
+				t.Errorf("%d: %v", status, err)
+			}
+		}
+		if n := requests.Load(); n != 3 {
+			t.Errorf("%d: %d requests", status, n)
+		}
+		here.Close()
 	}
 }
 

@@ -156,10 +156,10 @@ func (s *Store) made(ctx context.Context, name string, key *string, id string, e
 	}
 	status, _ := answer(err)
 	switch status {
-	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusMovedPermanently:
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden:
 		return s.wrap(ctx, name, err) // it had no effect
 	}
-	if ctx.Err() != nil {
+	if redirected(status) || ctx.Err() != nil {
 		return s.wrap(ctx, name, err)
 	}
 	exists := status == http.StatusPreconditionFailed
