@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -23,11 +24,11 @@ const (
 )
 
 // Probe races creations for one name, and then for another by uploads in parts: of either, exactly one may succeed, and
-// its bytes must be there. It also replaces an object by its version, and tries to by that of another object. Then
-// pairs race for many names. Stores that make no objects in parts stand for no service, and are trusted. Some servers
-// take no notice of the condition, or look whether there is an object long before they make it; commits to them would
-// overwrite each other. name returns a name that is not used; the objects are deleted. An error that matches ErrUnfit
-// says which promise was broken.
+// its bytes must be there. It also replaces an object by its version, and tries to by that of another object, and lists
+// objects in the order of their names, from a name on. Then pairs race for many names. Stores that make no objects in
+// parts stand for no service, and are trusted. Some servers take no notice of the condition, or look whether there is
+// an object long before they make it; commits to them would overwrite each other. name returns a name that is not used;
+// the objects are deleted. An error that matches ErrUnfit says which promise was broken.
 func Probe(ctx context.Context, s Store, name func() string) error {
 	parts, ok := As[partsStore](s)
 	if !ok {
@@ -37,6 +38,13 @@ func Probe(ctx context.Context, s Store, name func() string) error {
 		return err
 	}
 	if err := replaces(ctx, s, name(), name()); err != nil {
+		return err
+	}
+	ordered := make([]string, 4)
+	for i := range ordered {
+		ordered[i] = name()
+	}
+	if err := lists(ctx, s, ordered); err != nil {
 		return err
 	}
 	for range pairRounds {
@@ -189,8 +197,7 @@ func replaces(ctx context.Context, s Store, name, other string) (err error) {
 			return fmt.Errorf("store %s: %w", s.URI(), err)
 		}
 		if !ok || info.Name != n {
-			return unfit(s, "a table would miss what was committed",
-				"a listing does not have an object that was just created")
+			return unfit(s, missed, "a listing does not have an object that was just created")
 		}
 		if info.Version == "" {
 			return unfit(s, lost, "its listings tell no versions of objects (ETag)")
@@ -213,6 +220,53 @@ func replaces(ctx context.Context, s Store, name, other string) (err error) {
 	}
 	return nil
 }
+
+// missed follows where listings are not what was put.
+const missed = "a table would miss what was committed"
+
+// lists makes objects of names, the last first, and requires that listings have them in the byte order of names, and
+// begin after a name. The store may have others between.
+func lists(ctx context.Context, s Store, names []string) (err error) {
+	defer func() {
+		if derr := DeleteAll(context.WithoutCancel(ctx), s, names); err == nil {
+			err = derr
+		}
+	}()
+	slices.Sort(names)
+	for _, n := range slices.Backward(names) {
+		if err := s.PutIfAbsent(ctx, n, []byte(n)); err != nil {
+			return fmt.Errorf("store %s: %w", s.URI(), err)
+		}
+	}
+	for i, after := range names[:len(names)-1] {
+		info, ok, err := First(ctx, s, "", after)
+		if err != nil {
+			return fmt.Errorf("store %s: %w", s.URI(), err)
+		}
+		if !ok || info.Name <= after || info.Name > names[i+1] {
+			return unfit(s, missed, "a listing from a name on (start-after) does not begin with the next name")
+		}
+	}
+	last, left, seen := names[0], names[1:], 0
+	for info, err := range s.List(ctx, "", names[0]) {
+		if err != nil {
+			return fmt.Errorf("store %s: %w", s.URI(), err)
+		}
+		if info.Name <= last || info.Name > left[0] {
+			return unfit(s, missed, "its listings are not in the order of names")
+		}
+		if last = info.Name; last == left[0] {
+			left = left[1:]
+		}
+		if seen++; len(left) == 0 || seen == mostListed {
+			return nil
+		}
+	}
+	return unfit(s, missed, "a listing does not have an object that was just created")
+}
+
+// mostListed is how many names of a listing are looked at: a page.
+const mostListed = 1000
 
 // unfit returns an error that says which promise s broke, and what follows.
 func unfit(s Store, follows, format string, args ...any) error {

@@ -24,18 +24,33 @@ type service struct {
 	begun atomic.Int64 // uploads in parts
 
 	unversioned, otherVersions bool // listings are
+	backwards                  bool // listings of several objects are
+	startsAt                   bool // the name, and not after it
 }
 
 func (s *service) List(ctx context.Context, prefix, startAfter string) iter.Seq2[object.Info, error] {
+	if s.startsAt && startAfter != "" {
+		startAfter = startAfter[:len(startAfter)-1]
+	}
 	return func(yield func(object.Info, error) bool) {
+		var all []object.Info
 		for info, err := range s.Memory.List(ctx, prefix, startAfter) {
+			if all = append(all, info); err != nil {
+				yield(info, err)
+				return
+			}
+		}
+		if s.backwards && len(all) == 3 { // the order of the first is right
+			all[1], all[2] = all[2], all[1]
+		}
+		for _, info := range all {
 			if s.unversioned {
 				info.Version = ""
 			}
 			if s.otherVersions {
 				info.Version = "list-" + info.Version
 			}
-			if !yield(info, err) {
+			if !yield(info, nil) {
 				return
 			}
 		}
@@ -99,7 +114,8 @@ func TestProbe(t *testing.T) {
 		{&service{parts: true}, "32 creations by uploads in parts"},
 		{&service{parts: true, careful: 200}, "of 2 creations by uploads in parts"},
 		{&service{truncates: true}, "(If-Match)"}, {&service{unversioned: true}, "ETag"},
-		{&service{otherVersions: true}, "that a listing has"},
+		{&service{otherVersions: true}, "that a listing has"}, {&service{backwards: true}, "order of names"},
+		{&service{startsAt: true}, "start-after"},
 	} {
 		c.s.Memory = object.NewMemory()
 		err := object.Probe(t.Context(), object.NewCounted(c.s), name)

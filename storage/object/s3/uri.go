@@ -31,7 +31,7 @@ func ParseURI(uri string) (Location, error) {
 		return Location{}, fmt.Errorf("options in a URI are not read: give them by environment variables or options")
 	case u.Host == "":
 		return Location{}, fmt.Errorf("no bucket: want s3://bucket/prefix")
-	case strings.HasSuffix(u.Host, "--x-s3"):
+	case strings.HasSuffix(u.Host, "--x-s3") || strings.HasSuffix(u.Host, "--xa-s3"): // the latter is an access point
 		return Location{}, fmt.Errorf("bucket %s is a directory bucket (S3 Express): it lists names in no order, "+
 			"which a store needs; use a general purpose bucket", u.Host)
 	}

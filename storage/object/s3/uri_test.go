@@ -18,7 +18,7 @@ func TestURIs(t *testing.T) {
 	for _, uri := range []string{
 		"s3://", "s3:///p", "gs://b", "s3://b/../c", "s3://b//c", "s3://key:hush@b/p", "s3://b/p?secret=hush",
 		"s3://b#hush",
-		"s3://b--use1-az4--x-s3/p", "s3://b/" + strings.Repeat("p/", 300) + "q",
+		"s3://b--use1-az4--x-s3/p", "s3://point--use1-az4--xa-s3/p", "s3://b/" + strings.Repeat("p/", 300) + "q",
 	} {
 		if _, err := ParseURI(uri); err == nil || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%s: %v", uri, err)
