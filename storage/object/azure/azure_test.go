@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -284,6 +287,46 @@ func TestReasons(t *testing.T) {
 		if !errors.Is(err, object.ErrDenied) || !strings.HasSuffix(err.Error(), ": "+c.says) {
 			t.Errorf("%v: want %s", err, c.says)
 		}
+	}
+}
+
+// A blob that somebody holds a lease on is neither another object nor one that exists.
+func TestLease(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		w.Header().Set("x-ms-error-code", "LeaseIdMissing")
+		w.WriteHeader(http.StatusPreconditionFailed)
+	}))
+	t.Cleanup(server.Close)
+	s := openURL(t, server.URL)
+	for what, err := range map[string]error{
+		"Truncate": s.Truncate(t.Context(), object.Info{Name: "a", Version: "v"}), "Delete": s.Delete(t.Context(), "a"),
+		"PutIfAbsent": s.PutIfAbsent(t.Context(), "a", nil),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "somebody holds a lease") || errors.Is(err, object.ErrExists) ||
+			errors.Is(err, object.ErrChanged) || errors.Is(err, object.ErrNotFound) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// A service whose certificate nobody trusts is asked once.
+func TestUntrusted(t *testing.T) {
+	var connections atomic.Int64
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	if _, err := openURL(t, server.URL).Stat(t.Context(), "a"); err == nil || connections.Load() != 1 {
+		t.Errorf("%d connections, %v", connections.Load(), err)
 	}
 }
 

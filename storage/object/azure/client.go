@@ -1,6 +1,7 @@
 package azure
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -108,7 +109,7 @@ func (retries) Do(req *policy.Request) (*http.Response, error) {
 			header = resp.Header
 		}
 		wait, ok := retry.Next(header)
-		if !ok {
+		if !ok || retry.Sent >= unknownTries && unknownHost(err) {
 			if err != nil {
 				err = fmt.Errorf("after %d attempts: %w", retry.Sent, short(err))
 			}
@@ -121,14 +122,24 @@ func (retries) Do(req *policy.Request) (*http.Response, error) {
 	}
 }
 
-// temporary reports whether a request without an answer may get one: not where there is no credential.
+// unknownTries is how often a host is looked up that there is not: its name has the account's, which may be misspelt.
+const unknownTries = 3
+
+func unknownHost(err error) bool {
+	var lookup *net.DNSError
+	return errors.As(err, &lookup) && lookup.IsNotFound
+}
+
+// temporary reports whether a request without an answer may get one: not where there is no credential, and not of a
+// service whose certificate is not trusted.
 func temporary(err error) bool {
 	var credential *azidentity.AuthenticationFailedError
 	if errors.As(err, &credential) {
 		return credential.RawResponse != nil && endpoint.Temporary(credential.RawResponse.StatusCode)
 	}
+	var certificate *tls.CertificateVerificationError
 	var final interface{ NonRetriable() }
-	return !errors.As(err, &final)
+	return !errors.As(err, &certificate) && !errors.As(err, &final)
 }
 
 // batches reads answers about several deletions whole: the SDK does not close their bodies, and until somebody does

@@ -34,6 +34,8 @@ func (s *Store) wrap(ctx context.Context, name string, err error) error {
 		return fmt.Errorf("container %s %w: %w", s.at.Container, object.ErrNoBucket, short(err))
 	case status == http.StatusNotFound:
 		return fmt.Errorf("%w: %s", object.ErrNotFound, name)
+	case code == bloberror.LeaseIDMissing || code == bloberror.LeaseIDMismatchWithBlobOperation:
+		return fmt.Errorf("object %s: somebody holds a lease on the blob: %w", name, short(err))
 	case code == bloberror.BlobAlreadyExists || status == http.StatusPreconditionFailed:
 		return fmt.Errorf("%w: %s", object.ErrExists, name)
 	case status == http.StatusForbidden || status == http.StatusUnauthorized || errors.As(err, &credential) ||

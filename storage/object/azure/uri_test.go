@@ -2,8 +2,10 @@ package azure
 
 import (
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -176,5 +178,32 @@ func TestManagedIdentity(t *testing.T) {
 	got, err := token.GetToken(t.Context(), policy.TokenRequestOptions{Scopes: scope})
 	if err != nil || got.Token != "a" || asked != "mine" {
 		t.Errorf("%q for %q: %v", got.Token, asked, err)
+	}
+}
+
+// lookups is a service whose name nobody knows.
+type lookups struct{ n int }
+
+func (l *lookups) Do(*http.Request) (*http.Response, error) {
+	l.n++
+	return nil, &url.Error{Op: "Get", URL: "https://acount.example/?sig=hush", Err: &net.OpError{
+		Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "acount.example", IsNotFound: true},
+	}}
+}
+
+// An account that there is not is looked up a few times, and not for half a minute.
+func TestUnknownHost(t *testing.T) {
+	l := &lookups{}
+	was := transport
+	transport = l
+	t.Cleanup(func() { transport = was })
+	s, err := Open("az://c", Options{Endpoint: "https://acount.example", Anonymous: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Stat(t.Context(), "a")
+	if err == nil || l.n != 3 || !strings.Contains(err.Error(), "no such host") ||
+		strings.Contains(err.Error(), "hush") {
+		t.Errorf("%d requests, %v", l.n, err)
 	}
 }

@@ -38,6 +38,8 @@ func (s *Store) wrap(ctx context.Context, name string, err error) error {
 	case redirected(status) || code == "AuthorizationHeaderMalformed":
 		return fmt.Errorf("object %s: bucket %s is in another region than %s: set AWS_REGION: %w", name, s.at.Bucket,
 			s.client.Options().Region, short(err))
+	case code == "InvalidObjectState":
+		return fmt.Errorf("object %s: it is archived by its storage class: restore it: %w", name, short(err))
 	case status == http.StatusForbidden || status == http.StatusUnauthorized || strings.HasSuffix(code, "Token"):
 		return fmt.Errorf("object %s: %w: %w", name, object.ErrDenied, short(err))
 	case status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests || code == "SlowDown":

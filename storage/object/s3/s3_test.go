@@ -220,6 +220,20 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// An object that a storage class has archived is told as such, and not as denied.
+func TestArchived(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/xml")
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, "<Error><Code>InvalidObjectState</Code><Message>of its storage class</Message></Error>")
+	}))
+	t.Cleanup(server.Close)
+	err := openURL(t, server.URL).ReadAt(t.Context(), "a", make([]byte, 1), 0)
+	if err == nil || !strings.Contains(err.Error(), "restore it") || errors.Is(err, object.ErrDenied) {
+		t.Error(err)
+	}
+}
+
 // A bucket in another region is told as such, whatever redirection says it, and no request goes there.
 func TestRedirections(t *testing.T) {
 	there := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
