@@ -146,7 +146,7 @@ func (s *Store) KeepsVersions(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	_, err = s.client.ListObjectVersions(ctx, &awss3.ListObjectVersionsInput{
-		Bucket: &s.at.Bucket, Prefix: &s.at.Prefix, MaxKeys: aws.Int32(1),
+		Bucket: &s.at.Bucket, Prefix: &s.at.Prefix, MaxKeys: aws.Int32(1), EncodingType: escaped,
 	})
 	if err != nil {
 		return true, fmt.Errorf("versions that bucket %s keeps (s3:ListBucketVersions): %w", s.at.Bucket,
@@ -160,11 +160,23 @@ func (s *Store) KeepsVersions(ctx context.Context) (bool, error) {
 // bytes: where versioning was suspended, an object that is made later has the same id.
 func (s *Store) RemoveVersions(ctx context.Context, prefix string, match func(string) bool) (n, bytes int64, _ error) {
 	var marks []types.ObjectIdentifier // of keys of which older versions may be on the next page
-	ask := &awss3.ListObjectVersionsInput{Bucket: &s.at.Bucket, Prefix: aws.String(s.at.Prefix + prefix)}
+	ask := &awss3.ListObjectVersionsInput{
+		Bucket: &s.at.Bucket, Prefix: aws.String(s.at.Prefix + prefix), EncodingType: escaped,
+	}
 	for {
 		page, err := s.client.ListObjectVersions(ctx, ask)
 		if err != nil {
 			return n, bytes, fmt.Errorf("versions: %w", s.wrap(ctx, prefix, err))
+		}
+		keys := []*string{page.NextKeyMarker}
+		for _, v := range page.Versions {
+			keys = append(keys, v.Key)
+		}
+		for _, m := range page.DeleteMarkers {
+			keys = append(keys, m.Key)
+		}
+		if err := unescape(page.EncodingType, keys); err != nil {
+			return n, bytes, err
 		}
 		var old []types.ObjectIdentifier
 		size := int64(0)

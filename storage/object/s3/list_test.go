@@ -2,11 +2,13 @@ package s3_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -126,6 +128,109 @@ func TestEmptyAnswer(t *testing.T) {
 	must(t, put(t.Context(), s, "a", large(9<<20)))
 	if !bytes.Equal(content(t, s, "a"), large(9<<20)) {
 		t.Error("other bytes")
+	}
+}
+
+// encoding is a service that lists some keys, in pages of one, and escapes them where it knows how and is asked to. XML
+// cannot have the first of them otherwise.
+type encoding struct {
+	t     *testing.T
+	knows bool
+}
+
+func (e encoding) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	keys := []string{"store/a\x01b", "store/d+e%41", "store/f g/h"}
+	escape, how := func(k string) string { return k }, ""
+	switch {
+	case q.Get("encoding-type") != "url":
+		e.t.Errorf("%s", r.URL)
+	case e.knows:
+		escape = func(k string) string { return strings.ReplaceAll(url.QueryEscape(k), "%2F", "/") }
+		how = "<EncodingType>url</EncodingType>"
+	default:
+		keys = keys[1:]
+	}
+	after := q.Get("key-marker")
+	if token, err := base64.StdEncoding.DecodeString(q.Get("continuation-token")); err != nil {
+		e.t.Error(err)
+	} else if len(token) > 0 {
+		after = string(token)
+	}
+	i := 0
+	for i < len(keys)-1 && keys[i] <= after {
+		i++
+	}
+	key, id := escape(keys[i]), "<VersionId>v</VersionId><IsLatest>false</IsLatest>"
+	next, token := "<NextKeyMarker>"+key+"</NextKeyMarker>", ""
+	if i < len(keys)-1 {
+		token = base64.StdEncoding.EncodeToString([]byte(keys[i]))
+		token = "<NextContinuationToken>" + token + "</NextContinuationToken>"
+	}
+	more := fmt.Sprintf("<IsTruncated>%v</IsTruncated>", i < len(keys)-1)
+	switch {
+	case q.Has("versions"):
+		fmt.Fprint(w, "<ListVersionsResult>", how, more, next, "<NextVersionIdMarker>v</NextVersionIdMarker><Version>",
+			"<Key>", key, "</Key>", id, "</Version></ListVersionsResult>")
+	case q.Has("uploads"):
+		fmt.Fprint(w, "<ListMultipartUploadsResult>", how, more, next, "<Upload><Key>", key,
+			"</Key><UploadId>u</UploadId></Upload></ListMultipartUploadsResult>")
+	case q.Has("delimiter"):
+		fmt.Fprint(w, "<ListBucketResult>", how, more, token, "<CommonPrefixes><Prefix>", key,
+			"</Prefix></CommonPrefixes></ListBucketResult>")
+	default:
+		fmt.Fprint(w, "<ListBucketResult>", how, more, token, "<Contents><Key>", key,
+			"</Key></Contents></ListBucketResult>")
+	}
+}
+
+// Keys that XML cannot have are listed, and those of a service that knows no escapes are taken as they are.
+func TestEscapedKeys(t *testing.T) {
+	for _, knows := range []bool{true, false} {
+		server := httptest.NewServer(encoding{t, knows})
+		options := map[string]string{"aws_endpoint": server.URL, "aws_access_key_id": "a", "aws_secret_access_key": "b"}
+		b, err := object.OpenBucket("s3", "b", options)
+		must(t, err)
+		s, err := object.OpenWith("s3://b/store", options)
+		must(t, err)
+		want := []string{"a\x01b", "d+e%41", "f g/h"}
+		if !knows {
+			want = want[1:]
+		}
+		got := map[string][]string{}
+		for info, err := range b.List(t.Context(), "store/") {
+			must(t, err)
+			got["List"] = append(got["List"], strings.TrimPrefix(info.Name, "store/"))
+		}
+		for name, err := range b.Names(t.Context(), "store/") {
+			must(t, err)
+			got["Names"] = append(got["Names"], name)
+		}
+		kept, _ := object.As[object.Versioned](s)
+		_, _, err = kept.RemoveVersions(t.Context(), "", func(name string) bool {
+			got["RemoveVersions"] = append(got["RemoveVersions"], name)
+			return false
+		})
+		must(t, err)
+		for what, names := range got {
+			if !slices.Equal(names, want) {
+				t.Errorf("%s: %q", what, names)
+			}
+		}
+		uploads, _ := object.As[object.Unfinished](s)
+		all, err := uploads.Temporary(t.Context())
+		if err != nil || len(all) != 1 || all[0].Name != "d+e%41?uploadId=u" || len(got) != 3 {
+			t.Errorf("%+v, %v; %q", all, err, got)
+		}
+		var names []string
+		for info, err := range s.List(t.Context(), "", "") {
+			must(t, err)
+			names = append(names, info.Name)
+		}
+		if !slices.Equal(names, want[len(want)-2:len(want)-1]) {
+			t.Errorf("%q", names)
+		}
+		server.Close()
 	}
 }
 

@@ -9,11 +9,13 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/object/remote"
@@ -199,7 +201,9 @@ func (s *Store) First(ctx context.Context, prefix, startAfter string) (object.In
 // list asks for pages of as many names as page says; 0: as many as the service gives.
 func (s *Store) list(ctx context.Context, prefix, startAfter string, page int32) iter.Seq2[object.Info, error] {
 	return func(yield func(object.Info, error) bool) {
-		ask := &awss3.ListObjectsV2Input{Bucket: &s.at.Bucket, Prefix: aws.String(s.at.Prefix + prefix)}
+		ask := &awss3.ListObjectsV2Input{
+			Bucket: &s.at.Bucket, Prefix: aws.String(s.at.Prefix + prefix), EncodingType: escaped,
+		}
 		if startAfter != "" {
 			ask.StartAfter = aws.String(s.at.Prefix + startAfter)
 		}
@@ -210,6 +214,10 @@ func (s *Store) list(ctx context.Context, prefix, startAfter string, page int32)
 			out, err := s.client.ListObjectsV2(ctx, ask)
 			if err != nil {
 				yield(object.Info{}, s.wrap(ctx, prefix, err))
+				return
+			}
+			if err := unescape(out.EncodingType, keysOf(out)); err != nil {
+				yield(object.Info{}, err)
 				return
 			}
 			for _, o := range out.Contents {
@@ -227,6 +235,39 @@ func (s *Store) list(ctx context.Context, prefix, startAfter string, page int32)
 			ask.ContinuationToken, ask.MaxKeys = out.NextContinuationToken, nil
 		}
 	}
+}
+
+// keysOf returns the keys of a page, and the prefixes of others.
+func keysOf(page *awss3.ListObjectsV2Output) (keys []*string) {
+	for _, below := range page.CommonPrefixes {
+		keys = append(keys, below.Prefix)
+	}
+	for _, o := range page.Contents {
+		keys = append(keys, o.Key)
+	}
+	return keys
+}
+
+// escaped asks for listings whose keys are escaped as in URLs: XML has no control characters, and one key with such a
+// character would make a whole listing unreadable.
+const escaped = types.EncodingTypeUrl
+
+// unescape replaces the keys of a listing, if its answer says that they are escaped: not all services do it.
+func unescape(how types.EncodingType, keys []*string) error {
+	if how != escaped {
+		return nil
+	}
+	for _, key := range keys {
+		if key == nil {
+			continue
+		}
+		plain, err := url.QueryUnescape(*key)
+		if err != nil {
+			return fmt.Errorf("the service's listing has a key %q that is not escaped: %w", *key, err)
+		}
+		*key = plain
+	}
+	return nil
 }
 
 // Truncate puts an object without bytes in the place of the one of a version (If-Match). A request that comes late

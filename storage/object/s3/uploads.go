@@ -22,11 +22,18 @@ const uploadMark = "?uploadId="
 // asked.
 func (s *Store) Temporary(ctx context.Context) ([]object.Info, error) {
 	var out []object.Info
-	ask := &awss3.ListMultipartUploadsInput{Bucket: &s.at.Bucket, Prefix: &s.at.Prefix}
+	ask := &awss3.ListMultipartUploadsInput{Bucket: &s.at.Bucket, Prefix: &s.at.Prefix, EncodingType: escaped}
 	for {
 		page, err := s.client.ListMultipartUploads(ctx, ask)
 		if err != nil {
 			return nil, s.wrap(ctx, "uploads", err)
+		}
+		keys := []*string{page.NextKeyMarker}
+		for _, u := range page.Uploads {
+			keys = append(keys, u.Key)
+		}
+		if err := unescape(page.EncodingType, keys); err != nil {
+			return nil, err
 		}
 		for _, u := range page.Uploads {
 			name := strings.TrimPrefix(aws.ToString(u.Key), s.at.Prefix)
