@@ -43,7 +43,8 @@ func ParseURI(uri string) (Location, error) {
 	if hadoop && u.User != nil {
 		account, ok := strings.CutSuffix(u.Host, dfsHost)
 		if !ok || account == "" || strings.Contains(account, ".") {
-			return Location{}, fmt.Errorf("host %q: %s", u.Host, want)
+			return Location{}, fmt.Errorf("host %q: %s; in another cloud az://container/prefix, with the URL of the "+
+				"blob service in AZURE_STORAGE_ENDPOINT", u.Host, want)
 		}
 		at.Account, at.Container = account, u.User.Username()
 	}

@@ -38,6 +38,14 @@ func TestURIs(t *testing.T) {
 	}
 }
 
+// A URI of another cloud is refused with what reaches it.
+func TestOtherClouds(t *testing.T) {
+	_, err := ParseURI("abfss://c@account.dfs.core.chinacloudapi.cn/p")
+	if err == nil || !strings.Contains(err.Error(), "AZURE_STORAGE_ENDPOINT") {
+		t.Error(err)
+	}
+}
+
 // quiet takes the variables of Azure away.
 func quiet(t *testing.T) {
 	for _, v := range os.Environ() {
