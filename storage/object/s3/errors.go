@@ -31,7 +31,7 @@ func (s *Store) wrap(ctx context.Context, name string, err error) error {
 	case strings.Contains(err.Error(), noRole):
 		return fmt.Errorf("object %s: %w: no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "+
 			"AWS_PROFILE%s", name, object.ErrDenied, whyNoRole(err))
-	case status == http.StatusNotFound && code != "NoSuchUpload":
+	case status == http.StatusNotFound && code != noUpload:
 		return fmt.Errorf("%w: %s", object.ErrNotFound, name)
 	case status == http.StatusPreconditionFailed:
 		return fmt.Errorf("%w: %s", object.ErrExists, name)

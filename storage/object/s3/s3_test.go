@@ -176,6 +176,38 @@ func TestParts(t *testing.T) {
 	}
 }
 
+// An upload that lost a race is gone before the winner's object is there: it is looked for, and then the name is taken.
+// Where none comes, the upload's end is the error.
+func TestLostUpload(t *testing.T) {
+	server := objectserver.StartS3(t, bucket)
+	proxy := objectserver.StartProxy(t, server.Endpoint)
+	s := open(t, server, proxy)
+	ctx := t.Context()
+	for _, wins := range []bool{true, false} {
+		name := fmt.Sprintf("lost-%v", wins)
+		var ends, heads atomic.Int64
+		proxy.Break(func(r *http.Request) objectserver.Fault {
+			switch {
+			case r.Method == http.MethodPost && r.URL.Query().Has("uploadId") && ends.Add(1) == 1:
+				return objectserver.Fault{Status: http.StatusConflict, Code: "ConditionalRequestConflict"}
+			case r.Method == http.MethodPost && r.URL.Query().Has("uploadId"):
+				return objectserver.Fault{Status: http.StatusNotFound, Code: "NoSuchUpload"}
+			case r.Method == http.MethodHead && heads.Add(1) == 3 && wins:
+				server.Put(t, bucket, strings.TrimPrefix(r.URL.Path, "/"+bucket+"/"), []byte("the winner's"))
+			}
+			return objectserver.Fault{}
+		})
+		err := put(ctx, s, name, large(9<<20))
+		switch {
+		case wins && (!errors.Is(err, object.ErrExists) || heads.Load() != 3):
+			t.Errorf("%d requests, %v", heads.Load(), err)
+		case !wins && (err == nil || errors.Is(err, object.ErrExists) || errors.Is(err, object.ErrNotFound) ||
+			!strings.Contains(err.Error(), "NoSuchUpload") || heads.Load() != 7):
+			t.Errorf("%d requests, %v", heads.Load(), err)
+		}
+	}
+}
+
 // An answer 409 to a HEAD, which has no error code, is asked again.
 func TestConflictingStat(t *testing.T) {
 	server := objectserver.StartS3(t, bucket)

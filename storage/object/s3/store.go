@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/endpoint"
 	"github.com/dsistore/dsistore/storage/object/remote"
 )
 
@@ -156,7 +157,7 @@ func (s *Store) made(ctx context.Context, name string, key *string, id string, e
 	if err == nil {
 		return nil
 	}
-	status, _ := answer(err)
+	status, code := answer(err)
 	switch status {
 	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden:
 		return s.wrap(ctx, name, err) // it had no effect
@@ -165,14 +166,28 @@ func (s *Store) made(ctx context.Context, name string, key *string, id string, e
 		return s.wrap(ctx, name, err)
 	}
 	exists := status == http.StatusPreconditionFailed
+	retry := endpoint.NewRetry()
 	return remote.Made(name, id, s.wrap(ctx, name, err), exists, func() (string, error) {
-		out, err := s.client.HeadObject(ctx, &awss3.HeadObjectInput{Bucket: &s.at.Bucket, Key: key})
-		if err != nil {
-			return "", s.wrap(ctx, name, err)
+		for {
+			out, herr := s.client.HeadObject(ctx, &awss3.HeadObjectInput{Bucket: &s.at.Bucket, Key: key})
+			if herr == nil {
+				return out.Metadata[remote.IDKey], nil
+			}
+			herr = s.wrap(ctx, name, herr)
+			// An upload that has lost a race may be gone before the winner's object is there.
+			if code != noUpload || !errors.Is(herr, object.ErrNotFound) || retry.Sent == lookedFor ||
+				!retry.Wait(ctx, nil) {
+				return "", herr
+			}
 		}
-		return out.Metadata[remote.IDKey], nil
 	})
 }
+
+// noUpload is the error code of an upload that there is no more.
+const noUpload = "NoSuchUpload"
+
+// lookedFor is how often it is asked again who made the object of an upload that is gone: for some 3 s.
+const lookedFor = 6
 
 // List asks for pages of 1,000 names.
 func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[object.Info, error] {
