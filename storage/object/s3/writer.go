@@ -67,6 +67,7 @@ func (u *upload) Put(ctx context.Context, data []byte) error {
 func (u *upload) Begin(ctx context.Context) error {
 	out, err := u.s.client.CreateMultipartUpload(ctx, &awss3.CreateMultipartUploadInput{
 		Bucket: &u.s.at.Bucket, Key: u.key, Metadata: map[string]string{remote.IDKey: u.id},
+		ChecksumAlgorithm: u.s.checksum(),
 	})
 	if err != nil {
 		return u.s.wrap(ctx, u.name, err)
@@ -75,12 +76,22 @@ func (u *upload) Begin(ctx context.Context) error {
 	return nil
 }
 
+// checksum returns the algorithm of the checksums that parts have, empty where they have none: other services than AWS
+// do not know them. The SDK adds them to parts by itself, but leaves it to its callers to say so at the beginning and
+// the end of an upload.
+func (s *Store) checksum() types.ChecksumAlgorithm {
+	if s.client.Options().RequestChecksumCalculation == aws.RequestChecksumCalculationWhenSupported {
+		return types.ChecksumAlgorithmCrc32
+	}
+	return ""
+}
+
 func (u *upload) AtOnce() int { return 4 }
 
 func (u *upload) Part(ctx context.Context, number int, data []byte) error {
 	out, err := u.s.client.UploadPart(ctx, &awss3.UploadPartInput{
 		Bucket: &u.s.at.Bucket, Key: u.key, UploadId: u.of, PartNumber: aws.Int32(int32(number + 1)),
-		Body: bytes.NewReader(data), ContentLength: aws.Int64(int64(len(data))),
+		Body: bytes.NewReader(data), ContentLength: aws.Int64(int64(len(data))), ChecksumAlgorithm: u.s.checksum(),
 	})
 	if err != nil {
 		return u.s.wrap(ctx, u.name, err)
@@ -90,7 +101,9 @@ func (u *upload) Part(ctx context.Context, number int, data []byte) error {
 	for len(u.done) <= number {
 		u.done = append(u.done, types.CompletedPart{})
 	}
-	u.done[number] = types.CompletedPart{ETag: out.ETag, PartNumber: aws.Int32(int32(number + 1))}
+	u.done[number] = types.CompletedPart{
+		ETag: out.ETag, PartNumber: aws.Int32(int32(number + 1)), ChecksumCRC32: out.ChecksumCRC32,
+	}
 	return nil
 }
 
