@@ -17,7 +17,9 @@ var wrongNumbers = []int32{-1, -8, 1 << 16, 1 << 29, 1 << 30, 1<<31 - 1, -1 << 3
 
 // copyRows reads and writes nothing beside its slices, whatever slots and lists say, and stops before the first that is
 // not there.
-func TestCopyRowsStaysInBounds(t *testing.T) {
+func TestCopyRowsStaysInBounds(t *testing.T) { levels(t, copyRowsStaysInBounds) }
+
+func copyRowsStaysInBounds(t *testing.T) {
 	var fences [5]*simdtest.Fence
 	for i := range fences {
 		fences[i] = simdtest.NewFence(t, 64*1024)

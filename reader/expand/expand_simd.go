@@ -26,6 +26,14 @@ func streamLists32AVX512(dst *byte, dstLen int, values *byte, valuesLen int, sta
 	inverse *int32, rows int) (row, n int)
 
 //go:noescape
+func copyLists64AVX2(dst *byte, dstLen int, values *byte, valuesLen int, starts, sizes *int32, minus, slots int,
+	inverse *int32, rows int) (row, n int)
+
+//go:noescape
+func copyLists32AVX2(dst *byte, dstLen int, values *byte, valuesLen int, starts, sizes *int32, minus, slots int,
+	inverse *int32, rows int) (row, n int)
+
+//go:noescape
 func presenceAVX2(dst *byte, n int, present *uint64, last uint32, inverse *int32)
 
 // copyRows is copyRowsPlain for the first rows; it returns for how many, and the values that they have.
@@ -68,11 +76,15 @@ func copySlots[T any](dst, values []T, c *vector.Column, lo, hi int) (slots, n i
 // caches.
 func copyLists[T any](dst, values []T, starts, sizes []int32, minus int, inverse []int32, past bool) (rows, n int) {
 	size := unsafe.Sizeof(*new(T))
-	if !simd.AVX512 || size != 4 && size != 8 || len(dst) == 0 || len(values) == 0 || len(inverse) == 0 {
+	if !simd.AVX2 || size != 4 && size != 8 || len(dst) == 0 || len(values) == 0 || len(inverse) == 0 {
 		return 0, 0
 	}
 	kernel := copyLists64AVX512
 	switch {
+	case !simd.AVX512 && size == 8:
+		kernel = copyLists64AVX2
+	case !simd.AVX512:
+		kernel = copyLists32AVX2
 	case past && size == 8:
 		kernel = streamLists64AVX512
 	case past:

@@ -65,10 +65,24 @@ func sameCopies[T comparable](t *testing.T, values []T, c *vector.Column, total,
 	}
 }
 
-func TestCopyRowsEqualsFallback(t *testing.T) {
-	if !simd.AVX512 {
-		t.Skip("no AVX-512")
+// levels runs f with each of the instruction sets that lists are copied with.
+func levels(t *testing.T, f func(t *testing.T)) {
+	if !simd.AVX2 {
+		t.Skip("no AVX2")
 	}
+	if simd.AVX512 {
+		t.Run("AVX-512", f)
+	}
+	t.Run("AVX2", func(t *testing.T) {
+		defer func(was bool) { simd.AVX512 = was }(simd.AVX512)
+		simd.AVX512 = false
+		f(t)
+	})
+}
+
+func TestCopyRowsEqualsFallback(t *testing.T) { levels(t, copyRowsEqualsFallback) }
+
+func copyRowsEqualsFallback(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 7))
 	for range 3000 {
 		c, total := randomLists(r)
@@ -83,10 +97,9 @@ func TestCopyRowsEqualsFallback(t *testing.T) {
 	}
 }
 
-func TestCopySlotsEqualsFallback(t *testing.T) {
-	if !simd.AVX512 {
-		t.Skip("no AVX-512")
-	}
+func TestCopySlotsEqualsFallback(t *testing.T) { levels(t, copySlotsEqualsFallback) }
+
+func copySlotsEqualsFallback(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 9))
 	for range 300 {
 		c, _ := randomLists(r)
@@ -112,10 +125,9 @@ func TestCopySlotsEqualsFallback(t *testing.T) {
 }
 
 // Lists, slots or room that are not there stop the kernel before the row, whatever the column says.
-func TestCopyRowsStops(t *testing.T) {
-	if !simd.AVX512 {
-		t.Skip("no AVX-512")
-	}
+func TestCopyRowsStops(t *testing.T) { levels(t, copyRowsStops) }
+
+func copyRowsStops(t *testing.T) {
 	column := func() *vector.Column {
 		return &vector.Column{Slots: 3, Offsets: []int32{0, 2, 3, 6}, Ints: []int64{1, 2, 3, 4, 5, 6},
 			Inverse: []int32{0, 1, 2, 2}}
