@@ -51,7 +51,7 @@ type grammar struct {
 	GC      maintain.GC      `cmd:"" destructive:"" group:"Look after a store" name:"gc" help:"Remove objects that nothing refers to." example:"dsi gc store"`
 	Leases  maintain.Leases  `cmd:"" group:"Look after a store" help:"List who holds which snapshots; end leases of owners that no longer run."`
 	Cache   read.Cache       `cmd:"" group:"Look after a store" help:"The local cache of object stores: show it, empty it, fill it before a job."`
-	Inspect describe.Inspect `cmd:"" group:"Look after a store" help:"Print the annotated bytes of a feature file or a pack." example:"dsi inspect store/74/74f16032a6b4c8d7d96623665a66975f/pack-000000"`
+	Inspect describe.Inspect `cmd:"" group:"Look after a store" help:"Print the annotated bytes of a feature file or a pack." example:"dsi inspect pack-000000"`
 
 	Version versionCommand `cmd:"" group:"Help" help:"Print the version, its commit, and what it was built with." example:"dsi version --json"`
 }

@@ -146,7 +146,7 @@ func exampleStore(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write("pack-00000", string(pack))
+	write("pack-000000", string(pack))
 	if _, err := diskcache.Shared("cache", 1<<30); err != nil {
 		t.Fatal(err)
 	}
