@@ -261,9 +261,9 @@ def test_damage(store, tmp_path):
             data[at] ^= 0x10
         pack.write_bytes(data)
     out = tmp_path / "out.parquet"
-    dsi_fails(1, "corrupt data", "sql", tmp_path / "store", "select sum(d) from ads", "--to", out)
-    dsi_fails(1, "corrupt data", "sql", tmp_path / "store", "select sum(d) from ads")
-    dsi_fails(1, "corrupt data", "sql", tmp_path / "store", "select d from ads", "--json")
+    dsi_fails(3, "corrupt data", "sql", tmp_path / "store", "select sum(d) from ads", "--to", out)
+    dsi_fails(3, "corrupt data", "sql", tmp_path / "store", "select sum(d) from ads")
+    dsi_fails(3, "corrupt data", "sql", tmp_path / "store", "select d from ads", "--json")
     assert not out.exists()
 
 
