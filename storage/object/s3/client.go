@@ -95,7 +95,7 @@ func client(ctx context.Context, o Options) (*awss3.Client, error) {
 		// Every part of a segment has a checksum of its own, which readers check.
 		s.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 		s.DisableLogOutputChecksumValidationSkipped = true
-		s.APIOptions = append(s.APIOptions, retries(&atomic.Int64{}, changing))
+		s.APIOptions = append(s.APIOptions, retries(&atomic.Int64{}, changing), sayingSomething)
 		// Not before: the configuration adds certificates to the SDK's client.
 		s.HTTPClient = endpoint.New(staying(s.HTTPClient), schemes[0], kindOf)
 	}), nil
@@ -188,6 +188,38 @@ func brokeOff(err error) bool {
 	var stalled *endpoint.StallError
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &stalled) ||
 		errors.As(err, &syntax) && syntax.Msg == "unexpected EOF"
+}
+
+// sayingSomething makes an answer of 200 without a body one that broke off: the SDK takes it for an empty listing, or
+// for deletions that all went well.
+func sayingSomething(stack *middleware.Stack) error {
+	return stack.Deserialize.Insert(middleware.DeserializeMiddlewareFunc("SayingSomething", func(ctx context.Context,
+		in middleware.DeserializeInput, next middleware.DeserializeHandler,
+	) (middleware.DeserializeOutput, middleware.Metadata, error) {
+		out, metadata, err := next.HandleDeserialize(ctx, in)
+		switch middleware.GetOperationName(ctx) {
+		case "ListObjectsV2", "ListObjectVersions", "ListMultipartUploads", "DeleteObjects":
+			if a, ok := out.RawResponse.(*smithyhttp.Response); ok && err == nil {
+				a.Body = &notEmpty{ReadCloser: a.Body}
+			}
+		}
+		return out, metadata, err
+	}), "OperationDeserializer", middleware.After)
+}
+
+// notEmpty is a body that has bytes, or breaks off.
+type notEmpty struct {
+	io.ReadCloser
+	begun bool
+}
+
+func (b *notEmpty) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.begun = b.begun || n > 0
+	if err == io.EOF && !b.begun {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
 }
 
 // answerOf returns the answer that an error is about; nil: there was none.

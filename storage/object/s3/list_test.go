@@ -131,6 +131,49 @@ func TestEmptyAnswer(t *testing.T) {
 	}
 }
 
+// A listing or a deletion that is answered by nothing is asked for again: it is neither empty nor done.
+func TestAnswerWithoutBody(t *testing.T) {
+	server := objectserver.StartS3(t, bucket)
+	to, err := url.Parse(server.Endpoint)
+	must(t, err)
+	var asked atomic.Int64
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		lists := q.Has("list-type") || q.Has("uploads") && r.Method == http.MethodGet
+		if (lists || q.Has("delete")) && asked.Add(1)%2 == 1 {
+			return
+		}
+		(&httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) {
+			p.SetURL(to)
+			p.Out.Host = p.In.Host // it is signed
+		}}).ServeHTTP(w, r)
+	}))
+	t.Cleanup(proxy.Close)
+	options := server.Options()
+	options["aws_endpoint"] = proxy.URL
+	s, err := object.OpenWith("s3://"+bucket+"/silent", options)
+	must(t, err)
+	must(t, s.PutIfAbsent(t.Context(), "a", []byte("x")))
+	must(t, s.PutIfAbsent(t.Context(), "b", []byte("x")))
+	list := func() (n int) {
+		for _, err := range s.List(t.Context(), "", "") {
+			must(t, err)
+			n++
+		}
+		return n
+	}
+	if n := list(); n != 2 || asked.Load() != 2 {
+		t.Errorf("%d names, %d requests", n, asked.Load())
+	}
+	if _, err := s.(object.Unfinished).Temporary(t.Context()); err != nil || asked.Load() != 4 {
+		t.Errorf("%d requests, %v", asked.Load(), err)
+	}
+	must(t, object.DeleteAll(t.Context(), s, []string{"a", "b"}))
+	if n := list(); n != 0 || asked.Load() != 8 {
+		t.Errorf("%d names, %d requests", n, asked.Load())
+	}
+}
+
 // encoding is a service that lists some keys, in pages of one, and escapes them where it knows how and is asked to. XML
 // cannot have the first of them otherwise.
 type encoding struct {
