@@ -1,4 +1,5 @@
 #include "guard.h"
+#include "gil.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -42,7 +43,11 @@ static int get_next(struct dsi_array_stream *s, struct dsi_array *out) {
 	if (a == NULL) {
 		return ENOMEM;
 	}
+	// Some readers come with the GIL, Polars for one. The engine may wait for what other threads of Python do: for
+	// credentials, which a function of the program gives.
+	void *gil = dsi_gil_release();
 	int status = g->under.get_next(&g->under, out);
+	dsi_gil_take(gil);
 	if (status != 0 || out->release == NULL) { // an error, or the end
 		free(a);
 		return status;

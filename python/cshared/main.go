@@ -8,6 +8,7 @@ package main
 #include <string.h>
 
 #include "capsule.h"
+#include "gil.h"
 #include "guard.h"
 
 typedef struct { char *data; int64_t size; } dsi_text;
@@ -171,3 +172,8 @@ func dsi_begin_stream(p *C.char, n C.int64_t, in unsafe.Pointer) C.int64_t {
 func dsi_destructor(getPointer, rawFree unsafe.Pointer) C.uintptr_t {
 	return C.dsi_destructor_with(getPointer, rawFree)
 }
+
+// dsi_gil takes the functions of the interpreter that dsi_gil_with takes.
+//
+//export dsi_gil
+func dsi_gil(own, current, save, restore unsafe.Pointer) { C.dsi_gil_with(own, current, save, restore) }

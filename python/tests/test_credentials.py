@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import datetime
 import json
 import os
@@ -14,6 +15,7 @@ import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import torch
@@ -98,6 +100,41 @@ def test_workers_that_are_forked(server: dict[str, str]) -> None:
     whole = [b.sparse.values.tolist() for b in data]
     loader = torch.utils.data.DataLoader(data, batch_size=None, num_workers=2, multiprocessing_context="fork")
     assert sorted(b.sparse.values.tolist() for b in loader) == sorted(whole)
+
+
+class Stream(ctypes.Structure):
+    """struct ArrowArrayStream, as a reader has it that keeps the GIL while it asks for a batch (PYFUNCTYPE)."""
+
+
+NEXT = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.POINTER(Stream), ctypes.c_void_p)
+Stream._fields_ = [("get_schema", ctypes.c_void_p), ("get_next", NEXT), ("others", ctypes.c_void_p * 3)]
+
+
+def test_a_reader_that_keeps_the_gil(server: dict[str, str]) -> None:
+    """The engine waits for the function while the reader waits for the engine: the reader's lock is given back."""
+    provider = Provider(server)
+    store = dsistore.open("s3://tables/gil", options(server, provider))
+    random = np.random.default_rng(1)
+    for i in range(3):
+        n = 200_000
+        store.ingest("t", pa.table({"session": np.arange(n) + i * n, "time": np.arange(n),
+                                    **{name: random.random(n) for name in "xyz"}}), session_key="session",
+                     time_key="time")
+    capsule = store.table("t").scan(workers=1, memory=8 << 20, batch_size=4096).__arrow_c_stream__()
+    time.sleep(2 * EVERY + 1)  # what it has read ahead of the reader is not all, and the credentials are no longer good
+    asked, begin = len(provider.gave), time.monotonic()
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    stream = ctypes.cast(get(capsule, b"arrow_array_stream"), ctypes.POINTER(Stream))
+    rows = 0
+    while True:
+        array = (ctypes.c_int64 * 10)()  # struct ArrowArray: the length is first, the function that releases it ninth
+        assert stream.contents.get_next(stream, ctypes.addressof(array)) == 0
+        if not array[8]:
+            break
+        rows += array[0]
+        ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(array[8])(ctypes.addressof(array))
+    assert rows == 3 * n and len(provider.gave) > asked and time.monotonic() - begin < 60
 
 
 def test_sources(server: dict[str, str], tmp_path: pathlib.Path) -> None:
