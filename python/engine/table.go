@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -184,10 +185,17 @@ func infoOf(i snapshot.Info) snapshotInfo {
 	}
 }
 
+// table answers with the snapshot that a table is opened at, not with one that has expired: an erasure may have removed
+// its data. Tables that were opened before still read it, see at.
 func (e *Engine) table(ctx context.Context, p *tableRef) (any, error) {
 	branch, snap, err := e.branch(ctx, p)
 	if err == nil && branch == nil {
 		snap, err = e.snapshot(ctx, p)
+	}
+	if err == nil && p.Snapshot != 0 {
+		if gone := snap.Unexpired(ctx); errors.Is(gone, storage.ErrNotFound) {
+			err = gone
+		}
 	}
 	if err != nil {
 		return nil, err

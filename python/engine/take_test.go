@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -81,6 +82,29 @@ func TestSnapshotsAreKept(t *testing.T) {
 	must[planAnswer](t, e, "plan", with(at, "snapshot", number, "features", []string{"@all"}))
 	if c := counted.Counts().Sub(before); c.Stats+c.Lists != 0 {
 		t.Errorf("%d stats and %d lists for plans of a snapshot that is known", c.Stats, c.Lists)
+	}
+}
+
+// A table is not opened at a snapshot that has expired; who has opened it before reads it until gc removes it.
+func TestExpiredSnapshot(t *testing.T) {
+	e := newEngine(t)
+	at := ingested(t, e, 100)
+	at["snapshot"] = must[snapshotInfo](t, e, "table", at).Number
+	wait(t, e, startOf(t, e, map[string]any{"uri": at["uri"], "table": at["table"]}, 50, false))
+	must[snapshotInfo](t, e, "table", at)
+	table, err := e.tableOf(t.Context(), at["uri"].(string), at["table"].(string))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := table.Expire(t.Context(), gc.ExpireOptions{KeepLast: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if w := fails(t, e, string(requestOf(t, "table", at))); w.Kind != "not_found" ||
+		!strings.Contains(w.Message, "has expired") {
+		t.Errorf("%+v", w)
+	}
+	if p := must[planAnswer](t, e, "plan", with(at, "features", []string{"@all"})); p.Rows != 100 {
+		t.Errorf("%d rows", p.Rows)
 	}
 }
 
