@@ -5,10 +5,13 @@ import (
 	"cmp"
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -31,8 +34,10 @@ const testdata = "testdata"
 type Golden struct {
 	Version string `json:"version"`
 	// Candidate: the version is not released, and the store may be made anew.
-	Candidate bool   `json:"candidate,omitempty"`
-	Views     []View `json:"views"`
+	Candidate bool `json:"candidate,omitempty"`
+	// Sum is sumOf the directory: a file that somebody changed, or a tool that changes ends of lines, is noticed.
+	Sum   string `json:"sha256"`
+	Views []View `json:"views"`
 }
 
 // A View is a way to read a table, and the name of the file of its rows.
@@ -54,6 +59,24 @@ func dsiOK(t *testing.T, args ...string) string {
 		t.Fatalf("dsi %s: exit code %d\n%s%s", strings.Join(args, " "), code, &stdout, &stderr)
 	}
 	return stdout.String()
+}
+
+// sumOf returns the SHA-256 of the names and bytes of all files below a directory but golden.json.
+func sumOf(dir string) (string, error) {
+	sum := sha256.New()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Name() == "golden.json" {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		fmt.Fprintf(sum, "%x  %s\n", sha256.Sum256(data), filepath.ToSlash(name))
+		return err
+	})
+	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
 // TestGolden: the stores of all releases are read, value by value.
@@ -83,6 +106,10 @@ func readGolden(t *testing.T, dir string) {
 	if g.Version != filepath.Base(dir) || g.Candidate && g.Version != version.Number {
 		t.Errorf("%s is of version %s, candidate %v, in version %s: a released store is no candidate", dir, g.Version,
 			g.Candidate, version.Number)
+	}
+	if sum, err := sumOf(dir); err != nil || sum != g.Sum {
+		t.Errorf("the files of %s have the SHA-256 %s, want %s: golden files are never edited (%v)", dir, sum, g.Sum,
+			err)
 	}
 	// A copy: readers leave leases and usage records.
 	root := t.TempDir()

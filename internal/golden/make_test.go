@@ -66,14 +66,17 @@ func makeGolden(t *testing.T) {
 		_, err := s.GC(t.Context(), gc.Options{NoWait: true}) // snapshots that have expired go
 		return err
 	})
+	if err := os.RemoveAll(filepath.Join(m.store, "_tmp")); err != nil {
+		t.Fatal(err)
+	}
+	if m.golden.Sum, err = sumOf(dir); err != nil {
+		t.Fatal(err)
+	}
 	text, err := json.MarshalIndent(m.golden, "", "\t")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "golden.json"), append(text, '\n'), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.RemoveAll(filepath.Join(m.store, "_tmp")); err != nil {
 		t.Fatal(err)
 	}
 }
