@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import torch
 import torch.distributed as dist
+import training
 from parquet import ParquetBatch, ParquetSide
 from torch import nn
 from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
@@ -219,28 +220,10 @@ def show(result: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    p = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
-    p.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    p.add_argument("--rows", type=int, help="rows of the table; default: the profile's 100,000")
-    p.add_argument("--share", type=float, nargs="+", default=[0.1, 1.0], help="shares of the features to read")
-    p.add_argument("--threads", type=int, default=2, help="threads that read, of each side")
-    p.add_argument("--rounds", type=int, default=5, help="rounds that count; one more runs before")
-    p.add_argument("--batch-size", type=int, default=4096)
-    p.add_argument("--dim", type=int, default=64, help="of the embeddings")
-    p.add_argument("--embeddings", type=int, default=100_000, help="rows of each embedding table")
-    p.add_argument("--rate", type=float, default=0.01, help="learning rate")
-    p.add_argument("--dir", default="out/pytorch", help="where the data lies; what is there already is used")
-    p.add_argument("--results", default="bench/results", help="directory for the results as JSON; empty: none")
-    a = p.parse_args()
-    machine, device = measure.machine(), torch.device(a.device)
-    machine["device"] = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", store=dist.HashStore(), rank=0, world_size=1)
-    data = measure.table(pathlib.Path(a.dir) / (f"small-{a.rows}" if a.rows else "small"), "small", a.rows)
-    table = dsistore.open(data / "store").table("workload")
-    result = {"batch_size": a.batch_size, "threads": a.threads, "dim": a.dim, "embeddings": a.embeddings,
-              "shares": list(shares(a, data, table, device))}
-    show(result)
-    measure.write(a.results, "pytorch-sharded", result, machine)
+    a = training.arguments(__doc__).parse_args()
+    backend = "nccl" if torch.device(a.device).type == "cuda" else "gloo"
+    dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
+    training.run(a, "pytorch-sharded", shares, show)
     dist.destroy_process_group()
 
 
