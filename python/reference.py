@@ -131,16 +131,19 @@ def decorators(node: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
 
 def function(node: ast.FunctionDef | ast.AsyncFunctionDef, of: str, level: str) -> list[str]:
     name = f"{of}.{node.name}"
+    head = f"`{name}`" if node.name.startswith("_") else name
     if decorators(node) & {"property", "cached_property"}:
         returns = f": `{ast.unparse(node.returns)}`" if node.returns else ""
-        return [f"{level} {name}", f"Property{returns}.", markdown(node)]
-    return [f"{level} {name}", f"```python\n{signature(node, name.rpartition('.')[2])}\n```", markdown(node)]
+        return [f"{level} {head}", f"Property{returns}.", markdown(node)]
+    return [f"{level} {head}", f"```python\n{signature(node, name.rpartition('.')[2])}\n```", markdown(node)]
 
 
 def methods(node: ast.ClassDef, file: str) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """The public methods and properties of a class, then those that it has from a class that is not exported."""
+    """The public methods and properties of a class, then those that it has from a class that is not exported. Methods
+    such as __len__ are public if they have a docstring."""
     out = [n for n in node.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
-           and not n.name.startswith("_") and not decorators(n) & {"setter", "overload"}]
+           and (not n.name.startswith("_") or n.name.endswith("__") and n.name != "__init__" and ast.get_docstring(n))
+           and not decorators(n) & {"setter", "overload"}]
     for base in node.bases:
         name = base.value if isinstance(base, ast.Subscript) else base
         if isinstance(name, ast.Name) and (found := definition(file, name.id)) and isinstance(found[1], ast.ClassDef):

@@ -234,6 +234,7 @@ func TestHelp(t *testing.T) {
 func TestReference(t *testing.T) {
 	type marked struct {
 		Only []string `default:"a|b" placeholder:"A|B" help:"As user_* or <all> (see X_Y): a|b."`
+		In   string   `help:"Rows, as in ds >= '2026-11-01' AND x_y IN (1, 2), and some more. As in a file, or as in b."`
 	}
 	p := &Program{Name: "prog", Description: "Tries things.", Vars: map[string]string{"what": "tables"}}
 	page := p.Reference(&grammar{})
@@ -251,9 +252,11 @@ func TestReference(t *testing.T) {
 		t.Errorf("a hidden flag: %s", page)
 	}
 	page = p.Reference(&marked{})
-	want := "| `--only A\\|B` | As `user_*` or `<all>` (see `X_Y`): a\\|b. Default: `a\\|b`. |"
-	if !strings.Contains(page, want) {
-		t.Errorf("no %s in %s", want, page)
+	for _, want := range []string{"| `--only A\\|B` | As `user_*` or `<all>` (see `X_Y`): a\\|b. Default: `a\\|b`. |",
+		"| Rows, as in `ds >= '2026-11-01' AND x_y IN (1, 2)`, and some more. As in a file, or as in b. |"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %s in %s", want, page)
+		}
 	}
 }
 

@@ -89,12 +89,18 @@ func (b *binder) flagTable(out *bytes.Buffer, flags *pflag.FlagSet) {
 	})
 }
 
-// marked matches a quoted text, and a word that has characters of Markdown's markup, without what stands around it.
-var marked = regexp.MustCompile("(?:^|\\s)'[^']*[a-z=*(][^']*'|[^\\s(\"',;]*[*_<>$`[][^\\s)\"',;]*")
+// marked matches a condition that is an example, a quoted text, and a word that has characters of Markdown's markup,
+// without what stands around it.
+var marked = regexp.MustCompile("as in \\w+ (?:[<>=]+|IN) [^.]*?(?:, and|[.]|$)" +
+	"|(?:^|\\s)'[^']*[a-z=*(][^']*'|[^\\s(\"',;]*[*_<>$`[][^\\s)\"',;]*")
 
-// markdown makes Markdown of a help text: a quoted text, and a word with characters of markup, become code.
+// markdown makes Markdown of a help text: what marked matches becomes code.
 func markdown(text string) string {
 	text = marked.ReplaceAllStringFunc(text, func(word string) string {
+		if condition, ok := strings.CutPrefix(word, "as in "); ok {
+			condition, _, _ = strings.Cut(strings.TrimSuffix(condition, "."), ", and")
+			return "as in `" + condition + "`" + word[len("as in ")+len(condition):]
+		}
 		if before, quoted, ok := strings.Cut(word, "'"); ok {
 			return before + "`" + strings.TrimSuffix(quoted, "'") + "`"
 		}

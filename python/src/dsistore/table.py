@@ -141,9 +141,12 @@ class Table:
     """A table at one snapshot, or as a branch had it when it was opened. It can be pickled; the copy reads the same
     rows.
 
-    name is the name of the table, branch that of the branch or None. len() is the number of rows that a scan gives; for
-    a branch with a sample list, the rows in the list.
+    name is the name of the table, snapshot what is read of it, branch the name of the branch or None.
     """
+
+    name: str
+    snapshot: Snapshot
+    branch: str | None
 
     def __init__(self, store: Store, name: str, version: Version | None = None, branch: str | None = None):
         self.store = store
@@ -175,8 +178,8 @@ class Table:
         self.snapshot = _snapshot(answer)
         params["snapshot"] = self.snapshot.number
         self._ref = TableRef(store.uri, params)
-        self.name: str = params["table"]
-        self.branch: str | None = params.get("branch")
+        self.name = params["table"]
+        self.branch = params.get("branch")
         self._rows = None if params.get("list") else self.snapshot.rows  # None: not counted yet
         self._pinned = version is not None or self.branch is not None
 
@@ -185,6 +188,7 @@ class Table:
         return f"{self.store!r}.table({self.name!r}, {version})"
 
     def __len__(self) -> int:
+        """The number of rows that a scan gives; for a branch with a sample list, the rows in the list."""
         if self._rows is None:
             self._rows = int(_engine.call("rows", **self._ref.params))
         return self._rows
