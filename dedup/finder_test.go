@@ -115,7 +115,11 @@ func TestRunsSayTheSame(t *testing.T) {
 			c := drawColumn(rt, ty)
 			compact := runsOf(c)
 			a, b := plain.Find(c), runs.FindRuns(compact)
-			checkEqual(rt, modelRows(a.Expanded()), b)
+			expanded, err := a.Expanded()
+			if err != nil {
+				rt.Fatal(err)
+			}
+			checkEqual(rt, modelRows(expanded), b)
 			if a.Slots != b.Slots || a.Elements() != b.Elements() || a.Monotone != b.Monotone ||
 				(a.Lengths == nil) != (b.Lengths == nil) {
 				rt.Fatalf("forms differ: %d and %d slots, %d and %d values", a.Slots, b.Slots, a.Elements(),

@@ -99,16 +99,27 @@ func (c *Column) Gather(src *Column, rows []int32) {
 	}
 }
 
-// Expanded returns c when it is plain, else a copied plain column with the same rows.
-func (c *Column) Expanded() *Column {
+// Expanded returns c when it is plain, else a copied plain column with the same rows. That rows which share lists have
+// more than MaxElements values together is an error.
+func (c *Column) Expanded() (*Column, error) {
 	if c.Inverse == nil && c.Lengths == nil {
-		return c
+		return c, nil
+	}
+	if c.Type.IsList() {
+		n := 0
+		for r := range c.Rows {
+			lo, hi := c.RowRange(r)
+			n += hi - lo
+		}
+		if n > MaxElements {
+			return nil, fmt.Errorf("the lists of %d rows have %d values, more than %d", c.Rows, n, MaxElements)
+		}
 	}
 	out := NewColumn(c.Type)
 	for r := range c.Rows {
 		out.AppendRow(c, r)
 	}
-	return out
+	return out, nil
 }
 
 // materialisePresence makes Present a bitmap of the slots so far.

@@ -213,7 +213,10 @@ func TestColumnAgainstModel(t *testing.T) {
 				c.Reset()
 				want = nil
 			default:
-				plain := src.Expanded()
+				plain, err := src.Expanded()
+				if err != nil {
+					t.Fatal(err)
+				}
 				check(t, plain, rows)
 				if plain.Inverse != nil || plain.Lengths != nil {
 					t.Fatal("expanded is not plain")

@@ -102,11 +102,16 @@ type featureColumn struct {
 func (f *featureColumn) arrowType() arrow.DataType { return f.form.arrowTypeOf(&f.leaf) }
 
 func (f *featureColumn) data(b *reader.Batch) (arrow.ArrayData, error) {
+	c := b.Columns[f.position]
 	switch f.form {
 	case dictionaryForm:
-		return f.dictionaryData(b.Columns[f.position])
+		return f.dictionaryData(c)
 	case viewForm:
-		return f.viewData(b.Columns[f.position])
+		return f.viewData(c)
 	}
-	return f.leaf.data(rowColumn(b, f.position))
+	rows, err := c.Expanded() // a copy, where rows share what they have
+	if err != nil {
+		return nil, fmt.Errorf("%w: use smaller batches", err)
+	}
+	return f.leaf.data(rows)
 }

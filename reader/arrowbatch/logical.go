@@ -95,7 +95,7 @@ func decimalType(args []string) arrow.DecimalType {
 	}
 	s, err := strconv.ParseInt(args[1], 10, 32)
 	switch {
-	case err != nil || p < 1 || p > 76 || s < -76 || s > 76:
+	case err != nil || p < 1 || p > 76 || s < 0 || s > p:
 		return nil
 	case p > 38:
 		return &arrow.Decimal256Type{Precision: int32(p), Scale: int32(s)}

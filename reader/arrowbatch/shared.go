@@ -48,11 +48,8 @@ func (f form) arrowTypeOf(l *leaf) arrow.DataType {
 	return l.arrow
 }
 
-// rowColumn returns the column of a feature with a value a row: b's, or a copy.
-func rowColumn(b *reader.Batch, position int) *vector.Column { return b.Columns[position].Expanded() }
-
 // slotColumn returns the slots of c as rows. It shares c's memory, but for partial duplicates.
-func slotColumn(c *vector.Column) *vector.Column {
+func slotColumn(c *vector.Column) (*vector.Column, error) {
 	slots := *c
 	slots.Rows, slots.Inverse, slots.Monotone, slots.InverseBorrowed = c.Slots, nil, false, false
 	return slots.Expanded()
@@ -60,7 +57,11 @@ func slotColumn(c *vector.Column) *vector.Column {
 
 // dictionaryData returns c as a dictionary of its slots. Rows of a null slot are null.
 func (l *leaf) dictionaryData(c *vector.Column) (arrow.ArrayData, error) {
-	slots, err := l.data(slotColumn(c))
+	plain, err := slotColumn(c)
+	if err != nil {
+		return nil, err
+	}
+	slots, err := l.data(plain)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,6 +73,26 @@ func TestSharedRows(t *testing.T) {
 				r.Release()
 			}
 		}
+	}
+}
+
+// Rows that share long values have more together than an offset holds: an error, before memory is taken for them.
+func TestSharedOfTooMuch(t *testing.T) {
+	const rows = 1<<11 + 1
+	text := vector.Type{Kind: vector.String}
+	c := &vector.Column{Type: text, Rows: rows, Slots: 1, Data: make([]byte, 1<<20), Offsets: []int32{0, 1 << 20},
+		Inverse: make([]int32, rows)}
+	f := &featureColumn{leaf: newLeaf(text, "")}
+	_, err := f.data(&reader.Batch{Rows: rows, Columns: []*vector.Column{c}})
+	if err == nil || !strings.Contains(err.Error(), "use smaller batches") {
+		t.Error(err)
+	}
+	list := vector.Type{Kind: vector.Sparse, Elem: vector.Int64}
+	parts := &vector.Column{Type: list, Rows: rows, Slots: rows, Ints: make([]int64, 1<<20),
+		Offsets: make([]int32, rows), Lengths: slices.Repeat([]int32{1 << 20}, rows)}
+	f = &featureColumn{leaf: newLeaf(list, ""), form: dictionaryForm}
+	if _, err := f.data(&reader.Batch{Rows: rows, Columns: []*vector.Column{parts}}); err == nil {
+		t.Error("a dictionary of slots that have more values than an offset holds")
 	}
 }
 
