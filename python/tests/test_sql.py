@@ -252,6 +252,24 @@ def test_mistakes(store, query, code, message):
     dsi_fails(code, message, "sql", store, query)
 
 
+def test_long_conditions(store):
+    """Chains of more terms than Python's recursion has levels, and than dsi has parentheses."""
+    for n in (3, 150, 1500):
+        terms = " or ".join(f"(id = {2 * i} and user < 1000)" for i in range(n))
+        assert rows(store, f"select count(*) from ads where {terms}") == [[n]]
+
+
+def test_dates_with_a_part_of_a_day(tmp_path):
+    """A date64 that is no whole day is that day for DuckDB, in a condition too."""
+    store = dsistore.open(tmp_path / "store")
+    store.ingest("t", pa.table({"m": pa.array([43_200_000, 0, 86_400_000, None, 5, 86_400_001], pa.int64()).cast(
+        pa.date64(), safe=False)}), init=True)
+    for condition, n in (("= date '1970-01-01'", 3), ("<= date '1970-01-01'", 3), ("> date '1970-01-01'", 2),
+                         ("in (date '1970-01-01')", 3), ("is null", 1)):
+        query = f"select (select count(*) from t where m {condition}), count(*) filter (where m {condition}) from t"
+        assert rows(tmp_path / "store", query) == [[n, n]], condition
+
+
 def test_damage(store, tmp_path):
     """What is damaged is said in dsi's own words, and leaves no file."""
     shutil.copytree(store, tmp_path / "store")
