@@ -10,6 +10,14 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
+// Others have no decimals of a negative scale: neither what is exported to, nor what reads Arrow.
+func TestNegativeScale(t *testing.T) {
+	n := typeOf(&arrow.Decimal128Type{Precision: 7, Scale: -2}, 0)
+	if n.Shape != column.Refused || !strings.Contains(n.Reason, "cast it to decimal(9, 0)") {
+		t.Errorf("%+v", n)
+	}
+}
+
 // TestNullsTakeMemory: a null of a fixed list or a struct has null elements or members, which count: an index or a run
 // of a few bytes may stand for any number of them.
 func TestNullsTakeMemory(t *testing.T) {

@@ -277,8 +277,12 @@ func DecimalWidth(n *Type) int {
 
 // Decimal returns the type of a decimal: unscaled in an int64 up to 18 digits, else in 16 or 32 bytes.
 func Decimal(precision, scale int) (*Type, error) {
-	if precision < 1 || precision > 76 || scale > precision || scale < -76 {
+	switch {
+	case precision < 1 || precision > 76 || scale > precision:
 		return nil, fmt.Errorf("decimal(%d, %d): want a precision of 1 to 76 and a scale up to it", precision, scale)
+	case scale < 0: // Parquet, DuckDB and most others have none
+		return nil, fmt.Errorf("decimal(%d, %d): want a scale of 0 or more: cast it to decimal(%d, 0)", precision,
+			scale, min(precision-scale, 76))
 	}
 	n := &Type{Shape: Number, Elem: vector.Int64, Logical: fmt.Sprintf("decimal(%d, %d)", precision, scale)}
 	if precision > 18 {
