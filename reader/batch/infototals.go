@@ -16,8 +16,9 @@ type labelTotals struct {
 	feature int32
 	rows    int
 	sum     float64
-	// Of the batches that have a mean: their number, the sum of the means and the sum of their squares.
-	batches, means, squares float64
+	// Of the batches that have a mean: their number, the mean of the means, and the sum of the squares of how far they
+	// are from it (Welford, Note on a method for calculating corrected sums of squares and products, 1962).
+	batches, mean, squares float64
 }
 
 // An InfoSummary summarizes the Infos of batches.
@@ -57,8 +58,9 @@ func (t *InfoTotals) Add(b *Batch) {
 		l.rows += m.Rows
 		l.sum += m.Sum
 		l.batches++
-		l.means += m.Mean()
-		l.squares += m.Mean() * m.Mean()
+		off := m.Mean() - l.mean
+		l.mean += off / l.batches
+		l.squares += off * (m.Mean() - l.mean)
 	}
 }
 
@@ -72,8 +74,7 @@ func (t *InfoTotals) Summary() InfoSummary {
 		out := LabelSummary{Feature: l.feature}
 		if l.batches > 0 {
 			out.Mean = l.sum / float64(l.rows)
-			m := l.means / l.batches
-			out.Deviation = math.Sqrt(max(l.squares/l.batches-m*m, 0))
+			out.Deviation = math.Sqrt(l.squares / l.batches)
 		}
 		s.Labels = append(s.Labels, out)
 	}

@@ -24,6 +24,14 @@ func TestInfoTotals(t *testing.T) {
 		Labels: []LabelSummary{{Feature: 3, Mean: 0.2, Deviation: 0.2}, {Feature: 7}},
 	}
 	got := totals.Summary()
+	// Means that are far from 0 and near one another.
+	var far InfoTotals
+	for i := range 4 {
+		far.Add(&Batch{Info: Info{Labels: []LabelMean{{Rows: 1, Sum: 1e9 + float64(i%2)}}}})
+	}
+	if d := far.Summary().Labels[0].Deviation; math.Abs(d-0.5) > 1e-9 {
+		t.Errorf("deviation %v, want 0.5", d)
+	}
 	if d := got.Labels[0].Deviation; math.Abs(d-0.2) < 1e-9 {
 		got.Labels[0].Deviation = 0.2
 	}
