@@ -9,7 +9,7 @@ import (
 // Limits are the largest counts that stored metadata may have. They protect against large allocations for damaged or
 // untrusted bytes. The zero value works.
 type Limits struct {
-	StripeRows  uint64 // rows, and slots, of a stripe; default 1<<24, at most 1<<31-1
+	StripeRows  uint64 // rows, and slots, of a stripe; default MaxStripeRows, at most 1<<31-1
 	StripeBytes uint64 // decoded bytes of a stripe, and half of its stored bytes; default 1 GiB
 	FileStripes uint64 // stripes of a file; default 1<<17
 	// DictionaryValues is for the values of a file's dictionary; default 1<<20.
@@ -17,8 +17,10 @@ type Limits struct {
 	DirectoryBytes   uint64 // bytes of the directory of a file or pack; default 64 MiB
 }
 
+// MaxStripeRows is the largest number of rows of a stripe.
+const MaxStripeRows = 1 << 24
+
 const (
-	defaultStripeRows     = 1 << 24
 	defaultStripeBytes    = 1 << 30
 	defaultFileStripes    = 1 << 17
 	defaultDirectoryBytes = 64 << 20
@@ -32,7 +34,7 @@ const (
 
 func (l Limits) withDefaults() Limits {
 	if l.StripeRows == 0 {
-		l.StripeRows = defaultStripeRows
+		l.StripeRows = MaxStripeRows
 	}
 	l.StripeRows = min(l.StripeRows, math.MaxInt32)
 	if l.StripeBytes == 0 {

@@ -3,7 +3,6 @@ package ioplan
 import (
 	"errors"
 	"fmt"
-	"math"
 	"sort"
 	"sync/atomic"
 
@@ -81,7 +80,7 @@ func Cumulate(d catalog.SegmentDescriptor, stripeRows []uint32) ([]uint64, error
 	starts := make([]uint64, 1, len(stripeRows)+1)
 	sum := uint64(0)
 	for i, r := range stripeRows {
-		if r == 0 || r > math.MaxInt32 {
+		if r == 0 || r > format.MaxStripeRows {
 			return nil, &format.CorruptError{
 				Object: d.Index, Stripe: i, Offset: -1, Reason: fmt.Sprintf("the stripe has %d rows", r),
 			}

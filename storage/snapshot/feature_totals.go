@@ -15,7 +15,7 @@ import (
 type FeatureTotals struct {
 	catalog.Feature
 	Segments    uint64 // that have the feature
-	Rows        uint64 // of those segments; the snapshot's other rows are null
+	Rows        uint64 // of those segments; other rows are null, or an overlay has their values
 	NullRows    uint64 // of Rows
 	Elements    uint64 // over rows
 	RawBytes    uint64 // the expanded values in their source width

@@ -49,6 +49,7 @@ function share(x) {
   if (!known(x)) return dash;
   const p = Math.round(1000 * x) / 10;
   if (x !== 0 && p === 0) return "< 0.1 %";
+  if (x < 1 && p === 100) return "> 99.9 %";
   return (Number.isInteger(p) || (Math.abs(p) >= 10 && p <= 99) ? whole.format(p) : p.toFixed(1)) + " %";
 }
 

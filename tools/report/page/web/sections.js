@@ -53,7 +53,7 @@ function summary(host, t, since) {
     b(bytes(s.raw_bytes)),
     " of plain numbers are stored in ",
     b(bytes(s.stored_bytes)),
-    ": " + factor(s.ratio) + " smaller. ",
+    ": " + (s.ratio < 1 ? factor(1 / s.ratio) + " more. " : factor(s.ratio) + " smaller. "),
   );
   if (r.readers) {
     lead.append(
