@@ -146,7 +146,7 @@ func TestReadDamage(t *testing.T) {
 			}
 		}
 		step := 1
-		if testing.Short() {
+		if short() {
 			step = 7
 		}
 		for i := 0; i < len(data); i += step {

@@ -16,7 +16,7 @@ import (
 // the logarithm; listing the history and gc cost a bounded number of requests, and of bytes, for each snapshot.
 func TestGrowth(t *testing.T) {
 	ctx := t.Context()
-	if testing.Short() {
+	if short() {
 		t.Skip("thousands of commits")
 	}
 	type cost struct{ requests, bytes int64 }

@@ -438,7 +438,7 @@ func TestRepairCrash(t *testing.T) {
 	clean := objectsOf(t, b.harmed())
 	root, crashes := "/stores/x", 0
 	step := int64(7)
-	if testing.Short() {
+	if short() {
 		step = 50
 	}
 	for at := int64(0); ; at += step {

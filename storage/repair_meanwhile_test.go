@@ -14,11 +14,14 @@ import (
 // TestRepairMeanwhile: what others replace, let expire and remove while a repair looks is not damaged.
 func TestRepairMeanwhile(t *testing.T) {
 	b := newBroken(t)
-	ctx := t.Context()
+	ctx, step := t.Context(), int64(1)
+	if short() {
+		step = 5
+	}
 	for _, purge := range []bool{false, true} {
 		for _, apply := range []bool{false, true} {
 			fine, refused := 0, 0
-			for at := int64(1); ; at++ {
+			for at := int64(1); ; at += step {
 				h := &hookedStore{Store: copyOf(t, b.mem)}
 				other := brokenStore(t, h.Store)
 				var n atomic.Int64

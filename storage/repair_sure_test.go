@@ -73,7 +73,10 @@ func TestRepairOneWrongRead(t *testing.T) {
 		slices.Sort(out)
 		return out
 	}
-	last := uint64(len(b.snapshots))
+	last, step := uint64(len(b.snapshots)), int64(1)
+	if short() {
+		step = 7
+	}
 	for what, mem := range map[string]*object.Memory{"whole": copyOf(t, b.mem), "damaged": b.harmed()} {
 		for _, opts := range []repair.Options{{NullFeatures: true}, {Apply: true}} {
 			dry := opts
@@ -85,11 +88,11 @@ func TestRepairOneWrongRead(t *testing.T) {
 			want := acts(clean)
 			for _, fault := range []error{nil, errors.New("no answer"), object.ErrNotFound} {
 				for _, far := range []bool{false, true} {
-					if far && (opts.Apply || testing.Short()) {
+					if far && (opts.Apply || short()) {
 						continue // its other requests are those that look
 					}
 					stopped, same := 0, 0
-					for at := int64(1); ; at++ {
+					for at := int64(1); ; at += step {
 						copied := mem
 						if opts.Apply {
 							copied = copyOf(t, mem)

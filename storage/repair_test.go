@@ -303,7 +303,7 @@ func TestRepair(t *testing.T) {
 	}
 	slices.Sort(list)
 	trials := 600
-	if testing.Short() {
+	if short() {
 		trials = 60
 	}
 	actions := map[repair.Action]int{}
@@ -371,7 +371,7 @@ func TestRepair(t *testing.T) {
 	t.Log(actions)
 	for _, a := range []repair.Action{repair.Rebuild, repair.DropRows, repair.NullFeatures, repair.DropLayer,
 		repair.DropList, repair.DropBranch, repair.Expire, repair.GoBack, repair.Note} {
-		if actions[a] == 0 && !testing.Short() {
+		if actions[a] == 0 && !short() {
 			t.Errorf("no trial came to %q", a)
 		}
 	}

@@ -19,6 +19,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// short reports whether tests of one goroutine try less: the race detector finds nothing in them, and they run again
+// without it.
+func short() bool { return raceDetector || testing.Short() }
+
 var int64Type = vector.Type{Kind: vector.Dense, Elem: vector.Int64}
 
 func feature(name string, t vector.Type) catalog.Feature {

@@ -34,7 +34,7 @@ func TestVerifyEveryPart(t *testing.T) {
 		}
 	}
 	parts := 60
-	if testing.Short() {
+	if short() {
 		parts = 8
 	}
 	tried, unnoticed := 0, map[string]int{}

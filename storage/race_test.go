@@ -1,0 +1,6 @@
+//go:build race
+
+package storage
+
+// raceDetector: see short.
+const raceDetector = true
