@@ -18,8 +18,13 @@ const sampleBytes = 1 << 20
 
 // delimiters are what may be found between columns, the likeliest first, and what messages call them.
 var delimiters = []struct{ text, name, suffix string }{
-	{",", "commas", ".csv"}, {"\t", "tabs", ".tsv"}, {";", "semicolons", ""}, {"|", "bars", ".psv"},
+	{",", "commas", ".csv"}, {"\t", "tabs", ".tsv"}, {";", "semicolons", ""},
+	{"::", `"::"`, ""}, // as in MovieLens, which has bars within columns
+	{"|", "bars", ".psv"},
 }
+
+// blank is between columns where nothing else is: see tryBlanks.
+const blank = " "
 
 // find returns the layout of a text with what the mapping file does not say of it. That is taken from the text's first
 // lines: the delimiter and the quotes with which most lines have as many columns as the first, which has the names.
@@ -63,6 +68,11 @@ func find(in *lines.Reader, path string, given *lines.Layout) (lines.Layout, err
 		}
 	}
 	if best == nil {
+		if best, err = tryBlanks(in, given, first); err != nil {
+			return *given, err
+		}
+	}
+	if best == nil {
 		if best, err = oneColumn(in, given, tried); err != nil {
 			return *given, err
 		}
@@ -100,26 +110,6 @@ func firstLine(in *lines.Reader, skip int) (line []byte, n int, err error) {
 	}
 }
 
-// oneColumn returns how a text of one column reads. It is an error where its lines have more, and its first has not.
-func oneColumn(in *lines.Reader, given *lines.Layout, tried []string) (*trial, error) {
-	for _, delimiter := range tried {
-		t, err := try(in, given, delimiter, quotes(given)[0])
-		if err != nil {
-			return nil, err
-		}
-		if t.even && t.width > 1 && !given.Header && len(given.Columns) == 0 {
-			return nil, column.Refuse("", "line %d is one column, and the lines below it have %d between %s: if it is "+
-				"a title, pass over it with {\"text\": {\"skip_lines\": %[1]d}} in a mapping file; if it is the name "+
-				"of their only column, say {\"text\": {\"header\": true}}", t.first, t.width,
-				delimiterName(delimiter))
-		}
-	}
-	return tryQuotes(in, given, noDelimiter)
-}
-
-// noDelimiter is between the columns of a text of one column.
-const noDelimiter = "\x01"
-
 // candidates are the delimiters to try.
 func candidates(path string, given *lines.Layout) (out []string) {
 	if given.Delimiter != "" {
@@ -145,6 +135,9 @@ func quotes(given *lines.Layout) []string {
 
 // delimiterName is what a message calls what is between columns.
 func delimiterName(delimiter string) string {
+	if delimiter == blank {
+		return "blanks"
+	}
 	for _, d := range delimiters {
 		if d.text == delimiter {
 			return d.name
@@ -183,6 +176,8 @@ type trial struct {
 	width  int      // how many the second row has
 	even   bool     // all after it have as many
 	quoted bool     // the quotes are used
+	values []bool   // by column: below the first line it has values that are numbers, dates or booleans, and no others
+	whole  bool     // each line below the first is such a value as it stands: a time has a blank in it
 	again  []int64  // for each column, the line in which its name is a value, too; 0: none
 }
 
@@ -234,6 +229,8 @@ func try(in *lines.Reader, given *lines.Layout, delimiter, quote string) (*trial
 	t := &trial{layout: *given}
 	l := &t.layout
 	l.Delimiter, l.Quote, l.CSV = delimiter, quote, quote != ""
+	// Of the others, names and values tell nothing that the number of columns does not.
+	looks := delimiter == blank || delimiter == "::"
 	l.Header, l.Short = len(given.Columns) == 0 || given.Header, cmp.Or(given.Short, lines.ShortBad)
 	if !l.CSV && !l.HasNull {
 		l.HasNull = true // the empty column is null, with quotes and without
@@ -262,6 +259,9 @@ func try(in *lines.Reader, given *lines.Layout, delimiter, quote string) (*trial
 			t.lines--
 			continue
 		}
+		if looks && begin > t.first && t.names != nil {
+			t.whole = (t.whole || t.width == 0) && isValue(string(line))
+		}
 		err = s.Split(line)
 		if t.names == nil {
 			if t.first = begin; err != nil {
@@ -286,6 +286,9 @@ func try(in *lines.Reader, given *lines.Layout, delimiter, quote string) (*trial
 		}
 		if t.even = t.width == 0 || t.even && t.width == len(s.Fields); t.width == 0 {
 			t.width = len(s.Fields)
+		}
+		if looks {
+			t.lookAt(s.Fields)
 		}
 		for i, f := range s.Fields[:min(len(s.Fields), len(plain))] {
 			plain[i], quoted[i] = plain[i] || !f.Quoted && len(f.Text) > 0, quoted[i] || f.Quoted
