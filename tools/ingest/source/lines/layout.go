@@ -105,7 +105,8 @@ func NewRules(t *Layout) (Rules, error) {
 	if t.Quote != "" {
 		l.quote = t.Quote[0]
 	}
-	if t.Escape != "" {
+	// A quote that escapes is a doubled quote, as it always is.
+	if t.Escape != "" && !(l.Csv && t.Escape[0] == l.quote) {
 		l.Escape, l.HasEscape = t.Escape[0], true
 	}
 	if t.HasNull {

@@ -125,7 +125,7 @@ func (r *Splitter) splitCSV(line []byte) error {
 				}
 				c := line[i]
 				switch {
-				case r.Layout.HasEscape && c == r.Layout.Escape && r.Layout.Escape != quote && i+1 < len(line):
+				case r.Layout.HasEscape && c == r.Layout.Escape && i+1 < len(line):
 					out = append(out, line[i+1])
 					i += 2
 					continue
