@@ -16,5 +16,12 @@ func TestEscapes(t *testing.T) {
 		{"the quote escapes in Spark", "", "", "CREATE TABLE t (id int, name string, qty int) USING csv OPTIONS " +
 			"(escape '\"')", "1,pipe 12\",5\n2,\"ok \"\"x\"\" \\\"\n", "id=1 name=\"pipe 12\\\"\" qty=5\nid=2 " +
 			"name=\"ok \\\"x\\\" \\\\\" qty=null\n"},
+		// A null is what is in the file, before it is unescaped.
+		{"MySQL's null", "", `{"text": {"quote": "\"", "escape": "\\", "null": "\\N", "header": true}, "columns": ` +
+			`{"n": {"type": "bigint"}}}`, "", "id,n,note\n1,\\N,\"he said \\\"hi\\\"\"\n2,7,\\\\N\n3,\\N,\"\\\\N\"\n",
+			"id=\"1\" n=null note=\"he said \\\"hi\\\"\"\nid=\"2\" n=7 note=\"\\\\N\"\nid=\"3\" n=null note=\"\\\\N\"\n"},
+		{"MySQL's null in a layout that is found", "", `{"text": {"null": "\\N"}}`, "",
+			"id,n,note\n1,\\N,\"he said \\\"hi\\\"\"\n2,7,\"\\\\N\"\n3,\\N,\\N\n",
+			"id=1 n=null note=\"he said \\\"hi\\\"\"\nid=2 n=7 note=\"\\\\N\"\nid=3 n=null note=null\n"},
 	})
 }

@@ -17,12 +17,13 @@ type Splitter struct {
 type Field struct {
 	Text   []byte
 	Quoted bool // CSV: it is never null
+	// Null: the layout says that the column is null, by what is in the file: \N has a backslash that escapes nothing.
+	Null bool
 }
 
-// IsNull reports whether the layout says that a column is null.
-func (r *Splitter) IsNull(f Field) bool {
-	return !f.Quoted && (r.Layout.Null != nil && bytes.Equal(f.Text, r.Layout.Null) || r.Layout.emptyNull &&
-		len(f.Text) == 0)
+// isNull reports whether the text of a column without quotes is null.
+func (l *Rules) isNull(text []byte) bool {
+	return l.Null != nil && bytes.Equal(text, l.Null) || l.emptyNull && len(text) == 0
 }
 
 // Cut splits text at the first separator that is not escaped.
@@ -84,6 +85,7 @@ func (r *Splitter) Split(line []byte) error {
 	for more := true; more; {
 		var f Field
 		f.Text, line, more = r.cut(line, r.Layout.delimiter)
+		f.Null = r.Layout.isNull(f.Text)
 		r.Fields = append(r.Fields, f)
 	}
 	return nil
@@ -146,6 +148,7 @@ func (r *Splitter) splitCSV(line []byte) error {
 				return &BadText{fmt.Sprintf("%q after the closing quote of column %d", line[i], len(r.Fields)+1)}
 			}
 		} else {
+			from := i
 			for i < len(line) && !delimited(i) {
 				if r.Layout.HasEscape && line[i] == r.Layout.Escape && i+1 < len(line) {
 					i++
@@ -153,6 +156,7 @@ func (r *Splitter) splitCSV(line []byte) error {
 				out = append(out, line[i])
 				i++
 			}
+			f.Null = r.Layout.isNull(line[from:i])
 		}
 		// out may move as it grows; the text of each column does not change after it was put down.
 		f.Text = out[start:len(out):len(out)]
@@ -162,7 +166,7 @@ func (r *Splitter) splitCSV(line []byte) error {
 		}
 		i += len(delimiter)
 		if i >= len(line) {
-			r.Fields = append(r.Fields, Field{})
+			r.Fields = append(r.Fields, Field{Null: r.Layout.isNull(nil)})
 			return nil
 		}
 	}

@@ -209,7 +209,7 @@ func columns(n int) string {
 
 // appendField appends a column's value; on an error, a null.
 func (r *Reader) appendField(a *column.Array, f lines.Field) error {
-	if r.IsNull(f) {
+	if f.Null {
 		a.AppendNull()
 		return nil
 	}
