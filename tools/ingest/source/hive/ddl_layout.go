@@ -70,7 +70,7 @@ func (p *ddlParser) using(d *Table) error {
 	switch name := strings.ToLower(p.word()); name {
 	case "hive":
 	case "csv":
-		d.Text.CSV, d.Text.Escape = true, `\`
+		d.Text.CSV, d.Text.Escape, d.Text.EscapeQuotes = true, `\`, true
 	case "json":
 		return column.Refuse("", "it describes JSON: read the files as JSON lines, with --format jsonl and no --ddl")
 	case "":

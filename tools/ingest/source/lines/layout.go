@@ -15,10 +15,13 @@ type Layout struct {
 	MapKeys   string // between a key and its value; default ^C
 	Quote     string // CSV; default "
 	Escape    string // default none; for OpenCSVSerde a backslash
-	Null      string // default \N, for CSV the empty unquoted value
-	HasNull   bool
-	EmptyText bool // CSV: an empty column is empty text, never null: set by OpenCSVSerde
-	Header    bool // the first line names the columns
+	// EscapeQuotes: in CSV, quotes and the escape character itself are escaped, in quotes, as in Spark. Default: any
+	// character is.
+	EscapeQuotes bool
+	Null         string // default \N, for CSV the empty unquoted value
+	HasNull      bool
+	EmptyText    bool // CSV: an empty column is empty text, never null: set by OpenCSVSerde
+	Header       bool // the first line names the columns
 	// Infer: columns that have a name and no type get the one that the values of all files have. Default: where the
 	// layout is found in the text (ToFind).
 	Infer, HasInfer bool
@@ -76,10 +79,12 @@ type Rules struct {
 	quote      byte   // CSV
 	Escape     byte
 	HasEscape  bool
-	Null       []byte // nil: the empty column without quotes, where emptyNull is set
-	emptyNull  bool   // CSV
-	Skip       int
-	Header     bool
+	// escapeQuotes: see Layout.EscapeQuotes.
+	escapeQuotes bool
+	Null         []byte // nil: the empty column without quotes, where emptyNull is set
+	emptyNull    bool   // CSV
+	Skip         int
+	Header       bool
 	// IgnoreExtra: columns beyond those of the schema are left out, as Hive does.
 	IgnoreExtra bool
 	// BadShort: a row of fewer columns than the schema is bad.
@@ -90,7 +95,7 @@ type Rules struct {
 func NewRules(t *Layout) (Rules, error) {
 	l := Rules{Csv: t.CSV, delimiter: []byte{1}, Separators: []byte{1, 2, 3, 4, 5, 6, 7, 8}, quote: '"',
 		Null: []byte(`\N`), Skip: t.SkipLines, Header: t.Header, IgnoreExtra: t.Extra == ExtraIgnore,
-		BadShort: t.Short == ShortBad}
+		BadShort: t.Short == ShortBad, escapeQuotes: t.EscapeQuotes}
 	if t.CSV {
 		l.delimiter, l.Null, l.emptyNull = []byte{','}, nil, !t.EmptyText
 	}

@@ -91,6 +91,14 @@ func (r *Splitter) Split(line []byte) error {
 	return nil
 }
 
+// escapes reports whether the character at i escapes the next one, which is on the line, in a quoted column or another.
+func (l *Rules) escapes(line []byte, i int, quoted bool) bool {
+	if !l.HasEscape || line[i] != l.Escape || i+1 == len(line) {
+		return false
+	}
+	return !l.escapeQuotes || quoted && (line[i+1] == l.quote || line[i+1] == l.Escape)
+}
+
 // splitCSV follows RFC 4180: a quote within a quoted column is doubled, or escaped where there is an escape character.
 func (r *Splitter) splitCSV(line []byte) error {
 	delimiter, quote, first := r.Layout.delimiter, r.Layout.quote, r.Lines.Line
@@ -127,9 +135,12 @@ func (r *Splitter) splitCSV(line []byte) error {
 				}
 				c := line[i]
 				switch {
-				case r.Layout.HasEscape && c == r.Layout.Escape && i+1 < len(line):
+				case r.Layout.escapes(line, i, true):
 					out = append(out, line[i+1])
 					i += 2
+					continue
+				case r.Layout.HasEscape && c == r.Layout.Escape && i+1 == len(line):
+					i++ // it escapes the line end, as MySQL does
 					continue
 				case c == quote && i+1 < len(line) && line[i+1] == quote:
 					out = append(out, quote)
@@ -150,7 +161,7 @@ func (r *Splitter) splitCSV(line []byte) error {
 		} else {
 			from := i
 			for i < len(line) && !delimited(i) {
-				if r.Layout.HasEscape && line[i] == r.Layout.Escape && i+1 < len(line) {
+				if r.Layout.escapes(line, i, false) {
 					i++
 				}
 				out = append(out, line[i])

@@ -207,7 +207,7 @@ func tryQuotes(in *lines.Reader, given *lines.Layout, delimiter string) (best *t
 		}
 		if t.broken > 0 && quote == `"` && given.Escape == "" { // as Spark and MySQL write them
 			escaping := *given
-			escaping.Escape = `\`
+			escaping.Escape, escaping.EscapeQuotes = `\`, true
 			if e, err := try(in, &escaping, delimiter, quote); err != nil {
 				return nil, err
 			} else if e.quoted && e.broken == 0 {
