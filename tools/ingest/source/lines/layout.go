@@ -14,7 +14,11 @@ type Layout struct {
 	Items     string // between the items of a list; default ^B
 	MapKeys   string // between a key and its value; default ^C
 	Quote     string // CSV; default "
-	Escape    string // default none; for OpenCSVSerde a backslash
+	NoQuotes  bool   // quotes are text: set by an empty quote in the mapping
+	// Unquoted: CSV that was found in a text whose first lines have no quoted column: one that does not end in its line
+	// is a bad row.
+	Unquoted bool
+	Escape   string // default none; for OpenCSVSerde a backslash
 	// EscapeQuotes: in CSV, quotes and the escape character itself are escaped, in quotes, as in Spark. Default: any
 	// character is.
 	EscapeQuotes bool
@@ -48,6 +52,7 @@ func (t *Layout) Overlay(o *Layout) Layout {
 	out := *t
 	out.Delimiter, out.Items = cmp.Or(o.Delimiter, t.Delimiter), cmp.Or(o.Items, t.Items)
 	out.MapKeys, out.Quote = cmp.Or(o.MapKeys, t.MapKeys), cmp.Or(o.Quote, t.Quote)
+	out.NoQuotes = t.NoQuotes || o.NoQuotes
 	out.Escape, out.Extra = cmp.Or(o.Escape, t.Escape), cmp.Or(o.Extra, t.Extra)
 	out.Short = cmp.Or(o.Short, t.Short)
 	if o.HasNull {
@@ -77,6 +82,8 @@ type Rules struct {
 	delimiter  []byte // between columns
 	Separators []byte // by level, from 1 on: items, keys, then those of nested values
 	quote      byte   // CSV
+	noQuotes   bool   // see Layout.NoQuotes
+	unquoted   bool   // see Layout.Unquoted
 	Escape     byte
 	HasEscape  bool
 	// escapeQuotes: see Layout.EscapeQuotes.
@@ -95,7 +102,8 @@ type Rules struct {
 func NewRules(t *Layout) (Rules, error) {
 	l := Rules{Csv: t.CSV, delimiter: []byte{1}, Separators: []byte{1, 2, 3, 4, 5, 6, 7, 8}, quote: '"',
 		Null: []byte(`\N`), Skip: t.SkipLines, Header: t.Header, IgnoreExtra: t.Extra == ExtraIgnore,
-		BadShort: t.Short == ShortBad, escapeQuotes: t.EscapeQuotes}
+		BadShort: t.Short == ShortBad, escapeQuotes: t.EscapeQuotes, noQuotes: t.NoQuotes,
+		unquoted: t.Unquoted}
 	if t.CSV {
 		l.delimiter, l.Null, l.emptyNull = []byte{','}, nil, !t.EmptyText
 	}

@@ -99,6 +99,15 @@ func (l *Rules) escapes(line []byte, i int, quoted bool) bool {
 	return !l.escapeQuotes || quoted && (line[i+1] == l.quote || line[i+1] == l.Escape)
 }
 
+// quotesUnseen says what to do about a wrong quote where the first lines have none.
+func (l *Rules) quotesUnseen() string {
+	if !l.unquoted {
+		return ""
+	}
+	return `, and no column in the text's first lines has quotes: {"text": {"quote": ""}} in a mapping file takes ` +
+		`quotes for text, {"text": {"quote": "\""}} takes quoted columns over line ends`
+}
+
 // splitCSV follows RFC 4180: a quote within a quoted column is doubled, or escaped where there is an escape character.
 func (r *Splitter) splitCSV(line []byte) error {
 	delimiter, quote, first := r.Layout.delimiter, r.Layout.quote, r.Lines.Line
@@ -111,11 +120,15 @@ func (r *Splitter) splitCSV(line []byte) error {
 	for {
 		f := Field{}
 		start := len(out)
-		if i < len(line) && line[i] == quote {
+		if i < len(line) && line[i] == quote && !r.Layout.noQuotes {
 			f.Quoted = true
 			i++
 			for {
 				if i >= len(line) {
+					if r.Layout.unquoted {
+						return &BadText{fmt.Sprintf("the quote before column %d is not closed in its line%s",
+							len(r.Fields)+1, r.Layout.quotesUnseen())}
+					}
 					// The line end belongs to the value, as it is in the file.
 					out = append(out, r.Lines.end...)
 					total := int64(len(out))
@@ -156,7 +169,8 @@ func (r *Splitter) splitCSV(line []byte) error {
 				break
 			}
 			if i < len(line) && !delimited(i) {
-				return &BadText{fmt.Sprintf("%q after the closing quote of column %d", line[i], len(r.Fields)+1)}
+				return &BadText{fmt.Sprintf("%q after the closing quote of column %d%s", line[i], len(r.Fields)+1,
+					r.Layout.quotesUnseen())}
 			}
 		} else {
 			from := i

@@ -183,7 +183,13 @@ func parseTextOptions(raw json.RawMessage, t *lines.Layout) error {
 		})},
 		{"items", into(&t.Items, one)},
 		{"map_keys", into(&t.MapKeys, one)},
-		{"quote", func(v json.RawMessage) error { t.CSV = true; return into(&t.Quote, one)(v) }},
+		{"quote", into(&t.Quote, func(s string) error {
+			if t.NoQuotes = s == ""; t.NoQuotes {
+				return nil
+			}
+			t.CSV = true
+			return one(s)
+		})},
 		{"escape", into(&t.Escape, one)},
 		{"null", func(v json.RawMessage) error { t.HasNull = true; return json.Unmarshal(v, &t.Null) }},
 		{"header", into(&t.Header)},

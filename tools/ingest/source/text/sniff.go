@@ -80,6 +80,7 @@ func find(in *lines.Reader, path string, given *lines.Layout) (lines.Layout, err
 	if best.err != nil {
 		return *given, best.err
 	}
+	best.layout.Unquoted = best.layout.CSV && !given.CSV && !best.sawQuotes
 	return best.layout, best.check(given)
 }
 
@@ -127,6 +128,9 @@ func candidates(path string, given *lines.Layout) (out []string) {
 
 // quotes are what to try around columns. "": nothing.
 func quotes(given *lines.Layout) []string {
+	if given.NoQuotes {
+		return []string{""}
+	}
 	if given.CSV {
 		return []string{cmp.Or(given.Quote, `"`)}
 	}
@@ -176,9 +180,12 @@ type trial struct {
 	width  int      // how many the second row has
 	even   bool     // all after it have as many
 	quoted bool     // the quotes are used
-	values []bool   // by column: below the first line it has values that are numbers, dates or booleans, and no others
-	whole  bool     // each line below the first is such a value as it stands: a time has a blank in it
-	again  []int64  // for each column, the line in which its name is a value, too; 0: none
+	// sawQuotes: a name or a value begins with a quote, in rows that are none too.
+	sawQuotes bool
+	// values: by column, whether all below the first line are numbers, dates or booleans.
+	values []bool
+	whole  bool    // each line below the first is such a value as it stands: a time has a blank in it
+	again  []int64 // for each column, the line in which its name is a value, too; 0: none
 }
 
 // columns returns how many columns rows should have.
@@ -263,6 +270,9 @@ func try(in *lines.Reader, given *lines.Layout, delimiter, quote string) (*trial
 			t.whole = (t.whole || t.width == 0) && isValue(string(line))
 		}
 		err = s.Split(line)
+		t.sawQuotes = t.sawQuotes || err != nil || slices.ContainsFunc(s.Fields, func(f lines.Field) bool {
+			return f.Quoted
+		})
 		if t.names == nil {
 			if t.first = begin; err != nil {
 				t.err = fmt.Errorf("line %d: %w", begin, err)
