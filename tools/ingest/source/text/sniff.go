@@ -3,11 +3,13 @@ package text
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"github.com/dsistore/dsistore/tools/ingest/source/lines"
@@ -185,6 +187,7 @@ type trial struct {
 	// values: by column, whether all below the first line are numbers, dates or booleans.
 	values []bool
 	whole  bool    // each line below the first is such a value as it stands: a time has a blank in it
+	long   []bool  // by column: a value below the first line is longer than most names
 	again  []int64 // for each column, the line in which its name is a value, too; 0: none
 }
 
@@ -282,7 +285,7 @@ func try(in *lines.Reader, given *lines.Layout, delimiter, quote string) (*trial
 				t.names = append(t.names, string(f.Text))
 			}
 			n := t.columns()
-			plain, quoted, t.again = make([]bool, n), make([]bool, n), make([]int64, n)
+			plain, quoted, t.again, t.long = make([]bool, n), make([]bool, n), make([]int64, n), make([]bool, n)
 		}
 		if wrong = 0; err != nil {
 			t.broken, wrong = t.broken+1, sample.Line-begin+1
@@ -305,6 +308,7 @@ func try(in *lines.Reader, given *lines.Layout, delimiter, quote string) (*trial
 			if f.Quoted {
 				t.quotes++
 			}
+			t.long[i] = t.long[i] || len(f.Text) > 64 && longName(string(f.Text))
 			if t.again[i] == 0 && i < len(t.names) && len(f.Text) > 0 && string(f.Text) == t.names[i] {
 				t.again[i] = begin
 			}
@@ -325,8 +329,8 @@ func try(in *lines.Reader, given *lines.Layout, delimiter, quote string) (*trial
 }
 
 // check returns an error where the layout is not likely, or where nobody says that the first line has the names and it
-// does not look so: one of them would be a number, a date or a boolean, or half of them are values of their columns,
-// too.
+// does not look so: one of them would be a number, a date, a boolean, a URL, JSON or one long text of several in its
+// column, or half of them are values of their columns, too.
 func (t *trial) check(given *lines.Layout) error {
 	if given.Header || len(given.Columns) > 0 {
 		return nil
@@ -344,7 +348,7 @@ func (t *trial) check(given *lines.Layout) error {
 	}
 	what, named, again, first, together := "", 0, 0, 0, 0
 	for i, name := range t.names {
-		if what == "" && isValue(name) {
+		if what == "" && (isValue(name) || isContent(name) || t.long[i] && longName(name)) {
 			what = fmt.Sprintf("it has %s", column.Quote(name))
 		}
 		if name != "" {
@@ -376,6 +380,25 @@ func (t *trial) check(given *lines.Layout) error {
 		"{\"text\": {\"columns\": [{\"name\": \"...\"}, ...]}} in a mapping file (--mapping), one for each of its "+
 		"columns, of which it has %d; if the line has the names, say {\"text\": {\"header\": true}}", t.first, what,
 		len(t.names))
+}
+
+// longName reports whether a text is longer than most names. Questions of surveys are names as long.
+func longName(s string) bool { return utf8.RuneCountInString(s) > 64 }
+
+// isContent reports whether a text has a URL, or is a list or an object in JSON or a list in Python's quotes.
+func isContent(s string) bool {
+	s = column.TrimBlanks(s)
+	if strings.Contains(s, "://") {
+		return true
+	}
+	if s == "" || s[0] != '[' && s[0] != '{' {
+		return false
+	}
+	inner, ok := inBrackets([]byte(s))
+	if ok {
+		_, ok = quotedItems(inner)
+	}
+	return ok || json.Valid([]byte(s))
 }
 
 // isValue reports whether a text is a number, a date, a time or a boolean.
