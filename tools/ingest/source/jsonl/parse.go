@@ -451,6 +451,10 @@ func appendValue(a *column.Array, p *parser, limits *column.Limits) error {
 			text, err = p.string()
 		case k == jsonNumber && (n.Logical != "" || n.Given):
 			text, _, err = p.number() // a decimal, or a string that is sometimes written without quotes
+		case n.AnyJSON:
+			from := p.pos
+			err = p.skip()
+			text = p.buf[from:p.pos]
 		default:
 			return mismatch()
 		}
