@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
 // readJSON reads JSON lines with a mapping file; empty: none.
@@ -65,5 +67,19 @@ a=6 d="1.50"
 	_, err = readJSON(t, `{"columns": {"l": {"type": "array<string>", "hash": true}}}`, `{"l": [["x"]]}`, Options{})
 	if err == nil || !strings.Contains(err.Error(), "a list where the schema has string") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestJSONMessages: what is wrong with a string names its column, and one list of everything says what to do.
+func TestJSONMessages(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a": 1, "t": "\ud83d"}`:              `line 1, column "t": half of a surrogate pair in a string`,
+		`{"a": 1, "o": {"t": "\ud83d"}}`:       `line 1, column "o": half of a surrogate pair in a string`,
+		`[{"a": "` + strings.Repeat("x", 1000): `jq -c '.[]' FILE where the file is one list`,
+	} {
+		if _, err := readJSON(t, "", text, Options{Limits: column.Limits{LineBytes: 500}}); err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%.40s: got %v, want %s", text, err, want)
+		}
 	}
 }

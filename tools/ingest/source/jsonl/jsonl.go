@@ -77,7 +77,7 @@ func (s *schema) read(ctx context.Context, lines *lines.Reader, keep func(line [
 				return err
 			}
 		}
-		line, err := lines.Next()
+		line, err := next(lines)
 		if err == io.EOF {
 			return s.refusal()
 		}
@@ -135,8 +135,18 @@ func (r *Reader) line() ([]byte, int64, error) {
 		r.sample[r.at-1] = nil
 		return line, int64(r.at), nil
 	}
-	line, err := r.lines.Next()
+	line, err := next(r.lines)
 	return line, r.lines.Line, err
+}
+
+// next returns the next line. Where one that is too long is a list, the error says how to make lines of it.
+func next(in *lines.Reader) ([]byte, error) {
+	line, err := in.Next()
+	var long *lines.LongLine
+	if errors.As(err, &long) && long.Begins == '[' {
+		err = fmt.Errorf("%w: %s", err, wantJSONLines)
+	}
+	return line, err
 }
 
 func (r *Reader) Next(ctx context.Context) (*column.Batch, error) {
