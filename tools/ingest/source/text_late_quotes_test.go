@@ -22,7 +22,8 @@ func TestLateQuotes(t *testing.T) {
 			"city=\"z\"\nid=7 city=\"w\"\n", []string{
 			`line 12002: the quote before column 2 is not closed in its line, ` +
 				`and no column in the text's first lines has quotes: {"text": {"quote": ""}} in a mapping file takes ` +
-				`quotes for text, {"text": {"quote": "\""}} takes quoted columns over line ends`, "line 12006: the quote"}},
+				`quotes for text, {"text": {"quote": "\""}} takes quoted columns over line ends`,
+			"line 12006: the quote"}},
 		{"quotes are text", `{"text": {"quote": ""}}`, plain + stray, 12_006,
 			"id=6 city=\"\\\"\"\nid=7 city=\"w\"\n", nil},
 		{"quotes are quotes", `{"text": {"quote": "\""}}`, plain + "2\t\"Rome\n3\"\n4\ty\n", 12_002,

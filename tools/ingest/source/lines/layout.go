@@ -61,7 +61,6 @@ func (t *Layout) Overlay(o *Layout) Layout {
 	out.CSV, out.EmptyText = out.CSV || o.CSV, out.EmptyText && !o.HasNull
 	out.Header = out.Header || o.Header
 	out.SkipLines = max(out.SkipLines, o.SkipLines)
-	out.Charset = o.Charset
 	return out
 }
 
