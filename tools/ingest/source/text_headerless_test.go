@@ -108,10 +108,19 @@ func TestHeaderlessLogs(t *testing.T) {
 			"movie title=\"Toy Story\"\nmovie title=\"Jumanji 2\"\nmovie title=\"Heat Wave\"\n"},
 		{"a name with a blank, and times", "", "", "", "event time\n1970-01-01 00:00:00\n1970-01-01 00:00:01\n",
 			"event time=0\nevent time=1000000000\n"},
+		{"times without a name", "", "", "", "1970-01-01 00:00:00\n1970-01-01 00:00:01\n", `it has "1970-01-01 ` +
+			`00:00:00". A file without names gets them with {"text": {"columns": [{"name": "..."}, ...]}} in a ` +
+			`mapping file (--mapping), one for each of its columns, of which it has 1`},
 		{"a name, and times", "", "", "", "time\n1970-01-01 00:00:00\n1970-01-01 00:00:01\n",
 			"time=0\ntime=1000000000\n"},
 		{"a name with a blank, and numbers", "", "", "", "user id\n1\n2\n", "user id=1\nuser id=2\n"},
 		{"a name with a blank alone", "", "", "", "user id\n", ""},
+		{"a name with a blank, and units", "", "", "", "net weight\n5 kg\n6 kg\n",
+			"net weight=\"5 kg\"\nnet weight=\"6 kg\"\n"},
+		{"words and numbers without names", "", "", "", "u1 5\nu2 6\n",
+			`line 1 looks like values, not names: it has "5"`},
+		{"words and numbers", "", "", "", "user item stars\nu1 i1 5\nu2 i2 4\n",
+			"user=\"u1\" item=\"i1\" stars=5\nuser=\"u2\" item=\"i2\" stars=4\n"},
 		{"names of namespaces", "", "", "", "symbol\nstd::string\nvector\n",
 			"symbol=\"std::string\"\nsymbol=\"vector\"\n"},
 	})

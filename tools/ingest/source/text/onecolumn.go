@@ -17,7 +17,8 @@ const noDelimiter = "\x01"
 func unnamed(given *lines.Layout) bool { return !given.Header && len(given.Columns) == 0 }
 
 // tryBlanks returns the trial with single blanks between columns, nil where it is not likely: texts have blanks too, so
-// that a column of numbers has to be among them, unless the mapping file says how many columns there are.
+// that a column of numbers has to be among them, and of two both (5 kg), unless the mapping file says how many columns
+// there are. Names that are numbers are refused by check.
 func tryBlanks(in *lines.Reader, given *lines.Layout, first []byte) (*trial, error) {
 	if given.Delimiter != "" || len(given.Columns) == 1 || !bytes.Contains(first, []byte(blank)) {
 		return nil, nil
@@ -33,7 +34,11 @@ func tryBlanks(in *lines.Reader, given *lines.Layout, first []byte) (*trial, err
 	switch {
 	case t.columns() < 2, 10*t.fits < 9*t.lines, slices.Contains(named, ""):
 		return nil, nil
-	case len(given.Columns) == 0 && (t.whole || !slices.Contains(t.values, true)):
+	case len(given.Columns) > 0:
+	case t.whole || isValue(string(first)): // times
+		return nil, nil
+	case slices.ContainsFunc(named, isValue):
+	case !slices.Contains(t.values, true) || len(named) == 2 && slices.Contains(t.values, false):
 		return nil, nil
 	}
 	return t, nil
@@ -51,7 +56,7 @@ func (t *trial) lookAt(row []lines.Field) {
 
 // oneColumn returns how a text of one column reads. It is an error where its lines have more, and its first has not.
 func oneColumn(in *lines.Reader, given *lines.Layout, tried []string) (*trial, error) {
-	if len(given.Columns) != 1 && given.Delimiter == "" {
+	if len(given.Columns) != 1 {
 		if err := blankRuns(in, given.SkipLines); err != nil {
 			return nil, err
 		}
@@ -65,7 +70,7 @@ func oneColumn(in *lines.Reader, given *lines.Layout, tried []string) (*trial, e
 		switch {
 		case delimiter == "::":
 			likely = likely && slices.Contains(t.values, true)
-		case delimiter == blank && given.Delimiter == "":
+		case delimiter == blank:
 			likely = likely && !t.whole && !slices.Contains(t.values, false)
 		}
 		if likely {
