@@ -91,12 +91,9 @@ func (r *Splitter) Split(line []byte) error {
 	return nil
 }
 
-// escapes reports whether the character at i escapes the next one, which is on the line, in a quoted column or another.
-func (l *Rules) escapes(line []byte, i int, quoted bool) bool {
-	if !l.HasEscape || line[i] != l.Escape || i+1 == len(line) {
-		return false
-	}
-	return !l.escapeQuotes || quoted && (line[i+1] == l.quote || line[i+1] == l.Escape)
+// escapes reports whether the escape character escapes the next one, in a quoted column or another.
+func (l *Rules) escapes(next byte, quoted bool) bool {
+	return !l.escapeQuotes || quoted && (next == l.quote || next == l.Escape)
 }
 
 // quotesUnseen says what to do about a wrong quote where the first lines have none.
@@ -111,6 +108,7 @@ func (l *Rules) quotesUnseen() string {
 // splitCSV follows RFC 4180: a quote within a quoted column is doubled, or escaped where there is an escape character.
 func (r *Splitter) splitCSV(line []byte) error {
 	delimiter, quote, first := r.Layout.delimiter, r.Layout.quote, r.Lines.Line
+	escape := r.Layout.HasEscape
 	delimited := func(i int) bool {
 		return line[i] == delimiter[0] && (len(delimiter) == 1 || bytes.HasPrefix(line[i:], delimiter))
 	}
@@ -148,11 +146,11 @@ func (r *Splitter) splitCSV(line []byte) error {
 				}
 				c := line[i]
 				switch {
-				case r.Layout.escapes(line, i, true):
+				case escape && c == r.Layout.Escape && i+1 < len(line) && r.Layout.escapes(line[i+1], true):
 					out = append(out, line[i+1])
 					i += 2
 					continue
-				case r.Layout.HasEscape && c == r.Layout.Escape && i+1 == len(line):
+				case escape && c == r.Layout.Escape && i+1 == len(line):
 					i++ // it escapes the line end, as MySQL does
 					continue
 				case c == quote && i+1 < len(line) && line[i+1] == quote:
@@ -175,7 +173,7 @@ func (r *Splitter) splitCSV(line []byte) error {
 		} else {
 			from := i
 			for i < len(line) && !delimited(i) {
-				if r.Layout.escapes(line, i, false) {
+				if escape && line[i] == r.Layout.Escape && i+1 < len(line) && r.Layout.escapes(line[i+1], false) {
 					i++
 				}
 				out = append(out, line[i])
