@@ -62,6 +62,14 @@ func TestForeignDDL(t *testing.T) {
 		{"a delimiter that the mapping makes sure",
 			"CREATE TABLE t (a int, s string) ROW FORMAT DELIMITED FIELDS TERMINATED BY '::'",
 			`{"text": {"delimiter": "::"}}`, "1::x", `a=1 s="x"`},
+		{"GBK", "CREATE TABLE t (a int, s string) ROW FORMAT SERDE " +
+			"'org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe' WITH SERDEPROPERTIES (" +
+			"'serialization.encoding'='GBK')",
+			"", "1\x01\xd6\xd0", `a=1 s="中"`},
+		{"Spark's encoding", "CREATE TABLE t (a int, s string) USING csv OPTIONS (encoding 'Shift_JIS')", "",
+			"1,\x83\x5c", `a=1 s="ソ"`},
+		{"no encoding", "CREATE TABLE t (a int) USING csv OPTIONS (encoding 'cp037')", "", row, `encoding "cp037" is ` +
+			`none of big5`},
 		{"lines", "CREATE TABLE t (a int) TBLPROPERTIES ('textinputformat.record.delimiter'='#')", "", row,
 			"is not supported"},
 	} {

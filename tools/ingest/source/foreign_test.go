@@ -1,7 +1,9 @@
 package source
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"compress/zlib"
 	"path/filepath"
 	"strings"
@@ -73,5 +75,39 @@ func TestUnderscoredKeys(t *testing.T) {
 	chunks, err := readPath(t, dir, Options{})
 	if got := dump(chunks); err != nil || got != "_ds=1: a=1\n" {
 		t.Errorf("%v, %s", err, got)
+	}
+}
+
+// TestTarArchives: an archive is told as such, compressed or not, whatever format it is said to be.
+func TestTarArchives(t *testing.T) {
+	var archive, zipped bytes.Buffer
+	w := tar.NewWriter(&archive)
+	if err := w.WriteHeader(&tar.Header{Name: "a.csv", Size: 4, Mode: 0o644}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write([]byte("a\n1\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	z := gzip.NewWriter(&zipped)
+	if _, err := z.Write(archive.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"a.tar": archive.String(), "a.tar.gz": zipped.String(),
+		"a.tgz": zipped.String(), "a.csv": archive.String(), "b.csv.gz": zipped.String(),
+		"a.json": zipped.String(), "c.tar.bz2": "BZh9", "d.tar.zst": "\x28\xb5\x2f\xfd"} {
+		for _, format := range []string{"csv", "auto", "jsonl"} {
+			dir := writeFiles(t, map[string]string{name: text})
+			_, err := readPath(t, filepath.Join(dir, name), Options{Format: format})
+			if err == nil || !strings.Contains(err.Error(), "a tar archive, which is not supported: unpack it, "+
+				"and ingest the files in it") {
+				t.Errorf("%s as %s: %v", name, format, err)
+			}
+		}
 	}
 }

@@ -148,7 +148,8 @@ func TestJSONStreamLineEnds(t *testing.T) {
 // on any column.
 func TestJSONFilesDisagree(t *testing.T) {
 	for second, want := range map[string]string{
-		`{"b": 1, "a": "x"}`: `b.jsonl: column "a": a string where files before it have a number; give it a type`,
+		`{"b": 1, "a": "x"}`: `b.jsonl: column "a": a string where files before it have a number; ` +
+			`{"columns": {"a": {"type": "string"}}}`,
 		`{"a": 9007199254740993}`: `b.jsonl: column "a": numbers that no type holds together with those of files ` +
 			`before it`,
 		`{"a": 2, "c": {"x": 1}}`: `b.jsonl: column "c.x": a number where files before it have a boolean`,

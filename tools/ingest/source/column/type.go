@@ -44,6 +44,9 @@ type Type struct {
 	// Given: the mapping file says the type of a column of JSON, so that a number may be written as a string, and a
 	// string as a number.
 	Given bool
+	// AnyJSON: the mapping file says that a column of JSON is a string, so that lists, objects and booleans are their
+	// text.
+	AnyJSON bool
 }
 
 // Clone returns a copy of n, for a reader that marks it.

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
+	"github.com/dsistore/dsistore/tools/ingest/source/lines"
 )
 
 // delimiters are the clauses of ROW FORMAT DELIMITED, and the properties that they set.
@@ -70,7 +71,7 @@ func (p *ddlParser) using(d *Table) error {
 	switch name := strings.ToLower(p.word()); name {
 	case "hive":
 	case "csv":
-		d.Text.CSV, d.Text.Escape = true, `\`
+		d.Text.CSV, d.Text.Escape, d.Text.EscapeQuotes = true, `\`, true
 	case "json":
 		return column.Refuse("", "it describes JSON: read the files as JSON lines, with --format jsonl and no --ddl")
 	case "":
@@ -220,9 +221,11 @@ func (d *Table) property(key, value string) error {
 			return column.Refuse("", "skip.footer.line.count is not supported")
 		}
 	case "serialization.encoding":
-		if !strings.EqualFold(value, "UTF-8") {
-			return column.Refuse("", "text in %s is not supported: UTF-8 is", value)
+		set, err := lines.Charset(value)
+		if err != nil {
+			return column.Refuse("", "%v", err)
 		}
+		t.Charset = set
 	}
 	return nil
 }

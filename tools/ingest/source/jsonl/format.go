@@ -143,7 +143,7 @@ func (s *schema) tell(d *input.Set, sample bool) {
 func (s *schema) merge(o *schema) error {
 	var mixed *mixedError
 	if errors.As(s.top.clash(o.top), &mixed) {
-		return column.Refuse(mixed.path, "%v; give it a type in a mapping file", mixed)
+		return column.Refuse(mixed.path, "%v; %s", mixed, takesAny(mixed.path))
 	}
 	s.blank = s.blank && o.blank
 	s.rows, s.files = s.rows+o.rows, s.files+1

@@ -77,7 +77,7 @@ func (s *schema) read(ctx context.Context, lines *lines.Reader, keep func(line [
 				return err
 			}
 		}
-		line, err := lines.Next()
+		line, err := next(lines)
 		if err == io.EOF {
 			return s.refusal()
 		}
@@ -100,7 +100,7 @@ func (s *schema) read(ctx context.Context, lines *lines.Reader, keep func(line [
 func (s *schema) refusal() error {
 	if len(s.mixes) == 1 {
 		m := s.mixes[0]
-		return column.Refuse(m.path, "line %d: %v; give it a type in a mapping file", m.line, m)
+		return column.Refuse(m.path, "line %d: %v; %s", m.line, m, takesAny(m.path))
 	}
 	var all []string
 	for _, m := range s.mixes[:min(len(s.mixes), mapping.MaxRefusals)] {
@@ -112,8 +112,14 @@ func (s *schema) refusal() error {
 	if more := len(s.mixes) - len(all); more > 0 {
 		all = append(all, fmt.Sprintf("and %d more", more))
 	}
-	return column.Refuse("", "%d columns have values of several types: %s; give them types in a mapping file, or "+
-		"drop them", len(s.mixes), strings.Join(all, "; "))
+	return column.Refuse("", "%d columns have values of several types: %s; for each, %s; or drop them", len(s.mixes),
+		strings.Join(all, "; "), takesAny("..."))
+}
+
+// takesAny says how a key of values of several types is read.
+func takesAny(path string) string {
+	return fmt.Sprintf("{\"columns\": {%q: {\"type\": \"string\"}}} in a mapping file takes all of them, lists and "+
+		"objects as their JSON", path)
 }
 
 // IsEmpty reports whether no line, if there are any, says what columns there are.
@@ -129,8 +135,18 @@ func (r *Reader) line() ([]byte, int64, error) {
 		r.sample[r.at-1] = nil
 		return line, int64(r.at), nil
 	}
-	line, err := r.lines.Next()
+	line, err := next(r.lines)
 	return line, r.lines.Line, err
+}
+
+// next returns the next line. Where one that is too long is a list, the error says how to make lines of it.
+func next(in *lines.Reader) ([]byte, error) {
+	line, err := in.Next()
+	var long *lines.LongLine
+	if errors.As(err, &long) && long.Begins == '[' {
+		err = fmt.Errorf("%w: %s", err, wantJSONLines)
+	}
+	return line, err
 }
 
 func (r *Reader) Next(ctx context.Context) (*column.Batch, error) {

@@ -168,7 +168,7 @@ func (p *parser) string() ([]byte, error) {
 			p.pos++
 			return p.text, p.valid(p.text)
 		case c < 0x20:
-			return nil, fmt.Errorf("control character %#02x at byte %d of a string", c, p.pos)
+			return nil, &badString{fmt.Sprintf("control character %#02x at byte %d of a string", c, p.pos)}
 		case c != '\\':
 			p.text = append(p.text, c)
 			p.pos++
@@ -183,7 +183,7 @@ func (p *parser) string() ([]byte, error) {
 
 func (p *parser) valid(text []byte) error {
 	if !utf8.Valid(text) {
-		return errors.New("a string that is not UTF-8")
+		return &badString{"a string that is not UTF-8"}
 	}
 	return nil
 }
@@ -217,7 +217,7 @@ func (p *parser) escape() error {
 			}
 		}
 		if r = utf16.DecodeRune(r, low); r == utf8.RuneError {
-			return errors.New("half of a surrogate pair in a string")
+			return &badString{"half of a surrogate pair in a string"}
 		}
 	}
 	p.text = utf8.AppendRune(p.text, r)
@@ -378,13 +378,33 @@ func (p *parser) pass() error {
 	return nil
 }
 
-// whole returns an error unless the line is one value.
+// whole returns an error unless the line is one value. What is wrong within a string is a memberError.
 func (p *parser) whole() error {
-	if err := p.skip(); err != nil {
+	if k, err := p.kind(); err != nil || k != jsonObject {
+		if err := p.skip(); err != nil {
+			return err
+		}
+		return p.end()
+	}
+	err := p.object(func(key []byte) error {
+		name := string(key)
+		err := p.skip()
+		var bad *badString
+		if errors.As(err, &bad) {
+			return &memberError{name, err}
+		}
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	return p.end()
 }
+
+// A badString says what is wrong within a string, where the rest of the line may be right.
+type badString struct{ what string }
+
+func (e *badString) Error() string { return e.what }
 
 // end returns an error unless only space is left.
 func (p *parser) end() error {
@@ -451,6 +471,10 @@ func appendValue(a *column.Array, p *parser, limits *column.Limits) error {
 			text, err = p.string()
 		case k == jsonNumber && (n.Logical != "" || n.Given):
 			text, _, err = p.number() // a decimal, or a string that is sometimes written without quotes
+		case n.AnyJSON:
+			from := p.pos
+			err = p.skip()
+			text = p.buf[from:p.pos]
 		default:
 			return mismatch()
 		}

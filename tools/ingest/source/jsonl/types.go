@@ -147,7 +147,7 @@ func givenNode(name, typ string, limits *column.Limits) (*column.Type, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.Name = name
+	n.Name, n.AnyJSON = name, n.Shape == column.String && n.Logical == ""
 	n.Give()
 	return n, nil
 }

@@ -13,7 +13,11 @@ func TestWindows1252(t *testing.T) {
 	for c := byte(0x80); c < 0xa0; c++ {
 		b = append(b, c)
 	}
-	got, err := io.ReadAll(Charsets["latin1"](bytes.NewReader(b)))
+	latin1, err := Charset("latin1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(latin1(bytes.NewReader(b)))
 	if err != nil || string(got) != want {
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}

@@ -14,11 +14,18 @@ type Layout struct {
 	Items     string // between the items of a list; default ^B
 	MapKeys   string // between a key and its value; default ^C
 	Quote     string // CSV; default "
-	Escape    string // default none; for OpenCSVSerde a backslash
-	Null      string // default \N, for CSV the empty unquoted value
-	HasNull   bool
-	EmptyText bool // CSV: an empty column is empty text, never null: set by OpenCSVSerde
-	Header    bool // the first line names the columns
+	NoQuotes  bool   // quotes are text: set by an empty quote in the mapping
+	// Unquoted: CSV that was found in a text whose first lines have no quoted column: one that does not end in its line
+	// is a bad row.
+	Unquoted bool
+	Escape   string // default none; for OpenCSVSerde a backslash
+	// EscapeQuotes: in CSV, quotes and the escape character itself are escaped, in quotes, as in Spark. Default: any
+	// character is.
+	EscapeQuotes bool
+	Null         string // default \N, for CSV the empty unquoted value
+	HasNull      bool
+	EmptyText    bool // CSV: an empty column is empty text, never null: set by OpenCSVSerde
+	Header       bool // the first line names the columns
 	// Infer: columns that have a name and no type get the one that the values of all files have. Default: where the
 	// layout is found in the text (ToFind).
 	Infer, HasInfer bool
@@ -45,6 +52,7 @@ func (t *Layout) Overlay(o *Layout) Layout {
 	out := *t
 	out.Delimiter, out.Items = cmp.Or(o.Delimiter, t.Delimiter), cmp.Or(o.Items, t.Items)
 	out.MapKeys, out.Quote = cmp.Or(o.MapKeys, t.MapKeys), cmp.Or(o.Quote, t.Quote)
+	out.NoQuotes = t.NoQuotes || o.NoQuotes
 	out.Escape, out.Extra = cmp.Or(o.Escape, t.Escape), cmp.Or(o.Extra, t.Extra)
 	out.Short = cmp.Or(o.Short, t.Short)
 	if o.HasNull {
@@ -53,7 +61,6 @@ func (t *Layout) Overlay(o *Layout) Layout {
 	out.CSV, out.EmptyText = out.CSV || o.CSV, out.EmptyText && !o.HasNull
 	out.Header = out.Header || o.Header
 	out.SkipLines = max(out.SkipLines, o.SkipLines)
-	out.Charset = o.Charset
 	return out
 }
 
@@ -74,12 +81,16 @@ type Rules struct {
 	delimiter  []byte // between columns
 	Separators []byte // by level, from 1 on: items, keys, then those of nested values
 	quote      byte   // CSV
+	noQuotes   bool   // see Layout.NoQuotes
+	unquoted   bool   // see Layout.Unquoted
 	Escape     byte
 	HasEscape  bool
-	Null       []byte // nil: the empty column without quotes, where emptyNull is set
-	emptyNull  bool   // CSV
-	Skip       int
-	Header     bool
+	// escapeQuotes: see Layout.EscapeQuotes.
+	escapeQuotes bool
+	Null         []byte // nil: the empty column without quotes, where emptyNull is set
+	emptyNull    bool   // CSV
+	Skip         int
+	Header       bool
 	// IgnoreExtra: columns beyond those of the schema are left out, as Hive does.
 	IgnoreExtra bool
 	// BadShort: a row of fewer columns than the schema is bad.
@@ -90,7 +101,8 @@ type Rules struct {
 func NewRules(t *Layout) (Rules, error) {
 	l := Rules{Csv: t.CSV, delimiter: []byte{1}, Separators: []byte{1, 2, 3, 4, 5, 6, 7, 8}, quote: '"',
 		Null: []byte(`\N`), Skip: t.SkipLines, Header: t.Header, IgnoreExtra: t.Extra == ExtraIgnore,
-		BadShort: t.Short == ShortBad}
+		BadShort: t.Short == ShortBad, escapeQuotes: t.EscapeQuotes, noQuotes: t.NoQuotes,
+		unquoted: t.Unquoted}
 	if t.CSV {
 		l.delimiter, l.Null, l.emptyNull = []byte{','}, nil, !t.EmptyText
 	}
@@ -105,7 +117,8 @@ func NewRules(t *Layout) (Rules, error) {
 	if t.Quote != "" {
 		l.quote = t.Quote[0]
 	}
-	if t.Escape != "" {
+	// A quote that escapes is a doubled quote, as it always is.
+	if t.Escape != "" && !(l.Csv && t.Escape[0] == l.quote) {
 		l.Escape, l.HasEscape = t.Escape[0], true
 	}
 	if t.HasNull {

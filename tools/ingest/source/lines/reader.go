@@ -62,15 +62,22 @@ func Open(path string, in io.ReadCloser, set charset, limits *column.Limits) (*R
 // begin decompresses and decodes what in gives.
 func (l *Reader) begin(path string, in io.Reader, set charset) error {
 	br := bufio.NewReaderSize(in, bufferBytes)
-	head, err := br.Peek(16)
+	head, err := br.Peek(stream.TarHead)
 	if err != nil && err != io.EOF {
 		return err
+	}
+	if what := stream.Tar(path, head); what != "" {
+		return column.Refuse("", "%s", what)
 	}
 	if in, err = l.decompress(path, head, br); err != nil {
 		return err
 	}
 	if in != br {
 		br = bufio.NewReaderSize(in, bufferBytes)
+		head, _ := br.Peek(stream.TarHead) // an error comes again with the first line
+		if what := stream.Tar("", head); what != "" {
+			return column.Refuse("", "%s", what)
+		}
 	}
 	if head, _ := br.Peek(2); markedCharset(head) != nil {
 		set = markedCharset(head)
@@ -139,7 +146,7 @@ func (l *Reader) Next() ([]byte, error) {
 	for {
 		part, err := l.r.ReadSlice(l.eol)
 		if int64(len(l.buf)+len(part)) > l.limit {
-			return nil, fmt.Errorf("line %d is longer than %d bytes", l.Line+1, l.limit)
+			return nil, &LongLine{l.Line + 1, l.limit, append(l.buf, part...)[0]}
 		}
 		if err != nil || len(l.buf) > 0 {
 			l.buf = append(l.buf, part...)
@@ -156,6 +163,16 @@ func (l *Reader) Next() ([]byte, error) {
 		}
 		return nil, fmt.Errorf("line %d: %w", l.Line+1, damage(err))
 	}
+}
+
+// A LongLine is the error of a line that is longer than it may be.
+type LongLine struct {
+	line, limit int64
+	Begins      byte // its first byte
+}
+
+func (e *LongLine) Error() string {
+	return fmt.Sprintf("line %d is longer than %d bytes", e.line, e.limit)
 }
 
 // damage says what the end of a compressed file means that comes too early; other errors stay as they are.

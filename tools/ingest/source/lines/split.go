@@ -17,12 +17,13 @@ type Splitter struct {
 type Field struct {
 	Text   []byte
 	Quoted bool // CSV: it is never null
+	// Null: the layout says that the column is null, by what is in the file: \N has a backslash that escapes nothing.
+	Null bool
 }
 
-// IsNull reports whether the layout says that a column is null.
-func (r *Splitter) IsNull(f Field) bool {
-	return !f.Quoted && (r.Layout.Null != nil && bytes.Equal(f.Text, r.Layout.Null) || r.Layout.emptyNull &&
-		len(f.Text) == 0)
+// isNull reports whether the text of a column without quotes is null.
+func (l *Rules) isNull(text []byte) bool {
+	return l.Null != nil && bytes.Equal(text, l.Null) || l.emptyNull && len(text) == 0
 }
 
 // Cut splits text at the first separator that is not escaped.
@@ -84,14 +85,30 @@ func (r *Splitter) Split(line []byte) error {
 	for more := true; more; {
 		var f Field
 		f.Text, line, more = r.cut(line, r.Layout.delimiter)
+		f.Null = r.Layout.isNull(f.Text)
 		r.Fields = append(r.Fields, f)
 	}
 	return nil
 }
 
+// escapes reports whether the escape character escapes the next one, in a quoted column or another.
+func (l *Rules) escapes(next byte, quoted bool) bool {
+	return !l.escapeQuotes || quoted && (next == l.quote || next == l.Escape)
+}
+
+// quotesUnseen says what to do about a wrong quote where the first lines have none.
+func (l *Rules) quotesUnseen() string {
+	if !l.unquoted {
+		return ""
+	}
+	return `, and no column in the text's first lines has quotes: {"text": {"quote": ""}} in a mapping file takes ` +
+		`quotes for text, {"text": {"quote": "\""}} takes quoted columns over line ends`
+}
+
 // splitCSV follows RFC 4180: a quote within a quoted column is doubled, or escaped where there is an escape character.
 func (r *Splitter) splitCSV(line []byte) error {
 	delimiter, quote, first := r.Layout.delimiter, r.Layout.quote, r.Lines.Line
+	escape := r.Layout.HasEscape
 	delimited := func(i int) bool {
 		return line[i] == delimiter[0] && (len(delimiter) == 1 || bytes.HasPrefix(line[i:], delimiter))
 	}
@@ -101,11 +118,15 @@ func (r *Splitter) splitCSV(line []byte) error {
 	for {
 		f := Field{}
 		start := len(out)
-		if i < len(line) && line[i] == quote {
+		if i < len(line) && line[i] == quote && !r.Layout.noQuotes {
 			f.Quoted = true
 			i++
 			for {
 				if i >= len(line) {
+					if r.Layout.unquoted {
+						return &BadText{fmt.Sprintf("the quote before column %d is not closed in its line%s",
+							len(r.Fields)+1, r.Layout.quotesUnseen())}
+					}
 					// The line end belongs to the value, as it is in the file.
 					out = append(out, r.Lines.end...)
 					total := int64(len(out))
@@ -125,9 +146,12 @@ func (r *Splitter) splitCSV(line []byte) error {
 				}
 				c := line[i]
 				switch {
-				case r.Layout.HasEscape && c == r.Layout.Escape && r.Layout.Escape != quote && i+1 < len(line):
+				case escape && c == r.Layout.Escape && i+1 < len(line) && r.Layout.escapes(line[i+1], true):
 					out = append(out, line[i+1])
 					i += 2
+					continue
+				case escape && c == r.Layout.Escape && i+1 == len(line):
+					i++ // it escapes the line end, as MySQL does
 					continue
 				case c == quote && i+1 < len(line) && line[i+1] == quote:
 					out = append(out, quote)
@@ -143,16 +167,19 @@ func (r *Splitter) splitCSV(line []byte) error {
 				break
 			}
 			if i < len(line) && !delimited(i) {
-				return &BadText{fmt.Sprintf("%q after the closing quote of column %d", line[i], len(r.Fields)+1)}
+				return &BadText{fmt.Sprintf("%q after the closing quote of column %d%s", line[i], len(r.Fields)+1,
+					r.Layout.quotesUnseen())}
 			}
 		} else {
+			from := i
 			for i < len(line) && !delimited(i) {
-				if r.Layout.HasEscape && line[i] == r.Layout.Escape && i+1 < len(line) {
+				if escape && line[i] == r.Layout.Escape && i+1 < len(line) && r.Layout.escapes(line[i+1], false) {
 					i++
 				}
 				out = append(out, line[i])
 				i++
 			}
+			f.Null = r.Layout.isNull(line[from:i])
 		}
 		// out may move as it grows; the text of each column does not change after it was put down.
 		f.Text = out[start:len(out):len(out)]
@@ -162,7 +189,7 @@ func (r *Splitter) splitCSV(line []byte) error {
 		}
 		i += len(delimiter)
 		if i >= len(line) {
-			r.Fields = append(r.Fields, Field{})
+			r.Fields = append(r.Fields, Field{Null: r.Layout.isNull(nil)})
 			return nil
 		}
 	}

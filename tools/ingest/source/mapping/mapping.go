@@ -183,18 +183,19 @@ func parseTextOptions(raw json.RawMessage, t *lines.Layout) error {
 		})},
 		{"items", into(&t.Items, one)},
 		{"map_keys", into(&t.MapKeys, one)},
-		{"quote", func(v json.RawMessage) error { t.CSV = true; return into(&t.Quote, one)(v) }},
+		{"quote", into(&t.Quote, func(s string) error {
+			if t.NoQuotes = s == ""; t.NoQuotes {
+				return nil
+			}
+			t.CSV = true
+			return one(s)
+		})},
 		{"escape", into(&t.Escape, one)},
 		{"null", func(v json.RawMessage) error { t.HasNull = true; return json.Unmarshal(v, &t.Null) }},
 		{"header", into(&t.Header)},
-		{"encoding", taken(func(name string) error {
-			set, ok := lines.Charsets[strings.ToLower(name)]
-			if !ok {
-				return fmt.Errorf("encoding %q is none of %s", name,
-					strings.Join(slices.Sorted(maps.Keys(lines.Charsets)), ", "))
-			}
-			t.Charset = set
-			return nil
+		{"encoding", taken(func(name string) (err error) {
+			t.Charset, err = lines.Charset(name)
+			return err
 		})},
 		{"extra", into(&t.Extra, either("extra", lines.ExtraBad, lines.ExtraIgnore))},
 		{"short", into(&t.Short, either("short", lines.ShortBad, lines.ShortNull))},

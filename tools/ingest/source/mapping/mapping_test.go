@@ -14,7 +14,7 @@ func TestMappingSyntax(t *testing.T) {
 		`{"text": {"columns": {}}}`:           "text.columns: object where array is wanted",
 		`{"columns": {"a": {"drop": "yes"}}}`: "columns.a.drop: string where true or false is wanted",
 		`{"columns": {"a": {"dim": -1}}}`:     "number from 0 on is wanted",
-		"\xef\xbb\xbf" + `{"text": {"quote": ""}}`: "text.quote: \"\": want one byte",
+		"\xef\xbb\xbf" + `{"text": {"quote": "ab"}}`: "text.quote: \"ab\": want one byte",
 	} {
 		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", text, err, want)

@@ -3,6 +3,7 @@ package stream
 import (
 	"bytes"
 	"path/filepath"
+	"strings"
 )
 
 const unpack = ", which is not supported: decompress it, or use gzip, zstd or bzip2"
@@ -22,8 +23,34 @@ var foreignMagic = []struct{ magic, what string }{
 	{"RCF\x01", "an RCFile, which is not supported: write the table as text or Parquet"},
 }
 
+const tarArchive = "a tar archive, which is not supported: unpack it, and ingest the files in it"
+
+// TarHead is how many first bytes of a file tell whether it is a tar archive.
+const TarHead = 262
+
+// Tar says of a tar archive, by its name or its first TarHead bytes, compressed or not, that it is one. Empty: it is
+// none.
+func Tar(path string, head []byte) string {
+	name := strings.ToLower(path)
+	switch ext := filepath.Ext(name); ext {
+	case ".tar", ".tgz", ".tbz2", ".txz":
+		return tarArchive
+	case ".gz", ".bz2", ".zst", ".xz":
+		if strings.HasSuffix(strings.TrimSuffix(name, ext), ".tar") {
+			return tarArchive
+		}
+	}
+	if len(head) >= TarHead && string(head[TarHead-5:TarHead]) == "ustar" {
+		return tarArchive
+	}
+	return ""
+}
+
 // Foreign says what the file is, and what to do, when it is known to be nothing that is read here.
 func Foreign(path string, head []byte) string {
+	if what := Tar(path, head); what != "" {
+		return what
+	}
 	// What Hadoop writes with these begins with a length, so that only the name tells.
 	switch ext := filepath.Ext(path); ext {
 	case ".snappy", ".lz4", ".lzo", ".lzo_deflate":

@@ -41,7 +41,11 @@ func (t *inference) lines(ctx context.Context, in input.File) (*lines.Reader, er
 	if err != nil {
 		return nil, err
 	}
-	return lines.Open(in.Path, src, t.d.Mapping.Text.Charset, &t.d.Limits)
+	set := t.d.Mapping.Text.Charset
+	if set == nil && t.d.Ddl != nil {
+		set = t.d.Ddl.Text.Charset
+	}
+	return lines.Open(in.Path, src, set, &t.d.Limits)
 }
 
 // finds reports whether the layout of texts is found in them, at least in part.

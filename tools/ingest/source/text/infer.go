@@ -252,7 +252,7 @@ func (t *inference) values(ctx context.Context, in *lines.Reader, path string, l
 		s.rows++
 		for i, f := range r.Fields {
 			switch at := (place{file: path, line: line}); {
-			case r.IsNull(f):
+			case f.Null:
 			case !f.Quoted && isNullWord(f.Text):
 				if values[i].null.line == 0 {
 					at.value = string(f.Text)

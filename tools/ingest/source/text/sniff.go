@@ -3,11 +3,13 @@ package text
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"github.com/dsistore/dsistore/tools/ingest/source/lines"
@@ -18,8 +20,13 @@ const sampleBytes = 1 << 20
 
 // delimiters are what may be found between columns, the likeliest first, and what messages call them.
 var delimiters = []struct{ text, name, suffix string }{
-	{",", "commas", ".csv"}, {"\t", "tabs", ".tsv"}, {";", "semicolons", ""}, {"|", "bars", ".psv"},
+	{",", "commas", ".csv"}, {"\t", "tabs", ".tsv"}, {";", "semicolons", ""},
+	{"::", `"::"`, ""}, // as in MovieLens, which has bars within columns
+	{"|", "bars", ".psv"},
 }
+
+// blank is between columns where nothing else is: see tryBlanks.
+const blank = " "
 
 // find returns the layout of a text with what the mapping file does not say of it. That is taken from the text's first
 // lines: the delimiter and the quotes with which most lines have as many columns as the first, which has the names.
@@ -63,6 +70,11 @@ func find(in *lines.Reader, path string, given *lines.Layout) (lines.Layout, err
 		}
 	}
 	if best == nil {
+		if best, err = tryBlanks(in, given, first); err != nil {
+			return *given, err
+		}
+	}
+	if best == nil {
 		if best, err = oneColumn(in, given, tried); err != nil {
 			return *given, err
 		}
@@ -70,6 +82,7 @@ func find(in *lines.Reader, path string, given *lines.Layout) (lines.Layout, err
 	if best.err != nil {
 		return *given, best.err
 	}
+	best.layout.Unquoted = best.layout.CSV && !given.CSV && !best.sawQuotes
 	return best.layout, best.check(given)
 }
 
@@ -100,26 +113,6 @@ func firstLine(in *lines.Reader, skip int) (line []byte, n int, err error) {
 	}
 }
 
-// oneColumn returns how a text of one column reads. It is an error where its lines have more, and its first has not.
-func oneColumn(in *lines.Reader, given *lines.Layout, tried []string) (*trial, error) {
-	for _, delimiter := range tried {
-		t, err := try(in, given, delimiter, quotes(given)[0])
-		if err != nil {
-			return nil, err
-		}
-		if t.even && t.width > 1 && !given.Header && len(given.Columns) == 0 {
-			return nil, column.Refuse("", "line %d is one column, and the lines below it have %d between %s: if it is "+
-				"a title, pass over it with {\"text\": {\"skip_lines\": %[1]d}} in a mapping file; if it is the name "+
-				"of their only column, say {\"text\": {\"header\": true}}", t.first, t.width,
-				delimiterName(delimiter))
-		}
-	}
-	return tryQuotes(in, given, noDelimiter)
-}
-
-// noDelimiter is between the columns of a text of one column.
-const noDelimiter = "\x01"
-
 // candidates are the delimiters to try.
 func candidates(path string, given *lines.Layout) (out []string) {
 	if given.Delimiter != "" {
@@ -137,6 +130,9 @@ func candidates(path string, given *lines.Layout) (out []string) {
 
 // quotes are what to try around columns. "": nothing.
 func quotes(given *lines.Layout) []string {
+	if given.NoQuotes {
+		return []string{""}
+	}
 	if given.CSV {
 		return []string{cmp.Or(given.Quote, `"`)}
 	}
@@ -145,6 +141,9 @@ func quotes(given *lines.Layout) []string {
 
 // delimiterName is what a message calls what is between columns.
 func delimiterName(delimiter string) string {
+	if delimiter == blank {
+		return "blanks"
+	}
 	for _, d := range delimiters {
 		if d.text == delimiter {
 			return d.name
@@ -183,7 +182,13 @@ type trial struct {
 	width  int      // how many the second row has
 	even   bool     // all after it have as many
 	quoted bool     // the quotes are used
-	again  []int64  // for each column, the line in which its name is a value, too; 0: none
+	// sawQuotes: a name or a value begins with a quote, in rows that are none too.
+	sawQuotes bool
+	// values: by column, whether all below the first line are numbers, dates or booleans.
+	values []bool
+	whole  bool    // each line below the first is such a value as it stands: a time has a blank in it
+	long   []bool  // by column: a value below the first line is longer than most names
+	again  []int64 // for each column, the line in which its name is a value, too; 0: none
 }
 
 // columns returns how many columns rows should have.
@@ -212,7 +217,7 @@ func tryQuotes(in *lines.Reader, given *lines.Layout, delimiter string) (best *t
 		}
 		if t.broken > 0 && quote == `"` && given.Escape == "" { // as Spark and MySQL write them
 			escaping := *given
-			escaping.Escape = `\`
+			escaping.Escape, escaping.EscapeQuotes = `\`, true
 			if e, err := try(in, &escaping, delimiter, quote); err != nil {
 				return nil, err
 			} else if e.quoted && e.broken == 0 {
@@ -234,6 +239,8 @@ func try(in *lines.Reader, given *lines.Layout, delimiter, quote string) (*trial
 	t := &trial{layout: *given}
 	l := &t.layout
 	l.Delimiter, l.Quote, l.CSV = delimiter, quote, quote != ""
+	// Of the others, names and values tell nothing that the number of columns does not.
+	looks := delimiter == blank || delimiter == "::"
 	l.Header, l.Short = len(given.Columns) == 0 || given.Header, cmp.Or(given.Short, lines.ShortBad)
 	if !l.CSV && !l.HasNull {
 		l.HasNull = true // the empty column is null, with quotes and without
@@ -262,7 +269,13 @@ func try(in *lines.Reader, given *lines.Layout, delimiter, quote string) (*trial
 			t.lines--
 			continue
 		}
+		if looks && begin > t.first && t.names != nil {
+			t.whole = (t.whole || t.width == 0) && isValue(string(line))
+		}
 		err = s.Split(line)
+		t.sawQuotes = t.sawQuotes || err != nil || slices.ContainsFunc(s.Fields, func(f lines.Field) bool {
+			return f.Quoted
+		})
 		if t.names == nil {
 			if t.first = begin; err != nil {
 				t.err = fmt.Errorf("line %d: %w", begin, err)
@@ -272,7 +285,7 @@ func try(in *lines.Reader, given *lines.Layout, delimiter, quote string) (*trial
 				t.names = append(t.names, string(f.Text))
 			}
 			n := t.columns()
-			plain, quoted, t.again = make([]bool, n), make([]bool, n), make([]int64, n)
+			plain, quoted, t.again, t.long = make([]bool, n), make([]bool, n), make([]int64, n), make([]bool, n)
 		}
 		if wrong = 0; err != nil {
 			t.broken, wrong = t.broken+1, sample.Line-begin+1
@@ -287,11 +300,15 @@ func try(in *lines.Reader, given *lines.Layout, delimiter, quote string) (*trial
 		if t.even = t.width == 0 || t.even && t.width == len(s.Fields); t.width == 0 {
 			t.width = len(s.Fields)
 		}
+		if looks {
+			t.lookAt(s.Fields)
+		}
 		for i, f := range s.Fields[:min(len(s.Fields), len(plain))] {
 			plain[i], quoted[i] = plain[i] || !f.Quoted && len(f.Text) > 0, quoted[i] || f.Quoted
 			if f.Quoted {
 				t.quotes++
 			}
+			t.long[i] = t.long[i] || len(f.Text) > 64 && longName(string(f.Text))
 			if t.again[i] == 0 && i < len(t.names) && len(f.Text) > 0 && string(f.Text) == t.names[i] {
 				t.again[i] = begin
 			}
@@ -312,8 +329,8 @@ func try(in *lines.Reader, given *lines.Layout, delimiter, quote string) (*trial
 }
 
 // check returns an error where the layout is not likely, or where nobody says that the first line has the names and it
-// does not look so: one of them would be a number, a date or a boolean, or half of them are values of their columns,
-// too.
+// does not look so: one of them would be a number, a date, a boolean, a URL, JSON or one long text of several in its
+// column, or half of them are values of their columns, too.
 func (t *trial) check(given *lines.Layout) error {
 	if given.Header || len(given.Columns) > 0 {
 		return nil
@@ -331,7 +348,7 @@ func (t *trial) check(given *lines.Layout) error {
 	}
 	what, named, again, first, together := "", 0, 0, 0, 0
 	for i, name := range t.names {
-		if what == "" && isValue(name) {
+		if what == "" && (isValue(name) || isContent(name) || t.long[i] && longName(name)) {
 			what = fmt.Sprintf("it has %s", column.Quote(name))
 		}
 		if name != "" {
@@ -363,6 +380,25 @@ func (t *trial) check(given *lines.Layout) error {
 		"{\"text\": {\"columns\": [{\"name\": \"...\"}, ...]}} in a mapping file (--mapping), one for each of its "+
 		"columns, of which it has %d; if the line has the names, say {\"text\": {\"header\": true}}", t.first, what,
 		len(t.names))
+}
+
+// longName reports whether a text is longer than most names. Questions of surveys are names as long.
+func longName(s string) bool { return utf8.RuneCountInString(s) > 64 }
+
+// isContent reports whether a text has a URL, or is a list or an object in JSON or a list in Python's quotes.
+func isContent(s string) bool {
+	s = column.TrimBlanks(s)
+	if strings.Contains(s, "://") {
+		return true
+	}
+	if s == "" || s[0] != '[' && s[0] != '{' {
+		return false
+	}
+	inner, ok := inBrackets([]byte(s))
+	if ok {
+		_, ok = quotedItems(inner)
+	}
+	return ok || json.Valid([]byte(s))
 }
 
 // isValue reports whether a text is a number, a date, a time or a boolean.

@@ -171,7 +171,7 @@ func (r *Reader) nextRow() (first int64, bad, err error) {
 			return 0, nil, err
 		}
 		// To Hive an empty line is a row of nulls; to what writes CSV or a header it is none.
-		if (r.Layout.Csv || r.Layout.Header || r.Layout.BadShort) && len(line) == 0 && len(r.Nodes) > 1 {
+		if !r.hives() && len(line) == 0 && len(r.Nodes) > 1 {
 			continue
 		}
 		first := r.Lines.Line
@@ -199,6 +199,9 @@ func (r *Reader) nextRow() (first int64, bad, err error) {
 	}
 }
 
+// hives reports whether the layout may be that of Hive's own text, which has no quotes, no names and no brackets.
+func (r *Reader) hives() bool { return !r.Layout.Csv && !r.Layout.Header && !r.Layout.BadShort }
+
 // columns says how many columns there are.
 func columns(n int) string {
 	if n == 1 {
@@ -209,7 +212,7 @@ func columns(n int) string {
 
 // appendField appends a column's value; on an error, a null.
 func (r *Reader) appendField(a *column.Array, f lines.Field) error {
-	if r.IsNull(f) {
+	if f.Null {
 		a.AppendNull()
 		return nil
 	}
@@ -254,10 +257,13 @@ func (r *Reader) appendValue(a *column.Array, text []byte, level int) error {
 	switch n.Shape {
 	case column.List:
 		rest := text
-		// As pandas, DuckDB and JSON write lists: [1, 2].
-		if t := bytes.TrimSpace(text); r.Layout.Csv && a.Children[0].Type.Shape == column.Number && len(t) > 1 &&
-			t[0] == '[' && t[len(t)-1] == ']' {
-			rest, sep = bytes.TrimSpace(t[1:len(t)-1]), ','
+		if inner, ok := inBrackets(text); ok && !r.hives() && a.Children[0].Type.Shape == column.Number {
+			rest, sep = inner, ','
+		}
+		if a.Children[0].Type.Shape == column.String && !r.hives() {
+			if done, err := r.appendStrings(a, text, sep); done || err != nil {
+				return err
+			}
 		}
 		for more := len(rest) > 0; more; {
 			var item []byte
