@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestLateQuotes: where a file begins with 1 MiB in which no value has quotes, one that is not closed in its line is a
-// bad row, and takes no others with it.
+// TestLateQuotes: where a file that is not separated by commas begins with 1 MiB in which no value has quotes, one that
+// is not closed in its line is a bad row, and takes no others with it.
 func TestLateQuotes(t *testing.T) {
 	plain := strings.Repeat("1\t"+strings.Repeat("x", 100)+"\n", 12_000) // more than is looked at
 	quoted := "1\t\"x\"\n"
@@ -51,8 +51,9 @@ func TestLateQuotes(t *testing.T) {
 			}
 		})
 	}
-	// The quotes of names are quotes, and so is one that the first bytes end within.
+	// The quotes of names are quotes, and so are those between commas, and one that the first bytes end within.
 	for name, text := range map[string]string{
+		"commas":          "a,b\n" + strings.ReplaceAll(plain, "\t", ",") + "2,\"p\nq\"\n",
 		"names in quotes": "\"a\",\"b\"\n" + strings.ReplaceAll(plain, "\t", ",") + "2,\"p\nq\"\n",
 		"cut in quotes":   "a,b\n1,\"x\n" + strings.Repeat("y\n", 1<<20) + "\"\n2,\"p\nq\"\n",
 	} {
