@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path"
@@ -100,6 +101,22 @@ func (t *Log) List(ctx context.Context) ([]Object, error) {
 		}
 	}
 	slices.Reverse(out)
+	return out, nil
+}
+
+// Copies lists the copies of truncated snapshots, the lowest first. A branch or a lease held each of them when gc
+// truncated it, and may be gone since.
+func (t *Log) Copies(ctx context.Context) ([]Object, error) {
+	var out []Object
+	for info, err := range t.Store.Blobs.List(ctx, names.TableDir(t.Table)+names.PinnedDir, "") {
+		if err != nil {
+			return nil, err
+		}
+		if n, ok := names.ParsePinned(t.Table, info.Name); ok {
+			out = append(out, Object{n, info})
+		}
+	}
+	slices.SortFunc(out, func(a, b Object) int { return cmp.Compare(a.Number, b.Number) })
 	return out, nil
 }
 
