@@ -179,6 +179,26 @@ func TestEraseHeldBefore(t *testing.T) {
 	}
 }
 
+// TestEraseManySnapshots: the copy of a snapshot that has the rows is found though more snapshots after it were
+// truncated than gc truncates at once.
+func TestEraseManySnapshots(t *testing.T) {
+	const gone = "person-0002"
+	for _, dropped := range []bool{false, true} {
+		t.Run(fmt.Sprintf("branch dropped before %v", dropped), func(t *testing.T) {
+			x := erasable(t, object.NewMemory(), 2)
+			had, _ := x.pin(gone, "branch", 80, false)
+			if dropped {
+				x.commit(x.latest(), commit.Change{Ops: []commit.Operation{commit.DropBranches{"b"}}})
+			}
+			what := Erasure{Keys: sessionKeys(x, gone), DropBranches: true, Compact: x.options()}
+			r, err := Erase(t.Context(), x.table, what)
+			if left := x.left(had); err != nil || len(left) > 0 || r.Removed == 0 || len(r.Branches) > 0 == dropped {
+				t.Fatalf("%v; %d objects are left, as %s: %+v", err, len(left), append(left, "")[0], r)
+			}
+		})
+	}
+}
+
 // TestEraseAbsent: where no snapshot has a key, nothing is done, though the history has segments that the newest
 // snapshot lacks.
 func TestEraseAbsent(t *testing.T) {

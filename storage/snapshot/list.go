@@ -120,6 +120,25 @@ func (t *Log) Copies(ctx context.Context) ([]Object, error) {
 	return out, nil
 }
 
+// Readable lists the numbers of the snapshots that can be read, the lowest first: those that have not expired, expired
+// ones that gc has not truncated, and those that it has truncated and left a copy of.
+func (t *Log) Readable(ctx context.Context) ([]uint64, error) {
+	there, err := t.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	copies, err := t.Copies(ctx) // after the others: the copy of what was truncated meanwhile is there
+	if err != nil {
+		return nil, err
+	}
+	out := make([]uint64, 0, len(there)+len(copies))
+	for _, o := range slices.Concat(copies, there) {
+		out = append(out, o.Number)
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
 // SyncBefore makes the snapshot before n durable, which has been read, and which a writer may have put that was killed
 // before it was durable. The directory of a local store that both are in is synced with n: so it is about those of
 // another. Else a crash could leave n, and a gap before it.
