@@ -199,6 +199,48 @@ func TestEraseManySnapshots(t *testing.T) {
 	}
 }
 
+// TestEraseAbsentAfterBranches: an erasure that only drops branches leaves nothing to continue. After it, where no
+// snapshot has a key, nothing is rewritten and nothing expires.
+func TestEraseAbsentAfterBranches(t *testing.T) {
+	const gone = "person-0002"
+	ctx := t.Context()
+	for _, meanwhile := range []bool{false, true} {
+		t.Run(fmt.Sprintf("branch made meanwhile %v", meanwhile), func(t *testing.T) {
+			w := &watched{Store: object.NewMemory()}
+			x := erasable(t, w, 2)
+			if meanwhile {
+				s := x.latest()
+				w.put = func() {
+					w.put = nil
+					other, err := x.store.NewTable(ctx, "ads")
+					x.check(err)
+					_, err = other.Commit(ctx, commit.Change{Operation: "branch", Base: s.Info().Number,
+						Ops: []commit.Operation{
+							commit.SetBranches{{Name: "b", Snapshot: s.Info().Number}},
+						}})
+					x.check(err)
+				}
+			} else {
+				x.pin(gone, "branch", 0, false)
+			}
+			what := Erasure{Keys: sessionKeys(x, gone), DropBranches: true, Compact: x.options()}
+			r, err := Erase(ctx, x.table, what)
+			if err != nil || len(r.Branches) != 1 {
+				t.Fatalf("%v: %+v", err, r)
+			}
+			x.forget(func(r testRow) bool { return r.Session == gone })
+			x.delete(x.some(9)) // rows that a continued erasure would take for its own
+			before := x.latest().Info().Number
+			what.Keys = sessionKeys(x, "person-9999")
+			r, err = Erase(ctx, x.table, what)
+			x.check(err)
+			if n := x.latest().Info().Number; n != before || r.Segments > 0 || len(r.Expired) > 0 || r.Removed > 0 {
+				t.Fatalf("snapshot %d after %d: %+v", n, before, r)
+			}
+		})
+	}
+}
+
 // TestEraseAbsent: where no snapshot has a key, nothing is done, though the history has segments that the newest
 // snapshot lacks.
 func TestEraseAbsent(t *testing.T) {

@@ -104,7 +104,7 @@ func (e *eraser) endNewHolds(ctx context.Context, newest *storage.Snapshot) erro
 		if !e.what.DropBranches {
 			return heldBy(nil, branches)
 		}
-		s, err := e.table.Commit(ctx, commit.Change{Operation: eraseOperation, Base: newest.Info().Number,
+		s, err := e.table.Commit(ctx, commit.Change{Operation: dropOperation, Base: newest.Info().Number,
 			Ops: []commit.Operation{commit.DropBranches(branches)}})
 		switch {
 		case err == nil:
