@@ -42,6 +42,8 @@ func TestTwoFirstIngests(t *testing.T) {
 		{"partitioned by the other", Options{}, Options{PartitionBy: "c"}, "the table is partitioned by nothing"},
 		{"session key of one", Options{SessionKey: "u"}, Options{}, "the table has the session key u"},
 		{"other session keys", Options{SessionKey: "u"}, Options{SessionKey: "v"}, "the table has the session key u"},
+		{"session key of the other", Options{}, Options{SessionKey: "u"},
+			"feature u is a feature in the table and a session key in the change"},
 		{"time key of one", Options{TimeKey: "u"}, Options{}, "the table has the time key u"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
