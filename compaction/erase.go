@@ -72,8 +72,13 @@ type EraseReport struct {
 	Seconds      float64 `json:"seconds"`
 }
 
-// eraseOperation is the operation of snapshots that Erase makes.
-const eraseOperation = "erase"
+// eraseOperation is the operation of snapshots by which Erase deletes and rewrites rows: while one has not expired, the
+// erasure may not be finished. Commits that only drop branches are dropOperation's, as those of dsi branch drop: they
+// leave nothing to continue.
+const (
+	eraseOperation = "erase"
+	dropOperation  = "branch"
+)
 
 // endLeases ends the message of an error about leases.
 const endLeases = "; if the owner is no more, end the lease: dsi leases lists them, dsi leases end ends them"
@@ -440,8 +445,12 @@ func (e *eraser) delete(ctx context.Context, branches []string) error {
 	if len(deletes) == 0 && len(branches) == 0 {
 		return nil
 	}
+	operation := eraseOperation
+	if len(deletes) == 0 {
+		operation = dropOperation
+	}
 	s, err := e.table.Commit(ctx, commit.Change{
-		Operation: eraseOperation, Base: e.snap.Info().Number,
+		Operation: operation, Base: e.snap.Info().Number,
 		Ops: []commit.Operation{commit.DropBranches(branches), deletes},
 	})
 	if errors.Is(err, storage.ErrConflict) {

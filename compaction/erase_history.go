@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path"
+	"slices"
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/storage"
@@ -142,24 +143,26 @@ func (e *eraser) isThere(ctx context.Context, d catalog.SegmentDescriptor) (bool
 	return false, nil
 }
 
-// missesInARow: after so many missing snapshots in a row, all before them are taken to be missing too. gc deletes
-// snapshots from the lowest number on, several at a time.
-const missesInARow = 64
-
 // lookBack sets history and uncollected: whether snapshots before the newest may have the rows.
 func (e *eraser) lookBack(ctx context.Context) error {
 	if len(e.affected) > 0 || e.unfinished {
 		return nil // all snapshots before the newest will expire anyway
 	}
-	info, misses := e.snap.Info(), 0
-	for n := info.Number - 1; n > 0 && misses < missesInARow; n-- {
+	info := e.snap.Info()
+	numbers, err := e.table.Readable(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range slices.Backward(numbers) {
+		if n >= info.Number {
+			continue
+		}
 		expired := n < info.Oldest
 		if expired && e.uncollected {
 			return nil
 		}
 		switch may, err := e.mayHaveRows(ctx, n); {
-		case errors.Is(err, storage.ErrNotFound):
-			misses++
+		case errors.Is(err, storage.ErrNotFound): // gc has taken it since
 		case err != nil:
 			return err
 		case may && expired:
@@ -167,8 +170,6 @@ func (e *eraser) lookBack(ctx context.Context) error {
 		case may:
 			e.history = true
 			return nil
-		default:
-			misses = 0
 		}
 	}
 	return nil

@@ -107,6 +107,140 @@ func TestEraseHistory(t *testing.T) {
 	}
 }
 
+// pin holds the newest snapshot, which has rows of a person, until gc has left only a copy of it. It returns the
+// segments that have the rows, and the lease where the hold is one. commits: so many are made before the snapshot
+// expires. keep: the newest snapshot has the rows too, in other segments.
+func (x *tester) pin(person, hold string, commits int, keep bool) (had []catalog.SegmentDescriptor, l *lease.Lease) {
+	x.Helper()
+	ctx := context.Background()
+	ids, s := x.people(person), x.latest()
+	had = x.stored(ids)
+	if hold == "lease" {
+		var err error
+		l, err = s.Lease(ctx, "somebody", time.Hour)
+		x.check(err)
+	} else {
+		x.commit(s, commit.Change{Ops: []commit.Operation{
+			commit.SetBranches{{Name: "b", Snapshot: s.Info().Number}},
+		}})
+	}
+	if !keep {
+		x.delete(ids)
+	}
+	opts := x.options()
+	opts.Repack = true
+	x.compact(opts)
+	for range commits {
+		x.commit(x.latest(), commit.Change{})
+	}
+	_, err := x.table.Expire(ctx, gc.ExpireOptions{KeepLast: 1})
+	x.check(err)
+	_, err = x.store.GC(ctx, gc.Options{NoWait: true})
+	x.check(err)
+	info, err := x.blobs.Stat(ctx, names.SnapshotName("ads", s.Info().Number))
+	x.check(err)
+	_, err = x.blobs.Stat(ctx, names.PinnedName("ads", s.Info().Number))
+	x.check(err)
+	if info.Size > 0 || len(x.left(had)) == 0 {
+		x.Fatal("there is no copy, or no segment has the rows: the test would see nothing")
+	}
+	return had, l
+}
+
+// TestEraseHeldBefore: a branch or a lease kept a snapshot that has the rows, so that gc left a copy of it. The hold is
+// gone when the erasure begins, or the erasure drops it: what only the copy names is erased.
+func TestEraseHeldBefore(t *testing.T) {
+	const gone = "person-0002"
+	for _, hold := range []string{"branch", "branch dropped before", "lease"} {
+		for _, keep := range []bool{false, true} {
+			for _, where := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, keep %v, where %v", hold, keep, where), func(t *testing.T) {
+					x := erasable(t, object.NewMemory(), 2)
+					had, l := x.pin(gone, hold, 0, keep)
+					switch hold {
+					case "lease":
+						x.check(l.Release(t.Context()))
+					case "branch dropped before":
+						x.commit(x.latest(), commit.Change{Ops: []commit.Operation{commit.DropBranches{"b"}}})
+					}
+					what := Erasure{Keys: sessionKeys(x, gone), DropBranches: true, Compact: x.options()}
+					if where {
+						what.Keys, what.Where = nil, "session = '"+gone+"'"
+					}
+					r, err := Erase(t.Context(), x.table, what)
+					if left := x.left(had); err != nil || len(left) > 0 || r.Removed == 0 {
+						t.Fatalf("%v; %d objects are left, as %s: %+v", err, len(left), append(left, "")[0], r)
+					}
+					x.forget(func(r testRow) bool { return r.Session == gone })
+					x.verify("erased")
+				})
+			}
+		}
+	}
+}
+
+// TestEraseManySnapshots: the copy of a snapshot that has the rows is found though more snapshots after it were
+// truncated than gc truncates at once.
+func TestEraseManySnapshots(t *testing.T) {
+	const gone = "person-0002"
+	for _, dropped := range []bool{false, true} {
+		t.Run(fmt.Sprintf("branch dropped before %v", dropped), func(t *testing.T) {
+			x := erasable(t, object.NewMemory(), 2)
+			had, _ := x.pin(gone, "branch", 80, false)
+			if dropped {
+				x.commit(x.latest(), commit.Change{Ops: []commit.Operation{commit.DropBranches{"b"}}})
+			}
+			what := Erasure{Keys: sessionKeys(x, gone), DropBranches: true, Compact: x.options()}
+			r, err := Erase(t.Context(), x.table, what)
+			if left := x.left(had); err != nil || len(left) > 0 || r.Removed == 0 || len(r.Branches) > 0 == dropped {
+				t.Fatalf("%v; %d objects are left, as %s: %+v", err, len(left), append(left, "")[0], r)
+			}
+		})
+	}
+}
+
+// TestEraseAbsentAfterBranches: an erasure that only drops branches leaves nothing to continue. After it, where no
+// snapshot has a key, nothing is rewritten and nothing expires.
+func TestEraseAbsentAfterBranches(t *testing.T) {
+	const gone = "person-0002"
+	ctx := t.Context()
+	for _, meanwhile := range []bool{false, true} {
+		t.Run(fmt.Sprintf("branch made meanwhile %v", meanwhile), func(t *testing.T) {
+			w := &watched{Store: object.NewMemory()}
+			x := erasable(t, w, 2)
+			if meanwhile {
+				s := x.latest()
+				w.put = func() {
+					w.put = nil
+					other, err := x.store.NewTable(ctx, "ads")
+					x.check(err)
+					_, err = other.Commit(ctx, commit.Change{Operation: "branch", Base: s.Info().Number,
+						Ops: []commit.Operation{
+							commit.SetBranches{{Name: "b", Snapshot: s.Info().Number}},
+						}})
+					x.check(err)
+				}
+			} else {
+				x.pin(gone, "branch", 0, false)
+			}
+			what := Erasure{Keys: sessionKeys(x, gone), DropBranches: true, Compact: x.options()}
+			r, err := Erase(ctx, x.table, what)
+			if err != nil || len(r.Branches) != 1 {
+				t.Fatalf("%v: %+v", err, r)
+			}
+			x.forget(func(r testRow) bool { return r.Session == gone })
+			x.delete(x.some(9)) // rows that a continued erasure would take for its own
+			before := x.latest().Info().Number
+			what.Keys = sessionKeys(x, "person-9999")
+			r, err = Erase(ctx, x.table, what)
+			x.check(err)
+			if n := x.latest().Info().Number; n != before || r.Segments > 0 || len(r.Expired) > 0 || r.Removed > 0 {
+				t.Fatalf("snapshot %d after %d: %+v", n, before, r)
+			}
+		})
+	}
+}
+
 // TestEraseAbsent: where no snapshot has a key, nothing is done, though the history has segments that the newest
 // snapshot lacks.
 func TestEraseAbsent(t *testing.T) {

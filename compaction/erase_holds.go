@@ -54,6 +54,8 @@ func (e *eraser) holds(ctx context.Context) (branches []string, err error) {
 	if branches, err = e.heldBranches(ctx, e.snap); err != nil {
 		return nil, err
 	}
+	// The snapshots of these branches may have expired. Once the branches are dropped, their data must go.
+	e.uncollected = e.uncollected || len(branches) > 0
 	all, err := e.table.Leases(ctx)
 	if err != nil {
 		return nil, err
@@ -102,7 +104,7 @@ func (e *eraser) endNewHolds(ctx context.Context, newest *storage.Snapshot) erro
 		if !e.what.DropBranches {
 			return heldBy(nil, branches)
 		}
-		s, err := e.table.Commit(ctx, commit.Change{Operation: eraseOperation, Base: newest.Info().Number,
+		s, err := e.table.Commit(ctx, commit.Change{Operation: dropOperation, Base: newest.Info().Number,
 			Ops: []commit.Operation{commit.DropBranches(branches)}})
 		switch {
 		case err == nil:

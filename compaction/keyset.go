@@ -85,14 +85,6 @@ func (k *Keys) number(text string) (int64, error) {
 	return strconv.ParseInt(text, 10, 64)
 }
 
-// text prints an integer of the feature's type.
-func (k *Keys) text(v int64) string {
-	if k.feature.Type.Elem == vector.Uint64 {
-		return strconv.FormatUint(uint64(v), 10)
-	}
-	return strconv.FormatInt(v, 10)
-}
-
 // named reports whether a predicate contains the feature's name and one of the keys as words, as "user_id IN (17, 18)"
 // contains 17.
 func (k *Keys) named(predicate string) bool {

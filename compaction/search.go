@@ -2,7 +2,6 @@ package compaction
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -199,64 +198,6 @@ func (e *eraser) searchColumn(s *Search, d catalog.SegmentDescriptor, c *column)
 		}
 		return nil
 	})
-}
-
-// minByteInt is the smallest magnitude of integers that are searched for as bytes.
-const minByteInt = 1 << 40
-
-// A byteKeys finds keys in bytes. It looks up each eight bytes, then compares the whole key.
-type byteKeys struct {
-	by8    map[uint64][]string  // by the first eight bytes, little-endian
-	filter [1 << 16 / 64]uint64 // bitmap of the low 16 bits of by8's keys
-	count  int                  // number of keys
-	most   int                  // bytes of the longest
-}
-
-func newByteKeys(k *Keys) *byteKeys {
-	b := &byteKeys{by8: map[uint64][]string{}}
-	add := func(key string) {
-		w := binary.LittleEndian.Uint64([]byte(key[:8]))
-		b.by8[w] = append(b.by8[w], key)
-		b.filter[w&0xffff>>6] |= 1 << (w & 63)
-		b.most = max(b.most, len(key))
-	}
-	for t := range k.texts {
-		if len(t) >= 8 {
-			add(t)
-			b.count++
-		}
-	}
-	for v := range k.numbers {
-		if v < minByteInt && v > -minByteInt {
-			continue
-		}
-		b.count++
-		add(k.text(v))
-		add(string(binary.LittleEndian.AppendUint64(nil, uint64(v))))
-		add(string(binary.BigEndian.AppendUint64(nil, uint64(v))))
-	}
-	return b
-}
-
-// find returns the first offset in p at which a key starts, -1 if there is none.
-func (b *byteKeys) find(p []byte) int {
-	if len(p) < 8 {
-		return -1
-	}
-	w := binary.LittleEndian.Uint64(p) // bytes [at, at+8)
-	for at := 0; ; at++ {
-		if b.filter[w&0xffff>>6]>>(w&63)&1 != 0 {
-			for _, key := range b.by8[w] {
-				if len(p)-at >= len(key) && string(p[at:at+len(key)]) == key {
-					return at
-				}
-			}
-		}
-		if at+8 == len(p) {
-			return -1
-		}
-		w = w>>8 | uint64(p[at+8])<<56
-	}
 }
 
 const (

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
@@ -60,5 +62,30 @@ func TestConflictsAreCounted(t *testing.T) {
 	}
 	if got := other.Store().Conflicts(); got != (Conflicts{}) {
 		t.Fatalf("the one that was first: %+v", got)
+	}
+}
+
+// TestFeaturesOfAnother: where another commit after the base has made a feature of the same name, and of another type
+// or role, that is a conflict; made against the table as it is, the change is wrong for certain.
+func TestFeaturesOfAnother(t *testing.T) {
+	ctx := t.Context()
+	for what, change := range map[string]func(f *catalog.Feature){
+		"type": func(f *catalog.Feature) { f.Type = vector.Type{Kind: vector.String} },
+		"role": func(f *catalog.Feature) { f.Role = catalog.RoleSessionKey },
+	} {
+		t.Run(what, func(t *testing.T) {
+			tab := newTable(t, object.NewMemory())
+			mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(features("a"))}})
+			mustCommit(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.AddFeatures(features("b"))}})
+			other := features("b")
+			change(&other[0])
+			for base, want := range map[uint64]bool{1: true, 2: false} {
+				_, err := tab.Commit(ctx, commit.Change{Operation: "ingest", Base: base,
+					Ops: []commit.Operation{commit.AddFeatures(other)}})
+				if err == nil || errors.Is(err, ErrConflict) != want {
+					t.Errorf("base %d: %v: a conflict: %v", base, err, want)
+				}
+			}
+		})
 	}
 }

@@ -61,6 +61,9 @@ func (m *model) commit(c commit.Change, now time.Time) error {
 		if known, ok := next.features[f.Name]; ok {
 			var err error
 			if t, err = vector.Widen(known, t); err != nil {
+				if int(c.Base) != len(m.snapshots) { // another may have made it since
+					err = fmt.Errorf("%w: %w", err, ErrConflict)
+				}
 				return err
 			}
 		}

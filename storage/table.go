@@ -67,6 +67,10 @@ func (t *Table) AsOf(ctx context.Context, at time.Time) (*Snapshot, error) {
 // Snapshots describes the snapshots that have not expired, oldest first. Its cost is a small read each, many at a time.
 func (t *Table) Snapshots(ctx context.Context) ([]snapshot.Info, error) { return t.log.Snapshots(ctx) }
 
+// Readable lists the numbers of the snapshots that can be read, the lowest first: expired ones too, as long as gc has
+// not taken them, or has left a copy. Readers ask Snapshots; an erasure asks this.
+func (t *Table) Readable(ctx context.Context) ([]uint64, error) { return t.log.Readable(ctx) }
+
 // UsagePrefix is what the names of the table's usage records begin with. Package usage makes the rest.
 func (t *Table) UsagePrefix() string { return names.TableDir(t.log.Table) + names.UsageDir }
 

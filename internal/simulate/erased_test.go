@@ -80,15 +80,22 @@ func (s *segmentModel) has(row int64, labels map[int64]bool) bool {
 		slices.ContainsFunc(s.labels, func(v value) bool { return v.there && labels[v.n] })
 }
 
-// left returns an object of a segment that is there and that a snapshot names which is not truncated; empty: there is
-// none. What gc has begun to take away with its snapshots it has to take to the end. Of an object that came again,
-// because a request was repeated late, nobody is to blame.
+// left returns an object of a segment that is there and that a snapshot names which is not truncated, or of which there
+// is a copy, whether somebody holds that or not; empty: there is none. What gc has begun to take away with its
+// snapshots it has to take to the end. Of an object that came again, because a request was repeated late, nobody is to
+// blame.
 func (m *model) left(t *tableModel, id string) string {
 	whole := map[uint64]bool{}
 	page, _ := m.r.blobs.page("tables/"+t.name+"/snapshots/", "", math.MaxInt)
 	for _, info := range page {
 		n, err := strconv.ParseUint(strings.TrimPrefix(path.Ext(info.Name), "."), 10, 64)
 		whole[n] = err == nil && info.Size > 0
+	}
+	copies, _ := m.r.blobs.page("tables/"+t.name+"/pinned/", "", math.MaxInt)
+	for _, info := range copies {
+		if n, err := strconv.ParseUint(path.Base(info.Name), 10, 64); err == nil {
+			whole[n] = true
+		}
 	}
 	for _, name := range m.segments[id].needs {
 		if _, err := m.r.blobs.get(name); err != nil || m.strayed[name] {

@@ -161,6 +161,10 @@ var mutations = []mutation{
 		edits: []edit{{"\t\t\tif n < p.whole {\n", "\t\t\tif n < p.whole && !p.purge {\n"}},
 	},
 	{
+		name: "purge does not look at copies that nobody holds", file: fileTable,
+		edits: []edit{{"\tcopies, err := p.t.Copies(ctx)\n", "\tcopies, err := []snapshot.Object(nil), error(nil)\n"}},
+	},
+	{
 		name: "gc does not look at branches", file: fileTable,
 		edits: []edit{{"\t\t\tif n < p.whole {\n", "\t\t\tif n < p.whole && p.purge {\n"}},
 	},

@@ -160,7 +160,8 @@ func (m *model) next(t *tableModel, operation string, number uint64, by *intent)
 	m.lock()
 	defer m.unlock()
 	i := m.intents[operation]
-	if by != nil && by.operation == operation {
+	// An erasure that only drops branches says so.
+	if by != nil && (by.operation == operation || by.dropsBranches && operation == "branch") {
 		i = by
 	}
 	switch {

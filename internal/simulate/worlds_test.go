@@ -120,6 +120,8 @@ var smallWorlds = []world{
 	{name: "erase from history", text: "append t; overwrite t | erase t 1 | append t"},
 	{name: "erase from history, one crash",
 		text: "append t; layer t x; overwrite t; expire t 1 | purge t; eraseall t 1; eraseall t 1", crash: true},
+	{name: "erase what a branch held",
+		text: "append t; branch t x; overwrite t; expire t 1; sleep 30h; gc | unbranch t x; eraseall t 1 | append t"},
 	{name: "erase, one crash", text: "append t; layer t x | eraseall t; erase t | append t", crash: true},
 	{name: "repair and delete", text: "append t; damage t | repair t | delete t"},
 	{name: "repair and layer", text: "append t; layer t x; damage t | repair t | layer t x"},

@@ -75,6 +75,11 @@ func (e *edit) features(ctx context.Context) error {
 			e.setSchema(keys[i], []byte(f.Name))
 		} else {
 			if merged, err = mergeFeature(*known[i], f); err != nil {
+				// The table may have had no such feature, or another type, when the change was made. Made anew, the
+				// change is refused for certain, or fits.
+				if e.base.Manifest.Info.Number != e.change.Base {
+					err = fmt.Errorf("%w: %w", err, catalog.ErrConflict)
+				}
 				return err
 			}
 			if merged == *known[i] {

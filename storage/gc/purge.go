@@ -17,8 +17,9 @@ import (
 // Purge removes the data that only expired snapshots of the table name, whatever its age: segments, overlay segments
 // and sets of rows. A reader of an expired snapshot without a lease finds it gone. The snapshots themselves, with the
 // runs of their trees, are left to GC, and so is what no snapshot names; other tables are not looked at. What a branch
-// of the newest snapshot, or a lease, holds stays. Where the store keeps what is deleted, all that it has kept of the
-// table is removed too. The report has what was removed, and who holds what.
+// of the newest snapshot, or a lease, holds stays; what one held only before, so that gc left a copy of its snapshot,
+// goes. Where the store keeps what is deleted, all that it has kept of the table is removed too. The report has what
+// was removed, and who holds what.
 //
 // also are ids that an earlier purge has left: their data goes too, unless a snapshot that stays names it. The expired
 // snapshots that named it may be gone meanwhile.

@@ -226,6 +226,23 @@ func (p *tablePlan) mark(ctx context.Context, newest *snapshot.Snapshot, r *Repo
 	}
 	h := snapshot.History{Log: p.t, Snapshot: p.history.Snapshot, Shown: markData(p.named.expired),
 		Expired: p.history.Expired, There: p.there}
+	// The copies are listed after the snapshots: what another gc has truncated before that listing has its copy by now.
+	copies, err := p.t.Copies(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range copies {
+		if c.Number >= p.there[0].Number {
+			break // the walk below finds it
+		}
+		if err := h.Walk(ctx, c.Number, c.Number); err != nil {
+			if !p.held[c.Number] {
+				err = fmt.Errorf("%s, the copy of an expired snapshot that nobody holds: %w; gc removes the copy: run "+
+					"it, then try again", c.Name, err)
+			}
+			return err
+		}
+	}
 	return h.Walk(ctx, p.there[0].Number, p.whole-1)
 }
 
@@ -314,15 +331,16 @@ func (p *tablePlan) run(ctx context.Context, r *Report) error {
 	for _, s := range gone {
 		r.removed(s.Info)
 	}
+	all, err := p.t.Copies(ctx)
+	if err != nil {
+		return err
+	}
 	var copies []string
-	for info, err := range p.t.Store.Blobs.List(ctx, names.TableDir(p.t.Table)+names.PinnedDir, "") {
-		if err != nil {
-			return err
-		}
+	for _, c := range all {
 		// Those from oldest on another gc has made meanwhile, of what expired and is held since this one looked.
-		if n, ok := names.ParsePinned(p.t.Table, info.Name); ok && n < p.oldest && !p.pinned[n] {
-			copies = append(copies, info.Name)
-			r.removed(info)
+		if c.Number < p.oldest && !p.pinned[c.Number] {
+			copies = append(copies, c.Name)
+			r.removed(c.Info)
 		}
 	}
 	if p.dryRun {

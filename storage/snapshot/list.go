@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path"
@@ -101,6 +102,41 @@ func (t *Log) List(ctx context.Context) ([]Object, error) {
 	}
 	slices.Reverse(out)
 	return out, nil
+}
+
+// Copies lists the copies of truncated snapshots, the lowest first. A branch or a lease held each of them when gc
+// truncated it, and may be gone since.
+func (t *Log) Copies(ctx context.Context) ([]Object, error) {
+	var out []Object
+	for info, err := range t.Store.Blobs.List(ctx, names.TableDir(t.Table)+names.PinnedDir, "") {
+		if err != nil {
+			return nil, err
+		}
+		if n, ok := names.ParsePinned(t.Table, info.Name); ok {
+			out = append(out, Object{n, info})
+		}
+	}
+	slices.SortFunc(out, func(a, b Object) int { return cmp.Compare(a.Number, b.Number) })
+	return out, nil
+}
+
+// Readable lists the numbers of the snapshots that can be read, the lowest first: those that have not expired, expired
+// ones that gc has not truncated, and those that it has truncated and left a copy of.
+func (t *Log) Readable(ctx context.Context) ([]uint64, error) {
+	there, err := t.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	copies, err := t.Copies(ctx) // after the others: the copy of what was truncated meanwhile is there
+	if err != nil {
+		return nil, err
+	}
+	out := make([]uint64, 0, len(there)+len(copies))
+	for _, o := range slices.Concat(copies, there) {
+		out = append(out, o.Number)
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
 }
 
 // SyncBefore makes the snapshot before n durable, which has been read, and which a writer may have put that was killed

@@ -208,7 +208,7 @@ func (s *Snapshot) Partitions(ctx context.Context) ([]catalog.Partition, error) 
 
 // PartitionKeys returns the partition keys of the table, in order: those of its first partition, or, of a table without
 // segments, those of the first that its last commit with segments had. Its cost is one look-up, however many partitions
-// there are. Ingest holds every partition of a table to them; Commit does not.
+// there are. Ingest holds every partition of a table to them; a commit does only if its change is Arranged.
 func (s *Snapshot) PartitionKeys(ctx context.Context) ([]string, error) {
 	var keys []string
 	lower, upper := catalog.SpaceBounds(catalog.PartitionSpace)

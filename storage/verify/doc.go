@@ -3,13 +3,15 @@
 //	snapshots ── entries of the trees ── segments: objects, index, table of keys ── deep: feature files and packs
 //	                  └── rows: deletion vectors, overlay segments, sample lists, branches, leases
 //
-//	verify.go   snapshots, trees and segments
-//	entries.go  how the entries of each space of a tree are checked
-//	rows.go     what lies over segments
+//	verify.go     snapshots, trees and segments
+//	entries.go    how the entries of each space of a tree are checked
+//	rows.go       what lies over segments
+//	meanwhile.go  a second look at what is damaged, where snapshots expired during the first
 //
 // # Invariants
 //
 //   - Run reports what is damaged and goes on. It returns an error only for what kept it from looking.
 //   - Each object, segment and entry is checked once, however many snapshots name it.
+//   - What expired while Run looked is not reported.
 //   - Nothing is written.
 package verify

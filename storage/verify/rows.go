@@ -89,14 +89,14 @@ func (v *verifier) shown(table, place string, kind lsm.Kind, key, value []byte) 
 	return nil
 }
 
-// span returns the first of the snapshots that has not expired and the expired ones that are held. What of it cannot be
-// read is damage.
-func (v *verifier) span(ctx context.Context, t *snapshot.Log, there []snapshot.Object) (first uint64, held []uint64) {
+// span returns which snapshots must be whole. What of it cannot be read is damage.
+func (v *verifier) span(ctx context.Context, t *snapshot.Log, there []snapshot.Object) span {
 	s, err := t.Read(ctx, there[len(there)-1].Number)
 	if err != nil {
-		return unexpired(ctx, t, there), nil // the walk reports it
+		return span{first: unexpired(ctx, t, there)} // the walk reports it
 	}
-	first = max(s.Manifest.Info.Oldest, 1)
+	var held []uint64
+	first := max(s.Manifest.Info.Oldest, 1)
 	repaired, err := s.Repaired(ctx)
 	if err != nil {
 		v.damage(err)
@@ -132,7 +132,7 @@ func (v *verifier) span(ctx context.Context, t *snapshot.Log, there []snapshot.O
 	}
 	slices.Sort(held)
 	held = slices.Compact(held)
-	return first, slices.DeleteFunc(held, func(n uint64) bool { return n >= first })
+	return span{first, slices.DeleteFunc(held, func(n uint64) bool { return n >= first })}
 }
 
 // unexpired returns the first snapshot that has not expired, as far as is known where the newest cannot be read: the

@@ -61,24 +61,20 @@ type Report struct {
 // Shallow: the table has its root; no snapshot that has not expired is missing, nor one that a branch or a lease holds;
 // every one decodes and follows from the one before; every listing and schema decodes, all checksums of their tables
 // right; every object that a segment, a layer or a set of rows of any of them names exists with the right size; sets
-// within the listing decode. Deep: besides, every stripe's checksums hold, each feature file's and pack's own directory
+// within the listing decode. What a snapshot names that expired meanwhile, or that nobody holds any more, may be gone:
+// that is no damage. Deep: besides, every stripe's checksums hold, each feature file's and pack's own directory
 // agrees with the segment's index, every set of rows decodes, and every layer has the stripes of the segment under it.
 func Run(ctx context.Context, s *snapshot.Store, tables []string, opts Options, damage ...error) (*Report, error) {
-	v := newVerifier(s)
-	v.report.Deep, v.progress, v.most = opts.Deep, opts.Progress, cmp.Or(opts.MaxDamage, MaxDamage)
-	v.only = opts.Only
-	for _, err := range damage {
-		v.damage(err)
+	opts.MaxDamage = cmp.Or(opts.MaxDamage, MaxDamage)
+	v, err := look(ctx, s, tables, opts)
+	r := v.report
+	if err == nil {
+		err = v.lookAgain(ctx, tables, opts, r)
 	}
-	for _, name := range tables {
-		if err := v.table(ctx, s.Log(name)); err != nil {
-			return v.report, fmt.Errorf("verify table %s: %w", name, err)
-		}
-	}
-	if err := v.segments(ctx); err != nil {
-		return v.report, fmt.Errorf("verify: %w", err)
-	}
-	return v.report, nil
+	r.Damage = slices.Concat(damage, r.Damage)
+	r.Damage = r.Damage[:min(uint64(len(r.Damage)), opts.MaxDamage)]
+	r.DamageCount += uint64(len(damage))
+	return r, err
 }
 
 type verifier struct {
@@ -97,6 +93,7 @@ type verifier struct {
 	// known are segments and row bitmaps that repairs have found damaged.
 	known map[names.ID]bool
 	only  map[names.ID]bool // of Options
+	spans map[string]span   // by table: as they were when the look at it began
 
 	mu     sync.Mutex // guards report and done
 	report *Report
@@ -105,7 +102,8 @@ type verifier struct {
 
 func newVerifier(s *snapshot.Store) *verifier {
 	return &verifier{s: s, report: &Report{}, most: MaxDamage, seen: map[names.ID]bool{}, noted: map[string]bool{},
-		onBranch: map[notedOverlay]bool{}, known: map[names.ID]bool{}}
+		onBranch: map[notedOverlay]bool{}, known: map[names.ID]bool{},
+		spans: map[string]span{}}
 }
 
 func (v *verifier) damage(err error) {
@@ -166,13 +164,14 @@ func (v *verifier) table(ctx context.Context, t *snapshot.Log) error {
 		return nil
 	}
 	last := there[len(there)-1].Number
-	first, held := v.span(ctx, t, there)
-	for _, n := range held {
+	must := v.span(ctx, t, there)
+	v.spans[t.Table] = must
+	for _, n := range must.held {
 		if err := h.Walk(ctx, n, n); err != nil {
 			return err
 		}
 	}
-	begin, next := first, first // those from begin to before next are there
+	begin, next := must.first, must.first // those from begin to before next are there
 	walk := func() error {
 		if begin == next {
 			return nil
@@ -180,7 +179,7 @@ func (v *verifier) table(ctx context.Context, t *snapshot.Log) error {
 		return h.Walk(ctx, begin, next-1)
 	}
 	for _, s := range there {
-		if s.Number < first {
+		if s.Number < must.first {
 			continue // expired
 		}
 		if s.Number != next {

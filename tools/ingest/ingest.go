@@ -385,14 +385,39 @@ func (e *engine) commit(ctx context.Context, segments []catalog.SegmentDescripto
 			sources = append(sources, catalog.Source{Fingerprint: e.prints[i], Name: f.Path})
 		}
 	}
-	number, err := e.target.commit(ctx, commit.Change{
+	change := commit.Change{
 		Operation: operation, Base: e.state.number,
 		Ops: []commit.Operation{features, properties, sources, overwrite, commit.AddSegments(segments)},
-	})
+	}
+	if len(segments) > 0 {
+		change.Set(e.arranged(keysOf(segments[0].Partition)))
+	}
+	number, err := e.target.commit(ctx, change)
 	if err != nil {
 		return err
 	}
 	e.report.Snapshot = number
 	e.progress.add(e.report.Rows, 0)
 	return nil
+}
+
+// arranged returns by which keys the rows are partitioned and sorted: checkKeys and the schema have held them to those
+// of the table as it was when the ingest began.
+func (e *engine) arranged(partition []string) commit.Arranged {
+	a := commit.Arranged{Partition: partition}
+	for _, f := range e.state.features {
+		switch f.Role {
+		case catalog.RoleSessionKey:
+			a.Session = append(a.Session, f.Name)
+		case catalog.RoleTimeKey:
+			a.Time = append(a.Time, f.Name)
+		}
+	}
+	if f := e.schema.sessionKey(); f != nil {
+		a.Session = append(a.Session, f.Name)
+	}
+	if f := e.schema.timeKey(); f != nil {
+		a.Time = append(a.Time, f.Name)
+	}
+	return a
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/tools/ingest"
 )
 
 // setBranch makes a branch of the newest snapshot, with the sample list of some rows that one job reads.
@@ -208,4 +209,40 @@ func TestMergedInOrder(t *testing.T) {
 		}
 	}
 	verifyClean(t, s)
+}
+
+// TestCoverOfBranch: an overlay of a branch covers the rows of the branch, also when the segments under it are no
+// longer the table's.
+func TestCoverOfBranch(t *testing.T) {
+	s := newStore(t, object.NewMemory())
+	ingestRows(t, s, branchFields, branchRows(900), nil)
+	setBranch(t, s, "b")
+	if _, err := Add(t.Context(), s, "ads@b", "o", Options{Exprs: []string{"y = click = 1"}}); err != nil {
+		t.Fatal(err)
+	}
+	cover := func() Coverage {
+		snap := latest(t, s)
+		o, err := snap.Overlay(t.Context(), "o")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := Cover(t.Context(), snap, o, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		layers := 0
+		err = EachLayer(t.Context(), snap, o, func(catalog.OverlaySegment) error { layers++; return nil })
+		if err != nil || layers != c.Layers {
+			t.Fatal(err, layers, c)
+		}
+		return c
+	}
+	before, read := cover(), readView(t, s, "ads@b", "y")
+	ingestRows(t, s, branchFields, branchRows(100), func(o *ingest.Options) { o.Overwrite = true })
+	if got := cover(); got != before || got.Covered != 900 || got.Bytes == 0 {
+		t.Fatalf("%+v, and before the overwrite %+v", got, before)
+	}
+	if !slices.EqualFunc(readView(t, s, "ads@b", "y"), read, slices.Equal[[]string]) {
+		t.Fatal("the branch reads something else")
+	}
 }

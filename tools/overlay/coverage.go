@@ -3,6 +3,7 @@ package overlay
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
@@ -30,15 +31,9 @@ type SegmentCoverage struct {
 func Cover(ctx context.Context, snap *storage.Snapshot, o catalog.Overlay,
 	visit func(SegmentCoverage)) (Coverage, error) {
 	var c Coverage
-	in := snap
-	if o.Branch != "" {
-		b, err := snap.Branch(ctx, o.Branch)
-		if err != nil {
-			return c, fmt.Errorf("overlay %s: %w", o.Name, err)
-		}
-		if in, err = snap.Table().At(ctx, b.Snapshot); err != nil {
-			return c, fmt.Errorf("overlay %s: %w", o.Name, err)
-		}
+	in, has, o, err := sources(ctx, snap, o)
+	if err != nil {
+		return c, fmt.Errorf("overlay %s: %w", o.Name, err)
 	}
 	segments, err := in.Segments(ctx, nil)
 	if err != nil {
@@ -48,7 +43,7 @@ func Cover(ctx context.Context, snap *storage.Snapshot, o catalog.Overlay,
 	if err != nil {
 		return c, err
 	}
-	layers, err := snap.OverlaySegments(ctx, []catalog.Overlay{o}, segments...)
+	layers, err := has.OverlaySegments(ctx, []catalog.Overlay{o}, segments...)
 	if err != nil {
 		return c, err
 	}
@@ -70,4 +65,42 @@ func Cover(ctx context.Context, snap *storage.Snapshot, o catalog.Overlay,
 		}
 	}
 	return c, nil
+}
+
+// sources returns the snapshots that an overlay of a snapshot is read from: the one whose segments it lies over, and
+// the one that has its layers, with the overlay as it is there. They are snap and snap, or, of an overlay that was made
+// on a branch, what the branch pins: a compaction after that takes the layers out of the newest snapshot, with the
+// segments under them, and the branch goes on reading both.
+func sources(ctx context.Context, snap *storage.Snapshot, o catalog.Overlay) (segments, layers *storage.Snapshot,
+	_ catalog.Overlay, err error) {
+	if o.Branch == "" {
+		return snap, snap, o, nil
+	}
+	b, err := snap.Branch(ctx, o.Branch)
+	if err != nil {
+		return nil, nil, o, err
+	}
+	if segments, err = snap.Table().At(ctx, b.Snapshot); err != nil {
+		return nil, nil, o, err
+	}
+	i := slices.IndexFunc(b.Overlays, func(p catalog.Pin) bool { return p.Name == o.Name })
+	if i < 0 {
+		return segments, snap, o, nil
+	}
+	if layers, err = snap.Table().At(ctx, b.Overlays[i].Snapshot); err != nil {
+		return nil, nil, o, err
+	}
+	o, err = layers.Overlay(ctx, o.Name)
+	return segments, layers, o, err
+}
+
+// EachLayer calls visit for each layer of an overlay of a snapshot, as readers find it: see Cover. An error that visit
+// returns ends it.
+func EachLayer(ctx context.Context, snap *storage.Snapshot, o catalog.Overlay,
+	visit func(catalog.OverlaySegment) error) error {
+	_, has, o, err := sources(ctx, snap, o)
+	if err != nil {
+		return fmt.Errorf("overlay %s: %w", o.Name, err)
+	}
+	return has.EachOverlaySegment(ctx, o, visit)
 }

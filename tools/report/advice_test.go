@@ -1,10 +1,16 @@
 package report
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/dsistore/dsistore/compaction"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/tools/ingest"
+	"github.com/dsistore/dsistore/tools/overlay"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // advised returns the advice on a table of 1 GiB after set has made something of it that is worth some, and checks that
@@ -138,5 +144,46 @@ func TestDuplicatesRule(t *testing.T) {
 	})
 	if got.SavedBytes != 150<<10 || got.FeatureCount != 2 || strings.Join(got.Features, "") != "ca" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestAdviceOfBranchOverlay: an overlay of a branch is not said to cover nothing once the table was compacted: the
+// branch reads it still.
+func TestAdviceOfBranchOverlay(t *testing.T) {
+	ctx := t.Context()
+	s := openStore(t)
+	table := jsonRows(t, s, smallRows(), ingest.Options{PartitionBy: "day", Options: writer.Options{StripeRows: 4}})
+	change := commit.Change{Operation: "branch", Base: 1,
+		Ops: []commit.Operation{commit.SetBranches{{Name: "b", Snapshot: 1, Created: testNow}}}}
+	if _, err := table.Commit(ctx, change); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := overlay.Add(ctx, s, "t@b", "o", overlay.Options{Exprs: []string{"high = score > 5"}}); err != nil {
+		t.Fatal(err)
+	}
+	build := func() *Table {
+		r, err := Build(ctx, s, nil, Options{Now: clock, Usage: unread})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &r.Tables[0]
+	}
+	before := build().Health.Overlays
+	opts := compaction.Options{Repack: true}
+	plan, err := compaction.NewPlan(ctx, table, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := compaction.Run(ctx, table, plan, opts); err != nil {
+		t.Fatal(err)
+	}
+	r := build()
+	if got := r.Health.Overlays; !reflect.DeepEqual(got, before) || got[0].Coverage != 1 {
+		t.Errorf("%+v, and before the compaction %+v", got, before)
+	}
+	for _, a := range r.Advice {
+		if a.Kind == AdviceOverlay {
+			t.Errorf("%s: %s", a.Command, a.Text)
+		}
 	}
 }

@@ -165,7 +165,7 @@ func (c *collector) overlays(ctx context.Context, snap *storage.Snapshot) ([]Ove
 
 // layers adds the bytes of each feature in an overlay's layers.
 func (c *collector) layers(ctx context.Context, snap *storage.Snapshot, o catalog.Overlay) error {
-	return snap.EachOverlaySegment(ctx, o, func(l catalog.OverlaySegment) error {
+	return overlay.EachLayer(ctx, snap, o, func(l catalog.OverlaySegment) error {
 		g, err := snap.OpenSegment(ctx, l.Data)
 		if err != nil {
 			return err

@@ -18,13 +18,12 @@ import (
 // rewriteFlags say how segments are rewritten.
 type rewriteFlags struct {
 	SegmentRows uint64   `placeholder:"N" default:"1048576" help:"Target number of rows per segment."`
-	Memory      app.Size `default:"1GiB" placeholder:"SIZE" help:"Memory to stay within, as in 512MiB, 1GiB or 4g."`
 	Rate        app.Size `placeholder:"SIZE" help:"Read at most this many bytes per second, and write at most as many. Default: no limit."`
 }
 
-func (f rewriteFlags) options() compaction.Options {
+func (f rewriteFlags) options(memory app.Size) compaction.Options {
 	return compaction.Options{
-		SegmentRows: f.SegmentRows, Owner: "dsi of " + app.WhoAmI(), Write: writer.Options{Memory: int64(f.Memory)},
+		SegmentRows: f.SegmentRows, Owner: "dsi of " + app.WhoAmI(), Write: writer.Options{Memory: int64(memory)},
 	}
 }
 
@@ -34,14 +33,15 @@ type Compact struct {
 	rewriteFlags
 	app.PopularFlag
 	app.MetricsFlag
-	Partition    string  `placeholder:"EXPR" help:"Only these partitions, as in ds >= '2026-11-01'."`
-	DryRun       bool    `help:"Print what would be rewritten, and why, and write nothing."`
-	Full         bool    `help:"Merge all small segments of a partition, however few there are."`
-	Repack       bool    `help:"Rewrite every segment."`
-	Fanout       int     `placeholder:"N" default:"4" help:"Merge small segments if there are this many of similar size."`
-	DeletedShare float64 `placeholder:"SHARE" default:"0.1" help:"Rewrite segments if at least this share of their rows is deleted."`
-	DroppedShare float64 `placeholder:"SHARE" default:"0.1" help:"Rewrite segments if at least this share of their bytes belongs to dropped features."`
-	SharedShare  float64 `placeholder:"SHARE" default:"0.1" help:"Merge large segments if at least this share of a partition's sessions is spread over several of them; above 1, never."`
+	Memory       app.Size `default:"1GiB" placeholder:"SIZE" help:"Memory to stay within, as in 512MiB, 1GiB or 4g."`
+	Partition    string   `placeholder:"EXPR" help:"Only these partitions, as in ds >= '2026-11-01'."`
+	DryRun       bool     `help:"Print what would be rewritten, and why, and write nothing."`
+	Full         bool     `help:"Merge all small segments of a partition, however few there are."`
+	Repack       bool     `help:"Rewrite every segment."`
+	Fanout       int      `placeholder:"N" default:"4" help:"Merge small segments if there are this many of similar size."`
+	DeletedShare float64  `placeholder:"SHARE" default:"0.1" help:"Rewrite segments if at least this share of their rows is deleted."`
+	DroppedShare float64  `placeholder:"SHARE" default:"0.1" help:"Rewrite segments if at least this share of their bytes belongs to dropped features."`
+	SharedShare  float64  `placeholder:"SHARE" default:"0.1" help:"Merge large segments if at least this share of a partition's sessions is spread over several of them; above 1, never."`
 }
 
 // compactJSON is what compact prints with --json.
@@ -55,7 +55,7 @@ type compactJSON struct {
 
 // Run runs the command.
 func (c *Compact) Run(ctx context.Context, e *app.Env) error {
-	opts := c.options()
+	opts := c.options(c.Memory)
 	opts.Partition, opts.Full, opts.Repack, opts.Fanout = c.Partition, c.Full, c.Repack, c.Fanout
 	// 0 would be the default: any share is meant.
 	opts.DeletedShare = cmp.Or(c.DeletedShare, math.SmallestNonzeroFloat64)

@@ -19,11 +19,12 @@ type Erase struct {
 	rewriteFlags
 	app.PopularFlag
 	app.MetricsFlag
-	Where        string `placeholder:"EXPR" help:"Erase the rows for which this is true, as in user_id = 17, and all rows that were deleted before."`
-	Keys         string `placeholder:"FILE" help:"Erase the rows that have one of the keys in this file: one key per line or, in .csv and .tsv, in the column named like the feature; - is standard input."`
-	Key          string `placeholder:"FEATURE" help:"Feature that --keys refers to, or, with --where, whose values are searched for. Default: the table's user key, else its request key, else its session key."`
-	DropBranches bool   `help:"Drop branches that may have the rows. Without this, the command names them and changes nothing."`
-	DryRun       bool   `help:"Say what would be touched, and change nothing."`
+	Memory       app.Size `default:"1GiB" placeholder:"SIZE" help:"Memory for rewriting segments, as in 512MiB, 1GiB or 4g. The keys of the erased rows take more: about 100 bytes each, and of texts their length besides."`
+	Where        string   `placeholder:"EXPR" help:"Erase the rows for which this is true, as in user_id = 17, and all rows that were deleted before."`
+	Keys         string   `placeholder:"FILE" help:"Erase the rows that have one of the keys in this file: one key per line or, in .csv and .tsv, in the column named like the feature; - is standard input."`
+	Key          string   `placeholder:"FEATURE" help:"Feature that --keys refers to, or, with --where, whose values are searched for. Default: the table's user key, else its request key, else its session key."`
+	DropBranches bool     `help:"Drop branches that may have the rows. Without this, the command names them and changes nothing."`
+	DryRun       bool     `help:"Say what would be touched, and change nothing."`
 }
 
 // eraseJSON is what erase prints with --json.
@@ -45,7 +46,7 @@ func (c *Erase) Run(ctx context.Context, e *app.Env) error {
 		return err
 	}
 	what := compaction.Erasure{Where: c.Where, Key: c.Key, DropBranches: c.DropBranches, DryRun: c.DryRun,
-		Compact: c.options()}
+		Compact: c.options(c.Memory)}
 	what.Compact.Popularity, _ = c.Popularity(ctx, e, table)
 	if c.Keys != "" {
 		if what.Keys, err = c.keys(ctx, e, table); err != nil {
