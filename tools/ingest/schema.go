@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -20,9 +21,18 @@ type feature struct {
 	number    int
 	seen      bool
 	valued    bool     // a file said its type; else it is a placeholder, and a new feature is left out (kept)
+	says      []say    // what files say of its type, each type once
 	firstFile string   // that had it
 	rawBytes  uint64   // decoded, so far
 	class     keyClass // of the first file: keys must keep it
+}
+
+// A say is a type that files have of a feature.
+type say struct {
+	t       vector.Type
+	logical string
+	noValue bool // the type is a placeholder
+	files   int  // that say so, but for those that were left out
 }
 
 // A schema merges the fields of all files with each other and with the table. Safe for concurrent use.
@@ -94,6 +104,7 @@ func (s *schema) bind(file string, f *source.Field) (*feature, error) {
 	}
 	if f.NoValue {
 		x.noteNoValue(file, f)
+		x.say(f).files++
 		return x, nil
 	}
 	if err := x.merge(file, f); err != nil {
@@ -109,7 +120,26 @@ func (s *schema) bind(file string, f *source.Field) (*feature, error) {
 	if x == s.time && class != intClass && class != floatClass {
 		return nil, fmt.Errorf("%s: time key %q is %v: want a number, a date or a timestamp", file, x.Name, f.Type)
 	}
+	x.say(f).files++
 	return x, nil
+}
+
+// unbind takes back what a file that is left out whole said of a feature.
+func (s *schema) unbind(x *feature, f *source.Field) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x.say(f).files--
+}
+
+// say returns what is counted for the type of a field.
+func (x *feature) say(f *source.Field) *say {
+	for i := range x.says {
+		if s := &x.says[i]; s.t == f.Type && s.logical == f.Logical && s.noValue == f.NoValue {
+			return s
+		}
+	}
+	x.says = append(x.says, say{t: f.Type, logical: f.Logical, noValue: f.NoValue})
+	return &x.says[len(x.says)-1]
 }
 
 func (x *feature) setRole(file string, role catalog.Role) error {
@@ -137,9 +167,60 @@ func (x *feature) noteNoValue(file string, f *source.Field) {
 	}
 }
 
+// present reports whether a file of those that are kept has the feature.
+func (x *feature) present() bool {
+	return slices.ContainsFunc(x.says, func(s say) bool { return s.files > 0 })
+}
+
 // kept reports whether the dump's rows have the feature. One that the table does not have, and of which no file says
 // the type, is not made: a type that was guessed would refuse the values of a later dump.
-func (x *feature) kept() bool { return x.seen && (x.valued || x.known != nil) }
+func (x *feature) kept() bool {
+	return slices.ContainsFunc(x.says, func(s say) bool { return s.files > 0 && (!s.noValue || x.known != nil) })
+}
+
+// widenedByLeftOut reports whether the type would be another if the files that were left out had never been read.
+func (x *feature) widenedByLeftOut() bool {
+	if !x.kept() {
+		return false
+	}
+	var t vector.Type
+	logical, some := "", false
+	if x.known != nil { // the type of a feature without values is the table's
+		t, logical = x.known.Type, x.known.Logical
+	}
+	for _, s := range x.says {
+		switch {
+		case s.files <= 0 || s.noValue:
+		case !some:
+			t, logical, some = s.t, s.logical, true
+		default:
+			if wide, err := vector.Widen(t, s.t); err == nil { // bind has widened them
+				t = wide
+			}
+			if wide, ok := widerDecimal(logical, s.logical); ok {
+				logical = wide
+			}
+		}
+	}
+	if x.known != nil {
+		if wide, ok := widerDecimal(x.known.Logical, logical); ok {
+			logical = wide
+		}
+	}
+	return t != x.Type || logical != x.Logical
+}
+
+// widenedByLeftOut returns the names of the features whose types the files that were left out have widened.
+func (s *schema) widenedByLeftOut() []string {
+	var out []string
+	for _, x := range s.list {
+		if x.widenedByLeftOut() {
+			out = append(out, x.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
 
 func (x *feature) describe(t vector.Type, logical, originColumn, originKey string) {
 	x.Type, x.Logical, x.OriginColumn, x.OriginKey = t, logical, originColumn, originKey

@@ -79,6 +79,9 @@ func Discover(ctx context.Context, paths []string, opts Options) ([]File, error)
 		return nil, err
 	}
 	for _, f := range d.files {
+		if opts.LeftOut != nil && opts.LeftOut(f.Path) {
+			continue
+		}
 		d.Inputs = append(d.Inputs, input.File{Path: f.Path, Size: f.Size, Format: f.Format, From: d.system})
 	}
 	d.openers, d.timestamps = map[string]input.Opener{}, &timestampUnits{d: d}
