@@ -20,8 +20,9 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
 
-// script reads an ORC file stripe by stripe, but for the columns that a list in JSON on stdin names, and writes an
-// Arrow stream to stdout.
+// script reads an ORC file stripe by stripe, as an asked in JSON on stdin says, and writes an Arrow stream to stdout.
+//
+// A stripe is cut by bytes, not rows: 65,536 rows of thousands of columns are more than a message may hold.
 const script = `
 import json
 try:
@@ -30,17 +31,32 @@ try:
 except ImportError as e:
     print(e, file=sys.stderr)
     sys.exit(77)
-out = set(json.load(sys.stdin))
+asked = json.load(sys.stdin)
+out, most = set(asked["out"]), asked["bytes"]
 f = orc.ORCFile(sys.argv[1])
 fields = [x for x in f.schema if x.name not in out]
 columns = [x.name for x in fields] if out else None
 with pa.ipc.new_stream(sys.stdout.buffer, pa.schema(fields)) as w:
     for i in range(f.nstripes):
         b = f.read_stripe(i, columns=columns)
-        for at in range(0, b.num_rows, 65536):
-            w.write_batch(b.slice(at, 65536))
+        at, n = 0, max(1, min(65536, most * b.num_rows // max(1, b.nbytes)))
+        while at < b.num_rows:
+            part = b.slice(at, n)
+            while part.num_rows > 1 and part.nbytes > 2 * most:
+                part = part.slice(0, part.num_rows // 2)
+            w.write_batch(part)
+            at += part.num_rows
 sys.stdout.flush()
 `
+
+// asked is what the script is asked for.
+type asked struct {
+	Out   []string `json:"out"`   // columns that it leaves out
+	Bytes int64    `json:"bytes"` // of a record batch, about; a row is never cut
+}
+
+// messageBytes is about the size of the record batches that the child sends.
+const messageBytes = 64 << 20
 
 const install = "ORC files are read by pyarrow: python3 -m pip install pyarrow (" + python.Variable +
 	" names another interpreter)"
@@ -104,7 +120,7 @@ func (r *reader) start(ctx context.Context, path string, spooled *os.File, out [
 			return err
 		}
 	}
-	names, err := json.Marshal(append([]string{}, out...))
+	question, err := json.Marshal(asked{append([]string{}, out...), min(messageBytes, opts.Limits.BlockBytes/4)})
 	if err != nil {
 		return err
 	}
@@ -116,7 +132,7 @@ func (r *reader) start(ctx context.Context, path string, spooled *os.File, out [
 	if spooled != nil {
 		c.cmd.ExtraFiles = []*os.File{spooled}
 	}
-	c.cmd.Stdin, c.cmd.Stderr = bytes.NewReader(names), &c.stderr
+	c.cmd.Stdin, c.cmd.Stderr = bytes.NewReader(question), &c.stderr
 	if c.out, err = c.cmd.StdoutPipe(); err != nil {
 		return err
 	}
