@@ -39,6 +39,8 @@ type tableSource struct {
 	columns   []boundColumn
 	outputs   []mapping.Output // memory of take, by column
 	queue     []*Chunk
+	batch     *column.Batch // at hand; nil: none
+	at        int           // its next row
 	err       error
 }
 
@@ -193,7 +195,16 @@ func (s *tableSource) Close() error {
 		}
 	}
 	s.queue = nil
+	s.release()
 	return s.reader.Close()
+}
+
+// release ends with the batch at hand.
+func (s *tableSource) release() {
+	if s.batch != nil && s.batch.Hold != nil {
+		s.batch.Hold.Release()
+	}
+	s.batch = nil
 }
 
 func (s *tableSource) Next(ctx context.Context) (chunk *Chunk, err error) {
@@ -210,29 +221,46 @@ func (s *tableSource) Next(ctx context.Context) (chunk *Chunk, err error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		b, err := s.reader.Next(ctx)
-		if err == io.EOF {
-			return nil, io.EOF
-		}
-		if err != nil {
-			return nil, s.inFile(err)
-		}
-		if len(s.reader.Columns()) > len(s.columns) {
-			if err := s.bind(); err != nil {
+		if s.batch == nil {
+			b, err := s.reader.Next(ctx)
+			if err == io.EOF {
+				return nil, io.EOF
+			}
+			if err != nil {
 				return nil, s.inFile(err)
 			}
+			s.batch, s.at = b, 0
+			if len(s.reader.Columns()) > len(s.columns) {
+				if err := s.bind(); err != nil {
+					return nil, s.inFile(err)
+				}
+			}
 		}
-		err = s.take(ctx, b)
-		if b.Hold != nil {
-			b.Hold.Release()
-		}
-		if err != nil {
+		if err := s.take(ctx, s.cut()); err != nil {
 			return nil, s.inFile(err)
+		}
+		if s.at == s.batch.Rows {
+			s.release()
 		}
 	}
 	chunk, s.queue[0] = s.queue[0], nil
 	s.queue = s.queue[1:]
 	return chunk, nil
+}
+
+// cut returns the next rows of the batch at hand: all of it, but where maps would make too much of them.
+func (s *tableSource) cut() *column.Batch {
+	from, end := s.at, s.batch.Rows
+	for i, a := range s.batch.Arrays {
+		if a != nil && a.Len == s.batch.Rows && s.columns[i].finds() {
+			end = min(end, s.columns[i].binding.Fits(a, from, s.opts.ChunkBytes))
+		}
+	}
+	s.at = end
+	if from == 0 && end == s.batch.Rows {
+		return s.batch
+	}
+	return s.batch.Part(from, end)
 }
 
 // take makes chunks of b and puts them in the queue. Its columns are bound in parallel, those that find new features
