@@ -111,8 +111,8 @@ func (c *Ingest) Run(ctx context.Context, e *app.Env) error {
 			terminal.Plural(uint64(report.BadFiles), "bad file"), opts.BadRowReport)
 	}
 	if len(report.WidenedByBadFiles) > 0 {
-		e.Warnf("bad files that were left out widened the types of features: %s; ingest without them for narrower types",
-			firstNames(report.WidenedByBadFiles, shownNames))
+		e.Warnf("bad files that were left out widened the types of features: %s; ingest without those files for "+
+			"narrower types", firstNames(report.WidenedByBadFiles, shownNames))
 	}
 	warnReplaced(e, &report.Replaced)
 	if len(report.MissingRoles) > 0 {

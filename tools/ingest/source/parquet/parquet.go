@@ -341,7 +341,8 @@ func (r *Reader) rowsFor(perRow int64) int64 {
 	return max(1, min(max(r.target/perRow, min(column.MinRows, mostBatches*r.target/perRow)), column.MaxRows))
 }
 
-// readColumn reads rows rows of a top-level column, or fewer, see leafReader.fill. The library panics on some damage: the error names the column.
+// readColumn reads rows rows of a top-level column, or fewer, see leafReader.fill. The library panics on some damage:
+// the error names the column.
 func (r *Reader) readColumn(n *levelNode, rows int, s *leafScratch) (a *column.Array, err error) {
 	defer func() {
 		if p := recover(); p != nil {
