@@ -151,6 +151,11 @@ func (s *tableSource) bind() error {
 		c := boundColumn{name: n.Name}
 		if i := slices.IndexFunc(s.partition, func(v catalog.PartitionValue) bool { return v.Key == n.Name }); i >= 0 {
 			s.binder.Seen[n.Name] = false
+			if s.binder.Mapping.Dropped(n.Name) { // the directory has it
+				n.Drop()
+				s.columns = append(s.columns, c)
+				continue
+			}
 			c.directory = &s.partition[i]
 		} else if i := slices.Index(s.binder.PartitionBy, n.Name); i >= 0 {
 			s.binder.Seen[n.Name] = false
@@ -437,7 +442,15 @@ func (s *tableSource) checkDirectory(a *column.Array, c boundColumn, bad func(in
 			continue
 		}
 		if want.Null || !cellEquals(a, i, want.Value) {
-			got, _ := formatCell(a, i)
+			got, err := formatCell(a, i)
+			if column.TimestampUnit(a.Type.Logical) != "" {
+				got, err = timestampOf(a, i).String(), nil
+			}
+			if err != nil {
+				bad(i, c.name, fmt.Errorf("the directory says %q, and the file has the column too: %w; drop it with "+
+					"{\"columns\": {%q: {\"drop\": true}}} in a mapping file", want.Value, err, c.name))
+				continue
+			}
 			dir := strconv.Quote(want.Value)
 			if want.Null {
 				dir = "null"
@@ -467,8 +480,22 @@ func cellEquals(a *column.Array, i int, text string) bool {
 		v, err := strconv.ParseInt(text, 10, 64)
 		return err == nil && v == a.Ints[i]
 	}
+	if column.TimestampUnit(a.Type.Logical) != "" {
+		want, err := column.ParseTimestamp(text)
+		return err == nil && want == timestampOf(a, i)
+	}
 	got, err := formatCell(a, i)
 	return err == nil && got == text
+}
+
+// timestampOf returns entry i of a, a timestamp.
+func timestampOf(a *column.Array, i int) column.Timestamp {
+	per := column.TimeUnits[column.TimestampUnit(a.Type.Logical)]
+	seconds, rest := a.Ints[i]/per, a.Ints[i]%per
+	if rest < 0 {
+		seconds, rest = seconds-1, rest+per
+	}
+	return column.Timestamp{Seconds: seconds, Nanos: rest * (1e9 / per)}
 }
 
 // formatCell returns the text that stands for entry i of a in a partition's name.

@@ -17,7 +17,6 @@ import (
 	arrowsource "github.com/dsistore/dsistore/tools/ingest/source/arrow"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"github.com/dsistore/dsistore/tools/ingest/source/input"
-	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
 
 // script reads an ORC file stripe by stripe, as an asked in JSON on stdin says, and writes an Arrow stream to stdout.
@@ -69,7 +68,7 @@ var Format = &input.Format{
 	FilesOnly: true,
 	Begin: func(d *input.Set) input.Opener {
 		return func(ctx context.Context, in input.File) (column.Reader, error) {
-			return open(ctx, in, d.Mapping, &d.ReadOptions)
+			return open(ctx, in, d)
 		}
 	},
 	Ranges: timestampRanges,
@@ -86,8 +85,7 @@ type child struct {
 
 // open starts the child and reads the schema that it sends. It does not read what the mapping drops, nor timestamps
 // that pyarrow does not hold.
-func open(ctx context.Context, in input.File, m *mapping.Mapping, opts *column.ReadOptions) (_ column.Reader,
-	err error) {
+func open(ctx context.Context, in input.File, d *input.Set) (_ column.Reader, err error) {
 	r := &reader{}
 	defer func() {
 		if err != nil {
@@ -99,7 +97,13 @@ func open(ctx context.Context, in input.File, m *mapping.Mapping, opts *column.R
 	}
 	// Where the end of the file cannot be read here, pyarrow says what is wrong with it, or reads it.
 	r.tail, _ = ReadTail(r.file, r.file.Size())
-	out := r.plan(m)
+	var names []string
+	if r.tail != nil {
+		if names, err = r.tail.rename(d); err != nil {
+			return nil, err
+		}
+	}
+	out := r.plan(d.Mapping, names)
 	spooled, err := r.file.Spool() // which the child reads, and Timestamps by small parts
 	if err != nil {
 		return nil, err
@@ -107,7 +111,7 @@ func open(ctx context.Context, in input.File, m *mapping.Mapping, opts *column.R
 	if r.tail != nil && len(out) == len(r.cols) && len(out) > 0 {
 		return r, nil
 	}
-	return r, r.start(ctx, in.Path, spooled, out, opts)
+	return r, r.start(ctx, in.Path, spooled, out, &d.ReadOptions)
 }
 
 // start starts the child, which leaves columns out. It reads path, or spooled where that is not nil.
