@@ -15,6 +15,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/writer"
 )
 
 // storedTypes returns the features of the newest snapshot with their types.
@@ -132,5 +133,56 @@ func TestBadFilesHaveNoSay(t *testing.T) {
 				t.Fatalf("%d lines: %s", n, text)
 			}
 		})
+	}
+}
+
+// TestNamesOfOneCase: columns of two files that differ by case alone are refused, with what to do; of one file they are
+// two features, and keys of maps are data.
+func TestNamesOfOneCase(t *testing.T) {
+	renamed := `{"columns": {"userid": {"rename": "UserId", "optional": true}}}`
+	for name, c := range map[string]struct {
+		files   []string // each a later ingest where it follows an empty one
+		mapping string
+		want    string
+	}{
+		"two files":          {[]string{"UserId,x\n1,2\n", "userid,x\n3,4\n"}, "", `feature "`},
+		"renamed":            {[]string{"UserId,x\n1,2\n", "userid,x\n3,4\n"}, renamed, "UserId int64, x int64"},
+		"one file":           {[]string{"UserId,userid\n1,2\n"}, "", "UserId int64, userid int64"},
+		"one file has both":  {[]string{"UserId,userid\n1,2\n", "userid\n3\n"}, "", "UserId int64, userid int64"},
+		"the table":          {[]string{"UserId,x\n1,2\n", "", "userid,x\n3,4\n"}, "", `feature "UserId" of the table`},
+		"the table has both": {[]string{"UserId,userid\n1,2\n", "", "userid\n3\n"}, "", "UserId int64, userid int64"},
+		"renamed as it":      {[]string{"UserId,x\n1,2\n", "", "userid,x\n3,4\n"}, renamed, "UserId int64, x int64"},
+	} {
+		dir, s := t.TempDir(), openStore(t, t.TempDir())
+		opts := Options{Options: writer.Options{Workers: 1}}
+		if c.mapping != "" {
+			opts.MappingFile = filepath.Join(t.TempDir(), "m.json")
+			if err := os.WriteFile(opts.MappingFile, []byte(c.mapping), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var paths []string
+		var err error
+		for i, text := range append(c.files, "") {
+			if text != "" {
+				paths = append(paths, filepath.Join(dir, fmt.Sprint(i, ".csv")))
+				if err := os.WriteFile(paths[len(paths)-1], []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			_, err = Run(t.Context(), s, "ads", paths, opts)
+			paths = nil
+		}
+		got := ""
+		if err != nil {
+			got = err.Error()
+		} else {
+			got = storedTypes(t, s)
+		}
+		if !strings.Contains(got, c.want) || strings.HasPrefix(c.want, "feature") &&
+			!strings.Contains(got, `"rename": "`) {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
 	}
 }

@@ -160,7 +160,11 @@ func (e *engine) readFile(ctx context.Context, number int) (err error) {
 	}()
 	r := fileReader{engine: e, number: number, path: file.Path, bound: map[*source.Field]*feature{}}
 	e.fileOf[number].bound = r.bound
-	if err := r.bindAll(src.Fields()); err != nil {
+	fields := src.Fields()
+	if err := r.bindAll(fields); err != nil {
+		return err
+	}
+	if err := e.schema.checkCase(file.Path, fields); err != nil {
 		return err
 	}
 	for {

@@ -41,6 +41,8 @@ type schema struct {
 	mu      sync.Mutex
 	taken   map[catalog.FeatureID]bool
 	byName  map[string]*feature
+	byFold  map[string][]*feature // by name in lower case
+	beside  map[string]bool       // names in lower case of which a file has several spellings
 	list    []*feature
 	session *feature
 	time    *feature
@@ -49,7 +51,8 @@ type schema struct {
 // newSchema returns the schema of a table that has the given features. taken are the ids that a new feature must not
 // have, those of features that were dropped or renamed.
 func newSchema(known []catalog.Feature, taken map[catalog.FeatureID]bool) *schema {
-	s := &schema{byName: make(map[string]*feature, len(known)), taken: taken}
+	s := &schema{byName: make(map[string]*feature, len(known)), byFold: make(map[string][]*feature, len(known)),
+		beside: map[string]bool{}, taken: taken}
 	for i := range known {
 		f := s.add(known[i].Name)
 		f.known = &known[i]
@@ -67,7 +70,54 @@ func (s *schema) add(name string) *feature {
 	}
 	s.list = append(s.list, f)
 	s.byName[name] = f
+	fold := strings.ToLower(name)
+	s.byFold[fold] = append(s.byFold[fold], f)
 	return f
+}
+
+// checkCase returns an error when a field of a file, whose fields have been bound, differs from a feature of another
+// file or of the table by upper and lower case alone: to Hive and Spark they are one column, and here each would be
+// null in the rows of the other. A file that has both makes them two. Members and keys of maps are not looked at: keys
+// are data.
+func (s *schema) checkCase(file string, fields []*source.Field) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own := make(map[string]bool, len(fields))
+	for _, f := range fields {
+		own[f.Name] = true
+	}
+	for _, f := range fields {
+		fold := strings.ToLower(f.Name)
+		if len(s.byFold[fold]) < 2 || f.OriginKey != "" {
+			continue
+		}
+		for _, other := range s.byFold[fold] {
+			switch {
+			case other.Name == f.Name || other.key() != "" || s.beside[fold]:
+			case own[other.Name]:
+				s.beside[fold] = true
+			case other.present():
+				return caseError(f, file, other.Name, other.firstFile)
+			case other.known != nil && other.known.Status == catalog.FeatureActive && s.byName[f.Name].known == nil:
+				return caseError(f, file, other.Name, inTable)
+			}
+		}
+	}
+	return nil
+}
+
+// key returns the key or member that the feature was; empty: it was a column.
+func (x *feature) key() string {
+	if x.known != nil {
+		return x.known.OriginKey
+	}
+	return x.OriginKey
+}
+
+func caseError(f *source.Field, file, other, where string) error {
+	return fmt.Errorf("feature %q of %s and feature %q of %s differ by upper and lower case alone: each would be null "+
+		"in the rows of the other; {\"columns\": {%q: {\"rename\": %q, \"optional\": true}}} in a mapping file makes "+
+		"one of them, another name there keeps both", f.Name, file, other, where, f.Path, other)
 }
 
 // noteRole remembers f when it is the session or time key, and returns the other feature that claims to be.

@@ -90,7 +90,8 @@ func TestTimestampDirectories(t *testing.T) {
 		{"2010-12-01", "date", "", "2010-12-01,x", `v="x"`},
 		{"2010-12-01 08%3A26%3A00", "timestamp", "", "2010-12-01 08:27:00,x",
 			`the file has "2010-12-01 08:27:00" where its directory says "2010-12-01 08:26:00"`},
-		{"1.50", "decimal(5,2)", "", "1.50,x", `values of type decimal(5, 2) make no partitions; drop it with {"columns"`},
+		{"1.50", "decimal(5,2)", "", "1.50,x",
+			`values of type decimal(5, 2) make no partitions; drop it with {"columns"`},
 		{"1.50", "decimal(5,2)", `"ts": {"drop": true}`, "1.50,x", `v="x"`},
 	} {
 		dir := writeFiles(t, map[string]string{
@@ -99,7 +100,8 @@ func TestTimestampDirectories(t *testing.T) {
 			"t/ts=" + c.directory + "/a.txt": c.line + "\n",
 		})
 		chunks, err := readPath(t, filepath.Join(dir, "t"), Options{MappingFile: filepath.Join(dir, "m.json")})
-		if got := dump(chunks); !strings.Contains(got, c.want) && (err == nil || !strings.Contains(err.Error(), c.want)) {
+		got := dump(chunks)
+		if !strings.Contains(got, c.want) && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s, %s: got %s, %v; want %s", c.directory, c.line, got, err, c.want)
 		}
 	}

@@ -159,8 +159,8 @@ func TestORCBeside(t *testing.T) {
 	}
 }
 
-// TestORCNamesOfDDL: a file of old Hive has columns _col0 to _colN-1, which are the DDL's by their places. A DDL that has
-// nothing of a file is refused.
+// TestORCNamesOfDDL: a file of old Hive has columns _col0 to _colN-1, which are the DDL's by their places. A DDL that
+// has nothing of a file is refused.
 func TestORCNamesOfDDL(t *testing.T) {
 	needPyarrow(t)
 	path := filepath.Join(t.TempDir(), "a.orc")
@@ -185,7 +185,8 @@ orc.write_table(pa.table({"_col0": [7, 8], "_col1": ["x", "y"], "_col2": [0.5, 1
 			"t.sql": "CREATE TABLE t (" + c.ddl + ") STORED AS ORC"})
 		chunks, err := readPath(t, c.file, Options{MappingFile: filepath.Join(dir, "m.json"),
 			DDLFile: filepath.Join(dir, "t.sql")})
-		if got := dump(chunks); !strings.HasPrefix(got, c.want) && (err == nil || !strings.Contains(err.Error(), c.want)) {
+		got := dump(chunks)
+		if !strings.HasPrefix(got, c.want) && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: got %s, %v; want %s", c.ddl, got, err, c.want)
 		}
 	}

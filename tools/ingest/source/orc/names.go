@@ -27,8 +27,8 @@ func (t *Tail) rename(d *input.Set) (inFile []string, err error) {
 		}
 	}
 	if len(want) < len(inFile) {
-		return nil, column.Refuse("", "the file has %d columns, _col0 to _col%d, to which the DDL gives names by their "+
-			"places, and the DDL has %d (%s): give the DDL of this table, with all its columns", len(inFile),
+		return nil, column.Refuse("", "the file has %d columns, _col0 to _col%d, to which the DDL gives names by "+
+			"their places, and the DDL has %d (%s): give the DDL of this table, with all its columns", len(inFile),
 			len(inFile)-1, len(want), strings.Join(want, ", "))
 	}
 	root.Names = want[:len(inFile)]
