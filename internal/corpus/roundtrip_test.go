@@ -13,9 +13,10 @@ import (
 
 // A storedFeature is what dsi features says of a feature, without its id.
 type storedFeature struct {
-	Name, Kind, Type, Logical, Role string
-	OriginColumn                    string `json:"origin_column"`
-	OriginKey                       string `json:"origin_key"`
+	Name                      string `json:"feature"`
+	Kind, Type, Logical, Role string
+	OriginColumn              string `json:"origin_column"`
+	OriginKey                 string `json:"origin_key"`
 }
 
 // parquetLacks are the logical types that Parquet has no place for, and what its own stand for; the values are kept.
@@ -64,7 +65,7 @@ func TestExportIngestedAgain(t *testing.T) {
 	}
 	export := func(store, to string, args ...string) []byte {
 		t.Helper()
-		run(bin, append([]string{"export", store, "t", "--to", to}, args...)...)
+		run(bin, append([]string{"export", store, "t", "--to", to, "--force"}, args...)...)
 		b, err := os.ReadFile(to)
 		if err != nil {
 			t.Fatal(err)

@@ -28,6 +28,10 @@ type engine struct {
 	report Report
 	prints []string // fingerprint of each file; empty where it is known only after reading
 	fileOf []fileState
+	// rediscover lists the same files once more, those that are left out having no say in the types of the others. nil:
+	// they cannot be read twice.
+	rediscover func(ctx context.Context, leftOut map[string]bool) ([]source.File, error)
+	toldOf     int // files left out when the dump was last read from its beginning
 
 	// mu guards what the readers share, below.
 	mu       sync.Mutex
@@ -39,6 +43,7 @@ type engine struct {
 type fileState struct {
 	rows    int64
 	dropped bool // left out whole
+	bound   map[*source.Field]*feature
 }
 
 type partitionState struct {
@@ -154,7 +159,12 @@ func (e *engine) readFile(ctx context.Context, number int) (err error) {
 		}
 	}()
 	r := fileReader{engine: e, number: number, path: file.Path, bound: map[*source.Field]*feature{}}
-	if err := r.bindAll(src.Fields()); err != nil {
+	e.fileOf[number].bound = r.bound
+	fields := src.Fields()
+	if err := r.bindAll(fields); err != nil {
+		return err
+	}
+	if err := e.schema.checkCase(file.Path, fields); err != nil {
 		return err
 	}
 	for {
@@ -186,7 +196,12 @@ func (e *engine) fileError(ctx context.Context, number int, err error) error {
 		return err
 	}
 	e.bad.badFile(e.files[number].Path, err)
-	e.fileOf[number].dropped = true
+	f := &e.fileOf[number]
+	f.dropped = true
+	for field, x := range f.bound {
+		e.schema.unbind(x, field)
+	}
+	f.bound = nil
 	return nil
 }
 

@@ -44,8 +44,12 @@ func Run(ctx context.Context, store *storage.Store, table string, paths []string
 	if err != nil {
 		return Report{Table: table}, err
 	}
+	again := func(ctx context.Context, leftOut map[string]bool) ([]source.File, error) {
+		from.LeftOut = func(path string) bool { return leftOut[path] }
+		return source.Discover(ctx, paths, from)
+	}
 	e = newEngine(opts, files, tableTarget{writer.ToTable(t, opts.Memory), t}, bad)
-	e.dir = from.TempDir
+	e.dir, e.rediscover = from.TempDir, again
 	e.report.Table = table
 	return e.run(ctx)
 }
@@ -88,7 +92,7 @@ func (e *engine) run(ctx context.Context) (Report, error) {
 	if berr := e.bad.close(); err == nil {
 		err = berr
 	}
-	e.report.BadRows, e.report.BadFiles = e.bad.rows, e.bad.files
+	e.report.BadRows, e.report.BadFiles = e.bad.rows, len(e.bad.left)
 	since(&e.report.Seconds.Total, start)
 	return e.report, err
 }
@@ -143,12 +147,8 @@ func (e *engine) check(ctx context.Context) error {
 	if err := e.setProfile(); err != nil {
 		return err
 	}
-	e.schema = newSchema(e.state.features, e.state.taken)
-	write := e.opts.Options
-	write.Profile = e.report.Profile
-	e.sorter = writer.NewSorter(write, e.dir, e.schema.types)
+	e.begin()
 	for i := range e.files {
-		e.files[i].Partition = source.OrderPartition(e.files[i].Partition, keysOf(e.state.partition))
 		e.report.BytesIn += max(e.files[i].Size, 0)
 	}
 	e.report.Files, e.report.Added, e.report.Widened, e.report.Valueless = len(e.files), []string{},
@@ -163,6 +163,17 @@ func (e *engine) check(ctx context.Context) error {
 		}
 	}
 	return g.Wait()
+}
+
+// begin makes what reading fills.
+func (e *engine) begin() {
+	e.schema = newSchema(e.state.features, e.state.taken)
+	write := e.opts.Options
+	write.Profile = e.report.Profile
+	e.sorter = writer.NewSorter(write, e.dir, e.schema.types)
+	for i := range e.files {
+		e.files[i].Partition = source.OrderPartition(e.files[i].Partition, keysOf(e.state.partition))
+	}
 }
 
 // setProfile takes the profile that was asked for, else the table's.
@@ -271,6 +282,20 @@ func (e *engine) checkSources(ctx context.Context) error {
 
 // read brings all rows into the buffer and, where they do not fit, into runs.
 func (e *engine) read(ctx context.Context) error {
+	for {
+		if err := e.readFiles(ctx); err != nil {
+			return err
+		}
+		if again, err := e.readAgain(ctx); err != nil {
+			return err
+		} else if !again {
+			return e.checkRead(ctx)
+		}
+	}
+}
+
+// readFiles reads the files that are not left out.
+func (e *engine) readFiles(ctx context.Context) error {
 	e.progress.start(PhaseRead, e.report.BytesIn)
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(e.opts.Workers)
@@ -288,9 +313,11 @@ func (e *engine) read(ctx context.Context) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
+	return ctx.Err()
+}
+
+// checkRead finds out whether what was read can be written.
+func (e *engine) checkRead(ctx context.Context) error {
 	if err := e.bad.flush(); err != nil {
 		return err
 	}
@@ -333,7 +360,7 @@ func (e *engine) commit(ctx context.Context, segments []catalog.SegmentDescripto
 	)
 	for _, f := range e.schema.list {
 		if !f.kept() {
-			if f.seen {
+			if f.present() {
 				e.report.Valueless = append(e.report.Valueless, f.Name)
 			} else if k := f.known; k != nil && k.Status == catalog.FeatureActive {
 				e.report.Missing = append(e.report.Missing, f.Name)

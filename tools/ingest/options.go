@@ -132,17 +132,20 @@ type Report struct {
 	MissingRoles []string `json:"keys_and_labels_missing,omitempty"` // those of Missing with another role than feature
 	Partitions   int      `json:"partitions"`
 	Replaced
-	Segments   int               `json:"segments"`
-	Stripes    int               `json:"stripes"`
-	Profile    string            `json:"profile"`
-	BytesIn    int64             `json:"bytes_in"`      // of the files
-	BytesRaw   int64             `json:"bytes_decoded"` // of the rows in memory
-	BytesOut   int64             `json:"bytes_out"`     // of the segments
-	Spills     int               `json:"spills"`
-	SpillBytes int64             `json:"spill_bytes"`
-	BadRows    int64             `json:"bad_rows"`
-	BadFiles   int               `json:"bad_files"`
-	Duplicates writer.Duplicates `json:"duplicates"`
+	Segments   int    `json:"segments"`
+	Stripes    int    `json:"stripes"`
+	Profile    string `json:"profile"`
+	BytesIn    int64  `json:"bytes_in"`      // of the files
+	BytesRaw   int64  `json:"bytes_decoded"` // of the rows in memory
+	BytesOut   int64  `json:"bytes_out"`     // of the segments
+	Spills     int    `json:"spills"`
+	SpillBytes int64  `json:"spill_bytes"`
+	BadRows    int64  `json:"bad_rows"`
+	BadFiles   int    `json:"bad_files"`
+	// WidenedByBadFiles are features whose types were widened by files that are left out, where the others could not be
+	// read again: one of them is a stream.
+	WidenedByBadFiles []string          `json:"features_widened_by_bad_files,omitempty"`
+	Duplicates        writer.Duplicates `json:"duplicates"`
 	// Inferred has the types of columns that their values gave, where some did.
 	Inferred []source.Inferred `json:"types_inferred,omitempty"`
 	Seconds  Seconds           `json:"seconds"`

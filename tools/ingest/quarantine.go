@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 
@@ -15,12 +16,12 @@ type quarantine struct {
 	path string // none: only count
 
 	// mu guards the rest.
-	mu    sync.Mutex
-	file  *os.File
-	out   *bufio.Writer
-	rows  int64
-	files int
-	err   error // of the report, kept until close
+	mu   sync.Mutex
+	file *os.File
+	out  *bufio.Writer
+	rows int64
+	left []BadRowLine // of files
+	err  error        // of the report, kept until close
 }
 
 // A BadRowLine is one line of the report. RowGroup is absent where there is none; Row and Column are absent where the
@@ -48,8 +49,30 @@ func (q *quarantine) badRow(place source.Place, column string, err error) {
 func (q *quarantine) badFile(path string, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.files++
-	q.write(&BadRowLine{File: path, Reason: err.Error()})
+	l := BadRowLine{File: path, Reason: err.Error()}
+	q.left = append(q.left, l)
+	q.write(&l)
+}
+
+// forgetRows makes the report one of the files that are left out alone: the others are read again.
+func (q *quarantine) forgetRows() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.rows = 0
+	if q.file == nil || q.err != nil {
+		return q.err
+	}
+	q.out.Reset(q.file)
+	if q.err = q.file.Truncate(0); q.err == nil {
+		_, q.err = q.file.Seek(0, io.SeekStart)
+	}
+	for i := range q.left {
+		q.write(&q.left[i])
+	}
+	if q.err != nil {
+		return fmt.Errorf("bad row report: %w", q.err)
+	}
+	return nil
 }
 
 // write is called with mu held.

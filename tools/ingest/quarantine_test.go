@@ -32,8 +32,8 @@ func TestQuarantineReport(t *testing.T) {
 {"file":"b.txt","row":17,"line":18,"column":"n","reason":"not a number"}
 {"file":"c.parquet","reason":"no footer"}
 `
-	if string(got) != want || q.rows != 2 || q.files != 1 {
-		t.Fatalf("%d rows, %d files, report\n%s", q.rows, q.files, got)
+	if string(got) != want || q.rows != 2 || len(q.left) != 1 {
+		t.Fatalf("%d rows, %d files, report\n%s", q.rows, len(q.left), got)
 	}
 	full := &quarantine{path: filepath.Join(path, "not a directory")}
 	full.badRow(source.Place{}, "", errors.New("x"))

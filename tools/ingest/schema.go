@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -20,9 +21,18 @@ type feature struct {
 	number    int
 	seen      bool
 	valued    bool     // a file said its type; else it is a placeholder, and a new feature is left out (kept)
+	says      []say    // what files say of its type, each type once
 	firstFile string   // that had it
 	rawBytes  uint64   // decoded, so far
 	class     keyClass // of the first file: keys must keep it
+}
+
+// A say is a type that files have of a feature.
+type say struct {
+	t       vector.Type
+	logical string
+	noValue bool // the type is a placeholder
+	files   int  // that say so, but for those that were left out
 }
 
 // A schema merges the fields of all files with each other and with the table. Safe for concurrent use.
@@ -31,6 +41,8 @@ type schema struct {
 	mu      sync.Mutex
 	taken   map[catalog.FeatureID]bool
 	byName  map[string]*feature
+	byFold  map[string][]*feature // by name in lower case
+	beside  map[string]bool       // names in lower case of which a file has several spellings
 	list    []*feature
 	session *feature
 	time    *feature
@@ -39,7 +51,8 @@ type schema struct {
 // newSchema returns the schema of a table that has the given features. taken are the ids that a new feature must not
 // have, those of features that were dropped or renamed.
 func newSchema(known []catalog.Feature, taken map[catalog.FeatureID]bool) *schema {
-	s := &schema{byName: make(map[string]*feature, len(known)), taken: taken}
+	s := &schema{byName: make(map[string]*feature, len(known)), byFold: make(map[string][]*feature, len(known)),
+		beside: map[string]bool{}, taken: taken}
 	for i := range known {
 		f := s.add(known[i].Name)
 		f.known = &known[i]
@@ -57,7 +70,54 @@ func (s *schema) add(name string) *feature {
 	}
 	s.list = append(s.list, f)
 	s.byName[name] = f
+	fold := strings.ToLower(name)
+	s.byFold[fold] = append(s.byFold[fold], f)
 	return f
+}
+
+// checkCase returns an error when a field of a file, whose fields have been bound, differs from a feature of another
+// file or of the table by upper and lower case alone: to Hive and Spark they are one column, and here each would be
+// null in the rows of the other. A file that has both makes them two. Members and keys of maps are not looked at: keys
+// are data.
+func (s *schema) checkCase(file string, fields []*source.Field) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own := make(map[string]bool, len(fields))
+	for _, f := range fields {
+		own[f.Name] = true
+	}
+	for _, f := range fields {
+		fold := strings.ToLower(f.Name)
+		if len(s.byFold[fold]) < 2 || f.OriginKey != "" {
+			continue
+		}
+		for _, other := range s.byFold[fold] {
+			switch {
+			case other.Name == f.Name || other.key() != "" || s.beside[fold]:
+			case own[other.Name]:
+				s.beside[fold] = true
+			case other.present():
+				return caseError(f, file, other.Name, other.firstFile)
+			case other.known != nil && other.known.Status == catalog.FeatureActive && s.byName[f.Name].known == nil:
+				return caseError(f, file, other.Name, inTable)
+			}
+		}
+	}
+	return nil
+}
+
+// key returns the key or member that the feature was; empty: it was a column.
+func (x *feature) key() string {
+	if x.known != nil {
+		return x.known.OriginKey
+	}
+	return x.OriginKey
+}
+
+func caseError(f *source.Field, file, other, where string) error {
+	return fmt.Errorf("feature %q of %s and feature %q of %s differ by upper and lower case alone: each would be null "+
+		"in the rows of the other; {\"columns\": {%q: {\"rename\": %q, \"optional\": true}}} in a mapping file makes "+
+		"one of them, another name there keeps both", f.Name, file, other, where, f.Path, other)
 }
 
 // noteRole remembers f when it is the session or time key, and returns the other feature that claims to be.
@@ -94,6 +154,7 @@ func (s *schema) bind(file string, f *source.Field) (*feature, error) {
 	}
 	if f.NoValue {
 		x.noteNoValue(file, f)
+		x.say(f).files++
 		return x, nil
 	}
 	if err := x.merge(file, f); err != nil {
@@ -109,7 +170,26 @@ func (s *schema) bind(file string, f *source.Field) (*feature, error) {
 	if x == s.time && class != intClass && class != floatClass {
 		return nil, fmt.Errorf("%s: time key %q is %v: want a number, a date or a timestamp", file, x.Name, f.Type)
 	}
+	x.say(f).files++
 	return x, nil
+}
+
+// unbind takes back what a file that is left out whole said of a feature.
+func (s *schema) unbind(x *feature, f *source.Field) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x.say(f).files--
+}
+
+// say returns what is counted for the type of a field.
+func (x *feature) say(f *source.Field) *say {
+	for i := range x.says {
+		if s := &x.says[i]; s.t == f.Type && s.logical == f.Logical && s.noValue == f.NoValue {
+			return s
+		}
+	}
+	x.says = append(x.says, say{t: f.Type, logical: f.Logical, noValue: f.NoValue})
+	return &x.says[len(x.says)-1]
 }
 
 func (x *feature) setRole(file string, role catalog.Role) error {
@@ -137,9 +217,60 @@ func (x *feature) noteNoValue(file string, f *source.Field) {
 	}
 }
 
+// present reports whether a file of those that are kept has the feature.
+func (x *feature) present() bool {
+	return slices.ContainsFunc(x.says, func(s say) bool { return s.files > 0 })
+}
+
 // kept reports whether the dump's rows have the feature. One that the table does not have, and of which no file says
 // the type, is not made: a type that was guessed would refuse the values of a later dump.
-func (x *feature) kept() bool { return x.seen && (x.valued || x.known != nil) }
+func (x *feature) kept() bool {
+	return slices.ContainsFunc(x.says, func(s say) bool { return s.files > 0 && (!s.noValue || x.known != nil) })
+}
+
+// widenedByLeftOut reports whether the type would be another if the files that were left out had never been read.
+func (x *feature) widenedByLeftOut() bool {
+	if !x.kept() {
+		return false
+	}
+	var t vector.Type
+	logical, some := "", false
+	if x.known != nil { // the type of a feature without values is the table's
+		t, logical = x.known.Type, x.known.Logical
+	}
+	for _, s := range x.says {
+		switch {
+		case s.files <= 0 || s.noValue:
+		case !some:
+			t, logical, some = s.t, s.logical, true
+		default:
+			if wide, err := vector.Widen(t, s.t); err == nil { // bind has widened them
+				t = wide
+			}
+			if wide, ok := widerDecimal(logical, s.logical); ok {
+				logical = wide
+			}
+		}
+	}
+	if x.known != nil {
+		if wide, ok := widerDecimal(x.known.Logical, logical); ok {
+			logical = wide
+		}
+	}
+	return t != x.Type || logical != x.Logical
+}
+
+// widenedByLeftOut returns the names of the features whose types the files that were left out have widened.
+func (s *schema) widenedByLeftOut() []string {
+	var out []string
+	for _, x := range s.list {
+		if x.widenedByLeftOut() {
+			out = append(out, x.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
 
 func (x *feature) describe(t vector.Type, logical, originColumn, originKey string) {
 	x.Type, x.Logical, x.OriginColumn, x.OriginKey = t, logical, originColumn, originKey

@@ -110,6 +110,10 @@ func (c *Ingest) Run(ctx context.Context, e *app.Env) error {
 		e.Warnf("%s and %s left out: see %s", terminal.Plural(uint64(report.BadRows), "bad row"),
 			terminal.Plural(uint64(report.BadFiles), "bad file"), opts.BadRowReport)
 	}
+	if len(report.WidenedByBadFiles) > 0 {
+		e.Warnf("bad files that were left out widened the types of features: %s; ingest without those files for "+
+			"narrower types", firstNames(report.WidenedByBadFiles, shownNames))
+	}
 	warnReplaced(e, &report.Replaced)
 	if len(report.MissingRoles) > 0 {
 		e.Warnf("keys or labels of the table are null in the new rows, as no file has them: %s",

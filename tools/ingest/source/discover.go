@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,6 +80,9 @@ func Discover(ctx context.Context, paths []string, opts Options) ([]File, error)
 		return nil, err
 	}
 	for _, f := range d.files {
+		if opts.LeftOut != nil && opts.LeftOut(f.Path) {
+			continue
+		}
 		d.Inputs = append(d.Inputs, input.File{Path: f.Path, Size: f.Size, Format: f.Format, From: d.system})
 	}
 	d.openers, d.timestamps = map[string]input.Opener{}, &timestampUnits{d: d}
@@ -317,12 +321,12 @@ func (d *discovery) unifyPartitions() error {
 		keys = append(keys, v.Key)
 	}
 	if d.Ddl != nil && len(keys) > 0 {
-		if have, want := slices.Sorted(slices.Values(keys)),
-			slices.Sorted(slices.Values(d.Ddl.PartitionBy)); !slices.Equal(have, want) {
+		// Hive does not tell upper from lower case; the directories say how the keys are spelled.
+		if !slices.Equal(foldAll(keys), foldAll(d.Ddl.PartitionBy)) {
 			return column.Refuse("", "%s is partitioned by (%s), its DDL says (%s)", first.Path,
 				strings.Join(keys, ", "), strings.Join(d.Ddl.PartitionBy, ", "))
 		}
-		keys = d.Ddl.PartitionBy
+		slices.SortFunc(keys, func(a, b string) int { return cmp.Compare(d.ddlPlace(a), d.ddlPlace(b)) })
 	}
 	for i := range d.files {
 		f := &d.files[i]
@@ -344,6 +348,21 @@ func (d *discovery) unifyPartitions() error {
 		f.Partition = out
 	}
 	return nil
+}
+
+// ddlPlace returns the place of a partition key among those of the DDL.
+func (d *discovery) ddlPlace(key string) int {
+	return slices.IndexFunc(d.Ddl.PartitionBy, func(k string) bool { return strings.EqualFold(k, key) })
+}
+
+// foldAll returns names in lower case, sorted.
+func foldAll(names []string) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = strings.ToLower(name)
+	}
+	slices.Sort(out)
+	return out
 }
 
 // sniff tells the format of a file.

@@ -80,6 +80,52 @@ func TestDirectoryWinsWhenEqual(t *testing.T) {
 	}
 }
 
+// TestTimestampDirectories: a timestamp is compared with the time that a directory's name spells. A column of another
+// type, which no name spells, can be dropped.
+func TestTimestampDirectories(t *testing.T) {
+	for _, c := range []struct{ directory, typ, mapping, line, want string }{
+		{"2010-12-01 08%3A26%3A00", "timestamp", "", "2010-12-01 08:26:00,x", `v="x"`},
+		{"2010-12-01 08%3A26%3A00.5", "timestamp", "", "2010-12-01 08:26:00.500,x", `v="x"`},
+		{"1969-12-31 23%3A59%3A59.25", "timestamp", "", "1969-12-31 23:59:59.25,x", `v="x"`},
+		{"2010-12-01", "date", "", "2010-12-01,x", `v="x"`},
+		{"2010-12-01 08%3A26%3A00", "timestamp", "", "2010-12-01 08:27:00,x",
+			`the file has "2010-12-01 08:27:00" where its directory says "2010-12-01 08:26:00"`},
+		{"1.50", "decimal(5,2)", "", "1.50,x",
+			`values of type decimal(5, 2) make no partitions; drop it with {"columns"`},
+		{"1.50", "decimal(5,2)", `"ts": {"drop": true}`, "1.50,x", `v="x"`},
+	} {
+		dir := writeFiles(t, map[string]string{
+			"m.json": `{"text": {"delimiter": ",", "columns": [{"name": "ts", "type": "` + c.typ +
+				`"}, {"name": "v", "type": "string"}]}, "columns": {` + c.mapping + `}}`,
+			"t/ts=" + c.directory + "/a.txt": c.line + "\n",
+		})
+		chunks, err := readPath(t, filepath.Join(dir, "t"), Options{MappingFile: filepath.Join(dir, "m.json")})
+		got := dump(chunks)
+		if !strings.Contains(got, c.want) && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s, %s: got %s, %v; want %s", c.directory, c.line, got, err, c.want)
+		}
+	}
+}
+
+// TestPartitionKeysOfDDL: Hive does not tell upper from lower case; the order is that of the DDL, the spelling that of
+// the directories.
+func TestPartitionKeysOfDDL(t *testing.T) {
+	dir := writeFiles(t, map[string]string{
+		"t.sql":            "CREATE TABLE t (k int) PARTITIONED BY (DT string, `Hour` int) STORED AS TEXTFILE",
+		"t/hour=3/dt=x/p":  "1\n",
+		"u/hour=3/day=x/p": "1\n",
+	})
+	opts := Options{DDLFile: filepath.Join(dir, "t.sql"), Format: "text"}
+	chunks, err := readPath(t, filepath.Join(dir, "t"), opts)
+	if got := dump(chunks); err != nil || got != "dt=x/hour=3: k=1\n" {
+		t.Errorf("got %s, %v", got, err)
+	}
+	if _, err := readPath(t, filepath.Join(dir, "u"), opts); err == nil ||
+		!strings.Contains(err.Error(), "is partitioned by (hour, day), its DDL says") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestPartitionBy(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"m.json": kvMapping, "p.csv": "1,x\n2,y\n1,z\n"})
 	chunks, err := readPath(t, filepath.Join(dir, "p.csv"), Options{MappingFile: filepath.Join(dir, "m.json"),

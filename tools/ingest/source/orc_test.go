@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -155,6 +156,75 @@ func TestORCBeside(t *testing.T) {
 	chunks, err = readPath(t, dir, Options{})
 	if got := dump(chunks); err != nil || !strings.HasSuffix(got, "\nt=1577836800000000\nt=null\n") {
 		t.Errorf("got ...%s, %v", got[max(0, len(got)-100):], err)
+	}
+}
+
+// TestORCNamesOfDDL: a file of old Hive has columns _col0 to _colN-1, which are the DDL's by their places. A DDL that
+// has nothing of a file is refused.
+func TestORCNamesOfDDL(t *testing.T) {
+	needPyarrow(t)
+	path := filepath.Join(t.TempDir(), "a.orc")
+	writer := exec.Command(cmp.Or(os.Getenv("DSISTORE_PYTHON"), "python3"), "-c", `
+import sys
+import pyarrow as pa
+from pyarrow import orc
+orc.write_table(pa.table({"_col0": [7, 8], "_col1": ["x", "y"], "_col2": [0.5, 1.5]}), sys.argv[1])
+`, path)
+	if out, err := writer.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, c := range []struct{ file, ddl, mapping, want string }{
+		{path, "id bigint, s string, x double", `{}`, "id=7 s=\"x\" x=0.5\nid=8 s=\"y\" x=1.5\n"},
+		{path, "id bigint, s string, x double, later int", `{"columns": {"s": {"drop": true}, "x": {"rename": "z"}}}`,
+			"id=7 z=0.5\nid=8 z=1.5\n"},
+		{path, "id bigint", `{}`, "the DDL has 1 (id): give the DDL of this table"},
+		{"testdata/orc/beside.orc", "A bigint, other string", `{"columns": {"t": {"drop": true}}}`, "a=1 s=\"v\"\n"},
+		{"testdata/orc/beside.orc", "x bigint", `{}`, "the DDL has none of the file's columns (a, t, s)"},
+	} {
+		dir := writeFiles(t, map[string]string{"m.json": c.mapping,
+			"t.sql": "CREATE TABLE t (" + c.ddl + ") STORED AS ORC"})
+		chunks, err := readPath(t, c.file, Options{MappingFile: filepath.Join(dir, "m.json"),
+			DDLFile: filepath.Join(dir, "t.sql")})
+		got := dump(chunks)
+		if !strings.HasPrefix(got, c.want) && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: got %s, %v; want %s", c.ddl, got, err, c.want)
+		}
+	}
+}
+
+// TestORCWideRows: a stripe of wide rows comes in messages that are not too large, also where a few rows are much wider
+// than the others.
+func TestORCWideRows(t *testing.T) {
+	needPyarrow(t)
+	path := filepath.Join(t.TempDir(), "wide.orc")
+	writer := exec.Command(cmp.Or(os.Getenv("DSISTORE_PYTHON"), "python3"), "-c", `
+import sys
+import pyarrow as pa
+from pyarrow import orc
+rows = 20000
+columns = {f"f{i}": pa.array([float(i)] * rows) for i in range(20)}
+columns["s"] = pa.array(["x" * 3000 if 9000 <= i < 9300 else "" for i in range(rows)])
+orc.write_table(pa.table(columns), sys.argv[1], compression="zstd", stripe_size=1 << 30)
+`, path)
+	if out, err := writer.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	// 3.2 MB of numbers, and 0.9 MB of text in 300 rows.
+	chunks, err := readPath(t, path, Options{Limits: column.Limits{BlockBytes: 1 << 20}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, text := 0, 0
+	for _, c := range chunks {
+		for i, f := range c.Fields {
+			if f.Name == "s" {
+				text += len(c.Columns[i].Data)
+			}
+		}
+		rows += c.Rows
+	}
+	if rows != 20000 || text != 900000 {
+		t.Fatalf("%d rows, %d bytes of text", rows, text)
 	}
 }
 

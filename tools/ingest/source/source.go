@@ -107,6 +107,9 @@ type Options struct {
 	// read: once for all files of a format, and once for each stream. It may be called from several goroutines at once.
 	// nil: nobody asks.
 	Inferred func(Inferred)
+	// LeftOut reports whether a file has no say in the types that the values of all files give, since its rows are left
+	// out. nil: none is.
+	LeftOut func(path string) bool
 	// Stdin is what the path "-" reads; default os.Stdin.
 	Stdin io.Reader
 	// Records, when set, are what the path "-" reads instead. The caller closes them, after every Source of them.

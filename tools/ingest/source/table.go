@@ -39,6 +39,8 @@ type tableSource struct {
 	columns   []boundColumn
 	outputs   []mapping.Output // memory of take, by column
 	queue     []*Chunk
+	batch     *column.Batch // at hand; nil: none
+	at        int           // its next row
 	err       error
 }
 
@@ -149,6 +151,11 @@ func (s *tableSource) bind() error {
 		c := boundColumn{name: n.Name}
 		if i := slices.IndexFunc(s.partition, func(v catalog.PartitionValue) bool { return v.Key == n.Name }); i >= 0 {
 			s.binder.Seen[n.Name] = false
+			if s.binder.Mapping.Dropped(n.Name) { // the directory has it
+				n.Drop()
+				s.columns = append(s.columns, c)
+				continue
+			}
 			c.directory = &s.partition[i]
 		} else if i := slices.Index(s.binder.PartitionBy, n.Name); i >= 0 {
 			s.binder.Seen[n.Name] = false
@@ -193,7 +200,16 @@ func (s *tableSource) Close() error {
 		}
 	}
 	s.queue = nil
+	s.release()
 	return s.reader.Close()
+}
+
+// release ends with the batch at hand.
+func (s *tableSource) release() {
+	if s.batch != nil && s.batch.Hold != nil {
+		s.batch.Hold.Release()
+	}
+	s.batch = nil
 }
 
 func (s *tableSource) Next(ctx context.Context) (chunk *Chunk, err error) {
@@ -210,29 +226,46 @@ func (s *tableSource) Next(ctx context.Context) (chunk *Chunk, err error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		b, err := s.reader.Next(ctx)
-		if err == io.EOF {
-			return nil, io.EOF
-		}
-		if err != nil {
-			return nil, s.inFile(err)
-		}
-		if len(s.reader.Columns()) > len(s.columns) {
-			if err := s.bind(); err != nil {
+		if s.batch == nil {
+			b, err := s.reader.Next(ctx)
+			if err == io.EOF {
+				return nil, io.EOF
+			}
+			if err != nil {
 				return nil, s.inFile(err)
 			}
+			s.batch, s.at = b, 0
+			if len(s.reader.Columns()) > len(s.columns) {
+				if err := s.bind(); err != nil {
+					return nil, s.inFile(err)
+				}
+			}
 		}
-		err = s.take(ctx, b)
-		if b.Hold != nil {
-			b.Hold.Release()
-		}
-		if err != nil {
+		if err := s.take(ctx, s.cut()); err != nil {
 			return nil, s.inFile(err)
+		}
+		if s.at == s.batch.Rows {
+			s.release()
 		}
 	}
 	chunk, s.queue[0] = s.queue[0], nil
 	s.queue = s.queue[1:]
 	return chunk, nil
+}
+
+// cut returns the next rows of the batch at hand: all of it, but where maps would make too much of them.
+func (s *tableSource) cut() *column.Batch {
+	from, end := s.at, s.batch.Rows
+	for i, a := range s.batch.Arrays {
+		if a != nil && a.Len == s.batch.Rows && s.columns[i].finds() {
+			end = min(end, s.columns[i].binding.Fits(a, from, s.opts.ChunkBytes))
+		}
+	}
+	s.at = end
+	if from == 0 && end == s.batch.Rows {
+		return s.batch
+	}
+	return s.batch.Part(from, end)
 }
 
 // take makes chunks of b and puts them in the queue. Its columns are bound in parallel, those that find new features
@@ -409,7 +442,15 @@ func (s *tableSource) checkDirectory(a *column.Array, c boundColumn, bad func(in
 			continue
 		}
 		if want.Null || !cellEquals(a, i, want.Value) {
-			got, _ := formatCell(a, i)
+			got, err := formatCell(a, i)
+			if column.TimestampUnit(a.Type.Logical) != "" {
+				got, err = timestampOf(a, i).String(), nil
+			}
+			if err != nil {
+				bad(i, c.name, fmt.Errorf("the directory says %q, and the file has the column too: %w; drop it with "+
+					"{\"columns\": {%q: {\"drop\": true}}} in a mapping file", want.Value, err, c.name))
+				continue
+			}
 			dir := strconv.Quote(want.Value)
 			if want.Null {
 				dir = "null"
@@ -439,8 +480,22 @@ func cellEquals(a *column.Array, i int, text string) bool {
 		v, err := strconv.ParseInt(text, 10, 64)
 		return err == nil && v == a.Ints[i]
 	}
+	if column.TimestampUnit(a.Type.Logical) != "" {
+		want, err := column.ParseTimestamp(text)
+		return err == nil && want == timestampOf(a, i)
+	}
 	got, err := formatCell(a, i)
 	return err == nil && got == text
+}
+
+// timestampOf returns entry i of a, a timestamp.
+func timestampOf(a *column.Array, i int) column.Timestamp {
+	per := column.TimeUnits[column.TimestampUnit(a.Type.Logical)]
+	seconds, rest := a.Ints[i]/per, a.Ints[i]%per
+	if rest < 0 {
+		seconds, rest = seconds-1, rest+per
+	}
+	return column.Timestamp{Seconds: seconds, Nanos: rest * (1e9 / per)}
 }
 
 // formatCell returns the text that stands for entry i of a in a partition's name.

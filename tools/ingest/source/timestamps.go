@@ -86,7 +86,7 @@ func (d *timestampUnits) file(ctx context.Context, in input.File) (leaves []inpu
 		}
 	}()
 	if ranges := formatNamed(in.Format).Ranges; ranges != nil {
-		return ranges(ctx, in)
+		return ranges(ctx, &d.d.Set, in)
 	}
 	r, err := d.d.reader(ctx, in, nil)
 	if err != nil {

@@ -32,6 +32,27 @@ type Batch struct {
 	Bad      []BadRow // rows that the reader could not read; the arrays hold nulls in their place
 }
 
+// Part returns a copy of rows [lo, hi).
+func (b *Batch) Part(lo, hi int) *Batch {
+	out := &Batch{Rows: hi - lo, RowGroup: b.RowGroup, Row: b.Row + int64(lo), Arrays: make([]*Array, len(b.Arrays))}
+	for i, a := range b.Arrays {
+		if a != nil {
+			out.Arrays[i] = NewArray(a.Type)
+			out.Arrays[i].AppendFrom(a, lo, hi)
+		}
+	}
+	if b.Lines != nil {
+		out.Lines = b.Lines[lo:hi]
+	}
+	for _, r := range b.Bad {
+		if r.Row >= lo && r.Row < hi {
+			r.Row -= lo
+			out.Bad = append(out.Bad, r)
+		}
+	}
+	return out
+}
+
 // A holder counts who uses what was borrowed of it.
 type holder interface {
 	Retain()

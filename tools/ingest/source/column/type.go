@@ -126,3 +126,25 @@ func (n *Type) Depth() int {
 
 // Path is the name of a part of a column: a member of a struct, or a key of a map.
 func Path(parent, part string) string { return parent + "." + part }
+
+// NullBytes returns what an entry takes in an array of the type, whatever its value.
+func (n *Type) NullBytes() int64 {
+	switch n.Shape {
+	case Number:
+		if n.Elem.Physical() == vector.Float32Values {
+			return 4
+		}
+		return 8
+	case Bytes, String, List, Map:
+		return 4 // an offset
+	case Struct:
+		size := int64(0)
+		for _, c := range n.Children {
+			size += c.NullBytes()
+		}
+		return size
+	case FixedList:
+		return int64(n.Dim) * n.Children[0].NullBytes()
+	}
+	return 0
+}

@@ -20,7 +20,7 @@ type Format struct {
 	// Begin returns what opens the files of a dump. nil: files are in any format, which each of them tells.
 	Begin func(d *Set) Opener
 	// Ranges returns what the timestamps of a file are that have no unit yet; nil: its rows are read for that.
-	Ranges func(ctx context.Context, in File) ([]TimestampLeaf, error)
+	Ranges func(ctx context.Context, d *Set, in File) ([]TimestampLeaf, error)
 }
 
 // An Opener opens the reader of an input.

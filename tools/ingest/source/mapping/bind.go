@@ -51,6 +51,9 @@ type Binding interface {
 	// Finds reports whether Emit may find new features. Such bindings are called one after the other; the others' calls
 	// of Emit for different columns may be made at once.
 	Finds() bool
+	// Fits returns the row before which a batch that begins with row from has to end: a.Len, or less where its columns
+	// would have more than most bytes, most of them for nulls. It is called as Emit is.
+	Fits(a *column.Array, from int, most int64) int
 }
 
 // Output collects what becomes of one column, or of all columns of one chunk.
@@ -293,6 +296,8 @@ type valueBinding struct {
 
 func (v *valueBinding) Finds() bool { return false }
 
+func (v *valueBinding) Fits(a *column.Array, _ int, _ int64) int { return a.Len }
+
 func (v *valueBinding) Emit(a *column.Array, mask vector.Bitmap, o *Output) {
 	a = a.Masked(mask)
 	c := v.conv.column(a, func(entry int, err error) { o.Note(entry, v.path, err) })
@@ -341,6 +346,16 @@ func (s *structBinding) Finds() bool {
 	return slices.ContainsFunc(s.members, func(m Binding) bool { return m != nil && m.Finds() })
 }
 
+func (s *structBinding) Fits(a *column.Array, from int, most int64) int {
+	end := a.Len
+	for i, m := range s.members {
+		if m != nil && m.Finds() {
+			end = min(end, m.Fits(a.Children[i], from, most))
+		}
+	}
+	return end
+}
+
 func (s *structBinding) Emit(a *column.Array, mask vector.Bitmap, o *Output) {
 	a = a.Masked(mask)
 	o.add(s.marker, markerColumn(a))
@@ -385,6 +400,8 @@ type mapBinding struct {
 	keys     int
 	// dropNulls: a key whose value is null is not there.
 	dropNulls bool
+	nullBytes int64 // of a row that does not have a key, in the column of the key
+	fits      int   // calls of Fits
 }
 
 // A mapKey is the feature of one key and the column that the current chunk gives it.
@@ -392,6 +409,7 @@ type mapKey struct {
 	field  *Field // nil: dropped
 	column *vector.Column
 	last   int // the row that held the key last in this chunk, or -1
+	fits   int // the call of Fits that met the key last
 }
 
 func (b *Binder) bindMap(n *column.Type, path string, cm *Column) (Binding, error) {
@@ -419,6 +437,9 @@ func (b *Binder) bindMap(n *column.Type, path string, cm *Column) (Binding, erro
 	}
 	m := &mapBinding{b: b, path: path, conv: conv, byInt: map[int64]*mapKey{}, byString: map[string]*mapKey{},
 		dropNulls: cm.DropNulls}
+	nulls := vector.NewColumn(conv.t)
+	nulls.AppendNulls(64)
+	m.nullBytes = max(1, int64(nulls.SizeBytes()/64))
 	m.marker, err = b.field(path, vector.Type{Kind: vector.Dense, Elem: vector.Bool}, MapMarker(k.Elem), path, "")
 	return m, err
 }
@@ -432,6 +453,48 @@ var (
 )
 
 func (m *mapBinding) Finds() bool { return true }
+
+// fewFilled: columns of which less than one in so many values is no null may be cut.
+const fewFilled = 4
+
+// Fits counts the keys, each of which has a value for every row of a batch, null or not: a map of one key of thousands
+// in each row would take the square of its size.
+func (m *mapBinding) Fits(a *column.Array, from int, most int64) int {
+	if rows, entries := int64(a.Len-from), int64(a.Offsets[a.Len]-a.Offsets[from]); rows*m.nullBytes <= most/max(1,
+		entries) {
+		return a.Len
+	}
+	m.fits++
+	keys, touched, entries := a.Children[0], int64(0), int64(0)
+	newInts, newStrings := map[int64]bool{}, map[string]bool{}
+	for row := from; row < a.Len; row++ {
+		for e := int(a.Offsets[row]); e < int(a.Offsets[row+1]); e++ {
+			var k *mapKey
+			isNew := false
+			if keys.Type.Shape == column.Number {
+				if k = m.byInt[keys.Ints[e]]; k == nil && !newInts[keys.Ints[e]] {
+					newInts[keys.Ints[e]], isNew = true, true
+				}
+			} else {
+				raw := keys.Data[keys.Offsets[e]:keys.Offsets[e+1]]
+				if k = m.byString[string(raw)]; k == nil && !newStrings[string(raw)] {
+					newStrings[string(raw)], isNew = true, true
+				}
+			}
+			if isNew || k != nil && k.field != nil && k.fits != m.fits {
+				touched++
+			}
+			if k != nil {
+				k.fits = m.fits
+			}
+			entries++
+		}
+		if cells := touched * int64(row-from+1); row > from && cells*m.nullBytes > most && cells > fewFilled*entries {
+			return row
+		}
+	}
+	return a.Len
+}
 
 func (m *mapBinding) Emit(a *column.Array, mask vector.Bitmap, o *Output) {
 	a = column.CompactLists(a.Masked(mask))

@@ -483,7 +483,10 @@ func (k *numberCast) apply(a *column.Array, bad func(int, error)) ([]int64, []fl
 		}
 		switch {
 		case floats != nil:
-			floats[i] = float32(v)
+			// What is infinite, or no number, stays so.
+			if floats[i] = float32(v); math.IsInf(v, 0) != math.IsInf(float64(floats[i]), 0) {
+				err = fmt.Errorf("%v does not fit %v", v, k.elem)
+			}
 		case doubles != nil:
 			doubles[i] = v
 		case integer:

@@ -17,11 +17,11 @@ import (
 	arrowsource "github.com/dsistore/dsistore/tools/ingest/source/arrow"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"github.com/dsistore/dsistore/tools/ingest/source/input"
-	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
 
-// script reads an ORC file stripe by stripe, but for the columns that a list in JSON on stdin names, and writes an
-// Arrow stream to stdout.
+// script reads an ORC file stripe by stripe, as an asked in JSON on stdin says, and writes an Arrow stream to stdout.
+//
+// A stripe is cut by bytes, not rows: 65,536 rows of thousands of columns are more than a message may hold.
 const script = `
 import json
 try:
@@ -30,17 +30,32 @@ try:
 except ImportError as e:
     print(e, file=sys.stderr)
     sys.exit(77)
-out = set(json.load(sys.stdin))
+asked = json.load(sys.stdin)
+out, most = set(asked["out"]), asked["bytes"]
 f = orc.ORCFile(sys.argv[1])
 fields = [x for x in f.schema if x.name not in out]
 columns = [x.name for x in fields] if out else None
 with pa.ipc.new_stream(sys.stdout.buffer, pa.schema(fields)) as w:
     for i in range(f.nstripes):
         b = f.read_stripe(i, columns=columns)
-        for at in range(0, b.num_rows, 65536):
-            w.write_batch(b.slice(at, 65536))
+        at, n = 0, max(1, min(65536, most * b.num_rows // max(1, b.nbytes)))
+        while at < b.num_rows:
+            part = b.slice(at, n)
+            while part.num_rows > 1 and part.nbytes > 2 * most:
+                part = part.slice(0, part.num_rows // 2)
+            w.write_batch(part)
+            at += part.num_rows
 sys.stdout.flush()
 `
+
+// asked is what the script is asked for.
+type asked struct {
+	Out   []string `json:"out"`   // columns that it leaves out
+	Bytes int64    `json:"bytes"` // of a record batch, about; a row is never cut
+}
+
+// messageBytes is about the size of the record batches that the child sends.
+const messageBytes = 64 << 20
 
 const install = "ORC files are read by pyarrow: python3 -m pip install pyarrow (" + python.Variable +
 	" names another interpreter)"
@@ -53,7 +68,7 @@ var Format = &input.Format{
 	FilesOnly: true,
 	Begin: func(d *input.Set) input.Opener {
 		return func(ctx context.Context, in input.File) (column.Reader, error) {
-			return open(ctx, in, d.Mapping, &d.ReadOptions)
+			return open(ctx, in, d)
 		}
 	},
 	Ranges: timestampRanges,
@@ -70,8 +85,7 @@ type child struct {
 
 // open starts the child and reads the schema that it sends. It does not read what the mapping drops, nor timestamps
 // that pyarrow does not hold.
-func open(ctx context.Context, in input.File, m *mapping.Mapping, opts *column.ReadOptions) (_ column.Reader,
-	err error) {
+func open(ctx context.Context, in input.File, d *input.Set) (_ column.Reader, err error) {
 	r := &reader{}
 	defer func() {
 		if err != nil {
@@ -83,7 +97,13 @@ func open(ctx context.Context, in input.File, m *mapping.Mapping, opts *column.R
 	}
 	// Where the end of the file cannot be read here, pyarrow says what is wrong with it, or reads it.
 	r.tail, _ = ReadTail(r.file, r.file.Size())
-	out := r.plan(m)
+	var names []string
+	if r.tail != nil {
+		if names, err = r.tail.rename(d); err != nil {
+			return nil, err
+		}
+	}
+	out := r.plan(d.Mapping, names)
 	spooled, err := r.file.Spool() // which the child reads, and Timestamps by small parts
 	if err != nil {
 		return nil, err
@@ -91,7 +111,7 @@ func open(ctx context.Context, in input.File, m *mapping.Mapping, opts *column.R
 	if r.tail != nil && len(out) == len(r.cols) && len(out) > 0 {
 		return r, nil
 	}
-	return r, r.start(ctx, in.Path, spooled, out, opts)
+	return r, r.start(ctx, in.Path, spooled, out, &d.ReadOptions)
 }
 
 // start starts the child, which leaves columns out. It reads path, or spooled where that is not nil.
@@ -104,7 +124,7 @@ func (r *reader) start(ctx context.Context, path string, spooled *os.File, out [
 			return err
 		}
 	}
-	names, err := json.Marshal(append([]string{}, out...))
+	question, err := json.Marshal(asked{append([]string{}, out...), min(messageBytes, opts.Limits.BlockBytes/4)})
 	if err != nil {
 		return err
 	}
@@ -116,7 +136,7 @@ func (r *reader) start(ctx context.Context, path string, spooled *os.File, out [
 	if spooled != nil {
 		c.cmd.ExtraFiles = []*os.File{spooled}
 	}
-	c.cmd.Stdin, c.cmd.Stderr = bytes.NewReader(names), &c.stderr
+	c.cmd.Stdin, c.cmd.Stderr = bytes.NewReader(question), &c.stderr
 	if c.out, err = c.cmd.StdoutPipe(); err != nil {
 		return err
 	}

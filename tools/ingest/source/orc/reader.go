@@ -31,20 +31,22 @@ type reader struct {
 // A fileColumn is a column of the file and what reads it: arrow, with its place among the child's columns; else
 // timestamps; else nothing.
 type fileColumn struct {
+	name       string // empty: the child says it
 	node       *column.Type
 	arrow      int // -1: it is not the child's
 	timestamps *Timestamps
 }
 
-// plan decides who reads which column, and returns the names of those that the child leaves out.
-func (r *reader) plan(m *mapping.Mapping) (out []string) {
+// plan decides who reads which column, and returns the names of those that the child leaves out. names are those that
+// the columns have in the file.
+func (r *reader) plan(m *mapping.Mapping, names []string) (out []string) {
 	if r.tail == nil || r.tail.Types[0].Kind != kindStruct {
 		return nil
 	}
 	root := r.tail.Types[0]
 	for i, typ := range root.Subtypes {
 		name, kind := root.Names[i], r.tail.Types[typ].Kind
-		c := fileColumn{arrow: -1}
+		c := fileColumn{name: name, arrow: -1}
 		switch {
 		case slices.Index(root.Names, name) != i || slices.Index(root.Names[i+1:], name) >= 0:
 			// Two columns of one name cannot be told apart: the binding says so.
@@ -67,7 +69,7 @@ func (r *reader) plan(m *mapping.Mapping) (out []string) {
 				"2262 within a struct, a list or a map: pyarrow, which reads ORC files, does not hold them"}
 		}
 		if c.arrow < 0 {
-			out = append(out, name)
+			out = append(out, names[i])
 		}
 		r.cols = append(r.cols, c)
 	}
@@ -92,6 +94,7 @@ func (r *reader) merge() error {
 			return errors.New("pyarrow gives fewer columns than the file has")
 		}
 		r.cols[i].node, r.cols[i].arrow = nodes[next], next
+		r.cols[i].node.Name = r.cols[i].name
 		next++
 	}
 	if next != len(nodes) {

@@ -158,7 +158,7 @@ func (m *Timestamps) read(n *column.Type, rows int) (*column.Array, error) {
 
 // timestampRanges returns what the timestamps of an ORC file are, as far as pyarrow does not read them: those that it
 // reads are in the range of nanoseconds.
-func timestampRanges(ctx context.Context, in input.File) (leaves []input.TimestampLeaf, err error) {
+func timestampRanges(ctx context.Context, d *input.Set, in input.File) (leaves []input.TimestampLeaf, err error) {
 	f, err := in.Open(ctx)
 	if err != nil {
 		return nil, err
@@ -166,6 +166,9 @@ func timestampRanges(ctx context.Context, in input.File) (leaves []input.Timesta
 	defer f.Close()
 	tail, err := ReadTail(f, f.Size())
 	if err != nil {
+		return nil, err
+	}
+	if _, err := tail.rename(d); err != nil {
 		return nil, err
 	}
 	root := tail.Types[0]

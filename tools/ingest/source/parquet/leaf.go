@@ -68,56 +68,72 @@ type leafReader struct {
 	convert        leafConverter
 	levelsOnly     bool // there are no values: what is read is where a struct is null
 	limits         *column.Limits
+	most           int64 // bytes of a batch's rows, about: see fill
 	held           int64 // bytes that it was counted for between batches
 
 	levels   int // pending
 	*pending     // nil between batches, when nothing is
 }
 
-const levelBatch = 8192
+const (
+	levelBatch = 8192
+	// cellBatch is how many strings are decoded before their bytes are counted.
+	cellBatch = 512
+)
 
-// fill reads until rows whole rows are pending, and returns how many levels and values they have.
-func (l *leafReader) fill(rows int, s *leafScratch) (levels, values int, err error) {
+// fill reads until rows whole rows are pending, or fewer that hold more bytes than most. It returns how many rows that
+// are, and how many levels and values they have.
+func (l *leafReader) fill(rows int, s *leafScratch) (full, levels, values int, err error) {
 	if l.pending == nil {
 		l.pending = s.borrow(l.node)
 	}
 	if l.maxRep == 0 {
 		for l.levels < rows {
+			if l.levels > 0 && l.pendingBytes() > l.most {
+				rows = l.levels
+				break
+			}
 			if _, err := l.read(rows-l.levels, 0, s); err != nil {
-				return 0, 0, err
+				return 0, 0, 0, err
 			}
 		}
-		return rows, l.countValues(rows), nil
+		return rows, rows, l.countValues(rows), nil
 	}
 	begun, scan, last := 0, 0, 0
 	for {
 		for ; scan < l.levels; scan++ {
 			if l.reps[scan] == 0 {
 				if begun == rows {
-					return scan, l.countValues(scan), nil
+					return rows, scan, l.countValues(scan), nil
 				}
 				begun++
 				last = scan
 			}
 		}
+		if begun > 1 && l.pendingBytes() > l.most {
+			return begun - 1, last, l.countValues(last), nil
+		}
 		if int64(l.levels-last) > l.limits.CellValues {
-			return 0, 0, fmt.Errorf("a row of more than %d values", l.limits.CellValues)
+			return 0, 0, 0, fmt.Errorf("a row of more than %d values", l.limits.CellValues)
 		}
 		if l.pages.Left == 0 && l.pages.Remaining == 0 {
 			if begun != rows {
-				return 0, 0, fmt.Errorf("the column has %d rows too few", rows-begun)
+				return 0, 0, 0, fmt.Errorf("the column has %d rows too few", rows-begun)
 			}
-			return l.levels, l.vals.Len, nil
+			return rows, l.levels, l.vals.Len, nil
 		}
 		whole, err := l.read(min(levelBatch, max(64, 4*rows)), rows-begun, s)
 		if err != nil {
-			return 0, 0, err
+			return 0, 0, 0, err
 		}
 		if whole && scan == l.levels {
-			return l.levels, l.vals.Len, nil
+			return rows, l.levels, l.vals.Len, nil
 		}
 	}
 }
+
+// pendingBytes is the memory of what is pending.
+func (l *leafReader) pendingBytes() int64 { return int64(4*l.levels) + l.vals.SizeBytes() }
 
 func (l *leafReader) countValues(levels int) int {
 	if l.levelsOnly {
@@ -149,7 +165,11 @@ func (l *leafReader) read(n, starts int, s *leafScratch) (stopped bool, err erro
 			return false, err
 		}
 	}
-	n = int(min(int64(n), l.pages.Left, levelBatch))
+	most := int64(levelBatch)
+	if l.node.Shape == column.String || l.node.Shape == column.Bytes {
+		most = cellBatch
+	}
+	n = int(min(int64(n), l.pages.Left, most))
 	s.defs, s.reps = column.Resize(s.defs, n), column.Resize(s.reps, n)
 	var defs, reps []int16
 	if l.maxDef > 0 {
@@ -200,7 +220,7 @@ func (l *leafReader) read(n, starts int, s *leafScratch) (stopped bool, err erro
 	if err := l.convert(&l.vals, &s.Values, present, l.limits); err != nil {
 		return false, err
 	}
-	if size := int64(4*l.levels) + l.vals.SizeBytes(); size > l.limits.BatchBytes {
+	if l.pendingBytes() > l.limits.BatchBytes {
 		return false, fmt.Errorf("%d rows hold more than %d bytes", l.levels, l.limits.BatchBytes)
 	}
 	return stopped && !l.byLibrary, nil

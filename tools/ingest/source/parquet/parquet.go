@@ -42,7 +42,8 @@ type Reader struct {
 	row      int64 // of the file, likewise
 	chunks   []footer.Chunk
 	leaves   []*leafReader
-	rows     int // of the next batch
+	rest     []rest // by column: what was read of rows after the last batch; nil: nothing
+	rows     int    // of the next batch
 	scratch  []*leafScratch
 
 	holdBytes int64        // the most that open pages take between batches
@@ -50,6 +51,12 @@ type Reader struct {
 }
 
 const firstRows = 1024
+
+// A rest is rows of a column that a batch had no place for, since another column's rows were larger than those before.
+type rest struct {
+	a  *column.Array // nil: none
+	at int           // the first row that no batch has
+}
 
 // Format is that of Parquet files.
 var Format = &input.Format{
@@ -142,7 +149,7 @@ func (r *Reader) Close() error {
 }
 
 func (r *Reader) closeGroup() {
-	r.chunks, r.leaves = nil, nil
+	r.chunks, r.leaves, r.rest = nil, nil, nil
 	r.Held.Store(0)
 }
 
@@ -237,7 +244,7 @@ func (r *Reader) openLeaf(i int, n *levelNode) (*leafReader, error) {
 	}
 	l := &leafReader{
 		col: n.leaf, node: n.node, maxDef: n.present, maxRep: n.rep, convert: n.convert, limits: r.limits,
-		levelsOnly: levelsOnly,
+		levelsOnly: levelsOnly, most: mostBatches * r.target,
 	}
 	l.pages = &page.Reader{
 		R: r.f, Pos: start, End: end, Remaining: values, Codec: codec, Limits: r.limits, Quirks: r.quirks,
@@ -249,14 +256,19 @@ func (r *Reader) openLeaf(i int, n *levelNode) (*leafReader, error) {
 	return l, nil
 }
 
-// read returns the next rows rows of the row group.
+// read returns the next rows of the row group: rows, or fewer where those of a column are larger than they were before.
 func (r *Reader) read(ctx context.Context, rows int) (*column.Batch, error) {
-	b := &column.Batch{Rows: rows, RowGroup: r.group, Row: r.row, Arrays: make([]*column.Array, len(r.cols))}
+	for _, rest := range r.rest {
+		if rest.a != nil {
+			rows = min(rows, rest.a.Len-rest.at)
+		}
+	}
+	b := &column.Batch{RowGroup: r.group, Row: r.row, Arrays: make([]*column.Array, len(r.cols))}
 	for range column.Workers(len(r.cols), r.threads) - len(r.scratch) {
 		r.scratch = append(r.scratch, &leafScratch{})
 	}
 	err := column.Each(ctx, len(r.cols), r.threads, func(worker, i int) (err error) {
-		if r.wanted != nil && !r.wanted[i] {
+		if r.wanted != nil && !r.wanted[i] || r.rest != nil && r.rest[i].a != nil {
 			return nil
 		}
 		if b.Arrays[i], err = r.readColumn(r.cols[i], rows, r.scratch[worker]); err == nil {
@@ -272,10 +284,40 @@ func (r *Reader) read(ctx context.Context, rows int) (*column.Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.groupRow += int64(rows)
-	r.row += int64(rows)
+	b.Rows = rows
+	for _, a := range b.Arrays {
+		if a != nil {
+			b.Rows = min(b.Rows, a.Len)
+		}
+	}
+	r.cut(b)
+	r.groupRow += int64(b.Rows)
+	r.row += int64(b.Rows)
 	r.adapt(b)
 	return b, nil
+}
+
+// cut gives all columns of a batch its rows, and keeps what else there is of them.
+func (r *Reader) cut(b *column.Batch) {
+	for i, a := range b.Arrays {
+		if a != nil && a.Len > b.Rows {
+			if r.rest == nil {
+				r.rest = make([]rest, len(r.cols))
+			}
+			r.rest[i] = rest{a, 0}
+		}
+	}
+	for i := range r.rest {
+		from := &r.rest[i]
+		if from.a == nil {
+			continue
+		}
+		b.Arrays[i] = column.NewArray(from.a.Type)
+		b.Arrays[i].AppendFrom(from.a, from.at, from.at+b.Rows)
+		if from.at += b.Rows; from.at == from.a.Len {
+			*from = rest{}
+		}
+	}
 }
 
 // adapt chooses the rows of the next batch by what this one took, growing by steps so that a few small rows do not
@@ -290,13 +332,17 @@ func (r *Reader) adapt(b *column.Batch) {
 	r.rows = int(min(r.rowsFor(max(1, size/int64(b.Rows))), 4*int64(b.Rows)))
 }
 
-// rowsFor returns how many rows of a size make a batch: about the target's bytes, but up to 8 times those where that
-// makes column.MinRows, since each column costs something for each batch.
+// mostBatches is how many targets of bytes a batch has at most, and one column of it where rows get larger.
+const mostBatches = 8
+
+// rowsFor returns how many rows of a size make a batch: about the target's bytes, but up to mostBatches times those
+// where that makes column.MinRows, since each column costs something for each batch.
 func (r *Reader) rowsFor(perRow int64) int64 {
-	return max(1, min(max(r.target/perRow, min(column.MinRows, 8*r.target/perRow)), column.MaxRows))
+	return max(1, min(max(r.target/perRow, min(column.MinRows, mostBatches*r.target/perRow)), column.MaxRows))
 }
 
-// readColumn reads rows rows of a top-level column. The library panics on some damage: the error names the column.
+// readColumn reads rows rows of a top-level column, or fewer, see leafReader.fill. The library panics on some damage:
+// the error names the column.
 func (r *Reader) readColumn(n *levelNode, rows int, s *leafScratch) (a *column.Array, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -304,8 +350,16 @@ func (r *Reader) readColumn(n *levelNode, rows int, s *leafScratch) (a *column.A
 		}
 	}()
 	spans := make([]leafSpan, n.last-n.first)
-	if err := r.fill(n, spans, n.first, rows, s); err != nil {
-		return nil, err
+	for {
+		// Parts of a column that were read before one that has fewer rows are looked at again.
+		full, err := r.fill(n, spans, n.first, rows, s)
+		if err != nil {
+			return nil, err
+		}
+		if full == rows {
+			break
+		}
+		rows = full
 	}
 	if a, err = n.assemble(spans, n.first); err != nil {
 		return nil, err
@@ -321,27 +375,26 @@ func (r *Reader) readColumn(n *levelNode, rows int, s *leafScratch) (a *column.A
 	return a, nil
 }
 
-// fill reads the leaves under n.
-func (r *Reader) fill(n *levelNode, spans []leafSpan, first, rows int, s *leafScratch) error {
+// fill reads the leaves under n, and returns how many rows the last of them has.
+func (r *Reader) fill(n *levelNode, spans []leafSpan, first, rows int, s *leafScratch) (full int, err error) {
 	for _, c := range n.children {
-		if err := r.fill(c, spans, first, rows, s); err != nil {
-			return err
+		if rows, err = r.fill(c, spans, first, rows, s); err != nil {
+			return 0, err
 		}
 	}
 	if n.children != nil || n.use == useNothing {
-		return nil
+		return rows, nil
 	}
 	l := r.leaves[n.first]
 	if l == nil {
-		var err error
 		if l, err = r.openLeaf(n.first, n); err != nil {
-			return err
+			return 0, err
 		}
 		r.leaves[n.first] = l
 	}
-	levels, values, err := l.fill(rows, s)
+	full, levels, values, err := l.fill(rows, s)
 	spans[n.first-first] = leafSpan{l, levels, values}
-	return err
+	return full, err
 }
 
 // finishGroup checks that every column ended with the row group's last row.
