@@ -94,7 +94,7 @@ var limits = []struct {
 	}},
 	{"Stored data", []limit{
 		{"rows of a segment", "storage/bitmap", "MaxRows", ""},
-		{"rows of a stripe", "format", "defaultStripeRows", ""},
+		{"rows of a stripe", "format", "MaxStripeRows", ""},
 		{"decoded bytes of a feature in a stripe", "format", "defaultStripeBytes", "bytes"},
 		{"stripes of a feature file", "format", "defaultFileStripes", ""},
 		{"values in the dictionary of a feature file", "format", "defaultDictionary", ""},

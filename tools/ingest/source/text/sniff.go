@@ -82,7 +82,7 @@ func find(in *lines.Reader, path string, given *lines.Layout) (lines.Layout, err
 	if best.err != nil {
 		return *given, best.err
 	}
-	// Between commas quotes are what RFC 4180 says, wherever the first of them is. Most writers of other texts have none.
+	// Between commas quotes are what RFC 4180 says, wherever the first is. Most writers of other texts have none.
 	best.layout.Unquoted = best.layout.CSV && !given.CSV && !best.sawQuotes && best.layout.Delimiter != ","
 	return best.layout, best.check(given)
 }
