@@ -75,11 +75,11 @@ func TestByteKeys(t *testing.T) {
 				for range 100 {
 					var p []byte
 					for range 1 + rng.IntN(12) {
-						switch f := []byte("0"); {
+						switch {
 						case len(want) > 0 && rng.IntN(12) == 0:
 							p = append(p, want[rng.IntN(len(want))]...)
 						case len(want) > 0 && rng.IntN(2) == 0:
-							f = want[rng.IntN(len(want))]
+							f := want[rng.IntN(len(want))]
 							p = append(p, f[rng.IntN(2):len(f)-rng.IntN(2)]...)
 						case rng.IntN(2) == 0:
 							p = strconv.AppendUint(p, rng.Uint64(), 10)

@@ -176,4 +176,6 @@ func dsi_destructor(getPointer, rawFree unsafe.Pointer) C.uintptr_t {
 // dsi_gil takes the functions of the interpreter that dsi_gil_with takes.
 //
 //export dsi_gil
-func dsi_gil(own, current, save, restore unsafe.Pointer) { C.dsi_gil_with(own, current, save, restore) }
+func dsi_gil(own, current, save, restore, finalizing unsafe.Pointer) {
+	C.dsi_gil_with(own, current, save, restore, finalizing)
+}

@@ -151,7 +151,9 @@ func TestNamesOfOneCase(t *testing.T) {
 		"one file has both":  {[]string{"UserId,userid\n1,2\n", "userid\n3\n"}, "", "UserId int64, userid int64"},
 		"the table":          {[]string{"UserId,x\n1,2\n", "", "userid,x\n3,4\n"}, "", `feature "UserId" of the table`},
 		"the table has both": {[]string{"UserId,userid\n1,2\n", "", "userid\n3\n"}, "", "UserId int64, userid int64"},
-		"renamed as it":      {[]string{"UserId,x\n1,2\n", "", "userid,x\n3,4\n"}, renamed, "UserId int64, x int64"},
+		"the table has both, files one each": {[]string{"UserId,userid\n1,2\n", "", "userid\n3\n", "UserId\n4\n"}, "",
+			"UserId int64, userid int64"},
+		"renamed as it": {[]string{"UserId,x\n1,2\n", "", "userid,x\n3,4\n"}, renamed, "UserId int64, x int64"},
 	} {
 		dir, s := t.TempDir(), openStore(t, t.TempDir())
 		opts := Options{Options: writer.Options{Workers: 1}}

@@ -159,8 +159,11 @@ func (e *engine) readFile(ctx context.Context, number int) (err error) {
 		}
 	}()
 	r := fileReader{engine: e, number: number, path: file.Path, bound: map[*source.Field]*feature{}}
-	e.fileOf[number].bound = r.bound
+	if e.opts.OnBadRow == BadRowQuarantine { // else no file is left out
+		e.fileOf[number].bound = r.bound
+	}
 	fields := src.Fields()
+	e.schema.noteSpellings(fields)
 	if err := r.bindAll(fields); err != nil {
 		return err
 	}

@@ -62,6 +62,9 @@ func (q *quarantine) forgetRows() error {
 	if q.file == nil || q.err != nil {
 		return q.err
 	}
+	if i, err := q.file.Stat(); err != nil || !i.Mode().IsRegular() {
+		return err // a pipe keeps what it was given
+	}
 	q.out.Reset(q.file)
 	if q.err = q.file.Truncate(0); q.err == nil {
 		_, q.err = q.file.Seek(0, io.SeekStart)

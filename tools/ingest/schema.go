@@ -75,17 +75,32 @@ func (s *schema) add(name string) *feature {
 	return f
 }
 
+// noteSpellings notes of which names a file has several spellings, before its fields are bound.
+func (s *schema) noteSpellings(fields []*source.Field) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := make(map[string]string, len(fields))
+	for _, f := range fields {
+		if f.OriginKey != "" {
+			continue
+		}
+		fold := strings.ToLower(f.Name)
+		if name, ok := first[fold]; !ok {
+			first[fold] = f.Name
+		} else if name != f.Name {
+			s.beside[fold] = true
+		}
+	}
+}
+
 // checkCase returns an error when a field of a file, whose fields have been bound, differs from a feature of another
 // file or of the table by upper and lower case alone: to Hive and Spark they are one column, and here each would be
-// null in the rows of the other. A file that has both makes them two. Members and keys of maps are not looked at: keys
-// are data.
+// null in the rows of the other. A file or a table that has both makes them two. Members and keys of maps are not
+// looked at: keys are data.
 func (s *schema) checkCase(file string, fields []*source.Field) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	own := make(map[string]bool, len(fields))
-	for _, f := range fields {
-		own[f.Name] = true
-	}
+	inTheTable := func(x *feature) bool { return x.known != nil && x.known.Status == catalog.FeatureActive }
 	for _, f := range fields {
 		fold := strings.ToLower(f.Name)
 		if len(s.byFold[fold]) < 2 || f.OriginKey != "" {
@@ -94,11 +109,10 @@ func (s *schema) checkCase(file string, fields []*source.Field) error {
 		for _, other := range s.byFold[fold] {
 			switch {
 			case other.Name == f.Name || other.key() != "" || s.beside[fold]:
-			case own[other.Name]:
-				s.beside[fold] = true
+			case inTheTable(other) && inTheTable(s.byName[f.Name]):
 			case other.present():
 				return caseError(f, file, other.Name, other.firstFile)
-			case other.known != nil && other.known.Status == catalog.FeatureActive && s.byName[f.Name].known == nil:
+			case inTheTable(other) && s.byName[f.Name].known == nil:
 				return caseError(f, file, other.Name, inTable)
 			}
 		}

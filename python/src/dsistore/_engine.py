@@ -106,14 +106,15 @@ def library() -> ctypes.CDLL:
                 ("dsi_stream", i32, i64, pointer),
                 ("dsi_destructor", pointer, pointer, pointer),
                 ("dsi_begin_stream", i64, ctypes.c_char_p, i64, pointer),
-                ("dsi_gil", None, pointer, pointer, pointer, pointer),
+                ("dsi_gil", None, *[pointer] * 5),
             ):
                 function = getattr(lib, name)
                 function.restype, function.argtypes = returns, takes
             api = ctypes.pythonapi
-            current = "PyThreadState_GetUnchecked" if sys.version_info >= (3, 13) else "_PyThreadState_UncheckedGet"
+            current, ends = (("PyThreadState_GetUnchecked", "Py_IsFinalizing") if sys.version_info >= (3, 13) else
+                             ("_PyThreadState_UncheckedGet", "_Py_IsFinalizing"))
             lib.dsi_gil(*(ctypes.cast(getattr(api, name), pointer) for name in (
-                "PyGILState_GetThisThreadState", current, "PyEval_SaveThread", "PyEval_RestoreThread")))
+                "PyGILState_GetThisThreadState", current, "PyEval_SaveThread", "PyEval_RestoreThread", ends)))
             _library = lib
             _pid = os.getpid()  # last: another thread that looks uses the library from here on
             _at_exit()

@@ -199,7 +199,7 @@ func sayingSomething(stack *middleware.Stack) error {
 		out, metadata, err := next.HandleDeserialize(ctx, in)
 		switch middleware.GetOperationName(ctx) {
 		case "ListObjectsV2", "ListObjectVersions", "ListMultipartUploads", "DeleteObjects":
-			if a, ok := out.RawResponse.(*smithyhttp.Response); ok && err == nil {
+			if a, ok := out.RawResponse.(*smithyhttp.Response); ok && err == nil && a.StatusCode == http.StatusOK {
 				a.Body = &notEmpty{ReadCloser: a.Body}
 			}
 		}

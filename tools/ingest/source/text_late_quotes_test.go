@@ -51,6 +51,10 @@ func TestLateQuotes(t *testing.T) {
 			}
 		})
 	}
+	one := textCase{text: "b\n" + strings.ReplaceAll(plain, "\t", " ") + "\"p\nq\"\n"}
+	if got, err := one.read(t, Options{}); err != nil || !strings.HasSuffix(got, "b=\"p\\nq\"\n") {
+		t.Errorf("one column: %v", err)
+	}
 	// The quotes of names are quotes, and so are those between commas, and one that the first bytes end within.
 	for name, text := range map[string]string{
 		"commas":          "a,b\n" + strings.ReplaceAll(plain, "\t", ",") + "2,\"p\nq\"\n",

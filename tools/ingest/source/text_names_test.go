@@ -20,6 +20,10 @@ func TestNamesThatAreValues(t *testing.T) {
 			`names: it has "word `},
 		{"a long question", "f.tsv", "", "", "id\t" + long + "\nN2\tyes\n", "id=\"N2\" " + strings.TrimSpace(long) +
 			"=\"yes\"\n"},
+		{"long questions and answers", "f.tsv", "", "", "id\ttime\t" + long + "\nN1\t1\t" + long + "too\n",
+			"id=\"N1\" time=1 " + strings.TrimSpace(long) + "=\"" + long + "too\"\n"},
+		{"a question with a URL", "", "", "", "id,was https://a.b good\n1,yes\n",
+			"id=1 was https://a.b good=\"yes\"\n"},
 		{"units", "", "", "", "id,[kg],x[0],{a}\n1,2,3,4\n", "id=1 [kg]=2 x[0]=3 {a}=4\n"},
 		{"the mapping file says that it is a name", "f.tsv", `{"text": {"header": true}}`, "", "a\thttps://b/c\nx\ty\n",
 			"a=\"x\" https://b/c=\"y\"\n"},

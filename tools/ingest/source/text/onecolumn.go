@@ -17,10 +17,11 @@ const noDelimiter = "\x01"
 func unnamed(given *lines.Layout) bool { return !given.Header && len(given.Columns) == 0 }
 
 // tryBlanks returns the trial with single blanks between columns, nil where it is not likely: texts have blanks too, so
-// that a column of numbers has to be among them, and of two both (5 kg), unless the mapping file says how many columns
-// there are. Names that are numbers are refused by check.
+// that all columns have to be numbers, unless the mapping file says how many columns there are. Where a name is a
+// number, and all below it are, check refuses the text: it has no names.
 func tryBlanks(in *lines.Reader, given *lines.Layout, first []byte) (*trial, error) {
-	if given.Delimiter != "" || len(given.Columns) == 1 || !bytes.Contains(first, []byte(blank)) {
+	if given.Delimiter != "" || given.Items == blank || len(given.Columns) == 1 ||
+		!bytes.Contains(first, []byte(blank)) {
 		return nil, nil
 	}
 	t, err := tryQuotes(in, given, blank)
@@ -37,26 +38,43 @@ func tryBlanks(in *lines.Reader, given *lines.Layout, first []byte) (*trial, err
 	case len(given.Columns) > 0:
 	case t.whole || isValue(string(first)): // times
 		return nil, nil
-	case slices.ContainsFunc(named, isValue):
-	case !slices.Contains(t.values, true) || len(named) == 2 && slices.Contains(t.values, false):
+	case len(t.values) < len(named):
+		return nil, nil
+	case slices.Contains(t.values[:len(named)], false):
+		for i, name := range named {
+			if t.values[i] && isValue(name) {
+				return t, nil
+			}
+		}
 		return nil, nil
 	}
 	return t, nil
 }
 
-// lookAt notes which columns of a row are values.
+// lookAt notes which columns of a row are values, of a row that has as many columns as there are names; below a single
+// name, as the first row.
 func (t *trial) lookAt(row []lines.Field) {
+	n := t.columns()
+	if n == 1 {
+		n = t.width
+	}
+	if last := len(row) - 1; last == n && len(row[last].Text) == 0 {
+		row = row[:last] // the line ends with a delimiter
+	}
+	if len(row) != n {
+		return
+	}
+	if t.values == nil {
+		t.values = slices.Repeat([]bool{true}, n)
+	}
 	for i, f := range row {
-		if i == len(t.values) {
-			t.values = append(t.values, t.width == 0 || t.width == len(row))
-		}
-		t.values[i] = t.values[i] && (i > 0 && i == len(row)-1 && len(f.Text) == 0 || isValue(string(f.Text)))
+		t.values[i] = t.values[i] && isValue(string(f.Text))
 	}
 }
 
 // oneColumn returns how a text of one column reads. It is an error where its lines have more, and its first has not.
 func oneColumn(in *lines.Reader, given *lines.Layout, tried []string) (*trial, error) {
-	if len(given.Columns) != 1 {
+	if len(given.Columns) != 1 && given.Items != blank {
 		if err := blankRuns(in, given.SkipLines); err != nil {
 			return nil, err
 		}
@@ -69,9 +87,9 @@ func oneColumn(in *lines.Reader, given *lines.Layout, tried []string) (*trial, e
 		likely := t.even && t.width > 1 && unnamed(given)
 		switch {
 		case delimiter == "::":
-			likely = likely && slices.Contains(t.values, true)
+			likely = likely && slices.Contains(t.values, true) && (t.width > 2 || !slices.Contains(t.values, false))
 		case delimiter == blank:
-			likely = likely && !t.whole && !slices.Contains(t.values, false)
+			likely = likely && t.width > 2 && given.Items != blank && !t.whole && !slices.Contains(t.values, false)
 		}
 		if likely {
 			return nil, column.Refuse("", "line %d is one column, and the lines below it have %d between %s: if it is "+

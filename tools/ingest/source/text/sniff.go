@@ -20,9 +20,8 @@ const sampleBytes = 1 << 20
 
 // delimiters are what may be found between columns, the likeliest first, and what messages call them.
 var delimiters = []struct{ text, name, suffix string }{
-	{",", "commas", ".csv"}, {"\t", "tabs", ".tsv"}, {";", "semicolons", ""},
-	{"::", `"::"`, ""}, // as in MovieLens, which has bars within columns
-	{"|", "bars", ".psv"},
+	{",", "commas", ".csv"}, {"\t", "tabs", ".tsv"}, {";", "semicolons", ""}, {"|", "bars", ".psv"},
+	{"::", `"::"`, ""}, // as in MovieLens
 }
 
 // blank is between columns where nothing else is: see tryBlanks.
@@ -83,7 +82,8 @@ func find(in *lines.Reader, path string, given *lines.Layout) (lines.Layout, err
 		return *given, best.err
 	}
 	// Between commas quotes are what RFC 4180 says, wherever the first is. Most writers of other texts have none.
-	best.layout.Unquoted = best.layout.CSV && !given.CSV && !best.sawQuotes && best.layout.Delimiter != ","
+	best.layout.Unquoted = best.layout.CSV && !given.CSV && !best.sawQuotes &&
+		best.layout.Delimiter != "," && best.layout.Delimiter != noDelimiter
 	return best.layout, best.check(given)
 }
 
@@ -200,7 +200,18 @@ func (t *trial) beats(o *trial) bool {
 	if t.fits == o.fits && t.quoted != o.quoted {
 		return t.quoted
 	}
-	return cmp.Or(cmp.Compare(t.fits, o.fits), cmp.Compare(t.columns(), o.columns())) > 0
+	return cmp.Or(cmp.Compare(t.fits, o.fits), cmp.Compare(t.columns(), o.columns()),
+		cmp.Compare(t.valued(), o.valued())) > 0
+}
+
+// valued returns of how many columns it is known that all are values.
+func (t *trial) valued() (n int) {
+	for _, v := range t.values {
+		if v {
+			n++
+		}
+	}
+	return n
 }
 
 // tryQuotes returns the likeliest trial with a delimiter.
@@ -240,8 +251,8 @@ func try(in *lines.Reader, given *lines.Layout, delimiter, quote string) (*trial
 	t := &trial{layout: *given}
 	l := &t.layout
 	l.Delimiter, l.Quote, l.CSV = delimiter, quote, quote != ""
-	// Of the others, names and values tell nothing that the number of columns does not.
-	looks := delimiter == blank || delimiter == "::"
+	// Of the others, names and values tell nothing that the number of columns does not. MovieLens has bars in columns.
+	looks := delimiter == blank || delimiter == "::" || delimiter == "|"
 	l.Header, l.Short = len(given.Columns) == 0 || given.Header, cmp.Or(given.Short, lines.ShortBad)
 	if !l.CSV && !l.HasNull {
 		l.HasNull = true // the empty column is null, with quotes and without
@@ -330,8 +341,8 @@ func try(in *lines.Reader, given *lines.Layout, delimiter, quote string) (*trial
 }
 
 // check returns an error where the layout is not likely, or where nobody says that the first line has the names and it
-// does not look so: one of them would be a number, a date, a boolean, a URL, JSON or one long text of several in its
-// column, or half of them are values of their columns, too.
+// does not look so: one of them would be a number, a date, a boolean, a URL or JSON, or half of them are values of
+// their columns, too, or long texts among others.
 func (t *trial) check(given *lines.Layout) error {
 	if given.Header || len(given.Columns) > 0 {
 		return nil
@@ -347,10 +358,13 @@ func (t *trial) check(given *lines.Layout) error {
 			"before the names with {\"text\": {\"skip_lines\": ...}}%s", t.first, t.columns(),
 			delimiterName(t.layout.Delimiter), or)
 	}
-	what, named, again, first, together := "", 0, 0, 0, 0
+	what, named, again, first, together, long, longest := "", 0, 0, 0, 0, 0, ""
 	for i, name := range t.names {
-		if what == "" && (isValue(name) || isContent(name) || t.long[i] && longName(name)) {
+		if what == "" && (isValue(name) || isContent(name)) {
 			what = fmt.Sprintf("it has %s", column.Quote(name))
+		}
+		if t.long[i] && longName(name) {
+			long, longest = long+1, cmp.Or(longest, name)
 		}
 		if name != "" {
 			named++
@@ -368,6 +382,8 @@ func (t *trial) check(given *lines.Layout) error {
 	case what != "":
 	case named == 0:
 		what = "it is empty"
+	case 2*long >= named:
+		what = fmt.Sprintf("it has %s", column.Quote(longest))
 	case together == named && named > 1:
 		return column.Refuse("", "line %d has the names of line %d again, as where files were put together: ingest "+
 			"them one by one, or take that line out", t.again[first], t.first)
@@ -386,10 +402,12 @@ func (t *trial) check(given *lines.Layout) error {
 // longName reports whether a text is longer than most names. Questions of surveys are names as long.
 func longName(s string) bool { return utf8.RuneCountInString(s) > 64 }
 
-// isContent reports whether a text has a URL, or is a list or an object in JSON or a list in Python's quotes.
+// isContent reports whether a text is a URL, a list or an object in JSON, or a list in Python's quotes.
 func isContent(s string) bool {
 	s = column.TrimBlanks(s)
-	if strings.Contains(s, "://") {
+	if scheme, _, ok := strings.Cut(s, "://"); ok && scheme != "" && !strings.ContainsFunc(scheme, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9')
+	}) {
 		return true
 	}
 	if s == "" || s[0] != '[' && s[0] != '{' {
