@@ -3,6 +3,8 @@ package storage
 import (
 	"context"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/dsistore/dsistore/storage/commit"
@@ -10,16 +12,22 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// A meddled store calls a function before a segment's index is asked for the first time.
+// A meddled store calls a function, if it has one, before a segment's index is asked for the first time. Others that
+// ask wait until it has returned.
 type meddled struct {
 	object.Store
-	stat func()
+	stat atomic.Pointer[func()]
+	once sync.Once
+	ran  atomic.Bool
 }
 
 func (m *meddled) Stat(ctx context.Context, name string) (object.Info, error) {
-	if f := m.stat; f != nil && strings.HasSuffix(name, "/index.sst") {
-		m.stat = nil
-		f()
+	if f := m.stat.Load(); f != nil && strings.HasSuffix(name, "/index.sst") && !m.ran.Load() {
+		m.once.Do(func() {
+			m.stat.Store(nil) // for what it asks itself
+			(*f)()
+			m.ran.Store(true)
+		})
 	}
 	return m.Store.Stat(ctx, name)
 }
@@ -51,7 +59,7 @@ func TestVerifyMeanwhile(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				m.stat = func() {
+				meanwhile := func() {
 					if held {
 						s, err := tab.Latest(ctx)
 						if err != nil {
@@ -67,8 +75,9 @@ func TestVerifyMeanwhile(t *testing.T) {
 						t.Error(r, err)
 					}
 				}
+				m.stat.Store(&meanwhile)
 				r, err := tab.Store().Verify(ctx, "ads", false, nil)
-				if m.stat != nil {
+				if !m.ran.Load() {
 					t.Fatal("nothing happened meanwhile")
 				}
 				switch {
