@@ -106,14 +106,14 @@ def library() -> ctypes.CDLL:
                 ("dsi_stream", i32, i64, pointer),
                 ("dsi_destructor", pointer, pointer, pointer),
                 ("dsi_begin_stream", i64, ctypes.c_char_p, i64, pointer),
-                ("dsi_gil", None, *[pointer] * 5),
+                ("dsi_gil", None, pointer, pointer, pointer, pointer, pointer),
             ):
                 function = getattr(lib, name)
                 function.restype, function.argtypes = returns, takes
             api = ctypes.pythonapi
             current, ends = (("PyThreadState_GetUnchecked", "Py_IsFinalizing") if sys.version_info >= (3, 13) else
                              ("_PyThreadState_UncheckedGet", "_Py_IsFinalizing"))
-            lib.dsi_gil(*(ctypes.cast(getattr(api, name), pointer) for name in (
+            lib.dsi_gil(*(ctypes.cast(getattr(api, symbol), pointer) for symbol in (
                 "PyGILState_GetThisThreadState", current, "PyEval_SaveThread", "PyEval_RestoreThread", ends)))
             _library = lib
             _pid = os.getpid()  # last: another thread that looks uses the library from here on
