@@ -212,13 +212,7 @@ func TestEraseAbsentAfterBranches(t *testing.T) {
 				s := x.latest()
 				w.put = func() {
 					w.put = nil
-					other, err := x.store.NewTable(ctx, "ads")
-					x.check(err)
-					_, err = other.Commit(ctx, commit.Change{Operation: "branch", Base: s.Info().Number,
-						Ops: []commit.Operation{
-							commit.SetBranches{{Name: "b", Snapshot: s.Info().Number}},
-						}})
-					x.check(err)
+					x.branch(s)
 				}
 			} else {
 				x.pin(gone, "branch", 0, false)
@@ -301,13 +295,7 @@ func TestEraseHeldMeanwhile(t *testing.T) {
 						x.check(err)
 						return
 					}
-					other, err := x.store.NewTable(ctx, "ads")
-					x.check(err)
-					_, err = other.Commit(ctx, commit.Change{Operation: "branch", Base: s.Info().Number,
-						Ops: []commit.Operation{
-							commit.SetBranches{{Name: "b", Snapshot: s.Info().Number}},
-						}})
-					x.check(err)
+					x.branch(s)
 				}
 				if _, err := Erase(ctx, x.table, what); !errors.Is(err, ErrHeld) ||
 					!strings.Contains(err.Error(), map[string]string{"branch": "branches b",

@@ -147,6 +147,16 @@ func (x *tester) ingest(rows []testRow) {
 	x.check(err)
 }
 
+// branch makes the branch b at a snapshot through a handle of its own, as another process does.
+func (x *tester) branch(s *storage.Snapshot) {
+	x.Helper()
+	other, err := x.store.NewTable(x.Context(), "ads")
+	x.check(err)
+	_, err = other.Commit(x.Context(), commit.Change{Operation: "branch", Base: s.Info().Number,
+		Ops: []commit.Operation{commit.SetBranches{{Name: "b", Snapshot: s.Info().Number}}}})
+	x.check(err)
+}
+
 func (x *tester) latest() *storage.Snapshot {
 	x.Helper()
 	s, err := x.table.Latest(context.Background())
