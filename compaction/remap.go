@@ -9,6 +9,7 @@ import (
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/writer"
 )
 
@@ -118,7 +119,9 @@ type remapped struct {
 
 // discard deletes the objects of its sets, which no commit names. gc deletes those that discard could not delete.
 func (c *remapped) discard(ctx context.Context) {
-	drop := func(r bitmap.Ref) { _ = c.store.Bitmaps().Discard(context.WithoutCancel(ctx), r) }
+	ctx, cancel := object.Cleanup(ctx)
+	defer cancel()
+	drop := func(r bitmap.Ref) { _ = c.store.Bitmaps().Discard(ctx, r) }
 	for _, d := range c.deletes {
 		drop(d.Rows)
 	}

@@ -155,9 +155,7 @@ func (r *runner) attempt(ctx context.Context, j *Job, out *JobReport) error {
 		}
 		return err
 	}
-	for _, d := range c.unused {
-		_ = r.table.Store().Segments().Discard(context.WithoutCancel(ctx), d) // after an error gc deletes it
-	}
+	r.discardSegments(ctx, c.unused)
 	out.Snapshot = made.Info().Number
 	out.Removed, out.Made = len(w.inputs), len(w.result.Segments)
 	out.Duplicates = w.result.Duplicates
@@ -177,12 +175,18 @@ func (r *runner) attempt(ctx context.Context, j *Job, out *JobReport) error {
 }
 
 func (r *runner) discard(ctx context.Context, made []writer.Rewritten) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer cancel()
+	var all []catalog.SegmentDescriptor
 	for _, m := range made {
-		for _, d := range append([]catalog.SegmentDescriptor{m.Data}, m.Layers...) {
-			_ = r.table.Store().Segments().Discard(ctx, d) // after an error gc deletes it
-		}
+		all = append(append(all, m.Data), m.Layers...)
+	}
+	r.discardSegments(ctx, all)
+}
+
+func (r *runner) discardSegments(ctx context.Context, all []catalog.SegmentDescriptor) {
+	ctx, cancel := object.Cleanup(ctx)
+	defer cancel()
+	for _, d := range all {
+		_ = r.table.Store().Segments().Discard(ctx, d) // after an error gc deletes it
 	}
 }
 

@@ -273,6 +273,51 @@ func TestEndedLeasesStayEnded(t *testing.T) {
 	}
 }
 
+// A process that was suspended until its lease had run out and gc had removed it takes another one.
+func TestLeaseAfterASuspension(t *testing.T) {
+	blobs, snap, l := leasedLayout(t)
+	s, err := l.Open(Options{Lease: LeaseOptions{After: 1, For: 400 * time.Millisecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-blobs.put
+	blobs.fail.Store(1) // the renewal after half of the time, which is suspended until it is received
+	k := s.hold.Renewers[0]
+	for !k.HasLease() {
+		runtime.Gosched()
+	}
+	all := leased(t, snap.Table())
+	if len(all) != 1 {
+		t.Fatal(all)
+	}
+	time.Sleep(time.Until(all[0].Until) + 10*time.Millisecond)
+	for info, err := range blobs.List(t.Context(), "", "") {
+		if err == nil && strings.Contains(info.Name, "/leases/") {
+			err = blobs.Delete(t.Context(), info.Name)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if what := <-blobs.put; what != "failed" {
+		t.Fatal(what)
+	}
+	stop := blobs.drain()
+	defer stop()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		all := leased(t, snap.Table())
+		if len(all) == 1 && all[0].Until.After(time.Now()) && k.HasLease() {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("no lease again: %v", all)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A reader that comes after a lease was ended takes one, though the others go on without, and gives it back.
 func TestLeasesAfterAnEndedOne(t *testing.T) {
 	blobs, snap, l := leasedLayout(t)

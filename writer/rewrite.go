@@ -164,7 +164,7 @@ func (r *rewriting) discard(ctx context.Context, made []Rewritten) {
 	for _, m := range made {
 		all = append(append(all, m.Data), m.Layers...)
 	}
-	r.target.Discard(context.WithoutCancel(ctx), all)
+	r.target.Discard(ctx, all)
 }
 
 func (r *rewriting) write(ctx context.Context, out *RewriteResult) error {

@@ -185,7 +185,7 @@ func (w *output) write(ctx context.Context, plan *segmentPlan, p catalog.Partiti
 		return catalog.SegmentDescriptor{}, err
 	}
 	if d.Rows != uint64(plan.rows) {
-		w.target.Discard(context.WithoutCancel(ctx), []catalog.SegmentDescriptor{d})
+		w.target.Discard(ctx, []catalog.SegmentDescriptor{d})
 		return catalog.SegmentDescriptor{}, fmt.Errorf("segment %s has %d rows, want the %d that were planned", d.ID,
 			d.Rows, plan.rows)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
@@ -34,7 +35,7 @@ type SegmentWriter interface {
 type Target interface {
 	NewSegment(ctx context.Context, p catalog.Partition, stripeRows []uint32, profile format.Profile) (SegmentWriter,
 		error)
-	// Discard deletes the objects of segments that were not committed, as far as it can.
+	// Discard deletes the objects of segments that were not committed, as far as it can, even when ctx has ended.
 	Discard(ctx context.Context, segments []catalog.SegmentDescriptor)
 }
 
@@ -64,6 +65,8 @@ func (t tableTarget) NewSegment(ctx context.Context, p catalog.Partition, stripe
 }
 
 func (t tableTarget) Discard(ctx context.Context, segments []catalog.SegmentDescriptor) {
+	ctx, cancel := object.Cleanup(ctx)
+	defer cancel()
 	for _, d := range segments {
 		// gc deletes objects that this could not delete.
 		_ = t.table.Store().Segments().Discard(ctx, d)

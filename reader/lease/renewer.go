@@ -176,15 +176,18 @@ func (k *Renewer) renewed() bool {
 	if k.lease != nil {
 		err = k.lease.Renew(k.ctx, k.lasts)
 		if errors.Is(err, storage.ErrNotFound) {
-			if k.lease.Info().Until.After(time.Now()) {
-				k.taken.Store(false)
+			k.taken.Store(false)
+			// By the wall clock: the monotonic one stands still while the machine is suspended.
+			if k.lease.Info().Until.Round(0).After(time.Now().Round(0)) {
 				return false // ended on purpose: do not take another one
 			}
 			// It ended by itself, because the process was suspended. Take another one, unless it is too late.
-			k.lease = nil
+			k.lease, err = nil, nil
 		}
-	} else if k.lease, err = k.snapshot.Lease(k.ctx, cmp.Or(k.owner, readerOf(os.Getpid())), k.lasts); err == nil {
-		k.taken.Store(true)
+	}
+	if k.lease == nil {
+		k.lease, err = k.snapshot.Lease(k.ctx, cmp.Or(k.owner, readerOf(os.Getpid())), k.lasts)
+		k.taken.Store(err == nil)
 	}
 	if err != nil {
 		k.timer.Reset(k.lasts / 8)

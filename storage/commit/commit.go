@@ -304,9 +304,9 @@ func attempt(ctx context.Context, t *snapshot.Log, base *snapshot.Snapshot, tabl
 			return
 		}
 		// Nobody names these yet. What a failed delete leaves, gc finds.
-		for _, name := range e.made {
-			_ = t.Store.Blobs.Delete(context.WithoutCancel(ctx), name)
-		}
+		ctx, cancel := object.Cleanup(ctx)
+		defer cancel()
+		_ = object.DeleteAll(ctx, t.Store.Blobs, e.made)
 	}()
 	if err := t.Store.Trees.OpenRuns(ctx, base.Manifest.Listing, base.Manifest.Schema); err != nil {
 		return nil, err

@@ -185,7 +185,7 @@ func (l *Lease) Renew(ctx context.Context, d time.Duration) error {
 		l.name, l.until = old, until // whether it holds is not known
 		return errors.Join(fmt.Errorf("lease: %w", err), l.remove(context.WithoutCancel(ctx), made))
 	}
-	l.ended = true
+	l.ended, l.until = true, until // Info says when it would have run out
 	err = fmt.Errorf("lease %s was ended, or ran out: %w", l.name.ID, catalog.ErrNotFound)
 	return errors.Join(err, l.remove(context.WithoutCancel(ctx), made, l.before))
 }

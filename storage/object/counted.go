@@ -139,15 +139,12 @@ func (c *Counted) Delete(ctx context.Context, name string) error {
 	return c.ended.end(opDelete, c.Store.Delete(ctx, name))
 }
 
-// DeleteAll counts a request for each 1,000 names where the store deletes them together, or for as many as it says,
-// else one a name.
+// DeleteAll counts a request for as many names as the store, or one that it wraps, says that it deletes together, else
+// one a name.
 func (c *Counted) DeleteAll(ctx context.Context, names []string) error {
 	requests := int64(len(names))
-	if _, ok := c.Store.(batchDeleter); ok {
-		batch := int64(listPage)
-		if b, ok := c.Store.(interface{ DeletesAtOnce() int }); ok {
-			batch = int64(b.DeletesAtOnce())
-		}
+	if b, ok := As[interface{ DeletesAtOnce() int }](c.Store); ok {
+		batch := int64(b.DeletesAtOnce())
 		requests = (requests + batch - 1) / batch
 	}
 	c.deletes.Add(requests)

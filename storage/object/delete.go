@@ -1,6 +1,18 @@
 package object
 
-import "context"
+import (
+	"context"
+	"time"
+)
+
+// cleanupTime is long enough for the requests of a service that answers.
+const cleanupTime = 30 * time.Second
+
+// Cleanup returns a context for deleting what an operation has made that nobody names. It goes on where ctx has ended,
+// and ends after half a minute: gc finds what is left.
+func Cleanup(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+}
 
 // batchDeleter is a store that deletes many objects by one request.
 type batchDeleter interface {

@@ -210,6 +210,24 @@ func TestCounted(t *testing.T) {
 	}
 }
 
+// batches deletes seven objects a request.
+type batches struct{ object.Store }
+
+func (b batches) DeletesAtOnce() int { return 7 }
+
+// Deletions are counted as the store makes them, which others may wrap.
+func TestCountedDeletes(t *testing.T) {
+	names := strings.Fields(strings.Repeat("a ", 20))
+	for want, s := range map[int64]object.Store{
+		20: object.NewMemory(), 3: batches{object.NewMemory()},
+	} {
+		c := object.NewCounted(object.NewThrottled(s, 1<<40))
+		if err := object.DeleteAll(t.Context(), c, names); err != nil || c.Counts().Deletes != want {
+			t.Errorf("%d requests, want %d: %v", c.Counts().Deletes, want, err)
+		}
+	}
+}
+
 // A Counted says of each kind of request how it ended.
 func TestCountedEndings(t *testing.T) {
 	ctx := t.Context()

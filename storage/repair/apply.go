@@ -10,6 +10,7 @@ import (
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/verify"
 )
 
@@ -61,7 +62,8 @@ func (p *planner) apply(ctx context.Context) error {
 
 // discard deletes what no commit names. What cannot be deleted gc finds.
 func (a *applier) discard(ctx context.Context) {
-	ctx = context.WithoutCancel(ctx)
+	ctx, cancel := object.Cleanup(ctx)
+	defer cancel()
 	for _, d := range a.made {
 		_ = a.s.Segments.Discard(ctx, d)
 	}

@@ -55,10 +55,5 @@ func (s *Store) Discard(ctx context.Context, d catalog.SegmentDescriptor) error 
 		}
 		names = append(names, info.Name)
 	}
-	for _, name := range names {
-		if err := s.Blobs.Delete(ctx, name); err != nil {
-			return err
-		}
-	}
-	return nil
+	return object.DeleteAll(ctx, s.Blobs, names)
 }

@@ -340,11 +340,20 @@ func sameSlots(done []finishedFile, d finishedFile) error {
 
 // deleteObjects deletes what stands alone of files that no segment will have.
 func (w *Writer) deleteObjects(ctx context.Context, first int, done []finishedFile) {
+	var all []string
 	for i, d := range done {
 		if d.file == nil {
-			_ = w.s.Blobs.Delete(context.WithoutCancel(ctx), w.id.ObjectName(names.FileObject, uint64(first+i)))
+			all = append(all, w.id.ObjectName(names.FileObject, uint64(first+i)))
 		}
 	}
+	w.discard(ctx, all)
+}
+
+// discard deletes objects of a segment that there will not be.
+func (w *Writer) discard(ctx context.Context, all []string) {
+	ctx, cancel := object.Cleanup(ctx)
+	defer cancel()
+	_ = object.DeleteAll(ctx, w.s.Blobs, all) // gc finds what is left
 }
 
 // close ends a feature file.
@@ -578,12 +587,14 @@ func (w *Writer) Abort() {
 		w.pack.w.Abort()
 		w.pack = nil
 	}
+	var all []string
 	for _, o := range w.objects {
-		_ = w.s.Blobs.Delete(context.Background(), w.id.ObjectName(o.kind, o.number))
+		all = append(all, w.id.ObjectName(o.kind, o.number))
 	}
 	if w.keysSize > 0 {
-		_ = w.s.Blobs.Delete(context.Background(), w.id.KeysName())
+		all = append(all, w.id.KeysName())
 	}
+	w.discard(context.Background(), all)
 	clear(w.waiting)
 }
 

@@ -112,23 +112,16 @@ func (e *engine) phases(ctx context.Context) error {
 	segments, err := e.write(ctx)
 	at = since(&e.report.Seconds.Write, at)
 	if err != nil {
-		e.discard(ctx, segments)
+		e.target.Discard(ctx, segments)
 		return err
 	}
 	err = e.commit(ctx, segments)
 	since(&e.report.Seconds.Commit, at)
 	if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrDuplicateSource) {
 		// Refused for certain. After any other error the snapshot may be there all the same: its objects stay.
-		e.discard(ctx, segments)
+		e.target.Discard(ctx, segments)
 	}
 	return err
-}
-
-// discard deletes what was written, even when ctx has ended.
-func (e *engine) discard(ctx context.Context, segments []catalog.SegmentDescriptor) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer cancel()
-	e.target.Discard(ctx, segments)
 }
 
 // check finds out what can be known before any work: that there is something to ingest, and that it is new.

@@ -10,6 +10,7 @@ import (
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/usage"
 )
 
@@ -132,8 +133,10 @@ func commitRows(ctx context.Context, table *storage.Table, s *Selection, c *comm
 	defer func() {
 		// After these errors the commit was not made. After any other it may have been: the sets stay.
 		if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrExists) {
+			cleanup, cancel := object.Cleanup(ctx)
+			defer cancel()
 			for _, r := range sets {
-				_ = store.Bitmaps().Discard(context.WithoutCancel(ctx), r) // what stays, gc finds
+				_ = store.Bitmaps().Discard(cleanup, r) // what stays, gc finds
 			}
 		}
 	}()

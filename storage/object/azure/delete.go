@@ -68,6 +68,9 @@ func (s *Store) DeleteAll(ctx context.Context, names []string) error {
 	})
 }
 
+// DeletesAtOnce says how many objects a request of DeleteAll deletes: object.Counted counts requests.
+func (s *Store) DeletesAtOnce() int { return batch }
+
 // deleteBatch deletes objects by one request, and returns those that are to be deleted by themselves.
 func (s *Store) deleteBatch(ctx context.Context, names []string) (left []string, _ error) {
 	b, err := s.client.NewBatchBuilder()

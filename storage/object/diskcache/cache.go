@@ -47,6 +47,7 @@ type Cache struct {
 	broken atomic.Int64 // until when the cache is let alone, Unix nanoseconds
 
 	mu      sync.Mutex // one goroutine changes the index; the lock of its file keeps out other processes
+	left    []key      // of blocks that this process has claimed and could not release; guarded by mu
 	files   sync.Map   // *os.File by number
 	flights sync.Map   // chan struct{} by key: of fetches by this process, closed when they end
 }
@@ -241,9 +242,26 @@ func (c *Cache) change(f func(x *index)) error {
 		c.x.rebuild()
 	}
 	c.x.h.dirty = 1
+	for _, k := range c.left {
+		if block := c.x.find(k); block >= 0 && c.x.entries[block].state() == stateClaimed &&
+			c.x.entries[block].pid == uint32(os.Getpid()) {
+			c.x.drop(block)
+		}
+	}
+	c.left = c.left[:0]
 	f(c.x)
 	c.x.h.dirty = 0
 	return nil
+}
+
+// release is change for f that ends the claim of a block. Where that fails the next change does it: else the block's
+// next readers would wait for it until the claim runs out.
+func (c *Cache) release(k key, f func(x *index)) {
+	if c.change(f) != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.left = append(c.left, k)
+	}
 }
 
 // rest lets the cache alone for a while, after it did not work: every read would try it again.
@@ -473,7 +491,7 @@ func (c *Cache) renew(keys []key, of []claim) (end func()) {
 	timer := time.AfterFunc(every, func() {
 		defer close(ended)
 		for {
-			_ = c.change(func(x *index) { // as put
+			_ = c.change(func(x *index) { // else others take the claims over
 				for i, k := range keys {
 					if of[i].flight == nil {
 						continue
@@ -515,7 +533,7 @@ func alive(pid uint32) bool { return !errors.Is(syscall.Kill(int(pid), 0), sysca
 // writes under the lock: after Clear nothing is written that was fetched before.
 func (c *Cache) put(k key, block int, p []byte) {
 	crcs := checksums(p)
-	_ = c.change(func(x *index) { // a lock that does not work keeps nothing, and that is all
+	c.release(k, func(x *index) {
 		e := &x.entries[block]
 		if e.state() != stateClaimed || e.keyOf() != k {
 			return
@@ -536,7 +554,7 @@ func (c *Cache) put(k key, block int, p []byte) {
 
 // forget drops a block of a key: one that is damaged, or that could not be fetched.
 func (c *Cache) forget(k key, state func(int) bool) {
-	_ = c.change(func(x *index) { // as put
+	c.release(k, func(x *index) {
 		if block := x.find(k); block >= 0 && state(x.entries[block].state()) {
 			x.drop(block)
 		}

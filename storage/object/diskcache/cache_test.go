@@ -488,6 +488,29 @@ func TestDeadClaim(t *testing.T) {
 	must(t, check(NewStore(r, c), objectName(table, 0), mib, 0, 10))
 }
 
+// What was being fetched when the cache was let alone is fetched again, and not waited for.
+func TestClaimsOfABrokenCache(t *testing.T) {
+	r := newRemote(mib, mib)
+	c := openCache(t, t.TempDir(), 32*mib)
+	keys := []key{keyOf(objectName(table, 0), 0), keyOf(objectName(table, 1), 0)}
+	claims, err := c.claims(keys)
+	must(t, err)
+	c.broken.Store(time.Now().Add(time.Hour).UnixNano())
+	c.put(keys[0], claims[0].block, make([]byte, mib))
+	c.forget(keys[1], func(state int) bool { return state == stateClaimed })
+	for _, k := range keys {
+		c.flights.Delete(k)
+	}
+	c.broken.Store(0)
+	begin := time.Now()
+	for i := range keys {
+		must(t, check(NewStore(r, c), objectName(table, i), mib, 0, 10))
+	}
+	if took := time.Since(begin); took > claimed/4 {
+		t.Errorf("took %v", took)
+	}
+}
+
 // A claim stands for as long as its fetch takes, and its process is not stopped.
 func TestLongFetch(t *testing.T) {
 	defer func(d time.Duration) { claimed = d }(claimed)

@@ -275,7 +275,7 @@ func (s *Store) await(ctx context.Context, x piece) (n int, ok bool, err error) 
 
 // fetching reports whether somebody fetches the block of a key.
 func (c *Cache) fetching(k key) (yes bool) {
-	_ = c.change(func(x *index) { // as put
+	_ = c.change(func(x *index) { // where the lock does not work nobody is waited for
 		if block := x.find(k); block >= 0 {
 			e := &x.entries[block]
 			yes = e.state() == stateClaimed && c.owned(k, e)

@@ -19,8 +19,10 @@ import (
 const (
 	// headerTimeout bounds the wait for the first byte of an answer.
 	headerTimeout = 60 * time.Second
-	// callTimeout bounds a request with its answer, but for reads, whose bodies may take their time.
+	// callTimeout bounds a request with its answer, but for reads, whose bodies may take their time. A body that is
+	// sent may take longer by what a line of slowest bytes a second takes.
 	callTimeout = 3 * time.Minute
+	slowest     = 16 << 10
 	// maxAnswer is how many bytes an answer with metadata may have.
 	maxAnswer = 64 << 20
 )
@@ -64,6 +66,15 @@ type request struct {
 	header      http.Header
 	body        [][]byte // its parts; borrowed
 	unsigned    bool     // it carries no token: the URL is enough, and may lead elsewhere
+}
+
+// limit bounds a request with its answer.
+func (r *request) limit() time.Duration {
+	limit := callTimeout
+	for _, part := range r.body {
+		limit += time.Duration(len(part)) * time.Second / slowest
+	}
+	return limit
 }
 
 // once sends a request, and again where the service refuses its token and there may be another. The caller closes the
@@ -149,7 +160,7 @@ func (s *Store) call(ctx context.Context, r *request) (header http.Header, body 
 var errSlow = errors.New("no whole answer")
 
 func (s *Store) callOnce(ctx context.Context, r *request) (http.Header, []byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, errSlow)
+	ctx, cancel := context.WithTimeoutCause(ctx, r.limit(), errSlow)
 	defer cancel()
 	a, err := s.once(ctx, r)
 	if err == nil {
@@ -160,7 +171,7 @@ func (s *Store) callOnce(ctx context.Context, r *request) (http.Header, []byte, 
 		}
 	}
 	if context.Cause(ctx) == errSlow {
-		err = fmt.Errorf("%w in %s", errSlow, callTimeout)
+		err = fmt.Errorf("%w in %s", errSlow, r.limit())
 	}
 	return nil, nil, err
 }

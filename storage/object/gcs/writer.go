@@ -10,15 +10,11 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/object/endpoint"
 	"github.com/dsistore/dsistore/storage/object/remote"
 )
-
-// abortTimeout bounds what Abort waits for the service, which forgets uploads that are left after a week.
-const abortTimeout = 30 * time.Second
 
 // An upload makes an object: see remote.UploadWriter. In parts it is a resumable one, whose chunks are sent in order.
 type upload struct {
@@ -101,7 +97,7 @@ func (u *upload) Complete(ctx context.Context, n int, last []byte) error {
 
 // Abort cancels an upload, so that what it has takes no room.
 func (u *upload) Abort(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
+	ctx, cancel := object.Cleanup(ctx)
 	defer cancel()
 	// It answers 499, and where the upload is gone 404.
 	if a, err := u.s.once(ctx, &request{method: http.MethodDelete, url: u.session, unsigned: true}); err == nil {
@@ -167,12 +163,12 @@ func (u *upload) resume(ctx context.Context, chunk []byte, from, total int64) er
 
 // resumeOnce sends a request of an upload. complete: the object is made; else the service has as many bytes as kept.
 func (s *Store) resumeOnce(ctx context.Context, r *request) (kept int64, complete bool, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, errSlow)
+	ctx, cancel := context.WithTimeoutCause(ctx, r.limit(), errSlow)
 	defer cancel()
 	a, err := s.once(ctx, r)
 	if err != nil {
 		if context.Cause(ctx) == errSlow {
-			err = fmt.Errorf("%w in %s", errSlow, callTimeout)
+			err = fmt.Errorf("%w in %s", errSlow, r.limit())
 		}
 		return 0, false, err
 	}

@@ -177,3 +177,51 @@ func TestRefusals(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// ending is an upload whose context a test ends.
+type ending struct {
+	begin, atOnce func()
+	completed     bool
+}
+
+func (e *ending) Put(context.Context, []byte) error { return nil }
+func (e *ending) Begin(context.Context) error       { e.begin(); return nil }
+func (e *ending) AtOnce() int                       { e.atOnce(); return 4 }
+func (e *ending) Part(ctx context.Context, _ int, _ []byte) error {
+	return ctx.Err()
+}
+func (e *ending) Complete(context.Context, int, []byte) error { e.completed = true; return nil }
+func (e *ending) Abort(context.Context)                       {}
+
+// A context that ends while no part is under way ends the upload: Write returns, and Commit leaves out no part.
+func TestUploadEndsWithItsContext(t *testing.T) {
+	for what, commits := range map[string]bool{"written": false, "committed": true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		asked := 0
+		e := &ending{begin: func() {}, atOnce: func() {}}
+		if commits {
+			e.atOnce = func() {
+				if asked++; asked == 2 { // the first is of Begin, this of the end
+					cancel()
+				}
+			}
+		} else {
+			e.begin = cancel
+		}
+		w, err := NewUploadWriter(ctx, what, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = w.Write(make([]byte, PartBytes+1))
+		if commits {
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = w.Commit(t.Context())
+		}
+		if !errors.Is(err, context.Canceled) || e.completed {
+			t.Errorf("%s: %v, completed: %v", what, err, e.completed)
+		}
+		w.Abort()
+	}
+}

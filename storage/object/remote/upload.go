@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,8 +119,8 @@ func (w *UploadWriter) send() error {
 			return err
 		}
 	}
-	if w.gctx.Err() != nil {
-		return w.group.Wait()
+	if err := w.gctx.Err(); err != nil { // a part's error, or the context has ended
+		return cmp.Or(w.group.Wait(), fmt.Errorf("object %s: %w", w.name, err))
 	}
 	if w.parts == maxParts {
 		return fmt.Errorf("object %s: more than %d bytes", w.name, maxParts*PartBytes)

@@ -62,17 +62,10 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[object.Info,
 // Names asks for pages of 1,000 names.
 func (b *Bucket) Names(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		pages := awss3.NewListObjectsV2Paginator(b.store.client, &awss3.ListObjectsV2Input{
+		for out, err := range b.store.pages(ctx, prefix, &awss3.ListObjectsV2Input{
 			Bucket: &b.store.at.Bucket, Prefix: &prefix, Delimiter: aws.String("/"),
-			EncodingType: escaped,
-		})
-		for pages.HasMorePages() {
-			out, err := pages.NextPage(ctx)
+		}) {
 			if err != nil {
-				yield("", b.store.wrap(ctx, prefix, err))
-				return
-			}
-			if err := unescape(out.EncodingType, keysOf(out)); err != nil {
 				yield("", err)
 				return
 			}

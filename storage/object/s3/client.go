@@ -32,10 +32,6 @@ const headerTimeout = 60 * time.Second
 
 // client returns a client of the service that the options say.
 func client(ctx context.Context, o Options) (*awss3.Client, error) {
-	address, err := o.endpoint()
-	if err != nil {
-		return nil, err
-	}
 	load := []func(*config.LoadOptions) error{
 		config.WithHTTPClient(httpClient()), config.WithLogger(logging.Nop{}),
 	}
@@ -76,9 +72,13 @@ func client(ctx context.Context, o Options) (*awss3.Client, error) {
 	if changing != nil {
 		c.Credentials = changing
 	}
-	elsewhere := address != "" || c.BaseEndpoint != nil
+	// A profile may have an endpoint for S3 alone, which is in no configuration but in the client's.
+	address, err := o.endpoint(awss3.NewFromConfig(c).Options().BaseEndpoint)
+	if err != nil {
+		return nil, err
+	}
 	if c.Region == "" {
-		if !elsewhere {
+		if address == "" {
 			return nil, errors.New("no region: set AWS_REGION, or aws_region of the storage options")
 		}
 		c.Region = "us-east-1"
@@ -86,8 +86,6 @@ func client(ctx context.Context, o Options) (*awss3.Client, error) {
 	return awss3.NewFromConfig(c, func(s *awss3.Options) {
 		if address != "" {
 			s.BaseEndpoint = aws.String(address)
-		}
-		if elsewhere {
 			s.UsePathStyle = !o.VirtualHosted
 			// Other services do not know AWS's newer checksums.
 			s.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired

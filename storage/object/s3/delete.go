@@ -45,6 +45,9 @@ func (s *Store) DeleteAll(ctx context.Context, names []string) error {
 	return s.deleteIDs(ctx, ids)
 }
 
+// DeletesAtOnce says how many objects a request of DeleteAll deletes: object.Counted counts requests.
+func (s *Store) DeletesAtOnce() int { return batch }
+
 // deleteIDs deletes objects, or versions of them.
 func (s *Store) deleteIDs(ctx context.Context, ids []types.ObjectIdentifier) error {
 	n := (len(ids) + batch - 1) / batch
@@ -199,7 +202,7 @@ func (s *Store) RemoveVersions(ctx context.Context, prefix string, match func(st
 		n, bytes = n+int64(len(old)), bytes+size
 		more, next := aws.ToBool(page.IsTruncated), aws.ToString(page.NextKeyMarker)
 		if more && next == "" {
-			return n, bytes, fmt.Errorf("versions of %s: the service does not say where the next page begins", prefix)
+			return n, bytes, noNextPage("versions of " + prefix)
 		}
 		var past, open []types.ObjectIdentifier
 		for _, m := range marks {

@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -323,5 +325,79 @@ func TestReadWholeOfNonsense(t *testing.T) {
 	must(t, err)
 	if _, _, err := object.ReadWhole(t.Context(), s, "x", 10); err == nil {
 		t.Error("10 bytes of 5")
+	}
+}
+
+// A service that knows only the first version of ListObjects gives no token of the next page.
+func TestPageWithoutNext(t *testing.T) {
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		of := "ListBucketResult"
+		if r.URL.Query().Has("uploads") {
+			of = "ListMultipartUploadsResult"
+		}
+		fmt.Fprintf(w, "<%s><IsTruncated>true</IsTruncated></%[1]s>", of)
+	}))
+	t.Cleanup(server.Close)
+	options := map[string]string{"aws_endpoint": server.URL, "aws_access_key_id": "a", "aws_secret_access_key": "b"}
+	s, err := object.OpenWith("s3://"+bucket+"/old", options)
+	must(t, err)
+	b, err := object.OpenBucket("s3", bucket, options)
+	must(t, err)
+	for what, list := range map[string]func() error{
+		"objects": func() (err error) {
+			for _, err = range s.List(t.Context(), "", "") {
+			}
+			return err
+		},
+		"names": func() (err error) {
+			for _, err = range b.Names(t.Context(), "") {
+			}
+			return err
+		},
+		"uploads": func() error {
+			u, _ := object.As[object.Unfinished](s)
+			_, err := u.Temporary(t.Context())
+			return err
+		},
+	} {
+		asked.Store(0)
+		err := list()
+		if err == nil || !strings.Contains(err.Error(), "where the next page begins") || asked.Load() != 1 {
+			t.Errorf("%s: %v, after %d requests", what, err, asked.Load())
+		}
+	}
+}
+
+// An endpoint for S3 alone, of a profile, is one: no region, no bucket in the host's name, and TLS.
+func TestEndpointOfAProfile(t *testing.T) {
+	server := objectserver.StartS3(t, bucket)
+	config := filepath.Join(t.TempDir(), "config")
+	for _, c := range []struct{ endpoint, refused string }{
+		{server.Endpoint, ""}, {"http://192.0.2.1:9000", "aws_allow_http"},
+	} {
+		must(t, os.WriteFile(config, fmt.Appendf(nil, "[profile here]\nservices = local\n[services local]\ns3 =\n"+
+			"  endpoint_url = %s\n", c.endpoint), 0o600))
+		for name, value := range map[string]string{
+			"AWS_CONFIG_FILE": config, "AWS_PROFILE": "here", "AWS_REGION": "", "AWS_DEFAULT_REGION": "",
+			"AWS_ENDPOINT_URL_S3": "", "AWS_ENDPOINT_URL": "", "AWS_ENDPOINT": "",
+		} {
+			t.Setenv(name, value)
+		}
+		options := server.Options()
+		delete(options, "aws_endpoint")
+		delete(options, "aws_region")
+		s, err := object.OpenWith("s3://"+bucket+"/profile", options)
+		switch {
+		case c.refused != "":
+			if err == nil || !strings.Contains(err.Error(), c.refused) {
+				t.Errorf("%s: %v", c.endpoint, err)
+			}
+		case err != nil:
+			t.Error(err)
+		default:
+			must(t, s.PutIfAbsent(t.Context(), "a", []byte("x")))
+		}
 	}
 }

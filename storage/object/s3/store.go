@@ -217,7 +217,7 @@ func (s *Store) First(ctx context.Context, prefix, startAfter string) (object.In
 func (s *Store) list(ctx context.Context, prefix, startAfter string, page int32) iter.Seq2[object.Info, error] {
 	return func(yield func(object.Info, error) bool) {
 		ask := &awss3.ListObjectsV2Input{
-			Bucket: &s.at.Bucket, Prefix: aws.String(s.at.Prefix + prefix), EncodingType: escaped,
+			Bucket: &s.at.Bucket, Prefix: aws.String(s.at.Prefix + prefix),
 		}
 		if startAfter != "" {
 			ask.StartAfter = aws.String(s.at.Prefix + startAfter)
@@ -225,17 +225,12 @@ func (s *Store) list(ctx context.Context, prefix, startAfter string, page int32)
 		if page > 0 {
 			ask.MaxKeys = &page
 		}
-		for {
-			out, err := s.client.ListObjectsV2(ctx, ask)
+		for page, err := range s.pages(ctx, prefix, ask) {
 			if err != nil {
-				yield(object.Info{}, s.wrap(ctx, prefix, err))
-				return
-			}
-			if err := unescape(out.EncodingType, keysOf(out)); err != nil {
 				yield(object.Info{}, err)
 				return
 			}
-			for _, o := range out.Contents {
+			for _, o := range page.Contents {
 				info := object.Info{
 					Name: strings.TrimPrefix(aws.ToString(o.Key), s.at.Prefix), Size: aws.ToInt64(o.Size),
 					ModTime: seconds(o.LastModified), Version: aws.ToString(o.ETag),
@@ -244,12 +239,42 @@ func (s *Store) list(ctx context.Context, prefix, startAfter string, page int32)
 					return
 				}
 			}
-			if !aws.ToBool(out.IsTruncated) {
-				return
-			}
-			ask.ContinuationToken, ask.MaxKeys = out.NextContinuationToken, nil
 		}
 	}
+}
+
+// pages asks for the pages of a listing, whose keys it unescapes. After the first they are as large as the service
+// makes them.
+func (s *Store) pages(ctx context.Context, what string,
+	ask *awss3.ListObjectsV2Input) iter.Seq2[*awss3.ListObjectsV2Output, error] {
+	return func(yield func(*awss3.ListObjectsV2Output, error) bool) {
+		ask.EncodingType = escaped
+		for {
+			page, err := s.client.ListObjectsV2(ctx, ask)
+			if err != nil {
+				err = s.wrap(ctx, what, err)
+			} else {
+				err = unescape(page.EncodingType, keysOf(page))
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(page, nil) || !aws.ToBool(page.IsTruncated) {
+				return
+			}
+			if aws.ToString(page.NextContinuationToken) == "" { // it knows the first version of ListObjects alone
+				yield(nil, noNextPage(what))
+				return
+			}
+			ask.ContinuationToken, ask.MaxKeys = page.NextContinuationToken, nil
+		}
+	}
+}
+
+// noNextPage is the error of a page that is not the last and has no mark of the next: it would be asked for for ever.
+func noNextPage(what string) error {
+	return fmt.Errorf("listing of %s: the service does not say where the next page begins", what)
 }
 
 // keysOf returns the keys of a page, and the prefixes of others.

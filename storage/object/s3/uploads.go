@@ -47,6 +47,9 @@ func (s *Store) Temporary(ctx context.Context) ([]object.Info, error) {
 		if !aws.ToBool(page.IsTruncated) {
 			return out, nil
 		}
+		if aws.ToString(page.NextKeyMarker) == "" {
+			return nil, noNextPage("uploads")
+		}
 		ask.KeyMarker, ask.UploadIdMarker = page.NextKeyMarker, page.NextUploadIdMarker
 	}
 }

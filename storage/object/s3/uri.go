@@ -119,13 +119,17 @@ func ParseOptions(given map[string]string) (Options, error) {
 	return o, err
 }
 
-// endpoint returns the URL of the service, or "" for AWS's.
-func (o *Options) endpoint() (string, error) {
+// endpoint returns the URL of the service, or "" for AWS's. configured is what the SDK has found in the environment and
+// the profile, or nil.
+func (o *Options) endpoint(configured *string) (string, error) {
 	endpoint := o.Endpoint
 	for _, name := range []string{"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"} {
 		if endpoint == "" {
 			endpoint = os.Getenv(name)
 		}
+	}
+	if endpoint == "" && configured != nil {
+		endpoint = *configured
 	}
 	if endpoint == "" {
 		return "", nil

@@ -3,6 +3,8 @@ package s3
 import (
 	"strings"
 	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
 func TestURIs(t *testing.T) {
@@ -69,18 +71,24 @@ func TestEndpoints(t *testing.T) {
 		{Options{Endpoint: "minio.example:9000"}, ""},
 		{Options{Endpoint: "https://u:hush@minio.example"}, ""},
 	} {
-		got, err := c.o.endpoint()
+		got, err := c.o.endpoint(nil)
 		if got != c.want || (err == nil) != (c.want != "") || err != nil && strings.Contains(err.Error(), "hush") {
 			t.Errorf("%+v: %q, %v", c.o, got, err)
 		}
 	}
+	if got, err := (&Options{}).endpoint(aws.String("http://minio.example")); err == nil {
+		t.Errorf("of a profile, without TLS: %q", got)
+	}
+	if got, err := (&Options{}).endpoint(aws.String("https://last")); got != "https://last" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
 	t.Setenv("AWS_ENDPOINT", "https://third")
 	t.Setenv("AWS_ENDPOINT_URL", "https://second")
-	if got, err := (&Options{}).endpoint(); got != "https://second" || err != nil {
+	if got, err := (&Options{}).endpoint(aws.String("https://last")); got != "https://second" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
 	t.Setenv("AWS_ENDPOINT_URL_S3", "https://first")
-	if got, err := (&Options{}).endpoint(); got != "https://first" || err != nil {
+	if got, err := (&Options{}).endpoint(aws.String("https://last")); got != "https://first" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
 }

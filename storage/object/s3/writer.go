@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"sync"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
@@ -15,9 +14,6 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/object/remote"
 )
-
-// abortTimeout bounds what Abort waits for the service; gc ends uploads that are left.
-const abortTimeout = 30 * time.Second
 
 // An upload makes an object: see remote.UploadWriter.
 type upload struct {
@@ -120,7 +116,7 @@ func (u *upload) Complete(ctx context.Context, n int, _ []byte) error {
 
 // Abort ends the upload, so that its parts take no room.
 func (u *upload) Abort(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
+	ctx, cancel := object.Cleanup(ctx)
 	defer cancel()
 	_, _ = u.s.client.AbortMultipartUpload(ctx, &awss3.AbortMultipartUploadInput{
 		Bucket: &u.s.at.Bucket, Key: u.key, UploadId: u.of,
