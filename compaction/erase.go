@@ -18,6 +18,7 @@ import (
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/snapshot"
 )
 
 // An Erasure selects the rows to erase, by a filter or by keys, and says how.
@@ -72,9 +73,9 @@ type EraseReport struct {
 	Seconds      float64 `json:"seconds"`
 }
 
-// eraseOperation is the operation of snapshots by which Erase deletes and rewrites rows: while one has not expired, the
-// erasure may not be finished. Commits that only drop branches are dropOperation's, as those of dsi branch drop: they
-// leave nothing to continue.
+// eraseOperation is the operation of snapshots by which Erase deletes and rewrites rows. While one has not expired, and
+// none of gc.Erased came after it, the erasure may not be finished. Commits that only drop branches are
+// dropOperation's, as those of dsi branch drop: they leave nothing to continue.
 const (
 	eraseOperation = "erase"
 	dropOperation  = "branch"
@@ -137,6 +138,7 @@ type eraser struct {
 	// not expired may have the rows. uncollected: an expired snapshot may have the rows, and its data is still there.
 	unfinished, history, uncollected bool
 
+	own         map[uint64]bool            // the numbers of the snapshots that this erasure has made
 	contents    map[string]segmentContents // by segment, of those examined so far
 	snapshotHas map[uint64]bool            // by snapshot: whether it may have the rows
 }
@@ -166,9 +168,12 @@ func (e *eraser) run(ctx context.Context) error {
 	}
 	// Whether deleted data is kept must be known. If that may not be asked, it is better to fail before the work.
 	if v, ok := object.As[object.Versioned](e.store.Blobs()); ok {
-		if _, err := v.KeepsVersions(ctx); err != nil {
+		keeps, err := v.KeepsVersions(ctx)
+		if err != nil {
 			return err
 		}
+		// What gc has deleted, of snapshots that are gone, is kept there: nobody can say whether it had the rows.
+		e.uncollected = e.uncollected || keeps
 	}
 	if err := e.delete(ctx, held); err != nil {
 		return err
@@ -190,7 +195,7 @@ func (e *eraser) find(ctx context.Context) (err error) {
 	if e.all, err = e.snap.Segments(ctx, nil); err != nil {
 		return err
 	}
-	e.live, e.affected = map[string]*roaring.Bitmap{}, map[string]bool{}
+	e.live, e.affected, e.own = map[string]*roaring.Bitmap{}, map[string]bool{}, map[uint64]bool{}
 	if e.what.Keys != nil {
 		if err := e.plainKey(ctx, e.what.Keys.feature); err != nil {
 			return err
@@ -245,9 +250,12 @@ func (e *eraser) resume(ctx context.Context) error {
 	}
 	oldest := e.snap.Info().Oldest
 	for _, i := range infos {
-		if i.Operation == eraseOperation && i.Number >= oldest {
-			e.uncollected = true
-			e.unfinished = e.unfinished || i.Number > max(oldest, 1)
+		switch {
+		case i.Number < oldest:
+		case i.Operation == eraseOperation:
+			e.uncollected, e.unfinished = true, true
+		case i.Operation == gc.Erased:
+			e.unfinished = false
 		}
 	}
 	if !e.unfinished {
@@ -454,14 +462,16 @@ func (e *eraser) delete(ctx context.Context, branches []string) error {
 		Ops: []commit.Operation{commit.DropBranches(branches), deletes},
 	})
 	if errors.Is(err, storage.ErrConflict) {
+		cleanup, cancel := object.Cleanup(ctx)
+		defer cancel()
 		for _, d := range deletes {
-			_ = e.store.Bitmaps().Discard(context.WithoutCancel(ctx), d.Rows)
+			_ = e.store.Bitmaps().Discard(cleanup, d.Rows)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	e.out.Snapshot = s.Info().Number
+	e.out.Snapshot, e.own[s.Info().Number] = s.Info().Number, true
 	e.out.Branches = append(e.out.Branches, branches...)
 	return nil
 }
@@ -514,6 +524,7 @@ func (e *eraser) rewriteSome(ctx context.Context, opts Options) (left bool, err 
 	all.Jobs = append(all.Jobs, r.Jobs...)
 	e.out.Snapshot = max(e.out.Snapshot, r.Snapshot)
 	for _, j := range r.Jobs {
+		e.own[j.Snapshot] = true
 		e.out.BytesMade += j.BytesOut + j.LayersOut
 		left = left || j.LeftOut != ""
 	}
@@ -536,8 +547,11 @@ func (e *eraser) moved(ctx context.Context) (ids []string, err error) {
 		return nil, err
 	}
 	for i, d := range segments {
+		if deleted[i].IsEmpty() {
+			continue
+		}
 		known := slices.ContainsFunc(e.all, func(o catalog.SegmentDescriptor) bool { return o.ID == d.ID })
-		if !deleted[i].IsEmpty() && (!known || e.affected[d.ID]) {
+		if !known || e.affected[d.ID] {
 			ids = append(ids, d.ID)
 		}
 	}
@@ -565,8 +579,14 @@ func (e *eraser) expire(ctx context.Context) error {
 
 // endHistory expires all snapshots before newest, and returns the snapshot that this commit made.
 func (e *eraser) endHistory(ctx context.Context, newest *storage.Snapshot) (*storage.Snapshot, error) {
+	operation := gc.Erased
+	if others, err := e.othersErase(ctx, newest.Info().Number); err != nil {
+		return nil, err
+	} else if others { // what they have not rewritten yet the next erasure does, if they stop
+		operation = gc.Expired
+	}
 	// Commits of others since then may stay: compactions write no deleted rows.
-	s, err := e.table.Commit(ctx, commit.Change{Operation: "expire", Base: newest.Info().Number,
+	s, err := e.table.Commit(ctx, commit.Change{Operation: operation, Base: newest.Info().Number,
 		Ops: []commit.Operation{commit.ExpireBelow(newest.Info().Number)}})
 	if err != nil {
 		return nil, err
@@ -576,6 +596,22 @@ func (e *eraser) endHistory(ctx context.Context, newest *storage.Snapshot) (*sto
 	}
 	e.out.Snapshot = s.Info().Number
 	return s, nil
+}
+
+// othersErase reports whether another erasure has committed something since this one began, up to snapshot last.
+func (e *eraser) othersErase(ctx context.Context, last uint64) (bool, error) {
+	first := e.snap.Info().Number + 1
+	all := true
+	for n := first; n <= last; n++ {
+		all = all && e.own[n]
+	}
+	if all {
+		return false, nil
+	}
+	infos, err := e.table.Snapshots(ctx)
+	return slices.ContainsFunc(infos, func(i snapshot.Info) bool {
+		return i.Operation == eraseOperation && i.Number >= first && i.Number <= last && !e.own[i.Number]
+	}), err
 }
 
 // countUnnamed counts the objects of segments and runs that gc would delete now or later. An error, for instance

@@ -67,6 +67,14 @@ func (e *eraser) lookAtSnapshot(ctx context.Context, s *storage.Snapshot) (bool,
 		}
 		gone[d.ID] = t == isPurged
 	}
+	if e.what.Keys != nil { // who opens the snapshot reads the definitions of its sample lists
+		lists, err := s.SampleLists(ctx)
+		if err != nil || slices.ContainsFunc(lists, func(l catalog.SampleList) bool {
+			return e.what.Keys.named(l.Definition)
+		}) {
+			return true, err
+		}
+	}
 	overlays, err := s.Overlays(ctx)
 	if err != nil {
 		return false, err

@@ -233,6 +233,16 @@ func TestEraseSaysWhatIsLeft(t *testing.T) {
 	x.commit(x.latest(), commit.Change{Ops: []commit.Operation{commit.DropLists{"people"}}})
 	_, err = Erase(ctx, x.table, Erasure{Keys: keys, Compact: x.options()})
 	x.check(err)
+	// Nor has a snapshot it that has not expired.
+	for n := x.latest().Info().Oldest; n <= x.latest().Info().Number; n++ {
+		s, err := x.table.At(ctx, n)
+		x.check(err)
+		lists, err := s.SampleLists(ctx)
+		x.check(err)
+		if slices.ContainsFunc(lists, func(l catalog.SampleList) bool { return l.Name == "people" }) {
+			t.Errorf("snapshot %d has the sample list", n)
+		}
+	}
 	if _, err = x.store.GC(ctx, gc.Options{NoWait: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -355,6 +365,31 @@ func TestEraseResumes(t *testing.T) {
 				break
 			}
 		}
+	}
+}
+
+// TestEraseGoesOnAfterExpiry: an erasure that stopped is gone on with by the next one, of other rows, though everything
+// before it has expired meanwhile; one that ended is not.
+func TestEraseGoesOnAfterExpiry(t *testing.T) {
+	ctx := t.Context()
+	x := erasable(t, object.NewMemory(), 4)
+	x.deleteBy(eraseOperation, x.people("person-0005")) // and it is killed
+	_, err := x.table.Expire(ctx, gc.ExpireOptions{KeepLast: 1})
+	x.check(err)
+	_, err = Erase(ctx, x.table, Erasure{Keys: sessionKeys(x, "person-0006"), Compact: x.options()})
+	x.check(err)
+	x.forget(func(r testRow) bool { return r.Session == "person-0006" })
+	_, err = x.store.GC(ctx, gc.Options{NoWait: true})
+	x.check(err)
+	for _, key := range []string{"person-0005", "person-0006"} {
+		if left := x.holdsBytes(key); len(left) > 0 {
+			t.Errorf("%s: left in %v", key, left)
+		}
+	}
+	x.verify("gone on with")
+	r, err := Erase(ctx, x.table, Erasure{Keys: sessionKeys(x, "nobody"), Compact: x.options()})
+	if err != nil || r.Segments > 0 || len(r.Expired) > 0 {
+		t.Errorf("it goes on with what has ended: %+v, %v", r, err)
 	}
 }
 

@@ -46,10 +46,11 @@ func testEraseVersions(t *testing.T, server versioned, uri string, options map[s
 	x.check(err)
 	_, err = x.store.GC(t.Context(), gc.Options{NoWait: true})
 	x.check(err)
+	person := "person-0003"
 	having := func() (latest, old int) {
 		for _, v := range server.Versions(t, "kept") {
 			switch {
-			case v.Mark || !strings.Contains(string(server.Bytes(t, "kept", v)), "person-0003"):
+			case v.Mark || !strings.Contains(string(server.Bytes(t, "kept", v)), person):
 			case v.Latest:
 				latest++
 			default:
@@ -77,4 +78,22 @@ func testEraseVersions(t *testing.T, server versioned, uri string, options map[s
 		t.Errorf("%d objects and %d older versions have it: %+v", latest, old, r)
 	}
 	x.verify("erased")
+
+	// Nor of rows of which the table had nothing left.
+	x.delete(x.people("person-0004"))
+	again.DeletedShare = 1e-9
+	x.compact(again)
+	_, err = x.table.Expire(t.Context(), gc.ExpireOptions{KeepLast: 1})
+	x.check(err)
+	_, err = x.store.GC(t.Context(), gc.Options{NoWait: true})
+	x.check(err)
+	person = "person-0004"
+	if _, old := having(); old == 0 {
+		t.Fatal("no version has the key: the test would see nothing")
+	}
+	r, err = Erase(t.Context(), x.table, Erasure{Keys: sessionKeys(x, person), Compact: x.options()})
+	x.check(err)
+	if latest, old := having(); latest+old > 0 || r.Versions == 0 {
+		t.Errorf("%d objects and %d older versions have it: %+v", latest, old, r)
+	}
 }

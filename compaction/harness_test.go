@@ -1,6 +1,7 @@
 package compaction
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -437,7 +438,7 @@ func (x *tester) some(n int) []int64 {
 // commit commits a change made against the newest snapshot.
 func (x *tester) commit(s *storage.Snapshot, c commit.Change) {
 	x.Helper()
-	c.Operation, c.Base = "test", s.Info().Number
+	c.Operation, c.Base = cmp.Or(c.Operation, "test"), s.Info().Number
 	_, err := x.table.Commit(context.Background(), c)
 	x.check(err)
 }
@@ -464,9 +465,15 @@ func (x *tester) put(d catalog.SegmentDescriptor, rows *roaring.Bitmap) bitmap.R
 
 func (x *tester) delete(ids []int64) {
 	x.Helper()
+	x.deleteBy("", ids)
+}
+
+// deleteBy is delete by a commit of an operation.
+func (x *tester) deleteBy(operation string, ids []int64) {
+	x.Helper()
 	s := x.latest()
 	sets := bySegment(ids, x.where(s))
-	var c commit.Change
+	c := commit.Change{Operation: operation}
 	for _, d := range x.segments(s) {
 		if sets[d.ID] != nil {
 			c.Set(append(commit.Op[commit.DeleteRows](&c),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -244,8 +245,9 @@ func (e *eraser) searchObject(ctx context.Context, keys *byteKeys, info object.I
 	for at := int64(0); at < info.Size; at += searchBlock {
 		// A block is read with the next keys.most bytes, because a key may start in it and end after it.
 		p := buf[:min(int64(len(buf)), info.Size-at)]
-		if err := e.store.Blobs().ReadAt(ctx, info.Name, p, at); errors.Is(err, object.ErrNotFound) {
-			break // deleted meanwhile, such as a lease or a usage record
+		if err := e.store.Blobs().ReadAt(ctx, info.Name, p, at); errors.Is(err, object.ErrNotFound) ||
+			errors.Is(err, io.ErrUnexpectedEOF) {
+			break // deleted meanwhile, such as a lease or a usage record, or truncated, as gc does to a snapshot
 		} else if err != nil {
 			return part, err
 		}

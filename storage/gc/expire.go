@@ -12,8 +12,13 @@ import (
 	"github.com/dsistore/dsistore/storage/snapshot"
 )
 
-// expireOperation is the operation of the snapshots that Expire makes. They have the rows of those before them.
-const expireOperation = "expire"
+// Expired is the operation of the snapshots that Expire makes. They have the rows of those before them.
+// The operations of snapshots after which older ones have expired: of Expire, and of an erasure that is finished but
+// for purging.
+const (
+	Expired = "expire"
+	Erased  = "erased"
+)
 
 // ExpireOptions say which snapshots stay: those that either of the first two keeps, and always the newest.
 type ExpireOptions struct {
@@ -88,7 +93,7 @@ func Expire(ctx context.Context, t *snapshot.Log, opts ExpireOptions) (*ExpireRe
 		r.Expired = append(r.Expired, n)
 	}
 	if len(r.Expired) > 0 && !opts.DryRun {
-		s, err := commit.Run(ctx, t, commit.Change{Operation: expireOperation, Base: last,
+		s, err := commit.Run(ctx, t, commit.Change{Operation: Expired, Base: last,
 			Ops: []commit.Operation{commit.ExpireBelow(oldest)}})
 		if err != nil {
 			return nil, err
@@ -102,7 +107,7 @@ func Expire(ctx context.Context, t *snapshot.Log, opts ExpireOptions) (*ExpireRe
 // isMaintenance reports whether an operation's snapshots have the rows of those before them, and are made again and
 // again.
 func isMaintenance(operation string) bool {
-	return operation == expireOperation || operation == Operation
+	return operation == Expired || operation == Erased || operation == Operation
 }
 
 // keepLast returns the lowest of the n newest snapshots from first to last that no Expire or GC made, first where there

@@ -300,8 +300,8 @@ func (p *planner) findLayers(ctx context.Context) error {
 		o := &x.overlays[i]
 		read := map[catalog.FeatureID]catalog.Feature{}
 		for _, f := range o.Features {
-			if o.Merged != 0 {
-				f.Status = x.features[f.ID].Status // the overlay's says nothing
+			if of, ok := x.features[f.ID]; ok {
+				f.Status = of.Status // the overlay's says nothing
 			}
 			read[f.ID] = f
 		}
@@ -325,13 +325,43 @@ func (p *planner) findLayers(ctx context.Context) error {
 			if r == nil && covered == nil {
 				return nil
 			}
-			return p.layer(ctx, o, l, r, covered, read)
+			under, err := p.underOthers(ctx, i, l.Segment, read)
+			if err != nil {
+				return err
+			}
+			return p.layer(ctx, o, l, r, covered, under)
 		})
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// underOthers returns those of the features of overlay i that are read over a segment: not those that a later merged
+// overlay replaces in all of its rows, if this one is merged too. Keys count always, as for readOf.
+func (p *planner) underOthers(ctx context.Context, i int, id string,
+	read map[catalog.FeatureID]catalog.Feature) (map[catalog.FeatureID]catalog.Feature, error) {
+	x := &p.segments
+	at := slices.IndexFunc(x.all, func(d catalog.SegmentDescriptor) bool { return d.ID == id })
+	if at < 0 || x.overlays[i].Merged == 0 {
+		return read, nil
+	}
+	layers, err := p.base.OverlaySegments(ctx, x.overlays, x.all[at])
+	if err != nil {
+		return nil, err
+	}
+	out := maps.Clone(read)
+	for k, l := range layers[0] {
+		if o := x.overlays[k]; l != nil && l.All && o.Merged > x.overlays[i].Merged {
+			for _, f := range o.Features {
+				if !out[f.ID].Role.IsKey() {
+					delete(out, f.ID)
+				}
+			}
+		}
+	}
+	return out, nil
 }
 
 // layer decides what becomes of a layer.

@@ -37,6 +37,8 @@ type History struct {
 	broken  map[names.ID]bool // those of runs that could not be read, or not all of them
 	hiding  []names.ID        // those of broken that the snapshot before has
 	Before  uint64            // the snapshot that was walked last
+
+	beforeCommit names.ID
 }
 
 // Walk visits the snapshots from to to, both included, and reads many of them at a time. Runs that an earlier walk
@@ -100,7 +102,7 @@ func (h *History) visit(ctx context.Context, n uint64, s *Snapshot, err error) e
 			return slices.ContainsFunc(t.Runs, func(r lsm.Run) bool { return r.ID == id })
 		})
 	}
-	whole := h.Before == 0 || h.Before+1 != n ||
+	whole := h.Before == 0 || h.Before+1 != n || s.Manifest.Parent != h.beforeCommit || // a repair may go back
 		slices.ContainsFunc(h.hiding, func(id names.ID) bool { return !has(id) })
 	for _, t := range trees {
 		if err := h.tree(ctx, s, t, !whole); err != nil {
@@ -112,7 +114,7 @@ func (h *History) visit(ctx context.Context, n uint64, s *Snapshot, err error) e
 			}
 		}
 	}
-	h.Before, h.hiding = n, h.hiding[:0]
+	h.Before, h.beforeCommit, h.hiding = n, s.Manifest.Commit, h.hiding[:0]
 	for id := range h.broken {
 		if has(id) {
 			h.hiding = append(h.hiding, id)

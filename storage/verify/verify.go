@@ -171,6 +171,7 @@ func (v *verifier) table(ctx context.Context, t *snapshot.Log) error {
 			return err
 		}
 	}
+	before = nil                          // what is held may be of a history that a repair has left
 	begin, next := must.first, must.first // those from begin to before next are there
 	walk := func() error {
 		if begin == next {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/snapshot"
 )
 
@@ -14,7 +15,8 @@ import (
 const maxOpened = 256
 
 // keepsAll are the operations that remove no segment and no layer.
-var keepsAll = map[string]bool{"ingest": true, "delete": true, "samples": true, "features": true, "expire": true}
+var keepsAll = map[string]bool{"ingest": true, "delete": true, "samples": true, "features": true, gc.Expired: true,
+	gc.Erased: true}
 
 // holders finds out which segments and layers the newest snapshot, older ones, branches and leases have.
 type holders struct {
