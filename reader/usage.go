@@ -62,7 +62,7 @@ func (l *Layout) record(o *UsageOptions, stats *metering.Counters) *usage.Sessio
 
 // recordFilters records what the filters of a layout read, for a layout that is used only to count and list rows.
 func (l *Layout) recordFilters(o UsageOptions) {
-	if !l.filters.read() {
+	if len(l.filters.features) == 0 {
 		return
 	}
 	o.Purpose = cmp.Or(o.Purpose, usage.PurposeCount)
@@ -82,7 +82,8 @@ func (x *usageSource) Features() []usage.Feature { return x.layout.counted.featu
 func (x *usageSource) Counters() (usage.Counters, bool) {
 	now := x.stats.Usage()
 	out := now.Since(&x.before)
-	filters := x.filters && x.layout.filters.read()
+	// Also where statistics decided all, and nothing was read: who uses a feature so needs it.
+	filters := x.filters && len(x.layout.filters.features) > 0
 	if !filters && out.Rows|out.Batches|out.Requests|out.BytesRead() == 0 {
 		return usage.Counters{}, false
 	}
@@ -136,9 +137,6 @@ type filterReads struct {
 	reads    usage.Counters
 	taken    atomic.Bool
 }
-
-// read reports whether the filters read anything.
-func (f *filterReads) read() bool { return f.reads.Requests|f.reads.BytesRead() != 0 }
 
 // add adds the reads of a filter executor.
 func (f *filterReads) add(v *filterExecutor) {

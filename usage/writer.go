@@ -108,7 +108,7 @@ func (w *Writer) add(r *Record) {
 	}
 	d := dayOf(r.End)
 	f := w.files[d]
-	if f != nil && age(f.begun) > nextID {
+	if f != nil && age(f.begun) > nextID && (!f.unwritten || age(f.begun) > oneID) {
 		if f.unwritten { // it could not be written all the while
 			totals.lost.Add(uint64(len(f.sums)))
 		}

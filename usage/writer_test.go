@@ -265,6 +265,27 @@ func TestWriterIsBounded(t *testing.T) {
 
 // Open readers are written every interval, closed ones soon after; what comes after half an hour goes under another id,
 // and a Writer that has nothing to do for that long is forgotten.
+// What is folded into records all the while, as each reader has a filter of its own, is written before their id is too
+// old.
+func TestManyFilters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := tableIn(t, object.NewMemory())
+		const readers = 2 * 60 * 60
+		for i := range uint64(readers) {
+			r := newReading(2)
+			s := Begin(table, Key{Job: "serve", Filter: i + 1}, 1, r)
+			r.read(1)
+			s.End()
+			time.Sleep(500 * time.Millisecond)
+		}
+		time.Sleep(2 * betweenWrites)
+		synctest.Wait()
+		equal(t, load(t, table).Total.Readers, readers)
+		equal(t, load(t, table).Total.Rows, readers)
+		time.Sleep(2 * oneID)
+	})
+}
+
 func TestBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := object.NewMemory()

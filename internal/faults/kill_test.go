@@ -77,7 +77,7 @@ func TestKilledAtRequests(t *testing.T) {
 			continue
 		}
 		t.Run(s.name, func(t *testing.T) {
-			k := &kills{service: s.start(t), name: s.name, dir: t.TempDir(), rows: map[string][]row{}}
+			k := &kills{start: s.start, name: s.name, dir: t.TempDir(), rows: map[string][]row{}}
 			k.dump(t, "A", 0, 300, 30)
 			if *allRequests {
 				k.dump(t, "B", 1000, 110, 83<<10) // more than 8 MiB, which are uploaded in parts
@@ -94,6 +94,7 @@ func TestKilledAtRequests(t *testing.T) {
 
 // kills are those of one service.
 type kills struct {
+	start func(t *testing.T) *service
 	*service
 	name string
 	dir  string
@@ -137,13 +138,23 @@ func (k *kills) args(text, store string) []string {
 	return args
 }
 
+// killsOfServer is how many times operations are killed before the next server is started: Azurite keeps in memory what
+// was deleted, and answers nothing any more after some thirty first ingests.
+const killsOfServer = 20
+
+// A kill is just before or just after a request.
+type kill struct {
+	at    int
+	after bool
+}
+
 // all kills an operation at its requests.
 func (k *kills) all(t *testing.T, o killedOperation) {
-	base := k.store()
-	for _, args := range o.prepare {
-		mustRun(t, k.args(args, base)...)
+	most := 0
+	k.onServer(t, "whole", o, func(t *testing.T, base string) { most = k.one(t, o, base, kill{}).requests })
+	if most == 0 { // it has failed, or there is no server
+		return
 	}
-	most := k.one(t, o, base, 0, false).requests
 	var requests []int
 	switch {
 	case *oneRequest > 0:
@@ -162,23 +173,46 @@ func (k *kills) all(t *testing.T, o killedOperation) {
 			requests = requests[:1]
 		}
 	}
-	killed, committed := 0, 0
+	var all []kill
 	for _, after := range []bool{false, true} {
 		for _, at := range requests {
-			done := k.one(t, o, base, at, after)
-			if t.Failed() {
-				t.Fatalf("killed at request %d of %d, after it was done: %v\nagain: -run '%s' -service %s "+
-					"-all-requests=%v -request %d", at, most, after, t.Name(), k.name, *allRequests, at)
+			all = append(all, kill{at, after})
+		}
+	}
+	killed, committed := 0, 0
+	for some := range slices.Chunk(all, killsOfServer) {
+		k.onServer(t, "killed", o, func(st *testing.T, base string) {
+			for _, at := range some {
+				done := k.one(st, o, base, at)
+				if st.Failed() {
+					st.Fatalf("killed at request %d of %d, after it was done: %v\nagain: -run '%s' -service %s "+
+						"-all-requests=%v -request %d", at.at, most, at.after, t.Name(), k.name, *allRequests, at.at)
+				}
+				if done.killed {
+					killed++
+				}
+				if done.committed {
+					committed++
+				}
 			}
-			if done.killed {
-				killed++
-			}
-			if done.committed {
-				committed++
-			}
+		})
+		if t.Failed() {
+			return
 		}
 	}
 	t.Logf("%d requests; killed %d times, %d of them after the commit", most, killed, committed)
+}
+
+// onServer runs a test with a server of its own, and the store that an operation begins with.
+func (k *kills) onServer(t *testing.T, name string, o killedOperation, test func(t *testing.T, base string)) {
+	t.Run(name, func(t *testing.T) {
+		k.service = k.start(t)
+		base := k.store()
+		for _, args := range o.prepare {
+			mustRun(t, k.args(args, base)...)
+		}
+		test(t, base)
+	})
 }
 
 // An ending is how a run of an operation has ended.
@@ -188,8 +222,8 @@ type ending struct {
 	requests  int
 }
 
-// one kills an operation at a request, or lets it end where that is 0, and looks at what is left.
-func (k *kills) one(t *testing.T, o killedOperation, base string, at int, after bool) (e ending) {
+// one kills an operation at a request, or lets it end where that is request 0, and looks at what is left.
+func (k *kills) one(t *testing.T, o killedOperation, base string, at kill) (e ending) {
 	uri := k.store()
 	store := open(t, uri)
 	copyStore(t, open(t, base), store)
@@ -198,7 +232,7 @@ func (k *kills) one(t *testing.T, o killedOperation, base string, at int, after 
 		leaveUpload(t, store)
 	}
 	old := k.newest(t, uri)
-	e.killed, e.requests = k.kill(t, append(k.args(o.args, uri), "--endpoint-url", k.proxied), at, after)
+	e.killed, e.requests = k.kill(t, append(k.args(o.args, uri), "--endpoint-url", k.proxied), at)
 	made := k.newest(t, uri)
 	e.committed = made == old+1
 	if made > 0 {
@@ -226,14 +260,14 @@ func (k *kills) one(t *testing.T, o killedOperation, base string, at int, after 
 }
 
 // kill runs dsi as a process that is killed at a request; false: it ended before.
-func (k *kills) kill(t *testing.T, args []string, at int, after bool) (killed bool, requests int) {
+func (k *kills) kill(t *testing.T, args []string, at kill) (killed bool, requests int) {
 	t.Helper()
 	c := exec.Command(os.Args[0], args...)
 	c.Env = append(os.Environ(), childEnv+"=dsi")
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
 	started, ended := make(chan struct{}), make(chan struct{})
-	kill := func() {
+	stop := func() {
 		<-started
 		_ = c.Process.Kill() // it may have ended
 		<-ended
@@ -241,12 +275,12 @@ func (k *kills) kill(t *testing.T, args []string, at int, after bool) (killed bo
 	var n atomic.Int64
 	k.proxy.Break(func(*http.Request) objectserver.Fault {
 		switch {
-		case n.Add(1) != int64(at):
+		case n.Add(1) != int64(at.at):
 			return objectserver.Fault{}
-		case after:
-			return objectserver.Fault{Lost: true, Then: kill}
+		case at.after:
+			return objectserver.Fault{Lost: true, Then: stop}
 		}
-		kill()
+		stop()
 		return objectserver.Fault{Dropped: true}
 	})
 	must(t, c.Start())
@@ -255,7 +289,7 @@ func (k *kills) kill(t *testing.T, args []string, at int, after bool) (killed bo
 	close(ended)
 	k.proxy.Break(nil)
 	killed = c.ProcessState.ExitCode() == -1
-	if !killed && err != nil || killed && n.Load() < int64(at) {
+	if !killed && err != nil || killed && n.Load() < int64(at.at) {
 		t.Errorf("dsi %s: %v: %s", strings.Join(args, " "), err, out.String())
 	}
 	return killed, int(n.Load())

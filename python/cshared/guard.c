@@ -68,7 +68,9 @@ static const char *get_last_error(struct dsi_array_stream *s) {
 static void release_stream(struct dsi_array_stream *s) {
 	guarded_stream *g = s->private_data;
 	if (!forked(g->pid)) {
+		void *gil = dsi_gil_release(); // as in get_next: the end of a lease is a request
 		g->under.release(&g->under);
+		dsi_gil_take(gil);
 		free(g);
 	}
 	s->release = NULL;

@@ -48,6 +48,30 @@ def test_rows_are_those_of_the_source(table, rows):
     assert list(table.grain()[0]) == table.scan().to_arrow().column_names
 
 
+def test_rows_that_are_read_ahead(table, rows, monkeypatch):
+    """In order, also by threads and in shards, few takes give all rows; a row is its caller's, and its arrays cannot
+    be written."""
+    source = table.grain(FEATURES)
+    takes = []
+    take = type(source).take
+    monkeypatch.setattr(type(source), "take", lambda self, at: takes.append(at) or take(self, at))
+    assert [plain(source[i]) for i in range(len(rows))] == rows
+    assert len(takes) <= 1 + -(-len(rows) // (256 - 32))
+    takes.clear()
+    assert [plain(source[i]) for i in range(1, len(rows), 4)] == rows[1::4] and len(takes) <= 7
+    takes.clear()
+    data = grain.MapDataset.source(source).to_iter_dataset(grain.ReadOptions(num_threads=8, prefetch_buffer_size=64))
+    assert list(map(plain, data)) == rows and len(takes) <= 20
+    row = [source[i] for i in (3, 4)][1]  # the second is read ahead, with those around it
+    source[3].clear()
+    with pytest.raises(ValueError, match="read-only"):
+        row["vector"][...] = 0
+    assert plain(source[3]) == rows[3]
+    takes.clear()
+    assert [plain(source[i]) for i in (900, 400, 600, -1)] == [rows[i] for i in (900, 400, 600, -1)] and len(takes) == 4
+    assert plain(pickle.loads(pickle.dumps(source))[9]) == rows[9]
+
+
 def test_a_map_dataset(table, rows):
     """Shuffled by Grain, each row once in an epoch, and slices are shards; a batch's rows are the same taken together.
     """

@@ -527,6 +527,47 @@ def test_set_epoch_and_stateful_data_loader(parts, workers, persistent, steps):
         assert [ids_of(b) for b in other] == want[epoch][steps if epoch == 1 else 0:]
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_epochs_of_len_batches(parts, workers):
+    """A loop that takes len(dataset) batches, and never asks for one more: all ranks are in the same epoch."""
+    table, _ = parts
+    batch_size = next(n for n in (64, 66, 70) if -(-ROWS // n) % 2)
+    (want, following, third) = epochs_alone(table, 3, 2, batch_size=batch_size, shuffle="session")
+    given = []
+    for rank in range(2):
+        d = data(table, batch_size=batch_size, shuffle="session", rank=rank, world_size=2)
+        batches = DataLoader(d, batch_size=None, num_workers=2, multiprocessing_context=FORKSERVER) if workers else d
+        given.append([[ids_of(b) for b in itertools.islice(batches, len(d))] for _ in range(3)])
+    assert [[b for pair in itertools.zip_longest(*epoch) for b in pair if b] for epoch in zip(*given, strict=True)] == [
+        want, following, third]
+
+
+@pytest.mark.parametrize(("context", "persistent"), [("fork", False), (FORKSERVER, False), (FORKSERVER, True)])
+def test_a_resumed_epoch_that_is_left_early(parts, context, persistent):
+    """The pass after it is of the epoch that the workers have loaded, and has its shards."""
+    table, _ = parts
+    options = {"batch_size": 64, "shuffle": "session", "rank": 0, "world_size": 1}
+    want = epochs_alone(table, 4, 3, batch_size=64, shuffle="session")
+
+    def loader(**more):
+        return StatefulDataLoader(data(table, **options, **more), batch_size=None, num_workers=2,
+                                  multiprocessing_context=context, persistent_workers=persistent)
+
+    first = loader(shards=3)
+    first.dataset.set_epoch(2)
+    running = iter(first)
+    assert [ids_of(b) for b in itertools.islice(running, 5)] == want[2][:5]
+    state = json.loads(json.dumps(first.state_dict()))
+    del running
+    other = loader()
+    other.load_state_dict(state)
+    running = iter(other)
+    assert [ids_of(b) for b in itertools.islice(running, 2)] == want[2][5:7]
+    del running
+    assert [ids_of(b) for b in other] == want[2]
+    assert [ids_of(b) for b in other] == want[3]
+
+
 def test_workers_that_begin_late(parts):
     """A pass is left after its first batch, when its other workers have hardly begun, and another begins, of another
     loader perhaps: all workers of a pass agree on where it begins."""

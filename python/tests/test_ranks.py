@@ -8,11 +8,14 @@ import multiprocessing
 import os
 import pathlib
 import pickle
+import re
 import subprocess
 import sys
+import unittest.mock
 
 import pyarrow as pa
 import pytest
+import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch.utils.data import DataLoader, IterableDataset
@@ -46,7 +49,7 @@ def workers(of: TorchDataset, context: str, persistent: bool = False) -> DataLoa
                       persistent_workers=persistent)
 
 
-def rank_main(rank: int, store: str, rendezvous: str, sent: TorchDataset, out: str) -> None:
+def rank_main(rank: int, store: str, rendezvous: str, sent: TorchDataset, forks: TorchDataset, out: str) -> None:
     """A rank of a job. It writes what each kind of dataset gives it: {case: [len, batches of an epoch, ...]}."""
     multiprocessing.get_context("forkserver").set_forkserver_preload(["torch"])
     before = data(store)
@@ -66,6 +69,9 @@ def rank_main(rank: int, store: str, rendezvous: str, sent: TorchDataset, out: s
     epochs("forkserver, persistent", before, workers(before, "forkserver", persistent=True), 2)
     # What was sent from a process that was no rank; where it goes on was set there, for all ranks.
     given["sent"] = [len(sent), ids_of(workers(sent, "forkserver"))]
+    torch.manual_seed(rank)  # as programs do whose ranks augment differently
+    batches = ids_of(workers(forks, "fork"))
+    given["sent, fork"] = [len(forks), batches]
     whole = data(store, drop_last=True)
     epochs("drop_last", whole, workers(whole, "forkserver"), 1)
     other = data(store, rank=1 - rank, world_size=WORLD)
@@ -85,7 +91,9 @@ def test_ranks_with_workers_share_an_epoch(store, tmp_path, monkeypatch):
     alone_later = ids_of(later)
     sent = data(store, shards=WORLD)
     sent.load_state_dict({**sent.state_dict(), "global_position": 6})
-    mp.spawn(rank_main, args=(store, str(tmp_path / "rendezvous"), sent, str(tmp_path)), nprocs=WORLD)
+    forks = data(store, shards=WORLD)
+    forks.load_state_dict(sent.state_dict())
+    mp.spawn(rank_main, args=(store, str(tmp_path / "rendezvous"), sent, forks, str(tmp_path)), nprocs=WORLD)
     ranks = [json.loads((tmp_path / f"{r}.json").read_text()) for r in range(WORLD)]
 
     def together(case: str, epoch: int = 0) -> list[list[int]]:
@@ -98,7 +106,8 @@ def test_ranks_with_workers_share_an_epoch(store, tmp_path, monkeypatch):
         assert [r[case][0] for r in ranks] == [len(r[case][1]) for r in ranks] == [11, 11], case
         assert sorted(i for b in together(case) for i in b) == list(range(ROWS)), case
     assert together("forkserver, persistent", 1) == alone_later != alone
-    assert together("sent") == alone[6:] and [r["sent"][0] for r in ranks] == [11, 11]
+    for case in ("sent", "sent, fork"):
+        assert together(case) == alone[6:] and [r[case][0] for r in ranks] == [11, 11], case
     assert together("drop_last") == alone[:20] and [r["drop_last"][0] for r in ranks] == [10, 10]
     ranks.reverse()
     assert together("said") == alone
@@ -156,40 +165,41 @@ def test_a_pickle_has_the_rank_of_the_process_that_made_it(store, monkeypatch):
 
 
 class MadeInWorker(IterableDataset):
-    """Makes its dataset where it is iterated."""
+    """Makes a dataset where it is iterated, in each of some environments. Gives its rows there, or its error."""
 
-    def __init__(self, store: str, **options):
-        self.store, self.options = store, options
+    def __init__(self, store: str, environments: tuple[dict[str, str], ...], options: dict[str, int]):
+        self.store, self.environments, self.options = store, environments, options
 
     def __iter__(self):
-        yield from data(self.store, **self.options)
+        for variables in self.environments:
+            with unittest.mock.patch.dict(os.environ, variables):
+                try:
+                    yield sum(b.rows for b in data(self.store, **self.options))
+                except dsistore.UsageError as e:
+                    yield str(e)
 
 
-def made_in_worker(store: str, **options) -> int:
-    """The rows that a worker gives."""
-    loader = DataLoader(MadeInWorker(store, **options), batch_size=None, num_workers=1, multiprocessing_context="spawn")
-    return sum(b.rows for b in loader)
+GUESS = "DataLoader worker.*rank= and world_size="
+
+
+def made_in_worker(store: str, *environments: dict[str, str], **options: int) -> list[int | str]:
+    """What a worker gives in each environment."""
+    return list(DataLoader(MadeInWorker(store, environments, options), batch_size=None, num_workers=1,
+                           multiprocessing_context="spawn"))
 
 
 def made_in_worker_of(rank: int, store: str) -> None:
     """A process of mp.spawn, which may be a rank."""
-    with pytest.raises(dsistore.UsageError, match="DataLoader worker.*rank= and world_size="):
-        made_in_worker(store)
-    assert made_in_worker(store, rank=rank, world_size=1) == ROWS
+    (says,) = made_in_worker(store, {})
+    assert re.search(GUESS, says)
+    assert made_in_worker(store, {}, rank=rank, world_size=1) == [ROWS]
 
 
-def test_a_dataset_made_in_a_worker_does_not_guess(store, monkeypatch):
+def test_a_dataset_made_in_a_worker_does_not_guess(store):
     """The rank of the worker's parent is not known there, unless it is in the environment."""
-    assert made_in_worker(store) == ROWS  # of a program that is no rank
+    tasks = ("SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")  # of launchers that set no RANK
+    alone, rank, *launched = made_in_worker(store, {}, {"RANK": "1", "WORLD_SIZE": "2"},
+                                            *({name: n} for n in "12" for name in tasks))
+    assert (alone, rank) == (ROWS, 11 * 32 - (-ROWS % 32))  # alone: of a program that is no rank
+    assert launched[:3] == [ROWS] * 3 and all(re.search(GUESS, says) for says in launched[3:])
     mp.spawn(made_in_worker_of, args=(store,), nprocs=1)
-    with monkeypatch.context() as job:  # of a launcher that sets no RANK
-        for tasks in ("SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"):
-            job.setenv(tasks, "1")
-            assert made_in_worker(store) == ROWS
-            job.setenv(tasks, "2")
-            with pytest.raises(dsistore.UsageError, match="DataLoader worker.*rank= and world_size="):
-                made_in_worker(store)
-            job.delenv(tasks)
-    monkeypatch.setenv("RANK", "1")
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    assert made_in_worker(store) == 11 * 32 - (-ROWS % 32)

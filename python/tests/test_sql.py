@@ -285,6 +285,36 @@ def test_damage(store, tmp_path):
     assert not out.exists()
 
 
+def test_constants_that_python_has_not(tmp_path):
+    """Infinite times, and null in lists: DuckDB gives them to Python as other values, or as None."""
+    day, time = datetime.date(9999, 12, 31), datetime.datetime.max
+    table = pa.table({
+        "id": [0, 1, 2], "day": pa.array([day, None, datetime.date(2026, 11, 1)]),
+        "first": pa.array([datetime.date.min, None, day]),
+        "seen": pa.array([time, None, datetime.datetime(2026, 11, 1)], pa.timestamp("us")),
+        "flag": [True, None, False], "name": ["a", None, "b"], "f": [1.5, None, 2.5], "n": [1, None, 2],
+    })
+    dsistore.open(tmp_path / "store").ingest("ads", table, init=True)
+    pq.write_table(table, tmp_path / "ads.parquet")
+    for condition in (
+        "day < 'infinity'", "day = 'infinity'", "day <> 'infinity'", "day > '-infinity'", "first = '-infinity'",
+        "first > '-infinity'", "seen < 'infinity'", "seen = 'infinity'", "seen >= '-infinity'",
+        "day in ('infinity', '2026-11-01')", "flag in (true, null)", "flag not in (true, null)", "name in ('a', null)",
+        "name not in ('a', null)", "f in (1.5, null)", "n in (1, null)", "n not in (1, null)",
+        "day in ('2026-11-01', null)", "name = null", "flag = null",
+    ):
+        both(tmp_path / "store", f"select id from {{ads}} where {condition} order by id")
+
+
+def test_a_long_tmpdir(store, tmp_path, monkeypatch):
+    """The path of a socket has at most some hundred bytes."""
+    long = tmp_path / ("x" * 120)
+    long.mkdir()
+    monkeypatch.setenv("TMPDIR", str(long))
+    assert rows(store, "select count(*) from users") == [[100]]
+    assert not list(long.iterdir())
+
+
 def test_names_that_differ_only_in_case(tmp_path):
     for name, value in (("ads", 1), ("Ads", 2), ("other", 3)):
         dsistore.open(tmp_path / "store").ingest(name, pa.table({"x": [value]}), init=True)
@@ -302,6 +332,13 @@ def test_features_that_differ_only_in_case(tmp_path):
     store.ingest("u", pa.table({"Rows": [5, 6], "ROWS_": [7, 7]}))
     query = "select rows, rows_, count(*) from u group by all order by 1"
     assert rows(tmp_path / "store", query) == [[5, 7, 1], [6, 7, 1]]
+    # Queries of other tables go on, also those that see all of them.
+    assert rows(tmp_path / "store", "select 'show' as x, rows from u order by 2") == [["show", 5], ["show", 6]]
+    assert rows(tmp_path / "store", "show tables") == [["u"]]
+    dsi_fails(1, "table t: features Click and click", "sql", tmp_path / "store", "select 'show', click_1 from t")
+    # Only ASCII letters have a case there.
+    store.ingest("v", pa.table({"straße": [1], "strasse": [2], "É": [3], "é": [4]}), init=True)
+    assert rows(tmp_path / "store", 'select "straße", strasse, "É", "é" from v') == [[1, 2, 3, 4]]
 
 
 def test_long_queries(store, tmp_path):

@@ -70,6 +70,7 @@ def test_versions(tmp_path):
     store.ingest("t", make_rows(2, 160))
     assert [len(store.table("t", v)) for v in (1, 2, None, middle)] == [80, 240, 240, 80]
     assert [s.rows for s in store.table("t").snapshots()] == [80, 240]
+    assert [len(store.table("t", s.time)) for s in store.table("t").snapshots()] == [80, 240]
     assert len(pickle.loads(pickle.dumps(store.table("t", 1)))) == 80
     assert store.tables() == ["t"]
 

@@ -41,6 +41,27 @@ func (p *Plan) addWeights(ctx context.Context, snap schema, text string) error {
 	return nil
 }
 
+// AllRows returns a plan that reads the same features of all rows of the partition and the branch: without filter,
+// sample list, downsampling and the weights that it adds. What both share is borrowed.
+func (p *Plan) AllRows() *Plan {
+	all := *p
+	if p.Downsample != "" {
+		last := len(p.Features) - 1
+		all.Features = p.Features[:last:last]
+		if p.Transforms != nil {
+			all.Transforms = p.Transforms[:last:last]
+		}
+		if p.Exact != nil {
+			all.Exact = p.Exact[:last:last]
+		}
+		if p.Expanded != nil {
+			all.Expanded = p.Expanded[:last:last]
+		}
+	}
+	all.Filter, all.SampleList, all.Downsample = "", "", ""
+	return &all
+}
+
 // validateWeights is Validate for the downsampling.
 func (p *Plan) validateWeights() error {
 	for i, f := range p.Features {

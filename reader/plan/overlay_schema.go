@@ -213,7 +213,8 @@ func (s *overlaidSchema) replaced(features []catalog.Feature) []catalog.Feature 
 	return out
 }
 
-// NamedOverlays returns the overlays of a view, then those of names, the lowest first.
+// NamedOverlays returns the overlays of a view, then those of names, the lowest first. An overlay that was made on a
+// branch can be named there alone.
 func NamedOverlays(ctx context.Context, v *storage.View, names []string) ([]storage.ViewOverlay, error) {
 	out := slices.Clone(v.Overlays)
 	for _, name := range names {
@@ -223,6 +224,10 @@ func NamedOverlays(ctx context.Context, v *storage.View, names []string) ([]stor
 		o, err := v.Snapshot.Overlay(ctx, name)
 		if err != nil {
 			return nil, err
+		}
+		if o.Branch != "" && o.Branch != v.Branch { // compaction carries it for its branch alone
+			return nil, fmt.Errorf("overlay %s is of branch %s: read %s@%s", name, o.Branch, v.Snapshot.Table().Name(),
+				o.Branch)
 		}
 		out = append(out, storage.ViewOverlay{Overlay: o, In: v.Snapshot})
 	}

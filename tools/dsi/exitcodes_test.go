@@ -72,6 +72,9 @@ func TestExitCodes(t *testing.T) {
 	if err := os.Truncate(packs[0], 10); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(filepath.Dir(packs[0]), "index.sst"), make([]byte, 700), 0o666); err != nil {
+		t.Fatal(err)
+	}
 	for name, tries := range map[string]map[int]func() int{
 		"dsi": {
 			0: exit("dsi tables store"),
@@ -90,6 +93,7 @@ func TestExitCodes(t *testing.T) {
 			0:   exit("dsistat store"),
 			1:   exit("dsistat store --html one.jsonl/page.html"),
 			2:   exit("dsistat"),
+			3:   exit("dsistat damaged ads"),
 			5:   exit("dsistat store adz"),
 			130: interrupted("dsistat store"),
 		},

@@ -261,8 +261,8 @@ type app struct {
 }
 
 // exitCodes are those that some command ends with.
-var exitCodes = []int{terminal.ExitDone, terminal.ExitFailed, terminal.ExitUsage, terminal.ExitNotFound,
-	terminal.ExitInterrupted}
+var exitCodes = []int{terminal.ExitDone, terminal.ExitFailed, terminal.ExitUsage, terminal.ExitDamage,
+	terminal.ExitNotFound, terminal.ExitInterrupted}
 
 // Run does what args say and returns the exit code.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -330,6 +330,7 @@ func (a *app) build(ctx context.Context, t tableArgs, opts report.Options) (*rep
 	if err != nil {
 		return nil, err
 	}
+	opts.Endpoint = t.EndpointURL
 	now := time.Now()
 	opts.Since = a.since.since(now)
 	if opts.Since.After(now.Add(24 * time.Hour)) {

@@ -129,7 +129,7 @@ func (m *Metrics) Work(command, phase string, done, total int64) {
 
 var (
 	bytesRead = prometheus.NewDesc("dsi_reader_bytes_read_total",
-		"Bytes that readers have fetched: needed, of the projected stripes, and overread, of the gaps between them.",
+		"Bytes that readers have fetched: needed, of the projected stripes, and unneeded, of the gaps between them.",
 		[]string{"class"}, nil)
 	requests = prometheus.NewDesc("dsi_reader_requests_total",
 		"What was asked of stores and has ended, of the caches on the local disk too, by kind of store (file, memory, "+
@@ -203,7 +203,7 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 		add(&s, r.Stats())
 	}
 	counter(bytesRead, float64(s.BytesNeeded), "needed")
-	counter(bytesRead, float64(s.BytesUnneeded), "overread")
+	counter(bytesRead, float64(s.BytesUnneeded), "unneeded")
 	counter(rowsRead, float64(s.Rows))
 	counter(batches, float64(s.Batches))
 	counter(stall, s.StallSeconds)

@@ -280,7 +280,7 @@ func TestScrape(t *testing.T) {
 		check(float64(workedRows+taken.Rows), "dsi_reader_rows_total")
 		check(float64(all.Batches+taken.Batches), "dsi_reader_batches_total")
 		check(float64(all.BytesNeeded+taken.BytesNeeded), "dsi_reader_bytes_read_total", "class", "needed")
-		check(float64(all.BytesUnneeded+taken.BytesUnneeded), "dsi_reader_bytes_read_total", "class", "overread")
+		check(float64(all.BytesUnneeded+taken.BytesUnneeded), "dsi_reader_bytes_read_total", "class", "unneeded")
 		check(all.StallSeconds+taken.StallSeconds, "dsi_reader_stall_seconds_total")
 		check(0, "dsi_reader_prefetch_batches")
 		check(float64(2-i), "dsi_reader_open")

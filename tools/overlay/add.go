@@ -14,6 +14,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/snapshot"
 	"github.com/dsistore/dsistore/tools/ingest/source"
 )
@@ -150,6 +151,12 @@ func (m *maker) checkName(ctx context.Context, v *view) error {
 		case !m.opts.Replace:
 			return fmt.Errorf("overlay %s: %w since snapshot %d: use another, or replace it (--replace, in "+
 				"Python replace=True)", o.Name, storage.ErrExists, o.Added)
+		case o.Branch != m.overlay.Branch:
+			of := "the table"
+			if o.Branch != "" {
+				of = "branch " + o.Branch
+			}
+			return fmt.Errorf("overlay %s is of %s: it is not replaced from elsewhere; use another name", o.Name, of)
 		case o.Merged != 0:
 			return fmt.Errorf("overlay %s is part of the table since snapshot %d: it is not replaced", o.Name, o.Merged)
 		}
@@ -484,7 +491,7 @@ func (m *maker) finish(ctx context.Context, v *view) {
 
 // discard removes layers that no commit names, even when ctx has ended. What stays, gc finds.
 func (m *maker) discard(ctx context.Context, layers map[string]*catalog.OverlaySegment) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	ctx, cancel := object.Cleanup(ctx)
 	defer cancel()
 	for _, l := range layers {
 		if l != nil {

@@ -90,6 +90,63 @@ func branchRows(n int) []row {
 	return out
 }
 
+// An overlay of a branch is the branch's: nobody else can name it, as compaction takes it from the table; and it takes
+// the place of none that others read.
+func TestOverlaysOfOthers(t *testing.T) {
+	s := newStore(t, object.NewMemory())
+	ingestRows(t, s, branchFields, branchRows(90), nil)
+	setBranch(t, s, "b")
+	c := commit.Change{Operation: "branch", Base: latest(t, s).Info().Number,
+		Ops: []commit.Operation{commit.SetBranches{{Name: "c", Snapshot: latest(t, s).Info().Number}}}}
+	if _, err := latest(t, s).Table().Commit(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	add := func(ref, name string, replace bool, over ...string) error {
+		opts := Options{Exprs: []string{name + " = click = 1"}, Replace: replace, Over: over}
+		_, err := Add(t.Context(), s, ref, name, opts)
+		return err
+	}
+	if err := errors.Join(add("ads", "shared", false), add("ads@b", "own", false)); err != nil {
+		t.Fatal(err)
+	}
+	for what, err := range map[string]error{
+		"of the table":   add("ads@b", "shared", true),
+		"of branch b":    add("ads@c", "own", true),
+		"read ads@b":     add("ads", "x", false, "own"),
+		"is of branch b": add("ads", "own", true),
+	} {
+		if err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	all, err := latest(t, s).Overlays(t.Context())
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	for _, o := range all {
+		if want := map[string]string{"shared": "", "own": "b"}[o.Name]; o.Branch != want {
+			t.Errorf("%+v", o)
+		}
+	}
+	for ref, ok := range map[string]bool{"ads": false, "ads@b": true} {
+		v, err := s.Open(t.Context(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opts := reader.PlanOptions{Features: []string{"own"}}
+		if !ok {
+			opts.Overlays = []string{"own"}
+		}
+		_, err = reader.NewViewPlan(t.Context(), v, opts)
+		if (err == nil) != ok || !ok && !strings.Contains(err.Error(), "overlay own is of branch b: read ads@b") {
+			t.Errorf("%s: %v", ref, err)
+		}
+	}
+	if err := add("ads@b", "own", true); err != nil {
+		t.Error(err)
+	}
+}
+
 // An overlay over a branch reads what the branch does: its overlays, and every row, whatever its sample list.
 func TestBranchOfOverlays(t *testing.T) {
 	s := newStore(t, object.NewMemory())

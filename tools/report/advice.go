@@ -35,8 +35,9 @@ const (
 type adviser struct {
 	t      *Table
 	c      *collector
-	table  string // "STORE TABLE", as a shell takes them
+	table  string // "STORE TABLE", as a shell takes them, perhaps with a flag
 	since  time.Time
+	oldest time.Time // of the oldest snapshot that is kept, if records are older
 	now    time.Time
 	listed int // features that a piece names at most
 	out    []Advice
@@ -86,7 +87,8 @@ func (a *adviser) records() {
 				"they have DSISTORE_USAGE=off"})
 	}
 	if h.Damaged > 0 {
-		a.add(Advice{Kind: AdviceRecords, Text: fmt.Sprintf("%s damaged and left out: reads are missing here",
+		a.add(Advice{Kind: AdviceRecords, Text: fmt.Sprintf("%s damaged, or of a newer version, and left out: reads "+
+			"are missing here",
 			terminal.Plural(h.Damaged, "usage record")+" "+agree(h.Damaged, "is", "are"))})
 	}
 }
@@ -163,6 +165,7 @@ func (a *adviser) unread(days uint64, first time.Time) {
 		a.add(x)
 		return
 	}
+	a.unknownAge(days)
 	found := a.features(func(f *Feature) bool { return f.UnreadDays >= days })
 	if len(found) == 0 {
 		return
@@ -179,6 +182,33 @@ func (a *adviser) unread(days uint64, first time.Time) {
 		terminal.Plural(days, "day"), terminal.Plural(x.Readers, "reader"),
 		terminal.Plural(x.Jobs, "job"), terminal.Plural(x.Days, "day"), dayText(first), terminal.Bytes(bytes),
 		shareText(share(bytes, a.t.Summary.StoredBytes)))
+	if n := a.t.Health.Records.Damaged; n > 0 { // they may say that some of these were read
+		x.Command = ""
+		x.Text += fmt.Sprintf(", but %s could not be read", terminal.Plural(n, "usage record"))
+	}
+	a.add(x)
+}
+
+// unknownAge says of features that were not read since the oldest snapshot that it is not known whether they are as
+// old as unread ones must be.
+func (a *adviser) unknownAge(days uint64) {
+	known := daysSince(a.oldest, a.now)
+	if a.oldest.IsZero() || known >= days {
+		return
+	}
+	found := a.features(func(f *Feature) bool { return f.Readers == 0 && f.UnreadDays == known })
+	names, bytes := a.largest(found, storedBytes)
+	if len(found) == 0 || !a.worth(bytes) {
+		return
+	}
+	x := Advice{Kind: AdviceRecords, Features: names, FeatureCount: uint64(len(found))}
+	x.Text = fmt.Sprintf("the oldest snapshot that is kept is of %s: whether %s, %s, that nobody has read since, %s "+
+		"there for %s is not known", dayText(a.oldest), terminal.Plural(x.FeatureCount, "feature"),
+		terminal.Bytes(bytes), agree(x.FeatureCount, "was", "were"), terminal.Plural(days, "day"))
+	if known > 0 {
+		x.Command = a.advise(known, "")
+		x.Text += fmt.Sprintf("; for %s it is (--unread %d)", terminal.Plural(known, "day"), known)
+	}
 	a.add(x)
 }
 

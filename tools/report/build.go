@@ -31,6 +31,8 @@ type Options struct {
 	Encodings bool
 	// UnreadDays is for how long a feature was not read that advice calls unread. Default 30.
 	UnreadDays int
+	// Endpoint is the URL of the store's service, where it was given for this report alone: advised commands have it.
+	Endpoint string
 	// Prices are those of the store's service. Default: none, and the report has no costs.
 	Prices *prices.Table
 	// AllNames lets advice name all the features that it is about. Default: at most 100.
@@ -130,6 +132,7 @@ type builder struct {
 	reads    *usage.Summary
 	uses     map[catalog.FeatureID]Use
 	added    map[catalog.FeatureID]time.Time // when features were added, if after the first day of records
+	oldest   time.Time                       // of the oldest snapshot that is kept, if records are older
 	out      *Table
 }
 
@@ -280,23 +283,29 @@ func (b *builder) features() {
 	}
 }
 
-// unread returns for how many days a feature without reads has been unread: since it was added, or since there are
-// records.
+// unread returns for how many days at least a feature without reads has been unread: since it was added, or since there
+// are records. Of features that the oldest snapshot has it is not known when they were added: since that snapshot.
 func (b *builder) unread(first time.Time, id catalog.FeatureID) uint64 {
-	if added := b.added[id]; !first.IsZero() && added.After(first) {
-		first = added
+	for _, t := range [...]time.Time{b.added[id], b.oldest} {
+		if !first.IsZero() && t.After(first) {
+			first = t
+		}
 	}
 	return daysSince(first, b.now)
 }
 
-// age finds out when features were added, where that was after the first day of records. It is not known of features
-// that the oldest snapshot has. It halves the history until no feature was added between two snapshots: features are
-// added a few times in a table's life, so that few snapshots are opened.
+// age finds out when features were added, where that was after the first day of records, and the oldest snapshot's time
+// if it is not the table's first: when the features that it has were added is not known. It halves the history until no
+// feature was added between two snapshots: features are added a few times in a table's life, so that few snapshots are
+// opened.
 func (b *builder) age(ctx context.Context) error {
 	first := firstDay(b.reads, b.now)
 	from, _ := slices.BinarySearchFunc(b.history, first,
 		func(i snapshot.Info, t time.Time) int { return i.Time.Compare(t) })
 	from = max(from-1, 0) // the table's on that day
+	if !first.IsZero() && len(b.history) > 0 && b.history[0].Number > 1 && b.history[0].Time.After(first) {
+		b.oldest = b.history[0].Time
+	}
 	if first.IsZero() || len(b.history) < 2 || from == len(b.history)-1 {
 		return nil
 	}
@@ -443,9 +452,12 @@ func (b *builder) advise(ctx context.Context) error {
 		return err
 	}
 	a := adviser{
-		t: b.out, c: b.c, now: b.now, since: b.opts.Since,
+		t: b.out, c: b.c, now: b.now, since: b.opts.Since, oldest: b.oldest,
 		table:  terminal.ShellWord(b.t.Store().Blobs().URI()) + " " + terminal.ShellWord(b.t.Name()),
 		listed: listedFeatures,
+	}
+	if b.opts.Endpoint != "" {
+		a.table += " --endpoint-url " + terminal.ShellWord(b.opts.Endpoint)
 	}
 	if b.opts.AllNames {
 		a.listed = math.MaxInt

@@ -142,15 +142,22 @@ func compare(a, b any) int {
 	case string:
 		return cmp.Compare(a, b.(string))
 	case *uint64:
-		b := b.(*uint64)
-		switch {
-		case a != nil && b != nil:
-			return cmp.Compare(*a, *b)
-		case a != nil:
-			return 1
-		case b != nil:
-			return -1
-		}
+		return compareKnown(a, b.(*uint64))
+	case *float64:
+		return compareKnown(a, b.(*float64))
+	}
+	return 0
+}
+
+// compareKnown compares two values, of which one that is not known is the least.
+func compareKnown[T cmp.Ordered](a, b *T) int {
+	switch {
+	case a != nil && b != nil:
+		return cmp.Compare(*a, *b)
+	case a != nil:
+		return 1
+	case b != nil:
+		return -1
 	}
 	return 0
 }
@@ -165,6 +172,11 @@ func plainText(v any) string {
 			return ""
 		}
 		return strconv.FormatUint(*v, 10)
+	case *float64:
+		if v == nil {
+			return ""
+		}
+		return plainText(*v)
 	}
 	return fmt.Sprint(v)
 }

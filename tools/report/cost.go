@@ -28,6 +28,9 @@ func (b *builder) cost() {
 	b.out.Cost = c
 	first := firstDay(b.reads, b.now)
 	if !first.IsZero() {
+		if !b.opts.Since.IsZero() { // days without reads are among those that were asked for
+			first = b.opts.Since
+		}
 		c.Days = daysSince(first, b.now) + 1
 	}
 	month := ratio(monthDays, float64(c.Days))
@@ -84,12 +87,15 @@ func (c *Cost) Facts() [][2]string {
 		reads, c.Prices)}}
 }
 
+// unknown is the value of an amount that is not known.
+var unknown *float64
+
 // costColumn is a column of amounts, which people see where there are prices.
 func costColumn[T any](c *Cost, key, name string, value func(*T) float64) column[T] {
 	if c == nil {
-		return column[T]{key, "", func(x *T) any { return value(x) }, nil}
+		return column[T]{key, "", func(*T) any { return unknown }, nil}
 	}
-	return column[T]{key, name, func(x *T) any { return value(x) }, func(x *T) string {
+	return column[T]{key, name, func(x *T) any { v := value(x); return &v }, func(x *T) string {
 		return prices.Text(value(x), c.Currency)
 	}}
 }
@@ -104,6 +110,13 @@ func readsColumn[T any](c *Cost, value func(*T) float64, days func(*T) uint64) c
 				return ""
 			}
 			return amount(x)
+		}
+		out.value = func(x *T) any {
+			if days(x) == 0 {
+				return unknown
+			}
+			v := value(x)
+			return &v
 		}
 	}
 	return out

@@ -98,6 +98,9 @@ func TestCostOfTables(t *testing.T) {
 	if got := [3]string{l.Rows[0][at], l.Rows[1][at], l.Rows[2][at]}; got != [3]string{"10.00 EUR", "", ""} {
 		t.Errorf("%q", got)
 	}
+	if i := slices.Index(l.Keys, "reads_month"); l.Values[0][i] != "10" || l.Values[1][i]+l.Values[2][i] != "" {
+		t.Errorf("%q", l.Values)
+	}
 	features, err := featuresView(&Table{Features: []Feature{{Name: "a"}}, Cost: r.Tables[2].Cost}, ViewOptions{})
 	if err != nil {
 		t.Fatal(err)

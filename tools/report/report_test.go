@@ -22,6 +22,7 @@ import (
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
+	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/ingest"
 	"github.com/dsistore/dsistore/tools/overlay"
@@ -224,6 +225,10 @@ func TestAdvice(t *testing.T) {
 	if unread != nil && !strings.Contains(unread.Text, "as far as 3 readers of 2 jobs on 2 days since 2026-11-10 say") {
 		t.Errorf("%q does not say what it rests on", unread.Text)
 	}
+	if unread != nil && (unread.Command != "" ||
+		!strings.HasSuffix(unread.Text, ", but 1 usage record could not be read")) {
+		t.Errorf("what was not read is not certain: %+v", unread)
+	}
 	want, bytes := []string{}, uint64(0) // user and score: click is no label here
 	for _, f := range r.Features {
 		if f.Role == "" && f.Status == "" && f.Name != "items" {
@@ -238,7 +243,8 @@ func TestAdvice(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("unread %v, want %v", got, want)
 	}
-	if a := advice(r, AdviceRecords); a == nil || !strings.Contains(a.Text, "1 usage record is damaged") {
+	if a := advice(r, AdviceRecords); a == nil ||
+		!strings.Contains(a.Text, "1 usage record is damaged, or of a newer") {
 		t.Errorf("%+v", a)
 	}
 	// 30 days are not known: that is said, and how to ask for those that are
@@ -305,6 +311,68 @@ func TestUnreadOfNew(t *testing.T) {
 	}
 }
 
+// TestUnreadOfKept: how old features are is known since the oldest snapshot that is kept.
+func TestUnreadOfKept(t *testing.T) {
+	now := day(1)
+	s, err := storage.Create(t.Context(), object.NewMemory(), storage.Options{Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	var table *storage.Table
+	for _, d := range []int{1, 5, 20} {
+		now = day(d)
+		text := ""
+		for i := range 1000 { // too many bytes for advice to pass over
+			text += fmt.Sprintf("%x", i*i*2654435761+d)
+		}
+		table = jsonRows(t, s, fmt.Sprintf(`{"a": "%s"}`+"\n", text), ingest.Options{})
+	}
+	records := reads(&usage.Summary{Table: "t", Days: []usage.DayTotal{{Day: day(2)}}})
+	if r := build(t, s, Options{Usage: records, UnreadDays: 15}); r.Features[0].UnreadDays != 20 ||
+		advice(r, AdviceUnread) == nil {
+		t.Errorf("%+v, advice %+v", r.Features[0], r.Advice)
+	}
+	if _, err := table.Expire(t.Context(), gc.ExpireOptions{KeepLast: 1}); err != nil {
+		t.Fatal(err)
+	}
+	r := build(t, s, Options{Usage: records, UnreadDays: 15})
+	if r.Features[0].UnreadDays != 2 || advice(r, AdviceUnread) != nil {
+		t.Errorf("%+v, advice %+v", r.Features[0], r.Advice)
+	}
+	if a := advice(r, AdviceRecords); a == nil || !strings.Contains(a.Text, "the oldest snapshot that is kept is of "+
+		"2026-11-20") || !strings.HasSuffix(a.Command, " --unread 2") || len(a.Features) != 1 {
+		t.Errorf("%+v", r.Advice)
+	}
+}
+
+// TestCouldSave: bytes that two pieces of advice would save count once.
+func TestCouldSave(t *testing.T) {
+	x := Table{Advice: []Advice{{Kind: AdviceUnread, SavedBytes: 90}, {Kind: AdviceCluster, SavedBytes: 70},
+		{Kind: AdviceDuplicate, SavedBytes: 5}, {Kind: AdviceExpire, SavedBytes: 20}}}
+	if n := x.couldSave(); n != 110 {
+		t.Error(n)
+	}
+}
+
+// TestEndpointOfCommands: a service that was given for the report is the commands' too.
+func TestEndpointOfCommands(t *testing.T) {
+	s, _, summary := small(t)
+	r := build(t, s, Options{Usage: reads(summary), Endpoint: "http://here:9000/a b"})
+	n := 0
+	for _, a := range r.Advice {
+		if a.Command != "" {
+			n++
+			if !strings.Contains(a.Command, " memory t --endpoint-url 'http://here:9000/a b'") {
+				t.Errorf("%q", a.Command)
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("no command")
+	}
+}
+
 // TestWrongClock: what is recorded of a day to come counts, and hides none of those that were.
 func TestWrongClock(t *testing.T) {
 	s, _, summary := small(t)
@@ -335,6 +403,12 @@ func TestWrongClock(t *testing.T) {
 	}
 	if slices.ContainsFunc(r.Advice, func(a Advice) bool { return a.Kind == AdviceUnread }) {
 		t.Errorf("advice %+v", r.Advice)
+	}
+	// Nor is a feature unread whose readers have such a clock.
+	summary.Features[0].Last = time.Unix(0, 0).UTC()
+	r = build(t, s, Options{Usage: reads(summary), UnreadDays: 5})
+	if a := advice(r, AdviceUnread); a == nil || slices.Contains(a.Features, "items") {
+		t.Errorf("%+v", a)
 	}
 }
 

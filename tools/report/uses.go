@@ -90,7 +90,11 @@ func usesOf(s *usage.Summary, now time.Time) map[catalog.FeatureID]Use {
 			Readers: f.Readers, Jobs: uint64(f.Jobs), Days: uint64(f.Days), Stripes: f.Stripes, RowsRead: f.Rows,
 			BytesNeeded:   f.BytesNeeded,
 			BytesUnneeded: f.BytesUnneeded, FirstRead: dayText(f.First), LastRead: timeText(notAfter(f.Last, now)),
-			UnreadDays: daysSince(f.Last, now),
+		}
+		if possible(f.Last, now) { // else by a wrong clock: when it was read is not known, and it may have been today
+			use := out[f.ID]
+			use.UnreadDays = daysSince(f.Last, now)
+			out[f.ID] = use
 		}
 	}
 	return out

@@ -80,16 +80,30 @@ func Tables(r *Report, o ViewOptions) (*Listing, error) {
 			}},
 		textColumn("last_read", "last read", func(t *Table) string { return t.Summary.LastRead }),
 		bytesColumn("advice_bytes", "could save", func(t *Table) uint64 {
-			n := uint64(0)
-			for _, a := range t.Advice {
-				n += a.SavedBytes
-			}
-			return n
+			return t.couldSave()
 		}),
 		costColumn(r.Cost, "stored_month", "stored/month", func(t *Table) float64 { return t.cost().StoredMonth }),
 		readsColumn(r.Cost, func(t *Table) float64 { return t.cost().ReadsMonth },
 			func(t *Table) uint64 { return t.cost().Days }),
 	}, o)
+}
+
+// couldSave adds up what the advice would save, each byte once as far as is known: sessions that come together save of
+// unread features too, and leaving duplicates out saves nothing where the features go.
+func (t *Table) couldSave() (n uint64) {
+	unread, others := uint64(0), uint64(0)
+	for _, a := range t.Advice {
+		switch a.Kind {
+		case AdviceUnread:
+			unread += a.SavedBytes
+		case AdviceCluster, AdviceMerge:
+			others += a.SavedBytes
+		case AdviceDuplicate: // it costs time
+		default:
+			n += a.SavedBytes
+		}
+	}
+	return n + max(unread, others)
 }
 
 // shownAdvice and shownJobs are how much of them a summary has.

@@ -141,13 +141,17 @@ func TestFindingIsRecorded(t *testing.T) {
 		}
 		wanted[x.purpose][x.feature] = sizes[x.feature]
 	}
-	// Of what is known nothing is read, and nothing recorded; and where recording is off nothing is either.
+	// Of what is known nothing is read, but that it is needed is recorded; and where recording is off nothing is.
 	before := total(t, recorder, w.table)
 	if _, err := reader.Matching(ctx, snap, reader.PlanOptions{Filter: sample("number", 1)},
 		reader.LayoutOptions{Read: read}); err != nil {
 		t.Fatal(err)
 	}
-	read.Usage.Off = true
+	after := total(t, recorder, w.table)
+	if after.Readers != before.Readers+1 || after.Requests != before.Requests || after.BytesRead() != before.BytesRead() {
+		t.Errorf("%+v after %+v", after, before)
+	}
+	before, read.Usage.Off = after, true
 	if _, err := Delete(ctx, w.table, &Query{Where: sample("number", 5)},
 		Options{Read: read, DryRun: true}); err != nil {
 		t.Fatal(err)

@@ -49,7 +49,7 @@ func (e *Env) Printf(format string, args ...any) { fmt.Fprintf(e.Out, format, ar
 
 // Warnf prints a line to standard error, after the program's name.
 func (e *Env) Warnf(format string, args ...any) {
-	fmt.Fprintf(e.Err, "%s: %s\n", e.Name, fmt.Sprintf(format, args...))
+	fmt.Fprintf(e.Err, "%s: %s\n", e.Name, OneLine(fmt.Sprintf(format, args...)))
 }
 
 // PrintJSON prints v as one object.

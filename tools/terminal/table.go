@@ -29,12 +29,13 @@ func Table(out io.Writer, names []string, rows [][]string, right ...string) {
 	w.SetStyle(plainStyle)
 	header := make(table.Row, len(names))
 	for i, name := range names {
-		header[i] = name
+		header[i] = OneLine(name)
 	}
 	w.AppendHeader(header)
 	var configs []table.ColumnConfig
 	for _, name := range right {
-		configs = append(configs, table.ColumnConfig{Name: name, Align: text.AlignRight, AlignHeader: text.AlignRight})
+		configs = append(configs, table.ColumnConfig{Name: OneLine(name), Align: text.AlignRight,
+			AlignHeader: text.AlignRight})
 	}
 	w.SetColumnConfigs(configs)
 	for _, row := range rows {
@@ -67,7 +68,7 @@ const leastText = 24
 func FittingTable(out io.Writer, width int, names []string, rows [][]string, right ...string) (left int) {
 	widths := make([]int, len(names))
 	for i, name := range names {
-		widths[i] = text.StringWidth(name)
+		widths[i] = text.StringWidth(OneLine(name))
 		for _, row := range rows {
 			widths[i] = max(widths[i], text.StringWidth(OneLine(row[i])))
 		}

@@ -5,6 +5,15 @@ import (
 	"testing"
 )
 
+// TestTableHeader: names come from data too.
+func TestTableHeader(t *testing.T) {
+	var b strings.Builder
+	Table(&b, []string{"a\x1bb", "c\nd"}, [][]string{{"1", "2"}}, "a\x1bb")
+	if want := "a?b  c d\n  1  2\n"; b.String() != want {
+		t.Errorf("%q, want %q", b.String(), want)
+	}
+}
+
 // TestFittingTable: a narrow terminal gets the columns that it has room for, the words of a last one shortened; a pipe
 // gets all.
 func TestFittingTable(t *testing.T) {

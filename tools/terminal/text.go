@@ -87,8 +87,14 @@ func Plural(n uint64, noun string) string {
 // Time prints a time for people.
 func Time(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
-// Percent prints a share as a percentage of three digits.
-func Percent(share float64) string { return fmt.Sprintf("%.3g %%", 100*share) }
+// Percent prints a share as a percentage of three digits; only all of it is 100 %.
+func Percent(share float64) string {
+	percent := 100 * share
+	if share < 1 {
+		percent = min(percent, 99.9)
+	}
+	return fmt.Sprintf("%.3g %%", percent)
+}
 
 // PercentOf prints part of whole as a percentage; only all of it is 100 %, and only nothing 0 %.
 func PercentOf(part, whole uint64) string {

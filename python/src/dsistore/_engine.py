@@ -71,7 +71,10 @@ def _file() -> Iterator[str]:
         with open(_path(), "rb") as source:
             size, at = os.fstat(source.fileno()).st_size, 0
             while at < size:
-                at += os.sendfile(copy, source.fileno(), at, size - at)
+                sent = os.sendfile(copy, source.fileno(), at, size - at)
+                if sent == 0:
+                    raise OSError("the library is being replaced")
+                at += sent
         # By the process: the linker takes a name that it knows for what it has loaded by it.
         yield f"/proc/{os.getpid()}/fd/{copy}"
     except OSError as e:

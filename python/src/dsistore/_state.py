@@ -75,6 +75,7 @@ class LoaderState:
         begin = start.batch
         if self._restored is not None:
             (start, begin), self._restored = self._restored, None
+            self._start.took_up(start.epoch, self._restored_shards)
         self._begin = Position(start.epoch, begin)
         this = self._iterator = object()  # and not the iterator, which would live for as long as the dataset
         over = False
@@ -89,7 +90,7 @@ class LoaderState:
                     self._start.given(start.epoch)
                 return
             following = Position(start.epoch + 1, 0)
-            if to == self._batches and not over:
+            if (last or to == self._batches) and not over:
                 over = True
                 self._start.set(following)
             if exhausted:

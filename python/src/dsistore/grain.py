@@ -5,12 +5,14 @@
     batches = positions.batch(4096).map(source.take).to_iter_dataset()
 
 Grain shuffles, shards and saves its position by row positions; Table.jax gives whole batches, which is faster where the
-engine's shuffle will do. ``grain.MapDataset.source(source)`` gives rows one by one, as any source: Grain 0.2 asks for
-each alone, which costs far more than to take those of a batch together.
+engine's shuffle will do. ``grain.MapDataset.source(source)`` gives rows one by one, as any source. Rows that are asked
+for in their order are read ahead; of others Grain 0.2 asks for each alone, which costs far more than to take those of a
+batch together.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -28,6 +30,10 @@ __all__ = ["TableSource"]
 
 Row = dict[str, Any]
 
+# Rows that are read ahead, and how far from the row before it one may be that is asked for in order: Grain's threads
+# overtake one another, and its shards leave rows out.
+_AHEAD, _NEAR = 256, 32
+
 
 class TableSource:
     """The rows of a table by their positions, in the order in which ``Table.scan`` gives them: a Grain
@@ -35,7 +41,7 @@ class TableSource:
 
     ``source[i]`` is a dict with an entry for each feature: a number as a NumPy scalar, a list or embedding as an array,
     a weighted list as a pair of arrays (ids, weights), str and bytes unchanged; None for null. ``take`` reads the rows
-    of a batch together, which is much faster than one by one.
+    of a batch together, which is much faster than one by one in any order but the table's.
 
     It can be pickled, for Grain's processes, and repr() identifies its rows, for Grain's checkpoints. It needs pyarrow.
     """
@@ -50,6 +56,19 @@ class TableSource:
             "features": names(features), "overlay": names(overlay) or None, "memory": memory,
             "no_lease": not lease or None}
         self._job = job
+        self._begin()
+
+    def _begin(self) -> None:
+        self._reading = threading.Lock()  # guards the change of what follows
+        self._asked = -_AHEAD  # the row that was asked for last
+        self._ahead: tuple[int, list[Row]] = 0, []  # rows that were read ahead, and the first one's position
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k not in ("_reading", "_asked", "_ahead")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._begin()
 
     def __repr__(self) -> str:
         return f"TableSource({self._table.uri!r}, {self._table.params['table']!r}, plan={self._hash})"
@@ -58,7 +77,24 @@ class TableSource:
         return self._rows
 
     def __getitem__(self, row: SupportsIndex) -> Row:
-        return self.take([row])[0]
+        at = row.__index__()
+        if not 0 <= at < self._rows:
+            return self.take([at])[0]
+        near, self._asked = 0 < abs(at - self._asked) <= _NEAR, at
+        found = self._found(at)
+        if found is None and near:
+            with self._reading:
+                found = self._found(at)  # another thread may have read it meanwhile
+                if found is None:
+                    first = max(0, at - _NEAR)
+                    self._ahead = first, self.take(range(first, min(first + _AHEAD, self._rows)))
+                    found = self._found(at)
+        return self.take([at])[0] if found is None else found
+
+    def _found(self, at: int) -> Row | None:
+        """A row that was read ahead, or None. The dict is the caller's."""
+        first, rows = self._ahead
+        return dict(rows[at - first]) if 0 <= at - first < len(rows) else None
 
     def take(self, rows: Iterable[SupportsIndex]) -> list[Row]:
         """The rows at positions, in their order. IndexError: there is no such row."""
@@ -112,4 +148,5 @@ def _numbers(array: pyarrow.Array) -> np.ndarray[Any, Any]:
     if array.null_count:
         array = array.fill_null(False if str(array.type) == "bool" else 0)
     out: np.ndarray[Any, Any] = array.to_numpy(zero_copy_only=False)
+    out.flags.writeable = False  # rows share it, also where it is a copy
     return out

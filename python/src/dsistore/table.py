@@ -51,11 +51,11 @@ class Snapshot:
 
 
 def _snapshot(info: dict[str, Any]) -> Snapshot:
-    # Python before 3.11 aside, fromisoformat takes no more than microseconds.
-    text = info["time"].removesuffix("Z")
-    whole, _, fraction = text.partition(".")
-    time = datetime.datetime.fromisoformat(whole).replace(
-        microsecond=int((fraction + "000000")[:6]), tzinfo=datetime.timezone.utc)
+    # A datetime has microseconds, a commit nanoseconds. Rounded up, the time as version= opens this snapshot.
+    whole, _, fraction = info["time"].removesuffix("Z").partition(".")
+    microseconds = -(-int(fraction.ljust(9, "0")[:9]) // 1000)
+    time = (datetime.datetime.fromisoformat(whole).replace(tzinfo=datetime.timezone.utc) +
+            datetime.timedelta(microseconds=microseconds))
     return Snapshot(**{**info, "time": time})
 
 

@@ -22,13 +22,20 @@ func (e *Env) Complete(ctx context.Context, command any, what string) []string {
 	return names
 }
 
+func (s StoreArg) names(ctx context.Context, e *Env, what string) ([]string, error) {
+	if what != "tables" {
+		return nil, nil
+	}
+	store, err := s.Open(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	return store.Tables(ctx)
+}
+
 func (t TableArgs) names(ctx context.Context, e *Env, what string) ([]string, error) {
 	if what == "tables" {
-		store, err := t.Open(ctx, e)
-		if err != nil {
-			return nil, err
-		}
-		return store.Tables(ctx)
+		return t.StoreArg.names(ctx, e, what)
 	}
 	view, err := t.OpenView(ctx, e, AtFlag{})
 	if err != nil {

@@ -228,7 +228,8 @@ func (c *Ingest) printAdded(ctx context.Context, e *app.Env, store *storage.Stor
 	e.Printf("\n")
 	describe.PrintFeatures(e, infos)
 	if more := len(r.Added) - len(features); more > 0 {
-		e.Printf("... and %s more: dsi features %s %s\n", terminal.Count(more), c.Store, c.Table)
+		e.Printf("... and %s more: dsi features %s %s\n", terminal.Count(more), terminal.ShellWord(c.Store),
+			terminal.ShellWord(c.Table))
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ type Erase struct {
 	rewriteFlags
 	app.PopularFlag
 	app.MetricsFlag
-	Memory       app.Size `default:"1GiB" placeholder:"SIZE" help:"Memory for rewriting segments, as in 512MiB, 1GiB or 4g. The keys of the erased rows take more: about 100 bytes each, and of texts their length besides."`
+	Memory       app.Size `default:"1GiB" placeholder:"SIZE" help:"Memory for rewriting segments, as in 512MiB, 1GiB or 4g. The keys of the erased rows take more: about 100 bytes per key, plus the length of text keys."`
 	Where        string   `placeholder:"EXPR" help:"Erase the rows for which this is true, as in user_id = 17, and all rows that were deleted before."`
 	Keys         string   `placeholder:"FILE" help:"Erase the rows that have one of the keys in this file: one key per line or, in .csv and .tsv, in the column named like the feature; - is standard input."`
 	Key          string   `placeholder:"FEATURE" help:"Feature that --keys refers to, or, with --where, whose values are searched for. Default: the table's user key, else its request key, else its session key."`

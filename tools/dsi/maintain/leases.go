@@ -55,7 +55,7 @@ const leaseColumns = "lease, table, #snapshot, owner, renewed, until"
 
 type leasesList struct {
 	app.StoreArg
-	Table string `arg:"" optional:"" help:"Only leases of this table."`
+	Table string `arg:"" optional:"" complete:"tables" help:"Only leases of this table."`
 }
 
 func (c *leasesList) Run(ctx context.Context, e *app.Env) error {
@@ -95,7 +95,8 @@ func (c *leasesEnd) Help() string {
 
 func (c *leasesEnd) Run(ctx context.Context, e *app.Env) error {
 	if len(c.Lease) == 0 && c.Owner == "" {
-		return terminal.Usagef("say which: their ids, or --owner OWNER; dsi leases %s %s lists them", c.Store, c.Table)
+		return terminal.Usagef("say which: their ids, or --owner OWNER; dsi leases %s %s lists them",
+			terminal.ShellWord(c.Store), terminal.ShellWord(c.Table))
 	}
 	table, err := c.OpenTable(ctx, e)
 	if err != nil {

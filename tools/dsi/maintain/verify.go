@@ -15,7 +15,7 @@ import (
 type Verify struct {
 	app.StoreArg
 	app.MetricsFlag
-	Table string `arg:"" optional:"" help:"Check this table only."`
+	Table string `arg:"" optional:"" complete:"tables" help:"Check this table only."`
 	Deep  bool   `help:"Read everything and check every checksum. Default: check that everything is there with the right size."`
 }
 

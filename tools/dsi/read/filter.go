@@ -56,15 +56,15 @@ func (f *filterJSON) facts() [][2]string {
 	}
 }
 
-// printFiltered prints what a plan's filter and sample list leave to read, of what the plan would read without them.
+// printFiltered prints what a plan's filter, sample list and downsampling leave to read, of what the plan would read
+// without them.
 func printFiltered(ctx context.Context, e *app.Env, snap *storage.Snapshot, p *reader.Plan) error {
-	if p.Filter == "" && p.SampleList == "" {
+	if p.Filter == "" && p.SampleList == "" && p.Downsample == "" {
 		return nil
 	}
-	whole := *p
-	whole.Filter, whole.SampleList = "", ""
 	var costs [2]reader.Cost
-	for i, plan := range []*reader.Plan{p, &whole} {
+	var rows [2]uint64
+	for i, plan := range []*reader.Plan{p, p.AllRows()} {
 		l, err := reader.NewLayout(ctx, snap, plan)
 		if err != nil {
 			return err
@@ -72,9 +72,14 @@ func printFiltered(ctx context.Context, e *app.Env, snap *storage.Snapshot, p *r
 		if i == 0 {
 			e.PrintFacts(newFilterJSON(plan.Filter, l.Pruning()).facts()...)
 		}
+		rows[i] = l.Rows()
 		if costs[i], err = l.Cost(ctx, reader.Options{}); err != nil {
 			return err
 		}
+	}
+	if p.SampleList != "" || p.Downsample != "" { // else the filter has said it
+		e.PrintFacts([2]string{"rows", fmt.Sprintf("%s of %s (%s)", terminal.Count(rows[0]), terminal.Count(rows[1]),
+			terminal.Percent(float64(rows[0])/float64(max(rows[1], 1))))})
 	}
 	e.PrintFacts([2]string{"fetched", fmt.Sprintf("%s of %s, %s of %s",
 		terminal.Count(costs[0].Stripes), terminal.Plural(costs[1].Stripes, "stripe"),

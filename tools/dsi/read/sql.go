@@ -39,7 +39,8 @@ var sqlScript string
 const (
 	installDuckDB = "dsi sql runs DuckDB in Python 3.11 or newer: python3 -m pip install 'duckdb>=2' pyarrow (" +
 		python.Variable + " names another interpreter)"
-	exitRefused = 65 // of sql.py: DuckDB says what is wrong
+	exitRefused = 65  // of sql.py: DuckDB says what is wrong
+	maxSocket   = 100 // bytes of a socket's path, of which systems take 104 or 108
 )
 
 // SQL runs a query in DuckDB.
@@ -94,12 +95,21 @@ func (c *SQL) run(ctx context.Context, e *app.Env) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	s, err := serveScans(ctx, filepath.Join(dir, "socket"), e, store, c)
+	socket := filepath.Join(dir, "socket")
+	if len(socket) > maxSocket {
+		short, err := os.MkdirTemp("/tmp", "dsi-sql-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(short)
+		socket = filepath.Join(short, "socket")
+	}
+	s, err := serveScans(ctx, socket, e, store, c)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	task := sqlTask{Query: c.Query, Socket: filepath.Join(dir, "socket"), Spill: dir, Format: format, Rows: c.Rows + 1}
+	task := sqlTask{Query: c.Query, Socket: socket, Spill: dir, Format: format, Rows: c.Rows + 1}
 	if e.JSON {
 		task.Rows = 0
 	}

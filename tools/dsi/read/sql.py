@@ -1,6 +1,7 @@
 # Runs a query in DuckDB, whose tables are streams of the dsi process that started this: sql.go says how they talk.
 # Standard input has the task, standard output gets the result, and standard error what DuckDB says is wrong.
 import base64
+import datetime
 import decimal
 import json
 import math
@@ -8,6 +9,7 @@ import os
 import re
 import shutil
 import socket
+import string
 import threading
 
 try:
@@ -31,7 +33,8 @@ listed = {}  # the tables of the store, once they were asked for
 def end_with_dsi():
     """When dsi has been killed, ends the process and removes what dsi would: standard input is open until then."""
     os.read(0, 1)
-    shutil.rmtree(task["spill"], ignore_errors=True)
+    for directory in task["spill"], os.path.dirname(task["socket"]):
+        shutil.rmtree(directory, ignore_errors=True)
     os._exit(1)
 
 
@@ -144,6 +147,9 @@ def quoted(name):
 def literal(constant):
     """The constant in a filter; None: it has no exact one."""
     value, kind = constant.value, constant.type
+    # An infinite time comes as the last or first one that Python has.
+    if value is None or value in (datetime.date.max, datetime.date.min, datetime.datetime.max, datetime.datetime.min):
+        return None
     if kind == "BOOLEAN":
         return "TRUE" if value else "FALSE"
     if kind.endswith(("TINYINT", "SMALLINT", "INTEGER", "BIGINT")):
@@ -157,21 +163,24 @@ def literal(constant):
     return None
 
 
+LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)  # as DuckDB compares names
+
+
 def check_case(what, names, instead):
     """Raises an error if DuckDB, which does not tell upper from lower case, might take one of the names for another."""
     first = {}
     for name in sorted(names):
-        other = first.setdefault(name.casefold(), name)
+        other = first.setdefault(name.translate(LOWER), name)
         if other != name:
             raise duckdb.InvalidInputException(f"{what} {other} and {name}: their names differ only in case, which "
                                                f"DuckDB does not see: {instead}")
 
 
 def check_table(name):
-    table = name.partition("@")[0].casefold()
+    table = name.partition("@")[0].translate(LOWER)
     if "tables" not in listed:
         listed.update(ask(list=True)[0])
-    alike = [t for t in listed.get("tables", []) if t.casefold() == table]
+    alike = [t for t in listed.get("tables", []) if t.translate(LOWER) == table]
     check_case("tables", alike, "dsi export writes one of them")
 
 
@@ -179,13 +188,13 @@ def open_table(con, name):
     """Puts a table where DuckDB finds it; False: there is none of that name, or it was there."""
     if name in opened:
         return False
-    opened.add(name)
     check_table(name)
     answer, data = ask(table=name)
     if "error" in answer:
         return False
     schema = pa.ipc.open_stream(data).schema
     check_case(f"table {name}: features", schema.names, "dsi features rename gives one another name")
+    opened.add(name)
     table = Table(name, answer.get("rows"), schema)
     con.from_arrow(table).project(f"* exclude ({quoted(table.rows_only)})").create_view(name)
     return True
@@ -198,7 +207,10 @@ def bind(con, statement):
         if "error" in answer:
             raise RuntimeError(answer["error"])
         for name in answer.get("tables", []):
-            open_table(con, name)
+            try:
+                open_table(con, name)
+            except duckdb.InvalidInputException:
+                pass  # the query may be of other tables; if it names this one, it is opened again
     while True:
         try:
             return con.sql(statement)

@@ -17,7 +17,7 @@ import (
 // UI serves the page of dsistat.
 type UI struct {
 	app.StoreArg
-	Table  []string `arg:"" optional:"" help:"Names of tables. Default: all."`
+	Table  []string `arg:"" optional:"" complete:"tables" help:"Names of tables. Default: all."`
 	Listen string   `default:":0" placeholder:"HOST:PORT" help:"Address to serve at. Without a host, only this machine can reach it; port 0 selects a free port. With a host, as in 0.0.0.0:8080, other machines can reach it. They need the key that is part of the address; the connection is not encrypted."`
 	Open   bool     `help:"Open the page in the browser."`
 }
@@ -39,6 +39,7 @@ func (c *UI) Run(ctx context.Context, e *app.Env) error {
 	if object.HighLatency(store.Blobs()) {
 		s.every = lookEveryOutside
 	}
+	s.opts.Endpoint = c.EndpointURL
 	if s.opts.Prices, err = prices.For(store.Blobs().URI(), ""); err != nil {
 		return terminal.UsageError{Err: err}
 	}

@@ -51,6 +51,9 @@ func formatNames() []string {
 
 // sniffMagic returns the format of files that begin with head, nil where that tells none.
 func sniffMagic(head []byte) *input.Format {
+	if !bytes.ContainsFunc(head, func(r rune) bool { return r < ' ' && r != '\t' && r != '\r' && r != '\n' }) {
+		return nil // text that begins with such letters: a column called ORCID
+	}
 	for _, f := range formats {
 		if slices.ContainsFunc(f.Magic, func(m string) bool { return bytes.HasPrefix(head, []byte(m)) }) {
 			return f

@@ -75,6 +75,8 @@ func TestJSONMessages(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"a": 1, "t": "\ud83d"}`:              `line 1, column "t": half of a surrogate pair in a string`,
 		`{"a": 1, "o": {"t": "\ud83d"}}`:       `line 1, column "o": half of a surrogate pair in a string`,
+		`{'asin': '0001', 'price': None}`:      `Python's notation; python3 -c "import ast, json, sys;`,
+		`{"asin": None}`:                       `Python's notation`,
 		`[{"a": "` + strings.Repeat("x", 1000): `jq -c '.[]' FILE where the file is one list`,
 	} {
 		if _, err := readJSON(t, "", text, Options{Limits: column.Limits{LineBytes: 500}}); err == nil ||

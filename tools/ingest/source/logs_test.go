@@ -83,8 +83,9 @@ func TestLogs(t *testing.T) {
 			"a=\"1\" b=\"2\"\n"},
 		{"empty lines of Hive", "", "CREATE TABLE t (a int, b string)", "\n1\x01\n", "a=null b=null\na=1 b=\"\"\n"},
 		{"times with zones", `{` + csv + `, "columns": {"t": {"type": "timestamp"}}}`, "",
-			"t\n1970-01-01 00:00:02.5+00:00\n1970-01-01 01:00:02+01:00\n1970-01-01T00:00:00Z\n",
-			"t=2500000000\nt=2000000000\nt=0\n"},
+			"t\n1970-01-01 00:00:02.5+00:00\n1970-01-01 01:00:02+01:00\n1970-01-01T00:00:00Z\n" +
+				"1970-01-01 00:00:03 UTC\n1970-01-01 00:00:04+00\n1970-01-01T01:00:05.000+0100\n",
+			"t=2500000000\nt=2000000000\nt=0\nt=3000000000\nt=4000000000\nt=5000000000\n"},
 		{"an empty column of OpenCSVSerde", "",
 			"CREATE TABLE t (a string, b string) ROW FORMAT SERDE 'org.apache.hadoop.hive.serde2.OpenCSVSerde' " +
 				"WITH SERDEPROPERTIES ('serialization.format'='1')", ",\"\"\nx\n", "a=\"\" b=\"\"\na=\"x\" b=null\n"},

@@ -30,6 +30,8 @@ func TestLateQuotes(t *testing.T) {
 			"id=2 city=\"Rome\\n3\"\nid=4 city=\"y\"\n", nil},
 		{"some value has quotes", "", quoted + plain + "2\t\"Rome\n3\"\n4\ty\n", 12_003,
 			"id=2 city=\"Rome\\n3\"\nid=4 city=\"y\"\n", nil},
+		{"a quote that is not closed", "", quoted + plain + "2\t\"Rome\n3\tb\n4\t\"Paris\"\n", 12_001, "\"\n", []string{
+			"'P' after the closing quote of column 2, a row that has lines 12003 to 12005 in it"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var bad []string

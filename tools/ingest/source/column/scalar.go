@@ -142,12 +142,15 @@ func parseInteger(n *Type, s string) (int64, error) {
 }
 
 var timestampLayouts = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02T15:04:05Z07:00",
-	"2006-01-02 15:04:05Z07:00", time.DateOnly}
+	"2006-01-02 15:04:05Z07:00", time.DateOnly,
+	// As Jackson and Spark write zones, and Postgres and DuckDB.
+	"2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05Z0700", "2006-01-02T15:04:05Z07", "2006-01-02 15:04:05Z07"}
 
 // ParseTimestamp reads a timestamp or a date; see AppendText.
 func ParseTimestamp(s string) (Timestamp, error) {
+	text, _ := strings.CutSuffix(s, " UTC") // as BigQuery writes it
 	for _, layout := range timestampLayouts {
-		if t, err := time.Parse(layout, s); err == nil { // takes a fraction after the seconds
+		if t, err := time.Parse(layout, text); err == nil { // takes a fraction after the seconds
 			return Timestamp{t.Unix(), int64(t.Nanosecond())}, nil
 		}
 	}

@@ -49,7 +49,18 @@ func (p *parser) fail(what string) error {
 	if p.pos >= len(p.buf) {
 		return fmt.Errorf("the line ends where %s should be: %s", what, wantJSONLines)
 	}
-	return fmt.Errorf("%q at byte %d where %s should be", p.buf[p.pos], p.pos, what)
+	return fmt.Errorf("%q at byte %d where %s should be%s", p.buf[p.pos], p.pos, what, asPython(p.buf[p.pos:]))
+}
+
+// asPython says what to do with objects in Python's notation, if a text begins with what only that has.
+func asPython(text []byte) string {
+	for _, word := range []string{"'", "u'", `u"`, "True", "False", "None"} {
+		if bytes.HasPrefix(text, []byte(word)) {
+			return `: that is Python's notation; python3 -c "import ast, json, sys; ` +
+				`[print(json.dumps(ast.literal_eval(l))) for l in sys.stdin]" makes JSON lines of it`
+		}
+	}
+	return ""
 }
 
 func (p *parser) space() {

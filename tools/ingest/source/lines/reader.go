@@ -102,6 +102,11 @@ func (l *Reader) begin(path string, in io.Reader, set charset) error {
 
 const bufferBytes = 256 << 10
 
+// skippableZstd reports whether a file begins with a frame that decoders of zstd skip, as those of pzstd do.
+func skippableZstd(head []byte) bool {
+	return len(head) >= 4 && head[0]&0xf0 == 0x50 && bytes.Equal(head[1:4], []byte{0x2a, 0x4d, 0x18})
+}
+
 // decompress returns what in becomes by its first bytes or its name: in itself where it is not compressed.
 func (l *Reader) decompress(path string, head []byte, in io.Reader) (io.Reader, error) {
 	switch {
@@ -112,7 +117,7 @@ func (l *Reader) decompress(path string, head []byte, in io.Reader) (io.Reader, 
 		}
 		l.unzip = func() { z.Close() }
 		return z, nil
-	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}), skippableZstd(head):
 		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20))
 		if err != nil {
 			return nil, fmt.Errorf("zstd: %w", err)

@@ -105,6 +105,14 @@ func (l *Rules) quotesUnseen() string {
 		`quotes for text, {"text": {"quote": "\""}} takes quoted columns over line ends`
 }
 
+// swallowed says which lines are in the row that began in line first, if it is more than one.
+func (r *Splitter) swallowed(first int64) string {
+	if r.Lines.Line == first {
+		return ""
+	}
+	return fmt.Sprintf(", a row that has lines %d to %d in it, as a quote before was not closed", first, r.Lines.Line)
+}
+
 // splitCSV follows RFC 4180: a quote within a quoted column is doubled, or escaped where there is an escape character.
 func (r *Splitter) splitCSV(line []byte) error {
 	delimiter, quote, first := r.Layout.delimiter, r.Layout.quote, r.Lines.Line
@@ -139,7 +147,8 @@ func (r *Splitter) splitCSV(line []byte) error {
 						return err
 					}
 					if total+int64(len(next)) > r.Lines.limit {
-						return &BadText{fmt.Sprintf("a line of more than %d bytes", r.Lines.limit)}
+						return &BadText{fmt.Sprintf("a line of more than %d bytes%s", r.Lines.limit,
+							r.swallowed(first))}
 					}
 					line, i = next, 0
 					continue
@@ -167,8 +176,8 @@ func (r *Splitter) splitCSV(line []byte) error {
 				break
 			}
 			if i < len(line) && !delimited(i) {
-				return &BadText{fmt.Sprintf("%q after the closing quote of column %d%s", line[i], len(r.Fields)+1,
-					r.Layout.quotesUnseen())}
+				return &BadText{fmt.Sprintf("%q after the closing quote of column %d%s%s", line[i], len(r.Fields)+1,
+					r.swallowed(first), r.Layout.quotesUnseen())}
 			}
 		} else {
 			from := i

@@ -53,6 +53,9 @@ func (r *reader) plan(m *mapping.Mapping, names []string) (out []string) {
 			c.arrow = 0
 		case m.Dropped(name):
 			c.node = &column.Type{Name: name, Shape: column.Null}
+		case r.tail.hasOldDecimal(typ):
+			c.node = &column.Type{Name: name, Shape: column.Refused, Reason: "decimals without a precision, as Hive " +
+				"0.11 and 0.12 wrote them: pyarrow, which reads ORC files, keeps six digits after the point of each"}
 		case !r.tail.exceedsNanoseconds(typ, false):
 			c.arrow = 0
 		case kind == Timestamp || kind == Instant:

@@ -38,14 +38,16 @@ type typeNode struct {
 	Kind       uint64
 	Subtypes   []uint64
 	Names      []string
+	precision  uint64 // of a decimal; 0: none is said
 	attributes map[string]string
 }
 
 // Kinds of ORC's types that matter here.
 const (
-	Timestamp  = 9
-	kindStruct = 12
-	Instant    = 18
+	Timestamp   = 9
+	kindStruct  = 12
+	kindDecimal = 14
+	Instant     = 18
 )
 
 // timestampStats are the least and the greatest timestamp of a column, in milliseconds.
@@ -213,6 +215,8 @@ func (p *protoReader) typeNode(text []byte) typeNode {
 			}
 		case 3:
 			t.Names = append(t.Names, string(v.text))
+		case 5:
+			t.precision = v.number
 		case 7:
 			key, value := p.pair(v.text)
 			t.attributes[key] = value
@@ -263,6 +267,13 @@ func (t *Tail) outOfRange(typ uint64) (out, known bool) {
 	const greatest = int64(math.MaxInt64/1_000_000) - margin
 	s := t.stats[typ]
 	return s.min <= -greatest || s.max >= greatest, true
+}
+
+// hasOldDecimal reports whether a type, or one in it, is a decimal without a precision: each value has a scale of its
+// own.
+func (t *Tail) hasOldDecimal(typ uint64) bool {
+	of := t.Types[typ]
+	return of.Kind == kindDecimal && of.precision == 0 || slices.ContainsFunc(of.Subtypes, t.hasOldDecimal)
 }
 
 // exceedsNanoseconds reports whether a type, or one in it, is a timestamp that may be out of the range of nanoseconds;

@@ -45,6 +45,10 @@ func find(in *lines.Reader, path string, given *lines.Layout) (lines.Layout, err
 		return *given, column.Refuse("", "its first line has bytes that are 0, as UTF-16 has: say {\"text\": "+
 			"{\"encoding\": %q}} in a mapping file", []string{"utf-16be", "utf-16le"}[at%2])
 	}
+	if one := bytes.TrimSpace(first); len(given.Columns) == 0 && !given.Header && bytes.HasPrefix(one, []byte("{")) &&
+		bytes.HasSuffix(one, []byte("}")) {
+		return *given, column.Refuse("", "its first line is an object, not names: say --format jsonl for JSON lines")
+	}
 	if given.Delimiter == "" && bytes.IndexByte(first, 1) >= 0 {
 		return *given, column.Refuse("", "its first line has Hive's delimiter ^A; Hive's text has no names and no "+
 			"types: give --ddl FILE, or text.columns in a mapping file")

@@ -250,7 +250,7 @@ class Features {
     this.table.sort = old.table.sort;
     this.apply();
     const chosen = old.table.rows[old.table.active],
-      same = chosen && this.byName.get(chosen.name);
+      same = chosen && this.byName.get(chosen.feature);
     if (same && this.table.rows.includes(same)) this.table.chooseRow(same);
     if (!typed) return;
     this.search.focus({preventScroll: true});
