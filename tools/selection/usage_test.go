@@ -148,7 +148,8 @@ func TestFindingIsRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := total(t, recorder, w.table)
-	if after.Readers != before.Readers+1 || after.Requests != before.Requests || after.BytesRead() != before.BytesRead() {
+	if after.Readers != before.Readers+1 || after.Requests != before.Requests ||
+		after.BytesRead() != before.BytesRead() {
 		t.Errorf("%+v after %+v", after, before)
 	}
 	before, read.Usage.Off = after, true
