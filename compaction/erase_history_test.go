@@ -154,6 +154,9 @@ func TestEraseHeldBefore(t *testing.T) {
 	for _, hold := range []string{"branch", "branch dropped before", "lease"} {
 		for _, keep := range []bool{false, true} {
 			for _, where := range []bool{false, true} {
+				if raceEnabled && keep == where {
+					continue
+				}
 				t.Run(fmt.Sprintf("%s, keep %v, where %v", hold, keep, where), func(t *testing.T) {
 					x := erasable(t, object.NewMemory(), 2)
 					had, l := x.pin(gone, hold, 0, keep)

@@ -2,4 +2,4 @@
 
 package reader
 
-const raceDetector = false
+const raceEnabled = false

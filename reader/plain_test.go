@@ -132,7 +132,7 @@ func drain(tb testing.TB, s *Scanner) int {
 
 // A scan in steady state allocates for its segments and its start, not for rows, lists, stripes or batches.
 func TestSteadyStateAllocations(t *testing.T) {
-	if raceDetector {
+	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
 	shape := plainShape{dense: 6, sparse: 6, weighted: 2, segments: 2, stripes: 64, stripeRows: 512, session: 8}

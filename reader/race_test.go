@@ -2,5 +2,5 @@
 
 package reader
 
-// raceDetector: allocations cannot be counted, pools drop what is put in them at random.
-const raceDetector = true
+// raceEnabled: allocations cannot be counted, pools drop what is put in them at random.
+const raceEnabled = true

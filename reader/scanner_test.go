@@ -3,6 +3,7 @@ package reader
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math"
@@ -17,7 +18,14 @@ import (
 	"github.com/dsistore/dsistore/reader/memory"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if raceEnabled { // where each takes ten times as long; make test runs all of them without as well
+		if err := flag.Set("rapid.checks", "30"); err != nil {
+			panic(err)
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
 
 var smallShape = tableShape{features: 6, segments: 3, stripes: 4, stripeRows: 9}
 

@@ -40,7 +40,7 @@ func transformedLayout(tb testing.TB, table *testTable, batch int, output Output
 
 // Transforms allocate nothing in steady state, whatever their types.
 func TestTransformAllocations(t *testing.T) {
-	if raceDetector {
+	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
 	shape := plainShape{dense: 6, sparse: 6, weighted: 2, segments: 2, stripes: 64, stripeRows: 512, session: 8}

@@ -76,15 +76,22 @@ func newRemote(sizes ...int64) *remote {
 	return r
 }
 
-// fill fills p with the bytes of an object from off on.
+// pattern is what the bytes of objects are pieces of: its length shares no factor with that of a block.
+var pattern = sync.OnceValue(func() []byte {
+	p := make([]byte, mib+7)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(p) // it never fails
+	return p
+})
+
+// fill fills p with the bytes of an object from off on. It copies: under the race detector a loop over them would take
+// longer than what is tested.
 func fill(name string, p []byte, off int64) {
 	seed := uint64(len(name))
 	for _, c := range []byte(name) {
 		seed = seed*1099511628211 + uint64(c)
 	}
-	for i := range p {
-		x := (seed + uint64(off) + uint64(i)) * 0x9E3779B97F4A7C15
-		p[i] = byte(x >> 56)
+	for at := (seed%mib + uint64(off)) % uint64(len(pattern())); len(p) > 0; at = 0 {
+		p = p[copy(p, pattern()[at:]):]
 	}
 }
 
