@@ -98,6 +98,20 @@ func leased(t *testing.T, table *storage.Table) []storagelease.Info {
 	return all
 }
 
+// leaseOf waits until a reader has the lease that it takes, the only one, and returns what renews it.
+func leaseOf(t *testing.T, snap *storage.Snapshot, s *Scanner) (*lease.Renewer, storagelease.Info) {
+	t.Helper()
+	k := s.hold.Renewers[0]
+	for !k.HasLease() {
+		runtime.Gosched()
+	}
+	all := leased(t, snap.Table())
+	if len(all) != 1 {
+		t.Fatal(all)
+	}
+	return k, all[0]
+}
+
 // A reader that stays open takes a lease, tries again where that fails, renews it, and gives it back.
 func TestReadersHoldLeases(t *testing.T) {
 	blobs, snap, l := leasedLayout(t)
@@ -243,15 +257,8 @@ func TestEndedLeasesStayEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-blobs.put
-	k := s.hold.Renewers[0]
-	for !k.HasLease() {
-		runtime.Gosched()
-	}
-	all := leased(t, snap.Table())
-	if len(all) != 1 {
-		t.Fatal(all)
-	}
-	if _, err := snap.Table().EndLease(t.Context(), all[0].ID); err != nil {
+	k, held := leaseOf(t, snap, s)
+	if _, err := snap.Table().EndLease(t.Context(), held.ID); err != nil {
 		t.Fatal(err)
 	}
 	closed := make(chan struct{})
@@ -282,15 +289,8 @@ func TestLeaseAfterASuspension(t *testing.T) {
 	}
 	<-blobs.put
 	blobs.fail.Store(1) // the renewal after half of the time, which is suspended until it is received
-	k := s.hold.Renewers[0]
-	for !k.HasLease() {
-		runtime.Gosched()
-	}
-	all := leased(t, snap.Table())
-	if len(all) != 1 {
-		t.Fatal(all)
-	}
-	time.Sleep(time.Until(all[0].Until) + 10*time.Millisecond)
+	k, held := leaseOf(t, snap, s)
+	time.Sleep(time.Until(held.Until) + 10*time.Millisecond)
 	for info, err := range blobs.List(t.Context(), "", "") {
 		if err == nil && strings.Contains(info.Name, "/leases/") {
 			err = blobs.Delete(t.Context(), info.Name)
