@@ -69,9 +69,6 @@ var killedOperations = []killedOperation{
 // after the server has done it; each time with a copy of the same store. Then nothing is damaged, the table is as
 // before or as after, the operation can be run again, and gc leaves neither objects nor uploads that nobody needs.
 func TestKilledAtRequests(t *testing.T) {
-	if raceEnabled {
-		t.Skip("not under the race detector: the processes are what is tested")
-	}
 	for _, s := range services {
 		if *onService != "" && *onService != s.name || *onService == "" && !*allRequests && s.name != "s3" {
 			continue

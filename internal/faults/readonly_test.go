@@ -11,9 +11,6 @@ import (
 // TestReadOnlyRights reads with the right to list and to get, and no other: the leases and usage records that a reader
 // would write are no part of its work.
 func TestReadOnlyRights(t *testing.T) {
-	if raceEnabled {
-		t.Skip("not under the race detector: the readers are")
-	}
 	t.Setenv("DSISTORE_USAGE", "on")
 	s := startS3(t)
 	k := &kills{service: s, dir: t.TempDir(), rows: map[string][]row{}}
