@@ -3,11 +3,13 @@ package dsi
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
@@ -44,6 +46,8 @@ func TestMain(m *testing.M) {
 //	count N GLOB             checks how many files match
 //	old GLOB                 dates files that match two hours back
 //	lease STORE TABLE OWNER  takes a lease for an hour on the newest snapshot, as who is killed leaves it
+//	noise FILE MIB           makes a file of rows for the table of dsi generate, 16 for each MiB that they take in a
+//	                         table: more than 8 MiB are uploaded in parts
 //	interrupt SIGNAL FILE COMMAND...
 //	                         runs the command with the file on a standard input that does not end, sends it the
 //	                         signal when it has read most of the file, and checks that it exits with 130 and has
@@ -205,6 +209,7 @@ func params(files []string, environment map[string]string) testscript.Params {
 			"count":  cmdCount,
 			"old":    cmdOld,
 			"lease":  cmdLease,
+			"noise":  cmdNoise,
 
 			"interrupt": cmdInterrupt,
 			"race":      cmdRace,
@@ -408,6 +413,22 @@ func cmdLease(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	_, err = snap.Lease(ctx, args[2], time.Hour)
 	ts.Check(err)
+}
+
+func cmdNoise(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: noise FILE MIB")
+	}
+	mib, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	random := rand.NewChaCha8(sha256.Sum256([]byte(args[0])))
+	text := make([]byte, 64<<10)
+	var out bytes.Buffer
+	for i := range 16 * mib {
+		_, _ = random.Read(text) // it has no end
+		fmt.Fprintf(&out, `{"session_id": %d, "event_time": %d, "text": "%x"}`+"\n", i, i, text)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), out.Bytes(), 0o666))
 }
 
 func cmdInterrupt(ts *testscript.TestScript, neg bool, args []string) {
