@@ -213,8 +213,12 @@ func TestLayersCrash(t *testing.T) {
 
 // TestLayersFaults fails each request to the object store in turn, before or after it is done.
 func TestLayersFaults(t *testing.T) {
+	step := int64(1)
+	if short() {
+		step = 5
+	}
 	for _, mode := range []object.FaultMode{object.FailBefore, object.FailAfter} {
-		for at := int64(1); ; at++ {
+		for at := int64(1); ; at += step {
 			mem := object.NewMemory()
 			f := object.NewFault(mem)
 			f.FailAt(at, mode)
