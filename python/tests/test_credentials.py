@@ -24,8 +24,8 @@ import dsistore
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # How long a table is read, and how long credentials last: `make rotation` reads for longer.
-SECONDS = float(os.environ.get("DSISTORE_ROTATION_SECONDS", "10"))
-EVERY = float(os.environ.get("DSISTORE_ROTATION_EVERY", "2"))
+SECONDS = float(os.environ.get("DSISTORE_ROTATION_SECONDS", "5"))
+EVERY = float(os.environ.get("DSISTORE_ROTATION_EVERY", "1"))
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,9 @@ import sys
 import pytest
 
 import dsistore
-from programs import dsi_program, program
+from programs import TAGS, dsi_program, program
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TAGS = "invariants,pebblegozstd,grpcnotrace"  # of make test, so that what that compiled is linked
 
 
 def example(name, *args, **environment):

@@ -44,8 +44,8 @@ def ids_of(batches) -> list[list[int]]:
     return [b.keys["id"].tolist() for b in batches]
 
 
-def workers(of: TorchDataset, context: str, persistent: bool = False) -> DataLoader:
-    return DataLoader(of, batch_size=None, num_workers=2, multiprocessing_context=context,
+def workers(of: TorchDataset, context: str, persistent: bool = False, n: int = 2) -> DataLoader:
+    return DataLoader(of, batch_size=None, num_workers=n, multiprocessing_context=context,
                       persistent_workers=persistent)
 
 
@@ -116,7 +116,7 @@ def test_ranks_with_workers_share_an_epoch(store, tmp_path, monkeypatch):
 def torchrun_main(store: str, out: str) -> None:
     """A program that torchrun starts, and that never makes a process group."""
     of = data(store)
-    given = [len(of), ids_of(workers(of, "spawn"))]
+    given = [len(of), ids_of(workers(of, "spawn", n=1))]
     pathlib.Path(out, f"{os.environ['RANK']}.json").write_text(json.dumps(given))
 
 
@@ -165,16 +165,16 @@ def test_a_pickle_has_the_rank_of_the_process_that_made_it(store, monkeypatch):
 
 
 class MadeInWorker(IterableDataset):
-    """Makes a dataset where it is iterated, in each of some environments. Gives its rows there, or its error."""
+    """Makes a dataset where it is iterated, in each environment and with its options. Gives its rows, or its error."""
 
-    def __init__(self, store: str, environments: tuple[dict[str, str], ...], options: dict[str, int]):
-        self.store, self.environments, self.options = store, environments, options
+    def __init__(self, store: str, cases: tuple[tuple[dict[str, str], dict[str, int]], ...]):
+        self.store, self.cases = store, cases
 
     def __iter__(self):
-        for variables in self.environments:
+        for variables, options in self.cases:
             with unittest.mock.patch.dict(os.environ, variables):
                 try:
-                    yield sum(b.rows for b in data(self.store, **self.options))
+                    yield sum(b.rows for b in data(self.store, **options))
                 except dsistore.UsageError as e:
                     yield str(e)
 
@@ -182,24 +182,22 @@ class MadeInWorker(IterableDataset):
 GUESS = "DataLoader worker.*rank= and world_size="
 
 
-def made_in_worker(store: str, *environments: dict[str, str], **options: int) -> list[int | str]:
-    """What a worker gives in each environment."""
-    return list(DataLoader(MadeInWorker(store, environments, options), batch_size=None, num_workers=1,
-                           multiprocessing_context="spawn"))
+def made_in_worker(store: str, *cases: tuple[dict[str, str], dict[str, int]]) -> list[int | str]:
+    """What a worker gives in each environment, with options."""
+    return list(DataLoader(MadeInWorker(store, cases), batch_size=None, num_workers=1, multiprocessing_context="spawn"))
 
 
 def made_in_worker_of(rank: int, store: str) -> None:
     """A process of mp.spawn, which may be a rank."""
-    (says,) = made_in_worker(store, {})
-    assert re.search(GUESS, says)
-    assert made_in_worker(store, {}, rank=rank, world_size=1) == [ROWS]
+    says, rows = made_in_worker(store, ({}, {}), ({}, {"rank": rank, "world_size": 1}))
+    assert re.search(GUESS, says) and rows == ROWS
 
 
 def test_a_dataset_made_in_a_worker_does_not_guess(store):
     """The rank of the worker's parent is not known there, unless it is in the environment."""
     tasks = ("SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")  # of launchers that set no RANK
-    alone, rank, *launched = made_in_worker(store, {}, {"RANK": "1", "WORLD_SIZE": "2"},
-                                            *({name: n} for n in "12" for name in tasks))
+    alone, rank, *launched = made_in_worker(store, ({}, {}), ({"RANK": "1", "WORLD_SIZE": "2"}, {}),
+                                            *(({name: n}, {}) for n in "12" for name in tasks))
     assert (alone, rank) == (ROWS, 11 * 32 - (-ROWS % 32))  # alone: of a program that is no rank
     assert launched[:3] == [ROWS] * 3 and all(re.search(GUESS, says) for says in launched[3:])
     mp.spawn(made_in_worker_of, args=(store,), nprocs=1)
