@@ -24,7 +24,7 @@ const azurite = "3.37.0"
 // the server cannot be had.
 func StartAzure(t testing.TB, containers ...string) *Azure {
 	t.Helper()
-	path, err := azuriteProgram()
+	path, err := Azurite()
 	if err != nil {
 		t.Skipf("no server of Azure: %v", err)
 	}
@@ -38,15 +38,15 @@ func StartAzure(t testing.TB, containers ...string) *Azure {
 
 // RunAzure is StartAzure outside of tests, until stop is called.
 func RunAzure(ctx context.Context, containers ...string) (s *Azure, stop func(), err error) {
-	path, err := azuriteProgram()
+	path, err := Azurite()
 	if err != nil {
 		return nil, nil, err
 	}
 	return runAzure(ctx, path, containers)
 }
 
-// azuriteProgram returns the path of Azurite's program.
-func azuriteProgram() (string, error) { return npm("azurite", azurite, "azurite-blob") }
+// Azurite returns the path of the server's program, or why it cannot be had.
+func Azurite() (string, error) { return npm("azurite", azurite, "azurite-blob") }
 
 func runAzure(ctx context.Context, path string, containers []string) (*Azure, func(), error) {
 	port, err := freePort()
@@ -65,16 +65,21 @@ func runAzure(ctx context.Context, path string, containers []string) (*Azure, fu
 		return nil, nil, err
 	}
 	for _, name := range containers {
-		at, err := s.client(name)
-		if err == nil {
-			_, err = at.Create(ctx, nil)
-		}
-		if err != nil {
+		if err := s.Create(ctx, name); err != nil {
 			stop()
 			return nil, nil, err
 		}
 	}
 	return s, stop, nil
+}
+
+// Create makes an empty container.
+func (s *Azure) Create(ctx context.Context, name string) error {
+	at, err := s.client(name)
+	if err == nil {
+		_, err = at.Create(ctx, nil)
+	}
+	return err
 }
 
 // client is a client of a container besides the one that is tested.

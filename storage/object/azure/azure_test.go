@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,36 @@ var (
 	content = remotetest.Content
 )
 
+// azurite is one server for all tests of this package, because it takes seconds to start.
+var azurite struct {
+	once   sync.Once
+	server *objectserver.Azure
+	stop   func()
+	err    error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if azurite.stop != nil {
+		azurite.stop()
+	}
+	os.Exit(code)
+}
+
+// start returns the server, which has the container. The test is skipped where it cannot be had. Its stores have
+// prefixes of their own; a test that counts what a container holds makes another container.
+func start(t *testing.T) *objectserver.Azure {
+	t.Helper()
+	if _, err := objectserver.Azurite(); err != nil {
+		t.Skipf("no server of Azure: %v", err)
+	}
+	azurite.once.Do(func() {
+		azurite.server, azurite.stop, azurite.err = objectserver.RunAzure(context.Background(), container)
+	})
+	must(t, azurite.err)
+	return azurite.server
+}
+
 // open returns an empty store of a server, at a prefix of its own, by way of a proxy if there is one.
 func open(t *testing.T, s *objectserver.Azure, p *objectserver.Proxy) object.Store {
 	t.Helper()
@@ -51,18 +82,18 @@ func must(t *testing.T, err error) {
 }
 
 func TestConformance(t *testing.T) {
-	server := objectserver.StartAzure(t, container)
+	server := start(t)
 	objecttest.Conformance(t, func(t *testing.T) object.Store { return open(t, server, nil) })
 }
 
 func TestRaces(t *testing.T) {
-	server := objectserver.StartAzure(t, container)
+	server := start(t)
 	objecttest.Races(t, open(t, server, nil))
 }
 
 // An object of several parts is whole, and of those that race for a name one wins.
 func TestParts(t *testing.T) {
-	server := objectserver.StartAzure(t, container)
+	server := start(t)
 	s := open(t, server, nil)
 	ctx := t.Context()
 	for _, n := range []int{8 << 20, 8<<20 + 1, 29<<20 + 7} {
@@ -103,7 +134,7 @@ func TestParts(t *testing.T) {
 // A name with a component that ends with a dot is refused by every method: the service, unlike Azurite, drops the dot,
 // and another object would be meant. Blobs of other programs are read by any name.
 func TestDots(t *testing.T) {
-	server := objectserver.StartAzure(t, container)
+	server := start(t)
 	s := open(t, server, nil)
 	ctx := t.Context()
 	must(t, s.PutIfAbsent(ctx, "tables/.ads/a.b..c", []byte("x")))
@@ -135,7 +166,7 @@ func TestDots(t *testing.T) {
 
 // Many objects are deleted by few requests, also where some are not there.
 func TestDeleteAll(t *testing.T) {
-	server := objectserver.StartAzure(t, container)
+	server := start(t)
 	proxy := objectserver.StartProxy(t, server.Endpoint[:len(server.Endpoint)-len(server.Account)-1])
 	s := open(t, server, proxy)
 	ctx := t.Context()
@@ -169,7 +200,7 @@ func TestDeleteAll(t *testing.T) {
 
 // All that is refused is named, and the rest is deleted, one by one where the service takes no batches.
 func TestDeleteInPart(t *testing.T) {
-	server := objectserver.StartAzure(t, container)
+	server := start(t)
 	proxy := objectserver.StartProxy(t, server.Endpoint[:len(server.Endpoint)-len(server.Account)-1])
 	s := open(t, server, proxy)
 	ctx, names := t.Context(), []string{"a", "b", "c", "d"}
@@ -201,7 +232,7 @@ func TestDeleteInPart(t *testing.T) {
 
 // Errors say what is wrong.
 func TestErrors(t *testing.T) {
-	server := objectserver.StartAzure(t, container)
+	server := start(t)
 	options := server.Options()
 	options["azure_storage_account_key"] = "YSBzZWNyZXQ="
 	s, err := object.OpenWith("az://"+container, options)
@@ -227,7 +258,7 @@ func TestErrors(t *testing.T) {
 
 // Every request asks for the version that the package needs, and not for the SDK's newest.
 func TestServiceVersion(t *testing.T) {
-	server := objectserver.StartAzure(t, container)
+	server := start(t)
 	proxy := objectserver.StartProxy(t, server.Endpoint[:len(server.Endpoint)-len(server.Account)-1])
 	s := open(t, server, proxy)
 	ctx := t.Context()
@@ -370,7 +401,7 @@ func TestOrder(t *testing.T) {
 
 // Who wants the first object asks for two names.
 func TestFirst(t *testing.T) {
-	server := objectserver.StartAzure(t, container)
+	server := start(t)
 	proxy := objectserver.StartProxy(t, server.Endpoint[:len(server.Endpoint)-len(server.Account)-1])
 	s := open(t, server, proxy)
 	for i := range 20 {
@@ -395,7 +426,7 @@ func TestFirst(t *testing.T) {
 
 // Requests are counted as the service bills them.
 func TestTraffic(t *testing.T) {
-	server := objectserver.StartAzure(t, container)
+	server := start(t)
 	proxy := objectserver.StartProxy(t, server.Endpoint[:len(server.Endpoint)-len(server.Account)-1])
 	var seen atomic.Int64
 	proxy.Break(func(*http.Request) objectserver.Fault {
@@ -418,7 +449,7 @@ func TestNoRanges(t *testing.T)        { remotetest.NoRanges(t, openURL) }
 func TestStalls(t *testing.T)          { remotetest.Stalls(t, openURL) }
 
 func TestFaults(t *testing.T) {
-	server := objectserver.StartAzure(t, container)
+	server := start(t)
 	proxy := objectserver.StartProxy(t, server.Endpoint[:len(server.Endpoint)-len(server.Account)-1])
 	remotetest.Faults(t, remotetest.Faulty{
 		Store: open(t, server, proxy), Proxy: proxy,

@@ -10,14 +10,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dsistore/dsistore/internal/objectserver"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
 // Objects of other programs are read by any key, in the version that was described. What marks a folder is none.
 func TestBucket(t *testing.T) {
-	server := objectserver.StartAzure(t, "dumps")
-	ctx := t.Context()
+	server, ctx := start(t), t.Context()
+	must(t, server.Create(ctx, "dumps"))
 	keys := []string{
 		"a b/_SUCCESS", "a b/ds=2026-11-01/100%.parquet", "a b/ds=2026-11-01/part 0%3A+?#&.parquet",
 		"a b/ds=2026-11-01/x//y", "a b/ds=2026-11-01/é\"<.", "top",

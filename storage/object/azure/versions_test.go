@@ -11,16 +11,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dsistore/dsistore/internal/objectserver"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
 // What a writer that was aborted or killed has sent is listed with its age, and can be dropped; one that goes on after
 // that gets an error.
 func TestUploads(t *testing.T) {
-	server := objectserver.StartAzure(t, container)
-	s := open(t, server, nil)
-	ctx := t.Context()
+	const container = "uploads"
+	server, ctx := start(t), t.Context()
+	must(t, server.Create(ctx, container))
+	s, err := object.OpenWith("az://"+container+"/store", server.Options())
+	must(t, err)
 	must(t, s.PutIfAbsent(ctx, "u/whole", []byte("x")))
 	must(t, s.PutIfAbsent(ctx, "u/empty", nil))
 	of, ok := object.As[object.Unfinished](s)

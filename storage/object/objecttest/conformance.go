@@ -209,8 +209,15 @@ func list(t *testing.T, s object.Store) {
 	froms := append([]string{"", "b/", "b0", "t/0/", "t/00", "t/0/s/00002", "t/0/s/000021", "zz", "a-", "t"}, all...)
 	prefixes := append([]string{"", "b", "b/", "t/0", "t/0/", "t/0/s/", "t/0/s/0000", "nothing", "a-", "t/0/s/00001/"},
 		all...)
-	for _, prefix := range prefixes {
-		for _, from := range froms {
+	// A service takes milliseconds for each listing: of those with both a prefix and a name it is asked for every fourth.
+	_, service := object.As[interface {
+		CreateInParts(ctx context.Context, name string) (object.Writer, error)
+	}](s)
+	for p, prefix := range prefixes {
+		for f, from := range froms {
+			if service && prefix != "" && from != "" && (p+f)%4 > 0 {
+				continue
+			}
 			var expect, got []string
 			for _, n := range all {
 				if strings.HasPrefix(n, prefix) && n > from {

@@ -49,5 +49,5 @@ func Stalls(t *testing.T, open func(t *testing.T, url string) object.Store) {
 	}))
 	t.Cleanup(takes.Close)
 	defer close(over)
-	check("a request", open(t, takes.URL).PutIfAbsent(t.Context(), "a", make([]byte, 64<<20)))
+	check("a request", open(t, takes.URL).PutIfAbsent(t.Context(), "a", make([]byte, 16<<20)))
 }
