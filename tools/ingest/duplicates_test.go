@@ -87,7 +87,7 @@ func onlyWhole(t *testing.T) {
 // A feature in which nothing repeats takes the same bytes as without looking for duplicates.
 func TestNothingToFindCostsNothing(t *testing.T) {
 	onlyWhole(t)
-	for seed := range uint64(3) {
+	for seed := range uint64(2) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		var rows []map[string]any
 		for i := range 6000 {

@@ -392,7 +392,7 @@ func TestModesHoldTheSameRows(t *testing.T) {
 		for _, d := range append(slices.Clone(dedupSteps), writer.DedupAuto) {
 			var first [32]byte
 			var firstReport Report
-			for i, workers := range []int{1, 2, 4} {
+			for i, workers := range []int{1, 3} {
 				o := layout
 				o.Dedup, o.Workers = d, workers
 				s := openStore(t, t.TempDir())
