@@ -33,6 +33,9 @@ type versioned interface {
 // testEraseVersions: in a bucket that keeps what was deleted, no version of any object has what was erased, of the
 // table's objects that gc deleted before the erasure neither.
 func testEraseVersions(t *testing.T, server versioned, uri string, options map[string]string) {
+	if raceEnabled {
+		t.Skip("not under the race detector: the clients' own tests are, and TestEraseHistory")
+	}
 	server.KeepVersions(t, "kept")
 	blobs, err := object.OpenWith(uri, options)
 	if err != nil {
