@@ -64,8 +64,8 @@ lint: ## staticcheck, pinned in go.mod, and the rules of internal/lint (layers a
 	@echo "== internal/lint"
 	@$(ALIKE) $(GO) test -vet=off -count=1 ./internal/lint
 
-# Packages with a norace_test.go do less under the race detector: smaller inputs, no counts of allocations. They run again, whole,
-# without. The measuring programs and UNRACED run only so: they run dsi as a process, or neither they nor their tests start goroutines.
+# Packages whose tests import internal/race do less under the race detector: smaller inputs, no counts of allocations. They run again,
+# whole, without. The measuring programs and UNRACED run only so: they run dsi as a process, or neither they nor their tests start goroutines.
 # So do codecs, which start none either: with the detector's checks of pointers, in a twentieth of its time. go vet and internal/lint
 # were there before. tools/dsi takes longest and comes first, so that one processor is not left with it in the end.
 UNRACED := dedup internal/corpus internal/faults internal/workload storage/bitmap storage/sst tools/report/page
@@ -76,7 +76,7 @@ race: ## all tests, with the race detector where a C compiler is found; then wit
 	@echo "== go test -gcflags=-d=checkptr -tags $(TAGS) ./format/..."
 	@$(GO) test -vet=off -gcflags=-d=checkptr -tags $(TAGS) -timeout 15m ./format/...
 	@echo "== go test -tags $(TAGS), without the race detector: ./bench/... and what does less with it"
-	@$(ALIKE) $(GO) test -vet=off -tags $(TAGS) -timeout 15m ./tools/dsi ./bench/... $(addprefix ./,$(UNRACED)) $$(find . -name norace_test.go -not -path './format/*' | xargs -n 1 dirname | sort)
+	@$(ALIKE) $(GO) test -vet=off -tags $(TAGS) -timeout 15m ./tools/dsi ./bench/... $(addprefix ./,$(UNRACED)) $$(grep -rl --include='*_test.go' --exclude-dir=format --exclude-dir=out '/internal/race"' . | xargs -n 1 dirname | sort -u)
 
 fuzz-smoke: ## every fuzz target for $(FUZZTIME)
 	@echo "== fuzz targets, $(FUZZTIME) each"

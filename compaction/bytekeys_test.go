@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/storage/catalog"
 )
 
@@ -104,7 +105,7 @@ func TestByteKeys(t *testing.T) {
 
 // TestKeysMemory: keys, and what finds them in bytes, take no more than the help of dsi erase --memory says.
 func TestKeysMemory(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector takes memory of its own")
 	}
 	const n = 200_000

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/gc"
@@ -168,7 +169,7 @@ func TestConverges(t *testing.T) {
 // merged ones, are the same after a compaction with random options.
 func TestCarried(t *testing.T) {
 	seeds := uint64(12)
-	if raceEnabled {
+	if race.Enabled {
 		seeds = 1
 	}
 	for i := range 2 * seeds {
@@ -386,7 +387,7 @@ func TestFaults(t *testing.T) {
 		return err
 	}
 	total, step := int64(0), int64(7)
-	if raceEnabled {
+	if race.Enabled {
 		step = 1
 	}
 	for at := int64(0); at <= total; at += 1 + at/step {
@@ -516,7 +517,7 @@ func TestOrderKept(t *testing.T) {
 func TestDamaged(t *testing.T) {
 	ctx := t.Context()
 	damaged, enough := 0, 15
-	if raceEnabled {
+	if race.Enabled {
 		enough = 3
 	}
 	for seed := uint64(0); damaged < enough; seed++ {

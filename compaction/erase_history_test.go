@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/gc"
@@ -154,7 +155,7 @@ func TestEraseHeldBefore(t *testing.T) {
 	for _, hold := range []string{"branch", "branch dropped before", "lease"} {
 		for _, keep := range []bool{false, true} {
 			for _, where := range []bool{false, true} {
-				if raceEnabled && keep == where {
+				if race.Enabled && keep == where {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s, keep %v, where %v", hold, keep, where), func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
@@ -323,7 +324,7 @@ func TestEraseHeld(t *testing.T) {
 // ends with nothing left.
 func TestEraseResumes(t *testing.T) {
 	kinds, grow := []bool{false, true}, int64(3)
-	if raceEnabled {
+	if race.Enabled {
 		kinds, grow = kinds[1:], 1
 	}
 	for _, where := range kinds {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/internal/objectserver"
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
@@ -33,7 +34,7 @@ type versioned interface {
 // testEraseVersions: in a bucket that keeps what was deleted, no version of any object has what was erased, of the
 // table's objects that gc deleted before the erasure neither.
 func testEraseVersions(t *testing.T, server versioned, uri string, options map[string]string) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("not under the race detector: the clients' own tests are, and TestEraseHistory")
 	}
 	server.KeepVersions(t, "kept")

@@ -6,11 +6,12 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/race"
 )
 
 // Decoding stripe after stripe into the same columns allocates nothing, whichever fields each needs.
 func TestDecodeAllocatesNothing(t *testing.T) {
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	rng := rand.New(rand.NewPCG(5, 6))

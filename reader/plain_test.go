@@ -12,6 +12,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/segment"
 )
@@ -132,7 +133,7 @@ func drain(tb testing.TB, s *Scanner) int {
 
 // A scan in steady state allocates for its segments and its start, not for rows, lists, stripes or batches.
 func TestSteadyStateAllocations(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	shape := plainShape{dense: 6, sparse: 6, weighted: 2, segments: 2, stripes: 64, stripeRows: 512, session: 8}
@@ -174,7 +175,7 @@ func checkAllocations(t *testing.T, table *testTable, l *Layout) {
 	t.Logf("%s: %.0f allocations in %v batches: %.2f a batch", what, allocs, batches, allocs/batches)
 	// What is left is opening the segments and starting the goroutines of the run, and a little for their timing.
 	limit := batches / 4
-	if raceEnabled {
+	if race.Enabled {
 		limit = batches // the detector allocates for goroutines and channels
 	}
 	if allocs > limit {

@@ -3,7 +3,6 @@ package reader
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math"
@@ -15,15 +14,12 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/reader/memory"
 )
 
 func TestMain(m *testing.M) {
-	if raceEnabled { // where each takes ten times as long; make test runs all of them without as well
-		if err := flag.Set("rapid.checks", "30"); err != nil {
-			panic(err)
-		}
-	}
+	race.Rapid()
 	goleak.VerifyTestMain(m)
 }
 

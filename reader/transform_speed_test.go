@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/reader/ioplan"
 	"github.com/dsistore/dsistore/reader/transform"
 	"github.com/dsistore/dsistore/storage/catalog"
@@ -40,7 +41,7 @@ func transformedLayout(tb testing.TB, table *testTable, batch int, output Output
 
 // Transforms allocate nothing in steady state, whatever their types.
 func TestTransformAllocations(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	shape := plainShape{dense: 6, sparse: 6, weighted: 2, segments: 2, stripes: 64, stripeRows: 512, session: 8}
@@ -71,7 +72,7 @@ func TestTransformAllocations(t *testing.T) {
 		allocs, batches := testing.AllocsPerRun(3, scan), float64(l.Batches())
 		t.Logf("%v: %.0f allocations in %v batches", dedup, allocs, batches)
 		limit := batches / 4
-		if raceEnabled {
+		if race.Enabled {
 			limit = batches
 		}
 		if allocs > limit {

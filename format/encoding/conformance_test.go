@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/dsistore/dsistore/internal/race"
 )
 
 // One suite for all codecs: every codec takes every shape at every length, by force where the chooser would not, and
@@ -297,7 +299,7 @@ func TestStringsOffsetsNeedNotStartAtZero(t *testing.T) {
 func checkDamage(t *testing.T, chunk []byte, decode func([]byte) error) {
 	t.Helper()
 	parts := 20
-	if raceEnabled {
+	if race.Enabled {
 		parts = 4
 	}
 	step := max(1, len(chunk)/parts)
@@ -351,7 +353,7 @@ func TestChooserFollowsTheData(t *testing.T) {
 
 // Decoding allocates nothing in steady state.
 func TestDecodeAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("pools of the zstd library drop what they hold under the race detector")
 	}
 	d := new(Decoder)

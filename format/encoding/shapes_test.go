@@ -7,11 +7,12 @@ import (
 	"slices"
 
 	"github.com/dsistore/dsistore/format/encoding/bitpack"
+	"github.com/dsistore/dsistore/internal/race"
 )
 
 // lengths are the counts that the layouts treat apart: nothing, one, about a lane, about a block, about four, many.
 var lengths = func() []int {
-	if raceEnabled {
+	if race.Enabled {
 		return []int{0, 1, 65, 257, 1025}
 	}
 	return []int{0, 1, 2, 3, 63, 64, 65, 127, 255, 256, 257, 511, 512, 1023, 1024, 1025, 5000}
@@ -141,7 +142,7 @@ func intShapes() []shape[int64] {
 		}},
 	}
 	step := 1
-	if raceEnabled {
+	if race.Enabled {
 		step = 16
 	}
 	for w := 0; w <= 64; w += step {

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/dsistore/dsistore/internal/race"
 )
 
 // drawSpans returns some spans of n values: few and short, many, whole, empty, twice the same, in any order.
@@ -38,7 +40,7 @@ func TestIntsAtConformance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, s := range intShapes() {
 		for _, n := range append(slices.Clip(lengths), 10_000) {
-			if n == 10_000 && raceEnabled {
+			if n == 10_000 && race.Enabled {
 				continue
 			}
 			vals := s.make(source(s.name, n), n)
@@ -102,7 +104,7 @@ func TestFloatsAtConformance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for _, s := range doubleShapes() {
 		for _, n := range append(slices.Clip(lengths), 10_000) {
-			if n == 10_000 && raceEnabled {
+			if n == 10_000 && race.Enabled {
 				continue
 			}
 			doubles := s.make(source(s.name, n), n)

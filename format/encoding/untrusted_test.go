@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+
+	"github.com/dsistore/dsistore/internal/race"
 )
 
 // Ids may come from anyone, and may have been made to collide: the writer's table stays flat for all of these.
@@ -49,7 +51,7 @@ func TestTableSpreads(t *testing.T) {
 // than one without a memory.
 func TestChooserTurns(t *testing.T) {
 	chunks := 150
-	if raceEnabled {
+	if race.Enabled {
 		chunks = 10 // too few to compare sizes
 	}
 	d := new(Decoder)
@@ -96,7 +98,7 @@ func TestChooserTurns(t *testing.T) {
 			}
 		}
 		for i, family := range []string{"ints", "floats", "doubles"} {
-			if !raceEnabled && float64(size[i]) > 1.08*float64(best[i]) {
+			if !race.Enabled && float64(size[i]) > 1.08*float64(best[i]) {
 				t.Errorf("profile %v, %s: %d bytes, %d without memory", p, family, size[i], best[i])
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/internal/objectserver"
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/storage/object"
 	_ "github.com/dsistore/dsistore/storage/object/s3"
 )
@@ -16,7 +17,7 @@ import (
 // TestFaultyService is TestMetamorphic with the table in a server of S3 of which one request of 15 goes wrong. Which
 // ones is drawn anew each time: a seed does not say it.
 func TestFaultyService(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("not under the race detector: requests would time out")
 	}
 	const bucket = "tables"

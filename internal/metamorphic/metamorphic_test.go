@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"testing"
 	"time"
+
+	"github.com/dsistore/dsistore/internal/race"
 )
 
 var (
@@ -34,7 +36,11 @@ func TestMain(m *testing.M) {
 // TestMetamorphic runs a few seeds, so that each operation comes; -hours or -seeds more of them.
 func TestMetamorphic(t *testing.T) {
 	done := map[string]int{}
-	n := runSeeds(t, fewSeeds, fewSteps, func(seed uint64) Options {
+	few, fewSteps := 12, 40
+	if race.Enabled {
+		few, fewSteps = 2, 20
+	}
+	n := runSeeds(t, few, fewSteps, func(seed uint64) Options {
 		opts := Options{Local: seed%4 == 2, Done: done}
 		if opts.Local {
 			opts.Other = other

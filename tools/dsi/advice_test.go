@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
@@ -40,7 +41,7 @@ type advised struct {
 }
 
 func newAdvised(t *testing.T) *advised {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("starts the commands many times, each of them slow under the race detector; make test runs it " +
 			"without as well")
 	}
@@ -504,7 +505,7 @@ func TestAdviceOfPacking(t *testing.T) {
 // TestAdviceOfPictures: the commands of the made-up report, of which pictures in the documentation are, are such as dsi
 // and dsistat take: that they do not find the store is all that is wrong with them.
 func TestAdviceOfPictures(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("starts the commands, as above")
 	}
 	for _, x := range pagetest.Report(1, 300).Tables[0].Advice {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/dsistore/dsistore/internal/race"
 )
 
 // shells are those that dsi writes completions for. Each is told to print its line when Ctrl-X is pressed.
@@ -44,7 +46,7 @@ const fallbackBash = `_get_comp_words_by_ref() {
 
 // TestCompletionInShells presses Tab in each shell that is installed, on a terminal of its own.
 func TestCompletionInShells(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("not under the race detector: no code runs that other tests do not")
 	}
 	dir := t.TempDir()

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/internal/objectserver"
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
@@ -70,7 +71,7 @@ type scanned struct {
 // What dsi scan says that it sent is what the server saw, with requests that it refused, and without those that the
 // cache answered; what it costs follows from that.
 func TestScanCost(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("not under the race detector: TestReadersCountTheirOwn is")
 	}
 	server := objectserver.StartS3(t, "tables")

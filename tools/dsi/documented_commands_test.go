@@ -9,11 +9,13 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/dsistore/dsistore/internal/race"
 )
 
 // TestDocumentedCommands runs the blocks for a shell of some pages, one after the other, on a dump that is generated.
 func TestDocumentedCommands(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the scripts do the same")
 	}
 	for _, c := range []struct {

@@ -11,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/dsistore/dsistore/internal/objectserver"
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/storage/object/diskcache"
 	"github.com/dsistore/dsistore/tools/dsistat"
 )
@@ -32,7 +33,7 @@ func commandExamples(reference string, into map[string]string) {
 
 // TestExamples: the help of each command ends with an example, and each example works on a small store.
 func TestExamples(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("not under the race detector: the scripts are")
 	}
 	examples := map[string]string{}

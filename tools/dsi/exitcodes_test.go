@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/tools/dsistat"
 )
 
@@ -33,7 +34,7 @@ func (r *atEnd) Read(p []byte) (int, error) {
 
 // TestExitCodes: a command ends with each exit code that help lists, and the help of every command lists them.
 func TestExitCodes(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the same commands run as scripts under the race detector")
 	}
 	t.Chdir(t.TempDir())

@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/dsistore/dsistore/internal/objectserver"
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/storage/object/endpoint"
 	"github.com/dsistore/dsistore/tools/dsistat"
 )
@@ -38,7 +39,7 @@ const leastMistakes = 60
 // The files at its end lie in the directory where the commands run. "go test ./tools/dsi -run Mistakes -update" writes
 // it anew: read what has changed as a user would.
 func TestMistakes(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the same commands run as scripts under the race detector")
 	}
 	golden := filepath.Join("testdata", "mistakes.txtar")

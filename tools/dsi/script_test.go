@@ -25,6 +25,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/dsistore/dsistore/internal/objectserver"
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/dsistat"
@@ -63,7 +64,7 @@ func TestScripts(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scripts: %v", err)
 	}
-	if raceEnabled {
+	if race.Enabled {
 		files = slices.DeleteFunc(files, func(f string) bool {
 			return !slices.Contains([]string{"brief.txtar", "interrupt.txtar"}, filepath.Base(f))
 		})
@@ -74,7 +75,7 @@ func TestScripts(t *testing.T) {
 // TestS3Scripts runs the scripts of testdata/s3, with a server of S3 that has a bucket tables. "put DIRECTORY URI"
 // uploads the files below a directory.
 func TestS3Scripts(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("not under the race detector: package s3's own tests are")
 	}
 	files, err := filepath.Glob(filepath.Join("testdata", "s3", "*.txtar"))
@@ -120,7 +121,7 @@ func cmdPut(bucket string, put func(key string, data []byte)) func(*testscript.T
 // TestGCSScripts runs the scripts of testdata/gcs, with a server of Google Cloud Storage that has a bucket tables, and
 // with the command put.
 func TestGCSScripts(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("not under the race detector: package gcs's own tests are")
 	}
 	files, err := filepath.Glob(filepath.Join("testdata", "gcs", "*.txtar"))
@@ -173,7 +174,7 @@ func (u uploading) cmdUploading(ts *testscript.TestScript, neg bool, _ []string)
 
 // TestAzureScripts runs the scripts of testdata/azure, with a server of Azure that has a container tables.
 func TestAzureScripts(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("not under the race detector: package azure's own tests are")
 	}
 	files, err := filepath.Glob(filepath.Join("testdata", "azure", "*.txtar"))

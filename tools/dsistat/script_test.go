@@ -13,6 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/tools/ingest"
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 // TestScripts runs the scripts of testdata/script beside a store with the tables ads and other. "exits CODE COMMAND..."
 // runs a command and checks its exit code, and that an error is one line.
 func TestScripts(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("starts the command many times, each of them slow under the race detector; make test runs it without " +
 			"as well")
 	}

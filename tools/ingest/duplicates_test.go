@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/storage/segment"
 	"github.com/dsistore/dsistore/writer"
@@ -79,7 +80,7 @@ func randomIDs(rng *rand.Rand, n int) []int64 {
 // onlyWhole skips a test of sizes under the race detector, which has nothing to find in it: make test runs it without.
 func onlyWhole(t *testing.T) {
 	t.Helper()
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("sizes are the same under the race detector")
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest/source"
@@ -29,11 +29,7 @@ func TestMain(m *testing.M) {
 	if job := os.Getenv(childEnv); job != "" {
 		os.Exit(ingestChild(job))
 	}
-	if raceEnabled { // where each takes ten times as long; make test runs all of them without as well
-		if err := flag.Set("rapid.checks", "30"); err != nil {
-			panic(err)
-		}
-	}
+	race.Rapid()
 	goleak.VerifyTestMain(m)
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/internal/spill"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
@@ -135,7 +136,7 @@ func runChild(t *testing.T, j childJob, after time.Duration) (took time.Duration
 // the store opens, verifies deep and holds a committed snapshot, whole, and the ingest run again completes.
 func TestKilledIngest(t *testing.T) {
 	kills := 6
-	if raceEnabled {
+	if race.Enabled {
 		kills = 2
 	}
 	if s := os.Getenv(killsEnv); s != "" {

@@ -5,12 +5,14 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"github.com/dsistore/dsistore/internal/race"
 )
 
 // TestMemoryIsBounded ingests, in a process of its own, a dump that decodes to more than three times the memory, and
 // looks at the most that the process ever held.
 func TestMemoryIsBounded(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || race.Enabled {
 		t.Skip("measures memory, with a dump of 200 MiB")
 	}
 	const budget = 64 << 20

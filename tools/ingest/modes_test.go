@@ -19,6 +19,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/segment"
@@ -377,7 +378,7 @@ func TestModesHoldTheSameRows(t *testing.T) {
 		t.Skip("dozens of ingests")
 	}
 	seeds := uint64(3)
-	if raceEnabled {
+	if race.Enabled {
 		seeds = 1 // ten times slower
 	}
 	for seed := range seeds {

@@ -25,6 +25,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/dsistore/dsistore/internal/objectserver"
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/object"
 	_ "github.com/dsistore/dsistore/storage/object/azure"
@@ -84,7 +85,7 @@ func (b *dumpBucket) through(t *testing.T, endpoint, option, path string) *dumpB
 // azure has its own tests there.
 func eachService(t *testing.T, test func(t *testing.T, b *dumpBucket)) {
 	t.Run("s3", func(t *testing.T) { test(t, startBucket(t)) })
-	if !raceEnabled {
+	if !race.Enabled {
 		t.Run("azure", func(t *testing.T) { test(t, startContainer(t)) })
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/writer"
 )
@@ -16,7 +17,7 @@ func TestProfilesHoldTheDump(t *testing.T) {
 	dumps := t.TempDir()
 	var rows []testRow
 	version, each := 0, 1500
-	if raceEnabled {
+	if race.Enabled {
 		each = 300
 	}
 	for _, step := range []struct{ asked, want string }{

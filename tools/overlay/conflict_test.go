@@ -9,6 +9,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
@@ -90,7 +91,7 @@ func TestConflicts(t *testing.T) {
 		}, 1},
 	} {
 		for k, j := range joins[:3] {
-			if raceEnabled && (i+k)%3 > 0 {
+			if race.Enabled && (i+k)%3 > 0 {
 				continue
 			}
 			t.Run(c.what+", "+j.name, func(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // fewer returns n, and under the race detector, where all takes ten times as long, a part of it: make test runs all of
 // it without as well.
 func fewer(n int) int {
-	if raceEnabled {
+	if race.Enabled {
 		return max(1, n/6)
 	}
 	return n

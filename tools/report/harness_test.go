@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/internal/workload"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
@@ -46,7 +47,7 @@ func openStore(t *testing.T) *storage.Store {
 // Under the race detector it is smaller.
 func generated(t *testing.T, s *storage.Store, rows int64) *storage.Table {
 	t.Helper()
-	if raceEnabled {
+	if race.Enabled {
 		rows /= 2
 	}
 	dir := t.TempDir()

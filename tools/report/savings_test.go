@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/compaction"
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
@@ -78,12 +79,12 @@ func TestSavingsGenerated(t *testing.T) {
 // TestSavingsForeign: a table of ratings that other programs wrote.
 func TestSavingsForeign(t *testing.T) {
 	path := filepath.Join(testdata(t), "parquet", "parquet-testing", "data", "alltypes_plain.parquet")
-	if !testing.Short() && !raceEnabled {
+	if !testing.Short() && !race.Enabled {
 		path = filepath.Join(testdata(t), "recsys", "derived", "ml-latest-small.session.parquet")
 	}
 	s := openStore(t)
 	o := ingest.Options{}
-	if !testing.Short() && !raceEnabled {
+	if !testing.Short() && !race.Enabled {
 		o = ingest.Options{SessionKey: "session_id", TimeKey: "timestamp"}
 	}
 	snap := latest(t, ingested(t, s, path, o))

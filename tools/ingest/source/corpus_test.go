@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"github.com/dsistore/dsistore/tools/ingest/source/mapping"
 )
@@ -27,7 +28,7 @@ import (
 // under the race detector.
 func corpusRoot(t *testing.T) string {
 	t.Helper()
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("not under the race detector: what has threads has tests of its own")
 	}
 	roots := []string{"../../../../shared/testdata", "../../../../../shared/testdata"}

@@ -1,17 +1,14 @@
 package source
 
 import (
-	"flag"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/dsistore/dsistore/internal/race"
 )
 
 func TestMain(m *testing.M) {
-	if raceEnabled { // where each takes ten times as long; make test runs all of them without as well
-		if err := flag.Set("rapid.checks", "30"); err != nil {
-			panic(err)
-		}
-	}
+	race.Rapid()
 	goleak.VerifyTestMain(m)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	parquetsource "github.com/dsistore/dsistore/tools/ingest/source/parquet"
 	"pgregory.net/rapid"
@@ -336,7 +337,7 @@ func TestParquetLists(t *testing.T) {
 // TestWideHeap reads a row group of 3,000 list columns whose pages take some 50 MB a few rows at a time: what stays in
 // memory is bounded by PageBytes, and what is handed over by ChunkBytes.
 func TestWideHeap(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector has a heap of its own")
 	}
 	const columns, rows = 3000, 200

@@ -1,5 +1,0 @@
-//go:build !race
-
-package encoding
-
-const raceEnabled = false

@@ -1,6 +1,0 @@
-//go:build race
-
-package storage
-
-// raceDetector: see short.
-const raceDetector = true

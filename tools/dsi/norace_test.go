@@ -1,5 +1,0 @@
-//go:build !race
-
-package dsi
-
-const raceEnabled = false

@@ -1,5 +1,0 @@
-//go:build race
-
-package dsistat
-
-const raceEnabled = true

@@ -1,6 +1,0 @@
-//go:build race
-
-package source
-
-// raceEnabled: all is ten times slower; make test runs what does less because of it again, whole, without.
-const raceEnabled = true
