@@ -3,6 +3,8 @@ package compaction
 import (
 	"fmt"
 	"strings"
+
+	"github.com/dsistore/dsistore/internal/quantity"
 )
 
 // A Plan lists what Run will do. It is plain data: it may be stored, and run later. Its JSON keys are stable.
@@ -58,7 +60,8 @@ func (p *Plan) String() string {
 	var b strings.Builder
 	in, out := p.Bytes()
 	fmt.Fprintf(&b, "table %s, snapshot %d: %d jobs rewrite %d segments, %s, into about %s; %d segments, %s, stay\n",
-		p.Table, p.Snapshot, len(p.Jobs), p.Segments(), bytesText(in), bytesText(out), p.Left, bytesText(p.LeftBytes))
+		p.Table, p.Snapshot, len(p.Jobs), p.Segments(), quantity.Bytes(in), quantity.Bytes(out), p.Left,
+		quantity.Bytes(p.LeftBytes))
 	for i := range p.Jobs {
 		j := &p.Jobs[i]
 		partition := j.Partition
@@ -66,7 +69,7 @@ func (p *Plan) String() string {
 			partition = "(no partition)"
 		}
 		fmt.Fprintf(&b, "%s: %d segments, %d rows (%d deleted), %s, into %d, about %s\n",
-			partition, len(j.Segments), j.Rows, j.Deleted, bytesText(j.Bytes), j.Into, bytesText(j.BytesOut))
+			partition, len(j.Segments), j.Rows, j.Deleted, quantity.Bytes(j.Bytes), j.Into, quantity.Bytes(j.BytesOut))
 		for _, r := range j.Reasons {
 			fmt.Fprintf(&b, "  %s\n", r)
 		}
@@ -78,18 +81,4 @@ func (p *Plan) String() string {
 		fmt.Fprintf(&b, "%s\n", n)
 	}
 	return b.String()
-}
-
-// bytesText prints a size with three digits.
-func bytesText(n uint64) string {
-	v, unit := float64(n), 0
-	units := [...]string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
-	for v >= 1024 && unit < len(units)-1 {
-		v /= 1024
-		unit++
-	}
-	if unit == 0 {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.3g %s", v, units[unit])
 }

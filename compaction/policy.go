@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dsistore/dsistore/internal/quantity"
 	"github.com/dsistore/dsistore/reader/expr"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
@@ -57,7 +58,7 @@ func planOf(ctx context.Context, snap *storage.Snapshot, opts Options) (*Plan, e
 	}
 	if dropped > 0 {
 		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("%s of dropped features stay: less than %.3g %% of their "+
-			"segments (--dropped-share)", bytesText(dropped), 100*p.opts.DroppedShare))
+			"segments (--dropped-share)", quantity.Bytes(dropped), 100*p.opts.DroppedShare))
 	}
 	if len(p.plan.Jobs) > 0 {
 		var err error

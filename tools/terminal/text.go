@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/dsistore/dsistore/internal/quantity"
 )
 
 // OneLine joins the lines of a message and takes the control characters out, so that what data says cannot reach the
@@ -21,17 +23,7 @@ func OneLine(s string) string {
 }
 
 // Bytes prints a number of bytes for people.
-func Bytes(n uint64) string {
-	if n < 1<<10 {
-		return fmt.Sprintf("%d B", n)
-	}
-	v, unit := float64(n), 0
-	for v >= 1024 && unit < 4 {
-		v /= 1024
-		unit++
-	}
-	return fmt.Sprintf("%.*f %ciB", decimals(v), v, "_KMGT"[unit])
-}
+func Bytes(n uint64) string { return quantity.Bytes(n) }
 
 // SignedBytes prints a number of bytes that may be negative.
 func SignedBytes(n int64) string {
@@ -42,23 +34,7 @@ func SignedBytes(n int64) string {
 }
 
 // Rate prints bytes per second for people.
-func Rate(bytes uint64, seconds float64) string {
-	if seconds <= 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.*f MB/s", decimals(float64(bytes)/seconds/1e6), float64(bytes)/seconds/1e6)
-}
-
-// decimals keeps three digits of a number below 1,000.
-func decimals(v float64) int {
-	switch {
-	case v < 10:
-		return 2
-	case v < 100:
-		return 1
-	}
-	return 0
-}
+func Rate(bytes uint64, seconds float64) string { return quantity.Rate(bytes, seconds) }
 
 // Count prints a number with a comma every three digits.
 func Count[T uint64 | int64 | int](n T) string {
