@@ -1,7 +1,6 @@
 package azure_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -91,45 +90,7 @@ func TestRaces(t *testing.T) {
 	objecttest.Races(t, open(t, server, nil))
 }
 
-// An object of several parts is whole, and of those that race for a name one wins.
-func TestParts(t *testing.T) {
-	server := start(t)
-	s := open(t, server, nil)
-	ctx := t.Context()
-	for _, n := range []int{8 << 20, 8<<20 + 1, 29<<20 + 7} {
-		name, all := fmt.Sprintf("parts/%d", n), large(n)
-		must(t, put(ctx, s, name, all))
-		if !bytes.Equal(content(t, s, name), all) {
-			t.Fatalf("%d: other bytes", n)
-		}
-		if err := put(ctx, s, name, large(9<<20)); !errors.Is(err, object.ErrExists) {
-			t.Fatalf("%d: made twice: %v", n, err)
-		}
-	}
-	const racers = 8
-	data := make([][]byte, racers)
-	errs := make([]error, racers)
-	var wg sync.WaitGroup
-	for i := range racers {
-		data[i] = large(9<<20 + i)
-		wg.Go(func() { errs[i] = put(ctx, s, "race", data[i]) })
-	}
-	wg.Wait()
-	winner := -1
-	for i, err := range errs {
-		switch {
-		case err == nil && winner >= 0:
-			t.Fatalf("%d and %d have won", winner, i)
-		case err == nil:
-			winner = i
-		case !errors.Is(err, object.ErrExists):
-			t.Fatal(err)
-		}
-	}
-	if winner < 0 || !bytes.Equal(content(t, s, "race"), data[winner]) {
-		t.Fatalf("%d won: other bytes", winner)
-	}
-}
+func TestParts(t *testing.T) { remotetest.Parts(t, open(t, start(t), nil), nil) }
 
 // A name with a component that ends with a dot is refused by every method: the service, unlike Azurite, drops the dot,
 // and another object would be meant. Blobs of other programs are read by any name.

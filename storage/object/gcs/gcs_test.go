@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -94,70 +92,9 @@ func TestRacesForALimitedName(t *testing.T) {
 	}
 }
 
-// An object of several chunks is whole, of those that race for a name one wins, and what is aborted makes none.
 func TestChunks(t *testing.T) {
 	sessions := startSessions(t, objectserver.StartGCS(t, bucket).Endpoint)
-	s := open(t, sessions.URL)
-	ctx := t.Context()
-	for _, n := range []int{8 << 20, 8<<20 + 1, 16 << 20, 29<<20 + 7} {
-		name, all := fmt.Sprintf("chunks/%d", n), large(n)
-		w, err := s.Create(ctx, name)
-		must(t, err)
-		for rest := all; len(rest) > 0; {
-			k := min(len(rest), 1+rand.IntN(3<<20))
-			_, err := w.Write(rest[:k])
-			must(t, err)
-			rest = rest[k:]
-		}
-		must(t, w.Commit(ctx))
-		if !bytes.Equal(content(t, s, name), all) {
-			t.Fatalf("%d bytes: others", n)
-		}
-	}
-	const writers = 8
-	var won atomic.Int64
-	var wg sync.WaitGroup
-	for i := range writers {
-		wg.Go(func() {
-			err := put(ctx, s, "race", bytes.Repeat([]byte{byte(i)}, 9<<20))
-			if err == nil {
-				won.Add(1)
-			} else if !errors.Is(err, object.ErrExists) {
-				t.Errorf("writer %d: %v", i, err)
-			}
-		})
-	}
-	wg.Wait()
-	if won.Load() != 1 {
-		t.Fatalf("%d won", won.Load())
-	}
-	got := content(t, s, "race")
-	if len(got) != 9<<20 || bytes.Count(got, got[:1]) != len(got) {
-		t.Fatal("the bytes of several writers")
-	}
-	w, err := s.Create(ctx, "aborted")
-	must(t, err)
-	_, err = w.Write(large(20 << 20))
-	must(t, err)
-	w.Abort()
-	of, end := context.WithCancel(ctx)
-	w, err = s.Create(of, "ended")
-	must(t, err)
-	_, err = w.Write(large(20 << 20))
-	must(t, err)
-	end()
-	if err := w.Commit(ctx); !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
-	w.Abort()
-	for _, name := range []string{"aborted", "ended"} {
-		if _, err := s.Stat(ctx, name); !errors.Is(err, object.ErrNotFound) {
-			t.Fatalf("%s: %v", name, err)
-		}
-	}
-	if n := sessions.open(); n != 0 {
-		t.Fatalf("%d uploads are left", n)
-	}
+	remotetest.Parts(t, open(t, sessions.URL), sessions.open)
 }
 
 // The end of an upload is lost each time that it is sent: whose object is there says who made it.

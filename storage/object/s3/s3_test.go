@@ -2,14 +2,11 @@ package s3_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -108,72 +105,9 @@ func TestLateReads(t *testing.T) {
 	}
 }
 
-// An object of several parts is whole, of those that race for a name one wins, and what is aborted or loses leaves no
-// upload.
 func TestParts(t *testing.T) {
 	server := objectserver.StartS3(t, bucket)
-	s := open(t, server, nil)
-	ctx := t.Context()
-	for _, n := range []int{8 << 20, 8<<20 + 1, 16 << 20, 29<<20 + 7} {
-		name, all := fmt.Sprintf("parts/%d", n), large(n)
-		w, err := s.Create(ctx, name)
-		must(t, err)
-		for rest := all; len(rest) > 0; {
-			k := min(len(rest), 1+rand.IntN(3<<20))
-			_, err := w.Write(rest[:k])
-			must(t, err)
-			rest = rest[k:]
-		}
-		must(t, w.Commit(ctx))
-		if !bytes.Equal(content(t, s, name), all) {
-			t.Fatalf("%d bytes: others", n)
-		}
-	}
-	const writers = 8
-	var won atomic.Int64
-	var wg sync.WaitGroup
-	for i := range writers {
-		wg.Go(func() {
-			w, err := s.Create(ctx, "race")
-			if err == nil {
-				_, err = w.Write(bytes.Repeat([]byte{byte(i)}, 9<<20))
-			}
-			if err == nil {
-				err = w.Commit(ctx)
-			}
-			if err == nil {
-				won.Add(1)
-			} else if !errors.Is(err, object.ErrExists) {
-				t.Errorf("writer %d: %v", i, err)
-			}
-		})
-	}
-	wg.Wait()
-	if won.Load() != 1 {
-		t.Fatalf("%d won", won.Load())
-	}
-	got := content(t, s, "race")
-	if len(got) != 9<<20 || bytes.Count(got, got[:1]) != len(got) {
-		t.Fatal("the bytes of several writers")
-	}
-	w, err := s.Create(ctx, "aborted")
-	must(t, err)
-	_, err = w.Write(large(20 << 20))
-	must(t, err)
-	w.Abort()
-	of, end := context.WithCancel(ctx)
-	w, err = s.Create(of, "ended")
-	must(t, err)
-	_, err = w.Write(large(20 << 20))
-	must(t, err)
-	end()
-	if err := w.Commit(ctx); !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
-	w.Abort()
-	if n := server.Uploads(t, bucket, ""); n != 0 {
-		t.Fatalf("%d uploads are left", n)
-	}
+	remotetest.Parts(t, open(t, server, nil), func() int { return server.Uploads(t, bucket, "") })
 }
 
 // An upload that lost a race is gone before the winner's object is there: it is looked for, and then the name is taken.
