@@ -25,10 +25,10 @@ import (
 const container = "tables"
 
 var (
-	stores  atomic.Int64
-	large   = remotetest.Large
-	put     = remotetest.Put
-	content = remotetest.Content
+	stores atomic.Int64
+	must   = objecttest.Must
+	large  = remotetest.Large
+	put    = remotetest.Put
 )
 
 // azurite is one server for all tests of this package, because it takes seconds to start.
@@ -71,13 +71,6 @@ func open(t *testing.T, s *objectserver.Azure, p *objectserver.Proxy) object.Sto
 	store, err := object.OpenWith(fmt.Sprintf("az://%s/store-%d", container, stores.Add(1)), options)
 	must(t, err)
 	return store
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestConformance(t *testing.T) {

@@ -28,12 +28,7 @@ import (
 
 const mib = 1 << 20
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = objecttest.Must
 
 func openCache(t testing.TB, dir string, bytes int64) *Cache {
 	t.Helper()

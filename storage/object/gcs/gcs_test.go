@@ -27,7 +27,8 @@ var (
 	stores  atomic.Int64
 	large   = remotetest.Large
 	put     = remotetest.Put
-	content = remotetest.Content
+	must    = objecttest.Must
+	content = objecttest.Content
 )
 
 // open returns an empty store of a server, at a prefix of its own, by way of what listens at a URL.
@@ -37,13 +38,6 @@ func open(t *testing.T, at string) object.Store {
 		map[string]string{"endpoint_url": at})
 	must(t, err)
 	return store
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestConformance(t *testing.T) {

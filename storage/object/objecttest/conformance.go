@@ -34,7 +34,8 @@ func Conformance(t *testing.T, open func(t *testing.T) object.Store, but ...stri
 	}
 }
 
-func must(t *testing.T, err error) {
+// Must ends the test with an error, if there is one.
+func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -49,41 +50,42 @@ func want(t *testing.T, err, target error, name string) {
 	}
 }
 
-func content(t *testing.T, s object.Store, name string) []byte {
+// Content returns what an object holds.
+func Content(t testing.TB, s object.Store, name string) []byte {
 	t.Helper()
 	info, err := s.Stat(t.Context(), name)
-	must(t, err)
+	Must(t, err)
 	b := make([]byte, info.Size)
-	must(t, s.ReadAt(t.Context(), name, b, 0))
+	Must(t, s.ReadAt(t.Context(), name, b, 0))
 	return b
 }
 
 func putAndRead(t *testing.T, s object.Store) {
 	ctx := t.Context()
 	data := []byte("0123456789")
-	must(t, s.PutIfAbsent(ctx, "a/b/c", data))
+	Must(t, s.PutIfAbsent(ctx, "a/b/c", data))
 	data[0] = 'x' // the store has copied
 	info, err := s.Stat(ctx, "a/b/c")
-	must(t, err)
+	Must(t, err)
 	if info.Name != "a/b/c" || info.Size != 10 || info.ModTime == 0 {
 		t.Fatalf("%+v", info)
 	}
-	if got := content(t, s, "a/b/c"); string(got) != "0123456789" {
+	if got := Content(t, s, "a/b/c"); string(got) != "0123456789" {
 		t.Fatalf("%q", got)
 	}
 	p := make([]byte, 3)
-	must(t, s.ReadAt(ctx, "a/b/c", p, 7))
+	Must(t, s.ReadAt(ctx, "a/b/c", p, 7))
 	if string(p) != "789" {
 		t.Fatalf("%q", p)
 	}
-	must(t, s.ReadAt(ctx, "a/b/c", nil, 10))
+	Must(t, s.ReadAt(ctx, "a/b/c", nil, 10))
 	want(t, s.ReadAt(ctx, "a/b/c", p, 8), io.ErrUnexpectedEOF, "a/b/c")
 	want(t, s.ReadAt(ctx, "a/b/c", p, 100), io.ErrUnexpectedEOF, "a/b/c")
 	if err := s.ReadAt(ctx, "a/b/c", p, -1); err == nil {
 		t.Fatal("read at a negative offset")
 	}
-	must(t, s.PutIfAbsent(ctx, "empty", nil))
-	if got := content(t, s, "empty"); len(got) != 0 {
+	Must(t, s.PutIfAbsent(ctx, "empty", nil))
+	if got := Content(t, s, "empty"); len(got) != 0 {
 		t.Fatalf("%q", got)
 	}
 	if s.URI() == "" {
@@ -93,9 +95,9 @@ func putAndRead(t *testing.T, s object.Store) {
 
 func putIfAbsent(t *testing.T, s object.Store) {
 	ctx := t.Context()
-	must(t, s.PutIfAbsent(ctx, "a", []byte("first")))
+	Must(t, s.PutIfAbsent(ctx, "a", []byte("first")))
 	want(t, s.PutIfAbsent(ctx, "a", []byte("second, longer")), object.ErrExists, "a")
-	if got := content(t, s, "a"); string(got) != "first" {
+	if got := Content(t, s, "a"); string(got) != "first" {
 		t.Fatalf("%q", got)
 	}
 }
@@ -124,7 +126,7 @@ func race(t *testing.T, s object.Store) {
 		if winner < 0 {
 			t.Fatal("nobody won")
 		}
-		if got := content(t, s, name); !bytes.Equal(got, bytes.Repeat([]byte{byte(winner)}, 1000)) {
+		if got := Content(t, s, name); !bytes.Equal(got, bytes.Repeat([]byte{byte(winner)}, 1000)) {
 			t.Fatalf("not the winner's bytes: %x", got[:10])
 		}
 	}
@@ -133,7 +135,7 @@ func race(t *testing.T, s object.Store) {
 func writer(t *testing.T, s object.Store) {
 	ctx := t.Context()
 	w, err := s.Create(ctx, "w/1")
-	must(t, err)
+	Must(t, err)
 	var all []byte
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 50 {
@@ -143,16 +145,16 @@ func writer(t *testing.T, s object.Store) {
 		}
 		all = append(all, p...)
 		n, err := w.Write(p)
-		must(t, err)
+		Must(t, err)
 		if n != len(p) {
 			t.Fatal(n, len(p))
 		}
 	}
 	_, err = s.Stat(ctx, "w/1")
 	want(t, err, object.ErrNotFound, "w/1")
-	must(t, w.Commit(ctx))
+	Must(t, w.Commit(ctx))
 	w.Abort() // does nothing
-	if !bytes.Equal(content(t, s, "w/1"), all) {
+	if !bytes.Equal(Content(t, s, "w/1"), all) {
 		t.Fatal("other bytes")
 	}
 	if err := w.Commit(ctx); err == nil {
@@ -162,15 +164,15 @@ func writer(t *testing.T, s object.Store) {
 		t.Fatal("written after commit")
 	}
 	w, err = s.Create(ctx, "w/2")
-	must(t, err)
+	Must(t, err)
 	_, err = w.Write([]byte("dropped"))
-	must(t, err)
+	Must(t, err)
 	w.Abort()
 	w.Abort()
 	_, err = s.Stat(ctx, "w/2")
 	want(t, err, object.ErrNotFound, "w/2")
 	for info, err := range s.List(ctx, "", "") {
-		must(t, err)
+		Must(t, err)
 		if info.Name != "w/1" {
 			t.Fatalf("left %s", info.Name)
 		}
@@ -180,16 +182,16 @@ func writer(t *testing.T, s object.Store) {
 func writerRace(t *testing.T, s object.Store) {
 	ctx := t.Context()
 	a, err := s.Create(ctx, "same")
-	must(t, err)
+	Must(t, err)
 	b, err := s.Create(ctx, "same")
-	must(t, err)
+	Must(t, err)
 	_, err = a.Write([]byte("a"))
-	must(t, err)
+	Must(t, err)
 	_, err = b.Write([]byte("b"))
-	must(t, err)
-	must(t, b.Commit(ctx))
+	Must(t, err)
+	Must(t, b.Commit(ctx))
 	want(t, a.Commit(ctx), object.ErrExists, "same")
-	if got := content(t, s, "same"); string(got) != "b" {
+	if got := Content(t, s, "same"); string(got) != "b" {
 		t.Fatalf("%q", got)
 	}
 }
@@ -203,13 +205,13 @@ func list(t *testing.T, s object.Store) {
 		"t/0-/s/00001", "t/00/s/1", "t/1/s/00001", "z%2F", "z+",
 	}
 	for _, n := range all {
-		must(t, s.PutIfAbsent(ctx, n, []byte(n)))
+		Must(t, s.PutIfAbsent(ctx, n, []byte(n)))
 	}
 	slices.Sort(all)
 	froms := append([]string{"", "b/", "b0", "t/0/", "t/00", "t/0/s/00002", "t/0/s/000021", "zz", "a-", "t"}, all...)
 	prefixes := append([]string{"", "b", "b/", "t/0", "t/0/", "t/0/s/", "t/0/s/0000", "nothing", "a-", "t/0/s/00001/"},
 		all...)
-	// A service takes milliseconds for each listing: of those with both a prefix and a name it is asked for every fourth.
+	// A service takes milliseconds for a listing: of those with both a prefix and a name it is asked for every fourth.
 	_, service := object.As[interface {
 		CreateInParts(ctx context.Context, name string) (object.Writer, error)
 	}](s)
@@ -225,7 +227,7 @@ func list(t *testing.T, s object.Store) {
 				}
 			}
 			for info, err := range s.List(ctx, prefix, from) {
-				must(t, err)
+				Must(t, err)
 				if info.Size != int64(len(info.Name)) || info.ModTime == 0 {
 					t.Fatalf("%+v", info)
 				}
@@ -235,7 +237,7 @@ func list(t *testing.T, s object.Store) {
 				t.Fatalf("list %q after %q: %q, want %q", prefix, from, got, expect)
 			}
 			first, ok, err := object.First(ctx, s, prefix, from)
-			if must(t, err); ok != (len(expect) > 0) || ok && first.Name != expect[0] {
+			if Must(t, err); ok != (len(expect) > 0) || ok && first.Name != expect[0] {
 				t.Fatalf("the first of %q after %q: %v, %q, want %q", prefix, from, ok, first.Name, expect)
 			}
 		}
@@ -250,13 +252,13 @@ func list(t *testing.T, s object.Store) {
 
 func deleteObject(t *testing.T, s object.Store) {
 	ctx := t.Context()
-	must(t, s.PutIfAbsent(ctx, "d/1", []byte("x")))
-	must(t, s.Delete(ctx, "d/1"))
+	Must(t, s.PutIfAbsent(ctx, "d/1", []byte("x")))
+	Must(t, s.Delete(ctx, "d/1"))
 	_, err := s.Stat(ctx, "d/1")
 	want(t, err, object.ErrNotFound, "d/1")
-	must(t, s.Delete(ctx, "d/1"))
-	must(t, s.PutIfAbsent(ctx, "d/1", []byte("y")))
-	if got := content(t, s, "d/1"); string(got) != "y" {
+	Must(t, s.Delete(ctx, "d/1"))
+	Must(t, s.PutIfAbsent(ctx, "d/1", []byte("y")))
+	if got := Content(t, s, "d/1"); string(got) != "y" {
 		t.Fatalf("%q", got)
 	}
 }
@@ -287,17 +289,17 @@ func names(t *testing.T, s object.Store) {
 	}
 	good := []string{"a=b/c%2F", strings.Repeat("n", 255), "x/.hidden", "A-b_c.d+e@f,g~h"}
 	for _, n := range good {
-		must(t, s.PutIfAbsent(ctx, n, []byte(n)))
-		if got := content(t, s, n); string(got) != n {
+		Must(t, s.PutIfAbsent(ctx, n, []byte(n)))
+		if got := Content(t, s, n); string(got) != n {
 			t.Errorf("%q: %q", n, got)
 		}
 	}
 }
 
 func cancelled(t *testing.T, s object.Store) {
-	must(t, s.PutIfAbsent(t.Context(), "c", []byte("x")))
+	Must(t, s.PutIfAbsent(t.Context(), "c", []byte("x")))
 	w, err := s.Create(t.Context(), "cw")
-	must(t, err)
+	Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	want(t, s.ReadAt(ctx, "c", make([]byte, 1), 0), context.Canceled, "")
@@ -312,7 +314,7 @@ func cancelled(t *testing.T, s object.Store) {
 	for _, err := range s.List(ctx, "", "") {
 		want(t, err, context.Canceled, "")
 	}
-	if got := content(t, s, "c"); string(got) != "x" {
+	if got := Content(t, s, "c"); string(got) != "x" {
 		t.Fatalf("%q", got)
 	}
 	for _, n := range []string{"c2", "c3", "cw"} {
@@ -330,9 +332,9 @@ func upload(t *testing.T, s object.Store) {
 		of, end := context.WithCancel(ctx)
 		t.Cleanup(end)
 		w, err := s.Create(of, name)
-		must(t, err)
+		Must(t, err)
 		_, err = w.Write([]byte("some"))
-		must(t, err)
+		Must(t, err)
 		return w, end
 	}
 	gone := func(name string) {
@@ -364,16 +366,16 @@ func upload(t *testing.T, s object.Store) {
 	// The name is free, and an upload under another context is whole.
 	w, end = create("u/commit")
 	of, other := context.WithCancel(ctx)
-	must(t, w.Commit(of))
+	Must(t, w.Commit(of))
 	other()
 	end()
-	if got := content(t, s, "u/commit"); string(got) != "some" {
+	if got := Content(t, s, "u/commit"); string(got) != "some" {
 		t.Fatalf("%q", got)
 	}
 }
 
 func notFound(t *testing.T, s object.Store) {
-	must(t, s.PutIfAbsent(t.Context(), "dir/file", []byte("x")))
+	Must(t, s.PutIfAbsent(t.Context(), "dir/file", []byte("x")))
 	none(t, s, "none", "dir/none")
 	for range s.List(t.Context(), "none/", "") {
 		t.Fatal("listed something")
@@ -382,7 +384,7 @@ func notFound(t *testing.T, s object.Store) {
 
 // folder tests that what names of objects begin with is no object.
 func folder(t *testing.T, s object.Store) {
-	must(t, s.PutIfAbsent(t.Context(), "dir/file", []byte("x")))
+	Must(t, s.PutIfAbsent(t.Context(), "dir/file", []byte("x")))
 	none(t, s, "dir")
 }
 
@@ -394,7 +396,7 @@ func none(t *testing.T, s object.Store, names ...string) {
 		_, err := s.Stat(ctx, n)
 		want(t, err, object.ErrNotFound, n)
 		want(t, s.ReadAt(ctx, n, make([]byte, 1), 0), object.ErrNotFound, n)
-		must(t, s.Delete(ctx, n))
+		Must(t, s.Delete(ctx, n))
 	}
 }
 
@@ -402,29 +404,29 @@ func none(t *testing.T, s object.Store, names ...string) {
 // of a name without an object one is made.
 func truncate(t *testing.T, s object.Store) {
 	ctx := t.Context()
-	must(t, s.PutIfAbsent(ctx, "t/a", []byte("bytes")))
-	must(t, s.PutIfAbsent(ctx, "t/b", []byte("others")))
+	Must(t, s.PutIfAbsent(ctx, "t/a", []byte("bytes")))
+	Must(t, s.PutIfAbsent(ctx, "t/b", []byte("others")))
 	for range 2 {
 		for _, name := range []string{"t/a", "t/new/c"} {
-			must(t, s.Truncate(ctx, object.Info{Name: name}))
-			if got := content(t, s, name); len(got) != 0 {
+			Must(t, s.Truncate(ctx, object.Info{Name: name}))
+			if got := Content(t, s, name); len(got) != 0 {
 				t.Fatalf("%s holds %q", name, got)
 			}
 			want(t, s.ReadAt(ctx, name, make([]byte, 1), 0), io.ErrUnexpectedEOF, name)
 			want(t, s.PutIfAbsent(ctx, name, []byte("again")), object.ErrExists, name)
 			w, err := s.Create(ctx, name)
-			must(t, err)
+			Must(t, err)
 			_, err = w.Write([]byte("again"))
-			must(t, err)
+			Must(t, err)
 			want(t, w.Commit(ctx), object.ErrExists, name)
 		}
 	}
-	if got := content(t, s, "t/b"); string(got) != "others" {
+	if got := Content(t, s, "t/b"); string(got) != "others" {
 		t.Fatalf("another object holds %q", got)
 	}
 	var names []string
 	for info, err := range s.List(ctx, "t/", "") {
-		must(t, err)
+		Must(t, err)
 		names = append(names, info.Name)
 	}
 	if !slices.Equal(names, []string{"t/a", "t/b", "t/new/c"}) {
@@ -436,47 +438,47 @@ func truncate(t *testing.T, s object.Store) {
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
 	want(t, s.Truncate(cancelled, object.Info{Name: "t/b"}), context.Canceled, "")
-	must(t, s.Delete(ctx, "t/a"))
-	must(t, s.PutIfAbsent(ctx, "t/a", []byte("x"))) // Delete frees even the name of a truncated one
+	Must(t, s.Delete(ctx, "t/a"))
+	Must(t, s.PutIfAbsent(ctx, "t/a", []byte("x"))) // Delete frees even the name of a truncated one
 }
 
 // truncateVersion tests that an object is truncated by the version that a listing has, and that this has no effect on
 // another object of its name.
 func truncateVersion(t *testing.T, s object.Store) {
 	ctx := t.Context()
-	must(t, s.PutIfAbsent(ctx, "v/a", []byte("first")))
+	Must(t, s.PutIfAbsent(ctx, "v/a", []byte("first")))
 	first, err := s.Stat(ctx, "v/a")
-	must(t, err)
+	Must(t, err)
 	for listed, err := range s.List(ctx, "v/", "") {
-		if must(t, err); listed != first {
+		if Must(t, err); listed != first {
 			t.Fatalf("listed as %+v, and is %+v", listed, first)
 		}
 	}
 	if first.Version == "" {
 		t.Skip("it tells no versions")
 	}
-	must(t, s.Delete(ctx, "v/a"))
+	Must(t, s.Delete(ctx, "v/a"))
 	want(t, s.Truncate(ctx, first), object.ErrChanged, "v/a")
 	if _, err := s.Stat(ctx, "v/a"); !errors.Is(err, object.ErrNotFound) {
 		t.Fatalf("an object was made: %v", err)
 	}
-	must(t, s.PutIfAbsent(ctx, "v/a", []byte("other")))
+	Must(t, s.PutIfAbsent(ctx, "v/a", []byte("other")))
 	want(t, s.Truncate(ctx, first), object.ErrChanged, "v/a")
-	if got := content(t, s, "v/a"); string(got) != "other" {
+	if got := Content(t, s, "v/a"); string(got) != "other" {
 		t.Fatalf("another object holds %q", got)
 	}
 	other, err := s.Stat(ctx, "v/a")
-	must(t, err)
+	Must(t, err)
 	if other.Version == first.Version {
 		t.Fatalf("two objects have version %s", first.Version)
 	}
 	for range 2 { // as a request that is sent again
-		must(t, s.Truncate(ctx, other))
-		if got := content(t, s, "v/a"); len(got) != 0 {
+		Must(t, s.Truncate(ctx, other))
+		if got := Content(t, s, "v/a"); len(got) != 0 {
 			t.Fatalf("it holds %q", got)
 		}
 	}
-	must(t, s.Truncate(ctx, first)) // it has none already
+	Must(t, s.Truncate(ctx, first)) // it has none already
 }
 
 // whole tests that an object of any size is read without its size being known, but for one that is too large.
@@ -484,16 +486,16 @@ func whole(t *testing.T, s object.Store) {
 	ctx := t.Context()
 	for _, size := range []int{0, 1, 255 << 10, 256 << 10, 256<<10 + 1, 1 << 20} {
 		name, data := fmt.Sprintf("w/%d", size), bytes.Repeat([]byte{byte(size >> 10), 1, 2, 3, 5}, size/5+1)[:size]
-		must(t, s.PutIfAbsent(ctx, name, bytes.Clone(data))) // Pebble's file system of tests writes into it
+		Must(t, s.PutIfAbsent(ctx, name, bytes.Clone(data))) // Pebble's file system of tests writes into it
 		for _, most := range []int{size, size + 1, 2 << 20} {
 			got, n, err := object.ReadWhole(ctx, s, name, int64(most))
-			if must(t, err); n != int64(size) || !bytes.Equal(got, data) {
+			if Must(t, err); n != int64(size) || !bytes.Equal(got, data) {
 				t.Fatalf("of %d bytes, at most %d: %d, and %d given", size, most, n, len(got))
 			}
 		}
 		if size > 0 {
 			got, n, err := object.ReadWhole(ctx, s, name, int64(size-1))
-			if must(t, err); n != int64(size) || got != nil {
+			if Must(t, err); n != int64(size) || got != nil {
 				t.Fatalf("of %d bytes, at most %d: %d, and %d given", size, size-1, n, len(got))
 			}
 		}

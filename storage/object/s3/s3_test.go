@@ -24,7 +24,8 @@ var (
 	stores  atomic.Int64
 	large   = remotetest.Large
 	put     = remotetest.Put
-	content = remotetest.Content
+	must    = objecttest.Must
+	content = objecttest.Content
 )
 
 // open returns an empty store of a server, at a prefix of its own, by way of a proxy if there is one.
@@ -39,13 +40,6 @@ func open(t *testing.T, s *objectserver.S3, p *objectserver.Proxy) object.Store 
 		t.Fatal(err)
 	}
 	return store
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestConformance(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dsistore/dsistore/internal/objectserver"
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/objecttest"
 )
 
 // A Faulty is an empty store behind a network, by way of a proxy.
@@ -28,12 +29,7 @@ type Faulty struct {
 	Busy []objectserver.Fault
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = objecttest.Must
 
 // Large returns bytes of several parts, or as many as are asked for.
 func Large(n int) []byte {
@@ -54,16 +50,6 @@ func Put(ctx context.Context, s object.Store, name string, data []byte) error {
 		return err
 	}
 	return w.Commit(ctx)
-}
-
-// Content returns what an object holds.
-func Content(t *testing.T, s object.Store, name string) []byte {
-	t.Helper()
-	info, err := s.Stat(t.Context(), name)
-	must(t, err)
-	b := make([]byte, info.Size)
-	must(t, s.ReadAt(t.Context(), name, b, 0))
-	return b
 }
 
 // Faults tests what the methods of a store promise where answers are lost, refused and cut.
@@ -99,7 +85,7 @@ func (f Faulty) lostAnswers(t *testing.T) {
 				t.Fatalf("%s: a second creation: %v", name, err)
 			}
 			f.Proxy.Break(nil)
-			if !bytes.Equal(Content(t, f.Store, name), data) {
+			if !bytes.Equal(objecttest.Content(t, f.Store, name), data) {
 				t.Fatalf("%s: other bytes", name)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/object/objecttest"
 )
 
 // Parts tests that an object of several parts is whole, that of those that race for a name one wins, and that what is
@@ -27,7 +28,7 @@ func Parts(t *testing.T, s object.Store, left func() int) {
 			rest = rest[k:]
 		}
 		must(t, w.Commit(ctx))
-		if !bytes.Equal(Content(t, s, name), all) {
+		if !bytes.Equal(objecttest.Content(t, s, name), all) {
 			t.Fatalf("%d bytes: others", n)
 		}
 	}
@@ -55,7 +56,8 @@ func Parts(t *testing.T, s object.Store, left func() int) {
 	if winner < 0 {
 		t.Fatal("nobody has won")
 	}
-	if got := Content(t, s, "race"); len(got) != 9<<20 || bytes.Count(got, []byte{byte(winner)}) != len(got) {
+	got := objecttest.Content(t, s, "race")
+	if len(got) != 9<<20 || bytes.Count(got, []byte{byte(winner)}) != len(got) {
 		t.Fatal("not the winner's bytes")
 	}
 	w, err := s.Create(ctx, "aborted")
