@@ -518,10 +518,10 @@ func (x *tester) overlay(name string, missingRows, missingLayers catalog.Missing
 	x.Helper()
 	ctx := context.Background()
 	s := x.latest()
-	label, err := s.NewFeatures(ctx, catalog.Feature{Name: "label", Type: int64Type, Role: catalog.RoleLabel})
-	x.check(err)
+	label := catalog.Feature{ID: catalog.NewFeatureID("label", 0), Name: "label", Type: int64Type,
+		Role: catalog.RoleLabel}
 	c := commit.Change{Ops: []commit.Operation{
-		commit.DefineOverlays{{Name: name, Features: label, MissingRows: missingRows,
+		commit.DefineOverlays{{Name: name, Features: []catalog.Feature{label}, MissingRows: missingRows,
 			MissingLayers: missingLayers}},
 	}}
 	x.overlays[name], x.layered[name] = map[int64]int64{}, map[int64]bool{}
@@ -554,7 +554,7 @@ func (x *tester) overlay(name string, missingRows, missingLayers catalog.Missing
 		stripes := g.StripeRows()
 		w, err := x.table.NewOverlaySegment(ctx, d, segment.Options{})
 		x.check(err)
-		x.check(w.AddFeature(ctx, 0, label[0], func(f *format.Writer) error {
+		x.check(w.AddFeature(ctx, 0, label, func(f *format.Writer) error {
 			for _, n := range stripes {
 				col := vector.NewColumn(int64Type)
 				for range n {

@@ -439,6 +439,18 @@ func TestSampleLists(t *testing.T) {
 	verifyClean(t, tab.s)
 }
 
+// newFeature returns a feature that a snapshot does not have, with the id that it gets.
+func newFeature(t *testing.T, s *Snapshot, name string, of vector.Type) catalog.Feature {
+	t.Helper()
+	taken, err := s.FeatureIDs(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := feature(name, of)
+	f.ID, f.Generation = catalog.FreshID(name, taken)
+	return f
+}
+
 func TestFeatureChanges(t *testing.T) {
 	ctx := t.Context()
 	tab := newTable(t, object.NewMemory())
@@ -463,10 +475,9 @@ func TestFeatureChanges(t *testing.T) {
 	d := writeSegment(t, tab, nil, []uint32{100}, 1, segment.Options{}, "x")
 	wantConflict(t, tab, commit.Change{Base: 1, Ops: []commit.Operation{commit.AddFeatures(features("x")),
 		commit.AddSegments{d}}}, "a feature renamed since")
-	next, err := s.NewFeatures(ctx, feature("x", int64Type), feature("y", int64Type), feature("new", int64Type))
-	if err != nil || next[0].Generation != 1 || next[0].ID != catalog.NewFeatureID("x", 1) || next[1].ID != fs[1].ID ||
-		next[2].Generation != 0 {
-		t.Fatal(next, err)
+	x, fresh := newFeature(t, s, "x", int64Type), newFeature(t, s, "new", int64Type)
+	if x.Generation != 1 || x.ID != catalog.NewFeatureID("x", 1) || fresh != feature("new", int64Type) {
+		t.Fatal(x, fresh)
 	}
 	s = mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "y",
 		Status: status(catalog.FeatureDropped)}}}})
@@ -488,11 +499,11 @@ func TestFeatureChanges(t *testing.T) {
 	// Dropped, and another of the name added.
 	s = mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "y",
 		Status: status(catalog.FeatureDropped)}}}})
-	if next, err = s.NewFeatures(ctx, feature("y", vector.Type{Kind: vector.String})); err != nil ||
-		next[0].Generation != 1 {
-		t.Fatal(next, err)
+	y := newFeature(t, s, "y", vector.Type{Kind: vector.String})
+	if y.Generation != 1 {
+		t.Fatal(y)
 	}
-	s = mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(next)}})
+	s = mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures{y}}})
 	if f, err := s.Lookup(ctx, "y"); err != nil || f[0].ID != catalog.NewFeatureID("y", 1) ||
 		f[0].Type.Kind != vector.String || s.Info().Features != 3 {
 		t.Fatal(f, err)
@@ -574,18 +585,14 @@ func TestFeaturesByID(t *testing.T) {
 	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.ChangeFeatures{{Feature: "y", Rename: "w"}}}})
 	late("a feature dropped since, whose name another had")
 	byID("its name was another's", "w active", "y dropped", "z active")
-	if next, err := s.NewFeatures(ctx, feature("y", int64Type)); err != nil ||
-		next[0].ID != catalog.NewFeatureID("y", 0) {
-		t.Fatal("the snapshot before", next, err)
-	}
 	if s, err = tab.Latest(ctx); err != nil {
 		t.Fatal(err)
 	}
-	next, err := s.NewFeatures(ctx, feature("y", int64Type))
-	if err != nil || next[0].Generation != 1 {
-		t.Fatal(next, err)
+	y := newFeature(t, s, "y", int64Type)
+	if y.Generation != 1 {
+		t.Fatal(y)
 	}
-	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures(next)}})
+	mustCommit(t, tab, commit.Change{Ops: []commit.Operation{commit.AddFeatures{y}}})
 }
 
 // TestMergeOfDropped: an overlay with a feature that the table has dropped does not become part of it, however often

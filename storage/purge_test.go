@@ -192,11 +192,8 @@ func TestWithout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	y, err := fresh.NewFeatures(t.Context(), feature("y", int64Type))
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustCommit(t, tab, commit.Change{Base: 4, Ops: []commit.Operation{commit.AddFeatures(y)}})
+	y := newFeature(t, fresh, "y", int64Type)
+	mustCommit(t, tab, commit.Change{Base: 4, Ops: []commit.Operation{commit.AddFeatures{y}}})
 	c.Base = 5
 	mustCommit(t, tab, c)
 	verifyClean(t, tab.s)

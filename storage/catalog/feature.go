@@ -26,6 +26,14 @@ func NewFeatureID(name string, generation uint32) FeatureID {
 	return FeatureID(max(1, h.Sum64()))
 }
 
+// FreshID returns the id and the generation of a new feature: taken are the ids that features of the table have or had.
+func FreshID(name string, taken map[FeatureID]bool) (id FeatureID, generation uint32) {
+	for id = NewFeatureID(name, 0); taken[id]; id = NewFeatureID(name, generation) {
+		generation++
+	}
+	return id, generation
+}
+
 // Role says what a feature is for. The numbers are written to disk.
 type Role uint8
 

@@ -63,11 +63,8 @@ func newSchema(known []catalog.Feature, taken map[catalog.FeatureID]bool) *schem
 }
 
 func (s *schema) add(name string) *feature {
-	f := &feature{number: len(s.list), Feature: catalog.Feature{Name: name, ID: catalog.NewFeatureID(name, 0)}}
-	for s.taken[f.ID] {
-		f.Generation++
-		f.ID = catalog.NewFeatureID(name, f.Generation)
-	}
+	f := &feature{number: len(s.list), Feature: catalog.Feature{Name: name}}
+	f.ID, f.Generation = catalog.FreshID(name, s.taken)
 	s.list = append(s.list, f)
 	s.byName[name] = f
 	fold := strings.ToLower(name)

@@ -241,11 +241,7 @@ func (m *maker) define(ctx context.Context, v *view, f *catalog.Feature) error {
 				return err
 			}
 		}
-		f.ID = catalog.NewFeatureID(f.Name, 0)
-		for m.taken[f.ID] {
-			f.Generation++
-			f.ID = catalog.NewFeatureID(f.Name, f.Generation)
-		}
+		f.ID, f.Generation = catalog.FreshID(f.Name, m.taken)
 	}
 	m.overlay.Features = append(m.overlay.Features, *f)
 	m.tellFeature(f, k != nil)
