@@ -13,9 +13,6 @@ type Content struct {
 	Changes int       // rows, in the clustered order, that differ from their session's row before; first rows count
 }
 
-// Windows returns the number of windows.
-func (t *Truth) Windows() int { return len(t.windows) }
-
 // Content returns what a window holds of a sparse feature.
 func (t *Truth) Content(feature, window int) (Content, error) {
 	if feature < 0 || feature >= len(t.features) || !t.features[feature].Type.IsList() {

@@ -42,34 +42,13 @@ func (d SegmentDescriptor) Validate() error {
 	return nil
 }
 
-// AppendBinary appends the stable encoding of d:
+const descriptorVersion = 1
+
+// AppendDescriptor appends the stable encoding of a valid descriptor:
 //
 //	version 1 (1) | id (16) | partition | rows | bytes | features | objects | index size | size of keys.sst, unless 0
 //
 // Numbers are varints, the partition its canonical form after its length.
-func (d SegmentDescriptor) AppendBinary(dst []byte) ([]byte, error) {
-	if err := d.Validate(); err != nil {
-		return dst, err
-	}
-	return AppendDescriptor(dst, d), nil
-}
-
-// MarshalBinary returns AppendBinary(nil).
-func (d SegmentDescriptor) MarshalBinary() ([]byte, error) { return d.AppendBinary(nil) }
-
-// UnmarshalBinary sets d from its encoding.
-func (d *SegmentDescriptor) UnmarshalBinary(b []byte) error {
-	got, reason := DecodeDescriptor(b)
-	if reason != "" {
-		return wire.Corrupt("segment descriptor", reason)
-	}
-	*d = got
-	return nil
-}
-
-const descriptorVersion = 1
-
-// AppendDescriptor appends a valid descriptor.
 func AppendDescriptor(dst []byte, d SegmentDescriptor) []byte {
 	i, _ := names.ParseID(d.ID)
 	dst = append(dst, descriptorVersion)

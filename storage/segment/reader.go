@@ -186,9 +186,6 @@ func (s *Store) Open(ctx context.Context, d catalog.SegmentDescriptor) (*Reader,
 	return g, nil
 }
 
-// Descriptor returns what the segment was opened with.
-func (g *Reader) Descriptor() catalog.SegmentDescriptor { return g.d }
-
 // StripeRows returns the rows of each stripe, the same for every feature of the segment. Borrowed for ever: do not
 // write.
 func (g *Reader) StripeRows() []uint32 { return g.stripes }
