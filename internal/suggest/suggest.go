@@ -71,6 +71,12 @@ func Question(names []string) string {
 	return b.String()
 }
 
+// OneOf joins two words or more: "a, b or c".
+func OneOf(words []string, or string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " " + or + " " + words[last]
+}
+
 // A distancer holds the three rows of the table that the distance needs.
 type distancer struct{ before, above, row []int }
 

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/dsistore/dsistore/internal/suggest"
 )
 
 // Limits of Parse.
@@ -259,7 +261,7 @@ func (p *parser) predicate() Expr {
 		for _, c := range conditions {
 			names = append(names, c.keyword)
 		}
-		p.fail("want %s after NOT, found %s", oneOf(names, "or"), p.token.describe())
+		p.fail("want %s after NOT, found %s", suggest.OneOf(names, "or"), p.token.describe())
 	}
 	switch x := x.(type) {
 	case *Name:
@@ -271,12 +273,6 @@ func (p *parser) predicate() Expr {
 	}
 	p.failAt(start, "%s is not a condition: compare it with something", shorten(x.String()))
 	return &Literal{}
-}
-
-// oneOf joins words: a, b or c.
-func oneOf(words []string, or string) string {
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " " + or + " " + words[last]
 }
 
 // noElements refuses elements of a list on the right of what.
@@ -353,7 +349,7 @@ func (p *parser) name(where string) *Name {
 			for _, f := range functions {
 				names = append(names, f.name)
 			}
-			p.fail("%s(...) is not known here: there are %s", shorten(t.text), oneOf(names, "and"))
+			p.fail("%s(...) is not known here: there are %s", shorten(t.text), suggest.OneOf(names, "and"))
 		}
 	case where == "":
 		p.fail("want a name or a value, found %s", t.describe())

@@ -3,7 +3,8 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
+
+	"github.com/dsistore/dsistore/internal/suggest"
 )
 
 // nameOf returns the name of a value of an enumeration. Names are written into plans.
@@ -25,6 +26,5 @@ func parseName[T ~uint8](kind string, names []string, s string) (T, error) {
 // oneOf lists names for an error message.
 func oneOf(names []string) string {
 	names = slices.DeleteFunc(slices.Clone(names), func(s string) bool { return s == "" })
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " or " + names[last]
+	return suggest.OneOf(names, "or")
 }

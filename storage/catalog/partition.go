@@ -19,6 +19,14 @@ type PartitionValue struct {
 	Null  bool
 }
 
+// KeyNames lists partition keys for an error message.
+func KeyNames(keys []string) string {
+	if len(keys) == 0 {
+		return "nothing"
+	}
+	return "(" + strings.Join(keys, ", ") + ")"
+}
+
 const (
 	hiveNull = "__HIVE_DEFAULT_PARTITION__"
 	// MaxPartition bounds the canonical form in bytes, maxPartitionKeys its keys.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/dsistore/dsistore/storage/catalog"
 )
@@ -32,7 +31,8 @@ func (a Arranged) apply(ctx context.Context, e *edit) error {
 		return err
 	}
 	if (info.Segments > 0 || len(keys) > 0) && !slices.Equal(keys, a.Partition) {
-		return e.rearranged("is partitioned by "+keyNames(keys), "are partitioned by "+keyNames(a.Partition))
+		return e.rearranged("is partitioned by "+catalog.KeyNames(keys),
+			"are partitioned by "+catalog.KeyNames(a.Partition))
 	}
 	features, err := e.base.KeyFeatures(ctx)
 	if err != nil {
@@ -57,11 +57,4 @@ func (a Arranged) apply(ctx context.Context, e *edit) error {
 func (e *edit) rearranged(table, rows string) error {
 	return fmt.Errorf("since a commit after snapshot %d, that the change was made against, the table %s, and the rows "+
 		"of the change %s: %w", e.change.Base, table, rows, catalog.ErrConflict)
-}
-
-func keyNames(keys []string) string {
-	if len(keys) == 0 {
-		return "nothing"
-	}
-	return "(" + strings.Join(keys, ", ") + ")"
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/dsistore/dsistore/storage/catalog"
@@ -126,7 +125,7 @@ func (e *engine) checkKeys(p catalog.Partition, file string) error {
 	}
 	if have, want := keysOf(p), keysOf(other); !slices.Equal(have, want) {
 		return fmt.Errorf("%s is partitioned by %s, but %s by %s: all files of a table have the same partition keys",
-			file, keyNames(have), where, keyNames(want))
+			file, catalog.KeyNames(have), where, catalog.KeyNames(want))
 	}
 	return nil
 }
@@ -137,13 +136,6 @@ func keysOf(p catalog.Partition) []string {
 		keys[i] = v.Key
 	}
 	return keys
-}
-
-func keyNames(keys []string) string {
-	if len(keys) == 0 {
-		return "nothing"
-	}
-	return "(" + strings.Join(keys, ", ") + ")"
 }
 
 // readFile reads one file to its end.
