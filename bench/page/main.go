@@ -241,45 +241,17 @@ func median(samples []sample) sample {
 }
 
 func print(results []sizeResult) {
+	mb := func(n int64) string { return fmt.Sprintf("%.2f", float64(n)/1e6) }
+	ms := func(v float64) string { return fmt.Sprintf("%.1f", v) }
+	whole := func(v float64) string { return fmt.Sprintf("%.0f", v) }
 	w := table.NewWriter()
 	w.SetOutputMirror(os.Stdout)
-	w.AppendHeader(
-		table.Row{
-			"features",
-			"page MB",
-			"gzip MB",
-			"write ms",
-			"ready ms",
-			"painted ms",
-			"search ms",
-			"sort ms",
-			"scroll ms",
-			"elements",
-			"rows",
-			"heap MB",
-		},
-	)
+	w.AppendHeader(table.Row{"features", "page MB", "gzip MB", "write ms", "ready ms", "painted ms", "search ms",
+		"sort ms", "scroll ms", "elements", "rows", "heap MB"})
 	for _, r := range results {
-		mb := func(n int64) string { return fmt.Sprintf("%.2f", float64(n)/1e6) }
-		w.AppendRow(
-			table.Row{
-				r.Features,
-				mb(r.Bytes),
-				mb(r.GzipBytes),
-				fmt.Sprintf("%.0f", r.WriteMillis),
-				fmt.Sprintf("%.0f", r.ReadyMillis),
-				fmt.Sprintf("%.0f", r.PaintedMillis),
-				fmt.Sprintf(
-					"%.1f",
-					r.SearchMillis,
-				),
-				fmt.Sprintf("%.1f", r.SortMillis),
-				fmt.Sprintf("%.1f", r.ScrollMillis),
-				r.Elements,
-				r.Rows,
-				mb(r.HeapBytes),
-			},
-		)
+		w.AppendRow(table.Row{r.Features, mb(r.Bytes), mb(r.GzipBytes), whole(r.WriteMillis), whole(r.ReadyMillis),
+			whole(r.PaintedMillis), ms(r.SearchMillis), ms(r.SortMillis), ms(r.ScrollMillis), r.Elements, r.Rows,
+			mb(r.HeapBytes)})
 	}
 	w.Render()
 }
