@@ -3,10 +3,11 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/binary"
 	"errors"
 	"io"
 	"slices"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // A frame is a function and what it called, with the time of each: a node of the tree that the stacks of a profile
@@ -135,31 +136,29 @@ func stacks(profile []byte, each func(stack []string, value int64)) error {
 	return nil
 }
 
-// fields calls each with the fields of a message: v is a number's, b that of bytes.
+// fields calls each with the fields of a message: v is a number, b bytes.
 func fields(message []byte, each func(number int, v uint64, b []byte) error) error {
 	for len(message) > 0 {
-		key, n := binary.Uvarint(message)
-		if n <= 0 {
+		number, kind, n := protowire.ConsumeTag(message)
+		if n < 0 {
 			return errProfile
 		}
 		message = message[n:]
-		v, n := binary.Uvarint(message)
-		if n <= 0 {
-			return errProfile
-		}
-		message = message[n:]
+		var v uint64
 		var b []byte
-		switch key & 7 {
-		case 0:
-		case 2:
-			if v > uint64(len(message)) {
-				return errProfile
-			}
-			b, message = message[:v], message[v:]
+		switch kind {
+		case protowire.VarintType:
+			v, n = protowire.ConsumeVarint(message)
+		case protowire.BytesType:
+			b, n = protowire.ConsumeBytes(message)
 		default: // profiles have no fixed numbers
+			n = -1
+		}
+		if n < 0 {
 			return errProfile
 		}
-		if err := each(int(key>>3), v, b); err != nil {
+		message = message[n:]
+		if err := each(int(number), v, b); err != nil {
 			return err
 		}
 	}
@@ -172,8 +171,8 @@ func packed(v uint64, b []byte, each func(uint64) error) error {
 		return each(v)
 	}
 	for len(b) > 0 {
-		v, n := binary.Uvarint(b)
-		if n <= 0 {
+		v, n := protowire.ConsumeVarint(b)
+		if n < 0 {
 			return errProfile
 		}
 		if err := each(v); err != nil {
