@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -17,9 +16,6 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/object/endpoint"
 )
-
-// headerTimeout bounds the wait for the first byte of an answer.
-const headerTimeout = 60 * time.Second
 
 // client returns a client of the container that the options say. seen sees all its answers.
 func client(at Location, o Options, seen policy.Policy) (*container.Client, error) {
@@ -174,17 +170,5 @@ var (
 	credentials policy.Transporter = endpoint.New(httpClient, "", nil)
 )
 
-// httpClient keeps as many idle connections as a reader has requests at once. All stores share it.
-var httpClient = &http.Client{Transport: &http.Transport{
-	Proxy:       http.ProxyFromEnvironment,
-	DialContext: (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-
-	MaxIdleConnsPerHost:   2 * object.RequestsAtOnce,
-	IdleConnTimeout:       90 * time.Second,
-	TLSHandshakeTimeout:   10 * time.Second,
-	ResponseHeaderTimeout: headerTimeout,
-	ExpectContinueTimeout: time.Second,
-	ReadBufferSize:        64 << 10,
-	WriteBufferSize:       64 << 10,
-	DisableCompression:    true,
-}}
+// httpClient is shared by all stores.
+var httpClient = &http.Client{Transport: endpoint.Transport()}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -17,8 +16,6 @@ import (
 )
 
 const (
-	// headerTimeout bounds the wait for the first byte of an answer.
-	headerTimeout = 60 * time.Second
 	// callTimeout bounds a request with its answer, but for reads, whose bodies may take their time. A body that is
 	// sent may take longer by what a line of slowest bytes a second takes.
 	callTimeout = 3 * time.Minute
@@ -27,21 +24,10 @@ const (
 	maxAnswer = 64 << 20
 )
 
-// newClient returns a client that keeps as many idle connections as a reader has requests at once. It follows no
-// redirection: the service makes none, and a token must go nowhere else. Requests at once have a connection each: over
-// HTTP/2 they would share one, and its bandwidth.
+// newClient returns a client that follows no redirection: the service makes none, and a token must go nowhere else.
 func newClient() *http.Client {
-	var one http.Protocols
-	one.SetHTTP1(true)
 	return &http.Client{
-		Transport: &http.Transport{
-			Proxy:               http.ProxyFromEnvironment,
-			DialContext:         (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-			TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 90 * time.Second,
-			MaxIdleConnsPerHost: 2 * object.RequestsAtOnce, ResponseHeaderTimeout: headerTimeout,
-			ReadBufferSize: 64 << 10, WriteBufferSize: 64 << 10, DisableCompression: true, Protocols: &one,
-			ExpectContinueTimeout: time.Second,
-		},
+		Transport:     endpoint.Transport(),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

@@ -26,10 +26,6 @@ import (
 	"github.com/dsistore/dsistore/storage/object/endpoint"
 )
 
-// headerTimeout bounds the wait for the first byte of an answer. A server may work at the completion of an upload for
-// minutes, but sends white space meanwhile.
-const headerTimeout = 60 * time.Second
-
 // client returns a client of the service that the options say.
 func client(ctx context.Context, o Options) (*awss3.Client, error) {
 	load := []func(*config.LoadOptions) error{
@@ -117,7 +113,7 @@ func kindOf(r *http.Request) object.Kind {
 func httpClient() *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, 8*object.RequestsAtOnce
-		t.ResponseHeaderTimeout = headerTimeout
+		t.ResponseHeaderTimeout = endpoint.HeaderTimeout
 		t.ReadBufferSize, t.WriteBufferSize = 64<<10, 64<<10
 		t.DisableCompression = true
 	}).WithDialerOptions(func(d *net.Dialer) { d.Timeout = 10 * time.Second })
