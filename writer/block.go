@@ -2,7 +2,6 @@ package writer
 
 import (
 	"encoding/binary"
-	"math"
 	"math/bits"
 
 	"github.com/dsistore/dsistore/format/vector"
@@ -42,9 +41,9 @@ func appendBlock(dst []byte, c *vector.Column) []byte {
 		return dst
 	}
 	if c.Type.Score == vector.Float64 {
-		return appendDoubles(dst, c.ScoreDoubles)
+		return vector.AppendDoubles(dst, c.ScoreDoubles)
 	}
-	return appendFloats(dst, c.ScoreFloats)
+	return vector.AppendFloats(dst, c.ScoreFloats)
 }
 
 // appendFixed appends the values of present rows of a column with a fixed number of values per row.
@@ -87,9 +86,9 @@ func blockValueSize(t vector.Type) int {
 func appendValues(dst []byte, c *vector.Column, lo, hi int) []byte {
 	switch c.Type.Physical() {
 	case vector.Float32Values:
-		return appendFloats(dst, c.Floats[lo:hi])
+		return vector.AppendFloats(dst, c.Floats[lo:hi])
 	case vector.Float64Values:
-		return appendDoubles(dst, c.Doubles[lo:hi])
+		return vector.AppendDoubles(dst, c.Doubles[lo:hi])
 	case vector.ByteValues:
 		return append(dst, c.Data[lo:hi]...)
 	}
@@ -110,20 +109,6 @@ func appendValues(dst []byte, c *vector.Column, lo, hi int) []byte {
 		for _, v := range c.Ints[lo:hi] {
 			dst = binary.LittleEndian.AppendUint64(dst, uint64(v))
 		}
-	}
-	return dst
-}
-
-func appendFloats(dst []byte, vals []float32) []byte {
-	for _, v := range vals {
-		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(v))
-	}
-	return dst
-}
-
-func appendDoubles(dst []byte, vals []float64) []byte {
-	for _, v := range vals {
-		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(v))
 	}
 	return dst
 }
@@ -241,7 +226,7 @@ func (b *blockReader) appendRows(dst *vector.Column, n int) {
 			dst.AppendNulls(k)
 		} else {
 			b.takeValues(dst, k*w)
-			addPresent(dst, k)
+			dst.AddPresent(k)
 		}
 		b.row += k
 		n -= k
@@ -271,16 +256,6 @@ func (b *blockReader) appendLists(dst *vector.Column, n int) {
 	dst.Slots += n
 }
 
-// addPresent counts n more present rows in dst, whose values have been appended.
-func addPresent(dst *vector.Column, n int) {
-	if dst.Present != nil {
-		dst.Present = dst.Present.Grow(dst.Slots + n)
-		dst.Present.SetRange(dst.Slots, dst.Slots+n)
-	}
-	dst.Rows += n
-	dst.Slots += n
-}
-
 // presentSoFar returns dst.Present or, when that is nil, a new bitmap in which every row is present.
 func presentSoFar(dst *vector.Column) vector.Bitmap {
 	if dst.Present != nil {
@@ -298,9 +273,9 @@ func (b *blockReader) takeValues(dst *vector.Column, n int) {
 	b.values = b.values[n*w:]
 	switch b.typ.Physical() {
 	case vector.Float32Values:
-		dst.Floats = takeFloats(dst.Floats, src)
+		dst.Floats = vector.TakeFloats(dst.Floats, src)
 	case vector.Float64Values:
-		dst.Doubles = takeDoubles(dst.Doubles, src)
+		dst.Doubles = vector.TakeDoubles(dst.Doubles, src)
 	case vector.ByteValues:
 		dst.Data = append(dst.Data, src...)
 	default:
@@ -313,9 +288,9 @@ func (b *blockReader) takeValues(dst *vector.Column, n int) {
 	scores := b.scores[:n*w]
 	b.scores = b.scores[n*w:]
 	if b.typ.Score == vector.Float64 {
-		dst.ScoreDoubles = takeDoubles(dst.ScoreDoubles, scores)
+		dst.ScoreDoubles = vector.TakeDoubles(dst.ScoreDoubles, scores)
 	} else {
-		dst.ScoreFloats = takeFloats(dst.ScoreFloats, scores)
+		dst.ScoreFloats = vector.TakeFloats(dst.ScoreFloats, scores)
 	}
 }
 
@@ -349,20 +324,6 @@ func takeInts(dst []int64, src []byte, e vector.Elem) []int64 {
 		for ; len(src) >= 8; src = src[8:] {
 			dst = append(dst, int64(binary.LittleEndian.Uint64(src)))
 		}
-	}
-	return dst
-}
-
-func takeFloats(dst []float32, src []byte) []float32 {
-	for ; len(src) >= 4; src = src[4:] {
-		dst = append(dst, math.Float32frombits(binary.LittleEndian.Uint32(src)))
-	}
-	return dst
-}
-
-func takeDoubles(dst []float64, src []byte) []float64 {
-	for ; len(src) >= 8; src = src[8:] {
-		dst = append(dst, math.Float64frombits(binary.LittleEndian.Uint64(src)))
 	}
 	return dst
 }

@@ -30,13 +30,6 @@ type chunkColumn struct {
 // columnOverhead is the memory of a column without its values, in bytes, with the buffer's entry for it.
 const columnOverhead = int64(unsafe.Sizeof(vector.Column{})+unsafe.Sizeof(chunkColumn{})) + 64
 
-// columnBytes returns the memory that c holds, by capacity.
-func columnBytes(c *vector.Column) int64 {
-	return columnOverhead + int64(cap(c.Data)) +
-		4*int64(cap(c.Offsets)+cap(c.Floats)+cap(c.ScoreFloats)) +
-		8*int64(cap(c.Present)+cap(c.Ints)+cap(c.Doubles)+cap(c.ScoreDoubles))
-}
-
 // add appends rows as a chunk and owns them. bytes is the memory of their columns. recs has a record for each row: add
 // sets its chunk and row, and copies it.
 func (b *buffer) add(recs []record, rows *Rows, bytes int64) {

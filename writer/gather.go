@@ -99,7 +99,7 @@ func (g *gatherer) gatherPresence(dst *vector.Column, srcs []*vector.Column, pie
 		case n == 1:
 			bits[at>>6] |= src[p.row>>6] >> (p.row & 63) & 1 << (uint(at) & 63)
 		default:
-			copyBits(bits, at, src, int(p.row), n)
+			bits.CopyBits(at, src, int(p.row), n)
 		}
 		at += n
 	}
@@ -108,22 +108,6 @@ func (g *gatherer) gatherPresence(dst *vector.Column, srcs []*vector.Column, pie
 		dst.Present = bits
 	}
 	return present
-}
-
-// copyBits sets bits [at, at+n) of dst, which are zero, to bits [from, from+n) of src.
-func copyBits(dst vector.Bitmap, at int, src vector.Bitmap, from, n int) {
-	for n > 0 {
-		k := min(64-at&63, n)
-		w := src[from>>6] >> (uint(from) & 63)
-		if have := 64 - from&63; have < k {
-			w |= src[from>>6+1] << uint(have)
-		}
-		if k < 64 {
-			w &= 1<<uint(k) - 1
-		}
-		dst[at>>6] |= w << (uint(at) & 63)
-		at, from, n = at+k, from+k, n-k
-	}
 }
 
 // gatherOffsets sets dst.Offsets and returns the number of values that the rows hold.

@@ -68,7 +68,7 @@ func NewSorter(opts Options, dir func() (string, error), types func() []vector.T
 func (s *Sorter) Add(ctx context.Context, rows *Rows) (decoded int64, err error) {
 	size := -rows.Lent
 	for _, c := range rows.Columns {
-		size += columnBytes(c)
+		size += columnOverhead + c.HeldBytes()
 	}
 	scratch := s.records.Get().(*[]record)
 	defer s.records.Put(scratch)

@@ -52,6 +52,16 @@ func (c *Column) AddSlot() {
 	c.Rows++
 }
 
+// AddPresent adds n present rows to a column of no lists, after the caller has appended their values.
+func (c *Column) AddPresent(n int) {
+	if c.Present != nil {
+		c.Present = c.Present.Grow(c.Slots + n)
+		c.Present.SetRange(c.Slots, c.Slots+n)
+	}
+	c.Slots += n
+	c.Rows += n
+}
+
 // AppendRows appends rows [lo, hi) of src, which has the same Type, in order.
 func (c *Column) AppendRows(src *Column, lo, hi int) {
 	if src.Inverse != nil || src.Lengths != nil {

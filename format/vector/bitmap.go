@@ -41,6 +41,22 @@ func (b Bitmap) SetRange(lo, hi int) {
 	}
 }
 
+// CopyBits sets bits [at, at+n), which are zero, to bits [from, from+n) of src.
+func (b Bitmap) CopyBits(at int, src Bitmap, from, n int) {
+	for n > 0 {
+		k := min(64-at&63, n)
+		w := src[from>>6] >> (uint(from) & 63)
+		if have := 64 - from&63; have < k {
+			w |= src[from>>6+1] << uint(have)
+		}
+		if k < 64 {
+			w &= 1<<uint(k) - 1
+		}
+		b[at>>6] |= w << (uint(at) & 63)
+		at, from, n = at+k, from+k, n-k
+	}
+}
+
 // Grow returns b with at least the words of n bits. New words are zero.
 func (b Bitmap) Grow(n int) Bitmap {
 	w := BitmapWords(n)

@@ -110,6 +110,12 @@ func (c *Column) SizeBytes() int {
 		8*(len(c.Present)+len(c.Ints)+len(c.Doubles)+len(c.ScoreDoubles)) + len(c.Data)
 }
 
+// HeldBytes returns the memory that c's slices hold, by capacity.
+func (c *Column) HeldBytes() int64 {
+	return 4*int64(cap(c.Inverse)+cap(c.Offsets)+cap(c.Lengths)+cap(c.Floats)+cap(c.ScoreFloats)) +
+		8*int64(cap(c.Present)+cap(c.Ints)+cap(c.Doubles)+cap(c.ScoreDoubles)) + int64(cap(c.Data))
+}
+
 // Validate checks the rules that the fields' comments state, in time linear in c. Its error names the first one that is
 // broken. Tests and writers call it; readers build columns that satisfy it by construction.
 func (c *Column) Validate() error {

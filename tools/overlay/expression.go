@@ -283,8 +283,8 @@ func (x *evaluation) take(p piece) {
 			t.yes, t.no = cleared(t.yes, p.rows), cleared(t.no, p.rows)
 			x.evaluator.Evaluate(t.yes, t.no, e.filter, p.rows, s.Partition, x.columns)
 		}
-		copyBits(r.yes, p.place, t.yes, p.lo, p.hi)
-		copyBits(r.no, p.place, t.no, p.lo, p.hi)
+		r.yes.CopyBits(p.place, t.yes, p.lo, p.hi-p.lo)
+		r.no.CopyBits(p.place, t.no, p.lo, p.hi-p.lo)
 	}
 	x.batch, x.partition = p.batch, s.Partition
 }
@@ -317,7 +317,7 @@ func (x *evaluation) open(f int) (appender, error) {
 			default:
 				dst.Ints = append(dst.Ints, int64(value))
 			}
-			addPresent(dst, 1)
+			dst.AddSlot()
 		}
 		return nil
 	}, nil
@@ -329,18 +329,4 @@ func cleared(b vector.Bitmap, n int) vector.Bitmap {
 	b = slices.Grow(b[:0], words)[:words]
 	clear(b)
 	return b
-}
-
-// copyBits sets the bits of dst from at on that are set in src from lo to hi.
-func copyBits(dst vector.Bitmap, at int, src vector.Bitmap, lo, hi int) {
-	for lo < hi {
-		// As many as one word of each has.
-		n := min(64-at&63, 64-lo&63, hi-lo)
-		w := src[lo>>6] >> (uint(lo) & 63)
-		if n < 64 {
-			w &= 1<<uint(n) - 1
-		}
-		dst[at>>6] |= w << (uint(at) & 63)
-		lo, at = lo+n, at+n
-	}
 }

@@ -217,21 +217,3 @@ func TestSplitExpr(t *testing.T) {
 		}
 	}
 }
-
-func TestCopyBits(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 1))
-	for range 300 {
-		src := []uint64{r.Uint64(), r.Uint64(), r.Uint64(), r.Uint64()}
-		lo := r.IntN(256)
-		hi := lo + r.IntN(256-lo+1)
-		at := r.IntN(256)
-		dst := make([]uint64, 8)
-		copyBits(dst, at, src, lo, hi)
-		for i := range 512 {
-			want := i >= at && i < at+hi-lo && src[(lo+i-at)>>6]>>((lo+i-at)&63)&1 != 0
-			if got := dst[i>>6]>>(i&63)&1 != 0; got != want {
-				t.Fatalf("[%d, %d) to %d: bit %d is %v", lo, hi, at, i, got)
-			}
-		}
-	}
-}

@@ -41,19 +41,16 @@ type filePart struct {
 	chunk    *source.Chunk // released when columns are not needed any more
 }
 
+// columnOverhead is the memory of a column without its values, in bytes.
+const columnOverhead = 256
+
 // bytes returns the memory that the part's features hold beyond what is there anyhow.
 func (p *filePart) bytes() int64 {
 	n := -p.chunk.Lent
 	for _, c := range p.columns {
-		n += columnBytes(c)
+		n += columnOverhead + c.HeldBytes()
 	}
 	return max(n, 0)
-}
-
-// columnBytes returns the memory that c holds, by capacity.
-func columnBytes(c *vector.Column) int64 {
-	return 256 + int64(cap(c.Data)) + 4*int64(cap(c.Offsets)+cap(c.Floats)+cap(c.ScoreFloats)) +
-		8*int64(cap(c.Present)+cap(c.Ints)+cap(c.Doubles)+cap(c.ScoreDoubles))
 }
 
 // files are the rows to join, and what is known of them.

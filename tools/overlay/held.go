@@ -227,13 +227,13 @@ func (h *held) gather(f int, rows []uint32) appender {
 				dst.AppendRow(c, row)
 			case dst.Type.Elem == vector.Float32:
 				dst.Floats = append(dst.Floats, c.Floats[row])
-				addPresent(dst, 1)
+				dst.AddSlot()
 			case dst.Type.Elem == vector.Float64:
 				dst.Doubles = append(dst.Doubles, c.Doubles[row])
-				addPresent(dst, 1)
+				dst.AddSlot()
 			default:
 				dst.Ints = append(dst.Ints, c.Ints[row])
-				addPresent(dst, 1)
+				dst.AddSlot()
 			}
 		}
 		rows = rows[n:]

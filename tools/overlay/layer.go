@@ -219,7 +219,7 @@ func repeat(c *vector.Column, n int) {
 	case vector.Float64Values:
 		c.Doubles = repeated(c.Doubles, n)
 	}
-	addPresent(c, n)
+	c.AddPresent(n)
 }
 
 func repeated[T any](s []T, n int) []T {
@@ -228,16 +228,6 @@ func repeated[T any](s []T, n int) []T {
 		s = append(s, v)
 	}
 	return s
-}
-
-// addPresent ends n rows of a dense column whose values the caller has appended.
-func addPresent(c *vector.Column, n int) {
-	if c.Present != nil {
-		c.Present = c.Present.Grow(c.Slots + n)
-		c.Present.SetRange(c.Slots, c.Slots+n)
-	}
-	c.Slots += n
-	c.Rows += n
 }
 
 // runEnd returns the first position after from, to at the most, whose bit is not the one given, which that of from is.

@@ -33,31 +33,17 @@ func appendValue(dst []byte, c *vector.Column, row int) []byte {
 			dst = binary.LittleEndian.AppendUint64(dst, uint64(v))
 		}
 	case vector.Float32Values:
-		dst = appendFloats(dst, c.Floats[lo:hi])
+		dst = vector.AppendFloats(dst, c.Floats[lo:hi])
 	case vector.Float64Values:
-		dst = appendDoubles(dst, c.Doubles[lo:hi])
+		dst = vector.AppendDoubles(dst, c.Doubles[lo:hi])
 	case vector.ByteValues:
 		dst = append(dst, c.Data[lo:hi]...)
 	}
 	switch c.Type.Score {
 	case vector.Float32:
-		dst = appendFloats(dst, c.ScoreFloats[lo:hi])
+		dst = vector.AppendFloats(dst, c.ScoreFloats[lo:hi])
 	case vector.Float64:
-		dst = appendDoubles(dst, c.ScoreDoubles[lo:hi])
-	}
-	return dst
-}
-
-func appendFloats(dst []byte, s []float32) []byte {
-	for _, v := range s {
-		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(v))
-	}
-	return dst
-}
-
-func appendDoubles(dst []byte, s []float64) []byte {
-	for _, v := range s {
-		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(v))
+		dst = vector.AppendDoubles(dst, c.ScoreDoubles[lo:hi])
 	}
 	return dst
 }
@@ -143,35 +129,21 @@ func takeValue(c *vector.Column, b []byte) []byte {
 			c.Ints = append(c.Ints, int64(binary.LittleEndian.Uint64(b[8*i:])))
 		}
 	case vector.Float32Values:
-		c.Floats = takeFloats(c.Floats, b, n)
+		c.Floats = vector.TakeFloats(c.Floats, b[:4*n])
 	case vector.Float64Values:
-		c.Doubles = takeDoubles(c.Doubles, b, n)
+		c.Doubles = vector.TakeDoubles(c.Doubles, b[:8*n])
 	case vector.ByteValues:
 		c.Data = append(c.Data, b[:n]...)
 	}
 	b = b[n*numberBytes(c.Type.Elem):]
 	switch c.Type.Score {
 	case vector.Float32:
-		c.ScoreFloats = takeFloats(c.ScoreFloats, b, n)
+		c.ScoreFloats = vector.TakeFloats(c.ScoreFloats, b[:4*n])
 	case vector.Float64:
-		c.ScoreDoubles = takeDoubles(c.ScoreDoubles, b, n)
+		c.ScoreDoubles = vector.TakeDoubles(c.ScoreDoubles, b[:8*n])
 	}
 	c.AddSlot()
 	return b[n*scoreBytes(c.Type):]
-}
-
-func takeFloats(dst []float32, b []byte, n int) []float32 {
-	for i := range n {
-		dst = append(dst, math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:])))
-	}
-	return dst
-}
-
-func takeDoubles(dst []float64, b []byte, n int) []float64 {
-	for i := range n {
-		dst = append(dst, math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:])))
-	}
-	return dst
 }
 
 // Payloads are the values of one row, in the order of a shape:
