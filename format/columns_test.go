@@ -12,28 +12,6 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 )
 
-// elems holds every element type.
-var elems = []vector.Elem{
-	vector.Bool, vector.Int8, vector.Int16, vector.Int32, vector.Int64, vector.Uint8, vector.Uint16, vector.Uint32,
-	vector.Uint64, vector.Float32, vector.Float64,
-}
-
-// drawType draws a type that has values.
-func drawType(t *rapid.T) vector.Type {
-	ty := vector.Type{Kind: vector.Kind(rapid.IntRange(1, 6).Draw(t, "kind"))}
-	switch ty.Kind {
-	case vector.Weighted:
-		ty.Elem = rapid.SampledFrom(elems[:9]).Draw(t, "elem")
-		ty.Score = rapid.SampledFrom(elems[9:]).Draw(t, "score")
-	case vector.Dense, vector.Sparse, vector.Embedding:
-		ty.Elem = rapid.SampledFrom(elems).Draw(t, "elem")
-	}
-	if ty.Kind == vector.Embedding {
-		ty.Dim = uint32(rapid.IntRange(1, 5).Draw(t, "dim"))
-	}
-	return ty
-}
-
 // A shape says what drawColumn makes; its fields are probabilities in percent.
 type shape struct {
 	rows        int

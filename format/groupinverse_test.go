@@ -9,6 +9,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/format/vector/vectortest"
 )
 
 // TestInverseIsLookedThroughOnce: features of a group whose writers know that of its inverse have the bytes of those
@@ -16,7 +17,7 @@ import (
 func TestInverseIsLookedThroughOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const group = 7
-		typ := drawType(rt)
+		typ := vectortest.DrawType(rt)
 		var stripes []*vector.Column
 		for range rapid.IntRange(1, 3).Draw(rt, "stripes") {
 			stripes = append(stripes, drawColumn(rt, typ))

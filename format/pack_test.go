@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/format/vector/vectortest"
 )
 
 // Feature files come out of a pack as they went in, found by its own directory.
@@ -22,7 +23,7 @@ func TestPack(t *testing.T) {
 		var files [][]byte
 		var entries []format.PackEntry
 		for range rapid.IntRange(0, 4).Draw(t, "files") {
-			ty := drawType(t)
+			ty := vectortest.DrawType(t)
 			feature := rapid.Uint64().Draw(t, "feature")
 			file, _ := writeFile(t, ty, format.WriterOptions{Feature: feature}, drawColumn(t, ty))
 			offset, err := w.Add(feature, file)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/format/vector/vectortest"
 )
 
 // readFile opens a file and decodes all its stripes.
@@ -139,7 +140,7 @@ func TestSealedDamage(t *testing.T) {
 	d := format.NewStripeDecoder(format.Limits{StripeBytes: 1 << 22})
 	dst := new(vector.Column)
 	rapid.Check(t, func(t *rapid.T) {
-		ty := drawType(t)
+		ty := vectortest.DrawType(t)
 		opts := format.WriterOptions{}
 		file, m := writeFile(t, ty, opts, drawColumn(t, ty))
 		src := stripeBytes(file, m, 0)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/format/vector/vectortest"
 )
 
 // Every column of every type comes back as it went in: rows, slots, inverse, slices.
@@ -19,7 +20,7 @@ func TestRoundTrip(t *testing.T) {
 	decoder := format.NewStripeDecoder(format.Limits{})
 	dst := new(vector.Column) // shared by all: what one stripe leaves must not show in the next
 	rapid.Check(t, func(t *rapid.T) {
-		ty := drawType(t)
+		ty := vectortest.DrawType(t)
 		var stripes []*vector.Column
 		for range rapid.IntRange(0, 3).Draw(t, "stripes") {
 			stripes = append(stripes, drawColumn(t, ty))
@@ -140,7 +141,7 @@ func checkStats(t *rapid.T, ty vector.Type, s *format.Stats, c *vector.Column) {
 // A group's inverse is stored once and borrowed by its features, whose own columns need not repeat it.
 func TestGroup(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		ty := drawType(t)
+		ty := vectortest.DrawType(t)
 		c := drawColumn(t, ty)
 		shared := &vector.Column{Type: vector.Type{Kind: vector.Inverse}, Rows: c.Rows, Slots: c.Slots,
 			Inverse: c.Inverse, Monotone: c.Monotone}
@@ -193,7 +194,7 @@ func makeMonotone(rows int) *vector.Column {
 // The same directory bytes serve footer and index.
 func TestMetaRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		ty := drawType(t)
+		ty := vectortest.DrawType(t)
 		_, m := writeFile(t, ty, format.WriterOptions{Feature: 1, Group: rapid.Uint64().Draw(t, "group"), Name: "f"},
 			drawColumn(t, ty), drawColumn(t, ty))
 		b := format.AppendMeta([]byte("before"), m)

@@ -10,6 +10,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/encoding"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/format/vector/vectortest"
 )
 
 // someRows returns rows of n that ascend: none, one, few, many or all.
@@ -47,7 +48,7 @@ func TestDecodeRows(t *testing.T) {
 	types := []vector.Type{{Kind: vector.Bytes}, {Kind: vector.String},
 		{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32}, {Kind: vector.Weighted,
 			Elem: vector.Uint64, Score: vector.Float64}}
-	for _, e := range elems {
+	for _, e := range vectortest.Elems {
 		types = append(types, dense(e), sparse(e), vector.Type{Kind: vector.Embedding, Elem: e, Dim: 7})
 	}
 	rng := rand.New(rand.NewPCG(13, 14))

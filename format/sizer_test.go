@@ -8,12 +8,13 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/format/vector/vectortest"
 )
 
 // What a Sizer says of a first stripe is what a file of that stripe takes: there, nothing is remembered either.
 func TestSizerIsExact(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		c := drawColumn(rt, drawType(rt))
+		c := drawColumn(rt, vectortest.DrawType(rt))
 		file := func(stripes ...*vector.Column) int64 {
 			var b bytes.Buffer
 			w, err := format.NewWriter(&b, c.Type, format.WriterOptions{})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/format/vector/vectortest"
 )
 
 // specDecoder runs testdata/spec_decoder.py, which was written from SPEC.md and encoding/SPEC.md alone, and returns
@@ -81,7 +82,7 @@ func TestSpecRandom(t *testing.T) {
 	types := []vector.Type{{Kind: vector.Bytes}, {Kind: vector.String}, {Kind: vector.Inverse},
 		{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32}, {Kind: vector.Weighted,
 			Elem: vector.Uint64, Score: vector.Float64}}
-	for _, e := range elems {
+	for _, e := range vectortest.Elems {
 		types = append(types, dense(e), sparse(e), vector.Type{Kind: vector.Embedding, Elem: e, Dim: 3})
 	}
 	for i, ty := range types {

@@ -10,6 +10,7 @@ import (
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/encoding"
 	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/format/vector/vectortest"
 )
 
 // Stripes that turn to other shapes and other values at once come back, whatever the type and the profile, from one
@@ -18,7 +19,7 @@ func TestStripesTurn(t *testing.T) {
 	types := []vector.Type{{Kind: vector.Bytes}, {Kind: vector.String}, {Kind: vector.Inverse},
 		{Kind: vector.Weighted, Elem: vector.Int64, Score: vector.Float32}, {Kind: vector.Weighted,
 			Elem: vector.Uint64, Score: vector.Float64}}
-	for _, e := range elems {
+	for _, e := range vectortest.Elems {
 		types = append(types, dense(e), sparse(e), vector.Type{Kind: vector.Embedding, Elem: e, Dim: 7})
 	}
 	rng := rand.New(rand.NewPCG(3, 4))
