@@ -2,10 +2,8 @@ package azure
 
 import (
 	"fmt"
-	"maps"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/dsistore/dsistore/storage/object/remote"
@@ -100,7 +98,7 @@ func (o *Options) credentials() bool {
 }
 
 // keys are the names of options, those of the object_store library.
-var keys = map[string]func(o *Options, v string) error{
+var keys = remote.Keys[Options]{
 	"azure_storage_account_name":      func(o *Options, v string) error { o.Account = v; return nil },
 	"azure_storage_account_key":       func(o *Options, v string) error { o.Key = v; return nil },
 	"azure_storage_sas_token":         func(o *Options, v string) error { o.SAS = v; return nil },
@@ -110,18 +108,9 @@ var keys = map[string]func(o *Options, v string) error{
 	"azure_storage_client_id":         func(o *Options, v string) error { o.ClientID = v; return nil },
 	"azure_storage_client_secret":     func(o *Options, v string) error { o.ClientSecret = v; return nil },
 	"azure_federated_token_file":      func(o *Options, v string) error { o.TokenFile = v; return nil },
-	"azure_storage_use_emulator": func(o *Options, v string) (err error) {
-		o.Emulator, err = remote.ParseTruth(v)
-		return err
-	},
-	"azure_allow_http": func(o *Options, v string) (err error) {
-		o.AllowHTTP, err = remote.ParseTruth(v)
-		return err
-	},
-	"azure_skip_signature": func(o *Options, v string) (err error) {
-		o.Anonymous, err = remote.ParseTruth(v)
-		return err
-	},
+	"azure_storage_use_emulator":      remote.Truth(func(o *Options) *bool { return &o.Emulator }),
+	"azure_allow_http":                remote.Truth(func(o *Options) *bool { return &o.AllowHTTP }),
+	"azure_skip_signature":            remote.Truth(func(o *Options) *bool { return &o.Anonymous }),
 }
 
 // aliases are other names of options.
@@ -171,11 +160,11 @@ func ParseOptions(given map[string]string) (Options, error) {
 			mine[name] = v
 		}
 	}
-	o, err := parse(mine)
+	o, err := keys.Parse(mine, aliases)
 	if err != nil {
 		return o, err
 	}
-	e, err := parse(environment)
+	e, err := keys.Parse(environment, aliases)
 	if err != nil {
 		return o, err
 	}
@@ -198,13 +187,6 @@ func ParseOptions(given map[string]string) (Options, error) {
 		o.ClientID = e.ClientID
 	}
 	return o, nil
-}
-
-func parse(given map[string]string) (o Options, _ error) {
-	err := remote.ParseOptions(given, aliases, slices.Sorted(maps.Keys(keys)), func(key, value string) error {
-		return keys[key](&o, value)
-	})
-	return o, err
 }
 
 // Of Azurite: the account and key that its documentation has.

@@ -2,11 +2,9 @@ package gcs
 
 import (
 	"fmt"
-	"maps"
 	"net/url"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/dsistore/dsistore/storage/object/remote"
@@ -68,19 +66,13 @@ type Options struct {
 }
 
 // keys are the names of options, those of the object_store library and of gcsfs.
-var keys = map[string]func(o *Options, v string) error{
+var keys = remote.Keys[Options]{
 	"google_base_url":            func(o *Options, v string) error { o.Endpoint = v; return nil },
 	"google_service_account":     func(o *Options, v string) error { o.CredentialsFile = v; return nil },
 	"google_service_account_key": func(o *Options, v string) error { o.CredentialsJSON = v; return nil },
-	"google_skip_signature": func(o *Options, v string) (err error) {
-		o.Anonymous, err = remote.ParseTruth(v)
-		return err
-	},
-	"google_allow_http": func(o *Options, v string) (err error) {
-		o.AllowHTTP, err = remote.ParseTruth(v)
-		return err
-	},
-	"storage_emulator_host": func(o *Options, v string) error { o.Emulator = v; return nil },
+	"google_skip_signature":      remote.Truth(func(o *Options) *bool { return &o.Anonymous }),
+	"google_allow_http":          remote.Truth(func(o *Options) *bool { return &o.AllowHTTP }),
+	"storage_emulator_host":      func(o *Options, v string) error { o.Emulator = v; return nil },
 }
 
 // aliases are other names of options.
@@ -98,13 +90,7 @@ var aliases = map[string]string{
 
 // ParseOptions reads options by the names that other libraries have for them, in any case. Unknown ones are an error
 // that does not show values.
-func ParseOptions(given map[string]string) (Options, error) {
-	var o Options
-	err := remote.ParseOptions(given, aliases, slices.Sorted(maps.Keys(keys)), func(key, value string) error {
-		return keys[key](&o, value)
-	})
-	return o, err
-}
+func ParseOptions(given map[string]string) (Options, error) { return keys.Parse(given, aliases) }
 
 // service is Google's own endpoint.
 const service = "https://storage.googleapis.com"

@@ -16,9 +16,21 @@ import (
 // this package: Go's own is that of when it was loaded. One without the prefix is used instead.
 const EnvironmentPrefix = "environment."
 
-// ParseOptions calls set for each option with the key that it has in known, in any case of letters; aliases lead from
-// other names to keys. Unknown names are an error that does not show values, and so is an error of set.
-func ParseOptions(given, aliases map[string]string, known []string, set func(key, value string) error) error {
+// Keys are the options of a service, by the names that other libraries have for them: each sets fields of an O.
+type Keys[O any] map[string]func(o *O, value string) error
+
+// Truth is an option that is true or false.
+func Truth[O any](field func(*O) *bool) func(*O, string) error {
+	return func(o *O, v string) (err error) {
+		*field(o), err = ParseTruth(v)
+		return err
+	}
+}
+
+// Parse reads options by their keys, in any case of letters; aliases lead from other names to keys. Unknown names are
+// an error that does not show values, and so is a value that is wrong.
+func (k Keys[O]) Parse(given, aliases map[string]string) (o O, _ error) {
+	known := slices.Sorted(maps.Keys(k))
 	names := slices.SortedFunc(maps.Keys(given), func(a, b string) int {
 		x, y := strings.HasPrefix(a, EnvironmentPrefix), strings.HasPrefix(b, EnvironmentPrefix)
 		switch {
@@ -34,14 +46,15 @@ func ParseOptions(given, aliases map[string]string, known []string, set func(key
 		if to, ok := aliases[key]; ok {
 			key = to
 		}
-		if !slices.Contains(known, key) {
-			return fmt.Errorf("storage option %q is not known%s", name, suggest.Hint(key, known))
+		set, ok := k[key]
+		if !ok {
+			return o, fmt.Errorf("storage option %q is not known%s", name, suggest.Hint(key, known))
 		}
-		if err := set(key, given[name]); err != nil {
-			return fmt.Errorf("storage option %q: %w", name, err)
+		if err := set(&o, given[name]); err != nil {
+			return o, fmt.Errorf("storage option %q: %w", name, err)
 		}
 	}
-	return nil
+	return o, nil
 }
 
 // ParseTruth reads true or false, in any case. Its error does not show the value.

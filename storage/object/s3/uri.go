@@ -2,10 +2,8 @@ package s3
 
 import (
 	"fmt"
-	"maps"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/dsistore/dsistore/storage/object/remote"
@@ -71,7 +69,7 @@ type Options struct {
 }
 
 // keys are the names of options, those of the object_store library and of fsspec.
-var keys = map[string]func(o *Options, v string) error{
+var keys = remote.Keys[Options]{
 	"aws_endpoint":          func(o *Options, v string) error { o.Endpoint = v; return nil },
 	"aws_region":            func(o *Options, v string) error { o.Region = v; return nil },
 	"aws_profile":           func(o *Options, v string) error { o.Profile = v; return nil },
@@ -79,19 +77,10 @@ var keys = map[string]func(o *Options, v string) error{
 	"aws_secret_access_key": func(o *Options, v string) error { o.SecretAccessKey = v; return nil },
 	"aws_session_token":     func(o *Options, v string) error { o.SessionToken = v; return nil },
 	// The name of an Exchange. Of a program in Python it stands for a function.
-	"aws_credential_provider": func(o *Options, v string) error { o.Exchange = ExchangeOf(v); return nil },
-	"aws_skip_signature": func(o *Options, v string) (err error) {
-		o.Anonymous, err = remote.ParseTruth(v)
-		return err
-	},
-	"aws_allow_http": func(o *Options, v string) (err error) {
-		o.AllowHTTP, err = remote.ParseTruth(v)
-		return err
-	},
-	"aws_virtual_hosted_style_request": func(o *Options, v string) (err error) {
-		o.VirtualHosted, err = remote.ParseTruth(v)
-		return err
-	},
+	"aws_credential_provider":          func(o *Options, v string) error { o.Exchange = ExchangeOf(v); return nil },
+	"aws_skip_signature":               remote.Truth(func(o *Options) *bool { return &o.Anonymous }),
+	"aws_allow_http":                   remote.Truth(func(o *Options) *bool { return &o.AllowHTTP }),
+	"aws_virtual_hosted_style_request": remote.Truth(func(o *Options) *bool { return &o.VirtualHosted }),
 }
 
 // aliases are other names of options.
@@ -111,13 +100,7 @@ var aliases = map[string]string{
 
 // ParseOptions reads options by the names that other libraries have for them, in any case. Unknown ones are an error
 // that does not show values.
-func ParseOptions(given map[string]string) (Options, error) {
-	var o Options
-	err := remote.ParseOptions(given, aliases, slices.Sorted(maps.Keys(keys)), func(key, value string) error {
-		return keys[key](&o, value)
-	})
-	return o, err
-}
+func ParseOptions(given map[string]string) (Options, error) { return keys.Parse(given, aliases) }
 
 // endpoint returns the URL of the service, or "" for AWS's. configured is what the SDK has found in the environment and
 // the profile, or nil.
