@@ -375,7 +375,7 @@ func nearest(list []uint64, v uint64) uint64 {
 	return list[i]
 }
 
-// mulDiv returns rows*i/n without overflow, for i <= n.
+// mulDiv returns rows*i/n without overflow, for i <= n < 1<<32.
 func mulDiv(rows, i, n uint64) uint64 { return rows/n*i + rows%n*i/n }
 
 // A Cost counts what reading takes.
