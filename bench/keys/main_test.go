@@ -10,8 +10,8 @@ import (
 // A small run ends and writes its results.
 func TestKeys(t *testing.T) {
 	f := flags{
-		Segments: 12, Rows: 200, Stripe: 64, Keys: 20, Rounds: 1, Erase: true, Dir: filepath.Join(t.TempDir(), "keys"),
-		ResultsFlag: program.ResultsFlag{Results: t.TempDir()},
+		Segments: 12, Rows: 1000, Stripe: 400, Keys: 20, Rounds: 1, Erase: true,
+		Dir: filepath.Join(t.TempDir(), "keys"), ResultsFlag: program.ResultsFlag{Results: t.TempDir()},
 	}
 	if err := f.run(t.Context()); err != nil {
 		t.Fatal(err)
