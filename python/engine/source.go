@@ -53,6 +53,7 @@ type ingestParams struct {
 	TimeKey      string `json:"time_key"`
 	PartitionBy  string `json:"partition_by"`
 	Overwrite    bool   `json:"overwrite"`
+	NewOnly      bool   `json:"new_only"`
 	TakeCopies   bool   `json:"take_copies"`
 	OnBadRow     string `json:"on_bad_row"`
 	BadRowReport string `json:"bad_row_report"`
@@ -84,7 +85,7 @@ func (e *Engine) ingest(ctx context.Context, p *ingestParams) (any, error) {
 	written := m.Ingest()
 	opts := ingest.Options{
 		Format: p.Format, MappingFile: p.Mapping, DDLFile: p.DDL, SessionKey: p.SessionKey, TimeKey: p.TimeKey,
-		PartitionBy: p.PartitionBy, Overwrite: p.Overwrite, OnBadRow: ingest.BadRow(p.OnBadRow),
+		PartitionBy: p.PartitionBy, Overwrite: p.Overwrite, NewOnly: p.NewOnly, OnBadRow: ingest.BadRow(p.OnBadRow),
 		BadRowReport:  p.BadRowReport,
 		SourceOptions: sourceOptions(ctx),
 		TakeCopies:    p.TakeCopies, Records: in, Options: writer.Options{Memory: p.Memory, Profile: p.Profile},
@@ -105,6 +106,10 @@ func (e *Engine) ingest(ctx context.Context, p *ingestParams) (any, error) {
 		}
 	}
 	report, err := ingest.Run(ctx, s, p.Table, p.Paths, opts)
+	if errors.Is(err, storage.ErrDuplicateSource) && !errors.Is(err, ingest.ErrSameFile) &&
+		!errors.Is(err, ingest.ErrSameBytes) && !p.NewOnly {
+		err = fmt.Errorf("%w (new_only=True, or overwrite=True)", err)
+	}
 	return orCanceled(ctx, report, err)
 }
 

@@ -138,8 +138,14 @@ def test_progress_and_duplicate_source(tmp_path, table):
     path = tmp_path / "s"
     pq.write_table(make_rows(3, 800), tmp_path / "d.parquet")
     dsistore.open(path).ingest("t", [tmp_path / "d.parquet"], progress=lambda phase, *_: phases.append(phase))
-    with pytest.raises(dsistore.DuplicateSourceError):
+    with pytest.raises(dsistore.DuplicateSourceError, match=r"new_only=True, or overwrite=True"):
         dsistore.open(path).ingest("t", [tmp_path / "d.parquet"])
+    pq.write_table(make_rows(4, 400), tmp_path / "e.parquet")
+    both = [tmp_path / "d.parquet", tmp_path / "e.parquet"]
+    report = dsistore.open(path).ingest("t", both, new_only=True)
+    assert (report["rows"], report["files"], report["files_known"], report["snapshot"]) == (400, 1, 1, 2)
+    report = dsistore.open(path).ingest("t", both, new_only=True)
+    assert (report["rows"], report["files"], report["files_known"], report["snapshot"]) == (0, 0, 2, 2)
 
 
 def test_corrupt_bytes_say_where(tmp_path):

@@ -34,6 +34,7 @@ type engine struct {
 
 	// mu guards what the readers share, below.
 	mu       sync.Mutex
+	known    map[string]bool // paths of files that were ingested before, and are left out; complete before any is read
 	parts    []partitionState
 	partOf   map[string]uint32
 	progress progress

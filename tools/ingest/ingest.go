@@ -33,20 +33,25 @@ func Run(ctx context.Context, store *storage.Store, table string, paths []string
 	if err != nil {
 		return Report{Table: table}, err
 	}
-	bad := &quarantine{path: opts.BadRowReport}
+	bad := &quarantine{path: opts.BadRowReport, numbered: opts.NumberReports}
+	if err := bad.check(); err != nil {
+		return Report{Table: table}, err
+	}
 	var e *engine
 	from := sourceOptions(&opts, bad)
 	from.Known = func() []catalog.Feature { return e.state.features }
 	from.PartitionKeys = func() []string { return keysOf(e.state.partition) }
 	from.Inferred = func(i source.Inferred) { e.inferred(i) }
+	from.LeftOut = func(path string) bool { return e.known[path] }
 	from.TempDir = sync.OnceValues(func() (string, error) { return spill.Dir(opts.TempDir, store.Blobs()) })
 	files, err := source.Discover(ctx, paths, from)
 	if err != nil {
 		return Report{Table: table}, err
 	}
 	again := func(ctx context.Context, leftOut map[string]bool) ([]source.File, error) {
-		from.LeftOut = func(path string) bool { return leftOut[path] }
-		return source.Discover(ctx, paths, from)
+		from.LeftOut = func(path string) bool { return leftOut[path] || e.known[path] }
+		files, err := source.Discover(ctx, paths, from)
+		return slices.DeleteFunc(files, func(f source.File) bool { return e.known[f.Path] }), err
 	}
 	e = newEngine(opts, files, tableTarget{writer.ToTable(t, opts.Memory), t}, bad)
 	e.dir, e.rediscover = from.TempDir, again
@@ -74,7 +79,7 @@ func newEngine(opts Options, files []source.File, t target, bad *quarantine) *en
 	return &engine{
 		opts: opts, files: files, target: t, bad: bad,
 		prints: make([]string, len(files)), fileOf: make([]fileState, len(files)),
-		partOf: map[string]uint32{}, progress: progress{tell: opts.Progress},
+		partOf: map[string]uint32{}, known: map[string]bool{}, progress: progress{tell: opts.Progress},
 	}
 }
 
@@ -92,7 +97,7 @@ func (e *engine) run(ctx context.Context) (Report, error) {
 	if berr := e.bad.close(); err == nil {
 		err = berr
 	}
-	e.report.BadRows, e.report.BadFiles = e.bad.rows, len(e.bad.left)
+	e.report.BadRows, e.report.BadFiles, e.report.BadReport = e.bad.rows, len(e.bad.left), e.bad.made
 	since(&e.report.Seconds.Total, start)
 	return e.report, err
 }
@@ -103,6 +108,10 @@ func (e *engine) phases(ctx context.Context) error {
 	at = since(&e.report.Seconds.Check, at)
 	if err != nil {
 		return err
+	}
+	if len(e.files) == 0 { // all were ingested before
+		e.report.Snapshot = e.state.number
+		return nil
 	}
 	err = e.read(ctx)
 	at = since(&e.report.Seconds.Read, at)
@@ -130,8 +139,12 @@ func (e *engine) check(ctx context.Context) error {
 		return errors.New("nothing to ingest: no file with data in it; files whose names begin with _ or . do not " +
 			"count")
 	}
-	if len(e.files) > writer.MaxSources {
-		return fmt.Errorf("%d files in one ingest: want at most %d", len(e.files), writer.MaxSources)
+	if !e.opts.NewOnly && len(e.files) > writer.MaxSources { // else they are counted when it is known which are new
+		return tooMany(len(e.files))
+	}
+	if i := slices.IndexFunc(e.files, func(f source.File) bool { return f.Size < 0 }); i >= 0 && e.opts.NewOnly {
+		return fmt.Errorf("%s: new only is for files: whether a stream was ingested before shows when it has been read",
+			e.files[i].Path)
 	}
 	var err error
 	if e.state, err = e.target.latest(ctx); err != nil {
@@ -155,7 +168,36 @@ func (e *engine) check(ctx context.Context) error {
 			g.Go(func() error { return e.checkSource(ctx, i) })
 		}
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	e.leaveOutKnown()
+	if len(e.files) > writer.MaxSources {
+		return tooMany(len(e.files))
+	}
+	return nil
+}
+
+func tooMany(files int) error {
+	return fmt.Errorf("%d files in one ingest: want at most %d", files, writer.MaxSources)
+}
+
+// leaveOutKnown takes the files out that were ingested before.
+func (e *engine) leaveOutKnown() {
+	if len(e.known) == 0 {
+		return
+	}
+	all, prints, states := e.files, e.prints, e.fileOf
+	e.files, e.prints, e.fileOf = nil, nil, nil
+	for i, f := range all {
+		if e.known[f.Path] {
+			e.report.Known++
+			e.report.BytesIn -= max(f.Size, 0)
+			continue
+		}
+		e.files, e.prints, e.fileOf = append(e.files, f), append(e.prints, prints[i]), append(e.fileOf, states[i])
+	}
+	e.report.Files = len(e.files)
 }
 
 // begin makes what reading fills.
@@ -178,7 +220,7 @@ func (e *engine) setProfile() error {
 	return nil
 }
 
-// checkSource computes a file's fingerprint and refuses what the table has.
+// checkSource computes a file's fingerprint, and refuses what the table has, or notes it where it is to be left out.
 func (e *engine) checkSource(ctx context.Context, number int) error {
 	f := &e.files[number]
 	content, err := f.Fingerprint(ctx)
@@ -197,13 +239,19 @@ func (e *engine) checkSource(ctx context.Context, number int) error {
 	if err != nil {
 		return err
 	}
+	if have && e.opts.NewOnly {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.known[f.Path] = true
+		return nil
+	}
 	if have {
 		what := "the partitions that it has rows of"
 		if p := e.state.partition; p != nil && len(p) == 0 {
 			what = fmt.Sprintf("the whole table (it has no partitions, and %d rows)", e.state.rows)
 		}
-		return fmt.Errorf("%s: %w: nothing was added; to replace %s, overwrite", f.Path, storage.ErrDuplicateSource,
-			what)
+		return fmt.Errorf("%s: %w: nothing was added; ingest new files only, or replace %s, where deleted rows "+
+			"come back", f.Path, storage.ErrDuplicateSource, what)
 	}
 	return nil
 }

@@ -39,14 +39,21 @@ type Options struct {
 	// ingested again. Default false.
 	Overwrite bool
 
+	// NewOnly leaves out files that were ingested before: the same bytes for the same partition. Where all were,
+	// nothing is committed. Streams, of which that shows when they have been read, are refused. Default false: a file
+	// that was ingested before is an error.
+	NewOnly bool
+
 	// TakeCopies takes each of several files that hold the same bytes for the same partition. Default false: they are
 	// refused.
 	TakeCopies bool
 
 	OnBadRow BadRow // default BadRowFail
-	// BadRowReport is the file that lists quarantined rows as JSON lines; it is made when the first one is found, and
-	// an existing one is replaced. Default none.
-	BadRowReport string
+	// BadRowReport is the file that lists quarantined rows as JSON lines. It is made when the first one is found. A
+	// file of this name that has bytes in it is an error, or with NumberReports the report gets a number: bad-2.jsonl
+	// in place of bad.jsonl. Default none.
+	BadRowReport  string
+	NumberReports bool
 
 	// Stdin is what the path "-" reads. Default os.Stdin.
 	Stdin io.Reader
@@ -83,6 +90,8 @@ func (o *Options) Validate() error {
 		return fmt.Errorf("on bad row %q: want fail or quarantine", o.OnBadRow)
 	case o.BadRowReport != "" && o.OnBadRow != BadRowQuarantine:
 		return fmt.Errorf("a bad row report is written only with on-bad-row quarantine")
+	case o.Overwrite && o.NewOnly:
+		return fmt.Errorf("overwrite and new only: want one of them")
 	case o.PartitionBy != "" && (o.PartitionBy == o.SessionKey || o.PartitionBy == o.TimeKey):
 		return fmt.Errorf("column %q cannot be both partition and key: a partition column is no feature", o.PartitionBy)
 	}
@@ -123,6 +132,7 @@ type Report struct {
 	Snapshot  uint64   `json:"snapshot"`
 	Rows      int64    `json:"rows"`
 	Files     int      `json:"files"`
+	Known     int      `json:"files_known"` // left out, since they were ingested before: see Options.NewOnly
 	Features  int      `json:"features"`
 	Added     []string `json:"features_added"` // names that the table did not have
 	Widened   []string `json:"features_widened"`
@@ -142,6 +152,7 @@ type Report struct {
 	SpillBytes int64  `json:"spill_bytes"`
 	BadRows    int64  `json:"bad_rows"`
 	BadFiles   int    `json:"bad_files"`
+	BadReport  string `json:"bad_row_report,omitempty"` // the file that lists them
 	// WidenedByBadFiles are features whose types were widened by files that are left out, where the others could not be
 	// read again: one of them is a stream.
 	WidenedByBadFiles []string          `json:"features_widened_by_bad_files,omitempty"`

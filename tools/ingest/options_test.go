@@ -16,6 +16,7 @@ func TestOptionsNameTheBadField(t *testing.T) {
 		"stripes of -1 bytes":  {Options: writer.Options{StripeBytes: -1}},
 		`on bad row "ignore"`:  {OnBadRow: "ignore"},
 		"bad row report":       {BadRowReport: "x"},
+		"overwrite and new":    {Overwrite: true, NewOnly: true},
 		`column "c"`:           {PartitionBy: "c", TimeKey: "c"},
 		"both partition and k": {PartitionBy: "c", SessionKey: "c"},
 	} {

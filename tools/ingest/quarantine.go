@@ -3,9 +3,13 @@ package ingest
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/dsistore/dsistore/tools/ingest/source"
@@ -13,11 +17,13 @@ import (
 
 // A quarantine counts what is left out and lists it in a file of JSON lines. Safe for concurrent use.
 type quarantine struct {
-	path string // none: only count
+	path     string // none: only count
+	numbered bool   // where there is a file at path, the report is another, path with a number
 
 	// mu guards the rest.
 	mu   sync.Mutex
 	file *os.File
+	made string // the path of file, also when that is closed
 	out  *bufio.Writer
 	rows int64
 	left []BadRowLine // of files
@@ -54,6 +60,48 @@ func (q *quarantine) badFile(path string, err error) {
 	q.write(&l)
 }
 
+// check returns an error where the report cannot be made because there is a file of its name: before anything is read.
+func (q *quarantine) check() error {
+	if q.path == "" || q.numbered || !holdsBytes(q.path) {
+		return nil
+	}
+	return existsError(q.path)
+}
+
+// existsError is that of a report whose name is taken. An ingest replaces no file: it may be the report of the ingest
+// before, or a source.
+func existsError(path string) error {
+	return fmt.Errorf("bad row report: %s: there is a file of this name: move it, or name another", path)
+}
+
+// holdsBytes reports whether a path is that of a file with bytes in it. A pipe or a device is none.
+func holdsBytes(path string) bool {
+	i, err := os.Stat(path)
+	return err == nil && i.Mode().IsRegular() && i.Size() > 0
+}
+
+// open makes the file of the report.
+func (q *quarantine) open() (err error) {
+	for n := 1; ; n++ {
+		q.made = q.path
+		if n > 1 {
+			ending := filepath.Ext(q.path)
+			q.made = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(q.path, ending), n, ending)
+		}
+		q.file, err = os.OpenFile(q.made, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		switch {
+		case !errors.Is(err, fs.ErrExist):
+			return err
+		case q.numbered:
+		case holdsBytes(q.path): // it is there since check
+			return existsError(q.path)
+		default: // an empty file, a pipe or a device
+			q.file, err = os.OpenFile(q.path, os.O_WRONLY, 0)
+			return err
+		}
+	}
+}
+
 // forgetRows makes the report one of the files that are left out alone: the others are read again.
 func (q *quarantine) forgetRows() error {
 	q.mu.Lock()
@@ -84,7 +132,7 @@ func (q *quarantine) write(l *BadRowLine) {
 		return
 	}
 	if q.file == nil {
-		if q.file, q.err = os.Create(q.path); q.err != nil {
+		if q.err = q.open(); q.err != nil {
 			return
 		}
 		q.out = bufio.NewWriter(q.file)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/dsistore/dsistore/tools/ingest/source"
@@ -34,6 +35,46 @@ func TestQuarantineReport(t *testing.T) {
 `
 	if string(got) != want || q.rows != 2 || len(q.left) != 1 {
 		t.Fatalf("%d rows, %d files, report\n%s", q.rows, len(q.left), got)
+	}
+	// A file is never replaced: it may be the report of the ingest before.
+	second := &quarantine{path: path, numbered: true}
+	if err := second.check(); err != nil {
+		t.Fatal(err)
+	}
+	second.badFile("d.parquet", errors.New("no footer"))
+	third := &quarantine{path: path, numbered: true}
+	third.badFile("e.parquet", errors.New("no footer"))
+	if err := errors.Join(second.close(), third.close()); err != nil {
+		t.Fatal(err)
+	}
+	base := strings.TrimSuffix(path, ".jsonl")
+	for name, file := range map[string]string{path: "a.parquet", base + "-2.jsonl": "d.parquet",
+		base + "-3.jsonl": "e.parquet"} {
+		if got, err := os.ReadFile(name); err != nil || !strings.HasPrefix(string(got), `{"file":"`+file) {
+			t.Errorf("%s: %v %s", name, err, got)
+		}
+	}
+	if second.made != base+"-2.jsonl" || third.made != base+"-3.jsonl" {
+		t.Errorf("the reports are %s and %s", second.made, third.made)
+	}
+	named := &quarantine{path: path}
+	if err := named.check(); err == nil || !strings.Contains(err.Error(), "there is a file of this name") {
+		t.Errorf("a report whose name is taken: %v", err)
+	}
+	named.badFile("f.parquet", errors.New("no footer"))
+	if err := named.close(); err == nil || !strings.Contains(err.Error(), "there is a file of this name") {
+		t.Errorf("a report whose name was taken meanwhile: %v", err)
+	}
+	empty := &quarantine{path: filepath.Join(t.TempDir(), "empty.jsonl")}
+	if err := errors.Join(os.WriteFile(empty.path, nil, 0o600), empty.check()); err != nil {
+		t.Fatal(err)
+	}
+	empty.badFile("g.parquet", errors.New("no footer"))
+	if err := empty.close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(empty.path); err != nil || !strings.HasPrefix(string(got), `{"file":"g.parquet"`) {
+		t.Errorf("an empty file that was made for the report: %v %s", err, got)
 	}
 	full := &quarantine{path: filepath.Join(path, "not a directory")}
 	full.badRow(source.Place{}, "", errors.New("x"))

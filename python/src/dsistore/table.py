@@ -96,8 +96,9 @@ class Store:
 
     def ingest(self, table: str, source: Any, *, format: str = "auto", session_key: str | None = None,
                time_key: str | None = None, partition_by: str | None = None, mapping: Path | None = None,
-               ddl: Path | None = None, memory: int | None = None, overwrite: bool = False, take_copies: bool = False,
-               init: bool = False, on_bad_row: str = "fail", bad_row_report: Path | None = None,
+               ddl: Path | None = None, memory: int | None = None, overwrite: bool = False, new_only: bool = False,
+               take_copies: bool = False, init: bool = False, on_bad_row: str = "fail",
+               bad_row_report: Path | None = None,
                profile: Literal["speed", "balanced", "size"] | None = None,
                progress: Progress | None = None, storage_options: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Ingests a source into a table as one commit, and returns the report of ``dsi ingest``. The table is created
@@ -113,9 +114,13 @@ class Store:
         overwrite    replaces the partitions that the source has rows of; a table without partitions as a whole. Rows
                      that were deleted or erased are back if the source still has them. The report counts replaced rows
                      that were deleted (deleted_rows_replaced), but not those that compaction had removed
+        new_only     leaves out the files that were ingested before, and counts them in the report (files_known). A file
+                     whose bytes have changed is new, with all its rows
         take_copies  accepts files that have the same bytes as another file of the same partition; else they are
                      refused
         init         creates the store in a directory that is not empty
+        on_bad_row   "fail" at the first bad row, or "quarantine": leaves bad rows out
+        bad_row_report  a new file that lists the rows that were left out, as JSON lines; an existing file is an error
         progress     is called from time to time with (phase, rows, bytes done, bytes in all)
 
         storage_options are those of the source's object store, as in open(). Default: those of the store.
@@ -125,9 +130,9 @@ class Store:
         params: dict[str,
                      Any] = dict(uri=self._root, table=table, session_key=session_key, time_key=time_key,
                                  partition_by=partition_by, mapping=_ingest.path(mapping), ddl=_ingest.path(ddl),
-                                 memory=memory, overwrite=overwrite, take_copies=take_copies, init=init,
-                                 on_bad_row=on_bad_row, bad_row_report=_ingest.path(bad_row_report), profile=profile,
-                                 source_options=storage_options)
+                                 memory=memory, overwrite=overwrite, new_only=new_only, take_copies=take_copies,
+                                 init=init, on_bad_row=on_bad_row, bad_row_report=_ingest.path(bad_row_report),
+                                 profile=profile, source_options=storage_options)
         return _ingest.read_source("ingest", source, format, progress, params)
 
 

@@ -34,9 +34,10 @@ type Ingest struct {
 	Dedup        writer.Dedup  `default:"auto" enum:"auto,off,runs,slots,partial,groups" placeholder:"STEP" help:"Which duplicates to look for; each step includes the ones before it: off, runs, slots, partial, groups; auto is all. A step is used only where it pays."`
 	Profile      string        `placeholder:"PROFILE" help:"Store for speed (larger, faster to read), balanced, or for size (smaller, slower to read). The table remembers it. Default: what the table remembers, else balanced."`
 	Overwrite    bool          `help:"Replace the partitions that the dump has rows of; in a table without partitions, the whole table. Rows that were deleted or erased are back if the dump still has them."`
+	NewOnly      bool          `help:"Leave out the files that were ingested before, as in a directory that grows by a day. A file whose bytes have changed is new, with all its rows."`
 	TakeCopies   bool          `help:"Accept files of the dump that have the same bytes and the same partition; each adds its rows. Default: they are refused."`
 	OnBadRow     ingest.BadRow `default:"fail" enum:"fail,quarantine" help:"fail at the first bad row, or quarantine: leave bad rows out and report them."`
-	BadRowReport string        `default:"bad-rows.jsonl" placeholder:"FILE" help:"File for the report of --on-bad-row quarantine."`
+	BadRowReport string        `placeholder:"FILE" help:"New file for the report of --on-bad-row quarantine; an existing file is never replaced. Default: bad-rows.jsonl, or bad-rows-2.jsonl and so on where there is one."`
 	Init         bool          `help:"Create the store in a directory that is not empty, and keep what is there."`
 	ShowSchema   bool          `help:"Print what each column would become, as a mapping file to edit, and ingest nothing."`
 }
@@ -45,15 +46,16 @@ type Ingest struct {
 func (c *Ingest) Run(ctx context.Context, e *app.Env) error {
 	opts := ingest.Options{
 		Format: c.Format, MappingFile: c.Mapping, DDLFile: c.DDL, SessionKey: c.SessionKey, TimeKey: c.TimeKey,
-		PartitionBy: c.PartitionBy, Overwrite: c.Overwrite, OnBadRow: c.OnBadRow, TakeCopies: c.TakeCopies,
-		SourceOptions: c.StorageOptions(),
-		Options:       writer.Options{Memory: int64(c.Memory), Dedup: c.Dedup, Profile: c.Profile},
+		PartitionBy: c.PartitionBy, Overwrite: c.Overwrite, NewOnly: c.NewOnly, OnBadRow: c.OnBadRow,
+		TakeCopies: c.TakeCopies, SourceOptions: c.StorageOptions(),
+		Options: writer.Options{Memory: int64(c.Memory), Dedup: c.Dedup, Profile: c.Profile},
 	}
 	if slices.Contains(c.Sources, "-") {
 		opts.Stdin = e.Interruptible(ctx)
 	}
-	if c.OnBadRow == ingest.BadRowQuarantine {
-		opts.BadRowReport = c.BadRowReport
+	opts.BadRowReport = c.BadRowReport
+	if c.OnBadRow == ingest.BadRowQuarantine && c.BadRowReport == "" {
+		opts.BadRowReport, opts.NumberReports = "bad-rows.jsonl", true
 	}
 	if err := opts.Validate(); err != nil {
 		return terminal.UsageError{Err: err}
@@ -97,8 +99,12 @@ func (c *Ingest) Run(ctx context.Context, e *app.Env) error {
 	switch {
 	case errors.Is(err, ingest.ErrSameBytes):
 		return fmt.Errorf("%w, or take both (--take-copies)", err)
-	case errors.Is(err, storage.ErrDuplicateSource) && !errors.Is(err, ingest.ErrSameFile):
-		return fmt.Errorf("%w (--overwrite)", err)
+	case errors.Is(err, ingest.ErrSameFile):
+		return err
+	case errors.Is(err, storage.ErrDuplicateSource) && c.NewOnly:
+		return fmt.Errorf("%w, by another ingest meanwhile: run this again", err)
+	case errors.Is(err, storage.ErrDuplicateSource):
+		return fmt.Errorf("%w (--new-only, or --overwrite)", err)
 	}
 	if errors.Is(err, storage.ErrConflict) {
 		return fmt.Errorf("%w; the table is as the other left it: run this again", err)
@@ -108,7 +114,7 @@ func (c *Ingest) Run(ctx context.Context, e *app.Env) error {
 	}
 	if report.BadRows > 0 || report.BadFiles > 0 {
 		e.Warnf("%s and %s left out: see %s", terminal.Plural(uint64(report.BadRows), "bad row"),
-			terminal.Plural(uint64(report.BadFiles), "bad file"), opts.BadRowReport)
+			terminal.Plural(uint64(report.BadFiles), "bad file"), report.BadReport)
 	}
 	if len(report.WidenedByBadFiles) > 0 {
 		e.Warnf("bad files that were left out widened the types of features: %s; ingest without those files for "+
@@ -121,6 +127,11 @@ func (c *Ingest) Run(ctx context.Context, e *app.Env) error {
 	}
 	if e.JSON {
 		return e.PrintJSON(report)
+	}
+	if report.Files == 0 {
+		e.Printf("nothing new: %s ingested before; %s stays at snapshot %d\n", filesWere(report.Known),
+			terminal.OneLine(report.Table), report.Snapshot)
+		return nil
 	}
 	e.PrintFacts(reportFacts(report)...)
 	return c.printAdded(ctx, e, store, report)
@@ -228,8 +239,7 @@ func (c *Ingest) printAdded(ctx context.Context, e *app.Env, store *storage.Stor
 	e.Printf("\n")
 	describe.PrintFeatures(e, infos)
 	if more := len(r.Added) - len(features); more > 0 {
-		e.Printf("... and %s more: dsi features %s %s\n", terminal.Count(more), terminal.ShellWord(c.Store),
-			terminal.ShellWord(c.Table))
+		e.Printf("... and %s more: dsi features %s\n", terminal.Count(more), c.Place().Typed())
 	}
 	return nil
 }
@@ -262,6 +272,9 @@ func reportFacts(r ingest.Report) [][2]string {
 		add("replaced", fmt.Sprintf("%s: %s, still in snapshot %d", what, terminal.Plural(r.Replaced.Rows, "row"),
 			r.Snapshot-1))
 	}
+	if r.Known > 0 {
+		add("known", fmt.Sprintf("%s ingested before, and left out", filesWere(r.Known)))
+	}
 	if n := len(r.Missing); n > 0 {
 		add("missing", fmt.Sprintf("%s of the table, null in the new rows: %s",
 			terminal.Plural(uint64(n), "feature"), firstNames(r.Missing, shownNames)))
@@ -279,6 +292,15 @@ func reportFacts(r ingest.Report) [][2]string {
 		add("left out", firstNames(r.Valueless, shownFeatures)+": no values yet, and so no type")
 	}
 	return facts
+}
+
+// filesWere returns a number of files and the verb.
+func filesWere(n int) string {
+	were := " were"
+	if n == 1 {
+		were = " was"
+	}
+	return terminal.Plural(uint64(n), "file") + were
 }
 
 // firstNames returns the first of some names, and how many more there are.

@@ -56,7 +56,7 @@ func Discover(ctx context.Context, paths []string, opts Options) ([]File, error)
 	}
 	d := &discovery{opts: &opts, format: f, system: files.NewSystem(opts.StorageOptions, opts.TempDir)}
 	d.above.In = d.system
-	d.Known, d.Inferred = opts.Known, opts.Inferred
+	d.Known, d.Inferred, d.LeftOut = opts.Known, opts.Inferred, opts.LeftOut
 	d.ReadOptions = column.ReadOptions{Limits: opts.Limits, ChunkBytes: opts.ChunkBytes, PageBytes: opts.PageBytes,
 		Threads: opts.Threads}
 	var err error
@@ -80,9 +80,6 @@ func Discover(ctx context.Context, paths []string, opts Options) ([]File, error)
 		return nil, err
 	}
 	for _, f := range d.files {
-		if opts.LeftOut != nil && opts.LeftOut(f.Path) {
-			continue
-		}
 		d.Inputs = append(d.Inputs, input.File{Path: f.Path, Size: f.Size, Format: f.Format, From: d.system})
 	}
 	d.openers, d.timestamps = map[string]input.Opener{}, &timestampUnits{d: d}

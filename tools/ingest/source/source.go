@@ -108,7 +108,7 @@ type Options struct {
 	// nil: nobody asks.
 	Inferred func(Inferred)
 	// LeftOut reports whether a file has no say in the types that the values of all files give, since its rows are left
-	// out. nil: none is.
+	// out. It is called when sources are opened. nil: none is.
 	LeftOut func(path string) bool
 	// Stdin is what the path "-" reads; default os.Stdin.
 	Stdin io.Reader

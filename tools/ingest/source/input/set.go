@@ -21,6 +21,7 @@ type Set struct {
 	// have that their values give. nil: nobody asks.
 	Inferred func(Inferred)
 	Inputs   []File
+	LeftOut  func(path string) bool // see Options.LeftOut; nil: none is
 	column.ReadOptions
 }
 
@@ -46,10 +47,11 @@ type InferredColumn struct {
 	First string `json:"-"` // the first value of a string, and its place
 }
 
-// Files returns the files in a format, empty: in any. Streams, which can be read once, are none.
+// Files returns the files in a format, empty: in any. Streams, which can be read once, are none, nor are files that are
+// left out.
 func (d *Set) Files(format string) []File {
 	return slices.DeleteFunc(slices.Clone(d.Inputs), func(in File) bool {
-		return in.Size < 0 || format != "" && in.Format != format
+		return in.Size < 0 || format != "" && in.Format != format || d.LeftOut != nil && d.LeftOut(in.Path)
 	})
 }
 
