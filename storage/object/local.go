@@ -44,7 +44,7 @@ func NewLocal(root string) (*Local, error) {
 		return nil, fmt.Errorf("store %s: %w", root, err)
 	}
 	if info, err := os.Stat(abs); err == nil && !info.IsDir() {
-		return nil, fmt.Errorf("store %s: not a directory: want that of a store, or a new one", root)
+		return nil, fmt.Errorf("store %s: this is a file; name the directory of a store, or a new directory", root)
 	}
 	return NewLocalFS(vfs.Default, abs), nil
 }

@@ -101,9 +101,8 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		if reads, ok := parsed.Target.(interface{ OverlayFlag() string }); ok {
 			err = terminal.ReadToo(err, reads.OverlayFlag())
 		}
-		if at, ok := parsed.Target.(interface{ Place() (store, table string) }); ok {
-			store, table := at.Place()
-			return terminal.Look(err, store, table, parsed.Near)
+		if at, ok := parsed.Target.(interface{ Place() terminal.Place }); ok {
+			return terminal.Look(err, at.Place(), parsed.Near)
 		}
 		return err
 	})

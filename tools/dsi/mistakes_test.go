@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -153,6 +154,21 @@ func (m *mistakes) prepare(command string) error {
 			return fmt.Errorf("no file matches %s", args[1])
 		}
 		return os.Truncate(files[0], 10)
+	case "flip": // a bit of a file
+		at, err := strconv.Atoi(args[1])
+		if err != nil {
+			return err
+		}
+		files, err := filepath.Glob(args[2])
+		if err != nil || len(files) == 0 {
+			return fmt.Errorf("no file matches %s", args[2])
+		}
+		b, err := os.ReadFile(files[0])
+		if err != nil {
+			return err
+		}
+		b[at] ^= 0x10
+		return os.WriteFile(files[0], b, 0o666)
 	case "newer": // the marker of a store becomes that of a later version
 		path := filepath.Join(args[1], "dsistore")
 		b, err := os.ReadFile(path)
@@ -226,9 +242,9 @@ func (m *mistakes) run(command string) (code int, stdout, stderr string) {
 	return code, out.String(), err.String()
 }
 
-// changing are ids, and times of the test.
+// changing are ids, checksums, and times of the test.
 var changing = regexp.MustCompile(`\b([0-9a-f]{2}/)?[0-9a-f]{16,}\b|\b20\d\d-\d\d-\d\dT[0-9:]+\.\d+Z|` +
-	`request [A-Z0-9]{8,}|\(\d+\.\d s\)`)
+	`request [A-Z0-9]{8,}|\(\d+\.\d s\)|checksum [0-9a-f]{8}, want [0-9a-f]{8}`)
 
 var word = regexp.MustCompile(`'([^']*)'|[^ ]+`)
 

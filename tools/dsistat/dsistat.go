@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -28,9 +27,9 @@ func Reference() string { return terminal.Reference("dsistat", description, &gra
 
 // grammar is that of the command line.
 type grammar struct {
-	JSON  bool `name:"json" help:"Print one JSON object: the report (docs/reference/dsistat-report.md), or the part of it that was asked for."`
-	CSV   bool `name:"csv" help:"Print the main table as CSV, with all its columns."`
-	Since day  `placeholder:"DAY|DAYS" help:"Use only usage records from this day on (UTC), or of this many days, as in 2026-11-01 or 30d. Default: all."`
+	JSON  bool         `name:"json" help:"Print one JSON object: the report (docs/reference/dsistat-report.md), or the part of it that was asked for."`
+	CSV   bool         `name:"csv" help:"Print the main table as CSV, with all its columns."`
+	Since terminal.Day `placeholder:"DAY|DAYS" help:"Use only usage records from this day on (UTC), or of this many days, as in 2026-11-01 or 30d. Default: all."`
 
 	Summary  summaryCmd  `cmd:"" default:"withargs" help:"A table, or all tables of a store, at a glance. The default: dsistat STORE [TABLE]." example:"dsistat store ads"`
 	Features featuresCmd `cmd:"" help:"What is stored of each feature, and who reads it." example:"dsistat features store ads --sort stored_bytes --limit 10"`
@@ -207,36 +206,6 @@ func (a *app) names(r *report.Report, kind string) error {
 	return nil
 }
 
-// day is a day, or a number of days up to today.
-type day struct {
-	at   time.Time
-	days int
-}
-
-// UnmarshalText reads 2026-11-01 or 30d.
-func (d *day) UnmarshalText(text []byte) error {
-	t := string(text)
-	if n, err := strconv.Atoi(strings.TrimSuffix(t, "d")); err == nil && strings.HasSuffix(t, "d") && n > 0 &&
-		n <= 36500 {
-		d.days = n
-		return nil
-	}
-	at, err := time.ParseInLocation("2006-01-02", t, time.UTC)
-	if err != nil {
-		return fmt.Errorf("%.100q: want a day or a number of days, as in 2026-11-01 or 30d", t)
-	}
-	d.at = at
-	return nil
-}
-
-// since returns the first of the days.
-func (d day) since(now time.Time) time.Time {
-	if d.days > 0 {
-		return now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-d.days)
-	}
-	return d.at
-}
-
 type versionCmd struct{}
 
 func (*versionCmd) Run(_ context.Context, a *app) error {
@@ -255,7 +224,7 @@ func Man(dir string) error {
 type app struct {
 	*terminal.Env
 	csv    bool
-	since  day
+	since  terminal.Day
 	near   error // why the store may be a mistyped command
 	failed error // of tables that are missing in what is printed
 }
@@ -332,18 +301,18 @@ func (a *app) build(ctx context.Context, t tableArgs, opts report.Options) (*rep
 	}
 	opts.Endpoint = t.EndpointURL
 	now := time.Now()
-	opts.Since = a.since.since(now)
+	opts.Since = a.since.Since(now)
 	if opts.Since.After(now.Add(24 * time.Hour)) {
 		return nil, errors.Join(terminal.Usagef("--since %s: that day is to come", opts.Since.Format(time.DateOnly)),
 			store.Close())
 	}
 	r, err := report.Build(ctx, store, t.Table, opts)
 	if err = errors.Join(err, store.Close()); err != nil {
-		table := ""
+		at := terminal.Place{Store: t.Store, Endpoint: t.Endpoint}
 		if len(t.Table) == 1 {
-			table = t.Table[0]
+			at.Table = t.Table[0]
 		}
-		err = terminal.Look(err, t.Store, table, a.near)
+		err = terminal.Look(err, at, a.near)
 	}
 	if r != nil && len(r.Tables) > 0 { // the others cannot be reported on, which is said after these
 		a.failed, err = err, nil

@@ -25,8 +25,8 @@ type StoreArg struct {
 	Cache map[string]string `commandline:"-"`
 }
 
-// Place returns the name of the store.
-func (s StoreArg) Place() (store, table string) { return s.Store, "" }
+// Place returns where the store is.
+func (s StoreArg) Place() terminal.Place { return terminal.Place{Store: s.Store, Endpoint: s.Endpoint} }
 
 // storageOptions are those of the store, and of the cache.
 func (s StoreArg) storageOptions() map[string]string {
@@ -110,8 +110,12 @@ type TableArgs struct {
 	Table string `arg:"" complete:"tables" help:"Name of the table. Commands that read rows, and overlay add, also take TABLE@BRANCH."`
 }
 
-// Place returns the names of the store and of the table, perhaps with a branch.
-func (t TableArgs) Place() (store, table string) { return t.Store, t.Table }
+// Place returns where the store is, and the table, perhaps with a branch.
+func (t TableArgs) Place() terminal.Place {
+	at := t.StoreArg.Place()
+	at.Table = t.Table
+	return at
+}
 
 // OpenTable opens the table.
 func (t TableArgs) OpenTable(ctx context.Context, e *Env) (*storage.Table, error) {

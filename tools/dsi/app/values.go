@@ -35,6 +35,32 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// A Period is a length of time as users write it: 90s, 15m, 24h, or 7d for seven times 24 hours.
+type Period time.Duration
+
+// maxDays is the longest period in days, a hundred years.
+const maxDays = 36500
+
+// UnmarshalText reads a period.
+func (p *Period) UnmarshalText(text []byte) error {
+	t := string(text)
+	d, err := time.ParseDuration(t)
+	if days, ok := strings.CutSuffix(t, "d"); ok {
+		var n int64
+		if n, err = strconv.ParseInt(days, 10, 64); err == nil && (n > maxDays || n < -maxDays) {
+			return fmt.Errorf("%q: want at most %dd", t, maxDays)
+		}
+		d = time.Duration(n) * 24 * time.Hour
+	}
+	if err != nil {
+		return fmt.Errorf("%q: want a time with its unit, as in 90s, 15m, 24h or 7d", t)
+	}
+	*p = Period(d)
+	return nil
+}
+
+func (p Period) String() string { return time.Duration(p).String() }
+
 // Dedup is how batches hold what rows share.
 type Dedup reader.Dedup
 

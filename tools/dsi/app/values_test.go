@@ -31,6 +31,25 @@ func TestSize(t *testing.T) {
 	}
 }
 
+func TestPeriod(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"90s": 90 * time.Second, "15m": 15 * time.Minute, "24h": 24 * time.Hour, "1h30m": 90 * time.Minute,
+		"7d": 168 * time.Hour, "400d": 9600 * time.Hour, "0s": 0, "0d": 0, "-1h": -time.Hour, "-2d": -48 * time.Hour,
+	} {
+		var p Period
+		if err := p.UnmarshalText([]byte(text)); err != nil || time.Duration(p) != want {
+			t.Errorf("%q is %v (%v), want %v", text, p, err, want)
+		}
+	}
+	for _, bad := range []string{"", "7", "d", "7 d", "7days", "1d12h", "1.5d", "yesterday", "99999d",
+		"9999999999999999999d"} {
+		var p Period
+		if err := p.UnmarshalText([]byte(bad)); err == nil || !strings.Contains(err.Error(), ": want ") {
+			t.Errorf("%q is %v (%v), want an error", bad, p, err)
+		}
+	}
+}
+
 func TestMoment(t *testing.T) {
 	at := time.Date(2026, 11, 1, 3, 4, 5, 0, time.UTC)
 	tests := []struct {

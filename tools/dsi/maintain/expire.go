@@ -12,9 +12,9 @@ import (
 // Expire lets old snapshots expire.
 type Expire struct {
 	app.TableArgs
-	KeepLast    uint64        `help:"Keep this many of the newest, not counting snapshots that expire itself made." placeholder:"N"`
-	YoungerThan time.Duration `help:"Keep snapshots that were the newest at any time within this period, such as 168h." placeholder:"TIME"`
-	DryRun      bool          `help:"Say what would expire, and who holds what, and change nothing."`
+	KeepLast    uint64     `help:"Keep this many of the newest, not counting snapshots that expire itself made." placeholder:"N"`
+	YoungerThan app.Period `help:"Keep snapshots that were the newest at any time within this period, such as 24h or 7d." placeholder:"TIME"`
+	DryRun      bool       `help:"Say what would expire, and who holds what, and change nothing."`
 }
 
 // expireJSON is what snapshots expire prints with --json.
@@ -61,7 +61,8 @@ func (c *Expire) Run(ctx context.Context, e *app.Env) error {
 	if err != nil {
 		return err
 	}
-	r, err := table.Expire(ctx, gc.ExpireOptions{KeepLast: c.KeepLast, YoungerThan: c.YoungerThan, DryRun: c.DryRun})
+	r, err := table.Expire(ctx, gc.ExpireOptions{KeepLast: c.KeepLast, YoungerThan: time.Duration(c.YoungerThan),
+		DryRun: c.DryRun})
 	if err != nil {
 		return err
 	}

@@ -14,8 +14,8 @@ import (
 type GC struct {
 	app.StoreArg
 	app.MetricsFlag
-	DryRun bool          `help:"Say what would go, and remove nothing."`
-	Grace  time.Duration `default:"24h" help:"Keep objects that are younger than this: an ingest may be about to commit them."`
+	DryRun bool       `help:"Say what would go, and remove nothing."`
+	Grace  app.Period `default:"24h" placeholder:"TIME" help:"Keep objects that are younger than this: an ingest may be about to commit them."`
 }
 
 // gcJSON is what gc prints with --json.
@@ -56,7 +56,7 @@ func (c *GC) Run(ctx context.Context, e *app.Env) error {
 	if err != nil {
 		return err
 	}
-	r, err := store.GC(ctx, gc.Options{DryRun: c.DryRun, Grace: c.Grace, NoWait: c.Grace == 0})
+	r, err := store.GC(ctx, gc.Options{DryRun: c.DryRun, Grace: time.Duration(c.Grace), NoWait: c.Grace == 0})
 	if err != nil {
 		return err
 	}

@@ -95,8 +95,8 @@ func (c *leasesEnd) Help() string {
 
 func (c *leasesEnd) Run(ctx context.Context, e *app.Env) error {
 	if len(c.Lease) == 0 && c.Owner == "" {
-		return terminal.Usagef("say which: their ids, or --owner OWNER; dsi leases %s %s lists them",
-			terminal.ShellWord(c.Store), terminal.ShellWord(c.Table))
+		return terminal.Usagef("say which: their ids, or --owner OWNER; dsi leases %s lists them",
+			c.Place().Typed())
 	}
 	table, err := c.OpenTable(ctx, e)
 	if err != nil {
@@ -142,7 +142,7 @@ func (c *leasesEnd) Run(ctx context.Context, e *app.Env) error {
 // lists those leases, and names the command that ends them and no others.
 func (c *leasesEnd) notFound(e *app.Env, all []lease.Info) error {
 	var some []leaseJSON
-	command := fmt.Sprintf("dsi leases end %s %s", terminal.ShellWord(c.Store), terminal.ShellWord(c.Table))
+	command := "dsi leases end " + c.Place().Typed()
 	for _, l := range all {
 		if strings.Contains(l.Owner, c.Owner) {
 			some = append(some, newLeaseJSON(c.Table, l))

@@ -20,7 +20,7 @@ type Usage struct {
 
 type usageList struct {
 	app.TableArgs
-	Since app.Moment `placeholder:"TIME" help:"From this day on (UTC). Default: all that is kept."`
+	Since terminal.Day `placeholder:"DAY|DAYS" help:"Only reads from this day on (UTC), or of this many days, as in 2026-11-01 or 30d. Default: all that is kept."`
 }
 
 // usageJSON is what usage list prints with --json. Times of threads and requests are added up.
@@ -64,14 +64,11 @@ type usageJobJSON struct {
 }
 
 func (c *usageList) Run(ctx context.Context, e *app.Env) error {
-	if c.Since.Number != 0 {
-		return terminal.Usagef("--since %d: want a day, as in 2026-11-01", c.Since.Number)
-	}
 	table, err := c.OpenTable(ctx, e)
 	if err != nil {
 		return err
 	}
-	s, err := usage.Load(ctx, table, c.Since.Time, time.Time{})
+	s, err := usage.Load(ctx, table, c.Since.Since(time.Now()), time.Time{})
 	if err != nil {
 		return err
 	}
@@ -114,9 +111,9 @@ func (j usageJobJSON) row() []string {
 
 type usageRollup struct {
 	app.StoreArg
-	Table  string        `arg:"" optional:"" help:"This table only."`
-	Keep   time.Duration `default:"9600h" help:"Remove records older than this; 9600h are 400 days."`
-	DryRun bool          `help:"Say what would be done, and do nothing."`
+	Table  string     `arg:"" optional:"" help:"This table only."`
+	Keep   app.Period `default:"400d" placeholder:"TIME" help:"Remove records older than this."`
+	DryRun bool       `help:"Say what would be done, and do nothing."`
 }
 
 // rollupJSON is what usage rollup prints with --json.
@@ -134,7 +131,7 @@ type rollupJSON struct {
 
 func (c *usageRollup) Run(ctx context.Context, e *app.Env) error {
 	if c.Keep <= 0 {
-		return terminal.Usagef("--keep %v: want a time, as in 9600h", c.Keep)
+		return terminal.Usagef("--keep %v: want a time, as in 400d", c.Keep)
 	}
 	store, err := c.Open(ctx, e)
 	if err != nil {
@@ -147,7 +144,7 @@ func (c *usageRollup) Run(ctx context.Context, e *app.Env) error {
 	out := rollupJSON{Store: store.Blobs().URI(), DryRun: c.DryRun}
 	var damaged usage.Damages
 	for _, t := range tables {
-		r, err := usage.Rollup(ctx, t, usage.RollupOptions{Keep: c.Keep, DryRun: c.DryRun})
+		r, err := usage.Rollup(ctx, t, usage.RollupOptions{Keep: time.Duration(c.Keep), DryRun: c.DryRun})
 		if err != nil {
 			return err
 		}
@@ -209,7 +206,11 @@ func printDamagedRecords(e *app.Env, all usage.Damages) {
 		e.Printf("passed over: %s\n", terminal.ErrorText(d.Err))
 	}
 	if all.DamagedCount > 0 {
-		e.Printf("%s of usage records; the table is none the worse for it\n",
-			terminal.Plural(all.DamagedCount, "damaged object"))
+		be := "are"
+		if all.DamagedCount == 1 {
+			be = "is"
+		}
+		e.Printf("%s of usage records %s damaged; the table is not affected\n",
+			terminal.Plural(all.DamagedCount, "object"), be)
 	}
 }

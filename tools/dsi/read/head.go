@@ -108,8 +108,8 @@ func (c *Head) Run(ctx context.Context, e *app.Env) error {
 	}
 	if left > 0 {
 		terminal.Wrap(e.Out, width, 2, fmt.Sprintf("and %s: --features chooses, as in --features "+
-			"'@labels,user_*'; dsi features %s %s lists them", terminal.Plural(uint64(left), "more feature"),
-			terminal.ShellWord(c.Store), terminal.ShellWord(c.Table)))
+			"'@labels,user_*'; dsi features %s lists them", terminal.Plural(uint64(left), "more feature"),
+			c.Place().Typed()))
 	}
 	return nil
 }

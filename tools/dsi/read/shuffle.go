@@ -26,9 +26,9 @@ func (f *shuffleFlags) shuffle() (reader.Shuffle, error) {
 	case err != nil:
 		return s, terminal.Usagef("--%v", err)
 	case s.Unit == reader.UnitNone && f.Buffer != 0:
-		return s, terminal.Usagef("--shuffle-buffer %d: it wants --shuffle session or row", f.Buffer)
+		return s, terminal.Usagef("--shuffle-buffer %d needs --shuffle session or --shuffle row", f.Buffer)
 	case s.Unit == reader.UnitNone && f.Seed != 0:
-		return s, terminal.Usagef("--seed %d: it wants --shuffle session or row", f.Seed)
+		return s, terminal.Usagef("--seed %d needs --shuffle session or --shuffle row", f.Seed)
 	case f.Buffer < 0 || f.Buffer > reader.MaxBufferStripes:
 		return s, terminal.Usagef("--shuffle-buffer %d: want 1 to %d stripes", f.Buffer, reader.MaxBufferStripes)
 	}
