@@ -46,7 +46,7 @@ const (
 	Refuse MissingPolicy = 2
 )
 
-var missingPolicyNames = [...]string{FallThrough: "fall through", Null: "null", Refuse: "refuse"}
+var missingPolicyNames = [...]string{FallThrough: "fallthrough", Null: "null", Refuse: "refuse"}
 
 func (u MissingPolicy) String() string {
 	if int(u) < len(missingPolicyNames) {

@@ -118,15 +118,16 @@ func (m MergeOverlays) apply(ctx context.Context, e *edit) error {
 		case there.Added > e.change.Base && there.Added != e.info.Number:
 			return later("overlay", name, there.Added, e.change.Base)
 		case there.Branch != "":
-			return fmt.Errorf("overlay %s is of branch %s: it cannot become part of the table", name, there.Branch)
+			return fmt.Errorf("overlay %s was made on branch %s, for what that reads: add it to the table under "+
+				"another name, and merge that", name, there.Branch)
 		case there.Merged != 0:
 			return fmt.Errorf("overlay %s is merged already", name)
 		case there.MissingLayers != catalog.FallThrough:
 			// Compaction makes merged overlays part of the segments that it writes, and could not tell the segments
 			// without a layer.
-			return fmt.Errorf(
-				"overlay %s says %q of segments without a layer: want %q of one that becomes part of the table",
-				name, there.MissingLayers, catalog.FallThrough)
+			return fmt.Errorf("overlay %s has %q for missing layers, those of segments that are ingested later: only "+
+				"one with %q becomes part of the table: add it again with that", name, there.MissingLayers,
+				catalog.FallThrough)
 		}
 		if err := e.noneDropped(ctx, *there); err != nil {
 			return err

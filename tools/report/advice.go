@@ -420,12 +420,20 @@ func (a *adviser) history() {
 	}
 	for _, b := range h.Branches {
 		if b.AloneBytes > 0 && a.worth(b.AloneBytes) {
-			a.add(Advice{
+			x := Advice{
 				Kind: AdviceBranch, SavedBytes: b.AloneBytes,
 				Command: a.dsi("branch drop", terminal.ShellWord(b.Branch)),
 				Text: fmt.Sprintf("branch %s, of %s, alone holds %s of expired snapshots", b.Branch,
 					cmp.Or(b.Owner, "nobody"), terminal.Bytes(b.AloneBytes)),
-			})
+			}
+			if own := a.madeOn(b.Branch); len(own) > 0 { // perhaps of files that exist nowhere else
+				x.Command = ""
+				n := uint64(len(own))
+				names := strings.Join(own[:min(len(own), 3)], ", ") + more(len(own)-3)
+				x.Text += fmt.Sprintf("; dropping it drops %s that %s made on it, too: %s",
+					terminal.Plural(n, "overlay"), agree(n, "was", "were"), names)
+			}
+			a.add(x)
 		}
 	}
 	for _, l := range h.Leases {
@@ -437,6 +445,16 @@ func (a *adviser) history() {
 			})
 		}
 	}
+}
+
+// madeOn returns the overlays that were made on a branch.
+func (a *adviser) madeOn(branch string) (names []string) {
+	for _, o := range a.t.Health.Overlays {
+		if o.State == "branch "+branch {
+			names = append(names, o.Overlay)
+		}
+	}
+	return names
 }
 
 // overlays names those that compaction could make part of the segments, and those that cover no row.

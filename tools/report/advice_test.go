@@ -74,6 +74,10 @@ func TestRules(t *testing.T) {
 		a.t.Health.Branches = []BranchHealth{{Branch: "a; reboot", AloneBytes: 2 << 20}}
 	}), 2<<20, "dsi branch drop s t 'a; reboot'")
 	says(t, advised(t, AdviceBranch, history, func(a *adviser) {
+		a.t.Health.Branches = []BranchHealth{{Branch: "b", AloneBytes: 2 << 20}}
+		a.t.Health.Overlays = []OverlayHealth{{Overlay: "o", State: "branch b"}, {Overlay: "p", State: "branch bb"}}
+	}), 2<<20, "", "branch b, of nobody", "dropping it drops 1 overlay that was made on it, too: o")
+	says(t, advised(t, AdviceBranch, history, func(a *adviser) {
 		a.t.Health.Leases = []LeaseHealth{{Owner: "job", Snapshot: 4, Until: "then", AloneBytes: 2 << 20}}
 	}), 2<<20, "", "lease of job", "snapshot 4 until then")
 	overlays := (*adviser).overlays

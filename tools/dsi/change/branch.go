@@ -151,6 +151,34 @@ func (c *branchDrop) Run(ctx context.Context, e *app.Env) error {
 	if err != nil {
 		return err
 	}
-	return c.Commit(ctx, e, snap, "branch", commit.DropBranches{c.Branch},
-		"branch "+terminal.OneLine(c.Branch)+" dropped")
+	all, err := snap.Overlays(ctx)
+	if err != nil {
+		return err
+	}
+	own := []string{}
+	for _, o := range all {
+		if o.Branch == c.Branch {
+			own = append(own, o.Name)
+		}
+	}
+	made, err := snap.Table().Commit(ctx, commit.Change{Operation: "branch", Base: snap.Info().Number,
+		Ops: []commit.Operation{commit.DropBranches{c.Branch}}})
+	if err != nil {
+		return err
+	}
+	if e.JSON {
+		return e.PrintJSON(struct {
+			app.Head
+			Overlays []string `json:"overlays_dropped"` // which were made on the branch
+		}{app.Of(made.Table().Store(), c.Table, made.Info().Number), own})
+	}
+	what := "branch " + c.Branch
+	switch len(own) {
+	case 0:
+	case 1:
+		what += " and its overlay " + own[0]
+	default:
+		what += " and its overlays " + firstNames(own, shownNames)
+	}
+	return e.PrintCommitted(c.Table, made, terminal.OneLine(what)+" dropped")
 }

@@ -76,9 +76,9 @@ type overlayAdd struct {
 	overlayArg
 	overlaySource
 	Features      []string `placeholder:"NAMES" help:"The features of the files to take. Default: all but the key."`
-	Label         bool     `help:"Features that the table does not have are labels."`
+	Label         bool     `help:"Give features that are new to the table the role label."`
 	MissingRows   string   `default:"fallthrough" enum:"fallthrough,null" help:"Value in rows that the overlay has no value for: fallthrough, the value below, or null."`
-	MissingLayers string   `default:"fallthrough" enum:"fallthrough,null,refuse" help:"The same for segments that are ingested later: fallthrough, null, or refuse, which makes reading there an error."`
+	MissingLayers string   `default:"fallthrough" enum:"fallthrough,null,refuse" help:"Value in segments that are ingested later: fallthrough, the value below, null, or refuse (reading such a segment is an error)."`
 	Replace       bool     `help:"Drop an existing overlay of this name in the same commit."`
 }
 
