@@ -6,7 +6,8 @@
 Dense features go into the bottom MLP. Each list of ids is hashed into an embedding table of its own. --ids names
 integer columns, such as user_id: each row is a list of one id. --label is 0 or 1. With --output ikjt, lists that rows
 share are looked up once; the losses are the same. --checkpoint writes model, optimizer and the place in the data; a run
-with --resume goes on as if it had never stopped.
+with --resume continues from there, and reads the table as it was when the first run began, whatever was ingested since.
+Expiry and gc remove old snapshots: before a long job, `dsi branch create STORE TABLE JOB`, and train from TABLE@JOB.
 """
 
 import argparse
@@ -30,16 +31,16 @@ def arguments() -> argparse.Namespace:
     p.add_argument("--label", default="click")
     p.add_argument("--output", choices=["kjt", "ikjt"], default="kjt")
     p.add_argument("--epochs", type=int, default=1)
-    p.add_argument("--steps", type=int, help="stop after so many, counted from the first run's begin")
+    p.add_argument("--steps", type=int, help="stop after this step; steps of earlier runs count")
     p.add_argument("--batch-size", type=int, default=1024)
     p.add_argument("--buckets", type=int, default=10_000, help="rows of each embedding table")
-    p.add_argument("--dim", type=int, default=16, help="numbers an embedding has")
+    p.add_argument("--dim", type=int, default=16, help="dimension of the embeddings")
     p.add_argument("--rate", type=float, default=0.04, help="learning rate")
     p.add_argument("--seed", type=int, default=7)
     p.add_argument("--log", type=int, default=10, help="print the loss every so many steps")
     p.add_argument("--checkpoint", help="a file to write at the end, and every --every steps")
     p.add_argument("--every", type=int, default=1000)
-    p.add_argument("--resume", help="a checkpoint to go on from")
+    p.add_argument("--resume", help="a checkpoint to continue from")
     return p.parse_args()
 
 
@@ -47,8 +48,12 @@ def main() -> None:
     args = arguments()
     torch.manual_seed(args.seed)
 
+    # A state fits the snapshot that it was saved for. A branch is one snapshot for ever.
+    state = torch.load(args.resume, weights_only=True) if args.resume else None
+    version = state["dataset"]["snapshot"] if state and "@" not in args.table else None
+    table = dsistore.open(args.store).table(args.table, version=version)
+
     # What the table has, by kind. Keys and the label are no inputs.
-    table = dsistore.open(args.store).table(args.table)
     inputs = [f for f in table.features(args.features) if f.role == "feature" and f.name != args.label]
     dense = [f.name for f in inputs if f.kind == "dense" and f.name not in args.ids]
     lists = [f.name for f in inputs if f.kind == "sparse" and "int" in f.elem]
@@ -74,8 +79,7 @@ def main() -> None:
     optimizer = torch.optim.Adagrad(model.parameters(), lr=args.rate, initial_accumulator_value=1e-6)
 
     step = 0
-    if args.resume:
-        state = torch.load(args.resume, weights_only=True)
+    if state:
         model.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
         dataset.load_state_dict(state["dataset"])

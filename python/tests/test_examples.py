@@ -32,8 +32,9 @@ def losses(store, table, *args):
     return {int(step): float(loss) for step, loss in re.findall(r"step (\d+) loss ([0-9.]+)", out)}
 
 
-def check_run(tmp_path, store, table, *args, steps, stop):
-    """An unbroken run with kjt, and one with ikjt that stops and resumes: the same losses, and they fall."""
+def check_run(tmp_path, store, table, *args, steps, stop, meanwhile=lambda: None):
+    """An unbroken run with kjt, and one with ikjt that stops, and resumes after meanwhile: the same losses, and they
+    fall."""
     args = (*args, "--epochs", 2)
     whole = losses(store, table, *args, "--steps", steps)
     assert list(whole) == list(range(1, steps + 1))
@@ -41,6 +42,7 @@ def check_run(tmp_path, store, table, *args, steps, stop):
     assert statistics.mean(values[-10:]) < 0.97 * statistics.mean(values[:10])
     checkpoint = tmp_path / "checkpoint"
     begun = losses(store, table, *args, "--output", "ikjt", "--steps", stop, "--checkpoint", checkpoint)
+    meanwhile()
     resumed = losses(store, table, *args, "--output", "ikjt", "--steps", steps, "--resume", checkpoint)
     assert list(begun) + list(resumed) == list(whole)
     # The two forms add the same gradients in another order. Training amplifies the rounding, more on some processors
@@ -62,9 +64,16 @@ def demo(tmp_path_factory):
 
 def test_dlrm_on_the_table_of_make_demo(demo, tmp_path):
     pytest.importorskip("torchrec")
-    check_run(tmp_path, demo / "store", "workload", "--features", "user_dense_*", "user_list_0000*",
-              "user_history_0000*", "item_list_*", "--ids", "session_id", "user_id", "--batch-size", 500, steps=24,
-              stop=20)  # it stops at the end of an epoch
+    store = shutil.copytree(demo / "store", tmp_path / "store")
+
+    def ingest_more():  # resuming reads the snapshot of the checkpoint
+        rows = dsistore.open(store).table("workload").scan(["@keys", "click", "user_dense_*"]).to_arrow()
+        dsistore.open(store).ingest("workload", rows.slice(0, 100))
+        assert len(dsistore.open(store).table("workload")) == 10_100
+
+    check_run(tmp_path, store, "workload", "--features", "user_dense_*", "user_list_0000*", "user_history_0000*",
+              "item_list_*", "--ids", "session_id", "user_id", "--batch-size", 500, steps=24, stop=20,
+              meanwhile=ingest_more)  # it stops at the end of an epoch
 
 
 def test_dlrm_on_movielens(tmp_path):
