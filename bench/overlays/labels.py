@@ -1,6 +1,6 @@
 """What another label costs: bytes written and seconds of an overlay, made from an expression and from a table joined by
 key, beside a full copy as Parquet by pyarrow, Lance's add_columns and merge where it is installed, and the entropy of
-the label. In alternating rounds, on the cores that are asked for; each side's label is read back and compared.
+the label. In alternating rounds, on the cores that are asked for; each engine's label is read back and compared.
 
     PYTHONPATH=python/src python bench/overlays/labels.py --help
 """
@@ -32,7 +32,7 @@ def arguments() -> argparse.Namespace:
     )
     p.add_argument("--rounds", type=int, default=5,
                    help="rounds that count; one more runs before (default: %(default)s)")
-    p.add_argument("--cores", type=int, default=1, help="cores that every side may use (default: %(default)s)")
+    p.add_argument("--cores", type=int, default=1, help="cores that every engine may use (default: %(default)s)")
     p.add_argument("--sides", nargs="*", default=["dsistore", "parquet", "lance"], help="default: all")
     p.add_argument("--share", type=float, nargs="+", default=[0.5, 0.03],
                    help="shares of rows that have the joined label (default: %(default)s)")

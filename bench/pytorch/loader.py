@@ -1,5 +1,5 @@
 """Samples a second from a dsistore table into torch tensors and KeyedJaggedTensors, beside pyarrow reading the same
-rows of Parquet into the same ones: in turns in one process, every side's rows checked equal first. Then what a batch
+rows of Parquet into the same ones: in turns in one process, every engine's rows checked equal first. Then what a batch
 costs in Python, what a consumer waits, and TorchRec's EmbeddingBagCollection on the CPU fed by each.
 
     python bench/pytorch/loader.py --help
@@ -25,7 +25,7 @@ from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
 import dsistore
 from dsistore import _engine
 
-# Rows as hashes, so that sides that differ in order or slots can be compared.
+# Rows as hashes, so that engines that differ in order or slots can be compared.
 
 def _name(name: str) -> np.uint64:
     return np.uint64(
@@ -78,7 +78,7 @@ def store_rows(dataset: Any) -> np.ndarray:
 
 
 def parquet_rows(side: ParquetSide) -> np.ndarray:
-    """The same of the other side."""
+    """The same of the baseline."""
     return np.concatenate([
         _rows(b.rows, (b.ids, b.weighted), [(inverse, tuple(parts)) for inverse, _, *parts in b.groups],
               ((side.dense, b.dense), (measure.LABELS, b.labels))) for b in side])
@@ -336,7 +336,7 @@ def main() -> None:
     p = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     p.add_argument("--rows", type=int, help="rows of the table; default: the profile's 100,000")
     p.add_argument("--share", type=float, nargs="+", default=[0.1, 1.0], help="shares of the features to read")
-    p.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="threads that read, of each side")
+    p.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="threads that read, of each engine")
     p.add_argument("--rounds", type=int, default=7, help="rounds that count; one more runs before")
     p.add_argument("--epochs", type=int, default=3, help="epochs a round")
     p.add_argument("--batch-size", type=int, default=4096)

@@ -56,7 +56,7 @@ def write(directory: str, name: str, result: Any, machine: dict[str, Any]) -> No
 
 
 class Run(NamedTuple):
-    """One run of a side."""
+    """One run of an engine."""
 
     seconds: float
     cpu_seconds: float  # of all threads of this process
@@ -64,7 +64,7 @@ class Run(NamedTuple):
 
 
 def rounds(n: int, sides: dict[str, Callable[[], Any]]) -> dict[str, list[Run]]:
-    """Runs every side n times and once before that, in turns, forwards and backwards, and returns the runs that
+    """Runs every engine n times and once before that, in turns, forwards and backwards, and returns the runs that
     count."""
     out: dict[str, list[Run]] = {name: [] for name in sides}
     for i in range(n + 1):

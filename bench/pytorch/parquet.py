@@ -1,4 +1,4 @@
-"""The other side: pyarrow reads the same rows of Parquet into the same tensors, as a careful trainer would.
+"""The baseline: pyarrow reads the same rows of Parquet into the same tensors, as a careful trainer would.
 
 Batches are decoded by column, ids taken over without a copy per feature and joined once, nulls filled by Arrow's
 kernels, and nothing is done a row at a time in Python.

@@ -56,7 +56,7 @@ def parquet_first_batch(steps: Steps, data: pathlib.Path, features: list[str], b
     import pyarrow.parquet  # noqa: F401
     steps("import pyarrow")
     from parquet import ParquetSide
-    steps("import this program's side")
+    steps("import the baseline")
     side = ParquetSide(data / "interleaved", features, measure.LABELS, batch_size, 2)
     steps("open")
     rows = next(iter(side)).rows
