@@ -12,8 +12,6 @@
 package spill
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,22 +36,17 @@ func Dir(asked string, blobs object.Store) (string, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return "", err
 	}
-	return dir, removeStale(dir)
+	removeStale(dir)
+	return dir, nil
 }
 
 // removeStale removes names that killed processes left in dir. Taking the name of one that is just being made does no
-// harm: its owner was about to.
-func removeStale(dir string) error {
-	names, err := filepath.Glob(filepath.Join(globEscape(dir), Prefix+"*"))
-	if err != nil {
-		return err
-	}
+// harm: its owner was about to. A name that cannot be removed stays: in a directory for all users it may be another's.
+func removeStale(dir string) {
+	names, _ := filepath.Glob(filepath.Join(globEscape(dir), Prefix+"*")) // no error: the pattern is well formed
 	for _, name := range names {
-		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+		_ = os.Remove(name)
 	}
-	return nil
 }
 
 func globEscape(s string) string {

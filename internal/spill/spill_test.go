@@ -21,6 +21,11 @@ func TestFiles(t *testing.T) {
 	}
 	stale := filepath.Join(dir, Prefix+"17")
 	other := filepath.Join(dir, "another's")
+	// What cannot be removed stays, and stops nobody: here a directory that is not empty, in /tmp another user's file.
+	stuck := filepath.Join(dir, Prefix+"stuck")
+	if err := os.MkdirAll(filepath.Join(stuck, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range []string{stale, other} {
 		if err := os.WriteFile(name, nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -34,7 +39,7 @@ func TestFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	left, err := os.ReadDir(dir)
-	if err != nil || len(left) != 1 || left[0].Name() != "another's" {
+	if err != nil || len(left) != 2 || left[0].Name() != "another's" || left[1].Name() != filepath.Base(stuck) {
 		t.Fatalf("in the directory: %v, %v", left, err)
 	}
 	if err := f.Close(); err != nil {
