@@ -106,6 +106,9 @@ func (e *engine) partition(p catalog.Partition, file string) (uint32, error) {
 	if err := e.checkKeys(p, file); err != nil {
 		return 0, err
 	}
+	if err := p.Validate(); err != nil { // here rather than when its segment begins, after all was read and sorted
+		return 0, fmt.Errorf("%s: %w", file, err)
+	}
 	n := uint32(len(e.parts))
 	e.parts = append(e.parts, partitionState{partition: p, file: file})
 	e.partOf[name] = n
@@ -281,6 +284,9 @@ func (r *fileReader) take(ctx context.Context, c *source.Chunk) error {
 	}
 	if r.rows+int64(c.Rows) > writer.MaxSourceRows {
 		return fmt.Errorf("%s: more than %d rows in one file", r.path, int64(writer.MaxSourceRows))
+	}
+	if err := r.bad.failed(); err != nil {
+		return err
 	}
 	r.features, r.numbers = r.features[:0], r.numbers[:0]
 	rows := &writer.Rows{Source: r.number, First: r.rows, Count: c.Rows, Lent: c.Lent, Release: c.Release}

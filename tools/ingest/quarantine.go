@@ -157,6 +157,17 @@ func (q *quarantine) flush() error {
 	return nil
 }
 
+// failed returns the first error that the report met so far, so that an ingest whose report cannot be written ends
+// before all is read.
+func (q *quarantine) failed() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.err != nil {
+		return fmt.Errorf("bad row report: %w", q.err)
+	}
+	return nil
+}
+
 func (q *quarantine) close() error {
 	err := q.flush()
 	if q.file != nil {

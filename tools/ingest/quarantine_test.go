@@ -77,7 +77,13 @@ func TestQuarantineReport(t *testing.T) {
 		t.Errorf("an empty file that was made for the report: %v %s", err, got)
 	}
 	full := &quarantine{path: filepath.Join(path, "not a directory")}
+	if err := full.failed(); err != nil {
+		t.Fatal(err)
+	}
 	full.badRow(source.Place{}, "", errors.New("x"))
+	if err := full.failed(); err == nil {
+		t.Fatal("a report that cannot be written does not end the ingest")
+	}
 	if err := full.close(); err == nil {
 		t.Fatal("a report that cannot be written is no error")
 	}

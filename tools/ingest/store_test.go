@@ -444,6 +444,22 @@ func TestPartitionKeysAgree(t *testing.T) {
 	}
 }
 
+// TestPartitionIsTooLong: a partition that cannot be stored ends the ingest when its first rows are read, not when its
+// segment begins.
+func TestPartitionIsTooLong(t *testing.T) {
+	store, dir := openStore(t, t.TempDir()), t.TempDir()
+	path := filepath.Join(dir, "a.csv")
+	text := "p,x\nshort,1\n" + strings.Repeat("v", catalog.MaxPartition) + ",2\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	report, err := Run(context.Background(), store, "other", []string{path}, Options{PartitionBy: "p"})
+	want := fmt.Sprintf("a.csv: partition of %d bytes: want at most %d", catalog.MaxPartition+2, catalog.MaxPartition)
+	if err == nil || !strings.Contains(err.Error(), want) || report.Seconds.Write != 0 {
+		t.Errorf("got %v after %v seconds of writing, want %s", err, report.Seconds.Write, want)
+	}
+}
+
 // TestLongPartition: a partition that is longer than a fingerprint may be is one like others, and tells sources apart.
 func TestLongPartition(t *testing.T) {
 	long := strings.Repeat("v", 250)
