@@ -3,8 +3,11 @@ package source
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -135,6 +138,66 @@ func TestPartitionBy(t *testing.T) {
 	}
 	if got := dump(chunks); got != "k=1: v=\"x\"\nk=1: v=\"z\"\nk=2: v=\"y\"\n" {
 		t.Errorf("got\n%s", got)
+	}
+	// A value that is not UTF-8 is a bad row, as one of a string is.
+	dir = writeFiles(t, map[string]string{"p.csv": "city,x\nRoma,1\nM\xfcnchen,2\nRoma,3\n"})
+	opts := Options{PartitionBy: []string{"city"}}
+	_, err = readPath(t, filepath.Join(dir, "p.csv"), opts)
+	if err == nil || !strings.Contains(err.Error(), "line 3, column \"city\": a partition key that is not UTF-8") {
+		t.Errorf("got %v", err)
+	}
+	opts.OnBadRow = func(Place, string, error) {}
+	chunks, err = readPath(t, filepath.Join(dir, "p.csv"), opts)
+	if got := dump(chunks); err != nil || got != "city=Roma: x=1\ncity=Roma: x=3\n" {
+		t.Errorf("got\n%s%v", got, err)
+	}
+}
+
+// TestManyPartitionsAtOnce: where each row of a batch is of another partition, their chunks are made one after the
+// other: the columns of all of them together would take many times the memory of the batch.
+func TestManyPartitionsAtOnce(t *testing.T) {
+	const rows, columns = 4000, 20
+	var text strings.Builder
+	text.WriteString("k")
+	for i := range columns {
+		fmt.Fprint(&text, ",c", i)
+	}
+	for row := range rows {
+		fmt.Fprint(&text, "\np", row, strings.Repeat(",7", columns))
+	}
+	text.WriteString("\n")
+	dir := writeFiles(t, map[string]string{"p.csv": text.String()})
+	files, err := Discover(t.Context(), []string{dir}, Options{PartitionBy: []string{"k"}, Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := files[0].Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	live := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := live()
+	for row := range rows {
+		c, err := s.Next(t.Context())
+		if err != nil || c.Rows != 1 || c.Partition[0].Value != fmt.Sprint("p", row) || len(c.Columns) != columns {
+			t.Fatalf("row %d: %+v, %v", row, c, err)
+		}
+		if row > 0 {
+			continue
+		}
+		// The batch is held: some 16 bytes for each value, in Arrow's form and in the table's, and some for each row.
+		if held := live() - before; held > rows*(columns*40+1000) {
+			t.Errorf("%d bytes are held after the first of %d rows of %d columns", held, rows, columns)
+		}
+	}
+	if c, err := s.Next(t.Context()); err != io.EOF {
+		t.Errorf("after the last row: %+v, %v", c, err)
 	}
 }
 

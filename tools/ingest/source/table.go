@@ -38,10 +38,19 @@ type tableSource struct {
 	binder    *mapping.Binder
 	columns   []boundColumn
 	outputs   []mapping.Output // memory of take, by column
-	queue     []*Chunk
-	batch     *column.Batch // at hand; nil: none
-	at        int           // its next row
+	batch     *column.Batch    // at hand; nil: none
+	at        int              // its next row
+	queue     []queuedChunk    // of what take bound last
+	of        *column.Batch    // what take bound last, all or a part of batch
+	bound     *mapping.Output  // what became of it
 	err       error
+}
+
+// A queuedChunk is a chunk that is to be made. There may be as many as rows, and each has columns of its own, which
+// take much more memory than a few values in them: so it is made when its turn has come.
+type queuedChunk struct {
+	rows      []int32 // nil: all
+	partition catalog.Partition
 }
 
 // A boundColumn is what becomes of an input column. At most one of its parts is set; a column that is dropped has none.
@@ -194,11 +203,6 @@ func (s *tableSource) bind() error {
 func (s *tableSource) Fields() []*mapping.Field { return slices.Clone(s.binder.Fields) }
 
 func (s *tableSource) Close() error {
-	for _, c := range s.queue {
-		if c != nil {
-			c.Release()
-		}
-	}
 	s.queue = nil
 	s.release()
 	return s.reader.Close()
@@ -244,13 +248,25 @@ func (s *tableSource) Next(ctx context.Context) (chunk *Chunk, err error) {
 		if err := s.take(ctx, s.cut()); err != nil {
 			return nil, s.inFile(err)
 		}
-		if s.at == s.batch.Rows {
-			s.release()
-		}
+		s.taken()
 	}
-	chunk, s.queue[0] = s.queue[0], nil
+	q := s.queue[0]
+	s.queue[0] = queuedChunk{}
 	s.queue = s.queue[1:]
+	chunk = s.chunk(s.of, s.bound, q.rows, q.partition)
+	s.taken()
 	return chunk, nil
+}
+
+// taken ends with what was bound last when all chunks are made of it, and with the batch at hand after its last row.
+func (s *tableSource) taken() {
+	if len(s.queue) > 0 {
+		return
+	}
+	s.queue, s.of, s.bound = nil, nil, nil
+	if s.at == s.batch.Rows {
+		s.release()
+	}
 }
 
 // cut returns the next rows of the batch at hand: all of it, but where maps would make too much of them.
@@ -268,8 +284,9 @@ func (s *tableSource) cut() *column.Batch {
 	return s.batch.Part(from, end)
 }
 
-// take makes chunks of b and puts them in the queue. Its columns are bound in parallel, those that find new features
-// after the others and in their order, so that features are found in the same order whatever the number of threads.
+// take binds b and puts the chunks to be made of it in the queue. Its columns are bound in parallel, those that find
+// new features after the others and in their order, so that features are found in the same order whatever the number of
+// threads.
 func (s *tableSource) take(ctx context.Context, b *column.Batch) error {
 	s.outputs = column.Resize(s.outputs, len(b.Arrays))
 	by := make([]*column.Array, len(s.binder.PartitionBy))
@@ -327,8 +344,15 @@ func (s *tableSource) emit(b *column.Batch, i int) {
 		s.checkDirectory(a, c, o.Note)
 	case c.by > 0:
 		mapping.ReportFaults(a, func(row int, err error) { o.Note(row, c.name, err) })
+		if a.Type.Shape == column.String {
+			mapping.NotUTF8(a, func(row int) { o.Note(row, c.name, errPartitionNotUTF8) })
+		}
 	}
 }
+
+// errPartitionNotUTF8: a partition key is a string, and a partition that no expression can name is of no use.
+var errPartitionNotUTF8 = errors.New("a partition key that is not UTF-8; {\"text\": {\"encoding\": \"latin1\"}} in a " +
+	"mapping file says what text files are in")
 
 // judge tells of the bad rows, and returns the rows to keep, nil for all.
 func (s *tableSource) judge(b *column.Batch, bad map[int]column.BadRow) ([]int32, error) {
@@ -357,8 +381,9 @@ func (s *tableSource) split(b *column.Batch, o *mapping.Output, keep []int32, by
 	if keep != nil && len(keep) == 0 || b.Rows == 0 {
 		return nil
 	}
+	s.of, s.bound = b, o
 	if len(by) == 0 {
-		s.queue = append(s.queue, s.chunk(b, o, keep, s.partition))
+		s.queue = append(s.queue, queuedChunk{keep, s.partition})
 		return nil
 	}
 	if keep == nil {
@@ -398,7 +423,7 @@ func (s *tableSource) split(b *column.Batch, o *mapping.Output, keep []int32, by
 		if len(rows) == b.Rows {
 			rows = nil
 		}
-		s.queue = append(s.queue, s.chunk(b, o, rows, parts[k]))
+		s.queue = append(s.queue, queuedChunk{rows, parts[k]})
 	}
 	return nil
 }

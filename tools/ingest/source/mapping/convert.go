@@ -143,7 +143,7 @@ func stringConverter(n *column.Type, cm *Column) (*converter, error) {
 	return &converter{t: t, logical: logical, column: func(a *column.Array, bad func(int, error)) *vector.Column {
 		ReportFaults(a, bad)
 		if t.Kind == vector.String {
-			checkUTF8(a, bad)
+			NotUTF8(a, func(row int) { bad(row, errNotUTF8) })
 		}
 		a = column.CompactLists(a)
 		c := newColumn(t, a)
@@ -155,7 +155,8 @@ func stringConverter(n *column.Type, cm *Column) (*converter, error) {
 var errNotUTF8 = errors.New("a string that is not UTF-8; in a mapping file \"kind\": \"bytes\" takes any bytes, and " +
 	"{\"text\": {\"encoding\": \"latin1\"}} says what text files are in")
 
-func checkUTF8(a *column.Array, bad func(int, error)) {
+// NotUTF8 calls bad with the entries of an array of strings that are not UTF-8.
+func NotUTF8(a *column.Array, bad func(int)) {
 	if utf8.Valid(a.Data) {
 		// Valid as a whole: each string is, when none starts within a character.
 		whole := true
@@ -171,7 +172,7 @@ func checkUTF8(a *column.Array, bad func(int, error)) {
 	}
 	for i := range a.Len {
 		if !a.IsNull(i) && !utf8.Valid(a.Data[a.Offsets[i]:a.Offsets[i+1]]) {
-			bad(i, errNotUTF8)
+			bad(i)
 		}
 	}
 }
