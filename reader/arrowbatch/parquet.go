@@ -3,6 +3,7 @@ package arrowbatch
 import (
 	"encoding/base64"
 	"io"
+	"math"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -17,7 +18,17 @@ import (
 // rowGroupBytes is the compressed size at which a Parquet row group ends.
 const rowGroupBytes = 64 << 20
 
-// A parquetWriter gathers records in row groups.
+// A page of a column ends at maxPageBytes of values, before they are compressed. In tables of many columns it ends
+// earlier, because a page of each column is open at once: all open pages take about as much as a row group. Below
+// minPageBytes pages would be all header; so a row group of a table with more columns ends at decodedGroups times its
+// size, before compression.
+const (
+	maxPageBytes  = 1 << 20
+	minPageBytes  = 8 << 10
+	decodedGroups = 16
+)
+
+// A parquetWriter gathers records in row groups. It holds one, with the open pages and dictionaries of all columns.
 //
 // Parquet has neither durations nor lists of fixed size, and arrow-go writes neither (of the latter, none with a null):
 // durations go in as the integers that they are, lists of fixed size as lists. The Arrow schema that readers find
@@ -25,18 +36,25 @@ const rowGroupBytes = 64 << 20
 type parquetWriter struct {
 	w      *pqarrow.FileWriter
 	schema *arrow.Schema // with what Parquet has
+	// A row group ends at groupBytes, or at decodedBytes before compression; decoded are those of the one being
+	// written.
+	groupBytes, decodedBytes, decoded int64
 }
 
-func newParquetWriter(w io.Writer, schema *arrow.Schema) (*parquetWriter, error) {
+// newParquetWriter returns the writer of a file whose row groups end at groupBytes, compressed.
+func newParquetWriter(w io.Writer, schema *arrow.Schema, groupBytes int64) (*parquetWriter, error) {
 	fields := make([]arrow.Field, schema.NumFields())
 	for i, f := range schema.Fields() {
 		f.Type = parquetType(f.Type)
 		fields[i] = f
 	}
-	p := &parquetWriter{schema: arrow.NewSchema(fields, nil)}
-	props, err := parquetProperties(p.schema)
+	p := &parquetWriter{schema: arrow.NewSchema(fields, nil), groupBytes: groupBytes, decodedBytes: math.MaxInt64}
+	props, columns, err := parquetProperties(p.schema, groupBytes)
 	if err != nil {
 		return nil, err
+	}
+	if columns*minPageBytes > groupBytes {
+		p.decodedBytes = decodedGroups * groupBytes
 	}
 	// The writer closes what can be closed.
 	p.w, err = pqarrow.NewFileWriter(p.schema, struct{ io.Writer }{w}, props, pqarrow.DefaultWriterProps())
@@ -47,21 +65,32 @@ func newParquetWriter(w io.Writer, schema *arrow.Schema) (*parquetWriter, error)
 	return p, p.w.AppendKeyValueMetadata("ARROW:schema", base64.StdEncoding.EncodeToString(full))
 }
 
-// parquetProperties leaves floats without dictionaries: arrow-go makes one entry of all NaNs there, and so one sign and
-// one payload.
-func parquetProperties(schema *arrow.Schema) (*parquet.WriterProperties, error) {
+// parquetProperties also returns the number of columns. It leaves floats without dictionaries: arrow-go makes one entry
+// of all NaNs there, and so one sign and one payload.
+//
+// arrow-go counts finished pages alone, and 1 MiB of values make a page. Of 10,000 columns of float32 it held 10 GB
+// before the first page, and of integers, with the hash tables of their dictionaries, several times that.
+func parquetProperties(schema *arrow.Schema, groupBytes int64) (*parquet.WriterProperties, int64, error) {
 	options := []parquet.WriterProperty{parquet.WithCompression(compress.Codecs.Zstd)}
 	s, err := pqarrow.ToParquet(schema, parquet.NewWriterProperties(), pqarrow.DefaultWriterProps())
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
+	columns := int64(s.NumColumns())
+	each := min(groupBytes/max(columns, 1), maxPageBytes)
+	dictionary := each
+	if each < maxPageBytes {
+		dictionary = max(each/4, 1) // with its hash table it takes several times its values
+	}
+	options = append(options, parquet.WithDataPageSize(max(each, minPageBytes)),
+		parquet.WithDictionaryPageSizeLimit(dictionary))
 	for i := range s.NumColumns() {
 		switch c := s.Column(i); c.PhysicalType() {
 		case parquet.Types.Float, parquet.Types.Double:
 			options = append(options, parquet.WithDictionaryPath(c.ColumnPath(), false))
 		}
 	}
-	return parquet.NewWriterProperties(options...), nil
+	return parquet.NewWriterProperties(options...), columns, nil
 }
 
 func (p *parquetWriter) Write(rec arrow.RecordBatch) error {
@@ -84,10 +113,27 @@ func (p *parquetWriter) Write(rec arrow.RecordBatch) error {
 	if err := p.w.WriteBuffered(out); err != nil {
 		return err
 	}
-	if p.w.RowGroupTotalBytesWritten() >= rowGroupBytes {
+	for _, c := range columns {
+		p.decoded += decodedBytes(c.Data())
+	}
+	if p.w.RowGroupTotalBytesWritten() >= p.groupBytes || p.decoded >= p.decodedBytes {
+		p.decoded = 0
 		return p.w.NewBufferedRowGroupChecked()
 	}
 	return nil
+}
+
+// decodedBytes returns the bytes of the buffers of d.
+func decodedBytes(d arrow.ArrayData) (n int64) {
+	for _, b := range d.Buffers() {
+		if b != nil {
+			n += int64(b.Len())
+		}
+	}
+	for _, c := range d.Children() {
+		n += decodedBytes(c)
+	}
+	return n
 }
 
 func (p *parquetWriter) Close() error { return p.w.Close() }

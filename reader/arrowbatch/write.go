@@ -68,9 +68,10 @@ type recordWriter interface {
 	Close() error
 }
 
-// Write writes every batch that s still gives and returns the rows written. Memory is bounded by the scanner's and by
-// one row group. It closes neither s nor w; what w holds after an error is not a whole file. Parquet is written plain,
-// whatever the plan's Dedup is, and an IPC file cannot hold dictionaries, of which every batch has its own.
+// Write writes every batch that s still gives and returns the rows written. Memory is bounded by the scanner's and, of
+// Parquet, by one row group and the open pages of its columns, which take about as much. It closes neither s nor w;
+// what w holds after an error is not a whole file. Parquet is written plain, whatever the plan's Dedup is, and an IPC
+// file cannot hold dictionaries, of which every batch has its own.
 func Write(ctx context.Context, w io.Writer, f Format, s *reader.Scanner, opts Options) (rows uint64, err error) {
 	opts.Plain = opts.Plain || f.Plain()
 	c, err := NewConverter(s.Plan(), opts)
@@ -120,7 +121,7 @@ func writeBatch(out recordWriter, c *Converter, b *reader.Batch) error {
 func newWriter(w io.Writer, f Format, c *Converter) (recordWriter, error) {
 	switch f {
 	case Parquet:
-		return newParquetWriter(w, c.Schema())
+		return newParquetWriter(w, c.Schema(), rowGroupBytes)
 	case IPCFile:
 		if name, ok := c.dictionary(); ok {
 			return nil, fmt.Errorf("arrow: column %q would be a dictionary, another in every batch, which an IPC "+
