@@ -194,15 +194,24 @@ func sourceOf(entries map[catalog.FeatureID]*segment.Entry, f catalog.FeatureID,
 	return s
 }
 
-// rewriteInput describes the input to package writer.
+// rewriteInput describes the input to package writer: all that becomes segments, the layers of overlays among it, which
+// get the stripes of the segments under them.
 func (in *input) rewriteInput() writer.RewriteInput {
 	out := writer.RewriteInput{Deleted: in.deleted, Stripes: make([]writer.RewriteStripe, len(in.stripes))}
 	sum, most := make([]uint64, len(in.stripes)), make([]uint64, len(in.stripes))
-	for _, e := range in.entries {
-		for i := range e.Meta.Stripes {
-			n := decodedBytes(e.Meta.Type, &e.Meta.Stripes[i].Stats, uint64(in.stripes[i]))
-			sum[i] += n
-			most[i] = max(most[i], n)
+	add := func(entries map[catalog.FeatureID]*segment.Entry) {
+		for _, e := range entries {
+			for i := range e.Meta.Stripes {
+				n := decodedBytes(e.Meta.Type, &e.Meta.Stripes[i].Stats, uint64(in.stripes[i]))
+				sum[i] += n
+				most[i] = max(most[i], n)
+			}
+		}
+	}
+	add(in.entries)
+	for _, l := range slices.Concat(in.merged, in.separate) {
+		if l != nil {
+			add(l.entries)
 		}
 	}
 	for i, rows := range in.stripes {
