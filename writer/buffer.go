@@ -2,6 +2,7 @@ package writer
 
 import (
 	"slices"
+	"sort"
 	"unsafe"
 
 	"github.com/dsistore/dsistore/format/vector"
@@ -66,16 +67,30 @@ func (b *buffer) sort() {
 // has reports whether any chunk has the feature.
 func (b *buffer) has(number int) bool { return number < len(b.columns) && len(b.columns[number]) > 0 }
 
-// sources returns the feature's columns, one for each chunk, nil where the chunk lacks the feature, in dst's memory. A
+// sources returns the feature's columns in the given chunks, nil where a chunk lacks the feature, in dst's memory. A
 // column of another type is converted to t and replaced in the buffer. One goroutine at a time for each feature.
-func (b *buffer) sources(dst []*vector.Column, number int, t vector.Type) ([]*vector.Column, error) {
-	dst = vector.Resize(dst, b.chunks)
+//
+// It takes the time of the given chunks, not of all: there are many partitions of a few chunks each.
+func (b *buffer) sources(dst []*vector.Column, number int, t vector.Type, chunks []runRange) ([]*vector.Column,
+	error) {
+	dst = vector.Resize(dst, len(chunks))
 	clear(dst)
 	if !b.has(number) {
 		return dst, nil
 	}
-	for i := range b.columns[number] {
-		e := &b.columns[number][i]
+	have := b.columns[number] // ascending by chunk
+	at := 0
+	for i, g := range chunks {
+		chunk := int(g.run)
+		if len(have) == b.chunks {
+			at = chunk
+		} else if at == len(have) || have[at].chunk != chunk { // chunks mostly ascend: it is often the next one
+			at = sort.Search(len(have), func(k int) bool { return have[k].chunk >= chunk })
+			if at == len(have) || have[at].chunk != chunk {
+				continue
+			}
+		}
+		e := &have[at]
 		if e.col.Type != t {
 			c, err := vector.Convert(e.col, t)
 			if err != nil {
@@ -83,9 +98,19 @@ func (b *buffer) sources(dst []*vector.Column, number int, t vector.Type) ([]*ve
 			}
 			e.col = c
 		}
-		dst[e.chunk] = e.col
+		dst[i] = e.col
+		at++
 	}
 	return dst, nil
+}
+
+// allChunks returns all chunks, for sources.
+func (b *buffer) allChunks() []runRange {
+	all := make([]runRange, b.chunks)
+	for i := range all {
+		all[i].run = uint32(i)
+	}
+	return all
 }
 
 // appendPieces appends the pieces for records [lo, hi). No piece crosses a multiple of grain records.

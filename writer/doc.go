@@ -45,8 +45,12 @@
 //   - one eighth: feature files that wait for their turn in a pack;
 //   - the rest: the sources' read-ahead, and garbage.
 //
+// A worker holds the rows of one stripe, whatever the number of runs or inputs that the segment is made of, and memory
+// for as many more at most.
+//
 // A run keeps 40 bytes per feature in memory, and 64 KiB more while runs are merged. The plan of a segment takes at
-// most 12 bytes per row. A feature costs nothing in chunks and runs that lack it.
+// most 12 bytes per row, and as much again where rows between them are left out. A feature costs nothing in chunks and
+// runs that lack it.
 //
 // # Failure
 //

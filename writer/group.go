@@ -217,7 +217,8 @@ func (s *featureSampler) sample(ctx context.Context, f *Feature, dst *dedup.Samp
 	s.rows.Reset()
 	s.starts = s.starts[:0]
 	stripe := dedup.Stripe{Values: &s.rows}
-	defer s.maker.rows.done()
+	defer s.maker.done(s.keep())
+	defer trim(&s.rows, s.keep())
 	present, err := s.maker.rows.open(f.Number, f.Type, s.plan, true)
 	if err != nil {
 		return err
@@ -253,7 +254,7 @@ func (j *segmentJob) writeGroup(ctx context.Context, u *unit) error {
 	for i, f := range u.features {
 		m := j.makers.Get().(*stripeMaker)
 		defer j.makers.Put(m)
-		defer m.rows.done()
+		defer m.done(j.keep())
 		if _, err := m.rows.open(f.Number, f.Type, j.plan, false); err != nil {
 			return ofFeature(f.Name, err)
 		}

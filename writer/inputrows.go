@@ -14,26 +14,22 @@ import (
 // An opened column holds a decoded stripe of its input, which successive output stripes reuse. When the decoded stripes
 // of all inputs exceed the memory of a feature (rewriting.spills), open reads one input after the other and spills its
 // rows to a file, sorted by output stripe. Then each input stripe is still decoded once, but only one is in memory.
+// Beside these it holds the rows of one output stripe, however many inputs the segment has.
 type inputRows struct {
 	ctx context.Context // of the one Run that the rows are read for
 	r   *rewriting
 
 	opened  []RewriteColumn // by position in the segment's ranges; nil: null in every row
 	inputs  []*RewriteInput
-	decoded []vector.Column
-	cols    []*vector.Column
+	columns stripeColumns
 	typ     vector.Type
 	sample  bool
 	spilled *spilledRows // nil: columns are read as stripes are made
 }
 
 func (r *inputRows) open(number int, t vector.Type, s *segmentPlan, sample bool) (present bool, err error) {
-	r.done()
+	r.close()
 	r.typ, r.sample = t, sample
-	for len(r.decoded) < len(s.ranges) {
-		r.decoded = append(r.decoded, vector.Column{})
-	}
-	r.cols = vector.Resize(r.cols, len(s.ranges))
 	for _, g := range s.ranges {
 		c, err := r.r.Open(r.ctx, int(g.run), number)
 		if err != nil {
@@ -49,8 +45,13 @@ func (r *inputRows) open(number int, t vector.Type, s *segmentPlan, sample bool)
 	return true, r.spill(s)
 }
 
-// done closes the columns.
-func (r *inputRows) done() {
+func (r *inputRows) done(keep int64) {
+	r.close()
+	r.columns.trim(keep)
+}
+
+// close closes the columns.
+func (r *inputRows) close() {
 	for _, c := range r.opened {
 		if c != nil {
 			c.Close()
@@ -64,15 +65,13 @@ func (r *inputRows) done() {
 }
 
 func (r *inputRows) stripe(st *stripePlan) ([]*vector.Column, error) {
-	clear(r.cols)
+	cols := r.columns.begin(st.runs)
 	for i, g := range st.ranges {
 		c := r.opened[g.run]
 		if c == nil {
 			continue
 		}
-		to := &r.decoded[g.run]
-		to.Type = r.typ
-		to.Reset()
+		to := r.columns.column(i, r.typ)
 		var err error
 		if r.spilled != nil {
 			err = r.spilled.read(to, st, i)
@@ -82,9 +81,8 @@ func (r *inputRows) stripe(st *stripePlan) ([]*vector.Column, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.cols[g.run] = to
 	}
-	return r.cols, nil
+	return cols, nil
 }
 
 // take appends the live rows of a range to a column.
@@ -135,14 +133,13 @@ func (r *inputRows) spill(s *segmentPlan) error {
 		if c == nil {
 			continue
 		}
-		rows := &r.decoded[run]
 		for _, p := range positions[run] {
 			if err := r.ctx.Err(); err != nil {
 				return err
 			}
 			st := &s.stripes[p.stripe]
-			rows.Type = r.typ
-			rows.Reset()
+			r.columns.begin(1)
+			rows := r.columns.column(0, r.typ)
 			if err := r.take(rows, c, st.ranges[p.i]); err != nil {
 				return err
 			}

@@ -1,5 +1,12 @@
 package writer
 
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dsistore/dsistore/format/vector"
+)
+
 // A segmentPlan lists the rows of a segment, stripe by stripe. It is made from records alone.
 type segmentPlan struct {
 	part    uint32
@@ -7,16 +14,21 @@ type segmentPlan struct {
 	bytes   int64 // decoded
 	stripes []stripePlan
 	pieces  []piece // of all stripes
-	// ranges are the runs that the segment needs, each from its first to its last needed row. nil for a buffer's rows.
+	// ranges are the runs that the segment needs, each from its first to its last needed row. Of a buffer's rows they
+	// are its chunks, without rows.
 	ranges []runRange
 }
 
-// A stripePlan is pieces [from, to) of its segment. The sources of a buffer's pieces are chunks. The sources of pieces
-// of runs are positions in the segment's ranges, and piece.row counts from lo of the stripe's range of that position.
+// A stripePlan is pieces [from, to) of its segment. The sources of a buffer's pieces are positions in the segment's
+// ranges. The sources of pieces of runs are numbers of the stripe's runs, and piece.row counts the stripe's rows of
+// that run.
 type stripePlan struct {
 	rows     int
 	from, to int
-	ranges   []runRange // of runs that the stripe needs; their run is a position in the segment's ranges
+	// ranges are the rows of runs that the stripe needs, and no others: those of the first run, then those of the next,
+	// and so on. Their run is a position in the segment's ranges. nil for a buffer's rows.
+	ranges []runRange
+	runs   int // of ranges
 }
 
 // A runRange is rows [lo, hi) of a run.
@@ -41,9 +53,13 @@ type planner struct {
 	acrossPartitions bool          // a segment may hold rows of several partitions
 	keep             func(*record) // if not nil, called with each planned record
 
-	positions []uint32   // by run: its position in the segment's ranges plus 1, or 0
-	ranges    []runRange // of the stripe being made, by position; hi 0: none
-	touched   []uint32   // positions that the stripe being made uses
+	positions []uint32   // by run or chunk: its position in the segment's ranges plus 1, or 0
+	ranges    []runRange // of the stripe being made, in the order of their first rows
+	runs      uint32     // of ranges
+	last      []uint32   // by position: its last one of ranges plus 1, or 0
+	numbers   []uint32   // by position: its number among the runs of ranges
+	starts    []uint32   // memory of takeRanges
+	held      []uint32   // memory of takeRanges
 }
 
 // next returns the next segment, nil after the last.
@@ -103,7 +119,7 @@ func (p *planner) stripe(s *segmentPlan) error {
 		}
 	}
 	st.to = len(s.pieces)
-	st.ranges = p.takeRanges(s, s.pieces[st.from:])
+	p.takeRanges(s, &st)
 	s.rows += st.rows
 	s.stripes = append(s.stripes, st)
 	return nil
@@ -118,15 +134,9 @@ func (p *planner) endsBefore(rows int, most int64, last, next *record) bool {
 }
 
 func (p *planner) addPiece(s *segmentPlan, from int, r *record) {
-	src := r.chunk
+	src := p.position(s, r.chunk)
 	if p.overRuns {
-		src = p.position(s, r.chunk)
-		g := &p.ranges[src]
-		if g.hi == 0 {
-			g.run, g.lo = src, r.row
-			p.touched = append(p.touched, src)
-		}
-		g.hi = r.row + 1
+		src = p.extend(src, r.row)
 	}
 	if n := len(s.pieces); n > from {
 		if q := &s.pieces[n-1]; q.src == src && q.row+q.n == r.row {
@@ -137,7 +147,24 @@ func (p *planner) addPiece(s *segmentPlan, from int, r *record) {
 	s.pieces = append(s.pieces, piece{src: src, row: r.row, n: 1})
 }
 
-// position returns a run's position in the segment's ranges, after adding it if it is new.
+// extend adds a row of a run, by its position, to the ranges of the stripe being made, and returns its range. A row
+// that does not follow the one before begins a range: those between them are left out.
+func (p *planner) extend(position, row uint32) uint32 {
+	at := p.last[position]
+	if at == 0 {
+		p.numbers[position] = p.runs
+		p.runs++
+	}
+	if at == 0 || p.ranges[at-1].hi != row {
+		p.ranges = append(p.ranges, runRange{run: position, lo: row})
+		at = uint32(len(p.ranges))
+		p.last[position] = at
+	}
+	p.ranges[at-1].hi = row + 1
+	return at - 1
+}
+
+// position returns the position of a run or chunk in the segment's ranges, after adding it if it is new.
 func (p *planner) position(s *segmentPlan, run uint32) uint32 {
 	for len(p.positions) <= int(run) {
 		p.positions = append(p.positions, 0)
@@ -145,34 +172,46 @@ func (p *planner) position(s *segmentPlan, run uint32) uint32 {
 	if p.positions[run] == 0 {
 		s.ranges = append(s.ranges, runRange{run: run})
 		p.positions[run] = uint32(len(s.ranges))
-		if len(p.ranges) < len(s.ranges) {
-			p.ranges = append(p.ranges, runRange{})
+		if len(p.last) < len(s.ranges) {
+			p.last, p.numbers = append(p.last, 0), append(p.numbers, 0)
 		}
 	}
 	return p.positions[run] - 1
 }
 
-// takeRanges returns the ranges of the finished stripe, adds them to the segment's ranges, and makes the rows of pieces
-// relative to them.
-func (p *planner) takeRanges(s *segmentPlan, pieces []piece) []runRange {
+// takeRanges gives the finished stripe its ranges, adds them to the segment's ranges, and makes the sources and rows of
+// its pieces what stripePlan says.
+func (p *planner) takeRanges(s *segmentPlan, st *stripePlan) {
 	if !p.overRuns {
-		return nil
+		return
 	}
-	for i := range pieces {
-		pieces[i].row -= p.ranges[pieces[i].src].lo
-	}
-	out := make([]runRange, 0, len(p.touched))
-	for _, position := range p.touched {
-		g := &p.ranges[position]
-		out = append(out, *g)
-		if whole := &s.ranges[position]; whole.hi == 0 {
+	p.starts = vector.Resize(p.starts, len(p.ranges))
+	p.held = vector.Resize(p.held, int(p.runs))
+	clear(p.held)
+	for i, g := range p.ranges {
+		n := p.numbers[g.run]
+		p.starts[i] = p.held[n]
+		p.held[n] += g.hi - g.lo
+		whole := &s.ranges[g.run]
+		if whole.hi == 0 {
 			whole.lo = g.lo
 		}
-		s.ranges[position].hi = g.hi
-		g.hi = 0
+		whole.hi = g.hi
+		p.last[g.run] = 0
 	}
-	p.touched = p.touched[:0]
-	return out
+	pieces := s.pieces[st.from:]
+	for i := range pieces {
+		q := &pieces[i]
+		g := p.ranges[q.src]
+		q.src, q.row = p.numbers[g.run], p.starts[q.src]+q.row-g.lo
+	}
+	st.ranges, st.runs = slices.Clone(p.ranges), int(p.runs)
+	if len(st.ranges) > st.runs {
+		slices.SortStableFunc(st.ranges, func(a, b runRange) int {
+			return cmp.Compare(p.numbers[a.run], p.numbers[b.run])
+		})
+	}
+	p.ranges, p.runs = p.ranges[:0], 0
 }
 
 // skipDropped advances the stream to the next record that is not left out.

@@ -3,6 +3,7 @@ package writer
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,10 +23,12 @@ type rowSource interface {
 	// not null. sample: stripe will be called for a few stripes only.
 	open(number int, t vector.Type, s *segmentPlan, sample bool) (bool, error)
 	// stripe returns the columns by piece.src, all of the feature's type, nil for one that is null in every row.
-	// Stripes are asked for in order. The columns are borrowed until the next call.
+	// Stripes are asked for in order. The columns are borrowed until the next call. Their memory is that of the stripe:
+	// what the segment's other stripes need is not held.
 	stripe(st *stripePlan) ([]*vector.Column, error)
-	// done releases the feature that was opened last.
-	done()
+	// done releases the feature that was opened last. Memory for the next one may stay, at most keep bytes of each
+	// kind.
+	done(keep int64)
 }
 
 // bufferRows is the rowSource of a sorted buffer.
@@ -35,10 +38,7 @@ type bufferRows struct {
 }
 
 func (b *bufferRows) open(number int, t vector.Type, s *segmentPlan, _ bool) (present bool, err error) {
-	if !b.buf.has(number) {
-		return false, nil
-	}
-	if b.cols, err = b.buf.sources(b.cols, number, t); err != nil {
+	if b.cols, err = b.buf.sources(b.cols, number, t, s.ranges); err != nil || !b.buf.has(number) {
 		return false, err
 	}
 	for _, p := range s.pieces {
@@ -57,35 +57,35 @@ func (b *bufferRows) open(number int, t vector.Type, s *segmentPlan, _ bool) (pr
 
 func (b *bufferRows) stripe(*stripePlan) ([]*vector.Column, error) { return b.cols, nil }
 
-func (b *bufferRows) done() {}
+func (b *bufferRows) done(int64) {}
 
-// runRows is the rowSource of spilled runs. readers, decoded and cols are by position in the segment's ranges.
+// runRows is the rowSource of spilled runs. It holds the rows of one stripe, and a block of each run that the stripe
+// needs, however many runs the segment needs.
 type runRows struct {
 	runs    []*run
 	typ     vector.Type
-	readers []runReader
-	decoded []vector.Column
-	cols    []*vector.Column
+	sample  bool
+	readers []runReader // by position in the segment's ranges
+	free    [][]byte    // memory for blocks
+	columns stripeColumns
 }
 
-func (r *runRows) open(number int, t vector.Type, s *segmentPlan, _ bool) (bool, error) {
+func (r *runRows) open(number int, t vector.Type, s *segmentPlan, sample bool) (bool, error) {
 	for len(r.readers) < len(s.ranges) {
-		r.readers, r.decoded = append(r.readers, runReader{}), append(r.decoded, vector.Column{})
+		r.readers = append(r.readers, runReader{})
 	}
-	r.cols = vector.Resize(r.cols, len(s.ranges))
-	r.typ = t
+	r.typ, r.sample = t, sample
 	present := false
 	for i, g := range s.ranges {
 		rd := &r.readers[i]
 		src := r.runs[g.run]
-		rd.sec = src.section(number)
+		rd.sec, rd.free = src.section(number), &r.free
 		if rd.sec.blocks == 0 {
 			continue
 		}
 		if err := rd.reset(src, rd.sec, int(g.lo), int(g.hi)); err != nil {
 			return false, err
 		}
-		r.decoded[i].Type = rd.sec.typ
 		if present {
 			continue
 		}
@@ -101,29 +101,44 @@ func (r *runRows) open(number int, t vector.Type, s *segmentPlan, _ bool) (bool,
 }
 
 func (r *runRows) stripe(st *stripePlan) ([]*vector.Column, error) {
-	clear(r.cols)
-	for _, g := range st.ranges {
+	cols := r.columns.begin(st.runs)
+	at := -1
+	for i, g := range st.ranges {
+		if i == 0 || g.run != st.ranges[i-1].run {
+			at++
+		}
 		rd := &r.readers[g.run]
 		if rd.sec.blocks == 0 {
 			continue
 		}
-		c := &r.decoded[g.run]
-		c.Reset()
 		rd.seek(int(g.lo))
-		if err := rd.appendRows(c, int(g.hi-g.lo)); err != nil {
+		if err := rd.appendRows(r.columns.column(at, rd.sec.typ), int(g.hi-g.lo)); err != nil {
 			return nil, err
 		}
-		out, err := vector.Convert(c, r.typ)
-		if err != nil {
-			return nil, err
+		if rd.row == rd.end || r.sample && len(rd.raw) > blockBytes {
+			rd.release()
 		}
-		r.cols[g.run] = out
 	}
-	return r.cols, nil
+	for i, c := range cols {
+		if c == nil {
+			continue
+		}
+		var err error
+		if cols[i], err = vector.Convert(c, r.typ); err != nil {
+			return nil, err
+		}
+	}
+	return cols, nil
 }
 
-// done keeps the block buffers of runs, which are small, for the next feature.
-func (r *runRows) done() {}
+func (r *runRows) done(keep int64) {
+	for i := range r.readers {
+		r.readers[i].release()
+	}
+	// The blocks of large rows are large, too.
+	r.free = slices.DeleteFunc(r.free, func(b []byte) bool { return cap(b) > 2*blockBytes })
+	r.columns.trim(keep)
+}
 
 // An output writes segments one after the other. It holds what they share.
 type output struct {
@@ -222,6 +237,11 @@ func (w *output) estimate(f *Feature) int64 {
 	return min(n, writeShare(w.Memory))
 }
 
+// keep is how much memory of each kind a worker keeps from one feature to the next, which may be a small one. There are
+// three kinds: the rows of a source, a stripe, and a sample. So all workers keep less than a fifth of the memory for
+// stripes.
+func (w *output) keep() int64 { return max(writeShare(w.Memory)/int64(16*w.Workers), 64<<10) }
+
 // A segmentJob writes one segment: its features in parallel, each stripe by stripe. Idle workers help with the features
 // of a dedup group.
 type segmentJob struct {
@@ -240,6 +260,13 @@ type stripeMaker struct {
 	runs   runGatherer
 	col    vector.Column
 	stripe dedup.Stripe // of col
+}
+
+// done releases the feature that m opened last, and memory of more than keep bytes of each kind.
+func (m *stripeMaker) done(keep int64) {
+	m.rows.done(keep)
+	m.stripe = dedup.Stripe{}
+	trim(&m.col, keep)
 }
 
 // A seeker holds one worker's state for finding duplicates.
@@ -358,7 +385,7 @@ func (j *segmentJob) writeUnit(ctx context.Context, u *unit) error {
 
 func (j *segmentJob) writeFeature(ctx context.Context, m *stripeMaker, s *seeker, order int, f *Feature) error {
 	s.finder.Reset(f.Type, j.finding(s), f.choice)
-	defer m.rows.done()
+	defer m.done(j.keep())
 	present, err := m.rows.open(f.Number, f.Type, j.plan, false)
 	if err != nil {
 		return err

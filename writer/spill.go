@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/bits"
 	"sync/atomic"
 
@@ -97,7 +98,8 @@ func spillInput(b *buffer, types []vector.Type) runInput {
 	pieces := b.appendPieces(nil, 0, rows, spillGrain)
 	return runInput{
 		records: b.records, types: types,
-		plan:    &segmentPlan{rows: rows, pieces: pieces, stripes: []stripePlan{{rows: rows, to: len(pieces)}}},
+		plan: &segmentPlan{rows: rows, pieces: pieces, ranges: b.allChunks(),
+			stripes: []stripePlan{{rows: rows, to: len(pieces)}}},
 		newRows: func() rowSource { return &bufferRows{buf: b} },
 	}
 }
@@ -178,7 +180,7 @@ func (w *spillWriter) writeFeature(number int) error {
 	if t.Kind == 0 {
 		return nil // a feature of the table that no source has
 	}
-	defer w.rows.done()
+	defer w.rows.done(math.MaxInt64) // a feature of a merged run takes no more than any other: mergeLimits
 	present, err := w.rows.open(number, t, w.in.plan, false)
 	if err != nil || !present {
 		return err

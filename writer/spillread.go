@@ -20,16 +20,19 @@ type runReader struct {
 	run     *run
 	sec     section
 	row     int // next
+	end     int
 	index   []byte
 	first   int // block of index[0]
 	loaded  int // block in raw, or -1
 	raw     []byte
 	decoder blockReader
+	free    *[][]byte // where raw comes from, and goes to
 }
 
 // reset makes r read rows [lo, hi) of the feature, which has a section.
 func (r *runReader) reset(src *run, sec section, lo, hi int) error {
-	r.run, r.sec, r.row, r.loaded = src, sec, lo, -1
+	r.release()
+	r.run, r.sec, r.row, r.end, r.loaded = src, sec, lo, hi, -1
 	r.first = lo / int(sec.blockRows)
 	last := (hi + int(sec.blockRows) - 1) / int(sec.blockRows)
 	r.index = vector.Resize(r.index, (last-r.first)*indexEntryBytes)
@@ -37,6 +40,14 @@ func (r *runReader) reset(src *run, sec section, lo, hi int) error {
 		return fmt.Errorf("reading a spill file: %w", err)
 	}
 	return nil
+}
+
+// release gives the block's memory to other readers. The next row is read again.
+func (r *runReader) release() {
+	if r.raw != nil {
+		*r.free = append(*r.free, r.raw)
+	}
+	r.raw, r.loaded, r.decoder = nil, -1, blockReader{}
 }
 
 // load reads the block of the next row, unless it is loaded. stored is false if all rows of the block are null; left is
@@ -54,9 +65,13 @@ func (r *runReader) load() (stored bool, left int, err error) {
 	if block == r.loaded {
 		return true, left, nil
 	}
+	if free := *r.free; r.raw == nil && len(free) > 0 {
+		r.raw, *r.free = free[len(free)-1], free[:len(free)-1]
+	}
 	r.raw = vector.Resize(r.raw, length)
 	err = r.run.file.ReadBlock(r.raw, int64(binary.LittleEndian.Uint64(e)), binary.LittleEndian.Uint32(e[12:]))
 	if err != nil {
+		r.loaded = -1
 		return false, 0, err
 	}
 	r.decoder.reset(r.sec.typ, r.raw, rows)
