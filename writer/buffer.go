@@ -21,6 +21,15 @@ type buffer struct {
 	columns [][]chunkColumn // by feature number
 	bytes   int64           // memory held, records included
 	release []func()        // Rows.Release of each chunk
+	// Of each row, the size in its largest feature: the largest one, and the sum.
+	largest, sizes int64
+}
+
+// fillsBlock reports whether a block of a spill file (spillGrain rows of a feature at least) may grow beyond
+// maxBlockBytes by more rows, given the largest of their sizes and the sum. There are such rows of many megabytes, and
+// room for many of them where memory is large.
+func (b *buffer) fillsBlock(largest, all int64) bool {
+	return min(spillGrain*max(b.largest, largest), b.sizes+all) > maxBlockBytes
 }
 
 type chunkColumn struct {

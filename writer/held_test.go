@@ -318,3 +318,40 @@ func TestPartitionsOpenTheirChunks(t *testing.T) {
 		}
 	}
 }
+
+// TestLargeRowsAreSpilledEarly: rows of which few fit into a block of a spill file are spilled before they fill the
+// buffer, others are not.
+func TestLargeRowsAreSpilledEarly(t *testing.T) {
+	spilled := errors.New("spilled")
+	bytes := vector.Type{Kind: vector.Bytes}
+	const most = 1000
+	for _, c := range []struct{ first, size, want int }{
+		{40 << 20, 40 << 20, 25},    // 26 are more than 1 GiB
+		{15 << 20, 15 << 20, most},  // 64 are less
+		{100 << 20, 100_000, most},  // a large row among others
+		{100 << 20, 2_000_000, 485}, // too large together
+	} {
+		s := NewSorter(Options{Memory: 1 << 40}, func() (string, error) { return "", spilled },
+			func() []vector.Type { return []vector.Type{bytes} })
+		added := 0
+		for ; added < most; added++ {
+			size := c.size
+			if added == 0 {
+				size = c.first
+			}
+			// The values are not there: nothing reads them.
+			col := &vector.Column{Type: bytes, Rows: 1, Slots: 1, Offsets: []int32{0, int32(size)}}
+			_, err := s.Add(t.Context(), &Rows{First: int64(added), Count: 1, Numbers: []int{0},
+				Columns: []*vector.Column{col}, Release: func() {}})
+			if errors.Is(err, spilled) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if added != c.want {
+			t.Errorf("rows of %d bytes after one of %d: %d are buffered, want %d", c.size, c.first, added, c.want)
+		}
+	}
+}

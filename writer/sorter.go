@@ -84,7 +84,8 @@ func (s *Sorter) Add(ctx context.Context, rows *Rows) (decoded int64, err error)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.buf.records) > 0 && s.buf.bytes+size > bufferShare(s.opts.Memory) {
+	largest, all := rowSizes(recs)
+	if len(s.buf.records) > 0 && (s.buf.bytes+size > bufferShare(s.opts.Memory) || s.buf.fillsBlock(largest, all)) {
 		if err := s.spill(ctx); err != nil {
 			return 0, err
 		}
@@ -95,7 +96,17 @@ func (s *Sorter) Add(ctx context.Context, rows *Rows) (decoded int64, err error)
 	s.parts[rows.Partition].rows += int64(rows.Count)
 	s.parts[rows.Partition].bytes += decoded
 	s.buf.add(recs, rows, size)
+	s.buf.largest, s.buf.sizes = max(s.buf.largest, largest), s.buf.sizes+all
 	return decoded, nil
+}
+
+// rowSizes returns the largest size of a row in its largest feature, and the sum of these sizes.
+func rowSizes(recs []record) (largest, all int64) {
+	for i := range recs {
+		largest = max(largest, int64(recs[i].most))
+		all += int64(recs[i].most)
+	}
+	return largest, all
 }
 
 // Spills returns the counts so far.
@@ -158,8 +169,9 @@ func fanIn(o *Options) int {
 func (s *Sorter) mergeLimits() mergeLimits {
 	share := writeShare(s.opts.Memory)
 	return mergeLimits{
-		rows:         int(min(max(share/1024, 64), 1<<20)), // a record and a few pieces each: an eighth
-		featureBytes: max(share/int64(4*s.opts.Workers), 64<<10),
+		rows: int(min(max(share/1024, 64), 1<<20)), // a record and a few pieces each: an eighth
+		// A column of lists holds at most vector.MaxElements values.
+		featureBytes: min(max(share/int64(4*s.opts.Workers), 64<<10), maxBlockBytes),
 		workers:      s.opts.Workers,
 	}
 }

@@ -64,6 +64,7 @@ const (
 	spillGrain    = 64
 	blockBytes    = 64 << 10 // approximate
 	maxBlockRows  = 1 << 16
+	maxBlockBytes = 1 << 30 // of rows that are larger than usual
 	spillBufBytes = 1 << 20 // a worker's write buffer
 )
 
@@ -225,6 +226,9 @@ func (w *spillWriter) addBlock(present int) error {
 		start := len(w.out)
 		w.out = appendBlock(w.out, &w.col)
 		block := w.out[start:]
+		if uint64(len(block)) > math.MaxUint32 {
+			return fmt.Errorf("%d rows of a feature take %d bytes: want less than 4 GiB", w.col.Rows, len(block))
+		}
 		binary.LittleEndian.PutUint64(entry[:], uint64(start))
 		binary.LittleEndian.PutUint32(entry[8:], uint32(len(block)))
 		binary.LittleEndian.PutUint32(entry[12:], spill.Checksum(block))
