@@ -26,6 +26,14 @@ type Sampled struct {
 	saved   float64       // bytes per row that deduplication saves, not counting the inverse
 }
 
+// Distinct returns which share of the sample's rows has a slot of its own, from 0 to 1.
+func (s *Sampled) Distinct() float64 {
+	if s.rows < 2 {
+		return 1
+	}
+	return float64(s.slots) / float64(s.rows)
+}
+
 const (
 	// About encodedValues values of a feature's sample are encoded to measure their size, in encodedBlocks pieces that
 	// are spread over the sample, so that one unusual piece does not decide.

@@ -40,13 +40,16 @@
 //
 //   - one half: the buffer, by the capacity of its slices, records included. There is one buffer for all partitions:
 //     the partition is the first part of the sort key, so that hundreds of partitions cost no more than one;
-//   - one quarter: stripes that are gathered, searched for duplicates and encoded, with their scratch memory. Sampling
-//     for groups takes at most half of it;
+//   - one quarter: stripes that are gathered, searched for duplicates and encoded, with their scratch memory. While
+//     groups are found, which is before, half of it is for samples and half for the groups;
 //   - one eighth: feature files that wait for their turn in a pack;
 //   - the rest: the sources' read-ahead, and garbage.
 //
 // A worker holds the rows of one stripe, whatever the number of runs or inputs that the segment is made of, and memory
 // for as many more at most.
+//
+// A dedup group holds the files of its features until it ends. With its stripes they take at most half of Memory: then
+// no other unit is written, and a feature more begins another group.
 //
 // A run keeps 40 bytes per feature in memory, and 64 KiB more while runs are merged. The plan of a segment takes at
 // most 12 bytes per row, and as much again where rows between them are left out. A feature costs nothing in chunks and

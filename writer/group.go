@@ -39,25 +39,61 @@ func (j *segmentJob) units(ctx context.Context) ([]*unit, error) {
 	order := 0
 	for i, f := range j.order {
 		u := &unit{order: order, features: []*Feature{f}, memory: j.estimate(f)}
+		beside := int64(0)
 		if g := groupOf[i]; g != nil {
 			if g.Members[0] != i {
 				continue
 			}
 			u.byRuns = g.ByRuns
+			beside = j.groupBytes(f) + j.blockBytes(f)
 			for _, m := range g.Members[1:] {
 				u.features = append(u.features, j.order[m])
 				u.memory += j.estimate(j.order[m])
+				beside += j.groupBytes(j.order[m]) + j.blockBytes(j.order[m])
 			}
 			order++
 		}
 		if j.Dedup != DedupOff {
 			u.memory += j.scratch(u)
 		}
+		if beside > 0 {
+			// What a group holds keeps other units out, but not its own helpers.
+			helpers := int64(min(j.Workers, len(u.features))-1) * j.seekerBytes(u)
+			u.memory = max(u.memory, min(u.memory+beside, writeShare(j.Memory)-helpers))
+		}
 		u.memory = min(u.memory, writeShare(j.Memory))
 		order += len(u.features)
 		out = append(out, u)
 	}
 	return out, nil
+}
+
+// groupBytes estimates what a dedup group holds of a feature until the group ends, beside a stripe of it: its file,
+// with the integers that wait for the file's dictionary. A feature that is in no group holds this, too, but there are
+// no more of them at once than workers.
+func (j *segmentJob) groupBytes(f *Feature) int64 {
+	const (
+		valueBytes    = 24      // of a value that waits, with its place in a hash table
+		mostWaitBytes = 6 << 20 // package format ends the wait
+	)
+	rowBytes := float64(f.RawBytes) / float64(j.rows)
+	stored := int64(rowBytes * float64(j.plan.rows) * f.distinct)
+	n := min(stored, standAloneBytes(j.Memory))
+	if f.Type.Physical() == vector.Int64Values {
+		n += min(stored/int64(f.Type.ValueBytes())*valueBytes, mostWaitBytes)
+	}
+	return n
+}
+
+// blockBytes estimates the blocks of runs that are in memory while a feature is open. They have no part in groupWeight:
+// the same rows make the same groups, whatever was spilled.
+func (j *segmentJob) blockBytes(f *Feature) int64 { return min(j.blocks, int64(f.RawBytes)) }
+
+// groupWeight returns a feature's weight for a Grouper whose limit is half of writeShare. The stripes of a group take
+// at most that, an eighth of Memory, and all that it holds takes at most half of Memory.
+func (j *segmentJob) groupWeight(f *Feature) int64 {
+	stripes := j.estimate(f)
+	return max(stripes, (stripes+j.groupBytes(f))/4)
 }
 
 // scratch bounds the memory for finding the duplicates of a unit: one seeker for all its features, and a group's Union.
@@ -142,15 +178,17 @@ func (j *segmentJob) groups(ctx context.Context) ([]dedup.Group, error) {
 	})
 	parts, rows := sampleParts(j.plan)
 	var g dedup.Grouper
-	share := writeShare(j.Memory) / 2 // for finding groups, and for one group's stripes
+	share := max(writeShare(j.Memory)/2, 1) // for the groups that are found, for samples, and for one group's stripes
 	g.Reset(rows, share, dedup.Options{NsPerByte: j.weight.NsPerByte()})
 	samplers := make([]featureSampler, j.Workers)
+	memory := newMemoryBudget(share)
 	for i := range samplers {
 		m := j.makers.Get().(*stripeMaker)
 		defer j.makers.Put(m)
 		s := j.seekers.Get().(*seeker)
 		defer j.seekers.Put(s)
-		samplers[i] = featureSampler{segmentJob: j, maker: m, seeker: s, parts: parts}
+		samplers[i] = featureSampler{segmentJob: j, maker: m, seeker: s, parts: parts, budget: memory, most: share,
+			sampled: int64(rows)}
 	}
 	ahead := sampledAhead * j.Workers
 	now, next := make([]dedup.Sampled, ahead), make([]dedup.Sampled, ahead)
@@ -165,7 +203,8 @@ func (j *segmentJob) groups(ctx context.Context) ([]dedup.Group, error) {
 		for k, i := range block {
 			f := j.order[i]
 			f.choice.Note(&now[k])
-			g.Add(i, &now[k], j.estimate(f), share)
+			f.distinct = now[k].Distinct()
+			g.Add(i, &now[k], j.groupWeight(f), share)
 		}
 		if err := eg.Wait(); err != nil {
 			return nil, err
@@ -184,6 +223,9 @@ type featureSampler struct {
 	maker   *stripeMaker
 	seeker  *seeker
 	parts   []part
+	budget  *memoryBudget // of all samplers
+	most    int64         // bytes of budget
+	sampled int64         // rows of parts
 	sampler dedup.Sampler
 	rows    vector.Column
 	starts  []int32
@@ -202,13 +244,26 @@ func sampleAll(ctx context.Context, samplers []featureSampler, positions []int, 
 					return nil
 				}
 				f := s.order[positions[k]]
-				if err := s.sample(ctx, f, &out[k]); err != nil {
+				n := s.bytes(f)
+				if err := s.budget.acquire(ctx, n); err != nil {
+					return err
+				}
+				err := s.sample(ctx, f, &out[k])
+				s.budget.release(n)
+				if err != nil {
 					return ofFeature(f.Name, err)
 				}
 			}
 		})
 	}
 	return g.Wait()
+}
+
+// bytes estimates the memory of a sample of f: its rows, what is needed to find their duplicates, and the stripe that
+// some of them are taken from, with its source.
+func (s *featureSampler) bytes(f *Feature) int64 {
+	rows := int64(float64(f.RawBytes) / float64(s.output.rows) * float64(s.sampled))
+	return min(rows+dedup.ScratchBytes(s.sampled, 0)+2*s.stripeBytes(f)+f.MostBytes, s.most)
 }
 
 // sample examines the rows of the parts; no rows when the feature is null in the whole segment.

@@ -3,6 +3,7 @@ package writer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"sync"
 	"testing"
@@ -352,6 +353,105 @@ func TestLargeRowsAreSpilledEarly(t *testing.T) {
 		}
 		if added != c.want {
 			t.Errorf("rows of %d bytes after one of %d: %d are buffered, want %d", c.size, c.first, added, c.want)
+		}
+	}
+}
+
+// A countedRows is a rowSource of histories. It counts, with others, how many features are open at once.
+type countedRows struct {
+	counter *openCounter
+	list    int
+	col     vector.Column
+	cols    [1]*vector.Column
+}
+
+type openCounter struct {
+	mu         sync.Mutex
+	open, most int
+}
+
+func (c *openCounter) add(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open += n
+	c.most = max(c.most, c.open)
+}
+
+func (r *countedRows) open(_ int, t vector.Type, _ *segmentPlan, _ bool) (bool, error) {
+	r.counter.add(1)
+	r.col.Type = t
+	return true, nil
+}
+
+func (r *countedRows) stripe(st *stripePlan) ([]*vector.Column, error) {
+	r.col.Reset()
+	for row := range st.rows {
+		for i := range r.list {
+			r.col.Ints = append(r.col.Ints, int64(row/3*i))
+		}
+		r.col.AddSlot()
+	}
+	r.cols[0] = &r.col
+	return r.cols[:], nil
+}
+
+func (r *countedRows) done(int64) { r.counter.add(-1) }
+
+// TestSamplesShareMemory: no more features are sampled at once than memory is there for; features whose samples do not
+// fit are sampled one after the other.
+func TestSamplesShareMemory(t *testing.T) {
+	const stripes, stripeRows, workers = 4, 256, 4
+	for _, c := range []struct{ list, most int }{{1000, 1}, {1, workers}} {
+		var features []*Feature
+		for i := range 12 {
+			name := fmt.Sprint("f", i)
+			features = append(features, &Feature{Feature: catalog.Feature{Name: name,
+				ID: catalog.NewFeatureID(name, 0), Type: listType}, Number: i,
+				RawBytes: uint64(stripes * stripeRows * (8*c.list + 4))})
+		}
+		plan := &segmentPlan{rows: stripes * stripeRows}
+		for range stripes {
+			at := len(plan.pieces)
+			plan.pieces = append(plan.pieces, piece{n: stripeRows})
+			plan.stripes = append(plan.stripes, stripePlan{rows: stripeRows, from: at, to: at + 1})
+		}
+		opts := Options{Memory: 64 << 20, Workers: workers, StripeRows: stripeRows}.WithDefaults()
+		counter := &openCounter{}
+		w, err := newOutput(&opts, nil, func() rowSource { return &countedRows{counter: counter, list: c.list} },
+			stripes*stripeRows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := &segmentJob{output: w, plan: plan, order: features}
+		if _, err := j.groups(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if counter.most > c.most || counter.open != 0 {
+			t.Errorf("lists of %d: %d were sampled at once, %d are open", c.list, counter.most, counter.open)
+		}
+	}
+}
+
+// TestGroupsHoldHalfOfMemory: as many features as a Grouper puts into a group hold half of the memory together at most,
+// and what a group holds leaves the memory that its helpers need.
+func TestGroupsHoldHalfOfMemory(t *testing.T) {
+	const rows, workers = 1 << 20, 8
+	for _, memory := range []int64{64 << 20, 1 << 30, 16 << 30} {
+		for _, distinct := range []float64{1.0 / 16, 0.5, 1} {
+			opts := Options{Memory: memory, Workers: workers}.WithDefaults()
+			w, err := newOutput(&opts, nil, nil, rows)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan := &segmentPlan{rows: rows, stripes: []stripePlan{{rows: opts.StripeRows}}}
+			f := &Feature{Feature: catalog.Feature{Type: idType}, RawBytes: 8 * rows, distinct: distinct}
+			j := &segmentJob{output: w, plan: plan, order: []*Feature{f}}
+			members := writeShare(memory) / 2 / j.groupWeight(f)
+			held := members * (j.estimate(f) + j.groupBytes(f))
+			t.Logf("memory %d MiB, %v distinct: %d members hold %d MiB", memory>>20, distinct, members, held>>20)
+			if held > memory/2 || members < 1 {
+				t.Errorf("memory %d, %v distinct: %d members hold %d", memory, distinct, members, held)
+			}
 		}
 	}
 }

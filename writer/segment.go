@@ -147,6 +147,7 @@ type output struct {
 	weight  format.Profile
 	rows    int64                // of all segments
 	held    func(*Feature) int64 // memory of a feature's opened columns while a stripe of it is gathered; nil: 0
+	blocks  int64                // most memory of a feature's blocks of runs while it is open
 	memory  *memoryBudget        // for stripes being gathered and encoded
 	makers  *sync.Pool           // of *stripeMaker
 	seekers *sync.Pool           // of *seeker

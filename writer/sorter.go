@@ -204,6 +204,7 @@ func (s *Sorter) Write(ctx context.Context, job Job) (out Written, err error) {
 		return out, err
 	}
 	w.wrote = job.Wrote
+	w.blocks = int64(len(s.spilled.All())) * blockBytes
 	for {
 		if err := ctx.Err(); err != nil {
 			return out, err

@@ -39,12 +39,16 @@ type Target interface {
 	Discard(ctx context.Context, segments []catalog.SegmentDescriptor)
 }
 
+// standAloneBytes is the size from which a feature file is an object of its own. A smaller one stays in memory until it
+// is complete.
+func standAloneBytes(memory int64) int64 { return min(max(memory/64, 1<<20), 16<<20) }
+
 // ToTable returns the target that writes segments of a table. Feature files that wait for their turn in a pack take at
 // most an eighth of memory, in bytes, and 1 to 128 MiB.
 func ToTable(t *storage.Table, memory int64) Target {
 	return tableTarget{t, segment.Options{
 		HoldBytes:       min(max(memory/8, 1<<20), 128<<20),
-		StandAloneBytes: min(max(memory/64, 1<<20), 16<<20),
+		StandAloneBytes: standAloneBytes(memory),
 	}}
 }
 
