@@ -17,12 +17,15 @@ type Limits struct {
 	DirectoryBytes   uint64 // bytes of the directory of a file or pack; default 64 MiB
 }
 
-// MaxStripeRows is the largest number of rows of a stripe.
-const MaxStripeRows = 1 << 24
+const (
+	// MaxStripeRows is the largest number of rows of a stripe.
+	MaxStripeRows = 1 << 24
+	// MaxFileStripes is the largest number of stripes of a file.
+	MaxFileStripes = 1 << 17
+)
 
 const (
 	defaultStripeBytes    = 1 << 30
-	defaultFileStripes    = 1 << 17
 	defaultDirectoryBytes = 64 << 20
 	defaultDictionary     = 1 << 20
 
@@ -41,7 +44,7 @@ func (l Limits) withDefaults() Limits {
 		l.StripeBytes = defaultStripeBytes
 	}
 	if l.FileStripes == 0 {
-		l.FileStripes = defaultFileStripes
+		l.FileStripes = MaxFileStripes
 	}
 	if l.DictionaryValues == 0 {
 		l.DictionaryValues = defaultDictionary

@@ -346,6 +346,11 @@ func (r *metaReader) file(m *FileMeta, limits Limits) error {
 	if r.bad {
 		return corrupt(-1, "directory ends early")
 	}
+	for _, e := range [...]vector.Elem{m.Type.Elem, m.Type.Score} {
+		if e > vector.Float64 {
+			return unsupported(-1, "element type %d", uint8(e))
+		}
+	}
 	if err := m.Type.Validate(); err != nil {
 		return corrupt(-1, "%v", err)
 	}

@@ -232,7 +232,6 @@ func TestUntrustedDirectory(t *testing.T) {
 		{"dense in an inverse file", metaBytes(vector.Inverse, uv(1, values, 0, 2, 9)...), "more than an inverse"},
 		{"dimensions", []byte{1, 0, 4, 5, 0xff, 0xff, 0xff, 0xff, 0x7f, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 9, 0, 0},
 			"dimensions"},
-		{"element type", []byte{1, 0, 1, 99, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 9, 0, 0}, "elem(99)"},
 	}
 	for _, c := range cases {
 		var err error
@@ -276,6 +275,8 @@ func TestUnsupported(t *testing.T) {
 		{"version", []byte{2, 0, 1, 5}, "directory version 2"},
 		{"flags", []byte{1, 8, 1, 5}, "directory flags 0x8"},
 		{"kind", []byte{1, 0, 8, 5}, "feature kind 8"},
+		{"element", []byte{1, 0, 2, 12, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 9, 0, 0}, "element type 12"},
+		{"score", []byte{1, 0, 3, 5, 12, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 9, 0, 0}, "element type 12"},
 		{"stream", metaBytes(vector.Sparse, uv(1, 1<<9, 0, 2)...), "stream kind 10"},
 		{"stripe flags", metaBytes(vector.Sparse, uv(1, 0, 1<<6, 2)...), "stripe flags 0x40"},
 		{"field", append([]byte{1, 2, 5, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 9, 0, 0}, uv(2, 4, 1, 0, 7, 0)...),

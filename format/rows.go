@@ -316,9 +316,9 @@ func (d *StripeDecoder) rangesOf(dst *vector.Column, s *StripeMeta) (int, error)
 			sum += int64(to - from)
 			d.addSpan(from, to)
 		}
-		if sum > vector.MaxElements {
+		if most := min(vector.MaxElements, int64(d.limits.StripeBytes)/int64(dst.Type.ValueBytes())); sum > most {
 			return 0, fmt.Errorf("stripe %d: the lists of %d rows have more than %d values: ask for fewer rows",
-				d.stripe, dst.Rows, vector.MaxElements)
+				d.stripe, dst.Rows, most)
 		}
 		dst.Offsets[j+1] = int32(sum)
 	}

@@ -2,6 +2,7 @@ package format_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -20,16 +21,16 @@ import (
 // what it prints. The test is skipped where Python or every one of its zstd bindings is missing.
 func specDecoder(t *testing.T, args ...string) string {
 	t.Helper()
-	python, err := exec.LookPath("python3")
+	python, err := exec.LookPath(cmp.Or(os.Getenv("DSISTORE_PYTHON"), "python3"))
 	if err != nil {
-		t.Skip("no python3")
+		t.Skipf("no Python: %v", err)
 	}
 	var out, complaint bytes.Buffer
 	cmd := exec.Command(python, append([]string{"testdata/spec_decoder.py"}, args...)...)
 	cmd.Stdout, cmd.Stderr = &out, &complaint
 	if err := cmd.Run(); err != nil {
 		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 77 {
-			t.Skip("python3 has no zstd")
+			t.Skipf("%s has no zstd", python)
 		}
 		t.Fatalf("spec_decoder.py %v: %v\n%s", args, err, complaint.Bytes())
 	}

@@ -153,8 +153,8 @@ func (w *Writer) Finish() (*FileMeta, int64, error) {
 	if err := w.Finalize(); err != nil {
 		return nil, 0, err
 	}
-	if len(w.meta.Stripes) > defaultFileStripes {
-		return nil, 0, fmt.Errorf("file of %d stripes: at most %d", len(w.meta.Stripes), defaultFileStripes)
+	if len(w.meta.Stripes) > MaxFileStripes {
+		return nil, 0, fmt.Errorf("file of %d stripes: at most %d", len(w.meta.Stripes), MaxFileStripes)
 	}
 	w.meta.addTotals()
 	b := AppendMeta(nil, &w.meta)

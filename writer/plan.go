@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 )
 
@@ -73,7 +74,7 @@ func (p *planner) next() (*segmentPlan, error) {
 	}
 	s := &segmentPlan{part: h.part}
 	rows := p.segmentRows(h.part)
-	for h != nil && p.together(s, h) && s.rows < rows {
+	for h != nil && p.together(s, h) && s.rows < rows && len(s.stripes) < format.MaxFileStripes {
 		if err := p.stripe(s); err != nil {
 			return nil, err
 		}

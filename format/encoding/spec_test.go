@@ -2,10 +2,12 @@ package encoding
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -14,9 +16,9 @@ import (
 // Every codec, at the lengths that layouts treat apart, is read alike by ../testdata/spec_decoder.py, which was written
 // from SPEC.md alone. The test is skipped where Python or every one of its zstd bindings is missing.
 func TestSpec(t *testing.T) {
-	python, err := exec.LookPath("python3")
+	python, err := exec.LookPath(cmp.Or(os.Getenv("DSISTORE_PYTHON"), "python3"))
 	if err != nil {
-		t.Skip("no python3")
+		t.Skipf("no Python: %v", err)
 	}
 	var in bytes.Buffer
 	var want, what []string
@@ -96,7 +98,7 @@ func TestSpec(t *testing.T) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = &in, &out, &complaint
 	if err := cmd.Run(); err != nil {
 		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 77 {
-			t.Skip("python3 has no zstd")
+			t.Skipf("%s has no zstd", python)
 		}
 		t.Errorf("spec_decoder.py: %v\n%s", err, complaint.Bytes())
 	}

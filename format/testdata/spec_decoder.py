@@ -164,7 +164,8 @@ class Stripe:
         n, d = head & 15, head >> 4
         need(n + d <= 8, "bound")
         v = int.from_bytes(b.take(n), "big", signed=self.feature.elem != UINT64)
-        return v * 256**d + (256**d - 1 if upper else 0)
+        v = v * 256**d + (256**d - 1 if upper else 0)
+        return -1 if upper and d == 8 and self.feature.elem != UINT64 else v
 
     def chunk(self, kind):
         codecs_met.add("stream " + STREAMS[kind])
