@@ -30,8 +30,8 @@ type Options struct {
 	// MaxBatches limits the batches that are assembled and not yet released. When it is reached, Next waits for a
 	// Release. At most 65536; default Workers + 4.
 	MaxBatches int
-	// AheadBytes limits the bytes of batches that a RankScanner assembles ahead of Next; it always assembles two. Below
-	// 0: only MaxBatches limits them. Default: a quarter of MemoryBudget if MaxBatches is the default, else below 0.
+	// AheadBytes limits the bytes of batches that are assembled ahead of Next; two always are. Below 0: only MaxBatches
+	// limits them. Default: a quarter of MemoryBudget if MaxBatches is the default, else below 0.
 	AheadBytes int64
 	// KeepBatches: batches that Next returned do not count towards MaxBatches, so that a caller who holds many of them,
 	// for instance until garbage collection, never blocks itself. Default: they count.
@@ -235,6 +235,7 @@ func (l *Layout) newScanner(opts *Options, p *execution.Pools, stats *metering.C
 			stats), first: first, end: end, stride: 1,
 		batches: batch.NewQuota(p.Batches, opts.MaxBatches),
 	}
+	s.batches.Limit(opts.AheadBytes)
 	s.x.Sessions = l.plan.Shuffle.Unit == plan.UnitSession || p.Batches.HasSessions()
 	return s
 }

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dsistore/dsistore/reader/batch"
+	"github.com/dsistore/dsistore/reader/execution"
 )
 
 // The global order has each batch once, a shard's batches in the plan's order, and no shard is more than one behind.
@@ -228,18 +229,28 @@ func TestRanksMakeMaxBatchesInSum(t *testing.T) {
 	})
 }
 
-// Batches that are large are not made as many ahead as small ones.
-func TestRanksMakeAheadBytes(t *testing.T) {
+// Batches that are large are not made as many ahead as small ones, for a rank or for a scan.
+func TestMakesAheadBytes(t *testing.T) {
 	table := plainTable(t, plainShape{sparse: 2, segments: 1, stripes: 8, stripeRows: 256, session: 4})
-	most := func(ahead int64) (made int) {
-		s, err := table.dedupLayout(indices(2), 64, OutputTensors, DedupKJT).OpenRank(
-			Options{AheadBytes: ahead, MaxBatches: 12, MemoryBudget: 1 << 30}, Ranks{World: 1, Shards: 1})
-		if err != nil {
-			t.Fatal(err)
+	layout := table.dedupLayout(indices(2), 64, OutputTensors, DedupKJT)
+	most := func(rank bool, ahead int64) (made int) {
+		opts := Options{AheadBytes: ahead, MaxBatches: 12, MemoryBudget: 1 << 30}
+		var next func() (*Batch, error)
+		var pools *execution.Pools
+		if rank {
+			s, err := layout.OpenRank(opts, Ranks{World: 1, Shards: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			pools, next = s.pools, func() (*Batch, error) { b, _, err := s.Next(t.Context()); return b, err }
+		} else {
+			s := open(t, layout, opts)
+			defer s.Close()
+			pools, next = s.x.Pools, func() (*Batch, error) { return s.Next(t.Context()) }
 		}
-		defer s.Close()
 		for {
-			b, _, err := s.Next(t.Context())
+			b, err := next()
 			if errors.Is(err, io.EOF) {
 				return made
 			}
@@ -247,14 +258,16 @@ func TestRanksMakeAheadBytes(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(5 * time.Millisecond) // all that may be made are
-			made = max(made, s.pools.Batches.Counts().Made)
+			made = max(made, pools.Batches.Counts().Made)
 			b.Release()
 		}
 	}
-	if made := most(1); made > 3 { // two, and one that was released
-		t.Errorf("%d batches are made ahead", made)
-	}
-	if made := most(-1); made < 8 {
-		t.Errorf("%d batches are made ahead where nothing bounds their bytes", made)
+	for _, rank := range []bool{false, true} {
+		if made := most(rank, 1); made > 3 { // two, and one that was released
+			t.Errorf("rank %v: %d batches are made ahead", rank, made)
+		}
+		if made := most(rank, -1); made < 8 {
+			t.Errorf("rank %v: %d batches are made ahead where nothing bounds their bytes", rank, made)
+		}
 	}
 }

@@ -290,6 +290,11 @@ func (x *listFiller) placeLists(j *Jagged) (n int, err error) {
 				starts[i] -= length
 			}
 		}
+		if !ok && k > 0 { // they count together
+			return 0, fmt.Errorf("the lists of %d features of %d rows, up to %q, have more than %d values: the batch "+
+				"size, %d, is too large", k+1, x.b.Rows, x.l.plan.Features[f].Name, vector.MaxElements,
+				x.l.plan.BatchSize)
+		}
 		if !ok {
 			return 0, tooLarge(x.b, x.l, f)
 		}

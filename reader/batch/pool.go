@@ -105,14 +105,23 @@ type Quota struct {
 	pool  *Pool
 	wake  chan struct{} // has one token after may was raised
 	gated bool          // only Grant raises may
+	bytes int64         // limits the batches ahead; 0: nothing does
 
-	may int // how many batches may be drafted now; guarded by pool.mu
+	may   int // how many batches may be drafted now; guarded by pool.mu
+	ahead int // how many are drafted, and not given; guarded by pool.mu
 }
+
+// minAhead is how many batches may be ahead whatever their size: one is made while another one waits.
+const minAhead = 2
 
 // NewQuota returns a quota that has at most n batches of the pool.
 func NewQuota(s *Pool, n int) *Quota {
 	return &Quota{pool: s, may: n, wake: make(chan struct{}, 1)}
 }
+
+// Limit bounds the batches that are drafted and not given by their bytes, as far as those of the largest batch so far
+// say them. Until there is one, and whatever its size, minAhead batches may be ahead.
+func (p *Quota) Limit(bytes int64) { p.bytes = bytes }
 
 // Gate makes p need a Grant for each batch.
 func (p *Quota) Gate() {
@@ -131,6 +140,11 @@ func (p *Quota) Grant() {
 // raise is Grant under pool.mu.
 func (p *Quota) raise() {
 	p.may++
+	p.signal()
+}
+
+// signal makes Draft look again.
+func (p *Quota) signal() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -156,10 +170,12 @@ func (p *Quota) TryDraft() *Draft {
 	s := p.pool
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.may == 0 {
+	if p.may == 0 || p.bytes > 0 && !p.gated && p.ahead >= minAhead &&
+		(s.block == 0 || int64(s.block)*int64(p.ahead+1) > p.bytes) {
 		return nil
 	}
 	p.may--
+	p.ahead++
 	if k := len(s.drafts) - 1; k >= 0 {
 		d := s.drafts[k]
 		s.drafts = s.drafts[:k]
@@ -196,6 +212,7 @@ func (p *Quota) Make(d *Draft) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
 	p.pool.block = max(p.pool.block, b.block.used)
+	p.signal()
 }
 
 // Give returns the batch of a draft, and makes the caller its owner.
@@ -206,6 +223,8 @@ func (p *Quota) Give(d *Draft) *Batch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.keepDraft(d)
+	p.ahead--
+	p.signal()
 	if s.keep {
 		b.kept = true
 		s.made--
@@ -233,6 +252,8 @@ func (p *Quota) Drop(d *Draft) {
 	s := p.pool
 	s.mu.Lock()
 	s.keepDraft(d)
+	p.ahead--
+	p.signal()
 	if b == nil && !p.gated {
 		p.raise()
 	}

@@ -94,7 +94,8 @@ func (x *Executor) Select(s *ioplan.Stripe) {
 	}
 	s.Selection = g.AppendSelected(s.Selection[:0], i)
 	runs := runsOf(s.Selection)
-	s.Selected, s.RowSelected = s.Selection, x.decodesRows(s.Rows, runs, s.Stored)
+	s.Selected = s.Selection
+	s.RowSelected = x.decodesRows(s.Rows, runs, s.Stored) && !g.Shares(i, s.Rows)
 	s.Gathered = s.RowSelected || x.src.gathers(s.Rows, runs)
 }
 
@@ -103,7 +104,7 @@ func (x *Executor) Select(s *ioplan.Stripe) {
 const followingRow = 2
 
 // decodesRows reports whether to decode only the selected rows of a stripe: so many, in so many runs. This loses the
-// slots that rows share, so it returns false if batches need slots.
+// slots that rows share, so it returns false if batches need slots. See Segment.Shares for the values that they share.
 func (x *Executor) decodesRows(rows, runs, stored int) bool {
 	ratio := x.src.RowSelectRatio
 	return runs*ratio+(rows-runs)*min(ratio, followingRow) < stored &&

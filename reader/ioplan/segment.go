@@ -212,6 +212,27 @@ func (f *File) decodedBytes(i int) uint64 {
 	return n
 }
 
+// Shares reports whether so many rows of stripe i, decoded alone, would take more memory than the whole stripe, for
+// which decodedBytes says it: of rows that share values, as repeats and windows of a history do.
+func (g *Segment) Shares(i, rows int) bool {
+	var whole, alone float64
+	for j := range g.Files {
+		f := &g.Files[j]
+		if !f.NeededIn(i) {
+			continue
+		}
+		s := &f.Entry.Meta.Stripes[i]
+		whole += float64(f.decodedBytes(i))
+		if t := f.Want; t.IsList() {
+			values := float64(s.Stats.Elements) / float64(s.Rows) * float64(t.ValueBytes())
+			alone += float64(rows) * (values + 4)
+		} else {
+			alone += float64(rows) * float64(t.Width()*t.ValueBytes())
+		}
+	}
+	return alone > whole
+}
+
 // ReadBytes estimates what stripes [from, to) take, stored and decoded, with the segment's dictionaries.
 func (g *Segment) ReadBytes(from, to int) uint64 {
 	var n uint64
