@@ -38,41 +38,6 @@ type Erasure struct {
 	Compact Options
 }
 
-// An EraseReport says what Erase did, or would do. Its JSON keys are stable.
-type EraseReport struct {
-	Table    string `json:"table"`
-	DryRun   bool   `json:"dry_run"`
-	Snapshot uint64 `json:"snapshot"`            // the newest, after Erase
-	Rows     uint64 `json:"rows"`                // erased rows that readers saw before
-	Deleted  uint64 `json:"rows_deleted_before"` // erased rows that had been deleted before: with a key, or all of them
-	// Segments of TableSegments were rewritten; they took Bytes of TableBytes. The new segments take BytesMade.
-	Segments      uint64   `json:"segments_rewritten"`
-	TableSegments uint64   `json:"table_segments"`
-	Bytes         uint64   `json:"bytes_rewritten"`
-	TableBytes    uint64   `json:"table_bytes"`
-	BytesMade     uint64   `json:"bytes_made"`
-	Branches      []string `json:"branches_dropped"`
-	// Held are branches that may have the rows, of a dry run without DropBranches, and HeldLeases the leases, with
-	// their snapshots, of any dry run: Erase would return ErrHeld.
-	Held         []string `json:"branches_held,omitempty"`
-	HeldLeases   []string `json:"leases_held,omitempty"`
-	Expired      []uint64 `json:"snapshots_expired"`
-	Removed      uint64   `json:"objects_removed"`
-	BytesRemoved uint64   `json:"bytes_removed"`
-	// What a bucket had kept of objects of the table that were deleted or replaced, and Erase has removed.
-	Versions     uint64 `json:"versions_removed,omitempty"`
-	VersionBytes uint64 `json:"version_bytes_removed,omitempty"`
-	// Unnamed counts the objects of the store that no snapshot of any table names, and temporary files. They stay,
-	// because an ingest or compaction that is running may commit them. It is not known which rows they have. gc deletes
-	// them when they are older than its grace period. UnnamedError says why they could not be counted.
-	Unnamed      uint64  `json:"objects_unnamed"`
-	UnnamedBytes uint64  `json:"bytes_unnamed"`
-	UnnamedError string  `json:"unnamed_error,omitempty"`
-	Compaction   *Report `json:"compaction,omitempty"`
-	Search       *Search `json:"search,omitempty"` // nil: nothing was searched for
-	Seconds      float64 `json:"seconds"`
-}
-
 // eraseOperation is the operation of snapshots by which Erase deletes and rewrites rows. While one has not expired, and
 // none of gc.Erased came after it, the erasure may not be finished. Commits that only drop branches are
 // dropOperation's, as those of dsi branch drop: they leave nothing to continue.
@@ -130,8 +95,10 @@ type eraser struct {
 
 	snap *storage.Snapshot
 	all  []catalog.SegmentDescriptor
-	keys *Keys                      // that no row has afterwards; nil: not known
-	live map[string]*roaring.Bitmap // by segment: rows to erase that are not deleted
+	keys *Keys // that no row has afterwards; nil: not known
+	// bytes are those of keys that are searched for as bytes: see byteKeys.
+	bytes *byteKeys
+	live  map[string]*roaring.Bitmap // by segment: rows to erase that are not deleted
 	// affected are the segments to rewrite: they have rows to erase, deleted ones included.
 	affected map[string]bool
 	// unfinished: an earlier Erase stopped before its snapshots expired. history: a snapshot before the newest that has
@@ -159,11 +126,17 @@ func (e *eraser) run(ctx context.Context) error {
 		}
 	}
 	e.noteContents(e.all)
+	// What branches keep comes first: the newest snapshot may name layers of segments that only a branch has.
+	if _, err := e.heldBranches(ctx, e.snap); err != nil {
+		return err
+	}
 	if err := e.lookBack(ctx); err != nil {
 		return err
 	}
+	ended := len(e.affected) > 0 || e.unfinished || e.history
 	held, err := e.holds(ctx)
 	if err != nil || e.what.DryRun {
+		e.out.Expires = e.what.DryRun && ended
 		return err
 	}
 	// Whether deleted data is kept must be known. If that may not be asked, it is better to fail before the work.
@@ -181,7 +154,16 @@ func (e *eraser) run(ctx context.Context) error {
 	if err := e.rewrite(ctx); err != nil {
 		return err
 	}
-	if err := e.expire(ctx); err != nil {
+	if ended || e.uncollected {
+		if err := e.expire(ctx, ended); err != nil {
+			return err
+		}
+	}
+	if err := e.search(ctx); ended || !errors.Is(err, ErrFound) || !e.out.Search.inRuns {
+		return err
+	}
+	// Runs of the trees say what commits have taken back, such as the definition of a list that was dropped.
+	if err := e.expire(ctx, true); err != nil {
 		return err
 	}
 	return e.search(ctx)
@@ -364,11 +346,17 @@ func (e *eraser) findKeys(ctx context.Context) error {
 		return err
 	}
 	found, live := make([]uint64, len(e.all)), make([]*roaring.Bitmap, len(e.all))
+	var mu sync.Mutex // of seen
+	seen := e.keys.empty()
 	err = e.eachCandidate(ctx, e.all, func(ctx context.Context, i int, c *column) error {
-		rows, err := e.keys.rows(c)
+		part := e.keys.empty()
+		rows, err := e.keys.rows(c, part)
 		if err != nil || rows.IsEmpty() {
 			return err
 		}
+		mu.Lock()
+		seen.merge(part)
+		mu.Unlock()
 		gone, err := e.store.Bitmaps().Read(ctx, deleted[i])
 		if err != nil {
 			return err
@@ -393,6 +381,9 @@ func (e *eraser) findKeys(ctx context.Context) error {
 		e.out.Rows += n
 		e.out.Deleted += found[i] - n
 	}
+	missing, examples := e.keys.without(seen, shownMissing)
+	e.out.Keys = &KeyReport{Feature: e.keys.feature.Name, Keys: uint64(e.keys.Len()), Missing: missing,
+		Examples: examples}
 	return nil
 }
 
@@ -461,6 +452,9 @@ func (e *eraser) delete(ctx context.Context, branches []string) error {
 		Operation: operation, Base: e.snap.Info().Number,
 		Ops: []commit.Operation{commit.DropBranches(branches), deletes},
 	})
+	if errors.Is(err, storage.ErrNotFound) { // somebody has dropped a branch meanwhile
+		err = fmt.Errorf("%w: %w", err, storage.ErrConflict)
+	}
 	if errors.Is(err, storage.ErrConflict) {
 		cleanup, cancel := object.Cleanup(ctx)
 		defer cancel()
@@ -523,6 +517,7 @@ func (e *eraser) rewriteSome(ctx context.Context, opts Options) (left bool, err 
 	all.Snapshot, all.Seconds = max(all.Snapshot, r.Snapshot), all.Seconds+r.Seconds
 	all.Jobs = append(all.Jobs, r.Jobs...)
 	e.out.Snapshot = max(e.out.Snapshot, r.Snapshot)
+	e.own[r.Snapshot] = true // the last of those of jobs, or what dropped merged overlays after them
 	for _, j := range r.Jobs {
 		e.own[j.Snapshot] = true
 		e.out.BytesMade += j.BytesOut + j.LayersOut
@@ -558,12 +553,8 @@ func (e *eraser) moved(ctx context.Context) (ids []string, err error) {
 	return ids, nil
 }
 
-// expire expires all snapshots before the newest, and deletes the objects that only they name.
-func (e *eraser) expire(ctx context.Context) error {
-	ended := len(e.affected) > 0 || e.unfinished || e.history
-	if !ended && !e.uncollected {
-		return nil
-	}
+// expire deletes the objects that only expired snapshots name; with ended all snapshots before the newest expire first.
+func (e *eraser) expire(ctx context.Context, ended bool) error {
 	newest, err := e.table.Latest(ctx)
 	if err == nil && ended {
 		newest, err = e.endHistory(ctx, newest)
@@ -585,6 +576,10 @@ func (e *eraser) endHistory(ctx context.Context, newest *storage.Snapshot) (*sto
 	} else if others { // what they have not rewritten yet the next erasure does, if they stop
 		operation = gc.Expired
 	}
+	newest, err := e.forget(ctx, newest)
+	if err != nil {
+		return nil, err
+	}
 	// Commits of others since then may stay: compactions write no deleted rows.
 	s, err := e.table.Commit(ctx, commit.Change{Operation: operation, Base: newest.Info().Number,
 		Ops: []commit.Operation{commit.ExpireBelow(newest.Info().Number)}})
@@ -596,6 +591,20 @@ func (e *eraser) endHistory(ctx context.Context, newest *storage.Snapshot) (*sto
 	}
 	e.out.Snapshot = s.Info().Number
 	return s, nil
+}
+
+// forget makes a snapshot whose runs have nothing that commits have taken back, such as definitions of sample lists, if
+// the newest has runs.
+func (e *eraser) forget(ctx context.Context, newest *storage.Snapshot) (*storage.Snapshot, error) {
+	if len(newest.Manifest.Listing.Runs)+len(newest.Manifest.Schema.Runs) == 0 {
+		return newest, nil
+	}
+	s, err := e.table.Commit(ctx, commit.Change{Operation: eraseOperation, Base: newest.Info().Number,
+		Ops: []commit.Operation{commit.Forget(true)}})
+	if err == nil {
+		e.own[s.Info().Number] = true
+	}
+	return s, err
 }
 
 // othersErase reports whether another erasure has committed something since this one began, up to snapshot last.

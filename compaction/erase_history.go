@@ -59,18 +59,15 @@ func (e *eraser) lookAtSnapshot(ctx context.Context, s *storage.Snapshot) (bool,
 	if err != nil {
 		return false, err
 	}
-	gone := map[string]bool{}
 	for _, d := range segments {
-		t, err := e.contentsOf(ctx, d)
-		if err != nil || t == mayHave {
+		if t, err := e.contentsOf(ctx, d); err != nil || t == mayHave {
 			return true, err
 		}
-		gone[d.ID] = t == isPurged
 	}
 	if e.what.Keys != nil { // who opens the snapshot reads the definitions of its sample lists
 		lists, err := s.SampleLists(ctx)
 		if err != nil || slices.ContainsFunc(lists, func(l catalog.SampleList) bool {
-			return e.what.Keys.named(l.Definition)
+			return e.named(l.Definition)
 		}) {
 			return true, err
 		}
@@ -85,7 +82,8 @@ func (e *eraser) lookAtSnapshot(ctx context.Context, s *storage.Snapshot) (bool,
 			return true, nil // the key had other values than the segments say
 		}
 		err := s.EachOverlaySegment(ctx, o, func(l catalog.OverlaySegment) error {
-			if !gone[l.Segment] {
+			// A layer of a branch may be of a segment that this snapshot does not list, and that is gone.
+			if t, known := e.contents[l.Segment]; known && t == hasNone {
 				return nil
 			}
 			there, err := e.isThere(ctx, l.Data)
@@ -129,7 +127,7 @@ func (e *eraser) lookAt(ctx context.Context, d catalog.SegmentDescriptor) (segme
 	}
 	t := hasNone
 	err := e.eachCandidate(ctx, []catalog.SegmentDescriptor{d}, func(_ context.Context, _ int, c *column) error {
-		rows, err := e.keys.rows(c)
+		rows, err := e.keys.rows(c, nil)
 		if err == nil && !rows.IsEmpty() {
 			t = mayHave
 		}

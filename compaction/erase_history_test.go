@@ -239,6 +239,80 @@ func TestEraseAbsentAfterBranches(t *testing.T) {
 	}
 }
 
+// TestEraseLayersOfDroppedBranch: an overlay of a branch has values for a person's rows. The branch is dropped, and the
+// segments under the layers are gone: a snapshot that has not expired names the layers still. The erasure removes them.
+// While the branch is there, one of an absent key changes nothing.
+func TestEraseLayersOfDroppedBranch(t *testing.T) {
+	const gone = "person-0002"
+	ctx := t.Context()
+	x := erasable(t, object.NewMemory(), 2)
+	ids, s := x.people(gone), x.latest()
+	x.commit(s, commit.Change{Ops: []commit.Operation{commit.SetBranches{{Name: "b", Snapshot: s.Info().Number}}}})
+	x.delete(ids)
+	opts := x.options()
+	opts.DeletedShare = 1e-9
+	x.compact(opts)
+	has := map[string]bool{}
+	for _, d := range x.stored(ids) {
+		has[d.ID] = true
+	}
+	under := x.segments(s)
+	layers := x.overlayOn("b", s, "p", catalog.Null, catalog.FallThrough, func(i int) bool { return has[under[i].ID] })
+	delete(x.overlays, "p")
+	delete(x.layered, "p")
+	named := x.latest().Info().Number
+	_, err := x.table.Expire(ctx, gc.ExpireOptions{KeepLast: 1})
+	x.check(err)
+	before := x.latest().Info().Number
+	r, err := Erase(ctx, x.table, Erasure{Keys: sessionKeys(x, "person-9999"), Compact: x.options()})
+	if n := x.latest().Info().Number; err != nil || n != before || len(r.Expired) > 0 || r.Removed > 0 {
+		t.Fatalf("absent: %v: snapshot %d after %d: %+v", err, n, before, r)
+	}
+	x.commit(x.latest(), commit.Change{Ops: []commit.Operation{commit.DropBranches{"b"}}})
+	x.commit(x.latest(), commit.Change{Ops: []commit.Operation{commit.ExpireBelow(named)}})
+	_, err = x.store.GC(ctx, gc.Options{NoWait: true})
+	x.check(err)
+	if len(layers) == 0 || len(x.left(layers)) == 0 || len(x.left(under)) > 0 && len(x.left(x.stored(ids))) > 0 {
+		t.Fatalf("%d layers, of which %v are there, over segments of which %v are: the test proves nothing",
+			len(layers), x.left(layers), x.left(under))
+	}
+	_, err = Erase(ctx, x.table, Erasure{Keys: sessionKeys(x, gone), Compact: x.options()})
+	x.check(err)
+	if left := x.left(layers); len(left) > 0 {
+		t.Fatalf("left: %v", left)
+	}
+	x.verify("erased")
+}
+
+// TestEraseAbsentAfterMerged: an erasure that drops an overlay, merged and without layers, has ended: the next one, of
+// a key that no row has, changes nothing.
+func TestEraseAbsentAfterMerged(t *testing.T) {
+	const gone = "person-0002"
+	x := erasable(t, object.NewMemory(), 2)
+	x.merge("o")
+	x.compact(Options{Full: true, Write: x.options().Write}) // the layers become part of segments
+	x.overlay("p", catalog.Null, catalog.FallThrough, func(int) bool { return false })
+	x.merge("p")
+	_, err := Erase(t.Context(), x.table, Erasure{Keys: sessionKeys(x, gone), Compact: x.options()})
+	x.check(err)
+	overlays, err := x.latest().Overlays(t.Context())
+	x.check(err)
+	if len(overlays) > 0 {
+		t.Fatalf("the erasure has dropped no overlay: the test proves nothing: %+v", overlays)
+	}
+	x.forget(func(r testRow) bool { return r.Session == gone })
+	x.delete(x.some(9)) // rows that a continued erasure would take for its own
+	before := x.latest().Info().Number
+	r, err := Erase(t.Context(), x.table, Erasure{Keys: sessionKeys(x, "person-9999"), Compact: x.options()})
+	x.check(err)
+	if n := x.latest().Info().Number; n != before || r.Segments > 0 || len(r.Expired) > 0 || r.Removed > 0 {
+		t.Fatalf("snapshot %d after %d: %+v", n, before, r)
+	}
+	if r.Keys == nil || r.Keys.Keys != 1 || r.Keys.Missing != 1 || r.Keys.Examples[0] != "person-9999" {
+		t.Fatalf("%+v", r.Keys)
+	}
+}
+
 // TestEraseAbsent: where no snapshot has a key, nothing is done, though the history has segments that the newest
 // snapshot lacks.
 func TestEraseAbsent(t *testing.T) {

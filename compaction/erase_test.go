@@ -16,6 +16,7 @@ import (
 	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/segment"
+	"github.com/dsistore/dsistore/tools/selection"
 )
 
 // forget takes the rows of a model that were erased.
@@ -58,8 +59,14 @@ func sessionKeys(x *tester, names ...string) *Keys {
 	x.Helper()
 	f, err := KeyFeature(context.Background(), x.latest(), "")
 	x.check(err)
-	k, err := ReadKeys(*f, strings.NewReader(strings.Join(names, "\n")+"\n"), "keys.txt")
+	return x.keysOf(*f, names...)
+}
+
+func (x *tester) keysOf(f catalog.Feature, texts ...string) *Keys {
+	x.Helper()
+	k, err := NewKeys(f)
 	x.check(err)
+	x.check((&selection.KeySource{Given: texts}).Each(context.Background(), f, k.Add))
 	return k
 }
 
@@ -216,8 +223,7 @@ func TestEraseSaysWhatIsLeft(t *testing.T) {
 	x.check(err)
 	id, err := KeyFeature(ctx, x.latest(), "id")
 	x.check(err)
-	keys, err := ReadKeys(*id, strings.NewReader("name,id\nann,17\n\nben,18\n"), "keys.csv")
-	x.check(err)
+	keys := x.keysOf(*id, "17", "18")
 	r, err := Erase(ctx, x.table, Erasure{Keys: keys, Compact: x.options()})
 	x.check(err)
 	if r.Unnamed == 0 || r.UnnamedBytes == 0 {
@@ -250,6 +256,49 @@ func TestEraseSaysWhatIsLeft(t *testing.T) {
 	if r, err = Erase(ctx, x.table, Erasure{Keys: keys, Compact: x.options()}); err != nil || r.Unnamed != 0 {
 		t.Fatalf("%v %+v", err, r)
 	}
+}
+
+// TestEraseForgetsDefinitions: a list whose definition names a person, by a name that the key no longer has, is dropped
+// and its snapshots expire. The runs of the listing say it still: the next erasure merges them.
+func TestEraseForgetsDefinitions(t *testing.T) {
+	ctx := t.Context()
+	x := erasable(t, object.NewMemory(), 5)
+	erase := func() error {
+		_, err := Erase(ctx, x.table, Erasure{Keys: sessionKeys(x, "person-0003"), Compact: x.options()})
+		return err
+	}
+	x.check(erase())
+	long := strings.Repeat("a long definition, as people write them, fills the memtable ", 60)
+	for i := range 40 {
+		list := catalog.SampleList{Name: fmt.Sprint("list ", i), Definition: long}
+		if i == 20 {
+			list.Definition = "who = 'person-0003' " + long
+		}
+		x.commit(x.latest(), commit.Change{Ops: []commit.Operation{commit.DefineLists{list}}})
+	}
+	if err := erase(); !errors.Is(err, ErrFound) || !strings.Contains(err.Error(), "sample list list 20") {
+		t.Fatalf("a list names the person: %v", err)
+	}
+	x.commit(x.latest(), commit.Change{Ops: []commit.Operation{commit.DropLists{"list 20"}}})
+	x.commit(x.latest(), commit.Change{Ops: []commit.Operation{commit.ExpireBelow(x.latest().Info().Number)}})
+	if _, err := x.store.GC(ctx, gc.Options{NoWait: true}); err != nil {
+		t.Fatal(err)
+	}
+	if len(x.holdsBytes("person-0003")) == 0 {
+		t.Fatal("no run has the definition: the test proves nothing")
+	}
+	// Only expired snapshots name what has it then, and gc takes that.
+	if err := erase(); !errors.Is(err, ErrFound) || !strings.Contains(err.Error(), "dsi gc removes it") {
+		t.Fatal(err)
+	}
+	_, err := x.store.GC(ctx, gc.Options{NoWait: true})
+	x.check(err)
+	x.check(erase())
+	if left := x.holdsBytes("person-0003"); len(left) > 0 {
+		t.Fatalf("left in %v", left)
+	}
+	x.forget(func(r testRow) bool { return r.Session == "person-0003" })
+	x.verify("erased")
 }
 
 // TestEraseHeld: a branch, or a lease, on a snapshot that has the rows is named, and nothing is done; one that has none
@@ -406,16 +455,14 @@ func TestSearchFinds(t *testing.T) {
 		t.Fatalf("%v", e.out.Search.Found)
 	}
 	x.check(x.blobs.PutIfAbsent(t.Context(), "ab/planted", append(make([]byte, searchBlock-5), "person-0777"...)))
-	e.keys = sessionKeys(x, "person-0777", "short")
+	e.keys, e.bytes = sessionKeys(x, "person-0777", "short"), nil
 	if err := e.search(t.Context()); !errors.Is(err, ErrFound) || len(e.out.Search.Found) != 1 ||
 		e.out.Search.ByteKeys != 1 || !strings.Contains(e.out.Search.Unproved(), "1 of 2 keys are short") {
 		t.Fatalf("%v %+v", err, e.out.Search)
 	}
 	id, err := KeyFeature(t.Context(), x.latest(), "id")
 	x.check(err)
-	if e.keys, err = ReadKeys(*id, strings.NewReader("1234567890123456789\n12\n"), "-"); err != nil {
-		t.Fatal(err)
-	}
+	e.keys, e.bytes = x.keysOf(*id, "1234567890123456789", "12"), nil
 	delete(x.rows, 0)
 	x.check(x.blobs.PutIfAbsent(t.Context(), "ab/number",
 		[]byte{9, 9, 0x15, 0x81, 0xe9, 0x7d, 0xf4, 0x10, 0x22, 0x11, 9}))
@@ -430,9 +477,6 @@ func TestSearchFinds(t *testing.T) {
 	if !errors.Is(err, ErrFound) || !slices.ContainsFunc(e.out.Search.Found,
 		func(f string) bool { return strings.Contains(f, "ab/text, byte 5") }) {
 		t.Fatalf("%v %+v", err, e.out.Search)
-	}
-	if _, err := ReadKeys(*id, strings.NewReader("seven\n"), "-"); err == nil {
-		t.Fatal("a key that is no integer is taken")
 	}
 }
 

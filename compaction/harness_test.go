@@ -516,12 +516,18 @@ var int64Type = vector.Type{Kind: vector.Dense, Elem: vector.Int64}
 // overlay makes an overlay of the feature label over the segments that pick says.
 func (x *tester) overlay(name string, missingRows, missingLayers catalog.MissingPolicy, pick func(i int) bool) {
 	x.Helper()
+	x.overlayOn("", x.latest(), name, missingRows, missingLayers, pick)
+}
+
+// overlayOn makes an overlay, of a branch unless that is empty, over segments of a snapshot. It returns its layers.
+func (x *tester) overlayOn(branch string, s *storage.Snapshot, name string,
+	missingRows, missingLayers catalog.MissingPolicy, pick func(i int) bool) (layers []catalog.SegmentDescriptor) {
+	x.Helper()
 	ctx := context.Background()
-	s := x.latest()
 	label := catalog.Feature{ID: catalog.NewFeatureID("label", 0), Name: "label", Type: int64Type,
 		Role: catalog.RoleLabel}
 	c := commit.Change{Ops: []commit.Operation{
-		commit.DefineOverlays{{Name: name, Features: []catalog.Feature{label}, MissingRows: missingRows,
+		commit.DefineOverlays{{Name: name, Branch: branch, Features: []catalog.Feature{label}, MissingRows: missingRows,
 			MissingLayers: missingLayers}},
 	}}
 	x.overlays[name], x.layered[name] = map[int64]int64{}, map[int64]bool{}
@@ -570,9 +576,11 @@ func (x *tester) overlay(name string, missingRows, missingLayers catalog.Missing
 		}))
 		l.Data, err = w.Finish(ctx)
 		x.check(err)
+		layers = append(layers, l.Data)
 		c.Set(append(commit.Op[commit.SetOverlaySegments](&c), l))
 	}
-	x.commit(s, c)
+	x.commit(x.latest(), c)
+	return layers
 }
 
 // merge makes an overlay part of the table.

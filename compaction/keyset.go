@@ -2,7 +2,7 @@ package compaction
 
 import (
 	"fmt"
-	"io"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -11,7 +11,6 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/internal/keytext"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/segment"
 )
@@ -43,37 +42,24 @@ func NewKeys(f catalog.Feature) (*Keys, error) {
 	return k, nil
 }
 
-// ReadKeys reads values of f from a file in a format of package internal/keytext. The extension of path is the format;
-// errors name path. Empty keys are skipped.
-func ReadKeys(f catalog.Feature, r io.Reader, path string) (*Keys, error) {
-	k, err := NewKeys(f)
-	if err != nil {
-		return nil, err
+// empty returns a set of the same feature without keys.
+func (k *Keys) empty() *Keys {
+	if k.texts != nil {
+		return &Keys{feature: k.feature, texts: map[string]struct{}{}}
 	}
-	in := keytext.New(r, path, f.Name)
-	for {
-		key, err := in.Next()
-		if err == io.EOF {
-			return k, nil
+	return &Keys{feature: k.feature, numbers: map[int64]struct{}{}}
+}
+
+// Add adds the keys of a plain column, borrowed, whose type compares with the feature's by value. place says, for
+// messages, where a row of the column comes from. A null is an error.
+func (k *Keys) Add(c *vector.Column, place func(row int) string) error {
+	for row := range c.Rows {
+		if c.IsNull(row) {
+			return fmt.Errorf("keys: %s: the key is null: no row can be named by it", place(row))
 		}
-		if err != nil {
-			return nil, fmt.Errorf("keys: %w", err)
-		}
-		text := string(key)
-		if text == "" {
-			continue
-		}
-		if k.texts != nil {
-			k.texts[text] = struct{}{}
-			continue
-		}
-		v, err := k.number(text)
-		if err != nil {
-			return nil, fmt.Errorf("keys: %s, line %d: %.50q is not a value of key %q, which is %v", path, in.Line(),
-				text, f.Name, f.Type)
-		}
-		k.numbers[v] = struct{}{}
+		k.add(c, row)
 	}
+	return nil
 }
 
 // number parses an integer of the feature's type.
@@ -85,10 +71,11 @@ func (k *Keys) number(text string) (int64, error) {
 	return strconv.ParseInt(text, 10, 64)
 }
 
-// named reports whether a predicate contains the feature's name and one of the keys as words, as "user_id IN (17, 18)"
-// contains 17.
+// named reports whether a predicate contains the feature's name and one of the keys as words or between quotes, as
+// "user_id IN (17, 18)" contains 17.
 func (k *Keys) named(predicate string) bool {
 	words := strings.FieldsFunc(predicate, func(r rune) bool { return strings.ContainsRune(" \t\n'\"`(),;=<>!", r) })
+	words = append(words, strings.FieldsFunc(predicate, func(r rune) bool { return r == '\'' || r == '"' })...)
 	return slices.Contains(words, k.feature.Name) && slices.ContainsFunc(words, func(word string) bool {
 		if k.texts != nil {
 			_, ok := k.texts[word]
@@ -146,14 +133,47 @@ func (k *Keys) remove(c *vector.Column, slot int) {
 	delete(k.numbers, c.Ints[lo])
 }
 
-// rows returns the rows of a column whose value is one of the keys, deleted ones too.
-func (k *Keys) rows(c *column) (*roaring.Bitmap, error) {
+// merge adds the keys of another set of the feature.
+func (k *Keys) merge(o *Keys) {
+	maps.Copy(k.numbers, o.numbers)
+	maps.Copy(k.texts, o.texts)
+}
+
+// without returns how many keys o lacks, and at most n of them as text.
+func (k *Keys) without(o *Keys, n int) (missing uint64, examples []string) {
+	examples = []string{}
+	lacks := func(there bool, text func() string) {
+		if there {
+			return
+		}
+		if missing++; len(examples) < n {
+			examples = append(examples, text())
+		}
+	}
+	for t := range k.texts {
+		_, ok := o.texts[t]
+		lacks(ok, func() string { return t })
+	}
+	for v := range k.numbers {
+		_, ok := o.numbers[v]
+		lacks(ok, func() string { return string(k.appendText(nil, v)) })
+	}
+	slices.Sort(examples)
+	return missing, examples
+}
+
+// rows returns the rows of a column whose value is one of the keys, deleted ones too, and adds those keys to seen,
+// unless it is nil.
+func (k *Keys) rows(c *column, seen *Keys) (*roaring.Bitmap, error) {
 	out := roaring.New()
 	var hit []bool
 	err := c.eachStripe(func(first int, stripe *vector.Column) error {
 		hit = append(hit[:0], make([]bool, stripe.Slots)...)
 		for slot := range stripe.Slots {
 			hit[slot] = present(stripe, slot) && k.has(stripe, slot)
+			if hit[slot] && seen != nil {
+				seen.add(stripe, slot)
+			}
 		}
 		if !slices.Contains(hit, true) {
 			return nil

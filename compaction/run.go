@@ -575,8 +575,9 @@ func (r *runner) dropMerged(ctx context.Context) (uint64, error) {
 	}
 	made, err := r.table.Commit(ctx, commit.Change{Operation: r.opts.Operation, Base: snap.Info().Number,
 		Ops: []commit.Operation{commit.DropOverlays(drop)}})
-	if errors.Is(err, storage.ErrConflict) {
-		return 0, nil // the next compaction tries again
+	// Another compaction may have dropped one of them; the next compaction tries again.
+	if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrNotFound) {
+		return 0, nil
 	}
 	if err != nil {
 		return 0, err

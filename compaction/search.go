@@ -14,6 +14,7 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
+	"github.com/dsistore/dsistore/storage/names"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -38,6 +39,8 @@ type Search struct {
 	Found []string `json:"found"`
 	// More is how many finds Found does not list.
 	More uint64 `json:"found_more"`
+
+	inRuns bool // a find is in a run of a listing or a schema
 }
 
 // maxFound limits Search.Found.
@@ -78,6 +81,7 @@ func (s *Search) merge(part *Search) {
 		s.found("%s", where)
 	}
 	s.More += part.More
+	s.inRuns = s.inRuns || part.inRuns
 }
 
 // ErrFound is returned by Erase when an erased key was found after erasing.
@@ -167,6 +171,20 @@ func (e *eraser) searchValues(ctx context.Context, s *Search) error {
 	return nil
 }
 
+// named reports whether the definition of a sample list has one of the keys: a long one whatever else it says, because
+// features are renamed, a short one beside the feature's name.
+func (e *eraser) named(definition string) bool {
+	return e.byteKeys().find([]byte(definition)) >= 0 || e.keys.named(definition)
+}
+
+// byteKeys returns the keys that are searched for as bytes. They do not change once the rows have been found.
+func (e *eraser) byteKeys() *byteKeys {
+	if e.bytes == nil {
+		e.bytes = newByteKeys(e.keys)
+	}
+	return e.bytes
+}
+
 // searchDefinitions searches the definitions of sample lists.
 func (e *eraser) searchDefinitions(ctx context.Context, s *Search, snap *storage.Snapshot) error {
 	lists, err := snap.SampleLists(ctx)
@@ -175,7 +193,7 @@ func (e *eraser) searchDefinitions(ctx context.Context, s *Search, snap *storage
 	}
 	for _, l := range lists {
 		s.Definitions++
-		if e.keys.named(l.Definition) {
+		if e.named(l.Definition) {
 			s.found("sample list %s of snapshot %d: its definition names a key: drop the list, "+
 				"or create it with another definition", l.Name, snap.Info().Number)
 		}
@@ -208,12 +226,13 @@ const (
 
 // searchBytes searches every object of the store for the bytes of keys.
 func (e *eraser) searchBytes(ctx context.Context, s *Search) error {
-	keys := newByteKeys(e.keys)
+	keys := e.byteKeys()
 	s.ByteKeys = keys.count
 	if keys.count == 0 {
 		return nil
 	}
-	var mu sync.Mutex // of s
+	before := len(s.Found) // of values and definitions, which say what to do
+	var mu sync.Mutex      // of s
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(objectsAtOnce)
 	var listed error
@@ -235,7 +254,7 @@ func (e *eraser) searchBytes(ctx context.Context, s *Search) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	slices.Sort(s.Found)
+	slices.Sort(s.Found[before:])
 	return listed
 }
 
@@ -253,7 +272,11 @@ func (e *eraser) searchObject(ctx context.Context, keys *byteKeys, info object.I
 		}
 		part.Bytes += uint64(min(searchBlock, len(p)))
 		if i := keys.find(p); i >= 0 {
-			part.found("object %s, byte %d: the bytes of a key", info.Name, at+int64(i))
+			hint := ""
+			if part.inRuns = names.IsRun(info.Name); part.inRuns {
+				hint = "; if only expired snapshots name it, dsi gc removes it after its grace period"
+			}
+			part.found("object %s, byte %d: the bytes of a key%s", info.Name, at+int64(i), hint)
 			break
 		}
 	}

@@ -27,11 +27,11 @@ type Sampled struct {
 }
 
 // Distinct returns which share of the sample's rows has a slot of its own, from 0 to 1.
-func (s *Sampled) Distinct() float64 {
-	if s.rows < 2 {
+func (d *Sampled) Distinct() float64 {
+	if d.rows < 2 {
 		return 1
 	}
-	return float64(s.slots) / float64(s.rows)
+	return float64(d.slots) / float64(d.rows)
 }
 
 const (

@@ -17,6 +17,7 @@
 //	segment   segments and their key tables     snapshot  the snapshots of a table
 //	lease     keeping an expired snapshot       commit    the next snapshot
 //	gc        expiry and garbage collection     verify    checking what is stored
+//	repair    a snapshot without damaged parts
 //
 // The listing also has deleted rows, overlay segments and rows of sample lists of a segment (decision 23). A Branch
 // names snapshots, overlays and a list that are read together; a View is what a branch reads.

@@ -81,7 +81,7 @@ func otherRun(t *testing.T, tab *Table, run lsm.Run, id names.ID) []byte {
 	if it.Err() != nil || replaced == 0 {
 		t.Fatal(it.Err(), replaced)
 	}
-	tree, _, err := tab.s.core.Trees.Put(ctx, id.Table(), lsm.Tree{Kind: lsm.Listing}, entries)
+	tree, _, err := tab.s.core.Trees.Put(ctx, id.Table(), lsm.Tree{Kind: lsm.Listing}, entries, false)
 	if err != nil || len(tree.Runs) != 1 || tree.Runs[0].Size != run.Size {
 		t.Fatal(tree.Runs, run, err)
 	}

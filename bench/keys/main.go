@@ -144,13 +144,11 @@ func (f *flags) run(ctx context.Context) error {
 			if err := writeLines(named, there); err != nil {
 				return 0, err
 			}
-			in, err := os.Open(named)
+			keys, err := compaction.NewKeys(requestKey)
 			if err != nil {
 				return 0, err
 			}
-			defer in.Close()
-			keys, err := compaction.ReadKeys(requestKey, in, named)
-			if err != nil {
+			if err := (&selection.KeySource{Paths: []string{named}}).Each(ctx, requestKey, keys.Add); err != nil {
 				return 0, err
 			}
 			r, err := compaction.Erase(ctx, t, compaction.Erasure{Keys: keys, DryRun: dry})

@@ -19,7 +19,7 @@ type value struct {
 	commas      bool     // of a list: commas separate values
 	complete    string   // what a shell completes it to
 	given       bool     // by the environment
-	isSet       bool     // by the user; until then a list has its default, which the first value replaces
+	isSet       bool     // by the user; until then the field has its default, which the first value replaces
 }
 
 // String returns the value as help shows it.
@@ -66,12 +66,17 @@ func (v *value) isList() bool {
 
 func (v *value) isBool() bool { return v.field.Kind() == reflect.Bool }
 
-// Set sets the field. Of a list, it replaces the default, or adds to what was set.
+// Set sets the field. Of a list, it replaces the default, or adds to what was set. Any other is set once: of two
+// predicates of a delete, the second alone would be another delete.
 func (v *value) Set(s string) error {
 	if !v.isList() {
+		if v.isSet && !v.isBool() {
+			return errors.New("it is given twice: want it once")
+		}
 		if err := v.check(s); err != nil {
 			return err
 		}
+		v.isSet = true
 		return parse(v.field, s)
 	}
 	if !v.isSet {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/dsistore/dsistore/compaction"
+	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/writer"
 )
@@ -83,12 +83,16 @@ func (m *machine) pickRow(ctx context.Context, t *storage.Table, number uint64) 
 
 // erase erases rows, and looks whether they are gone where that is said.
 func (m *machine) erase(ctx context.Context, t *storage.Table, dropBranches bool, rows ...int64) error {
-	var text strings.Builder
-	for _, row := range rows {
-		fmt.Fprintln(&text, row)
-	}
-	keys, err := compaction.ReadKeys(feature(rowFeature), strings.NewReader(text.String()), "keys")
+	keys, err := compaction.NewKeys(feature(rowFeature))
 	if err != nil {
+		return err
+	}
+	c := vector.NewColumn(feature(rowFeature).Type)
+	for _, row := range rows {
+		c.Ints = append(c.Ints, row)
+		c.AddSlot()
+	}
+	if err := keys.Add(c, nil); err != nil {
 		return err
 	}
 	e := m.r.model.erasing(t.Name(), rows)

@@ -19,16 +19,17 @@
 // model. Choosers are the gambler (random.go), the explorer (explore.go) and the replayer (replay.go).
 //
 // Everything runs in a bubble of testing/synctest: when every goroutine waits, the scheduler carries out one operation,
-// and the goroutine that asked goes on until all wait again. So nothing but the scheduler's decisions says what
-// happens, goroutines of one machine included; ids come from a sequence that each machine has (ids.go). The same world,
+// and the goroutine that requested it runs until all wait again. So the scheduler's decisions alone determine what
+// happens, also between goroutines of one machine. Each machine takes ids from its own sequence (ids.go).
+// The same world,
 // seed and trace give the same run, operation by operation; TestDeterminism holds this.
 //
 // # The adversary
 //
 // Between two operations any time may pass: more than every grace period. A machine may stop for ever, and its clock be
 // turned by days, both ways. An operation may fail without having been done, be done and answered with an error, be
-// answered with an error and done later, arrive twice, the second time later, or be answered as done before (412 of
-// one's own creation). Listings come in pages, and other things happen between the pages.
+// answered with an error and done later, arrive twice, the second time later, or be answered as done before (a creation
+// gets 412 for the object that it made itself). Listings come in pages, and other things happen between the pages.
 //
 // # Clocks
 //

@@ -320,7 +320,7 @@ func attempt(ctx context.Context, t *snapshot.Log, base *snapshot.Snapshot, tabl
 	m := e.m
 	m.Info, m.Commit, m.Parent, m.Table = e.info, id, base.Manifest.Commit, table
 	put := func(t0 lsm.Tree, changes []lsm.Entry) (lsm.Tree, error) {
-		out, ids, err := t.Store.Trees.Put(ctx, table, t0, lsm.SortEntries(changes))
+		out, ids, err := t.Store.Trees.Put(ctx, table, t0, lsm.SortEntries(changes), bool(Op[Forget](&c)))
 		for _, i := range ids {
 			e.made = append(e.made, t0.Kind.ObjectName(i))
 		}

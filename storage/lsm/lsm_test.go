@@ -88,7 +88,8 @@ func TestTreeIsMap(t *testing.T) {
 				}
 			}
 			var err error
-			if tree, _, err = s.Put(t.Context(), names.TableID{1}, tree, SortEntries(changes)); err != nil {
+			forget := rng.IntN(20) == 0
+			if tree, _, err = s.Put(t.Context(), names.TableID{1}, tree, SortEntries(changes), forget); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -133,6 +134,53 @@ func TestTreeIsMap(t *testing.T) {
 	}
 }
 
+// TestForget: a tree that forgets names one run, which has no entry that was removed or replaced, whether the changes
+// were many or none.
+func TestForget(t *testing.T) {
+	mem := object.NewMemory()
+	s := NewStore(mem, 40)
+	tree := Tree{Kind: Listing}
+	put := func(forget bool, changes ...Entry) []names.ID {
+		t.Helper()
+		out, made, err := s.Put(t.Context(), names.TableID{1}, tree, SortEntries(changes), forget)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree = out
+		return made
+	}
+	if made := put(true, Entry{[]byte("a"), []byte("short")}); len(made) > 0 || len(tree.Runs) > 0 {
+		t.Fatalf("a tree without runs: %+v", tree)
+	}
+	for i := range 8 {
+		put(false, Entry{fmt.Append(nil, "person ", i), bytes.Repeat([]byte("x"), 400>>i)})
+	}
+	put(false, Entry{[]byte("person 3"), nil}, Entry{[]byte("person 5"), []byte("other")})
+	for _, forget := range []bool{false, true} {
+		if forget {
+			put(true)
+		}
+		if n := len(tree.Runs); n != 1 && forget || n < 2 && !forget {
+			t.Fatalf("forget %v: %d runs", forget, n)
+		}
+	}
+	r, err := s.OpenRunChecked(t.Context(), Listing, tree.Runs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, it := 0, r.Iter(nil)
+	for ok := it.SeekGE(t.Context(), nil); ok; ok = it.Next(t.Context()) {
+		n++
+	}
+	if it.Err() != nil || n != 8 || len(tree.Memtable) > 0 {
+		t.Fatalf("%d entries in the run, %d in memory: %v", n, len(tree.Memtable), it.Err())
+	}
+	values, err := s.Get(t.Context(), tree, []byte("person 3"), []byte("person 5"), []byte("a"))
+	if err != nil || values[0] != nil || string(values[1]) != "other" || string(values[2]) != "short" {
+		t.Fatalf("%q %v", values, err)
+	}
+}
+
 func isForeign(err error) bool {
 	return err != nil && strings.Contains(err.Error(), ": the snapshot says ")
 }
@@ -151,7 +199,7 @@ func TestForeignRun(t *testing.T) {
 			for i := range entries {
 				changes = append(changes, Entry{fmt.Appendf(nil, "key %06d", i), fmt.Append(nil, value)})
 			}
-			tree, _, err := s.Put(t.Context(), names.TableID{1}, Tree{Kind: Listing}, changes)
+			tree, _, err := s.Put(t.Context(), names.TableID{1}, Tree{Kind: Listing}, changes, false)
 			if err != nil || len(tree.Runs) != 1 {
 				t.Fatal(tree.Runs, err)
 			}
@@ -179,7 +227,7 @@ func TestForeignRun(t *testing.T) {
 				t.Errorf("%d entries, foreign %v: opened: %v", entries, foreign, err)
 			}
 			if _, _, err := NewStore(mem, 1).Put(t.Context(), names.TableID{1}, Tree{Kind: Listing, Runs: refs[:1]},
-				changes); isForeign(err) != foreign {
+				changes, false); isForeign(err) != foreign {
 				t.Errorf("%d entries, foreign %v: merged: %v", entries, foreign, err)
 			}
 			_, err = s.OpenRunChecked(t.Context(), Listing, refs[0])

@@ -13,16 +13,18 @@ import (
 )
 
 // Put returns t with the changes, which are in key order. They go into the memtable. A memtable that is too large is
-// written as a run, durably, before Put returns, and made has its id, an id of the table.
-func (s *Store) Put(ctx context.Context, table names.TableID, t Tree,
-	changes []Entry) (_ Tree, made []names.ID, err error) {
+// written as a run, durably, before Put returns, and made has its id, an id of the table. With forget all runs are
+// merged, so that the tree names no object that has what earlier entries said.
+func (s *Store) Put(ctx context.Context, table names.TableID, t Tree, changes []Entry,
+	forget bool) (_ Tree, made []names.ID, err error) {
 	out := Tree{Kind: t.Kind, Runs: t.Runs, Memtable: MergeEntries(t.Memtable, changes)}
 	n := sizeOf(out.Memtable)
-	if n <= s.MemtableBytes {
+	forget = forget && len(t.Runs) > 0
+	if n <= s.MemtableBytes && !forget {
 		return out, nil, nil
 	}
 	keep := len(t.Runs)
-	for keep > 0 && (t.Runs[keep-1].Size < mergeRatio*n || keep >= maxRuns) {
+	for keep > 0 && (forget || t.Runs[keep-1].Size < mergeRatio*n || keep >= maxRuns) {
 		keep--
 		n += t.Runs[keep].Size
 	}

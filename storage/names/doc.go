@@ -9,5 +9,5 @@
 //   - An ID ends in the TableID of its table, so that an object's name says which table it belongs to.
 //   - A parser accepts no name that this package does not make.
 //   - Names of tables, overlays, lists and branches are data. Only a table's becomes part of an object's name, escaped.
-//   - Names of leases are made in package storage, those of usage records in package usage.
+//   - Names of leases are made in package lease, those of usage records in package usage.
 package names

@@ -127,7 +127,7 @@ func objectNumber(n uint64) string { return fmt.Sprintf("%06d", n) }
 // isPack reports whether name is one of the segment's packs.
 func (i ID) IsPack(name string) bool { return strings.HasPrefix(name, i.Dir()+packPrefix) }
 
-// parseDataName returns the id in the name of a segment's or run's object. It accepts no name that nothing in this file
+// ParseDataName returns the id in the name of a segment's or run's object. It accepts no name that nothing in this file
 // makes.
 func ParseDataName(name string) (ID, bool) {
 	parts := strings.Split(name, "/")
@@ -146,6 +146,12 @@ func IsSegmentObject(name string) bool {
 	}
 	last := name[strings.LastIndexByte(name, '/')+1:]
 	return last != ClockFile && last != ProbeFile && !strings.HasPrefix(last, CondemnedPrefix)
+}
+
+// IsRun reports whether name is that of a run of a listing or a schema.
+func IsRun(name string) bool {
+	id, ok := ParseDataName(name)
+	return ok && (name == id.ListingName() || name == id.SchemaName())
 }
 
 // IsProbe reports whether a name is that of an object which a probe makes and deletes.

@@ -34,12 +34,12 @@ func (k *KeySource) once() bool {
 	})
 }
 
-// A keyVisitor takes keys as a plain column, borrowed for the call. Its type compares with the feature's by value.
+// A KeyVisitor takes keys as a plain column, borrowed for the call. Its type compares with the feature's by value.
 // place says, for messages, where a row of the column comes from.
-type keyVisitor func(c *vector.Column, place func(row int) string) error
+type KeyVisitor func(c *vector.Column, place func(row int) string) error
 
-// each calls visit with all keys.
-func (k *KeySource) each(ctx context.Context, f catalog.Feature, visit keyVisitor) error {
+// Each calls visit with all keys, which are of feature f.
+func (k *KeySource) Each(ctx context.Context, f catalog.Feature, visit KeyVisitor) error {
 	for from := 0; from < len(k.Given); from += linesAtOnce {
 		c := vector.NewColumn(f.Type)
 		for i, key := range k.Given[from:min(from+linesAtOnce, len(k.Given))] {
@@ -88,8 +88,8 @@ func sameKind(f catalog.Feature, t vector.Type, logical string) error {
 	return fmt.Errorf("%q is %v in the table and %v in the file: they do not compare exactly", f.Name, f.Type, t)
 }
 
-// eachRow is each for a file or directory that ingest reads.
-func (k *KeySource) eachRow(ctx context.Context, path string, f catalog.Feature, visit keyVisitor) error {
+// eachRow is Each for a file or directory that ingest reads.
+func (k *KeySource) eachRow(ctx context.Context, path string, f catalog.Feature, visit KeyVisitor) error {
 	files, err := source.Discover(ctx, []string{path}, source.Options{Format: k.Format, Stdin: k.Stdin})
 	if err != nil {
 		return fmt.Errorf("keys: %w", err)
@@ -102,7 +102,7 @@ func (k *KeySource) eachRow(ctx context.Context, path string, f catalog.Feature,
 	return nil
 }
 
-func eachInFile(ctx context.Context, file *source.File, f catalog.Feature, visit keyVisitor) (err error) {
+func eachInFile(ctx context.Context, file *source.File, f catalog.Feature, visit KeyVisitor) (err error) {
 	src, err := file.Open(ctx)
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func eachInFile(ctx context.Context, file *source.File, f catalog.Feature, visit
 	}
 }
 
-func eachInChunk(path string, c *source.Chunk, fields []*source.Field, f catalog.Feature, visit keyVisitor) error {
+func eachInChunk(path string, c *source.Chunk, fields []*source.Field, f catalog.Feature, visit KeyVisitor) error {
 	if c.Rows == 0 {
 		return nil
 	}
@@ -177,8 +177,8 @@ const (
 	lineTextSize = 1 << 20
 )
 
-// eachLine is each for text with a key a line, or in a column. An empty line is no key.
-func (k *KeySource) eachLine(ctx context.Context, path string, f catalog.Feature, visit keyVisitor) error {
+// eachLine is Each for text with a key a line, or in a column. An empty line is no key.
+func (k *KeySource) eachLine(ctx context.Context, path string, f catalog.Feature, visit KeyVisitor) error {
 	in := k.Stdin
 	if path != "-" {
 		file, err := os.Open(path)

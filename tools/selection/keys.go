@@ -134,7 +134,7 @@ func (k *KeySource) find(ctx context.Context, v *storage.View, partition string,
 				"a file, or more memory", memory)
 		}
 		set.start(class)
-		err := k.each(ctx, f, func(c *vector.Column, place func(row int) string) error {
+		err := k.Each(ctx, f, func(c *vector.Column, place func(row int) string) error {
 			if class == 0 {
 				report.Keys += uint64(c.Rows)
 			}

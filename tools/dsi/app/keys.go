@@ -9,12 +9,17 @@ import (
 	"github.com/dsistore/dsistore/tools/terminal"
 )
 
+// KeyFiles are files of keys.
+type KeyFiles struct {
+	Keys       []string `placeholder:"FILE" sep:"none" help:"Rows with the keys in this file: a file that ingest reads, with a column named like the feature or only one column; text with one key per line (.txt, .csv, .tsv; if it has several columns, the one named like the feature); or - for standard input. May be repeated."`
+	KeysFormat string   `default:"auto" enum:"auto,lines,parquet,orc,jsonl,arrow" help:"auto, lines, parquet, orc, jsonl or arrow."`
+}
+
 // KeyFlags name rows by their keys.
 type KeyFlags struct {
-	Keys       []string `placeholder:"FILE" sep:"none" help:"Rows with the keys in this file: a file that ingest reads, with a column named like the feature or only one column; text with one key per line (.txt, .csv, .tsv; if it has several columns, the one named like the feature); or - for standard input. May be repeated."`
-	Key        string   `placeholder:"FEATURE" help:"Feature that --keys refers to. Default: the table's request key."`
-	KeysFormat string   `default:"auto" enum:"auto,lines,parquet,orc,jsonl,arrow" help:"auto, lines, parquet, orc, jsonl or arrow."`
-	Memory     Size     `default:"256MiB" placeholder:"SIZE" help:"Memory for keys; if they need more, the files are read several times."`
+	KeyFiles
+	Key    string `placeholder:"FEATURE" help:"Feature that --keys refers to. Default: the table's request key."`
+	Memory Size   `default:"256MiB" placeholder:"SIZE" help:"Memory for keys; if they need more, the files are read several times."`
 }
 
 // Source returns the keys that the flags mean; nil: none.
@@ -22,7 +27,14 @@ func (k *KeyFlags) Source(ctx context.Context, e *Env) *selection.KeySource {
 	if len(k.Keys) == 0 {
 		return nil
 	}
-	out := &selection.KeySource{Paths: k.Keys, Format: k.KeysFormat, Feature: k.Key, Memory: int64(k.Memory)}
+	out := k.KeyFiles.Source(ctx, e)
+	out.Feature, out.Memory = k.Key, int64(k.Memory)
+	return out
+}
+
+// Source returns the keys of the files.
+func (k *KeyFiles) Source(ctx context.Context, e *Env) *selection.KeySource {
+	out := &selection.KeySource{Paths: k.Keys, Format: k.KeysFormat}
 	if slices.Contains(k.Keys, "-") {
 		out.Stdin = e.Interruptible(ctx)
 	}
@@ -57,13 +69,18 @@ func KeyFacts(k *selection.KeyReport) [][2]string {
 		terminal.Count(k.Distinct) +
 		" distinct, " + terminal.Count(k.Missing) + " not in the table"}}
 	if k.Missing > 0 {
-		shown := strings.Join(k.Examples, ", ")
-		if k.Missing > uint64(len(k.Examples)) {
-			shown += ", ..."
-		}
-		facts = append(facts, [2]string{"not there", shown})
+		facts = append(facts, MissingKeys(k.Examples, k.Missing))
 	}
 	return facts
+}
+
+// MissingKeys shows examples of n keys that no row has.
+func MissingKeys(examples []string, n uint64) [2]string {
+	shown := strings.Join(examples, ", ")
+	if n > uint64(len(examples)) {
+		shown += ", ..."
+	}
+	return [2]string{"not there", shown}
 }
 
 // ShownSegments is how many segments are listed for people.

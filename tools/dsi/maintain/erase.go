@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/dsistore/dsistore/compaction"
@@ -19,12 +18,12 @@ type Erase struct {
 	rewriteFlags
 	app.PopularFlag
 	app.MetricsFlag
-	Memory       app.Size `default:"1GiB" placeholder:"SIZE" help:"Memory for rewriting segments, as in 512MiB, 1GiB or 4g. The keys of the erased rows take more: about 100 bytes per key, plus the length of text keys."`
-	Where        string   `placeholder:"EXPR" help:"Erase the rows for which this is true, as in user_id = 17, and all rows that were deleted before."`
-	Keys         string   `placeholder:"FILE" help:"Erase the rows that have one of the keys in this file: one key per line or, in .csv and .tsv, in the column named like the feature; - is standard input."`
-	Key          string   `placeholder:"FEATURE" help:"Feature that --keys refers to, or, with --where, whose values are searched for. Default: the table's user key, else its request key, else its session key."`
-	DropBranches bool     `help:"Drop branches that may have the rows. Without this, the command names them and changes nothing."`
-	DryRun       bool     `help:"Say what would be touched, and change nothing."`
+	Memory app.Size `default:"1GiB" placeholder:"SIZE" help:"Memory for rewriting segments, as in 512MiB, 1GiB or 4g. The keys of the erased rows take more: about 100 bytes per key, plus the length of text keys."`
+	Where  string   `placeholder:"EXPR" help:"Erase the rows for which this is true, as in user_id = 17, and all rows that were deleted before."`
+	app.KeyFiles
+	Key          string `placeholder:"FEATURE" help:"Feature that --keys refers to, or, with --where, whose values are searched for. Default: the table's user key, else its request key, else its session key."`
+	DropBranches bool   `help:"Drop branches that may have the rows. Without this, the command names them and changes nothing."`
+	DryRun       bool   `help:"Say what would be touched, and change nothing."`
 }
 
 // eraseJSON is what erase prints with --json.
@@ -36,9 +35,9 @@ type eraseJSON struct {
 // Run runs the command.
 func (c *Erase) Run(ctx context.Context, e *app.Env) error {
 	switch {
-	case c.Where == "" && c.Keys == "":
+	case c.Where == "" && len(c.Keys) == 0:
 		return terminal.Usagef("say which rows: --where EXPR or --keys FILE")
-	case c.Where != "" && c.Keys != "":
+	case c.Where != "" && len(c.Keys) > 0:
 		return terminal.Usagef("--where and --keys: want one of them")
 	}
 	table, err := c.OpenWhole(ctx, e, int64(c.Rate), "rows are erased")
@@ -48,7 +47,7 @@ func (c *Erase) Run(ctx context.Context, e *app.Env) error {
 	what := compaction.Erasure{Where: c.Where, Key: c.Key, DropBranches: c.DropBranches, DryRun: c.DryRun,
 		Compact: c.options(c.Memory)}
 	what.Compact.Popularity, _ = c.Popularity(ctx, e, table)
-	if c.Keys != "" {
+	if len(c.Keys) > 0 {
 		if what.Keys, err = c.keys(ctx, e, table); err != nil {
 			return err
 		}
@@ -67,7 +66,7 @@ func (c *Erase) Run(ctx context.Context, e *app.Env) error {
 	return err
 }
 
-// keys reads the file of keys.
+// keys reads the files of keys.
 func (c *Erase) keys(ctx context.Context, e *app.Env, table *storage.Table) (*compaction.Keys, error) {
 	snap, err := table.Latest(ctx)
 	if err != nil {
@@ -81,23 +80,40 @@ func (c *Erase) keys(ctx context.Context, e *app.Env, table *storage.Table) (*co
 		return nil, terminal.Usagef("table %s has no user, request or session key: say what the keys are of, --key "+
 			"FEATURE", c.Table)
 	}
-	if c.Keys == "-" {
-		return compaction.ReadKeys(*key, e.Interruptible(ctx), "standard input")
-	}
-	f, err := os.Open(c.Keys)
+	keys, err := compaction.NewKeys(*key)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	return compaction.ReadKeys(*key, f, c.Keys)
+	return keys, c.Source(ctx, e).Each(ctx, *key, keys.Add)
+}
+
+// keyFacts says which keys no row has.
+func keyFacts(k *compaction.KeyReport) [][2]string {
+	if k == nil {
+		return nil
+	}
+	facts := [][2]string{{"keys", fmt.Sprintf("%s of %s, %s in no row of the newest snapshot",
+		terminal.Plural(k.Keys, "key"), k.Feature, terminal.Count(k.Missing))}}
+	if k.Missing > 0 {
+		facts = append(facts, app.MissingKeys(k.Examples, k.Missing))
+	}
+	return facts
 }
 
 func printErasure(e *app.Env, r *compaction.EraseReport) {
 	if r.DryRun {
-		e.Printf("would erase %s rows, and %s that were deleted before, rewrite %s of %s, %s of %s, and let all "+
-			"snapshots before expire\n",
+		expire := "no snapshot"
+		if r.Expires {
+			expire = "all snapshots before"
+		}
+		e.Printf("would erase %s rows, and %s that were deleted before, rewrite %s of %s, %s of %s, and let %s "+
+			"expire\n",
 			terminal.Count(r.Rows), terminal.Count(r.Deleted), terminal.Count(r.Segments),
-			terminal.Plural(r.TableSegments, "segment"), terminal.Bytes(r.Bytes), terminal.Bytes(r.TableBytes))
+			terminal.Plural(r.TableSegments, "segment"), terminal.Bytes(r.Bytes), terminal.Bytes(r.TableBytes), expire)
+		if r.Expires && r.Segments == 0 {
+			e.Printf("only snapshots before may have the rows\n")
+		}
+		e.PrintFacts(keyFacts(r.Keys)...)
 		if len(r.Branches) > 0 {
 			e.Printf("would drop branches %s\n", terminal.OneLine(strings.Join(r.Branches, ", ")))
 		}
@@ -111,7 +127,7 @@ func printErasure(e *app.Env, r *compaction.EraseReport) {
 		}
 		return
 	}
-	facts := [][2]string{
+	facts := append(keyFacts(r.Keys), [][2]string{
 		{"rows", fmt.Sprintf("%s erased, and %s that were deleted before", terminal.Count(r.Rows),
 			terminal.Count(r.Deleted))},
 		{"rewritten", fmt.Sprintf("%s of %s, %s of %s, as %s", terminal.Count(r.Segments),
@@ -120,7 +136,7 @@ func printErasure(e *app.Env, r *compaction.EraseReport) {
 		{"expired", terminal.Plural(uint64(len(r.Expired)), "snapshot")},
 		{"removed", fmt.Sprintf("%s, %s", terminal.Plural(r.Removed, "object"), terminal.Bytes(r.BytesRemoved))},
 		{"snapshot", terminal.Count(r.Snapshot)},
-	}
+	}...)
 	add := func(name, value string) { facts = append(facts, [2]string{name, value}) }
 	if r.Versions > 0 {
 		add("versions", fmt.Sprintf("%s that the bucket kept, %s, removed",
@@ -131,7 +147,7 @@ func printErasure(e *app.Env, r *compaction.EraseReport) {
 	}
 	switch s := r.Search; {
 	case s == nil:
-		add("searched", "for nothing: no feature says which values are gone")
+		add("not searched", "there is no key: the table has no key feature, no row was erased, or the files are empty")
 	case len(s.Found) > 0:
 		for _, place := range s.Found {
 			add("found", place)
@@ -151,8 +167,8 @@ func printErasure(e *app.Env, r *compaction.EraseReport) {
 	case r.UnnamedError != "":
 		add("not known", "what is in objects that no snapshot names: "+r.UnnamedError)
 	case r.Unnamed > 0:
-		add("not known", fmt.Sprintf("what is in %s, %s, that no snapshot names: of an ingest or compaction under "+
-			"way, or killed; dsi gc takes them when they are older than a day",
+		add("not searched", fmt.Sprintf("%s, %s, that no snapshot names: an ingest or compaction that runs, or was "+
+			"killed, wrote them; dsi gc removes them after a day",
 			terminal.Plural(r.Unnamed, "object"), terminal.Bytes(r.UnnamedBytes)))
 	}
 	add("time", fmt.Sprintf("%.1f s", r.Seconds))
