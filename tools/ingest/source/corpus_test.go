@@ -83,7 +83,7 @@ func TestCorpus(t *testing.T) {
 	if len(files) == 0 {
 		t.Skip("the corpus holds no files that this test knows")
 	}
-	hasPyarrow := exec.Command("python3", "-c", "import pyarrow").Run() == nil
+	hasPyarrow := exec.Command(pythonName(), "-c", "import pyarrow").Run() == nil
 	if !hasPyarrow {
 		t.Log("no pyarrow: files are read, ORC files left out, nothing is compared")
 	}
@@ -165,7 +165,7 @@ type pyAnswer struct {
 
 func askPyarrow(t *testing.T, files []string) map[string]pyAnswer {
 	t.Helper()
-	cmd := exec.Command("python3", "testdata/pyread.py", fmt.Sprint(corpusRows))
+	cmd := exec.Command(pythonName(), "testdata/pyread.py", fmt.Sprint(corpusRows))
 	cmd.Stdin = strings.NewReader(strings.Join(files, "\n") + "\n")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -374,11 +374,11 @@ func (d *discovery) sniff(ctx context.Context, path string) (*input.Format, erro
 	if what := stream.Foreign(path, head); what != "" {
 		return nil, column.Refuse("", "%s: %s", path, what)
 	}
-	if found := sniff(&d.Set, path, head); found != nil {
-		return found, nil
+	if found, err := sniff(&d.Set, path, head); found != nil || err != nil {
+		return found, err
 	}
-	return nil, column.Refuse("", "%s: neither its first bytes nor its name tell its format: say --format, "+
-		"and how text is laid out with --ddl or --mapping", path)
+	return nil, column.Refuse("", "%s: neither its first bytes nor its name tell its format: say --format; "+
+		"--format text finds what is between columns, and Hive's text needs --ddl or --mapping", path)
 }
 
 // bindFile gives f the functions that open it and hash it.

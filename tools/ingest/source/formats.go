@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	arrowsource "github.com/dsistore/dsistore/tools/ingest/source/arrow"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"github.com/dsistore/dsistore/tools/ingest/source/files"
 	"github.com/dsistore/dsistore/tools/ingest/source/input"
 	"github.com/dsistore/dsistore/tools/ingest/source/jsonl"
@@ -62,8 +63,8 @@ func sniffMagic(head []byte) *input.Format {
 	return nil
 }
 
-// sniff returns the format of a file by its first bytes, then by its name, then by a guess; nil: nothing tells it.
-func sniff(d *input.Set, path string, head []byte) *input.Format {
+// sniff returns the format of a file by its name, then by a guess from its first bytes; nil: nothing tells it.
+func sniff(d *input.Set, path string, head []byte) (*input.Format, error) {
 	name := strings.ToLower(files.Base(path))
 	compressed := false
 	for _, suffix := range []string{".gz", ".zst", ".bz2", ".deflate"} {
@@ -72,14 +73,19 @@ func sniff(d *input.Set, path string, head []byte) *input.Format {
 		}
 	}
 	for _, f := range formats {
-		if slices.Contains(f.Suffixes, filepath.Ext(name)) {
-			return f
+		if !slices.Contains(f.Suffixes, filepath.Ext(name)) {
+			continue
 		}
+		if compressed && f != text.Format && f != jsonl.Format {
+			return nil, column.Refuse("", "%s: a compressed file of format %s, which is compressed in itself: "+
+				"decompress it first", path, f.Name)
+		}
+		return f, nil
 	}
 	for _, f := range formats {
 		if f.Guess != nil && f.Guess(d, head, compressed) {
-			return f
+			return f, nil
 		}
 	}
-	return nil
+	return nil, nil
 }

@@ -79,14 +79,13 @@ func TestORCChild(t *testing.T) {
 	})
 }
 
+// pythonName is the interpreter that reads files for tests.
+func pythonName() string { return cmp.Or(os.Getenv("DSISTORE_PYTHON"), "python3") }
+
 // needPyarrow skips the test where no interpreter has pyarrow.
 func needPyarrow(t *testing.T) {
 	t.Helper()
-	python := os.Getenv("DSISTORE_PYTHON")
-	if python == "" {
-		python = "python3"
-	}
-	if exec.Command(python, "-c", "import pyarrow.orc").Run() != nil {
+	if exec.Command(pythonName(), "-c", "import pyarrow.orc").Run() != nil {
 		t.Skip("no pyarrow here: DSISTORE_PYTHON may name an interpreter that has it")
 	}
 }
@@ -164,7 +163,7 @@ func TestORCBeside(t *testing.T) {
 func TestORCNamesOfDDL(t *testing.T) {
 	needPyarrow(t)
 	path := filepath.Join(t.TempDir(), "a.orc")
-	writer := exec.Command(cmp.Or(os.Getenv("DSISTORE_PYTHON"), "python3"), "-c", `
+	writer := exec.Command(pythonName(), "-c", `
 import sys
 import pyarrow as pa
 from pyarrow import orc
@@ -197,7 +196,7 @@ orc.write_table(pa.table({"_col0": [7, 8], "_col1": ["x", "y"], "_col2": [0.5, 1
 func TestORCWideRows(t *testing.T) {
 	needPyarrow(t)
 	path := filepath.Join(t.TempDir(), "wide.orc")
-	writer := exec.Command(cmp.Or(os.Getenv("DSISTORE_PYTHON"), "python3"), "-c", `
+	writer := exec.Command(pythonName(), "-c", `
 import sys
 import pyarrow as pa
 from pyarrow import orc

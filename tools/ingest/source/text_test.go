@@ -256,7 +256,8 @@ func TestJSONErrors(t *testing.T) {
 		`{"a": 123456789012345678901234567890}`:         "64 bits",
 		`{"a": 1.5}` + "\n" + `{"a": 9007199254740993}`: "not exact",
 		`{"l": [[1]]}`: `"l": values of type list<list<int64>> have no place in ` +
-			`a table: lists of numbers and list<struct<id: integer, score: float>> have; drop it`,
+			`a table: lists of numbers and list<struct<id: integer, score: float>> have; ` +
+			`{"columns": {"l": {"type": "string"}}} keeps its JSON text; drop it`,
 		`{"l": {}}`: `"l": a struct without members has no values to store; ` +
 			`drop it`,
 		strings.Repeat(`{"a": 9007199254740993, "b": "`+strings.Repeat("x", 1<<20)+`"}`+"\n",

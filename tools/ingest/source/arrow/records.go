@@ -84,6 +84,12 @@ func (r *Records) Next(ctx context.Context) (arrow.RecordBatch, error) {
 func (r *Records) feed() {
 	defer r.reader.Release()
 	defer close(r.out)
+	// What is foreign may be wrong in ways at which the library panics.
+	defer func() {
+		if p := recover(); p != nil {
+			r.err = column.Recovered(p)
+		}
+	}()
 	for r.reader.Next() {
 		rec := r.reader.RecordBatch()
 		rec.Retain()

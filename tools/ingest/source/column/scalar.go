@@ -49,13 +49,13 @@ func AppendText(a *Array, text []byte, limits *Limits) error {
 	}
 	switch n.Elem.Physical() {
 	case vector.Float32Values:
-		v, err := strconv.ParseFloat(s, 32)
+		v, err := ParseFloat(s, 32)
 		if err != nil {
 			return fmt.Errorf("%s is no float: %w", Quote(s), errors.Unwrap(err))
 		}
 		a.Floats = append(a.Floats, float32(v))
 	case vector.Float64Values:
-		v, err := strconv.ParseFloat(s, 64)
+		v, err := ParseFloat(s, 64)
 		if err != nil {
 			return fmt.Errorf("%s is no double: %w", Quote(s), errors.Unwrap(err))
 		}
@@ -69,6 +69,16 @@ func AppendText(a *Array, text []byte, limits *Limits) error {
 	}
 	a.AppendEntry(true)
 	return nil
+}
+
+// ParseFloat is strconv.ParseFloat without what only Go writes: digits with underscores between them, and hexadecimal.
+func ParseFloat(s string, bits int) (float64, error) {
+	for i := range len(s) {
+		if c := s[i]; c == '_' || c|0x20 == 'x' {
+			return 0, &strconv.NumError{Func: "ParseFloat", Num: s, Err: strconv.ErrSyntax}
+		}
+	}
+	return strconv.ParseFloat(s, bits)
 }
 
 // TrimBlanks returns s without the blanks around it.

@@ -47,6 +47,8 @@ type Type struct {
 	// AnyJSON: the mapping file says that a column of JSON is a string, so that lists, objects and booleans are their
 	// text.
 	AnyJSON bool
+	// IsJSON: a list of JSON, whose text the type string keeps.
+	IsJSON bool
 }
 
 // Clone returns a copy of n, for a reader that marks it.

@@ -109,6 +109,10 @@ func (s *schema) line(p *parser, line []byte) error {
 
 // columns returns the columns, those that the mapping gives a type and no line has at the end.
 func (s *schema) columns() ([]*column.Type, error) {
+	if s.isFrame() {
+		return nil, column.Refuse("", "its only line is a table with a column for each key, as pandas' to_json() "+
+			"writes it: df.to_json(FILE, orient=\"records\", lines=True) writes JSON lines")
+	}
 	var out []*column.Type
 	for _, name := range s.top.order {
 		n, err := s.top.members[name].node(name)
@@ -127,6 +131,25 @@ func (s *schema) columns() ([]*column.Type, error) {
 		}
 	}
 	return out, nil
+}
+
+// isFrame reports whether the only line is an object of columns, each an object from 0, 1, 2 ... to values.
+func (s *schema) isFrame() bool {
+	if s.rows != 1 || len(s.top.order) < 2 {
+		return false
+	}
+	for _, name := range s.top.order {
+		column := s.top.members[name]
+		if column.kind != jsonObject || len(column.order) < 2 {
+			return false
+		}
+		for i, key := range column.order {
+			if key != strconv.Itoa(i) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // has reports whether path is a member of t, or would be one of an object in it.
@@ -397,13 +420,13 @@ func (t *jsonType) node(name string) (*column.Type, error) {
 				"give it the type double, string or decimal(38,0) in a mapping file"}, nil
 		case known == vector.Float32 || known == vector.Float64:
 			n.Elem = known
-		case t.number.large:
+		case t.number.large, known == vector.Uint64 && !t.number.negative:
 			n.Elem = vector.Uint64
 		}
 	case jsonString:
 		n.Shape = column.String
 	case jsonArray:
-		n.Shape = column.List
+		n.Shape, n.IsJSON = column.List, true
 		el, err := t.elem.node("element")
 		if err != nil {
 			return nil, err

@@ -89,6 +89,7 @@ type Rules struct {
 	escapeQuotes bool
 	Null         []byte // nil: the empty column without quotes, where emptyNull is set
 	emptyNull    bool   // CSV
+	trimNull     bool   // see isNull
 	Skip         int
 	Header       bool
 	// IgnoreExtra: columns beyond those of the schema are left out, as Hive does.
@@ -124,6 +125,8 @@ func NewRules(t *Layout) (Rules, error) {
 	if t.HasNull {
 		l.Null, l.emptyNull = []byte(t.Null), false
 	}
+	l.trimNull = len(bytes.TrimSpace(l.Null)) > 0 && len(bytes.TrimSpace(l.Null)) == len(l.Null) &&
+		(l.Csv || l.Header || l.BadShort)
 	if bytes.IndexByte(l.delimiter, '\n') >= 0 || l.Csv && bytes.IndexByte(l.delimiter, l.quote) >= 0 || l.HasEscape &&
 		bytes.IndexByte(l.delimiter, l.Escape) >= 0 {
 		return l, fmt.Errorf("text: the delimiter %q has another meaning", l.delimiter)

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"github.com/dsistore/dsistore/tools/ingest/source/stream"
+	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zlib"
 	"github.com/klauspost/compress/zstd"
@@ -180,10 +182,23 @@ func (e *LongLine) Error() string {
 	return fmt.Sprintf("line %d is longer than %d bytes", e.line, e.limit)
 }
 
-// damage says what the end of a compressed file means that comes too early; other errors stay as they are.
+// damaged are errors of decompressing.
+var damaged = []error{gzip.ErrChecksum, gzip.ErrHeader, zlib.ErrChecksum, zstd.ErrCRCMismatch, zstd.ErrMagicMismatch,
+	zstd.ErrFrameSizeExceeded, zstd.ErrFrameSizeMismatch, zstd.ErrReservedBlockType}
+
+// damage says what to do about an error of decompressing; others stay as they are.
 func damage(err error) error {
-	if errors.Is(err, io.ErrUnexpectedEOF) {
+	var deflated flate.CorruptInputError
+	var bzipped bzip2.StructuralError
+	is := func(target error) bool { return errors.Is(err, target) }
+	switch {
+	case is(io.ErrUnexpectedEOF):
 		return fmt.Errorf("the compressed file is cut short or damaged: copy it again (%w)", err)
+	case is(zstd.ErrWindowSizeExceeded):
+		return fmt.Errorf("it was compressed with zstd --long, and cannot be read in bounded memory: `zstd -d "+
+			"--long=31` decompresses it (%w)", err)
+	case errors.As(err, &deflated), errors.As(err, &bzipped), slices.ContainsFunc(damaged, is):
+		return fmt.Errorf("the compressed file is damaged: copy it again (%w)", err)
 	}
 	return err
 }

@@ -21,8 +21,12 @@ type Field struct {
 	Null bool
 }
 
-// isNull reports whether the text of a column without quotes is null.
+// isNull reports whether the text of a column without quotes is null. Blanks around a word for null do not count, but
+// in Hive's own text.
 func (l *Rules) isNull(text []byte) bool {
+	if l.trimNull {
+		text = bytes.TrimSpace(text)
+	}
 	return l.Null != nil && bytes.Equal(text, l.Null) || l.emptyNull && len(text) == 0
 }
 

@@ -274,7 +274,11 @@ func (b *Binder) bindStrictly(n *column.Type, path, parent, part string, depth i
 	}
 	conv, err := b.converter(n, cm)
 	if errors.Is(err, errNoPlace) {
-		return nil, column.RefuseToDrop(path, "%v", err)
+		keep := ""
+		if n.IsJSON {
+			keep = fmt.Sprintf("; {\"columns\": {%q: {\"type\": \"string\"}}} keeps its JSON text", path)
+		}
+		return nil, column.RefuseToDrop(path, "%v%s", err, keep)
 	}
 	if err != nil {
 		return nil, column.Refuse(path, "%v", err)

@@ -1,3 +1,3 @@
-// Package stream is what all sources need of bytes: fingerprints of files and streams, named pipes, and names for files
-// that are not read here.
+// Package stream has what all formats share for bytes: fingerprints of files and streams, named pipes, and the names of
+// file types that are not supported, for error messages.
 package stream

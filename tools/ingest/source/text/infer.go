@@ -1,7 +1,7 @@
 package text
 
 import (
-	"cmp"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -35,6 +35,15 @@ type shown struct {
 	rows    int64
 	files   int
 	layout  string // empty: files differ
+	first   string // the path of the first file
+}
+
+// strange reports whether s has columns, and o, and none is the same, nor one of the table or the mapping file.
+func (t *inference) strange(s, o *shown) bool {
+	known := t.known()
+	return len(s.order) > 0 && len(o.order) > 0 && !slices.ContainsFunc(s.order, func(name string) bool {
+		return o.columns[name] != nil || t.d.Mapping.Columns[name] != nil || known(name).Name != ""
+	})
 }
 
 // textValues is what the values of a column can be all together. Nulls, and no text at all, can be anything.
@@ -46,6 +55,9 @@ type textValues struct {
 	// broke is the first value with which they are a string, where those before it were something narrower.
 	broke place
 	null  place // the first of nullWords, which make them a string whatever the others are
+	// minusZero is the first -0, which is a number among those with a fraction, and a name among integers.
+	minusZero place
+	fraction  bool // there is a number with a fraction or an exponent, NaN or an infinity
 }
 
 // A place is a value and where it stands.
@@ -175,10 +187,17 @@ func (t *inference) scan(ctx context.Context, given typeOf) (*shown, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, s := range each {
-			if s != nil {
-				all.merge(s)
+		for i, s := range each {
+			if s == nil {
+				continue
 			}
+			if all.first == "" {
+				all.first = some[i].Path
+			} else if t.strange(s, all) {
+				return nil, column.Refuse("", "%s has no column of %s: files of one table are ingested together, "+
+					"others into tables of their own", some[i].Path, all.first)
+			}
+			all.merge(s)
 		}
 	}
 	return all, nil
@@ -253,9 +272,9 @@ func (t *inference) values(ctx context.Context, in *lines.Reader, path string, l
 		for i, f := range r.Fields {
 			switch at := (place{file: path, line: line}); {
 			case f.Null:
-			case !f.Quoted && isNullWord(f.Text):
+			case !f.Quoted && isNullWord(bytes.TrimSpace(f.Text)):
 				if values[i].null.line == 0 {
-					at.value = string(f.Text)
+					at.value = string(bytes.TrimSpace(f.Text))
 					values[i].null = at
 				}
 			default:
@@ -278,6 +297,10 @@ func (c *textValues) add(s string, at place) {
 	}
 	isFirst := !c.some
 	c.some = true
+	if s == "-0" && c.minusZero.line == 0 {
+		c.minusZero = at
+		c.minusZero.value = s
+	}
 	if c.narrow(s); isFirst || c.isText() {
 		at.value = strings.Clone(s[:min(len(s), 128)])
 	}
@@ -286,6 +309,11 @@ func (c *textValues) add(s string, at place) {
 	} else if c.isText() {
 		c.broke = at
 	}
+}
+
+// isFloat reports whether float64 holds all values.
+func (c *textValues) isFloat() bool {
+	return c.not&textFloat == 0 && (c.fraction || c.minusZero.line == 0)
 }
 
 // isText reports whether nothing but a string holds all values.
@@ -299,6 +327,8 @@ func (c *textValues) explain(out *input.InferredColumn) {
 	switch {
 	case c.broke.line > 0:
 		out.Because = c.broke.String()
+	case c.minusZero.line > 0 && !c.isText() && !c.isFloat():
+		out.Because = c.minusZero.String()
 	case c.null.line > 0 && c.some && !c.isText():
 		out.Because = c.null.String()
 		out.Hint = fmt.Sprintf(`{"text": {"null": %q}} in a mapping file takes it for null`, c.null.value)
@@ -323,7 +353,15 @@ func (c *textValues) narrow(s string) {
 		}
 		check(textInt, func() bool { return whole })
 		check(textFloat, func() bool {
-			return whole && column.ExactFloat(vector.Float64, v) || !whole && isFraction(s)
+			switch {
+			case whole:
+				return column.ExactFloat(vector.Float64, v)
+			case s == "-0":
+				return true
+			}
+			fraction := isFraction(s)
+			c.fraction = c.fraction || fraction
+			return fraction && exactWhole(s)
 		})
 		check(textSingle, func() bool {
 			if whole {
@@ -356,6 +394,17 @@ func (c *textValues) narrow(s string) {
 		}
 		return err == nil
 	})
+}
+
+// exactWhole reports whether float64 holds a number whose fraction is zeros, as decimals print integers. Of other
+// fractions it is as near as it gets.
+func exactWhole(s string) bool {
+	whole, zeros, ok := strings.Cut(s, ".")
+	if !ok || strings.Trim(zeros, "0") != "" || !isInteger(whole) {
+		return true
+	}
+	v, err := strconv.ParseInt(whole, 10, 64)
+	return err != nil || column.ExactFloat(vector.Float64, v)
 }
 
 // isInteger reports whether s is a whole number as it is printed, of any size: 007, +1 and -0 are not.
@@ -406,13 +455,17 @@ func (c *textValues) merge(o *textValues) {
 	if c.null.line == 0 {
 		c.null = o.null
 	}
+	if c.minusZero.line == 0 {
+		c.minusZero = o.minusZero
+	}
+	c.fraction = c.fraction || o.fraction
 	c.some, c.empty, c.not = c.some || o.some, c.empty || o.empty, c.not|o.not
 	c.timestamps.Merge(o.timestamps)
 }
 
-// node returns the narrowest type that holds all the values. A string or a float that the table has is taken where it
-// does, too; of a fraction, float32 is as near as the table wants it. unit is that of timestamps, empty where nothing
-// says it.
+// node returns the narrowest type that holds all the values. A string, a float, a uint64 or a timestamp that the table
+// has is taken where it does, too; of a fraction, float32 is as near as the table wants it. unit is that of timestamps
+// by the table or the mapping file, empty where neither says it.
 func (c *textValues) node(known catalog.Feature, unit string) *column.Type {
 	n := &column.Type{Shape: column.Number, Elem: vector.Int64}
 	is := func(t textType) bool { return c.not&t == 0 }
@@ -427,6 +480,8 @@ func (c *textValues) node(known catalog.Feature, unit string) *column.Type {
 		n.Elem, n.Logical = known.Type.Elem, known.Logical
 	case is(textBool):
 		n.Elem = vector.Bool
+	case dense && known.Type.Elem == vector.Uint64 && is(textUint):
+		n.Elem = vector.Uint64
 	case isFloat && is(textFloat):
 		if n.Elem = known.Type.Elem; !is(textSingle) {
 			n.Elem = vector.Float64
@@ -434,12 +489,14 @@ func (c *textValues) node(known catalog.Feature, unit string) *column.Type {
 	case is(textInt):
 	case is(textUint):
 		n.Elem = vector.Uint64
-	case is(textFloat):
+	case c.isFloat():
 		n.Elem = vector.Float64
+	case is(textTimestamp) && unit != "": // dates of midnights, too
+		n.Logical = "timestamp[" + unit + "]"
 	case is(textDate):
 		n.Elem, n.Logical = vector.Int32, "date32"
-	case is(textTimestamp) && (unit != "" || !c.timestamps.None()):
-		n.Logical = "timestamp[" + cmp.Or(unit, c.timestamps.Unit()) + "]"
+	case is(textTimestamp) && !c.timestamps.None():
+		n.Logical = "timestamp[" + c.timestamps.Unit() + "]"
 	default:
 		n.Shape, n.Elem = column.String, 0
 	}

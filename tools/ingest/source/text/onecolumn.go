@@ -165,7 +165,8 @@ func (t *trial) checkOnly(in *lines.Reader, tried []string) error {
 			"{\"text\": {\"skip_lines\": %d}} in a mapping file; if no line has the names, say {\"text\": "+
 			"{\"skip_lines\": %[2]d, \"columns\": [{\"name\": \"...\"}, ...]}}; if the line is the name of the only "+
 			"column, say {\"text\": {\"header\": true}}", t.first, skip)
-	case name[0] < '0' || name[0] > '9':
+	}
+	if digits := strings.TrimLeft(name, "+-."); digits == "" || digits[0] < '0' || digits[0] > '9' {
 		return nil
 	}
 	why := ""

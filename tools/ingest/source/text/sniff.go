@@ -50,6 +50,10 @@ func find(in *lines.Reader, path string, given *lines.Layout) (lines.Layout, err
 		return *given, column.Refuse("", "its first line is an object, not names: say --format jsonl for JSON lines")
 	}
 	if given.Delimiter == "" && bytes.IndexByte(first, 1) >= 0 {
+		if len(given.Columns) > 0 {
+			return *given, column.Refuse("", "its first line has Hive's delimiter ^A: say what is between columns, "+
+				"{\"text\": {\"delimiter\": \"\\u0001\"}} or another, in the mapping file")
+		}
 		return *given, column.Refuse("", "its first line has Hive's delimiter ^A; Hive's text has no names and no "+
 			"types: give --ddl FILE, or text.columns in a mapping file")
 	}
@@ -348,8 +352,11 @@ func try(in *lines.Reader, given *lines.Layout, delimiter, quote string) (*trial
 // does not look so: one of them would be a number, a date, a boolean, a URL or JSON, or half of them are values of
 // their columns, too, or long texts among others.
 func (t *trial) check(given *lines.Layout) error {
-	if given.Header || len(given.Columns) > 0 {
+	if given.Header {
 		return nil
+	}
+	if len(given.Columns) > 0 {
+		return t.checkGiven(given)
 	}
 	if 2*t.fits < t.lines {
 		or := ""
@@ -403,6 +410,20 @@ func (t *trial) check(given *lines.Layout) error {
 		len(t.names))
 }
 
+// checkGiven returns an error where the first line has the names that the mapping file gives: it would be a row.
+func (t *trial) checkGiven(given *lines.Layout) error {
+	if len(t.names) != len(given.Columns) {
+		return nil
+	}
+	for i, c := range given.Columns {
+		if !strings.EqualFold(column.TrimBlanks(t.names[i]), c.Name) {
+			return nil
+		}
+	}
+	return column.Refuse("", "line %d has the names that text.columns of the mapping file gives: say {\"text\": "+
+		"{\"header\": true}} there too", t.first)
+}
+
 // longName reports whether a text is longer than most names. Questions of surveys are names as long.
 func longName(s string) bool { return utf8.RuneCountInString(s) > 64 }
 
@@ -428,6 +449,6 @@ func isContent(s string) bool {
 func isValue(s string) bool {
 	var v textValues
 	v.add(s, place{})
-	_, err := strconv.ParseFloat(column.TrimBlanks(s), 64)
+	_, err := column.ParseFloat(column.TrimBlanks(s), 64)
 	return v.some && !v.isText() || err == nil || errors.Is(err, strconv.ErrRange)
 }

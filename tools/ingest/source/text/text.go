@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"unicode/utf8"
 
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
@@ -24,7 +23,8 @@ type Reader struct {
 	lines.Rows
 	// undelimited: nobody said what is between columns, so that it is Hive's ^A, or a comma.
 	undelimited bool
-	empty       bool // there is not even a header
+	empty       bool     // there is not even a header
+	names       []string // of the header, without blanks around them
 	// sampled reports whether the type of a column is that of a stream's first values. nil: of none.
 	sampled func(name string) bool
 	limits  *column.Limits
@@ -100,6 +100,7 @@ func (r *Reader) bindHeader(typeOf typeOf) error {
 				r.Layout.Skip+1)
 		}
 		taken[name] = true
+		r.names = append(r.names, string(bytes.TrimSpace(f.Text)))
 		n := known[name]
 		switch {
 		case n == nil && len(known) > 0:
@@ -156,7 +157,7 @@ func (r *Reader) appendRow(b *column.Batch) (line, size int64, err error) {
 
 // widerType returns a type in Hive's spelling that numbers and a text have in common.
 func widerType(text string) string {
-	if _, err := strconv.ParseFloat(column.TrimBlanks(text), 64); err == nil {
+	if _, err := column.ParseFloat(column.TrimBlanks(text), 64); err == nil {
 		return "double"
 	}
 	return "string"
@@ -194,9 +195,25 @@ func (r *Reader) nextRow() (first int64, bad, err error) {
 		case len(r.Fields) < len(r.Nodes) && r.Layout.BadShort:
 			return first, fmt.Errorf("%s, the schema has %d; \"text\": {\"short\": \"null\"} in a mapping "+
 				"file takes the others for null", columns(len(r.Fields)), len(r.Nodes)), nil
+		case r.repeatsNames():
+			return first, errors.New("the names of the columns again, as where files were put together: take the " +
+				"line out, or leave it out with --on-bad-row quarantine"), nil
 		}
 		return first, nil, nil
 	}
+}
+
+// repeatsNames reports whether the row at hand has the names of the header.
+func (r *Reader) repeatsNames() bool {
+	if len(r.names) < 2 || len(r.Fields) != len(r.names) {
+		return false
+	}
+	for i, f := range r.Fields {
+		if string(bytes.TrimSpace(f.Text)) != r.names[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // hives reports whether the layout may be that of Hive's own text, which has no quotes, no names and no brackets.
