@@ -9,8 +9,8 @@
 //	directory           a container
 //
 // An object exists, whole and durable, or it does not exist: PutIfAbsent and Writer.Commit are the two ways to make
-// one, and both refuse a name that is taken. No object changes, but that Truncate takes the bytes of one away and
-// leaves its name taken. That is all that commits are built on.
+// one, and both refuse a name that is taken. Objects do not change, except that Truncate removes the bytes of one
+// and leaves its name taken. Commits need nothing else.
 //
 // Local keeps an object in the file of the same name under its root, and writes it like this, so that power loss at any
 // point leaves it whole or absent:

@@ -11,9 +11,9 @@
 //	Truncate      Put Blob, If-Match: its version
 //	Bucket        List Blobs, Get Blob, If-Match: the version that was described
 //
-// A request may take effect and its answer be lost: it is sent again, and what then says that the blob exists was made
-// by this very call. So each creation carries a random id in the blob's metadata, and one that is refused looks
-// whose the object is.
+// A request may take effect although its answer is lost. It is then sent again, and the answer is that the blob exists,
+// although this call made it. So each creation puts a random id into the blob's metadata, and a creation that is
+// refused compares the id of the blob with its own.
 //
 //	        201                                made
 //	PUT --> 408, 429, 5xx, lost           -->  PUT again

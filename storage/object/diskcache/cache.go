@@ -27,6 +27,8 @@ const (
 	least = 16
 	// patience is how long the lock is waited for: who holds it may have been stopped.
 	patience = time.Second
+	// openPatience is how long Open waits for it: a cache that other processes fill is busy.
+	openPatience = 30 * time.Second
 	// pause is how long the cache is let alone after it did not work.
 	pause = 10 * time.Second
 	// marker is a file that makes a directory a cache's.
@@ -118,7 +120,7 @@ func open(dir string, bytes int64) (c *Cache, again bool, err error) {
 			_ = f.Close() // nothing was written through it
 		}
 	}()
-	if err := lockFile(f); err != nil {
+	if err := lockFile(f, openPatience); err != nil {
 		return nil, false, err
 	}
 	defer unlockFile(f)
@@ -233,7 +235,7 @@ func (c *Cache) change(f func(x *index)) error {
 	if c.resting() { // since it was waited for: each of those who wait would try the lock in turn
 		return errBroken
 	}
-	if err := lockFile(c.x.file); err != nil {
+	if err := lockFile(c.x.file, patience); err != nil {
 		c.rest()
 		return err
 	}
@@ -274,13 +276,17 @@ func (c *Cache) rest() {
 func (c *Cache) resting() bool { return time.Now().UnixNano() < c.broken.Load() }
 
 // lockFile takes the lock of a file, or gives up.
-func lockFile(f *os.File) error {
+func lockFile(f *os.File, patience time.Duration) error {
 	for begin, wait := time.Now(), 50*time.Microsecond; ; wait = min(2*wait, 10*time.Millisecond) {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
 			return nil
 		}
-		if !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EWOULDBLOCK) || time.Since(begin) > patience {
+		busy := errors.Is(err, unix.EWOULDBLOCK)
+		switch late := time.Since(begin) > patience; {
+		case busy && late:
+			return fmt.Errorf("lock %s: another process has held it for %v: %w", f.Name(), patience, err)
+		case !busy && !errors.Is(err, unix.EINTR) || late:
 			return fmt.Errorf("lock %s: %w", f.Name(), err)
 		}
 		time.Sleep(wait)
@@ -523,7 +529,8 @@ func (c *Cache) owned(k key, e *entry) bool {
 	if _, own := c.flights.Load(k); own {
 		return true
 	}
-	return alive(e.pid) && time.Now().UnixNano()-e.since < int64(claimed)
+	since := time.Duration(time.Now().UnixNano() - e.since) // the clock may have gone back
+	return alive(e.pid) && since < claimed && since > -claimed
 }
 
 // alive reports whether a process of this machine lives, or one that has its number now.

@@ -14,15 +14,14 @@
 //
 // To read a block takes no lock. An entry of the index has a number that is odd while the entry changes; a reader takes
 // the number, the entry and the bytes, and then the number again. Each 64 KiB of a block have a CRC-32C in the entry.
-// What does not fit, because somebody took the block meanwhile or because the disk damaged it, is fetched again.
+// If the numbers differ, because the block was reused meanwhile, or if a checksum is wrong, the data is fetched again.
 //
 // # Changing
 //
-// One process at a time changes the index, under a lock of the file. A block that is missing is claimed first, so that
-// of all processes one fetches it, and others wait. Who dies while it holds a claim loses it: others see that the
-// process is gone, or has not renewed it for a minute. A block is written under the lock, if its claim still stands.
-// Who dies while it changes the index leaves a mark, and the next process builds queues and look-ups from the entries
-// anew.
+// One process at a time changes the index, under a lock of the file. A process claims a missing block before it
+// fetches it, and the other processes wait. A claim ends if its process is gone, or has not renewed it for a minute. A
+// block is written under the lock, if the claim is still valid. If a process dies while it changes the index, a mark
+// stays in the index, and the next process rebuilds queues and look-ups from the entries.
 //
 // # What stays
 //
@@ -31,6 +30,6 @@
 // epoch over a table larger than the cache does not push out what every job reads. Uses within ten seconds count as
 // one: a block has parts of many features, which are read one after the other.
 //
-// Once it is open, the cache never makes a read fail: where the directory does not work, or its lock is not to be had
-// within a second, the store is read, and the cache let alone for a while.
+// Once it is open, the cache never makes a read fail. If the directory does not work, or its lock is not free within a
+// second, reads go to the store, and the cache is not used for a while.
 package diskcache

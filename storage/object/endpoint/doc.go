@@ -1,5 +1,5 @@
-// Package endpoint sends HTTP requests to a service: as many at once as it takes, and a read that is late twice. It
-// counts them.
+// Package endpoint sends HTTP requests to a service. It adapts the number of concurrent requests to the service, sends
+// a late read a second time, and counts requests.
 //
 //	Do --> limit: wait for a place --> request -----------------> answer
 //	                                      \                      /
@@ -16,12 +16,12 @@
 // slower of both is cancelled ("The Tail at Scale", Dean and Barroso, 2013). At most two of 100 requests are sent
 // again, so that a service that is slow as a whole does not get more work.
 //
-// Stall. A request of which no byte moves for a minute is ended with a StallError: of its body while it is sent, or of
-// the answer's while that is read. Between the two a transport bounds the wait.
+// Stall. If no byte of a request's body, or of its answer's body, moves for a minute, the request ends with a
+// StallError. The transport limits the wait between the two bodies.
 //
-// Retry. What failed for now is sent again by the stores, which sign each sending: how often and when, says Retry to
-// all of them.
+// Retry. The stores send a request again after a temporary error, and sign it anew each time. Retry says how often and
+// when.
 //
-// Count. Every request that is written to a connection is counted (object.Traffic), as often as it is: for the service,
-// and for the counters of its context (object.CountTraffic).
+// Count. Each sending of a request is counted (object.Traffic), for the service and for the counters of its context
+// (object.CountTraffic).
 package endpoint

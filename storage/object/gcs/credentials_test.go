@@ -27,13 +27,17 @@ type issuer struct {
 	seconds int
 	status  int // answered to those who ask for a token; 0: it gets one
 	issued  atomic.Int64
-	asked   atomic.Int64 // for a token
+	asked   atomic.Int64  // for a token
+	hangs   chan struct{} // closed: who asks for a token gets an answer again; nil: always
 }
 
 func newIssuer(t *testing.T, seconds int) *issuer {
 	i := &issuer{seconds: seconds}
 	i.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/token" && i.hangs != nil {
+			<-i.hangs
+		}
 		switch {
 		case r.URL.Path == "/token" && i.status != 0:
 			i.asked.Add(1)
@@ -123,6 +127,45 @@ func TestRevokedToken(t *testing.T) {
 	s.tokens.dropped = time.Now().Add(-keptFor)
 	if _, err := s.Stat(t.Context(), "a"); err != nil || i.asked.Load() != 3 {
 		t.Errorf("asked for %d tokens: %v", i.asked.Load(), err)
+	}
+}
+
+// While a token does not come, requests wait no longer than their contexts last. The one that asked for it leaves, too;
+// the token is for the next ones.
+func TestTokenThatDoesNotCome(t *testing.T) {
+	i := newIssuer(t, 3600)
+	i.hangs = make(chan struct{})
+	s := i.open(t, Options{CredentialsJSON: i.key(t)})
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	err := object.Parallel(context.WithoutCancel(ctx), 64, 64, func(context.Context, int) error {
+		if _, err := s.Stat(ctx, "a"); !errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("without a token: %w", err)
+		}
+		return nil
+	})
+	if took := time.Since(begin); err != nil || took > 5*time.Second {
+		t.Errorf("after %v: %v", took, err)
+	}
+	close(i.hangs)
+	if _, err := s.Stat(t.Context(), "a"); err != nil || i.asked.Load() != 1 {
+		t.Errorf("asked for %d tokens: %v", i.asked.Load(), err)
+	}
+}
+
+// A connection that is not made is no reason to give up, though the first token was asked for.
+func TestFirstTokenOverABadNetwork(t *testing.T) {
+	i := newIssuer(t, 3600)
+	key := i.key(t)
+	s := i.open(t, Options{CredentialsJSON: strings.Replace(key, i.URL, "https://127.0.0.1:1", 1)})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, i.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told *errToken
+	if err := s.tokens.sign(r); !errors.As(err, &told) || told.denied {
+		t.Errorf("%v", err)
 	}
 }
 

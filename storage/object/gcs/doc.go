@@ -9,9 +9,9 @@
 //	RemoveVersions GET o?versions=true, DELETEs with generation
 //	Truncate       POST uploadType=multipart, ifGenerationMatch= its generation
 //
-// A request may take effect and its answer be lost: it is sent again, and what then says 412 was made by this very
-// call. So each creation carries a random id in the object's metadata, and one that is refused looks whose the object
-// is.
+// A request may take effect although its answer is lost. It is then sent again and answered with 412, although this
+// call made the object. So each creation puts a random id into the object's metadata, and a creation that is refused
+// compares the id of the object with its own.
 //
 // The chunks of a resumable upload are sent one after the other; while one is on its way, the next is filled. After an
 // error the service is asked how much it has:

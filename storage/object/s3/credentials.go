@@ -57,7 +57,8 @@ func (s *source) renew(ctx context.Context, refused *http.Request) bool {
 	if time.Since(s.at) < renewedAfter {
 		return false
 	}
-	s.at = time.Now() // though it fails: the others that wait here need not wait for the same
+	// At the end, though it fails: the others that wait here need not wait for the same.
+	defer func() { s.at = time.Now() }()
 	fresh, err := s.find(ctx)
 	if err != nil {
 		return false // the service's error says more

@@ -10,9 +10,10 @@
 //	RemoveVersions ListObjectVersions, DeleteObjects
 //	Truncate      PutObject, If-Match: its version
 //
-// A request may take effect and its answer be lost: the SDK sends it again, and what then says 412 was made by this
-// very call. So each creation carries a random id in the object's metadata, and one that is refused looks whose the
-// object is. 409 says that another creation of the name was under way: neither success nor "exists"; it is sent again.
+// A request may take effect although its answer is lost. The SDK then sends it again, and the answer is 412, although
+// this call made the object. So each creation puts a random id into the object's metadata, and a creation that is
+// refused compares the id of the object with its own. 409 means that another creation of the name was under way,
+// neither success nor "exists": the request is sent again.
 //
 //	        200                  made
 //	PUT --> 409, 5xx, lost  -->  PUT again
