@@ -58,10 +58,12 @@ func dsi_call(p *C.char, n, milliseconds C.int64_t, call *C.int64_t, answer *C.d
 	return 0
 }
 
-// dsi_begin starts one request: see engine.Begin. dsi_end ends it.
+// dsi_begin starts one request: see engine.Begin. call becomes its number. dsi_end ends it.
 //
 //export dsi_begin
-func dsi_begin(p *C.char, n C.int64_t) C.int64_t { return C.int64_t(theEngine.Begin(request(p, n))) }
+func dsi_begin(p *C.char, n C.int64_t, call *C.int64_t) {
+	*call = C.int64_t(theEngine.Begin(request(p, n)))
+}
 
 // dsi_wait waits at most milliseconds for the answer of a call. It returns 0 with the answer, which is freed with
 // dsi_free, or 1 when there is none yet.
@@ -156,8 +158,8 @@ func dsi_stream(records C.int64_t, out unsafe.Pointer) C.int32_t {
 // returns.
 //
 //export dsi_begin_stream
-func dsi_begin_stream(p *C.char, n C.int64_t, in unsafe.Pointer) C.int64_t {
-	return C.int64_t(theEngine.BeginStream(request(p, n), func() (source.RecordReader, error) {
+func dsi_begin_stream(p *C.char, n C.int64_t, in unsafe.Pointer, call *C.int64_t) {
+	*call = C.int64_t(theEngine.BeginStream(request(p, n), func() (source.RecordReader, error) {
 		records, err := cdata.ImportCRecordReader((*cdata.CArrowArrayStream)(in), nil)
 		if err != nil {
 			return nil, err

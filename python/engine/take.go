@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/reader/arrowbatch"
@@ -19,10 +21,15 @@ type taker struct {
 	converter *arrowbatch.Converter
 	memory    *tracked
 	rows      uint64
-	closed    func() // tells the metrics
+	closed    func()      // tells the metrics
+	idle      *time.Timer // forgets it, once nothing has used it for takerIdle
 
 	uses atomic.Int64 // takes under way, and one while it is kept; it grows from 0 never, and under Engine.mu
 }
+
+// takerIdle is how long a taker is kept after a take, with its memory and its lease: as long as the pools and leases of
+// closed readers.
+const takerIdle = time.Minute
 
 // takerKey is what a taker is kept for. The snapshot must be the same, and not only its number: a store that was
 // removed and made anew counts its snapshots from 1 again.
@@ -50,6 +57,9 @@ func (e *Engine) take(ctx context.Context, p *takeParams) (any, error) {
 		return nil, err
 	}
 	defer t.leave()
+	if len(rows) > reader.MaxBatchSize {
+		return nil, usageError{fmt.Errorf("rows: %d: want at most %d at a time", len(rows), reader.MaxBatchSize)}
+	}
 	for i, r := range rows {
 		if r >= t.rows {
 			return nil, usageError{fmt.Errorf("rows: %d, at index %d: want 0 to %d", int64(r), i, int64(t.rows)-1)}
@@ -111,6 +121,7 @@ func (e *Engine) taker(ctx context.Context, p *takeParams) (*taker, error) {
 	}
 	t.closed = e.measured().AddReader(t.taker)
 	t.uses.Store(2)
+	t.idle = time.AfterFunc(takerIdle, func() { e.forgetTaker(key, t) })
 	// Of two takes that begin at once, the second one's taker is kept.
 	e.mu.Lock()
 	e.takers.Remove(key)
@@ -127,7 +138,24 @@ func (e *Engine) taker(ctx context.Context, p *takeParams) (*taker, error) {
 // leave ends a use of a taker; the last one closes it.
 func (t *taker) leave() {
 	if t.uses.Add(-1) == 0 {
+		t.idle.Stop()
 		_ = t.taker.Close() // it has nothing that could fail
 		t.closed()
+		return
+	}
+	t.idle.Reset(takerIdle)
+}
+
+// forgetTaker ends the keeping of a taker that no take uses. One that is used is forgotten a while after.
+func (e *Engine) forgetTaker(key takerKey, t *taker) {
+	e.mu.Lock()
+	kept, ok := e.takers.Get(key)
+	if ok = ok && kept == t && t.uses.Load() == 1; ok {
+		e.takers.Remove(key)
+		e.evicted = slices.DeleteFunc(e.evicted, func(x *taker) bool { return x == t }) // left here
+	}
+	e.mu.Unlock()
+	if ok {
+		t.leave()
 	}
 }

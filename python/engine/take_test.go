@@ -50,6 +50,17 @@ func TestTake(t *testing.T) {
 			t.Errorf("take %d: %d takers are kept", i, e.takers.Size())
 		}
 	}
+	// One that nothing has used for a while is forgotten, with its lease; one that is used is not.
+	oldest, _ := e.takers.Oldest()
+	idle, _ := e.takers.Get(oldest)
+	idle.uses.Add(1)
+	if e.forgetTaker(oldest, idle); !e.takers.Has(oldest) {
+		t.Error("a taker that is used is forgotten")
+	}
+	idle.leave()
+	if e.forgetTaker(oldest, idle); e.takers.Has(oldest) || idle.uses.Load() != 0 || len(e.evicted) > 0 {
+		t.Errorf("a taker that nothing uses is kept: %d uses", idle.uses.Load())
+	}
 	// What nobody reads is given back too.
 	e.TakeRecords(must[int64](t, e, "take", with(at, "features", []string{name}, "rows", encoded(1)))).Release()
 	for _, rows := range [][]int64{{100}, {-1}} {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import dsistore
@@ -118,3 +119,27 @@ def test_a_data_loader(table, rows):
             assert int(row["event_time"]) not in got
             got[int(row["event_time"])] = plain(row)
     assert got == {row["event_time"]: row for row in rows}
+
+
+def test_dates_and_times(tmp_path):
+    """Each is a NumPy scalar of the column's unit, also of nanoseconds without pandas, and of years that datetime has
+    not."""
+    times = [1_700_000_000_000_000_001, None, -(1 << 62)]
+    data = pa.table({
+        "id": pa.array([1, 2, 3], pa.int64()),
+        "ns": pa.array(times, pa.timestamp("ns")),
+        "utc": pa.array([1, None, 1 << 62], pa.timestamp("us", "UTC")),
+        "day": pa.array([0, None, -3], pa.date32()),
+        "span": pa.array([1, None, 3], pa.duration("ns")),
+        "clock": pa.array([1, None, 3], pa.time64("ns")),
+    })
+    store = dsistore.open(tmp_path / "store")
+    store.ingest("t", data)
+    source = store.table("t").grain()
+    got = {row["id"].item(): row for row in (source[i] for i in range(3))}
+    assert got[1]["ns"] == np.datetime64(times[0], "ns") and got[3]["ns"] == np.datetime64(times[2], "ns")
+    assert got[1]["utc"] == np.datetime64(1, "us") and got[3]["utc"] == np.datetime64(1 << 62, "us")
+    assert got[1]["day"] == np.datetime64(0, "D") and got[3]["day"] == np.datetime64(-3, "D")
+    assert got[1]["span"] == np.timedelta64(1, "ns") and got[1]["clock"] == 1
+    assert all(got[2][name] is None for name in ("ns", "utc", "day", "span", "clock"))
+    assert "pandas" not in {type(v).__module__.split(".")[0] for row in got.values() for v in row.values()}

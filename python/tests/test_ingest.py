@@ -152,3 +152,23 @@ def test_a_relative_path_is_where_it_was_opened(tmp_path, monkeypatch):
     assert (state["store"], state["table"]) == ("store", "t")
     with pytest.raises(dsistore.NotFoundError):
         dsistore.open("store").table("t")
+
+
+@pytest.mark.parametrize("wrong, said", [
+    (pa.record_batch({"id": pa.array([3], pa.int64()), "price": pa.array([10], pa.int64())}),
+     "batch 1 has 'price' of type int64 as column 1, and the schema .* has 'price' of type double"),
+    (pa.record_batch({"price": pa.array([1.0]), "id": pa.array([3], pa.int64())}),
+     "batch 1 has 'price' of type double"),
+    (pa.record_batch({"id": pa.array([3], pa.int32()), "price": pa.array([1.0])}), "batch 1 has 'id' of type int32"),
+    (pa.record_batch({"id": pa.array([3], pa.int64())}), "batch 1 has no column as column 1"),
+])
+def test_batches_that_are_not_of_the_schema(tmp_path, wrong, said):
+    """pyarrow does not compare them: int64 would be read as float64, int32 beyond the buffer's end."""
+    right = pa.record_batch({"id": pa.array([1, 2], pa.int64()), "price": pa.array([0.5, 1.5])})
+    store = dsistore.open(tmp_path / "store")
+    with pytest.raises(dsistore.UsageError, match=said):
+        store.ingest("t", pa.RecordBatchReader.from_batches(right.schema, iter([right, wrong])))
+    with pytest.raises(dsistore.NotFoundError):
+        store.table("t").scan()
+    store.ingest("t", pa.RecordBatchReader.from_batches(right.schema, iter([right, right.slice(1)])))
+    assert store.table("t").scan().to_arrow()["price"].to_pylist() == [0.5, 1.5, 1.5]

@@ -96,8 +96,7 @@ class Scan:
         return self._plan.rows
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """A capsule with a new ArrowArrayStream. requested_schema is what a consumer would like; it gets the table's
-        types."""
+        """A capsule with a new ArrowArrayStream. requested_schema is ignored: the stream has the table's types."""
         options = {**self._options, **_engine.recorded(self._job)}
         records = _engine.call("records_open", uri=self._uri, hash=self._plan.hash, **options)
         if records is None:  # the engine, perhaps another process's, does not know the plan any more

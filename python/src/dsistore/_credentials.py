@@ -55,7 +55,11 @@ def serve(of: str, wanted: Callable[[str], Any], give: Callable[..., Any]) -> No
 def _serve(of: str, wanted: Callable[[str], Any], give: Callable[..., Any]) -> None:
     while True:
         wanted(of)
-        give(provider=of, **_ask(_functions[int(of)]))
+        try:
+            given = _ask(_functions[int(of)])
+        except BaseException as e:  # one that cannot even be printed
+            given = {"error": f"credential_provider: {type(e).__name__}"}
+        give(provider=of, **given)
 
 
 def _ask(function: Callable[[], Any]) -> dict[str, Any]:

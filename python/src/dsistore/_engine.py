@@ -98,7 +98,7 @@ def library() -> ctypes.CDLL:
             setattr(lib, "dsi_release", ctypes.PyDLL(path).dsi_release)
             for name, returns, *takes in (
                 ("dsi_call", i32, ctypes.c_char_p, i64, i64, ctypes.POINTER(i64), text),
-                ("dsi_begin", i64, ctypes.c_char_p, i64),
+                ("dsi_begin", None, ctypes.c_char_p, i64, ctypes.POINTER(i64)),
                 ("dsi_wait", i32, i64, i64, text),
                 ("dsi_end", None, i64, i32),
                 ("dsi_free", None, pointer),
@@ -108,7 +108,7 @@ def library() -> ctypes.CDLL:
                 ("dsi_use_locks", None, pointer, pointer, pointer, i32),
                 ("dsi_stream", i32, i64, pointer),
                 ("dsi_destructor", pointer, pointer, pointer),
-                ("dsi_begin_stream", i64, ctypes.c_char_p, i64, pointer),
+                ("dsi_begin_stream", None, ctypes.c_char_p, i64, pointer, ctypes.POINTER(i64)),
                 ("dsi_gil", None, pointer, pointer, pointer, pointer, pointer),
             ):
                 function = getattr(lib, name)
@@ -266,25 +266,37 @@ def _text(method: str, params: dict[str, Any], following: bytes = b"") -> bytes:
     return text + b"\0" + following if following else text
 
 
-def begin(method: str, **params: Any) -> int:
-    """Starts a method of the engine, and returns the call: each is waited for, once."""
-    request = _text(method, params)
-    started: int = library().dsi_begin(request, len(request))
-    return started
+class Begun:
+    """A call that was begun. Each is waited for, once; one that is left, by an exception of a signal handler before it
+    has a name, is cancelled."""
+
+    def __init__(self) -> None:
+        self.number = ctypes.c_int64()
+
+    def __del__(self) -> None:
+        if self.number.value and _library is not None and _pid == os.getpid():
+            _library.dsi_end(self.number.value, 0)
 
 
-def begin_stream(method: str, address: int, **params: Any) -> int:
+def begin(method: str, **params: Any) -> Begun:
+    """Starts a method of the engine."""
+    request, begun = _text(method, params), Begun()
+    library().dsi_begin(request, len(request), ctypes.byref(begun.number))
+    return begun
+
+
+def begin_stream(method: str, address: int, **params: Any) -> Begun:
     """begin for a method that reads the ArrowArrayStream at an address, ingest or overlay. The stream is taken over."""
-    request = _text(method, params)
-    started: int = library().dsi_begin_stream(request, len(request), address)
-    return started
+    request, begun = _text(method, params), Begun()
+    library().dsi_begin_stream(request, len(request), address, ctypes.byref(begun.number))
+    return begun
 
 
-def wait(started: int, progress: Callable[[dict[str, Any]], None] | None = None, *,
+def wait(begun: Begun, progress: Callable[[dict[str, Any]], None] | None = None, *,
          until_cancelled: bool = False, milliseconds: int = _WAIT_MILLISECONDS) -> Any:
     """The result of a call that was begun. Until it is there progress is told now and then how far the call is, after
     so many milliseconds each time. What interrupts it cancels the call, and until_cancelled waits for that."""
-    lib, text, kept = library(), _Text(), False
+    lib, text, kept, started = library(), _Text(), False, begun.number.value
     try:
         try:
             while lib.dsi_wait(started, milliseconds, ctypes.byref(text)):
@@ -300,6 +312,7 @@ def wait(started: int, progress: Callable[[dict[str, Any]], None] | None = None,
         kept = True
     finally:
         _end(lib, started, text, kept)
+        begun.number.value = 0
     return _result(answer)
 
 

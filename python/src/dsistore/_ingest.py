@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import _arrow, _engine, errors
@@ -21,6 +21,10 @@ def path(p: str | os.PathLike[str] | None) -> str | None:
 def read_source(method: str, source: Any, format: str, progress: Progress | None,
                 params: dict[str, Any]) -> dict[str, Any]:
     """Runs a method of the engine that reads a source, and returns its report."""
+    arrow = sys.modules.get("pyarrow")
+    wrong: list[errors.UsageError] = []
+    if arrow is not None and isinstance(source, arrow.RecordBatchReader):
+        source = arrow.RecordBatchReader.from_batches(source.schema, _checked(source, wrong))
     if hasattr(source, "scanner"):  # a pyarrow Dataset
         source = source.scanner()
     if hasattr(source, "to_reader") and not hasattr(source, "__arrow_c_stream__"):  # a pyarrow Scanner
@@ -36,10 +40,32 @@ def read_source(method: str, source: Any, format: str, progress: Progress | None
                 "pyarrow.RecordBatchReader.from_batches)")
         started = _engine.begin(
             method, paths=[os.fspath(p) for p in paths], format=None if format == "auto" else format, **params)
-    return report(started, progress)
+    try:
+        return report(started, progress)
+    except errors.DsistoreError:
+        if wrong:
+            raise wrong[0] from None
+        raise
 
 
-def report(started: int, progress: Progress | None = None) -> dict[str, Any]:
+def _checked(reader: Any, wrong: list[errors.UsageError]) -> Iterator[Any]:
+    """The batches of a pyarrow RecordBatchReader, up to one that has not the columns of its schema. pyarrow does not
+    compare those of from_batches, and what goes through the C interface has no types of its own: the values would be
+    read as others. wrong gets the error."""
+    want = [(f.name, f.type) for f in reader.schema]
+    for i, batch in enumerate(reader):
+        got = [(f.name, f.type) for f in batch.schema]
+        if got != want:
+            at = next((k for k, (a, b) in enumerate(zip(got, want)) if a != b), min(len(got), len(want)))
+            its, said = (f"{of[at][0]!r} of type {of[at][1]}" if at < len(of) else "no column" for of in (got, want))
+            wrong.append(errors.UsageError(
+                f"source: batch {i} has {its} as column {at}, and the schema of the RecordBatchReader has {said}: make "
+                "the batches with schema=, or cast them"))
+            raise wrong[0]
+        yield batch
+
+
+def report(started: _engine.Begun, progress: Progress | None = None) -> dict[str, Any]:
     """The report of a call that was begun. An interrupt cancels the call and waits for its end."""
     def told(state: dict[str, Any]) -> None:
         if progress is not None and state["phase"]:

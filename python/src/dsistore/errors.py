@@ -37,7 +37,7 @@ class UnsupportedError(DsistoreError):
 
 
 class ConflictError(DsistoreError):
-    """A commit lost a race to one that it does not commute with. Nothing was changed."""
+    """Another commit changed the same data first. Nothing was changed."""
 
 
 class ExistsError(UsageError):

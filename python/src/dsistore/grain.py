@@ -5,9 +5,9 @@
     batches = positions.batch(4096).map(source.take).to_iter_dataset()
 
 Grain shuffles, shards and saves its position by row positions; Table.jax gives whole batches, which is faster where the
-engine's shuffle will do. ``grain.MapDataset.source(source)`` gives rows one by one, as any source. Rows that are asked
-for in their order are read ahead; of others Grain 0.2 asks for each alone, which costs far more than to take those of a
-batch together.
+engine's shuffle will do. ``grain.MapDataset.source(source)`` gives rows one by one, as any source. Rows that are
+requested in the order of the table are read ahead. Grain 0.2 requests rows in any other order one at a time, which
+costs far more than ``take`` with all rows of a batch.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ class TableSource:
     """The rows of a table by their positions, in the order in which ``Table.scan`` gives them: a Grain
     RandomAccessDataSource. Made by Table.grain. len() is the number of rows.
 
-    ``source[i]`` is a dict with an entry for each feature: a number as a NumPy scalar, a list or embedding as an array,
-    a weighted list as a pair of arrays (ids, weights), str and bytes unchanged; None for null. ``take`` reads the rows
-    of a batch together, which is much faster than one by one in any order but the table's.
+    ``source[i]`` is a dict with an entry for each feature: a number, date or time as a NumPy scalar (a time of day as
+    an integer), a list or embedding as an array, a weighted list as a pair of arrays (ids, weights), str and bytes
+    unchanged; None for null. ``take`` reads the rows of a batch together, which is much faster than one by one in any
+    order but the table's.
 
     It can be pickled, for Grain's processes, and repr() identifies its rows, for Grain's checkpoints. It needs pyarrow.
     """
@@ -120,6 +121,8 @@ def _values(column: pyarrow.Array) -> list[Any]:
     """The values of a column, a row each."""
     import pyarrow as pa
 
+    if pa.types.is_time(column.type):  # NumPy has no time of day
+        column = column.cast(pa.int32() if pa.types.is_time32(column.type) else pa.int64())
     kind, nulls = column.type, column.null_count
     if nulls == len(column):
         return [None] * nulls
@@ -136,7 +139,8 @@ def _values(column: pyarrow.Array) -> list[Any]:
     elif pa.types.is_fixed_size_list(kind):
         array = _numbers(column.values).reshape(-1, kind.list_size)[column.offset:]
         values = list(array)
-    elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
+    elif (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+          or pa.types.is_temporal(kind)):
         values = list(_numbers(column))
     else:
         values = column.to_pylist()
@@ -144,9 +148,11 @@ def _values(column: pyarrow.Array) -> list[Any]:
 
 
 def _numbers(array: pyarrow.Array) -> np.ndarray[Any, Any]:
-    """A column of numbers; null is 0."""
+    """A column of numbers, dates or times; null is 0."""
+    import pyarrow as pa
+
     if array.null_count:
-        array = array.fill_null(False if str(array.type) == "bool" else 0)
+        array = array.fill_null(pa.scalar(False if pa.types.is_boolean(array.type) else 0, array.type))
     out: np.ndarray[Any, Any] = array.to_numpy(zero_copy_only=False)
     out.flags.writeable = False  # rows share it, also where it is a copy
     return out

@@ -539,6 +539,8 @@ def _positions(rows: Any) -> bytes:
     """Row positions as the engine takes them: 8 bytes each, little endian."""
     kind = getattr(getattr(rows, "dtype", None), "kind", None)
     if kind in ("i", "u"):  # of numpy and pandas
+        if getattr(rows, "ndim", 1) != 1:
+            raise errors.UsageError(f"rows: an array of {rows.ndim} dimensions: want one")
         packed: bytes = getattr(rows, "to_numpy", lambda: rows)().astype("<i8").tobytes()
         return packed
     for name in ("to_pylist", "tolist"):  # of pyarrow; of torch
