@@ -12,18 +12,27 @@ RACE_NOTE := (no C compiler: without the race detector)
 endif
 TAGS := invariants,pebblegozstd,grpcnotrace
 
+# Programs say from which commit they were built, unless git does not give this checkout to this user (a container's root), or is
+# that of another repository around it: then go would fail, or take that one's commit.
+ifneq ($(shell git rev-parse --show-toplevel 2>/dev/null),$(shell pwd -P))
+export GOFLAGS := $(shell $(GO) env GOFLAGS) -buildvcs=false
+endif
+
 # What runs without the race detector is compiled as the Python package's library is, so that all packages without the tag invariants
 # in them are compiled once for both, for go vet and for staticcheck.
 ifeq ($(shell $(GO) env CGO_ENABLED),1)
-ALIKE := GOFLAGS="$(shell $(GO) env GOFLAGS) -buildmode=pie -trimpath"
+ALIKE := GOFLAGS="$(or $(GOFLAGS),$(shell $(GO) env GOFLAGS)) -buildmode=pie -trimpath"
 endif
+
+# A test that was skipped for want of a server is not remembered as passed.
+export DSISTORE_TRY := $(shell date +%s)
 
 # How long each fuzz target runs in fuzz-smoke, and each benchmark in bench. A count, because go test can fail at a deadline
 # that falls into its own minimising (context deadline exceeded); that is kept short for the same reason.
 FUZZTIME ?= 1000x
 BENCHTIME ?= 1s
 
-.PHONY: build demo test check fmt vet lint race fuzz-smoke kill-test kill-requests many-writers races refused faulty metamorphic simulate mutations python-test rotation python-bench plots baselines bench-peers baselines-test frameworks-env frameworks-bench frameworks-test bench browser assets reference site licences man release arm64 golden clean
+.PHONY: build demo test check fmt vet lint race independent fuzz-smoke kill-test kill-requests many-writers races refused faulty metamorphic simulate mutations python-test rotation python-bench plots baselines bench-peers baselines-test frameworks-env frameworks-bench frameworks-test bench browser assets reference site licences man release arm64 golden clean
 
 # How programs are built: all alike, so that packages are compiled once.
 PROGRAM := -tags grpcnotrace -trimpath
@@ -38,11 +47,13 @@ demo: build ## generates a training table, ingests it and scans it, beside the P
 # The environment of the Python tests is downloaded while the Go tests run; its wheel is built after them, from what they compiled. The browser is
 # there before they begin.
 test: ## everything that CI runs; fuzz targets run on their seeds
-	@python/test.sh prepare & prepare=$$!; internal/browser/install.sh & browser=$$!; trap 'kill $$prepare $$browser 2>/dev/null' INT TERM; \
+	@rm -rf out/servers-left-out; \
+	python/test.sh prepare & prepare=$$!; internal/browser/install.sh & browser=$$!; trap 'kill $$prepare $$browser 2>/dev/null; exit 130' INT TERM; \
 	{ $(MAKE) --no-print-directory fmt vet lint && wait $$browser && $(MAKE) --no-print-directory race; } || { kill $$prepare $$browser 2>/dev/null; exit 1; }; \
-	wait $$prepare; $(ALIKE) python/test.sh run
+	wait $$prepare; $(MAKE) --no-print-directory independent && $(ALIKE) python/test.sh run
 	@left=; [ ! -f out/python-left-out ] || left="the Python tests"; \
 	[ ! -f out/browser-left-out ] || left="$${left:+$$left and }the tests in a browser"; \
+	for f in out/servers-left-out/*; do [ ! -f "$$f" ] || left="$${left:+$$left and }the tests with $${f##*/}"; done; \
 	if [ "$${PYTHON:-}" = none ] || ! $(MAKE) -s out/site-venv/ready 2>/dev/null; then left="$${left:+$$left and }the site"; \
 	else $(MAKE) --no-print-directory site || exit 1; fi; \
 	if [ -n "$$left" ]; then echo "make test: all green, but $$left were left out"; else echo "make test: all green"; fi
@@ -51,7 +62,7 @@ check: test fuzz-smoke ## what CI runs, then every fuzz target on new inputs
 
 fmt: ## fails on Go files that gofmt would change
 	@echo "== gofmt"
-	@bad=$$(find . -name '*.go' -not -path './.*' -print0 | xargs -0 gofmt -l); \
+	@bad=$$(find . -name '*.go' -not -path './.*' -print0 | xargs -0 "$$($(GO) env GOROOT)/bin/gofmt" -l) || exit 1; \
 	if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi
 
 vet: ## go vet
@@ -72,11 +83,18 @@ UNRACED := dedup internal/corpus internal/faults internal/workload storage/bitma
 
 race: ## all tests, with the race detector where a C compiler is found; then without what is too slow or makes no sense with it
 	@echo "== go test $(RACE) -tags $(TAGS) $(RACE_NOTE)"
-	@$(GO) test -vet=off $(RACE) -tags $(TAGS) -timeout 15m $$($(GO) list -tags $(TAGS) ./... | grep -v -e /bench/ -e /internal/lint$$ -e /dsistore/format $(foreach p,$(UNRACED),-e /dsistore/$p$$))
+	@packages=$$($(GO) list -tags $(TAGS) ./...) || exit 1; \
+	$(GO) test -vet=off $(RACE) -tags $(TAGS) -timeout 15m $$(echo "$$packages" | grep -v -e /bench/ -e /internal/lint$$ -e /dsistore/format $(foreach p,$(UNRACED),-e /dsistore/$p$$))
 	@echo "== go test -gcflags=-d=checkptr -tags $(TAGS) ./format/..."
 	@$(GO) test -vet=off -gcflags=-d=checkptr -tags $(TAGS) -timeout 15m ./format/...
 	@echo "== go test -tags $(TAGS), without the race detector: ./bench/... and what does less with it"
 	@$(ALIKE) $(GO) test -vet=off -tags $(TAGS) -timeout 15m ./tools/dsi ./bench/... $(addprefix ./,$(UNRACED)) $$(grep -rl --include='*_test.go' --exclude-dir=format --exclude-dir=out '/internal/race"' . | xargs -n 1 dirname | sort -u)
+
+# They skip, in the runs above, where the Python in PATH has no pyarrow.
+independent: ## the tests that compare with another reader: pyarrow, and the decoder that was written from format/SPEC.md; with out/venv's Python
+	@[ ! -f out/venv/ready ] || [ -f out/python-left-out ] || { echo "== go test, with pyarrow"; \
+		DSISTORE_PYTHON="$(CURDIR)/out/venv/bin/python" $(ALIKE) $(GO) test -vet=off -count=1 -tags $(TAGS) -timeout 15m \
+		-run 'Spec|ORC|Corpus|Hive|Shared|Again' ./format ./format/encoding ./internal/corpus ./tools/ingest/source; }
 
 fuzz-smoke: ## every fuzz target for $(FUZZTIME)
 	@echo "== fuzz targets, $(FUZZTIME) each"
@@ -180,12 +198,12 @@ assets: ## fetches the chart library of dsistat's page anew, as its asset.json p
 
 out/site-venv/ready: internal/site/requirements.txt
 	@python3 -m venv --clear out/site-venv
-	@out/site-venv/bin/pip --disable-pip-version-check install -q --no-compile -r $<
+	@out/site-venv/bin/python -m pip --disable-pip-version-check install -q --no-compile -r $<
 	@touch $@
 
 site: out/site-venv/ready ## builds the documentation as a static site in out/site; broken links fail
 	@echo "== mkdocs build --strict"
-	@NO_MKDOCS_2_WARNING=1 out/site-venv/bin/mkdocs build --strict
+	@NO_MKDOCS_2_WARNING=1 out/site-venv/bin/python -m mkdocs build --strict
 
 reference: ## writes the generated pages of docs/reference anew
 	$(GO) run -tags pebblegozstd ./internal/reference
@@ -200,12 +218,12 @@ man: ## writes the man pages of dsi and dsistat into out/man; MANDIR=/usr/local/
 
 out/release-venv/ready: internal/release/requirements.txt
 	@python3 -m venv --clear out/release-venv
-	@out/release-venv/bin/pip --disable-pip-version-check install -q --no-compile -r $<
+	@out/release-venv/bin/python -m pip --disable-pip-version-check install -q --no-compile -r $<
 	@touch $@
 
 release: ## makes the files of a release from the commit that is checked out, into out/release, and tries them
 	@$(MAKE) -s out/release-venv/ready || echo "make release: no Python with a package index: without wheels"
-	@$(GO) run ./internal/release $$([ -f out/release-venv/ready ] && echo "-python $$PWD/out/release-venv/bin/python")
+	@set --; [ ! -f out/release-venv/ready ] || set -- -python "$$PWD/out/release-venv/bin/python"; $(GO) run ./internal/release "$$@"
 
 # binfmt_misc is not needed: go test runs the tests' programs by the emulator.
 QEMU ?= $(shell command -v qemu-aarch64-static || command -v qemu-aarch64)

@@ -19,6 +19,13 @@ left_out() {
 	exit 0
 }
 
+# Runs a command that ends when this shell is told to: else pip would go on, into the next run's environment.
+ending() {
+	"$@" &
+	child=$!
+	wait $child
+}
+
 # The interpreter: the one asked for, else the first that torch and torchrec are pinned for.
 find_python() {
 	for p in ${PYTHON:-python3 python3.11 python3.12 python3.13}; do
@@ -40,19 +47,23 @@ prepare() {
 	"$python" -c 'import venv, ensurepip' 2>/dev/null ||
 		left_out "$python has no venv and ensurepip (Debian: apt install python3-venv)"
 
-	# The same requirements and interpreter need no second installation.
-	state=$({ "$python" -c 'import sys; print(sys.version, sys.executable)' && cat python/requirements-*.txt; } | cksum)
+	# The same requirements, interpreter and place need no second installation.
+	state=$({ pwd && "$python" -c 'import sys; print(sys.version, sys.executable)' &&
+		cat python/requirements-*.txt; } | cksum)
 	if [ "$(cat $venv/ready 2>/dev/null)" != "$state" ]; then
 		"$python" -m venv --clear $venv || exit 1
 		# Compiling what is imported when it is imported saves 0.4 GB.
-		pip="$venv/bin/pip --disable-pip-version-check install -q --no-compile"
+		pip="ending $venv/bin/python -m pip --disable-pip-version-check install -q --no-compile"
+		child=
+		trap '[ -z "$child" ] || kill $child 2>/dev/null; exit 143' TERM INT
 		# A small package first: an index that cannot be reached is no fault of ours, anything after that is.
 		$pip "$(grep '^setuptools==' python/requirements-test.txt)" ||
 			left_out "no package index can be reached (see $log)"
 		# torch first and alone: pip keeps all that it downloads until all is installed, and torch is most of it.
 		# triton, 0.9 GB, goes again: it compiles for GPUs.
 		$pip "$(grep '^torch==' python/requirements-test.txt)" && $pip -r python/requirements-test.txt &&
-			$pip --no-deps -r python/requirements-torchrec.txt && $venv/bin/pip uninstall -q -y triton || exit 1
+			$pip --no-deps -r python/requirements-torchrec.txt &&
+			$venv/bin/python -m pip uninstall -q -y triton || exit 1
 		echo "$state" >$venv/ready
 	fi
 }
@@ -66,7 +77,8 @@ print(sysconfig.get_platform(), sys.implementation.cache_tag, sep="-")')
 	old=python/build/lib.$old/dsistore
 	mkdir -p "$old" && touch "$old/removed.py" || return 1
 	$venv/bin/python -m build -q --no-isolation --wheel --outdir $wheel python &&
-		$venv/bin/pip --disable-pip-version-check install -q --force-reinstall --no-deps $wheel/dsistore-*.whl &&
+		$venv/bin/python -m pip --disable-pip-version-check install -q --force-reinstall --no-deps \
+			$wheel/dsistore-*.whl &&
 		touch out/python-ready
 }
 
@@ -92,7 +104,7 @@ run)
 		exit 1
 	fi
 	export DSISTORE_WHEEL="$(pwd)/$(ls $wheel/dsistore-*.whl)"
-	cd out && exec venv/bin/python -m pytest -q -p no:cacheprovider -n 2 --durations=10 ../python/tests
+	cd out && exec venv/bin/python -m pytest -q -rs -p no:cacheprovider -n 2 --durations=10 ../python/tests
 	;;
 *)
 	sed -n '2,8p' "$0"

@@ -24,14 +24,20 @@ left_out() {
 mkdir -p out
 rm -rf $reason $dir.new
 [ "${DSISTORE_CHROMIUM:-}" != none ] || left_out "DSISTORE_CHROMIUM is none"
-[ -z "${DSISTORE_CHROMIUM:-}" ] || exit 0
+if [ -n "${DSISTORE_CHROMIUM:-}" ]; then
+	command -v "$DSISTORE_CHROMIUM" >/dev/null && exit 0
+	echo "install.sh: there is no $DSISTORE_CHROMIUM, which DSISTORE_CHROMIUM names" >&2
+	exit 1
+fi
 [ "$(cat $dir/version 2>/dev/null)" = $version ] && exit 0
 [ "$(uname -sm)" = "Linux x86_64" ] || left_out "no pinned build for $(uname -sm); put a chromium into PATH"
 for program in npm node tar; do command -v $program >/dev/null || left_out "no $program; put a chromium into PATH"; done
 
 mkdir -p $dir.new/package
-npm pack --silent --pack-destination $dir.new @sparticuz/chromium@$version >/dev/null 2>$dir.new/log ||
-	left_out "npm cannot reach its registry ($(tail -n 1 $dir.new/log))"
+npm pack --loglevel=error --cache $dir.new/cache --pack-destination $dir.new @sparticuz/chromium@$version \
+	>/dev/null 2>$dir.new/log ||
+	left_out "npm pack failed ($(tail -n 1 $dir.new/log))"
+rm -rf $dir.new/cache
 tgz=$dir.new/sparticuz-chromium-$version.tgz
 hash='const hash = require("crypto").createHash("sha512").update(require("fs").readFileSync(process.argv[1]))
 process.stdout.write(hash.digest("base64"))'
@@ -66,5 +72,6 @@ export LD_LIBRARY_PATH="$dir/al2023/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" FO
 exec "$dir/headless_shell" "$@"
 END
 chmod +x $dir.new/chromium
+$dir.new/chromium --version >/dev/null 2>$dir.new/log || left_out "it does not start here ($(head -n 1 $dir.new/log))"
 echo $version >$dir.new/version
 rm -rf $dir && mv $dir.new $dir

@@ -1,6 +1,6 @@
 // Package golden keeps a store of every release, and tests that it is read for ever.
 //
-//	testdata/0.1.0/store/        as dsi 0.1.0 wrote it: all kinds of features, both profiles, duplicates, histories,
+//	testdata/0.1.0/store/        as dsi 0.1.0 wrote it: all kinds of features and profiles, duplicates, histories,
 //	                             deleted and erased rows, overlays, branches, sample lists, a repair
 //	testdata/0.1.0/golden.json   how it is read: a View each
 //	testdata/0.1.0/*.jsonl.gz    the rows of each View, as the model has them: no reader of ours wrote them

@@ -102,8 +102,8 @@ func list(root string) ([]module, error) {
 	dirs := map[string]string{}
 	var modules []module
 	for _, cgo := range []string{"0", "1"} {
-		cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}",
-			programs)
+		cmd := exec.Command("go", "list", "-buildvcs=false", "-deps",
+			"-f", "{{with .Module}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}", programs)
 		cmd.Dir = root
 		cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED="+cgo)
 		out, err := cmd.Output()

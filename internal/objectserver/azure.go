@@ -26,7 +26,7 @@ func StartAzure(t testing.TB, containers ...string) *Azure {
 	t.Helper()
 	path, err := Azurite()
 	if err != nil {
-		t.Skipf("no server of Azure: %v", err)
+		skip(t, "Azure", err)
 	}
 	s, stop, err := runAzure(t.Context(), path, containers)
 	if err != nil {

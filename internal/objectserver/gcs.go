@@ -29,7 +29,7 @@ func StartGCS(t testing.TB, buckets ...string) *GCS {
 	t.Helper()
 	path, err := build(pinned, fakeGCS)
 	if err != nil {
-		t.Skipf("no server of Google Cloud Storage: %v", err)
+		skip(t, "Google Cloud Storage", err)
 	}
 	g, stop, err := runGCS(t.Context(), path, buckets)
 	if err != nil {

@@ -35,7 +35,7 @@ const accounts = 64
 func StartRotating(t testing.TB, every time.Duration, buckets ...string) *Rotating {
 	t.Helper()
 	if _, err := build(pinned, versitygw); err != nil {
-		t.Skipf("no server of S3: %v", err)
+		skip(t, "S3", err)
 	}
 	r, stop, err := RunRotating(t.Context(), t.TempDir(), every, buckets...)
 	if err != nil {

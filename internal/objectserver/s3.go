@@ -24,7 +24,7 @@ func StartS3(t testing.TB, buckets ...string) *S3 {
 	t.Helper()
 	path, err := build(pinned, versitygw)
 	if err != nil {
-		t.Skipf("no server of S3: %v", err)
+		skip(t, "S3", err)
 	}
 	s, stop, err := runS3(t.Context(), path, t.TempDir(), buckets)
 	if err != nil {

@@ -96,7 +96,7 @@ var limits = []struct {
 		{"rows of a segment", "storage/bitmap", "MaxRows", ""},
 		{"rows of a stripe", "format", "MaxStripeRows", ""},
 		{"decoded bytes of a feature in a stripe", "format", "defaultStripeBytes", "bytes"},
-		{"stripes of a feature file", "format", "defaultFileStripes", ""},
+		{"stripes of a feature file", "format", "MaxFileStripes", ""},
 		{"values in the dictionary of a feature file", "format", "defaultDictionary", ""},
 		{"directory of a feature file or a pack", "format", "defaultDirectoryBytes", "bytes"},
 		{"name of an object, below the root of the store", "storage/object", "maxName", "bytes"},

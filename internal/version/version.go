@@ -3,8 +3,10 @@ package version
 
 import (
 	"cmp"
+	"regexp"
 	"runtime"
 	"runtime/debug"
+	"time"
 )
 
 // Number is the version of dsi, dsistat, the engine and the Python package, whose _version.py has it too: a test holds
@@ -33,6 +35,9 @@ func Get() Info {
 	if !ok {
 		return i
 	}
+	if build.Main.Path != module { // linked into another program, whose repository it would be
+		return i
+	}
 	for _, s := range build.Settings {
 		switch s.Key {
 		case "vcs.revision":
@@ -43,8 +48,27 @@ func Get() Info {
 			i.Modified = Commit == "" && s.Value == "true"
 		}
 	}
+	i.fromPseudo(build.Main.Version)
 	return i
 }
+
+// module is the path of this module.
+const module = "github.com/dsistore/dsistore"
+
+// fromPseudo takes the commit and its time from the version of a module that has no tag, as go install ...@main has it:
+// v0.0.0-20261127054212-5a5d174b9c1e.
+func (i *Info) fromPseudo(version string) {
+	m := pseudo.FindStringSubmatch(version)
+	if m == nil || i.Commit != "" {
+		return
+	}
+	at, err := time.Parse("20060102150405", m[1])
+	if err == nil {
+		i.Commit, i.Date = m[2], at.Format(time.RFC3339)
+	}
+}
+
+var pseudo = regexp.MustCompile(`[-.](\d{14})-([0-9a-f]{12})$`)
 
 // String returns it in one line: "0.1.0 (669fe7c0, 2026-11-25)".
 func (i Info) String() string {

@@ -43,3 +43,18 @@ func TestGet(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
+
+// A program that go install made of a commit without a tag says which.
+func TestPseudoVersions(t *testing.T) {
+	for version, want := range map[string]string{
+		"v0.0.0-20261127054212-5a5d174b9c1e":       "5a5d174b9c1e 2026-11-27T05:42:12Z",
+		"v0.2.0-rc1.0.20261127054212-5a5d174b9c1e": "5a5d174b9c1e 2026-11-27T05:42:12Z",
+		"v0.1.0":  " ",
+		"(devel)": " ",
+	} {
+		var i Info
+		if i.fromPseudo(version); i.Commit+" "+i.Date != want {
+			t.Errorf("%s: %+v", version, i)
+		}
+	}
+}
