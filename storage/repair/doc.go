@@ -10,7 +10,7 @@
 //
 //	repair.go     options, report, the order of things
 //	snapshots.go  which snapshots can be read, and which one a repair builds on
-//	segments.go   what of segments, and of what lies over them, can be read
+//	segments.go   which parts of segments, their deletes, overlays and lists can be read
 //	apply.go      copies and the commit
 //
 // # Invariants

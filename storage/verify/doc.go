@@ -5,7 +5,7 @@
 //
 //	verify.go     snapshots, trees and segments
 //	entries.go    how the entries of each space of a tree are checked
-//	rows.go       what lies over segments
+//	rows.go       deletes, overlays and sample lists of segments
 //	meanwhile.go  a second look at what is damaged, where snapshots expired during the first
 //
 // # Invariants

@@ -22,6 +22,6 @@
 //     reads. What was read of each feature is in the usage records.
 //   - The names are users' interface: they change as the command line does.
 //
-// Everything here is safe for concurrent use. A nil *Metrics takes what it is told and shows nothing, so that who does
-// the work need not know whether anybody asked.
+// Everything here is safe for concurrent use. The methods of a nil *Metrics do nothing, so callers need not check
+// whether metrics were requested.
 package metrics

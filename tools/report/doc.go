@@ -1,4 +1,4 @@
-// Package report says of tables what they hold, who reads it, what that costs, and what was saved.
+// Package report makes reports about tables: contents, usage, cost and savings.
 //
 //	snapshot ── segments' indexes ─┐
 //	           layers, sets, leases├──> Build ──> Report ──> JSON (docs/reference/dsistat-report.md)
