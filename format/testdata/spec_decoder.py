@@ -21,6 +21,7 @@ Needs Python 3.9, and one of compression.zstd, zstandard and pyarrow; without th
 
 import struct
 import sys
+from fractions import Fraction
 
 from spec_encoding import Bytes, MASK64, bits, codecs_met, expand_runs, floats, ints, look_up, need, round_to, strings
 
