@@ -111,6 +111,41 @@ func (b *byteKeys) find(p []byte) int {
 	}
 }
 
+// named reports whether a predicate has one of the keys, as text that no letter, digit or underscore continues on
+// either side: customer_id has not the key customer.
+func (b *byteKeys) named(predicate string) bool {
+	whole := func(at, n int) bool { // not a part of a word
+		return (at == 0 || !inWord(predicate[at-1:at+1])) &&
+			(at+n == len(predicate) || !inWord(predicate[at+n-1:at+n+1]))
+	}
+	for at := range len(predicate) {
+		rest := predicate[at:]
+		for _, n := range b.lengths {
+			if n > len(rest) {
+				break
+			}
+			if _, ok := b.keys.texts[rest[:n]]; ok && whole(at, n) {
+				return true
+			}
+		}
+		if n := digits([]byte(rest)); n >= minDecimal && whole(at, n) && b.isDecimal([]byte(rest[:n])) {
+			return true
+		}
+	}
+	return false
+}
+
+// inWord reports whether both of two bytes may be of one word. Those of letters beyond ASCII may.
+func inWord(two string) bool {
+	for i := range len(two) {
+		c := two[i]
+		if c != '_' && c < 0x80 && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
+			return false
+		}
+	}
+	return true
+}
+
 // begins reports whether p, whose first eight bytes are w, begins with a key.
 func (b *byteKeys) begins(p []byte, w uint64) bool {
 	for _, n := range b.lengths {
@@ -130,19 +165,29 @@ func (b *byteKeys) number(v int64) bool {
 	return ok && long(v)
 }
 
-// decimal reports whether p begins with the decimal text of a key.
-func (b *byteKeys) decimal(p []byte) bool {
+// digits returns how many bytes of decimal digits, with a sign, p begins with, at most maxDecimal.
+func digits(p []byte) int {
 	n := 0
 	for n < min(len(p), maxDecimal) && (p[n] >= '0' && p[n] <= '9' || n == 0 && p[n] == '-') {
 		n++
 	}
-	for ; n >= minDecimal; n-- {
-		v, err := b.keys.number(string(p[:n]))
-		if err == nil && b.number(v) && string(b.keys.appendText(nil, v)) == string(p[:n]) { // no leading zeros
+	return n
+}
+
+// decimal reports whether p begins with the decimal text of a key.
+func (b *byteKeys) decimal(p []byte) bool {
+	for n := digits(p); n >= minDecimal; n-- {
+		if b.isDecimal(p[:n]) {
 			return true
 		}
 	}
 	return false
+}
+
+// isDecimal reports whether p is the decimal text of a key.
+func (b *byteKeys) isDecimal(p []byte) bool {
+	v, err := b.keys.number(string(p))
+	return err == nil && b.number(v) && string(b.keys.appendText(nil, v)) == string(p) // no leading zeros
 }
 
 // appendText appends the decimal text of an integer of the feature's type.

@@ -158,3 +158,53 @@ func BenchmarkByteKeys(b *testing.B) {
 		}
 	}
 }
+
+// TestNamedKeys: keys in predicates, whole and as parts of other words and numbers.
+func TestNamedKeys(t *testing.T) {
+	texts, numbers := []string{"customer", "O'Neil-1234", "two words", "O'Neil"}, []int64{1700000000000, -1700000000001}
+	for _, c := range []struct {
+		predicate string
+		want      bool
+	}{
+		{"who = 'customer'", true},
+		{"who = customer", true},
+		{"customer_id = 5", false},
+		{"a_customer = 5 OR who = 'customers'", false},
+		{"who = 'übercustomer'", false},
+		{"customers = 1 AND who IN ('a','customer')", true},
+		{"who = 'O''Neil-1234'", true},
+		{"who = 'O''Neil-12345'", false},
+		{"user = 'O''Neil'", true},
+		{"user = 'O''Neill'", false},
+		{"who = 'two words'", true},
+		{"ts = 1700000000000", true},
+		{"ts IN (5,1700000000000)", true},
+		{"ts >= 1700000000000000", false},
+		{"ts >= 11700000000000", false},
+		{"ts = -1700000000001", true},
+		{"ts = 1700000000001", false},
+		{"n-1700000000000 > 3", true},
+		{"", false},
+	} {
+		got := false
+		for _, of := range []string{"string", "int64"} {
+			k, err := NewKeys(catalog.Feature{Name: "user", Type: keyTypes[of]})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if of == "string" {
+				for _, v := range texts {
+					k.texts[v] = struct{}{}
+				}
+			} else {
+				for _, v := range numbers {
+					k.numbers[v] = struct{}{}
+				}
+			}
+			got = got || (&eraser{keys: k}).named(c.predicate)
+		}
+		if got != c.want {
+			t.Errorf("%s: %v", c.predicate, got)
+		}
+	}
+}

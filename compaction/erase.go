@@ -127,11 +127,18 @@ func (e *eraser) run(ctx context.Context) error {
 	}
 	e.noteContents(e.all)
 	// What branches keep comes first: the newest snapshot may name layers of segments that only a branch has.
-	if _, err := e.heldBranches(ctx, e.snap); err != nil {
+	branches, err := e.heldBranches(ctx, e.snap)
+	if err != nil {
 		return err
 	}
 	if err := e.lookBack(ctx); err != nil {
 		return err
+	}
+	if e.what.DropBranches && len(branches) > 0 && !e.history {
+		// Once the branches are dropped, the newest snapshot is an old one that names their layers.
+		if e.history, err = e.mayHaveLayers(ctx, e.snap); err != nil {
+			return err
+		}
 	}
 	ended := len(e.affected) > 0 || e.unfinished || e.history
 	held, err := e.holds(ctx)
@@ -159,14 +166,18 @@ func (e *eraser) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := e.search(ctx); ended || !errors.Is(err, ErrFound) || !e.out.Search.inRuns {
+	err = e.search(ctx)
+	if ended || !errors.Is(err, ErrFound) || !e.out.Search.inNewest {
 		return err
 	}
-	// Runs of the trees say what commits have taken back, such as the definition of a list that was dropped.
-	if err := e.expire(ctx, true); err != nil {
-		return err
+	// The trees say what commits have taken back, such as the definition of a list that was dropped. No snapshot that
+	// has not expired shows it, and the bytes may be there by chance: so none expires here.
+	newest, lerr := e.table.Latest(ctx)
+	if lerr != nil {
+		return errors.Join(err, lerr)
 	}
-	return e.search(ctx)
+	_, ferr := e.forget(ctx, newest)
+	return errors.Join(err, ferr)
 }
 
 // find finds the rows, and the segments that have them.
@@ -328,7 +339,7 @@ func (e *eraser) eachColumnOf(ctx context.Context, segments []catalog.SegmentDes
 	})
 }
 
-// eachCandidate is eachColumn with only those segments and stripes that, by the segments' tables of keys, may have one
+// eachCandidate is eachColumn with only those segments and stripes that, by the segments' key tables, may have one
 // of the keys.
 func (e *eraser) eachCandidate(ctx context.Context, segments []catalog.SegmentDescriptor,
 	visit func(ctx context.Context, i int, c *column) error) error {
@@ -541,12 +552,15 @@ func (e *eraser) moved(ctx context.Context) (ids []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	known := make(map[string]bool, len(e.all))
+	for _, d := range e.all {
+		known[d.ID] = true
+	}
 	for i, d := range segments {
 		if deleted[i].IsEmpty() {
 			continue
 		}
-		known := slices.ContainsFunc(e.all, func(o catalog.SegmentDescriptor) bool { return o.ID == d.ID })
-		if !known || e.affected[d.ID] {
+		if !known[d.ID] || e.affected[d.ID] {
 			ids = append(ids, d.ID)
 		}
 	}
@@ -593,16 +607,19 @@ func (e *eraser) endHistory(ctx context.Context, newest *storage.Snapshot) (*sto
 	return s, nil
 }
 
-// forget makes a snapshot whose runs have nothing that commits have taken back, such as definitions of sample lists, if
-// the newest has runs.
+// forget makes a snapshot whose trees have nothing that commits have taken back, such as definitions of sample lists,
+// if those of the newest may have some. Its rows are those of the newest, so that an erasure which stops here has left
+// nothing to continue.
 func (e *eraser) forget(ctx context.Context, newest *storage.Snapshot) (*storage.Snapshot, error) {
-	if len(newest.Manifest.Listing.Runs)+len(newest.Manifest.Schema.Runs) == 0 {
+	listing, schema := &newest.Manifest.Listing, &newest.Manifest.Schema
+	if len(listing.Runs)+len(schema.Runs) == 0 || !listing.Remembers() && !schema.Remembers() {
 		return newest, nil
 	}
-	s, err := e.table.Commit(ctx, commit.Change{Operation: eraseOperation, Base: newest.Info().Number,
+	s, err := e.table.Commit(ctx, commit.Change{Operation: gc.Expired, Base: newest.Info().Number,
 		Ops: []commit.Operation{commit.Forget(true)}})
 	if err == nil {
 		e.own[s.Info().Number] = true
+		e.out.Snapshot = s.Info().Number
 	}
 	return s, err
 }

@@ -59,10 +59,16 @@ func (e *eraser) lookAtSnapshot(ctx context.Context, s *storage.Snapshot) (bool,
 	if err != nil {
 		return false, err
 	}
-	for _, d := range segments {
-		if t, err := e.contentsOf(ctx, d); err != nil || t == mayHave {
+	may := false
+	for _, d := range segments { // all of them: mayHaveLayers asks for them
+		t, err := e.contentsOf(ctx, d)
+		if err != nil {
 			return true, err
 		}
+		may = may || t == mayHave
+	}
+	if may {
+		return true, nil
 	}
 	if e.what.Keys != nil { // who opens the snapshot reads the definitions of its sample lists
 		lists, err := s.SampleLists(ctx)
@@ -72,6 +78,12 @@ func (e *eraser) lookAtSnapshot(ctx context.Context, s *storage.Snapshot) (bool,
 			return true, err
 		}
 	}
+	return e.mayHaveLayers(ctx, s)
+}
+
+// mayHaveLayers reports whether layers that a snapshot names may have values of the rows, which the segments that it
+// names need not have.
+func (e *eraser) mayHaveLayers(ctx context.Context, s *storage.Snapshot) (bool, error) {
 	overlays, err := s.Overlays(ctx)
 	if err != nil {
 		return false, err

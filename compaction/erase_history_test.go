@@ -313,6 +313,73 @@ func TestEraseAbsentAfterMerged(t *testing.T) {
 	}
 }
 
+// TestEraseAbsentInOtherTable: another table of the store has the bytes of a key, in a run and in a snapshot. The
+// search says so, and the erasure changes nothing of a table that has it not.
+func TestEraseAbsentInOtherTable(t *testing.T) {
+	ctx := t.Context()
+	x := erasable(t, object.NewMemory(), 5)
+	other, err := x.store.NewTable(ctx, "other")
+	x.check(err)
+	s, err := other.Commit(ctx, commit.Change{Operation: "test",
+		Ops: []commit.Operation{commit.SetProperties{"a": "b"}}})
+	x.check(err)
+	for i := range 40 {
+		list := catalog.SampleList{Name: fmt.Sprint("list ", i), Definition: "who = 'person-9999' " +
+			strings.Repeat("a long definition, as people write them, fills the memtable ", 60)}
+		s, err = other.Commit(ctx, commit.Change{Operation: "test", Base: s.Info().Number,
+			Ops: []commit.Operation{commit.DefineLists{list}}})
+		x.check(err)
+	}
+	before := x.latest().Info().Number
+	r, err := Erase(ctx, x.table, Erasure{Keys: sessionKeys(x, "person-9999"), Compact: x.options()})
+	if !errors.Is(err, ErrFound) || !strings.Contains(fmt.Sprint(r.Search.Found), "listing") {
+		t.Fatalf("%v: %+v", err, r.Search)
+	}
+	if n := x.latest().Info().Number; n != before || len(r.Expired) > 0 || r.Removed > 0 {
+		t.Fatalf("snapshot %d after %d: %+v", n, before, r)
+	}
+	x.verify("erased")
+}
+
+// TestEraseDropsBranchWithLayers: a branch has rows that the newest snapshot has not, and values for them in layers,
+// which the newest snapshot names. An erasure that drops the branch removes them.
+func TestEraseDropsBranchWithLayers(t *testing.T) {
+	const gone = "person-0002"
+	ctx := t.Context()
+	x := erasable(t, object.NewMemory(), 2)
+	ids, s := x.people(gone), x.latest()
+	x.commit(s, commit.Change{Ops: []commit.Operation{commit.SetBranches{{Name: "b", Snapshot: s.Info().Number}}}})
+	x.delete(ids)
+	opts := x.options()
+	opts.DeletedShare = 1e-9
+	x.compact(opts)
+	has := map[string]bool{}
+	for _, d := range x.stored(ids) {
+		has[d.ID] = true
+	}
+	x.commit(x.latest(), commit.Change{Ops: []commit.Operation{commit.ExpireBelow(x.latest().Info().Number)}})
+	under := x.segments(s)
+	layers := x.overlayOn("b", s, "p", catalog.Null, catalog.FallThrough, func(i int) bool { return has[under[i].ID] })
+	delete(x.overlays, "p")
+	delete(x.layered, "p")
+	if len(layers) == 0 || len(x.left(layers)) == 0 {
+		t.Fatal("there are no layers: the test proves nothing")
+	}
+	what := Erasure{Keys: sessionKeys(x, gone), Compact: x.options(), DropBranches: true, DryRun: true}
+	r, err := Erase(ctx, x.table, what)
+	if err != nil || !r.Expires {
+		t.Fatalf("dry run: %v %+v", err, r)
+	}
+	what.DryRun = false
+	if r, err = Erase(ctx, x.table, what); err != nil || len(r.Branches) != 1 {
+		t.Fatalf("%v %+v", err, r)
+	}
+	if left := x.left(layers); len(left) > 0 {
+		t.Fatalf("left: %v", left)
+	}
+	x.verify("erased")
+}
+
 // TestEraseAbsent: where no snapshot has a key, nothing is done, though the history has segments that the newest
 // snapshot lacks.
 func TestEraseAbsent(t *testing.T) {

@@ -18,15 +18,16 @@ func (e *eraser) heldBranches(ctx context.Context, as *storage.Snapshot) (out []
 		return nil, err
 	}
 	for _, b := range all {
-		for _, n := range b.Pins() {
+		may := false
+		for _, n := range b.Pins() { // all of them: mayHaveLayers asks for their segments
 			d, err := e.mayHaveRows(ctx, n)
 			if err != nil {
 				return nil, fmt.Errorf("branch %s: %w", b.Name, err)
 			}
-			if d {
-				out = append(out, b.Name)
-				break
-			}
+			may = may || d
+		}
+		if may {
+			out = append(out, b.Name)
 		}
 	}
 	return out, nil

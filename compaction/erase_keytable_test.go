@@ -7,7 +7,7 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// TestEraseWithoutKeyTable: a table of keys that is lost or damaged does not keep rows from being erased: all values
+// TestEraseWithoutKeyTable: a key table that is lost or damaged does not keep rows from being erased: all values
 // are there, and are found by decoding them.
 func TestEraseWithoutKeyTable(t *testing.T) {
 	x := erasable(t, object.NewMemory(), 1)

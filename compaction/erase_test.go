@@ -287,10 +287,15 @@ func TestEraseForgetsDefinitions(t *testing.T) {
 	if len(x.holdsBytes("person-0003")) == 0 {
 		t.Fatal("no run has the definition: the test proves nothing")
 	}
-	// Only expired snapshots name what has it then, and gc takes that.
-	if err := erase(); !errors.Is(err, ErrFound) || !strings.Contains(err.Error(), "dsi gc removes it") {
+	// The snapshot that the erasure makes names other runs. Those before it stay until somebody lets them expire.
+	oldest := x.latest().Info().Oldest
+	if err := erase(); !errors.Is(err, ErrFound) || !strings.Contains(err.Error(), "dsi snapshots expire") {
 		t.Fatal(err)
 	}
+	if i := x.latest().Info(); i.Oldest != oldest || i.Operation != gc.Expired {
+		t.Fatalf("%+v after one whose oldest was %d", i, oldest)
+	}
+	x.commit(x.latest(), commit.Change{Ops: []commit.Operation{commit.ExpireBelow(x.latest().Info().Number)}})
 	_, err := x.store.GC(ctx, gc.Options{NoWait: true})
 	x.check(err)
 	x.check(erase())

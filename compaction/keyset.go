@@ -76,6 +76,7 @@ func (k *Keys) number(text string) (int64, error) {
 func (k *Keys) named(predicate string) bool {
 	words := strings.FieldsFunc(predicate, func(r rune) bool { return strings.ContainsRune(" \t\n'\"`(),;=<>!", r) })
 	words = append(words, strings.FieldsFunc(predicate, func(r rune) bool { return r == '\'' || r == '"' })...)
+	words = append(words, literals(predicate)...)
 	return slices.Contains(words, k.feature.Name) && slices.ContainsFunc(words, func(word string) bool {
 		if k.texts != nil {
 			_, ok := k.texts[word]
@@ -85,6 +86,26 @@ func (k *Keys) named(predicate string) bool {
 		_, ok := k.numbers[v]
 		return ok && err == nil
 	})
+}
+
+// literals returns the texts between single quotes of a predicate, in which two quotes are one.
+func literals(predicate string) (out []string) {
+	for {
+		_, rest, found := strings.Cut(predicate, "'")
+		if !found {
+			return out
+		}
+		text := ""
+		for {
+			part, after, _ := strings.Cut(rest, "'")
+			if text += part; !strings.HasPrefix(after, "'") {
+				predicate = after
+				break
+			}
+			text, rest = text+"'", after[1:]
+		}
+		out = append(out, text)
+	}
 }
 
 // hashes returns the hashes of the keys, for Snapshot.KeyRows.
@@ -152,7 +173,12 @@ func (k *Keys) without(o *Keys, n int) (missing uint64, examples []string) {
 	}
 	for t := range k.texts {
 		_, ok := o.texts[t]
-		lacks(ok, func() string { return t })
+		lacks(ok, func() string {
+			if k.feature.Type.Kind == vector.Bytes {
+				return fmt.Sprintf("0x%x", t)
+			}
+			return t
+		})
 	}
 	for v := range k.numbers {
 		_, ok := o.numbers[v]

@@ -151,7 +151,7 @@ func TestEraseAside(t *testing.T) {
 				}
 				damage(x, d)
 				x.repair(repair.Options{NullFeatures: null})
-				// With a table of keys, which the copy has anew, the erasure finds the rows by that.
+				// With a key table, which the copy has anew, the erasure finds the rows by that.
 				if len(x.holdsBytes(person)) == 0 || d.KeysSize == 0 {
 					t.Fatal("nothing was put aside", d)
 				}

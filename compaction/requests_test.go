@@ -37,7 +37,7 @@ func TestRequests(t *testing.T) {
 		}
 		mem := object.NewMemory()
 		x := newTester(t, mem, 1)
-		x.keyRows = 0 // segments as small as these have no table of keys
+		x.keyRows = 0 // segments as small as these have no key table
 		x.open()
 		for i := range ingests {
 			rows := x.newRows(8, 1)

@@ -40,7 +40,7 @@ type Search struct {
 	// More is how many finds Found does not list.
 	More uint64 `json:"found_more"`
 
-	inRuns bool // a find is in a run of a listing or a schema
+	inNewest bool // a find is in the newest snapshot, or a run that it names
 }
 
 // maxFound limits Search.Found.
@@ -81,7 +81,7 @@ func (s *Search) merge(part *Search) {
 		s.found("%s", where)
 	}
 	s.More += part.More
-	s.inRuns = s.inRuns || part.inRuns
+	s.inNewest = s.inNewest || part.inNewest
 }
 
 // ErrFound is returned by Erase when an erased key was found after erasing.
@@ -94,10 +94,14 @@ func (e *eraser) search(ctx context.Context) error {
 	}
 	s := &Search{Feature: e.keys.feature.Name, Keys: e.keys.Len(), Found: []string{}}
 	e.out.Search = s
-	if err := e.searchValues(ctx, s); err != nil {
+	newest, err := e.table.Latest(ctx)
+	if err != nil {
 		return err
 	}
-	if err := e.searchBytes(ctx, s); err != nil {
+	if err := e.searchValues(ctx, s, newest); err != nil {
+		return err
+	}
+	if err := e.searchBytes(ctx, s, newest); err != nil {
 		return err
 	}
 	if len(s.Found) > 0 {
@@ -107,11 +111,7 @@ func (e *eraser) search(ctx context.Context) error {
 }
 
 // searchValues decodes the feature in all segments that the newest snapshot or a branch names.
-func (e *eraser) searchValues(ctx context.Context, s *Search) error {
-	newest, err := e.table.Latest(ctx)
-	if err != nil {
-		return err
-	}
+func (e *eraser) searchValues(ctx context.Context, s *Search, newest *storage.Snapshot) error {
 	snaps := []*storage.Snapshot{newest}
 	branches, err := newest.Branches(ctx)
 	if err != nil {
@@ -174,7 +174,9 @@ func (e *eraser) searchValues(ctx context.Context, s *Search) error {
 // named reports whether the definition of a sample list has one of the keys: a long one whatever else it says, because
 // features are renamed, a short one beside the feature's name.
 func (e *eraser) named(definition string) bool {
-	return e.byteKeys().find([]byte(definition)) >= 0 || e.keys.named(definition)
+	// Expressions double the quotes in texts.
+	return e.byteKeys().named(definition) || e.byteKeys().named(strings.ReplaceAll(definition, "''", "'")) ||
+		e.keys.named(definition)
 }
 
 // byteKeys returns the keys that are searched for as bytes. They do not change once the rows have been found.
@@ -225,11 +227,19 @@ const (
 )
 
 // searchBytes searches every object of the store for the bytes of keys.
-func (e *eraser) searchBytes(ctx context.Context, s *Search) error {
+func (e *eraser) searchBytes(ctx context.Context, s *Search, newest *storage.Snapshot) error {
 	keys := e.byteKeys()
 	s.ByteKeys = keys.count
 	if keys.count == 0 {
 		return nil
+	}
+	named := map[string]bool{names.SnapshotName(e.table.Name(), newest.Info().Number): true}
+	listing, schema := &newest.Manifest.Listing, &newest.Manifest.Schema
+	for _, r := range listing.Runs {
+		named[listing.Kind.ObjectName(r.ID)] = true
+	}
+	for _, r := range schema.Runs {
+		named[schema.Kind.ObjectName(r.ID)] = true
 	}
 	before := len(s.Found) // of values and definitions, which say what to do
 	var mu sync.Mutex      // of s
@@ -242,7 +252,8 @@ func (e *eraser) searchBytes(ctx context.Context, s *Search) error {
 			break
 		}
 		g.Go(func() error {
-			part, err := e.searchObject(ctx, keys, info)
+			part, err := e.searchObject(ctx, keys, info, newest.Manifest.Table)
+			part.inNewest = len(part.Found) > 0 && named[info.Name]
 			mu.Lock()
 			defer mu.Unlock()
 			s.Objects++
@@ -258,8 +269,9 @@ func (e *eraser) searchBytes(ctx context.Context, s *Search) error {
 	return listed
 }
 
-// searchObject searches one object, up to its first key.
-func (e *eraser) searchObject(ctx context.Context, keys *byteKeys, info object.Info) (part Search, err error) {
+// searchObject searches one object, up to its first key. id is the table's.
+func (e *eraser) searchObject(ctx context.Context, keys *byteKeys, info object.Info,
+	id names.TableID) (part Search, err error) {
 	buf := make([]byte, min(info.Size, int64(searchBlock+keys.most)))
 	for at := int64(0); at < info.Size; at += searchBlock {
 		// A block is read with the next keys.most bytes, because a key may start in it and end after it.
@@ -272,13 +284,20 @@ func (e *eraser) searchObject(ctx context.Context, keys *byteKeys, info object.I
 		}
 		part.Bytes += uint64(min(searchBlock, len(p)))
 		if i := keys.find(p); i >= 0 {
-			hint := ""
-			if part.inRuns = names.IsRun(info.Name); part.inRuns {
-				hint = "; if only expired snapshots name it, dsi gc removes it after its grace period"
-			}
-			part.found("object %s, byte %d: the bytes of a key%s", info.Name, at+int64(i), hint)
+			part.found("object %s, byte %d: the bytes of a key%s", info.Name, at+int64(i), e.removes(info.Name, id))
 			break
 		}
 	}
 	return part, nil
+}
+
+// removes says what may remove an object of metadata that has a key. id is the table's.
+func (e *eraser) removes(name string, id names.TableID) string {
+	if of, ok := names.ParseDataName(name); ok && of.Table() != id {
+		return "; it is of another table: erase from that one, too"
+	}
+	if _, ok := names.ParseSnapshot(e.table.Name(), name); !ok && !names.IsRun(name) {
+		return ""
+	}
+	return "; if it says what was removed since, dsi snapshots expire and then dsi gc remove it, after its grace period"
 }

@@ -152,6 +152,11 @@ func TestForget(t *testing.T) {
 	if made := put(true, Entry{[]byte("a"), []byte("short")}); len(made) > 0 || len(tree.Runs) > 0 {
 		t.Fatalf("a tree without runs: %+v", tree)
 	}
+	put(false, Entry{[]byte("b"), nil})
+	before := tree
+	if put(true); len(tree.Memtable) != 1 || len(before.Memtable) != 2 || !before.Remembers() || tree.Remembers() {
+		t.Fatalf("a tree without runs: %+v, before %+v", tree, before)
+	}
 	for i := range 8 {
 		put(false, Entry{fmt.Append(nil, "person ", i), bytes.Repeat([]byte("x"), 400>>i)})
 	}
@@ -159,6 +164,9 @@ func TestForget(t *testing.T) {
 	for _, forget := range []bool{false, true} {
 		if forget {
 			put(true)
+			if made := put(true); len(made) > 0 || tree.Remembers() {
+				t.Fatalf("it forgets again: %v", made)
+			}
 		}
 		if n := len(tree.Runs); n != 1 && forget || n < 2 && !forget {
 			t.Fatalf("forget %v: %d runs", forget, n)

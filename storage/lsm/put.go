@@ -14,12 +14,16 @@ import (
 
 // Put returns t with the changes, which are in key order. They go into the memtable. A memtable that is too large is
 // written as a run, durably, before Put returns, and made has its id, an id of the table. With forget all runs are
-// merged, so that the tree names no object that has what earlier entries said.
+// merged, and a memtable without runs drops what it removes: the tree has nothing that earlier entries said.
 func (s *Store) Put(ctx context.Context, table names.TableID, t Tree, changes []Entry,
 	forget bool) (_ Tree, made []names.ID, err error) {
 	out := Tree{Kind: t.Kind, Runs: t.Runs, Memtable: MergeEntries(t.Memtable, changes)}
 	n := sizeOf(out.Memtable)
-	forget = forget && len(t.Runs) > 0
+	forget = forget && out.Remembers()
+	if forget && len(t.Runs) == 0 {
+		out.Memtable = slices.DeleteFunc(slices.Clone(out.Memtable), func(e Entry) bool { return e.Value == nil })
+		forget = false
+	}
 	if n <= s.MemtableBytes && !forget {
 		return out, nil, nil
 	}

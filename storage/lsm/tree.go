@@ -36,6 +36,18 @@ type Tree struct {
 	Memtable []Entry // in key order, each key once
 }
 
+// Remembers reports whether the tree may have what later changes have removed or replaced. A single run has nothing of
+// that: it was made of all that there was.
+func (t *Tree) Remembers() bool {
+	switch len(t.Runs) {
+	case 0:
+		return slices.ContainsFunc(t.Memtable, func(e Entry) bool { return e.Value == nil })
+	case 1:
+		return len(t.Memtable) > 0
+	}
+	return true
+}
+
 // A Run names a run: a sorted table, which is an object.
 type Run struct {
 	ID   names.ID

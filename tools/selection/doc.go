@@ -2,7 +2,7 @@
 //
 //	Query ─┬─ Partition, Where   reader.Matching: statistics, then the filter's features
 //	       ├─ Lists              "a AND NOT b": bitmaps that the table has, joined
-//	       └─ Keys               files of keys ──> keySet ──> segments' tables of keys: stripes that may have them
+//	       └─ Keys               files of keys ──> keySet ──> segments' key tables: stripes that may have them
 //	            │                                         ──> the key feature's slots of those, scanned ──> rows
 //	            │
 //	            v

@@ -111,12 +111,12 @@ func eachInFile(ctx context.Context, file *source.File, f catalog.Feature, visit
 	for {
 		c, err := src.Next(ctx)
 		if err == io.EOF {
-			return nil
+			return checkHeader(file, src.Fields(), f.Name) // of a file that had no more lines
 		}
 		if err != nil {
 			return err
 		}
-		err = eachInChunk(file.Path, c, src.Fields(), f, visit)
+		err = eachInChunk(file, c, src.Fields(), f, visit)
 		c.Release()
 		if err != nil {
 			return err
@@ -124,11 +124,15 @@ func eachInFile(ctx context.Context, file *source.File, f catalog.Feature, visit
 	}
 }
 
-func eachInChunk(path string, c *source.Chunk, fields []*source.Field, f catalog.Feature, visit KeyVisitor) error {
+func eachInChunk(file *source.File, c *source.Chunk, fields []*source.Field, f catalog.Feature,
+	visit KeyVisitor) error {
 	if c.Rows == 0 {
 		return nil
 	}
-	column, err := keyColumn(path, fields, f.Name)
+	if err := checkHeader(file, fields, f.Name); err != nil {
+		return err
+	}
+	column, err := keyColumn(file.Path, fields, f.Name)
 	if err != nil {
 		return err
 	}
@@ -147,9 +151,18 @@ func eachInChunk(path string, c *source.Chunk, fields []*source.Field, f catalog
 		return visit(nulls, place)
 	}
 	if err := sameKind(f, column.Type, column.Logical); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return fmt.Errorf("%s: %w", file.Path, err)
 	}
 	return visit(c.Columns[at], place)
+}
+
+// checkHeader returns an error if the first line of a text of one column is not the feature's name: it may be a key.
+func checkHeader(file *source.File, fields []*source.Field, name string) error {
+	if file.Format != "text" || len(fields) != 1 || fields[0].Name == name {
+		return nil
+	}
+	return fmt.Errorf("%s: its first line says %.100q: want %q there, or, if each line is a key, text that is not "+
+		"compressed, and the format lines (--keys-format)", file.Path, fields[0].Name, name)
 }
 
 // keyColumn returns the field of the name, or the only one.

@@ -169,7 +169,7 @@ func (k *KeySource) find(ctx context.Context, v *storage.View, partition string,
 	return out, whole, report, nil
 }
 
-// within returns the rows that may have one of the keys, by segment, from the segments' tables of keys; nil: any row
+// within returns the rows that may have one of the keys, by segment, from the segments' key tables; nil: any row
 // may, as no segment has such a table.
 func (k *KeySource) within(ctx context.Context, v *storage.View, f catalog.Feature, set *keySet,
 	layout *reader.Layout) (map[string]*roaring.Bitmap, error) {

@@ -29,7 +29,7 @@ type FoundRows struct {
 	Positions []uint64 `json:"positions"`
 }
 
-// Lookup finds the rows of a view that have one of the keys. Of large segments it reads the table of keys, and the
+// Lookup finds the rows of a view that have one of the keys. Of large segments it reads the key table, and the
 // stripes of the key feature that it names; of other segments it reads all of the key feature. The reads are recorded
 // with the purpose of counting.
 func Lookup(ctx context.Context, v *storage.View, keys *KeySource, read reader.Options) (*Found, error) {

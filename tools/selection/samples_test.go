@@ -1,6 +1,8 @@
 package selection
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -426,6 +428,10 @@ func TestKeys(t *testing.T) {
 		{KeySource{Feature: "name", Paths: []string{w.file("i.jsonl", "{\"name\": 17}\n")}}, "do not compare exactly"},
 		{KeySource{Feature: "name", Paths: []string{w.file("c.jsonl", "{\"a\": 17, \"b\": 2}\n")}},
 			`no column "name" among a, b`},
+		{KeySource{Feature: "name", Paths: []string{w.file("k.text", "anna\nben\n")}}, `its first line says "anna"`},
+		{KeySource{Feature: "name", Paths: []string{w.file("one.psv", "anna\n")}}, `its first line says "anna"`},
+		{KeySource{Feature: "name", Paths: []string{w.file("k.csv.gz", gzipped(t, "anna\nben\n"))}},
+			`its first line says "anna"`},
 		{KeySource{Feature: "nam", Paths: []string{null}}, `did you mean "name"`},
 		{KeySource{Paths: []string{null}}, "no request key"},
 		{KeySource{Feature: "number", Paths: []string{"/nowhere.txt"}}, "no such file"},
@@ -436,6 +442,17 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", x.k, err, x.want)
 		}
 	}
+}
+
+func gzipped(t *testing.T, text string) string {
+	t.Helper()
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	_, err := z.Write([]byte(text))
+	if err = errors.Join(err, z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
 }
 
 // TestKeysOfAFeatureCalledAsAGlob: the key is the feature of that name, and not what the name would select, of which a!
