@@ -46,7 +46,8 @@
 //   - the rest: the sources' read-ahead, and garbage.
 //
 // A worker holds the rows of one stripe, whatever the number of runs or inputs that the segment is made of, and memory
-// for as many more at most.
+// for as many more at most; and of each run a block of its feature of which it has read some rows, about
+// 64 KiB.
 //
 // A dedup group holds the files of its features until it ends. With its stripes they take at most half of Memory: then
 // no other unit is written, and a feature more begins another group.

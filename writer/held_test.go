@@ -171,6 +171,33 @@ func TestStripesOfRunsAreHeldAlone(t *testing.T) {
 	}
 }
 
+// TestLargeRowsOfManyRuns: rows of 128 KiB, of which a run has few. Of each run a row or two are held, not a block of
+// all its rows.
+func TestLargeRowsOfManyRuns(t *testing.T) {
+	const memory, rows, chunk, list = 8 << 20, 1499, 8, 16 << 10 // a prime, 190 MB
+	heap := watchHeap()
+	s := newTestSorter(t, Options{Memory: memory, FanIn: 100, Workers: 1, Dedup: DedupOff})
+	for first := 0; first < rows; first += chunk {
+		if _, err := s.Add(t.Context(), historyRows(0, first, min(chunk, rows-first), rows, list)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	target := &watchedTarget{heap: heap, every: 10}
+	_, err := s.Write(t.Context(), Job{Target: target, Features: historyFeatures(rows, list),
+		Partition: func(uint32) catalog.Partition { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := s.Spills().Count; n < 32 || n >= 100 {
+		t.Fatalf("%d spills: the test proves nothing", n)
+	}
+	target.checkFirst(t, 0, rows)
+	t.Logf("%d KiB were held in %d runs", heap.most>>10, s.Spills().Count)
+	if heap.most > 3*memory {
+		t.Errorf("%d bytes were held, want at most %d", heap.most, 3*memory)
+	}
+}
+
 // TestLeftOutRowsAreNotHeld: where nearly all rows are left out, a stripe is made of its own rows alone.
 func TestLeftOutRowsAreNotHeld(t *testing.T) {
 	const memory, rows, kept, chunk, list = 8 << 20, 19_997, 199, 500, 250

@@ -128,9 +128,11 @@ func mergeSequences(ctx context.Context, sequences []*sequence, types []vector.T
 		if plan == nil {
 			return out, nil
 		}
-		plan.cut(spillGrain)
+		grain := grainOf(records)
+		plan.cut(grain)
 		err = out.append(ctx, runInput{
-			records: records, plan: plan, types: types, newRows: func() rowSource { return &runRows{runs: runs} },
+			records: records, grain: grain, plan: plan, types: types,
+			newRows: func() rowSource { return &runRows{runs: runs} },
 		}, limits.workers)
 		if err != nil {
 			return nil, err

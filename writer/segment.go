@@ -115,7 +115,8 @@ func (r *runRows) stripe(st *stripePlan) ([]*vector.Column, error) {
 		if err := rd.appendRows(r.columns.column(at, rd.sec.typ), int(g.hi-g.lo)); err != nil {
 			return nil, err
 		}
-		if rd.row == rd.end || r.sample && len(rd.raw) > blockBytes {
+		// A block whose rows were all read is not held until the run's next rows are wanted.
+		if rd.row == rd.end || rd.row%int(rd.sec.blockRows) == 0 || r.sample && len(rd.raw) > blockBytes {
 			rd.release()
 		}
 	}

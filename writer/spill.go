@@ -59,8 +59,9 @@ type section struct {
 const indexEntryBytes = 16
 
 const (
-	// The rows of a block are a multiple of spillGrain, except in the last block. Pieces are cut at these multiples
-	// once, for all features.
+	// The rows of a block are a multiple of a run's grain, except in the last block. Pieces are cut at these multiples
+	// once, for all features. The grain is spillGrain, and less where so many rows take more than blockBytes in their
+	// largest features: who reads a few rows holds the block.
 	spillGrain    = 64
 	blockBytes    = 64 << 10 // approximate
 	maxBlockRows  = 1 << 16
@@ -71,7 +72,8 @@ const (
 // A runInput is rows in order, to be written as a run.
 type runInput struct {
 	records []record
-	plan    *segmentPlan     // one stripe, no piece of it across a multiple of spillGrain rows
+	grain   int
+	plan    *segmentPlan     // one stripe, no piece of it across a multiple of grain rows
 	types   []vector.Type    // by number, of all features that may have a value
 	newRows func() rowSource // makes one for each worker
 }
@@ -80,7 +82,7 @@ type runInput struct {
 func (q *sequence) append(ctx context.Context, in runInput, workers int) error {
 	r := &run{file: q.file, rows: len(in.records), sections: make([]section, len(in.types))}
 	r.records = q.file.Claim(int64(r.rows) * recordBytes)
-	s := &spiller{sequence: q, run: r, in: in, grains: grainStarts(in.plan.pieces)}
+	s := &spiller{sequence: q, run: r, in: in, grains: grainStarts(in.plan.pieces, in.grain)}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.writeRecords(ctx) })
 	for range workers {
@@ -95,23 +97,29 @@ func (q *sequence) append(ctx context.Context, in runInput, workers int) error {
 
 // spillInput returns the run of a sorted buffer.
 func spillInput(b *buffer, types []vector.Type) runInput {
-	rows := len(b.records)
-	pieces := b.appendPieces(nil, 0, rows, spillGrain)
+	rows, grain := len(b.records), grainOf(b.records)
+	pieces := b.appendPieces(nil, 0, rows, grain)
 	return runInput{
-		records: b.records, types: types,
+		records: b.records, grain: grain, types: types,
 		plan: &segmentPlan{rows: rows, pieces: pieces, ranges: b.allChunks(),
 			stripes: []stripePlan{{rows: rows, to: len(pieces)}}},
 		newRows: func() rowSource { return &bufferRows{buf: b} },
 	}
 }
 
-// grainStarts returns the index of the piece that starts at each multiple of spillGrain rows, then the number of
-// pieces.
-func grainStarts(pieces []piece) []int32 {
-	starts := make([]int32, 0, len(pieces)/spillGrain+2)
+// grainOf returns the grain of a run of these rows, a power of two.
+func grainOf(records []record) int {
+	_, all := rowSizes(records)
+	n := blockBytes * int64(len(records)) / max(all, 1)
+	return min(max(1<<bits.Len64(uint64(n))>>1, 1), spillGrain)
+}
+
+// grainStarts returns the index of the piece that starts at each multiple of grain rows, then the number of pieces.
+func grainStarts(pieces []piece, grain int) []int32 {
+	starts := make([]int32, 0, len(pieces)/grain+2)
 	rows := 0
 	for i, p := range pieces {
-		if rows%spillGrain == 0 {
+		if rows%grain == 0 {
 			starts = append(starts, int32(i))
 		}
 		rows += int(p.n)
@@ -191,13 +199,14 @@ func (w *spillWriter) writeFeature(number int) error {
 		return err
 	}
 	rows := w.run.rows
-	blockRows := chooseBlockRows(sources, rows)
+	grain := w.in.grain
+	blockRows := chooseBlockRows(sources, rows, grain)
 	w.col.Type = t
 	w.index = w.index[:0]
 	w.pending = w.pending[:0]
 	for lo := 0; lo < rows; lo += blockRows {
 		hi := min(lo+blockRows, rows)
-		pieces := w.in.plan.pieces[w.grains[lo/spillGrain]:w.grains[(hi+spillGrain-1)/spillGrain]]
+		pieces := w.in.plan.pieces[w.grains[lo/grain]:w.grains[(hi+grain-1)/grain]]
 		present, err := w.gatherer.gather(&w.col, sources, pieces, hi-lo)
 		if err != nil {
 			return err
@@ -258,8 +267,8 @@ func (w *spillWriter) flush() error {
 	return nil
 }
 
-// chooseBlockRows returns the power of two of rows of a feature that take about blockBytes.
-func chooseBlockRows(sources []*vector.Column, rows int) int {
+// chooseBlockRows returns the power of two of rows of a feature that take about blockBytes, at least the grain.
+func chooseBlockRows(sources []*vector.Column, rows, grain int) int {
 	size := 0
 	for _, c := range sources {
 		if c != nil {
@@ -267,5 +276,5 @@ func chooseBlockRows(sources []*vector.Column, rows int) int {
 		}
 	}
 	n := blockBytes * rows / max(size, 1)
-	return min(max(1<<bits.Len(uint(n))>>1, spillGrain), maxBlockRows)
+	return min(max(1<<bits.Len(uint(n))>>1, grain), maxBlockRows)
 }
