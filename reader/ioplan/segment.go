@@ -212,25 +212,40 @@ func (f *File) decodedBytes(i int) uint64 {
 	return n
 }
 
-// Shares reports whether so many rows of stripe i, decoded alone, would take more memory than the whole stripe, for
-// which decodedBytes says it: of rows that share values, as repeats and windows of a history do.
+// Shares reports whether so many rows of stripe i, decoded alone, would take more memory than the whole stripe: if rows
+// share values, as repeats and partial duplicates do.
 func (g *Segment) Shares(i, rows int) bool {
-	var whole, alone float64
+	whole, alone := 0.0, 0.0
 	for j := range g.Files {
-		f := &g.Files[j]
-		if !f.NeededIn(i) {
-			continue
-		}
-		s := &f.Entry.Meta.Stripes[i]
-		whole += float64(f.decodedBytes(i))
-		if t := f.Want; t.IsList() {
-			values := float64(s.Stats.Elements) / float64(s.Rows) * float64(t.ValueBytes())
-			alone += float64(rows) * (values + 4)
-		} else {
-			alone += float64(rows) * float64(t.Width()*t.ValueBytes())
+		w, a := g.Files[j].sharing(i, rows)
+		whole, alone = whole+w, alone+a
+	}
+	return alone > whole
+}
+
+// Shares is Segment.Shares for the features of a part.
+func (p *ItemPart) Shares(g *Segment, i, rows int) bool {
+	whole, alone := 0.0, 0.0
+	for _, j := range p.Files {
+		if j >= 0 {
+			w, a := g.Files[j].sharing(i, rows)
+			whole, alone = whole+w, alone+a
 		}
 	}
 	return alone > whole
+}
+
+// sharing estimates the memory of stripe i decoded whole, and of so many rows that are decoded alone.
+func (f *File) sharing(i, rows int) (whole, alone float64) {
+	if !f.NeededIn(i) {
+		return 0, 0
+	}
+	s, t := &f.Entry.Meta.Stripes[i], f.Want
+	values := float64(t.Width() * t.ValueBytes())
+	if t.IsList() {
+		values = float64(s.Stats.Elements)/float64(s.Rows)*float64(t.ValueBytes()) + 4
+	}
+	return float64(f.decodedBytes(i)), float64(rows) * values
 }
 
 // ReadBytes estimates what stripes [from, to) take, stored and decoded, with the segment's dictionaries.
