@@ -20,8 +20,8 @@ const rowGroupBytes = 64 << 20
 
 // A page of a column ends at maxPageBytes of values, before they are compressed. In tables of many columns it ends
 // earlier, because a page of each column is open at once: all open pages take about as much as a row group. Below
-// minPageBytes pages would be all header; so a row group of a table with more columns ends at decodedGroups times its
-// size, before compression.
+// minPageBytes pages would be all header. Finished pages of few bytes take more memory than arrow-go counts, so a row
+// group with pages below maxPageBytes ends at decodedGroups times its size, before compression.
 const (
 	maxPageBytes  = 1 << 20
 	minPageBytes  = 8 << 10
@@ -53,7 +53,7 @@ func newParquetWriter(w io.Writer, schema *arrow.Schema, groupBytes int64) (*par
 	if err != nil {
 		return nil, err
 	}
-	if columns*minPageBytes > groupBytes {
+	if columns*maxPageBytes > groupBytes {
 		p.decodedBytes = decodedGroups * groupBytes
 	}
 	// The writer closes what can be closed.
