@@ -135,14 +135,18 @@ func (e *Engine) store(ctx context.Context, uri string) (*storage.Store, error) 
 		return nil, usageError{err}
 	}
 	m := e.measured()
-	if s, err = storage.Open(ctx, m.Blobs(blobs), storage.Options{}); err != nil {
+	blobs = m.Blobs(blobs)
+	if s, err = storage.Open(ctx, blobs, storage.Options{}); err != nil {
+		m.CloseStore(blobs, nil)
 		return nil, err
 	}
 	m.AddStore(s)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if first := e.stores[uri]; first != nil {
-		return first, nil
+		err := s.Close()
+		m.CloseStore(blobs, s)
+		return first, err
 	}
 	e.stores[uri] = s
 	return s, nil

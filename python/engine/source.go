@@ -73,7 +73,9 @@ func (e *Engine) ingest(ctx context.Context, p *ingestParams) (any, error) {
 	}
 	m := e.measured()
 	// A store of its own, which the ingest may make: those that are kept read.
-	s, err := storage.Create(ctx, m.Blobs(blobs), storage.Options{Init: p.Init})
+	blobs = m.Blobs(blobs)
+	s, err := storage.Create(ctx, blobs, storage.Options{Init: p.Init})
+	defer func() { m.CloseStore(blobs, s) }() // after s.Close
 	if errors.Is(err, storage.ErrNoStore) {
 		err = fmt.Errorf("%w, or pass init=True to keep a store beside what is there", err)
 	}

@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -27,8 +29,30 @@ type Metrics struct {
 	closed  reader.Stats // of readers that are closed, added up; factors are not looked at
 	blobs   []*object.Counted
 	stores  []*storage.Store
-	rows    int64 // that ingests have written
+	was     storeSums // of stores that are closed
+	rows    int64     // that ingests have written
 	work    work
+}
+
+// storeSums are what stores did, added up.
+type storeSums struct {
+	conflicts    storage.Conflicts
+	opened, open uint64              // runs of indexes
+	ended        map[[3]string]int64 // requests, by kind of store, op and code
+}
+
+func (t *storeSums) addStore(s *storage.Store) {
+	hits, misses := s.RunCacheStats()
+	t.open, t.opened = t.open+hits, t.opened+misses
+	c := s.Conflicts()
+	t.conflicts.Retried += c.Retried
+	t.conflicts.Refused += c.Refused
+}
+
+func (t *storeSums) addBlobs(c *object.Counted) {
+	for _, e := range c.Endings() {
+		t.ended[[3]string{kindOf(c.URI()), e.Op, e.Code}] += e.N
+	}
 }
 
 type openReader struct{ Reader }
@@ -40,7 +64,9 @@ type work struct {
 }
 
 // New returns Metrics of nothing yet.
-func New() *Metrics { return &Metrics{readers: map[*openReader]bool{}} }
+func New() *Metrics {
+	return &Metrics{readers: map[*openReader]bool{}, was: storeSums{ended: map[[3]string]int64{}}}
+}
 
 // AddReader shows what r does, until closed is called: then what it did stays in the sums. Call it after the reader's
 // Close.
@@ -91,8 +117,8 @@ func (m *Metrics) Blobs(s object.Store) object.Store {
 	return c
 }
 
-// AddStore shows what becomes of the store's commits, and how often it has runs of its indexes open. It is held for as
-// long as m is.
+// AddStore shows what becomes of the store's commits, and how often it has runs of its indexes open. It is held until
+// it is told to CloseStore.
 func (m *Metrics) AddStore(s *storage.Store) {
 	if m == nil {
 		return
@@ -100,6 +126,28 @@ func (m *Metrics) AddStore(s *storage.Store) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.stores = append(m.stores, s)
+}
+
+// CloseStore forgets a store that nobody uses any more, with what Blobs returned for it; what they did stays in the
+// sums. s is nil where the store could not be opened.
+func (m *Metrics) CloseStore(blobs object.Store, s *storage.Store) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stores = slices.DeleteFunc(m.stores, func(x *storage.Store) bool {
+		if x == s {
+			m.was.addStore(x)
+		}
+		return x == s
+	})
+	m.blobs = slices.DeleteFunc(m.blobs, func(x *object.Counted) bool {
+		if x == blobs {
+			m.was.addBlobs(x)
+		}
+		return x == blobs
+	})
 }
 
 // Ingest returns what an ingest tells how many rows it has written so far. Those of several add up.
@@ -221,25 +269,18 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	found("memory", reused.MemoryHits, reused.MemoryMisses)
 	gauge(openReaders, float64(len(m.readers)))
 	counter(ingestRows, float64(m.rows))
-	var met storage.Conflicts
-	var opened, open uint64
+	sums := m.was
+	sums.ended = maps.Clone(sums.ended)
 	for _, x := range m.stores {
-		hits, misses := x.RunCacheStats()
-		open, opened = open+hits, opened+misses
-		c := x.Conflicts()
-		met.Retried += c.Retried
-		met.Refused += c.Refused
+		sums.addStore(x)
 	}
-	found("index", open, opened)
-	counter(conflicts, float64(met.Retried), "retried")
-	counter(conflicts, float64(met.Refused), "refused")
-	ended := map[[3]string]int64{} // by kind of store, op and code
 	for _, c := range m.blobs {
-		for _, e := range c.Endings() {
-			ended[[3]string{kindOf(c.URI()), e.Op, e.Code}] += e.N
-		}
+		sums.addBlobs(c)
 	}
-	for labels, n := range ended {
+	found("index", sums.open, sums.opened)
+	counter(conflicts, float64(sums.conflicts.Retried), "retried")
+	counter(conflicts, float64(sums.conflicts.Refused), "refused")
+	for labels, n := range sums.ended {
 		counter(requests, float64(n), labels[:]...)
 	}
 	endpoint.EachService(func(store string, c *object.TrafficCounter) {

@@ -83,6 +83,7 @@ type worked struct {
 	closed  func() // tells the metrics that the scanner is
 	taker   *reader.Taker
 	store   *storage.Store
+	blobs   object.Store
 	// found is what readers to come found in memory, and did not, of a filter that was looked at twice and of two
 	// readers with Reuse.
 	found reader.ReuseStats
@@ -112,7 +113,8 @@ func work(t *testing.T) *worked {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := storage.Create(ctx, w.metrics.Blobs(blobs), storage.Options{})
+	w.blobs = w.metrics.Blobs(blobs)
+	store, err := storage.Create(ctx, w.blobs, storage.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,10 +271,14 @@ func TestScrape(t *testing.T) {
 	if err := w.scanner.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for i := range 2 {
-		if i == 1 {
+	for i := range 3 {
+		switch i {
+		case 1:
 			w.closed()
 			w.closed() // nothing is counted again
+		case 2:
+			w.metrics.CloseStore(w.blobs, w.store)
+			w.metrics.CloseStore(w.blobs, w.store)
 		}
 		before := got
 		got = scrape(t, w.url)
@@ -283,7 +289,8 @@ func TestScrape(t *testing.T) {
 		check(float64(all.BytesUnneeded+taken.BytesUnneeded), "dsi_reader_bytes_read_total", "class", "unneeded")
 		check(all.StallSeconds+taken.StallSeconds, "dsi_reader_stall_seconds_total")
 		check(0, "dsi_reader_prefetch_batches")
-		check(float64(2-i), "dsi_reader_open")
+		check(float64(2-min(i, 1)), "dsi_reader_open")
+		check(1, "dsi_commit_conflicts_total", "outcome", "refused")
 		for name, f := range before {
 			if f.GetType() != dto.MetricType_COUNTER || !strings.HasPrefix(name, "dsi_") {
 				continue
@@ -369,6 +376,7 @@ func TestNil(t *testing.T) {
 		t.Error("a store is wrapped")
 	}
 	m.AddStore(nil)
+	m.CloseStore(blobs, nil)
 	m.Ingest()(10)
 	m.Work("a", "b", 1, 2)
 	m.AddReader(nil)()
