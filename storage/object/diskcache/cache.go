@@ -46,7 +46,7 @@ type Cache struct {
 	dir    string
 	x      *index
 	inFile int          // blocks of a file
-	broken atomic.Int64 // until when the cache is let alone, Unix nanoseconds
+	broken atomic.Int64 // until when the cache is let alone, nanoseconds after began
 
 	mu      sync.Mutex // one goroutine changes the index; the lock of its file keeps out other processes
 	left    []key      // of blocks that this process has claimed and could not release; guarded by mu
@@ -202,8 +202,17 @@ func makeIndex(dir string, blocks uint64) error {
 	}
 	defer f.Close() // what matters was flushed, or is not renamed
 	_, total := sizes(blocks)
-	if err := allocate(f, int64(total)); err != nil {
+	whole, err := allocate(f, int64(total))
+	if err != nil {
 		return err
+	}
+	if !whole { // it is mapped: a page of a full disk would end the process
+		zeros := make([]byte, min(total, blockBytes))
+		for at := 0; at < total; at += len(zeros) {
+			if _, err := f.WriteAt(zeros[:min(total-at, len(zeros))], int64(at)); err != nil {
+				return err
+			}
+		}
 	}
 	var h [16]byte
 	binary.NativeEndian.PutUint64(h[:8], magic)
@@ -269,11 +278,14 @@ func (c *Cache) release(k key, f func(x *index)) {
 // rest lets the cache alone for a while, after it did not work: every read would try it again.
 func (c *Cache) rest() {
 	c.x.h.failed.Add(1)
-	c.broken.Store(time.Now().Add(pause).UnixNano())
+	c.broken.Store(int64(time.Since(began) + pause))
 }
 
 // resting reports whether the cache is let alone.
-func (c *Cache) resting() bool { return time.Now().UnixNano() < c.broken.Load() }
+func (c *Cache) resting() bool { return int64(time.Since(began)) < c.broken.Load() }
+
+// began is when this process began, by a clock that does not go back.
+var began = time.Now()
 
 // lockFile takes the lock of a file, or gives up.
 func lockFile(f *os.File, patience time.Duration) error {
@@ -316,7 +328,7 @@ func (c *Cache) file(block int, write bool) (f *os.File, off int64, err error) {
 	}
 	if was := st.Size(); was < off+blockBytes {
 		most := int64(min(c.inFile, int(c.x.h.blocks)-n*c.inFile)) * blockBytes
-		if err := allocate(f, min(off/step*step+step, most)); err != nil {
+		if _, err := allocate(f, min(off/step*step+step, most)); err != nil {
 			return nil, 0, errors.Join(err, f.Truncate(was)) // a disk may keep what it had allocated
 		}
 	}

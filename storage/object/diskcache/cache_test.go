@@ -497,7 +497,7 @@ func TestClaimsOfABrokenCache(t *testing.T) {
 	keys := []key{keyOf(objectName(table, 0), 0), keyOf(objectName(table, 1), 0)}
 	claims, err := c.claims(keys)
 	must(t, err)
-	c.broken.Store(time.Now().Add(time.Hour).UnixNano())
+	c.broken.Store(int64(time.Since(began) + time.Hour))
 	c.put(keys[0], claims[0].block, make([]byte, mib))
 	c.forget(keys[1], func(state int) bool { return state == stateClaimed })
 	for _, k := range keys {
