@@ -67,8 +67,11 @@ func (r *request) limit() time.Duration {
 // answer's body. An answer that says no is an answerError.
 func (s *Store) once(ctx context.Context, r *request) (*http.Response, error) {
 	a, by, err := s.send(ctx, r)
-	if status(err) == http.StatusUnauthorized && by != "" && s.tokens.drop(by) {
+	if status(err) == http.StatusUnauthorized && by != "" && s.tokens.drop(ctx, by) {
 		a, _, err = s.send(ctx, r)
+	}
+	if cerr := ctx.Err(); err != nil && cerr != nil {
+		return nil, cerr // not what was said of a token that is being replaced
 	}
 	return a, err
 }

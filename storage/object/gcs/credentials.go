@@ -205,9 +205,13 @@ func (t *tokens) ask(header http.Header) error {
 }
 
 // drop forgets a token that the service has refused, now and then before it expires. It reports whether requests are
-// signed with another one now.
-func (t *tokens) drop(refused string) bool {
-	t.lock <- struct{}{}
+// signed with another one now; not if ctx ends before that is known.
+func (t *tokens) drop(ctx context.Context, refused string) bool {
+	select {
+	case t.lock <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
 	defer t.unlock()
 	switch {
 	case t.last != refused: // another request has dropped it

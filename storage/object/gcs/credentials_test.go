@@ -145,6 +145,9 @@ func TestTokenThatDoesNotCome(t *testing.T) {
 		}
 		return nil
 	})
+	if s.tokens.drop(ctx, "the one before") {
+		t.Error("a refused token is dropped while another one does not come")
+	}
 	if took := time.Since(begin); err != nil || took > 5*time.Second {
 		t.Errorf("after %v: %v", took, err)
 	}
