@@ -23,9 +23,20 @@ static void destroy(void *capsule) {
 	raw_free(s);
 }
 
-uintptr_t dsi_destructor_with(void *get, void *free_raw) {
+extern int32_t dsi_release(int64_t batch);
+
+// destroy_batch is C so that it runs no Python code, at which a signal's handler may be called: Python drops what that
+// raises in a __del__, such as KeyboardInterrupt.
+static void destroy_batch(void *capsule) {
+	dsi_batch *b = get_pointer(capsule, 0);
+	if (b == 0) return;
+	if (b->block != 0 && getpid() == owner) dsi_release(b->id);
+	raw_free(b);
+}
+
+uintptr_t dsi_destructor_with(void *get, void *free_raw, int32_t of_batch) {
 	get_pointer = (void *(*)(void *, const char *))get;
 	raw_free = (void (*)(void *))free_raw;
 	owner = getpid();
-	return (uintptr_t)destroy;
+	return of_batch ? (uintptr_t)destroy_batch : (uintptr_t)destroy;
 }

@@ -12,8 +12,6 @@ package main
 #include "guard.h"
 
 typedef struct { char *data; int64_t size; } dsi_text;
-
-typedef struct { void *block; int64_t size, id, index, epoch; } dsi_batch;
 */
 import "C"
 
@@ -168,11 +166,12 @@ func dsi_begin_stream(p *C.char, n C.int64_t, in unsafe.Pointer, call *C.int64_t
 	}))
 }
 
-// dsi_destructor returns the PyCapsule_Destructor of capsules with an ArrowArrayStream: see capsule.h.
+// dsi_destructor returns the PyCapsule_Destructor of capsules with a dsi_batch, or with an ArrowArrayStream: see
+// capsule.h.
 //
 //export dsi_destructor
-func dsi_destructor(getPointer, rawFree unsafe.Pointer) C.uintptr_t {
-	return C.dsi_destructor_with(getPointer, rawFree)
+func dsi_destructor(getPointer, rawFree unsafe.Pointer, ofBatch C.int32_t) C.uintptr_t {
+	return C.dsi_destructor_with(getPointer, rawFree, ofBatch)
 }
 
 // dsi_gil takes the functions of the interpreter that dsi_gil_with takes.

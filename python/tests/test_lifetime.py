@@ -132,6 +132,36 @@ def test_ctrl_c(store_path, tmp_path, what):
     assert took < 30  # 0.1 s on a machine that has nothing else to do; never is what this is about
 
 
+INTERRUPTED_RELEASE = """
+    import ctypes, signal, sys
+    import dsistore
+    class Alarm(Exception):
+        pass
+    def ring(*_):
+        raise Alarm
+    signal.signal(signal.SIGALRM, ring)
+    capsule = ctypes.PyDLL(None).PyCapsule_New
+    capsule.restype, capsule.argtypes = ctypes.py_object, [ctypes.c_void_p] * 3
+    pause = ctypes.cast(ctypes.CDLL(None).pause, ctypes.c_void_p)  # until a signal
+    batches = list(dsistore.open(sys.argv[1]).table("ads").torch(["user_list"], batch_size=100))
+    caught, n = 0, len(batches)
+    while batches:
+        freed = [batches.pop(), capsule(1, None, pause)]  # the last one first
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        try:
+            freed.clear()
+        except Alarm:
+            caught += 1
+    print(n, caught)
+"""
+
+
+def test_a_signal_while_a_batch_is_released(store_path):
+    """Its handler runs where Python code does next. In a __del__, Python drops what it raises: Ctrl-C had no effect."""
+    status, out, err = finish(start(INTERRUPTED_RELEASE, store_path))
+    assert (status, out, err) == (0, "10 10\n", "")
+
+
 SIGNALS = """
     import faulthandler, os, signal, sys, time
     import dsistore

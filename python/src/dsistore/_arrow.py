@@ -7,7 +7,7 @@ import ctypes
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from . import _engine
+from . import _capsule, _engine
 from ._plan import Plan
 
 if TYPE_CHECKING:
@@ -16,27 +16,17 @@ if TYPE_CHECKING:
 # struct ArrowArrayStream of the Arrow C stream interface: four functions and a pointer.
 _STREAM_BYTES = 5 * ctypes.sizeof(ctypes.c_void_p)
 _NAME = b"arrow_array_stream"
-_api = ctypes.pythonapi
-_api.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-_api.PyCapsule_New.restype = ctypes.py_object
-_api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-_api.PyCapsule_GetPointer.restype = ctypes.c_void_p
-_api.PyMem_RawCalloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
-_api.PyMem_RawCalloc.restype = ctypes.c_void_p
-_api.PyMem_RawFree.argtypes = [ctypes.c_void_p]
-_api.PyMem_RawFree.restype = None
 
 
 def address(capsule: Any) -> int:
     """The address of the ArrowArrayStream in a capsule."""
-    at: int = _api.PyCapsule_GetPointer(capsule, _NAME)
-    return at
+    return _capsule.address(capsule, _NAME)
 
 
-def _capsule(records: int) -> Any:
+def _stream(records: int) -> Any:
     """A capsule with a new ArrowArrayStream of the engine's records."""
     # The capsule first: where the call is interrupted after the stream is there, the destructor ends it.
-    capsule = _api.PyCapsule_New(_api.PyMem_RawCalloc(1, _STREAM_BYTES), _NAME, _engine.destructor())
+    capsule = _capsule.new(_STREAM_BYTES, _NAME, _engine.stream_destructor())
     _engine.stream(address(capsule), records)
     return capsule
 
@@ -48,7 +38,7 @@ class Records:
         self._records = records
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return _capsule(self._records)
+        return _stream(self._records)
 
 
 def need_pyarrow() -> None:
@@ -101,7 +91,7 @@ class Scan:
         records = _engine.call("records_open", uri=self._uri, hash=self._plan.hash, **options)
         if records is None:  # the engine, perhaps another process's, does not know the plan any more
             records = _engine.call("records_open", uri=self._uri, plan=self._plan.text, **options)
-        return _capsule(records)
+        return _stream(records)
 
     def reader(self) -> pyarrow.RecordBatchReader:
         """A pyarrow reader of the record batches."""

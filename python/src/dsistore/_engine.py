@@ -26,7 +26,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from . import _credentials, errors
+from . import _capsule, _credentials, errors
 
 _FORKED = (
     "this process was forked from one that had used dsistore, whose engine does not survive a fork, and a copy of it "
@@ -43,6 +43,7 @@ class _Text(ctypes.Structure):
 _lock = threading.Lock()
 _library: ctypes.CDLL | None = None
 _pid: int | None = None
+_batch_destructor = 0  # of _library: the address of the destructor of capsules that hold a batch
 
 # A fork waits until the engine is loaded, so that no child has half of it, or a lock that nobody will release.
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
@@ -85,17 +86,13 @@ def _file() -> Iterator[str]:
 
 def library() -> ctypes.CDLL:
     """The engine, loaded when first needed."""
-    global _library, _pid
+    global _library, _pid, _batch_destructor
     if _library is not None and _pid == os.getpid():
         return _library
     with _lock, _file() as path:
         if _library is None or _pid != os.getpid():
             lib = ctypes.CDLL(path)
             i32, i64, text, pointer = ctypes.c_int32, ctypes.c_int64, ctypes.POINTER(_Text), ctypes.c_void_p
-            # Releasing is short and happens where objects are freed: with the GIL. Without, a daemon thread that wants
-            # it back while the interpreter ends is ended there and then, in the middle of somebody's destructor, which
-            # may abort the process.
-            setattr(lib, "dsi_release", ctypes.PyDLL(path).dsi_release)
             for name, returns, *takes in (
                 ("dsi_call", i32, ctypes.c_char_p, i64, i64, ctypes.POINTER(i64), text),
                 ("dsi_begin", None, ctypes.c_char_p, i64, ctypes.POINTER(i64)),
@@ -103,11 +100,10 @@ def library() -> ctypes.CDLL:
                 ("dsi_end", None, i64, i32),
                 ("dsi_free", None, pointer),
                 ("dsi_next", i32, i64, i64, ctypes.POINTER(_Batch), text),
-                ("dsi_release", i32, i64),
                 ("dsi_close", i32, i64),
                 ("dsi_use_locks", None, pointer, pointer, pointer, i32),
                 ("dsi_stream", i32, i64, pointer),
-                ("dsi_destructor", pointer, pointer, pointer),
+                ("dsi_destructor", pointer, pointer, pointer, i32),
                 ("dsi_begin_stream", None, ctypes.c_char_p, i64, pointer, ctypes.POINTER(i64)),
                 ("dsi_gil", None, pointer, pointer, pointer, pointer, pointer),
             ):
@@ -118,6 +114,7 @@ def library() -> ctypes.CDLL:
                              ("_PyThreadState_UncheckedGet", "_Py_IsFinalizing"))
             lib.dsi_gil(*(ctypes.cast(getattr(api, symbol), pointer) for symbol in (
                 "PyGILState_GetThisThreadState", current, "PyEval_SaveThread", "PyEval_RestoreThread", ends)))
+            _batch_destructor = lib.dsi_destructor(*_capsule.FUNCTIONS, 1)
             _library = lib
             _pid = os.getpid()  # last: another thread that looks uses the library from here on
             _at_exit()
@@ -350,12 +347,10 @@ def stream(address: int, records: int) -> None:
         raise errors.DsistoreError("the records are closed")
 
 
-def destructor() -> int:
+def stream_destructor() -> int:
     """The address of the destructor of capsules that hold an ArrowArrayStream. It is C: a capsule may go while an
     exception is on its way, and Python code that ran then would lose it."""
-    api = ctypes.pythonapi
-    address: int = library().dsi_destructor(
-        *(ctypes.cast(f, ctypes.c_void_p) for f in (api.PyCapsule_GetPointer, api.PyMem_RawFree)))
+    address: int = library().dsi_destructor(*_capsule.FUNCTIONS, 0)
     return address
 
 
@@ -419,18 +414,13 @@ class _Batch(ctypes.Structure):
 class Held:
     """One batch of the engine, which is released with the last of the arrays over its memory: see _block.Block."""
 
-    __slots__ = ("_lib", "_batch", "_pid")
+    __slots__ = ("_capsule", "_batch")
 
-    def __init__(self, lib: ctypes.CDLL):
-        self._lib = lib
-        self._batch = _Batch()  # null until dsi_next gives a batch: there is no moment without an owner
-        self._pid = os.getpid()
-
-    # getpid is bound here because a module's names may be gone when the interpreter ends. In a process that was forked
-    # after, the engine that gave the batch does not run.
-    def __del__(self, _getpid: Callable[[], int] = os.getpid) -> None:
-        if self._batch.block and self._pid == _getpid():
-            self._lib.dsi_release(self._batch.id)
+    def __init__(self) -> None:
+        # Null until dsi_next gives a batch: there is no moment without an owner. There is no __del__, in which Python
+        # drops the exception of a signal's handler, such as KeyboardInterrupt.
+        self._capsule = _capsule.new(ctypes.sizeof(_Batch), None, _batch_destructor)
+        self._batch = _Batch.from_address(_capsule.address(self._capsule, None))
 
     def batch(self) -> tuple[int, int, int, int, int]:
         """The address of its block, the block's bytes, its id, its index in the global order, and its epoch."""
@@ -443,7 +433,7 @@ def next_batch(loader: Handle) -> Held | None:
     if not loader.usable():
         raise errors.ForkError(_INHERITED)
     lib = loader.lib
-    held, text = Held(lib), _Text()
+    held, text = Held(), _Text()
     while True:
         status = lib.dsi_next(loader.number, _WAIT_MILLISECONDS, ctypes.byref(held._batch), ctypes.byref(text))
         if status == _BATCH:
