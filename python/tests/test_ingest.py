@@ -161,6 +161,8 @@ def test_a_relative_path_is_where_it_was_opened(tmp_path, monkeypatch):
      "batch 1 has 'price' of type double"),
     (pa.record_batch({"id": pa.array([3], pa.int32()), "price": pa.array([1.0])}), "batch 1 has 'id' of type int32"),
     (pa.record_batch({"id": pa.array([3], pa.int64())}), "batch 1 has no column as column 1"),
+    (pa.record_batch({"id": pa.array([3], pa.int64()), "price": pa.array([[1.0]])}),
+     "batch 1 has 'price' of type list<item: double> as column 1"),
 ])
 def test_batches_that_are_not_of_the_schema(tmp_path, wrong, said):
     """pyarrow does not compare them: int64 would be read as float64, int32 beyond the buffer's end."""
@@ -172,3 +174,8 @@ def test_batches_that_are_not_of_the_schema(tmp_path, wrong, said):
         store.table("t").scan()
     store.ingest("t", pa.RecordBatchReader.from_batches(right.schema, iter([right, right.slice(1)])))
     assert store.table("t").scan().to_arrow()["price"].to_pylist() == [0.5, 1.5, 1.5]
+    # Spark and Iceberg say of items that they are never null, and batches made of Python's lists do not.
+    never = pa.schema([("ids", pa.list_(pa.field("element", pa.int64(), nullable=False)))])
+    lists = pa.record_batch({"ids": pa.array([[1, 2], []], pa.list_(pa.int64()))})
+    store.ingest("lists", pa.RecordBatchReader.from_batches(never, iter([lists])))
+    assert store.table("lists").scan().to_arrow()["ids"].to_pylist() == [[1, 2], []]

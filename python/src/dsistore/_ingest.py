@@ -52,17 +52,35 @@ def _checked(reader: Any, wrong: list[errors.UsageError]) -> Iterator[Any]:
     """The batches of a pyarrow RecordBatchReader, up to one that has not the columns of its schema. pyarrow does not
     compare those of from_batches, and what goes through the C interface has no types of its own: the values would be
     read as others. wrong gets the error."""
-    want = [(f.name, f.type) for f in reader.schema]
+    def columns(schema: Any) -> list[tuple[str, Any]]:
+        return [(f.name, _layout(f.type)) for f in schema]
+
+    want = columns(reader.schema)
     for i, batch in enumerate(reader):
-        got = [(f.name, f.type) for f in batch.schema]
+        got = columns(batch.schema)
         if got != want:
             at = next((k for k, (a, b) in enumerate(zip(got, want)) if a != b), min(len(got), len(want)))
-            its, said = (f"{of[at][0]!r} of type {of[at][1]}" if at < len(of) else "no column" for of in (got, want))
+            its, said = (f"{of.names[at]!r} of type {of.types[at]}" if at < len(of) else "no column"
+                         for of in (batch.schema, reader.schema))
             wrong.append(errors.UsageError(
                 f"source: batch {i} has {its} as column {at}, and the schema of the RecordBatchReader has {said}: make "
                 "the batches with schema=, or cast them"))
             raise wrong[0]
         yield batch
+
+
+def _layout(type: Any) -> Any:
+    """A pyarrow type without what changes no layout: names of list items, and whether they may be null."""
+    arrow = sys.modules["pyarrow"]
+    is_ = arrow.types
+    if is_.is_map(type):
+        return "map", _layout(type.key_type), _layout(type.item_type)
+    if is_.is_struct(type):
+        return ("struct", *((f.name, _layout(f.type)) for f in type))
+    for of in (is_.is_list, is_.is_large_list, is_.is_fixed_size_list):
+        if of(type):
+            return of.__name__, getattr(type, "list_size", None), _layout(type.value_type)
+    return type
 
 
 def report(started: _engine.Begun, progress: Progress | None = None) -> dict[str, Any]:
