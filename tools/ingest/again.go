@@ -40,7 +40,7 @@ func (e *engine) readAgain(ctx context.Context) (bool, error) {
 	e.parts, e.partOf = nil, map[string]uint32{}
 	e.report.BytesRaw, e.report.Inferred = 0, nil
 	for i := range e.fileOf {
-		e.fileOf[i] = fileState{dropped: e.fileOf[i].dropped}
+		e.fileOf[i] = fileState{dropped: e.fileOf[i].dropped, apart: e.fileOf[i].apart}
 	}
 	return true, e.bad.forgetRows()
 }
@@ -55,7 +55,7 @@ func (e *engine) misled() bool {
 		some, kept := false, false
 		for i, f := range e.fileOf {
 			if e.files[i].Format == inferred.Format {
-				some, kept = some || f.dropped, kept || !f.dropped
+				some, kept = some || f.dropped && !f.apart, kept || !f.dropped
 			}
 		}
 		if some && kept {

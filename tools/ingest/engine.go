@@ -43,6 +43,7 @@ type engine struct {
 type fileState struct {
 	rows    int64
 	dropped bool // left out whole
+	apart   bool // for what others have: it had no say in their types
 	bound   map[*source.Field]*feature
 }
 
@@ -196,7 +197,7 @@ func (e *engine) fileError(ctx context.Context, number int, err error) error {
 	}
 	e.bad.badFile(e.files[number].Path, err)
 	f := &e.fileOf[number]
-	f.dropped = true
+	f.dropped, f.apart = true, source.IsApart(err)
 	for field, x := range f.bound {
 		e.schema.unbind(x, field)
 	}

@@ -118,6 +118,10 @@ func (e *engine) phases(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if e.nothingNew() {
+		e.report.Snapshot = e.state.number
+		return nil
+	}
 	segments, err := e.write(ctx)
 	at = since(&e.report.Seconds.Write, at)
 	if err != nil {
@@ -373,6 +377,9 @@ func (e *engine) checkRead(ctx context.Context) error {
 	if dropped == len(e.files) {
 		return fmt.Errorf("nothing to ingest: none of %d files could be read", dropped)
 	}
+	if e.nothingNew() {
+		return nil
+	}
 	if !slices.ContainsFunc(e.schema.list, (*feature).kept) {
 		return fmt.Errorf("nothing to ingest: no column has a value, and so none has a type (files: %d, rows: %d); "+
 			"--mapping can say the types", len(e.files), e.report.Rows)
@@ -468,6 +475,10 @@ func (e *engine) commit(ctx context.Context, segments []catalog.SegmentDescripto
 	e.progress.add(e.report.Rows, 0)
 	return nil
 }
+
+// nothingNew reports whether an ingest of new files only, into a table, found no row in them. They are not recorded,
+// and are read again by the next one.
+func (e *engine) nothingNew() bool { return e.opts.NewOnly && e.state.number > 0 && e.report.Rows == 0 }
 
 // arranged returns by which keys the rows are partitioned and sorted: checkKeys and the schema have held them to those
 // of the table as it was when the ingest began.

@@ -62,6 +62,24 @@ func TestNewOnly(t *testing.T) {
 		t.Fatalf("features %s, report %+v", storedTypes(t, s), r)
 	}
 
+	// New files without rows make no snapshot, and none that can be read are an error.
+	writeFiles(t, dir, map[string]string{"ds=3/e.csv.gz": string(cutGzip("id,z\n" + strings.Repeat("5,6\n", 5000)))})
+	opts := Options{NewOnly: true, OnBadRow: BadRowQuarantine}
+	if _, err := Run(t.Context(), s, "ads", []string{dir}, opts); err == nil ||
+		!strings.Contains(err.Error(), "none of 1 files could be read") {
+		t.Fatalf("a bad file alone: %v", err)
+	}
+	writeFiles(t, dir, map[string]string{"ds=3/f.csv": "id,z\n"})
+	run(Options{OnBadRow: BadRowQuarantine}, 3, 0, 2, 5)
+	alone := Options{NewOnly: true}
+	if r, err := Run(t.Context(), s, "ads", []string{filepath.Join(dir, "ds=3/f.csv")}, alone); err != nil ||
+		r.Snapshot != 3 {
+		t.Fatalf("a file without rows alone: %v, %+v", err, r)
+	}
+	if err := os.Remove(filepath.Join(dir, "ds=3/f.csv")); err != nil {
+		t.Fatal(err)
+	}
+
 	// A file whose bytes have changed is new.
 	writeFiles(t, dir, map[string]string{"ds=3/d.csv": "id,z\n7,8\n9,9\n"})
 	if err := os.Remove(filepath.Join(dir, "ds=3/e.csv.gz")); err != nil {
@@ -70,7 +88,7 @@ func TestNewOnly(t *testing.T) {
 	run(Options{}, 4, 2, 1, 4)
 
 	// Of a stream it is not known in time.
-	opts := Options{NewOnly: true, Stdin: strings.NewReader("")}
+	opts = Options{NewOnly: true, Stdin: strings.NewReader("")}
 	if _, err := Run(t.Context(), s, "ads", []string{"-"}, opts); err == nil ||
 		!strings.Contains(err.Error(), "-: new only is for files") {
 		t.Fatalf("a stream: %v", err)

@@ -39,9 +39,9 @@ type Options struct {
 	// ingested again. Default false.
 	Overwrite bool
 
-	// NewOnly leaves out files that were ingested before: the same bytes for the same partition. Where all were,
-	// nothing is committed. Streams, of which that shows when they have been read, are refused. Default false: a file
-	// that was ingested before is an error.
+	// NewOnly leaves out files that were ingested before: the same bytes for the same partition. Where all were, or the
+	// others have no rows, nothing is committed. Streams, of which that shows when they have been read, are refused.
+	// Default false: a file that was ingested before is an error.
 	NewOnly bool
 
 	// TakeCopies takes each of several files that hold the same bytes for the same partition. Default false: they are

@@ -11,7 +11,7 @@ import (
 
 // KeyFiles are files of keys.
 type KeyFiles struct {
-	Keys       []string `placeholder:"FILE" sep:"none" help:"Rows with the keys in this file: a file that ingest reads, with a column named like the feature or only one column; text with one key per line (.txt, .csv, .tsv; if it has several columns, the one named like the feature); or - for standard input. May be repeated."`
+	Keys       []string `placeholder:"FILE" sep:"none" help:"Rows with the keys in this file: a file that ingest reads, with a column named like the feature or only one column; text with one key per line (.txt, .csv, .tsv; if it has several columns, the one named like the feature); or - for standard input (an Arrow stream, or with --keys-format lines one key per line). May be repeated."`
 	KeysFormat string   `default:"auto" enum:"auto,lines,parquet,orc,jsonl,arrow" help:"auto, lines, parquet, orc, jsonl or arrow."`
 }
 

@@ -128,9 +128,9 @@ func (c *Ingest) Run(ctx context.Context, e *app.Env) error {
 	if e.JSON {
 		return e.PrintJSON(report)
 	}
-	if report.Files == 0 {
-		e.Printf("nothing new: %s ingested before; %s stays at snapshot %d\n", filesWere(report.Known),
-			terminal.OneLine(report.Table), report.Snapshot)
+	if c.NewOnly && report.Segments == 0 {
+		e.Printf("nothing new: %s ingested before%s; %s stays at snapshot %d\n", filesWere(report.Known),
+			withoutRows(report.Files), terminal.OneLine(report.Table), report.Snapshot)
 		return nil
 	}
 	e.PrintFacts(reportFacts(report)...)
@@ -301,6 +301,14 @@ func filesWere(n int) string {
 		were = " was"
 	}
 	return terminal.Plural(uint64(n), "file") + were
+}
+
+// withoutRows says of a number of new files that they have no rows.
+func withoutRows(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return ", " + terminal.Plural(uint64(n), "new file") + " without rows"
 }
 
 // firstNames returns the first of some names, and how many more there are.

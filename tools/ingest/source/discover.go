@@ -56,7 +56,7 @@ func Discover(ctx context.Context, paths []string, opts Options) ([]File, error)
 	}
 	d := &discovery{opts: &opts, format: f, system: files.NewSystem(opts.StorageOptions, opts.TempDir)}
 	d.above.In = d.system
-	d.Known, d.Inferred, d.LeftOut = opts.Known, opts.Inferred, opts.LeftOut
+	d.Known, d.Inferred, d.LeftOut, d.Lenient = opts.Known, opts.Inferred, opts.LeftOut, opts.OnBadRow != nil
 	d.ReadOptions = column.ReadOptions{Limits: opts.Limits, ChunkBytes: opts.ChunkBytes, PageBytes: opts.PageBytes,
 		Threads: opts.Threads}
 	var err error

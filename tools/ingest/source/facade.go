@@ -1,9 +1,12 @@
 package source
 
 import (
+	"errors"
+
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest/source/arrow"
+	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"github.com/dsistore/dsistore/tools/ingest/source/files"
 	"github.com/dsistore/dsistore/tools/ingest/source/hive"
 	"github.com/dsistore/dsistore/tools/ingest/source/input"
@@ -27,6 +30,12 @@ func NewRecords(r RecordReader, resident bool) *Records { return arrow.NewRecord
 
 // ErrUnread is matched when an object is not what was listed, or its service does not give it; see files.ErrUnread.
 var ErrUnread = files.ErrUnread
+
+// IsApart reports whether an error is of a file that does not go with the others; see column.RefusedError.
+func IsApart(err error) bool {
+	refused := (*column.RefusedError)(nil)
+	return errors.As(err, &refused) && refused.Apart
+}
 
 // IsURI reports whether a path is in an object store; see files.IsURI.
 func IsURI(path string) bool { return files.IsURI(path) }

@@ -144,8 +144,8 @@ func TestJSONStreamLineEnds(t *testing.T) {
 	}
 }
 
-// TestJSONFilesDisagree: the file that does not go with those before it is the one that is refused, and it has no say
-// on any column.
+// TestJSONFilesDisagree: the file that does not go with those before it is the one that is refused, before a row of any
+// is read, or when it is opened if bad files are left out. It has no say on any column.
 func TestJSONFilesDisagree(t *testing.T) {
 	for second, want := range map[string]string{
 		`{"b": 1, "a": "x"}`: `b.jsonl: column "a": a string where files before it have a number; ` +
@@ -155,9 +155,12 @@ func TestJSONFilesDisagree(t *testing.T) {
 		`{"a": 2, "c": {"x": 1}}`: `b.jsonl: column "c.x": a number where files before it have a boolean`,
 	} {
 		dir := writeFiles(t, map[string]string{"a.jsonl": `{"a": 1.5, "c": {"x": true}}`, "b.jsonl": second})
-		chunks, err := readPath(t, dir, Options{})
-		if got := dump(chunks); err == nil || !strings.Contains(err.Error(), want) || got != "a=1.5 c=1 c.x=1\n" {
-			t.Errorf("%s: got %q, %v; want %s", second, got, err, want)
+		for rows, onBad := range map[string]func(Place, string, error){"": nil,
+			"a=1.5 c=1 c.x=1\n": func(Place, string, error) {}} {
+			chunks, err := readPath(t, dir, Options{OnBadRow: onBad})
+			if got := dump(chunks); err == nil || !strings.Contains(err.Error(), want) || got != rows {
+				t.Errorf("%s: got %q, %v; want %q, %s", second, got, err, rows, want)
+			}
 		}
 	}
 }

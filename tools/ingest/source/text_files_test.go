@@ -108,6 +108,8 @@ func TestNullWithBlanks(t *testing.T) {
 func TestFilesOfOtherTables(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"README.txt": "Summary\n=======\nThis dataset\n", "a.csv": "u,i\n1,2\n",
 		"b.csv": "i,r\n1,2\n"})
+	bad := map[string]bool{}
+	var onBad func(place Place, column string, err error)
 	read := func(names ...string) (err error) {
 		paths := []string{dir}
 		if len(names) > 0 {
@@ -116,19 +118,29 @@ func TestFilesOfOtherTables(t *testing.T) {
 		for _, name := range names {
 			paths = append(paths, filepath.Join(dir, name))
 		}
-		files, err := Discover(t.Context(), paths, Options{})
+		files, err := Discover(t.Context(), paths, Options{OnBadRow: onBad})
 		for i := 0; err == nil && i < len(files); i++ {
-			var s Source
-			if s, err = files[i].Open(t.Context()); err == nil {
+			s, oerr := files[i].Open(t.Context())
+			switch {
+			case oerr != nil && onBad != nil:
+				bad[filepath.Base(files[i].Path)] = true
+			case oerr != nil:
+				return oerr
+			default:
 				err = s.Close()
 			}
 		}
 		return err
 	}
-	if err := read(); err == nil || !strings.Contains(err.Error(), "a.csv has no column of "+
-		filepath.Join(dir, "README.txt")) {
+	if err := read(); err == nil || !strings.Contains(err.Error(), "README.txt: it has no column of "+
+		filepath.Join(dir, "a.csv")) {
 		t.Errorf("got %v", err)
 	}
+	onBad = func(Place, string, error) {}
+	if err := read(); err != nil || len(bad) != 1 || !bad["README.txt"] {
+		t.Errorf("%v: left out: %v", err, bad)
+	}
+	onBad = nil
 	if err := read("a.csv", "b.csv"); err != nil {
 		t.Error(err)
 	}

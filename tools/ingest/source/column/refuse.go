@@ -26,6 +26,7 @@ type RefusedError struct {
 	File   string
 	Column string // empty: the file as a whole
 	Reason string
+	Apart  bool // the file does not go with the others of its dump, and had no say in their types
 }
 
 func (e *RefusedError) Error() string {
@@ -46,6 +47,14 @@ func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
 // Refuse returns a RefusedError about a column, or about the file where that is empty.
 func Refuse(column, format string, args ...any) error {
 	return &RefusedError{Column: column, Reason: fmt.Sprintf(format, args...)}
+}
+
+// Apart says of a RefusedError that it is of the file at path, which does not go with the others of its dump.
+func Apart(path string, err error) error {
+	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+		refused.File, refused.Apart = path, true
+	}
+	return err
 }
 
 // mostNames is how many names an error lists.

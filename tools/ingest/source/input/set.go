@@ -2,6 +2,7 @@ package input
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/dsistore/dsistore/storage/catalog"
@@ -22,7 +23,17 @@ type Set struct {
 	Inferred func(Inferred)
 	Inputs   []File
 	LeftOut  func(path string) bool // see Options.LeftOut; nil: none is
+	Lenient  bool                   // files that are bad are left out; else the first one ends all
 	column.ReadOptions
+}
+
+// Fault returns the error of a file that is to be opened, of those by path that the values of all files have shown. If
+// the Set is not lenient, it is that of the first file which has one: hours may pass before that is opened.
+func (d *Set) Fault(faults map[string]error, path string) error {
+	if !d.Lenient && len(faults) > 0 {
+		path = slices.Min(slices.Collect(maps.Keys(faults)))
+	}
+	return faults[path]
 }
 
 // An Inferred says what types columns have that nothing but their values gives. Its JSON keys are stable.

@@ -38,7 +38,7 @@ type inference struct {
 // filesAtOnce bounds what is held of files before it is merged.
 const filesAtOnce = 64
 
-// types returns the types of all files, and the error of the one that is to be opened.
+// types returns the types of all files, and the error of the one that is to be opened: see Set.Fault.
 func (d *inference) types(ctx context.Context, path string) (*schema, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -48,7 +48,7 @@ func (d *inference) types(ctx context.Context, path string) (*schema, error) {
 		}
 		d.schema.tell(d.d, false)
 	}
-	return d.schema, d.faults[path]
+	return d.schema, d.d.Fault(d.faults, path)
 }
 
 // open opens the reader of JSON lines with the types of all files, or of what a stream begins with.
@@ -100,7 +100,7 @@ func (d *inference) scan(ctx context.Context) error {
 				errs[i] = all.merge(s)
 			}
 			if errs[i] != nil {
-				faults[some[i].Path] = errs[i]
+				faults[some[i].Path] = column.Apart(some[i].Path, errs[i])
 			}
 		}
 	}

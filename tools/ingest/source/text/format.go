@@ -81,7 +81,7 @@ func (t *inference) openLines(ctx context.Context, in *lines.Reader, file input.
 	case !infers:
 		return t.reader(in, &layout, t.givenType)
 	case file.Stream == nil:
-		typeOf, err := t.types(ctx, t.givenType)
+		typeOf, err := t.types(ctx, file.Path, t.givenType)
 		if err != nil {
 			return nil, err
 		}

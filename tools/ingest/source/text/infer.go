@@ -24,8 +24,9 @@ type inference struct {
 	d *input.Set
 
 	// mu guards the rest, and is held while files are read.
-	mu    sync.Mutex
-	shown *shown
+	mu     sync.Mutex
+	shown  *shown
+	faults map[string]error // by file: why it does not go with the others
 }
 
 // shown is what the values of text show.
@@ -35,15 +36,6 @@ type shown struct {
 	rows    int64
 	files   int
 	layout  string // empty: files differ
-	first   string // the path of the first file
-}
-
-// strange reports whether s has columns, and o, and none is the same, nor one of the table or the mapping file.
-func (t *inference) strange(s, o *shown) bool {
-	known := t.known()
-	return len(s.order) > 0 && len(o.order) > 0 && !slices.ContainsFunc(s.order, func(name string) bool {
-		return o.columns[name] != nil || t.d.Mapping.Columns[name] != nil || known(name).Name != ""
-	})
 }
 
 // textValues is what the values of a column can be all together. Nulls, and no text at all, can be anything.
@@ -99,19 +91,20 @@ const (
 // A typeOf gives the type of a column that a header names.
 type typeOf func(name string) (*column.Type, error)
 
-// types returns what gives the type of a column by its values in all files.
-func (t *inference) types(ctx context.Context, given typeOf) (typeOf, error) {
+// types returns what gives the type of a column of a file by its values in all files that go together, and the error of
+// the one that is to be opened: see Set.Fault.
+func (t *inference) types(ctx context.Context, path string, given typeOf) (typeOf, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.shown == nil {
-		all, err := t.scan(ctx, given)
+		files, err := t.scan(ctx, given)
 		if err != nil {
 			return nil, err
 		}
-		t.shown = all
-		t.tell(all, false)
+		t.shown, t.faults = files.table()
+		t.tell(t.shown, false)
 	}
-	return t.typeOf(t.shown, given), nil
+	return t.typeOf(t.shown, given), t.d.Fault(t.faults, path)
 }
 
 // typeOf returns what gives the type of a column by what its values show, where the mapping file says nothing.
@@ -177,8 +170,8 @@ func (t *inference) tell(s *shown, sample bool) {
 const filesAtOnce = 16
 
 // scan reads all files. It is called with mu held.
-func (t *inference) scan(ctx context.Context, given typeOf) (*shown, error) {
-	all := &shown{columns: map[string]*textValues{}}
+func (t *inference) scan(ctx context.Context, given typeOf) (*families, error) {
+	all := newFamilies(t)
 	for some := range slices.Chunk(t.d.Files(name), filesAtOnce) {
 		each := make([]*shown, len(some))
 		err := t.d.Scan(ctx, some, func(ctx context.Context, i int, in input.File) {
@@ -188,16 +181,9 @@ func (t *inference) scan(ctx context.Context, given typeOf) (*shown, error) {
 			return nil, err
 		}
 		for i, s := range each {
-			if s == nil {
-				continue
+			if s != nil {
+				all.add(some[i].Path, s)
 			}
-			if all.first == "" {
-				all.first = some[i].Path
-			} else if t.strange(s, all) {
-				return nil, column.Refuse("", "%s has no column of %s: files of one table are ingested together, "+
-					"others into tables of their own", some[i].Path, all.first)
-			}
-			all.merge(s)
 		}
 	}
 	return all, nil

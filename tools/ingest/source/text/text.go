@@ -197,7 +197,8 @@ func (r *Reader) nextRow() (first int64, bad, err error) {
 				"file takes the others for null", columns(len(r.Fields)), len(r.Nodes)), nil
 		case r.repeatsNames():
 			return first, errors.New("the names of the columns again, as where files were put together: take the " +
-				"line out, or leave it out with --on-bad-row quarantine"), nil
+				"line out, or leave it out with --on-bad-row quarantine; if it is a row, text.skip_lines and " +
+				"text.columns in a mapping file give the names"), nil
 		}
 		return first, nil, nil
 	}
@@ -209,7 +210,11 @@ func (r *Reader) repeatsNames() bool {
 		return false
 	}
 	for i, f := range r.Fields {
-		if string(bytes.TrimSpace(f.Text)) != r.names[i] {
+		text := f.Text
+		if i == 0 {
+			text = bytes.TrimPrefix(text, []byte("\ufeff"))
+		}
+		if string(bytes.TrimSpace(text)) != r.names[i] {
 			return false
 		}
 	}
