@@ -46,6 +46,10 @@ const (
 	dropOperation  = "branch"
 )
 
+// ForgetOperation is the operation of the snapshot by which Erase rewrites the trees. It has the rows of the one before
+// it, but counts as a snapshot to keep (gc.ExpireOptions.KeepLast): the one before it has what was forgotten.
+const ForgetOperation = "forget"
+
 // endLeases ends the message of an error about leases.
 const endLeases = "; if the owner is no more, end the lease: dsi leases lists them, dsi leases end ends them"
 
@@ -167,7 +171,7 @@ func (e *eraser) run(ctx context.Context) error {
 		}
 	}
 	err = e.search(ctx)
-	if ended || !errors.Is(err, ErrFound) || !e.out.Search.inNewest {
+	if !errors.Is(err, ErrFound) || !e.out.Search.inNewest {
 		return err
 	}
 	// The trees say what commits have taken back, such as the definition of a list that was dropped. No snapshot that
@@ -584,15 +588,15 @@ func (e *eraser) expire(ctx context.Context, ended bool) error {
 
 // endHistory expires all snapshots before newest, and returns the snapshot that this commit made.
 func (e *eraser) endHistory(ctx context.Context, newest *storage.Snapshot) (*storage.Snapshot, error) {
+	newest, err := e.forget(ctx, newest)
+	if err != nil {
+		return nil, err
+	}
 	operation := gc.Erased
 	if others, err := e.othersErase(ctx, newest.Info().Number); err != nil {
 		return nil, err
 	} else if others { // what they have not rewritten yet the next erasure does, if they stop
 		operation = gc.Expired
-	}
-	newest, err := e.forget(ctx, newest)
-	if err != nil {
-		return nil, err
 	}
 	// Commits of others since then may stay: compactions write no deleted rows.
 	s, err := e.table.Commit(ctx, commit.Change{Operation: operation, Base: newest.Info().Number,
@@ -611,11 +615,10 @@ func (e *eraser) endHistory(ctx context.Context, newest *storage.Snapshot) (*sto
 // if those of the newest may have some. Its rows are those of the newest, so that an erasure which stops here has left
 // nothing to continue.
 func (e *eraser) forget(ctx context.Context, newest *storage.Snapshot) (*storage.Snapshot, error) {
-	listing, schema := &newest.Manifest.Listing, &newest.Manifest.Schema
-	if len(listing.Runs)+len(schema.Runs) == 0 || !listing.Remembers() && !schema.Remembers() {
+	if m := newest.Manifest; !m.Listing.Remembers() && !m.Schema.Remembers() {
 		return newest, nil
 	}
-	s, err := e.table.Commit(ctx, commit.Change{Operation: gc.Expired, Base: newest.Info().Number,
+	s, err := e.table.Commit(ctx, commit.Change{Operation: ForgetOperation, Base: newest.Info().Number,
 		Ops: []commit.Operation{commit.Forget(true)}})
 	if err == nil {
 		e.own[s.Info().Number] = true

@@ -239,13 +239,10 @@ func TestEraseAbsentAfterBranches(t *testing.T) {
 	}
 }
 
-// TestEraseLayersOfDroppedBranch: an overlay of a branch has values for a person's rows. The branch is dropped, and the
-// segments under the layers are gone: a snapshot that has not expired names the layers still. The erasure removes them.
-// While the branch is there, one of an absent key changes nothing.
-func TestEraseLayersOfDroppedBranch(t *testing.T) {
-	const gone = "person-0002"
-	ctx := t.Context()
-	x := erasable(t, object.NewMemory(), 2)
+// branchWithLayers returns a table whose branch b has rows that the newest snapshot has not: ids, of the session gone,
+// in the segments under. Layers have values of overlay p for them, and the newest snapshot names the layers.
+func branchWithLayers(t *testing.T, gone string) (x *tester, ids []int64, under, layers []catalog.SegmentDescriptor) {
+	x = erasable(t, object.NewMemory(), 2)
 	ids, s := x.people(gone), x.latest()
 	x.commit(s, commit.Change{Ops: []commit.Operation{commit.SetBranches{{Name: "b", Snapshot: s.Info().Number}}}})
 	x.delete(ids)
@@ -256,10 +253,20 @@ func TestEraseLayersOfDroppedBranch(t *testing.T) {
 	for _, d := range x.stored(ids) {
 		has[d.ID] = true
 	}
-	under := x.segments(s)
-	layers := x.overlayOn("b", s, "p", catalog.Null, catalog.FallThrough, func(i int) bool { return has[under[i].ID] })
+	under = x.segments(s)
+	layers = x.overlayOn("b", s, "p", catalog.Null, catalog.FallThrough, func(i int) bool { return has[under[i].ID] })
 	delete(x.overlays, "p")
 	delete(x.layered, "p")
+	return x, ids, under, layers
+}
+
+// TestEraseLayersOfDroppedBranch: an overlay of a branch has values for a person's rows. The branch is dropped, and the
+// segments under the layers are gone: a snapshot that has not expired names the layers still. The erasure removes them.
+// While the branch is there, one of an absent key changes nothing.
+func TestEraseLayersOfDroppedBranch(t *testing.T) {
+	const gone = "person-0002"
+	ctx := t.Context()
+	x, ids, under, layers := branchWithLayers(t, gone)
 	named := x.latest().Info().Number
 	_, err := x.table.Expire(ctx, gc.ExpireOptions{KeepLast: 1})
 	x.check(err)
@@ -341,27 +348,39 @@ func TestEraseAbsentInOtherTable(t *testing.T) {
 	x.verify("erased")
 }
 
+// TestEraseForgetsNames: a sample list had a person's name. It is dropped, and the newest snapshot of a table without
+// runs still says so. An erasure takes it out: expiry and gc then remove what has it.
+func TestEraseForgetsNames(t *testing.T) {
+	ctx := t.Context()
+	for _, key := range []string{"person-0003", "person-9999"} { // one has rows
+		x := erasable(t, object.NewMemory(), 5)
+		x.commit(x.latest(), commit.Change{Ops: []commit.Operation{commit.DefineLists{{Name: "of " + key}}}})
+		x.commit(x.latest(), commit.Change{Ops: []commit.Operation{commit.DropLists{"of " + key}}})
+		what := Erasure{Keys: sessionKeys(x, key), Compact: x.options()}
+		if r, err := Erase(ctx, x.table, what); !errors.Is(err, ErrFound) { // in older snapshots at least
+			t.Fatalf("%s: %v: %+v", key, err, r.Search)
+		}
+		x.forget(func(r testRow) bool { return r.Session == key })
+		_, err := x.table.Expire(ctx, gc.ExpireOptions{KeepLast: 1})
+		x.check(err)
+		_, err = x.store.GC(ctx, gc.Options{NoWait: true})
+		x.check(err)
+		before := x.latest().Info().Number
+		r, err := Erase(ctx, x.table, what)
+		if n := x.latest().Info().Number; err != nil || n != before || len(r.Search.Found) > 0 {
+			t.Fatalf("%s: %v: snapshot %d after %d: %+v", key, err, n, before, r.Search)
+		}
+		x.verify("erased")
+	}
+}
+
 // TestEraseDropsBranchWithLayers: a branch has rows that the newest snapshot has not, and values for them in layers,
 // which the newest snapshot names. An erasure that drops the branch removes them.
 func TestEraseDropsBranchWithLayers(t *testing.T) {
 	const gone = "person-0002"
 	ctx := t.Context()
-	x := erasable(t, object.NewMemory(), 2)
-	ids, s := x.people(gone), x.latest()
-	x.commit(s, commit.Change{Ops: []commit.Operation{commit.SetBranches{{Name: "b", Snapshot: s.Info().Number}}}})
-	x.delete(ids)
-	opts := x.options()
-	opts.DeletedShare = 1e-9
-	x.compact(opts)
-	has := map[string]bool{}
-	for _, d := range x.stored(ids) {
-		has[d.ID] = true
-	}
+	x, _, _, layers := branchWithLayers(t, gone)
 	x.commit(x.latest(), commit.Change{Ops: []commit.Operation{commit.ExpireBelow(x.latest().Info().Number)}})
-	under := x.segments(s)
-	layers := x.overlayOn("b", s, "p", catalog.Null, catalog.FallThrough, func(i int) bool { return has[under[i].ID] })
-	delete(x.overlays, "p")
-	delete(x.layered, "p")
 	if len(layers) == 0 || len(x.left(layers)) == 0 {
 		t.Fatal("there are no layers: the test proves nothing")
 	}

@@ -292,7 +292,7 @@ func TestEraseForgetsDefinitions(t *testing.T) {
 	if err := erase(); !errors.Is(err, ErrFound) || !strings.Contains(err.Error(), "dsi snapshots expire") {
 		t.Fatal(err)
 	}
-	if i := x.latest().Info(); i.Oldest != oldest || i.Operation != gc.Expired {
+	if i := x.latest().Info(); i.Oldest != oldest || i.Operation != ForgetOperation {
 		t.Fatalf("%+v after one whose oldest was %d", i, oldest)
 	}
 	x.commit(x.latest(), commit.Change{Ops: []commit.Operation{commit.ExpireBelow(x.latest().Info().Number)}})

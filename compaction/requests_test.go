@@ -75,7 +75,7 @@ func TestRequests(t *testing.T) {
 					return 0, 0, err
 				}
 				segments, objects, expired := int64(r.TableSegments), int64(r.Search.Objects), int64(len(r.Expired))
-				return 84 + 5*segments + objects + 3*expired, 66 + segments/2 + objects/8, nil
+				return 87 + 5*segments + objects + 3*expired, 69 + segments/2 + objects/8, nil
 			})
 			measure("compaction", func(ctx context.Context, table *storage.Table) (requests, trips int64, err error) {
 				o := x.options()

@@ -105,7 +105,7 @@ type intent struct {
 }
 
 // neutral are the operations of commits that the code makes by itself. They change no row.
-var neutral = []string{"expire", "erased", "compact", "gc", "repair"}
+var neutral = []string{"expire", "forget", "erased", "compact", "gc", "repair"}
 
 func (m *model) table(name string) *tableModel {
 	t := m.tables[name]

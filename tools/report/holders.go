@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/dsistore/dsistore/compaction"
 	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/gc"
@@ -16,7 +17,7 @@ const maxOpened = 256
 
 // keepsAll are the operations that remove no segment and no layer.
 var keepsAll = map[string]bool{"ingest": true, "delete": true, "samples": true, "features": true, gc.Expired: true,
-	gc.Erased: true}
+	gc.Erased: true, compaction.ForgetOperation: true}
 
 // holders finds out which segments and layers the newest snapshot, older ones, branches and leases have.
 type holders struct {
