@@ -32,7 +32,7 @@ export DSISTORE_TRY := $(shell date +%s)
 FUZZTIME ?= 1000x
 BENCHTIME ?= 1s
 
-.PHONY: build demo test check fmt vet lint race independent fuzz-smoke kill-test kill-requests many-writers races refused faulty metamorphic simulate mutations python-test rotation python-bench plots baselines bench-peers baselines-test frameworks-env frameworks-bench frameworks-test bench browser assets reference site licences man release arm64 golden clean
+.PHONY: build demo test check fmt vet lint gotest race independent corpus fuzz-smoke kill-test kill-requests many-writers races refused faulty metamorphic simulate mutations python-test rotation python-bench plots baselines bench-peers baselines-test frameworks-env frameworks-bench frameworks-test bench browser assets reference site licences man release arm64 golden clean
 
 # How programs are built: all alike, so that packages are compiled once.
 PROGRAM := -tags grpcnotrace -trimpath
@@ -49,7 +49,7 @@ demo: build ## generates a training table, ingests it and scans it, beside the P
 test: ## everything that CI runs; fuzz targets run on their seeds
 	@rm -rf out/servers-left-out; \
 	python/test.sh prepare & prepare=$$!; internal/browser/install.sh & browser=$$!; trap 'kill $$prepare $$browser 2>/dev/null; exit 130' INT TERM; \
-	{ $(MAKE) --no-print-directory fmt vet lint && wait $$browser && $(MAKE) --no-print-directory race; } || { kill $$prepare $$browser 2>/dev/null; exit 1; }; \
+	{ $(MAKE) --no-print-directory fmt vet lint && wait $$browser && $(MAKE) --no-print-directory gotest; } || { kill $$prepare $$browser 2>/dev/null; exit 1; }; \
 	wait $$prepare; $(MAKE) --no-print-directory independent && $(ALIKE) python/test.sh run
 	@left=; [ ! -f out/python-left-out ] || left="the Python tests"; \
 	[ ! -f out/browser-left-out ] || left="$${left:+$$left and }the tests in a browser"; \
@@ -58,7 +58,7 @@ test: ## everything that CI runs; fuzz targets run on their seeds
 	else $(MAKE) --no-print-directory site || exit 1; fi; \
 	if [ -n "$$left" ]; then echo "make test: all green, but $$left were left out"; else echo "make test: all green"; fi
 
-check: test fuzz-smoke ## what CI runs, then every fuzz target on new inputs
+check: test race fuzz-smoke ## what CI runs, then all tests with the race detector, then every fuzz target on new inputs
 
 fmt: ## fails on Go files that gofmt would change
 	@echo "== gofmt"
@@ -75,26 +75,42 @@ lint: ## staticcheck, pinned in go.mod, and the rules of internal/lint (layers a
 	@echo "== internal/lint"
 	@$(ALIKE) $(GO) test -vet=off -count=1 ./internal/lint
 
-# Packages whose tests import internal/race do less under the race detector: smaller inputs, no counts of allocations. They run again,
-# whole, without. The measuring programs and UNRACED run only so: they run dsi as a process, or neither they nor their tests start goroutines.
-# So do codecs, which start none either: with the detector's checks of pointers, in a twentieth of its time. go vet and internal/lint
-# were there before. tools/dsi takes longest and comes first, so that one processor is not left with it in the end.
+# Packages of our own threads run with the race detector in make test: those whose tests need neither the clients of object stores nor
+# Arrow, which would all be compiled once more. make race has the others. Packages in UNRACED have neither threads nor tests with any, or
+# their tests run dsi as a process. Nor do codecs have threads: they run with the detector's checks of pointers, in a twentieth of its
+# time. Tests in files that import internal/race do less under the detector (smaller inputs, no counts of allocations) and run again,
+# whole, without. tools/dsi takes longest and comes first, so that one processor is not left with it in the end. go vet and internal/lint
+# were there before.
 UNRACED := dedup internal/corpus internal/faults internal/workload storage/bitmap storage/sst tools/report/page
+RACED := grep -E '/dsistore/(storage|reader|writer|usage|internal/(lru|spill))(/|$$)' | grep -vE '/(arrowbatch|azure|bitmap|gcs|s3|sst)$$'
 
-race: ## all tests, with the race detector where a C compiler is found; then without what is too slow or makes no sense with it
-	@echo "== go test $(RACE) -tags $(TAGS) $(RACE_NOTE)"
-	@packages=$$($(GO) list -tags $(TAGS) ./...) || exit 1; \
-	$(GO) test -vet=off $(RACE) -tags $(TAGS) -timeout 15m $$(echo "$$packages" | grep -v -e /bench/ -e /internal/lint$$ -e /dsistore/format $(foreach p,$(UNRACED),-e /dsistore/$p$$))
-	@echo "== go test -gcflags=-d=checkptr -tags $(TAGS) ./format/..."
-	@$(GO) test -vet=off -gcflags=-d=checkptr -tags $(TAGS) -timeout 15m ./format/...
-	@echo "== go test -tags $(TAGS), without the race detector: ./bench/... and what does less with it"
-	@$(ALIKE) $(GO) test -vet=off -tags $(TAGS) -timeout 15m ./tools/dsi ./bench/... $(addprefix ./,$(UNRACED)) $$(grep -rl --include='*_test.go' --exclude-dir=format --exclude-dir=out '/internal/race"' . | xargs -n 1 dirname | sort -u)
+gotest: ## the Go tests; some with the race detector, where a C compiler is found
+	@packages=$$($(GO) list -tags $(TAGS) ./... | grep -v -e /internal/lint$$ -e /dsistore/format) && raced=$$(echo "$$packages" | $(RACED)) || exit 1; \
+	echo "== go test $(RACE) -tags $(TAGS) $(RACE_NOTE)"; \
+	$(GO) test -vet=off $(RACE) -tags $(TAGS) -timeout 15m $$raced || exit 1; \
+	echo "== go test -gcflags=-d=checkptr -tags $(TAGS) ./format/..."; \
+	$(GO) test -vet=off -gcflags=-d=checkptr -tags $(TAGS) -timeout 15m ./format/... || exit 1; \
+	echo "== go test -tags $(TAGS): without the race detector"; \
+	$(ALIKE) $(GO) test -vet=off -tags $(TAGS) -timeout 15m ./tools/dsi $$(echo "$$packages" | grep -vxF "$$raced") || exit 1; \
+	again=$$(internal/race/again.sh $$($(GO) list -f '{{.Dir}}' $$raced)) && set -f && $(ALIKE) $(GO) test -vet=off -tags $(TAGS) -timeout 15m $$again
+
+race: ## all Go tests with the race detector, but for measuring programs and what has no threads
+	@if [ -z "$(RACE)" ]; then echo "== go test -race: left out, there is no C compiler"; else \
+		echo "== go test -race -tags $(TAGS)"; \
+		$(GO) test -vet=off -race -tags $(TAGS) -timeout 30m $$($(GO) list -tags $(TAGS) ./... | grep -v -e /bench/ -e /internal/lint$$ -e /dsistore/format $(foreach p,$(UNRACED),-e /dsistore/$p$$)); fi
 
 # They skip, in the runs above, where the Python in PATH has no pyarrow.
 independent: ## the tests that compare with another reader: pyarrow, and the decoder that was written from format/SPEC.md; with out/venv's Python
-	@[ ! -f out/venv/ready ] || [ -f out/python-left-out ] || { echo "== go test, with pyarrow"; \
+	@if [ ! -f out/venv/ready ] || [ -f out/python-left-out ]; then echo "== go test, with pyarrow: left out, there is no out/venv (python/test.sh prepare makes it)"; else \
+		echo "== go test, with pyarrow"; \
 		DSISTORE_PYTHON="$(CURDIR)/out/venv/bin/python" $(ALIKE) $(GO) test -vet=off -count=1 -tags $(TAGS) -timeout 15m \
-		-run 'Spec|ORC|Corpus|Hive|Shared|Again' ./format ./format/encoding ./internal/corpus ./tools/ingest/source; }
+		-run 'Spec|ORC|Corpus|OfOthers|Hive|Shared|Again' ./format ./format/encoding ./internal/corpus ./tools/ingest ./tools/ingest/source; fi
+
+corpus: ## every file that others wrote, in testdata of a folder shared beside the checkout or in DSISTORE_TESTDATA, beside pyarrow
+	@python/test.sh prepare; test -f out/venv/ready && test ! -f out/python-left-out || { cat out/python-left-out out/python-prepare.log; exit 1; }
+	@test -d "$${DSISTORE_TESTDATA:-../shared/testdata}" || { echo "there are no files: DSISTORE_TESTDATA names a folder of them"; exit 1; }
+	DSISTORE_PYTHON="$(CURDIR)/out/venv/bin/python" $(GO) test -vet=off -count=1 -tags $(TAGS) -timeout 30m -v -run '^(TestCorpus|TestHiveLayouts)$$' ./internal/corpus
+	DSISTORE_PYTHON="$(CURDIR)/out/venv/bin/python" $(GO) test -vet=off -count=1 -tags $(TAGS) -timeout 30m -v -run '^TestFilesOfOthers$$' ./tools/ingest/source -all-files
 
 fuzz-smoke: ## every fuzz target for $(FUZZTIME)
 	@echo "== fuzz targets, $(FUZZTIME) each"
@@ -181,7 +197,7 @@ baselines-test: baselines ## every measure of bench-peers with 500 rows
 frameworks-env: build
 	@python/test.sh prepare; python/test.sh wheel; test -f out/python-ready || { cat out/python-left-out out/python-prepare.log; exit 1; }
 
-frameworks-bench: frameworks-env ## measures TensorFlow, JAX and Grain fed by dsistore, beside TFRecord, Parquet and ArrayRecord; ARGS=--page fills docs/guide/benchmarks.md
+frameworks-bench: frameworks-env ## measures TensorFlow, JAX and Grain fed by dsistore, beside TFRecord, Parquet and ArrayRecord; ARGS=--page fills docs/guide/benchmarks-training.md
 	PYTHONPATH=bench out/venv/bin/python -m frameworks $(ARGS)
 
 frameworks-test: frameworks-env ## every measure of frameworks-bench with 500 rows

@@ -19,6 +19,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
@@ -179,7 +180,7 @@ func layeredState(t *testing.T, blobs object.Store, done uint64, what string) {
 func TestLayersCrash(t *testing.T) {
 	root := "/stores/x"
 	count, step := 0, int64(1)
-	if short() {
+	if race.Short() {
 		step = 5
 	}
 	for at := int64(0); ; at += step {
@@ -214,7 +215,7 @@ func TestLayersCrash(t *testing.T) {
 // TestLayersFaults fails each request to the object store in turn, before or after it is done.
 func TestLayersFaults(t *testing.T) {
 	step := int64(1)
-	if short() {
+	if race.Short() {
 		step = 5
 	}
 	for _, mode := range []object.FaultMode{object.FailBefore, object.FailAfter} {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/lsm"
 	"github.com/dsistore/dsistore/storage/names"
@@ -146,7 +147,7 @@ func TestReadDamage(t *testing.T) {
 			}
 		}
 		step := 1
-		if short() {
+		if race.Short() {
 			step = 7
 		}
 		for i := 0; i < len(data); i += step {

@@ -45,7 +45,7 @@ func makeGolden(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// so that there are runs, sets in objects, and tables of keys
+	// so that there are runs, sets in objects, and key tables
 	s.core.Trees.MemtableBytes, s.core.Bitmaps.InlineBytes, s.core.Segments.MinKeyRows = 500, 40, 1
 	tab, err := s.NewTable(ctx, "ads/é")
 	if err != nil {

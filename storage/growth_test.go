@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/object"
@@ -16,7 +17,7 @@ import (
 // the logarithm; listing the history and gc cost a bounded number of requests, and of bytes, for each snapshot.
 func TestGrowth(t *testing.T) {
 	ctx := t.Context()
-	if short() {
+	if race.Short() {
 		t.Skip("thousands of commits")
 	}
 	type cost struct{ requests, bytes int64 }

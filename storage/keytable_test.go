@@ -106,7 +106,7 @@ func makeKeyed(t testing.TB, tab *Table, rng *rand.Rand, stripes []uint32, disti
 	return k
 }
 
-// fewKeys is that of package segment: a table of keys is asked for at most one key per so many rows.
+// fewKeys is that of package segment: a key table is asked for at most one key per so many rows.
 const fewKeys = 8
 
 // rows returns the rows that Snapshot.KeyRows says, nil where it says all.
@@ -262,7 +262,7 @@ func TestKeyTableSmall(t *testing.T) {
 	}
 }
 
-// TestKeyTableDamage flips every byte of a table of keys: what is looked up is right, or an error that matches
+// TestKeyTableDamage flips every byte of a key table: what is looked up is right, or an error that matches
 // ErrCorrupt; and a deep verify finds it, a shallow one that the table is missing.
 func TestKeyTableDamage(t *testing.T) {
 	mem := object.NewMemory()
@@ -324,7 +324,7 @@ func TestKeyTableDamage(t *testing.T) {
 	}
 }
 
-// TestKeyTableUntrusted changes what a table of keys says, under checksums that are right: what is looked up is rows,
+// TestKeyTableUntrusted changes what a key table says, under checksums that are right: what is looked up is rows,
 // or an error that matches ErrCorrupt.
 func TestKeyTableUntrusted(t *testing.T) {
 	mem := object.NewMemory()

@@ -13,7 +13,7 @@ import (
 	"github.com/dsistore/dsistore/storage/segment"
 )
 
-// TestKeyTableSwapped: a table of keys of another segment, of as many rows, stripes and bytes, is told from the
+// TestKeyTableSwapped: a key table of another segment, of as many rows, stripes and bytes, is told from the
 // segment's own.
 func TestKeyTableSwapped(t *testing.T) {
 	mem := object.NewMemory()

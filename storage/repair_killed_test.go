@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/names"
@@ -164,7 +165,7 @@ func TestRepairRaces(t *testing.T) {
 		},
 	}
 	looks, step := int(b.looks(b.harmed(), repair.Options{})), 1
-	if short() {
+	if race.Short() {
 		step = 5
 	}
 	for name, other := range others {
@@ -441,7 +442,7 @@ func TestRepairCrash(t *testing.T) {
 	clean := objectsOf(t, b.harmed())
 	root, crashes := "/stores/x", 0
 	step := int64(7)
-	if short() {
+	if race.Short() {
 		step = 50
 	}
 	for at := int64(0); ; at += step {

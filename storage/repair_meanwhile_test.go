@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/gc"
 	"github.com/dsistore/dsistore/storage/repair"
@@ -15,7 +16,7 @@ import (
 func TestRepairMeanwhile(t *testing.T) {
 	b := newBroken(t)
 	ctx, step := t.Context(), int64(1)
-	if short() {
+	if race.Short() {
 		step = 5
 	}
 	for _, purge := range []bool{false, true} {

@@ -82,7 +82,7 @@ var (
 	brokenNames = []string{"x", "y", "g", "h"} // g and h are a dedup group
 )
 
-// brokenStore opens a store that gives tables of keys, runs, and row bitmaps that are objects, to small tables.
+// brokenStore opens a store that gives key tables, runs, and row bitmaps that are objects, to small tables.
 func brokenStore(t *testing.T, blobs object.Store) *Store {
 	t.Helper()
 	s, err := Create(t.Context(), blobs, Options{MinKeyTableRows: 1, MemtableBytes: 1500})
@@ -197,7 +197,7 @@ func (b *broken) add(operation string, parts ...any) {
 	b.commit(operation, append(ops, add)...)
 }
 
-// bitmap writes a set of rows, and returns it, the rows, and the id of its object.
+// bitmap writes a row bitmap, and returns it, the rows, and the id of its object.
 func (b *broken) bitmap(id string, rows []uint32) (bitmap.Ref, map[uint32]bool, string) {
 	b.t.Helper()
 	set, err := b.tab.s.core.Bitmaps.Put(b.t.Context(), id, b.descs[id].Rows, roaring.BitmapOf(rows...))

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/storage/object"
 	"github.com/dsistore/dsistore/storage/repair"
 )
@@ -74,7 +75,7 @@ func TestRepairOneWrongRead(t *testing.T) {
 		return out
 	}
 	last, step := uint64(len(b.snapshots)), int64(1)
-	if short() {
+	if race.Short() {
 		step = 7
 	}
 	for what, mem := range map[string]*object.Memory{"whole": copyOf(t, b.mem), "damaged": b.harmed()} {
@@ -88,12 +89,12 @@ func TestRepairOneWrongRead(t *testing.T) {
 			want := acts(clean)
 			for _, fault := range []error{nil, errors.New("no answer"), object.ErrNotFound} {
 				for _, far := range []bool{false, true} {
-					if far && (opts.Apply || short()) {
+					if far && (opts.Apply || race.Short()) {
 						continue // its other requests are those that look
 					}
 					stride := step
 					switch {
-					case short(): // it is long as it is
+					case race.Short(): // it is long as it is
 					case fault == object.ErrNotFound && !opts.Apply:
 						stride *= 3 // one and the next differ by a request, and the repair that applies tries each
 					case far:

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/storage/bitmap"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
@@ -303,7 +304,7 @@ func TestRepair(t *testing.T) {
 	}
 	slices.Sort(list)
 	trials := 350
-	if short() {
+	if race.Short() {
 		trials = 60
 	}
 	actions := map[repair.Action]int{}
@@ -371,7 +372,7 @@ func TestRepair(t *testing.T) {
 	t.Log(actions)
 	for _, a := range []repair.Action{repair.Rebuild, repair.DropRows, repair.NullFeatures, repair.DropLayer,
 		repair.DropList, repair.DropBranch, repair.Expire, repair.GoBack, repair.Note} {
-		if actions[a] == 0 && !short() {
+		if actions[a] == 0 && !race.Short() {
 			t.Errorf("no trial came to %q", a)
 		}
 	}
@@ -394,7 +395,7 @@ func TestRepairForeignPacks(t *testing.T) {
 			if len(theirs) == len(data) {
 				sameSize++
 			}
-			if pairs++; short() && pairs%5 > 0 {
+			if pairs++; race.Short() && pairs%5 > 0 {
 				continue
 			}
 			for _, without := range []bool{false, true} {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
-	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
@@ -19,10 +18,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// short reports whether tests of one goroutine try less: the race detector finds nothing in them, and they run again
-// without it.
-func short() bool { return race.Enabled || testing.Short() }
 
 var int64Type = vector.Type{Kind: vector.Dense, Elem: vector.Int64}
 

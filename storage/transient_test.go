@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/gc"
@@ -61,7 +62,7 @@ func (o *openFiles) OpenDir(name string) (vfs.File, error) { return o.count(o.FS
 // takes.
 func TestDiskErrors(t *testing.T) {
 	ctx, step := t.Context(), int64(1)
-	if short() {
+	if race.Short() {
 		step = 5
 	}
 	for at, last := int64(1), false; !last; at += step {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dsistore/dsistore/format"
+	"github.com/dsistore/dsistore/internal/race"
 	"github.com/dsistore/dsistore/storage/commit"
 	"github.com/dsistore/dsistore/storage/object"
 )
@@ -34,7 +35,7 @@ func TestVerifyEveryPart(t *testing.T) {
 		}
 	}
 	parts := 60
-	if short() {
+	if race.Short() {
 		parts = 8
 	}
 	tried, unnoticed := 0, map[string]int{}
