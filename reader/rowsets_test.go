@@ -217,7 +217,7 @@ func TestSetsAreReadTogether(t *testing.T) {
 	}
 }
 
-// meetingBlobs let nobody read a set of rows before so many do.
+// meetingBlobs let nobody read a row bitmap before so many do.
 type meetingBlobs struct {
 	object.Store
 	wanted int // 0: anybody reads

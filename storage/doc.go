@@ -12,14 +12,14 @@
 //
 //	object    blobs: a local directory, memory, S3, GCS, Azure
 //	names     names of objects                  wire      reading bytes, errors of damage
-//	sst       sorted tables                     bitmap    bitmaps of rows
+//	sst       sorted tables                     bitmap    row bitmaps
 //	catalog   entries of the two trees          lsm       the trees
 //	segment   segments and their key tables     snapshot  the snapshots of a table
 //	lease     keeping an expired snapshot       commit    the next snapshot
 //	gc        expiry and garbage collection     verify    checking what is stored
 //	repair    a snapshot without damaged parts
 //
-// The listing also has deleted rows, overlay segments and rows of sample lists of a segment (decision 23). A Branch
+// The listing also has deleted rows, layers of overlays and rows of sample lists of a segment (decision 23). A Branch
 // names snapshots, overlays and a list that are read together; a View is what a branch reads.
 //
 // A Snapshot is one object under tables/<table>/snapshots/, and creating it, if absent, is the commit. It holds what
@@ -41,24 +41,19 @@
 //     values are data: only the table's becomes part of an object name, escaped.
 //   - All stored bytes are checked before use. An error is a format.CorruptError that names the object.
 //
-// # Layout of a store (SPEC.md is byte-exact)
+// # Layout of a store
+//
+// The main objects; SPEC.md has all of them, byte by byte:
 //
 //	dsistore                                 the marker: this is a store
 //	tables/<table>/table                     the root: the table's id
-//	tables/<table>/committed                 it had a commit
 //	tables/<table>/snapshots/<8>/<10>.<n>    snapshot n: named so that the newest lists first
-//	tables/<table>/pinned/<n>                a copy of an expired snapshot that somebody holds
 //	tables/<table>/leases/...                a lease
-//	tables/<table>/usage/...                usage records: package usage
+//	tables/<table>/usage/...                 usage records: package usage
 //	<2 hex>/<32 hex>/listing.sst, schema.sst a run of a tree
-//	<2 hex>/<32 hex>/rows.roaring            a set of rows
-//	<2 hex>/<32 hex>/index.sst               a segment's index
-//	<2 hex>/<32 hex>/keys.sst                which stripes of a segment may have a session, request or user
-//	<2 hex>/<32 hex>/pack-<6 digits>         many small feature files
-//	<2 hex>/<32 hex>/file-<6 digits>         one large feature file
-//	<2 hex>/<32 hex>/condemned-<32 hex>      a gc is about to remove what is beside it
-//	<2 hex>/<32 hex>/clock                   somebody reads the store's clock
-//	_tmp/                                    files being written (local stores)
+//	<2 hex>/<32 hex>/rows.roaring            a row bitmap
+//	<2 hex>/<32 hex>/index.sst, keys.sst     a segment's index and key table
+//	<2 hex>/<32 hex>/pack-*, file-*          many small feature files; one large feature file
 //
 // # Ownership
 //

@@ -26,9 +26,9 @@ type Options struct {
 	// store dates an object with that is made to find out.
 	Clock func() time.Time
 	// MemtableBytes is how large the part of a listing or schema gets, within a snapshot, before it is an object of its
-	// own, and InlineBitmapBytes a set of rows; defaults 32 KiB and 4 KiB. Tests make them small.
+	// own, and InlineBitmapBytes a row bitmap; defaults 32 KiB and 4 KiB. Tests make them small.
 	MemtableBytes, InlineBitmapBytes int
-	// MinKeyTableRows is how many rows a segment has at least to get a table of keys; default 4,096. Tests make it
+	// MinKeyTableRows is how many rows a segment has at least to get a key table; default 4,096. Tests make it
 	// small.
 	MinKeyTableRows uint64
 	// Init lets Create make a store of a root that is not empty.
@@ -90,7 +90,7 @@ func (s *Store) Blobs() object.Store { return s.core.Blobs }
 // Segments returns what opens and writes the store's segments.
 func (s *Store) Segments() *segment.Store { return s.core.Segments }
 
-// Bitmaps returns what reads and writes the store's sets of rows.
+// Bitmaps returns what reads and writes the store's row bitmaps.
 func (s *Store) Bitmaps() *bitmap.Store { return s.core.Bitmaps }
 
 // BeforeClose makes Close call f first, unless forget is called before. It is for what is written to the store in the

@@ -82,11 +82,11 @@ func (t *Table) UsagePrefix() string { return names.TableDir(t.log.Table) + name
 //
 // ErrConflict:
 //
-//   - A segment to remove, or one that deleted rows, overlay segments or rows of lists are of, is gone.
+//   - A segment to remove, or one that deleted rows, layers or rows of lists are of, is gone.
 //   - A partition to overwrite got segments after Base.
-//   - A segment to remove got deleted rows, overlay segments or rows of lists after Base: its compaction must rewrite
+//   - A segment to remove got deleted rows, layers or rows of lists after Base: its compaction must rewrite
 //     them.
-//   - Another commit set, after Base, what the change sets: an overlay segment, rows of a list, a branch, an overlay or
+//   - Another commit set, after Base, what the change sets: a layer, rows of a list, a branch, an overlay or
 //     list of the name.
 //   - An overlay whose segments are set was merged after Base, or a feature of OmitFeatures is no longer dropped.
 //   - gc has condemned a segment or row bitmap of the change, or they were written for another table.

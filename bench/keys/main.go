@@ -1,6 +1,6 @@
 // Command keys measures what it takes to find the rows with 1,000 keys in a table of 1,000 segments: looking them up,
 // deleting them, joining an overlay by them and erasing them. It says bytes read, requests and seconds of each, and
-// what the tables of keys take.
+// what the key tables take.
 package main
 
 import (
@@ -56,7 +56,7 @@ type report struct {
 	Rows       int             `json:"rows_of_a_segment"`
 	Keys       int             `json:"keys"`
 	TableBytes int64           `json:"table_bytes"`
-	KeysBytes  int64           `json:"keys_bytes"` // of the tables of keys
+	KeysBytes  int64           `json:"keys_bytes"` // of the key tables
 	WriteTime  float64         `json:"write_seconds"`
 	Costs      []cost          `json:"costs"`
 }

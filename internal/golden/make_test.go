@@ -97,7 +97,7 @@ func (m *maker) dsi(command, table string, args ...string) {
 	dsiOK(m.T, append(append(strings.Fields(command), m.store, table), args...)...)
 }
 
-// open opens the store so that segments of few rows have tables of keys, and few features sorted runs.
+// open opens the store so that segments of few rows have key tables, and few features sorted runs.
 func (m *maker) open(do func(s *storage.Store) error) {
 	m.Helper()
 	blobs, err := object.Open(m.store)
@@ -262,7 +262,7 @@ func (m *maker) plain() {
 	m.view(View{Name: "plain", Table: name, InOrder: true}, rows)
 }
 
-// repaired is a table that lost the rows of a segment to damage, and got a table of keys anew.
+// repaired is a table that lost the rows of a segment to damage, and got a key table anew.
 func (m *maker) repaired() {
 	const name = "repaired"
 	rows := table{}

@@ -117,7 +117,7 @@ func (w *world) drawDump(s *state, days []string) (*dump, error) {
 	}
 	types := []string{}
 	for _, name := range slices.Sorted(maps.Keys(d.features)) {
-		role := map[string]string{"row": "request_key", "key": "user_key"}[name] // which tables of keys have
+		role := map[string]string{"row": "request_key", "key": "user_key"}[name] // which key tables have
 		types = append(types, fmt.Sprintf("%q: {\"type\": %q, \"role\": %q}", name, w.drawType(name, d.features[name]),
 			cmp.Or(role, "feature")))
 	}

@@ -18,7 +18,7 @@ type machine struct {
 	r             *run
 	index         int
 	far           bool
-	runs          bool       // its commits make runs, and objects of sets of rows
+	runs          bool       // its commits make runs, and objects of row bitmaps
 	rnd           *rand.Rand // of its script
 	ids           uint64     // state of the ids that it draws
 	rows, commits int64      // that it has made, and tried

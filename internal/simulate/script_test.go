@@ -15,7 +15,7 @@ import (
 //
 // What stands before the first bar is done before the machines begin, alone and undisturbed. Each part after it is a
 // machine, A, B and so on: what its clock is off by, whether requests take long for it (far), whether all its commits
-// make runs and objects of sets of rows (runs), and its actions.
+// make runs and objects of row bitmaps (runs), and its actions.
 
 // An actionMaker makes an action of its arguments.
 type actionMaker struct {

@@ -35,7 +35,7 @@ type script struct {
 	does  func(m *machine)
 	clock time.Duration // how far its clock is off
 	far   bool          // requests take long for it
-	runs  bool          // its commits make runs, and objects of sets of rows
+	runs  bool          // its commits make runs, and objects of row bitmaps
 }
 
 // grace is the grace period of every world's gc.

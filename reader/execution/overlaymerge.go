@@ -143,7 +143,7 @@ func (b *merge) find(x *Executor, st *ioplan.Stripe, it *ioplan.Item, rows []int
 	b.parts[last].count = left
 	for p := range b.parts {
 		part := &b.parts[p]
-		if b.whole && (!x.decodesRows(part.count, part.count, stored) || g.Shares(k, part.count)) {
+		if b.whole && (!x.decodesRows(part.count, part.count, stored) || part.of.Shares(g, k, part.count)) {
 			continue
 		}
 		part.rows = part.list[:0]

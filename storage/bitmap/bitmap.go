@@ -11,7 +11,7 @@ import (
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
-// Sets of rows are stored as Roaring bitmaps in the portable form that github.com/RoaringBitmap/RoaringFormatSpec
+// Row bitmaps are stored as Roaring bitmaps in the portable form that github.com/RoaringBitmap/RoaringFormatSpec
 // describes. Numbers are little-endian.
 //
 //	cookie 3a 30 00 00 | containers (4)            or, where some container is of runs,
@@ -32,10 +32,10 @@ const (
 	containerRows = 1 << 16
 )
 
-// MaxRows bounds a segment that a set of rows can speak of.
+// MaxRows bounds a segment that a row bitmap can speak of.
 const MaxRows = 1 << 32
 
-// MaxBytes bounds the stored form of a set of rows of a segment: each container is in the smallest of its forms, of
+// MaxBytes bounds the stored form of a row bitmap of a segment: each container is in the smallest of its forms, of
 // which bits take 8,192 bytes.
 func MaxBytes(rows uint64) uint64 {
 	containers := (min(rows, MaxRows) + containerRows - 1) / containerRows

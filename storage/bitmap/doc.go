@@ -1,5 +1,5 @@
-// Package bitmap reads and writes bitmaps of rows of one segment: deleted rows, rows of a sample list, rows that an
-// overlay covers.
+// Package bitmap reads and writes row bitmaps, each of one segment: deleted rows, rows of a sample list, rows that a
+// layer covers.
 //
 //	Ref ──┬─ small: the stored form, within the entry of the listing
 //	      └─ large: <2 hex>/<32 hex>/rows.roaring, an object of its own

@@ -13,9 +13,10 @@ import (
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
-// A Ref names a set of rows of one segment: those deleted, those of a sample list, those that a layer covers. Rows are
-// numbered from 0 in the segment, deleted ones too. The set itself is a Roaring bitmap, within the listing where it is
-// small and an object of its own where it is not; Store.Read gets it. The zero Ref is the empty set.
+// A Ref names a row bitmap, a set of rows of one segment: those deleted, those of a sample list, those that a layer
+// covers. Rows are numbered from 0 in the segment, deleted ones too. The set itself is a Roaring bitmap, within the
+// listing where it is small and an object of its own where it is not; Store.Read gets it. The zero Ref is the empty
+// set.
 type Ref struct {
 	// Count is how many rows the set has.
 	Count uint64
@@ -43,7 +44,7 @@ const (
 	objectRows = 2
 )
 
-// A Store reads and writes sets of rows. Safe for concurrent use.
+// A Store reads and writes row bitmaps. Safe for concurrent use.
 type Store struct {
 	Blobs object.Store
 	// InlineBytes is how large the stored form of a set gets before it is an object of its own: at most MaxInline.

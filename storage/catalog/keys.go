@@ -15,7 +15,7 @@ import (
 //	'f' fingerprint                       number (8 BE) | name: a source, and the snapshot that added it
 //	'd' segment id (16)                   deleted rows of the segment
 //	'v' name                              an overlay
-//	'V' overlay number (4 BE) | segment id (16)    its overlay segment over the segment
+//	'V' overlay number (4 BE) | segment id (16)    the overlay's layer for the segment
 //	'l' name                              a sample list
 //	'L' name 00 | segment id (16)         its rows of the segment
 //	'b' name                              a branch

@@ -36,7 +36,7 @@ func AppendOverlaySegment(dst []byte, l OverlaySegment) []byte {
 	return bitmap.AppendRef(append(dst, 0), l.Covered)
 }
 
-// decodeLayer decodes what appendLayer wrote; the reason is empty when it is right. The set of rows borrows b.
+// decodeLayer decodes what appendLayer wrote; the reason is empty when it is right. The row bitmap borrows b.
 func DecodeOverlaySegment(overlay string, segment names.ID, b []byte, place string) (OverlaySegment, string) {
 	d := wire.Decoder{Rest: b}
 	l := OverlaySegment{Overlay: overlay, Segment: segment.String(), Since: d.Uvarint()}

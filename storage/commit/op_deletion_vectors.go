@@ -72,7 +72,7 @@ func (v DeleteRows) apply(ctx context.Context, e *edit) error {
 	return nil
 }
 
-// unite returns the union of two sets of rows of a segment.
+// unite returns the union of two row bitmaps of a segment.
 func (e *edit) unite(ctx context.Context, a, b bitmap.Ref, d catalog.SegmentDescriptor) (bitmap.Ref, error) {
 	rows, err := e.store().Bitmaps.Read(ctx, a)
 	if err != nil {

@@ -44,7 +44,9 @@ func (s ChangeFeatures) validate(c *Change) error {
 		if f.Rename != "" {
 			once.check(nil, "feature renamed to", f.Rename)
 		}
-		if slices.ContainsFunc(s, func(g FeatureChange) bool { return g.Rename == f.Feature }) {
+		if slices.ContainsFunc(s, func(g FeatureChange) bool {
+			return g.Rename == f.Feature && g.Feature != f.Feature
+		}) {
 			once.check(errors.New("changed, and another is renamed to it"), "feature", f.Feature)
 		}
 		if slices.ContainsFunc(added, func(g catalog.Feature) bool {

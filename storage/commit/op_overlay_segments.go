@@ -11,7 +11,7 @@ import (
 	"github.com/dsistore/dsistore/storage/names"
 )
 
-// SetOverlaySegments sets overlay segments, in place of those that there are.
+// SetOverlaySegments sets layers of overlays, in place of those that there are.
 type SetOverlaySegments []catalog.OverlaySegment
 
 func (SetOverlaySegments) phase() phase { return phaseRows }

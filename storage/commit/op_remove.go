@@ -66,7 +66,7 @@ func (o OverwritePartitions) apply(ctx context.Context, e *edit) error {
 }
 
 // RemoveSegments removes the segments of the ids, which must still be there. The change must have been made against all
-// that was set for them: their deletion vectors, overlay segments and rows of sample lists.
+// that was set for them: their deletion vectors, layers and rows of sample lists.
 type RemoveSegments []string
 
 func (RemoveSegments) phase() phase { return phaseRemove }

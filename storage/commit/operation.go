@@ -151,7 +151,7 @@ type edit struct {
 	removed map[string]catalog.SegmentDescriptor // segments that the change removes
 	// by partition: the first place of its removed segments; its added segments take it
 	vacated map[string]catalog.Place
-	// removed segments whose deletion vectors, overlay segments and list rows the change must have seen
+	// removed segments whose deletion vectors, layers and list rows the change must have seen
 	replaced map[string]bool
 	// overlays that the change defines or alters; nil: it drops the overlay
 	defined map[string]*catalog.Overlay

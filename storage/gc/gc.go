@@ -162,7 +162,7 @@ func (c *collector) skip(table string, err error) {
 	c.r.Skipped = append(c.r.Skipped, Skip{table, err})
 }
 
-// A dataGroup is the objects of one id: of a segment, a run or a set of rows.
+// A dataGroup is the objects of one id: of a segment, a run or a row bitmap.
 type dataGroup struct {
 	id      names.ID
 	objects []object.Info

@@ -14,8 +14,8 @@ import (
 	"github.com/dsistore/dsistore/storage/snapshot"
 )
 
-// Purge removes the data that only expired snapshots of the table name, whatever its age: segments, overlay segments
-// and sets of rows. A reader of an expired snapshot without a lease finds it gone. The snapshots themselves, with the
+// Purge removes the data that only expired snapshots of the table name, whatever its age: segments, layers
+// and row bitmaps. A reader of an expired snapshot without a lease finds it gone. The snapshots themselves, with the
 // runs of their trees, are left to GC, and so is what no snapshot names; other tables are not looked at. What a branch
 // of the newest snapshot, or a lease, holds stays; what one held only before, so that gc left a copy of its snapshot,
 // goes. Where the store keeps what is deleted, all that it has kept of the table is removed too. The report has what

@@ -19,7 +19,7 @@ import (
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
-// namedIDs are ids of segments, runs and sets of rows that snapshots name.
+// namedIDs are ids of segments, runs and row bitmaps that snapshots name.
 type namedIDs struct {
 	staying map[names.ID]bool // by snapshots that stay, with what is theirs
 	expired map[names.ID]bool // the data of expired snapshots, for Purge
@@ -277,7 +277,7 @@ func (p *tablePlan) fence(ctx context.Context) error {
 	return err
 }
 
-// markData returns what adds the segments, and sets of rows, that entries of a listing name.
+// markData returns what adds the segments, and row bitmaps, that entries of a listing name.
 func markData(out map[names.ID]bool) func(obj string, kind lsm.Kind, key, value []byte) error {
 	set := func(rows bitmap.Ref) {
 		if id, _, ok := rows.Object(); ok {

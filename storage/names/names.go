@@ -52,7 +52,7 @@ func NewTableID() TableID {
 
 func (t TableID) String() string { return hex.EncodeToString(t[:]) }
 
-// An id names a segment, a run or a set of rows: 8 random bytes, and the id of the table that it belongs to. So what an
+// An id names a segment, a run or a row bitmap: 8 random bytes, and the id of the table that it belongs to. So what an
 // object is of is known from its name: a commit refuses what is another table's, and gc knows who may yet commit what
 // it is about to remove.
 type ID [16]byte

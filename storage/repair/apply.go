@@ -175,7 +175,7 @@ func (a *applier) over(ctx context.Context, old, made catalog.SegmentDescriptor,
 	return nil
 }
 
-// bitmap writes a set of rows of a segment as one of the segment that takes its place.
+// bitmap writes a row bitmap of a segment as one of the segment that takes its place.
 func (a *applier) bitmap(ctx context.Context, r bitmap.Ref, old, made catalog.SegmentDescriptor) (bitmap.Ref, error) {
 	if r.Count == 0 {
 		return bitmap.Ref{}, nil

@@ -2,7 +2,7 @@
 //
 //	verify ── damage ──> plan: of each thing that is damaged, what becomes of it         (writes nothing)
 //	                       |
-//	                       ├─ whole without it   copied to new ids, nothing is lost       index, table of keys, pack
+//	                       ├─ whole without it   copied to new ids, nothing is lost       index, key table, pack
 //	                       ├─ lost               taken out of the listing                 rows, lists, branches
 //	                       └─ not its business   left, and named
 //	                       |

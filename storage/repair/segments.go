@@ -34,7 +34,7 @@ type segments struct {
 	omitted  map[catalog.FeatureID]bool // dropped features that a copy lacks
 }
 
-// A layer is an overlay segment that is damaged.
+// A layer is a damaged layer of an overlay.
 type layer struct {
 	catalog.OverlaySegment
 	drop    bool // else it is written anew
@@ -488,7 +488,7 @@ func (p *planner) decide(ctx context.Context) error {
 }
 
 // readOf returns the features that are read of a segment: not those that a merged overlay replaces in all of its rows.
-// Keys count always, for tables of keys and erasures look at the segment's own.
+// Keys count always, for key tables and erasures look at the segment's own.
 func (p *planner) readOf(ctx context.Context, d catalog.SegmentDescriptor) (map[catalog.FeatureID]catalog.Feature,
 	error) {
 	out := maps.Clone(p.segments.features)

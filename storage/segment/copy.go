@@ -24,7 +24,7 @@ const copyBuffer = 4 << 20
 
 // Copy writes a segment that has some feature files of another, with the same rows in the same stripes: those of
 // entries. Features without one are null in every row. keys are the table's key features; those among the entries get a
-// table of keys. If an entry is of a dedup group, the group's inverse must be among them.
+// key table. If an entry is of a dedup group, the group's inverse must be among them.
 func (s *Store) Copy(ctx context.Context, d catalog.SegmentDescriptor, stripes []uint32, entries []*Entry,
 	keys []catalog.Feature) (out catalog.SegmentDescriptor, err error) {
 	id, err := names.ParseID(d.ID)

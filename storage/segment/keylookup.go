@@ -21,7 +21,7 @@ import (
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
-// fewKeys says when a table of keys is asked: when there are at most one key for so many rows. Of more keys each stripe
+// fewKeys says when a key table is asked: when there are at most one key for so many rows. Of more keys each stripe
 // is likely to have one, and to decode the feature takes no more than the table would.
 const fewKeys = 8
 
@@ -29,7 +29,7 @@ const fewKeys = 8
 const (
 	keyGap       = 16 << 10
 	remoteKeyGap = 256 << 10
-	// keyIndexShare is which part of a table of keys holds the index of its blocks, which is read with the tail where
+	// keyIndexShare is which part of a key table holds the index of its blocks, which is read with the tail where
 	// requests take long.
 	keyIndexShare = 32
 	// keysHead is how much of the front is read with the tail: the block with the facts, which holds the first chunk of
@@ -39,7 +39,7 @@ const (
 
 // KeyRows returns, for each segment, rows among which are all that have one of the keys of a feature, deleted ones too:
 // whole stripes. nil: every row. The keys are given by their hashes (HashInt, HashText), as SortHashes returns them. It
-// reads the segments' tables of keys, several at a time: first the filters and, where a filter lets hashes through,
+// reads the segments' key tables, several at a time: first the filters and, where a filter lets hashes through,
 // their entries. It is every row of a segment whose table is damaged or lost: the rows are there all the same, and
 // verify reports the table.
 func (s *Store) KeyRows(ctx context.Context, f catalog.FeatureID, hashes []uint64,
@@ -62,13 +62,13 @@ func (s *Store) KeyRows(ctx context.Context, f catalog.FeatureID, hashes []uint6
 	return out, err
 }
 
-// ReadsKeyTables reports whether KeyRows reads a table of keys for the hashes: else it returns every row of all
+// ReadsKeyTables reports whether KeyRows reads a key table for the hashes: else it returns every row of all
 // segments.
 func ReadsKeyTables(segments []catalog.SegmentDescriptor, hashes []uint64) bool {
 	return slices.ContainsFunc(segments, func(d catalog.SegmentDescriptor) bool { return asks(d, len(hashes)) })
 }
 
-// SortHashes returns the bits of hashes that tables of keys use, ascending, each once. The slice is new.
+// SortHashes returns the bits of hashes that key tables use, ascending, each once. The slice is new.
 func SortHashes(hashes []uint64) []uint64 {
 	hashes = slices.Clone(hashes)
 	for i := range hashes {
@@ -78,12 +78,12 @@ func SortHashes(hashes []uint64) []uint64 {
 	return slices.Compact(hashes)
 }
 
-// asks reports whether a segment's table of keys is asked for so many.
+// asks reports whether a segment's key table is asked for so many.
 func asks(d catalog.SegmentDescriptor, keys int) bool {
 	return d.KeysSize > 0 && d.Rows <= bitmap.MaxRows && uint64(keys) <= d.Rows/fewKeys
 }
 
-// A keyTable is an open table of keys.
+// A keyTable is an open key table.
 type keyTable struct {
 	name        string
 	table       *sst.Reader
@@ -92,7 +92,7 @@ type keyTable struct {
 	features    []keyFacts
 }
 
-// openKeys returns the table of keys of a segment, which has one, and keeps it open.
+// openKeys returns the key table of a segment, which has one, and keeps it open.
 func (s *Store) openKeys(ctx context.Context, d catalog.SegmentDescriptor) (*keyTable, error) {
 	segment, err := names.ParseID(d.ID)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *Store) openKeys(ctx context.Context, d catalog.SegmentDescriptor) (*key
 	return k, nil
 }
 
-// readKeys opens a table of keys.
+// readKeys opens a key table.
 func (s *Store) readKeys(ctx context.Context, segment names.ID, d catalog.SegmentDescriptor) (_ *keyTable, err error) {
 	k := &keyTable{name: segment.KeysName(), segmentRows: d.Rows}
 	fetch := sst.Fetch{Head: keysHead, Gap: keyGap}

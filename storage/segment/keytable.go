@@ -20,7 +20,7 @@ import (
 	"github.com/dsistore/dsistore/storage/wire"
 )
 
-// A segment's table of keys, keys.sst, says in which stripes a session, request or user may be. It has hashes, no keys:
+// A segment's key table, keys.sst, says in which stripes a session, request or user may be. It has hashes, no keys:
 // a reader that finds a stripe there decodes the feature's stripe and compares. The entries of the sorted table:
 //
 //	00                                       facts: segment id, rows and stripes (appendFacts), then the key features
@@ -68,7 +68,7 @@ func HashInt(v int64) uint64 {
 // HashText is HashInt for strings and bytes.
 func HashText(v []byte) uint64 { return xxhash.Sum64(v) }
 
-// isLookedUp reports whether a segment's table of keys has the feature: a session, request or user key that is an
+// isLookedUp reports whether a segment's key table has the feature: a session, request or user key that is an
 // integer, a string or bytes.
 func isLookedUp(f catalog.Feature) bool {
 	return (f.Role == catalog.RoleSessionKey || f.Role == catalog.RoleRequestKey || f.Role == catalog.RoleUserKey) &&
@@ -312,7 +312,7 @@ func (w *Writer) keysOf(f catalog.Feature) *keyHashes {
 	return &keyHashes{feature: f.ID}
 }
 
-// writeKeys writes the table of keys, unless there is none to write, and returns its size.
+// writeKeys writes the key table, unless there is none to write, and returns its size.
 func (w *Writer) writeKeys(ctx context.Context) (int64, error) {
 	slices.SortFunc(w.keys, func(a, b *keyHashes) int { return cmp.Compare(a.feature, b.feature) })
 	var facts []keyFacts
@@ -345,13 +345,13 @@ func (w *Writer) writeKeys(ctx context.Context) (int64, error) {
 	}
 	size, ferr := table.Finish()
 	if err := errors.Join(err, ferr, buf.Flush()); err != nil {
-		return 0, fmt.Errorf("segment's table of keys: %w", err)
+		return 0, fmt.Errorf("segment's key table: %w", err)
 	}
 	w.keys = nil
 	return size, out.Commit(ctx)
 }
 
-// CheckKeys reads a segment's whole table of keys: its checksums, and that all that its facts say is there and well
+// CheckKeys reads a segment's whole key table: its checksums, and that all that its facts say is there and well
 // formed.
 func (s *Store) CheckKeys(ctx context.Context, d catalog.SegmentDescriptor) error {
 	segment, err := names.ParseID(d.ID)

@@ -54,7 +54,7 @@ func writeSegment(t testing.TB, s *Store, stripes []uint32) catalog.SegmentDescr
 	return d
 }
 
-// TestKeyHead: the first 2 KiB of a table of keys hold the record of its stripes, as SPEC.md says: it is not read
+// TestKeyHead: the first 2 KiB of a key table hold the record of its stripes, as SPEC.md says: it is not read
 // again.
 func TestKeyHead(t *testing.T) {
 	counting := object.NewCounted(object.NewMemory())

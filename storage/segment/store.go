@@ -12,18 +12,18 @@ import (
 	"github.com/dsistore/dsistore/storage/object"
 )
 
-// openKeyBytes bounds, about, the memory of the tables of keys that a Store keeps open.
+// openKeyBytes bounds, about, the memory of the key tables that a Store keeps open.
 const openKeyBytes = 64 << 20
 
-// A Store opens and writes segments, and keeps tables of keys open. Safe for concurrent use.
+// A Store opens and writes segments, and keeps key tables open. Safe for concurrent use.
 type Store struct {
 	Blobs  object.Store
 	Limits format.Limits // what stored metadata may claim
-	// MinKeyRows is how many rows a segment has at least to get a table of keys.
+	// MinKeyRows is how many rows a segment has at least to get a key table.
 	MinKeyRows uint64
 
 	mu   sync.Mutex
-	keys *lru.Cache[names.ID, *keyTable] // open tables of keys; guarded by mu
+	keys *lru.Cache[names.ID, *keyTable] // open key tables; guarded by mu
 }
 
 // NewStore returns a store of segments over blobs. minKeyRows of 0 is the default.
@@ -34,7 +34,7 @@ func NewStore(blobs object.Store, limits format.Limits, minKeyRows uint64) *Stor
 	}
 }
 
-// Close drops the open tables of keys.
+// Close drops the open key tables.
 func (s *Store) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

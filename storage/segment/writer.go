@@ -44,7 +44,7 @@ func (o Options) Validate() error {
 }
 
 // A Writer writes one segment: feature files into packs, in the order given, large ones into objects of their
-// own, then the table of keys and the index. It holds no more than HoldBytes of finished files, StandAloneBytes for
+// own, then the key table and the index. It holds no more than HoldBytes of finished files, StandAloneBytes for
 // each AddFeature under way, and of a key feature 8 bytes for each distinct value of a stripe, 128 MiB at most.
 // AddFeature and Skip are safe for concurrent use; Finish comes after all of them; Abort at any time.
 type Writer struct {
@@ -68,7 +68,7 @@ type Writer struct {
 	records  []placed
 	objects  []segmentObject
 	keys     []*keyHashes
-	keysSize int64 // of the table of keys, once it is written
+	keysSize int64 // of the key table, once it is written
 	err      error
 	ended    bool
 

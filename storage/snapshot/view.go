@@ -14,7 +14,7 @@ type View struct {
 	ListIn   *Snapshot // nil: the branch has no sample list
 }
 
-// A ViewOverlay is an overlay, and the snapshot that has its overlay segments.
+// A ViewOverlay is an overlay, and the snapshot that has its layers.
 type ViewOverlay struct {
 	catalog.Overlay
 	In *Snapshot

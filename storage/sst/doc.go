@@ -1,4 +1,4 @@
-// Package sst writes and reads the sorted tables that a store keeps: a segment's index and table of keys, a table's
+// Package sst writes and reads the sorted tables that a store keeps: a segment's index and key table, a table's
 // listing and schema.
 //
 // They are Pebble sstables, written by Pebble itself with every choice pinned:

@@ -1,7 +1,7 @@
 // Package verify checks the stored bytes of tables against each other.
 //
-//	snapshots ── entries of the trees ── segments: objects, index, table of keys ── deep: feature files and packs
-//	                  └── rows: deletion vectors, overlay segments, sample lists, branches, leases
+//	snapshots ── entries of the trees ── segments: objects, index, key table ── deep: feature files and packs
+//	                  └── rows: deletion vectors, layers, sample lists, branches, leases
 //
 //	verify.go     snapshots, trees and segments
 //	entries.go    how the entries of each space of a tree are checked

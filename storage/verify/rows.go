@@ -36,7 +36,7 @@ type notedOverlay struct {
 	number uint32
 }
 
-// A notedSet is a set of rows that some snapshot shows, of a segment or, covered ones, of a layer's.
+// A notedBitmap is a row bitmap that some snapshot shows, of a segment or, covered ones, of a layer's.
 type notedBitmap struct {
 	bitmap.Ref
 	segment names.ID
@@ -325,7 +325,7 @@ func (v *verifier) layer(ctx context.Context, l notedOverlaySegment,
 	return nil
 }
 
-// set checks a set of rows: that its object is there, that it decodes.
+// set checks a row bitmap: that its object is there, that it decodes.
 func (v *verifier) set(ctx context.Context, set notedBitmap, byID map[names.ID]catalog.SegmentDescriptor) error {
 	v.mu.Lock()
 	v.report.RowBitmaps++

@@ -60,10 +60,11 @@ type Report struct {
 //
 // Shallow: the table has its root; no snapshot that has not expired is missing, nor one that a branch or a lease holds;
 // every one decodes and follows from the one before; every listing and schema decodes, all checksums of their tables
-// right; every object that a segment, a layer or a set of rows of any of them names exists with the right size; sets
-// within the listing decode. What a snapshot names that expired meanwhile, or that nobody holds any more, may be gone:
-// that is no damage. Deep: besides, every stripe's checksums hold, each feature file's and pack's own directory
-// agrees with the segment's index, every set of rows decodes, and every layer has the stripes of the segment under it.
+// right; every object that a segment, a layer or a row bitmap of any of them names exists with the right size; row
+// bitmaps within the listing decode. What a snapshot names that expired meanwhile, or that nobody holds any more, may
+// be gone: that is no damage. Deep: besides, every stripe's checksums hold, each feature file's and pack's own
+// directory agrees with the segment's index, every row bitmap decodes, and every layer has the stripes of the segment
+// under it.
 func Run(ctx context.Context, s *snapshot.Store, tables []string, opts Options, damage ...error) (*Report, error) {
 	opts.MaxDamage = cmp.Or(opts.MaxDamage, MaxDamage)
 	v, err := look(ctx, s, tables, opts)
@@ -428,7 +429,7 @@ func (v *verifier) segment(ctx context.Context, d catalog.SegmentDescriptor) err
 	return nil
 }
 
-// keyTable checks a segment's table of keys, where it has one.
+// keyTable checks a segment's key table, where it has one.
 func (v *verifier) keyTable(ctx context.Context, seg names.ID, d catalog.SegmentDescriptor) error {
 	if d.KeysSize == 0 {
 		return nil

@@ -31,7 +31,7 @@
 //
 // One half holds the files. If they fit, they stay in memory as columns, under a hash table of their keys. The table's
 // keys stream past it; of the table's rows only the matches of one segment are held (8 bytes each). If the key is one
-// feature, and the files have fewer rows than an eighth of a segment, only the stripes that the segment's table of keys
+// feature, and the files have fewer rows than an eighth of a segment, only the stripes that the segment's key table
 // names are read. If the files do not fit, their rows and the keys of the table are each sorted by (hash, place), in
 // runs on disk. Merging the two gives matches, which are sorted by (segment, row) in the same way, and turned into
 // columns segment by segment. Memory then holds a bit per row of the files, 24 bytes per row of a sorter's buffer, and

@@ -204,7 +204,7 @@ func (h *heldMatch) match(ctx context.Context, v *view, want []bool, progress fu
 	return upTo(len(all))
 }
 
-// candidates returns the view of the rows that may have one of the keys, where the segments' tables of keys say it.
+// candidates returns the view of the rows that may have one of the keys, where the segments' key tables say it.
 func (h *heldMatch) candidates(ctx context.Context, v *view) (*view, error) {
 	key := h.held.files.key
 	if len(key) != 1 {

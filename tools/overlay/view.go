@@ -109,7 +109,7 @@ func (v *view) rows() uint64 {
 }
 
 // within returns the view of the rows that may have one of the keys of a feature, given by their hashes, from the
-// segments' tables of keys; v itself where there are none. It has all segments, also those without such rows.
+// segments' key tables; v itself where there are none. It has all segments, also those without such rows.
 func (v *view) within(ctx context.Context, key catalog.Feature, hashes []uint64) (*view, error) {
 	for _, o := range v.over.Overlays {
 		if slices.ContainsFunc(o.Features, func(f catalog.Feature) bool { return f.ID == key.ID }) {

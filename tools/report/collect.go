@@ -176,7 +176,7 @@ func (c *collector) segment(ctx context.Context, s *storage.Store, at int) error
 		}
 		c.group(id, x, at)
 	}
-	// What is in no feature file: the index, the table of keys, and the packs' own bytes.
+	// What is in no feature file: the index, the key table, and the packs' own bytes.
 	w.total.frames -= int64(d.Bytes - w.files)
 	c.total.add(w.total)
 	c.raw += w.raw
