@@ -33,7 +33,7 @@ class Command:
         p.add_argument("--results", type=pathlib.Path, default=ROOT / "bench" / "results",
                        help="where the results go, as JSON")
         p.add_argument("--no-results", action="store_true", help="write no results")
-        p.add_argument("--page", action="store_true", help="fill docs/guide/benchmarks.md")
+        p.add_argument("--page", action="store_true", help="fill the tables of its page in docs/guide")
         p.add_argument("--page-of", type=pathlib.Path,
                        help="measure nothing: do that with the results of an earlier run")
 

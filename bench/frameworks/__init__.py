@@ -4,7 +4,7 @@
      │
      ├──> baselines.worker       one process per engine (engines/), pinned to as many cores as it has threads
      ├──> measures               what is read and by which engines; checked, then in turns
-     └──> page                   the tables, bench/results/frameworks.json, docs/guide/benchmarks.md
+     └──> page                   the tables, bench/results/frameworks.json, docs/guide/benchmarks-training.md
 
 A figure counts only after the engine has given the truth's rows. See bench/README.md.
 """

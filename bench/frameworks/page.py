@@ -1,11 +1,13 @@
-"""The tables of a run, and their part of docs/guide/benchmarks.md."""
+"""The tables of a run, and their part of docs/guide/benchmarks-training.md."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from baselines.page import PAGE, count, replace_parts, setup, table
+from baselines.harness import ROOT
+from baselines.page import count, replace_parts, setup, table
 
+PAGE = ROOT / "docs" / "guide" / "benchmarks-training.md"
 PACKAGES = ("tensorflow_cpu", "grain", "array_record", "jax", "pyarrow", "numpy")
 
 _TITLES = {
