@@ -16,5 +16,6 @@ for dir in "$@"; do
 		packages="$packages $dir"
 	done
 done
+[ -n "$files" ] || { echo "again.sh: no test there imports internal/race" >&2; exit 1; }
 names=$(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' $files | grep -v '^TestMain$' | sort -u | paste -s -d '|' -)
 echo "-run ^($names)\$ $(printf '%s\n' $packages | sort -u | paste -s -d ' ' -)"
