@@ -22,7 +22,7 @@ const (
 
 // ExpireOptions say which snapshots stay: those that either of the first two keeps, and always the newest.
 type ExpireOptions struct {
-	KeepLast    uint64        // this many of the newest, those that Expire and GC made not counted
+	KeepLast    uint64        // this many of the newest, those that Expire (as Erase does) and GC made not counted
 	YoungerThan time.Duration // those made, or followed by the next, within this time by the store's clock
 	DryRun      bool          // say what would expire, and commit nothing
 }

@@ -12,7 +12,7 @@ import (
 // Expire lets old snapshots expire.
 type Expire struct {
 	app.TableArgs
-	KeepLast    uint64     `help:"Keep this many of the newest, not counting snapshots that expire itself made." placeholder:"N"`
+	KeepLast    uint64     `help:"Keep this many of the newest, not counting those by which expire, gc or erase removed history." placeholder:"N"`
 	YoungerThan app.Period `help:"Keep snapshots that were the newest at any time within this period, such as 24h or 7d." placeholder:"TIME"`
 	DryRun      bool       `help:"Say what would expire, and who holds what, and change nothing."`
 }
