@@ -13,8 +13,9 @@ from . import _engine, errors
 class Stats:
     """What one iteration of a dataset has done, in this process.
 
-    If ``stall_seconds`` is nearly ``seconds``, the loader is the bottleneck: use more workers, fewer features or
-    output="ikjt". If it is nearly 0, the trainer is the bottleneck. The wait for the first batch is included.
+    If ``stall_seconds`` is nearly ``seconds``, the loader is the bottleneck: use fewer features or output="ikjt", or
+    raise workers= if it is below the number of processors. If ``stall_seconds`` is nearly 0, the trainer is the
+    bottleneck. The wait for the first batch is included.
 
     rows, batches      rows and batches given
     seconds            time from the start of the iteration to its end
