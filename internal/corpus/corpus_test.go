@@ -49,17 +49,6 @@ func python(t *testing.T) string {
 	return python
 }
 
-func buildDSI(t *testing.T) string {
-	bin := filepath.Join(t.TempDir(), "dsi")
-	// With the tags of make test, so that what that compiled is linked.
-	out, err := exec.Command("go", "build", "-tags", "invariants,pebblegozstd,grpcnotrace", "-o", bin,
-		"github.com/dsistore/dsistore/tools/cmd/dsi").CombinedOutput()
-	if err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return bin
-}
-
 // An outcome is what became of one file, or of one directory in Hive layout.
 type outcome struct {
 	path       string
@@ -74,8 +63,9 @@ func TestCorpus(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short")
 	}
+	t.Parallel()
 	dir, py := corpusDir(t), python(t)
-	bin, work := buildDSI(t), t.TempDir()
+	work := t.TempDir()
 
 	var files []string
 	for _, sub := range []string{"parquet", "orc"} {
@@ -101,7 +91,7 @@ func TestCorpus(t *testing.T) {
 			outcomes[i].partitions = []map[string]any{values}
 		}
 	}
-	tryAll(t, bin, work, outcomes)
+	tryAll(t, work, outcomes)
 	judge(t, py, outcomes)
 	report(t, dir, outcomes)
 }
@@ -112,6 +102,7 @@ func TestHiveLayouts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short")
 	}
+	t.Parallel()
 	dir, py := corpusDir(t), python(t)
 	roots := map[string]*outcome{}
 	err := filepath.WalkDir(filepath.Join(dir, "hive"), func(path string, d fs.DirEntry, err error) error {
@@ -134,7 +125,7 @@ func TestHiveLayouts(t *testing.T) {
 	for _, root := range slices.Sorted(maps.Keys(roots)) {
 		outcomes = append(outcomes, *roots[root])
 	}
-	tryAll(t, buildDSI(t), t.TempDir(), outcomes)
+	tryAll(t, t.TempDir(), outcomes)
 	judge(t, py, outcomes)
 	report(t, dir, outcomes)
 }
@@ -163,7 +154,7 @@ func unescape(s string) string {
 }
 
 // tryAll sends every outcome's path through dsi, two at a time.
-func tryAll(t *testing.T, bin, work string, outcomes []outcome) {
+func tryAll(t *testing.T, work string, outcomes []outcome) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, 2)
 	for i := range outcomes {
@@ -172,7 +163,7 @@ func tryAll(t *testing.T, bin, work string, outcomes []outcome) {
 			defer wg.Done()
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			outcomes[i].roundTrip(t.Context(), bin, filepath.Join(work, fmt.Sprint(i)))
+			outcomes[i].roundTrip(t.Context(), filepath.Join(work, fmt.Sprint(i)))
 		}()
 	}
 	wg.Wait()
@@ -189,7 +180,7 @@ func isDump(path string) bool {
 }
 
 // roundTrip ingests the path and exports it again.
-func (o *outcome) roundTrip(ctx context.Context, bin, work string) {
+func (o *outcome) roundTrip(ctx context.Context, work string) {
 	o.export = filepath.Join(work, "export.parquet")
 	if err := os.MkdirAll(work, 0o755); err != nil {
 		o.class, o.reason = "wrong", err.Error()
@@ -201,7 +192,7 @@ func (o *outcome) roundTrip(ctx context.Context, bin, work string) {
 		{"export", store, "t", "--features", "@all", "--fold", "--to", o.export},
 		{"verify", store, "--deep"},
 	} {
-		class, reason := runDSI(ctx, bin, args...)
+		class, reason := runDSI(ctx, args...)
 		if class == "ok" {
 			continue
 		}
@@ -214,10 +205,10 @@ func (o *outcome) roundTrip(ctx context.Context, bin, work string) {
 }
 
 // runDSI runs one command and returns ok, refused (with its one line), panic or hang.
-func runDSI(ctx context.Context, bin string, args ...string) (class, reason string) {
+func runDSI(ctx context.Context, args ...string) (class, reason string) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, bin, args...)
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	err := cmd.Run()

@@ -40,7 +40,8 @@ func TestExportIngestedAgain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short")
 	}
-	py, bin, dir := python(t), buildDSI(t), t.TempDir()
+	t.Parallel()
+	py, dir := python(t), t.TempDir()
 	run := func(name string, args ...string) []byte {
 		t.Helper()
 		cmd := exec.Command(name, args...)
@@ -54,7 +55,7 @@ func TestExportIngestedAgain(t *testing.T) {
 	features := func(store string) map[string]storedFeature {
 		t.Helper()
 		var list struct{ Features []storedFeature }
-		if err := json.Unmarshal(run(bin, "features", store, "t", "--json"), &list); err != nil {
+		if err := json.Unmarshal(run(os.Args[0], "features", store, "t", "--json"), &list); err != nil {
 			t.Fatal(err)
 		}
 		out := map[string]storedFeature{}
@@ -65,7 +66,7 @@ func TestExportIngestedAgain(t *testing.T) {
 	}
 	export := func(store, to string, args ...string) []byte {
 		t.Helper()
-		run(bin, append([]string{"export", store, "t", "--to", to, "--force"}, args...)...)
+		run(os.Args[0], append([]string{"export", store, "t", "--to", to, "--force"}, args...)...)
 		b, err := os.ReadFile(to)
 		if err != nil {
 			t.Fatal(err)
@@ -74,7 +75,7 @@ func TestExportIngestedAgain(t *testing.T) {
 	}
 	dump, first := filepath.Join(dir, "dump.arrow"), filepath.Join(dir, "first")
 	run(py, "allkinds.py", dump)
-	run(bin, "ingest", first, "t", dump)
+	run(os.Args[0], "ingest", first, "t", dump)
 	want := features(first)
 	logicals := map[string]bool{}
 	for _, f := range want {
@@ -87,7 +88,7 @@ func TestExportIngestedAgain(t *testing.T) {
 		t.Run(ext, func(t *testing.T) {
 			out, again := filepath.Join(dir, "out"+ext), filepath.Join(dir, "again"+ext)
 			export(first, out, "--fold")
-			run(bin, "ingest", again, "t", out)
+			run(os.Args[0], "ingest", again, "t", out)
 			got := features(again)
 			var same, timestamps []string
 			for name, w := range want {

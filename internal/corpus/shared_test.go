@@ -1,6 +1,7 @@
 package corpus
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -45,7 +46,8 @@ func TestSharedExports(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short")
 	}
-	py, bin, dir := python(t), buildDSI(t), t.TempDir()
+	t.Parallel()
+	py, dir := python(t), t.TempDir()
 	run := func(name string, args ...string) string {
 		t.Helper()
 		cmd := exec.Command(name, args...)
@@ -56,12 +58,12 @@ func TestSharedExports(t *testing.T) {
 		}
 		return string(out)
 	}
-	run(bin, "generate", "dump", "--rows", "5000")
-	run(bin, "ingest", "store", "ads", "dump", "--session-key", "session_id")
+	run(os.Args[0], "generate", "dump", "--rows", "5000")
+	run(os.Args[0], "ingest", "store", "ads", "dump", "--session-key", "session_id")
 	for file, dedup := range map[string]string{
 		"plain.arrows": "kjt", "ikjt.arrows": "ikjt", "partial.arrows": "partial", "partial.arrow": "partial",
 	} {
-		run(bin, "export", "store", "ads", "--to", file, "--dedup="+dedup, "--features",
+		run(os.Args[0], "export", "store", "ads", "--to", file, "--dedup="+dedup, "--features",
 			"click,item_list_00000,user_history_00001,user_list_00002,user_scored_*")
 	}
 	t.Log(run(py, "-c", sameRows, "plain.arrows", "ikjt.arrows", "dictionary", "partial.arrows", "list_view",
