@@ -27,7 +27,7 @@ class Command:
         p.add_argument("--engines", nargs="+", choices=self._engines, default=self._engines,
                        help="engines; default: all")
         p.add_argument("--rows", type=int, default=100_000, help="rows of the table")
-        p.add_argument("--rounds", type=int, default=5, help="rounds that count; what takes long may have fewer")
+        p.add_argument("--rounds", type=int, default=5, help="rounds that count; what takes long has at most 3")
         p.add_argument("--dir", type=pathlib.Path, default=ROOT / "out" / "baselines",
                        help="where the data lies; dumps and baselines' files that are there are used")
         p.add_argument("--results", type=pathlib.Path, default=ROOT / "bench" / "results",

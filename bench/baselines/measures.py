@@ -377,7 +377,7 @@ def memory(run: Run) -> list[dict[str, Any]]:
 
     run.engines.close()
     log("memory")
-    found = run.engines.rounds("memory", min(run.rounds, 3), {s: of(s) for s in engines}, warm=0)
+    found = run.engines.rounds("memory", run.slow_rounds, {s: of(s) for s in engines}, warm=0)
     return [{"engine": s, "threads": 1, **summary(a, "grown_bytes"), **summary(a, "mapped_bytes")}
             for s, a in found.items()]
 
@@ -393,7 +393,7 @@ def cold(run: Run) -> list[dict[str, Any]]:
 
     run.engines.close()  # pages that another process has mapped would stay
     log("cold")
-    found = run.engines.rounds("cold", min(run.rounds, 3), {s: of(s) for s in engines}, warm=0)
+    found = run.engines.rounds("cold", run.slow_rounds, {s: of(s) for s in engines}, warm=0)
     return [{
         "engine": s, "threads": 1, **summary(a), **summary(a, "rchar"),
         **summary(a, "read_bytes"), "rows": run.rows_of(s),
@@ -426,7 +426,7 @@ def opening(run: Run) -> list[dict[str, Any]]:
             return lambda: run.engines.fresh(engine, 1, "open", path=w.file("clustered", engine), columns=columns)
 
         log(f"open: {len(w.schema)} columns, {rows} rows")
-        for s, a in run.engines.rounds("open", min(run.rounds, 3), {s: of(s) for s in engines}).items():
+        for s, a in run.engines.rounds("open", run.slow_rounds, {s: of(s) for s in engines}).items():
             # dsistore has an order of its own.
             compared = "unordered" if s == "dsistore" else "ordered"
             if any(x["digest"][compared] != truth[compared] for x in a):
@@ -476,7 +476,7 @@ def latency(run: Run) -> list[dict[str, Any]]:
         for ms in DELAYS:
             log(f"latency: {ms} ms")
             todo = {s: functools.partial(timed, s, ms) for s in engines}
-            for engine, answers in run.engines.rounds("latency", min(run.rounds, 3), todo, warm=0).items():
+            for engine, answers in run.engines.rounds("latency", run.slow_rounds, todo, warm=0).items():
                 row = {
                     "engine": engine, "milliseconds": ms, "threads": 1, **summary(answers), **summary(
                         answers, "requests"), **summary(answers, "bytes")

@@ -121,7 +121,9 @@ def setup(result: dict[str, Any], m: dict[str, Any],
     """What the figures of a run depend on, and what it left out."""
     versions = ", ".join(f"{p} {m[p]}" for p in packages if m.get(p))
     cut = [f"{e['engine']} in {e['measure']}: {e['error']}" for e in result["errors"]]
-    of = (f"{result['rows']:,} rows, {result['rounds']} rounds. {m['cpu']}, {m['cores']} cores, "
+    slow = result.get("slow_rounds", result["rounds"])
+    rounds = f"{result['rounds']} rounds" + (f", {slow} of what takes long" if slow < result["rounds"] else "")
+    of = (f"{result['rows']:,} rows, {rounds}. {m['cpu']}, {m['cores']} cores, "
           f"{m['memory_bytes'] / 2**30:.0f} GiB; Python {m['python']}, {m['go']}; "
           f"{versions}; commit {m['revision'][:12]}.")
     return (textwrap.fill(of, 120, break_long_words=False, break_on_hyphens=False) + "\n" +
