@@ -49,8 +49,18 @@ func (e *Engine) Begin(request []byte) int64 { return e.begin(request, nil, nil)
 
 // BeginStream is Begin for a method that reads records. It takes over what open returns, before it returns.
 func (e *Engine) BeginStream(request []byte, open func() (source.RecordReader, error)) int64 {
-	records, err := open()
+	records, err := guarded(open)
 	return e.begin(request, records, err)
+}
+
+// guarded is open, whose panic is an error: an importer's, of a stream that breaks the rules of the interface.
+func guarded(open func() (source.RecordReader, error)) (records source.RecordReader, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = defect(r)
+		}
+	}()
+	return open()
 }
 
 // Run is Begin and Wait in one, and End where nothing is open: number is then 0. Else it is the number that Wait, while
@@ -246,7 +256,10 @@ func (e *Engine) cancel(_ context.Context, p *callParams) (any, error) {
 	return true, nil
 }
 
-// panicked is the answer of a call that panicked: an exception says more than a process that is gone.
-func panicked(r any) []byte {
-	return Failure(fmt.Errorf("the engine has a defect, please report it: panic: %v\n%s", r, debug.Stack()))
+// panicked is the answer of a call that panicked.
+func panicked(r any) []byte { return Failure(defect(r)) }
+
+// defect is the error of a panic: an exception says more than a process that is gone.
+func defect(r any) error {
+	return fmt.Errorf("the engine has a defect, please report it: panic: %v\n%s", r, debug.Stack())
 }

@@ -402,6 +402,11 @@ func TestIngestThatFails(t *testing.T) {
 	if got := failed(t, e, broken); got.Message != no.Error() {
 		t.Errorf("%+v", got)
 	}
+	panics := e.BeginStream(nil, func() (source.RecordReader, error) { panic("no schema") })
+	if got := failed(t, e, panics); !strings.Contains(got.Message, "defect") || !strings.Contains(got.Message,
+		"no schema") {
+		t.Errorf("%+v", got)
+	}
 	call := startOf(t, e, at, 100_000, false)
 	must[bool](t, e, "cancel", map[string]any{"call": call})
 	if got := failed(t, e, call); got.Kind != "canceled" {

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
@@ -71,6 +74,52 @@ def test_rows_that_are_read_ahead(table, rows, monkeypatch):
     takes.clear()
     assert [plain(source[i]) for i in (900, 400, 600, -1)] == [rows[i] for i in (900, 400, 600, -1)] and len(takes) == 4
     assert plain(pickle.loads(pickle.dumps(source))[9]) == rows[9]
+
+
+def test_rows_that_threads_ask_for_at_once(table, rows, monkeypatch):
+    """While a thread takes rows, others line up, and one of them takes the rows of all; who asks for a row that cannot
+    be read gets the error, and no one else does."""
+    source, at = table.grain(FEATURES), [500, 0, 900, 250, 700, 400]
+    take, takes, bad, goes_on = source.take, [], set(), threading.Event()
+
+    def held(positions):
+        takes.append(list(positions))
+        assert goes_on.wait(60)
+        if bad & set(positions):
+            raise OSError(f"of {positions}")
+        return take(positions)
+
+    monkeypatch.setattr(source, "take", held)
+
+    def asked():
+        """What each of the threads is given, where all ask while the first of them takes its row."""
+        takes.clear()
+        goes_on.clear()
+        with ThreadPoolExecutor(len(at)) as threads:
+            first = threads.submit(lambda: source[at[0]])
+            until(lambda: takes)
+            others = [threads.submit(lambda i=i: source[i]) for i in at[1:]]
+            until(lambda: len(source._line) == len(others))
+            goes_on.set()
+            return [None if f.exception() else plain(f.result()) for f in (first, *others)]
+
+    assert asked() == [rows[i] for i in at]
+    assert takes[0] == [at[0]] and sorted(takes[1]) == sorted(at[1:]) and len(takes) == 2
+    bad.add(900)
+    assert asked() == [None if i in bad else rows[i] for i in at]
+    bad.update(at)
+    assert asked() == [None] * len(at) and source._line == []
+    bad.clear()
+    assert asked() == [rows[i] for i in at]
+
+
+def until(done):
+    """Waits for what other threads do."""
+    for _ in range(60_000):
+        if done():
+            return
+        time.sleep(0.001)
+    raise AssertionError("it did not come")
 
 
 def test_a_map_dataset(table, rows):

@@ -134,6 +134,7 @@ func (e *engine) phases(ctx context.Context) error {
 		// Refused for certain. After any other error the snapshot may be there all the same: its objects stay.
 		e.target.Discard(ctx, segments)
 	}
+	e.report.Committed = err == nil
 	return err
 }
 

@@ -130,6 +130,7 @@ type Progress struct {
 type Report struct {
 	Table     string   `json:"table"`
 	Snapshot  uint64   `json:"snapshot"`
+	Committed bool     `json:"committed"` // false: nothing was new, and Snapshot is the table's newest
 	Rows      int64    `json:"rows"`
 	Files     int      `json:"files"`
 	Known     int      `json:"files_known"` // left out, since they were ingested before: see Options.NewOnly

@@ -128,7 +128,7 @@ func (c *Ingest) Run(ctx context.Context, e *app.Env) error {
 	if e.JSON {
 		return e.PrintJSON(report)
 	}
-	if c.NewOnly && report.Segments == 0 {
+	if !report.Committed {
 		e.Printf("nothing new: %s ingested before%s; %s stays at snapshot %d\n", filesWere(report.Known),
 			withoutRows(report.Files), terminal.OneLine(report.Table), report.Snapshot)
 		return nil
