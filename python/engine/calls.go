@@ -53,11 +53,13 @@ func (e *Engine) BeginStream(request []byte, open func() (source.RecordReader, e
 	return e.begin(request, records, err)
 }
 
-// guarded is open, whose panic is an error: an importer's, of a stream that breaks the rules of the interface.
+// guarded calls open and makes its panic an error: Arrow's importer panics at some streams that break the rules of the
+// C interface.
 func guarded(open func() (source.RecordReader, error)) (records source.RecordReader, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = defect(r)
+			err = fmt.Errorf("the stream of records cannot be imported (does it keep the rules of Arrow's C "+
+				"interface?): panic: %v\n%s", r, debug.Stack())
 		}
 	}()
 	return open()
@@ -256,10 +258,7 @@ func (e *Engine) cancel(_ context.Context, p *callParams) (any, error) {
 	return true, nil
 }
 
-// panicked is the answer of a call that panicked.
-func panicked(r any) []byte { return Failure(defect(r)) }
-
-// defect is the error of a panic: an exception says more than a process that is gone.
-func defect(r any) error {
-	return fmt.Errorf("the engine has a defect, please report it: panic: %v\n%s", r, debug.Stack())
+// panicked is the answer of a call that panicked: an exception says more than a process that is gone.
+func panicked(r any) []byte {
+	return Failure(fmt.Errorf("the engine has a defect, please report it: panic: %v\n%s", r, debug.Stack()))
 }

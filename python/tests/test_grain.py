@@ -76,41 +76,76 @@ def test_rows_that_are_read_ahead(table, rows, monkeypatch):
     assert plain(pickle.loads(pickle.dumps(source))[9]) == rows[9]
 
 
-def test_rows_that_threads_ask_for_at_once(table, rows, monkeypatch):
-    """While a thread takes rows, others line up, and one of them takes the rows of all; who asks for a row that cannot
-    be read gets the error, and no one else does."""
-    source, at = table.grain(FEATURES), [500, 0, 900, 250, 700, 400]
-    take, takes, bad, goes_on = source.take, [], set(), threading.Event()
+AT = [500, 0, 900, 250, 700, 400]  # not near each other: nothing is read ahead
 
-    def held(positions):
-        takes.append(list(positions))
-        assert goes_on.wait(60)
-        if bad & set(positions):
-            raise OSError(f"of {positions}")
-        return take(positions)
 
-    monkeypatch.setattr(source, "take", held)
+@pytest.fixture
+def held(table, monkeypatch):
+    """A source whose calls of take wait until they are let go on; and what came of the rows at AT, where all are asked
+    for while the first one is taken."""
 
-    def asked():
-        """What each of the threads is given, where all ask while the first of them takes its row."""
-        takes.clear()
-        goes_on.clear()
-        with ThreadPoolExecutor(len(at)) as threads:
-            first = threads.submit(lambda: source[at[0]])
-            until(lambda: takes)
-            others = [threads.submit(lambda i=i: source[i]) for i in at[1:]]
-            until(lambda: len(source._line) == len(others))
-            goes_on.set()
-            return [None if f.exception() else plain(f.result()) for f in (first, *others)]
+    class Held:
+        def __init__(self):
+            self.source = table.grain(FEATURES)
+            self.take, self.source.take = self.source.take, self.taken
+            self.takes, self.goes_on, self.bad, self.interrupted = [], threading.Event(), set(), False
 
-    assert asked() == [rows[i] for i in at]
-    assert takes[0] == [at[0]] and sorted(takes[1]) == sorted(at[1:]) and len(takes) == 2
-    bad.add(900)
-    assert asked() == [None if i in bad else rows[i] for i in at]
-    bad.update(at)
-    assert asked() == [None] * len(at) and source._line == []
-    bad.clear()
-    assert asked() == [rows[i] for i in at]
+        def taken(self, positions):
+            self.takes.append(list(positions))
+            assert self.goes_on.wait(60)
+            if len(positions) > 1 and self.interrupted:
+                self.interrupted = False
+                raise KeyboardInterrupt
+            if self.bad & set(positions):
+                raise OSError(f"of {positions}")
+            return self.take(positions)
+
+        def asked(self):
+            self.takes.clear()
+            self.goes_on.clear()
+            with ThreadPoolExecutor(len(AT)) as threads:
+                try:
+                    asked = [threads.submit(lambda: self.source[AT[0]])]
+                    until(lambda: self.takes)
+                    asked += [threads.submit(lambda i=i: self.source[i]) for i in AT[1:]]
+                    until(lambda: len(self.source._threads._next.at) == len(AT) - 1)
+                finally:
+                    self.goes_on.set()
+                return [repr(f.exception()) if f.exception() else plain(f.result()) for f in asked]
+
+    monkeypatch.setattr("dsistore.grain._PATIENCE", 60)
+    return Held()
+
+
+def test_rows_that_threads_ask_for_at_once(held, rows):
+    """While a thread takes rows, others join the next call, which takes the rows of all of them. Who asks for a row
+    that cannot be read gets its error, and no one else does."""
+    assert held.asked() == [rows[i] for i in AT]
+    assert held.takes[0] == AT[:1] and sorted(held.takes[1]) == sorted(AT[1:]) and len(held.takes) == 2
+    for bad in {900}, {500, 400}, set(AT):
+        held.bad = bad
+        assert held.asked() == [repr(OSError(f"of [{i}]")) if i in bad else rows[i] for i in AT]
+    held.bad = set()
+    assert held.asked() == [rows[i] for i in AT]
+
+
+def test_a_thread_that_is_interrupted_costs_no_other_its_row(held, rows):
+    held.interrupted = True
+    got = held.asked()
+    at = got.index("KeyboardInterrupt()")
+    assert at > 0 and got[:at] + got[at + 1:] == [rows[i] for i in AT[:at] + AT[at + 1:]]
+
+
+def test_slow_calls_run_at_the_same_time(held, rows, monkeypatch):
+    """A call waits for another one only for a moment: an object store serves both."""
+    monkeypatch.setattr("dsistore.grain._PATIENCE", 0.002)
+    with ThreadPoolExecutor(2) as threads:
+        asked = [threads.submit(lambda i=i: held.source[i]) for i in AT[:2]]
+        try:
+            until(lambda: len(held.takes) == 2)
+        finally:
+            held.goes_on.set()
+        assert [plain(f.result()) for f in asked] == [rows[i] for i in AT[:2]]
 
 
 def until(done):

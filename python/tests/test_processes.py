@@ -159,6 +159,40 @@ def test_datasets_made_after_a_fork_share_no_numbers(store_path):
     run(DATASETS_OF_A_FORK, store_path)
 
 
+ROWS_OF_A_FORK = """
+    import os, signal, sys, threading
+    import dsistore
+    source = dsistore.open(sys.argv[1]).table("ads").grain(["user_list"])
+    take, taking, goes_on = source.take, threading.Barrier(3), threading.Event()
+    def held(rows):
+        taking.wait()
+        goes_on.wait()
+        return take(rows)
+    source[10]
+    source.take = held
+    # One thread takes a row, and one those that are near the row before.
+    threads = [threading.Thread(target=lambda i=i: source[i]) for i in (11, 900)]
+    for thread in threads:
+        thread.start()
+    taking.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        source.take = take
+        os._exit(0 if [str(source[i]) for i in (900, 12, 500)] == [*map(str, take([900, 12, 500]))] else 1)
+    status = os.waitpid(child, 0)[1]
+    goes_on.set()
+    for thread in threads:
+        thread.join()
+    assert os.waitstatus_to_exitcode(status) == 0
+"""
+
+
+def test_a_fork_while_threads_take_rows(store_path):
+    """A forked process has locks of its own: the threads that hold those of its parent are not in it."""
+    run(ROWS_OF_A_FORK, store_path)
+
+
 NO_COPY = """
     import os, sys
     import dsistore

@@ -144,8 +144,10 @@ def test_progress_and_duplicate_source(tmp_path, table):
     both = [tmp_path / "d.parquet", tmp_path / "e.parquet"]
     report = dsistore.open(path).ingest("t", both, new_only=True)
     assert (report["rows"], report["files"], report["files_known"], report["snapshot"]) == (400, 1, 1, 2)
+    assert report["committed"]
     report = dsistore.open(path).ingest("t", both, new_only=True)
     assert (report["rows"], report["files"], report["files_known"], report["snapshot"]) == (0, 0, 2, 2)
+    assert not report["committed"]
 
 
 def test_corrupt_bytes_say_where(tmp_path):

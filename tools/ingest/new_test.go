@@ -33,7 +33,8 @@ func TestNewOnly(t *testing.T) {
 		step++
 		opts.NewOnly = true
 		r, err := Run(t.Context(), s, "ads", []string{dir}, opts)
-		if err != nil || r.Snapshot != snapshot || r.Rows != rows || r.Files != files || r.Known != known {
+		if err != nil || r.Snapshot != snapshot || r.Rows != rows || r.Files != files || r.Known != known ||
+			r.Committed != (rows > 0) {
 			t.Fatalf("step %d: %v, report %+v", step, err, r)
 		}
 		return r

@@ -128,9 +128,10 @@ type Progress struct {
 
 // Report says what an ingest did. Its JSON keys are stable.
 type Report struct {
-	Table     string   `json:"table"`
-	Snapshot  uint64   `json:"snapshot"`
-	Committed bool     `json:"committed"` // false: nothing was new, and Snapshot is the table's newest
+	Table    string `json:"table"`
+	Snapshot uint64 `json:"snapshot"`
+	// Committed is false, without an error, where nothing was new: Snapshot is then the newest that the ingest saw.
+	Committed bool     `json:"committed"`
 	Rows      int64    `json:"rows"`
 	Files     int      `json:"files"`
 	Known     int      `json:"files_known"` // left out, since they were ingested before: see Options.NewOnly

@@ -12,8 +12,9 @@ the same time are read together; ``take`` with all rows of a batch still costs f
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
@@ -29,24 +30,82 @@ if TYPE_CHECKING:
 __all__ = ["TableSource"]
 
 Row = dict[str, Any]
-
-
-class _Wanted:
-    """A row that a thread waits for."""
-
-    __slots__ = ("at", "row")
-
-    def __init__(self, at: int):
-        self.at = at
-        self.row: Row | None = None  # None: not taken yet
-
+Take = Callable[[Iterable[SupportsIndex]], list[Row]]
 
 # Rows that are read ahead, and how far from the row before it one may be that is asked for in order: Grain's threads
 # overtake one another, and its shards leave rows out.
 _AHEAD, _NEAR = 256, 32
 
-# Attributes of a source that its threads share: another process has its own.
-_OF_THREADS = ("_taking", "_lining_up", "_line", "_reading", "_asked", "_ahead")
+# Seconds that a call waits for another one to end, while more threads join it. Calls for rows in memory end sooner, and
+# two at the same time would be no faster. A slow object store takes longer, and serves several at the same time.
+_PATIENCE = 0.002
+
+
+class _Call:
+    """Rows that threads ask for at the same time. The first thread takes them for all."""
+
+    __slots__ = ("at", "lock", "rows", "failed")
+
+    def __init__(self) -> None:
+        self.at: list[int] = []
+        self.lock = threading.Lock()  # held while the rows are taken
+        self.rows: list[Row] | None = None
+        self.failed = False  # then each thread takes its own row, since the error may be of another's
+
+
+class _Threads:
+    """What the threads that ask a source for rows share. It is of one process: in one that is forked, a thread that
+    holds a lock may be missing."""
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self._joining = threading.Lock()  # guards the next call, and its rows
+        self._next = _Call()
+        self._turn = threading.Lock()  # held by the call that is under way
+        self._reading = threading.Lock()  # guards the change of what follows
+        self._asked = -_AHEAD  # the row that was asked for last
+        self._ahead: tuple[int, list[Row]] = 0, []  # rows that were read ahead, and the first one's position
+
+    def row(self, at: int, of: int, take: Take) -> Row:
+        """The row at a position, of so many. The dict is the caller's."""
+        near, self._asked = 0 < abs(at - self._asked) <= _NEAR, at
+        found = self._found(at)
+        if found is None and near:
+            with self._reading:
+                found = self._found(at)  # another thread may have read it meanwhile
+                if found is None:
+                    first = max(0, at - _NEAR)
+                    self._ahead = first, take(range(first, min(first + _AHEAD, of)))
+                    found = self._found(at)
+        return self._together(at, take) if found is None else found
+
+    def _found(self, at: int) -> Row | None:
+        """A row that was read ahead, or None."""
+        first, rows = self._ahead
+        return dict(rows[at - first]) if 0 <= at - first < len(rows) else None
+
+    def _together(self, at: int, take: Take) -> Row:
+        """The row, taken with those that other threads ask for meanwhile: 16 rows cost about twice as much as one."""
+        with self._joining:
+            call = self._next
+            mine = len(call.at)
+            call.at.append(at)
+        with call.lock:
+            if call.rows is None and not call.failed:
+                in_turn = self._turn.acquire(timeout=_PATIENCE)
+                try:
+                    with self._joining:
+                        if self._next is call:
+                            self._next = _Call()
+                    call.rows = take(call.at)
+                except Exception:
+                    if len(call.at) == 1:
+                        raise
+                    call.failed = True
+                finally:
+                    if in_turn:
+                        self._turn.release()
+        return take([at])[0] if call.rows is None else call.rows[mine]
 
 
 class TableSource:
@@ -71,22 +130,14 @@ class TableSource:
             "features": names(features), "overlay": names(overlay) or None, "memory": memory,
             "no_lease": not lease or None}
         self._job = job
-        self._begin()
-
-    def _begin(self) -> None:
-        self._taking = threading.Lock()  # held by the thread that takes the rows of all in line
-        self._lining_up = threading.Lock()  # guards the line
-        self._line: list[_Wanted] = []
-        self._reading = threading.Lock()  # guards the change of what follows
-        self._asked = -_AHEAD  # the row that was asked for last
-        self._ahead: tuple[int, list[Row]] = 0, []  # rows that were read ahead, and the first one's position
+        self._threads = _Threads()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k not in _OF_THREADS}
+        return {k: v for k, v in self.__dict__.items() if k != "_threads"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._begin()
+        self._threads = _Threads()
 
     def __repr__(self) -> str:
         return f"TableSource({self._table.uri!r}, {self._table.params['table']!r}, plan={self._hash})"
@@ -98,43 +149,10 @@ class TableSource:
         at = row.__index__()
         if not 0 <= at < self._rows:
             return self.take([at])[0]
-        near, self._asked = 0 < abs(at - self._asked) <= _NEAR, at
-        found = self._found(at)
-        if found is None and near:
-            with self._reading:
-                found = self._found(at)  # another thread may have read it meanwhile
-                if found is None:
-                    first = max(0, at - _NEAR)
-                    self._ahead = first, self.take(range(first, min(first + _AHEAD, self._rows)))
-                    found = self._found(at)
-        return self._together(at) if found is None else found
-
-    def _together(self, at: int) -> Row:
-        """The row, taken with those that other threads have asked for meanwhile: a call for 16 rows costs about twice
-        as much as one for one. While a thread takes rows, others line up for the next call."""
-        mine = _Wanted(at)
-        with self._lining_up:
-            self._line.append(mine)
-        with self._taking:
-            if mine.row is None:
-                with self._lining_up:
-                    wanted = [mine, *(w for w in self._line if w is not mine)]
-                    self._line = []
-                try:
-                    rows = self.take([w.at for w in wanted])
-                except Exception:
-                    if len(wanted) == 1:
-                        raise
-                    rows, wanted = self.take([at]), [mine]  # the error may be of another's row: each takes its own
-                for w, row in zip(wanted, rows):
-                    w.row = row
-        assert mine.row is not None
-        return mine.row
-
-    def _found(self, at: int) -> Row | None:
-        """A row that was read ahead, or None. The dict is the caller's."""
-        first, rows = self._ahead
-        return dict(rows[at - first]) if 0 <= at - first < len(rows) else None
+        threads = self._threads
+        if threads.process != os.getpid():
+            threads = self._threads = _Threads()
+        return threads.row(at, self._rows, self.take)
 
     def take(self, rows: Iterable[SupportsIndex]) -> list[Row]:
         """The rows at positions, in their order. IndexError: there is no such row."""

@@ -129,8 +129,8 @@ func (c *Ingest) Run(ctx context.Context, e *app.Env) error {
 		return e.PrintJSON(report)
 	}
 	if !report.Committed {
-		e.Printf("nothing new: %s ingested before%s; %s stays at snapshot %d\n", filesWere(report.Known),
-			withoutRows(report.Files), terminal.OneLine(report.Table), report.Snapshot)
+		e.Printf("nothing new: %s; %s stays at snapshot %d\n", notNew(&report), terminal.OneLine(report.Table),
+			report.Snapshot)
 		return nil
 	}
 	e.PrintFacts(reportFacts(report)...)
@@ -303,12 +303,20 @@ func filesWere(n int) string {
 	return terminal.Plural(uint64(n), "file") + were
 }
 
-// withoutRows says of a number of new files that they have no rows.
-func withoutRows(n int) string {
-	if n == 0 {
-		return ""
+// notNew says why an ingest of new files only committed nothing.
+func notNew(r *ingest.Report) string {
+	var why []string
+	if r.Known > 0 {
+		why = append(why, filesWere(r.Known)+" ingested before")
 	}
-	return ", " + terminal.Plural(uint64(n), "new file") + " without rows"
+	if read := r.Files - r.BadFiles; read > 0 {
+		rows := "rows"
+		if r.BadRows > 0 {
+			rows = "good rows"
+		}
+		why = append(why, fmt.Sprintf("%s without %s", terminal.Plural(uint64(read), "new file"), rows))
+	}
+	return strings.Join(why, ", ")
 }
 
 // firstNames returns the first of some names, and how many more there are.
