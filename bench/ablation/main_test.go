@@ -15,8 +15,8 @@ import (
 func TestSteps(t *testing.T) {
 	f := flags{
 		TableFlags: versus.TableFlags{Profile: "small", Rows: 2000, Dir: t.TempDir()}, Small: 256, Large: 1024,
-		Gap: 64 << 10, Seek: 10 * time.Millisecond, Bandwidth: 1 << 30, Latency: []time.Duration{time.Millisecond}, Jobs: 6,
-		BatchSize: 512, Threads: 1, Rounds: 1,
+		Gap: 64 << 10, Seek: 10 * time.Millisecond, Bandwidth: 1 << 30, Latency: []time.Duration{time.Millisecond},
+		Jobs: 6, BatchSize: 512, Threads: 1, Rounds: 1,
 	}
 	r, err := f.run(t.Context())
 	if err != nil {
