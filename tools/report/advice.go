@@ -148,13 +148,13 @@ func (a *adviser) unread(days uint64, first time.Time) {
 		if !a.since.IsZero() {
 			since = "records were looked at since " + dayText(first)
 		}
-		text := fmt.Sprintf("%s: what was not read for %s is not known yet", since, terminal.Plural(days, "day"))
+		text := fmt.Sprintf("%s, so what was not read for %s cannot be known yet", since, terminal.Plural(days, "day"))
 		x := Advice{Kind: AdviceRecords, Text: text}
 		if known > 0 {
 			x.Command = a.advise(known, "")
-			x.Text += fmt.Sprintf("; for %s it is (--unread %d)", terminal.Plural(known, "day"), known)
+			x.Text += fmt.Sprintf("; --unread %d says what was not read for %s", known, terminal.Plural(known, "day"))
 		} else {
-			x.Text += "; for 1 day it will be tomorrow (--unread 1)"
+			x.Text += "; from tomorrow, --unread 1 says what was not read for a day"
 		}
 		never := a.features(func(f *Feature) bool { return f.Readers == 0 })
 		if names, bytes := a.largest(never, storedBytes); len(never) > 0 {
@@ -202,12 +202,12 @@ func (a *adviser) unknownAge(days uint64) {
 		return
 	}
 	x := Advice{Kind: AdviceRecords, Features: names, FeatureCount: uint64(len(found))}
-	x.Text = fmt.Sprintf("the oldest snapshot that is kept is of %s: whether %s, %s, that nobody has read since, %s "+
-		"there for %s is not known", dayText(a.oldest), terminal.Plural(x.FeatureCount, "feature"),
-		terminal.Bytes(bytes), agree(x.FeatureCount, "was", "were"), terminal.Plural(days, "day"))
+	x.Text = fmt.Sprintf("nobody has read %s, %s, since %s, the day of the oldest snapshot that is kept; whether %s "+
+		"there for %s cannot be known", terminal.Plural(x.FeatureCount, "feature"), terminal.Bytes(bytes),
+		dayText(a.oldest), agree(x.FeatureCount, "it was", "they were"), terminal.Plural(days, "day"))
 	if known > 0 {
 		x.Command = a.advise(known, "")
-		x.Text += fmt.Sprintf("; for %s it is (--unread %d)", terminal.Plural(known, "day"), known)
+		x.Text += fmt.Sprintf("; --unread %d says what was not read for %s", known, terminal.Plural(known, "day"))
 	}
 	a.add(x)
 }

@@ -340,8 +340,8 @@ func TestUnreadOfKept(t *testing.T) {
 	if r.Features[0].UnreadDays != 2 || advice(r, AdviceUnread) != nil {
 		t.Errorf("%+v, advice %+v", r.Features[0], r.Advice)
 	}
-	if a := advice(r, AdviceRecords); a == nil || !strings.Contains(a.Text, "the oldest snapshot that is kept is of "+
-		"2026-11-20") || !strings.HasSuffix(a.Command, " --unread 2") || len(a.Features) != 1 {
+	if a := advice(r, AdviceRecords); a == nil || !strings.Contains(a.Text, "since 2026-11-20, the day of the oldest "+
+		"snapshot that is kept") || !strings.HasSuffix(a.Command, " --unread 2") || len(a.Features) != 1 {
 		t.Errorf("%+v", r.Advice)
 	}
 }

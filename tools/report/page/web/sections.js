@@ -64,7 +64,8 @@ function summary(host, t, since) {
     );
     if (eighty)
       lead.append(b(share(eighty.bytes_share)), " of the bytes serve " + share(eighty.traffic_share) + " of what they read. ");
-    lead.append("Features with ", b(share(1 - s.bytes_read_share)), " of the bytes were not read at all.");
+    if (s.features_read < s.features)
+      lead.append("Features with ", b(share(1 - s.bytes_read_share)), " of the bytes were not read at all.");
   } else {
     lead.append("Nothing is known of who reads it" + (since ? " since " + day(since) : "") + ".");
   }
@@ -168,9 +169,9 @@ function savingsSection(host, t) {
     el(
       "p",
       {class: "why"},
-      "Every byte between the source's values as plain numbers and what is stored has one cause; they add up to the byte." +
+      "From the source's values as plain numbers to what is stored, in the order in which the writer works. Each byte is counted once, at the first step that saves or adds it." +
         (s.duplicates_saved_estimate
-          ? " They stand in the order of the writer, so that runs, values that come again and partial duplicates, as plain numbers, have what encodings would have found too: encoded, without them about " +
+          ? " Encodings alone would save much of what the steps before them save: without runs, values that come again and slices, about " +
             bytes(s.duplicates_saved_estimate) +
             " more would be stored."
           : ""),
