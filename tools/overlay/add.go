@@ -164,6 +164,17 @@ func (m *maker) checkName(ctx context.Context, v *view) error {
 	return nil
 }
 
+// checkRole refuses the role label where no feature gets it, as each is known and keeps its own.
+func (m *maker) checkRole() error {
+	isLabel := func(f catalog.Feature) bool { return f.Role == catalog.RoleLabel }
+	if m.opts.Role != catalog.RoleLabel || slices.ContainsFunc(m.overlay.Features, isLabel) {
+		return nil
+	}
+	f := m.overlay.Features[0]
+	return fmt.Errorf("feature %s is there already, as a %v, and keeps its role: give the label another name, or "+
+		"leave out that it is one (--label, in Python label=True)", f.Name, f.Role)
+}
+
 // prepare sets the features of the overlay: it types the expressions, or reads the files.
 func (m *maker) prepare(ctx context.Context, v *view) error {
 	name, err := v.snap.Property(ctx, snapshot.ProfileProperty)
@@ -193,6 +204,9 @@ func (m *maker) prepare(ctx context.Context, v *view) error {
 		}
 		slices.SortFunc(m.exprs, func(a, b computed) int { return cmp.Compare(a.ID, b.ID) })
 	} else if err := m.readFiles(ctx, v, find); err != nil {
+		return err
+	}
+	if err := m.checkRole(); err != nil {
 		return err
 	}
 	slices.SortFunc(m.overlay.Features, func(a, b catalog.Feature) int { return cmp.Compare(a.ID, b.ID) })

@@ -477,6 +477,10 @@ func TestRefused(t *testing.T) {
 		{"an expression for text", Options{Exprs: []string{"name = click = 1"}},
 			"feature name is string in the table, and the expression gives 0 or 1"},
 		{"an expression for a moment", Options{Exprs: []string{"ts = click = 1"}}, "and the expression gives 0 or 1"},
+		{"a label that is a feature", Options{Exprs: []string{"click = click = 1"}, Role: catalog.RoleLabel},
+			"feature click is there already, as a feature, and keeps its role: give the label another name"},
+		{"a file's label that is a feature", Options{Role: catalog.RoleLabel,
+			From: []string{one(id, nullable("click", arrow.PrimitiveTypes.Int8))}}, "and keeps its role"},
 		{"an expression for the key", Options{Exprs: []string{"id = click = 1"}}, "id is the request key of the table"},
 	} {
 		if got := refused(t, s, c.opts); !strings.Contains(got, c.want) {
