@@ -77,7 +77,7 @@ func (n *Type) Give() {
 	}
 }
 
-// String prints the type in Hive's spelling, extended where Hive has none.
+// String prints the type, as hive.ParseType reads it.
 func (n *Type) String() string {
 	switch n.Shape {
 	case Null:
@@ -88,10 +88,12 @@ func (n *Type) String() string {
 		return cmp.Or(n.Logical, "binary")
 	case String:
 		return cmp.Or(n.Logical, "string")
-	case List:
-		return "list<" + n.Children[0].String() + ">"
-	case FixedList:
-		return fmt.Sprintf("list<%s>[%d]", n.Children[0], n.Dim)
+	case List, FixedList:
+		list := "list<" + n.Children[0].String() + ">"
+		if n.Dim > 0 {
+			list += fmt.Sprintf("[%d]", n.Dim)
+		}
+		return list
 	case Map:
 		return "map<" + n.Children[0].String() + ", " + n.Children[1].String() + ">"
 	case Struct:

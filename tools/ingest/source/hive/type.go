@@ -1,6 +1,7 @@
 package hive
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,8 +13,9 @@ import (
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 )
 
-// hivePrimitives maps the names of Hive's types to nodes. varchar and char take a length, decimal precision and scale.
-var hivePrimitives = map[string]column.Type{
+// primitives maps the names of types to nodes: Hive's, Spark's, and those that dsi prints. varchar and char take a
+// length, decimal precision and scale, timestamp a unit.
+var primitives = withElems(map[string]column.Type{
 	"boolean":   {Shape: column.Number, Elem: vector.Bool},
 	"tinyint":   {Shape: column.Number, Elem: vector.Int8},
 	"smallint":  {Shape: column.Number, Elem: vector.Int16},
@@ -42,12 +44,29 @@ var hivePrimitives = map[string]column.Type{
 	"timestamp_ltz": {Shape: column.Refused, Reason: "text of a timestamp with local time zone names zones, " +
 		"which are not known here"},
 	"variant": {Shape: column.Refused, Reason: "a variant has no place in a table"},
+	// What dsi prints, beside the numbers.
+	"bytes":  {Shape: column.Bytes},
+	"date32": {Shape: column.Number, Elem: vector.Int32, Logical: "date32"},
+	"null":   {Shape: column.Null},
+})
+
+// withElems adds the names of numbers as dsi prints them.
+func withElems(types map[string]column.Type) map[string]column.Type {
+	for e := vector.Bool; e <= vector.Float64; e++ {
+		types[e.String()] = column.Type{Shape: column.Number, Elem: e}
+	}
+	return types
 }
 
-// ParseType reads a type as Hive spells it: "array<map<string, bigint>>", "decimal(10,2)", ...
+// ParseType reads a type as Hive spells it, "array<map<string, bigint>>", "decimal(10,2)", ..., or as vector.Type and
+// column.Type print it, of which it is the inverse: "list<int64>", "list<int64:float32>", "float32[64]",
+// "timestamp[us]". After a type of numbers may come their logical type, as --show-schema has it: "int32, date32".
 func ParseType(s string, maxDepth int) (*column.Type, error) {
 	p := &hiveTypeParser{s: s, maxDepth: maxDepth}
 	n, err := p.parse(1)
+	if err == nil && p.accept(',') {
+		err = p.parseLogical(n)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("type %q: %w", s, err)
 	}
@@ -150,7 +169,41 @@ func (p *hiveTypeParser) expect(c byte) error {
 	return nil
 }
 
+// parse reads a type, and the length of its lists where it follows.
 func (p *hiveTypeParser) parse(depth int) (*column.Type, error) {
+	n, err := p.parseOne(depth)
+	if err != nil || n.Shape != column.List && n.Shape != column.Number || !p.accept('[') {
+		return n, err
+	}
+	at := p.pos
+	dim, err := strconv.Atoi(p.word())
+	if err != nil || dim < 1 || dim > vector.MaxDim {
+		return nil, fmt.Errorf("want the length of an embedding, 1 to %d, at offset %d", vector.MaxDim, at)
+	}
+	if n.Shape == column.Number {
+		n = &column.Type{Shape: column.List, Children: []*column.Type{n}}
+	}
+	n.Dim = dim
+	return n, p.expect(']')
+}
+
+// parseLogical reads the logical type of the numbers of n.
+func (p *hiveTypeParser) parseLogical(n *column.Type) error {
+	for n.Shape == column.List {
+		n = n.Children[0]
+	}
+	logical, err := p.parse(1)
+	if err != nil {
+		return err
+	}
+	if logical.Logical == "" || logical.Shape != n.Shape || logical.Elem != n.Elem || n.Logical != "" {
+		return fmt.Errorf("%v is no logical type of %v", logical, n)
+	}
+	*n = *logical
+	return nil
+}
+
+func (p *hiveTypeParser) parseOne(depth int) (*column.Type, error) {
 	if depth > p.maxDepth {
 		return nil, fmt.Errorf("%w than %d", errTooDeep, p.maxDepth)
 	}
@@ -161,6 +214,8 @@ func (p *hiveTypeParser) parse(depth int) (*column.Type, error) {
 	switch w {
 	case "array":
 		return p.parameters(depth, column.List, "")
+	case "list":
+		return p.parseList(depth)
 	case "map":
 		return p.parameters(depth, column.Map, "key", "value")
 	case "struct":
@@ -173,9 +228,9 @@ func (p *hiveTypeParser) parse(depth int) (*column.Type, error) {
 	case "decimal", "numeric", "dec":
 		return p.parseDecimal()
 	}
-	n, ok := hivePrimitives[w]
+	n, ok := primitives[w]
 	if !ok {
-		unknown := fmt.Errorf("unknown type%s", column.DidYouMean(w, slices.Sorted(maps.Keys(hivePrimitives))))
+		unknown := fmt.Errorf("unknown type%s", column.DidYouMean(w, slices.Sorted(maps.Keys(primitives))))
 		if !p.statement || w == "" || p.brackets() != nil {
 			return nil, unknown
 		}
@@ -194,7 +249,9 @@ func (p *hiveTypeParser) parse(depth int) (*column.Type, error) {
 		}
 	case "timestamp":
 		if p.words("with", "local", "time", "zone") {
-			n = hivePrimitives["timestamp_ltz"]
+			n = primitives["timestamp_ltz"]
+		} else if p.accept('[') {
+			return p.parseTimestamp()
 		}
 	}
 	return &n, nil
@@ -216,6 +273,39 @@ func (p *hiveTypeParser) parameters(depth int, shape column.Shape, names ...stri
 		n.Children = append(n.Children, c)
 	}
 	return n, p.expect('>')
+}
+
+// parseList reads what follows list: <T>, or <ID:SCORE>, the ids and scores of a weighted feature.
+func (p *hiveTypeParser) parseList(depth int) (*column.Type, error) {
+	if err := p.expect('<'); err != nil {
+		return nil, err
+	}
+	id, err := p.parse(depth + 1)
+	if err != nil || !p.accept(':') {
+		return &column.Type{Shape: column.List, Children: []*column.Type{id}}, cmp.Or(err, p.expect('>'))
+	}
+	score, err := p.parse(depth + 1)
+	if err != nil {
+		return nil, err
+	}
+	id.Name, score.Name = "id", "score"
+	pair := &column.Type{Shape: column.Struct, Children: []*column.Type{id, score}}
+	return &column.Type{Shape: column.List, Children: []*column.Type{pair}}, p.expect('>')
+}
+
+// parseTimestamp reads what follows timestamp[: a unit, and that the values are instants.
+func (p *hiveTypeParser) parseTimestamp() (*column.Type, error) {
+	unit, zone := p.word(), ""
+	if column.TimeUnits[unit] == 0 {
+		return nil, fmt.Errorf("unit %q of a timestamp: want s, ms, us or ns", unit)
+	}
+	if p.accept(',') {
+		if zone = ", tz=UTC"; !p.words("tz") || !p.accept('=') || !p.words("utc") {
+			return nil, fmt.Errorf("want tz=UTC after the unit of a timestamp")
+		}
+	}
+	n := &column.Type{Shape: column.Number, Elem: vector.Int64, Logical: "timestamp[" + unit + zone + "]"}
+	return n, p.expect(']')
 }
 
 // brackets passes over what may follow the name of a type in ( ... ) and < ... >.

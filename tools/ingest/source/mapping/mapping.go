@@ -39,7 +39,7 @@ type Column struct {
 	Dim      uint32
 	Hash     bool   // strings become 63-bit ids
 	Map      string // "", explode or weighted
-	Type     string // text and JSON: the Hive type
+	Type     string // text and JSON: the type, as hive.ParseType reads it
 	// Timestamp is what the column's timestamps become: timestamp[us, tz=UTC]. Empty: as the source says.
 	Timestamp string
 	// DropNulls: nulls inside lists, and keys of maps whose value is null, are left out.
@@ -162,7 +162,7 @@ func parseColumnMapping(name string, raw json.RawMessage) (*Column, error) {
 			c.DropNulls = s == "drop"
 			return either("nulls", "bad", "drop")(s)
 		})},
-		{"type", into(&c.Type, isHiveType)},
+		{"type", into(&c.Type, isType)},
 	})
 	return c, err
 }
@@ -218,7 +218,7 @@ func parseTextOptions(raw json.RawMessage, t *lines.Layout) error {
 					return fmt.Errorf("%s: want a name", path)
 				}
 				if c.Type != "" {
-					if err := isHiveType(c.Type); err != nil {
+					if err := isType(c.Type); err != nil {
 						return err
 					}
 				}
@@ -257,7 +257,7 @@ func either(key, a, b string) func(string) error {
 	}
 }
 
-func isHiveType(s string) error {
+func isType(s string) error {
 	_, err := hive.ParseType(s, column.Limits{}.WithDefaults().Depth)
 	return err
 }
