@@ -188,7 +188,7 @@ func printInferred(e *app.Env, i source.Inferred) {
 		parts = append(parts, part)
 	}
 	terminal.Wrap(e.Out, e.Width, 2, fmt.Sprintf("types inferred from %s: %s", from, strings.Join(parts, "; ")))
-	reasons := 0
+	reasons := 0       // and hints, a line each
 	var whole []string // floats that may be integers
 	hint := ""
 	for _, c := range i.Columns {
@@ -200,6 +200,10 @@ func printInferred(e *app.Env, i source.Inferred) {
 					because += "; " + c.Hint
 				}
 				e.Printf("  %s is a %s because of %s\n", terminal.OneLine(c.Name), c.Type, terminal.OneLine(because))
+			}
+		case c.Hint != "" && c.Type == "string":
+			if reasons++; reasons <= shownInferred {
+				e.Printf("  %s %s\n", terminal.OneLine(c.Name), terminal.OneLine(c.Hint))
 			}
 		case c.Hint != "":
 			whole, hint = append(whole, terminal.OneLine(c.Name)), cmp.Or(hint, terminal.OneLine(c.Hint))

@@ -100,7 +100,10 @@ func TestPlainCSV(t *testing.T) {
 			"zip=\"00123\" big=\"99999999999999999999\" e=100000 n=NaN\nzip=null big=\"1\" e=2 n=null\n"},
 		{"a value that is the name of its column", "", "", "id,tag,n\n1,tag,2\n",
 			"1 rows of 1 files (commas), id int64, tag string, n int64", "id=1 tag=\"tag\" n=2\n"},
-		{"lists are text", "", "", "a,b\n\"[1, 2]\",1|2\n", "1 rows of 1 files (commas), a string, b string",
+		{"lists are text", "", "", "a,b\n\"[1, 2]\",1|2\n", "1 rows of 1 files (commas), a string; looks " +
+			`like lists: {"columns": {"a": {"type": "array<bigint>"}}} in a mapping file (--mapping) reads them, b ` +
+			`string; looks like lists: {"columns": {"b": {"type": "array<bigint>"}}, "text": {"items": "|"}} in a ` +
+			"mapping file (--mapping) reads them",
 			"a=\"[1, 2]\" b=\"1|2\"\n"},
 		{"lists where the mapping file says so", "", `{"text": {"items": "|"}, "columns": {"a": {"type": ` +
 			`"array<bigint>"}, "b": {"type": "array<int>"}}}`, "a,b,c\n\"[1, 2]\",1|2,3\n[],,4\n",

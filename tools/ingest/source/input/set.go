@@ -53,7 +53,8 @@ type InferredColumn struct {
 	Type string `json:"type"`
 	// Because is the value, and its place, for which the column is a string and nothing narrower.
 	Because string `json:"because,omitempty"`
-	// Hint says what to do about it, where that is known; or about a float64 of which every value is whole.
+	// Hint says what to do about it, where that is known; or about a string whose values look like lists, or a float64
+	// of which every value is whole.
 	Hint  string `json:"hint,omitempty"`
 	First string `json:"-"` // the first value of a string, and its place
 }

@@ -67,7 +67,12 @@ func unexpected(cm *Column, n *column.Type, kinds ...vector.Kind) error {
 	if cm.Kind == 0 || slices.Contains(kinds, cm.Kind) {
 		return nil
 	}
-	return fmt.Errorf("values of type %v cannot be %v", n, cm.Kind)
+	how := ""
+	if n.Shape == column.String && slices.Contains([]vector.Kind{vector.Sparse, vector.Embedding}, cm.Kind) {
+		how = `; in CSV and text, "type": "array<bigint>" in a mapping file reads lists such as [1, 2], and with ` +
+			`{"text": {"items": "|"}} also 1|2`
+	}
+	return fmt.Errorf("values of type %v cannot be %v%s", n, cm.Kind, how)
 }
 
 func denseConverter(n *column.Type, cm *Column) (*converter, error) {

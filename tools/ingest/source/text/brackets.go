@@ -41,7 +41,7 @@ func quotedItems(list []byte) (items []quotedItem, ok bool) {
 			}
 			item.text, rest = bytes.TrimSpace(rest[:end]), rest[end:]
 			switch _, err := strconv.ParseFloat(string(item.text), 64); {
-			case string(item.text) == "null" || string(item.text) == "None":
+			case isNullItem(item.text):
 				item.null = true
 			case err != nil:
 				return nil, false

@@ -2,6 +2,7 @@ package text
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -50,6 +51,7 @@ type textValues struct {
 	// minusZero is the first -0, which is a number among those with a fraction, and a name among integers.
 	minusZero place
 	fraction  bool // there is a number with a fraction or an exponent, NaN or an infinity
+	lists     lists
 }
 
 // A place is a value and where it stands.
@@ -155,6 +157,9 @@ func (t *inference) tell(s *shown, sample bool) {
 			switch v := s.columns[name]; {
 			case n.Shape == column.String:
 				v.explain(&c)
+				if known(name).Type.Kind != vector.String {
+					c.Hint = cmp.Or(v.listHint(name, t.d.Mapping.Text.Items), c.Hint)
+				}
 			case n.Elem == vector.Float64 && v.some && v.not&textWhole == 0 && known(name).Name == "" &&
 				(t.d.Mapping.Columns[name] == nil || t.d.Mapping.Columns[name].Elem == 0):
 				c.Hint = fmt.Sprintf(`float64, though every value is whole; {"columns": {%q: {"type": "bigint"}}} `+
@@ -235,6 +240,9 @@ func (t *inference) values(ctx context.Context, in *lines.Reader, path string, l
 	values := make([]*textValues, len(r.Nodes))
 	for i, n := range r.Nodes {
 		values[i] = &textValues{}
+		if r.hives() {
+			values[i].lists.noBrackets()
+		}
 		s.columns[n.Name] = values[i]
 		s.order = append(s.order, n.Name)
 	}
@@ -278,6 +286,10 @@ func (c *textValues) add(s string, at place) {
 		c.empty = true
 		return
 	}
+	sampled := c.lists.seen < listSample
+	if sampled {
+		c.lists.add(s)
+	}
 	if c.some && c.isText() {
 		return
 	}
@@ -289,6 +301,9 @@ func (c *textValues) add(s string, at place) {
 	}
 	if c.narrow(s); isFirst || c.isText() {
 		at.value = strings.Clone(s[:min(len(s), 128)])
+	}
+	if c.isText() && !sampled { // numbers up to here, and now several between bars
+		c.lists.add(s)
 	}
 	if isFirst {
 		c.first = at
@@ -445,6 +460,7 @@ func (c *textValues) merge(o *textValues) {
 		c.minusZero = o.minusZero
 	}
 	c.fraction = c.fraction || o.fraction
+	c.lists.merge(&o.lists)
 	c.some, c.empty, c.not = c.some || o.some, c.empty || o.empty, c.not|o.not
 	c.timestamps.Merge(o.timestamps)
 }

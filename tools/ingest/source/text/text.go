@@ -278,9 +278,9 @@ func (r *Reader) appendValue(a *column.Array, text []byte, level int) error {
 	sep := r.Layout.Separators[level]
 	switch n.Shape {
 	case column.List:
-		rest := text
+		rest, bracketed := text, false
 		if inner, ok := inBrackets(text); ok && !r.hives() && a.Children[0].Type.Shape == column.Number {
-			rest, sep = inner, ','
+			rest, sep, bracketed = inner, ',', true
 		}
 		if a.Children[0].Type.Shape == column.String && !r.hives() {
 			if done, err := r.appendStrings(a, text, sep); done || err != nil {
@@ -290,7 +290,14 @@ func (r *Reader) appendValue(a *column.Array, text []byte, level int) error {
 		for more := len(rest) > 0; more; {
 			var item []byte
 			item, rest, more = r.Cut(rest, sep)
+			if bracketed && isNullItem(bytes.TrimSpace(item)) {
+				a.Children[0].AppendNull()
+				continue
+			}
 			if err := r.appendPart(a.Children[0], item, level+1); err != nil {
+				if level == 1 && a.Children[0].Type.Shape == column.Number {
+					err = fmt.Errorf("%w%s", err, itemsHint(text))
+				}
 				return err
 			}
 		}
