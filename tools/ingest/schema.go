@@ -212,8 +212,12 @@ func (x *feature) setRole(file string, role catalog.Role) error {
 		x.Role = role
 		return nil
 	}
-	return fmt.Errorf("feature %q is a %s in %s, but was a %s before: a feature keeps its role", x.Name, role, file,
-		x.Role)
+	how := ""
+	if x.known != nil {
+		how = anew(x.known)
+	}
+	return fmt.Errorf("feature %q is a %s in %s, but was a %s before: a feature keeps its role%s", x.Name, role, file,
+		x.Role, how)
 }
 
 // noteNoValue remembers that a file has the feature, null in every row and of no type.
@@ -328,7 +332,7 @@ func (e *mixError) Error() string { return e.text }
 // mix returns the type that holds what is known of a feature and what a file says of it, or an error that says why they
 // do not mix. The table's logical type stays as it is.
 func mix(known, f *catalog.Feature, where, file string) (t vector.Type, logical string, err error) {
-	one, rename := "it", "rename or drop it with --mapping"
+	one, rename := "it", "rename or drop it with --mapping"+anew(known)
 	if where != inTable {
 		one, rename = "one of them", `rename or drop one with --mapping, or say the "elem" of its numbers`
 	}
@@ -337,7 +341,7 @@ func mix(known, f *catalog.Feature, where, file string) (t vector.Type, logical 
 		if logical = f.Logical; logical != known.Logical {
 			return t, logical, &mixError{fmt.Sprintf("feature %q is %s in %s and %s in %s: they do not mix%s",
 				known.Name, source.TypeName(known.Type, known.Logical), where, source.TypeName(f.Type, f.Logical),
-				file, mixHint(known.Logical, logical, where))}
+				file, mixHint(known, logical, where))}
 		}
 	}
 	if f.OriginColumn != known.OriginColumn || f.OriginKey != known.OriginKey {
@@ -438,15 +442,28 @@ func widerDecimal(a, b string) (string, bool) {
 
 // mixHint says what to do about logical types that do not mix, where something can be done. What is in the table stays
 // as it is.
-func mixHint(known, file, where string) string {
-	if !strings.HasPrefix(known, "timestamp[") || !strings.HasPrefix(file, "timestamp[") {
-		return ""
-	}
-	if where != inTable {
+func mixHint(known *catalog.Feature, file, where string) string {
+	times := strings.HasPrefix(known.Logical, "timestamp[") && strings.HasPrefix(file, "timestamp[")
+	switch {
+	case where != inTable && times:
 		return `; say with --mapping what they shall be, as in {"timestamp": "us"}`
+	case where != inTable:
+		return ""
+	case !times:
+		return anew(known)
 	}
 	return fmt.Sprintf(`; say with --mapping that the file's shall be as the table's, {"timestamp": %q}, or give them `+
-		`another name, {"rename": ...}`, strings.TrimSuffix(strings.TrimPrefix(known, "timestamp["), "]"))
+		`another name, {"rename": ...}%s`, strings.TrimSuffix(strings.TrimPrefix(known.Logical, "timestamp["), "]"),
+		anew(known))
+}
+
+// anew says how a feature of the table gets another role or type: as a new feature of its name.
+func anew(known *catalog.Feature) string {
+	if known.Role.IsKey() {
+		return "; if the table is wrong, ingest into another table: a key cannot be dropped"
+	}
+	return fmt.Sprintf("; if the table is wrong, drop its feature (dsi features drop STORE TABLE %q), then ingest "+
+		"with --overwrite", known.Name)
 }
 
 func originName(name string, f *catalog.Feature) string {
