@@ -29,7 +29,7 @@ type Erasure struct {
 	// Keys are values of a feature of the table. Rows with one of them are erased, deleted ones too.
 	Keys *Keys
 	// Key is, with Where, the feature whose values are searched for afterwards. Default: the user key of the table,
-	// else the request key, else the session key; without any of these, nothing is searched for.
+	// else the request key, else the session key; without any of these, nothing is searched for. It selects no rows.
 	Key string
 	// DropBranches drops the branches that keep such rows. Default: an error names them.
 	DropBranches bool
@@ -225,7 +225,7 @@ func (e *eraser) find(ctx context.Context) (err error) {
 			e.out.Deleted += deleted[i].Count
 		}
 	}
-	key, err := KeyFeature(ctx, e.snap, e.what.Key)
+	key, err := e.searchKey(ctx)
 	if err != nil || key == nil {
 		return err
 	}
@@ -265,43 +265,6 @@ func (e *eraser) resume(ctx context.Context) error {
 	for i, d := range e.all {
 		if !deleted[i].IsEmpty() {
 			e.affected[d.ID] = true
-		}
-	}
-	return nil
-}
-
-// KeyFeature returns the feature of that name. With an empty name it returns the user key of the table, else the
-// request key, else the session key, and nil if the table has none of them.
-func KeyFeature(ctx context.Context, snap *storage.Snapshot, name string) (*catalog.Feature, error) {
-	if name != "" {
-		found, err := snap.Lookup(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		return &found[0], nil
-	}
-	keys, err := snap.KeyFeatures(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, role := range []catalog.Role{catalog.RoleUserKey, catalog.RoleRequestKey, catalog.RoleSessionKey} {
-		if i := slices.IndexFunc(keys, func(f catalog.Feature) bool { return f.Role == role }); i >= 0 {
-			return &keys[i], nil
-		}
-	}
-	return nil, nil
-}
-
-// plainKey returns an error if an overlay replaces the values of the key, which then are in two places.
-func (e *eraser) plainKey(ctx context.Context, key catalog.Feature) error {
-	overlays, err := e.snap.Overlays(ctx)
-	if err != nil {
-		return err
-	}
-	for _, o := range overlays {
-		if hasFeature(o, key.ID) {
-			return fmt.Errorf("overlay %s replaces the key %s: drop it, or merge it and compact the table, first",
-				o.Name, key.Name)
 		}
 	}
 	return nil

@@ -57,9 +57,9 @@ func erasable(t *testing.T, blobs object.Store, seed uint64) *tester {
 
 func sessionKeys(x *tester, names ...string) *Keys {
 	x.Helper()
-	f, err := KeyFeature(context.Background(), x.latest(), "")
+	f, err := KeyFeature(context.Background(), x.latest(), "session")
 	x.check(err)
-	return x.keysOf(*f, names...)
+	return x.keysOf(f, names...)
 }
 
 func (x *tester) keysOf(f catalog.Feature, texts ...string) *Keys {
@@ -223,7 +223,7 @@ func TestEraseSaysWhatIsLeft(t *testing.T) {
 	x.check(err)
 	id, err := KeyFeature(ctx, x.latest(), "id")
 	x.check(err)
-	keys := x.keysOf(*id, "17", "18")
+	keys := x.keysOf(id, "17", "18")
 	r, err := Erase(ctx, x.table, Erasure{Keys: keys, Compact: x.options()})
 	x.check(err)
 	if r.Unnamed == 0 || r.UnnamedBytes == 0 {
@@ -467,7 +467,7 @@ func TestSearchFinds(t *testing.T) {
 	}
 	id, err := KeyFeature(t.Context(), x.latest(), "id")
 	x.check(err)
-	e.keys, e.bytes = x.keysOf(*id, "1234567890123456789", "12"), nil
+	e.keys, e.bytes = x.keysOf(id, "1234567890123456789", "12"), nil
 	delete(x.rows, 0)
 	x.check(x.blobs.PutIfAbsent(t.Context(), "ab/number",
 		[]byte{9, 9, 0x15, 0x81, 0xe9, 0x7d, 0xf4, 0x10, 0x22, 0x11, 9}))

@@ -105,7 +105,7 @@ func ParseSource(v []byte) (number uint64, name string, ok bool) {
 // A Source identifies something ingested, so that the same is not ingested twice.
 type Source struct {
 	Fingerprint string // content hash, hex
-	Name        string // path or "stdin", for messages
+	Name        string // path as it was given, or "-": for messages, and to find files whose bytes have changed
 }
 
 // Validate returns an error naming the field that is wrong.

@@ -259,6 +259,20 @@ func (s *Snapshot) HasSource(ctx context.Context, fingerprint string) (bool, err
 	return err == nil && v[0] != nil, err
 }
 
+// EachSource calls visit with the name of each source that was ever ingested into the table, up to this snapshot: once
+// for each of its fingerprints. Its cost is that of reading all of them.
+func (s *Snapshot) EachSource(ctx context.Context, visit func(name string)) error {
+	lower, upper := catalog.SpaceBounds(catalog.SourceSpace)
+	return s.EachBetween(ctx, lower, upper, func(_, value []byte) string {
+		_, name, ok := catalog.ParseSource(value)
+		if !ok {
+			return "source is malformed"
+		}
+		visit(name)
+		return ""
+	})
+}
+
 // SegmentsByID returns the segments of the ids in order, nil where the snapshot has none. Its cost is two look-ups.
 func (s *Snapshot) SegmentsByID(ctx context.Context, ids ...string) ([]*catalog.SegmentDescriptor, error) {
 	keys, err := catalog.SegmentIDKeys(ids...)

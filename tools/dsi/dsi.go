@@ -65,7 +65,7 @@ type features struct {
 }
 
 type snapshots struct {
-	List   describe.Snapshots `cmd:"" default:"withargs" help:"List a table's snapshots." example:"dsi snapshots store ads"`
+	List   describe.Snapshots `cmd:"" default:"withargs" help:"List a table's snapshots, and the operations that made them (docs/guide/glossary.md)." example:"dsi snapshots store ads"`
 	Expire maintain.Expire    `cmd:"" destructive:"" help:"Let old snapshots expire: gc removes them after its grace period, unless a branch or a lease holds them." example:"dsi snapshots expire store ads --keep-last 3"`
 }
 

@@ -166,11 +166,11 @@ func (e *engine) check(ctx context.Context) error {
 		[]string{}, []string{}
 	e.report.Missing = []string{}
 	e.progress.start(PhaseCheck, e.report.BytesIn)
-	g, ctx := errgroup.WithContext(ctx)
+	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(e.opts.Workers)
 	for i := range e.files {
 		if e.files[i].Size >= 0 {
-			g.Go(func() error { return e.checkSource(ctx, i) })
+			g.Go(func() error { return e.checkSource(gctx, i) })
 		}
 	}
 	if err := g.Wait(); err != nil {
@@ -180,7 +180,30 @@ func (e *engine) check(ctx context.Context) error {
 	if len(e.files) > writer.MaxSources {
 		return tooMany(len(e.files))
 	}
-	return nil
+	return e.findChanged(ctx)
+}
+
+// findChanged counts the new files whose paths were ingested before, with other bytes.
+func (e *engine) findChanged(ctx context.Context) error {
+	if !e.opts.NewOnly || len(e.files) == 0 || e.state.eachSource == nil {
+		return nil
+	}
+	known := make(map[string]bool, len(e.files))
+	for _, f := range e.files {
+		known[f.Path] = false
+	}
+	err := e.state.eachSource(ctx, func(name string) {
+		if _, ok := known[name]; ok {
+			known[name] = true
+		}
+	})
+	for _, f := range e.files {
+		if known[f.Path] {
+			e.report.Changed++
+			e.report.FirstChanged = cmp.Or(e.report.FirstChanged, f.Path)
+		}
+	}
+	return err
 }
 
 func tooMany(files int) error {

@@ -46,6 +46,9 @@ func TestNewOnly(t *testing.T) {
 	// The same bytes for another partition are new. Types are inferred from what is new alone.
 	writeFiles(t, dir, map[string]string{"ds=2/a.csv": "id,x\n1,2\n2,3\n", "ds=2/c.csv": "id,x,y\n4,5,6\n"})
 	r := run(Options{}, 2, 3, 2, 2)
+	if r.Changed != 0 {
+		t.Fatalf("the same bytes elsewhere are no change: %+v", r)
+	}
 	if len(r.Inferred) != 1 || r.Inferred[0].Files != 2 || r.Inferred[0].Rows != 3 || r.Partitions != 1 ||
 		r.BytesIn != int64(len("id,x\n1,2\n2,3\n")+len("id,x,y\n4,5,6\n")) {
 		t.Fatalf("the report is %+v", r)
@@ -86,7 +89,12 @@ func TestNewOnly(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "ds=3/e.csv.gz")); err != nil {
 		t.Fatal(err)
 	}
-	run(Options{}, 4, 2, 1, 4)
+	if r := run(Options{}, 4, 2, 1, 4); r.Changed != 1 || r.FirstChanged != filepath.Join(dir, "ds=3/d.csv") {
+		t.Fatalf("a changed file: %+v", r)
+	}
+	if r := run(Options{}, 4, 0, 0, 5); r.Changed != 0 {
+		t.Fatalf("it is known now: %+v", r)
+	}
 
 	// Of a stream it is not known in time.
 	opts = Options{NewOnly: true, Stdin: strings.NewReader("")}

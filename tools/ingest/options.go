@@ -131,14 +131,18 @@ type Report struct {
 	Table    string `json:"table"`
 	Snapshot uint64 `json:"snapshot"`
 	// Committed is false, without an error, where nothing was new: Snapshot is then the newest that the ingest saw.
-	Committed bool     `json:"committed"`
-	Rows      int64    `json:"rows"`
-	Files     int      `json:"files"`
-	Known     int      `json:"files_known"` // left out, since they were ingested before: see Options.NewOnly
-	Features  int      `json:"features"`
-	Added     []string `json:"features_added"` // names that the table did not have
-	Widened   []string `json:"features_widened"`
-	Valueless []string `json:"features_without_values"` // left out: no file says what type they have
+	Committed bool  `json:"committed"`
+	Rows      int64 `json:"rows"`
+	Files     int   `json:"files"`
+	Known     int   `json:"files_known"` // left out, since they were ingested before: see Options.NewOnly
+	// Changed counts files whose paths were ingested before with other bytes, and FirstChanged is one of them: the rows
+	// that they had then are in the table too. They are looked for with Options.NewOnly.
+	Changed      int      `json:"files_changed"`
+	FirstChanged string   `json:"first_file_changed,omitempty"`
+	Features     int      `json:"features"`
+	Added        []string `json:"features_added"` // names that the table did not have
+	Widened      []string `json:"features_widened"`
+	Valueless    []string `json:"features_without_values"` // left out: no file says what type they have
 	// Missing are features of the table that no file has: they are null in the new rows. Deprecated ones do not count.
 	Missing      []string `json:"features_missing"`
 	MissingRoles []string `json:"keys_and_labels_missing,omitempty"` // those of Missing with another role than feature

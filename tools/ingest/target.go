@@ -33,6 +33,8 @@ type targetState struct {
 	partition catalog.Partition
 	// hasSource reports whether the fingerprint is of something ingested already.
 	hasSource func(ctx context.Context, fingerprint string) (bool, error)
+	// eachSource visits the names of what was ingested already; nil: nothing was.
+	eachSource func(ctx context.Context, visit func(name string)) error
 }
 
 // A tableTarget is a table of a store.
@@ -49,7 +51,8 @@ func (t tableTarget) latest(ctx context.Context) (targetState, error) {
 	if err != nil {
 		return targetState{}, err
 	}
-	s := targetState{number: snap.Info().Number, rows: snap.Info().LiveRows(), hasSource: snap.HasSource}
+	s := targetState{number: snap.Info().Number, rows: snap.Info().LiveRows(), hasSource: snap.HasSource,
+		eachSource: snap.EachSource}
 	if s.features, err = snap.Features(ctx); err != nil {
 		return targetState{}, err
 	}

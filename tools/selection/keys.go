@@ -28,7 +28,7 @@ type KeySource struct {
 	Format string
 	// Given are keys without files, numbers in decimal. Default: Paths.
 	Given []string
-	// Feature has the keys: integers, strings or bytes. Default: the table's request key.
+	// Feature has the keys: integers, strings or bytes. Default: the table's only request key.
 	Feature string
 	// Memory bounds, in bytes, the keys that are held at once. Default 256 MiB.
 	Memory int64
@@ -86,14 +86,21 @@ func (k *KeySource) feature(ctx context.Context, snap *storage.Snapshot) (catalo
 		if err != nil {
 			return catalog.Feature{}, err
 		}
+		var requests []string
 		for _, f := range features {
 			if f.Role == catalog.RoleRequestKey {
-				name = f.Name
+				requests = append(requests, f.Name)
 			}
 		}
-		if name == "" {
+		switch len(requests) {
+		case 0:
 			return catalog.Feature{}, badQuery("keys: the table has no request key: say with --key (key= in " +
 				"Python) which feature has them")
+		case 1:
+			name = requests[0]
+		default:
+			return catalog.Feature{}, badQuery("keys: the table has %d request keys (%s): say with --key (key= in "+
+				"Python) which of them is meant", len(requests), strings.Join(requests, ", "))
 		}
 	}
 	found, err := snap.Lookup(ctx, name)

@@ -115,8 +115,9 @@ class Store:
                      that were deleted or erased are back if the source still has them. The report counts replaced rows
                      that were deleted (deleted_rows_replaced), but not those that compaction had removed
         new_only     leaves out the files that were ingested before, and counts them in the report (files_known). A file
-                     whose bytes have changed is new, with all its rows. With nothing new the report's committed is
-                     False
+                     whose bytes have changed is new, with all its rows, beside those that it had: the report counts
+                     such files (files_changed, first_file_changed) by their paths. To replace their rows, ingest all
+                     files of their partitions with overwrite. With nothing new the report's committed is False
         take_copies  accepts files that have the same bytes as another file of the same partition; else they are
                      refused
         init         creates the store in a directory that is not empty

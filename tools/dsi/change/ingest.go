@@ -34,7 +34,7 @@ type Ingest struct {
 	Dedup        writer.Dedup  `default:"auto" enum:"auto,off,runs,slots,partial,groups" placeholder:"STEP" help:"Which duplicates to look for; each step includes the ones before it: off, runs, slots, partial, groups; auto is all. A step is used only where it pays."`
 	Profile      string        `placeholder:"PROFILE" help:"Store for speed (larger, faster to read), balanced, or for size (smaller, slower to read). The table remembers it. Default: what the table remembers, else balanced."`
 	Overwrite    bool          `help:"Replace the partitions that the dump has rows of; in a table without partitions, the whole table. Rows that were deleted or erased are back if the dump still has them."`
-	NewOnly      bool          `help:"Leave out the files that were ingested before, as in a directory that grows by a day. A file whose bytes have changed is new, with all its rows."`
+	NewOnly      bool          `help:"Leave out the files that were ingested before, as in a directory that grows by a day. A file whose bytes have changed is new, with all its rows, beside those that it had: a warning says so."`
 	TakeCopies   bool          `help:"Accept files of the dump that have the same bytes and the same partition; each adds its rows. Default: they are refused."`
 	OnBadRow     ingest.BadRow `default:"fail" enum:"fail,quarantine" help:"fail at the first bad row, or quarantine: leave bad rows out and report them."`
 	BadRowReport string        `placeholder:"FILE" help:"New file for the report of --on-bad-row quarantine; an existing file is never replaced. Default: bad-rows.jsonl, or bad-rows-2.jsonl and so on where there is one."`
@@ -121,6 +121,11 @@ func (c *Ingest) Run(ctx context.Context, e *app.Env) error {
 			"narrower types", firstNames(report.WidenedByBadFiles, shownNames))
 	}
 	warnReplaced(e, &report.Replaced)
+	if report.Changed > 0 && report.Committed {
+		e.Warnf("%s ingested before with other bytes, such as %s: the rows that it had then are still in the table, "+
+			"beside those of now; to replace both, ingest all files of its partition with --overwrite (in a table "+
+			"without partitions, all files)", filesWere(report.Changed), report.FirstChanged)
+	}
 	if len(report.MissingRoles) > 0 {
 		e.Warnf("keys or labels of the table are null in the new rows, as no file has them: %s",
 			firstNames(report.MissingRoles, shownNames))

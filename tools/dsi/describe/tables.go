@@ -105,12 +105,15 @@ func (c *Snapshots) Run(ctx context.Context, e *app.Env) error {
 			out.Repairs = append(out.Repairs, repairedJSON{r.Snapshot, r.ID, r.Rows, r.What})
 		}
 	}
+	var before snapshot.Info
 	err = terminal.PrintList(e.Env, out, "no snapshots of "+terminal.OneLine(c.Table),
 		"#snapshot, time, operation, #rows, #added, #removed, #features, #segments, #bytes", infos,
 		func(i snapshot.Info) []string {
+			gone := removed(before, i)
+			before = i
 			return []string{
 				terminal.Count(i.Number), terminal.Time(i.Time), i.Operation, terminal.Count(i.LiveRows()),
-				"+" + terminal.Count(i.AddedRows), "-" + terminal.Count(i.RemovedRows), terminal.Count(i.Features),
+				"+" + terminal.Count(i.AddedRows), gone, terminal.Count(i.Features),
 				terminal.Count(i.Segments), terminal.Bytes(i.Bytes),
 			}
 		})
@@ -120,6 +123,16 @@ func (c *Snapshots) Run(ctx context.Context, e *app.Env) error {
 		}
 	}
 	return err
+}
+
+// removed says how many of the rows that readers saw in the snapshot before, and of those that this one added, they do
+// not see in this one: those of removed segments, and deleted ones. It is not known if the snapshot before is gone.
+func removed(before, i snapshot.Info) string {
+	if before.Number+1 != i.Number {
+		return "?"
+	}
+	had := before.LiveRows() + i.AddedRows
+	return "-" + terminal.Count(had-min(had, i.LiveRows()))
 }
 
 // repairedJSON is what a repair did about one thing, as --json prints it.

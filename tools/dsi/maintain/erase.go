@@ -21,7 +21,7 @@ type Erase struct {
 	Memory app.Size `default:"1GiB" placeholder:"SIZE" help:"Memory for rewriting segments, as in 512MiB, 1GiB or 4g. The keys of the erased rows take more: about 100 bytes per key, plus the length of text keys."`
 	Where  string   `placeholder:"EXPR" help:"Erase the rows for which this is true, as in user_id = 17, and all rows that were deleted before."`
 	app.KeyFiles
-	Key          string `placeholder:"FEATURE" help:"Feature that --keys refers to, or, with --where, whose values are searched for. Default: the table's user key, else its request key, else its session key."`
+	Key          string `placeholder:"FEATURE" help:"Feature that --keys refers to; default: the table's user key, and without one the command is refused. With --where, the feature whose values are searched for after the rows were erased; default: the table's user key, else its request key, else its session key."`
 	DropBranches bool   `help:"Drop branches that may have the rows. Without this, the command names them and changes nothing."`
 	DryRun       bool   `help:"Say what would be touched, and change nothing."`
 }
@@ -56,10 +56,13 @@ func (c *Erase) Run(ctx context.Context, e *app.Env) error {
 	what.Compact.Progress, finish = progress(e, "erasing")
 	r, err := compaction.Erase(ctx, table, what)
 	finish()
-	switch {
-	case err != nil && !errors.Is(err, compaction.ErrFound):
+	if err != nil && !errors.Is(err, compaction.ErrFound) {
 		return err
-	case e.JSON:
+	}
+	if err == nil {
+		warnAbsent(e, r)
+	}
+	if e.JSON {
 		return errors.Join(e.PrintJSON(eraseJSON{table.Store().Blobs().URI(), r}), err)
 	}
 	printErasure(e, r)
@@ -73,27 +76,47 @@ func (c *Erase) keys(ctx context.Context, e *app.Env, table *storage.Table) (*co
 		return nil, err
 	}
 	key, err := compaction.KeyFeature(ctx, snap, c.Key)
+	if errors.Is(err, compaction.ErrNoKey) {
+		return nil, terminal.UsageError{Err: err}
+	}
 	if err != nil {
 		return nil, err
 	}
-	if key == nil {
-		return nil, terminal.Usagef("table %s has no user, request or session key: say what the keys are of, --key "+
-			"FEATURE", c.Table)
-	}
-	keys, err := compaction.NewKeys(*key)
+	keys, err := compaction.NewKeys(key)
 	if err != nil {
 		return nil, err
 	}
-	return keys, c.Source(ctx, e).Each(ctx, *key, keys.Add)
+	return keys, c.Source(ctx, e).Each(ctx, key, keys.Add)
 }
 
-// keyFacts says which keys no row has.
+// warnAbsent warns if there was nothing to erase. This is no error: who was erased before is rightly gone. But it is
+// the same if the keys are those of another feature, or are written in another way.
+func warnAbsent(e *app.Env, r *compaction.EraseReport) {
+	k := r.Keys
+	switch {
+	case k == nil || k.Missing < k.Keys || len(r.Expired) > 0 || r.Expires: // an older snapshot may have had them
+	case k.Keys == 0:
+		e.Warnf("the files of --keys have no key: nothing is erased")
+	default:
+		e.Warnf("no row of table %s has one of the keys (%s of %s): they were erased before, are written differently "+
+			"in the table, or are of another feature (--key)", r.Table, terminal.Plural(k.Keys, "key"), k.Feature)
+	}
+}
+
+// keyFacts says how many keys rows have, and which ones no row has.
 func keyFacts(k *compaction.KeyReport) [][2]string {
 	if k == nil {
 		return nil
 	}
-	facts := [][2]string{{"keys", fmt.Sprintf("%s of %s, %s in no row of the newest snapshot",
-		terminal.Plural(k.Keys, "key"), k.Feature, terminal.Count(k.Missing))}}
+	found := "all"
+	switch {
+	case k.Missing == k.Keys:
+		found = "none"
+	case k.Missing > 0:
+		found = fmt.Sprintf("%s of them", terminal.Count(k.Keys-k.Missing))
+	}
+	facts := [][2]string{{"keys", fmt.Sprintf("%s of %s, %s found in the newest snapshot",
+		terminal.Plural(k.Keys, "key"), k.Feature, found)}}
 	if k.Missing > 0 {
 		facts = append(facts, app.MissingKeys(k.Examples, k.Missing))
 	}
