@@ -9,6 +9,8 @@ for minutes on large tables.
 """
 
 import argparse
+import pathlib
+import shutil
 import subprocess
 import tempfile
 
@@ -23,8 +25,13 @@ def main() -> None:
     p.add_argument("table")
     p.add_argument("--key", default="user_id", help="the feature that says whose a row is")
     p.add_argument("--users", type=int, default=3, help="how many; the first ones of the table")
-    p.add_argument("--dsi", default="bin/dsi", help="the program")
+    p.add_argument("--dsi", default="dsi", help="the program; default: of PATH, else bin/dsi of the checkout")
     args = p.parse_args()
+    # Before anything is deleted.
+    built = pathlib.Path(__file__).resolve().parents[1] / "bin" / "dsi"
+    dsi = shutil.which(args.dsi) or (shutil.which(built) if args.dsi == "dsi" else None)
+    if dsi is None:
+        p.error(f"there is no program {args.dsi}: make build, or name it with --dsi; nothing was deleted")
     store = dsistore.open(args.store)
 
     def rows_of(table: dsistore.Table) -> int:
@@ -42,7 +49,7 @@ def main() -> None:
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write("".join(f"{u}\n" for u in users.to_pylist()))
         file.flush()
-        subprocess.run([args.dsi, "erase", args.store, args.table, "--key", args.key, "--keys", file.name], check=True)
+        subprocess.run([dsi, "erase", args.store, args.table, "--key", args.key, "--keys", file.name], check=True)
     print(f"erased: the table has {rows_of(store.table(args.table))} of their rows")
 
 

@@ -30,28 +30,37 @@ def main() -> None:
     p.add_argument("store", help="a directory")
     p.add_argument("table")
     p.add_argument("--features", nargs="+", default=["user_dense_*"])
+    p.add_argument("--key", default="request_id", help="the feature that identifies a row")
+    p.add_argument("--session", default="session_id", help="the feature that identifies a session")
+    p.add_argument("--click", default="click", help="the label to change: 1 or 0")
+    p.add_argument("--conversion", default="conversion", help="what makes it another: 1 or 0")
     args = p.parse_args()
     store = dsistore.open(args.store)
     before = size(args.store)
 
     # What is known later: the sessions that converted. A job of yours would find them elsewhere.
-    rows = store.table(args.table).scan(["request_id", "session_id", "click", "conversion"]).to_arrow()
-    converted = pc.unique(rows["session_id"].filter(pc.equal(rows["conversion"], 1)))
-    label = pc.and_(pc.equal(rows["click"], 1), pc.is_in(rows["session_id"], value_set=converted))
+    try:
+        store.table(args.table).features(args.features)
+        rows = store.table(args.table).scan([args.key, args.session, args.click, args.conversion]).to_arrow()
+    except dsistore.NotFoundError as e:
+        p.error(f"{e}; --features, --key, --session, --click and --conversion name the features to use")
+    converted = pc.unique(rows[args.session].filter(pc.equal(rows[args.conversion], 1)))
+    label = pc.and_(pc.equal(rows[args.click], 1), pc.is_in(rows[args.session], value_set=converted))
+    name = f"{args.click}_converted"
     with tempfile.TemporaryDirectory() as directory:
         labels = pathlib.Path(directory) / "labels.parquet"
-        pq.write_table(pa.table({"request_id": rows["request_id"], "click": pc.cast(label, pa.int32())}), labels)
-        report = store.table(args.table).overlay("click_converted", labels, key="request_id", replace=True)
-    print(f"overlay click_converted: {report['rows']:,} rows, {size(args.store) - before:,} bytes more; "
+        pq.write_table(pa.table({args.key: rows[args.key], args.click: pc.cast(label, pa.int32())}), labels)
+        report = store.table(args.table).overlay(name, labels, key=args.key, replace=True)
+    print(f"overlay {name}: {report['rows']:,} rows, {size(args.store) - before:,} bytes more; "
           f"a copy of the table is {before:,} bytes")
 
     # Only readers that name the overlay see its click.
     table = store.table(args.table)
-    for overlay in ([], ["click_converted"]):
+    for overlay in ([], [name]):
         ones = rows_read = 0
-        for batch in table.numpy(args.features, labels=["click"], overlay=overlay):
-            ones += int(np.sum(batch["click"]))
-            rows_read += len(batch["click"])
+        for batch in table.numpy(args.features, labels=[args.click], overlay=overlay):
+            ones += int(np.sum(batch[args.click]))
+            rows_read += len(batch[args.click])
         print(f"{' '.join(overlay) or 'the table':16} {ones:,} of {rows_read:,} rows are positive")
 
 

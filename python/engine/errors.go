@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"syscall"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/dsistore/dsistore/internal/plain"
 	"github.com/dsistore/dsistore/reader"
 	"github.com/dsistore/dsistore/storage"
+	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/object"
 )
 
@@ -27,6 +29,15 @@ func unlessOfSystem(err error) error {
 		return err
 	}
 	return usageError{err}
+}
+
+// readToo adds to the error of a feature that only an overlay has the parameter that reads it.
+func readToo(err error) error {
+	var missing *catalog.NotFoundError
+	if !errors.As(err, &missing) || missing.Overlay == "" {
+		return err
+	}
+	return fmt.Errorf("%w; add overlay=%q", err, missing.Overlay)
 }
 
 // wireError is an error as Python gets it. Kind decides on the exception's class.

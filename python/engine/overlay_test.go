@@ -172,7 +172,10 @@ func TestOverlaysAndBranches(t *testing.T) {
 			`overlay "p"`},
 		"an overlay that was": {"plan", with(at, "features", []string{"click"}, "overlay", []string{"o"}), "not_found",
 			`overlay "o"`},
-		"its feature alone": {"plan", with(at, "features", []string{"more"}), "not_found", `feature "more"`},
+		"its feature alone": {"plan", with(two, "features", []string{"more"}), "not_found",
+			`overlay "o" has it, which is not read here; add overlay="o"`},
+		"its feature among features": {"features", with(two, "features", []string{"more"}), "not_found",
+			`; add overlay="o"`},
 	} {
 		request, err := json.Marshal(map[string]any{"method": c.method, "params": c.params})
 		if err != nil {

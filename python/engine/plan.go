@@ -85,7 +85,7 @@ func (e *Engine) makePlan(ctx context.Context, p *planParams) (*reader.Layout, *
 	}
 	plan, err := reader.NewViewPlan(ctx, view, opts)
 	if err != nil {
-		return nil, nil, unlessOfSystem(err)
+		return nil, nil, unlessOfSystem(readToo(err))
 	}
 	if err := setSparse(plan, p.Sparse, p.Labels); err != nil {
 		return nil, nil, usageError{err}
@@ -148,7 +148,8 @@ func setSparse(plan *reader.Plan, names, labels []string) error {
 			case vector.Dense:
 				hint = fmt.Sprintf("; if its values are whole numbers: transforms={%q: \"cast(int64)\"}", key)
 			case vector.Bytes, vector.String:
-				hint = fmt.Sprintf("; an id of a text: transforms={%q: \"hash(100000)\"}, the number of ids", key)
+				hint = fmt.Sprintf("; an id of a text: leave it in sparse, as without that the id is a number of the "+
+					"dense matrix, and add transforms={%q: \"hash(100000)\"}, the number of ids", key)
 			}
 			return fmt.Errorf("sparse: %q is %v: want a dense integer, of which a list of one id is made%s", name,
 				f.Type, hint)

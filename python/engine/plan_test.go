@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
+	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/reader"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 // A plan just made is opened by its hash alone, while its snapshot stands; and what is not known of it is said by no
@@ -86,5 +89,15 @@ func TestSchemaText(t *testing.T) {
 		`"weighted":{"features":[],"dedup":[]},"floats":{"features":[10],"dedup":[1]}}`
 	if text != is || !json.Valid([]byte(text)) {
 		t.Errorf("%s, want %s", text, is)
+	}
+}
+
+// The advice for a text keeps it in sparse: in features alone its hash would be a number of the dense matrix.
+func TestSparseTextAdvice(t *testing.T) {
+	p := &reader.Plan{Features: []catalog.Feature{{Name: "zip", Type: vector.Type{Kind: vector.String}}}}
+	err := setSparse(p, []string{"zip"}, nil)
+	if err == nil || !strings.Contains(err.Error(), `leave it in sparse, as without that`) ||
+		!strings.Contains(err.Error(), `transforms={"zip": "hash(100000)"}`) {
+		t.Errorf("%v", err)
 	}
 }

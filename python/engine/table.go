@@ -320,7 +320,7 @@ func (e *Engine) features(ctx context.Context, p *featuresParams) (any, error) {
 	}
 	plan, err := reader.NewViewPlan(ctx, view, reader.PlanOptions{Features: p.Features, Overlays: p.Overlay})
 	if err != nil {
-		return nil, err
+		return nil, readToo(err)
 	}
 	return featuresOf(plan.Features), nil
 }

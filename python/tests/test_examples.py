@@ -26,6 +26,46 @@ def example(name, *args, **environment):
     return done.stdout
 
 
+def refused(name, *args):
+    """What examples/NAME.py ends with, which is no traceback."""
+    done = subprocess.run([sys.executable, ROOT / "examples" / f"{name}.py", *map(str, args)], capture_output=True,
+                          text=True, timeout=600)
+    assert done.returncode != 0 and "Traceback" not in done.stderr, done.stderr
+    return done.stderr
+
+
+@pytest.fixture
+def other(tmp_path):
+    """A store with a table that has other columns than the demo's."""
+    arrow = pytest.importorskip("pyarrow")
+    rows = arrow.table({"id": [1, 2, 3, 4], "visit": [1, 1, 2, 2], "bought": [1, 0, 1, 1], "paid": [0, 1, 0, 0],
+                        "price": [0.5, 1.5, 2.5, 3.5]})
+    dsistore.open(tmp_path / "other").ingest("t", rows)
+    return tmp_path / "other"
+
+
+def test_columns_of_another_table(other):
+    """The examples name the demo's columns; parameters name others."""
+    for name, *args in (("label_experiment", "--features", "price"), ("query",)):
+        pytest.importorskip("duckdb" if name == "query" else "pyarrow")
+        message = refused(name, other, "t", *args)
+        assert "feature \"" in message and "--click" in message and "--conversion" in message
+    out = example("label_experiment", other, "t", "--features", "price", "--key", "id", "--session", "visit", "--click",
+                  "bought", "--conversion", "paid")
+    assert number(r"the table +(\d+) of 4", out) == 3 and number(r"bought_converted +(\d+) of 4", out) == 1
+
+
+def test_duckdb_is_asked_about_other_columns(other):
+    pytest.importorskip("duckdb")
+    out = example("query", other, "t", "--user", "visit", "--click", "bought", "--conversion", "paid")
+    assert re.search(r" 2 .* 2 .* 0 ", out)
+
+
+def test_without_dsi_no_row_is_deleted(other):
+    assert "no program no/such" in refused("erase_users", other, "t", "--key", "visit", "--dsi", "no/such")
+    assert len(dsistore.open(other).table("t")) == 4
+
+
 def losses(store, table, *args):
     """{step: loss} of a run of examples/dlrm.py."""
     out = example("dlrm", store, table, "--log", "1", *args)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pathlib
 import pickle
+import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -172,6 +174,17 @@ def test_a_map_dataset(table, rows):
     assert all(plain(row) == by_time[int(row["event_time"])] for batch in batches for row in batch)
     shards = [[row["event_time"] for row in data[s::3]] for s in range(3)]
     assert [shards[i % 3][i // 3] for i in range(len(order))] == order
+
+
+def test_the_block_of_the_readme_runs(tmp_path):
+    pytest.importorskip("grain")
+    store = dsistore.open(tmp_path)
+    store.ingest("t", pa.table({"click": [1, 0, 1], "user_dense_0": [0.5, 1.5, 2.5]}))
+    readme = (pathlib.Path(__file__).resolve().parents[1] / "README.md").read_text()
+    (block,) = re.findall(r"^```python\n(import grain\n.*?)^```$", readme, re.M | re.S)
+    names = {"table": store.table("t")}
+    exec(compile(block, "README.md", "exec"), names)
+    assert sorted(r["click"] for r in names["rows"]) == [0, 1, 1]
 
 
 def test_resume(table):

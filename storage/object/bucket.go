@@ -39,7 +39,8 @@ func RegisterBucket(scheme string, open BucketOpener) { bucketOpeners[scheme] = 
 func OpenBucket(scheme, name string, options map[string]string) (Bucket, error) {
 	open := bucketOpeners[scheme]
 	if open == nil {
-		return nil, fmt.Errorf("%s://: files are not read there; want a path%s", scheme, schemes(bucketOpeners))
+		return nil, fmt.Errorf("%s://: files are not read there; want %s", scheme,
+			alternatives(scheme, []string{"a path"}, bucketOpeners))
 	}
 	account := strings.HasPrefix(scheme, "abfs") // what Hadoop has behind the container's name: container@account
 	switch {

@@ -134,8 +134,11 @@ func TestOpen(t *testing.T) {
 		}
 	}
 	for uri, want := range map[string]string{
-		"s3://bucket/x":              "no support for s3://",
-		"gs://user:secret@bucket":    "no support for gs://",
+		"s3://bucket/x": "no support for s3:// stores; want a path or file://, or import _ " +
+			`"github.com/dsistore/dsistore/storage/object/s3"`,
+		"gs://user:secret@bucket":    `no support for gs:// stores; want a path or file://, or import _ "github.com/`,
+		"abfss://a@b/x":              "object/azure",
+		"ftp://host/x":               "no support for ftp:// stores; want a path or file://",
 		"s3://bucket/x?secret=1":     "no support",
 		"file://host/x":              "host",
 		"":                           "empty",
@@ -144,6 +147,12 @@ func TestOpen(t *testing.T) {
 		_, err := object.Open(uri)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v, want %q", uri, err, want)
+		}
+	}
+	for scheme, want := range map[string]string{"s3a": "object/s3", "http": "want a path"} {
+		if _, err := object.OpenBucket(scheme, "b", nil); err == nil ||
+			!strings.HasSuffix(strings.TrimRight(err.Error(), `"`), want) || strings.Contains(err.Error(), " ://") {
+			t.Errorf("a bucket at %s://: %v, want %q at the end", scheme, err, want)
 		}
 	}
 	file := filepath.Join(dir, "file")

@@ -40,8 +40,8 @@ func OpenWith(uri string, options map[string]string) (Store, error) {
 		return NewLocal(uri)
 	}
 	if scheme != "file" {
-		return nil, fmt.Errorf("store %s: no support for %s:// stores; want a path, file://%s", redact(uri),
-			scheme, schemes(openers))
+		return nil, fmt.Errorf("store %s: no support for %s:// stores; want %s", redact(uri), scheme,
+			alternatives(scheme, []string{"a path", "file://"}, openers))
 	}
 	u, err := url.Parse(uri)
 	if err != nil {
@@ -56,9 +56,25 @@ func OpenWith(uri string, options map[string]string) (Store, error) {
 	return NewLocal(filepath.FromSlash(u.Path))
 }
 
-// schemes lists those of openers, as the rest of a sentence.
-func schemes[F any](openers map[string]F) string {
-	return " or " + strings.Join(slices.Sorted(maps.Keys(openers)), "://, ") + "://"
+// packages are those that register schemes, so that the error of a program without one of them names it.
+var packages = map[string]string{"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gcs", "gcs": "gcs", "az": "azure",
+	"abfs": "azure", "abfss": "azure"}
+
+// alternatives says what a URI of a scheme that openers lack may be instead: names, or a scheme of openers. If a
+// package of ours has the scheme, it says which to import.
+func alternatives[F any](scheme string, names []string, openers map[string]F) string {
+	for _, s := range slices.Sorted(maps.Keys(openers)) {
+		names = append(names, s+"://")
+	}
+	last := len(names) - 1
+	text := names[last]
+	if last > 0 {
+		text = strings.Join(names[:last], ", ") + " or " + text
+	}
+	if pkg := packages[scheme]; pkg != "" {
+		text += fmt.Sprintf(", or import _ %q", "github.com/dsistore/dsistore/storage/object/"+pkg)
+	}
+	return text
 }
 
 // redact returns the uri without user information and query, which may hold credentials.

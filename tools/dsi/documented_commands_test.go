@@ -26,6 +26,7 @@ func TestDocumentedCommands(t *testing.T) {
 		before string // a command that makes what the page supposes
 	}{
 		{"README.md", 1, "part.parquet", ""}, {"docs/guide/tutorial.md", 8, "report.html", ""},
+		{"docs/guide/ingest.md", 3, "dump2", ""},
 		{"docs/guide/upgrade.md", 4, "ads.arrow", "exec dsi generate dump --rows 4000 --partitions 2\n" +
 			"exec dsi ingest store ads dump --session-key session_id\n"},
 	} {

@@ -103,7 +103,8 @@ func prepare(dir string, bytes int64) error {
 	return nil
 }
 
-var errNone = errors.New("there is none: say how large it may become (DSISTORE_CACHE_SIZE)")
+var errNone = errors.New("there is none: say how large it may become " +
+	"(cache_size, --cache-size or DSISTORE_CACHE_SIZE)")
 
 // open is Open, once. again: another process has put a new index in place of the one that was opened.
 func open(dir string, bytes int64) (c *Cache, again bool, err error) {

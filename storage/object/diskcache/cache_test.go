@@ -536,7 +536,8 @@ func TestLongFetch(t *testing.T) {
 
 func TestSizes(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := Open(dir, 0); err == nil || !strings.Contains(err.Error(), "DSISTORE_CACHE_SIZE") {
+	if _, err := Open(dir, 0); err == nil || !strings.HasSuffix(err.Error(),
+		"(cache_size, --cache-size or DSISTORE_CACHE_SIZE)") {
 		t.Errorf("without a size: %v", err)
 	}
 	if _, err := Open(dir, mib); err == nil || !strings.Contains(err.Error(), "at least") {
