@@ -108,12 +108,18 @@ func (e *Engine) ingest(ctx context.Context, p *ingestParams) (any, error) {
 		}
 	}
 	report, err := ingest.Run(ctx, s, p.Table, p.Paths, opts)
-	if errors.Is(err, storage.ErrDuplicateSource) && !errors.Is(err, ingest.ErrSameFile) &&
-		!errors.Is(err, ingest.ErrSameBytes) && !p.NewOnly {
-		err = fmt.Errorf("%w (new_only=True, or overwrite=True)", err)
+	if known := (*ingest.KnownSourceError)(nil); errors.As(err, &known) {
+		err = knownError{known}
 	}
 	return orCanceled(ctx, report, err)
 }
+
+// A knownError is a KnownSourceError in words of Python.
+type knownError struct{ *ingest.KnownSourceError }
+
+func (e knownError) Error() string { return e.Advise("new_only=True", "overwrite=True") }
+
+func (e knownError) Unwrap() error { return e.KnownSourceError }
 
 // overlayParams are those of `dsi overlay add`, or with Extend of `dsi overlay extend`.
 type overlayParams struct {

@@ -274,12 +274,11 @@ func (e *engine) checkSource(ctx context.Context, number int) error {
 		return nil
 	}
 	if have {
-		what := "the partitions that it has rows of"
+		known := &KnownSourceError{Path: f.Path, Stream: f.Size < 0}
 		if p := e.state.partition; p != nil && len(p) == 0 {
-			what = fmt.Sprintf("the whole table (it has no partitions, and %d rows)", e.state.rows)
+			known.Table, known.Rows = true, e.state.rows
 		}
-		return fmt.Errorf("%s: %w: nothing was added; ingest new files only, or replace %s, where deleted rows "+
-			"come back", f.Path, storage.ErrDuplicateSource, what)
+		return known
 	}
 	return nil
 }

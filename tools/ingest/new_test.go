@@ -54,7 +54,7 @@ func TestNewOnly(t *testing.T) {
 		t.Fatalf("the report is %+v", r)
 	}
 	if _, err := Run(t.Context(), s, "ads", []string{dir}, Options{}); !errors.Is(err, storage.ErrDuplicateSource) ||
-		!strings.Contains(err.Error(), "ingest new files only") {
+		!strings.Contains(err.Error(), "NewOnly leaves such files out; Overwrite replaces the partitions") {
 		t.Fatalf("without the option: %v", err)
 	}
 

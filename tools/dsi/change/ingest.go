@@ -96,7 +96,10 @@ func (c *Ingest) Run(ctx context.Context, e *app.Env) error {
 	}
 	report, err := ingest.Run(ctx, store, c.Table, c.Sources, opts)
 	bar.Finish()
+	var known *ingest.KnownSourceError
 	switch {
+	case errors.As(err, &known):
+		return errors.New(known.Advise("--new-only", "--overwrite"))
 	case errors.Is(err, ingest.ErrSameBytes):
 		return fmt.Errorf("%w, or take both (--take-copies)", err)
 	case errors.Is(err, ingest.ErrSameFile):
