@@ -26,15 +26,9 @@ func (noKeyError) Is(target error) bool { return target == ErrNoKey }
 // would be said to be erased.
 func KeyFeature(ctx context.Context, snap *storage.Snapshot, name string) (catalog.Feature, error) {
 	if name == "" {
-		keys, err := snap.KeyFeatures(ctx)
+		users, err := snap.KeysOf(ctx, catalog.RoleUserKey)
 		if err != nil {
 			return catalog.Feature{}, err
-		}
-		var users []string
-		for _, f := range keys {
-			if f.Role == catalog.RoleUserKey {
-				users = append(users, f.Name)
-			}
 		}
 		switch table := snap.Table().Name(); len(users) {
 		case 0:

@@ -81,3 +81,18 @@ func (s *Snapshot) KeyRows(ctx context.Context, f catalog.Feature, hashes []uint
 	}
 	return s.Log.Store.Segments.KeyRows(ctx, f.ID, hashes, segments)
 }
+
+// KeysOf returns the names of the features with the role of a key, in order.
+func (s *Snapshot) KeysOf(ctx context.Context, role catalog.Role) ([]string, error) {
+	keys, err := s.KeyFeatures(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, f := range keys {
+		if f.Role == role {
+			names = append(names, f.Name)
+		}
+	}
+	return names, nil
+}

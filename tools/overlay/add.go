@@ -273,14 +273,9 @@ func (m *maker) tellFeature(f *catalog.Feature, replaces bool) {
 func (m *maker) keyOf(ctx context.Context, v *view) ([]keyPart, error) {
 	names := m.opts.Key
 	if len(names) == 0 {
-		all, err := v.snap.KeyFeatures(ctx)
-		if err != nil {
+		var err error
+		if names, err = v.snap.KeysOf(ctx, catalog.RoleRequestKey); err != nil {
 			return nil, err
-		}
-		for _, f := range all {
-			if f.Role == catalog.RoleRequestKey {
-				names = append(names, f.Name)
-			}
 		}
 		if len(names) != 1 {
 			has := "no request key"

@@ -82,15 +82,9 @@ func (k *KeySource) String() string {
 func (k *KeySource) feature(ctx context.Context, snap *storage.Snapshot) (catalog.Feature, error) {
 	name := k.Feature
 	if name == "" {
-		features, err := snap.KeyFeatures(ctx)
+		requests, err := snap.KeysOf(ctx, catalog.RoleRequestKey)
 		if err != nil {
 			return catalog.Feature{}, err
-		}
-		var requests []string
-		for _, f := range features {
-			if f.Role == catalog.RoleRequestKey {
-				requests = append(requests, f.Name)
-			}
 		}
 		switch len(requests) {
 		case 0:
