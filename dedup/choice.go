@@ -27,6 +27,7 @@ type Choice struct {
 	share    float64 // of the stripe examined last: the share of sampled rows that differ from the row before
 	grouped  bool    // saved is of the feature in its dedup group
 	saved    float64 // bytes per row, against one slot per row; negative if faster decoding was worth more bytes
+	far      bool    // Sharing.Far: saved is measured by the first examination
 	wait     int     // stripes until the next is examined
 	waited   int     // the last value that wait started from
 }
@@ -52,9 +53,13 @@ func (c *Choice) due(share float64) bool {
 	return false
 }
 
-// Note sets the saved bytes of a feature that was not examined yet from a sample.
-func (c *Choice) Note(s *Sampled) {
-	if !c.known {
-		c.saved = s.saved
+// Note sets the saved bytes of a feature in a group that was not examined yet from a sample.
+func (c *Choice) Note(s Sharing, byRuns bool) {
+	if c.known {
+		return
+	}
+	c.saved, c.far = s.BySlots, s.Far
+	if byRuns {
+		c.saved, c.far = s.ByRuns, false
 	}
 }

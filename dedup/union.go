@@ -3,6 +3,7 @@ package dedup
 import (
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/dsistore/dsistore/format/vector"
 )
@@ -252,6 +253,9 @@ const (
 // estimate of the feature outside of the group, for the saving in the group.
 func (f *Finder) examineIn(u *Union) bool {
 	saved, known := f.choice.saved, f.choice.grouped || f.choice.partial
+	if f.choice.far {
+		saved, f.choice.far = f.savedIn(u), false
+	}
 	partial := f.findPartial()
 	switch {
 	case !partial:
@@ -275,6 +279,22 @@ func (f *Finder) examineIn(u *Union) bool {
 	f.choice.keep(noStep, partial, saved)
 	f.choice.grouped = true
 	return partial
+}
+
+// savedIn returns how many bytes per row it saves that rows share the group's slots, by the first partRows rows.
+func (f *Finder) savedIn(u *Union) float64 {
+	rows := min(u.rows, partRows)
+	slots, _ := slices.BinarySearch(u.reps, int32(rows))
+	if slots == rows {
+		return 0
+	}
+	f.opts.Sizer.Reset(f.typ, true)
+	plain := f.sizeRows(rows)
+	all := f.reps
+	f.reps = all[:slots]
+	repeated := (plain - f.scoreSlots(false).bytes) / float64(rows-slots)
+	f.reps = all
+	return repeated * float64(u.rows-u.slots) / float64(u.rows)
 }
 
 // examinedSlots returns how many of the group's slots are measured, at least one.
