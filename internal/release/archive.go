@@ -90,7 +90,7 @@ func (r *release) documents(dir string) error {
 }
 
 // archiveName is the name of a platform's archive, less .tar.gz, and of the directory in it.
-func archiveName(p platform) string { return "dsistore-" + version.Number + "-" + p.String() }
+func archiveName(p platform) string { return "dsistore-" + version.Current + "-" + p.String() }
 
 // archives packs the programs of each platform.
 func (r *release) archives() error {

@@ -77,7 +77,7 @@ func run(python, wheel string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(r.work)) }()
-	fmt.Printf("dsistore %s of %s, %s\n", version.Number, r.commit, r.date.Format(time.DateOnly))
+	fmt.Printf("dsistore %s of %s, %s\n", version.Current, r.commit, r.date.Format(time.DateOnly))
 	for _, step := range []struct {
 		name string
 		do   func() error
@@ -247,7 +247,7 @@ func (r *release) report() error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	for _, why := range unready(string(changelog), string(golden)) {
+	for _, why := range unready(version.Current, string(changelog), string(golden)) {
 		fmt.Println("not to be published:", why)
 	}
 	fmt.Printf("%6.1f s  in all\n", time.Since(r.began).Seconds())
@@ -255,7 +255,10 @@ func (r *release) report() error {
 }
 
 // unready says why what was made is not yet a release: what CONTRIBUTING.md's first steps do is not done.
-func unready(changelog, golden string) (why []string) {
+func unready(current, changelog, golden string) (why []string) {
+	if current != version.Number {
+		why = append(why, "version.go and _version.py say that it is a build of the development")
+	}
 	if !strings.Contains(changelog, "\n## "+version.Number+" ") || strings.Contains(changelog, "\n## Unreleased") {
 		why = append(why, "CHANGELOG.md has a section Unreleased, or none of "+version.Number+" with a date")
 	}

@@ -149,15 +149,17 @@ func TestBOM(t *testing.T) {
 // TestUnready: a build of a commit before the release is not published as one.
 func TestUnready(t *testing.T) {
 	for _, x := range []struct {
-		changelog, golden string
-		reasons           int
+		current, changelog, golden string
+		reasons                    int
 	}{
-		{"# Changelog\n\n## " + version.Number + " - 2026-12-01\n", `{"version": "x", "views": []}`, 0},
-		{"# Changelog\n\n## Unreleased: " + version.Number + "\n", `{"version": "x", "candidate": true}`, 2},
-		{"# Changelog\n\n## Unreleased\n\n## " + version.Number + " - 2026-12-01\n", `{"version": "x"}`, 1},
-		{"# Changelog\n\n## " + version.Number + " - 2026-12-01\n", "", 1},
+		{version.Number, "# Changelog\n\n## " + version.Number + " - 2026-12-01\n", `{"version": "x", "views": []}`, 0},
+		{version.Number + "-dev", "# Changelog\n\n## Unreleased: " + version.Number + "\n",
+			`{"version": "x", "candidate": true}`, 3},
+		{version.Number, "# Changelog\n\n## Unreleased\n\n## " + version.Number + " - 2026-12-01\n", `{"version": "x"}`,
+			1},
+		{version.Number, "# Changelog\n\n## " + version.Number + " - 2026-12-01\n", "", 1},
 	} {
-		if why := unready(x.changelog, x.golden); len(why) != x.reasons {
+		if why := unready(x.current, x.changelog, x.golden); len(why) != x.reasons {
 			t.Errorf("%+v: %q", x, why)
 		}
 	}

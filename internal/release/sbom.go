@@ -99,7 +99,7 @@ func (r *release) sbom() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(r.out, "dsistore-"+version.Number+".cdx.json"), append(text, '\n'), 0o644)
+	return os.WriteFile(filepath.Join(r.out, "dsistore-"+version.Current+".cdx.json"), append(text, '\n'), 0o644)
 }
 
 // row is a line of THIRD_PARTY.md: a module, its version and its licences.
@@ -133,7 +133,7 @@ func newBOM(builds []*debug.BuildInfo, listed string, at time.Time) (*bom, error
 			all[c.Ref] = c
 		}
 	}
-	us := newComponent("pkg:golang/", "github.com/dsistore/dsistore", "v"+version.Number, "Apache-2.0")
+	us := newComponent("pkg:golang/", "github.com/dsistore/dsistore", "v"+version.Current, "Apache-2.0")
 	us.Type = "application"
 	out := &bom{
 		Schema: "http://cyclonedx.org/schema/bom-1.6.schema.json", Format: "CycloneDX", SpecVersion: "1.6", Version: 1,

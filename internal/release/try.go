@@ -59,7 +59,7 @@ func (r *release) try() error {
 		if err := json.Unmarshal([]byte(text), &info); err != nil {
 			return err
 		}
-		if info.Version != version.Number || info.Commit != r.commit || info.Modified || !strings.Contains(line,
+		if info.Version != version.Current || info.Commit != r.commit || info.Modified || !strings.Contains(line,
 			info.String()) {
 			return fmt.Errorf("%s is %s, and %s", p, text, line)
 		}
@@ -103,7 +103,7 @@ func (r *release) tryTable(dir, dsi string) error {
 		return err
 	}
 	said, err := output(dir, []string{"PYTHONPATH="}, own, "-c", script, table[0])
-	want := version.Number + " " + version.Number + " [1.0, 2.0, 3.0] [5, 7, 7] [0, 2, 2, 3]\n"
+	want := version.Python() + " " + version.Python() + " [1.0, 2.0, 3.0] [5, 7, 7] [0, 2, 2, 3]\n"
 	if err == nil && said != want {
 		return fmt.Errorf("the wheel reads %q, want %q", said, want)
 	}

@@ -127,8 +127,8 @@ func library(wheel string) (name string, content []byte, err error) {
 // checkWheel reads what a wheel's library needs, and returns an error if the wheel's name promises that less will do:
 // pip installs by the name, and the library would not load. Wheels of macOS are not looked into.
 func checkWheel(path string) (needs, error) {
-	if base := filepath.Base(path); !strings.HasPrefix(base, "dsistore-"+version.Number+"-") {
-		return needs{}, fmt.Errorf("%s is not of version %s", base, version.Number)
+	if base := filepath.Base(path); !strings.HasPrefix(base, "dsistore-"+version.Python()+"-") {
+		return needs{}, fmt.Errorf("%s is not of version %s", base, version.Python())
 	}
 	name, content, err := library(path)
 	if err != nil || strings.HasSuffix(name, ".dylib") {

@@ -6,12 +6,22 @@ import (
 	"regexp"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"time"
 )
 
-// Number is the version of dsi, dsistat, the engine and the Python package, whose _version.py has it too: a test holds
-// them together.
+// Number is the version that this source is, or becomes.
 const Number = "0.1.0"
+
+// development follows Number in all source but that of a release: no two programs of one version differ.
+const development = "-dev"
+
+// Current is the version of dsi, dsistat and the engine: "0.1.0", or "0.1.0-dev" where it is not released.
+const Current = Number + development
+
+// Python returns Current as PEP 440 has it: "0.1.0", or "0.1.0.dev0". The package's _version.py has the same: a test
+// holds them together.
+func Python() string { return strings.Replace(Current, "-dev", ".dev0", 1) }
 
 // Commit and Date are those of the source. The linker sets them (-X) where no repository says them.
 var Commit, Date string
@@ -29,7 +39,7 @@ type Info struct {
 
 // Get returns the Info of this program.
 func Get() Info {
-	i := Info{Version: Number, Commit: Commit, Date: Date, Go: runtime.Version(), OS: runtime.GOOS,
+	i := Info{Version: Current, Commit: Commit, Date: Date, Go: runtime.Version(), OS: runtime.GOOS,
 		Arch: runtime.GOARCH}
 	build, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -15,8 +15,8 @@ func TestPythonAgrees(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := regexp.MustCompile(`(?m)^VERSION = "(.*)"$`).FindSubmatch(text)
-	if m == nil || string(m[1]) != Number {
-		t.Errorf("_version.py has %q, dsi is %s", m, Number)
+	if m == nil || string(m[1]) != Python() {
+		t.Errorf("_version.py has %q, want %s", m, Python())
 	}
 }
 
@@ -37,7 +37,7 @@ func TestString(t *testing.T) {
 func TestGet(t *testing.T) {
 	Commit, Date = "abc", "2026-01-02"
 	defer func() { Commit, Date = "", "" }()
-	want := Info{Version: Number, Commit: "abc", Date: "2026-01-02", Go: runtime.Version(), OS: runtime.GOOS,
+	want := Info{Version: Current, Commit: "abc", Date: "2026-01-02", Go: runtime.Version(), OS: runtime.GOOS,
 		Arch: runtime.GOARCH}
 	if got := Get(); got != want {
 		t.Errorf("%+v, want %+v", got, want)

@@ -99,7 +99,7 @@ func TestRun(t *testing.T) {
 	e := newEngine(t)
 	var call int64
 	answer, done := e.Run([]byte(`{"method": "version", "params": {}}`), time.Minute, &call)
-	if !done || call != 0 || string(answer) != `{"result":"`+version.Number+`"}` || e.calls.count() != 0 {
+	if !done || call != 0 || string(answer) != `{"result":"`+version.Python()+`"}` || e.calls.count() != 0 {
 		t.Fatalf("%s, call %d; %d calls are open", answer, call, e.calls.count())
 	}
 	goOn := make(chan struct{})

@@ -118,7 +118,7 @@ var methods = map[string]method{
 	"samples_drop":   withParams((*Engine).samplesDrop),
 }
 
-func (*Engine) version(context.Context, *none) (any, error) { return version.Number, nil }
+func (*Engine) version(context.Context, *none) (any, error) { return version.Python(), nil }
 
 // store returns the store at uri, which is opened with the storage options of the first request about it.
 func (e *Engine) store(ctx context.Context, uri string) (*storage.Store, error) {

@@ -152,12 +152,12 @@ func (e *Env) PrintVersion() error {
 
 // Reference returns Markdown about the commands of a program.
 func Reference(name, description string, grammar any) string {
-	p := commandline.Program{Name: name, Description: description, Version: version.Number}
+	p := commandline.Program{Name: name, Description: description, Version: version.Current}
 	return p.Reference(grammar)
 }
 
 // Man writes man pages of the commands of a program into a directory.
 func Man(name, description string, grammar any, dir string) error {
-	p := commandline.Program{Name: name, Description: description, Version: version.Number}
+	p := commandline.Program{Name: name, Description: description, Version: version.Current}
 	return p.Man(grammar, dir)
 }
