@@ -179,7 +179,9 @@ func (s *schema) bind(file string, f *source.Field) (*feature, error) {
 		return nil, fmt.Errorf("%s: session key %q is %v: want a number or a string", file, x.Name, f.Type)
 	}
 	if x == s.time && class != intClass && class != floatClass {
-		return nil, fmt.Errorf("%s: time key %q is %v: want a number, a date or a timestamp", file, x.Name, f.Type)
+		return nil, fmt.Errorf("%s: time key %q is %v: want a number, a date or a timestamp; "+
+			"time_format in a mapping file reads times that are not written like 2026-11-01 12:00:00", file, x.Name,
+			f.Type)
 	}
 	x.say(f).files++
 	return x, nil

@@ -96,7 +96,7 @@ func TestColumnsThatLookLikeLists(t *testing.T) {
 		{"other items than the mapping file says", "", `{"text": {"items": ";"}}`, "id,l\n1,1|2\n", ""},
 		{"decimal commas", "", "", "id,l\n1,\"1,5\"\n2,\"2,25\"\n", ""},
 		{"thousands", "", "", "id,l\n1,\"1,234,567\"\n2,\"2,250\"\n", ""},
-		{"times", "", "", "id,l\n1,01/11/2026 10:00\n", ""},
+		{"times of the day", "", "", "id,l\n1,01.11. 10:00\n", ""},
 		{"words", "", "", "id,l\n1,one two\n2,\"a, b, c\"\n", ""},
 		{"a word without brackets", "", "", "id,l\n1,\"[1]\"\n2,x\n", ""},
 		{"a bar in one of many texts", "", "", "id,l\n1,a|b\n2,c\n3,d\n", ""},

@@ -21,9 +21,11 @@ import (
 //	floats      1.5, 1e-3, NaN, Infinity
 //	decimal     12.50; no more digits than the type has
 //	date        2026-11-01
-//	timestamp   2026-11-01 12:00:00[.123456789][Z or +01:00], T for the space, or a date
+//	timestamp   2026-11-01 12:00[:00[.123456789]], Z or +01:00 after seconds, T for the space, or a date
 //	string      as it is
 //	binary      base64, or the bytes themselves where they are none
+//
+// A date and a timestamp with a TimeFormat are spelled as it says.
 //
 // Blanks around anything but strings and binary do not count, as in Hive, DuckDB and pandas.
 func AppendText(a *Array, text []byte, limits *Limits) error {
@@ -100,13 +102,10 @@ func Quote(s string) string {
 func parseInteger(n *Type, s string) (int64, error) {
 	switch {
 	case n.Logical == "date32":
-		t, err := time.Parse(time.DateOnly, s)
-		if err != nil {
-			return 0, fmt.Errorf("%s is no date", Quote(s))
-		}
-		return t.Unix() / 86400, nil
+		t, err := parseDate(n, s)
+		return t.Unix() / 86400, err
 	case strings.HasPrefix(n.Logical, "timestamp["):
-		m, err := ParseTimestamp(s)
+		m, err := parseTimestamp(n, s)
 		if err != nil {
 			return 0, err
 		}
@@ -151,8 +150,27 @@ func parseInteger(n *Type, s string) (int64, error) {
 	return v, nil
 }
 
+func parseDate(n *Type, s string) (time.Time, error) {
+	if n.TimeFormat != nil {
+		return n.TimeFormat.parse(s)
+	}
+	t, err := time.Parse(time.DateOnly, s)
+	if err != nil {
+		err = fmt.Errorf("%s is no date", Quote(s))
+	}
+	return t, err
+}
+
+func parseTimestamp(n *Type, s string) (Timestamp, error) {
+	if n.TimeFormat == nil {
+		return ParseTimestamp(s)
+	}
+	t, err := n.TimeFormat.parse(s)
+	return Timestamp{t.Unix(), int64(t.Nanosecond())}, err
+}
+
 var timestampLayouts = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02T15:04:05Z07:00",
-	"2006-01-02 15:04:05Z07:00", time.DateOnly,
+	"2006-01-02 15:04:05Z07:00", time.DateOnly, "2006-01-02 15:04", "2006-01-02T15:04",
 	// As Jackson and Spark write zones, and Postgres and DuckDB.
 	"2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05Z0700", "2006-01-02T15:04:05Z07", "2006-01-02 15:04:05Z07"}
 

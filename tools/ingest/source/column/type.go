@@ -49,6 +49,8 @@ type Type struct {
 	AnyJSON bool
 	// IsJSON: a list of JSON, whose text the type string keeps.
 	IsJSON bool
+	// TimeFormat says how text spells a date or a timestamp; nil: as AppendText says.
+	TimeFormat *TimeFormat
 }
 
 // Clone returns a copy of n, for a reader that marks it.

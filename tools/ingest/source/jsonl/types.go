@@ -123,7 +123,7 @@ func (s *schema) columns() ([]*column.Type, error) {
 	}
 	for _, path := range slices.Sorted(maps.Keys(s.mapping.Columns)) {
 		if t := s.mapping.Columns[path].Type; t != "" && !s.top.has(path) {
-			n, err := givenNode(path, t, s.limits)
+			n, err := s.givenNode(path, path, t)
 			if err != nil {
 				return nil, err
 			}
@@ -165,8 +165,12 @@ func (t *jsonType) has(path string) bool {
 	return false
 }
 
-func givenNode(name, typ string, limits *column.Limits) (*column.Type, error) {
-	n, err := hive.ParseType(typ, limits.Depth)
+// givenNode returns the node of the type that the mapping file gives a path, whose last part is name.
+func (s *schema) givenNode(path, name, typ string) (*column.Type, error) {
+	n, err := hive.ParseType(typ, s.limits.Depth)
+	if err == nil {
+		err = s.mapping.SetTimeFormat(path, n)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -403,7 +407,7 @@ func (t *jsonType) merge(o *jsonType) error {
 // node returns the type of a column by what was seen of it. An object is a struct, or a map where the mapping says so.
 func (t *jsonType) node(name string) (*column.Type, error) {
 	if t.given != "" {
-		return givenNode(name, t.given, t.schema.limits)
+		return t.schema.givenNode(t.path, name, t.given)
 	}
 	n := &column.Type{Name: name}
 	switch t.kind {

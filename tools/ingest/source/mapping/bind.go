@@ -260,6 +260,9 @@ func (b *Binder) bindStrictly(n *column.Type, path, parent, part string, depth i
 	if r := n.Refused(); r != nil && n.Shape != column.Struct {
 		return nil, column.RefuseToDrop(path, "%s", r.Reason)
 	}
+	if cm.TimeFormat != nil && !n.HasTimeFormat() {
+		return nil, column.Refuse(path, "time_format is for text and JSON: in this file it is %v", n)
+	}
 	switch {
 	case n.Shape == column.Struct:
 		if cm.Kind != 0 || cm.Elem != 0 || cm.Hash || cm.Map != "" || cm.DropNulls {

@@ -42,6 +42,8 @@ type Column struct {
 	Type     string // text and JSON: the type, as hive.ParseType reads it
 	// Timestamp is what the column's timestamps become: timestamp[us, tz=UTC]. Empty: as the source says.
 	Timestamp string
+	// TimeFormat says how text and JSON write the column's dates or timestamps; nil: as column.AppendText has them.
+	TimeFormat *column.TimeFormat
 	// DropNulls: nulls inside lists, and keys of maps whose value is null, are left out.
 	DropNulls bool
 }
@@ -49,6 +51,18 @@ type Column struct {
 var roleNames = map[string]catalog.Role{
 	"feature": catalog.RoleFeature, "label": catalog.RoleLabel, "session_key": catalog.RoleSessionKey,
 	"request_key": catalog.RoleRequestKey, "user_key": catalog.RoleUserKey, "time_key": catalog.RoleTimeKey,
+}
+
+// SetTimeFormat makes the column's time format, if it has one, that of n, whose type text or JSON has.
+func (m *Mapping) SetTimeFormat(path string, n *column.Type) error {
+	c := m.Columns[path]
+	if c == nil || c.TimeFormat == nil {
+		return nil
+	}
+	if err := n.SetTimeFormat(c.TimeFormat); err != nil {
+		return column.Refuse(path, "%v", err)
+	}
+	return nil
 }
 
 // RoleName returns the word that a mapping file uses for r.
@@ -163,7 +177,16 @@ func parseColumnMapping(name string, raw json.RawMessage) (*Column, error) {
 			return either("nulls", "bad", "drop")(s)
 		})},
 		{"type", into(&c.Type, isType)},
+		{"time_format", taken(func(s string) (err error) {
+			c.TimeFormat, err = column.ParseTimeFormat(s)
+			return err
+		})},
 	})
+	if err == nil && c.TimeFormat != nil && c.Type == "" {
+		if c.Type = "date"; c.TimeFormat.Clock || c.Timestamp != "" {
+			c.Type = "timestamp"
+		}
+	}
 	return c, err
 }
 

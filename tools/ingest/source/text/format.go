@@ -124,7 +124,16 @@ func (t *inference) reader(in *lines.Reader, layout *lines.Layout, typeOf typeOf
 		n.Name = c.Name
 		nodes = append(nodes, n)
 	}
-	return NewReader(in, nodes, layout, typeOf, &d.ReadOptions)
+	r, err := NewReader(in, nodes, layout, typeOf, &d.ReadOptions)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range r.Nodes {
+		if err := d.Mapping.SetTimeFormat(n.Name, n); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
 }
 
 // givenType returns the type that the mapping file gives a column, else a string.

@@ -52,6 +52,7 @@ type textValues struct {
 	minusZero place
 	fraction  bool // there is a number with a fraction or an exponent, NaN or an infinity
 	lists     lists
+	times     times
 }
 
 // A place is a value and where it stands.
@@ -158,7 +159,7 @@ func (t *inference) tell(s *shown, sample bool) {
 			case n.Shape == column.String:
 				v.explain(&c)
 				if known(name).Type.Kind != vector.String {
-					c.Hint = cmp.Or(v.listHint(name, t.d.Mapping.Text.Items), c.Hint)
+					c.Hint = cmp.Or(v.listHint(name, t.d.Mapping.Text.Items), v.timeHint(name), c.Hint)
 				}
 			case n.Elem == vector.Float64 && v.some && v.not&textWhole == 0 && known(name).Name == "" &&
 				(t.d.Mapping.Columns[name] == nil || t.d.Mapping.Columns[name].Elem == 0):
@@ -289,6 +290,7 @@ func (c *textValues) add(s string, at place) {
 	sampled := c.lists.seen < listSample
 	if sampled {
 		c.lists.add(s)
+		c.times.add(s)
 	}
 	if c.some && c.isText() {
 		return
@@ -304,6 +306,7 @@ func (c *textValues) add(s string, at place) {
 	}
 	if c.isText() && !sampled { // numbers up to here, and now several between bars
 		c.lists.add(s)
+		c.times.add(s)
 	}
 	if isFirst {
 		c.first = at
@@ -461,6 +464,7 @@ func (c *textValues) merge(o *textValues) {
 	}
 	c.fraction = c.fraction || o.fraction
 	c.lists.merge(&o.lists)
+	c.times.merge(&o.times)
 	c.some, c.empty, c.not = c.some || o.some, c.empty || o.empty, c.not|o.not
 	c.timestamps.Merge(o.timestamps)
 }
