@@ -27,7 +27,7 @@ type Choice struct {
 	share    float64 // of the stripe examined last: the share of sampled rows that differ from the row before
 	grouped  bool    // saved is of the feature in its dedup group
 	saved    float64 // bytes per row, against one slot per row; negative if faster decoding was worth more bytes
-	far      bool    // Sharing.Far: saved is measured by the first examination
+	byRuns   bool    // with grouped: the group is by runs
 	wait     int     // stripes until the next is examined
 	waited   int     // the last value that wait started from
 }
@@ -43,6 +43,9 @@ func (c *Choice) keep(s step, partial bool, saved float64) {
 	c.wait = c.waited
 }
 
+// isIn reports whether the choice is of the feature in a group like u's.
+func (c *Choice) isIn(u *Union) bool { return c.grouped && c.byRuns == u.byRuns }
+
 // due reports whether to examine a stripe. share is the share of its sampled rows that differ from the row before.
 func (c *Choice) due(share float64) bool {
 	if !c.known || c.wait == 0 || math.Abs(share-c.share) > maxDrift {
@@ -51,15 +54,4 @@ func (c *Choice) due(share float64) bool {
 	}
 	c.wait--
 	return false
-}
-
-// Note sets the saved bytes of a feature in a group that was not examined yet from a sample.
-func (c *Choice) Note(s Sharing, byRuns bool) {
-	if c.known {
-		return
-	}
-	c.saved, c.far = s.BySlots, s.Far
-	if byRuns {
-		c.saved, c.far = s.ByRuns, false
-	}
 }

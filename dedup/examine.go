@@ -67,7 +67,7 @@ func (f *Finder) examine() *vector.Column {
 		f.choice.keep(noStep, false, 0)
 		return f.plain()
 	}
-	f.choice.keep(best.step, partial, (plain-best.bytes)/float64(f.stripe.Rows))
+	f.choice.keep(best.step, partial, finite((plain-best.bytes)/float64(f.stripe.Rows)))
 	return f.form(best.step, partial)
 }
 
@@ -106,6 +106,9 @@ func (f *Finder) size(out *vector.Column) float64 {
 // plainBytes returns the stored bytes of the stripe with one slot per row, which has so many elements. If it has many
 // more than the form m, whose slots are in reps, it is estimated from the first rows of both.
 func (f *Finder) plainBytes(elements int, m measure) float64 {
+	// The Sizer keeps to the encodings that it chose: here those of another form.
+	f.opts.Sizer.Reset(f.typ, false)
+	defer f.opts.Sizer.Reset(f.typ, false)
 	rows := f.stripe.Rows
 	if rows <= 2*partRows || elements < plainTimes*m.elements {
 		return f.sizeRows(rows)
@@ -114,8 +117,10 @@ func (f *Finder) plainBytes(elements int, m measure) float64 {
 	for slots > 0 && f.firstRow(f.reps[slots-1]) >= partRows {
 		slots--
 	}
+	plain := f.sizeRows(partRows)
+	f.opts.Sizer.Reset(f.typ, false)
 	short := f.size(f.first(f.form(m.step, false), partRows, slots))
-	return m.bytes * f.sizeRows(partRows) / max(short, 1)
+	return m.bytes * plain / max(short, 1)
 }
 
 // firstRow returns the first row of value at, an element of reps.

@@ -11,21 +11,12 @@ import (
 type Sampler struct {
 	finder Finder
 	reps   []int32 // values that are encoded
-	ends   []int   // of each slot: how many values the rows have up to the end of its last run
-}
-
-// A Sharing says how rows of a sample share slots.
-type Sharing struct {
-	Distinct float64 // which share of the rows has a slot of its own, from 0 to 1
-	// Bytes per row that are saved, not counting the inverse, if rows share slots by runs, and by slots.
-	ByRuns, BySlots float64
-	// Far: lists come again so far away that encodings may or may not find them. BySlots is then too high.
-	Far bool
 }
 
 // Sampled is what a Sampler found out about a feature. Its memory is reused.
 type Sampled struct {
-	Sharing
+	Distinct float64 // which share of the rows has a slot of its own, from 0 to 1
+
 	rows    int           // of the sample
 	apart   bool          // rows with values differ, so the feature may join a group
 	starts  []int32       // first row of each run
@@ -45,14 +36,11 @@ const (
 	// deduplicated: copyBits for a list, repeatBits for a number.
 	copyBits   = 32
 	repeatBits = 8
-	// Codec sequences (format/encoding) is chosen where an eighth of the values are copies, in pieces of pieceValues
-	// values. Lists that come again too far away to be seen in a piece may take as much as the first time.
-	pieceValues, seenShare = 2048, 0.125
 )
 
 // Sample sets dst from the rows of a feature, which are borrowed for the call. opts are those of the feature's Finder.
 func (s *Sampler) Sample(dst *Sampled, rows Stripe, opts Options) {
-	dst.rows, dst.apart, dst.Sharing = rows.Rows, false, Sharing{Distinct: 1}
+	dst.rows, dst.apart, dst.Distinct = rows.Rows, false, 1
 	if rows.Rows < 2 {
 		return
 	}
@@ -72,24 +60,20 @@ func (s *Sampler) Sample(dst *Sampled, rows Stripe, opts Options) {
 	s.measure(dst, rows)
 }
 
-// measure sets rowBits, ByRuns, BySlots and alone: the cost of the cheapest form.
+// measure sets rowBits and alone: the cost of the cheapest form.
 func (s *Sampler) measure(dst *Sampled, rows Stripe) {
 	f := &s.finder
 	cost := f.costOf(rows)
 	scale := s.encoded(&cost)
 	dst.rowBits = vector.Resize(dst.rowBits, rows.Rows)
-	s.ends = vector.Resize(s.ends, dst.slots)
-	list := rows.Values.Type.IsList()
 	again := float64(repeatBits)
-	if list {
+	if rows.Values.Type.IsList() {
 		again = copyBits
 	}
 	ofRuns := 0.0  // bits of the first rows of the runs
 	ofSlots := 0.0 // of those, bits of the runs whose value did not come before
-	copied := 0.0  // bits of the other runs, if the encodings find copies
-	inRuns := 0.0  // bits of the rows equal to the row before, with a slot for each
-	seen := 0.0    // values of all rows that are seen to be copies
-	next, values := int32(0), 0
+	copied := 0.0  // bits of the rows equal to the row before, with a slot for each
+	next := int32(0)
 	for i, start := range dst.starts {
 		bits := cost.row(int(f.at[i])) * scale
 		length := dst.length(i)
@@ -97,39 +81,23 @@ func (s *Sampler) measure(dst *Sampled, rows Stripe) {
 		for j := range run {
 			run[j] = float32(bits)
 		}
-		inRuns += min(float64(length-1)*bits, again)
 		ofRuns += bits
-		lo, hi := rows.Values.SlotRange(int(f.at[i]))
-		n, code := hi-lo, dst.codes[i]
-		seen += float64((length-1)*n) * seenOf(n)
-		if code == next {
+		if dst.codes[i] == next {
 			ofSlots += bits
 			next++
-		} else {
-			copied += min(bits, again)
-			seen += float64(n) * seenOf(n+values-s.ends[code])
 		}
-		values += length * n
-		s.ends[code] = values
+		copied += min(float64(length-1)*bits, again)
 	}
-	again = copied
-	if list && dst.slots < len(dst.starts) && seen < seenShare*float64(values) {
-		dst.Far, again = true, ofRuns-ofSlots
-	}
-	dst.ByRuns, dst.BySlots = inRuns/8/float64(rows.Rows), (inRuns+again)/8/float64(rows.Rows)
 	nsPerByte := f.opts.nsPerByte()
 	inverse := inverseBits(rows.Rows, len(dst.starts), 0)
 	dst.alone = ofRuns + inverse + inverseTime(rows.Rows, true, nsPerByte)
 	if rows.Rows < plainTimes*len(dst.starts) {
 		// Every form has to store which rows change.
-		dst.alone = min(dst.alone, ofRuns+max(inRuns, inverse))
+		dst.alone = min(dst.alone, ofRuns+max(copied, inverse))
 	}
 	inverse = inverseBits(rows.Rows, len(dst.starts), dst.slots)
 	dst.alone = min(dst.alone, ofSlots+inverse+inverseTime(rows.Rows, false, nsPerByte))
 }
-
-// seenOf returns which share of the copies of values so many values back is seen, by the rule of codec sequences.
-func seenOf(back int) float64 { return max(1-float64(back)/pieceValues, 0) }
 
 // encoded returns the encoded size of a sample of the values, as partial duplicates if that costs less, divided by the
 // estimate of cost.

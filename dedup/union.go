@@ -1,6 +1,7 @@
 package dedup
 
 import (
+	"math"
 	"math/bits"
 	"math/rand/v2"
 	"slices"
@@ -201,7 +202,7 @@ func (f *Finder) FindIn(s Stripe, u *Union) *vector.Column {
 	partial := false
 	if s.Rows > 1 {
 		// In a group only partial duplicates are a choice. Other features are examined once, to set choice.saved.
-		due := !f.choice.grouped || f.canShareValues(s.Values) && f.choice.due(f.sampleShare(s))
+		due := !f.choice.isIn(u) || f.canShareValues(s.Values) && f.choice.due(f.sampleShare(s))
 		if due || f.choice.partial {
 			f.v.set(s.Values, s.Values.Rows)
 		}
@@ -249,12 +250,12 @@ const (
 	examinedValues = 1 << 14
 )
 
-// examineIn reports whether partial duplicates pay in a stripe of a group, and places them. It takes choice.saved, an
-// estimate of the feature outside of the group, for the saving in the group.
+// examineIn reports whether partial duplicates pay in a stripe of a group, and places them. The first time in such a
+// group it measures choice.saved.
 func (f *Finder) examineIn(u *Union) bool {
-	saved, known := f.choice.saved, f.choice.grouped || f.choice.partial
-	if f.choice.far {
-		saved, f.choice.far = f.savedIn(u), false
+	saved, known := f.choice.saved, f.choice.isIn(u)
+	if !known {
+		saved = f.savedIn(u)
 	}
 	partial := f.findPartial()
 	switch {
@@ -277,14 +278,22 @@ func (f *Finder) examineIn(u *Union) bool {
 		partial = partial && f.placePartial()
 	}
 	f.choice.keep(noStep, partial, saved)
-	f.choice.grouped = true
+	f.choice.grouped, f.choice.byRuns = true, u.byRuns
 	return partial
 }
 
-// savedIn returns how many bytes per row it saves that rows share the group's slots, by the first partRows rows.
+// savedIn returns how many bytes per row it saves that rows share the group's slots, measured on the first rows; on the
+// whole stripe if clearly more of its rows come again. Each form has the encodings that are chosen for it.
 func (f *Finder) savedIn(u *Union) float64 {
-	rows := min(u.rows, partRows)
+	rows := partRows
+	if u.byRuns {
+		rows /= 4 // rows come again at once
+	}
+	rows = min(rows, u.rows)
 	slots, _ := slices.BinarySearch(u.reps, int32(rows))
+	if 4*(rows-slots)*u.rows < 3*(u.rows-u.slots)*rows {
+		rows, slots = u.rows, u.slots
+	}
 	if slots == rows {
 		return 0
 	}
@@ -292,9 +301,18 @@ func (f *Finder) savedIn(u *Union) float64 {
 	plain := f.sizeRows(rows)
 	all := f.reps
 	f.reps = all[:slots]
+	f.opts.Sizer.Reset(f.typ, true)
 	repeated := (plain - f.scoreSlots(false).bytes) / float64(rows-slots)
 	f.reps = all
-	return repeated * float64(u.rows-u.slots) / float64(u.rows)
+	return finite(repeated * float64(u.rows-u.slots) / float64(u.rows))
+}
+
+// finite returns x, or 0 for what a Sizer that fails makes of it.
+func finite(x float64) float64 {
+	if math.IsInf(x, 0) || math.IsNaN(x) {
+		return 0
+	}
+	return x
 }
 
 // examinedSlots returns how many of the group's slots are measured, at least one.

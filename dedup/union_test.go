@@ -1,7 +1,9 @@
 package dedup
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -152,5 +154,45 @@ func TestGrouperKeepsWithinItsLimits(t *testing.T) {
 	}
 	if got := g.Groups(); len(got) > 0 {
 		t.Errorf("groups %v in no memory", got)
+	}
+}
+
+// A failingSizer has no size for stripes of more slots than most.
+type failingSizer struct{ most int }
+
+func (failingSizer) Reset(vector.Type, bool) {}
+
+func (s failingSizer) Size(c *vector.Column) (int, error) {
+	if c.Slots > s.most {
+		return 0, errors.New("too large")
+	}
+	return 10 * c.Slots, nil
+}
+
+// TestSavedBytesAreFinite: a Sizer that fails, for all forms or for the plain one alone, makes no count of NaN or of
+// infinity, which a report has no number for.
+func TestSavedBytesAreFinite(t *testing.T) {
+	ty := vector.Type{Kind: vector.Sparse, Elem: vector.Int64}
+	for _, most := range []int{-1, 40} {
+		for _, rows := range []int{2, partRows, 5000} {
+			c := vector.NewColumn(ty)
+			for i := range rows {
+				appendModel(c, []int{i % 7, i % 7})
+			}
+			var alone, grouped Finder
+			alone.Reset(ty, Options{Sizer: failingSizer{most}}, Choice{})
+			alone.Find(c)
+			var u Union
+			u.Reset(rows, false)
+			u.Add(Stripe{Values: c, Rows: rows})
+			u.Inverse()
+			grouped.Reset(ty, Options{Sizer: failingSizer{most}}, Choice{})
+			grouped.FindIn(Stripe{Values: c, Rows: rows}, &u)
+			for name, f := range map[string]*Finder{"alone": &alone, "in a group": &grouped} {
+				if saved := f.Stats().SavedBytes; math.IsNaN(saved) || math.IsInf(saved, 0) {
+					t.Errorf("sizes up to %d slots, %d rows, %s: %v bytes saved", most, rows, name, saved)
+				}
+			}
+		}
 	}
 }

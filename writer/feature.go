@@ -13,6 +13,6 @@ type Feature struct {
 	// Of a Rewrite, in bytes: the memory of all inputs' opened columns of the feature together, and of the largest one.
 	HeldBytes, MostBytes int64
 
-	choice  dedup.Choice  // used by the one worker that writes the feature
-	sharing dedup.Sharing // of the segment's sample
+	choice   dedup.Choice // used by the one worker that writes the feature
+	distinct float64      // of the segment's sample: dedup.Sampled.Distinct
 }

@@ -46,9 +46,7 @@ func (j *segmentJob) units(ctx context.Context) ([]*unit, error) {
 			}
 			u.byRuns = g.ByRuns
 			beside = j.groupBytes(f) + j.blockBytes(f)
-			f.choice.Note(f.sharing, u.byRuns)
 			for _, m := range g.Members[1:] {
-				j.order[m].choice.Note(j.order[m].sharing, u.byRuns)
 				u.features = append(u.features, j.order[m])
 				u.memory += j.estimate(j.order[m])
 				beside += j.groupBytes(j.order[m]) + j.blockBytes(j.order[m])
@@ -79,7 +77,7 @@ func (j *segmentJob) groupBytes(f *Feature) int64 {
 		mostWaitBytes = 6 << 20 // package format ends the wait
 	)
 	rowBytes := float64(f.RawBytes) / float64(j.rows)
-	stored := int64(rowBytes * float64(j.plan.rows) * f.sharing.Distinct)
+	stored := int64(rowBytes * float64(j.plan.rows) * f.distinct)
 	n := min(stored, standAloneBytes(j.Memory))
 	if f.Type.Physical() == vector.Int64Values {
 		n += min(stored/int64(f.Type.ValueBytes())*valueBytes, mostWaitBytes)
@@ -162,9 +160,9 @@ func sampleParts(p *segmentPlan) (parts []part, rows int) {
 	return parts, rows
 }
 
-// groups finds the features that repeat on the same rows, from a sample of the segment's rows. It also records what the
-// sample shows of each feature alone. Members are positions in j.order. Features are
-// sampled in parallel, a block of them at a time, while the features of the block before are added to groups in order.
+// groups finds the features that repeat on the same rows, from a sample of the segment's rows, and sets distinct of all
+// features. Members are positions in j.order. Features are sampled in parallel, a block of them at a time, while the
+// features of the block before are added to groups in order.
 func (j *segmentJob) groups(ctx context.Context) ([]dedup.Group, error) {
 	if !j.Dedup.includes(DedupGroups) {
 		return nil, nil
@@ -204,7 +202,7 @@ func (j *segmentJob) groups(ctx context.Context) ([]dedup.Group, error) {
 		eg.Go(func() error { return sampleAll(ctx, samplers, positions[:min(ahead, len(positions))], next) })
 		for k, i := range block {
 			f := j.order[i]
-			f.sharing = now[k].Sharing
+			f.distinct = now[k].Distinct
 			g.Add(i, &now[k], j.groupWeight(f), share)
 		}
 		if err := eg.Wait(); err != nil {

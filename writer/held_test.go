@@ -8,7 +8,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/dsistore/dsistore/dedup"
 	"github.com/dsistore/dsistore/format"
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage"
@@ -472,8 +471,7 @@ func TestGroupsHoldHalfOfMemory(t *testing.T) {
 				t.Fatal(err)
 			}
 			plan := &segmentPlan{rows: rows, stripes: []stripePlan{{rows: opts.StripeRows}}}
-			f := &Feature{Feature: catalog.Feature{Type: idType}, RawBytes: 8 * rows,
-				sharing: dedup.Sharing{Distinct: distinct}}
+			f := &Feature{Feature: catalog.Feature{Type: idType}, RawBytes: 8 * rows, distinct: distinct}
 			j := &segmentJob{output: w, plan: plan, order: []*Feature{f}}
 			members := writeShare(memory) / 2 / j.groupWeight(f)
 			held := members * (j.estimate(f) + j.groupBytes(f))

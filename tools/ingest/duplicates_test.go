@@ -291,3 +291,43 @@ func stepsPay(t *testing.T, o Options) {
 		}
 	}
 }
+
+// TestEstimates: what the report says of bytes that are saved is what a writer without looking for duplicates takes
+// more, however far apart the rows are that come again.
+func TestEstimates(t *testing.T) {
+	onlyWhole(t)
+	const rows, users = 9000, 3000
+	for name, userOf := range map[string]func(rng *rand.Rand, i int) int{
+		"users in turn":     func(_ *rand.Rand, i int) int { return i % users },
+		"users at random":   func(rng *rand.Rand, _ int) int { return rng.IntN(users) },
+		"within few rows":   func(rng *rand.Rand, i int) int { return i/40*10 + rng.IntN(10) },
+		"three in a row":    func(_ *rand.Rand, i int) int { return i / 3 },
+		"never the same":    func(_ *rand.Rand, i int) int { return i },
+		"in turn and twice": func(_ *rand.Rand, i int) int { return i / 2 % (users / 3) },
+	} {
+		for _, length := range []int{1, 40} {
+			t.Run(fmt.Sprintf("%s, lists of %d", name, length), func(t *testing.T) {
+				rng := rand.New(rand.NewPCG(7, uint64(length)))
+				var table []map[string]any
+				for i := range rows {
+					user := userOf(rng, i)
+					r := map[string]any{"session": i, "time": i}
+					of := rand.New(rand.NewPCG(8, uint64(user)))
+					for f := range 4 {
+						r[fmt.Sprint("list", f)] = randomIDs(of, length)
+						r[fmt.Sprint("number", f)] = of.Int64N(1 << 40)
+					}
+					table = append(table, r)
+				}
+				off, _ := ingestRows(t, table, Options{Options: writer.Options{Dedup: writer.DedupOff}})
+				on, _ := ingestRows(t, table, Options{})
+				is, said := off.BytesOut-on.BytesOut, on.Duplicates.BytesSaved
+				t.Logf("%d bytes, %d with nothing looked for, estimated %d more; %+v", on.BytesOut, off.BytesOut, said,
+					on.Duplicates)
+				if slack := off.BytesOut / 20; said < is/2-slack || said > 2*is+slack {
+					t.Errorf("%d bytes saved, estimated %d", is, said)
+				}
+			})
+		}
+	}
+}
