@@ -257,7 +257,7 @@ func (r *release) report() error {
 // unready says why what was made is not yet a release: what CONTRIBUTING.md's first steps do is not done.
 func unready(current, changelog, golden string) (why []string) {
 	if current != version.Number {
-		why = append(why, "version.go and _version.py say that it is a build of the development")
+		why = append(why, "version.go and _version.py have the version of a development build")
 	}
 	if !strings.Contains(changelog, "\n## "+version.Number+" ") || strings.Contains(changelog, "\n## Unreleased") {
 		why = append(why, "CHANGELOG.md has a section Unreleased, or none of "+version.Number+" with a date")

@@ -13,7 +13,7 @@ import (
 // Number is the version that this source is, or becomes.
 const Number = "0.1.0"
 
-// development follows Number in all source but that of a release: no two programs of one version differ.
+// development follows Number in all source but that of a release: no other build has the version of a release.
 const development = "-dev"
 
 // Current is the version of dsi, dsistat and the engine: "0.1.0", or "0.1.0-dev" where it is not released.
