@@ -400,6 +400,9 @@ func (e *engine) checkRead(ctx context.Context) error {
 	if dropped == len(e.files) {
 		return fmt.Errorf("nothing to ingest: none of %d files could be read", dropped)
 	}
+	if e.report.Rows == 0 && e.bad.rows > 0 {
+		return e.bad.allBad()
+	}
 	if e.nothingNew() {
 		return nil
 	}
@@ -449,12 +452,16 @@ func (e *engine) commit(ctx context.Context, segments []catalog.SegmentDescripto
 		e.report.Features++
 		if f.known == nil {
 			e.report.Added = append(e.report.Added, f.Name)
+			if f.Generation > 0 {
+				e.report.Again = append(e.report.Again, f.Name)
+			}
 		}
 		if widened {
 			e.report.Widened = append(e.report.Widened, f.Name)
 		}
 	}
 	slices.Sort(e.report.Added)
+	slices.Sort(e.report.Again)
 	slices.Sort(e.report.Missing)
 	slices.Sort(e.report.MissingRoles)
 	slices.Sort(e.report.Valueless)

@@ -141,8 +141,10 @@ type Report struct {
 	FirstChanged string   `json:"first_file_changed,omitempty"`
 	Features     int      `json:"features"`
 	Added        []string `json:"features_added"` // names that the table did not have
-	Widened      []string `json:"features_widened"`
-	Valueless    []string `json:"features_without_values"` // left out: no file says what type they have
+	// Again are those of Added whose names the table had before: features that were dropped or renamed, and are others.
+	Again     []string `json:"features_added_again,omitempty"`
+	Widened   []string `json:"features_widened"`
+	Valueless []string `json:"features_without_values"` // left out: no file says what type they have
 	// Missing are features of the table that no file has: they are null in the new rows. Deprecated ones do not count.
 	Missing      []string `json:"features_missing"`
 	MissingRoles []string `json:"keys_and_labels_missing,omitempty"` // those of Missing with another role than feature

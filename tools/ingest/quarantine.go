@@ -26,8 +26,9 @@ type quarantine struct {
 	made string // the path of file, also when that is closed
 	out  *bufio.Writer
 	rows int64
-	left []BadRowLine // of files
-	err  error        // of the report, kept until close
+	some *source.RowError // one of the rows
+	left []BadRowLine     // of files
+	err  error            // of the report, kept until close
 }
 
 // A BadRowLine is one line of the report. RowGroup is absent where there is none; Row and Column are absent where the
@@ -48,7 +49,9 @@ func (q *quarantine) badRow(place source.Place, column string, err error) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.rows++
+	if q.rows++; q.some == nil {
+		q.some = &source.RowError{Place: place, Column: column, Err: err}
+	}
 	q.write(&l)
 }
 
@@ -106,7 +109,7 @@ func (q *quarantine) open() (err error) {
 func (q *quarantine) forgetRows() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.rows = 0
+	q.rows, q.some = 0, nil
 	if q.file == nil || q.err != nil {
 		return q.err
 	}
@@ -142,6 +145,15 @@ func (q *quarantine) write(l *BadRowLine) {
 		_, err = q.out.Write(append(line, '\n'))
 	}
 	q.err = err
+}
+
+// allBad is the error of an ingest all of whose rows were left out. After flush.
+func (q *quarantine) allBad() error {
+	see := ""
+	if q.made != "" {
+		see = "; all of them are in " + q.made
+	}
+	return fmt.Errorf("nothing to ingest: all rows are bad, %d in number, such as %w%s", q.rows, q.some, see)
 }
 
 // flush puts what was reported into the file, and returns the first error that the report met.

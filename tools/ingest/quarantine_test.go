@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/tools/ingest/source"
 )
 
@@ -86,5 +87,37 @@ func TestQuarantineReport(t *testing.T) {
 	}
 	if err := full.close(); err == nil {
 		t.Fatal("a report that cannot be written is no error")
+	}
+}
+
+// TestAllRowsAreBad: a dump all of whose rows are left out, by a wrong mapping for example, is refused: it would make
+// an empty table whose types are wrong.
+func TestAllRowsAreBad(t *testing.T) {
+	dir := t.TempDir()
+	dump, mapping, bad := filepath.Join(dir, "d.csv"), filepath.Join(dir, "m.json"), filepath.Join(dir, "bad.jsonl")
+	for path, text := range map[string]string{dump: "id,day\n1,24/11/2026\n2,25/11/2026\n",
+		mapping: `{"columns": {"day": {"type": "date"}}}`} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, newOnly := range []bool{false, true} {
+		s := openStore(t, t.TempDir())
+		report, err := Run(t.Context(), s, "t", []string{dump}, Options{MappingFile: mapping, NewOnly: newOnly,
+			OnBadRow: BadRowQuarantine, BadRowReport: bad, NumberReports: true})
+		var row *source.RowError
+		want := `nothing to ingest: all rows are bad, 2 in number, such as ` + dump + `, line 2, column "day": ` +
+			`"24/11/2026" is no date`
+		if !errors.As(err, &row) || !strings.HasPrefix(err.Error(), want) ||
+			!strings.HasSuffix(err.Error(), "; all of them are in "+report.BadReport) || report.BadRows != 2 ||
+			report.Committed {
+			t.Fatalf("%v, %+v, want %s", err, report, want)
+		}
+		if lines, err := os.ReadFile(report.BadReport); err != nil || strings.Count(string(lines), "\n") != 2 {
+			t.Errorf("%s: %v", lines, err)
+		}
+		if _, err := s.Table(t.Context(), "t"); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("there is a table: %v", err)
+		}
 	}
 }

@@ -129,6 +129,11 @@ func (c *Ingest) Run(ctx context.Context, e *app.Env) error {
 			"beside those of now; to replace both, ingest all files of its partition with --overwrite (in a table "+
 			"without partitions, all files)", filesWere(report.Changed), report.FirstChanged)
 	}
+	if len(report.Again) > 0 && !report.Replaced.Table {
+		e.Warnf("features that were dropped or renamed are new ones now, which earlier rows do not have: %s; "+
+			"{\"columns\": {%q: {\"drop\": true}}} in a mapping file (--mapping) leaves such a column out",
+			firstNames(report.Again, shownNames), report.Again[0])
+	}
 	if len(report.MissingRoles) > 0 {
 		e.Warnf("keys or labels of the table are null in the new rows, as no file has them: %s",
 			firstNames(report.MissingRoles, shownNames))

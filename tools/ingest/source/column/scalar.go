@@ -156,7 +156,7 @@ func parseDate(n *Type, s string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.DateOnly, s)
 	if err != nil {
-		err = fmt.Errorf("%s is no date", Quote(s))
+		err = fmt.Errorf("%s is no date such as 2026-11-01; time_format in a mapping file reads others", Quote(s))
 	}
 	return t, err
 }
@@ -182,7 +182,8 @@ func ParseTimestamp(s string) (Timestamp, error) {
 			return Timestamp{t.Unix(), int64(t.Nanosecond())}, nil
 		}
 	}
-	return Timestamp{}, fmt.Errorf("%s is no timestamp", Quote(s))
+	return Timestamp{}, fmt.Errorf("%s is no timestamp such as 2026-11-01 12:00:00; time_format in a mapping file "+
+		"reads others", Quote(s))
 }
 
 const maxDecimalText = 256
