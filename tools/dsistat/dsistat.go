@@ -193,6 +193,9 @@ func (a *app) names(r *report.Report, kind string) error {
 				found = true
 			}
 		}
+		if x.Kind == kind && len(x.Features) == 0 {
+			why = "the advice names none: " + x.Text
+		}
 		if kind == report.AdviceUnread && x.Kind == report.AdviceRecords {
 			if why = x.Text; len(x.Features) > 0 {
 				why += "; --names " + report.AdviceRecords + " prints their names"
