@@ -114,3 +114,12 @@ func TestCostOfTables(t *testing.T) {
 		t.Errorf("%+v", r.Cost)
 	}
 }
+
+// TestCostFacts: the line says that the requests that usage records do not have are missing from it.
+func TestCostFacts(t *testing.T) {
+	c := &Cost{Prices: "ours", Currency: "EUR", Days: 1}
+	want := "as in the last 1 day, without opening tables and writing usage records (ours)"
+	if got := c.Facts()[0][1]; !strings.HasSuffix(got, want) {
+		t.Errorf("%q, want its end to be %q", got, want)
+	}
+}
