@@ -59,7 +59,8 @@ func TestCost(t *testing.T) {
 	}
 	summaryText := text(SummaryView(r, ViewOptions{}))
 	for _, want := range []string{
-		"EUR to store, 2.38 EUR to read, as in the last 13 days (ours)",
+		"EUR to store, 2.38 EUR to read, as in the last 13 days, without opening tables and " +
+			"writing usage records (ours)",
 		"sent: 13 reads, 2 lists; 1.00 MiB down, 50 B from",
 	} {
 		if !strings.Contains(summaryText, want) {
