@@ -59,7 +59,8 @@ func TestCost(t *testing.T) {
 	}
 	summaryText := text(SummaryView(r, ViewOptions{}))
 	for _, want := range []string{
-		"EUR to store, 2.38 EUR to read, as in the last 13 days (ours)",
+		"EUR to store, 2.38 EUR to read, as in the last 13 days, without opening tables and " +
+			"writing usage records (ours)",
 		"sent: 13 reads, 2 lists; 1.00 MiB down, 50 B from",
 	} {
 		if !strings.Contains(summaryText, want) {
@@ -112,5 +113,14 @@ func TestCostOfTables(t *testing.T) {
 	r = Report{Tables: []Table{{}}}
 	if r.cost(); r.Cost != nil {
 		t.Errorf("%+v", r.Cost)
+	}
+}
+
+// TestCostFacts: the line says that the requests that usage records do not have are missing from it.
+func TestCostFacts(t *testing.T) {
+	c := &Cost{Prices: "ours", Currency: "EUR", Days: 1}
+	want := "as in the last 1 day, without opening tables and writing usage records (ours)"
+	if got := c.Facts()[0][1]; !strings.HasSuffix(got, want) {
+		t.Errorf("%q, want its end to be %q", got, want)
 	}
 }

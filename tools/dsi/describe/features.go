@@ -19,7 +19,7 @@ type Features struct {
 	app.TableArgs
 	app.AtFlag
 	Features []string `complete:"features" help:"Names, globs (user_*) or sets (@all, @labels, @keys, @partitions)." default:"@all"`
-	Totals   bool     `help:"Show coverage, values, bytes and duplicates of each feature. This reads every segment's index."`
+	Totals   bool     `help:"Show coverage, values, bytes and duplicates of each feature. values/row is over all rows, null ones too; of strings it counts bytes. This reads every segment's index."`
 }
 
 // FeatureJSON is a feature as --json prints it.

@@ -193,8 +193,9 @@ func (r *Reader) nextRow() (first int64, bad, err error) {
 			}
 			r.Fields = r.Fields[:len(r.Nodes)]
 		case len(r.Fields) < len(r.Nodes) && r.Layout.BadShort:
-			return first, fmt.Errorf("%s, the schema has %d; \"text\": {\"short\": \"null\"} in a mapping "+
-				"file takes the others for null", columns(len(r.Fields)), len(r.Nodes)), nil
+			return first, fmt.Errorf("%s, the schema has %d: leave such rows out with --on-bad-row "+
+				"quarantine; if they are whole, \"text\": {\"short\": \"null\"} in a mapping file takes the missing "+
+				"columns for null", columns(len(r.Fields)), len(r.Nodes)), nil
 		case r.repeatsNames():
 			return first, errors.New("the names of the columns again, as where files were put together: take the " +
 				"line out, or leave it out with --on-bad-row quarantine; if it is a row, text.skip_lines and " +
