@@ -149,7 +149,8 @@ func TestPlainCSV(t *testing.T) {
 			"line 1 has 2 columns between commas, and most lines below it have another number"},
 		{"Hive's text", "000000_0", "", "1\x01x\n", "", "its first line has Hive's delimiter ^A"},
 		{"a short row", "", "", "a,b\n1,2\n3\n", "1 rows of 1 files (commas), a int64, b int64",
-			`line 3: 1 column, the schema has 2; "text": {"short": "null"}`},
+			`line 3: 1 column, the schema has 2: leave such rows out with --on-bad-row quarantine; if they are ` +
+				`whole, "text": {"short": "null"}`},
 		{"a long row", "", "", "a,b\n1,2\n3,4,5\n", "1 rows of 1 files (commas), a int64, b int64",
 			`line 3: 3 columns, the schema has 2`},
 		{"no such line end", "", "", "a" + strings.Repeat(",b", 1<<20), "",
