@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/dsistore/dsistore/storage/object"
+	"github.com/dsistore/dsistore/storage/sst"
 )
 
 // A client is how a machine sees the store: each request waits until the scheduler carries it out.
@@ -21,6 +22,9 @@ func (c *client) HighLatency() bool { return c.m.far }
 func (c *client) ask(ctx context.Context, o *operation) error {
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if len(o.data) > sst.BlockSize {
+		c.m.r.blocks.Store(true)
 	}
 	return c.m.ask(o)
 }

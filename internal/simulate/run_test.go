@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,6 +51,8 @@ type run struct {
 	hash     traceHash
 	log      *strings.Builder // nil: nothing is logged
 
+	blocks atomic.Bool // an object may be a sorted table of several blocks
+
 	running sync.WaitGroup
 	mu      sync.Mutex // guards what follows and the machines' waiting, finished and dead
 	stopped bool
@@ -75,15 +79,26 @@ type runOptions struct {
 
 // play runs a world in a bubble of its own.
 func play(t *testing.T, w *world, o runOptions, c chooser) (out result) {
+	var r *run
 	synctest.Test(t, func(t *testing.T) {
-		r := &run{world: w, seed: o.seed, tick: o.tick, began: time.Now()}
+		r = &run{world: w, seed: o.seed, tick: o.tick, began: time.Now()}
 		if o.log {
 			r.log = &strings.Builder{}
 		}
 		defer r.ids.install()()
 		out = r.play(c)
 	})
+	if r.blocks.Load() {
+		emptyPools()
+	}
 	return out
+}
+
+// emptyPools empties every sync.Pool. Pebble keeps what writes the blocks of a table in one, with a channel that
+// belongs to the bubble in which it was made: to send on it in another bubble is a fatal error.
+func emptyPools() {
+	runtime.GC() // what a pool has, it keeps for one more
+	runtime.GC()
 }
 
 func (r *run) play(c chooser) result {

@@ -338,7 +338,8 @@ func TestCost(t *testing.T) {
 	table.Cost = &report.Cost{Prices: "ours", Currency: "EUR", Days: 61, ReadsMonth: 0.01234, StoredMonth: 2.5}
 	table.Features[0].StoredMonth, table.Features[0].ReadsMonth = 0.00005, 0
 	w := open(t, r)
-	want := "A month costs 2.51 EUR 2.50 EUR to store, 0.012 EUR to read, as in the last 61 days: ours"
+	want := "A month costs 2.51 EUR 2.50 EUR to store, 0.012 EUR to read, without opening tables, as in the last 61 " +
+		"days: ours"
 	if text := value[string](w, tiles); !strings.Contains(text, want) {
 		t.Errorf("%q has no %q", text, want)
 	}

@@ -112,7 +112,9 @@ function summary(host, t, since) {
           money(t.cost.stored_month, t.cost.currency) +
             " to store, " +
             (t.cost.days
-              ? money(t.cost.reads_month, t.cost.currency) + " to read, as in the last " + plural(t.cost.days, "day")
+              ? money(t.cost.reads_month, t.cost.currency) +
+                " to read, without opening tables, as in the last " +
+                plural(t.cost.days, "day")
               : "and what reads cost is not known") +
             ": " +
             t.cost.prices,
