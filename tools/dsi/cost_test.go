@@ -119,7 +119,8 @@ func TestScanCost(t *testing.T) {
 		t.Errorf("%+v of %+v", c, one.Sent)
 	}
 	three, _ := scan("--epochs", "3")
-	if three.Sent.Epochs.Reads < 2*one.Sent.Epochs.Reads || three.Sent.Open.Lists != one.Sent.Open.Lists {
+	// A listing that takes long is asked for twice, so that there may be one more.
+	if three.Sent.Epochs.Reads < 2*one.Sent.Epochs.Reads || three.Sent.Open.Lists > one.Sent.Open.Lists+1 {
 		t.Errorf("three epochs %+v, one %+v", three.Sent, one.Sent)
 	}
 	at.every = 5

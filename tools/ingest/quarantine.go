@@ -151,9 +151,12 @@ func (q *quarantine) write(l *BadRowLine) {
 func (q *quarantine) allBad() error {
 	see := ""
 	if q.made != "" {
-		see = "; all of them are in " + q.made
+		see = "; see " + q.made
 	}
-	return fmt.Errorf("nothing to ingest: all rows are bad, %d in number, such as %w%s", q.rows, q.some, see)
+	if q.rows == 1 {
+		return fmt.Errorf("nothing to ingest: the only row is bad: %w%s", q.some, see)
+	}
+	return fmt.Errorf("nothing to ingest: all %d rows are bad, such as %w%s", q.rows, q.some, see)
 }
 
 // flush puts what was reported into the file, and returns the first error that the report met.

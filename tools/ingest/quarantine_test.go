@@ -106,10 +106,10 @@ func TestAllRowsAreBad(t *testing.T) {
 		report, err := Run(t.Context(), s, "t", []string{dump}, Options{MappingFile: mapping, NewOnly: newOnly,
 			OnBadRow: BadRowQuarantine, BadRowReport: bad, NumberReports: true})
 		var row *source.RowError
-		want := `nothing to ingest: all rows are bad, 2 in number, such as ` + dump + `, line 2, column "day": ` +
+		want := `nothing to ingest: all 2 rows are bad, such as ` + dump + `, line 2, column "day": ` +
 			`"24/11/2026" is no date`
 		if !errors.As(err, &row) || !strings.HasPrefix(err.Error(), want) ||
-			!strings.HasSuffix(err.Error(), "; all of them are in "+report.BadReport) || report.BadRows != 2 ||
+			!strings.HasSuffix(err.Error(), "; see "+report.BadReport) || report.BadRows != 2 ||
 			report.Committed {
 			t.Fatalf("%v, %+v, want %s", err, report, want)
 		}

@@ -285,9 +285,9 @@ func (n *namedFeatures) set(ctx context.Context, e *app.Env, c statusChange) err
 		e.Printf("%s is null in %s of %s: nothing is stored of it there\n", terminal.OneLine(f.Feature),
 			terminal.Count(f.NullRows), terminal.Plural(f.Rows, "row"))
 	}
-	if c.to == catalog.FeatureDropped && len(features) > 0 {
-		e.Printf("a later dump that has such a column brings it back as a new feature: {\"columns\": {%q: {\"drop\": "+
-			"true}}} in the mapping file leaves it out\n", features[0].Name)
+	if c.to == catalog.FeatureDropped && !n.DryRun {
+		e.Printf("a later dump that has the column brings it back as a new feature; \"drop\": true for the column in " +
+			"a mapping file leaves it out\n")
 	}
 	if len(out.LeftOut) > 0 {
 		e.Printf("left out, because nothing is stored of them: %s; a feature that is ingested again is a new one\n",

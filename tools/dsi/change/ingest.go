@@ -131,8 +131,8 @@ func (c *Ingest) Run(ctx context.Context, e *app.Env) error {
 	}
 	if len(report.Again) > 0 && !report.Replaced.Table {
 		e.Warnf("features that were dropped or renamed are new ones now, which earlier rows do not have: %s; "+
-			"{\"columns\": {%q: {\"drop\": true}}} in a mapping file (--mapping) leaves such a column out",
-			firstNames(report.Again, shownNames), report.Again[0])
+			"in a mapping file (--mapping), \"drop\": true leaves such a column out, and \"rename\" reads it as the "+
+			"renamed feature", firstNames(report.Again, shownNames))
 	}
 	if len(report.MissingRoles) > 0 {
 		e.Warnf("keys or labels of the table are null in the new rows, as no file has them: %s",
@@ -327,11 +327,7 @@ func notNew(r *ingest.Report) string {
 		why = append(why, filesWere(r.Known)+" ingested before")
 	}
 	if read := r.Files - r.BadFiles; read > 0 {
-		rows := "rows"
-		if r.BadRows > 0 {
-			rows = "good rows"
-		}
-		why = append(why, fmt.Sprintf("%s without %s", terminal.Plural(uint64(read), "new file"), rows))
+		why = append(why, terminal.Plural(uint64(read), "new file")+" without rows")
 	}
 	return strings.Join(why, ", ")
 }

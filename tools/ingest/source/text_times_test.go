@@ -9,6 +9,9 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/dsistore/dsistore/format/vector"
+	"github.com/dsistore/dsistore/storage/catalog"
 )
 
 const november = "1793491200" // 2026-11-01, in seconds
@@ -42,6 +45,9 @@ func TestTimeFormat(t *testing.T) {
 			"w=20758\nw=null\n"},
 		{"a member of JSON", "f.jsonl", strings.Replace(format("%d/%m/%Y", ""), `"w"`, `"o.w"`, 1), "",
 			`{"o": {"w": "1/11/2026"}}` + "\n", "o=1 o.w=20758\n"},
+		{"a key of a map", "f.jsonl", `{"columns": {"m": {"map": "explode", "type": "map<string,string>"}, "m.k": ` +
+			`{"time_format": "%d/%m/%Y"}}}`, "", `{"m": {"k": "1/11/2026"}}` + "\n",
+			`time_format of the key "k": give it to the column, for all keys`},
 		{"another type", "", format("%d/%m/%Y", `, "type": "int"`), "", dates,
 			`column "w": time_format is for dates and timestamps, not for int32`},
 		{"a date of a format with a clock", "", format("%d/%m/%Y %H:%M", `, "type": "date"`), "", dates,
@@ -61,7 +67,7 @@ func TestTimeFormat(t *testing.T) {
 		}
 		dir := writeFiles(t, map[string]string{"m.json": format("%d/%m/%Y", ""), "f.parquet": string(file)})
 		_, err = readPath(t, filepath.Join(dir, "f.parquet"), Options{MappingFile: filepath.Join(dir, "m.json")})
-		if want := `time_format is for text and JSON: in this file it is string`; err == nil ||
+		if want := `time_format is for text and JSON, and in text for whole columns: here it is string`; err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
@@ -122,6 +128,35 @@ func TestColumnsThatLookLikeTimes(t *testing.T) {
 				t.Errorf("%s gives %s, want %s", c.mapping, got, tc.want)
 			}
 		})
+	}
+}
+
+// TestTimesOfTheTable: where the table has timestamps, or dates, the hint is for them.
+func TestTimesOfTheTable(t *testing.T) {
+	for _, tc := range []struct{ logical, text, want string }{
+		{"timestamp[us]", "25/11/2026", `{"time_format": "%d/%m/%Y", "timestamp": "us"}`},
+		{"date32", "25/11/2026", `{"time_format": "%d/%m/%Y"}`},
+		{"date32", "25/11/2026 10:00", ""},
+	} {
+		hint := ""
+		elem := vector.Int64
+		if tc.logical == "date32" {
+			elem = vector.Int32
+		}
+		known := catalog.Feature{Name: "w", Type: vector.Type{Kind: vector.Dense, Elem: elem}, Logical: tc.logical}
+		c := textCase{text: "w,i\n" + tc.text + ",1\n"}
+		_, err := c.read(t, Options{Known: func() []catalog.Feature { return []catalog.Feature{known} },
+			Inferred: func(i Inferred) {
+				for _, col := range i.Columns {
+					hint += col.Hint
+				}
+			}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(hint, tc.want) || (tc.want == "") != (hint == "") {
+			t.Errorf("%s, %s: told %q", tc.logical, tc.text, hint)
+		}
 	}
 }
 

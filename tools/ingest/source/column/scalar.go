@@ -21,7 +21,7 @@ import (
 //	floats      1.5, 1e-3, NaN, Infinity
 //	decimal     12.50; no more digits than the type has
 //	date        2026-11-01
-//	timestamp   2026-11-01 12:00[:00[.123456789]], Z or +01:00 after seconds, T for the space, or a date
+//	timestamp   2026-11-01 12:00[:00[.123456789]][Z or +01:00], T for the space, or a date
 //	string      as it is
 //	binary      base64, or the bytes themselves where they are none
 //
@@ -156,7 +156,7 @@ func parseDate(n *Type, s string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.DateOnly, s)
 	if err != nil {
-		err = fmt.Errorf("%s is no date such as 2026-11-01; time_format in a mapping file reads others", Quote(s))
+		err = fmt.Errorf("%s is no date", Quote(s))
 	}
 	return t, err
 }
@@ -170,9 +170,11 @@ func parseTimestamp(n *Type, s string) (Timestamp, error) {
 }
 
 var timestampLayouts = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02T15:04:05Z07:00",
-	"2006-01-02 15:04:05Z07:00", time.DateOnly, "2006-01-02 15:04", "2006-01-02T15:04",
+	"2006-01-02 15:04:05Z07:00", time.DateOnly,
 	// As Jackson and Spark write zones, and Postgres and DuckDB.
-	"2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05Z0700", "2006-01-02T15:04:05Z07", "2006-01-02 15:04:05Z07"}
+	"2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05Z0700", "2006-01-02T15:04:05Z07", "2006-01-02 15:04:05Z07",
+	// Without seconds, as spreadsheets write them, and Java where they are 0.
+	"2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02T15:04Z07:00", "2006-01-02 15:04Z07:00"}
 
 // ParseTimestamp reads a timestamp or a date; see AppendText.
 func ParseTimestamp(s string) (Timestamp, error) {
@@ -182,8 +184,7 @@ func ParseTimestamp(s string) (Timestamp, error) {
 			return Timestamp{t.Unix(), int64(t.Nanosecond())}, nil
 		}
 	}
-	return Timestamp{}, fmt.Errorf("%s is no timestamp such as 2026-11-01 12:00:00; time_format in a mapping file "+
-		"reads others", Quote(s))
+	return Timestamp{}, fmt.Errorf("%s is no timestamp", Quote(s))
 }
 
 const maxDecimalText = 256

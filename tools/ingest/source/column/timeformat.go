@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // A TimeFormat says how dates or timestamps are written in text, by the directives of C's strptime.
@@ -45,8 +47,16 @@ var timeDirectives = map[string]struct {
 	"z": {"Z0700", "Z0700", partClock}, ":z": {"Z07:00", "Z07:00", partClock},
 }
 
-// timeParts are the directives that stand for others. Go takes a fraction after the seconds without being told.
-var timeParts = strings.NewReplacer("%F", "%Y-%m-%d", "%T", "%H:%M:%S", "%R", "%H:%M", "%D", "%m/%d/%y", "%S.%f", "%S")
+// timeParts are the directives that stand for others.
+var timeParts = strings.NewReplacer("%F", "%Y-%m-%d", "%T", "%H:%M:%S", "%R", "%H:%M", "%D", "%m/%d/%y")
+
+// timeFractions: Go takes a fraction after the seconds without being told.
+var timeFractions = strings.NewReplacer("%S.%f", "%S", "%S,%f", "%S")
+
+// isNumber reports whether the directive that s begins with is of digits.
+func isNumber(s string) bool {
+	return len(s) > 1 && s[0] == '%' && strings.IndexByte("YymdeHIMS", s[1]) >= 0
+}
 
 // ParseTimeFormat reads a format such as "%d/%m/%Y %H:%M".
 func ParseTimeFormat(text string) (*TimeFormat, error) {
@@ -58,18 +68,21 @@ func ParseTimeFormat(text string) (*TimeFormat, error) {
 		return fail("want the directives of strptime, as in %q", "%d/%m/%Y %H:%M:%S")
 	}
 	var parts timePart
-	rest := timeParts.Replace(text)
+	rest := timeFractions.Replace(timeParts.Replace(strings.TrimSpace(text)))
+	if strings.Contains(rest, "%S.%") || strings.Contains(rest, "%S,%") {
+		return fail("after seconds, a point or a comma and a number are a fraction: want %%S.%%f")
+	}
+	if strings.Contains(rest, "__") {
+		return fail("two of _ side by side are not read")
+	}
 	for tight := false; rest != ""; {
 		name, found := strings.CutPrefix(rest, "%")
 		if !found {
-			switch c := rest[0]; {
-			case c >= '0' && c <= '9', c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z' && c != 'T' && c != 'Z', c >= 0x80:
+			c, _ := utf8.DecodeRuneInString(rest)
+			if c >= utf8.RuneSelf || c != 'T' && c != 'Z' && (unicode.IsLetter(c) || unicode.IsDigit(c)) {
 				return fail("%q is no directive: want %% before it, and between directives blanks and punctuation", c)
-			case c == '_':
-				tight = true // Go has a day with blanks before it
-			default:
-				tight = false
 			}
+			tight = strings.HasPrefix(rest, "_%d") || strings.HasPrefix(rest, "_%e") // Go has a day "_2" of its own
 			f.layout, rest = f.layout+rest[:1], rest[1:]
 			continue
 		}
@@ -86,13 +99,14 @@ func ParseTimeFormat(text string) (*TimeFormat, error) {
 			return fail("%%%s says again what a directive before it says", name)
 		}
 		parts |= d.part
+		number := isNumber(rest)
 		rest = rest[1+len(name):]
-		if tight = tight || strings.HasPrefix(rest, "%"); tight {
+		if tight || isNumber(rest) {
 			f.layout += d.tight
 		} else {
 			f.layout += d.layout
 		}
-		tight = true
+		tight = number && isNumber(rest)
 	}
 	f.Clock = parts&^partDate != 0
 	switch {

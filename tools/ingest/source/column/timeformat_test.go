@@ -32,6 +32,12 @@ func TestTimeFormats(t *testing.T) {
 		{"%d.%m.%Y %T", "1.11.2026 07:08:09", "2026-11-01T07:08:09Z"},
 		{"%d.%m.%Y %H:%M:%S.%f", "1.11.2026 07:08:09.250", "2026-11-01T07:08:09.25Z"},
 		{"%d.%m.%Y %H:%M:%S.%f", "1.11.2026 07:08:09", "2026-11-01T07:08:09Z"},
+		{"%d.%m.%Y %T.%f", "1.11.2026 07:08:09.5", "2026-11-01T07:08:09.5Z"},
+		{"%d.%m.%Y %H:%M:%S,%f", "1.11.2026 07:08:09,250", "2026-11-01T07:08:09.25Z"},
+		{"%d%b%Y", "1Nov2026", "2026-11-01T00:00:00Z"},
+		{"%D %I%p", "11/01/26 3PM", "2026-11-01T15:00:00Z"},
+		{"%Y_%m_%d", "2026_1_05", "2026-01-05T00:00:00Z"},
+		{" %d/%m/%Y ", "1/11/2026", "2026-11-01T00:00:00Z"},
 		{"%D %I:%M %p", "11/01/26 12:05 am", "2026-11-01T00:05:00Z"},
 		{"%D %I:%M %p", "11/01/26 12:05 PM", "2026-11-01T12:05:00Z"},
 		{"%D %I:%M %p", "11/01/26 13:05 PM", ""},
@@ -76,7 +82,10 @@ func TestTimeFormatsRefused(t *testing.T) {
 		"%d/%m/%Y %y":      "%y says again",
 		"%d of %m in %Y":   `'o' is no directive`,
 		"%d/%m/2006 %Y":    `'2' is no directive`,
-		"%d/%m/%Y\u00a0%H": `is no directive`,
+		"%d/%m/%Y\u00a0%H": `'\u00a0' is no directive`,
+		"%d/%m/%Y é%H":     `'é' is no directive`,
+		"%H:%M:%S.%d %F":   "are a fraction",
+		"%d/%m__%Y":        "two of _",
 	} {
 		if f, err := ParseTimeFormat(format); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %+v, %v", format, f, err)

@@ -261,7 +261,8 @@ func (b *Binder) bindStrictly(n *column.Type, path, parent, part string, depth i
 		return nil, column.RefuseToDrop(path, "%s", r.Reason)
 	}
 	if cm.TimeFormat != nil && !n.HasTimeFormat() {
-		return nil, column.Refuse(path, "time_format is for text and JSON: in this file it is %v", n)
+		return nil, column.Refuse(path, "time_format is for text and JSON, and in text for whole columns: here it is "+
+			"%v", n)
 	}
 	switch {
 	case n.Shape == column.Struct:
@@ -608,6 +609,10 @@ func (m *mapBinding) newKey(text string) (*mapKey, error) {
 	if m.keys++; m.keys > m.b.limits.MapKeys {
 		return nil, column.Refuse(m.path, "the map has more than %d keys, each a feature; drop it, or map it with "+
 			"\"map\": \"weighted\" where keys are ids", m.b.limits.MapKeys)
+	}
+	if cm := m.b.Mapping.Columns[path]; cm != nil && cm.TimeFormat != nil {
+		return nil, column.Refuse(m.path, "time_format of the key %s: give it to the column, for all keys",
+			column.Quote(text))
 	}
 	f, err := m.b.field(path, m.conv.t, m.conv.logical, m.path, text)
 	return &mapKey{field: f}, err

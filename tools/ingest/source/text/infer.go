@@ -159,7 +159,8 @@ func (t *inference) tell(s *shown, sample bool) {
 			case n.Shape == column.String:
 				v.explain(&c)
 				if known(name).Type.Kind != vector.String {
-					c.Hint = cmp.Or(v.listHint(name, t.d.Mapping.Text.Items), v.timeHint(name), c.Hint)
+					c.Hint = cmp.Or(v.listHint(name, t.d.Mapping.Text.Items),
+						v.timeHint(name, t.d.TimestampUnit(name), known(name).Logical), c.Hint)
 				}
 			case n.Elem == vector.Float64 && v.some && v.not&textWhole == 0 && known(name).Name == "" &&
 				(t.d.Mapping.Columns[name] == nil || t.d.Mapping.Columns[name].Elem == 0):
@@ -290,9 +291,11 @@ func (c *textValues) add(s string, at place) {
 	sampled := c.lists.seen < listSample
 	if sampled {
 		c.lists.add(s)
-		c.times.add(s)
 	}
 	if c.some && c.isText() {
+		if sampled {
+			c.times.add(s)
+		}
 		return
 	}
 	isFirst := !c.some
@@ -306,7 +309,11 @@ func (c *textValues) add(s string, at place) {
 	}
 	if c.isText() && !sampled { // numbers up to here, and now several between bars
 		c.lists.add(s)
+	}
+	if isFirst && c.isText() {
 		c.times.add(s)
+	} else { // a number or a date as it is expected, now or before
+		c.times.none()
 	}
 	if isFirst {
 		c.first = at
