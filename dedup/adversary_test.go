@@ -51,7 +51,7 @@ func ascending(n int) (out []int32) {
 func (t *pairTable) probes() (all, most int) {
 	mask := uint64(len(t.slots) - 1)
 	for at, s := range t.slots {
-		if s != 0 {
+		if s > t.before {
 			n := int((uint64(at)-pairHash(t.keys[at]))&mask) + 1
 			all, most = all+n, max(most, n)
 		}

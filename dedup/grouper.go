@@ -3,7 +3,6 @@ package dedup
 import (
 	"math"
 	"math/bits"
-	"slices"
 
 	"github.com/dsistore/dsistore/format/vector"
 )
@@ -34,37 +33,45 @@ const (
 // added one after the other, large ones first. Each joins the group with which it saves most, or starts a new one. Two
 // rows share a slot of a group's inverse if they are equal in every member, so features that repeat on nearly the same
 // rows can be in one group: a row that differs in one member costs the values of the others again. Not safe for
-// concurrent use. It holds 8 bytes for each row of the sample and each group.
+// concurrent use. It holds 12 bytes for each run of each group, and scratch memory for two groups.
 //
 //	feature ── Sampler.Sample ──> Sampled ── Grouper.Add ──> Groups
 //	           many at once                  one by one, in order
 type Grouper struct {
 	rows   int     // of the sample
-	most   int     // groups that memory allows
+	most   int64   // bytes of groups
+	held   int64   // bytes of groups
 	nsByte float64 // Options.NsPerByte
 	groups []*candidate
 
-	pairs pairTable
-	byRow []int32 // the feature's slots
-	tried []int32 // slots of a group with the feature
-	quick quick
+	pairs  pairTable
+	tried  sampledRuns // of a group with the feature
+	chosen sampledRuns // of the best group so far with the feature
+	first  []firstPair // by slot of the group that is tried
+	quick  quick
 }
 
-// A quick has two bits for each of the first quickRows rows: whether it and the row before have values, and whether
-// they are in different slots.
-type quick struct{ both, changed [quickWords]uint64 }
+// A firstPair is the feature's slot on the first row of a slot of the group, and the number of that pair.
+type firstPair struct{ code, number int32 }
 
-// set fills q from the slots of all rows.
-func (q *quick) set(slots []int32, present vector.Bitmap) {
+// A quick has bits for each of the first quickRows rows: whether it has values, whether it and the row before have, and
+// whether they are in different slots.
+type quick struct{ present, both, changed [quickWords]uint64 }
+
+// set fills q from the first rows of the runs.
+func (q *quick) set(starts []int32, present vector.Bitmap) {
 	*q = quick{}
-	for row := 1; row < min(len(slots), quickRows); row++ {
-		bit := uint64(1) << (row & 63)
-		if present.Get(row) && present.Get(row-1) {
-			q.both[row>>6] |= bit
+	copy(q.present[:], present)
+	before := uint64(0)
+	for i, p := range q.present {
+		q.both[i] = p & (p<<1 | before>>63)
+		before = p
+	}
+	for _, row := range starts[1:] {
+		if row >= quickRows {
+			break
 		}
-		if slots[row] != slots[row-1] {
-			q.changed[row>>6] |= bit
-		}
+		q.changed[row>>6] |= 1 << (row & 63)
 	}
 }
 
@@ -82,19 +89,15 @@ func (q *quick) alike(r *quick) bool {
 // A candidate is a possible group of one or more features.
 type candidate struct {
 	Group
-	inverse []int32       // by row; slots are numbered in the order in which they first occur
-	present vector.Bitmap // rows in which some member has values
-	quick   quick
-	slots   int
-	rowBits []float32 // by row: size of its values in all members, in bits
-	cost    float64   // of the members with their inverse, in bits
-	weight  int64     // sum of the members'
+	sampledRuns
+	quick  quick
+	cost   float64 // of the members with their inverse, in bits
+	weight int64   // sum of the members'
 }
 
 // Reset starts a sample of rows rows. The groups hold at most maxBytes. opts are those of the Samplers.
 func (g *Grouper) Reset(rows int, maxBytes int64, opts Options) {
-	g.rows, g.groups, g.nsByte = rows, g.groups[:0], opts.nsPerByte()
-	g.most = int(min(maxGroups, maxBytes/(8*int64(max(rows, 1)))))
+	g.rows, g.groups, g.most, g.held, g.nsByte = rows, g.groups[:0], maxBytes, 0, opts.nsPerByte()
 }
 
 // Add adds a feature of the sample, which is borrowed for the call, under a number. A feature joins a group only if the
@@ -103,9 +106,43 @@ func (g *Grouper) Add(number int, f *Sampled, weight, limit int64) {
 	if f.rows != g.rows || !f.apart {
 		return
 	}
-	g.byRow = vector.Resize(g.byRow, g.rows)
-	fillRuns(g.byRow, f.starts, f.codes)
-	g.add(number, f, weight, limit)
+	g.quick.set(f.starts, f.present)
+	var best *candidate
+	bestGain, bestCost := 0.0, 0.0
+	for _, k := range g.groups {
+		if k.weight+weight > limit || !g.quick.alike(&k.quick) {
+			continue
+		}
+		apart := k.cost + f.alone
+		if len(k.Members) == 1 {
+			apart -= fileBits
+		}
+		cost, ok := g.together(&k.sampledRuns, &f.sampledRuns, apart-bestGain)
+		if ok && g.held+g.tried.bytes()-k.bytes() <= g.most {
+			best, bestGain, bestCost = k, apart-cost, cost
+			g.tried, g.chosen = g.chosen, g.tried
+		}
+	}
+	switch {
+	case best != nil:
+		if len(best.Members) == 1 {
+			bestCost += fileBits
+		}
+		best.Members = append(best.Members, number)
+		g.held += g.chosen.bytes() - best.bytes()
+		best.sampledRuns.set(&g.chosen)
+		for i, w := range best.quick.present {
+			g.quick.present[i] |= w
+		}
+		best.quick.set(best.starts, g.quick.present[:])
+		best.cost = bestCost
+		best.weight += weight
+	case len(g.groups) < maxGroups && g.held+f.bytes() <= g.most:
+		k := &candidate{Group: Group{Members: []int{number}}, quick: g.quick, cost: f.alone, weight: weight}
+		k.sampledRuns.set(&f.sampledRuns)
+		g.held += k.bytes()
+		g.groups = append(g.groups, k)
+	}
 }
 
 // inverseTime returns the time of decoding an inverse of so many rows, as the number of stored bits that it is worth.
@@ -117,48 +154,6 @@ func inverseTime(rows int, monotone bool, nsPerByte float64) float64 {
 	return ns * float64(rows) * 8 / nsPerByte
 }
 
-// add adds the feature, whose inverse is g.byRow, to the best group or to a new one.
-func (g *Grouper) add(number int, f *Sampled, weight, limit int64) {
-	var best *candidate
-	bestGain, bestSlots := 0.0, 0
-	g.quick.set(g.byRow, f.present)
-	for _, k := range g.groups {
-		if k.weight+weight > limit || !g.quick.alike(&k.quick) {
-			continue
-		}
-		g.tried = append(g.tried[:0], k.inverse...)
-		slots := g.pairs.refine(g.tried, f.starts, f.codes)
-		together := g.together(k, f, slots)
-		if len(k.Members) == 1 {
-			together += fileBits
-		}
-		if gain := k.cost + f.alone - together; gain > bestGain {
-			best, bestGain, bestSlots = k, gain, slots
-		}
-	}
-	if best == nil {
-		if len(g.groups) < g.most {
-			g.groups = append(g.groups, &candidate{
-				Group: Group{Members: []int{number}}, inverse: slices.Clone(g.byRow), present: slices.Clone(f.present),
-				quick: g.quick, slots: f.slots, rowBits: slices.Clone(f.rowBits), cost: f.alone, weight: weight,
-			})
-		}
-		return
-	}
-	g.pairs.refine(best.inverse, f.starts, f.codes)
-	for i, w := range f.present {
-		best.present[i] |= w
-	}
-	best.quick.set(best.inverse, best.present)
-	best.Members = append(best.Members, number)
-	best.cost -= bestGain - f.alone
-	best.slots = bestSlots
-	for row, b := range f.rowBits {
-		best.rowBits[row] += b
-	}
-	best.weight += weight
-}
-
 // Groups returns the groups of two features or more, in the order of their first members. Copied.
 func (g *Grouper) Groups() []Group {
 	var out []Group
@@ -166,19 +161,8 @@ func (g *Grouper) Groups() []Group {
 		if len(k.Members) < 2 {
 			continue
 		}
-		runs, byRuns, bySlots, next := 0, 0.0, 0.0, int32(0)
-		for row, s := range k.inverse {
-			if row == 0 || s != k.inverse[row-1] {
-				runs++
-				byRuns += float64(k.rowBits[row])
-			}
-			if s == next {
-				bySlots += float64(k.rowBits[row])
-				next++
-			}
-		}
-		byRuns += inverseBits(g.rows, runs, 0) + inverseTime(g.rows, true, g.nsByte)
-		bySlots += inverseBits(g.rows, runs, k.slots) + inverseTime(g.rows, false, g.nsByte)
+		byRuns, bySlots := g.inverseCost(len(k.starts), k.slots)
+		byRuns, bySlots = byRuns+k.ofRuns, bySlots+k.ofSlots
 		k.ByRuns = byRuns < slotsOverRuns*bySlots
 		out = append(out, k.Group)
 	}
@@ -194,24 +178,79 @@ func inverseBits(rows, runs, slots int) float64 {
 	return n
 }
 
-// together returns the cost in bits of k with the feature added, whose slots are g.tried: the lower of by runs and by
-// slots.
-func (g *Grouper) together(k *candidate, f *Sampled, slots int) float64 {
-	runs, byRuns, bySlots := 0, 0.0, 0.0
-	next, last := int32(0), int32(-1)
-	for row, s := range g.tried {
-		if s == last {
-			continue
+// inverseCost returns the cost in bits of an inverse, its size and the time of decoding it, by runs and by slots.
+func (g *Grouper) inverseCost(runs, slots int) (byRuns, bySlots float64) {
+	return inverseBits(g.rows, runs, 0) + inverseTime(g.rows, true, g.nsByte),
+		inverseBits(g.rows, runs, slots) + inverseTime(g.rows, false, g.nsByte)
+}
+
+// together sets g.tried to the runs of rows that are equal in both a and b, and returns their cost in bits with an
+// inverse: the lower of by runs and by slots. It stops early and returns false if that is not below most.
+func (g *Grouper) together(a, b *sampledRuns, most float64) (cost float64, ok bool) {
+	// An inverse costs least with as few runs as the larger has, or with as many as both have. (With as many slots as
+	// runs it would cost less, but then by runs costs less still.)
+	few, many := max(len(a.starts), len(b.starts)), min(len(a.starts)+len(b.starts), g.rows)
+	slots := max(a.slots, b.slots)
+	runsOfFew, slotsOfFew := g.inverseCost(few, min(slots, few-1))
+	runsOfMany, slotsOfMany := g.inverseCost(many, min(slots, many-1))
+	mostRuns, mostSlots := most-min(runsOfFew, runsOfMany), most-min(slotsOfFew, slotsOfMany)
+	m := &g.tried
+	m.reset(many)
+	m.ofRuns, m.ofSlots = a.ofRuns+b.ofRuns, a.ofSlots+b.ofSlots // at least
+	g.first = vector.Resize(g.first, a.slots)
+	g.pairs.reset(many)
+	seenA, seenB := int32(0), int32(0) // slots
+	for i, j, row := 0, 0, int32(0); ; {
+		if m.ofRuns >= mostRuns && m.ofSlots >= mostSlots {
+			return 0, false
 		}
-		last = s
-		bits := float64(f.rowBits[row]) + float64(k.rowBits[row])
-		runs++
-		byRuns += bits
-		if s == next {
-			bySlots += bits
-			next++
+		codeA, codeB, bitsA, bitsB := a.codes[i], b.codes[j], a.bits[i], b.bits[j]
+		// Values that a run or a slot of one of them has once are there once more for each further run or slot.
+		if a.starts[i] != row {
+			m.ofRuns += float64(bitsA)
+		}
+		if b.starts[j] != row {
+			m.ofRuns += float64(bitsB)
+		}
+		number, next := int32(0), int32(m.slots)
+		switch {
+		case codeA == seenA:
+			number = next
+			g.first[codeA] = firstPair{codeB, number}
+			seenA++
+			if codeB < seenB {
+				m.ofSlots += float64(bitsB)
+			}
+		case g.first[codeA].code == codeB:
+			number = g.first[codeA].number
+		default:
+			number = g.pairs.number(pairOf(codeA, codeB), next)
+			if number == next {
+				m.ofSlots += float64(bitsA)
+				if codeB < seenB {
+					m.ofSlots += float64(bitsB)
+				}
+			}
+		}
+		if number == next {
+			m.slots++
+		}
+		seenB = max(seenB, codeB+1)
+		m.starts, m.codes = append(m.starts, row), append(m.codes, number)
+		m.bits = append(m.bits, bitsA+bitsB)
+		endA, endB := a.end(i, g.rows), b.end(j, g.rows)
+		row = min(endA, endB)
+		if int(row) == g.rows {
+			break
+		}
+		if endA == row {
+			i++
+		}
+		if endB == row {
+			j++
 		}
 	}
-	return min(byRuns+inverseBits(g.rows, runs, 0)+inverseTime(g.rows, true, g.nsByte),
-		bySlots+inverseBits(g.rows, runs, slots)+inverseTime(g.rows, false, g.nsByte))
+	byRuns, bySlots := g.inverseCost(len(m.starts), m.slots)
+	cost = min(byRuns+m.ofRuns, bySlots+m.ofSlots)
+	return cost, cost < most
 }

@@ -19,12 +19,9 @@ type Sampled struct {
 
 	rows    int           // of the sample
 	apart   bool          // rows with values differ, so the feature may join a group
-	starts  []int32       // first row of each run
-	codes   []int32       // slot of each run
-	slots   int           // distinct values
-	present vector.Bitmap // rows that are neither null nor empty
-	rowBits []float32     // encoded size of each row, in bits
 	alone   float64       // cost of the feature outside of a group, with its inverse, in bits
+	present vector.Bitmap // rows that are neither null nor empty
+	sampledRuns
 }
 
 const (
@@ -60,43 +57,37 @@ func (s *Sampler) Sample(dst *Sampled, rows Stripe, opts Options) {
 	s.measure(dst, rows)
 }
 
-// measure sets rowBits and alone: the cost of the cheapest form.
+// measure sets bits, ofRuns, ofSlots and alone: the cost of the cheapest form.
 func (s *Sampler) measure(dst *Sampled, rows Stripe) {
 	f := &s.finder
 	cost := f.costOf(rows)
 	scale := s.encoded(&cost)
-	dst.rowBits = vector.Resize(dst.rowBits, rows.Rows)
 	again := float64(repeatBits)
 	if rows.Values.Type.IsList() {
 		again = copyBits
 	}
-	ofRuns := 0.0  // bits of the first rows of the runs
-	ofSlots := 0.0 // of those, bits of the runs whose value did not come before
-	copied := 0.0  // bits of the rows equal to the row before, with a slot for each
+	dst.bits, dst.ofRuns, dst.ofSlots = vector.Resize(dst.bits, len(dst.starts)), 0, 0
+	copied := 0.0 // bits of the rows equal to the row before, with a slot for each
 	next := int32(0)
-	for i, start := range dst.starts {
+	for i := range dst.starts {
 		bits := cost.row(int(f.at[i])) * scale
-		length := dst.length(i)
-		run := dst.rowBits[start : int(start)+length]
-		for j := range run {
-			run[j] = float32(bits)
-		}
-		ofRuns += bits
+		dst.bits[i] = float32(bits)
+		dst.ofRuns += bits
 		if dst.codes[i] == next {
-			ofSlots += bits
+			dst.ofSlots += bits
 			next++
 		}
-		copied += min(float64(length-1)*bits, again)
+		copied += min(float64(dst.length(i)-1)*bits, again)
 	}
 	nsPerByte := f.opts.nsPerByte()
 	inverse := inverseBits(rows.Rows, len(dst.starts), 0)
-	dst.alone = ofRuns + inverse + inverseTime(rows.Rows, true, nsPerByte)
+	dst.alone = dst.ofRuns + inverse + inverseTime(rows.Rows, true, nsPerByte)
 	if rows.Rows < plainTimes*len(dst.starts) {
 		// Every form has to store which rows change.
-		dst.alone = min(dst.alone, ofRuns+max(copied, inverse))
+		dst.alone = min(dst.alone, dst.ofRuns+max(copied, inverse))
 	}
 	inverse = inverseBits(rows.Rows, len(dst.starts), dst.slots)
-	dst.alone = min(dst.alone, ofSlots+inverse+inverseTime(rows.Rows, false, nsPerByte))
+	dst.alone = min(dst.alone, dst.ofSlots+inverse+inverseTime(rows.Rows, false, nsPerByte))
 }
 
 // encoded returns the encoded size of a sample of the values, as partial duplicates if that costs less, divided by the

@@ -116,12 +116,42 @@ func mergeStarts(dst, a, b []int32) []int32 {
 // does not depend on them: every pair is found, and numbered in the order in which pairs first occur.
 var pairSeed, pairFactor = rand.Uint64(), rand.Uint64() | 1
 
-// A pairTable numbers pairs of slots in the order in which they first occur. Open addressing, at most half full.
+// A pairTable numbers pairs of slots. Open addressing, at most half full. It is emptied without a pass over it: numbers
+// from before the last reset are below those since.
 type pairTable struct {
-	keys  []uint64 // pair by position
-	slots []int32  // slot+1 by position; 0: free
-	codes []int32  // the feature's slot by slot of the inverse
+	keys   []uint64 // pair by position
+	slots  []int32  // by position: number + 1 + before, or a free one's: before or less
+	before int32
+	most   int32   // before, at the next reset
+	codes  []int32 // the feature's slot by slot of the inverse
 }
+
+// reset empties t and makes room for n pairs, with numbers below n.
+func (t *pairTable) reset(n int) {
+	size := 1 << bits.Len(uint(max(2*n, 16)-1))
+	t.keys, t.slots = vector.Resize(t.keys, size), vector.Resize(t.slots, size)
+	if int(t.most) > math.MaxInt32-n {
+		clear(t.slots[:cap(t.slots)])
+		t.most = 0
+	}
+	t.before, t.most = t.most, t.most+int32(n)
+}
+
+// number returns the number of a pair. A new pair gets the number next.
+func (t *pairTable) number(pair uint64, next int32) int32 {
+	mask := uint64(len(t.slots) - 1)
+	at := pairHash(pair) & mask
+	for ; t.slots[at] > t.before; at = (at + 1) & mask {
+		if t.keys[at] == pair {
+			return t.slots[at] - 1 - t.before
+		}
+	}
+	t.keys[at], t.slots[at] = pair, t.before+1+next
+	return next
+}
+
+// pairOf returns the pair of a slot of an inverse and a slot of a feature.
+func pairOf(slot, code int32) uint64 { return uint64(slot)<<32 | uint64(code) }
 
 // same reports whether the feature separates no rows of a slot of inverse: all rows of the slot are in one slot of the
 // feature. If so, slots is the number of slots of inverse, which numbers them in the order in which they first occur.
@@ -156,10 +186,7 @@ func (t *pairTable) refine(inverse, starts, codes []int32) (slots int) {
 	if slots, same := t.same(inverse, starts, codes); same {
 		return slots
 	}
-	size := 1 << bits.Len(uint(max(2*len(inverse), 16)-1))
-	t.keys, t.slots = vector.Resize(t.keys, size), vector.Resize(t.slots, size)
-	clear(t.slots)
-	mask := uint64(size - 1)
+	t.reset(len(inverse))
 	before, number := ^uint64(0), int32(0)
 	for i, start := range starts {
 		end := len(inverse)
@@ -168,18 +195,12 @@ func (t *pairTable) refine(inverse, starts, codes []int32) (slots int) {
 		}
 		part := inverse[start:end]
 		for j, g := range part {
-			key := uint64(g)<<32 | uint64(codes[i])
-			if key != before {
-				before = key
-				at := pairHash(key) & mask
-				for t.slots[at] != 0 && t.keys[at] != key {
-					at = (at + 1) & mask
-				}
-				if t.slots[at] == 0 {
+			if pair := pairOf(g, codes[i]); pair != before {
+				before = pair
+				number = t.number(pair, int32(slots))
+				if int(number) == slots {
 					slots++
-					t.keys[at], t.slots[at] = key, int32(slots)
 				}
-				number = t.slots[at] - 1
 			}
 			part[j] = number
 		}

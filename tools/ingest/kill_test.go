@@ -52,19 +52,24 @@ func ingestChild(text string) int {
 // A childReport is what a child that ends well prints.
 type childReport struct {
 	Report
-	PeakBytes int64 // that the process held in memory; 0: the system does not say
+	PeakBytes int64 // that the process held in memory, without its program; 0: the system does not say
 }
 
-// peakBytes reads the most that this process ever held. (What the parent learns of it holds the parent's own memory.)
+// peakBytes reads the most that this process ever held, without the pages of its program that are mapped now: how many
+// those are depends on the test binary and on the system's page cache. (What the parent learns of a child's peak holds
+// the parent's own memory.)
 func peakBytes() int64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return 0
 	}
-	_, rest, _ := strings.Cut(string(status), "VmHWM:")
-	kib := int64(0)
-	_, _ = fmt.Sscanf(rest, "%d kB", &kib)
-	return kib << 10
+	field := func(name string) int64 {
+		_, rest, _ := strings.Cut(string(status), name+":")
+		kib := int64(0)
+		_, _ = fmt.Sscanf(rest, "%d kB", &kib)
+		return kib << 10
+	}
+	return max(field("VmHWM")-field("RssFile"), 0)
 }
 
 func (j childJob) run() error {
