@@ -174,8 +174,9 @@ func (s *Store) made(ctx context.Context, name string, key *string, id string, e
 				return out.Metadata[remote.IDKey], nil
 			}
 			herr = s.wrap(ctx, name, herr)
-			// An upload that has lost a race may be gone before the winner's object is there.
-			if code != noUpload || !errors.Is(herr, object.ErrNotFound) || retry.Sent == lookedFor ||
+			// An upload that has lost a race may be gone before the winner's object is there, and a name be taken
+			// while the object is still being written.
+			if !exists && code != noUpload || !errors.Is(herr, object.ErrNotFound) || retry.Sent == lookedFor ||
 				!retry.Wait(ctx, nil) {
 				return "", herr
 			}
@@ -186,7 +187,7 @@ func (s *Store) made(ctx context.Context, name string, key *string, id string, e
 // noUpload is the error code of an upload that there is no more.
 const noUpload = "NoSuchUpload"
 
-// lookedFor is how often it is asked again who made the object of an upload that is gone: for some 3 s.
+// lookedFor is how often it is asked again who made an object that is not there yet: for some 3 s.
 const lookedFor = 6
 
 // List asks for pages of 1,000 names.
