@@ -39,6 +39,8 @@ type Engine struct {
 	layouts *lru.Cache[layoutKey, keptLayout]
 	// takers are kept for the next take of the same features. Guarded by mu.
 	takers *lru.Cache[takerKey, *taker]
+	// failed says why records ended too early, of those that did last, by their handle. Guarded by mu.
+	failed *lru.Cache[int64, error]
 	// evicted are takers that are kept no more, and not left yet. Guarded by mu.
 	evicted []*taker
 }
@@ -53,6 +55,7 @@ const (
 	maxSnapshots = 32
 	maxLayouts   = 4
 	maxTakers    = 2
+	maxFailed    = 64
 )
 
 // New returns an Engine whose batches lie in memory of a, or of locked, which locks pages for a device.
@@ -62,6 +65,7 @@ func New(a, locked reader.Allocator) *Engine {
 		stores:    map[string]*storage.Store{},
 		snapshots: lru.New[snapshotKey, *storage.Snapshot](maxSnapshots, nil),
 		layouts:   lru.New[layoutKey, keptLayout](maxLayouts, nil),
+		failed:    lru.New[int64, error](maxFailed, nil),
 	}
 	e.takers = lru.New(maxTakers, func(_ takerKey, t *taker) { e.evicted = append(e.evicted, t) })
 	return e
@@ -98,12 +102,14 @@ var methods = map[string]method{
 	"loader_open":  withParams((*Engine).loaderOpen),
 	"loader_stats": withParams((*Engine).loaderStats),
 	"loader_close": withParams((*Engine).loaderClose),
-	"records_open": withParams((*Engine).recordsOpen),
 	"take":         withParams((*Engine).take),
 	"lookup":       withParams((*Engine).lookup),
 	"delete":       withParams((*Engine).deleteRows),
 	"held":         withParams((*Engine).heldBatches),
 	"open_counts":  withParams((*Engine).openCounts),
+
+	"records_open":  withParams((*Engine).recordsOpen),
+	"records_error": withParams((*Engine).recordsError),
 
 	"serve_metrics":     withParams((*Engine).serveMetrics),
 	"exit":              withParams((*Engine).exit),

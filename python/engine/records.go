@@ -33,6 +33,7 @@ type Records struct {
 	refs    atomic.Int64
 	current arrow.RecordBatch
 	err     error
+	failed  func(error) // told of err
 }
 
 // recordsAnswer is the handle of records, which TakeRecords takes.
@@ -88,7 +89,17 @@ func (e *Engine) recordsOpen(ctx context.Context, p *recordsParams) (any, error)
 func (e *Engine) opened(r *Records) recordsAnswer {
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.refs.Store(1)
-	return recordsAnswer(e.records.add(r))
+	var number int64
+	r.failed = func(err error) { cache(e, e.failed, number, err) }
+	number = e.records.add(r)
+	return recordsAnswer(number)
+}
+
+// recordsError answers with the error that ended records too early. Arrow's C stream interface has no more of it than
+// its text. Of streams without one, and of those that failed long ago, there is none.
+func (e *Engine) recordsError(_ context.Context, p *handle) (any, error) {
+	err, _ := cached(e, e.failed, p.Handle)
+	return nil, err
 }
 
 // TakeRecords returns the records of a handle, which are the caller's from then on; nil: there are none.
@@ -105,6 +116,9 @@ func (r *Records) Next() (ok bool) {
 	defer func() {
 		if p := recover(); p != nil {
 			ok, r.err = false, fmt.Errorf("the engine has a defect, please report it: panic: %v", p)
+		}
+		if r.err != nil {
+			r.failed(r.err)
 		}
 	}()
 	r.drop()

@@ -31,8 +31,8 @@ FORK_WHILE_ITERATING = """
             try:
                 next(scan)
                 os._exit(11)
-            except OSError as e:
-                assert "forked" in str(e)
+            except dsistore.ForkError as e:
+                assert "before this process was forked" in str(e)
             del running, kept, records, scan, data, made
             assert _engine.call("open_counts") == {**_engine.call("open_counts"), "batches": 0, "loaders": 0}
             if ending == "_exit":

@@ -164,8 +164,13 @@ def test_corrupt_bytes_say_where(tmp_path):
         for _ in store.table("t").torch(["user_list", "dense_a"]):
             pass
     assert any(n in e.value.feature for n in ("user_list", "dense_a")) and e.value.object and e.value.offset is not None
-    with pytest.raises(Exception, match="corrupt data"):
-        store.table("t").scan().to_arrow()
+    scan = store.table("t").scan()
+    for read in scan.to_arrow, lambda: list(scan), lambda: store.table("t").take([1, 2]):
+        with pytest.raises(dsistore.CorruptError, match="^corrupt data.*dsi repair") as e:
+            read()
+        assert e.value.feature and e.value.object and e.value.offset is not None
+    with pytest.raises(OSError, match="corrupt data"):  # pyarrow's, which knows the text alone
+        scan.reader().read_all()
 
 
 SOURCES = {

@@ -44,7 +44,8 @@ func makeOverlay(ctx context.Context, store *storage.Store, ref, name string, op
 	}
 	r.Table, r.Branch = t.Name(), branch
 	m := &maker{
-		table: t, opts: &opts, report: &r, layers: map[string]*catalog.OverlaySegment{}, extends: extends,
+		table: t, opts: &opts, report: &r, extends: extends,
+		layers: map[string]*catalog.OverlaySegment{}, nulls: map[string][]uint64{},
 		overlay: catalog.Overlay{Name: name, MissingRows: opts.MissingRows, MissingLayers: opts.MissingLayers,
 			Branch: branch},
 		dir: sync.OnceValues(func() (string, error) { return spill.Dir(opts.TempDir, store.Blobs()) }),
@@ -71,6 +72,7 @@ type maker struct {
 	writer  *layerWriter
 	// layers are those that were written, by segment; nil where a segment has no row to cover, and needs none.
 	layers map[string]*catalog.OverlaySegment
+	nulls  map[string][]uint64 // of the covered rows of each of layers, by segment and feature
 	phase  Progress
 }
 
@@ -403,11 +405,11 @@ func (m *maker) layer(ctx context.Context, s *baseSegment, vals values) error {
 		m.layers[s.ID] = nil
 		return nil
 	}
-	l, err := m.writer.write(ctx, s, vals)
+	l, nulls, err := m.writer.write(ctx, s, vals)
 	if err != nil {
 		return err
 	}
-	m.layers[s.ID] = &l
+	m.layers[s.ID], m.nulls[s.ID] = &l, nulls
 	return nil
 }
 
@@ -471,6 +473,11 @@ func (m *maker) finish(ctx context.Context, v *view) {
 		r.Segments++
 		if l != nil {
 			r.BytesOut += l.Data.Bytes
+			for f, n := range m.nulls[s.ID] {
+				name := m.overlay.Features[f].Name // in the order of ids; those of the report are as they were given
+				i := slices.IndexFunc(r.Features, func(x FeatureReport) bool { return x.Name == name })
+				r.Features[i].Nulls += n
+			}
 		} else {
 			l = m.extends.layer(s.ID)
 		}

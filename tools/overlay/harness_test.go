@@ -316,6 +316,32 @@ func checkOverlay(t testing.TB, snap *storage.Snapshot, name string, features []
 	return checkLayers(t, snap, name, features, true, want)
 }
 
+// checkNew is checkOverlay of an overlay that was just added, and holds its report to the rows.
+func checkNew(t testing.TB, snap *storage.Snapshot, report Report, features []string,
+	want func(map[string]string) (map[string]string, bool)) (covered int) {
+	t.Helper()
+	nulls := map[string]uint64{}
+	covered = checkOverlay(t, snap, report.Overlay, features, func(x map[string]string) (map[string]string, bool) {
+		values, has := want(x)
+		for f, text := range values {
+			if text == "null" {
+				nulls[f]++
+			}
+		}
+		return values, has
+	})
+	for _, f := range report.Features {
+		if f.Nulls != nulls[f.Name] {
+			t.Fatalf("feature %s is said to be null in %d of %d covered rows: want %d", f.Name, f.Nulls, covered,
+				nulls[f.Name])
+		}
+	}
+	if report.Covered != uint64(covered) || report.Rows != snap.Info().LiveRows() {
+		t.Fatalf("report %+v: want %d covered of %d rows", report, covered, snap.Info().LiveRows())
+	}
+	return covered
+}
+
 // checkLayers is checkOverlay. deletedNull: rows that are deleted now were so when the layers were made, and are null
 // in those that cover all others.
 func checkLayers(t testing.TB, snap *storage.Snapshot, name string, features []string, deletedNull bool,

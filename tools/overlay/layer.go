@@ -53,13 +53,14 @@ func newLayerWriter(t *storage.Table, o *catalog.Overlay, profile format.Profile
 	}
 }
 
-// write writes the layer over a segment. It is durable when write returns. The caller commits or discards it.
+// write writes the layer over a segment. It is durable when write returns. The caller commits or discards it. nulls
+// says, of each feature, how many of the covered rows are null.
 func (w *layerWriter) write(ctx context.Context, s *baseSegment, vals values) (
-	layer catalog.OverlaySegment, err error) {
+	layer catalog.OverlaySegment, nulls []uint64, err error) {
 	store := w.table.Store()
 	base, err := store.Segments().Open(ctx, s.SegmentDescriptor)
 	if err != nil {
-		return layer, fmt.Errorf("layer over segment %s: %w", s.ID, err)
+		return layer, nil, fmt.Errorf("layer over segment %s: %w", s.ID, err)
 	}
 	stripes := base.StripeRows()
 	share := w.opts.encodeShare()
@@ -68,21 +69,25 @@ func (w *layerWriter) write(ctx context.Context, s *baseSegment, vals values) (
 		Profile: w.profile,
 	})
 	if err != nil {
-		return layer, err
+		return layer, nil, err
 	}
 	defer out.Abort() // which does nothing once it is finished
+	nulls = make([]uint64, len(w.overlay.Features))
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(w.opts.Workers)
 	for f := range w.overlay.Features {
 		// Begun in order: one that waits for its predecessors finds them running.
-		g.Go(func() error { return w.feature(gctx, out, f, s, stripes, vals) })
+		g.Go(func() (err error) {
+			nulls[f], err = w.feature(gctx, out, f, s, stripes, vals)
+			return err
+		})
 	}
 	if err := g.Wait(); err != nil {
-		return layer, err
+		return layer, nil, err
 	}
 	layer = catalog.OverlaySegment{Overlay: w.overlay.Name, Segment: s.ID, All: vals.count == s.rows}
 	if layer.Data, err = out.Finish(ctx); err != nil {
-		return layer, err
+		return layer, nil, err
 	}
 	if !layer.All {
 		// A layer without any covered row says what the features are in all of them.
@@ -93,10 +98,10 @@ func (w *layerWriter) write(ctx context.Context, s *baseSegment, vals values) (
 		}
 		if layer.Covered, err = store.Bitmaps().Put(ctx, s.ID, s.Rows, rows); err != nil {
 			w.discard(ctx, layer)
-			return layer, err
+			return layer, nil, err
 		}
 	}
-	return layer, nil
+	return layer, nulls, nil
 }
 
 // discard removes a layer that is not committed. gc removes what it cannot.
@@ -105,10 +110,10 @@ func (w *layerWriter) discard(ctx context.Context, l catalog.OverlaySegment) {
 	_ = w.table.Store().Bitmaps().Discard(ctx, l.Covered)
 }
 
-// feature writes feature f of a layer. One that is null everywhere is written, too: a layer has all features of its
-// overlay.
+// feature writes feature f of a layer, and returns how many of the covered rows are null. One that is null everywhere
+// is written, too: a layer has all features of its overlay.
 func (w *layerWriter) feature(ctx context.Context, out *segment.Writer, f int, s *baseSegment, stripes []uint32,
-	vals values) error {
+	vals values) (nulls uint64, err error) {
 	k := w.seekers.Get().(*seeker)
 	defer w.seekers.Put(k)
 	feature := w.overlay.Features[f]
@@ -116,9 +121,9 @@ func (w *layerWriter) feature(ctx context.Context, out *segment.Writer, f int, s
 	k.finder.Reset(feature.Type, dedup.Options{Sizer: &k.sizer, NsPerByte: w.profile.NsPerByte()}, w.choices[f])
 	read, err := vals.open(f)
 	if err != nil {
-		return fmt.Errorf("feature %s: %w", feature.Name, err)
+		return 0, fmt.Errorf("feature %s: %w", feature.Name, err)
 	}
-	return out.AddFeature(ctx, f, feature, func(to *format.Writer) error {
+	err = out.AddFeature(ctx, f, feature, func(to *format.Writer) error {
 		k.column.Type = feature.Type
 		fill := filler{column: &k.column, read: read, dead: s.dead, covered: vals.covered}
 		first := 0
@@ -134,11 +139,13 @@ func (w *layerWriter) feature(ctx context.Context, out *segment.Writer, f int, s
 			}
 			first += int(n)
 		}
+		nulls = fill.nulls
 		w.choices[f] = k.finder.Choice()
 		found := k.finder.Stats()
 		to.Note(format.Found{Partial: uint64(found.Partial), SavedBytes: uint64(max(found.SavedBytes, 0))})
 		return nil
 	})
+	return nulls, err
 }
 
 // A filler makes the stripes of a feature of a layer. Covered rows have their values, and deleted ones are null. The
@@ -148,6 +155,22 @@ type filler struct {
 	column        *vector.Column
 	read          appender
 	dead, covered vector.Bitmap // as segment.dead and values.covered
+	nulls         uint64        // of what was read
+}
+
+// fill reads the next n covered rows.
+func (x *filler) fill(n int) error {
+	c := x.column
+	before := c.Rows
+	if err := x.read(c, n); err != nil {
+		return err
+	}
+	for row := before; c.Present != nil && row < c.Rows; row++ {
+		if c.IsNull(row) {
+			x.nulls++
+		}
+	}
+	return nil
 }
 
 // stripe makes the column that of rows [from, to) of the segment.
@@ -185,13 +208,13 @@ func (x *filler) stripe(from, to int) error {
 			}
 			before, n := c.Rows, end-row
 			if ahead > 0 {
-				if err := x.read(c, 1); err != nil {
+				if err := x.fill(1); err != nil {
 					return err
 				}
 				repeat(c, ahead)
 				before, n, ahead = before+ahead, n-1, 0
 			}
-			if err := x.read(c, n); err != nil {
+			if err := x.fill(n); err != nil {
 				return err
 			}
 			if c.Rows != before+end-row {

@@ -55,9 +55,9 @@ func TestValues(t *testing.T) {
 			t.Fatal(err)
 		}
 		snap := latest(t, s)
-		covered := checkOverlay(t, snap, "o", []string{"clicks", "shows", "dwell", "hist", "big"}, wantValues)
-		if uint64(covered) != report.Covered || report.Covered != report.Rows || report.Rows != snap.Info().LiveRows() {
-			t.Fatalf("%d rows covered: %+v", covered, report)
+		checkNew(t, snap, report, []string{"clicks", "shows", "dwell", "hist", "big"}, wantValues)
+		if report.Covered != report.Rows {
+			t.Fatalf("not all rows are covered: %+v", report)
 		}
 		o, err := snap.Overlay(t.Context(), "o")
 		if err != nil {

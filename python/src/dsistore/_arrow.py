@@ -31,16 +31,6 @@ def _stream(records: int) -> Any:
     return capsule
 
 
-class Records:
-    """Records of the engine, for one reader."""
-
-    def __init__(self, records: int):
-        self._records = records
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return _stream(self._records)
-
-
 def need_pyarrow() -> None:
     """Raises what to install where pyarrow is missing. It comes before the engine opens records for it."""
     try:
@@ -49,29 +39,52 @@ def need_pyarrow() -> None:
         raise ImportError("to read rows here needs pyarrow: pip install 'dsistore[arrow]'") from e
 
 
-def reader(stream: Any) -> pyarrow.RecordBatchReader:
-    """A pyarrow reader of a stream."""
-    need_pyarrow()
-    import pyarrow
+class Records:
+    """Records of the engine, which are read once."""
 
-    return pyarrow.RecordBatchReader.from_stream(stream)
+    def __init__(self, records: int):
+        self._records = _engine.handle(records)
 
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return _stream(self._records.number)
 
-def to_table(stream: Any) -> pyarrow.Table:
-    """All rows of a stream as a pyarrow Table."""
-    batches = reader(stream)  # first: where pyarrow is missing it says what to install
-    import pyarrow
+    def reader(self) -> pyarrow.RecordBatchReader:
+        """A pyarrow reader of the record batches."""
+        need_pyarrow()
+        import pyarrow
 
-    # By batches, and not read_all, so that the interpreter can be interrupted between two.
-    return pyarrow.Table.from_batches(list(batches), batches.schema)
+        return pyarrow.RecordBatchReader.from_stream(self)
+
+    def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
+        return self._batches(self.reader())
+
+    def to_table(self) -> pyarrow.Table:
+        """All rows as a pyarrow Table."""
+        batches = self.reader()  # first: where pyarrow is missing it says what to install
+        import pyarrow
+
+        # By batches, and not read_all, so that the interpreter can be interrupted between two.
+        return pyarrow.Table.from_batches(list(self._batches(batches)), batches.schema)
+
+    def _batches(self, batches: pyarrow.RecordBatchReader) -> Iterator[pyarrow.RecordBatch]:
+        """The batches of this stream's reader. Where the engine has failed its own error is raised: pyarrow knows no
+        more of it than the text."""
+        try:
+            yield from batches
+        except OSError:
+            error = _engine.records_error(self._records)
+            if error is None:
+                raise
+            raise error from None
 
 
 class Scan:
     """Rows as Arrow: anything that takes ``__arrow_c_stream__`` reads it (``pyarrow.table``, DuckDB,
     ``polars.DataFrame``), any number of times, each from the start.
 
-    Record batches share the engine's memory, without a copy, and may outlive the scan. Errors while they are read are
-    raised by the reader, in its own exceptions, with the engine's message.
+    Record batches share the engine's memory, without a copy, and may outlive the scan. ``to_arrow`` and iteration raise
+    the exceptions of this package. Other readers of the stream raise their own, with the same message: pyarrow an
+    ``OSError``.
     """
 
     def __init__(self, uri: str, plan: Plan, options: dict[str, Any], job: str):
@@ -87,20 +100,26 @@ class Scan:
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """A capsule with a new ArrowArrayStream. requested_schema is ignored: the stream has the table's types."""
+        return self._open().__arrow_c_stream__()
+
+    def reader(self) -> pyarrow.RecordBatchReader:
+        """A pyarrow reader of the record batches."""
+        need_pyarrow()
+        return self._open().reader()
+
+    def to_arrow(self) -> pyarrow.Table:
+        """All rows as a pyarrow Table."""
+        need_pyarrow()
+        return self._open().to_table()
+
+    def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
+        """The record batches, of batch_size rows but the last."""
+        need_pyarrow()
+        return iter(self._open())
+
+    def _open(self) -> Records:
         options = {**self._options, **_engine.recorded(self._job)}
         records = _engine.call("records_open", uri=self._uri, hash=self._plan.hash, **options)
         if records is None:  # the engine, perhaps another process's, does not know the plan any more
             records = _engine.call("records_open", uri=self._uri, plan=self._plan.text, **options)
-        return _stream(records)
-
-    def reader(self) -> pyarrow.RecordBatchReader:
-        """A pyarrow reader of the record batches."""
-        return reader(self)
-
-    def to_arrow(self) -> pyarrow.Table:
-        """All rows as a pyarrow Table."""
-        return to_table(self)
-
-    def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
-        """The record batches, of batch_size rows but the last."""
-        return iter(self.reader())
+        return Records(records)

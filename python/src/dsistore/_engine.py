@@ -347,6 +347,17 @@ def stream(address: int, records: int) -> None:
         raise errors.DsistoreError("the records are closed")
 
 
+def records_error(records: Handle) -> errors.DsistoreError | None:
+    """Why the engine gives no more records of a stream, or None: it knows of no error, or no more."""
+    if not records.usable():
+        return errors.ForkError(_INHERITED)
+    try:
+        call("records_error", handle=records.number)
+    except errors.DsistoreError as e:
+        return e
+    return None
+
+
 def stream_destructor() -> int:
     """The address of the destructor of capsules that hold an ArrowArrayStream. It is C: a capsule may go while an
     exception is on its way, and Python code that ran then would lose it."""

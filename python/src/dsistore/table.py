@@ -321,7 +321,7 @@ class Table:
             "take", **self._ref.params, features=names(features), following=_positions(rows), fold=fold or None,
             overlay=names(overlay) or None, workers=workers, memory=memory, no_lease=not lease or None,
             **_engine.recorded(_engine.job_name(job)))
-        return _arrow.to_table(_arrow.Records(records))
+        return _arrow.Records(records).to_table()
 
     def lookup(self, keys: Any, key: str | None = None, *, memory: int | None = None,
                job: str | None = None) -> dict[str, Any]:

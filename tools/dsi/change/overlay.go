@@ -155,6 +155,9 @@ func overlayFacts(r overlay.Report) [][2]string {
 		if f.Replaces {
 			text += " (replaces the table's)"
 		}
+		if f.Nulls > 0 {
+			text += fmt.Sprintf(" (null in %s of the covered rows)", terminal.Count(f.Nulls))
+		}
 		features = append(features, text)
 	}
 	where := r.Table

@@ -48,6 +48,10 @@ func TestTimeFormat(t *testing.T) {
 		{"a key of a map", "f.jsonl", `{"columns": {"m": {"map": "explode", "type": "map<string,string>"}, "m.k": ` +
 			`{"time_format": "%d/%m/%Y"}}}`, "", `{"m": {"k": "1/11/2026"}}` + "\n",
 			`time_format of the key "k": give it to the column, for all keys`},
+		{"a member whose parent has a type", "f.jsonl", `{"columns": {"o": {"type": "struct<w:string>"}, "o.w": ` +
+			`{"time_format": "%d/%m/%Y"}}}`, "", `{"o": {"w": "1/11/2026"}}` + "\n",
+			`column "o.w": time_format is for columns of text, and for columns and members of JSON around which nothing ` +
+				`has a "type": this is string`},
 		{"another type", "", format("%d/%m/%Y", `, "type": "int"`), "", dates,
 			`column "w": time_format is for dates and timestamps, not for int32`},
 		{"a date of a format with a clock", "", format("%d/%m/%Y %H:%M", `, "type": "date"`), "", dates,
@@ -67,7 +71,7 @@ func TestTimeFormat(t *testing.T) {
 		}
 		dir := writeFiles(t, map[string]string{"m.json": format("%d/%m/%Y", ""), "f.parquet": string(file)})
 		_, err = readPath(t, filepath.Join(dir, "f.parquet"), Options{MappingFile: filepath.Join(dir, "m.json")})
-		if want := `time_format is for text and JSON, and in text for whole columns: here it is string`; err == nil ||
+		if want := `time_format is for columns of text, and for columns and members of JSON`; err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}

@@ -152,13 +152,13 @@ func (s *schema) isFrame() bool {
 	return true
 }
 
-// has reports whether path is a member of t, or would be one of an object in it.
+// has reports whether path is a member of t, or would be one of an object in it, or of what has a given type.
 func (t *jsonType) has(path string) bool {
 	if t.members[path] != nil {
 		return true
 	}
 	for i := range path {
-		if m := t.members[path[:i]]; path[i] == '.' && m != nil && m.kind == jsonObject {
+		if m := t.members[path[:i]]; path[i] == '.' && m != nil && (m.kind == jsonObject || m.given != "") {
 			return true
 		}
 	}
