@@ -136,8 +136,8 @@ func TestLostUpload(t *testing.T) {
 	}
 }
 
-// A server may refuse a creation while the object of another is being written, and not have it yet: it is looked for. (A
-// busy rclone does so: one race of some 2,400.)
+// A server may refuse a creation while the object of another is being written, and not have it yet: it is looked for.
+// (A busy rclone does so: one race of some 2,400.)
 func TestTakenAndNotThereYet(t *testing.T) {
 	server := objectserver.StartS3(t, bucket)
 	proxy := objectserver.StartProxy(t, server.Endpoint)

@@ -50,8 +50,8 @@ func TestTimeFormat(t *testing.T) {
 			`time_format of the key "k": give it to the column, for all keys`},
 		{"a member whose parent has a type", "f.jsonl", `{"columns": {"o": {"type": "struct<w:string>"}, "o.w": ` +
 			`{"time_format": "%d/%m/%Y"}}}`, "", `{"o": {"w": "1/11/2026"}}` + "\n",
-			`column "o.w": time_format is for columns of text, and for columns and members of JSON around which nothing ` +
-				`has a "type": this is string`},
+			`column "o.w": time_format is for columns of text, and for columns and members of JSON around which ` +
+				`nothing has a "type": this is string`},
 		{"another type", "", format("%d/%m/%Y", `, "type": "int"`), "", dates,
 			`column "w": time_format is for dates and timestamps, not for int32`},
 		{"a date of a format with a clock", "", format("%d/%m/%Y %H:%M", `, "type": "date"`), "", dates,

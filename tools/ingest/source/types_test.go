@@ -70,13 +70,14 @@ func TestTypesThatNothingTakes(t *testing.T) {
 	const refused = "A mapping file gives types to columns of text, and to columns and members of JSON"
 	given := func(column, typ string) string { return `{"columns": {"` + column + `": {"type": "` + typ + `"}}}` }
 	runText(t, []textCase{
-		{"DDL", "f.txt", given("w", "string"), "CREATE TABLE t (w int)", "1\n", `column "w": type "string": the source ` +
-			`says int32. ` + refused},
+		{"DDL", "f.txt", given("w", "string"), "CREATE TABLE t (w int)", "1\n",
+			`column "w": type "string": the source says int32. ` + refused},
 		{"the DDL's own", "f.txt", given("w", "int32"), "CREATE TABLE t (w int)", "1\n", "w=1\n"},
 		{"a member of text", "", given("o.w", "string"), "CREATE TABLE t (o struct<w:int>)", "1\n",
 			`column "o.w": type "string": the source says int32`},
-		{"a member whose parent has a type", "f.jsonl", `{"columns": {"o": {"type": "struct<w:int>"}, "o.w": {"type": ` +
-			`"string"}}}`, "", `{"o": {"w": 1}}` + "\n", `column "o.w": type "string": the source says int32`},
+		{"a member whose parent has a type", "f.jsonl",
+			`{"columns": {"o": {"type": "struct<w:int>"}, "o.w": {"type": "string"}}}`, "",
+			`{"o": {"w": 1}}` + "\n", `column "o.w": type "string": the source says int32`},
 		{"a key of a map", "f.jsonl", `{"columns": {"m": {"map": "explode"}, "m.k": {"type": "string"}}}`, "",
 			`{"m": {"k": 1}}` + "\n", `type of the key "k": give it to the column, for all keys`},
 	})

@@ -262,14 +262,14 @@ func (b *Binder) bindStrictly(n *column.Type, path, parent, part string, depth i
 		return nil, column.RefuseToDrop(path, "%s", r.Reason)
 	}
 	if cm.TimeFormat != nil && !n.HasTimeFormat() {
-		return nil, column.Refuse(path, "time_format is for columns of text, and for columns and members of JSON around "+
-			"which nothing has a \"type\": this is %v", n)
+		return nil, column.Refuse(path, "time_format is for columns of text, and for columns and members of JSON "+
+			"around which nothing has a \"type\": this is %v", n)
 	}
 	if cm.Type != "" {
 		if given, err := hive.ParseType(cm.Type, b.limits.Depth); err == nil && !sameType(given, n) {
-			return nil, column.Refuse(path, "type %q: the source says %v. A mapping file gives types to columns of text, and "+
-				"to columns and members of JSON around which nothing has a \"type\": leave it out here, or cast the "+
-				"column in the source", cm.Type, n)
+			return nil, column.Refuse(path, "type %q: the source says %v. A mapping file gives types to columns of "+
+				"text, and to columns and members of JSON around which nothing has a \"type\": leave it out here, or "+
+				"cast the column in the source", cm.Type, n)
 		}
 	}
 	switch {
