@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from . import _engine
-from ._arrow import Records, need_pyarrow, reader
+from ._arrow import Records, need_pyarrow
 from ._plan import TableRef
 from ._select import names
 
@@ -166,7 +166,7 @@ class TableSource:
         records = _engine.call("take", **self._table.params, **self._options, following=positions.tobytes(),
                                **_engine.recorded(self._job))
         out: list[Row] = []
-        for batch in reader(Records(records)):
+        for batch in Records(records):
             columns = [_values(column) for column in batch.columns]
             out += [dict(zip(batch.schema.names, row)) for row in zip(*columns)]
         return out
