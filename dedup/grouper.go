@@ -33,7 +33,7 @@ const (
 // added one after the other, large ones first. Each joins the group with which it saves most, or starts a new one. Two
 // rows share a slot of a group's inverse if they are equal in every member, so features that repeat on nearly the same
 // rows can be in one group: a row that differs in one member costs the values of the others again. Not safe for
-// concurrent use. It holds 12 bytes for each run of each group, and scratch memory for two groups.
+// concurrent use. It holds 12 bytes for each run of each group, and some 60 for each row of the sample.
 //
 //	feature ── Sampler.Sample ──> Sampled ── Grouper.Add ──> Groups
 //	           many at once                  one by one, in order
@@ -55,7 +55,7 @@ type Grouper struct {
 type firstPair struct{ code, number int32 }
 
 // A quick has bits for each of the first quickRows rows: whether it has values, whether it and the row before have, and
-// whether they are in different slots.
+// whether a run begins with it.
 type quick struct{ present, both, changed [quickWords]uint64 }
 
 // set fills q from the first rows of the runs.
@@ -75,7 +75,7 @@ func (q *quick) set(starts []int32, present vector.Bitmap) {
 	}
 }
 
-// alike reports whether q and r change on the same rows, in at least 7/8 of the rows in which both have values.
+// alike reports whether runs of q and r begin with the same rows, in at least 7/8 of those in which both have values.
 func (q *quick) alike(r *quick) bool {
 	both, differ := 0, 0
 	for i := range q.both {
@@ -97,6 +97,7 @@ type candidate struct {
 
 // Reset starts a sample of rows rows. The groups hold at most maxBytes. opts are those of the Samplers.
 func (g *Grouper) Reset(rows int, maxBytes int64, opts Options) {
+	clear(g.groups) // their memory goes
 	g.rows, g.groups, g.most, g.held, g.nsByte = rows, g.groups[:0], maxBytes, 0, opts.nsPerByte()
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/dsistore/dsistore/format/vector"
 )
 
 // numbered returns the numbers of the keys, in the order in which they first occur.
@@ -147,6 +149,9 @@ func TestGroupsHoldWhatTheyMay(t *testing.T) {
 			held := int64(0)
 			for _, k := range g.groups {
 				held += k.bytes()
+				if n := 4 * (cap(k.starts) + cap(k.codes) + cap(k.bits)); int64(n) != k.bytes() {
+					t.Fatalf("runs of %d bytes are counted as %d", n, k.bytes())
+				}
 			}
 			if held != g.held || held > most {
 				t.Fatalf("after %d features the groups hold %d bytes, counted as %d: want at most %d", number+1, held,
@@ -159,5 +164,142 @@ func TestGroupsHoldWhatTheyMay(t *testing.T) {
 		if grown < 4 || grown > 36 || g.held < most-6000 {
 			t.Fatalf("%d features were added, in %d bytes: the test shows nothing", grown, g.held)
 		}
+	}
+}
+
+// A modelGroup is a candidate, row by row.
+type modelGroup struct {
+	members []int
+	slots   []int32
+	present []bool
+	bits    []float32 // by slot
+	cost    float64
+	weight  int64
+}
+
+// join returns m with another, and what they cost together without a file for the inverse.
+func (m *modelGroup) join(g *Grouper, o *modelGroup) *modelGroup {
+	pairs := make([][2]int32, len(m.slots))
+	out := &modelGroup{members: append(slices.Clone(m.members), o.members...), present: make([]bool, len(m.slots)),
+		bits: make([]float32, len(m.slots)), weight: m.weight + o.weight}
+	for row := range pairs {
+		pairs[row] = [2]int32{m.slots[row], o.slots[row]}
+		out.present[row] = m.present[row] || o.present[row]
+	}
+	out.slots = numbered(pairs)
+	for row, s := range out.slots {
+		out.bits[s] = m.bits[m.slots[row]] + o.bits[o.slots[row]]
+	}
+	r := runsOfSlots(out.slots, out.bits)
+	byRuns, bySlots := g.inverseCost(len(r.starts), r.slots)
+	out.cost = min(byRuns+r.ofRuns, bySlots+r.ofSlots)
+	return out
+}
+
+// alike reports whether rows of both change together, in most of the first quickRows rows.
+func (m *modelGroup) alike(o *modelGroup) bool {
+	both, differ := 0, 0
+	for row := 1; row < min(len(m.slots), quickRows); row++ {
+		if !m.present[row] || !m.present[row-1] || !o.present[row] || !o.present[row-1] {
+			continue
+		}
+		both++
+		if (m.slots[row] != m.slots[row-1]) != (o.slots[row] != o.slots[row-1]) {
+			differ++
+		}
+	}
+	return 8*differ <= both
+}
+
+// TestGrouperIsTheModel holds the groups to those of a search row by row that looks at every group to its end.
+func TestGrouperIsTheModel(t *testing.T) {
+	var g Grouper // is used again
+	joined := 0
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		rows := 2 + rng.IntN(1500)
+		limit := int64(3 + rng.IntN(30))
+		g.Reset(rows, 1<<30, Options{})
+		var kinds [3][]int
+		for k := range kinds {
+			kinds[k] = make([]int, rows)
+			for i := 1; i < rows; i++ {
+				kinds[k][i] = kinds[k][i-1]
+				if rng.IntN(2+5*k) == 0 {
+					kinds[k][i] = rng.IntN(rows)
+				}
+			}
+		}
+		var model []*modelGroup
+		for number := range 25 {
+			f := &modelGroup{members: []int{number}, present: make([]bool, rows), weight: 1 + rng.Int64N(3),
+				bits: make([]float32, rows)}
+			keys, noise := slices.Clone(kinds[rng.IntN(3)]), rng.IntN(6)
+			for i := range keys {
+				if rng.IntN(100) < noise {
+					keys[i] = -rng.IntN(rows)
+				}
+				if noise%3 == 0 && keys[i]%5 == 0 {
+					keys[i] = -1 << 20 // null
+				}
+				f.present[i] = keys[i] != -1<<20
+			}
+			keys[rows-1] = 1 << 20 // two values at least
+			f.present[rows-1] = true
+			f.slots = numbered(keys)
+			most := 1 + rng.IntN(200)
+			for i := range f.bits {
+				f.bits[i] = float32(rng.IntN(most))
+			}
+			r := runsOfSlots(f.slots, f.bits)
+			byRuns, bySlots := g.inverseCost(len(r.starts), r.slots)
+			f.cost = min(byRuns+r.ofRuns, bySlots+r.ofSlots)
+			sampled := Sampled{rows: rows, apart: true, alone: f.cost, sampledRuns: *r,
+				present: make(vector.Bitmap, vector.BitmapWords(rows))}
+			for i, has := range f.present {
+				if has {
+					sampled.present.Set(i)
+				}
+			}
+			g.Add(number, &sampled, f.weight, limit)
+			best, gain := -1, 0.0
+			var with *modelGroup
+			for i, k := range model {
+				if k.weight+f.weight > limit || !k.alike(f) {
+					continue
+				}
+				both := k.join(&g, f)
+				if len(k.members) == 1 {
+					both.cost += fileBits
+				}
+				if saved := k.cost + f.cost - both.cost; saved > gain {
+					best, gain, with = i, saved, both
+				}
+			}
+			if best < 0 {
+				model = append(model, f)
+			} else {
+				model[best] = with
+				joined++
+			}
+		}
+		var want, got [][]int
+		for _, k := range model {
+			want = append(want, k.members)
+		}
+		held := int64(0)
+		for _, k := range g.groups {
+			got = append(got, k.Members)
+			held += k.bytes()
+		}
+		if held != g.held {
+			t.Fatalf("%d bytes are counted as %d", held, g.held)
+		}
+		if !slices.EqualFunc(got, want, slices.Equal[[]int]) {
+			t.Fatalf("seed %d, %d rows: groups %v: want %v", seed, rows, got, want)
+		}
+	}
+	if joined < 500 || joined > 4500 {
+		t.Fatalf("%d features joined a group: the test shows little", joined)
 	}
 }
