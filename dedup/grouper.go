@@ -33,7 +33,7 @@ const (
 // added one after the other, large ones first. Each joins the group with which it saves most, or starts a new one. Two
 // rows share a slot of a group's inverse if they are equal in every member, so features that repeat on nearly the same
 // rows can be in one group: a row that differs in one member costs the values of the others again. Not safe for
-// concurrent use. It holds 12 bytes for each run of each group, and some 60 for each row of the sample.
+// concurrent use. It holds 12 bytes for each run of each group, and up to some 100 for each row of the sample.
 //
 //	feature ── Sampler.Sample ──> Sampled ── Grouper.Add ──> Groups
 //	           many at once                  one by one, in order

@@ -137,6 +137,27 @@ func sampled(c *vector.Column) *Sampled {
 	return &out
 }
 
+// TestSampledIsUsedAgain: a Sampled says nothing of the feature that it was of before.
+func TestSampledIsUsedAgain(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	var s Sampler
+	var again Sampled
+	for _, rows := range []int{3000, 500, 2000} {
+		for _, ty := range types {
+			c := sessions(ty, rows, rows != 500, rng)
+			s.Sample(&again, runsOf(c), Options{Sizer: new(modelSizer)})
+			fresh := sampled(c)
+			if again.apart != fresh.apart || again.Distinct != fresh.Distinct {
+				t.Fatalf("%v, %d rows: %+v, want %+v", ty, rows, again, fresh)
+			}
+			if again.apart && fmt.Sprint(again) != fmt.Sprint(*fresh) {
+				t.Fatalf("%v, %d rows: it costs %g, %g and %g bits, and used again %g, %g and %g", ty, rows,
+					fresh.alone, fresh.ofRuns, fresh.ofSlots, again.alone, again.ofRuns, again.ofSlots)
+			}
+		}
+	}
+}
+
 func TestGrouperKeepsWithinItsLimits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	c := sessions(vector.Type{Kind: vector.Sparse, Elem: vector.Int64}, 2048, true, rng)
@@ -147,6 +168,14 @@ func TestGrouperKeepsWithinItsLimits(t *testing.T) {
 	}
 	if got, want := fmt.Sprint(g.Groups()), "[{[0 1 2] true} {[3 4 5] true}]"; got != want {
 		t.Errorf("groups %s: want %s", got, want)
+	}
+	g.Reset(c.Rows, 1<<30, Options{})
+	f := sampled(c)
+	for i := range maxGroups + 10 {
+		g.Add(i, f, 1, 1)
+	}
+	if len(g.groups) != maxGroups {
+		t.Errorf("%d groups: want %d at most", len(g.groups), maxGroups)
 	}
 	g.Reset(c.Rows, 0, Options{})
 	for i := range 7 {

@@ -1,6 +1,9 @@
+import contextlib
 import datetime
+import gc
 import pickle
 import sys
+import weakref
 
 import duckdb
 import polars
@@ -171,6 +174,34 @@ def test_corrupt_bytes_say_where(tmp_path):
         assert e.value.feature and e.value.object and e.value.offset is not None
     with pytest.raises(OSError, match="corrupt data"):  # pyarrow's, which knows the text alone
         scan.reader().read_all()
+
+
+def test_a_scan_that_fails_keeps_no_batches(tmp_path):
+    """What its reader held goes with the exception, and not with the next collection of garbage."""
+    store = dsistore.open(tmp_path / "s")
+    store.ingest("t", make_rows(1, 800))
+    whole = set((tmp_path / "s").rglob("pack-*"))
+    store.ingest("t", make_rows(2, 800))
+    for p in set((tmp_path / "s").rglob("pack-*")) - whole:
+        p.unlink()
+    scan, held = store.table("t").scan(batch_size=100), []
+
+    class Batches(list):
+        pass
+
+    def read():
+        batches = Batches()
+        held.append(weakref.ref(batches))
+        for b in scan:
+            batches.append(b)
+
+    gc.disable()
+    try:
+        with contextlib.suppress(dsistore.CorruptError):
+            read()
+        assert held[0]() is None
+    finally:
+        gc.enable()
 
 
 SOURCES = {

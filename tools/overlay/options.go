@@ -198,7 +198,7 @@ type FeatureReport struct {
 	Type     string `json:"type"`
 	Role     string `json:"role"`
 	Replaces bool   `json:"replaces"` // the table has a feature of the name
-	Nulls    uint64 `json:"nulls"`    // of the covered rows, in the segments that were written
+	Nulls    uint64 `json:"nulls"`    // of the covered rows of the layers that were written
 }
 
 // A SegmentReport says how much of a segment is covered.

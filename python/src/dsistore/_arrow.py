@@ -75,7 +75,10 @@ class Records:
             error = _engine.records_error(self._records)
             if error is None:
                 raise
-            raise error from None
+            try:
+                raise error from None
+            finally:
+                del error  # it has this frame, which would keep the batches of its callers until a collection
 
 
 class Scan:

@@ -2,6 +2,7 @@ package s3_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -162,6 +163,17 @@ func TestTakenAndNotThereYet(t *testing.T) {
 			!strings.Contains(err.Error(), "deleted meanwhile") || heads.Load() != 7):
 			t.Errorf("%d requests, %v", heads.Load(), err)
 		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	proxy.Break(func(r *http.Request) objectserver.Fault {
+		if r.Method == http.MethodHead {
+			time.AfterFunc(50*time.Millisecond, cancel) // while it waits
+			return objectserver.Fault{}
+		}
+		return objectserver.Fault{Status: http.StatusPreconditionFailed, Code: "PreconditionFailed"}
+	})
+	if err := s.PutIfAbsent(ctx, "cancelled", []byte("x")); !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }
 

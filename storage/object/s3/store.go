@@ -2,6 +2,7 @@ package s3
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -176,9 +177,11 @@ func (s *Store) made(ctx context.Context, name string, key *string, id string, e
 			herr = s.wrap(ctx, name, herr)
 			// An upload that has lost a race may be gone before the winner's object is there, and a name be taken
 			// while the object is still being written.
-			if !exists && code != noUpload || !errors.Is(herr, object.ErrNotFound) || retry.Sent == lookedFor ||
-				!retry.Wait(ctx, nil) {
+			if !exists && code != noUpload || !errors.Is(herr, object.ErrNotFound) || retry.Sent == lookedFor {
 				return "", herr
+			}
+			if !retry.Wait(ctx, nil) {
+				return "", cmp.Or(ctx.Err(), herr)
 			}
 		}
 	})

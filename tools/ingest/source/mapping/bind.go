@@ -11,7 +11,6 @@ import (
 	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
-	"github.com/dsistore/dsistore/tools/ingest/source/hive"
 )
 
 // A Binder decides what features the columns of one source become, by their types and the mapping.
@@ -265,13 +264,6 @@ func (b *Binder) bindStrictly(n *column.Type, path, parent, part string, depth i
 		return nil, column.Refuse(path, "time_format is for columns of text, and for columns and members of JSON "+
 			"around which nothing has a \"type\": this is %v", n)
 	}
-	if cm.Type != "" {
-		if given, err := hive.ParseType(cm.Type, b.limits.Depth); err == nil && !sameType(given, n) {
-			return nil, column.Refuse(path, "type %q: the source says %v. A mapping file gives types to columns of "+
-				"text, and to columns and members of JSON around which nothing has a \"type\": leave it out here, or "+
-				"cast the column in the source", cm.Type, n)
-		}
-	}
 	switch {
 	case n.Shape == column.Struct:
 		if cm.Kind != 0 || cm.Elem != 0 || cm.Hash || cm.Map != "" || cm.DropNulls {
@@ -301,24 +293,6 @@ func (b *Binder) bindStrictly(n *column.Type, path, parent, part string, depth i
 	}
 	f.NoValue = n.Shape == column.Null
 	return &valueBinding{f, path, conv}, nil
-}
-
-// sameType reports whether a column has the type that the mapping file gives it, but for the unit of timestamps.
-func sameType(given, n *column.Type) bool {
-	if given.Shape != n.Shape || given.Elem != n.Elem || given.Dim != n.Dim ||
-		len(given.Children) != len(n.Children) {
-		return false
-	}
-	if given.Logical != n.Logical && (column.TimestampUnit(given.Logical) == "" ||
-		column.TimestampUnit(n.Logical) == "") {
-		return false
-	}
-	for i, c := range given.Children {
-		if n.Shape == column.Struct && c.Name != n.Children[i].Name || !sameType(c, n.Children[i]) {
-			return false
-		}
-	}
-	return true
 }
 
 // A valueBinding makes one feature of a column.
@@ -636,12 +610,8 @@ func (m *mapBinding) newKey(text string) (*mapKey, error) {
 		return nil, column.Refuse(m.path, "the map has more than %d keys, each a feature; drop it, or map it with "+
 			"\"map\": \"weighted\" where keys are ids", m.b.limits.MapKeys)
 	}
-	if cm := m.b.Mapping.Columns[path]; cm != nil && cm.Type != "" {
-		what := "type"
-		if cm.TimeFormat != nil {
-			what = "time_format"
-		}
-		return nil, column.Refuse(m.path, "%s of the key %s: give it to the column, for all keys", what,
+	if cm := m.b.Mapping.Columns[path]; cm != nil && cm.TimeFormat != nil {
+		return nil, column.Refuse(m.path, "time_format of the key %s: give it to the column, for all keys",
 			column.Quote(text))
 	}
 	f, err := m.b.field(path, m.conv.t, m.conv.logical, m.path, text)
