@@ -30,13 +30,7 @@ func (c *FeaturesRename) Run(ctx context.Context, e *app.Env) error {
 		return terminal.Usagef("feature %q: the new name is %q: want another", c.Feature, c.Name)
 	}
 	did := fmt.Sprintf("feature %s renamed to %s", terminal.OneLine(c.Feature), terminal.OneLine(c.Name))
-	err := changeFeatures(ctx, e, c.TableArgs, did, commit.FeatureChange{Feature: c.Feature, Rename: c.Name})
-	if err == nil && !e.JSON {
-		e.Printf("a column %s of a later dump makes a new feature of that name; {\"columns\": {%q: {\"rename\": %q}}} "+
-			"in a mapping file adds its values to %s\n", terminal.OneLine(c.Feature), c.Feature, c.Name,
-			terminal.OneLine(c.Name))
-	}
-	return err
+	return changeFeatures(ctx, e, c.TableArgs, did, commit.FeatureChange{Feature: c.Feature, Rename: c.Name})
 }
 
 func changeFeatures(ctx context.Context, e *app.Env, t app.TableArgs, did string,
