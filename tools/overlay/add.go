@@ -266,8 +266,12 @@ func (m *maker) define(ctx context.Context, v *view, f *catalog.Feature) error {
 
 // tellFeature puts a feature of the overlay into the report.
 func (m *maker) tellFeature(f *catalog.Feature, replaces bool) {
+	var nulls *uint64
+	if m.extends == nil {
+		nulls = new(uint64)
+	}
 	m.report.Features = append(m.report.Features, FeatureReport{
-		Name: f.Name, Type: source.TypeName(f.Type, f.Logical), Role: f.Role.String(), Replaces: replaces,
+		Name: f.Name, Type: source.TypeName(f.Type, f.Logical), Role: f.Role.String(), Replaces: replaces, Nulls: nulls,
 	})
 }
 
@@ -473,11 +477,7 @@ func (m *maker) finish(ctx context.Context, v *view) {
 		r.Segments++
 		if l != nil {
 			r.BytesOut += l.Data.Bytes
-			for f, n := range m.nulls[s.ID] {
-				name := m.overlay.Features[f].Name // in the order of ids; those of the report are as they were given
-				i := slices.IndexFunc(r.Features, func(x FeatureReport) bool { return x.Name == name })
-				r.Features[i].Nulls += n
-			}
+			m.countNulls(m.nulls[s.ID])
 		} else {
 			l = m.extends.layer(s.ID)
 		}
@@ -498,6 +498,17 @@ func (m *maker) finish(ctx context.Context, v *view) {
 		var unknown []Row
 		r.Unmatched, unknown = m.rows.unmatched()
 		r.Unknown = append(r.Unknown, unknown...)
+	}
+}
+
+// countNulls adds the nulls of a layer to the report, unless there are layers of before, of which they are not known.
+func (m *maker) countNulls(ofLayer []uint64) {
+	for f, n := range ofLayer {
+		name := m.overlay.Features[f].Name // in the order of ids; those of the report are as they were given
+		i := slices.IndexFunc(m.report.Features, func(x FeatureReport) bool { return x.Name == name })
+		if sum := m.report.Features[i].Nulls; sum != nil {
+			*sum += n
+		}
 	}
 }
 

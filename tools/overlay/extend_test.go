@@ -82,6 +82,11 @@ func testExtend(t *testing.T, r *rand.Rand) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, f := range report.Features {
+		if f.Nulls != nil {
+			t.Errorf("%d nulls of %s: those of the layers before are not known", *f.Nulls, f.Name)
+		}
+	}
 	snap := latest(t, s)
 	// A row was covered when it lies in a segment of before, and its key is among the first.
 	now := readOverlay(t, snap, "o")

@@ -331,9 +331,8 @@ func checkNew(t testing.TB, snap *storage.Snapshot, report Report, features []st
 		return values, has
 	})
 	for _, f := range report.Features {
-		if f.Nulls != nulls[f.Name] {
-			t.Fatalf("feature %s is said to be null in %d of %d covered rows: want %d", f.Name, f.Nulls, covered,
-				nulls[f.Name])
+		if f.Nulls == nil || *f.Nulls != nulls[f.Name] {
+			t.Fatalf("feature %s of %d covered rows: %+v: want %d nulls", f.Name, covered, f, nulls[f.Name])
 		}
 	}
 	if report.Covered != uint64(covered) || report.Rows != snap.Info().LiveRows() {

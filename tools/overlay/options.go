@@ -198,7 +198,9 @@ type FeatureReport struct {
 	Type     string `json:"type"`
 	Role     string `json:"role"`
 	Replaces bool   `json:"replaces"` // the table has a feature of the name
-	Nulls    uint64 `json:"nulls"`    // of the covered rows of the layers that were written
+	// Nulls is in how many of the covered rows it is null, as the layers were written. nil: it is not known, of an
+	// overlay that was extended.
+	Nulls *uint64 `json:"nulls"`
 }
 
 // A SegmentReport says how much of a segment is covered.

@@ -155,8 +155,8 @@ func overlayFacts(r overlay.Report) [][2]string {
 		if f.Replaces {
 			text += " (replaces the table's)"
 		}
-		if f.Nulls > 0 && r.Before == nil { // in the segments that extend has not written they are not known
-			text += fmt.Sprintf(" (null in %s of the covered rows)", terminal.Count(f.Nulls))
+		if f.Nulls != nil && *f.Nulls > 0 {
+			text += fmt.Sprintf(" (null in %s of the covered rows)", terminal.Count(*f.Nulls))
 		}
 		features = append(features, text)
 	}
