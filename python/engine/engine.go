@@ -2,7 +2,11 @@ package engine
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -31,8 +35,9 @@ type Engine struct {
 	batches handles[*reader.Batch] // given to Python and not released
 
 	mu sync.Mutex
-	// stores stay open for as long as the process lives: they hold no file handles. By URI; guarded by mu.
-	stores map[string]*storage.Store
+	// stores are those used last. One that is not kept any more is not closed: what was made of it is read on. Guarded
+	// by mu.
+	stores *lru.Cache[place, openedStore]
 	// snapshots are those used last. A snapshot never changes while it stands. Guarded by mu.
 	snapshots *lru.Cache[snapshotKey, *storage.Snapshot]
 	// layouts are those of the last plans. Guarded by mu.
@@ -45,13 +50,41 @@ type Engine struct {
 	evicted []*taker
 }
 
+// A place is where a store is, and how it is reached: a bucket of the same name at another endpoint is another one, and
+// what was refused with one key may be read with the next.
+type place struct {
+	uri     string
+	options [sha256.Size]byte // digest of the storage options; zero where there are none
+}
+
+// placeOf returns the place of the store at a URI, with the storage options of a method's request.
+func placeOf(ctx context.Context, uri string) place {
+	options := storageOptions(ctx)
+	if len(options) == 0 {
+		return place{uri: uri}
+	}
+	var text []byte
+	for _, name := range slices.Sorted(maps.Keys(options)) {
+		text = fmt.Appendf(text, "%q=%q\n", name, options[name])
+	}
+	return place{uri, sha256.Sum256(text)}
+}
+
+// An openedStore is a store, and what it keeps its objects in.
+type openedStore struct {
+	store *storage.Store
+	blobs object.Store
+}
+
 type snapshotKey struct {
-	uri, table string
-	number     uint64
+	place
+	table  string
+	number uint64
 }
 
 // How many of each are kept.
 const (
+	maxStores    = 32
 	maxSnapshots = 32
 	maxLayouts   = 4
 	maxTakers    = 2
@@ -62,11 +95,11 @@ const (
 func New(a, locked reader.Allocator) *Engine {
 	e := &Engine{
 		allocator: a, locked: locked, openStore: diskcache.OpenStore,
-		stores:    map[string]*storage.Store{},
 		snapshots: lru.New[snapshotKey, *storage.Snapshot](maxSnapshots, nil),
 		layouts:   lru.New[layoutKey, keptLayout](maxLayouts, nil),
 		failed:    lru.New[int64, error](maxFailed, nil),
 	}
+	e.stores = lru.New(maxStores, func(_ place, s openedStore) { e.measured().CloseStore(s.blobs, s.store) })
 	e.takers = lru.New(maxTakers, func(_ takerKey, t *taker) { e.evicted = append(e.evicted, t) })
 	return e
 }
@@ -126,13 +159,11 @@ var methods = map[string]method{
 
 func (*Engine) version(context.Context, *none) (any, error) { return version.Python(), nil }
 
-// store returns the store at uri, which is opened with the storage options of the first request about it.
+// store returns the store at uri, by the storage options of the request.
 func (e *Engine) store(ctx context.Context, uri string) (*storage.Store, error) {
-	e.mu.Lock()
-	s := e.stores[uri]
-	e.mu.Unlock()
-	if s != nil {
-		return s, nil
+	key := placeOf(ctx, uri)
+	if s, ok := cached(e, e.stores, key); ok {
+		return s.store, nil
 	}
 	// The lock is not held: a store may be slow, and other calls must not wait for it. Of two that are opened at once
 	// one is kept.
@@ -142,19 +173,20 @@ func (e *Engine) store(ctx context.Context, uri string) (*storage.Store, error) 
 	}
 	m := e.measured()
 	blobs = m.Blobs(blobs)
-	if s, err = storage.Open(ctx, blobs, storage.Options{}); err != nil {
+	s, err := storage.Open(ctx, blobs, storage.Options{})
+	if err != nil {
 		m.CloseStore(blobs, nil)
 		return nil, err
 	}
 	m.AddStore(s)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if first := e.stores[uri]; first != nil {
+	if first, ok := e.stores.Get(key); ok {
 		err := s.Close()
 		m.CloseStore(blobs, s)
-		return first, err
+		return first.store, err
 	}
-	e.stores[uri] = s
+	e.stores.Put(key, openedStore{s, blobs}, 1)
 	return s, nil
 }
 
@@ -167,9 +199,9 @@ func (e *Engine) tableOf(ctx context.Context, uri, table string) (*storage.Table
 	return s.Table(ctx, table)
 }
 
-// at returns the snapshot of a number.
-func (e *Engine) at(ctx context.Context, uri, table string, number uint64) (*storage.Snapshot, error) {
-	if snap, ok := cached(e, e.snapshots, snapshotKey{uri, table, number}); ok {
+// snapshotAt returns the snapshot of a number.
+func (e *Engine) snapshotAt(ctx context.Context, uri, table string, number uint64) (*storage.Snapshot, error) {
+	if snap, ok := cached(e, e.snapshots, snapshotKey{placeOf(ctx, uri), table, number}); ok {
 		if ok, err := snap.Exists(ctx); ok || err != nil {
 			return snap, err
 		}
@@ -180,14 +212,14 @@ func (e *Engine) at(ctx context.Context, uri, table string, number uint64) (*sto
 	}
 	snap, err := s.At(ctx, table, number)
 	if err == nil {
-		e.keepSnapshot(uri, snap)
+		e.keepSnapshot(ctx, uri, snap)
 	}
 	return snap, err
 }
 
 // keepSnapshot keeps a snapshot for requests that give its number.
-func (e *Engine) keepSnapshot(uri string, snap *storage.Snapshot) {
-	cache(e, e.snapshots, snapshotKey{uri, snap.Table().Name(), snap.Info().Number}, snap)
+func (e *Engine) keepSnapshot(ctx context.Context, uri string, snap *storage.Snapshot) {
+	cache(e, e.snapshots, snapshotKey{placeOf(ctx, uri), snap.Table().Name(), snap.Info().Number}, snap)
 }
 
 // openNow says what is open: tests of leaks look at it.

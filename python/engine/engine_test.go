@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -84,7 +85,8 @@ func newEngine(t *testing.T) *Engine {
 	return New(c, c)
 }
 
-// requestOf returns the request of a method; what "rows" are among the parameters follows it.
+// requestOf returns the request of a method; what "rows" are among the parameters follows it, and "storage_options"
+// among them are the request's.
 func requestOf(t *testing.T, method string, params any) []byte {
 	t.Helper()
 	var rows []byte
@@ -94,11 +96,18 @@ func requestOf(t *testing.T, method string, params any) []byte {
 		delete(m, "rows")
 		params = m
 	}
-	request, err := json.Marshal(map[string]any{"method": method, "params": params})
+	request := map[string]any{"method": method, "params": params}
+	if m, ok := params.(map[string]any); ok && m["storage_options"] != nil {
+		m = maps.Clone(m)
+		request["storage_options"] = m["storage_options"]
+		delete(m, "storage_options")
+		request["params"] = m
+	}
+	text, err := json.Marshal(request)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return append(request, rows...)
+	return append(text, rows...)
 }
 
 // called returns the answer of a request.
@@ -515,7 +524,70 @@ func TestStoresOpenWithoutTheLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := e.store(t.Context(), "slow"); err != nil || again != first || opened != 2 || len(e.stores) != 1 {
-		t.Fatalf("opened %d times, %d stores, the same: %v, %v", opened, len(e.stores), again == first, err)
+	if again, err := e.store(t.Context(), "slow"); err != nil || again != first || opened != 2 || e.stores.Size() != 1 {
+		t.Fatalf("opened %d times, %d stores, the same: %v, %v", opened, e.stores.Size(), again == first, err)
+	}
+}
+
+// The same URI with other storage options is another store, in all that is kept: the buckets of two services have the
+// same name. A store that is kept no more is read on by what was made of it.
+func TestOptionsTellStoresApart(t *testing.T) {
+	e := newEngine(t)
+	defer closeTakers(e)
+	dirs := map[string]string{}
+	open := func(_ string, options map[string]string) (object.Store, error) {
+		dir := dirs[options["endpoint"]]
+		if dir == "" {
+			return nil, errors.New("no such endpoint")
+		}
+		return object.NewLocal(dir)
+	}
+	e.openStore = open
+	of := func(endpoint string) map[string]any {
+		return map[string]any{"uri": "s3://tables/a", "table": "ads",
+			"storage_options": map[string]string{"endpoint": endpoint}}
+	}
+	for endpoint, n := range map[string]int{"staging": 100, "production": 300} {
+		dirs[endpoint] = t.TempDir()
+		wait(t, e, startOf(t, e, of(endpoint), n, false))
+	}
+	nowhere := fails(t, e, string(requestOf(t, "table", of("nowhere"))))
+	if !strings.Contains(nowhere.Message, "no such endpoint") {
+		t.Errorf("%+v", nowhere)
+	}
+	for range 2 {
+		for endpoint, n := range map[string]uint64{"staging": 100, "production": 300} {
+			at := with(of(endpoint), "features", []string{"@all"})
+			info := must[snapshotInfo](t, e, "table", of(endpoint))
+			at["snapshot"] = info.Number
+			plan := must[planAnswer](t, e, "plan", with(at, "batch_size", 100))
+			if info.Number != 1 || info.Rows != n || plan.Rows != n {
+				t.Errorf("%s: %+v, a plan of %d rows", endpoint, info, plan.Rows)
+			}
+			l := must[loaderAnswer](t, e, "loader_open", map[string]any{
+				"uri": at["uri"], "plan": plan.Plan, "storage_options": at["storage_options"],
+			})
+			if l.End != n/100 {
+				t.Errorf("%s: a loader of %d batches", endpoint, l.End)
+			}
+			must[any](t, e, "loader_close", map[string]any{"handle": l.Handle})
+			e.TakeRecords(must[int64](t, e, "take", with(at, "rows", encoded(int64(n)-1)))).Release()
+		}
+	}
+	staging := context.WithValue(t.Context(), optionsKey{}, of("staging")["storage_options"])
+	kept, err := e.tableOf(staging, "s3://tables/a", "ads")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 * maxStores {
+		other := fmt.Sprintf("other %d", i)
+		dirs[other] = dirs["production"]
+		must[snapshotInfo](t, e, "table", of(other))
+	}
+	if n := e.stores.Size(); n != maxStores {
+		t.Errorf("%d stores are kept, want %d", n, maxStores)
+	}
+	if snap, err := kept.Latest(t.Context()); err != nil || snap.Info().LiveRows() != 100 {
+		t.Errorf("a table of a store that is kept no more: %v", err)
 	}
 }

@@ -65,7 +65,7 @@ func (e *Engine) plan(ctx context.Context, p *planParams) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := layoutKey{p.URI, fmt.Sprintf("%016x", hash)}
+	key := layoutKey{placeOf(ctx, p.URI), fmt.Sprintf("%016x", hash)}
 	cache(e, e.layouts, key, keptLayout{layout, snap})
 	return planAnswer{
 		Plan: string(text), Hash: key.hash, Snapshot: plan.Snapshot, Rows: layout.Rows(), Batches: layout.Batches(),
@@ -241,7 +241,10 @@ type keptLayout struct {
 	snapshot *storage.Snapshot
 }
 
-type layoutKey struct{ uri, hash string }
+type layoutKey struct {
+	place
+	hash string
+}
 
 // layoutOf returns the layout that is kept of a plan, while its snapshot stands, or nil.
 func (e *Engine) layoutOf(ctx context.Context, key layoutKey) (*reader.Layout, error) {
@@ -257,7 +260,7 @@ func (e *Engine) layoutOf(ctx context.Context, key layoutKey) (*reader.Layout, e
 
 // openPlan returns the layout of a plan that makePlan made, perhaps in another process.
 func (e *Engine) openPlan(ctx context.Context, uri, text string) (*reader.Layout, error) {
-	l, err := e.layoutOf(ctx, layoutKey{uri, fmt.Sprintf("%016x", xxhash.Sum64String(text))})
+	l, err := e.layoutOf(ctx, layoutKey{placeOf(ctx, uri), fmt.Sprintf("%016x", xxhash.Sum64String(text))})
 	if l != nil || err != nil {
 		return l, err
 	}
@@ -265,7 +268,7 @@ func (e *Engine) openPlan(ctx context.Context, uri, text string) (*reader.Layout
 	if err := json.Unmarshal([]byte(text), plan); err != nil {
 		return nil, err
 	}
-	snap, err := e.at(ctx, uri, plan.Table, plan.Snapshot)
+	snap, err := e.snapshotAt(ctx, uri, plan.Table, plan.Snapshot)
 	if err != nil {
 		return nil, err
 	}

@@ -61,7 +61,7 @@ func (e *Engine) recordsOpen(ctx context.Context, p *recordsParams) (any, error)
 	var layout *reader.Layout
 	var err error
 	if p.Plan == "" {
-		layout, err = e.layoutOf(ctx, layoutKey{p.URI, p.Hash})
+		layout, err = e.layoutOf(ctx, layoutKey{placeOf(ctx, p.URI), p.Hash})
 	} else {
 		layout, err = e.openPlan(ctx, p.URI, p.Plan)
 	}

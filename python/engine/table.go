@@ -40,7 +40,7 @@ func (e *Engine) snapshot(ctx context.Context, p *tableRef) (*storage.Snapshot, 
 		return nil, usageError{fmt.Errorf("version: a snapshot and a time: want one")}
 	}
 	if p.Snapshot != 0 {
-		return e.at(ctx, p.URI, p.Table, p.Snapshot)
+		return e.snapshotAt(ctx, p.URI, p.Table, p.Snapshot)
 	}
 	s, err := e.store(ctx, p.URI)
 	if err != nil {
@@ -79,7 +79,7 @@ func (e *Engine) view(ctx context.Context, p *tableRef) (*storage.View, error) {
 		if number == snap.Info().Number {
 			return snap, nil
 		}
-		return e.at(ctx, p.URI, p.Table, number)
+		return e.snapshotAt(ctx, p.URI, p.Table, number)
 	}
 	for _, o := range p.Overlays {
 		in, err := at(o.Snapshot)
@@ -130,11 +130,11 @@ func (e *Engine) branch(ctx context.Context, p *tableRef) (*tableRef, *storage.S
 	}
 	out := &tableRef{URI: p.URI, Table: t.Name(), Snapshot: v.Snapshot.Info().Number, Branch: branch}
 	for _, o := range v.Overlays {
-		e.keepSnapshot(p.URI, o.In)
+		e.keepSnapshot(ctx, p.URI, o.In)
 		out.Overlays = append(out.Overlays, pin{o.Name, o.In.Info().Number})
 	}
 	if v.List != "" {
-		e.keepSnapshot(p.URI, v.ListIn)
+		e.keepSnapshot(ctx, p.URI, v.ListIn)
 		out.List = &pin{v.List, v.ListIn.Info().Number}
 	}
 	return out, v.Snapshot, nil
@@ -200,7 +200,7 @@ func (e *Engine) table(ctx context.Context, p *tableRef) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.keepSnapshot(p.URI, snap) // it is asked for by its number from now on
+	e.keepSnapshot(ctx, p.URI, snap) // it is asked for by its number from now on
 	return tableAnswer{infoOf(snap.Info()), branch}, nil
 }
 

@@ -34,6 +34,7 @@ const takerIdle = time.Minute
 // takerKey is what a taker is kept for. The snapshot must be the same, and not only its number: a store that was
 // removed and made anew counts its snapshots from 1 again.
 type takerKey struct {
+	place
 	params   string // what was asked for, but the rows
 	snapshot snapshot.Info
 }
@@ -95,7 +96,7 @@ func (e *Engine) taker(ctx context.Context, p *takeParams) (*taker, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := takerKey{string(text), snap.Info()}
+	key := takerKey{placeOf(ctx, p.URI), string(text), snap.Info()}
 	e.mu.Lock()
 	t, ok := e.takers.Get(key)
 	if ok {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import json
 import pathlib
 import pickle
@@ -24,8 +26,8 @@ OPTIONS = {"AWS_ENDPOINT_URL": "endpoint_url", "AWS_ACCESS_KEY_ID": "key", "AWS_
            "AWS_REGION": "region"}
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[dict[str, str]]:
+@contextlib.contextmanager
+def started() -> Iterator[dict[str, str]]:
     """The environment by which a server with the bucket tables is reached."""
     if shutil.which("go") is None:
         pytest.skip("no Go toolchain to build the server of S3 with")
@@ -41,6 +43,12 @@ def server() -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
+def server() -> Iterator[dict[str, str]]:
+    with started() as s:
+        yield s
+
+
+@pytest.fixture(scope="module")
 def bucket(server: dict[str, str]) -> Any:
     """pyarrow's own view of the bucket."""
     fs = pytest.importorskip("pyarrow.fs")
@@ -48,6 +56,10 @@ def bucket(server: dict[str, str]) -> Any:
         access_key=server["AWS_ACCESS_KEY_ID"], secret_key=server["AWS_SECRET_ACCESS_KEY"],
         endpoint_override=server["AWS_ENDPOINT_URL"].removeprefix("http://"), scheme="http",
         region=server["AWS_REGION"]))
+
+
+def options_of(server: dict[str, str]) -> dict[str, Any]:
+    return {OPTIONS[k]: v for k, v in server.items() if k in OPTIONS}
 
 
 def rows(n: int) -> pa.Table:
@@ -58,7 +70,7 @@ def rows(n: int) -> pa.Table:
 
 
 def test_a_table_there_is_as_one_here(server: dict[str, str], tmp_path: pathlib.Path) -> None:
-    options = {OPTIONS[k]: v for k, v in server.items() if k in OPTIONS}
+    options = options_of(server)
     here, there = dsistore.open(tmp_path / "s"), dsistore.open("s3://tables/a", storage_options=options)
     assert there.uri == "s3://tables/a" and "secret" not in repr(there)
     for store in here, there:
@@ -75,7 +87,7 @@ def test_a_table_there_is_as_one_here(server: dict[str, str], tmp_path: pathlib.
 
 
 def test_stats_have_what_was_sent(server: dict[str, str], tmp_path: pathlib.Path) -> None:
-    options = {OPTIONS[k]: v for k, v in server.items() if k in OPTIONS}
+    options = options_of(server)
     sent = []
     for uri, extra in {
         "s3://tables/sent": {}, "s3://tables/cached": {"cache_dir": str(tmp_path / "cache"), "cache_size": "64MiB"},
@@ -145,10 +157,40 @@ def test_a_cache_on_the_local_disk(server: dict[str, str], monkeypatch: pytest.M
     held = sum(f.stat().st_size for f in (tmp_path / "cache").iterdir())
     assert 0 < held <= 64 << 20 and {f.name for f in (tmp_path / "cache").iterdir()} == {
         "dsistore-cache", "index", "blocks-0000"}
-    options = {OPTIONS[k]: v for k, v in server.items() if k in OPTIONS}
+    options = options_of(server)
     with pytest.raises(dsistore.DsistoreError, match="size of a cache"):
         dsistore.open("s3://tables/elsewhere", storage_options={**options, "cache_dir": tmp_path / "other",
                                                           "cache_size": "large"}).tables()
+
+
+def test_two_services_with_the_same_bucket(server: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each store is where its own options say, also one that was pickled; what was wrong before is forgotten."""
+    uri = "s3://tables/same"
+    wrong = dsistore.open(uri, {**options_of(server), "secret": "hush"})
+    with pytest.raises(dsistore.DsistoreError, match="denied"):
+        wrong.tables()
+    with started() as other:
+        staging, production = (dsistore.open(uri, options_of(s)) for s in (server, other))
+        for store, n in (staging, 1000), (production, 3000):
+            store.ingest("t", rows(n), session_key="session", time_key="time")
+        assert staging.table("t").delete(filter="x < 10")["rows_deleted"] == 80
+        for store, n in (staging, 920), (production, 3000):
+            table = store.table("t")
+            data = table.torch(["x"], batch_size=100)
+            for again, t, d in (store, table, data), pickle.loads(pickle.dumps((store, table, data))), copy.deepcopy(
+                    (store, table, data)):
+                assert again.tables() == ["t"] and len(again.table("t")) == len(t) == n
+                assert len(t.scan(["x"]).to_arrow()) == sum(len(b.dense) for b in d) == n
+                assert t.take([n - 1], ["x"])["x"].to_pylist() == [(n - 1 if n == 3000 else 999) / 8]
+        by_environment = dsistore.open(uri)
+        for s, n in (server, 920), (other, 3000):
+            for name, value in s.items():
+                monkeypatch.setenv(name, value)
+            assert len(by_environment.table("t")) == n
+        with pytest.raises(dsistore.DsistoreError, match="denied"):
+            wrong.tables()
+    with pytest.raises(dsistore.UsageError, match="keyy"):
+        dsistore.open(uri, {**options_of(server), "keyy": "a"}).tables()
 
 
 def test_options_that_are_wrong() -> None:
@@ -163,7 +205,7 @@ def test_options_that_are_wrong() -> None:
 
 def test_sources_there(server: dict[str, str], bucket: Any, tmp_path: pathlib.Path) -> None:
     """What pyarrow wrote into a bucket is ingested, by the options of the store or of the sources."""
-    options = {OPTIONS[k]: v for k, v in server.items() if k in OPTIONS}
+    options = options_of(server)
     want = rows(5000)
     with bucket.open_output_stream("dump/ds=2026-11-01/part 0.parquet") as f:
         parquet.write_table(want, f, row_group_size=1000)

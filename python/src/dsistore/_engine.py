@@ -26,7 +26,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from . import _capsule, _credentials, errors
+from . import _capsule, _credentials, _root, errors
 
 _FORKED = (
     "this process was forked from one that had used dsistore, whose engine does not survive a fork, and a copy of it "
@@ -162,12 +162,6 @@ def _result(answer: bytes) -> Any:
     return out.get("result")
 
 
-# The storage options of stores that were opened with some, by uri. They are no part of what is pickled: what tells a
-# secret from other options is its name.
-_options: dict[str, dict[str, str]] = {}
-_SECRET = ("key", "secret", "token", "password", "credential", "sas", "connection")
-
-
 _AWS = (("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"), ("AWS_REGION", "AWS_DEFAULT_REGION"),
         ("AWS_PROFILE",), ("AWS_ACCESS_KEY_ID",), ("AWS_SECRET_ACCESS_KEY",), ("AWS_SESSION_TOKEN",),
         ("AWS_ALLOW_HTTP",))  # of each, the first that is set
@@ -196,43 +190,16 @@ def _of_environment(variables: tuple[tuple[str, ...], ...]) -> dict[str, str]:
     return {"environment." + n: os.environ[n] for n in set_ if n is not None}
 
 
-def use_options(uri: str, options: Mapping[str, Any] | None) -> None:
-    """Remembers the storage options of a store, for requests about it in this process."""
-    if options:
-        _options[uri] = _values(options)
-
-
-def _values(options: Mapping[str, Any]) -> dict[str, str]:
-    """Storage options as the engine takes them."""
-    return {name: _credentials.number(value) if name.lower() in _PROVIDER else str(value)
-            for name, value in options.items()}
-
-
-# Options that are functions, for which a number stands: see _credentials.
-_PROVIDER = ("credential_provider", "aws_credential_provider")
-
-
 def _serve_credentials(options: Mapping[str, str]) -> None:
     """Has functions ready that a request's options name."""
     for name, value in options.items():
-        if name.lower() in _PROVIDER:
+        if name.lower() in _root.PROVIDER:
             _credentials.serve(value, _credentials_wanted, functools.partial(call, "credentials_give"))
 
 
 def _credentials_wanted(of: str) -> None:
     """Waits until credentials of a function are wanted."""
     wait(begin("credentials_wanted", provider=of), milliseconds=3_600_000)
-
-
-def use_sent_options(uri: str, options: dict[str, str]) -> None:
-    """Remembers the options of a store that was pickled. Options that this process has for it stay."""
-    if options:
-        _options.setdefault(uri, options)
-
-
-def public_options(uri: str) -> dict[str, str]:
-    """The storage options of a store that are not secret."""
-    return {k: v for k, v in _options.get(uri, {}).items() if not any(word in k.lower() for word in _SECRET)}
 
 
 # How long a call waits before the interpreter looks for signals.
@@ -246,7 +213,7 @@ def _text(method: str, params: dict[str, Any], following: bytes = b"") -> bytes:
     sources: Mapping[str, Any] | None = params.pop("source_options", None)
     request: dict[str, Any] = {"method": method, "params": {k: v for k, v in params.items() if v is not None}}
     uri: str = params.get("uri") or ""
-    own = _options.get(uri, {})
+    own = uri.options if isinstance(uri, _root.Root) else {}
     if (scheme := _scheme(uri)) is not None:
         request["storage_options"] = {**_of_environment(_ENVIRONMENT[scheme] + _CACHE), **own}
     elif own:
@@ -255,7 +222,7 @@ def _text(method: str, params: dict[str, Any], following: bytes = b"") -> bytes:
     if of is not None:
         same = scheme is not None and _ENVIRONMENT[scheme] is _ENVIRONMENT[of]
         given = {k: v for k, v in own.items() if same and not k.lower().startswith("cache_")} if sources is None else {
-            **_values(sources)}
+            **_root.values(sources)}
         request["source_options"] = {**_of_environment(_ENVIRONMENT[of]), **given}
     for options in request.get("storage_options"), request.get("source_options"):
         _serve_credentials(options or {})

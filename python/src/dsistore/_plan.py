@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _engine
+from ._root import Root
 from ._select import names
 
 
@@ -82,18 +83,10 @@ class TableRef:
     uri: str
     params: dict[str, Any]
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "options": _engine.public_options(self.root)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        options = state.pop("options")
-        self.__dict__.update(state)
-        _engine.use_sent_options(self.root, options)
-
     @property
-    def root(self) -> str:
-        """The store's uri as the engine takes it."""
-        root: str = self.params["uri"]
+    def root(self) -> Root:
+        """Where the store is."""
+        root: Root = self.params["uri"]
         return root
 
     def features(self, select: str | Sequence[str], overlay: str | Sequence[str] = ()) -> list[Feature]:

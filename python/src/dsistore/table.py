@@ -15,6 +15,7 @@ from . import _arrow, _engine, _ingest, errors
 from ._arrow import Scan
 from ._ingest import Progress
 from ._plan import Feature, TableRef
+from ._root import Root
 from ._samples import Samples, key_params
 from ._select import ReadOptions, SampleList, Shuffle, dedup_form, list_name, names, selected
 
@@ -64,17 +65,14 @@ class Store:
     relative path is resolved when the store is opened.
 
     A pickle has the storage options that are not secret. If another process needs secret options, give them there in
-    environment variables, or call open there first.
+    environment variables, or call open there first, with the same other options (those of the cache may differ).
     """
 
     def __init__(self, uri: Path, storage_options: Mapping[str, Any] | None = None):
         self.uri = os.fspath(uri)
         # The engine's URI: it, and processes that this is sent to, may have another working directory.
-        self._root = os.path.abspath(self.uri) if self.uri and "://" not in self.uri else self.uri
-        _engine.use_options(self._root, storage_options)
-
-    def __reduce__(self) -> Any:
-        return _sent, (self.uri, self._root, _engine.public_options(self._root))
+        self._root = Root.opened(os.path.abspath(self.uri) if self.uri and "://" not in self.uri else self.uri,
+                                 storage_options)
 
     def __repr__(self) -> str:
         return f"dsistore.open({self.uri!r})"
@@ -181,7 +179,7 @@ class Table:
                 raise
             raise errors.NotFoundError(
                 f"version {version!r} is no number and no time (as 2026-11-01). As a branch: {e}") from None
-        params = {"uri": store._root, "table": name, **answer.pop("ref", {})}
+        params = {"table": name, **answer.pop("ref", {}), "uri": store._root}
         self.snapshot = _snapshot(answer)
         params["snapshot"] = self.snapshot.number
         self._ref = TableRef(store.uri, params)
@@ -572,15 +570,6 @@ def open(uri: Path, storage_options: Mapping[str, Any] | None = None) -> Store:
     account_name and account_key. cache_dir and cache_size set a cache in a directory of this machine, which processes
     share. Options that are not given are taken from the environment.
 
-    The options apply to the store in the whole process. If open is called several times before the first read, the
-    options of the last call apply.
+    The options apply to this Store and what is made of it. A store of the same URI with other options is another one.
     """
     return Store(uri, storage_options)
-
-
-def _sent(uri: str, root: str, options: dict[str, str]) -> Store:
-    """A store that was pickled. Options that this process has for it stay."""
-    store = Store.__new__(Store)
-    store.uri, store._root = uri, root
-    _engine.use_sent_options(root, options)
-    return store

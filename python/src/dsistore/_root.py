@@ -1,0 +1,66 @@
+"""Where a store is, and how it is reached: the URI that requests have, with the storage options that open was given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from . import _credentials
+
+# What tells a secret from other options is its name.
+_SECRET = ("key", "secret", "token", "password", "credential", "sas", "connection")
+# Options that are functions, for which a number stands: see _credentials.
+PROVIDER = ("credential_provider", "aws_credential_provider")
+
+
+def values(options: Mapping[str, Any]) -> dict[str, str]:
+    """Storage options as the engine takes them."""
+    return {name: _credentials.number(value) if name.lower() in PROVIDER else str(value)
+            for name, value in options.items()}
+
+
+class Root(str):
+    """A store's URI as the engine takes it. Two of the same text are other stores where their options differ: tables
+    of the same names may be in the buckets of two services.
+
+    A pickle has the options that are not secret. A process that opened the store with the same ones, but for its
+    cache, and with secrets takes its own.
+    """
+
+    options: dict[str, str]
+
+    def __new__(cls, uri: str, options: Mapping[str, str] | None = None) -> Root:
+        self = super().__new__(cls, uri)
+        self.options = dict(options or {})
+        return self
+
+    @classmethod
+    def opened(cls, uri: str, options: Mapping[str, Any] | None) -> Root:
+        """The root of a store that this process opens."""
+        root = cls(uri, values(options or {}))
+        if root.options:
+            _opened[root._place()] = root.options
+        return root
+
+    def __reduce__(self) -> Any:
+        return _sent, (str(self), _public(self.options))
+
+    def _place(self) -> tuple[str, frozenset[tuple[str, str]]]:
+        """What is the same wherever the store is reached in the same way."""
+        same = {k.lower(): v for k, v in _public(self.options).items() if not k.lower().startswith("cache_")}
+        return str(self), frozenset(same.items())
+
+
+# The options of stores that this process opened last, by where they are.
+_opened: dict[tuple[str, frozenset[tuple[str, str]]], dict[str, str]] = {}
+
+
+def _public(options: Mapping[str, str]) -> dict[str, str]:
+    """The options that are not secret."""
+    return {k: v for k, v in options.items() if not any(word in k.lower() for word in _SECRET)}
+
+
+def _sent(uri: str, options: dict[str, str]) -> Root:
+    """A root that was pickled."""
+    root = Root(uri, options)
+    return Root(uri, _opened.get(root._place(), options))
