@@ -33,7 +33,7 @@ type Erasure struct {
 	Key string
 	// DropBranches drops the branches that keep such rows. Default: an error names them.
 	DropBranches bool
-	DryRun       bool // report, and change nothing
+	DryRun       bool // report, and change nothing; ErrHeld is returned as without it
 	// Compact says how segments are rewritten. Its fields that select segments are ignored.
 	Compact Options
 }

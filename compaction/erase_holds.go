@@ -50,7 +50,7 @@ func heldBy(leases, branches []string) error {
 }
 
 // holds returns the branches that keep a snapshot which may have the rows. It returns ErrHeld, which names all of them,
-// if leases keep one, or if there are such branches and DropBranches is not set. A dry run notes them.
+// if leases keep one, or if there are such branches and DropBranches is not set. A dry run also notes them.
 func (e *eraser) holds(ctx context.Context) (branches []string, err error) {
 	if branches, err = e.heldBranches(ctx, e.snap); err != nil {
 		return nil, err
@@ -78,14 +78,13 @@ func (e *eraser) holds(ctx context.Context) (branches []string, err error) {
 	if e.what.DropBranches {
 		held = nil
 	}
-	if !e.what.DryRun {
-		return branches, heldBy(leases, held)
+	if e.what.DryRun {
+		e.out.Held, e.out.HeldLeases = held, leases
+		if e.what.DropBranches {
+			e.out.Branches = append(e.out.Branches, branches...)
+		}
 	}
-	e.out.Held, e.out.HeldLeases = held, leases
-	if e.what.DropBranches {
-		e.out.Branches = append(e.out.Branches, branches...)
-	}
-	return branches, nil
+	return branches, heldBy(leases, held)
 }
 
 // endNewHolds handles branches of snapshots which may have the rows that others made during Erase: it drops them if

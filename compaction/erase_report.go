@@ -17,7 +17,7 @@ type EraseReport struct {
 	BytesMade     uint64   `json:"bytes_made"`
 	Branches      []string `json:"branches_dropped"`
 	// Held are branches that may have the rows, of a dry run without DropBranches, and HeldLeases the leases, with
-	// their snapshots, of any dry run: Erase would return ErrHeld.
+	// their snapshots, of any dry run: Erase returned ErrHeld.
 	Held       []string `json:"branches_held,omitempty"`
 	HeldLeases []string `json:"leases_held,omitempty"`
 	Expired    []uint64 `json:"snapshots_expired"`

@@ -331,8 +331,11 @@ func TestEraseHeld(t *testing.T) {
 			!strings.Contains(err.Error(), "another") || strings.Contains(err.Error(), "branches b") == drop {
 			t.Fatal(err)
 		}
-		r, err := erase(Erasure{DropBranches: drop, DryRun: true})
-		if x.check(err); len(r.HeldLeases) != 2 || len(r.Held) == len(r.Branches) || (len(r.Held) > 0) == drop {
+		r, dry := erase(Erasure{DropBranches: drop, DryRun: true})
+		if dry == nil || dry.Error() != err.Error() {
+			t.Fatalf("a dry run: %v, want %v", dry, err)
+		}
+		if len(r.HeldLeases) != 2 || len(r.Held) == len(r.Branches) || (len(r.Held) > 0) == drop {
 			t.Fatalf("%+v", r)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -42,6 +43,9 @@ func TestExamples(t *testing.T) {
 	if len(examples) < 50 {
 		t.Errorf("%d commands: are they all found?", len(examples))
 	}
+	for _, line := range regexp.MustCompile(`(?m)^ {1,3}\S.*`).FindAllString(Reference()+dsistat.Reference(), -1) {
+		t.Errorf("help runs this line into the one before it; give it as the example: %q", line)
+	}
 	dir, scripts, remote := t.TempDir(), t.TempDir(), t.TempDir()
 	exampleStore(t, dir)
 	for name, example := range examples {
@@ -57,8 +61,11 @@ func TestExamples(t *testing.T) {
 			continue
 		}
 		script, into := "exec "+example+"\n! stderr .\n", scripts
-		if name == "dsi leases end" {
+		switch name {
+		case "dsi leases end":
 			script = "lease store ads trainer\n" + script
+		case "dsi erase": // the branch would keep the rows
+			script = "exec dsi branch drop store ads exp\n" + script
 		}
 		if strings.Contains(example, "s3://") {
 			script, into = "put store s3://tables/store\n"+script, remote

@@ -23,7 +23,7 @@ type Erase struct {
 	app.KeyFiles
 	Key          string `placeholder:"FEATURE" help:"Feature that --keys refers to; default: the table's user key, and without one the command is refused. With --where, the feature whose values are searched for after the rows were erased; default: the table's user key, else its request key, else its session key."`
 	DropBranches bool   `help:"Drop branches that may have the rows. Without this, the command names them and changes nothing."`
-	DryRun       bool   `help:"Say what would be touched, and change nothing."`
+	DryRun       bool   `help:"Say what would be touched, and change nothing. If the erasure would be refused, so is this, with the same exit code."`
 }
 
 // eraseJSON is what erase prints with --json.
@@ -56,7 +56,7 @@ func (c *Erase) Run(ctx context.Context, e *app.Env) error {
 	what.Compact.Progress, finish = progress(e, "erasing")
 	r, err := compaction.Erase(ctx, table, what)
 	finish()
-	if err != nil && !errors.Is(err, compaction.ErrFound) {
+	if err != nil && !errors.Is(err, compaction.ErrFound) && !(c.DryRun && errors.Is(err, compaction.ErrHeld)) {
 		return err
 	}
 	if err == nil {
@@ -139,14 +139,6 @@ func printErasure(e *app.Env, r *compaction.EraseReport) {
 		e.PrintFacts(keyFacts(r.Keys)...)
 		if len(r.Branches) > 0 {
 			e.Printf("would drop branches %s\n", terminal.OneLine(strings.Join(r.Branches, ", ")))
-		}
-		for _, l := range r.HeldLeases {
-			e.Printf("would be refused, because %s may have the rows: if the owner is no more, dsi leases end "+
-				"ends it\n", terminal.OneLine(l))
-		}
-		if len(r.Held) > 0 {
-			e.Printf("would be refused, because branches %s may have the rows: drop them, or give --drop-branches\n",
-				terminal.OneLine(strings.Join(r.Held, ", ")))
 		}
 		return
 	}

@@ -60,10 +60,8 @@ type SQL struct {
 // Help says what the query may be.
 func (c *SQL) Help() string {
 	return `Only the columns in the query are read. dsi evaluates simple conditions on partition keys and features
-itself, and skips the other rows. DuckDB 2 and pyarrow must be installed for Python. See docs/guide/sql.md.
-
-  dsi sql STORE "select ds, avg(click) from ads where ds >= '2026-11-01' group by ds"
-  dsi sql STORE 'select a.click, b.click from ads a join "ads@exp" b using (request_id)' --to out.parquet`
+itself, and skips the other rows. DuckDB 2 and pyarrow must be installed for Python. More queries are in
+docs/guide/sql.md.`
 }
 
 // Run runs the command.
