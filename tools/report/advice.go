@@ -302,10 +302,10 @@ func (a *adviser) duplicates() {
 		return
 	}
 	a.add(Advice{
-		Kind: AdviceDuplicate, SavedBytes: bytes, Estimate: true, Features: names, FeatureCount: uint64(len(found)),
-		Text: fmt.Sprintf("of %s sharing slots saves less than the inverse takes, at most %s in all: it is there for "+
-			"the time that decoding takes without",
-			terminal.Plural(uint64(len(found)), "feature"), terminal.Bytes(bytes)),
+		Kind: AdviceDuplicate, Features: names, FeatureCount: uint64(len(found)),
+		Text: fmt.Sprintf("nothing to do: equal values are stored once where that saves space or time; with the "+
+			"inverse indices, which say which row has which value, this saves time and takes up to %s more, in %s",
+			terminal.Bytes(bytes), terminal.Plural(uint64(len(found)), "feature")),
 	})
 }
 
@@ -479,10 +479,17 @@ func (a *adviser) overlays() {
 	}
 }
 
-// order returns the advice, what saves most first.
+// order returns the advice, what saves most first, and last what only informs.
 func (a *adviser) order() []Advice {
+	informs := func(x Advice) int {
+		if x.Kind == AdviceDuplicate {
+			return 1
+		}
+		return 0
+	}
 	slices.SortStableFunc(a.out, func(x, y Advice) int {
-		return cmp.Or(cmp.Compare(y.SavedBytes+y.UnneededBytes, x.SavedBytes+x.UnneededBytes),
+		return cmp.Or(cmp.Compare(informs(x), informs(y)),
+			cmp.Compare(y.SavedBytes+y.UnneededBytes, x.SavedBytes+x.UnneededBytes),
 			cmp.Compare(x.Kind, y.Kind))
 	})
 	if a.out == nil {

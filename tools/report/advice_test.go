@@ -146,8 +146,16 @@ func TestDuplicatesRule(t *testing.T) {
 			a.t.Features = append(a.t.Features, Feature{Name: f.Name})
 		}
 	})
-	if got.SavedBytes != 150<<10 || got.FeatureCount != 2 || strings.Join(got.Features, "") != "ca" {
+	says(t, got, 0, "", "nothing to do", "up to 150 KiB more, in 2 features")
+	if got.FeatureCount != 2 || strings.Join(got.Features, "") != "ca" {
 		t.Errorf("%+v", got)
+	}
+	if lines := adviceLines([]Advice{got}); !strings.HasSuffix(lines[0], "in 2 features, the largest first: c, a") {
+		t.Errorf("%q", lines)
+	}
+	a := adviser{out: []Advice{got, {Kind: AdviceRecords}, {Kind: AdviceExpire, SavedBytes: 1}}}
+	if all := a.order(); all[0].Kind != AdviceExpire || all[2].Kind != AdviceDuplicate {
+		t.Errorf("not last, although there is nothing to do: %+v", all)
 	}
 }
 

@@ -369,6 +369,7 @@ func (d *distinct) bounds(t vector.Type, elements uint64) *Distinct {
 			}
 		}
 	}
+	most = min(most, elements) // a wide range holds no more than there are values
 	if known && most < 1<<40 { // more says nothing
 		out.AtMost = &most
 	}

@@ -349,7 +349,7 @@ func TestUnreadOfKept(t *testing.T) {
 // TestCouldSave: bytes that two pieces of advice would save count once.
 func TestCouldSave(t *testing.T) {
 	x := Table{Advice: []Advice{{Kind: AdviceUnread, SavedBytes: 90}, {Kind: AdviceCluster, SavedBytes: 70},
-		{Kind: AdviceDuplicate, SavedBytes: 5}, {Kind: AdviceExpire, SavedBytes: 20}}}
+		{Kind: AdviceExpire, SavedBytes: 20}}}
 	if n := x.couldSave(); n != 110 {
 		t.Error(n)
 	}
@@ -522,6 +522,25 @@ func TestDistinct(t *testing.T) {
 			}
 		case d.AtLeast > want || d.AtMost != nil && *d.AtMost < want:
 			t.Errorf("%s: %d to %d, want %d between", f.Name, d.AtLeast, *d.AtMost, want)
+		}
+	}
+}
+
+// TestDistinctOfFewValues: a wide range of integers bounds the distinct values no closer than the number of the values.
+func TestDistinctOfFewValues(t *testing.T) {
+	s := openStore(t)
+	var b strings.Builder
+	for i := range 600 { // times are in order: only the second file's are far from the first's
+		fmt.Fprintf(&b, `{"ts": %d, "list": [%d, %d]}`+"\n", i/2+i/300*166_393_000_000, i*1_000_003, i*7_919)
+		if i%300 == 299 {
+			jsonRows(t, s, b.String(), ingest.Options{})
+			b.Reset()
+		}
+	}
+	for _, f := range build(t, s, Options{}).Features {
+		want := map[string]uint64{"ts": 600, "list": 1200}[f.Name]
+		if f.Distinct == nil || f.Distinct.AtMost == nil || *f.Distinct.AtMost != want {
+			t.Errorf("%s: %s, want at most %d", f.Name, distinctText(f.Distinct), want)
 		}
 	}
 }

@@ -89,7 +89,7 @@ func Tables(r *Report, o ViewOptions) (*Listing, error) {
 }
 
 // couldSave adds up what the advice would save, each byte once as far as is known: sessions that come together save of
-// unread features too, and leaving duplicates out saves nothing where the features go.
+// unread features too.
 func (t *Table) couldSave() (n uint64) {
 	unread, others := uint64(0), uint64(0)
 	for _, a := range t.Advice {
@@ -98,7 +98,6 @@ func (t *Table) couldSave() (n uint64) {
 			unread += a.SavedBytes
 		case AdviceCluster, AdviceMerge:
 			others += a.SavedBytes
-		case AdviceDuplicate: // it costs time
 		default:
 			n += a.SavedBytes
 		}
@@ -559,7 +558,7 @@ func adviceLines(all []Advice) []string {
 	var out []string
 	for _, a := range all {
 		line := terminal.OneLine(a.Kind + ": " + a.Text)
-		if names := a.Features; a.Kind == AdviceRecords && len(names) > 0 {
+		if names := a.Features; (a.Kind == AdviceRecords || a.Kind == AdviceDuplicate) && len(names) > 0 {
 			names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !Printable(n) })
 			names = names[:min(len(names), typedFeatures)]
 			line += ", the largest first: " + strings.Join(names, ", ")
