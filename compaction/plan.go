@@ -58,18 +58,23 @@ func (p *Plan) Bytes() (in, out uint64) {
 // String prints p, one line for each job with its reasons under it.
 func (p *Plan) String() string {
 	var b strings.Builder
-	in, out := p.Bytes()
-	fmt.Fprintf(&b, "table %s, snapshot %d: %d jobs rewrite %d segments, %s, into about %s; %d segments, %s, stay\n",
-		p.Table, p.Snapshot, len(p.Jobs), p.Segments(), quantity.Bytes(in), quantity.Bytes(out), p.Left,
-		quantity.Bytes(p.LeftBytes))
+	what := "nothing to do"
+	if len(p.Jobs) > 0 {
+		in, out := p.Bytes()
+		what = fmt.Sprintf("rewrite %s, %s, into about %s, in %s", counted(p.Segments(), "segment"),
+			quantity.Bytes(in), quantity.Bytes(out), counted(len(p.Jobs), "job"))
+	}
+	fmt.Fprintf(&b, "table %s, snapshot %d: %s; unchanged: %s, %s\n", p.Table, p.Snapshot, what,
+		counted(p.Left, "segment"), quantity.Bytes(p.LeftBytes))
 	for i := range p.Jobs {
 		j := &p.Jobs[i]
 		partition := j.Partition
 		if partition == "" {
 			partition = "(no partition)"
 		}
-		fmt.Fprintf(&b, "%s: %d segments, %d rows (%d deleted), %s, into %d, about %s\n",
-			partition, len(j.Segments), j.Rows, j.Deleted, quantity.Bytes(j.Bytes), j.Into, quantity.Bytes(j.BytesOut))
+		fmt.Fprintf(&b, "%s: %s, %d rows (%d deleted), %s, into %d, about %s\n",
+			partition, counted(len(j.Segments), "segment"), j.Rows, j.Deleted, quantity.Bytes(j.Bytes), j.Into,
+			quantity.Bytes(j.BytesOut))
 		for _, r := range j.Reasons {
 			fmt.Fprintf(&b, "  %s\n", r)
 		}
@@ -81,4 +86,12 @@ func (p *Plan) String() string {
 		fmt.Fprintf(&b, "%s\n", n)
 	}
 	return b.String()
+}
+
+// counted is a number of things, in the plural where that is right.
+func counted[N int | uint64](n N, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
 }

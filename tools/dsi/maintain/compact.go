@@ -95,7 +95,7 @@ func (c *Compact) Run(ctx context.Context, e *app.Env) error {
 	if e.JSON {
 		return errors.Join(e.PrintJSON(out), err)
 	}
-	if out.Report != nil {
+	if out.Report != nil && len(plan.Jobs) > 0 {
 		printCompaction(e, out.Report)
 	}
 	return err
