@@ -80,11 +80,12 @@ func (c *Cost) Facts() [][2]string {
 	}
 	reads := "unknown to read, without usage records"
 	if c.Days > 0 {
-		reads = fmt.Sprintf("%s to read, as in the last %s, without opening tables and writing usage records",
+		reads = fmt.Sprintf("%s to read, if 30 days are like the last %s, without opening tables and writing "+
+			"usage records",
 			prices.Text(c.ReadsMonth, c.Currency), terminal.Plural(c.Days, "day"))
 	}
-	return [][2]string{{"a month costs", fmt.Sprintf("%s to store, %s (%s)", prices.Text(c.StoredMonth, c.Currency),
-		reads, c.Prices)}}
+	return [][2]string{{"a month costs", fmt.Sprintf("%s to store the newest snapshot, %s (%s)",
+		prices.Text(c.StoredMonth, c.Currency), reads, c.Prices)}}
 }
 
 // unknown is the value of an amount that is not known.

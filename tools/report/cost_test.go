@@ -59,8 +59,8 @@ func TestCost(t *testing.T) {
 	}
 	summaryText := text(SummaryView(r, ViewOptions{}))
 	for _, want := range []string{
-		"EUR to store, 2.38 EUR to read, as in the last 13 days, without opening tables and " +
-			"writing usage records (ours)",
+		"EUR to store the newest snapshot, 2.38 EUR to read, if 30 days are like the last 13 days, without " +
+			"opening tables and writing usage records (ours)",
 		"sent: 13 reads, 2 lists; 1.00 MiB down, 50 B from",
 	} {
 		if !strings.Contains(summaryText, want) {
@@ -119,7 +119,7 @@ func TestCostOfTables(t *testing.T) {
 // TestCostFacts: the line says that the requests that usage records do not have are missing from it.
 func TestCostFacts(t *testing.T) {
 	c := &Cost{Prices: "ours", Currency: "EUR", Days: 1}
-	want := "as in the last 1 day, without opening tables and writing usage records (ours)"
+	want := "if 30 days are like the last 1 day, without opening tables and writing usage records (ours)"
 	if got := c.Facts()[0][1]; !strings.HasSuffix(got, want) {
 		t.Errorf("%q, want its end to be %q", got, want)
 	}
