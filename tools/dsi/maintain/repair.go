@@ -170,7 +170,25 @@ func (c *Repair) print(e *app.Env, r *repair.Report) {
 			e.Printf("%s: objects that you have a copy of are better put back: that loses nothing%s\n", table,
 				orIngest(r))
 		}
+		if names := readableWithout(r); len(names) > 0 {
+			e.Printf("%s: until --apply, all rows can be exported without %s: dsi export STORE TABLE --features NAMES "+
+				"--to FILE\n", table, terminal.OneLine(strings.Join(names, ", ")))
+		}
 	}
+}
+
+// readableWithout names the features without which all rows to be dropped can still be read; none: not all can.
+func readableWithout(r *repair.Report) (names []string) {
+	for _, i := range r.Items {
+		switch {
+		case i.Action == repair.GoBack, i.Action == repair.DropRows && len(i.Features) == 0:
+			return nil
+		case i.Action == repair.DropRows:
+			names = append(names, i.Features...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // orIngest says how lost rows come back from where they were ingested. Where the table goes back to an older snapshot,
