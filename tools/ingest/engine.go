@@ -9,7 +9,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest/source"
 	"github.com/dsistore/dsistore/writer"
@@ -216,9 +215,9 @@ func (e *engine) inferred(i source.Inferred) {
 	}
 }
 
-// because adds to an error of types that do not mix which value of a column made text of it, and what to do. Where it
-// is known how the values are written, that comes first, and the table's feature is not called wrong.
-func (e *engine) because(column string, err *mixError) error {
+// because returns what to do where the type that a column's values gave does not fit, for an error, and which value
+// made text of it; empty: nothing was inferred.
+func (e *engine) because(column string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, i := range e.report.Inferred {
@@ -231,20 +230,17 @@ func (e *engine) because(column string, err *mixError) error {
 				reason = "; it is text because of " + r
 			}
 			if c.Hint != "" {
-				return fmt.Errorf("%s; %s%s", err.types, c.Hint, reason)
+				return reason + "; " + c.Hint
 			}
 			if c.Type == "float64" {
 				wide = "double"
 			}
-			rows := ""
-			if err.known.Type.Kind == vector.Dense && e.opts.OnBadRow != BadRowQuarantine {
-				rows = "; --on-bad-row quarantine leaves out the rows whose value the table's type does not hold"
-			}
-			return fmt.Errorf(`%w%s%s; {"columns": {%q: {"type": %q}}} in the mapping file of a new table takes all `+
-				"values", err, reason, rows, column, wide)
+			return fmt.Sprintf(`%s; {"columns": {%q: {"type": %q}}} in the mapping file of a new table takes all `+
+				"values; the table's type there, with --on-bad-row quarantine, leaves such rows out", reason, column,
+				wide)
 		}
 	}
-	return err
+	return ""
 }
 
 // A fileReader turns chunks of one file into records and features.
@@ -273,7 +269,7 @@ func (r *fileReader) bind(f *source.Field) (*feature, error) {
 	}
 	x, err := r.schema.bind(r.path, f)
 	if mixed := (*mixError)(nil); errors.As(err, &mixed) {
-		err = r.because(f.Path, mixed)
+		err = fmt.Errorf("%w%s", err, r.because(f.Path))
 	}
 	if err != nil {
 		return nil, err

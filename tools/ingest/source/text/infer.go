@@ -117,12 +117,7 @@ func (t *inference) typeOf(s *shown, given typeOf) typeOf {
 		if t.given(name) {
 			return given(name)
 		}
-		unit := t.d.TimestampUnit(name)
-		n := s.columns[name].node(known(name), unit)
-		if t.d.Lenient {
-			n = s.columns[name].asKnown(n, name, known(name), unit, t.d.Mapping.Text.Items)
-		}
-		return n, nil
+		return s.columns[name].node(known(name), t.d.TimestampUnit(name)), nil
 	}
 }
 
@@ -519,35 +514,4 @@ func (c *textValues) node(known catalog.Feature, unit string) *column.Type {
 		n.Shape, n.Elem = column.String, 0
 	}
 	return n
-}
-
-// asKnown returns the type of the table's feature where n, which the values gave, does not go with it: the rows whose
-// values are none of it are left out. Words for null, lists, and times in a form of their own stay text: a mapping file
-// that names them loses no row. Of integers it is the widest, since the table's becomes wider.
-func (c *textValues) asKnown(n *column.Type, name string, known catalog.Feature, unit, items string) *column.Type {
-	table := known.Type
-	if c == nil || !c.some || c.null.line > 0 || table.Kind != vector.Dense ||
-		cmp.Or(c.listHint(name, items), c.timeHint(name, unit, known.Logical)) != "" {
-		return n
-	}
-	switch {
-	case n.Shape == column.String:
-	case n.Shape == column.Number && n.Logical == "" && known.Logical == "":
-		if _, err := vector.Widen(table, vector.Type{Kind: vector.Dense, Elem: n.Elem}); err == nil {
-			return n
-		}
-	default:
-		return n
-	}
-	theirs := &column.Type{Shape: column.Number, Elem: table.Elem, Logical: known.Logical}
-	switch {
-	case strings.HasPrefix(known.Logical, "timestamp[") && unit != "":
-		theirs.Logical = "timestamp[" + unit + "]"
-	case known.Logical == "date32":
-	case known.Logical != "":
-		return n
-	case table.Elem != vector.Bool && table.Elem != vector.Uint64 && table.Elem.IsInteger():
-		theirs.Elem = vector.Int64
-	}
-	return theirs
 }
