@@ -187,8 +187,14 @@ def test_two_services_with_the_same_bucket(server: dict[str, str], monkeypatch: 
             for name, value in s.items():
                 monkeypatch.setenv(name, value)
             assert len(by_environment.table("t")) == n
-        with pytest.raises(dsistore.DsistoreError, match="denied"):
-            wrong.tables()
+        for bad in wrong, copy.deepcopy(wrong), pickle.loads(pickle.dumps(wrong)):
+            with pytest.raises(dsistore.DsistoreError, match="denied"):
+                bad.tables()
+        dsistore.open(uri, {**options_of(other), "secret": "hush"})
+        for good in copy.copy(production), copy.deepcopy(production), pickle.loads(pickle.dumps(production)):
+            assert good.tables() == ["t"]
+    with pytest.raises(dsistore.UsageError, match="storage option 1: want a string"):
+        dsistore.open(uri, {1: "a"})  # type: ignore[dict-item]
     with pytest.raises(dsistore.UsageError, match="keyy"):
         dsistore.open(uri, {**options_of(server), "keyy": "a"}).tables()
 

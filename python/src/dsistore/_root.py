@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import uuid
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
-from . import _credentials
+from . import _credentials, errors
 
 # What tells a secret from other options is its name.
 _SECRET = ("key", "secret", "token", "password", "credential", "sas", "connection")
@@ -14,7 +16,13 @@ PROVIDER = ("credential_provider", "aws_credential_provider")
 
 
 def values(options: Mapping[str, Any]) -> dict[str, str]:
-    """Storage options as the engine takes them."""
+    """Storage options as the engine takes them.
+
+    UsageError: a name is no string.
+    """
+    for name in options:
+        if not isinstance(name, str):
+            raise errors.UsageError(f"storage option {name!r}: want a string as the name")
     return {name: _credentials.number(value) if name.lower() in PROVIDER else str(value)
             for name, value in options.items()}
 
@@ -23,15 +31,25 @@ class Root(str):
     """A store's URI as the engine takes it. Two of the same text are other stores where their options differ: tables
     of the same names may be in the buckets of two services.
 
-    A pickle has the options that are not secret. A process that opened the store with the same ones, but for its
-    cache, and with secrets takes its own.
+    A copy in the process is the same root. A pickle has the options that are not secret: in this process, and in those
+    forked from it, it is the same root as long as that lives; another process that opened the store with the same
+    options, but for its cache and the secrets, takes its own.
     """
 
     options: dict[str, str]
+    _id: str  # random
 
     def __new__(cls, uri: str, options: Mapping[str, str] | None = None) -> Root:
         self = super().__new__(cls, uri)
         self.options = dict(options or {})
+        self._id = uuid.uuid4().hex
+        _living[self._id] = self
+        return self
+
+    def __copy__(self) -> Root:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Root:
         return self
 
     @classmethod
@@ -43,7 +61,7 @@ class Root(str):
         return root
 
     def __reduce__(self) -> Any:
-        return _sent, (str(self), _public(self.options))
+        return _sent, (str(self), _public(self.options), self._id)
 
     def _place(self) -> tuple[str, frozenset[tuple[str, str]]]:
         """What is the same wherever the store is reached in the same way."""
@@ -51,6 +69,8 @@ class Root(str):
         return str(self), frozenset(same.items())
 
 
+# The roots of this process that are in use.
+_living: weakref.WeakValueDictionary[str, Root] = weakref.WeakValueDictionary()
 # The options of stores that this process opened last, by where they are.
 _opened: dict[tuple[str, frozenset[tuple[str, str]]], dict[str, str]] = {}
 
@@ -60,7 +80,9 @@ def _public(options: Mapping[str, str]) -> dict[str, str]:
     return {k: v for k, v in options.items() if not any(word in k.lower() for word in _SECRET)}
 
 
-def _sent(uri: str, options: dict[str, str]) -> Root:
+def _sent(uri: str, options: dict[str, str], its_id: str) -> Root:
     """A root that was pickled."""
+    if (living := _living.get(its_id)) is not None:
+        return living
     root = Root(uri, options)
     return Root(uri, _opened.get(root._place(), options))
