@@ -132,7 +132,7 @@ kill-requests: ## dsi killed before and after each request of an ingest, a compa
 many-writers: ## 16 processes of 200 commits to one table while 5 % of the requests fail
 	$(GO) test -count=1 -timeout 0 -tags $(TAGS) -v -run '^TestManyWriters$$' ./internal/faults -writers 16 -commits 200
 
-races: ## 1,000 rounds of 32 creations that race, on versitygw, rclone (compiled first), fake-gcs-server and Azurite
+races: ## 1,000 rounds of 32 creations that race, on versitygw, fake-gcs-server and Azurite; and the conformance of rclone, compiled first
 	$(ALL_SERVERS) -run '^(TestRaces|TestRclone)$$' ./storage/object/s3 ./storage/object/gcs ./storage/object/azure -races 1000
 
 refused: ## 20 tries each to make a store in servers that do not keep conditions, installed first: npm, pip and cargo are needed

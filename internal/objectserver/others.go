@@ -21,7 +21,7 @@ type Other struct {
 // The others. Rclone is compiled by "make races", Moto and S3sFS are installed by "make refused"; then all tests use
 // them.
 var (
-	// Rclone keeps the conditions of creations.
+	// Rclone has the conditions of creations, and seldom breaks them.
 	Rclone = Other{"rclone serve s3", [2]string{"dsistore", "secret"}, func(port, dir string) ([]string, error) {
 		path, err := build("rclone", "github.com/dsistore/dsistore/internal/objectserver/rclone")
 		return []string{path, "serve", "s3", "--config", "", "--auth-key", "dsistore,secret", "--addr",

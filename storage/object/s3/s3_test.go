@@ -52,18 +52,12 @@ func TestRaces(t *testing.T) {
 	objecttest.Races(t, open(t, objectserver.StartS3(t, bucket), nil))
 }
 
-// Rclone is another server that keeps the conditions, but in one case: where creations race in a folder that is not
-// there, several may make it, each with its own list of what is in it, and two succeed. (That was so in 3 of some
-// 10,000 races: too seldom for the probe.) So the folder is there before the races. Rclone answers 500 where it has a
-// folder of an object's name; no table has that.
+// Rclone is another server with the conditions. It answers 500 where it has a folder of an object's name; no table has
+// that. It does not race here: in some 5 of 20,000 rounds of 32 creations it let two succeed, or none, for a reason
+// that is not known, and so seldom that the probe does not find it.
 func TestRclone(t *testing.T) {
 	server := objectserver.StartOther(t, objectserver.Rclone, bucket)
 	objecttest.Conformance(t, func(t *testing.T) object.Store { return open(t, server, nil) }, "Folder")
-	t.Run("Races", func(t *testing.T) {
-		s := open(t, server, nil)
-		server.Put(t, bucket, strings.TrimPrefix(s.URI(), "s3://"+bucket+"/")+"races/", nil)
-		objecttest.Races(t, s)
-	})
 }
 
 // A read whose answer does not come is sent again; one that writes is not.
