@@ -26,6 +26,7 @@ func (l *Layout) newFetchPlan(o *Options) fetchPlan {
 	f := fetchPlan{sizes: o.sizes()}
 	if object.HighLatency(l.blobs) {
 		f.sizes.Task, f.sizes.Apart = min(o.MemoryBudget/4, 64<<20), true
+		f.sizes.Ranges = l.fetchShare(o)
 	}
 	return f
 }
@@ -34,16 +35,20 @@ func (l *Layout) newFetchPlan(o *Options) fetchPlan {
 // the next tasks are fetched while the stripes of one wait for memory. That of tasks has room for three of the largest,
 // but is at most a half of the memory; a quarter in a shuffle, whose buffers are many stripes in memory at once.
 func (l *Layout) newBudgets(o *Options) (fetched, decoded *memory.Budget) {
-	sizes := l.newFetchPlan(o).sizes
-	if !sizes.Apart {
+	if !l.newFetchPlan(o).sizes.Apart {
 		one := memory.NewBudget(o.MemoryBudget)
 		return one, one
 	}
-	share := min(o.MemoryBudget/2, 3*sizes.Task)
-	if l.plan.Shuffle.Unit != plan.UnitNone {
-		share = min(o.MemoryBudget/4, share)
-	}
+	share := l.fetchShare(o)
 	return memory.NewBudget(share), memory.NewBudget(o.MemoryBudget - share)
+}
+
+// fetchShare returns the bytes of memory for I/O tasks, where fetches are apart.
+func (l *Layout) fetchShare(o *Options) int64 {
+	if l.plan.Shuffle.Unit != plan.UnitNone {
+		return o.MemoryBudget / 4
+	}
+	return o.MemoryBudget / 2
 }
 
 // next returns the sizes of the next I/O task.

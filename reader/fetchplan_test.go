@@ -72,6 +72,30 @@ func TestFarRequests(t *testing.T) {
 	}
 }
 
+// Where the features of a segment are smaller than the gap, all stripes are read at once, though they are more than a
+// task: else each task would read all bytes of the segment.
+func TestManySmallFeatures(t *testing.T) {
+	table := plainTable(t, plainShape{dense: 300, segments: 2, stripes: 8, stripeRows: 500, session: 2})
+	table.blobs.far = true
+	l := table.layout(indices(len(table.features)), 1000, OutputTensors)
+	s := open(t, l, Options{MemoryBudget: 2 << 20, GapBytes: 64 << 10, RequestBytes: 256 << 10})
+	defer s.Close()
+	if rows := readAll(t, s); uint64(rows) != l.Rows() {
+		t.Fatalf("%d rows of %d", rows, l.Rows())
+	}
+	st := s.Stats()
+	t.Logf("%d bytes needed, %d not, %d requests", st.BytesNeeded, st.BytesUnneeded, st.Requests)
+	if task := uint64(s.opts.MemoryBudget / 4); st.BytesNeeded/2 < task {
+		t.Fatalf("%d bytes in two segments: not more than a task, %d", st.BytesNeeded, task)
+	}
+	if st.BytesUnneeded > st.BytesNeeded/10 { // what 600 files have besides stripes
+		t.Errorf("%d bytes are not needed of a whole table of %d", st.BytesUnneeded, st.BytesNeeded)
+	}
+	if most := 1.3 * float64(st.BytesNeeded) / (256 << 10); float64(st.Requests) > most {
+		t.Errorf("%d requests, want at most %.1f", st.Requests, most)
+	}
+}
+
 // A scanner of an object store stays within its memory, and gives it back.
 func TestFarMemory(t *testing.T) {
 	defer goleak.VerifyNone(t)

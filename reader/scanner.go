@@ -25,7 +25,8 @@ import (
 // Options say how to read. They do not change which rows are read, except Split and EndBatch. The zero value works.
 type Options struct {
 	// MemoryBudget limits the bytes of fetched and decoded stripes. The stripes of one batch, or of one shuffle buffer,
-	// are always admitted. The next shuffle buffer is read ahead if two fit. Default 256 MiB.
+	// are always admitted. The next shuffle buffer is read ahead if two fit. Default 256 MiB, or 512 MiB from
+	// an object store.
 	MemoryBudget int64
 	// MaxBatches limits the batches that are assembled and not yet released. When it is reached, Next waits for a
 	// Release. At most 65536; default Workers + 4.
@@ -104,6 +105,9 @@ func (o Options) withDefaults(blobs object.Store) (Options, error) {
 	}
 	if o.MemoryBudget == 0 {
 		o.MemoryBudget = 256 << 20
+		if object.HighLatency(blobs) {
+			o.MemoryBudget = 512 << 20
+		}
 	}
 	if o.Workers == 0 {
 		o.Workers = processors.Workers()

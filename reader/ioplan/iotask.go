@@ -36,6 +36,7 @@ type IOTask struct {
 	Asked    []uint64 // selected rows of each stripe
 
 	Sizes FetchSizes // by which it was planned
+	gap   int64      // of its ranges: Sizes.Gap, or less
 
 	// While it is read:
 	Stripes   []*Stripe
@@ -56,9 +57,13 @@ type FetchSizes struct {
 	Request int64 // a longer range is read by several requests
 	Task    int64 // memory that an I/O task may take, stored and decoded
 	// Apart: Task is of stored bytes alone. Memory to decode them is taken for one stripe after the other, so that a
-	// task can be larger, and its requests fewer.
-	Apart bool
+	// task can be larger, and its requests fewer. What its ranges have may be more than Task, at most Ranges.
+	Apart  bool
+	Ranges int64
 }
+
+// widest is how many times the bytes that a task of FetchSizes.Task reads a larger one may read instead.
+const widest = 2
 
 // A Need is the bytes of an I/O task's stripes in one feature file, or of its dictionary. Where stripes that are not
 // needed lie between, more than a gap, it ends there, and next has those that follow.
@@ -87,12 +92,52 @@ type Request struct {
 
 // Plan sets u to the I/O task of g that starts with stripe from: as many stripes before limit as fit sizes.Task, at
 // least one. The first I/O task of a segment leads. It reuses u's memory.
+//
+// Where fetches are apart it is more stripes if that costs less for each: what is read in a gap is often the next
+// stripes of the same features, which the next task would read again.
 func (u *IOTask) Plan(g *Segment, from, limit int, sizes FetchSizes) {
-	u.Segment, u.From, u.To, u.Sizes = g, from, from, sizes
+	u.Segment, u.From, u.Sizes = g, from, sizes
+	if d := g.Dictionaries; d != nil && !d.led {
+		u.Leads, d.led = true, true
+	} else {
+		u.Leads = false
+	}
+	u.choose(limit)
+	if u.Leads {
+		for j := range g.Files {
+			_, length := g.Files[j].Entry.Meta.Dictionary.Range()
+			u.Needed += length
+		}
+	}
+}
+
+// choose sets the stripes, ranges and requests of u.
+func (u *IOTask) choose(limit int) {
+	sizes := &u.Sizes
+	u.stripes(limit, sizes.Task)
+	u.coalesceWithin()
+	if !sizes.Apart || u.Unneeded == 0 || u.To == limit {
+		return
+	}
+	to, stored, cost := u.To, u.Stored, u.cost()
+	u.stripes(limit, sizes.Ranges)
+	if u.To == to {
+		return
+	}
+	u.coalesceWithin()
+	if u.Stored > widest*stored || u.cost() >= cost {
+		u.stripes(to, sizes.Ranges)
+		u.coalesceWithin()
+	}
+}
+
+// stripes sets the stripes of u: as many from the first on, before limit, as fit so many bytes, at least one.
+func (u *IOTask) stripes(limit int, most int64) {
+	g := u.Segment
+	u.To, u.Needed = u.From, 0
 	u.Decoded, u.Asked = u.Decoded[:0], u.Asked[:0]
-	u.Needed, u.Stored, u.Unneeded = 0, 0, 0
 	var size uint64
-	for i := from; i < limit; i++ {
+	for i := u.From; i < limit; i++ {
 		var stored, decoded uint64
 		for j := range g.Files {
 			if f := &g.Files[j]; f.NeededIn(i) {
@@ -101,10 +146,10 @@ func (u *IOTask) Plan(g *Segment, from, limit int, sizes FetchSizes) {
 			}
 		}
 		decoded += g.mergedBytes(i) + g.GatheredBytes(i)
-		if size += stored; !sizes.Apart {
+		if size += stored; !u.Sizes.Apart {
 			size += decoded
 		}
-		if i > from && size > uint64(sizes.Task) {
+		if i > u.From && size > uint64(most) {
 			break
 		}
 		u.Needed += stored
@@ -112,20 +157,32 @@ func (u *IOTask) Plan(g *Segment, from, limit int, sizes FetchSizes) {
 		u.Asked = append(u.Asked, g.Starts[i+1]-g.Starts[i])
 		u.To++
 	}
-	if d := g.Dictionaries; d != nil && !d.led {
-		u.Leads, d.led = true, true
-	} else {
-		u.Leads = false
-	}
-	u.Coalesce(sizes)
 }
 
-// Coalesce turns the needs of u's stripes into ranges and requests.
-func (u *IOTask) Coalesce(sizes FetchSizes) {
+// cost returns what a stripe of u costs in bytes: those that are read, and a gap for each request, since as many cost
+// what a request does.
+func (u *IOTask) cost() float64 {
+	return float64(u.Stored+uint64(len(u.Requests))*uint64(max(u.Sizes.Gap, 0))) / float64(u.To-u.From)
+}
+
+// coalesceWithin coalesces the needs of u's stripes, with as long gaps as leave the ranges within u.Sizes.Ranges.
+func (u *IOTask) coalesceWithin() {
+	u.gap = u.Sizes.Gap
+	u.Coalesce(u.gap)
+	for u.Sizes.Apart && u.gap > 0 && u.Unneeded > 0 && u.Stored > uint64(u.Sizes.Ranges) {
+		u.gap /= 4
+		u.Coalesce(u.gap)
+	}
+}
+
+// Coalesce turns the needs of u's stripes into ranges and requests. Ranges with at most gap bytes between them are
+// joined.
+func (u *IOTask) Coalesce(within int64) {
 	u.Needs, u.order = u.Needs[:0], u.order[:0]
 	u.Ranges, u.Requests = u.Ranges[:0], u.Requests[:0]
+	u.Stored, u.Unneeded = 0, 0
 	files := u.Segment.Files
-	gap := uint64(max(sizes.Gap, 0))
+	gap := uint64(max(within, 0))
 	for j := range files {
 		u.Needs = append(u.Needs, files[j].need(int32(j), u.From, u.To, gap))
 	}
@@ -134,7 +191,6 @@ func (u *IOTask) Coalesce(sizes FetchSizes) {
 		if at, length := e.Meta.Dictionary.Range(); u.Leads && length > 0 {
 			u.Needs = append(u.Needs, Need{File: int32(j), from: e.Offset + at, to: e.Offset + at + length,
 				Bytes: length})
-			u.Needed += length
 		}
 	}
 	u.dictEnd = len(u.Needs)
@@ -181,7 +237,7 @@ func (u *IOTask) Coalesce(sizes FetchSizes) {
 			u.Unneeded += size - r.needed
 		}
 		for at := r.From; at < r.To; {
-			end := min(r.To, at+uint64(sizes.Request))
+			end := min(r.To, at+uint64(u.Sizes.Request))
 			u.Requests = append(u.Requests, Request{Range: int32(k), From: at, To: end})
 			at = end
 		}

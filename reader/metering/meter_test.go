@@ -96,7 +96,8 @@ func TestGapsAreCountedByRange(t *testing.T) {
 	for range g.Files {
 		u.Needed += 40
 	}
-	u.Coalesce(ioplan.FetchSizes{Gap: 16, Request: 1 << 20})
+	u.Sizes.Request = 1 << 20
+	u.Coalesce(16)
 	c := &Counters{Meter: Meter{size: 4}}
 	c.CountTask(u)
 	if u.Stored != 40+90 || u.Unneeded != 10 || c.Unneeded.Load() != 10 || c.Needed.Load() != 160 {

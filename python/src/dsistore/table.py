@@ -246,7 +246,7 @@ class Table:
                      values too, as ``list_view``. Maps and folded columns are not deduplicated
         batch_size   maximum number of rows of a record batch
         workers      number of threads of the engine; default: one for each processor
-        memory       maximum bytes of stripes in memory; default: 256 MiB
+        memory       maximum bytes of stripes in memory; default: 256 MiB, from object stores 512 MiB
         job          name of the job in usage records; default: DSISTORE_JOB of the environment, else the name of the
                      program
         lease        False: no lease is taken while the rows are read, for a read-only store. Snapshots that expire
@@ -310,7 +310,7 @@ class Table:
         the order in which ``scan`` without partitions gives the rows; in a branch with a sample list they count the
         rows in the list. Only the stripes that have the rows are read. Stripes that are read again are kept decoded,
         which makes later calls faster: for each of the last two selections of features, in half of memory (bytes,
-        default 256 MiB). overlay, fold, workers, job and lease are as in ``scan``.
+        default 256 MiB, from object stores 512 MiB). overlay, fold, workers, job and lease are as in ``scan``.
 
         UsageError: the table has no such row; NotFoundError: no such feature.
         """
@@ -450,7 +450,7 @@ class Table:
         shards      number of shards of an epoch that are read at once; the order depends on it. Default: the world size
         prefetch    batches made ahead; default: workers + 4, or fewer if these need more than a quarter of memory
         workers     number of threads of the engine; default: one for each processor
-        memory      maximum bytes of stripes in memory; default: 256 MiB
+        memory      maximum bytes of stripes in memory; default: 256 MiB, from object stores 512 MiB
         job         name of the job in usage records, as in ``scan``
         lease       False: no lease is taken while batches are read, as in ``scan``. Default: one is taken after 5
                     minutes, of a branch at once. It ends within a minute after the iteration, or with the process
