@@ -471,6 +471,7 @@ func (e *engine) commit(ctx context.Context, segments []catalog.SegmentDescripto
 		if name := s.Partition.String(); !seen[name] {
 			seen[name] = true
 			e.report.Partitions++
+			e.report.Partitioned = len(s.Partition) > 0
 			if e.opts.Overwrite {
 				overwrite = append(overwrite, s.Partition)
 			}

@@ -148,7 +148,8 @@ type Report struct {
 	// Missing are features of the table that no file has: they are null in the new rows. Deprecated ones do not count.
 	Missing      []string `json:"features_missing"`
 	MissingRoles []string `json:"keys_and_labels_missing,omitempty"` // those of Missing with another role than feature
-	Partitions   int      `json:"partitions"`
+	Partitions   int      `json:"partitions"`                        // that got rows; 1 in a table without partitions
+	Partitioned  bool     `json:"-"`                                 // the table has partitions
 	Replaced
 	Segments   int    `json:"segments"`
 	Stripes    int    `json:"stripes"`

@@ -267,11 +267,15 @@ func reportFacts(r ingest.Report) [][2]string {
 		Factor: d.Factor, Slots: uint64(d.Slots), RowSlots: uint64(d.RowSlots), Partial: uint64(d.Partial),
 		Groups: uint64(d.Groups), Grouped: uint64(d.GroupFeatures), SavedBytes: uint64(d.BytesSaved),
 	}
+	written := [2]string{"segments", terminal.Count(r.Segments)}
+	if r.Partitioned {
+		written = [2]string{"partitions", fmt.Sprintf("%s in %s", terminal.Count(r.Partitions),
+			terminal.Plural(uint64(r.Segments), "segment"))}
+	}
 	facts := [][2]string{
 		{"table", fmt.Sprintf("%s, snapshot %d", r.Table, r.Snapshot)},
 		{"rows", fmt.Sprintf("%s from %s", terminal.Count(r.Rows), terminal.Plural(uint64(r.Files), "file"))},
-		{"partitions", fmt.Sprintf("%s in %s", terminal.Count(r.Partitions),
-			terminal.Plural(uint64(r.Segments), "segment"))},
+		written,
 		{"features", fmt.Sprintf("%s, %s new, %s widened", terminal.Count(r.Features), terminal.Count(len(r.Added)),
 			terminal.Count(len(r.Widened)))},
 		{"bytes", fmt.Sprintf("%s in the files, %s decoded, %s stored", terminal.Bytes(uint64(r.BytesIn)),
