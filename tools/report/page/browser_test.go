@@ -327,7 +327,8 @@ func TestLead(t *testing.T) {
 	w.want("bars", value[int](w, `$$('#savings svg rect:not(.mark):not(.hatched)').length`), len(causes)+2)
 }
 
-// TestCost: where there are prices, the page says what a month costs, of the table and of a feature.
+// TestCost: where there are prices, the page says what a month costs, of the table, in the words of the command, and of
+// a feature.
 func TestCost(t *testing.T) {
 	r := pagetest.Report(1, 60)
 	tiles := `$('.tiles').innerText.replaceAll('\n', ' ')`
@@ -338,9 +339,13 @@ func TestCost(t *testing.T) {
 	table.Cost = &report.Cost{Prices: "ours", Currency: "EUR", Days: 61, ReadsMonth: 0.01234, StoredMonth: 2.5}
 	table.Features[0].StoredMonth, table.Features[0].ReadsMonth = 0.00005, 0
 	w := open(t, r)
-	want := "A month costs 2.51 EUR 2.50 EUR to store, 0.012 EUR to read, without opening tables, as in the last 61 " +
-		"days: ours"
+	want := "A month costs 2.51 EUR " + table.Cost.Facts()[0][1]
 	if text := value[string](w, tiles); !strings.Contains(text, want) {
+		t.Errorf("%q has no %q", text, want)
+	}
+	table.Cost.Days, table.Cost.ReadsMonth = 0, 0
+	want = table.Cost.Facts()[0][1]
+	if text := value[string](open(t, r), tiles); !strings.Contains(text, want) {
 		t.Errorf("%q has no %q", text, want)
 	}
 	value[bool](w, fmt.Sprintf("(location.hash = 'feature=' + encodeURIComponent(%q), true)", table.Features[0].Name))

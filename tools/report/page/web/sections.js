@@ -110,14 +110,16 @@ function summary(host, t, since) {
           "A month costs",
           money(t.cost.stored_month + t.cost.reads_month, t.cost.currency),
           money(t.cost.stored_month, t.cost.currency) +
-            " to store, " +
+            " to store the newest snapshot, " +
             (t.cost.days
               ? money(t.cost.reads_month, t.cost.currency) +
-                " to read, without opening tables, as in the last " +
-                plural(t.cost.days, "day")
-              : "and what reads cost is not known") +
-            ": " +
-            t.cost.prices,
+                " to read, if 30 days are like the last " +
+                plural(t.cost.days, "day") +
+                ", without opening tables and writing usage records"
+              : "unknown to read, without usage records") +
+            " (" +
+            t.cost.prices +
+            ")",
         ),
       r.readers > 0 && tile("Not read", share(1 - s.bytes_read_share), "of the features' bytes", s.bytes_read_share < 0.8),
     ),
