@@ -61,20 +61,20 @@ func (p *Plan) String() string {
 	what := "nothing to do"
 	if len(p.Jobs) > 0 {
 		in, out := p.Bytes()
-		what = fmt.Sprintf("rewrite %s, %s, into about %s, in %s", counted(p.Segments(), "segment"),
-			quantity.Bytes(in), quantity.Bytes(out), counted(len(p.Jobs), "job"))
+		what = fmt.Sprintf("rewrite %s, %s, into about %s, in %s", quantity.Plural(uint64(p.Segments()), "segment"),
+			quantity.Bytes(in), quantity.Bytes(out), quantity.Plural(uint64(len(p.Jobs)), "job"))
 	}
 	fmt.Fprintf(&b, "table %s, snapshot %d: %s; unchanged: %s, %s\n", p.Table, p.Snapshot, what,
-		counted(p.Left, "segment"), quantity.Bytes(p.LeftBytes))
+		quantity.Plural(p.Left, "segment"), quantity.Bytes(p.LeftBytes))
 	for i := range p.Jobs {
 		j := &p.Jobs[i]
 		partition := j.Partition
 		if partition == "" {
 			partition = "(no partition)"
 		}
-		fmt.Fprintf(&b, "%s: %s, %d rows (%d deleted), %s, into %d, about %s\n",
-			partition, counted(len(j.Segments), "segment"), j.Rows, j.Deleted, quantity.Bytes(j.Bytes), j.Into,
-			quantity.Bytes(j.BytesOut))
+		fmt.Fprintf(&b, "%s: %s, %s (%s deleted), %s, into %s, about %s\n", partition,
+			quantity.Plural(uint64(len(j.Segments)), "segment"), quantity.Plural(j.Rows, "row"),
+			quantity.Count(j.Deleted), quantity.Bytes(j.Bytes), quantity.Count(j.Into), quantity.Bytes(j.BytesOut))
 		for _, r := range j.Reasons {
 			fmt.Fprintf(&b, "  %s\n", r)
 		}
@@ -86,12 +86,4 @@ func (p *Plan) String() string {
 		fmt.Fprintf(&b, "%s\n", n)
 	}
 	return b.String()
-}
-
-// counted is a number of things, in the plural where that is right.
-func counted[N int | uint64](n N, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
 }

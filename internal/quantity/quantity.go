@@ -1,7 +1,10 @@
-// Package quantity prints numbers of bytes for people.
+// Package quantity prints numbers of bytes and of things for people.
 package quantity
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Bytes prints a number of bytes, with three digits of a number below 1,000.
 func Bytes(n uint64) string {
@@ -34,4 +37,28 @@ func decimals(v float64) int {
 		return 1
 	}
 	return 0
+}
+
+// Count prints a number with a comma every three digits.
+func Count[T uint64 | int64 | int](n T) string {
+	s := fmt.Sprint(n)
+	start := 0
+	if n < 0 {
+		start = 1
+	}
+	for i := len(s) - 3; i > start; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Plural prints a count and a noun.
+func Plural(n uint64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	if strings.HasSuffix(noun, "ch") && noun != "epoch" {
+		noun += "e"
+	}
+	return Count(n) + " " + noun + "s"
 }

@@ -12,3 +12,14 @@ func TestBytes(t *testing.T) {
 		}
 	}
 }
+
+func TestPlural(t *testing.T) {
+	for want, got := range map[string]string{
+		"1 row": Plural(1, "row"), "0 rows": Plural(0, "row"), "1,234,567 rows": Plural(1234567, "row"),
+		"2 batches": Plural(2, "batch"), "2 epochs": Plural(2, "epoch"),
+	} {
+		if got != want {
+			t.Errorf("printed as %q, want %q", got, want)
+		}
+	}
+}

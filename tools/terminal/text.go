@@ -37,28 +37,10 @@ func SignedBytes(n int64) string {
 func Rate(bytes uint64, seconds float64) string { return quantity.Rate(bytes, seconds) }
 
 // Count prints a number with a comma every three digits.
-func Count[T uint64 | int64 | int](n T) string {
-	s := fmt.Sprint(n)
-	start := 0
-	if n < 0 {
-		start = 1
-	}
-	for i := len(s) - 3; i > start; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
+func Count[T uint64 | int64 | int](n T) string { return quantity.Count(n) }
 
 // Plural prints a count and a noun.
-func Plural(n uint64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	if strings.HasSuffix(noun, "ch") && noun != "epoch" {
-		noun += "e"
-	}
-	return Count(n) + " " + noun + "s"
-}
+func Plural(n uint64, noun string) string { return quantity.Plural(n, noun) }
 
 // Time prints a time for people.
 func Time(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
