@@ -33,7 +33,7 @@ type Erasure struct {
 	Key string
 	// DropBranches drops the branches that keep such rows. Default: an error names them.
 	DropBranches bool
-	DryRun       bool // report, and change nothing; ErrHeld is returned as without it
+	DryRun       bool // report, and change nothing; what refuses the erasure is returned as without it
 	// Compact says how segments are rewritten. Its fields that select segments are ignored.
 	Compact Options
 }
@@ -146,8 +146,8 @@ func (e *eraser) run(ctx context.Context) error {
 	}
 	ended := len(e.affected) > 0 || e.unfinished || e.history
 	held, err := e.holds(ctx)
-	if err != nil || e.what.DryRun {
-		e.out.Expires = e.what.DryRun && ended
+	e.out.Expires = e.what.DryRun && ended
+	if err != nil {
 		return err
 	}
 	// Whether deleted data is kept must be known. If that may not be asked, it is better to fail before the work.
@@ -156,8 +156,12 @@ func (e *eraser) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		e.out.KeepsVersions = e.what.DryRun && keeps
 		// What gc has deleted, of snapshots that are gone, is kept there: nobody can say whether it had the rows.
 		e.uncollected = e.uncollected || keeps
+	}
+	if e.what.DryRun {
+		return nil
 	}
 	if err := e.delete(ctx, held); err != nil {
 		return err

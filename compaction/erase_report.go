@@ -22,9 +22,12 @@ type EraseReport struct {
 	HeldLeases []string `json:"leases_held,omitempty"`
 	Expired    []uint64 `json:"snapshots_expired"`
 	// Expires, of a dry run: all snapshots before would expire, as they may have the rows.
-	Expires      bool   `json:"would_expire,omitempty"`
-	Removed      uint64 `json:"objects_removed"`
-	BytesRemoved uint64 `json:"bytes_removed"`
+	Expires bool `json:"would_expire,omitempty"`
+	// KeepsVersions, of a dry run: the bucket keeps older versions of objects, or may. Those of the table would be
+	// removed.
+	KeepsVersions bool   `json:"would_remove_versions,omitempty"`
+	Removed       uint64 `json:"objects_removed"`
+	BytesRemoved  uint64 `json:"bytes_removed"`
 	// What a bucket had kept of objects of the table that were deleted or replaced, and Erase has removed.
 	Versions     uint64 `json:"versions_removed,omitempty"`
 	VersionBytes uint64 `json:"version_bytes_removed,omitempty"`

@@ -1,6 +1,9 @@
 package compaction
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -70,7 +73,12 @@ func testEraseVersions(t *testing.T, server versioned, uri string, options map[s
 	other := names.TableRoot("ads2")
 	x.check(blobs.PutIfAbsent(t.Context(), other, []byte("x")))
 	x.check(blobs.Delete(t.Context(), other))
-	r, err := Erase(t.Context(), x.table, Erasure{Keys: sessionKeys(x, "person-0003"), Compact: x.options()})
+	r, err := Erase(t.Context(), x.table, Erasure{Keys: sessionKeys(x, person), DryRun: true, Compact: x.options()})
+	x.check(err)
+	if latest, _ := having(); latest == 0 || !r.KeepsVersions {
+		t.Errorf("a dry run left %d objects: %+v", latest, r)
+	}
+	r, err = Erase(t.Context(), x.table, Erasure{Keys: sessionKeys(x, person), Compact: x.options()})
 	x.check(err)
 	if !slices.ContainsFunc(server.Versions(t, "kept"), func(v objectserver.Version) bool {
 		return v.Key == "store/"+other && !v.Mark
@@ -99,5 +107,33 @@ func testEraseVersions(t *testing.T, server versioned, uri string, options map[s
 	x.check(err)
 	if latest, old := having(); latest+old > 0 || r.Versions == 0 {
 		t.Errorf("%d objects and %d older versions have it: %+v", latest, old, r)
+	}
+}
+
+// softly is a store that keeps what is deleted, and nothing removes it earlier.
+type softly struct{ object.Store }
+
+func (softly) KeepsVersions(context.Context) (bool, error) {
+	return true, fmt.Errorf("bucket: %w: it keeps what is deleted", object.ErrDenied)
+}
+
+func (softly) RemoveVersions(context.Context, string, func(string) bool) (n, bytes int64, _ error) {
+	return 0, 0, object.ErrDenied
+}
+
+// TestEraseRefusedByTheStore: an erasure that the store cannot finish is refused before it begins, and so is its dry
+// run.
+func TestEraseRefusedByTheStore(t *testing.T) {
+	x := erasable(t, softly{object.NewMemory()}, 1)
+	before := x.latest().Info().Number
+	for _, dry := range []bool{true, false} {
+		_, err := Erase(t.Context(), x.table,
+			Erasure{Keys: sessionKeys(x, "person-0003"), DryRun: dry, Compact: x.options()})
+		if !errors.Is(err, object.ErrDenied) {
+			t.Errorf("dry run %v: %v, want that it is refused", dry, err)
+		}
+	}
+	if now := x.latest().Info().Number; now != before {
+		t.Errorf("snapshot %d, was %d", now, before)
 	}
 }

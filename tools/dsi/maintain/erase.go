@@ -140,6 +140,9 @@ func printErasure(e *app.Env, r *compaction.EraseReport) {
 		if len(r.Branches) > 0 {
 			e.Printf("would drop branches %s\n", terminal.OneLine(strings.Join(r.Branches, ", ")))
 		}
+		if r.KeepsVersions {
+			e.Printf("would remove older versions of the table's objects, which the bucket keeps or may keep\n")
+		}
 		return
 	}
 	facts := append(keyFacts(r.Keys), [][2]string{
