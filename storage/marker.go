@@ -22,7 +22,9 @@ import (
 //
 // Version 1 is what development builds wrote before the first release, in more than one layout.
 const (
-	markerVersion = "dsistore 2 "
+	// Version is that of all stores that this program makes and reads: others are refused.
+	Version       = "2"
+	markerVersion = "dsistore " + Version + " "
 	markerBytes   = len(markerVersion) + 32 + 1 + 16 + 1
 )
 
@@ -43,10 +45,10 @@ func checkMarker(b []byte) error {
 	case fmt.Sprintf("%016x\n", xxhash.Sum64String(head)) != sum:
 		return wire.Corrupt(names.Marker, "checksum mismatch")
 	case version == "1":
-		return fmt.Errorf("%w: a store of version 1, which development builds wrote: this program reads version 2; "+
-			"ingest its sources into a new store", format.ErrUnsupported)
+		return fmt.Errorf("%w: a store of version 1, which development builds wrote: this program reads version "+
+			Version+"; ingest its sources into a new store", format.ErrUnsupported)
 	case !strings.HasPrefix(head, markerVersion):
-		return fmt.Errorf("%w: a store of version %.20s: this program reads version 2; use a newer program",
+		return fmt.Errorf("%w: a store of version %.20s: this program reads version "+Version+"; use a newer program",
 			format.ErrUnsupported, version)
 	case err != nil:
 		return wire.Corrupt(names.Marker, "no id")

@@ -2,11 +2,13 @@ package describe
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/dsistore/dsistore/storage"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/storage/snapshot"
 	"github.com/dsistore/dsistore/tools/dsi/app"
@@ -42,8 +44,9 @@ func sumDuplicates(all []snapshot.FeatureTotals) *Duplicates {
 
 // describeJSON is what describe prints with --json.
 type describeJSON struct {
-	Store string `json:"store"`
-	Table string `json:"table"`
+	Store        string      `json:"store"`
+	StoreVersion json.Number `json:"store_version"`
+	Table        string      `json:"table"`
 	snapshotJSON
 	BytesPerRow    float64           `json:"bytes_per_row"`
 	Kinds          map[string]int    `json:"kinds"`
@@ -70,7 +73,8 @@ func (c *Describe) Run(ctx context.Context, e *app.Env) error {
 		return err
 	}
 	d := describeJSON{
-		Store: snap.Table().Store().Blobs().URI(), Table: c.Table, snapshotJSON: newSnapshotJSON(snap.Info()),
+		Store: snap.Table().Store().Blobs().URI(), StoreVersion: storage.Version,
+		Table: c.Table, snapshotJSON: newSnapshotJSON(snap.Info()),
 		Kinds: map[string]int{}, Roles: map[string]string{}, Labels: []string{}, Partitions: len(partitions),
 	}
 	d.BytesPerRow = float64(d.Bytes) / float64(max(d.Rows, 1))
@@ -101,6 +105,7 @@ func (d *describeJSON) facts() [][2]string {
 	facts := [][2]string{
 		{"table", d.Table},
 		{"store", d.Store},
+		{"store version", d.StoreVersion.String()},
 		{"snapshot", fmt.Sprintf("%d, %s, %s", d.Number, d.Operation, d.Time)},
 		{"rows", terminal.Count(d.Rows - d.RowsDeleted)},
 		{"bytes", fmt.Sprintf("%s, %.1f per row", terminal.Bytes(d.Bytes), d.BytesPerRow)},
