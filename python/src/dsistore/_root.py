@@ -16,7 +16,7 @@ PROVIDER = ("credential_provider", "aws_credential_provider")
 
 
 def values(options: Mapping[str, Any]) -> dict[str, str]:
-    """Storage options as the engine takes them.
+    """Storage options as the engine takes them. One that is None is not given.
 
     UsageError: a name is no string.
     """
@@ -24,12 +24,12 @@ def values(options: Mapping[str, Any]) -> dict[str, str]:
         if not isinstance(name, str):
             raise errors.UsageError(f"storage option {name!r}: want a string as the name")
     return {name: _credentials.number(value) if name.lower() in PROVIDER else str(value)
-            for name, value in options.items()}
+            for name, value in options.items() if value is not None}
 
 
 class Root(str):
-    """A store's URI as the engine takes it. Two of the same text are other stores where their options differ: tables
-    of the same names may be in the buckets of two services.
+    """A store's URI as the engine takes it. Two of the same text are other stores, and not equal, where their options
+    differ: tables of the same names may be in the buckets of two services. One without options equals its text.
 
     A copy in the process is the same root. A pickle has the options that are not secret: in this process, and in those
     forked from it, it is the same root as long as that lives; another process that opened the store with the same
@@ -46,6 +46,14 @@ class Root(str):
         _living[self._id] = self
         return self
 
+    def __eq__(self, other: object) -> bool:
+        return str.__eq__(self, other) is True and self.options == (other.options if isinstance(other, Root) else {})
+
+    def __ne__(self, other: object) -> bool:  # str has one of its own
+        return not self == other
+
+    __hash__ = str.__hash__
+
     def __copy__(self) -> Root:
         return self
 
@@ -57,7 +65,11 @@ class Root(str):
         """The root of a store that this process opens."""
         root = cls(uri, values(options or {}))
         if root.options:
-            _opened[root._place()] = root.options
+            place = root._place()
+            _opened.pop(place, None)
+            _opened[place] = root.options  # as the last one
+            for old in list(_opened)[:-_MOST]:
+                _opened.pop(old, None)
         return root
 
     def __reduce__(self) -> Any:
@@ -71,7 +83,9 @@ class Root(str):
 
 # The roots of this process that are in use.
 _living: weakref.WeakValueDictionary[str, Root] = weakref.WeakValueDictionary()
-# The options of stores that this process opened last, by where they are.
+# The options of the stores that this process opened last, by where they are. They do not go with their roots: a program
+# may open a store just for what it is sent.
+_MOST = 256
 _opened: dict[tuple[str, frozenset[tuple[str, str]]], dict[str, str]] = {}
 
 

@@ -568,7 +568,7 @@ def open(uri: Path, storage_options: Mapping[str, Any] | None = None) -> Store:
     aws_profile, aws_access_key_id, aws_secret_access_key, anon, and credential_provider (a function that returns a dict
     with access_key_id, secret_access_key, token and expires_at); for gs:// google_service_account; for az://
     account_name and account_key. cache_dir and cache_size set a cache in a directory of this machine, which processes
-    share. Options that are not given are taken from the environment.
+    share. Options that are not given, or are None, are taken from the environment.
 
     The options apply to this Store and what is made of it. A store of the same URI with other options is another one.
     """
