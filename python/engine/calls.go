@@ -147,7 +147,7 @@ func (e *Engine) run(ctx context.Context, c *call, request []byte) (any, error) 
 		return nil, fmt.Errorf("engine: no method %q", r.Method)
 	}
 	if len(r.Options) > 0 {
-		ctx = context.WithValue(ctx, optionsKey{}, r.Options)
+		ctx = withStorageOptions(ctx, r.Options)
 	}
 	if len(r.Sources) > 0 {
 		ctx = context.WithValue(ctx, sourcesKey{}, r.Sources)
@@ -155,13 +155,24 @@ func (e *Engine) run(ctx context.Context, c *call, request []byte) (any, error) 
 	return m(e, ctx, r.Params)
 }
 
-// optionsKey is where the context of a method has the storage options of its request.
+// optionsKey is where the context of a method has the storage options of its request: a digestedOptions.
 type optionsKey struct{}
+
+// digestedOptions are storage options with their digest, which a request needs for several caches.
+type digestedOptions struct {
+	options map[string]string
+	digest  optionsDigest
+}
+
+// withStorageOptions returns a context whose request has storage options.
+func withStorageOptions(ctx context.Context, options map[string]string) context.Context {
+	return context.WithValue(ctx, optionsKey{}, digestedOptions{options, digestOf(options)})
+}
 
 // storageOptions returns those of a method's request.
 func storageOptions(ctx context.Context) map[string]string {
-	options, _ := ctx.Value(optionsKey{}).(map[string]string)
-	return options
+	o, _ := ctx.Value(optionsKey{}).(digestedOptions)
+	return o.options
 }
 
 // sourcesKey is where the context of a method has the storage options of its sources.

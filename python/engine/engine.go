@@ -54,20 +54,24 @@ type Engine struct {
 // what was refused with one key may be read with the next.
 type place struct {
 	uri     string
-	options [sha256.Size]byte // digest of the storage options; zero where there are none
+	options optionsDigest
 }
 
 // placeOf returns the place of the store at a URI, with the storage options of a method's request.
 func placeOf(ctx context.Context, uri string) place {
-	options := storageOptions(ctx)
-	if len(options) == 0 {
-		return place{uri: uri}
-	}
+	o, _ := ctx.Value(optionsKey{}).(digestedOptions)
+	return place{uri, o.digest}
+}
+
+// An optionsDigest is equal for the same storage options; zero: there are none.
+type optionsDigest [sha256.Size]byte
+
+func digestOf(options map[string]string) optionsDigest {
 	var text []byte
 	for _, name := range slices.Sorted(maps.Keys(options)) {
 		text = fmt.Appendf(text, "%q=%q\n", name, options[name])
 	}
-	return place{uri, sha256.Sum256(text)}
+	return sha256.Sum256(text)
 }
 
 // An openedStore is a store, and what it keeps its objects in.

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -574,7 +573,7 @@ func TestOptionsTellStoresApart(t *testing.T) {
 			e.TakeRecords(must[int64](t, e, "take", with(at, "rows", encoded(int64(n)-1)))).Release()
 		}
 	}
-	staging := context.WithValue(t.Context(), optionsKey{}, of("staging")["storage_options"])
+	staging := withStorageOptions(t.Context(), of("staging")["storage_options"].(map[string]string))
 	kept, err := e.tableOf(staging, "s3://tables/a", "ads")
 	if err != nil {
 		t.Fatal(err)
