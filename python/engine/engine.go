@@ -18,6 +18,7 @@ import (
 	_ "github.com/dsistore/dsistore/storage/object/azure" // stores at az://
 	"github.com/dsistore/dsistore/storage/object/diskcache"
 	_ "github.com/dsistore/dsistore/storage/object/gcs" // stores at gs://
+	"github.com/dsistore/dsistore/tools/metrics"
 )
 
 // An Engine holds what Python has open. Its methods are safe for concurrent use.
@@ -37,7 +38,7 @@ type Engine struct {
 	mu sync.Mutex
 	// stores are those used last. One that is not kept any more is not closed: what was made of it is read on. Guarded
 	// by mu.
-	stores *lru.Cache[place, openedStore]
+	stores *lru.Cache[place, *openedStore]
 	// snapshots are those used last. A snapshot never changes while it stands. Guarded by mu.
 	snapshots *lru.Cache[snapshotKey, *storage.Snapshot]
 	// layouts are those of the last plans. Guarded by mu.
@@ -74,10 +75,13 @@ func digestOf(options map[string]string) optionsDigest {
 	return sha256.Sum256(text)
 }
 
-// An openedStore is a store, and what it keeps its objects in.
+// An openedStore is a store, and what it keeps its objects in. The metrics show its requests while it is kept, and then
+// as long as readers of it are open.
 type openedStore struct {
-	store *storage.Store
-	blobs object.Store
+	store   *storage.Store
+	blobs   object.Store
+	readers int  // open ones; guarded by Engine.mu
+	evicted bool // guarded by Engine.mu
 }
 
 type snapshotKey struct {
@@ -103,7 +107,7 @@ func New(a, locked reader.Allocator) *Engine {
 		layouts:   lru.New[layoutKey, keptLayout](maxLayouts, nil),
 		failed:    lru.New[int64, error](maxFailed, nil),
 	}
-	e.stores = lru.New(maxStores, func(_ place, s openedStore) { e.measured().CloseStore(s.blobs, s.store) })
+	e.stores = lru.New(maxStores, e.evictStore)
 	e.takers = lru.New(maxTakers, func(_ takerKey, t *taker) { e.evicted = append(e.evicted, t) })
 	return e
 }
@@ -190,8 +194,48 @@ func (e *Engine) store(ctx context.Context, uri string) (*storage.Store, error) 
 		m.CloseStore(blobs, s)
 		return first.store, err
 	}
-	e.stores.Put(key, openedStore{s, blobs}, 1)
+	e.stores.Put(key, &openedStore{store: s, blobs: blobs}, 1)
 	return s, nil
+}
+
+// evictStore ends the keeping of a store, with mu held. What was made of it is not kept either: readers that are opened
+// later have the store that is opened again.
+func (e *Engine) evictStore(at place, s *openedStore) {
+	for key := range maps.Collect(e.snapshots.All()) {
+		if key.place == at {
+			e.snapshots.Remove(key)
+		}
+	}
+	for key := range maps.Collect(e.layouts.All()) {
+		if key.place == at {
+			e.layouts.Remove(key)
+		}
+	}
+	s.evicted = true
+	if s.readers == 0 {
+		e.measured().CloseStore(s.blobs, s.store)
+	}
+}
+
+// addReader shows a reader of the store at a place in the metrics, until closed is called.
+func (e *Engine) addReader(at place, r metrics.Reader) (closed func()) {
+	m := e.measured()
+	forget := m.AddReader(r)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s, ok := e.stores.Get(at)
+	if !ok { // it was evicted while the reader was opened
+		return forget
+	}
+	s.readers++
+	return sync.OnceFunc(func() {
+		forget()
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if s.readers--; s.readers == 0 && s.evicted {
+			m.CloseStore(s.blobs, s.store)
+		}
+	})
 }
 
 // tableOf returns a table.

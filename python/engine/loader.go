@@ -154,7 +154,7 @@ func (e *Engine) loaderOpen(ctx context.Context, p *loaderParams) (any, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	return loaderAnswer{
-		handle{e.loaders.add(&loader{scanner: s, closed: e.measured().AddReader(s)})},
+		handle{e.loaders.add(&loader{scanner: s, closed: e.addReader(placeOf(ctx, p.URI), s)})},
 		schemaText(reader.NewSchema(layout.Plan(), p.KeepSlots)), s.End(),
 	}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -71,5 +72,70 @@ func TestServeMetrics(t *testing.T) {
 	if err := fails(t, newEngine(t), fmt.Sprintf(`{"method":"serve_metrics","params":{"addr":"%s"}}`,
 		strings.TrimPrefix(strings.TrimSuffix(url, "/metrics"), "http://"))); err.Kind != "usage" {
 		t.Errorf("an address that is taken: %+v", err)
+	}
+}
+
+// A store that is kept no more is in the metrics as long as readers of it are open, and no longer. Readers that are
+// opened later, of a plan from before, have it opened again.
+func TestMetricsOfAnEvictedStore(t *testing.T) {
+	e := newEngine(t)
+	url := must[string](t, e, "serve_metrics", map[string]any{"addr": ":0"})
+	t.Cleanup(func() {
+		if err := e.metrics.Load().server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	const missing = `dsi_reader_requests_total{code="not_found",op="stat",store="file"} `
+	stats := func() (n int) {
+		t.Helper()
+		client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+		resp, err := client.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if value, ok := strings.CutPrefix(line, missing); ok {
+				if n, err = strconv.Atoi(strings.TrimSpace(value)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		return n
+	}
+	at := ingested(t, e, 200)
+	p := must[planAnswer](t, e, "plan", with(at, "features", []string{"list", "click"}, "output", "tensors",
+		"batch_size", 50))
+	key := place{uri: at["uri"].(string)}
+	for range 2 {
+		h := must[loaderAnswer](t, e, "loader_open", map[string]any{"uri": at["uri"], "plan": p.Plan}).Handle
+		s, ok := cached(e, e.stores, key)
+		if !ok {
+			t.Fatal("the store of a loader is not kept")
+		}
+		e.mu.Lock()
+		e.stores.Remove(key)
+		e.mu.Unlock()
+		before := stats()
+		ask := func() {
+			if _, err := s.blobs.Stat(t.Context(), "none"); err == nil {
+				t.Fatal("there is an object none")
+			}
+		}
+		ask()
+		if n := stats(); n != before+1 {
+			t.Errorf("%d requests while a loader is open, want %d", n, before+1)
+		}
+		if err := e.CloseLoader(h); err != nil {
+			t.Fatal(err)
+		}
+		ask()
+		if n := stats(); n != before+1 {
+			t.Errorf("%d requests after the loader was closed, want %d: the store is held", n, before+1)
+		}
 	}
 }

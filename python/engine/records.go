@@ -77,7 +77,7 @@ func (e *Engine) recordsOpen(ctx context.Context, p *recordsParams) (any, error)
 	if err != nil {
 		return nil, usageError{err}
 	}
-	closed := e.measured().AddReader(s)
+	closed := e.addReader(placeOf(ctx, p.URI), s)
 	release := func() {
 		_ = s.Close()
 		closed()

@@ -120,7 +120,7 @@ func (e *Engine) taker(ctx context.Context, p *takeParams) (*taker, error) {
 	if t.taker, err = layout.Taker(opts); err != nil {
 		return nil, usageError{err}
 	}
-	t.closed = e.measured().AddReader(t.taker)
+	t.closed = e.addReader(key.place, t.taker)
 	t.uses.Store(2)
 	t.idle = time.AfterFunc(takerIdle, func() { e.forgetTaker(key, t) })
 	// Of two takes that begin at once, the second one's taker is kept.
