@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
+	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/storage/catalog"
 	"github.com/dsistore/dsistore/tools/ingest/source"
 	"github.com/dsistore/dsistore/writer"
@@ -215,9 +218,9 @@ func (e *engine) inferred(i source.Inferred) {
 	}
 }
 
-// because returns what to do where the type that a column's values gave does not fit, for an error, and which value
-// made text of it; empty: nothing was inferred.
-func (e *engine) because(column string) string {
+// because adds to an error of types that do not mix which value of a column made text of it, and what to do. What is
+// known to help comes first.
+func (e *engine) because(column string, err *mixError) *mixError {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, i := range e.report.Inferred {
@@ -225,22 +228,44 @@ func (e *engine) because(column string) string {
 			if c.Name != column {
 				continue
 			}
-			reason, wide := "", "string"
+			reason, lists := "", ""
 			if r := cmp.Or(c.Because, c.First); r != "" {
 				reason = "; it is text because of " + r
 			}
-			if c.Hint != "" {
-				return reason + "; " + c.Hint
+			if k := err.known.Type.Kind; i.Format == "text" && k != vector.Dense && k != vector.String &&
+				k != vector.Bytes {
+				lists = "; if a mapping file said how its lists are written, pass it again (--mapping)"
 			}
-			if c.Type == "float64" {
-				wide = "double"
+			with := *err
+			switch {
+			case c.Hint != "" && c.Fits: // and the table is not wrong
+				with.remedy = lists + "; " + c.Hint + reason
+			case c.Leaves && e.opts.OnBadRow != BadRowQuarantine:
+				with.remedy = reason + "; --on-bad-row quarantine leaves out the rows with text in this column" +
+					err.remedy + takesAll(column, c)
+			default:
+				with.remedy = lists + err.remedy + reason + takesAll(column, c)
+				if c.Hint == "" && source.IsTypeName(err.known.Type, err.known.Logical) {
+					with.remedy += "; the table's type there, with --on-bad-row quarantine, leaves such rows out"
+				}
 			}
-			return fmt.Sprintf(`%s; {"columns": {%q: {"type": %q}}} in the mapping file of a new table takes all `+
-				"values; the table's type there, with --on-bad-row quarantine, leaves such rows out", reason, column,
-				wide)
+			return &with
 		}
 	}
-	return ""
+	return err
+}
+
+// takesAll says what takes all values of a column, or reads them as something else.
+func takesAll(name string, c source.InferredColumn) string {
+	wide := "string"
+	switch {
+	case c.Hint != "":
+		return "; " + c.Hint
+	case c.Type == "float64":
+		wide = "double"
+	}
+	return fmt.Sprintf(`; {"columns": {%q: {"type": %q}}} in the mapping file of a new table takes all values`, name,
+		wide)
 }
 
 // A fileReader turns chunks of one file into records and features.
@@ -254,14 +279,38 @@ type fileReader struct {
 	numbers  []int
 }
 
+// bindAll binds fields. The error of a feature whose types do not mix names the others of which that is true, so that
+// one mapping file can be written for all of them.
 func (r *fileReader) bindAll(fields []*source.Field) error {
+	var first *mixError
+	var others []string
 	for _, f := range fields {
-		if _, err := r.bind(f); err != nil {
+		_, err := r.bind(f)
+		mixed := (*mixError)(nil)
+		switch {
+		case err == nil:
+		case errors.As(err, &mixed) && first != nil:
+			others = append(others, strconv.Quote(f.Name))
+		case errors.As(err, &mixed):
+			first = mixed
+		case first == nil:
 			return err
 		}
 	}
-	return nil
+	if first == nil {
+		return nil
+	}
+	if more := len(others) - maxNamed; more > 0 {
+		others = append(others[:maxNamed], fmt.Sprintf("%d more", more))
+	}
+	if len(others) > 0 {
+		first.remedy += "; other features with this problem: " + strings.Join(others, ", ")
+	}
+	return first
 }
+
+// maxNamed bounds how many features an error names.
+const maxNamed = 20
 
 func (r *fileReader) bind(f *source.Field) (*feature, error) {
 	if x := r.bound[f]; x != nil {
@@ -269,7 +318,7 @@ func (r *fileReader) bind(f *source.Field) (*feature, error) {
 	}
 	x, err := r.schema.bind(r.path, f)
 	if mixed := (*mixError)(nil); errors.As(err, &mixed) {
-		err = fmt.Errorf("%w%s", err, r.because(f.Path))
+		err = r.because(f.Path, mixed)
 	}
 	if err != nil {
 		return nil, err

@@ -326,10 +326,13 @@ func (x *feature) checkKnown(file string) (err error) {
 // inTable is where what is known of a feature comes from, where no file does.
 const inTable = "the table"
 
-// A mixError says which types of a feature do not mix.
-type mixError struct{ text string }
+// A mixError says which types of a feature do not mix, and what to do.
+type mixError struct {
+	known         *catalog.Feature
+	types, remedy string
+}
 
-func (e *mixError) Error() string { return e.text }
+func (e *mixError) Error() string { return e.types + e.remedy }
 
 // mix returns the type that holds what is known of a feature and what a file says of it, or an error that says why they
 // do not mix. The table's logical type stays as it is.
@@ -341,9 +344,9 @@ func mix(known, f *catalog.Feature, where, file string) (t vector.Type, logical 
 	logical, ok := widerDecimal(known.Logical, f.Logical)
 	if !ok || f.Type != known.Type || where == inTable && logical != known.Logical {
 		if logical = f.Logical; logical != known.Logical {
-			return t, logical, &mixError{fmt.Sprintf("feature %q is %s in %s and %s in %s: they do not mix%s",
+			return t, logical, &mixError{known, fmt.Sprintf("feature %q is %s in %s and %s in %s: they do not mix",
 				known.Name, source.TypeName(known.Type, known.Logical), where, source.TypeName(f.Type, f.Logical),
-				file, mixHint(known, logical, where))}
+				file), mixHint(known, logical, where)}
 		}
 	}
 	if f.OriginColumn != known.OriginColumn || f.OriginKey != known.OriginKey {
@@ -351,8 +354,8 @@ func mix(known, f *catalog.Feature, where, file string) (t vector.Type, logical 
 			known.Name, originName(known.Name, known), where, originName(known.Name, f), file, one)
 	}
 	if t, err = vector.Widen(known.Type, f.Type); err != nil {
-		return t, logical, &mixError{fmt.Sprintf("feature %q is %v in %s and %v in %s: no type holds both exactly; %s",
-			known.Name, known.Type, where, f.Type, file, rename)}
+		return t, logical, &mixError{known, fmt.Sprintf("feature %q is %v in %s and %v in %s: no type holds both "+
+			"exactly", known.Name, known.Type, where, f.Type, file), "; " + rename}
 	}
 	return t, logical, nil
 }

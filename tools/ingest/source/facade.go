@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/dsistore/dsistore/format/vector"
@@ -21,6 +22,9 @@ type Records = arrow.Records
 
 // An Inferred says what types columns have that nothing but their values gives; see input.Inferred.
 type Inferred = input.Inferred
+
+// An InferredColumn is a column of an Inferred; see input.InferredColumn.
+type InferredColumn = input.InferredColumn
 
 // A RecordReader is where Records come from; see arrow.RecordReader.
 type RecordReader = arrow.RecordReader
@@ -50,6 +54,15 @@ func TypeName(t vector.Type, logical string) string {
 	}
 	return t.String() + " (" + logical + ")"
 }
+
+// IsTypeName reports whether a mapping file can say a type by its name, or by that of its logical type.
+func IsTypeName(t vector.Type, logical string) bool {
+	_, err := hive.ParseType(cmp.Or(logical, t.String()), maxNested)
+	return err == nil
+}
+
+// maxNested is deeper than the type of any feature.
+const maxNested = 8
 
 // OrderPartition returns p with its keys in the order of keys, where these are the same: p itself where they are not.
 func OrderPartition(p catalog.Partition, keys []string) catalog.Partition {

@@ -139,6 +139,7 @@ func TestColumnsThatLookLikeTimes(t *testing.T) {
 func TestTimesOfTheTable(t *testing.T) {
 	for _, tc := range []struct{ logical, text, want string }{
 		{"timestamp[us]", "25/11/2026", `{"time_format": "%d/%m/%Y", "timestamp": "us"}`},
+		{"timestamp[us, tz=UTC]", "25/11/2026", `{"time_format": "%d/%m/%Y", "timestamp": "us, tz=UTC"}`},
 		{"date32", "25/11/2026", `{"time_format": "%d/%m/%Y"}`},
 		{"date32", "25/11/2026 10:00", ""},
 	} {

@@ -49,6 +49,9 @@ type Type struct {
 	AnyJSON bool
 	// IsJSON: a list of JSON, whose text the type string keeps.
 	IsJSON bool
+	// NoText is the name of the table's type where the type of a column of text is that of the values which are no text
+	// by themselves: a value that is text is bad. Empty: every value had a say.
+	NoText string
 	// TimeFormat says how text spells a date or a timestamp; nil: as AppendText says.
 	TimeFormat *TimeFormat
 }

@@ -56,7 +56,10 @@ type InferredColumn struct {
 	// Hint says what to do about it, where that is known; or about a string whose values look like lists, or a float64
 	// of which every value is whole.
 	Hint  string `json:"hint,omitempty"`
+	Fits  bool   `json:"-"` // what Hint makes of the column goes with the table
 	First string `json:"-"` // the first value of a string, and its place
+	// Leaves: without the values that are text, which are left out with the bad rows, the type goes with the table.
+	Leaves bool `json:"-"`
 }
 
 // Files returns the files in a format, empty: in any. Streams, which can be read once, are none, nor are files that are

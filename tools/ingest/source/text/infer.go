@@ -41,18 +41,27 @@ type shown struct {
 
 // textValues is what the values of a column can be all together. Nulls, and no text at all, can be anything.
 type textValues struct {
-	some, empty bool // there was a value; there was one of no text
-	not         textType
-	timestamps  column.TimestampRange // of those that are timestamps
-	first       place                 // the first value
+	textFacts
+	some, empty bool  // there was a value; there was one of no text
+	first       place // the first value
 	// broke is the first value with which they are a string, where those before it were something narrower.
 	broke place
 	null  place // the first of nullWords, which make them a string whatever the others are
 	// minusZero is the first -0, which is a number among those with a fraction, and a name among integers.
 	minusZero place
-	fraction  bool // there is a number with a fraction or an exponent, NaN or an infinity
 	lists     lists
 	times     times
+	// leaves: the table's feature is a scalar, so that text is left out with the bad rows. floats: it is a float.
+	leaves, floats bool
+	// rest is the values without those that are text by themselves. nil: there is no such value.
+	rest *textValues
+}
+
+// textFacts is what values are not, all together.
+type textFacts struct {
+	not        textType
+	timestamps column.TimestampRange // of those that are timestamps
+	fraction   bool                  // there is a number with a fraction or an exponent, NaN or an infinity
 }
 
 // A place is a value and where it stands.
@@ -117,8 +126,65 @@ func (t *inference) typeOf(s *shown, given typeOf) typeOf {
 		if t.given(name) {
 			return given(name)
 		}
-		return s.columns[name].node(known(name), t.d.TimestampUnit(name)), nil
+		n, rest := t.both(s, name, known(name))
+		if rest != nil && t.d.Lenient {
+			n = rest
+		}
+		return n, nil
 	}
+}
+
+// both returns the type that holds all values of a column, and rest, that of the values that are left where text is
+// left out with the bad rows; nil where none is.
+func (t *inference) both(s *shown, name string, known catalog.Feature) (n, rest *column.Type) {
+	c, unit := s.columns[name], t.d.TimestampUnit(name)
+	n = c.node(known, unit)
+	if c == nil || n.Shape != column.String || c.rest == nil || c.null.line > 0 {
+		return n, nil
+	}
+	// No row is lost with a mapping file that says how lists or times are written.
+	if hint, fits := t.hint(c, name, known); hint != "" && (fits || !c.rest.some) {
+		return n, nil
+	}
+	values := *c.rest
+	values.empty = c.empty
+	if rest = values.node(known, unit); rest.Shape != column.String {
+		rest.NoText = cmp.Or(known.Logical, known.Type.String())
+	}
+	return n, rest
+}
+
+// hint says how a column of text is read as lists or times, empty where it does not look like them. fits reports
+// whether what is read so goes with the table.
+func (t *inference) hint(c *textValues, name string, known catalog.Feature) (hint string, fits bool) {
+	if known.Type.Kind == vector.String {
+		return "", false
+	}
+	if hint, fits = c.listHint(name, t.d.Mapping.Text.Items, known.Type); hint != "" {
+		return hint, fits
+	}
+	unit := t.d.TimestampUnit(name)
+	cm := t.d.Mapping.Columns[name]
+	if zoned, ok := strings.CutPrefix(known.Logical, "timestamp["); ok && (cm == nil || cm.Timestamp == "") {
+		unit = strings.TrimSuffix(zoned, "]")
+	}
+	return c.timeHint(name, unit, known.Logical), isTime(known)
+}
+
+func isTime(f catalog.Feature) bool {
+	return f.Logical == "date32" || column.TimestampUnit(f.Logical) != ""
+}
+
+// mixes reports whether a type goes with the table's feature.
+func (t *inference) mixes(n *column.Type, name string, f catalog.Feature) bool {
+	elem, logical := n.Elem, n.Logical
+	if cm := t.d.Mapping.Columns[name]; cm != nil {
+		if elem = cmp.Or(cm.Elem, elem); column.TimestampUnit(logical) != "" {
+			logical = cmp.Or(cm.Timestamp, logical)
+		}
+	}
+	_, err := vector.Widen(f.Type, vector.Type{Kind: vector.Dense, Elem: elem})
+	return n.Shape == column.Number && logical == f.Logical && err == nil
 }
 
 // known returns what gives the table's feature that a column becomes; the zero Feature where it has none.
@@ -146,27 +212,33 @@ func (t *inference) tell(s *shown, sample bool) {
 	if t.d.Inferred == nil || len(s.order) == 0 { // that none can be read is said when one is opened
 		return
 	}
-	typeOf, known := t.typeOf(s, nil), t.known()
+	known := t.known()
 	out := input.Inferred{Format: name, Rows: s.rows, Files: s.files, Sample: sample, Layout: s.layout}
 	for _, name := range s.order {
 		if t.given(name) {
 			continue
 		}
-		c := input.InferredColumn{Name: name}
-		if n, err := typeOf(name); err == nil {
-			c.Type = n.String()
-			switch v := s.columns[name]; {
-			case n.Shape == column.String:
-				v.explain(&c)
-				if known(name).Type.Kind != vector.String {
-					c.Hint = cmp.Or(v.listHint(name, t.d.Mapping.Text.Items),
-						v.timeHint(name, t.d.TimestampUnit(name), known(name).Logical), c.Hint)
-				}
-			case n.Elem == vector.Float64 && v.some && v.not&textWhole == 0 && known(name).Name == "" &&
-				(t.d.Mapping.Columns[name] == nil || t.d.Mapping.Columns[name].Elem == 0):
-				c.Hint = fmt.Sprintf(`float64, though every value is whole; {"columns": {%q: {"type": "bigint"}}} `+
-					"in a mapping file makes integers of ids", name)
+		f, v := known(name), s.columns[name]
+		n, rest := t.both(s, name, f)
+		c := input.InferredColumn{Name: name, Leaves: rest != nil && t.mixes(rest, name, f)}
+		if rest != nil && t.d.Lenient {
+			n, v = rest, v.rest
+		}
+		c.Type = n.String()
+		switch {
+		case n.Shape == column.String:
+			v.explain(&c)
+			if c.Hint != "" {
+				without := v.remaining().node(f, t.d.TimestampUnit(name))
+				c.Fits = without.Shape == column.Null || t.mixes(without, name, f)
 			}
+			if hint, fits := t.hint(v, name, f); hint != "" {
+				c.Hint, c.Fits = hint, fits
+			}
+		case n.Elem == vector.Float64 && v.some && v.not&textWhole == 0 && f.Name == "" &&
+			(t.d.Mapping.Columns[name] == nil || t.d.Mapping.Columns[name].Elem == 0):
+			c.Hint = fmt.Sprintf(`float64, though every value is whole; {"columns": {%q: {"type": "bigint"}}} `+
+				"in a mapping file makes integers of ids", name)
 		}
 		out.Columns = append(out.Columns, c)
 	}
@@ -239,9 +311,9 @@ func (t *inference) values(ctx context.Context, in *lines.Reader, path string, l
 	if t.finds() {
 		s.layout = layoutName(layout)
 	}
-	values := make([]*textValues, len(r.Nodes))
+	values, known := make([]*textValues, len(r.Nodes)), t.known()
 	for i, n := range r.Nodes {
-		values[i] = &textValues{}
+		values[i] = newTextValues(known(n.Name))
 		if r.hives() {
 			values[i].lists.noBrackets()
 		}
@@ -281,6 +353,12 @@ func (t *inference) values(ctx context.Context, in *lines.Reader, path string, l
 	return s, nil
 }
 
+// newTextValues returns what no value of a column shows yet.
+func newTextValues(known catalog.Feature) *textValues {
+	leaves := known.Type.Kind == vector.Dense && (known.Logical == "" || isTime(known))
+	return &textValues{leaves: leaves, floats: known.Type.Elem == vector.Float32 || known.Type.Elem == vector.Float64}
+}
+
 // add takes a value into account, without the blanks around it. Numbers are those that are printed again as they are
 // written: 007 and +1 are names.
 func (c *textValues) add(s string, at place) {
@@ -292,20 +370,26 @@ func (c *textValues) add(s string, at place) {
 	if sampled {
 		c.lists.add(s)
 	}
+	if c.rest != nil {
+		c.addRest(s, at)
+	}
 	if c.some && c.isText() {
 		if sampled {
 			c.times.add(s)
 		}
 		return
 	}
-	isFirst := !c.some
-	c.some = true
-	if s == "-0" && c.minusZero.line == 0 {
-		c.minusZero = at
-		c.minusZero.value = s
-	}
-	if c.narrow(s); isFirst || c.isText() {
-		at.value = strings.Clone(s[:min(len(s), 128)])
+	isFirst, before := !c.some, c.textFacts
+	c.take(s, at)
+	if c.leaves && c.rest == nil && (c.isText() || s == "-0" && !c.floats) {
+		c.rest = &textValues{textFacts: before, some: !isFirst}
+		if !isFirst {
+			c.rest.first = c.first
+		}
+		if c.floats {
+			c.rest.minusZero = c.minusZero
+		}
+		c.addRest(s, at)
 	}
 	if c.isText() && !sampled { // numbers up to here, and now several between bars
 		c.lists.add(s)
@@ -315,11 +399,40 @@ func (c *textValues) add(s string, at place) {
 	} else { // a number or a date as it is expected, now or before
 		c.times.none()
 	}
+}
+
+// take takes a value into account that is not empty, for the type of all.
+func (c *textValues) take(s string, at place) {
+	isFirst := !c.some
+	c.some = true
+	if s == "-0" && c.minusZero.line == 0 {
+		c.minusZero = at
+		c.minusZero.value = s
+	}
+	if c.narrow(s); isFirst || c.isText() {
+		at.value = strings.Clone(s[:min(len(s), 128)])
+	}
 	if isFirst {
 		c.first = at
 	} else if c.isText() {
 		c.broke = at
 	}
+}
+
+// addRest takes a value into account that may be text by itself. -0 is, but for a table of floats, unless there turn
+// out to be fractions.
+func (c *textValues) addRest(s string, at place) {
+	if r := c.rest; (!r.some || !r.isText()) && !isText(s) && (s != "-0" || c.floats) {
+		r.take(s, at)
+	}
+}
+
+// remaining returns the values without those that are text by themselves.
+func (c *textValues) remaining() *textValues {
+	if c.rest != nil {
+		return c.rest
+	}
+	return &textValues{textFacts: c.textFacts, some: c.some, first: c.first, broke: c.broke, minusZero: c.minusZero}
 }
 
 // isFloat reports whether float64 holds all values.
@@ -328,26 +441,39 @@ func (c *textValues) isFloat() bool {
 }
 
 // isText reports whether nothing but a string holds all values.
-func (c *textValues) isText() bool { return c.not|textSingle|textWhole == textAny|textWhole }
+func (c *textFacts) isText() bool { return c.not|textSingle|textWhole == textAny|textWhole }
+
+// isText reports whether nothing but a string holds a value that is not empty. Most values are numbers.
+func isText(s string) bool {
+	const numbers = textInt | textFloat
+	number, other := textFacts{not: ^numbers}, textFacts{not: numbers | textSingle | textWhole}
+	if number.narrow(s); !number.isText() {
+		return false
+	}
+	other.narrow(s)
+	return other.isText()
+}
 
 // explain says which value made a string of what would be narrower without it, and what to do where it stands for null.
+// If the table has no text there, a word for null comes first: the rows with it need not be left out.
 func (c *textValues) explain(out *input.InferredColumn) {
 	if c.first.line > 0 {
 		out.First = c.first.String()
 	}
+	null := c.null.line > 0 && (c.some || c.leaves)
 	switch {
-	case c.broke.line > 0:
+	case c.broke.line > 0 && !(null && c.leaves):
 		out.Because = c.broke.String()
-	case c.minusZero.line > 0 && !c.isText() && !c.isFloat():
+	case c.minusZero.line > 0 && !c.isText() && !c.isFloat() && !(null && c.leaves):
 		out.Because = c.minusZero.String()
-	case c.null.line > 0 && c.some && !c.isText():
+	case null && (c.leaves || !c.isText()):
 		out.Because = c.null.String()
 		out.Hint = fmt.Sprintf(`{"text": {"null": %q}} in a mapping file takes it for null`, c.null.value)
 	}
 }
 
 // narrow takes out what s is not.
-func (c *textValues) narrow(s string) {
+func (c *textFacts) narrow(s string) {
 	check := func(t textType, is func() bool) {
 		if c.not&t == 0 && !is() {
 			c.not |= t
@@ -451,7 +577,12 @@ func isFraction(s string) bool {
 
 // merge takes the values of a later file into account.
 func (c *textValues) merge(o *textValues) {
-	all := textValues{not: c.not | o.not}
+	if c.rest != nil || o.rest != nil {
+		rest := c.remaining()
+		rest.merge(o.remaining())
+		c.rest = rest
+	}
+	all := textFacts{not: c.not | o.not}
 	switch {
 	case !c.some:
 		c.first, c.broke = o.first, o.broke

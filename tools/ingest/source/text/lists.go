@@ -77,9 +77,10 @@ func (l *lists) merge(o *lists) {
 	}
 }
 
-// mapping returns the mapping file with which the column is read as lists; ok is false where it does not look so. items
-// is text.items of the mapping file, null the word that stands for null in the column; both may be empty.
-func (l *lists) mapping(name, items, null string) (mapping string, ok bool) {
+// mapping returns the mapping file with which the column is read as lists; it is empty where it does not look so. items
+// is text.items of the mapping file, null the word that stands for null in the column; both may be empty. Numbers get
+// the type that the table has, if its lists hold them: fits.
+func (l *lists) mapping(name, items, null string, table vector.Type) (mapping string, fits bool) {
 	for i, by := range l.by {
 		sep := listSeparators[i : i+1]
 		if by.many == 0 || sep != "[" && items != "" && items != sep {
@@ -91,6 +92,11 @@ func (l *lists) mapping(name, items, null string) (mapping string, ok bool) {
 				continue
 			}
 			members, text := t.types, []string(nil)
+			fits = (table.Kind == vector.Sparse || table.Kind == vector.Embedding) &&
+				(t.items == intItems || t.items != stringItems && !table.Elem.IsInteger())
+			if fits {
+				members = fmt.Sprintf(`"type": %q`, table)
+			}
 			if sep == "[" && l.null {
 				members += `, "nulls": "drop"`
 			}
@@ -104,7 +110,7 @@ func (l *lists) mapping(name, items, null string) (mapping string, ok bool) {
 			if len(text) > 0 {
 				mapping += fmt.Sprintf(`, "text": {%s}`, strings.Join(text, ", "))
 			}
-			return mapping + "}", true
+			return mapping + "}", fits
 		}
 	}
 	return "", false
@@ -198,14 +204,15 @@ func itemsHint(text []byte) string {
 	return ""
 }
 
-// listHint says how a column of text is read as lists, empty where it does not look like lists.
-func (c *textValues) listHint(name, items string) string {
+// listHint says how a column of text is read as lists, empty where it does not look like lists. table is the type of
+// the table's feature, if it has one, and fits reports whether its lists hold these.
+func (c *textValues) listHint(name, items string, table vector.Type) (hint string, fits bool) {
 	if !c.some || !c.isText() {
-		return ""
+		return "", false
 	}
-	mapping, ok := c.lists.mapping(name, items, c.null.value)
-	if !ok {
-		return ""
+	mapping, fits := c.lists.mapping(name, items, c.null.value, table)
+	if mapping == "" {
+		return "", false
 	}
-	return "looks like lists: " + mapping + " in a mapping file (--mapping) reads them"
+	return "looks like lists: " + mapping + " in a mapping file (--mapping) reads them", fits
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"unicode/utf8"
 
+	"github.com/dsistore/dsistore/format/vector"
 	"github.com/dsistore/dsistore/tools/ingest/source/column"
 	"github.com/dsistore/dsistore/tools/ingest/source/lines"
 )
@@ -144,7 +145,8 @@ func (r *Reader) appendRow(b *column.Batch) (line, size int64, err error) {
 			continue
 		}
 		if err := r.appendField(a, r.Fields[i]); err != nil {
-			if name := r.Nodes[i].Name; r.sampled != nil && r.sampled(name) {
+			var text *textError
+			if name := r.Nodes[i].Name; r.sampled != nil && r.sampled(name) && !errors.As(err, &text) {
 				err = fmt.Errorf("%w, which is what the stream's first values are; {\"columns\": {%q: {\"type\": "+
 					"%q}}} in a mapping file takes both", err, name, widerType(string(r.Fields[i].Text)))
 			}
@@ -240,12 +242,34 @@ func (r *Reader) appendField(a *column.Array, f lines.Field) error {
 		return nil
 	}
 	before := a.Len
-	if err := r.appendValue(a, f.Text, 1); err != nil {
+	err := refuseText(a.Type, f.Text)
+	if err == nil {
+		err = r.appendValue(a, f.Text, 1)
+	}
+	if err != nil {
 		a.Truncate(before)
 		a.AppendNull()
-		return err
 	}
-	return nil
+	return err
+}
+
+// A textError says that a value is text, which the type of its column was inferred without.
+type textError struct{ text, table string }
+
+func (e *textError) Error() string {
+	return fmt.Sprintf("%s is text, and the table has %s", column.Quote(e.text), e.table)
+}
+
+// refuseText returns an error for what the inference left out of a column: types are read less strictly.
+func refuseText(n *column.Type, text []byte) error {
+	if n.NoText == "" {
+		return nil
+	}
+	s := column.TrimBlanks(string(text))
+	if s == "" || !isText(s) && (s != "-0" || n.Elem == vector.Float32 || n.Elem == vector.Float64) {
+		return nil
+	}
+	return &textError{s, n.NoText}
 }
 
 // appendValue appends a value whose parts are separated by the character of the given level.
